@@ -1,0 +1,96 @@
+package gc
+
+import (
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A Policy decides at each [Point] whether to collect. Implementations keep
+// all their state in their own value, never block, and read no clock; calls
+// are serialised by the caller. A run needs a fresh policy: see [Spec].
+type Policy interface {
+	// Decide answers one point. It must not block.
+	Decide(Point) Decision
+	// Observe is told of every finished cycle, those included that the policy
+	// did not ask for: refusals, explicit calls, and the runtime's own.
+	Observe(Cycle)
+	// String returns the text form that Parse reads.
+	String() string
+}
+
+// PointKind says where a policy is asked.
+type PointKind uint8
+
+const (
+	Allocation PointKind = iota // before an allocation of Request bytes
+	Sync                        // before a wait for the device
+	Refusal                     // an allocation did not fit; the ladder follows
+	CycleEnd                    // a cycle has settled
+)
+
+// String returns the name of the kind in lower case.
+func (k PointKind) String() string {
+	return [...]string{"allocation", "sync", "refusal", "cycle-end"}[k]
+}
+
+// A Point is what a policy sees. Bytes are of the space under most pressure.
+type Point struct {
+	Now       time.Duration   // monotonic, from the start of the collector or the trace
+	At        PointKind       //
+	Sample    pressure.Sample // live (before the request), reserved and limit
+	Request   int64           // bytes asked for; 0 at a sync
+	Wait      time.Duration   // how long the caller is expected to block anyway; 0 if it will not
+	WillBlock bool            // the caller is about to wait
+	Allocated int64           // gross bytes allocated since the last cycle
+	Freed     int64           // gross bytes freed by the program itself since the last cycle
+	LiveAfter int64           // live bytes when the last cycle had settled
+	Cost      time.Duration   // expected duration of a cycle started now
+	Running   bool            // a cycle is under way
+	Cycles    uint64          // cycles so far, those of the runtime included
+}
+
+// An Action is what a policy asks for.
+type Action uint8
+
+const (
+	Skip    Action = iota // do not collect
+	Overlap               // start a cycle that runs beside the caller
+	Block                 // hold the caller until a cycle has settled
+)
+
+// String returns skip, overlap or block.
+func (a Action) String() string { return [...]string{"skip", "overlap", "block"}[a] }
+
+// A Decision is a policy's answer to a [Point]. The zero value skips and asks
+// to be asked again at every allocation.
+type Decision struct {
+	Action Action
+	Wake   int64  // do not ask again at an allocation before live + request reaches this; 0 = always ask
+	Reason string // a short constant, shown by replay explain
+}
+
+// A Trigger says who asked for a cycle.
+type Trigger uint8
+
+const (
+	TriggerPolicy   Trigger = iota // a policy's decision
+	TriggerRefusal                 // the ladder, after an allocation did not fit
+	TriggerNatural                 // the Go runtime by itself
+	TriggerExplicit                // a call of the program's
+)
+
+// String returns the name of the trigger in lower case.
+func (t Trigger) String() string { return [...]string{"policy", "refusal", "natural", "explicit"}[t] }
+
+// A Cycle reports one finished and settled run of the collector.
+type Cycle struct {
+	Start     time.Duration // when it started, on the clock of Point.Now
+	Duration  time.Duration // how long it took; a live collector measures the mark, not the sweep
+	Exposed   time.Duration // how long a caller was held beyond its own wait
+	Trigger   Trigger
+	Action    Action // Overlap if it ran beside the caller
+	Freed     int64  // its yield in bytes: exact, measured after it settled
+	LiveAfter int64  // live bytes once settled
+	Limit     int64  // the limit of the space it was decided for; 0 = none known
+}

@@ -1,0 +1,84 @@
+package trace
+
+import (
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A Kind says what an [Event] reports. Its numbers are part of the trace
+// format and never change.
+type Kind uint8
+
+const (
+	Alloc    Kind = iota // Bytes handed out as object ID
+	Drop                 // object ID became unreachable
+	Free                 // the bytes of object ID returned to the pool; Aux is a FreeCause
+	Sync                 // the caller waited Duration for the device; Aux may be a label
+	Cycle                // a collection of Duration yielded Bytes; Aux is a Trigger
+	Refuse               // an allocation of Bytes did not fit; Aux is the ladder step, Duration its time
+	Reserve              // the pool took Bytes from its upstream
+	Release              // the pool gave Bytes back to its upstream
+	Mark                 // an annotation: Aux is a label, Duration its length if it has one
+	Decision             // a policy decided: Aux is a label, its reason; Bytes is the action
+	kinds                // number of kinds
+)
+
+var kindNames = [kinds]string{"alloc", "drop", "free", "sync", "cycle", "refuse", "reserve", "release", "mark", "decision"}
+
+// String returns the kind's name in lower case, as it appears in tables.
+func (k Kind) String() string {
+	if k < kinds {
+		return kindNames[k]
+	}
+	return "unknown"
+}
+
+// FreeCause says how an object's bytes came back, in the Aux of a Free.
+const (
+	FreeExplicit uint32 = iota // the program gave the bytes back itself
+	FreeCycle                  // a cycle found the object dead
+)
+
+// An Event is one row of a trace: 48 bytes, no pointers. Fields that a kind
+// does not name are zero.
+type Event struct {
+	Time     int64          // ns from the start of the trace
+	ID       uint64         // identity of the object (Alloc, Drop, Free); unique within a trace
+	Bytes    int64          // size or yield, in bytes
+	Duration time.Duration  // length of a wait, a cycle or a ladder step
+	Stream   uint32         // stream or thread that the event belongs to; 0 if unknown
+	Aux      uint32         // a cause, a trigger, a step, or an index into Trace.Labels
+	Kind     Kind           //
+	Space    pressure.Space // the memory that the event is about
+}
+
+// A Sink takes events, one at a time. Whether calls may be concurrent is for
+// the implementation to say.
+type Sink interface {
+	Record(Event)
+}
+
+// A Trace is a recording in memory. The zero value is an empty trace. It is a
+// plain value: reading is safe from many goroutines, changing it is not.
+type Trace struct {
+	Name   string            // short name for tables: a file's stem
+	Meta   map[string]string // provenance: app, machine, clock, policy, limits, source
+	Labels []string          // texts that Mark, Decision and Sync events refer to by Aux; Labels[0] is ""
+	Start  time.Time         // wall clock of time 0; zero if unknown
+	Events []Event           // sorted by Time
+}
+
+// Record appends e, which makes a Trace a [Sink] for one goroutine at a time.
+func (t *Trace) Record(e Event) { t.Events = append(t.Events, e) }
+
+// Label returns the text that e refers to, or "" if it has none.
+func (t *Trace) Label(e Event) string {
+	switch e.Kind {
+	case Sync, Mark, Decision:
+		if int(e.Aux) < len(t.Labels) {
+			return t.Labels[e.Aux]
+		}
+	}
+	return ""
+}
