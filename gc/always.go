@@ -1,0 +1,21 @@
+package gc
+
+import "math"
+
+// Always blocks for a cycle at every sync point and at no other. Recording
+// under it dates each drop to within one sync interval.
+type Always struct{ none }
+
+// Decide blocks at sync points.
+func (*Always) Decide(at Point) Decision {
+	if at.At != Sync {
+		return Decision{Wake: math.MaxInt64, Reason: "not a sync point"}
+	}
+	return Decision{Action: Block, Wake: math.MaxInt64, Reason: "sync point"}
+}
+
+// Observe does nothing.
+func (*Always) Observe(Cycle) {}
+
+// String returns always.
+func (p *Always) String() string { return textOf("always", nil) }

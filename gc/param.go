@@ -1,0 +1,174 @@
+package gc
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Param describes one parameter of a policy's text form.
+type Param struct {
+	Name     string // the key in key=value
+	Default  string // text of the default
+	Values   string // what it takes, with its unit and range
+	Doc      string // what it does, in a line
+	Headline bool   // always written, first and without its key: threshold:0.8
+
+	reset func()             // put the default into the policy's field
+	set   func(string) error // read text into the field
+	get   func() string      // write the field as text
+}
+
+// A kind is one type of parameter: how to read and to write it, and its range.
+type kind[T any] struct {
+	values string
+	parse  func(string) (T, error)
+	format func(T) string
+}
+
+// bind ties a parameter to the field of a policy.
+func bind[T any](field *T, name string, def T, k kind[T], doc string) Param {
+	return Param{
+		Name: name, Default: k.format(def), Values: k.values, Doc: doc,
+		reset: func() { *field = def },
+		set: func(text string) error {
+			v, err := k.parse(text)
+			if err != nil {
+				return fmt.Errorf("%q is not a %s", text, k.values)
+			}
+			*field = v
+			return nil
+		},
+		get: func() string { return k.format(*field) },
+	}
+}
+
+// headline marks the parameter that names the policy's variant in tables.
+func headline(p Param) Param {
+	p.Headline = true
+	return p
+}
+
+var errRange = errors.New("out of range")
+
+// number is a float64 within [min, max].
+func number(min, max float64) kind[float64] {
+	return kind[float64]{
+		values: "number from " + formatFloat(min) + " to " + formatFloat(max),
+		parse: func(text string) (float64, error) {
+			v, err := strconv.ParseFloat(text, 64)
+			if err == nil && !(v >= min && v <= max) { // NaN fails as well
+				err = errRange
+			}
+			return v + 0, err // -0 becomes 0
+		},
+		format: formatFloat,
+	}
+}
+
+func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// integer is an int64 within [min, max].
+func integer(min, max int64) kind[int64] {
+	values := fmt.Sprintf("integer from %d to %d", min, max)
+	if max == math.MaxInt64 {
+		values = fmt.Sprintf("integer from %d", min)
+	}
+	return kind[int64]{
+		values: values,
+		parse: func(text string) (int64, error) {
+			v, err := strconv.ParseInt(text, 10, 64)
+			if err == nil && (v < min || v > max) {
+				err = errRange
+			}
+			return v, err
+		},
+		format: func(v int64) string { return strconv.FormatInt(v, 10) },
+	}
+}
+
+// toggle is a bool, written true or false.
+func toggle() kind[bool] {
+	return kind[bool]{values: "bool: true or false", parse: strconv.ParseBool, format: strconv.FormatBool}
+}
+
+// duration is a time.Duration of at least 1 ns, in Go's text form.
+func duration() kind[time.Duration] {
+	return kind[time.Duration]{
+		values: "duration above 0, such as 10ms",
+		parse: func(text string) (time.Duration, error) {
+			v, err := time.ParseDuration(text)
+			if err == nil && v <= 0 {
+				err = errRange
+			}
+			return v, err
+		},
+		format: time.Duration.String,
+	}
+}
+
+// A Size is an amount of memory, in bytes or in percent of the limit. The
+// percentage is what makes a constant from another collector usable on a
+// device a thousand times larger than the heap it was chosen for.
+type Size struct {
+	Bytes   int64   // used if Percent is 0, or no limit is known
+	Percent float64 // of the limit, 0..100
+}
+
+// Of returns the size in bytes under a limit (0 = none known).
+func (s Size) Of(limit int64) int64 {
+	if s.Percent > 0 && limit > 0 {
+		return toBytes(s.Percent / 100 * float64(limit))
+	}
+	return s.Bytes
+}
+
+// String returns the form that parameters take: 64MiB, 1500 or 2%.
+func (s Size) String() string {
+	if s.Percent > 0 {
+		return formatFloat(s.Percent) + "%"
+	}
+	for i := len(sizeUnits) - 1; i > 0; i-- {
+		if unit := int64(1) << (10 * i); s.Bytes != 0 && s.Bytes%unit == 0 {
+			return strconv.FormatInt(s.Bytes/unit, 10) + sizeUnits[i]
+		}
+	}
+	return strconv.FormatInt(s.Bytes, 10)
+}
+
+var sizeUnits = [...]string{"", "KiB", "MiB", "GiB", "TiB"}
+
+// size is a Size; a percentage of the limit falls back on the default's bytes as
+// long as no limit is known.
+func size(fallback int64) kind[Size] {
+	return kind[Size]{
+		values: "size above 0, such as 64MiB, or percent of the limit, such as 1%",
+		parse:  func(text string) (Size, error) { return parseSize(text, fallback) },
+		format: Size.String,
+	}
+}
+
+func parseSize(text string, fallback int64) (Size, error) {
+	if percent, ok := strings.CutSuffix(text, "%"); ok {
+		v, err := strconv.ParseFloat(percent, 64)
+		if err == nil && !(v > 0 && v <= 100) {
+			err = errRange
+		}
+		return Size{Bytes: fallback, Percent: v}, err
+	}
+	var shift int
+	for i := len(sizeUnits) - 1; i > 0; i-- {
+		if digits, ok := strings.CutSuffix(text, sizeUnits[i]); ok {
+			text, shift = digits, 10*i
+			break
+		}
+	}
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && (v <= 0 || v > math.MaxInt64>>shift) {
+		err = errRange
+	}
+	return Size{Bytes: v << shift}, err
+}

@@ -1,0 +1,155 @@
+package gc
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParseCanonical(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"never", "never"},
+		{"always", "always"},
+		{"cudajl", "cudajl"},
+		{"threshold", "threshold:0.8"},
+		{"threshold:0.80", "threshold:0.8"},
+		{"threshold:ratio=.5", "threshold:0.5"},
+		{"threshold:-0", "threshold:0"},
+		{"periodic", "periodic:10ms"},
+		{"periodic:10000us", "periodic:10ms"},
+		{"periodic:every=1.5s", "periodic:1.5s"},
+	} {
+		s, err := Parse(c.text)
+		if err != nil || s.String() != c.want {
+			t.Errorf("Parse(%q) = %q, %v; want %q", c.text, s, err, c.want)
+		}
+		if got := s.New().String(); got != c.want {
+			t.Errorf("Parse(%q).New().String() = %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", `gc: unknown policy "" (nearest: `},
+		{"treshold:0.8", `gc: unknown policy "treshold" (nearest: threshold)`},
+		{"cuda.jl", `gc: unknown policy "cuda.jl" (nearest: cudajl)`},
+		{"NEVER", `gc: unknown policy "NEVER" (nearest: never)`},
+		{"threshold:", `gc: policy threshold: ratio: "" is not a number from 0 to 1`},
+		{"threshold:NaN", `gc: policy threshold: ratio: "NaN" is not a number`},
+		{"threshold:80%", `gc: policy threshold: ratio: "80%" is not a number`},
+		{"threshold:1.01", `gc: policy threshold: ratio: "1.01" is not a number`},
+		{"threshold:raito=0.8", `gc: policy threshold: unknown parameter "raito" (nearest: ratio)`},
+		{"threshold:0.8,0.9", `gc: policy threshold: want key=value, got "0.9"`},
+		{"threshold:0.8,ratio=0.8", `gc: policy threshold: parameter ratio given twice`},
+		{"periodic:0s", `gc: policy periodic: every: "0s" is not a duration above 0`},
+		{"periodic:10", `gc: policy periodic: every: "10" is not a duration`},
+		{"never:1", `gc: policy never: want key=value, got "1"`},
+		{"never:x=1", `gc: policy never: unknown parameter "x" (it has none)`},
+	} {
+		if s, err := Parse(c.text); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("Parse(%q) = %q, %v; want error %s", c.text, s, err, c.want)
+		}
+	}
+}
+
+func TestParseList(t *testing.T) {
+	specs, err := ParseList("never,threshold:0.5,periodic,every=5ms,cudajl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Spec{{"never"}, {"threshold:0.5"}, {"periodic:5ms"}, {"cudajl"}}
+	if !slices.Equal(specs, want) {
+		t.Errorf("got %v, want %v", specs, want)
+	}
+	for _, bad := range []string{"", "never,", "ratio=0.5", "never,every=5ms"} {
+		if specs, err := ParseList(bad); err == nil {
+			t.Errorf("ParseList(%q) = %v, want an error", bad, specs)
+		}
+	}
+}
+
+// TestNewIsFresh makes sure that two runs share nothing.
+func TestNewIsFresh(t *testing.T) {
+	for _, info := range Policies() {
+		s := MustParse(info.Name)
+		a, b := s.New().(configurable), s.New().(configurable)
+		for i, q := range a.params() {
+			q.reset()
+			if got := b.params()[i].get(); got != q.Default {
+				t.Errorf("%s: default of %s is %s, want %s", info.Name, q.Name, got, q.Default)
+			}
+		}
+	}
+}
+
+// TestTable checks what help texts and documents are made of.
+func TestTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, info := range Policies() {
+		if seen[info.Name] || info.Doc == "" {
+			t.Errorf("%s: twice in the table, or without a line about it", info.Name)
+		}
+		seen[info.Name] = true
+		if name, _, _ := strings.Cut(MustParse(info.Name).String(), ":"); name != info.Name {
+			t.Errorf("%s calls itself %s", info.Name, name)
+		}
+		for i, q := range info.Params {
+			if q.Name == "" || q.Doc == "" || q.Values == "" || q.Headline && i > 0 {
+				t.Errorf("%s: parameter %q lacks a text, or is a headline but not first", info.Name, q.Name)
+			}
+			if s, err := Parse(info.Name + ":" + q.Name + "=" + q.Default); err != nil || s != MustParse(info.Name) {
+				t.Errorf("%s: default %s=%s gives %v, %v", info.Name, q.Name, q.Default, s, err)
+			}
+		}
+	}
+}
+
+func TestSpecText(t *testing.T) {
+	var zero, s Spec
+	if zero.String() != "never" || zero.New().String() != "never" {
+		t.Errorf("the zero Spec is %s", zero)
+	}
+	text, _ := MustParse("threshold:0.25").MarshalText()
+	if err := s.UnmarshalText(text); err != nil || s != MustParse("threshold:0.25") {
+		t.Errorf("%s became %v, %v", text, s, err)
+	}
+	if err := s.UnmarshalText([]byte("nope")); err == nil {
+		t.Error("UnmarshalText took nope")
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"sqrt", "sqtr", 2}, {"same", "same", 0}} {
+		if got := editDistance(c.a, c.b); got != c.want {
+			t.Errorf("editDistance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, info := range Policies() {
+		f.Add(info.Name)
+		for _, q := range info.Params {
+			f.Add(info.Name + ":" + q.Name + "=" + q.Default)
+		}
+	}
+	f.Add("threshold:1e-300")
+	f.Add("periodic:,every=1ns,every")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := Parse(text)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "gc: ") {
+				t.Fatalf("%q: error without its package: %v", text, err)
+			}
+			return
+		}
+		again, err := Parse(s.String())
+		if err != nil || again != s || s.New().String() != s.String() {
+			t.Fatalf("%q became %q, which became %q, %v", text, s, again, err)
+		}
+	})
+}

@@ -1,0 +1,30 @@
+package gc
+
+import "time"
+
+// Periodic blocks for a cycle at the first allocation or sync point after
+// Every has passed since it last did. The zero value never collects.
+type Periodic struct {
+	Every time.Duration
+
+	last time.Duration // when it last decided to collect
+}
+
+func (p *Periodic) params() []Param {
+	return []Param{headline(bind(&p.Every, "every", 10*time.Millisecond, duration(), "time between the starts of two cycles"))}
+}
+
+// Decide compares the clock with the last cycle's.
+func (p *Periodic) Decide(at Point) Decision {
+	if p.Every <= 0 || at.Now-p.last < p.Every || !asks(at) {
+		return Decision{Reason: "within the period"}
+	}
+	p.last = at.Now
+	return Decision{Action: Block, Reason: "period over"}
+}
+
+// Observe does nothing: cycles of others do not move the clock.
+func (p *Periodic) Observe(Cycle) {}
+
+// String returns the text form, such as periodic:10ms.
+func (p *Periodic) String() string { return textOf("periodic", p.params()) }

@@ -1,0 +1,31 @@
+package gc
+
+// Threshold blocks for a cycle at every allocation and sync point that finds
+// pressure at Ratio or above, whatever earlier cycles yielded: a program whose
+// reachable bytes stay above it collects all the time. The zero value never
+// collects, nor does any without a limit.
+type Threshold struct {
+	Ratio float64 // 0..1
+}
+
+func (p *Threshold) params() []Param {
+	return []Param{headline(bind(&p.Ratio, "ratio", 0.8, number(0, 1), "pressure (live / limit) that starts a cycle; 0 never does"))}
+}
+
+// Decide compares live bytes with Ratio x limit.
+func (p *Threshold) Decide(at Point) Decision {
+	trigger := toBytes(p.Ratio * float64(at.Sample.Limit))
+	if trigger <= 0 {
+		return Decision{Reason: "no limit"}
+	}
+	if at.Sample.Live < trigger || !asks(at) {
+		return Decision{Wake: trigger, Reason: "below threshold"}
+	}
+	return Decision{Action: Block, Reason: "threshold"}
+}
+
+// Observe does nothing.
+func (p *Threshold) Observe(Cycle) {}
+
+// String returns the text form, such as threshold:0.8.
+func (p *Threshold) String() string { return textOf("threshold", p.params()) }
