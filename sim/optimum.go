@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+)
+
+// ErrNoSchedule says that not even a cycle at every point keeps a workload
+// under its limit: the limit is below the peak of the reachable bytes.
+var ErrNoSchedule = errors.New("sim: no schedule fits the limit")
+
+// A Schedule is a list of cycles that keeps a workload under a limit without
+// a refusal, and the exposed pause that it was computed to have.
+type Schedule struct {
+	Exposed time.Duration
+	steps   []step
+}
+
+// A step is a cycle just before a point passes.
+type step struct {
+	point  int
+	action gc.Action
+}
+
+// OptimumBlocking returns the schedule of blocking cycles that has the least
+// total exposed pause of all that never refuse; of those, one with the fewest
+// cycles. A cycle costs g before an allocation and max(0, g - w) at a sync
+// that waits w.
+//
+// It is a shortest path over the points: from a cycle at i the next may be at
+// j as long as everything allocated between them fits on top of what the
+// cycle at i kept. The farthest j grows with i, so one pass with a queue of
+// candidates whose cost increases finds it: O(points) time and memory.
+//
+// Where the cost of a cycle depends on the objects (see [Cost]), every cycle
+// is priced at the least it could cost there, nothing but the reachable
+// objects tracked and none freed: Exposed is then a lower bound, and running
+// the schedule shows what it really costs.
+func OptimumBlocking(w *Workload, limit int64, cost Cost) (Schedule, error) {
+	if limit <= 0 {
+		return Schedule{}, nil
+	}
+	n := len(w.points)
+	// Node 0 is the start, node i+1 a cycle at point i, node n+1 the end.
+	best := make([]price, n+2)
+	prev := make([]int32, n+2)
+	queue := make([]int32, 0, n+2) // open nodes, oldest first, prices increasing
+	head := 0
+	far := newReach(w, limit)
+	for node := 1; node <= n+1; node++ {
+		for len(queue) > head && best[node-1].less(best[queue[len(queue)-1]]) {
+			queue = queue[:len(queue)-1]
+		}
+		queue = append(queue, int32(node-1))
+		far.advance(node - 1)
+		if far.oldest == node {
+			return Schedule{}, fmt.Errorf("%w: %d bytes, at point %d of %s (peak reachable %d)", ErrNoSchedule, limit, node-1, w.Name, w.PeakReachable)
+		}
+		for int(queue[head]) < far.oldest {
+			head++
+		}
+		prev[node] = queue[head]
+		best[node] = best[queue[head]]
+		if node <= n {
+			best[node].add(leastCost(&w.points[node-1], &cost))
+		}
+	}
+	s := Schedule{Exposed: time.Duration(best[n+1].exposed)}
+	for node := prev[n+1]; node > 0; node = prev[node] {
+		s.steps = append(s.steps, step{int(node) - 1, gc.Block})
+	}
+	reverse(s.steps)
+	return s, nil
+}
+
+// A price orders paths: by exposed pause, then by number of cycles.
+type price struct {
+	exposed int64
+	cycles  int32
+}
+
+func (p price) less(q price) bool {
+	return p.exposed < q.exposed || p.exposed == q.exposed && p.cycles < q.cycles
+}
+
+func (p *price) add(exposed int64) { p.exposed, p.cycles = p.exposed+exposed, p.cycles+1 }
+
+// leastCost is the exposed pause of the cheapest blocking cycle at p.
+func leastCost(p *point, cost *Cost) int64 {
+	g := int64(cost.Of(p.objects-p.deads, 0))
+	if p.sync {
+		return max(0, g-p.arg)
+	}
+	return g
+}
+
+// A reach knows which nodes a path can come from: oldest is the first node
+// from whose cycle (or the start) everything allocated so far has fitted.
+type reach struct {
+	w      *Workload
+	limit  int64
+	oldest int
+	tops   []int32 // points whose tops decrease: the windowed maximum is tops[0]
+	head   int
+}
+
+func newReach(w *Workload, limit int64) *reach {
+	return &reach{w: w, limit: limit}
+}
+
+// advance lets the first passed points pass: the next node comes after them.
+func (r *reach) advance(passed int) {
+	if passed > 0 {
+		p := passed - 1
+		for len(r.tops) > r.head && r.w.points[r.tops[len(r.tops)-1]].top() <= r.w.points[p].top() {
+			r.tops = r.tops[:len(r.tops)-1]
+		}
+		r.tops = append(r.tops, int32(p))
+	}
+	for r.head < len(r.tops) && r.w.points[r.tops[r.head]].top()-r.kept() > r.limit {
+		r.oldest++
+		for r.head < len(r.tops) && int(r.tops[r.head]) < r.oldest-1 {
+			r.head++
+		}
+	}
+}
+
+// kept is what a cycle at the oldest node has freed by its end.
+func (r *reach) kept() int64 {
+	if r.oldest == 0 {
+		return 0
+	}
+	return r.w.points[r.oldest-1].dropped
+}
+
+func reverse(s []step) {
+	for i, j := 0, len(s)-1; i < j; i, j = i+1, j-1 {
+		s[i], s[j] = s[j], s[i]
+	}
+}
+
+// RunSchedule runs w under a schedule, so that an optimum has all the metrics
+// of a policy. The name goes into the result.
+func RunSchedule(w *Workload, name string, s Schedule, cfg Config) Result {
+	m := newMachine(w, nil, cfg)
+	m.res.Policy = name
+	m.setWake(math.MaxInt64)
+	steps := s.steps
+	for i := 0; ; i++ {
+		j := m.next(w, i)
+		if len(steps) > 0 {
+			j = min(j, steps[0].point)
+		}
+		m.peak = max(m.peak, w.maxTop(i, j)-m.freed)
+		if j == len(w.points) {
+			return m.finish(w)
+		}
+		i = j
+		m.follow(&w.points[i], i, &steps)
+	}
+}
+
+// follow passes one point, with the cycle that the schedule has for it.
+func (m *machine) follow(q *point, i int, steps *[]step) {
+	m.advance(q.time, &q.totals)
+	wait := int64(0)
+	if q.sync {
+		wait = q.arg
+	}
+	if s := *steps; len(s) > 0 && s[0].point == i {
+		m.obey(gc.Decision{Action: s[0].action}, q.time, wait, &q.totals)
+		*steps = s[1:]
+	}
+	if !q.sync {
+		m.admit(q.time, q.arg, &q.totals)
+	}
+}

@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Histogram returns the exposed pauses of a run in ns, from 1 ns to one hour
+// with three significant digits. A longer pause is counted as one hour.
+func (l *Log) Histogram() *hdrhistogram.Histogram {
+	const most = int64(time.Hour)
+	h := hdrhistogram.New(1, most, 3)
+	for _, p := range l.Pauses {
+		_ = h.RecordValue(min(int64(p.Length), most)) // cannot fail: the value is in range
+	}
+	return h
+}
+
+// MMU returns, for each window, the minimum mutator utilization: the least
+// share of any window of that length, within the elapsed time of the run,
+// that the program was not held (Cheng and Blelloch, PLDI 2001). Windows
+// longer than the run count as the run.
+func (l *Log) MMU(elapsed time.Duration, windows []time.Duration) []float64 {
+	// held[i] is the time held before pause i starts.
+	held := make([]time.Duration, len(l.Pauses)+1)
+	for i, p := range l.Pauses {
+		held[i+1] = held[i] + p.Length
+	}
+	before := func(t time.Duration) time.Duration { // time held before t
+		i := sort.Search(len(l.Pauses), func(i int) bool { return l.Pauses[i].At >= t })
+		if i == 0 {
+			return 0
+		}
+		return held[i-1] + min(l.Pauses[i-1].Length, t-l.Pauses[i-1].At)
+	}
+	mmu := make([]float64, len(windows))
+	for k, w := range windows {
+		w = min(w, elapsed)
+		if w <= 0 {
+			mmu[k] = 1
+			continue
+		}
+		var most time.Duration
+		for i, p := range l.Pauses { // the worst window starts with a pause or ends with one
+			if p.At+w <= elapsed {
+				most = max(most, before(p.At+w)-held[i])
+			}
+			if end := p.At + p.Length; end >= w {
+				most = max(most, held[i+1]-before(end-w))
+			}
+		}
+		most = max(most, before(w), before(elapsed)-before(elapsed-w))
+		mmu[k] = 1 - float64(most)/float64(w)
+	}
+	return mmu
+}
+
+// Windows returns n window lengths for an MMU curve, spaced evenly in their
+// logarithm from least to most.
+func Windows(least, most time.Duration, n int) []time.Duration {
+	ws := make([]time.Duration, n)
+	for i := range ws {
+		f := float64(i) / float64(max(1, n-1))
+		ws[i] = time.Duration(math.Round(float64(least) * math.Pow(float64(most)/float64(least), f)))
+	}
+	return ws
+}
+
+// Latencies returns the metered latency of each interval between two sync
+// points (a step of the program, as its user sees it), sorted. An interval
+// that began late because those before it were held counts from when it
+// should have begun: the starts are smoothed over a window, as DaCapo Chopin's
+// LatencyReporter does. A window of 0 gives simple latencies; one as long as
+// the run assumes an even arrival of all intervals.
+func (w *Workload) Latencies(l *Log, window time.Duration) []time.Duration {
+	type interval struct{ begin, end float64 }
+	var all []interval
+	delay, next := time.Duration(0), 0
+	at := func(t int64) float64 {
+		for ; next < len(l.Pauses) && int64(l.Pauses[next].Trace) <= t; next++ {
+			delay += l.Pauses[next].Length
+		}
+		return float64(t) + float64(delay)
+	}
+	begin := at(0)
+	for i := range w.points {
+		if p := &w.points[i]; p.sync {
+			end := at(p.time + p.arg)
+			all = append(all, interval{begin, end})
+			begin = end
+		}
+	}
+	half := float64(window) / 2
+	out := make([]time.Duration, len(all))
+	a, b := 0, 0
+	for i, x := range all {
+		for a < len(all) && all[a].begin < x.begin-half {
+			a++
+		}
+		for b < len(all)-1 && all[b].begin < x.begin+half {
+			b++
+		}
+		start := x.begin
+		if b > a {
+			start = min(start, all[a].begin+float64(i-a)*(all[b].begin-all[a].begin)/float64(b-a))
+		}
+		out[i] = time.Duration(math.Round(x.end - start))
+	}
+	slices.Sort(out)
+	return out
+}

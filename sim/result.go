@@ -1,0 +1,46 @@
+package sim
+
+import "time"
+
+// A Result holds the metrics of one run: one trace under one policy, limit and
+// cost. Its JSON form has these names and no others, so that results of
+// different versions and of live runs compare. Fields in nanoseconds end in
+// _ns, in bytes in _bytes.
+type Result struct {
+	Trace              string        `json:"trace"`
+	Policy             string        `json:"policy"`
+	LimitFactor        float64       `json:"limit_factor"` // limit / peak reachable bytes
+	LimitBytes         int64         `json:"limit_bytes"`  // 0 = none
+	Cycle              time.Duration `json:"cycle_ns"`     // cost of a cycle; of the first one where it varies
+	Ladder             time.Duration `json:"ladder_ns"`
+	Collections        int           `json:"collections"`         // cycles that the policy asked for
+	RefusalCollections int           `json:"refusal_collections"` // cycles that the ladder ran
+	FailedAllocs       int           `json:"failed_allocs"`       // did not fit even after the ladder
+	ExposedPause       time.Duration `json:"exposed_pause_ns"`    // sum of the pauses, beyond the waits they hid behind
+	MaxPause           time.Duration `json:"max_pause_ns"`
+	GCBusy             time.Duration `json:"gc_busy_ns"` // cost of all cycles, hidden ones included
+	PeakLive           int64         `json:"peak_live_bytes"`
+	MeanLive           float64       `json:"mean_live_bytes"` // weighted by elapsed time
+	MeanGarbage        float64       `json:"mean_garbage_bytes"`
+	Span               time.Duration `json:"span_ns"`    // of the recording
+	Elapsed            time.Duration `json:"elapsed_ns"` // span + every delay
+}
+
+// CPUPrice is the price of a second of collector time in seconds of exposed
+// pause, where one number is needed (DESIGN.md, section 6).
+const CPUPrice = 0.05
+
+// Objective is exposed pause + CPUPrice x collector time: the one number by
+// which runs are ranked.
+func (r *Result) Objective() time.Duration {
+	return r.ExposedPause + time.Duration(CPUPrice*float64(r.GCBusy))
+}
+
+// A Log collects what a run did, in order. A nil *Log collects nothing.
+type Log struct {
+	Decisions []Decided // every question and its answer, if KeepDecisions is set
+	Cycles    []Collected
+	Pauses    []Pause
+
+	KeepDecisions bool // set before the run; a run may ask millions of times
+}

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+)
+
+// Config is the world of a run. The zero value has no limit and free cycles.
+type Config struct {
+	Limit  int64  // bytes; 0 = none
+	Cost   Cost   // of a cycle
+	Ladder Ladder // length of the refusal ladder
+	Log    *Log   // collects cycles, pauses and decisions; nil = off
+}
+
+// Run replays w under p, which must be fresh, and returns the metrics. It
+// steps from decision to decision. It is deterministic: the same workload,
+// policy and config give the same result. Runs are independent, so that many
+// may share w.
+func Run(w *Workload, p gc.Policy, cfg Config) Result {
+	m := newMachine(w, p, cfg)
+	for i := 0; ; i++ {
+		j := m.next(w, i)
+		m.peak = max(m.peak, w.maxTop(i, j)-m.freed)
+		if j == len(w.points) {
+			return m.finish(w)
+		}
+		i = j
+		if q := &w.points[i]; q.sync {
+			m.sync(q.time, q.arg, &q.totals)
+		} else {
+			m.alloc(q.time, q.arg, &q.totals)
+		}
+	}
+}
+
+// next returns the first point from i on at which something may happen: a
+// sync, an allocation that wakes the policy or does not fit, or the end of the
+// cycle under way.
+func (m *machine) next(w *Workload, i int) int {
+	if i == len(w.points) {
+		return i
+	}
+	if q := &w.points[i]; q.sync || q.time >= m.deadline || q.top()-m.freed >= m.bar {
+		return i
+	}
+	j := int(w.nextSync[i])
+	if m.deadline != never {
+		j = w.firstTime(i, j, m.deadline)
+	}
+	if m.bar == never {
+		return j
+	}
+	return w.firstTop(i, j, m.bar+m.freed)
+}
+
+// RunEvents is [Run] stepped event by event: the rules of the package comment
+// in their plainest form, against which Run is tested. Its results are the same.
+func RunEvents(w *Workload, p gc.Policy, cfg Config) Result {
+	m := newMachine(w, p, cfg)
+	var at totals
+	for _, o := range w.ops {
+		n := o.arg >> 2
+		switch o.arg & 3 {
+		case opAlloc:
+			if live := at.net - m.freed + n; live >= m.bar || o.time >= m.deadline {
+				m.alloc(o.time, n, &at)
+			} else if live > m.peak {
+				m.peak = live
+			}
+			at.gross += n
+			at.net += n
+			at.objects++
+		case opDrop:
+			at.dropped += n
+			at.deads++
+		case opFree:
+			at.net -= n
+			at.objects--
+		case opSync:
+			m.sync(o.time, n, &at)
+			at.wait += n
+		}
+	}
+	return m.finish(w)
+}
+
+// Decided is one question and its answer.
+type Decided struct {
+	gc.Point
+	gc.Decision
+}
+
+// Collected is one cycle. Wasted says that it freed less than 1 % of what was live.
+type Collected struct {
+	gc.Cycle
+	Wasted bool
+}
+
+// A Pause is a time for which the program was held.
+type Pause struct {
+	At     time.Duration // virtual time of its start
+	Trace  time.Duration // the same on the recording's clock
+	Length time.Duration
+}

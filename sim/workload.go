@@ -1,0 +1,259 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// A Workload is one space of a trace, reduced to what a collection policy is
+// asked about. It is immutable once compiled and safe for concurrent runs.
+type Workload struct {
+	Name  string
+	Space pressure.Space
+
+	PeakReachable  int64         // bytes: the most that any schedule must hold at once
+	AllocatedBytes int64         // gross
+	Span           time.Duration // from the first event to the last
+	Wait           time.Duration // sum of the waits at syncs
+	Allocs         int
+	Drops          int // explicit frees included
+	Syncs          int
+
+	ops      []op    // every event, for RunEvents
+	points   []point // allocations and syncs: where a policy is asked
+	nextSync []int32 // nextSync[i] is the first sync at or after points[i]; len(points) if none
+	monotone bool    // the program frees nothing itself, so net only grows
+	netArea  float64 // integral of net over the span, in byte ns
+	deadArea float64 // integral of dropped over the span, in byte ns
+	end      totals  // after the last event
+}
+
+// An op is one event: the low two bits of arg say which, the rest is bytes or ns.
+type op struct{ time, arg int64 }
+
+const (
+	opAlloc = iota
+	opDrop
+	opFree
+	opSync
+)
+
+// Totals are sums over the events before some moment. Net is what was
+// allocated less what the program freed itself.
+type totals struct {
+	gross   int64 // allocated bytes
+	net     int64 // bytes
+	dropped int64 // bytes
+	wait    int64 // ns waited at syncs
+	objects int64 // net, a count
+	deads   int64 // dropped, a count
+}
+
+// A point is an allocation or a sync, with the totals before it.
+type point struct {
+	totals
+	time int64 // ns from the first event
+	arg  int64 // bytes of an allocation, ns of a sync's wait
+	sync bool
+}
+
+// top is the net once the point has passed.
+func (p *point) top() int64 {
+	if p.sync {
+		return p.net
+	}
+	return p.net + p.arg
+}
+
+// SpaceOf returns the space of t that allocates the most bytes: the one to
+// replay unless the user names another.
+func SpaceOf(t *trace.Trace) pressure.Space {
+	var bytes [256]int64
+	for _, e := range t.Events {
+		if e.Kind == trace.Alloc {
+			bytes[e.Space] += e.Bytes
+		}
+	}
+	best := 0
+	for s, n := range bytes {
+		if n > bytes[best] {
+			best = s
+		}
+	}
+	return pressure.Space(best)
+}
+
+// Compile reduces one space of a trace to a Workload. Time 0 is the first
+// event that counts: an allocation, drop or free in that space, or a sync.
+// An explicit free takes effect at once under every policy; a free that a
+// cycle found stands for a drop that was not seen. Compile returns an error,
+// with the index of the event, where times go backwards, sizes are out of
+// range, or an object is dropped that is not there.
+func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
+	c := compiler{
+		Workload: &Workload{Name: t.Name, Space: space, monotone: true},
+		sizes:    make(map[uint64]int64, len(t.Events)/4),
+	}
+	for i, e := range t.Events {
+		if e.Kind != trace.Sync && e.Space != space {
+			continue
+		}
+		if err := c.add(e); err != nil {
+			return nil, fmt.Errorf("sim: %s: event %d: %w", t.Name, i, err)
+		}
+	}
+	if c.Allocs == 0 {
+		return nil, fmt.Errorf("sim: %s: no allocations in %v", t.Name, space)
+	}
+	c.finish()
+	return c.Workload, nil
+}
+
+type compiler struct {
+	*Workload
+	sizes map[uint64]int64 // objects that are there and not dropped
+	at    totals
+	start int64 // of the first event, on the trace's clock
+	last  int64 // time of the last event
+}
+
+func (c *compiler) add(e trace.Event) error {
+	switch e.Kind {
+	case trace.Alloc, trace.Drop, trace.Free, trace.Sync:
+	default:
+		return nil
+	}
+	if len(c.ops) == 0 {
+		c.start = e.Time
+	}
+	t := e.Time - c.start
+	if t < c.last {
+		return fmt.Errorf("time goes backwards: %d ns after %d ns", e.Time, c.last+c.start)
+	}
+	c.netArea += float64(c.at.net) * float64(t-c.last)
+	c.deadArea += float64(c.at.dropped) * float64(t-c.last)
+	c.last = t
+	switch e.Kind {
+	case trace.Alloc:
+		return c.alloc(t, e)
+	case trace.Sync:
+		return c.sync(t, e)
+	}
+	return c.release(t, e)
+}
+
+// limit is the largest number that an op can carry.
+const limit = math.MaxInt64 >> 2
+
+func (c *compiler) alloc(t int64, e trace.Event) error {
+	if e.Bytes < 0 || e.Bytes > limit-c.at.gross {
+		return fmt.Errorf("allocation of %d bytes after %d in all is out of range", e.Bytes, c.at.gross)
+	}
+	if _, ok := c.sizes[e.ID]; ok {
+		return fmt.Errorf("object %d is allocated twice", e.ID)
+	}
+	c.sizes[e.ID] = e.Bytes
+	c.ops = append(c.ops, op{t, e.Bytes<<2 | opAlloc})
+	c.points = append(c.points, point{totals: c.at, time: t, arg: e.Bytes})
+	c.at.gross += e.Bytes
+	c.at.net += e.Bytes
+	c.at.objects++
+	c.Allocs++
+	c.PeakReachable = max(c.PeakReachable, c.at.net-c.at.dropped)
+	return nil
+}
+
+func (c *compiler) sync(t int64, e trace.Event) error {
+	w := int64(e.Duration)
+	if w < 0 || w > limit-c.at.wait {
+		return fmt.Errorf("a wait of %d ns after %d in all is out of range", w, c.at.wait)
+	}
+	c.ops = append(c.ops, op{t, w<<2 | opSync})
+	c.points = append(c.points, point{totals: c.at, time: t, arg: w, sync: true})
+	c.at.wait += w
+	c.Syncs++
+	return nil
+}
+
+// release takes a drop, or a free that no drop came before.
+func (c *compiler) release(t int64, e trace.Event) error {
+	size, ok := c.sizes[e.ID]
+	if !ok {
+		if e.Kind == trace.Free { // of an object whose drop was seen
+			return nil
+		}
+		return fmt.Errorf("drop of object %d, which is not there", e.ID)
+	}
+	delete(c.sizes, e.ID)
+	c.Drops++
+	if e.Kind == trace.Free && e.Aux == trace.FreeExplicit {
+		c.ops = append(c.ops, op{t, size<<2 | opFree})
+		c.at.net -= size
+		c.at.objects--
+		c.monotone = false
+		return nil
+	}
+	c.ops = append(c.ops, op{t, size<<2 | opDrop})
+	c.at.dropped += size
+	c.at.deads++
+	return nil
+}
+
+func (c *compiler) finish() {
+	c.end = c.at
+	c.AllocatedBytes, c.Wait = c.at.gross, time.Duration(c.at.wait)
+	c.Span = time.Duration(c.last)
+	next := int32(len(c.points))
+	c.nextSync = make([]int32, len(c.points)+1)
+	for i := len(c.points); i >= 0; i-- {
+		if i < len(c.points) && c.points[i].sync {
+			next = int32(i)
+		}
+		c.nextSync[i] = next
+	}
+}
+
+// firstTop returns the first allocation in [i, j) whose top is at least
+// bytes, or j. There must be no sync in [i, j).
+func (w *Workload) firstTop(i, j int, bytes int64) int {
+	if !w.monotone {
+		for i < j && w.points[i].top() < bytes {
+			i++
+		}
+		return i
+	}
+	if i >= j || w.points[j-1].top() < bytes {
+		return j
+	}
+	step := 1 // gallop: decisions are often close together
+	for i+step < j && w.points[i+step-1].top() < bytes {
+		i += step
+		step <<= 1
+	}
+	return i + sort.Search(min(step, j-i), func(k int) bool { return w.points[i+k].top() >= bytes })
+}
+
+// firstTime returns the first point in [i, j) at or after time t, or j.
+func (w *Workload) firstTime(i, j int, t int64) int {
+	if i >= j || w.points[j-1].time < t {
+		return j
+	}
+	return i + sort.Search(j-i, func(k int) bool { return w.points[i+k].time >= t })
+}
+
+// maxTop returns the largest top of the points in [i, j), or 0 if there is none.
+func (w *Workload) maxTop(i, j int) int64 {
+	if w.monotone && i < j {
+		return w.points[j-1].top()
+	}
+	var most int64
+	for ; i < j; i++ {
+		most = max(most, w.points[i].top())
+	}
+	return most
+}
