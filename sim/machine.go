@@ -129,7 +129,7 @@ func (m *machine) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
 		Allocated: sum.gross - m.last.gross,
 		Freed:     (sum.gross - sum.net) - (m.last.gross - m.last.net),
 		LiveAfter: m.liveAfter,
-		Cost:      m.cfg.Cost.Of(sum.objects-m.gone, m.yielded),
+		Cost:      m.cfg.Cost.Of(sum.objects()-m.gone, m.yielded),
 		Running:   m.running,
 		Cycles:    m.cycles,
 	}
@@ -192,7 +192,7 @@ func (m *machine) overlap(t int64, at *totals) {
 
 // cost is what a cycle started now takes, in ns; it adds it to the busy time.
 func (m *machine) cost(at *totals) int64 {
-	g := m.cfg.Cost.Of(at.objects-m.gone, at.deads-m.gone)
+	g := m.cfg.Cost.Of(at.objects()-m.gone, int64(at.drops)-m.gone)
 	m.res.GCBusy += g
 	return int64(g)
 }
@@ -224,19 +224,28 @@ func (m *machine) settle(now *totals) {
 // free gives back what was dropped before the cycle started and tells the policy.
 func (m *machine) free(c gc.Cycle, started, now *totals) {
 	c.Freed = started.dropped - m.freed
-	m.yielded = started.deads - m.gone
-	m.area.free(c.Freed, int64(c.Start+c.Duration))
-	m.freed, m.gone = started.dropped, started.deads
+	m.yielded = int64(started.drops) - m.gone
+	m.area.free(c.Freed, int64(gone(c)))
+	m.freed, m.gone = started.dropped, int64(started.drops)
 	m.last, m.liveAfter = *now, now.net-m.freed
 	m.cycles++
 	c.LiveAfter, c.Limit = m.liveAfter, m.cfg.Limit
 	if m.log != nil {
-		m.log.Cycles = append(m.log.Cycles, Collected{Cycle: c, Wasted: c.Freed*100 < c.LiveAfter+c.Freed})
+		m.log.Cycles = append(m.log.Cycles, Collected{Cycle: c, Wasted: c.Freed*100 < c.LiveAfter+c.Freed, seq: now.seq()})
 	}
 	if m.policy != nil {
 		m.policy.Observe(c)
 		m.setWake(0)
 	}
+}
+
+// gone is when a cycle's yield went: at its end, and for the one who waited for
+// it at the end of the pause.
+func gone(c gc.Cycle) time.Duration {
+	if c.Action == gc.Overlap {
+		return c.Start + c.Duration
+	}
+	return c.Start + c.Exposed
 }
 
 // hold keeps the program for e ns, if that is more than 0.
@@ -245,7 +254,7 @@ func (m *machine) hold(t, e int64, at *totals) {
 		return
 	}
 	if m.log != nil {
-		m.log.Pauses = append(m.log.Pauses, Pause{At: time.Duration(t + m.shift), Trace: time.Duration(t), Length: time.Duration(e)})
+		m.log.Pauses = append(m.log.Pauses, Pause{At: time.Duration(t + m.shift), Trace: time.Duration(t), Length: time.Duration(e), seq: at.seq()})
 	}
 	m.res.ExposedPause += time.Duration(e)
 	m.res.MaxPause = max(m.res.MaxPause, time.Duration(e))

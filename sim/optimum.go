@@ -91,7 +91,7 @@ func (p *price) add(exposed int64) { p.exposed, p.cycles = p.exposed+exposed, p.
 
 // leastCost is the exposed pause of the cheapest blocking cycle at p.
 func leastCost(p *point, cost *Cost) int64 {
-	g := int64(cost.Of(p.objects-p.deads, 0))
+	g := int64(cost.Of(p.objects()-int64(p.drops), 0))
 	if p.sync {
 		return max(0, g-p.arg)
 	}

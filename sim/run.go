@@ -71,13 +71,13 @@ func RunEvents(w *Workload, p gc.Policy, cfg Config) Result {
 			}
 			at.gross += n
 			at.net += n
-			at.objects++
+			at.allocs++
 		case opDrop:
 			at.dropped += n
-			at.deads++
+			at.drops++
 		case opFree:
 			at.net -= n
-			at.objects--
+			at.frees++
 		case opSync:
 			m.sync(o.time, n, &at)
 			at.wait += n
@@ -96,6 +96,7 @@ type Decided struct {
 type Collected struct {
 	gc.Cycle
 	Wasted bool
+	seq    int64 // totals.seq when it settled
 }
 
 // A Pause is a time for which the program was held.
@@ -103,4 +104,5 @@ type Pause struct {
 	At     time.Duration // virtual time of its start
 	Trace  time.Duration // the same on the recording's clock
 	Length time.Duration
+	seq    int64 // totals.seq
 }

@@ -1,10 +1,6 @@
 package sim
 
-import (
-	"time"
-
-	"github.com/eagergc/eagergc/gc"
-)
+import "time"
 
 // A Level is the memory at one moment of a run, on the virtual clock.
 type Level struct {
@@ -18,21 +14,21 @@ type Level struct {
 // and its lowest live and its last, so that a plot of it shows every peak.
 func (w *Workload) Series(l *Log, elapsed time.Duration, slots int) []Level {
 	s := sampler{slot: max(1, elapsed/time.Duration(max(1, slots)))}
-	freed := cycleEnds(l)
-	var net, dropped, gone int64
+	cycles, pauses := l.Cycles, l.Pauses
+	var net, dropped, freed, seq int64
 	var delay time.Duration
-	paused := 0
 	for _, o := range w.ops {
-		for ; paused < len(l.Pauses) && int64(l.Pauses[paused].Trace) <= o.time; paused++ {
-			delay += l.Pauses[paused].Length
+		n := o.arg >> 2
+		for len(pauses) > 0 && pauses[0].seq == seq && pauses[0].Trace <= time.Duration(o.time) {
+			s.add(Level{pauses[0].At, net - freed, dropped - freed})
+			delay += pauses[0].Length
+			pauses = pauses[1:]
 		}
-		now := time.Duration(o.time) + delay
-		for len(freed) > 0 && freed[0].at <= now {
-			gone += freed[0].bytes
-			s.add(Level{freed[0].at, net - gone, dropped - gone})
-			freed = freed[1:]
+		for len(cycles) > 0 && cycles[0].seq == seq && (o.arg&3 == opAlloc || o.arg&3 == opSync) {
+			freed += cycles[0].Freed
+			cycles = cycles[1:]
 		}
-		switch n := o.arg >> 2; o.arg & 3 {
+		switch o.arg & 3 {
 		case opAlloc:
 			net += n
 		case opDrop:
@@ -40,28 +36,12 @@ func (w *Workload) Series(l *Log, elapsed time.Duration, slots int) []Level {
 		case opFree:
 			net -= n
 		}
-		s.add(Level{now, net - gone, dropped - gone})
+		if o.arg&3 != opSync {
+			seq++
+		}
+		s.add(Level{time.Duration(o.time) + delay, net - freed, dropped - freed})
 	}
 	return s.flush()
-}
-
-type freeing struct {
-	at    time.Duration
-	bytes int64
-}
-
-// cycleEnds is when each cycle's yield went: at its end, or at the end of the
-// pause it caused where that was longer (the ladder).
-func cycleEnds(l *Log) []freeing {
-	var all []freeing
-	for _, c := range l.Cycles {
-		end := c.Start + c.Duration
-		if c.Trigger == gc.TriggerRefusal {
-			end = c.Start + c.Exposed
-		}
-		all = append(all, freeing{end, c.Freed})
-	}
-	return all
 }
 
 // A sampler keeps the first, highest, lowest and last level of each slot.

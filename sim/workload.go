@@ -50,9 +50,16 @@ type totals struct {
 	net     int64 // bytes
 	dropped int64 // bytes
 	wait    int64 // ns waited at syncs
-	objects int64 // net, a count
-	deads   int64 // dropped, a count
+	allocs  int32
+	frees   int32 // by the program
+	drops   int32
 }
+
+// objects is how many there are, the dropped ones included.
+func (s *totals) objects() int64 { return int64(s.allocs - s.frees) }
+
+// seq counts the events that change memory: it orders what happens at one time.
+func (s *totals) seq() int64 { return int64(s.allocs) + int64(s.frees) + int64(s.drops) }
 
 // A point is an allocation or a sync, with the totals before it.
 type point struct {
@@ -99,6 +106,9 @@ func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 		Workload: &Workload{Name: t.Name, Space: space, monotone: true},
 		sizes:    make(map[uint64]int64, len(t.Events)/4),
 	}
+	if len(t.Events) > math.MaxInt32 {
+		return nil, fmt.Errorf("sim: %s: %d events, at most %d can be replayed", t.Name, len(t.Events), math.MaxInt32)
+	}
 	for i, e := range t.Events {
 		if e.Kind != trace.Sync && e.Space != space {
 			continue
@@ -107,7 +117,7 @@ func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 			return nil, fmt.Errorf("sim: %s: event %d: %w", t.Name, i, err)
 		}
 	}
-	if c.Allocs == 0 {
+	if c.at.allocs == 0 {
 		return nil, fmt.Errorf("sim: %s: no allocations in %v", t.Name, space)
 	}
 	c.finish()
@@ -162,8 +172,7 @@ func (c *compiler) alloc(t int64, e trace.Event) error {
 	c.points = append(c.points, point{totals: c.at, time: t, arg: e.Bytes})
 	c.at.gross += e.Bytes
 	c.at.net += e.Bytes
-	c.at.objects++
-	c.Allocs++
+	c.at.allocs++
 	c.PeakReachable = max(c.PeakReachable, c.at.net-c.at.dropped)
 	return nil
 }
@@ -176,7 +185,6 @@ func (c *compiler) sync(t int64, e trace.Event) error {
 	c.ops = append(c.ops, op{t, w<<2 | opSync})
 	c.points = append(c.points, point{totals: c.at, time: t, arg: w, sync: true})
 	c.at.wait += w
-	c.Syncs++
 	return nil
 }
 
@@ -190,22 +198,23 @@ func (c *compiler) release(t int64, e trace.Event) error {
 		return fmt.Errorf("drop of object %d, which is not there", e.ID)
 	}
 	delete(c.sizes, e.ID)
-	c.Drops++
 	if e.Kind == trace.Free && e.Aux == trace.FreeExplicit {
 		c.ops = append(c.ops, op{t, size<<2 | opFree})
 		c.at.net -= size
-		c.at.objects--
+		c.at.frees++
 		c.monotone = false
 		return nil
 	}
 	c.ops = append(c.ops, op{t, size<<2 | opDrop})
 	c.at.dropped += size
-	c.at.deads++
+	c.at.drops++
 	return nil
 }
 
 func (c *compiler) finish() {
 	c.end = c.at
+	c.Allocs, c.Drops = int(c.at.allocs), int(c.at.drops)+int(c.at.frees)
+	c.Syncs = len(c.points) - c.Allocs
 	c.AllocatedBytes, c.Wait = c.at.gross, time.Duration(c.at.wait)
 	c.Span = time.Duration(c.last)
 	next := int32(len(c.points))

@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// whim is a policy of the tests: it collects by a hash of what it sees, and
+// asks to be left alone up to some level, as real policies do.
+type whim struct {
+	seed     uint64
+	observed int
+	actions  []gc.Action
+}
+
+func (p *whim) Decide(at gc.Point) gc.Decision {
+	h := p.seed ^ uint64(at.Now)*0x9e3779b97f4a7c15 ^ uint64(at.Sample.Live)*0xbf58476d1ce4e5b9 ^ uint64(p.observed)<<7
+	h ^= h >> 29
+	h *= 0x94d049bb133111eb
+	d := gc.Decision{Action: p.actions[h>>33%uint64(len(p.actions))]}
+	if h>>60 < 8 {
+		d.Wake = at.Sample.Live + int64(h>>50&0xff)
+	}
+	return d
+}
+func (p *whim) Observe(gc.Cycle) { p.observed++ }
+func (p *whim) String() string   { return fmt.Sprintf("whim:%d", p.seed) }
+
+// genTrace draws a small trace with drops, explicit frees and syncs.
+func genTrace(t *rapid.T, explicit bool) *trace.Trace {
+	tr := &trace.Trace{Name: "rapid"}
+	var now int64
+	var live []trace.Event
+	n := rapid.IntRange(1, 60).Draw(t, "events")
+	for id := uint64(1); len(tr.Events) < n; id++ {
+		now += rapid.Int64Range(0, 20).Draw(t, "gap")
+		switch k := rapid.IntRange(0, 9).Draw(t, "kind"); {
+		case k < 5 || len(tr.Events) == 0:
+			e := trace.Event{Time: now, ID: id, Kind: trace.Alloc, Bytes: rapid.Int64Range(0, 40).Draw(t, "bytes")}
+			tr.Record(e)
+			live = append(live, e)
+		case k < 8 && len(live) > 0:
+			i := rapid.IntRange(0, len(live)-1).Draw(t, "victim")
+			e := live[i]
+			live = append(live[:i], live[i+1:]...)
+			e.Time, e.Kind = now, trace.Drop
+			if explicit && rapid.Bool().Draw(t, "explicit") {
+				e.Kind = trace.Free
+			}
+			tr.Record(e)
+		default:
+			w := rapid.Int64Range(0, 30).Draw(t, "wait")
+			tr.Record(trace.Event{Time: now, Kind: trace.Sync, Duration: time.Duration(w)})
+			if rapid.Bool().Draw(t, "waited") {
+				now += w
+			}
+		}
+	}
+	return tr
+}
+
+func genWorkload(t *rapid.T, explicit bool) *Workload {
+	w, err := Compile(genTrace(t, explicit), pressure.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func genConfig(t *rapid.T, w *Workload) Config {
+	cfg := Config{
+		Limit:  int64(rapid.Float64Range(0.8, 4).Draw(t, "factor") * float64(w.PeakReachable)),
+		Cost:   Fixed(time.Duration(rapid.Int64Range(0, 40).Draw(t, "cycle"))),
+		Ladder: Ladder{Factor: 2},
+	}
+	if rapid.Bool().Draw(t, "linear") {
+		cfg.Cost.PerTracked, cfg.Cost.PerFreed = 0.7, 1.3
+	}
+	if rapid.Bool().Draw(t, "slow") {
+		cfg.Cost.Slowdown = rapid.Float64Range(0, 2).Draw(t, "slowdown")
+	}
+	return cfg
+}
+
+func genWhim(t *rapid.T, actions ...gc.Action) func() *whim {
+	seed := rapid.Uint64().Draw(t, "seed")
+	return func() *whim { return &whim{seed: seed, actions: actions} }
+}
+
+func TestEnginesAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorkload(t, rapid.Bool().Draw(t, "frees"))
+		cfg := genConfig(t, w)
+		p := genWhim(t, gc.Skip, gc.Skip, gc.Overlap, gc.Block)
+		fast, slow := &Log{KeepDecisions: true}, &Log{KeepDecisions: true}
+		cfg.Log = fast
+		a := Run(w, p(), cfg)
+		cfg.Log = slow
+		b := RunEvents(w, p(), cfg)
+		if a != b {
+			t.Fatalf("per decision %+v\nper event    %+v", a, b)
+		}
+		if x, y := fmt.Sprintf("%+v", *fast), fmt.Sprintf("%+v", *slow); x != y {
+			t.Fatalf("logs differ\n%s\n%s", x, y)
+		}
+	})
+}
+
+func TestConservation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tr := genTrace(t, false)
+		w, err := Compile(tr, pressure.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := genConfig(t, w)
+		cfg.Cost.Slowdown = 0
+		log := &Log{}
+		cfg.Log = log
+		r := Run(w, genWhim(t, gc.Skip, gc.Skip, gc.Overlap, gc.Block)(), cfg)
+
+		var exposed, longest time.Duration
+		for _, p := range log.Pauses {
+			exposed += p.Length
+			longest = max(longest, p.Length)
+		}
+		if exposed != r.ExposedPause || longest != r.MaxPause || r.Elapsed != r.Span+exposed {
+			t.Fatalf("pauses sum to %v, longest %v: %+v", exposed, longest, r)
+		}
+		var freed int64
+		for _, c := range log.Cycles {
+			freed += c.Freed
+			if c.Freed < 0 || c.LiveAfter < 0 {
+				t.Fatalf("cycle %+v", c)
+			}
+		}
+		if freed > w.end.dropped {
+			t.Fatalf("freed %d of %d dropped", freed, w.end.dropped)
+		}
+		if r.FailedAllocs == 0 && cfg.Limit > 0 && r.PeakLive > cfg.Limit {
+			t.Fatalf("peak %d above the limit %d without a failure", r.PeakLive, cfg.Limit)
+		}
+		if cfg.Limit >= w.PeakReachable && r.FailedAllocs != 0 {
+			t.Fatalf("%d failures though %d fits into %d", r.FailedAllocs, w.PeakReachable, cfg.Limit)
+		}
+		if r.MeanLive < r.MeanGarbage-1e-6 || r.MeanGarbage < -1e-6 || r.MeanLive > float64(r.PeakLive)+1e-6 {
+			t.Fatalf("means %+v", r)
+		}
+	})
+}
+
+func TestSeriesEndsWithTheTotals(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorkload(t, true)
+		cfg := genConfig(t, w)
+		cfg.Cost.Slowdown = 0
+		log := &Log{}
+		cfg.Log = log
+		r := Run(w, genWhim(t, gc.Skip, gc.Block)(), cfg)
+		levels := w.Series(log, r.Elapsed, 10)
+		var peak int64
+		for i, x := range levels {
+			peak = max(peak, x.Live)
+			if x.Garbage < 0 || x.Live < x.Garbage || i > 0 && x.At < levels[i-1].At {
+				t.Fatalf("level %d of %v", i, levels)
+			}
+		}
+		if peak != r.PeakLive {
+			t.Fatalf("series peaks at %d, run at %d", peak, r.PeakLive)
+		}
+	})
+}
