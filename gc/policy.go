@@ -63,7 +63,9 @@ const (
 func (a Action) String() string { return [...]string{"skip", "overlap", "block"}[a] }
 
 // A Decision is a policy's answer to a [Point]. The zero value skips and asks
-// to be asked again at every allocation.
+// to be asked again at every allocation. Wake holds until the policy is asked
+// again or a cycle has ended, whoever asked for it: after Observe the next
+// allocation asks.
 type Decision struct {
 	Action Action
 	Wake   int64  // do not ask again at an allocation before live + request reaches this; 0 = always ask
