@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/eagergc/eagergc/gc"
+)
+
+// A Contender is what a comparison runs: a policy, made anew for every run, or
+// an optimum, which knows the whole workload.
+type Contender struct {
+	name string
+	run  func(*Workload, Config) (Result, error)
+}
+
+// optima are the contenders that are no policy.
+var optima = []Contender{
+	{"optimum-blocking", func(w *Workload, cfg Config) (Result, error) {
+		s, err := OptimumBlocking(w, cfg.Limit, cfg.Cost)
+		if err != nil {
+			return Result{}, err
+		}
+		return RunSchedule(w, "optimum-blocking", s, cfg), nil
+	}},
+}
+
+// Optima lists the names that [ParseContender] takes beside those of policies.
+func Optima() []string {
+	var names []string
+	for _, o := range optima {
+		names = append(names, o.name)
+	}
+	return names
+}
+
+// ParseContender reads the text form of a policy, or the name of an optimum.
+func ParseContender(text string) (Contender, error) {
+	if i := slices.IndexFunc(optima, func(c Contender) bool { return c.name == text }); i >= 0 {
+		return optima[i], nil
+	}
+	spec, err := gc.Parse(text)
+	if err != nil {
+		if strings.HasPrefix(text, "opt") {
+			return Contender{}, fmt.Errorf("%w, or an optimum: %s", err, strings.Join(Optima(), ", "))
+		}
+		return Contender{}, err
+	}
+	return Contender{spec.String(), func(w *Workload, cfg Config) (Result, error) {
+		return Run(w, spec.New(), cfg), nil
+	}}, nil
+}
+
+// ParseContenders reads contenders separated by commas. Since parameters are
+// separated by commas too, a key=value belongs to the policy before it.
+func ParseContenders(text string) ([]Contender, error) {
+	var all []Contender
+	for _, item := range splitList(text) {
+		c, err := ParseContender(item)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func splitList(text string) []string {
+	var items []string
+	for _, part := range strings.Split(text, ",") {
+		part = strings.TrimSpace(part)
+		name, _, isParam := strings.Cut(part, "=")
+		if isParam && !strings.Contains(name, ":") && len(items) > 0 {
+			items[len(items)-1] += "," + part
+			continue
+		}
+		items = append(items, part)
+	}
+	return items
+}
+
+// String returns the text form that ParseContender reads.
+func (c Contender) String() string { return c.name }
+
+// Run replays w under a fresh policy, or under the optimum for it. The only
+// error is [ErrNoSchedule], from an optimum whose limit is too small.
+func (c Contender) Run(w *Workload, cfg Config) (Result, error) { return c.run(w, cfg) }

@@ -1,0 +1,109 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+func TestParseContenders(t *testing.T) {
+	cs, err := ParseContenders("never, threshold:0.8,optimum-blocking")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range cs {
+		names = append(names, c.String())
+	}
+	if want := []string{"never", "threshold:0.8", "optimum-blocking"}; !reflect.DeepEqual(names, want) {
+		t.Errorf("got %q", names)
+	}
+	if got := splitList("a:1,k=2,b,c:x=1,y=2"); !reflect.DeepEqual(got, []string{"a:1,k=2", "b", "c:x=1,y=2"}) {
+		t.Errorf("split %q", got)
+	}
+	if _, err := ParseContender("optimum-blokcing"); err == nil || !strings.Contains(err.Error(), "optimum-blocking") {
+		t.Errorf("a misspelt optimum gives %v", err)
+	}
+}
+
+func sawtooth(t *testing.T, n int) *Workload {
+	t.Helper()
+	tr := &trace.Trace{Name: "sawtooth"}
+	for i := range n {
+		now := int64(i) * 1000
+		tr.Record(trace.Event{Time: now, ID: uint64(i), Kind: trace.Alloc, Bytes: 100})
+		tr.Record(trace.Event{Time: now + 500, ID: uint64(i), Kind: trace.Drop})
+		if i%10 == 9 {
+			tr.Record(trace.Event{Time: now + 600, Kind: trace.Sync, Duration: 300})
+		}
+	}
+	w, err := Compile(tr, pressure.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestRunAllIsOrderedAndNamesWhatFails(t *testing.T) {
+	w := sawtooth(t, 1000)
+	var cells []Cell
+	for _, name := range []string{"never", "cudajl", "optimum-blocking"} {
+		c, err := ParseContender(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, limit := range []int64{50, 1000, 5000} {
+			cells = append(cells, Cell{w, c, Config{Limit: limit, Cost: Fixed(200), Ladder: Ladder{Factor: 2}}})
+		}
+	}
+	a, b := RunAll(context.Background(), cells, nil), RunAll(context.Background(), cells, nil)
+	if !reflect.DeepEqual(a, b) {
+		t.Error("two runs differ")
+	}
+	for i, o := range a {
+		if o.Policy != cells[i].Contender.String() || o.LimitBytes != cells[i].Config.Limit {
+			t.Errorf("cell %d has %+v", i, o.Result)
+		}
+		hopeless := o.Policy == "optimum-blocking" && o.LimitBytes == 50
+		if errors.Is(o.Err, ErrNoSchedule) != hopeless {
+			t.Errorf("cell %d: %v", i, o.Err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if o := RunAll(ctx, cells[:1], nil); !errors.Is(o[0].Err, context.Canceled) {
+		t.Errorf("cancelled: %v", o[0].Err)
+	}
+}
+
+func TestMMUAndHistogram(t *testing.T) {
+	l := &Log{Pauses: []Pause{{At: 100, Length: 50}, {At: 200, Length: 100}}}
+	got := l.MMU(1000, []time.Duration{50, 100, 200, 1000, 5000})
+	// A window of 200 ns from 100 to 300 holds both pauses.
+	want := []float64{0, 0, 1 - 150.0/200, 1 - 150.0/1000, 1 - 150.0/1000}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("MMU %v, want %v", got, want)
+	}
+	if h := l.Histogram(); h.TotalCount() != 2 || h.Max() != 100 {
+		t.Errorf("histogram %d, max %d", h.TotalCount(), h.Max())
+	}
+}
+
+func TestLatencies(t *testing.T) {
+	w := sawtooth(t, 40) // four steps of 10 us, the first from 0 to its sync's end at 9900
+	l := &Log{Pauses: []Pause{{Trace: 12000, Length: 5000}}}
+	simple := w.Latencies(l, 0)
+	if want := []time.Duration{9900, 10000, 10000, 15000}; !reflect.DeepEqual(simple, want) {
+		t.Errorf("simple %v, want %v", simple, want)
+	}
+	metered := w.Latencies(l, time.Hour)
+	if metered[len(metered)-1] < simple[len(simple)-1] {
+		t.Errorf("metered %v below simple %v", metered, simple)
+	}
+}
