@@ -24,6 +24,13 @@ var optima = []Contender{
 		}
 		return RunSchedule(w, "optimum-blocking", s, cfg), nil
 	}},
+	{"optimum-overlap", func(w *Workload, cfg Config) (Result, error) {
+		s, _, err := OptimumOverlap(w, cfg)
+		if err != nil {
+			return Result{}, err
+		}
+		return RunSchedule(w, "optimum-overlap", s, cfg), nil
+	}},
 }
 
 // Optima lists the names that [ParseContender] takes beside those of policies.

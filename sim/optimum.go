@@ -172,6 +172,9 @@ func (m *machine) follow(q *point, i int, steps *[]step) {
 		wait = q.arg
 	}
 	if s := *steps; len(s) > 0 && s[0].point == i {
+		if m.running { // one at a time: the step hurries the cycle before it
+			m.obey(gc.Decision{Action: gc.Block}, q.time, wait, &q.totals)
+		}
 		m.obey(gc.Decision{Action: s[0].action}, q.time, wait, &q.totals)
 		*steps = s[1:]
 	}

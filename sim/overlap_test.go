@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/eagergc/eagergc/gc"
+)
+
+// script plays a list of actions, one for each question.
+type script struct {
+	actions []gc.Action
+	asked   int
+}
+
+func (p *script) Decide(gc.Point) gc.Decision {
+	p.asked++
+	return gc.Decision{Action: p.actions[p.asked-1]}
+}
+func (p *script) Observe(gc.Cycle) {}
+func (p *script) String() string   { return "script" }
+
+// bruteOverlap tries every action at every point.
+func bruteOverlap(w *Workload, cfg Config) time.Duration {
+	n := len(w.points)
+	total := 1
+	for range n {
+		total *= 3
+	}
+	best := time.Duration(-1)
+	actions := make([]gc.Action, n)
+	for set := range total {
+		for i, x := 0, set; i < n; i, x = i+1, x/3 {
+			actions[i] = gc.Action(x % 3)
+		}
+		if r := Run(w, &script{actions: actions}, cfg); best < 0 || r.ExposedPause < best {
+			best = r.ExposedPause
+		}
+	}
+	return best
+}
+
+func TestOptimumOverlapBound(t *testing.T) {
+	exact, runs := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorkload(t, rapid.Bool().Draw(t, "frees"))
+		if len(w.points) > 8 || w.PeakReachable == 0 {
+			t.Skip("too many schedules, or nothing to limit")
+		}
+		cfg := Config{
+			Limit:  int64(rapid.Float64Range(1, 3).Draw(t, "factor") * float64(w.PeakReachable)),
+			Cost:   Fixed(time.Duration(rapid.Int64Range(0, 60).Draw(t, "cycle"))),
+			Ladder: Ladder{Factor: 2},
+		}
+		s, bound, err := OptimumOverlap(w, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := bruteOverlap(w, cfg)
+		if bound > best {
+			t.Fatalf("bound %v above %v, which a schedule has", bound, best)
+		}
+		if s.Exposed < best {
+			t.Fatalf("schedule claims %v, below every schedule: %v", s.Exposed, best)
+		}
+		if r := RunSchedule(w, "", s, cfg); r.RefusalCollections != 0 || r.ExposedPause != s.Exposed {
+			t.Fatalf("schedule claims %v, runs as %+v", s.Exposed, r)
+		}
+		blocking, err := OptimumBlocking(w, cfg.Limit, cfg.Cost)
+		if err != nil || s.Exposed > blocking.Exposed {
+			t.Fatalf("%v is worse than blocking %v, %v", s.Exposed, blocking.Exposed, err)
+		}
+		runs++
+		if s.Exposed == best {
+			exact++
+		}
+	})
+	t.Logf("schedule is the optimum in %d of %d workloads", exact, runs)
+}
+
+func TestBoundBelowEveryPolicy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorkload(t, rapid.Bool().Draw(t, "frees"))
+		if w.PeakReachable == 0 {
+			t.Skip("nothing to limit")
+		}
+		cfg := genConfig(t, w)
+		cfg.Limit = max(cfg.Limit, w.PeakReachable)
+		_, bound, err := OptimumOverlap(w, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := Run(w, genWhim(t, gc.Skip, gc.Skip, gc.Overlap, gc.Block)(), cfg); r.ExposedPause < bound {
+			t.Fatalf("%s has %v, below the bound %v", r.Policy, r.ExposedPause, bound)
+		}
+	})
+}
