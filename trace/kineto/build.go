@@ -1,0 +1,246 @@
+package kineto
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	gotime "time"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// A memory is the state of one device while rows are turned into events.
+type memory struct {
+	space    pressure.Space
+	objects  map[uint64]object // by address; also those that are gone
+	unknown  int64             // bytes that were live before and that nothing has freed yet, if seen
+	reserved int64
+	seen     bool // an event with Total Allocated
+}
+
+// An object is the last one seen at an address.
+type object struct {
+	id    uint64
+	bytes int64
+	live  bool
+	index int32 // of the event that allocated or freed it
+}
+
+// A builder turns sorted rows into events.
+type builder struct {
+	events  []trace.Event
+	before  []trace.Event // at time 0
+	devices map[pressure.Space]*memory
+	start   int64 // ns from base
+	ids     uint64
+	gross   int64
+}
+
+// finish turns the rows into the trace.
+func (p *profile) finish() (*trace.Trace, error) {
+	if len(p.rows) == 0 {
+		return nil, fmt.Errorf("kineto: empty trace: none of %d events is about device memory, a wait or an annotation", p.events)
+	}
+	slices.SortFunc(p.rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.ns, b.ns), cmp.Compare(a.last(), b.last()), cmp.Compare(a.index, b.index))
+	})
+	if p.base+p.rows[0].ns < 0 {
+		return nil, p.at(int(p.rows[0].index), errors.New("time before 1970"))
+	}
+	b := &builder{events: make([]trace.Event, 0, len(p.rows)), devices: make(map[pressure.Space]*memory), start: p.start()}
+	for _, ro := range p.rows {
+		if err := b.add(ro); err != nil {
+			return nil, p.at(int(ro.index), err)
+		}
+	}
+	p.rows = nil
+	if err := b.rest(); err != nil {
+		return nil, fmt.Errorf("kineto: live before the profile: %w", err)
+	}
+	b.spaceSyncs()
+	t := p.t
+	var live int64
+	objects := 0
+	for _, e := range b.before {
+		live += e.Bytes
+		objects++
+	}
+	t.Events = b.events
+	if len(b.before) > 0 {
+		t.Events = trace.Interleave(b.before, b.events)
+	}
+	p.meta(live, objects)
+	p.clock()
+	t.StartAtFirst()
+	return t, nil
+}
+
+// last orders Sync events after others of their time.
+func (ro row) last() int {
+	if ro.class == classSync {
+		return 1
+	}
+	return 0
+}
+
+// start returns the time of the first row about memory or a wait.
+func (p *profile) start() int64 {
+	for _, ro := range p.rows {
+		if ro.class == classMemory || ro.class == classSync {
+			return ro.ns
+		}
+	}
+	return p.rows[0].ns
+}
+
+// clock says what the times count from. A profile without a base has times from
+// 1970, or from a clock of its own.
+func (p *profile) clock() {
+	year2000 := gotime.Date(2000, 1, 1, 0, 0, 0, 0, gotime.UTC)
+	first := p.base + p.t.Events[len(p.t.Events)-1].Time
+	if gotime.Unix(0, first).Before(year2000) {
+		p.t.Meta["clock"] = "of the profiler, not related to the wall clock"
+		return
+	}
+	p.t.Start = gotime.Unix(0, p.base).UTC()
+	p.t.Meta["clock"] = "wall clock, ns"
+}
+
+func (b *builder) add(ro row) error {
+	e := trace.Event{Time: ro.ns, Duration: gotime.Duration(ro.dur), Stream: ro.thread, Space: ro.space}
+	switch ro.class {
+	case classSync:
+		e.Kind = trace.Sync
+	case classMark:
+		e.Kind, e.Aux = trace.Mark, ro.label
+	case classOOM:
+		e.Kind, e.Bytes = trace.Refuse, ro.bytes
+	case classMemory:
+		return b.memory(ro, e)
+	}
+	b.events = append(b.events, e)
+	return nil
+}
+
+func (b *builder) memory(ro row, e trace.Event) error {
+	d := b.devices[ro.space]
+	if d == nil {
+		d = &memory{space: ro.space, objects: make(map[uint64]object)}
+		b.devices[ro.space] = d
+	}
+	if !d.seen && ro.allocated >= 0 {
+		d.seen = true
+		if d.unknown = ro.allocated - ro.bytes; d.unknown < 0 {
+			return fmt.Errorf("%s %d after %d Bytes: less than nothing was live before", argNames[argAllocated], ro.allocated, ro.bytes)
+		}
+	}
+	b.reserve(d, ro)
+	var err error
+	e.Duration = 0
+	if ro.bytes > 0 {
+		err = b.alloc(d, ro, &e)
+	} else {
+		err = b.drop(d, ro, &e)
+	}
+	b.events = append(b.events, e)
+	return err
+}
+
+// reserve notes what the pool took or gave back since its last event.
+func (b *builder) reserve(d *memory, ro row) {
+	if ro.reserved < 0 || ro.reserved == d.reserved {
+		return
+	}
+	e := trace.Event{Time: ro.ns, Kind: trace.Reserve, Space: d.space, Bytes: ro.reserved - d.reserved}
+	if e.Bytes < 0 {
+		e.Kind, e.Bytes = trace.Release, -e.Bytes
+	}
+	d.reserved = ro.reserved
+	b.events = append(b.events, e)
+}
+
+func (b *builder) alloc(d *memory, ro row, e *trace.Event) error {
+	if o := d.objects[ro.addr]; o.live {
+		return fmt.Errorf("allocation of address %#x, which traceEvents[%d] allocated and nothing freed", ro.addr, o.index)
+	}
+	e.Kind, e.ID, e.Bytes = trace.Alloc, b.newID(), ro.bytes
+	d.objects[ro.addr] = object{id: e.ID, bytes: ro.bytes, live: true, index: ro.index}
+	return b.count(ro.bytes)
+}
+
+// drop takes a free. One of an address that is not known frees an object that
+// was live before the window.
+func (b *builder) drop(d *memory, ro row, e *trace.Event) error {
+	o, known := d.objects[ro.addr]
+	if known && !o.live {
+		return fmt.Errorf("double free of address %#x, which traceEvents[%d] freed", ro.addr, o.index)
+	}
+	if !known {
+		o = object{id: b.newID(), bytes: -ro.bytes}
+		if d.seen && o.bytes > d.unknown {
+			return fmt.Errorf("free of address %#x, which was never allocated: only %d more bytes were live before the profile", ro.addr, d.unknown)
+		}
+		if d.seen {
+			d.unknown -= o.bytes
+		}
+		if err := b.held(d, o); err != nil {
+			return err
+		}
+	}
+	e.Kind, e.ID, e.Bytes = trace.Drop, o.id, o.bytes
+	o.live, o.index = false, ro.index
+	d.objects[ro.addr] = o
+	return nil
+}
+
+// held adds an object that was live before the profile.
+func (b *builder) held(d *memory, o object) error {
+	b.before = append(b.before, trace.Event{Time: b.start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.bytes})
+	return b.count(o.bytes)
+}
+
+// rest makes one object of each device's bytes that were live before the profile
+// and that nothing freed.
+func (b *builder) rest() error {
+	for n := range pressure.MaxDevices {
+		d := b.devices[pressure.Device(n)]
+		if d == nil || d.unknown <= 0 {
+			continue
+		}
+		if err := b.held(d, object{id: b.newID(), bytes: d.unknown}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spaceSyncs gives Sync events the space of the only device, or device 0.
+func (b *builder) spaceSyncs() {
+	space := pressure.Device(0)
+	if len(b.devices) == 1 {
+		for only := range b.devices {
+			space = only
+		}
+	}
+	for i := range b.events {
+		if b.events[i].Kind == trace.Sync {
+			b.events[i].Space = space
+		}
+	}
+}
+
+func (b *builder) newID() uint64 {
+	b.ids++
+	return b.ids
+}
+
+// count adds to the sum of all sizes, which must stay a sensible number.
+func (b *builder) count(bytes int64) error {
+	if bytes > maxSize-b.gross {
+		return errors.New("the sizes so far add up to over 2^62 bytes")
+	}
+	b.gross += bytes
+	return nil
+}

@@ -1,0 +1,34 @@
+package trace
+
+// A Labeler numbers texts in the Labels of a trace, each text once. It is for
+// one goroutine at a time.
+type Labeler struct {
+	t     *Trace
+	index map[string]uint32
+}
+
+// NewLabeler returns a Labeler that adds to t.Labels and knows those already
+// there.
+func NewLabeler(t *Trace) *Labeler {
+	l := &Labeler{t: t, index: make(map[string]uint32)}
+	if len(t.Labels) == 0 {
+		t.Labels = []string{""}
+	}
+	for i, text := range t.Labels {
+		if _, ok := l.index[text]; !ok {
+			l.index[text] = uint32(i)
+		}
+	}
+	return l
+}
+
+// Label returns the number of text, for the Aux of a Mark, Decision or Sync.
+func (l *Labeler) Label(text string) uint32 {
+	n, ok := l.index[text]
+	if !ok {
+		n = uint32(len(l.t.Labels))
+		l.index[text] = n
+		l.t.Labels = append(l.t.Labels, text)
+	}
+	return n
+}

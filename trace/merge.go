@@ -1,0 +1,124 @@
+package trace
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// Merge returns base with the waits and annotations (Sync and Mark) of sync, a
+// trace of the same run by the same clock: a memory snapshot and a profile, for
+// one. Both must have a Start. What else sync holds is left out: base has the
+// memory events. At equal times base comes first.
+//
+// Time 0 of the result is as [Trace.StartAtFirst] says. If base is about one
+// space only, Sync events are about that space. Neither trace is changed, and
+// the result shares no memory with them.
+func Merge(base, sync *Trace) (*Trace, error) {
+	if base.Start.IsZero() || sync.Start.IsZero() {
+		return nil, errors.New("trace: merge: both traces need the wall clock of their start")
+	}
+	shift := sync.Start.Sub(base.Start) // from sync's times to base's
+	if !base.Start.Add(shift).Equal(sync.Start) {
+		return nil, errors.New("trace: merge: the traces are centuries apart")
+	}
+	out := &Trace{Name: base.Name, Start: base.Start, Meta: make(map[string]string), Labels: slices.Clone(base.Labels)}
+	maps.Copy(out.Meta, base.Meta)
+	for key, text := range sync.Meta {
+		out.Meta["sync_"+key] = text
+	}
+	out.Events = Interleave(base.Events, waitsOf(sync, shift, NewLabeler(out)))
+	if space, ok := onlySpace(base.Events); ok {
+		for i := range out.Events {
+			if out.Events[i].Kind == Sync {
+				out.Events[i].Space = space
+			}
+		}
+	}
+	out.StartAtFirst()
+	return out, nil
+}
+
+// waitsOf returns the Sync and Mark events of t, later by shift.
+func waitsOf(t *Trace, shift time.Duration, labels *Labeler) []Event {
+	var waits []Event
+	for _, e := range t.Events {
+		if e.Kind == Sync || e.Kind == Mark {
+			e.Time += int64(shift)
+			e.Aux = labels.Label(t.Label(e))
+			waits = append(waits, e)
+		}
+	}
+	return waits
+}
+
+// onlySpace returns the space of all Alloc events, if there is only one.
+func onlySpace(events []Event) (space pressure.Space, ok bool) {
+	for _, e := range events {
+		if e.Kind != Alloc {
+			continue
+		}
+		if ok && e.Space != space {
+			return 0, false
+		}
+		space, ok = e.Space, true
+	}
+	return space, ok
+}
+
+// Interleave merges lists of events, each sorted by time, into one new list. At
+// equal times the events of an earlier list come first.
+func Interleave(lists ...[]Event) []Event {
+	total := 0
+	for _, list := range lists {
+		total += len(list)
+	}
+	lists = slices.DeleteFunc(slices.Clone(lists), func(list []Event) bool { return len(list) == 0 })
+	merged := make([]Event, 0, total)
+	for len(lists) > 1 {
+		first := 0
+		for i, list := range lists {
+			if list[0].Time < lists[first][0].Time {
+				first = i
+			}
+		}
+		merged = append(merged, lists[first][0])
+		if lists[first] = lists[first][1:]; len(lists[first]) == 0 {
+			lists = slices.Delete(lists, first, first+1)
+		}
+	}
+	for _, list := range lists {
+		merged = append(merged, list...)
+	}
+	return merged
+}
+
+// StartAtFirst makes the first Alloc, Drop, Free or Sync time 0, by moving all
+// events and Start. Events before it (memory taken from the system for it, an
+// annotation around it) are put at 0, with what is left of their duration.
+// A trace without such an event starts at its first event.
+func (t *Trace) StartAtFirst() {
+	if len(t.Events) == 0 {
+		return
+	}
+	first := t.Events[0].Time
+	for _, e := range t.Events {
+		if e.Kind == Alloc || e.Kind == Drop || e.Kind == Free || e.Kind == Sync {
+			first = e.Time
+			break
+		}
+	}
+	for i := range t.Events {
+		e := &t.Events[i]
+		if e.Time -= first; e.Time < 0 {
+			e.Duration = max(0, e.Duration+time.Duration(e.Time))
+			e.Time = 0
+		}
+	}
+	if !t.Start.IsZero() {
+		t.Start = t.Start.Add(time.Duration(first))
+	}
+}

@@ -1,0 +1,75 @@
+package torchsnap
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/eagergc/eagergc/trace"
+)
+
+// A note is one external annotation: a stretch of the program with a name.
+type note struct {
+	name     string
+	device   int64
+	from, to int64 // ns; to is 0 while it is open
+}
+
+// notes are the annotations of a snapshot. Its entries are starts and ends; an
+// end belongs to the last open start of the same name and device.
+type notes struct {
+	all  []note
+	open map[note][]int // indices in all, by name and device
+}
+
+// note takes one entry of external_annotations. One without a time is left out:
+// it has no place in the trace.
+func (s *snapshot) note(r *record) error {
+	if _, ok := r.get(fTime); !ok {
+		return nil
+	}
+	us, err := r.integer(fTime, 0, maxTime)
+	if err != nil {
+		return fmt.Errorf("annotation: %w", err)
+	}
+	key := note{name: s.word(r, fName)}
+	if v, ok := r.get(fDevice); ok && v.kind == kInt {
+		key.device = v.n
+	}
+	n := &s.notes
+	switch stage := s.word(r, fStage); stage {
+	case "START":
+		if n.open == nil {
+			n.open = make(map[note][]int)
+		}
+		n.open[key] = append(n.open[key], len(n.all))
+		n.all = append(n.all, note{name: key.name, device: key.device, from: us * 1000})
+	case "END":
+		open := n.open[key]
+		if len(open) == 0 { // its start was lost: it began before the window
+			n.all = append(n.all, note{name: key.name, device: key.device, to: us * 1000})
+			return nil
+		}
+		n.all[open[len(open)-1]].to = us * 1000
+		n.open[key] = open[:len(open)-1]
+	default:
+		return fmt.Errorf("annotation: unknown stage %q", stage)
+	}
+	return nil
+}
+
+// marks returns the annotations as events sorted by time.
+func (n *notes) marks(labels *trace.Labeler, start int64) []trace.Event {
+	marks := make([]trace.Event, 0, len(n.all))
+	for _, a := range n.all {
+		from := a.from
+		if from == 0 {
+			from = min(start, a.to)
+		}
+		length := max(0, time.Duration(a.to-from))
+		marks = append(marks, trace.Event{Time: from, Kind: trace.Mark, Duration: length, Aux: labels.Label(a.name)})
+	}
+	slices.SortStableFunc(marks, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
+	return marks
+}

@@ -1,0 +1,272 @@
+package torchsnap
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// Bounds on what a pickle may make the reader hold. Python's pickler stays far
+// below them: it closes a list or dict after every 1000 items.
+const (
+	maxStack   = 1 << 20 // values that are not yet in a container
+	maxRecords = 1 << 16 // dicts that are not yet in a container
+	maxMemoGap = 1 << 10 // memo keys skipped: picklers number them one by one
+	maxTexts   = 1 << 16 // distinct strings kept
+	maxText    = 1 << 10 // bytes of a string that is kept
+)
+
+// A kind says what a value is.
+type kind uint8
+
+const (
+	kOther kind = iota // of no interest here: a tuple, bytes, a float, a container that is closed
+	kInt               // n
+	kBig               // an integer outside int64
+	kText              // n is an index into texts
+	kDict              // n is an index into records
+	kList              // n is a list number
+)
+
+// A value is one item on the pickle's stack or in its memo.
+type value struct {
+	n    int64
+	kind kind
+}
+
+// A machine reads a pickle of plain data, protocol 0 to 5, without building it:
+// a finished dict that goes into a list that matters is given to item, and then
+// forgotten. It holds the open containers and the memo.
+type machine struct {
+	r       *bufio.Reader
+	offset  int64 // of the next byte
+	opcode  int64 // offset of the opcode being run
+	stack   []value
+	marks   []int // heights of stack
+	memo    []value
+	texts   []string         // texts[i] for i < fields names field i; the last entry of names is "", for all that is not kept
+	index   map[string]int64 // of texts
+	records []record
+	spare   []int64 // records not in use
+	lists
+	item func(list int64, r *record) error
+}
+
+func newMachine(r io.Reader, item func(int64, *record) error) *machine {
+	m := &machine{r: bufio.NewReaderSize(r, 64<<10), index: make(map[string]int64), item: item}
+	for _, name := range names {
+		m.index[name] = int64(len(m.texts))
+		m.texts = append(m.texts, name)
+	}
+	return m
+}
+
+var errPop = errors.New("stack underflow")
+
+// run reads the pickle to its end, and then the stream, whose checksum is at
+// its end.
+func (m *machine) run() error {
+	for {
+		m.opcode = m.offset
+		op, err := m.r.ReadByte()
+		if err != nil {
+			return m.fail(ended(err))
+		}
+		m.offset++
+		if op == opStop {
+			break
+		}
+		if err := m.step(op); err != nil {
+			return m.fail(err)
+		}
+	}
+	if len(m.stack) != 1 || len(m.marks) != 0 || m.stack[0].kind != kDict {
+		return m.fail(errors.New("the pickle is not one dict"))
+	}
+	if _, err := m.r.ReadByte(); err != io.EOF {
+		if err == nil {
+			err = errors.New("bytes after the end of the pickle")
+		}
+		return m.fail(err)
+	}
+	return nil
+}
+
+func (m *machine) fail(err error) error {
+	return fmt.Errorf("torchsnap: byte %d: %w", m.opcode, err)
+}
+
+func ended(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// bytes returns the next n bytes, valid until the next read; n <= 64 KiB.
+func (m *machine) bytes(n int) ([]byte, error) {
+	b, err := m.r.Peek(n)
+	if err != nil {
+		return nil, ended(err)
+	}
+	m.r.Discard(n)
+	m.offset += int64(n)
+	return b, nil
+}
+
+// length reads a little-endian count of 1, 2, 4 or 8 bytes.
+func (m *machine) length(size int) (uint64, error) {
+	b, err := m.bytes(size)
+	if err != nil {
+		return 0, err
+	}
+	var wide [8]byte
+	copy(wide[:], b)
+	return binary.LittleEndian.Uint64(wide[:]), nil
+}
+
+// skip reads over a count of bytes that a length of size bytes announces.
+// Nothing is allocated for it, however large it says it is.
+func (m *machine) skip(size int) error {
+	n, err := m.length(size)
+	if err != nil {
+		return err
+	}
+	if n > math.MaxInt64/2 {
+		return fmt.Errorf("length %d is beyond any file", n)
+	}
+	got, err := m.r.Discard(int(n))
+	m.offset += int64(got)
+	if err == io.EOF {
+		return fmt.Errorf("length %d, but only %d bytes are left: %w", n, got, io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// text reads a string whose length has size bytes, and pushes it.
+func (m *machine) text(size int) error {
+	n, err := m.length(size)
+	if err != nil {
+		return err
+	}
+	if n > maxText {
+		// Not kept: say so by its index, and read over it.
+		if n > math.MaxInt64/2 {
+			return fmt.Errorf("length %d is beyond any file", n)
+		}
+		got, err := m.r.Discard(int(n))
+		m.offset += int64(got)
+		if err != nil {
+			return fmt.Errorf("length %d, but only %d bytes are left: %w", n, got, ended(err))
+		}
+		return m.push(value{kind: kText, n: textLost})
+	}
+	b, err := m.bytes(int(n))
+	if err != nil {
+		return err
+	}
+	return m.push(m.intern(b))
+}
+
+// intern returns the value of the string b.
+func (m *machine) intern(b []byte) value {
+	i, ok := m.index[string(b)]
+	if !ok {
+		if len(m.texts) >= maxTexts || len(b) > maxText {
+			return value{kind: kText, n: textLost}
+		}
+		i = int64(len(m.texts))
+		s := string(b)
+		m.index[s] = i
+		m.texts = append(m.texts, s)
+	}
+	return value{kind: kText, n: i}
+}
+
+// line reads up to the next newline, as protocol 0 writes its arguments.
+func (m *machine) line() ([]byte, error) {
+	b, err := m.r.ReadSlice('\n')
+	m.offset += int64(len(b))
+	if err != nil {
+		return nil, ended(err)
+	}
+	return b[:len(b)-1], nil
+}
+
+func (m *machine) push(v value) error {
+	if len(m.stack) >= maxStack {
+		return fmt.Errorf("more than %d values without a container", maxStack)
+	}
+	m.stack = append(m.stack, v)
+	return nil
+}
+
+// floor is the height below which the stack may not be popped: a mark guards
+// what is under it.
+func (m *machine) floor() int {
+	if n := len(m.marks); n > 0 {
+		return m.marks[n-1]
+	}
+	return 0
+}
+
+// pop takes n values off the stack; they are valid until the next push.
+func (m *machine) pop(n int) ([]value, error) {
+	h := len(m.stack) - n
+	if h < m.floor() {
+		return nil, errPop
+	}
+	top := m.stack[h:]
+	m.stack = m.stack[:h]
+	return top, nil
+}
+
+// popMark takes all values above the last mark off the stack, and the mark.
+func (m *machine) popMark() ([]value, error) {
+	if len(m.marks) == 0 {
+		return nil, errPop
+	}
+	h := m.floor()
+	m.marks = m.marks[:len(m.marks)-1]
+	top := m.stack[h:]
+	m.stack = m.stack[:h]
+	return top, nil
+}
+
+// top returns the value on top of the stack.
+func (m *machine) top() (value, error) {
+	if len(m.stack) <= m.floor() {
+		return value{}, errPop
+	}
+	return m.stack[len(m.stack)-1], nil
+}
+
+// put stores the top of the stack in the memo. Of a container, it keeps only
+// that it was one: no snapshot puts one object in two places that matter.
+func (m *machine) put(key uint64) error {
+	v, err := m.top()
+	if err != nil {
+		return err
+	}
+	if key > uint64(len(m.memo)+maxMemoGap) {
+		return fmt.Errorf("memo key %d after %d keys", key, len(m.memo))
+	}
+	for uint64(len(m.memo)) <= key {
+		m.memo = append(m.memo, value{})
+	}
+	if v.kind == kDict || v.kind == kList {
+		v = value{}
+	}
+	m.memo[key] = v
+	return nil
+}
+
+func (m *machine) get(key uint64) error {
+	if key >= uint64(len(m.memo)) {
+		return fmt.Errorf("memo has no key %d", key)
+	}
+	return m.push(m.memo[key])
+}

@@ -1,0 +1,237 @@
+package torchsnap
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// The keys of a snapshot's dicts that matter, and so the fields of a record.
+const (
+	fAction = iota
+	fAddr
+	fSize
+	fStream
+	fTime
+	fDevice
+	fAddress
+	fTotal
+	fRequested
+	fState
+	fStage
+	fName
+	fields // number of fields
+)
+
+// names holds the field names, then other strings with fixed numbers.
+var names = []string{"action", "addr", "size", "stream", "time_us", "device", "address",
+	"total_size", "requested_size", "state", "stage", "name", "\x00", "segments", "blocks",
+	"device_traces", "external_annotations"}
+
+const (
+	textLost = fields + iota // stands for every string that is not kept
+	textSegments
+	textBlocks
+	textTraces
+	textNotes
+)
+
+// A record is a dict of a snapshot: those of its items that matter.
+type record struct {
+	has uint32 // bit f is set if field f is there
+	v   [fields]value
+}
+
+func (r *record) get(field int) (value, bool) { return r.v[field], r.has&(1<<field) != 0 }
+
+// List numbers. From listEntries on: the entries of a device.
+const (
+	listOther int64 = iota
+	listSegments
+	listBlocks
+	listTraces
+	listNotes
+	listEntries
+)
+
+// lists says which lists have been seen.
+type lists struct {
+	sawTraces bool
+	devices   int64 // lists of entries so far
+}
+
+func (m *machine) pushDict() error {
+	var i int64
+	if n := len(m.spare); n > 0 {
+		i = m.spare[n-1]
+		m.spare = m.spare[:n-1]
+		m.records[i].has = 0
+	} else {
+		if len(m.records) >= maxRecords {
+			return fmt.Errorf("more than %d dicts without a container", maxRecords)
+		}
+		i = int64(len(m.records))
+		m.records = append(m.records, record{})
+	}
+	return m.push(value{kind: kDict, n: i})
+}
+
+func (m *machine) pushList() error { return m.push(value{kind: kList, n: m.nextList()}) }
+
+// nextList says which list it is that is about to be pushed: the one under a
+// known key, or one in the list of device traces.
+func (m *machine) nextList() int64 {
+	h := len(m.stack)
+	if h == 0 {
+		return listOther
+	}
+	if under := m.stack[h-1]; under.kind == kText {
+		return m.listAt(under.n)
+	}
+	f := m.floor()
+	if !isTraces(m.stack[h-1]) && (f == 0 || !isTraces(m.stack[f-1])) {
+		return listOther
+	}
+	m.devices++
+	return listEntries + m.devices - 1
+}
+
+func isTraces(v value) bool { return v.kind == kList && v.n == listTraces }
+
+// listAt says which list it is whose key is text i.
+func (m *machine) listAt(i int64) int64 {
+	// A value of the root dict: the root lies at the bottom, then perhaps a mark.
+	root := len(m.marks) == 0 && len(m.stack) == 2 || len(m.marks) == 1 && m.marks[0] == 1
+	switch {
+	case i == textBlocks:
+		return listBlocks
+	case i == textSegments && root:
+		return listSegments
+	case i == textNotes && root:
+		return listNotes
+	case i == textTraces && root:
+		m.sawTraces = true
+		return listTraces
+	}
+	return listOther
+}
+
+// release gives back the records of values that no one will look at again.
+func (m *machine) release(values []value) {
+	for _, v := range values {
+		if v.kind == kDict {
+			m.spare = append(m.spare, v.n)
+		}
+	}
+}
+
+func (m *machine) setItems() error {
+	items, err := m.popMark()
+	if err != nil {
+		return err
+	}
+	return m.set(items)
+}
+
+func (m *machine) setItem() error {
+	items, err := m.pop(2)
+	if err != nil {
+		return err
+	}
+	return m.set(items)
+}
+
+// set puts pairs of keys and values into the dict on top of the stack.
+func (m *machine) set(items []value) error {
+	into, err := m.top()
+	if err != nil {
+		return err
+	}
+	if into.kind != kDict || len(items)%2 != 0 {
+		return errors.New("items of what is no dict")
+	}
+	r := &m.records[into.n]
+	for i := 0; i < len(items); i += 2 {
+		if key := items[i]; key.kind == kText && key.n < fields {
+			r.v[key.n] = items[i+1]
+			r.has |= 1 << key.n
+		}
+	}
+	m.release(items)
+	return nil
+}
+
+func (m *machine) appends() error {
+	items, err := m.popMark()
+	if err != nil {
+		return err
+	}
+	return m.extend(items)
+}
+
+func (m *machine) append() error {
+	items, err := m.pop(1)
+	if err != nil {
+		return err
+	}
+	return m.extend(items)
+}
+
+// extend puts items into the list on top of the stack.
+func (m *machine) extend(items []value) error {
+	into, err := m.top()
+	if err != nil {
+		return err
+	}
+	if into.kind != kList {
+		return errors.New("items of what is no list")
+	}
+	for _, v := range items {
+		if err := m.extendBy(into.n, v); err != nil {
+			return err
+		}
+	}
+	m.release(items)
+	return nil
+}
+
+func (m *machine) extendBy(list int64, v value) error {
+	switch {
+	case list == listOther:
+		return nil
+	case list == listTraces:
+		if v.kind != kList {
+			return errors.New("device_traces holds what is no list")
+		}
+		return nil
+	case v.kind != kDict:
+		return errors.New("an entry, segment, block or annotation that is no dict, or the same as an earlier one")
+	}
+	return m.item(list, &m.records[v.n])
+}
+
+// dictMark is DICT: a dict of the items above the mark.
+func (m *machine) dictMark() error {
+	top, err := m.popMark()
+	if err != nil {
+		return err
+	}
+	items := slices.Clone(top)
+	if err := m.pushDict(); err != nil {
+		return err
+	}
+	return m.set(items)
+}
+
+// listMark is LIST: a list of the items above the mark.
+func (m *machine) listMark() error {
+	top, err := m.popMark()
+	if err != nil {
+		return err
+	}
+	items := slices.Clone(top)
+	if err := m.pushList(); err != nil {
+		return err
+	}
+	return m.extend(items)
+}
