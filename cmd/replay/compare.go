@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/sim"
+)
+
+func newCompare() *cobra.Command {
+	var (
+		policies, limits, format, out string
+		price                         price
+	)
+	cmd := &cobra.Command{
+		Use:   "compare FILE...",
+		Args:  cobra.MinimumNArgs(1),
+		Short: "Compare policies on recorded workloads: a table, plots and result files",
+		Long: `compare replays every workload under every policy, limit and cost, prints a
+table and writes plots and machine-readable results to a folder. Without a
+FILE it takes the workloads that are built in. A FILE is a native trace
+(.arrows) or anything that replay import reads.
+
+` + policyHelp(),
+		Example: `  replay compare
+  replay compare --policies never,cudajl,threshold:0.9 --limits 1.1x,1.25x --cycle 5ms
+  replay compare my.arrows --limits 8GiB,16GiB -o results/mine
+  replay compare --format json -o '' | jq .exposed_pause_ns
+  replay compare --format bench -o '' > new.bench && benchstat old.bench new.bench`,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			write, ok := formats[format]
+			if !ok {
+				return fmt.Errorf("unknown format %q (want table, json, csv or bench)", format)
+			}
+			c := comparison{ctx: cmd.Context()}
+			var err error
+			if c.contenders, err = sim.ParseContenders(policies); err != nil {
+				return err
+			}
+			if c.limits, err = parseEach(limits, parseLimit); err != nil {
+				return err
+			}
+			if c.costs, c.ladder, err = price.parse(); err != nil {
+				return err
+			}
+			if c.workloads, err = loadWorkloads(files); err != nil {
+				return err
+			}
+			if err := c.run(cmd.ErrOrStderr()); err != nil {
+				return err
+			}
+			if err := write(cmd.OutOrStdout(), &c); err != nil {
+				return err
+			}
+			if out == "" {
+				return nil
+			}
+			return c.save(out, cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&policies, "policies", defaultPolicies(), "`list` of policies and optima")
+	f.StringVar(&limits, "limits", "1.25x,1.5x,2x,4x", "`list` of limits: bytes (8GiB) or factors of the peak reachable bytes (1.5x)")
+	price.bind(cmd, "1ms,10ms", "2x")
+	f.StringVar(&format, "format", "table", "what to print: table, json, csv or bench")
+	f.StringVarP(&out, "output", "o", "replay-out", "`folder` for plots and results; empty writes none")
+	_ = cmd.RegisterFlagCompletionFunc("policies", completePolicies)
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"table", "json", "csv", "bench"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// A comparison is the product of its workloads, limits, costs and contenders,
+// and after run one outcome for each.
+type comparison struct {
+	ctx        context.Context
+	workloads  []*sim.Workload
+	limits     []limit
+	costs      []sim.Cost
+	contenders []sim.Contender
+	ladder     sim.Ladder
+	outcomes   []sim.Outcome // by workload, limit, cost, contender
+}
+
+// run fills in the outcomes.
+func (c *comparison) run(stderr io.Writer) error {
+	var cells []sim.Cell
+	for _, w := range c.workloads {
+		for _, l := range c.limits {
+			for _, cost := range c.costs {
+				for _, p := range c.contenders {
+					cells = append(cells, sim.Cell{Workload: w, Contender: p, Config: c.config(w, l, cost)})
+				}
+			}
+		}
+	}
+	bar := newProgress(stderr, "runs", len(cells))
+	c.outcomes = sim.RunAll(c.ctx, cells, bar.set)
+	bar.done()
+	return c.ctx.Err()
+}
+
+func (c *comparison) config(w *sim.Workload, l limit, cost sim.Cost) sim.Config {
+	return sim.Config{Limit: l.of(w), Cost: cost, Ladder: c.ladder}
+}
+
+// at returns the outcome of a cell by its indices.
+func (c *comparison) at(workload, limit, cost, contender int) *sim.Outcome {
+	i := (workload*len(c.limits)+limit)*len(c.costs) + cost
+	return &c.outcomes[i*len(c.contenders)+contender]
+}

@@ -1,0 +1,33 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// commands are the subcommands: one line here for each.
+var commands = []func() *cobra.Command{
+	newCompare,
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "replay",
+		Short: "Replay recorded GPU workloads under garbage collection policies",
+		Long: `replay runs recorded workloads, event by event on a virtual clock, under
+policies that decide when a garbage collector should run, and compares what
+each policy costs: how long it holds the program, how much garbage it leaves,
+how often memory runs out.
+
+No GPU is needed. Five recorded PyTorch workloads are built in; recordings of
+your own come in through the importers.`,
+		Example: `  replay compare                                   # every policy on the built-in workloads
+  replay compare my.arrows --limits 8GiB           # on a recording of your own
+  replay import snapshot.pickle -o my.arrows       # from torch.cuda.memory._dump_snapshot
+  replay info my.arrows                            # what is in it
+  replay run my.arrows --policy cudajl --limit 1.5x --why`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	for _, c := range commands {
+		root.AddCommand(c())
+	}
+	return root
+}

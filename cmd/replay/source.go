@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/torchsnap"
+)
+
+// loadWorkloads reads and compiles files, or the built-in traces if there are
+// none, side by side and in order.
+func loadWorkloads(files []string) ([]*sim.Workload, error) {
+	loads := make([]*sim.Workload, len(files))
+	var g errgroup.Group
+	for i, f := range files {
+		g.Go(func() error {
+			t, err := loadTrace(f)
+			if err != nil {
+				return err
+			}
+			loads[i], err = sim.Compile(t, sim.SpaceOf(t))
+			if err != nil {
+				return fmt.Errorf("%s: %w", f, err)
+			}
+			return nil
+		})
+	}
+	return loads, g.Wait()
+}
+
+func loadTrace(path string) (*trace.Trace, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	t, err := torchsnap.Read(bufio.NewReader(f))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	t.Name, _, _ = strings.Cut(filepath.Base(path), ".")
+	return t, nil
+}
