@@ -1,0 +1,85 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// Copy queues a copy between two addresses of device, pinned or managed memory,
+// in any combination; the addresses of one device, or of the host. Both must
+// stay allocated until it is done. See [Stream.CopyPeer] for two devices.
+func (s *Stream) Copy(dst, src uintptr, bytes int64) error {
+	return copyAsync(s, dst, src, bytes)
+}
+
+// CopyPeer queues a copy from one device to another, directly where the
+// hardware can and else through the host.
+func (s *Stream) CopyPeer(dst uintptr, to *Device, src uintptr, from *Device, bytes int64) error {
+	return copyPeer(s, dst, to, src, from, bytes)
+}
+
+// Fill queues the setting of bytes to v.
+func (s *Stream) Fill(dst uintptr, v byte, bytes int64) error { return fill8(s, dst, v, bytes) }
+
+// Upload copies src to the device. It blocks until src has been read, which
+// with pageable memory is about as long as the copy takes.
+func (s *Stream) Upload(dst uintptr, src []byte) error {
+	if len(src) == 0 {
+		return nil
+	}
+	return upload(s, dst, unsafe.Pointer(unsafe.SliceData(src)), int64(len(src)))
+}
+
+// Download copies from the device to dst and blocks until that is done. It is
+// a sync point if s has work left.
+func (s *Stream) Download(dst []byte, src uintptr) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	get := func() error {
+		if err := download(s, unsafe.Pointer(unsafe.SliceData(dst)), src, int64(len(dst))); err != nil {
+			return err
+		}
+		return streamSync(s)
+	}
+	if idle, err := s.Idle(); err != nil {
+		return err
+	} else if idle {
+		return get()
+	}
+	return s.dev.wait(get)
+}
+
+// A HostBuffer is a small piece of pinned memory outside any pool, for single
+// numbers and flags.
+type HostBuffer struct {
+	dev   *Device
+	addr  uintptr
+	bytes []byte
+}
+
+// NewHostBuffer allocates a buffer, which the caller closes.
+func (d *Device) NewHostBuffer(bytes int) (*HostBuffer, error) {
+	addr, err := hostAlloc(d, int64(bytes))
+	if err != nil {
+		return nil, err
+	}
+	return &HostBuffer{d, addr, bytesAt(addr, bytes)}, nil
+}
+
+// bytesAt is the memory at an address outside the Go heap.
+func bytesAt(addr uintptr, n int) []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), addr)), n)
+}
+
+// Addr returns the address, which is the same on the host and every device.
+func (b *HostBuffer) Addr() uintptr { return b.addr }
+
+// Bytes returns the memory. The GPU may write to it at any time.
+func (b *HostBuffer) Bytes() []byte { return b.bytes }
+
+// Uint32 returns word i.
+func (b *HostBuffer) Uint32(i int) uint32 { return binary.NativeEndian.Uint32(b.bytes[4*i:]) }
+
+// Close gives the memory back. No stream may still use it.
+func (b *HostBuffer) Close() error { return hostFree(b.dev, b.addr) }

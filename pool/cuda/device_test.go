@@ -1,0 +1,207 @@
+package cuda
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// open returns GPU 0, or skips the test with the reason.
+func open(t testing.TB) *Device {
+	t.Helper()
+	return openIndex(t, 0)
+}
+
+func openIndex(t testing.TB, n int) *Device {
+	t.Helper()
+	if count, err := Count(); err != nil {
+		t.Skipf("no GPU: %v", err)
+	} else if n >= count {
+		t.Skipf("device %d needed, the driver shows %d", n, count)
+	}
+	d, err := Open(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ok(t, d.Close()) })
+	return d
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must returns the value, or ends the test.
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		ok(t, err)
+		return v
+	}
+}
+
+func TestOpenWithoutDevice(t *testing.T) {
+	n, err := Count()
+	if err == nil && n > 0 {
+		t.Skip("there is a GPU")
+	}
+	d, err := Open(0)
+	if d != nil || err == nil {
+		t.Fatalf("Open = %v, %v; want an error", d, err)
+	}
+	var e *Error
+	if !errors.Is(err, ErrNoCUDA) && !errors.As(err, &e) {
+		t.Errorf("Open: %v; want ErrNoCUDA or the driver's error", err)
+	}
+}
+
+func TestDeviceReports(t *testing.T) {
+	d := open(t)
+	free, total, err := d.MemInfo()
+	ok(t, err)
+	if free <= 0 || total < free || d.Name() == "" {
+		t.Errorf("%v: %d of %d bytes free", d, free, total)
+	}
+	if _, err := Open(1 << 20); err == nil {
+		t.Error("device 1048576 opened")
+	}
+	t.Logf("%v, CUDA %d, %d MiB free of %d", d, d.DriverVersion(), free>>20, total>>20)
+}
+
+func TestSpinTakesItsTime(t *testing.T) {
+	d := open(t)
+	s := must[*Stream](t)(d.NewStream())
+	w := must[*Work](t)(NewWork(d))
+	from, to := must[*Event](t)(d.NewEvent(true)), must[*Event](t)(d.NewEvent(true))
+	ok(t, w.Spin(s, time.Microsecond)) // load the kernel
+	ok(t, s.Synchronize())
+	ok(t, from.Record(s))
+	ok(t, w.Spin(s, 10*time.Millisecond))
+	ok(t, to.Record(s))
+	if done := must[bool](t)(to.Done()); done {
+		t.Error("the event is done while the kernel spins")
+	}
+	if idle := must[bool](t)(s.Idle()); idle {
+		t.Error("the stream is idle while the kernel spins")
+	}
+	ok(t, to.Synchronize())
+	took := must[time.Duration](t)(Elapsed(from, to))
+	if took < 9*time.Millisecond || took > 50*time.Millisecond {
+		t.Errorf("spun for %v, want 10 ms", took)
+	}
+	ok(t, w.Close())
+}
+
+func TestSyncGoesThroughTheHook(t *testing.T) {
+	d := open(t)
+	s := must[*Stream](t)(d.NewStream())
+	w := must[*Work](t)(NewWork(d))
+	calls := 0
+	d.OnSync(func(wait func() error) error {
+		calls++
+		return wait()
+	})
+	defer d.OnSync(nil)
+	ok(t, s.Synchronize())
+	if calls != 0 {
+		t.Errorf("%d sync points on an idle stream, want 0", calls)
+	}
+	for i, sync := range []func() error{s.Synchronize, d.Synchronize, func() error {
+		e := must[*Event](t)(d.NewEvent(false))
+		ok(t, e.Record(s))
+		return e.Synchronize()
+	}} {
+		ok(t, w.Spin(s, 5*time.Millisecond))
+		ok(t, sync())
+		if calls != i+1 {
+			t.Errorf("%d sync points after wait %d", calls, i+1)
+		}
+	}
+}
+
+func TestCopies(t *testing.T) {
+	d := open(t)
+	s := must[*Stream](t)(d.NewStream())
+	const n = 1 << 20
+	a, b := must[uintptr](t)(memAlloc(d, n)), must[uintptr](t)(memAlloc(d, n))
+	pinned := must[*HostBuffer](t)(d.NewHostBuffer(n))
+	in, out := make([]byte, n), make([]byte, n)
+	for i := range in {
+		in[i] = byte(i * 7)
+	}
+	ok(t, s.Upload(a, in))
+	ok(t, s.Copy(b, a, n))
+	ok(t, s.Copy(pinned.Addr(), b, n))
+	ok(t, s.Download(out, b))
+	if string(out) != string(in) || string(pinned.Bytes()) != string(in) {
+		t.Error("bytes changed on the way")
+	}
+	ok(t, s.Fill(b, 9, n))
+	ok(t, s.Download(out, b))
+	if out[0] != 9 || out[n-1] != 9 {
+		t.Error("not filled")
+	}
+	ok(t, pinned.Close())
+	ok(t, memFree(d, a))
+	ok(t, memFree(d, b))
+}
+
+func TestWorkFindsWrongWords(t *testing.T) {
+	d := open(t)
+	s := must[*Stream](t)(d.NewStream())
+	w := must[*Work](t)(NewWork(d))
+	const n = 10 << 20
+	p := must[uintptr](t)(memAlloc(d, n))
+	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
+	ok(t, w.Stamp(s, p, n, 42))
+	ok(t, w.Verify(s, p, n, 42, wrong.Addr()))
+	ok(t, s.Synchronize())
+	if wrong.Uint32(0) != 0 {
+		t.Errorf("%d words differ", wrong.Uint32(0))
+	}
+	ok(t, s.Fill(p+4096, 0xff, 8))
+	ok(t, w.Verify(s, p, n, 42, wrong.Addr()))
+	ok(t, s.Synchronize())
+	if wrong.Uint32(0) != 2 {
+		t.Errorf("%d words differ, want 2", wrong.Uint32(0))
+	}
+	ok(t, wrong.Close())
+	ok(t, memFree(d, p))
+}
+
+func TestDriverErrorsHaveTheirCode(t *testing.T) {
+	d := open(t)
+	var e *Error
+	if _, err := memAlloc(d, 1<<50); !errors.As(err, &e) || e.Code != codeOutOfMemory {
+		t.Errorf("1 PiB: %v, want out of memory", err)
+	}
+	if _, err := d.Load("not PTX"); !errors.As(err, &e) || e.Code == 0 {
+		t.Errorf("Load: %v, want a code through cu", err)
+	}
+}
+
+// BenchmarkContext shows what it costs that each call sees the right context.
+func BenchmarkContext(b *testing.B) {
+	d := open(b)
+	s := must[*Stream](b)(d.NewStream())
+	b.Run("call=shim-sets-context", func(b *testing.B) {
+		for b.Loop() {
+			streamIdle(s)
+		}
+	})
+	b.Run("call=cu-within", func(b *testing.B) {
+		for b.Loop() {
+			benchWithin(s)
+		}
+	})
+	b.Run("call=cu-alone", func(b *testing.B) {
+		ok(b, benchLocked(d, func() {
+			for b.Loop() {
+				benchBare(s)
+			}
+		}))
+	})
+}

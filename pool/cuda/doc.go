@@ -1,0 +1,60 @@
+// Package cuda gives package pool the memory of NVIDIA GPUs: device memory,
+// stream-ordered memory of the driver's own pools, pinned host memory and
+// managed memory. It needs the build tag cuda, cgo and a CUDA installation
+// (setup.sh sets the compiler's flags for one); without the tag the package
+// builds and [Open] returns [ErrNoCUDA].
+//
+// # Devices and threads
+//
+// A [Device] holds the primary context of one GPU, so its memory can be shared
+// with other libraries of the process. The driver keeps the current context per
+// OS thread while goroutines move between threads: every call made here makes
+// the device's context current and calls the driver on the same thread. No
+// goroutine has to be locked to a thread, and everything may be called from
+// everywhere unless its comment says otherwise.
+//
+// # Stream order
+//
+// Work on a [Stream] runs in order. Memory freed while a stream may still use
+// it is reused on that stream at once, because later work of the stream comes
+// after; on another stream only after an event has passed.
+//
+// # Waiting
+//
+// Waits for the GPU (streams, events, the device, copies that block) are sync
+// points: they first ask the driver whether there is anything to wait for, and
+// then go through the device's [gc.Collector], if it has one.
+package cuda
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNoCUDA is returned by every entry of a program that was built without the
+// tag cuda.
+var ErrNoCUDA = errors.New("cuda: built without the tag cuda")
+
+// An Error is a call of the driver that failed.
+type Error struct {
+	Call   string // the driver's function
+	Device int    // -1 if the call is not one device's
+	Code   int    // the driver's CUresult
+	Name   string // the name of Code
+}
+
+// Codes of an [Error] that are branched on; cuda.h has them all.
+const (
+	codeOutOfMemory = 2
+	codeStubLibrary = 34
+)
+
+func (e *Error) Error() string {
+	if e.Code == codeStubLibrary {
+		return "cuda: linked with the stub of the driver, and no driver found: " + e.Call
+	}
+	if e.Device < 0 {
+		return fmt.Sprintf("cuda: %s: %s (%d)", e.Call, e.Name, e.Code)
+	}
+	return fmt.Sprintf("cuda: %s on device %d: %s (%d)", e.Call, e.Device, e.Name, e.Code)
+}

@@ -1,0 +1,341 @@
+//go:build cuda && cgo
+
+package cuda
+
+/*
+#cgo LDFLAGS: -lcuda
+#include "shim.h"
+#cgo noescape eg_mem_alloc
+#cgo noescape eg_host_alloc
+#cgo noescape eg_managed_alloc
+#cgo noescape eg_pool_create
+#cgo noescape eg_pool_usage
+#cgo noescape eg_pool_alloc
+#cgo noescape eg_stream_capturing
+#cgo noescape eg_launch
+#cgo nocallback eg_mem_alloc
+#cgo nocallback eg_host_alloc
+#cgo nocallback eg_managed_alloc
+#cgo nocallback eg_pool_create
+#cgo nocallback eg_pool_usage
+#cgo nocallback eg_pool_alloc
+#cgo nocallback eg_stream_capturing
+#cgo nocallback eg_launch
+*/
+import "C"
+
+import (
+	"errors"
+	"reflect"
+	"runtime"
+	"unsafe"
+
+	"gorgonia.org/cu"
+)
+
+// start initialises the driver. The package cu does so too when the program
+// starts and ends the program if that fails, unless it was compiled against
+// compat/cuda.h: see setup.sh.
+func start() error { return check("cuInit", -1, C.eg_init()) }
+
+// check turns the result of a driver call into an error.
+func check(call string, device int, r C.CUresult) error {
+	if r == C.CUDA_SUCCESS {
+		return nil
+	}
+	return &Error{Call: call, Device: device, Code: int(r), Name: C.GoString(C.eg_error_name(r))}
+}
+
+// checkCU does the same for a call made through cu, whose error type is not
+// exported: its value is the driver's code.
+func checkCU(call string, device int, err error) error {
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if v := reflect.ValueOf(e); v.Kind() == reflect.Int {
+			return check(call, device, C.CUresult(v.Int()))
+		}
+	}
+	return err
+}
+
+// handleOf reads the C handle out of one of cu's one-field structs.
+func handleOf[T cu.CUContext | cu.Stream | cu.Event | cu.Function | cu.Module](v T) handle {
+	return *(*handle)(unsafe.Pointer(&v))
+}
+
+func fromHandle[T cu.CUContext | cu.Stream | cu.Event | cu.Function | cu.Module](h handle) T {
+	return *(*T)(unsafe.Pointer(&h))
+}
+
+// within runs f with ctx current on the thread that f runs on.
+func within(ctx handle, f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cu.SetCurrentContext(fromHandle[cu.CUContext](ctx)); err != nil {
+		return err
+	}
+	return f()
+}
+
+func countDevices() (int, error) {
+	n, err := cu.NumDevices()
+	return n, checkCU("cuDeviceGetCount", -1, err)
+}
+
+func retainContext(n int) (ctx handle, err error) {
+	c, err := cu.Device(n).RetainPrimaryCtx()
+	return handleOf(c), checkCU("cuDevicePrimaryCtxRetain", n, err)
+}
+
+func releaseContext(n int) error {
+	return checkCU("cuDevicePrimaryCtxRelease", n, cu.Device(n).ReleasePrimaryCtx())
+}
+
+func deviceName(n int) (string, error) {
+	var name [256]C.char
+	if r := C.cuDeviceGetName(&name[0], C.int(len(name)), C.CUdevice(n)); r != C.CUDA_SUCCESS {
+		return "", check("cuDeviceGetName", n, r)
+	}
+	return C.GoString(&name[0]), nil
+}
+
+func driverVersion() int { return cu.Version() }
+
+func memInfo(d *Device) (free, total int64, err error) {
+	err = within(d.ctx, func() (err error) { free, total, err = cu.MemInfo(); return err })
+	return free, total, checkCU("cuMemGetInfo", d.index, err)
+}
+
+func syncContext(d *Device) error {
+	return checkCU("cuCtxSynchronize", d.index, within(d.ctx, cu.Synchronize))
+}
+
+func memAlloc(d *Device, bytes int64) (ptr uintptr, err error) {
+	var p C.uint64_t
+	err = check("cuMemAlloc", d.index, C.eg_mem_alloc(C.handle(d.ctx), C.size_t(bytes), &p))
+	return uintptr(p), err
+}
+
+func memFree(d *Device, ptr uintptr) error {
+	return check("cuMemFree", d.index, C.eg_mem_free(C.handle(d.ctx), C.uint64_t(ptr)))
+}
+
+func hostAlloc(d *Device, bytes int64) (ptr uintptr, err error) {
+	var p C.uint64_t
+	err = check("cuMemHostAlloc", d.index, C.eg_host_alloc(C.handle(d.ctx), C.size_t(bytes), &p))
+	return uintptr(p), err
+}
+
+func hostFree(d *Device, ptr uintptr) error {
+	return check("cuMemFreeHost", d.index, C.eg_host_free(C.handle(d.ctx), C.uint64_t(ptr)))
+}
+
+func managedAlloc(d *Device, bytes int64) (ptr uintptr, err error) {
+	var p C.uint64_t
+	err = check("cuMemAllocManaged", d.index, C.eg_managed_alloc(C.handle(d.ctx), C.size_t(bytes), &p))
+	return uintptr(p), err
+}
+
+func prefetch(s *Stream, ptr uintptr, bytes int64, device int) error {
+	err := within(s.dev.ctx, func() error {
+		return cu.DevicePtr(ptr).MemPrefetchAsync(bytes, cu.Device(device), fromHandle[cu.Stream](s.h))
+	})
+	return checkCU("cuMemPrefetchAsync", s.dev.index, err)
+}
+
+func advise(d *Device, ptr uintptr, bytes int64, a Advice, device int) error {
+	err := within(d.ctx, func() error {
+		return cu.DevicePtr(ptr).MemAdvise(bytes, cu.MemAdvice(a), cu.Device(device))
+	})
+	return checkCU("cuMemAdvise", d.index, err)
+}
+
+func poolCreate(d *Device, threshold uint64) (pool handle, err error) {
+	var p C.handle
+	err = check("cuMemPoolCreate", d.index,
+		C.eg_pool_create(C.handle(d.ctx), C.int(d.index), C.uint64_t(threshold), &p))
+	return handle(p), err
+}
+
+func poolDestroy(d *Device, pool handle) error {
+	return check("cuMemPoolDestroy", d.index, C.eg_pool_destroy(C.handle(d.ctx), C.handle(pool)))
+}
+
+func poolThreshold(d *Device, pool handle, bytes uint64) error {
+	return check("cuMemPoolSetAttribute", d.index,
+		C.eg_pool_threshold(C.handle(d.ctx), C.handle(pool), C.uint64_t(bytes)))
+}
+
+func poolTrim(d *Device, pool handle, keep int64) error {
+	return check("cuMemPoolTrimTo", d.index, C.eg_pool_trim(C.handle(d.ctx), C.handle(pool), C.size_t(keep)))
+}
+
+func poolUsage(d *Device, pool handle) (reserved, used int64, err error) {
+	var r, u C.uint64_t
+	err = check("cuMemPoolGetAttribute", d.index, C.eg_pool_usage(C.handle(d.ctx), C.handle(pool), &r, &u))
+	return int64(r), int64(u), err
+}
+
+func poolAlloc(d *Device, pool, stream handle, bytes int64) (ptr uintptr, err error) {
+	var p C.uint64_t
+	err = check("cuMemAllocFromPoolAsync", d.index,
+		C.eg_pool_alloc(C.handle(d.ctx), C.handle(pool), C.size_t(bytes), C.handle(stream), &p))
+	return uintptr(p), err
+}
+
+func poolFree(d *Device, stream handle, ptr uintptr) error {
+	return check("cuMemFreeAsync", d.index, C.eg_pool_free(C.handle(d.ctx), C.uint64_t(ptr), C.handle(stream)))
+}
+
+func streamCreate(d *Device) (h handle, err error) {
+	err = within(d.ctx, func() error {
+		s, err := cu.MakeStream(cu.NonBlocking)
+		h = handleOf(s)
+		return err
+	})
+	return h, checkCU("cuStreamCreate", d.index, err)
+}
+
+func streamDestroy(s *Stream) error {
+	stream := fromHandle[cu.Stream](s.h)
+	return checkCU("cuStreamDestroy", s.dev.index, within(s.dev.ctx, stream.Destroy))
+}
+
+// streamIdle asks whether all work of s has ended.
+func streamIdle(s *Stream) (bool, error) {
+	return ready("cuStreamQuery", s.dev, C.eg_stream_query(C.handle(s.dev.ctx), C.handle(s.h)))
+}
+
+func ready(call string, d *Device, r C.CUresult) (bool, error) {
+	if r == C.CUDA_ERROR_NOT_READY {
+		return false, nil
+	}
+	return r == C.CUDA_SUCCESS, check(call, d.index, r)
+}
+
+func streamSync(s *Stream) error {
+	err := within(s.dev.ctx, func() error { return fromHandle[cu.Stream](s.h).Synchronize() })
+	return checkCU("cuStreamSynchronize", s.dev.index, err)
+}
+
+func streamWait(s *Stream, e handle) error {
+	return check("cuStreamWaitEvent", s.dev.index,
+		C.eg_stream_wait(C.handle(s.dev.ctx), C.handle(s.h), C.handle(e)))
+}
+
+func streamCapturing(s *Stream) (bool, error) {
+	var yes C.int
+	r := C.eg_stream_capturing(C.handle(s.dev.ctx), C.handle(s.h), &yes)
+	return yes != 0, check("cuStreamIsCapturing", s.dev.index, r)
+}
+
+func eventCreate(d *Device, timing bool) (h handle, err error) {
+	flags := cu.DisableTiming
+	if timing {
+		flags = cu.DefaultEvent
+	}
+	err = within(d.ctx, func() error {
+		e, err := cu.MakeEvent(flags)
+		h = handleOf(e)
+		return err
+	})
+	return h, checkCU("cuEventCreate", d.index, err)
+}
+
+func eventDestroy(d *Device, e handle) error {
+	event := fromHandle[cu.Event](e)
+	return checkCU("cuEventDestroy", d.index, within(d.ctx, func() error { return cu.DestroyEvent(&event) }))
+}
+
+func eventRecord(s *Stream, e handle) error {
+	return check("cuEventRecord", s.dev.index,
+		C.eg_event_record(C.handle(s.dev.ctx), C.handle(e), C.handle(s.h)))
+}
+
+func eventDone(d *Device, e handle) (bool, error) {
+	return ready("cuEventQuery", d, C.eg_event_query(C.handle(d.ctx), C.handle(e)))
+}
+
+func eventSync(d *Device, e handle) error {
+	err := within(d.ctx, func() error { return fromHandle[cu.Event](e).Synchronize() })
+	return checkCU("cuEventSynchronize", d.index, err)
+}
+
+func eventElapsed(d *Device, from, to handle) (ms float64, err error) {
+	err = within(d.ctx, func() (err error) {
+		ms, err = fromHandle[cu.Event](from).Elapsed(fromHandle[cu.Event](to))
+		return err
+	})
+	return ms, checkCU("cuEventElapsedTime", d.index, err)
+}
+
+func moduleLoad(d *Device, image string) (h handle, err error) {
+	err = within(d.ctx, func() error {
+		m, err := cu.LoadData(image)
+		h = handleOf(m)
+		return err
+	})
+	return h, checkCU("cuModuleLoadData", d.index, err)
+}
+
+func moduleUnload(d *Device, m handle) error {
+	return checkCU("cuModuleUnload", d.index, within(d.ctx, fromHandle[cu.Module](m).Unload))
+}
+
+func moduleFunction(d *Device, m handle, name string) (h handle, err error) {
+	err = within(d.ctx, func() error {
+		f, err := fromHandle[cu.Module](m).Function(name)
+		h = handleOf(f)
+		return err
+	})
+	return h, checkCU("cuModuleGetFunction "+name, d.index, err)
+}
+
+func launch(s *Stream, fn handle, grid, block Dim, shared int, args []byte) error {
+	return check("cuLaunchKernel", s.dev.index, C.eg_launch(C.handle(s.dev.ctx), C.handle(fn),
+		C.uint(grid.X), C.uint(grid.Y), C.uint(grid.Z), C.uint(block.X), C.uint(block.Y), C.uint(block.Z),
+		C.uint(shared), C.handle(s.h), unsafe.Pointer(unsafe.SliceData(args)), C.size_t(len(args))))
+}
+
+// copyAsync copies between any two addresses that the driver knows.
+func copyAsync(s *Stream, dst, src uintptr, bytes int64) error {
+	return check("cuMemcpyAsync", s.dev.index, C.eg_copy(C.handle(s.dev.ctx), C.uint64_t(dst), C.uint64_t(src),
+		C.size_t(bytes), C.handle(s.h)))
+}
+
+// upload and download copy from and to pageable memory of the Go heap. The
+// driver has read the memory when upload returns, and written it when the
+// stream has been synchronised.
+func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) error {
+	return check("cuMemcpyHtoDAsync", s.dev.index, C.eg_upload(C.handle(s.dev.ctx), C.uint64_t(dst), src,
+		C.size_t(bytes), C.handle(s.h)))
+}
+
+func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error {
+	return check("cuMemcpyDtoHAsync", s.dev.index, C.eg_download(C.handle(s.dev.ctx), dst, C.uint64_t(src),
+		C.size_t(bytes), C.handle(s.h)))
+}
+
+func copyPeer(s *Stream, dst uintptr, to *Device, src uintptr, from *Device, bytes int64) error {
+	return check("cuMemcpyPeerAsync", s.dev.index, C.eg_copy_peer(C.handle(s.dev.ctx), C.uint64_t(dst), C.handle(to.ctx),
+		C.uint64_t(src), C.handle(from.ctx), C.size_t(bytes), C.handle(s.h)))
+}
+
+func fill8(s *Stream, dst uintptr, v byte, bytes int64) error {
+	return check("cuMemsetD8Async", s.dev.index, C.eg_fill8(C.handle(s.dev.ctx), C.uint64_t(dst), C.uint8_t(v),
+		C.size_t(bytes), C.handle(s.h)))
+}
+
+func peerPossible(d, peer *Device) (bool, error) {
+	var yes C.int
+	r := C.cuDeviceCanAccessPeer(&yes, C.CUdevice(d.index), C.CUdevice(peer.index))
+	return yes != 0, check("cuDeviceCanAccessPeer", d.index, r)
+}
+
+// enablePeer lets kernels on d use the memory of peer. Once is enough.
+func enablePeer(d, peer *Device) error {
+	err := within(d.ctx, func() error { return fromHandle[cu.CUContext](peer.ctx).EnablePeerAccess(0) })
+	if errors.Is(err, cu.PeerAccessAlreadyEnabled) {
+		return nil
+	}
+	return checkCU("cuCtxEnablePeerAccess", d.index, err)
+}

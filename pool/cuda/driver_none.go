@@ -1,0 +1,56 @@
+//go:build !cuda || !cgo
+
+package cuda
+
+import "unsafe"
+
+// Without the tag only start is ever reached, since no Device can be had.
+
+func start() error { return ErrNoCUDA }
+
+func countDevices() (int, error)                                                  { return 0, ErrNoCUDA }
+func retainContext(n int) (handle, error)                                         { return 0, ErrNoCUDA }
+func releaseContext(n int) error                                                  { return ErrNoCUDA }
+func deviceName(n int) (string, error)                                            { return "", ErrNoCUDA }
+func driverVersion() int                                                          { return 0 }
+func memInfo(d *Device) (int64, int64, error)                                     { return 0, 0, ErrNoCUDA }
+func syncContext(d *Device) error                                                 { return ErrNoCUDA }
+func memAlloc(d *Device, bytes int64) (uintptr, error)                            { return 0, ErrNoCUDA }
+func memFree(d *Device, ptr uintptr) error                                        { return ErrNoCUDA }
+func hostAlloc(d *Device, bytes int64) (uintptr, error)                           { return 0, ErrNoCUDA }
+func hostFree(d *Device, ptr uintptr) error                                       { return ErrNoCUDA }
+func managedAlloc(d *Device, bytes int64) (uintptr, error)                        { return 0, ErrNoCUDA }
+func prefetch(s *Stream, ptr uintptr, bytes int64, device int) error              { return ErrNoCUDA }
+func advise(d *Device, ptr uintptr, bytes int64, a Advice, device int) error      { return ErrNoCUDA }
+func poolCreate(d *Device, threshold uint64) (handle, error)                      { return 0, ErrNoCUDA }
+func poolDestroy(d *Device, pool handle) error                                    { return ErrNoCUDA }
+func poolThreshold(d *Device, pool handle, bytes uint64) error                    { return ErrNoCUDA }
+func poolTrim(d *Device, pool handle, keep int64) error                           { return ErrNoCUDA }
+func poolUsage(d *Device, pool handle) (int64, int64, error)                      { return 0, 0, ErrNoCUDA }
+func poolAlloc(d *Device, pool, stream handle, bytes int64) (uintptr, error)      { return 0, ErrNoCUDA }
+func poolFree(d *Device, stream handle, ptr uintptr) error                        { return ErrNoCUDA }
+func streamCreate(d *Device) (handle, error)                                      { return 0, ErrNoCUDA }
+func streamDestroy(s *Stream) error                                               { return ErrNoCUDA }
+func streamIdle(s *Stream) (bool, error)                                          { return false, ErrNoCUDA }
+func streamSync(s *Stream) error                                                  { return ErrNoCUDA }
+func streamWait(s *Stream, e handle) error                                        { return ErrNoCUDA }
+func streamCapturing(s *Stream) (bool, error)                                     { return false, ErrNoCUDA }
+func eventCreate(d *Device, timing bool) (handle, error)                          { return 0, ErrNoCUDA }
+func eventDestroy(d *Device, e handle) error                                      { return ErrNoCUDA }
+func eventRecord(s *Stream, e handle) error                                       { return ErrNoCUDA }
+func eventDone(d *Device, e handle) (bool, error)                                 { return false, ErrNoCUDA }
+func eventSync(d *Device, e handle) error                                         { return ErrNoCUDA }
+func eventElapsed(d *Device, from, to handle) (float64, error)                    { return 0, ErrNoCUDA }
+func moduleLoad(d *Device, image string) (handle, error)                          { return 0, ErrNoCUDA }
+func moduleUnload(d *Device, m handle) error                                      { return ErrNoCUDA }
+func moduleFunction(d *Device, m handle, name string) (handle, error)             { return 0, ErrNoCUDA }
+func launch(s *Stream, fn handle, grid, block Dim, shared int, args []byte) error { return ErrNoCUDA }
+func copyAsync(s *Stream, dst, src uintptr, bytes int64) error                    { return ErrNoCUDA }
+func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) error        { return ErrNoCUDA }
+func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error      { return ErrNoCUDA }
+func copyPeer(s *Stream, dst uintptr, to *Device, src uintptr, from *Device, bytes int64) error {
+	return ErrNoCUDA
+}
+func fill8(s *Stream, dst uintptr, v byte, bytes int64) error { return ErrNoCUDA }
+func peerPossible(d, peer *Device) (bool, error)              { return false, ErrNoCUDA }
+func enablePeer(d, peer *Device) error                        { return ErrNoCUDA }

@@ -1,0 +1,112 @@
+// What gorgonia.org/cu lacks (pinned memory, stream-ordered pools, packed
+// kernel arguments), and the calls of the hot path once more: each function
+// makes its context current and calls the driver within one call from Go, so
+// both happen on the same OS thread and no goroutine has to be locked to one.
+#include <cuda.h>
+#include <stdint.h>
+
+#define IN(ctx, call)                      \
+	CUresult r = cuCtxSetCurrent(ctx); \
+	return r != CUDA_SUCCESS ? r : (call)
+
+// compat/cuda.h hides the failure of cuInit from cu; here it must be seen.
+#ifdef EAGERGC_COMPAT_CUDA_H
+#undef cuInit
+#endif
+static CUresult eg_init(void) { return cuInit(0); }
+
+typedef uintptr_t handle; // a context, stream, event, pool or function: never Go memory
+
+static CUresult eg_mem_alloc(handle ctx, size_t n, uint64_t *p) {
+	IN((CUcontext)ctx, cuMemAlloc((CUdeviceptr *)p, n));
+}
+static CUresult eg_mem_free(handle ctx, uint64_t p) { IN((CUcontext)ctx, cuMemFree(p)); }
+
+static CUresult eg_host_alloc(handle ctx, size_t n, uint64_t *p) {
+	IN((CUcontext)ctx, cuMemHostAlloc((void **)p, n, CU_MEMHOSTALLOC_PORTABLE));
+}
+static CUresult eg_host_free(handle ctx, uint64_t p) { IN((CUcontext)ctx, cuMemFreeHost((void *)p)); }
+
+static CUresult eg_managed_alloc(handle ctx, size_t n, uint64_t *p) {
+	IN((CUcontext)ctx, cuMemAllocManaged((CUdeviceptr *)p, n, CU_MEM_ATTACH_GLOBAL));
+}
+
+// Memory pools: n_device is the device that the pool's memory lies on.
+static CUresult eg_pool_create(handle ctx, int n_device, uint64_t threshold, handle *pool) {
+	CUmemPoolProps props = {0};
+	props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+	props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	props.location.id = n_device;
+	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
+	if (r == CUDA_SUCCESS) r = cuMemPoolCreate((CUmemoryPool *)pool, &props);
+	if (r == CUDA_SUCCESS)
+		r = cuMemPoolSetAttribute(*(CUmemoryPool *)pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+	return r;
+}
+static CUresult eg_pool_destroy(handle ctx, handle pool) {
+	IN((CUcontext)ctx, cuMemPoolDestroy((CUmemoryPool)pool));
+}
+static CUresult eg_pool_threshold(handle ctx, handle pool, uint64_t threshold) {
+	IN((CUcontext)ctx, cuMemPoolSetAttribute((CUmemoryPool)pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+}
+static CUresult eg_pool_trim(handle ctx, handle pool, size_t keep) {
+	IN((CUcontext)ctx, cuMemPoolTrimTo((CUmemoryPool)pool, keep));
+}
+static CUresult eg_pool_usage(handle ctx, handle pool, uint64_t *reserved, uint64_t *used) {
+	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
+	if (r == CUDA_SUCCESS)
+		r = cuMemPoolGetAttribute((CUmemoryPool)pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved);
+	if (r == CUDA_SUCCESS)
+		r = cuMemPoolGetAttribute((CUmemoryPool)pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, used);
+	return r;
+}
+static CUresult eg_pool_alloc(handle ctx, handle pool, size_t n, handle stream, uint64_t *p) {
+	IN((CUcontext)ctx, cuMemAllocFromPoolAsync((CUdeviceptr *)p, n, (CUmemoryPool)pool, (CUstream)stream));
+}
+static CUresult eg_pool_free(handle ctx, uint64_t p, handle stream) {
+	IN((CUcontext)ctx, cuMemFreeAsync(p, (CUstream)stream));
+}
+
+static CUresult eg_stream_query(handle ctx, handle s) { IN((CUcontext)ctx, cuStreamQuery((CUstream)s)); }
+static CUresult eg_stream_wait(handle ctx, handle s, handle e) {
+	IN((CUcontext)ctx, cuStreamWaitEvent((CUstream)s, (CUevent)e, 0));
+}
+static CUresult eg_stream_capturing(handle ctx, handle s, int *yes) {
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
+	if (r == CUDA_SUCCESS) r = cuStreamIsCapturing((CUstream)s, &status);
+	*yes = status != CU_STREAM_CAPTURE_STATUS_NONE;
+	return r;
+}
+static CUresult eg_event_record(handle ctx, handle e, handle s) {
+	IN((CUcontext)ctx, cuEventRecord((CUevent)e, (CUstream)s));
+}
+static CUresult eg_event_query(handle ctx, handle e) { IN((CUcontext)ctx, cuEventQuery((CUevent)e)); }
+
+static CUresult eg_copy(handle ctx, uint64_t dst, uint64_t src, size_t n, handle s) {
+	IN((CUcontext)ctx, cuMemcpyAsync(dst, src, n, (CUstream)s));
+}
+static CUresult eg_upload(handle ctx, uint64_t dst, void *src, size_t n, handle s) {
+	IN((CUcontext)ctx, cuMemcpyHtoDAsync(dst, src, n, (CUstream)s));
+}
+static CUresult eg_download(handle ctx, void *dst, uint64_t src, size_t n, handle s) {
+	IN((CUcontext)ctx, cuMemcpyDtoHAsync(dst, src, n, (CUstream)s));
+}
+static CUresult eg_copy_peer(handle ctx, uint64_t dst, handle dctx, uint64_t src, handle sctx, size_t n, handle s) {
+	IN((CUcontext)ctx, cuMemcpyPeerAsync(dst, (CUcontext)dctx, src, (CUcontext)sctx, n, (CUstream)s));
+}
+static CUresult eg_fill8(handle ctx, uint64_t dst, uint8_t v, size_t n, handle s) {
+	IN((CUcontext)ctx, cuMemsetD8Async(dst, v, n, (CUstream)s));
+}
+
+// The arguments lie packed in one buffer, each aligned to its own size.
+static CUresult eg_launch(handle ctx, handle fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+			  unsigned bz, unsigned shared, handle s, void *args, size_t n) {
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, args, CU_LAUNCH_PARAM_BUFFER_SIZE, &n, CU_LAUNCH_PARAM_END};
+	IN((CUcontext)ctx, cuLaunchKernel((CUfunction)fn, gx, gy, gz, bx, by, bz, shared, (CUstream)s, NULL, extra));
+}
+
+static const char *eg_error_name(CUresult r) {
+	const char *name = NULL;
+	return cuGetErrorName(r, &name) == CUDA_SUCCESS ? name : "";
+}

@@ -1,0 +1,122 @@
+package cuda
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// A Stream is a queue of work on one device, done in order. Its methods are
+// safe for concurrent use; the order of calls from several goroutines is the
+// caller's business.
+type Stream struct {
+	dev    *Device
+	h      handle
+	id     uint32
+	closed atomic.Bool
+	tail   handle // once closed: an event after all of its work
+}
+
+// NewStream returns a new stream of d. It does not wait for the default stream,
+// nor the default stream for it.
+func (d *Device) NewStream() (*Stream, error) {
+	h, err := streamCreate(d)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.nextID++
+	s := &Stream{dev: d, h: h, id: d.nextID}
+	d.streams[s.id] = s
+	return s, nil
+}
+
+// Default returns the device's default stream, which is number 0.
+func (d *Device) Default() *Stream { return &d.null }
+
+// Device returns the device that s belongs to.
+func (s *Stream) Device() *Device { return s.dev }
+
+// ID returns the number of s among the streams of its device, as traces and
+// pools name it. Numbers are not reused.
+func (s *Stream) ID() uint32 { return s.id }
+
+// Close lets the work of s end and gives the stream back, without waiting.
+// Memory that was last used on s can still be freed afterwards.
+func (s *Stream) Close() error {
+	if s.id == 0 || !s.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	tail, err := eventCreate(s.dev, false)
+	if err == nil {
+		s.tail = tail
+		err = eventRecord(s, tail)
+	}
+	return errors.Join(err, streamDestroy(s))
+}
+
+// Idle asks the driver, without waiting, whether all work of s has ended.
+func (s *Stream) Idle() (bool, error) {
+	if s.closed.Load() {
+		return eventDone(s.dev, s.tail)
+	}
+	return streamIdle(s)
+}
+
+// Synchronize blocks until all work of s has ended. It is a sync point if there
+// is work left.
+func (s *Stream) Synchronize() error {
+	if idle, err := s.Idle(); idle || err != nil {
+		return err
+	}
+	return s.dev.wait(func() error { return streamSync(s) })
+}
+
+// Capturing reports whether work given to s is recorded into a graph instead
+// of being done.
+func (s *Stream) Capturing() (bool, error) { return streamCapturing(s) }
+
+// Wait makes later work of s wait for e, without blocking the caller. The event
+// may be of another device.
+func (s *Stream) Wait(e *Event) error { return streamWait(s, e.h) }
+
+// An Event marks a place in the work of a stream.
+type Event struct {
+	dev *Device
+	h   handle
+}
+
+// NewEvent returns an event of d. Only one made with timing can be given to
+// [Elapsed]; one without is cheaper.
+func (d *Device) NewEvent(timing bool) (*Event, error) {
+	h, err := eventCreate(d, timing)
+	return &Event{d, h}, err
+}
+
+// Close gives the event back.
+func (e *Event) Close() error { return eventDestroy(e.dev, e.h) }
+
+// Record puts e behind the work given to s so far. An event can be recorded
+// again and then marks the new place.
+func (e *Event) Record(s *Stream) error { return eventRecord(s, e.h) }
+
+// Done asks the driver, without waiting, whether the work before e has ended.
+// An event that was never recorded is done.
+func (e *Event) Done() (bool, error) { return eventDone(e.dev, e.h) }
+
+// Synchronize blocks until the work before e has ended. It is a sync point if
+// that has not happened yet.
+func (e *Event) Synchronize() error {
+	if done, err := e.Done(); done || err != nil {
+		return err
+	}
+	return e.dev.wait(func() error { return eventSync(e.dev, e.h) })
+}
+
+// Elapsed returns the time between two events with timing, both done, to about
+// half a microsecond.
+func Elapsed(from, to *Event) (time.Duration, error) {
+	ms, err := eventElapsed(from.dev, from.h, to.h)
+	return time.Duration(ms * float64(time.Millisecond)), err
+}
