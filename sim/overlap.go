@@ -23,14 +23,15 @@ import (
 // For the bound, the term of j is dropped. What is left depends on k and i
 // alone, so that a shortest path over the points is exact for it. No schedule
 // is below it, blocking cycles and holds behind a wait included, once t(T) is
-// read as the latest end of any wait begun by then. For the schedule, the sum
-// of both terms stands for their maximum, which again depends on neighbours
-// alone; this path, the bound's own and [OptimumBlocking] are run, and the
-// least is returned. Where its exposed pause equals the bound, it is the optimum.
+// read as the latest end of any wait begun by then.
 //
-// Each pass is O(points): T grows with k, so the candidates for a node fall
-// into four ranges with one formula each, and each range's least is a sliding
-// minimum. Among equals the path with the fewest cycles is taken.
+// The schedule comes from a path that pays both terms exactly but keeps only
+// two ways to reach each point: the cheapest, and the cheapest if the cycle is
+// to be hurried at once. It is run beside the bound's own path and
+// [OptimumBlocking], and the least of the three is returned; where its exposed
+// pause equals the bound, it is the optimum. Among equals the fewest cycles win.
+//
+// The bound takes O(points), the schedule O(points log points).
 //
 // The bound supposes a ladder no shorter than a cycle. Where cycles differ in
 // cost it prices all like the cheapest; where they slow the program, like the
@@ -46,17 +47,14 @@ func OptimumOverlap(w *Workload, cfg Config) (s Schedule, bound time.Duration, e
 	cfg.Log = nil
 	g := leastCycle(w, &cfg.Cost)
 	low := newChain(w, far, int64(float64(g)/(1+cfg.Cost.Slowdown)))
-	low.relax(w)
-	bound = time.Duration(low.solve().exposed)
-	high := newChain(w, far, g)
-	high.solve()
+	bound = time.Duration(low.solve())
 	s, err = OptimumBlocking(w, cfg.Limit, cfg.Cost)
 	if err != nil {
 		return Schedule{}, 0, err
 	}
 	s.Exposed = RunSchedule(w, "", s, cfg).ExposedPause
-	for _, c := range []*chain{low, high} {
-		t := Schedule{steps: c.steps()}
+	for _, steps := range [][]step{low.steps(), newPaths(w, far, g).solve()} {
+		t := Schedule{steps: steps}
 		t.Exposed = RunSchedule(w, "", t, cfg).ExposedPause
 		if t.Exposed < s.Exposed || t.Exposed == s.Exposed && len(t.steps) < len(s.steps) {
 			s = t
@@ -101,101 +99,78 @@ func (w *Workload) reaches(limit int64) ([]int32, error) {
 	return far, nil
 }
 
-// A chain is a shortest path over the nodes, in which the cycle of a node is
-// priced by the node before it.
-type chain struct {
-	far    []int32 // T of each node
-	time   []int64 // t of each node
-	wall   []int64 // t(T) of each node
-	g      int64
-	hurry  bool // add the term of the successor
-	best   []price
-	prev   []int32
-	target price
-	last   int32
+// walls returns t(T) for every node, far off if there is no T.
+func (w *Workload) walls(far []int32) []int64 {
+	wall := make([]int64, len(far))
+	for k, T := range far {
+		wall[k] = farOff
+		if int(T) < len(w.points) {
+			wall[k] = w.points[T].time
+		}
+	}
+	return wall
 }
 
 const farOff = math.MaxInt64 / 4 // later than any event, and safe to add to
 
-func newChain(w *Workload, far []int32, g int64) *chain {
-	n := len(w.points)
-	c := &chain{far: far, g: g, hurry: true, time: make([]int64, n+1), wall: make([]int64, n+1), best: make([]price, n+1), prev: make([]int32, n+1)}
-	c.time[0] = -farOff // the start hurries nothing
-	for i := range w.points {
-		c.time[i+1] = w.points[i].time
-	}
-	for k, T := range far {
-		c.wall[k] = farOff
-		if int(T) < n {
-			c.wall[k] = w.points[T].time
-		}
-	}
-	return c
+// A chain is a shortest path over the nodes in which the cycle of a node is
+// priced by the node before it alone: the bound.
+type chain struct {
+	w    *Workload
+	far  []int32 // T of each node
+	wall []int64 // t(T) of each node, or the latest end of a wait begun by then
+	g    int64
+	best []price
+	prev []int32
+	last int32
 }
 
-// relax makes the chain a lower bound: successors hurry nothing, and a wall is
-// as late as the waits before it last.
-func (c *chain) relax(w *Workload) {
-	c.hurry = false
+func newChain(w *Workload, far []int32, g int64) *chain {
+	c := &chain{w: w, far: far, wall: w.walls(far), g: g, best: make([]price, len(far)), prev: make([]int32, len(far))}
 	end, i := int64(0), 0
-	for k, T := range c.far {
-		for ; i < min(int(T), len(w.points)); i++ {
+	for k, T := range far {
+		for ; i < int(T); i++ {
 			if p := &w.points[i]; p.sync {
 				end = max(end, p.time+p.arg)
 			}
 		}
 		c.wall[k] = max(c.wall[k], end)
 	}
+	return c
 }
 
-// solve finds the cheapest path to a node from which everything fits.
-func (c *chain) solve() price {
+// solve returns the cost of the cheapest path to a node from which everything fits.
+func (c *chain) solve() int64 {
 	n := len(c.far) - 1
-	// The candidates k of a node, oldest first, by whether t(i)+g is past the
-	// wall of k (late) and whether k is still under way at t(i) (hurried).
-	var late, free, hurriedLate, hurried sliding
-	late.key = func(k int) int64 { return c.best[k].exposed - c.wall[k] }
-	free.key = func(k int) int64 { return c.best[k].exposed }
-	hurriedLate.key = func(k int) int64 { return c.best[k].exposed - c.wall[k] + c.time[k] }
-	hurried.key = func(k int) int64 { return c.best[k].exposed + c.time[k] }
-	oldest, past, done := 0, 0, 0 // first candidate; first with its wall at t+g or later; first still under way
+	// A candidate is late if its wall comes before the cycle of the node ends.
+	late := sliding{key: func(k int) int64 { return c.best[k].exposed - c.wall[k] }}
+	free := sliding{key: func(k int) int64 { return c.best[k].exposed }}
+	oldest, past := 0, 0 // first candidate; first that is not late
 	for node := 1; node <= n; node++ {
-		t := c.time[node]
+		end := c.w.points[node-1].time + c.g
 		for int(c.far[oldest]) < node-1 {
 			oldest++
 		}
-		for past < node && c.wall[past] < t+c.g {
+		for past < node && c.wall[past] < end {
 			past++
 		}
-		done = max(done, 1)
-		for c.hurry && done < node && c.time[done]+c.g <= t {
-			done++
-		}
-		if !c.hurry {
-			done = node
-		}
 		best, from := price{exposed: math.MaxInt64}, -1
-		pick := func(s *sliding, lo, hi int, add int64) {
-			if k, ok := s.least(lo, hi, c.best); ok {
-				if p := (price{s.key(k) + add, c.best[k].cycles}); p.less(best) {
-					best, from = p, k
-				}
-			}
+		if k, ok := late.least(oldest, past, c.best); ok {
+			best, from = price{late.key(k) + end, c.best[k].cycles}, k
 		}
-		pick(&late, oldest, min(past, done), t+c.g)
-		pick(&free, max(oldest, past), done, 0)
-		pick(&hurriedLate, max(oldest, done), past, t+c.g+c.g-t)
-		pick(&hurried, max(oldest, done, past), node, c.g-t)
+		if k, ok := free.least(max(oldest, past), node, c.best); ok && c.best[k].less(best) {
+			best, from = c.best[k], k
+		}
 		best.cycles++
 		c.best[node], c.prev[node] = best, int32(from)
 	}
-	c.target = price{exposed: math.MaxInt64}
-	for k := 0; k <= n; k++ {
-		if int(c.far[k]) == n && c.best[k].less(c.target) {
-			c.target, c.last = c.best[k], int32(k)
+	target := price{exposed: math.MaxInt64}
+	for k := range c.far {
+		if int(c.far[k]) == n && c.best[k].less(target) {
+			target, c.last = c.best[k], int32(k)
 		}
 	}
-	return c.target
+	return target.exposed
 }
 
 // steps returns the path that solve found.

@@ -1,0 +1,200 @@
+package sim
+
+import (
+	"math"
+
+	"github.com/eagergc/eagergc/gc"
+)
+
+// Paths looks for a good schedule of overlapped cycles. It keeps two ways to
+// each point, with what each has cost and when its cycle ends by itself; a
+// successor that starts earlier pays for the rest.
+type paths struct {
+	w    *Workload
+	far  []int32 // T of each node
+	wall []int64
+	g    int64
+	way  []way // 2 x node, and 2 x node + 1
+
+	// The ways by which their cycle is at the time of the node: ended, or still
+	// running; with and without the wall, which a cycle started now may meet.
+	ended, endedWall     *tree // keys cost, cost - wall
+	running, runningWall *tree // keys cost + end, cost + end - wall
+	ends                 []int32
+}
+
+// A way is one way to a node: a path that ends with its cycle.
+type way struct {
+	price
+	end  int64 // trace time at which the cycle ends if nothing hurries it
+	prev int32 // the way before it
+}
+
+func newPaths(w *Workload, far []int32, g int64) *paths {
+	n := 2 * len(far)
+	return &paths{
+		w: w, far: far, wall: w.walls(far), g: g, way: make([]way, n),
+		ended: newTree(n), endedWall: newTree(n), running: newTree(n), runningWall: newTree(n),
+	}
+}
+
+func (p *paths) solve() []step {
+	n := len(p.far) - 1
+	for i := range p.way {
+		p.way[i].exposed = math.MaxInt64 // no way yet
+	}
+	p.way[0] = way{end: -1}
+	p.arrive(0)
+	oldest, past := 0, 0
+	for node := 1; node <= n; node++ {
+		t := p.w.points[node-1].time
+		for int(p.far[oldest]) < node-1 {
+			oldest++
+		}
+		for past < node && p.wall[past] < t+p.g {
+			past++
+		}
+		p.finish(t)
+		p.reach(node, t, oldest, past)
+	}
+	last, best := int32(0), price{exposed: math.MaxInt64}
+	for k, T := range p.far {
+		if int(T) == n {
+			for _, i := range []int{2 * k, 2*k + 1} {
+				if p.way[i].less(best) {
+					last, best = int32(i), p.way[i].price
+				}
+			}
+		}
+	}
+	var steps []step
+	for ; last > 1; last = p.way[last].prev {
+		steps = append(steps, step{int(last)/2 - 1, gc.Overlap})
+	}
+	reverse(steps)
+	return steps
+}
+
+// reach finds the two ways to a node at time t: the cheapest counting the wall
+// it meets, and the cheapest arrival, which is best if it is hurried at once.
+func (p *paths) reach(node int, t int64, oldest, past int) {
+	lo, mid, hi := 2*oldest, 2*max(oldest, past), 2*node
+	cheap := p.ended.least(mid, hi)
+	cheap = cheap.or(p.running.least(mid, hi), -t)
+	cheap = cheap.or(p.endedWall.least(lo, mid), t+p.g)
+	cheap = cheap.or(p.runningWall.least(lo, mid), p.g)
+	arrival := p.ended.least(lo, hi)
+	arrival = arrival.or(p.running.least(lo, hi), -t)
+	p.enter(2*node, t, cheap.way)
+	if arrival.way != cheap.way {
+		p.enter(2*node+1, t, arrival.way)
+	}
+}
+
+// enter puts way i, which comes from way k and starts its cycle at t.
+func (p *paths) enter(i int, t int64, k int32) {
+	from, wall := &p.way[k], p.wall[k/2]
+	w := way{price: from.price, end: min(t+p.g, wall), prev: k}
+	w.add(max(0, from.end-t) + t + p.g - w.end)
+	p.way[i] = w
+	p.arrive(i)
+}
+
+// arrive makes way i a candidate, its cycle running; ends is a heap by end.
+func (p *paths) arrive(i int) {
+	w, wall := &p.way[i], p.wall[i/2]
+	p.running.set(i, price{w.exposed + w.end, w.cycles})
+	p.runningWall.set(i, price{w.exposed + w.end - wall, w.cycles})
+	p.ends = append(p.ends, int32(i))
+	for c := len(p.ends) - 1; c > 0 && p.sooner(c, (c-1)/2); c = (c - 1) / 2 {
+		p.ends[c], p.ends[(c-1)/2] = p.ends[(c-1)/2], p.ends[c]
+	}
+}
+
+func (p *paths) sooner(a, b int) bool { return p.way[p.ends[a]].end < p.way[p.ends[b]].end }
+
+// finish moves the ways whose cycles have ended by t.
+func (p *paths) finish(t int64) {
+	for len(p.ends) > 0 && p.way[p.ends[0]].end <= t {
+		i := int(p.ends[0])
+		last := len(p.ends) - 1
+		p.ends[0], p.ends = p.ends[last], p.ends[:last]
+		for a := 0; ; {
+			c := 2*a + 1
+			if c+1 < last && p.sooner(c+1, c) {
+				c++
+			}
+			if c >= last || !p.sooner(c, a) {
+				break
+			}
+			p.ends[a], p.ends[c] = p.ends[c], p.ends[a]
+			a = c
+		}
+		w := &p.way[i]
+		p.running.clear(i)
+		p.runningWall.clear(i)
+		p.ended.set(i, w.price)
+		p.endedWall.set(i, price{w.exposed - p.wall[i/2], w.cycles})
+	}
+}
+
+// A tree finds the least key in a range of ways.
+type tree struct {
+	n    int
+	node []leaf
+}
+
+// A leaf is a way and its key.
+type leaf struct {
+	price
+	way int32
+}
+
+var noLeaf = leaf{price{exposed: math.MaxInt64}, -1}
+
+// or returns the better of a and b, with add on b's key.
+func (a leaf) or(b leaf, add int64) leaf {
+	if b.way >= 0 {
+		b.exposed += add
+	}
+	if b.way >= 0 && (a.way < 0 || b.less(a.price)) {
+		return b
+	}
+	return a
+}
+
+func newTree(n int) *tree {
+	t := &tree{n: n, node: make([]leaf, 2*n)}
+	for i := range t.node {
+		t.node[i] = noLeaf
+	}
+	return t
+}
+
+func (t *tree) clear(i int) { t.put(i, noLeaf) }
+
+func (t *tree) set(i int, key price) { t.put(i, leaf{key, int32(i)}) }
+
+func (t *tree) put(i int, x leaf) {
+	i += t.n
+	t.node[i] = x
+	for i >>= 1; i > 0; i >>= 1 {
+		t.node[i] = t.node[2*i].or(t.node[2*i+1], 0)
+	}
+}
+
+// least returns the leaf with the least key among the ways of [lo, hi).
+func (t *tree) least(lo, hi int) leaf {
+	best := noLeaf
+	for lo, hi = lo+t.n, hi+t.n; lo < hi; lo, hi = lo>>1, hi>>1 {
+		if lo&1 == 1 {
+			best = best.or(t.node[lo], 0)
+			lo++
+		}
+		if hi&1 == 1 {
+			hi--
+			best = best.or(t.node[hi], 0)
+		}
+	}
+	return best
+}
