@@ -30,7 +30,7 @@ func Merge(base, sync *Trace) (*Trace, error) {
 	for key, text := range sync.Meta {
 		out.Meta["sync_"+key] = text
 	}
-	out.Events = Interleave(base.Events, waitsOf(sync, shift, NewLabeler(out)))
+	out.Events = Interleave(Chunks{base.Events}, Chunks{waitsOf(sync, shift, NewLabeler(out))})
 	if space, ok := onlySpace(base.Events); ok {
 		for i := range out.Events {
 			if out.Events[i].Kind == Sync {
@@ -67,33 +67,6 @@ func onlySpace(events []Event) (space pressure.Space, ok bool) {
 		space, ok = e.Space, true
 	}
 	return space, ok
-}
-
-// Interleave merges lists of events, each sorted by time, into one new list. At
-// equal times the events of an earlier list come first.
-func Interleave(lists ...[]Event) []Event {
-	total := 0
-	for _, list := range lists {
-		total += len(list)
-	}
-	lists = slices.DeleteFunc(slices.Clone(lists), func(list []Event) bool { return len(list) == 0 })
-	merged := make([]Event, 0, total)
-	for len(lists) > 1 {
-		first := 0
-		for i, list := range lists {
-			if list[0].Time < lists[first][0].Time {
-				first = i
-			}
-		}
-		merged = append(merged, lists[first][0])
-		if lists[first] = lists[first][1:]; len(lists[first]) == 0 {
-			lists = slices.Delete(lists, first, first+1)
-		}
-	}
-	for _, list := range lists {
-		merged = append(merged, list...)
-	}
-	return merged
 }
 
 // StartAtFirst makes the first Alloc, Drop, Free or Sync time 0, by moving all

@@ -30,8 +30,8 @@ type object struct {
 
 // A builder turns sorted rows into events.
 type builder struct {
-	events  []trace.Event
-	before  []trace.Event // at time 0
+	events  trace.Chunks
+	before  trace.Chunks // at time 0
 	devices map[pressure.Space]*memory
 	start   int64 // ns from base
 	ids     uint64
@@ -49,7 +49,7 @@ func (p *profile) finish() (*trace.Trace, error) {
 	if p.base+p.rows[0].ns < 0 {
 		return nil, p.at(int(p.rows[0].index), errors.New("time before 1970"))
 	}
-	b := &builder{events: make([]trace.Event, 0, len(p.rows)), devices: make(map[pressure.Space]*memory), start: p.start()}
+	b := &builder{devices: make(map[pressure.Space]*memory), start: p.start()}
 	for _, ro := range p.rows {
 		if err := b.add(ro); err != nil {
 			return nil, p.at(int(ro.index), err)
@@ -61,17 +61,8 @@ func (p *profile) finish() (*trace.Trace, error) {
 	}
 	b.spaceSyncs()
 	t := p.t
-	var live int64
-	objects := 0
-	for _, e := range b.before {
-		live += e.Bytes
-		objects++
-	}
-	t.Events = b.events
-	if len(b.before) > 0 {
-		t.Events = trace.Interleave(b.before, b.events)
-	}
-	p.meta(live, objects)
+	p.meta(b.before)
+	t.Events = trace.Interleave(b.before, b.events)
 	p.clock()
 	t.StartAtFirst()
 	return t, nil
@@ -120,7 +111,7 @@ func (b *builder) add(ro row) error {
 	case classMemory:
 		return b.memory(ro, e)
 	}
-	b.events = append(b.events, e)
+	b.events.Record(e)
 	return nil
 }
 
@@ -144,7 +135,7 @@ func (b *builder) memory(ro row, e trace.Event) error {
 	} else {
 		err = b.drop(d, ro, &e)
 	}
-	b.events = append(b.events, e)
+	b.events.Record(e)
 	return err
 }
 
@@ -158,7 +149,7 @@ func (b *builder) reserve(d *memory, ro row) {
 		e.Kind, e.Bytes = trace.Release, -e.Bytes
 	}
 	d.reserved = ro.reserved
-	b.events = append(b.events, e)
+	b.events.Record(e)
 }
 
 func (b *builder) alloc(d *memory, ro row, e *trace.Event) error {
@@ -197,7 +188,7 @@ func (b *builder) drop(d *memory, ro row, e *trace.Event) error {
 
 // held adds an object that was live before the profile.
 func (b *builder) held(d *memory, o object) error {
-	b.before = append(b.before, trace.Event{Time: b.start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.bytes})
+	b.before.Record(trace.Event{Time: b.start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.bytes})
 	return b.count(o.bytes)
 }
 
@@ -224,9 +215,11 @@ func (b *builder) spaceSyncs() {
 			space = only
 		}
 	}
-	for i := range b.events {
-		if b.events[i].Kind == trace.Sync {
-			b.events[i].Space = space
+	for _, piece := range b.events {
+		for i := range piece {
+			if piece[i].Kind == trace.Sync {
+				piece[i].Space = space
+			}
 		}
 	}
 }

@@ -215,12 +215,19 @@ func (e *event) total(at int) int64 {
 	return -1
 }
 
-func (p *profile) meta(before int64, objects int) {
+// meta says what was read; before holds the objects that were live before it.
+func (p *profile) meta(before trace.Chunks) {
+	var bytes int64
+	for _, piece := range before {
+		for _, e := range piece {
+			bytes += e.Bytes
+		}
+	}
 	m := p.t.Meta
 	m["source"] = "PyTorch profiler (Kineto), Chrome trace"
 	m["entries"] = strconv.Itoa(p.events)
-	m["live_before_objects"] = strconv.Itoa(objects)
-	m["live_before_bytes"] = strconv.FormatInt(before, 10)
+	m["live_before_objects"] = strconv.Itoa(before.Len())
+	m["live_before_bytes"] = strconv.FormatInt(bytes, 10)
 	if p.skipped > 0 {
 		m["cpu_memory_events_left_out"] = strconv.Itoa(p.skipped)
 	}

@@ -14,7 +14,7 @@ import (
 // A device is one list of entries and what its segments held at the end.
 type device struct {
 	space   pressure.Space
-	events  []trace.Event     // in absolute ns, or in entries if there is no clock
+	events  trace.Chunks      // in absolute ns, or in entries if there is no clock
 	entries int               // read so far
 	now     int64             // time of the last entry
 	objects map[uint64]object // by address; also those that are gone, for their last entry
@@ -76,7 +76,7 @@ func (s *snapshot) entry(d *device, r *record) error {
 		return fmt.Errorf("unknown action %q", action)
 	}
 	if err == nil {
-		d.events = append(d.events, e)
+		d.events.Record(e)
 	}
 	return err
 }
@@ -104,7 +104,7 @@ func (s *snapshot) memory(d *device, r *record, action string, e trace.Event) er
 		err = count(&d.released, e.Bytes)
 	}
 	if err == nil {
-		d.events = append(d.events, e)
+		d.events.Record(e)
 	}
 	return err
 }
@@ -167,13 +167,15 @@ func compareFrom(s span, from uint64) int {
 
 // start returns the time of the first Alloc or Drop, or else of the first event.
 func (d *device) start() int64 {
-	for _, e := range d.events {
-		if e.Kind == trace.Alloc || e.Kind == trace.Drop {
-			return e.Time
+	for _, piece := range d.events {
+		for _, e := range piece {
+			if e.Kind == trace.Alloc || e.Kind == trace.Drop {
+				return e.Time
+			}
 		}
 	}
 	if len(d.events) > 0 {
-		return d.events[0].Time
+		return d.events[0][0].Time
 	}
 	return math.MaxInt64
 }

@@ -19,7 +19,7 @@ func (m *machine) step(op byte) error {
 	case 'j': // LONG_BINGET
 		return m.getN(4)
 	case 0x94: // MEMOIZE
-		return m.put(uint64(len(m.memo)))
+		return m.put(uint64(m.memo.size))
 	case 0x8a: // LONG1
 		return m.long(1)
 	case 'K': // BININT1

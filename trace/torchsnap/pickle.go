@@ -46,7 +46,7 @@ type machine struct {
 	opcode  int64 // offset of the opcode being run
 	stack   []value
 	marks   []int // heights of stack
-	memo    []value
+	memo    memo
 	texts   []string         // texts[i] for i < fields names field i; the last entry of names is "", for all that is not kept
 	index   map[string]int64 // of texts
 	records []record
@@ -251,22 +251,16 @@ func (m *machine) put(key uint64) error {
 	if err != nil {
 		return err
 	}
-	if key > uint64(len(m.memo)+maxMemoGap) {
-		return fmt.Errorf("memo key %d after %d keys", key, len(m.memo))
-	}
-	for uint64(len(m.memo)) <= key {
-		m.memo = append(m.memo, value{})
-	}
 	if v.kind == kDict || v.kind == kList {
 		v = value{}
 	}
-	m.memo[key] = v
-	return nil
+	return m.memo.put(key, v)
 }
 
 func (m *machine) get(key uint64) error {
-	if key >= uint64(len(m.memo)) {
-		return fmt.Errorf("memo has no key %d", key)
+	v, err := m.memo.get(key)
+	if err != nil {
+		return err
 	}
-	return m.push(m.memo[key])
+	return m.push(v)
 }

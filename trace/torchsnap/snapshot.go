@@ -65,6 +65,9 @@ type snapshot struct {
 	entries int
 	blocks  []block // of the segment being read; device not yet known
 	notes   notes
+
+	beforeObjects int // live before the window
+	beforeBytes   int64
 }
 
 // clock says whether entries have times: all or none.
@@ -179,20 +182,14 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 	for _, d := range s.devices {
 		start = min(start, d.start())
 	}
-	lists := make([][]trace.Event, 1, len(s.devices)+2)
+	s.machine = nil // the memo is as large as the trace
+	lists := []trace.Chunks{nil}
 	for _, d := range s.devices {
-		lists[0] = append(lists[0], s.before(d, start)...)
+		s.before(d, start, &lists[0])
 		lists = append(lists, d.events)
 	}
 	if s.timed == clockWall {
-		lists = append(lists, s.notes.marks(s.labels, start))
-	}
-	before, objects := int64(0), 0
-	for _, e := range lists[0] {
-		if e.Kind == trace.Alloc {
-			before += e.Bytes
-			objects++
-		}
+		lists = append(lists, trace.Chunks{s.notes.marks(s.labels, start)})
 	}
 	t := s.t
 	t.Events = trace.Interleave(lists...)
@@ -203,14 +200,14 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 	}
 	t.Meta["entries"] = strconv.Itoa(s.entries)
 	t.Meta["devices"] = strconv.Itoa(len(s.devices))
-	t.Meta["live_before_objects"] = strconv.Itoa(objects)
-	t.Meta["live_before_bytes"] = strconv.FormatInt(before, 10)
+	t.Meta["live_before_objects"] = strconv.Itoa(s.beforeObjects)
+	t.Meta["live_before_bytes"] = strconv.FormatInt(s.beforeBytes, 10)
 	t.StartAtFirst()
 	return t, nil
 }
 
-// before returns what d held before its first entry, as events at start.
-func (s *snapshot) before(d *device, start int64) []trace.Event {
+// before records what d held before its first entry, as events at start.
+func (s *snapshot) before(d *device, start int64, into *trace.Chunks) {
 	for _, b := range d.held {
 		if _, known := d.objects[b.addr]; !known {
 			o := object{id: s.newID(), addr: b.addr, size: b.size, stream: b.stream}
@@ -218,15 +215,15 @@ func (s *snapshot) before(d *device, start int64) []trace.Event {
 			d.before = append(d.before, o)
 		}
 	}
-	var events []trace.Event
 	if reserved := d.reservedEnd + d.released - d.reserved; reserved > 0 {
-		events = append(events, trace.Event{Time: start, Kind: trace.Reserve, Space: d.space, Bytes: reserved})
+		into.Record(trace.Event{Time: start, Kind: trace.Reserve, Space: d.space, Bytes: reserved})
 	}
 	slices.SortFunc(d.before, func(a, b object) int { return cmp.Compare(a.addr, b.addr) })
 	for _, o := range d.before {
-		events = append(events, trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream})
+		into.Record(trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream})
+		s.beforeObjects++
+		s.beforeBytes += o.size
 	}
-	return events
 }
 
 func (s *snapshot) newID() uint64 {

@@ -1,0 +1,40 @@
+package torchsnap
+
+import "fmt"
+
+// A memo holds the values that a pickle refers to again. Its keys count up from
+// 0, and half of all values get one; so it is kept in pages that are never
+// copied, at 9 bytes a value.
+type memo struct {
+	pages []*page
+	size  int // keys in use
+}
+
+const pageValues = 4096
+
+type page struct {
+	n    [pageValues]int64
+	kind [pageValues]kind
+}
+
+// put stores v under key, which may be a little beyond the others.
+func (m *memo) put(key uint64, v value) error {
+	if key > uint64(m.size+maxMemoGap) {
+		return fmt.Errorf("memo key %d after %d keys", key, m.size)
+	}
+	for uint64(len(m.pages))*pageValues <= key {
+		m.pages = append(m.pages, new(page))
+	}
+	m.size = max(m.size, int(key)+1)
+	p := m.pages[key/pageValues]
+	p.n[key%pageValues], p.kind[key%pageValues] = v.n, v.kind
+	return nil
+}
+
+func (m *memo) get(key uint64) (value, error) {
+	if key >= uint64(m.size) {
+		return value{}, fmt.Errorf("memo has no key %d", key)
+	}
+	p := m.pages[key/pageValues]
+	return value{n: p.n[key%pageValues], kind: p.kind[key%pageValues]}, nil
+}
