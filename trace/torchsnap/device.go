@@ -43,6 +43,7 @@ type span struct{ from, to uint64 }
 type block struct {
 	addr   uint64
 	size   int64
+	list   int64 // number of the list of blocks that it is in
 	stream uint32
 }
 
@@ -180,8 +181,8 @@ func (d *device) start() int64 {
 	return math.MaxInt64
 }
 
-// block takes a block of the segment being read, if it is in use.
-func (s *snapshot) block(r *record) error {
+// block takes a block of a segment that is being read, if it is in use.
+func (s *snapshot) block(list int64, r *record) error {
 	if s.word(r, fState) != "active_allocated" {
 		return nil
 	}
@@ -197,7 +198,7 @@ func (s *snapshot) block(r *record) error {
 	if err != nil {
 		return s.failBlock(err)
 	}
-	s.blocks = append(s.blocks, block{addr: uint64(addr), size: n})
+	s.blocks = append(s.blocks, block{addr: uint64(addr), size: n, list: list})
 	return nil
 }
 
@@ -223,14 +224,20 @@ func (s *snapshot) segment(r *record) error {
 		return fmt.Errorf("segment: %w", err)
 	}
 	stream := s.stream(r)
-	for _, b := range s.blocks {
+	blocks, ok := r.get(fBlocks)
+	if !ok || blocks.kind != kList {
+		return nil
+	}
+	// Blocks wait in the order of their lists, and so of their segments.
+	for len(s.blocks) > 0 && s.blocks[0].list <= blocks.n>>listBits {
+		b := s.blocks[0]
+		s.blocks = s.blocks[1:]
 		if err := count(&s.gross, b.size); err != nil {
 			return fmt.Errorf("segment: %w", err)
 		}
 		b.stream = stream
 		d.held = append(d.held, b)
 	}
-	s.blocks = s.blocks[:0]
 	return nil
 }
 

@@ -20,18 +20,18 @@ const (
 	fState
 	fStage
 	fName
+	fBlocks
 	fields // number of fields
 )
 
 // names holds the field names, then other strings with fixed numbers.
 var names = []string{"action", "addr", "size", "stream", "time_us", "device", "address",
-	"total_size", "requested_size", "state", "stage", "name", "\x00", "segments", "blocks",
+	"total_size", "requested_size", "state", "stage", "name", "blocks", "\x00", "segments",
 	"device_traces", "external_annotations"}
 
 const (
 	textLost = fields + iota // stands for every string that is not kept
 	textSegments
-	textBlocks
 	textTraces
 	textNotes
 )
@@ -44,7 +44,8 @@ type record struct {
 
 func (r *record) get(field int) (value, bool) { return r.v[field], r.has&(1<<field) != 0 }
 
-// List numbers. From listEntries on: the entries of a device.
+// What a list is: the low byte of its number. The rest counts the lists of
+// blocks, and those of entries, which is the device.
 const (
 	listOther int64 = iota
 	listSegments
@@ -52,12 +53,20 @@ const (
 	listTraces
 	listNotes
 	listEntries
+	listBits = 8
 )
 
-// lists says which lists have been seen.
+// lists counts the lists seen.
 type lists struct {
-	sawTraces bool
-	devices   int64 // lists of entries so far
+	traces  int64
+	devices int64 // lists of entries
+	blocks  int64 // lists of blocks
+}
+
+// numbered returns the number of the next list of a sort, and counts it.
+func numbered(list int64, count *int64) int64 {
+	*count++
+	return list | (*count-1)<<listBits
 }
 
 func (m *machine) pushDict() error {
@@ -92,26 +101,24 @@ func (m *machine) nextList() int64 {
 	if !isTraces(m.stack[h-1]) && (f == 0 || !isTraces(m.stack[f-1])) {
 		return listOther
 	}
-	m.devices++
-	return listEntries + m.devices - 1
+	return numbered(listEntries, &m.devices)
 }
 
-func isTraces(v value) bool { return v.kind == kList && v.n == listTraces }
+func isTraces(v value) bool { return v.kind == kList && v.n&(1<<listBits-1) == listTraces }
 
 // listAt says which list it is whose key is text i.
 func (m *machine) listAt(i int64) int64 {
 	// A value of the root dict: the root lies at the bottom, then perhaps a mark.
 	root := len(m.marks) == 0 && len(m.stack) == 2 || len(m.marks) == 1 && m.marks[0] == 1
 	switch {
-	case i == textBlocks:
-		return listBlocks
+	case i == fBlocks:
+		return numbered(listBlocks, &m.blocks)
 	case i == textSegments && root:
 		return listSegments
 	case i == textNotes && root:
 		return listNotes
 	case i == textTraces && root:
-		m.sawTraces = true
-		return listTraces
+		return numbered(listTraces, &m.traces)
 	}
 	return listOther
 }
@@ -196,10 +203,10 @@ func (m *machine) extend(items []value) error {
 }
 
 func (m *machine) extendBy(list int64, v value) error {
-	switch {
-	case list == listOther:
+	switch what := list & (1<<listBits - 1); {
+	case what == listOther:
 		return nil
-	case list == listTraces:
+	case what == listTraces:
 		if v.kind != kList {
 			return errors.New("device_traces holds what is no list")
 		}

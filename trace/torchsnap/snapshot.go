@@ -46,7 +46,7 @@ func Read(r io.Reader) (*trace.Trace, error) {
 	if err := s.machine.run(); err != nil {
 		return nil, err
 	}
-	if !s.machine.sawTraces {
+	if s.machine.traces == 0 {
 		return nil, errors.New("torchsnap: not a memory snapshot: no device_traces")
 	}
 	return s.finish()
@@ -63,7 +63,7 @@ type snapshot struct {
 	gross   int64            // bytes of all objects
 	timed   clock
 	entries int
-	blocks  []block // of the segment being read; device not yet known
+	blocks  []block // of segments that are being read, whose device is not yet known
 	notes   notes
 
 	beforeObjects int // live before the window
@@ -81,20 +81,21 @@ const (
 
 // item takes one finished dict of a list that matters.
 func (s *snapshot) item(list int64, r *record) error {
-	switch list {
+	number := list >> listBits
+	switch list & (1<<listBits - 1) {
 	case listSegments:
 		return s.segment(r)
 	case listBlocks:
-		return s.block(r)
+		return s.block(number, r)
 	case listNotes:
 		return s.note(r)
 	}
-	d, err := s.device(list - listEntries)
+	d, err := s.device(number)
 	if err != nil {
 		return err
 	}
 	if err := s.entry(d, r); err != nil {
-		return fmt.Errorf("device %d, entry %d: %w", list-listEntries, d.entries, err)
+		return fmt.Errorf("device %d, entry %d: %w", number, d.entries, err)
 	}
 	d.entries++
 	s.entries++

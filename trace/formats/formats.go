@@ -1,0 +1,135 @@
+// Package formats opens trace files of any format that eagergc knows, packed or
+// not. The format is found from the content, never from the file name.
+//
+// A new format is one line in the table of this package.
+package formats
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/kineto"
+	"github.com/eagergc/eagergc/trace/torchsnap"
+	"github.com/eagergc/eagergc/trace/unpack"
+)
+
+// A Format is one kind of trace file.
+type Format struct {
+	Name   string                                // as in --from
+	About  string                                // one line for help texts
+	Detect func(head []byte) bool                // whether an unpacked file that begins with head may be of this format
+	Read   func(io.Reader) (*trace.Trace, error) // reads a whole unpacked file
+}
+
+// table holds all formats. The first whose Detect agrees reads a file, so the
+// strictest come first.
+var table = []Format{
+	{"torch", "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot)", torchsnap.Detect, torchsnap.Read},
+	{"kineto", "PyTorch profiler, Chrome trace JSON (export_chrome_trace)", kineto.Detect, kineto.Read},
+}
+
+// All returns the known formats.
+func All() []Format { return append([]Format(nil), table...) }
+
+// ErrUnknown reports a file or name of no known format.
+var ErrUnknown = errors.New("unknown format")
+
+// headSize is how much of a file Detect sees.
+const headSize = 4096
+
+// An Opener opens trace files. The zero value finds the format by content and
+// unpacks up to [unpack.DefaultLimit]. It may be used from many goroutines.
+type Opener struct {
+	From  string // name of the format; "" = find it
+	Limit int64  // most unpacked bytes of a packed file; 0 = unpack.DefaultLimit
+}
+
+// Open reads the trace file path with the format named from, or the one found by
+// content if from is "".
+func Open(path, from string) (*trace.Trace, error) { return Opener{From: from}.Open(path) }
+
+// Open reads the trace file path. The trace is named after the file unless it
+// has a name. Errors begin with the path, and errors of the content give the
+// place in it.
+func (o Opener) Open(path string) (*trace.Trace, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("formats: %w", err)
+	}
+	defer f.Close()
+	t, err := o.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("formats: %s: %w", path, err)
+	}
+	if t.Name == "" {
+		t.Name = Stem(path)
+	}
+	return t, nil
+}
+
+// Read reads one trace from r, to its end.
+func (o Opener) Read(r io.Reader) (*trace.Trace, error) {
+	plain, err := unpack.NewReader(r, o.Limit)
+	if err != nil {
+		return nil, err
+	}
+	defer plain.Close()
+	head, err := plain.Peek(headSize)
+	if err != nil {
+		return nil, err
+	}
+	format, err := o.find(head)
+	if err != nil {
+		return nil, err
+	}
+	t, err := format.Read(plain)
+	if err != nil {
+		return nil, err
+	}
+	if m := plain.Method(); m != "" && t.Meta != nil {
+		t.Meta["packed"] = m
+	}
+	return t, nil
+}
+
+func (o Opener) find(head []byte) (Format, error) {
+	var known []string
+	for _, f := range table {
+		if o.From == f.Name || o.From == "" && f.Detect(head) {
+			return f, nil
+		}
+		known = append(known, f.Name)
+	}
+	names := strings.Join(known, ", ")
+	switch {
+	case o.From != "":
+		return Format{}, fmt.Errorf("%w %q (known: %s)", ErrUnknown, o.From, names)
+	case len(head) == 0:
+		return Format{}, errors.New("empty file")
+	}
+	return Format{}, fmt.Errorf("%w: it begins with %.16q (known: %s)", ErrUnknown, head, names)
+}
+
+// Stem returns the name of a trace file without its folder and its endings:
+// gpt2 for traces/gpt2.snapshot.pickle.gz.
+func Stem(path string) string {
+	name := filepath.Base(path)
+	for {
+		ext := strings.ToLower(filepath.Ext(name))
+		if !endings[ext] || len(ext) == len(name) {
+			return name
+		}
+		name = name[:len(name)-len(ext)]
+	}
+}
+
+var endings = map[string]bool{
+	".gz": true, ".zst": true, ".xz": true, ".pickle": true, ".pkl": true, ".json": true, ".jsonl": true,
+	".snapshot": true, ".kineto": true, ".sync": true, ".trace": true, ".pt": true, ".csv": true,
+	".arrows": true, ".arrow": true,
+}
