@@ -4,7 +4,7 @@ import "math"
 
 // Always blocks for a cycle at every sync point and at no other. Recording
 // under it dates each drop to within one sync interval.
-type Always struct{ none }
+type Always struct{ noParams }
 
 // Decide blocks at sync points.
 func (*Always) Decide(at Point) Decision {

@@ -15,7 +15,7 @@ import "time"
 // Upstream's limit is the hard limit, else the soft one, else a fresh estimate
 // every 10 s; here it is whatever the Sample says.
 type CUDAjl struct {
-	none
+	noParams
 	last  time.Duration // when it last decided to collect
 	cost  float64       // smoothed cost of a cycle, ns
 	freed int64         // yield of the last cycle

@@ -54,8 +54,8 @@ func headline(p Param) Param {
 
 var errRange = errors.New("out of range")
 
-// number is a float64 within [min, max].
-func number(min, max float64) kind[float64] {
+// numberKind is a float64 within [min, max].
+func numberKind(min, max float64) kind[float64] {
 	return kind[float64]{
 		values: "number from " + formatFloat(min) + " to " + formatFloat(max),
 		parse: func(text string) (float64, error) {
@@ -71,8 +71,8 @@ func number(min, max float64) kind[float64] {
 
 func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// integer is an int64 within [min, max].
-func integer(min, max int64) kind[int64] {
+// integerKind is an int64 within [min, max].
+func integerKind(min, max int64) kind[int64] {
 	values := fmt.Sprintf("integer from %d to %d", min, max)
 	if max == math.MaxInt64 {
 		values = fmt.Sprintf("integer from %d", min)
@@ -90,13 +90,13 @@ func integer(min, max int64) kind[int64] {
 	}
 }
 
-// toggle is a bool, written true or false.
-func toggle() kind[bool] {
+// boolKind is a bool, written true or false.
+func boolKind() kind[bool] {
 	return kind[bool]{values: "bool: true or false", parse: strconv.ParseBool, format: strconv.FormatBool}
 }
 
-// duration is a time.Duration of at least 1 ns, in Go's text form.
-func duration() kind[time.Duration] {
+// durationKind is a time.Duration of at least 1 ns, in Go's text form.
+func durationKind() kind[time.Duration] {
 	return kind[time.Duration]{
 		values: "duration above 0, such as 10ms",
 		parse: func(text string) (time.Duration, error) {
@@ -141,13 +141,28 @@ func (s Size) String() string {
 
 var sizeUnits = [...]string{"", "KiB", "MiB", "GiB", "TiB"}
 
-// size is a Size; a percentage of the limit falls back on the default's bytes as
+// sizeKind is a Size; a percentage of the limit falls back on the default's bytes as
 // long as no limit is known.
-func size(fallback int64) kind[Size] {
+func sizeKind(fallback int64) kind[Size] {
 	return kind[Size]{
 		values: "size above 0, such as 64MiB, or percent of the limit, such as 1%",
 		parse:  func(text string) (Size, error) { return parseSize(text, fallback) },
 		format: Size.String,
+	}
+}
+
+// bytesKind is a number of bytes, with a unit or without.
+func bytesKind() kind[int64] {
+	return kind[int64]{
+		values: "size above 0, such as 64MiB",
+		parse: func(text string) (int64, error) {
+			v, err := parseSize(text, 0)
+			if err == nil && v.Percent > 0 {
+				err = errRange
+			}
+			return v.Bytes, err
+		},
+		format: func(v int64) string { return Size{Bytes: v}.String() },
 	}
 }
 

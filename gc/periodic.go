@@ -11,7 +11,7 @@ type Periodic struct {
 }
 
 func (p *Periodic) params() []Param {
-	return []Param{headline(bind(&p.Every, "every", 10*time.Millisecond, duration(), "time between the starts of two cycles"))}
+	return []Param{headline(bind(&p.Every, "every", 10*time.Millisecond, durationKind(), "time between the starts of two cycles"))}
 }
 
 // Decide compares the clock with the last cycle's.

@@ -27,10 +27,10 @@ type configurable interface {
 	params() []Param // bound to the policy's fields; the first may come without its key
 }
 
-// none is for policies without parameters.
-type none struct{}
+// noParams is for policies without parameters.
+type noParams struct{}
 
-func (none) params() []Param { return nil }
+func (noParams) params() []Param { return nil }
 
 // registry is the one table of policies: controls first, then comparators.
 var registry = []struct {
@@ -39,9 +39,23 @@ var registry = []struct {
 }{
 	{"never", "leaves everything to the refusal ladder", "", func() configurable { return new(Never) }},
 	{"always", "a blocking cycle at every sync point: makes recordings exact", "", func() configurable { return new(Always) }},
+	{"every-sync", "a blocking cycle at every nth sync point", "gotorch, Flux", func() configurable { return new(EverySync) }},
 	{"periodic", "a blocking cycle each time a period has passed", "", func() configurable { return new(Periodic) }},
+	{"random", "a blocking cycle at points drawn by lot", "", func() configurable { return new(Random) }},
 	{"threshold", "a blocking cycle whenever pressure has reached a ratio", "", func() configurable { return new(Threshold) }},
+	{"oom", "a blocking cycle only when an allocation was refused", "JDK, CuPy", func() configurable { return new(OOM) }},
 	{"cudajl", "pressure, past yield and a bound on collector time; more eager where the caller waits", "CUDA.jl 5.4", func() configurable { return new(CUDAjl) }},
+	{"autopacer", "every step if steps are long, else as often as a share of time allows", "Flux", func() configurable { return new(AutoPacer) }},
+	{"rtorch", "when the cache has no room and a fifth of the device is taken", "R torch", func() configurable { return new(RTorch) }},
+	{"opencl", "above a mark, until collecting proves futile; always above a second mark", "R OpenCL", func() configurable { return new(OpenCL) }},
+	{"softmax", "above a soft maximum that grows when much was reachable", "Lua torch", func() configurable { return new(Softmax) }},
+	{"growth", "when live bytes have grown by a factor since the last cycle", "Go's GOGC", func() configurable { return new(Growth) }},
+	{"erlang", "when a virtual heap is full; it grows and shrinks with what is reachable", "Erlang/OTP", func() configurable { return new(Erlang) }},
+	{"sqrt", "at the headroom whose price equals the collector time that it saves", "MemBalancer, V8", func() configurable { return new(Sqrt) }},
+	{"v8step", "after a fixed growth beside the program, after a large one blocking", "V8", func() configurable { return new(V8Step) }},
+	{"dotnet", "after a budget of new bytes that grows when cycles free little; at most a fifth of the time", ".NET", func() configurable { return new(Dotnet) }},
+	{"art", "when new bytes weigh more than the heap's free part; blocking when falling behind", "Android ART", func() configurable { return new(ART) }},
+	{"gomemlimit", "a model of Go's pacer under a memory limit steered by headroom", "Go 1.26", func() configurable { return new(GoMemLimit) }},
 }
 
 func newPolicy(name string) configurable {
@@ -66,9 +80,26 @@ func policyNames() []string {
 // of a cycle is no place to start another.
 func asks(at Point) bool { return at.At == Allocation || at.At == Sync }
 
+// granted is what will be live once the request has been granted.
+func granted(at Point) int64 { return at.Sample.Live + at.Request }
+
+// startCycle answers with a cycle beside the program, of which there can be only
+// one, or with a blocking one. The end of a cycle asks again.
+func startCycle(at Point, overlap bool, reason string) Decision {
+	switch {
+	case !overlap:
+		return Decision{Action: Block, Reason: reason}
+	case at.Running:
+		return Decision{Wake: math.MaxInt64, Reason: "cycle under way"}
+	}
+	return Decision{Action: Overlap, Wake: math.MaxInt64, Reason: reason}
+}
+
 // wakeBelow returns a Wake that is certainly below bytes, whatever was rounded
 // on the way to it; 0, always ask, if there is no such place.
 func wakeBelow(bytes float64) int64 { return toBytes(bytes - 1 - bytes*0x1p-50) }
+
+const miB = 1 << 20
 
 // toBytes rounds down, to within 0 and the largest int64; NaN is 0.
 func toBytes(bytes float64) int64 {

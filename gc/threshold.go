@@ -9,7 +9,7 @@ type Threshold struct {
 }
 
 func (p *Threshold) params() []Param {
-	return []Param{headline(bind(&p.Ratio, "ratio", 0.8, number(0, 1), "pressure (live / limit) that starts a cycle; 0 never does"))}
+	return []Param{headline(bind(&p.Ratio, "ratio", 0.8, numberKind(0, 1), "pressure (live / limit) that starts a cycle; 0 never does"))}
 }
 
 // Decide compares live bytes with Ratio x limit.

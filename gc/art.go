@@ -1,0 +1,76 @@
+package gc
+
+// ART is Android's rule for native bytes, which has two tiers. With new the
+// bytes that became live since the last cycle, and old the others,
+//
+//	urgency = (new/2 + old/65536) / Free
+//
+// starts a cycle beside the program at 1, and holds the caller until it has
+// ended above 4, if more than Stop is live. The check is made at every 64th
+// allocation and at those above 10,000,000/64 bytes; if live bytes have fallen
+// below old, old falls with them and nothing starts.
+//
+// Upstream's urgency has the Java heap on both sides of the fraction, and an
+// eighth of that heap beside Free; a Go heap of handles is small beside Free,
+// and a Point does not carry it, so that it is left out. Free is the largest
+// free part of the heap (32 MiB, for an app in the foreground); Stop is 1 GiB,
+// upstream's default, and upstream finds a quarter to a third of the memory
+// good. free=1%,stop=25% is the scaled form. The zero value never collects.
+//
+// Source: runtime/gc/heap.cc (NativeMemoryOverTarget, CheckGCForNative),
+// heap.h, runtime_options.def, GrapheneOS/platform_art@00a7ebe585.
+type ART struct {
+	Free Size
+	Stop Size
+
+	old        int64 // live bytes after the last cycle, or the least since
+	registered int64 // allocations seen
+}
+
+const (
+	artInterval  = 64
+	artImmediate = 10_000_000 / artInterval
+	artNew       = 2
+	artOld       = 65536
+	artWait      = 4.0
+)
+
+func (p *ART) params() []Param {
+	return []Param{
+		bind(&p.Free, "free", Size{Bytes: 32 * miB}, sizeKind(32*miB), "allowance for new bytes, which count half"),
+		bind(&p.Stop, "stop", Size{Bytes: 1024 * miB}, sizeKind(1024*miB), "live bytes above which an urgency over 4 holds the caller"),
+	}
+}
+
+// Decide computes the urgency. It must see every allocation, to count them.
+func (p *ART) Decide(at Point) Decision {
+	free := p.Free.Of(at.Sample.Limit)
+	if at.At != Allocation || free <= 0 {
+		return Decision{Reason: "not an allocation"}
+	}
+	p.registered++
+	if p.registered%artInterval != 0 && at.Request <= artImmediate {
+		return Decision{Reason: "not checked"}
+	}
+	live := granted(at)
+	if live < p.old {
+		p.old = live
+		return Decision{Reason: "live bytes fell"}
+	}
+	urgency := float64((live-p.old)/artNew+p.old/artOld) / float64(free)
+	switch {
+	case urgency < 1:
+		return Decision{Reason: "not urgent"}
+	case urgency > artWait && live > p.Stop.Of(at.Sample.Limit):
+		return Decision{Action: Block, Reason: "falling behind"}
+	case at.Running:
+		return Decision{Reason: "cycle under way"}
+	}
+	return Decision{Action: Overlap, Reason: "urgent"}
+}
+
+// Observe starts a new count of new bytes.
+func (p *ART) Observe(c Cycle) { p.old = c.LiveAfter }
+
+// String returns the text form, such as art or art:free=1%,stop=25%.
+func (p *ART) String() string { return textOf("art", p.params()) }

@@ -1,0 +1,148 @@
+package gc
+
+import (
+	"context"
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// GoMemLimit models what Go users and maintainers do or advise: steer the
+// runtime's own memory limit, so that little external headroom means little
+// room for the Go heap. Each Every, the limit is set to what Go uses plus Share
+// of the headroom; [GoMemLimit.Steer] does that to the real runtime. The
+// policy itself is a model of the runtime's answer, for replays, since no Point
+// carries the Go heap. It rests on these assumptions:
+//
+//   - the program allocates Handle bytes of Go heap with each external
+//     allocation, and none else;
+//   - a cycle keeps the same share of the Go heap as of the external bytes;
+//   - GOGC=100, and a mark so short that it starts at the latest place that Go
+//     allows, 61/64 of the way from the live heap to the goal, or 4 MiB before it;
+//   - the limiter that keeps the collector to half of the time lets no cycle
+//     start before the last one's length has passed since its end.
+//
+// It shows why steering is no answer: a cycle starts only where Go code
+// allocates, and the goal is never below the live Go heap nor closer than
+// 1 MiB to the limit. With a large Handle it is the ballast that gotch gives
+// each tensor (100 kB). The zero value never steers, and collects every two
+// minutes, as Go does.
+//
+// Source: runtime/mgcpacer.go (memoryLimitHeapGoal, trigger), runtime/proc.go
+// (forcegcperiod) of Go 1.26.8; golang/proposal design 48409.
+type GoMemLimit struct {
+	Handle int64         // Go bytes per external allocation
+	Share  float64       // of the headroom, 0..1
+	Every  time.Duration // time between two settings of the limit
+
+	heap     float64       // Go heap, dead objects included
+	marked   float64       // what the last cycle kept of it
+	goal     float64       // that follows from the memory limit; 0 before the first
+	steered  time.Duration // when the limit was last set
+	finished time.Duration // end of the last cycle
+	cost     time.Duration // its length
+}
+
+const (
+	goHeapMinimum    = 4 * miB
+	goMinHeadroom    = 1 * miB
+	goHeadroomShare  = 0.03
+	goLatestTrigger  = 61.0 / 64
+	goForcedInterval = 2 * time.Minute
+)
+
+func (p *GoMemLimit) params() []Param {
+	return []Param{
+		bind(&p.Handle, "handle", 1024, bytesKind(), "Go heap bytes allocated with each external allocation"),
+		bind(&p.Share, "share", 0.01, numberKind(0, 1), "room given to the Go heap, as a share of the headroom"),
+		bind(&p.Every, "every", 100*time.Millisecond, durationKind(), "time between two settings of the limit"),
+	}
+}
+
+// Decide grows the modelled heap and asks whether Go's pacer would start. It
+// must see every allocation.
+func (p *GoMemLimit) Decide(at Point) Decision {
+	if at.At != Allocation {
+		return Decision{Reason: "no Go allocation"}
+	}
+	p.heap += float64(p.Handle)
+	if at.Sample.Limit > 0 && p.Share > 0 && (p.goal == 0 || at.Now-p.steered >= p.Every) {
+		p.goal, p.steered = p.limitGoal(p.Share*float64(max(0, at.Sample.Headroom()))), at.Now
+	}
+	switch {
+	case at.Running:
+		return Decision{Reason: "cycle under way"}
+	case at.Now-p.finished >= goForcedInterval:
+		return Decision{Action: Overlap, Reason: "forced every two minutes"}
+	case p.heap < p.trigger():
+		return Decision{Reason: "below Go's trigger"}
+	case at.Now-p.finished < p.cost:
+		return Decision{Reason: "CPU limiter"}
+	}
+	return Decision{Action: Overlap, Reason: "Go's trigger"}
+}
+
+// limitGoal is the heap goal under a memory limit of what Go uses plus room.
+func (p *GoMemLimit) limitGoal(room float64) float64 {
+	goal := p.heap + room
+	headroom := max(goHeadroomShare*goal, goMinHeadroom)
+	return max(headroom, goal-headroom)
+}
+
+// trigger is the heap at which Go starts a cycle.
+func (p *GoMemLimit) trigger() float64 {
+	goal := max(goHeapMinimum, 2*p.marked)
+	if p.goal > 0 {
+		goal = min(goal, p.goal)
+	}
+	if goal <= p.marked {
+		return p.marked
+	}
+	return max(p.marked+goLatestTrigger*(goal-p.marked), goal-goHeapMinimum)
+}
+
+// Observe sweeps the modelled heap.
+func (p *GoMemLimit) Observe(c Cycle) {
+	if before := float64(c.LiveAfter) + float64(c.Freed); before > 0 {
+		p.heap *= float64(c.LiveAfter) / before
+	} else {
+		p.heap = 0
+	}
+	p.marked, p.finished, p.cost = p.heap, c.Start+c.Duration, c.Duration
+}
+
+// MemoryLimit returns the limit to give to the runtime, in bytes, where Go
+// itself uses some and sample is of the space to watch. Without a limit it is
+// the largest one.
+func (p *GoMemLimit) MemoryLimit(used int64, sample pressure.Sample) int64 {
+	if sample.Limit <= 0 {
+		return math.MaxInt64
+	}
+	return toBytes(float64(used) + p.Share*float64(max(0, sample.Headroom())))
+}
+
+// Steer sets the memory limit of the Go runtime each Every until ctx is done,
+// then puts the old one back. Each setting stops the world. Every must be above
+// 0, and nothing else may set the limit meanwhile.
+func (p *GoMemLimit) Steer(ctx context.Context, sample func() pressure.Sample) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	used := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	tick := time.NewTicker(p.Every)
+	defer tick.Stop()
+	for {
+		metrics.Read(used)
+		debug.SetMemoryLimit(p.MemoryLimit(int64(used[0].Value.Uint64()-used[1].Value.Uint64()), sample()))
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// String returns the text form, such as gomemlimit or gomemlimit:handle=100KiB.
+func (p *GoMemLimit) String() string { return textOf("gomemlimit", p.params()) }

@@ -1,0 +1,68 @@
+package gc
+
+import "math"
+
+// OpenCL is the rule of the R package OpenCL, which has a futility zone:
+// collect, blocking, once live bytes exceed Trigger; if they still do
+// afterwards, collecting was in vain and stops until they exceed High, above
+// which every allocation collects. Upstream never leaves the zone again;
+// with Reset it does, once a point finds live bytes at Trigger or below.
+//
+// Upstream is off by default and leaves both marks to the user; the defaults
+// here are ours. The zero value never collects.
+//
+// Source: src/wrap.c (mkBuffer), man/oclMemLimits.Rd, s-u/OpenCL@a8a9679.
+type OpenCL struct {
+	Trigger Size // live bytes above which a cycle is worth a try
+	High    Size // live bytes above which it is worth it always; 0 = none
+	Reset   bool // leave the futility zone below Trigger
+
+	futile bool // the last cycle left more than Trigger
+	mark   int64
+}
+
+func (p *OpenCL) params() []Param {
+	return []Param{
+		bind(&p.Trigger, "trigger", Size{Percent: 75}, sizeKind(0), "live bytes above which to collect, unless in vain; a share needs a limit"),
+		bind(&p.High, "high", Size{Percent: 95}, sizeKind(0), "live bytes above which to collect in any case"),
+		bind(&p.Reset, "reset", false, boolKind(), "forget that collecting was in vain once live bytes are back at the trigger"),
+	}
+}
+
+// Decide compares live bytes, without the request, with both marks.
+func (p *OpenCL) Decide(at Point) Decision {
+	trigger, high, live := p.Trigger.Of(at.Sample.Limit), p.High.Of(at.Sample.Limit), at.Sample.Live
+	if trigger <= 0 {
+		return Decision{Reason: "no trigger"}
+	}
+	if high <= 0 {
+		high = math.MaxInt64
+	}
+	p.mark = trigger
+	if p.Reset && live <= trigger {
+		p.futile = false
+	}
+	switch {
+	case at.At != Allocation:
+		return Decision{Reason: "not an allocation"}
+	case live > high:
+		return Decision{Action: Block, Reason: "above high mark"}
+	case live > trigger && !p.futile:
+		return Decision{Action: Block, Reason: "above trigger"}
+	case p.futile && p.Reset: // must see live bytes fall
+		return Decision{Reason: "futility zone"}
+	case p.futile:
+		return Decision{Wake: high, Reason: "futility zone"}
+	}
+	return Decision{Wake: min(trigger, high), Reason: "below trigger"}
+}
+
+// Observe enters the futility zone if a cycle of the policy's own was in vain.
+func (p *OpenCL) Observe(c Cycle) {
+	if c.Trigger == TriggerPolicy && c.LiveAfter > p.mark {
+		p.futile = true
+	}
+}
+
+// String returns the text form, such as opencl or opencl:trigger=50%.
+func (p *OpenCL) String() string { return textOf("opencl", p.params()) }

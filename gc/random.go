@@ -1,0 +1,48 @@
+package gc
+
+import "math"
+
+// Random blocks for a cycle with probability P at every allocation and sync
+// point, whatever the pressure: the control that a rule must beat at an equal
+// number of cycles. Its numbers depend on Seed alone, so that a run repeats.
+// The zero value never collects.
+type Random struct {
+	P    float64 // 0..1
+	Seed int64
+
+	drawn uint64 // numbers drawn so far
+}
+
+func (p *Random) params() []Param {
+	return []Param{
+		headline(bind(&p.P, "p", 0.01, numberKind(0, 1), "probability of a cycle at each point")),
+		bind(&p.Seed, "seed", 1, integerKind(0, math.MaxInt64), "start of the pseudo-random numbers"),
+	}
+}
+
+// Decide draws a number.
+func (p *Random) Decide(at Point) Decision {
+	if p.P <= 0 {
+		return Decision{Wake: math.MaxInt64, Reason: "probability 0"}
+	}
+	if !asks(at) || p.draw() >= p.P {
+		return Decision{Reason: "no luck"}
+	}
+	return Decision{Action: Block, Reason: "luck"}
+}
+
+// draw returns a number in [0, 1): SplitMix64 (Steele, Lea, Flood, OOPSLA
+// 2014), the state of which is a counter.
+func (p *Random) draw() float64 {
+	p.drawn++
+	z := (uint64(p.Seed) + p.drawn) * 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return float64((z^z>>31)>>11) * 0x1p-53
+}
+
+// Observe does nothing.
+func (p *Random) Observe(Cycle) {}
+
+// String returns the text form, such as random:0.01 or random:0.5,seed=7.
+func (p *Random) String() string { return textOf("random", p.params()) }

@@ -1,0 +1,127 @@
+package gc
+
+import (
+	"math"
+	"time"
+)
+
+// Sqrt is MemBalancer's square-root rule for memory whose bytes cost the
+// collector nothing. With a cycle of cost T, an allocation rate r and headroom
+// H above what the last cycle left, the share of time spent collecting is
+// T r / H; it falls by C per byte of headroom, the price of memory, at
+//
+//	H = sqrt(T r / C)
+//
+// and the cycle starts when live bytes would exceed what the last cycle left
+// by H, within Min and the limit. Upstream's cost grows with the live heap L
+// at speed s, so that T = L/s there; Go's grows with the Go heap, so that T is
+// measured. T keeps half of its old value at each cycle, and is the expected
+// cost before the first. r keeps 0.95 of the
+// old bytes and of the old time at each cycle and at the first point after
+// each second (upstream's heartbeat).
+//
+// C is V8's 3e-10 per byte; the authors sweep 1e-10 to 3e-8. With Waits, only
+// the part of T that a wait does not hide is priced, so that the rule acts at
+// sync points too; upstream has no such term. The zero value never collects.
+//
+// Source: Kirisame, Shenoy, Panchekha, "Optimal Heap Limits for Reducing
+// Browser Memory Use", OOPSLA 2022; src/heap/memory-balancer.cc,
+// v8/v8@068d19a3e4; src/poll_daemon.cpp (duration_balance_factor),
+// MarisaKirisame/MemoryBalancer@ceec60a.
+type Sqrt struct {
+	C       float64 // price of memory, per byte
+	Min     Size    // least headroom
+	Overlap bool    // run beside the program
+	Waits   bool    // price only what a wait does not hide
+
+	cost     float64       // smoothed cost of a cycle, ns; 0 before the first
+	bytes    float64       // smoothed bytes allocated per measurement
+	time     float64       // smoothed length of a measurement, ns; 0 before the first
+	measured time.Duration // when the rate was last measured
+	since    int64         // bytes of the present interval measured so far
+	seen     int64         // bytes of the present interval allocated so far
+}
+
+const (
+	sqrtKeepRate  = 0.95
+	sqrtKeepCost  = 0.5
+	sqrtHeartbeat = time.Second
+)
+
+func (p *Sqrt) params() []Param {
+	return []Param{
+		bind(&p.C, "c", 3e-10, numberKind(0, 1), "price of memory per byte: the smaller, the more memory and the fewer cycles; 0 never collects"),
+		bind(&p.Min, "min", Size{Bytes: 2 * miB}, sizeKind(2*miB), "least headroom"),
+		bind(&p.Overlap, "overlap", false, boolKind(), "run the cycle beside the program"),
+		bind(&p.Waits, "waits", false, boolKind(), "price only what a wait does not hide"),
+	}
+}
+
+// Decide compares live bytes with the headroom that is optimal now.
+func (p *Sqrt) Decide(at Point) Decision {
+	if p.C <= 0 {
+		return Decision{Wake: math.MaxInt64, Reason: "price 0"}
+	}
+	p.seen = at.Allocated + at.Request
+	if at.Now-p.measured >= sqrtHeartbeat {
+		p.measure(at.Now)
+	}
+	least, cost := p.Min.Of(at.Sample.Limit), p.cost
+	if cost == 0 {
+		cost = float64(at.Cost)
+	}
+	if p.Waits && at.WillBlock {
+		cost = max(0, cost-float64(at.Wait))
+	}
+	grown := granted(at) - at.LiveAfter
+	switch {
+	case !asks(at) || at.At == Sync && !p.Waits:
+		return Decision{Reason: "not an allocation"}
+	case grown <= least:
+		return Decision{Wake: at.LiveAfter + least, Reason: "least headroom"}
+	case grown <= p.headroom(cost, least, at):
+		// The rate may fall before the next question: only Min is certain.
+		return Decision{Wake: at.LiveAfter + least, Reason: "within headroom"}
+	}
+	d := startCycle(at, p.Overlap, "headroom used up")
+	d.Wake = 0 // the rate counts what is allocated beside a cycle
+	return d
+}
+
+// headroom is the optimum for a cycle of the given cost, in ns, within its
+// bounds.
+func (p *Sqrt) headroom(cost float64, least int64, at Point) int64 {
+	bytes, time := p.bytes, p.time
+	if time == 0 { // no measurement yet
+		bytes, time = float64(p.seen), float64(at.Now)
+	}
+	h := max(least, toBytes(math.Sqrt(cost*bytes/time/p.C)))
+	if at.Sample.Limit > 0 {
+		h = max(least, min(h, at.Sample.Limit-at.LiveAfter))
+	}
+	return h
+}
+
+// measure folds what was allocated since the last measurement into the rate.
+func (p *Sqrt) measure(now time.Duration) {
+	bytes, elapsed := float64(p.seen-p.since), float64(now-p.measured)
+	if p.time == 0 {
+		p.bytes, p.time = bytes, elapsed
+	} else {
+		p.bytes = sqrtKeepRate*p.bytes + (1-sqrtKeepRate)*bytes
+		p.time = sqrtKeepRate*p.time + (1-sqrtKeepRate)*elapsed
+	}
+	p.measured, p.since = now, p.seen
+}
+
+// Observe learns from every cycle: natural ones cost the same.
+func (p *Sqrt) Observe(c Cycle) {
+	if now := c.Start + c.Duration; now > p.measured {
+		p.measure(now)
+	}
+	p.since, p.seen = 0, 0
+	p.cost = smooth(p.cost, float64(c.Duration), sqrtKeepCost)
+}
+
+// String returns the text form, such as sqrt or sqrt:c=1e-9.
+func (p *Sqrt) String() string { return textOf("sqrt", p.params()) }
