@@ -18,13 +18,17 @@ type step struct {
 
 func walk(t *testing.T, text string, steps []step) {
 	t.Helper()
-	p := MustParse(text).New()
+	walkOn(t, MustParse(text).New(), steps)
+}
+
+func walkOn(t *testing.T, p Policy, steps []step) {
+	t.Helper()
 	for i, s := range steps {
 		if s.cycle != nil {
 			p.Observe(*s.cycle)
 		}
 		if got := p.Decide(s.at); got.Action != s.want {
-			t.Fatalf("%s, step %d (%s): %v (%s), want %v", text, i, s.why, got.Action, got.Reason, s.want)
+			t.Fatalf("%s, step %d (%s): %v (%s), want %v", p, i, s.why, got.Action, got.Reason, s.want)
 		}
 	}
 }
@@ -42,9 +46,7 @@ func wait(now time.Duration, live, limit int64) Point {
 }
 
 func TestCUDAjl(t *testing.T) {
-	own := func(d time.Duration, freed int64) *Cycle {
-		return &Cycle{Duration: d, Freed: freed, Trigger: TriggerPolicy, Action: Block}
-	}
+	own := func(d time.Duration, freed int64) *Cycle { return own(0, d, freed, 0) }
 	walk(t, "cudajl", []step{
 		{"no limit known", nil, alloc(0, 1<<40, 0), Skip},
 		{"0.749 < 0.75", nil, alloc(0, 749, 1000), Skip},

@@ -37,7 +37,7 @@ func bind[T any](field *T, name string, def T, k kind[T], doc string) Param {
 		set: func(text string) error {
 			v, err := k.parse(text)
 			if err != nil {
-				return fmt.Errorf("%q is not a %s", text, k.values)
+				return fmt.Errorf("%q is not %s", text, k.values)
 			}
 			*field = v
 			return nil
@@ -57,7 +57,7 @@ var errRange = errors.New("out of range")
 // numberKind is a float64 within [min, max].
 func numberKind(min, max float64) kind[float64] {
 	return kind[float64]{
-		values: "number from " + formatFloat(min) + " to " + formatFloat(max),
+		values: "a number from " + formatFloat(min) + " to " + formatFloat(max),
 		parse: func(text string) (float64, error) {
 			v, err := strconv.ParseFloat(text, 64)
 			if err == nil && !(v >= min && v <= max) { // NaN fails as well
@@ -73,9 +73,9 @@ func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) 
 
 // integerKind is an int64 within [min, max].
 func integerKind(min, max int64) kind[int64] {
-	values := fmt.Sprintf("integer from %d to %d", min, max)
+	values := fmt.Sprintf("an integer from %d to %d", min, max)
 	if max == math.MaxInt64 {
-		values = fmt.Sprintf("integer from %d", min)
+		values = fmt.Sprintf("an integer from %d", min)
 	}
 	return kind[int64]{
 		values: values,
@@ -92,13 +92,13 @@ func integerKind(min, max int64) kind[int64] {
 
 // boolKind is a bool, written true or false.
 func boolKind() kind[bool] {
-	return kind[bool]{values: "bool: true or false", parse: strconv.ParseBool, format: strconv.FormatBool}
+	return kind[bool]{values: "true or false", parse: strconv.ParseBool, format: strconv.FormatBool}
 }
 
 // durationKind is a time.Duration of at least 1 ns, in Go's text form.
 func durationKind() kind[time.Duration] {
 	return kind[time.Duration]{
-		values: "duration above 0, such as 10ms",
+		values: "a duration above 0, such as 10ms",
 		parse: func(text string) (time.Duration, error) {
 			v, err := time.ParseDuration(text)
 			if err == nil && v <= 0 {
@@ -145,7 +145,7 @@ var sizeUnits = [...]string{"", "KiB", "MiB", "GiB", "TiB"}
 // long as no limit is known.
 func sizeKind(fallback int64) kind[Size] {
 	return kind[Size]{
-		values: "size above 0, such as 64MiB, or percent of the limit, such as 1%",
+		values: "a size above 0, such as 64MiB, or a share of the limit, such as 1%",
 		parse:  func(text string) (Size, error) { return parseSize(text, fallback) },
 		format: Size.String,
 	}
@@ -154,7 +154,7 @@ func sizeKind(fallback int64) kind[Size] {
 // bytesKind is a number of bytes, with a unit or without.
 func bytesKind() kind[int64] {
 	return kind[int64]{
-		values: "size above 0, such as 64MiB",
+		values: "a size above 0, such as 64MiB",
 		parse: func(text string) (int64, error) {
 			v, err := parseSize(text, 0)
 			if err == nil && v.Percent > 0 {

@@ -18,6 +18,13 @@ func TestParseCanonical(t *testing.T) {
 		{"periodic", "periodic:10ms"},
 		{"periodic:10000us", "periodic:10ms"},
 		{"periodic:every=1.5s", "periodic:1.5s"},
+		{"growth:min=4096KiB,factor=.25", "growth:0.25"},
+		{"growth:1,min=1.50%,overlap=0", "growth:1,min=1.5%,overlap=false"},
+		{"softmax:100000KiB", "softmax:max=100000KiB"},
+		{"softmax:max=300000000", "softmax"},
+		{"v8step:soft=67108864,hard=50%", "v8step"},
+		{"random:0.5,seed=1", "random:0.5"},
+		{"sqrt:c=0.000000001", "sqrt:c=1e-09"},
 	} {
 		s, err := Parse(c.text)
 		if err != nil || s.String() != c.want {
@@ -44,6 +51,13 @@ func TestParseErrors(t *testing.T) {
 		{"threshold:0.8,ratio=0.8", `gc: policy threshold: parameter ratio given twice`},
 		{"periodic:0s", `gc: policy periodic: every: "0s" is not a duration above 0`},
 		{"periodic:10", `gc: policy periodic: every: "10" is not a duration`},
+		{"dotnet:budget=0", `gc: policy dotnet: budget: "0" is not a size above 0`},
+		{"dotnet:budget=0%", `gc: policy dotnet: budget: "0%" is not a size above 0`},
+		{"dotnet:budget=101%", `gc: policy dotnet: budget: "101%" is not a size above 0`},
+		{"dotnet:budget=9007199254740992KiB", `gc: policy dotnet: budget: "9007199254740992KiB" is not a size above 0`},
+		{"gomemlimit:1%", `gc: policy gomemlimit: handle: "1%" is not a size above 0`},
+		{"random:0.1,seed=-1", `gc: policy random: seed: "-1" is not an integer from 0`},
+		{"growth:1,overlap=maybe", `gc: policy growth: overlap: "maybe" is not true or false`},
 		{"never:1", `gc: policy never: want key=value, got "1"`},
 		{"never:x=1", `gc: policy never: unknown parameter "x" (it has none)`},
 	} {
@@ -93,6 +107,9 @@ func TestTable(t *testing.T) {
 		seen[info.Name] = true
 		if name, _, _ := strings.Cut(MustParse(info.Name).String(), ":"); name != info.Name {
 			t.Errorf("%s calls itself %s", info.Name, name)
+		}
+		if name, _, _ := strings.Cut(info.Scaled, ":"); info.Scaled != "" && (name != info.Name || MustParse(info.Scaled).String() != info.Scaled) {
+			t.Errorf("%s: %s is not a scaled form of it", info.Name, info.Scaled)
 		}
 		for i, q := range info.Params {
 			if q.Name == "" || q.Doc == "" || q.Values == "" || q.Headline && i > 0 {

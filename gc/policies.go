@@ -8,6 +8,7 @@ type PolicyInfo struct {
 	Name   string  // what Parse calls it
 	Doc    string  // what it does, in a line
 	Source string  // whose rule it is; empty if it is a control or our own
+	Scaled string  // the variant for memory far larger than the rule was made for; empty if it needs none
 	Params []Param // in order; the first may be given without its key
 }
 
@@ -16,7 +17,7 @@ type PolicyInfo struct {
 func Policies() []PolicyInfo {
 	list := make([]PolicyInfo, len(registry))
 	for i, r := range registry {
-		list[i] = PolicyInfo{Name: r.name, Doc: r.doc, Source: r.source, Params: r.make().params()}
+		list[i] = PolicyInfo{Name: r.name, Doc: r.doc, Source: r.source, Scaled: r.scaled, Params: r.make().params()}
 	}
 	return list
 }
@@ -34,28 +35,28 @@ func (noParams) params() []Param { return nil }
 
 // registry is the one table of policies: controls first, then comparators.
 var registry = []struct {
-	name, doc, source string
-	make              func() configurable
+	name, doc, source, scaled string
+	make                      func() configurable
 }{
-	{"never", "leaves everything to the refusal ladder", "", func() configurable { return new(Never) }},
-	{"always", "a blocking cycle at every sync point: makes recordings exact", "", func() configurable { return new(Always) }},
-	{"every-sync", "a blocking cycle at every nth sync point", "gotorch, Flux", func() configurable { return new(EverySync) }},
-	{"periodic", "a blocking cycle each time a period has passed", "", func() configurable { return new(Periodic) }},
-	{"random", "a blocking cycle at points drawn by lot", "", func() configurable { return new(Random) }},
-	{"threshold", "a blocking cycle whenever pressure has reached a ratio", "", func() configurable { return new(Threshold) }},
-	{"oom", "a blocking cycle only when an allocation was refused", "JDK, CuPy", func() configurable { return new(OOM) }},
-	{"cudajl", "pressure, past yield and a bound on collector time; more eager where the caller waits", "CUDA.jl 5.4", func() configurable { return new(CUDAjl) }},
-	{"autopacer", "every step if steps are long, else as often as a share of time allows", "Flux", func() configurable { return new(AutoPacer) }},
-	{"rtorch", "when the cache has no room and a fifth of the device is taken", "R torch", func() configurable { return new(RTorch) }},
-	{"opencl", "above a mark, until collecting proves futile; always above a second mark", "R OpenCL", func() configurable { return new(OpenCL) }},
-	{"softmax", "above a soft maximum that grows when much was reachable", "Lua torch", func() configurable { return new(Softmax) }},
-	{"growth", "when live bytes have grown by a factor since the last cycle", "Go's GOGC", func() configurable { return new(Growth) }},
-	{"erlang", "when a virtual heap is full; it grows and shrinks with what is reachable", "Erlang/OTP", func() configurable { return new(Erlang) }},
-	{"sqrt", "at the headroom whose price equals the collector time that it saves", "MemBalancer, V8", func() configurable { return new(Sqrt) }},
-	{"v8step", "after a fixed growth beside the program, after a large one blocking", "V8", func() configurable { return new(V8Step) }},
-	{"dotnet", "after a budget of new bytes that grows when cycles free little; at most a fifth of the time", ".NET", func() configurable { return new(Dotnet) }},
-	{"art", "when new bytes weigh more than the heap's free part; blocking when falling behind", "Android ART", func() configurable { return new(ART) }},
-	{"gomemlimit", "a model of Go's pacer under a memory limit steered by headroom", "Go 1.26", func() configurable { return new(GoMemLimit) }},
+	{"never", "leaves everything to the refusal ladder", "", "", func() configurable { return new(Never) }},
+	{"always", "a blocking cycle at every sync point: makes recordings exact", "", "", func() configurable { return new(Always) }},
+	{"every-sync", "a blocking cycle at every nth sync point", "gotorch, Flux", "", func() configurable { return new(EverySync) }},
+	{"periodic", "a blocking cycle each time a period has passed", "", "", func() configurable { return new(Periodic) }},
+	{"random", "a blocking cycle at points drawn by lot", "", "", func() configurable { return new(Random) }},
+	{"threshold", "a blocking cycle whenever pressure has reached a ratio", "", "", func() configurable { return new(Threshold) }},
+	{"oom", "a blocking cycle only when an allocation was refused", "JDK, CuPy", "", func() configurable { return new(OOM) }},
+	{"cudajl", "pressure, past yield and a bound on collector time; more eager where the caller waits", "CUDA.jl 5.4", "", func() configurable { return new(CUDAjl) }},
+	{"autopacer", "every step if steps are long, else as often as a share of time allows", "Flux", "", func() configurable { return new(AutoPacer) }},
+	{"rtorch", "when the cache has no room and a fifth of the device is taken", "R torch", "", func() configurable { return new(RTorch) }},
+	{"opencl", "above a mark, until collecting proves futile; always above a second mark", "R OpenCL", "", func() configurable { return new(OpenCL) }},
+	{"softmax", "above a soft maximum that grows when much was reachable", "Lua torch", "softmax:max=25%", func() configurable { return new(Softmax) }},
+	{"growth", "when live bytes have grown by a factor since the last cycle", "Go's GOGC", "growth:1,min=1%", func() configurable { return new(Growth) }},
+	{"erlang", "when a virtual heap is full; it grows and shrinks with what is reachable", "Erlang/OTP", "erlang:min=1%", func() configurable { return new(Erlang) }},
+	{"sqrt", "at the headroom whose price equals the collector time that it saves", "MemBalancer, V8", "", func() configurable { return new(Sqrt) }},
+	{"v8step", "after a fixed growth beside the program, after a large one blocking", "V8", "v8step:soft=1%", func() configurable { return new(V8Step) }},
+	{"dotnet", "after a budget of new bytes that grows when cycles free little; at most a fifth of the time", ".NET", "dotnet:budget=0.4%", func() configurable { return new(Dotnet) }},
+	{"art", "when new bytes weigh more than the heap's free part; blocking when falling behind", "Android ART", "art:free=1%,stop=25%", func() configurable { return new(ART) }},
+	{"gomemlimit", "a model of Go's pacer under a memory limit steered by headroom", "Go 1.26", "", func() configurable { return new(GoMemLimit) }},
 }
 
 func newPolicy(name string) configurable {

@@ -57,7 +57,8 @@ func (p *Sqrt) params() []Param {
 	}
 }
 
-// Decide compares live bytes with the headroom that is optimal now.
+// Decide compares live bytes with the headroom that is optimal now. It must
+// see every allocation, for the rate.
 func (p *Sqrt) Decide(at Point) Decision {
 	if p.C <= 0 {
 		return Decision{Wake: math.MaxInt64, Reason: "price 0"}
@@ -78,13 +79,12 @@ func (p *Sqrt) Decide(at Point) Decision {
 	case !asks(at) || at.At == Sync && !p.Waits:
 		return Decision{Reason: "not an allocation"}
 	case grown <= least:
-		return Decision{Wake: at.LiveAfter + least, Reason: "least headroom"}
+		return Decision{Reason: "least headroom"}
 	case grown <= p.headroom(cost, least, at):
-		// The rate may fall before the next question: only Min is certain.
-		return Decision{Wake: at.LiveAfter + least, Reason: "within headroom"}
+		return Decision{Reason: "within headroom"}
 	}
 	d := startCycle(at, p.Overlap, "headroom used up")
-	d.Wake = 0 // the rate counts what is allocated beside a cycle
+	d.Wake = 0
 	return d
 }
 
