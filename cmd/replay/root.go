@@ -5,6 +5,7 @@ import "github.com/spf13/cobra"
 // commands are the subcommands: one line here for each.
 var commands = []func() *cobra.Command{
 	newCompare,
+	newPlot,
 }
 
 func newRoot() *cobra.Command {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 )
 
 // A folder is where results go. Files appear in it whole, by renaming, and no
@@ -13,7 +14,7 @@ import (
 type folder struct {
 	path  string
 	root  *os.Root
-	files []string // written so far
+	files atomic.Int64 // written so far
 }
 
 // openFolder makes path and opens it. A symbolic link there is refused: what
@@ -47,8 +48,13 @@ func (f *folder) write(name string, make func(io.Writer) error) error {
 		_ = f.root.Remove(temp)
 		return err
 	}
-	f.files = append(f.files, name)
+	f.files.Add(1)
 	return nil
+}
+
+// report says what was written where.
+func (f *folder) report(stderr io.Writer) {
+	fmt.Fprintf(stderr, "replay: wrote %d files to %s\n", f.files.Load(), f.path)
 }
 
 func (f *folder) close() error { return f.root.Close() }
@@ -67,6 +73,13 @@ func (c *comparison) save(path string, stderr io.Writer) error {
 			return err
 		}
 	}
-	fmt.Fprintf(stderr, "replay: wrote %d files to %s\n", len(dir.files), path)
+	pictures, err := c.pictures()
+	if err != nil {
+		return err
+	}
+	if err := dir.savePictures(pictures, []string{"svg"}); err != nil {
+		return err
+	}
+	dir.report(stderr)
 	return nil
 }

@@ -21,18 +21,25 @@ func loadWorkloads(files []string) ([]*sim.Workload, error) {
 	var g errgroup.Group
 	for i, f := range files {
 		g.Go(func() error {
-			t, err := loadTrace(f)
-			if err != nil {
-				return err
-			}
-			loads[i], err = sim.Compile(t, sim.SpaceOf(t))
-			if err != nil {
-				return fmt.Errorf("%s: %w", f, err)
-			}
-			return nil
+			w, err := loadWorkload(f)
+			loads[i] = w
+			return err
 		})
 	}
 	return loads, g.Wait()
+}
+
+// loadWorkload reads a file and compiles the space in which it allocates most.
+func loadWorkload(path string) (*sim.Workload, error) {
+	t, err := loadTrace(path)
+	if err != nil {
+		return nil, err
+	}
+	w, err := sim.Compile(t, sim.SpaceOf(t))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return w, nil
 }
 
 func loadTrace(path string) (*trace.Trace, error) {

@@ -57,9 +57,11 @@ func (c *comparison) meanOver() string {
 	return fmt.Sprintf("geometric mean over %d workloads", len(c.workloads))
 }
 
-func (c *comparison) costName(cost int) string {
-	g := c.costs[cost].Of(0, 0)
-	if c.costs[cost] != sim.Fixed(g) {
+func (c *comparison) costName(cost int) string { return costName(c.costs[cost]) }
+
+func costName(c sim.Cost) string {
+	g := c.Of(0, 0)
+	if c != sim.Fixed(g) {
 		return "cycle of model"
 	}
 	return "cycle " + g.String()
