@@ -19,4 +19,18 @@ static inline CUresult eagergc_init(unsigned int flags)
 }
 #define cuInit eagergc_init
 
+#if CUDA_VERSION >= 13000
+#undef cuCtxCreate
+#undef cuMemAdvise
+#undef cuMemPrefetchAsync
+#undef cuGraphAddDependencies
+#undef cuGraphGetEdges
+#define cuCtxCreate cuCtxCreate_v2
+CUresult cuCtxCreate(CUcontext *ctx, unsigned int flags, CUdevice dev);
+CUresult cuMemAdvise(CUdeviceptr p, size_t bytes, CUmem_advise advice, CUdevice dev);
+CUresult cuMemPrefetchAsync(CUdeviceptr p, size_t bytes, CUdevice dev, CUstream stream);
+CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n);
+CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *n);
+#endif
+
 #endif
