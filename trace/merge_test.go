@@ -1,12 +1,18 @@
 package trace_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
+	"pgregory.net/rapid"
+
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/kineto"
 	"github.com/eagergc/eagergc/trace/torchsnap"
@@ -107,6 +113,109 @@ func TestMergeGolden(t *testing.T) {
 	}
 }
 
+// The same on what is committed: the end of one workload, with all its waits.
+// The figures are those of testdata/expected.json and of the profile's 16 calls.
+func TestMergeSample(t *testing.T) {
+	base := readAs(t, filepath.Join("torchsnap", "testdata", "cut.p4.pickle"), torchsnap.Read)
+	sync := readAs(t, filepath.Join("kineto", "testdata", "sync.json.gz"), kineto.Read)
+	events := slices.Clone(base.Events)
+	merged, err := trace.Merge(base, sync)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sum{Allocs: 44, Drops: 32, Syncs: 16, Peak: 1284725264, Wait: 133523, Allocated: 1288782104, Span: 1525810446}
+	if got := sumOf(t, merged); got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if !merged.Start.Equal(sync.Start) || merged.Meta["source"] != base.Meta["source"] || merged.Meta["sync_source"] != sync.Meta["source"] {
+		t.Errorf("Start %v, Meta %v", merged.Start, merged.Meta)
+	}
+	if !slices.Equal(base.Events, events) {
+		t.Error("Merge changed the base")
+	}
+}
+
+func TestMergeOrder(t *testing.T) {
+	at := time.Unix(1000, 0)
+	base := &trace.Trace{Start: at, Events: []trace.Event{
+		{Time: 0, Kind: trace.Alloc, ID: 1, Bytes: 5, Space: pressure.Device(3)},
+		{Time: 10, Kind: trace.Drop, ID: 1, Bytes: 5, Space: pressure.Device(3)},
+	}}
+	sync := &trace.Trace{Start: at.Add(-5), Labels: []string{"", "step"}, Events: []trace.Event{
+		{Time: 0, Kind: trace.Mark, Aux: 1, Duration: 7},
+		{Time: 4, Kind: trace.Alloc, ID: 1, Bytes: 9},
+		{Time: 5, Kind: trace.Sync, Duration: 2},
+		{Time: 15, Kind: trace.Sync, Duration: 3},
+	}}
+	got, err := trace.Merge(base, sync)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []trace.Event{
+		{Time: 0, Kind: trace.Mark, Aux: 1, Duration: 2},
+		{Time: 0, Kind: trace.Alloc, ID: 1, Bytes: 5, Space: pressure.Device(3)},
+		{Time: 0, Kind: trace.Sync, Duration: 2, Space: pressure.Device(3)},
+		{Time: 10, Kind: trace.Drop, ID: 1, Bytes: 5, Space: pressure.Device(3)},
+		{Time: 10, Kind: trace.Sync, Duration: 3, Space: pressure.Device(3)},
+	}
+	if !slices.Equal(got.Events, want) || !got.Start.Equal(at) || got.Label(got.Events[0]) != "step" {
+		t.Errorf("got  %+v\nwant %+v at %v", got, want, at)
+	}
+	for _, bad := range []*trace.Trace{{}, {Start: time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC)}} {
+		if _, err := trace.Merge(base, bad); err == nil {
+			t.Errorf("merge with a start of %v: no error", bad.Start)
+		}
+	}
+}
+
+func TestInterleave(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var lists []trace.Chunks
+		var want []trace.Event
+		for n := range rapid.IntRange(0, 4).Draw(t, "lists") {
+			var list trace.Chunks
+			times := rapid.SliceOf(rapid.Int64Range(0, 20)).Draw(t, "times")
+			slices.Sort(times)
+			for i, at := range times {
+				e := trace.Event{Time: at, ID: uint64(n), Bytes: int64(i)}
+				list.Record(e)
+				want = append(want, e)
+			}
+			if rapid.Bool().Draw(t, "gap") {
+				list = append(list, nil)
+			}
+			lists = append(lists, list)
+		}
+		slices.SortStableFunc(want, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
+		for range 2 { // the lists are not changed
+			if got := trace.Interleave(lists...); !slices.Equal(got, want) {
+				t.Fatalf("got %v, want %v", got, want)
+			}
+		}
+	})
+}
+
+func TestChunks(t *testing.T) {
+	var c trace.Chunks
+	for i := range 5000 {
+		c.Record(trace.Event{Time: int64(i)})
+	}
+	if got := trace.Interleave(c); c.Len() != 5000 || len(got) != 5000 || cap(got) != 5000 || got[4999].Time != 4999 {
+		t.Errorf("%d events, %d of %d put together", c.Len(), len(got), cap(got))
+	}
+}
+
+func TestStartAtFirst(t *testing.T) {
+	tr := &trace.Trace{Start: time.Unix(0, 0), Events: []trace.Event{
+		{Time: 90, Kind: trace.Mark, Duration: 3}, {Time: 95, Kind: trace.Reserve, Bytes: 1}, {Time: 100, Kind: trace.Alloc}, {Time: 107, Kind: trace.Sync},
+	}}
+	tr.StartAtFirst()
+	want := []trace.Event{{Kind: trace.Mark}, {Kind: trace.Reserve, Bytes: 1}, {Kind: trace.Alloc}, {Time: 7, Kind: trace.Sync}}
+	if !slices.Equal(tr.Events, want) || !tr.Start.Equal(time.Unix(0, 100)) {
+		t.Errorf("got %+v", tr)
+	}
+}
+
 // The profiles that hold memory events as well are traces by themselves.
 func TestFullProfile(t *testing.T) {
 	for _, w := range []sum{
@@ -119,7 +228,6 @@ func TestFullProfile(t *testing.T) {
 		}
 		tr := readAs(t, path, kineto.Read)
 		tr.Name = w.Trace
-		t.Logf("%+v %v", sumOf(t, tr), tr.Meta)
 		got := sumOf(t, tr)
 		if got.Allocs != w.Allocs || got.Drops != w.Drops || got.Syncs != w.Syncs {
 			t.Errorf("got %+v, want %+v", got, w)

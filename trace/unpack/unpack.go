@@ -49,7 +49,8 @@ func NewReader(r io.Reader, limit int64) (*Reader, error) {
 	if limit <= 0 {
 		limit = DefaultLimit
 	}
-	head := bufio.NewReaderSize(r, bufferSize)
+	tail := &tailReader{r: r}
+	head := bufio.NewReaderSize(tail, bufferSize)
 	magic, err := head.Peek(len(xzMagic))
 	if err != nil && err != io.EOF {
 		return nil, err
@@ -65,7 +66,7 @@ func NewReader(r io.Reader, limit int64) (*Reader, error) {
 		plain, err = u.newZstd(head)
 	case bytes.HasPrefix(magic, xzMagic):
 		u.method = "xz"
-		plain, err = xz.NewReader(head)
+		plain, err = newXz(head, tail)
 	default:
 		u.from = head
 		return u, nil
@@ -94,6 +95,45 @@ func (u *Reader) newZstd(r io.Reader) (io.Reader, error) {
 	}
 	u.close = d.Close
 	return d, nil
+}
+
+// newXz returns a reader of the xz stream in r. The library takes a file that
+// ends between two blocks for whole; one that is whole ends with a footer.
+func newXz(r io.Reader, tail *tailReader) (io.Reader, error) {
+	x, err := xz.NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	return readerFunc(func(p []byte) (int, error) {
+		n, err := x.Read(p)
+		if err == io.EOF && string(tail.last[:]) != "YZ" {
+			err = io.ErrUnexpectedEOF
+		}
+		return n, err
+	}), nil
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// A tailReader remembers the last two bytes read, not counting zeros at the end,
+// with which xz files may be padded.
+type tailReader struct {
+	r    io.Reader
+	last [2]byte
+}
+
+func (t *tailReader) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	switch b := bytes.TrimRight(p[:n], "\x00"); len(b) {
+	case 0:
+	case 1:
+		t.last = [2]byte{t.last[1], b[0]}
+	default:
+		t.last = [2]byte(b[len(b)-2:])
+	}
+	return n, err
 }
 
 // Method returns gzip, zstd, xz, or "" if the stream is not packed.

@@ -1,0 +1,112 @@
+package formats
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eagergc/eagergc/trace/unpack"
+)
+
+var (
+	snapshots = filepath.Join("..", "torchsnap", "testdata")
+	profiles  = filepath.Join("..", "kineto", "testdata")
+)
+
+func TestOpen(t *testing.T) {
+	for path, source := range map[string]string{
+		filepath.Join(snapshots, "devices.p0.pickle"):    "torch",
+		filepath.Join(snapshots, "cut.p4.pickle"):        "torch",
+		filepath.Join(snapshots, "devices.p4.pickle.gz"): "torch",
+		filepath.Join(snapshots, "devices.p4.pickle.xz"): "torch",
+		filepath.Join(profiles, "devices.json"):          "PyTorch profiler",
+		filepath.Join(profiles, "sync.json.gz"):          "PyTorch profiler",
+	} {
+		tr, err := Open(path, "")
+		if err != nil || !strings.HasPrefix(tr.Meta["source"], source) || len(tr.Events) == 0 {
+			t.Errorf("%s: %v, %v", path, tr, err)
+			continue
+		}
+		// The name plays no part.
+		renamed := filepath.Join(t.TempDir(), "trace.arrows")
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(renamed, b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Open(renamed, "")
+		if err != nil || len(again.Events) != len(tr.Events) || again.Name != "trace" {
+			t.Errorf("%s renamed: %v", path, err)
+		}
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	empty, other, cut := write("empty", ""), write("other", "ELF or so"), write("cut.json", `{"traceEvents":[{"ph"`)
+	packed := filepath.Join(snapshots, "devices.p4.pickle.gz")
+	for _, c := range []struct {
+		path, want string
+		opener     Opener
+		is         error
+	}{
+		{filepath.Join(dir, "none"), "no such file", Opener{}, fs.ErrNotExist},
+		{dir, "is a directory", Opener{}, nil},
+		{empty, "empty: empty file", Opener{}, nil},
+		{other, `other: unknown format: it begins with "ELF or so" (known: `, Opener{}, ErrUnknown},
+		{other, `unknown format "npy" (known: `, Opener{From: "npy"}, ErrUnknown},
+		{cut, "cut.json: kineto: byte 21: unexpected EOF", Opener{}, nil},
+		{cut, "cut.json: torchsnap: byte 0: unknown opcode", Opener{From: "torch"}, nil},
+		{packed, "unpacks to more than its limit of 100 bytes", Opener{Limit: 100}, unpack.ErrTooLarge},
+	} {
+		_, err := c.opener.Open(c.path)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "formats: ") {
+			t.Errorf("%s: got error %v, want one with %q", c.path, err, c.want)
+		}
+		if c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%s: error %v is not %v", c.path, err, c.is)
+		}
+	}
+}
+
+func TestStem(t *testing.T) {
+	for path, want := range map[string]string{
+		"traces/gpt2.snapshot.pickle.gz": "gpt2", "gp-full.kineto.json.gz": "gp-full", "a.b.PKL": "a.b",
+		"plain": "plain", ".json": ".json", "x.arrows": "x",
+	} {
+		if got := Stem(path); got != want {
+			t.Errorf("Stem(%q) = %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestAll(t *testing.T) {
+	names := make(map[string]bool)
+	for _, f := range All() {
+		if names[f.Name] || f.Name == "" || f.About == "" || f.Detect == nil || f.Read == nil {
+			t.Errorf("%+v", f)
+		}
+		names[f.Name] = true
+	}
+}
+
+func ExampleOpen() {
+	t, err := Open(filepath.Join("..", "torchsnap", "testdata", "cut.p4.pickle"), "")
+	if err != nil {
+		panic(err)
+	}
+	os.Stdout.WriteString(t.Name + ": " + t.Meta["source"] + ", live before: " + t.Meta["live_before_objects"] + "\n")
+	// Output: cut.p4: torch.cuda.memory snapshot, live before: 18
+}
