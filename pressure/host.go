@@ -1,0 +1,118 @@
+package pressure
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// HostMemory returns the memory that this process may use: the least limit of
+// the control groups it is in (version 2 memory.max, version 1
+// memory.limit_in_bytes), else the machine's. Free counts reclaimable file
+// cache as free. Errors: the system does not say.
+func HostMemory() (Info, error) { return hostMemory() }
+
+// linuxMemory is HostMemory over the root of a Linux file system.
+func linuxMemory(root fs.FS) (Info, error) {
+	machine, err := meminfo(root)
+	if err != nil {
+		return Info{}, fmt.Errorf("pressure: host memory: %w", err)
+	}
+	for _, g := range cgroups(root) {
+		limit, used, ok := g.read(root)
+		if ok && limit < machine.Total {
+			machine.Total = limit
+		}
+		if ok {
+			machine.Free = min(machine.Free, max(0, limit-used))
+		}
+	}
+	return machine, nil
+}
+
+func meminfo(root fs.FS) (Info, error) {
+	const file = "proc/meminfo"
+	text, err := fs.ReadFile(root, file)
+	if err != nil {
+		return Info{}, err
+	}
+	fields := keyed(text)
+	total, okTotal := fields["MemTotal:"]
+	free, okFree := fields["MemAvailable:"]
+	if !okTotal || !okFree {
+		return Info{}, errors.New(file + " lacks MemTotal or MemAvailable")
+	}
+	return Info{Free: free << 10, Total: total << 10}, nil
+}
+
+// A cgroup is one directory with a memory limit, and the names of its files.
+type cgroup struct {
+	dir, limit, usage, cache string
+}
+
+// cgroups lists the groups of this process and all above them, nearest first.
+func cgroups(root fs.FS) (groups []cgroup) {
+	text, _ := fs.ReadFile(root, "proc/self/cgroup")
+	for line := range strings.Lines(string(text)) {
+		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(part) != 3 {
+			continue
+		}
+		g := cgroup{dir: "sys/fs/cgroup", limit: "memory.max", usage: "memory.current", cache: "inactive_file"}
+		if part[0] != "0" {
+			if !strings.Contains(","+part[1]+",", ",memory,") {
+				continue
+			}
+			g = cgroup{dir: "sys/fs/cgroup/memory", limit: "memory.limit_in_bytes", usage: "memory.usage_in_bytes", cache: "total_inactive_file"}
+		}
+		mount := g.dir
+		for at := path.Clean("/" + part[2]); ; at = path.Dir(at) {
+			g.dir = path.Join(mount, at)
+			groups = append(groups, g)
+			if at == "/" {
+				break
+			}
+		}
+	}
+	return groups
+}
+
+// read returns the group's limit and the bytes in use that cannot be reclaimed
+// at once, or false if it has no limit.
+func (g cgroup) read(root fs.FS) (limit, used int64, ok bool) {
+	limit, err := number(root, path.Join(g.dir, g.limit))
+	if err != nil || limit <= 0 || limit > math.MaxInt64/2 { // "max", or version 1's way to say none
+		return 0, 0, false
+	}
+	used, err = number(root, path.Join(g.dir, g.usage))
+	if err != nil {
+		return limit, 0, true
+	}
+	stat, _ := fs.ReadFile(root, path.Join(g.dir, "memory.stat"))
+	return limit, used - keyed(stat)[g.cache], true
+}
+
+func number(root fs.FS, file string) (int64, error) {
+	text, err := fs.ReadFile(root, file)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+}
+
+// keyed reads lines of a key and a number; what follows the number is skipped.
+func keyed(text []byte) map[string]int64 {
+	fields := map[string]int64{}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) >= 2 {
+			if n, err := strconv.ParseInt(f[1], 10, 64); err == nil {
+				fields[f[0]] = n
+			}
+		}
+	}
+	return fields
+}

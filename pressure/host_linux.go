@@ -1,0 +1,9 @@
+package pressure
+
+import "os"
+
+func hostMemory() (Info, error) { return linuxMemory(os.DirFS("/")) }
+
+// HostStalls reads the pressure stall information of this process's control
+// group, or of the machine where the group has none. Errors: a kernel without it.
+func HostStalls() (Stalls, error) { return linuxStalls(os.DirFS("/")) }

@@ -1,0 +1,17 @@
+//go:build !linux && !darwin
+
+package pressure
+
+import (
+	"errors"
+	"runtime"
+)
+
+func hostMemory() (Info, error) {
+	return Info{}, errors.New("pressure: host memory is not known on " + runtime.GOOS)
+}
+
+// HostStalls returns an error: only Linux has pressure stall information.
+func HostStalls() (Stalls, error) {
+	return Stalls{}, errors.New("pressure: no pressure stall information on this system")
+}

@@ -1,0 +1,151 @@
+package pressure
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+func files(m map[string]string) fstest.MapFS {
+	f := fstest.MapFS{"proc/meminfo": {Data: []byte("MemTotal:       16384 kB\nMemFree: 1 kB\nMemAvailable:    8192 kB\n")}}
+	for name, text := range m {
+		f[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return f
+}
+
+func TestLinuxMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  Info
+	}{
+		"machine": {nil, Info{Free: 8 << 20, Total: 16 << 20}},
+		"version 2": {map[string]string{
+			"proc/self/cgroup":                   "0::/a/b\n",
+			"sys/fs/cgroup/a/b/memory.max":       "4194304\n",
+			"sys/fs/cgroup/a/b/memory.current":   "2097152\n",
+			"sys/fs/cgroup/a/b/memory.stat":      "anon 1\ninactive_file 1048576\n",
+			"sys/fs/cgroup/a/memory.max":         "max\n",
+			"sys/fs/cgroup/a/b/memory.swap.max":  "max\n",
+			"sys/fs/cgroup/cgroup.controllers":   "memory\n",
+			"sys/fs/cgroup/a/b/memory.min":       "0\n",
+			"sys/fs/cgroup/a/b/memory.oom.group": "0\n",
+		}, Info{Free: 3 << 20, Total: 4 << 20}},
+		"version 2, the parent is tighter": {map[string]string{
+			"proc/self/cgroup":               "0::/a/b\n",
+			"sys/fs/cgroup/a/b/memory.max":   "max\n",
+			"sys/fs/cgroup/a/memory.max":     "1048576\n",
+			"sys/fs/cgroup/a/memory.current": "1048000\n",
+		}, Info{Free: 576, Total: 1 << 20}},
+		"version 1": {map[string]string{
+			"proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/job\n",
+			"sys/fs/cgroup/memory/job/memory.limit_in_bytes":  "2097152\n",
+			"sys/fs/cgroup/memory/job/memory.usage_in_bytes":  "1048576\n",
+			"sys/fs/cgroup/memory/job/memory.stat":            "total_inactive_file 524288\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes":      "9223372036854771712\n",
+			"sys/fs/cgroup/memory/memory.usage_in_bytes":      "1\n",
+			"sys/fs/cgroup/cpu,cpuacct/x/memory.max":          "1\n",
+			"sys/fs/cgroup/memory/job/memory.max_usage_bytes": "1\n",
+		}, Info{Free: 3 << 19, Total: 2 << 20}},
+		"limit above the machine": {map[string]string{
+			"proc/self/cgroup":             "0::/\n",
+			"sys/fs/cgroup/memory.max":     "33554432\n",
+			"sys/fs/cgroup/memory.current": "0\n",
+		}, Info{Free: 8 << 20, Total: 16 << 20}},
+		"over its limit": {map[string]string{
+			"proc/self/cgroup":             "0::/\n",
+			"sys/fs/cgroup/memory.max":     "1024\n",
+			"sys/fs/cgroup/memory.current": "4096\n",
+		}, Info{Free: 0, Total: 1024}},
+	} {
+		if got, err := linuxMemory(files(c.files)); err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
+		}
+	}
+	if _, err := linuxMemory(fstest.MapFS{}); err == nil {
+		t.Error("no error without meminfo")
+	}
+}
+
+func TestHostMemoryOfThisMachine(t *testing.T) {
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		t.Skip("not known on " + runtime.GOOS)
+	}
+	info, err := HostMemory()
+	if err != nil || info.Total < 1<<26 || info.Free < 0 || info.Free > info.Total {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+func TestLinuxStalls(t *testing.T) {
+	const text = "some avg10=1.50 avg60=0.25 avg300=0.00 total=2500\nfull avg10=0.50 avg60=0.00 avg300=0.00 total=1000\n"
+	want := Stalls{Some: Stall{Avg10: 0.015, Avg60: 0.0025, Total: 2500 * time.Microsecond}, Full: Stall{Avg10: 0.005, Total: time.Millisecond}}
+	for _, f := range []map[string]string{
+		{"proc/pressure/memory": text},
+		{"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.pressure": text, "proc/pressure/memory": "wrong"},
+	} {
+		if got, err := linuxStalls(files(f)); err != nil || got != want {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	for _, bad := range []string{"", "some avg10=x\n", "full avg10=0 avg60=0 avg300=0 total=0\n"} {
+		if _, err := linuxStalls(files(map[string]string{"proc/pressure/memory": bad})); err == nil {
+			t.Errorf("no error for %q", bad)
+		}
+	}
+}
+
+func TestBudget(t *testing.T) {
+	info, fail := Info{Free: 100, Total: 1000}, error(nil)
+	var told []error
+	asked := 0
+	b := Budget{
+		Info:   func() (Info, error) { asked++; return info, fail },
+		Failed: func(err error) { told = append(told, err) },
+	}
+	at := func(s int, reserved, want int64) {
+		t.Helper()
+		if got := b.At(time.Duration(s)*time.Second, reserved).Budget; got != want {
+			t.Errorf("budget at %d s = %d, want %d", s, got, want)
+		}
+	}
+	at(0, 50, 150)
+	info.Free = 500
+	at(9, 50, 150) // holds for ten seconds
+	at(10, 50, 550)
+	fail = errors.New("no answer")
+	at(20, 70, 550) // goes on with what it knows
+	at(30, 70, 550)
+	if len(told) != 1 {
+		t.Errorf("told %d times of one row of failures", len(told))
+	}
+	fail = nil
+	at(40, 0, 500)
+	if asked != 5 {
+		t.Errorf("asked %d times, want 5", asked)
+	}
+}
+
+func TestBudgetPrefersLimits(t *testing.T) {
+	know := func() (Info, error) { return Info{Free: 100, Total: 1000}, nil }
+	soft, hard := Limit{Bytes: 300}, Limit{Percent: 80}
+	for _, c := range []struct {
+		limits Limits
+		want   Estimate
+	}{
+		{Limits{Soft: soft, Hard: hard}, Estimate{Soft: 300, Hard: 800, Budget: 800}},
+		{Limits{Soft: soft}, Estimate{Soft: 300, Budget: 300}},
+		{Limits{}, Estimate{Budget: 110}},
+	} {
+		b := Budget{Limits: c.limits, Info: know}
+		if got := b.At(0, 10); got != c.want {
+			t.Errorf("%+v: %+v, want %+v", c.limits, got, c.want)
+		}
+	}
+	silent := Budget{Limits: Limits{Hard: Limit{Bytes: 7}}}
+	if got := silent.At(0, 0); got.Budget != 7 {
+		t.Errorf("without a source: %+v", got)
+	}
+}

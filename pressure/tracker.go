@@ -1,0 +1,208 @@
+package pressure
+
+import (
+	"fmt"
+	"sync/atomic"
+)
+
+// A Tracker counts the bytes that one space holds. The zero value is ready and
+// has counted nothing. Its methods are lock-free, do not allocate and are safe
+// for concurrent use. Counters that different callers write lie on cache lines
+// of their own; callers that count many times a microsecond go through a
+// [Shard].
+//
+// A count that falls below zero panics: something was given back twice.
+type Tracker struct {
+	live gauge
+	_    pad
+	held gauge // reserved
+	_    pad
+	gross
+	_ pad
+}
+
+type pad [64]byte
+
+// gross counts what went through a tracker, in both directions.
+type gross struct {
+	allocated, allocs atomic.Int64
+	frees             atomic.Int64
+}
+
+// A gauge is a level with the highest level it had.
+type gauge struct {
+	now, peak atomic.Int64
+}
+
+// Counts is one reading of a [Tracker]. Its fields are read one after the other
+// while others count on, so they agree with each other only at rest.
+type Counts struct {
+	Live, LivePeak         int64 // bytes handed out now, and their peak since the last reset
+	Reserved, ReservedPeak int64 // bytes taken from the upstream, and their peak
+	Allocated, Freed       int64 // gross bytes handed out and given back, from the start
+	Allocs, Frees          int64 // how often
+}
+
+// Take counts bytes as handed out.
+func (t *Tracker) Take(bytes int64) {
+	t.live.add(bytes)
+	t.count(bytes, 1)
+}
+
+// TryTake counts bytes as handed out if live does not pass limit by it, and
+// reports whether it did. Live is never above limit, not for a moment, if every
+// Take has the same limit. A limit of 0 is none.
+func (t *Tracker) TryTake(bytes, limit int64) bool {
+	if !t.live.tryAdd(bytes, limit) {
+		return false
+	}
+	t.count(bytes, 1)
+	return true
+}
+
+func (t *Tracker) count(bytes, n int64) {
+	t.allocated.Add(bytes)
+	t.allocs.Add(n)
+}
+
+// Give counts bytes as given back. Counts must be of what Take or TryTake took.
+func (t *Tracker) Give(bytes int64) {
+	t.live.sub("live", bytes)
+	t.frees.Add(1)
+}
+
+// Reserve counts bytes as taken from the upstream if reserved does not pass
+// limit by it, and reports whether it did. Callers ask first and go to the
+// upstream after, so reserved bytes are never above limit. A limit of 0 is none.
+func (t *Tracker) Reserve(bytes, limit int64) bool { return t.held.tryAdd(bytes, limit) }
+
+// Release counts bytes as given back to the upstream. Callers count after the
+// upstream has taken them.
+func (t *Tracker) Release(bytes int64) { t.held.sub("reserved", bytes) }
+
+// Live returns the bytes that are handed out, those included that shards hold
+// ready.
+func (t *Tracker) Live() int64 { return t.live.now.Load() }
+
+// Reserved returns the bytes that are taken from the upstream.
+func (t *Tracker) Reserved() int64 { return t.held.now.Load() }
+
+// Sample returns the tracker's reading for space under limit, in bytes.
+func (t *Tracker) Sample(space Space, limit int64) Sample {
+	return Sample{Space: space, Live: t.Live(), Reserved: t.Reserved(), Limit: limit}
+}
+
+// Counts returns all counters.
+func (t *Tracker) Counts() Counts {
+	c := Counts{
+		Live: t.Live(), LivePeak: t.live.peak.Load(),
+		Reserved: t.Reserved(), ReservedPeak: t.held.peak.Load(),
+		Frees: t.frees.Load(), Allocated: t.allocated.Load(), Allocs: t.allocs.Load(),
+	}
+	c.Freed = c.Allocated - c.Live
+	return c
+}
+
+// ResetPeaks sets the peaks to the present levels.
+func (t *Tracker) ResetPeaks() {
+	t.live.peak.Store(t.live.now.Load())
+	t.held.peak.Store(t.held.now.Load())
+}
+
+func (g *gauge) add(bytes int64) {
+	mustNotBeNegative("taken", bytes)
+	g.raise(g.now.Add(bytes))
+}
+
+func (g *gauge) tryAdd(bytes, limit int64) bool {
+	mustNotBeNegative("taken", bytes)
+	for {
+		now := g.now.Load()
+		if limit > 0 && bytes > limit-now {
+			return false
+		}
+		if g.now.CompareAndSwap(now, now+bytes) {
+			g.raise(now + bytes)
+			return true
+		}
+	}
+}
+
+func (g *gauge) sub(what string, bytes int64) {
+	mustNotBeNegative("given back", bytes)
+	if now := g.now.Add(-bytes); now < 0 {
+		panic(fmt.Sprintf("pressure: %s fell to %d bytes when %d were given back", what, now, bytes))
+	}
+}
+
+func (g *gauge) raise(level int64) {
+	for {
+		peak := g.peak.Load()
+		if level <= peak || g.peak.CompareAndSwap(peak, level) {
+			return
+		}
+	}
+}
+
+func mustNotBeNegative(what string, bytes int64) {
+	if bytes < 0 {
+		panic(fmt.Sprintf("pressure: %d bytes %s", bytes, what))
+	}
+}
+
+// A Shard counts for a tracker on behalf of one goroutine at a time; its owner
+// guards it with a lock. It takes some bytes in advance and gives them back
+// late, so most calls touch no shared memory: the tracker's live bytes are too
+// high by what its shards hold ready, at most 2 x Slack each, and never too low.
+// Settle makes them exact. The peak of live is exact while one shard is in use,
+// else within what the shards may hold ready.
+type Shard struct {
+	Tracker *Tracker
+	Slack   int64 // bytes taken in advance; 0 = none
+
+	ready, least  int64 // bytes taken and not handed out; their minimum since the last exchange
+	bytes, n, out int64 // not yet counted: bytes handed out, how often, how often given back
+}
+
+// Take counts bytes as handed out.
+func (s *Shard) Take(bytes int64) {
+	if s.ready < bytes {
+		s.exchange(bytes + s.Slack)
+	}
+	s.ready -= bytes
+	s.least = min(s.least, s.ready)
+	s.bytes += bytes
+	s.n++
+}
+
+// Give counts bytes as given back; any shard of the tracker will do.
+func (s *Shard) Give(bytes int64) {
+	s.ready += bytes
+	s.out++
+	if s.ready > 2*s.Slack {
+		s.exchange(s.Slack)
+	}
+}
+
+// Ready returns the bytes by which the tracker's live is too high because of
+// this shard.
+func (s *Shard) Ready() int64 { return s.ready }
+
+// Settle tells the tracker everything and holds no bytes ready.
+func (s *Shard) Settle() { s.exchange(0) }
+
+// exchange counts what was not yet counted and leaves want bytes ready. The
+// bytes taken in advance are no peak: the level that was reached is.
+func (s *Shard) exchange(want int64) {
+	t := s.Tracker
+	t.count(s.bytes, s.n)
+	t.frees.Add(s.out)
+	s.bytes, s.n, s.out = 0, 0, 0
+	t.live.raise(t.live.now.Load() - s.least)
+	if delta := want - s.ready; delta > 0 {
+		t.live.now.Add(delta)
+	} else {
+		t.live.sub("live", -delta)
+	}
+	s.ready, s.least = want, want
+}

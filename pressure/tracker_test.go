@@ -1,0 +1,191 @@
+package pressure
+
+import (
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestTrackerAgainstModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var tr Tracker
+		shards := []*Shard{{Tracker: &tr, Slack: 4096}, {Tracker: &tr, Slack: 100}, {Tracker: &tr}}
+		var live, peak, allocated, allocs, frees int64
+		var held []int64
+		t.Repeat(map[string]func(*rapid.T){
+			"take": func(t *rapid.T) {
+				n := rapid.Int64Range(0, 10000).Draw(t, "n")
+				if i := rapid.IntRange(0, 3).Draw(t, "shard"); i < 3 {
+					shards[i].Take(n)
+				} else {
+					tr.Take(n)
+				}
+				held = append(held, n)
+				live, allocated, allocs = live+n, allocated+n, allocs+1
+				peak = max(peak, live)
+			},
+			"give": func(t *rapid.T) {
+				if len(held) == 0 {
+					return
+				}
+				i := rapid.IntRange(0, len(held)-1).Draw(t, "i")
+				n := held[i]
+				held[i] = held[len(held)-1]
+				held = held[:len(held)-1]
+				if i := rapid.IntRange(0, 3).Draw(t, "shard"); i < 3 {
+					shards[i].Give(n)
+				} else {
+					tr.Give(n)
+				}
+				live, frees = live-n, frees+1
+			},
+			"reset": func(t *rapid.T) {
+				for _, s := range shards {
+					s.Settle()
+				}
+				tr.ResetPeaks()
+				peak = live
+			},
+			"": func(t *rapid.T) {
+				var ready int64
+				for _, s := range shards {
+					ready += s.Ready()
+				}
+				if got := tr.Live() - ready; got != live {
+					t.Fatalf("live %d, want %d", got, live)
+				}
+			},
+		})
+		for _, s := range shards {
+			s.Settle()
+		}
+		c := tr.Counts()
+		if c.Live != live || c.Allocated != allocated || c.Allocs != allocs || c.Frees != frees || c.Freed != allocated-live {
+			t.Fatalf("counts %+v, want live %d allocated %d allocs %d frees %d", c, live, allocated, allocs, frees)
+		}
+		if slack := int64(2 * (4096 + 100)); max(c.LivePeak-peak, peak-c.LivePeak) > slack {
+			t.Fatalf("peak %d, want %d within %d", c.LivePeak, peak, slack)
+		}
+	})
+}
+
+func TestShardPeakIsExactForOneShard(t *testing.T) {
+	var tr Tracker
+	s := Shard{Tracker: &tr, Slack: 1 << 20}
+	for _, n := range []int64{100, 1 << 19, 3 << 20} {
+		s.Take(n)
+	}
+	s.Give(3 << 20)
+	s.Settle()
+	if got, want := tr.Counts().LivePeak, int64(100+1<<19+3<<20); got != want {
+		t.Errorf("peak %d, want %d", got, want)
+	}
+}
+
+func TestTrackerNeverPassesItsLimit(t *testing.T) {
+	const limit = 1000
+	var tr Tracker
+	var over, refused atomic.Int64
+	stop := make(chan struct{})
+	var watch, work sync.WaitGroup
+	watch.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if tr.Live() > limit || tr.Reserved() > limit {
+					over.Add(1)
+				}
+			}
+		}
+	})
+	for seed := range uint64(4) {
+		work.Go(func() {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			for range 20000 {
+				n := rng.Int64N(600)
+				if tr.TryTake(n, limit) {
+					tr.Give(n)
+				} else {
+					refused.Add(1)
+				}
+				if tr.Reserve(n, limit) {
+					tr.Release(n)
+				}
+			}
+		})
+	}
+	work.Wait()
+	close(stop)
+	watch.Wait()
+	if c := tr.Counts(); over.Load() != 0 || c.LivePeak > limit || c.ReservedPeak > limit || c.Live != 0 || c.Reserved != 0 {
+		t.Errorf("seen above the limit %d times, counts %+v", over.Load(), c)
+	}
+	if tr.TryTake(limit+1, limit) || !tr.TryTake(limit, limit) || tr.TryTake(1, limit) {
+		t.Error("the limit is not where it should be")
+	}
+}
+
+func TestTrackerPanicsWithNumbers(t *testing.T) {
+	for name, broken := range map[string]func(*Tracker){
+		"-8 bytes":       func(tr *Tracker) { tr.Give(8) },
+		"reserved":       func(tr *Tracker) { tr.Release(8) },
+		"-3 bytes taken": func(tr *Tracker) { tr.Take(-3) },
+	} {
+		func() {
+			defer func() {
+				if text, _ := recover().(string); !strings.Contains(text, name) {
+					t.Errorf("panic %q does not say %q", text, name)
+				}
+			}()
+			broken(new(Tracker))
+		}()
+	}
+}
+
+func TestTrackerDoesNotAllocate(t *testing.T) {
+	var tr Tracker
+	s := Shard{Tracker: &tr, Slack: 512}
+	if n := testing.AllocsPerRun(100, func() {
+		tr.Take(8)
+		tr.Give(8)
+		s.Take(1024)
+		s.Give(1024)
+		_ = tr.Sample(Host, 0)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkTracker(b *testing.B) {
+	b.Run("direct", func(b *testing.B) {
+		var tr Tracker
+		for b.Loop() {
+			tr.Take(512)
+			tr.Give(512)
+		}
+	})
+	b.Run("shard", func(b *testing.B) {
+		var tr Tracker
+		s := Shard{Tracker: &tr, Slack: 1 << 20}
+		for b.Loop() {
+			s.Take(512)
+			s.Give(512)
+		}
+	})
+	b.Run("shard-parallel", func(b *testing.B) {
+		var tr Tracker
+		b.RunParallel(func(pb *testing.PB) {
+			s := Shard{Tracker: &tr, Slack: 1 << 20}
+			for pb.Next() {
+				s.Take(512)
+				s.Give(512)
+			}
+		})
+	})
+}
