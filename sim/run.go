@@ -88,6 +88,7 @@ func RunEvents(w *Workload, p gc.Policy, cfg Config) Result {
 
 // Decided is one question and its answer.
 type Decided struct {
+	Trace time.Duration // the point's time on the recording's clock; Now is the run's
 	gc.Point
 	gc.Decision
 }

@@ -84,8 +84,8 @@ type comparison struct {
 	outcomes   []sim.Outcome // by workload, limit, cost, contender
 }
 
-// run fills in the outcomes.
-func (c *comparison) run(stderr io.Writer) error {
+// cells lists the product, in the order of the outcomes.
+func (c *comparison) cells() []sim.Cell {
 	var cells []sim.Cell
 	for _, w := range c.workloads {
 		for _, l := range c.limits {
@@ -96,6 +96,12 @@ func (c *comparison) run(stderr io.Writer) error {
 			}
 		}
 	}
+	return cells
+}
+
+// run fills in the outcomes.
+func (c *comparison) run(stderr io.Writer) error {
+	cells := c.cells()
 	bar := newProgress(stderr, "runs", len(cells))
 	c.outcomes = sim.RunAll(c.ctx, cells, bar.set)
 	bar.done()

@@ -6,6 +6,9 @@ import "github.com/spf13/cobra"
 var commands = []func() *cobra.Command{
 	newCompare,
 	newPlot,
+	newSweep,
+	newGate,
+	newExplain,
 }
 
 func newRoot() *cobra.Command {
