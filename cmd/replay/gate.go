@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -71,13 +69,13 @@ type gate struct {
 }
 
 func (g *gate) run(cmd *cobra.Command, files []string, policy, baseline, limits string, price *price) error {
-	names := policy
-	old, err := readResults(baseline)
-	switch {
-	case errors.Is(err, os.ErrNotExist): // then it is a policy
-		names += "," + baseline
-	case err != nil:
+	old, err := readBaseline(baseline)
+	if err != nil {
 		return err
+	}
+	names := policy
+	if baseline != "" && old == nil {
+		names += "," + baseline
 	}
 	c := comparison{ctx: cmd.Context()}
 	if c.contenders, err = sim.ParseContenders(names); err != nil {
@@ -180,36 +178,29 @@ func keyOf(r *sim.Result) cellKey {
 	return cellKey{r.Trace, r.Policy, r.LimitBytes, int64(r.Cycle), int64(r.Ladder)}
 }
 
-// readResults reads a file of JSON results. No path gives no results.
-func readResults(path string) (map[cellKey]sim.Result, error) {
-	if path == "" {
-		return nil, nil
+// byCell finds results by what was run.
+func byCell(results []sim.Result) map[cellKey]sim.Result {
+	all := make(map[cellKey]sim.Result, len(results))
+	for _, r := range results {
+		all[keyOf(&r)] = r
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return parseResults(path, f)
+	return all
 }
 
-// parseResults reads JSON results, one to a line. Lines without an outcome
-// (nulls) are left out.
-func parseResults(path string, r io.Reader) (map[cellKey]sim.Result, error) {
-	all := map[cellKey]sim.Result{}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
-		var r sim.Result
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
-		}
-		if r.Elapsed != 0 {
-			all[keyOf(&r)] = r
-		}
+// readBaseline reads a baseline that is a file of results; old is nil if it is
+// a policy, or not given.
+func readBaseline(baseline string) (old map[cellKey]sim.Result, err error) {
+	if baseline == "" {
+		return nil, nil
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	results, err := readResults(baseline)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case results == nil:
+		return nil, fmt.Errorf("%s: no JSON results, as compare --format json writes them", baseline)
 	}
-	return all, nil
+	return byCell(results), nil
 }

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -95,41 +91,6 @@ func (c *comparison) drawFile(path string) ([]picture, error) {
 		return nil, err
 	}
 	return drawRuns(w, c.contenders, c.limits[0], c.costs[0], c.ladder, chart.NewPalette(c.names()))
-}
-
-// readResults reads the JSON lines of a comparison, or returns nil if the file
-// begins with something else. Cells without an outcome are left out.
-func readResults(path string) ([]sim.Result, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r := bufio.NewReader(f)
-	if head, _ := r.Peek(9); !bytes.Equal(head, []byte(`{"trace":`)) {
-		return nil, nil
-	}
-	results := []sim.Result{}
-	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
-		var row sim.Result
-		var done struct {
-			Elapsed *int64 `json:"elapsed_ns"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
-		}
-		if err := json.Unmarshal(lines.Bytes(), &done); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
-		}
-		if done.Elapsed != nil {
-			results = append(results, row)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return results, nil
 }
 
 // drawResults draws each cost of a comparison against the limits.

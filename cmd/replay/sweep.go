@@ -169,7 +169,7 @@ func openSweep(out, path string) (*os.File, map[cellKey]sim.Result, error) {
 		return nil, nil, err
 	}
 	whole := bytes.LastIndexByte(text, '\n') + 1
-	known, err := parseResults(path, bytes.NewReader(text[:whole]))
+	results, err := parseResults(path, bytes.NewReader(text[:whole]))
 	if err == nil {
 		err = f.Truncate(int64(whole))
 	}
@@ -180,7 +180,7 @@ func openSweep(out, path string) (*os.File, map[cellKey]sim.Result, error) {
 		f.Close()
 		return nil, nil, err
 	}
-	return f, known, nil
+	return f, byCell(results), nil
 }
 
 func cellKeyOf(c sim.Cell) cellKey {
