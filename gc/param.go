@@ -98,7 +98,7 @@ func boolKind() kind[bool] {
 // durationKind is a time.Duration of at least 1 ns, in Go's text form.
 func durationKind() kind[time.Duration] {
 	return kind[time.Duration]{
-		values: "a duration above 0, such as 10ms",
+		values: "a duration such as 10ms",
 		parse: func(text string) (time.Duration, error) {
 			v, err := time.ParseDuration(text)
 			if err == nil && v <= 0 {
@@ -141,20 +141,20 @@ func (s Size) String() string {
 
 var sizeUnits = [...]string{"", "KiB", "MiB", "GiB", "TiB"}
 
-// sizeKind is a Size; a percentage of the limit falls back on the default's bytes as
-// long as no limit is known.
+// sizeKind is a Size above 0; a percentage of the limit falls back on the
+// default's bytes as long as no limit is known.
 func sizeKind(fallback int64) kind[Size] {
 	return kind[Size]{
-		values: "a size above 0, such as 64MiB, or a share of the limit, such as 1%",
+		values: "a size such as 64MiB, or 1% of the limit",
 		parse:  func(text string) (Size, error) { return parseSize(text, fallback) },
 		format: Size.String,
 	}
 }
 
-// bytesKind is a number of bytes, with a unit or without.
+// bytesKind is a number of bytes above 0, with a unit or without.
 func bytesKind() kind[int64] {
 	return kind[int64]{
-		values: "a size above 0, such as 64MiB",
+		values: "a size such as 64MiB",
 		parse: func(text string) (int64, error) {
 			v, err := parseSize(text, 0)
 			if err == nil && v.Percent > 0 {

@@ -35,31 +35,26 @@ func MustParse(text string) Spec {
 	return s
 }
 
-// ParseList reads policies separated by commas. Since parameters are separated
-// by commas too, a key=value belongs to the policy before it.
-func ParseList(text string) ([]Spec, error) {
+// SplitList cuts a list of texts at its commas. Since parameters are separated
+// by commas too, a key=value belongs to the text before it:
+//
+//	never, growth:0.5,min=1%, every-sync,n=2  ->  never | growth:0.5,min=1% | every-sync:n=2
+func SplitList(list string) []string {
 	var texts []string
-	for piece := range strings.SplitSeq(text, ",") {
+	for piece := range strings.SplitSeq(list, ",") {
+		piece = strings.TrimSpace(piece)
 		name, _, isParam := strings.Cut(piece, "=")
-		if isParam && len(texts) > 0 && !strings.Contains(name, ":") {
-			last := &texts[len(texts)-1]
-			if strings.Contains(*last, ":") {
-				*last += "," + piece
-			} else {
-				*last += ":" + piece
-			}
+		if !isParam || len(texts) == 0 || strings.Contains(name, ":") {
+			texts = append(texts, piece)
 			continue
 		}
-		texts = append(texts, piece)
-	}
-	specs := make([]Spec, len(texts))
-	for i, t := range texts {
-		var err error
-		if specs[i], err = Parse(t); err != nil {
-			return nil, err
+		last, separator := &texts[len(texts)-1], ","
+		if !strings.Contains(*last, ":") {
+			separator = ":"
 		}
+		*last += separator + piece
 	}
-	return specs, nil
+	return texts
 }
 
 // String returns the canonical text: headline parameters first and bare, then

@@ -216,10 +216,10 @@ func TestSqrt(t *testing.T) {
 	// The cycle settles at the end of its first second, so that the rate is round.
 	steps[3].cycle.Start = time.Second - ms
 	steps[3].cycle.Duration = ms
-	walk(t, "sqrt", steps)
+	walk(t, "sqrt:overlap=false", steps)
 
 	// The cost keeps half: 1 ms then 3 ms is 2 ms, and H grows by sqrt(2).
-	walk(t, "sqrt:overlap=true", []step{
+	walk(t, "sqrt", []step{
 		{"1 GB in a second", nil, grow(time.Second, GB-1, 1, GB-1, 0, 0), Overlap},
 		{"1 ms", own(0, ms, 0, 0), grow(time.Second, 0, h, 0, 0, 0), Skip},
 		{"2 ms", own(0, 3*ms, 0, 0), grow(time.Second, 0, 81649658, 0, 0, 0), Skip},
@@ -230,7 +230,7 @@ func TestSqrt(t *testing.T) {
 	hidden := wait(time.Second, 3*miB, 0)
 	hidden.Wait = 2 * ms
 	short := wait(time.Second, 3*miB, 0)
-	walk(t, "sqrt:waits=true", []step{
+	walk(t, "sqrt:waits=true,overlap=false", []step{
 		{"1 GB in a second", nil, grow(time.Second, GB-1, 1, GB-1, 0, 0), Block},
 		{"1 ms, no wait", own(0, ms, 0, 0), short, Skip},
 		{"hidden behind 2 ms: least headroom", nil, hidden, Block},

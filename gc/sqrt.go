@@ -20,7 +20,10 @@ import (
 // old bytes and of the old time at each cycle and at the first point after
 // each second (upstream's heartbeat).
 //
-// C is V8's 3e-10 per byte; the authors sweep 1e-10 to 3e-8. With Waits, only
+// The derivation is for a program that stops; V8 starts to mark beside the
+// program when its limit is reached, and so does the default here.
+//
+// C is V8's 3e-10 per byte; the authors sweep 5e-11 to 3e-8. With Waits, only
 // the part of T that a wait does not hide is priced, so that the rule acts at
 // sync points too; upstream has no such term. The zero value never collects.
 //
@@ -52,7 +55,7 @@ func (p *Sqrt) params() []Param {
 	return []Param{
 		bind(&p.C, "c", 3e-10, numberKind(0, 1), "price of memory per byte: the smaller, the more memory and the fewer cycles; 0 never collects"),
 		bind(&p.Min, "min", Size{Bytes: 2 * miB}, sizeKind(2*miB), "least headroom"),
-		bind(&p.Overlap, "overlap", false, boolKind(), "run the cycle beside the program"),
+		bind(&p.Overlap, "overlap", true, boolKind(), "run the cycle beside the program"),
 		bind(&p.Waits, "waits", false, boolKind(), "price only what a wait does not hide"),
 	}
 }

@@ -59,11 +59,10 @@ func ParseContender(text string) (Contender, error) {
 	}}, nil
 }
 
-// ParseContenders reads contenders separated by commas. Since parameters are
-// separated by commas too, a key=value belongs to the policy before it.
+// ParseContenders reads a list of contenders, cut as [gc.SplitList] says.
 func ParseContenders(text string) ([]Contender, error) {
 	var all []Contender
-	for _, item := range splitList(text) {
+	for _, item := range gc.SplitList(text) {
 		c, err := ParseContender(item)
 		if err != nil {
 			return nil, err
@@ -71,20 +70,6 @@ func ParseContenders(text string) ([]Contender, error) {
 		all = append(all, c)
 	}
 	return all, nil
-}
-
-func splitList(text string) []string {
-	var items []string
-	for _, part := range strings.Split(text, ",") {
-		part = strings.TrimSpace(part)
-		name, _, isParam := strings.Cut(part, "=")
-		if isParam && !strings.Contains(name, ":") && len(items) > 0 {
-			items[len(items)-1] += "," + part
-			continue
-		}
-		items = append(items, part)
-	}
-	return items
 }
 
 // String returns the text form that ParseContender reads.

@@ -24,9 +24,6 @@ func TestParseContenders(t *testing.T) {
 	if want := []string{"never", "threshold:0.8", "optimum-blocking"}; !reflect.DeepEqual(names, want) {
 		t.Errorf("got %q", names)
 	}
-	if got := splitList("a:1,k=2,b,c:x=1,y=2"); !reflect.DeepEqual(got, []string{"a:1,k=2", "b", "c:x=1,y=2"}) {
-		t.Errorf("split %q", got)
-	}
 	if _, err := ParseContender("optimum-blokcing"); err == nil || !strings.Contains(err.Error(), "optimum-blocking") {
 		t.Errorf("a misspelt optimum gives %v", err)
 	}
