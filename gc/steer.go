@@ -1,0 +1,41 @@
+package gc
+
+import (
+	"context"
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// MemoryLimit returns the limit to give to the runtime, in bytes, where Go
+// itself uses some and sample is of the space to watch. Without a limit it is
+// the largest one.
+func (p *GoMemLimit) MemoryLimit(used int64, sample pressure.Sample) int64 {
+	if sample.Limit <= 0 {
+		return math.MaxInt64
+	}
+	return toBytes(float64(used) + p.Share*float64(max(0, sample.Headroom())))
+}
+
+// Steer sets the memory limit of the Go runtime each Every until ctx is done,
+// then puts the old one back. Each setting stops the world. Every must be above
+// 0, and nothing else may set the limit meanwhile.
+func (p *GoMemLimit) Steer(ctx context.Context, sample func() pressure.Sample) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	used := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	tick := time.NewTicker(p.Every)
+	defer tick.Stop()
+	for {
+		metrics.Read(used)
+		debug.SetMemoryLimit(p.MemoryLimit(int64(used[0].Value.Uint64()-used[1].Value.Uint64()), sample()))
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
