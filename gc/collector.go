@@ -1,0 +1,283 @@
+package gc
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A Collector runs Go's collector for memory that Go's collector does not see.
+// It watches [Source]s, asks a [Policy] before allocations and waits, runs the
+// cycles that the policy wants, and gives back what they find dead in its
+// [Registry]s. It notices the cycles that the runtime runs by itself, too. All
+// methods are safe for concurrent use. Make one with [New].
+type Collector struct {
+	start  time.Time
+	noSite Site
+	own    func() *ownership
+
+	// settling is held from before a cycle's mark to after its walk, and for
+	// any other walk. It is taken before mu.
+	settling   sync.Mutex
+	registries []walker
+
+	mu        sync.Mutex // of all that follows; held for no longer than a Decide
+	policy    Policy
+	recorder  *recorder
+	gates     []*Gate
+	meter     *meter
+	cost      time.Duration
+	current   *run   // the cycle under way
+	seen      uint64 // cycles of the process that have been settled
+	stats     Stats
+	err       error
+	closed    bool
+	sentinel  runtime.Cleanup
+	tracked   int
+	poke      chan struct{} // a cycle may have ended by itself
+	goroutine sync.WaitGroup
+}
+
+// A walker is a Registry[W] of any W.
+type walker interface {
+	owner() *Gate
+	promoteAll()
+	walk(failed func(any)) (objects int, bytes int64)
+	Len() int
+}
+
+// Config says how a collector works. The zero value is usable.
+type Config struct {
+	Policy   Policy         // nil: DefaultPolicy; $EAGERGC_POLICY goes before both
+	Recorder Recorder       // told of decisions, waits and cycles; nil = off
+	Space    pressure.Space // of the memory given to Own
+	Limit    int64          // budget of the memory given to Own, in bytes; 0 = none known
+}
+
+// DefaultPolicy is the text form of the policy of a collector that is given none.
+const DefaultPolicy = "cudajl"
+
+// PolicyVariable is the environment variable that chooses the policy of every
+// collector of a process by its text form, whatever its Config says. The word
+// off leaves everything to the refusal ladder and to Go's own cycles.
+const PolicyVariable = "EAGERGC_POLICY"
+
+// New returns a running collector. The only error is a policy in the
+// environment that [Parse] does not know. Close it when done.
+func New(cfg Config) (*Collector, error) {
+	policy, err := choosePolicy(cfg.Policy)
+	if err != nil {
+		return nil, err
+	}
+	c := &Collector{
+		start:  time.Now(),
+		policy: policy,
+		meter:  newMeter(),
+		poke:   make(chan struct{}, 1),
+	}
+	c.own = c.lazyOwnership(cfg)
+	c.recorder = newRecorder(cfg.Recorder)
+	c.cost, c.seen = c.meter.cost(0), c.meter.total
+	c.arm()
+	c.goroutine.Go(c.watchRuntime)
+	return c, nil
+}
+
+func choosePolicy(configured Policy) (Policy, error) {
+	text, set := os.LookupEnv(PolicyVariable)
+	switch {
+	case set && text == "off":
+		return new(Never), nil
+	case set && text != "":
+		spec, err := Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("gc: environment variable %s: %w", PolicyVariable, err)
+		}
+		return spec.New(), nil
+	case configured != nil:
+		return configured, nil
+	}
+	return MustParse(DefaultPolicy).New(), nil
+}
+
+// Close stops the collector: it waits for the cycle under way and for the
+// collector's goroutines, after which no memory is given back by a cycle and
+// no policy is asked. What is still tracked is left to its owners. Closing
+// twice is harmless.
+func (c *Collector) Close() {
+	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		close(c.poke)
+		c.sentinel.Stop()
+		for _, g := range c.gates {
+			g.wake.Store(math.MaxInt64)
+		}
+	}
+	c.mu.Unlock()
+	c.goroutine.Wait()
+}
+
+// Now returns the time since the collector was made: the clock of its points,
+// cycles and events.
+func (c *Collector) Now() time.Duration { return time.Since(c.start) }
+
+// Start returns the wall clock of time 0.
+func (c *Collector) Start() time.Time { return c.start }
+
+// SetPolicy replaces the policy by p, which must be fresh. Nil is never.
+func (c *Collector) SetPolicy(p Policy) {
+	if p == nil {
+		p = new(Never)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.policy = p
+	c.wakeUp()
+}
+
+// Policy returns the text form of the policy in use.
+func (c *Collector) Policy() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.policy.String()
+}
+
+// SetRecorder sends what happens from now on to r; nil stops that.
+func (c *Collector) SetRecorder(r Recorder) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recorder = newRecorder(r)
+}
+
+// Err returns the first panic of a policy or of a function that gives memory
+// back, as an error; nil if there was none. After a panic in its policy a
+// collector goes on with never.
+func (c *Collector) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Due asks the policy at a sync point, without acting on its answer: programs
+// of several ranks that want to collect together combine their answers and
+// then all call Collect with TriggerPolicy, or none does.
+func (c *Collector) Due() bool {
+	now := c.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d, _ := c.decide(Point{Now: now, At: Sync}, nil, 0)
+	return d.Action != Skip
+}
+
+// decide asks the policy at p, of which the caller fills in Now, At and what
+// concerns the caller. If live was just read at g, it goes before the source's
+// own reading. It returns the gate that the answer is about. The caller holds mu.
+func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
+	if p.Now-c.meter.last >= meterEvery {
+		c.readMeter(p.Now)
+	}
+	top, s := c.mostPressed()
+	if top == nil || c.closed {
+		return Decision{}, top
+	}
+	if top == g {
+		s.Live = live
+	}
+	c.fill(&p, top, s)
+	d := c.askPolicy(p)
+	c.wakeAt(d.Wake, top)
+	c.stats.Decisions[d.Action]++
+	if c.recorder != nil {
+		c.recorder.decision(p, d)
+	}
+	return d, top
+}
+
+// meterEvery is how often a point may read the runtime's metrics.
+const meterEvery = time.Millisecond
+
+// readMeter looks for cycles that the runtime has run by itself. The caller
+// holds mu.
+func (c *Collector) readMeter(now time.Duration) {
+	c.meter.read(now)
+	c.cost = c.meter.cost(c.tracked)
+	if c.meter.total != c.seen && c.current == nil && !c.closed {
+		select {
+		case c.poke <- struct{}{}:
+		default: // it has been told
+		}
+	}
+}
+
+// askPolicy contains the policy's panics. The caller holds mu.
+func (c *Collector) askPolicy(p Point) (d Decision) {
+	defer c.containPolicy()
+	return c.policy.Decide(p)
+}
+
+func (c *Collector) tellPolicy(cycle Cycle) {
+	defer c.containPolicy()
+	c.policy.Observe(cycle)
+}
+
+func (c *Collector) containPolicy() {
+	if e := recover(); e != nil {
+		c.fail(fmt.Errorf("gc: policy %T panicked and is off: %v\n%s", c.policy, e, debug.Stack()))
+		c.policy = new(Never)
+	}
+}
+
+// fail keeps the first error. The caller holds mu.
+func (c *Collector) fail(err error) {
+	c.stats.Failures++
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// giveFailed reports a panic of a function that gives memory back.
+func (c *Collector) giveFailed(e any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail(fmt.Errorf("gc: giving back a dead object's memory panicked: %v\n%s", e, debug.Stack()))
+}
+
+// wakeUp makes every gate ask at its next allocation. The caller holds mu.
+func (c *Collector) wakeUp() {
+	if c.closed {
+		return
+	}
+	for _, g := range c.gates {
+		g.wake.Store(0)
+	}
+}
+
+func (c *Collector) addRegistry(r walker) {
+	c.settling.Lock()
+	defer c.settling.Unlock()
+	c.registries = append(c.registries, r)
+}
+
+func (c *Collector) dropRegistry(r walker) {
+	c.settling.Lock()
+	defer c.settling.Unlock()
+	c.registries = without(c.registries, r)
+}
+
+// without returns a copy of list that lacks x.
+func without[T comparable](list []T, x T) []T {
+	var rest []T
+	for _, y := range list {
+		if y != x {
+			rest = append(rest, y)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,375 @@
+package gc
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// waitFor polls cond: the runtime's own cycles are noticed by other goroutines.
+func waitFor(t *testing.T, d time.Duration, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(d); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("condition not met within %v", d)
+		}
+	}
+}
+
+func newCollector(t testing.TB, cfg Config) *Collector {
+	t.Helper()
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// A thing is an owner of outside memory.
+type thing struct {
+	_      *thing
+	handle Handle
+	bytes  int64
+}
+
+// scripted is a policy that answers what it is told to.
+type scripted struct {
+	decide  func(Point) Decision
+	observe func(Cycle)
+}
+
+func (p *scripted) Decide(at Point) Decision {
+	if p.decide == nil {
+		return Decision{}
+	}
+	return p.decide(at)
+}
+
+func (p *scripted) Observe(c Cycle) {
+	if p.observe != nil {
+		p.observe(c)
+	}
+}
+
+func (p *scripted) String() string { return "scripted" }
+
+// A crowd is a program of many goroutines that own memory, and its model.
+type crowd struct {
+	c       *Collector
+	live    atomic.Int64 // of the model: owned and not dropped
+	given   atomic.Int64
+	twice   atomic.Int64
+	reached atomic.Int64 // given back while reachable
+	barrier sync.RWMutex
+}
+
+type state struct{ dropped, given atomic.Bool }
+
+func (w *crowd) own(bytes int64) (*thing, *state) {
+	s := new(state)
+	o := &thing{bytes: bytes}
+	o.handle = Own(w.c, o, bytes, func() {
+		if !s.dropped.Load() {
+			w.reached.Add(1)
+		}
+		if s.given.Swap(true) {
+			w.twice.Add(1)
+		}
+		w.given.Add(bytes)
+	})
+	w.live.Add(bytes)
+	return o, s
+}
+
+func steps(t *testing.T) int {
+	if text := os.Getenv("EAGERGC_TEST_STEPS"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return 40_000
+}
+
+// TestSettledYieldIsExact allocates, drops, frees and collects at random on 8
+// goroutines; after every settled cycle with the others at rest, the bytes
+// that the collector counts are those of the model.
+// EAGERGC_TEST_STEPS=1000000 makes it long.
+func TestSettledYieldIsExact(t *testing.T) {
+	const goroutines, slots = 8, 200
+	w := &crowd{c: newCollector(t, Config{Policy: MustParse("cudajl").New(), Limit: 1 << 30})}
+	Own(w.c, new(thing), 0, func() {}).Release()
+	settled := w.c.own().live.Load
+	perGoroutine := steps(t) / goroutines
+	var all sync.WaitGroup
+	for n := range goroutines {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(n), 1))
+			things, states := make([]*thing, slots), make([]*state, slots)
+			w.barrier.RLock()
+			defer w.barrier.RUnlock()
+			for range perGoroutine {
+				i := rng.IntN(slots)
+				o, s := things[i], states[i]
+				switch {
+				case o == nil:
+					things[i], states[i] = w.own(1 + rng.Int64N(1<<21))
+				case rng.IntN(2) == 0:
+					w.live.Add(-o.bytes)
+					s.dropped.Store(true)
+					if !o.handle.Release() || o.handle.Release() {
+						t.Error("Release is not exactly once")
+					}
+					things[i], states[i] = nil, nil
+				default:
+					w.live.Add(-o.bytes)
+					s.dropped.Store(true)
+					things[i], states[i] = nil, nil
+					runtime.KeepAlive(o)
+				}
+				o, s = nil, nil
+				if rng.IntN(500) == 0 {
+					w.barrier.RUnlock()
+					w.check(t, settled)
+					w.barrier.RLock()
+				}
+			}
+			for i, o := range things {
+				if o != nil {
+					w.live.Add(-o.bytes)
+					states[i].dropped.Store(true)
+				}
+			}
+			clear(things)
+		})
+	}
+	all.Wait()
+	w.check(t, settled)
+	if got := w.live.Load(); got != 0 {
+		t.Errorf("model ends with %d live bytes", got)
+	}
+	if w.twice.Load() != 0 || w.reached.Load() != 0 {
+		t.Errorf("given back twice: %d, while reachable: %d", w.twice.Load(), w.reached.Load())
+	}
+	if err := w.c.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// check collects with everyone at rest and compares.
+func (w *crowd) check(t *testing.T, settled func() int64) {
+	w.barrier.Lock()
+	defer w.barrier.Unlock()
+	w.c.Collect(TriggerExplicit)
+	if got, want := settled(), w.live.Load(); got != want {
+		t.Errorf("after a settled cycle: live = %d, model = %d", got, want)
+	}
+}
+
+func TestOwnIsGivenBackByACycle(t *testing.T) {
+	var cycles []Cycle
+	c := newCollector(t, Config{Policy: &scripted{observe: func(c Cycle) { cycles = append(cycles, c) }}, Limit: 1000})
+	var released int
+	kept := new(thing)
+	Own(c, kept, 10, func() { t.Error("released what is reachable") })
+	for range 100 { // young ones and old ones
+		Own(c, new(thing), 7, func() { released++ })
+	}
+	got := c.Collect(TriggerExplicit)
+	if released != 100 || got.Freed != 700 || got.LiveAfter != 10 || got.Limit != 1000 || got.Trigger != TriggerExplicit {
+		t.Errorf("released %d, cycle %+v", released, got)
+	}
+	if got.Duration <= 0 || got.Exposed <= 0 {
+		t.Errorf("cycle took %v, exposed %v", got.Duration, got.Exposed)
+	}
+	if len(cycles) != 1 || cycles[0] != got {
+		t.Errorf("policy observed %+v", cycles)
+	}
+	runtime.KeepAlive(kept)
+}
+
+func TestNaturalCyclesAreNoticed(t *testing.T) {
+	var mu sync.Mutex
+	var natural int
+	var freed int64
+	c := newCollector(t, Config{Policy: &scripted{observe: func(c Cycle) {
+		mu.Lock()
+		defer mu.Unlock()
+		if c.Trigger == TriggerNatural {
+			natural++
+			freed += c.Freed
+		}
+	}}})
+	for range 100 {
+		Own(c, new(thing), 7, func() {})
+	}
+	waitFor(t, 10*time.Second, func() bool {
+		runtime.GC()
+		mu.Lock()
+		defer mu.Unlock()
+		return natural > 0 && freed == 700
+	})
+}
+
+func TestPanicsAreContained(t *testing.T) {
+	c := newCollector(t, Config{Policy: &scripted{decide: func(Point) Decision { panic("policy bug") }}})
+	released := 0
+	for i := range 10 {
+		Own(c, new(thing), 1, func() {
+			if released++; i == 5 {
+				panic("release bug")
+			}
+		})
+	}
+	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "policy bug") {
+		t.Errorf("Err() = %v", err)
+	}
+	if got := c.Collect(TriggerExplicit); released != 10 || got.Freed != 10 {
+		t.Errorf("released %d, %+v", released, got)
+	}
+	if got := c.Stats().Failures; got != 2 {
+		t.Errorf("%d failures", got)
+	}
+	if got := c.Policy(); got != "never" {
+		t.Errorf("policy after its panic: %s", got)
+	}
+}
+
+func TestSyncHidesTheCycleBehindTheWait(t *testing.T) {
+	var at Point
+	c := newCollector(t, Config{Policy: &scripted{decide: func(p Point) Decision {
+		if p.At != Sync {
+			return Decision{}
+		}
+		at = p
+		return Decision{Action: Block}
+	}}})
+	Own(c, new(thing), 7, func() {})
+	site := &Site{Name: "step"}
+	bad := errors.New("device lost")
+	for range 2 {
+		err := c.Sync(site, func() error {
+			waitFor(t, 10*time.Second, func() bool { return !c.Running() })
+			time.Sleep(time.Millisecond)
+			return bad
+		})
+		if err != bad {
+			t.Errorf("Sync returned %v", err)
+		}
+	}
+	if got := c.Stats(); got.Last.Exposed != 0 || got.Exposed != 0 || got.Cycles[TriggerPolicy] != 2 || got.Freed != 7 {
+		t.Errorf("%+v", got)
+	}
+	if !at.WillBlock || at.Wait < time.Millisecond || at.Cycles < 1 || site.Expected() < time.Millisecond {
+		t.Errorf("point %+v, site expects %v", at, site.Expected())
+	}
+}
+
+func TestWakeHoldsUntilReachedOrACycleEnds(t *testing.T) {
+	asked := 0
+	c := newCollector(t, Config{Policy: &scripted{decide: func(Point) Decision { asked++; return Decision{Wake: 100} }}})
+	var keep []*thing
+	own := func(bytes int64) {
+		keep = append(keep, new(thing))
+		Own(c, keep[len(keep)-1], bytes, func() {})
+	}
+	for i, want := range []int{1, 1, 1, 2} { // live + request: 30, 60, 90, 120
+		if own(30); asked != want {
+			t.Errorf("after allocation %d: asked %d times, want %d", i, asked, want)
+		}
+	}
+	c.SetPolicy(&scripted{decide: func(Point) Decision { asked++; return Decision{Wake: 1000} }})
+	own(1)
+	own(1)
+	if asked != 3 {
+		t.Errorf("asked %d times, want 3", asked)
+	}
+	c.Collect(TriggerExplicit)
+	own(1)
+	if asked != 4 {
+		t.Errorf("asked %d times after a cycle, want 4", asked)
+	}
+	runtime.KeepAlive(keep)
+}
+
+func TestOverlappedCycleDoesNotHoldAndCollectFindsWhatWasDroppedBefore(t *testing.T) {
+	c := newCollector(t, Config{Policy: &scripted{decide: func(p Point) Decision { return Decision{Action: Overlap} }}})
+	var freed atomic.Int64
+	for range 200 {
+		Own(c, new(thing), 1, func() { freed.Add(1) }) // each starts a cycle or finds one running
+	}
+	c.SetPolicy(nil)
+	c.Collect(TriggerExplicit)
+	if got := freed.Load(); got != 200 {
+		t.Errorf("%d of 200 dead objects given back", got)
+	}
+	if c.Wait() {
+		t.Error("a cycle is under way")
+	}
+}
+
+func TestCloseInFlightLeavesNoGoroutine(t *testing.T) {
+	for range 20 {
+		c, err := New(Config{Policy: &scripted{decide: func(Point) Decision { return Decision{Action: Overlap} }}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := Own(c, new(thing), 1, func() {})
+		c.Close()
+		c.Close()
+		h.Release()
+		if got := c.Collect(TriggerExplicit); got != (Cycle{}) {
+			t.Errorf("Collect after Close: %+v", got)
+		}
+		Own(c, new(thing), 1, func() {}).Release()
+		if err := c.Sync(nil, func() error { return nil }); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := goleak.Find(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEnvironmentChoosesThePolicy(t *testing.T) {
+	for _, tc := range []struct{ text, want string }{
+		{"", "threshold:0.5"}, {"off", "never"}, {"threshold:0.8", "threshold:0.8"}, {"treshold", ""},
+	} {
+		t.Setenv(PolicyVariable, tc.text)
+		c, err := New(Config{Policy: MustParse("threshold:0.5").New()})
+		if err != nil {
+			if tc.want != "" || !strings.Contains(err.Error(), PolicyVariable) {
+				t.Errorf("%q: %v", tc.text, err)
+			}
+			continue
+		}
+		if got := c.Policy(); got != tc.want {
+			t.Errorf("%q: policy %s, want %s", tc.text, got, tc.want)
+		}
+		c.Close()
+	}
+}
+
+func TestDueAsksWithoutActing(t *testing.T) {
+	c := newCollector(t, Config{Policy: &scripted{decide: func(p Point) Decision { return Decision{Action: Block} }}})
+	if c.Due() {
+		t.Error("due with nothing to watch")
+	}
+	c.owned()
+	if !c.Due() || c.Running() {
+		t.Error("not due, or running")
+	}
+}

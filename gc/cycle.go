@@ -1,0 +1,267 @@
+package gc
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"time"
+	"weak"
+)
+
+// A run is a cycle under way, or finished.
+type run struct {
+	trigger Trigger
+	action  Action
+	gate    *Gate // whose pressure asked for it; nil if nothing is watched
+	begin   time.Duration
+	held    time.Duration // since when a caller is held; noOne if none is. Guarded by mu
+	cycle   Cycle         // once done is closed
+	done    chan struct{}
+}
+
+const noOne = time.Duration(1<<63 - 1)
+
+// Collect runs a cycle that begins after the call, and returns it once
+// everything it has found dead has been given back. Calls that come in
+// meanwhile share the next cycle. The ladder of a pool calls it with
+// [TriggerRefusal]. It returns the zero Cycle if the collector is closed.
+func (c *Collector) Collect(trigger Trigger) Cycle {
+	now := c.Now()
+	c.mu.Lock()
+	r := c.current
+	c.mu.Unlock()
+	if r != nil { // began before the call
+		c.holdFrom(r, now)
+	}
+	c.mu.Lock()
+	r = c.current
+	if r == nil {
+		top, _ := c.mostPressed()
+		r = c.begin(trigger, Block, top, c.Now())
+	}
+	c.mu.Unlock()
+	if r == nil {
+		return Cycle{}
+	}
+	c.holdFrom(r, now)
+	return r.cycle
+}
+
+// Wait waits until the cycle under way has settled, and reports whether there
+// was one. An allocation that does not fit waits so before it asks for a
+// cycle of its own.
+func (c *Collector) Wait() bool {
+	c.mu.Lock()
+	r := c.current
+	c.mu.Unlock()
+	if r == nil {
+		return false
+	}
+	c.hold(r)
+	return true
+}
+
+// Running reports whether a cycle that the collector has asked for is under way.
+func (c *Collector) Running() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current != nil
+}
+
+// obey starts what d asks for; it returns the cycle that the caller is to
+// wait for if d says Block. The caller holds mu.
+func (c *Collector) obey(d Decision, top *Gate, now time.Duration) *run {
+	if d.Action == Skip {
+		return nil
+	}
+	if c.current != nil {
+		return c.current // one at a time
+	}
+	return c.begin(TriggerPolicy, d.Action, top, now)
+}
+
+// begin starts a cycle. There is none under way. The caller holds mu.
+func (c *Collector) begin(trigger Trigger, action Action, gate *Gate, now time.Duration) *run {
+	if c.closed {
+		return nil
+	}
+	r := &run{trigger: trigger, action: action, gate: gate, begin: now, held: noOne, done: make(chan struct{})}
+	c.current = r
+	c.goroutine.Go(func() { c.drive(r) })
+	return r
+}
+
+// hold keeps the caller until r has settled, and counts that as exposed pause.
+func (c *Collector) hold(r *run) { c.holdFrom(r, c.Now()) }
+
+func (c *Collector) holdFrom(r *run, since time.Duration) {
+	select {
+	case <-r.done:
+		return
+	default:
+	}
+	c.mu.Lock()
+	r.held = min(r.held, since)
+	c.mu.Unlock()
+	<-r.done
+	pause := c.Now() - since
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.pause(pause)
+	if c.recorder != nil {
+		c.recorder.pause(since, pause, r.gate)
+	}
+}
+
+// drive is the goroutine of a cycle.
+func (c *Collector) drive(r *run) {
+	c.settling.Lock()
+	defer c.settling.Unlock()
+	for _, reg := range c.registries {
+		reg.promoteAll()
+	}
+	c.mark()
+	objects := c.walk()
+	c.finish(r, objects)
+}
+
+// mark runs Go's collector and returns as soon as it has found what is dead,
+// which is at the end of the mark. It does not wait for runtime.GC to return:
+// that is after the sweep, which on busy cores comes seconds later.
+func (c *Collector) mark() {
+	before := cyclesSoFar()
+	probe := newProbe()
+	returned := make(chan struct{})
+	c.goroutine.Go(func() {
+		defer close(returned)
+		runtime.GC()
+	})
+	began := time.Now()
+	nap := time.NewTimer(0)
+	for {
+		// The first cycle to end may have begun before the probe was dropped.
+		// Such a cycle keeps the probe; the one after it does not.
+		if n := cyclesSoFar() - before; n >= 2 || n == 1 && probe.Value() == nil {
+			return
+		}
+		nap.Reset(min(max(time.Since(began)/8, 20*time.Microsecond), time.Millisecond))
+		select {
+		case <-returned:
+			return
+		case <-nap.C:
+		}
+	}
+}
+
+// cyclesSoFar returns the number of cycles of the process whose mark has ended.
+func cyclesSoFar() uint64 {
+	s := [1]metrics.Sample{{Name: cyclesMetric}}
+	metrics.Read(s[:])
+	return s[0].Value.Uint64()
+}
+
+// newProbe returns a weak pointer to an object that is garbage from the start.
+//
+//go:noinline
+func newProbe() weak.Pointer[Cycle] { return weak.Make(new(Cycle)) }
+
+// walk gives back what belongs to the dead and returns the number of objects.
+// The caller holds settling.
+func (c *Collector) walk() (objects int) {
+	for _, reg := range c.registries {
+		n, bytes := reg.walk(c.giveFailed)
+		objects += n
+		reg.owner().yield += bytes
+	}
+	return objects
+}
+
+// finish settles a cycle: it takes stock, tells the policy, and lets go of
+// those who wait. The caller holds settling.
+func (c *Collector) finish(r *run, objects int) {
+	tracked := 0
+	for _, reg := range c.registries {
+		tracked += reg.Len()
+	}
+	c.mu.Lock()
+	end := c.Now()
+	c.meter.read(end)
+	c.seen, c.tracked = c.meter.total, tracked
+	cycle := Cycle{Start: r.begin, Trigger: r.trigger, Action: r.action}
+	if r.trigger != TriggerNatural {
+		cycle.Duration = end - r.begin
+		cycle.Exposed = max(0, end-r.held)
+		c.meter.learn(cycle.Duration, tracked+objects)
+	}
+	c.cost = c.meter.cost(tracked)
+	gates, total := c.gates, int64(0)
+	for _, g := range gates {
+		s := g.rebase()
+		if g == r.gate {
+			cycle.Freed, cycle.LiveAfter, cycle.Limit = g.yield, s.Live, s.Limit
+		}
+		total += g.yield
+		g.yield = 0
+	}
+	r.cycle = cycle
+	c.stats.cycle(cycle, total, objects)
+	c.tellPolicy(cycle)
+	c.wakeUp()
+	if c.current == r {
+		c.current = nil
+	}
+	if c.recorder != nil {
+		c.recorder.cycle(cycle, r.gate)
+	}
+	c.mu.Unlock()
+	close(r.done)
+}
+
+// Reap gives back what a cycle that the runtime ran by itself has found dead,
+// if there was one since the last cycle, and returns how many bytes that were.
+// It does not collect, and does nothing while a cycle is under way.
+func (c *Collector) Reap() int64 {
+	c.settling.Lock()
+	defer c.settling.Unlock()
+	c.mu.Lock()
+	now := c.Now()
+	c.meter.read(now)
+	idle := c.current == nil && !c.closed && c.meter.total != c.seen
+	top, _ := c.mostPressed()
+	c.mu.Unlock()
+	if !idle {
+		return 0
+	}
+	r := &run{trigger: TriggerNatural, action: Overlap, gate: top, begin: now, held: noOne, done: make(chan struct{})}
+	objects := c.walk()
+	for _, reg := range c.registries {
+		reg.promoteAll() // the next such cycle finds them
+	}
+	c.finish(r, objects)
+	return r.cycle.Freed
+}
+
+// A sentinel is garbage from the start: its cleanup runs after some cycle.
+type sentinel struct{ _ [4]*sentinel }
+
+// arm sets up the next sentinel. The caller holds mu, or is New.
+func (c *Collector) arm() {
+	c.sentinel = runtime.AddCleanup(new(sentinel), (*Collector).awaken, c)
+}
+
+// awaken is the sentinel's cleanup.
+func (c *Collector) awaken() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	c.arm()
+	c.readMeter(c.Now())
+}
+
+// watchRuntime is the goroutine that settles the runtime's own cycles.
+func (c *Collector) watchRuntime() {
+	for range c.poke {
+		c.Reap()
+	}
+}

@@ -1,0 +1,139 @@
+package gc
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A Source is a memory that a [Collector] watches: a pool, or whatever counts.
+// Its methods must be safe for concurrent use, must not block and must not
+// call the collector.
+type Source interface {
+	Sample() pressure.Sample
+	Allocated() int64 // gross bytes handed out, from the start
+}
+
+// A Gate stands before the allocations of one [Source]. A nil Gate lets
+// everything pass. It is safe for concurrent use.
+type Gate struct {
+	wake   atomic.Int64 // ask the policy once live + request reaches this
+	c      *Collector
+	source Source
+
+	// Guarded by the collector's mu.
+	allocated, freed int64 // gross bytes when the last cycle had settled
+	liveAfter        int64
+
+	// Guarded by the collector's settling.
+	yield int64 // bytes that the walk under way has given back
+}
+
+// Watch makes the collector count src, which must stay usable until the
+// collector is closed or the gate is.
+func (c *Collector) Watch(src Source) *Gate {
+	g := &Gate{c: c, source: src}
+	g.rebase()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		g.wake.Store(math.MaxInt64)
+	}
+	c.gates = append(c.gates, g)
+	return g
+}
+
+// Close makes the collector forget the source.
+func (g *Gate) Close() {
+	g.c.mu.Lock()
+	defer g.c.mu.Unlock()
+	g.c.gates = without(g.c.gates, g)
+	g.wake.Store(math.MaxInt64)
+}
+
+// Collector returns the collector that the gate belongs to.
+func (g *Gate) Collector() *Collector { return g.c }
+
+// Allocating is called before request bytes are handed out where live bytes
+// are already; the caller holds no lock. It asks the policy if that is due,
+// and holds the caller for a cycle if the policy says so: live may be less
+// when it returns. When not asking it costs a load and a comparison.
+func (g *Gate) Allocating(live, request int64) {
+	if g != nil && live+request >= g.wake.Load() {
+		g.ask(live, request)
+	}
+}
+
+func (g *Gate) ask(live, request int64) {
+	c := g.c
+	now := c.Now()
+	c.mu.Lock()
+	if c.closed {
+		g.wake.Store(math.MaxInt64)
+		c.mu.Unlock()
+		return
+	}
+	d, top := c.decide(Point{Now: now, At: Allocation, Request: request}, g, live)
+	r := c.obey(d, top, now)
+	c.mu.Unlock()
+	if d.Action == Block && r != nil {
+		c.hold(r)
+	}
+}
+
+// wakeAt sets the gates to ask again at the pressure at which top's live bytes
+// reach wake. The policy is only ever shown the space under most pressure, so
+// below that nothing that it sees passes its mark. The caller holds mu.
+func (c *Collector) wakeAt(wake int64, top *Gate) {
+	if len(c.gates) == 1 {
+		top.wake.Store(wake)
+		return
+	}
+	limit := top.source.Sample().Limit
+	for _, g := range c.gates {
+		w := wake
+		if own := g.source.Sample().Limit; g != top && wake > 0 && wake < math.MaxInt64 && limit > 0 {
+			w = math.MaxInt64 // without a limit it never is under most pressure
+			if own > 0 {
+				w = toBytes(float64(wake) / float64(limit) * float64(own))
+			}
+		}
+		g.wake.Store(w)
+	}
+}
+
+// mostPressed returns the gate whose source is under most pressure, and its
+// sample; nil if there is none. The caller holds mu.
+func (c *Collector) mostPressed() (*Gate, pressure.Sample) {
+	var top *Gate
+	var most pressure.Sample
+	for _, g := range c.gates {
+		s := g.source.Sample()
+		if top == nil || s.Pressure() > most.Pressure() {
+			top, most = g, s
+		}
+	}
+	return top, most
+}
+
+// rebase notes the state in which a cycle left the source, and returns its sample.
+func (g *Gate) rebase() pressure.Sample {
+	s := g.source.Sample()
+	g.allocated = g.source.Allocated()
+	g.freed = g.allocated - s.Live
+	g.liveAfter = s.Live
+	return s
+}
+
+// fill completes a point with what is known about g. The caller holds mu.
+func (c *Collector) fill(p *Point, g *Gate, s pressure.Sample) {
+	allocated := g.source.Allocated()
+	p.Sample = s
+	p.Allocated = allocated - g.allocated
+	p.Freed = allocated - s.Live - g.freed
+	p.LiveAfter = g.liveAfter
+	p.Cost = c.cost
+	p.Running = c.current != nil
+	p.Cycles = c.meter.total - c.meter.first
+}

@@ -1,0 +1,78 @@
+package gc
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// Own says that owner holds bytes of memory outside the Go heap, which release
+// gives back: memory of a C library, a mapping, a handle. From then on the
+// memory counts towards the collector's pressure, and some cycle after owner
+// has become unreachable calls release, once. Release must not refer to owner,
+// which would keep it alive for ever, must not call the collector, and runs on
+// a goroutine of the collector's. If the policy says so, Own starts a cycle,
+// or holds the caller for one.
+//
+// Owner must be as [Track] says. Own and Release together take about 0.2 us.
+func Own[T any](c *Collector, owner *T, bytes int64, release func()) Handle {
+	o := c.owned()
+	o.gate.Allocating(o.live.Load(), bytes)
+	o.allocated.Add(bytes)
+	o.live.Add(bytes)
+	return Handle{o, Track(o.registry, owner, bytes, release)}
+}
+
+// A Handle is a claim to memory that was given to [Own]. It may be dropped.
+// The zero value owns nothing.
+type Handle struct {
+	o    *ownership
+	slot Slot
+}
+
+// Release gives the memory back now, on the caller's goroutine. It returns
+// false, and does nothing, if that has happened before.
+func (h Handle) Release() bool {
+	if h.o == nil {
+		return false
+	}
+	release, bytes, ok := h.o.registry.Untrack(h.slot)
+	if ok {
+		h.o.giveBack(release, bytes)
+	}
+	return ok
+}
+
+// An ownership counts the memory that was given to Own. It is a Source.
+type ownership struct {
+	space           pressure.Space
+	limit           int64
+	live, allocated atomic.Int64
+	gate            *Gate
+	registry        *Registry[func()]
+}
+
+func (o *ownership) Sample() pressure.Sample {
+	live := o.live.Load()
+	return pressure.Sample{Space: o.space, Live: live, Reserved: live, Limit: o.limit}
+}
+
+func (o *ownership) Allocated() int64 { return o.allocated.Load() }
+
+func (o *ownership) giveBack(release func(), bytes int64) {
+	o.live.Add(-bytes)
+	release()
+}
+
+// owned returns the collector's ownership, which the first call makes.
+func (c *Collector) owned() *ownership { return c.own() }
+
+func (c *Collector) lazyOwnership(cfg Config) func() *ownership {
+	return sync.OnceValue(func() *ownership {
+		o := &ownership{space: cfg.Space, limit: cfg.Limit}
+		o.gate = c.Watch(o)
+		o.registry = NewRegistry(o.gate, o.giveBack)
+		return o
+	})
+}

@@ -1,0 +1,40 @@
+package gc
+
+import "time"
+
+// Stats counts what a collector has done since it was made.
+type Stats struct {
+	Cycles    [triggers]uint64 // by Trigger
+	Decisions [actions]uint64  // by Action
+	Freed     int64            // bytes that cycles gave back, of all spaces
+	Objects   uint64           // objects that cycles gave back
+	Busy      time.Duration    // sum of the cycles' durations, but for those of the runtime's own
+	Exposed   time.Duration    // sum of the callers' pauses
+	MaxPause  time.Duration    // longest pause of a caller
+	Tracked   int              // objects tracked when the last cycle had settled
+	Cost      time.Duration    // expected duration of the next cycle
+	Failures  uint64           // panics contained: see Collector.Err
+	Last      Cycle            // the last cycle
+}
+
+// Stats returns the counts so far.
+func (c *Collector) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stats
+	s.Tracked, s.Cost = c.tracked, c.cost
+	return s
+}
+
+func (s *Stats) cycle(c Cycle, freed int64, objects int) {
+	s.Cycles[c.Trigger]++
+	s.Freed += freed
+	s.Objects += uint64(objects)
+	s.Busy += c.Duration
+	s.Last = c
+}
+
+func (s *Stats) pause(d time.Duration) {
+	s.Exposed += d
+	s.MaxPause = max(s.MaxPause, d)
+}

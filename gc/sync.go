@@ -1,0 +1,55 @@
+package gc
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A Site is a place in a program that waits: the end of a training step, the
+// arrival of a request. It remembers how long waits there take. The zero value
+// is ready to use. It is safe for concurrent use.
+type Site struct {
+	Name     string       // shown in traces
+	expected atomic.Int64 // ns, smoothed
+}
+
+// Expected returns how long the next wait is expected to take; 0 before the
+// first one.
+func (s *Site) Expected() time.Duration { return time.Duration(s.expected.Load()) }
+
+func (s *Site) learn(d time.Duration) {
+	old := s.expected.Load()
+	if old == 0 {
+		s.expected.Store(int64(d))
+		return
+	}
+	s.expected.Store(old + (int64(d)-old)/4)
+}
+
+// Sync calls wait, which blocks until the device or whatever else the program
+// waits for is done, and returns its error. It asks the policy first: a cycle
+// started here runs beside the wait, so that only what outlasts it holds
+// the caller. A nil site stands for all calls that have none. Not collecting
+// costs about 0.1 us.
+func (c *Collector) Sync(site *Site, wait func() error) error {
+	if site == nil {
+		site = &c.noSite
+	}
+	begin := c.Now()
+	c.mu.Lock()
+	d, top := c.decide(Point{Now: begin, At: Sync, Wait: site.Expected(), WillBlock: true}, nil, 0)
+	r := c.obey(d, top, begin)
+	recorder := c.recorder
+	c.mu.Unlock()
+
+	err := wait()
+	waited := c.Now() - begin
+	site.learn(waited)
+	if recorder != nil {
+		recorder.sync(begin, waited, site.Name, top)
+	}
+	if d.Action == Block && r != nil {
+		c.hold(r)
+	}
+	return err
+}
