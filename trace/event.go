@@ -11,7 +11,7 @@ import (
 type Kind uint8
 
 const (
-	Alloc    Kind = iota // Bytes handed out as object ID
+	Alloc    Kind = iota // Bytes handed out as object ID; Aux may be a label, the site of the call
 	Drop                 // object ID became unreachable
 	Free                 // the bytes of object ID returned to the pool; Aux is a FreeCause
 	Sync                 // the caller waited Duration for the device; Aux may be a label
@@ -32,6 +32,12 @@ func (k Kind) String() string {
 		return kindNames[k]
 	}
 	return "unknown"
+}
+
+// Labelled reports whether the Aux of a kind's events is an index into
+// Trace.Labels.
+func (k Kind) Labelled() bool {
+	return k == Alloc || k == Sync || k == Mark || k == Decision
 }
 
 // FreeCause says how an object's bytes came back, in the Aux of a Free.
@@ -64,7 +70,7 @@ type Sink interface {
 type Trace struct {
 	Name   string            // short name for tables: a file's stem
 	Meta   map[string]string // provenance: app, machine, clock, policy, limits, source
-	Labels []string          // texts that Mark, Decision and Sync events refer to by Aux; Labels[0] is ""
+	Labels []string          // texts that labelled events refer to by Aux; Labels[0] is ""
 	Start  time.Time         // wall clock of time 0; zero if unknown
 	Events []Event           // sorted by Time
 }
@@ -74,11 +80,8 @@ func (t *Trace) Record(e Event) { t.Events = append(t.Events, e) }
 
 // Label returns the text that e refers to, or "" if it has none.
 func (t *Trace) Label(e Event) string {
-	switch e.Kind {
-	case Sync, Mark, Decision:
-		if int(e.Aux) < len(t.Labels) {
-			return t.Labels[e.Aux]
-		}
+	if e.Kind.Labelled() && int(e.Aux) < len(t.Labels) {
+		return t.Labels[e.Aux]
 	}
 	return ""
 }

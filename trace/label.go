@@ -22,7 +22,7 @@ func NewLabeler(t *Trace) *Labeler {
 	return l
 }
 
-// Label returns the number of text, for the Aux of a Mark, Decision or Sync.
+// Label returns the number of text, for the Aux of a labelled event.
 func (l *Labeler) Label(text string) uint32 {
 	n, ok := l.index[text]
 	if !ok {
@@ -31,4 +31,10 @@ func (l *Labeler) Label(text string) uint32 {
 		l.t.Labels = append(l.t.Labels, text)
 	}
 	return n
+}
+
+// Lookup returns the number of text, or false if it has none yet.
+func (l *Labeler) Lookup(text string) (uint32, bool) {
+	n, ok := l.index[text]
+	return n, ok
 }

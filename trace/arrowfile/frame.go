@@ -1,0 +1,172 @@
+package arrowfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Framing of the stream format: https://arrow.apache.org/docs/format/Columnar.html
+const (
+	continuation = 0xFFFFFFFF // before the length of a message's header
+	fileMagic    = "ARROW1"   // the file format, which this package does not read
+)
+
+// Frames takes a stream apart into messages, for [ipc.Reader]. The library has
+// a reader of its own, which trusts lengths and cannot tell the end of a stream
+// from a cut. It is an [ipc.MessageReader].
+type frames struct {
+	from     io.Reader
+	limits   Limits
+	offset   int64 // of the next message
+	unpacked int64 // bytes of the batches so far
+	cut      error // set once the stream has ended without its end mark
+	body     bytes.Buffer
+	zstd     *zstd.Decoder
+	scratch  []byte // what zstd unpacks to
+}
+
+func (f *frames) Retain()  {}
+func (f *frames) Release() {}
+
+// Message returns the next message, which is valid until the next call. It
+// returns io.EOF at the end mark and where the stream is cut off; cut tells
+// them apart.
+func (f *frames) Message() (*ipc.Message, error) {
+	var head [8]byte
+	n, err := io.ReadFull(f.from, head[:])
+	switch {
+	case n == 0 && err == io.EOF:
+		f.cut = errors.New("no end-of-stream mark")
+		return nil, io.EOF
+	case err != nil:
+		return nil, f.short("length of a message", err)
+	case string(head[:6]) == fileMagic:
+		return nil, errors.New("this is Arrow's file format (Feather), want its stream format")
+	}
+	size := int64(int32(binary.LittleEndian.Uint32(head[4:])))
+	if binary.LittleEndian.Uint32(head[:]) != continuation || size < 0 || size%8 != 0 {
+		return nil, fmt.Errorf("no Arrow message, but % x", head)
+	}
+	if size == 0 {
+		return nil, f.end()
+	}
+	if size > f.limits.Metadata {
+		return nil, overLimit("header of a message", size, f.limits.Metadata)
+	}
+	header := new(bytes.Buffer)
+	if err := f.read(header, size); err != nil {
+		return nil, f.short("header of a message", err)
+	}
+	return f.message(header.Bytes())
+}
+
+// message reads the body that goes with a header.
+func (f *frames) message(b []byte) (msg *ipc.Message, err error) {
+	defer contain(&err)
+	h := newHeader(b, f.limits)
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	size := h.bodyLength()
+	if size < 0 || size > f.limits.Batch {
+		return nil, overLimit("body of a message", size, f.limits.Batch)
+	}
+	f.body.Reset()
+	if err := f.read(&f.body, size); err != nil {
+		return nil, f.short("body of a message", err)
+	}
+	if err := f.checkBody(h.packed()); err != nil {
+		return nil, err
+	}
+	f.offset += 8 + int64(len(b)) + size
+	return ipc.NewMessage(memory.NewBufferBytes(b), memory.NewBufferBytes(f.body.Bytes())), nil
+}
+
+// checkBody holds the packed buffers of a body to the limits, and unpacks those
+// of zstd: the library stops at the length that a buffer promises, ahead of the
+// checksum that follows. It unpacks them again, which costs little beside the
+// rest, and saves a decoder of our own.
+func (f *frames) checkBody(packed []packedBuffer) error {
+	var size int64
+	for _, p := range packed {
+		data := f.body.Bytes()[p.offset:][:p.length]
+		if len(data) == 0 {
+			continue
+		}
+		length := int64(binary.LittleEndian.Uint64(data))
+		if length == -1 { // not packed after all
+			continue
+		}
+		if length < 0 {
+			return fmt.Errorf("buffer at byte %d of the body is %d bytes long", p.offset, length)
+		}
+		size += length
+		if err := f.limits.allow(size, f.unpacked, f.offset+int64(f.body.Len())); err != nil {
+			return err
+		}
+		if !p.zstd {
+			continue
+		}
+		var err error
+		f.scratch, err = f.zstd.DecodeAll(data[8:], f.scratch[:0])
+		if err == nil && int64(len(f.scratch)) != length {
+			err = fmt.Errorf("unpacks to %d bytes, want %d", len(f.scratch), length)
+		}
+		if err != nil {
+			return fmt.Errorf("buffer at byte %d of the body: %w", p.offset, err)
+		}
+	}
+	f.unpacked += size
+	return nil
+}
+
+// read reads size bytes into b, which grows with what is there and not with
+// what a length promises.
+func (f *frames) read(b *bytes.Buffer, size int64) error {
+	n, err := io.CopyN(b, f.from, size)
+	if err == io.EOF {
+		return fmt.Errorf("%d of %d bytes: %w", n, size, io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// short reports a message that is not all there: a cut, or an error of reading.
+func (f *frames) short(what string, err error) error {
+	err = fmt.Errorf("%s: %w", what, err)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		f.cut = err
+		return io.EOF
+	}
+	return err
+}
+
+// end checks that nothing follows the end mark.
+func (f *frames) end() error {
+	var next [1]byte
+	switch _, err := io.ReadFull(f.from, next[:]); err {
+	case io.EOF:
+		return io.EOF
+	case nil:
+		return errors.New("more bytes after the end of the stream")
+	default:
+		return err
+	}
+}
+
+// contain turns a panic of the library on bad input into an error.
+func contain(err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case error:
+		*err = fmt.Errorf("bad Arrow data: %w", p)
+	default:
+		*err = fmt.Errorf("bad Arrow data: %v", p)
+	}
+}

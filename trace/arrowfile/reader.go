@@ -1,0 +1,206 @@
+package arrowfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// ErrTruncated reports a file that is cut off: see [TruncatedError].
+var ErrTruncated = errors.New("arrowfile: cut off")
+
+// A TruncatedError says what a file that was cut off still held: a recording
+// whose program was killed, or a copy that was not finished.
+type TruncatedError struct {
+	Batches int   // whole record batches that were read
+	Events  int   // events in them
+	Offset  int64 // byte offset of the first message that is not whole
+	Err     error // what is missing
+}
+
+func (e *TruncatedError) Error() string {
+	return fmt.Sprintf("arrowfile: cut off at byte %d, after %d whole batches with %d events: %v", e.Offset, e.Batches, e.Events, e.Err)
+}
+
+func (e *TruncatedError) Unwrap() error { return e.Err }
+
+// Is reports whether target is [ErrTruncated].
+func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
+
+// Read reads a trace with the default [Limits]. Its events are sorted by
+// [trace.Sort] if the file's are not in order.
+//
+// If the file is cut off, Read returns what its whole batches hold together
+// with a [TruncatedError]; the trace is nil if not even the schema is whole.
+// Any other error comes without a trace, and says the byte offset of the message
+// that it is about.
+func Read(r io.Reader) (*trace.Trace, error) { return Limits{}.Read(r) }
+
+// Read is [Read] within limits of the caller's.
+func (l Limits) Read(r io.Reader) (*trace.Trace, error) {
+	l = l.withDefaults()
+	unpack, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(l.Batch, unpackedFree))))
+	if err != nil {
+		return nil, fmt.Errorf("arrowfile: %w", err)
+	}
+	defer unpack.Close()
+	d := &decoder{
+		frames: frames{from: bufio.NewReaderSize(r, 64<<10), limits: l, zstd: unpack},
+		t:      new(trace.Trace),
+	}
+	err = d.read()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("arrowfile: byte %d: %w", d.start, err)
+	case d.cut == nil:
+		return d.t, nil
+	}
+	cut := &TruncatedError{Batches: d.batches, Events: len(d.t.Events), Offset: d.offset, Err: d.cut}
+	if !d.schema {
+		return nil, cut
+	}
+	return d.t, cut
+}
+
+// A decoder turns messages into events.
+type decoder struct {
+	frames
+	t       *trace.Trace
+	schema  bool // it has been read
+	batches int
+	start   int64 // offset of the message being read
+	labels  *trace.Labeler
+	texts   int64 // bytes of the labels
+}
+
+func (d *decoder) read() (err error) {
+	defer contain(&err)
+	from, err := ipc.NewReaderFromMessageReader(&d.frames)
+	if d.cut != nil {
+		return nil
+	}
+	if err != nil {
+		return inner(err)
+	}
+	defer from.Release()
+	at, err := locate(from.Schema())
+	if err != nil {
+		return err
+	}
+	if err := provenance(d.t, from.Schema()); err != nil {
+		return err
+	}
+	d.schema, d.labels = true, trace.NewLabeler(d.t)
+	for {
+		d.start = d.offset
+		batch, err := from.Read()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return inner(err)
+		}
+		if err := d.batch(batch, at); err != nil {
+			return fmt.Errorf("batch %d: %w", d.batches, err)
+		}
+	}
+	trace.Sort(d.t.Events)
+	return nil
+}
+
+// batch appends the events of one record batch. The first batch may be empty:
+// it comes with the schema.
+func (d *decoder) batch(batch arrow.RecordBatch, at [columns]int) error {
+	times := batch.Column(at[colTime]).(*array.Int64).Int64Values()
+	n := len(times) // what is there, not what the header says
+	if total := int64(len(d.t.Events)) + int64(n); total > d.limits.Events {
+		return overLimit("events", total, d.limits.Events)
+	}
+	for c, i := range at {
+		if batch.Column(i).NullN() > 0 && c != colLabel {
+			return fmt.Errorf("column %q has nulls", fields[c].Name)
+		}
+	}
+	first := len(d.t.Events)
+	d.t.Events = append(d.t.Events, make([]trace.Event, n)...)
+	events := d.t.Events[first:]
+	fill(times, events, func(e *trace.Event, v int64) { e.Time = v })
+	fill(batch.Column(at[colKind]).(*array.Uint8).Uint8Values(), events, func(e *trace.Event, v uint8) { e.Kind = trace.Kind(v) })
+	fill(batch.Column(at[colSpace]).(*array.Uint8).Uint8Values(), events, func(e *trace.Event, v uint8) { e.Space = pressure.Space(v) })
+	fill(batch.Column(at[colID]).(*array.Uint64).Uint64Values(), events, func(e *trace.Event, v uint64) { e.ID = v })
+	fill(batch.Column(at[colBytes]).(*array.Int64).Int64Values(), events, func(e *trace.Event, v int64) { e.Bytes = v })
+	fill(batch.Column(at[colDuration]).(*array.Int64).Int64Values(), events, func(e *trace.Event, v int64) { e.Duration = time.Duration(v) })
+	fill(batch.Column(at[colStream]).(*array.Uint32).Uint32Values(), events, func(e *trace.Event, v uint32) { e.Stream = v })
+	fill(batch.Column(at[colAux]).(*array.Uint32).Uint32Values(), events, func(e *trace.Event, v uint32) { e.Aux = v })
+	if err := d.label(events, batch.Column(at[colLabel]).(*array.String)); err != nil {
+		return err
+	}
+	if n > 0 {
+		d.batches++
+	}
+	return nil
+}
+
+// fill stores one column in the events.
+func fill[T any](column []T, events []trace.Event, set func(*trace.Event, T)) {
+	column = column[:len(events)]
+	for i := range events {
+		set(&events[i], column[i])
+	}
+}
+
+// label checks the kinds of new events and replaces the Aux of those with a
+// label by its number: the text counts, not the number in the file.
+func (d *decoder) label(events []trace.Event, text *array.String) error {
+	for i := range events {
+		e := &events[i]
+		if e.Kind.String() == "unknown" {
+			return fmt.Errorf("event %d: unknown kind %d", len(d.t.Events)-len(events)+i, e.Kind)
+		}
+		if !e.Kind.Labelled() {
+			continue
+		}
+		e.Aux = 0
+		if text.IsNull(i) {
+			continue
+		}
+		if err := d.number(e, text.Value(i)); err != nil {
+			return fmt.Errorf("event %d: %w", len(d.t.Events)-len(events)+i, err)
+		}
+	}
+	return nil
+}
+
+func (d *decoder) number(e *trace.Event, text string) error {
+	if size := int64(len(text)); size > d.limits.Label {
+		return overLimit("bytes of a label", size, d.limits.Label)
+	}
+	if number, ok := d.labels.Lookup(text); ok {
+		e.Aux = number
+		return nil
+	}
+	if d.texts += int64(len(text)); d.texts > d.limits.Labels {
+		return overLimit("bytes of labels", d.texts, d.limits.Labels)
+	}
+	e.Aux = d.labels.Label(strings.Clone(text))
+	return nil
+}
+
+// inner takes off what the library says around an error of frames.
+func inner(err error) error {
+	if cause := errors.Unwrap(err); cause != nil && strings.HasPrefix(err.Error(), "arrow/ipc: could not read message schema") {
+		return cause
+	}
+	return err
+}
