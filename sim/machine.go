@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
@@ -134,7 +135,7 @@ func (m *machine) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
 		Cycles:    m.cycles,
 	}
 	if at == gc.Sync {
-		p.Wait, p.WillBlock = time.Duration(arg), true
+		p.Wait, p.WillBlock = m.cfg.expect(t, arg), true
 	} else {
 		p.Request = arg
 	}
@@ -144,6 +145,15 @@ func (m *machine) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
 		m.log.Decisions = append(m.log.Decisions, Decided{Trace: time.Duration(t), Point: p, Decision: d})
 	}
 	return d
+}
+
+// expect is the wait that a policy is told of, for a wait of w ns at time t.
+func (cfg *Config) expect(t, w int64) time.Duration {
+	if cfg.WaitNoise == 0 {
+		return time.Duration(w)
+	}
+	r := rand.New(rand.NewPCG(cfg.Seed, uint64(t)))
+	return time.Duration(float64(w) * max(0, 1+cfg.WaitNoise*(2*r.Float64()-1)))
 }
 
 // obey carries out a decision at a point where the program waits w ns anyway.

@@ -11,7 +11,13 @@ type Config struct {
 	Limit  int64  // bytes; 0 = none
 	Cost   Cost   // of a cycle
 	Ladder Ladder // length of the refusal ladder
-	Log    *Log   // collects cycles, pauses and decisions; nil = off
+	// WaitNoise is how wrong the expected waits are that a policy is told: each
+	// is the true one times a factor drawn evenly from 1 - WaitNoise to
+	// 1 + WaitNoise, from Seed and the time of the wait. 0 tells the truth.
+	WaitNoise float64
+	Seed      uint64
+
+	Log *Log // collects cycles, pauses and decisions; nil = off
 }
 
 // Run replays w under p, which must be fresh, and returns the metrics. It

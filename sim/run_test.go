@@ -83,6 +83,9 @@ func genConfig(t *rapid.T, w *Workload) Config {
 	if rapid.Bool().Draw(t, "linear") {
 		cfg.Cost.PerTracked, cfg.Cost.PerFreed = 0.7, 1.3
 	}
+	if rapid.Bool().Draw(t, "noise") {
+		cfg.WaitNoise, cfg.Seed = 0.5, rapid.Uint64().Draw(t, "noise seed")
+	}
 	if rapid.Bool().Draw(t, "slow") {
 		cfg.Cost.Slowdown = rapid.Float64Range(0, 2).Draw(t, "slowdown")
 	}
