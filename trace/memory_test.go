@@ -1,0 +1,50 @@
+package trace_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/kineto"
+	"github.com/eagergc/eagergc/trace/torchsnap"
+	"github.com/eagergc/eagergc/trace/unpack"
+)
+
+// An import takes less memory than three times the unpacked file: even all that
+// it allocates from start to end, garbage included, stays below.
+func TestImportMemory(t *testing.T) {
+	for name, read := range map[string]func(io.Reader) (*trace.Trace, error){
+		"gpt2.snapshot.pickle.gz": torchsnap.Read,
+		"vit.snapshot.pickle.gz":  torchsnap.Read,
+		"gp-full.kineto.json.gz":  kineto.Read,
+	} {
+		file, err := os.ReadFile(filepath.Join(shared, "traces", name))
+		if err != nil {
+			t.Skipf("needs the recorded workloads beside the checkout: %v", err)
+		}
+		u, err := unpack.NewReader(bytes.NewReader(file), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unpacked, err := io.Copy(io.Discard, u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		tr, err := read(bytes.NewReader(file))
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := int64(after.TotalAlloc - before.TotalAlloc)
+		t.Logf("%s: %d bytes unpacked, %d allocated, %d events", name, unpacked, used, len(tr.Events))
+		if used > 3*unpacked {
+			t.Errorf("%s: the import allocated %d bytes, over 3 x %d", name, used, unpacked)
+		}
+	}
+}
