@@ -5,6 +5,7 @@
 package formats
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
 	"github.com/eagergc/eagergc/trace/kineto"
 	"github.com/eagergc/eagergc/trace/torchsnap"
 	"github.com/eagergc/eagergc/trace/unpack"
@@ -29,9 +31,13 @@ type Format struct {
 // table holds all formats. The first whose Detect agrees reads a file, so the
 // strictest come first.
 var table = []Format{
+	{"eagergc", "native trace, an Arrow IPC stream (replay import, trace.Recorder)", isArrow, arrowfile.Read},
 	{"torch", "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot)", torchsnap.Detect, torchsnap.Read},
 	{"kineto", "PyTorch profiler, Chrome trace JSON (export_chrome_trace)", kineto.Detect, kineto.Read},
 }
+
+// isArrow knows the mark before each message of an Arrow IPC stream.
+func isArrow(head []byte) bool { return bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}) }
 
 // All returns the known formats.
 func All() []Format { return append([]Format(nil), table...) }
@@ -55,7 +61,8 @@ func Open(path, from string) (*trace.Trace, error) { return Opener{From: from}.O
 
 // Open reads the trace file path. The trace is named after the file unless it
 // has a name. Errors begin with the path, and errors of the content give the
-// place in it.
+// place in it. A native trace that was cut off comes together with an error that
+// is [arrowfile.ErrTruncated]; with any other error the trace is nil.
 func (o Opener) Open(path string) (*trace.Trace, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -63,16 +70,17 @@ func (o Opener) Open(path string) (*trace.Trace, error) {
 	}
 	defer f.Close()
 	t, err := o.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("formats: %s: %w", path, err)
-	}
-	if t.Name == "" {
+	if t != nil && t.Name == "" {
 		t.Name = Stem(path)
 	}
-	return t, nil
+	if err != nil {
+		err = fmt.Errorf("formats: %s: %w", path, err)
+	}
+	return t, err
 }
 
-// Read reads one trace from r, to its end.
+// Read reads one trace from r, to its end. It returns the trace and error that
+// [Opener.Open] does, without a path.
 func (o Opener) Read(r io.Reader) (*trace.Trace, error) {
 	plain, err := unpack.NewReader(r, o.Limit)
 	if err != nil {
@@ -87,14 +95,7 @@ func (o Opener) Read(r io.Reader) (*trace.Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := format.Read(plain)
-	if err != nil {
-		return nil, err
-	}
-	if m := plain.Method(); m != "" && t.Meta != nil {
-		t.Meta["packed"] = m
-	}
-	return t, nil
+	return format.Read(plain)
 }
 
 func (o Opener) find(head []byte) (Format, error) {

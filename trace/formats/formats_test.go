@@ -1,13 +1,18 @@
 package formats
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
 	"github.com/eagergc/eagergc/trace/unpack"
 )
 
@@ -77,6 +82,69 @@ func TestOpenErrors(t *testing.T) {
 		}
 		if c.is != nil && !errors.Is(err, c.is) {
 			t.Errorf("%s: error %v is not %v", c.path, err, c.is)
+		}
+	}
+}
+
+// A native trace is found by content too, packed or not, and what is whole of
+// one that was cut off is not lost.
+func TestNative(t *testing.T) {
+	dir := t.TempDir()
+	want, err := Open(filepath.Join(snapshots, "cut.p4.pickle"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "trace.pickle")
+	if err := arrowfile.WriteFile(path, want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Open(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSame(t, got, want)
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = (Opener{}).Read(&packed); err != nil {
+		t.Fatal(err)
+	}
+	checkSame(t, got, want)
+	if err := os.WriteFile(path, file[:len(file)-8], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cut, err := Open(path, "eagergc")
+	if !errors.Is(err, arrowfile.ErrTruncated) || cut == nil || len(cut.Events) != len(want.Events) {
+		t.Errorf("cut off: %v", err)
+	}
+}
+
+// checkSame compares traces by all but the numbers of their labels.
+func checkSame(t *testing.T, got, want *trace.Trace) {
+	t.Helper()
+	if got.Name != want.Name || !got.Start.Equal(want.Start) || !maps.Equal(got.Meta, want.Meta) || len(got.Events) != len(want.Events) {
+		t.Fatalf("got %q, %v, %v, %d events\nwant %q, %v, %v, %d events", got.Name, got.Start, got.Meta, len(got.Events),
+			want.Name, want.Start, want.Meta, len(want.Events))
+	}
+	for i, e := range got.Events {
+		w := want.Events[i]
+		if got.Label(e) != want.Label(w) {
+			t.Fatalf("event %d is labelled %q, want %q", i, got.Label(e), want.Label(w))
+		}
+		if e.Kind.Labelled() {
+			e.Aux = w.Aux
+		}
+		if e != w {
+			t.Fatalf("event %d is %+v, want %+v", i, e, w)
 		}
 	}
 }

@@ -259,13 +259,6 @@ func (m *machine) decimal(b []byte) error {
 	return m.push(value{kind: kInt, n: n})
 }
 
-func (m *machine) blob(size int) error {
-	if err := m.skip(size); err != nil {
-		return err
-	}
-	return m.push(value{})
-}
-
 func (m *machine) tuple(n int) error {
 	top, err := m.pop(n)
 	if err != nil {

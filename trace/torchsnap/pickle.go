@@ -47,7 +47,7 @@ type machine struct {
 	stack   []value
 	marks   []int // heights of stack
 	memo    memo
-	texts   []string         // texts[i] for i < fields names field i; the last entry of names is "", for all that is not kept
+	texts   []string         // the strings kept; first those of names
 	index   map[string]int64 // of texts
 	records []record
 	spare   []int64 // records not in use
@@ -128,13 +128,9 @@ func (m *machine) length(size int) (uint64, error) {
 	return binary.LittleEndian.Uint64(wide[:]), nil
 }
 
-// skip reads over a count of bytes that a length of size bytes announces.
-// Nothing is allocated for it, however large it says it is.
-func (m *machine) skip(size int) error {
-	n, err := m.length(size)
-	if err != nil {
-		return err
-	}
+// skip reads over n bytes. Nothing is allocated for them, however many a length
+// says there are.
+func (m *machine) skip(n uint64) error {
 	if n > math.MaxInt64/2 {
 		return fmt.Errorf("length %d is beyond any file", n)
 	}
@@ -146,6 +142,18 @@ func (m *machine) skip(size int) error {
 	return err
 }
 
+// blob reads bytes whose length has size bytes, and pushes that they were there.
+func (m *machine) blob(size int) error {
+	n, err := m.length(size)
+	if err == nil {
+		err = m.skip(n)
+	}
+	if err != nil {
+		return err
+	}
+	return m.push(value{})
+}
+
 // text reads a string whose length has size bytes, and pushes it.
 func (m *machine) text(size int) error {
 	n, err := m.length(size)
@@ -153,14 +161,8 @@ func (m *machine) text(size int) error {
 		return err
 	}
 	if n > maxText {
-		// Not kept: say so by its index, and read over it.
-		if n > math.MaxInt64/2 {
-			return fmt.Errorf("length %d is beyond any file", n)
-		}
-		got, err := m.r.Discard(int(n))
-		m.offset += int64(got)
-		if err != nil {
-			return fmt.Errorf("length %d, but only %d bytes are left: %w", n, got, ended(err))
+		if err := m.skip(n); err != nil {
+			return err
 		}
 		return m.push(value{kind: kText, n: textLost})
 	}

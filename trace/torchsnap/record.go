@@ -25,9 +25,12 @@ const (
 )
 
 // names holds the field names, then other strings with fixed numbers.
-var names = []string{"action", "addr", "size", "stream", "time_us", "device", "address",
-	"total_size", "requested_size", "state", "stage", "name", "blocks", "\x00", "segments",
-	"device_traces", "external_annotations"}
+var names = []string{
+	fAction: "action", fAddr: "addr", fSize: "size", fStream: "stream", fTime: "time_us", fDevice: "device",
+	fAddress: "address", fTotal: "total_size", fRequested: "requested_size", fState: "state", fStage: "stage",
+	fName: "name", fBlocks: "blocks",
+	textLost: "\x00", textSegments: "segments", textTraces: "device_traces", textNotes: "external_annotations",
+}
 
 const (
 	textLost = fields + iota // stands for every string that is not kept
