@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -26,6 +27,7 @@ func (d *Device) NewStream() (*Stream, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.forgetEnded()
 	d.nextID++
 	s := &Stream{dev: d, h: h, id: d.nextID}
 	d.streams[s.id] = s
@@ -43,16 +45,23 @@ func (s *Stream) Device() *Device { return s.dev }
 func (s *Stream) ID() uint32 { return s.id }
 
 // Close lets the work of s end and gives the stream back, without waiting.
-// Memory that was last used on s can still be freed afterwards.
+// Memory that was last used on s can still be freed afterwards. No work may be
+// given to s at the same time or later.
 func (s *Stream) Close() error {
-	if s.id == 0 || !s.closed.CompareAndSwap(false, true) {
+	if s.id == 0 || s.closed.Load() {
 		return nil
 	}
 	tail, err := eventCreate(s.dev, false)
 	if err == nil {
-		s.tail = tail
 		err = eventRecord(s, tail)
 	}
+	s.tail = tail
+	runtime.AddCleanup(s, func(d *Device) {
+		if !d.closed.Load() {
+			eventDestroy(d, tail)
+		}
+	}, s.dev)
+	s.closed.Store(true)
 	return errors.Join(err, streamDestroy(s))
 }
 
@@ -70,12 +79,25 @@ func (s *Stream) Synchronize() error {
 	if idle, err := s.Idle(); idle || err != nil {
 		return err
 	}
-	return s.dev.wait(func() error { return streamSync(s) })
+	return s.dev.wait(&s.dev.onStream, func() error {
+		if s.closed.Load() {
+			return eventSync(s.dev, s.tail)
+		}
+		return streamSync(s)
+	})
 }
 
-// Capturing reports whether work given to s is recorded into a graph instead
-// of being done.
-func (s *Stream) Capturing() (bool, error) { return streamCapturing(s) }
+// mark records e behind the work of s, which may be closed.
+func (s *Stream) mark(e *Event) error {
+	if !s.closed.Load() {
+		return e.Record(s)
+	}
+	null := s.dev.Default()
+	if err := streamWait(null, s.tail); err != nil {
+		return err
+	}
+	return e.Record(null)
+}
 
 // Wait makes later work of s wait for e, without blocking the caller. The event
 // may be of another device.
@@ -111,7 +133,7 @@ func (e *Event) Synchronize() error {
 	if done, err := e.Done(); done || err != nil {
 		return err
 	}
-	return e.dev.wait(func() error { return eventSync(e.dev, e.h) })
+	return e.dev.wait(&e.dev.onEvent, func() error { return eventSync(e.dev, e.h) })
 }
 
 // Elapsed returns the time between two events with timing, both done, to about
