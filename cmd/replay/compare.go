@@ -16,28 +16,28 @@ func newCompare() *cobra.Command {
 		price                         price
 	)
 	cmd := &cobra.Command{
-		Use:   "compare FILE...",
-		Args:  cobra.MinimumNArgs(1),
+		Use:   "compare [FILE...]",
 		Short: "Compare policies on recorded workloads: a table, plots and result files",
 		Long: `compare replays every workload under every policy, limit and cost, prints a
 table and writes plots and machine-readable results to a folder. Without a
-FILE it takes the workloads that are built in. A FILE is a native trace
-(.arrows) or anything that replay import reads.
+FILE it takes the workloads that are built in. A FILE is a native trace,
+anything that replay import reads, or the name of a built-in workload.
 
-` + policyHelp(),
+Policies (replay policies tells their parameters; all is all of them):
+` + policyList(false),
 		Example: `  replay compare
   replay compare --policies never,cudajl,threshold:0.9 --limits 1.1x,1.25x --cycle 5ms
   replay compare my.arrows --limits 8GiB,16GiB -o results/mine
   replay compare --format json -o '' | jq .exposed_pause_ns
   replay compare --format bench -o '' > new.bench && benchstat old.bench new.bench`,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			write, ok := formats[format]
+			write, ok := writers[format]
 			if !ok {
 				return fmt.Errorf("unknown format %q (want table, json, csv or bench)", format)
 			}
 			c := comparison{ctx: cmd.Context()}
 			var err error
-			if c.contenders, err = sim.ParseContenders(policies); err != nil {
+			if c.contenders, err = parsePolicies(policies); err != nil {
 				return err
 			}
 			if c.limits, err = parseEach(limits, parseLimit); err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -49,7 +49,7 @@ func (l limit) of(w *sim.Workload) int64 {
 
 func (l limit) String() string {
 	if l.factor == 0 {
-		return formatBytes(l.bytes)
+		return pressure.Limit{Bytes: l.bytes}.String()
 	}
 	return strconv.FormatFloat(l.factor, 'g', -1, 64) + "x"
 }
@@ -121,51 +121,4 @@ func (p *price) parse() ([]sim.Cost, sim.Ladder, error) {
 	}
 	costs, err := parseEach(p.cycle, parseCycle)
 	return costs, ladder, err
-}
-
-// defaultPolicies are never, every rule with a source, our own pacer, and the
-// optimum to measure them by.
-func defaultPolicies() string {
-	names := []string{"never"}
-	for _, p := range gc.Policies() {
-		if p.Source != "" || p.Name == "pacer" {
-			names = append(names, p.Name)
-		}
-	}
-	return strings.Join(append(names, "optimum-blocking"), ",")
-}
-
-// policyHelp lists what --policy and --policies take.
-func policyHelp() string {
-	var b strings.Builder
-	b.WriteString("Policies:\n")
-	for _, p := range gc.Policies() {
-		fmt.Fprintf(&b, "  %-18s %s", p.Name, p.Doc)
-		if p.Source != "" {
-			fmt.Fprintf(&b, " (%s)", p.Source)
-		}
-		b.WriteString("\n")
-		for _, q := range p.Params {
-			fmt.Fprintf(&b, "    %-16s %s; %s; default %s\n", q.Name+"=", q.Doc, q.Values, q.Default)
-		}
-	}
-	for _, name := range sim.Optima() {
-		fmt.Fprintf(&b, "  %-18s knows the whole recording: what no policy can beat\n", name)
-	}
-	b.WriteString("Parameters follow a colon: threshold:0.9, periodic:5ms.\n")
-	return b.String()
-}
-
-// completePolicies is the shell completion of a list of policies: it completes
-// its last item.
-func completePolicies(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	done := typed[:strings.LastIndex(typed, ",")+1]
-	var names []string
-	for _, p := range gc.Policies() {
-		names = append(names, done+p.Name+"\t"+p.Doc)
-	}
-	for _, name := range sim.Optima() {
-		names = append(names, done+name+"\tknows the whole recording")
-	}
-	return names, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }

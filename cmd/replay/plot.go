@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +36,7 @@ results.json of a comparison: exposed pause and collections against the limit.`,
 					return fmt.Errorf("unknown format %q (want svg, png or both)", k)
 				}
 			}
-			contenders, err := sim.ParseContenders(policies)
+			contenders, err := parsePolicies(policies)
 			if err != nil {
 				return err
 			}
@@ -80,11 +82,11 @@ results.json of a comparison: exposed pause and collections against the limit.`,
 // drawFile draws the results or the recording in a file.
 func (c *comparison) drawFile(path string) ([]picture, error) {
 	results, err := readResults(path)
-	if err != nil {
-		return nil, err
-	}
-	if results != nil {
+	switch {
+	case results != nil:
 		return drawResults(results), nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist): // it may be a built-in workload
+		return nil, err
 	}
 	w, err := loadWorkload(path)
 	if err != nil {

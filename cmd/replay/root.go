@@ -6,9 +6,13 @@ import "github.com/spf13/cobra"
 var commands = []func() *cobra.Command{
 	newCompare,
 	newPlot,
+	newRun,
 	newSweep,
 	newGate,
 	newExplain,
+	newImport,
+	newInfo,
+	newPolicies,
 }
 
 func newRoot() *cobra.Command {

@@ -69,7 +69,7 @@ func (c *comparison) save(path string, stderr io.Writer) error {
 	for _, out := range []struct{ name, format string }{
 		{"table.txt", "table"}, {"results.json", "json"}, {"results.csv", "csv"}, {"results.bench", "bench"},
 	} {
-		if err := dir.write(out.name, func(w io.Writer) error { return formats[out.format](w, c) }); err != nil {
+		if err := dir.write(out.name, func(w io.Writer) error { return writers[out.format](w, c) }); err != nil {
 			return err
 		}
 	}

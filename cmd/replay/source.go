@@ -1,32 +1,51 @@
 package main
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/torchsnap"
+	"github.com/eagergc/eagergc/trace/formats"
+	"github.com/eagergc/eagergc/trace/samples"
 )
 
-// loadWorkloads reads and compiles files, or the built-in traces if there are
-// none, side by side and in order.
+// loadWorkloads reads and compiles files, or the built-in workloads if there
+// are none, side by side and in order.
 func loadWorkloads(files []string) ([]*sim.Workload, error) {
+	if len(files) == 0 {
+		files = samples.Names()
+	}
 	loads := make([]*sim.Workload, len(files))
 	var g errgroup.Group
 	for i, f := range files {
-		g.Go(func() error {
-			w, err := loadWorkload(f)
-			loads[i] = w
+		g.Go(func() (err error) {
+			loads[i], err = loadWorkload(f)
 			return err
 		})
 	}
-	return loads, g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	tellApart(loads)
+	return loads, nil
+}
+
+// tellApart gives workloads of the same name a number, so that rows of results
+// and files of plots are not taken for one another.
+func tellApart(loads []*sim.Workload) {
+	seen := make(map[string]int)
+	for _, w := range loads {
+		seen[w.Name]++
+		if n := seen[w.Name]; n > 1 {
+			w.Name = fmt.Sprintf("%s-%d", w.Name, n)
+		}
+	}
 }
 
 // loadWorkload reads a file and compiles the space in which it allocates most.
@@ -42,16 +61,11 @@ func loadWorkload(path string) (*sim.Workload, error) {
 	return w, nil
 }
 
+// loadTrace reads a file, or the built-in workload of that name if there is no
+// such file.
 func loadTrace(path string) (*trace.Trace, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && slices.Contains(samples.Names(), path) {
+		return samples.Open(path)
 	}
-	defer f.Close()
-	t, err := torchsnap.Read(bufio.NewReader(f))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	t.Name, _, _ = strings.Cut(filepath.Base(path), ".")
-	return t, nil
+	return formats.Open(path, "")
 }

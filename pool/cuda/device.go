@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -21,11 +20,8 @@ type Device struct {
 	ctx   handle
 	null  Stream
 
-	closed atomic.Bool
-
-	// collector is asked before each wait for the GPU, about the site of the wait.
-	collector                           atomic.Pointer[gc.Collector]
-	onDevice, onStream, onEvent, onCopy gc.Site
+	// sync holds a wait for the GPU back until a policy has been asked.
+	sync atomic.Pointer[func(wait func() error) error]
 
 	mu      sync.Mutex
 	streams map[uint32]*Stream
@@ -47,7 +43,7 @@ func Count() (int, error) {
 
 // Open returns GPU n, counted from 0, with its primary context. The caller owns
 // it and closes it. Each Open of the same GPU shares the context but has its own
-// streams and its own collector.
+// streams and its own sync hook.
 func Open(n int) (*Device, error) {
 	count, err := Count()
 	if err != nil {
@@ -66,8 +62,6 @@ func Open(n int) (*Device, error) {
 	}
 	d := &Device{index: n, name: name, ctx: ctx, streams: map[uint32]*Stream{}, peers: map[int]bool{}}
 	d.null.dev = d
-	d.onDevice.Name, d.onStream.Name = "device synchronize", "stream synchronize"
-	d.onEvent.Name, d.onCopy.Name = "event synchronize", "copy to host"
 	d.streams[0] = &d.null
 	return d, nil
 }
@@ -76,37 +70,11 @@ func Open(n int) (*Device, error) {
 // the context back. Memory that came from the device's upstreams must have been
 // given back before.
 func (d *Device) Close() error {
-	if d.closed.Swap(true) {
-		return nil
-	}
 	err := syncContext(d)
 	for _, s := range d.openStreams() {
 		err = errors.Join(err, s.Close())
 	}
 	return errors.Join(err, releaseContext(d.index))
-}
-
-// stream returns the stream of that number; nil if it is gone and had ended its
-// work.
-func (d *Device) stream(id uint32) *Stream {
-	if id == 0 {
-		return &d.null
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.streams[id]
-}
-
-// forgetEnded drops the closed streams whose work has ended. The caller holds mu.
-func (d *Device) forgetEnded() {
-	for id, s := range d.streams {
-		if id == 0 || !s.closed.Load() || s.tail == 0 {
-			continue
-		}
-		if done, err := eventDone(d, s.tail); done && err == nil {
-			delete(d.streams, id)
-		}
-	}
 }
 
 func (d *Device) openStreams() (open []*Stream) {
@@ -140,16 +108,23 @@ func (d *Device) MemInfo() (free, total int64, err error) { return memInfo(d) }
 // major + 10 x minor.
 func (d *Device) DriverVersion() int { return driverVersion() }
 
-// Collect makes every wait for the device a sync point of c, which may hide
-// a collection behind it. Nil undoes that.
-func (d *Device) Collect(c *gc.Collector) { d.collector.Store(c) }
-
-// wait blocks in f, as a sync point.
-func (d *Device) wait(site *gc.Site, f func() error) error {
-	if c := d.collector.Load(); c != nil {
-		return c.Sync(site, f)
+// OnSync makes every wait for the device go through f, which must call wait
+// exactly once and return its error: [gc.Collector.Sync] is meant. Nil lets
+// waits through.
+func (d *Device) OnSync(f func(wait func() error) error) {
+	if f == nil {
+		d.sync.Store(nil)
+		return
 	}
-	return f()
+	d.sync.Store(&f)
+}
+
+// wait blocks in wait, as a sync point.
+func (d *Device) wait(wait func() error) error {
+	if f := d.sync.Load(); f != nil {
+		return (*f)(wait)
+	}
+	return wait()
 }
 
 // Synchronize blocks until all work on all streams of the device has ended. It
@@ -162,7 +137,7 @@ func (d *Device) Synchronize() error {
 			}
 			continue
 		}
-		return d.wait(&d.onDevice, func() error { return syncContext(d) })
+		return d.wait(func() error { return syncContext(d) })
 	}
 	return syncContext(d)
 }

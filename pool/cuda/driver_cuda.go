@@ -25,7 +25,6 @@ package cuda
 import "C"
 
 import (
-	"encoding/binary"
 	"errors"
 	"reflect"
 	"runtime"
@@ -229,24 +228,6 @@ func streamCapturing(s *Stream) (bool, error) {
 	return yes != 0, check("cuStreamIsCapturing", s.dev.index, r)
 }
 
-func captureBegin(s *Stream) error {
-	return check("cuStreamBeginCapture", s.dev.index, C.eg_capture_begin(C.handle(s.dev.ctx), C.handle(s.h)))
-}
-
-func captureEnd(s *Stream) (exec handle, err error) {
-	var e C.handle
-	err = check("cuStreamEndCapture", s.dev.index, C.eg_capture_end(C.handle(s.dev.ctx), C.handle(s.h), &e))
-	return handle(e), err
-}
-
-func graphLaunch(s *Stream, exec handle) error {
-	return check("cuGraphLaunch", s.dev.index, C.eg_graph_launch(C.handle(s.dev.ctx), C.handle(exec), C.handle(s.h)))
-}
-
-func graphDestroy(d *Device, exec handle) error {
-	return check("cuGraphExecDestroy", d.index, C.eg_graph_destroy(C.handle(d.ctx), C.handle(exec)))
-}
-
 func eventCreate(d *Device, timing bool) (h handle, err error) {
 	flags := cu.DisableTiming
 	if timing {
@@ -321,14 +302,12 @@ func copyAsync(s *Stream, dst, src uintptr, bytes int64) error {
 		C.size_t(bytes), C.handle(s.h)))
 }
 
-// upload and download copy from and to memory of the Go heap or any other. The
-// driver has written it when the stream has been synchronised, and has read it
-// when upload returns, unless it is pinned.
-func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) (pinned bool, err error) {
-	var known C.int
-	err = check("cuMemcpyHtoDAsync", s.dev.index, C.eg_upload(C.handle(s.dev.ctx), C.uint64_t(dst), src,
-		C.size_t(bytes), C.handle(s.h), &known))
-	return known != 0, err
+// upload and download copy from and to pageable memory of the Go heap. The
+// driver has read the memory when upload returns, and written it when the
+// stream has been synchronised.
+func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) error {
+	return check("cuMemcpyHtoDAsync", s.dev.index, C.eg_upload(C.handle(s.dev.ctx), C.uint64_t(dst), src,
+		C.size_t(bytes), C.handle(s.h)))
 }
 
 func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error {
@@ -342,16 +321,8 @@ func copyPeer(s *Stream, dst uintptr, to *Device, src uintptr, from *Device, byt
 }
 
 func fill8(s *Stream, dst uintptr, v byte, bytes int64) error {
-	return check("cuMemsetD8Async", s.dev.index, C.eg_fill(C.handle(s.dev.ctx), C.uint64_t(dst), C.uint32_t(v), 1,
+	return check("cuMemsetD8Async", s.dev.index, C.eg_fill8(C.handle(s.dev.ctx), C.uint64_t(dst), C.uint8_t(v),
 		C.size_t(bytes), C.handle(s.h)))
-}
-
-// fill writes a pattern of 1, 2 or 4 bytes.
-func fill(s *Stream, dst uintptr, pattern []byte, count int64) error {
-	var word [4]byte
-	copy(word[:], pattern)
-	return check("cuMemsetAsync", s.dev.index, C.eg_fill(C.handle(s.dev.ctx), C.uint64_t(dst),
-		C.uint32_t(binary.LittleEndian.Uint32(word[:])), C.int(len(pattern)), C.size_t(count), C.handle(s.h)))
 }
 
 func peerPossible(d, peer *Device) (bool, error) {

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"errors"
-	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -27,7 +26,6 @@ func (d *Device) NewStream() (*Stream, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.forgetEnded()
 	d.nextID++
 	s := &Stream{dev: d, h: h, id: d.nextID}
 	d.streams[s.id] = s
@@ -45,23 +43,16 @@ func (s *Stream) Device() *Device { return s.dev }
 func (s *Stream) ID() uint32 { return s.id }
 
 // Close lets the work of s end and gives the stream back, without waiting.
-// Memory that was last used on s can still be freed afterwards. No work may be
-// given to s at the same time or later.
+// Memory that was last used on s can still be freed afterwards.
 func (s *Stream) Close() error {
-	if s.id == 0 || s.closed.Load() {
+	if s.id == 0 || !s.closed.CompareAndSwap(false, true) {
 		return nil
 	}
 	tail, err := eventCreate(s.dev, false)
 	if err == nil {
+		s.tail = tail
 		err = eventRecord(s, tail)
 	}
-	s.tail = tail
-	runtime.AddCleanup(s, func(d *Device) {
-		if !d.closed.Load() {
-			eventDestroy(d, tail)
-		}
-	}, s.dev)
-	s.closed.Store(true)
 	return errors.Join(err, streamDestroy(s))
 }
 
@@ -79,25 +70,12 @@ func (s *Stream) Synchronize() error {
 	if idle, err := s.Idle(); idle || err != nil {
 		return err
 	}
-	return s.dev.wait(&s.dev.onStream, func() error {
-		if s.closed.Load() {
-			return eventSync(s.dev, s.tail)
-		}
-		return streamSync(s)
-	})
+	return s.dev.wait(func() error { return streamSync(s) })
 }
 
-// mark records e behind the work of s, which may be closed.
-func (s *Stream) mark(e *Event) error {
-	if !s.closed.Load() {
-		return e.Record(s)
-	}
-	null := s.dev.Default()
-	if err := streamWait(null, s.tail); err != nil {
-		return err
-	}
-	return e.Record(null)
-}
+// Capturing reports whether work given to s is recorded into a graph instead
+// of being done.
+func (s *Stream) Capturing() (bool, error) { return streamCapturing(s) }
 
 // Wait makes later work of s wait for e, without blocking the caller. The event
 // may be of another device.
@@ -133,7 +111,7 @@ func (e *Event) Synchronize() error {
 	if done, err := e.Done(); done || err != nil {
 		return err
 	}
-	return e.dev.wait(&e.dev.onEvent, func() error { return eventSync(e.dev, e.h) })
+	return e.dev.wait(func() error { return eventSync(e.dev, e.h) })
 }
 
 // Elapsed returns the time between two events with timing, both done, to about

@@ -36,40 +36,31 @@ func timeUnit(most time.Duration) unit {
 	return unit{"ns", 1}
 }
 
-// logTime makes a an axis of durations in seconds, from least to most: whole
-// decades apart, with ticks that carry their unit.
-func logTime(a *plot.Axis, least, most time.Duration) {
-	a.Scale = plot.LogScale{}
-	a.Min, a.Max = least.Seconds(), most.Seconds()
-	a.Tick.Marker = plot.TickerFunc(logTimeTicks)
-}
+// Logarithmic axes hold the logarithms of their values: with plot.LogScale,
+// gonum takes the label for the middle of the axis where it is not, and leaves
+// room for it at the wrong end.
 
-func logTimeTicks(low, high float64) []plot.Tick {
-	var ticks []plot.Tick
-	first := int(math.Floor(math.Log10(low)))
-	last := int(math.Ceil(math.Log10(high)))
-	for e := first; e <= last; e++ {
-		decade := math.Pow(10, float64(e))
-		for k := 1.0; k < 10; k++ {
-			v := k * decade
-			if v < low*(1-1e-9) || v > high*(1+1e-9) {
-				continue
-			}
-			t := plot.Tick{Value: v}
-			if k == 1 || (last-first <= 2 && (k == 2 || k == 5)) {
-				t.Label = time.Duration(math.Round(v * 1e9)).String()
-			}
-			ticks = append(ticks, t)
+// logTime is the place of a duration on an axis made by logTimeAxis.
+func logTime(d time.Duration) float64 { return math.Log10(d.Seconds()) }
+
+// logTimeAxis makes a an axis of durations from least to most, with ticks that
+// carry their unit.
+func logTimeAxis(a *plot.Axis, least, most time.Duration) {
+	a.Min, a.Max = logTime(least), logTime(most)
+	ticks := logTicks(least.Seconds(), most.Seconds())
+	for i := range ticks {
+		if ticks[i].Label != "" {
+			ticks[i].Label = time.Duration(math.Round(math.Pow(10, ticks[i].Value) * 1e9)).String()
 		}
 	}
-	return ticks
+	a.Tick.Marker = plot.ConstantTicks(ticks)
 }
 
-// ticksAt marks the given values, which are few.
-func ticksAt(values []float64, suffix string) plot.ConstantTicks {
+// logTicksAt marks the given values, which are few, on a logarithmic axis.
+func logTicksAt(values []float64, suffix string) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
 	for _, v := range values {
-		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', 4, 64) + suffix})
+		ticks = append(ticks, plot.Tick{Value: math.Log10(v), Label: strconv.FormatFloat(v, 'g', 4, 64) + suffix})
 	}
 	return ticks
 }
@@ -91,8 +82,8 @@ func linearTicks(n int) plot.TickerFunc {
 	}
 }
 
-// logFromZero makes a an axis of the values, none negative, on which factors
-// are distances. Zeros, which have no logarithm, are placed by the returned
+// logFromZero makes a an axis of the values, none negative, on which factors are
+// distances. Zeros, which have no logarithm, are placed by the returned
 // function at the foot of the axis, where a tick says 0.
 func logFromZero(a *plot.Axis, values []float64) (place func(float64) float64) {
 	least, most, zero := math.Inf(1), 0.0, false
@@ -111,30 +102,30 @@ func logFromZero(a *plot.Axis, values []float64) (place func(float64) float64) {
 	if zero {
 		foot = least / 3
 	}
-	a.Scale = plot.LogScale{}
-	a.Min, a.Max = foot, max(most*1.2, 3*least)
-	a.Tick.Marker = plot.TickerFunc(func(low, high float64) []plot.Tick {
-		ticks := logTicks(least/1.2, high)
-		if zero {
-			ticks = append(ticks, plot.Tick{Value: foot, Label: "0"})
-		}
-		return ticks
-	})
-	return func(v float64) float64 { return max(v, foot) }
+	most = max(most, 3*least)
+	a.Min, a.Max = math.Log10(foot), math.Log10(most)+0.08*math.Log10(most/foot) // room above for markers
+	ticks := logTicks(least/1.2, most)
+	if zero {
+		ticks = append(ticks, plot.Tick{Value: a.Min, Label: "0"})
+	}
+	a.Tick.Marker = plot.ConstantTicks(ticks)
+	return func(v float64) float64 { return math.Log10(max(v, foot)) }
 }
 
-// logTicks labels 1, 2 and 5 times powers of ten, or powers alone if there are many.
+// logTicks marks the logarithms of 1 to 9 times the powers of ten from low to
+// high. It labels 1, 2 and 5, or the powers alone if there are many.
 func logTicks(low, high float64) []plot.Tick {
 	var ticks []plot.Tick
 	wide := high/low > 200
 	for e := math.Floor(math.Log10(low)); e <= math.Ceil(math.Log10(high)); e++ {
 		for k := 1.0; k < 10; k++ {
-			t := plot.Tick{Value: k * math.Pow(10, e)}
-			if t.Value < low || t.Value > high {
+			v := k * math.Pow(10, e)
+			if v < low*(1-1e-9) || v > high*(1+1e-9) {
 				continue
 			}
+			t := plot.Tick{Value: math.Log10(v)}
 			if k == 1 || !wide && (k == 2 || k == 5) {
-				t.Label = strconv.FormatFloat(t.Value, 'g', 6, 64)
+				t.Label = strconv.FormatFloat(v, 'g', 6, 64)
 			}
 			ticks = append(ticks, t)
 		}

@@ -62,9 +62,8 @@ func limitPanels(trace string, results []sim.Result, policies []string, palette 
 	drawLimits(pause, results, pauses, policies, palette)
 	drawLimits(count, results, cycles, policies, palette)
 	for _, p := range []*plot.Plot{pause, count} {
-		p.X.Scale = plot.LogScale{}
-		p.X.Min, p.X.Max = factors[0]*0.95, factors[len(factors)-1]*1.05
-		p.X.Tick.Marker = ticksAt(rounded(factors), "x")
+		p.X.Min, p.X.Max = math.Log10(factors[0]*0.95), math.Log10(factors[len(factors)-1]*1.05)
+		p.X.Tick.Marker = logTicksAt(rounded(factors), "x")
 	}
 	return pause, count
 }
@@ -72,19 +71,22 @@ func limitPanels(trace string, results []sim.Result, policies []string, palette 
 // drawLimits draws values, one for each result, as a line for each policy.
 func drawLimits(p *plot.Plot, results []sim.Result, values []float64, policies []string, palette Palette) {
 	place := logFromZero(&p.Y, values)
-	var lines []plot.Plotter
+	var lines []*plotter.Line
+	var marks []plot.Plotter
 	for _, name := range policies {
 		var xys plotter.XYs
 		for i, r := range results {
 			if r.Policy == name {
-				xys = append(xys, plotter.XY{X: r.LimitFactor, Y: place(values[i])})
+				xys = append(xys, plotter.XY{X: math.Log10(r.LimitFactor), Y: place(values[i])})
 			}
 		}
 		slices.SortFunc(xys, func(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) })
 		l := palette.of(name)
-		lines = append(lines, &plotter.Scatter{XYs: xys, GlyphStyle: glyph(l.line, l.shape)}, &plotter.Line{XYs: xys, LineStyle: l.line})
+		lines = append(lines, &plotter.Line{XYs: xys, LineStyle: l.line})
+		marks = append(marks, &plotter.Scatter{XYs: xys, GlyphStyle: glyph(l.line, l.shape)})
 	}
-	addBackwards(p, lines)
+	addLines(p, lines)
+	p.Add(marks...)
 }
 
 // rounded drops what flooring a limit to whole bytes did to its factor.

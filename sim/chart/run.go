@@ -106,18 +106,18 @@ func MMU(title, note string, runs []Run, palette Palette) *Chart {
 	}
 	p := newPanel("", "window", "share of the window that the program ran (%)")
 	windows := sim.Windows(time.Millisecond, max(end, 2*time.Millisecond), 120)
-	lines := make([]plot.Plotter, len(runs))
+	lines := make([]*plotter.Line, len(runs))
 	for i, r := range runs {
 		l := palette.of(r.Result.Policy)
 		xys := make(plotter.XYs, len(windows))
 		for i, u := range r.Log.MMU(r.Result.Elapsed, windows) {
-			xys[i] = plotter.XY{X: windows[i].Seconds(), Y: 100 * u}
+			xys[i] = plotter.XY{X: logTime(windows[i]), Y: 100 * u}
 		}
 		lines[i] = &plotter.Line{XYs: xys, LineStyle: l.line}
 		c.keys = append(c.keys, key{text: r.Result.Policy, line: l.line})
 	}
-	addBackwards(p, lines)
-	logTime(&p.X, windows[0], windows[len(windows)-1])
+	addLines(p, lines)
+	logTimeAxis(&p.X, windows[0], windows[len(windows)-1])
 	p.Y.Min, p.Y.Max = 0, 100
 	c.panels = [][]*plot.Plot{{p}}
 	return c
@@ -128,35 +128,44 @@ func PauseCDF(title, note string, runs []Run, palette Palette) *Chart {
 	c := &Chart{title: title, note: note, width: 560, height: 300}
 	least, most := pauseRange(runs)
 	p := newPanel("", "exposed pause", "share of pauses at most this long (%)")
-	lines := make([]plot.Plotter, len(runs))
+	lines := make([]*plotter.Line, len(runs))
 	for i, r := range runs {
 		l := palette.of(r.Result.Policy)
-		text := fmt.Sprintf("%s (%d)", r.Result.Policy, len(r.Log.Pauses))
-		c.keys = append(c.keys, key{text: text, line: l.line})
+		c.keys = append(c.keys, key{text: counted(r), line: l.line})
 		if h := r.Log.Histogram(); h.TotalCount() > 0 {
-			xys := plotter.XYs{{X: least.Seconds(), Y: 0}}
-			for _, b := range h.CumulativeDistribution() {
-				at := max(least, min(most, time.Duration(b.ValueAt)))
-				xys = append(xys, plotter.XY{X: at.Seconds(), Y: b.Quantile})
+			xys := plotter.XYs{{X: logTime(least), Y: 0}}
+			var sum int64
+			for _, b := range h.Distribution() {
+				if b.Count > 0 {
+					sum += b.Count
+					at := max(least, time.Duration(b.From))
+					xys = append(xys, plotter.XY{X: logTime(at), Y: 100 * float64(sum) / float64(h.TotalCount())})
+				}
 			}
-			xys = append(xys, plotter.XY{X: most.Seconds(), Y: 100})
+			xys = append(xys, plotter.XY{X: logTime(most), Y: 100})
 			lines[i] = &plotter.Line{XYs: xys, LineStyle: l.line, StepStyle: plotter.PostStep}
 		}
 	}
-	addBackwards(p, lines)
-	logTime(&p.X, least, most)
+	addLines(p, lines)
+	logTimeAxis(&p.X, least, most)
 	p.Y.Min, p.Y.Max = 0, 102
 	c.panels = [][]*plot.Plot{{p}}
 	return c
 }
 
-// addBackwards draws the last line first: the optimum stands last in a list, and
-// solid lines before dashed ones in a palette, so that where lines coincide the
-// dashes of one show over the other.
-func addBackwards(p *plot.Plot, lines []plot.Plotter) {
-	for i := len(lines) - 1; i >= 0; i-- {
-		if lines[i] != nil {
-			p.Add(lines[i])
+// counted is the policy of a run and how many pauses it had.
+func counted(r Run) string {
+	return fmt.Sprintf("%s: %d pauses", r.Result.Policy, len(r.Log.Pauses))
+}
+
+// addLines draws solid lines first, so that where lines coincide the dashes of
+// one show over the other.
+func addLines(p *plot.Plot, lines []*plotter.Line) {
+	for _, dashed := range []bool{false, true} {
+		for _, l := range lines {
+			if l != nil && (l.Dashes != nil) == dashed {
+				p.Add(l)
+			}
 		}
 	}
 }
@@ -175,7 +184,7 @@ func PauseHistogram(title, note string, runs []Run, palette Palette) *Chart {
 			x = "exposed pause"
 		}
 		l := palette.of(r.Result.Policy)
-		p := newPanel(fmt.Sprintf("%s (%d)", r.Result.Policy, len(r.Log.Pauses)), x, "pauses")
+		p := newPanel(counted(r), x, "pauses")
 		height := make([]float64, bins)
 		highest := 1.0
 		for _, pause := range r.Log.Pauses {
@@ -186,10 +195,10 @@ func PauseHistogram(title, note string, runs []Run, palette Palette) *Chart {
 		}
 		for k, n := range height {
 			if n > 0 {
-				p.Add(bar(edges[k].Seconds(), edges[k+1].Seconds(), n, l))
+				p.Add(bar(logTime(edges[k]), logTime(edges[k+1]), n, l))
 			}
 		}
-		logTime(&p.X, least, most)
+		logTimeAxis(&p.X, least, most)
 		p.Y.Min, p.Y.Max = 0, highest*1.05
 		p.Y.Tick.Marker = linearTicks(3)
 		c.panels = append(c.panels, []*plot.Plot{p})

@@ -13,8 +13,8 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// formats are the values of --format.
-var formats = map[string]func(io.Writer, *comparison) error{
+// writers are the values of --format.
+var writers = map[string]func(io.Writer, *comparison) error{
 	"table": writeTable,
 	"json":  writeJSON,
 	"csv":   writeCSV,

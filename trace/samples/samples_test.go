@@ -1,0 +1,56 @@
+package samples_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace/samples"
+)
+
+// The figures are those of the recordings' README and golden results.
+func TestSamplesAreWhatTheyAreSaidToBe(t *testing.T) {
+	want := map[string]string{
+		"mlp":    "22942 allocations, 16 waits",
+		"resnet": "28244 allocations, 402 waits",
+		"gpt2":   "53763 allocations, 250 waits",
+		"vit":    "69075 allocations, 190 waits",
+		"gp":     "37734 allocations, 2037 waits",
+	}
+	for _, name := range samples.Names() {
+		tr, err := samples.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := sim.Compile(tr, pressure.Device(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%d allocations, %d waits", w.Allocs, w.Syncs); tr.Name != name || got != want[name] {
+			t.Errorf("%s is %q with %s, want %s", name, tr.Name, got, want[name])
+		}
+	}
+	if len(want) != len(samples.Names()) {
+		t.Errorf("%d names, want %d", len(samples.Names()), len(want))
+	}
+}
+
+func TestUnknownName(t *testing.T) {
+	if _, err := samples.Open("../samples"); err == nil {
+		t.Error("an unknown name opens")
+	}
+}
+
+func ExampleOpen() {
+	t, err := samples.Open("mlp")
+	if err != nil {
+		panic(err)
+	}
+	w, err := sim.Compile(t, sim.SpaceOf(t))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(w.Name, pressure.Bytes(w.PeakReachable))
+	// Output: mlp 1.20 GiB
+}
