@@ -1,0 +1,173 @@
+package trace
+
+import (
+	"slices"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// Stats are the figures of a trace that do not depend on a policy. Their JSON
+// names are those of the results; bytes are bytes, times ns.
+type Stats struct {
+	Events   int `json:"events"`
+	Allocs   int `json:"allocs"`
+	Drops    int `json:"drops"`
+	Frees    int `json:"frees"`
+	Syncs    int `json:"syncs"`
+	Cycles   int `json:"cycles"`
+	Refusals int `json:"refusals"`
+
+	AllocatedBytes int64 `json:"allocated_bytes"`
+	DroppedBytes   int64 `json:"dropped_bytes"`
+	FreedBytes     int64 `json:"freed_bytes"`
+	// PeakReachable is the most bytes that were allocated and neither dropped
+	// nor freed. Where references are counted that is the peak of live bytes,
+	// which its name in results goes back to.
+	PeakReachable int64 `json:"peak_live_bytes"`
+	// PeakHeld is the most bytes that were allocated and not freed, garbage
+	// included. In a trace without a Free a drop gives the bytes back.
+	PeakHeld     int64 `json:"peak_held_bytes"`
+	PeakReserved int64 `json:"peak_reserved_bytes"` // taken from the upstream; 0 if the trace does not say
+	LastBytes    int64 `json:"last_bytes"`          // reachable at the end
+	LastObjects  int   `json:"last_objects"`
+
+	Span      time.Duration `json:"span_ns"`   // from the first Alloc, Drop, Free or Sync to the last
+	Wait      time.Duration `json:"wait_ns"`   // sum of the syncs
+	CycleTime time.Duration `json:"cycles_ns"` // sum of the cycles
+	AllocRate float64       `json:"allocs_per_s"`
+	ByteRate  float64       `json:"allocated_bytes_per_s"`
+	WaitShare float64       `json:"wait_share"` // of the span; above 1 where threads wait side by side
+
+	Sizes     Quantiles `json:"size_bytes"`  // of all objects
+	Lifetimes Quantiles `json:"lifetime_ns"` // of objects that were dropped or freed
+	Waits     Quantiles `json:"sync_ns"`
+}
+
+// Quantiles describe a distribution; all are 0 if it is empty. A quantile is
+// the smallest value that this share of the values does not exceed.
+type Quantiles struct {
+	Min  int64   `json:"min"`
+	P50  int64   `json:"p50"`
+	P90  int64   `json:"p90"`
+	P99  int64   `json:"p99"`
+	Max  int64   `json:"max"`
+	Mean float64 `json:"mean"`
+}
+
+// QuantilesOf describes values, which it sorts.
+func QuantilesOf(values []int64) Quantiles {
+	n := len(values)
+	if n == 0 {
+		return Quantiles{}
+	}
+	slices.Sort(values)
+	sum := 0.0
+	for _, v := range values {
+		sum += float64(v)
+	}
+	at := func(percent int) int64 { return values[(n*percent+99)/100-1] }
+	return Quantiles{Min: values[0], P50: at(50), P90: at(90), P99: at(99), Max: values[n-1], Mean: sum / float64(n)}
+}
+
+// Stats adds up t, or of its memory events those in the given spaces. The trace
+// must be valid: see [Trace.Validate].
+func (t *Trace) Stats(spaces ...pressure.Space) Stats {
+	a := adder{born: make(map[uint64]Event), dropFrees: !slices.ContainsFunc(t.Events, func(e Event) bool { return e.Kind == Free })}
+	for _, e := range t.Events {
+		if e.Kind == Sync || len(spaces) == 0 || slices.Contains(spaces, e.Space) {
+			a.event(e)
+		}
+	}
+	return a.finish()
+}
+
+// An adder is the state of adding up a trace.
+type adder struct {
+	Stats
+	dropFrees                 bool // no object is freed, but by its drop
+	first, last               int64
+	reachable, held, reserved int64
+	born                      map[uint64]Event // reachable objects
+	sizes, lifetimes, waits   []int64
+}
+
+func (a *adder) event(e Event) {
+	a.Events++
+	switch e.Kind {
+	case Alloc:
+		a.Allocs++
+		a.AllocatedBytes += e.Bytes
+		a.sizes = append(a.sizes, e.Bytes)
+		a.born[e.ID] = e
+		a.hold(e.Bytes, e.Bytes)
+	case Drop:
+		a.Drops++
+		size := a.die(e)
+		a.DroppedBytes += size
+		if a.dropFrees {
+			a.hold(0, -size)
+		}
+	case Free:
+		a.Frees++
+		a.FreedBytes += e.Bytes
+		a.die(e)
+		a.hold(0, -e.Bytes)
+	case Sync:
+		a.Syncs++
+		a.Wait += e.Duration
+		a.waits = append(a.waits, int64(e.Duration))
+	case Cycle:
+		a.Cycles++
+		a.CycleTime += e.Duration
+	case Refuse:
+		a.Refusals++
+	case Reserve:
+		a.reserve(e.Bytes)
+	case Release:
+		a.reserve(-e.Bytes)
+	}
+	if e.Kind <= Sync {
+		if a.Allocs+a.Drops+a.Frees+a.Syncs == 1 {
+			a.first = e.Time
+		}
+		a.last = e.Time
+	}
+}
+
+// die takes the object of a Drop or Free out of the reachable ones, and returns
+// its size, or 0 if a drop did so before.
+func (a *adder) die(e Event) int64 {
+	from, ok := a.born[e.ID]
+	if !ok {
+		return 0
+	}
+	delete(a.born, e.ID)
+	a.lifetimes = append(a.lifetimes, e.Time-from.Time)
+	a.hold(-from.Bytes, 0)
+	return from.Bytes
+}
+
+func (a *adder) hold(reachable, held int64) {
+	a.reachable += reachable
+	a.held += held
+	a.PeakReachable = max(a.PeakReachable, a.reachable)
+	a.PeakHeld = max(a.PeakHeld, a.held)
+}
+
+func (a *adder) reserve(bytes int64) {
+	a.reserved += bytes
+	a.PeakReserved = max(a.PeakReserved, a.reserved)
+}
+
+func (a *adder) finish() Stats {
+	a.Span = time.Duration(a.last - a.first)
+	if s := a.Span.Seconds(); s > 0 {
+		a.AllocRate = float64(a.Allocs) / s
+		a.ByteRate = float64(a.AllocatedBytes) / s
+		a.WaitShare = a.Wait.Seconds() / s
+	}
+	a.LastBytes, a.LastObjects = a.reachable, len(a.born)
+	a.Sizes, a.Lifetimes, a.Waits = QuantilesOf(a.sizes), QuantilesOf(a.lifetimes), QuantilesOf(a.waits)
+	return a.Stats
+}

@@ -1,0 +1,107 @@
+package trace_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/kineto"
+	"github.com/eagergc/eagergc/trace/torchsnap"
+)
+
+func TestStats(t *testing.T) {
+	s := parse(t, `
+0 reserve bytes=2048
+10 alloc id=1 bytes=100
+20 alloc id=2 bytes=1000 space=device1
+30 drop id=1 bytes=100
+40 cycle bytes=100 duration=7
+40 free id=1 bytes=100 aux=1
+50 sync duration=30
+60 alloc id=3 bytes=500
+70 free id=3 bytes=500
+80 refuse bytes=9
+90 release bytes=2048
+`)
+	want := trace.Stats{
+		Events: 11, Allocs: 3, Drops: 1, Frees: 2, Syncs: 1, Cycles: 1, Refusals: 1,
+		AllocatedBytes: 1600, DroppedBytes: 100, FreedBytes: 600,
+		PeakReachable: 1500, PeakHeld: 1500, PeakReserved: 2048, LastBytes: 1000, LastObjects: 1,
+		Span: 60, Wait: 30, CycleTime: 7, WaitShare: 0.5,
+		AllocRate: 3 / time.Duration(60).Seconds(), ByteRate: 1600 / time.Duration(60).Seconds(),
+		Sizes:     trace.Quantiles{Min: 100, P50: 500, P90: 1000, P99: 1000, Max: 1000, Mean: 1600. / 3},
+		Lifetimes: trace.Quantiles{Min: 10, P50: 10, P90: 20, P99: 20, Max: 20, Mean: 15},
+		Waits:     trace.Quantiles{Min: 30, P50: 30, P90: 30, P99: 30, Max: 30, Mean: 30},
+	}
+	if got := s.Stats(); got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if got := s.Stats(pressure.Device(1)); got.AllocatedBytes != 1000 || got.Syncs != 1 || got.PeakReserved != 0 {
+		t.Errorf("of device 1: %+v", got)
+	}
+	if got := new(trace.Trace).Stats(); got != (trace.Stats{}) {
+		t.Errorf("of nothing: %+v", got)
+	}
+}
+
+// TestStatsModel holds the sums to each other.
+func TestStatsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tr := drawValid(t)
+		s := tr.Stats()
+		reachable := make(map[uint64]int64)
+		var peak, now int64
+		for _, e := range tr.Events {
+			switch e.Kind {
+			case trace.Alloc:
+				reachable[e.ID] = e.Bytes
+				now += e.Bytes
+			case trace.Drop, trace.Free:
+				now -= reachable[e.ID]
+				delete(reachable, e.ID)
+			}
+			peak = max(peak, now)
+		}
+		if s.PeakReachable != peak || s.LastBytes != now || s.LastObjects != len(reachable) || s.PeakHeld < peak {
+			t.Fatalf("%+v, want peak %d and %d bytes in %d objects at the end", s, peak, now, len(reachable))
+		}
+	})
+}
+
+func TestStatsGolden(t *testing.T) {
+	golden, err := os.ReadFile(filepath.Join(shared, "reference", "golden.json"))
+	if err != nil {
+		t.Skipf("needs the recorded workloads beside the checkout: %v", err)
+	}
+	var want []struct {
+		Trace string
+		trace.Stats
+	}
+	if err := json.Unmarshal(golden, &want); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range want {
+		t.Run(w.Trace, func(t *testing.T) {
+			stem := filepath.Join(shared, "traces", w.Trace)
+			tr, err := trace.Merge(readAs(t, stem+".snapshot.pickle.gz", torchsnap.Read), readAs(t, stem+".sync.kineto.json.gz", kineto.Read))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tr.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			s := tr.Stats()
+			got := trace.Stats{Allocs: s.Allocs, Drops: s.Drops, Syncs: s.Syncs, PeakReachable: s.PeakReachable,
+				Span: s.Span, AllocatedBytes: s.AllocatedBytes, Wait: s.Wait}
+			if got != w.Stats {
+				t.Errorf("got  %+v\nwant %+v", got, w.Stats)
+			}
+		})
+	}
+}

@@ -1,0 +1,218 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// TextHeader is the first line of the text form.
+const TextHeader = "eagergc trace 1"
+
+// WriteText writes t in its text form, which people and tests read and write:
+// one line for each event, its time in ns and its kind, then each field that is
+// not zero.
+//
+//	eagergc trace 1
+//	name "gpt2"
+//	0 alloc id=1 bytes=1048576 space=device0
+//	1500 sync space=device0 duration=250000 label="cudaStreamSynchronize"
+//	2000 drop id=1 bytes=1048576 space=device0
+func WriteText(w io.Writer, t *Trace) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	fmt.Fprintln(out, TextHeader)
+	if t.Name != "" {
+		fmt.Fprintf(out, "name %q\n", t.Name)
+	}
+	if !t.Start.IsZero() {
+		fmt.Fprintf(out, "start %s\n", t.Start.UTC().Format(time.RFC3339Nano))
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.Meta)) {
+		fmt.Fprintf(out, "meta %q %q\n", key, t.Meta[key])
+	}
+	var line []byte
+	for _, e := range t.Events {
+		line = t.appendText(line[:0], e)
+		line = append(line, '\n')
+		out.Write(line) // the first error stays, and Flush returns it
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("trace: text form: %w", err)
+	}
+	return nil
+}
+
+// Text returns one event of t as the text form has it.
+func (t *Trace) Text(e Event) string { return string(t.appendText(nil, e)) }
+
+func (t *Trace) appendText(b []byte, e Event) []byte {
+	b = strconv.AppendInt(b, e.Time, 10)
+	b = append(append(b, ' '), e.Kind.String()...)
+	number := func(key string, v uint64) {
+		if v != 0 {
+			b = strconv.AppendUint(append(b, key...), v, 10)
+		}
+	}
+	signed := func(key string, v int64) {
+		if v != 0 {
+			b = strconv.AppendInt(append(b, key...), v, 10)
+		}
+	}
+	number(" id=", e.ID)
+	signed(" bytes=", e.Bytes)
+	if e.Space != pressure.Host {
+		b = append(append(b, " space="...), e.Space.String()...)
+	}
+	signed(" duration=", int64(e.Duration))
+	number(" stream=", uint64(e.Stream))
+	if e.Kind.Labelled() {
+		if label := t.Label(e); label != "" {
+			b = strconv.AppendQuote(append(b, " label="...), label)
+		}
+		return b
+	}
+	number(" aux=", uint64(e.Aux))
+	return b
+}
+
+// ReadText reads what [WriteText] writes. Empty lines and those that begin with
+// # are skipped, and the first line may be missing. Times must be in order. An
+// error gives the line; it does not check more: see [Trace.Validate].
+func ReadText(r io.Reader) (*Trace, error) {
+	t := new(Trace)
+	p := textReader{t: t, labels: NewLabeler(t)}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	n := 0
+	for lines.Scan() {
+		n++
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 || line[0] == '#' || n == 1 && string(line) == TextHeader {
+			continue
+		}
+		if err := p.line(string(line)); err != nil {
+			return nil, fmt.Errorf("trace: line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("trace: line %d: %w", n+1, err)
+	}
+	return t, nil
+}
+
+type textReader struct {
+	t      *Trace
+	labels *Labeler
+}
+
+func (p *textReader) line(line string) (err error) {
+	word, rest, _ := strings.Cut(line, " ")
+	switch word {
+	case "name":
+		p.t.Name, err = strconv.Unquote(rest)
+		return err
+	case "start":
+		p.t.Start, err = time.Parse(time.RFC3339Nano, rest)
+		p.t.Start = p.t.Start.UTC()
+		return err
+	case "meta":
+		return p.meta(rest)
+	}
+	e := Event{}
+	if e.Time, err = strconv.ParseInt(word, 10, 64); err != nil {
+		return fmt.Errorf("%q is neither a time nor name, start or meta", word)
+	}
+	if n := len(p.t.Events); n > 0 && e.Time < p.t.Events[n-1].Time {
+		return fmt.Errorf("time goes backwards: %d ns after %d ns", e.Time, p.t.Events[n-1].Time)
+	}
+	kind, rest, _ := strings.Cut(rest, " ")
+	k := slices.Index(kindNames[:], kind)
+	if k < 0 {
+		return fmt.Errorf("unknown kind %q (want one of %s)", kind, strings.Join(kindNames[:], ", "))
+	}
+	e.Kind = Kind(k)
+	if err := p.fields(&e, rest); err != nil {
+		return err
+	}
+	p.t.Record(e)
+	return nil
+}
+
+func (p *textReader) meta(rest string) error {
+	quoted, err := strconv.QuotedPrefix(rest)
+	if err != nil {
+		return err
+	}
+	key, _ := strconv.Unquote(quoted)
+	value, err := strconv.Unquote(strings.TrimPrefix(rest[len(quoted):], " "))
+	if err != nil {
+		return err
+	}
+	if p.t.Meta == nil {
+		p.t.Meta = make(map[string]string)
+	}
+	p.t.Meta[key] = value
+	return nil
+}
+
+// fields reads key=value pairs, of which a label comes last.
+func (p *textReader) fields(e *Event, rest string) error {
+	for rest != "" {
+		key, after, ok := strings.Cut(rest, "=")
+		if !ok {
+			return fmt.Errorf("%q is no key=value", rest)
+		}
+		if key == "label" {
+			text, err := strconv.Unquote(after)
+			if err != nil || !e.Kind.Labelled() {
+				return fmt.Errorf("label %s of a %v: want a quoted text, of an alloc, sync, mark or decision", after, e.Kind)
+			}
+			e.Aux = p.labels.Label(text)
+			return nil
+		}
+		value, tail, _ := strings.Cut(after, " ")
+		if err := e.set(key, value); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		rest = tail
+	}
+	return nil
+}
+
+func (e *Event) set(key, value string) error {
+	var err error
+	var n uint64
+	switch key {
+	case "id":
+		e.ID, err = strconv.ParseUint(value, 10, 64)
+	case "bytes":
+		e.Bytes, err = strconv.ParseInt(value, 10, 64)
+	case "space":
+		e.Space, err = pressure.ParseSpace(value)
+	case "duration":
+		n, err := strconv.ParseInt(value, 10, 64)
+		e.Duration = time.Duration(n)
+		return err
+	case "stream":
+		n, err = strconv.ParseUint(value, 10, 32)
+		e.Stream = uint32(n)
+	case "aux":
+		if e.Kind.Labelled() {
+			return fmt.Errorf("a %v has a label instead", e.Kind)
+		}
+		n, err = strconv.ParseUint(value, 10, 32)
+		e.Aux = uint32(n)
+	default:
+		return errors.New("unknown field (want id, bytes, space, duration, stream, aux or label)")
+	}
+	return err
+}

@@ -1,0 +1,183 @@
+package trace_test
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// parse reads a trace in text form.
+func parse(t testing.TB, text string) *trace.Trace {
+	t.Helper()
+	tr, err := trace.ReadText(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+func textOf(t interface{ Fatal(...any) }, tr *trace.Trace) string {
+	var b bytes.Buffer
+	if err := trace.WriteText(&b, tr); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// drawValid draws a valid trace: objects are allocated, dropped and freed in any
+// legal order, between waits, cycles and marks.
+func drawValid(t *rapid.T) *trace.Trace {
+	tr := &trace.Trace{Name: rapid.String().Draw(t, "name"), Labels: []string{""}}
+	if rapid.Bool().Draw(t, "with start") {
+		tr.Start = time.Unix(0, rapid.Int64Range(1, 1<<61).Draw(t, "start")).UTC()
+	}
+	if m := rapid.MapOfN(rapid.String(), rapid.String(), 0, 3).Draw(t, "meta"); len(m) > 0 {
+		tr.Meta = m
+	}
+	labels := trace.NewLabeler(tr)
+	var there []trace.Event // allocated, and not dropped (Drop) or not freed (Free)
+	now := int64(0)
+	for range rapid.IntRange(0, 60).Draw(t, "events") {
+		now += rapid.Int64Range(0, 1000).Draw(t, "later")
+		e := trace.Event{Time: now, Stream: rapid.Uint32Range(0, 3).Draw(t, "stream"), Space: pressure.Space(rapid.IntRange(0, 5).Draw(t, "space"))}
+		e.Kind = trace.Kind(rapid.IntRange(0, int(trace.Decision)).Draw(t, "kind"))
+		switch e.Kind {
+		case trace.Drop, trace.Free:
+			if len(there) == 0 {
+				continue
+			}
+			i := rapid.IntRange(0, len(there)-1).Draw(t, "which")
+			o := there[i]
+			if e.Kind == trace.Drop && o.Kind == trace.Drop {
+				continue
+			}
+			there[i].Kind = e.Kind
+			if e.Kind == trace.Free {
+				there = append(there[:i], there[i+1:]...)
+			}
+			e.ID, e.Bytes, e.Space = o.ID, o.Bytes, o.Space
+		case trace.Alloc:
+			e.ID, e.Bytes = uint64(len(tr.Events)+1), rapid.Int64Range(0, 1<<40).Draw(t, "bytes")
+			there = append(there, e)
+		default:
+			e.Bytes, e.Duration = rapid.Int64Range(0, 1<<40).Draw(t, "bytes"), time.Duration(rapid.Int64Range(0, 1<<40).Draw(t, "duration"))
+		}
+		if e.Kind.Labelled() {
+			e.Aux = labels.Label(rapid.SampledFrom([]string{"", "a b", "c=\"d\"", "\n", "\xff"}).Draw(t, "label"))
+		} else {
+			e.Aux = rapid.Uint32().Draw(t, "aux")
+		}
+		tr.Record(e)
+	}
+	return tr
+}
+
+func TestTextRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tr := drawValid(t)
+		if err := tr.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		text := textOf(t, tr)
+		got, err := trace.ReadText(strings.NewReader(text))
+		if err != nil {
+			t.Fatalf("%v in:\n%s", err, text)
+		}
+		if !reflect.DeepEqual(got, tr) {
+			t.Fatalf("got  %+v\nwant %+v\nin:\n%s", got, tr, text)
+		}
+	})
+}
+
+func TestTextErrors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"0 alloc id=1\nx alloc", `line 2: "x" is neither a time nor name, start or meta`},
+		{"5 sync\n\n4 sync", "line 3: time goes backwards: 4 ns after 5 ns"},
+		{"0 malloc", `line 1: unknown kind "malloc" (want one of alloc, drop`},
+		{"0 alloc size=1", "line 1: size: unknown field"},
+		{"0 alloc space=gpu", "line 1: space: pressure: unknown space"},
+		{"0 alloc bytes=1MiB", "line 1: bytes: "},
+		{"0 sync aux=1", "line 1: aux: a sync has a label instead"},
+		{`0 drop label="x"`, `line 1: label "x" of a drop`},
+		{`0 sync label=x`, `line 1: label x of a sync: want a quoted text`},
+		{"0 sync bytes", `line 1: "bytes" is no key=value`},
+		{"name x", "line 1: invalid syntax"},
+		{"start yesterday", "line 1: parsing time"},
+		{`meta "a"`, "line 1: invalid syntax"},
+		{strings.Repeat("x", 2<<20), "line 1: bufio.Scanner: token too long"},
+	} {
+		if _, err := trace.ReadText(strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.40q: error %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, c := range []struct {
+		text, want string
+		index      int
+	}{
+		{"0 alloc id=1 bytes=8\n1 drop id=1 bytes=8\n2 free id=1 bytes=8", "", 0},
+		{"0 alloc id=1 bytes=8\n1 free id=1 bytes=8", "", 0},
+		{"-5 mark\n-5 decision bytes=-1", "", 0},
+		{"0 alloc id=1\n1 alloc id=1", "object 1 is allocated twice", 1},
+		{"0 alloc id=1\n1 free id=1\n2 alloc id=1", "object 1 is allocated again", 2},
+		{"0 drop id=1", "object 1 was not allocated", 0},
+		{"0 alloc id=1\n1 drop id=1\n1 drop id=1", "dropped before", 2},
+		{"0 alloc id=1\n1 free id=1\n1 drop id=1", "object 1 was freed before", 2},
+		{"0 alloc id=1\n1 free id=1\n1 free id=1", "object 1 was freed before", 2},
+		{"0 alloc id=1 bytes=8\n1 drop id=1 bytes=9", "9 bytes of object 1, which has 8", 1},
+		{"0 alloc id=1\n1 drop id=1 space=device0", "object 1 is in host, not in device0", 1},
+		{"0 alloc id=1 bytes=-1", "-1 bytes", 0},
+		{"0 reserve bytes=4611686018427387904", "over the limit of 2^62", 0},
+		{"0 alloc id=1 bytes=4611686018427387903\n0 alloc id=2 bytes=1", "all sizes together", 1},
+		{"0 sync duration=-1", "lasts -1 ns", 0},
+	} {
+		err := parse(t, c.text).Validate()
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%q: %v", c.text, err)
+			}
+			continue
+		}
+		var ee *trace.EventError
+		if !errors.As(err, &ee) || ee.Index != c.index || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: error %v, want %q at event %d", c.text, err, c.want, c.index)
+		}
+	}
+	for _, tr := range []*trace.Trace{
+		{Events: []trace.Event{{Time: 2}, {Time: 1, ID: 1}}},
+		{Events: []trace.Event{{Kind: 200}}},
+		{Events: []trace.Event{{Kind: trace.Sync, Aux: 1}}, Labels: []string{""}},
+	} {
+		if err := tr.Validate(); err == nil {
+			t.Errorf("no error of %v", tr.Events)
+		}
+	}
+}
+
+func FuzzReadText(f *testing.F) {
+	f.Add("eagergc trace 1\nname \"x\"\nmeta \"a\" \"b\"\n0 alloc id=1 bytes=5 space=device0 label=\"y\"\n5 sync duration=3\n")
+	f.Add("start 2026-11-21T05:00:00Z\n# note\n0 free id=1 aux=1 stream=2")
+	f.Fuzz(func(t *testing.T, text string) {
+		tr, err := trace.ReadText(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		again, err := trace.ReadText(strings.NewReader(textOf(t, tr)))
+		if err != nil {
+			t.Fatalf("%v in:\n%s", err, textOf(t, tr))
+		}
+		if !reflect.DeepEqual(again, tr) {
+			t.Fatalf("got  %+v\nwant %+v", again, tr)
+		}
+	})
+}
