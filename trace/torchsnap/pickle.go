@@ -9,11 +9,11 @@ import (
 	"math"
 )
 
-// Bounds on what a pickle may make the reader hold. Python's pickler stays far
-// below them: it closes a list or dict after every 1000 items.
+// Bounds on what a pickle may make the reader hold. Snapshots stay far below:
+// Python's pickler closes a list or dict after every 1000 items.
 const (
 	maxStack   = 1 << 20 // values that are not yet in a container
-	maxRecords = 1 << 16 // dicts that are not yet in a container
+	maxRecords = 1 << 14 // dicts that are not yet in a container
 	maxMemoGap = 1 << 10 // memo keys skipped: picklers number them one by one
 	maxTexts   = 1 << 16 // distinct strings kept
 	maxText    = 1 << 10 // bytes of a string that is kept
@@ -57,9 +57,8 @@ type machine struct {
 
 func newMachine(r io.Reader, item func(int64, *record) error) *machine {
 	m := &machine{r: bufio.NewReaderSize(r, 64<<10), index: make(map[string]int64), item: item}
-	for _, name := range names {
-		m.index[name] = int64(len(m.texts))
-		m.texts = append(m.texts, name)
+	for _, text := range append(names, words...) {
+		m.intern([]byte(text))
 	}
 	return m
 }

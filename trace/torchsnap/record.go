@@ -39,6 +39,11 @@ const (
 	textNotes
 )
 
+// words are the other strings that matter, so that they are kept however many
+// come before them.
+var words = []string{"alloc", "free_requested", "free_completed", "segment_alloc", "segment_map", "segment_free",
+	"segment_unmap", "oom", "snapshot", "workspace_snapshot", "empty_cache", "user_defined", "active_allocated", "START", "END"}
+
 // A record is a dict of a snapshot: those of its items that matter.
 type record struct {
 	has uint32 // bit f is set if field f is there
@@ -73,6 +78,9 @@ func numbered(list int64, count *int64) int64 {
 }
 
 func (m *machine) pushDict() error {
+	if err := m.deliver(); err != nil {
+		return err
+	}
 	var i int64
 	if n := len(m.spare); n > 0 {
 		i = m.spare[n-1]
@@ -86,6 +94,21 @@ func (m *machine) pushDict() error {
 		m.records = append(m.records, record{})
 	}
 	return m.push(value{kind: kDict, n: i})
+}
+
+// deliver gives the item before the one that begins now to its list. PyTorch's
+// own pickler, unlike Python's, closes a list only after all of its items.
+func (m *machine) deliver() error {
+	f := m.floor()
+	if f == 0 || len(m.stack) != f+1 || m.stack[f].kind != kDict || m.stack[f-1].kind != kList {
+		return nil
+	}
+	if err := m.extendBy(m.stack[f-1].n, m.stack[f]); err != nil {
+		return err
+	}
+	m.release(m.stack[f:])
+	m.stack = m.stack[:f]
+	return nil
 }
 
 func (m *machine) pushList() error { return m.push(value{kind: kList, n: m.nextList()}) }

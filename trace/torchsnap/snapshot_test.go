@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -210,7 +211,7 @@ func TestBadInput(t *testing.T) {
 		"global":            {sample(t, "global.p4.bad"), "opcode STACK_GLOBAL posix.system"},
 		"global, text":      {sample(t, "global.p0.bad"), "opcode GLOBAL posix.system"},
 		"reduce":            {pickled(snap(list{raw("NR")})), "opcode REDUCE"},
-		"build":             {pickled(snap(list{raw("}}b")})), "opcode BUILD"},
+		"build":             {pickled(dict{{"x", raw("}}b")}}), "opcode BUILD"},
 		"unknown opcode":    {[]byte("\x80\x04\xff."), "byte 2: unknown opcode 0xff"},
 		"protocol":          {[]byte("\x80\x09}."), "protocol 9"},
 		"huge length":       {[]byte("\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x7f"), "beyond any file"},
@@ -245,6 +246,9 @@ func TestBadInput(t *testing.T) {
 		"time out":        {pickled(snap(list{}, entry("alloc", 1024, 1, 1<<62))), "time_us 4611686018427387904 is not in"},
 		"entry no dict":   {pickled(snap(list{}, 5)), "that is no dict"},
 		"entry of memo":   {pickled(snap(list{}, raw("}q\x00"), raw("h\x00"))), "no action"},
+		"many dicts":      {pickled(raw(strings.Repeat("}(X\x01\x00\x00\x00a", maxRecords+1))), "dicts without a container"},
+		"many values":     {pickled(raw("(" + strings.Repeat("N", maxStack+1))), "values without a container"},
+		"many marks":      {pickled(raw(strings.Repeat("(", maxStack+1))), "marks"},
 		"shared entry":    {pickled(snap(list{}, raw("}q\x00(X\x06\x00\x00\x00actionX\x08\x00\x00\x00snapshotX\x07\x00\x00\x00time_usK\x01u"), raw("h\x00"))), "same as an earlier one"},
 		"device":          {pickled(snap(list{segmentOf(999, 0, 1)}, alloc)), "segment: device 999"},
 		"segment total":   {pickled(snap(list{segmentOf(0, 0, -1)}, alloc)), "segment: total_size -1"},
@@ -257,6 +261,23 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("got error %v, want one with %q", err, c.want)
 			}
 		})
+	}
+}
+
+// A list that is closed only after all of its items, as PyTorch's own pickler
+// writes it, is no larger for the reader; and strings that are not kept do not
+// crowd out those that matter.
+func TestLongList(t *testing.T) {
+	var entries []any
+	for i := range maxTexts + 10 {
+		e := entry("snapshot", 512, 1, 1_700_000_000_000_000+i)
+		entries = append(entries, append(e, item{"user_metadata", fmt.Sprint("run ", i)}))
+	}
+	entries = append(entries, entry("alloc", 512, 1, 1_800_000_000_000_000))
+	entries = append(entries, append(entry("free_requested", 512, 1, 1_800_000_000_000_000), item{"frames", strings.Repeat("x", 1<<17)}))
+	tr := mustRead(t, pickled(snap(list{}, entries...)))
+	if got := tallyOf(t, tr, pressure.Device(0)); got.Drops != 1 {
+		t.Errorf("got %+v", got)
 	}
 }
 
