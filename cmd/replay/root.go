@@ -13,6 +13,7 @@ var commands = []func() *cobra.Command{
 	newImport,
 	newInfo,
 	newPolicies,
+	newEvaluate,
 }
 
 func newRoot() *cobra.Command {
