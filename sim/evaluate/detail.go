@@ -14,7 +14,7 @@ import (
 type Detail struct {
 	sim.Result
 	Err     error
-	Factor  float64 // the limit factor that was asked for
+	Factor  float64         // the limit factor that was asked for
 	Host    time.Duration   // span less waits
 	Wasted  int             // cycles that freed under 1 %
 	Latency []time.Duration // metered over 100 ms, at Quantiles
