@@ -22,7 +22,8 @@ objects, waits, peaks, and where it comes from. FILE is a native trace,
 anything that replay import reads, or the name of a built-in workload.`,
 		Example: `  replay info gpt2
   replay info snapshot.pickle.gz my.arrows`,
-		Args: cobra.MinimumNArgs(1),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			out := &printer{w: cmd.OutOrStdout()}
 			for i, path := range files {
