@@ -21,12 +21,12 @@ type Budget struct {
 	Failed func(error)          // told of a failure, once; nil = nobody is
 
 	mu     sync.Mutex
-	known  bool
-	failed bool
+	asking bool          // somebody asks the space, without the lock
+	known  bool          // there is an estimate
+	failed bool          // the last one failed
 	next   time.Duration // when to estimate anew
-	soft   int64
-	hard   int64
-	free   int64 // free + reserved at the last estimate; 0 = never known
+	last   Estimate
+	free   int64 // free + reserved at the last success; 0 = none yet
 }
 
 // Info is what a space says of itself. Both are bytes.
@@ -43,38 +43,47 @@ type Estimate struct {
 
 // At returns the estimate at time now of any monotonic clock, for a space of
 // which reserved bytes are taken (live + cached). It asks the space at the first
-// call and when the last estimate is [BudgetInterval] old.
+// call and when the last estimate is [BudgetInterval] old; meanwhile other
+// callers get the last estimate and wait for nobody.
 func (b *Budget) At(now time.Duration, reserved int64) Estimate {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.known || now >= b.next {
-		b.estimate(reserved)
-		b.known, b.next = true, now+BudgetInterval
+	if b.asking || b.known && now < b.next {
+		return b.last
 	}
-	e := Estimate{Soft: b.soft, Hard: b.hard}
-	switch {
+	b.asking = true
+	b.mu.Unlock()
+	info, err := b.ask()
+	b.mu.Lock()
+	first := err != nil && !b.failed
+	b.asking, b.known, b.failed, b.next = false, true, err != nil, now+BudgetInterval
+	b.estimate(info, err, reserved)
+	if first && b.Failed != nil {
+		b.mu.Unlock()
+		b.Failed(err)
+		b.mu.Lock()
+	}
+	return b.last
+}
+
+// estimate goes on with what is known where the space did not answer.
+func (b *Budget) estimate(info Info, err error, reserved int64) {
+	if err == nil && b.Info != nil {
+		b.free = max(info.Free, 0) + reserved
+	}
+	if soft, err := b.Limits.Soft.Of(info.Total); err == nil {
+		b.last.Soft = soft
+	}
+	if hard, err := b.Limits.Hard.Of(info.Total); err == nil {
+		b.last.Hard = hard
+	}
+	switch e := &b.last; {
 	case e.Hard > 0:
 		e.Budget = e.Hard
 	case e.Soft > 0:
 		e.Budget = e.Soft
 	default:
 		e.Budget = b.free
-	}
-	return e
-}
-
-func (b *Budget) estimate(reserved int64) {
-	info, err := b.ask()
-	b.hear(err)
-	if err == nil {
-		b.free = max(info.Free, 0) + reserved
-	}
-	// A share of an unknown total leaves the last known value in place.
-	if soft, err := b.Limits.Soft.Of(info.Total); err == nil {
-		b.soft = soft
-	}
-	if hard, err := b.Limits.Hard.Of(info.Total); err == nil {
-		b.hard = hard
 	}
 }
 
@@ -83,12 +92,4 @@ func (b *Budget) ask() (Info, error) {
 		return Info{}, nil
 	}
 	return b.Info()
-}
-
-// hear tells of the first failure in a row.
-func (b *Budget) hear(err error) {
-	if err != nil && !b.failed && b.Failed != nil {
-		b.Failed(err)
-	}
-	b.failed = err != nil
 }

@@ -18,7 +18,6 @@ type Tracker struct {
 	held gauge // reserved
 	_    pad
 	gross
-	_ pad
 }
 
 type pad [64]byte
@@ -26,6 +25,7 @@ type pad [64]byte
 // gross counts what went through a tracker, in both directions.
 type gross struct {
 	allocated, allocs atomic.Int64
+	_                 pad
 	frees             atomic.Int64
 }
 
@@ -91,6 +91,9 @@ func (t *Tracker) Reserved() int64 { return t.held.now.Load() }
 func (t *Tracker) Sample(space Space, limit int64) Sample {
 	return Sample{Space: space, Live: t.Live(), Reserved: t.Reserved(), Limit: limit}
 }
+
+// Allocated returns the gross bytes handed out, from the start.
+func (t *Tracker) Allocated() int64 { return t.allocated.Load() }
 
 // Counts returns all counters.
 func (t *Tracker) Counts() Counts {
@@ -187,6 +190,9 @@ func (s *Shard) Give(bytes int64) {
 // Ready returns the bytes by which the tracker's live is too high because of
 // this shard.
 func (s *Shard) Ready() int64 { return s.ready }
+
+// Pending returns the gross bytes handed out that the tracker has not counted yet.
+func (s *Shard) Pending() int64 { return s.bytes }
 
 // Settle tells the tracker everything and holds no bytes ready.
 func (s *Shard) Settle() { s.exchange(0) }

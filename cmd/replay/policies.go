@@ -93,16 +93,11 @@ var optimumDoc = map[string]string{
 func completePolicies(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	done := typed[:strings.LastIndex(typed, ",")+1]
 	var names []string
-	add := func(name, doc string) {
-		if strings.HasPrefix(done+name, typed) {
-			names = append(names, done+name+"\t"+doc)
-		}
-	}
 	for _, p := range gc.Policies() {
-		add(p.Name, p.Doc)
+		names = append(names, done+p.Name+"\t"+p.Doc)
 	}
 	for _, name := range sim.Optima() {
-		add(name, optimumDoc[name])
+		names = append(names, done+name+"\t"+optimumDoc[name])
 	}
 	return names, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }

@@ -1,0 +1,251 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// An Array is a row of elements in a pool's memory. Like a slice it is a small
+// value that refers to memory: copies and views share it. The memory goes back
+// to the pool when [Array.Free] is called on any of them, or by a collection
+// once none of them can be reached any more. The zero value has no elements.
+//
+// T must not contain pointers: the Go collector does not look into the memory.
+// Methods are safe for concurrent use as far as the elements are.
+type Array[T any] struct {
+	m      *memoryOf
+	off, n int // in elements
+}
+
+// memoryOf is the memory that arrays share. It is the object that the
+// collector watches.
+type memoryOf struct {
+	pool  *Pool
+	block Block
+	slot  gc.Slot
+	state atomic.Int64 // freedBit + number of calls that use the memory now
+}
+
+const freedBit = 1 << 62
+
+// Errors of arrays.
+var (
+	ErrFreed = errors.New("pool: array is used after Free")
+	errReach = errors.New("pool: memory is not addressable by the processor, and its upstream is no Mover")
+)
+
+// collecting is what binds a pool to a collector.
+type collecting struct {
+	c        *gc.Collector
+	gate     *gc.Gate
+	registry *gc.Registry[Block]
+	own      bool // the pool made the collector
+}
+
+func (p *Pool) attach(c *gc.Collector, own bool) *collecting {
+	k := &collecting{c: c, gate: c.Watch(p), own: own}
+	k.registry = gc.NewRegistry(k.gate, func(b Block, _ int64) { p.free(b, trace.FreeCycle) })
+	p.collect.Store(k)
+	return k
+}
+
+// collector returns the pool's collector, and makes one that never decides to
+// collect if it was given none: the ladder still does.
+func (p *Pool) collector() (*collecting, error) {
+	if k := p.collect.Load(); k != nil {
+		return k, nil
+	}
+	p.once.Lock()
+	defer p.once.Unlock()
+	if k := p.collect.Load(); k != nil {
+		return k, nil
+	}
+	if p.closed.Load() {
+		return nil, ErrClosed
+	}
+	c, err := gc.New(gc.Config{Policy: new(gc.Never)})
+	if err != nil {
+		return nil, fmt.Errorf("pool: %w", err)
+	}
+	return p.attach(c, true), nil
+}
+
+// NewArray returns an array of n elements for work of the stream given. The
+// memory is as its last user left it. Errors are those of [Pool.Alloc]; it
+// panics if T contains pointers. With its Free it takes about 0.2 us.
+func NewArray[T any](p *Pool, n int, stream uint32) (Array[T], error) {
+	mustBePlain[T]()
+	var t T
+	if size := int(unsafe.Sizeof(t)); n < 0 || size > 0 && n > MaxBytes/size {
+		return Array[T]{}, fmt.Errorf("%w: %d elements of %d bytes", ErrSize, n, size)
+	}
+	k, err := p.collector()
+	if err != nil {
+		return Array[T]{}, err
+	}
+	b, err := p.Alloc(int64(n)*int64(unsafe.Sizeof(t)), stream)
+	if err != nil {
+		return Array[T]{}, err
+	}
+	m := &memoryOf{pool: p, block: b}
+	m.slot = gc.Track(k.registry, m, p.core.headers.at(uint32(b.ref)).size, b)
+	return Array[T]{m: m, n: n}, nil
+}
+
+// Free gives the memory back, for this array and all that share it. Freeing
+// again does nothing. A call that uses the memory at this moment ends first:
+// the memory goes back with it.
+func (a Array[T]) Free() {
+	if a.m != nil {
+		a.m.free()
+	}
+}
+
+func (m *memoryOf) free() {
+	if s := m.state.Or(freedBit); s == 0 {
+		m.release()
+	}
+}
+
+func (m *memoryOf) release() {
+	if b, _, ok := m.pool.collect.Load().registry.Untrack(m.slot); ok {
+		m.pool.free(b, trace.FreeExplicit)
+	}
+	runtime.KeepAlive(m)
+}
+
+// use keeps the memory for the length of a call; done must follow if it
+// succeeds.
+func (m *memoryOf) use() error {
+	for {
+		s := m.state.Load()
+		if s&freedBit != 0 {
+			return fmt.Errorf("%w (it had %v)", ErrFreed, pressure.Bytes(m.block.Bytes))
+		}
+		if m.state.CompareAndSwap(s, s+1) {
+			return nil
+		}
+	}
+}
+
+// done ends a use. The last one after a Free gives the memory back.
+func (m *memoryOf) done() {
+	if m.state.Add(-1) == freedBit {
+		m.release()
+	}
+	runtime.KeepAlive(m)
+}
+
+// Len returns the number of elements.
+func (a Array[T]) Len() int { return a.n }
+
+// Bytes returns the size of the elements.
+func (a Array[T]) Bytes() int64 {
+	var t T
+	return int64(a.n) * int64(unsafe.Sizeof(t))
+}
+
+// Block returns the memory that the array shares, and false once it is freed.
+func (a Array[T]) Block() (Block, bool) {
+	if a.m == nil || a.m.state.Load()&freedBit != 0 {
+		return Block{}, false
+	}
+	return a.m.block, true
+}
+
+// View returns the elements from i to j, not including j. It shares the memory,
+// keeps it from being collected, and takes none itself. It panics as slicing does.
+func (a Array[T]) View(i, j int) Array[T] {
+	if i < 0 || j < i || j > a.n {
+		panic(fmt.Sprintf("pool: view [%d:%d] of an array of %d", i, j, a.n))
+	}
+	return Array[T]{m: a.m, off: a.off + i, n: j - i}
+}
+
+// Use says that work of stream, queued so far, uses the memory: see [Pool.Use].
+func (a Array[T]) Use(stream uint32) {
+	if a.m != nil {
+		a.m.pool.Use(a.m.block, stream)
+		runtime.KeepAlive(a.m)
+	}
+}
+
+func (a Array[T]) addr() uintptr {
+	var t T
+	return a.m.block.Addr + uintptr(a.off)*unsafe.Sizeof(t)
+}
+
+// with calls f while the memory cannot be taken away.
+func (a Array[T]) with(f func(m *memoryOf) error) error {
+	if a.n == 0 && a.m == nil {
+		return nil
+	}
+	if err := a.m.use(); err != nil {
+		return err
+	}
+	defer a.m.done()
+	return f(a.m)
+}
+
+// Do calls f with the elements as a slice, which is valid until f returns: a
+// Free meanwhile takes effect then. It fails with [ErrFreed] after Free, and if
+// the processor cannot address the memory.
+func (a Array[T]) Do(f func([]T) error) error {
+	return a.with(func(m *memoryOf) error {
+		if !addressable(m.pool.cfg) {
+			return errReach
+		}
+		return f(unsafe.Slice((*T)(pointer(a.addr())), a.n))
+	})
+}
+
+// mustBePlain panics if T contains pointers.
+func mustBePlain[T any]() {
+	var t T
+	switch any(t).(type) {
+	case float32, float64, byte, int8, int16, uint16, int32, uint32, int64, uint64, int, uint, bool, complex64, complex128:
+		return
+	}
+	typ := reflect.TypeFor[T]()
+	plain, known := plainTypes.Load(typ)
+	if !known {
+		plain = isPlain(typ)
+		plainTypes.Store(typ, plain)
+	}
+	if !plain.(bool) {
+		panic(fmt.Sprintf("pool: %v contains pointers, which the Go collector would not see", typ))
+	}
+}
+
+var plainTypes sync.Map // reflect.Type to bool
+
+func isPlain(t reflect.Type) bool {
+	switch k := t.Kind(); k {
+	case reflect.Array:
+		return t.Len() == 0 || isPlain(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if !isPlain(t.Field(i).Type) {
+				return false
+			}
+		}
+		return true
+	default:
+		return k >= reflect.Bool && k <= reflect.Complex128
+	}
+}
+
+// addressable says whether the processor can reach the memory of a space.
+func addressable(cfg Config) bool {
+	_, device := cfg.Space.Device()
+	return !device
+}

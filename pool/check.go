@@ -1,0 +1,93 @@
+package pool
+
+import "fmt"
+
+// Check walks the whole structure of the pool and returns the first thing that
+// is wrong, as an error; nil if all is well. It holds every lock meanwhile. It is
+// for tests, and for programs that suspect a stray write.
+func (p *Pool) Check() error {
+	for k := range p.fronts {
+		p.fronts[k].mu.Lock()
+		defer p.fronts[k].mu.Unlock()
+	}
+	p.core.mu.Lock()
+	defer p.core.mu.Unlock()
+	if err := p.core.check(); err != nil {
+		return err
+	}
+	for k := range p.fronts {
+		if err := p.fronts[k].check(&p.core.headers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *core) check() error {
+	var pieces, bytes int64
+	for key, t := range c.shelves {
+		var last *header
+		var err error
+		t.each(&c.headers, func(i uint32) bool {
+			h := c.headers.at(i)
+			switch {
+			case !h.free || h.gen.Load()%2 == 1:
+				err = fmt.Errorf("pool: piece %d is on a shelf and in use", i)
+			case h.stream != key.stream || h.small != key.small:
+				err = fmt.Errorf("pool: piece %d is on the wrong shelf", i)
+			case last != nil && !last.before(h.size, h.addr):
+				err = fmt.Errorf("pool: piece %d is out of order", i)
+			}
+			last = h
+			pieces++
+			bytes += h.size
+			return err == nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if pieces != c.pieces || bytes != c.freed {
+		return fmt.Errorf("pool: %d pieces of %d bytes on shelves, counted %d of %d", pieces, bytes, c.pieces, c.freed)
+	}
+	return c.checkNeighbours()
+}
+
+func (c *core) checkNeighbours() error {
+	for i := uint32(1); i <= c.headers.used; i++ {
+		h := c.headers.at(i)
+		if h.size == 0 || h.next == 0 {
+			continue
+		}
+		n := c.headers.at(h.next)
+		switch {
+		case n.prev != i || n.addr != h.addr+uintptr(h.size):
+			return fmt.Errorf("pool: pieces %d and %d are no neighbours", i, h.next)
+		case n.free && h.free:
+			return fmt.Errorf("pool: free pieces %d and %d were not merged", i, h.next)
+		}
+	}
+	return nil
+}
+
+func (f *front) check(hs *headers) error {
+	var cached int64
+	for k := range f.racks {
+		r := &f.racks[k]
+		n := uint32(0)
+		for i := r.head; i != 0 && n <= r.n; i = hs.at(i).left {
+			if h := hs.at(i); h.size != r.size || h.stream != r.stream || h.free || h.gen.Load()%2 == 1 {
+				return fmt.Errorf("pool: piece %d does not belong on its rack", i)
+			}
+			n++
+		}
+		if n != r.n {
+			return fmt.Errorf("pool: %d pieces on a rack of %d", n, r.n)
+		}
+		cached += int64(n) * r.size
+	}
+	if cached != f.cached || cached > f.keep {
+		return fmt.Errorf("pool: %d bytes on racks, counted %d, at most %d", cached, f.cached, f.keep)
+	}
+	return nil
+}

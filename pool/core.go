@@ -1,0 +1,217 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// Sizes as in PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp,
+// commit 001074d250): requests up to smallMax share small segments; larger ones
+// up to middleMax share middle segments; the rest get a segment of their own,
+// rounded up. Pieces are split to the byte here: what is handed out is never
+// larger than what was asked for, rounded up.
+const (
+	quantum       = 512
+	smallMax      = 1 << 20
+	smallSegment  = 2 << 20
+	middleMax     = 10 << 20
+	middleSegment = 20 << 20
+	segmentRound  = 2 << 20
+	tightRound    = 1 << 16 // when the limit leaves no room for more
+)
+
+func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
+
+// segmentSizes are the sizes of a new segment for a block, in the order in
+// which they are tried: a roomy one first, the tightest last.
+func segmentSizes(size int64) [3]int64 {
+	roomy := roundUp(size, segmentRound)
+	switch {
+	case size <= smallMax:
+		roomy = smallSegment
+	case size < middleMax:
+		roomy = middleSegment
+	}
+	return [3]int64{roomy, roundUp(size, segmentRound), roundUp(size, tightRound)}
+}
+
+// A core holds the free pieces of all segments behind one lock. It splits
+// pieces that are too large and merges neighbours at once. It never calls the
+// upstream.
+type core struct {
+	mu       sync.Mutex
+	headers  headers
+	shelves  map[shelf]*tree
+	segments int64 // number of segments
+	pieces   int64 // number of free pieces
+	freed    int64 // bytes of them
+}
+
+// A shelf is a set of pieces that may replace each other.
+type shelf struct {
+	stream uint32
+	small  bool
+}
+
+// take cuts size bytes out of the best fit and returns the piece, or 0.
+func (c *core) take(size int64, stream uint32) uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.shelves[shelf{stream, size <= smallMax}]
+	if t == nil {
+		return 0
+	}
+	i := t.bestFit(&c.headers, size)
+	if i != 0 {
+		c.unshelve(i)
+		c.split(i, size)
+	}
+	return i
+}
+
+// split puts what piece i has beyond size back on its shelf.
+func (c *core) split(i uint32, size int64) {
+	h := c.headers.at(i)
+	if h.size == size {
+		return
+	}
+	n := c.headers.new()
+	rest := c.headers.at(n)
+	rest.addr, rest.size = h.addr+uintptr(size), h.size-size
+	rest.stream, rest.small = h.stream, h.small
+	rest.prev, rest.next = i, h.next
+	if h.next != 0 {
+		c.headers.at(h.next).prev = n
+	}
+	h.next, h.size = n, size
+	c.shelve(n)
+}
+
+// give takes back a chain of pieces that is linked through left.
+func (c *core) give(chain uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for chain != 0 {
+		i := chain
+		chain = c.headers.at(i).left
+		c.put(i)
+	}
+}
+
+// put merges piece i with its free neighbours and shelves it.
+func (c *core) put(i uint32) {
+	h := c.headers.at(i)
+	if p := h.prev; p != 0 && c.headers.at(p).free {
+		c.unshelve(p)
+		c.absorb(p, i)
+		i, h = p, c.headers.at(p)
+	}
+	if n := h.next; n != 0 && c.headers.at(n).free {
+		c.unshelve(n)
+		c.absorb(i, n)
+	}
+	c.shelve(i)
+}
+
+// absorb makes piece i out of itself and its neighbour above.
+func (c *core) absorb(i, above uint32) {
+	h, a := c.headers.at(i), c.headers.at(above)
+	h.size += a.size
+	h.next = a.next
+	if a.next != 0 {
+		c.headers.at(a.next).prev = i
+	}
+	c.headers.drop(above)
+}
+
+func (c *core) shelve(i uint32) {
+	h := c.headers.at(i)
+	key := shelf{h.stream, h.small}
+	t := c.shelves[key]
+	if t == nil {
+		if c.shelves == nil {
+			c.shelves = map[shelf]*tree{}
+		}
+		t = new(tree)
+		c.shelves[key] = t
+	}
+	h.free = true
+	t.insert(&c.headers, i)
+	c.pieces++
+	c.freed += h.size
+}
+
+func (c *core) unshelve(i uint32) {
+	h := c.headers.at(i)
+	c.shelves[shelf{h.stream, h.small}].remove(&c.headers, i)
+	h.free = false
+	c.pieces--
+	c.freed -= h.size
+}
+
+// addSegment enters a new segment and cuts its first piece out of it for the
+// caller.
+func (c *core) addSegment(addr uintptr, bytes, size int64, stream uint32) uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.enter(span{addr, bytes, stream, size <= smallMax})
+	c.split(i, size)
+	return i
+}
+
+// A span is a whole segment.
+type span struct {
+	addr   uintptr
+	bytes  int64
+	stream uint32
+	small  bool
+}
+
+// evict takes whole free segments out of the core, the largest first, until
+// they make up bytes or there are none left.
+func (c *core) evict(bytes int64) (out []span) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var whole []uint32
+	for _, t := range c.shelves {
+		t.each(&c.headers, func(i uint32) bool {
+			if h := c.headers.at(i); h.prev == 0 && h.next == 0 {
+				whole = append(whole, i)
+			}
+			return true
+		})
+	}
+	slices.SortStableFunc(whole, func(a, b uint32) int {
+		return cmp.Compare(c.headers.at(b).size, c.headers.at(a).size)
+	})
+	for _, i := range whole {
+		if bytes <= 0 {
+			break
+		}
+		h := c.headers.at(i)
+		c.unshelve(i)
+		out = append(out, span{h.addr, h.size, h.stream, h.small})
+		bytes -= h.size
+		c.headers.drop(i)
+		c.segments--
+	}
+	return out
+}
+
+// restore puts a segment back that the upstream did not take.
+func (c *core) restore(s span) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shelve(c.enter(s))
+}
+
+// enter makes one piece of a segment; the caller holds the core.
+func (c *core) enter(s span) uint32 {
+	c.segments++
+	i := c.headers.new()
+	h := c.headers.at(i)
+	h.addr, h.size, h.stream, h.small = s.addr, s.bytes, s.stream, s.small
+	h.prev, h.next = 0, 0
+	return i
+}

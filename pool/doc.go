@@ -1,0 +1,30 @@
+// Package pool hands out memory outside the Go heap, counts it, and keeps it
+// under a limit.
+//
+// # Model
+//
+// A [Pool] takes segments from an [Upstream] (host memory here, devices in
+// pool/cuda), cuts [Block]s out of them, and keeps what is given back for the
+// next request of the same stream. Live bytes are handed out; reserved bytes are
+// taken from the upstream; the difference is cached.
+//
+// Blocks are for code that frees by hand. An [Array] goes back by itself: when
+// nothing in the program can reach it any more, the pool's [gc.Collector] finds
+// it in its next cycle, and decides when that is to be. Free gives it back
+// earlier, at any time and any number of times.
+//
+// # Invariants
+//
+//   - live <= reserved <= hard limit at every moment, failures included.
+//   - A block is handed out to one owner at a time and given back once; what
+//     breaks that panics.
+//   - No lock is held during a call of the upstream, of the collector or of the
+//     user. Locks are taken in this order: fronts by number, then the core.
+//   - A panic of an upstream or a [Reclaimable] becomes an error, and the pool
+//     stays usable.
+//
+// # When it does not fit
+//
+// A refused allocation climbs a ladder, cheapest step first (see [Step]), and
+// tries again after each. Only then it fails, with an [OutOfMemoryError].
+package pool

@@ -1,0 +1,170 @@
+package pool
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A front is a cache of pieces before the core, so that most calls touch no
+// memory that other goroutines write. It keeps the pieces that were freed last
+// in racks, one for each size and stream, and hands them out again, last in,
+// first out. There are a few fronts for each processor; a goroutine finds its
+// own by the address of its stack, and takes pieces from the others before it
+// goes to the core.
+//
+// Locks are taken in this order: fronts by number, then the core. Neither is
+// held during a call of the upstream, of the collector or of the user.
+type front struct {
+	mu      sync.Mutex
+	touched atomic.Bool // somebody has used it
+	count   pressure.Shard
+	cached  int64          // bytes in the racks
+	keep    int64          // the most that cached may be
+	hits    int64          // allocations that a rack served
+	classes [classes]int64 // allocations by power of two
+	racks   [racks]rack
+	_       [64]byte
+}
+
+// A rack is a stack of pieces of one size and stream.
+type rack struct {
+	size   int64
+	head   uint32 // chain through left
+	n      uint32
+	stream uint32
+}
+
+const (
+	racks    = 128
+	rackMax  = 64 // pieces
+	classes  = 48 // class k: up to 2^k bytes
+	keepMax  = 64 << 20
+	slackMax = 1 << 20
+)
+
+func class(size int64) int { return min(bits.Len64(uint64(size-1)), classes-1) }
+
+func rackOf(size int64, stream uint32) int {
+	return int((uint64(size)>>9 + uint64(stream)<<40) * 0x9e3779b97f4a7c15 >> (64 - 7))
+}
+
+// lockFront returns the caller's front, locked; the one beside it if another
+// goroutine is in there.
+func (p *Pool) lockFront() *front {
+	var here byte
+	k := uint64(uintptr(unsafe.Pointer(&here))>>12) * 0x9e3779b97f4a7c15 >> p.frontShift
+	f := &p.fronts[k]
+	if !f.mu.TryLock() {
+		f = &p.fronts[k^1]
+		f.mu.Lock()
+	}
+	if !f.touched.Load() {
+		f.touched.Store(true)
+	}
+	return f
+}
+
+// eachFront calls do for the fronts that were ever used, locked.
+func (p *Pool) eachFront(do func(*front)) {
+	for k := range p.fronts {
+		if f := &p.fronts[k]; f.touched.Load() {
+			f.mu.Lock()
+			do(f)
+			f.mu.Unlock()
+		}
+	}
+}
+
+// pop takes a piece from a rack, or 0.
+func (f *front) pop(hs *headers, size int64, stream uint32) uint32 {
+	r := &f.racks[rackOf(size, stream)]
+	if r.n == 0 || r.size != size || r.stream != stream {
+		return 0
+	}
+	i := r.head
+	r.head = hs.at(i).left
+	r.n--
+	f.cached -= size
+	return i
+}
+
+// push puts a piece on its rack. It returns a chain of pieces that found no
+// room, for the core: the piece itself, or those of another size that were here.
+func (f *front) push(hs *headers, i uint32) (out uint32) {
+	h := hs.at(i)
+	if f.cached+h.size > f.keep {
+		h.left = 0
+		return i
+	}
+	r := &f.racks[rackOf(h.size, h.stream)]
+	if r.size != h.size || r.stream != h.stream {
+		out = f.empty(r)
+		r.size, r.stream = h.size, h.stream
+	} else if r.n >= rackMax {
+		h.left = 0
+		return i
+	}
+	h.left = r.head
+	r.head = i
+	r.n++
+	f.cached += h.size
+	return out
+}
+
+// empty takes all pieces from a rack, as a chain.
+func (f *front) empty(r *rack) uint32 {
+	f.cached -= int64(r.n) * r.size
+	chain := r.head
+	r.head, r.n = 0, 0
+	return chain
+}
+
+// steal moves up to half of what another front has on a rack to f, which the
+// caller holds, and returns one piece of it, or 0. It waits for no lock.
+func (p *Pool) steal(f *front, size int64, stream uint32) uint32 {
+	slot := rackOf(size, stream)
+	mine := &f.racks[slot]
+	for k := range p.fronts {
+		g := &p.fronts[k]
+		if g == f || !g.mu.TryLock() {
+			continue
+		}
+		var found uint32
+		if r := &g.racks[slot]; r.n > 0 && r.size == size && r.stream == stream {
+			found = g.pop(&p.core.headers, size, stream)
+			if mine.n == 0 {
+				mine.size, mine.stream = size, stream
+			}
+			for n := r.n / 2; n > 0 && mine.size == size && mine.stream == stream; n-- {
+				i := g.pop(&p.core.headers, size, stream)
+				p.core.headers.at(i).left = mine.head
+				mine.head = i
+				mine.n++
+				f.cached += size
+			}
+		}
+		g.mu.Unlock()
+		if found != 0 {
+			return found
+		}
+	}
+	return 0
+}
+
+// flush gives what is in the racks of all fronts to the core, where it can
+// merge, and returns how much that was.
+func (p *Pool) flush() (bytes int64) {
+	p.eachFront(func(f *front) {
+		for r := range f.racks {
+			if f.racks[r].n > 0 {
+				bytes += int64(f.racks[r].n) * f.racks[r].size
+				p.core.give(f.empty(&f.racks[r]))
+			}
+		}
+	})
+	return bytes
+}

@@ -1,0 +1,30 @@
+package pool
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// guarded calls code that is not the pool's own and turns a panic into an
+// error: the pool stays usable.
+func guarded[T any](f func() (T, error)) (v T, err error) {
+	defer func() {
+		if e := recover(); e != nil {
+			err = fmt.Errorf("pool: contained panic: %v\n%s", e, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+func guard(f func() error) error {
+	_, err := guarded(func() (struct{}, error) { return struct{}{}, f() })
+	return err
+}
+
+func (p *Pool) upstreamAllocate(bytes int64, stream uint32) (uintptr, error) {
+	return guarded(func() (uintptr, error) { return p.cfg.Upstream.Allocate(bytes, stream) })
+}
+
+func (p *Pool) upstreamRelease(s span) error {
+	return guard(func() error { return p.cfg.Upstream.Release(s.addr, s.bytes, s.stream) })
+}

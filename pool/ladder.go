@@ -1,0 +1,293 @@
+package pool
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// A Step is a rung of the refusal ladder: what is tried, cheapest first, when an
+// allocation does not fit. The order is that of CUDA.jl's retry_reclaim
+// (CUDA.jl#3118), refined. After each step the allocation is tried again.
+// Numbers are part of the trace format: Refuse events carry them.
+type Step uint32
+
+const (
+	StepReap        Step = iota // give back what a finished cycle has found
+	StepPurge                   // Reclaimable.Purge: caches that are cheap to fill again
+	StepWait                    // wait for the cycle under way
+	StepSynchronize             // wait for queued work, whose memory is free then
+	StepCollect                 // run a cycle, and wait until it has settled
+	StepDrop                    // Reclaimable.Drop: everything that can be made again
+	steps
+)
+
+var stepNames = [steps]string{"reap", "purge", "wait", "synchronize", "collect", "drop"}
+
+// String returns the name of the step in lower case.
+func (s Step) String() string {
+	if s < steps {
+		return stepNames[s]
+	}
+	return "unknown"
+}
+
+// A Reclaimable is a cache or workspace that can give memory of the pool back.
+// Its methods are called from goroutines that need memory: they must not
+// allocate from the pool, nor wait for one that does.
+type Reclaimable interface {
+	Purge() // give back what is not needed now
+	Drop()  // give back everything that can be made again
+}
+
+// Register adds r to the ladder until cancel is called.
+func (p *Pool) Register(r Reclaimable) (cancel func()) {
+	l := &p.ladder
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := new(Reclaimable)
+	*key = r
+	l.reclaimables = append(l.reclaimables, key)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for i, k := range l.reclaimables {
+			if k == key {
+				l.reclaimables = append(l.reclaimables[:i:i], l.reclaimables[i+1:]...)
+				return
+			}
+		}
+	}
+}
+
+// ladder is the state that climbers share. No lock is held while a step runs.
+type ladder struct {
+	climbed, failed atomic.Int64
+	waiters         atomic.Int32 // climbers that wait for somebody's free
+
+	mu           sync.Mutex
+	reclaimables []*Reclaimable
+	climbing     chan struct{} // closed when the climber has done; nil if there is none
+	freeing      chan struct{} // closed at the next free; nil if nobody waits
+	futile       int           // collections in a row that freed too little
+	cost         time.Duration // of the last one
+}
+
+// A Climb is what one step of the ladder did.
+type Climb struct {
+	Step     Step
+	Duration time.Duration
+	Freed    int64 // fall of live bytes
+	Released int64 // fall of reserved bytes
+	Err      error // why it could not be done
+}
+
+// climb takes step after step until size bytes fit. One goroutine climbs at a
+// time; the others wait for it without a lock and then see for themselves.
+func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
+	l := &p.ladder
+	l.climbed.Add(1)
+	for {
+		turn, mine := l.enter()
+		if mine {
+			defer l.leave(turn)
+			break
+		}
+		<-turn
+		if i, err := p.find(size, stream); i != 0 {
+			return i, nil
+		} else if err != nil {
+			cause = err
+		}
+	}
+	var done []Climb
+	for s := range steps {
+		c := p.climbStep(s, size)
+		done = append(done, c)
+		i, err := p.find(size, stream)
+		if i != 0 {
+			return i, nil
+		}
+		cause = err
+	}
+	l.failed.Add(1)
+	return 0, p.outOfMemory(size, cause, done)
+}
+
+// enter makes the caller the climber, or returns the channel to wait for.
+func (l *ladder) enter() (turn chan struct{}, mine bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.climbing != nil {
+		return l.climbing, false
+	}
+	l.climbing = make(chan struct{})
+	return l.climbing, true
+}
+
+func (l *ladder) leave(turn chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.climbing = nil
+	close(turn)
+}
+
+func (p *Pool) climbStep(s Step, size int64) Climb {
+	if s == StepCollect {
+		p.backOff()
+	}
+	live, reserved, begin := p.Sample().Live, p.tracker.Reserved(), p.now()
+	err := p.takeStep(s)
+	c := Climb{Step: s, Duration: p.now() - begin, Err: err}
+	c.Freed = max(0, live-p.Sample().Live)
+	c.Released = max(0, reserved-p.tracker.Reserved())
+	if s == StepCollect {
+		p.ladder.learn(c, size)
+	}
+	p.record(trace.Event{Time: int64(begin), Kind: trace.Refuse, Bytes: size, Duration: c.Duration, Aux: uint32(s)})
+	return c
+}
+
+func (p *Pool) takeStep(s Step) error {
+	switch c := p.collect.Load(); s {
+	case StepReap:
+		if c != nil {
+			c.c.Reap()
+		}
+	case StepPurge:
+		return p.eachReclaimable(Reclaimable.Purge)
+	case StepWait:
+		if c != nil {
+			c.c.Wait()
+		}
+	case StepSynchronize:
+		return p.limbo.synchronize(p)
+	case StepCollect:
+		if c != nil {
+			c.c.Collect(gc.TriggerRefusal)
+		}
+	case StepDrop:
+		return p.eachReclaimable(Reclaimable.Drop)
+	}
+	return nil
+}
+
+func (p *Pool) eachReclaimable(do func(Reclaimable)) (first error) {
+	p.ladder.mu.Lock()
+	list := append([]*Reclaimable(nil), p.ladder.reclaimables...)
+	p.ladder.mu.Unlock()
+	for _, r := range list {
+		if err := guard(func() error { do(*r); return nil }); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// Collections that free too little are not repeated at once: before the next
+// one the climber waits for somebody to free something, at most as long as the
+// last collection took, doubled for each futile one in a row up to eightfold: a
+// program that keeps asking for too much spends a ninth of its time on
+// collections. It is never longer than maxBackOff. (java.nio.Bits.reserveMemory
+// waits 511 ms in all.)
+const maxBackOff = 256 * time.Millisecond
+
+func (p *Pool) backOff() {
+	l := &p.ladder
+	l.mu.Lock()
+	if l.futile == 0 {
+		l.mu.Unlock()
+		return
+	}
+	wait := min(maxBackOff, l.cost<<min(l.futile-1, 3))
+	l.freeing = make(chan struct{})
+	freeing := l.freeing
+	l.waiters.Store(1)
+	l.mu.Unlock()
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-freeing:
+	case <-t.C:
+	}
+	l.waiters.Store(0)
+}
+
+// freed wakes a climber that waits for memory.
+func (l *ladder) freed() {
+	if l.waiters.Load() == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.freeing != nil {
+		close(l.freeing)
+		l.freeing = nil
+	}
+}
+
+func (l *ladder) learn(c Climb, size int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cost = c.Duration
+	if c.Freed >= size {
+		l.futile = 0
+	} else {
+		l.futile++
+	}
+}
+
+// OutOfMemoryError says that an allocation did not fit and what was tried.
+// errors.Is finds [ErrOutOfMemory] in it, and the upstream's error.
+type OutOfMemoryError struct {
+	Bytes   int64           // asked for, rounded up to 512
+	Sample  pressure.Sample // when it was given up
+	Report  string          // see Pool.Report
+	Holders []Holder        // the largest, if sites are tracked
+	Steps   []Climb         // what each step of the ladder gave
+	Err     error           // what refused it at last; nil if the upstream said nothing
+}
+
+func (p *Pool) outOfMemory(size int64, cause error, done []Climb) error {
+	return &OutOfMemoryError{
+		Bytes: size, Sample: p.Sample(), Report: p.report(), Holders: p.Holders(10), Steps: done, Err: cause,
+	}
+}
+
+// Error returns one line; Detail has the rest.
+func (e *OutOfMemoryError) Error() string {
+	text := fmt.Sprintf("pool: out of %v memory: %v wanted, %v live, %v reserved, limit %s", e.Sample.Space,
+		pressure.Bytes(e.Bytes), pressure.Bytes(e.Sample.Live), pressure.Bytes(e.Sample.Reserved), orNone(e.Sample.Limit))
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Detail returns the error, the steps, the pool's report and the largest
+// holders, on several lines.
+func (e *OutOfMemoryError) Detail() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, e.Error())
+	for _, c := range e.Steps {
+		fmt.Fprintf(&b, "  %-11s %10v  freed %v, released %v", c.Step, c.Duration.Round(time.Microsecond), pressure.Bytes(c.Freed), pressure.Bytes(c.Released))
+		if c.Err != nil {
+			fmt.Fprintf(&b, ", failed: %v", c.Err)
+		}
+		fmt.Fprintln(&b)
+	}
+	b.WriteString(e.Report)
+	for _, h := range e.Holders {
+		fmt.Fprintf(&b, "  %v in %d blocks from %s\n", pressure.Bytes(h.Bytes), h.Blocks, h.Site)
+	}
+	return b.String()
+}
+
+// Unwrap returns [ErrOutOfMemory] and the cause.
+func (e *OutOfMemoryError) Unwrap() []error { return []error{ErrOutOfMemory, e.Err} }

@@ -1,0 +1,83 @@
+package pool
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// asBytes returns the memory of a slice.
+func asBytes[T any](s []T) []byte {
+	var t T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), uintptr(len(s))*unsafe.Sizeof(t))
+}
+
+// CopyIn copies from into the array, whose length must be the same. It returns
+// when from may be used again. It fails with [ErrFreed] after Free.
+func (a Array[T]) CopyIn(from []T) error {
+	if err := sameLength("copy in", len(from), a.n); err != nil {
+		return err
+	}
+	return a.move(func(m Mover, stream uint32) error {
+		return m.Upload(a.addr(), asBytes(from), stream)
+	}, func(elements []T) { copy(elements, from) })
+}
+
+// CopyOut copies the array to to, whose length must be the same.
+func (a Array[T]) CopyOut(to []T) error {
+	if err := sameLength("copy out", len(to), a.n); err != nil {
+		return err
+	}
+	return a.move(func(m Mover, stream uint32) error {
+		return m.Download(asBytes(to), a.addr(), stream)
+	}, func(elements []T) { copy(to, elements) })
+}
+
+// Fill sets every element to v.
+func (a Array[T]) Fill(v T) error {
+	return a.move(func(m Mover, stream uint32) error {
+		return m.Fill(a.addr(), asBytes([]T{v}), int64(a.n), stream)
+	}, func(elements []T) {
+		for i := range elements {
+			elements[i] = v
+		}
+	})
+}
+
+// CopyFrom copies another array of the same length and space. The two may
+// overlap.
+func (a Array[T]) CopyFrom(from Array[T]) error {
+	if err := sameLength("copy", from.n, a.n); err != nil {
+		return err
+	}
+	return from.with(func(m *memoryOf) error {
+		if addressable(m.pool.cfg) {
+			return a.CopyIn(unsafe.Slice((*T)(pointer(from.addr())), from.n))
+		}
+		return a.move(func(m Mover, stream uint32) error {
+			return m.Copy(a.addr(), from.addr(), a.Bytes(), stream)
+		}, func(elements []T) { panic("pool: copy from memory that is not addressable") })
+	})
+}
+
+// move lets the upstream do it, or does it here where the processor can.
+func (a Array[T]) move(there func(Mover, uint32) error, here func([]T)) error {
+	return a.with(func(m *memoryOf) error {
+		if addressable(m.pool.cfg) {
+			here(unsafe.Slice((*T)(pointer(a.addr())), a.n))
+			return nil
+		}
+		up, ok := m.pool.cfg.Upstream.(Mover)
+		if !ok {
+			return errReach
+		}
+		stream := m.pool.core.headers.at(uint32(m.block.ref)).stream
+		return guard(func() error { return there(up, stream) })
+	})
+}
+
+func sameLength(op string, from, to int) error {
+	if from != to {
+		return fmt.Errorf("pool: %s of %d elements to %d", op, from, to)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package pool
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// Stats is one reading of a pool. Sizes are bytes, rounded up to 512 as the
+// pool counts them. It is exact when nobody allocates or frees meanwhile.
+type Stats struct {
+	pressure.Counts
+	Cached     int64   // reserved - live
+	Segments   int64   // number of segments taken from the upstream
+	FreeBlocks int64   // number of cached pieces
+	Largest    int64   // the largest cached piece
+	Waiting    int64   // number of pieces that wait for another stream
+	Hits       int64   // allocations served without the core's lock
+	Classes    []Class // allocations by size, smallest first
+	Refusals   int64   // allocations that had to climb the ladder
+	Failures   int64   // those of them that failed
+	Limits     pressure.Estimate
+}
+
+// A Class counts the allocations of one range of sizes.
+type Class struct {
+	Max    int64 // the largest size in it; the smallest is half of that + 1
+	Allocs int64
+}
+
+// Fragmentation is the share of the cached bytes that the largest cached piece
+// does not cover: 0 if the next allocation may be as large as all that is
+// cached, near 1 if it is in crumbs.
+func (s Stats) Fragmentation() float64 {
+	if s.Cached <= 0 {
+		return 0
+	}
+	return 1 - float64(s.Largest)/float64(s.Cached)
+}
+
+// Stats returns the pool's counts. It takes every lock for a moment and walks
+// the cached pieces.
+func (p *Pool) Stats() Stats {
+	s := Stats{Limits: p.estimate(), Waiting: p.limbo.n.Load()}
+	var sums [classes]int64
+	p.eachFront(func(f *front) { f.read(&s, &sums) })
+	p.core.read(&s)
+	for k, n := range sums {
+		if n > 0 {
+			s.Classes = append(s.Classes, Class{Max: 1 << k, Allocs: n})
+		}
+	}
+	s.Counts = p.tracker.Counts()
+	s.LivePeak = min(s.LivePeak, s.ReservedPeak) // what fronts hold ready may be in it
+	s.Cached = s.Reserved - s.Live
+	s.Refusals, s.Failures = p.ladder.climbed.Load(), p.ladder.failed.Load()
+	return s
+}
+
+func (f *front) read(s *Stats, sums *[classes]int64) {
+	f.count.Settle()
+	for r := range f.racks {
+		if n := f.racks[r].n; n > 0 {
+			s.FreeBlocks += int64(n)
+			s.Largest = max(s.Largest, f.racks[r].size)
+		}
+	}
+	for k, n := range f.classes {
+		sums[k] += n
+	}
+	s.Hits += f.hits
+}
+
+func (c *core) read(s *Stats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.Segments = c.segments
+	s.FreeBlocks += c.pieces
+	for _, t := range c.shelves {
+		s.Largest = max(s.Largest, t.largest(&c.headers))
+	}
+}
+
+// ResetPeaks sets the peaks of live and reserved to the present levels.
+func (p *Pool) ResetPeaks() {
+	p.eachFront(func(f *front) { f.count.Settle() })
+	p.tracker.ResetPeaks()
+}
+
+// Sample returns the pool's live and reserved bytes and its budget. It does not
+// block, and makes the pool a [gc.Source].
+func (p *Pool) Sample() pressure.Sample {
+	s := p.tracker.Sample(p.cfg.Space, p.limit.Load())
+	p.eachFront(func(f *front) { s.Live -= f.count.Ready() })
+	s.Live = min(max(s.Live, 0), s.Reserved) // others may have been at work between the readings
+	return s
+}
+
+// Allocated returns the gross bytes handed out since the pool was made.
+func (p *Pool) Allocated() int64 {
+	sum := p.tracker.Allocated()
+	p.eachFront(func(f *front) { sum += f.count.Pending() })
+	return sum
+}
+
+// estimate brings the budget up to date, which asks the upstream every ten
+// seconds, and returns it.
+func (p *Pool) estimate() pressure.Estimate {
+	e := p.budget.At(time.Since(p.start), p.tracker.Reserved())
+	p.limit.Store(e.Budget)
+	return e
+}
+
+// Report writes what the pool holds, in the layout of CUDA.jl's pool_status.
+func (p *Pool) Report(w io.Writer) error {
+	_, err := io.WriteString(w, p.report())
+	return err
+}
+
+func (p *Pool) report() string {
+	s := p.Stats()
+	var b strings.Builder
+	info, err := guarded(p.cfg.Upstream.Info)
+	if err == nil && info.Total > 0 {
+		used := info.Total - info.Free
+		fmt.Fprintf(&b, "Effective %v memory usage: %.2f%% (%v/%v)\n", p.cfg.Space,
+			100*float64(used)/float64(info.Total), pressure.Bytes(used), pressure.Bytes(info.Total))
+	} else {
+		fmt.Fprintf(&b, "Effective %v memory usage: unknown\n", p.cfg.Space)
+	}
+	fmt.Fprintf(&b, "Memory pool usage: %v (%v reserved)\n", pressure.Bytes(s.Live), pressure.Bytes(s.Reserved))
+	fmt.Fprintf(&b, "Memory limit: soft = %s, hard = %s\n", orNone(s.Limits.Soft), orNone(s.Limits.Hard))
+	fmt.Fprintf(&b, "Cached: %v in %d pieces of %d segments, largest %v (fragmentation %.0f%%)\n",
+		pressure.Bytes(s.Cached), s.FreeBlocks, s.Segments, pressure.Bytes(s.Largest), 100*s.Fragmentation())
+	fmt.Fprintf(&b, "Peaks: %v live, %v reserved\n", pressure.Bytes(s.LivePeak), pressure.Bytes(s.ReservedPeak))
+	fmt.Fprintf(&b, "Allocations: %d of %v, %d given back; %d refused, %d failed\n",
+		s.Allocs, pressure.Bytes(s.Allocated), s.Frees, s.Refusals, s.Failures)
+	return b.String()
+}
+
+func orNone(limit int64) string {
+	if limit <= 0 {
+		return "none"
+	}
+	return pressure.Bytes(limit).String()
+}
