@@ -65,6 +65,10 @@ func TestCUDAjl(t *testing.T) {
 		{"10/12.5 = 80 %", nil, wait(187*ms+500*time.Microsecond, 951, 1000), Block},
 		// Nothing of others counts: neither their cost nor their yield.
 		{"a refusal's cycle is not observed", &Cycle{Duration: time.Hour, Trigger: TriggerRefusal}, wait(200*ms, 951, 1000), Block},
+		// last = 200 ms. Neither 0.9 nor 0.95 is above itself.
+		{"0.900: 10/99 > 10 %", own(10*ms, 101), alloc(299*ms, 900, 1000), Skip},
+		{"0.950: 10/49 > 20 %", nil, alloc(249*ms, 950, 1000), Skip},
+		{"0.950: 10/50 = 20 %", nil, alloc(250*ms, 950, 1000), Block},
 		{"left to the ladder", nil, Point{Now: time.Hour, At: Refusal, Sample: pressure.Sample{Live: 990, Limit: 1000}}, Skip},
 	})
 }

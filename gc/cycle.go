@@ -143,7 +143,7 @@ func (c *Collector) mark() {
 		if n := cyclesSoFar() - before; n >= 2 || n == 1 && probe.Value() == nil {
 			return
 		}
-		nap.Reset(min(max(time.Since(began)/8, 20*time.Microsecond), time.Millisecond))
+		nap.Reset(min(max(time.Since(began)/8, 200*time.Microsecond), time.Millisecond))
 		select {
 		case <-returned:
 			return

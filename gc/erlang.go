@@ -39,18 +39,17 @@ func (p *Erlang) Decide(at Point) Decision {
 
 // Observe resizes the virtual heap.
 func (p *Erlang) Observe(c Cycle) {
-	switch left := c.LiveAfter; {
-	case p.size == 0: // not used yet
-	case left/3 > p.size/4:
-		for left/3 > p.size/4 {
-			grown := toBytes(float64(p.size) * 1.618)
-			if grown <= p.size {
-				return
-			}
-			p.size = grown
-		}
-	case left < p.size/4:
+	left := c.LiveAfter
+	if left < p.size/4 {
 		p.size /= 2
+		return
+	}
+	for left/3 > p.size/4 {
+		grown := toBytes(1.618 * float64(p.size))
+		if grown <= p.size {
+			return // not used yet, or as large as it gets
+		}
+		p.size = grown
 	}
 }
 

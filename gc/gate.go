@@ -87,7 +87,7 @@ func (g *Gate) ask(live, request int64) {
 // below that nothing that it sees passes its mark. The caller holds mu.
 func (c *Collector) wakeAt(wake int64, top *Gate) {
 	if len(c.gates) == 1 {
-		top.wake.Store(wake)
+		top.setWake(wake)
 		return
 	}
 	limit := top.source.Sample().Limit
@@ -99,7 +99,14 @@ func (c *Collector) wakeAt(wake int64, top *Gate) {
 				w = toBytes(float64(wake) / float64(limit) * float64(own))
 			}
 		}
-		g.wake.Store(w)
+		g.setWake(w)
+	}
+}
+
+// setWake spares the store, which is dear, where nothing changes.
+func (g *Gate) setWake(wake int64) {
+	if g.wake.Load() != wake {
+		g.wake.Store(wake)
 	}
 }
 

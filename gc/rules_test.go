@@ -124,6 +124,13 @@ func TestErlang(t *testing.T) {
 		// 3000/3 = 1000 > 250, 404, 654 (2617/4), 1058 (4234/4): 4234.
 		{"grown in three steps", own(0, 1, 0, 3000), grow(0, 4234, 0, 0, 0, 0), Skip},
 		{"grown in three steps", nil, grow(0, 4234, 1, 0, 0, 0), Block},
+		{"1058 is a quarter", own(0, 1, 0, 1058), grow(0, 4234, 0, 0, 0, 0), Skip},
+		{"less: halved", own(0, 1, 0, 1057), grow(0, 2117, 0, 0, 0, 0), Skip},
+		{"less: halved", nil, grow(0, 2117, 1, 0, 0, 0), Block},
+	})
+	walk(t, "erlang:min=1000", []step{
+		{"", nil, grow(0, 1, 0, 0, 0, 0), Skip},
+		{"750/3 = 1000/4: the same", own(0, 1, 0, 750), grow(0, 1001, 0, 0, 0, 0), Block},
 	})
 }
 
@@ -148,7 +155,8 @@ func TestV8Step(t *testing.T) {
 		{"64 MiB is not above", nil, grow(0, 64*miB-1, 1, 0, 0, 0), Skip},
 		{"soft", nil, grow(0, 64*miB, 1, 0, 0, 0), Overlap},
 		{"under way", nil, running(grow(0, 64*miB, 1, 0, 0, GB)), Skip},
-		{"half of the limit, even under way", nil, running(grow(0, 500*MB, 1, 0, 0, GB)), Block},
+		{"half of the limit", nil, running(grow(0, 500*MB, 0, 0, 0, GB)), Skip},
+		{"more, even under way", nil, running(grow(0, 500*MB, 1, 0, 0, GB)), Block},
 		{"from what the cycle left", own(0, 1, 0, 400*MB), grow(0, 464*MB, 1, 0, 0, GB), Skip},
 		{"the mark falls", nil, grow(0, 300*MB, 1, 0, 0, GB), Skip},
 		{"from the fallen mark", nil, grow(0, 300*MB, 64*miB+1, 0, 0, GB), Overlap},
@@ -227,6 +235,13 @@ func TestSqrt(t *testing.T) {
 		{"under way", nil, running(grow(time.Second, 0, 81649659, 0, 0, 0)), Skip},
 	})
 
+	costly := grow(time.Second, h, 0, GB, 0, 0)
+	costly.Cost = ms
+	walk(t, "sqrt", []step{
+		{"before the first cycle the expected cost counts", nil, costly, Skip},
+		{"which is nothing here", nil, grow(time.Second, h, 0, GB, 0, 0), Overlap},
+	})
+
 	hidden := wait(time.Second, 3*miB, 0)
 	hidden.Wait = 2 * ms
 	short := wait(time.Second, 3*miB, 0)
@@ -257,7 +272,9 @@ func TestRTorch(t *testing.T) {
 	}{
 		{500, 900, "light"},
 		{721, 900, "full: cache in use"},
+		{720, 900, "light"}, // 0.8 of the cache
 		{801, 1000, "full: device in use"},
+		{800, 1000, "light"}, // 0.8 of either
 	} {
 		at := grow(0, c.live, 1000, 0, 0, 1000)
 		at.Sample.Reserved = c.reserved
@@ -282,6 +299,10 @@ func TestOpenCL(t *testing.T) {
 		{"in vain", own(0, 1, 0, 501), grow(0, 600, 1, 0, 0, 0), Skip},
 		{"out of the zone", nil, grow(0, 500, 1, 0, 0, 0), Skip},
 		{"tries again", nil, grow(0, 600, 1, 0, 0, 0), Block},
+	})
+	walkOn(t, &OpenCL{Trigger: Size{Bytes: 500}}, []step{
+		{"above", nil, grow(0, 501, 1, 0, 0, 0), Block},
+		{"in vain, and no high mark", own(0, 1, 0, 501), grow(0, 1<<60, 1, 0, 0, 0), Skip},
 	})
 	walk(t, "opencl", []step{
 		{"shares need a limit", nil, grow(0, 1<<40, 1, 0, 0, 0), Skip},
@@ -308,22 +329,87 @@ func TestAutoPacer(t *testing.T) {
 	})
 }
 
-func TestART(t *testing.T) {
-	big := func(live, request int64) Point { return grow(0, live, request, 0, 0, 8*GB) }
-	steps := []step{
-		{"half of 64 MiB is 32 MiB less one", nil, big(0, 64*miB-2), Skip},
-		{"urgency 1", nil, big(0, 64*miB), Overlap},
-		{"under way", nil, running(big(0, 64*miB)), Skip},
-		{"urgency 4 is not above", nil, big(2*GB-256*miB, 256*miB), Overlap},
-		{"old bytes hardly count", own(0, 1, 0, 2*GB), big(2*GB, 60*miB), Skip},
-		{"falling below old", nil, big(GB, miB), Skip},
-		{"from the fallen mark", nil, big(GB, 65*miB), Overlap},
-		{"not checked: small", nil, big(2*GB, 156250), Skip},
-		{"more than a gigabyte, urgency above 4", nil, running(big(2*GB, 156251)), Block},
-		{"urgency above 4, but below stop", own(0, 1, 0, 0), big(0, GB), Overlap},
+// TestAutoPacerIntervals holds the interval, step by step, to train.jl's sums.
+func TestAutoPacerIntervals(t *testing.T) {
+	now := time.Duration(0)
+	tick := func(p *AutoPacer, step time.Duration) float64 {
+		now += step
+		if d := p.Decide(wait(now, 0, 0)); d.Action == Block {
+			p.Observe(*own(now, ms, 0, 0))
+			now += ms
+		}
+		return p.interval
 	}
-	steps[3] = step{"urgency 4 needs 256 MiB of new bytes", own(0, 1, 0, 2*GB-256*miB), big(2*GB-256*miB, 250*miB), Overlap}
-	walk(t, "art", steps)
+	p := MustParse("autopacer").New().(*AutoPacer)
+	for i, want := range []float64{1, 2, 3, 4} {
+		if got := tick(p, ms); got != want {
+			t.Errorf("step %d: interval %g, want %g", i, got, want)
+		}
+	}
+	for range 100 {
+		tick(p, ms)
+	}
+	if p.interval != 50 {
+		t.Errorf("steps of 1 ms and cycles of 1 ms: interval %g, want 1/0.02 = 50", p.interval)
+	}
+	if got := tick(p, 3*ms); got != 42 { // T_step = 1.2 ms
+		t.Errorf("three times is no spike: interval %g, want 1/(0.02 x 1.2) = 41.7", got)
+	}
+	if got := tick(p, 3600*time.Microsecond+1); got != 21 {
+		t.Errorf("a spike: interval %g, want half of 42", got)
+	}
+	p.interval = 7
+	if got := tick(p, 100*ms); got != 3 {
+		t.Errorf("a spike: interval %g, want half of 7", got)
+	}
+	p.interval = 1
+	if got := tick(p, 1000*ms); got != 1 {
+		t.Errorf("a spike: interval %g, want 1", got)
+	}
+
+	for _, c := range []struct {
+		step, cost time.Duration
+		want       float64
+	}{
+		{0, ms, 1},      // not measured yet
+		{ms, 0, 1},      // not measured yet
+		{5 * ms, ms, 1}, // long enough to hide a cycle
+		{5*ms - 1, ms, 10},
+		{ms, 50 * time.Microsecond, 2}, // 2.5 to even
+		{ms, 70 * time.Microsecond, 4}, // 3.5 to even
+		{ms, time.Microsecond, 1},
+		{ms, time.Second, 4096},
+	} {
+		q := &AutoPacer{Hide: 5 * ms, Share: 0.02, step: float64(c.step), cost: float64(c.cost)}
+		if got := q.base(); got != c.want {
+			t.Errorf("steps of %v and cycles of %v: interval %g, want %g", c.step, c.cost, got, c.want)
+		}
+	}
+}
+
+func TestART(t *testing.T) {
+	const big = artImmediate + 1 // checked whatever its number
+	to := func(live int64) Point { return grow(0, live-big, big, 0, 0, 0) }
+	walk(t, "art:free=1000000,stop=5000000", []step{
+		{"half of 1999999 is 999999", nil, to(1999999), Skip},
+		{"urgency 1", nil, to(2000000), Overlap},
+		{"under way", nil, running(to(2000000)), Skip},
+		{"urgency 4 is not above 4", nil, to(8000001), Overlap},
+		{"above", nil, running(to(8000002)), Block},
+		{"falling below old", own(0, 1, 0, 3000000), to(2999999), Skip},
+		{"fallen by one; old counts 45, and half of the new 999954", nil, to(4999908), Skip},
+		{"old counts 45, and half of the new 999955", nil, to(4999909), Overlap},
+		{"below stop it does not wait", own(0, 1, 0, 0), grow(0, 9000000, artImmediate, 0, 0, 0), Skip},
+	})
+	walk(t, "art:free=1000,stop=1000000", []step{
+		{"urgency 500, at stop", nil, to(1000000), Overlap},
+		{"above stop", nil, to(1000001), Block},
+	})
+	walk(t, "art:free=100", []step{
+		{"", nil, alloc(0, 0, 0), Skip},
+		{"old bytes count 1/65536: 99", own(0, 1, 0, 100*65536-1), to(100*65536 - 1), Skip},
+		{"100", own(0, 1, 0, 100*65536), to(100 * 65536), Overlap},
+	})
 
 	p := MustParse("art:free=1%,stop=25%").New()
 	for i := 1; i <= 130; i++ {
@@ -377,10 +463,38 @@ func TestGoMemLimit(t *testing.T) {
 		{"under way", nil, running(alloc(time.Second+20*ms, GB, GB)), Skip},
 		{"no Go allocation", nil, wait(time.Hour, GB, GB), Skip},
 	})
+	// 976 kB are 61/64 of 1 MiB.
+	p = MustParse("gomemlimit").New()
+	for n = 1; p.Decide(alloc(0, GB, GB)).Action == Skip; n++ {
+	}
+	if n != 976 {
+		t.Errorf("limit: first cycle at allocation %d, want 976", n)
+	}
 	walk(t, "gomemlimit", []step{
 		{"", nil, alloc(2*time.Minute-1, 0, 0), Skip},
 		{"Go's own two minutes", nil, alloc(2*time.Minute, 0, 0), Overlap},
 	})
+}
+
+// TestGoMemLimitGoal holds the goal to memoryLimitHeapGoal, with as much room as
+// there is headroom.
+func TestGoMemLimitGoal(t *testing.T) {
+	p := MustParse("gomemlimit:handle=3MiB,share=1").New().(*GoMemLimit)
+	for _, c := range []struct {
+		now      time.Duration
+		headroom int64
+		want     float64
+	}{
+		{ms, -5, 2 * miB},              // 3 MiB less 1 MiB
+		{101*ms - 1, 900, 2 * miB},     // not set again yet
+		{101 * ms, 900, 8*miB + 900},   // 9 MiB and the room, less 1 MiB
+		{201 * ms, 88 * miB, 97 * miB}, // 12 MiB and the room, less 3 %
+	} {
+		p.Decide(alloc(c.now, GB-c.headroom, GB))
+		if math.Abs(p.goal-c.want) > 1e-6 {
+			t.Errorf("%v: goal %f, want %f", c.now, p.goal, c.want)
+		}
+	}
 }
 
 // TestSteer checks that the runtime's limit follows the headroom and comes back.

@@ -74,16 +74,13 @@ func (p *Sqrt) Decide(at Point) Decision {
 	if cost == 0 {
 		cost = float64(at.Cost)
 	}
-	if p.Waits && at.WillBlock {
+	if p.Waits {
 		cost = max(0, cost-float64(at.Wait))
 	}
-	grown := granted(at) - at.LiveAfter
-	switch {
-	case !asks(at) || at.At == Sync && !p.Waits:
+	if !asks(at) || at.At == Sync && !p.Waits {
 		return Decision{Reason: "not an allocation"}
-	case grown <= least:
-		return Decision{Reason: "least headroom"}
-	case grown <= p.headroom(cost, least, at):
+	}
+	if granted(at)-at.LiveAfter <= p.headroom(cost, least, at) {
 		return Decision{Reason: "within headroom"}
 	}
 	d := startCycle(at, p.Overlap, "headroom used up")

@@ -43,6 +43,8 @@ const (
 	opSync
 )
 
+func makeOp(time, n int64, which int64) op { return op{time, n<<2 | which} }
+
 // Totals are sums over the events before some moment. Net is what was
 // allocated less what the program freed itself.
 type totals struct {
@@ -168,7 +170,7 @@ func (c *compiler) alloc(t int64, e trace.Event) error {
 		return fmt.Errorf("object %d is allocated twice", e.ID)
 	}
 	c.sizes[e.ID] = e.Bytes
-	c.ops = append(c.ops, op{t, e.Bytes<<2 | opAlloc})
+	c.ops = append(c.ops, makeOp(t, e.Bytes, opAlloc))
 	c.points = append(c.points, point{totals: c.at, time: t, arg: e.Bytes})
 	c.at.gross += e.Bytes
 	c.at.net += e.Bytes
@@ -182,7 +184,7 @@ func (c *compiler) sync(t int64, e trace.Event) error {
 	if w < 0 || w > limit-c.at.wait {
 		return fmt.Errorf("a wait of %d ns after %d in all is out of range", w, c.at.wait)
 	}
-	c.ops = append(c.ops, op{t, w<<2 | opSync})
+	c.ops = append(c.ops, makeOp(t, w, opSync))
 	c.points = append(c.points, point{totals: c.at, time: t, arg: w, sync: true})
 	c.at.wait += w
 	return nil
@@ -199,13 +201,13 @@ func (c *compiler) release(t int64, e trace.Event) error {
 	}
 	delete(c.sizes, e.ID)
 	if e.Kind == trace.Free && e.Aux == trace.FreeExplicit {
-		c.ops = append(c.ops, op{t, size<<2 | opFree})
+		c.ops = append(c.ops, makeOp(t, size, opFree))
 		c.at.net -= size
 		c.at.frees++
 		c.monotone = false
 		return nil
 	}
-	c.ops = append(c.ops, op{t, size<<2 | opDrop})
+	c.ops = append(c.ops, makeOp(t, size, opDrop))
 	c.at.dropped += size
 	c.at.drops++
 	return nil

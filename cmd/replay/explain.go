@@ -25,8 +25,9 @@ func newExplain() *cobra.Command {
 recording, the last question the policy was asked, what it saw, what it answered
 and why, and the cycles before and after. TIME is on the recording's clock, as
 replay info shows it: pauses of the replay do not count.`,
-		Example: `  replay explain my.arrows --policy cudajl --limit 1.5x --cycle 10ms --at 2.5s`,
-		Args:    cobra.ExactArgs(1),
+		Example:           `  replay explain my.arrows --policy cudajl --limit 1.5x --cycle 10ms --at 2.5s`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			c, err := sim.ParseContender(policy)
 			if err != nil {

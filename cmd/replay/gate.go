@@ -34,6 +34,7 @@ The baseline is another policy, or a file of results that compare wrote as JSON.
 		Example: `  replay gate --policy pacer --require 'failed_allocs==0' --require 'max_pause<=50ms'
   replay gate --policy pacer --baseline cudajl --require 'exposed_pause<=1x' --require 'geomean exposed_pause<=0.5x'
   replay gate my.arrows --policy cudajl --baseline results.json --require 'exposed_pause<=1.05x'`,
+		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			g := gate{out: cmd.OutOrStdout()}
 			for _, text := range require {

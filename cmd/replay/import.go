@@ -51,8 +51,9 @@ Formats:
 					return fmt.Errorf("%s: %s: %w", args[0], syncFile, err)
 				}
 			}
-			if name != "" {
-				t.Name = name
+			t.Name = name
+			if name == "" {
+				t.Name = formats.Stem(out)
 			}
 			if err := arrowfile.WriteFile(out, t); err != nil {
 				return err
@@ -65,7 +66,7 @@ Formats:
 	f.StringVar(&from, "from", "", "`format` of FILE, if it is not to be found from the content")
 	f.BoolVar(&recover, "recover", false, "take what is whole of a native trace that was cut off")
 	f.StringVar(&syncFile, "sync", "", "`file` with the waits and annotations of the same run, a Kineto profile")
-	f.StringVar(&name, "name", "", "`name` of the trace in tables (default: the file's, without its endings)")
+	f.StringVar(&name, "name", "", "`name` of the trace in tables (default: that of OUT, without its ending)")
 	f.StringVarP(&out, "output", "o", "", "`file` to write")
 	_ = cmd.RegisterFlagCompletionFunc("from", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		var names []string

@@ -1,113 +1,147 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
 func newInfo() *cobra.Command {
-	return &cobra.Command{
+	var format string
+	cmd := &cobra.Command{
 		Use:   "info FILE...",
 		Short: "Say what is in a recording",
-		Long: `info prints what a recording holds: events by kind, sizes and lifetimes of
-objects, waits, peaks, and where it comes from. FILE is a native trace,
-anything that replay import reads, or the name of a built-in workload.`,
+		Long: `info checks a recording and prints what it holds, for each memory space: how
+much was allocated, the peaks, sizes and lifetimes of objects, the waits; and
+where it comes from. FILE is a native trace, anything that replay import reads,
+or the name of a built-in workload.`,
 		Example: `  replay info gpt2
-  replay info snapshot.pickle.gz my.arrows`,
-		Args: cobra.MinimumNArgs(1),
+  replay info snapshot.pickle.gz my.arrows
+  replay info my.arrows --format json | jq .allocated_bytes`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
+			if format != "text" && format != "json" {
+				return fmt.Errorf("unknown format %q (want text or json)", format)
+			}
 			out := &printer{w: cmd.OutOrStdout()}
 			for i, path := range files {
 				t, err := loadTrace(path)
 				if err != nil {
 					return err
 				}
-				if i > 0 {
-					fmt.Fprintln(out)
+				if err := t.Validate(); err != nil {
+					return fmt.Errorf("%s: %w", path, err)
 				}
-				if err := describe(out, path, t); err != nil {
-					return err
+				switch {
+				case format == "json":
+					if err := writeStats(out, t); err != nil {
+						return err
+					}
+				default:
+					if i > 0 {
+						fmt.Fprintln(out)
+					}
+					describe(out, t)
 				}
 			}
 			return out.err
 		},
 	}
+	cmd.Flags().StringVar(&format, "format", "text", "what to print: text, or json with an object to a line for each space")
+	return cmd
+}
+
+// spacesOf returns the spaces that a trace allocates in, in order.
+func spacesOf(t *trace.Trace) []pressure.Space {
+	var spaces []pressure.Space
+	for _, e := range t.Events {
+		if e.Kind == trace.Alloc && !slices.Contains(spaces, e.Space) {
+			spaces = append(spaces, e.Space)
+		}
+	}
+	slices.Sort(spaces)
+	return spaces
+}
+
+// writeStats writes the figures of each space as a line of JSON.
+func writeStats(w io.Writer, t *trace.Trace) error {
+	for _, s := range spacesOf(t) {
+		line, err := json.Marshal(struct {
+			Trace string `json:"trace"`
+			Space string `json:"space"`
+			trace.Stats
+		}{t.Name, s.String(), t.Stats(s)})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s\n", line)
+	}
+	return nil
 }
 
 // describe prints one trace.
-func describe(out io.Writer, path string, t *trace.Trace) error {
-	w, err := sim.Compile(t, sim.SpaceOf(t))
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	s := sizesOf(t)
-	lives, err := percentiles(s.lives)
-	if err != nil {
-		return err
-	}
-	waits, err := percentiles(s.waits)
-	if err != nil {
-		return err
-	}
+func describe(w io.Writer, t *trace.Trace) {
+	all := t.Stats()
 	rows := grid{
 		{t.Name, ""},
-		{"events", left + s.kinds},
-		{"space", left + w.Space.String()},
-		{"time", left + formatDuration(w.Span)},
-		{"allocated", left + fmt.Sprintf("%s in %s objects, %s dropped", formatBytes(w.AllocatedBytes), formatCount(w.Allocs), formatCount(w.Drops))},
-		{"peak reachable", left + formatBytes(w.PeakReachable)},
-		{"object lifetimes", left + lives},
-		{"waits", left + fmt.Sprintf("%s in all; %s", formatDuration(w.Wait), waits)},
+		{"events", left + kindCounts(t)},
+		{"time", left + formatDuration(all.Span)},
 	}
 	if !t.Start.IsZero() {
 		rows = append(rows, []string{"start", left + t.Start.UTC().Format(time.RFC3339)})
 	}
+	rows = append(rows, []string{"waits", left + fmt.Sprintf("%s in all, %s of the time; %s", formatDuration(all.Wait), formatPercent(all.WaitShare), durations(all.Waits))})
+	for _, space := range spacesOf(t) {
+		s := t.Stats(space)
+		rows = append(rows, grid{
+			{space.String(), left + fmt.Sprintf("%s allocated in %s objects, %s at the end", formatBytes(s.AllocatedBytes), formatCount(s.Allocs), formatCount(s.LastObjects))},
+			{"  peak", left + peaks(&s)},
+			{"  sizes", left + fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", formatBytes(s.Sizes.P50), formatBytes(s.Sizes.P90), formatBytes(s.Sizes.P99), formatBytes(s.Sizes.Max))},
+			{"  lifetimes", left + durations(s.Lifetimes)},
+		}...)
+	}
 	for _, key := range slices.Sorted(maps.Keys(t.Meta)) {
 		rows = append(rows, []string{key, left + t.Meta[key]})
 	}
-	rows.print(out)
-	return nil
+	rows.print(w)
 }
 
-type sizes struct {
-	kinds string
-	lives []time.Duration // of objects that were dropped
-	waits []time.Duration
+func peaks(s *trace.Stats) string {
+	text := formatBytes(s.PeakReachable) + " reachable"
+	if s.PeakHeld != s.PeakReachable {
+		text += ", " + formatBytes(s.PeakHeld) + " held with garbage"
+	}
+	if s.PeakReserved > 0 {
+		text += ", " + formatBytes(s.PeakReserved) + " reserved"
+	}
+	return text
 }
 
-func sizesOf(t *trace.Trace) sizes {
-	var s sizes
+func durations(q trace.Quantiles) string {
+	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", formatDuration(time.Duration(q.P50)), formatDuration(time.Duration(q.P90)), formatDuration(time.Duration(q.P99)), formatDuration(time.Duration(q.Max)))
+}
+
+// kindCounts lists how many events of each kind there are.
+func kindCounts(t *trace.Trace) string {
 	var count [256]int
-	born := make(map[uint64]int64)
 	for _, e := range t.Events {
 		count[e.Kind]++
-		switch e.Kind {
-		case trace.Alloc:
-			born[e.ID] = e.Time
-		case trace.Drop, trace.Free:
-			if at, ok := born[e.ID]; ok {
-				s.lives = append(s.lives, time.Duration(e.Time-at))
-				delete(born, e.ID)
-			}
-		case trace.Sync:
-			s.waits = append(s.waits, e.Duration)
-		}
 	}
+	var parts []string
 	for k, n := range count {
 		if n > 0 {
-			if s.kinds != "" {
-				s.kinds += ", "
-			}
-			s.kinds += formatCount(n) + " " + trace.Kind(k).String()
+			parts = append(parts, formatCount(n)+" "+trace.Kind(k).String())
 		}
 	}
-	return s
+	return strings.Join(parts, ", ")
 }

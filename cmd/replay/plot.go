@@ -28,7 +28,8 @@ mutator utilization, under each policy at one limit and cost. For the
 results.json of a comparison: exposed pause and collections against the limit.`,
 		Example: `  replay plot replay-out/results.json --format png
   replay plot my.arrows --policies never,cudajl --limit 1.25x --cycle 5ms -o pictures`,
-		Args: cobra.MinimumNArgs(1),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			kinds := strings.Split(format, ",")
 			for _, k := range kinds {

@@ -93,11 +93,16 @@ var optimumDoc = map[string]string{
 func completePolicies(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	done := typed[:strings.LastIndex(typed, ",")+1]
 	var names []string
+	add := func(name, doc string) {
+		if strings.HasPrefix(done+name, typed) {
+			names = append(names, done+name+"\t"+doc)
+		}
+	}
 	for _, p := range gc.Policies() {
-		names = append(names, done+p.Name+"\t"+p.Doc)
+		add(p.Name, p.Doc)
 	}
 	for _, name := range sim.Optima() {
-		names = append(names, done+name+"\t"+optimumDoc[name])
+		add(name, optimumDoc[name])
 	}
 	return names, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }

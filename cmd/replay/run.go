@@ -32,7 +32,8 @@ Policies are listed by replay policies.`,
 		Example: `  replay run gpt2 --policy cudajl --limit 1.5x
   replay run my.arrows --policy threshold:0.9 --limit 8GiB --cycle 5ms --ladder 20ms
   replay run mlp --policy cudajl --why | grep block`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
 				return fmt.Errorf("unknown format %q (want text or json)", format)

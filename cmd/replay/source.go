@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/eagergc/eagergc/sim"
@@ -68,4 +70,16 @@ func loadTrace(path string) (*trace.Trace, error) {
 		return samples.Open(path)
 	}
 	return formats.Open(path, "")
+}
+
+// completeTraces is the shell completion of a recording: the built-in workloads,
+// and files.
+func completeTraces(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, name := range samples.Names() {
+		if strings.HasPrefix(name, typed) {
+			names = append(names, name+"\tbuilt-in workload")
+		}
+	}
+	return names, cobra.ShellCompDirectiveDefault
 }

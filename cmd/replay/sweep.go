@@ -43,6 +43,7 @@ condition instead, found by bisection; --limits is not used then.`,
 		Example: `  replay sweep --policies 'never,cudajl,threshold:{0.5..0.95/10},periodic:{1ms..1s*10}' --limits '{1.1x..6x/20}'
   replay sweep my.arrows --policies cudajl --limits 1.5x --cycle '{0.1ms..1s*13}' -o results/cost
   replay sweep --policies never,cudajl --smallest 'refusal_collections==0'`,
+		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			c, err := newComparison(cmd.Context(), files, policies, limits, &price)
 			if err != nil {

@@ -25,7 +25,7 @@ func writeTable(w io.Writer, c *comparison) error {
 			c.block(i, j).print(out)
 		}
 	}
-	fmt.Fprintln(out, "\nTime lost: (exposed pause + 0.05 x collector time) / running time,", c.meanOver())
+	fmt.Fprintf(out, "\nTime lost, %s: (exposed pause + %v x collector time) / recorded time\n", c.meanOver(), sim.CPUPrice)
 	for j := range c.costs {
 		c.summary(j).print(out)
 	}
@@ -52,7 +52,7 @@ func (p *printer) Write(b []byte) (int, error) {
 
 func (c *comparison) meanOver() string {
 	if len(c.workloads) == 1 {
-		return "of " + c.workloads[0].Name
+		return "on " + c.workloads[0].Name
 	}
 	return fmt.Sprintf("geometric mean over %d workloads", len(c.workloads))
 }

@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
 
 	"github.com/eagergc/eagergc/sim"
 )
@@ -27,6 +28,7 @@ func Limits(title, note string, results []sim.Result, palette Palette) *Chart {
 			policies = append(policies, r.Policy)
 		}
 	}
+	c.width = max(c.width, 600/vg.Length(max(1, len(traces)))) // room for the title and the legend
 	for _, t := range traces {
 		of := slices.DeleteFunc(slices.Clone(results), func(r sim.Result) bool { return r.Trace != t })
 		pause, count := limitPanels(t, of, policies, palette)

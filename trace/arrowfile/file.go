@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/eagergc/eagergc/trace"
 )
@@ -94,6 +95,17 @@ func syncFolder(path string) {
 func discard(file *os.File) {
 	file.Close()
 	os.Remove(file.Name())
+}
+
+// Record starts a recording that ends up in the file path: a [File] with a
+// recorder in front of it. Provenance comes from t, but for Start, which is now.
+func Record(path string, t *trace.Trace, c trace.RecorderConfig) (*trace.Recorder, error) {
+	from := trace.Trace{Name: t.Name, Meta: t.Meta, Start: time.Now()}
+	f, err := Create(path, &from)
+	if err != nil {
+		return nil, err
+	}
+	return trace.NewRecorder(f, c), nil
 }
 
 // WriteFile writes t to the file path, whole or not at all: see [File.Close].

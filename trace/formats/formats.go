@@ -32,12 +32,15 @@ type Format struct {
 // strictest come first.
 var table = []Format{
 	{"eagergc", "native trace, an Arrow IPC stream (replay import, trace.Recorder)", isArrow, arrowfile.Read},
+	{"text", "the text form of a trace, for tests and by hand", isText, trace.ReadText},
 	{"torch", "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot)", torchsnap.Detect, torchsnap.Read},
 	{"kineto", "PyTorch profiler, Chrome trace JSON (export_chrome_trace)", kineto.Detect, kineto.Read},
 }
 
 // isArrow knows the mark before each message of an Arrow IPC stream.
 func isArrow(head []byte) bool { return bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}) }
+
+func isText(head []byte) bool { return bytes.HasPrefix(head, []byte(trace.TextHeader)) }
 
 // All returns the known formats.
 func All() []Format { return append([]Format(nil), table...) }

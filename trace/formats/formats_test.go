@@ -119,6 +119,14 @@ func TestNative(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSame(t, got, want)
+	var text bytes.Buffer
+	if err := trace.WriteText(&text, want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = (Opener{}).Read(&text); err != nil {
+		t.Fatal(err)
+	}
+	checkSame(t, got, want)
 	if err := os.WriteFile(path, file[:len(file)-8], 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -232,7 +232,7 @@ func (b *builder) newID() uint64 {
 // count adds to the sum of all sizes, which must stay a sensible number.
 func (b *builder) count(bytes int64) error {
 	if bytes > maxSize-b.gross {
-		return errors.New("the sizes so far add up to over 2^62 bytes")
+		return errors.New("the sizes so far add up to 2^62 bytes or more")
 	}
 	b.gross += bytes
 	return nil

@@ -34,5 +34,5 @@
 //
 // Errors give the byte offset in the unpacked file, or the index in traceEvents.
 // Double free, allocation of a live address, more bytes freed than were live
-// before the window, and sizes outside [1, 2^62] are errors.
+// before the window, and sizes outside [1, 2^62) are errors.
 package kineto

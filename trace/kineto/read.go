@@ -12,7 +12,7 @@ import (
 	"github.com/eagergc/eagergc/trace/unpack"
 )
 
-const maxSize = 1 << 62 // bytes
+const maxSize = trace.MaxBytes - 1 // bytes, of an object or of all
 
 // Detect reports whether head, the first bytes of an unpacked file, looks like a
 // Chrome trace.

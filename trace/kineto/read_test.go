@@ -37,28 +37,10 @@ func mustRead(tb testing.TB, file []byte) *trace.Trace {
 	return t
 }
 
-// checkTrace checks what holds for every trace.
 func checkTrace(tb testing.TB, t *trace.Trace) {
 	tb.Helper()
-	live := make(map[uint64]int64)
-	now := int64(0)
-	for i, e := range t.Events {
-		if e.Time < now || e.Duration < 0 || e.Bytes < 0 {
-			tb.Fatalf("event %d after %d: %+v", i, now, e)
-		}
-		now = e.Time
-		switch e.Kind {
-		case trace.Alloc:
-			if live[e.ID] != 0 || e.Bytes == 0 {
-				tb.Fatalf("event %d: alloc of object %d twice", i, e.ID)
-			}
-			live[e.ID] = e.Bytes
-		case trace.Drop:
-			if live[e.ID] != e.Bytes || e.Bytes == 0 {
-				tb.Fatalf("event %d: drop of %d bytes of object %d, which has %d", i, e.Bytes, e.ID, live[e.ID])
-			}
-			live[e.ID] = -1
-		}
+	if err := t.Validate(); err != nil {
+		tb.Fatal(err)
 	}
 }
 
@@ -66,8 +48,7 @@ func checkEvents(t *testing.T, tr *trace.Trace, want ...string) {
 	t.Helper()
 	var got []string
 	for _, e := range tr.Events {
-		got = append(got, fmt.Sprintf("%d %v %v id=%d bytes=%d dur=%d stream=%d %q",
-			e.Time, e.Kind, e.Space, e.ID, e.Bytes, e.Duration, e.Stream, tr.Label(e)))
+		got = append(got, tr.Text(e))
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -77,17 +58,17 @@ func checkEvents(t *testing.T, tr *trace.Trace, want ...string) {
 func TestEvents(t *testing.T) {
 	tr := mustRead(t, sample(t, "devices.json"))
 	checkEvents(t, tr,
-		`0 mark host id=0 bytes=0 dur=1499 stream=1 "step \"1\" é"`,
-		`0 alloc device0 id=2 bytes=200 dur=0 stream=0 ""`,
-		`0 reserve device0 id=0 bytes=4096 dur=0 stream=0 ""`,
-		`0 alloc device0 id=1 bytes=100 dur=0 stream=1 ""`,
-		`999 drop device0 id=2 bytes=200 dur=0 stream=1 ""`,
-		`1999 reserve device0 id=0 bytes=4096 dur=0 stream=0 ""`,
-		`1999 drop device0 id=1 bytes=100 dur=0 stream=1 ""`,
-		`1999 sync device0 id=0 bytes=0 dur=250 stream=2 ""`,
-		`3999 refuse device0 id=0 bytes=1099511627776 dur=0 stream=1 ""`,
-		`10499 reserve device1 id=0 bytes=4096 dur=0 stream=0 ""`,
-		`10499 alloc device1 id=3 bytes=512 dur=0 stream=1 ""`,
+		`0 mark duration=1499 stream=1 label="step \"1\" é"`,
+		`0 alloc id=2 bytes=200 space=device0`,
+		`0 reserve bytes=4096 space=device0`,
+		`0 alloc id=1 bytes=100 space=device0 stream=1`,
+		`999 drop id=2 bytes=200 space=device0 stream=1`,
+		`1999 reserve bytes=4096 space=device0`,
+		`1999 drop id=1 bytes=100 space=device0 stream=1`,
+		`1999 sync space=device0 duration=250 stream=2`,
+		`3999 refuse bytes=1099511627776 space=device0 stream=1`,
+		`10499 reserve bytes=4096 space=device1`,
+		`10499 alloc id=3 bytes=512 space=device1 stream=1`,
 	)
 	if want := gotime.Unix(1_700_000_000, 10_001); !tr.Start.Equal(want) { // 10.0005 us: rounded up
 		t.Errorf("Start = %v, want %v", tr.Start, want)
@@ -125,8 +106,8 @@ func TestSyncOnly(t *testing.T) {
 func TestListForm(t *testing.T) {
 	tr := mustRead(t, []byte(`[{"ph":"X","name":"cudaStreamSynchronize","ts":5,"dur":1}, {"ph":"X","name":"cudaStreamSynchronize","ts":"?","ts":7.25,"dur":2e0}]`))
 	checkEvents(t, tr,
-		`0 sync device0 id=0 bytes=0 dur=1000 stream=0 ""`,
-		`2250 sync device0 id=0 bytes=0 dur=2000 stream=0 ""`,
+		`0 sync space=device0 duration=1000`,
+		`2250 sync space=device0 duration=2000`,
 	)
 	if !tr.Start.IsZero() {
 		t.Errorf("Start = %v from a clock that does not count from 1970", tr.Start)
@@ -171,9 +152,9 @@ func TestBadInput(t *testing.T) {
 		"no dur":           {`[{"name":"cudaStreamSynchronize","ph":"X","ts":1}]`, "has no dur"},
 		"before 1970":      {`[{"name":"cudaStreamSynchronize","ph":"X","ts":-1,"dur":1}]`, "traceEvents[0]: time before 1970"},
 		"zero size":        {`[` + mem(1, 1, 0) + `]`, "traceEvents[0]: [memory] of 0 Bytes"},
-		"size over 2^62":   {`[` + mem(1, 1, 1<<62+1) + `]`, "Bytes 4611686018427387905 is not in"},
+		"size over 2^62":   {`[` + mem(1, 1, 1<<62) + `]`, "Bytes 4611686018427387904 is not in"},
 		"size over int64":  {`[{"name":"[memory]","ts":1,"args":{"Bytes":99999999999999999999,"Addr":1,"Device Id":0}}]`, "Bytes is beyond 64 bits"},
-		"sum over 2^62":    {`[` + mem(1, 1, 1<<62) + `,` + mem(2, 2, 1) + `]`, "traceEvents[1]: the sizes so far add up"},
+		"sum over 2^62":    {`[` + mem(1, 1, 1<<62-1) + `,` + mem(2, 2, 1) + `]`, "traceEvents[1]: the sizes so far add up"},
 		"negative refusal": {`[{"name":"[OutOfMemory]","ts":1,"args":{"Bytes":-4,"Device Id":0}}]`, "[OutOfMemory] of -4 Bytes"},
 		"alloc twice":      {`[` + mem(1, 8, 1) + `,` + mem(2, 8, 1) + `]`, "traceEvents[1]: allocation of address 0x8, which traceEvents[0]"},
 		"double free":      {`[` + mem(1, 8, 1) + `,` + mem(3, 8, -1) + `,` + mem(2, 8, -1) + `]`, "traceEvents[1]: double free of address 0x8, which traceEvents[2]"},

@@ -37,5 +37,5 @@
 // opcode that names a global or calls something is an error. An error gives the
 // byte offset in the unpacked pickle or the device and index of the entry. Free
 // of an address that is not live, allocation of one that is, sizes outside
-// [1, 2^62], and time going backwards on one device are errors.
+// [1, 2^62), and time going backwards on one device are errors.
 package torchsnap

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	maxSize = 1 << 62                 // bytes, of an object or a segment
+	maxSize = trace.MaxBytes - 1      // bytes, of an object or of all
 	maxTime = 1 << 62 / 1000          // us since 1970
 	step    = int64(time.Microsecond) // between entries that have no time
 )
@@ -235,7 +235,7 @@ func (s *snapshot) newID() uint64 {
 // count adds n bytes to a sum of sizes, which must stay a sensible number.
 func count(sum *int64, n int64) error {
 	if n > maxSize-*sum {
-		return errors.New("the sizes so far add up to over 2^62 bytes")
+		return errors.New("the sizes so far add up to 2^62 bytes or more")
 	}
 	*sum += n
 	return nil

@@ -1,0 +1,214 @@
+package gc
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// BenchmarkOwn is Own and a release: soon, by hand; after 1000 younger objects,
+// so that each needs a weak pointer; or by a cycle. An owner of 64 bytes shares a
+// span with 128 others.
+func BenchmarkOwn(b *testing.B) {
+	type owner struct {
+		_ *owner
+		_ [7]uint64
+	}
+	soon := func(c *Collector) { Own(c, new(owner), 64, func() {}).Release() }
+	b.Run("release=soon", func(b *testing.B) {
+		c := newCollector(b, Config{Policy: new(Never)})
+		b.ReportAllocs()
+		for b.Loop() {
+			soon(c)
+		}
+	})
+	b.Run("release=soon/goroutines=procs", func(b *testing.B) {
+		c := newCollector(b, Config{Policy: new(Never)})
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				soon(c)
+			}
+		})
+	})
+	b.Run("release=later", func(b *testing.B) {
+		c := newCollector(b, Config{Policy: new(Never)})
+		var held [1000]struct {
+			Handle
+			*owner
+		}
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			h := &held[i%len(held)]
+			h.Release()
+			h.owner = new(owner)
+			h.Handle = Own(c, h.owner, 64, func() {})
+		}
+	})
+	b.Run("release=cycle", func(b *testing.B) {
+		c := newCollector(b, Config{Policy: new(Never)})
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			Own(c, new(owner), 64, func() {})
+			if i%100_000 == 99_999 {
+				c.Collect(TriggerExplicit)
+			}
+		}
+	})
+}
+
+// BenchmarkTrack is what a pool pays for an array that is freed by hand.
+func BenchmarkTrack(b *testing.B) {
+	c := newCollector(b, Config{Policy: new(Never)})
+	r := NewRegistry(c.owned().gate, func(uint64, int64) {})
+	owner := new(thing)
+	b.Run("owner=reused", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Untrack(Track(r, owner, 64, uint64(1)))
+		}
+	})
+	b.Run("owner=new", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Untrack(Track(r, new(thing), 64, uint64(1)))
+		}
+	})
+}
+
+// BenchmarkPoint is a point that does not collect.
+func BenchmarkPoint(b *testing.B) {
+	for _, policy := range []string{"never", "cudajl"} {
+		c := newCollector(b, Config{Policy: MustParse(policy).New()})
+		g := c.Watch(&level{pressure.Sample{Live: 1 << 20, Limit: 1 << 30}})
+		b.Run("at=allocation/policy="+policy, func(b *testing.B) {
+			for b.Loop() {
+				g.Allocating(1<<20, 4096)
+			}
+		})
+		site, wait := &Site{Name: "step"}, func() error { return nil }
+		b.Run("at=sync/policy="+policy, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Sync(site, wait)
+			}
+		})
+	}
+}
+
+// BenchmarkSettleWalk walks a registry in which nothing is dead.
+func BenchmarkSettleWalk(b *testing.B) {
+	for _, n := range []int{1_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("objects=%d", n), func(b *testing.B) {
+			c := newCollector(b, Config{Policy: new(Never)})
+			r := NewRegistry(c.owned().gate, func(uint64, int64) {})
+			keep := make([]*thing, n)
+			for i := range keep {
+				keep[i] = new(thing)
+				Track(r, keep[i], 64, uint64(i))
+			}
+			c.Collect(TriggerExplicit)
+			for b.Loop() {
+				if dead, _ := r.walk(nil); dead != 0 {
+					b.Fatal("reachable objects found dead")
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/object")
+			runtime.KeepAlive(keep)
+		})
+	}
+}
+
+// A node makes a Go heap of pointers: 48 bytes each.
+type node struct {
+	left, right *node
+	_           [4]uint64
+}
+
+func tree(depth int) *node {
+	if depth == 0 {
+		return new(node)
+	}
+	return &node{left: tree(depth - 1), right: tree(depth - 1)}
+}
+
+// BenchmarkSaturated shows, with busy goroutines and 12 MiB of Go heap with
+// pointers, when a dropped object's memory is back: by an overlapped cycle, and
+// by waiting for runtime.GC to return. Beside them is the mark alone, as the
+// runtime's own clock has it.
+func BenchmarkSaturated(b *testing.B) {
+	for _, perCore := range []int{0, 1, 2} {
+		busy := perCore * runtime.GOMAXPROCS(0)
+		b.Run(fmt.Sprintf("busy=%d", busy), func(b *testing.B) {
+			heap := tree(17)
+			var stop atomic.Bool
+			defer stop.Store(true)
+			for range busy {
+				go func() {
+					for !stop.Load() {
+					}
+				}()
+			}
+			b.Run("wait=mark", func(b *testing.B) { medianOf(b, runtimeMark) })
+			b.Run("wait=settled", func(b *testing.B) {
+				c := newCollector(b, Config{Policy: new(Never)})
+				medianOf(b, func() time.Duration { return overlapped(c) })
+			})
+			b.Run("wait=runtime.GC", func(b *testing.B) {
+				medianOf(b, func() time.Duration {
+					began := time.Now()
+					runtime.GC()
+					return time.Since(began)
+				})
+			})
+			runtime.KeepAlive(heap)
+		})
+	}
+}
+
+// overlapped drops an object, starts a cycle beside the caller, and returns
+// the time until the object's memory is back.
+func overlapped(c *Collector) time.Duration {
+	began := time.Now()
+	back := make(chan struct{})
+	Own(c, new(thing), 64, func() { close(back) })
+	c.mu.Lock()
+	c.obey(Decision{Action: Overlap}, c.owned().gate, c.Now())
+	c.mu.Unlock()
+	<-back
+	took := time.Since(began)
+	c.Wait()
+	return took
+}
+
+// runtimeMark returns the time from the call of runtime.GC to the end of its
+// mark, by the time stamp that the runtime keeps of it.
+func runtimeMark() time.Duration {
+	began := time.Now()
+	before, done := cyclesSoFar(), make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.GC()
+	}()
+	for cyclesSoFar() == before {
+		time.Sleep(50 * time.Microsecond)
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	took := time.Unix(0, int64(m.LastGC)).Sub(began)
+	<-done
+	return took
+}
+
+func medianOf(b *testing.B, f func() time.Duration) {
+	var all []float64
+	for b.Loop() {
+		all = append(all, float64(f()))
+	}
+	slices.Sort(all)
+	b.ReportMetric(all[len(all)/2], "p50-ns")
+}

@@ -1,0 +1,171 @@
+package gc
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+	"pgregory.net/rapid"
+)
+
+// TestRegistryAgainstAModel holds slots to their words: a slot gives up its own
+// word, once, however often its place has been used since.
+func TestRegistryAgainstAModel(t *testing.T) {
+	c := newCollector(t, Config{Policy: new(Never)})
+	rapid.Check(t, func(t *rapid.T) {
+		given := make(map[int]int64)
+		r := NewRegistry(c.owned().gate, func(w int, bytes int64) { given[w] = bytes })
+		type entry struct {
+			slot  Slot
+			owner *thing // nil once dropped
+		}
+		var all []entry
+		gone, cycles := make(map[int]bool), 0
+		t.Repeat(map[string]func(*rapid.T){
+			"track": func(t *rapid.T) {
+				for range rapid.IntRange(1, 40).Draw(t, "n") {
+					o := new(thing)
+					all = append(all, entry{Track(r, o, int64(len(all)), len(all)), o})
+				}
+			},
+			"untrack": func(t *rapid.T) {
+				if len(all) == 0 {
+					t.Skip("nothing tracked")
+				}
+				i := rapid.IntRange(0, len(all)-1).Draw(t, "i")
+				w, bytes, ok := r.Untrack(all[i].slot)
+				if ok == gone[i] || ok && (w != i || bytes != int64(i)) {
+					t.Fatalf("Untrack of %d: %d, %d bytes, %v; gone: %v", i, w, bytes, ok, gone[i])
+				}
+				gone[i], all[i].owner = true, nil
+			},
+			"drop and collect": func(t *rapid.T) {
+				if cycles++; cycles > 3 {
+					t.Skip("cycles take long")
+				}
+				clear(given)
+				want := make(map[int]bool)
+				for i := range all {
+					if !gone[i] && rapid.Bool().Draw(t, "drop") {
+						all[i].owner, gone[i], want[i] = nil, true, true
+					}
+				}
+				c.Collect(TriggerExplicit)
+				if len(given) != len(want) {
+					t.Fatalf("gave back %d objects, want %d", len(given), len(want))
+				}
+				for i := range want {
+					if given[i] != int64(i) {
+						t.Fatalf("object %d gave back %d bytes", i, given[i])
+					}
+				}
+			},
+			"": func(t *rapid.T) {
+				if got, want := r.Len(), len(all)-len(gone); got != want {
+					t.Fatalf("%d tracked, want %d", got, want)
+				}
+			},
+		})
+		r.Close()
+		runtime.KeepAlive(all)
+	})
+}
+
+// level is a source that a test sets.
+type level struct{ at pressure.Sample }
+
+func (l *level) Sample() pressure.Sample { return l.at }
+func (l *level) Allocated() int64        { return l.at.Live }
+
+func TestTheSpaceUnderMostPressureDecides(t *testing.T) {
+	var asked []pressure.Space
+	c := newCollector(t, Config{Policy: &scripted{decide: func(p Point) Decision {
+		asked = append(asked, p.Sample.Space)
+		return Decision{Wake: p.Sample.Limit / 2} // half the limit, whatever the space
+	}}})
+	host := &level{pressure.Sample{Space: pressure.Host, Live: 10, Limit: 100}}
+	device := &level{pressure.Sample{Space: pressure.Device(0), Live: 300, Limit: 1000}}
+	none := &level{pressure.Sample{Space: pressure.Pinned, Live: 1 << 40}}
+	atHost, atDevice, atNone := c.Watch(host), c.Watch(device), c.Watch(none)
+	step := func(what string, want int, g *Gate, live int64) {
+		t.Helper()
+		if g.Allocating(live, 0); len(asked) != want {
+			t.Fatalf("%s: asked %d times, want %d", what, len(asked), want)
+		}
+	}
+	step("first", 1, atHost, 10)
+	step("below half of host", 1, atHost, 49)
+	step("below half of device", 1, atDevice, 499)
+	step("no limit", 1, atNone, 1<<41)
+	step("half of host", 2, atHost, 50)
+	step("half of device", 3, atDevice, 500)
+	for _, s := range asked {
+		if s != pressure.Device(0) {
+			t.Errorf("asked about %v", asked)
+		}
+	}
+	host.at.Live = 90
+	step("half of host", 4, atHost, 90)
+	if asked[3] != pressure.Host {
+		t.Errorf("asked about %v", asked)
+	}
+}
+
+// recording is a Recorder in memory, for a test that is at rest when it looks.
+type recording struct {
+	trace.Trace
+	labels *trace.Labeler
+}
+
+func (r *recording) Label(text string) uint32 { return r.labels.Label(text) }
+
+func TestRecorderIsToldWhatHappened(t *testing.T) {
+	rec := new(recording)
+	rec.labels = trace.NewLabeler(&rec.Trace)
+	c := newCollector(t, Config{
+		Space:    pressure.Pinned,
+		Recorder: rec,
+		Policy: &scripted{decide: func(p Point) Decision {
+			if p.At == Sync {
+				return Decision{Action: Overlap, Reason: "waits"}
+			}
+			return Decision{Reason: "skip"}
+		}},
+	})
+	for range 3 {
+		Own(c, new(thing), 5, func() {})
+	}
+	c.Sync(&Site{Name: "step"}, func() error { c.Wait(); return nil })
+	c.Collect(TriggerExplicit)
+	c.SetRecorder(nil)
+	c.Collect(TriggerExplicit)
+	var got []string
+	for _, e := range rec.Events {
+		text := rec.Trace.Label(e)
+		if e.Kind == trace.Cycle {
+			text = Trigger(e.Aux).String()
+			if e.Duration <= 0 {
+				t.Errorf("cycle without a duration: %+v", e)
+			}
+		}
+		if e.Space != pressure.Pinned || e.Time <= 0 {
+			t.Errorf("space or time missing: %+v", e)
+		}
+		got = append(got, e.Kind.String()+" "+text)
+	}
+	// The first skip, whose reason the second and third share; the decision to
+	// overlap; its cycle; the wait within Sync, which is a pause; then Sync itself.
+	want := map[string]int{
+		"decision skip": 1, "decision waits": 1, "cycle policy": 1, "cycle explicit": 1,
+		"mark exposed pause": 2, "sync step": 1,
+	}
+	for _, g := range got {
+		want[g]--
+	}
+	for what, missing := range want {
+		if missing != 0 {
+			t.Errorf("%s: %d too few; all: %v", what, missing, got)
+		}
+	}
+}

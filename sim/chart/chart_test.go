@@ -1,0 +1,148 @@
+package chart
+
+import (
+	"bytes"
+	"fmt"
+	"image/png"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// run is a run of 100 ms with the given pauses, each with a cycle.
+func run(policy string, pauses ...time.Duration) Run {
+	r := Run{Log: new(sim.Log), Result: sim.Result{Trace: "t", Policy: policy, LimitFactor: 1.5, LimitBytes: 3 << 20, PeakLive: 2 << 20}}
+	at := time.Millisecond
+	for i, p := range pauses {
+		r.Log.Pauses = append(r.Log.Pauses, sim.Pause{At: at, Trace: at, Length: p})
+		trigger := gc.TriggerPolicy
+		if i%2 == 1 {
+			trigger = gc.TriggerRefusal
+		}
+		r.Log.Cycles = append(r.Log.Cycles, sim.Collected{Cycle: gc.Cycle{Start: at, Duration: p, Trigger: trigger}})
+		r.Levels = append(r.Levels, sim.Level{At: at, Live: 2 << 20, Garbage: 1 << 20})
+		r.Result.ExposedPause += p
+		r.Result.Collections++
+		at += p + time.Millisecond
+	}
+	r.Result.Elapsed = 100*time.Millisecond + r.Result.ExposedPause
+	return r
+}
+
+func charts(runs []Run) map[string]*Chart {
+	var names []string
+	var results []sim.Result
+	for _, r := range runs {
+		names = append(names, r.Result.Policy)
+		for _, f := range []float64{1.25, 2} {
+			r.Result.LimitFactor = f
+			results = append(results, r.Result)
+		}
+	}
+	p := NewPalette(names)
+	return map[string]*Chart{
+		"memory":    Memory("title", "note", runs),
+		"cdf":       PauseCDF("title", "note", runs, p),
+		"histogram": PauseHistogram("title", "note", runs, p),
+		"mmu":       MMU("title", "note", runs, p),
+		"limits":    Limits("title", "note", results, p),
+	}
+}
+
+func write(t *testing.T, c *Chart, format string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := c.Write(&b, format); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestChartsNameTheirPoliciesAndRepeat(t *testing.T) {
+	runs := []Run{
+		run("never"), // no pause at all
+		run("cudajl", 10*time.Millisecond, 20*time.Millisecond),
+		run("optimum-blocking", 1, time.Hour), // the ends of what a pause can be
+	}
+	again := charts(runs)
+	for name, c := range charts(runs) {
+		svg := write(t, c, "svg")
+		for _, r := range runs {
+			if !strings.Contains(string(svg), r.Result.Policy) {
+				t.Errorf("%s does not name %s", name, r.Result.Policy)
+			}
+		}
+		if strings.Contains(string(svg), "NaN") || strings.Contains(string(svg), "Inf") {
+			t.Errorf("%s draws what is no number", name)
+		}
+		if !bytes.Equal(svg, write(t, again[name], "svg")) {
+			t.Errorf("%s differs when drawn again", name)
+		}
+		img, err := png.Decode(bytes.NewReader(write(t, c, "png")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := img.Bounds(); b.Dx() < 500 || b.Dy() < 300 {
+			t.Errorf("%s is %v", name, b)
+		}
+	}
+}
+
+func TestEmptyRunsAreDrawn(t *testing.T) {
+	r := Run{Log: new(sim.Log), Result: sim.Result{Trace: "t", Policy: "never", LimitFactor: 1}}
+	for name, c := range charts([]Run{r}) {
+		if svg := string(write(t, c, "svg")); strings.Contains(svg, "NaN") {
+			t.Errorf("%s of nothing draws what is no number", name)
+		}
+	}
+	if err := charts([]Run{r})["mmu"].Write(new(bytes.Buffer), "bmp"); err == nil {
+		t.Error("an unknown format is written")
+	}
+}
+
+// Lines must be told apart without colour: by dashes or marker.
+func TestLooksDiffer(t *testing.T) {
+	var names []string
+	for i := range 20 {
+		names = append(names, fmt.Sprintf("policy-%d", i))
+	}
+	names = append(names, "never", "optimum-blocking", "optimum-overlap")
+	p := NewPalette(names)
+	seen := make(map[string]string)
+	for _, n := range names {
+		l := p.of(n)
+		withColour := fmt.Sprint(l.line.Color, l.line.Dashes, l.shape)
+		if other, ok := seen[withColour]; ok {
+			t.Errorf("%s looks like %s", n, other)
+		}
+		seen[withColour] = n
+	}
+	grey := make(map[string]string)
+	for _, n := range names[:7] {
+		l := p.of(n)
+		if other, ok := grey[fmt.Sprint(l.line.Dashes)]; ok {
+			t.Errorf("%s in grey looks like %s", n, other)
+		}
+		grey[fmt.Sprint(l.line.Dashes)] = n
+	}
+}
+
+func TestAxes(t *testing.T) {
+	for most, want := range map[int64]string{0: "B", 1023: "B", 1 << 10: "KiB", 5 << 30: "GiB", math.MaxInt64: "EiB"} {
+		if got := bytesUnit(most).name; got != want {
+			t.Errorf("%d bytes in %s, want %s", most, got, want)
+		}
+	}
+	for _, high := range []float64{1e-6, 0.3, 1, 7, 99, 12345} {
+		if n := len(linearTicks(5)(0, high)); n < 3 || n > 9 {
+			t.Errorf("%d ticks from 0 to %v", n, high)
+		}
+	}
+	if n := len(logTicks(0.9, 1100)); n != 29 {
+		t.Errorf("%d ticks in three decades", n)
+	}
+}

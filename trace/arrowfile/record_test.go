@@ -1,0 +1,230 @@
+package arrowfile_test
+
+import (
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
+)
+
+// Environment of a child: this test binary, started as a program that records.
+const (
+	envRecord = "EAGERGC_TEST_RECORD" // the file to record to
+	envLimit  = "EAGERGC_TEST_FSIZE"  // the most bytes of a file
+	envKills  = "EAGERGC_TEST_KILLS"  // for the test: how many children to kill
+)
+
+const childInterval = 10 * time.Millisecond
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(envRecord); path != "" {
+		os.Exit(child(path))
+	}
+	os.Exit(m.Run())
+}
+
+// child records until it is killed, or until recording fails: then it goes on
+// without, and says why on standard output. It counts its events in the order
+// of their IDs.
+func child(path string) int {
+	if limit, err := strconv.ParseUint(os.Getenv(envLimit), 10, 64); err == nil {
+		limitFileSize(limit)
+	}
+	r, err := arrowfile.Record(path, &trace.Trace{Name: "child"}, trace.RecorderConfig{Interval: childInterval})
+	if err != nil {
+		os.Stdout.WriteString(err.Error())
+		return 0
+	}
+	os.Stdout.WriteString("recording\n")
+	label := r.Label("wait")
+	for id := uint64(1); r.On(); id++ {
+		r.Record(trace.Event{Kind: trace.Alloc, ID: id, Bytes: int64(rand.IntN(1 << 20))})
+		if id%64 == 0 {
+			r.Record(trace.Event{Kind: trace.Sync, Aux: label})
+			time.Sleep(50 * time.Microsecond)
+		}
+	}
+	for range 1000 { // the program goes on
+		r.Record(trace.Event{Kind: trace.Mark})
+	}
+	os.Stdout.WriteString(r.Close().Error())
+	return 0
+}
+
+// TestKill kills a recording program at random moments. Everything is read up to
+// the last flush, and nothing lies under the final name.
+func TestKill(t *testing.T) {
+	kills := 30
+	if n, err := strconv.Atoi(os.Getenv(envKills)); err == nil {
+		kills = n
+	} else if testing.Short() {
+		kills = 5
+	}
+	dir := t.TempDir()
+	events, cuts := 0, 0
+	for range kills {
+		path := filepath.Join(dir, "run.arrows")
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), envRecord+"="+path)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		out.Read(make([]byte, 16)) // it has begun
+		life := time.Duration(rand.Int64N(int64(100 * time.Millisecond)))
+		time.Sleep(life)
+		cmd.Process.Kill()
+		cmd.Wait()
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("a killed recording is at its final name: %v", err)
+		}
+		n, cut := checkKilled(t, path+".partial", life)
+		events += n
+		if cut {
+			cuts++
+		}
+		os.Remove(path + ".partial")
+	}
+	t.Logf("%d children killed, %d events read, %d files cut inside a batch", kills, events, cuts)
+	if events == 0 {
+		t.Error("no events in any file")
+	}
+}
+
+// checkKilled reads a file that was cut off after life. Its events have no gap,
+// and reach to one interval before the end; a busy machine gets a grace.
+func checkKilled(t *testing.T, path string, life time.Duration) (events int, cut bool) {
+	t.Helper()
+	tr, err := arrowfile.ReadFile(path)
+	var te *arrowfile.TruncatedError
+	if !errors.As(err, &te) {
+		t.Fatalf("killed after %v: %v", life, err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if te.Events != len(tr.Events) || te.Offset > info.Size() || tr.Start.IsZero() {
+		t.Fatalf("%v, with %d events in %d bytes, from %v", te, len(tr.Events), info.Size(), tr.Start)
+	}
+	if err := tr.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	next, last := uint64(1), time.Duration(0)
+	for _, e := range tr.Events {
+		if e.Kind == trace.Mark {
+			t.Skip("the machine is too busy to write all events")
+		}
+		if last = time.Duration(e.Time); e.Kind != trace.Alloc {
+			continue
+		}
+		if e.ID != next {
+			t.Fatalf("event %d follows %d", e.ID, next-1)
+		}
+		next++
+	}
+	if missing := life - last; missing > childInterval+time.Second {
+		t.Errorf("killed after %v: the last %v are missing", life, missing)
+	}
+	return len(tr.Events), te.Offset < info.Size()
+}
+
+// run starts a child and returns what it says after it has begun to record.
+func run(t *testing.T, path string, env ...string) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), envRecord+"="+path), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return strings.TrimPrefix(string(out), "recording\n")
+}
+
+// TestDiskFull: where no more can be written the program goes on, the error is
+// the system's, and what was written is read.
+func TestDiskFull(t *testing.T) {
+	if !canLimitFileSize {
+		t.Skip("needs a limit on the size of files: not on this system")
+	}
+	path := filepath.Join(t.TempDir(), "run.arrows")
+	said := run(t, path, envLimit+"=20000")
+	if !strings.Contains(said, syscall.EFBIG.Error()) || !strings.Contains(said, "arrowfile: write at event ") {
+		t.Errorf("the program says %q", said)
+	}
+	tr, err := arrowfile.ReadFile(path + ".partial")
+	if !errors.Is(err, arrowfile.ErrTruncated) || len(tr.Events) == 0 {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a recording that failed is at its final name: %v", err)
+	}
+}
+
+func TestDiskFullFromTheStart(t *testing.T) {
+	w, err := arrowfile.NewWriter(full(t), &trace.Trace{})
+	if !errors.Is(err, syscall.ENOSPC) || w != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestReadOnlyFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		dir = "/sys" // root writes anywhere else
+	}
+	path := filepath.Join(dir, "run.arrows")
+	r, err := arrowfile.Record(path, &trace.Trace{}, trace.RecorderConfig{})
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v", err)
+	}
+	r.Record(trace.Event{}) // r is nil: the app goes on without
+}
+
+// TestRecord: a recording that ends well is whole, under its name.
+func TestRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.arrows")
+	before := time.Now()
+	r, err := arrowfile.Record(path, &trace.Trace{Name: "app", Meta: map[string]string{"policy": "never"}}, trace.RecorderConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range uint64(1000) {
+		r.Record(trace.Event{Kind: trace.Alloc, ID: id, Bytes: 512, Aux: r.Label("site " + strconv.FormatUint(id%3, 10))})
+		if id%100 == 0 {
+			if err := r.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tr, err := arrowfile.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tr.Name != "app" || tr.Meta["policy"] != "never" || tr.Start.Before(before.Add(-time.Second)) || len(tr.Events) != 1000 {
+		t.Errorf("%q %v %v, %d events", tr.Name, tr.Meta, tr.Start, len(tr.Events))
+	}
+	if want := []string{"", "site 0", "site 1", "site 2"}; !slices.Equal(tr.Labels, want) {
+		t.Errorf("labels %q", tr.Labels)
+	}
+}

@@ -1,0 +1,304 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// LostLabel is the label of the Mark that a [Recorder] leaves where it lost
+// events; its Bytes says how many.
+const LostLabel = "recorder: events lost"
+
+// A RecorderConfig sizes a [Recorder]. The zero value means the defaults.
+type RecorderConfig struct {
+	Buffer   int           // events held until they are written; 65536, which takes 10 MB in all
+	Interval time.Duration // the longest time that an event is held; 1 s
+}
+
+// A Recorder takes the events of a running program and writes them in batches,
+// from a goroutine of its own: when a buffer is half full, and every Interval.
+// It stamps them itself, in ns of the monotonic clock since it was made.
+//
+// All methods are safe for concurrent use. A nil Recorder is off: its methods do
+// nothing, and Record costs one branch.
+//
+// A recorder never holds up the program. Where events come faster than they can
+// be written it loses some, counts them, and says so in the trace, at the next
+// flush: a Mark with [LostLabel]. When writing fails it turns itself off for
+// good, and Err and Close return that error.
+type Recorder struct {
+	on     atomic.Bool
+	start  time.Time
+	shards []shard
+	shift  uint8 // from a hash to a shard
+
+	mu     sync.RWMutex // guards labels and number
+	labels []string
+	number map[string]uint32
+
+	to      BatchWriter // the goroutine's, as all below
+	spare   [][]Event
+	batch   []Event
+	err     atomic.Pointer[error]
+	lost    atomic.Int64
+	wake    chan struct{}
+	flushes chan chan struct{}
+	closing chan struct{}
+	done    chan struct{}
+	once    sync.Once
+}
+
+// A shard is a buffer that few goroutines share.
+type shard struct {
+	mu     sync.Mutex
+	events []Event // appended to up to its capacity
+	half   int     // length at which the writer is woken
+	lost   int64
+	_      [64]byte // keeps the next shard out of the cache lines of this one
+}
+
+const (
+	defaultBuffer   = 1 << 16
+	defaultInterval = time.Second
+	maxShards       = 64
+	minShard        = 64      // events
+	maxLabels       = 1 << 16 // texts, so that memory is bounded; more are otherLabel
+	otherLabel      = "(too many labels)"
+)
+
+// NewRecorder returns a recorder that is on, and that owns w from now on.
+func NewRecorder(w BatchWriter, c RecorderConfig) *Recorder {
+	if c.Buffer <= 0 {
+		c.Buffer = defaultBuffer
+	}
+	if c.Interval <= 0 {
+		c.Interval = defaultInterval
+	}
+	logShards := bits.Len(uint(min(runtime.GOMAXPROCS(0), maxShards) - 1))
+	n := 1 << logShards
+	size := max(c.Buffer/n, minShard)
+	r := &Recorder{
+		start: time.Now(), shards: make([]shard, n), shift: uint8(64 - logShards),
+		labels: []string{""}, number: map[string]uint32{"": 0},
+		to: w, spare: make([][]Event, n), batch: make([]Event, 0, n*size+1),
+		wake: make(chan struct{}, 1), flushes: make(chan chan struct{}),
+		closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	for i := range r.shards {
+		r.shards[i].events, r.shards[i].half = make([]Event, 0, size), size/2
+		r.spare[i] = make([]Event, 0, size)
+	}
+	r.on.Store(true)
+	go r.run(c.Interval)
+	return r
+}
+
+// Record takes an event that ends now: its Time becomes the time since the
+// recorder was made, less the event's Duration. It does not block on writing
+// and does not allocate.
+func (r *Recorder) Record(e Event) {
+	if r == nil || !r.on.Load() {
+		return
+	}
+	// A goroutine stays with one shard as long as its stack stays where it is.
+	// That spreads goroutines, and keeps the events of each in order.
+	s := &r.shards[uint64(uintptr(unsafe.Pointer(&e))>>10)*0x9E3779B97F4A7C15>>r.shift]
+	s.mu.Lock()
+	// The clock is read under the lock, so that each buffer is in order.
+	e.Time = max(0, int64(time.Since(r.start)-e.Duration))
+	n := len(s.events)
+	if n == cap(s.events) {
+		s.lost++
+		s.mu.Unlock()
+		return
+	}
+	s.events = append(s.events, e)
+	s.mu.Unlock()
+	if n == s.half {
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Label returns the number of text for the Aux of a labelled event. Callers on a
+// hot path keep it. A recorder knows at most 65536 texts.
+func (r *Recorder) Label(text string) uint32 {
+	if r == nil {
+		return 0
+	}
+	r.mu.RLock()
+	n, ok := r.number[text]
+	r.mu.RUnlock()
+	if ok {
+		return n
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.labels) >= maxLabels {
+		text = otherLabel
+	}
+	if n, ok = r.number[text]; !ok {
+		n = uint32(len(r.labels))
+		r.labels = append(r.labels, text)
+		r.number[text] = n
+	}
+	return n
+}
+
+// SetOn turns recording on or off. What was recorded is written either way.
+// Objects that are allocated while it is off are not known when they are freed.
+func (r *Recorder) SetOn(on bool) {
+	if r == nil {
+		return
+	}
+	r.on.Store(on)
+	if on && (r.Err() != nil || r.isClosing()) {
+		r.on.Store(false)
+	}
+}
+
+func (r *Recorder) isClosing() bool {
+	select {
+	case <-r.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// On reports whether the recorder takes events.
+func (r *Recorder) On() bool { return r != nil && r.on.Load() }
+
+// Lost returns how many events were lost because they came faster than they
+// were written, as far as the last flush.
+func (r *Recorder) Lost() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.lost.Load()
+}
+
+// Err returns the first error of writing, or nil.
+func (r *Recorder) Err() error {
+	if r == nil {
+		return nil
+	}
+	if err := r.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Flush writes what was recorded before the call, waits for that, and returns
+// Err.
+func (r *Recorder) Flush() error {
+	if r == nil {
+		return nil
+	}
+	written := make(chan struct{})
+	select {
+	case r.flushes <- written:
+		<-written
+	case <-r.done:
+	}
+	return r.Err()
+}
+
+// Close writes what was recorded, closes the writer, and returns the first error
+// of either. The recorder is off from then on. Further calls wait for the
+// first and return the same.
+func (r *Recorder) Close() error {
+	if r == nil {
+		return nil
+	}
+	r.once.Do(func() {
+		close(r.closing)
+		r.on.Store(false)
+	})
+	<-r.done
+	return r.Err()
+}
+
+// run is the goroutine that writes.
+func (r *Recorder) run(interval time.Duration) {
+	defer close(r.done)
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		var asked chan struct{}
+		select {
+		case <-tick.C:
+		case <-r.wake:
+		case asked = <-r.flushes:
+		case <-r.closing:
+			r.flush()
+			r.fail(r.to.Close())
+			return
+		}
+		r.flush()
+		if asked != nil {
+			close(asked)
+		}
+	}
+}
+
+// flush writes what the shards hold. It takes all of them at one moment, so that
+// no batch frees what a later batch allocates.
+func (r *Recorder) flush() {
+	lost := int64(0)
+	for i := range r.shards {
+		r.shards[i].mu.Lock()
+	}
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.events, r.spare[i] = r.spare[i][:0], s.events
+		lost += s.lost
+		s.lost = 0
+	}
+	for i := range r.shards {
+		r.shards[i].mu.Unlock()
+	}
+	batch := r.batch[:0]
+	for _, events := range r.spare {
+		batch = append(batch, events...)
+	}
+	if lost > 0 {
+		r.lost.Add(lost)
+		batch = append(batch, Event{Time: int64(time.Since(r.start)), Kind: Mark, Bytes: lost, Aux: r.Label(LostLabel)})
+	}
+	if len(batch) == 0 || r.Err() != nil {
+		return
+	}
+	if !slices.IsSortedFunc(batch, recorded) {
+		slices.SortStableFunc(batch, recorded)
+	}
+	r.mu.RLock()
+	labels := r.labels
+	r.mu.RUnlock()
+	r.fail(r.to.WriteBatch(batch, labels))
+}
+
+// recorded orders the events of a batch. At one time of the clock an object is
+// allocated before it is freed, and kinds are in that order.
+func recorded(a, b Event) int {
+	return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Kind, b.Kind))
+}
+
+// fail keeps the first error, and turns the recorder off.
+func (r *Recorder) fail(err error) {
+	if err == nil || r.Err() != nil {
+		return
+	}
+	err = fmt.Errorf("trace: recorder: %w", err)
+	r.err.Store(&err)
+	r.on.Store(false)
+}

@@ -1,0 +1,301 @@
+package trace_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/eagergc/eagergc/trace"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A keeper is a BatchWriter that keeps everything.
+type keeper struct {
+	mu      sync.Mutex
+	t       trace.Trace
+	batches []int
+	closed  int
+	err     error         // of the next call
+	hold    chan struct{} // if set, a batch waits for it
+}
+
+func (k *keeper) WriteBatch(events []trace.Event, labels []string) error {
+	if k.hold != nil {
+		<-k.hold
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err != nil {
+		return k.err
+	}
+	k.batches = append(k.batches, len(events))
+	k.t.Events = append(k.t.Events, events...)
+	k.t.Labels = slices.Clone(labels)
+	return nil
+}
+
+func (k *keeper) Close() error {
+	k.closed++
+	return k.err
+}
+
+func (k *keeper) events() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.t.Events)
+}
+
+func waitFor(t *testing.T, d time.Duration, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(d); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("condition not met within %v", d)
+		}
+	}
+}
+
+func TestRecorder(t *testing.T) {
+	k := new(keeper)
+	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: time.Hour})
+	label := r.Label("loss.item()")
+	r.Record(trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 10})
+	time.Sleep(2 * time.Millisecond)
+	r.Record(trace.Event{Kind: trace.Sync, Duration: time.Millisecond, Aux: label})
+	r.Record(trace.Event{Kind: trace.Sync, Duration: time.Hour}) // longer than the recording
+	r.Record(trace.Event{Kind: trace.Free, ID: 1, Bytes: 10})
+	if err := r.Flush(); err != nil || k.events() != 4 {
+		t.Fatalf("flushed %d events, %v", k.events(), err)
+	}
+	r.SetOn(false)
+	r.Record(trace.Event{Kind: trace.Alloc, ID: 2, Bytes: 10})
+	r.SetOn(true)
+	r.Record(trace.Event{Kind: trace.Mark, Aux: r.Label("on again")})
+	for range 2 {
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.SetOn(true)
+	r.Record(trace.Event{Kind: trace.Alloc, ID: 3})
+	if err := r.Flush(); err != nil || r.On() || r.Lost() != 0 || k.closed != 1 {
+		t.Errorf("after Close: error %v, on %v, lost %d, closed %d times", err, r.On(), r.Lost(), k.closed)
+	}
+	trace.Sort(k.t.Events)
+	if err := k.t.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	kinds, labels := []trace.Kind{}, []string{}
+	for _, e := range k.t.Events {
+		kinds, labels = append(kinds, e.Kind), append(labels, k.t.Label(e))
+	}
+	wantKinds := []trace.Kind{trace.Sync, trace.Alloc, trace.Sync, trace.Free, trace.Mark}
+	if !slices.Equal(kinds, wantKinds) || !slices.Equal(labels, []string{"", "", "loss.item()", "", "on again"}) {
+		t.Errorf("got %v with labels %q", kinds, labels)
+	}
+	if e := k.t.Events; e[0].Time != 0 || e[3].Time-e[2].Time < int64(time.Millisecond) {
+		t.Errorf("times %d, %d, %d", e[0].Time, e[2].Time, e[3].Time)
+	}
+}
+
+func TestRecorderNil(t *testing.T) {
+	var r *trace.Recorder
+	r.Record(trace.Event{})
+	r.SetOn(true)
+	if r.On() || r.Label("x") != 0 || r.Lost() != 0 || r.Err() != nil || r.Flush() != nil || r.Close() != nil {
+		t.Error("a nil recorder is not off")
+	}
+	var _ trace.Sink = r
+}
+
+// TestRecorderInterval: no event waits longer than the interval, however few
+// there are.
+func TestRecorderInterval(t *testing.T) {
+	k := new(keeper)
+	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: 5 * time.Millisecond})
+	defer r.Close()
+	r.Record(trace.Event{Kind: trace.Sync})
+	waitFor(t, 5*time.Second, func() bool { return k.events() == 1 })
+}
+
+// TestRecorderHalf: a buffer that fills is written ahead of time.
+func TestRecorderHalf(t *testing.T) {
+	k := new(keeper)
+	r := trace.NewRecorder(k, trace.RecorderConfig{Buffer: 1000, Interval: time.Hour})
+	defer r.Close()
+	for range 600 {
+		r.Record(trace.Event{Kind: trace.Mark})
+	}
+	waitFor(t, 5*time.Second, func() bool { return k.events() > 0 })
+}
+
+// TestRecorderConcurrent: nothing is lost or torn, batches are in order, and
+// each batch holds no free whose allocation comes in a later one.
+func TestRecorderConcurrent(t *testing.T) {
+	const goroutines, each = 8, 3000
+	k := new(keeper)
+	r := trace.NewRecorder(k, trace.RecorderConfig{Buffer: 2 * goroutines * each, Interval: time.Millisecond})
+	var ids atomic.Uint64
+	var wg sync.WaitGroup
+	handoff := make(chan uint64, 64) // objects are freed by other goroutines
+	for g := range goroutines {
+		wg.Go(func() {
+			for i := range each {
+				id := ids.Add(1)
+				r.Record(trace.Event{Kind: trace.Alloc, ID: id, Bytes: int64(id), Stream: uint32(g)})
+				select {
+				case handoff <- id:
+				case other := <-handoff:
+					r.Record(trace.Event{Kind: trace.Free, ID: other, Bytes: int64(other)})
+					r.Record(trace.Event{Kind: trace.Free, ID: id, Bytes: int64(id)})
+				}
+				if i%500 == 0 {
+					r.Record(trace.Event{Kind: trace.Sync, Aux: r.Label(fmt.Sprint("site ", g))})
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := r.Close(); err != nil || r.Lost() > 0 {
+		t.Fatalf("error %v, lost %d", err, r.Lost())
+	}
+	start := 0
+	for i, n := range k.batches {
+		batch := k.t.Events[start : start+n]
+		if !slices.IsSortedFunc(batch, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) }) {
+			t.Errorf("batch %d is not in order", i)
+		}
+		start += n
+	}
+	// As they stand, and as a reader sorts them.
+	trace.Sort(k.t.Events)
+	if err := k.t.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	s := k.t.Stats()
+	if s.Allocs != goroutines*each || s.Frees+s.LastObjects != s.Allocs || s.Syncs != goroutines*6 {
+		t.Errorf("%d allocs, %d frees, %d objects left, %d syncs", s.Allocs, s.Frees, s.LastObjects, s.Syncs)
+	}
+}
+
+// TestRecorderLoses: a writer that is stuck costs events, which are counted, and
+// never time.
+func TestRecorderLoses(t *testing.T) {
+	k := &keeper{hold: make(chan struct{})}
+	r := trace.NewRecorder(k, trace.RecorderConfig{Buffer: 512, Interval: time.Hour})
+	const n = 10000
+	for range n {
+		r.Record(trace.Event{Kind: trace.Alloc})
+	}
+	close(k.hold)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var kept, lost int64
+	for _, e := range k.t.Events {
+		if e.Kind == trace.Mark && k.t.Label(e) == trace.LostLabel {
+			lost += e.Bytes
+		} else {
+			kept++
+		}
+	}
+	if lost == 0 || lost != r.Lost() || kept+lost != n || kept > 3*512 {
+		t.Errorf("kept %d, lost %d by the trace and %d by the recorder, of %d", kept, lost, r.Lost(), n)
+	}
+}
+
+func TestRecorderFails(t *testing.T) {
+	full := errors.New("disk full")
+	k := new(keeper)
+	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: time.Hour})
+	r.Record(trace.Event{Kind: trace.Mark})
+	if err := r.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	k.mu.Lock()
+	k.err = full
+	k.mu.Unlock()
+	r.Record(trace.Event{Kind: trace.Mark})
+	if err := r.Flush(); !errors.Is(err, full) || r.On() {
+		t.Errorf("error %v, on %v", err, r.On())
+	}
+	k.mu.Lock()
+	k.err = errors.New("a later error")
+	k.mu.Unlock()
+	r.SetOn(true)
+	r.Record(trace.Event{Kind: trace.Mark})
+	if r.On() || !errors.Is(r.Err(), full) || !errors.Is(r.Close(), full) || k.closed != 1 || k.events() != 1 {
+		t.Errorf("on %v, error %v, closed %d times, %d events", r.On(), r.Err(), k.closed, k.events())
+	}
+}
+
+// TestRecorderLabels: the number of texts is bounded, as memory is.
+func TestRecorderLabels(t *testing.T) {
+	k := new(keeper)
+	r := trace.NewRecorder(k, trace.RecorderConfig{})
+	for i := range 70000 {
+		r.Label(fmt.Sprint(i))
+	}
+	if r.Label("0") != 1 || r.Label("one more") != r.Label("and another") {
+		t.Errorf("labels %d, %d, %d", r.Label("0"), r.Label("one more"), r.Label("and another"))
+	}
+	r.Record(trace.Event{Kind: trace.Mark})
+	if err := r.Close(); err != nil || len(k.t.Labels) > 1<<16+1 {
+		t.Errorf("%d labels, %v", len(k.t.Labels), err)
+	}
+}
+
+func TestRecordAllocates(t *testing.T) {
+	r := trace.NewRecorder(discard{}, trace.RecorderConfig{})
+	defer r.Close()
+	if n := testing.AllocsPerRun(10000, func() { r.Record(trace.Event{Kind: trace.Alloc}) }); n != 0 {
+		t.Errorf("%v allocations an event", n)
+	}
+}
+
+type discard struct{}
+
+func (discard) WriteBatch([]trace.Event, []string) error { return nil }
+func (discard) Close() error                             { return nil }
+
+func BenchmarkRecord(b *testing.B) {
+	off := trace.NewRecorder(discard{}, trace.RecorderConfig{})
+	off.SetOn(false)
+	defer off.Close()
+	on := trace.NewRecorder(discard{}, trace.RecorderConfig{})
+	defer on.Close()
+	for _, c := range []struct {
+		name string
+		r    *trace.Recorder
+	}{{"nil", nil}, {"off", off}, {"on", on}} {
+		b.Run("recorder="+c.name, func(b *testing.B) {
+			for b.Loop() {
+				c.r.Record(trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 1 << 20})
+			}
+			if lost := c.r.Lost(); lost > 0 {
+				b.ReportMetric(float64(lost)/float64(b.N), "lost/op")
+			}
+		})
+	}
+	b.Run("recorder=on/goroutines="+fmt.Sprint(runtime.GOMAXPROCS(0)), func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				on.Record(trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 1 << 20})
+			}
+		})
+	})
+	b.Run("clock", func(b *testing.B) { // what of it the clock costs
+		start := time.Now()
+		for b.Loop() {
+			_ = time.Since(start)
+		}
+	})
+}
