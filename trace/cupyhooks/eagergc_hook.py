@@ -19,9 +19,9 @@ Use, around the part of a program that matters:
 
 then `replay import run.jsonl -o run.arrows`. Memory hooks belong to the thread
 that enters them: enter one hook in each thread, each with a file of its own.
-Waits are seen in Stream.synchronize, Event.synchronize, Device.synchronize,
-asnumpy and asarray-like copies made through cupy.asnumpy. Others can be timed
-by hand: `with hook.wait("my own"): ...`.
+Waits are seen in Stream.synchronize, Event.synchronize, Device.synchronize and
+cupy.asnumpy. Others can be timed by hand: `with hook.wait("my own"): ...`. Of
+waits inside a wait only the outermost is written.
 """
 
 import contextlib
@@ -47,6 +47,7 @@ class EagerGCHook(memory_hook.MemoryHook):
         self._lock = threading.Lock()
         self._base = time.time_ns() - time.perf_counter_ns()
         self._undo = []
+        self._waiting = threading.local()
         self._write({
             "hook": "eagergc", "version": VERSION, "cupy": cupy.__version__,
             "t_ns": self._now(), "used_bytes": cupy.get_default_memory_pool().used_bytes(),
@@ -83,10 +84,15 @@ class EagerGCHook(memory_hook.MemoryHook):
     @contextlib.contextmanager
     def wait(self, name):
         """Time a wait for the device, and write it."""
+        if getattr(self._waiting, "now", False):
+            yield
+            return
+        self._waiting.now = True
         start = self._now()
         try:
             yield
         finally:
+            self._waiting.now = False
             self._write({"hook": "sync", "t_ns": start, "dur_ns": self._now() - start, "name": name,
                          "device_id": cupy.cuda.runtime.getDevice(), "thread": threading.get_ident()})
 
@@ -109,7 +115,7 @@ class EagerGCHook(memory_hook.MemoryHook):
 
     def __enter__(self):
         for cls in (cupy.cuda.stream._BaseStream, cupy.cuda.Event, cupy.cuda.Device):
-            self._time(cls, "synchronize", cls.__name__.lstrip("_") + ".synchronize")
+            self._time(cls, "synchronize", cls.__name__.removeprefix("_Base") + ".synchronize")
         self._time(cupy, "asnumpy", "asnumpy")
         return super().__enter__()
 

@@ -1,0 +1,197 @@
+// Package pointers turns events about addresses into events about objects, for
+// importers of logs: an address is used again, an object is not.
+package pointers
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// A Book takes the events of a log, with times in ns of any clock, and gives
+// objects their identities. A free of an address that the log did not allocate
+// is that of an object which was there before: it is allocated ahead of all
+// else. The zero value is ready to use, by one goroutine at a time.
+type Book struct {
+	// Slack is how far times may go backwards, as those of threads that write to
+	// one log do: such an event happens when the last one did. Further is an error.
+	Slack time.Duration
+
+	events, before trace.Chunks
+	waits          []trace.Event
+	objects        map[place]object // by address; also those that are gone
+	now            int64
+	started        bool
+	line           int // of the event, for errors
+	ids            uint64
+	gross          int64
+	beforeBytes    int64
+	corrections    int
+}
+
+type place struct {
+	space pressure.Space
+	addr  uint64
+}
+
+// An object is the last one seen at an address.
+type object struct {
+	id    uint64
+	bytes int64
+	live  bool
+	line  int // that allocated or freed it
+}
+
+// Line says which line of the log the next events are from.
+func (b *Book) Line(n int) { b.line = n }
+
+// Add takes an event that is about no object.
+func (b *Book) Add(e trace.Event) error {
+	if e.Bytes < 0 || e.Bytes >= trace.MaxBytes {
+		return fmt.Errorf("%d bytes", e.Bytes)
+	}
+	if e.Duration < 0 {
+		return fmt.Errorf("lasts %d ns", e.Duration)
+	}
+	if b.started && e.Time < b.now {
+		if b.now-e.Time > int64(b.Slack) {
+			return fmt.Errorf("time goes backwards: %d ns after %d ns", e.Time, b.now)
+		}
+		e.Time = b.now
+		b.corrections++
+	}
+	b.now, b.started = e.Time, true
+	b.events.Record(e)
+	return nil
+}
+
+// Wait takes a wait of e.Duration. Logs write a wait when it is over, so its
+// time, which is its start, may be before that of other events.
+func (b *Book) Wait(e trace.Event) error {
+	if e.Duration < 0 {
+		return fmt.Errorf("lasts %d ns", e.Duration)
+	}
+	e.Kind = trace.Sync
+	b.waits = append(b.waits, e)
+	return nil
+}
+
+// Alloc takes the allocation of e.Bytes at an address of e.Space.
+func (b *Book) Alloc(e trace.Event, addr uint64) error {
+	if o := b.at(e.Space, addr); o.live {
+		return fmt.Errorf("allocation at address %#x, which line %d allocated and nothing freed", addr, o.line)
+	}
+	if err := b.count(e.Bytes); err != nil {
+		return err
+	}
+	b.ids++
+	e.Kind, e.ID = trace.Alloc, b.ids
+	b.objects[place{e.Space, addr}] = object{id: e.ID, bytes: e.Bytes, live: true, line: b.line}
+	return b.Add(e)
+}
+
+// Free takes the end of what is at an address of e.Space, as a Drop: who frees
+// has no use for it any more. e.Bytes is the size that the log gives, or -1 if it
+// gives none.
+func (b *Book) Free(e trace.Event, addr uint64) error {
+	o := b.at(e.Space, addr)
+	switch {
+	case !o.live && o.id != 0:
+		return fmt.Errorf("double free of address %#x, which line %d freed", addr, o.line)
+	case !o.live && e.Bytes < 0:
+		return fmt.Errorf("free of address %#x, which was never allocated", addr)
+	case !o.live:
+		if err := b.count(e.Bytes); err != nil {
+			return err
+		}
+		b.ids++
+		o = object{id: b.ids, bytes: e.Bytes}
+		b.before.Record(trace.Event{Kind: trace.Alloc, ID: o.id, Bytes: o.bytes, Space: e.Space})
+		b.beforeBytes += o.bytes
+	case e.Bytes >= 0 && e.Bytes != o.bytes:
+		return fmt.Errorf("free of %d bytes at address %#x, where line %d allocated %d", e.Bytes, addr, o.line, o.bytes)
+	}
+	b.objects[place{e.Space, addr}] = object{id: o.id, bytes: o.bytes, line: b.line}
+	e.Kind, e.ID, e.Bytes = trace.Drop, o.id, o.bytes
+	return b.Add(e)
+}
+
+// Live reports whether there is an object at an address.
+func (b *Book) Live(space pressure.Space, addr uint64) bool { return b.at(space, addr).live }
+
+func (b *Book) at(space pressure.Space, addr uint64) object {
+	if b.objects == nil {
+		b.objects = make(map[place]object)
+	}
+	return b.objects[place{space, addr}]
+}
+
+// count adds to the sum of all sizes, which must stay a sensible number.
+func (b *Book) count(bytes int64) error {
+	if bytes < 0 || bytes >= trace.MaxBytes-b.gross {
+		return fmt.Errorf("%d bytes: negative, or the sizes so far add up to over 2^62", bytes)
+	}
+	b.gross += bytes
+	return nil
+}
+
+// Finish puts the events into t, from time 0, and says in t.Meta what the book
+// had to add. epoch is the wall clock of time 0 of the events so far; zero if
+// unknown. A log without events is an error.
+func (b *Book) Finish(t *trace.Trace, epoch time.Time) error {
+	if b.events.Len() == 0 {
+		return errors.New("empty trace: no event is about memory")
+	}
+	trace.Sort(b.waits)
+	first := b.events[0][0].Time
+	if len(b.waits) > 0 {
+		first = min(first, b.waits[0].Time)
+	}
+	for _, piece := range b.before {
+		for i := range piece {
+			piece[i].Time = first
+		}
+	}
+	t.Start = epoch
+	t.Events = trace.Interleave(b.before, b.events, trace.Chunks{b.waits})
+	if t.Meta == nil {
+		t.Meta = make(map[string]string)
+	}
+	if n := b.before.Len(); n > 0 {
+		t.Meta["live_before_objects"] = strconv.Itoa(n)
+		t.Meta["live_before_bytes"] = strconv.FormatInt(b.beforeBytes, 10)
+	}
+	if b.corrections > 0 {
+		t.Meta["clock_corrections"] = strconv.Itoa(b.corrections)
+	}
+	t.StartAtFirst()
+	return nil
+}
+
+// maxLine bounds the lines of a log, in bytes.
+const maxLine = 1 << 20
+
+// Lines calls each with every line of r and its number, from 1. An error of
+// either says the line.
+func (b *Book) Lines(r io.Reader, each func(line []byte) error) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	n := 0
+	for lines.Scan() {
+		n++
+		b.Line(n)
+		if err := each(lines.Bytes()); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("line %d: %w", n+1, err)
+	}
+	return nil
+}
