@@ -61,7 +61,7 @@ type Config struct {
 }
 
 // DefaultPolicy is the text form of the policy of a collector that is given none.
-const DefaultPolicy = "cudajl"
+const DefaultPolicy = "pacer"
 
 // PolicyVariable is the environment variable that chooses the policy of every
 // collector of a process by its text form, whatever its Config says. The word

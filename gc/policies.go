@@ -56,6 +56,7 @@ var registry = []struct {
 	{"v8step", "after a fixed growth beside the program, after a large one blocking", "V8", "v8step:soft=1%", func() configurable { return new(V8Step) }},
 	{"dotnet", "after a budget of new bytes that grows when cycles free little; at most a fifth of the time", ".NET", "dotnet:budget=0.4%", func() configurable { return new(Dotnet) }},
 	{"art", "when new bytes weigh more than the heap's free part; blocking when falling behind", "Android ART", "art:free=1%,stop=25%", func() configurable { return new(ART) }},
+	{"pacer", "beside the program, so as to end just before headroom does, where it frees the most for its pause", "", "", func() configurable { return new(Pacer) }},
 	{"gomemlimit", "a model of Go's pacer under a memory limit steered by headroom", "Go 1.26", "", func() configurable { return new(GoMemLimit) }},
 }
 

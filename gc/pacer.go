@@ -1,0 +1,214 @@
+package gc
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+// Pacer starts cycles beside the program so that each ends just before
+// headroom does, where it frees the most for what it costs. It is our own, and
+// the default.
+//
+// # The rule
+//
+// Write n for the bytes that would be live had no cycle ever freed any, D for
+// those of them that were dropped, and g for the cost of a cycle. What a cycle
+// started at a moment i frees is what was dropped before i. So headroom lasts
+// until n reaches
+//
+//	limit + D(i)
+//
+// however late that cycle ends: the only thing that a cycle buys is D(i). Let
+// T be the time at which the headroom bought by the cycle before ends. A cycle
+// started at i is still under way then for, and so exposes,
+//
+//	e(i) = max(0, time(i) + g - T)
+//
+// Waits count by themselves: a wait lets time pass without n. A policy that
+// pays e + Share g per cycle and buys D does best in the long run if it starts
+// each cycle where
+//
+//	e(i) - price D(i)
+//
+// is least, with price = what cycles cost / what they freed so far, in
+// seconds per byte: the condition of an average-cost optimum, taking the
+// future to be like the past beyond T. Two regimes follow, and the step
+// between them needs no constant. Where headroom outlasts a cycle the price is
+// small, Share g per yield; the best i is the last one from which nothing is
+// exposed, unless a little earlier much was dropped. Where a cycle outlasts the
+// headroom, hiding g costs more bytes than it saves time; the price is above
+// one over the rate of allocation, and the best i is T itself, or a place
+// before it where most is dropped: a blocking cycle at the best place.
+//
+// # The forecast
+//
+// T and D must be known ahead. A history of the requests and syncs finds the
+// last time at which the program did what it does now, as LZ77 does; what
+// followed then, at the program's present pace, is the forecast. D is learned
+// from cycles, each of which measures it at one place of the period, and
+// interpolated between. The forecast is wrong at times, and late is dear where
+// early is cheap, by the factor price x rate: the margin by which a cycle
+// starts early is that quantile of the past errors.
+//
+// As long as nothing like the present is remembered, a cycle starts as soon as
+// headroom is below the most that any time as long as a cycle has allocated
+// so far, or at a wait that hides more than the bytes given up are worth.
+//
+// # Memory
+//
+// With a price of memory C, or without a limit, headroom is at most what
+// MemBalancer's square-root rule grants (see [Sqrt]): sqrt(g rate / C). Small
+// prices give more memory and fewer cycles.
+//
+// State is bounded, about 300 KiB. A decision takes some tens of nanoseconds,
+// and one is made for each request or growth of limit/2048, and each sync.
+type Pacer struct {
+	Share  float64 // price of collector time, in seconds of pause per second
+	Memory float64 // price of memory, per byte; 0 = free up to the limit
+
+	freed   int64         // by all cycles
+	held    time.Duration // sum of the exposed pauses
+	waiting bool          // an allocation waits for the cycle under way ...
+	since   time.Duration // ... since then
+
+	asleep int64 // nothing happens at an allocation before this many bytes are live
+
+	past  history
+	plan  plan
+	price price
+	burst burst
+	error margin
+
+	started bool  // a cycle of ours is under way or just ended ...
+	place   int64 // ... begun at this entry of past ...
+	total   int64 // ... with this total
+}
+
+// A moment is where a program is: the time it has run, pauses not counted,
+// and the bytes that would be live had no cycle freed any.
+type moment struct {
+	time  time.Duration
+	total int64
+}
+
+func (p *Pacer) params() []Param {
+	return []Param{
+		bind(&p.Share, "share", 0.05, numberKind(0, 1), "price of a second of collector time, in seconds of pause"),
+		bind(&p.Memory, "memory", 0, numberKind(0, 1), "price of memory per byte, as sqrt's c: trades memory for cycles; 0 uses all of a known limit"),
+	}
+}
+
+// Decide starts a cycle where the plan or, without one, the burst rule says so.
+func (p *Pacer) Decide(at Point) Decision {
+	if !asks(at) {
+		return Decision{Reason: "not an allocation or sync"}
+	}
+	if at.At == Allocation && granted(at) < p.asleep {
+		return Decision{Wake: p.asleep, Reason: "asleep"}
+	}
+	now := moment{at.Now - p.held, at.Sample.Live + p.freed}
+	budget := p.budget(at)
+	grain := int64(1) << bits.Len64(uint64(budget>>11))
+	p.asleep = p.wake(at, grain)
+	d := Decision{Wake: p.asleep}
+	p.burst.see(now, at.Request, at.Cost)
+	p.error.see(now, at.Request, at.Cost, p.price.of(budget, at.Cost, p.Share)*p.burst.rate)
+	jumped := p.past.see(now, at, grain)
+	switch {
+	case at.Running:
+		if !p.waiting && exceeds(at, at.Sample.Limit) {
+			p.waiting, p.since = true, at.Now
+		}
+		d.Reason = "cycle under way"
+		return d
+	case exceeds(at, at.Sample.Limit):
+		d.Action, d.Reason = Block, "no headroom left"
+	default:
+		d.Action, d.Reason = p.choose(at, now, budget, jumped)
+	}
+	if d.Action != Skip {
+		p.started, p.place, p.total = true, p.past.head-1, now.total
+		p.plan.made = false
+	}
+	return d
+}
+
+// budget is the live bytes at which headroom ends.
+func (p *Pacer) budget(at Point) int64 {
+	limit, c := at.Sample.Limit, p.Memory
+	if limit > 0 && c == 0 {
+		return limit
+	}
+	if c == 0 {
+		c = 3e-10 // V8's
+	}
+	h := max(2*miB, toBytes(math.Sqrt(float64(at.Cost)*p.burst.rate/c)))
+	soft := min(at.LiveAfter, math.MaxInt64-h) + h
+	if limit > 0 {
+		return min(limit, soft)
+	}
+	return soft
+}
+
+// wake asks again after a grain of growth, and at whatever does not fit.
+func (p *Pacer) wake(at Point, grain int64) int64 {
+	wake := at.Sample.Live + grain
+	if at.Sample.Limit > 0 {
+		wake = min(wake, at.Sample.Limit+1)
+	}
+	return wake
+}
+
+// exceeds reports whether the request does not fit under a limit.
+func exceeds(at Point, limit int64) bool { return limit > 0 && granted(at) > limit }
+
+// choose decides where no cycle is under way and the request fits.
+func (p *Pacer) choose(at Point, now moment, budget int64, jumped bool) (Action, string) {
+	price := p.price.of(budget, at.Cost, p.Share)
+	room := float64(budget - granted(at))
+	small := at.At == Allocation && price*p.burst.rate <= 1 && room <= p.burst.most
+	if p.past.match > 0 {
+		if small && !p.past.sure() {
+			return Overlap, "headroom may not outlast a cycle"
+		}
+		if jumped || !p.plan.made {
+			p.plan.make(&p.past, now, budget+p.freed, float64(at.Cost)+p.error.early, price)
+		}
+		if p.past.match >= p.plan.target {
+			p.error.expect(budget+p.freed, now.time+p.plan.left)
+			return Overlap, "best place before headroom ends"
+		}
+		return Skip, "a better place comes"
+	}
+	switch {
+	case small:
+		return Overlap, "headroom may not outlast a cycle"
+	case at.At == Sync && room <= 2*p.burst.most && price*room <= float64(min(at.Cost, at.Wait)):
+		return Overlap, "the wait hides more than the headroom is worth"
+	}
+	return Skip, "headroom lasts"
+}
+
+// Observe learns what a cycle cost and freed.
+func (p *Pacer) Observe(c Cycle) {
+	exposed := c.Exposed
+	if p.waiting {
+		exposed = max(exposed, c.Start+c.Duration-p.since)
+		p.waiting = false
+	}
+	p.freed += c.Freed
+	p.held += exposed
+	p.plan.made, p.asleep = false, 0
+	if c.Trigger == TriggerNatural {
+		return
+	}
+	p.price.learn(float64(exposed)+p.Share*float64(c.Duration), float64(c.Freed))
+	if p.started && c.Trigger == TriggerPolicy {
+		p.past.learn(p.place, p.total-p.freed)
+	}
+	p.started = false
+}
+
+// String returns the text form, such as pacer or pacer:memory=1e-10.
+func (p *Pacer) String() string { return textOf("pacer", p.params()) }

@@ -1,0 +1,231 @@
+package gc
+
+import "time"
+
+// A history is what a program did: its syncs, its large requests, and its
+// growth in between. It follows the last time that the program did the same.
+type history struct {
+	ring  [remembered]entry
+	head  int64 // number of the next entry; numbers begin at 1, entry s is ring[s % remembered]
+	match int64 // entry at which the program was as it is now; 0 if there is none
+	run   int   // tokens for which the match has held
+
+	tokens [longContext]uint64 // the last ones
+	count  int
+	long   uint64 // hash of the last longContext tokens
+	short  uint64 // hash of the last shortContext tokens
+	longs  [4096]int64
+	shorts [1024]int64
+
+	lately, before float64       // decaying sums of the time that passed lately, and at the match
+	newest         time.Duration // time of the newest token
+	matched        int64         // match at the newest token
+}
+
+const (
+	remembered   = 4096
+	longContext  = 32 // so many tokens in common make a match certain
+	shortContext = 6  // and so many make it likely
+	keepPace     = 0.95
+	unknown      = -1
+)
+
+// An entry is one moment worth remembering: a token, which is a sync or a
+// request of at least a grain, or a grain of growth by smaller requests.
+type entry struct {
+	moment
+	request   int64
+	reachable int64  // bytes that a cycle started here keeps; unknown
+	token     uint64 // 0 for growth
+	long      uint64 // contexts up to here
+	short     uint64
+}
+
+const (
+	syncToken = 1
+	mix       = 0x9e3779b97f4a7c15 // odd
+)
+
+// mixLong and mixShort are mix to the power of the contexts' lengths.
+var mixLong, mixShort = power(longContext), power(shortContext)
+
+func power(n int) uint64 {
+	x := uint64(1)
+	for range n {
+		x *= mix
+	}
+	return x
+}
+
+func (h *history) at(s int64) *entry { return &h.ring[s%remembered] }
+
+// kept reports whether entry s is there.
+func (h *history) kept(s int64) bool { return s > 0 && s > h.head-remembered && s < h.head }
+
+// sure reports whether the match is beyond doubt.
+func (h *history) sure() bool { return h.run >= longContext }
+
+// see remembers a point. It reports whether the match has moved elsewhere.
+func (h *history) see(now moment, at Point, grain int64) (jumped bool) {
+	if h.head == 0 {
+		h.head = 1
+	}
+	e := entry{moment: now, request: at.Request, reachable: unknown}
+	switch {
+	case at.At == Sync:
+		e.token = syncToken
+	case at.Request >= grain:
+		e.token = uint64(at.Request)*0xff51afd7ed558ccd | 2
+	}
+	if e.token == 0 {
+		if h.head > 1 && now.total-h.at(h.head-1).total < grain {
+			return false
+		}
+		h.creep(now)
+	} else {
+		h.push(e.token)
+		e.long, e.short = h.long, h.short
+		jumped = h.follow(&e)
+		h.longs[h.long>>52], h.shorts[h.short>>54] = h.head, h.head
+	}
+	if h.match > 0 {
+		e.reachable = h.at(h.match).reachable // until a cycle measures it here
+	}
+	*h.at(h.head) = e
+	h.head++
+	if !h.kept(h.match) {
+		h.match = 0
+	}
+	return jumped
+}
+
+// push adds a token to the hashes, and takes the oldest one out.
+func (h *history) push(token uint64) {
+	oldest := h.tokens[h.count%longContext]
+	older := h.tokens[(h.count+longContext-shortContext)%longContext]
+	h.tokens[h.count%longContext] = token
+	h.count++
+	h.long = h.long*mix + token - oldest*mixLong
+	h.short = h.short*mix + token - older*mixShort
+}
+
+// creep moves the match along growth between tokens.
+func (h *history) creep(now moment) {
+	s := h.match + 1
+	if h.match == 0 || !h.kept(s) {
+		return
+	}
+	next := h.at(s)
+	if next.token == 0 && next.total-h.at(h.match).total <= now.total-h.at(h.head-1).total {
+		h.match = s
+	}
+}
+
+// follow moves the match to the token e, or finds another match.
+func (h *history) follow(e *entry) (jumped bool) {
+	was := h.match
+	if s := h.nextToken(); s > 0 && h.at(s).token == e.token {
+		h.lately = keepPace*h.lately + float64(e.time-h.newest)
+		h.before = keepPace*h.before + float64(h.at(s).time-h.at(h.matched).time)
+		h.match = s
+		h.run++
+	} else {
+		h.match, h.run = 0, 0
+	}
+	followed := h.match
+	if h.run < longContext {
+		if s := h.longs[e.long>>52]; h.kept(s) && h.at(s).long == e.long {
+			h.match, h.run = s, longContext
+		} else if s := h.shorts[e.short>>54]; h.match == 0 && h.kept(s) && h.at(s).short == e.short {
+			h.match = s
+		}
+	}
+	h.newest, h.matched = e.time, h.match
+	return h.match != followed || followed == 0 && was != 0
+}
+
+// nextToken returns the first token after the match; 0 if there is none.
+func (h *history) nextToken() int64 {
+	if h.match == 0 {
+		return 0
+	}
+	for s := h.match + 1; h.kept(s); s++ {
+		if h.at(s).token != 0 {
+			return s
+		}
+	}
+	return 0
+}
+
+// pace is how long the program takes for what took 1 ns at the match.
+func (h *history) pace() float64 {
+	if h.before <= 0 {
+		return 1
+	}
+	return min(max(h.lately/h.before, 0.5), 2)
+}
+
+// learn notes what was reachable at entry s.
+func (h *history) learn(s, reachable int64) {
+	if h.kept(s) {
+		h.at(s).reachable = max(0, reachable)
+	}
+}
+
+// reachableBefore returns what is known to have been reachable at the nearest
+// entry up to s, or 0.
+func (h *history) reachableBefore(s int64) int64 {
+	for ; h.kept(s); s-- {
+		if r := h.at(s).reachable; r != unknown {
+			return r
+		}
+	}
+	return 0
+}
+
+// A forecast is the future, if what followed the match happens again. Past the
+// newest entry it goes round: the program is taken to repeat what it did since
+// the match.
+type forecast struct {
+	*history
+	now, from moment // the present, and the match
+	lag       int64
+	lap       moment // from the match to the newest entry
+	pace      float64
+	round     moment // laps done
+	wrap      int64  // entries gone round
+}
+
+// A foreseen is an entry of a forecast. Time and total are absolute.
+type foreseen struct {
+	time, total float64 // ns, bytes
+	request     float64
+	reachable   int64
+}
+
+// forecast returns the future as seen from now. The caller has a match.
+func (h *history) forecast(now moment) forecast {
+	from, to := h.at(h.match).moment, h.at(h.head-1).moment
+	return forecast{history: h, now: now, from: from, lag: h.head - 1 - h.match, pace: h.pace(),
+		lap: moment{to.time - from.time, to.total - from.total}}
+}
+
+// at returns entry s of the forecast, which counts on from the match. It goes
+// one way; ok is false where nothing is foreseen.
+func (f *forecast) at(s int64) (e foreseen, ok bool) {
+	for s-f.wrap >= f.head {
+		if f.lag <= 0 || f.wrap > remembered {
+			return e, false
+		}
+		f.wrap += f.lag
+		f.round.time += f.lap.time
+		f.round.total += f.lap.total
+	}
+	x := f.history.at(s - f.wrap)
+	return foreseen{
+		time:      float64(f.now.time) + f.pace*float64(x.time-f.from.time+f.round.time),
+		total:     float64(f.now.total + x.total - f.from.total + f.round.total),
+		request:   float64(x.request),
+		reachable: x.reachable,
+	}, true
+}

@@ -1,0 +1,133 @@
+package gc
+
+import "time"
+
+// A price is what cycles cost per byte that they free, in ns.
+type price struct{ paid, got float64 } // decaying sums: ns, bytes
+
+const keepPrice = 0.85 // per cycle: the last seven count
+
+func (p *price) learn(paid, got float64) {
+	p.paid = keepPrice*p.paid + paid
+	p.got = keepPrice*p.got + got
+}
+
+// of returns the price; before the first cycle, that of a hidden one that
+// frees all of the budget.
+func (p *price) of(budget int64, g time.Duration, share float64) float64 {
+	if p.got <= 0 {
+		return share * float64(g) / float64(max(1, budget))
+	}
+	return p.paid / p.got
+}
+
+// A burst knows how fast the program allocates.
+type burst struct {
+	most float64 // bytes allocated in a time as long as a cycle, decaying
+	rate float64 // bytes per ns, smoothed
+
+	begin moment // of the present window
+	begun bool
+}
+
+const (
+	keepMost = 0.98 // per window
+	keepRate = 0.8
+	headway  = 1.25 // a window may begin in the middle of a burst
+)
+
+func (b *burst) see(now moment, request int64, g time.Duration) {
+	if !b.begun || now.total < b.begin.total { // the program freed by itself
+		b.begin, b.begun = now, true
+		return
+	}
+	grown := float64(now.total - b.begin.total + request)
+	length := now.time - b.begin.time
+	if length < g {
+		b.most = max(b.most, grown)
+		return
+	}
+	length = max(1, length)
+	b.most = max(headway*grown*float64(g)/float64(length), keepMost*b.most)
+	b.rate = keepRate*b.rate + (1-keepRate)*grown/float64(length)
+	b.begin = now
+}
+
+// A margin is how much earlier than forecast a cycle starts: the quantile of
+// the errors of past forecasts at which being early costs what being late does.
+type margin struct {
+	early float64 // ns
+
+	begun bool
+	pends bool          // a forecast is to be checked:
+	total int64         // this total ...
+	when  time.Duration // ... is reached at this time
+}
+
+// expect notes a forecast, unless one is pending.
+func (m *margin) expect(total int64, when time.Duration) {
+	if !m.pends {
+		m.pends, m.total, m.when = true, total, when
+	}
+}
+
+// see checks the pending forecast. The quantile moves by an eighth of a cycle
+// where it was too small, and by cheap times that where it was not.
+func (m *margin) see(now moment, request int64, g time.Duration, cheap float64) {
+	cycle := float64(g)
+	if !m.begun {
+		m.begun, m.early = true, cycle/2
+	}
+	if !m.pends || now.total+request < m.total {
+		return
+	}
+	m.pends = false
+	if float64(m.when-now.time) > m.early {
+		m.early += cycle / 8
+	} else {
+		m.early -= cycle / 8 * min(1, cheap)
+	}
+	m.early = min(max(m.early, 0), cycle)
+}
+
+// A plan is the place at which the next cycle is to start.
+type plan struct {
+	made   bool
+	target int64         // entry of the history; the cycle starts once the match is there
+	left   time.Duration // from there to the end of headroom
+}
+
+const noTarget = 1<<63 - 1
+
+// make finds the place with the least e - price D among those from now to the
+// end of headroom, at which the total exceeds end. It leaves no target if the
+// forecast does not reach so far.
+func (q *plan) make(h *history, now moment, end int64, g, price float64) {
+	*q = plan{made: true, target: noTarget}
+	f := h.forecast(now)
+	last := h.match
+	var wall float64
+	for s := h.match + 1; ; s++ {
+		e, ok := f.at(s)
+		if !ok {
+			return
+		}
+		last, wall = s, e.time
+		if e.total+e.request > float64(end) {
+			break
+		}
+	}
+	reachable := h.reachableBefore(h.match)
+	least := 0.0
+	f = h.forecast(now)
+	for s := h.match; s <= last; s++ {
+		e, _ := f.at(s)
+		if e.reachable != unknown {
+			reachable = e.reachable
+		}
+		cost := max(0, e.time+g-wall) - price*(e.total-float64(reachable))
+		if q.target == noTarget || cost <= least {
+			least, q.target, q.left = cost, s, time.Duration(wall-e.time)
+		}
+	}
+}
