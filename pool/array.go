@@ -33,6 +33,9 @@ type memoryOf struct {
 	block Block
 	slot  gc.Slot
 	state atomic.Int64 // freedBit + number of calls that use the memory now
+
+	last    atomic.Uint32 // 1 + the stream that used the memory last; 0: its own
+	tainted atomic.Bool   // used by work that nobody follows
 }
 
 const freedBit = 1 << 62
@@ -198,11 +201,15 @@ func (a Array[T]) with(f func(m *memoryOf) error) error {
 
 // Do calls f with the elements as a slice, which is valid until f returns: a
 // Free meanwhile takes effect then. It fails with [ErrFreed] after Free, and if
-// the processor cannot address the memory.
+// the processor cannot address the memory. It waits for queued work that uses
+// the memory: see [Settler].
 func (a Array[T]) Do(f func([]T) error) error {
 	return a.with(func(m *memoryOf) error {
 		if !addressable(m.pool.cfg) {
 			return errReach
+		}
+		if err := m.settle(); err != nil {
+			return err
 		}
 		return f(unsafe.Slice((*T)(pointer(a.addr())), a.n))
 	})

@@ -63,6 +63,9 @@ func (a Array[T]) CopyFrom(from Array[T]) error {
 func (a Array[T]) move(there func(Mover, uint32) error, here func([]T)) error {
 	return a.with(func(m *memoryOf) error {
 		if addressable(m.pool.cfg) {
+			if err := m.settle(); err != nil {
+				return err
+			}
 			here(unsafe.Slice((*T)(pointer(a.addr())), a.n))
 			return nil
 		}
@@ -70,8 +73,7 @@ func (a Array[T]) move(there func(Mover, uint32) error, here func([]T)) error {
 		if !ok {
 			return errReach
 		}
-		stream := m.pool.core.headers.at(uint32(m.block.ref)).stream
-		return guard(func() error { return there(up, stream) })
+		return guard(func() error { return there(up, m.lastStream()) })
 	})
 }
 
