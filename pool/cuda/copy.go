@@ -7,27 +7,48 @@ import (
 
 // Copy queues a copy between two addresses of device, pinned or managed memory,
 // in any combination; the addresses of one device, or of the host. Both must
-// stay allocated until it is done. See [Stream.CopyPeer] for two devices.
+// stay allocated until it is done. [CopyTo] copies arrays, also between
+// devices.
 func (s *Stream) Copy(dst, src uintptr, bytes int64) error {
 	return copyAsync(s, dst, src, bytes)
-}
-
-// CopyPeer queues a copy from one device to another, directly where the
-// hardware can and else through the host.
-func (s *Stream) CopyPeer(dst uintptr, to *Device, src uintptr, from *Device, bytes int64) error {
-	return copyPeer(s, dst, to, src, from, bytes)
 }
 
 // Fill queues the setting of bytes to v.
 func (s *Stream) Fill(dst uintptr, v byte, bytes int64) error { return fill8(s, dst, v, bytes) }
 
-// Upload copies src to the device. It blocks until src has been read, which
-// with pageable memory is about as long as the copy takes.
+// FillPattern queues the writing of pattern, count times. A pattern of 1, 2 or 4
+// bytes costs one pass over the memory, any other one more.
+func (s *Stream) FillPattern(dst uintptr, pattern []byte, count int64) error {
+	n := int64(len(pattern))
+	switch {
+	case n == 0 || count == 0:
+		return nil
+	case n == 1 || n == 2 || n == 4:
+		return fill(s, dst, pattern, count)
+	}
+	if err := s.Upload(dst, pattern); err != nil {
+		return err
+	}
+	for done := int64(1); done < count; done *= 2 { // copy what is there behind itself
+		if err := s.Copy(dst+uintptr(n*done), dst, n*min(done, count-done)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Upload copies src to the device and blocks until src has been read. From
+// pageable memory that is about as long as the copy takes; from pinned memory it
+// is a sync point, and [Stream.Copy] does not block.
 func (s *Stream) Upload(dst uintptr, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
-	return upload(s, dst, unsafe.Pointer(unsafe.SliceData(src)), int64(len(src)))
+	pinned, err := upload(s, dst, unsafe.Pointer(unsafe.SliceData(src)), int64(len(src)))
+	if err != nil || !pinned {
+		return err
+	}
+	return s.Synchronize()
 }
 
 // Download copies from the device to dst and blocks until that is done. It is
@@ -47,7 +68,7 @@ func (s *Stream) Download(dst []byte, src uintptr) error {
 	} else if idle {
 		return get()
 	}
-	return s.dev.wait(get)
+	return s.dev.wait(&s.dev.onCopy, get)
 }
 
 // A HostBuffer is a small piece of pinned memory outside any pool, for single

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -20,13 +21,14 @@ type Device struct {
 	ctx   handle
 	null  Stream
 
-	// sync holds a wait for the GPU back until a policy has been asked.
-	sync atomic.Pointer[func(wait func() error) error]
+	closed atomic.Bool
 
-	mu      sync.Mutex
-	streams map[uint32]*Stream
-	nextID  uint32
-	peers   map[int]bool // devices whose memory this one may use, or not
+	// syncer is asked before each wait for the GPU, about the site of the wait.
+	syncer                              atomic.Pointer[Syncer]
+	onDevice, onStream, onEvent, onCopy gc.Site
+
+	mu    sync.Mutex
+	peers map[int]bool // devices whose memory this one may use, or not
 }
 
 var startOnce = sync.OnceValue(start)
@@ -43,7 +45,7 @@ func Count() (int, error) {
 
 // Open returns GPU n, counted from 0, with its primary context. The caller owns
 // it and closes it. Each Open of the same GPU shares the context but has its own
-// streams and its own sync hook.
+// streams and its own collector.
 func Open(n int) (*Device, error) {
 	count, err := Count()
 	if err != nil {
@@ -60,9 +62,12 @@ func Open(n int) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{index: n, name: name, ctx: ctx, streams: map[uint32]*Stream{}, peers: map[int]bool{}}
+	contexts.Store(n, ctx)
+	d := &Device{index: n, name: name, ctx: ctx, peers: map[int]bool{}}
 	d.null.dev = d
-	d.streams[0] = &d.null
+	d.onDevice.Name, d.onStream.Name = "device synchronize", "stream synchronize"
+	d.onEvent.Name, d.onCopy.Name = "event synchronize", "copy to host"
+	streams.add(&d.null)
 	return d, nil
 }
 
@@ -70,22 +75,26 @@ func Open(n int) (*Device, error) {
 // the context back. Memory that came from the device's upstreams must have been
 // given back before.
 func (d *Device) Close() error {
+	if d.closed.Swap(true) {
+		return nil
+	}
 	err := syncContext(d)
-	for _, s := range d.openStreams() {
-		err = errors.Join(err, s.Close())
+	for _, s := range streams.of(d) {
+		if s != &d.null {
+			err = errors.Join(err, s.Close())
+		}
+		streams.remove(s)
 	}
 	return errors.Join(err, releaseContext(d.index))
 }
 
-func (d *Device) openStreams() (open []*Stream) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for id, s := range d.streams {
-		if id != 0 && !s.closed.Load() {
-			open = append(open, s)
-		}
+// stream returns the stream of that number, which may be of another device; nil
+// if it is gone and had ended its work. Number 0 is the default stream.
+func (d *Device) stream(id uint32) *Stream {
+	if id == 0 {
+		return &d.null
 	}
-	return open
+	return streams.get(id)
 }
 
 // Index returns the number of the device, as the driver counts.
@@ -108,58 +117,69 @@ func (d *Device) MemInfo() (free, total int64, err error) { return memInfo(d) }
 // major + 10 x minor.
 func (d *Device) DriverVersion() int { return driverVersion() }
 
-// OnSync makes every wait for the device go through f, which must call wait
-// exactly once and return its error: [gc.Collector.Sync] is meant. Nil lets
-// waits through.
-func (d *Device) OnSync(f func(wait func() error) error) {
-	if f == nil {
-		d.sync.Store(nil)
-		return
-	}
-	d.sync.Store(&f)
+// A Syncer is told of a wait and must call it once: a [pool.Pool], or a
+// [gc.Collector] that serves several.
+type Syncer interface {
+	Sync(site *gc.Site, wait func() error) error
 }
 
-// wait blocks in wait, as a sync point.
-func (d *Device) wait(wait func() error) error {
-	if f := d.sync.Load(); f != nil {
-		return (*f)(wait)
+// SyncThrough makes every wait for the device a sync point of s, which may hide
+// a collection behind it. Nil undoes that.
+func (d *Device) SyncThrough(s Syncer) {
+	if s == nil {
+		d.syncer.Store(nil)
+		return
 	}
-	return wait()
+	d.syncer.Store(&s)
+}
+
+// wait blocks in f, as a sync point.
+func (d *Device) wait(site *gc.Site, f func() error) error {
+	if s := d.syncer.Load(); s != nil {
+		return (*s).Sync(site, f)
+	}
+	return f()
 }
 
 // Synchronize blocks until all work on all streams of the device has ended. It
 // is a sync point if any stream of d has work left.
 func (d *Device) Synchronize() error {
-	for _, s := range append(d.openStreams(), &d.null) {
-		if idle, err := streamIdle(s); err != nil || idle {
+	for _, s := range streams.of(d) {
+		if idle, err := s.Idle(); err != nil || idle {
 			if err != nil {
 				return err
 			}
 			continue
 		}
-		return d.wait(func() error { return syncContext(d) })
+		return d.wait(&d.onDevice, func() error { return syncContext(d) })
 	}
 	return syncContext(d)
 }
 
-// canUse reports whether kernels on d may use the memory of peer, and enables
-// it the first time.
-func (d *Device) canUse(peer *Device) (bool, error) {
-	if d.index == peer.index {
-		return true, nil
-	}
+// contexts are the primary contexts of the devices that were opened.
+var contexts sync.Map // of handle, by device number
+
+func contextOf(device int) handle {
+	ctx, _ := contexts.Load(device)
+	h, _ := ctx.(handle)
+	return h
+}
+
+// canUse reports whether kernels on d may use the memory of another device, and
+// enables it the first time.
+func (d *Device) canUse(device int) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if ok, known := d.peers[peer.index]; known {
+	if ok, known := d.peers[device]; known {
 		return ok, nil
 	}
-	ok, err := peerPossible(d, peer)
+	ok, err := peerPossible(d, device)
 	if err == nil && ok {
-		err = enablePeer(d, peer)
+		err = enablePeer(d, device)
 	}
 	if err != nil {
 		return false, err
 	}
-	d.peers[peer.index] = ok
+	d.peers[device] = ok
 	return ok, nil
 }

@@ -2,8 +2,11 @@ package cuda
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/eagergc/eagergc/gc"
 )
 
 // open returns GPU 0, or skips the test with the reason.
@@ -95,19 +98,19 @@ func TestSpinTakesItsTime(t *testing.T) {
 	ok(t, w.Close())
 }
 
-func TestSyncGoesThroughTheHook(t *testing.T) {
+func TestWaitsAreSyncPoints(t *testing.T) {
 	d := open(t)
 	s := must[*Stream](t)(d.NewStream())
 	w := must[*Work](t)(NewWork(d))
-	calls := 0
-	d.OnSync(func(wait func() error) error {
-		calls++
-		return wait()
-	})
-	defer d.OnSync(nil)
+	policy := new(counting)
+	c := must[*gc.Collector](t)(gc.New(gc.Config{Policy: policy, Limit: 1}))
+	defer c.Close()
+	gc.Own(c, new([64]byte), 1, func() {}).Release() // something to watch
+	d.SyncThrough(c)
+	defer d.SyncThrough(nil)
 	ok(t, s.Synchronize())
-	if calls != 0 {
-		t.Errorf("%d sync points on an idle stream, want 0", calls)
+	if policy.syncs != 0 {
+		t.Errorf("%d sync points on an idle stream, want 0", policy.syncs)
 	}
 	for i, sync := range []func() error{s.Synchronize, d.Synchronize, func() error {
 		e := must[*Event](t)(d.NewEvent(false))
@@ -116,10 +119,26 @@ func TestSyncGoesThroughTheHook(t *testing.T) {
 	}} {
 		ok(t, w.Spin(s, 5*time.Millisecond))
 		ok(t, sync())
-		if calls != i+1 {
-			t.Errorf("%d sync points after wait %d", calls, i+1)
+		if policy.syncs != i+1 {
+			t.Errorf("%d sync points after wait %d", policy.syncs, i+1)
 		}
 	}
+	if wait := d.onStream.Expected(); wait < 2*time.Millisecond || wait > 50*time.Millisecond {
+		t.Errorf("waits for a stream are expected to take %v, want about 5 ms", wait)
+	}
+}
+
+// counting is a policy that counts sync points and never collects.
+type counting struct {
+	gc.Never
+	syncs int
+}
+
+func (p *counting) Decide(at gc.Point) gc.Decision {
+	if at.At == gc.Sync {
+		p.syncs++
+	}
+	return gc.Decision{}
 }
 
 func TestCopies(t *testing.T) {
@@ -143,6 +162,21 @@ func TestCopies(t *testing.T) {
 	ok(t, s.Download(out, b))
 	if out[0] != 9 || out[n-1] != 9 {
 		t.Error("not filled")
+	}
+	for _, pattern := range []string{"ab", "abcd", "abc", "abcdefgh"} {
+		count := n / len(pattern)
+		ok(t, s.FillPattern(a, []byte(pattern), int64(count)))
+		ok(t, s.Download(out, a))
+		if got := string(out[:count*len(pattern)]); got != strings.Repeat(pattern, count) {
+			t.Errorf("pattern %q: wrong bytes", pattern)
+		}
+	}
+	copy(pinned.Bytes(), "pinned")
+	ok(t, s.Upload(a, pinned.Bytes())) // must not return before it is read
+	clear(pinned.Bytes())
+	ok(t, s.Download(out, a))
+	if string(out[:6]) != "pinned" {
+		t.Errorf("uploaded %q", out[:6])
 	}
 	ok(t, pinned.Close())
 	ok(t, memFree(d, a))

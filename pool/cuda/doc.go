@@ -23,7 +23,7 @@
 //
 // Waits for the GPU (streams, events, the device, copies that block) are sync
 // points: they first ask the driver whether there is anything to wait for, and
-// then go through the device's [gc.Collector], if it has one.
+// then go through the device's pool or collector: see [Device.SyncThrough].
 package cuda
 
 import (

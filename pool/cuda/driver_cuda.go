@@ -25,6 +25,7 @@ package cuda
 import "C"
 
 import (
+	"encoding/binary"
 	"errors"
 	"reflect"
 	"runtime"
@@ -228,6 +229,24 @@ func streamCapturing(s *Stream) (bool, error) {
 	return yes != 0, check("cuStreamIsCapturing", s.dev.index, r)
 }
 
+func captureBegin(s *Stream) error {
+	return check("cuStreamBeginCapture", s.dev.index, C.eg_capture_begin(C.handle(s.dev.ctx), C.handle(s.h)))
+}
+
+func captureEnd(s *Stream) (exec handle, err error) {
+	var e C.handle
+	err = check("cuStreamEndCapture", s.dev.index, C.eg_capture_end(C.handle(s.dev.ctx), C.handle(s.h), &e))
+	return handle(e), err
+}
+
+func graphLaunch(s *Stream, exec handle) error {
+	return check("cuGraphLaunch", s.dev.index, C.eg_graph_launch(C.handle(s.dev.ctx), C.handle(exec), C.handle(s.h)))
+}
+
+func graphDestroy(d *Device, exec handle) error {
+	return check("cuGraphExecDestroy", d.index, C.eg_graph_destroy(C.handle(d.ctx), C.handle(exec)))
+}
+
 func eventCreate(d *Device, timing bool) (h handle, err error) {
 	flags := cu.DisableTiming
 	if timing {
@@ -291,9 +310,10 @@ func moduleFunction(d *Device, m handle, name string) (h handle, err error) {
 }
 
 func launch(s *Stream, fn handle, grid, block Dim, shared int, args []byte) error {
+	packed := bytesOf(unsafe.Pointer(unsafe.SliceData(args)))
 	return check("cuLaunchKernel", s.dev.index, C.eg_launch(C.handle(s.dev.ctx), C.handle(fn),
 		C.uint(grid.X), C.uint(grid.Y), C.uint(grid.Z), C.uint(block.X), C.uint(block.Y), C.uint(block.Z),
-		C.uint(shared), C.handle(s.h), unsafe.Pointer(unsafe.SliceData(args)), C.size_t(len(args))))
+		C.uint(shared), C.handle(s.h), packed, C.size_t(len(args))))
 }
 
 // copyAsync copies between any two addresses that the driver knows.
@@ -302,38 +322,54 @@ func copyAsync(s *Stream, dst, src uintptr, bytes int64) error {
 		C.size_t(bytes), C.handle(s.h)))
 }
 
-// upload and download copy from and to pageable memory of the Go heap. The
-// driver has read the memory when upload returns, and written it when the
-// stream has been synchronised.
-func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) error {
-	return check("cuMemcpyHtoDAsync", s.dev.index, C.eg_upload(C.handle(s.dev.ctx), C.uint64_t(dst), src,
-		C.size_t(bytes), C.handle(s.h)))
+// bytesOf says that p points to plain bytes, whatever else lies in the same Go
+// object: cgo would look for pointers there.
+func bytesOf(p unsafe.Pointer) *C.uint8_t { return (*C.uint8_t)(p) }
+
+// upload and download copy from and to memory of the Go heap or any other. The
+// driver has written it when the stream has been synchronised, and has read it
+// when upload returns, unless it is pinned.
+func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) (pinned bool, err error) {
+	var known C.int
+	from := bytesOf(src)
+	err = check("cuMemcpyHtoDAsync", s.dev.index, C.eg_upload(C.handle(s.dev.ctx), C.uint64_t(dst), from,
+		C.size_t(bytes), C.handle(s.h), &known))
+	return known != 0, err
 }
 
 func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error {
-	return check("cuMemcpyDtoHAsync", s.dev.index, C.eg_download(C.handle(s.dev.ctx), dst, C.uint64_t(src),
+	to := bytesOf(dst)
+	return check("cuMemcpyDtoHAsync", s.dev.index, C.eg_download(C.handle(s.dev.ctx), to, C.uint64_t(src),
 		C.size_t(bytes), C.handle(s.h)))
 }
 
-func copyPeer(s *Stream, dst uintptr, to *Device, src uintptr, from *Device, bytes int64) error {
-	return check("cuMemcpyPeerAsync", s.dev.index, C.eg_copy_peer(C.handle(s.dev.ctx), C.uint64_t(dst), C.handle(to.ctx),
-		C.uint64_t(src), C.handle(from.ctx), C.size_t(bytes), C.handle(s.h)))
+func copyPeer(s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64) error {
+	return check("cuMemcpyPeerAsync", s.dev.index, C.eg_copy_peer(C.handle(s.dev.ctx), C.uint64_t(dst), C.handle(contextOf(to)),
+		C.uint64_t(src), C.handle(contextOf(from)), C.size_t(bytes), C.handle(s.h)))
 }
 
 func fill8(s *Stream, dst uintptr, v byte, bytes int64) error {
-	return check("cuMemsetD8Async", s.dev.index, C.eg_fill8(C.handle(s.dev.ctx), C.uint64_t(dst), C.uint8_t(v),
+	return check("cuMemsetD8Async", s.dev.index, C.eg_fill(C.handle(s.dev.ctx), C.uint64_t(dst), C.uint32_t(v), 1,
 		C.size_t(bytes), C.handle(s.h)))
 }
 
-func peerPossible(d, peer *Device) (bool, error) {
+// fill writes a pattern of 1, 2 or 4 bytes.
+func fill(s *Stream, dst uintptr, pattern []byte, count int64) error {
+	var word [4]byte
+	copy(word[:], pattern)
+	return check("cuMemsetAsync", s.dev.index, C.eg_fill(C.handle(s.dev.ctx), C.uint64_t(dst),
+		C.uint32_t(binary.LittleEndian.Uint32(word[:])), C.int(len(pattern)), C.size_t(count), C.handle(s.h)))
+}
+
+func peerPossible(d *Device, peer int) (bool, error) {
 	var yes C.int
-	r := C.cuDeviceCanAccessPeer(&yes, C.CUdevice(d.index), C.CUdevice(peer.index))
+	r := C.cuDeviceCanAccessPeer(&yes, C.CUdevice(d.index), C.CUdevice(peer))
 	return yes != 0, check("cuDeviceCanAccessPeer", d.index, r)
 }
 
-// enablePeer lets kernels on d use the memory of peer. Once is enough.
-func enablePeer(d, peer *Device) error {
-	err := within(d.ctx, func() error { return fromHandle[cu.CUContext](peer.ctx).EnablePeerAccess(0) })
+// enablePeer lets kernels on d use the memory of device peer. Once is enough.
+func enablePeer(d *Device, peer int) error {
+	err := within(d.ctx, func() error { return fromHandle[cu.CUContext](contextOf(peer)).EnablePeerAccess(0) })
 	if errors.Is(err, cu.PeerAccessAlreadyEnabled) {
 		return nil
 	}

@@ -35,6 +35,10 @@ func streamIdle(s *Stream) (bool, error)                                        
 func streamSync(s *Stream) error                                                  { return ErrNoCUDA }
 func streamWait(s *Stream, e handle) error                                        { return ErrNoCUDA }
 func streamCapturing(s *Stream) (bool, error)                                     { return false, ErrNoCUDA }
+func captureBegin(s *Stream) error                                                { return ErrNoCUDA }
+func captureEnd(s *Stream) (handle, error)                                        { return 0, ErrNoCUDA }
+func graphLaunch(s *Stream, exec handle) error                                    { return ErrNoCUDA }
+func graphDestroy(d *Device, exec handle) error                                   { return ErrNoCUDA }
 func eventCreate(d *Device, timing bool) (handle, error)                          { return 0, ErrNoCUDA }
 func eventDestroy(d *Device, e handle) error                                      { return ErrNoCUDA }
 func eventRecord(s *Stream, e handle) error                                       { return ErrNoCUDA }
@@ -46,11 +50,14 @@ func moduleUnload(d *Device, m handle) error                                    
 func moduleFunction(d *Device, m handle, name string) (handle, error)             { return 0, ErrNoCUDA }
 func launch(s *Stream, fn handle, grid, block Dim, shared int, args []byte) error { return ErrNoCUDA }
 func copyAsync(s *Stream, dst, src uintptr, bytes int64) error                    { return ErrNoCUDA }
-func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) error        { return ErrNoCUDA }
-func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error      { return ErrNoCUDA }
-func copyPeer(s *Stream, dst uintptr, to *Device, src uintptr, from *Device, bytes int64) error {
+func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) (bool, error) {
+	return false, ErrNoCUDA
+}
+func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error { return ErrNoCUDA }
+func copyPeer(s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64) error {
 	return ErrNoCUDA
 }
-func fill8(s *Stream, dst uintptr, v byte, bytes int64) error { return ErrNoCUDA }
-func peerPossible(d, peer *Device) (bool, error)              { return false, ErrNoCUDA }
-func enablePeer(d, peer *Device) error                        { return ErrNoCUDA }
+func fill8(s *Stream, dst uintptr, v byte, bytes int64) error        { return ErrNoCUDA }
+func peerPossible(d *Device, peer int) (bool, error)                 { return false, ErrNoCUDA }
+func enablePeer(d *Device, peer int) error                           { return ErrNoCUDA }
+func fill(s *Stream, dst uintptr, pattern []byte, count int64) error { return ErrNoCUDA }

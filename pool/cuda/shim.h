@@ -78,6 +78,26 @@ static CUresult eg_stream_capturing(handle ctx, handle s, int *yes) {
 	*yes = status != CU_STREAM_CAPTURE_STATUS_NONE;
 	return r;
 }
+
+// Graphs. Relaxed: a pool may ask the driver for memory while work is recorded.
+static CUresult eg_capture_begin(handle ctx, handle s) {
+	IN((CUcontext)ctx, cuStreamBeginCapture((CUstream)s, CU_STREAM_CAPTURE_MODE_RELAXED));
+}
+static CUresult eg_capture_end(handle ctx, handle s, handle *exec) {
+	CUgraph graph = NULL;
+	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
+	if (r == CUDA_SUCCESS) r = cuStreamEndCapture((CUstream)s, &graph);
+	if (r == CUDA_SUCCESS) r = cuGraphInstantiateWithFlags((CUgraphExec *)exec, graph, 0);
+	if (graph != NULL) cuGraphDestroy(graph);
+	return r;
+}
+static CUresult eg_graph_launch(handle ctx, handle exec, handle s) {
+	IN((CUcontext)ctx, cuGraphLaunch((CUgraphExec)exec, (CUstream)s));
+}
+static CUresult eg_graph_destroy(handle ctx, handle exec) {
+	IN((CUcontext)ctx, cuGraphExecDestroy((CUgraphExec)exec));
+}
+
 static CUresult eg_event_record(handle ctx, handle e, handle s) {
 	IN((CUcontext)ctx, cuEventRecord((CUevent)e, (CUstream)s));
 }
@@ -86,22 +106,33 @@ static CUresult eg_event_query(handle ctx, handle e) { IN((CUcontext)ctx, cuEven
 static CUresult eg_copy(handle ctx, uint64_t dst, uint64_t src, size_t n, handle s) {
 	IN((CUcontext)ctx, cuMemcpyAsync(dst, src, n, (CUstream)s));
 }
-static CUresult eg_upload(handle ctx, uint64_t dst, void *src, size_t n, handle s) {
+static CUresult eg_upload(handle ctx, uint64_t dst, uint8_t *src, size_t n, handle s, int *pinned) {
+	CUmemorytype type = 0; // stays 0 for memory that the driver does not know
+	CUpointer_attribute what = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+	void *to = &type;
+	CUresult known = cuPointerGetAttributes(1, &what, &to, (CUdeviceptr)src);
+	*pinned = known == CUDA_SUCCESS && type != 0;
 	IN((CUcontext)ctx, cuMemcpyHtoDAsync(dst, src, n, (CUstream)s));
 }
-static CUresult eg_download(handle ctx, void *dst, uint64_t src, size_t n, handle s) {
+static CUresult eg_download(handle ctx, uint8_t *dst, uint64_t src, size_t n, handle s) {
 	IN((CUcontext)ctx, cuMemcpyDtoHAsync(dst, src, n, (CUstream)s));
 }
 static CUresult eg_copy_peer(handle ctx, uint64_t dst, handle dctx, uint64_t src, handle sctx, size_t n, handle s) {
 	IN((CUcontext)ctx, cuMemcpyPeerAsync(dst, (CUcontext)dctx, src, (CUcontext)sctx, n, (CUstream)s));
 }
-static CUresult eg_fill8(handle ctx, uint64_t dst, uint8_t v, size_t n, handle s) {
-	IN((CUcontext)ctx, cuMemsetD8Async(dst, v, n, (CUstream)s));
+static CUresult eg_fill(handle ctx, uint64_t dst, uint32_t v, int width, size_t n, handle s) {
+	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
+	if (r != CUDA_SUCCESS) return r;
+	switch (width) {
+	case 1: return cuMemsetD8Async(dst, v, n, (CUstream)s);
+	case 2: return cuMemsetD16Async(dst, v, n, (CUstream)s);
+	default: return cuMemsetD32Async(dst, v, n, (CUstream)s);
+	}
 }
 
 // The arguments lie packed in one buffer, each aligned to its own size.
 static CUresult eg_launch(handle ctx, handle fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-			  unsigned bz, unsigned shared, handle s, void *args, size_t n) {
+			  unsigned bz, unsigned shared, handle s, uint8_t *args, size_t n) {
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, args, CU_LAUNCH_PARAM_BUFFER_SIZE, &n, CU_LAUNCH_PARAM_END};
 	IN((CUcontext)ctx, cuLaunchKernel((CUfunction)fn, gx, gy, gz, bx, by, bz, shared, (CUstream)s, NULL, extra));
 }

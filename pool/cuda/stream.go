@@ -2,6 +2,8 @@ package cuda
 
 import (
 	"errors"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -15,6 +17,10 @@ type Stream struct {
 	id     uint32
 	closed atomic.Bool
 	tail   handle // once closed: an event after all of its work
+
+	markOnce sync.Once
+	mark     handle // an event for marks that are waited for at once
+	markErr  error
 }
 
 // NewStream returns a new stream of d. It does not wait for the default stream,
@@ -24,35 +30,42 @@ func (d *Device) NewStream() (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.nextID++
-	s := &Stream{dev: d, h: h, id: d.nextID}
-	d.streams[s.id] = s
+	s := &Stream{dev: d, h: h}
+	streams.add(s)
 	return s, nil
 }
 
-// Default returns the device's default stream, which is number 0.
+// Default returns the device's default stream.
 func (d *Device) Default() *Stream { return &d.null }
 
 // Device returns the device that s belongs to.
 func (s *Stream) Device() *Device { return s.dev }
 
-// ID returns the number of s among the streams of its device, as traces and
-// pools name it. Numbers are not reused.
+// ID returns the number of s among the streams of the process, as traces and
+// pools name it. It is above 0 and not used again.
 func (s *Stream) ID() uint32 { return s.id }
 
 // Close lets the work of s end and gives the stream back, without waiting.
-// Memory that was last used on s can still be freed afterwards.
+// Memory that was last used on s can still be freed afterwards. No work may be
+// given to s at the same time or later.
 func (s *Stream) Close() error {
-	if s.id == 0 || !s.closed.CompareAndSwap(false, true) {
+	if s == &s.dev.null || s.closed.Load() {
 		return nil
 	}
 	tail, err := eventCreate(s.dev, false)
 	if err == nil {
-		s.tail = tail
 		err = eventRecord(s, tail)
 	}
+	s.tail = tail
+	events := [2]handle{tail, s.mark}
+	runtime.AddCleanup(s, func(d *Device) {
+		for _, e := range events {
+			if e != 0 && !d.closed.Load() {
+				eventDestroy(d, e)
+			}
+		}
+	}, s.dev)
+	s.closed.Store(true)
 	return errors.Join(err, streamDestroy(s))
 }
 
@@ -70,12 +83,25 @@ func (s *Stream) Synchronize() error {
 	if idle, err := s.Idle(); idle || err != nil {
 		return err
 	}
-	return s.dev.wait(func() error { return streamSync(s) })
+	return s.dev.wait(&s.dev.onStream, func() error {
+		if s.closed.Load() {
+			return eventSync(s.dev, s.tail)
+		}
+		return streamSync(s)
+	})
 }
 
-// Capturing reports whether work given to s is recorded into a graph instead
-// of being done.
-func (s *Stream) Capturing() (bool, error) { return streamCapturing(s) }
+// recordEnd records e behind the work of s, which may be closed.
+func (s *Stream) recordEnd(e *Event) error {
+	if !s.closed.Load() {
+		return e.Record(s)
+	}
+	null := s.dev.Default()
+	if err := streamWait(null, s.tail); err != nil {
+		return err
+	}
+	return e.Record(null)
+}
 
 // Wait makes later work of s wait for e, without blocking the caller. The event
 // may be of another device.
@@ -111,7 +137,7 @@ func (e *Event) Synchronize() error {
 	if done, err := e.Done(); done || err != nil {
 		return err
 	}
-	return e.dev.wait(func() error { return eventSync(e.dev, e.h) })
+	return e.dev.wait(&e.dev.onEvent, func() error { return eventSync(e.dev, e.h) })
 }
 
 // Elapsed returns the time between two events with timing, both done, to about

@@ -1,0 +1,121 @@
+package cuda
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
+)
+
+// benchSizes are the sizes of the comparison with other allocators: see
+// bench/others.py, whose lines have the same names.
+var benchSizes = []struct {
+	name  string
+	bytes int64
+}{{"512B", 512}, {"1MiB", 1 << 20}, {"64MiB", 64 << 20}}
+
+// liveSize is the size of live block i: 512 B to 1 MiB in a fixed scrambled order.
+func liveSize(i int) int64 { return 512 * int64(1+i*1103515245%2048) }
+
+// benchAllocFree measures one allocation and free of each size, with and
+// without other live blocks.
+func benchAllocFree[T any](b *testing.B, who string, alloc func(int64) (T, error), free func(T) error) {
+	for _, live := range []int{0, 10_000} {
+		var keep []T
+		for i := range live {
+			keep = append(keep, must[T](b)(alloc(liveSize(i))))
+		}
+		for _, size := range benchSizes {
+			b.Run(fmt.Sprintf("who=%s/size=%s/live=%d", who, size.name, live), func(b *testing.B) {
+				for b.Loop() {
+					p, err := alloc(size.bytes)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if err := free(p); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+		for _, p := range keep {
+			ok(b, free(p))
+		}
+	}
+}
+
+func BenchmarkAllocFree(b *testing.B) {
+	d := open(b)
+	benchAllocFree(b, "cuMemAlloc",
+		func(n int64) (uintptr, error) { return memAlloc(d, n) },
+		func(p uintptr) error { return memFree(d, p) })
+
+	s := must[*Stream](b)(d.NewStream())
+	driver := must[*DriverPool](b)(d.NewDriverPool(-1))
+	benchAllocFree(b, "cuMemAllocAsync",
+		func(n int64) (uintptr, error) { return driver.Alloc(n, s) },
+		func(p uintptr) error { return driver.Free(p, s) })
+	benchBulkFree(b, driver, s)
+	ok(b, s.Synchronize())
+	ok(b, driver.Close())
+
+	p := benchPool(b, d)
+	benchAllocFree(b, "eagergc-block",
+		func(n int64) (pool.Block, error) { return p.Alloc(n, s.ID()) },
+		func(x pool.Block) error { p.Free(x); return nil })
+	benchAllocFree(b, "eagergc-array",
+		func(n int64) (pool.Array[byte], error) { return pool.NewArray[byte](p, int(n), s.ID()) },
+		func(a pool.Array[byte]) error { a.Free(); return nil })
+}
+
+// benchBulkFree measures what a collection does: it frees many blocks in a row.
+func benchBulkFree(b *testing.B, driver *DriverPool, s *Stream) {
+	b.Run("who=cuMemAllocAsync/bulk=10000", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			var all []uintptr
+			for i := range 10_000 {
+				all = append(all, must[uintptr](b)(driver.Alloc(liveSize(i), s)))
+			}
+			ok(b, s.Synchronize())
+			b.StartTimer()
+			for _, p := range all {
+				ok(b, driver.Free(p, s))
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/free")
+	})
+}
+
+// benchPool is a pool of device memory with a collector and the default policy.
+func benchPool(b *testing.B, d *Device) *pool.Pool {
+	c := must[*gc.Collector](b)(gc.New(gc.Config{}))
+	p := must[*pool.Pool](b)(pool.New(pool.Config{Upstream: d.Memory(), Space: d.Space(), Collector: c}))
+	b.Cleanup(func() {
+		p.Close()
+		c.Close()
+	})
+	return p
+}
+
+// BenchmarkParallel shows how allocation and free scale: run it with -cpu.
+func BenchmarkParallel(b *testing.B) {
+	d := open(b)
+	p := benchPool(b, d)
+	for _, size := range benchSizes {
+		b.Run("who=eagergc-block/size="+size.name, func(b *testing.B) {
+			b.RunParallel(func(pb *testing.PB) {
+				s := must[*Stream](b)(d.NewStream())
+				for pb.Next() {
+					x, err := p.Alloc(size.bytes, s.ID())
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					p.Free(x)
+				}
+			})
+		})
+	}
+}

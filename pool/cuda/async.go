@@ -1,0 +1,59 @@
+package cuda
+
+// A DriverPool is a memory pool of the driver's own: allocation and free are
+// work of a stream, done in its order, and the driver keeps freed memory up to
+// a threshold. It is safe for concurrent use.
+type DriverPool struct {
+	dev *Device
+	h   handle
+}
+
+// NewDriverPool makes a pool on d. Memory that is free in it beyond threshold
+// bytes goes back to the device when a stream is synchronised; a negative
+// threshold keeps everything until [DriverPool.Trim].
+func (d *Device) NewDriverPool(threshold int64) (*DriverPool, error) {
+	h, err := poolCreate(d, uint64(threshold))
+	if err != nil {
+		return nil, err
+	}
+	return &DriverPool{d, h}, nil
+}
+
+// Close gives the pool back. Memory still in use stays valid until it is freed.
+func (p *DriverPool) Close() error { return poolDestroy(p.dev, p.h) }
+
+// Alloc returns memory that work queued on s from now on may use; other streams
+// must wait for an event recorded on s after this call.
+func (p *DriverPool) Alloc(bytes int64, s *Stream) (addr uintptr, err error) {
+	if s == nil || s.closed.Load() { // its successor is the default stream
+		s = p.dev.Default()
+	}
+	return poolAlloc(p.dev, p.h, s.h, bytes)
+}
+
+// Free gives memory back once the work queued on s so far has ended. If s has
+// been closed, the device's default stream frees it after the last work of s.
+func (p *DriverPool) Free(addr uintptr, s *Stream) error {
+	null := p.dev.Default()
+	if s == nil {
+		return poolFree(p.dev, null.h, addr)
+	}
+	if !s.closed.Load() {
+		return poolFree(p.dev, s.h, addr)
+	}
+	if err := streamWait(null, s.tail); err != nil {
+		return err
+	}
+	return poolFree(p.dev, null.h, addr)
+}
+
+// SetThreshold changes the threshold of [Device.NewDriverPool].
+func (p *DriverPool) SetThreshold(bytes int64) error { return poolThreshold(p.dev, p.h, uint64(bytes)) }
+
+// Trim gives free memory back to the device until at most keep bytes are
+// reserved, or none is free. Memory whose free is still queued is not free yet.
+func (p *DriverPool) Trim(keep int64) error { return poolTrim(p.dev, p.h, keep) }
+
+// Usage returns the bytes that the pool holds of the device, and the bytes of
+// them that are handed out, as the driver counts.
+func (p *DriverPool) Usage() (reserved, used int64, err error) { return poolUsage(p.dev, p.h) }

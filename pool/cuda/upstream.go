@@ -1,0 +1,137 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// An Upstream gives a pool memory of one kind that lies on, or is used by, one
+// device: [Device.Memory], [Device.Pinned], [Device.Managed] or
+// [DriverPool.Upstream]. It is safe for concurrent use.
+type Upstream struct {
+	order
+	kind     string
+	allocate func(bytes int64, s *Stream) (uintptr, error)
+	release  func(addr uintptr, s *Stream) error
+	info     func() (pressure.Info, error)
+}
+
+// Allocate is that of [pool.Upstream].
+func (u *Upstream) Allocate(bytes int64, stream uint32) (uintptr, error) {
+	return u.allocate(bytes, u.dev.stream(stream))
+}
+
+// Release is that of [pool.Upstream].
+func (u *Upstream) Release(addr uintptr, _ int64, stream uint32) error {
+	return u.release(addr, u.dev.stream(stream))
+}
+
+// Info returns what the driver says about the memory.
+func (u *Upstream) Info() (pressure.Info, error) { return u.info() }
+
+// Device returns the device.
+func (u *Upstream) Device() *Device { return u.dev }
+
+// String names the kind of memory and the device.
+func (u *Upstream) String() string { return fmt.Sprintf("%s memory of %v", u.kind, u.dev) }
+
+// DeviceMemory is an [Upstream] whose memory the processor cannot address;
+// arrays reach it through copies.
+type DeviceMemory struct {
+	Upstream
+	mover
+}
+
+// Memory returns the device's own memory, as cuMemAlloc gives it. Giving it
+// back makes the driver wait for the device, so it wants a caching pool.
+func (d *Device) Memory() *DeviceMemory {
+	u := Upstream{order: order{d}, kind: "device", info: d.info,
+		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return memAlloc(d, bytes) },
+		release:  func(addr uintptr, _ *Stream) error { return memFree(d, addr) }}
+	return &DeviceMemory{u, mover{d}}
+}
+
+// Pinned returns page-locked host memory, which the GPU reads and writes at full
+// speed and copies of which run beside the program. All devices can use it. Ask
+// the pool for it with stream 0: the processor touches it first, and is made to
+// wait for that stream.
+func (d *Device) Pinned() *Upstream {
+	return &Upstream{order: order{d}, kind: "pinned", info: pressure.HostMemory,
+		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return hostAlloc(d, bytes) },
+		release:  func(addr uintptr, _ *Stream) error { return hostFree(d, addr) }}
+}
+
+// Managed returns memory that the driver moves between host and device as it is
+// touched. Ask for no more of it than the device has free: the driver grants
+// more, and then thrashes. See [Stream.Prefetch] and [Device.Advise].
+func (d *Device) Managed() *Upstream {
+	return &Upstream{order: order{d}, kind: "managed", info: d.info,
+		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return managedAlloc(d, bytes) },
+		release:  func(addr uintptr, _ *Stream) error { return memFree(d, addr) }}
+}
+
+// Upstream returns the pool's memory for a [pool.Pool] that does no caching of
+// its own: allocation and release are work of the stream.
+func (p *DriverPool) Upstream() *DeviceMemory {
+	u := Upstream{order: order{p.dev}, kind: "stream-ordered", info: p.info, allocate: p.Alloc, release: p.Free}
+	return &DeviceMemory{u, mover{p.dev}}
+}
+
+func (d *Device) info() (pressure.Info, error) {
+	free, total, err := d.MemInfo()
+	return pressure.Info{Free: free, Total: total}, err
+}
+
+// info counts what is free in the pool as free.
+func (p *DriverPool) info() (pressure.Info, error) {
+	i, err := p.dev.info()
+	if err != nil {
+		return i, err
+	}
+	reserved, used, err := p.Usage()
+	i.Free += reserved - used
+	return i, err
+}
+
+// order tells a pool about the progress of a device's streams.
+type order struct{ dev *Device }
+
+// Synchronize waits for the device. It is no sync point: the pool asks for it
+// while it makes room.
+func (o order) Synchronize() error { return syncContext(o.dev) }
+
+// Fence is that of [pool.Fencer].
+func (o order) Fence(stream uint32) (pool.Fence, error) {
+	s := o.dev.stream(stream)
+	if s == nil {
+		return passed{}, nil
+	}
+	e, err := o.dev.NewEvent(false)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.recordEnd(e); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// Settle is that of [pool.Settler].
+func (o order) Settle(stream uint32, tainted bool) error {
+	if tainted {
+		return o.dev.Synchronize()
+	}
+	if s := o.dev.stream(stream); s != nil {
+		return s.Synchronize()
+	}
+	return nil
+}
+
+// passed is the fence of a stream that is gone and had ended its work.
+type passed struct{}
+
+func (passed) Done() (bool, error) { return true, nil }
+func (passed) Close() error        { return nil }

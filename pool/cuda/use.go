@@ -1,0 +1,140 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// With calls f, which queues work on s, with the address of the array's memory.
+// It keeps the order: work that f queues comes after all work that used the array
+// before, on whatever stream, and the memory is not reused before its end, even
+// if the array is freed or collected at once.
+//
+// Memory of another device is reached through peer access, which With enables;
+// where the hardware has none, With fails with a [ReachError]. An array that is
+// used while s captures a graph is tainted: since nobody knows when the graph
+// runs, later uses first wait for the whole device.
+func With[T any](a pool.Array[T], s *Stream, f func(addr uintptr) error) error {
+	return a.Reach(func(m pool.Memory) error {
+		if err := reachable(m, s); err != nil {
+			return err
+		}
+		capturing, err := s.Capturing()
+		switch {
+		case err != nil:
+			return err
+		case capturing:
+			m.Taint()
+			return f(m.Addr)
+		case m.Tainted():
+			if err := s.dev.Synchronize(); err != nil {
+				return err
+			}
+		}
+		last := m.LastStream()
+		if err := s.after(last); err != nil {
+			return err
+		}
+		failed := f(m.Addr)
+		// Somebody may have used the array on a third stream meanwhile. Whoever
+		// comes next waits for s alone, so s must come after that one, too.
+		if before := m.UsedBy(s.id); before != last {
+			err = s.after(before)
+		}
+		if failed != nil {
+			return failed
+		}
+		return err
+	})
+}
+
+// after makes later work of s come after the work of the stream given.
+func (s *Stream) after(stream uint32) error {
+	if stream == s.id || stream == 0 && s == &s.dev.null {
+		return nil
+	}
+	before := s.dev.stream(stream)
+	switch {
+	case before == nil || before == s:
+		return nil
+	case before.closed.Load():
+		return streamWait(s, before.tail)
+	}
+	e, err := before.marker()
+	if err != nil {
+		return err
+	}
+	if err := eventRecord(before, e); err != nil {
+		return err
+	}
+	return streamWait(s, e)
+}
+
+// marker returns an event for marks that are waited for at once. Several users
+// at a time may move each other's mark, but only to a later place.
+func (s *Stream) marker() (handle, error) {
+	s.markOnce.Do(func() { s.mark, s.markErr = eventCreate(s.dev, false) })
+	return s.mark, s.markErr
+}
+
+// ReachError says that work on one device cannot use memory of another.
+type ReachError struct {
+	Bytes    int64
+	On, From int // the device whose memory it is, and the one that wants to use it
+}
+
+func (e *ReachError) Error() string {
+	return fmt.Sprintf("cuda: %v on device %d cannot be used on device %d, which has no peer access to it: "+
+		"copy it with CopyTo to an array of device %d, or use it on device %d",
+		pressure.Bytes(e.Bytes), e.On, e.From, e.From, e.On)
+}
+
+// reachable checks that work on s may use the memory, and enables peer access.
+func reachable(m pool.Memory, s *Stream) error {
+	on, isDevice := m.Space.Device()
+	if !isDevice || on == s.dev.index {
+		return nil
+	}
+	ok, err := s.dev.canUse(on)
+	if err == nil && !ok {
+		err = &ReachError{Bytes: m.Bytes, On: on, From: s.dev.index}
+	}
+	return err
+}
+
+// CopyTo queues on s a copy of from to to, which must be as long. The two may lie
+// anywhere: on one device, on two (directly where the hardware can, else
+// through the host), or in pinned or managed memory. It does not block.
+func CopyTo[T any](to, from pool.Array[T], s *Stream) error {
+	if to.Len() != from.Len() {
+		return fmt.Errorf("cuda: copy of %d elements to %d", from.Len(), to.Len())
+	}
+	// Not With: a copy between devices needs no peer access.
+	return from.Reach(func(src pool.Memory) error {
+		return to.Reach(func(dst pool.Memory) error {
+			for _, m := range []pool.Memory{src, dst} {
+				if err := s.after(m.LastStream()); err != nil {
+					return err
+				}
+			}
+			err := s.copyAnywhere(dst, src)
+			for _, m := range []pool.Memory{src, dst} {
+				if e := s.after(m.UsedBy(s.id)); err == nil {
+					err = e
+				}
+			}
+			return err
+		})
+	})
+}
+
+func (s *Stream) copyAnywhere(dst, src pool.Memory) error {
+	to, toDevice := dst.Space.Device()
+	from, fromDevice := src.Space.Device()
+	if toDevice && fromDevice && to != from {
+		return copyPeer(s, dst.Addr, to, src.Addr, from, src.Bytes)
+	}
+	return copyAsync(s, dst.Addr, src.Addr, src.Bytes)
+}

@@ -1,0 +1,243 @@
+package cuda
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// newPool returns a pool over u that is checked to be empty at the end.
+func newPool(t testing.TB, u pool.Upstream, space pressure.Space, direct bool) *pool.Pool {
+	t.Helper()
+	c := must[*gc.Collector](t)(gc.New(gc.Config{}))
+	p := must[*pool.Pool](t)(pool.New(pool.Config{Upstream: u, Space: space, Collector: c, Direct: direct,
+		Warn: func(err error) { t.Error(err) }}))
+	t.Cleanup(func() {
+		c.Collect(gc.TriggerExplicit)
+		if live := p.Sample().Live; live != 0 {
+			t.Errorf("%d bytes are still live", live)
+		}
+		p.Close()
+		c.Close()
+	})
+	return p
+}
+
+func pattern(n int) []uint32 {
+	s := make([]uint32, n)
+	for i := range s {
+		s[i] = uint32(i) * 2654435761
+	}
+	return s
+}
+
+func TestArraysInEveryMemory(t *testing.T) {
+	d := open(t)
+	driver := must[*DriverPool](t)(d.NewDriverPool(-1))
+	t.Cleanup(func() { ok(t, driver.Close()) })
+	for _, m := range memories(d, driver) {
+		t.Run(m.name, func(t *testing.T) {
+			p := newPool(t, m.up, m.space, m.direct)
+			s := must[*Stream](t)(d.NewStream())
+			want := pattern(100_000)
+			a := must[pool.Array[uint32]](t)(pool.NewArray[uint32](p, len(want), s.ID()))
+			ok(t, a.CopyIn(want))
+			b := must[pool.Array[uint32]](t)(pool.NewArray[uint32](p, len(want), s.ID()))
+			ok(t, CopyTo(b, a, s))
+			got := make([]uint32, len(want))
+			ok(t, b.CopyOut(got))
+			if !slices.Equal(got, want) {
+				t.Error("elements changed on the way")
+			}
+			ok(t, b.Fill(7))
+			ok(t, b.CopyFrom(a.View(0, a.Len())))
+			ok(t, b.View(1, 2).Fill(8))
+			ok(t, b.CopyOut(got))
+			if got[0] != want[0] || got[1] != 8 || got[2] != want[2] {
+				t.Errorf("got %v", got[:3])
+			}
+			err := a.Do(func(s []uint32) error {
+				if !slices.Equal(s, want) {
+					t.Error("the processor sees other elements")
+				}
+				return nil
+			})
+			if _, isDevice := m.space.Device(); isDevice != (err != nil) {
+				t.Errorf("Do on %s memory: %v", m.name, err)
+			}
+			a.Free()
+			if err := With(a, s, func(uintptr) error { return nil }); !errors.Is(err, pool.ErrFreed) {
+				t.Errorf("With after Free: %v", err)
+			}
+			b.Free()
+		})
+	}
+}
+
+// A slow kernel writes an array on one stream; work on another, the processor,
+// and a successor that reuses its memory must all come after it.
+func TestStreamOrder(t *testing.T) {
+	d := open(t)
+	p, pinned := newPool(t, d.Memory(), d.Space(), false), newPool(t, d.Pinned(), pressure.Pinned, false)
+	s, other := must[*Stream](t)(d.NewStream()), must[*Stream](t)(d.NewStream())
+	w := must[*Work](t)(NewWork(d))
+	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
+	const n = 1 << 20
+	slowly := func(s *Stream, addr uintptr, seed uint32) {
+		t.Helper()
+		ok(t, w.Spin(s, 20*time.Millisecond))
+		ok(t, w.Stamp(s, addr, n, seed))
+	}
+	check := func(what string) {
+		t.Helper()
+		ok(t, d.Synchronize())
+		if wrong.Uint32(0) != 0 {
+			t.Errorf("%s: %d words are wrong", what, wrong.Uint32(0))
+		}
+		clear(wrong.Bytes())
+	}
+	newArray := func(p *pool.Pool, stream uint32) pool.Array[byte] {
+		return must[pool.Array[byte]](t)(pool.NewArray[byte](p, n, stream))
+	}
+
+	a := newArray(p, s.ID())
+	ok(t, With(a, s, func(addr uintptr) error { slowly(s, addr, 1); return nil }))
+	ok(t, With(a, other, func(addr uintptr) error { return w.Verify(other, addr, n, 1, wrong.Addr()) }))
+	check("use on another stream")
+
+	ok(t, With(a, other, func(addr uintptr) error { slowly(other, addr, 2); return nil }))
+	var first uintptr
+	ok(t, With(a, other, func(addr uintptr) error {
+		first = addr
+		return w.Verify(other, addr, n, 2, wrong.Addr())
+	}))
+	a.Free() // while other still writes it
+	b := newArray(p, s.ID())
+	ok(t, With(b, s, func(addr uintptr) error {
+		if addr == first {
+			t.Error("memory is reused while another stream uses it")
+		}
+		return w.Stamp(s, addr, n, 3)
+	}))
+	check("free while another stream uses it")
+	ok(t, p.Synchronize())
+	b.Free()
+
+	h := newArray(pinned, 0)
+	ok(t, With(h, other, func(addr uintptr) error { slowly(other, addr, 0); return nil }))
+	ok(t, h.Do(func(bytes []byte) error { // must wait for the kernel
+		if idle := must[bool](t)(other.Idle()); !idle {
+			t.Error("the processor gets pinned memory while a kernel writes it")
+		}
+		return nil
+	}))
+	h.Free()
+
+	c := newArray(p, other.ID())
+	ok(t, With(c, other, func(addr uintptr) error { slowly(other, addr, 4); return nil }))
+	ok(t, other.Close())
+	ok(t, With(c, s, func(addr uintptr) error { return w.Verify(s, addr, n, 4, wrong.Addr()) }))
+	check("use after the last stream is gone")
+	out := make([]byte, n)
+	ok(t, c.CopyOut(out))
+	c.Free()
+	ok(t, wrong.Close())
+	ok(t, w.Close())
+}
+
+func TestCaptureTaints(t *testing.T) {
+	d := open(t)
+	p := newPool(t, d.Memory(), d.Space(), false)
+	s, other := must[*Stream](t)(d.NewStream()), must[*Stream](t)(d.NewStream())
+	w := must[*Work](t)(NewWork(d))
+	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
+	const n = 1 << 20
+	a := must[pool.Array[byte]](t)(pool.NewArray[byte](p, n, s.ID()))
+	g := must[*Graph](t)(s.Capture(func() error {
+		return With(a, s, func(addr uintptr) error {
+			if err := w.Spin(s, 20*time.Millisecond); err != nil {
+				return err
+			}
+			return w.Stamp(s, addr, n, 9)
+		})
+	}))
+	third := must[*Stream](t)(d.NewStream())
+	ok(t, g.Launch(third)) // nobody knows that third writes a now
+	ok(t, With(a, other, func(addr uintptr) error { return w.Verify(other, addr, n, 9, wrong.Addr()) }))
+	ok(t, d.Synchronize())
+	if wrong.Uint32(0) != 0 {
+		t.Errorf("%d words are wrong", wrong.Uint32(0))
+	}
+	ok(t, g.Close())
+	a.Free()
+	ok(t, wrong.Close())
+	ok(t, w.Close())
+}
+
+func TestBatchesArriveWhole(t *testing.T) {
+	d := open(t)
+	p, pinned := newPool(t, d.Memory(), d.Space(), false), newPool(t, d.Pinned(), pressure.Pinned, false)
+	s := must[*Stream](t)(d.NewStream())
+	data := pattern(1_000_000)
+	seen := 0
+	sum := must[pool.Array[uint32]](t)(pool.NewArray[uint32](p, len(data), s.ID()))
+	for batch, err := range Batches(p, pinned, d, slices.Chunk(data, 65_536)) {
+		ok(t, err)
+		ok(t, CopyTo(sum.View(seen, seen+batch.Len()), batch, s))
+		seen += batch.Len()
+	}
+	got := make([]uint32, len(data))
+	ok(t, sum.CopyOut(got))
+	if seen != len(data) || !slices.Equal(got, data) {
+		t.Errorf("%d of %d elements arrived, equal: %v", seen, len(data), slices.Equal(got, data))
+	}
+	if peak := p.Stats().LivePeak - sum.Bytes(); peak > 3*4*65_536 {
+		t.Errorf("%v of batches at a time", pressure.Bytes(peak))
+	}
+	for range Batches(p, pinned, d, slices.Chunk(data, 65_536)) {
+		break // frees what is on its way
+	}
+	sum.Free()
+}
+
+func TestTwoDevices(t *testing.T) {
+	d, e := openIndex(t, 0), openIndex(t, 1)
+	pd, pe := newPool(t, d.Memory(), d.Space(), false), newPool(t, e.Memory(), e.Space(), false)
+	sd, se := must[*Stream](t)(d.NewStream()), must[*Stream](t)(e.NewStream())
+	wd, we := must[*Work](t)(NewWork(d)), must[*Work](t)(NewWork(e))
+	wrong := must[*HostBuffer](t)(e.NewHostBuffer(8))
+	const n = 16 << 20
+	a := must[pool.Array[byte]](t)(pool.NewArray[byte](pd, n, sd.ID()))
+	b := must[pool.Array[byte]](t)(pool.NewArray[byte](pe, n, se.ID()))
+	ok(t, With(a, sd, func(addr uintptr) error {
+		ok(t, wd.Spin(sd, 20*time.Millisecond))
+		return wd.Stamp(sd, addr, n, 7)
+	}))
+	ok(t, CopyTo(b, a, se))
+	ok(t, With(b, se, func(addr uintptr) error { return we.Verify(se, addr, n, 7, wrong.Addr()) }))
+	ok(t, se.Synchronize())
+	if wrong.Uint32(0) != 0 {
+		t.Errorf("%d words differ after the copy", wrong.Uint32(0))
+	}
+	err := With(a, se, func(addr uintptr) error { return we.Verify(se, addr, n, 7, wrong.Addr()) })
+	var unreachable *ReachError
+	if errors.As(err, &unreachable) {
+		t.Logf("no peer access: %v", err)
+	} else {
+		ok(t, err)
+		ok(t, se.Synchronize())
+		if wrong.Uint32(0) != 0 {
+			t.Errorf("%d words differ when read in place", wrong.Uint32(0))
+		}
+	}
+	a.Free()
+	b.Free()
+	ok(t, wrong.Close())
+	ok(t, wd.Close())
+	ok(t, we.Close())
+}
