@@ -1,13 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
-
-	"github.com/eagergc/eagergc/sim"
 )
 
 func newCompare() *cobra.Command {
@@ -36,24 +32,14 @@ Policies (replay policies tells their parameters; all is all of them):
 			if !ok {
 				return fmt.Errorf("unknown format %q (want table, json, csv or bench)", format)
 			}
-			c := comparison{ctx: cmd.Context()}
-			var err error
-			if c.contenders, err = parsePolicies(policies); err != nil {
-				return err
-			}
-			if c.limits, err = parseEach(limits, parseLimit); err != nil {
-				return err
-			}
-			if c.costs, c.ladder, err = price.parse(); err != nil {
-				return err
-			}
-			if c.workloads, err = loadWorkloads(files); err != nil {
+			c, err := newComparison(cmd.Context(), files, policies, limits, &price)
+			if err != nil {
 				return err
 			}
 			if err := c.run(cmd.ErrOrStderr()); err != nil {
 				return err
 			}
-			if err := write(cmd.OutOrStdout(), &c); err != nil {
+			if err := write(cmd.OutOrStdout(), c); err != nil {
 				return err
 			}
 			if out == "" {
@@ -71,50 +57,4 @@ Policies (replay policies tells their parameters; all is all of them):
 	_ = cmd.RegisterFlagCompletionFunc("policies", completePolicies)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"table", "json", "csv", "bench"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
-}
-
-// A comparison is the product of its workloads, limits, costs and contenders,
-// and after run one outcome for each.
-type comparison struct {
-	ctx        context.Context
-	workloads  []*sim.Workload
-	limits     []limit
-	costs      []sim.Cost
-	contenders []sim.Contender
-	ladder     sim.Ladder
-	outcomes   []sim.Outcome // by workload, limit, cost, contender
-}
-
-// cells lists the product, in the order of the outcomes.
-func (c *comparison) cells() []sim.Cell {
-	var cells []sim.Cell
-	for _, w := range c.workloads {
-		for _, l := range c.limits {
-			for _, cost := range c.costs {
-				for _, p := range c.contenders {
-					cells = append(cells, sim.Cell{Workload: w, Contender: p, Config: c.config(w, l, cost)})
-				}
-			}
-		}
-	}
-	return cells
-}
-
-// run fills in the outcomes.
-func (c *comparison) run(stderr io.Writer) error {
-	cells := c.cells()
-	bar := newProgress(stderr, "runs", len(cells))
-	c.outcomes = sim.RunAll(c.ctx, cells, bar.set)
-	bar.done()
-	return c.ctx.Err()
-}
-
-func (c *comparison) config(w *sim.Workload, l limit, cost sim.Cost) sim.Config {
-	return sim.Config{Limit: l.of(w), Cost: cost, Ladder: c.ladder}
-}
-
-// at returns the outcome of a cell by its indices.
-func (c *comparison) at(workload, limit, cost, contender int) *sim.Outcome {
-	i := (workload*len(c.limits)+limit)*len(c.costs) + cost
-	return &c.outcomes[i*len(c.contenders)+contender]
 }

@@ -25,6 +25,8 @@ func newProgress(stderr io.Writer, what string, total int) *progress {
 			progressbar.OptionSetWriter(stderr),
 			progressbar.OptionSetDescription(what),
 			progressbar.OptionShowCount(),
+			progressbar.OptionSetElapsedTime(false), // it counts from the first time that the bar is drawn
+			progressbar.OptionSetPredictTime(false),
 			progressbar.OptionSetWidth(30),
 			progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionClearOnFinish())

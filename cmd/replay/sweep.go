@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,30 +66,6 @@ condition instead, found by bisection; --limits is not used then.`,
 	_ = cmd.MarkFlagRequired("policies")
 	_ = cmd.RegisterFlagCompletionFunc("policies", completePolicies)
 	return cmd
-}
-
-// newComparison reads the flags of a sweep. Braces are expanded.
-func newComparison(ctx context.Context, files []string, policies, limits string, price *price) (*comparison, error) {
-	c := &comparison{ctx: ctx}
-	for _, text := range []*string{&policies, &limits, &price.cycle} {
-		expanded, err := expandList(*text)
-		if err != nil {
-			return nil, err
-		}
-		*text = expanded
-	}
-	var err error
-	if c.contenders, err = sim.ParseContenders(policies); err != nil {
-		return nil, err
-	}
-	if c.limits, err = parseEach(limits, parseLimit); err != nil {
-		return nil, err
-	}
-	if c.costs, c.ladder, err = price.parse(); err != nil {
-		return nil, err
-	}
-	c.workloads, err = loadWorkloads(files)
-	return c, err
 }
 
 // sweep runs the cells that the folder has no result of yet.
