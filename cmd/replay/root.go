@@ -14,6 +14,8 @@ var commands = []func() *cobra.Command{
 	newInfo,
 	newPolicies,
 	newEvaluate,
+	newLive,
+	newCalibrate,
 }
 
 func newRoot() *cobra.Command {

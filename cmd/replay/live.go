@@ -1,0 +1,202 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/live"
+	"github.com/eagergc/eagergc/trace"
+)
+
+func newLive() *cobra.Command {
+	var (
+		memory, policy, limitText, format, costFile, ladderText, ballast, touch string
+		speed                                                                   float64
+		scale                                                                   int64
+		cached                                                                  bool
+	)
+	cmd := &cobra.Command{
+		Use:   "live FILE",
+		Short: "Execute a recording on real memory with the real Go collector",
+		Long: `live runs a recording: it allocates every object from a real pool, makes every
+drop real by forgetting the object, and lets the policy run real cycles of
+Go's collector. Work of the host and waits for the device take the time that
+was recorded. FILE is a native trace, anything that replay import reads, or
+the name of a built-in workload.
+
+With --cost it simulates the same run beside it, for comparison. The file is
+from replay calibrate --heap, which must be the same as --ballast.`,
+		Example: `  replay live mlp --policy cudajl --limit 1.5x --ballast 256MiB
+  replay calibrate --heap 256MiB -o cost.json && replay live mlp --ballast 256MiB --cost cost.json
+  replay live gpt2 --speed 0 --touch 0 --format json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeTraces,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if memory != "host" {
+				return fmt.Errorf("live: unknown pool %q (this build has host)", memory)
+			}
+			if format != "text" && format != "json" {
+				return fmt.Errorf("unknown format %q (want text or json)", format)
+			}
+			if speed < 0 {
+				return errors.New("live: --speed: want 0 or more")
+			}
+			spec, err := gc.Parse(policy)
+			if err != nil {
+				return err
+			}
+			l, err := parseLimit(limitText)
+			if err != nil {
+				return err
+			}
+			cfg := live.Config{Speed: speed, Direct: !cached, Policy: spec.New()}
+			if cfg.Ballast, err = parseSize("ballast", ballast); err != nil {
+				return err
+			}
+			cfg.Touch = -1
+			if touch != "all" {
+				if cfg.Touch, err = parseSize("touch", touch); err != nil {
+					return err
+				}
+			}
+			t, err := loadTrace(args[0])
+			if err != nil {
+				return err
+			}
+			if t, err = live.Scale(t, scale); err != nil {
+				return err
+			}
+			cfg.Space = sim.SpaceOf(t)
+			w, err := sim.Compile(t, cfg.Space)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			cfg.Limit = l.of(w)
+			var simulated *sim.Result
+			if costFile != "" {
+				if simulated, err = simulate(w, spec, cfg.Limit, costFile, ladderText); err != nil {
+					return err
+				}
+			}
+			cfg.Log = new(sim.Log)
+			r, err := runLive(cmd, t, cfg)
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				return writeLiveJSON(cmd.OutOrStdout(), &r, simulated)
+			}
+			return writeLive(cmd.OutOrStdout(), w, &r, simulated, cfg.Log)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&memory, "pool", "host", "`memory` to use: host")
+	f.StringVar(&policy, "policy", gc.DefaultPolicy, "`policy`: see replay policies")
+	f.StringVar(&limitText, "limit", "1.5x", "limit: `bytes` (8GiB) or a factor of the peak reachable bytes (1.5x)")
+	f.Float64Var(&speed, "speed", 1, "`factor`: 1 takes the recorded time, 2 half of it; 0 goes as fast as it can, without waits")
+	f.StringVar(&ballast, "ballast", "256MiB", "`size` of the Go heap of pointers that a cycle has to scan")
+	f.StringVar(&touch, "touch", "4KiB", "`bytes` of every object that are written when it is allocated, or all")
+	f.Int64Var(&scale, "scale", 1, "divide all sizes by `n`")
+	f.BoolVar(&cached, "cached", false, "let the pool keep memory for later; what it then refuses depends on fragments, too")
+	f.StringVar(&costFile, "cost", "", "simulate beside it, with the cost model in a JSON `file`")
+	f.StringVar(&ladderText, "ladder", "1x", "duration of the simulated refusal ladder, as `time` (20ms) or in cycles (2x)")
+	f.StringVar(&format, "format", "text", "what to print: text or json")
+	_ = cmd.RegisterFlagCompletionFunc("policy", completePolicies)
+	return cmd
+}
+
+// parseSize reads a number of bytes that may be 0.
+func parseSize(flag, text string) (int64, error) {
+	if text == "0" {
+		return 0, nil
+	}
+	n, err := parseBytes(text)
+	if err != nil {
+		return 0, fmt.Errorf("--%s: %w", flag, err)
+	}
+	return n, nil
+}
+
+// runLive runs t and shows that it does.
+func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config) (live.Report, error) {
+	r, err := live.Run(cmd.Context(), t, cfg)
+	if err == nil && r.Stats.Failures > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "replay: %d panics in the policy or in the pool's release: the policy was off from the first on\n", r.Stats.Failures)
+	}
+	return r, err
+}
+
+func simulate(w *sim.Workload, spec gc.Spec, limit int64, costFile, ladderText string) (*sim.Result, error) {
+	cost, err := readCost(costFile)
+	if err != nil {
+		return nil, err
+	}
+	ladder, err := sim.ParseLadder(ladderText)
+	if err != nil {
+		return nil, err
+	}
+	r := sim.Run(w, spec.New(), sim.Config{Limit: limit, Cost: cost, Ladder: ladder})
+	return &r, nil
+}
+
+// writeLiveJSON prints one object to a line: the live run, and the simulated
+// one if there is one, whose policy has sim: before its name.
+func writeLiveJSON(w io.Writer, r *live.Report, simulated *sim.Result) error {
+	out := json.NewEncoder(w)
+	if err := out.Encode(r.Result); err != nil || simulated == nil {
+		return err
+	}
+	s := *simulated
+	s.Policy = "sim:" + s.Policy
+	return out.Encode(s)
+}
+
+// writeLive prints the metrics of a live run, beside those of the simulation.
+func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *sim.Result, log *sim.Log) error {
+	var pauses []time.Duration
+	for _, p := range log.Pauses {
+		pauses = append(pauses, p.Length)
+	}
+	pauseText, err := percentiles(pauses)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s under %s, limit %s (%.4gx the peak reachable %s)\n\n",
+		r.Trace, r.Policy, formatBytes(r.LimitBytes), r.LimitFactor, formatBytes(load.PeakReachable))
+	table := grid{{"", "live"}}
+	row := func(name, here, there string) {
+		line := []string{left + name, here}
+		if s != nil {
+			line = append(line, there)
+		}
+		table = append(table, line)
+	}
+	var simulated sim.Result
+	if s != nil {
+		simulated = *s
+		table[0] = append(table[0], "simulated")
+	}
+	row("collections, asked for", formatCount(r.Collections), formatCount(simulated.Collections))
+	row("forced by a refusal", formatCount(r.RefusalCollections), formatCount(simulated.RefusalCollections))
+	row("run by Go itself", formatCount(r.Natural), "")
+	row("failed allocations", formatCount(r.FailedAllocs), formatCount(simulated.FailedAllocs))
+	row("a cycle takes", formatDuration(r.Cycle), formatDuration(simulated.Cycle))
+	row("exposed pause", formatDuration(r.ExposedPause), formatDuration(simulated.ExposedPause))
+	row("longest pause", formatDuration(r.MaxPause), formatDuration(simulated.MaxPause))
+	row("collector busy", formatDuration(r.GCBusy), formatDuration(simulated.GCBusy))
+	row("peak live", formatBytes(r.PeakLive), formatBytes(simulated.PeakLive))
+	row("mean live", formatBytes(int64(r.MeanLive)), formatBytes(int64(simulated.MeanLive)))
+	row("mean garbage", formatBytes(int64(r.MeanGarbage)), formatBytes(int64(simulated.MeanGarbage)))
+	row("time", formatDuration(r.Elapsed), formatDuration(simulated.Elapsed))
+	table.print(w)
+	_, err = fmt.Fprintf(w, "\npauses %s\nfell behind the recording by up to %s; the pool took up to %s\n",
+		pauseText, formatDuration(r.Late), formatBytes(r.Reserved))
+	return err
+}

@@ -1,0 +1,32 @@
+package live
+
+// A Ballast is a Go heap of pointers that does nothing but be there.
+type Ballast struct{ trees []*node }
+
+// A node takes 48 bytes, as much as the small structs of an app.
+type node struct {
+	left, right *node
+	_           [4]uint64
+}
+
+const nodeBytes = 48
+
+// treeNodes is a subtree that fits in a few pages.
+const treeNodes = 1<<12 - 1
+
+// NewBallast returns about bytes of reachable nodes.
+func NewBallast(bytes int64) *Ballast {
+	b := new(Ballast)
+	for n := bytes / nodeBytes; n > 0; n -= treeNodes {
+		b.trees = append(b.trees, newTree(int(min(n, treeNodes))))
+	}
+	return b
+}
+
+func newTree(n int) *node {
+	if n == 0 {
+		return nil
+	}
+	left := (n - 1) / 2
+	return &node{left: newTree(left), right: newTree(n - 1 - left)}
+}

@@ -1,0 +1,194 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// Calibration says what to measure. The zero value is usable.
+type Calibration struct {
+	Heaps   []int64 // sizes of the Go heap with pointers, in bytes; nil: 16, 64 and 256 MiB
+	Objects int     // number of tracked and of freed objects; 0: 100,000
+	Busy    int     // number of goroutines that keep cores busy meanwhile
+	Repeat  int     // cycles to take the median of; 0: 11
+}
+
+// A Measurement is the length of a blocking cycle, as its caller sees it, in
+// one condition.
+type Measurement struct {
+	Heap    int64 // bytes of Go heap with pointers
+	Tracked int   // objects that the collector knows
+	Freed   int   // how many of them each cycle finds dead
+	Busy    int   // goroutines that keep cores busy
+	Median  time.Duration
+	Least   time.Duration
+	Most    time.Duration
+}
+
+// Calibrate measures cycles on this machine and returns the cost model that
+// they follow, for a Go heap of heap bytes with pointers, and the measurements.
+// It takes seconds and as much memory as the largest heap. Nothing else should
+// run meanwhile.
+func Calibrate(ctx context.Context, heap int64, cal Calibration) (sim.Cost, []Measurement, error) {
+	if cal.Heaps == nil {
+		cal.Heaps = []int64{16 << 20, 64 << 20, 256 << 20}
+	}
+	if cal.Objects == 0 {
+		cal.Objects = 100_000
+	}
+	if cal.Repeat == 0 {
+		cal.Repeat = 11
+	}
+	defer spin(cal.Busy)()
+	var (
+		cost = sim.Cost{HeapMiB: mib(heap)}
+		all  []Measurement
+	)
+	measure := func(m Measurement) (time.Duration, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		m.Busy = cal.Busy
+		if err := m.run(cal.Repeat); err != nil {
+			return 0, fmt.Errorf("live: %w", err)
+		}
+		all = append(all, m)
+		return m.Median, nil
+	}
+	var err error
+	if cost.Base, err = measure(Measurement{}); err != nil {
+		return cost, all, err
+	}
+	var slopes []float64
+	for _, h := range cal.Heaps {
+		d, err := measure(Measurement{Heap: h})
+		if err != nil {
+			return cost, all, err
+		}
+		slopes = append(slopes, max(0, float64(d-cost.Base)/mib(h)))
+	}
+	cost.PerMiB = time.Duration(median(slopes))
+	tracked, err := measure(Measurement{Tracked: cal.Objects})
+	if err != nil {
+		return cost, all, err
+	}
+	freed, err := measure(Measurement{Tracked: cal.Objects, Freed: cal.Objects})
+	if err != nil {
+		return cost, all, err
+	}
+	cost.PerTracked = max(0, float64(tracked-cost.Base)/float64(cal.Objects))
+	cost.PerFreed = max(0, float64(freed-tracked)/float64(cal.Objects))
+	cost.Slowdown, err = slowdown(slices.Max(cal.Heaps), cal.Repeat)
+	return cost, all, err
+}
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+func median[T int64 | float64 | time.Duration](all []T) T {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}
+
+// An owned is an object that the collector knows.
+type owned struct {
+	_ *owned
+	_ [5]uint64
+}
+
+// run fills in the times of n cycles.
+func (m *Measurement) run(n int) error {
+	ballast := NewBallast(m.Heap)
+	c, err := gc.New(gc.Config{Policy: new(gc.Never)})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	r := gc.NewRegistry(c.Watch(nothing{}), func(uint64, int64) {})
+	kept := make([]*owned, m.Tracked-m.Freed)
+	for i := range kept {
+		kept[i] = new(owned)
+		gc.Track(r, kept[i], 0, 0)
+	}
+	c.Collect(gc.TriggerExplicit)
+	var all []time.Duration
+	for range n {
+		for range m.Freed {
+			gc.Track(r, new(owned), 0, 0)
+		}
+		began := time.Now()
+		c.Collect(gc.TriggerExplicit)
+		all = append(all, time.Since(began))
+	}
+	m.Median, m.Least, m.Most = median(all), slices.Min(all), slices.Max(all)
+	runtime.KeepAlive(ballast)
+	runtime.KeepAlive(kept)
+	return nil
+}
+
+// spin keeps n goroutines busy until the function that it returns is called.
+func spin(n int) (stop func()) {
+	var quit atomic.Bool
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			for !quit.Load() {
+			}
+		})
+	}
+	return func() {
+		quit.Store(true)
+		all.Wait()
+	}
+}
+
+// slowdown measures how much longer a goroutine takes for its work beside
+// cycles than alone.
+func slowdown(heap int64, n int) (float64, error) {
+	ballast := NewBallast(heap)
+	c, err := gc.New(gc.Config{Policy: new(gc.Never)})
+	if err != nil {
+		return 0, fmt.Errorf("live: %w", err)
+	}
+	defer c.Close()
+	c.Watch(nothing{})
+	var beats atomic.Int64
+	var quit atomic.Bool
+	var worker sync.WaitGroup
+	worker.Go(func() {
+		for !quit.Load() {
+			beats.Add(1)
+		}
+	})
+	var beside, alone float64 // beats per ns
+	for range n {
+		before, began := beats.Load(), time.Now()
+		c.Collect(gc.TriggerExplicit)
+		took := time.Since(began)
+		beside += float64(beats.Load()-before) / float64(took)
+		before, began = beats.Load(), time.Now()
+		time.Sleep(took)
+		alone += float64(beats.Load()-before) / float64(time.Since(began))
+	}
+	quit.Store(true)
+	worker.Wait()
+	runtime.KeepAlive(ballast)
+	if beside == 0 {
+		return 0, fmt.Errorf("live: a busy goroutine did not get to run beside a cycle")
+	}
+	return max(0, alone/beside-1), nil
+}
+
+// nothing is a memory that holds none.
+type nothing struct{}
+
+func (nothing) Sample() pressure.Sample { return pressure.Sample{} }
+func (nothing) Allocated() int64        { return 0 }

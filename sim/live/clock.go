@@ -1,0 +1,45 @@
+package live
+
+import (
+	"runtime"
+	"time"
+)
+
+// A clock paces a run. Time 0 is its start.
+type clock struct {
+	start time.Time
+	speed float64 // 1 = as recorded; 0 = as fast as it goes
+}
+
+func (k *clock) now() time.Duration { return time.Since(k.start) }
+
+// scaled is how long what was recorded to take d takes here.
+func (k *clock) scaled(d int64) time.Duration {
+	if k.speed == 0 {
+		return 0
+	}
+	return time.Duration(float64(d) / k.speed)
+}
+
+// coarse is more than a sleep is late by, mostly.
+const coarse = 1500 * time.Microsecond
+
+// work keeps the processor busy until time t: short gaps between events are
+// work of the host. Long ones, where it does nothing for the device, are slept.
+func (k *clock) work(t time.Duration) {
+	if d := t - k.now(); d > 10*coarse {
+		time.Sleep(d - coarse)
+	}
+	for k.now() < t {
+	}
+}
+
+// wait leaves the processor to others until time t.
+func (k *clock) wait(t time.Duration) {
+	if d := t - k.now(); d > coarse {
+		time.Sleep(d - coarse)
+	}
+	for k.now() < t {
+		runtime.Gosched()
+	}
+}

@@ -1,0 +1,106 @@
+package live
+
+import (
+	"fmt"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// Scale returns a copy of t in which every size is divided by n and rounded
+// up, for a workload that is too large for the machine. Sizes near the pool's
+// granule of 512 bytes then weigh more than they did.
+func Scale(t *trace.Trace, n int64) (*trace.Trace, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("live: scale 1/%d: want 1 or more", n)
+	}
+	scaled := *t
+	scaled.Events = make([]trace.Event, len(t.Events))
+	for i, e := range t.Events {
+		switch e.Kind {
+		case trace.Alloc, trace.Drop, trace.Free:
+			e.Bytes = (e.Bytes + n - 1) / n
+		}
+		scaled.Events[i] = e
+	}
+	return &scaled, nil
+}
+
+// A step is one event of a program: 24 bytes, no pointers.
+type step struct {
+	time int64 // ns from the first step
+	arg  int64 // bytes, or ns of a wait
+	slot int32 // place in the table of objects, or number of a site
+	kind trace.Kind
+}
+
+// A program is a workload in the form in which it is executed. Objects have a
+// place in a table for as long as they are reachable, so that the table is no
+// larger than it must be: Go's collector has to scan it.
+type program struct {
+	load  *sim.Workload
+	steps []step
+	slots int
+	sites []string
+}
+
+// compile checks one space of t and lays it out.
+func compile(t *trace.Trace, space pressure.Space) (*program, error) {
+	load, err := sim.Compile(t, space)
+	if err != nil {
+		return nil, err
+	}
+	p := &program{load: load}
+	var (
+		free  []int32
+		slots = make(map[uint64]int32) // of objects that are reachable
+		sites = make(map[uint32]int32) // by label
+		start = int64(-1)
+	)
+	for _, e := range t.Events {
+		s := step{kind: e.Kind}
+		switch e.Kind {
+		case trace.Sync:
+			n, ok := sites[e.Aux]
+			if !ok {
+				n = int32(len(p.sites))
+				sites[e.Aux] = n
+				p.sites = append(p.sites, t.Label(e))
+			}
+			s.slot, s.arg = n, int64(e.Duration)
+		case trace.Alloc, trace.Drop, trace.Free:
+			if e.Space != space {
+				continue
+			}
+			if e.Kind == trace.Alloc {
+				if len(free) == 0 {
+					free = append(free, int32(p.slots))
+					p.slots++
+				}
+				s.slot, s.arg = free[len(free)-1], e.Bytes
+				free = free[:len(free)-1]
+				slots[e.ID] = s.slot
+				break
+			}
+			n, ok := slots[e.ID]
+			if !ok {
+				continue // a free whose drop was seen
+			}
+			if e.Kind == trace.Free && e.Aux != trace.FreeExplicit {
+				s.kind = trace.Drop
+			}
+			delete(slots, e.ID)
+			free = append(free, n)
+			s.slot = n
+		default:
+			continue
+		}
+		if start < 0 {
+			start = e.Time
+		}
+		s.time = e.Time - start
+		p.steps = append(p.steps, s)
+	}
+	return p, nil
+}

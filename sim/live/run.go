@@ -1,0 +1,244 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// Config is the world of a live run.
+type Config struct {
+	Policy   gc.Policy      // fresh; nil: never
+	Limit    int64          // of the pool, in bytes; 0 = none
+	Upstream pool.Upstream  // where the pool gets its memory; nil: the host
+	Space    pressure.Space // of the trace: what is executed
+	Direct   bool           // the pool caches nothing, so that it refuses what the limit says and not what fragments leave
+	Touch    int64          // bytes of each object that are written when it is allocated; negative: all
+	Ballast  int64          // bytes of Go heap with pointers
+	Speed    float64        // 1 = as recorded, 2 = twice as fast; 0 = as fast as it goes, without waits
+	Log      *sim.Log       // collects cycles, pauses and decisions; nil = off
+	Recorder gc.Recorder    // told what the pool and the collector do; nil = off
+}
+
+// A Report is what a live run measured.
+type Report struct {
+	sim.Result
+	Natural  int           // cycles that the Go runtime ran by itself
+	Late     time.Duration // how far behind the recording the run fell, pauses aside
+	Reserved int64         // the most bytes that the pool had taken from its upstream
+	Stats    gc.Stats
+}
+
+// Run executes one space of t and returns the metrics. It takes the time that
+// the recording took, pauses and all, and as much memory. The only
+// allocations that may fail are those that the trace cannot do without under
+// the limit: they are counted. It returns an error if t is not a valid trace,
+// if the pool fails in any other way, or if ctx is done.
+func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
+	p, err := compile(t, cfg.Space)
+	if err != nil {
+		return Report{}, err
+	}
+	ballast := NewBallast(cfg.Ballast)
+	defer runtime.KeepAlive(ballast)
+	runtime.GC()
+
+	policy := cfg.Policy
+	if policy == nil {
+		policy = new(gc.Never)
+	}
+	c, err := gc.New(gc.Config{Policy: watch(policy, cfg.Log), Recorder: cfg.Recorder})
+	if err != nil {
+		return Report{}, fmt.Errorf("live: %w", err)
+	}
+	defer c.Close()
+	space := pressure.Host
+	if cfg.Upstream != nil {
+		space = cfg.Space
+	}
+	m, err := pool.New(pool.Config{
+		Upstream:  cfg.Upstream,
+		Space:     space,
+		Limits:    pressure.Limits{Hard: pressure.Limit{Bytes: cfg.Limit}},
+		Collector: c,
+		Trace:     cfg.Recorder,
+		Direct:    cfg.Direct,
+	})
+	if err != nil {
+		return Report{}, fmt.Errorf("live: %w", err)
+	}
+	defer m.Close()
+	r := &runner{program: p, cfg: cfg, collector: c, pool: m, objects: make([]pool.Array[byte], p.slots)}
+	for _, name := range p.sites {
+		r.sites = append(r.sites, &gc.Site{Name: name})
+	}
+	if err := r.run(ctx); err != nil {
+		return Report{}, err
+	}
+	return r.report(policy.String()), nil
+}
+
+// A runner is a run under way.
+type runner struct {
+	*program
+	cfg       Config
+	collector *gc.Collector
+	pool      *pool.Pool
+	objects   []pool.Array[byte] // by slot; zero once dropped
+	sizes     []int64            // of objects, by slot
+	sites     []*gc.Site
+	clock     clock
+	shift     time.Duration // by which pauses have delayed the program
+	exposed   time.Duration // the collector's sum of pauses when it was last read
+	out       Report
+	reachable int64
+	last      time.Duration // when live was last read
+	before    struct{ live, reachable int64 }
+	area      struct{ live, garbage float64 } // byte ns
+}
+
+func (r *runner) run(ctx context.Context) error {
+	r.sizes = make([]int64, r.slots)
+	r.clock = clock{start: time.Now(), speed: r.cfg.Speed}
+	for i := range r.steps {
+		s := &r.steps[i]
+		if i&63 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		due := r.clock.scaled(s.time) + r.shift
+		r.clock.work(due)
+		now := r.clock.now()
+		r.out.Late = max(r.out.Late, now-due)
+		if err := r.step(s, now); err != nil {
+			return fmt.Errorf("live: %s: step %d: %w", r.load.Name, i, err)
+		}
+		r.integrate(r.clock.now())
+	}
+	return nil
+}
+
+func (r *runner) step(s *step, now time.Duration) error {
+	switch s.kind {
+	case trace.Alloc:
+		return r.alloc(s, now)
+	case trace.Sync:
+		wait := r.clock.scaled(s.arg)
+		err := r.pool.Sync(r.sites[s.slot], func() error {
+			r.clock.wait(now + wait)
+			return nil
+		})
+		r.account(s, now+wait)
+		return err
+	case trace.Free:
+		r.objects[s.slot].Free()
+	}
+	r.reachable -= r.sizes[s.slot]
+	r.objects[s.slot] = pool.Array[byte]{}
+	return nil
+}
+
+func (r *runner) alloc(s *step, now time.Duration) error {
+	a, err := pool.NewArray[byte](r.pool, int(s.arg), 0)
+	r.account(s, now)
+	if errors.Is(err, pool.ErrOutOfMemory) {
+		r.out.FailedAllocs++
+		r.sizes[s.slot] = 0
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if n := min(uint64(s.arg), uint64(r.cfg.Touch)); n > 0 { // a negative Touch is a large number
+		if err := a.View(0, int(n)).Fill(1); err != nil {
+			return err
+		}
+	}
+	r.objects[s.slot], r.sizes[s.slot] = a, s.arg
+	r.reachable += s.arg
+	r.out.PeakLive = max(r.out.PeakLive, r.live())
+	return nil
+}
+
+// account notes a pause, if the collector has held the step: what it has
+// taken since the time given, at which it would have been done.
+func (r *runner) account(s *step, since time.Duration) {
+	stats := r.collector.Stats()
+	if stats.Exposed == r.exposed {
+		return
+	}
+	r.exposed = stats.Exposed
+	pause := r.clock.now() - since
+	r.shift += pause
+	r.out.ExposedPause += pause
+	r.out.MaxPause = max(r.out.MaxPause, pause)
+	if r.cfg.Log != nil {
+		r.cfg.Log.Pauses = append(r.cfg.Log.Pauses, sim.Pause{At: since, Trace: time.Duration(s.time), Length: pause})
+	}
+}
+
+func (r *runner) live() int64 { return r.pool.Sample().Live }
+
+// integrate accounts for the time since the last step, in which live was as
+// that step left it.
+func (r *runner) integrate(now time.Duration) {
+	dt := float64(now - r.last)
+	r.area.live += float64(r.before.live) * dt
+	r.area.garbage += float64(max(0, r.before.live-r.before.reachable)) * dt
+	r.last = now
+	r.before.live, r.before.reachable = r.live(), r.reachable
+}
+
+func (r *runner) report(policy string) Report {
+	out := &r.out
+	stats := r.collector.Stats()
+	out.Stats = stats
+	out.Trace, out.Policy = r.load.Name, policy
+	out.LimitBytes = r.cfg.Limit
+	out.LimitFactor = float64(r.cfg.Limit) / float64(max(1, r.load.PeakReachable))
+	out.Collections = int(stats.Cycles[gc.TriggerPolicy])
+	out.RefusalCollections = int(stats.Cycles[gc.TriggerRefusal])
+	out.Natural = int(stats.Cycles[gc.TriggerNatural])
+	out.GCBusy = stats.Busy
+	if n := out.Collections + out.RefusalCollections; n > 0 {
+		out.Cycle = stats.Busy / time.Duration(n)
+	}
+	out.Span, out.Elapsed = r.load.Span, r.last
+	out.MeanLive = r.area.live / float64(max(1, r.last))
+	out.MeanGarbage = r.area.garbage / float64(max(1, r.last))
+	out.Reserved = r.pool.Stats().ReservedPeak
+	return *out
+}
+
+// watched is a policy that writes down what it hears and says.
+type watched struct {
+	gc.Policy
+	log *sim.Log
+}
+
+func watch(p gc.Policy, log *sim.Log) gc.Policy {
+	if log == nil {
+		return p
+	}
+	return &watched{p, log}
+}
+
+func (w *watched) Decide(p gc.Point) gc.Decision {
+	d := w.Policy.Decide(p)
+	if w.log.KeepDecisions {
+		w.log.Decisions = append(w.log.Decisions, sim.Decided{Point: p, Decision: d})
+	}
+	return d
+}
+
+func (w *watched) Observe(c gc.Cycle) {
+	w.log.Cycles = append(w.log.Cycles, sim.Collected{Cycle: c, Wasted: c.Freed*100 < c.LiveAfter+c.Freed})
+	w.Policy.Observe(c)
+}
