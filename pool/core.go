@@ -19,6 +19,7 @@ const (
 	middleSegment = 20 << 20
 	segmentRound  = 2 << 20
 	tightRound    = 1 << 16 // when the limit leaves no room for more
+	pageRound     = 1 << 12 // of a pool that caches nothing
 )
 
 func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }

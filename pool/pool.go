@@ -240,7 +240,7 @@ func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
 	sizes := segmentSizes(size)
 	tries := sizes[:]
 	if p.cfg.Direct {
-		tries = sizes[2:]
+		tries = []int64{roundUp(size, pageRound)}
 	}
 	for k, bytes := range tries {
 		if k > 0 && bytes == tries[k-1] {

@@ -16,6 +16,7 @@ var commands = []func() *cobra.Command{
 	newEvaluate,
 	newLive,
 	newCalibrate,
+	newRecord,
 }
 
 func newRoot() *cobra.Command {

@@ -157,26 +157,39 @@ func TestCalibrateFindsThatPointersCost(t *testing.T) {
 	}
 }
 
-func TestSampleLearnsWithoutFreeingAnything(t *testing.T) {
-	c, err := gc.New(gc.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	p, err := pool.New(pool.Config{Collector: c, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 4 << 20}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	first, last, err := Sample{Steps: 200, Batch: 64, Width: 32}.Run(context.Background(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !(last < first/2) {
-		t.Errorf("loss went from %v to %v", first, last)
-	}
-	stats := c.Stats()
-	if stats.Freed == 0 {
-		t.Errorf("no cycle gave anything back: %+v", stats)
+// TestSampleLearnsTheSameUnderEveryPolicy trains on memory that nothing frees
+// by hand. What was given back too early would change the result.
+func TestSampleLearnsTheSameUnderEveryPolicy(t *testing.T) {
+	want := float32(0)
+	for i, policy := range []string{"never", "always", "cudajl"} {
+		c, err := gc.New(gc.Config{Policy: gc.MustParse(policy).New()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := pressure.Limits{Hard: pressure.Limit{Bytes: 4 << 20}}
+		if i == 0 {
+			limit = pressure.Limits{}
+		}
+		p, err := pool.New(pool.Config{Collector: c, Limits: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, last, err := Sample{Steps: 100, Width: 64}.Run(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(last < first/2) {
+			t.Errorf("%s: loss went from %v to %v", policy, first, last)
+		}
+		if i == 0 {
+			want = last
+		} else if last != want {
+			t.Errorf("%s: loss %v, want %v", policy, last, want)
+		}
+		if stats := c.Stats(); policy == "always" && (stats.Cycles[gc.TriggerPolicy] < 60 || stats.Freed == 0) {
+			t.Errorf("%s: %+v", policy, stats)
+		}
+		p.Close()
+		c.Close()
 	}
 }

@@ -211,6 +211,7 @@ func (d *device) mask(a, b matrix) matrix {
 func (d *device) rowSums(a matrix) matrix {
 	return d.launch(a.rows, 1, func(out []float32, in [][]float32) {
 		for i := range out {
+			out[i] = 0 // arrays are as their last user left them
 			for _, x := range in[0][i*a.cols : (i+1)*a.cols] {
 				out[i] += x
 			}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim/live"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
+	"github.com/eagergc/eagergc/trace/formats"
+)
+
+func newRecord() *cobra.Command {
+	var (
+		out, policy, limitText string
+		sample                 live.Sample
+	)
+	cmd := &cobra.Command{
+		Use:   "record -o OUT.arrows",
+		Short: "Run a sample program on the host pool and record it",
+		Long: `record trains a small network on arrays of the host pool, which nothing frees
+by hand, and writes what the pool and its collector do: a native trace, to be
+replayed, compared, or read from pandas. It shows how a program of your own
+records itself; the default policy collects at every wait, which dates each drop
+to within one step.`,
+		Example: `  replay record -o sample.arrows && replay info sample.arrows
+  replay record --policy cudajl --limit 32MiB -o sample.arrows
+  replay compare sample.arrows --limits 1.5x`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if out == "" {
+				return fmt.Errorf("record: no output: say -o OUT.arrows")
+			}
+			spec, err := gc.Parse(policy)
+			if err != nil {
+				return err
+			}
+			limit, err := pressure.ParseLimit(limitText)
+			if err != nil {
+				return err
+			}
+			file, err := arrowfile.Create(out, &trace.Trace{
+				Name:  formats.Stem(out),
+				Start: time.Now(),
+				Meta:  map[string]string{"app": "replay record", "policy": spec.String(), "limits": "hard " + limit.String()},
+			})
+			if err != nil {
+				return err
+			}
+			recorder := trace.NewRecorder(file, trace.RecorderConfig{})
+			first, last, err := recordSample(cmd, sample, spec, limit, recorder)
+			if closed := recorder.Close(); err == nil {
+				err = closed
+			}
+			if err != nil {
+				return err
+			}
+			return writeRecorded(cmd.OutOrStdout(), out, sample, first, last, recorder.Lost())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&out, "output", "o", "", "`file` to write")
+	f.StringVar(&policy, "policy", "always", "`policy`: see replay policies")
+	f.StringVar(&limitText, "limit", "64MiB", "hard `limit` of the pool: 64MiB, 50%")
+	f.IntVar(&sample.Steps, "steps", 100, "train for `n` steps")
+	f.IntVar(&sample.Batch, "batch", 256, "`n` rows in a step")
+	f.IntVar(&sample.Width, "width", 128, "`n` hidden units")
+	_ = cmd.RegisterFlagCompletionFunc("policy", completePolicies)
+	return cmd
+}
+
+// recordSample runs the sample program, and tells the recorder.
+func recordSample(cmd *cobra.Command, sample live.Sample, spec gc.Spec, limit pressure.Limit, r *trace.Recorder) (first, last float32, err error) {
+	c, err := gc.New(gc.Config{Policy: spec.New(), Recorder: r})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer c.Close()
+	p, err := pool.New(pool.Config{Limits: pressure.Limits{Hard: limit}, Collector: c, Trace: r})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer p.Close()
+	return sample.Run(cmd.Context(), p)
+}
+
+func writeRecorded(w io.Writer, out string, s live.Sample, first, last float32, lost int64) error {
+	t, err := arrowfile.ReadFile(out)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s: %s events, of which %s were lost; %s steps took the loss from %.3g to %.3g\n",
+		out, formatCount(len(t.Events)), formatCount(int(lost)), formatCount(s.Steps), first, last)
+	return err
+}
