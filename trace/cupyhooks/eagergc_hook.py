@@ -19,9 +19,10 @@ Use, around the part of a program that matters:
 
 then `replay import run.jsonl -o run.arrows`. Memory hooks belong to the thread
 that enters them: enter one hook in each thread, each with a file of its own.
-Waits are seen in Stream.synchronize, Event.synchronize, Device.synchronize and
-cupy.asnumpy. Others can be timed by hand: `with hook.wait("my own"): ...`. Of
-waits inside a wait only the outermost is written.
+Waits are seen in Stream.synchronize and cupy.asnumpy, and in Event.synchronize and
+Device.synchronize where CuPy lets them be changed (14.2 does not). Others can be
+timed by hand: `with hook.wait("my own"): ...`. Of waits inside a wait only the
+outermost is written.
 """
 
 import contextlib

@@ -15,8 +15,11 @@ import (
 
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/arrowfile"
+	"github.com/eagergc/eagergc/trace/cupyhooks"
 	"github.com/eagergc/eagergc/trace/kineto"
+	"github.com/eagergc/eagergc/trace/rmmcsv"
 	"github.com/eagergc/eagergc/trace/torchsnap"
+	"github.com/eagergc/eagergc/trace/umpire"
 	"github.com/eagergc/eagergc/trace/unpack"
 )
 
@@ -33,6 +36,9 @@ type Format struct {
 var table = []Format{
 	{"eagergc", "native trace, an Arrow IPC stream (replay import, trace.Recorder)", isArrow, arrowfile.Read},
 	{"text", "the text form of a trace, for tests and by hand", isText, trace.ReadText},
+	{"rmm", "RMM event log, CSV (rmm.mr.LoggingResourceAdaptor)", rmmcsv.Detect, rmmcsv.Read},
+	{"cupy", "CuPy memory hooks, JSON lines (DebugPrintHook, or eagergc_hook.py)", cupyhooks.Detect, cupyhooks.Read},
+	{"umpire", "Umpire replay log, JSON lines (UMPIRE_REPLAY=On)", umpire.Detect, umpire.Read},
 	{"torch", "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot)", torchsnap.Detect, torchsnap.Read},
 	{"kineto", "PyTorch profiler, Chrome trace JSON (export_chrome_trace)", kineto.Detect, kineto.Read},
 }
@@ -134,6 +140,6 @@ func Stem(path string) string {
 
 var endings = map[string]bool{
 	".gz": true, ".zst": true, ".xz": true, ".pickle": true, ".pkl": true, ".json": true, ".jsonl": true,
-	".snapshot": true, ".kineto": true, ".sync": true, ".trace": true, ".pt": true, ".csv": true,
+	".snapshot": true, ".kineto": true, ".sync": true, ".trace": true, ".pt": true, ".csv": true, ".replay": true,
 	".arrows": true, ".arrow": true,
 }
