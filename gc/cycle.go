@@ -176,8 +176,9 @@ func (c *Collector) walk() (objects int) {
 }
 
 // finish settles a cycle: it takes stock, tells the policy, and lets go of
-// those who wait. The caller holds settling.
-func (c *Collector) finish(r *run, objects int) {
+// those who wait. It returns the bytes that the cycle freed, of all spaces. The
+// caller holds settling.
+func (c *Collector) finish(r *run, objects int) (total int64) {
 	tracked := 0
 	for _, reg := range c.registries {
 		tracked += reg.Len()
@@ -187,14 +188,16 @@ func (c *Collector) finish(r *run, objects int) {
 	c.meter.read(end)
 	c.seen, c.tracked = c.meter.total, tracked
 	cycle := Cycle{Start: r.begin, Trigger: r.trigger, Action: r.action}
-	if r.trigger != TriggerNatural {
+	if r.trigger == TriggerNatural {
+		cycle.Duration = min(end, c.cost) // nobody timed it
+		cycle.Start = end - cycle.Duration
+	} else {
 		cycle.Duration = end - r.begin
 		cycle.Exposed = max(0, end-r.held)
 		c.meter.learn(cycle.Duration, tracked+objects)
 	}
 	c.cost = c.meter.cost(tracked)
-	gates, total := c.gates, int64(0)
-	for _, g := range gates {
+	for _, g := range c.gates {
 		s := g.rebase()
 		if g == r.gate {
 			cycle.Freed, cycle.LiveAfter, cycle.Limit = g.yield, s.Live, s.Limit
@@ -214,30 +217,32 @@ func (c *Collector) finish(r *run, objects int) {
 	}
 	c.mu.Unlock()
 	close(r.done)
+	return total
 }
 
 // Reap gives back what a cycle that the runtime ran by itself has found dead,
 // if there was one since the last cycle, and returns how many bytes that were.
 // It does not collect, and does nothing while a cycle is under way.
 func (c *Collector) Reap() int64 {
+	if c.Running() {
+		return 0
+	}
 	c.settling.Lock()
 	defer c.settling.Unlock()
 	c.mu.Lock()
 	now := c.Now()
 	c.meter.read(now)
-	idle := c.current == nil && !c.closed && c.meter.total != c.seen
+	ended := c.current == nil && !c.closed && c.meter.total != c.seen
 	top, _ := c.mostPressed()
 	c.mu.Unlock()
-	if !idle {
+	if !ended {
 		return 0
 	}
-	r := &run{trigger: TriggerNatural, action: Overlap, gate: top, begin: now, held: noOne, done: make(chan struct{})}
 	objects := c.walk()
 	for _, reg := range c.registries {
 		reg.promoteAll() // the next such cycle finds them
 	}
-	c.finish(r, objects)
-	return r.cycle.Freed
+	return c.finish(&run{trigger: TriggerNatural, action: Overlap, gate: top, held: noOne, done: make(chan struct{})}, objects)
 }
 
 // A sentinel is garbage from the start: its cleanup runs after some cycle.

@@ -90,7 +90,7 @@ func (t Trigger) String() string { return [...]string{"policy", "refusal", "natu
 // A Cycle reports one finished and settled run of the collector.
 type Cycle struct {
 	Start     time.Duration // when it started, on the clock of Point.Now
-	Duration  time.Duration // how long it took; a live collector measures the mark, not the sweep
+	Duration  time.Duration // how long it took, until its yield was back; of the runtime's own, how long it was expected to take
 	Exposed   time.Duration // how long a caller was held beyond its own wait
 	Trigger   Trigger
 	Action    Action // Overlap if it ran beside the caller

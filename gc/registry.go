@@ -86,9 +86,8 @@ type slotMeta[W any] struct {
 // goroutine of their own, outside all locks; give must not call the collector.
 // If it panics, that is reported by [Collector.Err] and the walk goes on.
 func NewRegistry[W any](g *Gate, give func(w W, bytes int64)) *Registry[W] {
-	n := min(1<<shardBits, 4*bits.Len(uint(runtime.GOMAXPROCS(0)))*2)
-	n = 1 << bits.Len(uint(n-1))
-	r := &Registry[W]{gate: g, give: give, shards: make([]shard[W], n), shift: uint(64 - bits.Len(uint(n-1)))}
+	logShards := min(shardBits, bits.Len(uint(4*runtime.GOMAXPROCS(0)-1)))
+	r := &Registry[W]{gate: g, give: give, shards: make([]shard[W], 1<<logShards), shift: uint(64 - logShards)}
 	g.c.addRegistry(r)
 	return r
 }
