@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -65,31 +66,35 @@ func (c *comparison) finished(cost int) []sim.Result {
 	return results
 }
 
-// drawRuns replays one workload under each contender with a log, and draws
-// memory, pauses and utilization.
-func drawRuns(w *sim.Workload, contenders []sim.Contender, l limit, cost sim.Cost, ladder sim.Ladder, palette chart.Palette) ([]picture, error) {
-	const slots = 400 // of a memory chart, whose panels are 640 points wide
+// logRuns replays one workload under each contender with a log. Contenders
+// without a schedule are left out; the table says so.
+func logRuns(w *sim.Workload, contenders []sim.Contender, cfg sim.Config, slots int, decisions bool) []chart.Run {
 	found := make([]*chart.Run, len(contenders))
-	var g errgroup.Group
+	var wg sync.WaitGroup
 	for i, p := range contenders {
-		g.Go(func() error {
-			log := new(sim.Log)
-			r, err := p.Run(w, sim.Config{Limit: l.of(w), Cost: cost, Ladder: ladder, Log: log})
-			if err == nil { // no schedule is said in the table
-				found[i] = &chart.Run{Result: r, Log: log, Levels: w.Series(log, r.Elapsed, slots)}
+		wg.Go(func() {
+			cfg := cfg
+			cfg.Log = &sim.Log{KeepDecisions: decisions}
+			if r, err := p.Run(w, cfg); err == nil {
+				found[i] = &chart.Run{Result: r, Log: cfg.Log, Levels: w.Series(cfg.Log, r.Elapsed, slots)}
 			}
-			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
+	wg.Wait()
 	var runs []chart.Run
 	for _, r := range found {
 		if r != nil {
 			runs = append(runs, *r)
 		}
 	}
+	return runs
+}
+
+// drawRuns replays one workload under each contender, and draws memory, pauses
+// and utilization.
+func drawRuns(w *sim.Workload, contenders []sim.Contender, l limit, cost sim.Cost, ladder sim.Ladder, palette chart.Palette) ([]picture, error) {
+	const slots = 400 // of a memory chart, whose panels are 640 points wide
+	runs := logRuns(w, contenders, sim.Config{Limit: l.of(w), Cost: cost, Ladder: ladder}, slots, false)
 	if len(runs) == 0 {
 		return nil, nil
 	}

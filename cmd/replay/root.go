@@ -17,6 +17,7 @@ var commands = []func() *cobra.Command{
 	newLive,
 	newCalibrate,
 	newRecord,
+	newReport,
 }
 
 func newRoot() *cobra.Command {

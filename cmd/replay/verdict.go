@@ -9,10 +9,10 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// verdict says in a sentence which policy loses the least time at one cost,
-// and how that stands to doing nothing, to the runner-up and to the optimum.
-func (c *comparison) verdict(cost int) string {
-	best, second, optimum, never := -1, -1, -1, -1
+// ranks returns the indices of the policy that loses the least time at one cost,
+// of the runner-up, of the best optimum and of never; -1 for what there is not.
+func (c *comparison) ranks(cost int) (best, second, optimum, never int) {
+	best, second, optimum, never = -1, -1, -1, -1
 	for p, name := range c.contenders {
 		lost := c.lost(cost, p, -1)
 		switch {
@@ -33,6 +33,13 @@ func (c *comparison) verdict(cost int) string {
 			}
 		}
 	}
+	return best, second, optimum, never
+}
+
+// verdict says in a sentence which policy loses the least time at one cost,
+// and how that stands to doing nothing, to the runner-up and to the optimum.
+func (c *comparison) verdict(cost int) string {
+	best, second, optimum, never := c.ranks(cost)
 	if best < 0 {
 		return c.costName(cost) + ": no policy has finished"
 	}

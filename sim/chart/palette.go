@@ -75,6 +75,17 @@ func isOptimum(name string) bool {
 	return false
 }
 
+// Line returns the colour of a policy's lines and their dashes, in points (nil
+// is an unbroken line), for charts that are drawn elsewhere.
+func (p Palette) Line(policy string) (color.RGBA, []float64) {
+	l := p.of(policy).line
+	var dash []float64
+	for _, d := range l.Dashes {
+		dash = append(dash, d.Points())
+	}
+	return color.RGBAModel.Convert(l.Color).(color.RGBA), dash
+}
+
 func (p Palette) of(policy string) look {
 	if l, ok := p.looks[policy]; ok {
 		return l
