@@ -1,9 +1,18 @@
+//go:build unix
+
 package pool
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/eagergc/eagergc/pool/internal/cmalloc"
 )
 
 func newPool(tb testing.TB, cfg Config) *Pool {
@@ -23,34 +32,96 @@ func newPool(tb testing.TB, cfg Config) *Pool {
 
 var benchSizes = []int64{512, 1 << 20}
 
-// One op is an allocation and the free of it, the block being cached.
+// One op is an allocation and the free of it. The pool's block is cached; touch=1
+// writes one byte of every page, which is when the system maps fresh memory.
 func BenchmarkAllocFree(b *testing.B) {
 	for _, size := range benchSizes {
-		b.Run(fmt.Sprintf("via=pool/bytes=%d", size), func(b *testing.B) {
-			p := newPool(b, Config{})
-			b.ReportAllocs()
-			for b.Loop() {
-				x, _ := p.Alloc(size, 0)
-				p.Free(x)
+		for via, op := range allocators(b, size) {
+			for touch := range 2 {
+				b.Run(fmt.Sprintf("via=%s/bytes=%d/touch=%d", via, size, touch), func(b *testing.B) {
+					b.ReportAllocs()
+					for b.Loop() {
+						op(touch == 1)
+					}
+				})
+			}
+		}
+	}
+}
+
+var sink []byte
+
+// allocators returns ways to get and give back size bytes.
+func allocators(b *testing.B, size int64) iter.Seq2[string, func(touch bool)] {
+	p := newPool(b, Config{})
+	direct := newPool(b, Config{Direct: true})
+	fromPool := func(p *Pool) func(bool) {
+		return func(touch bool) {
+			x, _ := p.Alloc(size, 0)
+			if touch {
+				touchPages(p.Memory(x))
+			}
+			p.Free(x)
+		}
+	}
+	return func(yield func(string, func(bool)) bool) {
+		yield("pool", fromPool(p))
+		yield("direct", fromPool(direct))
+		if cmalloc.Available {
+			yield("malloc", func(touch bool) {
+				x := cmalloc.Malloc(size)
+				if touch {
+					touchPages(unsafe.Slice((*byte)(x), size))
+				}
+				cmalloc.Free(x)
+			})
+		}
+		yield("mmap", func(touch bool) {
+			addr, _ := Host{}.Allocate(size, 0)
+			if touch {
+				touchPages(memory(addr, size))
+			}
+			Host{}.Release(addr, size, 0)
+		})
+		yield("slice", func(touch bool) {
+			sink = make([]byte, size)
+			if touch {
+				touchPages(sink)
 			}
 		})
 	}
 }
 
-// Each goroutine does what BenchmarkAllocFree does; compare ns/op at -cpu 1,2:
-// with perfect scaling two cores show half.
+func touchPages(m []byte) {
+	for i := 0; i < len(m); i += 4096 {
+		m[i] = 1
+	}
+}
+
+// Each goroutine does what BenchmarkAllocFree does. cpu-ns/op is the processor
+// time of all of them for one op: what contention costs, also on a machine whose
+// cores are busy with other things. It may at most double from -cpu 1 to 2.
 func BenchmarkAllocFreeParallel(b *testing.B) {
 	for _, size := range benchSizes {
 		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
 			p := newPool(b, Config{})
+			before := cpuTime()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					x, _ := p.Alloc(size, 0)
 					p.Free(x)
 				}
 			})
+			b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
 		})
 	}
+}
+
+// cpuTime returns the processor time that this process has used.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	unix.Getrusage(unix.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // Beside n live blocks: order=stack allocates and frees the same block,

@@ -111,7 +111,8 @@ func (p *Pool) TrimIdle(after time.Duration) (stop func()) {
 	}
 }
 
-// Close gives cached memory back to the upstream. Allocations fail from now on;
+// Close collects what is dead and gives cached memory back to the upstream. Close
+// the pool before its collector. Allocations fail from now on;
 // blocks and arrays that are still out stay usable and go back to the upstream
 // as they are freed. Closing twice is harmless.
 func (p *Pool) Close() {
@@ -122,8 +123,8 @@ func (p *Pool) Close() {
 	c := p.collect.Load()
 	p.once.Unlock()
 	if c != nil {
-		if c.own {
-			c.c.Collect(gc.TriggerExplicit)
+		if c.registry.Len() > 0 {
+			c.c.Collect(gc.TriggerExplicit) // after it nobody may look for the dead
 		}
 		c.gate.Close()
 		if c.own {

@@ -1,0 +1,297 @@
+package pool_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/pooltest"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A pool over an upstream that fails in every way goes on, and loses nothing.
+func TestGoesOnUnderFaults(t *testing.T) {
+	const hard = 64 << 20
+	injected := map[pool.Fault]int64{}
+	for seed := range uint64(4) {
+		up := &pool.Faulty{Upstream: pool.Host{}, Seed: seed, OutageLength: 3, Delay: 100 * time.Microsecond, Rate: map[pool.Fault]float64{
+			pool.FaultRefuse: 0.2, pool.FaultOutage: 0.02, pool.FaultSlow: 0.1, pool.FaultRelease: 0.3,
+			pool.FaultSync: 0.3, pool.FaultPanic: 0.05,
+		}}
+		var warned atomic.Int64
+		p, err := pool.New(pool.Config{
+			Upstream: up, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: hard}},
+			Warn: func(err error) {
+				warned.Add(1)
+				if !errors.Is(err, pool.ErrInjected) && !strings.Contains(err.Error(), "contained panic") {
+					t.Error(err)
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var work sync.WaitGroup
+		for g := range uint64(4) {
+			work.Go(func() { churn(t, p, rand.New(rand.NewPCG(seed, g))) })
+		}
+		work.Wait()
+		pooltest.Check(t, p)
+		if s := p.Stats(); s.Live != 0 || s.ReservedPeak > hard {
+			t.Errorf("%+v", s)
+		}
+		p.Close()
+		for try := 0; p.Stats().Reserved != 0; try++ { // releases fail, too, but not for ever
+			if try > 100 {
+				t.Fatalf("%d bytes are never given back", p.Stats().Reserved)
+			}
+			p.Synchronize()
+			p.FreeAllBlocks()
+		}
+		for f := pool.FaultRefuse; f <= pool.FaultPanic; f++ {
+			injected[f] += up.Injected(f)
+		}
+		if warned.Load() == 0 {
+			t.Error("failed releases were told to nobody")
+		}
+	}
+	for f := pool.FaultRefuse; f <= pool.FaultPanic; f++ {
+		if injected[f] == 0 && f != pool.FaultInfo {
+			t.Errorf("no fault of kind %v", f)
+		}
+	}
+}
+
+func churn(t *testing.T, p *pool.Pool, rng *rand.Rand) {
+	var held []pool.Block
+	for range 300 {
+		b, err := p.Alloc(rng.Int64N(1<<rng.IntN(24)), uint32(rng.IntN(2)))
+		if err == nil {
+			held = append(held, b)
+			if rng.IntN(4) == 0 {
+				p.Use(b, 7)
+			}
+		} else if !errors.Is(err, pool.ErrOutOfMemory) {
+			t.Error(err)
+		}
+		for len(held) > 0 && (err != nil || len(held) > 4) {
+			p.Free(held[0])
+			held = held[1:]
+			err = nil
+		}
+		if rng.IntN(40) == 0 {
+			p.FreeAllBlocks()
+		}
+	}
+	for _, b := range held {
+		p.Free(b)
+	}
+}
+
+// The budget survives an upstream that does not answer: CUDA.jl#2795.
+func TestBudgetGoesOnWhenInfoFails(t *testing.T) {
+	var told []error
+	up := &pool.Faulty{Upstream: pool.Host{}, Rate: map[pool.Fault]float64{pool.FaultInfo: 1}}
+	p, err := pool.New(pool.Config{Upstream: up, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 1 << 30}}, Warn: func(err error) { told = append(told, err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	b, err := p.Alloc(1000, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Free(b)
+	if s := p.Sample(); s.Limit != 1<<30 {
+		t.Errorf("sample %+v does not have the limit", s)
+	}
+	if len(told) != 1 {
+		t.Errorf("told %d times", len(told))
+	}
+	if _, err := pool.New(pool.Config{Upstream: up, Limits: pressure.Limits{Hard: pressure.Limit{Percent: 50}}}); !errors.Is(err, pool.ErrInjected) {
+		t.Errorf("a share of an unknown total: %v", err)
+	}
+}
+
+// An upstream, or a reclaimable, that needs the pool itself would deadlock if
+// the pool held a lock while it calls them.
+type needy struct {
+	pool.Host
+	p     *pool.Pool
+	calls atomic.Int64
+}
+
+func (u *needy) touchPool() {
+	if u.p == nil {
+		return
+	}
+	u.calls.Add(1)
+	u.p.Stats()
+	u.p.Sample()
+	u.p.FreeAllBlocks()
+	u.p.Check()
+}
+
+func (u *needy) Allocate(n int64, s uint32) (uintptr, error) {
+	u.touchPool()
+	return u.Host.Allocate(n, s)
+}
+
+func (u *needy) Release(a uintptr, n int64, s uint32) error {
+	u.calls.Add(1)
+	u.p.Stats()
+	u.p.Check()
+	return u.Host.Release(a, n, s)
+}
+
+func (u *needy) Synchronize() error { u.touchPool(); return nil }
+func (u *needy) Purge()             { u.touchPool() }
+func (u *needy) Drop()              { u.touchPool() }
+
+func TestNoLockIsHeldDuringCalls(t *testing.T) {
+	up := new(needy)
+	p, err := pool.New(pool.Config{Upstream: up, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	up.p = p
+	p.Register(up)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 3 {
+			b, err := p.Alloc(9<<20, 0)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := p.Alloc(9<<20, 0); !errors.Is(err, pool.ErrOutOfMemory) {
+				t.Error(err)
+			}
+			p.Free(b)
+			p.Synchronize()
+		}
+		p.Close()
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("deadlock")
+	}
+	if up.calls.Load() < 10 {
+		t.Errorf("only %d calls", up.calls.Load())
+	}
+}
+
+// Every step that fails lets the next one be tried; the error says what each did.
+func TestLadderClimbsPastFailingSteps(t *testing.T) {
+	up := &pool.Faulty{Upstream: pool.Host{}, Rate: map[pool.Fault]float64{pool.FaultSync: 1}}
+	p, err := pool.New(pool.Config{Upstream: up, Sites: true, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	p.Register(panicky{})
+	b, _ := p.Alloc(10<<20, 0)
+	_, err = p.Alloc(10<<20, 0)
+	var oom *pool.OutOfMemoryError
+	if !errors.As(err, &oom) {
+		t.Fatal(err)
+	}
+	for _, c := range oom.Steps {
+		failing := c.Step == pool.StepPurge || c.Step == pool.StepSynchronize || c.Step == pool.StepDrop
+		if failing != (c.Err != nil) {
+			t.Errorf("step %v: %v", c.Step, c.Err)
+		}
+	}
+	if len(oom.Holders) != 1 || oom.Holders[0].Bytes != 10<<20 || !strings.Contains(oom.Holders[0].Site, "faulty_test.go") {
+		t.Errorf("holders %+v", oom.Holders)
+	}
+	for _, word := range []string{"synchronize", "collect", "injected fault", "faulty_test.go", "10.00 MiB wanted"} {
+		if !strings.Contains(oom.Detail(), word) {
+			t.Errorf("%q is not in:\n%s", word, oom.Detail())
+		}
+	}
+	p.Free(b)
+}
+
+type panicky struct{}
+
+func (panicky) Purge() { panic("purge") }
+func (panicky) Drop()  { panic("drop") }
+
+// A program that keeps asking for what does not fit must not spend its time on
+// collections, and is served as soon as somebody frees.
+func TestFutileCollectionsBackOff(t *testing.T) {
+	c, err := gc.New(gc.Config{Policy: new(gc.Never)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p, err := pool.New(pool.Config{Collector: c, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	b, err := p.Alloc(10<<20, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	for range 10 {
+		if _, err := p.Alloc(10<<20, 0); err == nil {
+			t.Fatal("it fits")
+		}
+	}
+	if busy, all := c.Stats().Busy, time.Since(begin); busy > all/2 {
+		t.Errorf("%v of %v went into futile collections", busy, all)
+	}
+	got := make(chan error)
+	go func() {
+		for {
+			x, err := p.Alloc(10<<20, 0)
+			if err == nil {
+				p.Free(x)
+				got <- nil
+				return
+			}
+		}
+	}()
+	time.Sleep(5 * time.Millisecond)
+	p.Free(b)
+	select {
+	case <-got:
+	case <-time.After(10 * time.Second):
+		t.Fatal("never served")
+	}
+}
+
+func ExamplePool() {
+	p, err := pool.New(pool.Config{Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 1 << 30}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	a, err := pool.NewArray[float32](p, 1024, 0) // freed when nothing reaches it
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	a.Fill(0.5)
+	a.Do(func(x []float32) error { fmt.Println(len(x), x[7]); return nil })
+	fmt.Println(pressure.Bytes(p.Sample().Live), "live")
+	a.Free()
+	fmt.Println(pressure.Bytes(p.Sample().Live), "live")
+	// Output:
+	// 1024 0.5
+	// 4.00 KiB live
+	// 0 B live
+}
