@@ -52,10 +52,11 @@ type collecting struct {
 	gate     *gc.Gate
 	registry *gc.Registry[Block]
 	own      bool // the pool made the collector
+	quiet    bool // the collector records nothing: the pool records waits
 }
 
-func (p *Pool) attach(c *gc.Collector, own bool) *collecting {
-	k := &collecting{c: c, gate: c.Watch(p), own: own}
+func (p *Pool) attach(c *gc.Collector, own, quiet bool) *collecting {
+	k := &collecting{c: c, gate: c.Watch(p), own: own, quiet: quiet}
 	k.registry = gc.NewRegistry(k.gate, func(b Block, _ int64) { p.free(b, trace.FreeCycle) })
 	p.collect.Store(k)
 	return k
@@ -75,11 +76,12 @@ func (p *Pool) collector() (*collecting, error) {
 	if p.closed.Load() {
 		return nil, ErrClosed
 	}
-	c, err := gc.New(gc.Config{Policy: new(gc.Never)})
+	recorder, _ := p.cfg.Trace.(gc.Recorder)
+	c, err := gc.New(gc.Config{Policy: new(gc.Never), Recorder: recorder})
 	if err != nil {
 		return nil, fmt.Errorf("pool: %w", err)
 	}
-	return p.attach(c, true), nil
+	return p.attach(c, true, recorder == nil), nil
 }
 
 // NewArray returns an array of n elements for work of the stream given. The

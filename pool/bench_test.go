@@ -49,7 +49,7 @@ func BenchmarkAllocFree(b *testing.B) {
 	}
 }
 
-var sink []byte
+var keepSlice []byte
 
 // allocators returns ways to get and give back size bytes.
 func allocators(b *testing.B, size int64) iter.Seq2[string, func(touch bool)] {
@@ -84,9 +84,9 @@ func allocators(b *testing.B, size int64) iter.Seq2[string, func(touch bool)] {
 			Host{}.Release(addr, size, 0)
 		})
 		yield("slice", func(touch bool) {
-			sink = make([]byte, size)
+			keepSlice = make([]byte, size)
 			if touch {
-				touchPages(sink)
+				touchPages(keepSlice)
 			}
 		})
 	}

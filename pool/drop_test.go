@@ -21,7 +21,7 @@ var (
 )
 
 // A program drops far more than fits through a hard limit, with 1/32 of the
-// limit reachable, and touches all of it: the resident memory stays under the
+// limit reachable, and writes to every byte of it: the resident memory stays under the
 // limit. Under never everything goes through the ladder. Whether the default
 // policy avoids that is a matter of time: results/ has the figures of a run with
 // -drop 1TiB -droplimit 1GiB.
@@ -101,8 +101,8 @@ func (d *dropRun) run(t *testing.T) {
 	<-watched
 	d.stats = p.Stats()
 	s := c.Stats()
-	d.result = fmt.Sprintf("policy=%s: %v dropped through %v in %v: %d refusals, %d failures; cycles %v, exposed %v, longest pause %v; peak live %v, reserved %v; resident %v before, %v at most",
-		d.policy, pressure.Bytes(d.stats.Allocated), pressure.Bytes(d.limit), took.Round(time.Millisecond), d.stats.Refusals, d.stats.Failures,
+	d.result = fmt.Sprintf("policy=%s: %v dropped through %v in %v: %d waits for a cycle under way, %d refusals, %d failures; cycles %v, exposed %v, longest pause %v; peak live %v, reserved %v; resident %v before, %v at most",
+		d.policy, pressure.Bytes(d.stats.Allocated), pressure.Bytes(d.limit), took.Round(time.Millisecond), d.stats.Awaited, d.stats.Refusals, d.stats.Failures,
 		s.Cycles, s.Exposed, s.MaxPause, pressure.Bytes(d.stats.LivePeak), pressure.Bytes(d.stats.ReservedPeak),
 		pressure.Bytes(d.before), pressure.Bytes(d.peak.Load()))
 }
@@ -117,19 +117,12 @@ func (d *dropRun) drop(t *testing.T, p *pool.Pool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Do(touch); err != nil {
+		if err := a.Fill(byte(n)); err != nil {
 			t.Fatal(err)
 		}
 		kept[n%len(kept)] = a
 	}
 	runtime.KeepAlive(kept)
-}
-
-func touch(b []byte) error {
-	for i := 0; i < len(b); i += 4096 {
-		b[i]++
-	}
-	return nil
 }
 
 // resident returns the bytes of this process that are in memory, 0 if the

@@ -68,8 +68,8 @@ func (p *Pool) Register(r Reclaimable) (cancel func()) {
 
 // ladder is the state that climbers share. No lock is held while a step runs.
 type ladder struct {
-	climbed, failed atomic.Int64
-	waiters         atomic.Int32 // climbers that wait for somebody's free
+	awaited, climbed, failed atomic.Int64
+	waiters                  atomic.Int32 // climbers that wait for somebody's free
 
 	mu           sync.Mutex
 	reclaimables []*Reclaimable
@@ -87,6 +87,23 @@ type Climb struct {
 	Released int64 // fall of reserved bytes
 	Err      error // why it could not be done
 }
+
+// awaitCycle looks again after the cycle under way, if there is one: it was
+// started in time, so this is no refusal yet.
+func (p *Pool) awaitCycle(size int64, stream uint32, cause error) (uint32, error) {
+	c := p.collect.Load()
+	for try := 0; c != nil && try < awaitMax && c.c.Wait(); try++ {
+		p.ladder.awaited.Add(1)
+		i, err := p.find(size, stream)
+		if i != 0 {
+			return i, nil
+		}
+		cause = err
+	}
+	return 0, cause
+}
+
+const awaitMax = 4 // others may take what the first cycle has freed
 
 // climb takes step after step until size bytes fit. One goroutine climbs at a
 // time; the others wait for it without a lock and then see for themselves.
@@ -150,7 +167,7 @@ func (p *Pool) climbStep(s Step, size int64) Climb {
 	if s == StepCollect {
 		p.ladder.learn(c, size)
 	}
-	p.record(trace.Event{Time: int64(begin), Kind: trace.Refuse, Bytes: size, Duration: c.Duration, Aux: uint32(s)})
+	p.record(trace.Event{Kind: trace.Refuse, Bytes: size, Duration: c.Duration, Aux: uint32(s)})
 	return c
 }
 

@@ -36,11 +36,19 @@ func (a Array[T]) CopyOut(to []T) error {
 func (a Array[T]) Fill(v T) error {
 	return a.move(func(m Mover, stream uint32) error {
 		return m.Fill(a.addr(), asBytes([]T{v}), int64(a.n), stream)
-	}, func(elements []T) {
-		for i := range elements {
-			elements[i] = v
-		}
-	})
+	}, func(elements []T) { fill(elements, v) })
+}
+
+// fill sets a few elements and doubles what is set, some KiB at a time.
+func fill[T any](s []T, v T) {
+	const chunk = 4096
+	if len(s) == 0 {
+		return
+	}
+	s[0] = v
+	for n := 1; n < len(s); {
+		n += copy(s[n:], s[:min(n, chunk)])
+	}
 }
 
 // CopyFrom copies another array of the same length and space. The two may

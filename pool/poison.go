@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 	"unsafe"
@@ -35,23 +36,20 @@ type grave struct {
 
 func memory(addr uintptr, n int64) []byte { return unsafe.Slice((*byte)(pointer(addr)), n) }
 
-func set(b []byte, pattern byte) {
-	for i := range b {
-		b[i] = pattern
-	}
-}
-
 // strayByte returns the index of the first byte that is not pattern, or -1.
 func strayByte(b []byte, pattern byte) int {
 	for i, x := range b {
 		if x != pattern {
 			return i
 		}
+		if i+1 < len(b) && bytes.Equal(b[i+1:], b[i:len(b)-1]) {
+			return -1 // each byte equals the one before it
+		}
 	}
 	return -1
 }
 
-func (q *poison) fill(addr uintptr, size int64) { set(memory(addr, size), freePattern) }
+func (q *poison) fill(addr uintptr, size int64) { fill(memory(addr, size), freePattern) }
 
 // handOut checks that nobody wrote to the piece since it was freed, and puts
 // guards on it.
@@ -60,8 +58,8 @@ func (q *poison) handOut(h *header, bytes int64) {
 	if at := strayByte(m, freePattern); at >= 0 {
 		panic(fmt.Sprintf("pool: write after free: byte %#x is %#x; %s", h.addr+uintptr(at), m[at], q.blame(h.addr+uintptr(at))))
 	}
-	set(m[:guardBytes], guardPattern)
-	set(m[guardBytes+bytes:], guardPattern)
+	fill(m[:guardBytes], guardPattern)
+	fill(m[guardBytes+bytes:], guardPattern)
 }
 
 // takeBack checks the guards of a block of bytes and fills it.
@@ -74,7 +72,7 @@ func (q *poison) takeBack(h *header, bytes int64) {
 	if at := strayByte(after, guardPattern); at >= 0 {
 		panic(q.overrun(h, bytes, int(bytes)+at))
 	}
-	set(m, freePattern)
+	fill(m, freePattern)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.last[q.freed%uint64(len(q.last))] = grave{h.addr, h.size, h.site, here()}

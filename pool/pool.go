@@ -40,7 +40,7 @@ type Pool struct {
 	budget     pressure.Budget
 	hard       atomic.Int64 // bytes; 0 = none
 	start      time.Time
-	sink       atomic.Pointer[trace.Sink]
+	sink       atomic.Pointer[sink]
 	collect    atomic.Pointer[collecting]
 	once       sync.Mutex // guards the making of collect
 	ladder     ladder
@@ -92,7 +92,7 @@ func New(cfg Config) (*Pool, error) {
 	p.SetTrace(cfg.Trace)
 	p.estimate()
 	if cfg.Collector != nil {
-		p.attach(cfg.Collector, false)
+		p.attach(cfg.Collector, false, false)
 	}
 	return p, nil
 }
@@ -195,6 +195,9 @@ func (p *Pool) allocMissed(bytes, size int64, stream uint32) (Block, error) {
 		return Block{}, ErrClosed
 	}
 	i, err := p.find(size, stream)
+	if i == 0 {
+		i, err = p.awaitCycle(size, stream, err)
+	}
 	if i == 0 {
 		i, err = p.climb(size, stream, err)
 	}
@@ -361,21 +364,34 @@ func (p *Pool) Memory(b Block) []byte {
 }
 
 // SetTrace sends events from now on to s; nil stops that. The sink is called
-// from many goroutines at once.
+// from many goroutines at once. Times are of the clock of the pool's collector, or
+// start when the pool was made; a [trace.Recorder] uses its own clock.
 func (p *Pool) SetTrace(s trace.Sink) {
 	if s == nil {
 		p.sink.Store(nil)
 		return
 	}
-	p.sink.Store(&s)
+	_, stamps := s.(*trace.Recorder)
+	p.sink.Store(&sink{s, stamps})
 }
 
-// record stamps an event and passes it on, if anybody listens.
+// A sink takes the events of a pool.
+type sink struct {
+	trace.Sink
+	stamps bool // it notes the time itself
+}
+
+// record passes an event that ends now on, if anybody listens.
 func (p *Pool) record(e trace.Event) {
-	if s := p.sink.Load(); s != nil {
-		e.Time, e.Space = int64(p.now()), p.cfg.Space
-		(*s).Record(e)
+	s := p.sink.Load()
+	if s == nil {
+		return
 	}
+	e.Space = p.cfg.Space
+	if !s.stamps {
+		e.Time = int64(p.now() - e.Duration)
+	}
+	s.Record(e)
 }
 
 // now is the clock of events: the collector's, so that both agree.

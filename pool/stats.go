@@ -20,6 +20,7 @@ type Stats struct {
 	Waiting    int64   // number of pieces that wait for another stream
 	Hits       int64   // allocations served without the core's lock
 	Classes    []Class // allocations by size, smallest first
+	Awaited    int64   // times that an allocation waited for a cycle under way
 	Refusals   int64   // allocations that had to climb the ladder
 	Failures   int64   // those of them that failed
 	Limits     pressure.Estimate
@@ -56,7 +57,7 @@ func (p *Pool) Stats() Stats {
 	s.Counts = p.tracker.Counts()
 	s.LivePeak = min(s.LivePeak, s.ReservedPeak) // what fronts hold ready may be in it
 	s.Cached = s.Reserved - s.Live
-	s.Refusals, s.Failures = p.ladder.climbed.Load(), p.ladder.failed.Load()
+	s.Awaited, s.Refusals, s.Failures = p.ladder.awaited.Load(), p.ladder.climbed.Load(), p.ladder.failed.Load()
 	return s
 }
 

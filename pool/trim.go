@@ -51,12 +51,14 @@ func (p *Pool) Reclaim(level Step) int64 {
 // before: see [gc.Collector.Sync]. Afterwards cached memory above the soft limit
 // goes back to the upstream.
 func (p *Pool) Sync(site *gc.Site, wait func() error) error {
+	begin, c := p.now(), p.collect.Load()
 	var err error
-	if c := p.collect.Load(); c != nil {
+	if c != nil {
 		err = c.c.Sync(site, wait)
 	} else {
-		begin := p.now()
 		err = wait()
+	}
+	if c == nil || c.quiet {
 		p.record(trace.Event{Kind: trace.Sync, Duration: p.now() - begin})
 	}
 	p.limbo.poll(p)

@@ -298,7 +298,7 @@ func concurrent(t *testing.T, open Maker) {
 		work.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			var held []pool.Block
-			for range 500 {
+			for range 300 {
 				b, err := p.Alloc(someSize(rng), uint32(rng.IntN(2)))
 				switch {
 				case err == nil:
