@@ -106,53 +106,78 @@ func (p *Pool) awaitCycle(size int64, stream uint32, cause error) (uint32, error
 const awaitMax = 4 // others may take what the first cycle has freed
 
 // climb takes step after step until size bytes fit. One goroutine climbs at a
-// time; the others wait for it without a lock and then see for themselves.
+// time. The others wait for it without a lock, also those that only miss their
+// front: what is freed meanwhile goes to the core and is the climber's, or else
+// those who allocate fast would starve it.
 func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 	l := &p.ladder
 	l.climbed.Add(1)
-	for {
-		turn, mine := l.enter()
-		if mine {
-			defer l.leave(turn)
-			break
-		}
-		<-turn
-		if i, err := p.find(size, stream); i != 0 {
-			return i, nil
-		} else if err != nil {
-			cause = err
-		}
-	}
-	var done []Climb
-	for s := range steps {
-		c := p.climbStep(s, size)
-		done = append(done, c)
+	for !l.enter() {
+		p.awaitClimber()
 		i, err := p.find(size, stream)
 		if i != 0 {
 			return i, nil
 		}
 		cause = err
 	}
+	p.bypass.Add(1)
+	defer p.bypass.Add(-1)
+	defer l.leave()
+	var done []Climb
+	for round := 0; round < maxRounds; round++ {
+		before := p.foundByCycles()
+		for s := range steps {
+			done = append(done, p.climbStep(s, size))
+			i, err := p.find(size, stream)
+			if i != 0 {
+				return i, nil
+			}
+			cause = err
+		}
+		if p.foundByCycles()-before < size {
+			break // else it would have fitted, but somebody was quicker
+		}
+	}
 	l.failed.Add(1)
 	return 0, p.outOfMemory(size, cause, done)
 }
 
-// enter makes the caller the climber, or returns the channel to wait for.
-func (l *ladder) enter() (turn chan struct{}, mine bool) {
+const maxRounds = 3
+
+// foundByCycles returns the bytes that cycles have given back so far.
+func (p *Pool) foundByCycles() int64 {
+	if c := p.collect.Load(); c != nil {
+		return c.c.Stats().Freed
+	}
+	return 0
+}
+
+// awaitClimber waits until the goroutine on the ladder has left it.
+func (p *Pool) awaitClimber() {
+	p.ladder.mu.Lock()
+	turn := p.ladder.climbing
+	p.ladder.mu.Unlock()
+	if turn != nil {
+		<-turn
+	}
+}
+
+// enter makes the caller the climber, if there is none.
+func (l *ladder) enter() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.climbing != nil {
-		return l.climbing, false
+		return false
 	}
 	l.climbing = make(chan struct{})
-	return l.climbing, true
+	return true
 }
 
-func (l *ladder) leave(turn chan struct{}) {
+func (l *ladder) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	close(l.climbing)
 	l.climbing = nil
-	close(turn)
 }
 
 func (p *Pool) climbStep(s Step, size int64) Climb {

@@ -48,6 +48,7 @@ type Pool struct {
 	poison     *poison
 	limit      atomic.Int64 // the budget as last estimated, bytes; 0 = none known
 	closed     atomic.Bool
+	bypass     atomic.Int32 // not 0: what is freed goes past the fronts: Direct, closed, or somebody climbs
 }
 
 // Errors that callers branch on.
@@ -88,6 +89,9 @@ func New(cfg Config) (*Pool, error) {
 	}
 	if cfg.Poison {
 		p.poison = new(poison)
+	}
+	if cfg.Direct {
+		p.bypass.Add(1)
 	}
 	p.SetTrace(cfg.Trace)
 	p.estimate()
@@ -193,6 +197,9 @@ func (p *Pool) dress(b Block, i uint32) Block {
 func (p *Pool) allocMissed(bytes, size int64, stream uint32) (Block, error) {
 	if p.closed.Load() {
 		return Block{}, ErrClosed
+	}
+	if p.bypass.Load() != 0 {
+		p.awaitClimber()
 	}
 	i, err := p.find(size, stream)
 	if i == 0 {
@@ -304,7 +311,7 @@ func (p *Pool) free(b Block, cause uint32) {
 	}
 	f := p.lockFront()
 	f.count.Give(h.size)
-	if p.cfg.Direct || p.closed.Load() || h.used.Load() != 0 {
+	if p.bypass.Load() != 0 || h.used.Load() != 0 {
 		f.mu.Unlock()
 		p.setAside(i, h)
 		return

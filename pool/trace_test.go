@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -82,8 +83,8 @@ func record(t *testing.T, p *pool.Pool) (kept pool.Array[byte]) {
 			rng := rand.New(rand.NewPCG(seed, 5))
 			for range 300 {
 				a, err := pool.NewArray[byte](p, rng.IntN(1<<20), 0)
-				if err != nil {
-					t.Error(err)
+				if oom, ok := errors.AsType[*pool.OutOfMemoryError](err); ok {
+					t.Error(oom.Detail())
 				}
 				if rng.IntN(2) == 0 {
 					a.Free()

@@ -121,6 +121,7 @@ func (p *Pool) Close() {
 	if p.closed.Swap(true) {
 		return
 	}
+	p.bypass.Add(1)
 	p.once.Lock()
 	c := p.collect.Load()
 	p.once.Unlock()
