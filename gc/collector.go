@@ -36,6 +36,7 @@ type Collector struct {
 	current   *run   // the cycle under way
 	seen      uint64 // cycles of the process that have been settled
 	stats     Stats
+	journal   journal
 	err       error
 	closed    bool
 	sentinel  runtime.Cleanup
@@ -194,6 +195,7 @@ func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 	d := c.askPolicy(p)
 	c.wakeAt(d.Wake, top)
 	c.stats.Decisions[d.Action]++
+	c.journal.decided(p, d)
 	if c.recorder != nil {
 		c.recorder.decision(p, d)
 	}

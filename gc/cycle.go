@@ -207,6 +207,7 @@ func (c *Collector) finish(r *run, objects int) (total int64) {
 	}
 	r.cycle = cycle
 	c.stats.cycle(cycle, total, objects)
+	c.journal.cycles.put(cycle)
 	c.tellPolicy(cycle)
 	c.wakeUp()
 	if c.current == r {
