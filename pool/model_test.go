@@ -175,7 +175,7 @@ func (m *model) release(rt *rapid.T) {
 }
 
 func (m *model) collect(rt *rapid.T) {
-	clearStack(10)
+	runtime.KeepAlive(clearStack(10)) // so that it is not compiled away
 	m.c.Collect(gc.TriggerExplicit)
 	m.live, m.garbage = m.live-m.garbage, 0
 }

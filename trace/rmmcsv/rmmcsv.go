@@ -107,15 +107,15 @@ func (l *log) row(line string) error {
 	}
 	now, err := l.time(f[1])
 	if err != nil {
-		return fmt.Errorf("Time %q: %w", f[1], err)
+		return fmt.Errorf("column Time %q: %w", f[1], err)
 	}
 	size, err := strconv.ParseUint(f[4], 10, 62)
 	if err != nil {
-		return fmt.Errorf("Size: %w", err)
+		return fmt.Errorf("column Size: %w", err)
 	}
 	stream, err := l.stream(f[5])
 	if err != nil {
-		return fmt.Errorf("Stream: %w", err)
+		return fmt.Errorf("column Stream: %w", err)
 	}
 	e := trace.Event{Time: now, Bytes: int64(size), Space: l.space, Stream: stream}
 	if f[2] == "allocate failure" {
@@ -124,7 +124,7 @@ func (l *log) row(line string) error {
 	}
 	addr, err := pointer(f[3])
 	if err != nil {
-		return fmt.Errorf("Pointer: %w", err)
+		return fmt.Errorf("column Pointer: %w", err)
 	}
 	switch {
 	case f[2] != "allocate" && f[2] != "free":
