@@ -25,16 +25,36 @@ const (
 func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
 // segmentSizes are the sizes of a new segment for a block, in the order in
-// which they are tried: a roomy one first, the tightest last.
-func segmentSizes(size int64) [3]int64 {
+// which they are tried under a hard limit (0 = none): a roomy one first, the
+// tightest last.
+func segmentSizes(size, hard int64) [3]int64 {
 	roomy := roundUp(size, segmentRound)
 	switch {
 	case size <= smallMax:
 		roomy = smallSegment
 	case size < middleMax:
-		roomy = middleSegment
+		roomy = middleSegmentFor(size, hard)
 	}
 	return [3]int64{roomy, roundUp(size, segmentRound), roundUp(size, tightRound)}
+}
+
+// middleSegmentFor returns 20 to 40 MiB, whatever loses least when it is filled
+// with blocks of that size: 20 MiB flat would lose 18 % with blocks of 8.2 MB,
+// which the hard limit, and so the collector's headroom, then lacks. Under a
+// small limit it is half of that.
+func middleSegmentFor(size, hard int64) (best int64) {
+	most := int64(2 * middleSegment)
+	if hard > 0 && hard < 64*middleSegment {
+		most = middleSegment
+	}
+	least := 1.0
+	for n := (most/2 + size - 1) / size; n*size <= most; n++ {
+		bytes := roundUp(n*size, segmentRound)
+		if loss := float64(bytes-n*size) / float64(bytes); loss < least {
+			best, least = bytes, loss
+		}
+	}
+	return best
 }
 
 // A core holds the free pieces of all segments behind one lock. It splits
@@ -100,8 +120,19 @@ func (c *core) give(chain uint32) {
 	}
 }
 
-// put merges piece i with its free neighbours and shelves it.
-func (c *core) put(i uint32) {
+// giveBack is give for one piece. If its segment is free then, it takes that out.
+func (c *core) giveBack(i uint32) (s span, whole bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i = c.put(i)
+	if h := c.headers.at(i); h.prev != 0 || h.next != 0 {
+		return span{}, false
+	}
+	return c.remove(i), true
+}
+
+// put merges piece i with its free neighbours, shelves it and returns it.
+func (c *core) put(i uint32) uint32 {
 	h := c.headers.at(i)
 	if p := h.prev; p != 0 && c.headers.at(p).free {
 		c.unshelve(p)
@@ -113,6 +144,7 @@ func (c *core) put(i uint32) {
 		c.absorb(i, n)
 	}
 	c.shelve(i)
+	return i
 }
 
 // absorb makes piece i out of itself and its neighbour above.
@@ -190,14 +222,22 @@ func (c *core) evict(bytes int64) (out []span) {
 		if bytes <= 0 {
 			break
 		}
-		h := c.headers.at(i)
-		c.unshelve(i)
-		out = append(out, span{h.addr, h.size, h.stream, h.small})
-		bytes -= h.size
-		c.headers.drop(i)
-		c.segments--
+		x := c.remove(i)
+		out = append(out, x)
+		bytes -= x.bytes
 	}
 	return out
+}
+
+// remove takes out the segment of which piece i is the whole. The caller holds
+// the core.
+func (c *core) remove(i uint32) span {
+	h := c.headers.at(i)
+	c.unshelve(i)
+	s := span{h.addr, h.size, h.stream, h.small}
+	c.headers.drop(i)
+	c.segments--
+	return s
 }
 
 // restore puts a segment back that the upstream did not take.

@@ -117,6 +117,5 @@ func (l *limbo) leave(p *Pool, x lost) {
 			p.warn(err)
 		}
 	}
-	p.core.headers.at(x.piece).left = 0
-	p.core.give(x.piece)
+	p.retire(x.piece)
 }

@@ -247,7 +247,7 @@ func (p *Pool) find(size int64, stream uint32) (uint32, error) {
 // are counted before they are taken, so that the hard limit holds at every
 // moment; cached segments make room if they must.
 func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
-	sizes := segmentSizes(size)
+	sizes := segmentSizes(size, p.hard.Load())
 	tries := sizes[:]
 	if p.cfg.Direct {
 		tries = []int64{roundUp(size, pageRound)}
@@ -352,13 +352,20 @@ func (p *Pool) undress(b Block, h *header, cause uint32) {
 // nothing, or to limbo until other streams have done with it.
 func (p *Pool) setAside(i uint32, h *header) {
 	if used := h.used.Swap(0); used == 0 || !p.limbo.add(p, i, used) {
-		h.left = 0
-		p.core.give(i)
-	}
-	if p.cfg.Direct || p.closed.Load() {
-		p.release(MaxBytes)
+		p.retire(i)
 	}
 	p.ladder.freed()
+}
+
+// retire gives a piece to the core and, if the pool caches nothing, its segment
+// to the upstream.
+func (p *Pool) retire(i uint32) {
+	p.core.headers.at(i).left = 0
+	if !p.cfg.Direct && !p.closed.Load() {
+		p.core.give(i)
+	} else if s, whole := p.core.giveBack(i); whole {
+		p.releaseSegment(s)
+	}
 }
 
 // Memory returns the bytes of a block, or nil if the processor cannot address

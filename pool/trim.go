@@ -12,16 +12,21 @@ import (
 // that was. What the upstream does not take stays cached.
 func (p *Pool) release(bytes int64) (released int64) {
 	for _, s := range p.core.evict(bytes) {
-		if err := p.upstreamRelease(s); err != nil {
-			p.warn(err)
-			p.core.restore(s)
-			continue
-		}
-		p.tracker.Release(s.bytes)
-		p.record(trace.Event{Kind: trace.Release, Bytes: s.bytes, Stream: s.stream})
-		released += s.bytes
+		released += p.releaseSegment(s)
 	}
 	return released
+}
+
+// releaseSegment gives back a segment that is out of the core already.
+func (p *Pool) releaseSegment(s span) int64 {
+	if err := p.upstreamRelease(s); err != nil {
+		p.warn(err)
+		p.core.restore(s)
+		return 0
+	}
+	p.tracker.Release(s.bytes)
+	p.record(trace.Event{Kind: trace.Release, Bytes: s.bytes, Stream: s.stream})
+	return s.bytes
 }
 
 // FreeAllBlocks gives all cached memory back to the upstream that makes up
