@@ -278,6 +278,19 @@ func TestSyncHidesTheCycleBehindTheWait(t *testing.T) {
 	}
 }
 
+func TestSyncHoldsForWhatOutlastsTheWait(t *testing.T) {
+	c := newCollector(t, Config{Policy: new(Never)})
+	freed := false
+	Own(c, new(thing), 7, func() { freed = true })
+	c.SetPolicy(&scripted{decide: func(p Point) Decision { return Decision{Action: Block} }})
+	if err := c.Sync(nil, func() error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if got := c.Stats(); !freed || got.Exposed <= 0 || got.Last.Exposed <= 0 || got.Last.Exposed > got.Last.Duration {
+		t.Errorf("freed %v, %+v", freed, got)
+	}
+}
+
 func TestWakeHoldsUntilReachedOrACycleEnds(t *testing.T) {
 	asked := 0
 	c := newCollector(t, Config{Policy: &scripted{decide: func(Point) Decision { asked++; return Decision{Wake: 100} }}})

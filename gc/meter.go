@@ -24,7 +24,7 @@ const (
 	priorBase       = 100 * time.Microsecond
 	priorPerMiB     = 250 * time.Microsecond
 	priorPerTracked = 30 // ns
-	meterKeep       = 0.75
+	meterKeep       = 0.5
 )
 
 // cyclesMetric counts cycles when their mark ends; their sweep is still to come.
