@@ -26,10 +26,11 @@ func TestRecentKeepsTheLast(t *testing.T) {
 	if s := c.Samples(); len(s) != 1 || s[0].Limit != 10 {
 		t.Errorf("samples %v", s)
 	}
-	for range 2 * recentLen {
-		c.Collect(TriggerExplicit)
+	var r ring[int]
+	for i := range 2*recentLen + 3 {
+		r.put(i)
 	}
-	if n := len(c.Recent().Cycles); n != recentLen {
-		t.Errorf("%d cycles remembered", n)
+	if got := r.list(); len(got) != recentLen || got[0] != recentLen+3 || got[recentLen-1] != 2*recentLen+2 || *r.newest() != 2*recentLen+2 {
+		t.Errorf("ring holds %v", got)
 	}
 }
