@@ -15,6 +15,7 @@ var Families = [][]string{
 	{"periodic:10ms", "periodic:1ms", "periodic:3ms", "periodic:30ms", "periodic:100ms", "periodic:300ms"},
 	{"growth", "growth:0.25", "growth:0.5", "growth:0.82", "growth:1.5", "growth:2"},
 	{"sqrt", "sqrt:1e-11", "sqrt:1e-10", "sqrt:1e-9", "sqrt:1e-8", "sqrt:1e-7"},
+	{"pacer", "pacer:share=0.01", "pacer:share=0.02", "pacer:share=0.1", "pacer:share=0.2"},
 }
 
 // A Choice is the outcome of tuning a family on all workloads but one.

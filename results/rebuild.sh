@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Makes every result that needs neither a GPU nor a quiet machine again, in
+# place. Replays are exact: on an unchanged tree nothing changes but env.txt and
+# the speed. Under ten minutes on two cores.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+replay=$(mktemp)
+trap 'rm -f "$replay"' EXIT
+go build -o "$replay" ./cmd/replay
+
+# into FOLDER COMMAND... makes the folder and writes down where and how.
+into() {
+	dir=results/$1
+	shift
+	mkdir -p "$dir"
+	{
+		echo "machine  $(uname -srm), $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)"
+		echo "go       $(go version | cut -d' ' -f3-), GOEXPERIMENT=$(go env GOEXPERIMENT)"
+		echo "commit   $(git rev-parse --short HEAD)$(git diff --quiet HEAD -- '*.go' || echo ', with changes')"
+		echo "command  $*"
+	} >"$dir/env.txt"
+}
+
+into 2026-11-21-policies replay evaluate -o results/2026-11-21-policies
+"$replay" evaluate -o "$dir"
+
+into 2026-11-21-compare replay compare -o results/2026-11-21-compare
+"$replay" compare -o "$dir" >/dev/null
+find "$dir" -name '*.svg' ! -name 'limits-*' ! -name '*-gpt2.svg' -delete
+
+into 2026-11-21-simulation-speed "go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms"
+go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms >"$dir/sim.bench"
+sweep=(sweep gpt2 --policies 'threshold:{0.5..0.99/500},sqrt:c={1e-13..1e-8*500}' --limits 1.5x --cycle 10ms)
+echo "replay ${sweep[*]@Q}" >"$dir/sweep.txt"
+for _ in 1 2 3 4 5; do
+	{ time "$replay" "${sweep[@]}" >/dev/null; } 2>>"$dir/sweep.txt"
+done
