@@ -12,7 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool/internal/cmalloc"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 func newPool(tb testing.TB, cfg Config) *Pool {
@@ -152,12 +155,79 @@ func BenchmarkLiveBlocks(b *testing.B) {
 	}
 }
 
-// One op is a new array and its Free.
+// One op is a new array and its Free, beside kept arrays that stay.
 func BenchmarkArray(b *testing.B) {
-	p := newPool(b, Config{})
-	b.ReportAllocs()
-	for b.Loop() {
-		a, _ := NewArray[float32](p, 1000, 0)
-		a.Free()
+	for _, n := range []int{0, 100_000} {
+		b.Run(fmt.Sprintf("kept=%d", n), func(b *testing.B) {
+			p := newPool(b, Config{})
+			kept := make([]Array[float32], n)
+			for i := range kept {
+				kept[i], _ = NewArray[float32](p, 100, 0)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				a, _ := NewArray[float32](p, 1000, 0)
+				a.Free()
+			}
+			for _, a := range kept {
+				a.Free()
+			}
+		})
 	}
 }
+
+// What a point costs that does not collect: at an allocation, compare with
+// BenchmarkAllocFree; at a sync, one op is Sync with nothing to wait for.
+func BenchmarkPoint(b *testing.B) {
+	open := func(b *testing.B) *Pool {
+		c, err := gc.New(gc.Config{Policy: gc.MustParse("threshold:0.9").New()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(c.Close)
+		return newPool(b, Config{Collector: c, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 1 << 30}}})
+	}
+	for _, policy := range []string{"none", "threshold:0.9"} {
+		b.Run("at=allocation/policy="+policy, func(b *testing.B) {
+			p := newPool(b, Config{})
+			if policy != "none" {
+				p = open(b)
+			}
+			for b.Loop() {
+				x, _ := p.Alloc(512, 0)
+				p.Free(x)
+			}
+		})
+	}
+	b.Run("at=sync/policy=threshold:0.9", func(b *testing.B) {
+		p := open(b)
+		nothing := func() error { return nil }
+		for b.Loop() {
+			p.Sync(nil, nothing)
+		}
+	})
+}
+
+// What a recorder adds to an allocation and its free, which are two events.
+func BenchmarkRecord(b *testing.B) {
+	for _, on := range []bool{false, true} {
+		b.Run(fmt.Sprintf("on=%v", on), func(b *testing.B) {
+			p := newPool(b, Config{})
+			if on {
+				r := trace.NewRecorder(discard{}, trace.RecorderConfig{})
+				defer r.Close()
+				p.SetTrace(r)
+			}
+			for b.Loop() {
+				x, _ := p.Alloc(512, 0)
+				p.Free(x)
+			}
+		})
+	}
+}
+
+// discard throws events away.
+type discard struct{}
+
+func (discard) WriteBatch([]trace.Event, []string) error { return nil }
+func (discard) Close() error                             { return nil }

@@ -276,6 +276,7 @@ func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
 var errHardLimit = errors.New("hard limit")
 
 func (p *Pool) growBy(bytes, size int64, stream uint32) (uint32, error) {
+	p.estimate()
 	if !p.tracker.Reserve(bytes, p.hard.Load()) {
 		return 0, errHardLimit
 	}
