@@ -158,13 +158,16 @@ func (p *Pool) steal(f *front, size int64, stream uint32) uint32 {
 // flush gives what is in the racks of all fronts to the core, where it can
 // merge, and returns how much that was.
 func (p *Pool) flush() (bytes int64) {
-	p.eachFront(func(f *front) {
+	for k := range p.fronts {
+		f := &p.fronts[k]
+		f.mu.Lock()
 		for r := range f.racks {
 			if f.racks[r].n > 0 {
 				bytes += int64(f.racks[r].n) * f.racks[r].size
 				p.core.give(f.empty(&f.racks[r]))
 			}
 		}
-	})
+		f.mu.Unlock()
+	}
 	return bytes
 }

@@ -321,6 +321,9 @@ func (p *Pool) free(b Block, cause uint32) {
 	f.mu.Unlock()
 	if rest != 0 {
 		p.core.give(rest)
+		if p.closed.Load() { // since this began
+			p.release(MaxBytes)
+		}
 	}
 	if p.ladder.waiters.Load() != 0 {
 		p.ladder.freed()
