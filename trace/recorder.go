@@ -39,6 +39,8 @@ type Recorder struct {
 	shards []shard
 	shift  uint8 // from a hash to a shard
 
+	dropped atomic.Int64 // since the last flush
+
 	mu     sync.RWMutex // guards labels and number
 	labels []string
 	number map[string]uint32
@@ -58,9 +60,8 @@ type Recorder struct {
 // A shard is a buffer that few goroutines share.
 type shard struct {
 	mu     sync.Mutex
-	events []Event // appended to up to its capacity
-	half   int     // length at which the writer is woken
-	lost   int64
+	events []Event  // appended to up to its capacity
+	half   int      // length at which the writer is woken
 	_      [64]byte // keeps the next shard out of the cache lines of this one
 }
 
@@ -109,23 +110,32 @@ func (r *Recorder) Record(e Event) {
 	}
 	// A goroutine stays with one shard as long as its stack stays where it is.
 	// That spreads goroutines, and keeps the events of each in order.
-	s := &r.shards[uint64(uintptr(unsafe.Pointer(&e))>>10)*0x9E3779B97F4A7C15>>r.shift]
-	s.mu.Lock()
-	// The clock is read under the lock, so that each buffer is in order.
-	e.Time = max(0, int64(time.Since(r.start)-e.Duration))
-	n := len(s.events)
-	if n == cap(s.events) {
-		s.lost++
+	first := uint64(uintptr(unsafe.Pointer(&e))>>10) * 0x9E3779B97F4A7C15 >> r.shift
+	for i := range uint64(len(r.shards)) { // where it is full, on to the next
+		s := &r.shards[(first+i)&uint64(len(r.shards)-1)]
+		s.mu.Lock()
+		n := len(s.events)
+		if n == cap(s.events) {
+			s.mu.Unlock()
+			continue
+		}
+		// The clock is read under the lock, so that each buffer is in order.
+		e.Time = max(0, int64(time.Since(r.start)-e.Duration))
+		s.events = append(s.events, e)
 		s.mu.Unlock()
+		if n == s.half {
+			r.wakeUp()
+		}
 		return
 	}
-	s.events = append(s.events, e)
-	s.mu.Unlock()
-	if n == s.half {
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
+	r.dropped.Add(1)
+}
+
+// wakeUp makes the writer flush soon.
+func (r *Recorder) wakeUp() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -254,15 +264,12 @@ func (r *Recorder) run(interval time.Duration) {
 // flush writes what the shards hold. It takes all of them at one moment, so that
 // no batch frees what a later batch allocates.
 func (r *Recorder) flush() {
-	lost := int64(0)
 	for i := range r.shards {
 		r.shards[i].mu.Lock()
 	}
 	for i := range r.shards {
 		s := &r.shards[i]
 		s.events, r.spare[i] = r.spare[i][:0], s.events
-		lost += s.lost
-		s.lost = 0
 	}
 	for i := range r.shards {
 		r.shards[i].mu.Unlock()
@@ -271,7 +278,7 @@ func (r *Recorder) flush() {
 	for _, events := range r.spare {
 		batch = append(batch, events...)
 	}
-	if lost > 0 {
+	if lost := r.dropped.Swap(0); lost > 0 {
 		r.lost.Add(lost)
 		batch = append(batch, Event{Time: int64(time.Since(r.start)), Kind: Mark, Bytes: lost, Aux: r.Label(LostLabel)})
 	}
