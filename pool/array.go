@@ -90,7 +90,7 @@ func (p *Pool) collector() (*collecting, error) {
 func NewArray[T any](p *Pool, n int, stream uint32) (Array[T], error) {
 	mustBePlain[T]()
 	var t T
-	if size := int(unsafe.Sizeof(t)); n < 0 || size > 0 && n > MaxBytes/size {
+	if size := int64(unsafe.Sizeof(t)); n < 0 || size > 0 && int64(n) > MaxBytes/size {
 		return Array[T]{}, fmt.Errorf("%w: %d elements of %d bytes", ErrSize, n, size)
 	}
 	k, err := p.collector()

@@ -4,7 +4,6 @@ package pool
 
 import (
 	"fmt"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -27,5 +26,3 @@ func (Host) Release(addr uintptr, bytes int64, _ uint32) error {
 	}
 	return nil
 }
-
-var _ unsafe.Pointer // MmapPtr speaks in pointers

@@ -1,14 +1,11 @@
 package pool
 
 import (
-	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -36,34 +33,6 @@ func (s Step) String() string {
 		return stepNames[s]
 	}
 	return "unknown"
-}
-
-// A Reclaimable is a cache or workspace that can give memory of the pool back.
-// Its methods are called from goroutines that need memory: they must not
-// allocate from the pool, nor wait for one that does.
-type Reclaimable interface {
-	Purge() // give back what is not needed now
-	Drop()  // give back everything that can be made again
-}
-
-// Register adds r to the ladder until cancel is called.
-func (p *Pool) Register(r Reclaimable) (cancel func()) {
-	l := &p.ladder
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	key := new(Reclaimable)
-	*key = r
-	l.reclaimables = append(l.reclaimables, key)
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for i, k := range l.reclaimables {
-			if k == key {
-				l.reclaimables = append(l.reclaimables[:i:i], l.reclaimables[i+1:]...)
-				return
-			}
-		}
-	}
 }
 
 // ladder is the state that climbers share. No lock is held while a step runs.
@@ -220,18 +189,6 @@ func (p *Pool) takeStep(s Step) error {
 	return nil
 }
 
-func (p *Pool) eachReclaimable(do func(Reclaimable)) (first error) {
-	p.ladder.mu.Lock()
-	list := append([]*Reclaimable(nil), p.ladder.reclaimables...)
-	p.ladder.mu.Unlock()
-	for _, r := range list {
-		if err := guard(func() error { do(*r); return nil }); err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
-}
-
 // Collections that free too little are not repeated at once: before the next
 // one the climber waits for somebody to free something, at most as long as the
 // last collection took, doubled for each futile one in a row up to eightfold: a
@@ -284,52 +241,3 @@ func (l *ladder) learn(c Climb, size int64) {
 		l.futile++
 	}
 }
-
-// OutOfMemoryError says that an allocation did not fit and what was tried.
-// errors.Is finds [ErrOutOfMemory] in it, and the upstream's error.
-type OutOfMemoryError struct {
-	Bytes   int64           // asked for, rounded up to 512
-	Sample  pressure.Sample // when it was given up
-	Report  string          // see Pool.Report
-	Holders []Holder        // the largest, if sites are tracked
-	Steps   []Climb         // what each step of the ladder gave
-	Err     error           // what refused it at last; nil if the upstream said nothing
-}
-
-func (p *Pool) outOfMemory(size int64, cause error, done []Climb) error {
-	return &OutOfMemoryError{
-		Bytes: size, Sample: p.Sample(), Report: p.report(), Holders: p.Holders(10), Steps: done, Err: cause,
-	}
-}
-
-// Error returns one line; Detail has the rest.
-func (e *OutOfMemoryError) Error() string {
-	text := fmt.Sprintf("pool: out of %v memory: %v wanted, %v live, %v reserved, limit %s", e.Sample.Space,
-		pressure.Bytes(e.Bytes), pressure.Bytes(e.Sample.Live), pressure.Bytes(e.Sample.Reserved), orNone(e.Sample.Limit))
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-// Detail returns the error, the steps, the pool's report and the largest
-// holders, on several lines.
-func (e *OutOfMemoryError) Detail() string {
-	var b strings.Builder
-	fmt.Fprintln(&b, e.Error())
-	for _, c := range e.Steps {
-		fmt.Fprintf(&b, "  %-11s %10v  freed %v, released %v", c.Step, c.Duration.Round(time.Microsecond), pressure.Bytes(c.Freed), pressure.Bytes(c.Released))
-		if c.Err != nil {
-			fmt.Fprintf(&b, ", failed: %v", c.Err)
-		}
-		fmt.Fprintln(&b)
-	}
-	b.WriteString(e.Report)
-	for _, h := range e.Holders {
-		fmt.Fprintf(&b, "  %v in %d blocks from %s\n", pressure.Bytes(h.Bytes), h.Blocks, h.Site)
-	}
-	return b.String()
-}
-
-// Unwrap returns [ErrOutOfMemory] and the cause.
-func (e *OutOfMemoryError) Unwrap() []error { return []error{ErrOutOfMemory, e.Err} }

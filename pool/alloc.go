@@ -1,0 +1,168 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/eagergc/eagergc/trace"
+)
+
+// Alloc returns a block of at least bytes, for work of the stream given, which
+// is 0 where there are none. Zero bytes get a block of their own, too. The
+// memory is as its last user left it. If it does not fit, Alloc climbs the
+// refusal ladder, which may wait for a collection, and then fails with an
+// [OutOfMemoryError]. A size out of range fails with [ErrSize].
+//
+// If the policy of the pool's collector says so, Alloc starts a cycle, or waits
+// for one. A block from the cache takes about 20 ns and allocates nothing.
+func (p *Pool) Alloc(bytes int64, stream uint32) (Block, error) {
+	if bytes < 0 || bytes > MaxBytes {
+		return Block{}, fmt.Errorf("%w: %d bytes", ErrSize, bytes)
+	}
+	size := roundUp(max(bytes, 1), quantum)
+	if p.poison != nil {
+		size += 2 * guardBytes
+	}
+	if c := p.collect.Load(); c != nil {
+		c.gate.Allocating(p.tracker.Live(), size)
+	}
+	f := p.lockFront()
+	i := f.pop(&p.core.headers, size, stream)
+	if i == 0 {
+		f.mu.Unlock()
+		return p.allocMissed(bytes, size, stream)
+	}
+	f.hits++
+	b := p.hand(f, i, bytes)
+	f.mu.Unlock()
+	if p.dressed() {
+		return p.dress(b, i), nil
+	}
+	return b, nil
+}
+
+// hand makes piece i a block. The caller holds f.
+func (p *Pool) hand(f *front, i uint32, bytes int64) Block {
+	h := p.core.headers.at(i)
+	if p.cfg.Sites {
+		h.site = here()
+	}
+	f.count.Take(h.size)
+	f.classes[class(h.size)]++
+	return Block{Addr: h.addr, Bytes: bytes, ref: uint64(h.gen.Add(1))<<32 | uint64(i)}
+}
+
+// dressed says whether blocks get more than an address: a rare case, kept off
+// the fast path.
+func (p *Pool) dressed() bool {
+	return p.sink.Load() != nil || p.poison != nil
+}
+
+func (p *Pool) dress(b Block, i uint32) Block {
+	h := p.core.headers.at(i)
+	if p.poison != nil {
+		p.poison.handOut(h, b.Bytes)
+		b.Addr += guardBytes
+	}
+	p.record(trace.Event{Kind: trace.Alloc, ID: b.ref, Bytes: h.size, Stream: h.stream})
+	return b
+}
+
+// allocMissed is Alloc when the front's rack is empty.
+func (p *Pool) allocMissed(bytes, size int64, stream uint32) (Block, error) {
+	if p.closed.Load() {
+		return Block{}, ErrClosed
+	}
+	if p.bypass.Load() != 0 {
+		p.awaitClimber()
+	}
+	i, err := p.find(size, stream)
+	if i == 0 {
+		i, err = p.awaitCycle(size, stream, err)
+	}
+	if i == 0 {
+		i, err = p.climb(size, stream, err)
+	}
+	if i == 0 {
+		return Block{}, err
+	}
+	f := p.lockFront()
+	b := p.hand(f, i, bytes)
+	f.mu.Unlock()
+	if p.dressed() {
+		return p.dress(b, i), nil
+	}
+	return b, nil
+}
+
+// find looks for a piece wherever that costs no collection: other fronts, the
+// core, the upstream. It returns 0 and the upstream's error, if there was one.
+func (p *Pool) find(size int64, stream uint32) (uint32, error) {
+	if p.cfg.Direct {
+		return p.grow(size, stream)
+	}
+	f := p.lockFront()
+	i := p.steal(f, size, stream)
+	f.mu.Unlock()
+	if i != 0 {
+		return i, nil
+	}
+	if i := p.core.take(size, stream); i != 0 {
+		return i, nil
+	}
+	if p.limbo.poll(p) || p.flush() > 0 {
+		if i := p.core.take(size, stream); i != 0 {
+			return i, nil
+		}
+	}
+	return p.grow(size, stream)
+}
+
+// grow takes a new segment from the upstream and cuts a piece out of it. Bytes
+// are counted before they are taken, so that the hard limit holds at every
+// moment; cached segments make room if they must.
+func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
+	sizes := segmentSizes(size, p.hard.Load())
+	tries := sizes[:]
+	if p.cfg.Direct {
+		tries = []int64{roundUp(size, pageRound)}
+	}
+	for k, bytes := range tries {
+		if k > 0 && bytes == tries[k-1] {
+			continue
+		}
+		if i, err = p.growBy(bytes, size, stream); i != 0 {
+			return i, nil
+		}
+	}
+	// The tightest segment does not fit: trade cached segments for it.
+	tight := sizes[2]
+	if p.release(tight) > 0 {
+		if i, err = p.growBy(tight, size, stream); i != 0 {
+			return i, nil
+		}
+		if p.release(MaxBytes) > 0 {
+			i, err = p.growBy(tight, size, stream)
+		}
+	}
+	return i, err
+}
+
+var errHardLimit = errors.New("hard limit")
+
+func (p *Pool) growBy(bytes, size int64, stream uint32) (uint32, error) {
+	p.estimate()
+	if !p.tracker.Reserve(bytes, p.hard.Load()) {
+		return 0, errHardLimit
+	}
+	addr, err := p.upstreamAllocate(bytes, stream)
+	if err != nil {
+		p.tracker.Release(bytes)
+		return 0, err
+	}
+	if p.poison != nil {
+		p.poison.fill(addr, bytes)
+	}
+	p.record(trace.Event{Kind: trace.Reserve, Bytes: bytes, Stream: stream})
+	return p.core.addSegment(addr, bytes, size, stream), nil
+}

@@ -1,0 +1,58 @@
+package pool
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// OutOfMemoryError says that an allocation did not fit and what was tried.
+// errors.Is finds [ErrOutOfMemory] in it, and the upstream's error.
+type OutOfMemoryError struct {
+	Bytes   int64           // asked for, rounded up to 512
+	Sample  pressure.Sample // when it was given up
+	Report  string          // see Pool.Report
+	Holders []Holder        // the largest, if sites are tracked
+	Steps   []Climb         // what each step of the ladder gave
+	Err     error           // what refused it at last; nil if the upstream said nothing
+}
+
+func (p *Pool) outOfMemory(size int64, cause error, done []Climb) error {
+	return &OutOfMemoryError{
+		Bytes: size, Sample: p.Sample(), Report: p.report(), Holders: p.Holders(10), Steps: done, Err: cause,
+	}
+}
+
+// Error returns one line; Detail has the rest.
+func (e *OutOfMemoryError) Error() string {
+	text := fmt.Sprintf("pool: out of %v memory: %v wanted, %v live, %v reserved, limit %s", e.Sample.Space,
+		pressure.Bytes(e.Bytes), pressure.Bytes(e.Sample.Live), pressure.Bytes(e.Sample.Reserved), orNone(e.Sample.Limit))
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Detail returns the error, the steps, the pool's report and the largest
+// holders, on several lines.
+func (e *OutOfMemoryError) Detail() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, e.Error())
+	for _, c := range e.Steps {
+		fmt.Fprintf(&b, "  %-11s %10v  freed %v, released %v", c.Step, c.Duration.Round(time.Microsecond), pressure.Bytes(c.Freed), pressure.Bytes(c.Released))
+		if c.Err != nil {
+			fmt.Fprintf(&b, ", failed: %v", c.Err)
+		}
+		fmt.Fprintln(&b)
+	}
+	b.WriteString(e.Report)
+	for _, h := range e.Holders {
+		fmt.Fprintf(&b, "  %v in %d blocks from %s\n", pressure.Bytes(h.Bytes), h.Blocks, h.Site)
+	}
+	return b.String()
+}
+
+// Unwrap returns [ErrOutOfMemory] and the cause.
+func (e *OutOfMemoryError) Unwrap() []error { return []error{ErrOutOfMemory, e.Err} }

@@ -1,0 +1,40 @@
+package pool
+
+import (
+	"slices"
+)
+
+// A Reclaimable is a cache or workspace that can give memory of the pool back.
+// Its methods are called from goroutines that need memory: they must not
+// allocate from the pool, nor wait for one that does.
+type Reclaimable interface {
+	Purge() // give back what is not needed now
+	Drop()  // give back everything that can be made again
+}
+
+// Register adds r to the ladder until cancel is called.
+func (p *Pool) Register(r Reclaimable) (cancel func()) {
+	l := &p.ladder
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := new(Reclaimable)
+	*key = r
+	l.reclaimables = append(l.reclaimables, key)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.reclaimables = slices.DeleteFunc(l.reclaimables, func(k *Reclaimable) bool { return k == key })
+	}
+}
+
+func (p *Pool) eachReclaimable(do func(Reclaimable)) (first error) {
+	p.ladder.mu.Lock()
+	list := slices.Clone(p.ladder.reclaimables)
+	p.ladder.mu.Unlock()
+	for _, r := range list {
+		if err := guard(func() error { do(*r); return nil }); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
