@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +45,7 @@ type options struct {
 	runs     int
 	check    int
 	log      bool
+	poll     time.Duration
 }
 
 func command(stdout io.Writer) *cobra.Command {
@@ -68,6 +70,7 @@ func command(stdout io.Writer) *cobra.Command {
 	f.IntVar(&o.observations, "observations", 300_000, "rows of the data")
 	f.IntVar(&o.features, "features", 1000, "columns of the data")
 	f.IntVar(&o.batch, "batch", 2048, "rows of a batch")
+	f.DurationVar(&o.poll, "poll", 200*time.Microsecond, "how long a wait for the GPU polls before it blocks in the driver")
 	f.BoolVar(&o.log, "log", false, "print a line for each collection and each epoch")
 	return cmd
 }

@@ -65,6 +65,7 @@ func (s *session) openGPU(o *options, cfg *pool.Config) error {
 		return err
 	}
 	s.closing(d.Close)
+	d.PollFor(o.poll)
 
 	if s.stream, err = d.NewStream(); err != nil {
 		return err

@@ -21,6 +21,7 @@ func newLive() *cobra.Command {
 		speed                                                                   float64
 		scale                                                                   int64
 		cached                                                                  bool
+		device                                                                  int
 	)
 	cmd := &cobra.Command{
 		Use:   "live FILE",
@@ -38,9 +39,9 @@ from replay calibrate --heap, which must be the same as --ballast.`,
   replay live gpt2 --speed 0 --touch 0 --format json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeTraces,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if memory != "host" {
-				return fmt.Errorf("live: unknown pool %q (this build has host)", memory)
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if memory != "host" && memory != "cuda" && memory != "cuda-async" {
+				return fmt.Errorf("live: unknown pool %q (want host, cuda or cuda-async)", memory)
 			}
 			if format != "text" && format != "json" {
 				return fmt.Errorf("unknown format %q (want text or json)", format)
@@ -85,6 +86,13 @@ from replay calibrate --heap, which must be the same as --ballast.`,
 					return err
 				}
 			}
+			if memory != "host" {
+				var closeGPU func() error
+				if closeGPU, err = openGPU(&cfg, memory, device); err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, closeGPU()) }()
+			}
 			cfg.Log = new(sim.Log)
 			r, err := runLive(cmd, t, cfg)
 			if err != nil {
@@ -97,7 +105,8 @@ from replay calibrate --heap, which must be the same as --ballast.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&memory, "pool", "host", "`memory` to use: host")
+	f.StringVar(&memory, "pool", "host", "`memory` to use: host, or in a build with the tag cuda: cuda, cuda-async")
+	f.IntVar(&device, "device", 0, "`number` of the GPU")
 	f.StringVar(&policy, "policy", gc.DefaultPolicy, "`policy`: see replay policies")
 	f.StringVar(&limitText, "limit", "1.5x", "limit: `bytes` (8GiB) or a factor of the peak reachable bytes (1.5x)")
 	f.Float64Var(&speed, "speed", 1, "`factor`: 1 takes the recorded time, 2 half of it; 0 goes as fast as it can, without waits")

@@ -61,7 +61,7 @@ func (s *Stream) Download(dst []byte, src uintptr) error {
 		if err := download(s, unsafe.Pointer(unsafe.SliceData(dst)), src, int64(len(dst))); err != nil {
 			return err
 		}
-		return streamSync(s)
+		return s.await()
 	}
 	if idle, err := s.Idle(); err != nil {
 		return err

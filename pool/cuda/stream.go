@@ -83,7 +83,12 @@ func (s *Stream) Synchronize() error {
 	if idle, err := s.Idle(); idle || err != nil {
 		return err
 	}
-	return s.dev.wait(&s.dev.onStream, func() error {
+	return s.dev.wait(&s.dev.onStream, s.await)
+}
+
+// await blocks until all work of s has ended.
+func (s *Stream) await() error {
+	return s.dev.poll(s.Idle, func() error {
 		if s.closed.Load() {
 			return eventSync(s.dev, s.tail)
 		}
@@ -137,7 +142,9 @@ func (e *Event) Synchronize() error {
 	if done, err := e.Done(); done || err != nil {
 		return err
 	}
-	return e.dev.wait(&e.dev.onEvent, func() error { return eventSync(e.dev, e.h) })
+	return e.dev.wait(&e.dev.onEvent, func() error {
+		return e.dev.poll(e.Done, func() error { return eventSync(e.dev, e.h) })
+	})
 }
 
 // Elapsed returns the time between two events with timing, both done, to about

@@ -16,16 +16,18 @@ import (
 
 // Config is the world of a live run.
 type Config struct {
-	Policy   gc.Policy      // fresh; nil: never
-	Limit    int64          // of the pool, in bytes; 0 = none
-	Upstream pool.Upstream  // where the pool gets its memory; nil: the host
-	Space    pressure.Space // of the trace: what is executed
-	Direct   bool           // the pool caches nothing, so that it refuses what the limit says and not what fragments leave
-	Touch    int64          // bytes of each object that are written when it is allocated; negative: all
-	Ballast  int64          // bytes of Go heap with pointers
-	Speed    float64        // 1 = as recorded, 2 = twice as fast; 0 = as fast as it goes, without waits
-	Log      *sim.Log       // collects cycles, pauses and decisions; nil = off
-	Recorder gc.Recorder    // told what the pool and the collector do; nil = off
+	Policy   gc.Policy                 // fresh; nil: never
+	Limit    int64                     // of the pool, in bytes; 0 = none
+	Upstream pool.Upstream             // where the pool gets its memory; nil: the host
+	Memory   pressure.Space            // what Upstream gives
+	Space    pressure.Space            // of the trace: what is executed
+	Direct   bool                      // the pool caches nothing, so that it refuses what the limit says and not what fragments leave
+	Touch    int64                     // bytes of each object that are written when it is allocated; negative: all
+	Ballast  int64                     // bytes of Go heap with pointers
+	Wait     func(time.Duration) error // keeps the device busy for that long and waits for it; nil: the processor sleeps
+	Speed    float64                   // 1 = as recorded, 2 = twice as fast; 0 = as fast as it goes, without waits
+	Log      *sim.Log                  // collects cycles, pauses and decisions; nil = off
+	Recorder gc.Recorder               // told what the pool and the collector do; nil = off
 }
 
 // A Report is what a live run measured.
@@ -62,7 +64,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	defer c.Close()
 	space := pressure.Host
 	if cfg.Upstream != nil {
-		space = cfg.Space
+		space = cfg.Memory
 	}
 	m, err := pool.New(pool.Config{
 		Upstream:  cfg.Upstream,
@@ -132,6 +134,9 @@ func (r *runner) step(s *step, now time.Duration) error {
 	case trace.Sync:
 		wait := r.clock.scaled(s.arg)
 		err := r.pool.Sync(r.sites[s.slot], func() error {
+			if r.cfg.Wait != nil && wait > 0 {
+				return r.cfg.Wait(max(0, now+wait-r.clock.now()))
+			}
 			r.clock.wait(now + wait)
 			return nil
 		})
