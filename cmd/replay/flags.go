@@ -103,7 +103,7 @@ type price struct{ cycle, ladder, file string }
 
 func (p *price) bind(cmd *cobra.Command, cycle, ladder string) {
 	f := cmd.Flags()
-	f.StringVar(&p.cycle, "cycle", cycle, "`duration` of one collection")
+	f.StringVar(&p.cycle, "cycle", cycle, "how long one collection takes: a `duration`, or a list where several are compared")
 	f.StringVar(&p.ladder, "ladder", ladder, "duration of the refusal ladder, as `time` (20ms) or in cycles (2x)")
 	f.StringVar(&p.file, "cost", "", "cost model in a JSON `file` instead of --cycle (replay calibrate writes one)")
 	cmd.MarkFlagsMutuallyExclusive("cycle", "cost")
