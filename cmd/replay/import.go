@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,6 +36,8 @@ Formats:
 			if out == "" {
 				return errors.New("import: no output: say -o OUT.arrows")
 			}
+			// An import is one pass: garbage costs memory here, collections cost little.
+			debug.SetGCPercent(50)
 			t, err := formats.Open(args[0], from)
 			switch {
 			case errors.Is(err, arrowfile.ErrTruncated) && t != nil && recover:
