@@ -139,7 +139,7 @@ func (p *Pool) steal(f *front, size int64, stream uint32) uint32 {
 			if mine.n == 0 {
 				mine.size, mine.stream = size, stream
 			}
-			for n := r.n / 2; n > 0 && mine.size == size && mine.stream == stream; n-- {
+			for n := r.n / 2; n > 0 && mine.size == size && mine.stream == stream && f.cached+size <= f.keep; n-- {
 				i := g.pop(&p.core.headers, size, stream)
 				p.core.headers.at(i).left = mine.head
 				mine.head = i

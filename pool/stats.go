@@ -10,7 +10,9 @@ import (
 )
 
 // Stats is one reading of a pool. Sizes are bytes, rounded up to 512 as the
-// pool counts them. It is exact when nobody allocates or frees meanwhile.
+// pool counts them. It is exact when nobody allocates or frees meanwhile, but
+// for LivePeak, which may be too high by what the fronts had counted in advance:
+// up to 1 MiB for each processor that allocated.
 type Stats struct {
 	pressure.Counts
 	Cached     int64   // reserved - live

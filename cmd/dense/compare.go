@@ -12,6 +12,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim/live"
 )
 
 // A result is what one training took.
@@ -38,7 +39,7 @@ func (o *options) compare(w io.Writer) error {
 	want := reference(o.shape, min(o.check, o.epochs))
 	fmt.Fprintf(w, "# pool %s, limit %s, %d epochs; each policy in turn, %d times\n", o.pool, o.limit, o.epochs, o.runs)
 	for _, bytes := range ballasts {
-		ballast := newBallast(bytes)
+		ballast := live.NewBallast(bytes)
 		runs := make([][]result, len(specs))
 		for range o.runs {
 			for i, spec := range specs {

@@ -205,7 +205,8 @@ func statistics(t *testing.T, open Maker) {
 	a, b := must(t, p, 1000), must(t, p, 1000)
 	p.Free(a)
 	s := p.Stats()
-	if s.Live != unit || s.LivePeak != 2*unit || s.Allocs != 3 || s.Frees != 2 || s.Allocated != 3*unit || s.Freed != 2*unit {
+	const ahead = 64 << 20 // see Stats; how much depends on where goroutines run
+	if s.Live != unit || s.LivePeak < 2*unit || s.LivePeak > 2*unit+ahead || s.Allocs != 3 || s.Frees != 2 || s.Allocated != 3*unit || s.Freed != 2*unit {
 		t.Errorf("%+v", s)
 	}
 	if sample := p.Sample(); sample.Live != s.Live || sample.Reserved != s.Reserved || sample.Space != p.Space() || p.Allocated() != s.Allocated {
