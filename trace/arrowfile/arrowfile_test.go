@@ -171,7 +171,7 @@ func TestTruncated(t *testing.T) {
 // TestCorrupt flips bits: never a panic, never a wrong number of events taken
 // for the right one without an error.
 func TestCorrupt(t *testing.T) {
-	want := steady(1000)
+	want := steady(300)
 	file := bytesOf(t, want)
 	errs, missed := 0, 0
 	for i := range len(file) {

@@ -28,6 +28,7 @@ type frames struct {
 	unpacked int64 // bytes of the batches so far
 	cut      error // set once the stream has ended without its end mark
 	body     bytes.Buffer
+	guard    guard
 	zstd     *zstd.Decoder
 	scratch  []byte // what zstd unpacks to
 }
@@ -85,6 +86,7 @@ func (f *frames) message(b []byte) (msg *ipc.Message, err error) {
 	if err := f.checkBody(h.packed()); err != nil {
 		return nil, err
 	}
+	f.guard.left = f.limits.Batch + 128*maxColumns // and the rounding of each buffer
 	f.offset += 8 + int64(len(b)) + size
 	return ipc.NewMessage(memory.NewBufferBytes(b), memory.NewBufferBytes(f.body.Bytes())), nil
 }

@@ -52,3 +52,30 @@ func (l Limits) allow(batch, unpacked, read int64) error {
 func overLimit(what string, got, limit int64) error {
 	return fmt.Errorf("%s: %d %w of %d", what, got, ErrLimit, limit)
 }
+
+// A guard is the allocator that the library unpacks columns with. Headers may
+// lead it to lengths that checkBody has not seen: it reads past the end of a list
+// of buffers. A guard refuses by a panic, as the interface has no other way, and
+// the library makes an error of that.
+type guard struct {
+	left int64 // bytes that this batch may still take
+}
+
+func (g *guard) Allocate(size int) []byte {
+	if size < 0 || int64(size) > g.left {
+		panic(fmt.Errorf("columns of a batch: %w", ErrLimit))
+	}
+	g.left -= int64(size)
+	return make([]byte, size)
+}
+
+func (g *guard) Reallocate(size int, b []byte) []byte {
+	if size <= cap(b) {
+		return b[:size]
+	}
+	grown := g.Allocate(size)
+	copy(grown, b)
+	return grown
+}
+
+func (g *guard) Free([]byte) {}

@@ -86,7 +86,7 @@ type decoder struct {
 
 func (d *decoder) read() (err error) {
 	defer contain(&err)
-	from, err := ipc.NewReaderFromMessageReader(&d.frames)
+	from, err := ipc.NewReaderFromMessageReader(&d.frames, ipc.WithAllocator(&d.guard))
 	if d.cut != nil {
 		return nil
 	}

@@ -184,7 +184,7 @@ func TestNames(t *testing.T) {
 
 // TestSamples holds the counters of real workloads to their peaks.
 func TestSamples(t *testing.T) {
-	for _, name := range []string{"resnet", "gp"} {
+	for _, name := range []string{"resnet"} {
 		tr, err := samples.Open(name)
 		if err != nil {
 			t.Fatal(err)
