@@ -134,7 +134,7 @@ func (p *textReader) line(line string) (err error) {
 	if n := len(p.t.Events); n > 0 && e.Time < p.t.Events[n-1].Time {
 		return fmt.Errorf("time goes backwards: %d ns after %d ns", e.Time, p.t.Events[n-1].Time)
 	}
-	kind, rest, _ := strings.Cut(rest, " ")
+	kind, rest, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
 	k := slices.Index(kindNames[:], kind)
 	if k < 0 {
 		return fmt.Errorf("unknown kind %q (want one of %s)", kind, strings.Join(kindNames[:], ", "))
@@ -166,7 +166,7 @@ func (p *textReader) meta(rest string) error {
 
 // fields reads key=value pairs, of which a label comes last.
 func (p *textReader) fields(e *Event, rest string) error {
-	for rest != "" {
+	for rest = strings.TrimLeft(rest, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
 		key, after, ok := strings.Cut(rest, "=")
 		if !ok {
 			return fmt.Errorf("%q is no key=value", rest)
