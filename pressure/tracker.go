@@ -171,6 +171,7 @@ type Shard struct {
 func (s *Shard) Take(bytes int64) {
 	if s.ready < bytes {
 		s.exchange(bytes + s.Slack)
+		s.Tracker.live.raise(s.Tracker.live.now.Load() - s.Slack)
 	}
 	s.ready -= bytes
 	s.least = min(s.least, s.ready)
