@@ -21,6 +21,8 @@ const (
 	fieldMetadata     = 16
 	pairKey           = 4
 	pairValue         = 6
+	batchLength       = 4
+	batchNodes        = 6
 	batchBuffers      = 8
 	batchCompression  = 10
 	compressionCodec  = 4
@@ -65,8 +67,11 @@ func (h *header) check() error {
 	if h.Offset(messageHeader) == 0 {
 		return errors.New("message without a header")
 	}
-	if err := h.metadata(h.Table, messageMetadata); err != nil || h.kind != headerIsSchema {
+	if err := h.metadata(h.Table, messageMetadata); err != nil {
 		return err
+	}
+	if h.kind == headerIsBatch {
+		return h.checkRows()
 	}
 	schema := h.inner()
 	if err := h.metadata(schema, schemaMetadata); err != nil {
@@ -88,6 +93,22 @@ func (h *header) check() error {
 		}
 		if err := h.metadata(field, fieldMetadata); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkRows refuses a batch whose columns are not as long as it says it is.
+func (h *header) checkRows() error {
+	batch := h.inner()
+	rows, list := batch.GetInt64Slot(batchLength, 0), flatbuffers.UOffsetT(batch.Offset(batchNodes))
+	if list == 0 {
+		return nil
+	}
+	n, first := batch.VectorLen(list), batch.Vector(list)
+	for i := range n { // a count beyond the header panics
+		if length := batch.GetInt64(first + flatbuffers.UOffsetT(16*i)); length != rows {
+			return fmt.Errorf("column %d has %d rows, its batch %d", i, length, rows)
 		}
 	}
 	return nil
