@@ -183,12 +183,6 @@ func (d *Device) Synchronize() error {
 // contexts are the primary contexts of the devices that were opened.
 var contexts sync.Map // of handle, by device number
 
-func contextOf(device int) handle {
-	ctx, _ := contexts.Load(device)
-	h, _ := ctx.(handle)
-	return h
-}
-
 // canUse reports whether kernels on d may use the memory of another device, and
 // enables it the first time.
 func (d *Device) canUse(device int) (bool, error) {

@@ -375,3 +375,10 @@ func enablePeer(d *Device, peer int) error {
 	}
 	return checkCU("cuCtxEnablePeerAccess", d.index, err)
 }
+
+// contextOf returns the primary context of an opened device.
+func contextOf(device int) handle {
+	ctx, _ := contexts.Load(device)
+	h, _ := ctx.(handle)
+	return h
+}
