@@ -51,9 +51,10 @@ import (
 // early is cheap, by the factor price x rate: the margin by which a cycle
 // starts early is that quantile of the past errors.
 //
-// As long as nothing like the present is remembered, a cycle starts as soon as
-// headroom is below the most that any time as long as a cycle has allocated
-// so far, or at a wait that hides more than the bytes given up are worth.
+// As long as nothing like the present is remembered, and in the measure in
+// which forecasts have failed, a cycle starts as soon as headroom is below the
+// most that any time as long as a cycle has lately allocated, if the risk of a
+// pause outweighs the headroom given up; or at a wait, if that is worth it.
 //
 // # Memory
 //
@@ -61,7 +62,7 @@ import (
 // MemBalancer's square-root rule grants (see [Sqrt]): sqrt(g rate / C). Small
 // prices give more memory and fewer cycles.
 //
-// State is bounded, about 300 KiB. A decision takes some tens of nanoseconds,
+// The zero value takes collector time to be free. State is bounded, about 350 KiB. A decision takes some tens of nanoseconds,
 // and one is made for each request or growth of limit/2048, and each sync.
 type Pacer struct {
 	Share  float64 // price of collector time, in seconds of pause per second
@@ -71,18 +72,24 @@ type Pacer struct {
 	held    time.Duration // sum of the exposed pauses
 	waiting bool          // an allocation waits for the cycle under way ...
 	since   time.Duration // ... since then
+	wary    int           // cycles for which to remember that one freed too little
 
 	asleep int64 // nothing happens at an allocation before this many bytes are live
 
-	past  history
-	plan  plan
-	price price
-	burst burst
-	error margin
+	past    history
+	plan    plan
+	price   price
+	burst   burst
+	error   margin
+	doubt   doubt
+	begun   mark // where the cycle under way began
+	refused mark // where an allocation came to wait for it
+}
 
-	started bool  // a cycle of ours is under way or just ended ...
-	place   int64 // ... begun at this entry of past ...
-	total   int64 // ... with this total
+// A mark is a moment that a cycle will tell about.
+type mark struct {
+	entry int64 // of the history; 0 if there is none
+	total int64
 }
 
 // A moment is where a program is: the time it has run, pauses not counted,
@@ -117,10 +124,7 @@ func (p *Pacer) Decide(at Point) Decision {
 	jumped := p.past.see(now, at, grain)
 	switch {
 	case at.Running:
-		if !p.waiting && exceeds(at, at.Sample.Limit) {
-			p.waiting, p.since = true, at.Now
-		}
-		d.Reason = "cycle under way"
+		d.Action, d.Reason = p.beside(at, now, grain)
 		return d
 	case exceeds(at, at.Sample.Limit):
 		d.Action, d.Reason = Block, "no headroom left"
@@ -128,10 +132,30 @@ func (p *Pacer) Decide(at Point) Decision {
 		d.Action, d.Reason = p.choose(at, now, budget, jumped)
 	}
 	if d.Action != Skip {
-		p.started, p.place, p.total = true, p.past.head-1, now.total
+		p.begun = mark{p.past.head - 1, now.total}
+		p.doubt.planned = p.plan.exposes(p.past.match, at.Cost)
 		p.plan.made = false
 	}
 	return d
+}
+
+// beside answers while a cycle is under way. After one that freed too little,
+// so that the ladder had to follow, it waits one request early: then there is
+// still time for another cycle, which costs half of what the ladder does.
+func (p *Pacer) beside(at Point, now moment, grain int64) (Action, string) {
+	limit := at.Sample.Limit
+	short := exceeds(at, limit)
+	early := !short && p.wary > 0 && at.At == Allocation && at.Request >= grain && exceeds(at, limit-at.Request)
+	if (short || early) && !p.waiting {
+		p.waiting, p.since = true, at.Now
+		if short {
+			p.refused = mark{p.past.head - 1, now.total}
+		}
+	}
+	if early {
+		return Block, "the next request would not fit"
+	}
+	return Skip, "cycle under way"
 }
 
 // budget is the live bytes at which headroom ends.
@@ -167,9 +191,14 @@ func exceeds(at Point, limit int64) bool { return limit > 0 && granted(at) > lim
 func (p *Pacer) choose(at Point, now moment, budget int64, jumped bool) (Action, string) {
 	price := p.price.of(budget, at.Cost, p.Share)
 	room := float64(budget - granted(at))
-	small := at.At == Allocation && price*p.burst.rate <= 1 && room <= p.burst.most
+	g := float64(at.Cost)
+	small := at.At == Allocation && room <= p.burst.most && price*p.burst.most <= g
 	if p.past.match > 0 {
-		if small && !p.past.sure() {
+		risk := 1.0
+		if p.past.sure() {
+			risk = p.doubt.mean
+		}
+		if small && price*room <= risk*g {
 			return Overlap, "headroom may not outlast a cycle"
 		}
 		if jumped || !p.plan.made {
@@ -182,7 +211,7 @@ func (p *Pacer) choose(at Point, now moment, budget int64, jumped bool) (Action,
 		return Skip, "a better place comes"
 	}
 	switch {
-	case small:
+	case small && price*room <= g:
 		return Overlap, "headroom may not outlast a cycle"
 	case at.At == Sync && room <= 2*p.burst.most && price*room <= float64(min(at.Cost, at.Wait)):
 		return Overlap, "the wait hides more than the headroom is worth"
@@ -203,11 +232,17 @@ func (p *Pacer) Observe(c Cycle) {
 	if c.Trigger == TriggerNatural {
 		return
 	}
-	p.price.learn(float64(exposed)+p.Share*float64(c.Duration), float64(c.Freed))
-	if p.started && c.Trigger == TriggerPolicy {
-		p.past.learn(p.place, p.total-p.freed)
+	if p.past.sure() {
+		p.doubt.learn(exposed, c.Duration)
 	}
-	p.started = false
+	p.burst.forget()
+	p.price.learn(float64(exposed)+p.Share*float64(c.Duration), float64(c.Freed))
+	m := p.begun
+	p.begun, p.wary = mark{}, max(0, p.wary-1)
+	if c.Trigger == TriggerRefusal {
+		m, p.refused, p.wary = p.refused, mark{}, 8
+	}
+	p.past.learn(m.entry, m.total-p.freed)
 }
 
 // String returns the text form, such as pacer or pacer:memory=1e-10.

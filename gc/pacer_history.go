@@ -10,12 +10,10 @@ type history struct {
 	match int64 // entry at which the program was as it is now; 0 if there is none
 	run   int   // tokens for which the match has held
 
-	tokens [longContext]uint64 // the last ones
+	tokens [maxContext]uint64 // the last ones
 	count  int
-	long   uint64 // hash of the last longContext tokens
-	short  uint64 // hash of the last shortContext tokens
-	longs  [4096]int64
-	shorts [1024]int64
+	hashes [orders]uint64      // of the last tokens
+	index  [orders][1024]int64 // newest entry by hash
 
 	lately, before float64       // decaying sums of the time that passed lately, and at the match
 	newest         time.Duration // time of the newest token
@@ -23,12 +21,16 @@ type history struct {
 }
 
 const (
-	remembered   = 4096
-	longContext  = 32 // so many tokens in common make a match certain
-	shortContext = 6  // and so many make it likely
-	keepPace     = 0.95
-	unknown      = -1
+	remembered = 4096
+	orders     = 3
+	maxContext = 32
+	keepPace   = 0.95
+	unknown    = -1
 )
+
+// contexts are the numbers of tokens in common by which a match is found,
+// best first: the first is beyond doubt.
+var contexts = [orders]int{maxContext, 6, 2}
 
 // An entry is one moment worth remembering: a token, which is a sync or a
 // request of at least a grain, or a grain of growth by smaller requests.
@@ -37,8 +39,7 @@ type entry struct {
 	request   int64
 	reachable int64  // bytes that a cycle started here keeps; unknown
 	token     uint64 // 0 for growth
-	long      uint64 // contexts up to here
-	short     uint64
+	hashes    [orders]uint64
 }
 
 const (
@@ -46,8 +47,8 @@ const (
 	mix       = 0x9e3779b97f4a7c15 // odd
 )
 
-// mixLong and mixShort are mix to the power of the contexts' lengths.
-var mixLong, mixShort = power(longContext), power(shortContext)
+// mixed is mix to the power of the contexts' lengths.
+var mixed = [orders]uint64{power(contexts[0]), power(contexts[1]), power(contexts[2])}
 
 func power(n int) uint64 {
 	x := uint64(1)
@@ -63,7 +64,7 @@ func (h *history) at(s int64) *entry { return &h.ring[s%remembered] }
 func (h *history) kept(s int64) bool { return s > 0 && s > h.head-remembered && s < h.head }
 
 // sure reports whether the match is beyond doubt.
-func (h *history) sure() bool { return h.run >= longContext }
+func (h *history) sure() bool { return h.run >= maxContext }
 
 // see remembers a point. It reports whether the match has moved elsewhere.
 func (h *history) see(now moment, at Point, grain int64) (jumped bool) {
@@ -84,9 +85,11 @@ func (h *history) see(now moment, at Point, grain int64) (jumped bool) {
 		h.creep(now)
 	} else {
 		h.push(e.token)
-		e.long, e.short = h.long, h.short
+		e.hashes = h.hashes
 		jumped = h.follow(&e)
-		h.longs[h.long>>52], h.shorts[h.short>>54] = h.head, h.head
+		for k, x := range e.hashes {
+			h.index[k][x>>54] = h.head
+		}
 	}
 	if h.match > 0 {
 		e.reachable = h.at(h.match).reachable // until a cycle measures it here
@@ -101,12 +104,12 @@ func (h *history) see(now moment, at Point, grain int64) (jumped bool) {
 
 // push adds a token to the hashes, and takes the oldest one out.
 func (h *history) push(token uint64) {
-	oldest := h.tokens[h.count%longContext]
-	older := h.tokens[(h.count+longContext-shortContext)%longContext]
-	h.tokens[h.count%longContext] = token
+	for k, n := range contexts {
+		oldest := h.tokens[(h.count+maxContext-n)%maxContext]
+		h.hashes[k] = h.hashes[k]*mix + token - oldest*mixed[k]
+	}
+	h.tokens[h.count%maxContext] = token
 	h.count++
-	h.long = h.long*mix + token - oldest*mixLong
-	h.short = h.short*mix + token - older*mixShort
 }
 
 // creep moves the match along growth between tokens.
@@ -133,11 +136,13 @@ func (h *history) follow(e *entry) (jumped bool) {
 		h.match, h.run = 0, 0
 	}
 	followed := h.match
-	if h.run < longContext {
-		if s := h.longs[e.long>>52]; h.kept(s) && h.at(s).long == e.long {
-			h.match, h.run = s, longContext
-		} else if s := h.shorts[e.short>>54]; h.match == 0 && h.kept(s) && h.at(s).short == e.short {
-			h.match = s
+	for k, n := range contexts {
+		if h.run >= n {
+			break
+		}
+		if s := h.index[k][e.hashes[k]>>54]; h.kept(s) && h.at(s).hashes[k] == e.hashes[k] {
+			h.match, h.run = s, n
+			break
 		}
 	}
 	h.newest, h.matched = e.time, h.match
@@ -181,51 +186,4 @@ func (h *history) reachableBefore(s int64) int64 {
 		}
 	}
 	return 0
-}
-
-// A forecast is the future, if what followed the match happens again. Past the
-// newest entry it goes round: the program is taken to repeat what it did since
-// the match.
-type forecast struct {
-	*history
-	now, from moment // the present, and the match
-	lag       int64
-	lap       moment // from the match to the newest entry
-	pace      float64
-	round     moment // laps done
-	wrap      int64  // entries gone round
-}
-
-// A foreseen is an entry of a forecast. Time and total are absolute.
-type foreseen struct {
-	time, total float64 // ns, bytes
-	request     float64
-	reachable   int64
-}
-
-// forecast returns the future as seen from now. The caller has a match.
-func (h *history) forecast(now moment) forecast {
-	from, to := h.at(h.match).moment, h.at(h.head-1).moment
-	return forecast{history: h, now: now, from: from, lag: h.head - 1 - h.match, pace: h.pace(),
-		lap: moment{to.time - from.time, to.total - from.total}}
-}
-
-// at returns entry s of the forecast, which counts on from the match. It goes
-// one way; ok is false where nothing is foreseen.
-func (f *forecast) at(s int64) (e foreseen, ok bool) {
-	for s-f.wrap >= f.head {
-		if f.lag <= 0 || f.wrap > remembered {
-			return e, false
-		}
-		f.wrap += f.lag
-		f.round.time += f.lap.time
-		f.round.total += f.lap.total
-	}
-	x := f.history.at(s - f.wrap)
-	return foreseen{
-		time:      float64(f.now.time) + f.pace*float64(x.time-f.from.time+f.round.time),
-		total:     float64(f.now.total + x.total - f.from.total + f.round.total),
-		request:   float64(x.request),
-		reachable: x.reachable,
-	}, true
 }

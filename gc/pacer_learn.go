@@ -31,10 +31,13 @@ type burst struct {
 }
 
 const (
-	keepMost = 0.98 // per window
+	keepMost = 0.8 // per cycle: what was seen three cycles ago counts half
 	keepRate = 0.8
 	headway  = 1.25 // a window may begin in the middle of a burst
 )
+
+// forget lets old bursts fade.
+func (b *burst) forget() { b.most *= keepMost }
 
 func (b *burst) see(now moment, request int64, g time.Duration) {
 	if !b.begun || now.total < b.begin.total { // the program freed by itself
@@ -48,7 +51,7 @@ func (b *burst) see(now moment, request int64, g time.Duration) {
 		return
 	}
 	length = max(1, length)
-	b.most = max(headway*grown*float64(g)/float64(length), keepMost*b.most)
+	b.most = max(headway*grown*float64(g)/float64(length), b.most)
 	b.rate = keepRate*b.rate + (1-keepRate)*grown/float64(length)
 	b.begin = now
 }
@@ -90,44 +93,14 @@ func (m *margin) see(now moment, request int64, g time.Duration, cheap float64) 
 	m.early = min(max(m.early, 0), cycle)
 }
 
-// A plan is the place at which the next cycle is to start.
-type plan struct {
-	made   bool
-	target int64         // entry of the history; the cycle starts once the match is there
-	left   time.Duration // from there to the end of headroom
+// A doubt is how much of a cycle was exposed, beyond what was planned, on
+// average where the forecast seemed beyond doubt: 0 to 1.
+type doubt struct {
+	mean    float64
+	planned float64 // ns that the cycle under way is to expose
 }
 
-const noTarget = 1<<63 - 1
-
-// make finds the place with the least e - price D among those from now to the
-// end of headroom, at which the total exceeds end. It leaves no target if the
-// forecast does not reach so far.
-func (q *plan) make(h *history, now moment, end int64, g, price float64) {
-	*q = plan{made: true, target: noTarget}
-	f := h.forecast(now)
-	last := h.match
-	var wall float64
-	for s := h.match + 1; ; s++ {
-		e, ok := f.at(s)
-		if !ok {
-			return
-		}
-		last, wall = s, e.time
-		if e.total+e.request > float64(end) {
-			break
-		}
-	}
-	reachable := h.reachableBefore(h.match)
-	least := 0.0
-	f = h.forecast(now)
-	for s := h.match; s <= last; s++ {
-		e, _ := f.at(s)
-		if e.reachable != unknown {
-			reachable = e.reachable
-		}
-		cost := max(0, e.time+g-wall) - price*(e.total-float64(reachable))
-		if q.target == noTarget || cost <= least {
-			least, q.target, q.left = cost, s, time.Duration(wall-e.time)
-		}
-	}
+func (d *doubt) learn(exposed, length time.Duration) {
+	miss := (float64(exposed) - d.planned) / float64(max(1, length))
+	d.mean += 0.1 * (min(max(miss, 0), 1) - d.mean)
 }

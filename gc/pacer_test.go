@@ -1,0 +1,178 @@
+package gc
+
+import (
+	"testing"
+	"time"
+)
+
+// A loop of steps, each of ten requests of 10 MB, 1 ms apart, all dropped at
+// its end, and a wait.
+type loop struct {
+	w    *world
+	step int
+	hit  map[string]int // reasons of cycles
+	late int            // allocations that did not fit
+}
+
+func newLoop(text string, limit int64) *loop {
+	return &loop{w: &world{policy: MustParse(text).New(), limit: limit}, hit: map[string]int{}}
+}
+
+func (l *loop) settle() {
+	if w := l.w; w.running && w.now-time.Duration(w.started) >= ms {
+		w.settle(TriggerPolicy, Overlap, time.Duration(w.started), ms, w.dropped)
+	}
+}
+
+func (l *loop) ask(at Point) {
+	d := l.w.policy.Decide(at)
+	l.w.wake = d.Wake
+	if d.Action != Skip {
+		l.hit[d.Reason]++
+	}
+	l.w.obey(d)
+}
+
+func (l *loop) run(steps int) {
+	w := l.w
+	for range steps {
+		for range 10 {
+			l.settle()
+			if w.live+10*MB >= w.wake {
+				l.ask(w.point(Allocation, 10*MB))
+			}
+			if w.limit > 0 && w.live+10*MB > w.limit {
+				l.late++
+			}
+			w.live, w.allocated = w.live+10*MB, w.allocated+10*MB
+			w.now += ms
+		}
+		w.garbage = w.live
+		l.settle()
+		l.ask(w.point(Sync, 0))
+		w.now += 5 * ms
+		l.step++
+	}
+}
+
+// TestPacerLearnsALoop: at twice what a step needs a cycle per step is enough,
+// started so that nothing is refused, and once the loop is known by forecast.
+func TestPacerLearnsALoop(t *testing.T) {
+	l := newLoop("pacer", 250*MB)
+	l.run(20)
+	l.late, l.hit = 0, map[string]int{}
+	before := l.w.cycles
+	l.run(50)
+	if l.late > 0 {
+		t.Errorf("%d allocations did not fit", l.late)
+	}
+	if n := l.w.cycles - before; n < 25 || n > 60 {
+		t.Errorf("%d cycles in 50 steps", n)
+	}
+	if l.hit["best place before headroom ends"] < 20 {
+		t.Errorf("reasons %v, want mostly the forecast", l.hit)
+	}
+}
+
+// TestPacerIsLazyWithRoom: with room for ten steps it collects every tenth or so.
+func TestPacerIsLazyWithRoom(t *testing.T) {
+	l := newLoop("pacer", GB)
+	l.run(100)
+	if n := l.w.cycles; n < 9 || n > 16 {
+		t.Errorf("%d cycles in 100 steps with room for ten", n)
+	}
+}
+
+// TestPacerMemoryBuysCycles: the dearer memory is, the more cycles; also
+// without a limit.
+func TestPacerMemoryBuysCycles(t *testing.T) {
+	for _, limit := range []int64{0, 10 * GB} {
+		var last uint64
+		for _, text := range []string{"pacer:memory=1e-13", "pacer:memory=1e-11", "pacer:memory=1e-9"} {
+			l := newLoop(text, limit)
+			l.run(200)
+			if l.w.cycles <= last {
+				t.Errorf("%s, limit %d: %d cycles, %d at a lower price", text, limit, l.w.cycles, last)
+			}
+			last = l.w.cycles
+		}
+	}
+}
+
+// TestPacerBlocksWithoutHeadroom: what does not fit collects here and now.
+func TestPacerBlocksWithoutHeadroom(t *testing.T) {
+	p := MustParse("pacer").New()
+	if d := p.Decide(alloc(ms, 990, 1000)); d.Action != Skip && d.Action != Overlap {
+		t.Errorf("%+v", d)
+	}
+	at := grow(2*ms, 995, 100, 0, 0, 1000)
+	if d := p.Decide(at); d.Action != Block {
+		t.Errorf("answers %+v where the request does not fit", d)
+	}
+}
+
+// TestPacerWaitsEarlyOnceBitten: after a cycle that freed too little it waits
+// for the next one before the request that would not fit.
+func TestPacerWaitsEarlyOnceBitten(t *testing.T) {
+	p := MustParse("pacer").New()
+	at := grow(2*ms, 700, 200, 0, 0, 1000)
+	at.Running = true
+	if d := p.Decide(at); d.Action != Skip {
+		t.Errorf("waits at once: %+v", d)
+	}
+	p.Observe(Cycle{Start: 2 * ms, Duration: ms, Trigger: TriggerRefusal, Action: Block})
+	if d := p.Decide(at); d.Action != Block {
+		t.Errorf("does not wait: %+v", d)
+	}
+}
+
+// TestHistoryFollows: the match is a period back, whatever the period, and is
+// found again after a surprise.
+func TestHistoryFollows(t *testing.T) {
+	h := new(history)
+	now := moment{}
+	for i := range 2000 {
+		request := int64(100 + i%37)
+		if i == 1500 {
+			request = 7777
+		}
+		now.time += ms
+		h.see(now, Point{At: Allocation, Request: request}, 1)
+		now.total += request
+		if i > 100 && i < 1500 || i > 1600 {
+			if lag := h.head - 1 - h.match; lag <= 0 || lag%37 != 0 {
+				t.Fatalf("token %d: match %d back", i, lag)
+			}
+		}
+		if i == 1500 && h.match != 0 {
+			t.Error("the surprise matches")
+		}
+	}
+	f := h.forecast(now)
+	e, ok := f.at(h.match + 5)
+	if want := float64(now.time + 5*ms); !ok || e.time != want {
+		t.Errorf("foresees %v at %v, want %v", ok, e.time, want)
+	}
+}
+
+// TestMarginIsTheQuantile: with errors that are late by 0.5 of a cycle one
+// time in ten, dear ones are covered and cheap ones are not.
+func TestMarginIsTheQuantile(t *testing.T) {
+	for _, c := range []struct {
+		cheap float64
+		low   bool
+	}{{0.01, false}, {1, true}} {
+		var m margin
+		for i := range 1000 {
+			m.expect(int64(i), time.Duration(i)*ms)
+			late := time.Duration(0)
+			if i%10 == 0 {
+				late = ms / 2
+			}
+			m.see(moment{time.Duration(i)*ms - late, int64(i)}, 0, ms, c.cheap)
+		}
+		if got := time.Duration(m.early); (got < ms/3) != c.low {
+			t.Errorf("cheap %g: margin %v", c.cheap, got)
+		}
+	}
+}

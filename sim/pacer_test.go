@@ -1,0 +1,213 @@
+package sim_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/samples"
+)
+
+var resultsDir = flag.String("pacer.results", "", "write the evaluation of pacer to this folder")
+
+func compile(t testing.TB, traces []*trace.Trace) []*sim.Workload {
+	var all []*sim.Workload
+	for _, tr := range traces {
+		w, err := sim.Compile(tr, sim.SpaceOf(tr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+func recorded(t testing.TB) []*trace.Trace {
+	var all []*trace.Trace
+	for _, name := range samples.Names() {
+		tr, err := samples.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, tr)
+	}
+	return all
+}
+
+// The contenders of a duel, in order.
+const (
+	reference = iota
+	lazy
+	best
+	ours
+	duellists
+)
+
+// A duel is pacer's runs, each beside those of the others in the same cell.
+type duel struct {
+	name    string
+	results []sim.Outcome // duellists for each cell
+}
+
+func fight(t testing.TB, name string, ws []*sim.Workload) *duel {
+	who, err := sim.ParseContenders("cudajl, oom, optimum-overlap, pacer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cells []sim.Cell
+	for _, w := range ws {
+		for _, f := range []float64{1.25, 1.5, 2, 4} {
+			for _, g := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
+				for _, c := range who {
+					cells = append(cells, sim.Cell{Workload: w, Contender: c, Config: sim.Config{
+						Limit: int64(f * float64(w.PeakReachable)), Cost: sim.Fixed(g), Ladder: sim.Ladder{Factor: 2}}})
+				}
+			}
+		}
+	}
+	return &duel{name, sim.RunAll(context.Background(), cells, nil)}
+}
+
+// judged reports whether the claims of the geometric means count the cell.
+func judged(r *sim.Outcome) bool { return r.LimitFactor > 1.4 && r.Cycle < 50*time.Millisecond }
+
+func (d *duel) cells(visit func(cell []sim.Outcome)) {
+	for i := 0; i < len(d.results); i += duellists {
+		visit(d.results[i : i+duellists])
+	}
+}
+
+// mean is the geometric mean of pacer's metric against a contender's, 1 ms
+// added to both, over the judged cells of a workload, or of all if name is empty.
+func (d *duel) mean(against int, name string, metric func(*sim.Result) time.Duration) float64 {
+	sum, n := 0.0, 0
+	d.cells(func(c []sim.Outcome) {
+		if judged(&c[ours]) && (name == "" || c[ours].Trace == name) {
+			sum += math.Log(float64(metric(&c[ours].Result)+time.Millisecond) / float64(metric(&c[against].Result)+time.Millisecond))
+			n++
+		}
+	})
+	return math.Exp(sum / float64(n))
+}
+
+func exposed(r *sim.Result) time.Duration { return r.ExposedPause }
+func busy(r *sim.Result) time.Duration    { return r.GCBusy }
+
+// lost lists the cells in which pacer is worse than it should be.
+func (d *duel) lost() (all []string) {
+	d.cells(func(c []sim.Outcome) {
+		p, r, o := &c[ours], &c[reference], &c[lazy]
+		name := fmt.Sprintf("%s %.2fx %v", p.Trace, p.LimitFactor, p.Cycle)
+		if p.ExposedPause > r.ExposedPause {
+			all = append(all, fmt.Sprintf("%s: exposed %v, cudajl %v", name, p.ExposedPause, r.ExposedPause))
+		}
+		if p.RefusalCollections > r.RefusalCollections {
+			all = append(all, fmt.Sprintf("%s: %d refusals, cudajl %d", name, p.RefusalCollections, r.RefusalCollections))
+		}
+		if p.ExposedPause > o.ExposedPause {
+			all = append(all, fmt.Sprintf("%s: exposed %v, oom %v", name, p.ExposedPause, o.ExposedPause))
+		}
+	})
+	return all
+}
+
+// TestPacer holds pacer to what is claimed of it, with some margin: see results/2026-11-21-pacer.
+func TestPacer(t *testing.T) {
+	d := fight(t, "recorded", compile(t, recorded(t)))
+	for _, claim := range []struct {
+		what        string
+		value, most float64
+	}{
+		{"exposed pause against cudajl", d.mean(reference, "", exposed), 0.07},
+		{"collector time against cudajl", d.mean(reference, "", busy), 1.2},
+		{"objective against optimum-overlap", d.mean(best, "", (*sim.Result).Objective), 1.5},
+	} {
+		if claim.value > claim.most {
+			t.Errorf("%s: %.3f, want at most %g", claim.what, claim.value, claim.most)
+		}
+	}
+	for _, cell := range d.lost() {
+		t.Error(cell)
+	}
+}
+
+// TestPacerElsewhere holds it on programs that it was not made on.
+func TestPacerElsewhere(t *testing.T) {
+	d := fight(t, "synthetic", compile(t, synthetic()[:4]))
+	if x := d.mean(reference, "", exposed); x > 0.12 {
+		t.Errorf("exposed pause against cudajl: %.3f", x)
+	}
+	for _, cell := range d.lost() {
+		t.Error(cell)
+	}
+}
+
+// TestPacerResults writes the evaluation on recorded, synthetic and perturbed
+// workloads: see the README of results/2026-11-21-pacer for the command.
+func TestPacerResults(t *testing.T) {
+	if *resultsDir == "" {
+		t.Skip("no -pacer.results")
+	}
+	var b bytes.Buffer
+	for _, set := range []struct {
+		name   string
+		traces []*trace.Trace
+	}{{"recorded", recorded(t)}, {"synthetic", synthetic()}, {"perturbed", perturbed(t)}} {
+		d := fight(t, set.name, compile(t, set.traces))
+		d.report(&b)
+		var rows []sim.Result
+		for _, o := range d.results {
+			rows = append(rows, o.Result)
+		}
+		text, err := json.Marshal(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = bytes.ReplaceAll(text, []byte("},"), []byte("},\n"))
+		if err := os.WriteFile(filepath.Join(*resultsDir, set.name+".json"), append(text, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(*resultsDir, "tables.md"), b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (d *duel) report(b *bytes.Buffer) {
+	fmt.Fprintf(b, "# %s\n\n| workload | exposed / cudajl | collector / cudajl | objective / optimum-overlap |\n|---|---|---|---|\n", d.name)
+	names := []string{""}
+	d.cells(func(c []sim.Outcome) {
+		if n := c[ours].Trace; n != names[len(names)-1] {
+			names = append(names, n)
+		}
+	})
+	for _, n := range append(names[1:], "") {
+		title := n
+		if n == "" {
+			title = "**all**"
+		}
+		fmt.Fprintf(b, "| %s | %.3f | %.3f | %.3f |\n", title, d.mean(reference, n, exposed), d.mean(reference, n, busy), d.mean(best, n, (*sim.Result).Objective))
+	}
+	fmt.Fprintf(b, "\nCells in which it loses to cudajl or oom: %d.\n\n", len(d.lost()))
+	for _, cell := range d.lost() {
+		fmt.Fprintf(b, "- %s\n", cell)
+	}
+	fmt.Fprintf(b, "\nAll cells: exposed pause in ms, cycles + refusals.\n\n| cell | cudajl | oom | optimum-overlap | pacer |\n|---|---|---|---|---|\n")
+	d.cells(func(c []sim.Outcome) {
+		fmt.Fprintf(b, "| %s %.2fx %v |", c[ours].Trace, c[ours].LimitFactor, c[ours].Cycle)
+		for _, o := range c {
+			fmt.Fprintf(b, " %.2f, %d+%d |", o.ExposedPause.Seconds()*1e3, o.Collections, o.RefusalCollections)
+		}
+		b.WriteString("\n")
+	})
+	b.WriteString("\n")
+}
