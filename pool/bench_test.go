@@ -127,31 +127,41 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Beside n live blocks: order=stack allocates and frees the same block,
+// Beside n live blocks: order=stack frees and allocates the same block,
 // order=random replaces one of the n, wherever it lies.
 func BenchmarkLiveBlocks(b *testing.B) {
 	for _, order := range []string{"stack", "random"} {
 		for _, n := range []int{1000, 10_000, 100_000, 1_000_000} {
-			b.Run(fmt.Sprintf("order=%s/live=%d", order, n), func(b *testing.B) {
+			name := fmt.Sprintf("order=%s/live=%d", order, n)
+			b.Run("via=pool/"+name, func(b *testing.B) {
 				p := newPool(b, Config{})
-				held := make([]Block, n)
-				for i := range held {
-					held[i], _ = p.Alloc(512, 0)
-				}
-				rng := rand.New(rand.NewPCG(1, 2))
-				for b.Loop() {
-					i := 0
-					if order == "random" {
-						i = rng.IntN(n)
-					}
-					p.Free(held[i])
-					held[i], _ = p.Alloc(512, 0)
-				}
-				for _, x := range held {
-					p.Free(x)
-				}
+				replace(b, order, n, func() Block { x, _ := p.Alloc(512, 0); return x }, p.Free)
 			})
+			if cmalloc.Available {
+				b.Run("via=malloc/"+name, func(b *testing.B) {
+					replace(b, order, n, func() unsafe.Pointer { return cmalloc.Malloc(512) }, cmalloc.Free)
+				})
+			}
 		}
+	}
+}
+
+func replace[B any](b *testing.B, order string, n int, alloc func() B, free func(B)) {
+	held := make([]B, n)
+	for i := range held {
+		held[i] = alloc()
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for b.Loop() {
+		i := 0
+		if order == "random" {
+			i = rng.IntN(n)
+		}
+		free(held[i])
+		held[i] = alloc()
+	}
+	for _, x := range held {
+		free(x)
 	}
 }
 

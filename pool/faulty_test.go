@@ -295,3 +295,57 @@ func ExamplePool() {
 	// 4.00 KiB live
 	// 0 B live
 }
+
+// What is freed while somebody is on the ladder is for the one who was refused
+// first, and not for those who come later and are quicker.
+type slowDevice struct {
+	pool.Host
+	called, goOn chan struct{}
+	once         sync.Once
+}
+
+func (d *slowDevice) Synchronize() error {
+	d.once.Do(func() { close(d.called) })
+	<-d.goOn
+	return nil
+}
+
+func TestFirstRefusedFirstServed(t *testing.T) {
+	up := &slowDevice{called: make(chan struct{}), goOn: make(chan struct{})}
+	p, err := pool.New(pool.Config{Upstream: up, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.Alloc(1<<20, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, err := p.Alloc(14<<20, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := p.Alloc(1<<20, 0) // the other half of b's segment
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := make(chan error, 1), make(chan error, 1)
+	alloc := func(to chan error) {
+		_, err := p.Alloc(1<<20, 0)
+		to <- err
+	}
+	go alloc(first)
+	<-up.called
+	p.Free(b)
+	go alloc(second)
+	time.Sleep(time.Millisecond) // lets a second that does not wait take it
+	close(up.goOn)
+	if err := <-first; err != nil {
+		t.Error("the first was refused: ", err)
+	}
+	if err := <-second; !errors.Is(err, pool.ErrOutOfMemory) {
+		t.Error("the second was served: ", err)
+	}
+	p.Free(rest)
+	p.Free(small)
+	pooltest.Check(t, p)
+}

@@ -52,14 +52,18 @@ func rackOf(size int64, stream uint32) int {
 	return int((uint64(size)>>9 + uint64(stream)<<40) * 0x9e3779b97f4a7c15 >> (64 - 7))
 }
 
-// lockFront returns the caller's front, locked; the one beside it if another
-// goroutine is in there.
+// lockFront returns the caller's front, locked. Goroutines are told apart by the
+// address of their stack. One that meets another in its front moves on to the
+// next for good, so those that run at the same time soon have fronts of their own.
 func (p *Pool) lockFront() *front {
 	var here byte
-	k := uint64(uintptr(unsafe.Pointer(&here))>>12) * 0x9e3779b97f4a7c15 >> p.frontShift
-	f := &p.fronts[k]
+	hash := uint64(uintptr(unsafe.Pointer(&here))>>11) * 0x9e3779b97f4a7c15 // stacks begin with 2 KiB
+	offset := &p.offsets[hash>>(64-8)]
+	k := uint32(hash>>32) + offset.Load()
+	f := &p.fronts[k&p.frontMask]
 	if !f.mu.TryLock() {
-		f = &p.fronts[k^1]
+		offset.Add(1)
+		f = &p.fronts[(k+1)&p.frontMask]
 		f.mu.Lock()
 	}
 	if !f.touched.Load() {

@@ -32,23 +32,24 @@ type Config struct {
 // next request. Its methods are safe for concurrent use, and none that frees
 // waits for one that allocates. Make one with [New].
 type Pool struct {
-	cfg        Config
-	fronts     []front
-	frontShift uint
-	core       core
-	tracker    pressure.Tracker
-	budget     pressure.Budget
-	hard       atomic.Int64 // bytes; 0 = none
-	start      time.Time
-	sink       atomic.Pointer[sink]
-	collect    atomic.Pointer[collecting]
-	once       sync.Mutex // guards the making of collect
-	ladder     ladder
-	limbo      limbo
-	poison     *poison
-	limit      atomic.Int64 // the budget as last estimated, bytes; 0 = none known
-	closed     atomic.Bool
-	bypass     atomic.Int32 // not 0: what is freed goes past the fronts: Direct, closed, or somebody climbs
+	cfg       Config
+	fronts    []front
+	frontMask uint32             // number of fronts - 1
+	offsets   [256]atomic.Uint32 // where the goroutines of a hash look, see lockFront
+	core      core
+	tracker   pressure.Tracker
+	budget    pressure.Budget
+	hard      atomic.Int64 // bytes; 0 = none
+	start     time.Time
+	sink      atomic.Pointer[sink]
+	collect   atomic.Pointer[collecting]
+	once      sync.Mutex // guards the making of collect
+	ladder    ladder
+	limbo     limbo
+	poison    *poison
+	limit     atomic.Int64 // the budget as last estimated, bytes; 0 = none known
+	closed    atomic.Bool
+	bypass    atomic.Int32 // not 0: what is freed goes past the fronts: Direct, closed, or somebody climbs
 }
 
 // Errors that callers branch on.
@@ -77,7 +78,7 @@ func New(cfg Config) (*Pool, error) {
 	}
 	n := 1 << bits.Len(uint(4*runtime.GOMAXPROCS(0)-1))
 	p.fronts = make([]front, n)
-	p.frontShift = uint(64 - bits.Len(uint(n-1)))
+	p.frontMask = uint32(n - 1)
 	keep, slack := int64(keepMax), int64(slackMax)
 	if hard := p.hard.Load(); hard > 0 {
 		keep = min(keep, hard/int64(8*n))

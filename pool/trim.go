@@ -56,19 +56,29 @@ func (p *Pool) Reclaim(level Step) int64 {
 // before: see [gc.Collector.Sync]. Afterwards cached memory above the soft limit
 // goes back to the upstream.
 func (p *Pool) Sync(site *gc.Site, wait func() error) error {
-	begin, c := p.now(), p.collect.Load()
+	c := p.collect.Load()
+	if (c == nil || c.quiet) && p.sink.Load() != nil {
+		wait = p.recorded(wait)
+	}
 	var err error
 	if c != nil {
 		err = c.c.Sync(site, wait)
 	} else {
 		err = wait()
 	}
-	if c == nil || c.quiet {
-		p.record(trace.Event{Kind: trace.Sync, Duration: p.now() - begin})
-	}
 	p.limbo.poll(p)
 	p.trimToSoft()
 	return err
+}
+
+// recorded records the wait that the collector does not.
+func (p *Pool) recorded(wait func() error) func() error {
+	return func() error {
+		begin := p.now()
+		err := wait()
+		p.record(trace.Event{Kind: trace.Sync, Duration: p.now() - begin})
+		return err
+	}
 }
 
 // Synchronize is a sync point that waits for all queued work of the upstream.
@@ -78,7 +88,10 @@ func (p *Pool) Synchronize() error {
 }
 
 func (p *Pool) trimToSoft() {
-	soft := p.estimate().Soft
+	soft := p.cfg.Limits.Soft.Bytes // New has resolved it
+	if soft == 0 && p.hard.Load() == 0 {
+		p.estimate() // the budget follows what the space has free
+	}
 	if soft <= 0 || p.tracker.Reserved() <= soft {
 		return
 	}
