@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -98,6 +99,48 @@ func BenchmarkPoint(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkFacts repeats the facts about the runtime that the collector is built
+// on; what one cycle costs against the Go heap is in package
+// sim/live's Calibrate. They are the yardstick for the others on a busy machine.
+func BenchmarkFacts(b *testing.B) {
+	start := time.Now()
+	b.Run("of=time.Since", func(b *testing.B) {
+		for b.Loop() {
+			time.Since(start)
+		}
+	})
+	b.Run("of=metrics.Read", func(b *testing.B) {
+		for b.Loop() {
+			cyclesSoFar()
+		}
+	})
+	b.Run("of=ReadMemStats", func(b *testing.B) {
+		var m runtime.MemStats
+		for b.Loop() {
+			runtime.ReadMemStats(&m)
+		}
+	})
+	b.Run("of=weak.Make", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			weak.Make(new([8]*int))
+		}
+	})
+	b.Run("of=AddCleanup", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			p := new([8]*int)
+			c := runtime.AddCleanup(p, func(int) {}, 0)
+			c.Stop()
+		}
+	})
+	b.Run("of=runtime.GC", func(b *testing.B) {
+		for b.Loop() {
+			runtime.GC()
+		}
+	})
 }
 
 // BenchmarkSettleWalk walks a registry in which nothing is dead.
