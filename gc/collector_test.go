@@ -386,3 +386,24 @@ func TestDueAsksWithoutActing(t *testing.T) {
 		t.Error("not due, or running")
 	}
 }
+
+func TestOwnAboveItsLimitWaitsForCyclesButNotForEver(t *testing.T) {
+	c := newCollector(t, Config{Policy: new(Never), Limit: 100})
+	for range 1000 {
+		Own(c, new(thing), 10, func() {})
+		if live := c.owned().live.Load(); live > 100 {
+			t.Fatalf("%d live bytes with all of them dead", live)
+		}
+	}
+	var keep []*thing
+	for range 100 { // reachable: cycles are of no use
+		keep = append(keep, new(thing))
+		Own(c, keep[len(keep)-1], 10, func() {})
+	}
+	// 1000 dead make about a hundred cycles; 900 bytes above the limit, in
+	// steps of an eighth of it, make some 70 more.
+	if n := c.Stats().Cycles[TriggerRefusal]; n < 90 || n > 190 {
+		t.Errorf("%d cycles", n)
+	}
+	runtime.KeepAlive(keep)
+}

@@ -2,58 +2,122 @@ package gc_test
 
 import (
 	"fmt"
-	"time"
+	"log"
 
 	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/pressure"
 )
 
-// A Spec is checked once and makes a fresh policy for every run.
-func ExampleParse() {
-	spec, err := gc.Parse("growth:0.50,min=64MiB")
+// An Image is a picture that a C library holds: 8 MiB there, a few bytes here.
+type Image struct {
+	pixels uintptr // C memory
+	width  int
+}
+
+// decode stands for the library: it returns memory and what frees it.
+func decode(name string) (pixels uintptr, bytes int64, free func()) {
+	return 1, 8 << 20, func() {}
+}
+
+// Memory of the app's own, that nobody frees by hand: the collector gives it
+// back once the Go object that stands for it has died.
+func ExampleOwn() {
+	collector, err := gc.New(gc.Config{Limit: 64 << 20})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	fmt.Println(spec)
+	defer collector.Close()
 
-	policy := spec.New()
-	at := gc.Point{At: gc.Allocation, Request: 1 << 20, LiveAfter: 100 << 20}
-	for _, live := range []int64{120 << 20, 150 << 20} {
-		at.Sample = pressure.Sample{Live: live}
-		fmt.Println(live>>20, "MiB:", policy.Decide(at).Action)
+	open := func(name string) *Image {
+		pixels, bytes, free := decode(name)
+		img := &Image{pixels: pixels, width: 1024}
+		gc.Own(collector, img, bytes, free)
+		return img
 	}
 
-	_, err = gc.Parse("growht:0.5")
-	fmt.Println(err)
+	const n = 1000 // 8 GiB in all
+	for i := range n {
+		open(fmt.Sprint(i, ".jpeg"))
+	}
+	fmt.Println("within the limit:", collector.Samples()[0].Live <= 64<<20)
+	last := collector.Collect(gc.TriggerExplicit)
+	fmt.Println("left over:", last.LiveAfter)
+	fmt.Println("given back in all:", collector.Stats().Freed == n*8<<20)
 	// Output:
-	// growth:0.5,min=64MiB
-	// 120 MiB: skip
-	// 150 MiB: overlap
-	// gc: unknown policy "growht" (nearest: growth)
+	// within the limit: true
+	// left over: 0
+	// given back in all: true
 }
 
-// quiet is a policy of one's own: it collects where the wait hides the cycle.
-type quiet struct{}
-
-func (quiet) Decide(at gc.Point) gc.Decision {
-	if at.At == gc.Sync && at.Wait >= at.Cost && at.Sample.Pressure() > 0.3 {
-		return gc.Decision{Action: gc.Block, Reason: "hidden"}
+// Around a wait for the device, a cycle costs only what outlasts the wait.
+func ExampleCollector_Sync() {
+	collector, err := gc.New(gc.Config{Policy: gc.MustParse("always").New()})
+	if err != nil {
+		log.Fatal(err)
 	}
-	return gc.Decision{Reason: "would show"}
+	defer collector.Close()
+	gc.Own(collector, new(Image), 8<<20, func() { fmt.Println("freed") })
+
+	step := &gc.Site{Name: "training step"}
+	if err := collector.Sync(step, func() error {
+		return nil // wait for the device here
+	}); err != nil {
+		log.Fatal(err)
+	}
+	// Output: freed
 }
 
-func (quiet) Observe(gc.Cycle) {}
-func (quiet) String() string   { return "quiet" }
+// Programs of several ranks wait for each other anyway. If they collect at the same
+// step they are late together, and not one after the other.
+func ExampleCollector_Due() {
+	ranks := make([]*gc.Collector, 4)
+	for i := range ranks {
+		c, err := gc.New(gc.Config{Policy: gc.MustParse("threshold:0.5").New(), Limit: 100})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer c.Close()
+		ranks[i] = c
+		gc.Own(c, new(Image), int64(20*i), func() {}) // rank 3 is at 60 % of its limit
+	}
 
-// Any type with these three methods is a policy.
-func ExamplePolicy() {
-	var p gc.Policy = quiet{}
-	at := gc.Point{At: gc.Sync, WillBlock: true, Cost: time.Millisecond, Sample: pressure.Sample{Live: 4, Limit: 10}}
-	fmt.Println(p.Decide(at))
-	at.Wait = 2 * time.Millisecond
-	fmt.Println(p.Decide(at))
+	due := false
+	for _, c := range ranks {
+		due = c.Due() || due // an all-reduce, between processes
+	}
+	if due {
+		for _, c := range ranks {
+			c.Collect(gc.TriggerPolicy)
+		}
+	}
+	for rank, c := range ranks {
+		fmt.Println("rank", rank, "freed", c.Stats().Freed)
+	}
 	// Output:
-	// {skip 0 would show}
-	// {block 0 hidden}
+	// rank 0 freed 0
+	// rank 1 freed 20
+	// rank 2 freed 40
+	// rank 3 freed 60
+}
+
+// The policy can be replaced while the program runs: never in a phase in which
+// a pause would hurt, say.
+func ExampleCollector_SetPolicy() {
+	collector, err := gc.New(gc.Config{Policy: gc.MustParse("cudajl").New()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer collector.Close()
+	fmt.Println(collector.Policy())
+	collector.SetPolicy(nil)
+	fmt.Println(collector.Policy())
+	spec, err := gc.Parse("threshold:0.8")
+	if err != nil {
+		log.Fatal(err)
+	}
+	collector.SetPolicy(spec.New())
+	fmt.Println(collector.Policy())
+	// Output:
+	// cudajl
+	// never
+	// threshold:0.8
 }

@@ -13,12 +13,17 @@ import (
 // has become unreachable calls release, once. Release must not refer to owner,
 // which would keep it alive for ever, must not call the collector, and runs on
 // a goroutine of the collector's. If the policy says so, Own starts a cycle,
-// or holds the caller for one.
+// or holds the caller for one. It does so, too, where the memory does not fit
+// under the limit of Config: what Own counts is never refused, since it is there
+// already, but whoever goes on is held to the speed of the collector.
 //
 // Owner must be as [Track] says. Own and Release together take about 0.2 us.
 func Own[T any](c *Collector, owner *T, bytes int64, release func()) Handle {
 	o := c.owned()
 	o.gate.Allocating(o.live.Load(), bytes)
+	if o.limit > 0 && o.live.Load() > o.limit-bytes {
+		o.makeRoom(bytes)
+	}
 	o.allocated.Add(bytes)
 	o.live.Add(bytes)
 	return Handle{o, Track(o.registry, owner, bytes, release)}
@@ -49,6 +54,7 @@ type ownership struct {
 	space           pressure.Space
 	limit           int64
 	live, allocated atomic.Int64
+	futile          atomic.Int64 // bytes that were live when a cycle last made too little room; 0 = none did
 	gate            *Gate
 	registry        *Registry[func()]
 }
@@ -59,6 +65,25 @@ func (o *ownership) Sample() pressure.Sample {
 }
 
 func (o *ownership) Allocated() int64 { return o.allocated.Load() }
+
+// makeRoom waits for the cycle under way, or else for a new one. A program that
+// is above its limit with what it can reach gains nothing by that: it is
+// tried again only when an eighth of the limit has come on top.
+func (o *ownership) makeRoom(bytes int64) {
+	fits := func() bool { return o.live.Load() <= o.limit-bytes }
+	if o.gate.c.Wait() && fits() {
+		return
+	}
+	if last := o.futile.Load(); last > 0 && o.live.Load()-last < o.limit/8 {
+		return
+	}
+	o.gate.c.Collect(TriggerRefusal)
+	if fits() {
+		o.futile.Store(0)
+	} else {
+		o.futile.Store(o.live.Load())
+	}
+}
 
 func (o *ownership) giveBack(release func(), bytes int64) {
 	o.live.Add(-bytes)
