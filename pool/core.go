@@ -61,8 +61,9 @@ func middleSegmentFor(size, hard int64) (best int64) {
 // pieces that are too large and merges neighbours at once. It never calls the
 // upstream.
 type core struct {
+	headers  headers // first: every call reads it, and few write what follows
+	_        [64]byte
 	mu       sync.Mutex
-	headers  headers
 	shelves  map[shelf]*tree
 	segments int64 // number of segments
 	pieces   int64 // number of free pieces

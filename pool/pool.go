@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Upstream  Upstream        // where segments come from; nil: Host
 	Space     pressure.Space  // the memory that the upstream gives, for samples and traces
-	Limits    pressure.Limits // none: only the upstream refuses
+	Limits    pressure.Limits // neither set: those of the environment, see pressure.LimitsFromEnv; none there: only the upstream refuses
 	Collector *gc.Collector   // finds dead arrays; nil: the pool makes one of its own with the policy never, at the first array
 	Trace     trace.Sink      // told of every event, from many goroutines at once; nil = off
 	Direct    bool            // cache nothing: every block is a segment
@@ -32,24 +32,26 @@ type Config struct {
 // next request. Its methods are safe for concurrent use, and none that frees
 // waits for one that allocates. Make one with [New].
 type Pool struct {
+	// What every call reads and few write.
 	cfg       Config
-	fronts    []front
-	frontMask uint32             // number of fronts - 1
-	offsets   [256]atomic.Uint32 // where the goroutines of a hash look, see lockFront
-	core      core
-	tracker   pressure.Tracker
-	budget    pressure.Budget
-	hard      atomic.Int64 // bytes; 0 = none
-	start     time.Time
-	sink      atomic.Pointer[sink]
-	collect   atomic.Pointer[collecting]
-	once      sync.Mutex // guards the making of collect
-	ladder    ladder
-	limbo     limbo
 	poison    *poison
-	limit     atomic.Int64 // the budget as last estimated, bytes; 0 = none known
-	closed    atomic.Bool
-	bypass    atomic.Int32 // not 0: what is freed goes past the fronts: Direct, closed, or somebody climbs
+	start     time.Time
+	fronts    []front
+	frontMask uint32                     // number of fronts - 1
+	bypass    atomic.Int32               // not 0: what is freed goes past the fronts: Direct, closed, or somebody climbs
+	closed    atomic.Bool                //
+	sink      atomic.Pointer[sink]       //
+	collect   atomic.Pointer[collecting] //
+	hard      atomic.Int64               // bytes; 0 = none
+	limit     atomic.Int64               // the budget as last estimated, bytes; 0 = none known
+	offsets   [256]atomic.Uint32         // where the goroutines of a hash look, see lockFront
+
+	core    core
+	tracker pressure.Tracker
+	budget  pressure.Budget
+	once    sync.Mutex // guards the making of collect
+	ladder  ladder
+	limbo   limbo
 }
 
 // Errors that callers branch on.
@@ -62,12 +64,21 @@ var (
 // MaxBytes is the largest size that can be asked for, 64 TiB.
 const MaxBytes = 1 << 46
 
-// New returns a pool. The only errors are limits that cannot be resolved.
+// New returns a pool. It fails if the environment's limits cannot be read, if a
+// limit in percent needs a total that the upstream does not tell, and if Poison
+// is asked for where the processor cannot address the memory.
 func New(cfg Config) (*Pool, error) {
 	if cfg.Upstream == nil {
 		cfg.Upstream = Host{}
 	}
 	cfg.Sites = cfg.Sites || cfg.Poison
+	if cfg.Limits == (pressure.Limits{}) {
+		limits, err := pressure.LimitsFromEnv(nil)
+		if err != nil {
+			return nil, fmt.Errorf("pool: %w", err)
+		}
+		cfg.Limits = limits
+	}
 	if cfg.Poison && !addressable(cfg) {
 		return nil, fmt.Errorf("pool: Poison needs memory that the processor can address, not that of %v", cfg.Space)
 	}

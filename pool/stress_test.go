@@ -163,6 +163,27 @@ func TestLimitsInPercent(t *testing.T) {
 	}
 }
 
+func TestLimitsOfTheEnvironment(t *testing.T) {
+	t.Setenv(pressure.EnvHard, "64MiB")
+	p, err := pool.New(pool.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if got := p.Sample().Limit; got != 64<<20 {
+		t.Errorf("limit %d", got)
+	}
+	t.Setenv(pressure.EnvHard, "plenty")
+	if _, err := pool.New(pool.Config{}); err == nil || !strings.Contains(err.Error(), pressure.EnvHard) {
+		t.Errorf("a bad variable: %v", err)
+	}
+	if q, err := pool.New(pool.Config{Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 1 << 20}}}); err != nil {
+		t.Errorf("limits of the program's own: %v", err)
+	} else {
+		q.Close()
+	}
+}
+
 // The fast path allocates nothing on the Go heap.
 func TestAllocationFree(t *testing.T) {
 	p, err := pool.New(pool.Config{})
