@@ -17,7 +17,7 @@ const noTarget = 1<<63 - 1
 func (q *plan) make(h *history, now moment, end int64, g, price float64) {
 	*q = plan{made: true, target: noTarget}
 	f := h.forecast(now)
-	last := h.match
+	var last int64
 	var wall float64
 	for s := h.match + 1; ; s++ {
 		e, ok := f.at(s)
