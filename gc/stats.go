@@ -1,6 +1,9 @@
 package gc
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Stats counts what a collector has done since it was made.
 type Stats struct {
@@ -11,6 +14,7 @@ type Stats struct {
 	Busy      time.Duration    // sum of the cycles' durations, but for those of the runtime's own
 	Exposed   time.Duration    // sum of the callers' pauses
 	MaxPause  time.Duration    // longest pause of a caller
+	Pauses    [pauses]uint64   // callers' pauses by length: those in [i] are at most PauseBound(i)
 	Tracked   int              // objects tracked when the last cycle had settled
 	Cost      time.Duration    // expected duration of the next cycle
 	Failures  uint64           // panics contained: see Collector.Err
@@ -37,4 +41,21 @@ func (s *Stats) cycle(c Cycle, freed int64, objects int) {
 func (s *Stats) pause(d time.Duration) {
 	s.Exposed += d
 	s.MaxPause = max(s.MaxPause, d)
+	i := 0
+	for i < pauses-1 && d > PauseBound(i) {
+		i++
+	}
+	s.Pauses[i]++
+}
+
+// pauses is how many lengths Stats.Pauses tells apart.
+const pauses = 18
+
+// PauseBound returns the longest pause that Stats.Pauses[i] counts: 100 us for
+// 0, twice as long with each i. The last one has no bound.
+func PauseBound(i int) time.Duration {
+	if i >= pauses-1 {
+		return math.MaxInt64
+	}
+	return 100 * time.Microsecond << i
 }

@@ -1,0 +1,24 @@
+package gc
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestPausesAreCountedByLength(t *testing.T) {
+	var s Stats
+	for i := range pauses - 1 {
+		s.pause(PauseBound(i))
+	}
+	s.pause(time.Hour)
+	s.pause(0)
+	for i, n := range s.Pauses {
+		if want := map[bool]uint64{true: 2, false: 1}[i == 0]; n != want {
+			t.Errorf("bucket %d has %d pauses, want %d", i, n, want)
+		}
+	}
+	if PauseBound(pauses-1) != math.MaxInt64 || PauseBound(3) != 800*time.Microsecond {
+		t.Error(PauseBound(pauses-1), PauseBound(3))
+	}
+}

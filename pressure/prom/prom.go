@@ -1,0 +1,159 @@
+// Package prom exports a collector and its pools to Prometheus:
+//
+//	prometheus.MustRegister(prom.New(collector, pool))
+//
+// Sizes are in bytes and times in seconds. A scrape reads counters that are
+// kept anyway: an app that is not scraped pays nothing.
+package prom
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// New returns a Prometheus collector of what c watches and does, and of the
+// refusals of pools. It is safe for concurrent use. A scrape takes c's lock for
+// microseconds, and each lock of a pool for a moment.
+//
+// Memories of one space are added up in live, reserved and limit; the pressure
+// of a space is that of its memory under most pressure. Limit and pressure are
+// absent where no limit is known. Register one for each gc.Collector, with
+// prometheus.WrapRegistererWith a label of your own if there are several.
+func New(c *gc.Collector, pools ...*pool.Pool) prometheus.Collector {
+	return &collector{c, pools}
+}
+
+type collector struct {
+	c     *gc.Collector
+	pools []*pool.Pool
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("eagergc_"+name, help, labels, nil)
+}
+
+var (
+	live      = describe("live_bytes", "Bytes handed out and not yet given back; garbage counts until it is freed.", "space")
+	reserved  = describe("reserved_bytes", "Bytes taken from where the memory comes from.", "space")
+	limit     = describe("limit_bytes", "Budget of the space.", "space")
+	ratio     = describe("pressure_ratio", "Live bytes as a share of the limit.", "space")
+	cycles    = describe("cycles_total", "Collections, by who asked for them.", "trigger")
+	decisions = describe("decisions_total", "Answers of the policy, by reason.", "reason")
+	freed     = describe("freed_bytes_total", "Bytes that collections gave back.")
+	objects   = describe("freed_objects_total", "Objects that collections gave back.")
+	busy      = describe("cycle_seconds_total", "Time that collections took.")
+	pause     = describe("exposed_pause_seconds", "How long callers were held by a collection.")
+	failures  = describe("failures_total", "Panics of policies and release functions that were contained.")
+	running   = describe("cycle_running", "1 while a collection is under way.")
+	allocated = describe("pool_allocated_bytes_total", "Bytes that pools handed out.", "space")
+	allocs    = describe("pool_allocations_total", "Allocations of pools.", "space")
+	refusals  = describe("pool_refusals_total", "Allocations that did not fit at first.", "space")
+	failed    = describe("pool_failed_allocations_total", "Allocations that failed.", "space")
+	all       = []*prometheus.Desc{
+		live, reserved, limit, ratio, cycles, decisions, freed, objects, busy, pause, failures, running,
+		allocated, allocs, refusals, failed,
+	}
+)
+
+// Describe sends the descriptions of all metrics.
+func (p *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range all {
+		out <- d
+	}
+}
+
+// Collect sends all metrics.
+func (p *collector) Collect(out chan<- prometheus.Metric) {
+	send := func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, t, v, labels...)
+	}
+	for _, s := range p.spaces() {
+		name := s.sum.Space.String()
+		send(live, prometheus.GaugeValue, float64(s.sum.Live), name)
+		send(reserved, prometheus.GaugeValue, float64(s.sum.Reserved), name)
+		if s.sum.Limit > 0 {
+			send(limit, prometheus.GaugeValue, float64(s.sum.Limit), name)
+			send(ratio, prometheus.GaugeValue, s.pressure, name)
+		}
+	}
+	s := p.c.Stats()
+	for t, n := range s.Cycles {
+		send(cycles, prometheus.CounterValue, float64(n), gc.Trigger(t).String())
+	}
+	for reason, n := range p.c.Reasons() {
+		send(decisions, prometheus.CounterValue, float64(n), reason)
+	}
+	send(freed, prometheus.CounterValue, float64(s.Freed))
+	send(objects, prometheus.CounterValue, float64(s.Objects))
+	send(busy, prometheus.CounterValue, s.Busy.Seconds())
+	send(failures, prometheus.CounterValue, float64(s.Failures))
+	under := 0.0
+	if p.c.Running() {
+		under = 1
+	}
+	send(running, prometheus.GaugeValue, under)
+	out <- pauses(&s)
+	p.collectPools(send)
+}
+
+// A total is what one space's memories add up to.
+type total struct {
+	sum      pressure.Sample
+	pressure float64
+}
+
+func (p *collector) spaces() map[pressure.Space]*total {
+	spaces := make(map[pressure.Space]*total)
+	for _, s := range p.c.Samples() {
+		t := spaces[s.Space]
+		if t == nil {
+			t = &total{sum: pressure.Sample{Space: s.Space}}
+			spaces[s.Space] = t
+		}
+		t.sum.Live += s.Live
+		t.sum.Reserved += s.Reserved
+		t.sum.Limit += s.Limit
+		t.pressure = max(t.pressure, s.Pressure())
+	}
+	return spaces
+}
+
+// pauses makes a histogram of the pauses: Prometheus' buckets are cumulative,
+// and the one without a bound is the count.
+func pauses(s *gc.Stats) prometheus.Metric {
+	buckets := make(map[float64]uint64)
+	count := uint64(0)
+	last := len(s.Pauses) - 1
+	for i, n := range s.Pauses {
+		count += n
+		if i < last {
+			buckets[gc.PauseBound(i).Seconds()] = count
+		}
+	}
+	return prometheus.MustNewConstHistogram(pause, count, s.Exposed.Seconds(), buckets)
+}
+
+func (p *collector) collectPools(send func(*prometheus.Desc, prometheus.ValueType, float64, ...string)) {
+	sums := make(map[pressure.Space]*pool.Stats)
+	for _, q := range p.pools {
+		s := q.Stats()
+		if t := sums[q.Space()]; t != nil {
+			t.Allocated += s.Allocated
+			t.Allocs += s.Allocs
+			t.Refusals += s.Refusals
+			t.Failures += s.Failures
+			continue
+		}
+		sums[q.Space()] = &s
+	}
+	for space, s := range sums {
+		name := space.String()
+		send(allocated, prometheus.CounterValue, float64(s.Allocated), name)
+		send(allocs, prometheus.CounterValue, float64(s.Allocs), name)
+		send(refusals, prometheus.CounterValue, float64(s.Refusals), name)
+		send(failed, prometheus.CounterValue, float64(s.Failures), name)
+	}
+}

@@ -1,0 +1,126 @@
+package prom_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/pressure/prom"
+)
+
+func program(t *testing.T, pools int) (*gc.Collector, []*pool.Pool) {
+	t.Helper()
+	c, err := gc.New(gc.Config{Policy: gc.MustParse("threshold:0.5").New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	var all []*pool.Pool
+	for range pools {
+		p, err := pool.New(pool.Config{Collector: c, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close)
+		all = append(all, p)
+	}
+	for range 40 { // garbage at once
+		if _, err := pool.NewArray[byte](all[0], 1<<20, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c, all
+}
+
+func TestNamesFollowTheConventions(t *testing.T) {
+	c, pools := program(t, 1)
+	problems, err := testutil.CollectAndLint(prom.New(c, pools...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestMetricsAgreeWithTheCollector(t *testing.T) {
+	c, pools := program(t, 2)
+	big, err := pools[0].Alloc(17<<20, 0)
+	if err == nil {
+		t.Fatal("17 MiB of 16 are to be had:", big)
+	}
+	c.SetPolicy(nil) // from here on nothing changes but by the runtime's own cycles
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(prom.New(c, pools...))
+	stats := c.Stats()
+	if stats.Cycles[gc.TriggerPolicy] == 0 || stats.Freed == 0 || stats.Exposed == 0 {
+		t.Fatalf("nothing happened: %+v", stats)
+	}
+	got, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make(map[string]float64)
+	var pauses uint64
+	for _, f := range got {
+		for _, m := range f.Metric {
+			name := f.GetName()
+			for _, l := range m.Label {
+				name += fmt.Sprintf("{%s=%q}", l.GetName(), l.GetValue())
+			}
+			values[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			if h := m.GetHistogram(); h != nil {
+				pauses = h.GetSampleCount()
+				values[name] = h.GetSampleSum()
+				for i, b := range h.Bucket[1:] {
+					if b.GetCumulativeCount() < h.Bucket[i].GetCumulativeCount() {
+						t.Error("buckets are not cumulative:", h)
+					}
+				}
+			}
+		}
+	}
+	sum := uint64(0)
+	for _, n := range stats.Pauses {
+		sum += n
+	}
+	for name, want := range map[string]float64{
+		`eagergc_limit_bytes{space="host"}`:                   32 << 20,
+		`eagergc_cycles_total{trigger="policy"}`:              float64(stats.Cycles[gc.TriggerPolicy]),
+		`eagergc_cycles_total{trigger="refusal"}`:             float64(stats.Cycles[gc.TriggerRefusal]),
+		`eagergc_decisions_total{reason="threshold"}`:         float64(c.Reasons()["threshold"]),
+		`eagergc_exposed_pause_seconds`:                       stats.Exposed.Seconds(),
+		`eagergc_pool_refusals_total{space="host"}`:           float64(pools[0].Stats().Refusals),
+		`eagergc_pool_failed_allocations_total{space="host"}`: 1,
+		`eagergc_pool_allocations_total{space="host"}`:        40,
+	} {
+		if v, ok := values[name]; !ok || v != want {
+			t.Errorf("%s is %v (there: %v), want %v", name, v, ok, want)
+		}
+	}
+	if pauses != sum || sum == 0 {
+		t.Errorf("%d pauses, want %d", pauses, sum)
+	}
+}
+
+func TestNoLimitNoPressure(t *testing.T) {
+	c, err := gc.New(gc.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	defer gc.Own(c, &struct{ a, b int64 }{}, 100, func() {}).Release()
+	want := `# HELP eagergc_live_bytes Bytes handed out and not yet given back; garbage counts until it is freed.
+# TYPE eagergc_live_bytes gauge
+eagergc_live_bytes{space="host"} 100
+`
+	if err := testutil.CollectAndCompare(prom.New(c), strings.NewReader(want), "eagergc_live_bytes", "eagergc_limit_bytes", "eagergc_pressure_ratio"); err != nil {
+		t.Error(err)
+	}
+}
