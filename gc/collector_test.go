@@ -407,3 +407,58 @@ func TestOwnAboveItsLimitWaitsForCyclesButNotForEver(t *testing.T) {
 	}
 	runtime.KeepAlive(keep)
 }
+
+// TestCollectBeginsAfterTheCall calls Collect when the mark of a cycle under way
+// has ended: that cycle cannot have found what was dropped since.
+func TestCollectBeginsAfterTheCall(t *testing.T) {
+	c := newCollector(t, Config{Policy: new(Never)})
+	walking, proceed := make(chan struct{}), make(chan struct{})
+	Own(c, new(thing), 1, func() { close(walking); <-proceed })
+	c.mu.Lock()
+	c.obey(Decision{Action: Overlap}, c.own().gate, c.Now())
+	c.mu.Unlock()
+	<-walking
+	freed := false
+	Own(c, new(thing), 1, func() { freed = true })
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Collect(TriggerExplicit)
+	}()
+	waitFor(t, 10*time.Second, func() bool { // until Collect waits for the cycle under way
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.current.held != noOne
+	})
+	close(proceed)
+	<-done
+	if !freed {
+		t.Error("Collect returned with the cycle that had begun before it")
+	}
+}
+
+// TestCollectBesideCyclesOfOthers has other goroutines run cycles all the time:
+// one that was under way when Collect was called is not taken for its own.
+func TestCollectBesideCyclesOfOthers(t *testing.T) {
+	c := newCollector(t, Config{Policy: new(Never)})
+	heap := tree(15)
+	var stop atomic.Bool
+	var other sync.WaitGroup
+	other.Go(func() {
+		for !stop.Load() {
+			runtime.GC()
+		}
+	})
+	for range 50 {
+		for range 30 {
+			Own(c, new(thing), 1, func() {})
+		}
+		c.Collect(TriggerExplicit)
+		if live := c.own().live.Load(); live != 0 {
+			t.Fatalf("%d dropped objects not found", live)
+		}
+	}
+	stop.Store(true)
+	other.Wait()
+	runtime.KeepAlive(heap)
+}
