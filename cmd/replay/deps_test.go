@@ -12,7 +12,7 @@ const module = "github.com/eagergc/eagergc/"
 // what its job needs; each ban says what it would cost.
 func TestDeps(t *testing.T) {
 	heavy := map[string]string{
-		"github.com/apache/arrow-go/v18/arrow":    "5 MB of binary for a file format: only trace/arrowfile writes it",
+		"github.com/apache/arrow-go/v18/arrow":    "5 MB of binary: only trace/arrowfile writes it and pool/arrowmem serves it",
 		"gonum.org/v1/plot":                       "8 MB of binary for pictures: only sim/chart draws",
 		"github.com/prometheus/client_golang":     "7 MB and a metrics registry: only pressure/prom exports",
 		"gorgonia.org/cu":                         "cgo and a CUDA toolkit: only pool/cuda reaches a device",
@@ -46,6 +46,7 @@ func TestDeps(t *testing.T) {
 		"trace/torchsnap": heavy,
 		"trace/kineto":    heavy,
 		"pool":            heavy,
+		"gc/debug":        with(nil, "net/http"),
 	} {
 		if pkg == "pool" && !exists(t, pkg) {
 			continue

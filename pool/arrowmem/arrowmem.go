@@ -1,0 +1,172 @@
+// Package arrowmem serves Apache Arrow's Go library from a pool: an [Allocator]
+// is its memory.Allocator, so that arrays, record batches and what compute
+// makes of them are counted, recorded and kept under the pool's limit.
+//
+// Arrow counts references: what is released goes back to the pool at once.
+// What is given to [Allocator.Manage] need not be released: the pool's collector
+// gives it back once nothing in the program refers to it.
+package arrowmem
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/eagergc/eagergc/pool"
+)
+
+// An Allocator is Arrow's memory.Allocator over a pool of host memory. It is safe
+// for concurrent use. Make one with [New].
+type Allocator struct {
+	pool   *pool.Pool
+	mu     sync.Mutex
+	blocks map[uintptr]*block // by address; what the collector took is forgotten a little later
+}
+
+// A block is memory in use by Arrow.
+type block struct {
+	pool.Block
+	owned pool.Owned // the collector's claim, once Manage has been called
+	taken bool       // owned is set
+}
+
+var _ memory.Allocator = (*Allocator)(nil)
+
+// New returns an allocator over p. It panics if the processor cannot address
+// p's memory.
+func New(p *pool.Pool) *Allocator {
+	if device, is := p.Space().Device(); is {
+		panic(fmt.Sprintf("arrowmem: Arrow cannot address the memory of device %d", device))
+	}
+	return &Allocator{pool: p, blocks: make(map[uintptr]*block)}
+}
+
+// Allocate returns size bytes of zeroes, aligned to 512. Arrow's interface has
+// no errors: it panics with the pool's, an [pool.OutOfMemoryError] where memory
+// ran out. It may hold the caller for a collection.
+func (a *Allocator) Allocate(size int) []byte {
+	if size < 0 {
+		panic(fmt.Errorf("arrowmem: %w: %d bytes", pool.ErrSize, size))
+	}
+	if size == 0 {
+		return nil
+	}
+	b, err := a.pool.Alloc(int64(size), 0)
+	if err != nil {
+		panic(err)
+	}
+	memory := a.pool.Memory(b)
+	clear(memory)
+	a.mu.Lock()
+	a.blocks[b.Addr] = &block{Block: b}
+	a.mu.Unlock()
+	return memory[:size:size]
+}
+
+// Reallocate returns size bytes that begin with what b holds, and are zeroes
+// after that. What b was must not be used any more. It panics as Allocate does,
+// and b is then still the caller's.
+func (a *Allocator) Reallocate(size int, b []byte) []byte {
+	if cap(b) > 0 && size > cap(b)/2 && size <= cap(b) {
+		grown := b[:size]
+		clear(grown[min(len(b), size):])
+		return grown
+	}
+	moved := a.Allocate(size)
+	copy(moved, b)
+	a.Free(b)
+	return moved
+}
+
+// Free gives back what Allocate or Reallocate returned. It panics if b is not
+// that.
+func (a *Allocator) Free(b []byte) {
+	if cap(b) == 0 {
+		return
+	}
+	addr := address(b)
+	a.mu.Lock()
+	found := a.blocks[addr]
+	delete(a.blocks, addr)
+	a.mu.Unlock()
+	switch {
+	case found == nil:
+		panic(fmt.Sprintf("arrowmem: free of memory at %#x that is not handed out", addr))
+	case found.taken:
+		found.owned.Free()
+	default:
+		a.pool.Free(found.Block)
+	}
+}
+
+// Manage leaves the memory of data, with its children and its dictionary, to
+// the pool's collector, and returns how many buffers that were. The memory goes
+// back once no array, builder or buffer that refers to it can be reached; a
+// Release of the last reference gives it back earlier, as ever. Buffers that
+// are managed already, or not from this allocator, are left as they are.
+//
+// A slice of values that was taken out of an array does not keep it alive: call
+// runtime.KeepAlive(array) after its last use. The only errors are those of
+// [pool.Own].
+func (a *Allocator) Manage(data arrow.ArrayData) (buffers int, err error) {
+	for _, b := range data.Buffers() {
+		ok, err := a.manage(b)
+		if err != nil {
+			return buffers, err
+		}
+		if ok {
+			buffers++
+		}
+	}
+	parts := data.Children()
+	if data.DataType().ID() == arrow.DICTIONARY {
+		parts = append(parts[:len(parts):len(parts)], data.Dictionary())
+	}
+	for _, part := range parts {
+		n, err := a.Manage(part)
+		buffers += n
+		if err != nil {
+			return buffers, err
+		}
+	}
+	return buffers, nil
+}
+
+func (a *Allocator) manage(b *memory.Buffer) (bool, error) {
+	for b != nil && b.Parent() != nil {
+		b = b.Parent()
+	}
+	if b == nil || cap(b.Buf()) == 0 {
+		return false, nil
+	}
+	addr := address(b.Buf())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found := a.blocks[addr]
+	if found == nil || found.taken {
+		return false, nil
+	}
+	owned, err := pool.Own(a.pool, b, found.Block)
+	if err != nil {
+		return false, err
+	}
+	found.owned, found.taken = owned, true
+	runtime.AddCleanup(b, a.forget, found)
+	return true, nil
+}
+
+// forget takes a block whose buffer has died out of the table, unless its
+// address has been handed out again.
+func (a *Allocator) forget(dead *block) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.blocks[dead.Addr] == dead {
+		delete(a.blocks, dead.Addr)
+	}
+}
+
+func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
