@@ -56,7 +56,7 @@ type Pool struct {
 
 // Errors that callers branch on.
 var (
-	ErrOutOfMemory = errors.New("out of memory")           // see OutOfMemoryError
+	ErrOutOfMemory = errors.New("pool: out of memory")     // see OutOfMemoryError
 	ErrSize        = errors.New("pool: size out of range") // negative, or above MaxBytes
 	ErrClosed      = errors.New("pool: closed")
 )
