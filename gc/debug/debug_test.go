@@ -146,3 +146,17 @@ func BenchmarkUnderLoad(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPage is one load of the page: an open one asks for the JSON once a
+// second.
+func BenchmarkPage(b *testing.B) {
+	c, p := program(b)
+	h := debug.Handler(c, p)
+	for _, target := range []string{"http://localhost/", "http://localhost/?format=json"} {
+		b.Run("of="+target[len("http://localhost/"):], func(b *testing.B) {
+			for b.Loop() {
+				get(h, "GET", target, here)
+			}
+		})
+	}
+}
