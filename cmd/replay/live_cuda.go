@@ -13,7 +13,7 @@ import (
 // segments for our own caching pool (cuda) or block by block out of the driver's
 // stream-ordered pool (cuda-async), and at each wait a kernel keeps the GPU busy
 // for as long as the wait was recorded to be.
-func openGPU(cfg *live.Config, memory string, device int) (closing func() error, err error) {
+func openGPU(cfg *live.Config, memory string, device int) (func() error, error) {
 	d, err := cuda.Open(device)
 	if err != nil {
 		return nil, fmt.Errorf("live: --pool %s: %w", memory, err)
@@ -22,7 +22,7 @@ func openGPU(cfg *live.Config, memory string, device int) (closing func() error,
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	closing = func() error { return errors.Join(w.Close(), d.Close()) }
+	closing := func() error { return errors.Join(w.Close(), d.Close()) }
 	cfg.Memory = d.Space()
 	cfg.Wait = func(busy time.Duration) error {
 		if err := w.Spin(d.Default(), busy); err != nil {

@@ -50,9 +50,15 @@ func (p *DriverPool) Free(addr uintptr, s *Stream) error {
 // SetThreshold changes the threshold of [Device.NewDriverPool].
 func (p *DriverPool) SetThreshold(bytes int64) error { return poolThreshold(p.dev, p.h, uint64(bytes)) }
 
-// Trim gives free memory back to the device until at most keep bytes are
-// reserved, or none is free. Memory whose free is still queued is not free yet.
-func (p *DriverPool) Trim(keep int64) error { return poolTrim(p.dev, p.h, keep) }
+// Trim waits for the device, and gives free memory back to it until at most
+// keep bytes are reserved, or none is free. Without the wait the driver would
+// keep memory whose free it has queued, even if the stream has passed it.
+func (p *DriverPool) Trim(keep int64) error {
+	if err := syncContext(p.dev); err != nil {
+		return err
+	}
+	return poolTrim(p.dev, p.h, keep)
+}
 
 // Usage returns the bytes that the pool holds of the device, and the bytes of
 // them that are handed out, as the driver counts.

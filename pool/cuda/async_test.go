@@ -13,7 +13,7 @@ func TestDriverPoolKeepsAndTrims(t *testing.T) {
 	addr := must[uintptr](t)(p.Alloc(n, s))
 	usage := func(step string, wantUsed int64, wantReserved bool) {
 		t.Helper()
-		ok(t, s.Synchronize())
+		ok(t, d.Synchronize())
 		reserved, used, err := p.Usage()
 		ok(t, err)
 		if used != wantUsed || (reserved >= n) != wantReserved {
