@@ -18,6 +18,7 @@ var commands = []func() *cobra.Command{
 	newCalibrate,
 	newRecord,
 	newReport,
+	newExport,
 }
 
 func newRoot() *cobra.Command {

@@ -79,7 +79,7 @@ Policies are listed by replay policies.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&policy, "policy", "cudajl", "`policy` or optimum")
+	f.StringVar(&policy, "policy", "pacer", "`policy` or optimum")
 	f.StringVar(&limitText, "limit", "1.5x", "limit: `bytes` (8GiB) or a factor of the peak reachable bytes (1.5x)")
 	price.bind(cmd, "10ms", "2x")
 	f.BoolVar(&why, "why", false, "list every decision with its reason")

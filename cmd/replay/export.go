@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/perfetto"
+	"github.com/eagergc/eagergc/trace/pprof"
+	"github.com/eagergc/eagergc/trace/tabular"
+)
+
+// An exporter writes a trace for another tool.
+type exporter struct {
+	name, about string
+	write       func(w io.Writer, t *trace.Trace, at time.Duration) error
+}
+
+// exporters are the values of --to: one line for each.
+var exporters = []exporter{
+	{"perfetto", "JSON for ui.perfetto.dev: memory as counters, waits and cycles as slices", plainly(perfetto.Write)},
+	{"pprof", "live bytes by allocation site, at their peak or --at a time, for go tool pprof", pprof.Write},
+	{"csv", "one row for each event", plainly(tabular.WriteCSV)},
+	{"parquet", "one row for each event, packed", plainly(tabular.WriteParquet)},
+	{"text", "one line for each event, which replay import reads", plainly(trace.WriteText)},
+}
+
+// plainly is for exporters of a whole trace.
+func plainly(write func(io.Writer, *trace.Trace) error) func(io.Writer, *trace.Trace, time.Duration) error {
+	return func(w io.Writer, t *trace.Trace, _ time.Duration) error { return write(w, t) }
+}
+
+func newExport() *cobra.Command {
+	var (
+		to, out string
+		at      time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "export FILE --to FORMAT -o OUT",
+		Short: "Write a recording in the format of another tool",
+		Long:  "export writes a recording for the tools of the field. FILE is whatever replay import\nreads, or the name of a built-in workload.\n\nFormats:\n" + exportHelp(),
+		Example: `  replay export run.arrows --to perfetto -o run.json     # open in ui.perfetto.dev
+  replay export run.arrows --to pprof -o mem.pb.gz && go tool pprof -top mem.pb.gz
+  replay export gpt2 --to parquet -o gpt2.parquet`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeTraces,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			i := slices.IndexFunc(exporters, func(e exporter) bool { return e.name == to })
+			if i < 0 {
+				return fmt.Errorf("unknown format %q (want %s)", to, strings.Join(exportNames(), ", "))
+			}
+			if out == "" {
+				return errors.New("export: no output: say -o OUT")
+			}
+			t, err := loadTrace(args[0])
+			if err != nil {
+				return err
+			}
+			if err := t.Validate(); err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			dir, err := openFolder(filepath.Dir(out))
+			if err != nil {
+				return err
+			}
+			defer dir.close()
+			if err := dir.write(filepath.Base(out), func(w io.Writer) error { return exporters[i].write(w, t, at) }); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", out, formatCount(len(t.Events)))
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&to, "to", "", "`format`: "+strings.Join(exportNames(), ", "))
+	f.DurationVar(&at, "at", pprof.AtPeak, "`time` of a pprof profile (default: the peak)")
+	f.StringVarP(&out, "output", "o", "", "`file` to write")
+	_ = cmd.MarkFlagRequired("to")
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(exportNames(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func exportNames() []string {
+	var names []string
+	for _, e := range exporters {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+func exportHelp() string {
+	var b strings.Builder
+	for _, e := range exporters {
+		fmt.Fprintf(&b, "  %-10s %s\n", e.name, e.about)
+	}
+	return b.String()
+}
