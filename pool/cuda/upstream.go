@@ -108,7 +108,7 @@ func (o order) Fence(stream uint32) (pool.Fence, error) {
 	if s == nil {
 		return passed{}, nil
 	}
-	e, err := o.dev.NewEvent(false)
+	e, err := s.dev.NewEvent(false) // an event records streams of its own device only
 	if err != nil {
 		return nil, err
 	}
