@@ -21,8 +21,8 @@ func newInfo() *cobra.Command {
 		Use:   "info FILE...",
 		Short: "Say what is in a recording",
 		Long: `info checks a recording and prints what it holds, for each memory space: how
-much was allocated, the peaks, sizes and lifetimes of objects, the waits; and
-where it comes from. FILE is a native trace, anything that replay import reads,
+much was allocated, the peaks, sizes and lifetimes of objects, the waits and their
+share of the time; which sizes live how long; and where it comes from. FILE is a native trace, anything that replay import reads,
 or the name of a built-in workload.`,
 		Example: `  replay info gpt2
   replay info snapshot.pickle.gz my.arrows
@@ -80,7 +80,8 @@ func writeStats(w io.Writer, t *trace.Trace) error {
 			Trace string `json:"trace"`
 			Space string `json:"space"`
 			trace.Stats
-		}{t.Name, s.String(), t.Stats(s)})
+			trace.Demographics
+		}{t.Name, s.String(), t.Stats(s), t.Demographics(s)})
 		if err != nil {
 			return err
 		}
@@ -114,6 +115,10 @@ func describe(w io.Writer, t *trace.Trace) {
 		rows = append(rows, []string{key, left + t.Meta[key]})
 	}
 	rows.print(w)
+	for _, space := range spacesOf(t) {
+		s := t.Stats(space)
+		describeObjects(w, space, &s, t.Demographics(space))
+	}
 }
 
 func peaks(s *trace.Stats) string {

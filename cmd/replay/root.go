@@ -12,6 +12,7 @@ var commands = []func() *cobra.Command{
 	newExplain,
 	newImport,
 	newInfo,
+	newDiff,
 	newPolicies,
 	newEvaluate,
 	newLive,

@@ -1,0 +1,103 @@
+package trace
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// Demographics say which objects a trace has: how large they are, and how long
+// each size lives.
+type Demographics struct {
+	Sizes     []SizeClass     `json:"size_classes"`     // smallest first, without empty ones
+	Lifetimes []LifetimeClass `json:"lifetime_classes"` // shortest first; the last has what never died
+}
+
+// A SizeClass describes the objects of more than Max/2 and up to Max bytes.
+type SizeClass struct {
+	Max       int64     `json:"max_bytes"` // a power of two
+	Objects   int       `json:"objects"`
+	Bytes     int64     `json:"allocated_bytes"`
+	Survivors int       `json:"survivors"`   // neither dropped nor freed
+	Lifetimes Quantiles `json:"lifetime_ns"` // of the others
+}
+
+// A LifetimeClass counts the objects that lived for less than Below, and not
+// less than a tenth of that.
+type LifetimeClass struct {
+	Below   time.Duration `json:"below_ns"` // a power of ten from 1 us; 0: they did not die
+	Objects int           `json:"objects"`
+	Bytes   int64         `json:"allocated_bytes"`
+}
+
+// Demographics classes the objects of t, or those in the given spaces. An
+// object dies when it is dropped or freed, whichever is first.
+func (t *Trace) Demographics(spaces ...pressure.Space) Demographics {
+	born := make(map[uint64]Event)
+	var sizes [65]SizeClass
+	var lifetimes [65][]int64
+	decades := make(map[time.Duration]*LifetimeClass)
+	count := func(below time.Duration, bytes int64) {
+		c := decades[below]
+		if c == nil {
+			c = &LifetimeClass{Below: below}
+			decades[below] = c
+		}
+		c.Objects++
+		c.Bytes += bytes
+	}
+	for _, e := range t.Events {
+		if len(spaces) > 0 && !slices.Contains(spaces, e.Space) {
+			continue
+		}
+		switch e.Kind {
+		case Alloc:
+			k := sizeClass(e.Bytes)
+			sizes[k].Objects++
+			sizes[k].Bytes += e.Bytes
+			born[e.ID] = e
+		case Drop, Free:
+			from, ok := born[e.ID]
+			if !ok {
+				continue
+			}
+			delete(born, e.ID)
+			k := sizeClass(from.Bytes)
+			lifetimes[k] = append(lifetimes[k], e.Time-from.Time)
+			count(decadeAbove(time.Duration(e.Time-from.Time)), from.Bytes)
+		}
+	}
+	for _, e := range born {
+		sizes[sizeClass(e.Bytes)].Survivors++
+		count(0, e.Bytes)
+	}
+	var d Demographics
+	for k, c := range sizes {
+		if c.Objects > 0 {
+			c.Max, c.Lifetimes = 1<<min(k, 62), QuantilesOf(lifetimes[k])
+			d.Sizes = append(d.Sizes, c)
+		}
+	}
+	for _, c := range decades {
+		d.Lifetimes = append(d.Lifetimes, *c)
+	}
+	slices.SortFunc(d.Lifetimes, func(a, b LifetimeClass) int {
+		return cmp.Compare(uint64(a.Below-1), uint64(b.Below-1)) // 0 is last
+	})
+	return d
+}
+
+// sizeClass returns the least k such that 1<<k is not less than bytes.
+func sizeClass(bytes int64) int { return bits.Len64(uint64(max(bytes, 1) - 1)) }
+
+// decadeAbove returns the least power of ten, from 1 us, that is more than d.
+func decadeAbove(d time.Duration) time.Duration {
+	below := time.Microsecond
+	for below <= d && below < 1e18 {
+		below *= 10
+	}
+	return below
+}
