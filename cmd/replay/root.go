@@ -20,6 +20,7 @@ var commands = []func() *cobra.Command{
 	newRecord,
 	newReport,
 	newExport,
+	newSoak,
 }
 
 func newRoot() *cobra.Command {

@@ -1,0 +1,37 @@
+package soak
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSoakHolds(t *testing.T) {
+	r, err := Run(context.Background(), Config{For: time.Second, Seed: 1, Limit: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.OK() {
+		t.Errorf("%+v", r)
+	}
+	if r.Operations == 0 || r.Faults["refuse"] == 0 {
+		t.Errorf("%d operations, faults %v: nothing was tried", r.Operations, r.Faults)
+	}
+}
+
+// TestSoakSees breaks the program that is played, to show that the checks look.
+func TestSoakSees(t *testing.T) {
+	b := make([]byte, 64)
+	write(b, 7)
+	if at := differs(b, 7); at != -1 {
+		t.Errorf("an untouched buffer differs at %d", at)
+	}
+	b[40]++
+	if at := differs(b, 7); at != 40 {
+		t.Errorf("a change at byte 40 is seen at %d", at)
+	}
+}

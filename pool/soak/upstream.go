@@ -1,0 +1,84 @@
+package soak
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// switchable is a host upstream with faults that can be switched off, and a
+// count of its own of what it holds.
+type switchable struct {
+	faulty *pool.Faulty
+	calm   atomic.Bool
+	mapped atomic.Int64 // bytes
+}
+
+func newSwitchable(seed uint64) *switchable {
+	s := &switchable{}
+	s.faulty = &pool.Faulty{
+		Upstream: counted{s}, Seed: seed, OutageLength: 5, Delay: time.Millisecond,
+		Rate: map[pool.Fault]float64{
+			pool.FaultRefuse: 0.02, pool.FaultOutage: 0.002, pool.FaultSlow: 0.01, pool.FaultRelease: 0.02,
+			pool.FaultSync: 0.05, pool.FaultInfo: 0.2, pool.FaultPanic: 0.002,
+		},
+	}
+	return s
+}
+
+// counted is the host, counting.
+type counted struct{ *switchable }
+
+func (c counted) Allocate(bytes int64, stream uint32) (uintptr, error) {
+	addr, err := pool.Host{}.Allocate(bytes, stream)
+	if err == nil {
+		c.mapped.Add(bytes)
+	}
+	return addr, err
+}
+
+func (c counted) Release(addr uintptr, bytes int64, stream uint32) error {
+	err := pool.Host{}.Release(addr, bytes, stream)
+	if err == nil {
+		c.mapped.Add(-bytes)
+	}
+	return err
+}
+
+func (c counted) Info() (pressure.Info, error) { return pool.Host{}.Info() }
+
+func (s *switchable) up() pool.Upstream {
+	if s.calm.Load() {
+		return counted{s}
+	}
+	return s.faulty
+}
+
+// Allocate, Release and Info pass on, by way of the faults while they are on.
+func (s *switchable) Allocate(bytes int64, stream uint32) (uintptr, error) {
+	return s.up().Allocate(bytes, stream)
+}
+
+func (s *switchable) Release(addr uintptr, bytes int64, stream uint32) error {
+	return s.up().Release(addr, bytes, stream)
+}
+
+func (s *switchable) Info() (pressure.Info, error) { return s.up().Info() }
+
+// Synchronize has nothing to wait for, but may fail.
+func (s *switchable) Synchronize() error {
+	if s.calm.Load() {
+		return nil
+	}
+	return s.faulty.Synchronize()
+}
+
+func (s *switchable) faults() map[string]int64 {
+	n := map[string]int64{}
+	for f := pool.FaultRefuse; f <= pool.FaultPanic; f++ {
+		n[f.String()] = s.faulty.Injected(f)
+	}
+	return n
+}
