@@ -54,6 +54,19 @@ func TestReadmeTable(t *testing.T) {
 	}
 }
 
+// The table in the README is in results/, where its raw data lie.
+func TestReadmeTableIsInResults(t *testing.T) {
+	result, err := os.ReadFile("../../results/2026-11-21-compare/table.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(blocks(t, "text")[0]) {
+		if !strings.Contains(string(result), line) {
+			t.Errorf("results/2026-11-21-compare/table.txt lacks %q (results/rebuild.sh makes it)", line)
+		}
+	}
+}
+
 // Every command in the README exists and takes the flags that it is given.
 func TestReadmeCommands(t *testing.T) {
 	n := 0
