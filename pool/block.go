@@ -88,8 +88,14 @@ func (h *headers) new() uint32 {
 		t := make([]header, 1<<(firstTable+max(k-1, 0)))
 		h.tables[k].Store(&t)
 	}
-	return h.used
+	return spread(h.used)
 }
+
+// spread maps 0..63 of every 64 to the even numbers and then to the odd ones:
+// headers made one after the other, which goroutines that run at the same time
+// often get, then lie two cache lines apart. Neighbouring lines are fetched in
+// pairs, so that writers of the two hinder each other.
+func spread(n uint32) uint32 { return n&^63 | n<<1&62 | n>>5&1 }
 
 // drop keeps a header for the next new. Its generation goes on, so that stale
 // blocks stay known as such.

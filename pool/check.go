@@ -54,7 +54,8 @@ func (c *core) check() error {
 }
 
 func (c *core) checkNeighbours() error {
-	for i := uint32(1); i <= c.headers.used; i++ {
+	for n := uint32(1); n <= c.headers.used; n++ {
+		i := spread(n)
 		h := c.headers.at(i)
 		if h.size == 0 || h.next == 0 {
 			continue

@@ -72,7 +72,8 @@ func (p *Pool) sumSites() map[uintptr]Holder {
 	p.core.mu.Lock()
 	defer p.core.mu.Unlock()
 	sums := map[uintptr]Holder{}
-	for i := uint32(1); i <= p.core.headers.used; i++ {
+	for n := uint32(1); n <= p.core.headers.used; n++ {
+		i := spread(n)
 		h := p.core.headers.at(i)
 		if h.gen.Load()%2 == 1 {
 			s := sums[h.site]
