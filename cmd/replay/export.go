@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/csvfile"
 	"github.com/eagergc/eagergc/trace/perfetto"
 	"github.com/eagergc/eagergc/trace/pprof"
-	"github.com/eagergc/eagergc/trace/tabular"
 )
 
 // An exporter writes a trace for another tool.
@@ -27,8 +27,7 @@ type exporter struct {
 var exporters = []exporter{
 	{"perfetto", "JSON for ui.perfetto.dev: memory as counters, waits and cycles as slices", plainly(perfetto.Write)},
 	{"pprof", "live bytes by allocation site, at their peak or --at a time, for go tool pprof", pprof.Write},
-	{"csv", "one row for each event", plainly(tabular.WriteCSV)},
-	{"parquet", "one row for each event, packed", plainly(tabular.WriteParquet)},
+	{"csv", "one row for each event", plainly(csvfile.Write)},
 	{"text", "one line for each event, which replay import reads", plainly(trace.WriteText)},
 }
 
@@ -48,7 +47,7 @@ func newExport() *cobra.Command {
 		Long:  "export writes a recording for the tools of the field. FILE is whatever replay import\nreads, or the name of a built-in workload.\n\nFormats:\n" + exportHelp(),
 		Example: `  replay export run.arrows --to perfetto -o run.json     # open in ui.perfetto.dev
   replay export run.arrows --to pprof -o mem.pb.gz && go tool pprof -top mem.pb.gz
-  replay export gpt2 --to parquet -o gpt2.parquet`,
+  replay export gpt2 --to csv -o gpt2.csv`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, args []string) error {

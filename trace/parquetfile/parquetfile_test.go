@@ -1,13 +1,11 @@
-package tabular_test
+package parquetfile_test
 
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"errors"
 	"reflect"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -17,11 +15,10 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
-	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/arrowfile"
+	"github.com/eagergc/eagergc/trace/parquetfile"
 	"github.com/eagergc/eagergc/trace/samples"
-	"github.com/eagergc/eagergc/trace/tabular"
 )
 
 func traces(t *testing.T) []*trace.Trace {
@@ -39,65 +36,12 @@ func traces(t *testing.T) []*trace.Trace {
 	return []*trace.Trace{real, odd, {Meta: map[string]string{}, Labels: []string{""}}}
 }
 
-// fromCSV reads what WriteCSV writes.
-func fromCSV(t *testing.T, file []byte) *trace.Trace {
-	t.Helper()
-	rows, err := csv.NewReader(bytes.NewReader(file)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(rows[0], tabular.Columns) {
-		t.Fatalf("columns %q", rows[0])
-	}
-	number := func(text string) int64 {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	tr := new(trace.Trace)
-	labels := trace.NewLabeler(tr)
-	for _, row := range rows[1:] {
-		id, err := strconv.ParseUint(row[3], 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		space, err := pressure.ParseSpace(row[2])
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := trace.Event{Time: number(row[0]), ID: id, Bytes: number(row[4]), Duration: time.Duration(number(row[5])),
-			Stream: uint32(number(row[6])), Aux: uint32(number(row[7])), Space: space}
-		for e.Kind.String() != row[1] {
-			e.Kind++
-		}
-		if e.Kind.Labelled() {
-			e.Aux = labels.Label(row[8])
-		}
-		tr.Record(e)
-	}
-	return tr
-}
-
-func TestCSV(t *testing.T) {
-	for _, tr := range traces(t) {
-		var b bytes.Buffer
-		if err := tabular.WriteCSV(&b, tr); err != nil {
-			t.Fatal(err)
-		}
-		if got := fromCSV(t, b.Bytes()); !slices.Equal(got.Events, tr.Events) || !slices.Equal(got.Labels, tr.Labels) {
-			t.Errorf("%s: the file reads as another trace", tr.Name)
-		}
-	}
-}
-
 // TestParquet reads the file back into record batches, and those as a stream.
 func TestParquet(t *testing.T) {
 	for _, tr := range traces(t) {
 		var b, again bytes.Buffer
 		for _, w := range []*bytes.Buffer{&b, &again} {
-			if err := tabular.WriteParquet(w, tr); err != nil {
+			if err := parquetfile.Write(w, tr); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -147,11 +91,8 @@ func TestParquet(t *testing.T) {
 func TestErrors(t *testing.T) {
 	full := errors.New("disk full")
 	for _, tr := range traces(t) {
-		if err := tabular.WriteCSV(failing{full}, tr); !errors.Is(err, full) {
-			t.Errorf("csv of %s: %v", tr.Name, err)
-		}
-		if err := tabular.WriteParquet(failing{full}, tr); !errors.Is(err, full) {
-			t.Errorf("parquet of %s: %v", tr.Name, err)
+		if err := parquetfile.Write(failing{full}, tr); !errors.Is(err, full) {
+			t.Errorf("%s: %v", tr.Name, err)
 		}
 	}
 }

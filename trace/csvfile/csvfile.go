@@ -1,0 +1,40 @@
+// Package csvfile writes traces as CSV, which every spreadsheet reads.
+package csvfile
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/eagergc/eagergc/trace"
+)
+
+// Columns are the names in the first row of a CSV file: those of package
+// arrowfile, with kind and space in words.
+var Columns = []string{"time", "kind", "space", "id", "bytes", "duration", "stream", "aux", "label"}
+
+// Write writes one row for each event of t: times in ns, sizes in bytes. Texts
+// are quoted as RFC 4180 has it. Name, Start and Meta are not in the file.
+func Write(w io.Writer, t *trace.Trace) error {
+	out := csv.NewWriter(w)
+	row := append([]string(nil), Columns...)
+	out.Write(row) // the first error stays, and Error returns it
+	for _, e := range t.Events {
+		row[0] = strconv.FormatInt(e.Time, 10)
+		row[1] = e.Kind.String()
+		row[2] = e.Space.String()
+		row[3] = strconv.FormatUint(e.ID, 10)
+		row[4] = strconv.FormatInt(e.Bytes, 10)
+		row[5] = strconv.FormatInt(int64(e.Duration), 10)
+		row[6] = strconv.FormatUint(uint64(e.Stream), 10)
+		row[7] = strconv.FormatUint(uint64(e.Aux), 10)
+		row[8] = t.Label(e)
+		out.Write(row)
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("csvfile: %w", err)
+	}
+	return nil
+}
