@@ -18,6 +18,9 @@ func TestSoakHolds(t *testing.T) {
 	if !r.OK() {
 		t.Errorf("%+v", r)
 	}
+	if float64(r.OutOfMemory) > 0.01*float64(r.Operations) {
+		t.Errorf("%d of %d operations ran out of memory: the load is to fit", r.OutOfMemory, r.Operations)
+	}
 	if r.Operations == 0 || r.Faults["refuse"] == 0 {
 		t.Errorf("%d operations, faults %v: nothing was tried", r.Operations, r.Faults)
 	}

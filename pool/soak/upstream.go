@@ -28,13 +28,14 @@ func newSwitchable(seed uint64) *switchable {
 	return s
 }
 
-// counted is the host, counting.
-type counted struct{ *switchable }
+// counted is the host, counting. It does not embed: what it leaves out, such as
+// Synchronize, is left out.
+type counted struct{ in *switchable }
 
 func (c counted) Allocate(bytes int64, stream uint32) (uintptr, error) {
 	addr, err := pool.Host{}.Allocate(bytes, stream)
 	if err == nil {
-		c.mapped.Add(bytes)
+		c.in.mapped.Add(bytes)
 	}
 	return addr, err
 }
@@ -42,7 +43,7 @@ func (c counted) Allocate(bytes int64, stream uint32) (uintptr, error) {
 func (c counted) Release(addr uintptr, bytes int64, stream uint32) error {
 	err := pool.Host{}.Release(addr, bytes, stream)
 	if err == nil {
-		c.mapped.Add(-bytes)
+		c.in.mapped.Add(-bytes)
 	}
 	return err
 }
