@@ -27,6 +27,10 @@ into 2026-11-21-policies replay evaluate -o results/2026-11-21-policies
 into 2026-11-21-compare replay compare -o results/2026-11-21-compare
 "$replay" compare -o "$dir" >/dev/null
 find "$dir" -name '*.svg' ! -name 'limits-*' ! -name '*-gpt2.svg' -delete
+front=$(mktemp -d) # the picture of the README: few enough policies to tell apart
+"$replay" compare --policies never,cudajl,sqrt,pacer,optimum-overlap --limits 1.25x,1.5x,2x,3x,4x --cycle 10ms -o "$front" >/dev/null
+mv "$front/limits-cycle-10ms.svg" "$dir/front.svg"
+rm -r "$front"
 
 into 2026-11-21-simulation-speed "go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms"
 go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms >"$dir/sim.bench"
