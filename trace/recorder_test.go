@@ -138,11 +138,12 @@ func TestRecorderHalf(t *testing.T) {
 }
 
 // TestRecorderConcurrent: nothing is lost or torn, batches are in order, and
-// each batch holds no free whose allocation comes in a later one.
+// each batch holds no free whose allocation comes in a later one. The buffers
+// hold all events twice over, so that a writer that does not run loses none.
 func TestRecorderConcurrent(t *testing.T) {
 	const goroutines, each = 8, 3000
 	k := new(keeper)
-	r := trace.NewRecorder(k, trace.RecorderConfig{Buffer: 2 * goroutines * each, Interval: time.Millisecond})
+	r := trace.NewRecorder(k, trace.RecorderConfig{Buffer: 4 * goroutines * each, Interval: time.Millisecond})
 	var ids atomic.Uint64
 	var wg sync.WaitGroup
 	handoff := make(chan uint64, 64) // objects are freed by other goroutines
