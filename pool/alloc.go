@@ -33,23 +33,25 @@ func (p *Pool) Alloc(bytes int64, stream uint32) (Block, error) {
 		return p.allocMissed(bytes, size, stream)
 	}
 	f.hits++
-	b := p.hand(f, i, bytes)
+	b, sampled := p.hand(f, i, bytes)
 	f.mu.Unlock()
-	if p.dressed() {
-		return p.dress(b, i), nil
+	if sampled || p.dressed() {
+		return p.dress(b, i, sampled), nil
 	}
 	return b, nil
 }
 
-// hand makes piece i a block. The caller holds f.
-func (p *Pool) hand(f *front, i uint32, bytes int64) Block {
+// hand makes piece i a block, and says whether its site is to be noted. The
+// caller holds f.
+func (p *Pool) hand(f *front, i uint32, bytes int64) (b Block, sampled bool) {
 	h := p.core.headers.at(i)
-	if p.cfg.Sites {
-		h.site = here()
-	}
 	f.count.Take(h.size)
 	f.classes[class(h.size)]++
-	return Block{Addr: h.addr, Bytes: bytes, ref: uint64(h.gen.Add(1))<<32 | uint64(i)}
+	if f.unsampled -= h.size; f.unsampled < 0 {
+		f.unsampled = p.sites.interval()
+		sampled = true
+	}
+	return Block{Addr: h.addr, Bytes: bytes, ref: uint64(h.gen.Add(1))<<32 | uint64(i)}, sampled
 }
 
 // dressed says whether blocks get more than an address: a rare case, kept off
@@ -58,13 +60,18 @@ func (p *Pool) dressed() bool {
 	return p.sink.Load() != nil || p.poison != nil
 }
 
-func (p *Pool) dress(b Block, i uint32) Block {
+func (p *Pool) dress(b Block, i uint32, sampled bool) Block {
 	h := p.core.headers.at(i)
+	if sampled {
+		h.site = p.sites.take(h.size)
+	}
 	if p.poison != nil {
 		p.poison.handOut(h, b.Bytes)
 		b.Addr += guardBytes
 	}
-	p.record(trace.Event{Kind: trace.Alloc, ID: b.ref, Bytes: h.size, Stream: h.stream})
+	if s := p.sink.Load(); s != nil {
+		p.recordIn(s, trace.Event{Kind: trace.Alloc, ID: b.ref, Bytes: h.size, Stream: h.stream, Aux: p.sites.labelIn(s, h.site)})
+	}
 	return b
 }
 
@@ -87,10 +94,10 @@ func (p *Pool) allocMissed(bytes, size int64, stream uint32) (Block, error) {
 		return Block{}, err
 	}
 	f := p.lockFront()
-	b := p.hand(f, i, bytes)
+	b, sampled := p.hand(f, i, bytes)
 	f.mu.Unlock()
-	if p.dressed() {
-		return p.dress(b, i), nil
+	if sampled || p.dressed() {
+		return p.dress(b, i, sampled), nil
 	}
 	return b, nil
 }

@@ -241,3 +241,38 @@ type discard struct{}
 
 func (discard) WriteBatch([]trace.Event, []string) error { return nil }
 func (discard) Close() error                             { return nil }
+
+// What noting sites adds to an allocation and its free: rate=0 is off, at
+// rate=never no block is ever sampled, at rate=1 each is.
+func BenchmarkSites(b *testing.B) {
+	for _, size := range []int64{512, 64 << 10, 1 << 20} {
+		for _, c := range []struct {
+			name string
+			rate int64
+		}{{"0", 0}, {"never", 1 << 61}, {"default", DefaultSites}, {"512KiB", 512 << 10}, {"1", 1}} {
+			b.Run(fmt.Sprintf("bytes=%d/rate=%s", size, c.name), func(b *testing.B) {
+				p := newPool(b, Config{Sites: c.rate})
+				b.ReportAllocs()
+				for b.Loop() {
+					x, _ := p.Alloc(size, 0)
+					p.Free(x)
+				}
+			})
+		}
+	}
+}
+
+// What it takes to read the sites, beside a million live blocks.
+func BenchmarkHolders(b *testing.B) {
+	p := newPool(b, Config{Sites: 1})
+	held := make([]Block, 1_000_000)
+	for i := range held {
+		held[i], _ = p.Alloc(512, 0)
+	}
+	for b.Loop() {
+		p.Holders(10)
+	}
+	for _, x := range held {
+		p.Free(x)
+	}
+}

@@ -39,7 +39,7 @@ type header struct {
 	left, right uint32        // children in a tree; left links a rack
 	gen         atomic.Uint32 // odd while handed out
 	stream      uint32        // whose work may use it without waiting
-	site        uintptr       // return address of the allocation, if sites are tracked
+	site        uint32        // where it was allocated, if that was sampled; 0 = not
 	free        bool          // in the core; guarded by the core
 	small       bool          // of a small segment
 	used        atomic.Uint32 // another stream that uses it, + 1; manyStreams; 0 = none

@@ -23,6 +23,13 @@
 //   - A panic of an upstream or a [Reclaimable] becomes an error, and the pool
 //     stays usable.
 //
+// # Who holds the memory
+//
+// With [Config].Sites the pool notes where a sample of its blocks is allocated,
+// as Go's heap profile does: see [Pool.Holders]. An [OutOfMemoryError] names the
+// largest holders, a recording has the sites of its allocations, and pool/pprof
+// makes a profile for go tool pprof.
+//
 // # When it does not fit
 //
 // A refused allocation climbs a ladder, cheapest step first (see [Step]), and

@@ -193,7 +193,7 @@ func TestNoLockIsHeldDuringCalls(t *testing.T) {
 // Every step that fails lets the next one be tried; the error says what each did.
 func TestLadderClimbsPastFailingSteps(t *testing.T) {
 	up := &pool.Faulty{Upstream: pool.Host{}, Rate: map[pool.Fault]float64{pool.FaultSync: 1}}
-	p, err := pool.New(pool.Config{Upstream: up, Sites: true, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
+	p, err := pool.New(pool.Config{Upstream: up, Sites: 1, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
 	if err != nil {
 		t.Fatal(err)
 	}

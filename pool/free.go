@@ -22,7 +22,7 @@ func (p *Pool) free(b Block, cause uint32) {
 	if gen%2 == 0 || h.gen.Load() == gen && h.addr != b.Addr-p.indent() || !h.gen.CompareAndSwap(gen, gen+1) {
 		p.badFree(b, h)
 	}
-	if p.dressed() {
+	if h.site != 0 || p.dressed() {
 		p.undress(b, h, cause)
 	}
 	f := p.lockFront()
@@ -62,7 +62,11 @@ func (p *Pool) indent() uintptr {
 
 func (p *Pool) undress(b Block, h *header, cause uint32) {
 	if p.poison != nil {
-		p.poison.takeBack(h, b.Bytes)
+		p.poison.takeBack(h, b.Bytes, &p.sites)
+	}
+	if h.site != 0 {
+		p.sites.give(h.site, h.size)
+		h.site = 0
 	}
 	p.record(trace.Event{Kind: trace.Free, ID: b.ref, Bytes: h.size, Stream: h.stream, Aux: cause})
 }

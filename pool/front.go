@@ -19,15 +19,16 @@ import (
 // Locks are taken in this order: fronts by number, then the core. Neither is
 // held during a call of the upstream, of the collector or of the user.
 type front struct {
-	mu      sync.Mutex
-	touched atomic.Bool // somebody has used it
-	count   pressure.Shard
-	cached  int64          // bytes in the racks
-	keep    int64          // the most that cached may be
-	hits    int64          // allocations that a rack served
-	classes [classes]int64 // allocations by power of two
-	racks   [racks]rack
-	_       [64]byte
+	mu        sync.Mutex
+	touched   atomic.Bool // somebody has used it
+	count     pressure.Shard
+	cached    int64          // bytes in the racks
+	keep      int64          // the most that cached may be
+	hits      int64          // allocations that a rack served
+	unsampled int64          // bytes that may be allocated before a site is noted
+	classes   [classes]int64 // allocations by power of two
+	racks     [racks]rack
+	_         [64]byte
 }
 
 // A rack is a stack of pieces of one size and stream.

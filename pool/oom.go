@@ -14,7 +14,7 @@ type OutOfMemoryError struct {
 	Bytes   int64           // asked for, rounded up to 512
 	Sample  pressure.Sample // when it was given up
 	Report  string          // see Pool.Report
-	Holders []Holder        // the largest, if sites are tracked
+	Holders []Holder        // the largest, if sites are sampled
 	Steps   []Climb         // what each step of the ladder gave
 	Err     error           // what refused it at last; nil if the upstream said nothing
 }
@@ -50,6 +50,9 @@ func (e *OutOfMemoryError) Detail() string {
 	b.WriteString(e.Report)
 	for _, h := range e.Holders {
 		fmt.Fprintf(&b, "  %v in %d blocks from %s\n", pressure.Bytes(h.Bytes), h.Blocks, h.Site)
+		for caller := range h.callers(2) {
+			fmt.Fprintf(&b, "    called from %s\n", caller)
+		}
 	}
 	return b.String()
 }

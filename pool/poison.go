@@ -31,7 +31,7 @@ type poison struct {
 type grave struct {
 	addr        uintptr
 	size        int64
-	alloc, free uintptr // sites
+	alloc, free stack
 }
 
 func memory(addr uintptr, n int64) []byte { return unsafe.Slice((*byte)(pointer(addr)), n) }
@@ -63,25 +63,25 @@ func (q *poison) handOut(h *header, bytes int64) {
 }
 
 // takeBack checks the guards of a block of bytes and fills it.
-func (q *poison) takeBack(h *header, bytes int64) {
+func (q *poison) takeBack(h *header, bytes int64, sites *sites) {
 	m := memory(h.addr, h.size)
 	before, after := m[:guardBytes], m[guardBytes+bytes:]
 	if at := strayByte(before, guardPattern); at >= 0 {
-		panic(q.overrun(h, bytes, at-guardBytes))
+		panic(overrun(sites.at(h.site), bytes, at-guardBytes))
 	}
 	if at := strayByte(after, guardPattern); at >= 0 {
-		panic(q.overrun(h, bytes, int(bytes)+at))
+		panic(overrun(sites.at(h.site), bytes, int(bytes)+at))
 	}
 	fill(m, freePattern)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.last[q.freed%uint64(len(q.last))] = grave{h.addr, h.size, h.site, here()}
+	q.last[q.freed%uint64(len(q.last))] = grave{h.addr, h.size, sites.at(h.site).stack, here()}
 	q.freed++
 }
 
-func (q *poison) overrun(h *header, bytes int64, at int) string {
+func overrun(x *site, bytes int64, at int) string {
 	return fmt.Sprintf("pool: write outside a block of %v: at byte %d; allocated at %s, freed at %s",
-		pressure.Bytes(bytes), at, place(h.site), place(here()))
+		pressure.Bytes(bytes), at, innermost(x.text()), here().site())
 }
 
 // blame names those who last had the byte at addr.
@@ -91,7 +91,7 @@ func (q *poison) blame(addr uintptr) string {
 	for n := uint64(1); n <= min(q.freed, uint64(len(q.last))); n++ {
 		g := q.last[(q.freed-n)%uint64(len(q.last))]
 		if addr >= g.addr && addr < g.addr+uintptr(g.size) {
-			return fmt.Sprintf("the block there was allocated at %s, freed at %s", place(g.alloc), place(g.free))
+			return fmt.Sprintf("the block there was allocated at %s, freed at %s", g.alloc.site(), g.free.site())
 		}
 	}
 	return "no recent block was there"

@@ -23,8 +23,8 @@ type Config struct {
 	Collector *gc.Collector   // finds dead arrays; nil: the pool makes one of its own with the policy never, at the first array
 	Trace     trace.Sink      // told of every event, from many goroutines at once; nil = off
 	Direct    bool            // cache nothing: every block is a segment
-	Sites     bool            // note where blocks are allocated, for reports; about 0.3 us each
-	Poison    bool            // implies Sites; guard bytes and patterns against stray writes; slow, host memory only
+	Sites     int64           // note where blocks are allocated: one in so many bytes, at random; 0 = none, 1 = every block, about 1 us each; see DefaultSites
+	Poison    bool            // notes every site; guard bytes and patterns against stray writes; slow, host memory only
 	Warn      func(error)     // told of failures that the pool can live with; nil = nobody is
 }
 
@@ -52,6 +52,7 @@ type Pool struct {
 	once    sync.Mutex // guards the making of collect
 	ladder  ladder
 	limbo   limbo
+	sites   sites
 }
 
 // Errors that callers branch on.
@@ -71,7 +72,12 @@ func New(cfg Config) (*Pool, error) {
 	if cfg.Upstream == nil {
 		cfg.Upstream = Host{}
 	}
-	cfg.Sites = cfg.Sites || cfg.Poison
+	if cfg.Poison {
+		cfg.Sites = 1
+	}
+	if cfg.Sites < 0 {
+		return nil, fmt.Errorf("pool: Sites is %d bytes: want 0 or more", cfg.Sites)
+	}
 	if cfg.Limits == (pressure.Limits{}) {
 		limits, err := pressure.LimitsFromEnv(nil)
 		if err != nil {
@@ -83,6 +89,7 @@ func New(cfg Config) (*Pool, error) {
 		return nil, fmt.Errorf("pool: Poison needs memory that the processor can address, not that of %v", cfg.Space)
 	}
 	p := &Pool{cfg: cfg, start: time.Now()}
+	p.sites.init(cfg.Sites)
 	p.budget = pressure.Budget{Limits: cfg.Limits, Info: cfg.Upstream.Info, Failed: p.warn}
 	if err := p.resolve(); err != nil {
 		return nil, err
@@ -97,6 +104,7 @@ func New(cfg Config) (*Pool, error) {
 	}
 	for k := range p.fronts {
 		p.fronts[k].keep = keep
+		p.fronts[k].unsampled = p.sites.interval()
 		p.fronts[k].count = pressure.Shard{Tracker: &p.tracker, Slack: slack}
 	}
 	if cfg.Poison {
@@ -162,21 +170,31 @@ func (p *Pool) SetTrace(s trace.Sink) {
 		return
 	}
 	_, stamps := s.(*trace.Recorder)
-	p.sink.Store(&sink{s, stamps})
+	labels, _ := s.(labeler)
+	to := &sink{s, stamps, labels}
+	p.sink.Store(to)
+	if labels != nil && p.sites.rate > 1 {
+		p.recordIn(to, p.sites.markRate(to))
+	}
 }
 
 // A sink takes the events of a pool.
 type sink struct {
 	trace.Sink
-	stamps bool // it notes the time itself
+	stamps bool    // it notes the time itself
+	labels labeler // numbers the texts of sites; nil: it takes none
 }
+
+type labeler interface{ Label(text string) uint32 }
 
 // record passes an event that ends now on, if anybody listens.
 func (p *Pool) record(e trace.Event) {
-	s := p.sink.Load()
-	if s == nil {
-		return
+	if s := p.sink.Load(); s != nil {
+		p.recordIn(s, e)
 	}
+}
+
+func (p *Pool) recordIn(s *sink, e trace.Event) {
 	e.Space = p.cfg.Space
 	if !s.stamps {
 		e.Time = int64(p.now() - e.Duration)

@@ -29,5 +29,5 @@ func maker(cfg pool.Config) pooltest.Maker {
 
 func TestHost(t *testing.T)   { pooltest.Run(t, maker(pool.Config{})) }
 func TestDirect(t *testing.T) { pooltest.Run(t, maker(pool.Config{Direct: true})) }
-func TestSites(t *testing.T)  { pooltest.Run(t, maker(pool.Config{Sites: true})) }
+func TestSites(t *testing.T)  { pooltest.Run(t, maker(pool.Config{Sites: 1})) }
 func TestPoison(t *testing.T) { pooltest.Run(t, maker(pool.Config{Poison: true})) }

@@ -16,6 +16,12 @@ import (
 // events; its Bytes says how many.
 const LostLabel = "recorder: events lost"
 
+// SiteRateLabel is the label of the Mark that says that the sites of a space's
+// Allocs are sampled: its Bytes is the mean number of bytes between two samples.
+// An Alloc without a label was not sampled; one with a label stands for
+// 1/(1-exp(-size/rate)) of its size.
+const SiteRateLabel = "pool: bytes between sampled sites"
+
 // A RecorderConfig sizes a [Recorder]. The zero value means the defaults.
 type RecorderConfig struct {
 	Buffer   int           // events held until they are written; 65536, which takes 10 MB in all
