@@ -25,24 +25,25 @@ const noOne = time.Duration(1<<63 - 1)
 // meanwhile share the next cycle. The ladder of a pool calls it with
 // [TriggerRefusal]. It returns the zero Cycle if the collector is closed.
 func (c *Collector) Collect(trigger Trigger) Cycle {
-	now := c.Now()
+	since := c.Now()
 	c.mu.Lock()
 	r := c.current
 	c.mu.Unlock()
 	if r != nil { // began before the call
-		c.holdFrom(r, now)
+		c.holdFrom(r, since)
+		since = c.Now()
 	}
 	c.mu.Lock()
 	r = c.current
 	if r == nil {
 		top, _ := c.mostPressed()
-		r = c.begin(trigger, Block, top, c.Now())
+		r = c.begin(trigger, Block, top, since)
 	}
 	c.mu.Unlock()
 	if r == nil {
 		return Cycle{}
 	}
-	c.holdFrom(r, now)
+	c.holdFrom(r, since)
 	return r.cycle
 }
 
@@ -193,7 +194,7 @@ func (c *Collector) finish(r *run, objects int) (total int64) {
 		cycle.Start = end - cycle.Duration
 	} else {
 		cycle.Duration = end - r.begin
-		cycle.Exposed = max(0, end-r.held)
+		cycle.Exposed = max(0, end-max(r.held, r.begin))
 		c.meter.learn(cycle.Duration, tracked+objects)
 	}
 	c.cost = c.meter.cost(tracked)
