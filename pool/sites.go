@@ -258,7 +258,7 @@ func (at stack) text() string {
 		fmt.Fprintf(&b, "%s\t%s:%d", f.Function, f.File, f.Line)
 	}
 	if b.Len() == 0 {
-		return "unknown"
+		return "(unknown)"
 	}
 	return b.String()
 }

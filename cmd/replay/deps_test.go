@@ -19,6 +19,7 @@ func TestDeps(t *testing.T) {
 		"github.com/spf13/cobra":                  "a command line: only cmd/replay has one",
 		"github.com/HdrHistogram/hdrhistogram-go": "histograms are for replays",
 		"github.com/montanaflynn/stats":           "summaries are for cmd/replay",
+		"github.com/google/pprof/profile":         "a profile's reader, too: only trace/pprof and pool/pprof write profiles",
 		"net/http":                                "a library that counts bytes opens no ports",
 		module + "sim":                            "an app does not replay itself",
 		module + "trace/arrowfile":                "an app that records chooses its writer",
@@ -47,6 +48,7 @@ func TestDeps(t *testing.T) {
 		"trace/kineto":    heavy,
 		"pool":            heavy,
 		"gc/debug":        with(nil, "net/http"),
+		"pool/pprof":      with(nil, "net/http", "github.com/google/pprof/profile"),
 	} {
 		if pkg == "pool" && !exists(t, pkg) {
 			continue

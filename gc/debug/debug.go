@@ -17,9 +17,7 @@ import (
 	"encoding/json"
 	"html/template"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -37,7 +35,7 @@ type Reporter interface {
 // microseconds, and the reporters' for as long as their Report does.
 func Handler(c *gc.Collector, reports ...Reporter) http.Handler {
 	h := &handler{c, reports}
-	return http.HandlerFunc(h.serve)
+	return Local(http.HandlerFunc(h.serve))
 }
 
 type handler struct {
@@ -46,36 +44,12 @@ type handler struct {
 }
 
 func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case !isLoopback(r.RemoteAddr) || !isLoopback(r.Host):
-		http.Error(w, "eagergc: only for this machine, by a loopback address", http.StatusForbidden)
-		return
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "eagergc: read-only", http.StatusMethodNotAllowed)
-		return
-	}
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if r.FormValue("format") == "json" {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(h.status()) // the client is gone: nobody to tell
 		return
 	}
 	h.page(w)
-}
-
-// isLoopback reports whether an address with or without a port is this machine's.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = strings.Trim(address, "[]")
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }
 
 // A Status is what the page shows, as JSON. Durations are in nanoseconds, sizes

@@ -1,5 +1,6 @@
 // Package pprof answers "who holds the memory" with the tools of Go profiles: it
 // turns a trace into a profile for go tool pprof, by the sites of allocations.
+// Package pool/pprof does so for a running program.
 //
 // A site is the label of an Alloc event: function names, one a line, the innermost
 // first. A name may be followed by a tab and a place, FILE:LINE. Objects without a
@@ -9,13 +10,18 @@
 // alloc_space of all objects so far, inuse_objects and inuse_space of those that
 // are reachable at the moment of the profile. Samples are labelled with their
 // space, so that -tagfocus=device0 picks one.
+//
+// Where a Mark with [trace.SiteRateLabel] says that the sites of a space are
+// sampled, each Alloc with a label stands for 1/(1-exp(-size/rate)) objects, as
+// in Go's heap profiles, and "(unknown)" is what these estimates lack of the
+// space's true sum, if anything. All pools of a space must have the same rate.
 package pprof
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
+	"math"
 	"time"
 
 	"github.com/google/pprof/profile"
@@ -32,7 +38,11 @@ const unknown = "(unknown)"
 // Write writes the profile of t at a moment of it, or [AtPeak], packed with gzip
 // as go tool pprof reads it. The trace must be valid: see [trace.Trace.Validate].
 func Write(w io.Writer, t *trace.Trace, at time.Duration) error {
-	if err := Profile(t, at).Write(w); err != nil {
+	return write(w, Profile(t, at))
+}
+
+func write(w io.Writer, p *profile.Profile) error {
+	if err := p.Write(w); err != nil {
 		return fmt.Errorf("pprof: %w", err)
 	}
 	return nil
@@ -48,38 +58,21 @@ func Profile(t *trace.Trace, at time.Duration) *profile.Profile {
 			last--
 		}
 	}
-	b := builder{
-		p:         &profile.Profile{SampleType: types, DefaultSampleType: "inuse_space", PeriodType: &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1},
-		samples:   make(map[key]*profile.Sample),
-		locations: make(map[string]*profile.Location),
-		functions: make(map[string]*profile.Function),
-	}
-	b.add(t, t.Events[:last])
+	s := sums{t: t, b: newBuilder(), places: make(map[key]*sum), spaces: make(map[pressure.Space]*spaceSum)}
+	s.rates()
+	s.add(t.Events[:last])
+	s.finish()
+	p := s.b.p
 	if last > 0 {
-		b.p.DurationNanos = t.Events[last-1].Time
+		p.DurationNanos = t.Events[last-1].Time
 	}
 	if !t.Start.IsZero() {
-		b.p.TimeNanos = t.Start.UnixNano() + b.p.DurationNanos
+		p.TimeNanos = t.Start.UnixNano() + p.DurationNanos
 	}
 	if t.Name != "" {
-		b.p.Comments = append(b.p.Comments, t.Name)
+		p.Comments = append(p.Comments, t.Name)
 	}
-	return b.p
-}
-
-// Sample values, as in Go's heap profiles.
-const (
-	allocObjects = iota
-	allocSpace
-	inuseObjects
-	inuseSpace
-)
-
-var types = []*profile.ValueType{
-	allocObjects: {Type: "alloc_objects", Unit: "count"},
-	allocSpace:   {Type: "alloc_space", Unit: "bytes"},
-	inuseObjects: {Type: "inuse_objects", Unit: "count"},
-	inuseSpace:   {Type: "inuse_space", Unit: "bytes"},
+	return p
 }
 
 // peak returns how many events there are up to the peak of reachable bytes.
@@ -107,82 +100,109 @@ type key struct {
 	space pressure.Space
 }
 
-type builder struct {
-	p         *profile.Profile
-	samples   map[key]*profile.Sample
-	locations map[string]*profile.Location
-	functions map[string]*profile.Function
+// sums adds up the objects of a trace.
+type sums struct {
+	t      *trace.Trace
+	b      *builder
+	places map[key]*sum
+	order  []*sum // of their first allocation
+	spaces map[pressure.Space]*spaceSum
 }
 
-// add counts events. Samples are in the order of their first allocation.
-func (b *builder) add(t *trace.Trace, events []trace.Event) {
+// A sum is one sample of the profile. Integers up to 2^53 are exact in it.
+type sum struct {
+	key
+	value [inuseSpace + 1]float64
+}
+
+func (s *sum) alloc(objects, bytes float64) {
+	s.value[allocObjects] += objects
+	s.value[allocSpace] += bytes
+	s.free(-objects, -bytes)
+}
+
+func (s *sum) free(objects, bytes float64) {
+	s.value[inuseObjects] -= objects
+	s.value[inuseSpace] -= bytes
+}
+
+// A spaceSum is about a space whose sites are sampled.
+type spaceSum struct {
+	rate  float64 // bytes
+	truth sum     // of all objects
+}
+
+// rates looks for the spaces that are sampled.
+func (s *sums) rates() {
+	for _, e := range s.t.Events {
+		if e.Kind == trace.Mark && e.Bytes > 1 && s.t.Label(e) == trace.SiteRateLabel {
+			s.spaces[e.Space] = &spaceSum{rate: float64(e.Bytes)}
+		}
+	}
+}
+
+func (s *sums) add(events []trace.Event) {
 	type object struct {
-		bytes int64
-		at    *profile.Sample
+		bytes, weight float64
+		at            *sum // nil: it counts only in the truth
+		truth         *sum // nil: the space is not sampled
 	}
 	live := make(map[uint64]object)
 	for _, e := range events {
 		switch e.Kind {
 		case trace.Alloc:
-			s := b.sample(t, e)
-			live[e.ID] = object{e.Bytes, s}
-			s.Value[allocObjects]++
-			s.Value[allocSpace] += e.Bytes
-			s.Value[inuseObjects]++
-			s.Value[inuseSpace] += e.Bytes
+			o := object{bytes: float64(e.Bytes), weight: 1}
+			if space := s.spaces[e.Space]; space != nil {
+				o.truth = &space.truth
+				o.truth.alloc(1, o.bytes)
+				o.weight = -1 / math.Expm1(-o.bytes/space.rate)
+			}
+			if o.truth == nil || s.t.Label(e) != "" && e.Bytes > 0 {
+				o.at = s.place(key{e.Aux, e.Space})
+				o.at.alloc(o.weight, o.weight*o.bytes)
+			}
+			live[e.ID] = o
 		case trace.Drop, trace.Free:
-			if o, ok := live[e.ID]; ok {
-				o.at.Value[inuseObjects]--
-				o.at.Value[inuseSpace] -= o.bytes
-				delete(live, e.ID)
+			o, ok := live[e.ID]
+			if ok && o.at != nil {
+				o.at.free(o.weight, o.weight*o.bytes)
+			}
+			if ok && o.truth != nil {
+				o.truth.free(1, o.bytes)
+			}
+			delete(live, e.ID)
+		}
+	}
+}
+
+func (s *sums) place(k key) *sum {
+	x := s.places[k]
+	if x == nil {
+		x = &sum{key: k}
+		s.places[k] = x
+		s.order = append(s.order, x)
+	}
+	return x
+}
+
+// finish makes samples of the sums.
+func (s *sums) finish() {
+	for _, x := range s.order {
+		s.b.sample(cmp.Or(s.t.Label(trace.Event{Aux: x.site}), unknown), x.space, x.value)
+		if space := s.spaces[x.space]; space != nil {
+			for i, v := range x.value {
+				space.truth.value[i] -= v
 			}
 		}
 	}
-}
-
-// sample returns the sample that the object of an Alloc counts in.
-func (b *builder) sample(t *trace.Trace, e trace.Event) *profile.Sample {
-	k := key{e.Aux, e.Space}
-	s := b.samples[k]
-	if s != nil {
-		return s
-	}
-	s = &profile.Sample{Value: make([]int64, len(types)), Label: map[string][]string{"space": {e.Space.String()}}}
-	site := t.Label(e)
-	if site == "" {
-		site = unknown
-	}
-	for line := range strings.Lines(site) {
-		if line = strings.TrimSpace(line); line != "" {
-			s.Location = append(s.Location, b.location(line))
+	for n := range 256 { // in order, so that the same trace gives the same profile
+		space := s.spaces[pressure.Space(n)]
+		if space == nil {
+			continue
+		}
+		s.b.p.Period = max(s.b.p.Period, int64(space.rate))
+		if rest := space.truth.value; rest[allocSpace] > 0 || rest[inuseSpace] > 0 {
+			s.b.sample(unknown, pressure.Space(n), rest)
 		}
 	}
-	b.samples[k] = s
-	b.p.Sample = append(b.p.Sample, s)
-	return s
-}
-
-// location returns that of one line of a site.
-func (b *builder) location(line string) *profile.Location {
-	l := b.locations[line]
-	if l != nil {
-		return l
-	}
-	name, place, _ := strings.Cut(line, "\t")
-	file, number := place, int64(0)
-	if i := strings.LastIndexByte(place, ':'); i >= 0 {
-		if n, err := strconv.ParseInt(place[i+1:], 10, 32); err == nil && n >= 0 {
-			file, number = place[:i], n
-		}
-	}
-	f := b.functions[name+"\t"+file]
-	if f == nil {
-		f = &profile.Function{ID: uint64(len(b.p.Function) + 1), Name: name, SystemName: name, Filename: file}
-		b.functions[name+"\t"+file] = f
-		b.p.Function = append(b.p.Function, f)
-	}
-	l = &profile.Location{ID: uint64(len(b.p.Location) + 1), Line: []profile.Line{{Function: f, Line: number}}}
-	b.locations[line] = l
-	b.p.Location = append(b.p.Location, l)
-	return l
 }

@@ -86,6 +86,39 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// Where sites are sampled, what has a label stands for more, and the rest of what
+// the space really holds is unknown: 512 bytes stand for 512/(1-exp(-512/739)),
+// which is 1024.33.
+func TestSampled(t *testing.T) {
+	tr, err := trace.ReadText(strings.NewReader(`
+0 mark bytes=739 space=device0 label="pool: bytes between sampled sites"
+0 alloc id=1 bytes=512 space=device0 label="f"
+1 alloc id=2 bytes=512 space=device0
+2 alloc id=3 bytes=512 space=device0 label="g"
+3 alloc id=4 bytes=512 space=device0
+4 alloc id=5 bytes=512 space=device0
+5 alloc id=6 bytes=100 label="f"
+6 alloc id=7 bytes=100
+7 alloc id=8 bytes=1048576 space=device0 label="g"
+8 drop id=1 bytes=512 space=device0
+9 drop id=2 bytes=512 space=device0
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, got := written(t, tr, time.Hour)
+	want := []string{
+		"[2 1024 0 0] [device0] f@:0",
+		"[3 1049600 3 1049600] [device0] g@:0",
+		"[1 100 1 100] [host] f@:0",
+		"[1 100 1 100] [host] (unknown)@:0",
+		"[1 511 1 512] [device0] (unknown)@:0",
+	}
+	if !slices.Equal(got, want) || p.Period != 739 {
+		t.Errorf("period %d\ngot  %q\nwant %q", p.Period, got, want)
+	}
+}
+
 // TestSample: a trace without sites is one sample, of the peak.
 func TestSample(t *testing.T) {
 	tr, err := samples.Open("resnet")

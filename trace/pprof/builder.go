@@ -1,0 +1,80 @@
+package pprof
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// Sample values, as in Go's heap profiles.
+const (
+	allocObjects = iota
+	allocSpace
+	inuseObjects
+	inuseSpace
+)
+
+var types = []*profile.ValueType{
+	allocObjects: {Type: "alloc_objects", Unit: "count"},
+	allocSpace:   {Type: "alloc_space", Unit: "bytes"},
+	inuseObjects: {Type: "inuse_objects", Unit: "count"},
+	inuseSpace:   {Type: "inuse_space", Unit: "bytes"},
+}
+
+// A builder makes a profile out of samples.
+type builder struct {
+	p         *profile.Profile
+	locations map[string]*profile.Location
+	functions map[string]*profile.Function
+}
+
+func newBuilder() *builder {
+	return &builder{
+		p:         &profile.Profile{SampleType: types, DefaultSampleType: "inuse_space", PeriodType: &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1},
+		locations: make(map[string]*profile.Location),
+		functions: make(map[string]*profile.Function),
+	}
+}
+
+// sample adds one sample. Estimates may be a little below 0: they count as 0.
+func (b *builder) sample(site string, space pressure.Space, value [inuseSpace + 1]float64) {
+	s := &profile.Sample{Value: make([]int64, len(types)), Label: map[string][]string{"space": {space.String()}}}
+	for i, v := range value {
+		s.Value[i] = int64(min(max(math.Round(v), 0), 1<<62))
+	}
+	for line := range strings.Lines(site) {
+		if line = strings.TrimSpace(line); line != "" {
+			s.Location = append(s.Location, b.location(line))
+		}
+	}
+	b.p.Sample = append(b.p.Sample, s)
+}
+
+// location returns that of one line of a site.
+func (b *builder) location(line string) *profile.Location {
+	l := b.locations[line]
+	if l != nil {
+		return l
+	}
+	name, place, _ := strings.Cut(line, "\t")
+	file, number := place, int64(0)
+	if i := strings.LastIndexByte(place, ':'); i >= 0 {
+		if n, err := strconv.ParseInt(place[i+1:], 10, 32); err == nil && n >= 0 {
+			file, number = place[:i], n
+		}
+	}
+	f := b.functions[name+"\t"+file]
+	if f == nil {
+		f = &profile.Function{ID: uint64(len(b.p.Function) + 1), Name: name, SystemName: name, Filename: file}
+		b.functions[name+"\t"+file] = f
+		b.p.Function = append(b.p.Function, f)
+	}
+	l = &profile.Location{ID: uint64(len(b.p.Location) + 1), Line: []profile.Line{{Function: f, Line: number}}}
+	b.locations[line] = l
+	b.p.Location = append(b.p.Location, l)
+	return l
+}
