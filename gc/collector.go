@@ -2,6 +2,7 @@ package gc
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"runtime"
@@ -21,6 +22,7 @@ type Collector struct {
 	start  time.Time
 	noSite Site
 	own    func() *ownership
+	log    *slog.Logger // nil = off
 
 	// settling is held from before a cycle's mark to after its walk, and for
 	// any other walk. It is taken before mu.
@@ -53,10 +55,12 @@ type walker interface {
 	Len() int
 }
 
-// Config says how a collector works. The zero value is usable.
+// Config says how a collector works. The zero value is usable. Neither Recorder
+// nor the handler of Log may call the collector.
 type Config struct {
 	Policy   Policy         // nil: DefaultPolicy; $EAGERGC_POLICY goes before both
 	Recorder Recorder       // told of decisions, waits and cycles; nil = off
+	Log      *slog.Logger   // told of cycles, refusals and new policies (debug level) and of panics (error level); nil = off
 	Space    pressure.Space // of the memory given to Own
 	Limit    int64          // budget of the memory given to Own, in bytes; 0 = none known
 }
@@ -80,6 +84,7 @@ func New(cfg Config) (*Collector, error) {
 		start:  time.Now(),
 		policy: policy,
 		meter:  newMeter(),
+		log:    cfg.Log,
 		poke:   make(chan struct{}, 1),
 	}
 	c.own = c.lazyOwnership(cfg)
@@ -137,10 +142,17 @@ func (c *Collector) SetPolicy(p Policy) {
 	if p == nil {
 		p = new(Never)
 	}
+	from, to := c.swapPolicy(p)
+	c.logSwitch(from, to)
+}
+
+func (c *Collector) swapPolicy(p Policy) (from, to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	from, to = c.policy.String(), p.String()
 	c.policy = p
 	c.wakeUp()
+	return from, to
 }
 
 // Policy returns the text form of the policy in use.
@@ -242,6 +254,7 @@ func (c *Collector) fail(err error) {
 	if c.err == nil {
 		c.err = err
 	}
+	c.logFailure(err)
 }
 
 // giveFailed reports a panic of a function that gives memory back.

@@ -11,20 +11,32 @@ import (
 type run struct {
 	trigger Trigger
 	action  Action
-	gate    *Gate // whose pressure asked for it; nil if nothing is watched
+	reason  string // the policy's; empty if it was not asked
+	gate    *Gate  // whose pressure asked for it; nil if nothing is watched
 	begin   time.Duration
 	held    time.Duration // since when a caller is held; noOne if none is. Guarded by mu
+	task    task          // in a trace of the program
 	cycle   Cycle         // once done is closed
 	done    chan struct{}
 }
 
 const noOne = time.Duration(1<<63 - 1)
 
+func newRun(trigger Trigger, d Decision, gate *Gate) *run {
+	return &run{
+		trigger: trigger, action: d.Action, reason: d.Reason, gate: gate, held: noOne,
+		task: newTask(trigger, d.Reason), done: make(chan struct{}),
+	}
+}
+
 // Collect runs a cycle that begins after the call, and returns it once
 // everything it has found dead has been given back. Calls that come in
 // meanwhile share the next cycle. The ladder of a pool calls it with
 // [TriggerRefusal]. It returns the zero Cycle if the collector is closed.
 func (c *Collector) Collect(trigger Trigger) Cycle {
+	if trigger == TriggerRefusal {
+		c.logRefusal()
+	}
 	since := c.Now()
 	c.mu.Lock()
 	r := c.current
@@ -37,7 +49,7 @@ func (c *Collector) Collect(trigger Trigger) Cycle {
 	r = c.current
 	if r == nil {
 		top, _ := c.mostPressed()
-		r = c.begin(trigger, Block, top, since)
+		r = c.begin(trigger, Decision{Action: Block}, top, since)
 	}
 	c.mu.Unlock()
 	if r == nil {
@@ -77,15 +89,16 @@ func (c *Collector) obey(d Decision, top *Gate, now time.Duration) *run {
 	if c.current != nil {
 		return c.current // one at a time
 	}
-	return c.begin(TriggerPolicy, d.Action, top, now)
+	return c.begin(TriggerPolicy, d, top, now)
 }
 
 // begin starts a cycle. There is none under way. The caller holds mu.
-func (c *Collector) begin(trigger Trigger, action Action, gate *Gate, now time.Duration) *run {
+func (c *Collector) begin(trigger Trigger, d Decision, gate *Gate, now time.Duration) *run {
 	if c.closed {
 		return nil
 	}
-	r := &run{trigger: trigger, action: action, gate: gate, begin: now, held: noOne, done: make(chan struct{})}
+	r := newRun(trigger, d, gate)
+	r.begin = now
 	c.current = r
 	c.goroutine.Go(func() { c.drive(r) })
 	return r
@@ -103,7 +116,7 @@ func (c *Collector) holdFrom(r *run, since time.Duration) {
 	c.mu.Lock()
 	r.held = min(r.held, since)
 	c.mu.Unlock()
-	<-r.done
+	r.task.region("hold", func() { <-r.done })
 	pause := c.Now() - since
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,14 +128,27 @@ func (c *Collector) holdFrom(r *run, since time.Duration) {
 
 // drive is the goroutine of a cycle.
 func (c *Collector) drive(r *run) {
+	c.logBegin(r)
+	freed, objects := c.settle(r)
+	c.ended(r, freed, objects)
+}
+
+// settle runs the cycle and gives back what it finds dead.
+func (c *Collector) settle(r *run) (freed int64, objects int) {
 	c.settling.Lock()
 	defer c.settling.Unlock()
 	for _, reg := range c.registries {
 		reg.promoteAll()
 	}
-	c.mark()
-	objects := c.walk()
-	c.finish(r, objects)
+	r.task.region("mark", c.mark)
+	r.task.region("settle", func() { objects = c.walk() })
+	return c.finish(r, objects), objects
+}
+
+// ended tells those who look on that r is over. The caller holds no lock.
+func (c *Collector) ended(r *run, freed int64, objects int) {
+	r.task.end(freed)
+	c.logEnd(r, freed, objects)
 }
 
 // mark runs Go's collector and returns as soon as it has found what is dead,
@@ -229,22 +255,30 @@ func (c *Collector) Reap() int64 {
 	if c.Running() {
 		return 0
 	}
+	r, freed, objects := c.reap()
+	if r != nil {
+		c.ended(r, freed, objects)
+	}
+	return freed
+}
+
+func (c *Collector) reap() (r *run, freed int64, objects int) {
 	c.settling.Lock()
 	defer c.settling.Unlock()
 	c.mu.Lock()
-	now := c.Now()
-	c.meter.read(now)
+	c.meter.read(c.Now())
 	ended := c.current == nil && !c.closed && c.meter.total != c.seen
 	top, _ := c.mostPressed()
 	c.mu.Unlock()
 	if !ended {
-		return 0
+		return nil, 0, 0
 	}
-	objects := c.walk()
+	r = newRun(TriggerNatural, Decision{Action: Overlap}, top)
+	r.task.region("settle", func() { objects = c.walk() })
 	for _, reg := range c.registries {
 		reg.promoteAll() // the next such cycle finds them
 	}
-	return c.finish(&run{trigger: TriggerNatural, action: Overlap, gate: top, held: noOne, done: make(chan struct{})}, objects)
+	return r, c.finish(r, objects), objects
 }
 
 // A sentinel is garbage from the start: its cleanup runs after some cycle.

@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"runtime/trace"
 	"sync/atomic"
 	"time"
 )
@@ -46,6 +47,9 @@ func (c *Collector) Sync(site *Site, wait func() error) error {
 	recorder := c.recorder
 	c.mu.Unlock()
 
+	if trace.IsEnabled() {
+		wait = site.traced(wait)
+	}
 	err := wait()
 	if recorder != nil || site.due(begin) {
 		waited := c.Now() - begin

@@ -1,0 +1,195 @@
+package gc
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/trace"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// An events handler keeps what it is told.
+type events struct {
+	mu    sync.Mutex
+	level slog.Level // the least that it takes
+	all   []event
+}
+
+type event struct {
+	text  string
+	level slog.Level
+	attrs map[string]any
+}
+
+func (h *events) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
+func (h *events) WithAttrs([]slog.Attr) slog.Handler           { panic("not used") }
+func (h *events) WithGroup(string) slog.Handler                { panic("not used") }
+
+func (h *events) Handle(_ context.Context, r slog.Record) error {
+	e := event{r.Message, r.Level, make(map[string]any)}
+	r.Attrs(func(a slog.Attr) bool {
+		e.attrs[a.Key] = a.Value.Any()
+		return true
+	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, e)
+	return nil
+}
+
+// of returns the events of one text and, if trigger is not "", one trigger.
+func (h *events) of(text, trigger string) (all []event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.all {
+		if e.text == text && (trigger == "" || e.attrs["trigger"] == trigger) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// has reports whether every one of want is an attribute.
+func (e event) has(want map[string]any) bool {
+	for k, v := range want {
+		if e.attrs[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+func TestLogTellsOfCyclesRefusalsAndPolicies(t *testing.T) {
+	h := new(events)
+	h.level = slog.LevelDebug
+	c := newCollector(t, Config{Policy: &scripted{decide: func(p Point) Decision {
+		if p.Request == 40 {
+			return Decision{Action: Block, Reason: "forty"}
+		}
+		return Decision{}
+	}}, Limit: 100, Log: slog.New(h)})
+	Own(c, new(thing), 30, func() {})
+	Own(c, new(thing), 40, func() {}) // the policy collects the 30 first
+	Own(c, new(thing), 90, func() {}) // 40 + 90 do not fit
+	c.SetPolicy(nil)
+	c.Collect(TriggerExplicit)
+	waitFor(t, 10*time.Second, func() bool {
+		runtime.GC() // a sentinel made during a cycle outlives it
+		return len(h.of(logEnded, "natural")) > 0
+	})
+
+	for _, want := range []struct {
+		text, trigger string
+		attrs         map[string]any
+	}{
+		{logBegan, "policy", map[string]any{"action": "block", "reason": "forty", "space": "host", "live_bytes": int64(30), "limit_bytes": int64(100)}},
+		{logEnded, "policy", map[string]any{"action": "block", "reason": "forty", "freed_bytes": int64(30), "objects": int64(1), "live_after_bytes": int64(0)}},
+		{logRefused, "", map[string]any{"space": "host", "live_bytes": int64(40), "limit_bytes": int64(100)}},
+		{logEnded, "refusal", map[string]any{"freed_bytes": int64(40), "objects": int64(1)}},
+		{logSwitched, "", map[string]any{"from": "scripted", "to": "never"}},
+		{logEnded, "explicit", map[string]any{"freed_bytes": int64(90), "reason": ""}},
+	} {
+		got := h.of(want.text, want.trigger)
+		if len(got) != 1 || !got[0].has(want.attrs) || got[0].level != slog.LevelDebug {
+			t.Errorf("%s %s: %v, want one with %v", want.text, want.trigger, got, want.attrs)
+		}
+	}
+	for _, e := range h.of(logEnded, "policy") {
+		if d, x := e.attrs["duration"].(time.Duration), e.attrs["exposed"].(time.Duration); d <= 0 || x <= 0 || x > d {
+			t.Errorf("took %v, of which %v exposed", d, x)
+		}
+	}
+}
+
+func TestLogTellsOfPanicsAndOnlyWhatItsHandlerTakes(t *testing.T) {
+	h := &events{level: slog.LevelError}
+	c := newCollector(t, Config{Policy: &scripted{decide: func(Point) Decision { panic("of the policy") }}, Log: slog.New(h)})
+	Own(c, new(thing), 1, func() { panic("of release") })
+	c.Collect(TriggerExplicit)
+	got := h.of(logPanicked, "")
+	if len(got) != 2 || len(h.all) != 2 {
+		t.Fatalf("%v", h.all)
+	}
+	for i, want := range []string{"of the policy", "of release"} {
+		if err, ok := got[i].attrs["error"].(error); !ok || !strings.Contains(err.Error(), want) || got[i].level != slog.LevelError {
+			t.Errorf("%v, want %q", got[i], want)
+		}
+	}
+}
+
+// capture runs f while the program is being traced, and returns the trace as go
+// tool trace lists its events.
+func capture(t *testing.T, f func()) string {
+	t.Helper()
+	if trace.IsEnabled() {
+		t.Skip("the test itself is being traced")
+	}
+	var out bytes.Buffer
+	if err := trace.Start(&out); err != nil {
+		t.Fatal(err)
+	}
+	f()
+	trace.Stop()
+	file := filepath.Join(t.TempDir(), "trace.out")
+	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := exec.Command("go", "tool", "trace", "-d=parsed", file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("go tool trace: %v\n%s", err, list)
+	}
+	return string(list)
+}
+
+func TestCyclesAreTasksOfAProgramTrace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs go tool trace")
+	}
+	c := newCollector(t, Config{Policy: MustParse("always").New()})
+	list := capture(t, func() {
+		Own(c, new(thing), 64, func() { awaitHeld(c) })
+		c.Sync(&Site{Name: "step 1"}, func() error { return nil })
+	})
+	id := regexp.MustCompile(`Task=(\d+) Category="trigger" Message="policy sync point"`).FindStringSubmatch(list)
+	if id == nil {
+		t.Fatalf("the trace has no task of a cycle that the policy asked for:\n%s", list)
+	}
+	for _, want := range []string{
+		`TaskBegin .* ID=# .*"eagergc cycle"`,
+		`RegionBegin .*"eagergc wait"`,
+		`Category="site" Message="step 1"`,
+		`RegionEnd .*"eagergc wait"`,
+		`RegionBegin .* Task=# Type="eagergc mark"`,
+		`RegionEnd .* Task=# Type="eagergc mark"`,
+		`RegionBegin .* Task=# Type="eagergc settle"`,
+		`RegionEnd .* Task=# Type="eagergc settle"`,
+		`Task=# Category="freed" Message="64"`,
+		`TaskEnd .* ID=# .*"eagergc cycle"`,
+		`RegionBegin .* Task=# Type="eagergc hold"`,
+		`RegionEnd .* Task=# Type="eagergc hold"`,
+	} {
+		if !regexp.MustCompile(strings.ReplaceAll(want, "#", id[1])).MatchString(list) {
+			t.Errorf("the trace lacks %s", want)
+		}
+	}
+}
+
+// awaitHeld waits until the cycle under way holds a caller.
+func awaitHeld(c *Collector) {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		c.mu.Lock()
+		held := c.current.held != noOne
+		c.mu.Unlock()
+		if held {
+			return
+		}
+	}
+}
