@@ -18,8 +18,8 @@ import (
 
 func newRecord() *cobra.Command {
 	var (
-		out, policy, limitText string
-		sample                 live.Sample
+		out, policy, limitText, sites string
+		sample                        live.Sample
 	)
 	cmd := &cobra.Command{
 		Use:   "record -o OUT.arrows",
@@ -30,6 +30,7 @@ replayed, compared, or read from pandas. It shows how a program of your own
 records itself; the default policy collects at every wait, which dates each drop
 to within one step.`,
 		Example: `  replay record -o sample.arrows && replay info sample.arrows
+  replay export sample.arrows --to pprof -o mem.pb.gz && go tool pprof -top mem.pb.gz
   replay record --policy cudajl --limit 32MiB -o sample.arrows
   replay compare sample.arrows --limits 1.5x`,
 		Args: cobra.NoArgs,
@@ -45,6 +46,10 @@ to within one step.`,
 			if err != nil {
 				return err
 			}
+			rate, err := parseRate(sites)
+			if err != nil {
+				return err
+			}
 			file, err := arrowfile.Create(out, &trace.Trace{
 				Name:  formats.Stem(out),
 				Start: time.Now(),
@@ -54,7 +59,7 @@ to within one step.`,
 				return err
 			}
 			recorder := trace.NewRecorder(file, trace.RecorderConfig{})
-			first, last, err := recordSample(cmd, sample, spec, limit, recorder)
+			first, last, err := recordSample(cmd, sample, spec, limit, rate, recorder)
 			if closed := recorder.Close(); err == nil {
 				err = closed
 			}
@@ -68,6 +73,7 @@ to within one step.`,
 	f.StringVarP(&out, "output", "o", "", "`file` to write")
 	f.StringVar(&policy, "policy", "always", "`policy`: see replay policies")
 	f.StringVar(&limitText, "limit", "64MiB", "hard `limit` of the pool: 64MiB, 50%")
+	f.StringVar(&sites, "sites", "1B", "note where one in so many `bytes` is allocated, for export --to pprof; 1B = every allocation, 0 = none")
 	f.IntVar(&sample.Steps, "steps", 100, "train for `n` steps")
 	f.IntVar(&sample.Batch, "batch", 256, "`n` rows in a step")
 	f.IntVar(&sample.Width, "width", 128, "`n` hidden units")
@@ -75,14 +81,26 @@ to within one step.`,
 	return cmd
 }
 
+// parseRate reads a rate at which sites are sampled.
+func parseRate(text string) (int64, error) {
+	if text == "0" {
+		return 0, nil
+	}
+	rate, err := parseBytes(text)
+	if err != nil {
+		return 0, fmt.Errorf("sites: %w", err)
+	}
+	return rate, nil
+}
+
 // recordSample runs the sample program, and tells the recorder.
-func recordSample(cmd *cobra.Command, sample live.Sample, spec gc.Spec, limit pressure.Limit, r *trace.Recorder) (first, last float32, err error) {
+func recordSample(cmd *cobra.Command, sample live.Sample, spec gc.Spec, limit pressure.Limit, sites int64, r *trace.Recorder) (first, last float32, err error) {
 	c, err := gc.New(gc.Config{Policy: spec.New(), Recorder: r})
 	if err != nil {
 		return 0, 0, err
 	}
 	defer c.Close()
-	p, err := pool.New(pool.Config{Limits: pressure.Limits{Hard: limit}, Collector: c, Trace: r})
+	p, err := pool.New(pool.Config{Limits: pressure.Limits{Hard: limit}, Collector: c, Trace: r, Sites: sites})
 	if err != nil {
 		return 0, 0, err
 	}

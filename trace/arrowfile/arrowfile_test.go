@@ -395,3 +395,25 @@ func benchmarkFile(b *testing.B, read bool) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(tr.Events)), "ns/event")
 	b.ReportMetric(float64(len(file))/float64(len(tr.Events)), "B/event")
 }
+
+// Long labels make more batches, not larger ones, and come back.
+func TestLongLabels(t *testing.T) {
+	want := &trace.Trace{Labels: []string{""}, Meta: map[string]string{}}
+	for n := range 40_000 {
+		want.Record(trace.Event{Time: int64(n), Kind: trace.Alloc, ID: uint64(n), Bytes: 1, Aux: uint32(n%7 + 1)})
+	}
+	for n := range 7 {
+		want.Labels = append(want.Labels, strings.Repeat(string(rune('a'+n)), 1000))
+	}
+	var b bytes.Buffer
+	if err := arrowfile.Write(&b, want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := arrowfile.Limits{Batch: 20 << 20}.Read(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.Events, want.Events) || !slices.Equal(got.Labels, want.Labels) {
+		t.Error("what comes back differs")
+	}
+}

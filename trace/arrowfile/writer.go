@@ -11,8 +11,12 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// batchRows is the most rows that a record batch gets.
-const batchRows = 1 << 16
+// The most that a record batch gets. Every row has the text of its label: that of
+// a site has some hundred bytes, and a batch is held in memory.
+const (
+	batchRows = 1 << 16
+	batchText = 16 << 20 // bytes of labels
+)
 
 var errClosed = errors.New("arrowfile: write after Close")
 
@@ -44,13 +48,24 @@ func NewWriter(w io.Writer, t *trace.Trace) (*Writer, error) {
 // as in [trace.Trace]. It keeps neither slice.
 func (f *Writer) WriteBatch(events []trace.Event, labels []string) error {
 	for len(events) > 0 {
-		n := min(len(events), batchRows)
+		n := fits(events, labels)
 		if err := f.write(events[:n], labels); err != nil {
 			return err
 		}
 		events = events[n:]
 	}
 	return nil
+}
+
+// fits returns how many of the first events make one batch.
+func fits(events []trace.Event, labels []string) int {
+	view, text := trace.Trace{Labels: labels}, 0
+	for i := range events[:min(len(events), batchRows)] {
+		if text += len(view.Label(events[i])); text > batchText && i > 0 {
+			return i
+		}
+	}
+	return min(len(events), batchRows)
 }
 
 func (f *Writer) write(events []trace.Event, labels []string) error {

@@ -33,8 +33,10 @@ type builder struct {
 }
 
 func newBuilder() *builder {
+	// The tool looks for a binary unless it is told that all is named already.
+	named := &profile.Mapping{ID: 1, HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true}
 	return &builder{
-		p:         &profile.Profile{SampleType: types, DefaultSampleType: "inuse_space", PeriodType: &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1},
+		p:         &profile.Profile{SampleType: types, DefaultSampleType: "inuse_space", PeriodType: &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1, Mapping: []*profile.Mapping{named}},
 		locations: make(map[string]*profile.Location),
 		functions: make(map[string]*profile.Function),
 	}
@@ -73,7 +75,7 @@ func (b *builder) location(line string) *profile.Location {
 		b.functions[name+"\t"+file] = f
 		b.p.Function = append(b.p.Function, f)
 	}
-	l = &profile.Location{ID: uint64(len(b.p.Location) + 1), Line: []profile.Line{{Function: f, Line: number}}}
+	l = &profile.Location{ID: uint64(len(b.p.Location) + 1), Mapping: b.p.Mapping[0], Line: []profile.Line{{Function: f, Line: number}}}
 	b.locations[line] = l
 	b.p.Location = append(b.p.Location, l)
 	return l
