@@ -33,6 +33,7 @@ type object struct {
 	addr   uint64
 	size   int64
 	stream uint32
+	site   uint32 // label, of one that was live before the window
 	live   bool
 	entry  int // that allocated or freed it
 }
@@ -45,6 +46,7 @@ type block struct {
 	size   int64
 	list   int64 // number of the list of blocks that it is in
 	stream uint32
+	site   uint32 // label
 }
 
 func newDevice(space pressure.Space) *device {
@@ -93,7 +95,7 @@ func (s *snapshot) memory(d *device, r *record, action string, e trace.Event) er
 	}
 	switch action {
 	case "alloc":
-		err = s.alloc(d, uint64(addr), &e)
+		err = s.alloc(d, uint64(addr), &e, s.site(r))
 	case "free_requested":
 		err = s.drop(d, uint64(addr), &e)
 	case "segment_alloc", "segment_map":
@@ -110,11 +112,11 @@ func (s *snapshot) memory(d *device, r *record, action string, e trace.Event) er
 	return err
 }
 
-func (s *snapshot) alloc(d *device, addr uint64, e *trace.Event) error {
+func (s *snapshot) alloc(d *device, addr uint64, e *trace.Event, site uint32) error {
 	if o := d.objects[addr]; o.live {
 		return fmt.Errorf("alloc of address %#x, which entry %d allocated and nothing freed", addr, o.entry)
 	}
-	e.Kind, e.ID = trace.Alloc, s.newID()
+	e.Kind, e.ID, e.Aux = trace.Alloc, s.newID(), site
 	d.objects[addr] = object{id: e.ID, size: e.Bytes, live: true, entry: d.entries}
 	return count(&s.gross, e.Bytes)
 }
@@ -198,7 +200,7 @@ func (s *snapshot) block(list int64, r *record) error {
 	if err != nil {
 		return s.failBlock(err)
 	}
-	s.blocks = append(s.blocks, block{addr: uint64(addr), size: n, list: list})
+	s.blocks = append(s.blocks, block{addr: uint64(addr), size: n, list: list, site: s.site(r)})
 	return nil
 }
 

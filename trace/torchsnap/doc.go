@@ -16,6 +16,15 @@
 //	snapshot and other requests  Mark
 //	external_annotations         Mark, with the time to its end
 //
+// # Sites
+//
+// Where the history was recorded with stacks, the frames of an entry are the
+// label of its Alloc, and those of a block the label of an object that was live
+// before the window: the site, as package trace/pprof reads it. Python's functions
+// have the name of their module before them (modeling_gpt2.forward); the frames of
+// the interpreter, and of the taking of the stack, are left out. At most 96 frames,
+// or 8 KiB, are kept of a stack, and 65536 stacks; the rest is at "(too many sites)".
+//
 // # Before the window
 //
 // The history is a ring buffer, so its first entries may be lost. An object was

@@ -29,6 +29,7 @@ const (
 	kText              // n is an index into texts
 	kDict              // n is an index into records
 	kList              // n is a list number
+	kFrame             // n is an index into the frames of the stacks
 )
 
 // A value is one item on the pickle's stack or in its memo.
@@ -52,7 +53,8 @@ type machine struct {
 	records []record
 	spare   []int64 // records not in use
 	lists
-	item func(list int64, r *record) error
+	stacks stacks
+	item   func(list int64, r *record) error
 }
 
 func newMachine(r io.Reader, item func(int64, *record) error) *machine {
@@ -246,13 +248,14 @@ func (m *machine) top() (value, error) {
 }
 
 // put stores the top of the stack in the memo. Of a container, it keeps only
-// that it was one: no snapshot puts one object in two places that matter.
+// that it was one, unless it is a stack or a frame: no snapshot puts another object
+// in two places that matter.
 func (m *machine) put(key uint64) error {
 	v, err := m.top()
 	if err != nil {
 		return err
 	}
-	if v.kind == kDict || v.kind == kList {
+	if v.kind == kDict || v.kind == kList && !v.is(listFrames) {
 		v = value{}
 	}
 	return m.memo.put(key, v)

@@ -21,6 +21,7 @@ const (
 	fStage
 	fName
 	fBlocks
+	fFrames
 	fields // number of fields
 )
 
@@ -28,8 +29,9 @@ const (
 var names = []string{
 	fAction: "action", fAddr: "addr", fSize: "size", fStream: "stream", fTime: "time_us", fDevice: "device",
 	fAddress: "address", fTotal: "total_size", fRequested: "requested_size", fState: "state", fStage: "stage",
-	fName: "name", fBlocks: "blocks",
+	fName: "name", fBlocks: "blocks", fFrames: "frames",
 	textLost: "\x00", textSegments: "segments", textTraces: "device_traces", textNotes: "external_annotations",
+	textFile: "filename", textLine: "line",
 }
 
 const (
@@ -37,6 +39,8 @@ const (
 	textSegments
 	textTraces
 	textNotes
+	textFile
+	textLine
 )
 
 // words are the other strings that matter, so that they are kept however many
@@ -53,7 +57,7 @@ type record struct {
 func (r *record) get(field int) (value, bool) { return r.v[field], r.has&(1<<field) != 0 }
 
 // What a list is: the low byte of its number. The rest counts the lists of
-// blocks, and those of entries, which is the device.
+// blocks, those of frames, and those of entries, which is the device.
 const (
 	listOther int64 = iota
 	listSegments
@@ -61,6 +65,7 @@ const (
 	listTraces
 	listNotes
 	listEntries
+	listFrames
 	listBits = 8
 )
 
@@ -80,6 +85,9 @@ func numbered(list int64, count *int64) int64 {
 func (m *machine) pushDict() error {
 	if err := m.deliver(); err != nil {
 		return err
+	}
+	if m.inFrames() {
+		return m.pushFrame()
 	}
 	var i int64
 	if n := len(m.spare); n > 0 {
@@ -123,20 +131,31 @@ func (m *machine) nextList() int64 {
 	if under := m.stack[h-1]; under.kind == kText {
 		return m.listAt(under.n)
 	}
-	f := m.floor()
-	if !isTraces(m.stack[h-1]) && (f == 0 || !isTraces(m.stack[f-1])) {
+	if !m.inList(listTraces) {
 		return listOther
 	}
 	return numbered(listEntries, &m.devices)
 }
 
-func isTraces(v value) bool { return v.kind == kList && v.n&(1<<listBits-1) == listTraces }
+// inList says whether what is pushed next is an item of such a list: of the one on
+// top of the stack, or of one under the last mark.
+func (m *machine) inList(what int64) bool {
+	h, f := len(m.stack), m.floor()
+	return h > 0 && m.stack[h-1].is(what) || f > 0 && m.stack[f-1].is(what)
+}
+
+func (m *machine) inFrames() bool { return len(m.stacks.lists) > 0 && m.inList(listFrames) }
+
+// is says whether v is such a list.
+func (v value) is(what int64) bool { return v.kind == kList && v.n&(1<<listBits-1) == what }
 
 // listAt says which list it is whose key is text i.
 func (m *machine) listAt(i int64) int64 {
 	// A value of the root dict: the root lies at the bottom, then perhaps a mark.
 	root := len(m.marks) == 0 && len(m.stack) == 2 || len(m.marks) == 1 && m.marks[0] == 1
 	switch {
+	case i == fFrames:
+		return m.stacks.newList()
 	case i == fBlocks:
 		return numbered(listBlocks, &m.blocks)
 	case i == textSegments && root:
@@ -180,8 +199,13 @@ func (m *machine) set(items []value) error {
 	if err != nil {
 		return err
 	}
-	if into.kind != kDict || len(items)%2 != 0 {
+	if into.kind != kDict && into.kind != kFrame || len(items)%2 != 0 {
 		return errors.New("items of what is no dict")
+	}
+	if into.kind == kFrame {
+		m.setFrame(into.n, items)
+		m.release(items)
+		return nil
 	}
 	r := &m.records[into.n]
 	for i := 0; i < len(items); i += 2 {
@@ -231,6 +255,9 @@ func (m *machine) extend(items []value) error {
 func (m *machine) extendBy(list int64, v value) error {
 	switch what := list & (1<<listBits - 1); {
 	case what == listOther:
+		return nil
+	case what == listFrames:
+		m.extendFrames(list, v)
 		return nil
 	case what == listTraces:
 		if v.kind != kList {

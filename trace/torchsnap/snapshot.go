@@ -65,6 +65,7 @@ type snapshot struct {
 	entries int
 	blocks  []block // of segments that are being read, whose device is not yet known
 	notes   notes
+	sites   int // bytes of the labels of stacks
 
 	beforeObjects int // live before the window
 	beforeBytes   int64
@@ -211,7 +212,7 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 func (s *snapshot) before(d *device, start int64, into *trace.Chunks) {
 	for _, b := range d.held {
 		if _, known := d.objects[b.addr]; !known {
-			o := object{id: s.newID(), addr: b.addr, size: b.size, stream: b.stream}
+			o := object{id: s.newID(), addr: b.addr, size: b.size, stream: b.stream, site: b.site}
 			d.objects[b.addr] = o
 			d.before = append(d.before, o)
 		}
@@ -221,7 +222,7 @@ func (s *snapshot) before(d *device, start int64, into *trace.Chunks) {
 	}
 	slices.SortFunc(d.before, func(a, b object) int { return cmp.Compare(a.addr, b.addr) })
 	for _, o := range d.before {
-		into.Record(trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream})
+		into.Record(trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream, Aux: o.site})
 		s.beforeObjects++
 		s.beforeBytes += o.size
 	}

@@ -1,0 +1,257 @@
+package torchsnap
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"path"
+	"strings"
+	"unicode"
+)
+
+// Bounds on the stacks of a snapshot. One recorded with Python's stacks has tens
+// of different ones, with C++'s some hundreds.
+const (
+	maxFrames    = 1 << 20  // dicts of frames
+	maxStacks    = 1 << 16  // different stacks; more are otherSite
+	maxDepth     = 96       // frames of a stack that are kept: the innermost
+	maxFrameName = 128      // bytes of a function's name in a label
+	maxSite      = 8 << 10  // bytes of a label; outer frames are left out
+	maxSites     = 16 << 20 // bytes of all labels; more are otherSite
+	otherSite    = "(too many sites)"
+)
+
+// stacks are the stacks of a snapshot: lists of frames under the key "frames".
+// PyTorch makes one dict of each different frame, which is in many lists, and
+// often one list for several entries; so both have numbers, by which the memo
+// knows them.
+type stacks struct {
+	frames []frame
+	lists  []uint32 // the stack of each list; that of the last is known when it is closed
+	open   []byte   // the frames of the last list, 4 bytes each
+
+	sameFrame map[frame]uint32  // number of the first frame like it
+	sameStack map[string]uint32 // number of a stack, by its frames
+	byNumber  []stackText       // the first is the empty stack
+}
+
+// A frame is one call. The zero value is of a dict that has no items yet.
+type frame struct {
+	name, file uint32 // indices in texts
+	line       int32
+}
+
+// stackText is a stack, and the label of it once it is wanted.
+type stackText struct {
+	frames  string
+	label   uint32
+	labeled bool
+}
+
+// pushFrame pushes a dict of a list of frames.
+func (m *machine) pushFrame() error {
+	s := &m.stacks
+	if len(s.frames) >= maxFrames {
+		return m.push(value{})
+	}
+	s.frames = append(s.frames, frame{name: textLost, file: textLost})
+	return m.push(value{kind: kFrame, n: int64(len(s.frames) - 1)})
+}
+
+// setFrame puts pairs of keys and values into frame n.
+func (m *machine) setFrame(n int64, items []value) {
+	f := &m.stacks.frames[n]
+	for i := 0; i < len(items); i += 2 {
+		key, v := items[i], items[i+1]
+		switch {
+		case key.kind != kText:
+		case key.n == fName && v.kind == kText:
+			f.name = uint32(v.n)
+		case key.n == textFile && v.kind == kText:
+			f.file = uint32(v.n)
+		case key.n == textLine && v.kind == kInt && v.n > 0 && v.n < 1<<31:
+			f.line = int32(v.n)
+		}
+	}
+}
+
+// newList returns the number of a list of frames that is about to be filled.
+func (s *stacks) newList() int64 {
+	s.close()
+	s.lists = append(s.lists, 0)
+	return int64(len(s.lists)-1)<<listBits | listFrames
+}
+
+// extendFrames adds a frame to a list, unless it is machinery or the list is closed.
+func (m *machine) extendFrames(list int64, v value) {
+	s := &m.stacks
+	if v.kind != kFrame || int(list>>listBits) != len(s.lists)-1 || len(s.open) >= 4*maxDepth {
+		return
+	}
+	f := s.frames[v.n]
+	n, ok := s.sameFrame[f]
+	if !ok {
+		if s.sameFrame == nil {
+			s.sameFrame = make(map[frame]uint32)
+		}
+		n = uint32(v.n)
+		if isMachinery(m.texts[f.name], m.texts[f.file]) {
+			n = skipFrame
+		}
+		s.sameFrame[f] = n
+	}
+	if n != skipFrame {
+		s.open = binary.LittleEndian.AppendUint32(s.open, n)
+	}
+}
+
+// skipFrame is the number of frames that are left out.
+const skipFrame = 1<<32 - 1
+
+// close finds the stack of the last list.
+func (s *stacks) close() {
+	if len(s.open) == 0 {
+		return
+	}
+	n, ok := s.sameStack[string(s.open)]
+	if !ok {
+		if s.sameStack == nil {
+			s.sameStack = make(map[string]uint32)
+			s.byNumber = make([]stackText, 1)
+		}
+		if len(s.byNumber) > maxStacks {
+			s.open = s.open[:0]
+			s.lists[len(s.lists)-1] = 1<<32 - 1
+			return
+		}
+		n = uint32(len(s.byNumber))
+		frames := string(s.open)
+		s.sameStack[frames] = n
+		s.byNumber = append(s.byNumber, stackText{frames: frames})
+	}
+	s.lists[len(s.lists)-1] = n
+	s.open = s.open[:0]
+}
+
+// site returns the label of the record's stack, or 0 if it has none.
+func (s *snapshot) site(r *record) uint32 {
+	v, ok := r.get(fFrames)
+	if !ok || v.kind != kList || v.n&(1<<listBits-1) != listFrames {
+		return 0
+	}
+	st := &s.stacks
+	st.close()
+	n := st.lists[v.n>>listBits]
+	if n == 0 {
+		return 0
+	}
+	if int(n) >= len(st.byNumber) {
+		return s.labels.Label(otherSite)
+	}
+	x := &st.byNumber[n]
+	if !x.labeled {
+		x.label, x.labeled = s.labelSite(x.frames), true
+	}
+	return x.label
+}
+
+func (s *snapshot) labelSite(frames string) uint32 {
+	text := s.siteText(frames)
+	if text == "" {
+		return 0
+	}
+	if n, ok := s.labels.Lookup(text); ok {
+		return n
+	}
+	if s.sites+len(text) > maxSites {
+		return s.labels.Label(otherSite)
+	}
+	s.sites += len(text)
+	return s.labels.Label(text)
+}
+
+// siteText writes a stack as the label of an Alloc: see package trace/pprof. There
+// are many functions called forward, so Python's have their module before them.
+func (s *snapshot) siteText(frames string) string {
+	var b strings.Builder
+	for ; len(frames) >= 4; frames = frames[4:] {
+		f := s.stacks.frames[binary.LittleEndian.Uint32([]byte(frames[:4]))]
+		name, file := s.frameText(f.name), s.frameText(f.file)
+		if file == "??" {
+			file = ""
+		}
+		module, python := strings.CutSuffix(path.Base(file), ".py")
+		if python {
+			name = module + "." + strings.Trim(name, "<>") // pprof takes <module> for a template's arguments
+		}
+		line := shorten(cmp.Or(withoutArguments(name), "(no name)"), maxFrameName)
+		if file != "" {
+			line = fmt.Sprintf("%s\t%s:%d", line, file, f.line)
+		}
+		if b.Len()+1+len(line) > maxSite {
+			break
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// frameText returns a text on one line, in valid UTF-8.
+func (s *snapshot) frameText(i uint32) string {
+	if i == textLost {
+		return ""
+	}
+	text := strings.ToValidUTF8(s.texts[i], "\ufffd")
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, text))
+}
+
+// withoutArguments cuts a C++ name before the arguments.
+func withoutArguments(name string) string {
+	const anonymous = "(anonymous namespace)"
+	for at := 0; ; at += len(anonymous) {
+		i := strings.IndexByte(name[at:], '(')
+		at += i
+		switch {
+		case i < 0 || at == 0 && !strings.HasPrefix(name, anonymous):
+			return name
+		case !strings.HasPrefix(name[at:], anonymous):
+			return name[:at]
+		}
+	}
+}
+
+// shorten cuts a text to at most n bytes, between runes.
+func shorten(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n-3], "") + "..."
+}
+
+// machinery are the first parts of names that say how a stack was taken, or how
+// Python runs, where PyTorch puts C++ and Python frames into one list: Python's
+// own functions come after those of its interpreter.
+var machinery = []string{
+	"torch::unwind::", "torch::CapturedTraceback::", "torch::cuda::(anonymous namespace)::gather",
+	"Py", "_Py", "_start", "__libc_start_main", "__libc_init_first",
+}
+
+func isMachinery(name, file string) bool {
+	if strings.HasSuffix(file, ".py") {
+		return false
+	}
+	for _, m := range machinery {
+		if strings.HasPrefix(name, m) {
+			return true
+		}
+	}
+	return false
+}
