@@ -7,7 +7,8 @@
 // their reasons, and a chart of live, reserved and limit that goes on while it
 // is open. With ?format=json it is data. It changes nothing, and answers only
 // requests that come from this machine and are addressed to it by a loopback
-// name, which keeps web pages elsewhere from reading it.
+// name, which keeps web pages elsewhere from reading it. A program that puts
+// its own authentication in front uses [Unguarded] instead.
 package debug
 
 import (
@@ -34,8 +35,15 @@ type Reporter interface {
 // is safe for concurrent use. A request takes the collector's lock for
 // microseconds, and the reporters' for as long as their Report does.
 func Handler(c *gc.Collector, reports ...Reporter) http.Handler {
+	return Local(Unguarded(c, reports...))
+}
+
+// Unguarded is [Handler] for any client, from any machine and by any name. The
+// page tells sizes, limits and what the reports say; whether a client may know
+// them is for the program to check before it passes a request on.
+func Unguarded(c *gc.Collector, reports ...Reporter) http.Handler {
 	h := &handler{c, reports}
-	return Local(http.HandlerFunc(h.serve))
+	return readOnly(http.HandlerFunc(h.serve))
 }
 
 type handler struct {

@@ -1,13 +1,19 @@
 package debug_test
 
 import (
+	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +98,53 @@ func TestOnlyThisMachineMayRead(t *testing.T) {
 	}
 }
 
+func TestUnguardedAnswersAnyClientButOnlyReads(t *testing.T) {
+	c, p := program(t)
+	h := debug.Unguarded(c, p)
+	for _, tc := range []struct {
+		method, target, remote string
+		want                   int
+	}{
+		{"GET", "http://app.example/debug/eagergc", "10.0.0.1:99", 200},
+		{"GET", "http://app.example/debug/eagergc?format=json", "[2001:db8::1]:99", 200},
+		{"GET", "http://localhost/debug/eagergc", here, 200},
+		{"POST", "http://app.example/debug/eagergc", "10.0.0.1:99", 405},
+	} {
+		if w := get(h, tc.method, tc.target, tc.remote); w.Code != tc.want {
+			t.Errorf("%s %s from %s: %d, want %d", tc.method, tc.target, tc.remote, w.Code, tc.want)
+		}
+	}
+}
+
+// An app whose clients have to sign in anyway serves the page to those who have.
+func ExampleUnguarded() {
+	c, err := gc.New(gc.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	page := debug.Unguarded(c)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		if user != "operator" || subtle.ConstantTimeCompare([]byte(password), []byte("secret")) != 1 {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		page.ServeHTTP(w, r)
+	})
+
+	request := httptest.NewRequest("GET", "https://app.example/debug/eagergc", nil)
+	for range 2 {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		fmt.Println(answer.Code)
+		request.SetBasicAuth("operator", "secret")
+	}
+	// Output:
+	// 401
+	// 200
+}
+
 func TestWhatPoliciesAndReportsSayIsEscaped(t *testing.T) {
 	c, _ := program(t)
 	w := get(debug.Handler(c, bad{}), "GET", "http://localhost/", here)
@@ -143,6 +196,67 @@ func BenchmarkUnderLoad(b *testing.B) {
 			})
 			close(stop)
 			<-done
+		})
+	}
+}
+
+// BenchmarkPairs measures what BenchmarkUnderLoad does where other work on the
+// machine is louder: two goroutines allocate and free all the time, in pairs of
+// neighbouring windows of 100 ms, of which one begins with a load of the page. It
+// reports the median over the pairs of how much fewer allocations that window
+// had, and the 95 % interval of the median. -benchtime 300x is 300 pairs; ten
+// loads a second are ten times what an open page asks for, which is the JSON.
+func BenchmarkPairs(b *testing.B) {
+	for _, looking := range []bool{false, true} { // the first shows what the method sees where there is nothing
+		b.Run(fmt.Sprintf("looking=%v", looking), func(b *testing.B) {
+			c, p := program(b)
+			h := debug.Handler(c, p)
+			var counts [2]struct {
+				atomic.Int64
+				_ [120]byte
+			}
+			var stop atomic.Bool
+			var busy sync.WaitGroup
+			for i := range counts {
+				busy.Go(func() {
+					for !stop.Load() {
+						a, err := pool.NewArray[byte](p, 4096, 0)
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						a.Free()
+						counts[i].Add(1)
+					}
+				})
+			}
+			window := func(look bool) float64 {
+				begin, before := time.Now(), counts[0].Load()+counts[1].Load()
+				if look {
+					get(h, "GET", "http://localhost/", here)
+				}
+				time.Sleep(time.Until(begin.Add(100 * time.Millisecond)))
+				n := counts[0].Load() + counts[1].Load() - before
+				return float64(n) / time.Since(begin).Seconds()
+			}
+			window(false)
+			var slower []float64
+			for i := 0; b.Loop(); i++ {
+				first := window(looking && i%2 == 0)
+				second := window(looking && i%2 == 1)
+				if i%2 == 1 {
+					first, second = second, first
+				}
+				slower = append(slower, 100*(1-first/second))
+			}
+			stop.Store(true)
+			busy.Wait()
+			slices.Sort(slower)
+			n := float64(len(slower))
+			rank := func(z float64) float64 { return slower[max(0, min(len(slower)-1, int(n/2+z*math.Sqrt(n)/2)))] }
+			b.ReportMetric(rank(0), "slower-%")
+			b.ReportMetric(rank(-1.96), "slower-low-%")
+			b.ReportMetric(rank(1.96), "slower-high-%")
 		})
 	}
 }

@@ -11,12 +11,19 @@ import (
 // elsewhere, that are addressed to it by another name than a loopback one, or
 // that are neither GET nor HEAD are refused. Answers are not to be stored.
 func Local(h http.Handler) http.Handler {
+	h = readOnly(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !isLoopback(r.RemoteAddr) || !isLoopback(r.Host):
+		if !isLoopback(r.RemoteAddr) || !isLoopback(r.Host) {
 			http.Error(w, "eagergc: only for this machine, by a loopback address", http.StatusForbidden)
 			return
-		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func readOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "eagergc: read-only", http.StatusMethodNotAllowed)
 			return
