@@ -1,0 +1,66 @@
+//go:build cgo
+
+package pool_test
+
+import (
+	"fmt"
+	"log"
+	"runtime"
+	"unsafe"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool/internal/cmalloc"
+)
+
+// A Picture's pixels are memory of the C library.
+type Picture struct {
+	pixels unsafe.Pointer
+	size   int64
+	handle gc.Handle
+}
+
+func openPicture(c *gc.Collector, size int64) *Picture {
+	pixels := cmalloc.Malloc(size) // C.malloc, or what a C library returns
+	p := &Picture{pixels: pixels, size: size}
+	p.handle = gc.Own(c, p, size, func() { cmalloc.Free(pixels) }) // not p.pixels: that would keep p alive
+	return p
+}
+
+// Paint uses the memory. Without KeepAlive a cycle might find p dead, and free
+// its pixels, while they are still written to.
+func (p *Picture) Paint(grey byte) {
+	row := unsafe.Slice((*byte)(p.pixels), p.size)
+	for i := range row {
+		row[i] = grey
+	}
+	runtime.KeepAlive(p)
+}
+
+// Close is for those who know when they are done; for the others there are the cycles.
+func (p *Picture) Close() { p.handle.Release() }
+
+// An app with memory of a C library: half of its pictures are closed, the other
+// half forgotten. Half a gibibyte goes through 64 MiB.
+func Example_cMemory() {
+	collector, err := gc.New(gc.Config{Limit: 64 << 20})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer collector.Close()
+
+	for i := range 512 {
+		p := openPicture(collector, 1<<20)
+		p.Paint(128)
+		if i%2 == 0 {
+			p.Close()
+		}
+	}
+	fmt.Println("within the limit:", collector.Samples()[0].Live <= 64<<20)
+	collector.Collect(gc.TriggerExplicit)
+	fmt.Println("given back by cycles:", collector.Stats().Objects)
+	fmt.Println("left over:", collector.Samples()[0].Live)
+	// Output:
+	// within the limit: true
+	// given back by cycles: 256
+	// left over: 0
+}
