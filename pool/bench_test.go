@@ -120,6 +120,36 @@ func BenchmarkAllocFreeParallel(b *testing.B) {
 	}
 }
 
+// One op is an allocation and the free of it in a deeper call, where the
+// goroutine looks into another front. Run it with -cpu 16: there are 64 fronts.
+func BenchmarkFreeDeeper(b *testing.B) {
+	p := newPool(b, Config{})
+	var x Block
+	free := func() { p.Free(x) }
+	for b.Loop() {
+		x, _ = p.Alloc(1<<20, 0)
+		deeper(free)
+	}
+}
+
+// deeper calls f beyond where lockFront would take the caller to be.
+//
+//go:noinline
+func deeper(f func()) byte {
+	var frame [2048]byte
+	f()
+	return frame[len(frame)-1]
+}
+
+// A block that is in no front: it is taken from the core and given back to it.
+func BenchmarkMiss(b *testing.B) {
+	p := newPool(b, Config{})
+	for b.Loop() {
+		x, _ := p.Alloc(keepMax+1, 0)
+		p.Free(x)
+	}
+}
+
 // cpuTime returns the processor time that this process has used.
 func cpuTime() time.Duration {
 	var u unix.Rusage

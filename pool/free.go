@@ -33,6 +33,7 @@ func (p *Pool) free(b Block, cause uint32) {
 		return
 	}
 	rest := f.push(&p.core.headers, i)
+	p.stock(f)
 	f.mu.Unlock()
 	if rest != 0 {
 		p.core.give(rest)

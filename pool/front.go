@@ -20,7 +20,10 @@ import (
 // held during a call of the upstream, of the collector or of the user.
 type front struct {
 	mu        sync.Mutex
+	number    uint32
+	from      uint32      // the front that the last stolen piece came from
 	touched   atomic.Bool // somebody has used it
+	stocked   bool        // it is in Pool.stocked
 	count     pressure.Shard
 	cached    int64          // bytes in the racks
 	keep      int64          // the most that cached may be
@@ -128,15 +131,38 @@ func (f *front) empty(r *rack) uint32 {
 	return chain
 }
 
+// A numberSet is a set of fronts. It is read often and changes rarely.
+type numberSet []atomic.Uint64
+
+func (s numberSet) has(k uint32) bool { return s[k/64].Load()&(1<<(k%64)) != 0 }
+func (s numberSet) add(k uint32)      { s[k/64].Or(1 << (k % 64)) }
+func (s numberSet) remove(k uint32)   { s[k/64].And(^uint64(1 << (k % 64))) }
+
+// stock notes that f, which the caller holds, may have pieces to steal.
+func (p *Pool) stock(f *front) {
+	if !f.stocked {
+		f.stocked = true
+		p.stocked.add(f.number)
+	}
+}
+
 // steal moves up to half of what another front has on a rack to f, which the
-// caller holds, and returns one piece of it, or 0. It waits for no lock.
+// caller holds, and returns one piece of it, or 0. It waits for no lock. A
+// goroutine that frees in a deeper call than it allocates in has two fronts and
+// comes here each time, so the search begins where it ended last, and passes
+// over fronts that have nothing: locking every one takes 1 us with 16 cores.
 func (p *Pool) steal(f *front, size int64, stream uint32) uint32 {
 	slot := rackOf(size, stream)
 	mine := &f.racks[slot]
-	for k := range p.fronts {
+	for n := range uint32(len(p.fronts)) {
+		k := (f.from + n) & p.frontMask
 		g := &p.fronts[k]
-		if g == f || !g.mu.TryLock() {
+		if g == f || !p.stocked.has(k) || !g.mu.TryLock() {
 			continue
+		}
+		if g.cached == 0 {
+			g.stocked = false
+			p.stocked.remove(k)
 		}
 		var found uint32
 		if r := &g.racks[slot]; r.n > 0 && r.size == size && r.stream == stream {
@@ -154,6 +180,8 @@ func (p *Pool) steal(f *front, size int64, stream uint32) uint32 {
 		}
 		g.mu.Unlock()
 		if found != 0 {
+			p.stock(f)
+			f.from = k
 			return found
 		}
 	}

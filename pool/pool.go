@@ -38,6 +38,7 @@ type Pool struct {
 	start     time.Time
 	fronts    []front
 	frontMask uint32                     // number of fronts - 1
+	stocked   numberSet                  // fronts that may have pieces in their racks
 	bypass    atomic.Int32               // not 0: what is freed goes past the fronts: Direct, closed, or somebody climbs
 	closed    atomic.Bool                //
 	sink      atomic.Pointer[sink]       //
@@ -97,12 +98,14 @@ func New(cfg Config) (*Pool, error) {
 	n := 1 << bits.Len(uint(4*runtime.GOMAXPROCS(0)-1))
 	p.fronts = make([]front, n)
 	p.frontMask = uint32(n - 1)
+	p.stocked = make(numberSet, (n+63)/64)
 	keep, slack := int64(keepMax), int64(slackMax)
 	if hard := p.hard.Load(); hard > 0 {
 		keep = min(keep, hard/int64(8*n))
 		slack = min(slack, hard/int64(64*n))
 	}
 	for k := range p.fronts {
+		p.fronts[k].number = uint32(k)
 		p.fronts[k].keep = keep
 		p.fronts[k].unsampled = p.sites.interval()
 		p.fronts[k].count = pressure.Shard{Tracker: &p.tracker, Slack: slack}
