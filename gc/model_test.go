@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -453,7 +454,7 @@ func (m *model) hold(t *rapid.T) {
 		t.Skip("no cycle")
 	}
 	walking, proceed := make(chan struct{}), make(chan struct{})
-	goOn := onceClosed(proceed)
+	goOn := sync.OnceFunc(func() { close(proceed) })
 	defer goOn()
 	stop := m.ownAs(t, new(fate), 1, func() { close(walking); <-proceed }, Skip)
 	stop.owner = nil
@@ -557,16 +558,6 @@ func (c *Collector) awaitClosed() {
 		c.mu.Lock()
 		closed = c.closed
 		c.mu.Unlock()
-	}
-}
-
-func onceClosed(c chan struct{}) func() {
-	var done bool
-	return func() {
-		if !done {
-			close(c)
-		}
-		done = true
 	}
 }
 

@@ -1,0 +1,283 @@
+package trace_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/eagergc/eagergc/trace"
+)
+
+// TestRecorderAgainstAModel runs random schedules against what they must come
+// to: every event that was taken is written once, as it was, with its label and
+// a time within the call, in batches that are in order; what found no room is
+// counted to the event, in the recorder and in the trace; and after an error or
+// Close nothing is taken.
+func TestRecorderAgainstAModel(t *testing.T) {
+	checks := flag.Lookup("rapid.checks")
+	if before := checks.Value.String(); before == checks.DefValue {
+		checks.Value.Set(strconv.Itoa(2000))
+		defer checks.Value.Set(before)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		w := &scripted{entered: make(chan struct{}, 1)}
+		room := 64 // events, the least: as many for each shard
+		for room/64 < runtime.GOMAXPROCS(0) {
+			room *= 2
+		}
+		m := &model{w: w, room: room, on: true, born: time.Now(), taken: map[uint64]taken{}}
+		m.r = trace.NewRecorder(w, trace.RecorderConfig{Buffer: room, Interval: time.Hour})
+		m.slack = time.Since(m.born)
+		defer m.r.Close()
+		rt.Repeat(map[string]func(*rapid.T){
+			"record": m.record,
+			"flush":  m.flush,
+			"stuck":  m.stuck,
+			"switch": m.turn,
+			"fail":   m.fail,
+			"close":  m.close,
+			"":       m.check,
+		})
+		m.end(rt)
+	})
+}
+
+// scripted is a BatchWriter that keeps everything, and is stuck or fails when it
+// is told to.
+type scripted struct {
+	t       trace.Trace
+	starts  []int // of batches in t.Events
+	err     error
+	hold    chan struct{} // if set, a batch waits for it
+	entered chan struct{} // told of that
+	closed  int
+	late    bool // written to after Close or an error
+}
+
+func (w *scripted) WriteBatch(events []trace.Event, labels []string) error {
+	if hold := w.hold; hold != nil {
+		w.entered <- struct{}{}
+		<-hold
+	}
+	w.late = w.late || w.closed > 0
+	if w.err != nil {
+		w.late = w.late || errors.Is(w.err, errLate)
+		defer func() { w.err = errLate }()
+		return w.err
+	}
+	w.starts = append(w.starts, len(w.t.Events))
+	w.t.Events = append(w.t.Events, events...)
+	w.t.Labels = slices.Clone(labels)
+	return nil
+}
+
+func (w *scripted) Close() error { w.closed++; return nil }
+
+var errFull, errLate = errors.New("disk full"), errors.New("written to after an error")
+
+type model struct {
+	r      *trace.Recorder
+	w      *scripted
+	room   int           // events that the buffers hold
+	born   time.Time     // before the recorder was made
+	slack  time.Duration // between that and its time 0
+	closed bool
+	failed bool
+	on     bool
+
+	ids   uint64           // events so far
+	taken map[uint64]taken // by ID, and not yet seen to be written
+	seen  int              // events of w that were compared
+	lost  int64
+	noted int64 // lost, by the trace
+}
+
+// taken is an event that the recorder must write.
+type taken struct {
+	trace.Event
+	label      string
+	begin, end time.Duration // of the call, since the model was born
+}
+
+// record takes some events, fewer than the buffers hold together.
+func (m *model) record(t *rapid.T) {
+	m.take(t, rapid.IntRange(1, m.room/4).Draw(t, "n"))
+}
+
+// take records n events. As long as the writer runs they all find room, since it
+// is waited for when the buffers may be full.
+func (m *model) take(t *rapid.T, n int) {
+	if len(m.taken)+n > m.room {
+		m.flush(t)
+	}
+	for range n {
+		m.one(t, trace.Kind(m.ids%7), time.Duration(m.ids%3)*time.Microsecond)
+	}
+}
+
+func (m *model) one(t *rapid.T, k trace.Kind, d time.Duration) {
+	m.ids++
+	x := taken{Event: trace.Event{Kind: k, ID: m.ids, Bytes: 7, Duration: d, Stream: 3}}
+	if x.Kind.Labelled() {
+		x.label = fmt.Sprint("label ", m.ids%5)
+		x.Aux = m.r.Label(x.label)
+		if again := m.r.Label(x.label); again != x.Aux {
+			t.Fatalf("the number of %q was %d and is %d", x.label, x.Aux, again)
+		}
+	}
+	x.begin = time.Since(m.born)
+	m.r.Record(x.Event)
+	x.end = time.Since(m.born)
+	if m.on {
+		m.taken[x.ID] = x
+	}
+}
+
+func (m *model) flush(t *rapid.T) {
+	if err := m.r.Flush(); errors.Is(err, errFull) != m.failed {
+		t.Fatalf("Flush: %v, failed before: %v", err, m.failed)
+	}
+	m.compare(t)
+}
+
+// whileStuck calls do while the writer is held in a batch of one event, and
+// returns when it has done with it and with what was taken meanwhile.
+func (m *model) whileStuck(t *rapid.T, do func()) {
+	m.flush(t)
+	hold := make(chan struct{})
+	m.w.hold = hold
+	goOn := sync.OnceFunc(func() { m.w.hold = nil; close(hold) })
+	defer goOn()
+	m.one(t, trace.Mark, 0)
+	flushed := make(chan struct{})
+	go func() { m.r.Flush(); close(flushed) }()
+	select {
+	case <-m.w.entered:
+	case <-flushed:
+		t.Fatal("an event was not written")
+	}
+	do()
+	select {
+	case <-flushed:
+		t.Fatal("Flush has not waited")
+	default:
+	}
+	goOn()
+	<-flushed
+	m.flush(t)
+}
+
+// stuck has the writer fall behind. What then finds room is what the buffers
+// hold, to the event.
+func (m *model) stuck(t *rapid.T) {
+	if !m.on {
+		t.Skip("no batch")
+	}
+	n := rapid.IntRange(0, 2*m.room).Draw(t, "n")
+	m.whileStuck(t, func() {
+		for i := range n {
+			m.one(t, trace.Alloc, 0)
+			if i >= m.room {
+				delete(m.taken, m.ids)
+				m.lost++
+			}
+		}
+	})
+}
+
+func (m *model) turn(t *rapid.T) {
+	on := rapid.Bool().Draw(t, "on")
+	m.r.SetOn(on)
+	m.on = on && !m.failed && !m.closed
+}
+
+// fail has the next batch fail. It is lost, and so is what was taken meanwhile.
+func (m *model) fail(t *rapid.T) {
+	if !m.on || rapid.IntRange(0, 3).Draw(t, "sure") > 0 {
+		t.Skip("not yet")
+	}
+	n := rapid.IntRange(0, m.room).Draw(t, "n")
+	m.whileStuck(t, func() {
+		for range n {
+			m.one(t, trace.Alloc, 0)
+		}
+		m.w.err = errFull
+		m.failed, m.on = true, false
+		clear(m.taken)
+	})
+}
+
+func (m *model) close(t *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(t, "sure") > 0 {
+		t.Skip("not yet")
+	}
+	if err := m.r.Close(); errors.Is(err, errFull) != m.failed {
+		t.Fatalf("Close: %v, failed before: %v", err, m.failed)
+	}
+	m.closed, m.on = true, false
+	m.compare(t)
+}
+
+func (m *model) check(t *rapid.T) {
+	if m.r.On() != m.on || (m.r.Err() != nil) != m.failed {
+		t.Fatalf("on %v, want %v; error %v, failed before: %v", m.r.On(), m.on, m.r.Err(), m.failed)
+	}
+}
+
+// end closes the recorder, if that was not done.
+func (m *model) end(t *rapid.T) {
+	if m.r.Close(); m.w.closed != 1 {
+		t.Fatalf("the writer was closed %d times", m.w.closed)
+	}
+	m.closed, m.on = true, false
+	m.check(t)
+	m.compare(t)
+}
+
+// compare holds what was written to what was taken. The writer is at rest.
+func (m *model) compare(t *rapid.T) {
+	for ; m.seen < len(m.w.t.Events); m.seen++ {
+		e := m.w.t.Events[m.seen]
+		if !slices.Contains(m.w.starts, m.seen) && e.Time < m.w.t.Events[m.seen-1].Time {
+			t.Fatalf("event %d is before its neighbour", m.seen)
+		}
+		if e.Kind == trace.Mark && m.w.t.Label(e) == trace.LostLabel {
+			m.noted += e.Bytes
+		} else {
+			m.written(t, e)
+		}
+	}
+	if len(m.taken) > 0 || m.noted != m.lost || m.r.Lost() != m.lost {
+		t.Fatalf("%d events were not written; %d lost in the trace, %d by the recorder, want %d", len(m.taken), m.noted, m.r.Lost(), m.lost)
+	}
+	if m.w.late {
+		t.Fatal("written to after Close or an error")
+	}
+}
+
+// written holds one event to the call that made it.
+func (m *model) written(t *rapid.T, e trace.Event) {
+	x, ok := m.taken[e.ID]
+	if !ok {
+		t.Fatalf("%+v was not taken, or was written before", e)
+	}
+	delete(m.taken, e.ID)
+	begin, end := max(0, x.begin-m.slack-x.Duration), x.end-x.Duration
+	if at := time.Duration(e.Time); at < begin || at > max(0, end) {
+		t.Fatalf("an event of %v to %v is noted at %v", begin, end, at)
+	}
+	if x.Kind.Labelled() && m.w.t.Label(e) != x.label {
+		t.Fatalf("label %q, want %q", m.w.t.Label(e), x.label)
+	}
+	if e.Time = 0; e != x.Event {
+		t.Fatalf("written %+v, taken %+v", e, x.Event)
+	}
+}
