@@ -149,8 +149,13 @@ func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
 			return i, nil
 		}
 		if p.release(MaxBytes) > 0 {
-			i, err = p.growBy(tight, size, stream)
+			if i, err = p.growBy(tight, size, stream); i != 0 {
+				return i, nil
+			}
 		}
+	}
+	if p.divide(tight) > 0 {
+		i, err = p.growBy(tight, size, stream)
 	}
 	return i, err
 }

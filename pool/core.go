@@ -94,10 +94,14 @@ func (c *core) take(size int64, stream uint32) uint32 {
 
 // split puts what piece i has beyond size back on its shelf.
 func (c *core) split(i uint32, size int64) {
-	h := c.headers.at(i)
-	if h.size == size {
-		return
+	if c.headers.at(i).size > size {
+		c.shelve(c.sever(i, size))
 	}
+}
+
+// sever makes a piece of what piece i has beyond size.
+func (c *core) sever(i uint32, size int64) uint32 {
+	h := c.headers.at(i)
 	n := c.headers.new()
 	rest := c.headers.at(n)
 	rest.addr, rest.size = h.addr+uintptr(size), h.size-size
@@ -107,7 +111,7 @@ func (c *core) split(i uint32, size int64) {
 		c.headers.at(h.next).prev = n
 	}
 	h.next, h.size = n, size
-	c.shelve(n)
+	return n
 }
 
 // give takes back a chain of pieces that is linked through left.

@@ -33,5 +33,8 @@
 // # When it does not fit
 //
 // A refused allocation climbs a ladder, cheapest step first (see [Step]), and
-// tries again after each. Only then it fails, with an [OutOfMemoryError].
+// tries again after each. Only then it fails, with an [OutOfMemoryError]. Cached
+// memory gives way before that: whole segments, and of an upstream that is a
+// [Divider] also the free parts of segments in use, so that fragments of one
+// size do not stand in the way of another.
 package pool

@@ -117,6 +117,14 @@ func (u *Faulty) Release(addr uintptr, bytes int64, stream uint32) error {
 	return u.Upstream.Release(addr, bytes, stream)
 }
 
+// Part passes on if the upstream is a [Divider], and else returns no bytes.
+func (u *Faulty) Part(addr uintptr, bytes int64) (part uintptr, size int64) {
+	if d, ok := u.Upstream.(Divider); ok {
+		return d.Part(addr, bytes)
+	}
+	return 0, 0
+}
+
 // Info passes on, or fails with [ErrInjected].
 func (u *Faulty) Info() (pressure.Info, error) {
 	if err := u.fails(FaultInfo); err != nil {

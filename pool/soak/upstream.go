@@ -48,6 +48,10 @@ func (c counted) Release(addr uintptr, bytes int64, stream uint32) error {
 	return err
 }
 
+func (c counted) Part(addr uintptr, bytes int64) (uintptr, int64) {
+	return pool.Host{}.Part(addr, bytes)
+}
+
 func (c counted) Info() (pressure.Info, error) { return pool.Host{}.Info() }
 
 func (s *switchable) up() pool.Upstream {
@@ -57,13 +61,17 @@ func (s *switchable) up() pool.Upstream {
 	return s.faulty
 }
 
-// Allocate, Release and Info pass on, by way of the faults while they are on.
+// Allocate, Release, Part and Info pass on, by way of the faults while they are on.
 func (s *switchable) Allocate(bytes int64, stream uint32) (uintptr, error) {
 	return s.up().Allocate(bytes, stream)
 }
 
 func (s *switchable) Release(addr uintptr, bytes int64, stream uint32) error {
 	return s.up().Release(addr, bytes, stream)
+}
+
+func (s *switchable) Part(addr uintptr, bytes int64) (uintptr, int64) {
+	return pool.Host{}.Part(addr, bytes)
 }
 
 func (s *switchable) Info() (pressure.Info, error) { return s.up().Info() }

@@ -1,0 +1,114 @@
+package pool
+
+import (
+	"fmt"
+
+	"github.com/eagergc/eagergc/trace"
+)
+
+// A Divider is an upstream that takes memory back in parts. A pool that finds no
+// room for a large block then trades what is free in segments that are partly
+// in use; without it a small block keeps all of its segment from other sizes.
+type Divider interface {
+	// Part returns the largest part of bytes at addr that Release would take
+	// as it is, 0 bytes if there is none. They lie within what one Allocate
+	// returned. It does not block.
+	Part(addr uintptr, bytes int64) (part uintptr, size int64)
+}
+
+// divide gives parts of segments that are in use back to an upstream that takes
+// parts, out of the largest free pieces first, until they make up bytes; it
+// returns how much that was.
+func (p *Pool) divide(bytes int64) (released int64) {
+	up, ok := p.cfg.Upstream.(Divider)
+	for most := int64(MaxBytes); ok && released < bytes; {
+		i := p.core.takeUpTo(most)
+		if i == 0 {
+			break
+		}
+		size := p.core.headers.at(i).size
+		n := p.dividePiece(up, i)
+		if n == 0 {
+			most = size - quantum
+		}
+		released += n
+	}
+	return released
+}
+
+// dividePiece gives a part of piece i, which is on no shelf, back to the upstream.
+func (p *Pool) dividePiece(up Divider, i uint32) int64 {
+	h := p.core.headers.at(i)
+	s := span{stream: h.stream, small: h.small}
+	err := guard(func() error {
+		s.addr, s.bytes = up.Part(h.addr, h.size)
+		return nil
+	})
+	if err == nil && s.bytes > 0 {
+		err = p.upstreamRelease(s)
+	}
+	if err != nil || s.bytes == 0 {
+		if err != nil {
+			p.warn(err)
+		}
+		h.left = 0
+		p.core.give(i)
+		return 0
+	}
+	p.core.cut(i, s.addr, s.bytes)
+	p.tracker.Release(s.bytes)
+	p.record(trace.Event{Kind: trace.Release, Bytes: s.bytes, Stream: s.stream})
+	return s.bytes
+}
+
+// takeUpTo takes out a piece of the largest size that is at most size, or 0.
+func (c *core) takeUpTo(size int64) (best uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.shelves {
+		i := t.upTo(&c.headers, size)
+		if i != 0 && (best == 0 || c.headers.at(i).size > c.headers.at(best).size) {
+			best = i
+		}
+	}
+	if best != 0 {
+		c.unshelve(best)
+	}
+	return best
+}
+
+// cut forgets the bytes at addr out of piece i, which is on no shelf, because
+// they have gone back to the upstream. What lies below and above them, pieces in
+// use included, are segments of their own from now on.
+func (c *core) cut(i uint32, addr uintptr, bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.headers.at(i)
+	below := int64(addr - h.addr)
+	if end := h.addr + uintptr(h.size); addr < h.addr || bytes <= 0 || addr+uintptr(bytes) > end {
+		panic(fmt.Sprintf("pool: upstream has taken %d bytes at %#x, outside the piece from %#x to %#x", bytes, addr, h.addr, end))
+	}
+	var above uint32
+	if h.size > below+bytes {
+		above = c.sever(i, below+bytes)
+	}
+	if h.next != 0 {
+		c.headers.at(h.next).prev = 0
+		h.next = 0
+		c.segments++
+	}
+	if above != 0 {
+		c.put(above)
+	}
+	if below > 0 {
+		h.size = below
+		c.put(i)
+		return
+	}
+	if h.prev != 0 {
+		c.headers.at(h.prev).next = 0
+	} else {
+		c.segments--
+	}
+	c.headers.drop(i)
+}
