@@ -283,12 +283,39 @@ func BenchmarkSites(b *testing.B) {
 			b.Run(fmt.Sprintf("bytes=%d/rate=%s", size, c.name), func(b *testing.B) {
 				p := newPool(b, Config{Sites: c.rate})
 				b.ReportAllocs()
+				before := cpuTime()
 				for b.Loop() {
 					x, _ := p.Alloc(size, 0)
 					p.Free(x)
 				}
+				b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
 			})
 		}
+	}
+}
+
+// What a sample takes by the depth of the stack, of which 32 frames are kept.
+func BenchmarkSiteDepth(b *testing.B) {
+	var at func(depth int, do func())
+	at = func(depth int, do func()) {
+		if depth > 0 {
+			at(depth-1, do)
+		} else {
+			do()
+		}
+	}
+	for _, depth := range []int{1, 10, 20, 40} {
+		b.Run(fmt.Sprintf("depth=%d", depth), func(b *testing.B) {
+			p := newPool(b, Config{Sites: 1})
+			before := cpuTime()
+			at(depth, func() {
+				for b.Loop() {
+					x, _ := p.Alloc(512, 0)
+					p.Free(x)
+				}
+			})
+			b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
+		})
 	}
 }
 

@@ -214,7 +214,7 @@ func TestLadderClimbsPastFailingSteps(t *testing.T) {
 	if len(oom.Holders) != 1 || oom.Holders[0].Bytes != 10<<20 || !strings.Contains(oom.Holders[0].Site, "faulty_test.go") {
 		t.Errorf("holders %+v", oom.Holders)
 	}
-	for _, word := range []string{"synchronize", "collect", "injected fault", "faulty_test.go", "10.00 MiB wanted"} {
+	for _, word := range []string{"synchronize", "collect", "injected fault", "faulty_test.go", "called from testing.tRunner", "10.00 MiB wanted"} {
 		if !strings.Contains(oom.Detail(), word) {
 			t.Errorf("%q is not in:\n%s", word, oom.Detail())
 		}

@@ -18,7 +18,9 @@ import (
 
 // DefaultSites is a rate for [Config] that costs next to nothing, in bytes: a
 // place that holds 16 GiB is estimated to within 3 % (one standard deviation),
-// one that holds 256 MiB to within 25 %. Blocks well above the rate are exact.
+// one that holds 256 MiB to within 25 %. Blocks well above the rate are exact. It
+// adds 0.5 ns to a block of 512 B, 2 ns to one of 64 KiB and 21 ns to one of 1 MiB
+// (Intel Xeon, Go 1.26.8, results/2026-11-21-sites).
 const DefaultSites = 16 << 20
 
 // A Holder is a place in the program and what it holds. Numbers are exact if

@@ -409,7 +409,7 @@ func TestLongLabels(t *testing.T) {
 	if err := arrowfile.Write(&b, want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := arrowfile.Limits{Batch: 20 << 20}.Read(&b)
+	got, err := arrowfile.Limits{Batch: 8 << 20}.Read(&b)
 	if err != nil {
 		t.Fatal(err)
 	}

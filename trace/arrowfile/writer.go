@@ -15,7 +15,7 @@ import (
 // a site has some hundred bytes, and a batch is held in memory.
 const (
 	batchRows = 1 << 16
-	batchText = 16 << 20 // bytes of labels
+	batchText = 4 << 20 // bytes of labels
 )
 
 var errClosed = errors.New("arrowfile: write after Close")
