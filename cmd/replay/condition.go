@@ -40,6 +40,9 @@ func parseCondition(text string) (condition, error) {
 	if c.value, c.relative, err = parseBound(m[4], metric.Unit); err != nil {
 		return condition{}, fmt.Errorf("condition %q: %w", text, err)
 	}
+	if math.IsNaN(c.value) || math.IsInf(c.value, 0) {
+		return condition{}, fmt.Errorf("condition %q: the bound must be a finite number", text)
+	}
 	if c.mean && !c.relative {
 		return condition{}, fmt.Errorf("condition %q: a geomean is of ratios to the baseline: give the bound as 0.5x", text)
 	}
