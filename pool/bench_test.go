@@ -279,7 +279,7 @@ func BenchmarkSites(b *testing.B) {
 		for _, c := range []struct {
 			name string
 			rate int64
-		}{{"0", 0}, {"never", 1 << 61}, {"default", DefaultSites}, {"512KiB", 512 << 10}, {"1", 1}} {
+		}{{"0", 0}, {"never", MaxBytes}, {"default", DefaultSites}, {"512KiB", 512 << 10}, {"1", 1}} {
 			b.Run(fmt.Sprintf("bytes=%d/rate=%s", size, c.name), func(b *testing.B) {
 				p := newPool(b, Config{Sites: c.rate})
 				b.ReportAllocs()

@@ -76,8 +76,8 @@ func New(cfg Config) (*Pool, error) {
 	if cfg.Poison {
 		cfg.Sites = 1
 	}
-	if cfg.Sites < 0 {
-		return nil, fmt.Errorf("pool: Sites is %d bytes: want 0 or more", cfg.Sites)
+	if cfg.Sites < 0 || cfg.Sites > MaxBytes {
+		return nil, fmt.Errorf("pool: Sites is %d bytes: want 0 to %d", cfg.Sites, int64(MaxBytes))
 	}
 	if cfg.Limits == (pressure.Limits{}) {
 		limits, err := pressure.LimitsFromEnv(nil)

@@ -1,15 +1,9 @@
 package pool
 
 import (
-	"cmp"
-	"fmt"
-	"iter"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -22,54 +16,6 @@ import (
 // adds 0.5 ns to a block of 512 B, 2 ns to one of 64 KiB and 21 ns to one of 1 MiB
 // (Intel Xeon, Go 1.26.8, results/2026-11-21-sites).
 const DefaultSites = 16 << 20
-
-// A Holder is a place in the program and what it holds. Numbers are exact if
-// every block is sampled, at a rate of 1, and unbiased estimates otherwise.
-type Holder struct {
-	Site  string // function and file:line that called the pool
-	Stack string // the calls that led there, one a line, innermost first: function, a tab, file:line
-
-	Bytes       int64 // live bytes allocated there
-	Blocks      int64 // and their number
-	AllocBytes  int64 // bytes allocated there so far, freed ones included
-	AllocBlocks int64
-}
-
-// callers yields the next n lines of the stack, for people.
-func (h Holder) callers(n int) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		_, rest, _ := strings.Cut(h.Stack, "\n")
-		for range n {
-			var line string
-			if line, rest, _ = strings.Cut(rest, "\n"); line == "" || !yield(innermost(line)) {
-				return
-			}
-		}
-	}
-}
-
-// Holders returns the allocation sites that hold most live bytes, at most n,
-// the largest first; a negative n means all sites ever sampled. It is empty
-// unless the pool samples sites. It does not hold up the pool.
-func (p *Pool) Holders(n int) []Holder {
-	var list []Holder
-	for _, h := range p.sites.read() {
-		if h.Bytes > 0 || n < 0 {
-			list = append(list, h)
-		}
-	}
-	slices.SortFunc(list, func(a, b Holder) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Stack, b.Stack))
-	})
-	if n < 0 {
-		return list
-	}
-	return list[:min(n, len(list))]
-}
-
-// SiteRate returns the mean number of bytes between two sampled blocks, as in
-// [Config]; 0 if the pool samples none.
-func (p *Pool) SiteRate() int64 { return p.sites.rate }
 
 // sites samples allocations as Go's heap profile does (runtime.MemProfileRate):
 // of all bytes handed out, one in rate is marked at random, and a block that
@@ -97,8 +43,15 @@ const (
 type site struct {
 	stack        stack
 	alloc, freed amount
-	text         func() string // of the stack, made when it is first wanted
 	label        atomic.Pointer[siteLabel]
+	once         sync.Once
+	words        string // see text
+}
+
+// text returns the text of the stack, which is made when it is first wanted.
+func (x *site) text() string {
+	x.once.Do(func() { x.words = x.stack.text() })
+	return x.words
 }
 
 // An amount is a sum of blocks. Their number is in 1/1024, as samples stand for
@@ -171,46 +124,15 @@ func (s *sites) number(at *stack) uint32 {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.all) >= sitesMax {
+	if len(s.all) >= sitesMax-1 {
 		*at = stack{}
 	}
 	if i, ok = s.index[*at]; !ok {
 		i = uint32(len(s.all))
 		s.index[*at] = i
-		s.all = append(s.all, newSite(*at))
+		s.all = append(s.all, &site{stack: *at})
 	}
 	return i
-}
-
-func newSite(at stack) *site {
-	return &site{stack: at, text: sync.OnceValue(func() string { return at.text() })}
-}
-
-// read returns what each place has allocated and holds. Stacks that differ only
-// inside the pool are one place.
-func (s *sites) read() map[string]Holder {
-	s.mu.RLock()
-	all := s.all // what is in it does not change
-	s.mu.RUnlock()
-	sums := map[string]Holder{}
-	for _, x := range all[min(1, len(all)):] {
-		// Freed first: what is freed meanwhile must not make more than was allocated.
-		freedBytes, freedBlocks := x.freed.bytes.Load(), x.freed.blocks.Load()
-		bytes, blocks := x.alloc.bytes.Load(), x.alloc.blocks.Load()
-		text := x.text()
-		h := sums[text]
-		h.Stack, h.Site = text, innermost(text)
-		h.AllocBytes += bytes
-		h.AllocBlocks += blocks
-		h.Bytes += bytes - freedBytes
-		h.Blocks += blocks - freedBlocks
-		sums[text] = h
-	}
-	for text, h := range sums {
-		h.Blocks, h.AllocBlocks = (h.Blocks+512)/1024, (h.AllocBlocks+512)/1024
-		sums[text] = h
-	}
-	return sums
 }
 
 // labelIn returns the number of the text of site i in a recording, or 0.
@@ -236,42 +158,4 @@ func (s *sites) markRate(to *sink) trace.Event {
 func here() (at stack) {
 	runtime.Callers(3, at[:])
 	return at
-}
-
-// text returns the frames from the nearest caller outside this package on, as
-// [trace.Event] labels say them.
-func (at stack) text() string {
-	n := slices.Index(at[:], 0)
-	if n < 0 {
-		n = len(at)
-	}
-	frames := runtime.CallersFrames(at[:n])
-	var b strings.Builder
-	for more := n > 0; more; {
-		var f runtime.Frame
-		f, more = frames.Next()
-		inside := strings.HasPrefix(f.Function, packagePath) && !strings.HasSuffix(f.File, "_test.go")
-		if inside && b.Len() == 0 || f.Function == "runtime.goexit" || f.Function == "" {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		fmt.Fprintf(&b, "%s\t%s:%d", f.Function, f.File, f.Line)
-	}
-	if b.Len() == 0 {
-		return "(unknown)"
-	}
-	return b.String()
-}
-
-var packagePath = reflect.TypeFor[Pool]().PkgPath() + "."
-
-// site returns the place that called the pool, for people.
-func (at stack) site() string { return innermost(at.text()) }
-
-// innermost returns the first line of a stack's text, for people.
-func innermost(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return strings.Replace(line, "\t", " ", 1)
 }

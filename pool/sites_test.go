@@ -224,8 +224,10 @@ func TestRecordedSites(t *testing.T) {
 }
 
 func TestBadSites(t *testing.T) {
-	if _, err := pool.New(pool.Config{Sites: -1}); err == nil {
-		t.Error("a negative rate is accepted")
+	for _, rate := range []int64{-1, pool.MaxBytes + 1} {
+		if _, err := pool.New(pool.Config{Sites: rate}); err == nil {
+			t.Errorf("a rate of %d is accepted", rate)
+		}
 	}
 }
 
