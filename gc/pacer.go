@@ -194,15 +194,15 @@ func (p *Pacer) choose(at Point, now moment, budget int64, jumped bool) (Action,
 	g := float64(at.Cost)
 	small := at.At == Allocation && room <= p.burst.most && price*p.burst.most <= g
 	if p.past.match > 0 {
+		if jumped || !p.plan.made {
+			p.plan.make(&p.past, now, budget+p.freed, float64(at.Cost)+p.error.early, price)
+		}
 		risk := 1.0
 		if p.past.sure() {
 			risk = p.doubt.mean
 		}
 		if small && price*room <= risk*g {
 			return Overlap, "headroom may not outlast a cycle"
-		}
-		if jumped || !p.plan.made {
-			p.plan.make(&p.past, now, budget+p.freed, float64(at.Cost)+p.error.early, price)
 		}
 		if p.past.match >= p.plan.target {
 			p.error.expect(budget+p.freed, now.time+p.plan.left)
