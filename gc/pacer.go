@@ -133,7 +133,7 @@ func (p *Pacer) Decide(at Point) Decision {
 	}
 	if d.Action != Skip {
 		p.begun = mark{p.past.head - 1, now.total}
-		p.doubt.planned = p.plan.exposes(p.past.match, at.Cost)
+		p.doubt.planned = p.plan.exposes(now, at.Cost)
 		p.plan.made = false
 	}
 	return d
@@ -205,7 +205,7 @@ func (p *Pacer) choose(at Point, now moment, budget int64, jumped bool) (Action,
 			return Overlap, "headroom may not outlast a cycle"
 		}
 		if p.past.match >= p.plan.target {
-			p.error.expect(budget+p.freed, now.time+p.plan.left)
+			p.error.expect(budget+p.freed, p.plan.wall)
 			return Overlap, "best place before headroom ends"
 		}
 		return Skip, "a better place comes"

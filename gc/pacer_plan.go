@@ -6,7 +6,7 @@ import "time"
 type plan struct {
 	made   bool
 	target int64         // entry of the history; the cycle starts once the match is there
-	left   time.Duration // from there to the end of headroom
+	wall   time.Duration // when headroom ends
 }
 
 const noTarget = 1<<63 - 1
@@ -29,6 +29,7 @@ func (q *plan) make(h *history, now moment, end int64, g, price float64) {
 			break
 		}
 	}
+	q.wall = time.Duration(wall)
 	r := ramp{to: h.reachableBefore(h.match), next: h.match}
 	least := 0.0
 	for s := h.match; s <= last; s++ {
@@ -36,18 +37,17 @@ func (q *plan) make(h *history, now moment, end int64, g, price float64) {
 		reachable := r.at(&f, s, last, e.total)
 		cost := max(0, e.time+g-wall) - price*(e.total-reachable)
 		if q.target == noTarget || cost <= least {
-			least, q.target, q.left = cost, s, time.Duration(wall-e.time)
+			least, q.target = cost, s
 		}
 	}
 }
 
-// exposes returns the ns that a cycle of length g is to expose if it starts
-// now, with the history's match there.
-func (q *plan) exposes(match int64, g time.Duration) float64 {
-	if !q.made || match < q.target {
+// exposes returns the ns that a cycle of length g is to expose if it starts now.
+func (q *plan) exposes(now moment, g time.Duration) float64 {
+	if !q.made || q.target == noTarget {
 		return 0
 	}
-	return max(0, float64(g-q.left))
+	return max(0, float64(now.time+g-q.wall))
 }
 
 // A ramp interpolates what is reachable between the entries at which it is known.
