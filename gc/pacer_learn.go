@@ -85,11 +85,7 @@ func (m *margin) see(now moment, request int64, g time.Duration, cheap float64) 
 		return
 	}
 	m.pends = false
-	if float64(m.when-now.time) > m.early {
-		m.early += cycle / 8
-	} else {
-		m.early -= cycle / 8 * min(1, cheap)
-	}
+	m.early = max(float64(m.when-now.time), m.early*(1-min(1, cheap)))
 	m.early = min(max(m.early, 0), cycle)
 }
 
