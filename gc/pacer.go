@@ -49,7 +49,8 @@ import (
 // from cycles, each of which measures it at one place of the period, and
 // interpolated between. The forecast is wrong at times, and late is dear where
 // early is cheap, by the factor price x rate: the margin by which a cycle
-// starts early is that quantile of the past errors.
+// starts early is the worst of the past errors, and fades by that factor with
+// each forecast.
 //
 // As long as nothing like the present is remembered, and in the measure in
 // which forecasts have failed, a cycle starts as soon as headroom is below the

@@ -56,8 +56,10 @@ func (b *burst) see(now moment, request int64, g time.Duration) {
 	b.begin = now
 }
 
-// A margin is how much earlier than forecast a cycle starts: the quantile of
-// the errors of past forecasts at which being early costs what being late does.
+// A margin is how much earlier than forecast a cycle starts: the worst error of
+// a past forecast, which fades by the ratio of what being early costs to what
+// being late does. So the worst of about the last 1/ratio forecasts counts, and
+// one in that many is missed.
 type margin struct {
 	early float64 // ns
 
@@ -74,8 +76,8 @@ func (m *margin) expect(total int64, when time.Duration) {
 	}
 }
 
-// see checks the pending forecast. The quantile moves by an eighth of a cycle
-// where it was too small, and by cheap times that where it was not.
+// see checks the pending forecast. A ns too early costs cheap times what a ns
+// too late does.
 func (m *margin) see(now moment, request int64, g time.Duration, cheap float64) {
 	cycle := float64(g)
 	if !m.begun {
@@ -85,8 +87,8 @@ func (m *margin) see(now moment, request int64, g time.Duration, cheap float64) 
 		return
 	}
 	m.pends = false
-	m.early = max(float64(m.when-now.time), m.early*(1-min(1, cheap)))
-	m.early = min(max(m.early, 0), cycle)
+	m.early = max(0, float64(m.when-now.time), m.early*(1-min(1, cheap)))
+	m.early = min(m.early, cycle)
 }
 
 // A doubt is how much of a cycle was exposed, beyond what was planned, on
