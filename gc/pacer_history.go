@@ -58,7 +58,7 @@ func power(n int) uint64 {
 	return x
 }
 
-func (h *history) at(s int64) *entry { return &h.ring[s%remembered] }
+func (h *history) at(s int64) *entry { return &h.ring[uint64(s)%remembered] }
 
 // kept reports whether entry s is there.
 func (h *history) kept(s int64) bool { return s > 0 && s > h.head-remembered && s < h.head }
@@ -71,22 +71,24 @@ func (h *history) see(now moment, at Point, grain int64) (jumped bool) {
 	if h.head == 0 {
 		h.head = 1
 	}
-	e := entry{moment: now, request: at.Request, reachable: unknown}
+	token := uint64(0)
 	switch {
 	case at.At == Sync:
-		e.token = syncToken
+		token = syncToken
 	case at.Request >= grain:
-		e.token = uint64(at.Request)*0xff51afd7ed558ccd | 2
+		token = uint64(at.Request)*0xff51afd7ed558ccd | 2
 	}
-	if e.token == 0 {
-		if h.head > 1 && now.total-h.at(h.head-1).total < grain {
-			return false
-		}
+	if token == 0 && h.head > 1 && now.total-h.at(h.head-1).total < grain {
+		return false
+	}
+	e := h.at(h.head)
+	*e = entry{moment: now, request: at.Request, reachable: unknown, token: token}
+	if token == 0 {
 		h.creep(now)
 	} else {
-		h.push(e.token)
+		h.push(token)
 		e.hashes = h.hashes
-		jumped = h.follow(&e)
+		jumped = h.follow(e)
 		for k, x := range e.hashes {
 			h.index[k][x>>54] = h.head
 		}
@@ -94,7 +96,6 @@ func (h *history) see(now moment, at Point, grain int64) (jumped bool) {
 	if h.match > 0 {
 		e.reachable = h.at(h.match).reachable // until a cycle measures it here
 	}
-	*h.at(h.head) = e
 	h.head++
 	if !h.kept(h.match) {
 		h.match = 0

@@ -177,19 +177,24 @@ func TestMargin(t *testing.T) {
 }
 
 // BenchmarkPacerAwake asks at requests that are all worth remembering, so that
-// none is answered from Wake: plans are part of the figure.
+// none is answered from Wake: plans are part of the figure. A decision costs
+// what pacer takes more than never, which does nothing but pass time.
 func BenchmarkPacerAwake(b *testing.B) {
-	l := newLoop("pacer", 250*MB)
-	l.run(20)
-	b.ReportAllocs()
-	n := 0
-	for b.Loop() {
-		l.w.wake = 0
-		l.settle()
-		l.ask(l.w.point(Allocation, 10*MB))
-		l.w.live, l.w.allocated, l.w.now = l.w.live+10*MB, l.w.allocated+10*MB, l.w.now+ms
-		if n++; n%10 == 0 {
-			l.w.garbage = l.w.live
-		}
+	for _, policy := range []string{"never", "pacer"} {
+		b.Run(policy, func(b *testing.B) {
+			l := newLoop(policy, 250*MB)
+			l.run(20)
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				l.w.wake = 0
+				l.settle()
+				l.ask(l.w.point(Allocation, 10*MB))
+				l.w.live, l.w.allocated, l.w.now = l.w.live+10*MB, l.w.allocated+10*MB, l.w.now+ms
+				if n++; n%10 == 0 {
+					l.w.garbage = l.w.live
+				}
+			}
+		})
 	}
 }
