@@ -1,0 +1,30 @@
+package cuda_test
+
+import (
+	"io"
+	"os"
+	"testing"
+
+	"github.com/eagergc/eagergc/pool/cuda"
+)
+
+// TestExampleTraining runs the Example where there is a GPU: it has no checked
+// output of its own, so that it is compiled everywhere.
+func TestExampleTraining(t *testing.T) {
+	if n, err := cuda.Count(); err != nil || n == 0 {
+		t.Skipf("no GPU: %d devices, %v", n, err)
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	os.Stdout = write
+	Example_training()
+	os.Stdout = stdout
+	write.Close()
+	got, err := io.ReadAll(read)
+	if want := "weights 3.00 to 3.00, within the limit: true\n"; err != nil || string(got) != want {
+		t.Errorf("printed %q, %v; want %q", got, err, want)
+	}
+}
