@@ -34,7 +34,9 @@ func (s *Stats) cycle(c Cycle, freed int64, objects int) {
 	s.Cycles[c.Trigger]++
 	s.Freed += freed
 	s.Objects += uint64(objects)
-	s.Busy += c.Duration
+	if c.Trigger != TriggerNatural { // that one's duration is a guess
+		s.Busy += c.Duration
+	}
 	s.Last = c
 }
 

@@ -22,3 +22,13 @@ func TestPausesAreCountedByLength(t *testing.T) {
 		t.Error(PauseBound(pauses-1), PauseBound(3))
 	}
 }
+
+func TestBusyLeavesOutTheRuntimesOwnCycles(t *testing.T) {
+	var s Stats
+	for trigger := range triggers {
+		s.cycle(Cycle{Trigger: trigger, Duration: 1 << trigger}, 0, 0)
+	}
+	if want := time.Duration(1<<triggers - 1 - 1<<TriggerNatural); s.Busy != want {
+		t.Errorf("busy %d, want %d", s.Busy, want)
+	}
+}

@@ -184,6 +184,7 @@ func BenchmarkUnderLoad(b *testing.B) {
 				}
 			}()
 			b.SetParallelism(max(1, 2/runtime.GOMAXPROCS(0)))
+			b.ResetTimer()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					a, err := pool.NewArray[byte](p, 4096, 0)
@@ -194,6 +195,7 @@ func BenchmarkUnderLoad(b *testing.B) {
 					a.Free()
 				}
 			})
+			b.StopTimer()
 			close(stop)
 			<-done
 		})
@@ -202,13 +204,16 @@ func BenchmarkUnderLoad(b *testing.B) {
 
 // BenchmarkPairs measures what BenchmarkUnderLoad does where other work on the
 // machine is louder: two goroutines allocate and free all the time, in pairs of
-// neighbouring windows of 100 ms, of which one begins with a load of the page. It
-// reports the median over the pairs of how much fewer allocations that window
-// had, and the 95 % interval of the median. -benchtime 300x is 300 pairs; ten
-// loads a second are ten times what an open page asks for, which is the JSON.
+// neighbouring windows, of which one begins with a load of the page. It reports
+// the median over the pairs of how much fewer allocations that window had, and
+// the 95 % interval of the median. -benchtime 30x is 30 pairs.
 func BenchmarkPairs(b *testing.B) {
-	for _, looking := range []bool{false, true} { // the first shows what the method sees where there is nothing
-		b.Run(fmt.Sprintf("looking=%v", looking), func(b *testing.B) {
+	const second, often = time.Second, 100 * time.Millisecond
+	for _, bm := range []struct {
+		every   time.Duration
+		looking bool // false shows what the method sees where there is nothing
+	}{{second, false}, {second, true}, {often, false}, {often, true}} {
+		b.Run(fmt.Sprintf("every=%v/looking=%v", bm.every, bm.looking), func(b *testing.B) {
 			c, p := program(b)
 			h := debug.Handler(c, p)
 			var counts [2]struct {
@@ -235,15 +240,15 @@ func BenchmarkPairs(b *testing.B) {
 				if look {
 					get(h, "GET", "http://localhost/", here)
 				}
-				time.Sleep(time.Until(begin.Add(100 * time.Millisecond)))
+				time.Sleep(time.Until(begin.Add(bm.every)))
 				n := counts[0].Load() + counts[1].Load() - before
 				return float64(n) / time.Since(begin).Seconds()
 			}
 			window(false)
 			var slower []float64
 			for i := 0; b.Loop(); i++ {
-				first := window(looking && i%2 == 0)
-				second := window(looking && i%2 == 1)
+				first := window(bm.looking && i%2 == 0)
+				second := window(bm.looking && i%2 == 1)
 				if i%2 == 1 {
 					first, second = second, first
 				}
