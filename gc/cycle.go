@@ -243,8 +243,8 @@ func (c *Collector) finish(r *run, objects int) (total int64) {
 	if c.recorder != nil {
 		c.recorder.cycle(cycle, r.gate)
 	}
-	c.mu.Unlock()
 	close(r.done)
+	c.mu.Unlock()
 	return total
 }
 

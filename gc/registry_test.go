@@ -79,6 +79,7 @@ func (l *level) Sample() pressure.Sample { return l.at }
 func (l *level) Allocated() int64        { return l.at.Live }
 
 func TestTheSpaceUnderMostPressureDecides(t *testing.T) {
+	quiet(t)
 	var asked []pressure.Space
 	c := newCollector(t, Config{Policy: &scripted{decide: func(p Point) Decision {
 		asked = append(asked, p.Sample.Space)
@@ -121,6 +122,7 @@ type recording struct {
 func (r *recording) Label(text string) uint32 { return r.labels.Label(text) }
 
 func TestRecorderIsToldWhatHappened(t *testing.T) {
+	quiet(t)
 	rec := new(recording)
 	rec.labels = trace.NewLabeler(&rec.Trace)
 	c := newCollector(t, Config{

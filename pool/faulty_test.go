@@ -250,7 +250,9 @@ func TestFutileCollectionsBackOff(t *testing.T) {
 			t.Fatal("it fits")
 		}
 	}
-	if busy, all := c.Stats().Busy, time.Since(begin); busy > all/2 {
+	// Each but the last was followed by a wait of at least its own length, or the longest wait there is.
+	all, s := time.Since(begin), c.Stats()
+	if busy := s.Busy - s.Last.Duration; busy > all/2 && s.Busy < 256*time.Millisecond {
 		t.Errorf("%v of %v went into futile collections", busy, all)
 	}
 	got := make(chan error)
@@ -268,7 +270,7 @@ func TestFutileCollectionsBackOff(t *testing.T) {
 	p.Free(b)
 	select {
 	case <-got:
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("never served")
 	}
 }

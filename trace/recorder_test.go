@@ -123,7 +123,7 @@ func TestRecorderInterval(t *testing.T) {
 	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: 5 * time.Millisecond})
 	defer r.Close()
 	r.Record(trace.Event{Kind: trace.Sync})
-	waitFor(t, 5*time.Second, func() bool { return k.events() == 1 })
+	waitFor(t, 30*time.Second, func() bool { return k.events() == 1 })
 }
 
 // TestRecorderHalf: a buffer that fills is written ahead of time.
@@ -134,7 +134,7 @@ func TestRecorderHalf(t *testing.T) {
 	for range 600 {
 		r.Record(trace.Event{Kind: trace.Mark})
 	}
-	waitFor(t, 5*time.Second, func() bool { return k.events() > 0 })
+	waitFor(t, 30*time.Second, func() bool { return k.events() > 0 })
 }
 
 // TestRecorderConcurrent: nothing is lost or torn, batches are in order, and
@@ -188,11 +188,12 @@ func TestRecorderConcurrent(t *testing.T) {
 }
 
 // TestRecorderLoses: a writer that is stuck costs events, which are counted, and
-// never time.
+// never time. It has one batch, and the buffers hold another.
 func TestRecorderLoses(t *testing.T) {
 	k := &keeper{hold: make(chan struct{})}
-	r := trace.NewRecorder(k, trace.RecorderConfig{Buffer: 512, Interval: time.Hour})
-	const n = 10000
+	const room = 64 * 64 // enough for any number of processors
+	r := trace.NewRecorder(k, trace.RecorderConfig{Buffer: room, Interval: time.Hour})
+	const n = 10 * room
 	for range n {
 		r.Record(trace.Event{Kind: trace.Alloc})
 	}
@@ -208,7 +209,7 @@ func TestRecorderLoses(t *testing.T) {
 			kept++
 		}
 	}
-	if lost == 0 || lost != r.Lost() || kept+lost != n || kept > 3*512 {
+	if lost == 0 || lost != r.Lost() || kept+lost != n || kept > 2*room {
 		t.Errorf("kept %d, lost %d by the trace and %d by the recorder, of %d", kept, lost, r.Lost(), n)
 	}
 }
