@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,11 +13,12 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/chart"
 	"github.com/eagergc/eagergc/trace"
 )
 
 func newDiff() *cobra.Command {
-	var format string
+	var format, plot string
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Say what changed from one recording to another",
@@ -25,12 +27,17 @@ scale, then peaks, rates, sizes, lifetimes, waits and cycles, and what changed.
 It compares the memory space in which each allocates most. A and B are what
 replay info reads.`,
 		Example: `  replay diff before.arrows after.arrows
+  replay diff before.arrows after.arrows --plot diff.svg
   replay diff mlp gpt2 --format json`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if format != "text" && format != "json" {
 				return fmt.Errorf("unknown format %q (want text or json)", format)
+			}
+			kind := strings.TrimPrefix(filepath.Ext(plot), ".")
+			if plot != "" && !slices.Contains(chart.Formats(), kind) {
+				return fmt.Errorf("--plot %s: unknown format %q (want .svg or .png)", plot, kind)
 			}
 			var d difference
 			for i, path := range files {
@@ -42,6 +49,11 @@ replay info reads.`,
 					return fmt.Errorf("%s: %w", path, err)
 				}
 				d[i] = describeSide(t)
+			}
+			if plot != "" {
+				if err := d.draw(plot, kind, files); err != nil {
+					return err
+				}
 			}
 			out := &printer{w: cmd.OutOrStdout()}
 			if format == "json" {
@@ -55,6 +67,7 @@ replay info reads.`,
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "what to print: text, or json with an object to a line for each figure")
+	cmd.Flags().StringVar(&plot, "plot", "", "`file` (.svg or .png) to draw both curves to, on one time axis")
 	return cmd
 }
 
@@ -63,12 +76,7 @@ type side struct {
 	name  string
 	space pressure.Space
 	stats trace.Stats
-	curve []reading // reachable bytes after each change; time from the first event
-}
-
-type reading struct {
-	at    time.Duration
-	bytes int64
+	curve []sim.Level // reachable bytes after each change; time from the first event
 }
 
 type difference [2]side
@@ -89,7 +97,7 @@ func describeSide(t *trace.Trace) side {
 			sum -= size[e.ID]
 			delete(size, e.ID)
 		}
-		s.curve = append(s.curve, reading{time.Duration(e.Time - t.Events[0].Time), sum})
+		s.curve = append(s.curve, sim.Level{At: time.Duration(e.Time - t.Events[0].Time), Live: sum})
 	}
 	return s
 }
@@ -166,6 +174,30 @@ func (d *difference) print(w io.Writer) {
 	g.print(w)
 }
 
+// draw draws both curves to a file. Recordings of one name go by their files.
+func (d *difference) draw(path, kind string, files []string) error {
+	const slots = 800
+	end := max(d[0].stats.Span, d[1].stats.Span)
+	var curves []chart.Curve
+	for i, s := range d {
+		name := s.name
+		if d[0].name == d[1].name {
+			name = files[i]
+		}
+		curves = append(curves, chart.Curve{Name: name, Levels: sim.Thin(s.curve, end, slots)})
+	}
+	note := fmt.Sprintf("peak %s and %s of %v and %v memory",
+		formatBytes(d[0].stats.PeakReachable), formatBytes(d[1].stats.PeakReachable), d[0].space, d[1].space)
+	dir, err := openFolder(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	return dir.write(filepath.Base(path), func(w io.Writer) error {
+		return chart.Curves("Reachable bytes over time", note, curves).Write(w, kind)
+	})
+}
+
 // changeText says how far b is from a: in percent, as a factor where it is
 // more than double, and "~" below half a percent of either.
 func changeText(a, b float64) string {
@@ -190,15 +222,15 @@ const sparkColumns = 60
 
 // spark draws a curve: for each column the most bytes in it, an eighth of a
 // column high at least where there are any. What is after span is blank.
-func spark(curve []reading, span, end time.Duration, top int64) string {
+func spark(curve []sim.Level, span, end time.Duration, top int64) string {
 	marks := []rune("▁▂▃▄▅▆▇█")
 	var out strings.Builder
 	i, last := 0, int64(0)
 	for k := range sparkColumns {
 		from, to := end*time.Duration(k)/sparkColumns, end*time.Duration(k+1)/sparkColumns
 		most := last
-		for ; i < len(curve) && (curve[i].at < to || k == sparkColumns-1); i++ {
-			last = curve[i].bytes
+		for ; i < len(curve) && (curve[i].At < to || k == sparkColumns-1); i++ {
+			last = curve[i].Live
 			most = max(most, last)
 		}
 		switch {

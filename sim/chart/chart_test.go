@@ -36,12 +36,14 @@ func run(policy string, pauses ...time.Duration) Run {
 func charts(runs []Run) map[string]*Chart {
 	var names []string
 	var results []sim.Result
+	var curves []Curve
 	for _, r := range runs {
 		names = append(names, r.Result.Policy)
 		for _, f := range []float64{1.25, 2} {
 			r.Result.LimitFactor = f
 			results = append(results, r.Result)
 		}
+		curves = append(curves, Curve{Name: r.Result.Policy, Levels: r.Levels})
 	}
 	p := NewPalette(names)
 	return map[string]*Chart{
@@ -49,6 +51,7 @@ func charts(runs []Run) map[string]*Chart {
 		"cdf":       PauseCDF("title", "note", runs, p),
 		"histogram": PauseHistogram("title", "note", runs, p),
 		"mmu":       MMU("title", "note", runs, p),
+		"curves":    Curves("title", "note", curves),
 		"limits":    Limits("title", "note", results, p),
 	}
 }
