@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +16,8 @@ import (
 	"github.com/eagergc/eagergc/sim/live"
 	"github.com/eagergc/eagergc/trace"
 )
+
+var livePools = []string{"host", "cuda", "cuda-virtual", "cuda-async"}
 
 func newLive() *cobra.Command {
 	var (
@@ -40,8 +44,8 @@ from replay calibrate --heap, which must be the same as --ballast.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if memory != "host" && memory != "cuda" && memory != "cuda-async" {
-				return fmt.Errorf("live: unknown pool %q (want host, cuda or cuda-async)", memory)
+			if !slices.Contains(livePools, memory) {
+				return fmt.Errorf("live: unknown pool %q (want %s)", memory, strings.Join(livePools, ", "))
 			}
 			if format != "text" && format != "json" {
 				return fmt.Errorf("unknown format %q (want text or json)", format)
@@ -105,7 +109,7 @@ from replay calibrate --heap, which must be the same as --ballast.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&memory, "pool", "host", "`memory` to use: host, or in a build with the tag cuda: cuda, cuda-async")
+	f.StringVar(&memory, "pool", "host", "`memory` to use: host, or in a build with the tag cuda: cuda, cuda-virtual, cuda-async")
 	f.IntVar(&device, "device", 0, "`number` of the GPU")
 	f.StringVar(&policy, "policy", gc.DefaultPolicy, "`policy`: see replay policies")
 	f.StringVar(&limitText, "limit", "1.5x", "limit: `bytes` (8GiB) or a factor of the peak reachable bytes (1.5x)")

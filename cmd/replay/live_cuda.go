@@ -10,8 +10,9 @@ import (
 )
 
 // openGPU lets cfg run on a GPU: its pool takes the GPU's memory, either
-// segments for our own caching pool (cuda) or block by block out of the driver's
-// stream-ordered pool (cuda-async), and at each wait a kernel keeps the GPU busy
+// segments for our own caching pool, that go back as a whole (cuda) or in parts
+// (cuda-virtual), or block by block out of the driver's stream-ordered pool
+// (cuda-async), and at each wait a kernel keeps the GPU busy
 // for as long as the wait was recorded to be.
 func openGPU(cfg *live.Config, memory string, device int) (func() error, error) {
 	d, err := cuda.Open(device)
@@ -30,8 +31,16 @@ func openGPU(cfg *live.Config, memory string, device int) (func() error, error) 
 		}
 		return d.Default().Synchronize()
 	}
-	if memory == "cuda" {
+	switch memory {
+	case "cuda":
 		cfg.Upstream, cfg.Direct = d.Memory(), false
+		return closing, nil
+	case "cuda-virtual":
+		v, err := d.Virtual()
+		if err != nil {
+			return nil, errors.Join(err, closing())
+		}
+		cfg.Upstream, cfg.Direct = v, false
 		return closing, nil
 	}
 	p, err := d.NewDriverPool(-1)

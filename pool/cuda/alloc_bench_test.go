@@ -69,6 +69,25 @@ func BenchmarkAllocFree(b *testing.B) {
 		func(a pool.Array[byte]) error { a.Free(); return nil })
 }
 
+// BenchmarkSegment measures what a pool pays for a segment: one of device
+// memory, and one of virtual memory, whose chunks are mapped one by one.
+func BenchmarkSegment(b *testing.B) {
+	d := open(b)
+	for _, up := range []struct {
+		name string
+		pool.Upstream
+	}{{"device", d.Memory()}, {"virtual", must[*VirtualMemory](b)(d.Virtual())}} {
+		for _, mib := range []int64{2, 32, 256, 2048} {
+			b.Run(fmt.Sprintf("memory=%s/MiB=%d", up.name, mib), func(b *testing.B) {
+				for b.Loop() {
+					p := must[uintptr](b)(up.Allocate(mib<<20, 0))
+					ok(b, up.Release(p, mib<<20, 0))
+				}
+			})
+		}
+	}
+}
+
 // benchBulkFree measures what a collection does: it frees many blocks in a row.
 func benchBulkFree(b *testing.B, driver *DriverPool, s *Stream) {
 	b.Run("who=cuMemAllocAsync/bulk=10000", func(b *testing.B) {

@@ -191,7 +191,7 @@ func (d *Device) canUse(device int) (bool, error) {
 	if ok, known := d.peers[device]; known {
 		return ok, nil
 	}
-	ok, err := peerPossible(d, device)
+	ok, err := canPeer(d.index, device)
 	if err == nil && ok {
 		err = enablePeer(d, device)
 	}

@@ -1,5 +1,5 @@
-// Package cuda gives package pool the memory of NVIDIA GPUs: device memory,
-// stream-ordered memory of the driver's own pools, pinned host memory and
+// Package cuda gives package pool the memory of NVIDIA GPUs: device memory
+// (as a whole or in parts, see [VirtualMemory]), stream-ordered memory of the driver's own pools, pinned host memory and
 // managed memory. It needs the build tag cuda, cgo and a CUDA installation
 // (setup.sh sets the compiler's flags for one); without the tag the package
 // builds and [Open] returns [ErrNoCUDA].

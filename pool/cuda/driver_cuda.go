@@ -8,6 +8,8 @@ package cuda
 #cgo noescape eg_mem_alloc
 #cgo noescape eg_host_alloc
 #cgo noescape eg_managed_alloc
+#cgo noescape eg_map
+#cgo noescape eg_map_granule
 #cgo noescape eg_pool_create
 #cgo noescape eg_pool_usage
 #cgo noescape eg_pool_alloc
@@ -16,6 +18,8 @@ package cuda
 #cgo nocallback eg_mem_alloc
 #cgo nocallback eg_host_alloc
 #cgo nocallback eg_managed_alloc
+#cgo nocallback eg_map
+#cgo nocallback eg_map_granule
 #cgo nocallback eg_pool_create
 #cgo nocallback eg_pool_usage
 #cgo nocallback eg_pool_alloc
@@ -148,6 +152,31 @@ func advise(d *Device, ptr uintptr, bytes int64, a Advice, device int) error {
 		return cu.DevicePtr(ptr).MemAdvise(bytes, cu.MemAdvice(a), cu.Device(device))
 	})
 	return checkCU("cuMemAdvise", d.index, err)
+}
+
+// mapGranule returns the size of the smallest chunk of memory that can be mapped.
+func mapGranule(d *Device) (int64, error) {
+	var n C.size_t
+	err := check("cuMemGetAllocationGranularity", d.index, C.eg_map_granule(C.handle(d.ctx), C.int(d.index), &n))
+	return int64(n), err
+}
+
+// mapChunks returns new addresses with memory behind them that d and the peers may use.
+func mapChunks(d *Device, bytes, chunk int64, peers []int32) (ptr uintptr, err error) {
+	users := append([]int32{int32(d.index)}, peers...)
+	var p C.uint64_t
+	err = check("cuMemMap", d.index, C.eg_map(C.handle(d.ctx), C.size_t(bytes), C.size_t(chunk),
+		(*C.int32_t)(unsafe.SliceData(users)), C.int(len(users)), &p))
+	return uintptr(p), err
+}
+
+// unmapChunks waits for the device and gives the memory behind addresses back.
+func unmapChunks(d *Device, ptr uintptr, bytes, chunk int64) error {
+	return check("cuMemUnmap", d.index, C.eg_unmap(C.handle(d.ctx), C.uint64_t(ptr), C.size_t(bytes), C.size_t(chunk)))
+}
+
+func unmapAddresses(d *Device, ptr uintptr, bytes int64) error {
+	return check("cuMemAddressFree", d.index, C.eg_unmap_addresses(C.handle(d.ctx), C.uint64_t(ptr), C.size_t(bytes)))
 }
 
 func poolCreate(d *Device, threshold uint64) (pool handle, err error) {
@@ -361,10 +390,11 @@ func fill(s *Stream, dst uintptr, pattern []byte, count int64) error {
 		C.uint32_t(binary.LittleEndian.Uint32(word[:])), C.int(len(pattern)), C.size_t(count), C.handle(s.h)))
 }
 
-func peerPossible(d *Device, peer int) (bool, error) {
+// canPeer asks whether device n can use the memory of device peer.
+func canPeer(n, peer int) (bool, error) {
 	var yes C.int
-	r := C.cuDeviceCanAccessPeer(&yes, C.CUdevice(d.index), C.CUdevice(peer))
-	return yes != 0, check("cuDeviceCanAccessPeer", d.index, r)
+	r := C.cuDeviceCanAccessPeer(&yes, C.CUdevice(n), C.CUdevice(peer))
+	return yes != 0, check("cuDeviceCanAccessPeer", n, r)
 }
 
 // enablePeer lets kernels on d use the memory of device peer. Once is enough.

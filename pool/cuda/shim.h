@@ -31,6 +31,69 @@ static CUresult eg_managed_alloc(handle ctx, size_t n, uint64_t *p) {
 	IN((CUcontext)ctx, cuMemAllocManaged((CUdeviceptr *)p, n, CU_MEM_ATTACH_GLOBAL));
 }
 
+// Memory behind addresses, chunk by chunk. A chunk lives as long as it is mapped.
+static CUresult eg_unmap(handle ctx, uint64_t p, size_t n, size_t chunk) {
+	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
+	if (r == CUDA_SUCCESS) r = cuCtxSynchronize();
+	for (size_t at = 0; r == CUDA_SUCCESS && at < n; at += chunk)
+		r = cuMemUnmap(p + at, n - at < chunk ? n - at : chunk);
+	return r;
+}
+static CUresult eg_unmap_addresses(handle ctx, uint64_t p, size_t n) {
+	IN((CUcontext)ctx, cuMemAddressFree(p, n));
+}
+static CUresult eg_map_chunks(CUdeviceptr base, size_t n, size_t chunk, const CUmemAllocationProp *prop, size_t *done) {
+	for (*done = 0; *done < n; *done += chunk) {
+		size_t bytes = n - *done < chunk ? n - *done : chunk;
+		CUmemGenericAllocationHandle h;
+		CUresult r = cuMemCreate(&h, bytes, prop, 0);
+		if (r != CUDA_SUCCESS) return r;
+		r = cuMemMap(base + *done, bytes, 0, h, 0);
+		cuMemRelease(h);
+		if (r != CUDA_SUCCESS) return r;
+	}
+	*done = n;
+	return CUDA_SUCCESS;
+}
+static CUmemAllocationProp eg_on_device(int device) {
+	CUmemAllocationProp prop = {0};
+	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	prop.location.id = device;
+	return prop;
+}
+static CUresult eg_map_granule(handle ctx, int device, size_t *n) {
+	int can = 0;
+	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
+	if (r == CUDA_SUCCESS)
+		r = cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device);
+	if (r != CUDA_SUCCESS) return r;
+	if (!can) return CUDA_ERROR_NOT_SUPPORTED;
+	CUmemAllocationProp prop = eg_on_device(device);
+	return cuMemGetAllocationGranularity(n, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+}
+// users are the devices that may use the memory, the one it lies on first.
+static CUresult eg_map(handle ctx, size_t n, size_t chunk, int32_t *users, int n_users, uint64_t *p) {
+	CUmemAllocationProp prop = eg_on_device(users[0]);
+	CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUdeviceptr base = 0;
+	size_t done = 0;
+	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
+	if (r == CUDA_SUCCESS) r = cuMemAddressReserve(&base, n, 0, 0, 0);
+	if (r != CUDA_SUCCESS) return r;
+	r = eg_map_chunks(base, n, chunk, &prop, &done);
+	for (int k = 0; r == CUDA_SUCCESS && k < n_users; k++) {
+		access.location.id = users[k];
+		r = cuMemSetAccess(base, n, &access, 1);
+	}
+	if (r != CUDA_SUCCESS) {
+		for (size_t at = 0; at < done; at += chunk) cuMemUnmap(base + at, n - at < chunk ? n - at : chunk);
+		cuMemAddressFree(base, n);
+	}
+	*p = base;
+	return r;
+}
+
 // Memory pools: n_device is the device that the pool's memory lies on.
 static CUresult eg_pool_create(handle ctx, int n_device, uint64_t threshold, handle *pool) {
 	CUmemPoolProps props = {0};

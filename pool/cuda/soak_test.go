@@ -30,11 +30,16 @@ const (
 // come back at the end.
 func TestSoak(t *testing.T) {
 	d := open(t)
+	t.Run("device", func(t *testing.T) { soakOver(t, d, d.Memory()) })
+	t.Run("virtual", func(t *testing.T) { soakOver(t, d, must[*VirtualMemory](t)(d.Virtual())) })
+}
+
+func soakOver(t *testing.T, d *Device, up pool.Upstream) {
 	w := must[*Work](t)(NewWork(d))
 	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
 	c := must[*gc.Collector](t)(gc.New(gc.Config{}))
 	p := must[*pool.Pool](t)(pool.New(pool.Config{
-		Upstream: d.Memory(), Space: d.Space(), Collector: c,
+		Upstream: up, Space: d.Space(), Collector: c,
 		Limits: pressure.Limits{Hard: pressure.Limit{Bytes: soakLimit}},
 		Warn:   func(err error) { t.Error(err) },
 	}))

@@ -40,7 +40,7 @@ func TestArraysInEveryMemory(t *testing.T) {
 	d := open(t)
 	driver := must[*DriverPool](t)(d.NewDriverPool(-1))
 	t.Cleanup(func() { ok(t, driver.Close()) })
-	for _, m := range memories(d, driver) {
+	for _, m := range memories(t, d, driver) {
 		t.Run(m.name, func(t *testing.T) {
 			p := newPool(t, m.up, m.space, m.direct)
 			s := must[*Stream](t)(d.NewStream())
@@ -207,7 +207,15 @@ func TestBatchesArriveWhole(t *testing.T) {
 
 func TestTwoDevices(t *testing.T) {
 	d, e := openIndex(t, 0), openIndex(t, 1)
-	pd, pe := newPool(t, d.Memory(), d.Space(), false), newPool(t, e.Memory(), e.Space(), false)
+	t.Run("device", func(t *testing.T) { twoDevices(t, d, e, d.Memory(), e.Memory()) })
+	t.Run("virtual", func(t *testing.T) {
+		virtual := must[*VirtualMemory](t)
+		twoDevices(t, d, e, virtual(d.Virtual()), virtual(e.Virtual()))
+	})
+}
+
+func twoDevices(t *testing.T, d, e *Device, ofD, ofE pool.Upstream) {
+	pd, pe := newPool(t, ofD, d.Space(), false), newPool(t, ofE, e.Space(), false)
 	sd, se := must[*Stream](t)(d.NewStream()), must[*Stream](t)(e.NewStream())
 	wd, we := must[*Work](t)(NewWork(d)), must[*Work](t)(NewWork(e))
 	wrong := must[*HostBuffer](t)(e.NewHostBuffer(8))
