@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim/live"
 )
 
@@ -17,30 +16,34 @@ import (
 func BenchmarkCycle(b *testing.B) {
 	for _, size := range []int64{256 << 20, 1 << 30} {
 		ballast := live.NewBallast(size)
-		for _, apart := range []time.Duration{0, 500 * time.Millisecond} {
+		for _, apart := range []time.Duration{0, 250 * time.Millisecond} {
 			for _, busy := range []bool{false, true} {
-				b.Run(fmt.Sprintf("ballast=%v/apart=%v/busy=%v", pressure.Bytes(size), apart, busy), func(b *testing.B) {
-					c, err := gc.New(gc.Config{})
-					if err != nil {
-						b.Fatal(err)
-					}
-					defer c.Close()
-					if busy {
-						quit := make(chan struct{})
-						defer close(quit)
-						go compute(quit)
-					}
-					c.Collect(gc.TriggerExplicit)
-					for b.Loop() {
-						b.StopTimer()
-						time.Sleep(apart)
-						b.StartTimer()
-						c.Collect(gc.TriggerExplicit)
-					}
+				b.Run(fmt.Sprintf("ballast=%dMiB/apart=%v/busy=%v", size>>20, apart, busy), func(b *testing.B) {
+					benchCycle(b, apart, busy)
 				})
 			}
 		}
 		runtime.KeepAlive(ballast)
+	}
+}
+
+func benchCycle(b *testing.B, apart time.Duration, busy bool) {
+	c, err := gc.New(gc.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	if busy {
+		quit := make(chan struct{})
+		defer close(quit)
+		go compute(quit)
+	}
+	c.Collect(gc.TriggerExplicit)
+	for b.Loop() {
+		b.StopTimer()
+		time.Sleep(apart)
+		b.StartTimer()
+		c.Collect(gc.TriggerExplicit)
 	}
 }
 

@@ -88,6 +88,22 @@ func BenchmarkSegment(b *testing.B) {
 	}
 }
 
+// BenchmarkChunk measures the chunks of virtual memory: 512 MiB in chunks of a size.
+func BenchmarkChunk(b *testing.B) {
+	d := open(b)
+	for _, mib := range []int64{2, 8, 16, 32, 64, 256} {
+		b.Run(fmt.Sprintf("MiB=%d", mib), func(b *testing.B) {
+			up := must[*VirtualMemory](b)(d.Virtual())
+			up.least = mib << 20
+			for b.Loop() {
+				p := must[uintptr](b)(up.Allocate(512<<20, 0))
+				ok(b, up.Release(p, 512<<20, 0))
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(512/mib), "ns/chunk")
+		})
+	}
+}
+
 // benchBulkFree measures what a collection does: it frees many blocks in a row.
 func benchBulkFree(b *testing.B, driver *DriverPool, s *Stream) {
 	b.Run("who=cuMemAllocAsync/bulk=10000", func(b *testing.B) {

@@ -151,8 +151,8 @@ const defaultPoll = 200 * time.Microsecond
 // block in it. A goroutine that blocks in the driver loses its processor after
 // 20 us, and has to find another one when it returns, for which it competes
 // with the workers of a collection beside it. 200 us if never called; 0 blocks
-// at once. The dense model is 1 to 4 % faster with it, with and without
-// collections (results/2026-11-21-cuda-dense).
+// at once. The dense model takes 0.99 of the time with it, a difference within
+// the spread of four runs each (results/2026-11-21-cuda-dense, poll.bench).
 func (d *Device) PollFor(limit time.Duration) { d.pollFor.Store(int64(limit)) }
 
 func (d *Device) poll(done func() (bool, error), block func() error) error {

@@ -219,7 +219,7 @@ func twoDevices(t *testing.T, d, e *Device, ofD, ofE pool.Upstream) {
 	sd, se := must[*Stream](t)(d.NewStream()), must[*Stream](t)(e.NewStream())
 	wd, we := must[*Work](t)(NewWork(d)), must[*Work](t)(NewWork(e))
 	wrong := must[*HostBuffer](t)(e.NewHostBuffer(8))
-	const n = 16 << 20
+	const n = 96 << 20 // more than one chunk of virtual memory
 	a := must[pool.Array[byte]](t)(pool.NewArray[byte](pd, n, sd.ID()))
 	b := must[pool.Array[byte]](t)(pool.NewArray[byte](pe, n, se.ID()))
 	ok(t, With(a, sd, func(addr uintptr) error {

@@ -8,14 +8,15 @@ import (
 )
 
 // VirtualMemory is device memory that the pool can give back in parts: each
-// segment is a range of addresses behind which lie chunks of memory that come
-// and go one by one. It is what PyTorch calls expandable segments. It is a
+// large segment is a range of addresses behind which lie chunks of memory that
+// come and go one by one, as in PyTorch's expandable segments. It is a
 // [pool.Divider]: a pool over it fills its limit where one over
-// [Device.Memory] is left with fragments, and pays for it when it takes
-// segments, which is slower by a call of the driver for each chunk.
+// [Device.Memory] is left with fragments, and pays for that when it takes and
+// gives back large segments (results/2026-11-21-cuda-virtual).
 type VirtualMemory struct {
 	DeviceMemory
-	granule int64
+	granule int64 // sizes of chunks are multiples of it
+	least   int64 // bytes of a chunk
 
 	mu   sync.Mutex
 	maps []*mapping // by address
@@ -28,9 +29,13 @@ type mapping struct {
 	left         int64 // bytes that have not been given back
 }
 
-// chunksMost is the number of chunks of a segment, if they are not the driver's
-// smallest: a chunk takes the driver tens of microseconds.
-const chunksMost = 32
+// To map a chunk and give it back takes the driver about 1 ms for 2 MiB as for
+// 8 MiB, and 0.2 ms for 64 MiB, on an H200: chunks are large and few. Segments
+// that are smaller than two come and go as a whole, which takes 0.1 ms.
+const (
+	leastChunk = 32 << 20
+	mostChunks = 32 // of a segment
+)
 
 // Virtual returns the device's memory, to be given back in parts. It fails if
 // the device cannot map memory. Devices that are opened later cannot use the
@@ -40,14 +45,17 @@ func (d *Device) Virtual() (*VirtualMemory, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &VirtualMemory{DeviceMemory: *d.Memory(), granule: granule}
+	v := &VirtualMemory{DeviceMemory: *d.Memory(), granule: granule, least: roundUp(leastChunk, granule)}
 	v.kind = "virtual device"
 	return v, nil
 }
 
 // Allocate is that of [pool.Upstream].
-func (v *VirtualMemory) Allocate(bytes int64, _ uint32) (uintptr, error) {
-	m := &mapping{bytes: bytes, left: bytes, chunk: roundUp(max(bytes/chunksMost, 1), v.granule)}
+func (v *VirtualMemory) Allocate(bytes int64, stream uint32) (uintptr, error) {
+	if bytes < 2*v.least {
+		return v.DeviceMemory.Allocate(bytes, stream)
+	}
+	m := &mapping{bytes: bytes, left: bytes, chunk: max(v.least, roundUp(bytes/mostChunks, v.granule))}
 	var err error
 	if m.base, err = mapChunks(v.dev, roundUp(bytes, v.granule), m.chunk, v.dev.peersOpen()); err != nil {
 		return 0, err
@@ -100,9 +108,12 @@ func (v *VirtualMemory) Part(addr uintptr, bytes int64) (part uintptr, size int6
 
 // Release gives back what Allocate or Part returned, or any whole chunks. It
 // waits for the device first, as giving back memory of [Device.Memory] does.
-func (v *VirtualMemory) Release(addr uintptr, bytes int64, _ uint32) error {
+func (v *VirtualMemory) Release(addr uintptr, bytes int64, stream uint32) error {
 	m := v.find(addr)
-	if part, size := v.Part(addr, bytes); m == nil || part != addr || size != bytes {
+	if m == nil {
+		return v.DeviceMemory.Release(addr, bytes, stream)
+	}
+	if part, size := v.Part(addr, bytes); part != addr || size != bytes {
 		return fmt.Errorf("cuda: %d bytes at %#x are not whole chunks of virtual memory", bytes, addr)
 	}
 	if err := unmapChunks(v.dev, addr, roundUp(bytes, v.granule), m.chunk); err != nil {

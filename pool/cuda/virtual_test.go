@@ -19,7 +19,7 @@ func TestVirtualMemoryGoesBackInParts(t *testing.T) {
 		t.Helper()
 		return must[pool.Array[uint32]](t)(pool.NewArray[uint32](p, mib<<18, 0))
 	}
-	array(960).Free() // one segment, with chunks of 30 MiB
+	array(960).Free() // one segment, with chunks of 32 MiB
 	var keep, gaps []pool.Array[uint32]
 	for range 3 {
 		gaps = append(gaps, array(280))
@@ -33,7 +33,7 @@ func TestVirtualMemoryGoesBackInParts(t *testing.T) {
 	}
 	before, _, err := d.MemInfo()
 	ok(t, err)
-	large := array(700)
+	large := array(600)
 	ok(t, large.Fill(9))
 	after, _, err := d.MemInfo()
 	ok(t, err)
@@ -61,7 +61,7 @@ func TestVirtualMemoryGoesBackInParts(t *testing.T) {
 func TestVirtualMemoryRefusesParts(t *testing.T) {
 	d := open(t)
 	up := must[*VirtualMemory](t)(d.Virtual())
-	const bytes = 100 << 20
+	const bytes = 320 << 20
 	addr := must[uintptr](t)(up.Allocate(bytes+512, 0)) // the last chunk is short
 	if part, size := up.Part(addr+512, bytes); part%uintptr(up.granule) != 0 || size <= 0 || part+uintptr(size) != addr+bytes+512 {
 		t.Errorf("Part = %#x, %d of segment at %#x", part, size, addr)
