@@ -18,6 +18,29 @@ func decode(name string) (pixels uintptr, bytes int64, free func()) {
 	return 1, 8 << 20, func() {}
 }
 
+// load is all that an app has to add, once it has an object that owns memory.
+func load(name string) error {
+	pixels, bytes, free := decode(name)
+	img := &Image{pixels: pixels, width: 1024}
+
+	collector, err := gc.New(gc.Config{Limit: 8 << 30}) // the policy is pacer, or that of $EAGERGC_POLICY
+	if err != nil {
+		return err
+	}
+	gc.Own(collector, img, bytes, free) // counted; may run a cycle; one calls free when nobody can reach img
+
+	defer collector.Close()
+	fmt.Println("live:", collector.Samples()[0].Live)
+	return nil
+}
+
+func Example() {
+	if err := load("1.jpeg"); err != nil {
+		log.Fatal(err)
+	}
+	// Output: live: 8388608
+}
+
 // Memory of the app's own, that nobody frees by hand: the collector gives it
 // back once the Go object that stands for it has died.
 func ExampleOwn() {

@@ -2,20 +2,24 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-const readme = "../../README.md"
+const (
+	readme    = "../../README.md"
+	embedding = "../../gc/EMBEDDING.md"
+)
 
-// blocks returns what stands in the README between ``` lines of a language.
-func blocks(t *testing.T, language string) []string {
+// blocks returns what stands in a file between ``` lines of a language.
+func blocks(t *testing.T, file, language string) []string {
 	t.Helper()
-	text, err := os.ReadFile(readme)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +41,7 @@ func TestReadmeTable(t *testing.T) {
 	}
 	want := stdout.String()
 	want = want[strings.Index(want, "Time lost"):]
-	got := blocks(t, "text")[0]
+	got := blocks(t, readme, "text")[0]
 	switch {
 	case got == want:
 	case *update:
@@ -60,17 +64,17 @@ func TestReadmeTableIsInResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(blocks(t, "text")[0]) {
+	for line := range strings.Lines(blocks(t, readme, "text")[0]) {
 		if !strings.Contains(string(result), line) {
 			t.Errorf("results/2026-11-21-compare/table.txt lacks %q (results/rebuild.sh makes it)", line)
 		}
 	}
 }
 
-// Every command in the README exists and takes the flags that it is given.
+// Every command in the README and the guide exists and takes the flags that it is given.
 func TestReadmeCommands(t *testing.T) {
 	n := 0
-	for _, block := range blocks(t, "sh") {
+	for _, block := range slices.Concat(blocks(t, readme, "sh"), blocks(t, embedding, "sh")) {
 		for line := range strings.Lines(block) {
 			args, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./cmd/replay ")
 			if !ok {
@@ -94,25 +98,55 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// The programs in the README compile, and its links lead somewhere.
-func TestReadmeProgramsAndLinks(t *testing.T) {
-	for _, code := range blocks(t, "go") {
-		file := filepath.Join(t.TempDir(), "main.go")
-		if err := os.WriteFile(file, []byte(code), 0o644); err != nil {
-			t.Fatal(err)
+// What the README and the guide show of Go is part of an Example, which compiles
+// and mostly runs. The README's is five lines.
+func TestReadmeSnippets(t *testing.T) {
+	var examples strings.Builder
+	err := filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasPrefix(filepath.Base(path), "example") && strings.HasSuffix(path, "_test.go") {
+			text, err := os.ReadFile(path)
+			examples.WriteString(unindent(string(text)))
+			return err
 		}
-		if out, err := exec.Command("go", "vet", file).CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
-	}
-	text, err := os.ReadFile(readme)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(text), -1) {
-		if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
-			t.Errorf("README.md links to %s: %v", m[1], err)
+	short := blocks(t, readme, "go")
+	if len(short) != 1 || strings.Count(short[0], "\n") > 5 {
+		t.Errorf("README.md shows %q; want one piece of five lines", short)
+	}
+	for _, code := range slices.Concat(short, blocks(t, embedding, "go")) {
+		if !strings.Contains(examples.String(), unindent(code)) {
+			t.Errorf("no Example has\n%s", code)
 		}
+	}
+}
+
+func unindent(code string) string { return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(code, "") }
+
+// Links of the README and the guide lead somewhere.
+func TestReadmeLinks(t *testing.T) {
+	for _, file := range []string{readme, embedding} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prose := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(string(text), "")
+		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(prose, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", file, m[1], err)
+			}
+		}
+	}
+}
+
+// The command that checks a clone is what CI runs.
+func TestReadmeTestsAsCIDoes(t *testing.T) {
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, command := range []string{"go test ./..."} {
 		ci, err := os.ReadFile("../../.ci/run")
