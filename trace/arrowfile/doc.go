@@ -1,10 +1,15 @@
 // Package arrowfile is the file format of traces: an Arrow IPC stream, packed
 // with zstd, which pandas, polars, Julia, R and DuckDB read with no code of
-// ours. In Python:
+// ours. In Python, a PyTorch snapshot that replay import snapshot.pickle -o
+// run.arrows has converted, or any other recording:
 //
 //	import pyarrow as pa
 //	with pa.OSFile("run.arrows") as file, pa.ipc.open_stream(file) as stream:
 //	    events = stream.read_pandas()
+//
+// after which events[events.kind == 0].groupby("label").bytes.sum() has the bytes
+// by allocation site. Without pyarrow, pandas.read_csv reads what replay export
+// run.arrows --to csv writes.
 //
 // # The format
 //
