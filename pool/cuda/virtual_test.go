@@ -52,8 +52,8 @@ func TestVirtualMemoryGoesBackInParts(t *testing.T) {
 	}
 	large.Free()
 	p.Close()
-	if s := p.Stats(); s.Reserved != 0 || s.Segments != 0 || len(up.maps) != 0 {
-		t.Errorf("left behind: %v in %d segments, %d mappings", pressure.Bytes(s.Reserved), s.Segments, len(up.maps))
+	if s := p.Stats(); s.Reserved != 0 || s.Segments != 0 || len(up.maps.list) != 0 {
+		t.Errorf("left behind: %v in %d segments, %d mappings", pressure.Bytes(s.Reserved), s.Segments, len(up.maps.list))
 	}
 }
 
@@ -73,7 +73,7 @@ func TestVirtualMemoryRefusesParts(t *testing.T) {
 	ok(t, up.Release(part, size, 0))
 	ok(t, up.Release(addr, int64(part-addr), 0))
 	ok(t, up.Release(part+uintptr(size), bytes+512-size-int64(part-addr), 0))
-	if len(up.maps) != 0 {
-		t.Errorf("%d mappings are left", len(up.maps))
+	if len(up.maps.list) != 0 {
+		t.Errorf("%d mappings are left", len(up.maps.list))
 	}
 }
