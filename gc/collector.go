@@ -14,9 +14,9 @@ import (
 )
 
 // A Collector runs Go's collector for memory that Go's collector does not see.
-// It watches [Source]s, asks a [Policy] before allocations and waits, runs the
-// cycles that the policy wants, and gives back what they find dead in its
-// [Registry]s. It notices the cycles that the runtime runs by itself, too. All
+// It watches every [Source], asks a [Policy] before allocations and waits, runs
+// the cycles that the policy wants, and gives back what they find dead in each
+// [Registry]. It notices the cycles that the runtime runs by itself, too. All
 // methods are safe for concurrent use. Make one with [New].
 type Collector struct {
 	start  time.Time

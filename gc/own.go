@@ -17,7 +17,9 @@ import (
 // under the limit of Config: what Own counts is never refused, since it is there
 // already, but whoever goes on is held to the speed of the collector.
 //
-// Owner must be as [Track] says. Own and Release together take about 0.2 us.
+// Owner must be as [Track] says. Own and Release together take 53 ns where few
+// others are made in between, and 0.4 us otherwise (AMD EPYC, Go 1.26.8,
+// results/2026-11-21-collector).
 func Own[T any](c *Collector, owner *T, bytes int64, release func()) Handle {
 	o := c.owned()
 	o.gate.Allocating(o.live.Load(), bytes)

@@ -14,7 +14,8 @@ import (
 // [OutOfMemoryError]. A size out of range fails with [ErrSize].
 //
 // If the policy of the pool's collector says so, Alloc starts a cycle, or waits
-// for one. A block from the cache takes about 20 ns and allocates nothing.
+// for one. A block from the cache takes, with its Free, about 35 ns and allocates nothing
+// (AMD EPYC, Go 1.26.8, results/2026-11-21-pool).
 func (p *Pool) Alloc(bytes int64, stream uint32) (Block, error) {
 	if bytes < 0 || bytes > MaxBytes {
 		return Block{}, fmt.Errorf("%w: %d bytes", ErrSize, bytes)

@@ -86,7 +86,8 @@ func (p *Pool) collector() (*collecting, error) {
 
 // NewArray returns an array of n elements for work of the stream given. The
 // memory is as its last user left it. Errors are those of [Pool.Alloc]; it
-// panics if T contains pointers. With its Free it takes about 0.2 us.
+// panics if T contains pointers. With its Free it takes about 0.1 us
+// (AMD EPYC, Go 1.26.8, results/2026-11-21-pool).
 func NewArray[T any](p *Pool, n int, stream uint32) (Array[T], error) {
 	mustBePlain[T]()
 	var t T

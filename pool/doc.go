@@ -4,7 +4,7 @@
 // # Model
 //
 // A [Pool] takes segments from an [Upstream] (host memory here, devices in
-// pool/cuda), cuts [Block]s out of them, and keeps what is given back for the
+// pool/cuda), cuts each [Block] out of them, and keeps what is given back for the
 // next request of the same stream. Live bytes are handed out; reserved bytes are
 // taken from the upstream; the difference is cached.
 //

@@ -27,7 +27,8 @@ type Result struct {
 }
 
 // CPUPrice is the price of a second of collector time in seconds of exposed
-// pause, where one number is needed (DESIGN.md, section 6).
+// pause, where one number is needed: a choice, since what a core is worth is the
+// user's to say.
 const CPUPrice = 0.05
 
 // Objective is exposed pause + CPUPrice x collector time: the one number by

@@ -13,10 +13,10 @@ type Kind uint8
 const (
 	Alloc    Kind = iota // Bytes handed out as object ID; Aux may be a label, the site of the call
 	Drop                 // object ID became unreachable
-	Free                 // the bytes of object ID returned to the pool; Aux is a FreeCause
+	Free                 // the bytes of object ID returned to the pool; Aux says why: FreeExplicit or FreeCycle
 	Sync                 // the caller waited Duration for the device; Aux may be a label
-	Cycle                // a collection of Duration yielded Bytes; Aux is a Trigger
-	Refuse               // an allocation of Bytes did not fit; Aux is the ladder step, Duration its time
+	Cycle                // a collection of Duration yielded Bytes; Aux is a gc.Trigger
+	Refuse               // an allocation of Bytes did not fit; Aux is a pool.Step, a rung of the ladder, Duration its time
 	Reserve              // the pool took Bytes from its upstream
 	Release              // the pool gave Bytes back to its upstream
 	Mark                 // an annotation: Aux is a label, Duration its length if it has one
@@ -40,7 +40,7 @@ func (k Kind) Labelled() bool {
 	return k == Alloc || k == Sync || k == Mark || k == Decision
 }
 
-// FreeCause says how an object's bytes came back, in the Aux of a Free.
+// How the bytes of an object came back: the Aux of a Free.
 const (
 	FreeExplicit uint32 = iota // the program gave the bytes back itself
 	FreeCycle                  // a cycle found the object dead

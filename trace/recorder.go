@@ -149,7 +149,8 @@ func (r *Recorder) wakeUp() {
 }
 
 // Label returns the number of text for the Aux of a labelled event. Callers on a
-// hot path keep it. A recorder knows at most 65536 texts.
+// hot path keep it. A recorder knows at most 65536 texts; all others share one
+// number, of a text that says so.
 func (r *Recorder) Label(text string) uint32 {
 	if r == nil {
 		return 0

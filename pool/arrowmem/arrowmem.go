@@ -46,7 +46,7 @@ func New(p *pool.Pool) *Allocator {
 }
 
 // Allocate returns size bytes of zeroes, aligned to 512. Arrow's interface has
-// no errors: it panics with the pool's, an [pool.OutOfMemoryError] where memory
+// no errors: it panics with the pool's, a [pool.OutOfMemoryError] where memory
 // ran out. It may hold the caller for a collection.
 func (a *Allocator) Allocate(size int) []byte {
 	if size < 0 {

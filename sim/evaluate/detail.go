@@ -152,9 +152,13 @@ func Ratio(cells, reference []*Detail, metric func(*sim.Result) time.Duration) f
 	})
 }
 
-// Exposed, Busy and Objective are metrics for Ratio.
-func Exposed(r *sim.Result) time.Duration   { return r.ExposedPause }
-func Busy(r *sim.Result) time.Duration      { return r.GCBusy }
+// Exposed, like Busy and Objective, is a metric for [Ratio]: the sum of pauses.
+func Exposed(r *sim.Result) time.Duration { return r.ExposedPause }
+
+// Busy is the time of all cycles, hidden ones included.
+func Busy(r *sim.Result) time.Duration { return r.GCBusy }
+
+// Objective is that of [sim.Result.Objective].
 func Objective(r *sim.Result) time.Duration { return r.Objective() }
 
 // WallLBO is the overhead of elapsed time over the span, 1 if there is none.

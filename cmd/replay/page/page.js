@@ -3,8 +3,9 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  // Black and grey are for print; on a dark page they turn round.
-  const tone = (c) => dark.matches && c === "#000000" ? "#ffffff" : dark.matches && c === "#777777" ? "#b0b0b0" : c;
+  // Black, grey and dark blue are for print; on a dark page they turn light.
+  const light = { "#000000": "#ffffff", "#777777": "#b0b0b0", "#0072b2": "#3d9bdc" };
+  const tone = (c) => dark.matches && light[c] || c;
 
   const axis = (label, values, extra) => Object.assign({
     label, values, stroke: css("--fg"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 },
