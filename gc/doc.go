@@ -7,6 +7,16 @@
 // same object. Every policy has one text form, which [Parse] reads and String
 // writes.
 //
+// # Locks
+//
+// A collector has two: settling, held from before a cycle's mark to after its
+// walk, and inside it mu, held for no longer than a policy takes to decide. A
+// registry's shards have one each, taken inside settling. What gives memory back runs
+// under settling, and must not start or wait for a cycle. Policies, recorders, logs and
+// sources are called under mu, and must not call the collector. The function
+// given to [Collector.Sync] runs under neither. Package pool has the order of
+// all locks of both.
+//
 // # Looking on
 //
 // Config.Log is told of cycles, refusals, new policies and contained panics.

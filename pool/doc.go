@@ -18,10 +18,28 @@
 //   - live <= reserved <= hard limit at every moment, failures included.
 //   - A block is handed out to one owner at a time and given back once; what
 //     breaks that panics.
-//   - No lock is held during a call of the upstream, of the collector or of the
-//     user. Locks are taken in this order: fronts by number, then the core.
 //   - A panic of an upstream or a [Reclaimable] becomes an error, and the pool
 //     stays usable.
+//
+// # Locks
+//
+// All locks of pool and gc, in the order in which they may be taken; those on
+// one line are never held together.
+//
+//	the making of a pool's own collector    Pool.once
+//	a cycle, from before its mark to after its walk    gc.Collector.settling
+//	the collector's state    gc.Collector.mu
+//	a shard of a registry    gc.Registry
+//	a front: several, by number    front.mu
+//	the free pieces    core.mu
+//	short ones, with nothing taken inside    ladder, limbo, sites, poison, Scope, pressure.Budget, a trace.Recorder's
+//
+// None of the pool's own is held during a call of the upstream, the collector, a
+// sink, a [Reclaimable] or anything else that is not the pool's, nor while
+// somebody waits: all those may use the pool. The collector holds settling while it
+// gives back what is dead, so what gives back must not start or await a
+// cycle; and it holds mu while it asks its policy, its recorder, its log and its
+// sources, which must not call it. A test calls back from everywhere.
 //
 // # Who holds the memory
 //

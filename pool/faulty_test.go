@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A pool over an upstream that fails in every way goes on, and loses nothing.
@@ -120,73 +122,36 @@ func TestBudgetGoesOnWhenInfoFails(t *testing.T) {
 	}
 }
 
-// An upstream, or a reclaimable, that needs the pool itself would deadlock if
-// the pool held a lock while it calls them.
-type needy struct {
-	pool.Host
-	p     *pool.Pool
-	calls atomic.Int64
-}
+// An upstream that panics when it is asked, and a program that panics when it is
+// told so, leave the pool as it is.
+type rude struct{ pool.Host }
 
-func (u *needy) touchPool() {
-	if u.p == nil {
-		return
-	}
-	u.calls.Add(1)
-	u.p.Stats()
-	u.p.Sample()
-	u.p.FreeAllBlocks()
-	u.p.Check()
-}
+func (rude) Info() (pressure.Info, error)         { panic("info") }
+func (rude) Release(uintptr, int64, uint32) error { panic("release") }
 
-func (u *needy) Allocate(n int64, s uint32) (uintptr, error) {
-	u.touchPool()
-	return u.Host.Allocate(n, s)
-}
-
-func (u *needy) Release(a uintptr, n int64, s uint32) error {
-	u.calls.Add(1)
-	u.p.Stats()
-	u.p.Check()
-	return u.Host.Release(a, n, s)
-}
-
-func (u *needy) Synchronize() error { u.touchPool(); return nil }
-func (u *needy) Purge()             { u.touchPool() }
-func (u *needy) Drop()              { u.touchPool() }
-
-func TestNoLockIsHeldDuringCalls(t *testing.T) {
-	up := new(needy)
-	p, err := pool.New(pool.Config{Upstream: up, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
+func TestPanicsOfInfoAndWarnAreContained(t *testing.T) {
+	told := 0
+	p, err := pool.New(pool.Config{Upstream: rude{}, Warn: func(error) { told++; panic("warn") }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	up.p = p
-	p.Register(up)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for range 3 {
-			b, err := p.Alloc(9<<20, 0)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if _, err := p.Alloc(9<<20, 0); !errors.Is(err, pool.ErrOutOfMemory) {
-				t.Error(err)
-			}
-			p.Free(b)
-			p.Synchronize()
-		}
-		p.Close()
-	}()
-	select {
-	case <-done:
-	case <-time.After(30 * time.Second):
-		t.Fatal("deadlock")
+	defer p.Close()
+	b, err := p.Alloc(1<<20, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if up.calls.Load() < 10 {
-		t.Errorf("only %d calls", up.calls.Load())
+	p.Free(b)
+	p.FreeAllBlocks()
+	var report strings.Builder
+	if p.Report(&report); told != 2 || !strings.Contains(report.String(), "unknown") {
+		t.Errorf("told %d times; %s", told, report.String())
+	}
+	if again, err := p.Alloc(1<<20, 0); err != nil || again.Addr != b.Addr {
+		t.Errorf("after the panics: %+v, %v", again, err)
+	}
+	_, err = pool.New(pool.Config{Upstream: rude{}, Limits: pressure.Limits{Hard: pressure.Limit{Percent: 50}}})
+	if err == nil || !strings.Contains(err.Error(), "contained panic: info") {
+		t.Errorf("a share of a total that is not told: %v", err)
 	}
 }
 
@@ -220,6 +185,97 @@ func TestLadderClimbsPastFailingSteps(t *testing.T) {
 		}
 	}
 	p.Free(b)
+}
+
+// Whatever the steps before it do, the one that makes room is reached, and none
+// after it is taken.
+func TestEachStepIsReachedPastThoseThatFail(t *testing.T) {
+	for step := pool.StepPurge; step <= pool.StepDrop; step++ {
+		if step == pool.StepWait {
+			continue // an allocation waits for a cycle under way before it is refused
+		}
+		t.Run(step.String(), func(t *testing.T) {
+			up := &pool.Faulty{Upstream: newDevice(), Rate: map[pool.Fault]float64{pool.FaultSync: 1}}
+			if step == pool.StepSynchronize {
+				up.Rate = nil
+			}
+			steps := new(stepsTaken)
+			p, err := pool.New(pool.Config{Upstream: up, Trace: steps, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			room := fill(t, p, step)
+			p.Register(&frees{step, room})
+			b, err := p.Alloc(10<<20, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Free(b)
+			var want []pool.Step
+			for s := pool.StepReap; s <= step; s++ {
+				want = append(want, s)
+			}
+			if got := steps.list(); !slices.Equal(got, want) {
+				t.Errorf("steps %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// fill takes most of the memory, which step gives back, and returns how if that
+// is not for the pool to do.
+func fill(t *testing.T, p *pool.Pool, step pool.Step) (giveBack func()) {
+	if step == pool.StepCollect {
+		if _, err := pool.NewArray[byte](p, 10<<20, 0); err != nil {
+			t.Fatal(err)
+		}
+		return func() {}
+	}
+	b, err := p.Alloc(10<<20, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if step == pool.StepSynchronize {
+		p.Use(b, 7)
+		p.Free(b)
+		return func() {}
+	}
+	return func() { p.Free(b) }
+}
+
+// frees gives back at one step and panics at the other.
+type frees struct {
+	at   pool.Step
+	give func()
+}
+
+func (f *frees) Purge() { f.take(pool.StepPurge) }
+func (f *frees) Drop()  { f.take(pool.StepDrop) }
+func (f *frees) take(s pool.Step) {
+	if s != f.at {
+		panic(s.String())
+	}
+	f.give()
+}
+
+type stepsTaken struct {
+	mu    sync.Mutex
+	taken []pool.Step
+}
+
+func (s *stepsTaken) Record(e trace.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.Kind == trace.Refuse {
+		s.taken = append(s.taken, pool.Step(e.Aux))
+	}
+}
+
+func (s *stepsTaken) list() []pool.Step {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
 }
 
 type panicky struct{}

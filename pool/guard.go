@@ -3,6 +3,8 @@ package pool
 import (
 	"fmt"
 	"runtime/debug"
+
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // guarded calls code that is not the pool's own and turns a panic into an
@@ -28,3 +30,5 @@ func (p *Pool) upstreamAllocate(bytes int64, stream uint32) (uintptr, error) {
 func (p *Pool) upstreamRelease(s span) error {
 	return guard(func() error { return p.cfg.Upstream.Release(s.addr, s.bytes, s.stream) })
 }
+
+func (p *Pool) upstreamInfo() (pressure.Info, error) { return guarded(p.cfg.Upstream.Info) }

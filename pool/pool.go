@@ -91,7 +91,7 @@ func New(cfg Config) (*Pool, error) {
 	}
 	p := &Pool{cfg: cfg, start: time.Now()}
 	p.sites.init(cfg.Sites)
-	p.budget = pressure.Budget{Limits: cfg.Limits, Info: cfg.Upstream.Info, Failed: p.warn}
+	p.budget = pressure.Budget{Limits: cfg.Limits, Info: p.upstreamInfo, Failed: p.warn}
 	if err := p.resolve(); err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (p *Pool) resolve() error {
 		p.hard.Store(l.Hard.Bytes)
 		return nil
 	}
-	info, err := p.cfg.Upstream.Info()
+	info, err := p.upstreamInfo()
 	if err != nil {
 		return fmt.Errorf("pool: a limit in percent needs the total of the space: %w", err)
 	}
@@ -151,7 +151,7 @@ func (p *Pool) resolve() error {
 
 func (p *Pool) warn(err error) {
 	if p.cfg.Warn != nil {
-		p.cfg.Warn(err)
+		_ = guard(func() error { p.cfg.Warn(err); return nil }) // there is nobody else to tell
 	}
 }
 

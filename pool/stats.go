@@ -126,7 +126,7 @@ func (p *Pool) Report(w io.Writer) error {
 func (p *Pool) report() string {
 	s := p.Stats()
 	var b strings.Builder
-	info, err := guarded(p.cfg.Upstream.Info)
+	info, err := p.upstreamInfo()
 	if err == nil && info.Total > 0 {
 		used := info.Total - info.Free
 		fmt.Fprintf(&b, "Effective %v memory usage: %.2f%% (%v/%v)\n", p.cfg.Space,

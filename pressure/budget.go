@@ -47,23 +47,23 @@ type Estimate struct {
 // callers get the last estimate and wait for nobody.
 func (b *Budget) At(now time.Duration, reserved int64) Estimate {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.asking || b.known && now < b.next {
-		return b.last
-	}
-	b.asking = true
+	e, due := b.last, !b.asking && !(b.known && now < b.next)
+	b.asking = b.asking || due
 	b.mu.Unlock()
+	if !due {
+		return e
+	}
 	info, err := b.ask()
 	b.mu.Lock()
 	first := err != nil && !b.failed
 	b.asking, b.known, b.failed, b.next = false, true, err != nil, now+BudgetInterval
 	b.estimate(info, err, reserved)
+	e = b.last
+	b.mu.Unlock()
 	if first && b.Failed != nil {
-		b.mu.Unlock()
 		b.Failed(err)
-		b.mu.Lock()
 	}
-	return b.last
+	return e
 }
 
 // estimate goes on with what is known where the space did not answer.
