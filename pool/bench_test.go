@@ -141,6 +141,24 @@ func deeper(f func()) byte {
 	return frame[len(frame)-1]
 }
 
+// One op is an allocation and the free of it, in a goroutine whose front was
+// filled with blocks of other sizes.
+func BenchmarkFullFront(b *testing.B) {
+	p := newPool(b, Config{})
+	large, _ := p.Alloc(keepMax, 0) // later in the core: no growth, which empties fronts
+	held := make([]Block, 1100)
+	for i := range held {
+		held[i], _ = p.Alloc(512*int64(1+i%250), 0)
+	}
+	for _, x := range append(held, large) {
+		p.Free(x)
+	}
+	for b.Loop() {
+		x, _ := p.Alloc(keepMax, 0)
+		p.Free(x)
+	}
+}
+
 // A block that is in no front: it is taken from the core and given back to it.
 func BenchmarkMiss(b *testing.B) {
 	p := newPool(b, Config{})

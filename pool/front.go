@@ -27,6 +27,7 @@ type front struct {
 	count     pressure.Shard
 	cached    int64          // bytes in the racks
 	keep      int64          // the most that cached may be
+	hand      int            // the rack that was emptied last to make room
 	hits      int64          // allocations that a rack served
 	unsampled int64          // bytes that may be allocated before a site is noted
 	classes   [classes]int64 // allocations by power of two
@@ -101,11 +102,11 @@ func (f *front) pop(hs *headers, size int64, stream uint32) uint32 {
 }
 
 // push puts a piece on its rack. It returns a chain of pieces that found no
-// room, for the core: the piece itself, or those of another size that were here.
+// room, for the core: the piece itself, or those of other sizes that were here.
 func (f *front) push(hs *headers, i uint32) (out uint32) {
 	h := hs.at(i)
 	if f.cached+h.size > f.keep {
-		h.left = 0
+		h.left = f.makeRoom(h.size)
 		return i
 	}
 	r := &f.racks[rackOf(h.size, h.stream)]
@@ -121,6 +122,21 @@ func (f *front) push(hs *headers, i uint32) (out uint32) {
 	r.n++
 	f.cached += h.size
 	return out
+}
+
+// makeRoom empties one rack of another size, each time the next, so that sizes
+// that nobody asks for any more do not fill the front for good.
+func (f *front) makeRoom(size int64) (out uint32) {
+	if size > f.keep {
+		return 0
+	}
+	for range racks {
+		f.hand = (f.hand + 1) % racks
+		if r := &f.racks[f.hand]; r.n > 0 && r.size != size {
+			return f.empty(r)
+		}
+	}
+	return 0
 }
 
 // empty takes all pieces from a rack, as a chain.
