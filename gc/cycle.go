@@ -221,7 +221,8 @@ func (c *Collector) finish(r *run, objects int) (total int64) {
 	} else {
 		cycle.Duration = end - r.begin
 		cycle.Exposed = max(0, end-max(r.held, r.begin))
-		c.meter.learn(cycle.Duration, tracked+objects)
+		last := c.stats.Last
+		c.meter.learn(cycle.Duration, r.begin-last.Start-last.Duration, tracked+objects)
 	}
 	c.cost = c.meter.cost(tracked)
 	for _, g := range c.gates {

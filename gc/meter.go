@@ -59,10 +59,19 @@ func (m *meter) prior(tracked int) float64 {
 	return float64(priorBase) + float64(priorPerMiB)*float64(m.scan)/(1<<20) + priorPerTracked*float64(tracked)
 }
 
-// learn notes that a cycle took d.
-func (m *meter) learn(d time.Duration, tracked int) {
-	f := float64(d) / m.prior(tracked)
+// learn notes that a cycle took d, which began gap after the one before had ended.
+// One that begins sooner than it takes may first have to sweep, on one
+// goroutine, what that one left: about as long as its own mark
+// (results/2026-11-21-cuda-dense). Of such a d, half to all counts, whichever
+// is nearest to what was expected. Otherwise a cycle that follows at once
+// would seem long, and so be started at once again.
+func (m *meter) learn(d, gap time.Duration, tracked int) {
+	prior := m.prior(tracked)
+	f := float64(d) / prior
 	if m.factor != 0 {
+		if gap < d {
+			f = min(max(m.factor, f/2), f)
+		}
 		f = meterKeep*m.factor + (1-meterKeep)*f
 	}
 	m.factor = f

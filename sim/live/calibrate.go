@@ -23,7 +23,8 @@ type Calibration struct {
 }
 
 // A Measurement is the length of a blocking cycle, as its caller sees it, in
-// one condition.
+// one condition. Cycles are as far apart as they take: one that follows another
+// at once first sweeps what that one left, and takes up to twice as long.
 type Measurement struct {
 	Heap    int64 // bytes of Go heap with pointers
 	Tracked int   // objects that the collector knows
@@ -126,7 +127,9 @@ func (m *Measurement) run(n int) error {
 		}
 		began := time.Now()
 		c.Collect(gc.TriggerExplicit)
-		all = append(all, time.Since(began))
+		took := time.Since(began)
+		all = append(all, took)
+		time.Sleep(took) // for the sweep, which would be part of the next
 	}
 	m.Median, m.Least, m.Most = median(all), slices.Min(all), slices.Max(all)
 	runtime.KeepAlive(ballast)
