@@ -123,12 +123,13 @@ func lostText(share float64) string {
 }
 
 // lost is the geometric mean of 1 + objective / span over the workloads, less
-// 1, at one limit or, if it is negative, at all. It is NaN if a run is missing.
+// 1, at one limit or, if it is negative, at all that can be met. It is NaN if a
+// run is missing.
 func (c *comparison) lost(cost, contender, limit int) float64 {
 	var ratios []float64
 	for i, w := range c.workloads {
 		for l := range c.limits {
-			if limit >= 0 && l != limit {
+			if limit >= 0 && l != limit || limit < 0 && !c.possible(i, l) {
 				continue
 			}
 			o := c.at(i, l, cost, contender)
@@ -143,6 +144,12 @@ func (c *comparison) lost(cost, contender, limit int) float64 {
 		return math.NaN()
 	}
 	return mean - 1
+}
+
+// possible reports whether a limit can be met at all: what is reachable must fit.
+func (c *comparison) possible(workload, l int) bool {
+	w := c.workloads[workload]
+	return c.limits[l].of(w) >= w.PeakReachable
 }
 
 // worst returns the longest pause and the number of failed allocations.
