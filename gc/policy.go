@@ -45,7 +45,7 @@ type Point struct {
 	Allocated int64           // gross bytes allocated since the last cycle
 	Freed     int64           // gross bytes freed by the program itself since the last cycle
 	LiveAfter int64           // live bytes when the last cycle had settled
-	Cost      time.Duration   // expected duration of a cycle started now
+	Cost      time.Duration   // expected duration of a cycle started now, without what the last one left to sweep
 	Running   bool            // a cycle is under way
 	Cycles    uint64          // cycles so far, those of the runtime included
 }
