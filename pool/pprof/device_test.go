@@ -20,7 +20,7 @@ func TestDevice(t *testing.T) {
 		t.Skipf("needs a GPU: %v", err)
 	}
 	defer d.Close()
-	p, err := pool.New(pool.Config{Upstream: d.Memory(), Space: d.Space(), Sites: pool.DefaultSites})
+	p, err := pool.New(pool.Config{Upstream: d.Memory(), Space: d.Space(), Sites: 16 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
