@@ -57,17 +57,17 @@ func (c *comparison) failed(cost, contender int) (n int) {
 	return n
 }
 
-// impossible names the limits that some workload cannot meet.
-func (c *comparison) impossible() (all []string) {
+// impossible names the limits that some workload cannot meet, to end a sentence.
+func (c *comparison) impossible() (text string) {
 	for l, limit := range c.limits {
 		for i, w := range c.workloads {
 			if !c.possible(i, l) {
-				all = append(all, fmt.Sprintf("%s is below the %s that %s keeps reachable and does not count", limit, formatBytes(w.PeakReachable), w.Name))
+				text += fmt.Sprintf("; %s is below the %s that %s keeps reachable and does not count", limit, formatBytes(w.PeakReachable), w.Name)
 				break
 			}
 		}
 	}
-	return all
+	return text
 }
 
 // verdict says in a sentence which policy loses the least time at one cost,
@@ -75,7 +75,7 @@ func (c *comparison) impossible() (all []string) {
 func (c *comparison) verdict(cost int) string {
 	best, second, optimum, never := c.ranks(cost)
 	if best < 0 {
-		return strings.Join(append([]string{c.costName(cost) + ": nothing to compare"}, c.impossible()...), "; ")
+		return c.costName(cost) + ": nothing to compare" + c.impossible()
 	}
 	text := fmt.Sprintf("%s: %s loses least, %s", c.costName(cost), c.contenders[best], lostText(c.lost(cost, best, -1)))
 	var others []string
@@ -95,5 +95,5 @@ func (c *comparison) verdict(cost int) string {
 	if failed := c.failed(cost, best); failed > 0 {
 		text += fmt.Sprintf(", but %s allocations fail under it", formatCount(failed))
 	}
-	return strings.Join(append([]string{text}, c.impossible()...), "; ") + "."
+	return text + c.impossible() + "."
 }
