@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ func newCalibrate() *cobra.Command {
 	var (
 		out, heap string
 		cal       live.Calibration
+		mem       memory
 	)
 	cmd := &cobra.Command{
 		Use:   "calibrate",
@@ -28,11 +30,20 @@ and live --cost read. Let nothing else run meanwhile; it takes seconds.`,
   replay compare --cost cost.json
   replay calibrate --busy 4`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			bytes, err := parseSize("heap", heap)
 			if err != nil {
 				return err
 			}
+			if err := mem.check(); err != nil {
+				return err
+			}
+			closing, err := mem.open()
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, closing()) }()
+			cal.Memory = mem.Memory
 			cost, measured, err := live.Calibrate(cmd.Context(), bytes, cal)
 			if err != nil {
 				return err
@@ -55,7 +66,8 @@ and live --cost read. Let nothing else run meanwhile; it takes seconds.`,
 	f.StringVar(&heap, "heap", "256MiB", "`size` of the Go heap with pointers of the program to be modelled")
 	f.IntVar(&cal.Busy, "busy", 0, "`n` goroutines that keep cores busy")
 	f.IntVar(&cal.Repeat, "repeat", 11, "take the median of `n` cycles")
-	f.IntVar(&cal.Objects, "objects", 100_000, "`n` objects to track, and to free")
+	f.IntVar(&cal.Objects, "objects", 100_000, "`n` objects to track, and a tenth of that to free")
+	mem.register(f)
 	return cmd
 }
 

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,15 +15,12 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-var livePools = []string{"host", "cuda", "cuda-virtual", "cuda-async"}
-
 func newLive() *cobra.Command {
 	var (
-		memory, policy, limitText, format, costFile, ladderText, ballast, touch string
-		speed                                                                   float64
-		scale                                                                   int64
-		cached                                                                  bool
-		device                                                                  int
+		policy, limitText, format, costFile, ladderText, ballast string
+		speed                                                    float64
+		scale                                                    int64
+		mem                                                      memory
 	)
 	cmd := &cobra.Command{
 		Use:   "live FILE",
@@ -37,21 +32,22 @@ was recorded. FILE is a native trace, anything that replay import reads, or
 the name of a built-in workload.
 
 With --cost it simulates the same run beside it, for comparison. The file is
-from replay calibrate --heap, which must be the same as --ballast.`,
+from replay calibrate --heap, which must be the same as --ballast, as must
+--pool, --touch and --cached.`,
 		Example: `  replay live mlp --policy cudajl --limit 1.5x --ballast 256MiB
   replay calibrate --heap 256MiB -o cost.json && replay live mlp --ballast 256MiB --cost cost.json
   replay live gpt2 --speed 0 --touch 0 --format json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if !slices.Contains(livePools, memory) {
-				return fmt.Errorf("live: unknown pool %q (want %s)", memory, strings.Join(livePools, ", "))
-			}
 			if format != "text" && format != "json" {
 				return fmt.Errorf("unknown format %q (want text or json)", format)
 			}
 			if speed < 0 {
 				return errors.New("live: --speed: want 0 or more")
+			}
+			if err := mem.check(); err != nil {
+				return err
 			}
 			spec, err := gc.Parse(policy)
 			if err != nil {
@@ -61,15 +57,9 @@ from replay calibrate --heap, which must be the same as --ballast.`,
 			if err != nil {
 				return err
 			}
-			cfg := live.Config{Speed: speed, Direct: !cached, Policy: spec.New()}
+			cfg := live.Config{Speed: speed, Policy: spec.New()}
 			if cfg.Ballast, err = parseSize("ballast", ballast); err != nil {
 				return err
-			}
-			cfg.Touch = -1
-			if touch != "all" {
-				if cfg.Touch, err = parseSize("touch", touch); err != nil {
-					return err
-				}
 			}
 			t, err := loadTrace(args[0])
 			if err != nil {
@@ -90,13 +80,12 @@ from replay calibrate --heap, which must be the same as --ballast.`,
 					return err
 				}
 			}
-			if memory != "host" {
-				var closeGPU func() error
-				if closeGPU, err = openGPU(&cfg, memory, device); err != nil {
-					return err
-				}
-				defer func() { err = errors.Join(err, closeGPU()) }()
+			closing, err := mem.open()
+			if err != nil {
+				return err
 			}
+			defer func() { err = errors.Join(err, closing()) }()
+			cfg.Memory, cfg.Wait = mem.Memory, mem.wait
 			cfg.Log = new(sim.Log)
 			r, err := runLive(cmd, t, cfg)
 			if err != nil {
@@ -109,15 +98,12 @@ from replay calibrate --heap, which must be the same as --ballast.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&memory, "pool", "host", "`memory` to use: host, or in a build with the tag cuda: cuda, cuda-virtual, cuda-async")
-	f.IntVar(&device, "device", 0, "`number` of the GPU")
+	mem.register(f)
 	f.StringVar(&policy, "policy", gc.DefaultPolicy, "`policy`: see replay policies")
 	f.StringVar(&limitText, "limit", "1.5x", "limit: `bytes` (8GiB) or a factor of the peak reachable bytes (1.5x)")
 	f.Float64Var(&speed, "speed", 1, "`factor`: 1 takes the recorded time, 2 half of it; 0 goes as fast as it can, without waits")
 	f.StringVar(&ballast, "ballast", "256MiB", "`size` of the Go heap of pointers that a cycle has to scan")
-	f.StringVar(&touch, "touch", "4KiB", "`bytes` of every object that are written when it is allocated, or all")
 	f.Int64Var(&scale, "scale", 1, "divide all sizes by `n`")
-	f.BoolVar(&cached, "cached", false, "let the pool keep memory for later; what it then refuses depends on fragments, too")
 	f.StringVar(&costFile, "cost", "", "simulate beside it, with the cost model in a JSON `file`")
 	f.StringVar(&ladderText, "ladder", "1x", "duration of the simulated refusal ladder, as `time` (20ms) or in cycles (2x)")
 	f.StringVar(&format, "format", "text", "what to print: text or json")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 )
@@ -17,7 +18,8 @@ import (
 // Calibration says what to measure. The zero value is usable.
 type Calibration struct {
 	Heaps   []int64 // sizes of the Go heap with pointers, in bytes; nil: 16, 64 and 256 MiB
-	Objects int     // number of tracked and of freed objects; 0: 100,000
+	Objects int     // number of tracked objects, ten times that of freed ones; 0: 100,000
+	Memory  Memory  // what the freed ones have: where it goes back to is most of what freeing costs
 	Busy    int     // number of goroutines that keep cores busy meanwhile
 	Repeat  int     // cycles to take the median of; 0: 11
 }
@@ -59,7 +61,7 @@ func Calibrate(ctx context.Context, heap int64, cal Calibration) (sim.Cost, []Me
 			return 0, context.Cause(ctx)
 		}
 		m.Busy = cal.Busy
-		if err := m.run(cal.Repeat); err != nil {
+		if err := m.run(&cal.Memory, cal.Repeat); err != nil {
 			return 0, fmt.Errorf("live: %w", err)
 		}
 		all = append(all, m)
@@ -82,12 +84,13 @@ func Calibrate(ctx context.Context, heap int64, cal Calibration) (sim.Cost, []Me
 	if err != nil {
 		return cost, all, err
 	}
-	freed, err := measure(Measurement{Tracked: cal.Objects, Freed: cal.Objects})
+	n := max(1, cal.Objects/10)
+	freed, err := measure(Measurement{Tracked: n, Freed: n})
 	if err != nil {
 		return cost, all, err
 	}
 	cost.PerTracked = max(0, float64(tracked-cost.Base)/float64(cal.Objects))
-	cost.PerFreed = max(0, float64(freed-tracked)/float64(cal.Objects))
+	cost.PerFreed = max(0, float64(freed-cost.Base)/float64(n)-cost.PerTracked)
 	cost.Slowdown, err = slowdown(slices.Max(cal.Heaps), cal.Repeat)
 	return cost, all, err
 }
@@ -105,15 +108,25 @@ type owned struct {
 	_ [5]uint64
 }
 
+// freedBytes is the size of a block that is freed. It matters little: a mapping
+// of 32 MiB of which a page was written costs a fifth more to give back.
+const freedBytes = 64 << 10
+
 // run fills in the times of n cycles.
-func (m *Measurement) run(n int) error {
+func (m *Measurement) run(memory *Memory, n int) error {
 	ballast := NewBallast(m.Heap)
 	c, err := gc.New(gc.Config{Policy: new(gc.Never)})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
+	p, err := memory.newPool(c, 0, nil)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
 	r := gc.NewRegistry(c.Watch(nothing{}), func(uint64, int64) {})
+	defer r.Close()
 	kept := make([]*owned, m.Tracked-m.Freed)
 	for i := range kept {
 		kept[i] = new(owned)
@@ -123,7 +136,13 @@ func (m *Measurement) run(n int) error {
 	var all []time.Duration
 	for range n {
 		for range m.Freed {
-			gc.Track(r, new(owned), 0, 0)
+			a, err := pool.NewArray[byte](p, freedBytes, 0)
+			if err != nil {
+				return err
+			}
+			if err := memory.touch(a); err != nil {
+				return err
+			}
 		}
 		began := time.Now()
 		c.Collect(gc.TriggerExplicit)

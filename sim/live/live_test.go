@@ -48,7 +48,7 @@ func TestNeverRefusesAsTheSimulationSays(t *testing.T) {
 	for _, limit := range []int64{4 << 20, 8 << 20, 32 << 20} {
 		want := sim.Run(w, new(gc.Never), sim.Config{Limit: limit})
 		log := new(sim.Log)
-		got, err := Run(context.Background(), tr, Config{Limit: limit, Space: space, Direct: true, Touch: -1, Log: log})
+		got, err := Run(context.Background(), tr, Config{Limit: limit, Space: space, Memory: Memory{Direct: true, Touch: -1}, Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestNeverRefusesAsTheSimulationSays(t *testing.T) {
 
 func TestRunWithoutALimitTakesTheTimeRecorded(t *testing.T) {
 	tr := steady(100)
-	got, err := Run(context.Background(), tr, Config{Space: pressure.Device(0), Direct: true, Speed: 1})
+	got, err := Run(context.Background(), tr, Config{Space: pressure.Device(0), Memory: Memory{Direct: true}, Speed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestRunWithoutALimitTakesTheTimeRecorded(t *testing.T) {
 }
 
 func TestImpossibleLimitFailsAllocationsAndGoesOn(t *testing.T) {
-	got, err := Run(context.Background(), steady(20), Config{Limit: 2 << 20, Space: pressure.Device(0), Direct: true})
+	got, err := Run(context.Background(), steady(20), Config{Limit: 2 << 20, Space: pressure.Device(0), Memory: Memory{Direct: true}})
 	if err != nil || got.FailedAllocs == 0 || got.FailedAllocs == 20 {
 		t.Errorf("%d failed, %v", got.FailedAllocs, err)
 	}
@@ -154,6 +154,22 @@ func TestCalibrateFindsThatPointersCost(t *testing.T) {
 	}
 	if cost.Base <= 0 || cost.HeapMiB != 8 || len(measured) != 4 {
 		t.Errorf("%+v, %+v", cost, measured)
+	}
+}
+
+// slowRelease takes its time to take memory back.
+type slowRelease struct{ pool.Host }
+
+func (s slowRelease) Release(addr uintptr, bytes int64, stream uint32) error {
+	time.Sleep(time.Millisecond)
+	return s.Host.Release(addr, bytes, stream)
+}
+
+func TestCalibrateFindsWhatGivingBackCosts(t *testing.T) {
+	slow := Memory{Upstream: slowRelease{}, Direct: true, Touch: 1}
+	cost, _, err := Calibrate(context.Background(), 0, Calibration{Heaps: []int64{0}, Objects: 500, Repeat: 3, Memory: slow})
+	if err != nil || cost.PerFreed < 0.9e6 {
+		t.Errorf("%+v, %v: want 1 ms per object", cost, err)
 	}
 }
 

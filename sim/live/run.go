@@ -18,11 +18,8 @@ import (
 type Config struct {
 	Policy   gc.Policy                 // fresh; nil: never
 	Limit    int64                     // of the pool, in bytes; 0 = none
-	Upstream pool.Upstream             // where the pool gets its memory; nil: the host
-	Memory   pressure.Space            // what Upstream gives
+	Memory   Memory                    // what the pool is made of
 	Space    pressure.Space            // of the trace: what is executed
-	Direct   bool                      // the pool caches nothing, so that it refuses what the limit says and not what fragments leave
-	Touch    int64                     // bytes of each object that are written when it is allocated; negative: all
 	Ballast  int64                     // bytes of Go heap with pointers
 	Wait     func(time.Duration) error // keeps the device busy for that long and waits for it; nil: the processor sleeps
 	Speed    float64                   // 1 = as recorded, 2 = twice as fast; 0 = as fast as it goes, without waits
@@ -62,18 +59,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 		return Report{}, fmt.Errorf("live: %w", err)
 	}
 	defer c.Close()
-	space := pressure.Host
-	if cfg.Upstream != nil {
-		space = cfg.Memory
-	}
-	m, err := pool.New(pool.Config{
-		Upstream:  cfg.Upstream,
-		Space:     space,
-		Limits:    pressure.Limits{Hard: pressure.Limit{Bytes: cfg.Limit}},
-		Collector: c,
-		Trace:     cfg.Recorder,
-		Direct:    cfg.Direct,
-	})
+	m, err := cfg.Memory.newPool(c, cfg.Limit, cfg.Recorder)
 	if err != nil {
 		return Report{}, fmt.Errorf("live: %w", err)
 	}
@@ -161,10 +147,8 @@ func (r *runner) alloc(s *step, now time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if n := min(uint64(s.arg), uint64(r.cfg.Touch)); n > 0 { // a negative Touch is a large number
-		if err := a.View(0, int(n)).Fill(1); err != nil {
-			return err
-		}
+	if err := r.cfg.Memory.touch(a); err != nil {
+		return err
 	}
 	r.objects[s.slot], r.sizes[s.slot] = a, s.arg
 	r.reachable += s.arg

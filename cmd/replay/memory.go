@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/eagergc/eagergc/pool/cuda"
+	"github.com/eagergc/eagergc/sim/live"
+)
+
+var poolNames = []string{"host", "cuda", "cuda-virtual", "cuda-async"}
+
+// A memory is the real memory that a command runs on, as its flags say.
+type memory struct {
+	live.Memory
+	wait   func(time.Duration) error // keeps the GPU busy for that long; nil: there is none
+	name   string
+	touch  string
+	cached bool
+	device int
+}
+
+func (m *memory) register(f *pflag.FlagSet) {
+	f.StringVar(&m.name, "pool", "host", "`memory` to use: host, or in a build with the tag cuda: cuda, cuda-virtual, cuda-async")
+	f.IntVar(&m.device, "device", 0, "`number` of the GPU")
+	f.StringVar(&m.touch, "touch", "4KiB", "`bytes` of every object that are written when it is allocated, or all")
+	f.BoolVar(&m.cached, "cached", false, "let the pool keep memory for later; what it then refuses depends on fragments, too")
+}
+
+// check reads the flags.
+func (m *memory) check() (err error) {
+	if !slices.Contains(poolNames, m.name) {
+		return fmt.Errorf("live: unknown pool %q (want %s)", m.name, strings.Join(poolNames, ", "))
+	}
+	m.Direct = !m.cached
+	if m.touch == "all" {
+		m.Touch = -1
+		return nil
+	}
+	m.Touch, err = parseSize("touch", m.touch)
+	return err
+}
+
+// open opens the GPU, if the flags name one. Its memory is either segments for
+// our own caching pool, that go back as a whole (cuda) or in parts
+// (cuda-virtual), or blocks out of the driver's stream-ordered pool (cuda-async).
+func (m *memory) open() (closing func() error, err error) {
+	if m.name == "host" {
+		return func() error { return nil }, nil
+	}
+	d, err := cuda.Open(m.device)
+	if err != nil {
+		return nil, fmt.Errorf("live: --pool %s: %w", m.name, err)
+	}
+	w, err := cuda.NewWork(d)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	closing = func() error { return errors.Join(w.Close(), d.Close()) }
+	m.Space = d.Space()
+	m.wait = func(busy time.Duration) error {
+		if err := w.Spin(d.Default(), busy); err != nil {
+			return err
+		}
+		return d.Default().Synchronize()
+	}
+	m.Direct = m.name == "cuda-async"
+	switch m.name {
+	case "cuda":
+		m.Upstream = d.Memory()
+		return closing, nil
+	case "cuda-virtual":
+		if m.Upstream, err = d.Virtual(); err != nil {
+			return nil, errors.Join(err, closing())
+		}
+		return closing, nil
+	}
+	p, err := d.NewDriverPool(-1)
+	if err != nil {
+		return nil, errors.Join(err, closing())
+	}
+	m.Upstream = p.Upstream()
+	return func() error { return errors.Join(p.Close(), closing()) }, nil
+}

@@ -1,0 +1,37 @@
+package live
+
+import (
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A Memory says what the pool of a run is made of. The zero value is memory of
+// the host, which the pool keeps and nobody writes.
+type Memory struct {
+	Upstream pool.Upstream  // where the pool gets it; nil: the host
+	Space    pressure.Space // what Upstream gives
+	Direct   bool           // the pool caches nothing, so that it refuses what the limit says and not what fragments leave
+	Touch    int64          // bytes of each object that are written when it is allocated; negative: all
+}
+
+// newPool returns a pool with a limit; 0 = none.
+func (m *Memory) newPool(c *gc.Collector, limit int64, rec gc.Recorder) (*pool.Pool, error) {
+	return pool.New(pool.Config{
+		Upstream:  m.Upstream,
+		Space:     m.Space,
+		Limits:    pressure.Limits{Hard: pressure.Limit{Bytes: limit}},
+		Collector: c,
+		Trace:     rec,
+		Direct:    m.Direct,
+	})
+}
+
+// touch writes what is to be written of a new object.
+func (m *Memory) touch(a pool.Array[byte]) error {
+	n := min(uint64(a.Len()), uint64(m.Touch)) // a negative Touch is a large number
+	if n == 0 {
+		return nil
+	}
+	return a.View(0, int(n)).Fill(1)
+}
