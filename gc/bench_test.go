@@ -112,8 +112,15 @@ func BenchmarkFacts(b *testing.B) {
 		}
 	})
 	b.Run("of=metrics.Read", func(b *testing.B) {
+		m := newMeter()
 		for b.Loop() {
-			cyclesSoFar()
+			m.read(0)
+		}
+	})
+	b.Run("of=stage.read", func(b *testing.B) {
+		var s stage
+		for b.Loop() {
+			s.read()
 		}
 	})
 	b.Run("of=ReadMemStats", func(b *testing.B) {
@@ -232,12 +239,13 @@ func overlapped(c *Collector) time.Duration {
 // mark, by the time stamp that the runtime keeps of it.
 func runtimeMark() time.Duration {
 	began := time.Now()
-	before, done := cyclesSoFar(), make(chan struct{})
+	var s stage
+	before, done := s.read().cycles, make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.GC()
 	}()
-	for cyclesSoFar() == before {
+	for s.read().cycles == before {
 		time.Sleep(50 * time.Microsecond)
 	}
 	var m runtime.MemStats

@@ -15,6 +15,7 @@ type run struct {
 	gate    *Gate  // whose pressure asked for it; nil if nothing is watched
 	begin   time.Duration
 	held    time.Duration // since when a caller is held; noOne if none is. Guarded by mu
+	swept   time.Duration // how much of it went by before its mark began
 	task    task          // in a trace of the program
 	cycle   Cycle         // once done is closed
 	done    chan struct{}
@@ -140,7 +141,7 @@ func (c *Collector) settle(r *run) (freed int64, objects int) {
 	for _, reg := range c.registries {
 		reg.promoteAll()
 	}
-	r.task.region("mark", c.mark)
+	r.task.region("mark", func() { r.swept = c.mark() })
 	r.task.region("settle", func() { objects = c.walk() })
 	return c.finish(r, objects), objects
 }
@@ -153,9 +154,12 @@ func (c *Collector) ended(r *run, freed int64, objects int) {
 
 // mark runs Go's collector and returns as soon as it has found what is dead,
 // which is at the end of the mark. It does not wait for runtime.GC to return:
-// that is after the sweep, which on busy cores comes seconds later.
-func (c *Collector) mark() {
-	before := cyclesSoFar()
+// that is after the sweep, which on busy cores comes seconds later. A cycle that
+// follows another at once first sweeps what that one left: for at least as long
+// as mark returns.
+func (c *Collector) mark() (swept time.Duration) {
+	var look stage
+	before := look.read()
 	probe := newProbe()
 	returned := make(chan struct{})
 	c.goroutine.Go(func() {
@@ -164,26 +168,44 @@ func (c *Collector) mark() {
 	})
 	began := time.Now()
 	nap := time.NewTimer(0)
-	for {
+	var last time.Duration
+	for stops := before.stops; ; {
+		now := look.read()
 		// The first cycle to end may have begun before the probe was dropped.
 		// Such a cycle keeps the probe; the one after it does not.
-		if n := cyclesSoFar() - before; n >= 2 || n == 1 && probe.Value() == nil {
-			return
+		if n := now.cycles - before.cycles; n >= 2 || n == 1 && probe.Value() == nil {
+			return swept
 		}
-		nap.Reset(min(max(time.Since(began)/8, 200*time.Microsecond), time.Millisecond))
+		if now.stops != stops { // since the last look: for a mark to begin, or for that of an older cycle to end
+			stops, swept = now.stops, last
+		}
+		last = time.Since(began)
+		nap.Reset(min(max(last/8, 200*time.Microsecond), time.Millisecond))
 		select {
 		case <-returned:
-			return
+			return swept
 		case <-nap.C:
 		}
 	}
 }
 
-// cyclesSoFar returns the number of cycles of the process whose mark has ended.
-func cyclesSoFar() uint64 {
-	s := [1]metrics.Sample{{Name: cyclesMetric}}
-	metrics.Read(s[:])
-	return s[0].Value.Uint64()
+// A progress says how far the runtime's collector has come.
+type progress struct {
+	cycles uint64 // whose mark has ended
+	stops  uint64 // of the world, for a mark to begin or to end
+}
+
+// A stage reads the progress of the runtime's collector. The zero value is ready to use.
+type stage struct{ samples [2]metrics.Sample }
+
+func (s *stage) read() (p progress) {
+	s.samples[0].Name, s.samples[1].Name = cyclesMetric, stopsMetric
+	metrics.Read(s.samples[:])
+	for _, n := range s.samples[1].Value.Float64Histogram().Counts {
+		p.stops += n
+	}
+	p.cycles = s.samples[0].Value.Uint64()
+	return p
 }
 
 // newProbe returns a weak pointer to an object that is garbage from the start.
@@ -221,8 +243,7 @@ func (c *Collector) finish(r *run, objects int) (total int64) {
 	} else {
 		cycle.Duration = end - r.begin
 		cycle.Exposed = max(0, end-max(r.held, r.begin))
-		last := c.stats.Last
-		c.meter.learn(cycle.Duration, r.begin-last.Start-last.Duration, tracked+objects)
+		c.meter.learn(cycle.Duration-r.swept, tracked+objects)
 	}
 	c.cost = c.meter.cost(tracked)
 	for _, g := range c.gates {

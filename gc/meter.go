@@ -27,8 +27,10 @@ const (
 	meterKeep       = 0.5
 )
 
-// cyclesMetric counts cycles when their mark ends; their sweep is still to come.
-const cyclesMetric = "/gc/cycles/total:gc-cycles"
+const (
+	cyclesMetric = "/gc/cycles/total:gc-cycles"     // counts cycles when their mark ends; their sweep is still to come
+	stopsMetric  = "/sched/pauses/total/gc:seconds" // a histogram: two for each cycle
+)
 
 func newMeter() *meter {
 	m := new(meter)
@@ -59,19 +61,10 @@ func (m *meter) prior(tracked int) float64 {
 	return float64(priorBase) + float64(priorPerMiB)*float64(m.scan)/(1<<20) + priorPerTracked*float64(tracked)
 }
 
-// learn notes that a cycle took d, which began gap after the one before had ended.
-// One that begins sooner than it takes may first have to sweep, on one
-// goroutine, what that one left: about as long as its own mark
-// (results/2026-11-21-cuda-dense). Of such a d, half to all counts, whichever
-// is nearest to what was expected. Otherwise a cycle that follows at once
-// would seem long, and so be started at once again.
-func (m *meter) learn(d, gap time.Duration, tracked int) {
-	prior := m.prior(tracked)
-	f := float64(d) / prior
+// learn notes that a cycle took d.
+func (m *meter) learn(d time.Duration, tracked int) {
+	f := float64(d) / m.prior(tracked)
 	if m.factor != 0 {
-		if gap < d {
-			f = min(max(m.factor, f/2), f)
-		}
 		f = meterKeep*m.factor + (1-meterKeep)*f
 	}
 	m.factor = f
