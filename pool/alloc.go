@@ -103,14 +103,17 @@ func (p *Pool) allocMissed(bytes, size int64, stream uint32) (Block, error) {
 	return b, nil
 }
 
-// find looks for a piece wherever that costs no collection: other fronts, the
-// core, the upstream. It returns 0 and the upstream's error, if there was one.
+// find looks for a piece wherever that costs no collection: the depot, other
+// fronts, the core, the upstream. It returns 0 and the upstream's error, if there was one.
 func (p *Pool) find(size int64, stream uint32) (uint32, error) {
 	if p.cfg.Direct {
 		return p.grow(size, stream)
 	}
 	f := p.lockFront()
-	i := p.steal(f, size, stream)
+	i := p.restock(f, size, stream)
+	if i == 0 {
+		i = p.steal(f, size, stream)
+	}
 	f.mu.Unlock()
 	if i != 0 {
 		return i, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 	"unsafe"
@@ -156,6 +157,51 @@ func BenchmarkFullFront(b *testing.B) {
 	for b.Loop() {
 		x, _ := p.Alloc(keepMax, 0)
 		p.Free(x)
+	}
+}
+
+// One op is an allocation by a program that frees nothing itself: cycles do, in
+// a goroutine of theirs, thousands of blocks at a time. With beside=true the
+// program goes on meanwhile.
+func BenchmarkCollected(b *testing.B) {
+	const cycle = 8192
+	sizes := []int64{512, 4000, 4000, 8192, 4000, 8192, 512, 4000, 256 << 10}
+	for _, beside := range []bool{false, true} {
+		b.Run(fmt.Sprintf("beside=%v", beside), func(b *testing.B) {
+			p := newPool(b, Config{})
+			dead, done := make(chan []Block), make(chan []Block, 3)
+			for range 3 {
+				done <- make([]Block, 0, cycle)
+			}
+			go func() {
+				defer close(done)
+				for blocks := range dead {
+					for _, x := range blocks {
+						p.Free(x)
+					}
+					done <- blocks[:0]
+				}
+			}()
+			fresh := <-done
+			for n := 0; b.Loop(); n++ {
+				x, _ := p.Alloc(sizes[n%len(sizes)], 0)
+				if fresh = append(fresh, x); len(fresh) == cycle {
+					b.StopTimer()
+					dead <- fresh
+					fresh = <-done
+					if !beside {
+						for len(done) < 2 {
+							runtime.Gosched()
+						}
+					}
+					b.StartTimer()
+				}
+			}
+			dead <- fresh
+			close(dead)
+			for range done {
+			}
+		})
 	}
 }
 

@@ -10,9 +10,14 @@ func (p *Pool) Check() error {
 		p.fronts[k].mu.Lock()
 		defer p.fronts[k].mu.Unlock()
 	}
+	p.depot.mu.Lock()
+	defer p.depot.mu.Unlock()
 	p.core.mu.Lock()
 	defer p.core.mu.Unlock()
 	if err := p.core.check(); err != nil {
+		return err
+	}
+	if err := p.depot.check(&p.core.headers); err != nil {
 		return err
 	}
 	for k := range p.fronts {
@@ -73,22 +78,49 @@ func (c *core) checkNeighbours() error {
 
 func (f *front) check(hs *headers) error {
 	var cached int64
-	for k := range f.racks {
-		r := &f.racks[k]
-		n := uint32(0)
-		for i := r.head; i != 0 && n <= r.n; i = hs.at(i).left {
-			if h := hs.at(i); h.size != r.size || h.stream != r.stream || h.free || h.gen.Load()%2 == 1 {
-				return fmt.Errorf("pool: piece %d does not belong on its rack", i)
-			}
-			n++
+	for _, r := range f.racks {
+		if err := r.check(hs); err != nil {
+			return err
 		}
-		if n != r.n {
-			return fmt.Errorf("pool: %d pieces on a rack of %d", n, r.n)
-		}
-		cached += int64(n) * r.size
+		cached += int64(r.n) * r.size
 	}
 	if cached != f.cached || cached > f.keep {
 		return fmt.Errorf("pool: %d bytes on racks, counted %d, at most %d", cached, f.cached, f.keep)
+	}
+	return nil
+}
+
+func (r rack) check(hs *headers) error {
+	n := uint32(0)
+	for i := r.head; i != 0 && n <= r.n; i = hs.at(i).left {
+		if h := hs.at(i); h.size != r.size || h.stream != r.stream || h.free || h.gen.Load()%2 == 1 {
+			return fmt.Errorf("pool: piece %d does not belong on its rack", i)
+		}
+		n++
+	}
+	if n != r.n {
+		return fmt.Errorf("pool: %d pieces on a rack of %d", n, r.n)
+	}
+	return nil
+}
+
+func (d *depot) check(hs *headers) error {
+	var full int64
+	for _, s := range d.slots {
+		chain := s.head
+		for range s.n {
+			if err := (rack{size: s.size, stream: s.stream, head: chain, n: rackMax}).check(hs); err != nil {
+				return err
+			}
+			chain = hs.at(chain).right
+		}
+		if chain != 0 {
+			return fmt.Errorf("pool: more racks in the depot than the %d counted", s.n)
+		}
+		full += int64(s.n)
+	}
+	if counted := d.full.Load(); full != counted || full > depotMax {
+		return fmt.Errorf("pool: %d racks in the depot, counted %d, at most %d", full, counted, depotMax)
 	}
 	return nil
 }

@@ -32,7 +32,10 @@ func (p *Pool) free(b Block, cause uint32) {
 		p.setAside(i, h)
 		return
 	}
-	rest := f.push(&p.core.headers, i)
+	rest, full := f.push(&p.core.headers, i)
+	if full && p.depot.put(&p.core.headers, rest) {
+		rest = 0
+	}
 	p.stock(f)
 	f.mu.Unlock()
 	if rest != 0 {

@@ -13,11 +13,11 @@ import (
 // memory that other goroutines write. It keeps the pieces that were freed last
 // in racks, one for each size and stream, and hands them out again, last in,
 // first out. There are a few fronts for each processor; a goroutine finds its
-// own by the address of its stack, and takes pieces from the others before it
-// goes to the core.
+// own by the address of its stack, and takes pieces from the depot and the
+// others before it goes to the core.
 //
-// Locks are taken in this order: fronts by number, then the core. Neither is
-// held during a call of the upstream, of the collector or of the user.
+// Locks are taken in this order: fronts by number, then the depot, then the
+// core. None is held during a call of the upstream, of the collector or of the user.
 type front struct {
 	mu        sync.Mutex
 	number    uint32
@@ -102,26 +102,26 @@ func (f *front) pop(hs *headers, size int64, stream uint32) uint32 {
 }
 
 // push puts a piece on its rack. It returns a chain of pieces that found no
-// room, for the core: the piece itself, or those of other sizes that were here.
-func (f *front) push(hs *headers, i uint32) (out uint32) {
+// room: the piece itself, those of other sizes that were here, or all of a full
+// rack, for the depot.
+func (f *front) push(hs *headers, i uint32) (out uint32, full bool) {
 	h := hs.at(i)
 	if f.cached+h.size > f.keep {
 		h.left = f.makeRoom(h.size)
-		return i
+		return i, false
 	}
 	r := &f.racks[rackOf(h.size, h.stream)]
 	if r.size != h.size || r.stream != h.stream {
 		out = f.empty(r)
 		r.size, r.stream = h.size, h.stream
-	} else if r.n >= rackMax {
-		h.left = 0
-		return i
+	} else if full = r.n == rackMax; full {
+		out = f.empty(r)
 	}
 	h.left = r.head
 	r.head = i
 	r.n++
 	f.cached += h.size
-	return out
+	return out, full
 }
 
 // makeRoom empties one rack of another size, each time the next, so that sizes
@@ -204,8 +204,8 @@ func (p *Pool) steal(f *front, size int64, stream uint32) uint32 {
 	return 0
 }
 
-// flush gives what is in the racks of all fronts to the core, where it can
-// merge, and returns how much that was.
+// flush gives what is in the racks of all fronts and in the depot to the core,
+// where it can merge, and returns how much that was.
 func (p *Pool) flush() (bytes int64) {
 	for k := range p.fronts {
 		f := &p.fronts[k]
@@ -218,5 +218,5 @@ func (p *Pool) flush() (bytes int64) {
 		}
 		f.mu.Unlock()
 	}
-	return bytes
+	return bytes + p.depot.drain(&p.core)
 }

@@ -47,6 +47,7 @@ type Pool struct {
 	limit     atomic.Int64               // the budget as last estimated, bytes; 0 = none known
 	offsets   [256]atomic.Uint32         // where the goroutines of a hash look, see lockFront
 
+	depot   depot
 	core    core
 	tracker pressure.Tracker
 	budget  pressure.Budget

@@ -50,6 +50,7 @@ func (p *Pool) Stats() Stats {
 	s := Stats{Limits: p.estimate(), Waiting: p.limbo.n.Load()}
 	var sums [classes]int64
 	p.eachFront(func(f *front) { f.read(&s, &sums) })
+	p.depot.read(&s)
 	p.core.read(&s)
 	for k, n := range sums {
 		if n > 0 {
@@ -75,6 +76,17 @@ func (f *front) read(s *Stats, sums *[classes]int64) {
 		sums[k] += n
 	}
 	s.Hits += f.hits
+}
+
+func (d *depot) read(s *Stats) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.slots {
+		if r.n > 0 {
+			s.FreeBlocks += rackMax * int64(r.n)
+			s.Largest = max(s.Largest, r.size)
+		}
+	}
 }
 
 func (c *core) read(s *Stats) {
