@@ -163,7 +163,7 @@ func BenchmarkSettleWalk(b *testing.B) {
 			}
 			c.Collect(TriggerExplicit)
 			for b.Loop() {
-				if dead, _ := r.walk(nil); dead != 0 {
+				if n := r.walk(c.giveFailed); n != 0 {
 					b.Fatal("reachable objects found dead")
 				}
 			}

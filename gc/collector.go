@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
@@ -29,6 +30,8 @@ type Collector struct {
 	settling   sync.Mutex
 	registries []walker
 
+	settled atomic.Uint64 // number of cycles that have; changed under mu
+
 	mu        sync.Mutex // of all that follows; held for no longer than a Decide
 	policy    Policy
 	recorder  *recorder
@@ -49,9 +52,8 @@ type Collector struct {
 
 // A walker is a Registry[W] of any W.
 type walker interface {
-	owner() *Gate
 	promoteAll()
-	walk(failed func(any)) (objects int, bytes int64)
+	walk(failed func(any)) (objects int)
 	Len() int
 }
 
@@ -185,14 +187,15 @@ func (c *Collector) Due() bool {
 	now := c.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	d, _ := c.decide(Point{Now: now, At: Sync}, nil, 0)
+	d, _ := c.decide(Point{Now: now, At: Sync}, nil)
 	return d.Action != Skip
 }
 
 // decide asks the policy at p, of which the caller fills in Now, At and what
-// concerns the caller. If live was just read at g, it goes before the source's
-// own reading. It returns the gate that the answer is about. The caller holds mu.
-func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
+// concerns the caller. What it has just read, if that is not nil, goes before the
+// source's own reading. It returns the gate that the answer is about. The caller
+// holds mu.
+func (c *Collector) decide(p Point, read *reading) (Decision, *Gate) {
 	if p.Now-c.meter.last >= meterEvery {
 		c.readMeter(p.Now)
 	}
@@ -200,8 +203,8 @@ func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 	if top == nil || c.closed {
 		return Decision{}, top
 	}
-	if top == g {
-		s.Live = live
+	if read != nil && read.gate == top {
+		s.Live = read.live
 	}
 	c.fill(&p, top, s)
 	d := c.askPolicy(p)

@@ -217,9 +217,7 @@ func newProbe() weak.Pointer[Cycle] { return weak.Make(new(Cycle)) }
 // The caller holds settling.
 func (c *Collector) walk() (objects int) {
 	for _, reg := range c.registries {
-		n, bytes := reg.walk(c.giveFailed)
-		objects += n
-		reg.owner().yield += bytes
+		objects += reg.walk(c.giveFailed)
 	}
 	return objects
 }
@@ -233,6 +231,7 @@ func (c *Collector) finish(r *run, objects int) (total int64) {
 		tracked += reg.Len()
 	}
 	c.mu.Lock()
+	c.settled.Add(1)
 	end := c.Now()
 	c.meter.read(end)
 	c.seen, c.tracked = c.meter.total, tracked
@@ -247,12 +246,11 @@ func (c *Collector) finish(r *run, objects int) (total int64) {
 	}
 	c.cost = c.meter.cost(tracked)
 	for _, g := range c.gates {
-		s := g.rebase()
+		s, freed := g.rebase(), g.yield.Swap(0)
 		if g == r.gate {
-			cycle.Freed, cycle.LiveAfter, cycle.Limit = g.yield, s.Live, s.Limit
+			cycle.Freed, cycle.LiveAfter, cycle.Limit = freed, s.Live, s.Limit
 		}
-		total += g.yield
-		g.yield = 0
+		total += freed
 	}
 	r.cycle = cycle
 	c.stats.cycle(cycle, total, objects)

@@ -22,12 +22,14 @@ type Gate struct {
 	c      *Collector
 	source Source
 
+	// What the walk under way has given back, in bytes. Until the policy has been
+	// told of the cycle, that counts as live: otherwise the program would seem to
+	// have freed it, and then to allocate as much in no time.
+	yield atomic.Int64
+
 	// Guarded by the collector's mu.
 	allocated, freed int64 // gross bytes when the last cycle had settled
 	liveAfter        int64
-
-	// Guarded by the collector's settling.
-	yield int64 // bytes that the walk under way has given back
 }
 
 // Watch makes the collector count src, which must stay usable until the
@@ -67,6 +69,7 @@ func (g *Gate) Allocating(live, request int64) {
 
 func (g *Gate) ask(live, request int64) {
 	c := g.c
+	settled, yield := c.settled.Load(), g.yield.Load()
 	now := c.Now()
 	c.mu.Lock()
 	if c.closed {
@@ -74,7 +77,11 @@ func (g *Gate) ask(live, request int64) {
 		c.mu.Unlock()
 		return
 	}
-	d, top := c.decide(Point{Now: now, At: Allocation, Request: request}, g, live)
+	read := &reading{g, live + yield}
+	if c.settled.Load() != settled { // while this waited: live is of before
+		read = nil
+	}
+	d, top := c.decide(Point{Now: now, At: Allocation, Request: request}, read)
 	r := c.obey(d, top, now)
 	c.mu.Unlock()
 	if d.Action == Block && r != nil {
@@ -110,13 +117,22 @@ func (g *Gate) setWake(wake int64) {
 	}
 }
 
+// A reading is the live bytes of a source as the caller of a gate has read them.
+type reading struct {
+	gate *Gate
+	live int64
+}
+
 // mostPressed returns the gate whose source is under most pressure, and its
-// sample; nil if there is none. The caller holds mu.
+// sample as policies see it; nil if there is none. The caller holds mu.
 func (c *Collector) mostPressed() (*Gate, pressure.Sample) {
 	var top *Gate
 	var most pressure.Sample
 	for _, g := range c.gates {
+		yield := g.yield.Load()
 		s := g.source.Sample()
+		s.Live += yield
+		s.Reserved = max(s.Reserved, s.Live)
 		if top == nil || s.Pressure() > most.Pressure() {
 			top, most = g, s
 		}

@@ -221,9 +221,9 @@ type corpse[W any] struct {
 	bytes int64
 }
 
-// walk gives back what belongs to dead objects and returns how much that was.
-// It holds a shard's lock for one chunk at a time.
-func (r *Registry[W]) walk(failed func(any)) (objects int, bytes int64) {
+// walk gives back what belongs to dead objects, counts it at the gate, and
+// returns their number. It holds a shard's lock for one chunk at a time.
+func (r *Registry[W]) walk(failed func(any)) (objects int) {
 	var dead []corpse[W]
 	for i := range r.shards {
 		s := &r.shards[i]
@@ -240,12 +240,12 @@ func (r *Registry[W]) walk(failed func(any)) (objects int, bytes int64) {
 			}
 			for _, d := range dead {
 				objects++
-				bytes += d.bytes
 				r.giveBack(d, failed)
+				r.gate.yield.Add(d.bytes)
 			}
 		}
 	}
-	return objects, bytes
+	return objects
 }
 
 // bury frees the slots of chunk n whose objects are dead and appends what they
@@ -275,5 +275,3 @@ func (r *Registry[W]) giveBack(d corpse[W], failed func(any)) {
 	}()
 	r.give(d.w, d.bytes)
 }
-
-func (r *Registry[W]) owner() *Gate { return r.gate }

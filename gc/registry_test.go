@@ -171,3 +171,58 @@ func TestRecorderIsToldWhatHappened(t *testing.T) {
 		}
 	}
 }
+
+// shrinking is a level that falls when memory is given back.
+type shrinking struct {
+	level
+	allocated int64
+}
+
+func (s *shrinking) Allocated() int64 { return s.allocated }
+
+// TestAPolicySeesWhatACycleFreesWhenItEnds asks in the middle of a walk, when
+// half of the memory is back already: live is still what it was, and the program
+// is not said to have freed anything.
+func TestAPolicySeesWhatACycleFreesWhenItEnds(t *testing.T) {
+	quiet(t)
+	const objects = 100
+	src := &shrinking{level{pressure.Sample{Live: objects, Limit: 2 * objects}}, objects}
+	var seen []Point
+	var ended []Cycle
+	c := newCollector(t, Config{Policy: &scripted{
+		decide:  func(p Point) Decision { seen = append(seen, p); return Decision{} },
+		observe: func(c Cycle) { ended = append(ended, c) },
+	}})
+	gate := c.Watch(src)
+	given, middle, goOn := 0, make(chan bool), make(chan bool)
+	r := NewRegistry(gate, func(uint64, int64) {
+		if given == objects/2 {
+			middle <- true
+			<-goOn
+		}
+		given++
+		src.at.Live--
+	})
+	for range objects {
+		Track(r, new(thing), 1, 0)
+	}
+	done := make(chan bool)
+	go func() {
+		c.Collect(TriggerExplicit)
+		close(done)
+	}()
+	<-middle
+	gate.Allocating(src.at.Live, 1)
+	c.Sync(nil, func() error { return nil })
+	goOn <- true
+	<-done
+	gate.Allocating(src.at.Live, 1)
+	if len(seen) != 3 || len(ended) != 1 || ended[0].Freed != objects {
+		t.Fatalf("%d points, cycles %+v", len(seen), ended)
+	}
+	for i, want := range []int64{objects, objects, 0} {
+		if p := seen[i]; p.Sample.Live != want || p.Freed != 0 {
+			t.Errorf("point %d: %d live, want %d; %d freed by the program, want 0", i, p.Sample.Live, want, p.Freed)
+		}
+	}
+}
