@@ -59,14 +59,14 @@ func (b *burst) see(now moment, request int64, g time.Duration) {
 // A margin is how much earlier than forecast a cycle starts: the worst error of
 // a past forecast, which fades by the ratio of what being early costs to what
 // being late does. So the worst of about the last 1/ratio forecasts counts, and
-// one in that many is missed.
+// one in that many is missed. Before the first it is half a cycle.
 type margin struct {
 	early float64 // ns
 
-	begun bool
-	pends bool          // a forecast is to be checked:
-	total int64         // this total ...
-	when  time.Duration // ... is reached at this time
+	checked bool          // a forecast has been
+	pends   bool          // a forecast is to be checked:
+	total   int64         // this total ...
+	when    time.Duration // ... is reached at this time
 }
 
 // expect notes a forecast, unless one is pending.
@@ -80,13 +80,13 @@ func (m *margin) expect(total int64, when time.Duration) {
 // too late does.
 func (m *margin) see(now moment, request int64, g time.Duration, cheap float64) {
 	cycle := float64(g)
-	if !m.begun {
-		m.begun, m.early = true, cycle/2
+	if !m.checked {
+		m.early = cycle / 2
 	}
 	if !m.pends || now.total+request < m.total {
 		return
 	}
-	m.pends = false
+	m.pends, m.checked = false, true
 	m.early = max(0, float64(m.when-now.time), m.early*(1-min(1, cheap)))
 	m.early = min(m.early, cycle)
 }
