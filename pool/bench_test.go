@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 	"unsafe"
@@ -277,6 +278,24 @@ func BenchmarkArray(b *testing.B) {
 				a.Free()
 			}
 		})
+	}
+}
+
+// One op is what a collector reads of the pool at each decision, after many
+// goroutines, such as those of cycles, have used the pool once. Run it with -cpu 16.
+func BenchmarkReading(b *testing.B) {
+	p := newPool(b, Config{})
+	var all sync.WaitGroup
+	for range 1000 {
+		all.Go(func() {
+			x, _ := p.Alloc(512, 0)
+			p.Free(x)
+		})
+	}
+	all.Wait()
+	for b.Loop() {
+		p.Sample()
+		p.Allocated()
 	}
 }
 

@@ -21,9 +21,10 @@ import (
 type front struct {
 	mu        sync.Mutex
 	number    uint32
-	from      uint32      // the front that the last stolen piece came from
-	touched   atomic.Bool // somebody has used it
-	stocked   bool        // it is in Pool.stocked
+	from      uint32 // the front that the last stolen piece came from
+	active    bool   // it is in Pool.active
+	used      bool   // since the pool's last Sample
+	stocked   bool   // it is in Pool.stocked
 	count     pressure.Shard
 	cached    int64          // bytes in the racks
 	keep      int64          // the most that cached may be
@@ -71,21 +72,45 @@ func (p *Pool) lockFront() *front {
 		f = &p.fronts[(k+1)&p.frontMask]
 		f.mu.Lock()
 	}
-	if !f.touched.Load() {
-		f.touched.Store(true)
+	if !f.used {
+		f.used = true
+		if !f.active {
+			f.active = true
+			p.active.add(f.number)
+		}
 	}
 	return f
 }
 
-// eachFront calls do for the fronts that were ever used, locked.
+// eachFront calls do for all fronts, locked.
 func (p *Pool) eachFront(do func(*front)) {
 	for k := range p.fronts {
-		if f := &p.fronts[k]; f.touched.Load() {
-			f.mu.Lock()
-			do(f)
-			f.mu.Unlock()
-		}
+		f := &p.fronts[k]
+		f.mu.Lock()
+		do(f)
+		f.mu.Unlock()
 	}
+}
+
+// eachActive calls do for the fronts that have counts of their own, locked. There
+// are as many as goroutines at work; each cycle's walk uses another one once.
+func (p *Pool) eachActive(do func(*front)) {
+	for k := range p.active.all {
+		f := &p.fronts[k]
+		f.mu.Lock()
+		do(f)
+		f.mu.Unlock()
+	}
+}
+
+// age settles a front that nobody has used since the last call; the caller holds it.
+func (p *Pool) age(f *front) {
+	if !f.used {
+		f.count.Settle()
+		f.active = false
+		p.active.remove(f.number)
+	}
+	f.used = false
 }
 
 // pop takes a piece from a rack, or 0.
@@ -149,6 +174,17 @@ func (f *front) empty(r *rack) uint32 {
 
 // A numberSet is a set of fronts. It is read often and changes rarely.
 type numberSet []atomic.Uint64
+
+// all yields the numbers in the set.
+func (s numberSet) all(yield func(k uint32) bool) {
+	for n := range s {
+		for w := s[n].Load(); w != 0; w &= w - 1 {
+			if !yield(uint32(64*n + bits.TrailingZeros64(w))) {
+				return
+			}
+		}
+	}
+}
 
 func (s numberSet) has(k uint32) bool { return s[k/64].Load()&(1<<(k%64)) != 0 }
 func (s numberSet) add(k uint32)      { s[k/64].Or(1 << (k % 64)) }

@@ -39,6 +39,7 @@ type Pool struct {
 	fronts    []front
 	frontMask uint32                     // number of fronts - 1
 	stocked   numberSet                  // fronts that may have pieces in their racks
+	active    numberSet                  // fronts that may have counts of their own
 	bypass    atomic.Int32               // not 0: what is freed goes past the fronts: Direct, closed, or somebody climbs
 	closed    atomic.Bool                //
 	sink      atomic.Pointer[sink]       //
@@ -99,7 +100,7 @@ func New(cfg Config) (*Pool, error) {
 	n := 1 << bits.Len(uint(4*runtime.GOMAXPROCS(0)-1))
 	p.fronts = make([]front, n)
 	p.frontMask = uint32(n - 1)
-	p.stocked = make(numberSet, (n+63)/64)
+	p.stocked, p.active = make(numberSet, (n+63)/64), make(numberSet, (n+63)/64)
 	keep, slack := int64(keepMax), int64(slackMax)
 	if hard := p.hard.Load(); hard > 0 {
 		keep = min(keep, hard/int64(8*n))

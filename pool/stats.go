@@ -109,7 +109,10 @@ func (p *Pool) ResetPeaks() {
 // block, and makes the pool a [gc.Source].
 func (p *Pool) Sample() pressure.Sample {
 	s := p.tracker.Sample(p.cfg.Space, p.limit.Load())
-	p.eachFront(func(f *front) { s.Live -= f.count.Ready() })
+	p.eachActive(func(f *front) {
+		s.Live -= f.count.Ready()
+		p.age(f)
+	})
 	s.Live = min(max(s.Live, 0), s.Reserved) // others may have been at work between the readings
 	return s
 }
@@ -117,7 +120,7 @@ func (p *Pool) Sample() pressure.Sample {
 // Allocated returns the gross bytes handed out since the pool was made.
 func (p *Pool) Allocated() int64 {
 	sum := p.tracker.Allocated()
-	p.eachFront(func(f *front) { sum += f.count.Pending() })
+	p.eachActive(func(f *front) { sum += f.count.Pending() })
 	return sum
 }
 
