@@ -10,7 +10,7 @@ import (
 // another goroutine, as a cycle does: they are there for the next allocations,
 // most without the core's lock, and as one piece for a block that needs it.
 func TestWhatACycleFreesIsServedAgain(t *testing.T) {
-	const limit = 64 << 20
+	const limit = 1 << 30
 	p := newPool(t, Config{Limits: pressure.Limits{Hard: pressure.Limit{Bytes: limit}}})
 	sizes := []int64{512, 4096, 8192, 4096}
 	fill := func() (all []Block) {

@@ -131,16 +131,20 @@ func (f *front) pop(hs *headers, size int64, stream uint32) uint32 {
 // rack, for the depot.
 func (f *front) push(hs *headers, i uint32) (out uint32, full bool) {
 	h := hs.at(i)
-	if f.cached+h.size > f.keep {
+	r := &f.racks[rackOf(h.size, h.stream)]
+	same := r.size == h.size && r.stream == h.stream
+	switch full = same && r.n == rackMax; {
+	case full:
+		out = f.empty(r)
+	case same && r.n > 0 && int64(r.n+1)*h.size > f.keep/4: // no room that others need
+		h.left = 0
+		return i, false
+	case f.cached+h.size > f.keep:
 		h.left = f.makeRoom(h.size)
 		return i, false
-	}
-	r := &f.racks[rackOf(h.size, h.stream)]
-	if r.size != h.size || r.stream != h.stream {
+	case !same:
 		out = f.empty(r)
 		r.size, r.stream = h.size, h.stream
-	} else if full = r.n == rackMax; full {
-		out = f.empty(r)
 	}
 	h.left = r.head
 	r.head = i

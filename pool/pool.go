@@ -103,7 +103,7 @@ func New(cfg Config) (*Pool, error) {
 	p.stocked, p.active = make(numberSet, (n+63)/64), make(numberSet, (n+63)/64)
 	keep, slack := int64(keepMax), int64(slackMax)
 	if hard := p.hard.Load(); hard > 0 {
-		keep = min(keep, hard/int64(8*n))
+		keep = min(keep, hard/int64(n))
 		slack = min(slack, hard/int64(64*n))
 	}
 	for k := range p.fronts {
