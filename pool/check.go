@@ -98,8 +98,8 @@ func (r rack) check(hs *headers) error {
 		}
 		n++
 	}
-	if n != r.n {
-		return fmt.Errorf("pool: %d pieces on a rack of %d", n, r.n)
+	if n != r.n || n > rackMax {
+		return fmt.Errorf("pool: %d pieces on a rack of %d, at most %d", n, r.n, rackMax)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (m *memory) check() (err error) {
 // open opens the GPU, if the flags name one. Its memory is either segments for
 // our own caching pool, that go back as a whole (cuda) or in parts
 // (cuda-virtual), or blocks out of the driver's stream-ordered pool (cuda-async).
-func (m *memory) open() (closing func() error, err error) {
+func (m *memory) open() (func() error, error) {
 	if m.name == "host" {
 		return func() error { return nil }, nil
 	}
@@ -61,7 +61,7 @@ func (m *memory) open() (closing func() error, err error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	closing = func() error { return errors.Join(w.Close(), d.Close()) }
+	closing := func() error { return errors.Join(w.Close(), d.Close()) }
 	m.Space = d.Space()
 	m.wait = func(busy time.Duration) error {
 		if err := w.Spin(d.Default(), busy); err != nil {
@@ -80,10 +80,10 @@ func (m *memory) open() (closing func() error, err error) {
 		}
 		return closing, nil
 	}
-	p, err := d.NewDriverPool(-1)
+	async, err := d.NewDriverPool(-1)
 	if err != nil {
 		return nil, errors.Join(err, closing())
 	}
-	m.Upstream = p.Upstream()
-	return func() error { return errors.Join(p.Close(), closing()) }, nil
+	m.Upstream = async.Upstream()
+	return func() error { return errors.Join(async.Close(), closing()) }, nil
 }

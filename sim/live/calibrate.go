@@ -17,7 +17,7 @@ import (
 
 // Calibration says what to measure. The zero value is usable.
 type Calibration struct {
-	Heaps   []int64 // sizes of the Go heap with pointers, in bytes; nil: 16, 64 and 256 MiB
+	Heaps   []int64 // sizes of the Go heap with pointers to measure, in bytes; nil: 16, 64 and 256 MiB
 	Objects int     // number of tracked objects, ten times that of freed ones; 0: 100,000
 	Memory  Memory  // what the freed ones have: where it goes back to is most of what freeing costs
 	Busy    int     // number of goroutines that keep cores busy meanwhile
@@ -38,7 +38,8 @@ type Measurement struct {
 }
 
 // Calibrate measures cycles on this machine and returns the cost model that
-// they follow, for a Go heap of heap bytes with pointers, and the measurements.
+// they follow, for a Go heap of heap bytes with pointers, and the measurements:
+// one is of that heap, where the model is right; 0 takes the largest.
 // It takes seconds and as much memory as the largest heap. Nothing else should
 // run meanwhile.
 func Calibrate(ctx context.Context, heap int64, cal Calibration) (sim.Cost, []Measurement, error) {
@@ -52,6 +53,12 @@ func Calibrate(ctx context.Context, heap int64, cal Calibration) (sim.Cost, []Me
 		cal.Repeat = 11
 	}
 	defer spin(cal.Busy)()
+	at, heaps := slices.Max(cal.Heaps), slices.Clone(cal.Heaps)
+	if heap > 0 {
+		at, heaps = heap, append(heaps, heap)
+	}
+	slices.Sort(heaps)
+	heaps = slices.Compact(heaps)
 	var (
 		cost = sim.Cost{HeapMiB: mib(heap)}
 		all  []Measurement
@@ -71,15 +78,15 @@ func Calibrate(ctx context.Context, heap int64, cal Calibration) (sim.Cost, []Me
 	if cost.Base, err = measure(Measurement{}); err != nil {
 		return cost, all, err
 	}
-	var slopes []float64
-	for _, h := range cal.Heaps {
+	for _, h := range heaps {
 		d, err := measure(Measurement{Heap: h})
 		if err != nil {
 			return cost, all, err
 		}
-		slopes = append(slopes, max(0, float64(d-cost.Base)/mib(h)))
+		if h == at {
+			cost.PerMiB = max(0, time.Duration(float64(d-cost.Base)/mib(h)))
+		}
 	}
-	cost.PerMiB = time.Duration(median(slopes))
 	tracked, err := measure(Measurement{Tracked: cal.Objects})
 	if err != nil {
 		return cost, all, err
@@ -91,7 +98,7 @@ func Calibrate(ctx context.Context, heap int64, cal Calibration) (sim.Cost, []Me
 	}
 	cost.PerTracked = max(0, float64(tracked-cost.Base)/float64(cal.Objects))
 	cost.PerFreed = max(0, float64(freed-cost.Base)/float64(n)-cost.PerTracked)
-	cost.Slowdown, err = slowdown(slices.Max(cal.Heaps), cal.Repeat)
+	cost.Slowdown, err = slowdown(at, cal.Repeat)
 	return cost, all, err
 }
 

@@ -152,7 +152,7 @@ func TestCalibrateFindsThatPointersCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cost.Base <= 0 || cost.HeapMiB != 8 || len(measured) != 4 {
+	if cost.Base <= 0 || cost.HeapMiB != 8 || len(measured) != 5 {
 		t.Errorf("%+v, %+v", cost, measured)
 	}
 }
@@ -167,7 +167,7 @@ func (s slowRelease) Release(addr uintptr, bytes int64, stream uint32) error {
 
 func TestCalibrateFindsWhatGivingBackCosts(t *testing.T) {
 	slow := Memory{Upstream: slowRelease{}, Direct: true, Touch: 1}
-	cost, _, err := Calibrate(context.Background(), 0, Calibration{Heaps: []int64{0}, Objects: 500, Repeat: 3, Memory: slow})
+	cost, _, err := Calibrate(context.Background(), 0, Calibration{Heaps: []int64{1 << 20}, Objects: 500, Repeat: 3, Memory: slow})
 	if err != nil || cost.PerFreed < 0.9e6 {
 		t.Errorf("%+v, %v: want 1 ms per object", cost, err)
 	}
