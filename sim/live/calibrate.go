@@ -78,26 +78,29 @@ func Calibrate(ctx context.Context, heap int64, cal Calibration) (sim.Cost, []Me
 	if cost.Base, err = measure(Measurement{}); err != nil {
 		return cost, all, err
 	}
+	var full time.Duration // of a cycle of the heap at
 	for _, h := range heaps {
 		d, err := measure(Measurement{Heap: h})
 		if err != nil {
 			return cost, all, err
 		}
 		if h == at {
-			cost.PerMiB = max(0, time.Duration(float64(d-cost.Base)/mib(h)))
+			full = d
 		}
 	}
+	cost.PerMiB = max(0, time.Duration(float64(full-cost.Base)/mib(at)))
 	tracked, err := measure(Measurement{Tracked: cal.Objects})
 	if err != nil {
 		return cost, all, err
 	}
 	n := max(1, cal.Objects/10)
-	freed, err := measure(Measurement{Tracked: n, Freed: n})
+	// Beside a heap: giving memory back costs more on cores that have just marked.
+	freed, err := measure(Measurement{Heap: at, Tracked: n, Freed: n})
 	if err != nil {
 		return cost, all, err
 	}
 	cost.PerTracked = max(0, float64(tracked-cost.Base)/float64(cal.Objects))
-	cost.PerFreed = max(0, float64(freed-cost.Base)/float64(n)-cost.PerTracked)
+	cost.PerFreed = max(0, float64(freed-full)/float64(n)-cost.PerTracked)
 	cost.Slowdown, err = slowdown(at, cal.Repeat)
 	return cost, all, err
 }
