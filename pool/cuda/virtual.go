@@ -6,8 +6,8 @@ import "fmt"
 // large segment is a range of addresses behind which lie chunks of memory that
 // come and go one by one, as in PyTorch's expandable segments. It is a
 // [pool.Divider]: a pool over it fills its limit where one over
-// [Device.Memory] is left with fragments, and pays for that when it takes and
-// gives back large segments (results/2026-11-21-cuda-virtual).
+// [Device.Memory] is left with fragments, in about the same time
+// (results/2026-11-21-cuda-virtual).
 type VirtualMemory struct {
 	DeviceMemory
 	granule int64 // sizes of chunks are multiples of it
@@ -15,9 +15,10 @@ type VirtualMemory struct {
 	maps    mappings
 }
 
-// To map a chunk and give it back takes the driver about 1 ms for 2 MiB as for
-// 8 MiB, and 0.2 ms for 64 MiB, on an H200: chunks are large and few. Segments
-// that are smaller than two come and go as a whole, which takes 0.1 ms.
+// To map a chunk and give it back took the driver of one machine with an H200
+// about 1 ms for 2 MiB as for 8 MiB, and 0.2 ms for 64 MiB, and that of another 6
+// and 70 us: chunks are large and few. Segments that are smaller than two come
+// and go as a whole, which takes 0.1 ms.
 const (
 	leastChunk = 32 << 20
 	mostChunks = 32 // of a segment
