@@ -35,7 +35,7 @@ func (m *memory) register(f *pflag.FlagSet) {
 // check reads the flags.
 func (m *memory) check() (err error) {
 	if !slices.Contains(poolNames, m.name) {
-		return fmt.Errorf("live: unknown pool %q (want %s)", m.name, strings.Join(poolNames, ", "))
+		return fmt.Errorf("unknown pool %q (want %s)", m.name, strings.Join(poolNames, ", "))
 	}
 	m.Direct = !m.cached
 	if m.touch == "all" {
@@ -55,7 +55,7 @@ func (m *memory) open() (func() error, error) {
 	}
 	d, err := cuda.Open(m.device)
 	if err != nil {
-		return nil, fmt.Errorf("live: --pool %s: %w", m.name, err)
+		return nil, fmt.Errorf("--pool %s: %w", m.name, err)
 	}
 	w, err := cuda.NewWork(d)
 	if err != nil {
