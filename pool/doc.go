@@ -31,6 +31,7 @@
 //	the collector's state    gc.Collector.mu
 //	a shard of a registry    gc.Registry
 //	a front: several, by number    front.mu
+//	racks for any front    depot.mu
 //	the free pieces    core.mu
 //	short ones, with nothing taken inside    ladder, limbo, sites, poison, Scope, pressure.Budget, a trace.Recorder's
 //
