@@ -187,15 +187,14 @@ func (c *Collector) Due() bool {
 	now := c.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	d, _ := c.decide(Point{Now: now, At: Sync}, nil)
+	d, _ := c.decide(Point{Now: now, At: Sync}, nil, 0)
 	return d.Action != Skip
 }
 
 // decide asks the policy at p, of which the caller fills in Now, At and what
-// concerns the caller. What it has just read, if that is not nil, goes before the
-// source's own reading. It returns the gate that the answer is about. The caller
-// holds mu.
-func (c *Collector) decide(p Point, read *reading) (Decision, *Gate) {
+// concerns the caller. If live was just read at g, it goes before the source's
+// own reading. It returns the gate that the answer is about. The caller holds mu.
+func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 	if p.Now-c.meter.last >= meterEvery {
 		c.readMeter(p.Now)
 	}
@@ -203,8 +202,8 @@ func (c *Collector) decide(p Point, read *reading) (Decision, *Gate) {
 	if top == nil || c.closed {
 		return Decision{}, top
 	}
-	if read != nil && read.gate == top {
-		s.Live = read.live
+	if top == g {
+		s.Live = live
 	}
 	c.fill(&p, top, s)
 	d := c.askPolicy(p)

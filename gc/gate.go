@@ -77,11 +77,11 @@ func (g *Gate) ask(live, request int64) {
 		c.mu.Unlock()
 		return
 	}
-	read := &reading{g, live + yield}
+	at := g
 	if c.settled.Load() != settled { // while this waited: live is of before
-		read = nil
+		at = nil
 	}
-	d, top := c.decide(Point{Now: now, At: Allocation, Request: request}, read)
+	d, top := c.decide(Point{Now: now, At: Allocation, Request: request}, at, live+yield)
 	r := c.obey(d, top, now)
 	c.mu.Unlock()
 	if d.Action == Block && r != nil {
@@ -115,12 +115,6 @@ func (g *Gate) setWake(wake int64) {
 	if g.wake.Load() != wake {
 		g.wake.Store(wake)
 	}
-}
-
-// A reading is the live bytes of a source as the caller of a gate has read them.
-type reading struct {
-	gate *Gate
-	live int64
 }
 
 // mostPressed returns the gate whose source is under most pressure, and its

@@ -42,7 +42,7 @@ func (c *Collector) Sync(site *Site, wait func() error) error {
 	}
 	begin := c.Now()
 	c.mu.Lock()
-	d, top := c.decide(Point{Now: begin, At: Sync, Wait: site.Expected(), WillBlock: true}, nil)
+	d, top := c.decide(Point{Now: begin, At: Sync, Wait: site.Expected(), WillBlock: true}, nil, 0)
 	r := c.obey(d, top, begin)
 	recorder := c.recorder
 	c.mu.Unlock()

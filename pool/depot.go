@@ -31,7 +31,7 @@ func (d *depot) put(hs *headers, chain uint32) bool {
 	if s.n == 0 {
 		*s = rack{size: h.size, stream: h.stream}
 	}
-	if s.size != h.size || s.stream != h.stream || d.full.Load() >= depotMax {
+	if !s.is(h.size, h.stream) || d.full.Load() >= depotMax {
 		return false
 	}
 	h.right = s.head
@@ -49,7 +49,7 @@ func (d *depot) take(hs *headers, size int64, stream uint32) uint32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := &d.slots[rackOf(size, stream)]
-	if s.n == 0 || s.size != size || s.stream != stream {
+	if s.n == 0 || !s.is(size, stream) {
 		return 0
 	}
 	chain := s.head

@@ -16,8 +16,7 @@ import (
 // own by the address of its stack, and takes pieces from the depot and the
 // others before it goes to the core.
 //
-// Locks are taken in this order: fronts by number, then the depot, then the
-// core. None is held during a call of the upstream, of the collector or of the user.
+// The documentation of the package has the order of the locks.
 type front struct {
 	mu        sync.Mutex
 	number    uint32
@@ -43,6 +42,9 @@ type rack struct {
 	n      uint32
 	stream uint32
 }
+
+// is reports whether a piece of that size and stream belongs on the rack.
+func (r *rack) is(size int64, stream uint32) bool { return r.size == size && r.stream == stream }
 
 const (
 	racks    = 128
@@ -85,10 +87,7 @@ func (p *Pool) lockFront() *front {
 // eachFront calls do for all fronts, locked.
 func (p *Pool) eachFront(do func(*front)) {
 	for k := range p.fronts {
-		f := &p.fronts[k]
-		f.mu.Lock()
-		do(f)
-		f.mu.Unlock()
+		p.fronts[k].locked(do)
 	}
 }
 
@@ -96,11 +95,14 @@ func (p *Pool) eachFront(do func(*front)) {
 // are as many as goroutines at work; each cycle's walk uses another one once.
 func (p *Pool) eachActive(do func(*front)) {
 	for k := range p.active.all {
-		f := &p.fronts[k]
-		f.mu.Lock()
-		do(f)
-		f.mu.Unlock()
+		p.fronts[k].locked(do)
 	}
+}
+
+func (f *front) locked(do func(*front)) {
+	f.mu.Lock()
+	do(f)
+	f.mu.Unlock()
 }
 
 // age settles a front that nobody has used since the last call; the caller holds it.
@@ -116,7 +118,7 @@ func (p *Pool) age(f *front) {
 // pop takes a piece from a rack, or 0.
 func (f *front) pop(hs *headers, size int64, stream uint32) uint32 {
 	r := &f.racks[rackOf(size, stream)]
-	if r.n == 0 || r.size != size || r.stream != stream {
+	if r.n == 0 || !r.is(size, stream) {
 		return 0
 	}
 	i := r.head
@@ -132,7 +134,7 @@ func (f *front) pop(hs *headers, size int64, stream uint32) uint32 {
 func (f *front) push(hs *headers, i uint32) (out uint32, full bool) {
 	h := hs.at(i)
 	r := &f.racks[rackOf(h.size, h.stream)]
-	same := r.size == h.size && r.stream == h.stream
+	same := r.is(h.size, h.stream)
 	switch full = same && r.n == rackMax; {
 	case full:
 		out = f.empty(r)
@@ -179,6 +181,8 @@ func (f *front) empty(r *rack) uint32 {
 // A numberSet is a set of fronts. It is read often and changes rarely.
 type numberSet []atomic.Uint64
 
+func newNumberSet(n int) numberSet { return make(numberSet, (n+63)/64) }
+
 // all yields the numbers in the set.
 func (s numberSet) all(yield func(k uint32) bool) {
 	for n := range s {
@@ -221,12 +225,12 @@ func (p *Pool) steal(f *front, size int64, stream uint32) uint32 {
 			p.stocked.remove(k)
 		}
 		var found uint32
-		if r := &g.racks[slot]; r.n > 0 && r.size == size && r.stream == stream {
+		if r := &g.racks[slot]; r.n > 0 && r.is(size, stream) {
 			found = g.pop(&p.core.headers, size, stream)
 			if mine.n == 0 {
 				mine.size, mine.stream = size, stream
 			}
-			for n := r.n / 2; n > 0 && mine.size == size && mine.stream == stream && f.cached+size <= f.keep; n-- {
+			for n := r.n / 2; n > 0 && mine.is(size, stream) && f.cached+size <= f.keep; n-- {
 				i := g.pop(&p.core.headers, size, stream)
 				p.core.headers.at(i).left = mine.head
 				mine.head = i
@@ -247,16 +251,13 @@ func (p *Pool) steal(f *front, size int64, stream uint32) uint32 {
 // flush gives what is in the racks of all fronts and in the depot to the core,
 // where it can merge, and returns how much that was.
 func (p *Pool) flush() (bytes int64) {
-	for k := range p.fronts {
-		f := &p.fronts[k]
-		f.mu.Lock()
+	p.eachFront(func(f *front) {
 		for r := range f.racks {
 			if f.racks[r].n > 0 {
 				bytes += int64(f.racks[r].n) * f.racks[r].size
 				p.core.give(f.empty(&f.racks[r]))
 			}
 		}
-		f.mu.Unlock()
-	}
+	})
 	return bytes + p.depot.drain(&p.core)
 }

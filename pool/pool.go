@@ -100,7 +100,7 @@ func New(cfg Config) (*Pool, error) {
 	n := 1 << bits.Len(uint(4*runtime.GOMAXPROCS(0)-1))
 	p.fronts = make([]front, n)
 	p.frontMask = uint32(n - 1)
-	p.stocked, p.active = make(numberSet, (n+63)/64), make(numberSet, (n+63)/64)
+	p.stocked, p.active = newNumberSet(n), newNumberSet(n)
 	keep, slack := int64(keepMax), int64(slackMax)
 	if hard := p.hard.Load(); hard > 0 {
 		keep = min(keep, hard/int64(n))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -75,26 +74,16 @@ func missing(t *testing.T, text string, folders []string) []string {
 	return slices.DeleteFunc(figures(text), func(n string) bool { return known[n] })
 }
 
-func read(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // Every figure in the prose of the README is in a folder of results/ that its
 // paragraph links to. Its versions are those of go.mod.
 func TestReadmeFigures(t *testing.T) {
-	prose := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(read(t, readme), "")
-	prose, dependencies, ok := strings.Cut(prose, "\n## Dependencies\n")
+	text, dependencies, ok := strings.Cut(prose(t, readme), "\n## Dependencies\n")
 	if !ok {
 		t.Fatal("README.md has no section on dependencies")
 	}
 	mod := read(t, "../../go.mod")
-	prose = strings.Replace(prose, "Go "+regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(mod)[1]+" is", "", 1)
-	for paragraph := range strings.SplitSeq(prose, "\n\n") {
+	text = strings.Replace(text, "Go "+regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(mod)[1]+" is", "", 1)
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		if m := missing(t, paragraph, resultFolder.FindAllString(paragraph, -1)); len(m) > 0 {
 			t.Errorf("no results/ folder that the paragraph links to has %q:\n%s", m, paragraph)
 		}

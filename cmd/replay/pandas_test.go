@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -81,11 +80,8 @@ func TestPandasReadsASnapshot(t *testing.T) {
 // documented returns the Python in the documentation of package arrowfile.
 func documented(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../trace/arrowfile/doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := regexp.MustCompile(`(?m)^//\timport pyarrow.*\n(//\t.*\n)+`).FindString(string(text))
+	text := read(t, "../../trace/arrowfile/doc.go")
+	m := regexp.MustCompile(`(?m)^//\timport pyarrow.*\n(//\t.*\n)+`).FindString(text)
 	lines := strings.Count(m, "\n")
 	if lines != 3 {
 		t.Fatalf("trace/arrowfile/doc.go has %d lines of Python, want 3:\n%s", lines, m)

@@ -16,15 +16,26 @@ const (
 	embedding = "../../gc/EMBEDDING.md"
 )
 
-// blocks returns what stands in a file between ``` lines of a language.
-func blocks(t *testing.T, file, language string) []string {
+func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(text)
+}
+
+// prose returns what stands in a file outside of ``` lines.
+func prose(t *testing.T, file string) string {
+	t.Helper()
+	return regexp.MustCompile("(?s)```.*?```").ReplaceAllString(read(t, file), "")
+}
+
+// blocks returns what stands in a file between ``` lines of a language.
+func blocks(t *testing.T, file, language string) []string {
+	t.Helper()
 	var all []string
-	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```\n").FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```\n").FindAllStringSubmatch(read(t, file), -1) {
 		all = append(all, m[1])
 	}
 	return all
@@ -45,12 +56,8 @@ func TestReadmeTable(t *testing.T) {
 	switch {
 	case got == want:
 	case *update:
-		text, err := os.ReadFile(readme)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = bytes.Replace(text, []byte("```text\n"+got), []byte("```text\n"+want), 1)
-		if err := os.WriteFile(readme, text, 0o644); err != nil {
+		text := strings.Replace(read(t, readme), "```text\n"+got, "```text\n"+want, 1)
+		if err := os.WriteFile(readme, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	default:
@@ -60,12 +67,9 @@ func TestReadmeTable(t *testing.T) {
 
 // The table in the README is in results/, where its raw data lie.
 func TestReadmeTableIsInResults(t *testing.T) {
-	result, err := os.ReadFile("../../results/2026-11-21-compare/table.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := read(t, "../../results/2026-11-21-compare/table.txt")
 	for line := range strings.Lines(blocks(t, readme, "text")[0]) {
-		if !strings.Contains(string(result), line) {
+		if !strings.Contains(result, line) {
 			t.Errorf("results/2026-11-21-compare/table.txt lacks %q (results/rebuild.sh makes it)", line)
 		}
 	}
@@ -129,12 +133,7 @@ func unindent(code string) string { return regexp.MustCompile(`(?m)^\t+`).Replac
 // Links of the README and the guide lead somewhere.
 func TestReadmeLinks(t *testing.T) {
 	for _, file := range []string{readme, embedding} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		prose := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(string(text), "")
-		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(prose, -1) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(prose(t, file), -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
 				t.Errorf("%s links to %s: %v", file, m[1], err)
 			}
@@ -144,17 +143,8 @@ func TestReadmeLinks(t *testing.T) {
 
 // The command that checks a clone is what CI runs.
 func TestReadmeTestsAsCIDoes(t *testing.T) {
-	text, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, command := range []string{"go test ./..."} {
-		ci, err := os.ReadFile("../../.ci/run")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(text), command) || !strings.Contains(string(ci), "\n"+command+"\n") {
-			t.Errorf("README.md and .ci/run do not both have %q", command)
-		}
+	const command = "go test ./..."
+	if !strings.Contains(read(t, readme), command) || !strings.Contains(read(t, "../../.ci/run"), "\n"+command+"\n") {
+		t.Errorf("README.md and .ci/run do not both have %q", command)
 	}
 }

@@ -107,7 +107,7 @@ func Calibrate(ctx context.Context, heap int64, cal Calibration) (sim.Cost, []Me
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-func median[T int64 | float64 | time.Duration](all []T) T {
+func median(all []time.Duration) time.Duration {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[len(sorted)/2]
 }
