@@ -33,9 +33,6 @@ const (
 
 // Decide is maybe_collect.
 func (p *CUDAjl) Decide(at Point) Decision {
-	if !asks(at) {
-		return Decision{Reason: "left to the ladder"}
-	}
 	limit := at.Sample.Limit
 	wake := wakeBelow(cudajlPressure * float64(limit))
 	pressure, least := at.Sample.Pressure(), cudajlPressure

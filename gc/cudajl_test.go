@@ -69,7 +69,6 @@ func TestCUDAjl(t *testing.T) {
 		{"0.900: 10/99 > 10 %", own(10*ms, 101), alloc(299*ms, 900, 1000), Skip},
 		{"0.950: 10/49 > 20 %", nil, alloc(249*ms, 950, 1000), Skip},
 		{"0.950: 10/50 = 20 %", nil, alloc(250*ms, 950, 1000), Block},
-		{"left to the ladder", nil, Point{Now: time.Hour, At: Refusal, Sample: pressure.Sample{Live: 990, Limit: 1000}}, Skip},
 	})
 }
 

@@ -4,7 +4,12 @@ import "math"
 
 // Never does not collect: an allocation that does not fit is left to the
 // refusal ladder, garbage below that to the Go runtime. It is what a program
-// has without this library, and the control in every comparison.
+// has without this library, and the control in every comparison. The ladder
+// runs a cycle, so that this is also what java.nio's direct buffers do (System.gc
+// when memory is refused) and CuPy's pool (gc.collect).
+//
+// Source: java/nio/Bits.java, reserveMemory, openjdk/jdk@13cbbaafed;
+// cupy/cuda/memory.pyx, _try_malloc, cupy/cupy@6b6d9563c4.
 type Never struct{ noParams }
 
 // Decide skips for ever.

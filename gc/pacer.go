@@ -109,9 +109,6 @@ func (p *Pacer) params() []Param {
 
 // Decide starts a cycle where the plan or, without one, the burst rule says so.
 func (p *Pacer) Decide(at Point) Decision {
-	if !asks(at) {
-		return Decision{Reason: "not an allocation or sync"}
-	}
 	if at.At == Allocation && granted(at) < p.asleep {
 		return Decision{Wake: p.asleep, Reason: "asleep"}
 	}

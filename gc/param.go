@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // A Param describes one parameter of a policy's text form.
@@ -110,13 +111,10 @@ func durationKind() kind[time.Duration] {
 	}
 }
 
-// A Size is an amount of memory, in bytes or in percent of the limit. The
-// percentage is what makes a constant from another collector usable on a
-// device a thousand times larger than the heap it was chosen for.
-type Size struct {
-	Bytes   int64   // used if Percent is 0, or no limit is known
-	Percent float64 // of the limit, 0..100
-}
+// A Size is an amount of memory: Percent of the limit if both are known, else
+// Bytes. The percentage is what makes a constant from another collector usable
+// on a device a thousand times larger than the heap it was chosen for.
+type Size pressure.Limit
 
 // Of returns the size in bytes under a limit (0 = none known).
 func (s Size) Of(limit int64) int64 {
@@ -126,20 +124,8 @@ func (s Size) Of(limit int64) int64 {
 	return s.Bytes
 }
 
-// String returns the form that parameters take: 64MiB, 1500 or 2%.
-func (s Size) String() string {
-	if s.Percent > 0 {
-		return formatFloat(s.Percent) + "%"
-	}
-	for i := len(sizeUnits) - 1; i > 0; i-- {
-		if unit := int64(1) << (10 * i); s.Bytes != 0 && s.Bytes%unit == 0 {
-			return strconv.FormatInt(s.Bytes/unit, 10) + sizeUnits[i]
-		}
-	}
-	return strconv.FormatInt(s.Bytes, 10)
-}
-
-var sizeUnits = [...]string{"", "KiB", "MiB", "GiB", "TiB"}
+// String returns the form that [pressure.ParseLimit] reads: 64MiB, 1500 or 2%.
+func (s Size) String() string { return pressure.Limit(s).String() }
 
 // sizeKind is a Size above 0; a percentage of the limit falls back on the
 // default's bytes as long as no limit is known.
@@ -167,23 +153,12 @@ func bytesKind() kind[int64] {
 }
 
 func parseSize(text string, fallback int64) (Size, error) {
-	if percent, ok := strings.CutSuffix(text, "%"); ok {
-		v, err := strconv.ParseFloat(percent, 64)
-		if err == nil && !(v > 0 && v <= 100) {
-			err = errRange
-		}
-		return Size{Bytes: fallback, Percent: v}, err
-	}
-	var shift int
-	for i := len(sizeUnits) - 1; i > 0; i-- {
-		if digits, ok := strings.CutSuffix(text, sizeUnits[i]); ok {
-			text, shift = digits, 10*i
-			break
-		}
-	}
-	v, err := strconv.ParseInt(text, 10, 64)
-	if err == nil && (v <= 0 || v > math.MaxInt64>>shift) {
+	l, err := pressure.ParseLimit(text)
+	switch {
+	case l.Percent > 0:
+		l.Bytes = fallback
+	case err == nil && l.Bytes == 0:
 		err = errRange
 	}
-	return Size{Bytes: v << shift}, err
+	return Size(l), err
 }

@@ -44,7 +44,6 @@ var registry = []struct {
 	{"periodic", "a blocking cycle each time a period has passed", "", "", func() configurable { return new(Periodic) }},
 	{"random", "a blocking cycle at points drawn by lot", "", "", func() configurable { return new(Random) }},
 	{"threshold", "a blocking cycle whenever pressure has reached a ratio", "", "", func() configurable { return new(Threshold) }},
-	{"oom", "a blocking cycle only when an allocation was refused", "JDK, CuPy", "", func() configurable { return new(OOM) }},
 	{"cudajl", "pressure, past yield and a bound on collector time; more eager where the caller waits", "CUDA.jl 5.4", "", func() configurable { return new(CUDAjl) }},
 	{"autopacer", "every step if steps are long, else as often as a share of time allows", "Flux", "", func() configurable { return new(AutoPacer) }},
 	{"rtorch", "when the cache has no room and a fifth of the device is taken", "R torch", "", func() configurable { return new(RTorch) }},
@@ -76,11 +75,6 @@ func policyNames() []string {
 	}
 	return names
 }
-
-// asks reports whether a point is one at which the published rules decide:
-// an allocation or a sync point. After a refusal the ladder acts, and the end
-// of a cycle is no place to start another.
-func asks(at Point) bool { return at.At == Allocation || at.At == Sync }
 
 // granted is what will be live once the request has been granted.
 func granted(at Point) int64 { return at.Sample.Live + at.Request }

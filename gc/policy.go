@@ -25,13 +25,11 @@ type PointKind uint8
 const (
 	Allocation PointKind = iota // before an allocation of Request bytes
 	Sync                        // before a wait for the device
-	Refusal                     // an allocation did not fit; the ladder follows
-	CycleEnd                    // a cycle has settled
 )
 
 // String returns the name of the kind in lower case.
 func (k PointKind) String() string {
-	return [...]string{"allocation", "sync", "refusal", "cycle-end"}[k]
+	return [...]string{"allocation", "sync"}[k]
 }
 
 // A Point is what a policy sees. Bytes are of the space under most pressure.

@@ -25,7 +25,7 @@ func (p *Random) Decide(at Point) Decision {
 	if p.P <= 0 {
 		return Decision{Wake: math.MaxInt64, Reason: "probability 0"}
 	}
-	if !asks(at) || p.draw() >= p.P {
+	if p.draw() >= p.P {
 		return Decision{Reason: "no luck"}
 	}
 	return Decision{Action: Block, Reason: "luck"}

@@ -36,16 +36,6 @@ func own(start, length time.Duration, freed, left int64) *Cycle {
 	return &Cycle{Start: start, Duration: length, Exposed: length, Trigger: TriggerPolicy, Action: Block, Freed: freed, LiveAfter: left}
 }
 
-func TestOOM(t *testing.T) {
-	refusal := alloc(0, 990, 1000)
-	refusal.At = Refusal
-	walk(t, "oom", []step{
-		{"full, but not refused", nil, alloc(0, 1000, 1000), Skip},
-		{"waiting", nil, wait(0, 1000, 1000), Skip},
-		{"refused", nil, refusal, Block},
-	})
-}
-
 func TestEverySync(t *testing.T) {
 	walk(t, "every-sync", []step{
 		{"", nil, alloc(0, 999, 1000), Skip},

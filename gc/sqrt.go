@@ -77,7 +77,7 @@ func (p *Sqrt) Decide(at Point) Decision {
 	if p.Waits {
 		cost = max(0, cost-float64(at.Wait))
 	}
-	if !asks(at) || at.At == Sync && !p.Waits {
+	if at.At == Sync && !p.Waits {
 		return Decision{Reason: "not an allocation"}
 	}
 	if granted(at)-at.LiveAfter <= p.headroom(cost, least, at) {

@@ -18,7 +18,7 @@ func (p *Threshold) Decide(at Point) Decision {
 	if trigger <= 0 {
 		return Decision{Reason: "no limit"}
 	}
-	if at.Sample.Live < trigger || !asks(at) {
+	if at.Sample.Live < trigger {
 		return Decision{Wake: trigger, Reason: "below threshold"}
 	}
 	return Decision{Action: Block, Reason: "threshold"}

@@ -3,7 +3,7 @@ package sim
 import "testing"
 
 func FuzzParseContenders(f *testing.F) {
-	for _, seed := range []string{"never,cudajl", "optimum-overlap", "threshold:0.5,overlap=true,oom", "pacer:share=0.05,,", ","} {
+	for _, seed := range []string{"never,cudajl", "optimum-overlap", "threshold:0.5,overlap=true,random", "pacer:share=0.05,,", ","} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/csvfile"
+	"github.com/eagergc/eagergc/trace/parquetfile"
 	"github.com/eagergc/eagergc/trace/perfetto"
 	"github.com/eagergc/eagergc/trace/pprof"
 )
@@ -28,6 +29,7 @@ var exporters = []exporter{
 	{"perfetto", "JSON for ui.perfetto.dev: memory as counters, waits and cycles as slices", plainly(perfetto.Write)},
 	{"pprof", "live bytes by allocation site, at their peak or --at a time, for go tool pprof", pprof.Write},
 	{"csv", "one row for each event", plainly(csvfile.Write)},
+	{"parquet", "one row for each event, with the columns of a native trace", plainly(parquetfile.Write)},
 	{"text", "one line for each event, which replay import reads", plainly(trace.WriteText)},
 }
 

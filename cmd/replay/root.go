@@ -1,6 +1,11 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
 
 // commands are the subcommands: one line here for each.
 var commands = []func() *cobra.Command{
@@ -39,6 +44,7 @@ your own come in through the importers.`,
   replay import snapshot.pickle -o my.arrows       # from torch.cuda.memory._dump_snapshot
   replay info my.arrows                            # what is in it
   replay run my.arrows --policy cudajl --limit 1.5x --why`,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -46,4 +52,14 @@ your own come in through the importers.`,
 		root.AddCommand(c())
 	}
 	return root
+}
+
+// version is what the build knows of its source: the version of the module, which
+// names the commit of a checkout, and the Go that built it.
+func version() string {
+	b, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	return fmt.Sprintf("%s, built with %s", b.Main.Version, b.GoVersion)
 }

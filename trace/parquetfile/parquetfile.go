@@ -1,6 +1,6 @@
-// Package parquetfile writes traces as Parquet files. It is a package of its own,
-// and replay does not link it: the library's Parquet brings tens of MiB along.
-// What reads Parquet reads replay's own Arrow files too.
+// Package parquetfile writes traces as Parquet files, for tools that do not read
+// the Arrow files that replay writes. It is a package of its own because the
+// library's Parquet is large.
 package parquetfile
 
 import (
