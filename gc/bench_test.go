@@ -103,7 +103,7 @@ func BenchmarkPoint(b *testing.B) {
 
 // BenchmarkFacts repeats the facts about the runtime that the collector is built
 // on; what one cycle costs against the Go heap is in package
-// sim/live's Calibrate. They are the yardstick for the others on a busy machine.
+// cmd/replay/live's Calibrate. They are the yardstick for the others on a busy machine.
 func BenchmarkFacts(b *testing.B) {
 	start := time.Now()
 	b.Run("of=time.Since", func(b *testing.B) {

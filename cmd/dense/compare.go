@@ -10,9 +10,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/sim/live"
 )
 
 // A result is what one training took.

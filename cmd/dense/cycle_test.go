@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/sim/live"
 )
 
 // How long a cycle takes beside a ballast: started as soon as the last one has

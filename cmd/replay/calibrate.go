@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/eagergc/eagergc/sim/live"
+	"github.com/eagergc/eagergc/cmd/replay/live"
 )
 
 func newCalibrate() *cobra.Command {

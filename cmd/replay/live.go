@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/sim/live"
 	"github.com/eagergc/eagergc/trace"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/pool/cuda"
-	"github.com/eagergc/eagergc/sim/live"
 )
 
 var poolNames = []string{"host", "cuda", "cuda-virtual", "cuda-async"}

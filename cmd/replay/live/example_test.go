@@ -10,7 +10,7 @@ import (
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/sim/live"
+	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/arrowfile"
 )
