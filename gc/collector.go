@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A Collector runs Go's collector for memory that Go's collector does not see.
@@ -61,7 +62,7 @@ type walker interface {
 // nor the handler of Log may call the collector.
 type Config struct {
 	Policy   Policy         // nil: DefaultPolicy; $EAGERGC_POLICY goes before both
-	Recorder Recorder       // told of decisions, waits and cycles; nil = off
+	Recorder trace.Sink     // told of decisions, waits and cycles; nil = off
 	Log      *slog.Logger   // told of cycles, refusals and new policies (debug level) and of panics (error level); nil = off
 	Space    pressure.Space // of the memory given to Own
 	Limit    int64          // budget of the memory given to Own, in bytes; 0 = none known
@@ -90,7 +91,7 @@ func New(cfg Config) (*Collector, error) {
 		poke:   make(chan struct{}, 1),
 	}
 	c.own = c.lazyOwnership(cfg)
-	c.recorder = newRecorder(cfg.Recorder)
+	c.recorder = c.newRecorder(cfg.Recorder)
 	c.cost, c.seen = c.meter.cost(0), c.meter.total
 	c.arm()
 	c.goroutine.Go(c.watchRuntime)
@@ -165,10 +166,10 @@ func (c *Collector) Policy() string {
 }
 
 // SetRecorder sends what happens from now on to r; nil stops that.
-func (c *Collector) SetRecorder(r Recorder) {
+func (c *Collector) SetRecorder(r trace.Sink) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.recorder = newRecorder(r)
+	c.recorder = c.newRecorder(r)
 }
 
 // Err returns the first panic of a policy or of a function that gives memory

@@ -7,26 +7,22 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A Recorder takes what a collector reports: decisions, waits and cycles. Times
-// are those of [Collector.Now]. It must be safe for concurrent use and must not
-// call the collector.
-type Recorder interface {
-	trace.Sink
-	Label(text string) uint32 // the number of a text, for the Aux of an event
-}
-
 // A recorder turns what happens into events. Nil is off.
 type recorder struct {
-	out  Recorder
-	last string // reason of the last decision at an allocation
+	out   trace.Sink
+	ahead time.Duration // of the sink's clock before the collector's
+	last  string        // reason of the last decision at an allocation
 }
 
-func newRecorder(out Recorder) *recorder {
+func (c *Collector) newRecorder(out trace.Sink) *recorder {
 	if out == nil {
 		return nil
 	}
-	return &recorder{out: out}
+	return &recorder{out: out, ahead: out.Now() - c.Now()}
 }
+
+// at turns a time of the collector's clock into one of the sink's.
+func (r *recorder) at(t time.Duration) int64 { return int64(t + r.ahead) }
 
 // decision records an answer. A policy may be asked at every allocation, so a
 // Skip there is recorded only where its reason changes.
@@ -38,14 +34,14 @@ func (r *recorder) decision(p Point, d Decision) {
 		r.last = d.Reason
 	}
 	r.out.Record(trace.Event{
-		Time: int64(p.Now), Kind: trace.Decision, Space: p.Sample.Space,
+		Time: r.at(p.Now), Kind: trace.Decision, Space: p.Sample.Space,
 		Bytes: int64(d.Action), Aux: r.out.Label(d.Reason),
 	})
 }
 
 func (r *recorder) sync(begin, waited time.Duration, site string, g *Gate) {
 	r.out.Record(trace.Event{
-		Time: int64(begin), Kind: trace.Sync, Space: space(g), Duration: waited, Aux: r.out.Label(site),
+		Time: r.at(begin), Kind: trace.Sync, Space: space(g), Duration: waited, Aux: r.out.Label(site),
 	})
 }
 
@@ -54,13 +50,13 @@ const pauseLabel = "exposed pause"
 
 func (r *recorder) pause(begin, length time.Duration, g *Gate) {
 	r.out.Record(trace.Event{
-		Time: int64(begin), Kind: trace.Mark, Space: space(g), Duration: length, Aux: r.out.Label(pauseLabel),
+		Time: r.at(begin), Kind: trace.Mark, Space: space(g), Duration: length, Aux: r.out.Label(pauseLabel),
 	})
 }
 
 func (r *recorder) cycle(c Cycle, g *Gate) {
 	r.out.Record(trace.Event{
-		Time: int64(c.Start), Kind: trace.Cycle, Space: space(g), Duration: c.Duration,
+		Time: r.at(c.Start), Kind: trace.Cycle, Space: space(g), Duration: c.Duration,
 		Bytes: c.Freed, Aux: uint32(c.Trigger),
 	})
 }

@@ -3,6 +3,7 @@ package gc
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -117,13 +118,19 @@ func TestTheSpaceUnderMostPressureDecides(t *testing.T) {
 type recording struct {
 	trace.Trace
 	labels *trace.Labeler
+	made   time.Time
 }
 
 func (r *recording) Label(text string) uint32 { return r.labels.Label(text) }
 
+// Now is a clock that has run for a year when the collector is made.
+func (r *recording) Now() time.Duration { return year + time.Since(r.made) }
+
+const year = 365 * 24 * time.Hour
+
 func TestRecorderIsToldWhatHappened(t *testing.T) {
 	quiet(t)
-	rec := new(recording)
+	rec := &recording{made: time.Now()}
 	rec.labels = trace.NewLabeler(&rec.Trace)
 	c := newCollector(t, Config{
 		Space:    pressure.Pinned,
@@ -151,8 +158,8 @@ func TestRecorderIsToldWhatHappened(t *testing.T) {
 				t.Errorf("cycle without a duration: %+v", e)
 			}
 		}
-		if e.Space != pressure.Pinned || e.Time <= 0 {
-			t.Errorf("space or time missing: %+v", e)
+		if at := time.Duration(e.Time); e.Space != pressure.Pinned || at < year || at+e.Duration > rec.Now() {
+			t.Errorf("space missing, or a time that is not of the recorder's clock: %+v", e)
 		}
 		got = append(got, e.Kind.String()+" "+text)
 	}

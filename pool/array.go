@@ -48,16 +48,15 @@ var (
 
 // collecting is what binds a pool to a collector.
 type collecting struct {
-	c        *gc.Collector
-	gate     *gc.Gate
-	registry *gc.Registry[Block]
-	own      bool // the pool made the collector
-	quiet    bool // the collector records nothing: the pool records waits
+	c       *gc.Collector
+	gate    *gc.Gate
+	owners  *gc.Registry[Block] // of the memory that arrays and Own have left to the collector
+	private bool                // the pool made the collector
 }
 
-func (p *Pool) attach(c *gc.Collector, own, quiet bool) *collecting {
-	k := &collecting{c: c, gate: c.Watch(p), own: own, quiet: quiet}
-	k.registry = gc.NewRegistry(k.gate, func(b Block, _ int64) { p.free(b, trace.FreeCycle) })
+func (p *Pool) attach(c *gc.Collector, private bool) *collecting {
+	k := &collecting{c: c, gate: c.Watch(p), private: private}
+	k.owners = gc.NewRegistry(k.gate, func(b Block, _ int64) { p.free(b, trace.FreeCycle) })
 	p.collect.Store(k)
 	return k
 }
@@ -76,12 +75,11 @@ func (p *Pool) collector() (*collecting, error) {
 	if p.closed.Load() {
 		return nil, ErrClosed
 	}
-	recorder, _ := p.cfg.Trace.(gc.Recorder)
-	c, err := gc.New(gc.Config{Policy: new(gc.Never), Recorder: recorder})
+	c, err := gc.New(gc.Config{Policy: new(gc.Never), Recorder: p.sink.Load().orNil()})
 	if err != nil {
 		return nil, fmt.Errorf("pool: %w", err)
 	}
-	return p.attach(c, true, recorder == nil), nil
+	return p.attach(c, true), nil
 }
 
 // NewArray returns an array of n elements for work of the stream given. The
@@ -103,7 +101,7 @@ func NewArray[T any](p *Pool, n int, stream uint32) (Array[T], error) {
 		return Array[T]{}, err
 	}
 	m := &memoryOf{pool: p, block: b}
-	m.slot = gc.Track(k.registry, m, p.core.headers.at(uint32(b.ref)).size, b)
+	m.slot = gc.Track(k.owners, m, p.core.headers.at(uint32(b.ref)).size, b)
 	return Array[T]{m: m, n: n}, nil
 }
 
@@ -123,7 +121,7 @@ func (m *memoryOf) free() {
 }
 
 func (m *memoryOf) release() {
-	if b, _, ok := m.pool.collect.Load().registry.Untrack(m.slot); ok {
+	if b, _, ok := m.pool.collect.Load().owners.Untrack(m.slot); ok {
 		m.pool.free(b, trace.FreeExplicit)
 	}
 	runtime.KeepAlive(m)

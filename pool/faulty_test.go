@@ -272,6 +272,9 @@ func (s *stepsTaken) Record(e trace.Event) {
 	}
 }
 
+func (s *stepsTaken) Label(string) uint32 { return 0 }
+func (s *stepsTaken) Now() time.Duration  { return 0 }
+
 func (s *stepsTaken) list() []pool.Step {
 	s.mu.Lock()
 	defer s.mu.Unlock()

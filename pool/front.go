@@ -4,7 +4,6 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -64,8 +63,7 @@ func rackOf(size int64, stream uint32) int {
 // address of their stack. One that meets another in its front moves on to the
 // next for good, so those that run at the same time soon have fronts of their own.
 func (p *Pool) lockFront() *front {
-	var here byte
-	hash := uint64(uintptr(unsafe.Pointer(&here))>>11) * 0x9e3779b97f4a7c15 // stacks begin with 2 KiB
+	hash := pressure.StackHash()
 	offset := &p.offsets[hash>>(64-8)]
 	k := uint32(hash>>32) + offset.Load()
 	f := &p.fronts[k&p.frontMask]

@@ -153,9 +153,9 @@ func (p *Pool) climbStep(s Step, size int64) Climb {
 	if s == StepCollect {
 		p.backOff()
 	}
-	live, reserved, begin := p.Sample().Live, p.tracker.Reserved(), p.now()
+	live, reserved, begin := p.Sample().Live, p.tracker.Reserved(), time.Now()
 	err := p.takeStep(s)
-	c := Climb{Step: s, Duration: p.now() - begin, Err: err}
+	c := Climb{Step: s, Duration: time.Since(begin), Err: err}
 	c.Freed = max(0, live-p.Sample().Live)
 	c.Released = max(0, reserved-p.tracker.Reserved())
 	if s == StepCollect {

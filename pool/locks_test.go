@@ -100,6 +100,8 @@ func (u *needy) Settle(uint32, bool) error        { return u.touch("settle") }
 func (u *needy) Purge()                           { u.touch("purge") }
 func (u *needy) Drop()                            { u.touch("drop") }
 func (u *needy) Record(trace.Event)               { u.touch("record") }
+func (u *needy) Label(string) uint32              { u.touch("label"); return 0 }
+func (u *needy) Now() time.Duration               { return 0 }
 func (u *needy) warn(error)                       { u.touch("warn") }
 
 // soon fails the test with the stacks of all goroutines if do does not return.

@@ -15,7 +15,7 @@ func Own[T any](p *Pool, owner *T, b Block) (Owned, error) {
 	if err != nil {
 		return Owned{}, err
 	}
-	return Owned{p, gc.Track(k.registry, owner, p.core.headers.at(uint32(b.ref)).size, b)}, nil
+	return Owned{p, gc.Track(k.owners, owner, p.core.headers.at(uint32(b.ref)).size, b)}, nil
 }
 
 // Owned is a block that [Own] left to the collector. It may be dropped. The
@@ -31,7 +31,7 @@ func (o Owned) Free() bool {
 	if o.pool == nil {
 		return false
 	}
-	b, _, ok := o.pool.collect.Load().registry.Untrack(o.slot)
+	b, _, ok := o.pool.collect.Load().owners.Untrack(o.slot)
 	if ok {
 		o.pool.free(b, trace.FreeExplicit)
 	}

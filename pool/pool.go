@@ -21,7 +21,7 @@ type Config struct {
 	Space     pressure.Space  // the memory that the upstream gives, for samples and traces
 	Limits    pressure.Limits // neither set: those of the environment, see pressure.LimitsFromEnv; none there: only the upstream refuses
 	Collector *gc.Collector   // finds dead arrays; nil: the pool makes one of its own with the policy never, at the first array
-	Trace     trace.Sink      // told of every event, from many goroutines at once; nil = off
+	Trace     trace.Sink      // told of every event; nil = off
 	Direct    bool            // cache nothing: every block is a segment
 	Sites     int64           // note where blocks are allocated: one in so many bytes, at random; 0 = none, 1 = every block, at 0.4 to 1.1 us each; see DefaultSites
 	Poison    bool            // notes every site; guard bytes and patterns against stray writes; slow, host memory only
@@ -52,7 +52,7 @@ type Pool struct {
 	core    core
 	tracker pressure.Tracker
 	budget  pressure.Budget
-	once    sync.Mutex // guards the making of collect
+	once    sync.Mutex // held while collect is made and while sink changes
 	ladder  ladder
 	limbo   limbo
 	sites   sites
@@ -121,7 +121,7 @@ func New(cfg Config) (*Pool, error) {
 	p.SetTrace(cfg.Trace)
 	p.estimate()
 	if cfg.Collector != nil {
-		p.attach(cfg.Collector, false, false)
+		p.attach(cfg.Collector, false)
 	}
 	return p, nil
 }
@@ -166,31 +166,39 @@ func (p *Pool) Memory(b Block) []byte {
 	return memory(b.Addr, b.Bytes)
 }
 
-// SetTrace sends events from now on to s; nil stops that. The sink is called
-// from many goroutines at once. Times are of the clock of the pool's collector, or
-// start when the pool was made; a [trace.Recorder] uses its own clock.
+// SetTrace sends events from now on to s; nil stops that. If the pool made its
+// collector itself, the collector's events go there too.
 func (p *Pool) SetTrace(s trace.Sink) {
 	if s == nil {
-		p.sink.Store(nil)
+		p.setSink(nil)
 		return
 	}
-	_, stamps := s.(*trace.Recorder)
-	labels, _ := s.(labeler)
-	to := &sink{s, stamps, labels}
-	p.sink.Store(to)
-	if labels != nil && p.sites.rate > 1 {
+	to := &sink{s}
+	p.setSink(to)
+	if p.sites.rate > 1 {
 		p.recordIn(to, p.sites.markRate(to))
 	}
 }
 
-// A sink takes the events of a pool.
-type sink struct {
-	trace.Sink
-	stamps bool    // it notes the time itself
-	labels labeler // numbers the texts of sites; nil: it takes none
+// setSink changes the sink of the pool and of the collector that is its own.
+func (p *Pool) setSink(to *sink) {
+	p.once.Lock()
+	defer p.once.Unlock()
+	p.sink.Store(to)
+	if c := p.collect.Load(); c != nil && c.private {
+		c.c.SetRecorder(to.orNil())
+	}
 }
 
-type labeler interface{ Label(text string) uint32 }
+// A sink takes the events of a pool. Nil is none.
+type sink struct{ trace.Sink }
+
+func (s *sink) orNil() trace.Sink {
+	if s == nil {
+		return nil
+	}
+	return s.Sink
+}
 
 // record passes an event that ends now on, if anybody listens.
 func (p *Pool) record(e trace.Event) {
@@ -201,18 +209,8 @@ func (p *Pool) record(e trace.Event) {
 
 func (p *Pool) recordIn(s *sink, e trace.Event) {
 	e.Space = p.cfg.Space
-	if !s.stamps {
-		e.Time = int64(p.now() - e.Duration)
-	}
+	e.Time = int64(s.Now() - e.Duration)
 	s.Record(e)
-}
-
-// now is the clock of events: the collector's, so that both agree.
-func (p *Pool) now() time.Duration {
-	if c := p.collect.Load(); c != nil {
-		return c.c.Now()
-	}
-	return time.Since(p.start)
 }
 
 // Space returns the memory that the pool hands out.

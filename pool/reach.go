@@ -36,7 +36,7 @@ func (m Memory) UsedBy(stream uint32) (before uint32) {
 	}
 	before = m.m.last.Swap(stream)
 	if before == 0 {
-		return m.m.ownStream()
+		return m.m.homeStream()
 	}
 	return before - 1
 }
@@ -53,10 +53,10 @@ func (m *memoryOf) lastStream() uint32 {
 	if last := m.last.Load(); last != 0 {
 		return last - 1
 	}
-	return m.ownStream()
+	return m.homeStream()
 }
 
-func (m *memoryOf) ownStream() uint32 {
+func (m *memoryOf) homeStream() uint32 {
 	return m.pool.core.headers.at(uint32(m.block.ref)).stream
 }
 

@@ -138,21 +138,21 @@ func (s *sites) number(at *stack) uint32 {
 
 // labelIn returns the number of the text of site i in a recording, or 0.
 func (s *sites) labelIn(to *sink, i uint32) uint32 {
-	if i == 0 || to.labels == nil {
+	if i == 0 {
 		return 0
 	}
 	x := s.at(i)
 	if l := x.label.Load(); l != nil && l.to == to {
 		return l.n
 	}
-	l := &siteLabel{to, to.labels.Label(x.text())}
+	l := &siteLabel{to, to.Label(x.text())}
 	x.label.Store(l)
 	return l.n
 }
 
 // markRate says in a recording how its sites are sampled.
 func (s *sites) markRate(to *sink) trace.Event {
-	return trace.Event{Kind: trace.Mark, Bytes: s.rate, Aux: to.labels.Label(trace.SiteRateLabel)}
+	return trace.Event{Kind: trace.Mark, Bytes: s.rate, Aux: to.Label(trace.SiteRateLabel)}
 }
 
 // here returns the stack of the caller's caller.

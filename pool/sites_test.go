@@ -158,32 +158,13 @@ func TestSitesWhileBusy(t *testing.T) {
 	}
 }
 
-// A labelled is a sink that takes labels, as a Recorder does.
-type labelled struct {
-	tape
-	trace.Labeler
-}
-
-func newLabelled() *labelled {
-	l := new(labelled)
-	l.Labeler = *trace.NewLabeler(&l.Trace)
-	return l
-}
-
-// Label shadows that of Trace.
-func (l *labelled) Label(text string) uint32 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.Labeler.Label(text)
-}
-
 // Recorded allocations say where they come from, if that was sampled; the
 // recording says how it was.
 func TestRecordedSites(t *testing.T) {
 	for _, rate := range []int64{0, 1, 32 << 10} {
-		out := newLabelled()
+		out := newTape()
 		p := sampled(t, rate, out)
-		first, second := newLabelled(), out
+		first, second := newTape(), out
 		var blocks []pool.Block
 		for range 1000 {
 			blocks = append(blocks, hither(p, 1000))

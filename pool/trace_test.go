@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/eagergc/eagergc/gc"
@@ -16,10 +17,18 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A tape is a sink for many goroutines.
+// A tape is a sink in memory.
 type tape struct {
 	mu sync.Mutex
 	trace.Trace
+	labels *trace.Labeler
+	made   time.Time
+}
+
+func newTape() *tape {
+	s := &tape{made: time.Now()}
+	s.labels = trace.NewLabeler(&s.Trace)
+	return s
 }
 
 func (s *tape) Record(e trace.Event) {
@@ -28,9 +37,17 @@ func (s *tape) Record(e trace.Event) {
 	s.Trace.Record(e)
 }
 
+func (s *tape) Label(text string) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.labels.Label(text)
+}
+
+func (s *tape) Now() time.Duration { return time.Since(s.made) }
+
 // What a pool records is a valid trace, and adds up to what the pool says.
 func TestTraceAddsUp(t *testing.T) {
-	out := new(tape)
+	out := newTape()
 	p, err := pool.New(pool.Config{Trace: out, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 32 << 20}}})
 	if err != nil {
 		t.Fatal(err)

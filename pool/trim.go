@@ -57,7 +57,7 @@ func (p *Pool) Reclaim(level Step) int64 {
 // goes back to the upstream.
 func (p *Pool) Sync(site *gc.Site, wait func() error) error {
 	c := p.collect.Load()
-	if (c == nil || c.quiet) && p.sink.Load() != nil {
+	if c == nil && p.sink.Load() != nil {
 		wait = p.recorded(wait)
 	}
 	var err error
@@ -71,12 +71,12 @@ func (p *Pool) Sync(site *gc.Site, wait func() error) error {
 	return err
 }
 
-// recorded records the wait that the collector does not.
+// recorded records the wait, for a pool without a collector.
 func (p *Pool) recorded(wait func() error) func() error {
 	return func() error {
-		begin := p.now()
+		begin := time.Now()
 		err := wait()
-		p.record(trace.Event{Kind: trace.Sync, Duration: p.now() - begin})
+		p.record(trace.Event{Kind: trace.Sync, Duration: time.Since(begin)})
 		return err
 	}
 }
@@ -102,9 +102,9 @@ func (p *Pool) trimToSoft() {
 // TrimIdle gives all cached memory back whenever nothing was allocated for the
 // time given. It runs on a goroutine of its own until stop is called.
 func (p *Pool) TrimIdle(after time.Duration) (stop func()) {
-	quit, gone := make(chan struct{}), make(chan struct{})
+	quit, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(gone)
+		defer close(stopped)
 		tick := time.NewTicker(after)
 		defer tick.Stop()
 		last := p.Allocated()
@@ -127,7 +127,7 @@ func (p *Pool) TrimIdle(after time.Duration) (stop func()) {
 		default:
 			close(quit)
 		}
-		<-gone
+		<-stopped
 	}
 }
 
@@ -144,11 +144,11 @@ func (p *Pool) Close() {
 	c := p.collect.Load()
 	p.once.Unlock()
 	if c != nil {
-		if c.registry.Len() > 0 {
+		if c.owners.Len() > 0 {
 			c.c.Collect(gc.TriggerExplicit) // after it nobody may look for the dead
 		}
 		c.gate.Close()
-		if c.own {
+		if c.private {
 			c.c.Close()
 		}
 	}

@@ -49,7 +49,7 @@ const (
 // An Event is one row of a trace: 48 bytes, no pointers. Fields that a kind
 // does not name are zero.
 type Event struct {
-	Time     int64          // ns from the start of the trace
+	Time     int64          // ns from the start of the trace; of what has a Duration: when it began
 	ID       uint64         // identity of the object (Alloc, Drop, Free); unique within a trace
 	Bytes    int64          // size or yield, in bytes
 	Duration time.Duration  // length of a wait, a cycle or a ladder step
@@ -59,10 +59,22 @@ type Event struct {
 	Space    pressure.Space // the memory that the event is about
 }
 
-// A Sink takes events, one at a time. Whether calls may be concurrent is for
-// the implementation to say.
+// A Sink takes what a running program reports: package gc and package pool send
+// their events to one. A [Recorder] is a Sink.
+//
+// The sender stamps the time, by the clock of the sink: an event that has just
+// happened has Now as its Time, and one that has just ended has Now less its
+// Duration. The sink keeps the Time that it is given. Everything that is sent to
+// one sink is so measured from one moment, whoever sends it.
+//
+// Methods must be safe for concurrent use and must not call the sender.
 type Sink interface {
+	// Record takes an event.
 	Record(Event)
+	// Label returns the number of a text, for the Aux of events that have a label.
+	Label(text string) uint32
+	// Now returns the time since the sink's time 0.
+	Now() time.Duration
 }
 
 // A Trace is a recording in memory. The zero value is an empty trace. It is a
@@ -75,7 +87,7 @@ type Trace struct {
 	Events []Event           // sorted by Time
 }
 
-// Record appends e, which makes a Trace a [Sink] for one goroutine at a time.
+// Record appends e.
 func (t *Trace) Record(e Event) { t.Events = append(t.Events, e) }
 
 // Label returns the text that e refers to, or "" if it has none.

@@ -18,7 +18,7 @@ import (
 
 // TestRecorderAgainstAModel runs random schedules against what they must come
 // to: every event that was taken is written once, as it was, with its label and
-// a time within the call, in batches that are in order; what found no room is
+// its time, in batches that are in order; what found no room is
 // counted to the event, in the recorder and in the trace; and after an error or
 // Close nothing is taken.
 func TestRecorderAgainstAModel(t *testing.T) {
@@ -33,9 +33,8 @@ func TestRecorderAgainstAModel(t *testing.T) {
 		for room/64 < runtime.GOMAXPROCS(0) {
 			room *= 2
 		}
-		m := &model{w: w, room: room, on: true, born: time.Now(), taken: map[uint64]taken{}}
+		m := &model{w: w, room: room, on: true, taken: map[uint64]taken{}}
 		m.r = trace.NewRecorder(w, trace.RecorderConfig{Buffer: room, Interval: time.Hour})
-		m.slack = time.Since(m.born)
 		defer m.r.Close()
 		rt.Repeat(map[string]func(*rapid.T){
 			"record": m.record,
@@ -86,9 +85,7 @@ var errFull, errLate = errors.New("disk full"), errors.New("written to after an 
 type model struct {
 	r      *trace.Recorder
 	w      *scripted
-	room   int           // events that the buffers hold
-	born   time.Time     // before the recorder was made
-	slack  time.Duration // between that and its time 0
+	room   int // events that the buffers hold
 	closed bool
 	failed bool
 	on     bool
@@ -103,8 +100,7 @@ type model struct {
 // taken is an event that the recorder must write.
 type taken struct {
 	trace.Event
-	label      string
-	begin, end time.Duration // of the call, since the model was born
+	label string
 }
 
 // record takes some events, fewer than the buffers hold together.
@@ -133,9 +129,8 @@ func (m *model) one(t *rapid.T, k trace.Kind, d time.Duration) {
 			t.Fatalf("the number of %q was %d and is %d", x.label, x.Aux, again)
 		}
 	}
-	x.begin = time.Since(m.born)
+	x.Time = max(0, int64(m.r.Now()-d))
 	m.r.Record(x.Event)
-	x.end = time.Since(m.born)
 	if m.on {
 		m.taken[x.ID] = x
 	}
@@ -270,14 +265,10 @@ func (m *model) written(t *rapid.T, e trace.Event) {
 		t.Fatalf("%+v was not taken, or was written before", e)
 	}
 	delete(m.taken, e.ID)
-	begin, end := max(0, x.begin-m.slack-x.Duration), x.end-x.Duration
-	if at := time.Duration(e.Time); at < begin || at > max(0, end) {
-		t.Fatalf("an event of %v to %v is noted at %v", begin, end, at)
-	}
 	if x.Kind.Labelled() && m.w.t.Label(e) != x.label {
 		t.Fatalf("label %q, want %q", m.w.t.Label(e), x.label)
 	}
-	if e.Time = 0; e != x.Event {
+	if e != x.Event {
 		t.Fatalf("written %+v, taken %+v", e, x.Event)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
+
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // LostLabel is the label of the Mark that a [Recorder] leaves where it lost
@@ -30,7 +31,9 @@ type RecorderConfig struct {
 
 // A Recorder takes the events of a running program and writes them in batches,
 // from a goroutine of its own: when a buffer is half full, and every Interval.
-// It stamps them itself, in ns of the monotonic clock since it was made.
+// It is a [Sink], so its events come with their time, by the monotonic clock
+// since it was made. A batch is in order of time; an event that took long may
+// have begun before those of the batch before it.
 //
 // All methods are safe for concurrent use. A nil Recorder is off: its methods do
 // nothing, and Record costs one branch.
@@ -107,16 +110,25 @@ func NewRecorder(w BatchWriter, c RecorderConfig) *Recorder {
 	return r
 }
 
-// Record takes an event that ends now: its Time becomes the time since the
-// recorder was made, less the event's Duration. It does not block on writing
+// Now returns the time since the recorder was made; 0 if the recorder is nil.
+func (r *Recorder) Now() time.Duration {
+	if r == nil {
+		return 0
+	}
+	return time.Since(r.start)
+}
+
+// Record takes an event as it is. A Time below 0, of what began before the
+// recorder was made, becomes 0. Record does not wait until the event is written,
 // and does not allocate.
 func (r *Recorder) Record(e Event) {
 	if r == nil || !r.on.Load() {
 		return
 	}
+	e.Time = max(0, e.Time)
 	// A goroutine stays with one shard as long as its stack stays where it is.
 	// That spreads goroutines, and keeps the events of each in order.
-	first := uint64(uintptr(unsafe.Pointer(&e))>>10) * 0x9E3779B97F4A7C15 >> r.shift
+	first := pressure.StackHash() >> r.shift
 	for i := range uint64(len(r.shards)) { // where it is full, on to the next
 		s := &r.shards[(first+i)&uint64(len(r.shards)-1)]
 		s.mu.Lock()
@@ -125,12 +137,8 @@ func (r *Recorder) Record(e Event) {
 			s.mu.Unlock()
 			continue
 		}
-		// The clock is read under the lock, so that each buffer is in order.
-		now := time.Since(r.start)
 		s.events = s.events[:n+1]
-		last := &s.events[n]
-		*last = e // before Time is set: a copy of what was just written in parts waits for it
-		last.Time = max(0, int64(now-e.Duration))
+		s.events[n] = e
 		s.mu.Unlock()
 		if n == s.half {
 			r.wakeUp()
@@ -290,7 +298,7 @@ func (r *Recorder) flush() {
 	}
 	if lost := r.dropped.Swap(0); lost > 0 {
 		r.lost.Add(lost)
-		batch = append(batch, Event{Time: int64(time.Since(r.start)), Kind: Mark, Bytes: lost, Aux: r.Label(LostLabel)})
+		batch = append(batch, Event{Time: int64(r.Now()), Kind: Mark, Bytes: lost, Aux: r.Label(LostLabel)})
 	}
 	if len(batch) == 0 || r.Err() != nil {
 		return

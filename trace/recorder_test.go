@@ -63,29 +63,35 @@ func waitFor(t *testing.T, d time.Duration, cond func() bool) {
 	}
 }
 
+// record sends an event that has just happened or ended, as senders do.
+func record(to trace.Sink, e trace.Event) {
+	e.Time = int64(to.Now() - e.Duration)
+	to.Record(e)
+}
+
 func TestRecorder(t *testing.T) {
 	k := new(keeper)
 	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: time.Hour})
 	label := r.Label("loss.item()")
-	r.Record(trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 10})
+	record(r, trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 10})
 	time.Sleep(2 * time.Millisecond)
-	r.Record(trace.Event{Kind: trace.Sync, Duration: time.Millisecond, Aux: label})
-	r.Record(trace.Event{Kind: trace.Sync, Duration: time.Hour}) // longer than the recording
-	r.Record(trace.Event{Kind: trace.Free, ID: 1, Bytes: 10})
+	record(r, trace.Event{Kind: trace.Sync, Duration: time.Millisecond, Aux: label})
+	record(r, trace.Event{Kind: trace.Sync, Duration: time.Hour}) // longer than the recording
+	record(r, trace.Event{Kind: trace.Free, ID: 1, Bytes: 10})
 	if err := r.Flush(); err != nil || k.events() != 4 {
 		t.Fatalf("flushed %d events, %v", k.events(), err)
 	}
 	r.SetOn(false)
-	r.Record(trace.Event{Kind: trace.Alloc, ID: 2, Bytes: 10})
+	record(r, trace.Event{Kind: trace.Alloc, ID: 2, Bytes: 10})
 	r.SetOn(true)
-	r.Record(trace.Event{Kind: trace.Mark, Aux: r.Label("on again")})
+	record(r, trace.Event{Kind: trace.Mark, Aux: r.Label("on again")})
 	for range 2 {
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.SetOn(true)
-	r.Record(trace.Event{Kind: trace.Alloc, ID: 3})
+	record(r, trace.Event{Kind: trace.Alloc, ID: 3})
 	if err := r.Flush(); err != nil || r.On() || r.Lost() != 0 || k.closed != 1 {
 		t.Errorf("after Close: error %v, on %v, lost %d, closed %d times", err, r.On(), r.Lost(), k.closed)
 	}
@@ -101,19 +107,40 @@ func TestRecorder(t *testing.T) {
 	if !slices.Equal(kinds, wantKinds) || !slices.Equal(labels, []string{"", "", "loss.item()", "", "on again"}) {
 		t.Errorf("got %v with labels %q", kinds, labels)
 	}
-	if e := k.t.Events; e[0].Time != 0 || e[3].Time-e[2].Time < int64(time.Millisecond) {
+	if e := k.t.Events; e[0].Time != 0 || e[2].Duration != time.Millisecond || e[3].Time-e[2].Time < int64(time.Millisecond) {
 		t.Errorf("times %d, %d, %d", e[0].Time, e[2].Time, e[3].Time)
 	}
 }
 
 func TestRecorderNil(t *testing.T) {
 	var r *trace.Recorder
-	r.Record(trace.Event{})
+	record(r, trace.Event{})
 	r.SetOn(true)
 	if r.On() || r.Label("x") != 0 || r.Lost() != 0 || r.Err() != nil || r.Flush() != nil || r.Close() != nil {
 		t.Error("a nil recorder is not off")
 	}
-	var _ trace.Sink = r
+	if r.Now() != 0 {
+		t.Error("a nil recorder has a clock")
+	}
+}
+
+// TestRecorderHonoursTimes: what is written is what was sent, whenever that was.
+func TestRecorderHonoursTimes(t *testing.T) {
+	k := new(keeper)
+	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: time.Hour})
+	for _, at := range []int64{5, 3, int64(time.Hour), -1} {
+		r.Record(trace.Event{Kind: trace.Mark, Time: at})
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var times []int64
+	for _, e := range k.t.Events {
+		times = append(times, e.Time)
+	}
+	if !slices.Equal(times, []int64{0, 3, 5, int64(time.Hour)}) {
+		t.Errorf("written times %d", times)
+	}
 }
 
 // TestRecorderInterval: no event waits longer than the interval, however few
@@ -122,7 +149,7 @@ func TestRecorderInterval(t *testing.T) {
 	k := new(keeper)
 	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: 5 * time.Millisecond})
 	defer r.Close()
-	r.Record(trace.Event{Kind: trace.Sync})
+	record(r, trace.Event{Kind: trace.Sync})
 	waitFor(t, 30*time.Second, func() bool { return k.events() == 1 })
 }
 
@@ -132,7 +159,7 @@ func TestRecorderHalf(t *testing.T) {
 	r := trace.NewRecorder(k, trace.RecorderConfig{Buffer: 1000, Interval: time.Hour})
 	defer r.Close()
 	for range 600 {
-		r.Record(trace.Event{Kind: trace.Mark})
+		record(r, trace.Event{Kind: trace.Mark})
 	}
 	waitFor(t, 30*time.Second, func() bool { return k.events() > 0 })
 }
@@ -151,15 +178,15 @@ func TestRecorderConcurrent(t *testing.T) {
 		wg.Go(func() {
 			for i := range each {
 				id := ids.Add(1)
-				r.Record(trace.Event{Kind: trace.Alloc, ID: id, Bytes: int64(id), Stream: uint32(g)})
+				record(r, trace.Event{Kind: trace.Alloc, ID: id, Bytes: int64(id), Stream: uint32(g)})
 				select {
 				case handoff <- id:
 				case other := <-handoff:
-					r.Record(trace.Event{Kind: trace.Free, ID: other, Bytes: int64(other)})
-					r.Record(trace.Event{Kind: trace.Free, ID: id, Bytes: int64(id)})
+					record(r, trace.Event{Kind: trace.Free, ID: other, Bytes: int64(other)})
+					record(r, trace.Event{Kind: trace.Free, ID: id, Bytes: int64(id)})
 				}
 				if i%500 == 0 {
-					r.Record(trace.Event{Kind: trace.Sync, Aux: r.Label(fmt.Sprint("site ", g))})
+					record(r, trace.Event{Kind: trace.Sync, Aux: r.Label(fmt.Sprint("site ", g))})
 				}
 			}
 		})
@@ -195,7 +222,7 @@ func TestRecorderLoses(t *testing.T) {
 	r := trace.NewRecorder(k, trace.RecorderConfig{Buffer: room, Interval: time.Hour})
 	const n = 10 * room
 	for range n {
-		r.Record(trace.Event{Kind: trace.Alloc})
+		record(r, trace.Event{Kind: trace.Alloc})
 	}
 	close(k.hold)
 	if err := r.Close(); err != nil {
@@ -218,14 +245,14 @@ func TestRecorderFails(t *testing.T) {
 	full := errors.New("disk full")
 	k := new(keeper)
 	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: time.Hour})
-	r.Record(trace.Event{Kind: trace.Mark})
+	record(r, trace.Event{Kind: trace.Mark})
 	if err := r.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	k.mu.Lock()
 	k.err = full
 	k.mu.Unlock()
-	r.Record(trace.Event{Kind: trace.Mark})
+	record(r, trace.Event{Kind: trace.Mark})
 	if err := r.Flush(); !errors.Is(err, full) || r.On() {
 		t.Errorf("error %v, on %v", err, r.On())
 	}
@@ -233,7 +260,7 @@ func TestRecorderFails(t *testing.T) {
 	k.err = errors.New("a later error")
 	k.mu.Unlock()
 	r.SetOn(true)
-	r.Record(trace.Event{Kind: trace.Mark})
+	record(r, trace.Event{Kind: trace.Mark})
 	if r.On() || !errors.Is(r.Err(), full) || !errors.Is(r.Close(), full) || k.closed != 1 || k.events() != 1 {
 		t.Errorf("on %v, error %v, closed %d times, %d events", r.On(), r.Err(), k.closed, k.events())
 	}
@@ -249,7 +276,7 @@ func TestRecorderLabels(t *testing.T) {
 	if r.Label("0") != 1 || r.Label("one more") != r.Label("and another") {
 		t.Errorf("labels %d, %d, %d", r.Label("0"), r.Label("one more"), r.Label("and another"))
 	}
-	r.Record(trace.Event{Kind: trace.Mark})
+	record(r, trace.Event{Kind: trace.Mark})
 	if err := r.Close(); err != nil || len(k.t.Labels) > 1<<16+1 {
 		t.Errorf("%d labels, %v", len(k.t.Labels), err)
 	}
@@ -258,7 +285,7 @@ func TestRecorderLabels(t *testing.T) {
 func TestRecordAllocates(t *testing.T) {
 	r := trace.NewRecorder(discard{}, trace.RecorderConfig{})
 	defer r.Close()
-	if n := testing.AllocsPerRun(10000, func() { r.Record(trace.Event{Kind: trace.Alloc}) }); n != 0 {
+	if n := testing.AllocsPerRun(10000, func() { record(r, trace.Event{Kind: trace.Alloc}) }); n != 0 {
 		t.Errorf("%v allocations an event", n)
 	}
 }
@@ -282,7 +309,7 @@ func BenchmarkRecord(b *testing.B) {
 	}{{"nil", nil}, {"off", off}, {"on", on}} {
 		b.Run("recorder="+c.name, func(b *testing.B) {
 			for i := 1; b.Loop(); i++ {
-				c.r.Record(trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 1 << 20})
+				record(c.r, trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 1 << 20})
 				if i%(1<<14) == 0 {
 					b.StopTimer()
 					c.r.Flush()
@@ -297,7 +324,7 @@ func BenchmarkRecord(b *testing.B) {
 	b.Run("recorder=on/goroutines="+fmt.Sprint(runtime.GOMAXPROCS(0)), func(b *testing.B) {
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				on.Record(trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 1 << 20})
+				record(on, trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 1 << 20})
 			}
 		})
 	})

@@ -4,6 +4,7 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A Memory says what the pool of a run is made of. The zero value is memory of
@@ -16,7 +17,7 @@ type Memory struct {
 }
 
 // newPool returns a pool with a limit; 0 = none.
-func (m *Memory) newPool(c *gc.Collector, limit int64, rec gc.Recorder) (*pool.Pool, error) {
+func (m *Memory) newPool(c *gc.Collector, limit int64, rec trace.Sink) (*pool.Pool, error) {
 	return pool.New(pool.Config{
 		Upstream:  m.Upstream,
 		Space:     m.Space,

@@ -24,7 +24,7 @@ type Config struct {
 	Wait     func(time.Duration) error // keeps the device busy for that long and waits for it; nil: the processor sleeps
 	Speed    float64                   // 1 = as recorded, 2 = twice as fast; 0 = as fast as it goes, without waits
 	Log      *sim.Log                  // collects cycles, pauses and decisions; nil = off
-	Recorder gc.Recorder               // told what the pool and the collector do; nil = off
+	Recorder trace.Sink                // told what the pool and the collector do; nil = off
 }
 
 // A Report is what a live run measured.
