@@ -21,18 +21,18 @@ import (
 // A pool over an upstream that fails in every way goes on, and loses nothing.
 func TestGoesOnUnderFaults(t *testing.T) {
 	const hard = 64 << 20
-	injected := map[pool.Fault]int64{}
+	injected := map[pooltest.Fault]int64{}
 	for seed := range uint64(4) {
-		up := &pool.Faulty{Upstream: pool.Host{}, Seed: seed, OutageLength: 3, Delay: 100 * time.Microsecond, Rate: map[pool.Fault]float64{
-			pool.FaultRefuse: 0.2, pool.FaultOutage: 0.02, pool.FaultSlow: 0.1, pool.FaultRelease: 0.3,
-			pool.FaultSync: 0.3, pool.FaultPanic: 0.05,
+		up := &pooltest.Faulty{Upstream: pool.Host{}, Seed: seed, OutageLength: 3, Delay: 100 * time.Microsecond, Rate: map[pooltest.Fault]float64{
+			pooltest.FaultRefuse: 0.2, pooltest.FaultOutage: 0.02, pooltest.FaultSlow: 0.1, pooltest.FaultRelease: 0.3,
+			pooltest.FaultSync: 0.3, pooltest.FaultPanic: 0.05,
 		}}
 		var warned atomic.Int64
 		p, err := pool.New(pool.Config{
 			Upstream: up, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: hard}},
 			Warn: func(err error) {
 				warned.Add(1)
-				if !errors.Is(err, pool.ErrInjected) && !strings.Contains(err.Error(), "contained panic") {
+				if !errors.Is(err, pooltest.ErrInjected) && !strings.Contains(err.Error(), "contained panic") {
 					t.Error(err)
 				}
 			},
@@ -57,15 +57,15 @@ func TestGoesOnUnderFaults(t *testing.T) {
 			p.Synchronize()
 			p.FreeAllBlocks()
 		}
-		for f := pool.FaultRefuse; f <= pool.FaultPanic; f++ {
+		for f := pooltest.FaultRefuse; f <= pooltest.FaultPanic; f++ {
 			injected[f] += up.Injected(f)
 		}
 		if warned.Load() == 0 {
 			t.Error("failed releases were told to nobody")
 		}
 	}
-	for f := pool.FaultRefuse; f <= pool.FaultPanic; f++ {
-		if injected[f] == 0 && f != pool.FaultInfo {
+	for f := pooltest.FaultRefuse; f <= pooltest.FaultPanic; f++ {
+		if injected[f] == 0 && f != pooltest.FaultInfo {
 			t.Errorf("no fault of kind %v", f)
 		}
 	}
@@ -100,7 +100,7 @@ func churn(t *testing.T, p *pool.Pool, rng *rand.Rand) {
 // The budget survives an upstream that does not answer: CUDA.jl#2795.
 func TestBudgetGoesOnWhenInfoFails(t *testing.T) {
 	var told []error
-	up := &pool.Faulty{Upstream: pool.Host{}, Rate: map[pool.Fault]float64{pool.FaultInfo: 1}}
+	up := &pooltest.Faulty{Upstream: pool.Host{}, Rate: map[pooltest.Fault]float64{pooltest.FaultInfo: 1}}
 	p, err := pool.New(pool.Config{Upstream: up, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 1 << 30}}, Warn: func(err error) { told = append(told, err) }})
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestBudgetGoesOnWhenInfoFails(t *testing.T) {
 	if len(told) != 1 {
 		t.Errorf("told %d times", len(told))
 	}
-	if _, err := pool.New(pool.Config{Upstream: up, Limits: pressure.Limits{Hard: pressure.Limit{Percent: 50}}}); !errors.Is(err, pool.ErrInjected) {
+	if _, err := pool.New(pool.Config{Upstream: up, Limits: pressure.Limits{Hard: pressure.Limit{Percent: 50}}}); !errors.Is(err, pooltest.ErrInjected) {
 		t.Errorf("a share of an unknown total: %v", err)
 	}
 }
@@ -157,7 +157,7 @@ func TestPanicsOfInfoAndWarnAreContained(t *testing.T) {
 
 // Every step that fails lets the next one be tried; the error says what each did.
 func TestLadderClimbsPastFailingSteps(t *testing.T) {
-	up := &pool.Faulty{Upstream: pool.Host{}, Rate: map[pool.Fault]float64{pool.FaultSync: 1}}
+	up := &pooltest.Faulty{Upstream: pool.Host{}, Rate: map[pooltest.Fault]float64{pooltest.FaultSync: 1}}
 	p, err := pool.New(pool.Config{Upstream: up, Sites: 1, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestEachStepIsReachedPastThoseThatFail(t *testing.T) {
 			continue // an allocation waits for a cycle under way before it is refused
 		}
 		t.Run(step.String(), func(t *testing.T) {
-			up := &pool.Faulty{Upstream: newDevice(), Rate: map[pool.Fault]float64{pool.FaultSync: 1}}
+			up := &pooltest.Faulty{Upstream: newDevice(), Rate: map[pooltest.Fault]float64{pooltest.FaultSync: 1}}
 			if step == pool.StepSynchronize {
 				up.Rate = nil
 			}

@@ -5,24 +5,25 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 )
 
 // switchable is a host upstream with faults that can be switched off, and a
 // count of its own of what it holds.
 type switchable struct {
-	faulty *pool.Faulty
+	faulty *pooltest.Faulty
 	calm   atomic.Bool
 	mapped atomic.Int64 // bytes
 }
 
 func newSwitchable(seed uint64) *switchable {
 	s := &switchable{}
-	s.faulty = &pool.Faulty{
+	s.faulty = &pooltest.Faulty{
 		Upstream: counted{s}, Seed: seed, OutageLength: 5, Delay: time.Millisecond,
-		Rate: map[pool.Fault]float64{
-			pool.FaultRefuse: 0.02, pool.FaultOutage: 0.002, pool.FaultSlow: 0.01, pool.FaultRelease: 0.02,
-			pool.FaultSync: 0.05, pool.FaultInfo: 0.2, pool.FaultPanic: 0.002,
+		Rate: map[pooltest.Fault]float64{
+			pooltest.FaultRefuse: 0.02, pooltest.FaultOutage: 0.002, pooltest.FaultSlow: 0.01, pooltest.FaultRelease: 0.02,
+			pooltest.FaultSync: 0.05, pooltest.FaultInfo: 0.2, pooltest.FaultPanic: 0.002,
 		},
 	}
 	return s
@@ -86,7 +87,7 @@ func (s *switchable) Synchronize() error {
 
 func (s *switchable) faults() map[string]int64 {
 	n := map[string]int64{}
-	for f := pool.FaultRefuse; f <= pool.FaultPanic; f++ {
+	for f := pooltest.FaultRefuse; f <= pooltest.FaultPanic; f++ {
 		n[f.String()] = s.faulty.Injected(f)
 	}
 	return n

@@ -1,4 +1,4 @@
-package pool
+package pooltest
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -37,7 +38,7 @@ func (f Fault) String() string {
 // order of the calls, so a run of one goroutine can be repeated. The fields must
 // not change after the first call. It is safe for concurrent use.
 type Faulty struct {
-	Upstream     Upstream
+	Upstream     pool.Upstream
 	Seed         uint64
 	Rate         map[Fault]float64 // share of the calls that fail, 0..1
 	OutageLength int               // calls of Allocate
@@ -72,7 +73,7 @@ func (u *Faulty) fails(f Fault) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.roll(f) {
-		return fmt.Errorf("pool: %w: %v", ErrInjected, f)
+		return fmt.Errorf("pooltest: %w: %v", ErrInjected, f)
 	}
 	return nil
 }
@@ -97,12 +98,12 @@ func (u *Faulty) beforeAllocate() (slow bool, err error) {
 	case u.outage > 0:
 		u.outage--
 		u.count[FaultOutage]++
-		err = fmt.Errorf("pool: %w: %v", ErrInjected, FaultOutage)
+		err = fmt.Errorf("pooltest: %w: %v", ErrInjected, FaultOutage)
 	case u.roll(FaultOutage):
 		u.outage = u.OutageLength
-		err = fmt.Errorf("pool: %w: %v", ErrInjected, FaultOutage)
+		err = fmt.Errorf("pooltest: %w: %v", ErrInjected, FaultOutage)
 	case u.roll(FaultRefuse):
-		err = fmt.Errorf("pool: %w: %v", ErrInjected, FaultRefuse)
+		err = fmt.Errorf("pooltest: %w: %v", ErrInjected, FaultRefuse)
 	case u.roll(FaultPanic):
 		panic(ErrInjected)
 	}
@@ -117,9 +118,9 @@ func (u *Faulty) Release(addr uintptr, bytes int64, stream uint32) error {
 	return u.Upstream.Release(addr, bytes, stream)
 }
 
-// Part passes on if the upstream is a [Divider], and else returns no bytes.
+// Part passes on if the upstream is a [pool.Divider], and else returns no bytes.
 func (u *Faulty) Part(addr uintptr, bytes int64) (part uintptr, size int64) {
-	if d, ok := u.Upstream.(Divider); ok {
+	if d, ok := u.Upstream.(pool.Divider); ok {
 		return d.Part(addr, bytes)
 	}
 	return 0, 0
@@ -133,13 +134,13 @@ func (u *Faulty) Info() (pressure.Info, error) {
 	return u.Upstream.Info()
 }
 
-// Synchronize passes on if the upstream is a [Synchronizer], or fails with
+// Synchronize passes on if the upstream is a [pool.Synchronizer], or fails with
 // [ErrInjected].
 func (u *Faulty) Synchronize() error {
 	if err := u.fails(FaultSync); err != nil {
 		return err
 	}
-	if s, ok := u.Upstream.(Synchronizer); ok {
+	if s, ok := u.Upstream.(pool.Synchronizer); ok {
 		return s.Synchronize()
 	}
 	return nil
