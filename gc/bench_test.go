@@ -65,7 +65,7 @@ func BenchmarkOwn(b *testing.B) {
 // BenchmarkTrack is what a pool pays for an array that is freed by hand.
 func BenchmarkTrack(b *testing.B) {
 	c := newCollector(b, Config{Policy: new(Never)})
-	r := NewRegistry(c.owned().gate, func(uint64, int64) {})
+	r := NewWeakRegistry(c.own().gate, func(uint64, int64) {})
 	owner := new(thing)
 	b.Run("owner=reused", func(b *testing.B) {
 		b.ReportAllocs()
@@ -91,11 +91,11 @@ func BenchmarkPoint(b *testing.B) {
 				g.Allocating(1<<20, 4096)
 			}
 		})
-		site, wait := &Site{Name: "step"}, func() error { return nil }
+		place, wait := &WaitPlace{Name: "step"}, func() error { return nil }
 		b.Run("at=sync/policy="+policy, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Sync(site, wait)
+				c.Sync(place, wait)
 			}
 		})
 	}
@@ -112,13 +112,13 @@ func BenchmarkFacts(b *testing.B) {
 		}
 	})
 	b.Run("of=metrics.Read", func(b *testing.B) {
-		m := newMeter()
+		r := newGoRuntime()
 		for b.Loop() {
-			m.read(0)
+			r.read()
 		}
 	})
-	b.Run("of=stage.read", func(b *testing.B) {
-		var s stage
+	b.Run("of=progress", func(b *testing.B) {
+		var s progressReader
 		for b.Loop() {
 			s.read()
 		}
@@ -155,7 +155,7 @@ func BenchmarkSettleWalk(b *testing.B) {
 	for _, n := range []int{1_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("objects=%d", n), func(b *testing.B) {
 			c := newCollector(b, Config{Policy: new(Never)})
-			r := NewRegistry(c.owned().gate, func(uint64, int64) {})
+			r := NewWeakRegistry(c.own().gate, func(uint64, int64) {})
 			keep := make([]*thing, n)
 			for i := range keep {
 				keep[i] = new(thing)
@@ -227,7 +227,7 @@ func overlapped(c *Collector) time.Duration {
 	back := make(chan struct{})
 	Own(c, new(thing), 64, func() { close(back) })
 	c.mu.Lock()
-	c.obey(Decision{Action: Overlap}, c.owned().gate, c.Now())
+	c.obey(Decision{Action: Overlap}, c.own().gate, c.Now())
 	c.mu.Unlock()
 	<-back
 	took := time.Since(began)
@@ -239,7 +239,7 @@ func overlapped(c *Collector) time.Duration {
 // mark, by the time stamp that the runtime keeps of it.
 func runtimeMark() time.Duration {
 	began := time.Now()
-	var s stage
+	var s progressReader
 	before, done := s.read().cycles, make(chan struct{})
 	go func() {
 		defer close(done)

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -18,13 +17,14 @@ import (
 // A Collector runs Go's collector for memory that Go's collector does not see.
 // It watches every [Source], asks a [Policy] before allocations and waits, runs
 // the cycles that the policy wants, and gives back what they find dead in each
-// [Registry]. It notices the cycles that the runtime runs by itself, too. All
+// [WeakRegistry]. It notices the cycles that the runtime runs by itself, too. All
 // methods are safe for concurrent use. Make one with [New].
 type Collector struct {
-	start  time.Time
-	noSite Site
-	own    func() *ownership
-	log    *slog.Logger // nil = off
+	start   time.Time
+	engine  engine
+	noPlace WaitPlace
+	own     func() *ownership // made at the first call
+	log     *slog.Logger      // nil = off
 
 	// settling is held from before a cycle's mark to after its walk, and for
 	// any other walk. It is taken before mu.
@@ -37,21 +37,23 @@ type Collector struct {
 	policy    Policy
 	recorder  *recorder
 	gates     []*Gate
-	meter     *meter
-	cost      time.Duration
-	current   *run   // the cycle under way
-	seen      uint64 // cycles of the process that have been settled
+	runtime   reading       // the last one
+	readAt    time.Duration // when that was
+	first     uint64        // cycles of the process when the collector was made
+	costs     costModel
+	cost      time.Duration // of a cycle started now
+	current   *collection   // the cycle under way
+	seen      uint64        // cycles of the process that have been settled
 	stats     Stats
 	journal   journal
 	err       error
 	closed    bool
-	sentinel  runtime.Cleanup
 	tracked   int
 	poke      chan struct{} // a cycle may have ended by itself
 	goroutine sync.WaitGroup
 }
 
-// A walker is a Registry[W] of any W.
+// A walker is a WeakRegistry[W] of any W.
 type walker interface {
 	promoteAll()
 	walk(failed func(any)) (objects int)
@@ -83,19 +85,26 @@ func New(cfg Config) (*Collector, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newOn(newGoRuntime(), cfg, policy), nil
+}
+
+// newOn makes a collector whose cycles e runs.
+func newOn(e engine, cfg Config, policy Policy) *Collector {
 	c := &Collector{
-		start:  time.Now(),
-		policy: policy,
-		meter:  newMeter(),
-		log:    cfg.Log,
-		poke:   make(chan struct{}, 1),
+		start:    time.Now(),
+		engine:   e,
+		log:      cfg.Log,
+		policy:   policy,
+		costs:    newCostModel(),
+		poke:     make(chan struct{}, 1),
 	}
-	c.own = c.lazyOwnership(cfg)
 	c.recorder = c.newRecorder(cfg.Recorder)
-	c.cost, c.seen = c.meter.cost(0), c.meter.total
-	c.arm()
-	c.goroutine.Go(c.watchRuntime)
-	return c, nil
+	c.own = sync.OnceValue(func() *ownership { return newOwnership(c, cfg) })
+	c.read(0)
+	c.first, c.seen = c.runtime.cycles, c.runtime.cycles
+	e.watch(c.cycleEnded)
+	c.goroutine.Go(c.settleNatural)
+	return c
 }
 
 func choosePolicy(configured Policy) (Policy, error) {
@@ -124,18 +133,18 @@ func (c *Collector) Close() {
 	if !c.closed {
 		c.closed = true
 		close(c.poke)
-		c.sentinel.Stop()
 		for _, g := range c.gates {
 			g.wake.Store(math.MaxInt64)
 		}
 	}
 	c.mu.Unlock()
 	c.goroutine.Wait()
+	c.engine.close()
 }
 
 // Now returns the time since the collector was made: the clock of its points,
 // cycles and events.
-func (c *Collector) Now() time.Duration { return time.Since(c.start) }
+func (c *Collector) Now() time.Duration { return c.engine.now() }
 
 // Start returns the wall clock of time 0.
 func (c *Collector) Start() time.Time { return c.start }
@@ -196,8 +205,8 @@ func (c *Collector) Due() bool {
 // concerns the caller. If live was just read at g, it goes before the source's
 // own reading. It returns the gate that the answer is about. The caller holds mu.
 func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
-	if p.Now-c.meter.last >= meterEvery {
-		c.readMeter(p.Now)
+	if p.Now-c.readAt >= readEvery {
+		c.lookForCycles(p.Now)
 	}
 	top, s := c.mostPressed()
 	if top == nil || c.closed {
@@ -217,15 +226,20 @@ func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 	return d, top
 }
 
-// meterEvery is how often a point may read the runtime's metrics.
-const meterEvery = time.Millisecond
+// readEvery is how often a point may read the runtime's metrics.
+const readEvery = time.Millisecond
 
-// readMeter looks for cycles that the runtime has run by itself. The caller
-// holds mu.
-func (c *Collector) readMeter(now time.Duration) {
-	c.meter.read(now)
-	c.cost = c.meter.cost(c.tracked)
-	if c.meter.total != c.seen && c.current == nil && !c.closed {
+// read takes a reading of the runtime. The caller holds mu, or is New.
+func (c *Collector) read(now time.Duration) {
+	c.runtime, c.readAt = c.engine.read(), now
+	c.cost = c.costs.cost(c.runtime.scan, c.tracked)
+}
+
+// lookForCycles looks for cycles that the runtime has run by itself, and has them
+// settled. The caller holds mu.
+func (c *Collector) lookForCycles(now time.Duration) {
+	c.read(now)
+	if c.runtime.cycles != c.seen && c.current == nil && !c.closed {
 		select {
 		case c.poke <- struct{}{}:
 		default: // it has been told

@@ -270,10 +270,10 @@ func TestSyncHidesTheCycleBehindTheWait(t *testing.T) {
 		return Decision{Action: Block}
 	}}})
 	Own(c, new(thing), 7, func() {})
-	site := &Site{Name: "step"}
+	place := &WaitPlace{Name: "step"}
 	bad := errors.New("device lost")
 	for range 2 {
-		err := c.Sync(site, func() error {
+		err := c.Sync(place, func() error {
 			waitFor(t, 30*time.Second, func() bool { return !c.Running() })
 			time.Sleep(time.Millisecond)
 			return bad
@@ -285,8 +285,8 @@ func TestSyncHidesTheCycleBehindTheWait(t *testing.T) {
 	if got := c.Stats(); got.Last.Exposed != 0 || got.Exposed != 0 || got.Cycles[TriggerPolicy] != 2 || got.Freed != 7 {
 		t.Errorf("%+v", got)
 	}
-	if !at.WillBlock || at.Wait < time.Millisecond || at.Cycles < 1 || site.Expected() < time.Millisecond {
-		t.Errorf("point %+v, site expects %v", at, site.Expected())
+	if !at.WillBlock || at.Wait < time.Millisecond || at.Cycles < 1 || place.Expected() < time.Millisecond {
+		t.Errorf("point %+v, place expects %v", at, place.Expected())
 	}
 }
 
@@ -396,7 +396,7 @@ func TestDueAsksWithoutActing(t *testing.T) {
 	if c.Due() {
 		t.Error("due with nothing to watch")
 	}
-	c.owned()
+	c.own()
 	if !c.Due() || c.Running() {
 		t.Error("not due, or running")
 	}
@@ -407,7 +407,7 @@ func TestOwnAboveItsLimitWaitsForCyclesButNotForEver(t *testing.T) {
 	c := newCollector(t, Config{Policy: new(Never), Limit: 100})
 	for range 1000 {
 		Own(c, new(thing), 10, func() {})
-		if live := c.owned().live.Load(); live > 100 {
+		if live := c.own().live.Load(); live > 100 {
 			t.Fatalf("%d live bytes with all of them dead", live)
 		}
 	}

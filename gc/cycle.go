@@ -1,14 +1,9 @@
 package gc
 
-import (
-	"runtime"
-	"runtime/metrics"
-	"time"
-	"weak"
-)
+import "time"
 
-// A run is a cycle under way, or finished.
-type run struct {
+// A collection is a cycle under way, or one that has ended.
+type collection struct {
 	trigger Trigger
 	action  Action
 	reason  string // the policy's; empty if it was not asked
@@ -23,8 +18,8 @@ type run struct {
 
 const noOne = time.Duration(1<<63 - 1)
 
-func newRun(trigger Trigger, d Decision, gate *Gate) *run {
-	return &run{
+func newCollection(trigger Trigger, d Decision, gate *Gate) *collection {
+	return &collection{
 		trigger: trigger, action: d.Action, reason: d.Reason, gate: gate, held: noOne,
 		task: newTask(trigger, d.Reason), done: make(chan struct{}),
 	}
@@ -83,7 +78,7 @@ func (c *Collector) Running() bool {
 
 // obey starts what d asks for; it returns the cycle that the caller is to
 // wait for if d says Block. The caller holds mu.
-func (c *Collector) obey(d Decision, top *Gate, now time.Duration) *run {
+func (c *Collector) obey(d Decision, top *Gate, now time.Duration) *collection {
 	if d.Action == Skip {
 		return nil
 	}
@@ -94,11 +89,11 @@ func (c *Collector) obey(d Decision, top *Gate, now time.Duration) *run {
 }
 
 // begin starts a cycle. There is none under way. The caller holds mu.
-func (c *Collector) begin(trigger Trigger, d Decision, gate *Gate, now time.Duration) *run {
+func (c *Collector) begin(trigger Trigger, d Decision, gate *Gate, now time.Duration) *collection {
 	if c.closed {
 		return nil
 	}
-	r := newRun(trigger, d, gate)
+	r := newCollection(trigger, d, gate)
 	r.begin = now
 	c.current = r
 	c.goroutine.Go(func() { c.drive(r) })
@@ -106,9 +101,9 @@ func (c *Collector) begin(trigger Trigger, d Decision, gate *Gate, now time.Dura
 }
 
 // hold keeps the caller until r has settled, and counts that as exposed pause.
-func (c *Collector) hold(r *run) { c.holdFrom(r, c.Now()) }
+func (c *Collector) hold(r *collection) { c.holdFrom(r, c.Now()) }
 
-func (c *Collector) holdFrom(r *run, since time.Duration) {
+func (c *Collector) holdFrom(r *collection, since time.Duration) {
 	select {
 	case <-r.done:
 		return
@@ -128,90 +123,29 @@ func (c *Collector) holdFrom(r *run, since time.Duration) {
 }
 
 // drive is the goroutine of a cycle.
-func (c *Collector) drive(r *run) {
+func (c *Collector) drive(r *collection) {
 	c.logBegin(r)
 	freed, objects := c.settle(r)
 	c.ended(r, freed, objects)
 }
 
 // settle runs the cycle and gives back what it finds dead.
-func (c *Collector) settle(r *run) (freed int64, objects int) {
+func (c *Collector) settle(r *collection) (freed int64, objects int) {
 	c.settling.Lock()
 	defer c.settling.Unlock()
 	for _, reg := range c.registries {
 		reg.promoteAll()
 	}
-	r.task.region("mark", func() { r.swept = c.mark() })
+	r.task.region("mark", func() { r.swept = c.engine.mark() })
 	r.task.region("settle", func() { objects = c.walk() })
 	return c.finish(r, objects), objects
 }
 
 // ended tells those who look on that r is over. The caller holds no lock.
-func (c *Collector) ended(r *run, freed int64, objects int) {
+func (c *Collector) ended(r *collection, freed int64, objects int) {
 	r.task.end(freed)
 	c.logEnd(r, freed, objects)
 }
-
-// mark runs Go's collector and returns as soon as it has found what is dead,
-// which is at the end of the mark. It does not wait for runtime.GC to return:
-// that is after the sweep, which on busy cores comes seconds later. A cycle that
-// follows another at once first sweeps what that one left: for at least as long
-// as mark returns.
-func (c *Collector) mark() (swept time.Duration) {
-	var look stage
-	before := look.read()
-	probe := newProbe()
-	returned := make(chan struct{})
-	c.goroutine.Go(func() {
-		defer close(returned)
-		runtime.GC()
-	})
-	began := time.Now()
-	nap := time.NewTimer(0)
-	var last time.Duration
-	for stops := before.stops; ; {
-		now := look.read()
-		// The first cycle to end may have begun before the probe was dropped.
-		// Such a cycle keeps the probe; the one after it does not.
-		if n := now.cycles - before.cycles; n >= 2 || n == 1 && probe.Value() == nil {
-			return swept
-		}
-		if now.stops != stops { // since the last look: for a mark to begin, or for that of an older cycle to end
-			stops, swept = now.stops, last
-		}
-		last = time.Since(began)
-		nap.Reset(min(max(last/8, 200*time.Microsecond), time.Millisecond))
-		select {
-		case <-returned:
-			return swept
-		case <-nap.C:
-		}
-	}
-}
-
-// A progress says how far the runtime's collector has come.
-type progress struct {
-	cycles uint64 // whose mark has ended
-	stops  uint64 // of the world, for a mark to begin or to end
-}
-
-// A stage reads the progress of the runtime's collector. The zero value is ready to use.
-type stage struct{ samples [2]metrics.Sample }
-
-func (s *stage) read() (p progress) {
-	s.samples[0].Name, s.samples[1].Name = cyclesMetric, stopsMetric
-	metrics.Read(s.samples[:])
-	for _, n := range s.samples[1].Value.Float64Histogram().Counts {
-		p.stops += n
-	}
-	p.cycles = s.samples[0].Value.Uint64()
-	return p
-}
-
-// newProbe returns a weak pointer to an object that is garbage from the start.
-//
-//go:noinline
-func newProbe() weak.Pointer[Cycle] { return weak.Make(new(Cycle)) }
 
 // walk gives back what belongs to the dead and returns the number of objects.
 // The caller holds settling.
@@ -225,7 +159,7 @@ func (c *Collector) walk() (objects int) {
 // finish settles a cycle: it takes stock, tells the policy, and lets go of
 // those who wait. It returns the bytes that the cycle freed, of all spaces. The
 // caller holds settling.
-func (c *Collector) finish(r *run, objects int) (total int64) {
+func (c *Collector) finish(r *collection, objects int) (total int64) {
 	tracked := 0
 	for _, reg := range c.registries {
 		tracked += reg.Len()
@@ -233,8 +167,9 @@ func (c *Collector) finish(r *run, objects int) (total int64) {
 	c.mu.Lock()
 	c.settled.Add(1)
 	end := c.Now()
-	c.meter.read(end)
-	c.seen, c.tracked = c.meter.total, tracked
+	c.tracked = tracked
+	c.read(end)
+	c.seen = c.runtime.cycles
 	cycle := Cycle{Start: r.begin, Trigger: r.trigger, Action: r.action}
 	if r.trigger == TriggerNatural {
 		cycle.Duration = min(end, c.cost) // nobody timed it
@@ -242,9 +177,9 @@ func (c *Collector) finish(r *run, objects int) (total int64) {
 	} else {
 		cycle.Duration = end - r.begin
 		cycle.Exposed = max(0, end-max(r.held, r.begin))
-		c.meter.learn(cycle.Duration-r.swept, tracked+objects)
+		c.costs.learn(cycle.Duration-r.swept, c.runtime.scan, tracked+objects)
+		c.cost = c.costs.cost(c.runtime.scan, tracked)
 	}
-	c.cost = c.meter.cost(tracked)
 	for _, g := range c.gates {
 		s, freed := g.rebase(), g.yield.Swap(0)
 		if g == r.gate {
@@ -282,18 +217,18 @@ func (c *Collector) Reap() int64 {
 	return freed
 }
 
-func (c *Collector) reap() (r *run, freed int64, objects int) {
+func (c *Collector) reap() (r *collection, freed int64, objects int) {
 	c.settling.Lock()
 	defer c.settling.Unlock()
 	c.mu.Lock()
-	c.meter.read(c.Now())
-	ended := c.current == nil && !c.closed && c.meter.total != c.seen
+	c.read(c.Now())
+	ended := c.current == nil && !c.closed && c.runtime.cycles != c.seen
 	top, _ := c.mostPressed()
 	c.mu.Unlock()
 	if !ended {
 		return nil, 0, 0
 	}
-	r = newRun(TriggerNatural, Decision{Action: Overlap}, top)
+	r = newCollection(TriggerNatural, Decision{Action: Overlap}, top)
 	r.task.region("settle", func() { objects = c.walk() })
 	for _, reg := range c.registries {
 		reg.promoteAll() // the next such cycle finds them
@@ -301,27 +236,15 @@ func (c *Collector) reap() (r *run, freed int64, objects int) {
 	return r, c.finish(r, objects), objects
 }
 
-// A sentinel is garbage from the start: its cleanup runs after some cycle.
-type sentinel struct{ _ [4]*sentinel }
-
-// arm sets up the next sentinel. The caller holds mu, or is New.
-func (c *Collector) arm() {
-	c.sentinel = runtime.AddCleanup(new(sentinel), (*Collector).awaken, c)
-}
-
-// awaken is the sentinel's cleanup.
-func (c *Collector) awaken() {
+// cycleEnded is told of the end of a cycle by the engine.
+func (c *Collector) cycleEnded() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return
-	}
-	c.arm()
-	c.readMeter(c.Now())
+	c.lookForCycles(c.Now())
 }
 
-// watchRuntime is the goroutine that settles the runtime's own cycles.
-func (c *Collector) watchRuntime() {
+// settleNatural is the goroutine that settles the runtime's own cycles.
+func (c *Collector) settleNatural() {
 	for range c.poke {
 		c.Reap()
 	}

@@ -24,5 +24,5 @@
 // "eagergc cycle" with regions for its mark, its settling and the callers that
 // it holds, and each wait of [Collector.Sync] is a region "eagergc wait": go
 // tool trace shows them beside the goroutines. Either costs next to nothing
-// while off. Package gc/debug serves a page, pressure/prom has metrics.
+// while off. Package gc/debug serves a page, gc/prom has metrics.
 package gc

@@ -80,7 +80,7 @@ func ExampleCollector_Sync() {
 	defer collector.Close()
 	gc.Own(collector, new(Image), 8<<20, func() { fmt.Println("freed") })
 
-	step := &gc.Site{Name: "training step"}
+	step := &gc.WaitPlace{Name: "training step"}
 	if err := collector.Sync(step, func() error {
 		return nil // wait for the device here
 	}); err != nil {

@@ -100,10 +100,10 @@ func (c *Collector) wakeAt(wake int64, top *Gate) {
 	limit := top.source.Sample().Limit
 	for _, g := range c.gates {
 		w := wake
-		if own := g.source.Sample().Limit; g != top && wake > 0 && wake < math.MaxInt64 && limit > 0 {
+		if g != top && wake > 0 && wake < math.MaxInt64 && limit > 0 {
 			w = math.MaxInt64 // without a limit it never is under most pressure
-			if own > 0 {
-				w = toBytes(float64(wake) / float64(limit) * float64(own))
+			if its := g.source.Sample().Limit; its > 0 {
+				w = toBytes(float64(wake) / float64(limit) * float64(its))
 			}
 		}
 		g.setWake(w)
@@ -152,5 +152,5 @@ func (c *Collector) fill(p *Point, g *Gate, s pressure.Sample) {
 	p.LiveAfter = g.liveAfter
 	p.Cost = c.cost
 	p.Running = c.current != nil
-	p.Cycles = c.meter.total - c.meter.first
+	p.Cycles = c.runtime.cycles - c.first
 }

@@ -38,7 +38,7 @@ func TestCollectorAgainstAModel(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer c.Close()
-		c.owned()
+		c.own()
 		m := &model{c: c, limit: limit, most: rapid.Uint64Range(1, 4).Draw(rt, "cycles")}
 		m.setPolicy(rt)
 		rt.Repeat(map[string]func(*rapid.T){
@@ -582,7 +582,7 @@ func (m *model) check(t *rapid.T) {
 			tracked++
 		}
 	}
-	s, own := m.c.Stats(), m.c.owned()
+	s, own := m.c.Stats(), m.c.own()
 	if got, want := own.live.Load(), m.live(); got != want {
 		t.Fatalf("%d bytes live, want %d", got, want)
 	}

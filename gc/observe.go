@@ -24,13 +24,13 @@ func (c *Collector) debug(text string, attrs ...slog.Attr) {
 	c.log.LogAttrs(context.Background(), slog.LevelDebug, text, attrs...)
 }
 
-func (c *Collector) logBegin(r *run) {
+func (c *Collector) logBegin(r *collection) {
 	if c.logs() {
 		c.debug(logBegan, append(r.attrs(), r.gate.attrs()...)...)
 	}
 }
 
-func (c *Collector) logEnd(r *run, freed int64, objects int) {
+func (c *Collector) logEnd(r *collection, freed int64, objects int) {
 	if c.logs() {
 		c.debug(logEnded, append(r.attrs(),
 			slog.Int64("freed_bytes", freed), slog.Int("objects", objects), slog.Int64("live_after_bytes", r.cycle.LiveAfter),
@@ -61,7 +61,7 @@ func (c *Collector) logFailure(err error) {
 	}
 }
 
-func (r *run) attrs() []slog.Attr {
+func (r *collection) attrs() []slog.Attr {
 	return []slog.Attr{
 		slog.String("trigger", r.trigger.String()), slog.String("action", r.action.String()), slog.String("reason", r.reason),
 	}
@@ -116,11 +116,11 @@ func (t task) end(freed int64) {
 
 // traced returns wait as a region of a trace of the program. It belongs to no
 // cycle.
-func (s *Site) traced(wait func() error) func() error {
+func (p *WaitPlace) traced(wait func() error) func() error {
 	return func() (err error) {
 		ctx := context.Background()
 		trace.WithRegion(ctx, traceName+"wait", func() {
-			trace.Log(ctx, "site", s.Name)
+			trace.Log(ctx, "place", p.Name)
 			err = wait()
 		})
 		return err

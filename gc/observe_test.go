@@ -156,7 +156,7 @@ func TestCyclesAreTasksOfAProgramTrace(t *testing.T) {
 	c := newCollector(t, Config{Policy: MustParse("always").New()})
 	list := capture(t, func() {
 		Own(c, new(thing), 64, func() { awaitHeld(c) })
-		c.Sync(&Site{Name: "step 1"}, func() error { return nil })
+		c.Sync(&WaitPlace{Name: "step 1"}, func() error { return nil })
 	})
 	id := regexp.MustCompile(`Task=(\d+) Category="trigger" Message="policy sync point"`).FindStringSubmatch(list)
 	if id == nil {
@@ -165,7 +165,7 @@ func TestCyclesAreTasksOfAProgramTrace(t *testing.T) {
 	for _, want := range []string{
 		`TaskBegin .* ID=# .*"eagergc cycle"`,
 		`RegionBegin .*"eagergc wait"`,
-		`Category="site" Message="step 1"`,
+		`Category="place" Message="step 1"`,
 		`RegionEnd .*"eagergc wait"`,
 		`RegionBegin .* Task=# Type="eagergc mark"`,
 		`RegionEnd .* Task=# Type="eagergc mark"`,

@@ -1,7 +1,6 @@
 package gc
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/eagergc/eagergc/pressure"
@@ -21,7 +20,7 @@ import (
 // others are made in between, and 0.4 us otherwise (AMD EPYC, Go 1.26.8,
 // results/2026-11-21-collector).
 func Own[T any](c *Collector, owner *T, bytes int64, release func()) Handle {
-	o := c.owned()
+	o := c.own()
 	o.gate.Allocating(o.live.Load(), bytes)
 	if o.limit > 0 && o.live.Load() > o.limit-bytes {
 		o.makeRoom(bytes)
@@ -58,7 +57,7 @@ type ownership struct {
 	live, allocated atomic.Int64
 	futile          atomic.Int64 // bytes that were live when a cycle last made too little room; 0 = none did
 	gate            *Gate
-	registry        *Registry[func()]
+	registry        *WeakRegistry[func()]
 }
 
 func (o *ownership) Sample() pressure.Sample {
@@ -92,14 +91,9 @@ func (o *ownership) giveBack(release func(), bytes int64) {
 	release()
 }
 
-// owned returns the collector's ownership, which the first call makes.
-func (c *Collector) owned() *ownership { return c.own() }
-
-func (c *Collector) lazyOwnership(cfg Config) func() *ownership {
-	return sync.OnceValue(func() *ownership {
-		o := &ownership{space: cfg.Space, limit: cfg.Limit}
-		o.gate = c.Watch(o)
-		o.registry = NewRegistry(o.gate, o.giveBack)
-		return o
-	})
+func newOwnership(c *Collector, cfg Config) *ownership {
+	o := &ownership{space: cfg.Space, limit: cfg.Limit}
+	o.gate = c.Watch(o)
+	o.registry = NewWeakRegistry(o.gate, o.giveBack)
+	return o
 }

@@ -39,9 +39,9 @@ func (r *recorder) decision(p Point, d Decision) {
 	})
 }
 
-func (r *recorder) sync(begin, waited time.Duration, site string, g *Gate) {
+func (r *recorder) sync(begin, waited time.Duration, place string, g *Gate) {
 	r.out.Record(trace.Event{
-		Time: r.at(begin), Kind: trace.Sync, Space: space(g), Duration: waited, Aux: r.out.Label(site),
+		Time: r.at(begin), Kind: trace.Sync, Space: space(g), Duration: waited, Aux: r.out.Label(place),
 	})
 }
 

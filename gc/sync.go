@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// A Site is a place in a program that waits: the end of a training step, the
+// A WaitPlace is a place in a program that waits: the end of a training step, the
 // arrival of a request. It remembers how long waits there take. The zero value
 // is ready to use. It is safe for concurrent use.
-type Site struct {
+type WaitPlace struct {
 	Name     string       // shown in traces
 	expected atomic.Int64 // ns, smoothed
 }
 
 // Expected returns how long the next wait is expected to take; 0 before the
 // first one.
-func (s *Site) Expected() time.Duration { return time.Duration(s.expected.Load()) }
+func (s *WaitPlace) Expected() time.Duration { return time.Duration(s.expected.Load()) }
 
 // due picks one wait in four to be measured, by the time of day: reading the
 // clock is most of what a point that does not collect costs.
-func (s *Site) due(now time.Duration) bool { return s.expected.Load() == 0 || now>>6&3 == 0 }
+func (s *WaitPlace) due(now time.Duration) bool { return s.expected.Load() == 0 || now>>6&3 == 0 }
 
-func (s *Site) learn(d time.Duration) {
+func (s *WaitPlace) learn(d time.Duration) {
 	old := s.expected.Load()
 	if old == 0 {
 		s.expected.Store(int64(d))
@@ -34,28 +34,28 @@ func (s *Site) learn(d time.Duration) {
 // Sync calls wait, which blocks until the device or whatever else the program
 // waits for is done, and returns its error. It asks the policy first: a cycle
 // started here runs beside the wait, so that only what outlasts it holds
-// the caller. A nil site stands for all calls that have none. Not collecting
+// the caller. A nil place stands for all calls that have none. Not collecting
 // costs about 0.1 us.
-func (c *Collector) Sync(site *Site, wait func() error) error {
-	if site == nil {
-		site = &c.noSite
+func (c *Collector) Sync(place *WaitPlace, wait func() error) error {
+	if place == nil {
+		place = &c.noPlace
 	}
 	begin := c.Now()
 	c.mu.Lock()
-	d, top := c.decide(Point{Now: begin, At: Sync, Wait: site.Expected(), WillBlock: true}, nil, 0)
+	d, top := c.decide(Point{Now: begin, At: Sync, Wait: place.Expected(), WillBlock: true}, nil, 0)
 	r := c.obey(d, top, begin)
 	recorder := c.recorder
 	c.mu.Unlock()
 
 	if trace.IsEnabled() {
-		wait = site.traced(wait)
+		wait = place.traced(wait)
 	}
 	err := wait()
-	if recorder != nil || site.due(begin) {
+	if recorder != nil || place.due(begin) {
 		waited := c.Now() - begin
-		site.learn(waited)
+		place.learn(waited)
 		if recorder != nil {
-			recorder.sync(begin, waited, site.Name, top)
+			recorder.sync(begin, waited, place.Name, top)
 		}
 	}
 	if d.Action == Block && r != nil {

@@ -50,13 +50,13 @@ var (
 type collecting struct {
 	c       *gc.Collector
 	gate    *gc.Gate
-	owners  *gc.Registry[Block] // of the memory that arrays and Own have left to the collector
+	owners  *gc.WeakRegistry[Block] // of the memory that arrays and Own have left to the collector
 	private bool                // the pool made the collector
 }
 
 func (p *Pool) attach(c *gc.Collector, private bool) *collecting {
 	k := &collecting{c: c, gate: c.Watch(p), private: private}
-	k.owners = gc.NewRegistry(k.gate, func(b Block, _ int64) { p.free(b, trace.FreeCycle) })
+	k.owners = gc.NewWeakRegistry(k.gate, func(b Block, _ int64) { p.free(b, trace.FreeCycle) })
 	p.collect.Store(k)
 	return k
 }

@@ -29,7 +29,7 @@
 //	the making of a pool's own collector    Pool.once
 //	a cycle, from before its mark to after its walk    gc.Collector.settling
 //	the collector's state    gc.Collector.mu
-//	a shard of a registry    gc.Registry
+//	a shard of a registry    gc.WeakRegistry
 //	a front: several, by number    front.mu
 //	racks for any front    depot.mu
 //	the free pieces    core.mu

@@ -101,7 +101,7 @@ func Example_recording() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	step := &gc.Site{Name: "step"}
+	step := &gc.WaitPlace{Name: "step"}
 	for range 10 {
 		if _, err := pool.NewArray[float32](memory, 1<<18, 0); err != nil { // 1 MiB, dropped at once
 			log.Fatal(err)

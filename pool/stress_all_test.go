@@ -102,7 +102,7 @@ func (o *owner) done() {
 
 func (s *everything) use(rng *rand.Rand) {
 	arrays, owners := make([]pool.Array[byte], 8), make([]*owner, 8)
-	site := &gc.Site{Name: "step"}
+	site := &gc.WaitPlace{Name: "step"}
 	for range 600 {
 		i := rng.IntN(8)
 		switch rng.IntN(12) {

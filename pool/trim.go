@@ -55,7 +55,7 @@ func (p *Pool) Reclaim(level Step) int64 {
 // waits for is done, and returns its error. The pool's collector is asked
 // before: see [gc.Collector.Sync]. Afterwards cached memory above the soft limit
 // goes back to the upstream.
-func (p *Pool) Sync(site *gc.Site, wait func() error) error {
+func (p *Pool) Sync(site *gc.WaitPlace, wait func() error) error {
 	c := p.collect.Load()
 	if c == nil && p.sink.Load() != nil {
 		wait = p.recorded(wait)

@@ -14,7 +14,7 @@ func TestDeps(t *testing.T) {
 	heavy := map[string]string{
 		"github.com/apache/arrow-go/v18/arrow":    "5 MB of binary: only trace/arrowfile writes it and pool/arrowmem serves it",
 		"gonum.org/v1/plot":                       "8 MB of binary for pictures: only sim/chart draws",
-		"github.com/prometheus/client_golang":     "7 MB and a metrics registry: only pressure/prom exports",
+		"github.com/prometheus/client_golang":     "7 MB and a metrics registry: only gc/prom exports",
 		"gorgonia.org/cu":                         "cgo and a CUDA toolkit: only pool/cuda reaches a device",
 		"github.com/spf13/cobra":                  "a command line: only cmd/replay has one",
 		"github.com/HdrHistogram/hdrhistogram-go": "histograms are for replays",

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/local"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -35,14 +36,14 @@ type Reporter interface {
 // is safe for concurrent use. A request takes the collector's lock for
 // microseconds, and the reporters' for as long as their Report does.
 func Handler(c *gc.Collector, reports ...Reporter) http.Handler {
-	return Local(newHandler(c, reports))
+	return local.Only(newHandler(c, reports))
 }
 
 // Unguarded is [Handler] for any client, from any machine and by any name. The
 // page tells sizes, limits and what the reports say; whether a client may know
 // them is for the program to check before it passes a request on.
 func Unguarded(c *gc.Collector, reports ...Reporter) http.Handler {
-	return readOnly(newHandler(c, reports))
+	return local.ReadOnly(newHandler(c, reports))
 }
 
 func newHandler(c *gc.Collector, reports []Reporter) http.Handler {

@@ -27,7 +27,7 @@ type Device struct {
 
 	// syncer is asked before each wait for the GPU, about the site of the wait.
 	syncer                              atomic.Pointer[Syncer]
-	onDevice, onStream, onEvent, onCopy gc.Site
+	onDevice, onStream, onEvent, onCopy gc.WaitPlace
 
 	mu    sync.Mutex
 	peers map[int]bool // devices whose memory this one may use, or not
@@ -123,7 +123,7 @@ func (d *Device) DriverVersion() int { return driverVersion() }
 // A Syncer is told of a wait and must call it once: a [pool.Pool], or a
 // [gc.Collector] that serves several.
 type Syncer interface {
-	Sync(site *gc.Site, wait func() error) error
+	Sync(site *gc.WaitPlace, wait func() error) error
 }
 
 // SyncThrough makes every wait for the device a sync point of s, which may hide
@@ -137,7 +137,7 @@ func (d *Device) SyncThrough(s Syncer) {
 }
 
 // wait blocks in f, as a sync point.
-func (d *Device) wait(site *gc.Site, f func() error) error {
+func (d *Device) wait(site *gc.WaitPlace, f func() error) error {
 	if s := d.syncer.Load(); s != nil {
 		return (*s).Sync(site, f)
 	}

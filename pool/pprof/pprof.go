@@ -19,7 +19,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/eagergc/eagergc/gc/debug"
+	"github.com/eagergc/eagergc/gc/local"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace/pprof"
@@ -58,11 +58,11 @@ func Write(w io.Writer, pools ...*pool.Pool) error {
 	return pprof.WriteSites(w, sites, rate, comments...)
 }
 
-// Handler serves what [Write] writes. Like the page of [debug.Handler] it answers
+// Handler serves what [Write] writes. Like the page of package gc/debug it answers
 // only requests from this machine, as it tells what the program is made of. It is
 // safe for concurrent use.
 func Handler(pools ...*pool.Pool) http.Handler {
-	return debug.Local(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return local.Only(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		var out bytes.Buffer // a client that reads slowly holds nothing
 		if err := Write(&out, pools...); err != nil {
 			http.Error(w, err.Error(), http.StatusNotFound)

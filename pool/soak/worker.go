@@ -18,7 +18,7 @@ type worker struct {
 	stream uint32
 	held   []thing
 	scope  *pool.Scope
-	site   gc.Site
+	site   gc.WaitPlace
 }
 
 // A thing is an array or a block, with the number it was filled with.

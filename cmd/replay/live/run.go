@@ -66,7 +66,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	defer m.Close()
 	r := &runner{program: p, cfg: cfg, collector: c, pool: m, objects: make([]pool.Array[byte], p.slots)}
 	for _, name := range p.sites {
-		r.sites = append(r.sites, &gc.Site{Name: name})
+		r.sites = append(r.sites, &gc.WaitPlace{Name: name})
 	}
 	if err := r.run(ctx); err != nil {
 		return Report{}, err
@@ -82,7 +82,7 @@ type runner struct {
 	pool      *pool.Pool
 	objects   []pool.Array[byte] // by slot; zero once dropped
 	sizes     []int64            // of objects, by slot
-	sites     []*gc.Site
+	sites     []*gc.WaitPlace
 	clock     clock
 	shift     time.Duration // by which pauses have delayed the program
 	exposed   time.Duration // the collector's sum of pauses when it was last read

@@ -34,7 +34,7 @@ func (s Sample) Run(ctx context.Context, p *pool.Pool) (first, last float32, err
 	rng := rand.New(rand.NewPCG(1, 2))
 	w1 := d.random(rng, sampleInputs, s.Width)
 	w2 := d.random(rng, s.Width, 1)
-	step := &gc.Site{Name: "step"}
+	step := &gc.WaitPlace{Name: "step"}
 	for i := range s.Steps {
 		if ctx.Err() != nil {
 			return first, last, context.Cause(ctx)

@@ -15,8 +15,8 @@ type PolicyInfo struct {
 // Policies lists every policy, in the order in which tables show them. The
 // result is the caller's.
 func Policies() []PolicyInfo {
-	list := make([]PolicyInfo, len(registry))
-	for i, r := range registry {
+	list := make([]PolicyInfo, len(policyTable))
+	for i, r := range policyTable {
 		list[i] = PolicyInfo{Name: r.name, Doc: r.doc, Source: r.source, Scaled: r.scaled, Params: r.make().params()}
 	}
 	return list
@@ -33,8 +33,8 @@ type noParams struct{}
 
 func (noParams) params() []Param { return nil }
 
-// registry is the one table of policies: controls first, then comparators.
-var registry = []struct {
+// policyTable is the one list of policies: controls first, then comparators.
+var policyTable = []struct {
 	name, doc, source, scaled string
 	make                      func() configurable
 }{
@@ -60,7 +60,7 @@ var registry = []struct {
 }
 
 func newPolicy(name string) configurable {
-	for _, r := range registry {
+	for _, r := range policyTable {
 		if r.name == name {
 			return r.make()
 		}
@@ -69,8 +69,8 @@ func newPolicy(name string) configurable {
 }
 
 func policyNames() []string {
-	names := make([]string, len(registry))
-	for i, r := range registry {
+	names := make([]string, len(policyTable))
+	for i, r := range policyTable {
 		names[i] = r.name
 	}
 	return names

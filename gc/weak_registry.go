@@ -9,7 +9,7 @@ import (
 	"weak"
 )
 
-// A Registry knows which Go objects own outside memory, without keeping them
+// A WeakRegistry knows which Go objects own outside memory, without keeping them
 // alive. After each cycle its [Collector] walks it and gives back what belonged
 // to the dead, exactly once; an owner that gives back earlier calls Untrack.
 //
@@ -23,14 +23,14 @@ import (
 // is about to start: an object that is given back by hand before that never
 // needs one. The runtime's own cycles miss objects that young; the next one
 // finds them.
-type Registry[W any] struct {
+type WeakRegistry[W any] struct {
 	gate   *Gate
 	give   func(w W, bytes int64)
 	shift  uint // to a shard's number, from a hash of 64 bits
 	shards []shard[W]
 }
 
-// A Slot names one tracked object of a [Registry]. A slot that was given up is
+// A Slot names one tracked object of a [WeakRegistry]. A slot that was given up is
 // never mistaken for its successor: slots carry a generation of 32 bits.
 type Slot uint64
 
@@ -81,23 +81,23 @@ type slotMeta[W any] struct {
 	young int32  // 1 + where in young; 0 if it is not there
 }
 
-// NewRegistry returns a registry whose objects own memory of the gate's space.
+// NewWeakRegistry returns a registry whose objects own memory of the gate's space.
 // Cycles of the gate's collector call give for each dead object, on a
 // goroutine of their own, outside all locks; give must not call the collector.
 // If it panics, that is reported by [Collector.Err] and the walk goes on.
-func NewRegistry[W any](g *Gate, give func(w W, bytes int64)) *Registry[W] {
+func NewWeakRegistry[W any](g *Gate, give func(w W, bytes int64)) *WeakRegistry[W] {
 	logShards := min(shardBits, bits.Len(uint(4*runtime.GOMAXPROCS(0)-1)))
-	r := &Registry[W]{gate: g, give: give, shards: make([]shard[W], 1<<logShards), shift: uint(64 - logShards)}
+	r := &WeakRegistry[W]{gate: g, give: give, shards: make([]shard[W], 1<<logShards), shift: uint(64 - logShards)}
 	g.c.addRegistry(r)
 	return r
 }
 
 // Close makes cycles forget the registry. What is still tracked is left to its
 // owners.
-func (r *Registry[W]) Close() { r.gate.c.dropRegistry(r) }
+func (r *WeakRegistry[W]) Close() { r.gate.c.dropRegistry(r) }
 
 // Len returns the number of tracked objects.
-func (r *Registry[W]) Len() int {
+func (r *WeakRegistry[W]) Len() int {
 	n := 0
 	for i := range r.shards {
 		s := &r.shards[i]
@@ -111,7 +111,7 @@ func (r *Registry[W]) Len() int {
 // Track says that owner owns bytes that w gives back. It panics if owner is
 // nil. Owner must be a pointer to a heap object of at least 16 bytes or with
 // pointers in it: smaller ones share memory with others and die with them.
-func Track[T, W any](r *Registry[W], owner *T, bytes int64, w W) Slot {
+func Track[T, W any](r *WeakRegistry[W], owner *T, bytes int64, w W) Slot {
 	if owner == nil {
 		panic("gc: Track of nil")
 	}
@@ -138,7 +138,7 @@ func Track[T, W any](r *Registry[W], owner *T, bytes int64, w W) Slot {
 // Untrack gives up a slot, without giving back what it owns: that is for the
 // caller now, and w and bytes are what Track was given. It returns false if
 // the slot was given up before or a cycle has found its object dead.
-func (r *Registry[W]) Untrack(slot Slot) (w W, bytes int64, ok bool) {
+func (r *WeakRegistry[W]) Untrack(slot Slot) (w W, bytes int64, ok bool) {
 	s := &r.shards[slot.shard()]
 	s.mu.Lock()
 	m := s.meta(slot.index())
@@ -204,7 +204,7 @@ func (s *shard[W]) promote(y int) {
 
 // promoteAll gives every young object its weak pointer, so that the next
 // cycle can find it.
-func (r *Registry[W]) promoteAll() {
+func (r *WeakRegistry[W]) promoteAll() {
 	for i := range r.shards {
 		s := &r.shards[i]
 		s.mu.Lock()
@@ -223,7 +223,7 @@ type corpse[W any] struct {
 
 // walk gives back what belongs to dead objects, counts it at the gate, and
 // returns their number. It holds a shard's lock for one chunk at a time.
-func (r *Registry[W]) walk(failed func(any)) (objects int) {
+func (r *WeakRegistry[W]) walk(failed func(any)) (objects int) {
 	var dead []corpse[W]
 	for i := range r.shards {
 		s := &r.shards[i]
@@ -267,7 +267,7 @@ func (s *shard[W]) bury(n int, dead []corpse[W]) []corpse[W] {
 	return dead
 }
 
-func (r *Registry[W]) giveBack(d corpse[W], failed func(any)) {
+func (r *WeakRegistry[W]) giveBack(d corpse[W], failed func(any)) {
 	defer func() {
 		if e := recover(); e != nil {
 			failed(e)

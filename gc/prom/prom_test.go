@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/prom"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/pressure/prom"
 )
 
 func program(t *testing.T, pools int) (*gc.Collector, []*pool.Pool) {

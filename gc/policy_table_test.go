@@ -210,7 +210,7 @@ func TestUnlimited(t *testing.T) {
 // does not panic.
 func TestZeroValue(t *testing.T) {
 	acts := map[string]bool{"always": true, "cudajl": true, "autopacer": true, "rtorch": true} // their doc comments say so
-	for _, r := range registry {
+	for _, r := range policyTable {
 		p := r.make()
 		for _, at := range []Point{alloc(time.Second, 990, 1000), wait(2*time.Second, 990, 1000), alloc(3*time.Second, 0, 0)} {
 			if d := p.Decide(at); d.Action != Skip && !acts[r.name] {

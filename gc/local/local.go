@@ -1,4 +1,6 @@
-package debug
+// Package local keeps a page about a program to the machine that the program
+// runs on.
+package local
 
 import (
 	"net"
@@ -7,11 +9,12 @@ import (
 	"strings"
 )
 
-// Local returns h for reading from this machine only: requests that come from
-// elsewhere, that are addressed to it by another name than a loopback one, or
-// that are neither GET nor HEAD are refused. Answers are not to be stored.
-func Local(h http.Handler) http.Handler {
-	h = readOnly(h)
+// Only returns h for this machine's own clients. It refuses requests that come
+// from elsewhere, requests that are addressed to it by another name than a
+// loopback one, and those that [ReadOnly] refuses. It is safe for concurrent
+// use.
+func Only(h http.Handler) http.Handler {
+	h = ReadOnly(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.RemoteAddr) || !isLoopback(r.Host) {
 			http.Error(w, "eagergc: only for this machine, by a loopback address", http.StatusForbidden)
@@ -21,7 +24,9 @@ func Local(h http.Handler) http.Handler {
 	})
 }
 
-func readOnly(h http.Handler) http.Handler {
+// ReadOnly returns h for GET and HEAD alone; other methods are refused. Answers
+// are marked as not to be stored. It is safe for concurrent use.
+func ReadOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")

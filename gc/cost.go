@@ -1,0 +1,52 @@
+package gc
+
+import (
+	"runtime"
+	"time"
+)
+
+// A costModel says how long a cycle will take. It starts from what cycles take
+// elsewhere, and learns from those that are measured here.
+type costModel struct {
+	factor float64 // measured / prior; 0 until a cycle has been measured
+	perMiB float64 // ns
+}
+
+// A cycle of Go 1.26 takes about 0.1 ms with an empty heap. For each MiB of the
+// heap that has pointers it takes 0.25 ms more on two cores of an AMD EPYC, and
+// 0.15, 0.09 and 0.05 ms on 4, 8 and 16 of an Intel Xeon, since idle cores mark
+// too. A tracked object adds a step to the walk and a weak handle to the mark.
+// The factor that the model learns is for the machine and its load.
+const (
+	priorBase       = 100 * time.Microsecond
+	priorPerMiB     = 600 * time.Microsecond // by one core
+	priorPerTracked = 30                     // ns
+	costKeep        = 0.5                    // weight of the old factor: half of each measured cycle is believed
+)
+
+func newCostModel() costModel {
+	return costModel{perMiB: float64(priorPerMiB) / float64(runtime.GOMAXPROCS(0))}
+}
+
+// cost is how long a cycle started now will take, with scan bytes of Go heap to
+// mark and so many tracked objects.
+func (m *costModel) cost(scan uint64, tracked int) time.Duration {
+	factor := m.factor
+	if factor == 0 {
+		factor = 1
+	}
+	return time.Duration(factor * m.prior(scan, tracked))
+}
+
+func (m *costModel) prior(scan uint64, tracked int) float64 {
+	return float64(priorBase) + m.perMiB*float64(scan)/(1<<20) + priorPerTracked*float64(tracked)
+}
+
+// learn notes that a cycle took d.
+func (m *costModel) learn(d time.Duration, scan uint64, tracked int) {
+	f := float64(d) / m.prior(scan, tracked)
+	if m.factor != 0 {
+		f = costKeep*m.factor + (1-costKeep)*f
+	}
+	m.factor = f
+}

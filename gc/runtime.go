@@ -1,0 +1,161 @@
+package gc
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"time"
+	"weak"
+)
+
+// An engine runs cycles, and says what Go's runtime has done and what time it
+// is. A collector has one: [goRuntime], or that of a test. Another way to run a
+// cycle is another engine.
+type engine interface {
+	// now is the time since the engine was made. It never goes back. It is safe
+	// for concurrent use, as is mark.
+	now() time.Duration
+	// read returns what the runtime says now. One goroutine calls it at a time.
+	read() reading
+	// mark runs a cycle, and returns as soon as weak pointers to what has died
+	// are nil. Swept is how much of that time went by before its mark began.
+	mark() (swept time.Duration)
+	// watch calls ended some time after each cycle of the process, on a
+	// goroutine that the engine does not wait for. It is called once.
+	watch(ended func())
+	// close ends that, and returns when no goroutine of the engine's runs.
+	close()
+}
+
+// A reading is what the runtime says of itself.
+type reading struct {
+	cycles uint64 // of the process, from its start, whose mark has ended
+	scan   uint64 // bytes of the Go heap that a cycle has to scan
+}
+
+const (
+	cyclesMetric = "/gc/cycles/total:gc-cycles"     // counts cycles when their mark ends; their sweep is still to come
+	scanMetric   = "/gc/scan/heap:bytes"            //
+	stopsMetric  = "/sched/pauses/total/gc:seconds" // a histogram: two for each cycle
+)
+
+// A goRuntime is the engine of the Go runtime.
+type goRuntime struct {
+	start   time.Time
+	samples [2]metrics.Sample
+	marking sync.WaitGroup // calls of runtime.GC
+
+	mu       sync.Mutex
+	ended    func()
+	sentinel runtime.Cleanup
+	closed   bool
+}
+
+func newGoRuntime() *goRuntime {
+	r := &goRuntime{start: time.Now()}
+	r.samples[0].Name, r.samples[1].Name = cyclesMetric, scanMetric
+	return r
+}
+
+func (r *goRuntime) now() time.Duration { return time.Since(r.start) }
+
+// read takes about 0.1 us.
+func (r *goRuntime) read() reading {
+	metrics.Read(r.samples[:])
+	return reading{cycles: r.samples[0].Value.Uint64(), scan: r.samples[1].Value.Uint64()}
+}
+
+// mark does not wait for runtime.GC to return: that is after the sweep, which
+// on busy cores ends seconds after the mark. A cycle that follows another at
+// once first finishes the other's sweep: swept is how long that took at least.
+func (r *goRuntime) mark() (swept time.Duration) {
+	var look progressReader
+	before := look.read()
+	probe := newProbe()
+	returned := make(chan struct{})
+	r.marking.Go(func() {
+		defer close(returned)
+		runtime.GC()
+	})
+	began := time.Now()
+	nap := time.NewTimer(0)
+	var last time.Duration
+	for stops := before.stops; ; {
+		now := look.read()
+		// The first cycle to end may have begun before the probe was dropped.
+		// Such a cycle keeps the probe; the one after it does not.
+		if n := now.cycles - before.cycles; n >= 2 || n == 1 && probe.Value() == nil {
+			return swept
+		}
+		if now.stops != stops { // since the last look: for a mark to begin, or for that of an older cycle to end
+			stops, swept = now.stops, last
+		}
+		last = time.Since(began)
+		nap.Reset(min(max(last/8, 200*time.Microsecond), time.Millisecond))
+		select {
+		case <-returned:
+			return swept
+		case <-nap.C:
+		}
+	}
+}
+
+// A progress says how far the runtime has come with its cycles.
+type progress struct {
+	cycles uint64 // whose mark has ended
+	stops  uint64 // of the world, for a mark to begin or to end
+}
+
+// A progressReader reads the runtime's progress. The zero value is ready to use.
+type progressReader struct{ samples [2]metrics.Sample }
+
+func (r *progressReader) read() (p progress) {
+	r.samples[0].Name, r.samples[1].Name = cyclesMetric, stopsMetric
+	metrics.Read(r.samples[:])
+	for _, n := range r.samples[1].Value.Float64Histogram().Counts {
+		p.stops += n
+	}
+	p.cycles = r.samples[0].Value.Uint64()
+	return p
+}
+
+// newProbe returns a weak pointer to an object that is garbage from the start.
+//
+//go:noinline
+func newProbe() weak.Pointer[Cycle] { return weak.Make(new(Cycle)) }
+
+func (r *goRuntime) watch(ended func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = ended
+	r.arm()
+}
+
+// A sentinel is garbage from the start: its cleanup runs after some cycle.
+type sentinel struct{ _ [4]*sentinel }
+
+// arm makes the next sentinel. The caller holds mu.
+func (r *goRuntime) arm() {
+	r.sentinel = runtime.AddCleanup(new(sentinel), (*goRuntime).cycleEnded, r)
+}
+
+// cycleEnded is the sentinel's cleanup.
+func (r *goRuntime) cycleEnded() {
+	r.mu.Lock()
+	closed := r.closed
+	if !closed {
+		r.arm()
+	}
+	r.mu.Unlock()
+	if !closed {
+		r.ended()
+	}
+}
+
+func (r *goRuntime) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.sentinel.Stop()
+	r.mu.Unlock()
+	r.marking.Wait()
+}
