@@ -91,12 +91,12 @@ func New(cfg Config) (*Collector, error) {
 // newOn makes a collector whose cycles e runs.
 func newOn(e engine, cfg Config, policy Policy) *Collector {
 	c := &Collector{
-		start:    time.Now(),
-		engine:   e,
-		log:      cfg.Log,
-		policy:   policy,
-		costs:    newCostModel(),
-		poke:     make(chan struct{}, 1),
+		start:  time.Now(),
+		engine: e,
+		log:    cfg.Log,
+		policy: policy,
+		costs:  newCostModel(),
+		poke:   make(chan struct{}, 1),
 	}
 	c.recorder = c.newRecorder(cfg.Recorder)
 	c.own = sync.OnceValue(func() *ownership { return newOwnership(c, cfg) })

@@ -51,7 +51,7 @@ type collecting struct {
 	c       *gc.Collector
 	gate    *gc.Gate
 	owners  *gc.WeakRegistry[Block] // of the memory that arrays and Own have left to the collector
-	private bool                // the pool made the collector
+	private bool                    // the pool made the collector
 }
 
 func (p *Pool) attach(c *gc.Collector, private bool) *collecting {
