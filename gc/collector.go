@@ -190,9 +190,9 @@ func (c *Collector) Err() error {
 	return c.err
 }
 
-// Due asks the policy at a sync point, without acting on its answer: programs
-// of several ranks that want to collect together combine their answers and
-// then all call Collect with TriggerPolicy, or none does.
+// Due asks the policy at a sync point and reports whether it wants a cycle, but
+// starts none. Programs of several ranks that want to collect together combine
+// their answers; then all call Collect with TriggerPolicy, or none does.
 func (c *Collector) Due() bool {
 	now := c.Now()
 	c.mu.Lock()
@@ -201,9 +201,10 @@ func (c *Collector) Due() bool {
 	return d.Action != Skip
 }
 
-// decide asks the policy at p, of which the caller fills in Now, At and what
-// concerns the caller. If live was just read at g, it goes before the source's
-// own reading. It returns the gate that the answer is about. The caller holds mu.
+// decide asks the policy at p. The caller has filled in Now, At and what it knows
+// of itself. If the gate under most pressure is g, its live bytes are live, which
+// the caller has just read. It returns that gate with the answer. The caller holds
+// mu.
 func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 	if p.Now-c.readAt >= readEvery {
 		c.lookForCycles(p.Now)

@@ -22,9 +22,9 @@ type Gate struct {
 	c      *Collector
 	source Source
 
-	// What the walk under way has given back, in bytes. Until the policy has been
-	// told of the cycle, that counts as live: otherwise the program would seem to
-	// have freed it, and then to allocate as much in no time.
+	// Bytes that the walk under way has given back. They count as live until the
+	// policy has been told of the cycle. Otherwise the policy would take them for
+	// freed by the program, which would look as if it allocated much faster.
 	yield atomic.Int64
 
 	// Guarded by the collector's mu.
@@ -57,10 +57,11 @@ func (g *Gate) Close() {
 // Collector returns the collector that the gate belongs to.
 func (g *Gate) Collector() *Collector { return g.c }
 
-// Allocating is called before request bytes are handed out where live bytes
-// are already; the caller holds no lock. It asks the policy if that is due,
-// and holds the caller for a cycle if the policy says so: live may be less
-// when it returns. When not asking it costs a load and a comparison.
+// Allocating is called before request bytes are handed out, when live bytes are
+// handed out already. The caller holds no lock. It asks the policy if that is
+// due, and holds the caller for a cycle if the policy says so. Then there may be
+// fewer live bytes when it returns. Where it does not ask, it costs a load and a
+// comparison.
 func (g *Gate) Allocating(live, request int64) {
 	if g != nil && live+request >= g.wake.Load() {
 		g.ask(live, request)
@@ -89,9 +90,9 @@ func (g *Gate) ask(live, request int64) {
 	}
 }
 
-// wakeAt sets the gates to ask again at the pressure at which top's live bytes
-// reach wake. The policy is only ever shown the space under most pressure, so
-// below that nothing that it sees passes its mark. The caller holds mu.
+// wakeAt makes every gate ask again at the pressure that top has with wake bytes
+// live. Below that pressure the policy need not be asked, since it is only shown
+// the space under most pressure. The caller holds mu.
 func (c *Collector) wakeAt(wake int64, top *Gate) {
 	if len(c.gates) == 1 {
 		top.setWake(wake)
@@ -110,7 +111,7 @@ func (c *Collector) wakeAt(wake int64, top *Gate) {
 	}
 }
 
-// setWake spares the store, which is dear, where nothing changes.
+// setWake does not store what is there already: a store costs more than a load.
 func (g *Gate) setWake(wake int64) {
 	if g.wake.Load() != wake {
 		g.wake.Store(wake)

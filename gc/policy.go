@@ -6,14 +6,14 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A Policy decides at each [Point] whether to collect. Implementations keep
-// all their state in their own value, never block, and read no clock; calls
-// are serialised by the caller. A run needs a fresh policy: see [Spec].
+// A Policy decides at each [Point] whether to collect. It keeps all its state in
+// its own value, never blocks and reads no clock. One goroutine at a time calls
+// it. Each collector and each replay needs a fresh policy: see [Spec].
 type Policy interface {
 	// Decide answers one point. It must not block.
 	Decide(Point) Decision
-	// Observe is told of every finished cycle, those included that the policy
-	// did not ask for: refusals, explicit calls, and the runtime's own.
+	// Observe is told of every finished cycle, also of those that the policy did
+	// not ask for: after refusals, by explicit calls, and the runtime's own.
 	Observe(Cycle)
 	// String returns the text form that Parse reads.
 	String() string
@@ -43,7 +43,7 @@ type Point struct {
 	Allocated int64           // gross bytes allocated since the last cycle
 	Freed     int64           // gross bytes freed by the program itself since the last cycle
 	LiveAfter int64           // live bytes when the last cycle had settled
-	Cost      time.Duration   // expected duration of a cycle started now, without what the last one left to sweep
+	Cost      time.Duration   // expected duration of a cycle started now, without the sweep that the last one left
 	Running   bool            // a cycle is under way
 	Cycles    uint64          // cycles so far, those of the runtime included
 }
@@ -61,10 +61,10 @@ const (
 // String returns skip, overlap or block.
 func (a Action) String() string { return [...]string{"skip", "overlap", "block"}[a] }
 
-// A Decision is a policy's answer to a [Point]. The zero value skips and asks
-// to be asked again at every allocation. Wake holds until the policy is asked
-// again or a cycle has ended, whoever asked for it: after Observe the next
-// allocation asks.
+// A Decision is a policy's answer to a [Point]. The zero value does not collect,
+// and has the policy asked again at every allocation. Wake counts until the
+// policy is asked again. Any end of a cycle cancels it too: the next allocation
+// asks the policy.
 type Decision struct {
 	Action Action
 	Wake   int64  // do not ask again at an allocation before live + request reaches this; 0 = always ask
@@ -85,10 +85,10 @@ const (
 // String returns the name of the trigger in lower case.
 func (t Trigger) String() string { return [...]string{"policy", "refusal", "natural", "explicit"}[t] }
 
-// A Cycle reports one finished and settled run of the collector.
+// A Cycle reports one collection that has ended and settled.
 type Cycle struct {
 	Start     time.Duration // when it started, on the clock of Point.Now
-	Duration  time.Duration // how long it took, until its yield was back; of the runtime's own, how long it was expected to take
+	Duration  time.Duration // how long it took, until its yield was given back; for a cycle of the runtime's own, how long it was expected to take
 	Exposed   time.Duration // how long a caller was held beyond its own wait
 	Trigger   Trigger
 	Action    Action // Overlap if it ran beside the caller

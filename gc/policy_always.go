@@ -2,8 +2,9 @@ package gc
 
 import "math"
 
-// Always blocks for a cycle at every sync point and at no other. Recording
-// under it dates each drop to within one sync interval.
+// Always blocks for a cycle at every sync point, and nowhere else. In a
+// recording made under it, the time of each drop is right to within one sync
+// interval.
 type Always struct{ noParams }
 
 // Decide blocks at sync points.

@@ -1,21 +1,20 @@
 package gc
 
-// ART is Android's rule for native bytes, which has two tiers. With new the
-// bytes that became live since the last cycle, and old the others,
+// ART is Android's rule for native bytes. It computes
 //
 //	urgency = (new/2 + old/65536) / Free
 //
-// starts a cycle beside the program at 1, and holds the caller until it has
-// ended above 4, if more than Stop is live. The check is made at every 64th
-// allocation and at those above 10,000,000/64 bytes; if live bytes have fallen
-// below old, old falls with them and nothing starts.
+// where new is the bytes that became live since the last cycle, and old the
+// other live bytes. From 1 on it starts a cycle beside the program. Above 4, if
+// more than Stop is live, it holds the caller until the cycle has ended. It
+// looks at every 64th allocation and at those above 10,000,000/64 bytes. If live
+// bytes have fallen below old, old falls with them and nothing starts.
 //
-// Upstream's urgency has the Java heap on both sides of the fraction, and an
-// eighth of that heap beside Free; a Go heap of handles is small beside Free,
-// and a Point does not carry it, so that it is left out. Free is the largest
-// free part of the heap (32 MiB, for an app in the foreground); Stop is 1 GiB,
-// upstream's default, and upstream finds a quarter to a third of the memory
-// good. free=1%,stop=25% is the scaled form. The zero value never collects.
+// Upstream's fraction also has the Java heap. A Go heap of handles is small
+// beside Free, and a Point does not carry it, so it is left out. Free is the
+// largest free part of the heap: 32 MiB, for an app in the foreground. Stop is
+// 1 GiB, upstream's default; upstream recommends a quarter to a third of the
+// memory. free=1%,stop=25% is the scaled form. The zero value never collects.
 //
 // Source: runtime/gc/heap.cc (NativeMemoryOverTarget, CheckGCForNative),
 // heap.h, runtime_options.def, GrapheneOS/platform_art@00a7ebe585.

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// AutoPacer is the pacer of Flux's training loop, which knows only the clock.
-// A step longer than Hide is taken to hide a collection, so that every step
-// collects; after shorter ones the collector's share of time is held near
-// Share by collecting every T_gc / (Share x T_step) steps, at most every 4096.
-// The interval grows by one a step towards that, and halves after a step three
-// times as long as usual. Both times keep 0.9 of their old value. A step here
-// is what lies between two sync points, without the cycle at its start; the
-// policy decides at sync points only and blocks. The zero value collects at
-// every one of them.
+// AutoPacer is the pacer of Flux's training loop. It knows only the clock. If
+// steps are longer than Hide, it takes a collection to be hidden and collects
+// at every step. If they are shorter, it collects every T_gc / (Share x T_step)
+// steps, which keeps the collector's share of time near Share, and at least
+// every 4096 steps. The interval grows by one a step towards that number, and
+// halves after a step that takes three times as long as usual. T_gc and T_step
+// are averages that keep 0.9 of their old value. A step is the time between two
+// sync points, without the cycle at its start. The policy decides at sync
+// points only, and blocks. The zero value collects at every one of them.
 //
 // Source: src/train.jl (AutoGCPacer), FluxML/Flux.jl@3f2f828b5.
 type AutoPacer struct {

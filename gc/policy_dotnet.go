@@ -9,13 +9,14 @@ import (
 // the bytes allocated since the last one reach a budget. The budget is Budget
 // for the first four cycles, then Budget times the ratio of bytes added to
 // bytes removed over the last three intervals between cycles, within 1 and 10:
-// the less cycles free, the longer it waits. No cycle starts within five times
-// the length of the last one after that one's start (a duty cycle of 20 %).
-// Bytes removed are those the program gave back and those a cycle freed, which
-// count, as finalizers do upstream, in the interval after it.
+// the less cycles free, the longer it waits. After a cycle starts, the next one
+// waits for at least five times its length, so that cycles take at most 20 % of
+// the time. Bytes removed are those that the program gave back and those that a
+// cycle freed. The latter count in the interval after the cycle, as finalizers
+// do upstream.
 //
-// Upstream raises the budget to a third of the managed heap; a Go heap of
-// handles is too small for that to bind, and a Point does not carry it. Budget
+// Upstream raises the budget to a third of the managed heap. That is left out: a
+// Go heap of handles is too small to matter, and a Point does not carry it. Budget
 // is upstream's 4 MiB; budget=0.4% (limit / 256) is the scaled form. The zero
 // value never collects.
 //

@@ -7,10 +7,10 @@ import "math"
 // 1.618 until what was left is at most three quarters of it, or halves if less
 // than a quarter was left, and is never below Min.
 //
-// Upstream keeps one such heap per process and generation, in words; here there
-// is one, in bytes. Min is upstream's 32768 words as its size table
-// rounds them, 46422, which is small for a device: a share such as min=1% is
-// the scaled form. The zero value never collects.
+// Upstream keeps one such heap for each process and generation, in words; here
+// there is one, in bytes. Min is upstream's: 32768 words, which its size table
+// rounds to 46422. That is small for a device: a share such as min=1% is the
+// scaled form. The zero value never collects.
 //
 // Source: erts/emulator/beam/erl_gc.c (do_next_vheap_size), erl_gc.h
 // (ERTS_IS_GC_DESIRED_INTERNAL), erlang/otp@26bb8c8a2a.

@@ -2,25 +2,25 @@ package gc
 
 import "time"
 
-// GoMemLimit models what Go users and maintainers do or advise: steer the
-// runtime's own memory limit, so that little external headroom means little
-// room for the Go heap. Each Every, the limit is set to what Go uses plus Share
-// of the headroom; [GoMemLimit.Steer] does that to the real runtime. The
-// policy itself is a model of the runtime's answer, for replays, since no Point
-// carries the Go heap. It rests on these assumptions:
+// GoMemLimit models what Go users and maintainers do or advise: move the
+// runtime's own memory limit, so that the Go heap has little room where the
+// external headroom is small. Once in Every, the limit is set to what Go uses
+// plus Share of the headroom. [GoMemLimit.Steer] does that to the real runtime.
+// The policy itself is for replays: it models how the runtime answers, since no
+// Point carries the Go heap. It assumes:
 //
 //   - the program allocates Handle bytes of Go heap with each external
-//     allocation, and none else;
+//     allocation, and no others;
 //   - a cycle keeps the same share of the Go heap as of the external bytes;
 //   - GOGC=100, and a mark so short that it starts at the latest place that Go
 //     allows, 61/64 of the way from the live heap to the goal, or 4 MiB before it;
 //   - the limiter that keeps the collector to half of the time lets no cycle
 //     start before the last one's length has passed since its end.
 //
-// It shows why steering is no answer: a cycle starts only where Go code
-// allocates, and the goal is never below the live Go heap nor closer than
-// 1 MiB to the limit. With a large Handle it is the ballast that gotch gives
-// each tensor (100 kB). The zero value never steers, and collects every two
+// It shows why this does not help: a cycle starts only where Go code allocates,
+// and its goal is never below the live Go heap, nor closer than 1 MiB to the
+// limit. With a large Handle it models the ballast of 100 kB that gotch adds to
+// each tensor. The zero value never steers, and collects every two
 // minutes, as Go does.
 //
 // Source: runtime/mgcpacer.go (memoryLimitHeapGoal, trigger), runtime/proc.go

@@ -10,9 +10,9 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// MemoryLimit returns the limit to give to the runtime, in bytes, where Go
-// itself uses some and sample is of the space to watch. Without a limit it is
-// the largest one.
+// MemoryLimit returns the limit to give to the runtime, in bytes. Used is what Go
+// itself uses, and sample is of the space to watch. If that has no limit, the
+// result is the largest number there is, which Go takes as no limit.
 func (p *GoMemLimit) MemoryLimit(used int64, sample pressure.Sample) int64 {
 	if sample.Limit <= 0 {
 		return math.MaxInt64
@@ -20,9 +20,9 @@ func (p *GoMemLimit) MemoryLimit(used int64, sample pressure.Sample) int64 {
 	return toBytes(float64(used) + p.Share*float64(max(0, sample.Headroom())))
 }
 
-// Steer sets the memory limit of the Go runtime each Every until ctx is done,
-// then puts the old one back. Each setting stops the world. Every must be above
-// 0, and nothing else may set the limit meanwhile.
+// Steer sets the memory limit of the Go runtime once in Every until ctx is done,
+// and then restores the old one. It returns when that is done. Each setting stops
+// the world. Every must be above 0, and nothing else may set the limit meanwhile.
 func (p *GoMemLimit) Steer(ctx context.Context, sample func() pressure.Sample) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)

@@ -2,10 +2,10 @@ package gc
 
 import "math"
 
-// Never does not collect: an allocation that does not fit is left to the
-// refusal ladder, garbage below that to the Go runtime. It is what a program
-// has without this library, and the control in every comparison. The ladder
-// runs a cycle, so that this is also what java.nio's direct buffers do (System.gc
+// Never does not collect. An allocation that does not fit is left to the refusal
+// ladder, and all other garbage to the cycles of the Go runtime. It is what a
+// program has without this library, and the control in every comparison. Since
+// the ladder runs a cycle, it is also what java.nio's direct buffers do (System.gc
 // when memory is refused) and CuPy's pool (gc.collect).
 //
 // Source: java/nio/Bits.java, reserveMemory, openjdk/jdk@13cbbaafed;

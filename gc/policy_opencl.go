@@ -2,19 +2,19 @@ package gc
 
 import "math"
 
-// OpenCL is the rule of the R package OpenCL, which has a futility zone:
-// collect, blocking, once live bytes exceed Trigger; if they still do
-// afterwards, collecting was in vain and stops until they exceed High, above
-// which every allocation collects. Upstream never leaves the zone again;
-// with Reset it does, once a point finds live bytes at Trigger or below.
+// OpenCL is the rule of the R package OpenCL. It collects, blocking, once live
+// bytes exceed Trigger. If they still exceed it after the cycle, collecting was
+// futile, and the policy stops until live bytes exceed High. Above High every
+// allocation collects. Upstream stays in the futile state for ever; with Reset
+// the policy leaves it once a point finds live bytes at Trigger or below.
 //
 // Upstream is off by default and leaves both marks to the user; the defaults
 // here are ours. The zero value never collects.
 //
 // Source: src/wrap.c (mkBuffer), man/oclMemLimits.Rd, s-u/OpenCL@a8a9679.
 type OpenCL struct {
-	Trigger Size // live bytes above which a cycle is worth a try
-	High    Size // live bytes above which it is worth it always; 0 = none
+	Trigger Size // live bytes above which a cycle is tried
+	High    Size // live bytes above which every allocation collects; 0 = none
 	Reset   bool // leave the futility zone below Trigger
 
 	futile bool // the last cycle left more than Trigger
@@ -57,7 +57,8 @@ func (p *OpenCL) Decide(at Point) Decision {
 	return Decision{Wake: min(trigger, high), Reason: "below trigger"}
 }
 
-// Observe enters the futility zone if a cycle of the policy's own was in vain.
+// Observe enters the futile state if a cycle of the policy's own left live bytes
+// above Trigger.
 func (p *OpenCL) Observe(c Cycle) {
 	if c.Trigger == TriggerPolicy && c.LiveAfter > p.mark {
 		p.futile = true

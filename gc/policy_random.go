@@ -3,8 +3,8 @@ package gc
 import "math"
 
 // Random blocks for a cycle with probability P at every allocation and sync
-// point, whatever the pressure: the control that a rule must beat at an equal
-// number of cycles. Its numbers depend on Seed alone, so that a run repeats.
+// point, whatever the pressure. It is a control: a rule must beat it at an equal
+// number of cycles. Its numbers depend on Seed alone, so that a replay repeats.
 // The zero value never collects.
 type Random struct {
 	P    float64 // 0..1

@@ -1,15 +1,16 @@
 package gc
 
-// RTorch is what the R package torch does when its device's cache has no block
-// for an allocation, before it takes more memory from the device: nothing while
-// less than Reserved of the device is reserved; otherwise a collection, a full
-// one if more than Allocated of the device is in use, or more than Reuse of
-// what is reserved, else a light one. Go has only one kind of collection, so
-// that the last two ratios show in the reason and change nothing else.
+// RTorch is the rule of the R package torch. It acts when the device's cache has
+// no block for an allocation, before more memory is taken from the device. While
+// less than Reserved of the device is reserved, it does nothing. Otherwise it
+// collects: fully if more than Allocated of the device is in use, or more than
+// Reuse of what is reserved, else lightly. Go has only one kind of collection,
+// so the last two ratios change the reason and nothing else.
 //
-// A cache that gives nothing back until a refusal has reserved the most that
-// was ever live, which is what counts here where the Sample knows of no more.
-// The device is the limit; without one the rule does nothing. The zero value
+// The cache gives nothing back until an allocation is refused, so it has
+// reserved the most bytes that were ever live. That number counts here unless
+// the Sample has a larger one. The device is the limit; without a limit the rule
+// does nothing. The zero value
 // collects whenever the cache has no room.
 //
 // Source: src/lantern/src/AllocatorCuda.cpp (should_call_gc),

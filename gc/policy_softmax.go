@@ -4,9 +4,9 @@ import "math"
 
 // Softmax is the rule of Lua torch, the first to collect for the sake of a
 // GPU: collect, blocking, when live bytes exceed a soft maximum; if more than
-// 0.8 of the maximum is still live afterwards, raise it by 1.4. It never
-// falls, and neither the limit nor the cost of a cycle plays a part: once much
-// is reachable the rule has switched itself off.
+// 0.8 of the maximum is still live afterwards, raise it by 1.4. The maximum
+// never falls, and neither the limit nor the cost of a cycle plays a part: once
+// much has been reachable, the rule no longer acts.
 //
 // Upstream looks only when a thread's unreported change has reached 1 MB, to
 // save an atomic addition. Max is upstream's 300 MB; a share such as max=25%

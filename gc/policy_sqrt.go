@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Sqrt is MemBalancer's square-root rule for memory whose bytes cost the
-// collector nothing. With a cycle of cost T, an allocation rate r and headroom
-// H above what the last cycle left, the share of time spent collecting is
-// T r / H; it falls by C per byte of headroom, the price of memory, at
+// Sqrt is MemBalancer's square-root rule, for memory that does not make a cycle
+// longer. T is the cost of a cycle, r the allocation rate, and H the headroom
+// above what the last cycle left. Then the collector's share of time is T r / H.
+// C is the price of memory: how much of that share one more byte of headroom
+// has to save. That is so up to
 //
 //	H = sqrt(T r / C)
 //
-// and the cycle starts when live bytes would exceed what the last cycle left
-// by H, within Min and the limit. Upstream's cost grows with the live heap L
-// at speed s, so that T = L/s there; Go's grows with the Go heap, so that T is
-// measured. T keeps half of its old value at each cycle, and is the expected
-// cost before the first. r keeps 0.95 of the
-// old bytes and of the old time at each cycle and at the first point after
-// each second (upstream's heartbeat).
+// A cycle starts when live bytes would exceed what the last cycle left by H. H
+// is at least Min, and ends at the limit. Upstream's T follows from the live
+// heap; here it is measured, since a cycle's cost grows with the Go heap. T keeps
+// half of its old value at each cycle, and is the expected cost before the
+// first. r keeps 0.95 of the old bytes and of the old time at each cycle and at
+// the first point after each second (upstream's heartbeat).
 //
-// The derivation is for a program that stops; V8 starts to mark beside the
-// program when its limit is reached, and so does the default here.
+// The formula is derived for a program that stops for a cycle. V8 starts to mark
+// beside the program when its limit is reached, and so does the default here.
 //
-// C is V8's 3e-10 per byte; the authors sweep 5e-11 to 3e-8. With Waits, only
-// the part of T that a wait does not hide is priced, so that the rule acts at
-// sync points too; upstream has no such term. The zero value never collects.
+// C is V8's 3e-10 per byte; the authors try 5e-11 to 3e-8. With Waits, T is only
+// what a wait does not hide, so that the rule acts at sync points too; upstream
+// has no such term. The zero value never collects.
 //
 // Source: Kirisame, Shenoy, Panchekha, "Optimal Heap Limits for Reducing
 // Browser Memory Use", OOPSLA 2022; src/heap/memory-balancer.cc,

@@ -79,8 +79,8 @@ func policyNames() []string {
 // granted is what will be live once the request has been granted.
 func granted(at Point) int64 { return at.Sample.Live + at.Request }
 
-// startCycle answers with a cycle beside the program, of which there can be only
-// one, or with a blocking one. The end of a cycle asks again.
+// startCycle answers with a cycle beside the program, or with a blocking one. One
+// cycle runs at a time. After its end the policy is asked again.
 func startCycle(at Point, overlap bool, reason string) Decision {
 	switch {
 	case !overlap:
@@ -91,8 +91,8 @@ func startCycle(at Point, overlap bool, reason string) Decision {
 	return Decision{Action: Overlap, Wake: math.MaxInt64, Reason: reason}
 }
 
-// wakeBelow returns a Wake that is certainly below bytes, whatever was rounded
-// on the way to it; 0, always ask, if there is no such place.
+// wakeBelow returns a Wake that is below bytes even if bytes was rounded up on
+// the way here. It is 0, which is to ask always, if there is no such number.
 func wakeBelow(bytes float64) int64 { return toBytes(bytes - 1 - bytes*0x1p-50) }
 
 const miB = 1 << 20

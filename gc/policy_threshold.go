@@ -1,9 +1,9 @@
 package gc
 
 // Threshold blocks for a cycle at every allocation and sync point that finds
-// pressure at Ratio or above, whatever earlier cycles yielded: a program whose
-// reachable bytes stay above it collects all the time. The zero value never
-// collects, nor does any without a limit.
+// pressure at Ratio or above. It takes no account of what earlier cycles freed: a
+// program whose reachable bytes stay above Ratio collects all the time. It never
+// collects without a limit, and the zero value never does.
 type Threshold struct {
 	Ratio float64 // 0..1
 }

@@ -5,10 +5,10 @@ package gc
 // by Soft, and block for one when they exceed it by Hard. The mark falls when
 // live bytes do.
 //
-// Upstream checks each 128 KiB of growth, and its Hard is half of the largest
-// old generation, which maps to half of the limit; without a limit there is no
-// Hard. Soft is upstream's 64 MiB, wrong at every scale but one: soft=1% is the
-// scaled form. The zero value never collects.
+// Upstream checks each 128 KiB of growth. Its Hard is half of the largest old
+// generation; here that is half of the limit, and without a limit there is no
+// Hard. Soft is upstream's 64 MiB, which suits one size of heap only: soft=1% is
+// the scaled form. The zero value never collects.
 //
 // Source: src/heap/heap.cc (HandleExternalMemoryInterrupt), heap.h
 // (ExternalMemoryAccounting), include/v8-internal.h

@@ -6,13 +6,13 @@ import "github.com/eagergc/eagergc/pressure"
 type Decided struct {
 	Point
 	Decision
-	Repeats int // how often in a row the policy skipped for this reason, this one included
+	Repeats int // how often in a row the policy skipped for this reason, this time included
 }
 
 // Recent is what a collector did last, oldest first.
 type Recent struct {
 	Cycles    []Cycle
-	Decisions []Decided // skips in a row for one reason are one, the first of them
+	Decisions []Decided // of skips in a row for one reason, only the first
 }
 
 // recentLen is how many cycles and decisions a collector remembers.

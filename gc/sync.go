@@ -18,8 +18,8 @@ type WaitPlace struct {
 // first one.
 func (s *WaitPlace) Expected() time.Duration { return time.Duration(s.expected.Load()) }
 
-// due picks one wait in four to be measured, by the time of day: reading the
-// clock is most of what a point that does not collect costs.
+// due picks about one wait in four to be measured, by some bits of the clock.
+// Reading the clock once more is most of what a point that does not collect costs.
 func (s *WaitPlace) due(now time.Duration) bool { return s.expected.Load() == 0 || now>>6&3 == 0 }
 
 func (s *WaitPlace) learn(d time.Duration) {
@@ -31,11 +31,11 @@ func (s *WaitPlace) learn(d time.Duration) {
 	s.expected.Store(old + (int64(d)-old)/4)
 }
 
-// Sync calls wait, which blocks until the device or whatever else the program
-// waits for is done, and returns its error. It asks the policy first: a cycle
-// started here runs beside the wait, so that only what outlasts it holds
-// the caller. A nil place stands for all calls that have none. Not collecting
-// costs about 0.1 us.
+// Sync calls wait, which blocks until the device is done, or whatever else the
+// program waits for, and returns its error. Before that it asks the policy. A
+// cycle that starts here runs beside the wait, so that it holds the caller only
+// if it takes longer than the wait. A nil place stands for all calls that have
+// none. A call that does not collect costs about 0.1 us.
 func (c *Collector) Sync(place *WaitPlace, wait func() error) error {
 	if place == nil {
 		place = &c.noPlace

@@ -9,12 +9,12 @@ import (
 const BudgetInterval = 10 * time.Second
 
 // A Budget says what a space may hold, as CUDA.jl 5.4 estimates it: the hard
-// limit, else the soft limit, else free + live + cached bytes, estimated anew
-// every ten seconds. When the space cannot be asked, the last estimate stays and
-// Failed is told once; it is told again only after a success in between. (In
-// CUDA.jl one failure switches eager collection off for good, CUDA.jl#2795.)
+// limit; without one the soft limit; without that free + live + cached bytes,
+// estimated anew every ten seconds. When the space does not answer, the last
+// estimate stays, and Failed is told of the first failure in a row. (In CUDA.jl
+// one failure switches eager collection off for good, CUDA.jl#2795.)
 //
-// Set the fields before the first use. Limit is safe for concurrent use.
+// Set the fields before the first use. At is safe for concurrent use.
 type Budget struct {
 	Limits Limits
 	Info   func() (Info, error) // asks the space; nil = nothing is known but absolute limits
@@ -66,7 +66,8 @@ func (b *Budget) At(now time.Duration, reserved int64) Estimate {
 	return e
 }
 
-// estimate goes on with what is known where the space did not answer.
+// estimate works out the budget. If the space did not answer, it uses what is
+// known from before.
 func (b *Budget) estimate(info Info, err error, reserved int64) {
 	if err == nil && b.Info != nil {
 		b.free = max(info.Free, 0) + reserved

@@ -51,7 +51,7 @@ func (t *Tracker) Take(bytes int64) {
 
 // TryTake counts bytes as handed out if live does not pass limit by it, and
 // reports whether it did. Live is never above limit, not for a moment, if every
-// Take has the same limit. A limit of 0 is none.
+// Take has the same limit. A limit of 0 means no limit.
 func (t *Tracker) TryTake(bytes, limit int64) bool {
 	if !t.live.tryAdd(bytes, limit) {
 		return false
@@ -73,7 +73,8 @@ func (t *Tracker) Give(bytes int64) {
 
 // Reserve counts bytes as taken from the upstream if reserved does not pass
 // limit by it, and reports whether it did. Callers ask first and go to the
-// upstream after, so reserved bytes are never above limit. A limit of 0 is none.
+// upstream after, so reserved bytes are never above limit. A limit of 0 means no
+// limit.
 func (t *Tracker) Reserve(bytes, limit int64) bool { return t.held.tryAdd(bytes, limit) }
 
 // Release counts bytes as given back to the upstream. Callers count after the
@@ -153,12 +154,12 @@ func mustNotBeNegative(what string, bytes int64) {
 	}
 }
 
-// A Shard counts for a tracker on behalf of one goroutine at a time; its owner
-// guards it with a lock. It takes some bytes in advance and gives them back
-// late, so most calls touch no shared memory: the tracker's live bytes are too
+// A Shard counts for a tracker. One goroutine at a time uses it; its owner guards
+// it with a lock. It takes some bytes in advance and gives them back late, so that
+// most calls touch no shared memory. The tracker's live bytes are therefore too
 // high by what its shards hold ready, at most 2 x Slack each, and never too low.
-// Settle makes them exact. The peak of live is exact while one shard is in use,
-// else within what the shards may hold ready.
+// Settle makes them exact. The peak of live is exact while only one shard is in
+// use, and otherwise wrong by at most what the shards hold ready.
 type Shard struct {
 	Tracker *Tracker
 	Slack   int64 // bytes taken in advance; 0 = none
@@ -198,8 +199,8 @@ func (s *Shard) Pending() int64 { return s.bytes }
 // Settle tells the tracker everything and holds no bytes ready.
 func (s *Shard) Settle() { s.exchange(0) }
 
-// exchange counts what was not yet counted and leaves want bytes ready. The
-// bytes taken in advance are no peak: the level that was reached is.
+// exchange tells the tracker what it has not counted yet, and leaves want bytes
+// ready. Bytes that are only taken in advance do not count for the peak.
 func (s *Shard) exchange(want int64) {
 	t := s.Tracker
 	t.count(s.bytes, s.n)
