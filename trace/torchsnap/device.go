@@ -1,23 +1,29 @@
 package torchsnap
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A device is one list of entries and what its segments held at the end.
+// step is the time between entries where there is no clock.
+const step = int64(time.Microsecond)
+
+// A device is one list of entries, as events, and what its segments held at the
+// end.
 type device struct {
 	space   pressure.Space
-	events  trace.Chunks      // in absolute ns, or in entries if there is no clock
-	entries int               // read so far
+	all     *census
+	events  trace.Chunks
+	entries int               // taken so far
 	now     int64             // time of the last entry
-	objects map[uint64]object // by address; also those that are gone, for their last entry
+	objects map[uint64]object // by address: the last one there, live or not
 	fresh   []span            // segments of the window, by address
 	before  []object          // freed in the window, but not allocated in it
 	held    []block           // live at the end, by the segments
@@ -33,113 +39,95 @@ type object struct {
 	addr   uint64
 	size   int64
 	stream uint32
-	site   uint32 // label, of one that was live before the window
+	label  uint32 // of the stack of one that was live before the window
 	live   bool
 	entry  int // that allocated or freed it
 }
 
 type span struct{ from, to uint64 }
 
-// A block is a piece of a segment that is in use at the end.
-type block struct {
-	addr   uint64
-	size   int64
-	list   int64 // number of the list of blocks that it is in
-	stream uint32
-	site   uint32 // label
+// A census numbers the objects of all devices, and adds up their sizes.
+type census struct {
+	objects uint64
+	bytes   int64
 }
 
-func newDevice(space pressure.Space) *device {
-	return &device{space: space, objects: make(map[uint64]object)}
+func (c *census) newID() uint64 {
+	c.objects++
+	return c.objects
 }
 
-// entry takes one entry of d's trace.
-func (s *snapshot) entry(d *device, r *record) error {
-	now, err := s.time(d, r)
-	if err != nil {
-		return err
+// count adds n bytes to a sum of sizes, which must stay a sensible number.
+func count(sum *int64, n int64) error {
+	if n > maxSize-*sum {
+		return errors.New("the sizes so far add up to 2^62 bytes or more")
 	}
-	d.now = now
-	e := trace.Event{Time: now, Space: d.space, Stream: s.stream(r)}
-	action := s.word(r, fAction)
-	switch action {
-	case "alloc", "free_requested", "segment_alloc", "segment_map", "segment_free", "segment_unmap":
-		return s.memory(d, r, action, e)
-	case "free_completed":
+	*sum += n
+	return nil
+}
+
+func newDevice(space pressure.Space, all *census) *device {
+	return &device{space: space, all: all, objects: make(map[uint64]object)}
+}
+
+// add takes the next entry. Without a clock, entries are one step apart.
+func (d *device) add(e entry, c clock) error {
+	if c == clockNone {
+		e.Time = int64(d.entries) * step
+	}
+	if e.Time < d.now {
+		return fmt.Errorf("time goes backwards: time_us %d after %d", e.Time/1000, d.now/1000)
+	}
+	d.now, e.Space = e.Time, d.space
+	if e.none {
 		return nil
-	case "oom":
-		e.Kind = trace.Refuse
-		e.Bytes, err = r.integer(fSize, 1, maxSize)
-	case "snapshot", "workspace_snapshot", "empty_cache", "user_defined":
-		e.Kind = trace.Mark
-		e.Aux = s.labels.Label(action)
-	case "":
-		return errors.New("no action")
-	default:
-		return fmt.Errorf("unknown action %q", action)
 	}
-	if err == nil {
-		d.events.Record(e)
-	}
-	return err
-}
-
-// memory takes an entry that is about an address and a size.
-func (s *snapshot) memory(d *device, r *record, action string, e trace.Event) error {
-	addr, err := r.integer(fAddr, 0, math.MaxInt64)
-	if err != nil {
-		return err
-	}
-	if e.Bytes, err = r.integer(fSize, 1, maxSize); err != nil {
-		return fmt.Errorf("%s: %w", action, err)
-	}
-	switch action {
-	case "alloc":
-		err = s.alloc(d, uint64(addr), &e, s.site(r))
-	case "free_requested":
-		err = s.drop(d, uint64(addr), &e)
-	case "segment_alloc", "segment_map":
-		e.Kind = trace.Reserve
-		d.noteFresh(span{uint64(addr), uint64(addr) + uint64(e.Bytes)})
+	var err error
+	switch e.Kind {
+	case trace.Alloc:
+		err = d.alloc(&e)
+	case trace.Drop:
+		err = d.drop(&e)
+	case trace.Reserve:
+		d.noteFresh(span{e.addr, e.addr + uint64(e.Bytes)})
 		err = count(&d.reserved, e.Bytes)
-	default:
-		e.Kind = trace.Release
+	case trace.Release:
 		err = count(&d.released, e.Bytes)
 	}
 	if err == nil {
-		d.events.Record(e)
+		d.events.Record(e.Event)
 	}
 	return err
 }
 
-func (s *snapshot) alloc(d *device, addr uint64, e *trace.Event, site uint32) error {
-	if o := d.objects[addr]; o.live {
-		return fmt.Errorf("alloc of address %#x, which entry %d allocated and nothing freed", addr, o.entry)
+func (d *device) alloc(e *entry) error {
+	if o := d.objects[e.addr]; o.live {
+		return fmt.Errorf("alloc of address %#x, which entry %d allocated and nothing freed", e.addr, o.entry)
 	}
-	e.Kind, e.ID, e.Aux = trace.Alloc, s.newID(), site
-	d.objects[addr] = object{id: e.ID, size: e.Bytes, live: true, entry: d.entries}
-	return count(&s.gross, e.Bytes)
+	e.ID = d.all.newID()
+	d.objects[e.addr] = object{id: e.ID, size: e.Bytes, live: true, entry: d.entries}
+	return count(&d.all.bytes, e.Bytes)
 }
 
 // drop takes a free. One of an address that is not known frees an object that
 // was live before the window, unless its segment is younger than that.
-func (s *snapshot) drop(d *device, addr uint64, e *trace.Event) error {
-	o, known := d.objects[addr]
+func (d *device) drop(e *entry) error {
+	o, known := d.objects[e.addr]
 	switch {
 	case known && !o.live:
-		return fmt.Errorf("double free of address %#x, which entry %d freed", addr, o.entry)
-	case !known && d.isFresh(addr):
-		return fmt.Errorf("free of address %#x, which was never allocated: its segment was taken in the window", addr)
+		return fmt.Errorf("double free of address %#x, which entry %d freed", e.addr, o.entry)
+	case !known && d.isFresh(e.addr):
+		return fmt.Errorf("free of address %#x, which was never allocated: its segment was taken in the window", e.addr)
 	case !known:
-		o = object{id: s.newID(), addr: addr, size: e.Bytes, stream: e.Stream}
+		o = object{id: d.all.newID(), addr: e.addr, size: e.Bytes, stream: e.Stream}
 		d.before = append(d.before, o)
-		if err := count(&s.gross, o.size); err != nil {
+		if err := count(&d.all.bytes, o.size); err != nil {
 			return err
 		}
 	}
-	e.Kind, e.ID, e.Bytes = trace.Drop, o.id, o.size
+	e.ID, e.Bytes = o.id, o.size
 	o.live, o.entry = false, d.entries
-	d.objects[addr] = o
+	d.objects[e.addr] = o
 	return nil
 }
 
@@ -158,14 +146,12 @@ func (d *device) isFresh(addr uint64) bool {
 	return found || i > 0 && addr < d.fresh[i-1].to
 }
 
-func compareFrom(s span, from uint64) int {
-	switch {
-	case s.from < from:
-		return -1
-	case s.from > from:
-		return 1
-	}
-	return 0
+func compareFrom(s span, from uint64) int { return cmp.Compare(s.from, from) }
+
+// hold takes a block that is in use at the end.
+func (d *device) hold(b block) error {
+	d.held = append(d.held, b)
+	return count(&d.all.bytes, b.size)
 }
 
 // start returns the time of the first Alloc or Drop, or else of the first event.
@@ -183,66 +169,16 @@ func (d *device) start() int64 {
 	return math.MaxInt64
 }
 
-// block takes a block of a segment that is being read, if it is in use.
-func (s *snapshot) block(list int64, r *record) error {
-	if s.word(r, fState) != "active_allocated" {
-		return nil
-	}
-	addr, err := r.integer(fAddress, 0, math.MaxInt64)
-	if err != nil {
-		return s.failBlock(err)
-	}
-	size := fRequested
-	if _, ok := r.get(size); !ok {
-		size = fSize
-	}
-	n, err := r.integer(size, 1, maxSize)
-	if err != nil {
-		return s.failBlock(err)
-	}
-	s.blocks = append(s.blocks, block{addr: uint64(addr), size: n, list: list, site: s.site(r)})
-	return nil
-}
-
-func (s *snapshot) failBlock(err error) error {
-	return fmt.Errorf("active block %d of its segment: %w", len(s.blocks), err)
-}
-
-// segment takes a segment, whose blocks have been read before it.
-func (s *snapshot) segment(r *record) error {
-	n, err := r.integer(fDevice, 0, int64(pressure.MaxDevices)-1)
-	if err != nil {
-		return fmt.Errorf("segment: %w", err)
-	}
-	d, err := s.device(n)
-	if err != nil {
-		return err
-	}
-	total, err := r.integer(fTotal, 0, maxSize)
-	if err != nil {
-		return fmt.Errorf("segment: %w", err)
-	}
-	if err := count(&d.reservedEnd, total); err != nil {
-		return fmt.Errorf("segment: %w", err)
-	}
-	stream := s.stream(r)
-	blocks, ok := r.get(fBlocks)
-	if !ok || blocks.kind != kList {
-		return nil
-	}
-	// Blocks wait in the order of their lists, and so of their segments.
-	for len(s.blocks) > 0 && s.blocks[0].list <= blocks.n>>listBits {
-		b := s.blocks[0]
-		s.blocks = s.blocks[1:]
-		if err := count(&s.gross, b.size); err != nil {
-			return fmt.Errorf("segment: %w", err)
+// liveBefore returns what the device held before its first entry: objects, by
+// address, and the bytes of its segments.
+func (d *device) liveBefore() (objects []object, reserved int64) {
+	for _, b := range d.held {
+		if _, known := d.objects[b.addr]; !known {
+			o := object{id: d.all.newID(), addr: b.addr, size: b.size, stream: b.stream, label: b.label}
+			d.objects[b.addr] = o
+			d.before = append(d.before, o)
 		}
-		b.stream = stream
-		d.held = append(d.held, b)
 	}
-	return nil
-}
-
-func containsKey(head []byte) bool {
-	return bytes.Contains(head, []byte("segments")) || bytes.Contains(head, []byte("device_traces"))
+	slices.SortFunc(d.before, func(a, b object) int { return cmp.Compare(a.addr, b.addr) })
+	return d.before, d.reservedEnd + d.released - d.reserved
 }

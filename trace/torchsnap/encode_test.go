@@ -57,9 +57,9 @@ func encode(b *bytes.Buffer, v any) {
 	}
 }
 
-// entry is a trace entry as PyTorch writes it.
-func entry(action string, addr, size, us any) dict {
-	return dict{{"action", action}, {"addr", addr}, {"size", size}, {"stream", 0}, {"time_us", us}}
+// action is a trace entry as PyTorch writes it.
+func action(name string, addr, size, us any) dict {
+	return dict{{"action", name}, {"addr", addr}, {"size", size}, {"stream", 0}, {"time_us", us}}
 }
 
 // snap is a snapshot of one device.

@@ -13,12 +13,12 @@ import (
 // of different ones, with C++'s some hundreds.
 const (
 	maxFrames    = 1 << 20  // dicts of frames
-	maxStacks    = 1 << 16  // different stacks; more are otherSite
+	maxStacks    = 1 << 16  // different stacks; more are otherStacks
 	maxDepth     = 96       // frames of a stack that are kept: the innermost
 	maxFrameName = 128      // bytes of a function's name in a label
-	maxSite      = 8 << 10  // bytes of a label; outer frames are left out
-	maxSites     = 16 << 20 // bytes of all labels; more are otherSite
-	otherSite    = "(too many sites)"
+	maxLabel     = 8 << 10  // bytes of a label; outer frames are left out
+	maxLabels    = 16 << 20 // bytes of all labels; more are otherStacks
+	otherStacks  = "(too many sites)"
 )
 
 // stacks are the stacks of a snapshot: lists of frames under the key "frames".
@@ -32,7 +32,7 @@ type stacks struct {
 
 	sameFrame map[frame]uint32  // number of the first frame like it
 	sameStack map[string]uint32 // number of a stack, by its frames
-	byNumber  []stackText       // the first is the empty stack
+	byNumber  []labelledStack   // the first is the empty stack
 }
 
 // A frame is one call. The zero value is of a dict that has no items yet.
@@ -41,8 +41,8 @@ type frame struct {
 	line       int32
 }
 
-// stackText is a stack, and the label of it once it is wanted.
-type stackText struct {
+// A labelledStack is a stack, and the label of it once it is wanted.
+type labelledStack struct {
 	frames  string
 	label   uint32
 	labeled bool
@@ -117,7 +117,7 @@ func (s *stacks) close() {
 	if !ok {
 		if s.sameStack == nil {
 			s.sameStack = make(map[string]uint32)
-			s.byNumber = make([]stackText, 1)
+			s.byNumber = make([]labelledStack, 1)
 		}
 		if len(s.byNumber) > maxStacks {
 			s.open = s.open[:0]
@@ -127,56 +127,56 @@ func (s *stacks) close() {
 		n = uint32(len(s.byNumber))
 		frames := string(s.open)
 		s.sameStack[frames] = n
-		s.byNumber = append(s.byNumber, stackText{frames: frames})
+		s.byNumber = append(s.byNumber, labelledStack{frames: frames})
 	}
 	s.lists[len(s.lists)-1] = n
 	s.open = s.open[:0]
 }
 
-// site returns the label of the record's stack, or 0 if it has none.
-func (s *snapshot) site(r *record) uint32 {
+// stackLabel returns the label of the record's stack, or 0 if it has none.
+func (d *decoder) stackLabel(r *record) uint32 {
 	v, ok := r.get(fFrames)
 	if !ok || v.kind != kList || v.n&(1<<listBits-1) != listFrames {
 		return 0
 	}
-	st := &s.stacks
+	st := &d.stacks
 	st.close()
 	n := st.lists[v.n>>listBits]
 	if n == 0 {
 		return 0
 	}
 	if int(n) >= len(st.byNumber) {
-		return s.labels.Label(otherSite)
+		return d.labels.Label(otherStacks)
 	}
 	x := &st.byNumber[n]
 	if !x.labeled {
-		x.label, x.labeled = s.labelSite(x.frames), true
+		x.label, x.labeled = d.labelStack(x.frames), true
 	}
 	return x.label
 }
 
-func (s *snapshot) labelSite(frames string) uint32 {
-	text := s.siteText(frames)
+func (d *decoder) labelStack(frames string) uint32 {
+	text := d.stackText(frames)
 	if text == "" {
 		return 0
 	}
-	if n, ok := s.labels.Lookup(text); ok {
+	if n, ok := d.labels.Lookup(text); ok {
 		return n
 	}
-	if s.sites+len(text) > maxSites {
-		return s.labels.Label(otherSite)
+	if d.labelText+len(text) > maxLabels {
+		return d.labels.Label(otherStacks)
 	}
-	s.sites += len(text)
-	return s.labels.Label(text)
+	d.labelText += len(text)
+	return d.labels.Label(text)
 }
 
-// siteText writes a stack as the label of an Alloc: see package trace/pprof. There
+// stackText writes a stack as the label of an Alloc: see package trace/pprof. There
 // are many functions called forward, so Python's have their module before them.
-func (s *snapshot) siteText(frames string) string {
+func (d *decoder) stackText(frames string) string {
 	var b strings.Builder
 	for ; len(frames) >= 4; frames = frames[4:] {
-		f := s.stacks.frames[binary.LittleEndian.Uint32([]byte(frames[:4]))]
-		name, file := s.frameText(f.name), s.frameText(f.file)
+		f := d.stacks.frames[binary.LittleEndian.Uint32([]byte(frames[:4]))]
+		name, file := d.frameText(f.name), d.frameText(f.file)
 		if file == "??" {
 			file = ""
 		}
@@ -188,7 +188,7 @@ func (s *snapshot) siteText(frames string) string {
 		if file != "" {
 			line = fmt.Sprintf("%s\t%s:%d", line, file, f.line)
 		}
-		if b.Len()+1+len(line) > maxSite {
+		if b.Len()+1+len(line) > maxLabel {
 			break
 		}
 		if b.Len() > 0 {
@@ -200,11 +200,11 @@ func (s *snapshot) siteText(frames string) string {
 }
 
 // frameText returns a text on one line, in valid UTF-8.
-func (s *snapshot) frameText(i uint32) string {
+func (d *decoder) frameText(i uint32) string {
 	if i == textLost {
 		return ""
 	}
-	text := strings.ToValidUTF8(s.texts[i], "\ufffd")
+	text := strings.ToValidUTF8(d.texts[i], "\ufffd")
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.IsSpace(r) {
 			return ' '

@@ -23,9 +23,9 @@ type notes struct {
 	open map[note][]int // indices in all, by name and device
 }
 
-// note takes one entry of external_annotations. One without a time is left out:
-// it has no place in the trace.
-func (s *snapshot) note(r *record) error {
+// note adds one entry of external_annotations to n. One without a time is left
+// out: it has no place in the trace.
+func (d *decoder) note(r *record, n *notes) error {
 	if _, ok := r.get(fTime); !ok {
 		return nil
 	}
@@ -33,12 +33,11 @@ func (s *snapshot) note(r *record) error {
 	if err != nil {
 		return fmt.Errorf("annotation: %w", err)
 	}
-	key := note{name: s.word(r, fName)}
+	key := note{name: d.text(r, fName)}
 	if v, ok := r.get(fDevice); ok && v.kind == kInt {
 		key.device = v.n
 	}
-	n := &s.notes
-	switch stage := s.word(r, fStage); stage {
+	switch stage := d.text(r, fStage); stage {
 	case "START":
 		if n.open == nil {
 			n.open = make(map[note][]int)

@@ -25,7 +25,7 @@ func (m *machine) step(op byte) error {
 	case 'K': // BININT1
 		return m.integer(1)
 	case 0x8c: // SHORT_BINUNICODE
-		return m.text(1)
+		return m.pushText(1)
 	case '(': // MARK
 		if len(m.marks) >= maxStack {
 			return fmt.Errorf("more than %d marks", maxStack)
@@ -71,11 +71,11 @@ func (m *machine) step(op byte) error {
 func (m *machine) stepRare(op byte) error {
 	switch op {
 	case 'X', 'T': // BINUNICODE, BINSTRING
-		return m.text(4)
+		return m.pushText(4)
 	case 'U': // SHORT_BINSTRING
-		return m.text(1)
+		return m.pushText(1)
 	case 0x8d: // BINUNICODE8
-		return m.text(8)
+		return m.pushText(8)
 	case 'B': // BINBYTES
 		return m.blob(4)
 	case 'C': // SHORT_BINBYTES

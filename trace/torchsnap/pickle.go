@@ -44,7 +44,7 @@ type value struct {
 type machine struct {
 	r       *bufio.Reader
 	offset  int64 // of the next byte
-	opcode  int64 // offset of the opcode being run
+	opcode  int64 // offset of the present opcode
 	stack   []value
 	marks   []int // heights of stack
 	memo    memo
@@ -67,9 +67,9 @@ func newMachine(r io.Reader, item func(int64, *record) error) *machine {
 
 var errPop = errors.New("stack underflow")
 
-// run reads the pickle to its end, and then the stream, whose checksum is at
-// its end.
-func (m *machine) run() error {
+// execute reads the pickle to its end, and then the stream to its end, where the
+// checksum is.
+func (m *machine) execute() error {
 	for {
 		m.opcode = m.offset
 		op, err := m.r.ReadByte()
@@ -155,8 +155,8 @@ func (m *machine) blob(size int) error {
 	return m.push(value{})
 }
 
-// text reads a string whose length has size bytes, and pushes it.
-func (m *machine) text(size int) error {
+// pushText reads a string whose length has size bytes, and pushes it.
+func (m *machine) pushText(size int) error {
 	n, err := m.length(size)
 	if err != nil {
 		return err

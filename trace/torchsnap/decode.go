@@ -1,0 +1,199 @@
+package torchsnap
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+const (
+	maxSize = trace.MaxBytes - 1 // bytes, of an object or of all
+	maxTime = 1 << 62 / 1000     // us since 1970
+)
+
+// A decoder turns the records of a pickle into values that [device] takes: it
+// checks fields and numbers texts. What they mean together is for the device.
+type decoder struct {
+	*machine
+	labels    *trace.Labeler
+	labelText int              // bytes of the labels of stacks
+	streams   map[int64]uint32 // stream handles, numbered in order of appearance; 0 stays 0
+	clock     clock
+}
+
+// clock says whether entries have times: all or none.
+type clock uint8
+
+const (
+	clockUnknown clock = iota
+	clockWall
+	clockNone
+)
+
+// An entry is one action of a device's allocator.
+type entry struct {
+	trace.Event        // but for its ID and its space; Time is 0 if there is no clock
+	addr        uint64 // of an object or a segment
+	none        bool   // not an action of the program
+}
+
+// actions are the entries' actions that have an address, as kinds of events.
+var actions = map[string]trace.Kind{
+	"alloc": trace.Alloc, "free_requested": trace.Drop,
+	"segment_alloc": trace.Reserve, "segment_map": trace.Reserve,
+	"segment_free": trace.Release, "segment_unmap": trace.Release,
+}
+
+func (d *decoder) entry(r *record) (e entry, err error) {
+	if e.Time, err = d.time(r); err != nil {
+		return e, err
+	}
+	e.Stream = d.stream(r)
+	action := d.text(r, fAction)
+	if kind, ok := actions[action]; ok {
+		e.Kind = kind
+		return e, d.memory(r, action, &e)
+	}
+	switch action {
+	case "free_completed":
+		e.none = true
+	case "oom":
+		e.Kind = trace.Refuse
+		e.Bytes, err = r.integer(fSize, 1, maxSize)
+	case "snapshot", "workspace_snapshot", "empty_cache", "user_defined":
+		e.Kind = trace.Mark
+		e.Aux = d.labels.Label(action)
+	case "":
+		err = errors.New("no action")
+	default:
+		err = fmt.Errorf("unknown action %q", action)
+	}
+	return e, err
+}
+
+// memory reads the fields of an entry that is about an address and a size.
+func (d *decoder) memory(r *record, action string, e *entry) error {
+	addr, err := r.integer(fAddr, 0, math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	e.addr = uint64(addr)
+	if e.Bytes, err = r.integer(fSize, 1, maxSize); err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	if e.Kind == trace.Alloc {
+		e.Aux = d.stackLabel(r)
+	}
+	return nil
+}
+
+// A block is a piece of a segment that is in use at the end.
+type block struct {
+	addr   uint64
+	size   int64
+	list   int64 // number of the list of blocks that it is in
+	stream uint32
+	label  uint32 // of its stack
+}
+
+// block reads a block; ok is false if it is not in use.
+func (d *decoder) block(number int64, r *record) (b block, ok bool, err error) {
+	if d.text(r, fState) != "active_allocated" {
+		return b, false, nil
+	}
+	addr, err := r.integer(fAddress, 0, math.MaxInt64)
+	if err != nil {
+		return b, false, err
+	}
+	size := fRequested
+	if _, ok := r.get(size); !ok {
+		size = fSize
+	}
+	n, err := r.integer(size, 1, maxSize)
+	if err != nil {
+		return b, false, err
+	}
+	return block{addr: uint64(addr), size: n, list: number, label: d.stackLabel(r)}, true, nil
+}
+
+// A segment is memory that a device's allocator holds at the end.
+type segment struct {
+	device int64
+	total  int64 // bytes
+	stream uint32
+	list   int64 // number of its list of blocks; -1 if it has none
+}
+
+func (d *decoder) segment(r *record) (s segment, err error) {
+	if s.device, err = r.integer(fDevice, 0, int64(pressure.MaxDevices)-1); err != nil {
+		return s, err
+	}
+	if s.total, err = r.integer(fTotal, 0, maxSize); err != nil {
+		return s, err
+	}
+	s.stream, s.list = d.stream(r), -1
+	if blocks, ok := r.get(fBlocks); ok && blocks.kind == kList {
+		s.list = blocks.n >> listBits
+	}
+	return s, nil
+}
+
+// integer returns an integer field, which must be there and in [low, high].
+func (r *record) integer(field int, low, high int64) (int64, error) {
+	v, ok := r.get(field)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("no %s", names[field])
+	case v.kind == kBig:
+		return 0, fmt.Errorf("%s is beyond 64 bits", names[field])
+	case v.kind != kInt:
+		return 0, fmt.Errorf("%s is no integer", names[field])
+	case v.n < low || v.n > high:
+		return 0, fmt.Errorf("%s %d is not in [%d, %d]", names[field], v.n, low, high)
+	}
+	return v.n, nil
+}
+
+// text returns a text field, or "" if there is none.
+func (d *decoder) text(r *record, field int) string {
+	if v, ok := r.get(field); ok && v.kind == kText && v.n != textLost {
+		return d.texts[v.n]
+	}
+	return ""
+}
+
+// stream returns the number of the record's stream.
+func (d *decoder) stream(r *record) uint32 {
+	v, ok := r.get(fStream)
+	if !ok || v.kind != kInt {
+		return 0
+	}
+	n, ok := d.streams[v.n]
+	if !ok {
+		n = uint32(len(d.streams))
+		d.streams[v.n] = n
+	}
+	return n
+}
+
+// time returns the record's time in ns, or 0 if there is no clock.
+func (d *decoder) time(r *record) (int64, error) {
+	now := clockWall
+	if _, ok := r.get(fTime); !ok {
+		now = clockNone
+	}
+	if d.clock == clockUnknown {
+		d.clock = now
+	}
+	if d.clock != now {
+		return 0, errors.New("some entries have time_us and some do not")
+	}
+	if now == clockNone {
+		return 0, nil
+	}
+	us, err := r.integer(fTime, 0, maxTime)
+	return us * 1000, err
+}
