@@ -27,7 +27,7 @@ func load(name string) error {
 	if err != nil {
 		return err
 	}
-	gc.Own(collector, img, bytes, free) // counted; may run a cycle; one calls free when nobody can reach img
+	gc.Own(collector, img, bytes, free) // counts bytes; may run a cycle; a cycle calls free once img is unreachable
 
 	defer collector.Close()
 	fmt.Println("live:", collector.Samples()[0].Live)

@@ -2,8 +2,8 @@ package trace
 
 import "slices"
 
-// Chunks is a list of events in pieces. It grows without copying what it has,
-// so that an importer holds each event once until it knows how many there are.
+// Chunks is a list of events in pieces. It grows without copying, so an importer
+// that does not know the number of events yet holds each event only once.
 // The zero value is empty. It is for one goroutine at a time.
 type Chunks [][]Event
 
@@ -28,7 +28,7 @@ func (c Chunks) Len() int {
 	return n
 }
 
-// skip drops the first event, and pieces that are empty then.
+// skip removes the first event, and then any empty pieces at the front.
 func (c Chunks) skip() Chunks {
 	if len(c) > 0 && len(c[0]) > 0 {
 		c[0] = c[0][1:]
@@ -40,7 +40,8 @@ func (c Chunks) skip() Chunks {
 }
 
 // Interleave merges lists of events, each sorted by time, into one new slice of
-// just the right size. At equal times the events of an earlier list come first.
+// exactly the needed size. At equal times the events of an earlier list come
+// first. The lists stay as they are.
 func Interleave(lists ...Chunks) []Event {
 	total := 0
 	var rest []Chunks // without empty lists; skip must not change the caller's

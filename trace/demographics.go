@@ -10,10 +10,10 @@ import (
 )
 
 // Demographics say which objects a trace has: how large they are, and how long
-// each size lives.
+// objects of each size live.
 type Demographics struct {
-	Sizes     []SizeClass     `json:"size_classes"`     // smallest first, without empty ones
-	Lifetimes []LifetimeClass `json:"lifetime_classes"` // shortest first; the last has what never died
+	Sizes     []SizeClass     `json:"size_classes"`     // smallest first; empty classes are left out
+	Lifetimes []LifetimeClass `json:"lifetime_classes"` // shortest first; the last one has the objects that never died
 }
 
 // A SizeClass describes the objects of more than Max/2 and up to Max bytes.
@@ -21,20 +21,21 @@ type SizeClass struct {
 	Max       int64     `json:"max_bytes"` // a power of two
 	Objects   int       `json:"objects"`
 	Bytes     int64     `json:"allocated_bytes"`
-	Survivors int       `json:"survivors"`   // neither dropped nor freed
-	Lifetimes Quantiles `json:"lifetime_ns"` // of the others
+	Survivors int       `json:"survivors"`   // objects that were neither dropped nor freed
+	Lifetimes Quantiles `json:"lifetime_ns"` // of the objects that died
 }
 
-// A LifetimeClass counts the objects that lived for less than Below, and not
-// less than a tenth of that.
+// A LifetimeClass counts the objects whose lifetime is less than Below and at
+// least a tenth of Below.
 type LifetimeClass struct {
-	Below   time.Duration `json:"below_ns"` // a power of ten from 1 us; 0: they did not die
+	Below   time.Duration `json:"below_ns"` // a power of ten, at least 1 us; 0 for objects that did not die
 	Objects int           `json:"objects"`
 	Bytes   int64         `json:"allocated_bytes"`
 }
 
-// Demographics classes the objects of t, or those in the given spaces. An
-// object dies when it is dropped or freed, whichever is first.
+// Demographics sorts the objects of t into classes. If spaces are given, objects
+// in other spaces do not count. An object dies when it is dropped or freed,
+// whichever comes first.
 func (t *Trace) Demographics(spaces ...pressure.Space) Demographics {
 	born := make(map[uint64]Event)
 	var sizes [65]SizeClass
@@ -90,10 +91,11 @@ func (t *Trace) Demographics(spaces ...pressure.Space) Demographics {
 	return d
 }
 
-// sizeClass returns the least k such that 1<<k is not less than bytes.
+// sizeClass returns the smallest k with bytes <= 1<<k.
 func sizeClass(bytes int64) int { return bits.Len64(uint64(max(bytes, 1) - 1)) }
 
-// decadeAbove returns the least power of ten, from 1 us, that is more than d.
+// decadeAbove returns the smallest power of ten that is more than d, but at least
+// 1 us.
 func decadeAbove(d time.Duration) time.Duration {
 	below := time.Microsecond
 	for below <= d && below < 1e18 {

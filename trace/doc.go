@@ -1,29 +1,30 @@
-// Package trace holds the event stream of a program's off-heap memory: what
+// Package trace holds the events of a program's memory outside the Go heap: what
 // it allocated, dropped, freed and waited for, and what its collector did.
 //
 // # The model
 //
 // A [Trace] is a list of [Event] values sorted by time, in nanoseconds from
-// the first event. An object is born by an Alloc, becomes unreachable by a
-// Drop, and its bytes return to the pool by a Free. Programs that count
-// references drop and free at the same moment; programs under a garbage
-// collector free later, and a recording of them knows the drop only when it
-// was explicit.
+// the first event. An object begins with an Alloc, becomes unreachable with a
+// Drop, and its bytes return to the pool with a Free. A program that counts
+// references drops and frees at the same moment. A program with a garbage
+// collector frees later, and a recording of it knows a drop only if the program
+// said so itself.
 //
-// At equal times memory events stand in the order of their source, and Sync
-// events follow them.
+// At equal times memory events keep the order of their source, and Sync events
+// follow them.
 //
 // # Recording
 //
-// A [Recorder] takes events from a running program and writes them in batches;
-// trace/arrowfile has the file. An event with a Duration is recorded when it ends,
-// and its Time is its start, so batches may overlap in time: a reader sorts.
+// A [Recorder] takes events from a running program and writes them in batches, in
+// the file format of trace/arrowfile. An event with a Duration is recorded when it
+// ends, but its Time is its start. So batches may overlap in time, and a reader
+// sorts the events.
 //
 // # Invariants
 //
-// [Trace.Validate] checks them: times never go backwards; sizes are not
-// negative and below 2^62, and so is their sum; an identity is allocated once
-// before it is dropped, dropped at most once and freed at most once, with the size
-// and in the space of its allocation. A recording that lost events, or that was
-// off for a while, may break the last of these: a Mark with [LostLabel] says so.
+// [Trace.Validate] checks them. Times never go backwards. Sizes are not negative
+// and below 2^62, and so is their sum. An object is allocated once, then dropped
+// at most once and freed at most once, with the size and in the space of its
+// allocation. A recording that lost events, or that was off for a while, may break
+// the last rule: a Mark with [LostLabel] says so.
 package trace

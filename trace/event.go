@@ -11,16 +11,16 @@ import (
 type Kind uint8
 
 const (
-	Alloc    Kind = iota // Bytes handed out as object ID; Aux may be a label, the site of the call
+	Alloc    Kind = iota // object ID got Bytes; Aux may be a label, the allocation site
 	Drop                 // object ID became unreachable
 	Free                 // the bytes of object ID returned to the pool; Aux says why: FreeExplicit or FreeCycle
-	Sync                 // the caller waited Duration for the device; Aux may be a label
-	Cycle                // a collection of Duration yielded Bytes; Aux is a gc.Trigger
-	Refuse               // an allocation of Bytes did not fit; Aux is a pool.Step, a rung of the ladder, Duration its time
+	Sync                 // the caller waited Duration for the device; Aux may be a label, the wait place
+	Cycle                // a cycle of Duration yielded Bytes; Aux is a gc.Trigger
+	Refuse               // an allocation of Bytes did not fit; Aux is the pool.Step of the ladder that was tried, Duration its time
 	Reserve              // the pool took Bytes from its upstream
 	Release              // the pool gave Bytes back to its upstream
-	Mark                 // an annotation: Aux is a label, Duration its length if it has one
-	Decision             // a policy decided: Aux is a label, its reason; Bytes is the action
+	Mark                 // an annotation: Aux is its label, Duration its length (0 for a moment)
+	Decision             // a policy decided: Aux is a label, the reason; Bytes is the gc.Action
 	kinds                // number of kinds
 )
 
@@ -40,16 +40,16 @@ func (k Kind) Labelled() bool {
 	return k == Alloc || k == Sync || k == Mark || k == Decision
 }
 
-// How the bytes of an object came back: the Aux of a Free.
+// The Aux of a Free says how the bytes of an object came back.
 const (
 	FreeExplicit uint32 = iota // the program gave the bytes back itself
 	FreeCycle                  // a cycle found the object dead
 )
 
-// An Event is one row of a trace: 48 bytes, no pointers. Fields that a kind
-// does not name are zero.
+// An Event is one row of a trace: 48 bytes, no pointers. A field is zero unless
+// the description of the event's [Kind] names it.
 type Event struct {
-	Time     int64          // ns from the start of the trace; of what has a Duration: when it began
+	Time     int64          // ns from the start of the trace; the start of an event that has a Duration
 	ID       uint64         // identity of the object (Alloc, Drop, Free); unique within a trace
 	Bytes    int64          // size or yield, in bytes
 	Duration time.Duration  // length of a wait, a cycle or a ladder step
@@ -64,8 +64,8 @@ type Event struct {
 //
 // The sender stamps the time, by the clock of the sink: an event that has just
 // happened has Now as its Time, and one that has just ended has Now less its
-// Duration. The sink keeps the Time that it is given. Everything that is sent to
-// one sink is so measured from one moment, whoever sends it.
+// Duration. The sink keeps the Time that it is given. So all events of one sink
+// have times from the same moment, whoever sent them.
 //
 // Methods must be safe for concurrent use and must not call the sender.
 type Sink interface {
@@ -78,9 +78,9 @@ type Sink interface {
 }
 
 // A Trace is a recording in memory. The zero value is an empty trace. It is a
-// plain value: reading is safe from many goroutines, changing it is not.
+// plain value: many goroutines may read it at once; only one may change it.
 type Trace struct {
-	Name   string            // short name for tables: a file's stem
+	Name   string            // short name for tables, mostly the file's name without its endings
 	Meta   map[string]string // provenance: app, machine, clock, policy, limits, source
 	Labels []string          // texts that labelled events refer to by Aux; Labels[0] is ""
 	Start  time.Time         // wall clock of time 0; zero if unknown

@@ -1,14 +1,14 @@
 package trace
 
-// A Labeler numbers texts in the Labels of a trace, each text once. It is for
-// one goroutine at a time.
+// A Labeler adds texts to the Labels of a trace, each text once, and knows their
+// numbers. It is for one goroutine at a time.
 type Labeler struct {
 	t     *Trace
 	index map[string]uint32
 }
 
-// NewLabeler returns a Labeler that adds to t.Labels and knows those already
-// there.
+// NewLabeler returns a Labeler that adds to t.Labels. It knows the texts that are
+// already there.
 func NewLabeler(t *Trace) *Labeler {
 	l := &Labeler{t: t, index: make(map[string]uint32)}
 	if len(t.Labels) == 0 {
@@ -22,7 +22,8 @@ func NewLabeler(t *Trace) *Labeler {
 	return l
 }
 
-// Label returns the number of text, for the Aux of a labelled event.
+// Label returns the number of text, for the Aux of a labelled event. A new text
+// gets the next number.
 func (l *Labeler) Label(text string) uint32 {
 	n, ok := l.index[text]
 	if !ok {

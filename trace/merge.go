@@ -9,14 +9,14 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// Merge returns base with the waits and annotations (Sync and Mark) of sync, a
-// trace of the same run by the same clock: a memory snapshot and a profile, for
-// one. Both must have a Start. What else sync holds is left out: base has the
-// memory events. At equal times base comes first.
+// Merge returns base with the waits and annotations (Sync and Mark) of sync. The
+// two are recordings of the same program by the same clock, for example a memory
+// snapshot and a profile. Both must have a Start. Other events of sync are left
+// out, because base has the memory events. At equal times base comes first.
 //
-// Time 0 of the result is as [Trace.StartAtFirst] says. If base is about one
-// space only, Sync events are about that space. Neither trace is changed, and
-// the result shares no memory with them.
+// [Trace.StartAtFirst] defines time 0 of the result. If base has only one space,
+// the Sync events belong to that space. Merge changes neither trace, and the
+// result shares no memory with them.
 func Merge(base, sync *Trace) (*Trace, error) {
 	if base.Start.IsZero() || sync.Start.IsZero() {
 		return nil, errors.New("trace: merge: both traces need the wall clock of their start")
@@ -42,7 +42,7 @@ func Merge(base, sync *Trace) (*Trace, error) {
 	return out, nil
 }
 
-// waitsOf returns the Sync and Mark events of t, later by shift.
+// waitsOf returns the Sync and Mark events of t, moved by shift.
 func waitsOf(t *Trace, shift time.Duration, labels *Labeler) []Event {
 	var waits []Event
 	for _, e := range t.Events {
@@ -69,10 +69,11 @@ func onlySpace(events []Event) (space pressure.Space, ok bool) {
 	return space, ok
 }
 
-// StartAtFirst makes the first Alloc, Drop, Free or Sync time 0, by moving all
-// events and Start. Events before it (memory taken from the system for it, an
-// annotation around it) are put at 0, with what is left of their duration.
-// A trace without such an event starts at its first event.
+// StartAtFirst moves all events and Start so that the first Alloc, Drop, Free or
+// Sync is at time 0. An event before it (memory reserved for the first object, or
+// an annotation around it) is moved to time 0 and keeps the part of its duration
+// that comes after that. A trace without an Alloc, Drop, Free or Sync starts at
+// its first event.
 func (t *Trace) StartAtFirst() {
 	if len(t.Events) == 0 {
 		return

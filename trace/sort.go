@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Sort puts events in the order of a [Trace], unless their times are in order
-// already: by time, at equal times Sync events last and the others as they
-// stood.
+// Sort puts events in the order of a [Trace]: by time, and at equal times Sync
+// events last, the others in their present order. If the times are in order
+// already, it changes nothing.
 func Sort(events []Event) {
 	if slices.IsSortedFunc(events, func(a, b Event) int { return cmp.Compare(a.Time, b.Time) }) {
 		return

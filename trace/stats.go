@@ -7,8 +7,8 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// Stats are the figures of a trace that do not depend on a policy. Their JSON
-// names are those of the results; bytes are bytes, times ns.
+// Stats are the figures of a trace that do not depend on a policy. The JSON names
+// are those used in results. Sizes are in bytes, times in ns.
 type Stats struct {
 	Events   int `json:"events"`
 	Allocs   int `json:"allocs"`
@@ -21,14 +21,14 @@ type Stats struct {
 	AllocatedBytes int64 `json:"allocated_bytes"`
 	DroppedBytes   int64 `json:"dropped_bytes"`
 	FreedBytes     int64 `json:"freed_bytes"`
-	// PeakReachable is the most bytes that were allocated and neither dropped
-	// nor freed. Where references are counted that is the peak of live bytes,
-	// which its name in results goes back to.
+	// PeakReachable is the largest number of bytes that were allocated and neither
+	// dropped nor freed. In a program that counts references this is the peak of
+	// live bytes, hence the JSON name.
 	PeakReachable int64 `json:"peak_live_bytes"`
-	// PeakHeld is the most bytes that were allocated and not freed, garbage
-	// included. In a trace without a Free a drop gives the bytes back.
+	// PeakHeld is the largest number of bytes that were allocated and not freed;
+	// garbage counts. In a trace without any Free, a drop gives the bytes back.
 	PeakHeld     int64 `json:"peak_held_bytes"`
-	PeakReserved int64 `json:"peak_reserved_bytes"` // taken from the upstream; 0 if the trace does not say
+	PeakReserved int64 `json:"peak_reserved_bytes"` // most bytes taken from the upstream; 0 if the trace does not say
 	LastBytes    int64 `json:"last_bytes"`          // reachable at the end
 	LastObjects  int   `json:"last_objects"`
 
@@ -37,15 +37,15 @@ type Stats struct {
 	CycleTime time.Duration `json:"cycles_ns"` // sum of the cycles
 	AllocRate float64       `json:"allocs_per_s"`
 	ByteRate  float64       `json:"allocated_bytes_per_s"`
-	WaitShare float64       `json:"wait_share"` // of the span; above 1 where threads wait side by side
+	WaitShare float64       `json:"wait_share"` // share of the span; above 1 if several threads wait at the same time
 
 	Sizes     Quantiles `json:"size_bytes"`  // of all objects
 	Lifetimes Quantiles `json:"lifetime_ns"` // of objects that were dropped or freed
 	Waits     Quantiles `json:"sync_ns"`
 }
 
-// Quantiles describe a distribution; all are 0 if it is empty. A quantile is
-// the smallest value that this share of the values does not exceed.
+// Quantiles describe a list of values; all are 0 if it is empty. P90 is the
+// smallest value that at least 90 % of the values do not exceed.
 type Quantiles struct {
 	Min  int64   `json:"min"`
 	P50  int64   `json:"p50"`
@@ -55,7 +55,7 @@ type Quantiles struct {
 	Mean float64 `json:"mean"`
 }
 
-// QuantilesOf describes values, which it sorts.
+// QuantilesOf describes values. It sorts the slice.
 func QuantilesOf(values []int64) Quantiles {
 	n := len(values)
 	if n == 0 {
@@ -70,8 +70,8 @@ func QuantilesOf(values []int64) Quantiles {
 	return Quantiles{Min: values[0], P50: at(50), P90: at(90), P99: at(99), Max: values[n-1], Mean: sum / float64(n)}
 }
 
-// Stats adds up t, or of its memory events those in the given spaces. The trace
-// must be valid: see [Trace.Validate].
+// Stats adds up the events of t. If spaces are given, memory events of other
+// spaces do not count. The trace must be valid: see [Trace.Validate].
 func (t *Trace) Stats(spaces ...pressure.Space) Stats {
 	a := adder{born: make(map[uint64]Event), dropFrees: !slices.ContainsFunc(t.Events, func(e Event) bool { return e.Kind == Free })}
 	for _, e := range t.Events {
@@ -82,10 +82,10 @@ func (t *Trace) Stats(spaces ...pressure.Space) Stats {
 	return a.finish()
 }
 
-// An adder is the state of adding up a trace.
+// An adder holds the sums while a trace is added up.
 type adder struct {
 	Stats
-	dropFrees                 bool // no object is freed, but by its drop
+	dropFrees                 bool // the trace has no Free: a drop gives the bytes back
 	first, last               int64
 	reachable, held, reserved int64
 	born                      map[uint64]Event // reachable objects
@@ -135,8 +135,8 @@ func (a *adder) event(e Event) {
 	}
 }
 
-// die takes the object of a Drop or Free out of the reachable ones, and returns
-// its size, or 0 if a drop did so before.
+// die removes the object of a Drop or Free from the reachable ones. It returns the
+// object's size, or 0 if a drop has removed it before.
 func (a *adder) die(e Event) int64 {
 	from, ok := a.born[e.ID]
 	if !ok {

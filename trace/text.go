@@ -18,9 +18,8 @@ import (
 // TextHeader is the first line of the text form.
 const TextHeader = "eagergc trace 1"
 
-// WriteText writes t in its text form, which people and tests read and write:
-// one line for each event, its time in ns and its kind, then each field that is
-// not zero.
+// WriteText writes t in its text form, for people and tests. Each event is one
+// line: its time in ns, its kind, and then each field that is not zero.
 //
 //	eagergc trace 1
 //	name "gpt2"
@@ -51,7 +50,7 @@ func WriteText(w io.Writer, t *Trace) error {
 	return nil
 }
 
-// Text returns one event of t as the text form has it.
+// Text returns the line of e in the text form of t.
 func (t *Trace) Text(e Event) string { return string(t.appendText(nil, e)) }
 
 func (t *Trace) appendText(b []byte, e Event) []byte {
@@ -84,9 +83,9 @@ func (t *Trace) appendText(b []byte, e Event) []byte {
 	return b
 }
 
-// ReadText reads what [WriteText] writes. Empty lines and those that begin with
-// # are skipped, and the first line may be missing. Times must be in order. An
-// error gives the line; it does not check more: see [Trace.Validate].
+// ReadText reads what [WriteText] writes. It skips empty lines and lines that begin
+// with #, and the header may be missing. Times must be in order; ReadText checks
+// no other invariant: see [Trace.Validate]. An error gives the line.
 func ReadText(r io.Reader) (*Trace, error) {
 	t := new(Trace)
 	p := textReader{t: t, labels: NewLabeler(t)}
@@ -164,7 +163,7 @@ func (p *textReader) meta(rest string) error {
 	return nil
 }
 
-// fields reads key=value pairs, of which a label comes last.
+// fields reads key=value pairs; a label is the last of them.
 func (p *textReader) fields(e *Event, rest string) error {
 	for rest = strings.TrimLeft(rest, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
 		key, after, ok := strings.Cut(rest, "=")

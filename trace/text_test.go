@@ -137,7 +137,7 @@ func TestValidate(t *testing.T) {
 		{"0 alloc id=1 bytes=8\n1 drop id=1 bytes=9", "9 bytes of object 1, which has 8", 1},
 		{"0 alloc id=1\n1 drop id=1 space=device0", "object 1 is in host, not in device0", 1},
 		{"0 alloc id=1 bytes=-1", "-1 bytes", 0},
-		{"0 reserve bytes=4611686018427387904", "over the limit of 2^62", 0},
+		{"0 reserve bytes=4611686018427387904", "not below 2^62", 0},
 		{"0 alloc id=1 bytes=4611686018427387903\n0 alloc id=2 bytes=1", "all sizes together", 1},
 		{"0 sync duration=-1", "lasts -1 ns", 0},
 	} {

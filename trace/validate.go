@@ -7,7 +7,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// MaxBytes bounds sizes and their sum: they stay below it.
+// MaxBytes is more than any size in a trace, and more than the sum of all sizes.
 const MaxBytes = int64(1) << 62
 
 // An EventError is the first thing that is wrong with a trace.
@@ -24,8 +24,7 @@ func (e *EventError) Error() string {
 func (e *EventError) Unwrap() error { return e.Err }
 
 // Validate returns an [EventError] for the first event that breaks an invariant
-// of the package, or nil. It takes memory in proportion to the objects that are
-// there at once, and to those that are dropped and not freed.
+// of the package, or nil. Its memory grows with the number of objects.
 func (t *Trace) Validate() error {
 	v := validator{labels: len(t.Labels), objects: make(map[uint64]object)}
 	for i, e := range t.Events {
@@ -49,7 +48,7 @@ type validator struct {
 	started bool
 	gross   int64
 	objects map[uint64]object
-	gone    map[uint64]struct{} // freed, so as to tell double frees from unknown objects
+	freed   map[uint64]struct{} // tells a double free from an unknown object
 }
 
 func (v *validator) event(e Event) error {
@@ -61,7 +60,7 @@ func (v *validator) event(e Event) error {
 	case e.Bytes < 0 && e.Kind != Decision:
 		return fmt.Errorf("%d bytes", e.Bytes)
 	case e.Bytes >= MaxBytes:
-		return fmt.Errorf("%d bytes are over the limit of 2^62", e.Bytes)
+		return fmt.Errorf("%d bytes are not below 2^62", e.Bytes)
 	case e.Duration < 0:
 		return fmt.Errorf("lasts %d ns", e.Duration)
 	case e.Kind.Labelled() && e.Aux != 0 && int64(e.Aux) >= int64(v.labels):
@@ -81,11 +80,11 @@ func (v *validator) alloc(e Event) error {
 	if _, ok := v.objects[e.ID]; ok {
 		return fmt.Errorf("object %d is allocated twice", e.ID)
 	}
-	if _, ok := v.gone[e.ID]; ok {
+	if _, ok := v.freed[e.ID]; ok {
 		return fmt.Errorf("object %d is allocated again", e.ID)
 	}
 	if e.Bytes >= MaxBytes-v.gross {
-		return fmt.Errorf("all sizes together are over the limit of 2^62 bytes")
+		return fmt.Errorf("all sizes together are not below 2^62 bytes")
 	}
 	v.gross += e.Bytes
 	v.objects[e.ID] = object{bytes: e.Bytes, space: e.Space}
@@ -95,7 +94,7 @@ func (v *validator) alloc(e Event) error {
 func (v *validator) release(e Event) error {
 	o, ok := v.objects[e.ID]
 	if !ok {
-		if _, ok := v.gone[e.ID]; ok {
+		if _, ok := v.freed[e.ID]; ok {
 			return fmt.Errorf("object %d was freed before", e.ID)
 		}
 		return fmt.Errorf("object %d was not allocated", e.ID)
@@ -107,10 +106,10 @@ func (v *validator) release(e Event) error {
 		return fmt.Errorf("object %d is in %v, not in %v", e.ID, o.space, e.Space)
 	}
 	if e.Kind == Free {
-		if v.gone == nil {
-			v.gone = make(map[uint64]struct{})
+		if v.freed == nil {
+			v.freed = make(map[uint64]struct{})
 		}
-		v.gone[e.ID] = struct{}{}
+		v.freed[e.ID] = struct{}{}
 		delete(v.objects, e.ID)
 		return nil
 	}

@@ -234,24 +234,24 @@ func foreign(t *testing.T, s *arrow.Schema) []byte {
 	return b.Bytes()
 }
 
-// TestLimits: each limit refuses a file that is one over it, and takes one that
+// TestBounds: each limit refuses a file that is one over it, and takes one that
 // is not.
-func TestLimits(t *testing.T) {
+func TestBounds(t *testing.T) {
 	file := bytesOf(t, steady(100))
 	for _, c := range []struct {
 		name    string
-		in, out arrowfile.Limits
+		in, out arrowfile.Bounds
 	}{
-		{"events", arrowfile.Limits{Events: 100}, arrowfile.Limits{Events: 99}},
-		{"metadata", arrowfile.Limits{Metadata: 4096}, arrowfile.Limits{Metadata: 64}},
-		{"batch", arrowfile.Limits{Batch: 1 << 16}, arrowfile.Limits{Batch: 600}},
-		{"label", arrowfile.Limits{Label: 11}, arrowfile.Limits{Label: 10}},
-		{"labels", arrowfile.Limits{Labels: 11}, arrowfile.Limits{Labels: 10}},
+		{"events", arrowfile.Bounds{Events: 100}, arrowfile.Bounds{Events: 99}},
+		{"metadata", arrowfile.Bounds{Metadata: 4096}, arrowfile.Bounds{Metadata: 64}},
+		{"batch", arrowfile.Bounds{Batch: 1 << 16}, arrowfile.Bounds{Batch: 600}},
+		{"label", arrowfile.Bounds{Label: 11}, arrowfile.Bounds{Label: 10}},
+		{"labels", arrowfile.Bounds{Labels: 11}, arrowfile.Bounds{Labels: 10}},
 	} {
 		if _, err := c.in.Read(bytes.NewReader(file)); err != nil {
 			t.Errorf("%s within %+v: %v", c.name, c.in, err)
 		}
-		if _, err := c.out.Read(bytes.NewReader(file)); !errors.Is(err, arrowfile.ErrLimit) {
+		if _, err := c.out.Read(bytes.NewReader(file)); !errors.Is(err, arrowfile.ErrBound) {
 			t.Errorf("%s over %+v: error %v", c.name, c.out, err)
 		}
 	}
@@ -275,7 +275,7 @@ func TestBomb(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := b.Bytes()
-	if _, err = (arrowfile.Limits{Ratio: 8}).Read(bytes.NewReader(file)); !errors.Is(err, arrowfile.ErrLimit) || !strings.Contains(err.Error(), "unpacked bytes") {
+	if _, err = (arrowfile.Bounds{Ratio: 8}).Read(bytes.NewReader(file)); !errors.Is(err, arrowfile.ErrBound) || !strings.Contains(err.Error(), "unpacked bytes") {
 		t.Errorf("%d bytes that unpack to %d: error %v", len(file), 64<<16*43, err)
 	}
 	if _, err = arrowfile.Read(bytes.NewReader(file[:len(file)/4])); !errors.Is(err, arrowfile.ErrTruncated) {
@@ -357,7 +357,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(bytesOf(f, steady(20)))
 	f.Add(bytesOf(f, &trace.Trace{}))
 	f.Add(bytesOf(f, steady(20))[:700])
-	small := arrowfile.Limits{Events: 1 << 12, Batch: 1 << 20, Metadata: 1 << 16, Ratio: 1}
+	small := arrowfile.Bounds{Events: 1 << 12, Batch: 1 << 20, Metadata: 1 << 16, Ratio: 1}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		tr, err := small.Read(bytes.NewReader(file))
 		if err != nil {
@@ -409,7 +409,7 @@ func TestLongLabels(t *testing.T) {
 	if err := arrowfile.Write(&b, want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := arrowfile.Limits{Batch: 8 << 20}.Read(&b)
+	got, err := arrowfile.Bounds{Batch: 8 << 20}.Read(&b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,10 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A File is a trace being written on disk. Until Close it has a name that ends
-// in .partial, in the folder of its final name: what a killed program leaves
-// there can be read. It is a [trace.BatchWriter], for one goroutine at a time.
+// A File is a trace that is being written to disk. Until Close its name ends in
+// .partial, in the folder of its final name. If the program is killed, the partial
+// file stays and can be read. A File is a [trace.BatchWriter], for one goroutine at
+// a time.
 type File struct {
 	*Writer
 	file *os.File
@@ -37,7 +38,8 @@ func Create(path string, t *trace.Trace) (*File, error) {
 	return &File{Writer: w, file: file, path: path}, nil
 }
 
-// createPartial never opens what is there already, be it a link.
+// createPartial always makes a new file: it never opens a file or link that is
+// already there.
 func createPartial(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, &fs.PathError{Op: "create", Path: path, Err: errors.New("is a directory")}
@@ -55,10 +57,10 @@ func createPartial(path string) (*os.File, error) {
 // Partial returns the name that the file has until Close.
 func (f *File) Partial() string { return f.file.Name() }
 
-// Close ends the stream, waits until the disk has it, and gives the file its
-// final name; what was there is replaced, and a link is replaced, not followed.
-// After an error the partial file stays, with all that was written to it. A
-// second Close does nothing.
+// Close ends the stream, waits until the disk has it, and gives the file its final
+// name. It replaces a file or link of that name; it does not follow the link. After
+// an error the partial file stays, with all that was written to it. A second Close
+// does nothing.
 func (f *File) Close() error {
 	if f.file == nil {
 		return nil
@@ -82,8 +84,8 @@ func (f *File) Close() error {
 	return nil
 }
 
-// syncFolder makes a rename last. Not every system can, and the file is whole
-// either way, so an error is no error.
+// syncFolder makes a rename durable. It ignores errors: not every system can do
+// it, and the file is whole anyway.
 func syncFolder(path string) {
 	if dir, err := os.Open(path); err == nil {
 		_ = dir.Sync()
@@ -97,8 +99,8 @@ func discard(file *os.File) {
 	os.Remove(file.Name())
 }
 
-// Record starts a recording that ends up in the file path: a [File] with a
-// recorder in front of it. Provenance comes from t, but for Start, which is now.
+// Record starts a recording into the file path: a recorder that writes to a [File].
+// The file gets the Name and Meta of t; its Start is now.
 func Record(path string, t *trace.Trace, c trace.RecorderConfig) (*trace.Recorder, error) {
 	from := trace.Trace{Name: t.Name, Meta: t.Meta, Start: time.Now()}
 	f, err := Create(path, &from)

@@ -18,27 +18,26 @@ const (
 	fileMagic    = "ARROW1"   // the file format, which this package does not read
 )
 
-// Frames takes a stream apart into messages, for [ipc.Reader]. The library has
-// a reader of its own, which trusts lengths and cannot tell the end of a stream
-// from a cut. It is an [ipc.MessageReader].
+// frames splits a stream into messages. It is an [ipc.MessageReader]. The library's
+// own one trusts every length in the file, and does not notice where a stream was
+// cut off.
 type frames struct {
 	from     io.Reader
-	limits   Limits
+	bounds   Bounds
 	offset   int64 // of the next message
 	unpacked int64 // bytes of the batches so far
-	cut      error // set once the stream has ended without its end mark
+	cut      error // why the stream has ended without its end mark; nil if it has not
 	body     bytes.Buffer
 	guard    guard
 	zstd     *zstd.Decoder
-	scratch  []byte // what zstd unpacks to
+	scratch  []byte // for unpacked bytes
 }
 
 func (f *frames) Retain()  {}
 func (f *frames) Release() {}
 
-// Message returns the next message, which is valid until the next call. It
-// returns io.EOF at the end mark and where the stream is cut off; cut tells
-// them apart.
+// Message returns the next message, which is valid until the next call. It returns
+// io.EOF at the end mark, and also where the stream is cut off; then cut is set.
 func (f *frames) Message() (*ipc.Message, error) {
 	var head [8]byte
 	n, err := io.ReadFull(f.from, head[:])
@@ -58,8 +57,8 @@ func (f *frames) Message() (*ipc.Message, error) {
 	if size == 0 {
 		return nil, f.end()
 	}
-	if size > f.limits.Metadata {
-		return nil, overLimit("header of a message", size, f.limits.Metadata)
+	if size > f.bounds.Metadata {
+		return nil, overBound("header of a message", size, f.bounds.Metadata)
 	}
 	header := new(bytes.Buffer)
 	if err := f.read(header, size); err != nil {
@@ -68,16 +67,16 @@ func (f *frames) Message() (*ipc.Message, error) {
 	return f.message(header.Bytes())
 }
 
-// message reads the body that goes with a header.
+// message reads the body that belongs to a header.
 func (f *frames) message(b []byte) (msg *ipc.Message, err error) {
 	defer contain(&err)
-	h := newHeader(b, f.limits)
+	h := newHeader(b, f.bounds)
 	if err := h.check(); err != nil {
 		return nil, err
 	}
 	size := h.bodyLength()
-	if size < 0 || size > f.limits.Batch {
-		return nil, overLimit("body of a message", size, f.limits.Batch)
+	if size < 0 || size > f.bounds.Batch {
+		return nil, overBound("body of a message", size, f.bounds.Batch)
 	}
 	f.body.Reset()
 	if err := f.read(&f.body, size); err != nil {
@@ -86,15 +85,14 @@ func (f *frames) message(b []byte) (msg *ipc.Message, err error) {
 	if err := f.checkBody(h.packed()); err != nil {
 		return nil, err
 	}
-	f.guard.left = f.limits.Batch + 128*maxColumns // and the rounding of each buffer
+	f.guard.left = f.bounds.Batch + 128*maxColumns // and the rounding of each buffer
 	f.offset += 8 + int64(len(b)) + size
 	return ipc.NewMessage(memory.NewBufferBytes(b), memory.NewBufferBytes(f.body.Bytes())), nil
 }
 
-// checkBody holds the packed buffers of a body to the limits, and unpacks those
-// of zstd: the library stops at the length that a buffer promises, ahead of the
-// checksum that follows. It unpacks them again, which costs little beside the
-// rest, and saves a decoder of our own.
+// checkBody checks the packed buffers of a body against the bounds. It also unpacks
+// the zstd buffers, to check their checksums: the library stops before a checksum.
+// The library then unpacks them again, which costs little compared to the rest.
 func (f *frames) checkBody(packed []packedBuffer) error {
 	var size int64
 	for _, p := range packed {
@@ -110,7 +108,7 @@ func (f *frames) checkBody(packed []packedBuffer) error {
 			return fmt.Errorf("buffer at byte %d of the body is %d bytes long", p.offset, length)
 		}
 		size += length
-		if err := f.limits.allow(size, f.unpacked, f.offset+int64(f.body.Len())); err != nil {
+		if err := f.bounds.allow(size, f.unpacked, f.offset+int64(f.body.Len())); err != nil {
 			return err
 		}
 		if !p.zstd {
@@ -129,8 +127,8 @@ func (f *frames) checkBody(packed []packedBuffer) error {
 	return nil
 }
 
-// read reads size bytes into b, which grows with what is there and not with
-// what a length promises.
+// read reads size bytes into b. The buffer grows with the bytes that are really
+// there, not with the size that the file claims.
 func (f *frames) read(b *bytes.Buffer, size int64) error {
 	n, err := io.CopyN(b, f.from, size)
 	if err == io.EOF {
@@ -139,7 +137,7 @@ func (f *frames) read(b *bytes.Buffer, size int64) error {
 	return err
 }
 
-// short reports a message that is not all there: a cut, or an error of reading.
+// short handles a message that is not whole: a cut, or an error of reading.
 func (f *frames) short(what string, err error) error {
 	err = fmt.Errorf("%s: %w", what, err)
 	if errors.Is(err, io.ErrUnexpectedEOF) {

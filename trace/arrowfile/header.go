@@ -7,8 +7,8 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// Slots of the tables that a message's header is made of, as Message.fbs and
-// Schema.fbs of the Arrow format 1.5 number them, and where a value is an offset.
+// Slots of the tables in a message's header, from Message.fbs and Schema.fbs of the
+// Arrow format 1.5.
 const (
 	messageHeaderType = 6
 	messageHeader     = 8
@@ -27,24 +27,25 @@ const (
 	batchCompression  = 10
 	compressionCodec  = 4
 
-	headerIsSchema = 1 // values of the header type
+	headerIsSchema = 1 // a value of the header type
 	headerIsBatch  = 3
-	codecZstd      = 1 // of the codec; LZ4 is 0
+	codecZstd      = 1 // a value of the codec; LZ4 is 0
 	maxColumns     = 256
 )
 
-// A header is the FlatBuffer of a message. The library trusts its counts, and
-// follows nested columns however deep they are; a table may be the child of
-// many, so a few KB can name more columns or texts than any memory holds.
-// Methods panic on offsets that lead out of the header, as the library does.
+// A header is the FlatBuffer of a message. The library trusts the counts in it and
+// follows nested columns to any depth. Several tables may share one child, so a
+// header of a few KB can name more columns or texts than fit into memory; check
+// refuses such a header. Methods panic on an offset that leads out of the header,
+// as the library does.
 type header struct {
 	flatbuffers.Table       // Message
 	kind              uint8 // of the table in it
 	left              int64 // bytes of metadata that the header may still name
 }
 
-func newHeader(b []byte, limits Limits) *header {
-	h := &header{Table: flatbuffers.Table{Bytes: b, Pos: flatbuffers.GetUOffsetT(b)}, left: limits.Metadata}
+func newHeader(b []byte, bounds Bounds) *header {
+	h := &header{Table: flatbuffers.Table{Bytes: b, Pos: flatbuffers.GetUOffsetT(b)}, left: bounds.Metadata}
 	h.kind = h.GetByteSlot(messageHeaderType, 0)
 	return h
 }
@@ -59,7 +60,7 @@ func (h *header) inner() (t flatbuffers.Table) {
 	return t
 }
 
-// check refuses what the library would allocate without bound.
+// check refuses a header for which the library would allocate without bound.
 func (h *header) check() error {
 	if h.kind != headerIsSchema && h.kind != headerIsBatch {
 		return fmt.Errorf("message of kind %d, want a schema or a record batch", h.kind)
@@ -82,7 +83,7 @@ func (h *header) check() error {
 		return err
 	}
 	if len(fields) > maxColumns {
-		return overLimit("columns", int64(len(fields)), maxColumns)
+		return overBound("columns", int64(len(fields)), maxColumns)
 	}
 	for i, field := range fields {
 		if at := field.Offset(fieldChildren); at != 0 && field.VectorLen(flatbuffers.UOffsetT(at)) > 0 {
@@ -114,8 +115,8 @@ func (h *header) checkRows() error {
 	return nil
 }
 
-// A packedBuffer is where a body holds a buffer that may be packed: its
-// length unpacked, then its bytes.
+// A packedBuffer is the place of a buffer in a body. The buffer begins with its
+// unpacked length; -1 means that it is not packed.
 type packedBuffer struct {
 	offset, length int64
 	zstd           bool // and not LZ4
@@ -159,7 +160,7 @@ func (h *header) list(t flatbuffers.Table, slot flatbuffers.VOffsetT) ([]flatbuf
 	return tables, nil
 }
 
-// metadata adds up the texts of the key and value pairs in a slot of t.
+// metadata counts the bytes of the key and value pairs in a slot of t.
 func (h *header) metadata(t flatbuffers.Table, slot flatbuffers.VOffsetT) error {
 	pairs, err := h.list(t, slot)
 	if err != nil {
@@ -172,7 +173,7 @@ func (h *header) metadata(t flatbuffers.Table, slot flatbuffers.VOffsetT) error 
 			}
 		}
 		if h.left < 0 {
-			return fmt.Errorf("texts in the header: %w", ErrLimit)
+			return fmt.Errorf("texts in the header: %w", ErrBound)
 		}
 	}
 	return nil

@@ -20,8 +20,8 @@ import (
 // ErrTruncated reports a file that is cut off: see [TruncatedError].
 var ErrTruncated = errors.New("arrowfile: cut off")
 
-// A TruncatedError says what a file that was cut off still held: a recording
-// whose program was killed, or a copy that was not finished.
+// A TruncatedError says what could be read of a file that was cut off, because the
+// recorded program was killed or a copy was not finished.
 type TruncatedError struct {
 	Batches int   // whole record batches that were read
 	Events  int   // events in them
@@ -38,17 +38,17 @@ func (e *TruncatedError) Unwrap() error { return e.Err }
 // Is reports whether target is [ErrTruncated].
 func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 
-// Read reads a trace with the default [Limits]. Its events are sorted by
-// [trace.Sort] if the file's are not in order.
+// Read reads a trace with the default [Bounds]. [trace.Sort] puts its events in
+// order.
 //
-// If the file is cut off, Read returns what its whole batches hold together
-// with a [TruncatedError]; the trace is nil if not even the schema is whole.
-// Any other error comes without a trace, and says the byte offset of the message
-// that it is about.
-func Read(r io.Reader) (*trace.Trace, error) { return Limits{}.Read(r) }
+// If the file is cut off, Read returns the events of its whole batches together
+// with a [TruncatedError]; the trace is nil if not even the schema is whole. With
+// any other error the trace is nil, and the error gives the byte offset of the
+// message.
+func Read(r io.Reader) (*trace.Trace, error) { return Bounds{}.Read(r) }
 
-// Read is [Read] within limits of the caller's.
-func (l Limits) Read(r io.Reader) (*trace.Trace, error) {
+// Read is like the function [Read], with the caller's bounds.
+func (l Bounds) Read(r io.Reader) (*trace.Trace, error) {
 	l = l.withDefaults()
 	unpack, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(l.Batch, unpackedFree))))
 	if err != nil {
@@ -56,7 +56,7 @@ func (l Limits) Read(r io.Reader) (*trace.Trace, error) {
 	}
 	defer unpack.Close()
 	d := &decoder{
-		frames: frames{from: bufio.NewReaderSize(r, 64<<10), limits: l, zstd: unpack},
+		frames: frames{from: bufio.NewReaderSize(r, 64<<10), bounds: l, zstd: unpack},
 		t:      new(trace.Trace),
 	}
 	err = d.read()
@@ -119,13 +119,13 @@ func (d *decoder) read() (err error) {
 	return nil
 }
 
-// batch appends the events of one record batch. The first batch may be empty:
-// it comes with the schema.
+// batch appends the events of one record batch. The first batch is empty if the
+// writer is ours: it comes with the schema.
 func (d *decoder) batch(batch arrow.RecordBatch, at [columns]int) error {
 	times := batch.Column(at[colTime]).(*array.Int64).Int64Values()
 	n := len(times) // what is there, not what the header says
-	if total := int64(len(d.t.Events)) + int64(n); total > d.limits.Events {
-		return overLimit("events", total, d.limits.Events)
+	if total := int64(len(d.t.Events)) + int64(n); total > d.bounds.Events {
+		return overBound("events", total, d.bounds.Events)
 	}
 	for c, i := range at {
 		if batch.Column(i).NullN() > 0 && c != colLabel {
@@ -160,8 +160,8 @@ func fill[T any](column []T, events []trace.Event, set func(*trace.Event, T)) {
 	}
 }
 
-// label checks the kinds of new events and replaces the Aux of those with a
-// label by its number: the text counts, not the number in the file.
+// label checks the kinds of new events, and sets the Aux of labelled ones to the
+// number of the text. The number in the file does not count.
 func (d *decoder) label(events []trace.Event, text *array.String) error {
 	for i := range events {
 		e := &events[i]
@@ -183,21 +183,21 @@ func (d *decoder) label(events []trace.Event, text *array.String) error {
 }
 
 func (d *decoder) number(e *trace.Event, text string) error {
-	if size := int64(len(text)); size > d.limits.Label {
-		return overLimit("bytes of a label", size, d.limits.Label)
+	if size := int64(len(text)); size > d.bounds.Label {
+		return overBound("bytes of a label", size, d.bounds.Label)
 	}
 	if number, ok := d.labels.Lookup(text); ok {
 		e.Aux = number
 		return nil
 	}
-	if d.texts += int64(len(text)); d.texts > d.limits.Labels {
-		return overLimit("bytes of labels", d.texts, d.limits.Labels)
+	if d.texts += int64(len(text)); d.texts > d.bounds.Labels {
+		return overBound("bytes of labels", d.texts, d.bounds.Labels)
 	}
 	e.Aux = d.labels.Label(strings.Clone(text))
 	return nil
 }
 
-// inner takes off what the library says around an error of frames.
+// inner removes the text that the library puts around an error of frames.
 func inner(err error) error {
 	if cause := errors.Unwrap(err); cause != nil && strings.HasPrefix(err.Error(), "arrow/ipc: could not read message schema") {
 		return cause

@@ -12,11 +12,11 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Version is the version of the schema, as its metadata says. A reader refuses
-// a later one.
+// Version is the version of the schema. The file's metadata has it, and a reader
+// refuses any other.
 const Version = "1"
 
-// Keys of the schema metadata. Those of a trace's Meta follow keyMeta.
+// Keys of the schema's metadata. A key of a trace's Meta follows keyMeta.
 const (
 	keyVersion = "eagergc.version"
 	keyName    = "eagergc.name"
@@ -50,8 +50,8 @@ var fields = [columns]arrow.Field{
 	colLabel:    {Name: "label", Type: arrow.BinaryTypes.String, Nullable: true},
 }
 
-// schemaOf returns the schema of a file with t's provenance. Keys are sorted,
-// so that the same trace gives the same bytes.
+// schemaOf returns the schema of a file with the Name, Start and Meta of t. Keys
+// are sorted, so that the same trace gives the same bytes.
 func schemaOf(t *trace.Trace) *arrow.Schema {
 	keys, values := []string{keyVersion, keyName}, []string{Version, t.Name}
 	if !t.Start.IsZero() {
@@ -93,8 +93,8 @@ func provenance(t *trace.Trace, s *arrow.Schema) error {
 	return nil
 }
 
-// locate returns the index of each column of the format in s. Other columns
-// are allowed, and ignored.
+// locate returns the index of each column of the format in s. It ignores other
+// columns.
 func locate(s *arrow.Schema) (at [columns]int, err error) {
 	for c, want := range fields {
 		found := s.FieldIndices(want.Name)

@@ -8,15 +8,15 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A Table turns events into record batches with the columns of the format, for
-// this and other files of columns. It is for one goroutine at a time.
+// A Table turns events into record batches with the columns of the format. Package
+// parquetfile uses it too. It is for one goroutine at a time.
 type Table struct {
 	rows    *array.RecordBuilder
 	numbers map[string]uint32 // labels in the order in which the file has them
 }
 
-// NewTable returns a Table whose schema has the Name, Start and Meta of t.
-// Release gives back its memory.
+// NewTable returns a Table whose schema has the Name, Start and Meta of t. The
+// caller must call Release.
 func NewTable(t *trace.Trace) *Table {
 	return &Table{
 		rows:    array.NewRecordBuilder(memory.DefaultAllocator, schemaOf(t)),
@@ -27,11 +27,12 @@ func NewTable(t *trace.Trace) *Table {
 // Schema returns the columns and their metadata.
 func (b *Table) Schema() *arrow.Schema { return b.rows.Schema() }
 
-// Release gives back the memory that the table works in.
+// Release frees the memory of the table.
 func (b *Table) Release() { b.rows.Release() }
 
-// Batch returns events as a record batch, which the caller releases. Labels are
-// numbered by labels as in [trace.Trace]; the file has its own numbers for them.
+// Batch returns events as a record batch; the caller releases it. The Aux of a
+// labelled event is an index into labels, as in a [trace.Trace]. The file numbers
+// labels in the order of their first use.
 func (b *Table) Batch(events []trace.Event, labels []string) arrow.RecordBatch {
 	b.rows.Reserve(len(events))
 	column(b, colTime, events, func(e *trace.Event) int64 { return e.Time })
@@ -59,7 +60,7 @@ func (b *Table) Batch(events []trace.Event, labels []string) arrow.RecordBatch {
 	return b.rows.NewRecordBatch()
 }
 
-// number returns the file's number of a label: the order of first use.
+// number returns the number of a label in the file.
 func (b *Table) number(label string) uint32 {
 	n, ok := b.numbers[label]
 	if !ok {

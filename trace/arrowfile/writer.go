@@ -11,8 +11,8 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// The most that a record batch gets. Every row has the text of its label: that of
-// a site has some hundred bytes, and a batch is held in memory.
+// The largest record batch. A batch is held in memory, and every row has the text
+// of its label: that of an allocation site has some hundred bytes.
 const (
 	batchRows = 1 << 16
 	batchText = 4 << 20 // bytes of labels
@@ -20,9 +20,9 @@ const (
 
 var errClosed = errors.New("arrowfile: write after Close")
 
-// A Writer writes a trace as it happens: each [Writer.WriteBatch] is whole in
-// the underlying writer when it returns. It is for one goroutine at a time,
-// and a [trace.BatchWriter]. After an error every call returns that error.
+// A Writer writes a trace batch by batch. When [Writer.WriteBatch] returns, the
+// whole batch is in the underlying writer. A Writer is a [trace.BatchWriter], for
+// one goroutine at a time. After an error every call returns that error.
 type Writer struct {
 	to     *bufio.Writer
 	ipc    *ipc.Writer
@@ -31,21 +31,21 @@ type Writer struct {
 	err    error
 }
 
-// NewWriter starts a file in w with the Name, Start and Meta of t, whose
-// events and labels it ignores. The caller closes w after the Writer.
+// NewWriter starts a file in w with the Name, Start and Meta of t; it ignores the
+// events and labels of t. The caller closes w after the Writer.
 func NewWriter(w io.Writer, t *trace.Trace) (*Writer, error) {
 	table, to := NewTable(t), bufio.NewWriterSize(w, 64<<10)
 	f := &Writer{to: to, ipc: ipc.NewWriter(to, ipc.WithSchema(table.Schema()), ipc.WithZstd()), table: table}
-	// The library writes the schema with the first batch; a recording that is
-	// killed before that should say at least what it was.
+	// The library writes the schema with the first batch. Write an empty one now, so
+	// that a recording that is killed early has at least its provenance.
 	if err := f.write(nil, nil); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// WriteBatch writes events, sorted or not, whose labels are numbered by labels
-// as in [trace.Trace]. It keeps neither slice.
+// WriteBatch writes events, sorted or not. The Aux of a labelled event is an index
+// into labels, as in a [trace.Trace]. WriteBatch keeps neither slice.
 func (f *Writer) WriteBatch(events []trace.Event, labels []string) error {
 	for len(events) > 0 {
 		n := fits(events, labels)
@@ -86,8 +86,8 @@ func (f *Writer) write(events []trace.Event, labels []string) error {
 	return nil
 }
 
-// Close writes the end of the stream, without which a reader takes the file
-// for cut off. It does not close the underlying writer.
+// Close writes the end mark of the stream; without it the file counts as cut off.
+// It does not close the underlying writer.
 func (f *Writer) Close() error {
 	if f.err != nil {
 		if f.err == errClosed {
@@ -108,8 +108,8 @@ func (f *Writer) Close() error {
 	return nil
 }
 
-// Write writes t to w. The same trace gives the same bytes, and a trace that
-// was read back gives them too. Labels that no event refers to are left out.
+// Write writes t to w. The same trace always gives the same bytes, also after it
+// was written and read back. Labels that no event refers to are left out.
 func Write(w io.Writer, t *trace.Trace) error {
 	f, err := NewWriter(w, t)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package csvfile writes traces as CSV, which every spreadsheet reads.
+// Package csvfile writes traces as CSV, for spreadsheets.
 package csvfile
 
 import (
@@ -10,12 +10,12 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Columns are the names in the first row of a CSV file: those of package
-// arrowfile, with kind and space in words.
+// Columns are the names in the first row of a CSV file. They are the columns of
+// package arrowfile; kind and space are words here.
 var Columns = []string{"time", "kind", "space", "id", "bytes", "duration", "stream", "aux", "label"}
 
-// Write writes one row for each event of t: times in ns, sizes in bytes. Texts
-// are quoted as RFC 4180 has it. Name, Start and Meta are not in the file.
+// Write writes one row for each event of t: times in ns, sizes in bytes. Texts are
+// quoted as in RFC 4180. The file has no Name, Start and Meta.
 func Write(w io.Writer, t *trace.Trace) error {
 	out := csv.NewWriter(w)
 	row := append([]string(nil), Columns...)

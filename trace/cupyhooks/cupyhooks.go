@@ -1,18 +1,19 @@
-// Package cupyhooks reads what hooks of CuPy's memory pool write: one JSON object
-// per line, of CuPy's own DebugPrintHook, or of the hook beside this package,
-// eagergc_hook.py, which adds times, streams and waits.
+// Package cupyhooks reads what hooks of CuPy's memory pool write, one JSON object
+// per line. The hook is CuPy's own DebugPrintHook or eagergc_hook.py, which lies
+// beside this package and adds times, streams and waits.
 //
-//	malloc  Alloc of mem_size, what the pool hands out
+//	malloc  Alloc of mem_size, the bytes that the pool hands out
 //	free    Drop: CuPy counts references, so this is when the object became
 //	        unreachable
 //	alloc   Reserve: the pool took mem_size from the device
-//	sync    Sync, only of eagergc_hook.py
+//	sync    Sync, only in files of eagergc_hook.py
 //
-// CuPy has no hook for memory that the pool gives back to the device. Lines
-// without times, as of DebugPrintHook, are put one microsecond apart; then
-// Trace.Start is zero and Trace.Meta["clock"] says so. Memory that was handed out
-// before the hook was set, and freed under it, is allocated at time 0. Streams
-// are numbered in the order in which the file names them; the default one is 0.
+// CuPy has no hook for memory that the pool gives back to the device.
+// DebugPrintHook writes no times: then the lines are one microsecond apart,
+// Trace.Start is zero and Trace.Meta["clock"] says so. An object that is freed
+// under the hook, but was allocated before the hook was set, is allocated at
+// time 0. Streams get numbers in the order in which the file names them; the
+// default stream is 0.
 package cupyhooks
 
 import (
@@ -28,17 +29,16 @@ import (
 	"github.com/eagergc/eagergc/trace/pointers"
 )
 
-// Version is the version of eagergc_hook.py's lines that this package reads.
+// Version is the version of the lines of eagergc_hook.py that this package reads.
 const Version = 1
 
-// Detect reports whether head, the first bytes of a file, is that of a hook's
-// lines.
+// Detect reports whether head, the first bytes of a file, is a line of a hook.
 func Detect(head []byte) bool {
 	line, _, _ := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte("\n"))
 	return bytes.HasPrefix(line, []byte("{")) && bytes.Contains(line, []byte(`"hook"`))
 }
 
-// A row is one line. Pointers tell 0 from missing.
+// A row is one line. Some fields are pointers: nil means that they are missing.
 type row struct {
 	Hook    string  `json:"hook"`
 	Device  int     `json:"device_id"`
@@ -129,7 +129,7 @@ func (l *log) row(ro *row) error {
 	return l.book.Free(e, *ro.Ptr)
 }
 
-// event returns what all rows have in common.
+// event returns an event with the fields that all rows have.
 func (l *log) event(ro *row) (trace.Event, error) {
 	if ro.Device < 0 || ro.Device >= pressure.MaxDevices {
 		return trace.Event{}, fmt.Errorf("device_id %d", ro.Device)

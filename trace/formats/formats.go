@@ -1,7 +1,7 @@
-// Package formats opens trace files of any format that eagergc knows, packed or
-// not. The format is found from the content, never from the file name.
+// Package formats opens trace files of every format that eagergc knows, packed or
+// not. The content of a file says which format it has; its name does not matter.
 //
-// A new format is one line in the table of this package.
+// To add a format, add one line to the table in this package.
 package formats
 
 import (
@@ -31,8 +31,8 @@ type Format struct {
 	Read   func(io.Reader) (*trace.Trace, error) // reads a whole unpacked file
 }
 
-// table holds all formats. The first whose Detect agrees reads a file, so the
-// strictest come first.
+// table holds all formats. The first one whose Detect agrees reads the file, so
+// the strictest come first.
 var table = []Format{
 	{"eagergc", "native trace, an Arrow IPC stream (replay import, trace.Recorder)", isArrow, arrowfile.Read},
 	{"text", "the text form of a trace, for tests and by hand", isText, trace.ReadText},
@@ -43,7 +43,7 @@ var table = []Format{
 	{"kineto", "PyTorch profiler, Chrome trace JSON (export_chrome_trace)", kineto.Detect, kineto.Read},
 }
 
-// isArrow knows the mark before each message of an Arrow IPC stream.
+// isArrow looks for the mark before each message of an Arrow IPC stream.
 func isArrow(head []byte) bool { return bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}) }
 
 func isText(head []byte) bool { return bytes.HasPrefix(head, []byte(trace.TextHeader)) }
@@ -51,27 +51,27 @@ func isText(head []byte) bool { return bytes.HasPrefix(head, []byte(trace.TextHe
 // All returns the known formats.
 func All() []Format { return append([]Format(nil), table...) }
 
-// ErrUnknown reports a file or name of no known format.
+// ErrUnknown reports a file, or the name of a format, that is not known.
 var ErrUnknown = errors.New("unknown format")
 
 // headSize is how much of a file Detect sees.
 const headSize = 4096
 
 // An Opener opens trace files. The zero value finds the format by content and
-// unpacks up to [unpack.DefaultLimit]. It may be used from many goroutines.
+// unpacks up to [unpack.DefaultMost] bytes. It is safe for concurrent use.
 type Opener struct {
-	From  string // name of the format; "" = find it
-	Limit int64  // most unpacked bytes of a packed file; 0 = unpack.DefaultLimit
+	From string // name of the format; "" = find it
+	Most int64  // most unpacked bytes of a packed file; 0 = unpack.DefaultMost
 }
 
-// Open reads the trace file path with the format named from, or the one found by
-// content if from is "".
+// Open reads the trace file path. from names its format; if it is "", the content
+// decides.
 func Open(path, from string) (*trace.Trace, error) { return Opener{From: from}.Open(path) }
 
-// Open reads the trace file path. The trace is named after the file unless it
-// has a name. Errors begin with the path, and errors of the content give the
-// place in it. A native trace that was cut off comes together with an error that
-// is [arrowfile.ErrTruncated]; with any other error the trace is nil.
+// Open reads the trace file path. A trace without a name gets the name of the
+// file. Errors begin with the path, and an error in the content gives its place. If
+// a native trace was cut off, Open returns the part that can be read together with
+// an error that is [arrowfile.ErrTruncated]. With any other error the trace is nil.
 func (o Opener) Open(path string) (*trace.Trace, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -88,10 +88,10 @@ func (o Opener) Open(path string) (*trace.Trace, error) {
 	return t, err
 }
 
-// Read reads one trace from r, to its end. It returns the trace and error that
-// [Opener.Open] does, without a path.
+// Read reads one trace from r, to its end. Results are those of [Opener.Open],
+// but errors have no path.
 func (o Opener) Read(r io.Reader) (*trace.Trace, error) {
-	plain, err := unpack.NewReader(r, o.Limit)
+	plain, err := unpack.NewReader(r, o.Most)
 	if err != nil {
 		return nil, err
 	}

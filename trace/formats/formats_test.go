@@ -74,7 +74,7 @@ func TestOpenErrors(t *testing.T) {
 		{other, `unknown format "npy" (known: `, Opener{From: "npy"}, ErrUnknown},
 		{cut, "cut.json: kineto: byte 21: unexpected EOF", Opener{}, nil},
 		{cut, "cut.json: torchsnap: byte 0: unknown opcode", Opener{From: "torch"}, nil},
-		{packed, "unpacks to more than its limit of 100 bytes", Opener{Limit: 100}, unpack.ErrTooLarge},
+		{packed, "unpacks to too many bytes: more than 100", Opener{Most: 100}, unpack.ErrTooLarge},
 	} {
 		_, err := c.opener.Open(c.path)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "formats: ") {

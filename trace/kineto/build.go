@@ -11,13 +11,13 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A memory is the state of one device while rows are turned into events.
+// A memory is the state of one device while rows become events.
 type memory struct {
 	space    pressure.Space
-	objects  map[uint64]object // by address; also those that are gone
-	unknown  int64             // bytes that were live before and that nothing has freed yet, if seen
+	objects  map[uint64]object // by address: the last one there, live or not
+	unknown  int64             // if seen: bytes that were live before and that nothing has freed yet
 	reserved int64
-	seen     bool // an event with Total Allocated
+	seen     bool // there was an event with Total Allocated
 }
 
 // An object is the last one seen at an address.
@@ -68,7 +68,7 @@ func (p *profile) finish() (*trace.Trace, error) {
 	return t, nil
 }
 
-// last orders Sync events after others of their time.
+// last puts Sync events after others of the same time.
 func (ro row) last() int {
 	if ro.class == classSync {
 		return 1
@@ -86,8 +86,8 @@ func (p *profile) start() int64 {
 	return p.rows[0].ns
 }
 
-// clock says what the times count from. A profile without a base has times from
-// 1970, or from a clock of its own.
+// clock finds out what the times count from. In a profile without a base they count
+// from 1970, or from an unknown moment.
 func (p *profile) clock() {
 	year2000 := gotime.Date(2000, 1, 1, 0, 0, 0, 0, gotime.UTC)
 	first := p.base + p.t.Events[len(p.t.Events)-1].Time
@@ -139,7 +139,7 @@ func (b *builder) memory(ro row, e trace.Event) error {
 	return err
 }
 
-// reserve notes what the pool took or gave back since its last event.
+// reserve records what the pool took or gave back since its last event.
 func (b *builder) reserve(d *memory, ro row) {
 	if ro.reserved < 0 || ro.reserved == d.reserved {
 		return
@@ -161,8 +161,8 @@ func (b *builder) alloc(d *memory, ro row, e *trace.Event) error {
 	return b.count(ro.bytes)
 }
 
-// drop takes a free. One of an address that is not known frees an object that
-// was live before the window.
+// drop takes a free. If its address is not known, the object was live before the
+// window.
 func (b *builder) drop(d *memory, ro row, e *trace.Event) error {
 	o, known := d.objects[ro.addr]
 	if known && !o.live {
@@ -192,8 +192,8 @@ func (b *builder) held(d *memory, o object) error {
 	return b.count(o.bytes)
 }
 
-// rest makes one object of each device's bytes that were live before the profile
-// and that nothing freed.
+// rest adds, for each device, one object with all bytes that were live before the
+// profile and that nothing has freed.
 func (b *builder) rest() error {
 	for n := range pressure.MaxDevices {
 		d := b.devices[pressure.Device(n)]
@@ -207,7 +207,8 @@ func (b *builder) rest() error {
 	return nil
 }
 
-// spaceSyncs gives Sync events the space of the only device, or device 0.
+// spaceSyncs gives Sync events their space: the only device, or device 0 if there
+// are several.
 func (b *builder) spaceSyncs() {
 	space := pressure.Device(0)
 	if len(b.devices) == 1 {
@@ -229,7 +230,7 @@ func (b *builder) newID() uint64 {
 	return b.ids
 }
 
-// count adds to the sum of all sizes, which must stay a sensible number.
+// count adds to the sum of all sizes, which must stay below 2^62.
 func (b *builder) count(bytes int64) error {
 	if bytes > maxSize-b.gross {
 		return errors.New("the sizes so far add up to 2^62 bytes or more")

@@ -8,9 +8,9 @@ import (
 
 var errRange = errors.New("number out of range")
 
-// nanoseconds turns a JSON number of microseconds into nanoseconds, exactly:
-// a float64 would be off by 0.5 us at the sizes that occur. Beyond three
-// decimals it rounds to the nearest, halves away from zero.
+// nanoseconds turns a JSON number of microseconds into nanoseconds. A float64 would
+// be wrong by up to 0.5 us for times since 1970. The result is exact up to three
+// decimals; further decimals are rounded, halves away from zero.
 func nanoseconds(us []byte) (int64, error) {
 	var digits [maxNumber]byte // the number without sign, point and exponent
 	n, point, exp := 0, -1, 0
@@ -42,8 +42,8 @@ func nanoseconds(us []byte) (int64, error) {
 	return ns, err
 }
 
-// scaled returns the integer nearest to the number that digits make up with the
-// point before digits[point]; point may lie outside digits.
+// scaled returns the integer nearest to the number with these digits and the
+// decimal point before digits[point]; point may lie outside digits.
 func scaled(digits []byte, point int) (int64, error) {
 	var whole int64
 	for i := range max(point, 0) {

@@ -6,33 +6,36 @@
 //	[memory], Bytes < 0      Drop of the object at Addr
 //	[OutOfMemory]            Refuse
 //	cudaStreamSynchronize, cudaDeviceSynchronize, cudaEventSynchronize
-//	                         Sync of length dur (and the hip names of the same)
+//	                         Sync of length dur (and the same names with hip)
 //	cat user_annotation      Mark of length dur
 //	Total Reserved changes   Reserve or Release of the difference
 //
-// Memory of the CPU (Device Type 0) is left out and counted in Trace.Meta, and so
-// is all else that the profile holds. [memory] events need profile_memory=True;
-// a profile without them gives only waits and marks, to be merged with a memory
-// snapshot of the same run by [trace.Merge].
+// Everything else is left out. Trace.Meta counts the events about memory of the
+// CPU (Device Type 0) that were left out. A profile has [memory] events only if it
+// was made with profile_memory=True. Without them it gives only waits and marks,
+// which [trace.Merge] adds to a memory snapshot of the same program.
 //
 // # Time
 //
-// An event is at baseTimeNanoseconds + ts, rounded to the nearest nanosecond;
-// ts is read as the decimal that it is. The file is not sorted; the trace is, and
-// at equal times Sync events come last, otherwise the order of the file holds.
-// Time 0 is as [trace.Trace.StartAtFirst] says. Older profiles have no
-// baseTimeNanoseconds and count ts from 1970.
+// An event happens at baseTimeNanoseconds + ts, rounded to the nearest nanosecond;
+// ts is read as an exact decimal number. The events of the file are in no order;
+// those of the trace are sorted by time. At equal times Sync events come last, and
+// the others keep the order of the file. Time 0 is defined by
+// [trace.Trace.StartAtFirst]. Older profiles have no baseTimeNanoseconds, and
+// their ts counts from 1970.
 //
 // # Before the window
 //
-// An object that is freed, but was not allocated since profiling began, was live
-// before. So was what the first event's "Total Allocated" counts beyond it: bytes
-// that nothing in the window frees become one object. Both are allocated at time
-// 0 and counted in Trace.Meta (live_before_objects, live_before_bytes).
+// An object that is freed without having been allocated in the profile was live
+// before it. The first event's "Total Allocated" may count more bytes than those
+// objects have; the bytes that nothing frees become one more object. All of these
+// are allocated at time 0, and Trace.Meta counts them (live_before_objects,
+// live_before_bytes).
 //
 // # Bad input
 //
-// Errors give the byte offset in the unpacked file, or the index in traceEvents.
-// Double free, allocation of a live address, more bytes freed than were live
-// before the window, and sizes outside [1, 2^62) are errors.
+// An error gives the byte offset in the unpacked file, or the index in
+// traceEvents. These are errors: a double free, an allocation of a live address,
+// a free of more bytes than were live before the window, and a size outside
+// [1, 2^62).
 package kineto

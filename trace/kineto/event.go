@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// A class says what a trace event is about.
+// A class says what kind of event it is.
 type class uint8
 
 const (
@@ -30,7 +30,7 @@ func classOf(name []byte) class {
 	return classOther
 }
 
-// An event is one element of traceEvents: what matters of it.
+// An event holds the fields of one element of traceEvents that matter.
 type event struct {
 	name     []byte // reused by the next event
 	class    class
@@ -45,10 +45,10 @@ type event struct {
 type time struct {
 	ns  int64
 	ok  bool
-	err error // of a number that does not fit
+	err error // the number does not fit
 }
 
-// An arg is an integer among the arguments. Addresses may use all 64 bits.
+// An arg is an integer argument of an event. An address may use all 64 bits.
 type arg struct {
 	n       int64
 	ok, big bool // ok: an integer; big: an integer outside int64
@@ -66,7 +66,7 @@ const (
 
 var argNames = [argCount]string{"Bytes", "Addr", "Device Id", "Device Type", "Total Allocated", "Total Reserved"}
 
-// event reads one event, whose brace has been read, into e.
+// event reads one event into e. Its opening brace has been read.
 func (s *scanner) event(e *event) error {
 	*e = event{name: e.name[:0]}
 	for first := true; ; first = false {
@@ -119,7 +119,7 @@ func (s *scanner) field(e *event, key []byte) (err error) {
 	return err
 }
 
-// textOr reads a string, or skips what is none.
+// textOr reads a string; it skips any other value.
 func (s *scanner) textOr() ([]byte, error) {
 	if c, err := s.peek(); err != nil || c != '"' {
 		if err == nil {
@@ -130,7 +130,7 @@ func (s *scanner) textOr() ([]byte, error) {
 	return s.text()
 }
 
-// numberOr reads a number, or skips what is none.
+// numberOr reads a number; it skips any other value.
 func (s *scanner) numberOr() ([]byte, error) {
 	c, err := s.peek()
 	if err != nil {
@@ -209,7 +209,7 @@ func argOf(key []byte) int {
 	return -1
 }
 
-// get returns an argument that must be there and in [low, high].
+// get returns an argument, which must be present and in [low, high].
 func (e *event) get(at int, low, high int64) (int64, error) {
 	a := e.args[at]
 	switch {

@@ -29,9 +29,9 @@ func Detect(head []byte) bool {
 	return false
 }
 
-// Read reads a profile; see the package comment for what becomes of it. It reads
-// r to its end and does not close it. Beside the trace it holds 64 bytes for each
-// event that matters.
+// Read reads a profile as the package comment describes. It reads r to its end and
+// does not close it. Besides the trace it needs about 80 bytes for each event of
+// the trace.
 func Read(r io.Reader) (*trace.Trace, error) {
 	plain, err := unpack.NewReader(r, 0)
 	if err != nil {
@@ -46,7 +46,7 @@ func Read(r io.Reader) (*trace.Trace, error) {
 	return p.finish()
 }
 
-// A profile is what has been read of a file so far.
+// A profile holds what has been read of a file.
 type profile struct {
 	*scanner
 	t       *trace.Trace
@@ -58,8 +58,7 @@ type profile struct {
 	skipped int // events about CPU memory
 }
 
-// A row is an event that matters. Addresses and sizes are those of memory
-// events.
+// A row is an event that matters. Only memory events have an address and a size.
 type row struct {
 	ns        int64 // from base
 	dur       int64
@@ -215,7 +214,8 @@ func (e *event) total(at int) int64 {
 	return -1
 }
 
-// meta says what was read; before holds the objects that were live before it.
+// meta says what was read; before allocates the objects that were live before the
+// profile.
 func (p *profile) meta(before trace.Chunks) {
 	var bytes int64
 	for _, piece := range before {

@@ -13,8 +13,8 @@ const (
 	maxString = 16 << 20 // bytes; traces hold stacks and module lists
 )
 
-// A scanner reads JSON from a stream, value by value, without building it. It
-// holds one buffer. Bytes that it returns are valid until its next call.
+// A scanner reads JSON from a stream, value by value. It keeps one buffer and
+// builds no values. Bytes that it returns are valid until its next call.
 type scanner struct {
 	r       io.Reader
 	buf     []byte
@@ -26,7 +26,7 @@ type scanner struct {
 
 func newScanner(r io.Reader) *scanner { return &scanner{r: r, buf: make([]byte, 64<<10)} }
 
-// fail gives err its place.
+// fail adds the place in the file to err.
 func (s *scanner) fail(err error) error {
 	return fmt.Errorf("kineto: byte %d: %w", s.offset+int64(s.pos), err)
 }
@@ -38,7 +38,7 @@ func (s *scanner) syntax(want string) error {
 	return s.fail(fmt.Errorf("%w where %s is expected", io.ErrUnexpectedEOF, want))
 }
 
-// fill reads more when all of buf has been used.
+// fill reads more bytes, once all of buf has been used.
 func (s *scanner) fill() error {
 	s.offset += int64(s.end)
 	s.pos, s.end = 0, 0
@@ -97,8 +97,8 @@ func (s *scanner) expect(c byte, what string) error {
 	return nil
 }
 
-// more says whether a list or object that close ends goes on, and reads the
-// comma before its next item, or its end.
+// more says whether the list or object that ends with close has a further item. It
+// reads the comma before that item, or the end.
 func (s *scanner) more(first bool, close byte) (bool, error) {
 	c, err := s.peek()
 	if err != nil {
@@ -114,8 +114,8 @@ func (s *scanner) more(first bool, close byte) (bool, error) {
 	return true, s.expect(',', "a comma or the end")
 }
 
-// key reads the next key of an object, whose brace has been read; ok is false
-// at its end.
+// key reads the next key of an object whose opening brace has been read; ok is
+// false at the end of the object.
 func (s *scanner) key(first bool) (key []byte, ok bool, err error) {
 	if ok, err = s.more(first, '}'); !ok || err != nil {
 		return nil, false, err
@@ -123,7 +123,7 @@ func (s *scanner) key(first bool) (key []byte, ok bool, err error) {
 	if key, err = s.text(); err != nil {
 		return nil, false, err
 	}
-	// The colon may lie beyond the buffer, which key must survive.
+	// The colon may lie beyond the buffer: then save the key before it is refilled.
 	if s.pos < s.end && s.buf[s.pos] == ':' {
 		s.pos++
 		return key, true, nil
@@ -150,7 +150,7 @@ func (s *scanner) text() ([]byte, error) {
 	return s.textSlow()
 }
 
-// textSlow reads the rest of a string that has escapes or crosses the buffer.
+// textSlow reads the rest of a string that has escapes or goes on after the buffer.
 func (s *scanner) textSlow() ([]byte, error) {
 	out := s.scratch[:0]
 	defer func() { s.scratch = out[:0] }()
@@ -221,7 +221,7 @@ func (s *scanner) escape(out []byte) ([]byte, error) {
 	return utf8.AppendRune(out, r), nil // a surrogate becomes U+FFFD: no word that matters has one
 }
 
-// number reads a number and returns it as it is written.
+// number reads a number and returns its text.
 func (s *scanner) number() ([]byte, error) {
 	if _, err := s.peek(); err != nil {
 		return nil, err
@@ -363,8 +363,8 @@ func (s *scanner) literal(word string) error {
 	return nil
 }
 
-// done checks that nothing but white space is left. A packed stream has its
-// checksum there.
+// done reads the stream to its end, where a packed one has its checksum. Only white
+// space may follow.
 func (s *scanner) done() error {
 	switch err := s.space(); err {
 	case nil:

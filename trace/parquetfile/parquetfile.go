@@ -18,9 +18,8 @@ import (
 // groupRows is the most rows of a Parquet row group.
 const groupRows = 1 << 20
 
-// Write writes t as a Parquet file, packed with zstd. Its columns and its
-// schema's metadata are those of package arrowfile. The same trace gives the same
-// bytes.
+// Write writes t as a Parquet file, packed with zstd. Columns and metadata are
+// those of package arrowfile. The same trace always gives the same bytes.
 func Write(w io.Writer, t *trace.Trace) error {
 	table := arrowfile.NewTable(t)
 	defer table.Release()
@@ -29,7 +28,7 @@ func Write(w io.Writer, t *trace.Trace) error {
 		parquet.WithVersion(parquet.V2_LATEST),
 		parquet.WithMaxRowGroupLength(groupRows),
 		parquet.WithCreatedBy("eagergc"),
-		// Both grow by small steps, which a dictionary of values cannot say.
+		// Both columns grow in small steps: deltas are small where a dictionary is not.
 		parquet.WithDictionaryFor("time", false), parquet.WithEncodingFor("time", parquet.Encodings.DeltaBinaryPacked),
 		parquet.WithDictionaryFor("id", false), parquet.WithEncodingFor("id", parquet.Encodings.DeltaBinaryPacked),
 	)
@@ -51,5 +50,5 @@ func Write(w io.Writer, t *trace.Trace) error {
 	return nil
 }
 
-// keepOpen hides that a writer can be closed, which the library would do.
+// keepOpen hides the Close method of a writer, which the library would call.
 type keepOpen struct{ io.Writer }

@@ -3,14 +3,15 @@
 //
 // Each space is a process. It has
 //
-//	counters   reachable, garbage and reserved, in bytes; a counter that the
-//	           trace says nothing about is left out
+//	counters   reachable, garbage and reserved, in bytes; a counter that never
+//	           changes is left out
 //	slices     syncs (one track for each stream or thread), cycles, refusals,
-//	           marks that last
-//	instants   decisions, named by their reason, and marks that do not last
+//	           marks with a duration
+//	instants   decisions, named by their reason, and marks without a duration
 //
-// Slices that overlap without one holding the other get tracks of their own, as
-// the format wants. Times are microseconds with three digits, exact to the ns.
+// The format wants two slices on one track to be nested or apart, so slices that
+// overlap in part are on different tracks. Times are microseconds with three
+// decimals, exact to the ns.
 package perfetto
 
 import (
@@ -28,7 +29,7 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// What the numbers in decision and cycle events mean; package gc numbers them.
+// The meanings of the numbers in decision and cycle events, as in package gc.
 var (
 	actions  = [...]string{"skip", "overlap", "block"}
 	triggers = [...]string{"policy", "refusal", "natural", "explicit"}
@@ -55,12 +56,13 @@ func Write(w io.Writer, t *trace.Trace) error {
 	return nil
 }
 
-// A writer keeps the first error of out, which Flush returns.
+// A writer writes the rows of one trace. The first error stays in out, and its
+// Flush returns it.
 type writer struct {
 	t         *trace.Trace
 	out       *bufio.Writer
 	rows      int
-	dropFrees bool // no object is freed, but by its drop
+	dropFrees bool // the trace has no Free: a drop gives the bytes back
 	spaces    map[pressure.Space]*space
 	sizes     map[uint64]int64 // of reachable objects
 }
@@ -74,20 +76,20 @@ type space struct {
 	tids                      int
 }
 
-// A track is what slices of one kind and thread are shown on.
+// A track shows the slices of one kind and thread.
 type track struct {
 	kind   trace.Kind
 	stream uint32
 }
 
-// A lane is one thread of a track: the ends of the slices that are open on it,
-// each within the one before.
+// A lane is one line of a track. ends are the ends of the slices that are open on
+// it, outermost first.
 type lane struct {
 	tid  int
 	ends []int64
 }
 
-// head writes what is not an event.
+// head writes the beginning of the file, up to the list of events.
 func (p *writer) head() {
 	about := map[string]string{"name": p.t.Name}
 	if !p.t.Start.IsZero() {
@@ -97,7 +99,7 @@ func (p *writer) head() {
 	fmt.Fprintf(p.out, `{"displayTimeUnit":"ns","otherData":%s,"traceEvents":[`, quoted(about))
 }
 
-// quoted returns v, strings in a map or a text, as JSON with sorted keys.
+// quoted returns v, a string or a map of strings, as JSON with sorted keys.
 func quoted(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -106,7 +108,7 @@ func quoted(v any) []byte {
 	return b
 }
 
-// row writes one trace event: its phase, place and, after them, more fields.
+// row writes one trace event; more is JSON for its further fields.
 func (p *writer) row(phase string, pid, tid int, ns int64, name, more string) {
 	if p.rows++; p.rows > 1 {
 		p.out.WriteByte(',')
@@ -147,7 +149,8 @@ func (p *writer) event(e trace.Event) {
 	}
 }
 
-// die takes an object out of the reachable ones, once.
+// die removes an object from the reachable ones and returns its size, or 0 if it
+// was removed before.
 func (p *writer) die(s *space, e trace.Event) int64 {
 	size := p.sizes[e.ID]
 	delete(p.sizes, e.ID)
@@ -184,8 +187,8 @@ func word(words []string, n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// lane returns the thread that e is shown on: the first of its track that is
-// free, or whose open slice holds e.
+// lane returns the number of the line that shows e: the first one of its track
+// that is free, or whose open slice contains e.
 func (p *writer) lane(s *space, e trace.Event, instant bool) int {
 	key := track{e.Kind, e.Stream}
 	if e.Kind == trace.Cycle || e.Kind == trace.Decision {
@@ -231,7 +234,7 @@ func (p *writer) space(name pressure.Space) *space {
 	return s
 }
 
-// counters writes those that have changed.
+// counters writes the counters that have changed.
 func (p *writer) counters(now int64) {
 	for n := range 256 {
 		s := p.spaces[pressure.Space(n)]

@@ -1,5 +1,6 @@
 // Package pointers turns events about addresses into events about objects, for
-// importers of logs: an address is used again, an object is not.
+// importers of logs. A program uses an address again and again; each use is
+// another object.
 package pointers
 
 import (
@@ -15,17 +16,18 @@ import (
 )
 
 // A Book takes the events of a log, with times in ns of any clock, and gives
-// objects their identities. A free of an address that the log did not allocate
-// is that of an object which was there before: it is allocated ahead of all
-// else. The zero value is ready to use, by one goroutine at a time.
+// objects their identities. If the log frees an address that it did not allocate,
+// the object was there before the log began: the book allocates it before all
+// other events. The zero value is ready to use, by one goroutine at a time.
 type Book struct {
-	// Slack is how far times may go backwards, as those of threads that write to
-	// one log do: such an event happens when the last one did. Further is an error.
+	// Slack is how far a time may go backwards, as it does when several threads
+	// write to one log. Such an event gets the time of the event before it. A time
+	// that goes back further is an error.
 	Slack time.Duration
 
 	events, before trace.Chunks
 	waits          []trace.Event
-	objects        map[place]object // by address; also those that are gone
+	objects        map[place]object // by address: the last one there, live or not
 	now            int64
 	started        bool
 	line           int // of the event, for errors
@@ -45,10 +47,10 @@ type object struct {
 	id    uint64
 	bytes int64
 	live  bool
-	line  int // that allocated or freed it
+	line  int // of the allocation, or of the free once it is freed
 }
 
-// Line says which line of the log the next events are from.
+// Line sets the line of the log that the next events come from, for errors.
 func (b *Book) Line(n int) { b.line = n }
 
 // Add takes an event that is about no object.
@@ -71,8 +73,8 @@ func (b *Book) Add(e trace.Event) error {
 	return nil
 }
 
-// Wait takes a wait of e.Duration. Logs write a wait when it is over, so its
-// time, which is its start, may be before that of other events.
+// Wait takes a wait of e.Duration that began at e.Time. Logs write a wait when it
+// is over, so e.Time may be before the times of earlier events.
 func (b *Book) Wait(e trace.Event) error {
 	if e.Duration < 0 {
 		return fmt.Errorf("lasts %d ns", e.Duration)
@@ -96,9 +98,9 @@ func (b *Book) Alloc(e trace.Event, addr uint64) error {
 	return b.Add(e)
 }
 
-// Free takes the end of what is at an address of e.Space, as a Drop: who frees
-// has no use for it any more. e.Bytes is the size that the log gives, or -1 if it
-// gives none.
+// Free takes the free of the object at an address of e.Space. It becomes a Drop,
+// because the program has no use for the object any more. e.Bytes is the size in
+// the log, or -1 if the log has none.
 func (b *Book) Free(e trace.Event, addr uint64) error {
 	o := b.at(e.Space, addr)
 	switch {
@@ -132,7 +134,7 @@ func (b *Book) at(space pressure.Space, addr uint64) object {
 	return b.objects[place{space, addr}]
 }
 
-// count adds to the sum of all sizes, which must stay a sensible number.
+// count adds to the sum of all sizes, which must stay below 2^62.
 func (b *Book) count(bytes int64) error {
 	if bytes < 0 || bytes >= trace.MaxBytes-b.gross {
 		return fmt.Errorf("%d bytes: negative, or the sizes so far add up to over 2^62", bytes)
@@ -141,8 +143,8 @@ func (b *Book) count(bytes int64) error {
 	return nil
 }
 
-// Finish puts the events into t, from time 0, and says in t.Meta what the book
-// had to add. epoch is the wall clock of time 0 of the events so far; zero if
+// Finish puts the events into t, from time 0, and counts in t.Meta what the book
+// had to add or correct. epoch is the wall clock of time 0 of the log; zero if
 // unknown. A log without events is an error.
 func (b *Book) Finish(t *trace.Trace, epoch time.Time) error {
 	if b.events.Len() == 0 {
@@ -177,8 +179,8 @@ func (b *Book) Finish(t *trace.Trace, epoch time.Time) error {
 // maxLine bounds the lines of a log, in bytes.
 const maxLine = 1 << 20
 
-// Lines calls each with every line of r and its number, from 1. An error of
-// either says the line.
+// Lines calls each with every line of r, in order. An error, of each or of
+// reading, gives the number of the line, from 1.
 func (b *Book) Lines(r io.Reader, each func(line []byte) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)

@@ -33,7 +33,7 @@ type builder struct {
 }
 
 func newBuilder() *builder {
-	// The tool looks for a binary unless it is told that all is named already.
+	// pprof looks for the program's binary unless all names are marked as known.
 	named := &profile.Mapping{ID: 1, HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true}
 	return &builder{
 		p:         &profile.Profile{SampleType: types, DefaultSampleType: "inuse_space", PeriodType: &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1, Mapping: []*profile.Mapping{named}},
@@ -42,13 +42,13 @@ func newBuilder() *builder {
 	}
 }
 
-// sample adds one sample. Estimates may be a little below 0: they count as 0.
-func (b *builder) sample(site string, space pressure.Space, value [inuseSpace + 1]float64) {
+// sample adds one sample. An estimate that is a little below 0 counts as 0.
+func (b *builder) sample(stack string, space pressure.Space, value [inuseSpace + 1]float64) {
 	s := &profile.Sample{Value: make([]int64, len(types)), Label: map[string][]string{"space": {space.String()}}}
 	for i, v := range value {
 		s.Value[i] = int64(min(max(math.Round(v), 0), 1<<62))
 	}
-	for line := range strings.Lines(site) {
+	for line := range strings.Lines(stack) {
 		if line = strings.TrimSpace(line); line != "" {
 			s.Location = append(s.Location, b.location(line))
 		}
@@ -56,7 +56,7 @@ func (b *builder) sample(site string, space pressure.Space, value [inuseSpace + 
 	b.p.Sample = append(b.p.Sample, s)
 }
 
-// location returns that of one line of a site.
+// location returns the location of one line of a stack.
 func (b *builder) location(line string) *profile.Location {
 	l := b.locations[line]
 	if l != nil {

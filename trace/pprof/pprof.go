@@ -1,20 +1,21 @@
-// Package pprof answers "who holds the memory" with the tools of Go profiles: it
-// turns a trace into a profile for go tool pprof, by the sites of allocations.
-// Package pool/pprof does so for a running program.
+// Package pprof shows which code holds the memory: it turns a trace into a profile
+// for go tool pprof, by allocation site. Package pool/pprof does this for a running
+// program.
 //
-// A site is the label of an Alloc event: function names, one a line, the innermost
-// first. A name may be followed by a tab and a place, FILE:LINE. Objects without a
-// label are at "(unknown)".
+// The label of an Alloc event is its allocation site, a stack: one function per
+// line, the innermost first. After a function's name there may be a tab and
+// FILE:LINE. An object without a label belongs to "(unknown)".
 //
 // The profile has the sample types of Go's heap profiles: alloc_objects and
-// alloc_space of all objects so far, inuse_objects and inuse_space of those that
-// are reachable at the moment of the profile. Samples are labelled with their
-// space, so that -tagfocus=device0 picks one.
+// alloc_space count all objects so far, inuse_objects and inuse_space those that
+// are reachable at the moment of the profile. Each sample has the label space, so
+// -tagfocus=device0 picks the samples of one space.
 //
-// Where a Mark with [trace.SiteRateLabel] says that the sites of a space are
-// sampled, each Alloc with a label stands for 1/(1-exp(-size/rate)) objects, as
-// in Go's heap profiles, and "(unknown)" is what these estimates lack of the
-// space's true sum, if anything. All pools of a space must have the same rate.
+// A Mark with [trace.SiteRateLabel] says that the allocation sites of a space are
+// sampled. Then each Alloc with a label stands for 1/(1-exp(-size/rate)) objects,
+// as in Go's heap profiles, and "(unknown)" is the true sum of the space less
+// these estimates, if that is positive. All pools of a space must use the same
+// rate.
 package pprof
 
 import (
@@ -30,13 +31,14 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// AtPeak is the moment at which the most bytes are reachable.
+// AtPeak stands for the moment at which the most bytes are reachable.
 const AtPeak = time.Duration(-1)
 
 const unknown = "(unknown)"
 
-// Write writes the profile of t at a moment of it, or [AtPeak], packed with gzip
-// as go tool pprof reads it. The trace must be valid: see [trace.Trace.Validate].
+// Write writes the profile of t at a moment of the trace, or [AtPeak]. It is packed
+// with gzip, as go tool pprof expects. The trace must be valid: see
+// [trace.Trace.Validate].
 func Write(w io.Writer, t *trace.Trace, at time.Duration) error {
 	return write(w, Profile(t, at))
 }
@@ -48,7 +50,7 @@ func write(w io.Writer, p *profile.Profile) error {
 	return nil
 }
 
-// Profile returns what [Write] writes.
+// Profile returns the profile that [Write] writes.
 func Profile(t *trace.Trace, at time.Duration) *profile.Profile {
 	last := len(t.Events)
 	if at == AtPeak {
@@ -75,7 +77,7 @@ func Profile(t *trace.Trace, at time.Duration) *profile.Profile {
 	return p
 }
 
-// peak returns how many events there are up to the peak of reachable bytes.
+// peak returns the number of events up to the peak of reachable bytes.
 func peak(t *trace.Trace) int {
 	sizes := make(map[uint64]int64)
 	var now, most int64
@@ -96,7 +98,7 @@ func peak(t *trace.Trace) int {
 }
 
 type key struct {
-	site  uint32 // a label
+	stack uint32 // a label
 	space pressure.Space
 }
 
@@ -109,7 +111,7 @@ type sums struct {
 	spaces map[pressure.Space]*spaceSum
 }
 
-// A sum is one sample of the profile. Integers up to 2^53 are exact in it.
+// A sum is one sample of the profile. Its values are exact up to 2^53.
 type sum struct {
 	key
 	value [inuseSpace + 1]float64
@@ -126,13 +128,13 @@ func (s *sum) free(objects, bytes float64) {
 	s.value[inuseSpace] -= bytes
 }
 
-// A spaceSum is about a space whose sites are sampled.
+// A spaceSum describes a space whose allocation sites are sampled.
 type spaceSum struct {
 	rate  float64 // bytes
 	truth sum     // of all objects
 }
 
-// rates looks for the spaces that are sampled.
+// rates finds the spaces that are sampled.
 func (s *sums) rates() {
 	for _, e := range s.t.Events {
 		if e.Kind == trace.Mark && e.Bytes > 1 && s.t.Label(e) == trace.SiteRateLabel {
@@ -144,7 +146,7 @@ func (s *sums) rates() {
 func (s *sums) add(events []trace.Event) {
 	type object struct {
 		bytes, weight float64
-		at            *sum // nil: it counts only in the truth
+		at            *sum // nil: it counts only in truth
 		truth         *sum // nil: the space is not sampled
 	}
 	live := make(map[uint64]object)
@@ -185,10 +187,10 @@ func (s *sums) place(k key) *sum {
 	return x
 }
 
-// finish makes samples of the sums.
+// finish turns the sums into samples.
 func (s *sums) finish() {
 	for _, x := range s.order {
-		s.b.sample(cmp.Or(s.t.Label(trace.Event{Aux: x.site}), unknown), x.space, x.value)
+		s.b.sample(cmp.Or(s.t.Label(trace.Event{Aux: x.stack}), unknown), x.space, x.value)
 		if space := s.spaces[x.space]; space != nil {
 			for i, v := range x.value {
 				space.truth.value[i] -= v

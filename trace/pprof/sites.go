@@ -7,18 +7,17 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A Site is a place in a running program and what was allocated there.
+// A Site is an allocation site of a running program, and what was allocated there.
 type Site struct {
-	Stack                    string // as the label of an Alloc event says it
+	Stack                    string // as in the label of an Alloc event
 	Space                    pressure.Space
 	AllocObjects, AllocBytes int64 // so far
 	InuseObjects, InuseBytes int64 // not yet freed
 }
 
-// WriteSites writes a profile of sites now, as [Write] does that of a trace. Rate
-// is the mean number of bytes between two samples of which the sites were
-// estimated; 1 says that they are exact. Comments are what go tool pprof -comments
-// shows.
+// WriteSites writes a profile of allocation sites as they are now, in the form of
+// [Write]. rate is the mean number of bytes between two samples; 1 means that
+// every allocation was counted. go tool pprof -comments shows the comments.
 func WriteSites(w io.Writer, sites []Site, rate int64, comments ...string) error {
 	b := newBuilder()
 	for _, s := range sites {

@@ -4,21 +4,21 @@
 //	Thread,Time,Action,Pointer,Size,Stream
 //
 //	allocate          Alloc
-//	free              Drop: RMM's buffers free when their last owner lets go
+//	free              Drop: an RMM buffer is freed when its last owner is destroyed
 //	allocate failure  Refuse
 //
-// A file is about one device, whose number is only in its name (NAME.dev0.csv):
-// [Read] takes it for device 0. Stream is a number or an address in hexadecimal;
-// streams are numbered in the order in which the file names them, and the default
-// stream is 0.
+// A log belongs to one device. Only the file's name (NAME.dev0.csv) has the
+// device's number, so [Read] assumes device 0. Stream is a number or an address in
+// hexadecimal. Streams get new numbers in the order in which the file names them;
+// the default stream is 0.
 //
-// Time is a time of day in microseconds, 15:47:02.841961, or 15:47:02:841961 as
-// older versions write it, or seconds since 1970 with a fraction. A time of day
-// that jumps back by more than half a day is the next day. Threads write to one
-// log, so times may be up to a second out of order; such an event is put at the
-// time of the one before, and Trace.Meta counts them (clock_corrections).
+// Time is a time of day (15:47:02.841961, in older versions 15:47:02:841961) or the
+// seconds since 1970 with a fraction. If a time of day jumps back by more than half
+// a day, the next day has begun. Several threads write to one log, so a time may
+// be up to a second too early. Such an event gets the time of the event before it,
+// and Trace.Meta counts these corrections (clock_corrections).
 //
-// Rows about a null pointer, as of an allocation of no bytes, are left out.
+// Rows with a null pointer, such as an allocation of no bytes, are left out.
 package rmmcsv
 
 import (
@@ -43,8 +43,8 @@ func Detect(head []byte) bool { return bytes.HasPrefix(trimMark(head), []byte(he
 // trimMark takes off a byte order mark, which spreadsheets add.
 func trimMark(b []byte) []byte { return bytes.TrimPrefix(b, []byte("\ufeff")) }
 
-// Read reads the log of device 0. It reads r, which is not packed, to its end. An
-// error gives the line.
+// Read reads the log of device 0 from r, which is not packed, to its end. An error
+// gives the line.
 func Read(r io.Reader) (*trace.Trace, error) { return ReadSpace(r, pressure.Device(0)) }
 
 // ReadSpace is [Read] for the log of another space.
@@ -80,7 +80,7 @@ func ReadSpace(r io.Reader, space pressure.Space) (*trace.Trace, error) {
 	return t, nil
 }
 
-// What the times of a log are, in Trace.Meta.
+// The kinds of times in a log, as Trace.Meta names them.
 const (
 	timeOfDay  = "time of day, microseconds"
 	sinceEpoch = "wall clock, microseconds"
@@ -194,8 +194,8 @@ func (l *log) time(text string) (int64, error) {
 	return ns + l.days*day, nil
 }
 
-// decimal reads seconds with a fraction of at most 9 digits, exactly, as ns.
-// Whole seconds may go up to most.
+// decimal reads seconds with a fraction of at most 9 digits and returns exact ns.
+// There may be at most most whole seconds.
 func decimal(text string, most uint64) (int64, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	if len(fraction) > 9 {

@@ -1,6 +1,6 @@
-// Package samples holds recorded workloads, so that a comparison, a benchmark
-// or a notebook needs no files of its own: five PyTorch programs on one H200,
-// each a memory snapshot merged with the waits of its profile.
+// Package samples holds recordings for comparisons, benchmarks and notebooks: five
+// PyTorch programs on one H200, each a memory snapshot merged with the waits of
+// its profile.
 //
 //	mlp     linear model with Adam, batches copied out of the data: the toy model of CUDA.jl's 5.4 post
 //	resnet  ResNet-50 with SGD, pinned input copied to the device each step
@@ -8,8 +8,8 @@
 //	vit     ViT-S/16 under bf16 autocast, every tenth step an evaluation
 //	gp      exact Gaussian process on 24,000 points
 //
-// PyTorch frees by reference count, so a Drop is the moment at which an object
-// became unreachable.
+// PyTorch counts references, so a Drop is the moment at which an object became
+// unreachable.
 package samples
 
 import (
@@ -28,12 +28,12 @@ import (
 //go:embed *.arrows
 var files embed.FS
 
-// Names returns the names of the workloads, the smallest program first. The
-// result is the caller's.
+// Names returns the names of the workloads, smallest program first. The caller
+// owns the slice.
 func Names() []string { return []string{"mlp", "resnet", "gpt2", "vit", "gp"} }
 
-// Open decodes a workload. The trace is the caller's. An unknown name is an
-// error. It is safe for concurrent use.
+// Open decodes a workload. The caller owns the trace. An unknown name is an error.
+// Open is safe for concurrent use.
 func Open(name string) (*trace.Trace, error) {
 	if !slices.Contains(Names(), name) {
 		return nil, fmt.Errorf("samples: no workload %q (there are %s)", name, strings.Join(Names(), ", "))

@@ -46,7 +46,7 @@ type object struct {
 
 type span struct{ from, to uint64 }
 
-// A census numbers the objects of all devices, and adds up their sizes.
+// A census gives the objects of all devices their numbers and adds up their sizes.
 type census struct {
 	objects uint64
 	bytes   int64
@@ -57,7 +57,7 @@ func (c *census) newID() uint64 {
 	return c.objects
 }
 
-// count adds n bytes to a sum of sizes, which must stay a sensible number.
+// count adds n bytes to a sum of sizes, which must stay below 2^62.
 func count(sum *int64, n int64) error {
 	if n > maxSize-*sum {
 		return errors.New("the sizes so far add up to 2^62 bytes or more")
@@ -109,8 +109,8 @@ func (d *device) alloc(e *entry) error {
 	return count(&d.all.bytes, e.Bytes)
 }
 
-// drop takes a free. One of an address that is not known frees an object that
-// was live before the window, unless its segment is younger than that.
+// drop takes a free. If its address is not known, the object was live before the
+// window; but that cannot be if its segment was taken within the window.
 func (d *device) drop(e *entry) error {
 	o, known := d.objects[e.addr]
 	switch {

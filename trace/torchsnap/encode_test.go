@@ -57,8 +57,8 @@ func encode(b *bytes.Buffer, v any) {
 	}
 }
 
-// action is a trace entry as PyTorch writes it.
-func action(name string, addr, size, us any) dict {
+// entryOf is a trace entry as PyTorch writes it.
+func entryOf(name string, addr, size, us any) dict {
 	return dict{{"action", name}, {"addr", addr}, {"size", size}, {"stream", 0}, {"time_us", us}}
 }
 

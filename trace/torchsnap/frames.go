@@ -9,10 +9,10 @@ import (
 	"unicode"
 )
 
-// Bounds on the stacks of a snapshot. One recorded with Python's stacks has tens
-// of different ones, with C++'s some hundreds.
+// Bounds on the stacks of a snapshot. A snapshot with Python stacks has tens of
+// different ones, with C++ stacks some hundreds.
 const (
-	maxFrames    = 1 << 20  // dicts of frames
+	maxFrames    = 1 << 20  // dicts that are frames
 	maxStacks    = 1 << 16  // different stacks; more are otherStacks
 	maxDepth     = 96       // frames of a stack that are kept: the innermost
 	maxFrameName = 128      // bytes of a function's name in a label
@@ -22,12 +22,11 @@ const (
 )
 
 // stacks are the stacks of a snapshot: lists of frames under the key "frames".
-// PyTorch makes one dict of each different frame, which is in many lists, and
-// often one list for several entries; so both have numbers, by which the memo
-// knows them.
+// PyTorch writes each different frame once and refers to it from many lists; often
+// several entries share one list. So frames and lists have numbers, for the memo.
 type stacks struct {
 	frames []frame
-	lists  []uint32 // the stack of each list; that of the last is known when it is closed
+	lists  []uint32 // the stack of each list; that of the last one is set by close
 	open   []byte   // the frames of the last list, 4 bytes each
 
 	sameFrame map[frame]uint32  // number of the first frame like it
@@ -35,13 +34,13 @@ type stacks struct {
 	byNumber  []labelledStack   // the first is the empty stack
 }
 
-// A frame is one call. The zero value is of a dict that has no items yet.
+// A frame is one call in a stack.
 type frame struct {
 	name, file uint32 // indices in texts
 	line       int32
 }
 
-// A labelledStack is a stack, and the label of it once it is wanted.
+// A labelledStack is a stack, and its label once something has asked for it.
 type labelledStack struct {
 	frames  string
 	label   uint32
@@ -82,7 +81,8 @@ func (s *stacks) newList() int64 {
 	return int64(len(s.lists)-1)<<listBits | listFrames
 }
 
-// extendFrames adds a frame to a list, unless it is machinery or the list is closed.
+// extendFrames adds a frame to a list. It leaves out machinery, and does nothing if
+// the list is closed.
 func (m *machine) extendFrames(list int64, v value) {
 	s := &m.stacks
 	if v.kind != kFrame || int(list>>listBits) != len(s.lists)-1 || len(s.open) >= 4*maxDepth {
@@ -108,7 +108,7 @@ func (m *machine) extendFrames(list int64, v value) {
 // skipFrame is the number of frames that are left out.
 const skipFrame = 1<<32 - 1
 
-// close finds the stack of the last list.
+// close finds the number of the stack that the last list holds.
 func (s *stacks) close() {
 	if len(s.open) == 0 {
 		return
@@ -170,8 +170,8 @@ func (d *decoder) labelStack(frames string) uint32 {
 	return d.labels.Label(text)
 }
 
-// stackText writes a stack as the label of an Alloc: see package trace/pprof. There
-// are many functions called forward, so Python's have their module before them.
+// stackText returns a stack as the label of an Alloc: see package trace/pprof. Many
+// Python functions are called forward, so the module's name comes first.
 func (d *decoder) stackText(frames string) string {
 	var b strings.Builder
 	for ; len(frames) >= 4; frames = frames[4:] {
@@ -199,7 +199,7 @@ func (d *decoder) stackText(frames string) string {
 	return b.String()
 }
 
-// frameText returns a text on one line, in valid UTF-8.
+// frameText returns a text as one line of valid UTF-8.
 func (d *decoder) frameText(i uint32) string {
 	if i == textLost {
 		return ""
@@ -213,7 +213,7 @@ func (d *decoder) frameText(i uint32) string {
 	}, text))
 }
 
-// withoutArguments cuts a C++ name before the arguments.
+// withoutArguments removes the arguments from a C++ name.
 func withoutArguments(name string) string {
 	const anonymous = "(anonymous namespace)"
 	for at := 0; ; at += len(anonymous) {
@@ -228,7 +228,7 @@ func withoutArguments(name string) string {
 	}
 }
 
-// shorten cuts a text to at most n bytes, between runes.
+// shorten cuts a text to at most n bytes, but not within a rune.
 func shorten(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -236,9 +236,9 @@ func shorten(text string, n int) string {
 	return strings.ToValidUTF8(text[:n-3], "") + "..."
 }
 
-// machinery are the first parts of names that say how a stack was taken, or how
-// Python runs, where PyTorch puts C++ and Python frames into one list: Python's
-// own functions come after those of its interpreter.
+// machinery lists the beginnings of the names of functions that took the stack or
+// belong to the Python interpreter. In a list with C++ and Python frames they
+// stand between the functions of the program.
 var machinery = []string{
 	"torch::unwind::", "torch::CapturedTraceback::", "torch::cuda::(anonymous namespace)::gather",
 	"Py", "_Py", "_start", "__libc_start_main", "__libc_init_first",

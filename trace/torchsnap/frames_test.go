@@ -101,7 +101,7 @@ func TestSites(t *testing.T) {
 		"frames in frame":/* the outer list is given up */ {list{dict{{"name", "f"}, {"frames", list{frameOf("g", "a.c", 1)}}, {"filename", "a.c"}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			alloc := with(action("alloc", 512, 100, modelBase), item{"frames", c.frames})
+			alloc := with(entryOf("alloc", 512, 100, modelBase), item{"frames", c.frames})
 			held := with(blockOf(1<<20, 77, "active_allocated"), item{"frames", c.frames})
 			tr := mustRead(t, pickled(snap(list{segmentOf(0, 0, 1<<21, held)}, alloc)))
 			if got := sites(tr); !slices.Equal(got, []string{c.want, c.want}) {
@@ -112,12 +112,12 @@ func TestSites(t *testing.T) {
 			}
 		})
 	}
-	tr := mustRead(t, pickled(snap(list{}, with(action("alloc", 512, 100, modelBase), item{"frames", deep}), with(action("alloc", 1024, 100, modelBase), item{"frames", wide}))))
+	tr := mustRead(t, pickled(snap(list{}, with(entryOf("alloc", 512, 100, modelBase), item{"frames", deep}), with(entryOf("alloc", 1024, 100, modelBase), item{"frames", wide}))))
 	got := sites(tr)
 	if lines := strings.Split(got[0], "\n"); len(lines) != maxDepth || lines[maxDepth-1] != "a.f95\ta.py:95" {
 		t.Errorf("deep: %q", got[0])
 	}
-	if len(got[1]) > maxLabel || len(got[1]) < maxSite-400 || !strings.HasPrefix(got[1], strings.Repeat("y", maxFrameName-3)+"...\tb") {
+	if len(got[1]) > maxLabel || len(got[1]) < maxLabel-400 || !strings.HasPrefix(got[1], strings.Repeat("y", maxFrameName-3)+"...\tb") {
 		t.Errorf("wide: %q", got[1])
 	}
 }
@@ -130,12 +130,12 @@ func TestSharedStacks(t *testing.T) {
 		return raw(string(b[2:len(b)-1]) + "q" + string(key))
 	}
 	entries := list{
-		with(action("alloc", 512, 1, modelBase), item{"frames", frames("f", 1)}),
-		with(action("alloc", 1024, 1, modelBase), item{"frames", frames("g", 2)}),
-		with(action("alloc", 2048, 1, modelBase), item{"frames", raw("h\x01")}),
-		with(action("alloc", 4096, 1, modelBase), item{"frames", raw("h\x02(}(X\x04\x00\x00\x00nameX\x01\x00\x00\x00zue")}),
-		with(action("alloc", 8192, 1, modelBase), item{"frames", list{}}),
-		with(action("alloc", 1<<14, 1, modelBase), item{"frames", frames("g", 3)}),
+		with(entryOf("alloc", 512, 1, modelBase), item{"frames", frames("f", 1)}),
+		with(entryOf("alloc", 1024, 1, modelBase), item{"frames", frames("g", 2)}),
+		with(entryOf("alloc", 2048, 1, modelBase), item{"frames", raw("h\x01")}),
+		with(entryOf("alloc", 4096, 1, modelBase), item{"frames", raw("h\x02(}(X\x04\x00\x00\x00nameX\x01\x00\x00\x00zue")}),
+		with(entryOf("alloc", 8192, 1, modelBase), item{"frames", list{}}),
+		with(entryOf("alloc", 1<<14, 1, modelBase), item{"frames", frames("g", 3)}),
 	}
 	tr := mustRead(t, pickled(snap(list{}, entries...)))
 	if got := sites(tr); !slices.Equal(got[:3], []string{"f\ta.c:1", "g\ta.c:1", "f\ta.c:1"}) || got[4] != "" || got[5] != "g\ta.c:1" {
@@ -151,10 +151,10 @@ func TestManyStacks(t *testing.T) {
 	var entries list
 	for i := range maxStacks + 10 {
 		frames := list{frameOf("f", "a.c", i+1), frameOf("f", "a.c", i+2)}
-		entries = append(entries, with(action("alloc", 512*(i+1), 1, modelBase), item{"frames", frames}))
+		entries = append(entries, with(entryOf("alloc", 512*(i+1), 1, modelBase), item{"frames", frames}))
 	}
 	got := sites(mustRead(t, pickled(snap(list{}, entries...))))
-	if got[0] != "f\ta.c:1\nf\ta.c:2" || got[maxStacks-1] == otherSite || got[maxStacks] != otherSite || got[maxStacks+9] != otherSite {
+	if got[0] != "f\ta.c:1\nf\ta.c:2" || got[maxStacks-1] == otherStacks || got[maxStacks] != otherStacks || got[maxStacks+9] != otherStacks {
 		t.Errorf("%q, %q, %q", got[0], got[maxStacks-1], got[maxStacks])
 	}
 	entries = nil
@@ -163,7 +163,7 @@ func TestManyStacks(t *testing.T) {
 		for k := range 40 {
 			frames = append(frames, frameOf(strings.Repeat(fmt.Sprintf("%c", 'a'+k%26), 250), "a.c", i+k))
 		}
-		entries = append(entries, with(action("alloc", 512*(i+1), 1, modelBase), item{"frames", frames}))
+		entries = append(entries, with(entryOf("alloc", 512*(i+1), 1, modelBase), item{"frames", frames}))
 	}
 	tr := mustRead(t, pickled(snap(list{}, entries...)))
 	total := 0
@@ -173,7 +173,7 @@ func TestManyStacks(t *testing.T) {
 			t.Fatalf("%q", l)
 		}
 	}
-	if got := sites(tr); total > maxSites+100 || total < maxSites/2 || got[5999] != otherSite {
+	if got := sites(tr); total > maxLabels+100 || total < maxLabels/2 || got[5999] != otherStacks {
 		t.Errorf("%d bytes of labels, the last %q", total, got[5999])
 	}
 }

@@ -2,9 +2,9 @@ package torchsnap
 
 import "fmt"
 
-// A memo holds the values that a pickle refers to again. Its keys count up from
-// 0, and half of all values get one; so it is kept in pages that are never
-// copied, at 9 bytes a value.
+// A memo holds the values that a pickle may refer to again. Keys count up from 0,
+// and about half of all values get one. So it consists of pages that are never
+// copied, with 9 bytes for each value.
 type memo struct {
 	pages []*page
 	size  int // keys in use
@@ -17,7 +17,7 @@ type page struct {
 	kind [pageValues]kind
 }
 
-// put stores v under key, which may be a little beyond the others.
+// put stores v under key, which may be a little larger than all others.
 func (m *memo) put(key uint64, v value) error {
 	if key > uint64(m.size+maxMemoGap) {
 		return fmt.Errorf("memo key %d after %d keys", key, m.size)

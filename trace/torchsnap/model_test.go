@@ -44,7 +44,7 @@ func (m *model) step(t *rapid.T) {
 }
 
 func (m *model) add(action string, addr, size int) {
-	m.entries = append(m.entries, action(action, addr, size, modelBase+m.now))
+	m.entries = append(m.entries, entryOf(action, addr, size, modelBase+m.now))
 }
 
 // snapshot is the state now and the last entries, from entry first on.

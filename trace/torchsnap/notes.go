@@ -9,15 +9,15 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A note is one external annotation: a stretch of the program with a name.
+// A note is one external annotation: a part of the program's time with a name.
 type note struct {
 	name     string
 	device   int64
 	from, to int64 // ns; to is 0 while it is open
 }
 
-// notes are the annotations of a snapshot. Its entries are starts and ends; an
-// end belongs to the last open start of the same name and device.
+// notes are the annotations of a snapshot. The snapshot has their starts and ends;
+// an end belongs to the last open start of the same name and device.
 type notes struct {
 	all  []note
 	open map[note][]int // indices in all, by name and device
@@ -46,7 +46,7 @@ func (d *decoder) note(r *record, n *notes) error {
 		n.all = append(n.all, note{name: key.name, device: key.device, from: us * 1000})
 	case "END":
 		open := n.open[key]
-		if len(open) == 0 { // its start was lost: it began before the window
+		if len(open) == 0 { // the start was lost: it began before the window
 			n.all = append(n.all, note{name: key.name, device: key.device, to: us * 1000})
 			return nil
 		}

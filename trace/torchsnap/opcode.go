@@ -9,11 +9,11 @@ import (
 
 const opStop = '.'
 
-// step runs one opcode. The opcodes are those of Python's pickletools, all
-// protocols; those that could run code are in refused.
+// step executes one opcode. The opcodes of all protocols are described in Python's
+// pickletools. Those that could execute code are in the table refused.
 func (m *machine) step(op byte) error {
 	switch op {
-	// What torch snapshots are made of, most frequent first.
+	// These occur in snapshots, the most frequent first.
 	case 'h': // BINGET
 		return m.getN(1)
 	case 'j': // LONG_BINGET
@@ -67,7 +67,7 @@ func (m *machine) step(op byte) error {
 	return m.stepRare(op)
 }
 
-// stepRare runs the opcodes that snapshots rarely hold, and those of protocol 0.
+// stepRare executes the opcodes that are rare in snapshots.
 func (m *machine) stepRare(op byte) error {
 	switch op {
 	case 'X', 'T': // BINUNICODE, BINSTRING
@@ -109,7 +109,7 @@ func (m *machine) stepRare(op byte) error {
 	return m.stepLine(op)
 }
 
-// stepLine runs the opcodes whose argument is a line of text.
+// stepLine executes the opcodes whose argument is a line of text: protocol 0.
 func (m *machine) stepLine(op byte) error {
 	if name, ok := refused[op]; ok {
 		return m.refuse(name)
@@ -146,15 +146,15 @@ func (m *machine) stepLine(op byte) error {
 	return m.put(key) // PUT
 }
 
-// refused names the opcodes that look up or call what is not in the file.
+// refused are the opcodes that use or call something outside the file.
 var refused = map[byte]string{
 	'c': "GLOBAL", 0x93: "STACK_GLOBAL", 'i': "INST", 'o': "OBJ", 0x81: "NEWOBJ", 0x92: "NEWOBJ_EX",
 	'R': "REDUCE", 'b': "BUILD", 'P': "PERSID", 'Q': "BINPERSID",
 	0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
 }
 
-// refuse returns the error for an opcode that is not plain data, with the name
-// of the global if it has one.
+// refuse returns the error for an opcode that is not plain data. It names the
+// global if there is one.
 func (m *machine) refuse(opcode string) error {
 	global := ""
 	switch opcode {
@@ -212,7 +212,7 @@ func (m *machine) integer(size int) error {
 	return m.push(value{kind: kInt, n: int64(n)})
 }
 
-// long pushes an integer in two's complement whose length has size bytes.
+// long pushes an integer in two's complement; its length has size bytes.
 func (m *machine) long(size int) error {
 	n, err := m.length(size)
 	if err != nil {
@@ -277,7 +277,7 @@ func (m *machine) tupleMark() error {
 	return m.push(value{})
 }
 
-// discard is POP, which also takes off a mark that has nothing above it.
+// discard is POP, which also removes a mark with nothing above it.
 func (m *machine) discard() error {
 	if n := len(m.marks); n > 0 && m.marks[n-1] == len(m.stack) {
 		m.marks = m.marks[:n-1]

@@ -9,13 +9,13 @@ import (
 	"math"
 )
 
-// Bounds on what a pickle may make the reader hold. Snapshots stay far below:
-// Python's pickler closes a list or dict after every 1000 items.
+// Bounds on what a pickle may make the reader hold. Real snapshots stay far below
+// them: Python's pickler adds items to a list or dict after every 1000.
 const (
 	maxStack   = 1 << 20 // values that are not yet in a container
 	maxRecords = 1 << 14 // dicts that are not yet in a container
 	maxMemoGap = 1 << 10 // memo keys skipped: picklers number them one by one
-	maxTexts   = 1 << 16 // distinct strings kept
+	maxTexts   = 1 << 16 // different strings that are kept
 	maxText    = 1 << 10 // bytes of a string that is kept
 )
 
@@ -23,7 +23,7 @@ const (
 type kind uint8
 
 const (
-	kOther kind = iota // of no interest here: a tuple, bytes, a float, a container that is closed
+	kOther kind = iota // does not matter: a tuple, bytes, a float, a container that is closed
 	kInt               // n
 	kBig               // an integer outside int64
 	kText              // n is an index into texts
@@ -38,9 +38,9 @@ type value struct {
 	kind kind
 }
 
-// A machine reads a pickle of plain data, protocol 0 to 5, without building it:
-// a finished dict that goes into a list that matters is given to item, and then
-// forgotten. It holds the open containers and the memo.
+// A machine reads a pickle of plain data, protocol 0 to 5. It does not build the
+// whole value: when a dict is added to a list that matters, the machine gives it to
+// item and forgets it. It holds only the open containers and the memo.
 type machine struct {
 	r       *bufio.Reader
 	offset  int64 // of the next byte
@@ -118,7 +118,7 @@ func (m *machine) bytes(n int) ([]byte, error) {
 	return b, nil
 }
 
-// length reads a little-endian count of 1, 2, 4 or 8 bytes.
+// length reads a little-endian number of 1, 2, 4 or 8 bytes.
 func (m *machine) length(size int) (uint64, error) {
 	b, err := m.bytes(size)
 	if err != nil {
@@ -129,8 +129,7 @@ func (m *machine) length(size int) (uint64, error) {
 	return binary.LittleEndian.Uint64(wide[:]), nil
 }
 
-// skip reads over n bytes. Nothing is allocated for them, however many a length
-// says there are.
+// skip reads over n bytes. It allocates nothing, however large n is.
 func (m *machine) skip(n uint64) error {
 	if n > math.MaxInt64/2 {
 		return fmt.Errorf("length %d is beyond any file", n)
@@ -143,7 +142,7 @@ func (m *machine) skip(n uint64) error {
 	return err
 }
 
-// blob reads bytes whose length has size bytes, and pushes that they were there.
+// blob reads over bytes whose length has size bytes, and pushes a value for them.
 func (m *machine) blob(size int) error {
 	n, err := m.length(size)
 	if err == nil {
@@ -189,7 +188,7 @@ func (m *machine) intern(b []byte) value {
 	return value{kind: kText, n: i}
 }
 
-// line reads up to the next newline, as protocol 0 writes its arguments.
+// line reads up to the next newline: so protocol 0 writes its arguments.
 func (m *machine) line() ([]byte, error) {
 	b, err := m.r.ReadSlice('\n')
 	m.offset += int64(len(b))
@@ -207,8 +206,8 @@ func (m *machine) push(v value) error {
 	return nil
 }
 
-// floor is the height below which the stack may not be popped: a mark guards
-// what is under it.
+// floor is the height of the stack at the last mark. Values under a mark may not be
+// popped.
 func (m *machine) floor() int {
 	if n := len(m.marks); n > 0 {
 		return m.marks[n-1]
@@ -247,9 +246,9 @@ func (m *machine) top() (value, error) {
 	return m.stack[len(m.stack)-1], nil
 }
 
-// put stores the top of the stack in the memo. Of a container, it keeps only
-// that it was one, unless it is a stack or a frame: no snapshot puts another object
-// in two places that matter.
+// put stores the top of the stack in the memo. Of a dict or list it stores no
+// content, unless that is a list of frames: no snapshot refers a second time to any
+// other container that matters.
 func (m *machine) put(key uint64) error {
 	v, err := m.top()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// The keys of a snapshot's dicts that matter, and so the fields of a record.
+// The keys that matter in the dicts of a snapshot. They are the fields of a record.
 const (
 	fAction = iota
 	fAddr
@@ -43,12 +43,12 @@ const (
 	textLine
 )
 
-// words are the other strings that matter, so that they are kept however many
-// come before them.
+// words are the other strings that matter. They are interned first, so that they
+// are kept however many strings a file has.
 var words = []string{"alloc", "free_requested", "free_completed", "segment_alloc", "segment_map", "segment_free",
 	"segment_unmap", "oom", "snapshot", "workspace_snapshot", "empty_cache", "user_defined", "active_allocated", "START", "END"}
 
-// A record is a dict of a snapshot: those of its items that matter.
+// A record holds those items of a dict that matter.
 type record struct {
 	has uint32 // bit f is set if field f is there
 	v   [fields]value
@@ -56,8 +56,9 @@ type record struct {
 
 func (r *record) get(field int) (value, bool) { return r.v[field], r.has&(1<<field) != 0 }
 
-// What a list is: the low byte of its number. The rest counts the lists of
-// blocks, those of frames, and those of entries, which is the device.
+// The low byte of a list's number says what the list is. The rest of the number
+// counts lists of blocks, lists of frames, and lists of entries; the number of a
+// list of entries is its device.
 const (
 	listOther int64 = iota
 	listSegments
@@ -76,7 +77,7 @@ type lists struct {
 	blocks  int64 // lists of blocks
 }
 
-// numbered returns the number of the next list of a sort, and counts it.
+// numbered returns the number of the next list of one kind, and counts it.
 func numbered(list int64, count *int64) int64 {
 	*count++
 	return list | (*count-1)<<listBits
@@ -104,8 +105,9 @@ func (m *machine) pushDict() error {
 	return m.push(value{kind: kDict, n: i})
 }
 
-// deliver gives the item before the one that begins now to its list. PyTorch's
-// own pickler, unlike Python's, closes a list only after all of its items.
+// deliver gives the finished dict on top of the stack to its list, before the next
+// one begins. PyTorch's own pickler needs this: unlike Python's, it adds items to a
+// list only after the last one.
 func (m *machine) deliver() error {
 	f := m.floor()
 	if f == 0 || len(m.stack) != f+1 || m.stack[f].kind != kDict || m.stack[f-1].kind != kList {
@@ -121,8 +123,8 @@ func (m *machine) deliver() error {
 
 func (m *machine) pushList() error { return m.push(value{kind: kList, n: m.nextList()}) }
 
-// nextList says which list it is that is about to be pushed: the one under a
-// known key, or one in the list of device traces.
+// nextList returns the number of the list that is about to be pushed. The list
+// matters if it stands under a known key, or in the list of device traces.
 func (m *machine) nextList() int64 {
 	h := len(m.stack)
 	if h == 0 {
@@ -137,8 +139,8 @@ func (m *machine) nextList() int64 {
 	return numbered(listEntries, &m.devices)
 }
 
-// inList says whether what is pushed next is an item of such a list: of the one on
-// top of the stack, or of one under the last mark.
+// inList says whether the next value is an item of a list of the given kind: the
+// list on top of the stack, or the one under the last mark.
 func (m *machine) inList(what int64) bool {
 	h, f := len(m.stack), m.floor()
 	return h > 0 && m.stack[h-1].is(what) || f > 0 && m.stack[f-1].is(what)
@@ -146,12 +148,12 @@ func (m *machine) inList(what int64) bool {
 
 func (m *machine) inFrames() bool { return len(m.stacks.lists) > 0 && m.inList(listFrames) }
 
-// is says whether v is such a list.
+// is says whether v is a list of the given kind.
 func (v value) is(what int64) bool { return v.kind == kList && v.n&(1<<listBits-1) == what }
 
-// listAt says which list it is whose key is text i.
+// listAt returns the number of the list whose key is text i.
 func (m *machine) listAt(i int64) int64 {
-	// A value of the root dict: the root lies at the bottom, then perhaps a mark.
+	// root: the key is in the outermost dict, at the bottom of the stack.
 	root := len(m.marks) == 0 && len(m.stack) == 2 || len(m.marks) == 1 && m.marks[0] == 1
 	switch {
 	case i == fFrames:
@@ -168,7 +170,7 @@ func (m *machine) listAt(i int64) int64 {
 	return listOther
 }
 
-// release gives back the records of values that no one will look at again.
+// release makes the records of values free for use again.
 func (m *machine) release(values []value) {
 	for _, v := range values {
 		if v.kind == kDict {

@@ -27,9 +27,8 @@ func containsKey(head []byte) bool {
 	return bytes.Contains(head, []byte("segments")) || bytes.Contains(head, []byte("device_traces"))
 }
 
-// Read reads a snapshot; see the package comment for what becomes of it. It
-// reads r to its end and does not close it. The memory that it needs beside the
-// trace is about that of the trace.
+// Read reads a snapshot as the package comment describes. It reads r to its end and
+// does not close it. Besides the trace it needs about as much memory again.
 func Read(r io.Reader) (*trace.Trace, error) {
 	plain, err := unpack.NewReader(r, 0)
 	if err != nil {
@@ -62,7 +61,7 @@ type snapshot struct {
 	entries int
 }
 
-// item takes one finished dict of a list that matters.
+// item takes one whole dict of a list that matters.
 func (s *snapshot) item(list int64, r *record) error {
 	number := list >> listBits
 	switch list & (1<<listBits - 1) {

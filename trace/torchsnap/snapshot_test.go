@@ -173,7 +173,7 @@ func TestNoTime(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	const us = modelBase
-	alloc := action("alloc", 512, 100, us)
+	alloc := entryOf("alloc", 512, 100, us)
 	one := pickled(snap(list{}, alloc))
 	for name, c := range map[string]struct {
 		file []byte
@@ -198,26 +198,26 @@ func TestBadInput(t *testing.T) {
 		"not a dict":        {[]byte("\x80\x04]."), "not one dict"},
 		"not a snapshot":    {[]byte("\x80\x04}."), "not a memory snapshot"},
 		"empty trace":       {pickled(snap(list{})), "empty trace"},
-		"zero size":         {pickled(snap(list{}, alloc, action("alloc", 1024, 0, us))), "device 0, entry 1: alloc: size 0 is not in"},
-		"negative size":     {pickled(snap(list{}, action("free_requested", 1024, -5, us))), "size -5 is not in"},
-		"size over 2^62":    {pickled(snap(list{}, action("alloc", 1024, 1<<62, us))), "size 4611686018427387904 is not in"},
-		"size over 64 bits": {pickled(snap(list{}, action("alloc", 1024, raw("\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x01"), us))), "size is beyond 64 bits"},
-		"size is text":      {pickled(snap(list{}, action("alloc", 1024, "12", us))), "size is no integer"},
-		"sum over 2^62":     {pickled(snap(list{}, action("alloc", 512, 1<<62-1, us), action("alloc", 1024, 1, us))), "entry 1: the sizes so far add up"},
+		"zero size":         {pickled(snap(list{}, alloc, entryOf("alloc", 1024, 0, us))), "device 0, entry 1: alloc: size 0 is not in"},
+		"negative size":     {pickled(snap(list{}, entryOf("free_requested", 1024, -5, us))), "size -5 is not in"},
+		"size over 2^62":    {pickled(snap(list{}, entryOf("alloc", 1024, 1<<62, us))), "size 4611686018427387904 is not in"},
+		"size over 64 bits": {pickled(snap(list{}, entryOf("alloc", 1024, raw("\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x01"), us))), "size is beyond 64 bits"},
+		"size is text":      {pickled(snap(list{}, entryOf("alloc", 1024, "12", us))), "size is no integer"},
+		"sum over 2^62":     {pickled(snap(list{}, entryOf("alloc", 512, 1<<62-1, us), entryOf("alloc", 1024, 1, us))), "entry 1: the sizes so far add up"},
 		"no action":         {pickled(snap(list{}, dict{{"time_us", us}})), "no action"},
-		"unknown action":    {pickled(snap(list{}, action("alloz", 512, 1, us))), `unknown action "alloz"`},
+		"unknown action":    {pickled(snap(list{}, entryOf("alloz", 512, 1, us))), `unknown action "alloz"`},
 		"no addr":           {pickled(snap(list{}, dict{{"action", "alloc"}, {"size", 3}, {"time_us", us}})), "no addr"},
-		"negative addr":     {pickled(snap(list{}, action("alloc", -512, 1, us))), "addr -512 is not in"},
+		"negative addr":     {pickled(snap(list{}, entryOf("alloc", -512, 1, us))), "addr -512 is not in"},
 		"alloc twice":       {pickled(snap(list{}, alloc, alloc)), "entry 1: alloc of address 0x200, which entry 0 allocated"},
-		"double free": {pickled(snap(list{}, alloc, action("free_requested", 512, 100, us), action("free_requested", 512, 100, us))),
+		"double free": {pickled(snap(list{}, alloc, entryOf("free_requested", 512, 100, us), entryOf("free_requested", 512, 100, us))),
 			"device 0, entry 2: double free of address 0x200, which entry 1 freed"},
-		"double free of before": {pickled(snap(list{}, action("free_requested", 512, 100, us), action("free_requested", 512, 100, us))),
+		"double free of before": {pickled(snap(list{}, entryOf("free_requested", 512, 100, us), entryOf("free_requested", 512, 100, us))),
 			"entry 1: double free"},
-		"unknown address": {pickled(snap(list{}, action("segment_alloc", 4096, 4096, us), action("free_requested", 5120, 100, us))),
+		"unknown address": {pickled(snap(list{}, entryOf("segment_alloc", 4096, 4096, us), entryOf("free_requested", 5120, 100, us))),
 			"entry 1: free of address 0x1400, which was never allocated"},
-		"backwards":       {pickled(snap(list{}, alloc, action("alloc", 1024, 1, us-1))), "entry 1: time goes backwards"},
+		"backwards":       {pickled(snap(list{}, alloc, entryOf("alloc", 1024, 1, us-1))), "entry 1: time goes backwards"},
 		"some times":      {pickled(snap(list{}, alloc, dict{{"action", "alloc"}, {"addr", 9}, {"size", 3}})), "some entries have time_us"},
-		"time out":        {pickled(snap(list{}, action("alloc", 1024, 1, 1<<62))), "time_us 4611686018427387904 is not in"},
+		"time out":        {pickled(snap(list{}, entryOf("alloc", 1024, 1, 1<<62))), "time_us 4611686018427387904 is not in"},
 		"entry no dict":   {pickled(snap(list{}, 5)), "that is no dict"},
 		"entry of memo":   {pickled(snap(list{}, raw("}q\x00"), raw("h\x00"))), "no action"},
 		"many dicts":      {pickled(raw(strings.Repeat("}(X\x01\x00\x00\x00a", maxRecords+1))), "dicts without a container"},
@@ -244,11 +244,11 @@ func TestBadInput(t *testing.T) {
 func TestLongList(t *testing.T) {
 	var entries []any
 	for i := range maxTexts + 10 {
-		e := action("snapshot", 512, 1, 1_700_000_000_000_000+i)
+		e := entryOf("snapshot", 512, 1, 1_700_000_000_000_000+i)
 		entries = append(entries, append(e, item{"user_metadata", fmt.Sprint("run ", i)}))
 	}
-	entries = append(entries, action("alloc", 512, 1, 1_800_000_000_000_000))
-	entries = append(entries, append(action("free_requested", 512, 1, 1_800_000_000_000_000), item{"frames", strings.Repeat("x", 1<<17)}))
+	entries = append(entries, entryOf("alloc", 512, 1, 1_800_000_000_000_000))
+	entries = append(entries, append(entryOf("free_requested", 512, 1, 1_800_000_000_000_000), item{"frames", strings.Repeat("x", 1<<17)}))
 	tr := mustRead(t, pickled(snap(list{}, entries...)))
 	if got := tallyOf(t, tr, pressure.Device(0)); got.Drops != 1 {
 		t.Errorf("got %+v", got)

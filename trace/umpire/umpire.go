@@ -1,16 +1,16 @@
 // Package umpire reads the replay logs of Umpire, LLNL's memory manager: what a
-// program writes when it runs with UMPIRE_REPLAY set, one JSON object per line.
-// Both forms are read: that of version 2022 and later, with a category, a name and
-// arguments, and the older one, with an event and its payload.
+// program writes if UMPIRE_REPLAY is set, one JSON object per line. There are two
+// forms, and both are read: since version 2022 a line has a category, a name and
+// arguments; before that it had an event and a payload.
 //
 //	allocate      Alloc
 //	deallocate    Drop
-//	reallocate    Drop and Alloc, unless the log has them itself
+//	reallocate    Drop and Alloc, unless the log also has its deallocate and allocate
 //
-// Other operations do not change what the program holds. Memory is in the space
-// of the resource that its allocator was made on: HOST, PINNED, UM (managed),
-// DEVICE and DEVICE_CONST (device 0), DEVICE::n. Allocations of no bytes are left
-// out, as several may have one address.
+// Other operations do not change what the program holds. The space of an object is
+// that of its allocator's resource: HOST, PINNED, UM (managed), DEVICE and
+// DEVICE_CONST (device 0), DEVICE::n. Allocations of no bytes are left out, because
+// several of them may have the same address.
 package umpire
 
 import (
@@ -28,8 +28,8 @@ import (
 	"github.com/eagergc/eagergc/trace/pointers"
 )
 
-// Detect reports whether head, the first bytes of a file, is that of a replay
-// log. Lines that begin with # may come first.
+// Detect reports whether head, the first bytes of a file, begins a replay log.
+// Lines that begin with # may come first.
 func Detect(head []byte) bool {
 	for len(head) > 0 {
 		var line []byte
@@ -114,7 +114,7 @@ type log struct {
 	pending *change
 }
 
-// A change is a reallocate of which the log has the first line.
+// A change is a reallocate whose first line has been read, but not its second.
 type change struct {
 	pointer, allocator string
 	size               int64
@@ -149,8 +149,8 @@ func (l *log) row(ro *row) error {
 
 const maxTime = int64(1) << 62 // ns since 1970: the year 2116
 
-// older takes a row of the older form. Of the two lines that it has for what
-// returns something, the first has no result.
+// older takes a row of the older form. A call that returns something has two rows,
+// and only the second has the result.
 func (l *log) older(ro *row) error {
 	p := &ro.Payload
 	var result struct {
@@ -181,7 +181,8 @@ func (l *log) older(ro *row) error {
 	return nil
 }
 
-// name notes an allocator that was made on another one, or on a resource.
+// name remembers an allocator: base is the allocator or resource that it takes its
+// memory from.
 func (l *log) name(ref, name, base string) {
 	space, ok := l.spaces[base]
 	if !ok {
@@ -244,8 +245,8 @@ func (l *log) free(now int64, pointer string) error {
 	return l.book.Free(trace.Event{Time: now, Space: space, Bytes: -1}, addr)
 }
 
-// realloc takes either line of a reallocate: first what is asked for, then, after
-// what it did, the new pointer.
+// realloc takes one of the two lines of a reallocate. The first says what is asked
+// for. The second has the new pointer; the lines between are what it did.
 func (l *log) realloc(ro *row) error {
 	if ro.Texts.New == "" {
 		l.pending = &change{pointer: ro.Texts.Current, allocator: ro.Texts.Allocator, size: ro.Numbers.Size}

@@ -1,10 +1,10 @@
-// Package unpack takes gzip, zstd and xz off a stream. What a stream is packed
-// with is found from its first bytes, never from a file name, and a stream that
-// is not packed passes through unchanged.
+// Package unpack unpacks streams that are packed with gzip, zstd or xz. The first
+// bytes of a stream say how it is packed; its file name does not matter. A stream
+// that is not packed passes through unchanged.
 //
-// One layer is taken off. The number of unpacked bytes is limited, so that a
-// small file cannot unpack without end; a decoder's own memory is the window
-// that the packed stream asks for, at most [MaxWindow] for zstd.
+// Only one layer is unpacked. The number of unpacked bytes has a bound, so that a
+// small file cannot unpack without end. The decoder needs memory for the window
+// that the stream asks for, at most [MaxWindow] for zstd.
 package unpack
 
 import (
@@ -20,34 +20,33 @@ import (
 )
 
 const (
-	// DefaultLimit is the most unpacked bytes that a [Reader] gives unless told
+	// DefaultMost is the most unpacked bytes that a [Reader] gives unless told
 	// otherwise: 64 GiB.
-	DefaultLimit = 64 << 30
-	// MaxWindow is the largest zstd window accepted, in bytes: that of zstd
-	// --long=27, the most that the zstd tool itself accepts unasked.
+	DefaultMost = 64 << 30
+	// MaxWindow is the largest zstd window accepted, in bytes. It is the window of
+	// zstd --long=27, the largest that the zstd tool accepts by default.
 	MaxWindow = 128 << 20
 )
 
-// ErrTooLarge reports that a packed stream unpacks to more than its limit.
-var ErrTooLarge = errors.New("unpacks to more than its limit")
+// ErrTooLarge reports that a packed stream unpacks to too many bytes.
+var ErrTooLarge = errors.New("unpacks to too many bytes")
 
 // A Reader reads the unpacked bytes of a stream. It is for one goroutine at a
-// time. Close gives back the decoder's memory; it does not close the stream
-// underneath.
+// time. Close frees the decoder's memory; it does not close the packed stream.
 type Reader struct {
 	from   *bufio.Reader // the unpacked bytes
 	method string        // gzip, zstd, xz or "" if the stream is not packed
-	limit  int64         // bytes that may still be read; only for packed streams
+	most   int64         // bytes that may be read; only for packed streams
 	offset int64         // unpacked bytes read so far
 	close  func()
 }
 
-// NewReader returns a Reader of what is packed in r. At most limit bytes are
-// unpacked, or [DefaultLimit] if limit is 0; a stream that is not packed has no
-// limit. The error is that of reading or decoding the first bytes of r.
-func NewReader(r io.Reader, limit int64) (*Reader, error) {
-	if limit <= 0 {
-		limit = DefaultLimit
+// NewReader returns a Reader of the stream r. It unpacks at most most bytes, or
+// [DefaultMost] if most is 0. The bound does not hold for a stream that is not
+// packed. An error is about reading or decoding the first bytes of r.
+func NewReader(r io.Reader, most int64) (*Reader, error) {
+	if most <= 0 {
+		most = DefaultMost
 	}
 	tail := &tailReader{r: r}
 	head := bufio.NewReaderSize(tail, bufferSize)
@@ -55,7 +54,7 @@ func NewReader(r io.Reader, limit int64) (*Reader, error) {
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	u := &Reader{limit: limit, close: func() {}}
+	u := &Reader{most: most, close: func() {}}
 	var plain io.Reader
 	switch {
 	case bytes.HasPrefix(magic, gzipMagic):
@@ -87,7 +86,7 @@ var (
 )
 
 func (u *Reader) newZstd(r io.Reader) (io.Reader, error) {
-	// One goroutine: what follows the decoder costs more than the decoder.
+	// One goroutine is enough: parsing takes longer than decoding.
 	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(MaxWindow))
 	if err != nil {
@@ -97,8 +96,8 @@ func (u *Reader) newZstd(r io.Reader) (io.Reader, error) {
 	return d, nil
 }
 
-// newXz returns a reader of the xz stream in r. The library takes a file that
-// ends between two blocks for whole; one that is whole ends with a footer.
+// newXz returns a reader of the xz stream in r. The library does not notice that a
+// file ends between two blocks. A whole file ends with a footer, so check for that.
 func newXz(r io.Reader, tail *tailReader) (io.Reader, error) {
 	x, err := xz.NewReader(r)
 	if err != nil {
@@ -117,8 +116,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// A tailReader remembers the last two bytes read, not counting zeros at the end,
-// with which xz files may be padded.
+// A tailReader remembers the last two bytes read, but not zeros at the end: an xz
+// file may be padded with zeros.
 type tailReader struct {
 	r    io.Reader
 	last [2]byte
@@ -154,8 +153,8 @@ func (u *Reader) Peek(n int) ([]byte, error) {
 func (u *Reader) Read(p []byte) (int, error) {
 	n, err := u.from.Read(p)
 	u.offset += int64(n)
-	if u.method != "" && u.offset > u.limit {
-		return 0, u.wrap(fmt.Errorf("%w of %d bytes", ErrTooLarge, u.limit))
+	if u.method != "" && u.offset > u.most {
+		return 0, u.wrap(fmt.Errorf("%w: more than %d", ErrTooLarge, u.most))
 	}
 	if err != io.EOF {
 		err = u.wrap(err)
@@ -163,7 +162,7 @@ func (u *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close gives back the decoder's memory.
+// Close frees the decoder's memory.
 func (u *Reader) Close() { u.close() }
 
 func (u *Reader) wrap(err error) error {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// ErrLimit reports a file that asks for more than the reader's [Limits].
-var ErrLimit = errors.New("over the reader's limit")
+// ErrBound reports a file that asks for more than the reader's [Bounds].
+var ErrBound = errors.New("over the bound of the reader")
 
-// Limits bound what a file may ask of its reader. A zero field stands for the
-// default given with it.
-type Limits struct {
+// Bounds bound what a file may make its reader do. A zero field means the default
+// in its comment.
+type Bounds struct {
 	Events   int64 // rows in the file; 2^28
 	Batch    int64 // bytes of one record batch, packed or unpacked; 256 MiB
 	Metadata int64 // bytes of the header of one message, the schema's among them; 16 MiB
@@ -19,10 +19,10 @@ type Limits struct {
 	Ratio    int64 // unpacked bytes for each byte of the file, beyond the first 64 MiB; 256
 }
 
-// unpackedFree is what a file may unpack to, however small it is, in bytes.
+// unpackedFree is the number of bytes that even the smallest file may unpack to.
 const unpackedFree = 64 << 20
 
-func (l Limits) withDefaults() Limits {
+func (l Bounds) withDefaults() Bounds {
 	set := func(field *int64, value int64) {
 		if *field <= 0 {
 			*field = value
@@ -37,33 +37,33 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// allow reports whether a batch may unpack to these many bytes, after unpacked
-// and read bytes so far.
-func (l Limits) allow(batch, unpacked, read int64) error {
+// allow returns an error if a batch must not unpack to batch bytes, after read
+// bytes of the file have unpacked to unpacked bytes.
+func (l Bounds) allow(batch, unpacked, read int64) error {
 	if batch < 0 || batch > l.Batch {
-		return overLimit("bytes of a record batch", batch, l.Batch)
+		return overBound("bytes of a record batch", batch, l.Batch)
 	}
 	if most := unpackedFree + read*l.Ratio; batch > most-unpacked {
-		return overLimit("unpacked bytes", unpacked+batch, most)
+		return overBound("unpacked bytes", unpacked+batch, most)
 	}
 	return nil
 }
 
-func overLimit(what string, got, limit int64) error {
-	return fmt.Errorf("%s: %d %w of %d", what, got, ErrLimit, limit)
+func overBound(what string, got, limit int64) error {
+	return fmt.Errorf("%s: %d %w of %d", what, got, ErrBound, limit)
 }
 
-// A guard is the allocator that the library unpacks columns with. Headers may
-// lead it to lengths that checkBody has not seen: it reads past the end of a list
-// of buffers. A guard refuses by a panic, as the interface has no other way, and
-// the library makes an error of that.
+// A guard is the allocator for unpacked columns. A bad header can make the library
+// read past the end of the list of buffers, and so allocate a length that checkBody
+// has not seen. The interface has no error, so a guard refuses with a panic, and
+// the library turns it into an error.
 type guard struct {
 	left int64 // bytes that this batch may still take
 }
 
 func (g *guard) Allocate(size int) []byte {
 	if size < 0 || int64(size) > g.left {
-		panic(fmt.Errorf("columns of a batch: %w", ErrLimit))
+		panic(fmt.Errorf("columns of a batch: %w", ErrBound))
 	}
 	g.left -= int64(size)
 	return make([]byte, size)
