@@ -27,9 +27,10 @@ func ExampleRecord() {
 		log.Print("goes on without a recorder: ", err) // a nil recorder is off
 	}
 	item := recorder.Label("loss.item()")
-	recorder.Record(trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 1 << 20, Space: pressure.Device(0)})
-	recorder.Record(trace.Event{Kind: trace.Sync, Space: pressure.Device(0), Aux: item})
-	recorder.Record(trace.Event{Kind: trace.Free, ID: 1, Bytes: 1 << 20, Space: pressure.Device(0)})
+	now := func() int64 { return int64(recorder.Now()) }
+	recorder.Record(trace.Event{Time: now(), Kind: trace.Alloc, ID: 1, Bytes: 1 << 20, Space: pressure.Device(0)})
+	recorder.Record(trace.Event{Time: now(), Kind: trace.Sync, Space: pressure.Device(0), Aux: item})
+	recorder.Record(trace.Event{Time: now(), Kind: trace.Free, ID: 1, Bytes: 1 << 20, Space: pressure.Device(0)})
 	if err := recorder.Close(); err != nil {
 		log.Fatal(err)
 	}

@@ -51,9 +51,9 @@ func child(path string) int {
 	os.Stdout.WriteString("recording\n")
 	label := r.Label("wait")
 	for id := uint64(1); r.On(); id++ {
-		r.Record(trace.Event{Kind: trace.Alloc, ID: id, Bytes: int64(rand.IntN(1 << 20))})
+		r.Record(trace.Event{Time: int64(r.Now()), Kind: trace.Alloc, ID: id, Bytes: int64(rand.IntN(1 << 20))})
 		if id%64 == 0 {
-			r.Record(trace.Event{Kind: trace.Sync, Aux: label})
+			r.Record(trace.Event{Time: int64(r.Now()), Kind: trace.Sync, Aux: label})
 			time.Sleep(50 * time.Microsecond)
 		}
 		if id%1000 == 0 && r.Flush() == nil && os.Getenv(envLimit) == "" {
@@ -61,7 +61,7 @@ func child(path string) int {
 		}
 	}
 	for range 1000 { // the program goes on
-		r.Record(trace.Event{Kind: trace.Mark})
+		r.Record(trace.Event{Time: int64(r.Now()), Kind: trace.Mark})
 	}
 	os.Stdout.WriteString(r.Close().Error())
 	return 0
@@ -227,7 +227,7 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id := range uint64(1000) {
-		r.Record(trace.Event{Kind: trace.Alloc, ID: id, Bytes: 512, Aux: r.Label("site " + strconv.FormatUint(id%3, 10))})
+		r.Record(trace.Event{Time: int64(r.Now()), Kind: trace.Alloc, ID: id, Bytes: 512, Aux: r.Label("site " + strconv.FormatUint(id%3, 10))})
 		if id%100 == 0 {
 			if err := r.Flush(); err != nil {
 				t.Fatal(err)
