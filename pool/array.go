@@ -15,27 +15,28 @@ import (
 )
 
 // An Array is a row of elements in a pool's memory. Like a slice it is a small
-// value that refers to memory: copies and views share it. The memory goes back
-// to the pool when [Array.Free] is called on any of them, or by a collection
-// once none of them can be reached any more. The zero value has no elements.
+// value that refers to memory: copies and views share the memory. It goes back to
+// the pool when [Array.Free] is called on any of them. Otherwise a collection
+// gives it back once all of them are unreachable. The zero value has no elements.
 //
 // T must not contain pointers: the Go collector does not look into the memory.
-// Methods are safe for concurrent use as far as the elements are.
+// Methods are safe for concurrent use. Access to the same elements at the same
+// time is for the program to order.
 type Array[T any] struct {
 	m      *memoryOf
 	off, n int // in elements
 }
 
-// memoryOf is the memory that arrays share. It is the object that the
-// collector watches.
+// memoryOf is the memory that an array shares with its copies and views. It is the
+// Go object whose death the collector looks for.
 type memoryOf struct {
 	pool  *Pool
 	block Block
 	slot  gc.Slot
 	state atomic.Int64 // freedBit + number of calls that use the memory now
 
-	last    atomic.Uint32 // 1 + the stream that used the memory last; 0: its own
-	tainted atomic.Bool   // used by work that nobody follows
+	last    atomic.Uint32 // the stream that used the memory last + 1; 0: the home stream
+	tainted atomic.Bool   // see Memory.Taint
 }
 
 const freedBit = 1 << 62
@@ -46,7 +47,7 @@ var (
 	errReach = errors.New("pool: memory is not addressable by the processor, and its upstream is no Mover")
 )
 
-// collecting is what binds a pool to a collector.
+// collecting binds a pool to a collector.
 type collecting struct {
 	c       *gc.Collector
 	gate    *gc.Gate
@@ -61,8 +62,8 @@ func (p *Pool) attach(c *gc.Collector, private bool) *collecting {
 	return k
 }
 
-// collector returns the pool's collector, and makes one that never decides to
-// collect if it was given none: the ladder still does.
+// collector returns the pool's collector. If the pool was given none, it makes a
+// private one with the policy never: then only the ladder collects.
 func (p *Pool) collector() (*collecting, error) {
 	if k := p.collect.Load(); k != nil {
 		return k, nil
@@ -82,10 +83,10 @@ func (p *Pool) collector() (*collecting, error) {
 	return p.attach(c, true), nil
 }
 
-// NewArray returns an array of n elements for work of the stream given. The
-// memory is as its last user left it. Errors are those of [Pool.Alloc]; it
-// panics if T contains pointers. With its Free it takes about 0.1 us
-// (AMD EPYC, Go 1.26.8, results/2026-11-21-pool).
+// NewArray returns an array of n elements, for work of stream. The memory holds
+// what its last user left there. Errors are those of [Pool.Alloc]. It panics if T
+// contains pointers. NewArray and Free together take about 0.1 us (AMD EPYC, Go
+// 1.26.8, results/2026-11-21-pool).
 func NewArray[T any](p *Pool, n int, stream uint32) (Array[T], error) {
 	mustBePlain[T]()
 	var t T
@@ -105,9 +106,9 @@ func NewArray[T any](p *Pool, n int, stream uint32) (Array[T], error) {
 	return Array[T]{m: m, n: n}, nil
 }
 
-// Free gives the memory back, for this array and all that share it. Freeing
-// again does nothing. A call that uses the memory at this moment ends first:
-// the memory goes back with it.
+// Free gives the memory back, for this array and all that share it. To free again
+// does nothing. If a call uses the memory at this moment, the memory goes back
+// when that call ends.
 func (a Array[T]) Free() {
 	if a.m != nil {
 		a.m.free()
@@ -127,8 +128,7 @@ func (m *memoryOf) release() {
 	runtime.KeepAlive(m)
 }
 
-// use keeps the memory for the length of a call; done must follow if it
-// succeeds.
+// use keeps the memory for the length of a call. If it succeeds, done must follow.
 func (m *memoryOf) use() error {
 	for {
 		s := m.state.Load()
@@ -166,8 +166,9 @@ func (a Array[T]) Block() (Block, bool) {
 	return a.m.block, true
 }
 
-// View returns the elements from i to j, not including j. It shares the memory,
-// keeps it from being collected, and takes none itself. It panics as slicing does.
+// View returns the elements from i to j, without j. It shares the memory, keeps it
+// reachable, and takes no memory itself. It panics if i or j is out of range, as
+// slicing does.
 func (a Array[T]) View(i, j int) Array[T] {
 	if i < 0 || j < i || j > a.n {
 		panic(fmt.Sprintf("pool: view [%d:%d] of an array of %d", i, j, a.n))
@@ -175,7 +176,7 @@ func (a Array[T]) View(i, j int) Array[T] {
 	return Array[T]{m: a.m, off: a.off + i, n: j - i}
 }
 
-// Use says that work of stream, queued so far, uses the memory: see [Pool.Use].
+// Use says that work that stream has queued so far uses the memory: see [Pool.Use].
 func (a Array[T]) Use(stream uint32) {
 	if a.m != nil {
 		a.m.pool.Use(a.m.block, stream)
@@ -200,10 +201,10 @@ func (a Array[T]) with(f func(m *memoryOf) error) error {
 	return f(a.m)
 }
 
-// Do calls f with the elements as a slice, which is valid until f returns: a
-// Free meanwhile takes effect then. It fails with [ErrFreed] after Free, and if
-// the processor cannot address the memory. It waits for queued work that uses
-// the memory: see [Settler].
+// Do calls f with the elements as a slice, and returns f's error. The slice is
+// valid until f returns; a Free meanwhile takes effect then. Do first waits for
+// queued work that uses the memory: see [Settler]. It fails with [ErrFreed] after
+// Free, and if the processor cannot address the memory.
 func (a Array[T]) Do(f func([]T) error) error {
 	return a.with(func(m *memoryOf) error {
 		if !addressable(m.pool.cfg) {
@@ -252,7 +253,7 @@ func isPlain(t reflect.Type) bool {
 	}
 }
 
-// addressable says whether the processor can reach the memory of a space.
+// addressable reports whether the processor can address the memory of a pool.
 func addressable(cfg Config) bool {
 	_, device := cfg.Space.Device()
 	return !device

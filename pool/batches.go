@@ -2,10 +2,10 @@ package pool
 
 import "iter"
 
-// Batches uploads one batch after the other and yields it with the error of
-// doing so. Each batch is freed when the loop moves on or ends, so one is in
-// memory at a time, whatever the collector does; a loop that wants to keep one
-// copies it. After an error the loop may go on with the next batch.
+// Batches copies one slice after the other to an array of p and yields the array,
+// or the error of that. Each array is freed when the loop moves on or ends. So one
+// batch is in memory at a time, whatever the collector does. A loop that wants to
+// keep a batch copies it. After an error the loop may go on with the next batch.
 //
 //	for batch, err := range pool.Batches(p, 0, slices.Chunk(samples, 256)) {
 func Batches[T any](p *Pool, stream uint32, source iter.Seq[[]T]) iter.Seq2[Array[T], error] {

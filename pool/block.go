@@ -16,8 +16,8 @@ type Block struct {
 	ref   uint64  // generation and number of the header
 }
 
-// ID returns the identity of the block, which no other block of its pool ever
-// has, as the traces name it.
+// ID returns the number of the block in traces. No other block of the pool has
+// the same, now or later.
 func (b Block) ID() uint64 { return b.ref }
 
 // pointer turns the address of memory outside the Go heap into a pointer.
@@ -25,32 +25,48 @@ func pointer(addr uintptr) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
 }
 
-// A header describes one piece of a segment: 64 bytes, no pointers, so that the
-// Go collector does not look into a million of them. Headers are never moved or
-// given back; number 0 is none. A piece is in one of three places:
+// A header describes one piece of a segment. It has 64 bytes and no pointers, so
+// that the Go collector does not look into a million of them. Headers are never
+// moved or given back to Go. Number 0 means none.
 //
-//	live    handed out           gen is odd
-//	racked  in a front's rack    gen is even, link chains the rack
-//	free    in the core          gen is even, free is set, left and right are its tree
+// A piece is in one place at a time. The place says what left and right link, and
+// which lock guards them:
+//
+//	place           gen     left                        right                     guarded by
+//	handed out      odd     not used                    not used                  -
+//	waits for a     even    not used                    not used                  - (limbo has its number)
+//	stream
+//	front's rack    even    next piece of the rack      not used                  front.mu
+//	depot           even    next piece of the rack      of a rack's first piece:  depot.mu
+//	                                                    the next rack
+//	core's tree     even    smaller pieces              larger pieces             core.mu
+//	core's spare    even    next unused header          not used                  core.mu
+//
+// Between two places it is in a chain through left that one goroutine has taken
+// from the first place and has not yet put in the second; nobody else knows it.
+//
+// What is not said to be guarded is written while the piece is in the core, or by
+// the goroutine that hands it out or takes it back.
 type header struct {
 	addr        uintptr
-	size        int64         // a multiple of 512
-	prev, next  uint32        // neighbours in the segment, by address; guarded by the core
-	left, right uint32        // children in a tree; left links a rack
-	gen         atomic.Uint32 // odd while handed out
-	stream      uint32        // whose work may use it without waiting
-	site        uint32        // where it was allocated, if that was sampled; 0 = not
-	free        bool          // in the core; guarded by the core
-	small       bool          // of a small segment
-	used        atomic.Uint32 // another stream that uses it, + 1; manyStreams; 0 = none
+	size        int64         // bytes, a multiple of 512
+	prev, next  uint32        // neighbours in the segment, by address; guarded by core.mu
+	left, right uint32        // see above
+	gen         atomic.Uint32 // generation: odd while the piece is handed out
+	stream      uint32        // the home stream: its work may use the piece without waiting
+	site        uint32        // number of the allocation site, if it was sampled; 0 = not sampled
+	free        bool          // the piece is in the core's tree; guarded by core.mu
+	small       bool          // the piece is of a small segment
+	used        atomic.Uint32 // number of another stream that uses it + 1; manyStreams; 0 = no other
 }
 
-// headers is a growing table that can be read while it grows: table k holds
-// 2^(k+12) headers and is never moved.
+// headers is a table of headers that can be read while it grows. It consists of
+// up to 20 tables that are never moved: the first has 4096 headers, the second as
+// many, and each later one twice as many as the one before it.
 type headers struct {
 	tables [20]atomic.Pointer[[]header]
-	used   uint32 // guarded by the core
-	spare  uint32 // chain of headers to use again, through left; guarded by the core
+	used   uint32 // number of headers ever made; guarded by core.mu
+	spare  uint32 // chain of unused headers, through left; guarded by core.mu
 }
 
 const firstTable = 12 // log2 of the first table's length
@@ -64,7 +80,8 @@ func (h *headers) at(i uint32) *header {
 	return &t[i]
 }
 
-// find is at for numbers that may be wrong; nil if there is none such.
+// find is at for a number that may be wrong. It returns nil if there is no such
+// header.
 func (h *headers) find(i uint32) *header {
 	k := bits.Len32(i >> firstTable)
 	if i == 0 || k >= len(h.tables) || h.tables[k].Load() == nil {
@@ -91,14 +108,15 @@ func (h *headers) new() uint32 {
 	return spread(h.used)
 }
 
-// spread maps 0..63 of every 64 to the even numbers and then to the odd ones:
-// headers made one after the other, which goroutines that run at the same time
-// often get, then lie two cache lines apart. Neighbouring lines are fetched in
-// pairs, so that writers of the two hinder each other.
+// spread reorders the numbers within each group of 64: first the even numbers,
+// then the odd ones. Headers that are made one after the other often go to
+// goroutines that run at the same time. With spread they lie two cache lines
+// apart. In neighbouring lines the goroutines would slow each other down, because
+// processors fetch lines in pairs.
 func spread(n uint32) uint32 { return n&^63 | n<<1&62 | n>>5&1 }
 
-// drop keeps a header for the next new. Its generation goes on, so that stale
-// blocks stay known as such.
+// drop keeps a header for the next call of new. The generation goes on, so that a
+// block that was given back before is still recognised.
 func (h *headers) drop(i uint32) {
 	at := h.at(i)
 	at.addr, at.size, at.free = 0, 0, false

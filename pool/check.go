@@ -2,9 +2,9 @@ package pool
 
 import "fmt"
 
-// Check walks the whole structure of the pool and returns the first thing that
-// is wrong, as an error; nil if all is well. It holds every lock meanwhile. It is
-// for tests, and for programs that suspect a stray write.
+// Check looks at the whole structure of the pool and returns the first fault as an
+// error; nil if there is none. It holds every lock of the pool meanwhile. It is for
+// tests, and for programs that suspect a stray write.
 func (p *Pool) Check() error {
 	for k := range p.fronts {
 		p.fronts[k].mu.Lock()

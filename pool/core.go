@@ -8,9 +8,9 @@ import (
 
 // Sizes as in PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp,
 // commit 001074d250): requests up to smallMax share small segments; larger ones
-// up to middleMax share middle segments; the rest get a segment of their own,
-// rounded up. Pieces are split to the byte here: what is handed out is never
-// larger than what was asked for, rounded up.
+// up to middleMax share middle segments; larger ones get a segment of their own,
+// rounded up. Unlike there, a piece is always split: a block is never larger than
+// the request, rounded up to quantum.
 const (
 	quantum       = 512
 	smallMax      = 1 << 20
@@ -24,9 +24,8 @@ const (
 
 func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
-// segmentSizes are the sizes of a new segment for a block, in the order in
-// which they are tried under a hard limit (0 = none): a roomy one first, the
-// tightest last.
+// segmentSizes returns the sizes to try for a new segment with a block of the given
+// size: the largest first, the tightest last. hard is the hard limit, 0 if none.
 func segmentSizes(size, hard int64) [3]int64 {
 	roomy := roundUp(size, segmentRound)
 	switch {
@@ -38,10 +37,10 @@ func segmentSizes(size, hard int64) [3]int64 {
 	return [3]int64{roomy, roundUp(size, segmentRound), roundUp(size, tightRound)}
 }
 
-// middleSegmentFor returns 20 to 40 MiB, whatever loses least when it is filled
-// with blocks of that size: 20 MiB flat would lose 18 % with blocks of 8.2 MB,
-// which the hard limit, and so the collector's headroom, then lacks. Under a
-// small limit it is half of that.
+// middleSegmentFor returns the size between 20 and 40 MiB that loses least when it
+// is filled with blocks of the given size. Segments of always 20 MiB would lose
+// 18 % to blocks of 8.2 MB, and so much less would fit under the hard limit. Under
+// a small limit the result is half of that.
 func middleSegmentFor(size, hard int64) (best int64) {
 	most := int64(2 * middleSegment)
 	if hard > 0 && hard < 64*middleSegment {
@@ -57,9 +56,9 @@ func middleSegmentFor(size, hard int64) (best int64) {
 	return best
 }
 
-// A core holds the free pieces of all segments behind one lock. It splits
-// pieces that are too large and merges neighbours at once. It never calls the
-// upstream.
+// A core holds the free pieces of all segments behind one lock. It splits a piece
+// that is larger than the request, and merges a piece that comes back with its
+// free neighbours. It never calls the upstream.
 type core struct {
 	headers  headers // first: every call reads it, and few write what follows
 	_        [64]byte
@@ -67,16 +66,16 @@ type core struct {
 	shelves  map[shelf]*tree
 	segments int64 // number of segments
 	pieces   int64 // number of free pieces
-	freed    int64 // bytes of them
+	freed    int64 // bytes of free pieces
 }
 
-// A shelf is a set of pieces that may replace each other.
+// A shelf names a set of free pieces that can serve the same requests.
 type shelf struct {
 	stream uint32
 	small  bool
 }
 
-// take cuts size bytes out of the best fit and returns the piece, or 0.
+// take cuts a piece of size bytes out of the best fit. It returns 0 if none fits.
 func (c *core) take(size int64, stream uint32) uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +113,7 @@ func (c *core) sever(i uint32, size int64) uint32 {
 	return n
 }
 
-// give takes back a chain of pieces that is linked through left.
+// give puts a chain of pieces, linked through left, into the core.
 func (c *core) give(chain uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +124,8 @@ func (c *core) give(chain uint32) {
 	}
 }
 
-// giveBack is give for one piece. If its segment is free then, it takes that out.
+// giveBack puts one piece into the core. If its whole segment is free then, it
+// takes the segment out and returns it.
 func (c *core) giveBack(i uint32) (s span, whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +152,7 @@ func (c *core) put(i uint32) uint32 {
 	return i
 }
 
-// absorb makes piece i out of itself and its neighbour above.
+// absorb adds to piece i its neighbour above.
 func (c *core) absorb(i, above uint32) {
 	h, a := c.headers.at(i), c.headers.at(above)
 	h.size += a.size
@@ -234,8 +234,8 @@ func (c *core) evict(bytes int64) (out []span) {
 	return out
 }
 
-// remove takes out the segment of which piece i is the whole. The caller holds
-// the core.
+// remove takes out a segment that is free as a whole: it is the piece i. The caller
+// holds the core.
 func (c *core) remove(i uint32) span {
 	h := c.headers.at(i)
 	c.unshelve(i)
@@ -252,7 +252,7 @@ func (c *core) restore(s span) {
 	c.shelve(c.enter(s))
 }
 
-// enter makes one piece of a segment; the caller holds the core.
+// enter makes one piece of a new segment. The caller holds the core.
 func (c *core) enter(s span) uint32 {
 	c.segments++
 	i := c.headers.new()

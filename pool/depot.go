@@ -5,24 +5,23 @@ import (
 	"sync/atomic"
 )
 
-// A depot holds full racks for any front to take, as that of Bonwick's magazines
-// does (Bonwick and Adams, USENIX 2001). It is for programs that leave
-// freeing to cycles: thousands of pieces then come back at once in one goroutine, and
-// go out again in others. Through the core that would be a lock, a merge and a
-// split for each of them, and those who wait for the lock sleep; so it is a
-// short critical section for each rackMax.
+// A depot holds full racks for any front to take, as the depot of magazines does
+// (Bonwick and Adams, USENIX 2001). It serves programs that leave freeing to
+// cycles. There one goroutine frees thousands of pieces at once, and others
+// allocate them again. Through the core each piece would cost a lock, a merge and
+// a split. Through the depot, rackMax pieces cost one short critical section.
 //
-// What is here cannot merge. It goes to the core before a segment is taken from
-// the upstream, and is bounded because that then takes its time.
+// Pieces in the depot cannot merge. Before the pool asks the upstream for a
+// segment, it moves them to the core. That takes time, so their number is bounded.
 type depot struct {
 	mu    sync.Mutex
-	slots [racks]rack  // n counts racks, which are linked through right; head is the first piece of one
-	full  atomic.Int64 // racks in all slots; changed under mu
+	slots [racks]rack  // here n counts racks; head is the first piece of a rack, whose right is that of the next
+	full  atomic.Int64 // number of racks in all slots; changed under mu
 }
 
 const depotMax = 256 // racks: to merge their pieces takes about 4 ms
 
-// put takes a full rack of one size and stream, unless there is no room for it.
+// put takes a full rack. It returns false if there is no room for it.
 func (d *depot) put(hs *headers, chain uint32) bool {
 	h := hs.at(chain)
 	d.mu.Lock()
@@ -59,7 +58,7 @@ func (d *depot) take(hs *headers, size int64, stream uint32) uint32 {
 	return chain
 }
 
-// drain gives everything to the core and returns how many bytes that were.
+// drain gives all racks to the core. It returns their bytes.
 func (d *depot) drain(c *core) (bytes int64) {
 	d.mu.Lock()
 	slots := d.slots
@@ -77,8 +76,8 @@ func (d *depot) drain(c *core) (bytes int64) {
 	return bytes
 }
 
-// restock puts a full rack from the depot into f, which the caller holds, and
-// returns one piece of it, or 0.
+// restock moves a full rack from the depot to f and takes one piece from it. It
+// returns 0 if there is none, or no room in f. The caller holds f.
 func (p *Pool) restock(f *front, size int64, stream uint32) uint32 {
 	r := &f.racks[rackOf(size, stream)]
 	if r.n > 0 || f.cached+rackMax*size > f.keep {

@@ -6,19 +6,20 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A Divider is an upstream that takes memory back in parts. A pool that finds no
-// room for a large block then trades what is free in segments that are partly
-// in use; without it a small block keeps all of its segment from other sizes.
+// A Divider is an upstream that takes memory back in parts. If there is no room
+// for a large block, the pool gives it the free parts of segments that are partly
+// in use. Without a Divider, a segment in which one small block is live serves
+// only sizes that fit beside that block.
 type Divider interface {
-	// Part returns the largest part of bytes at addr that Release would take
-	// as it is, 0 bytes if there is none. They lie within what one Allocate
-	// returned. It does not block.
+	// Part returns the largest part of the memory from addr to addr + bytes that
+	// Release would take, or 0 bytes if there is none. The memory lies within what
+	// one Allocate returned. Part does not block.
 	Part(addr uintptr, bytes int64) (part uintptr, size int64)
 }
 
-// divide gives parts of segments that are in use back to an upstream that takes
-// parts, out of the largest free pieces first, until they make up bytes; it
-// returns how much that was.
+// divide gives free parts of segments that are in use back to a Divider, until
+// they make up bytes. It begins with the largest free pieces. It returns the bytes
+// that it gave back.
 func (p *Pool) divide(bytes int64) (released int64) {
 	up, ok := p.cfg.Upstream.(Divider)
 	for most := int64(MaxBytes); ok && released < bytes; {
@@ -61,7 +62,8 @@ func (p *Pool) dividePiece(up Divider, i uint32) int64 {
 	return s.bytes
 }
 
-// takeUpTo takes out a piece of the largest size that is at most size, or 0.
+// takeUpTo takes out the largest piece that is not larger than size. It returns 0
+// if there is none.
 func (c *core) takeUpTo(size int64) (best uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,9 +79,9 @@ func (c *core) takeUpTo(size int64) (best uint32) {
 	return best
 }
 
-// cut forgets the bytes at addr out of piece i, which is on no shelf, because
-// they have gone back to the upstream. What lies below and above them, pieces in
-// use included, are segments of their own from now on.
+// cut removes the bytes at addr from piece i, because they have gone back to the
+// upstream. Piece i is on no shelf. What lies below and what lies above them, with
+// the pieces in use there, are two segments from now on.
 func (c *core) cut(i uint32, addr uintptr, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

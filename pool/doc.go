@@ -8,25 +8,25 @@
 // next request of the same stream. Live bytes are handed out; reserved bytes are
 // taken from the upstream; the difference is cached.
 //
-// Blocks are for code that frees by hand. An [Array] goes back by itself: when
-// nothing in the program can reach it any more, the pool's [gc.Collector] finds
-// it in its next cycle, and decides when that is to be. Free gives it back
-// earlier, at any time and any number of times.
+// A Block is for code that frees by hand. An [Array] goes back by itself: once
+// the program can no longer reach it, the next cycle of the pool's
+// [gc.Collector] finds it. The collector decides when that cycle runs. Free gives
+// an Array back earlier; to call it again does nothing.
 //
 // # Invariants
 //
-//   - live <= reserved <= hard limit at every moment, failures included.
-//   - A block is handed out to one owner at a time and given back once; what
-//     breaks that panics.
-//   - A panic of an upstream or a [Reclaimable] becomes an error, and the pool
-//     stays usable.
+//   - live <= reserved <= hard limit at every moment, also after failures.
+//   - A block is handed out to one owner at a time and given back once. A call
+//     that breaks this panics.
+//   - A panic of an upstream or a [Reclaimable] becomes an error. The pool stays
+//     usable.
 //
 // # Locks
 //
-// All locks of pool and gc, in the order in which they may be taken; those on
+// All locks of pool and gc, in the order in which they may be taken. Two locks on
 // one line are never held together.
 //
-//	the making of a pool's own collector    Pool.once
+//	the making of a private collector, the change of the sink    Pool.once
 //	a cycle, from before its mark to after its walk    gc.Collector.settling
 //	the collector's state    gc.Collector.mu
 //	a shard of a registry    gc.WeakRegistry
@@ -35,25 +35,28 @@
 //	the free pieces    core.mu
 //	short ones, with nothing taken inside    ladder, limbo, sites, poison, Scope, pressure.Budget, a trace.Recorder's
 //
-// None of the pool's own is held during a call of the upstream, the collector, a
-// sink, a [Reclaimable] or anything else that is not the pool's, nor while
-// somebody waits: all those may use the pool. The collector holds settling while it
-// gives back what is dead, so what gives back must not start or await a
-// cycle; and it holds mu while it asks its policy, its recorder, its log and its
-// sources, which must not call it. A test calls back from everywhere.
+// The pool holds none of its locks while it calls the upstream, a Record, a
+// [Reclaimable] or other code that is not its own, or while somebody waits. So
+// all of these may use the pool. The collector holds settling while it gives back
+// what is dead, so a release must not start a cycle or wait for one. It holds mu
+// while it calls its policy, its recorder, its log and its sources, so these must
+// not call the collector. A test calls the pool from every such place.
 //
 // # Who holds the memory
 //
-// With [Config].Sites the pool notes where a sample of its blocks is allocated,
-// as Go's heap profile does: see [Pool.Holders]. An [OutOfMemoryError] names the
-// largest holders, a recording has the sites of its allocations, and pool/pprof
-// makes a profile for go tool pprof.
+// With [Config].Sites the pool notes the allocation sites of a sample of its
+// blocks, as Go's heap profile does. An allocation site is the stack of the call
+// that allocated; in this package "site" means nothing else. [Pool.Holders] lists
+// the sites that hold most. An [OutOfMemoryError] names the largest holders, a
+// recording has the sites of its allocations, and pool/pprof makes a profile for
+// go tool pprof.
 //
 // # When it does not fit
 //
-// A refused allocation climbs a ladder, cheapest step first (see [Step]), and
-// tries again after each. Only then it fails, with an [OutOfMemoryError]. Cached
-// memory gives way before that: whole segments, and of an upstream that is a
-// [Divider] also the free parts of segments in use, so that fragments of one
-// size do not stand in the way of another.
+// First the pool gives cached memory back to the upstream and asks the upstream
+// again: whole segments, and if the upstream is a [Divider] also the free parts of
+// segments in use. So fragments of one size do not block another size. If that is
+// not enough, the allocation is refused and climbs the ladder (see [Step]): the
+// cheapest step first, and another try after each step. If no step helps, the
+// allocation fails with an [OutOfMemoryError].
 package pool

@@ -7,9 +7,9 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Free gives a block back to the pool at once, for later work of the block's
-// stream. It panics if the block is not one of this pool's that is handed out:
-// a block can be given back once. It does not wait, and allocates nothing.
+// Free gives a block back to the pool at once, for later work of the stream that
+// Alloc was given. It panics if the block was freed before or is not of this pool.
+// It does not wait, and allocates nothing on the Go heap.
 func (p *Pool) Free(b Block) { p.free(b, trace.FreeExplicit) }
 
 func (p *Pool) free(b Block, cause uint32) {
@@ -56,7 +56,7 @@ func (p *Pool) badFree(b Block, h *header) {
 	panic(fmt.Sprintf("pool: free of a block that is not of this pool: %v", b))
 }
 
-// indent is the distance from a piece's address to its block's.
+// indent is the distance in bytes from the address of a piece to that of its block.
 func (p *Pool) indent() uintptr {
 	if p.poison != nil {
 		return guardBytes
@@ -75,8 +75,8 @@ func (p *Pool) undress(b Block, h *header, cause uint32) {
 	p.record(trace.Event{Kind: trace.Free, ID: b.ref, Bytes: h.size, Stream: h.stream, Aux: cause})
 }
 
-// setAside takes a piece past the fronts: to the upstream if the pool caches
-// nothing, or to limbo until other streams have done with it.
+// setAside takes a freed piece past the fronts: to limbo if other streams may
+// still use it, else to the core.
 func (p *Pool) setAside(i uint32, h *header) {
 	if used := h.used.Swap(0); used == 0 || !p.limbo.add(p, i, used) {
 		p.retire(i)
@@ -84,8 +84,8 @@ func (p *Pool) setAside(i uint32, h *header) {
 	p.ladder.freed()
 }
 
-// retire gives a piece to the core and, if the pool caches nothing, its segment
-// to the upstream.
+// retire gives a piece to the core. If the pool caches nothing and the segment is
+// free, the segment goes to the upstream.
 func (p *Pool) retire(i uint32) {
 	p.core.headers.at(i).left = 0
 	if !p.cfg.Direct && !p.closed.Load() {

@@ -8,27 +8,27 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A front is a cache of pieces before the core, so that most calls touch no
-// memory that other goroutines write. It keeps the pieces that were freed last
-// in racks, one for each size and stream, and hands them out again, last in,
-// first out. There are a few fronts for each processor; a goroutine finds its
-// own by the address of its stack, and takes pieces from the depot and the
-// others before it goes to the core.
+// A front is a cache of pieces before the core. With it most calls touch no memory
+// that other goroutines write. It keeps the pieces that were freed last, in one
+// rack for each size and stream. The piece that was freed last is handed out
+// first. There are four to eight fronts for each processor. A goroutine finds its
+// front by the address of its stack. If the front has no piece, it looks in the
+// depot, then in other fronts, then in the core.
 //
 // The documentation of the package has the order of the locks.
 type front struct {
 	mu        sync.Mutex
 	number    uint32
-	from      uint32 // the front that the last stolen piece came from
-	active    bool   // it is in Pool.active
-	used      bool   // since the pool's last Sample
-	stocked   bool   // it is in Pool.stocked
+	from      uint32 // number of the front that the last stolen piece came from
+	active    bool   // the front is in Pool.active
+	used      bool   // a goroutine has used the front since the pool's last Sample
+	stocked   bool   // the front is in Pool.stocked
 	count     pressure.Shard
 	cached    int64          // bytes in the racks
-	keep      int64          // the most that cached may be
+	keep      int64          // largest allowed value of cached
 	hand      int            // the rack that was emptied last to make room
-	hits      int64          // allocations that a rack served
-	unsampled int64          // bytes that may be allocated before a site is noted
+	hits      int64          // number of allocations that a rack served
+	unsampled int64          // bytes to allocate until the next allocation site is noted
 	classes   [classes]int64 // allocations by power of two
 	racks     [racks]rack
 	_         [64]byte
@@ -37,12 +37,12 @@ type front struct {
 // A rack is a stack of pieces of one size and stream.
 type rack struct {
 	size   int64
-	head   uint32 // chain through left
-	n      uint32
+	head   uint32 // the top piece, chained through left
+	n      uint32 // number of pieces
 	stream uint32
 }
 
-// is reports whether a piece of that size and stream belongs on the rack.
+// is reports whether pieces of this size and stream belong on the rack.
 func (r *rack) is(size int64, stream uint32) bool { return r.size == size && r.stream == stream }
 
 const (
@@ -59,9 +59,10 @@ func rackOf(size int64, stream uint32) int {
 	return int((uint64(size)>>9 + uint64(stream)<<40) * 0x9e3779b97f4a7c15 >> (64 - 7))
 }
 
-// lockFront returns the caller's front, locked. Goroutines are told apart by the
-// address of their stack. One that meets another in its front moves on to the
-// next for good, so those that run at the same time soon have fronts of their own.
+// lockFront returns the caller's front, locked. The address of the stack tells
+// goroutines apart. A goroutine that finds its front locked moves to the next
+// front for good. So goroutines that run at the same time soon have different
+// fronts.
 func (p *Pool) lockFront() *front {
 	hash := pressure.StackHash()
 	offset := &p.offsets[hash>>(64-8)]
@@ -89,8 +90,8 @@ func (p *Pool) eachFront(do func(*front)) {
 	}
 }
 
-// eachActive calls do for the fronts that have counts of their own, locked. There
-// are as many as goroutines at work; each cycle's walk uses another one once.
+// eachActive calls do for the fronts that may have counts that the tracker lacks,
+// locked. These are about as many as goroutines that use the pool.
 func (p *Pool) eachActive(do func(*front)) {
 	for k := range p.active.all {
 		p.fronts[k].locked(do)
@@ -103,7 +104,8 @@ func (f *front) locked(do func(*front)) {
 	f.mu.Unlock()
 }
 
-// age settles a front that nobody has used since the last call; the caller holds it.
+// age settles the counts of a front that no goroutine has used since the last
+// call. The caller holds f.
 func (p *Pool) age(f *front) {
 	if !f.used {
 		f.count.Settle()
@@ -113,7 +115,7 @@ func (p *Pool) age(f *front) {
 	f.used = false
 }
 
-// pop takes a piece from a rack, or 0.
+// pop takes a piece from its rack. It returns 0 if there is none.
 func (f *front) pop(hs *headers, size int64, stream uint32) uint32 {
 	r := &f.racks[rackOf(size, stream)]
 	if r.n == 0 || !r.is(size, stream) {
@@ -126,9 +128,9 @@ func (f *front) pop(hs *headers, size int64, stream uint32) uint32 {
 	return i
 }
 
-// push puts a piece on its rack. It returns a chain of pieces that found no
-// room: the piece itself, those of other sizes that were here, or all of a full
-// rack, for the depot.
+// push puts a piece on its rack. It returns a chain of the pieces for which there
+// is no room: the piece itself, pieces of another size that were on the rack, or
+// a full rack. With full the chain is a full rack, which the depot may take.
 func (f *front) push(hs *headers, i uint32) (out uint32, full bool) {
 	h := hs.at(i)
 	r := &f.racks[rackOf(h.size, h.stream)]
@@ -136,7 +138,7 @@ func (f *front) push(hs *headers, i uint32) (out uint32, full bool) {
 	switch full = same && r.n == rackMax; {
 	case full:
 		out = f.empty(r)
-	case same && r.n > 0 && int64(r.n+1)*h.size > f.keep/4: // no room that others need
+	case same && r.n > 0 && int64(r.n+1)*h.size > f.keep/4: // the rest is for other sizes
 		h.left = 0
 		return i, false
 	case f.cached+h.size > f.keep:
@@ -153,8 +155,8 @@ func (f *front) push(hs *headers, i uint32) (out uint32, full bool) {
 	return out, full
 }
 
-// makeRoom empties one rack of another size, each time the next, so that sizes
-// that nobody asks for any more do not fill the front for good.
+// makeRoom empties one rack of another size, each time the next one. Otherwise
+// sizes that nobody asks for any more would fill the front for ever.
 func (f *front) makeRoom(size int64) (out uint32) {
 	if size > f.keep {
 		return 0
@@ -196,7 +198,7 @@ func (s numberSet) has(k uint32) bool { return s[k/64].Load()&(1<<(k%64)) != 0 }
 func (s numberSet) add(k uint32)      { s[k/64].Or(1 << (k % 64)) }
 func (s numberSet) remove(k uint32)   { s[k/64].And(^uint64(1 << (k % 64))) }
 
-// stock notes that f, which the caller holds, may have pieces to steal.
+// stock notes that f may have pieces to steal. The caller holds f.
 func (p *Pool) stock(f *front) {
 	if !f.stocked {
 		f.stocked = true
@@ -204,11 +206,12 @@ func (p *Pool) stock(f *front) {
 	}
 }
 
-// steal moves up to half of what another front has on a rack to f, which the
-// caller holds, and returns one piece of it, or 0. It waits for no lock. A
-// goroutine that frees in a deeper call than it allocates in has two fronts and
-// comes here each time, so the search begins where it ended last, and passes
-// over fronts that have nothing: locking every one takes 1 us with 16 cores.
+// steal takes a piece from a rack of another front, or returns 0. It also moves up
+// to half of that rack to f. The caller holds f. It waits for no lock.
+//
+// A goroutine that frees in a deeper call than it allocates in has two fronts, and
+// steals for each allocation. So the search begins where the last one ended and
+// skips fronts that have nothing: to lock every front takes 1 us with 16 cores.
 func (p *Pool) steal(f *front, size int64, stream uint32) uint32 {
 	slot := rackOf(size, stream)
 	mine := &f.racks[slot]
@@ -246,8 +249,8 @@ func (p *Pool) steal(f *front, size int64, stream uint32) uint32 {
 	return 0
 }
 
-// flush gives what is in the racks of all fronts and in the depot to the core,
-// where it can merge, and returns how much that was.
+// flush gives the pieces in all fronts and in the depot to the core, where they
+// can merge. It returns their bytes.
 func (p *Pool) flush() (bytes int64) {
 	p.eachFront(func(f *front) {
 		for r := range f.racks {

@@ -7,8 +7,8 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// guarded calls code that is not the pool's own and turns a panic into an
-// error: the pool stays usable.
+// guarded calls code that is not the pool's. It turns a panic into an error, so
+// the pool stays usable.
 func guarded[T any](f func() (T, error)) (v T, err error) {
 	defer func() {
 		if e := recover(); e != nil {

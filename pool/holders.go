@@ -10,19 +10,20 @@ import (
 	"strings"
 )
 
-// A Holder is a place in the program and what it holds. Numbers are exact if
-// every block is sampled, at a rate of 1, and unbiased estimates otherwise.
+// A Holder is an allocation site and the memory that it holds. The numbers are
+// exact if every block is sampled ([Config].Sites is 1). Otherwise they are
+// estimates without bias.
 type Holder struct {
 	Site  string // function and file:line that called the pool
 	Stack string // the calls that led there, one a line, innermost first: function, a tab, file:line
 
 	Bytes       int64 // live bytes allocated there
-	Blocks      int64 // and their number
+	Blocks      int64 // number of live blocks allocated there
 	AllocBytes  int64 // bytes allocated there so far, freed ones included
-	AllocBlocks int64
+	AllocBlocks int64 // number of blocks allocated there so far, freed ones included
 }
 
-// callers yields the next n lines of the stack, for people.
+// callers yields the n lines of the stack after the first, as people read them.
 func (h Holder) callers(n int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		_, rest, _ := strings.Cut(h.Stack, "\n")
@@ -35,9 +36,9 @@ func (h Holder) callers(n int) iter.Seq[string] {
 	}
 }
 
-// Holders returns the allocation sites that hold most live bytes, at most n,
-// the largest first; a negative n means all sites ever sampled. It is empty
-// unless the pool samples sites. It does not hold up the pool.
+// Holders returns the n allocation sites that hold most live bytes, the largest
+// first. With a negative n it returns all sites that were ever sampled. It returns
+// nothing if the pool samples no sites. It does not hold up the pool.
 func (p *Pool) Holders(n int) []Holder {
 	var list []Holder
 	for _, h := range p.sites.read() {
@@ -54,19 +55,19 @@ func (p *Pool) Holders(n int) []Holder {
 	return list[:min(n, len(list))]
 }
 
-// SiteRate returns the mean number of bytes between two sampled blocks, as in
-// [Config]; 0 if the pool samples none.
+// SiteRate returns [Config].Sites: the mean number of bytes between two sampled
+// blocks; 0 if the pool samples none.
 func (p *Pool) SiteRate() int64 { return p.sites.rate }
 
-// read returns what each place has allocated and holds. Stacks that differ only
-// inside the pool are one place.
+// read returns a Holder for each allocation site, by its text. Stacks that differ
+// only inside the pool are one site.
 func (s *sites) read() map[string]Holder {
 	s.mu.RLock()
 	all := s.all // what is in it does not change
 	s.mu.RUnlock()
 	sums := map[string]Holder{}
 	for _, x := range all[1:] {
-		// Freed first: what is freed meanwhile must not make more than was allocated.
+		// Freed is read first: otherwise a free at this moment could make freed more than allocated.
 		freedBytes, freedBlocks := x.freed.bytes.Load(), x.freed.blocks.Load()
 		bytes, blocks := x.alloc.bytes.Load(), x.alloc.blocks.Load()
 		text := x.text()
@@ -85,8 +86,8 @@ func (s *sites) read() map[string]Holder {
 	return sums
 }
 
-// text returns the frames from the nearest caller outside this package on, as
-// [trace.Event] labels say them.
+// text returns the frames of the stack, one a line, as the labels of a
+// [trace.Event] have them. It begins with the innermost caller outside this package.
 func (at stack) text() string {
 	n := slices.Index(at[:], 0)
 	if n < 0 {
@@ -114,10 +115,10 @@ func (at stack) text() string {
 
 var packagePath = reflect.TypeFor[Pool]().PkgPath() + "."
 
-// site returns the place that called the pool, for people.
+// site returns the innermost caller outside this package, as people read it.
 func (at stack) site() string { return innermost(at.text()) }
 
-// innermost returns the first line of a stack's text, for people.
+// innermost returns the first line of a stack's text, as people read it.
 func innermost(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return strings.Replace(line, "\t", " ", 1)

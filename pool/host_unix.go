@@ -10,7 +10,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// Allocate maps bytes of fresh memory. The stream does not matter.
+// Allocate maps new memory. It ignores the stream.
 func (Host) Allocate(bytes int64, _ uint32) (uintptr, error) {
 	p, err := unix.MmapPtr(-1, 0, nil, uintptr(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {

@@ -9,19 +9,19 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A Step is a rung of the refusal ladder: what is tried, cheapest first, when an
-// allocation does not fit. The order is that of CUDA.jl's retry_reclaim
-// (CUDA.jl#3118), refined. After each step the allocation is tried again.
-// Numbers are part of the trace format: Refuse events carry them.
+// A Step is one step of the refusal ladder, which an allocation climbs when it
+// does not fit. The cheapest step comes first, and the allocation is tried again
+// after each. The order follows CUDA.jl's retry_reclaim (CUDA.jl#3118). The numbers
+// are part of the trace format: they are in Refuse events.
 type Step uint32
 
 const (
-	StepReap        Step = iota // give back what a finished cycle has found
-	StepPurge                   // Reclaimable.Purge: caches that are cheap to fill again
-	StepWait                    // wait for the cycle under way
-	StepSynchronize             // wait for queued work, whose memory is free then
+	StepReap        Step = iota // give back what a finished cycle has found dead
+	StepPurge                   // call Reclaimable.Purge
+	StepWait                    // wait for the running cycle
+	StepSynchronize             // wait for queued work, and take back the memory that it used
 	StepCollect                 // run a cycle, and wait until it has settled
-	StepDrop                    // Reclaimable.Drop: everything that can be made again
+	StepDrop                    // call Reclaimable.Drop
 	steps
 )
 
@@ -35,30 +35,31 @@ func (s Step) String() string {
 	return "unknown"
 }
 
-// ladder is the state that climbers share. No lock is held while a step runs.
+// ladder is what all climbers share. A climber is an allocation on the ladder. No
+// lock is held while a step runs.
 type ladder struct {
 	awaited, climbed, failed atomic.Int64
-	waiters                  atomic.Int32 // climbers that wait for somebody's free
+	waiters                  atomic.Int32 // climbers that wait until a block is freed
 
 	mu           sync.Mutex
 	reclaimables []*Reclaimable
-	climbing     chan struct{} // closed when the climber has done; nil if there is none
-	freeing      chan struct{} // closed at the next free; nil if nobody waits
-	futile       int           // collections in a row that freed too little
-	cost         time.Duration // of the last one
+	climbing     chan struct{} // closed when the climber leaves the ladder; nil if there is none
+	freeing      chan struct{} // closed at the next free; nil if nobody waits for it
+	futile       int           // number of collections in a row that freed too little
+	cost         time.Duration // of the last collection
 }
 
 // A Climb is what one step of the ladder did.
 type Climb struct {
 	Step     Step
 	Duration time.Duration
-	Freed    int64 // fall of live bytes
-	Released int64 // fall of reserved bytes
-	Err      error // why it could not be done
+	Freed    int64 // bytes by which live fell
+	Released int64 // bytes by which reserved fell
+	Err      error // why the step failed; nil if it did not
 }
 
-// awaitCycle looks again after the cycle under way, if there is one: it was
-// started in time, so this is no refusal yet.
+// awaitCycle waits for the running cycle, if there is one, and looks for a piece
+// again. Such a wait is no refusal: the cycle was started before the memory ran out.
 func (p *Pool) awaitCycle(size int64, stream uint32, cause error) (uint32, error) {
 	c := p.collect.Load()
 	for try := 0; c != nil && try < awaitMax && c.c.Wait(); try++ {
@@ -72,12 +73,12 @@ func (p *Pool) awaitCycle(size int64, stream uint32, cause error) (uint32, error
 	return 0, cause
 }
 
-const awaitMax = 4 // others may take what the first cycle has freed
+const awaitMax = 4 // tries: other goroutines may take what the first cycle has freed
 
 // climb takes step after step until size bytes fit. One goroutine climbs at a
-// time. The others wait for it without a lock, also those that only miss their
-// front: what is freed meanwhile goes to the core and is the climber's, or else
-// those who allocate fast would starve it.
+// time. The others wait for it without a lock, also those whose front is merely
+// empty. What is freed meanwhile goes past the fronts to the core, where the
+// climber finds it. Otherwise goroutines that allocate fast would take it first.
 func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 	l := &p.ladder
 	l.climbed.Add(1)
@@ -104,7 +105,7 @@ func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 			cause = err
 		}
 		if p.foundByCycles()-before < size {
-			break // else it would have fitted, but somebody was quicker
+			break // if cycles had found size bytes, another goroutine took them: try again
 		}
 	}
 	l.failed.Add(1)
@@ -113,7 +114,7 @@ func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 
 const maxRounds = 3
 
-// foundByCycles returns the bytes that cycles have given back so far.
+// foundByCycles returns the bytes that all cycles so far have given back.
 func (p *Pool) foundByCycles() int64 {
 	if c := p.collect.Load(); c != nil {
 		return c.c.Stats().Freed
@@ -121,7 +122,7 @@ func (p *Pool) foundByCycles() int64 {
 	return 0
 }
 
-// awaitClimber waits until the goroutine on the ladder has left it.
+// awaitClimber waits until the climber has left the ladder.
 func (p *Pool) awaitClimber() {
 	p.ladder.mu.Lock()
 	turn := p.ladder.climbing
@@ -189,12 +190,11 @@ func (p *Pool) takeStep(s Step) error {
 	return nil
 }
 
-// Collections that free too little are not repeated at once: before the next
-// one the climber waits for somebody to free something, at most as long as the
-// last collection took, doubled for each futile one in a row up to eightfold: a
-// program that keeps asking for too much spends a ninth of its time on
-// collections. It is never longer than maxBackOff. (java.nio.Bits.reserveMemory
-// waits 511 ms in all.)
+// After a collection that freed too little, the climber waits before the next one,
+// until a block is freed or the time is over. The time is that of the last
+// collection, doubled for each futile one in a row, up to eight times that, and
+// at most maxBackOff. So a program that keeps asking for too much spends a ninth
+// of its time on collections. (java.nio.Bits.reserveMemory waits 511 ms in all.)
 const maxBackOff = 256 * time.Millisecond
 
 func (p *Pool) backOff() {

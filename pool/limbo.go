@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// manyStreams in header.used: more than one stream besides the block's own.
+// manyStreams in header.used: two or more streams besides the home stream.
 const manyStreams = ^uint32(0)
 
-// Use says that work of stream, queued so far, uses b. When b is freed it goes
-// back in stream order: to its own stream's later work once stream has done
-// that work. Call it for every stream other than the one that Alloc was given.
+// Use says that work that stream has queued so far uses b. After Free, b is used
+// again only when stream has done that work. Call Use for every stream other than
+// the one that Alloc was given.
 func (p *Pool) Use(b Block, stream uint32) {
 	h := p.core.headers.find(uint32(b.ref))
 	if h == nil || h.gen.Load() != uint32(b.ref>>32) || h.stream == stream {
@@ -29,13 +29,13 @@ type limbo struct {
 	lost []lost
 }
 
-// A lost piece waits for a fence, or for the whole device if there is none.
+// A lost piece waits for its fence. Without a fence it waits for the whole device.
 type lost struct {
 	piece uint32
 	fence Fence
 }
 
-// add takes a piece in and reports whether it has to wait at all.
+// add takes a piece in, unless it need not wait. It reports whether it did.
 func (l *limbo) add(p *Pool, piece, used uint32) bool {
 	var fence Fence
 	if up, ok := p.cfg.Upstream.(Fencer); ok && used != manyStreams {
@@ -46,7 +46,7 @@ func (l *limbo) add(p *Pool, piece, used uint32) bool {
 		fence = f
 	}
 	if _, ok := p.cfg.Upstream.(Synchronizer); !ok && fence == nil {
-		return false // nothing runs on its own
+		return false // the upstream has no work that runs beside the program
 	}
 	l.put([]lost{{piece, fence}})
 	return true
@@ -68,7 +68,7 @@ func (l *limbo) takeAll() []lost {
 	return all
 }
 
-// poll gives pieces whose fence has passed back to the core, and reports
+// poll gives the pieces whose fence has passed back to the core. It reports
 // whether there were any.
 func (l *limbo) poll(p *Pool) (any bool) {
 	if l.n.Load() == 0 {
@@ -92,8 +92,8 @@ func (l *limbo) poll(p *Pool) (any bool) {
 	return any
 }
 
-// synchronize waits for the device and gives every piece back to the core that
-// was in limbo before.
+// synchronize waits for the device. Then it gives back to the core every piece
+// that was in limbo when the wait began.
 func (l *limbo) synchronize(p *Pool) error {
 	up, ok := p.cfg.Upstream.(Synchronizer)
 	if !ok {

@@ -11,8 +11,8 @@ func asBytes[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), uintptr(len(s))*unsafe.Sizeof(t))
 }
 
-// CopyIn copies from into the array, whose length must be the same. It returns
-// when from may be used again. It fails with [ErrFreed] after Free.
+// CopyIn copies a slice of the same length into the array. It returns when the
+// slice may be changed again. It fails with [ErrFreed] after Free.
 func (a Array[T]) CopyIn(from []T) error {
 	if err := sameLength("copy in", len(from), a.n); err != nil {
 		return err
@@ -22,7 +22,8 @@ func (a Array[T]) CopyIn(from []T) error {
 	}, func(elements []T) { copy(elements, from) })
 }
 
-// CopyOut copies the array to to, whose length must be the same.
+// CopyOut copies the array into a slice of the same length. It fails with
+// [ErrFreed] after Free.
 func (a Array[T]) CopyOut(to []T) error {
 	if err := sameLength("copy out", len(to), a.n); err != nil {
 		return err
@@ -32,14 +33,14 @@ func (a Array[T]) CopyOut(to []T) error {
 	}, func(elements []T) { copy(to, elements) })
 }
 
-// Fill sets every element to v.
+// Fill sets every element to v. It fails with [ErrFreed] after Free.
 func (a Array[T]) Fill(v T) error {
 	return a.move(func(m Mover, stream uint32) error {
 		return m.Fill(a.addr(), asBytes([]T{v}), int64(a.n), stream)
 	}, func(elements []T) { fill(elements, v) })
 }
 
-// fill sets a few elements and doubles what is set, some KiB at a time.
+// fill sets every element to v, by copies of what is set already.
 func fill[T any](s []T, v T) {
 	const chunk = 4096
 	if len(s) == 0 {
@@ -51,8 +52,8 @@ func fill[T any](s []T, v T) {
 	}
 }
 
-// CopyFrom copies another array of the same length and space. The two may
-// overlap.
+// CopyFrom copies another array of the same length and space into this one. The
+// two may overlap. It fails with [ErrFreed] after Free of either.
 func (a Array[T]) CopyFrom(from Array[T]) error {
 	if err := sameLength("copy", from.n, a.n); err != nil {
 		return err
@@ -67,7 +68,8 @@ func (a Array[T]) CopyFrom(from Array[T]) error {
 	})
 }
 
-// move lets the upstream do it, or does it here where the processor can.
+// move calls here with the elements if the processor can address them, else there
+// with the upstream.
 func (a Array[T]) move(there func(Mover, uint32) error, here func([]T)) error {
 	return a.with(func(m *memoryOf) error {
 		if addressable(m.pool.cfg) {

@@ -8,15 +8,15 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// OutOfMemoryError says that an allocation did not fit and what was tried.
-// errors.Is finds [ErrOutOfMemory] in it, and the upstream's error.
+// OutOfMemoryError says that an allocation did not fit, and what was tried.
+// errors.Is finds [ErrOutOfMemory] and the upstream's error in it.
 type OutOfMemoryError struct {
-	Bytes   int64           // asked for, rounded up to 512
-	Sample  pressure.Sample // when it was given up
+	Bytes   int64           // size of the request, rounded up to 512
+	Sample  pressure.Sample // the pool when the allocation failed
 	Report  string          // see Pool.Report
-	Holders []Holder        // the largest, if sites are sampled
-	Steps   []Climb         // what each step of the ladder gave
-	Err     error           // what refused it at last; nil if the upstream said nothing
+	Holders []Holder        // the ten largest, if the pool samples sites
+	Steps   []Climb         // what each step of the ladder did
+	Err     error           // what refused the last try: the hard limit, or the upstream
 }
 
 func (p *Pool) outOfMemory(size int64, cause error, done []Climb) error {
@@ -25,7 +25,7 @@ func (p *Pool) outOfMemory(size int64, cause error, done []Climb) error {
 	}
 }
 
-// Error returns one line; Detail has the rest.
+// Error returns one line. Detail returns more.
 func (e *OutOfMemoryError) Error() string {
 	text := fmt.Sprintf("pool: out of %v memory: %v wanted, %v live, %v reserved, limit %s", e.Sample.Space,
 		pressure.Bytes(e.Bytes), pressure.Bytes(e.Sample.Live), pressure.Bytes(e.Sample.Reserved), orNone(e.Sample.Limit))

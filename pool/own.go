@@ -5,11 +5,11 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Own leaves block b to the collector: it goes back to the pool once owner
-// cannot be reached any more. It is for adaptors to libraries that have a type
-// of their own for what owns memory; [Array] is ours. Owner must be as
-// [gc.Track] says, and b must not be given to Free after that. The only error
-// is that of a pool that is closed, or of [gc.New]: b is then still the caller's.
+// Own leaves block b to the collector: b goes back to the pool once owner is
+// unreachable. It is for adaptors to a library whose own type holds the memory;
+// other programs use [Array]. For owner see [gc.Track]. After Own, b must not be
+// given to [Pool.Free]. Own fails with [ErrClosed], or with the error of [gc.New]; then
+// b still belongs to the caller.
 func Own[T any](p *Pool, owner *T, b Block) (Owned, error) {
 	k, err := p.collector()
 	if err != nil {
@@ -18,15 +18,15 @@ func Own[T any](p *Pool, owner *T, b Block) (Owned, error) {
 	return Owned{p, gc.Track(k.owners, owner, p.core.headers.at(uint32(b.ref)).size, b)}, nil
 }
 
-// Owned is a block that [Own] left to the collector. It may be dropped. The
-// zero value is none.
+// Owned is a block that [Own] left to the collector. A program that never frees
+// it by hand need not keep it. The zero value is no block.
 type Owned struct {
 	pool *Pool
 	slot gc.Slot
 }
 
-// Free gives the block back now. It returns false, and does nothing, if it has
-// gone back before.
+// Free gives the block back now. If the block was given back before, Free does
+// nothing and returns false.
 func (o Owned) Free() bool {
 	if o.pool == nil {
 		return false

@@ -9,7 +9,8 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// guardBytes lie on either side of a block under poison; they keep it aligned.
+// guardBytes is the size of the guard on each side of a block under poison. It
+// keeps the block aligned.
 const guardBytes = quantum
 
 const (
@@ -17,14 +18,15 @@ const (
 	freePattern  = 0xdd // in all memory that is not handed out
 )
 
-// poison finds stray writes: all memory of the pool that is not handed out has
-// one pattern, the guards around blocks another. Guards are checked when a block
-// is freed, the rest when it is handed out again. A wrong byte panics with the
-// sites of those who used the memory last.
+// poison finds stray writes. All memory of the pool that is not handed out is
+// filled with one pattern, the guards around blocks with another. Guards are
+// checked when a block is freed. The other pattern is checked when the memory is
+// handed out again. At a wrong byte the pool panics with the sites that allocated
+// and freed the memory last.
 type poison struct {
 	mu    sync.Mutex
-	last  [4096]grave // ring of the blocks freed last
-	freed uint64
+	last  [4096]grave // ring of the blocks that were freed last
+	freed uint64      // number of blocks that were freed
 }
 
 // A grave remembers a freed block.
@@ -36,14 +38,14 @@ type grave struct {
 
 func memory(addr uintptr, n int64) []byte { return unsafe.Slice((*byte)(pointer(addr)), n) }
 
-// strayByte returns the index of the first byte that is not pattern, or -1.
+// strayByte returns the index of the first byte that differs from pattern, or -1.
 func strayByte(b []byte, pattern byte) int {
 	for i, x := range b {
 		if x != pattern {
 			return i
 		}
 		if i+1 < len(b) && bytes.Equal(b[i+1:], b[i:len(b)-1]) {
-			return -1 // each byte equals the one before it
+			return -1 // each later byte equals the one before it
 		}
 	}
 	return -1
@@ -51,8 +53,8 @@ func strayByte(b []byte, pattern byte) int {
 
 func (q *poison) fill(addr uintptr, size int64) { fill(memory(addr, size), freePattern) }
 
-// handOut checks that nobody wrote to the piece since it was freed, and puts
-// guards on it.
+// handOut checks that nobody wrote to the piece since it was freed, and writes its
+// guards.
 func (q *poison) handOut(h *header, bytes int64) {
 	m := memory(h.addr, h.size)
 	if at := strayByte(m, freePattern); at >= 0 {
@@ -62,7 +64,8 @@ func (q *poison) handOut(h *header, bytes int64) {
 	fill(m[guardBytes+bytes:], guardPattern)
 }
 
-// takeBack checks the guards of a block of bytes and fills it.
+// takeBack checks the guards of a block and fills it with the pattern of free
+// memory.
 func (q *poison) takeBack(h *header, bytes int64, sites *sites) {
 	m := memory(h.addr, h.size)
 	before, after := m[:guardBytes], m[guardBytes+bytes:]
@@ -84,7 +87,7 @@ func overrun(x *site, bytes int64, at int) string {
 		pressure.Bytes(bytes), at, innermost(x.text()), here().site())
 }
 
-// blame names those who last had the byte at addr.
+// blame names the sites that allocated and freed the block at addr last.
 func (q *poison) blame(addr uintptr) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,39 +14,39 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Config says how a pool works. The zero value is a caching pool of host memory
-// without limits or a collector.
+// Config says how a pool works. The zero value is a caching pool of host memory,
+// with the limits of the environment and no collector.
 type Config struct {
 	Upstream  Upstream        // where segments come from; nil: Host
 	Space     pressure.Space  // the memory that the upstream gives, for samples and traces
-	Limits    pressure.Limits // neither set: those of the environment, see pressure.LimitsFromEnv; none there: only the upstream refuses
-	Collector *gc.Collector   // finds dead arrays; nil: the pool makes one of its own with the policy never, at the first array
+	Limits    pressure.Limits // zero: the limits of the environment, see pressure.LimitsFromEnv; if it has none, only the upstream refuses
+	Collector *gc.Collector   // finds dead arrays; nil: at the first array the pool makes a private one with the policy never
 	Trace     trace.Sink      // told of every event; nil = off
-	Direct    bool            // cache nothing: every block is a segment
-	Sites     int64           // note where blocks are allocated: one in so many bytes, at random; 0 = none, 1 = every block, at 0.4 to 1.1 us each; see DefaultSites
-	Poison    bool            // notes every site; guard bytes and patterns against stray writes; slow, host memory only
-	Warn      func(error)     // told of failures that the pool can live with; nil = nobody is
+	Direct    bool            // cache nothing: every block is a segment of its own
+	Sites     int64           // mean bytes between two blocks whose allocation site is noted; 0 = none is, 1 = all are, at 0.4 to 1.1 us each; see DefaultSites
+	Poison    bool            // find stray writes by guard bytes and patterns, and note every site; slow, host memory only
+	Warn      func(error)     // called with failures after which the pool goes on; nil = they are not told
 }
 
 // A Pool hands out memory of one space and keeps what is given back for the
-// next request. Its methods are safe for concurrent use, and none that frees
-// waits for one that allocates. Make one with [New].
+// next request. Its methods are safe for concurrent use. A call that frees never
+// waits for a call that allocates. Make a Pool with [New].
 type Pool struct {
-	// What every call reads and few write.
+	// These fields are read by every call and rarely written.
 	cfg       Config
 	poison    *poison
 	start     time.Time
 	fronts    []front
 	frontMask uint32                     // number of fronts - 1
 	stocked   numberSet                  // fronts that may have pieces in their racks
-	active    numberSet                  // fronts that may have counts of their own
-	bypass    atomic.Int32               // not 0: what is freed goes past the fronts: Direct, closed, or somebody climbs
-	closed    atomic.Bool                //
-	sink      atomic.Pointer[sink]       //
-	collect   atomic.Pointer[collecting] //
-	hard      atomic.Int64               // bytes; 0 = none
-	limit     atomic.Int64               // the budget as last estimated, bytes; 0 = none known
-	offsets   [256]atomic.Uint32         // where the goroutines of a hash look, see lockFront
+	active    numberSet                  // fronts that may have counts that the tracker lacks
+	bypass    atomic.Int32               // above 0: freed pieces skip the fronts, because of Direct, Close or a climber
+	closed    atomic.Bool                // Close was called
+	sink      atomic.Pointer[sink]       // takes the events; nil = nobody does
+	collect   atomic.Pointer[collecting] // the collector; nil = none yet
+	hard      atomic.Int64               // hard limit in bytes; 0 = none
+	limit     atomic.Int64               // the budget as last estimated, in bytes; 0 = unknown
+	offsets   [256]atomic.Uint32         // for each hash of a stack, how far from its first front it has moved, see lockFront
 
 	depot   depot
 	core    core
@@ -68,9 +68,9 @@ var (
 // MaxBytes is the largest size that can be asked for, 64 TiB.
 const MaxBytes = 1 << 46
 
-// New returns a pool. It fails if the environment's limits cannot be read, if a
-// limit in percent needs a total that the upstream does not tell, and if Poison
-// is asked for where the processor cannot address the memory.
+// New returns a pool. It fails if the limits in the environment cannot be parsed,
+// if a limit is a share of a total that the upstream does not know, and if Poison
+// is set for memory that the processor cannot address.
 func New(cfg Config) (*Pool, error) {
 	if cfg.Upstream == nil {
 		cfg.Upstream = Host{}
@@ -126,8 +126,8 @@ func New(cfg Config) (*Pool, error) {
 	return p, nil
 }
 
-// resolve finds the limits in bytes. A share of a total that is not known is
-// an error at the start, when the user is there to hear it.
+// resolve turns the limits into bytes. A share of an unknown total is an error
+// here, at the start, where the user sees it.
 func (p *Pool) resolve() error {
 	l := p.cfg.Limits
 	if l.Hard.Percent == 0 && l.Soft.Percent == 0 {
@@ -142,8 +142,8 @@ func (p *Pool) resolve() error {
 	if err != nil {
 		return fmt.Errorf("pool: %w", err)
 	}
-	// From here on the share is a number: a total that changes later, as that
-	// of a control group may, does not move a limit under what is reserved.
+	// From here on the share is a number of bytes. If the total falls later, as
+	// that of a control group may, the limit does not fall below what is reserved.
 	soft, err := l.Soft.Of(info.Total)
 	p.cfg.Limits = pressure.Limits{Soft: pressure.Limit{Bytes: soft}, Hard: pressure.Limit{Bytes: hard}}
 	p.budget.Limits = p.cfg.Limits
@@ -200,7 +200,7 @@ func (s *sink) orNil() trace.Sink {
 	return s.Sink
 }
 
-// record passes an event that ends now on, if anybody listens.
+// record sends an event that ends now, if there is a sink.
 func (p *Pool) record(e trace.Event) {
 	if s := p.sink.Load(); s != nil {
 		p.recordIn(s, e)

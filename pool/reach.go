@@ -6,17 +6,18 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// Memory is what [Array.Reach] shows of an array's memory.
+// Memory describes the memory of an array to the function that [Array.Reach] calls.
 type Memory struct {
-	Addr  uintptr        // of the array's first element
-	Bytes int64          // of its elements
-	Space pressure.Space // where it lies
+	Addr  uintptr        // address of the array's first element
+	Bytes int64          // size of the elements
+	Space pressure.Space // where the memory lies
 	m     *memoryOf
 }
 
-// Reach calls f with the memory, which cannot be taken away meanwhile: a Free
-// takes effect when f returns. It is for code that lets devices work on arrays;
-// [Array.Do] is for the processor. It fails with [ErrFreed] after Free.
+// Reach calls f with the memory of the array, and returns f's error. The memory
+// stays until f returns; a Free meanwhile takes effect then. Reach is for code that
+// lets devices work on arrays; [Array.Do] is for the processor. It fails with
+// [ErrFreed] after Free.
 func (a Array[T]) Reach(f func(Memory) error) error {
 	return a.with(func(m *memoryOf) error {
 		return f(Memory{Addr: a.addr(), Bytes: a.Bytes(), Space: m.pool.cfg.Space, m: m})
@@ -26,9 +27,9 @@ func (a Array[T]) Reach(f func(Memory) error) error {
 // LastStream returns the stream whose work used the memory last.
 func (m Memory) LastStream() uint32 { return m.m.lastStream() }
 
-// UsedBy says that work of stream, which has been queued, uses the memory, and
-// returns the stream that used it last before: that work must come after the
-// work of this stream.
+// UsedBy says that work that stream has queued uses the memory. It returns the
+// stream that used the memory before. The work of stream must come after the work
+// of that one.
 func (m Memory) UsedBy(stream uint32) (before uint32) {
 	m.m.pool.Use(m.m.block, stream)
 	if stream++; stream == 0 {
@@ -41,14 +42,15 @@ func (m Memory) UsedBy(stream uint32) (before uint32) {
 	return before - 1
 }
 
-// Taint says that the memory is used by work that nobody can follow, such as a
-// recorded graph's; Tainted asks for it.
+// Taint says that the memory is used by work that no stream shows, such as a graph
+// that can be launched at any time. Later uses of the memory wait for the whole
+// device.
 func (m Memory) Taint() { m.m.tainted.Store(true) }
 
 // Tainted reports whether Taint was called.
 func (m Memory) Tainted() bool { return m.m.tainted.Load() }
 
-// lastStream is the stream whose work used m last, or that it is meant for.
+// lastStream is the stream whose work used m last, or the home stream.
 func (m *memoryOf) lastStream() uint32 {
 	if last := m.last.Load(); last != 0 {
 		return last - 1
@@ -61,8 +63,8 @@ func (m *memoryOf) homeStream() uint32 {
 }
 
 // A Settler is an upstream whose memory both the processor and queued work may
-// use. Settle blocks until the processor may use memory that work of stream
-// used last; with tainted, that any work may have used.
+// use. Settle blocks until the processor may use memory that work of stream has
+// used last. With tainted, any work of the device may have used it.
 type Settler interface {
 	Settle(stream uint32, tainted bool) error
 }

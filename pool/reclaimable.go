@@ -5,14 +5,14 @@ import (
 )
 
 // A Reclaimable is a cache or workspace that can give memory of the pool back.
-// Its methods are called from goroutines that need memory: they must not
-// allocate from the pool, nor wait for one that does.
+// Its methods run on a goroutine that needs memory. They must not allocate from
+// the pool, and must not wait for a goroutine that does.
 type Reclaimable interface {
-	Purge() // give back what is not needed now
-	Drop()  // give back everything that can be made again
+	Purge() // gives back what is cheap to make again
+	Drop()  // gives back everything that can be made again
 }
 
-// Register adds r to the ladder until cancel is called.
+// Register makes the ladder ask r for memory, until cancel is called.
 func (p *Pool) Register(r Reclaimable) (cancel func()) {
 	l := &p.ladder
 	l.mu.Lock()

@@ -5,13 +5,14 @@ import (
 	"sync"
 )
 
-// A Scope frees at the end of a step what was allocated through it, so that a
-// loop that needs the same sizes every step finds them in the pool's cache and
-// leaves nothing to collect. It holds on to at most Max bytes until then; what
-// goes beyond is left to the collector, so temporaries that die early do not add
-// up to a step's sum of allocations (GPUArrays' @cached holds them all, which
-// costs three times the peak: Flux.jl#2636). It is safe for concurrent use; a
-// Scope of Max 0 holds nothing.
+// A Scope frees at the end of a step the arrays that were allocated through it. A
+// loop that needs the same sizes in every step then finds them in the pool's
+// cache, and leaves nothing to collect.
+//
+// A Scope holds at most Max bytes. Arrays beyond that are left to the collector.
+// So temporaries that die early do not add up to all that a step allocates.
+// (GPUArrays' @cached holds everything, which costs three times the peak:
+// Flux.jl#2636.) A Scope with Max 0 holds nothing. It is safe for concurrent use.
 type Scope struct {
 	Pool *Pool
 	Max  int64 // bytes
@@ -21,7 +22,7 @@ type Scope struct {
 	sum  int64
 }
 
-// ScopedArray is [NewArray] in the pool of s; [Scope.End] frees it.
+// ScopedArray is [NewArray] in the pool of s. [Scope.End] frees the array.
 func ScopedArray[T any](s *Scope, n int, stream uint32) (Array[T], error) {
 	a, err := NewArray[T](s.Pool, n, stream)
 	if err == nil {
@@ -38,7 +39,7 @@ func (s *Scope) hold(m *memoryOf) {
 	}
 }
 
-// Keep takes an array out of the scope: it outlives the step.
+// Keep takes an array out of the scope, so that End does not free it.
 func Keep[T any](s *Scope, a Array[T]) Array[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +50,7 @@ func Keep[T any](s *Scope, a Array[T]) Array[T] {
 	return a
 }
 
-// End frees everything the scope holds. The scope can be used again.
+// End frees all arrays that the scope holds. The scope can be used again.
 func (s *Scope) End() {
 	s.mu.Lock()
 	held := s.held

@@ -10,34 +10,35 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// DefaultSites is a rate for [Config] that costs next to nothing, in bytes: it
-// adds less than 5 ns to an allocation of up to 1 MiB (results/2026-11-21-sites).
-// A place that holds 16 GiB is estimated to within 9 % (one standard deviation),
-// one that holds 2 GiB to within 25 %. Blocks well above the rate are exact. In a
-// pool of a few GiB take less: at 16 MiB the errors are a third of these, and an
-// allocation of 1 MiB pays 21 ns.
+// DefaultSites is a value in bytes for [Config].Sites that costs little: it adds
+// less than 5 ns to an allocation of up to 1 MiB (results/2026-11-21-sites). The
+// estimate for a site that holds 16 GiB has a standard deviation of 9 %, for a site
+// that holds 2 GiB of 25 %. Blocks much larger than the value are counted exactly.
+// For a pool of a few GiB choose less: with 16 MiB the errors are a third of these,
+// and an allocation of 1 MiB pays 21 ns.
 const DefaultSites = 128 << 20
 
-// sites samples allocations as Go's heap profile does (runtime.MemProfileRate):
-// of all bytes handed out, one in rate is marked at random, and a block that
-// holds a mark is a sample. The distance between marks is exponential, so a
+// sites samples allocations as Go's heap profile does (runtime.MemProfileRate). Of
+// all bytes handed out, one in rate is marked at random. A block that holds a mark
+// is a sample. The distance between marks has an exponential distribution, so a
 // block of size bytes is a sample with probability 1-exp(-size/rate), whatever
-// came before it, and stands for 1/(1-exp(-size/rate)) blocks: the formula that
-// runtime/pprof (scaleHeapSample) applies to means of sizes, and this to each.
+// came before it. It stands for 1/(1-exp(-size/rate)) blocks. runtime/pprof
+// (scaleHeapSample) applies that formula to means of sizes, this package to each
+// size.
 type sites struct {
 	rate  int64 // bytes; 0 = off
 	mu    sync.RWMutex
-	index map[stack]uint32 // places in all
-	all   []*site          // by the number in a header; the first stands for none
+	index map[stack]uint32 // where in all a stack is
+	all   []*site          // a header has the index of its site; index 0 is no site
 }
 
-// A stack is what runtime.Callers gives: return addresses, innermost first,
-// the pool's own among them.
+// A stack holds the return addresses that runtime.Callers gives, innermost first,
+// with those inside the pool.
 type stack [stackMax]uintptr
 
 const (
 	stackMax = 32
-	sitesMax = 1 << 16 // stacks, so that memory is bounded; more are one site
+	sitesMax = 1 << 16 // stacks, so that memory is bounded; all others share one site
 )
 
 // A site is a stack that has allocated.
@@ -49,14 +50,14 @@ type site struct {
 	words        string // see text
 }
 
-// text returns the text of the stack, which is made when it is first wanted.
+// text returns the text of the stack. It is made at the first call.
 func (x *site) text() string {
 	x.once.Do(func() { x.words = x.stack.text() })
 	return x.words
 }
 
-// An amount is a sum of blocks. Their number is in 1/1024, as samples stand for
-// fractions of blocks.
+// An amount is a sum of blocks: their bytes, and 1024 times their number, because
+// a sample stands for a fraction of a block.
 type amount struct{ bytes, blocks atomic.Int64 }
 
 func (a *amount) add(bytes, blocks int64) {

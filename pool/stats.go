@@ -9,10 +9,10 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// Stats is one reading of a pool. Sizes are bytes, rounded up to 512 as the
-// pool counts them. It is exact when nobody allocates or frees meanwhile, but
-// for LivePeak, which may be too high by what the fronts had counted in advance:
-// up to 1 MiB for each processor that allocated.
+// Stats is one reading of a pool. The pool counts each block in bytes, rounded up
+// to 512. The numbers are exact if no goroutine allocates or frees during the
+// reading. LivePeak alone may be too high, by up to 1 MiB for each processor that
+// allocated.
 type Stats struct {
 	pressure.Counts
 	Cached     int64   // reserved - live
@@ -20,23 +20,23 @@ type Stats struct {
 	FreeBlocks int64   // number of cached pieces
 	Largest    int64   // the largest cached piece
 	Waiting    int64   // number of pieces that wait for another stream
-	Hits       int64   // allocations served without the core's lock
+	Hits       int64   // allocations that found a piece in their front
 	Classes    []Class // allocations by size, smallest first
-	Awaited    int64   // times that an allocation waited for a cycle under way
-	Refusals   int64   // allocations that had to climb the ladder
-	Failures   int64   // those of them that failed
+	Awaited    int64   // times that an allocation waited for a running cycle
+	Refusals   int64   // allocations that climbed the ladder
+	Failures   int64   // refusals that ended in an OutOfMemoryError
 	Limits     pressure.Estimate
 }
 
 // A Class counts the allocations of one range of sizes.
 type Class struct {
-	Max    int64 // the largest size in it; the smallest is half of that + 1
-	Allocs int64
+	Max    int64 // the largest size of the range, in bytes; the smallest is Max/2 + 1
+	Allocs int64 // number of allocations
 }
 
-// Fragmentation is the share of the cached bytes that the largest cached piece
-// does not cover: 0 if the next allocation may be as large as all that is
-// cached, near 1 if it is in crumbs.
+// Fragmentation is the share of the cached bytes outside the largest cached piece,
+// from 0 to 1. It is 0 if all cached bytes are one piece, and near 1 if they are
+// many small pieces.
 func (s Stats) Fragmentation() float64 {
 	if s.Cached <= 0 {
 		return 0
@@ -58,7 +58,7 @@ func (p *Pool) Stats() Stats {
 		}
 	}
 	s.Counts = p.tracker.Counts()
-	s.LivePeak = min(s.LivePeak, s.ReservedPeak) // what fronts hold ready may be in it
+	s.LivePeak = min(s.LivePeak, s.ReservedPeak) // the peak includes bytes that fronts had counted in advance
 	s.Cached = s.Reserved - s.Live
 	s.Awaited, s.Refusals, s.Failures = p.ladder.awaited.Load(), p.ladder.climbed.Load(), p.ladder.failed.Load()
 	return s
@@ -113,19 +113,20 @@ func (p *Pool) Sample() pressure.Sample {
 		s.Live -= f.count.Ready()
 		p.age(f)
 	})
-	s.Live = min(max(s.Live, 0), s.Reserved) // others may have been at work between the readings
+	s.Live = min(max(s.Live, 0), s.Reserved) // the two were not read at the same moment
 	return s
 }
 
-// Allocated returns the gross bytes handed out since the pool was made.
+// Allocated returns the bytes handed out since the pool was made, freed ones
+// included.
 func (p *Pool) Allocated() int64 {
 	sum := p.tracker.Allocated()
 	p.eachActive(func(f *front) { sum += f.count.Pending() })
 	return sum
 }
 
-// estimate brings the budget up to date, which asks the upstream every ten
-// seconds, and returns it.
+// estimate brings the budget up to date and returns it. Every ten seconds that
+// asks the upstream.
 func (p *Pool) estimate() pressure.Estimate {
 	e := p.budget.At(time.Since(p.start), p.tracker.Reserved())
 	p.limit.Store(e.Budget)

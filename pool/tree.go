@@ -1,12 +1,13 @@
 package pool
 
-// A tree orders the free pieces of one stream by size, then address: a treap
-// whose links are in the headers, so it allocates nothing. The zero value is
-// empty. The best fit is the smallest piece that is large enough and, of those,
-// the one at the lowest address, which keeps high segments free to be released.
+// A tree orders the free pieces of one shelf by size, then by address. It is a
+// treap. Its links are in the headers, so it allocates nothing. The zero value is
+// empty. The best fit for a size is the smallest piece that is large enough, and
+// among equal ones the piece at the lowest address: so segments at high addresses
+// become free and can be released.
 type tree struct{ root uint32 }
 
-// rank is the heap order of the treap: a fixed scramble of the number.
+// rank is the priority of a piece in the treap: its number, scrambled.
 func rank(i uint32) uint32 { return i * 0x9e3779b1 }
 
 func (h *header) before(size int64, addr uintptr) bool {
@@ -73,7 +74,7 @@ func (t *tree) remove(hs *headers, n uint32) {
 	*link = less | more
 }
 
-// upTo returns a piece of the largest size that is at most size, or 0.
+// upTo returns the largest piece that is not larger than size, or 0.
 func (t tree) upTo(hs *headers, size int64) (best uint32) {
 	for i := t.root; i != 0; {
 		if h := hs.at(i); h.size <= size {

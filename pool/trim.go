@@ -7,9 +7,9 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// release gives whole free segments of at least bytes in all back to the
-// upstream, the largest first, or as many as there are; it returns how much
-// that was. What the upstream does not take stays cached.
+// release gives whole free segments back to the upstream, the largest first, until
+// they make up bytes or there are no more. It returns the bytes that it gave back.
+// What the upstream does not take stays cached.
 func (p *Pool) release(bytes int64) (released int64) {
 	for _, s := range p.core.evict(bytes) {
 		released += p.releaseSegment(s)
@@ -17,7 +17,8 @@ func (p *Pool) release(bytes int64) (released int64) {
 	return released
 }
 
-// releaseSegment gives back a segment that is out of the core already.
+// releaseSegment gives a segment back to the upstream that was taken out of the
+// core. It returns the bytes that it gave back.
 func (p *Pool) releaseSegment(s span) int64 {
 	if err := p.upstreamRelease(s); err != nil {
 		p.warn(err)
@@ -29,17 +30,17 @@ func (p *Pool) releaseSegment(s span) int64 {
 	return s.bytes
 }
 
-// FreeAllBlocks gives all cached memory back to the upstream that makes up
-// whole segments, and returns how much that was.
+// FreeAllBlocks gives all cached memory that makes up whole segments back to the
+// upstream. It returns the bytes that it gave back.
 func (p *Pool) FreeAllBlocks() int64 {
 	p.limbo.poll(p)
 	p.flush()
 	return p.release(MaxBytes)
 }
 
-// Reclaim takes the steps of the refusal ladder up to level, whether they are
-// needed or not, gives cached memory back to the upstream and returns how much
-// that was.
+// Reclaim takes the steps of the refusal ladder up to level, needed or not, and
+// gives cached memory back to the upstream. It returns the bytes by which reserved
+// memory fell.
 func (p *Pool) Reclaim(level Step) int64 {
 	before := p.tracker.Reserved()
 	for s := StepReap; s <= level; s++ {
@@ -51,18 +52,18 @@ func (p *Pool) Reclaim(level Step) int64 {
 	return max(0, before-p.tracker.Reserved())
 }
 
-// Sync calls wait, which blocks until the device or whatever else the program
-// waits for is done, and returns its error. The pool's collector is asked
-// before: see [gc.Collector.Sync]. Afterwards cached memory above the soft limit
-// goes back to the upstream.
-func (p *Pool) Sync(site *gc.WaitPlace, wait func() error) error {
+// Sync calls wait and returns its error. Wait blocks until the device, or another
+// thing that the program waits for, is done. Before it, the pool's collector may
+// start a cycle: see [gc.Collector.Sync]. After it, cached memory above the soft
+// limit goes back to the upstream.
+func (p *Pool) Sync(place *gc.WaitPlace, wait func() error) error {
 	c := p.collect.Load()
 	if c == nil && p.sink.Load() != nil {
 		wait = p.recorded(wait)
 	}
 	var err error
 	if c != nil {
-		err = c.c.Sync(site, wait)
+		err = c.c.Sync(place, wait)
 	} else {
 		err = wait()
 	}
@@ -81,8 +82,8 @@ func (p *Pool) recorded(wait func() error) func() error {
 	}
 }
 
-// Synchronize is a sync point that waits for all queued work of the upstream.
-// Memory that waited for other streams is free afterwards.
+// Synchronize is a sync point that waits for all queued work of the upstream. It
+// makes freed memory that waited for other streams ready for use.
 func (p *Pool) Synchronize() error {
 	return p.Sync(nil, func() error { return p.limbo.synchronize(p) })
 }
@@ -99,8 +100,9 @@ func (p *Pool) trimToSoft() {
 	p.release(p.tracker.Reserved() - soft)
 }
 
-// TrimIdle gives all cached memory back whenever nothing was allocated for the
-// time given. It runs on a goroutine of its own until stop is called.
+// TrimIdle gives all cached memory back each time that nothing was allocated for
+// the given time. It runs on its own goroutine until stop is called. Stop returns
+// when the goroutine has ended.
 func (p *Pool) TrimIdle(after time.Duration) (stop func()) {
 	quit, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -131,10 +133,10 @@ func (p *Pool) TrimIdle(after time.Duration) (stop func()) {
 	}
 }
 
-// Close collects what is dead and gives cached memory back to the upstream. Close
-// the pool before its collector. Allocations fail from now on;
-// blocks and arrays that are still out stay usable and go back to the upstream
-// as they are freed. Closing twice is harmless.
+// Close collects what is dead and gives cached memory back to the upstream. From
+// now on allocations fail with [ErrClosed]. Blocks and arrays that are not freed
+// yet stay usable, and go back to the upstream when they are freed. Close the pool
+// before its collector. To close twice is harmless.
 func (p *Pool) Close() {
 	if p.closed.Swap(true) {
 		return
@@ -145,7 +147,7 @@ func (p *Pool) Close() {
 	p.once.Unlock()
 	if c != nil {
 		if c.owners.Len() > 0 {
-			c.c.Collect(gc.TriggerExplicit) // after it nobody may look for the dead
+			c.c.Collect(gc.TriggerExplicit) // the last cycle that this pool can count on
 		}
 		c.gate.Close()
 		if c.private {
