@@ -1,9 +1,9 @@
-// Package arrowmem serves Apache Arrow's Go library from a pool: an [Allocator]
-// is its memory.Allocator, so that arrays, record batches and what compute
-// makes of them are counted, recorded and kept under the pool's limit.
+// Package arrowmem gives Apache Arrow's Go library memory of a pool. An [Allocator]
+// is a memory.Allocator of that library. So arrays, record batches and the results
+// of compute are counted, recorded and kept under the pool's limit.
 //
-// Arrow counts references: what is released goes back to the pool at once.
-// What is given to [Allocator.Manage] need not be released: the pool's collector
+// Arrow counts references: what is released goes back to the pool at once. Data
+// that was given to [Allocator.Manage] need not be released: the pool's collector
 // gives it back once nothing in the program refers to it.
 package arrowmem
 
@@ -24,7 +24,7 @@ import (
 type Allocator struct {
 	pool   *pool.Pool
 	mu     sync.Mutex
-	blocks map[uintptr]*block // by address; what the collector took is forgotten a little later
+	blocks map[uintptr]*block // by address; a block that the collector gave back is removed a little later
 }
 
 // A block is memory in use by Arrow.
@@ -103,11 +103,11 @@ func (a *Allocator) Free(b []byte) {
 	}
 }
 
-// Manage leaves the memory of data, with its children and its dictionary, to
-// the pool's collector, and returns how many buffers that were. The memory goes
-// back once no array, builder or buffer that refers to it can be reached; a
-// Release of the last reference gives it back earlier, as ever. Buffers that
-// are managed already, or not from this allocator, are left as they are.
+// Manage leaves the memory of data, with its children and its dictionary, to the
+// pool's collector. It returns the number of buffers that it left. The memory goes
+// back once no array, builder or buffer that refers to it is reachable, or when
+// the last reference is released. Manage skips buffers that are managed already or
+// are not from this allocator.
 //
 // A slice of values that was taken out of an array does not keep it alive: call
 // runtime.KeepAlive(array) after its last use. The only errors are those of
@@ -159,8 +159,8 @@ func (a *Allocator) manage(b *memory.Buffer) (bool, error) {
 	return true, nil
 }
 
-// forget takes a block whose buffer has died out of the table, unless its
-// address has been handed out again.
+// forget removes a block whose buffer has died from the table, unless its address
+// was handed out again.
 func (a *Allocator) forget(dead *block) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,16 +1,16 @@
 package cuda
 
-// A DriverPool is a memory pool of the driver's own: allocation and free are
-// work of a stream, done in its order, and the driver keeps freed memory up to
-// a threshold. It is safe for concurrent use.
+// A DriverPool is a memory pool of the driver. Allocation and free are work of a
+// stream, done in its order. The driver keeps freed memory up to a threshold. It
+// is safe for concurrent use.
 type DriverPool struct {
 	dev *Device
 	h   handle
 }
 
-// NewDriverPool makes a pool on d. Memory that is free in it beyond threshold
-// bytes goes back to the device when a stream is synchronised; a negative
-// threshold keeps everything until [DriverPool.Trim].
+// NewDriverPool makes a pool on d. What it holds above threshold bytes and has
+// free goes back to the device when a stream is synchronised. With a negative
+// threshold the pool keeps everything until [DriverPool.Trim].
 func (d *Device) NewDriverPool(threshold int64) (*DriverPool, error) {
 	h, err := poolCreate(d, uint64(threshold))
 	if err != nil {

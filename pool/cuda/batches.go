@@ -6,12 +6,11 @@ import (
 	"github.com/eagergc/eagergc/pool"
 )
 
-// Batches uploads batches to p's memory, one ahead of the loop: while the loop
-// works on one batch, the next is copied through pinned memory on a stream of
-// its own. Each batch is freed when the loop moves on or ends, so two are in
-// memory at a time, whatever the collector does. Use a batch through [With]. The
-// loop's body may stop at an error or go on with the next batch. Sources that
-// reuse their slice are fine.
+// Batches uploads batches to p's memory, one ahead of the loop. While the loop
+// works on one batch, the next is copied through pinned memory on a stream of its
+// own. Each batch is freed when the loop moves on or ends. So two are in memory at
+// a time, whatever the collector does. Use a batch through [With]. After an error
+// the loop may go on with the next batch. The source may reuse its slice.
 func Batches[T any](p, pinned *pool.Pool, d *Device, source iter.Seq[[]T]) iter.Seq2[pool.Array[T], error] {
 	return func(yield func(pool.Array[T], error) bool) {
 		s, err := d.NewStream()

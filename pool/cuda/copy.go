@@ -5,10 +5,9 @@ import (
 	"unsafe"
 )
 
-// Copy queues a copy between two addresses of device, pinned or managed memory,
-// in any combination; the addresses of one device, or of the host. Both must
-// stay allocated until it is done. [CopyTo] copies arrays, also between
-// devices.
+// Copy queues a copy between two addresses of device, pinned or managed memory, in
+// any combination, on one device. Both must stay allocated until it is done.
+// [CopyTo] copies arrays, also between devices.
 func (s *Stream) Copy(dst, src uintptr, bytes int64) error {
 	return copyAsync(s, dst, src, bytes)
 }
@@ -37,9 +36,9 @@ func (s *Stream) FillPattern(dst uintptr, pattern []byte, count int64) error {
 	return nil
 }
 
-// Upload copies src to the device and blocks until src has been read. From
-// pageable memory that is about as long as the copy takes; from pinned memory it
-// is a sync point, and [Stream.Copy] does not block.
+// Upload copies src to the device and blocks until src has been read. From memory
+// that is not pinned that takes about as long as the copy. From pinned memory it is
+// a sync point; there [Stream.Copy] does not block.
 func (s *Stream) Upload(dst uintptr, src []byte) error {
 	if len(src) == 0 {
 		return nil

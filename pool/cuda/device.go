@@ -25,7 +25,7 @@ type Device struct {
 	closed  atomic.Bool
 	pollFor atomic.Int64 // ns
 
-	// syncer is asked before each wait for the GPU, about the site of the wait.
+	// syncer is asked before each wait for the GPU, with the place of the wait.
 	syncer                              atomic.Pointer[Syncer]
 	onDevice, onStream, onEvent, onCopy gc.WaitPlace
 
@@ -91,8 +91,9 @@ func (d *Device) Close() error {
 	return errors.Join(err, releaseContext(d.index))
 }
 
-// stream returns the stream of that number, which may be of another device; nil
-// if it is gone and had ended its work. Number 0 is the default stream.
+// stream returns the stream of that number, which may be of another device. It
+// returns nil if the stream was closed and its work has ended. Number 0 is the
+// default stream.
 func (d *Device) stream(id uint32) *Stream {
 	if id == 0 {
 		return &d.null
@@ -123,7 +124,7 @@ func (d *Device) DriverVersion() int { return driverVersion() }
 // A Syncer is told of a wait and must call it once: a [pool.Pool], or a
 // [gc.Collector] that serves several.
 type Syncer interface {
-	Sync(site *gc.WaitPlace, wait func() error) error
+	Sync(place *gc.WaitPlace, wait func() error) error
 }
 
 // SyncThrough makes every wait for the device a sync point of s, which may hide
@@ -137,9 +138,9 @@ func (d *Device) SyncThrough(s Syncer) {
 }
 
 // wait blocks in f, as a sync point.
-func (d *Device) wait(site *gc.WaitPlace, f func() error) error {
+func (d *Device) wait(place *gc.WaitPlace, f func() error) error {
 	if s := d.syncer.Load(); s != nil {
-		return (*s).Sync(site, f)
+		return (*s).Sync(place, f)
 	}
 	return f()
 }
@@ -147,12 +148,12 @@ func (d *Device) wait(site *gc.WaitPlace, f func() error) error {
 // defaultPoll is above the waits of a step that computes a few numbers.
 const defaultPoll = 200 * time.Microsecond
 
-// PollFor makes waits ask the driver again and again for that long before they
-// block in it. A goroutine that blocks in the driver loses its processor after
-// 20 us, and has to find another one when it returns, for which it competes
-// with the workers of a collection beside it. 200 us if never called; 0 blocks
-// at once. The dense model takes 0.99 of the time with it, a difference within
-// the spread of four runs each (results/2026-11-21-cuda-dense, poll.bench).
+// PollFor makes waits ask the driver again and again, for up to limit, before they
+// block in it. The default is 200 us; with 0 waits block at once. A goroutine that
+// blocks in the driver loses its processor after 20 us. When it returns it has to
+// find another one, and competes with the workers of a collection. With polling
+// the dense model takes 0.99 of the time; the difference is within the spread of
+// four runs each (results/2026-11-21-cuda-dense, poll.bench).
 func (d *Device) PollFor(limit time.Duration) { d.pollFor.Store(int64(limit)) }
 
 func (d *Device) poll(done func() (bool, error), block func() error) error {

@@ -1,29 +1,29 @@
-// Package cuda gives package pool the memory of NVIDIA GPUs: device memory
-// (as a whole or in parts, see [VirtualMemory]), stream-ordered memory of the driver's own pools, pinned host memory and
-// managed memory. It needs the build tag cuda, cgo and a CUDA installation
-// (setup.sh sets the compiler's flags for one); without the tag the package
-// builds and [Open] returns [ErrNoCUDA].
+// Package cuda gives package pool the memory of NVIDIA GPUs: device memory (as a
+// whole or in parts, see [VirtualMemory]), memory of the driver's own pools,
+// pinned host memory and managed memory. It needs the build tag cuda, cgo and a
+// CUDA installation; setup.sh sets the compiler's flags for one. Without the tag
+// the package builds too, and [Open] returns [ErrNoCUDA].
 //
 // # Devices and threads
 //
 // A [Device] holds the primary context of one GPU, so its memory can be shared
-// with other libraries of the process. The driver keeps the current context per
-// OS thread while goroutines move between threads: every call made here makes
-// the device's context current and calls the driver on the same thread. No
-// goroutine has to be locked to a thread, and everything may be called from
-// everywhere unless its comment says otherwise.
+// with other libraries of the process. For the driver each OS thread has a current
+// context, but goroutines move between threads. So every call of this package
+// makes the device's context current, and calls the driver on the same thread. No
+// goroutine has to be locked to a thread. Everything is safe for concurrent use
+// unless its comment says otherwise.
 //
 // # Stream order
 //
-// Work on a [Stream] runs in order. Memory freed while a stream may still use
-// it is reused on that stream at once, because later work of the stream comes
-// after; on another stream only after an event has passed.
+// Work on a [Stream] runs in order. So memory that is freed while a stream still
+// uses it can be reused on that stream at once. Another stream can reuse it only
+// once an event has passed.
 //
 // # Waiting
 //
 // Waits for the GPU (streams, events, the device, copies that block) are sync
-// points: they first ask the driver whether there is anything to wait for, and
-// then go through the device's pool or collector: see [Device.SyncThrough].
+// points. A wait first asks the driver whether there is anything to wait for. If
+// there is, it goes through the device's pool or collector: see [Device.SyncThrough].
 package cuda
 
 import (

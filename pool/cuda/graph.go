@@ -7,8 +7,8 @@ type Graph struct {
 }
 
 // Capture records the work that f gives to s into a graph, instead of doing it.
-// Nobody else may give work to s meanwhile. Arrays used by f are kept at their
-// addresses only while they are alive: keep them as long as the graph.
+// No other goroutine may give work to s meanwhile. The graph holds addresses, not
+// arrays: keep the arrays that f uses as long as the graph.
 func (s *Stream) Capture(f func() error) (*Graph, error) {
 	if err := captureBegin(s); err != nil {
 		return nil, err

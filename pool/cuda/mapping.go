@@ -28,7 +28,8 @@ func (m *mapping) part(addr uintptr, bytes int64) (part uintptr, size int64) {
 
 func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
-// mappings are those of which not all is given back. It is safe for concurrent use.
+// mappings holds the mappings that are not given back as a whole. It is safe for
+// concurrent use.
 type mappings struct {
 	mu   sync.Mutex
 	list []*mapping // by address

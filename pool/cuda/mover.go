@@ -1,7 +1,7 @@
 package cuda
 
-// mover is the pool's way to memory that the processor cannot address. The
-// stream is that of the array, or the default stream once that is gone.
+// mover copies for the pool to and from memory that the processor cannot address.
+// It uses the stream of the array, or the default stream if that one is closed.
 type mover struct{ dev *Device }
 
 func (m mover) Upload(to uintptr, from []byte, stream uint32) error {
@@ -20,8 +20,8 @@ func (m mover) Fill(to uintptr, pattern []byte, count int64, stream uint32) erro
 	return m.on(stream, func(s *Stream) error { return s.FillPattern(to, pattern, count) })
 }
 
-// on calls f with a stream that comes after the work of the one with that
-// number. If that one is gone, the caller waits for what it may still do.
+// on calls f with the stream of that number. If that one is closed, on waits until
+// its work has ended and calls f with the default stream.
 func (m mover) on(stream uint32, f func(*Stream) error) error {
 	if s := m.dev.stream(stream); s != nil && !s.closed.Load() {
 		return f(s)

@@ -4,16 +4,16 @@ import "sync"
 
 // streams are all streams of the process, by number: those that are open, and
 // those closed that may still have work to do.
-var streams = registry{byID: map[uint32]*Stream{}}
+var streams = streamTable{byID: map[uint32]*Stream{}}
 
-type registry struct {
+type streamTable struct {
 	mu   sync.RWMutex
 	byID map[uint32]*Stream
 	last uint32
 }
 
 // add gives s its number.
-func (r *registry) add(s *Stream) {
+func (r *streamTable) add(s *Stream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forgetEnded()
@@ -23,7 +23,7 @@ func (r *registry) add(s *Stream) {
 }
 
 // forgetEnded drops the closed streams whose work has ended. The caller holds mu.
-func (r *registry) forgetEnded() {
+func (r *streamTable) forgetEnded() {
 	for id, s := range r.byID {
 		if !s.closed.Load() {
 			continue
@@ -34,20 +34,20 @@ func (r *registry) forgetEnded() {
 	}
 }
 
-func (r *registry) get(id uint32) *Stream {
+func (r *streamTable) get(id uint32) *Stream {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byID[id]
 }
 
-func (r *registry) remove(s *Stream) {
+func (r *streamTable) remove(s *Stream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.byID, s.id)
 }
 
 // of returns the streams of one device.
-func (r *registry) of(d *Device) (list []*Stream) {
+func (r *streamTable) of(d *Device) (list []*Stream) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, s := range r.byID {

@@ -53,19 +53,20 @@ func (d *Device) Memory() *DeviceMemory {
 	return &DeviceMemory{u, mover{d}}
 }
 
-// Pinned returns page-locked host memory, which the GPU reads and writes at full
-// speed and copies of which run beside the program. All devices can use it. Ask
-// the pool for it with stream 0: the processor touches it first, and is made to
-// wait for that stream.
+// Pinned returns page-locked host memory. The GPU reads and writes it at full
+// speed, and copies of it run beside the program. All devices can use it. Allocate
+// it with stream 0: the processor touches it first, and would wait for any other
+// stream.
 func (d *Device) Pinned() *Upstream {
 	return &Upstream{order: order{d}, kind: "pinned", info: pressure.HostMemory,
 		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return hostAlloc(d, bytes) },
 		release:  func(addr uintptr, _ *Stream) error { return hostFree(d, addr) }}
 }
 
-// Managed returns memory that the driver moves between host and device as it is
-// touched. Ask for no more of it than the device has free: the driver grants
-// more, and then thrashes. See [Stream.Prefetch] and [Device.Advise].
+// Managed returns memory that the driver moves between host and device when it is
+// touched. Ask for no more of it than the device has free: the driver grants more,
+// but then moves the same memory again and again. See [Stream.Prefetch] and
+// [Device.Advise].
 func (d *Device) Managed() *Upstream {
 	return &Upstream{order: order{d}, kind: "managed", info: d.info,
 		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return managedAlloc(d, bytes) },
@@ -130,7 +131,7 @@ func (o order) Settle(stream uint32, tainted bool) error {
 	return nil
 }
 
-// passed is the fence of a stream that is gone and had ended its work.
+// passed is the fence of a stream that was closed and whose work has ended.
 type passed struct{}
 
 func (passed) Done() (bool, error) { return true, nil }

@@ -7,15 +7,15 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// With calls f, which queues work on s, with the address of the array's memory.
-// It keeps the order: work that f queues comes after all work that used the array
-// before, on whatever stream, and the memory is not reused before its end, even
-// if the array is freed or collected at once.
+// With calls f with the address of the array's memory; f queues work on s. That
+// work comes after all work that used the array before, on any stream. The memory
+// is not reused before the work ends, even if the array is freed or collected at
+// once.
 //
-// Memory of another device is reached through peer access, which With enables;
-// where the hardware has none, With fails with a [ReachError]. An array that is
-// used while s captures a graph is tainted: since nobody knows when the graph
-// runs, later uses first wait for the whole device.
+// Memory of another device is reached through peer access, which With enables. If
+// the hardware has none, With fails with a [ReachError]. While s captures a graph,
+// the array is tainted: since nobody knows when the graph runs, later uses first
+// wait for the whole device.
 func With[T any](a pool.Array[T], s *Stream, f func(addr uintptr) error) error {
 	return a.Reach(func(m pool.Memory) error {
 		if err := reachable(m, s); err != nil {
@@ -72,8 +72,8 @@ func (s *Stream) after(stream uint32) error {
 	return streamWait(s, e)
 }
 
-// marker returns an event for marks that are waited for at once. Several users
-// at a time may move each other's mark, but only to a later place.
+// marker returns an event for marks that are waited for at once. If several
+// goroutines use it at a time, one may move another's mark, but only to later.
 func (s *Stream) marker() (handle, error) {
 	s.markOnce.Do(func() { s.mark, s.markErr = eventCreate(s.dev, false) })
 	return s.mark, s.markErr
@@ -104,9 +104,10 @@ func reachable(m pool.Memory, s *Stream) error {
 	return err
 }
 
-// CopyTo queues on s a copy of from to to, which must be as long. The two may lie
-// anywhere: on one device, on two (directly where the hardware can, else
-// through the host), or in pinned or managed memory. It does not block.
+// CopyTo queues on s a copy of one array to another of the same length. The two
+// may lie on one device, on two, or in pinned or managed memory. Between devices
+// the copy is direct if the hardware can do that, else through the host. CopyTo
+// does not block.
 func CopyTo[T any](to, from pool.Array[T], s *Stream) error {
 	if to.Len() != from.Len() {
 		return fmt.Errorf("cuda: copy of %d elements to %d", from.Len(), to.Len())

@@ -2,12 +2,11 @@ package cuda
 
 import "fmt"
 
-// VirtualMemory is device memory that the pool can give back in parts: each
-// large segment is a range of addresses behind which lie chunks of memory that
-// come and go one by one, as in PyTorch's expandable segments. It is a
-// [pool.Divider]: a pool over it fills its limit where one over
-// [Device.Memory] is left with fragments, in about the same time
-// (results/2026-11-21-cuda-virtual).
+// VirtualMemory is device memory that the pool can give back in parts. Each large
+// segment is a range of addresses with chunks of memory behind it, which come and
+// go one by one, as in PyTorch's expandable segments. It is a [pool.Divider]: a
+// pool over it can fill its limit where a pool over [Device.Memory] is left with
+// fragments, in about the same time (results/2026-11-21-cuda-virtual).
 type VirtualMemory struct {
 	DeviceMemory
 	granule int64 // sizes of chunks are multiples of it
@@ -15,18 +14,18 @@ type VirtualMemory struct {
 	maps    mappings
 }
 
-// To map a chunk and give it back took the driver of one machine with an H200
-// about 1 ms for 2 MiB as for 8 MiB, and 0.2 ms for 64 MiB, and that of another 6
-// and 70 us: chunks are large and few. Segments that are smaller than two come
-// and go as a whole, which takes 0.1 ms.
+// Chunks are large and few, because each costs a call of the driver. On one machine
+// with an H200, to map a chunk and give it back took about 1 ms for 2 MiB as for 8
+// MiB, and 0.2 ms for 64 MiB; on another machine 6 and 70 us. A segment smaller than
+// two chunks comes and goes as a whole, which takes 0.1 ms.
 const (
 	leastChunk = 32 << 20
 	mostChunks = 32 // of a segment
 )
 
-// Virtual returns the device's memory, to be given back in parts. It fails if
-// the device cannot map memory. Devices that are opened later cannot use the
-// memory but through copies; those opened before can where there is peer access.
+// Virtual returns the device's memory, to be given back in parts. It fails if the
+// device cannot map memory. Devices that were opened before can use the memory if
+// they have peer access. Devices that are opened later can only copy it.
 func (d *Device) Virtual() (*VirtualMemory, error) {
 	granule, err := mapGranule(d)
 	if err != nil {

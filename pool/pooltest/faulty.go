@@ -33,10 +33,10 @@ func (f Fault) String() string {
 	return [...]string{"refuse", "outage", "slow", "release", "sync", "info", "panic"}[f]
 }
 
-// Faulty is an adaptor: it passes calls on to Upstream and lets some of them
-// fail, for tests of what is built on it. Which ones is decided by Seed and the
-// order of the calls, so a run of one goroutine can be repeated. The fields must
-// not change after the first call. It is safe for concurrent use.
+// Faulty passes calls on to Upstream and lets some of them fail, for tests of what
+// is built on it. Seed and the order of the calls decide which ones fail, so a test
+// with one goroutine always fails in the same way. The fields must not change after
+// the first call. It is safe for concurrent use.
 type Faulty struct {
 	Upstream     pool.Upstream
 	Seed         uint64

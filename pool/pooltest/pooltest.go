@@ -1,5 +1,5 @@
-// Package pooltest holds every pool to the promises of package pool, whatever
-// its upstream, its options and its adaptors.
+// Package pooltest tests that a pool keeps the promises of package pool, whatever
+// its upstream, its options and its adaptors. [Faulty] is an upstream that fails.
 package pooltest
 
 import (
@@ -42,8 +42,8 @@ func Run(t *testing.T, open Maker) {
 	}
 }
 
-// Open makes a pool and holds it, at the end of the test, to having given
-// everything back.
+// Open makes a pool, and checks at the end of the test that everything was given
+// back.
 func Open(t testing.TB, open Maker, limits pressure.Limits) *pool.Pool {
 	t.Helper()
 	p := open(t, limits)
@@ -57,8 +57,8 @@ func Open(t testing.TB, open Maker, limits pressure.Limits) *pool.Pool {
 	return p
 }
 
-// Check holds the counts of a pool at rest to each other, and the pool to its
-// structure.
+// Check tests that the counts of a pool agree with each other, and that its
+// structure is sound. No goroutine may use the pool meanwhile.
 func Check(t testing.TB, p *pool.Pool) {
 	t.Helper()
 	if err := p.Check(); err != nil {

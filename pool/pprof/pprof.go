@@ -1,15 +1,15 @@
-// Package pprof answers "who holds the memory" in a running program with go tool
-// pprof: it makes profiles of what pools hold, by the sites of allocations.
+// Package pprof answers "who holds the memory" in a running program: it makes
+// profiles for go tool pprof of what pools hold, by allocation site.
 //
 //	p, err := pool.New(pool.Config{Sites: pool.DefaultSites})
 //	mux.Handle("/debug/eagergc/memory", pprof.Handler(p))
 //
 //	$ go tool pprof -top http://localhost:6060/debug/eagergc/memory
 //
-// A profile of runtime/pprof's own, as pprof.NewProfile makes, would count blocks
-// only, and keep a map entry for each; this one is of bytes and blocks, live and
-// allocated so far, as Go's heap profiles are, and takes what the pools sample
-// anyway. Package trace/pprof makes such a profile of a recording.
+// The profile has bytes and blocks, live and allocated so far, as Go's heap
+// profiles do. It is made of what the pools sample anyway. (A profile of
+// runtime/pprof.NewProfile would count blocks only, and keep a map entry for each.)
+// Package trace/pprof makes such a profile of a recording.
 package pprof
 
 import (

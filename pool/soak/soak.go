@@ -1,12 +1,13 @@
 // Package soak drives a host pool with a mixed load under faults, for as long
 // as one likes, and checks throughout that nothing is corrupted or leaked.
 //
-// Workers allocate arrays and blocks of random sizes, write them full, read
-// them back before they let go of them, drop some for the collector to find,
-// free others, share views, use other streams, and end scopes; a meddler
-// switches policies, trims, reclaims and reads reports in between. The upstream
-// refuses, is out for a while, is slow, fails to release and panics. What fails
-// with an out-of-memory error is counted; anything else unexpected is a violation.
+// Workers allocate arrays and blocks of random sizes and fill them. Before they let
+// go of one they check what is in it. Some they free, others they leave to the
+// collector. They share views, use other streams and end scopes. Meanwhile another
+// goroutine switches policies, trims, reclaims and checks the pool. The upstream
+// refuses, is out of memory for a while, is slow, fails to release, and panics.
+// Errors that say out of memory are counted. Everything else that is not expected
+// is a violation.
 package soak
 
 import (

@@ -18,7 +18,7 @@ type worker struct {
 	stream uint32
 	held   []thing
 	scope  *pool.Scope
-	site   gc.WaitPlace
+	place  gc.WaitPlace
 }
 
 // A thing is an array or a block, with the number it was filled with.
@@ -44,7 +44,7 @@ func (w *worker) step() {
 		w.timed("use", w.use)
 	default:
 		w.timed("sync", func() {
-			if err := w.pool.Sync(&w.site, func() error { runtime.Gosched(); return nil }); err != nil {
+			if err := w.pool.Sync(&w.place, func() error { runtime.Gosched(); return nil }); err != nil {
 				w.violation("sync: %v", err)
 			}
 		})
