@@ -76,5 +76,13 @@ func ParseContenders(text string) ([]Contender, error) {
 func (c Contender) String() string { return c.name }
 
 // Run replays w under a fresh policy, or under the optimum for it. The only
-// error is [ErrNoSchedule], from an optimum whose limit is too small.
-func (c Contender) Run(w *Workload, cfg Config) (Result, error) { return c.run(w, cfg) }
+// error is [ErrNoSchedule], from an optimum whose limit is too small; the result
+// then says what was to be run, and no more.
+func (c Contender) Run(w *Workload, cfg Config) (Result, error) {
+	r, err := c.run(w, cfg)
+	if err != nil {
+		r = newMachine(w, nil, cfg).res
+		r.Policy = c.name
+	}
+	return r, err
+}

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"context"
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -45,38 +43,6 @@ func sawtooth(t *testing.T, n int) *Workload {
 		t.Fatal(err)
 	}
 	return w
-}
-
-func TestRunAllIsOrderedAndNamesWhatFails(t *testing.T) {
-	w := sawtooth(t, 1000)
-	var cells []Cell
-	for _, name := range []string{"never", "cudajl", "optimum-blocking"} {
-		c, err := ParseContender(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, limit := range []int64{50, 1000, 5000} {
-			cells = append(cells, Cell{w, c, Config{Limit: limit, Cost: Fixed(200), Ladder: Ladder{Factor: 2}}})
-		}
-	}
-	a, b := RunAll(context.Background(), cells, nil), RunAll(context.Background(), cells, nil)
-	if !reflect.DeepEqual(a, b) {
-		t.Error("two runs differ")
-	}
-	for i, o := range a {
-		if o.Policy != cells[i].Contender.String() || o.LimitBytes != cells[i].Config.Limit {
-			t.Errorf("cell %d has %+v", i, o.Result)
-		}
-		hopeless := o.Policy == "optimum-blocking" && o.LimitBytes == 50
-		if errors.Is(o.Err, ErrNoSchedule) != hopeless {
-			t.Errorf("cell %d: %v", i, o.Err)
-		}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if o := RunAll(ctx, cells[:1], nil); !errors.Is(o[0].Err, context.Canceled) {
-		t.Errorf("cancelled: %v", o[0].Err)
-	}
 }
 
 func TestMMUAndHistogram(t *testing.T) {

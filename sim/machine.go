@@ -241,7 +241,7 @@ func (m *machine) free(c gc.Cycle, started, now *totals) {
 	m.cycles++
 	c.LiveAfter, c.Limit = m.liveAfter, m.cfg.Limit
 	if m.log != nil {
-		m.log.Cycles = append(m.log.Cycles, Collected{Cycle: c, Wasted: c.Freed*100 < c.LiveAfter+c.Freed, seq: now.seq()})
+		m.log.Cycles = append(m.log.Cycles, Collected{Cycle: c, seq: now.seq()})
 	}
 	if m.policy != nil {
 		m.policy.Observe(c)

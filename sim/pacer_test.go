@@ -2,17 +2,16 @@ package sim_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/experiment"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/samples"
 )
@@ -55,7 +54,7 @@ const (
 // A duel is pacer's runs, each beside those of the others in the same cell.
 type duel struct {
 	name    string
-	results []sim.Outcome // duellists for each cell
+	results []*experiment.Outcome // duellists for each cell
 }
 
 func fight(t testing.TB, name string, ws []*sim.Workload) *duel {
@@ -63,24 +62,23 @@ func fight(t testing.TB, name string, ws []*sim.Workload) *duel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cells []sim.Cell
-	for _, w := range ws {
-		for _, f := range []float64{1.25, 1.5, 2, 4} {
-			for _, g := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
-				for _, c := range who {
-					cells = append(cells, sim.Cell{Workload: w, Contender: c, Config: sim.Config{
-						Limit: int64(f * float64(w.PeakReachable)), Cost: sim.Fixed(g), Ladder: sim.Ladder{Factor: 2}}})
-				}
-			}
-		}
+	g := experiment.Grid{Workloads: ws, Contenders: who, Ladder: sim.Ladder{Factor: 2}}
+	for _, f := range []float64{1.25, 1.5, 2, 4} {
+		g.Limits = append(g.Limits, experiment.Limit{Factor: f})
 	}
-	return &duel{name, sim.RunAll(context.Background(), cells, nil)}
+	for _, d := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
+		g.Costs = append(g.Costs, sim.Fixed(d))
+	}
+	if err := g.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return &duel{name, g.Outcomes()}
 }
 
 // judged reports whether the claims of the geometric means count the cell.
-func judged(r *sim.Outcome) bool { return r.LimitFactor > 1.4 && r.Cycle < 50*time.Millisecond }
+func judged(r *experiment.Outcome) bool { return r.LimitFactor > 1.4 && r.Cycle < 50*time.Millisecond }
 
-func (d *duel) cells(visit func(cell []sim.Outcome)) {
+func (d *duel) cells(visit func(cell []*experiment.Outcome)) {
 	for i := 0; i < len(d.results); i += duellists {
 		visit(d.results[i : i+duellists])
 	}
@@ -88,24 +86,20 @@ func (d *duel) cells(visit func(cell []sim.Outcome)) {
 
 // mean is the geometric mean of pacer's metric against a contender's, 1 ms
 // added to both, over the judged cells of a workload, or of all if name is empty.
-func (d *duel) mean(against int, name string, metric func(*sim.Result) time.Duration) float64 {
-	sum, n := 0.0, 0
-	d.cells(func(c []sim.Outcome) {
-		if judged(&c[ours]) && (name == "" || c[ours].Trace == name) {
-			sum += math.Log(float64(metric(&c[ours].Result)+time.Millisecond) / float64(metric(&c[against].Result)+time.Millisecond))
-			n++
+func (d *duel) mean(against int, name string, metric experiment.Metric) float64 {
+	var ratios []float64
+	d.cells(func(c []*experiment.Outcome) {
+		if judged(c[ours]) && (name == "" || c[ours].Trace == name) {
+			ratios = append(ratios, metric.Ratio(&c[ours].Result, &c[against].Result))
 		}
 	})
-	return math.Exp(sum / float64(n))
+	return experiment.GeometricMean(ratios)
 }
-
-func exposed(r *sim.Result) time.Duration { return r.ExposedPause }
-func busy(r *sim.Result) time.Duration    { return r.GCBusy }
 
 // lost lists the cells in which pacer is worse than it should be.
 func (d *duel) lost() (all []string) {
-	d.cells(func(c []sim.Outcome) {
-		p, r, o := &c[ours], &c[reference], &c[lazy]
+	d.cells(func(c []*experiment.Outcome) {
+		p, r, o := c[ours], c[reference], c[lazy]
 		name := fmt.Sprintf("%s %.2fx %v", p.Trace, p.LimitFactor, p.Cycle)
 		if p.ExposedPause > r.ExposedPause {
 			all = append(all, fmt.Sprintf("%s: exposed %v, cudajl %v", name, p.ExposedPause, r.ExposedPause))
@@ -127,9 +121,9 @@ func TestPacer(t *testing.T) {
 		what        string
 		value, most float64
 	}{
-		{"exposed pause against cudajl", d.mean(reference, "", exposed), 0.07},
-		{"collector time against cudajl", d.mean(reference, "", busy), 1.2},
-		{"objective against optimum-overlap", d.mean(best, "", (*sim.Result).Objective), 1.5},
+		{"exposed pause against cudajl", d.mean(reference, "", experiment.Exposed), 0.07},
+		{"collector time against cudajl", d.mean(reference, "", experiment.Busy), 1.2},
+		{"objective against optimum-overlap", d.mean(best, "", experiment.Objective), 1.5},
 	} {
 		if claim.value > claim.most {
 			t.Errorf("%s: %.3f, want at most %g", claim.what, claim.value, claim.most)
@@ -143,7 +137,7 @@ func TestPacer(t *testing.T) {
 // TestPacerElsewhere holds it on programs that it was not made on.
 func TestPacerElsewhere(t *testing.T) {
 	d := fight(t, "synthetic", compile(t, synthetic()[:4]))
-	if x := d.mean(reference, "", exposed); x > 0.12 {
+	if x := d.mean(reference, "", experiment.Exposed); x > 0.12 {
 		t.Errorf("exposed pause against cudajl: %.3f", x)
 	}
 	for _, cell := range d.lost() {
@@ -185,7 +179,7 @@ func TestPacerResults(t *testing.T) {
 func (d *duel) report(b *bytes.Buffer) {
 	fmt.Fprintf(b, "# %s\n\n| workload | exposed / cudajl | collector / cudajl | objective / optimum-overlap |\n|---|---|---|---|\n", d.name)
 	names := []string{""}
-	d.cells(func(c []sim.Outcome) {
+	d.cells(func(c []*experiment.Outcome) {
 		if n := c[ours].Trace; n != names[len(names)-1] {
 			names = append(names, n)
 		}
@@ -195,14 +189,14 @@ func (d *duel) report(b *bytes.Buffer) {
 		if n == "" {
 			title = "**all**"
 		}
-		fmt.Fprintf(b, "| %s | %.3f | %.3f | %.3f |\n", title, d.mean(reference, n, exposed), d.mean(reference, n, busy), d.mean(best, n, (*sim.Result).Objective))
+		fmt.Fprintf(b, "| %s | %.3f | %.3f | %.3f |\n", title, d.mean(reference, n, experiment.Exposed), d.mean(reference, n, experiment.Busy), d.mean(best, n, experiment.Objective))
 	}
 	fmt.Fprintf(b, "\nCells in which it loses to cudajl or never: %d.\n\n", len(d.lost()))
 	for _, cell := range d.lost() {
 		fmt.Fprintf(b, "- %s\n", cell)
 	}
 	fmt.Fprintf(b, "\nAll cells: exposed pause in ms, cycles + refusals.\n\n| cell | cudajl | never | optimum-overlap | pacer |\n|---|---|---|---|---|\n")
-	d.cells(func(c []sim.Outcome) {
+	d.cells(func(c []*experiment.Outcome) {
 		fmt.Fprintf(b, "| %s %.2fx %v |", c[ours].Trace, c[ours].LimitFactor, c[ours].Cycle)
 		for _, o := range c {
 			fmt.Fprintf(b, " %.2f, %d+%d |", o.ExposedPause.Seconds()*1e3, o.Collections, o.RefusalCollections)

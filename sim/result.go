@@ -45,3 +45,13 @@ type Log struct {
 
 	KeepDecisions bool // set before the run; a run may ask millions of times
 }
+
+// Wasted counts the cycles that freed less than 1 % of what was live.
+func (l *Log) Wasted() (n int) {
+	for _, c := range l.Cycles {
+		if c.Freed*100 < c.LiveAfter+c.Freed {
+			n++
+		}
+	}
+	return n
+}

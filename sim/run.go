@@ -99,11 +99,10 @@ type Decided struct {
 	gc.Decision
 }
 
-// Collected is one cycle. Wasted says that it freed less than 1 % of what was live.
+// Collected is one cycle.
 type Collected struct {
 	gc.Cycle
-	Wasted bool
-	seq    int64 // totals.seq when it settled
+	seq int64 // totals.seq when it settled
 }
 
 // A Pause is a time for which the program was held.

@@ -73,13 +73,13 @@ and live --cost read. Let nothing else run meanwhile; it takes seconds.`,
 
 // writeMeasurements prints what was measured.
 func writeMeasurements(w io.Writer, all []live.Measurement) {
-	table := grid{{"Go heap", "tracked", "freed", "busy", "median", "least", "most"}}
+	rows := table{{"Go heap", "tracked", "freed", "busy", "median", "least", "most"}}
 	for _, m := range all {
-		table = append(table, []string{
+		rows = append(rows, []string{
 			formatBytes(m.Heap), formatCount(m.Tracked), formatCount(m.Freed), formatCount(m.Busy),
 			formatDuration(m.Median), formatDuration(m.Least), formatDuration(m.Most),
 		})
 	}
-	table.print(w)
+	rows.print(w)
 	fmt.Fprintln(w)
 }

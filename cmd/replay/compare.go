@@ -4,12 +4,14 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/sim/experiment"
 )
 
 func newCompare() *cobra.Command {
 	var (
-		policies, limits, format, out string
-		price                         price
+		format, out string
+		s           setting
 	)
 	cmd := &cobra.Command{
 		Use:   "compare [FILE...]",
@@ -32,29 +34,35 @@ Policies (replay policies tells their parameters; all is all of them):
 			if !ok {
 				return fmt.Errorf("unknown format %q (want table, json, csv or bench)", format)
 			}
-			c, err := newComparison(cmd.Context(), files, policies, limits, &price)
+			g, err := s.grid(files)
 			if err != nil {
 				return err
 			}
-			if err := c.run(cmd.ErrOrStderr()); err != nil {
+			if err := runGrid(cmd, g); err != nil {
 				return err
 			}
-			if err := write(cmd.OutOrStdout(), c); err != nil {
+			if err := write(cmd.OutOrStdout(), g); err != nil {
 				return err
 			}
 			if out == "" {
 				return nil
 			}
-			return c.save(out, cmd.ErrOrStderr())
+			return saveGrid(g, out, cmd.ErrOrStderr())
 		},
 	}
+	s.manyPolicies(cmd, defaultPolicies)
+	s.manyLimits(cmd, "1.25x,1.5x,2x,4x")
+	s.manyCosts(cmd, "1ms,10ms")
 	f := cmd.Flags()
-	f.StringVar(&policies, "policies", defaultPolicies(), "`list` of policies and optima")
-	f.StringVar(&limits, "limits", "1.25x,1.5x,2x,4x", "`list` of limits: bytes (8GiB) or factors of the peak reachable bytes (1.5x)")
-	price.bind(cmd, "1ms,10ms", "2x")
 	f.StringVar(&format, "format", "table", "what to print: table, json, csv or bench")
 	f.StringVarP(&out, "output", "o", "replay-out", "`folder` for plots and results; empty writes none")
-	_ = cmd.RegisterFlagCompletionFunc("policies", completePolicies)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"table", "json", "csv", "bench"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// runGrid runs a grid and shows how far it is.
+func runGrid(cmd *cobra.Command, g *experiment.Grid) error {
+	bar := newProgress(cmd.ErrOrStderr(), "runs", g.Len())
+	defer bar.done()
+	return g.Run(cmd.Context(), func(*experiment.Outcome) error { bar.add(); return nil })
 }

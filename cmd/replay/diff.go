@@ -158,13 +158,13 @@ func (d *difference) print(w io.Writer) {
 	end := max(d[0].stats.Span, d[1].stats.Span)
 	top := max(d[0].stats.PeakReachable, d[1].stats.PeakReachable)
 	fmt.Fprintf(w, "  reachable bytes: a full column is %s, the axis is %s long\n", formatBytes(top), formatDuration(end))
-	curves := grid{}
+	curves := table{}
 	for _, s := range d {
 		curves = append(curves, []string{s.name, left + s.space.String(), left + spark(s.curve, s.stats.Span, end, top)})
 	}
 	curves.print(w)
 	fmt.Fprintln(w)
-	g := grid{{"", d[0].name, d[1].name, "change"}}
+	g := table{{"", d[0].name, d[1].name, "change"}}
 	for _, f := range measures {
 		a, b := f.of(&d[0].stats), f.of(&d[1].stats)
 		if a != 0 || b != 0 {

@@ -14,9 +14,8 @@ import (
 
 func newExplain() *cobra.Command {
 	var (
-		policy, lim string
-		at          time.Duration
-		price       price
+		at time.Duration
+		s  setting
 	)
 	cmd := &cobra.Command{
 		Use:   "explain FILE --policy P --at TIME",
@@ -29,40 +28,25 @@ replay info shows it: pauses of the replay do not count.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			c, err := sim.ParseContender(policy)
+			one, err := s.cell(files[0])
 			if err != nil {
 				return err
 			}
-			l, err := parseLimit(lim)
-			if err != nil {
-				return err
-			}
-			costs, ladder, err := price.parse()
-			if err != nil {
-				return err
-			}
-			loads, err := loadWorkloads(files)
-			if err != nil {
-				return err
-			}
-			w, log := loads[0], &sim.Log{KeepDecisions: true}
-			if at < 0 || at > w.Span {
+			if w := one.workload; at < 0 || at > w.Span {
 				return fmt.Errorf("--at %v: %s runs from 0 to %v", at, w.Name, w.Span)
 			}
-			if _, err := c.Run(w, sim.Config{Limit: l.of(w), Cost: costs[0], Ladder: ladder, Log: log}); err != nil {
+			_, log, err := one.run(true)
+			if err != nil {
 				return err
 			}
-			return explain(cmd.OutOrStdout(), c, log, at)
+			return explain(cmd.OutOrStdout(), one.contender, log, at)
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&policy, "policy", "", "`policy` to explain")
-	f.StringVar(&lim, "limit", "1.5x", "`limit`: bytes (8GiB) or a factor of the peak reachable bytes (1.5x)")
-	f.DurationVar(&at, "at", 0, "`time` on the recording's clock")
-	price.bind(cmd, "10ms", "2x")
-	_ = cmd.MarkFlagRequired("policy")
+	s.onePolicy(cmd, "")
+	s.oneLimit(cmd)
+	s.oneCost(cmd)
+	cmd.Flags().DurationVar(&at, "at", 0, "`time` on the recording's clock")
 	_ = cmd.MarkFlagRequired("at")
-	_ = cmd.RegisterFlagCompletionFunc("policy", completePolicies)
 	return cmd
 }
 

@@ -93,7 +93,7 @@ func writeStats(w io.Writer, t *trace.Trace) error {
 // describe prints one trace.
 func describe(w io.Writer, t *trace.Trace) {
 	all := t.Stats()
-	rows := grid{
+	rows := table{
 		{t.Name, ""},
 		{"events", left + kindCounts(t)},
 		{"time", left + formatDuration(all.Span)},
@@ -104,7 +104,7 @@ func describe(w io.Writer, t *trace.Trace) {
 	rows = append(rows, []string{"waits", left + fmt.Sprintf("%s in all, %s of the time; %s", formatDuration(all.Wait), formatPercent(all.WaitShare), durations(all.Waits))})
 	for _, space := range spacesOf(t) {
 		s := t.Stats(space)
-		rows = append(rows, grid{
+		rows = append(rows, table{
 			{space.String(), left + fmt.Sprintf("%s allocated in %s objects, %s at the end", formatBytes(s.AllocatedBytes), formatCount(s.Allocs), formatCount(s.LastObjects))},
 			{"  peak", left + peaks(&s)},
 			{"  sizes", left + fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", formatBytes(s.Sizes.P50), formatBytes(s.Sizes.P90), formatBytes(s.Sizes.P99), formatBytes(s.Sizes.Max))},
@@ -149,4 +149,31 @@ func kindCounts(t *trace.Trace) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// describeObjects prints which objects a space has: by size, and by how long
+// they lived.
+func describeObjects(w io.Writer, space pressure.Space, s *trace.Stats, d trace.Demographics) {
+	share := func(part, all int64) string { return formatPercent(float64(part) / float64(max(all, 1))) }
+	sizes := table{{space.String() + ", size up to", "objects", "bytes", "of all", "never freed", "lifetime p50", "p90", "p99"}}
+	for _, c := range d.Sizes {
+		sizes = append(sizes, []string{
+			formatBytes(c.Max), formatCount(c.Objects), formatBytes(c.Bytes), share(c.Bytes, s.AllocatedBytes), formatCount(c.Survivors),
+			formatDuration(time.Duration(c.Lifetimes.P50)), formatDuration(time.Duration(c.Lifetimes.P90)), formatDuration(time.Duration(c.Lifetimes.P99)),
+		})
+	}
+	lives := table{{space.String() + ", lived less than", "objects", "of all", "bytes", "of all"}}
+	for _, c := range d.Lifetimes {
+		name := formatDuration(c.Below)
+		if c.Below == 0 {
+			name = "not freed"
+		}
+		lives = append(lives, []string{
+			name, formatCount(c.Objects), share(int64(c.Objects), int64(s.Allocs)), formatBytes(c.Bytes), share(c.Bytes, s.AllocatedBytes),
+		})
+	}
+	for _, g := range []table{sizes, lives} {
+		fmt.Fprintln(w)
+		g.print(w)
+	}
 }

@@ -12,15 +12,17 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/experiment"
 	"github.com/eagergc/eagergc/trace"
 )
 
 func newLive() *cobra.Command {
 	var (
-		policy, limitText, format, costFile, ladderText, ballast string
-		speed                                                    float64
-		scale                                                    int64
-		mem                                                      memory
+		format, ballast string
+		speed           float64
+		scale           int64
+		mem             memory
+		s               setting
 	)
 	cmd := &cobra.Command{
 		Use:   "live FILE",
@@ -49,12 +51,12 @@ from replay calibrate --heap, which must be the same as --ballast, as must
 			if err := mem.check(); err != nil {
 				return err
 			}
-			spec, err := gc.Parse(policy)
+			spec, err := gc.Parse(s.policies)
 			if err != nil {
 				return err
 			}
-			l, err := parseLimit(limitText)
-			if err != nil {
+			var g experiment.Grid
+			if err := s.readLimits(&g); err != nil {
 				return err
 			}
 			cfg := live.Config{Speed: speed, Policy: spec.New()}
@@ -73,12 +75,14 @@ from replay calibrate --heap, which must be the same as --ballast, as must
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			cfg.Limit = l.of(w)
+			cfg.Limit = g.Limits[0].Of(w)
 			var simulated *sim.Result
-			if costFile != "" {
-				if simulated, err = simulate(w, spec, cfg.Limit, costFile, ladderText); err != nil {
+			if s.cost != "" {
+				if err := s.readCosts(&g); err != nil {
 					return err
 				}
+				r := sim.Run(w, spec.New(), sim.Config{Limit: cfg.Limit, Cost: g.Costs[0], Ladder: g.Ladder})
+				simulated = &r
 			}
 			closing, err := mem.open()
 			if err != nil {
@@ -97,17 +101,15 @@ from replay calibrate --heap, which must be the same as --ballast, as must
 			return writeLive(cmd.OutOrStdout(), w, &r, simulated, cfg.Log)
 		},
 	}
+	s.onePolicy(cmd, gc.DefaultPolicy)
+	s.oneLimit(cmd)
+	s.price(cmd, "1x")
 	f := cmd.Flags()
 	mem.register(f)
-	f.StringVar(&policy, "policy", gc.DefaultPolicy, "`policy`: see replay policies")
-	f.StringVar(&limitText, "limit", "1.5x", "limit: `bytes` (8GiB) or a factor of the peak reachable bytes (1.5x)")
 	f.Float64Var(&speed, "speed", 1, "`factor`: 1 takes the recorded time, 2 half of it; 0 goes as fast as it can, without waits")
 	f.StringVar(&ballast, "ballast", "256MiB", "`size` of the Go heap of pointers that a cycle has to scan")
 	f.Int64Var(&scale, "scale", 1, "divide all sizes by `n`")
-	f.StringVar(&costFile, "cost", "", "simulate beside it, with the cost model in a JSON `file`")
-	f.StringVar(&ladderText, "ladder", "1x", "duration of the simulated refusal ladder, as `time` (20ms) or in cycles (2x)")
 	f.StringVar(&format, "format", "text", "what to print: text or json")
-	_ = cmd.RegisterFlagCompletionFunc("policy", completePolicies)
 	return cmd
 }
 
@@ -130,19 +132,6 @@ func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config) (live.Report, 
 		fmt.Fprintf(cmd.ErrOrStderr(), "replay: %d panics in the policy or in the pool's release: the policy was off from the first on\n", r.Stats.Failures)
 	}
 	return r, err
-}
-
-func simulate(w *sim.Workload, spec gc.Spec, limit int64, costFile, ladderText string) (*sim.Result, error) {
-	cost, err := readCost(costFile)
-	if err != nil {
-		return nil, err
-	}
-	ladder, err := sim.ParseLadder(ladderText)
-	if err != nil {
-		return nil, err
-	}
-	r := sim.Run(w, spec.New(), sim.Config{Limit: limit, Cost: cost, Ladder: ladder})
-	return &r, nil
 }
 
 // writeLiveJSON prints one object to a line: the live run, and the simulated
@@ -169,18 +158,18 @@ func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *sim.Result, l
 	}
 	fmt.Fprintf(w, "%s under %s, limit %s (%.4gx the peak reachable %s)\n\n",
 		r.Trace, r.Policy, formatBytes(r.LimitBytes), r.LimitFactor, formatBytes(load.PeakReachable))
-	table := grid{{"", "live"}}
+	rows := table{{"", "live"}}
 	row := func(name, here, there string) {
 		line := []string{left + name, here}
 		if s != nil {
 			line = append(line, there)
 		}
-		table = append(table, line)
+		rows = append(rows, line)
 	}
 	var simulated sim.Result
 	if s != nil {
 		simulated = *s
-		table[0] = append(table[0], "simulated")
+		rows[0] = append(rows[0], "simulated")
 	}
 	row("collections, asked for", formatCount(r.Collections), formatCount(simulated.Collections))
 	row("forced by a refusal", formatCount(r.RefusalCollections), formatCount(simulated.RefusalCollections))
@@ -194,7 +183,7 @@ func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *sim.Result, l
 	row("mean live", formatBytes(int64(r.MeanLive)), formatBytes(int64(simulated.MeanLive)))
 	row("mean garbage", formatBytes(int64(r.MeanGarbage)), formatBytes(int64(simulated.MeanGarbage)))
 	row("time", formatDuration(r.Elapsed), formatDuration(simulated.Elapsed))
-	table.print(w)
+	rows.print(w)
 	_, err = fmt.Fprintf(w, "\npauses %s\nfell behind the recording by up to %s; the pool took up to %s\n",
 		pauseText, formatDuration(r.Late), formatBytes(r.Reserved))
 	return err

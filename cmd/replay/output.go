@@ -1,20 +1,24 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"reflect"
+	"time"
 
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/experiment"
 )
 
 // writers are the values of --format.
-var writers = map[string]func(io.Writer, *comparison) error{
+var writers = map[string]func(io.Writer, *experiment.Grid) error{
 	"table": writeTable,
 	"json":  writeJSON,
 	"csv":   writeCSV,
@@ -27,7 +31,7 @@ const settings = 6
 
 // fields returns the names and JSON values of a result, in order. What came of
 // a run that has no outcome is null.
-func fields(o *sim.Outcome) (names []string, values [][]byte) {
+func fields(o *experiment.Outcome) (names []string, values [][]byte) {
 	v := reflect.ValueOf(o.Result)
 	for i := range v.NumField() {
 		names = append(names, v.Type().Field(i).Tag.Get("json"))
@@ -44,10 +48,12 @@ func fields(o *sim.Outcome) (names []string, values [][]byte) {
 }
 
 // writeJSON writes one object to a line.
-func writeJSON(w io.Writer, c *comparison) error {
+func writeJSON(w io.Writer, g *experiment.Grid) error { return writeOutcomes(w, g.Outcomes()) }
+
+func writeOutcomes(w io.Writer, outcomes []*experiment.Outcome) error {
 	var b bytes.Buffer
-	for i := range c.outcomes {
-		names, values := fields(&c.outcomes[i])
+	for _, o := range outcomes {
+		names, values := fields(o)
 		for j := range names {
 			fmt.Fprintf(&b, "%c%q:%s", "{,"[min(j, 1)], names[j], values[j])
 		}
@@ -59,10 +65,10 @@ func writeJSON(w io.Writer, c *comparison) error {
 
 // writeCSV writes a header and one line for each cell. What has no value is
 // empty.
-func writeCSV(w io.Writer, c *comparison) error {
+func writeCSV(w io.Writer, g *experiment.Grid) error {
 	out := csv.NewWriter(w)
-	for i := range c.outcomes {
-		names, values := fields(&c.outcomes[i])
+	for i, o := range g.Outcomes() {
+		names, values := fields(o)
 		if i == 0 {
 			out.Write(names)
 		}
@@ -86,7 +92,7 @@ func writeCSV(w io.Writer, c *comparison) error {
 // writeBench writes the Go benchmark format with base units, so that benchstat
 // compares two files. A replay is exact, so its units say assume=exact. A cell
 // without an outcome becomes a line that benchstat skips.
-func writeBench(w io.Writer, c *comparison) error {
+func writeBench(w io.Writer, g *experiment.Grid) error {
 	out := benchfmt.NewWriter(w)
 	for _, unit := range []string{"elapsed-sec", "pause-sec", "max-pause-sec", "gc-busy-sec", "collections", "refusals", "failures", "peak-B", "mean-B", "garbage-B"} {
 		m := benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: unit, Key: "assume"}, OrigUnit: unit, Value: "exact"}
@@ -94,9 +100,8 @@ func writeBench(w io.Writer, c *comparison) error {
 			return err
 		}
 	}
-	for i := range c.outcomes {
-		o := &c.outcomes[i]
-		name := c.benchName(i)
+	for i, o := range g.Outcomes() {
+		name := g.Name(g.Cell(i))
 		if o.Err != nil {
 			if _, err := fmt.Fprintf(w, "%s: %v\n", name, o.Err); err != nil {
 				return err
@@ -109,18 +114,6 @@ func writeBench(w io.Writer, c *comparison) error {
 		}
 	}
 	return nil
-}
-
-// benchName is the name of cell i, without the word Benchmark.
-func (c *comparison) benchName(i int) string {
-	policy := i % len(c.contenders)
-	cost := i / len(c.contenders) % len(c.costs)
-	limit := i / len(c.contenders) / len(c.costs) % len(c.limits)
-	name := fmt.Sprintf("Replay/trace=%s/policy=%s/limit=%s", c.outcomes[i].Trace, c.contenders[policy], c.limits[limit])
-	if g := c.costs[cost].Of(0, 0); c.costs[cost] == sim.Fixed(g) {
-		return name + "/cycle=" + g.String() + "/ladder=" + c.ladder.String()
-	}
-	return name + "/cycle=model/ladder=" + c.ladder.String()
 }
 
 func benchValues(r *sim.Result) []benchfmt.Value {
@@ -136,4 +129,43 @@ func benchValues(r *sim.Result) []benchfmt.Value {
 		{Value: r.MeanLive, Unit: "mean-B"},
 		{Value: r.MeanGarbage, Unit: "garbage-B"},
 	}
+}
+
+// readResults reads the JSON lines of a comparison, or returns nil if the file
+// begins with something else.
+func readResults(path string) ([]sim.Result, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := bufio.NewReader(f)
+	if head, _ := r.Peek(9); !bytes.Equal(head, []byte(`{"trace":`)) {
+		return nil, nil
+	}
+	return parseResults(path, r)
+}
+
+// parseResults reads JSON results, one to a line; path is for errors. Cells
+// without an outcome are left out.
+func parseResults(path string, r io.Reader) ([]sim.Result, error) {
+	results := []sim.Result{}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		var row struct {
+			sim.Result
+			Elapsed *int64 `json:"elapsed_ns"` // null where there is no outcome
+		}
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
+		}
+		if row.Elapsed != nil {
+			row.Result.Elapsed = time.Duration(*row.Elapsed)
+			results = append(results, row.Result)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return results, nil
 }

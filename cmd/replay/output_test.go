@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"testing"
 
@@ -10,18 +9,22 @@ import (
 	"golang.org/x/perf/benchmath"
 
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/experiment"
 )
 
-func small(t *testing.T) *comparison {
+func small(t *testing.T) *experiment.Grid {
 	t.Helper()
-	c, err := newComparison(context.Background(), []string{"mlp"}, "never,threshold:0.9,optimum-blocking", "0.5x,2x", &price{cycle: "1ms", ladder: "2x"})
+	s := setting{policies: "never,threshold:0.9,optimum-blocking", limits: "0.5x,2x", cycles: "1ms", ladder: "2x"}
+	s.many(&s.policies)
+	s.many(&s.limits)
+	g, err := s.grid([]string{"mlp"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.run(new(bytes.Buffer)); err != nil {
+	if err := g.Run(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return g
 }
 
 // What goes out as JSON comes back, but for the cells that have no outcome.
@@ -41,13 +44,13 @@ func TestJSONRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want []sim.Result
-	for _, o := range c.outcomes {
+	for _, o := range c.Outcomes() {
 		if o.Err == nil {
 			want = append(want, o.Result)
 		}
 	}
-	if len(want) != len(c.outcomes)-1 || len(back) != len(want) {
-		t.Fatalf("%d of %d outcomes came back as %d", len(want), len(c.outcomes), len(back))
+	if len(want) != len(c.Outcomes())-1 || len(back) != len(want) {
+		t.Fatalf("%d of %d outcomes came back as %d", len(want), len(c.Outcomes()), len(back))
 	}
 	for i := range want {
 		if back[i] != want[i] {
@@ -70,11 +73,11 @@ func TestBenchIsReadByBenchfmt(t *testing.T) {
 		case *benchfmt.SyntaxError:
 			t.Error(rec)
 		case *benchfmt.Result:
-			for c.outcomes[n].Err != nil {
+			for c.Outcomes()[n].Err != nil {
 				n++
 			}
 			pause, ok := rec.Value("pause-sec")
-			if want := c.outcomes[n].ExposedPause.Seconds(); !ok || pause != want {
+			if want := c.Outcomes()[n].ExposedPause.Seconds(); !ok || pause != want {
 				t.Errorf("%s has a pause of %v s, want %v", rec.Name, pause, want)
 			}
 			n++

@@ -3,21 +3,25 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/chart"
+	"github.com/eagergc/eagergc/sim/experiment"
 )
 
 func newPlot() *cobra.Command {
 	var (
-		policies, limitText, format, out string
-		price                            price
+		format, out string
+		s           setting
 	)
 	cmd := &cobra.Command{
 		Use:   "plot FILE...",
@@ -37,22 +41,9 @@ results.json of a comparison: exposed pause and collections against the limit.`,
 					return fmt.Errorf("unknown format %q (want svg, png or both)", k)
 				}
 			}
-			contenders, err := parsePolicies(policies)
-			if err != nil {
-				return err
-			}
-			l, err := parseLimit(limitText)
-			if err != nil {
-				return err
-			}
-			costs, ladder, err := price.parse()
-			if err != nil {
-				return err
-			}
 			var all []picture
 			for _, path := range files {
-				c := &comparison{ctx: cmd.Context(), contenders: contenders, limits: []limit{l}, costs: costs, ladder: ladder}
-				drawn, err := c.drawFile(path)
+				drawn, err := drawFile(path, &s)
 				if err != nil {
 					return err
 				}
@@ -70,18 +61,17 @@ results.json of a comparison: exposed pause and collections against the limit.`,
 			return nil
 		},
 	}
+	s.manyPolicies(cmd, defaultPolicies)
+	s.oneLimit(cmd)
+	s.oneCost(cmd)
 	f := cmd.Flags()
-	f.StringVar(&policies, "policies", defaultPolicies(), "`list` of policies and optima")
-	f.StringVar(&limitText, "limit", "1.5x", "limit: `bytes` (8GiB) or a factor of the peak reachable bytes (1.5x)")
-	price.bind(cmd, "10ms", "2x")
 	f.StringVar(&format, "format", "svg", "`list` of svg, png")
 	f.StringVarP(&out, "output", "o", "replay-out", "`folder` for the pictures")
-	_ = cmd.RegisterFlagCompletionFunc("policies", completePolicies)
 	return cmd
 }
 
-// drawFile draws the results or the recording in a file.
-func (c *comparison) drawFile(path string) ([]picture, error) {
+// drawFile draws the results in a file, or the recording in it as set.
+func drawFile(path string, s *setting) ([]picture, error) {
 	results, err := readResults(path)
 	switch {
 	case results != nil:
@@ -89,11 +79,11 @@ func (c *comparison) drawFile(path string) ([]picture, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist): // it may be a built-in workload
 		return nil, err
 	}
-	w, err := loadWorkload(path)
+	g, err := s.grid([]string{path})
 	if err != nil {
 		return nil, err
 	}
-	return drawRuns(w, c.contenders, c.limits[0], c.costs[0], c.ladder, chart.NewPalette(c.names()))
+	return drawRuns(g, experiment.Cell{}, palette(g))
 }
 
 // drawResults draws each cost of a comparison against the limits.
@@ -107,12 +97,125 @@ func drawResults(results []sim.Result) []picture {
 		}
 		names = append(names, r.Policy)
 	}
-	palette := chart.NewPalette(names)
+	colours := chart.NewPalette(names)
 	var all []picture
 	for _, k := range costs {
 		of := slices.DeleteFunc(slices.Clone(results), func(r sim.Result) bool { return r.Cycle != k.cycle || r.Ladder != k.ladder })
 		all = append(all, picture{fmt.Sprintf("limits-cycle-%v", k.cycle), chart.Limits(limitsTitle,
-			fmt.Sprintf("cycle %v, ladder %v", k.cycle, k.ladder), of, palette)})
+			fmt.Sprintf("cycle %v, ladder %v", k.cycle, k.ladder), of, colours)})
 	}
 	return all
+}
+
+// A picture is a chart and the stem of its file.
+type picture struct {
+	stem  string
+	chart *chart.Chart
+}
+
+const limitsTitle = "Exposed pause and collections against the limit"
+
+// drawGrid draws a grid that has run: every cost against the limits, and for
+// each workload the runs of one limit and one cost in detail.
+func drawGrid(g *experiment.Grid) ([]picture, error) {
+	colours := palette(g)
+	var all []picture
+	for j, cost := range g.Costs {
+		all = append(all, picture{"limits-" + fileStem(costName(cost)), chart.Limits(limitsTitle,
+			costName(cost)+", ladder "+g.Ladder.String(), g.Finished(j), colours)})
+	}
+	for i := range g.Workloads {
+		drawn, err := drawRuns(g, typical(g, i), colours)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, drawn...)
+	}
+	return all, nil
+}
+
+// typical is the cell of a workload that is drawn in detail: at the middle of the
+// limits, the tighter one of two, and the last cost.
+func typical(g *experiment.Grid, workload int) experiment.Cell {
+	return experiment.Cell{Workload: workload, Limit: (len(g.Limits) - 1) / 2, Cost: len(g.Costs) - 1}
+}
+
+func palette(g *experiment.Grid) chart.Palette { return chart.NewPalette(names(g)) }
+
+func names(g *experiment.Grid) []string {
+	var names []string
+	for _, p := range g.Contenders {
+		names = append(names, p.String())
+	}
+	return names
+}
+
+// logRuns replays a cell under each contender with a log. Contenders without a
+// schedule are left out; the table says so.
+func logRuns(g *experiment.Grid, at experiment.Cell, slots int, decisions bool) []chart.Run {
+	w := g.Workloads[at.Workload]
+	found := make([]*chart.Run, len(g.Contenders))
+	var wg sync.WaitGroup
+	for i, p := range g.Contenders {
+		wg.Go(func() {
+			cfg := g.Config(at)
+			cfg.Log = &sim.Log{KeepDecisions: decisions}
+			if r, err := p.Run(w, cfg); err == nil {
+				found[i] = &chart.Run{Result: r, Log: cfg.Log, Levels: w.Series(cfg.Log, r.Elapsed, slots)}
+			}
+		})
+	}
+	wg.Wait()
+	var runs []chart.Run
+	for _, r := range found {
+		if r != nil {
+			runs = append(runs, *r)
+		}
+	}
+	return runs
+}
+
+// drawRuns replays a cell under each contender, and draws memory, pauses and
+// utilization.
+func drawRuns(g *experiment.Grid, at experiment.Cell, colours chart.Palette) ([]picture, error) {
+	const slots = 400 // of a memory chart, whose panels are 640 points wide
+	runs := logRuns(g, at, slots, false)
+	if len(runs) == 0 {
+		return nil, nil
+	}
+	w, l := g.Workloads[at.Workload], g.Limits[at.Limit]
+	note := fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, formatBytes(l.Of(w)), costName(g.Costs[at.Cost]), g.Ladder)
+	stem := fileStem(w.Name)
+	return []picture{
+		{"memory-" + stem, chart.Memory("Live memory and collections over time", note, runs)},
+		{"pauses-" + stem, chart.PauseCDF("How long the program was held", note, runs, colours)},
+		{"histogram-" + stem, chart.PauseHistogram("How often the program was held for how long", note, runs, colours)},
+		{"mmu-" + stem, chart.MMU("Minimum mutator utilization", note, runs, colours)},
+	}, nil
+}
+
+// fileStem makes a name of any text: letters, digits, dots and dashes.
+func fileStem(text string) string {
+	stem := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-', r == '_':
+			return r
+		}
+		return '-'
+	}, text)
+	return strings.TrimLeft(stem, ".")
+}
+
+// savePictures writes each picture in each format, side by side.
+func (f *folder) savePictures(pictures []picture, formats []string) error {
+	var g errgroup.Group
+	g.SetLimit(4)
+	for _, p := range pictures {
+		for _, format := range formats {
+			g.Go(func() error {
+				return f.write(p.stem+"."+format, func(w io.Writer) error { return p.chart.Write(w, format) })
+			})
+		}
+	}
+	return g.Wait()
 }

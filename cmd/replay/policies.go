@@ -25,9 +25,9 @@ threshold:0.9, periodic:5ms, growth:0.5,overlap=false.`,
 	}
 }
 
-// defaultNames are what compare runs: doing nothing, the rules of the best
+// defaultPolicies are what compare runs: doing nothing, the rules of the best
 // known collectors, our own, and the optima that all are measured by.
-var defaultNames = []string{"never", "cudajl", "rtorch", "opencl", "growth", "sqrt", "v8step", "dotnet", "pacer", "optimum-blocking", "optimum-overlap"}
+const defaultPolicies = "never,cudajl,rtorch,opencl,growth,sqrt,v8step,dotnet,pacer,optimum-blocking,optimum-overlap"
 
 // contenderNames returns every name that is known, policies first.
 func contenderNames() []string {
@@ -36,29 +36,6 @@ func contenderNames() []string {
 		names = append(names, p.Name)
 	}
 	return append(names, sim.Optima()...)
-}
-
-// defaultPolicies is the default of --policies.
-func defaultPolicies() string {
-	known := make(map[string]bool)
-	for _, name := range contenderNames() {
-		known[name] = true
-	}
-	var names []string
-	for _, name := range defaultNames {
-		if known[name] {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ",")
-}
-
-// parsePolicies reads --policies: a list, or all.
-func parsePolicies(text string) ([]sim.Contender, error) {
-	if text == "all" {
-		text = strings.Join(contenderNames(), ",")
-	}
-	return sim.ParseContenders(text)
 }
 
 // policyList describes every policy in a line, with its parameters if asked for.

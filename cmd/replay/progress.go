@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -11,11 +10,11 @@ import (
 )
 
 // A progress shows how far a long job is: on a terminal only, and only once
-// it has taken a second. Its methods are safe for concurrent use.
+// it has taken a second.
 type progress struct {
-	mu    sync.Mutex
 	bar   *progressbar.ProgressBar // nil if there is no terminal
 	start time.Time
+	n     int // done so far
 }
 
 func newProgress(stderr io.Writer, what string, total int) *progress {
@@ -34,15 +33,13 @@ func newProgress(stderr io.Writer, what string, total int) *progress {
 	return p
 }
 
-// set says that n of the total are done.
-func (p *progress) set(n int) {
+// add says that one more of the total is done.
+func (p *progress) add() {
 	if p.bar == nil {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if time.Since(p.start) > time.Second && int64(n) > p.bar.State().CurrentNum {
-		_ = p.bar.Set(n) // a bar that cannot be drawn is no failure of the job
+	if p.n++; time.Since(p.start) > time.Second {
+		_ = p.bar.Set(p.n) // a bar that cannot be drawn is no failure of the job
 	}
 }
 

@@ -9,14 +9,13 @@ import (
 	"html/template"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/chart"
+	"github.com/eagergc/eagergc/sim/experiment"
 )
 
 //go:embed page
@@ -24,8 +23,8 @@ var pageFiles embed.FS
 
 func newReport() *cobra.Command {
 	var (
-		policies, limits, out string
-		price                 price
+		out string
+		s   setting
 	)
 	cmd := &cobra.Command{
 		Use:   "report [FILE...] -o report.html",
@@ -38,14 +37,14 @@ JavaScript they are pictures. Without a FILE it takes the workloads built in.`,
 		Example: `  replay report -o report.html
   replay report my.arrows --policies never,cudajl,threshold:0.9 --limits 1.25x,1.5x,2x -o mine.html`,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			c, err := newComparison(cmd.Context(), files, policies, limits, &price)
+			g, err := s.grid(files)
 			if err != nil {
 				return err
 			}
-			if err := c.run(cmd.ErrOrStderr()); err != nil {
+			if err := runGrid(cmd, g); err != nil {
 				return err
 			}
-			page, err := c.page()
+			page, err := newPage(g)
 			if err != nil {
 				return err
 			}
@@ -61,31 +60,23 @@ JavaScript they are pictures. Without a FILE it takes the workloads built in.`,
 			return nil
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&policies, "policies", reportPolicies(), "`list` of policies and optima")
-	f.StringVar(&limits, "limits", "1.25x,1.5x,2x,3x,4x", "`list` of limits: bytes (8GiB) or factors of the peak reachable bytes (1.5x)")
-	price.bind(cmd, "10ms", "2x")
-	f.StringVarP(&out, "output", "o", "report.html", "`file` to write")
-	_ = cmd.RegisterFlagCompletionFunc("policies", completePolicies)
+	s.manyPolicies(cmd, reportPolicies)
+	s.manyLimits(cmd, "1.25x,1.5x,2x,3x,4x")
+	s.manyCosts(cmd, "10ms")
+	cmd.Flags().StringVarP(&out, "output", "o", "report.html", "`file` to write")
 	return cmd
 }
 
 // reportPolicies are few enough to tell apart in one chart: the control, the
 // reference, the best of the others, our own, and the optimum.
-func reportPolicies() string {
-	names := []string{"never", "cudajl", "sqrt", "v8step"}
-	if slices.ContainsFunc(gc.Policies(), func(p gc.PolicyInfo) bool { return p.Name == "pacer" }) {
-		names = append(names, "pacer")
-	}
-	return strings.Join(append(names, "optimum-overlap"), ",")
-}
+const reportPolicies = "never,cudajl,sqrt,v8step,pacer,optimum-overlap"
 
 // A page is what the template shows.
 type page struct {
 	Title           string
 	Verdicts        []string
 	Settings        string
-	Summaries       []grid
+	Summaries       []table
 	Sections        []section
 	Data            template.JS
 	CSS, LibraryCSS template.CSS
@@ -97,8 +88,8 @@ type page struct {
 type section struct {
 	Name, Note string
 	Charts     []figure
-	Reasons    grid // policy, reason, how often
-	Decisions  grid
+	Reasons    table // policy, reason, how often
+	Decisions  table
 }
 
 // A figure is a chart and the picture that stands for it.
@@ -118,31 +109,30 @@ func (p *page) write(w io.Writer) error {
 	return t.Execute(w, p)
 }
 
-// page builds the page of a comparison that has run: details are at its
-// typical limit and last cost.
-func (c *comparison) page() (*page, error) {
-	cost := len(c.costs) - 1
-	l := c.typicalLimit()
+// newPage builds the page of a grid that has run: details are of its typical cells.
+func newPage(g *experiment.Grid) (*page, error) {
+	at := typical(g, 0)
 	p := &page{
-		Title:    "Collection policies on " + c.loadNames(),
-		Settings: fmt.Sprintf("a limit of %s, %s, ladder %s", l, costName(c.costs[cost]), c.ladder),
+		Title:    "Collection policies on " + loadNames(g),
+		Settings: fmt.Sprintf("a limit of %s, %s, ladder %s", g.Limits[at.Limit], costName(g.Costs[at.Cost]), g.Ladder),
 		index:    map[string]int{},
 	}
-	for j := range c.costs {
-		p.Verdicts = append(p.Verdicts, c.verdict(j))
-		p.Summaries = append(p.Summaries, c.summary(j).plain())
+	for j := range g.Costs {
+		p.Verdicts = append(p.Verdicts, verdict(g, j))
+		p.Summaries = append(p.Summaries, summary(g, j).plain())
 	}
-	palette := chart.NewPalette(c.names())
-	data := pageData{Policies: c.looks(cost, palette)}
-	for i, w := range c.workloads {
-		runs := logRuns(w, c.contenders, c.config(w, l, c.costs[cost]), 200, true)
+	colours := palette(g)
+	data := pageData{Policies: looks(g, at.Cost, colours)}
+	for i, w := range g.Workloads {
+		at := typical(g, i)
+		runs := logRuns(g, at, 200, true)
 		p.index[w.Name] = i
-		s, err := c.section(i, cost, l, runs, palette)
+		s, err := newSection(g, at, runs, colours)
 		if err != nil {
 			return nil, err
 		}
 		p.Sections = append(p.Sections, s)
-		data.Traces = append(data.Traces, c.traceData(i, cost, l, runs))
+		data.Traces = append(data.Traces, newTraceData(g, at, runs))
 	}
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -169,9 +159,9 @@ func (p *page) assets() error {
 	return nil
 }
 
-func (c *comparison) loadNames() string {
+func loadNames(g *experiment.Grid) string {
 	var names []string
-	for _, w := range c.workloads {
+	for _, w := range g.Workloads {
 		names = append(names, w.Name)
 	}
 	if n := len(names); n > 5 {
@@ -180,24 +170,24 @@ func (c *comparison) loadNames() string {
 	return strings.Join(names, ", ")
 }
 
-func (c *comparison) section(workload, cost int, l limit, runs []chart.Run, palette chart.Palette) (section, error) {
-	w := c.workloads[workload]
+func newSection(g *experiment.Grid, at experiment.Cell, runs []chart.Run, colours chart.Palette) (section, error) {
+	w := g.Workloads[at.Workload]
 	s := section{Name: w.Name, Note: fmt.Sprintf("%s allocations, %s in all, %s waits of %s together, %s long; peak reachable %s, limit %s.",
 		formatCount(w.Allocs), formatBytes(w.AllocatedBytes), formatCount(w.Syncs), formatDuration(w.Wait), formatDuration(w.Span),
-		formatBytes(w.PeakReachable), formatBytes(l.of(w)))}
+		formatBytes(w.PeakReachable), formatBytes(g.Limits[at.Limit].Of(w)))}
 	var own []sim.Result
-	for _, r := range c.finished(cost) {
+	for _, r := range g.Finished(at.Cost) {
 		if r.Trace == w.Name {
 			own = append(own, r)
 		}
 	}
-	limits := chart.Limits("Exposed pause and collections against the limit", "", own, palette)
+	limits := chart.Limits("Exposed pause and collections against the limit", "", own, colours)
 	for _, f := range []struct {
 		kind, caption string
 		picture       *chart.Chart
 	}{
 		{"memory", "Live memory over time. Marks along the top are collections; click a name to show or hide a policy.", chart.Memory("Memory", "", runs)},
-		{"pauses", "How long the program was held: the share of pauses that are at most so long.", chart.PauseCDF("Pauses", "", runs, palette)},
+		{"pauses", "How long the program was held: the share of pauses that are at most so long.", chart.PauseCDF("Pauses", "", runs, colours)},
 		{"front", "Exposed pause against collector time: down and to the left is better.", nil},
 		{"limits", "Exposed pause against the limit.", limits},
 	} {

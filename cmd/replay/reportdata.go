@@ -8,6 +8,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim/chart"
+	"github.com/eagergc/eagergc/sim/experiment"
 )
 
 // pageData is what the page's script draws. Times are in seconds but for
@@ -50,29 +51,29 @@ type curve struct {
 
 // looks are those of the contenders. Memory charts begin with the best policy
 // at a cost and the first one, to compare it with; all at once hide each other.
-func (c *comparison) looks(cost int, palette chart.Palette) []look {
-	best, _, _, _ := c.ranks(cost)
+func looks(g *experiment.Grid, cost int, colours chart.Palette) []look {
+	best := g.Rank(cost).Best
 	var all []look
-	for p, name := range c.names() {
-		colour, dash := palette.Line(name)
+	for p, name := range names(g) {
+		colour, dash := colours.Line(name)
 		all = append(all, look{name, fmt.Sprintf("#%02x%02x%02x", colour.R, colour.G, colour.B), dash, p == 0 || p == best})
 	}
 	return all
 }
 
-func (c *comparison) traceData(workload, cost int, l limit, runs []chart.Run) traceData {
-	w := c.workloads[workload]
-	d := traceData{Limit: gib(l.of(w))}
+func newTraceData(g *experiment.Grid, at experiment.Cell, runs []chart.Run) traceData {
+	w := g.Workloads[at.Workload]
+	d := traceData{Limit: gib(g.Limits[at.Limit].Of(w))}
 	for i := range runs {
-		d.Runs = append(d.Runs, newRunData(slices.Index(c.names(), runs[i].Result.Policy), &runs[i]))
+		d.Runs = append(d.Runs, newRunData(g.Find(runs[i].Result.Policy), &runs[i]))
 	}
-	for _, f := range c.limits {
-		d.Factors = append(d.Factors, float64(f.of(w))/float64(max(1, w.PeakReachable)))
+	for _, l := range g.Limits {
+		d.Factors = append(d.Factors, float64(l.Of(w))/float64(max(1, w.PeakReachable)))
 	}
-	for p := range c.contenders {
+	for p := range g.Contenders {
 		curve := curve{Policy: p}
-		for f := range c.limits {
-			o := c.at(workload, f, cost, p)
+		for l := range g.Limits {
+			o := g.At(experiment.Cell{Workload: at.Workload, Limit: l, Cost: at.Cost, Contender: p})
 			if o.Err != nil {
 				curve.Exposed, curve.Busy = append(curve.Exposed, nil), append(curve.Busy, nil)
 				continue
@@ -124,9 +125,9 @@ func round(v float64) float64 { return float64(int64(v*1e4+0.5)) / 1e4 }
 const mostDecisions = 1000
 
 // reasons counts why each policy collected, and lists the moments.
-func reasons(runs []chart.Run) (counts, moments grid) {
-	counts = grid{{"policy", "decision", "reason", "times"}}
-	moments = grid{{"policy", "time", "at", "live", "decision", "reason"}}
+func reasons(runs []chart.Run) (counts, moments table) {
+	counts = table{{"policy", "decision", "reason", "times"}}
+	moments = table{{"policy", "time", "at", "live", "decision", "reason"}}
 	for i := range runs {
 		type key struct{ action, reason string }
 		times := map[key]int{}
@@ -154,8 +155,8 @@ func reasons(runs []chart.Run) (counts, moments grid) {
 	return counts, moments
 }
 
-// plain takes out the marks by which a grid is printed.
-func (g grid) plain() grid {
+// plain takes out the marks by which a table is printed.
+func (g table) plain() table {
 	for _, row := range g {
 		for i := range row {
 			row[i] = strings.TrimPrefix(row[i], left)

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -16,9 +15,9 @@ import (
 
 func newRun() *cobra.Command {
 	var (
-		policy, limitText, format string
-		why                       bool
-		price                     price
+		format string
+		why    bool
+		s      setting
 	)
 	cmd := &cobra.Command{
 		Use:   "run FILE",
@@ -38,27 +37,11 @@ Policies are listed by replay policies.`,
 			if format != "text" && format != "json" {
 				return fmt.Errorf("unknown format %q (want text or json)", format)
 			}
-			contender, err := sim.ParseContender(policy)
+			one, err := s.cell(args[0])
 			if err != nil {
 				return err
 			}
-			l, err := parseLimit(limitText)
-			if err != nil {
-				return err
-			}
-			costs, ladder, err := price.parse()
-			if err != nil {
-				return err
-			}
-			if len(costs) != 1 {
-				return errors.New("run: want one --cycle (compare takes several)")
-			}
-			w, err := loadWorkload(args[0])
-			if err != nil {
-				return err
-			}
-			log := &sim.Log{KeepDecisions: why}
-			r, err := contender.Run(w, sim.Config{Limit: l.of(w), Cost: costs[0], Ladder: ladder, Log: log})
+			r, log, err := one.run(why)
 			if err != nil {
 				return err
 			}
@@ -71,20 +54,19 @@ Policies are listed by replay policies.`,
 					return err
 				}
 			default:
-				if err := writeRun(out, w, &r, log); err != nil {
+				if err := writeRun(out, one.workload, &r, log); err != nil {
 					return err
 				}
 			}
 			return out.Flush()
 		},
 	}
+	s.onePolicy(cmd, "pacer")
+	s.oneLimit(cmd)
+	s.oneCost(cmd)
 	f := cmd.Flags()
-	f.StringVar(&policy, "policy", "pacer", "`policy` or optimum")
-	f.StringVar(&limitText, "limit", "1.5x", "limit: `bytes` (8GiB) or a factor of the peak reachable bytes (1.5x)")
-	price.bind(cmd, "10ms", "2x")
 	f.BoolVar(&why, "why", false, "list every decision with its reason")
 	f.StringVar(&format, "format", "text", "what to print: text or json")
-	_ = cmd.RegisterFlagCompletionFunc("policy", completePolicies)
 	return cmd
 }
 
@@ -102,21 +84,15 @@ func writeRun(w io.Writer, load *sim.Workload, r *sim.Result, log *sim.Log) erro
 	if err != nil {
 		return err
 	}
-	wasted := 0
-	for _, c := range log.Cycles {
-		if c.Wasted {
-			wasted++
-		}
-	}
 	share := func(d time.Duration) string {
 		return fmt.Sprintf("%s (%s of the recording)", formatDuration(d), formatPercent(float64(d)/float64(max(1, r.Span))))
 	}
-	grid{
+	table{
 		{"workload", left + r.Trace},
 		{"policy", left + r.Policy},
 		{"limit", left + fmt.Sprintf("%s (%.4gx the peak reachable %s)", formatBytes(r.LimitBytes), r.LimitFactor, formatBytes(load.PeakReachable))},
 		{"cost", left + fmt.Sprintf("cycle %s, ladder %s", formatDuration(r.Cycle), formatDuration(r.Ladder))},
-		{"collections", left + fmt.Sprintf("%s asked for, %s forced by a refusal, %s of all freed under 1 %%", formatCount(r.Collections), formatCount(r.RefusalCollections), formatCount(wasted))},
+		{"collections", left + fmt.Sprintf("%s asked for, %s forced by a refusal, %s of all freed under 1 %%", formatCount(r.Collections), formatCount(r.RefusalCollections), formatCount(log.Wasted()))},
 		{"failed allocations", left + formatCount(r.FailedAllocs)},
 		{"exposed pause", left + share(r.ExposedPause)},
 		{"collector busy", left + share(r.GCBusy)},

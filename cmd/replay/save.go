@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+
+	"github.com/eagergc/eagergc/sim/experiment"
 )
 
 // A folder is where results go. Files appear in it whole, by renaming, and no
@@ -59,8 +61,8 @@ func (f *folder) report(stderr io.Writer) {
 
 func (f *folder) close() error { return f.root.Close() }
 
-// save writes the results to a folder and says so.
-func (c *comparison) save(path string, stderr io.Writer) error {
+// saveGrid writes the results of a grid to a folder and says so.
+func saveGrid(g *experiment.Grid, path string, stderr io.Writer) error {
 	dir, err := openFolder(path)
 	if err != nil {
 		return err
@@ -69,11 +71,11 @@ func (c *comparison) save(path string, stderr io.Writer) error {
 	for _, out := range []struct{ name, format string }{
 		{"table.txt", "table"}, {"results.json", "json"}, {"results.csv", "csv"}, {"results.bench", "bench"},
 	} {
-		if err := dir.write(out.name, func(w io.Writer) error { return writers[out.format](w, c) }); err != nil {
+		if err := dir.write(out.name, func(w io.Writer) error { return writers[out.format](w, g) }); err != nil {
 			return err
 		}
 	}
-	pictures, err := c.pictures()
+	pictures, err := drawGrid(g)
 	if err != nil {
 		return err
 	}

@@ -3,24 +3,22 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/experiment"
 )
 
 func newSweep() *cobra.Command {
 	var (
-		policies, limits, out, smallest string
-		price                           price
+		out, smallest string
+		s             setting
 	)
 	cmd := &cobra.Command{
 		Use:   "sweep [FILE...] --policies LIST",
@@ -44,34 +42,33 @@ condition instead, found by bisection; --limits is not used then.`,
   replay sweep --policies never,cudajl --smallest 'refusal_collections==0'`,
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			c, err := newComparison(cmd.Context(), files, policies, limits, &price)
+			g, err := s.grid(files)
 			if err != nil {
 				return err
 			}
 			if smallest != "" {
-				return c.smallest(cmd.OutOrStdout(), smallest)
+				return writeSmallest(cmd, g, smallest)
 			}
-			if err := c.sweep(out, cmd.ErrOrStderr()); err != nil {
+			if err := sweep(cmd, g, out); err != nil {
 				return err
 			}
-			return c.writeFronts(cmd.OutOrStdout())
+			return writeFronts(cmd.OutOrStdout(), g)
 		},
 	}
+	s.manyPolicies(cmd, "")
+	s.manyLimits(cmd, "{1.25x..4x*6}")
+	s.manyCosts(cmd, "10ms")
 	f := cmd.Flags()
-	f.StringVar(&policies, "policies", "", "`list` of policies and optima")
-	f.StringVar(&limits, "limits", "{1.25x..4x*6}", "`list` of limits: bytes (8GiB) or factors of the peak reachable bytes (1.5x)")
-	price.bind(cmd, "10ms", "2x")
 	f.StringVar(&smallest, "smallest", "", "find the smallest limit that meets this `condition`, such as refusal_collections==0")
 	f.StringVarP(&out, "output", "o", "", "`folder` for the results; empty writes none")
-	_ = cmd.MarkFlagRequired("policies")
-	_ = cmd.RegisterFlagCompletionFunc("policies", completePolicies)
 	return cmd
 }
 
-// sweep runs the cells that the folder has no result of yet.
-func (c *comparison) sweep(out string, stderr io.Writer) error {
+// sweep runs the cells that the folder has no result of yet, and appends each
+// result to its file as it comes.
+func sweep(cmd *cobra.Command, g *experiment.Grid, out string) error {
 	if out == "" {
-		return c.run(stderr)
+		return runGrid(cmd, g)
 	}
 	path := filepath.Join(out, "sweep.jsonl")
 	file, known, err := openSweep(out, path)
@@ -79,57 +76,26 @@ func (c *comparison) sweep(out string, stderr io.Writer) error {
 		return err
 	}
 	defer file.Close()
-	cells := c.cells()
-	c.outcomes = make([]sim.Outcome, len(cells))
-	var todo []int
-	for i, cell := range cells {
-		if r, ok := known[cellKeyOf(cell)]; ok {
-			c.outcomes[i] = sim.Outcome{Result: r}
-		} else {
-			todo = append(todo, i)
-		}
-	}
-	bar := newProgress(stderr, "runs", len(todo))
+	bar := newProgress(cmd.ErrOrStderr(), "runs", g.Know(known))
 	defer bar.done()
-	for len(todo) > 0 {
-		part := todo[:min(len(todo), 512)]
-		todo = todo[len(part):]
-		if err := c.runPart(file, cells, part); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+	results := json.NewEncoder(file)
+	err = g.Run(cmd.Context(), func(o *experiment.Outcome) error {
+		bar.add()
+		if o.Err != nil {
+			return nil // an optimum without a schedule
 		}
-		bar.set(cap(todo) - len(todo))
+		return results.Encode(o.Result)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	fmt.Fprintf(stderr, "replay: %s has %d results\n", path, len(cells))
+	fmt.Fprintf(cmd.ErrOrStderr(), "replay: %s has %d results\n", path, g.Len())
 	return nil
-}
-
-// runPart runs some cells and appends their results to the file.
-func (c *comparison) runPart(file *os.File, cells []sim.Cell, part []int) error {
-	batch := make([]sim.Cell, len(part))
-	for k, i := range part {
-		batch[k] = cells[i]
-	}
-	var lines bytes.Buffer
-	for k, o := range sim.RunAll(c.ctx, batch, nil) {
-		c.outcomes[part[k]] = o
-		switch {
-		case o.Err == nil:
-			text, err := json.Marshal(o.Result)
-			if err != nil {
-				return err
-			}
-			lines.Write(append(text, '\n'))
-		case !errors.Is(o.Err, sim.ErrNoSchedule):
-			return o.Err
-		}
-	}
-	_, err := file.Write(lines.Bytes())
-	return err
 }
 
 // openSweep opens the results of a sweep for more, and reads what is there. A
 // last line that was cut off is cut away.
-func openSweep(out, path string) (*os.File, map[cellKey]sim.Result, error) {
+func openSweep(out, path string) (*os.File, []sim.Result, error) {
 	dir, err := openFolder(out)
 	if err != nil {
 		return nil, nil, err
@@ -156,32 +122,22 @@ func openSweep(out, path string) (*os.File, map[cellKey]sim.Result, error) {
 		f.Close()
 		return nil, nil, err
 	}
-	return f, byCell(results), nil
-}
-
-func cellKeyOf(c sim.Cell) cellKey {
-	g := c.Config.Cost.Of(0, 0)
-	return cellKey{c.Workload.Name, c.Contender.String(), c.Config.Limit, int64(g), int64(c.Config.Ladder.Of(g))}
+	return f, results, nil
 }
 
 // writeFronts prints the Pareto fronts of every workload, limit and cost.
-func (c *comparison) writeFronts(w io.Writer) error {
+func writeFronts(w io.Writer, g *experiment.Grid) error {
 	out := &printer{w: w}
-	pause, err := sim.MetricNamed("exposed_pause")
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{"gc_busy", "mean_live"} {
-		against, err := sim.MetricNamed(name)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "Pareto front of exposed pause against %s\n", name)
-		for i, load := range c.workloads {
-			for l := range c.limits {
-				for k := range c.costs {
-					fmt.Fprintf(out, "\n%s, limit %s, %s\n", load.Name, c.limits[l], c.costName(k))
-					c.front(i, l, k, pause, against).print(out)
+	for _, against := range []struct {
+		name   string
+		metric experiment.Metric
+	}{{"gc_busy", experiment.Busy}, {"mean_live", experiment.MeanLive}} {
+		fmt.Fprintf(out, "Pareto front of exposed pause against %s\n", against.name)
+		for i, load := range g.Workloads {
+			for l, limit := range g.Limits {
+				for k, cost := range g.Costs {
+					fmt.Fprintf(out, "\n%s, limit %s, %s\n", load.Name, limit, costName(cost))
+					frontTable(g.Front(i, l, k, experiment.Exposed, against.metric)).print(out)
 				}
 			}
 		}
@@ -190,52 +146,45 @@ func (c *comparison) writeFronts(w io.Writer) error {
 	return out.err
 }
 
-func (c *comparison) front(workload, limit, cost int, x, y sim.Metric) grid {
-	var results []sim.Result
-	for p := range c.contenders {
-		if o := c.at(workload, limit, cost, p); o.Err == nil && o.FailedAllocs == 0 {
-			results = append(results, o.Result)
-		}
+func frontTable(front []sim.Result) table {
+	t := table{{"policy", "pause", "collector", "mean live", "refusals"}}
+	for _, r := range front {
+		t = append(t, []string{r.Policy, formatDuration(r.ExposedPause), formatDuration(r.GCBusy), formatBytes(int64(r.MeanLive)), formatCount(r.RefusalCollections)})
 	}
-	g := grid{{"policy", "pause", "collector", "mean live", "refusals"}}
-	for _, i := range sim.Pareto(results, x, y) {
-		r := &results[i]
-		g = append(g, []string{r.Policy, formatDuration(r.ExposedPause), formatDuration(r.GCBusy), formatBytes(int64(r.MeanLive)), formatCount(r.RefusalCollections)})
-	}
-	return g
+	return t
 }
 
-// smallest prints the smallest limit that meets a condition, for each policy,
-// cost and workload.
-func (c *comparison) smallest(w io.Writer, text string) error {
-	cond, err := parseCondition(text)
+// writeSmallest prints the smallest limit that meets a condition, for each
+// policy, cost and workload.
+func writeSmallest(cmd *cobra.Command, g *experiment.Grid, text string) error {
+	cond, err := experiment.ParseCondition(text)
 	if err != nil {
 		return err
 	}
-	if cond.relative {
+	if cond.Relative {
 		return fmt.Errorf("condition %q: the smallest limit has no baseline", text)
 	}
-	limits, err := c.minLimits(cond)
+	limits, err := g.MinLimits(cmd.Context(), func(r *sim.Result) bool { return cond.Holds(r, nil) })
 	if err != nil {
 		return err
 	}
-	out := &printer{w: w}
-	fmt.Fprintf(out, "Smallest limit at which %s, as a factor of the peak reachable bytes\n", cond.text)
-	for k := range c.costs {
-		head := []string{c.costName(k)}
-		for _, load := range c.workloads {
+	out := &printer{w: cmd.OutOrStdout()}
+	fmt.Fprintf(out, "Smallest limit at which %s, as a factor of the peak reachable bytes\n", cond.Text)
+	for k, cost := range g.Costs {
+		head := []string{costName(cost)}
+		for _, load := range g.Workloads {
 			head = append(head, load.Name)
 		}
-		g := grid{head}
-		for p, name := range c.contenders {
+		t := table{head}
+		for p, name := range g.Contenders {
 			row := []string{name.String()}
-			for i, load := range c.workloads {
-				row = append(row, limitText(limits[(k*len(c.contenders)+p)*len(c.workloads)+i], load))
+			for i, load := range g.Workloads {
+				row = append(row, limitText(limits[k][p][i], load))
 			}
-			g = append(g, row)
+			t = append(t, row)
 		}
 		fmt.Fprintln(out)
-		g.print(out)
+		t.print(out)
 	}
 	return out.err
 }
@@ -245,28 +194,4 @@ func limitText(bytes int64, w *sim.Workload) string {
 		return "none"
 	}
 	return strings.TrimSuffix(three(float64(bytes)/float64(w.PeakReachable)), ".") + "x"
-}
-
-// minLimits bisects side by side; -1 stands for no limit at all.
-func (c *comparison) minLimits(cond condition) ([]int64, error) {
-	out := make([]int64, len(c.costs)*len(c.contenders)*len(c.workloads))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i := range out {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			load := i % len(c.workloads)
-			p := i / len(c.workloads) % len(c.contenders)
-			k := i / len(c.workloads) / len(c.contenders)
-			cfg := sim.Config{Cost: c.costs[k], Ladder: c.ladder}
-			n, err := sim.MinLimit(c.workloads[load], c.contenders[p], cfg, 1e-3, func(r *sim.Result) bool { return cond.holds(r, nil) })
-			if err != nil {
-				n = -1
-			}
-			out[i] = n
-		})
-	}
-	wg.Wait()
-	return out, c.ctx.Err()
 }

@@ -5,33 +5,32 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"time"
-
-	"github.com/montanaflynn/stats"
+	"strings"
 
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/experiment"
 )
 
 // writeTable prints a block for each workload and cost, a summary over the
 // workloads, and a verdict.
-func writeTable(w io.Writer, c *comparison) error {
+func writeTable(w io.Writer, g *experiment.Grid) error {
 	out := &printer{w: w}
 	fmt.Fprintln(out, "Each cell: exposed pause, then collections as asked for by the policy + forced by a refusal;")
 	fmt.Fprintln(out, "!n = n allocations failed even so. A limit such as 1.5x is a factor of the peak reachable bytes.")
-	for i, load := range c.workloads {
+	for i, load := range g.Workloads {
 		fmt.Fprintf(out, "\n%s: %s allocations, %s waits, %s, peak reachable %s\n", load.Name,
 			formatCount(load.Allocs), formatCount(load.Syncs), formatDuration(load.Span), formatBytes(load.PeakReachable))
-		for j := range c.costs {
-			c.block(i, j).print(out)
+		for j := range g.Costs {
+			block(g, i, j).print(out)
 		}
 	}
-	fmt.Fprintf(out, "\nTime lost, %s: (exposed pause + %v x collector time) / recorded time\n", c.meanOver(), sim.CPUPrice)
-	for j := range c.costs {
-		c.summary(j).print(out)
+	fmt.Fprintf(out, "\nTime lost, %s: (exposed pause + %v x collector time) / recorded time\n", meanOver(g), sim.CPUPrice)
+	for j := range g.Costs {
+		summary(g, j).print(out)
 	}
 	fmt.Fprintln(out)
-	for j := range c.costs {
-		fmt.Fprintln(out, c.verdict(j))
+	for j := range g.Costs {
+		fmt.Fprintln(out, verdict(g, j))
 	}
 	return out.err
 }
@@ -50,43 +49,40 @@ func (p *printer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (c *comparison) meanOver() string {
-	if len(c.workloads) == 1 {
-		return "on " + c.workloads[0].Name
+func meanOver(g *experiment.Grid) string {
+	if len(g.Workloads) == 1 {
+		return "on " + g.Workloads[0].Name
 	}
-	return fmt.Sprintf("geometric mean over %d workloads", len(c.workloads))
+	return fmt.Sprintf("geometric mean over %d workloads", len(g.Workloads))
 }
 
-func (c *comparison) costName(cost int) string { return costName(c.costs[cost]) }
-
 func costName(c sim.Cost) string {
-	g := c.Of(0, 0)
-	if c != sim.Fixed(g) {
-		return "cycle of model"
+	if g, ok := experiment.FixedCycle(c); ok {
+		return "cycle " + g.String()
 	}
-	return "cycle " + g.String()
+	return "cycle of model"
 }
 
 // block is the table of one workload at one cost: a policy to a row, a limit
 // to a column.
-func (c *comparison) block(workload, cost int) grid {
-	head := []string{c.costName(cost)}
-	for _, l := range c.limits {
+func block(g *experiment.Grid, workload, cost int) table {
+	head := []string{costName(g.Costs[cost])}
+	for _, l := range g.Limits {
 		head = append(head, l.String(), left)
 	}
-	g := grid{head}
-	for p, name := range c.contenders {
+	t := table{head}
+	for p, name := range g.Contenders {
 		row := []string{name.String()}
-		for l := range c.limits {
-			pause, cycles := cellText(c.at(workload, l, cost, p))
+		for l := range g.Limits {
+			pause, cycles := cellText(g.At(experiment.Cell{Workload: workload, Limit: l, Cost: cost, Contender: p}))
 			row = append(row, pause, left+cycles)
 		}
-		g = append(g, row)
+		t = append(t, row)
 	}
-	return g
+	return t
 }
 
-func cellText(o *sim.Outcome) (pause, cycles string) {
+func cellText(o *experiment.Outcome) (pause, cycles string) {
 	if errors.Is(o.Err, sim.ErrNoSchedule) {
 		return "none", "fits"
 	}
@@ -98,21 +94,21 @@ func cellText(o *sim.Outcome) (pause, cycles string) {
 }
 
 // summary is the table over all workloads at one cost.
-func (c *comparison) summary(cost int) grid {
-	head := []string{c.costName(cost)}
-	for _, l := range c.limits {
+func summary(g *experiment.Grid, cost int) table {
+	head := []string{costName(g.Costs[cost])}
+	for _, l := range g.Limits {
 		head = append(head, l.String())
 	}
-	g := grid{append(head, "all limits", "max pause", "failed")}
-	for p, name := range c.contenders {
+	t := table{append(head, "all limits", "max pause", "failed")}
+	for p, name := range g.Contenders {
 		row := []string{name.String()}
-		for l := range c.limits {
-			row = append(row, lostText(c.lost(cost, p, l)))
+		for l := range g.Limits {
+			row = append(row, lostText(g.Lost(cost, p, l)))
 		}
-		longest, failed := c.worst(cost, p)
-		g = append(g, append(row, lostText(c.lost(cost, p, -1)), formatDuration(longest), formatCount(failed)))
+		longest, failed := g.Worst(cost, p)
+		t = append(t, append(row, lostText(g.Lost(cost, p, experiment.AllLimits)), formatDuration(longest), formatCount(failed)))
 	}
-	return g
+	return t
 }
 
 func lostText(share float64) string {
@@ -122,44 +118,44 @@ func lostText(share float64) string {
 	return formatPercent(share)
 }
 
-// lost is the geometric mean of 1 + objective / span over the workloads, less
-// 1, at one limit or, if it is negative, at all that can be met. It is NaN if a
-// run is missing.
-func (c *comparison) lost(cost, contender, limit int) float64 {
-	var ratios []float64
-	for i, w := range c.workloads {
-		for l := range c.limits {
-			if limit >= 0 && l != limit || limit < 0 && !c.possible(i, l) {
-				continue
-			}
-			o := c.at(i, l, cost, contender)
-			if o.Err != nil {
-				return math.NaN()
-			}
-			ratios = append(ratios, 1+float64(o.Objective())/float64(max(1, w.Span)))
+// verdict says in a sentence which policy loses the least time at one cost,
+// and how that stands to doing nothing, to the runner-up and to the optimum.
+func verdict(g *experiment.Grid, cost int) string {
+	r, name := g.Rank(cost), costName(g.Costs[cost])
+	if r.Best < 0 {
+		return name + ": nothing to compare" + impossible(g)
+	}
+	lost := func(p int) string { return lostText(g.Lost(cost, p, experiment.AllLimits)) }
+	text := fmt.Sprintf("%s: %s loses least, %s", name, g.Contenders[r.Best], lost(r.Best))
+	var others []string
+	mention := func(p int) {
+		if p >= 0 && p != r.Best {
+			others = append(others, fmt.Sprintf("%s %s", g.Contenders[p], lost(p)))
 		}
 	}
-	mean, err := stats.GeometricMean(ratios)
-	if err != nil {
-		return math.NaN()
+	mention(r.Second)
+	if r.Never != r.Second {
+		mention(r.Never)
 	}
-	return mean - 1
+	mention(r.Optimum)
+	if len(others) > 0 {
+		text += " (" + strings.Join(others, ", ") + ")"
+	}
+	if failed := g.Failed(cost, r.Best); failed > 0 {
+		text += fmt.Sprintf(", but %s allocations fail under it", formatCount(failed))
+	}
+	return text + impossible(g) + "."
 }
 
-// possible reports whether a limit can be met at all: what is reachable must fit.
-func (c *comparison) possible(workload, l int) bool {
-	w := c.workloads[workload]
-	return c.limits[l].of(w) >= w.PeakReachable
-}
-
-// worst returns the longest pause and the number of failed allocations.
-func (c *comparison) worst(cost, contender int) (longest time.Duration, failed int) {
-	for i := range c.workloads {
-		for l := range c.limits {
-			o := c.at(i, l, cost, contender)
-			longest = max(longest, o.MaxPause)
-			failed += o.FailedAllocs
+// impossible names the limits that some workload cannot meet, to end a sentence.
+func impossible(g *experiment.Grid) (text string) {
+	for l, limit := range g.Limits {
+		for i, w := range g.Workloads {
+			if !g.Possible(i, l) {
+				text += fmt.Sprintf("; %s is below the %s that %s keeps reachable and does not count", limit, formatBytes(w.PeakReachable), w.Name)
+				break
+			}
 		}
 	}
-	return longest, failed
+	return text
 }

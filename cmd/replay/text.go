@@ -7,7 +7,24 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/eagergc/eagergc/pressure"
 )
+
+// formatBytes writes n in the IEC unit that suits it, as 1.50 GiB.
+func formatBytes(n int64) string { return pressure.Bytes(n).String() }
+
+// parseBytes reads a number of bytes with the units of [pressure.ParseLimit].
+func parseBytes(text string) (int64, error) {
+	l, err := pressure.ParseLimit(text)
+	switch {
+	case err != nil:
+		return 0, err
+	case l.Percent > 0 || l.Bytes == 0:
+		return 0, fmt.Errorf("%q is not a number of bytes", text)
+	}
+	return l.Bytes, nil
+}
 
 // formatDuration writes d with three significant digits: 880ms, 1.54s.
 func formatDuration(d time.Duration) string {
@@ -48,21 +65,21 @@ func formatCount(n int) string {
 	return text
 }
 
-// A grid is rows of cells. The first column is printed on the left of its
+// A table is rows of cells. The first column is printed on the left of its
 // width, the others on the right; a cell that begins with left is on the left
 // too, and close to the cell before it.
-type grid [][]string
+type table [][]string
 
 const left = "\t"
 
-func (g grid) print(w io.Writer) {
-	width := make([]int, len(g[0]))
-	for _, row := range g {
+func (t table) print(w io.Writer) {
+	width := make([]int, len(t[0]))
+	for _, row := range t {
 		for i, cell := range row {
 			width[i] = max(width[i], utf8.RuneCountInString(strings.TrimPrefix(cell, left)))
 		}
 	}
-	for _, row := range g {
+	for _, row := range t {
 		var b strings.Builder
 		for i, cell := range row {
 			text, onLeft := strings.CutPrefix(cell, left)

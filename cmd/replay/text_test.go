@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -33,24 +31,12 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-func TestGridAligns(t *testing.T) {
+func TestTableAligns(t *testing.T) {
 	var b bytes.Buffer
-	grid{{"a", "1", left + "x"}, {"long", "22", left + "yy"}, {"µ", "3", left}}.print(&b)
+	table{{"a", "1", left + "x"}, {"long", "22", left + "yy"}, {"µ", "3", left}}.print(&b)
 	if want := "  a      1 x\n  long  22 yy\n  µ      3\n"; b.String() != want {
 		t.Errorf("got\n%swant\n%s", &b, want)
 	}
-}
-
-func TestLimitRoundTrips(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l := limit{factor: rapid.Float64Range(1e-3, 1e6).Draw(t, "factor")}
-		if rapid.Bool().Draw(t, "bytes") {
-			l = limit{bytes: rapid.Int64Range(1, 1<<60).Draw(t, "bytes")}
-		}
-		if got, err := parseLimit(l.String()); err != nil || got != l {
-			t.Errorf("%+v is %q, which is %+v, %v", l, l, got, err)
-		}
-	})
 }
 
 func TestReadCost(t *testing.T) {

@@ -228,6 +228,6 @@ func (w *watched) Decide(p gc.Point) gc.Decision {
 }
 
 func (w *watched) Observe(c gc.Cycle) {
-	w.log.Cycles = append(w.log.Cycles, sim.Collected{Cycle: c, Wasted: c.Freed*100 < c.LiveAfter+c.Freed})
+	w.log.Cycles = append(w.log.Cycles, sim.Collected{Cycle: c})
 	w.Policy.Observe(c)
 }

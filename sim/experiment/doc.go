@@ -1,0 +1,28 @@
+// Package experiment compares policies: it replays every workload under every
+// limit, cost and policy, and says what the results mean.
+//
+// A [Grid] is that product of runs. [Grid.Run] fills in one [Outcome] for each
+// [Cell]. What follows is read from the outcomes:
+//
+//   - [Grid.Rank] orders the policies by the time that is lost under them.
+//   - [Grid.Front] is the Pareto front of two metrics.
+//   - [Gate] holds a policy to conditions, against a baseline or without one.
+//   - [Study] holds every policy against a reference and the optimum, over many
+//     limits and costs, with parameters tuned on all workloads but one.
+//
+// # Measures
+//
+//   - Ratio: metric / reference, with a little added to both sides so that a
+//     ratio to nothing is finite: see [Metric.Ratio]. Over cells the geometric
+//     mean is taken: see [Mean].
+//   - Time lost: (exposed pause + 0.05 x collector time) / recorded time.
+//   - LBO, lower-bound overhead (Cai, Blackburn, Bond and Maas, ISPASS 2022):
+//     total cost over the least cost that any run has without the part that is
+//     explicitly the collector's. In wall time a replay's total is its elapsed
+//     time, and the least cost its span. In processor time the total is the
+//     host's time (span less waits) plus collector time.
+//   - Hidden: the share of collector time that no caller waited for.
+//   - Wasted: cycles that freed less than 1 % of what was live.
+//   - Metered latency of the intervals between syncs (DaCapo Chopin), and MMU
+//     (Cheng and Blelloch, PLDI 2001).
+package experiment

@@ -1,0 +1,178 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/eagergc/eagergc/sim"
+)
+
+// A Grid is the product of its workloads, limits, costs and contenders: one
+// cell for each combination. The zero value has no cells. A Grid is for one
+// goroutine at a time; Run uses all cores by itself.
+type Grid struct {
+	Workloads  []*sim.Workload
+	Limits     []Limit
+	Costs      []sim.Cost
+	Contenders []sim.Contender
+	Ladder     sim.Ladder
+	WaitNoise  float64 // see sim.Config
+	Details    bool    // fill in the details of the outcomes, which takes memory
+
+	outcomes []*Outcome // by workload, limit, cost, contender; nil: not run yet
+}
+
+// A Cell is a combination, by the indices of its settings in the Grid.
+type Cell struct{ Workload, Limit, Cost, Contender int }
+
+// Len is the number of cells.
+func (g *Grid) Len() int {
+	return len(g.Workloads) * len(g.Limits) * len(g.Costs) * len(g.Contenders)
+}
+
+// Cell returns cell i: by workload, then limit, cost and contender.
+func (g *Grid) Cell(i int) Cell {
+	var c Cell
+	i, c.Contender = i/len(g.Contenders), i%len(g.Contenders)
+	i, c.Cost = i/len(g.Costs), i%len(g.Costs)
+	c.Workload, c.Limit = i/len(g.Limits), i%len(g.Limits)
+	return c
+}
+
+func (g *Grid) index(c Cell) int {
+	return ((c.Workload*len(g.Limits)+c.Limit)*len(g.Costs)+c.Cost)*len(g.Contenders) + c.Contender
+}
+
+// Config is the world in which a cell is run.
+func (g *Grid) Config(c Cell) sim.Config {
+	return sim.Config{
+		Limit: g.Limits[c.Limit].Of(g.Workloads[c.Workload]), Cost: g.Costs[c.Cost], Ladder: g.Ladder, WaitNoise: g.WaitNoise,
+	}
+}
+
+// Name is the name of a cell in benchmark files, without the word Benchmark.
+func (g *Grid) Name(c Cell) string {
+	cycle := "model"
+	if d, ok := FixedCycle(g.Costs[c.Cost]); ok {
+		cycle = d.String()
+	}
+	return fmt.Sprintf("Replay/trace=%s/policy=%s/limit=%s/cycle=%s/ladder=%s",
+		g.Workloads[c.Workload].Name, g.Contenders[c.Contender], g.Limits[c.Limit], cycle, g.Ladder)
+}
+
+// At returns the outcome of a cell. The grid must have run.
+func (g *Grid) At(c Cell) *Outcome { return g.outcomes[g.index(c)] }
+
+// Outcomes returns the outcomes of all cells in order. The grid must have run.
+func (g *Grid) Outcomes() []*Outcome { return g.outcomes }
+
+// Finished returns the results at one cost, without the cells that have none.
+func (g *Grid) Finished(cost int) []sim.Result {
+	var results []sim.Result
+	for i, o := range g.outcomes {
+		if o.Err == nil && g.Cell(i).Cost == cost {
+			results = append(results, o.Result)
+		}
+	}
+	return results
+}
+
+// Select returns the outcomes of one contender in the cells for which keep is
+// true; nil keeps all. They are in the same order for every contender.
+func (g *Grid) Select(contender int, keep func(Cell) bool) []*Outcome {
+	var some []*Outcome
+	for i, o := range g.outcomes {
+		if c := g.Cell(i); c.Contender == contender && (keep == nil || keep(c)) {
+			some = append(some, o)
+		}
+	}
+	return some
+}
+
+// Find returns the index of a contender by its text form, or -1.
+func (g *Grid) Find(contender string) int {
+	for i, c := range g.Contenders {
+		if c.String() == contender {
+			return i
+		}
+	}
+	return -1
+}
+
+// Know takes results that are known already: Run leaves their cells out. It
+// returns how many cells are left to run.
+func (g *Grid) Know(results []sim.Result) int {
+	known := ByKey(results)
+	g.outcomes = make([]*Outcome, g.Len())
+	left := g.Len()
+	for i := range g.outcomes {
+		if r, ok := known[g.key(g.Cell(i))]; ok {
+			g.outcomes[i] = &Outcome{Result: r}
+			left--
+		}
+	}
+	return left
+}
+
+// Run runs the cells that have no outcome yet, on all cores (GOMAXPROCS). The
+// outcomes do not depend on the number of cores. Run calls each, if it is not
+// nil, once for every cell that it ran, in the order of the cells and from its
+// own goroutine. It returns the first error of each, or the context's; there
+// are outcomes for all cells only if it returns nil.
+func (g *Grid) Run(ctx context.Context, each func(*Outcome) error) error {
+	if g.outcomes == nil {
+		g.outcomes = make([]*Outcome, g.Len())
+	}
+	var todo []int
+	for i, o := range g.outcomes {
+		if o == nil {
+			todo = append(todo, i)
+		}
+	}
+	stop, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ran := make([]chan *Outcome, len(todo)) // in order
+	for k := range ran {
+		ran[k] = make(chan *Outcome, 1)
+	}
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	for range min(runtime.GOMAXPROCS(0), len(todo)) {
+		workers.Go(func() {
+			for k := next.Add(1) - 1; k < int64(len(todo)) && stop.Err() == nil; k = next.Add(1) - 1 {
+				ran[k] <- g.run(g.Cell(todo[k]))
+			}
+		})
+	}
+	for k, i := range todo {
+		select {
+		case g.outcomes[i] = <-ran[k]:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if each != nil {
+			if err := each(g.outcomes[i]); err != nil {
+				cancel(err)
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// run replays one cell.
+func (g *Grid) run(c Cell) *Outcome {
+	w, who, cfg := g.Workloads[c.Workload], g.Contenders[c.Contender], g.Config(c)
+	if g.Details {
+		cfg.Log = new(sim.Log)
+	}
+	o := new(Outcome)
+	if o.Result, o.Err = who.Run(w, cfg); o.Err == nil && g.Details {
+		o.read(w, cfg.Log)
+	}
+	return o
+}

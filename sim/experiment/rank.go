@@ -1,0 +1,115 @@
+package experiment
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/eagergc/eagergc/sim"
+)
+
+// AllLimits stands for every limit of a [Grid] that a workload can meet.
+const AllLimits = -1
+
+// Lost is the time lost under a contender at one cost, as a share of the
+// recorded time: the geometric mean of 1 + objective / span over the workloads,
+// less 1, at one limit or at [AllLimits]. It is NaN if a run is missing.
+func (g *Grid) Lost(cost, contender, limit int) float64 {
+	var ratios []float64
+	for i, w := range g.Workloads {
+		for l := range g.Limits {
+			if limit != l && !(limit == AllLimits && g.Possible(i, l)) {
+				continue
+			}
+			o := g.At(Cell{i, l, cost, contender})
+			if o.Err != nil {
+				return math.NaN()
+			}
+			ratios = append(ratios, 1+float64(o.Objective())/float64(max(1, w.Span)))
+		}
+	}
+	return GeometricMean(ratios) - 1
+}
+
+// Possible reports whether a workload can meet a limit at all: what is
+// reachable must fit.
+func (g *Grid) Possible(workload, limit int) bool {
+	w := g.Workloads[workload]
+	return g.Limits[limit].Of(w) >= w.PeakReachable
+}
+
+// Worst returns a contender's longest pause, and how many allocations failed
+// under it, at one cost.
+func (g *Grid) Worst(cost, contender int) (longest time.Duration, failed int) {
+	for _, o := range g.Select(contender, func(c Cell) bool { return c.Cost == cost }) {
+		longest = max(longest, o.MaxPause)
+		failed += o.FailedAllocs
+	}
+	return longest, failed
+}
+
+// Failed is how many allocations failed where the limit could be met.
+func (g *Grid) Failed(cost, contender int) (n int) {
+	for _, o := range g.Select(contender, func(c Cell) bool { return c.Cost == cost && g.Possible(c.Workload, c.Limit) }) {
+		n += o.FailedAllocs
+	}
+	return n
+}
+
+// Ranks are indices of contenders, -1 for what there is not.
+type Ranks struct {
+	Best, Second int // policies under which the least time is lost
+	Optimum      int // the best of the optima
+	Never        int // the policy never
+}
+
+// Rank orders the contenders by the time lost at one cost. Policies under
+// which allocations fail come after all others.
+func (g *Grid) Rank(cost int) Ranks {
+	r := Ranks{-1, -1, -1, -1}
+	for p, name := range g.Contenders {
+		lost := g.Lost(cost, p, AllLimits)
+		switch {
+		case math.IsNaN(lost):
+		case slices.Contains(sim.Optima(), name.String()):
+			if r.Optimum < 0 || lost < g.Lost(cost, r.Optimum, AllLimits) {
+				r.Optimum = p
+			}
+		default:
+			if name.String() == "never" {
+				r.Never = p
+			}
+			switch {
+			case r.Best < 0 || g.better(cost, p, r.Best):
+				r.Best, r.Second = p, r.Best
+			case r.Second < 0 || g.better(cost, p, r.Second):
+				r.Second = p
+			}
+		}
+	}
+	return r
+}
+
+// better reports whether p goes before q: without failures first, then by time lost.
+func (g *Grid) better(cost, p, q int) bool {
+	if a, b := g.Failed(cost, p) > 0, g.Failed(cost, q) > 0; a != b {
+		return b
+	}
+	return g.Lost(cost, p, AllLimits) < g.Lost(cost, q, AllLimits)
+}
+
+// Front returns the results on the Pareto front of two metrics at one workload,
+// limit and cost, by increasing x. Runs in which allocations failed are left out.
+func (g *Grid) Front(workload, limit, cost int, x, y Metric) []sim.Result {
+	var results []sim.Result
+	for p := range g.Contenders {
+		if o := g.At(Cell{workload, limit, cost, p}); o.Err == nil && o.FailedAllocs == 0 {
+			results = append(results, o.Result)
+		}
+	}
+	var front []sim.Result
+	for _, i := range Pareto(results, x, y) {
+		front = append(front, results[i])
+	}
+	return front
+}

@@ -1,0 +1,100 @@
+package experiment
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/eagergc/eagergc/sim"
+)
+
+// What a [Study] holds policies against.
+const (
+	Reference = "cudajl"          // exposed pause and collector time
+	Best      = "optimum-overlap" // the objective
+)
+
+var (
+	studyFactors  = []float64{1, 1.25, 1.5, 2, 3, 4, 6}
+	judgedFactors = []float64{1.5, 2, 4}
+	studyCycles   = []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second}
+	judgedCycles  = []time.Duration{time.Millisecond, 10 * time.Millisecond}
+	boundCycles   = []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond}
+	heapMiB       = []float64{1, 16, 64, 256, 1024}
+)
+
+// A Study holds policies against the reference and the best schedule known. It
+// is judged at limits of 1.5x, 2x and 4x and cycles of 1 and 10 ms; the other
+// limits and cycles show how far that reaches.
+type Study struct {
+	Grid   *Grid    // limits 1x to 6x, cycles 0.1 ms to 1 s, true waits, with details
+	Noisy  *Grid    // the judged cells, with expected waits wrong by up to a half
+	Heaps  *Grid    // the judged limits, with cycles that cost what a Go heap of some size does
+	Bounds []Bound  // of the best schedule
+	Held   []Choice // leave one out
+}
+
+// A Bound is how far the best schedule known is from what none can beat.
+type Bound struct {
+	Trace          string
+	Limit          Limit
+	Cycle          time.Duration
+	Known, AtLeast time.Duration // exposed pause
+}
+
+// NewStudy runs everything: some thousand replays.
+func NewStudy(ctx context.Context, workloads []*sim.Workload, contenders []sim.Contender) (*Study, error) {
+	grid := func(factors []float64, costs []sim.Cost) *Grid {
+		return &Grid{Workloads: workloads, Contenders: contenders, Limits: factorLimits(factors), Costs: costs, Ladder: sim.Ladder{Factor: 2}}
+	}
+	var heaps []sim.Cost
+	for _, mib := range heapMiB { // 0.1 ms for an empty heap and 0.25 ms per MiB, about what two cores take
+		heaps = append(heaps, sim.Cost{Base: 100 * time.Microsecond, PerMiB: 250 * time.Microsecond, HeapMiB: mib})
+	}
+	s := &Study{
+		Grid:  grid(studyFactors, fixedCosts(studyCycles)),
+		Noisy: grid(judgedFactors, fixedCosts(judgedCycles)),
+		Heaps: grid(judgedFactors, heaps),
+	}
+	s.Grid.Details = true
+	s.Noisy.WaitNoise = 0.5
+	for _, g := range []*Grid{s.Grid, s.Noisy, s.Heaps} {
+		if err := g.Run(ctx, nil); err != nil {
+			return nil, err
+		}
+	}
+	s.bounds()
+	var err error
+	s.Held, err = LeaveOneOut(ctx, *grid(judgedFactors, fixedCosts(judgedCycles)))
+	return s, err
+}
+
+func (s *Study) bounds() {
+	g := &Grid{Workloads: s.Grid.Workloads, Limits: s.Grid.Limits[1:], Costs: fixedCosts(boundCycles), Ladder: s.Grid.Ladder, Contenders: s.Grid.Contenders[:1]}
+	for i := range g.Len() {
+		c := g.Cell(i)
+		cfg := g.Config(c)
+		if best, bound, err := sim.OptimumOverlap(g.Workloads[c.Workload], cfg); err == nil {
+			s.Bounds = append(s.Bounds, Bound{g.Workloads[c.Workload].Name, g.Limits[c.Limit], cfg.Cost.Base, best.Exposed, bound})
+		}
+	}
+}
+
+// Judged reports whether the study is judged by a cell of its Grid.
+func (s *Study) Judged(c Cell) bool {
+	return slices.Contains(judgedFactors, s.Grid.Limits[c.Limit].Factor) && slices.Contains(judgedCycles, s.Grid.Costs[c.Cost].Base)
+}
+
+func factorLimits(factors []float64) (limits []Limit) {
+	for _, f := range factors {
+		limits = append(limits, Limit{Factor: f})
+	}
+	return limits
+}
+
+func fixedCosts(cycles []time.Duration) (costs []sim.Cost) {
+	for _, d := range cycles {
+		costs = append(costs, sim.Fixed(d))
+	}
+	return costs
+}
