@@ -21,7 +21,7 @@ type machine struct {
 
 	shift int64 // ns by which the program has been delayed
 	freed int64 // bytes that cycles have freed
-	gone  int64 // objects that cycles have freed
+	count int64 // objects that cycles have freed
 	wake  int64 // ask at an allocation once live + request reaches this
 	bar   int64 // step at an allocation once live + request reaches this: wake or refusal
 	peak  int64 // most live bytes so far
@@ -44,11 +44,12 @@ type machine struct {
 	res       Result
 }
 
-// An area integrates live and garbage over elapsed time, beyond what the
-// workload knows: the pauses add, the freed bytes subtract from when they went.
+// An area integrates live and garbage over elapsed time. It holds what the
+// workload does not know: pauses add to it, and freed bytes subtract from it from
+// the moment at which they were freed.
 type area struct {
 	live, garbage float64 // byte ns added by pauses
-	freed, moment float64 // sum of freed bytes, and of freed bytes x time they went
+	freed, moment float64 // sum of freed bytes, and of freed bytes x the time at which they were freed
 	lastFreed     float64 // the newest cycle, kept apart: it may end after the trace does
 	lastEnd       float64
 }
@@ -59,8 +60,8 @@ func (a *area) free(bytes, end int64) {
 	a.lastFreed, a.lastEnd = float64(bytes), float64(end)
 }
 
-// gone is the integral of what cycles had freed, up to elapsed.
-func (a *area) gone(elapsed float64) float64 {
+// absent is the integral of what cycles had freed, up to elapsed.
+func (a *area) absent(elapsed float64) float64 {
 	return a.freed*elapsed - a.moment + a.lastFreed*max(0, elapsed-a.lastEnd)
 }
 
@@ -77,7 +78,7 @@ func newMachine(w *Workload, p gc.Policy, cfg Config) *machine {
 }
 
 func (m *machine) setWake(wake int64) {
-	if wake > limit { // above every sum of bytes
+	if wake > largest { // above every sum of bytes
 		wake = never
 	}
 	m.wake, m.bar = wake, wake
@@ -130,7 +131,7 @@ func (m *machine) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
 		Allocated: sum.gross - m.last.gross,
 		Freed:     (sum.gross - sum.net) - (m.last.gross - m.last.net),
 		LiveAfter: m.liveAfter,
-		Cost:      m.cfg.Cost.Of(sum.objects()-m.gone, m.yielded),
+		Cost:      m.cfg.Cost.Of(sum.objects()-m.count, m.yielded),
 		Running:   m.running,
 		Cycles:    m.cycles,
 	}
@@ -202,7 +203,7 @@ func (m *machine) overlap(t int64, at *totals) {
 
 // cost is what a cycle started now takes, in ns; it adds it to the busy time.
 func (m *machine) cost(at *totals) int64 {
-	g := m.cfg.Cost.Of(at.objects()-m.gone, int64(at.drops)-m.gone)
+	g := m.cfg.Cost.Of(at.objects()-m.count, int64(at.drops)-m.count)
 	m.res.GCBusy += g
 	return int64(g)
 }
@@ -234,9 +235,9 @@ func (m *machine) settle(now *totals) {
 // free gives back what was dropped before the cycle started and tells the policy.
 func (m *machine) free(c gc.Cycle, started, now *totals) {
 	c.Freed = started.dropped - m.freed
-	m.yielded = int64(started.drops) - m.gone
-	m.area.free(c.Freed, int64(gone(c)))
-	m.freed, m.gone = started.dropped, int64(started.drops)
+	m.yielded = int64(started.drops) - m.count
+	m.area.free(c.Freed, int64(freedAt(c)))
+	m.freed, m.count = started.dropped, int64(started.drops)
 	m.last, m.liveAfter = *now, now.net-m.freed
 	m.cycles++
 	c.LiveAfter, c.Limit = m.liveAfter, m.cfg.Limit
@@ -249,9 +250,9 @@ func (m *machine) free(c gc.Cycle, started, now *totals) {
 	}
 }
 
-// gone is when a cycle's yield went: at its end, and for the one who waited for
-// it at the end of the pause.
-func gone(c gc.Cycle) time.Duration {
+// freedAt returns when a cycle's bytes became free: at its end, or, for a caller
+// who was held, at the end of the pause.
+func freedAt(c gc.Cycle) time.Duration {
 	if c.Action == gc.Overlap {
 		return c.Start + c.Duration
 	}
@@ -287,9 +288,9 @@ func (m *machine) finish(w *Workload) Result {
 	r.PeakLive = m.peak
 	r.Elapsed = r.Span + time.Duration(m.shift)
 	if elapsed := float64(r.Elapsed); elapsed > 0 {
-		gone := m.area.gone(elapsed)
-		r.MeanLive = (w.netArea + m.area.live - gone) / elapsed
-		r.MeanGarbage = (w.deadArea + m.area.garbage - gone) / elapsed
+		absent := m.area.absent(elapsed)
+		r.MeanLive = (w.netArea + m.area.live - absent) / elapsed
+		r.MeanGarbage = (w.deadArea + m.area.garbage - absent) / elapsed
 	}
 	return r
 }

@@ -159,11 +159,11 @@ func (c *compiler) add(e trace.Event) error {
 	return c.release(t, e)
 }
 
-// limit is the largest number that an op can carry.
-const limit = math.MaxInt64 >> 2
+// largest is the largest number that an op can carry.
+const largest = math.MaxInt64 >> 2
 
 func (c *compiler) alloc(t int64, e trace.Event) error {
-	if e.Bytes < 0 || e.Bytes > limit-c.at.gross {
+	if e.Bytes < 0 || e.Bytes > largest-c.at.gross {
 		return fmt.Errorf("allocation of %d bytes after %d in all is out of range", e.Bytes, c.at.gross)
 	}
 	if _, ok := c.sizes[e.ID]; ok {
@@ -181,7 +181,7 @@ func (c *compiler) alloc(t int64, e trace.Event) error {
 
 func (c *compiler) sync(t int64, e trace.Event) error {
 	w := int64(e.Duration)
-	if w < 0 || w > limit-c.at.wait {
+	if w < 0 || w > largest-c.at.wait {
 		return fmt.Errorf("a wait of %d ns after %d in all is out of range", w, c.at.wait)
 	}
 	c.ops = append(c.ops, makeOp(t, w, opSync))
