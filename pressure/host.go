@@ -11,9 +11,11 @@ import (
 )
 
 // HostMemory returns the memory that this process may use: the least limit of
-// the control groups it is in (version 2 memory.max, version 1
+// the control groups it is in and of those above them (version 2 memory.max and
+// memory.high, above which the kernel slows a group down; version 1
 // memory.limit_in_bytes), else the machine's. Free counts reclaimable file
-// cache as free. Errors: the system does not say.
+// cache as free. Limits may change while a program runs: read again now and
+// then. Errors: the system does not say.
 func HostMemory() (Info, error) { return hostMemory() }
 
 // linuxMemory is HostMemory over the root of a Linux file system.
@@ -51,7 +53,9 @@ func meminfo(root fs.FS) (Info, error) {
 
 // A cgroup is one directory with a memory limit, and the names of its files.
 type cgroup struct {
-	dir, limit, usage, cache string
+	dir          string
+	limits       []string // the least counts
+	usage, cache string
 }
 
 // cgroups lists the groups of this process and all above them, nearest first.
@@ -62,12 +66,12 @@ func cgroups(root fs.FS) (groups []cgroup) {
 		if len(part) != 3 {
 			continue
 		}
-		g := cgroup{dir: "sys/fs/cgroup", limit: "memory.max", usage: "memory.current", cache: "inactive_file"}
+		g := cgroup{dir: "sys/fs/cgroup", limits: []string{"memory.max", "memory.high"}, usage: "memory.current", cache: "inactive_file"}
 		if part[0] != "0" {
 			if !strings.Contains(","+part[1]+",", ",memory,") {
 				continue
 			}
-			g = cgroup{dir: "sys/fs/cgroup/memory", limit: "memory.limit_in_bytes", usage: "memory.usage_in_bytes", cache: "total_inactive_file"}
+			g = cgroup{dir: "sys/fs/cgroup/memory", limits: []string{"memory.limit_in_bytes"}, usage: "memory.usage_in_bytes", cache: "total_inactive_file"}
 		}
 		mount := g.dir
 		for at := path.Clean("/" + part[2]); ; at = path.Dir(at) {
@@ -84,11 +88,17 @@ func cgroups(root fs.FS) (groups []cgroup) {
 // read returns the group's limit and the bytes in use that cannot be reclaimed
 // at once, or false if it has no limit.
 func (g cgroup) read(root fs.FS) (limit, used int64, ok bool) {
-	limit, err := number(root, path.Join(g.dir, g.limit))
-	if err != nil || limit <= 0 || limit > math.MaxInt64/2 { // "max", or version 1's way to say none
+	const none = math.MaxInt64 / 2 // "max" is no number; version 1 says a number above this
+	limit = none
+	for _, file := range g.limits {
+		if n, err := number(root, path.Join(g.dir, file)); err == nil && n > 0 {
+			limit = min(limit, n)
+		}
+	}
+	if limit == none {
 		return 0, 0, false
 	}
-	used, err = number(root, path.Join(g.dir, g.usage))
+	used, err := number(root, path.Join(g.dir, g.usage))
 	if err != nil {
 		return limit, 0, true
 	}

@@ -15,3 +15,7 @@ func hostMemory() (Info, error) {
 func HostStalls() (Stalls, error) {
 	return Stalls{}, errors.New("pressure: no pressure stall information on this system")
 }
+
+func readResident() (Resident, error) {
+	return Resident{}, errors.New("pressure: resident memory is not known on " + runtime.GOOS)
+}

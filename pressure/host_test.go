@@ -39,6 +39,13 @@ func TestLinuxMemory(t *testing.T) {
 			"sys/fs/cgroup/a/memory.max":     "1048576\n",
 			"sys/fs/cgroup/a/memory.current": "1048000\n",
 		}, Info{Free: 576, Total: 1 << 20}},
+		"version 2, slowed down before its limit": {map[string]string{
+			"proc/self/cgroup":               "0::/a/b\n",
+			"sys/fs/cgroup/a/b/memory.max":   "4194304\n",
+			"sys/fs/cgroup/a/memory.high":    "2097152\n",
+			"sys/fs/cgroup/a/memory.max":     "max\n",
+			"sys/fs/cgroup/a/memory.current": "1048576\n",
+		}, Info{Free: 1 << 20, Total: 2 << 20}},
 		"version 1": {map[string]string{
 			"proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/job\n",
 			"sys/fs/cgroup/memory/job/memory.limit_in_bytes":  "2097152\n",

@@ -1,0 +1,69 @@
+package pressure
+
+import (
+	"os"
+	"runtime"
+	"testing"
+	"testing/fstest"
+)
+
+func TestLinuxResident(t *testing.T) {
+	root := func(line string) fstest.MapFS {
+		return fstest.MapFS{"proc/self/statm": {Data: []byte(line)}}
+	}
+	got, err := linuxResident(root("765 410 382 5 0 123 0\n"), 4096)
+	if want := (Resident{Anonymous: 28 * 4096, Mapped: 382 * 4096}); err != nil || got != want {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	if out := got.Outside(20 * 4096); out != 8*4096 {
+		t.Errorf("outside Go: %d", out)
+	}
+	if out := got.Outside(1 << 30); out != 0 {
+		t.Errorf("outside Go, which has mapped more than is resident: %d", out)
+	}
+	for _, bad := range []string{"", "1 2", "1 x 3", "1 2 x"} {
+		if _, err := linuxResident(root(bad), 4096); err == nil {
+			t.Errorf("no error for %q", bad)
+		}
+	}
+	if _, err := linuxResident(fstest.MapFS{}, 4096); err == nil {
+		t.Error("no error without statm")
+	}
+}
+
+// What a program writes to, outside the Go heap, shows; a file that it reads does not.
+func TestResidentOfThisProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("not known on " + runtime.GOOS)
+	}
+	before, err := ReadResident()
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := make([]byte, 64<<20)
+	for i := 0; i < len(block); i += os.Getpagesize() {
+		block[i] = 1
+	}
+	after, err := ReadResident()
+	if grown := after.Anonymous - before.Anonymous; err != nil || grown < 60<<20 {
+		t.Errorf("64 MiB more in use: %d bytes more, %v", grown, err)
+	}
+	if GoMemory() < 64<<20 {
+		t.Errorf("Go has mapped %d bytes", GoMemory())
+	}
+	runtime.KeepAlive(block)
+}
+
+func BenchmarkReadResident(b *testing.B) {
+	for b.Loop() {
+		if _, err := ReadResident(); err != nil {
+			b.Skip(err)
+		}
+	}
+}
+
+func BenchmarkGoMemory(b *testing.B) {
+	for b.Loop() {
+		GoMemory()
+	}
+}
