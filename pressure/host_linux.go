@@ -4,8 +4,6 @@ import "os"
 
 func hostMemory() (Info, error) { return linuxMemory(os.DirFS("/")) }
 
-func readResident() (Resident, error) { return linuxResident(os.DirFS("/"), os.Getpagesize()) }
-
 // HostStalls reads the pressure stall information of this process's control
 // group, or of the machine where the group has none. Errors: a kernel without it.
 func HostStalls() (Stalls, error) { return linuxStalls(os.DirFS("/")) }

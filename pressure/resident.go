@@ -2,7 +2,6 @@ package pressure
 
 import (
 	"fmt"
-	"io/fs"
 	"runtime/metrics"
 	"strconv"
 	"strings"
@@ -42,14 +41,6 @@ func parseStatm(line string, page int64) (Resident, error) {
 		return Resident{}, fmt.Errorf("pressure: resident memory: %w", err)
 	}
 	return Resident{Anonymous: (resident - shared) * page, Mapped: shared * page}, nil
-}
-
-func linuxResident(root fs.FS, page int) (Resident, error) {
-	line, err := fs.ReadFile(root, "proc/self/statm")
-	if err != nil {
-		return Resident{}, fmt.Errorf("pressure: resident memory: %w", err)
-	}
-	return parseStatm(string(line), int64(page))
 }
 
 // GoMemory returns the bytes that the Go runtime has mapped and not given back to

@@ -4,14 +4,10 @@ import (
 	"os"
 	"runtime"
 	"testing"
-	"testing/fstest"
 )
 
-func TestLinuxResident(t *testing.T) {
-	root := func(line string) fstest.MapFS {
-		return fstest.MapFS{"proc/self/statm": {Data: []byte(line)}}
-	}
-	got, err := linuxResident(root("765 410 382 5 0 123 0\n"), 4096)
+func TestParseStatm(t *testing.T) {
+	got, err := parseStatm("765 410 382 5 0 123 0\n", 4096)
 	if want := (Resident{Anonymous: 28 * 4096, Mapped: 382 * 4096}); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
@@ -22,12 +18,9 @@ func TestLinuxResident(t *testing.T) {
 		t.Errorf("outside Go, which has mapped more than is resident: %d", out)
 	}
 	for _, bad := range []string{"", "1 2", "1 x 3", "1 2 x"} {
-		if _, err := linuxResident(root(bad), 4096); err == nil {
+		if _, err := parseStatm(bad, 4096); err == nil {
 			t.Errorf("no error for %q", bad)
 		}
-	}
-	if _, err := linuxResident(fstest.MapFS{}, 4096); err == nil {
-		t.Error("no error without statm")
 	}
 }
 
