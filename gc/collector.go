@@ -48,6 +48,7 @@ type Collector struct {
 	journal   journal
 	err       error
 	closed    bool
+	stopped   chan struct{} // closed with it
 	tracked   int
 	poke      chan struct{} // a cycle may have ended by itself
 	goroutine sync.WaitGroup
@@ -97,6 +98,8 @@ func newOn(e engine, cfg Config, policy Policy) *Collector {
 		policy: policy,
 		costs:  newCostModel(),
 		poke:   make(chan struct{}, 1),
+
+		stopped: make(chan struct{}),
 	}
 	c.recorder = c.newRecorder(cfg.Recorder)
 	c.own = sync.OnceValue(func() *ownership { return newOwnership(c, cfg) })
@@ -132,6 +135,7 @@ func (c *Collector) Close() {
 	c.mu.Lock()
 	if !c.closed {
 		c.closed = true
+		close(c.stopped)
 		close(c.poke)
 		for _, g := range c.gates {
 			g.wake.Store(math.MaxInt64)

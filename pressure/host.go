@@ -18,6 +18,19 @@ import (
 // then. Errors: the system does not say.
 func HostMemory() (Info, error) { return hostMemory() }
 
+// ContainerLimit returns the least memory limit of the control groups that this process is in,
+// as [HostMemory] knows them, in bytes; 0 if there is none. Outside Linux there never is.
+func ContainerLimit() int64 { return containerLimit() }
+
+func linuxLimit(root fs.FS) (least int64) {
+	for _, g := range cgroups(root) {
+		if limit, _, ok := g.read(root); ok && (least == 0 || limit < least) {
+			least = limit
+		}
+	}
+	return least
+}
+
 // linuxMemory is HostMemory over the root of a Linux file system.
 func linuxMemory(root fs.FS) (Info, error) {
 	machine, err := meminfo(root)

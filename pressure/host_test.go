@@ -71,6 +71,12 @@ func TestLinuxMemory(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
 		}
 	}
+	for want, group := range map[int64]string{0: "max\n", 4096: "4096\n"} {
+		root := files(map[string]string{"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": group})
+		if got := linuxLimit(root); got != want {
+			t.Errorf("container limit %q: %d, want %d", group, got, want)
+		}
+	}
 	if _, err := linuxMemory(fstest.MapFS{}); err == nil {
 		t.Error("no error without meminfo")
 	}

@@ -1,0 +1,137 @@
+// Package frame runs a client: a program that uses a library whose memory lies
+// outside the Go heap. Every client serves requests with some workers; what
+// differs between two runs is the way in which memory that a request is done
+// with goes back ([Way]). The client tells its parent, on standard output, when the
+// work begins and, at the end, what was measured ([Report]).
+package frame
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// A Client is a program to measure.
+type Client struct {
+	Workers  int                           // requests at once
+	Requests int                           // in all
+	Start    func(w *Way) (Service, error) // before the work begins
+	Gauge    func() int64                  // bytes by the library's own counter; nil = it has none
+}
+
+// A Service serves request i. It is called by several workers at once.
+type Service func(i int) error
+
+// A Report is what a client measured of itself.
+type Report struct {
+	Client, Way string
+	Requests    int
+	Seconds     float64 // of the work
+	P50, P99    float64 // ms of a request
+	Longest     float64 // ms
+	CPU         float64 // s of processor time of the work, all threads
+	GCCPU       float64 // s of it in Go's collector, by the runtime's estimate
+	Cycles      uint64
+}
+
+// Begin is the line that a client prints when its work begins.
+const Begin = "begin"
+
+// Main runs c as its flags say, prints its report and exits.
+func Main(name string, c Client) {
+	way := flag.String("way", "plain", "how memory goes back; see Ways")
+	workers := flag.Int("workers", c.Workers, "requests at once")
+	requests := flag.Int("requests", c.Requests, "requests in all")
+	idle := flag.Duration("idle", 0, "pause after each quarter of the requests")
+	flag.Parse()
+	c.Workers, c.Requests = *workers, *requests
+	report, err := c.run(name, *way, *idle)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+	json.NewEncoder(os.Stdout).Encode(report)
+	os.Exit(0) // what still waits for a cycle goes with the process
+}
+
+func (c Client) run(name, wayName string, idle time.Duration) (Report, error) {
+	way, err := newWay(wayName, c)
+	if err != nil {
+		return Report{}, err
+	}
+	serve, err := c.Start(way)
+	if err != nil {
+		return Report{}, err
+	}
+	runtime.GC() // what the start left is no concern of the work
+	fmt.Println(Begin)
+	before, begin := usage(), time.Now()
+	way.start()
+	times := make([]time.Duration, c.Requests)
+	var next atomic.Int64
+	var failed atomic.Pointer[error]
+	for phase := range 4 {
+		end := int64(c.Requests * (phase + 1) / 4)
+		var all sync.WaitGroup
+		for range c.Workers {
+			all.Go(func() {
+				for {
+					i := next.Add(1) - 1
+					if i >= end {
+						next.Add(-1)
+						return
+					}
+					t := time.Now()
+					if err := serve(int(i)); err != nil {
+						failed.Store(&err)
+						return
+					}
+					times[i] = time.Since(t)
+					way.served(int(i))
+				}
+			})
+		}
+		all.Wait()
+		time.Sleep(idle)
+	}
+	took, after := time.Since(begin), usage()
+	if e := failed.Load(); e != nil {
+		return Report{}, *e
+	}
+	slices.Sort(times)
+	at := func(q float64) float64 { return ms(times[min(len(times)-1, int(q*float64(len(times))))]) }
+	return Report{
+		Client: name, Way: wayName, Requests: c.Requests, Seconds: took.Seconds(),
+		P50: at(0.5), P99: at(0.99), Longest: ms(times[len(times)-1]),
+		CPU: after.cpu - before.cpu, GCCPU: after.gc - before.gc, Cycles: after.cycles - before.cycles,
+	}, nil
+}
+
+func ms(d time.Duration) float64 { return float64(d) / 1e6 }
+
+type used struct {
+	cpu, gc float64
+	cycles  uint64
+}
+
+func usage() used {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		panic(err)
+	}
+	s := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
+	metrics.Read(s)
+	return used{
+		cpu:    float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9,
+		gc:     s[1].Value.Float64() - s[2].Value.Float64(),
+		cycles: s[0].Value.Uint64(),
+	}
+}

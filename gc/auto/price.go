@@ -1,0 +1,35 @@
+package auto
+
+import (
+	"log/slog"
+
+	"github.com/eagergc/eagergc/gc"
+)
+
+// While tasks wait for memory, a byte costs more: the price goes up four times, and
+// four times again, with the share of the last 10 s in which some task has waited.
+// Each step down needs a share well below that of the step up.
+var urgencies = []struct {
+	stalls float64
+	policy string
+}{
+	{0, gc.HostPolicy},
+	{0.02, "pacer:memory=1.2e-8"},
+	{0.2, "pacer:memory=4.8e-8"},
+}
+
+// price chooses the policy for the stalls seen.
+func (w *watcher) price(stalls float64) {
+	now := w.urgency
+	for now+1 < len(urgencies) && stalls >= urgencies[now+1].stalls {
+		now++
+	}
+	for now > 0 && stalls < urgencies[now].stalls/4 {
+		now--
+	}
+	if now != w.urgency && w.collector.Policy() == gc.MustParse(urgencies[w.urgency].policy).New().String() {
+		w.urgency = now
+		w.collector.SetPolicy(gc.MustParse(urgencies[now].policy).New())
+		slog.Info("eagergc: price of memory", slog.Float64("stalls", stalls), slog.String("policy", w.collector.Policy()))
+	}
+}
