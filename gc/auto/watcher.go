@@ -33,8 +33,9 @@ type watcher struct {
 	resting   time.Duration
 	profiles  profiles
 
-	once sync.Once
-	done chan struct{}
+	announced chan struct{} // closed once the log has been told of the start
+	once      sync.Once
+	done      chan struct{}
 }
 
 // Readings of limits and stalls are made anew so often.
@@ -48,12 +49,11 @@ func start(h host) (*watcher, error) {
 	if _, err := h.resident(); err != nil {
 		return nil, err
 	}
-	policy := gc.MustParse(gc.HostPolicy).New()
-	c, err := gc.New(gc.Config{Policy: policy, Log: nil})
+	c, err := gc.New(gc.Config{Policy: gc.MustParse(gc.HostPolicy).New()})
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{host: h, collector: c, done: make(chan struct{}), profiles: profiles{folder: os.Getenv(profilesVariable)}}
+	w := &watcher{host: h, collector: c, announced: make(chan struct{}), done: make(chan struct{}), profiles: profiles{folder: os.Getenv(profilesVariable)}}
 	w.steers = h.goLimit(-1) == math.MaxInt64
 	w.goLimit = math.MaxInt64
 	w.gauge = gc.Watch(c, w.outside)
@@ -82,6 +82,7 @@ func (w *watcher) run() {
 	tick := time.NewTicker(reviewEvery)
 	defer tick.Stop()
 	slog.Info("eagergc: on", slog.String("policy", w.collector.Policy()), slog.Int64("limit_bytes", w.limit))
+	close(w.announced)
 	for {
 		select {
 		case <-w.done:

@@ -1,0 +1,215 @@
+package auto
+
+import (
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// The tests start watchers of their own, but for a child of TestImport.
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		if running != nil {
+			<-running.announced // the parent looks for a line in the log
+		}
+		os.Exit(0)
+	}
+	Stop()
+	m.Run()
+}
+
+const childVariable = "EAGERGC_TEST_CHILD"
+
+// A stage is a host that a test sets.
+type stage struct {
+	anonymous, golang, container atomic.Int64
+	waiting                      float64
+	given                        []int64 // limits that the runtime was given
+	present                      int64   // the runtime's limit
+	broken                       error
+}
+
+func newStage() *stage { return &stage{present: math.MaxInt64} }
+
+func (s *stage) resident() (pressure.Resident, error) {
+	return pressure.Resident{Anonymous: s.anonymous.Load(), Mapped: 1 << 40}, s.broken
+}
+func (s *stage) goMemory() int64       { return s.golang.Load() }
+func (s *stage) limit() (int64, error) { return s.container.Load(), nil }
+func (s *stage) stalls() float64       { return s.waiting }
+func (s *stage) goLimit(bytes int64) int64 {
+	before := s.present
+	if bytes >= 0 {
+		s.present = bytes
+		s.given = append(s.given, bytes)
+	}
+	return before
+}
+
+func begin(t *testing.T, s *stage) *watcher {
+	t.Helper()
+	w, err := start(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.stop)
+	return w
+}
+
+const mib = 1 << 20
+
+// What is outside is what is anonymous and not Go's: mapped files do not count.
+func TestOutside(t *testing.T) {
+	s := newStage()
+	s.anonymous.Store(100 * mib)
+	s.golang.Store(30 * mib)
+	if got := begin(t, s).outside(); got != 70*mib {
+		t.Errorf("%d", got)
+	}
+}
+
+// The runtime's limit is what memory outside leaves, with room to work, and goes when
+// the container's limit goes.
+func TestGoMemoryLimitFollows(t *testing.T) {
+	s := newStage()
+	s.anonymous.Store(100 * mib)
+	s.golang.Store(40 * mib)
+	w := begin(t, s)
+	if len(s.given) != 0 || w.gauge.Sample().Limit != 0 {
+		t.Fatalf("no container, yet the runtime was given %d and the gauge %d", s.given, w.gauge.Sample().Limit)
+	}
+	s.container.Store(1000 * mib)
+	w.review()
+	if want := int64(950-60) * mib; s.present != want || w.gauge.Sample().Limit != (950-40)*mib {
+		t.Errorf("limit of the runtime %d, want %d; of the gauge %d", s.present, want, w.gauge.Sample().Limit)
+	}
+	s.anonymous.Store(101 * mib)
+	if w.review(); len(s.given) != 1 {
+		t.Error("a small change has stopped the world")
+	}
+	s.anonymous.Store(2000 * mib)
+	if w.review(); s.present != 50*mib {
+		t.Errorf("no room to work: %d", s.present)
+	}
+	s.container.Store(0)
+	if w.review(); s.present != math.MaxInt64 {
+		t.Errorf("the container's limit is gone, the runtime's still %d", s.present)
+	}
+}
+
+func TestGoMemoryLimitOfTheProgramIsRespected(t *testing.T) {
+	s := newStage()
+	s.present = 123 * mib
+	s.container.Store(1000 * mib)
+	if begin(t, s).review(); s.present != 123*mib {
+		t.Errorf("changed to %d", s.present)
+	}
+}
+
+// The price goes up with stalls, and down well below where it went up.
+func TestPrice(t *testing.T) {
+	w := begin(t, newStage())
+	for _, step := range []struct {
+		stalls float64
+		want   int
+	}{{0, 0}, {0.03, 1}, {0.01, 1}, {0.3, 2}, {0.1, 2}, {0.04, 1}, {0.001, 0}} {
+		w.price(step.stalls)
+		if w.urgency != step.want || w.collector.Policy() != gc.MustParse(urgencies[step.want].policy).New().String() {
+			t.Errorf("stalls %v: urgency %d, policy %s; want %d", step.stalls, w.urgency, w.collector.Policy(), step.want)
+		}
+	}
+}
+
+// A policy that the program or the environment chose is not replaced.
+func TestPriceLeavesAChosenPolicy(t *testing.T) {
+	t.Setenv(gc.PolicyVariable, "growth:1,min=64MiB")
+	w := begin(t, newStage())
+	if w.price(0.5); w.collector.Policy() != "growth:1,min=64MiB" {
+		t.Errorf("policy %s", w.collector.Policy())
+	}
+}
+
+func TestNothingToRead(t *testing.T) {
+	s := newStage()
+	s.broken = errors.New("no statm")
+	if _, err := start(s); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	p := profiles{folder: t.TempDir()}
+	for range mostProfiles + 3 {
+		p.write()
+	}
+	files, _ := filepath.Glob(filepath.Join(p.folder, "*.heap"))
+	if len(files) != mostProfiles {
+		t.Errorf("%d profiles", len(files))
+	}
+	(&profiles{}).write() // off: writes nothing
+}
+
+// block is memory that the program has mapped itself; a cleanup gives it back.
+type block struct{ data []byte }
+
+func newBlock(t *testing.T, size int) *block {
+	data, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < size; i += os.Getpagesize() {
+		data[i] = 1
+	}
+	b := &block{data}
+	runtime.AddCleanup(b, func(data []byte) { _ = unix.Munmap(data) }, data)
+	return b
+}
+
+// A program that maps memory and forgets it stays small, and was not changed.
+func TestResidentMemoryStaysLow(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("not known on " + runtime.GOOS)
+	}
+	w, err := start(system{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.stop()
+	const size, total = 4 * mib, 1024 * mib
+	var most int64
+	for range total / size {
+		newBlock(t, size)
+		most = max(most, w.outside())
+		time.Sleep(2 * time.Millisecond)
+	}
+	if s := w.collector.Stats(); s.Cycles[gc.TriggerPolicy] == 0 || most > total*3/4 || s.Exposed != 0 {
+		t.Errorf("at most %d MiB of %d outside the Go heap: %+v", most/mib, total/mib, s)
+	}
+}
+
+// A program that imports the package is told so, and EAGERGC=off turns it off.
+func TestImport(t *testing.T) {
+	for _, value := range []string{"", "off"} {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), childVariable+"=1", Variable+"="+value)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if on := strings.Contains(string(out), "eagergc: on"); on == (value == "off") {
+			t.Errorf("%s=%s: %s", Variable, value, out)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package gc
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A foreign library counts its own bytes; a cleanup of each object gives them back.
+type foreign struct{ bytes atomic.Int64 }
+
+type handle struct{ _ [4]*int }
+
+// alloc returns an object that stands for n bytes.
+func (f *foreign) alloc(n int64) *handle {
+	h := new(handle)
+	f.bytes.Add(n)
+	runtime.AddCleanup(h, func(n int64) { f.bytes.Add(-n) }, n)
+	return h
+}
+
+// watched returns a collector with a gauge of f.
+func watched(t *testing.T, f *foreign, policy string) (*Collector, *Gauge) {
+	t.Helper()
+	c, err := New(Config{Policy: MustParse(policy).New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := Watch(c, f.bytes.Load)
+	t.Cleanup(func() {
+		g.Close()
+		g.Close() // harmless
+		c.Close()
+	})
+	return c, g
+}
+
+// What a library counts goes back without a Close, by its own cleanups, and nobody is held.
+func TestGaugeStaysLow(t *testing.T) {
+	var f foreign
+	c, g := watched(t, &f, "growth:min=8MiB")
+	for i := 0; c.Stats().Freed < 100<<20; i++ {
+		f.alloc(1 << 20)
+		g.Look()
+		if f.bytes.Load() > 1<<30 {
+			t.Fatalf("%d bytes after %d objects: %+v", f.bytes.Load(), i, c.Stats())
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+	s := c.Stats()
+	if s.Cycles[TriggerPolicy] == 0 || s.Exposed != 0 {
+		t.Errorf("want cycles of the policy, and nobody held: %+v", s)
+	}
+	if g.Resting() != 0 {
+		t.Errorf("the gauge rests for %v although cycles give back", g.Resting())
+	}
+}
+
+// Held memory is no garbage: the gauge comes to rest above its limit, too.
+func TestGaugeOfHeldMemoryRests(t *testing.T) {
+	var f foreign
+	c, g := watched(t, &f, "threshold:0.5")
+	g.SetLimit(64 << 20)
+	var held []*handle
+	waitFor(t, 20*time.Second, func() bool {
+		if len(held) < 70 {
+			held = append(held, f.alloc(1<<20))
+		} else {
+			f.bytes.Add(1 << 10) // so that each look asks
+		}
+		g.Look()
+		return g.Resting() > 0
+	})
+	before := c.Stats().Cycles[TriggerPolicy]
+	for range 200 {
+		f.bytes.Add(1 << 10)
+		g.Look()
+	}
+	if after := c.Stats().Cycles[TriggerPolicy]; after > before {
+		t.Errorf("%d cycles while the gauge rests", after-before)
+	}
+	runtime.KeepAlive(held)
+}
+
+func TestRest(t *testing.T) {
+	const mib = 1 << 20
+	var r rest
+	if r.on(mib, 0) {
+		t.Error("rests from the start")
+	}
+	r.learn(50*mib, 1000*mib, 0)
+	if r.on(950*mib, 0) {
+		t.Error("rests after a cycle that gave back 5 %")
+	}
+	r.learn(0, 1000*mib, 0)
+	for name, c := range map[string]struct {
+		level int64
+		now   time.Duration
+		want  bool
+	}{
+		"at once":                   {1000 * mib, 0, true},
+		"more, too soon":            {2000 * mib, firstRest - 1, true},
+		"later, no more":            {1000 * mib, 2 * firstRest, true},
+		"later, and an eighth more": {1125 * mib, firstRest, false},
+	} {
+		if s := r; s.on(c.level, c.now) != c.want {
+			t.Errorf("%s: want %v", name, c.want)
+		}
+	}
+	r.learn(0, 1000*mib, 0)
+	if r.length != 2*firstRest {
+		t.Errorf("the second rest is %v", r.length)
+	}
+	for range 20 {
+		r.learn(0, 1000*mib, 0)
+	}
+	if r.length != lastRest {
+		t.Errorf("the longest rest is %v", r.length)
+	}
+	if r.on(800*mib, 0) || r.length != 0 {
+		t.Error("a fall does not end it")
+	}
+}
+
+// Finalizers that free after the cycle has been counted lower what it is taken to have left.
+func TestGaugeFallsLate(t *testing.T) {
+	var bytes atomic.Int64
+	bytes.Store(100)
+	c, err := New(Config{Policy: new(Never)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	g := Watch(c, bytes.Load)
+	defer g.Close()
+	bytes.Store(40)
+	if got := g.Look(); got != 40 || g.gate.liveAfter != 40 {
+		t.Errorf("level %d, after the last cycle %d", got, g.gate.liveAfter)
+	}
+	bytes.Store(90)
+	if g.Look(); g.gate.liveAfter != 40 || g.Allocated() != 50 {
+		t.Errorf("after the last cycle %d, risen by %d", g.gate.liveAfter, g.Allocated())
+	}
+}
