@@ -8,8 +8,8 @@ import (
 	"github.com/eagergc/eagergc/gc"
 )
 
-// A Contender is what a comparison runs: a policy, made anew for every run, or
-// an optimum, which knows the whole workload.
+// A Contender is what a comparison runs: a policy, of which every run gets a new
+// one, or an optimum, which knows the whole workload.
 type Contender struct {
 	name string
 	run  func(*Workload, Config) (Result, error)

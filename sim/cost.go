@@ -12,10 +12,11 @@ import (
 //
 //	g = Base + PerMiB x HeapMiB + PerTracked x tracked + PerFreed x freed
 //
-// with tracked the objects registered when the cycle starts and freed those
-// it finds dead. The zero value is free. Go's collector costs what the
-// pointers on the Go heap cost, not what the bytes outside it cost, so no term
-// counts those bytes; `replay calibrate` measures the coefficients.
+// Tracked is the number of objects that the collector knows when the cycle starts,
+// freed is how many of them it finds dead. The zero value is free. The cost of
+// Go's collector comes from the pointers on the Go heap and not from the bytes
+// outside it, so that no term counts those bytes. `replay calibrate` measures the
+// coefficients.
 type Cost struct {
 	Base       time.Duration `json:"base_ns"`
 	PerMiB     time.Duration `json:"per_heap_mib_ns"` // per MiB of pointerful Go heap

@@ -12,22 +12,25 @@
 //	live    = allocated - freed by the program - freed by cycles
 //	garbage = dropped - freed by cycles
 //
-// are differences of prefix sums, so a run costs per decision and not per
-// event: between two decisions nothing changes but what the prefix sums know.
-// [RunEvents] is the same machine stepped event by event; a test holds the
-// two together.
+// are differences of prefix sums. So the time of a run grows with the number of
+// decisions and not with the number of events: from one decision to the next the
+// prefix sums say all that changes. [RunEvents] steps the same machine event by
+// event; a test checks that both give the same results.
 //
 // # Rules
 //
-// An allocation of z bytes asks the policy with live as it was before. Block
-// holds the program for the cycle's cost g. If live + z is above the limit
-// then, the ladder runs: the program is held for its length and everything
-// dropped is freed; if z still does not fit the allocation has failed, is
-// counted, and goes on as if it had fitted. A sync of length w asks with
-// WillBlock: a blocking cycle there hides behind the wait and exposes
-// max(0, g - w). An overlapped cycle ends at now + g and frees what was
-// dropped before it started; until then no second cycle starts, and whoever
-// needs one (a refusal, or a policy that says Block) waits for its end.
+// An allocation of z bytes first asks the policy, which sees live without z. If
+// the answer is Block, the program is held for the cost g of a cycle. If live + z
+// is above the limit after that, the ladder runs: the program is held for its
+// length, and everything that was dropped is freed. If z still does not fit, the
+// allocation has failed. It is counted, and the run goes on as if it had fitted.
+//
+// A sync of length w asks the policy with WillBlock. A blocking cycle there hides
+// behind the wait and exposes max(0, g - w).
+//
+// An overlapped cycle ends at now + g and frees what was dropped before it
+// started. Until then no second cycle starts: a refusal, or a policy that says
+// Block, waits for its end.
 //
 // A [Result] has the metrics by which runs are compared; a [Log] collects
 // cycles, pauses and decisions for histograms, curves and plots.

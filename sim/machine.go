@@ -11,8 +11,8 @@ import (
 
 const never = math.MaxInt64
 
-// A machine is the state of one run. Its methods take the trace time of an
-// event and the totals before it; both engines drive the same machine.
+// A machine is the state of one run. Its methods take the trace time of an event
+// and the totals before it. Run and RunEvents drive the same machine.
 type machine struct {
 	policy gc.Policy
 	cfg    Config
@@ -23,11 +23,11 @@ type machine struct {
 	freed int64 // bytes that cycles have freed
 	count int64 // objects that cycles have freed
 	wake  int64 // ask at an allocation once live + request reaches this
-	bar   int64 // step at an allocation once live + request reaches this: wake or refusal
+	bar   int64 // an allocation matters once live + request reaches this: it wakes the policy, or is refused
 	peak  int64 // most live bytes so far
 
 	running  bool  // an overlapped cycle is under way
-	deadline int64 // trace time from which an event must step because it has ended; never if none
+	deadline int64 // trace time from which the cycle may have ended; never if there is none
 	cycle    struct {
 		at     totals
 		t      int64 // trace time

@@ -31,15 +31,15 @@ type step struct {
 // cycles. A cycle costs g before an allocation and max(0, g - w) at a sync
 // that waits w.
 //
-// It is a shortest path over the points: from a cycle at i the next may be at
-// j as long as everything allocated between them fits on top of what the
-// cycle at i kept. The farthest j grows with i, so one pass with a queue of
-// candidates whose cost increases finds it: O(points) time and memory.
+// It is a shortest path over the points. After a cycle at i the next may be at j
+// as long as everything allocated between them fits on top of what the cycle at
+// i kept. The farthest j grows with i, so that one pass with a queue of candidates
+// of increasing cost finds the path, in O(points) time and memory.
 //
-// Where the cost of a cycle depends on the objects (see [Cost]), every cycle
-// is priced at the least it could cost there, nothing but the reachable
-// objects tracked and none freed: Exposed is then a lower bound, and running
-// the schedule shows what it really costs.
+// Where the cost of a cycle depends on the objects (see [Cost]), every cycle is
+// counted at the least that it could cost there: with only the reachable objects
+// tracked, and none freed. Exposed is then a lower bound; a run of the schedule
+// shows what it really costs.
 func OptimumBlocking(w *Workload, limit int64, cost Cost) (Schedule, error) {
 	if limit <= 0 {
 		return Schedule{}, nil

@@ -8,9 +8,10 @@ import (
 	"github.com/eagergc/eagergc/gc"
 )
 
-// OptimumOverlap returns the best schedule it knows of overlapped cycles, held
-// where that pays, and a proven lower bound on the exposed pause of every
-// schedule, overlapped and blocking cycles mixed at will.
+// OptimumOverlap returns the best schedule of overlapped cycles that it knows.
+// Where that costs less, the schedule holds the program until a cycle has ended.
+// It also returns a proven lower bound on the exposed pause of every schedule, of
+// overlapped cycles, blocking cycles or both.
 //
 // Write t(i) for the time of point i, and T(k) for the first allocation that
 // does not fit on top of what a cycle started at k keeps. A chain of cycles
@@ -20,22 +21,23 @@ import (
 //
 //	exposed(i) = max(0, t(i) + g - min(t(T(k)), t(j)))
 //
-// For the bound, the term of j is dropped. What is left depends on k and i
-// alone, so that a shortest path over the points is exact for it. No schedule
-// is below it, blocking cycles and holds behind a wait included, once t(T) is
-// read as the latest end of any wait begun by then.
+// The bound leaves out the term of j. What remains depends on k and i alone, so
+// that a shortest path over the points is exact for it. No schedule is below it
+// if t(T) is read as the latest end of any wait that began by then: this covers
+// blocking cycles, and holds behind a wait, too.
 //
-// The schedule comes from a path that pays both terms exactly but keeps only
-// two ways to reach each point: the cheapest, and the cheapest if the cycle is
-// to be hurried at once. It is run beside the bound's own path and
-// [OptimumBlocking], and the least of the three is returned; where its exposed
-// pause equals the bound, it is the optimum. Among equals the fewest cycles win.
+// The schedule comes from a path that counts both terms exactly, but keeps only
+// two ways to reach each point: the cheapest, and the cheapest if the next cycle
+// starts before this one has ended. It is compared with the bound's own path and
+// with [OptimumBlocking], and the best of the three is returned. Where its exposed
+// pause equals the bound, it is the optimum. Of equal ones, the one with the
+// fewest cycles is taken.
 //
 // The bound takes O(points), the schedule O(points log points).
 //
-// The bound supposes a ladder no shorter than a cycle. Where cycles differ in
-// cost it prices all like the cheapest; where they slow the program, like the
-// part of it that the program can hide.
+// The bound holds if the ladder is no shorter than a cycle. Where cycles differ in
+// cost, it counts each as the cheapest. Where they slow the program, it counts
+// only the part of a cycle that the program can hide.
 func OptimumOverlap(w *Workload, cfg Config) (s Schedule, bound time.Duration, err error) {
 	if cfg.Limit <= 0 {
 		return Schedule{}, 0, nil

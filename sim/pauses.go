@@ -71,11 +71,11 @@ func Windows(least, most time.Duration, n int) []time.Duration {
 }
 
 // Latencies returns the metered latency of each interval between two sync
-// points (a step of the program, as its user sees it), sorted. An interval
-// that began late because those before it were held counts from when it
-// should have begun: the starts are smoothed over a window, as DaCapo Chopin's
-// LatencyReporter does. A window of 0 gives simple latencies; one as long as
-// the run assumes an even arrival of all intervals.
+// points (a step of the program, as its user sees it), sorted. If an interval
+// began late because those before it were held, it counts from when it should
+// have begun. That time comes from the starts, smoothed over a window, as DaCapo
+// Chopin's LatencyReporter does it. A window of 0 gives simple latencies; a window
+// as long as the run supposes that all intervals should start at equal distances.
 func (w *Workload) Latencies(l *Log, window time.Duration) []time.Duration {
 	type interval struct{ begin, end float64 }
 	var all []interval

@@ -26,9 +26,9 @@ type Result struct {
 	Elapsed            time.Duration `json:"elapsed_ns"` // span + every delay
 }
 
-// CPUPrice is the price of a second of collector time in seconds of exposed
-// pause, where one number is needed: a choice, since what a core is worth is the
-// user's to say.
+// CPUPrice is the price of a second of collector time, in seconds of exposed
+// pause, for a comparison that needs one number. It is a choice of ours: only the
+// user can say what a core is worth.
 const CPUPrice = 0.05
 
 // Objective is exposed pause + CPUPrice x collector time: the one number by

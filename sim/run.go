@@ -12,8 +12,8 @@ type Config struct {
 	Cost   Cost   // of a cycle
 	Ladder Ladder // length of the refusal ladder
 	// WaitNoise is how wrong the expected waits are that a policy is told: each
-	// is the true one times a factor drawn evenly from 1 - WaitNoise to
-	// 1 + WaitNoise, from Seed and the time of the wait. 0 tells the truth.
+	// is the true one times a factor between 1 - WaitNoise and 1 + WaitNoise. The
+	// factor is drawn evenly from Seed and the time of the wait. 0 tells the truth.
 	WaitNoise float64
 	Seed      uint64
 
@@ -22,8 +22,7 @@ type Config struct {
 
 // Run replays w under p, which must be fresh, and returns the metrics. It
 // steps from decision to decision. It is deterministic: the same workload,
-// policy and config give the same result. Runs are independent, so that many
-// may share w.
+// policy and config give the same result. Many runs may share w at one time.
 func Run(w *Workload, p gc.Policy, cfg Config) Result {
 	m := newMachine(w, p, cfg)
 	for i := 0; ; i++ {

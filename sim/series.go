@@ -9,9 +9,9 @@ type Level struct {
 	Garbage int64 // bytes, part of Live
 }
 
-// Series returns live and garbage over the virtual time of a logged run. Each
-// of the given number of equal slots contributes its first level, its highest
-// and its lowest live and its last, so that a plot of it shows every peak.
+// Series returns live and garbage over the virtual time of a logged run. The time
+// is cut into equal slots. Each gives its first level, those with the most and
+// the least live, and its last, so that a plot shows every peak.
 func (w *Workload) Series(l *Log, elapsed time.Duration, slots int) []Level {
 	s := sampler{slot: max(1, elapsed/time.Duration(max(1, slots)))}
 	cycles, pauses := l.Cycles, l.Pauses

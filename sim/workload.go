@@ -99,10 +99,10 @@ func SpaceOf(t *trace.Trace) pressure.Space {
 
 // Compile reduces one space of a trace to a Workload. Time 0 is the first
 // event that counts: an allocation, drop or free in that space, or a sync.
-// An explicit free takes effect at once under every policy; a free that a
-// cycle found stands for a drop that was not seen. Compile returns an error,
-// with the index of the event, where times go backwards, sizes are out of
-// range, or an object is dropped that is not there.
+// An explicit free takes effect at once under every policy. A free that a cycle
+// found counts as a drop at that time, if no drop was recorded. Compile returns an
+// error with the index of the event if times go backwards, a size is out of range,
+// or an object is dropped that is not there.
 func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 	c := compiler{
 		Workload: &Workload{Name: t.Name, Space: space, monotone: true},

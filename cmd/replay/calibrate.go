@@ -21,11 +21,11 @@ func newCalibrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Measure what a cycle of Go's collector costs on this machine",
-		Long: `calibrate times blocking cycles of Go's collector as a program under eagergc
-sees them: against the size of the Go heap that has pointers, the number of
-tracked objects, and the number of objects that the cycle frees, with --busy
-goroutines that keep cores busy. It writes the cost model that compare --cost
-and live --cost read. Let nothing else run meanwhile; it takes seconds.`,
+		Long: `calibrate measures how long a program is held by a blocking cycle of Go's
+collector. It varies the size of the Go heap with pointers, the number of tracked
+objects, and the number of objects that the cycle frees; --busy goroutines keep
+cores busy meanwhile. It writes the cost model that compare --cost and live --cost
+read. It takes seconds. Let nothing else run meanwhile.`,
 		Example: `  replay calibrate --heap 256MiB -o cost.json
   replay compare --cost cost.json
   replay calibrate --busy 4`,

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// maxExpansion is how many texts one text may expand to: a mistyped range
-// should not fill the memory.
+// maxExpansion is how many texts one text may expand to, so that a range with a
+// typing error does not fill the memory.
 const maxExpansion = 100_000
 
 // expand replaces every pair of braces in text by each of its values:

@@ -20,10 +20,10 @@ func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain FILE --policy P --at TIME",
 		Short: "Say why a policy did or did not collect at a moment of a recording",
-		Long: `explain replays a workload under a policy and shows, for one moment of the
-recording, the last question the policy was asked, what it saw, what it answered
-and why, and the cycles before and after. TIME is on the recording's clock, as
-replay info shows it: pauses of the replay do not count.`,
+		Long: `explain replays a workload under a policy. For one moment of the recording, it shows
+when the policy was last asked, what it saw, what it answered and why, and the
+cycles before and after. TIME is on the recording's clock, as replay info shows
+it: pauses of the replay do not count.`,
 		Example:           `  replay explain my.arrows --policy cudajl --limit 1.5x --cycle 10ms --at 2.5s`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeTraces,

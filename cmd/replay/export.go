@@ -46,7 +46,7 @@ func newExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export FILE --to FORMAT -o OUT",
 		Short: "Write a recording in the format of another tool",
-		Long:  "export writes a recording for the tools of the field. FILE is whatever replay import\nreads, or the name of a built-in workload.\n\nFormats:\n" + exportHelp(),
+		Long:  "export writes a recording for other tools. FILE is anything that replay import\nreads, or the name of a built-in workload.\n\nFormats:\n" + exportHelp(),
 		Example: `  replay export run.arrows --to perfetto -o run.json     # open in ui.perfetto.dev
   replay export run.arrows --to pprof -o mem.pb.gz && go tool pprof -top mem.pb.gz
   replay export gpt2 --to csv -o gpt2.csv`,

@@ -22,8 +22,8 @@ func newInfo() *cobra.Command {
 		Short: "Say what is in a recording",
 		Long: `info checks a recording and prints what it holds, for each memory space: how
 much was allocated, the peaks, sizes and lifetimes of objects, the waits and their
-share of the time; which sizes live how long; and where it comes from. FILE is a native trace, anything that replay import reads,
-or the name of a built-in workload.`,
+share of the time; which sizes live how long; and where it comes from. FILE is a
+native trace, anything that replay import reads, or the name of a built-in workload.`,
 		Example: `  replay info gpt2
   replay info snapshot.pickle.gz my.arrows
   replay info my.arrows --format json | jq .allocated_bytes`,

@@ -27,15 +27,14 @@ func newLive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "live FILE",
 		Short: "Execute a recording on real memory with the real Go collector",
-		Long: `live runs a recording: it allocates every object from a real pool, makes every
-drop real by forgetting the object, and lets the policy run real cycles of
-Go's collector. Work of the host and waits for the device take the time that
-was recorded. FILE is a native trace, anything that replay import reads, or
-the name of a built-in workload.
+		Long: `live executes a recording: it allocates every object from a real pool, drops it by
+forgetting it, and lets the policy run real cycles of Go's collector. Work of the
+host and waits for the device take the time that was recorded. FILE is a native
+trace, anything that replay import reads, or the name of a built-in workload.
 
-With --cost it simulates the same run beside it, for comparison. The file is
-from replay calibrate --heap, which must be the same as --ballast, as must
---pool, --touch and --cached.`,
+With --cost it also simulates the run and prints both. Make that file with replay
+calibrate: its --heap must be the --ballast of the run, and --pool, --touch and
+--cached must be the same.`,
 		Example: `  replay live mlp --policy cudajl --limit 1.5x --ballast 256MiB
   replay calibrate --heap 256MiB -o cost.json && replay live mlp --ballast 256MiB --cost cost.json
   replay live gpt2 --speed 0 --touch 0 --format json`,
@@ -125,7 +124,7 @@ func parseSize(flag, text string) (int64, error) {
 	return n, nil
 }
 
-// runLive runs t and shows that it does.
+// runLive runs t, and says if the policy had to be switched off.
 func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config) (live.Report, error) {
 	r, err := live.Run(cmd.Context(), t, cfg)
 	if err == nil && r.Stats.Failures > 0 {

@@ -46,9 +46,9 @@ func (m *memory) check() (err error) {
 	return err
 }
 
-// open opens the GPU, if the flags name one. Its memory is either segments for
-// our own caching pool, that go back as a whole (cuda) or in parts
-// (cuda-virtual), or blocks out of the driver's stream-ordered pool (cuda-async).
+// open opens the GPU, if the flags name one. Its memory comes as segments for our
+// own caching pool, which go back whole (cuda) or in parts (cuda-virtual), or as
+// blocks of the driver's stream-ordered pool (cuda-async).
 func (m *memory) open() (func() error, error) {
 	if m.name == "host" {
 		return func() error { return nil }, nil

@@ -24,11 +24,11 @@ func newRecord() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record -o OUT.arrows",
 		Short: "Run a sample program on the host pool and record it",
-		Long: `record trains a small network on arrays of the host pool, which nothing frees
-by hand, and writes what the pool and its collector do: a native trace, to be
-replayed, compared, or read from pandas. It shows how a program of your own
-records itself; the default policy collects at every wait, which dates each drop
-to within one step.`,
+		Long: `record trains a small network on arrays of the host pool and frees none of them by
+hand. It writes what the pool and its collector do to a native trace, which can be
+replayed, compared, or read from pandas. A program of your own records itself in
+the same way. The default policy collects at every wait, so that the time of each
+drop is known to within one step.`,
 		Example: `  replay record -o sample.arrows && replay info sample.arrows
   replay export sample.arrows --to pprof -o mem.pb.gz && go tool pprof -top mem.pb.gz
   replay record --policy cudajl --limit 32MiB -o sample.arrows

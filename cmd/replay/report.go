@@ -33,7 +33,7 @@ func newReport() *cobra.Command {
 needs nothing else: the verdict first, then for each workload its memory over time
 with every collection, the pauses, the front of pause against collector time, and
 the reasons that the policies gave. The charts zoom and hide policies; without
-JavaScript they are pictures. Without a FILE it takes the workloads built in.`,
+JavaScript they are pictures. Without a FILE it takes the built-in workloads.`,
 		Example: `  replay report -o report.html
   replay report my.arrows --policies never,cudajl,threshold:0.9 --limits 1.25x,1.5x,2x -o mine.html`,
 		RunE: func(cmd *cobra.Command, files []string) error {

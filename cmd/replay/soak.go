@@ -21,10 +21,10 @@ func newSoak() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "soak --for TIME",
 		Short: "Drive a host pool with a mixed load under faults, and check it throughout",
-		Long: `soak allocates, writes, reads back, drops and frees in several goroutines, on a
-pool whose upstream refuses, is out, is slow, fails to release and panics, while
-policies are switched and memory is trimmed. It prints what was done and what went
-wrong, and exits with status 1 if anything did.`,
+		Long: `soak tests a pool for a long time. Several goroutines allocate, write, read back,
+drop and free. Meanwhile the memory below the pool refuses, fails, is slow and
+panics, policies are switched, and the pool is trimmed. soak prints what was done
+and what went wrong. It exits with status 1 if anything went wrong.`,
 		Example: `  replay soak --for 20s
   replay soak --for 20m --seed 7 --format json`,
 		Args: cobra.NoArgs,

@@ -32,8 +32,8 @@ cycle. Lists may have braces, which stand for each of their values:
 
 It prints, for every workload, limit and cycle, the Pareto front of exposed pause
 against collector time and against mean memory. Results go to the folder of -o
-as they come, one JSON object to a line; a sweep that was cut off and is run
-again leaves out what is there.
+as they come, one JSON object to a line. A sweep that was interrupted and is run
+again does not repeat the runs that are there.
 
 With --smallest, it prints the smallest limit at which each policy meets a
 condition instead, found by bisection; --limits is not used then.`,

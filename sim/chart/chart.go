@@ -15,8 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// A Chart is a finished picture. It is made by the functions of this package
-// and only written; writing is safe for concurrent use.
+// A Chart is a finished picture, made by a function of this package. Writing it is
+// safe for concurrent use.
 type Chart struct {
 	title  string
 	note   string // a line under the title: what was run

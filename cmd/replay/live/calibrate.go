@@ -19,14 +19,14 @@ import (
 type Calibration struct {
 	Heaps   []int64 // sizes of the Go heap with pointers to measure, in bytes; nil: 16, 64 and 256 MiB
 	Objects int     // number of tracked objects, ten times that of freed ones; 0: 100,000
-	Memory  Memory  // what the freed ones have: where it goes back to is most of what freeing costs
+	Memory  Memory  // of the freed objects: giving it back is most of what freeing costs
 	Busy    int     // number of goroutines that keep cores busy meanwhile
 	Repeat  int     // cycles to take the median of; 0: 11
 }
 
-// A Measurement is the length of a blocking cycle, as its caller sees it, in
-// one condition. Cycles are as far apart as they take: one that follows another
-// at once first sweeps what that one left, and takes up to twice as long.
+// A Measurement is the length of a blocking cycle in one condition, as its caller
+// sees it. Between two cycles is a break as long as a cycle: without it, a cycle
+// would first sweep what the one before it left, and take up to twice as long.
 type Measurement struct {
 	Heap    int64 // bytes of Go heap with pointers
 	Tracked int   // objects that the collector knows
@@ -37,10 +37,10 @@ type Measurement struct {
 	Most    time.Duration
 }
 
-// Calibrate measures cycles on this machine and returns the cost model that
-// they follow, for a Go heap of heap bytes with pointers, and the measurements:
-// one is of that heap, where the model is right; 0 takes the largest.
-// It takes seconds and as much memory as the largest heap. Nothing else should
+// Calibrate measures cycles on this machine. It returns the cost model that they
+// follow, for a Go heap of so many bytes with pointers, and the measurements. One
+// of them is of that heap: there the model is exact. 0 takes the largest heap.
+// It takes seconds, and as much memory as the largest heap. Nothing else should
 // run meanwhile.
 func Calibrate(ctx context.Context, heap int64, cal Calibration) (sim.Cost, []Measurement, error) {
 	if cal.Heaps == nil {
@@ -94,7 +94,7 @@ func Calibrate(ctx context.Context, heap int64, cal Calibration) (sim.Cost, []Me
 		return cost, all, err
 	}
 	n := max(1, cal.Objects/10)
-	// Beside a heap: giving memory back costs more on cores that have just marked.
+	// With a heap: giving memory back costs more on cores that have just marked one.
 	freed, err := measure(Measurement{Heap: at, Tracked: n, Freed: n})
 	if err != nil {
 		return cost, all, err
@@ -118,8 +118,8 @@ type owned struct {
 	_ [5]uint64
 }
 
-// freedBytes is the size of a block that is freed. It matters little: a mapping
-// of 32 MiB of which a page was written costs a fifth more to give back.
+// freedBytes is the size of a block that is freed. It matters little: to give back
+// a mapping of 32 MiB, of which one page was written, takes a fifth longer.
 const freedBytes = 64 << 10
 
 // run fills in the times of n cycles.

@@ -21,7 +21,7 @@ func (k *clock) scaled(d int64) time.Duration {
 	return time.Duration(float64(d) / k.speed)
 }
 
-// coarse is more than a sleep is late by, mostly.
+// coarse is longer than the time by which most sleeps are late.
 const coarse = 1500 * time.Microsecond
 
 // work keeps the processor busy until time t: short gaps between events are

@@ -110,8 +110,8 @@ func TestProgramReusesThePlacesOfDroppedObjects(t *testing.T) {
 	if p.slots != 4 {
 		t.Errorf("%d places for 4 reachable objects", p.slots)
 	}
-	if len(p.sites) != 1 || p.sites[0] != "step" {
-		t.Errorf("sites %q", p.sites)
+	if len(p.places) != 1 || p.places[0] != "step" {
+		t.Errorf("places %q", p.places)
 	}
 }
 

@@ -7,12 +7,12 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A Memory says what the pool of a run is made of. The zero value is memory of
-// the host, which the pool keeps and nobody writes.
+// A Memory says what memory the pool of a run has. The zero value is memory of the
+// host, which the pool caches and nobody writes.
 type Memory struct {
 	Upstream pool.Upstream  // where the pool gets it; nil: the host
 	Space    pressure.Space // what Upstream gives
-	Direct   bool           // the pool caches nothing, so that it refuses what the limit says and not what fragments leave
+	Direct   bool           // the pool caches nothing: fragments then take no part of the limit
 	Touch    int64          // bytes of each object that are written when it is allocated; negative: all
 }
 

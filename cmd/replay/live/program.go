@@ -31,7 +31,7 @@ func Scale(t *trace.Trace, n int64) (*trace.Trace, error) {
 type step struct {
 	time int64 // ns from the first step
 	arg  int64 // bytes, or ns of a wait
-	slot int32 // place in the table of objects, or number of a site
+	slot int32 // place in the table of objects, or number of a wait place
 	kind trace.Kind
 }
 
@@ -39,10 +39,10 @@ type step struct {
 // place in a table for as long as they are reachable, so that the table is no
 // larger than it must be: Go's collector has to scan it.
 type program struct {
-	load  *sim.Workload
-	steps []step
-	slots int
-	sites []string
+	load   *sim.Workload
+	steps  []step
+	slots  int
+	places []string
 }
 
 // compile checks one space of t and lays it out.
@@ -53,20 +53,20 @@ func compile(t *trace.Trace, space pressure.Space) (*program, error) {
 	}
 	p := &program{load: load}
 	var (
-		free  []int32
-		slots = make(map[uint64]int32) // of objects that are reachable
-		sites = make(map[uint32]int32) // by label
-		start = int64(-1)
+		free   []int32
+		slots  = make(map[uint64]int32) // of objects that are reachable
+		places = make(map[uint32]int32) // by label
+		start  = int64(-1)
 	)
 	for _, e := range t.Events {
 		s := step{kind: e.Kind}
 		switch e.Kind {
 		case trace.Sync:
-			n, ok := sites[e.Aux]
+			n, ok := places[e.Aux]
 			if !ok {
-				n = int32(len(p.sites))
-				sites[e.Aux] = n
-				p.sites = append(p.sites, t.Label(e))
+				n = int32(len(p.places))
+				places[e.Aux] = n
+				p.places = append(p.places, t.Label(e))
 			}
 			s.slot, s.arg = n, int64(e.Duration)
 		case trace.Alloc, trace.Drop, trace.Free:

@@ -36,11 +36,11 @@ type Report struct {
 	Stats    gc.Stats
 }
 
-// Run executes one space of t and returns the metrics. It takes the time that
-// the recording took, pauses and all, and as much memory. The only
-// allocations that may fail are those that the trace cannot do without under
-// the limit: they are counted. It returns an error if t is not a valid trace,
-// if the pool fails in any other way, or if ctx is done.
+// Run executes one space of t and returns the metrics. It takes as long as the
+// recording, plus the pauses, and as much memory. An allocation that does not fit
+// under the limit fails, is counted, and the run goes on without it. Run returns
+// an error if t is not a valid trace, if the pool fails in any other way, or if
+// ctx is done.
 func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	p, err := compile(t, cfg.Space)
 	if err != nil {
@@ -65,8 +65,8 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	}
 	defer m.Close()
 	r := &runner{program: p, cfg: cfg, collector: c, pool: m, objects: make([]pool.Array[byte], p.slots)}
-	for _, name := range p.sites {
-		r.sites = append(r.sites, &gc.WaitPlace{Name: name})
+	for _, name := range p.places {
+		r.places = append(r.places, &gc.WaitPlace{Name: name})
 	}
 	if err := r.run(ctx); err != nil {
 		return Report{}, err
@@ -82,7 +82,7 @@ type runner struct {
 	pool      *pool.Pool
 	objects   []pool.Array[byte] // by slot; zero once dropped
 	sizes     []int64            // of objects, by slot
-	sites     []*gc.WaitPlace
+	places    []*gc.WaitPlace
 	clock     clock
 	shift     time.Duration // by which pauses have delayed the program
 	exposed   time.Duration // the collector's sum of pauses when it was last read
@@ -119,7 +119,7 @@ func (r *runner) step(s *step, now time.Duration) error {
 		return r.alloc(s, now)
 	case trace.Sync:
 		wait := r.clock.scaled(s.arg)
-		err := r.pool.Sync(r.sites[s.slot], func() error {
+		err := r.pool.Sync(r.places[s.slot], func() error {
 			if r.cfg.Wait != nil && wait > 0 {
 				return r.cfg.Wait(max(0, now+wait-r.clock.now()))
 			}
@@ -156,8 +156,8 @@ func (r *runner) alloc(s *step, now time.Duration) error {
 	return nil
 }
 
-// account notes a pause, if the collector has held the step: what it has
-// taken since the time given, at which it would have been done.
+// account notes a pause if the collector has held the step: the time since the
+// moment at which the step would have been done without the collector.
 func (r *runner) account(s *step, since time.Duration) {
 	stats := r.collector.Stats()
 	if stats.Exposed == r.exposed {
@@ -175,8 +175,7 @@ func (r *runner) account(s *step, since time.Duration) {
 
 func (r *runner) live() int64 { return r.pool.Sample().Live }
 
-// integrate accounts for the time since the last step, in which live was as
-// that step left it.
+// integrate adds up the time since the last step. Live has been the same since then.
 func (r *runner) integrate(now time.Duration) {
 	dt := float64(now - r.last)
 	r.area.live += float64(r.before.live) * dt
@@ -206,7 +205,7 @@ func (r *runner) report(policy string) Report {
 	return *out
 }
 
-// watched is a policy that writes down what it hears and says.
+// watched is a policy that logs what it is told and what it answers.
 type watched struct {
 	gc.Policy
 	log *sim.Log
