@@ -54,6 +54,11 @@ func TestGolden(t *testing.T) {
 			got := golden{want.Trace, w.Allocs, w.Drops, w.Syncs, w.PeakReachable, w.Span, w.AllocatedBytes, w.Wait, nil}
 			runs := want.Runs
 			want.Runs = nil
+			// The reference reads the times of a Kineto file as float64, whose last
+			// place is 1 ns at the sizes that occur; ours reads the decimal.
+			if d := got.Span - want.Span; d >= -1 && d <= 1 {
+				want.Span = got.Span
+			}
 			if !equal(t, got, want) {
 				t.Fatalf("got %+v, want %+v", got, want)
 			}

@@ -50,6 +50,9 @@ func OptimumOverlap(w *Workload, cfg Config) (s Schedule, bound time.Duration, e
 	g := leastCycle(w, &cfg.Cost)
 	low := newChain(w, far, int64(float64(g)/(1+cfg.Cost.Slowdown)))
 	bound = time.Duration(low.solve())
+	if steps := low.steps(); RunSchedule(w, "", Schedule{steps: steps}, cfg).ExposedPause == bound {
+		return Schedule{Exposed: bound, steps: steps}, bound, nil
+	}
 	s, err = OptimumBlocking(w, cfg.Limit, cfg.Cost)
 	if err != nil {
 		return Schedule{}, 0, err

@@ -3,7 +3,8 @@
 set -eu
 cd "$(dirname "$0")"
 recordings=../../../shared/traces
-for name in mlp resnet gpt2 vit gp; do
-	go run ../../cmd/replay import "$recordings/$name.snapshot.pickle.gz" \
+for snapshot in "$recordings"/*.snapshot.pickle.*z; do
+	name=$(basename "$snapshot" | cut -d. -f1)
+	go run ../../cmd/replay import "$snapshot" \
 		--sync "$recordings/$name.sync.kineto.json.gz" --name "$name" -o "$name.arrows"
 done

@@ -1,4 +1,4 @@
-// Package samples holds recordings for comparisons, benchmarks and notebooks: five
+// Package samples holds recordings for comparisons, benchmarks and notebooks: eleven
 // PyTorch programs on one H200, each a memory snapshot merged with the waits of
 // its profile.
 //
@@ -7,6 +7,12 @@
 //	gpt2    GPT-2 small with AdamW, sequence length drawn per step
 //	vit     ViT-S/16 under bf16 autocast, every tenth step an evaluation
 //	gp      exact Gaussian process on 24,000 points
+//	gnn     graph network, every batch of another shape
+//	burst   bursts of inference with idle time between
+//	rcnn    Faster R-CNN, images of many sizes, many short waits
+//	ppo     PPO: rollouts of 8,192 environments on the device, then updates, in turn
+//	serve   inference of three models, Poisson arrivals, batches of 1 to 64
+//	spectral  Navier-Stokes by Runge-Kutta, all temporaries from Python
 //
 // PyTorch counts references, so a Drop is the moment at which an object became
 // unreachable.
@@ -28,9 +34,11 @@ import (
 //go:embed *.arrows
 var files embed.FS
 
-// Names returns the names of the workloads, smallest program first. The caller
-// owns the slice.
-func Names() []string { return []string{"mlp", "resnet", "gpt2", "vit", "gp"} }
+// Names returns the names of the workloads, in the order in which they were
+// recorded. The result is the caller's.
+func Names() []string {
+	return []string{"mlp", "resnet", "gpt2", "vit", "gp", "gnn", "burst", "rcnn", "ppo", "serve", "spectral"}
+}
 
 // Open decodes a workload. The caller owns the trace. An unknown name is an error.
 // Open is safe for concurrent use.

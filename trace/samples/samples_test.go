@@ -12,11 +12,17 @@ import (
 // The figures are those of the recordings' README and golden results.
 func TestSamplesAreWhatTheyAreSaidToBe(t *testing.T) {
 	want := map[string]string{
-		"mlp":    "22942 allocations, 16 waits",
-		"resnet": "28244 allocations, 402 waits",
-		"gpt2":   "53763 allocations, 250 waits",
-		"vit":    "69075 allocations, 190 waits",
-		"gp":     "37734 allocations, 2037 waits",
+		"mlp":      "22942 allocations, 16 waits",
+		"resnet":   "28244 allocations, 402 waits",
+		"gpt2":     "53763 allocations, 250 waits",
+		"vit":      "69075 allocations, 190 waits",
+		"gp":       "37734 allocations, 2037 waits",
+		"gnn":      "11274 allocations, 608 waits",
+		"burst":    "50642 allocations, 862 waits",
+		"rcnn":     "67009 allocations, 3211 waits",
+		"ppo":      "124104 allocations, 3508 waits",
+		"serve":    "125156 allocations, 1548 waits",
+		"spectral": "102029 allocations, 80 waits",
 	}
 	for _, name := range samples.Names() {
 		tr, err := samples.Open(name)
