@@ -31,6 +31,13 @@ var optima = []Contender{
 		}
 		return RunSchedule(w, "optimum-overlap", s, cfg), nil
 	}},
+	{"optimum-objective", func(w *Workload, cfg Config) (Result, error) {
+		s, _, err := OptimumObjective(w, cfg)
+		if err != nil {
+			return Result{}, err
+		}
+		return RunSchedule(w, "optimum-objective", s, cfg), nil
+	}},
 }
 
 // Optima lists the names that [ParseContender] takes beside those of policies.

@@ -39,6 +39,17 @@ import (
 // cost, it counts each as the cheapest. Where they slow the program, it counts
 // only the part of a cycle that the program can hide.
 func OptimumOverlap(w *Workload, cfg Config) (s Schedule, bound time.Duration, err error) {
+	return overlapped(w, cfg, 0)
+}
+
+// OptimumObjective is [OptimumOverlap] for the least objective, exposed pause +
+// CPUPrice x collector time, and bounds that. A cycle more is worth its price
+// only where it saves more than that in pauses.
+func OptimumObjective(w *Workload, cfg Config) (s Schedule, bound time.Duration, err error) {
+	return overlapped(w, cfg, CPUPrice)
+}
+
+func overlapped(w *Workload, cfg Config, share float64) (best Schedule, bound time.Duration, err error) {
 	if cfg.Limit <= 0 {
 		return Schedule{}, 0, nil
 	}
@@ -48,24 +59,28 @@ func OptimumOverlap(w *Workload, cfg Config) (s Schedule, bound time.Duration, e
 	}
 	cfg.Log = nil
 	g := leastCycle(w, &cfg.Cost)
-	low := newChain(w, far, int64(float64(g)/(1+cfg.Cost.Slowdown)))
+	charge := int64(share * float64(g))
+	low := newChain(w, far, int64(float64(g)/(1+cfg.Cost.Slowdown)), charge)
 	bound = time.Duration(low.solve())
-	if steps := low.steps(); RunSchedule(w, "", Schedule{steps: steps}, cfg).ExposedPause == bound {
-		return Schedule{Exposed: bound, steps: steps}, bound, nil
+	least := time.Duration(math.MaxInt64)
+	try := func(steps []step) {
+		r := RunSchedule(w, "", Schedule{steps: steps}, cfg)
+		cost := r.ExposedPause + time.Duration(share*float64(r.GCBusy))
+		if cost < least || cost == least && len(steps) < len(best.steps) {
+			least, best = cost, Schedule{Exposed: r.ExposedPause, steps: steps}
+		}
 	}
-	s, err = OptimumBlocking(w, cfg.Limit, cfg.Cost)
+	try(low.steps())
+	if least == bound {
+		return best, bound, nil
+	}
+	blocking, err := OptimumBlocking(w, cfg.Limit, cfg.Cost)
 	if err != nil {
 		return Schedule{}, 0, err
 	}
-	s.Exposed = RunSchedule(w, "", s, cfg).ExposedPause
-	for _, steps := range [][]step{low.steps(), newPaths(w, far, g).solve()} {
-		t := Schedule{steps: steps}
-		t.Exposed = RunSchedule(w, "", t, cfg).ExposedPause
-		if t.Exposed < s.Exposed || t.Exposed == s.Exposed && len(t.steps) < len(s.steps) {
-			s = t
-		}
-	}
-	return s, bound, nil
+	try(blocking.steps)
+	try(newPaths(w, far, g, charge).solve())
+	return best, bound, nil
 }
 
 // leastCycle is the least that any cycle of w can cost, in ns.
@@ -125,13 +140,14 @@ type chain struct {
 	far  []int32 // T of each node
 	wall []int64 // t(T) of each node, or the latest end of a wait begun by then
 	g    int64
+	fee  int64 // for each cycle
 	best []price
 	prev []int32
 	last int32
 }
 
-func newChain(w *Workload, far []int32, g int64) *chain {
-	c := &chain{w: w, far: far, wall: w.walls(far), g: g, best: make([]price, len(far)), prev: make([]int32, len(far))}
+func newChain(w *Workload, far []int32, g, fee int64) *chain {
+	c := &chain{w: w, far: far, wall: w.walls(far), g: g, fee: fee, best: make([]price, len(far)), prev: make([]int32, len(far))}
 	end, i := int64(0), 0
 	for k, T := range far {
 		for ; i < int(T); i++ {
@@ -166,7 +182,7 @@ func (c *chain) solve() int64 {
 		if k, ok := free.least(max(oldest, past), node, c.best); ok && c.best[k].less(best) {
 			best, from = c.best[k], k
 		}
-		best.cycles++
+		best.add(c.fee)
 		c.best[node], c.prev[node] = best, int32(from)
 	}
 	target := price{exposed: math.MaxInt64}

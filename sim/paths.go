@@ -14,6 +14,7 @@ type paths struct {
 	far  []int32 // T of each node
 	wall []int64
 	g    int64
+	fee  int64 // for each cycle
 	way  []way // 2 x node, and 2 x node + 1
 
 	// The ways by which their cycle is at the time of the node: ended, or still
@@ -30,10 +31,10 @@ type way struct {
 	prev int32 // the way before it
 }
 
-func newPaths(w *Workload, far []int32, g int64) *paths {
+func newPaths(w *Workload, far []int32, g, fee int64) *paths {
 	n := 2 * len(far)
 	return &paths{
-		w: w, far: far, wall: w.walls(far), g: g, way: make([]way, n),
+		w: w, far: far, wall: w.walls(far), g: g, fee: fee, way: make([]way, n),
 		ended: newTree(n), endedWall: newTree(n), running: newTree(n), runningWall: newTree(n),
 	}
 }
@@ -95,7 +96,7 @@ func (p *paths) reach(node int, t int64, oldest, past int) {
 func (p *paths) enter(i int, t int64, k int32) {
 	from, wall := &p.way[k], p.wall[k/2]
 	w := way{price: from.price, end: min(t+p.g, wall), prev: k}
-	w.add(max(0, from.end-t) + t + p.g - w.end)
+	w.add(max(0, from.end-t) + t + p.g - w.end + p.fee)
 	p.way[i] = w
 	p.arrive(i)
 }
