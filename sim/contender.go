@@ -8,8 +8,8 @@ import (
 	"github.com/eagergc/eagergc/gc"
 )
 
-// A Contender is what a comparison runs: a policy, of which every run gets a new
-// one, or an optimum, which knows the whole workload.
+// A Contender is what a comparison runs: a policy, made anew for every run, or
+// one that knows the whole workload: an optimum, or the oracle.
 type Contender struct {
 	name string
 	run  func(*Workload, Config) (Result, error)
@@ -49,10 +49,14 @@ func Optima() []string {
 	return names
 }
 
-// ParseContender reads the text form of a policy, or the name of an optimum.
+// ParseContender reads the text form of a policy, the name of an optimum, or
+// oracle:ahead=1 or 2: pacer's rule with a perfect forecast of one or two cycles.
 func ParseContender(text string) (Contender, error) {
 	if i := slices.IndexFunc(optima, func(c Contender) bool { return c.name == text }); i >= 0 {
 		return optima[i], nil
+	}
+	if strings.HasPrefix(text, "oracle") {
+		return parseOracle(text)
 	}
 	spec, err := gc.Parse(text)
 	if err != nil {
