@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
@@ -71,6 +72,22 @@ func numberKind(min, max float64) kind[float64] {
 }
 
 func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// percentKind is a share from 0 to 1, written in percent.
+func percentKind() kind[float64] {
+	return kind[float64]{
+		values: "a share such as 2%",
+		parse: func(text string) (float64, error) {
+			digits, ok := strings.CutSuffix(text, "%")
+			v, err := strconv.ParseFloat(digits, 64)
+			if err == nil && !(ok && v >= 0 && v <= 100) {
+				err = errRange
+			}
+			return v/100 + 0, err
+		},
+		format: func(v float64) string { return formatFloat(v*100) + "%" },
+	}
+}
 
 // integerKind is an int64 within [min, max].
 func integerKind(min, max int64) kind[int64] {

