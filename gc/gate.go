@@ -54,6 +54,16 @@ func (g *Gate) Close() {
 	g.wake.Store(math.MaxInt64)
 }
 
+// Changed says that the source has another limit: the policy is asked at the next
+// allocation.
+func (g *Gate) Changed() {
+	g.c.mu.Lock()
+	defer g.c.mu.Unlock()
+	if !g.c.closed {
+		g.wake.Store(0)
+	}
+}
+
 // Collector returns the collector that the gate belongs to.
 func (g *Gate) Collector() *Collector { return g.c }
 

@@ -103,12 +103,26 @@ func (p *Pool) allocMissed(bytes, size int64, stream uint32) (Block, error) {
 	return b, nil
 }
 
-// find looks for a piece without a collection: in the depot, in other fronts, in
-// the core, and at the upstream. If there is none it returns 0 and the error of the
-// upstream.
+// find looks for a piece without a collection: in the cache, at the upstream, and
+// at the upstream again once the other pools of the device have given cached memory
+// back. If there is none it returns 0 and the error of the upstream.
 func (p *Pool) find(size int64, stream uint32) (uint32, error) {
+	if i := p.findCached(size, stream); i != 0 {
+		return i, nil
+	}
+	i, err := p.grow(size, stream)
+	for _, bytes := range []int64{roundUp(size, segmentRound), MaxBytes} {
+		if i == 0 && p.group.yield(p, bytes) > 0 {
+			i, err = p.grow(size, stream)
+		}
+	}
+	return i, err
+}
+
+// findCached looks for a piece in the depot, in other fronts and in the core.
+func (p *Pool) findCached(size int64, stream uint32) uint32 {
 	if p.cfg.Direct {
-		return p.grow(size, stream)
+		return 0
 	}
 	f := p.lockFront()
 	i := p.restock(f, size, stream)
@@ -116,18 +130,13 @@ func (p *Pool) find(size int64, stream uint32) (uint32, error) {
 		i = p.steal(f, size, stream)
 	}
 	f.mu.Unlock()
-	if i != 0 {
-		return i, nil
+	if i == 0 {
+		i = p.core.take(size, stream)
 	}
-	if i := p.core.take(size, stream); i != 0 {
-		return i, nil
+	if i == 0 && (p.limbo.poll(p) || p.flush() > 0) {
+		i = p.core.take(size, stream)
 	}
-	if p.limbo.poll(p) || p.flush() > 0 {
-		if i := p.core.take(size, stream); i != 0 {
-			return i, nil
-		}
-	}
-	return p.grow(size, stream)
+	return i
 }
 
 // grow takes a new segment from the upstream and cuts a piece out of it. Bytes

@@ -56,7 +56,7 @@ type collecting struct {
 }
 
 func (p *Pool) attach(c *gc.Collector, private bool) *collecting {
-	k := &collecting{c: c, gate: c.Watch(p), private: private}
+	k := &collecting{c: c, gate: p.group.gate(c), private: private}
 	k.owners = gc.NewWeakRegistry(k.gate, func(b Block, _ int64) { p.free(b, trace.FreeCycle) })
 	p.collect.Store(k)
 	return k

@@ -252,13 +252,18 @@ func (p *Pool) steal(f *front, size int64, stream uint32) uint32 {
 // flush gives the pieces in all fronts and in the depot to the core, where they
 // can merge. It returns their bytes.
 func (p *Pool) flush() (bytes int64) {
-	p.eachFront(func(f *front) {
-		for r := range f.racks {
-			if f.racks[r].n > 0 {
-				bytes += int64(f.racks[r].n) * f.racks[r].size
-				p.core.give(f.empty(&f.racks[r]))
-			}
-		}
-	})
+	p.eachFront(func(f *front) { bytes += f.flush(&p.core) })
 	return bytes + p.depot.drain(&p.core)
+}
+
+// flush gives the pieces in the racks to the core. It returns their bytes. The
+// caller holds f.
+func (f *front) flush(c *core) (bytes int64) {
+	for r := range f.racks {
+		if f.racks[r].n > 0 {
+			bytes += int64(f.racks[r].n) * f.racks[r].size
+			c.give(f.empty(&f.racks[r]))
+		}
+	}
+	return bytes
 }

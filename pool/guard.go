@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"reflect"
 	"runtime/debug"
 
 	"github.com/eagergc/eagergc/pressure"
@@ -32,3 +33,6 @@ func (p *Pool) upstreamRelease(s span) error {
 }
 
 func (p *Pool) upstreamInfo() (pressure.Info, error) { return guarded(p.cfg.Upstream.Info) }
+
+// isPointer reports whether v is a pointer, which tells one upstream from another.
+func isPointer(v any) bool { return reflect.TypeOf(v).Kind() == reflect.Pointer }

@@ -154,11 +154,12 @@ func (p *Pool) climbStep(s Step, size int64) Climb {
 	if s == StepCollect {
 		p.backOff()
 	}
-	live, reserved, begin := p.Sample().Live, p.tracker.Reserved(), time.Now()
+	before, begin := p.group.Sample(), time.Now()
 	err := p.takeStep(s)
 	c := Climb{Step: s, Duration: time.Since(begin), Err: err}
-	c.Freed = max(0, live-p.Sample().Live)
-	c.Released = max(0, reserved-p.tracker.Reserved())
+	after := p.group.Sample()
+	c.Freed = max(0, before.Live-after.Live)
+	c.Released = max(0, before.Reserved-after.Reserved)
 	if s == StepCollect {
 		p.ladder.learn(c, size)
 	}
@@ -166,26 +167,26 @@ func (p *Pool) climbStep(s Step, size int64) Climb {
 	return c
 }
 
+// takeStep takes a step for all pools of the device.
 func (p *Pool) takeStep(s Step) error {
-	switch c := p.collect.Load(); s {
-	case StepReap:
-		if c != nil {
-			c.c.Reap()
-		}
+	g := p.group
+	switch s {
 	case StepPurge:
-		return p.eachReclaimable(Reclaimable.Purge)
-	case StepWait:
-		if c != nil {
-			c.c.Wait()
-		}
+		return g.each(p, func(q *Pool) error { return q.eachReclaimable(Reclaimable.Purge) })
 	case StepSynchronize:
-		return p.limbo.synchronize(p)
-	case StepCollect:
-		if c != nil {
-			c.c.Collect(gc.TriggerRefusal)
-		}
+		return g.each(p, func(q *Pool) error { return q.limbo.synchronize(q) })
 	case StepDrop:
-		return p.eachReclaimable(Reclaimable.Drop)
+		return g.each(p, func(q *Pool) error { return q.eachReclaimable(Reclaimable.Drop) })
+	}
+	for _, c := range g.collectors(p) {
+		switch s {
+		case StepReap:
+			c.Reap()
+		case StepWait:
+			c.Wait()
+		case StepCollect:
+			c.Collect(gc.TriggerRefusal)
+		}
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
@@ -19,7 +18,7 @@ import (
 type Config struct {
 	Upstream  Upstream        // where segments come from; nil: Host
 	Space     pressure.Space  // the memory that the upstream gives, for samples and traces
-	Limits    pressure.Limits // zero: the limits of the environment, see pressure.LimitsFromEnv; if it has none, only the upstream refuses
+	Limits    pressure.Limits // of the device, for all its pools, see Sharer; each that is zero is that of the environment, see pressure.LimitsFromEnv; none there: only the upstream refuses
 	Collector *gc.Collector   // finds dead arrays; nil: at the first array the pool makes a private one with the policy never
 	Trace     trace.Sink      // told of every event; nil = off
 	Direct    bool            // cache nothing: every block is a segment of its own
@@ -35,7 +34,6 @@ type Pool struct {
 	// These fields are read by every call and rarely written.
 	cfg       Config
 	poison    *poison
-	start     time.Time
 	fronts    []front
 	frontMask uint32                     // number of fronts - 1
 	stocked   numberSet                  // fronts that may have pieces in their racks
@@ -44,14 +42,13 @@ type Pool struct {
 	closed    atomic.Bool                // Close was called
 	sink      atomic.Pointer[sink]       // takes the events; nil = nobody does
 	collect   atomic.Pointer[collecting] // the collector; nil = none yet
-	hard      atomic.Int64               // hard limit in bytes; 0 = none
-	limit     atomic.Int64               // the budget as last estimated, in bytes; 0 = unknown
+	hard      atomic.Int64               // hard limit of the group in bytes; 0 = none
+	group     *group                     // the pools that share the memory, at least this one
 	offsets   [256]atomic.Uint32         // for each hash of a stack, how far from its first front it has moved, see lockFront
 
 	depot   depot
 	core    core
 	tracker pressure.Tracker
-	budget  pressure.Budget
 	once    sync.Mutex // held while collect is made and while sink changes
 	ladder  ladder
 	limbo   limbo
@@ -81,36 +78,22 @@ func New(cfg Config) (*Pool, error) {
 	if cfg.Sites < 0 || cfg.Sites > MaxBytes {
 		return nil, fmt.Errorf("pool: Sites is %d bytes: want 0 to %d", cfg.Sites, int64(MaxBytes))
 	}
-	if cfg.Limits == (pressure.Limits{}) {
-		limits, err := pressure.LimitsFromEnv(nil)
-		if err != nil {
-			return nil, fmt.Errorf("pool: %w", err)
-		}
-		cfg.Limits = limits
-	}
 	if cfg.Poison && !addressable(cfg) {
 		return nil, fmt.Errorf("pool: Poison needs memory that the processor can address, not that of %v", cfg.Space)
 	}
-	p := &Pool{cfg: cfg, start: time.Now()}
+	p := &Pool{cfg: cfg}
 	p.sites.init(cfg.Sites)
-	p.budget = pressure.Budget{Limits: cfg.Limits, Info: p.upstreamInfo, Failed: p.warn}
-	if err := p.resolve(); err != nil {
+	if err := p.chooseLimits(); err != nil {
 		return nil, err
 	}
 	n := 1 << bits.Len(uint(4*runtime.GOMAXPROCS(0)-1))
 	p.fronts = make([]front, n)
 	p.frontMask = uint32(n - 1)
 	p.stocked, p.active = newNumberSet(n), newNumberSet(n)
-	keep, slack := int64(keepMax), int64(slackMax)
-	if hard := p.hard.Load(); hard > 0 {
-		keep = min(keep, hard/int64(n))
-		slack = min(slack, hard/int64(64*n))
-	}
 	for k := range p.fronts {
 		p.fronts[k].number = uint32(k)
-		p.fronts[k].keep = keep
 		p.fronts[k].unsampled = p.sites.interval()
-		p.fronts[k].count = pressure.Shard{Tracker: &p.tracker, Slack: slack}
+		p.fronts[k].count = pressure.Shard{Tracker: &p.tracker}
 	}
 	if cfg.Poison {
 		p.poison = new(poison)
@@ -118,37 +101,16 @@ func New(cfg Config) (*Pool, error) {
 	if cfg.Direct {
 		p.bypass.Add(1)
 	}
+	if err := p.joinGroup(); err != nil {
+		return nil, err
+	}
+	p.sizeFronts(p.hard.Load())
 	p.SetTrace(cfg.Trace)
 	p.estimate()
 	if cfg.Collector != nil {
 		p.attach(cfg.Collector, false)
 	}
 	return p, nil
-}
-
-// resolve turns the limits into bytes. A share of an unknown total is an error
-// here, at the start, where the user sees it.
-func (p *Pool) resolve() error {
-	l := p.cfg.Limits
-	if l.Hard.Percent == 0 && l.Soft.Percent == 0 {
-		p.hard.Store(l.Hard.Bytes)
-		return nil
-	}
-	info, err := p.upstreamInfo()
-	if err != nil {
-		return fmt.Errorf("pool: a limit in percent needs the total of the space: %w", err)
-	}
-	hard, err := l.Hard.Of(info.Total)
-	if err != nil {
-		return fmt.Errorf("pool: %w", err)
-	}
-	// From here on the share is a number of bytes. If the total falls later, as
-	// that of a control group may, the limit does not fall below what is reserved.
-	soft, err := l.Soft.Of(info.Total)
-	p.cfg.Limits = pressure.Limits{Soft: pressure.Limit{Bytes: soft}, Hard: pressure.Limit{Bytes: hard}}
-	p.budget.Limits = p.cfg.Limits
-	p.hard.Store(hard)
-	return err
 }
 
 func (p *Pool) warn(err error) {

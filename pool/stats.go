@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -108,7 +107,7 @@ func (p *Pool) ResetPeaks() {
 // Sample returns the pool's live and reserved bytes and its budget. It does not
 // block, and makes the pool a [gc.Source].
 func (p *Pool) Sample() pressure.Sample {
-	s := p.tracker.Sample(p.cfg.Space, p.limit.Load())
+	s := p.tracker.Sample(p.cfg.Space, p.group.limit.Load())
 	p.eachActive(func(f *front) {
 		s.Live -= f.count.Ready()
 		p.age(f)
@@ -125,13 +124,7 @@ func (p *Pool) Allocated() int64 {
 	return sum
 }
 
-// estimate brings the budget up to date and returns it. Every ten seconds that
-// asks the upstream.
-func (p *Pool) estimate() pressure.Estimate {
-	e := p.budget.At(time.Since(p.start), p.tracker.Reserved())
-	p.limit.Store(e.Budget)
-	return e
-}
+func (p *Pool) estimate() pressure.Estimate { return p.group.estimate() }
 
 // Report writes what the pool holds, in the layout of CUDA.jl's pool_status.
 func (p *Pool) Report(w io.Writer) error {

@@ -164,7 +164,8 @@ func TestLimitsInPercent(t *testing.T) {
 }
 
 func TestLimitsOfTheEnvironment(t *testing.T) {
-	t.Setenv(pressure.EnvHard, "64MiB")
+	const hostHard = "EAGERGC_HOST_HARD_MEMORY_LIMIT"
+	t.Setenv(hostHard, "64MiB")
 	p, err := pool.New(pool.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -173,8 +174,8 @@ func TestLimitsOfTheEnvironment(t *testing.T) {
 	if got := p.Sample().Limit; got != 64<<20 {
 		t.Errorf("limit %d", got)
 	}
-	t.Setenv(pressure.EnvHard, "plenty")
-	if _, err := pool.New(pool.Config{}); err == nil || !strings.Contains(err.Error(), pressure.EnvHard) {
+	t.Setenv(hostHard, "plenty")
+	if _, err := pool.New(pool.Config{}); err == nil || !strings.Contains(err.Error(), hostHard) {
 		t.Errorf("a bad variable: %v", err)
 	}
 	if q, err := pool.New(pool.Config{Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 1 << 20}}}); err != nil {

@@ -89,15 +89,18 @@ func (p *Pool) Synchronize() error {
 }
 
 func (p *Pool) trimToSoft() {
-	soft := p.cfg.Limits.Soft.Bytes // New has resolved it
+	soft := p.group.soft.Load()
 	if soft == 0 && p.hard.Load() == 0 {
 		p.estimate() // the budget follows what the space has free
 	}
-	if soft <= 0 || p.tracker.Reserved() <= soft {
+	over := -p.tracker.Headroom(soft)
+	if soft == 0 || over <= 0 {
 		return
 	}
 	p.flush()
-	p.release(p.tracker.Reserved() - soft)
+	if released := p.release(over); released < over {
+		p.group.yield(p, over-released)
+	}
 }
 
 // TrimIdle gives all cached memory back each time that nothing was allocated for
@@ -149,7 +152,7 @@ func (p *Pool) Close() {
 		if c.owners.Len() > 0 {
 			c.c.Collect(gc.TriggerExplicit) // the last cycle that this pool can count on
 		}
-		c.gate.Close()
+		p.group.dropGate(c.c)
 		if c.private {
 			c.c.Close()
 		}
@@ -158,4 +161,5 @@ func (p *Pool) Close() {
 		p.warn(err)
 	}
 	p.FreeAllBlocks()
+	p.group.leave(p)
 }

@@ -14,7 +14,8 @@ const BudgetInterval = 10 * time.Second
 // estimate stays, and Failed is told of the first failure in a row. (In CUDA.jl
 // one failure switches eager collection off for good, CUDA.jl#2795.)
 //
-// Set the fields before the first use. At is safe for concurrent use.
+// Set the fields before the first use, and Limits later by SetLimits only. The
+// methods are safe for concurrent use.
 type Budget struct {
 	Limits Limits
 	Info   func() (Info, error) // asks the space; nil = nothing is known but absolute limits
@@ -64,6 +65,14 @@ func (b *Budget) At(now time.Duration, reserved int64) Estimate {
 		b.Failed(err)
 	}
 	return e
+}
+
+// SetLimits changes the limits. The next At estimates anew.
+func (b *Budget) SetLimits(l Limits) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.Limits, b.known = l, false
+	b.last.Soft, b.last.Hard = 0, 0
 }
 
 // estimate works out the budget. If the space did not answer, it uses what is

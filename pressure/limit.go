@@ -9,10 +9,16 @@ import (
 	"strings"
 )
 
-// Names of the environment variables that [LimitsFromEnv] reads.
+// Names of the environment variables that [LimitsFromEnv] reads for every device.
+// For one space the name of the space follows EAGERGC_:
+// EAGERGC_DEVICE0_HARD_MEMORY_LIMIT, EAGERGC_PINNED_SOFT_MEMORY_LIMIT.
 const (
-	EnvSoft = "EAGERGC_SOFT_MEMORY_LIMIT"
-	EnvHard = "EAGERGC_HARD_MEMORY_LIMIT"
+	EnvSoft = envPrefix + envSoft
+	EnvHard = envPrefix + envHard
+
+	envPrefix = "EAGERGC_"
+	envSoft   = "SOFT_MEMORY_LIMIT"
+	envHard   = "HARD_MEMORY_LIMIT"
 )
 
 // A Limit is a number of bytes or a share of a space's total. The zero value
@@ -140,21 +146,46 @@ func (l Limit) Of(total int64) (int64, error) {
 	return max(1, int64(l.Percent/100*float64(total))), nil
 }
 
-// LimitsFromEnv reads [EnvSoft] and [EnvHard] through lookup, which is
-// [os.LookupEnv] if nil. A variable that is absent or empty sets no limit.
-func LimitsFromEnv(lookup func(string) (string, bool)) (Limits, error) {
+// LimitsFromEnv reads the limits of a space from the environment through lookup,
+// which is [os.LookupEnv] if nil. The variable of the space goes before the
+// general one. The general one is for devices only: host and pinned memory have
+// limits of their own or none. A variable that is absent or empty sets no limit.
+func LimitsFromEnv(space Space, lookup func(string) (string, bool)) (Limits, error) {
+	return Limits{}.OrFromEnv(space, lookup)
+}
+
+// OrFromEnv returns l, with the limit of [LimitsFromEnv] where l has none. Only the
+// variables of limits that l does not have are read.
+func (l Limits) OrFromEnv(space Space, lookup func(string) (string, bool)) (Limits, error) {
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
-	read := func(name string) (Limit, error) {
-		text, _ := lookup(name)
-		l, err := ParseLimit(text)
-		if err != nil {
-			err = fmt.Errorf("%s: %w", name, err)
-		}
-		return l, err
+	prefixes := []string{envPrefix + strings.ToUpper(space.String()) + "_", envPrefix}
+	if space == Host || space == Pinned {
+		prefixes = prefixes[:1]
 	}
-	soft, errSoft := read(EnvSoft)
-	hard, errHard := read(EnvHard)
+	read := func(set Limit, kind string) (Limit, error) {
+		for _, prefix := range prefixes {
+			text, _ := lookup(prefix + kind)
+			if set != (Limit{}) || text == "" {
+				continue
+			}
+			l, err := ParseLimit(text)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", prefix+kind, err)
+			}
+			return l, err
+		}
+		return set, nil
+	}
+	soft, errSoft := read(l.Soft, envSoft)
+	hard, errHard := read(l.Hard, envHard)
 	return Limits{Soft: soft, Hard: hard}, errors.Join(errSoft, errHard)
+}
+
+// Of returns the limits in bytes for a space of total bytes: see [Limit.Of].
+func (l Limits) Of(total int64) (Limits, error) {
+	soft, errSoft := l.Soft.Of(total)
+	hard, errHard := l.Hard.Of(total)
+	return Limits{Soft: Limit{Bytes: soft}, Hard: Limit{Bytes: hard}}, errors.Join(errSoft, errHard)
 }

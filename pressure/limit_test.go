@@ -85,13 +85,36 @@ func TestLimitOf(t *testing.T) {
 func TestLimitsFromEnv(t *testing.T) {
 	env := map[string]string{EnvSoft: "1GiB", EnvHard: "50%"}
 	look := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-	got, err := LimitsFromEnv(look)
+	got, err := LimitsFromEnv(Device(0), look)
 	if want := (Limits{Soft: Limit{Bytes: 1 << 30}, Hard: Limit{Percent: 50}}); err != nil || got != want {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
 	env[EnvHard] = "lots"
-	if _, err := LimitsFromEnv(look); err == nil || !strings.Contains(err.Error(), EnvHard) {
+	if _, err := LimitsFromEnv(Device(0), look); err == nil || !strings.Contains(err.Error(), EnvHard) {
 		t.Errorf("error %v does not name %s", err, EnvHard)
+	}
+}
+
+// The variable of a space goes before the general one, limit by limit; the
+// general one does not bound memory of the host.
+func TestLimitsFromEnvOfASpace(t *testing.T) {
+	env := map[string]string{
+		EnvSoft: "1GiB", EnvHard: "50%",
+		"EAGERGC_DEVICE1_HARD_MEMORY_LIMIT": "2GiB",
+		"EAGERGC_PINNED_SOFT_MEMORY_LIMIT":  "1MiB",
+	}
+	look := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	gib := func(n int64) Limit { return Limit{Bytes: n << 30} }
+	for space, want := range map[Space]Limits{
+		Device(0): {Soft: gib(1), Hard: Limit{Percent: 50}},
+		Device(1): {Soft: gib(1), Hard: gib(2)},
+		Managed:   {Soft: gib(1), Hard: Limit{Percent: 50}},
+		Pinned:    {Soft: Limit{Bytes: 1 << 20}},
+		Host:      {},
+	} {
+		if got, err := LimitsFromEnv(space, look); err != nil || got != want {
+			t.Errorf("%v: got %v, %v; want %v", space, got, err, want)
+		}
 	}
 }
 

@@ -11,8 +11,14 @@ import (
 // of their own; callers that count many times a microsecond go through a
 // [Shard].
 //
+// A tracker may be part of a larger one: its reserved bytes then count there, too,
+// and a limit bounds the reserved bytes of the larger one. Set Within before the
+// first use.
+//
 // A count that falls below zero panics: something was given back twice.
 type Tracker struct {
+	Within *Tracker // nil = not part of another
+
 	live gauge
 	_    pad
 	held gauge // reserved
@@ -75,11 +81,33 @@ func (t *Tracker) Give(bytes int64) {
 // limit by it, and reports whether it did. Callers ask first and go to the
 // upstream after, so reserved bytes are never above limit. A limit of 0 means no
 // limit.
-func (t *Tracker) Reserve(bytes, limit int64) bool { return t.held.tryAdd(bytes, limit) }
+func (t *Tracker) Reserve(bytes, limit int64) bool {
+	if t.Within != nil {
+		if !t.Within.Reserve(bytes, limit) {
+			return false
+		}
+		limit = 0
+	}
+	return t.held.tryAdd(bytes, limit)
+}
+
+// Headroom returns how many bytes may still be reserved under limit: less than 0 if
+// the limit has fallen below what is reserved.
+func (t *Tracker) Headroom(limit int64) int64 {
+	for t.Within != nil {
+		t = t.Within
+	}
+	return limit - t.Reserved()
+}
 
 // Release counts bytes as given back to the upstream. Callers count after the
 // upstream has taken them.
-func (t *Tracker) Release(bytes int64) { t.held.sub("reserved", bytes) }
+func (t *Tracker) Release(bytes int64) {
+	t.held.sub("reserved", bytes)
+	if t.Within != nil {
+		t.Within.Release(bytes)
+	}
+}
 
 // Live returns the bytes that are handed out, those included that shards hold
 // ready.

@@ -189,3 +189,16 @@ func BenchmarkTracker(b *testing.B) {
 		})
 	})
 }
+
+// A limit bounds what two trackers reserve together.
+func TestTrackerWithin(t *testing.T) {
+	var all Tracker
+	a, b := Tracker{Within: &all}, Tracker{Within: &all}
+	if !a.Reserve(60, 100) || b.Reserve(50, 100) || !b.Reserve(40, 100) || a.Reserve(1, 100) {
+		t.Errorf("reserved %d and %d under a limit of 100", a.Reserved(), b.Reserved())
+	}
+	a.Release(60)
+	if all.Reserved() != 40 || b.Reserved() != 40 || a.Reserved() != 0 {
+		t.Errorf("reserved %d, %d, together %d", a.Reserved(), b.Reserved(), all.Reserved())
+	}
+}

@@ -10,7 +10,7 @@
 // the program or its libraries have set do the freeing. Nobody is ever held.
 //
 // Mapped files do not count. Where the process is in a container with a limit, or
-// EAGERGC_HARD_MEMORY_LIMIT is set, that holds besides the price; and where GOMEMLIMIT
+// EAGERGC_HOST_HARD_MEMORY_LIMIT is set, that holds besides the price; and where GOMEMLIMIT
 // is not set, the runtime's own limit becomes what the memory outside the Go heap leaves of it. While the
 // kernel says that tasks wait for memory, the price of memory is higher.
 //

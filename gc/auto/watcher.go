@@ -147,7 +147,7 @@ func (system) goMemory() int64                      { return pressure.GoMemory()
 func (system) goLimit(bytes int64) int64            { return debug.SetMemoryLimit(bytes) }
 
 func (system) limit() (int64, error) {
-	limits, err := pressure.LimitsFromEnv(nil)
+	limits, err := pressure.LimitsFromEnv(pressure.Host, nil)
 	if err != nil || limits.Hard == (pressure.Limit{}) {
 		return pressure.ContainerLimit(), err
 	}

@@ -31,6 +31,16 @@ func (u *Upstream) Release(addr uintptr, _ int64, stream uint32) error {
 // Info returns what the driver says about the memory.
 func (u *Upstream) Info() (pressure.Info, error) { return u.info() }
 
+// Shares returns the space that the memory comes out of: the device, also for
+// managed memory and that of the driver's pools, or pinned memory. So all pools on a
+// device share its limits and make room for each other: see [pool.Sharer].
+func (u *Upstream) Shares() pressure.Space {
+	if u.kind == "pinned" {
+		return pressure.Pinned
+	}
+	return u.dev.Space()
+}
+
 // Device returns the device.
 func (u *Upstream) Device() *Device { return u.dev }
 
