@@ -29,6 +29,7 @@ type Collector struct {
 	// settling is held from before a cycle's mark to after its walk, and for
 	// any other walk. It is taken before mu.
 	settling   sync.Mutex
+	waited     time.Duration // for finalizers and cleanups, in the walk under way; guarded by settling
 	registries []walker
 
 	settled atomic.Uint64 // number of cycles that have; changed under mu

@@ -164,6 +164,7 @@ func (c *Collector) finish(r *collection, objects int) (total int64) {
 	for _, reg := range c.registries {
 		tracked += reg.Len()
 	}
+	defer func() { c.waited = 0 }()
 	c.mu.Lock()
 	c.settled.Add(1)
 	end := c.Now()
@@ -175,7 +176,7 @@ func (c *Collector) finish(r *collection, objects int) (total int64) {
 		cycle.Duration = min(end, c.cost) // nobody timed it
 		cycle.Start = end - cycle.Duration
 	} else {
-		cycle.Duration = end - r.begin
+		cycle.Duration = end - r.begin - c.waited
 		cycle.Exposed = max(0, end-max(r.held, r.begin))
 		c.costs.learn(cycle.Duration-r.swept, c.runtime.scan, tracked+objects)
 		c.cost = c.costs.cost(c.runtime.scan, tracked)

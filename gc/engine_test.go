@@ -57,6 +57,8 @@ func (e *puppet) cycle() {
 	e.state.cycles++
 }
 
+func (e *puppet) sweeping() bool { return false }
+
 func (e *puppet) watch(ended func()) { e.ended = ended }
 func (e *puppet) close()             { e.closed = true }
 

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"time"
 	"weak"
 )
@@ -20,6 +21,9 @@ type engine interface {
 	// mark runs a cycle, and returns as soon as weak pointers to what has died
 	// are nil. Swept is how much of that time went by before its mark began.
 	mark() (swept time.Duration)
+	// sweeping reports whether a cycle that mark has run is still being swept:
+	// until then finalizers and cleanups become due. It is safe for concurrent use.
+	sweeping() bool
 	// watch calls ended some time after each cycle of the process, on a
 	// goroutine that the engine does not wait for. It is called once.
 	watch(ended func())
@@ -44,6 +48,7 @@ type goRuntime struct {
 	start   time.Time
 	samples [2]metrics.Sample
 	marking sync.WaitGroup // calls of runtime.GC
+	calls   atomic.Int32   // of runtime.GC that have not returned
 
 	mu       sync.Mutex
 	ended    func()
@@ -73,8 +78,10 @@ func (r *goRuntime) mark() (swept time.Duration) {
 	before := look.read()
 	probe := newProbe()
 	returned := make(chan struct{})
+	r.calls.Add(1)
 	r.marking.Go(func() {
 		defer close(returned)
+		defer r.calls.Add(-1)
 		runtime.GC()
 	})
 	began := time.Now()
@@ -99,6 +106,8 @@ func (r *goRuntime) mark() (swept time.Duration) {
 		}
 	}
 }
+
+func (r *goRuntime) sweeping() bool { return r.calls.Load() > 0 }
 
 // A progress says how far the runtime has come with its cycles.
 type progress struct {

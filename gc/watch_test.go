@@ -84,16 +84,20 @@ func TestGaugeOfHeldMemoryRests(t *testing.T) {
 }
 
 func TestRest(t *testing.T) {
-	const mib = 1 << 20
+	const mib, ms = 1 << 20, time.Millisecond
 	var r rest
 	if r.on(mib, 0) {
 		t.Error("rests from the start")
 	}
-	r.learn(50*mib, 1000*mib, 0)
+	r.learn(50*mib, 1000*mib, 0, ms, 0)
 	if r.on(950*mib, 0) {
 		t.Error("rests after a cycle that gave back 5 %")
 	}
-	r.learn(0, 1000*mib, 0)
+	r.learn(0, 1000*mib, fewRun+1, ms, 0)
+	if r.on(950*mib, 0) {
+		t.Error("rests after a cycle from which an allocator got memory back")
+	}
+	r.learn(0, 1000*mib, fewRun, ms, 0)
 	for name, c := range map[string]struct {
 		level int64
 		now   time.Duration
@@ -108,12 +112,15 @@ func TestRest(t *testing.T) {
 			t.Errorf("%s: want %v", name, c.want)
 		}
 	}
-	r.learn(0, 1000*mib, 0)
+	r.learn(0, 1000*mib, 0, ms, 0)
 	if r.length != 2*firstRest {
 		t.Errorf("the second rest is %v", r.length)
 	}
+	if r.learn(0, 1000*mib, 0, 100*ms, 0); r.length != 5*time.Second {
+		t.Errorf("after a cycle of 100 ms: %v, want 2 %% of the time in cycles", r.length)
+	}
 	for range 20 {
-		r.learn(0, 1000*mib, 0)
+		r.learn(0, 1000*mib, 0, ms, 0)
 	}
 	if r.length != lastRest {
 		t.Errorf("the longest rest is %v", r.length)

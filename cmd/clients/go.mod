@@ -6,10 +6,20 @@ replace github.com/eagergc/eagergc => ../..
 
 require (
 	github.com/KimMachineGun/automemlimit v1.0.1
+	github.com/apache/arrow-go/v18 v18.8.0
 	github.com/eagergc/eagergc v0.0.0
+	github.com/mattn/go-sqlite3 v1.14.53
+	github.com/tetratelabs/wazero v1.12.0
+	golang.org/x/sys v0.49.0
 )
 
 require (
+	github.com/goccy/go-json v0.10.6 // indirect
+	github.com/google/flatbuffers v25.12.19+incompatible // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
-	golang.org/x/sys v0.48.0 // indirect
+	github.com/pierrec/lz4/v4 v4.1.29 // indirect
+	github.com/zeebo/xxh3 v1.1.0 // indirect
+	golang.org/x/exp v0.0.0-20260824195058-e88cd73687aa // indirect
 )

@@ -1,0 +1,86 @@
+// Wasm runs a plugin for each request, in a wazero runtime of its own, as a host does that keeps
+// its tenants apart. Linear memories are mapped outside the Go heap, by wazero's
+// experimental allocator.
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+	"golang.org/x/sys/unix"
+
+	"github.com/eagergc/eagergc/cmd/clients/frame"
+)
+
+const memoryBytes = 16 << 20 // of an instance
+
+func main() {
+	frame.Main("wasm", frame.Client{Workers: 2, Requests: 400, Start: start})
+}
+
+func start(w *frame.Way) (frame.Service, error) {
+	compiled := wazero.NewCompilationCache()
+	ctx := experimental.WithMemoryAllocator(context.Background(), experimental.MemoryAllocatorFunc(func(_, _ uint64) experimental.LinearMemory {
+		return &linear{way: w}
+	}))
+	return func(i int) error {
+		r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(compiled))
+		module, err := r.Instantiate(ctx, plugin)
+		if err != nil {
+			return err
+		}
+		if w.Closes() {
+			defer r.Close(ctx)
+		}
+		out, err := module.ExportedFunction("run").Call(ctx, uint64(i))
+		if err != nil {
+			return err
+		}
+		if out[0] != memoryBytes {
+			return fmt.Errorf("the plugin has written up to %d", out[0])
+		}
+		runtime.KeepAlive(r)
+		return nil
+	}, nil
+}
+
+// A linear is one plugin's memory, which never grows.
+type linear struct {
+	way  *frame.Way
+	data []byte
+	done func()
+}
+
+func (l *linear) Reallocate(size uint64) []byte {
+	if l.data != nil {
+		return nil
+	}
+	data, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil
+	}
+	l.data = data
+	l.done = frame.Keep(l.way, l, int64(size), func(data []byte) { unix.Munmap(data) }, data)
+	return data
+}
+
+func (l *linear) Free() { l.done() }
+
+// plugin exports run(x): it writes x to each page of its memory and returns how far it came.
+var plugin = []byte{
+	0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00, // a module, version 1
+	1, 6, 1, 0x60, 1, 0x7f, 1, 0x7f, // type 0: i32 -> i32
+	3, 2, 1, 0, // function 0 has type 0
+	5, 4, 1, 0, 0x80, 0x02, // a memory of 256 pages of 64 KiB
+	7, 7, 1, 3, 'r', 'u', 'n', 0, 0, // export function 0
+	10, 34, 1, 32, 1, 1, 0x7f, // its code, with one i32 of its own
+	0x03, 0x40, // loop
+	0x20, 1, 0x20, 0, 0x36, 2, 0, // memory[local 1] = x
+	0x20, 1, 0x41, 0x80, 0x20, 0x6a, 0x22, 1, // local 1 += 4096
+	0x41, 0x80, 0x80, 0x80, 0x08, 0x49, // < 16 MiB
+	0x0d, 0, 0x0b, // again
+	0x20, 1, 0x0b, // return local 1
+}
