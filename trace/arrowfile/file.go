@@ -1,57 +1,38 @@
 package arrowfile
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/wholefile"
 )
 
 // A File is a trace that is being written to disk. Until Close its name ends in
-// .partial, in the folder of its final name. If the program is killed, the partial
-// file stays and can be read. A File is a [trace.BatchWriter], for one goroutine at
-// a time.
+// .partial, in the folder of its final name, as package wholefile describes. If the
+// program is killed, the partial file stays and can be read. A File is a
+// [trace.BatchWriter], for one goroutine at a time.
 type File struct {
 	*Writer
-	file *os.File
-	path string
+	file *wholefile.File
 }
 
 // Create starts a file that [File.Close] will put at path, with the Name, Start
-// and Meta of t. The partial file is path.partial, or path.2.partial and so on
-// if there is one already; it is always a new file.
+// and Meta of t. A device, pipe or socket at path is written to as it is.
 func Create(path string, t *trace.Trace) (*File, error) {
-	file, err := createPartial(path)
+	file, err := wholefile.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("arrowfile: %w", err)
 	}
 	w, err := NewWriter(file, t)
 	if err != nil {
-		discard(file)
-		return nil, fmt.Errorf("%w (%s)", err, file.Name())
+		err = fmt.Errorf("%w (%s)", err, file.Name())
+		file.Discard()
+		return nil, err
 	}
-	return &File{Writer: w, file: file, path: path}, nil
-}
-
-// createPartial always makes a new file: it never opens a file or link that is
-// already there.
-func createPartial(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, &fs.PathError{Op: "create", Path: path, Err: errors.New("is a directory")}
-	}
-	name := path + ".partial"
-	for n := 2; ; n++ {
-		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if !errors.Is(err, fs.ErrExist) || n > 1000 {
-			return file, err
-		}
-		name = path + "." + strconv.Itoa(n) + ".partial"
-	}
+	return &File{Writer: w, file: file}, nil
 }
 
 // Partial returns the name that the file has until Close.
@@ -62,41 +43,16 @@ func (f *File) Partial() string { return f.file.Name() }
 // an error the partial file stays, with all that was written to it. A second Close
 // does nothing.
 func (f *File) Close() error {
-	if f.file == nil {
-		return nil
-	}
-	file := f.file
-	defer func() { f.file = nil }()
 	err := f.Writer.Close()
-	if err == nil {
-		err = file.Sync()
-	}
-	if closing := file.Close(); err == nil {
-		err = closing
+	if err != nil {
+		f.file.Keep()
+	} else {
+		err = f.file.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("arrowfile: %s: %w", file.Name(), err)
+		return fmt.Errorf("arrowfile: %s: %w", f.file.Name(), err)
 	}
-	if err := os.Rename(file.Name(), f.path); err != nil {
-		return fmt.Errorf("arrowfile: %w", err)
-	}
-	syncFolder(filepath.Dir(f.path))
 	return nil
-}
-
-// syncFolder makes a rename durable. It ignores errors: not every system can do
-// it, and the file is whole anyway.
-func syncFolder(path string) {
-	if dir, err := os.Open(path); err == nil {
-		_ = dir.Sync()
-		dir.Close()
-	}
-}
-
-// discard removes a partial file that holds nothing worth keeping.
-func discard(file *os.File) {
-	file.Close()
-	os.Remove(file.Name())
 }
 
 // Record starts a recording into the file path: a recorder that writes to a [File].
@@ -116,14 +72,17 @@ func WriteFile(path string, t *trace.Trace) error {
 	if err != nil {
 		return err
 	}
-	partial := f.file
 	if err = f.WriteBatch(t.Events, t.Labels); err == nil {
-		err = f.Close()
+		err = f.Writer.Close()
+	}
+	if err == nil {
+		err = f.file.Close()
 	}
 	if err != nil {
-		discard(partial)
+		f.file.Discard()
+		return fmt.Errorf("arrowfile: %s: %w", path, err)
 	}
-	return err
+	return nil
 }
 
 // ReadFile reads the trace in the file path, as [Read] does. Errors name the
