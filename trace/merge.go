@@ -2,6 +2,7 @@ package trace
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -17,6 +18,10 @@ import (
 // [Trace.StartAtFirst] defines time 0 of the result. If base has only one space,
 // the Sync events belong to that space. Merge changes neither trace, and the
 // result shares no memory with them.
+//
+// It is an error if the two cannot be of the same program: their spans must overlap,
+// and if both have allocations, half of those that one has in the time of both must
+// be in the other, with the same size.
 func Merge(base, sync *Trace) (*Trace, error) {
 	if base.Start.IsZero() || sync.Start.IsZero() {
 		return nil, errors.New("trace: merge: both traces need the wall clock of their start")
@@ -24,6 +29,9 @@ func Merge(base, sync *Trace) (*Trace, error) {
 	shift := sync.Start.Sub(base.Start) // from sync's times to base's
 	if !base.Start.Add(shift).Equal(sync.Start) {
 		return nil, errors.New("trace: merge: the traces are centuries apart")
+	}
+	if err := sameProgram(base, sync, shift); err != nil {
+		return nil, fmt.Errorf("trace: merge: %w", err)
 	}
 	out := &Trace{Name: base.Name, Start: base.Start, Meta: make(map[string]string), Labels: slices.Clone(base.Labels)}
 	maps.Copy(out.Meta, base.Meta)
@@ -40,6 +48,58 @@ func Merge(base, sync *Trace) (*Trace, error) {
 	}
 	out.StartAtFirst()
 	return out, nil
+}
+
+// A span is the time from the first to the last event of a trace.
+type span struct{ from, to time.Time }
+
+func (t *Trace) span() span {
+	var last int64
+	for _, e := range t.Events {
+		last = max(last, e.Time+int64(e.Duration))
+	}
+	return span{t.Start, t.Start.Add(time.Duration(last))}
+}
+
+func (s span) String() string {
+	const form = "2006-01-02 15:04:05.000"
+	return fmt.Sprintf("%s to %s UTC", s.from.UTC().Format(form), s.to.UTC().Format(form))
+}
+
+// sameProgram returns an error if base and sync, which begins shift later, are of
+// different programs.
+func sameProgram(base, sync *Trace, shift time.Duration) error {
+	a, b := base.span(), sync.span()
+	if a.to.Before(b.from) || b.to.Before(a.from) {
+		return fmt.Errorf("not of the same time: one is from %v, the other from %v", a, b)
+	}
+	from := max(0, int64(shift))
+	to := min(int64(a.to.Sub(base.Start)), int64(b.to.Sub(base.Start)))
+	ours, theirs := base.sizes(from, to), sync.sizes(from-int64(shift), to-int64(shift))
+	total, both := 0, 0
+	for key, n := range theirs {
+		total += n
+		both += min(n, ours[key])
+	}
+	mine := 0
+	for _, n := range ours {
+		mine += n
+	}
+	if fewer := min(total, mine); total > 0 && both*2 < fewer {
+		return fmt.Errorf("not of the same program: from %v and %v, but of %d allocations only %d are in both", a, b, fewer, both)
+	}
+	return nil
+}
+
+// sizes counts the allocations of each size and space from one time to another.
+func (t *Trace) sizes(from, to int64) map[Event]int {
+	count := make(map[Event]int)
+	for _, e := range t.Events {
+		if e.Kind == Alloc && from <= e.Time && e.Time <= to {
+			count[Event{Space: e.Space, Bytes: e.Bytes}]++
+		}
+	}
+	return count
 }
 
 // waitsOf returns the Sync and Mark events of t, moved by shift.

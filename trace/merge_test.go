@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -249,6 +250,33 @@ func TestFullProfile(t *testing.T) {
 		got := sumOf(t, tr)
 		if got.Allocs != w.Allocs || got.Drops != w.Drops || got.Syncs != w.Syncs {
 			t.Errorf("got %+v, want %+v", got, w)
+		}
+	}
+}
+
+// A profile of another program is refused, with both spans.
+func TestMergeOtherProgram(t *testing.T) {
+	at := time.Date(2026, 11, 21, 3, 27, 0, 0, time.UTC)
+	of := func(start time.Time, bytes ...int64) *trace.Trace {
+		t := &trace.Trace{Start: start}
+		for i, n := range bytes {
+			t.Record(trace.Event{Time: int64(i) * 1e9, Kind: trace.Alloc, ID: uint64(i + 1), Bytes: n})
+		}
+		t.Record(trace.Event{Time: int64(len(bytes)) * 1e9, Kind: trace.Sync, Duration: time.Millisecond})
+		return t
+	}
+	for name, c := range map[string]struct {
+		sync *trace.Trace
+		want string
+	}{
+		"another time":   {of(at.Add(time.Minute)), "not of the same time: one is from 2026-11-21 03:27:00.000 to 2026-11-21 03:27:03.001 UTC, the other from 2026-11-21 03:28:00.000"},
+		"other memory":   {of(at, 7, 8, 9), "of 3 allocations only 0 are in both"},
+		"the same":       {of(at, 100, 200, 9), ""},
+		"only its waits": {of(at.Add(time.Second)), ""},
+	} {
+		_, err := trace.Merge(of(at, 100, 200, 300), c.sync)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }

@@ -37,12 +37,12 @@ const (
 type entry struct {
 	trace.Event        // but for its ID and its space; Time is 0 if there is no clock
 	addr        uint64 // of an object or a segment
-	none        bool   // not an action of the program
+	completed   bool   // a Drop that is known only by free_completed
 }
 
 // actions are the entries' actions that have an address, as kinds of events.
 var actions = map[string]trace.Kind{
-	"alloc": trace.Alloc, "free_requested": trace.Drop,
+	"alloc": trace.Alloc, "free_requested": trace.Drop, "free_completed": trace.Drop,
 	"segment_alloc": trace.Reserve, "segment_map": trace.Reserve,
 	"segment_free": trace.Release, "segment_unmap": trace.Release,
 }
@@ -54,12 +54,10 @@ func (d *decoder) entry(r *record) (e entry, err error) {
 	e.Stream = d.stream(r)
 	action := d.text(r, fAction)
 	if kind, ok := actions[action]; ok {
-		e.Kind = kind
+		e.Kind, e.completed = kind, action == "free_completed"
 		return e, d.memory(r, action, &e)
 	}
 	switch action {
-	case "free_completed":
-		e.none = true
 	case "oom":
 		e.Kind = trace.Refuse
 		e.Bytes, err = r.integer(fSize, 1, maxSize)

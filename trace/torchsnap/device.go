@@ -26,7 +26,12 @@ type device struct {
 	objects map[uint64]object // by address: the last one there, live or not
 	fresh   []span            // segments of the window, by address
 	before  []object          // freed in the window, but not allocated in it
-	held    []block           // live at the end, by the segments
+
+	requested bool    // there was a free_requested
+	completed int     // drops that are known by free_completed only
+	unknown   []entry // free_completed of unknown addresses, while there was no free_requested
+
+	held []block // live at the end, by the segments
 
 	reserved    int64 // bytes taken in the window
 	released    int64 // bytes given back in the window
@@ -79,7 +84,7 @@ func (d *device) add(e entry, c clock) error {
 		return fmt.Errorf("time goes backwards: time_us %d after %d", e.Time/1000, d.now/1000)
 	}
 	d.now, e.Space = e.Time, d.space
-	if e.none {
+	if e.completed && !d.isDrop(e) {
 		return nil
 	}
 	var err error
@@ -87,6 +92,7 @@ func (d *device) add(e entry, c clock) error {
 	case trace.Alloc:
 		err = d.alloc(&e)
 	case trace.Drop:
+		d.requested = d.requested || !e.completed
 		err = d.drop(&e)
 	case trace.Reserve:
 		d.noteFresh(span{e.addr, e.addr + uint64(e.Bytes)})
@@ -131,6 +137,48 @@ func (d *device) drop(e *entry) error {
 	return nil
 }
 
+// isDrop says whether a free_completed is all that tells of a drop. Mostly a
+// free_requested comes before it. PyTorch can be told not to record those
+// (skip_actions): then the object became unreachable at this moment or before it.
+func (d *device) isDrop(e entry) bool {
+	o, known := d.objects[e.addr]
+	if !known && !d.requested { // its free_requested may have been before the window
+		d.unknown = append(d.unknown, e)
+	}
+	if known && o.live {
+		d.completed++
+	}
+	return known && o.live
+}
+
+// skipped says whether PyTorch was told not to record free_requested.
+func (d *device) skipped() bool { return !d.requested && d.completed > 0 }
+
+// unknownDrops returns the drops of objects that were live before the window, if
+// free_requested was not recorded.
+func (d *device) unknownDrops() (trace.Chunks, error) {
+	if !d.skipped() {
+		return nil, nil
+	}
+	var drops trace.Chunks
+	seen := make(map[uint64]bool)
+	for _, e := range d.unknown {
+		if seen[e.addr] {
+			continue
+		}
+		seen[e.addr] = true
+		o := object{id: d.all.newID(), addr: e.addr, size: e.Bytes, stream: e.Stream}
+		d.before = append(d.before, o)
+		if err := count(&d.all.bytes, o.size); err != nil {
+			return nil, err
+		}
+		e.ID, e.Space = o.id, d.space
+		drops.Record(e.Event)
+		d.completed++
+	}
+	return drops, nil
+}
+
 // noteFresh remembers a segment taken in the window.
 func (d *device) noteFresh(sp span) {
 	i, found := slices.BinarySearchFunc(d.fresh, sp.from, compareFrom)
@@ -156,6 +204,13 @@ func (d *device) hold(b block) error {
 
 // start returns the time of the first Alloc or Drop, or else of the first event.
 func (d *device) start() int64 {
+	if d.skipped() && len(d.unknown) > 0 {
+		return min(d.unknown[0].Time, d.firstEvent())
+	}
+	return d.firstEvent()
+}
+
+func (d *device) firstEvent() int64 {
 	for _, piece := range d.events {
 		for _, e := range piece {
 			if e.Kind == trace.Alloc || e.Kind == trace.Drop {

@@ -9,12 +9,18 @@
 //	alloc                        Alloc of the entry's size
 //	free_requested               Drop: PyTorch counts references, so this is
 //	                             when the object became unreachable
-//	free_completed               nothing: only the allocator needs it
+//	free_completed               nothing, unless free_requested was not recorded
 //	segment_alloc, segment_map   Reserve
 //	segment_free, segment_unmap  Release
 //	oom                          Refuse
 //	snapshot and other requests  Mark
 //	external_annotations         Mark that lasts until the annotation's end
+//
+// PyTorch can leave actions out of the history (skip_actions). Without
+// free_requested, free_completed becomes the Drop, which may be later than the moment
+// when the object became unreachable; Trace.Meta["drops_known_when_completed"]
+// counts these drops. Keys that are not listed here, such as pool_id and
+// user_metadata, are ignored.
 //
 // # Allocation sites
 //

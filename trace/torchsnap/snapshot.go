@@ -145,9 +145,19 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 		start = min(start, d.start())
 	}
 	t := s.t
-	lists := []trace.Chunks{s.before(start)}
+	lists := []trace.Chunks{nil}
+	completed := 0
 	for _, d := range s.devices {
-		lists = append(lists, d.events)
+		drops, err := d.unknownDrops()
+		if err != nil {
+			return nil, fmt.Errorf("torchsnap: %v: %w", d.space, err)
+		}
+		lists = append(lists, d.events, drops)
+		completed += d.completed
+	}
+	lists[0] = s.before(start)
+	if completed > 0 {
+		t.Meta["drops_known_when_completed"] = strconv.Itoa(completed)
 	}
 	t.Meta["clock"] = "none: entries are put 1 us apart, in their order"
 	if clock == clockWall {
