@@ -26,7 +26,7 @@ func TestImportMemory(t *testing.T) {
 		if err != nil {
 			t.Skipf("needs the recorded workloads beside the checkout: %v", err)
 		}
-		u, err := unpack.NewReader(bytes.NewReader(file), 0)
+		u, err := unpack.NewReader(bytes.NewReader(file), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

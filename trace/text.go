@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // TextHeader is the first line of the text form.
@@ -87,8 +88,8 @@ func (t *Trace) appendText(b []byte, e Event) []byte {
 // with #, and the header may be missing. Times must be in order; ReadText checks
 // no other invariant: see [Trace.Validate]. An error gives the line.
 func ReadText(r io.Reader) (*Trace, error) {
-	t := new(Trace)
-	p := textReader{t: t, labels: NewLabeler(t)}
+	t, store := new(Trace), spill.Of(r)
+	p := textReader{t: t, store: store, events: NewEvents(store), labels: NewLabelerIn(t, store)}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	n := 0
@@ -105,11 +106,18 @@ func ReadText(r io.Reader) (*Trace, error) {
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("trace: line %d: %w", n+1, err)
 	}
+	if err := p.events.Err(); err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	t.Events = p.events.Items()
 	return t, nil
 }
 
 type textReader struct {
 	t      *Trace
+	store  *spill.Store
+	events *Events
+	last   int64 // time of the last event
 	labels *Labeler
 }
 
@@ -130,9 +138,10 @@ func (p *textReader) line(line string) (err error) {
 	if e.Time, err = strconv.ParseInt(word, 10, 64); err != nil {
 		return fmt.Errorf("%q is neither a time nor name, start or meta", word)
 	}
-	if n := len(p.t.Events); n > 0 && e.Time < p.t.Events[n-1].Time {
-		return fmt.Errorf("time goes backwards: %d ns after %d ns", e.Time, p.t.Events[n-1].Time)
+	if p.events.Len() > 0 && e.Time < p.last {
+		return fmt.Errorf("time goes backwards: %d ns after %d ns", e.Time, p.last)
 	}
+	p.last = e.Time
 	kind, rest, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
 	k := slices.Index(kindNames[:], kind)
 	if k < 0 {
@@ -142,7 +151,7 @@ func (p *textReader) line(line string) (err error) {
 	if err := p.fields(&e, rest); err != nil {
 		return err
 	}
-	p.t.Record(e)
+	p.events.Append(e)
 	return nil
 }
 
@@ -160,6 +169,7 @@ func (p *textReader) meta(rest string) error {
 		p.t.Meta = make(map[string]string)
 	}
 	p.t.Meta[key] = value
+	p.store.Hold(int64(len(key)+len(value)) + labelBytes)
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // Framing of the stream format: https://arrow.apache.org/docs/format/Columnar.html
@@ -24,9 +26,11 @@ const (
 type frames struct {
 	from     io.Reader
 	bounds   Bounds
-	offset   int64 // of the next message
-	unpacked int64 // bytes of the batches so far
-	cut      error // why the stream has ended without its end mark; nil if it has not
+	store    *spill.Store // counts the batch that is being read
+	batch    int64        // bytes of it
+	offset   int64        // of the next message
+	unpacked int64        // bytes of the batches so far
+	cut      error        // why the stream has ended without its end mark; nil if it has not
 	body     bytes.Buffer
 	guard    guard
 	zstd     *zstd.Decoder
@@ -78,6 +82,7 @@ func (f *frames) message(b []byte) (msg *ipc.Message, err error) {
 	if size < 0 || size > f.bounds.Batch {
 		return nil, overBound("body of a message", size, f.bounds.Batch)
 	}
+	f.hold(0)
 	f.body.Reset()
 	if err := f.read(&f.body, size); err != nil {
 		return nil, f.short("body of a message", err)
@@ -108,6 +113,9 @@ func (f *frames) checkBody(packed []packedBuffer) error {
 			return fmt.Errorf("buffer at byte %d of the body is %d bytes long", p.offset, length)
 		}
 		size += length
+		if f.hold(2 * size); f.store.Err() != nil { // packed and unpacked
+			return f.store.Err()
+		}
 		if err := f.bounds.allow(size, f.unpacked, f.offset+int64(f.body.Len())); err != nil {
 			return err
 		}
@@ -125,6 +133,12 @@ func (f *frames) checkBody(packed []packedBuffer) error {
 	}
 	f.unpacked += size
 	return nil
+}
+
+// hold counts the memory of the batch that is being read.
+func (f *frames) hold(bytes int64) {
+	f.store.Hold(bytes - f.batch)
+	f.batch = bytes
 }
 
 // read reads size bytes into b. The buffer grows with the bytes that are really

@@ -15,6 +15,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // ErrTruncated reports a file that is cut off: see [TruncatedError].
@@ -59,7 +60,13 @@ func (l Bounds) Read(r io.Reader) (*trace.Trace, error) {
 		frames: frames{from: bufio.NewReaderSize(r, 64<<10), bounds: l, zstd: unpack},
 		t:      new(trace.Trace),
 	}
+	d.store = spill.Of(r)
+	d.events = trace.NewEvents(d.store)
 	err = d.read()
+	if err == nil {
+		err = d.events.Err()
+	}
+	d.t.Events = d.events.Items()
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("arrowfile: byte %d: %w", d.start, err)
@@ -77,6 +84,7 @@ func (l Bounds) Read(r io.Reader) (*trace.Trace, error) {
 type decoder struct {
 	frames
 	t       *trace.Trace
+	events  *trace.Events
 	schema  bool // it has been read
 	batches int
 	start   int64 // offset of the message being read
@@ -101,7 +109,7 @@ func (d *decoder) read() (err error) {
 	if err := provenance(d.t, from.Schema()); err != nil {
 		return err
 	}
-	d.schema, d.labels = true, trace.NewLabeler(d.t)
+	d.schema, d.labels = true, trace.NewLabelerIn(d.t, d.store)
 	for {
 		d.start = d.offset
 		batch, err := from.Read()
@@ -115,7 +123,7 @@ func (d *decoder) read() (err error) {
 			return fmt.Errorf("batch %d: %w", d.batches, err)
 		}
 	}
-	trace.Sort(d.t.Events)
+	trace.Sort(d.events.Items())
 	return nil
 }
 
@@ -124,7 +132,7 @@ func (d *decoder) read() (err error) {
 func (d *decoder) batch(batch arrow.RecordBatch, at [columns]int) error {
 	times := batch.Column(at[colTime]).(*array.Int64).Int64Values()
 	n := len(times) // what is there, not what the header says
-	if total := int64(len(d.t.Events)) + int64(n); total > d.bounds.Events {
+	if total := int64(d.events.Len()) + int64(n); total > d.bounds.Events {
 		return overBound("events", total, d.bounds.Events)
 	}
 	for c, i := range at {
@@ -132,9 +140,7 @@ func (d *decoder) batch(batch arrow.RecordBatch, at [columns]int) error {
 			return fmt.Errorf("column %q has nulls", fields[c].Name)
 		}
 	}
-	first := len(d.t.Events)
-	d.t.Events = append(d.t.Events, make([]trace.Event, n)...)
-	events := d.t.Events[first:]
+	events := d.events.Grow(n)
 	fill(times, events, func(e *trace.Event, v int64) { e.Time = v })
 	fill(batch.Column(at[colKind]).(*array.Uint8).Uint8Values(), events, func(e *trace.Event, v uint8) { e.Kind = trace.Kind(v) })
 	fill(batch.Column(at[colSpace]).(*array.Uint8).Uint8Values(), events, func(e *trace.Event, v uint8) { e.Space = pressure.Space(v) })
@@ -166,7 +172,7 @@ func (d *decoder) label(events []trace.Event, text *array.String) error {
 	for i := range events {
 		e := &events[i]
 		if e.Kind.String() == "unknown" {
-			return fmt.Errorf("event %d: unknown kind %d", len(d.t.Events)-len(events)+i, e.Kind)
+			return fmt.Errorf("event %d: unknown kind %d", d.events.Len()-len(events)+i, e.Kind)
 		}
 		if !e.Kind.Labelled() {
 			continue
@@ -176,7 +182,7 @@ func (d *decoder) label(events []trace.Event, text *array.String) error {
 			continue
 		}
 		if err := d.number(e, text.Value(i)); err != nil {
-			return fmt.Errorf("event %d: %w", len(d.t.Events)-len(events)+i, err)
+			return fmt.Errorf("event %d: %w", d.events.Len()-len(events)+i, err)
 		}
 	}
 	return nil

@@ -27,6 +27,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/pointers"
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // Version is the version of the lines of eagergc_hook.py that this package reads.
@@ -57,7 +58,8 @@ type row struct {
 // line.
 func Read(r io.Reader) (*trace.Trace, error) {
 	t := &trace.Trace{Meta: map[string]string{"source": "CuPy memory hooks"}}
-	l := log{t: t, labels: trace.NewLabeler(t), streams: map[uint64]uint32{0: 0, 1: 0}, book: pointers.Book{Slack: time.Second}}
+	store := spill.Of(r)
+	l := log{t: t, labels: trace.NewLabelerIn(t, store), streams: map[uint64]uint32{0: 0, 1: 0}, book: pointers.Book{Slack: time.Second, Store: store}}
 	err := l.book.Lines(r, func(line []byte) error {
 		if len(bytes.TrimSpace(line)) == 0 {
 			return nil
@@ -152,6 +154,7 @@ func (l *log) event(ro *row) (trace.Event, error) {
 	if !ok {
 		number = uint32(len(l.streams) - 1)
 		l.streams[ro.Stream] = number
+		l.book.Store.Hold(32)
 	}
 	e.Stream = number
 	return e, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/eagergc/eagergc/trace/cupyhooks"
 	"github.com/eagergc/eagergc/trace/kineto"
 	"github.com/eagergc/eagergc/trace/rmmcsv"
+	"github.com/eagergc/eagergc/trace/spill"
 	"github.com/eagergc/eagergc/trace/torchsnap"
 	"github.com/eagergc/eagergc/trace/umpire"
 	"github.com/eagergc/eagergc/trace/unpack"
@@ -58,10 +59,11 @@ var ErrUnknown = errors.New("unknown format")
 const headSize = 4096
 
 // An Opener opens trace files. The zero value finds the format by content and
-// unpacks up to [unpack.DefaultMost] bytes. It is safe for concurrent use.
+// holds the file to the bounds of packages unpack and spill. It is safe for
+// concurrent use.
 type Opener struct {
-	From string // name of the format; "" = find it
-	Most int64  // most unpacked bytes of a packed file; 0 = unpack.DefaultMost
+	From   string // name of the format; "" = find it
+	Memory int64  // bytes that a file may make its reader hold; 0 = 64 MiB and 30 times the file
 }
 
 // Open reads the trace file path. from names its format; if it is "", the content
@@ -91,7 +93,7 @@ func (o Opener) Open(path string) (*trace.Trace, error) {
 // Read reads one trace from r, to its end. Results are those of [Opener.Open],
 // but errors have no path.
 func (o Opener) Read(r io.Reader) (*trace.Trace, error) {
-	plain, err := unpack.NewReader(r, o.Most)
+	plain, err := unpack.NewReader(r, &spill.Store{Memory: o.Memory})
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/arrowfile"
-	"github.com/eagergc/eagergc/trace/unpack"
 )
 
 var (
@@ -61,7 +60,6 @@ func TestOpenErrors(t *testing.T) {
 		return path
 	}
 	empty, other, cut := write("empty", ""), write("other", "ELF or so"), write("cut.json", `{"traceEvents":[{"ph"`)
-	packed := filepath.Join(snapshots, "devices.p4.pickle.gz")
 	for _, c := range []struct {
 		path, want string
 		opener     Opener
@@ -74,7 +72,6 @@ func TestOpenErrors(t *testing.T) {
 		{other, `unknown format "npy" (known: `, Opener{From: "npy"}, ErrUnknown},
 		{cut, "cut.json: kineto: byte 21: unexpected EOF", Opener{}, nil},
 		{cut, "cut.json: torchsnap: byte 0: unknown opcode", Opener{From: "torch"}, nil},
-		{packed, "unpacks to too many bytes: more than 100", Opener{Most: 100}, unpack.ErrTooLarge},
 	} {
 		_, err := c.opener.Open(c.path)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "formats: ") {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // A memory is the state of one device while rows become events.
@@ -30,8 +31,9 @@ type object struct {
 
 // A builder turns sorted rows into events.
 type builder struct {
-	events  trace.Chunks
-	before  trace.Chunks // at time 0
+	store   *spill.Store
+	events  *trace.Events
+	before  *trace.Events // at time 0
 	devices map[pressure.Space]*memory
 	start   int64 // ns from base
 	ids     uint64
@@ -40,29 +42,37 @@ type builder struct {
 
 // finish turns the rows into the trace.
 func (p *profile) finish() (*trace.Trace, error) {
-	if len(p.rows) == 0 {
+	rows := p.rows.Items()
+	if len(rows) == 0 {
 		return nil, fmt.Errorf("kineto: empty trace: none of %d events is about device memory, a wait or an annotation", p.events)
 	}
-	slices.SortFunc(p.rows, func(a, b row) int {
+	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.ns, b.ns), cmp.Compare(a.last(), b.last()), cmp.Compare(a.index, b.index))
 	})
-	if p.base+p.rows[0].ns < 0 {
-		return nil, p.at(int(p.rows[0].index), errors.New("time before 1970"))
+	if p.base+rows[0].ns < 0 {
+		return nil, p.at(int(rows[0].index), errors.New("time before 1970"))
 	}
-	b := &builder{devices: make(map[pressure.Space]*memory), start: p.start()}
-	for _, ro := range p.rows {
+	b := &builder{
+		devices: make(map[pressure.Space]*memory), start: start(rows),
+		store: p.store, events: trace.NewEvents(p.store), before: trace.NewEvents(p.store),
+	}
+	for _, ro := range rows {
 		if err := b.add(ro); err != nil {
 			return nil, p.at(int(ro.index), err)
 		}
 	}
-	p.rows = nil
+	p.rows.Free()
 	if err := b.rest(); err != nil {
 		return nil, fmt.Errorf("kineto: live before the profile: %w", err)
 	}
 	b.spaceSyncs()
 	t := p.t
-	p.meta(b.before)
-	t.Events = trace.Interleave(b.before, b.events)
+	p.meta(b.before.Items())
+	events := trace.Interleave(b.before, b.events)
+	if err := p.store.Err(); err != nil {
+		return nil, fmt.Errorf("kineto: %w", err)
+	}
+	t.Events = events.Items()
 	p.clock()
 	t.StartAtFirst()
 	return t, nil
@@ -77,13 +87,13 @@ func (ro row) last() int {
 }
 
 // start returns the time of the first row about memory or a wait.
-func (p *profile) start() int64 {
-	for _, ro := range p.rows {
+func start(rows []row) int64 {
+	for _, ro := range rows {
 		if ro.class == classMemory || ro.class == classSync {
 			return ro.ns
 		}
 	}
-	return p.rows[0].ns
+	return rows[0].ns
 }
 
 // clock finds out what the times count from. In a profile without a base they count
@@ -111,7 +121,7 @@ func (b *builder) add(ro row) error {
 	case classMemory:
 		return b.memory(ro, e)
 	}
-	b.events.Record(e)
+	b.events.Append(e)
 	return nil
 }
 
@@ -135,7 +145,7 @@ func (b *builder) memory(ro row, e trace.Event) error {
 	} else {
 		err = b.drop(d, ro, &e)
 	}
-	b.events.Record(e)
+	b.events.Append(e)
 	return err
 }
 
@@ -149,7 +159,7 @@ func (b *builder) reserve(d *memory, ro row) {
 		e.Kind, e.Bytes = trace.Release, -e.Bytes
 	}
 	d.reserved = ro.reserved
-	b.events.Record(e)
+	b.events.Append(e)
 }
 
 func (b *builder) alloc(d *memory, ro row, e *trace.Event) error {
@@ -157,7 +167,7 @@ func (b *builder) alloc(d *memory, ro row, e *trace.Event) error {
 		return fmt.Errorf("allocation of address %#x, which traceEvents[%d] allocated and nothing freed", ro.addr, o.index)
 	}
 	e.Kind, e.ID, e.Bytes = trace.Alloc, b.newID(), ro.bytes
-	d.objects[ro.addr] = object{id: e.ID, bytes: ro.bytes, live: true, index: ro.index}
+	b.put(d, ro.addr, object{id: e.ID, bytes: ro.bytes, live: true, index: ro.index})
 	return b.count(ro.bytes)
 }
 
@@ -182,13 +192,23 @@ func (b *builder) drop(d *memory, ro row, e *trace.Event) error {
 	}
 	e.Kind, e.ID, e.Bytes = trace.Drop, o.id, o.bytes
 	o.live, o.index = false, ro.index
-	d.objects[ro.addr] = o
+	b.put(d, ro.addr, o)
 	return nil
+}
+
+// objectBytes is what an address takes in memory.objects.
+const objectBytes = 96
+
+// put remembers the last object at an address.
+func (b *builder) put(d *memory, addr uint64, o object) {
+	before := len(d.objects)
+	d.objects[addr] = o
+	b.store.Hold(int64(len(d.objects)-before) * objectBytes)
 }
 
 // held adds an object that was live before the profile.
 func (b *builder) held(d *memory, o object) error {
-	b.before.Record(trace.Event{Time: b.start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.bytes})
+	b.before.Append(trace.Event{Time: b.start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.bytes})
 	return b.count(o.bytes)
 }
 
@@ -216,11 +236,10 @@ func (b *builder) spaceSyncs() {
 			space = only
 		}
 	}
-	for _, piece := range b.events {
-		for i := range piece {
-			if piece[i].Kind == trace.Sync {
-				piece[i].Space = space
-			}
+	events := b.events.Items()
+	for i := range events {
+		if events[i].Kind == trace.Sync {
+			events[i].Space = space
 		}
 	}
 }

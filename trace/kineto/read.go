@@ -9,6 +9,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/spill"
 	"github.com/eagergc/eagergc/trace/unpack"
 )
 
@@ -33,13 +34,13 @@ func Detect(head []byte) bool {
 // does not close it. Besides the trace it needs about 80 bytes for each event of
 // the trace.
 func Read(r io.Reader) (*trace.Trace, error) {
-	plain, err := unpack.NewReader(r, 0)
+	plain, err := unpack.NewReader(r, nil)
 	if err != nil {
 		return nil, fmt.Errorf("kineto: %w", err)
 	}
 	defer plain.Close()
-	p := &profile{scanner: newScanner(plain), t: &trace.Trace{Meta: make(map[string]string)}}
-	p.labels = trace.NewLabeler(p.t)
+	p := &profile{scanner: newScanner(plain), t: &trace.Trace{Meta: make(map[string]string)}, store: plain.Store()}
+	p.labels, p.rows = trace.NewLabelerIn(p.t, p.store), spill.New[row](p.store, 0)
 	if err := p.read(); err != nil {
 		return nil, err
 	}
@@ -53,7 +54,8 @@ type profile struct {
 	labels  *trace.Labeler
 	base    int64 // ns since 1970 of ts 0
 	found   bool  // traceEvents
-	rows    []row
+	store   *spill.Store
+	rows    *spill.List[row]
 	events  int // read so far
 	skipped int // events about CPU memory
 }
@@ -178,7 +180,7 @@ func (p *profile) take(e *event) error {
 	if ro.ns, ro.dur, err = e.span(e.class == classSync); err != nil {
 		return err
 	}
-	p.rows = append(p.rows, ro)
+	p.rows.Append(ro)
 	return nil
 }
 
@@ -216,17 +218,15 @@ func (e *event) total(at int) int64 {
 
 // meta says what was read; before allocates the objects that were live before the
 // profile.
-func (p *profile) meta(before trace.Chunks) {
+func (p *profile) meta(before []trace.Event) {
 	var bytes int64
-	for _, piece := range before {
-		for _, e := range piece {
-			bytes += e.Bytes
-		}
+	for _, e := range before {
+		bytes += e.Bytes
 	}
 	m := p.t.Meta
 	m["source"] = "PyTorch profiler (Kineto), Chrome trace"
 	m["entries"] = strconv.Itoa(p.events)
-	m["live_before_objects"] = strconv.Itoa(before.Len())
+	m["live_before_objects"] = strconv.Itoa(len(before))
 	m["live_before_bytes"] = strconv.FormatInt(bytes, 10)
 	if p.skipped > 0 {
 		m["cpu_memory_events_left_out"] = strconv.Itoa(p.skipped)

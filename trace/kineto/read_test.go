@@ -236,7 +236,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(sample(f, name))
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		u, err := unpack.NewReader(bytes.NewReader(file), 1<<20)
+		u, err := unpack.NewReader(bytes.NewReader(file), nil)
 		if err != nil {
 			return
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // A Book takes the events of a log, with times in ns of any clock, and gives
@@ -25,16 +26,18 @@ type Book struct {
 	// that goes back further is an error.
 	Slack time.Duration
 
-	events, before trace.Chunks
-	waits          []trace.Event
-	objects        map[place]object // by address: the last one there, live or not
-	now            int64
-	started        bool
-	line           int // of the event, for errors
-	ids            uint64
-	gross          int64
-	beforeBytes    int64
-	corrections    int
+	// Store counts what the book holds; nil counts nothing.
+	Store *spill.Store
+
+	events, before, waits *trace.Events
+	objects               map[place]object // by address: the last one there, live or not
+	now                   int64
+	started               bool
+	line                  int // of the event, for errors
+	ids                   uint64
+	gross                 int64
+	beforeBytes           int64
+	corrections           int
 }
 
 type place struct {
@@ -48,6 +51,23 @@ type object struct {
 	bytes int64
 	live  bool
 	line  int // of the allocation, or of the free once it is freed
+}
+
+// lists makes the lists for the first event.
+func (b *Book) lists() {
+	if b.events == nil {
+		b.events, b.before, b.waits = trace.NewEvents(b.Store), trace.NewEvents(b.Store), trace.NewEvents(b.Store)
+	}
+}
+
+// objectBytes is what an address takes in the book.
+const objectBytes = 112
+
+// put remembers the last object at an address.
+func (b *Book) put(space pressure.Space, addr uint64, o object) {
+	before := len(b.objects)
+	b.objects[place{space, addr}] = o
+	b.Store.Hold(int64(len(b.objects)-before) * objectBytes)
 }
 
 // Line sets the line of the log that the next events come from, for errors.
@@ -69,7 +89,8 @@ func (b *Book) Add(e trace.Event) error {
 		b.corrections++
 	}
 	b.now, b.started = e.Time, true
-	b.events.Record(e)
+	b.lists()
+	b.events.Append(e)
 	return nil
 }
 
@@ -80,7 +101,8 @@ func (b *Book) Wait(e trace.Event) error {
 		return fmt.Errorf("lasts %d ns", e.Duration)
 	}
 	e.Kind = trace.Sync
-	b.waits = append(b.waits, e)
+	b.lists()
+	b.waits.Append(e)
 	return nil
 }
 
@@ -94,7 +116,7 @@ func (b *Book) Alloc(e trace.Event, addr uint64) error {
 	}
 	b.ids++
 	e.Kind, e.ID = trace.Alloc, b.ids
-	b.objects[place{e.Space, addr}] = object{id: e.ID, bytes: e.Bytes, live: true, line: b.line}
+	b.put(e.Space, addr, object{id: e.ID, bytes: e.Bytes, live: true, line: b.line})
 	return b.Add(e)
 }
 
@@ -114,12 +136,13 @@ func (b *Book) Free(e trace.Event, addr uint64) error {
 		}
 		b.ids++
 		o = object{id: b.ids, bytes: e.Bytes}
-		b.before.Record(trace.Event{Kind: trace.Alloc, ID: o.id, Bytes: o.bytes, Space: e.Space})
+		b.lists()
+		b.before.Append(trace.Event{Kind: trace.Alloc, ID: o.id, Bytes: o.bytes, Space: e.Space})
 		b.beforeBytes += o.bytes
 	case e.Bytes >= 0 && e.Bytes != o.bytes:
 		return fmt.Errorf("free of %d bytes at address %#x, where line %d allocated %d", e.Bytes, addr, o.line, o.bytes)
 	}
-	b.objects[place{e.Space, addr}] = object{id: o.id, bytes: o.bytes, line: b.line}
+	b.put(e.Space, addr, object{id: o.id, bytes: o.bytes, line: b.line})
 	e.Kind, e.ID, e.Bytes = trace.Drop, o.id, o.bytes
 	return b.Add(e)
 }
@@ -147,26 +170,30 @@ func (b *Book) count(bytes int64) error {
 // had to add or correct. epoch is the wall clock of time 0 of the log; zero if
 // unknown. A log without events is an error.
 func (b *Book) Finish(t *trace.Trace, epoch time.Time) error {
-	if b.events.Len() == 0 {
+	if b.events == nil || b.events.Len() == 0 {
 		return errors.New("empty trace: no event is about memory")
 	}
-	trace.Sort(b.waits)
-	first := b.events[0][0].Time
-	if len(b.waits) > 0 {
-		first = min(first, b.waits[0].Time)
+	waits, before := b.waits.Items(), b.before.Items()
+	trace.Sort(waits)
+	first := b.events.Items()[0].Time
+	if len(waits) > 0 {
+		first = min(first, waits[0].Time)
 	}
-	for _, piece := range b.before {
-		for i := range piece {
-			piece[i].Time = first
-		}
+	for i := range before {
+		before[i].Time = first
 	}
 	t.Start = epoch
-	t.Events = trace.Interleave(b.before, b.events, trace.Chunks{b.waits})
+	objects := len(before)
+	events := trace.Interleave(b.before, b.events, b.waits)
+	if err := events.Err(); err != nil {
+		return err
+	}
+	t.Events = events.Items()
 	if t.Meta == nil {
 		t.Meta = make(map[string]string)
 	}
-	if n := b.before.Len(); n > 0 {
-		t.Meta["live_before_objects"] = strconv.Itoa(n)
+	if objects > 0 {
+		t.Meta["live_before_objects"] = strconv.Itoa(objects)
 		t.Meta["live_before_bytes"] = strconv.FormatInt(b.beforeBytes, 10)
 	}
 	if b.corrections > 0 {

@@ -33,6 +33,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/pointers"
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 const header = "Thread,Time,Action,Pointer,Size,Stream"
@@ -49,7 +50,7 @@ func Read(r io.Reader) (*trace.Trace, error) { return ReadSpace(r, pressure.Devi
 
 // ReadSpace is [Read] for the log of another space.
 func ReadSpace(r io.Reader, space pressure.Space) (*trace.Trace, error) {
-	l := log{space: space, streams: map[string]uint32{}, book: pointers.Book{Slack: time.Second}}
+	l := log{space: space, streams: map[string]uint32{}, book: pointers.Book{Slack: time.Second, Store: spill.Of(r)}}
 	first := true
 	err := l.book.Lines(r, func(line []byte) error {
 		line = bytes.TrimRight(line, "\r")
@@ -155,6 +156,7 @@ func (l *log) stream(text string) (uint32, error) {
 	if !ok {
 		number = uint32(len(l.streams) + 1)
 		l.streams[text] = number
+		l.book.Store.Hold(int64(len(text)) + 64)
 	}
 	return number, nil
 }

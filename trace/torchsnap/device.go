@@ -10,6 +10,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // step is the time between entries where there is no clock.
@@ -20,7 +21,8 @@ const step = int64(time.Microsecond)
 type device struct {
 	space   pressure.Space
 	all     *census
-	events  trace.Chunks
+	store   *spill.Store
+	events  *trace.Events
 	entries int               // taken so far
 	now     int64             // time of the last entry
 	objects map[uint64]object // by address: the last one there, live or not
@@ -71,8 +73,22 @@ func count(sum *int64, n int64) error {
 	return nil
 }
 
-func newDevice(space pressure.Space, all *census) *device {
-	return &device{space: space, all: all, objects: make(map[uint64]object)}
+// What the reader holds for each object, block and so on, in bytes.
+const (
+	objectBytes = 112 // in a map
+	blockBytes  = 40
+	maxFresh    = 1 << 16 // segments; a real snapshot has thousands
+)
+
+func newDevice(space pressure.Space, all *census, s *spill.Store) *device {
+	return &device{space: space, all: all, store: s, events: trace.NewEvents(s), objects: make(map[uint64]object)}
+}
+
+// put remembers the last object at an address.
+func (d *device) put(addr uint64, o object) {
+	before := len(d.objects)
+	d.objects[addr] = o
+	d.store.Hold(int64(len(d.objects)-before) * objectBytes)
 }
 
 // add takes the next entry. Without a clock, entries are one step apart.
@@ -101,7 +117,7 @@ func (d *device) add(e entry, c clock) error {
 		err = count(&d.released, e.Bytes)
 	}
 	if err == nil {
-		d.events.Record(e.Event)
+		d.events.Append(e.Event)
 	}
 	return err
 }
@@ -111,7 +127,7 @@ func (d *device) alloc(e *entry) error {
 		return fmt.Errorf("alloc of address %#x, which entry %d allocated and nothing freed", e.addr, o.entry)
 	}
 	e.ID = d.all.newID()
-	d.objects[e.addr] = object{id: e.ID, size: e.Bytes, live: true, entry: d.entries}
+	d.put(e.addr, object{id: e.ID, size: e.Bytes, live: true, entry: d.entries})
 	return count(&d.all.bytes, e.Bytes)
 }
 
@@ -133,7 +149,7 @@ func (d *device) drop(e *entry) error {
 	}
 	e.ID, e.Bytes = o.id, o.size
 	o.live, o.entry = false, d.entries
-	d.objects[e.addr] = o
+	d.put(e.addr, o)
 	return nil
 }
 
@@ -144,6 +160,7 @@ func (d *device) isDrop(e entry) bool {
 	o, known := d.objects[e.addr]
 	if !known && !d.requested { // its free_requested may have been before the window
 		d.unknown = append(d.unknown, e)
+		d.store.Hold(objectBytes)
 	}
 	if known && o.live {
 		d.completed++
@@ -156,11 +173,11 @@ func (d *device) skipped() bool { return !d.requested && d.completed > 0 }
 
 // unknownDrops returns the drops of objects that were live before the window, if
 // free_requested was not recorded.
-func (d *device) unknownDrops() (trace.Chunks, error) {
+func (d *device) unknownDrops() (*trace.Events, error) {
 	if !d.skipped() {
 		return nil, nil
 	}
-	var drops trace.Chunks
+	drops := trace.NewEvents(d.store)
 	seen := make(map[uint64]bool)
 	for _, e := range d.unknown {
 		if seen[e.addr] {
@@ -173,14 +190,18 @@ func (d *device) unknownDrops() (trace.Chunks, error) {
 			return nil, err
 		}
 		e.ID, e.Space = o.id, d.space
-		drops.Record(e.Event)
+		drops.Append(e.Event)
 		d.completed++
 	}
 	return drops, nil
 }
 
-// noteFresh remembers a segment taken in the window.
+// noteFresh remembers a segment taken in the window. Beyond maxFresh, segments
+// count as older than the window.
 func (d *device) noteFresh(sp span) {
+	if len(d.fresh) >= maxFresh {
+		return
+	}
 	i, found := slices.BinarySearchFunc(d.fresh, sp.from, compareFrom)
 	if found {
 		d.fresh[i].to = max(d.fresh[i].to, sp.to)
@@ -199,6 +220,7 @@ func compareFrom(s span, from uint64) int { return cmp.Compare(s.from, from) }
 // hold takes a block that is in use at the end.
 func (d *device) hold(b block) error {
 	d.held = append(d.held, b)
+	d.store.Hold(blockBytes)
 	return count(&d.all.bytes, b.size)
 }
 
@@ -211,15 +233,14 @@ func (d *device) start() int64 {
 }
 
 func (d *device) firstEvent() int64 {
-	for _, piece := range d.events {
-		for _, e := range piece {
-			if e.Kind == trace.Alloc || e.Kind == trace.Drop {
-				return e.Time
-			}
+	events := d.events.Items()
+	for _, e := range events {
+		if e.Kind == trace.Alloc || e.Kind == trace.Drop {
+			return e.Time
 		}
 	}
-	if len(d.events) > 0 {
-		return d.events[0][0].Time
+	if len(events) > 0 {
+		return events[0].Time
 	}
 	return math.MaxInt64
 }
@@ -230,7 +251,7 @@ func (d *device) liveBefore() (objects []object, reserved int64) {
 	for _, b := range d.held {
 		if _, known := d.objects[b.addr]; !known {
 			o := object{id: d.all.newID(), addr: b.addr, size: b.size, stream: b.stream, label: b.label}
-			d.objects[b.addr] = o
+			d.put(b.addr, o)
 			d.before = append(d.before, o)
 		}
 	}

@@ -1,16 +1,21 @@
 package torchsnap
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/eagergc/eagergc/trace/spill"
+)
 
 // A memo holds the values that a pickle may refer to again. Keys count up from 0,
-// and about half of all values get one. So it consists of pages that are never
-// copied, with 9 bytes for each value.
+// and about half of all values get one, most of them values that do not matter. So
+// it consists of pages that are never copied, with 9 bytes for each value, and a
+// page without a value that matters is nil.
 type memo struct {
 	pages []*page
 	size  int // keys in use
 }
 
-const pageValues = 4096
+const pageValues = 64
 
 type page struct {
 	n    [pageValues]int64
@@ -18,15 +23,25 @@ type page struct {
 }
 
 // put stores v under key, which may be a little larger than all others.
-func (m *memo) put(key uint64, v value) error {
+func (m *memo) put(key uint64, v value, s *spill.Store) error {
 	if key > uint64(m.size+maxMemoGap) {
 		return fmt.Errorf("memo key %d after %d keys", key, m.size)
 	}
 	for uint64(len(m.pages))*pageValues <= key {
-		m.pages = append(m.pages, new(page))
+		m.pages = append(m.pages, nil)
+		s.Hold(8)
 	}
 	m.size = max(m.size, int(key)+1)
 	p := m.pages[key/pageValues]
+	switch {
+	case p != nil:
+	case v.kind == kOther:
+		return nil
+	default:
+		p = new(page)
+		m.pages[key/pageValues] = p
+		s.Hold(9 * pageValues)
+	}
 	p.n[key%pageValues], p.kind[key%pageValues] = v.n, v.kind
 	return nil
 }
@@ -36,5 +51,8 @@ func (m *memo) get(key uint64) (value, error) {
 		return value{}, fmt.Errorf("memo has no key %d", key)
 	}
 	p := m.pages[key/pageValues]
+	if p == nil {
+		return value{}, nil
+	}
 	return value{n: p.n[key%pageValues], kind: p.kind[key%pageValues]}, nil
 }

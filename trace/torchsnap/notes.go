@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // A note is one external annotation: a part of the program's time with a name.
@@ -15,6 +16,9 @@ type note struct {
 	device   int64
 	from, to int64 // ns; to is 0 while it is open
 }
+
+// noteBytes is what a note takes besides its name.
+const noteBytes = 96
 
 // notes are the annotations of a snapshot. The snapshot has their starts and ends;
 // an end belongs to the last open start of the same name and device.
@@ -37,6 +41,7 @@ func (d *decoder) note(r *record, n *notes) error {
 	if v, ok := r.get(fDevice); ok && v.kind == kInt {
 		key.device = v.n
 	}
+	d.store.Hold(int64(len(key.name)) + noteBytes)
 	switch stage := d.text(r, fStage); stage {
 	case "START":
 		if n.open == nil {
@@ -59,16 +64,16 @@ func (d *decoder) note(r *record, n *notes) error {
 }
 
 // marks returns the annotations as events sorted by time.
-func (n *notes) marks(labels *trace.Labeler, start int64) []trace.Event {
-	marks := make([]trace.Event, 0, len(n.all))
+func (n *notes) marks(labels *trace.Labeler, start int64, s *spill.Store) *trace.Events {
+	marks := trace.NewEvents(s)
 	for _, a := range n.all {
 		from := a.from
 		if from == 0 {
 			from = min(start, a.to)
 		}
 		length := max(0, time.Duration(a.to-from))
-		marks = append(marks, trace.Event{Time: from, Kind: trace.Mark, Duration: length, Aux: labels.Label(a.name)})
+		marks.Append(trace.Event{Time: from, Kind: trace.Mark, Duration: length, Aux: labels.Label(a.name)})
 	}
-	slices.SortStableFunc(marks, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
+	slices.SortStableFunc(marks.Items(), func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
 	return marks
 }

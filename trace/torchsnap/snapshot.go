@@ -10,6 +10,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/spill"
 	"github.com/eagergc/eagergc/trace/unpack"
 )
 
@@ -30,15 +31,15 @@ func containsKey(head []byte) bool {
 // Read reads a snapshot as the package comment describes. It reads r to its end and
 // does not close it. Besides the trace it needs about as much memory again.
 func Read(r io.Reader) (*trace.Trace, error) {
-	plain, err := unpack.NewReader(r, 0)
+	plain, err := unpack.NewReader(r, nil)
 	if err != nil {
 		return nil, fmt.Errorf("torchsnap: %w", err)
 	}
 	defer plain.Close()
 	t := &trace.Trace{Meta: map[string]string{"source": "torch.cuda.memory snapshot"}}
-	s := &snapshot{t: t}
-	s.decode = decoder{labels: trace.NewLabeler(t), streams: map[int64]uint32{0: 0}}
-	s.decode.machine = newMachine(plain, s.item)
+	s := &snapshot{t: t, store: plain.Store()}
+	s.decode = decoder{store: s.store, labels: trace.NewLabelerIn(t, s.store), streams: map[int64]uint32{0: 0}}
+	s.decode.machine = newMachine(plain, s.store, s.item)
 	if err := s.decode.execute(); err != nil {
 		return nil, err
 	}
@@ -53,6 +54,7 @@ func Read(r io.Reader) (*trace.Trace, error) {
 // keep what they mean.
 type snapshot struct {
 	decode  decoder
+	store   *spill.Store
 	t       *trace.Trace
 	all     census
 	devices []*device
@@ -77,6 +79,7 @@ func (s *snapshot) item(list int64, r *record) error {
 		}
 		if ok {
 			s.blocks = append(s.blocks, b)
+			s.store.Hold(blockBytes)
 		}
 		return nil
 	case listNotes:
@@ -103,7 +106,7 @@ func (s *snapshot) device(n int64) (*device, error) {
 		return nil, fmt.Errorf("device %d: at most %d devices", n, pressure.MaxDevices)
 	}
 	for int64(len(s.devices)) <= n {
-		s.devices = append(s.devices, newDevice(pressure.Device(len(s.devices)), &s.all))
+		s.devices = append(s.devices, newDevice(pressure.Device(len(s.devices)), &s.all, s.store))
 	}
 	return s.devices[n], nil
 }
@@ -145,7 +148,7 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 		start = min(start, d.start())
 	}
 	t := s.t
-	lists := []trace.Chunks{nil}
+	lists := []*trace.Events{nil}
 	completed := 0
 	for _, d := range s.devices {
 		drops, err := d.unknownDrops()
@@ -161,11 +164,15 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 	}
 	t.Meta["clock"] = "none: entries are put 1 us apart, in their order"
 	if clock == clockWall {
-		lists = append(lists, trace.Chunks{s.notes.marks(labels, start)})
+		lists = append(lists, s.notes.marks(labels, start, s.store))
 		t.Meta["clock"] = "wall clock, us"
 		t.Start = time.Unix(0, 0).UTC()
 	}
-	t.Events = trace.Interleave(lists...)
+	events := trace.Interleave(lists...)
+	if err := s.store.Err(); err != nil {
+		return nil, fmt.Errorf("torchsnap: %w", err)
+	}
+	t.Events = events.Items()
 	t.Meta["entries"] = strconv.Itoa(s.entries)
 	t.Meta["devices"] = strconv.Itoa(len(s.devices))
 	t.StartAtFirst()
@@ -174,17 +181,17 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 
 // before returns what the devices held before their first entries, as events at
 // start.
-func (s *snapshot) before(start int64) trace.Chunks {
-	var events trace.Chunks
+func (s *snapshot) before(start int64) *trace.Events {
+	events := trace.NewEvents(s.store)
 	var objects int
 	var bytes int64
 	for _, d := range s.devices {
 		held, reserved := d.liveBefore()
 		if reserved > 0 {
-			events.Record(trace.Event{Time: start, Kind: trace.Reserve, Space: d.space, Bytes: reserved})
+			events.Append(trace.Event{Time: start, Kind: trace.Reserve, Space: d.space, Bytes: reserved})
 		}
 		for _, o := range held {
-			events.Record(trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream, Aux: o.label})
+			events.Append(trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream, Aux: o.label})
 			bytes += o.size
 		}
 		objects += len(held)

@@ -313,7 +313,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(sample(f, filepath.Base(name)))
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		u, err := unpack.NewReader(bytes.NewReader(file), 1<<20)
+		u, err := unpack.NewReader(bytes.NewReader(file), nil)
 		if err != nil {
 			return
 		}

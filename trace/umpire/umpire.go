@@ -26,6 +26,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/pointers"
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // Detect reports whether head, the first bytes of a file, begins a replay log.
@@ -80,7 +81,7 @@ type row struct {
 // line.
 func Read(r io.Reader) (*trace.Trace, error) {
 	l := log{
-		book:   pointers.Book{Slack: time.Second},
+		book:   pointers.Book{Slack: time.Second, Store: spill.Of(r)},
 		spaces: make(map[string]pressure.Space),
 		at:     make(map[uint64]pressure.Space),
 		empty:  make(map[uint64]int),
@@ -189,6 +190,7 @@ func (l *log) name(ref, name, base string) {
 		space = resource(base)
 	}
 	l.spaces[ref], l.spaces[name] = space, space
+	l.book.Store.Hold(int64(len(ref)+len(name)) + 128)
 }
 
 // resource returns the space of one of Umpire's resources.
@@ -219,6 +221,7 @@ func (l *log) alloc(now int64, allocator, pointer string, size int64) error {
 	}
 	if size == 0 {
 		l.empty[addr]++
+		l.book.Store.Hold(32)
 		return nil
 	}
 	if space, ok := l.at[addr]; ok && l.book.Live(space, addr) {
@@ -226,6 +229,7 @@ func (l *log) alloc(now int64, allocator, pointer string, size int64) error {
 	}
 	space := l.spaces[allocator]
 	l.at[addr] = space
+	l.book.Store.Hold(32)
 	return l.book.Alloc(trace.Event{Time: now, Space: space, Bytes: size}, addr)
 }
 

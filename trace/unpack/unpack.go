@@ -2,9 +2,10 @@
 // bytes of a stream say how it is packed; its file name does not matter. A stream
 // that is not packed passes through unchanged.
 //
-// Only one layer is unpacked. The number of unpacked bytes has a bound, so that a
-// small file cannot unpack without end. The decoder needs memory for the window
-// that the stream asks for, at most [MaxWindow] for zstd.
+// Only one layer is unpacked. A stream may unpack to 64 MiB and 100 times its
+// packed bytes: real recordings unpack to 8 to 33 times, with xz, and a file that is
+// made to keep its reader busy to a thousand times. The decoder needs memory for the
+// window that the stream asks for, at most [MaxWindow].
 package unpack
 
 import (
@@ -17,15 +18,18 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
+
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 const (
-	// DefaultMost is the most unpacked bytes that a [Reader] gives unless told
-	// otherwise: 64 GiB.
-	DefaultMost = 64 << 30
-	// MaxWindow is the largest zstd window accepted, in bytes. It is the window of
-	// zstd --long=27, the largest that the zstd tool accepts by default.
+	// MaxWindow is the largest window accepted, in bytes. It is the window of zstd
+	// --long=27, the largest that the zstd tool accepts by default; xz -9 needs half
+	// of it.
 	MaxWindow = 128 << 20
+
+	free  = 64 << 20 // bytes that the smallest stream may unpack to
+	ratio = 100      // unpacked bytes that each packed byte adds
 )
 
 // ErrTooLarge reports that a packed stream unpacks to too many bytes.
@@ -36,25 +40,31 @@ var ErrTooLarge = errors.New("unpacks to too many bytes")
 type Reader struct {
 	from   *bufio.Reader // the unpacked bytes
 	method string        // gzip, zstd, xz or "" if the stream is not packed
-	most   int64         // bytes that may be read; only for packed streams
-	offset int64         // unpacked bytes read so far
+	store  *spill.Store
+	packed int64 // bytes of the stream read so far
+	offset int64 // unpacked bytes read so far
+	window int64 // bytes that the decoder keeps at most
 	close  func()
 }
 
-// NewReader returns a Reader of the stream r. It unpacks at most most bytes, or
-// [DefaultMost] if most is 0. The bound does not hold for a stream that is not
-// packed. An error is about reading or decoding the first bytes of r.
-func NewReader(r io.Reader, most int64) (*Reader, error) {
-	if most <= 0 {
-		most = DefaultMost
+// NewReader returns a Reader of the stream r. The store bounds what is held of the
+// stream; nil stands for a new one. Its Memory, if set, lets the stream unpack to
+// any number of bytes. If r is a Reader, NewReader returns it. An error is about
+// reading or decoding the first bytes of r.
+func NewReader(r io.Reader, s *spill.Store) (*Reader, error) {
+	if u, ok := r.(*Reader); ok {
+		return u, nil
 	}
-	tail := &tailReader{r: r}
+	if s == nil {
+		s = new(spill.Store)
+	}
+	u := &Reader{store: s, close: func() {}}
+	tail := &tailReader{r: r, count: u.count}
 	head := bufio.NewReaderSize(tail, bufferSize)
 	magic, err := head.Peek(len(xzMagic))
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	u := &Reader{most: most, close: func() {}}
 	var plain io.Reader
 	switch {
 	case bytes.HasPrefix(magic, gzipMagic):
@@ -65,7 +75,9 @@ func NewReader(r io.Reader, most int64) (*Reader, error) {
 		plain, err = u.newZstd(head)
 	case bytes.HasPrefix(magic, xzMagic):
 		u.method = "xz"
-		plain, err = newXz(head, tail)
+		if u.window, err = xzWindow(head); err == nil {
+			plain, err = newXz(head, tail)
+		}
 	default:
 		u.from = head
 		return u, nil
@@ -77,6 +89,15 @@ func NewReader(r io.Reader, most int64) (*Reader, error) {
 	return u, nil
 }
 
+// count takes n more bytes of the packed stream.
+func (u *Reader) count(n int) {
+	u.packed += int64(n)
+	u.store.Read(n)
+}
+
+// Store returns what counts the bytes that are held of the stream.
+func (u *Reader) Store() *spill.Store { return u.store }
+
 const bufferSize = 64 << 10
 
 var (
@@ -85,15 +106,51 @@ var (
 	xzMagic   = []byte{0xfd, '7', 'z', 'X', 'Z', 0}
 )
 
-func (u *Reader) newZstd(r io.Reader) (io.Reader, error) {
+func (u *Reader) newZstd(r *bufio.Reader) (io.Reader, error) {
+	u.window = 8 << 20 // the least that every decoder must accept
+	var h zstd.Header
+	if b, _ := r.Peek(zstd.HeaderMaxSize); h.Decode(b) == nil {
+		u.window = max(u.window, int64(min(h.WindowSize, MaxWindow)))
+	}
 	// One goroutine is enough: parsing takes longer than decoding.
 	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(MaxWindow))
+		zstd.WithDecoderMaxWindow(uint64(u.window)))
 	if err != nil {
 		return nil, err
 	}
 	u.close = d.Close
 	return d, nil
+}
+
+// xzWindow returns the size of the window of the first block, which is that of all
+// blocks in files of xz. The block's header follows the 12 bytes of the stream's:
+// https://tukaani.org/xz/xz-file-format.txt, sections 3.1 and 5.3.1.
+func xzWindow(r *bufio.Reader) (int64, error) {
+	b, err := r.Peek(64)
+	if err != nil && err != io.EOF {
+		return 0, err
+	}
+	const stream = 12
+	if len(b) < stream+6 || b[stream] == 0 { // cut off, or without a block
+		return 0, nil
+	}
+	at := stream + 2
+	for _, present := range []byte{0x40, 0x80} { // sizes of the block, as varints
+		for present&b[stream+1] != 0 && at < len(b)-3 {
+			at++
+			if b[at-1] < 0x80 {
+				break
+			}
+		}
+	}
+	if b[at] != 0x21 || b[at+1] != 1 { // another filter is in front: the library knows none
+		return 0, nil
+	}
+	size := int64(2|b[at+2]&1) << (b[at+2]/2 + 11)
+	if size > MaxWindow {
+		return 0, fmt.Errorf("window of %d bytes is over %d", size, MaxWindow)
+	}
+	return size, nil
 }
 
 // newXz returns a reader of the xz stream in r. The library does not notice that a
@@ -119,12 +176,14 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 // A tailReader remembers the last two bytes read, but not zeros at the end: an xz
 // file may be padded with zeros.
 type tailReader struct {
-	r    io.Reader
-	last [2]byte
+	r     io.Reader
+	count func(n int)
+	last  [2]byte
 }
 
 func (t *tailReader) Read(p []byte) (int, error) {
 	n, err := t.r.Read(p)
+	t.count(n)
 	switch b := bytes.TrimRight(p[:n], "\x00"); len(b) {
 	case 0:
 	case 1:
@@ -149,12 +208,17 @@ func (u *Reader) Peek(n int) ([]byte, error) {
 }
 
 // Read reads unpacked bytes. An error other than io.EOF names the packing and
-// the offset among the unpacked bytes.
+// the offset among the unpacked bytes. It is an error, too, if the store holds more
+// than the stream may ask for.
 func (u *Reader) Read(p []byte) (int, error) {
 	n, err := u.from.Read(p)
+	u.store.Hold(min(int64(n), max(0, u.window-u.offset))) // the decoder's window fills up
 	u.offset += int64(n)
-	if u.method != "" && u.offset > u.most {
-		return 0, u.wrap(fmt.Errorf("%w: more than %d", ErrTooLarge, u.most))
+	if most := free + ratio*u.packed; u.method != "" && u.offset > most && u.store.Memory == 0 {
+		return 0, u.wrap(fmt.Errorf("%w: more than %d after %d packed ones (--max-memory allows more)", ErrTooLarge, most, u.packed))
+	}
+	if err := u.store.Err(); err != nil {
+		return 0, u.wrap(err)
 	}
 	if err != io.EOF {
 		err = u.wrap(err)
