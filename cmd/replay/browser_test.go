@@ -40,7 +40,7 @@ func TestReportInBrowser(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report.html")
 	var stderr bytes.Buffer
-	if status := run([]string{"report", "mlp", "--policies", "never,cudajl", "-o", file}, io.Discard, &stderr); status != 0 {
+	if status := run(t.Context(), []string{"report", "mlp", "--policies", "never,cudajl", "-o", file}, io.Discard, &stderr); status != 0 {
 		t.Fatalf("replay report: %s", &stderr)
 	}
 	page, err := os.ReadFile(file)

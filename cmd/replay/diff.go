@@ -192,7 +192,6 @@ func (d *difference) draw(path, kind string, files []string) error {
 	if err != nil {
 		return err
 	}
-	defer dir.close()
 	return dir.write(filepath.Base(path), func(w io.Writer) error {
 		return chart.Curves("Reachable bytes over time", note, curves).Write(w, kind)
 	})

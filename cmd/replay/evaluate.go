@@ -46,7 +46,6 @@ missed collections, robustness, and parameters tuned on all workloads but one.`,
 			if err != nil {
 				return err
 			}
-			defer dir.close()
 			if err := dir.write("report.md", func(w io.Writer) error { return writeStudy(w, study) }); err != nil {
 				return err
 			}

@@ -71,7 +71,6 @@ func newExport() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer dir.close()
 			if err := dir.write(filepath.Base(out), func(w io.Writer) error { return exporters[i].write(w, t, at) }); err != nil {
 				return err
 			}

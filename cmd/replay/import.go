@@ -38,15 +38,17 @@ Formats:
 			}
 			// An import is one pass: garbage costs memory here, collections cost little.
 			debug.SetGCPercent(50)
-			t, err := formats.Open(args[0], from)
+			t, err := openTrace(args[0], from)
 			switch {
 			case errors.Is(err, arrowfile.ErrTruncated) && t != nil && recover:
 				fmt.Fprintln(cmd.ErrOrStderr(), "replay: recovered:", err)
+			case errors.Is(err, arrowfile.ErrTruncated) && t != nil:
+				return fmt.Errorf("%w (--recover takes what is whole)", err)
 			case err != nil:
 				return err
 			}
 			if syncFile != "" {
-				s, err := formats.Open(syncFile, "")
+				s, err := openTrace(syncFile, "")
 				if err != nil {
 					return err
 				}
@@ -57,6 +59,9 @@ Formats:
 			t.Name = name
 			if name == "" {
 				t.Name = formats.Stem(out)
+			}
+			if len(spacesOf(t)) == 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "replay: there are no allocations in it, so it cannot be replayed: was the profile made with profile_memory=True? Its waits can be added to a memory snapshot with --sync.")
 			}
 			if err := arrowfile.WriteFile(out, t); err != nil {
 				return err

@@ -9,22 +9,59 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/spill"
+	"github.com/eagergc/eagergc/trace/wholefile"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	spill.UseFiles(true)
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt)
+	go endOn(signals, cancel)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if ctx.Err() != nil {
+		status = interrupted
+	}
+	os.Exit(status)
+}
+
+// interrupted is the exit status after Ctrl-C: 128 and the number of SIGINT.
+const interrupted = 130
+
+// endOn ends the process on an interrupt. A command that watches its context may
+// end by itself for a moment, with a report. Others are busy, or wait for a file,
+// a pipe or the standard input: they are ended where they are, without the files
+// that are not whole. A second interrupt ends at once.
+func endOn(signals <-chan os.Signal, cancel context.CancelFunc) {
+	<-signals
+	cancel()
+	select {
+	case <-time.After(100 * time.Millisecond):
+	case <-signals:
+	}
+	wholefile.DiscardAll()
+	os.Exit(interrupted)
+}
 
 // run is the command line: it returns the exit status, 0 or 1.
-func run(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(stderr, "replay:", err)
+		var lines []string
+		for line := range strings.Lines(err.Error()) { // of several errors; names are quoted in them
+			lines = append(lines, trace.Plain(strings.TrimSuffix(line, "\n")))
+		}
+		fmt.Fprintln(stderr, "replay:", strings.Join(lines, "\n"))
 		return 1
 	}
 	return 0
@@ -71,6 +108,7 @@ your own come in through the importers.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.PersistentFlags().Var((*sizeFlag)(&maxMemory), "max-memory", "`bytes` that reading one file may take: 2GiB (default: 64MiB and 30 times the file)")
 	for _, c := range commands {
 		root.AddCommand(c())
 	}

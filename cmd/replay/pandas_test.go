@@ -42,7 +42,7 @@ func TestPandasReadsASnapshot(t *testing.T) {
 	arrows, csv := filepath.Join(dir, "run.arrows"), filepath.Join(dir, "run.csv")
 	for _, args := range [][]string{{"import", snapshot, "-o", arrows}, {"export", arrows, "--to", "csv", "-o", csv}} {
 		var stdout, stderr bytes.Buffer
-		if status := run(args, &stdout, &stderr); status != 0 {
+		if status := run(t.Context(), args, &stdout, &stderr); status != 0 {
 			t.Fatalf("%v: status %d: %s", args, status, &stderr)
 		}
 	}

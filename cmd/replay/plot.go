@@ -53,7 +53,6 @@ results.json of a comparison: exposed pause and collections against the limit.`,
 			if err != nil {
 				return err
 			}
-			defer dir.close()
 			if err := dir.savePictures(all, kinds); err != nil {
 				return err
 			}

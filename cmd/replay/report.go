@@ -52,7 +52,6 @@ JavaScript they are pictures. Without a FILE it takes the built-in workloads.`,
 			if err != nil {
 				return err
 			}
-			defer dir.close()
 			if err := dir.write(filepath.Base(out), page.write); err != nil {
 				return err
 			}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -9,13 +9,12 @@ import (
 	"sync/atomic"
 
 	"github.com/eagergc/eagergc/sim/experiment"
+	"github.com/eagergc/eagergc/trace/wholefile"
 )
 
-// A folder is where results go. Files appear in it whole, by renaming, and no
-// symbolic link leads out of it.
+// A folder is where results go. Files appear in it whole: see package wholefile.
 type folder struct {
 	path  string
-	root  *os.Root
 	files atomic.Int64 // written so far
 }
 
@@ -28,27 +27,29 @@ func openFolder(path string) (*folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return nil, err
-	}
-	return &folder{path: path, root: root}, nil
+	return &folder{path: path}, nil
 }
 
 // write puts a file into the folder once all of it has been made.
 func (f *folder) write(name string, make func(io.Writer) error) error {
-	var b bytes.Buffer
-	if err := make(&b); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(f.path, name), err)
+	path := filepath.Join(f.path, name)
+	if name != filepath.Base(path) {
+		return fmt.Errorf("%q is no name of a file", name)
 	}
-	temp := fmt.Sprintf(".%s.%d.tmp", name, os.Getpid())
-	if err := f.root.WriteFile(temp, b.Bytes(), 0o644); err != nil {
-		_ = f.root.Remove(temp)
-		return err
+	file, err := wholefile.Create(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := f.root.Rename(temp, name); err != nil {
-		_ = f.root.Remove(temp)
-		return err
+	defer file.Discard()
+	out := bufio.NewWriterSize(file, 64<<10)
+	if err = make(out); err == nil {
+		err = out.Flush()
+	}
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	f.files.Add(1)
 	return nil
@@ -59,15 +60,12 @@ func (f *folder) report(stderr io.Writer) {
 	fmt.Fprintf(stderr, "replay: wrote %d files to %s\n", f.files.Load(), f.path)
 }
 
-func (f *folder) close() error { return f.root.Close() }
-
 // saveGrid writes the results of a grid to a folder and says so.
 func saveGrid(g *experiment.Grid, path string, stderr io.Writer) error {
 	dir, err := openFolder(path)
 	if err != nil {
 		return err
 	}
-	defer dir.close()
 	for _, out := range []struct{ name, format string }{
 		{"table.txt", "table"}, {"results.json", "json"}, {"results.csv", "csv"}, {"results.bench", "bench"},
 	} {

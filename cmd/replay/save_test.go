@@ -16,7 +16,6 @@ func TestFolderWritesWholeFilesOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.close()
 	if err := f.write("a.txt", func(w io.Writer) error { _, err := fmt.Fprint(w, "first"); return err }); err != nil {
 		t.Fatal(err)
 	}

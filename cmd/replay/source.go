@@ -13,6 +13,7 @@ import (
 
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
 	"github.com/eagergc/eagergc/trace/formats"
 	"github.com/eagergc/eagergc/trace/samples"
 )
@@ -69,8 +70,43 @@ func loadTrace(path string) (*trace.Trace, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && slices.Contains(samples.Names(), path) {
 		return samples.Open(path)
 	}
-	return formats.Open(path, "")
+	t, err := openTrace(path, "")
+	if errors.Is(err, arrowfile.ErrTruncated) {
+		err = fmt.Errorf("%w (replay import %s --recover -o OUT.arrows takes what is whole)", err, trace.Plain(path))
+	}
+	return t, err
 }
+
+// maxMemory is --max-memory: what reading one file may take. 0 is the default.
+var maxMemory int64
+
+// openTrace reads a file of a format, or of that found from its content. Its name
+// may be shown.
+func openTrace(path, from string) (*trace.Trace, error) {
+	t, err := formats.Opener{From: from, Memory: maxMemory}.Open(path)
+	if t != nil {
+		t.Name = trace.Plain(t.Name)
+	}
+	return t, err
+}
+
+// A sizeFlag is a flag with a number of bytes.
+type sizeFlag int64
+
+func (f *sizeFlag) Set(text string) (err error) {
+	n, err := parseBytes(text)
+	*f = sizeFlag(n)
+	return err
+}
+
+func (f *sizeFlag) String() string {
+	if *f == 0 {
+		return ""
+	}
+	return formatBytes(int64(*f))
+}
+
+func (*sizeFlag) Type() string { return "bytes" }
 
 // completeTraces is the shell completion of a recording: the built-in workloads,
 // and files.

@@ -93,15 +93,23 @@ func sweep(cmd *cobra.Command, g *experiment.Grid, out string) error {
 	return nil
 }
 
+// openRoot makes a folder and opens it: no symbolic link in it leads out of it.
+func openRoot(path string) (*os.Root, error) {
+	if _, err := openFolder(path); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(path)
+}
+
 // openSweep opens the results of a sweep for more, and reads what is there. A
 // last line that was cut off is cut away.
 func openSweep(out, path string) (*os.File, []sim.Result, error) {
-	dir, err := openFolder(out)
+	root, err := openRoot(out)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer dir.close()
-	f, err := dir.root.OpenFile("sweep.jsonl", os.O_RDWR|os.O_CREATE, 0o644)
+	defer root.Close()
+	f, err := root.OpenFile("sweep.jsonl", os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // formatBytes writes n in the IEC unit that suits it, as 1.50 GiB.
@@ -76,6 +77,11 @@ func (t table) print(w io.Writer) {
 	width := make([]int, len(t[0]))
 	for _, row := range t {
 		for i, cell := range row {
+			text, onLeft := strings.CutPrefix(cell, left)
+			if cell = trace.Plain(text); onLeft {
+				cell = left + cell
+			}
+			row[i] = cell
 			width[i] = max(width[i], utf8.RuneCountInString(strings.TrimPrefix(cell, left)))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A File is being written. It is for one goroutine at a time.
@@ -43,7 +44,9 @@ func Create(path string) (*File, error) {
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		switch {
 		case err == nil:
-			return &File{file: file, path: path}, nil
+			f := &File{file: file, path: path}
+			open.add(f)
+			return f, nil
 		case !errors.Is(err, fs.ErrExist) || n > 1000:
 			return nil, err
 		}
@@ -71,33 +74,40 @@ func (f *File) Close() error {
 	if f.closed {
 		return nil
 	}
-	var err error
-	if !f.through {
-		err = sync(f.file)
+	if f.through {
+		return f.Keep()
 	}
-	if closing := f.Keep(); err == nil {
+	err := flush(f.file)
+	open.mu.Lock() // until it has its name
+	defer open.mu.Unlock()
+	if closing := f.keep(); err == nil {
 		err = closing
 	}
-	if err == nil && !f.through {
+	if err == nil {
 		err = os.Rename(f.file.Name(), f.path)
 	}
 	if err != nil {
 		return err
 	}
 	f.whole = true
-	if !f.through {
-		syncFolder(filepath.Dir(f.path))
-	}
+	syncFolder(filepath.Dir(f.path))
 	return nil
 }
 
 // Keep closes the file under its partial name: what is in it may be of use. It
 // does nothing after Close.
 func (f *File) Keep() error {
+	open.mu.Lock()
+	defer open.mu.Unlock()
+	return f.keep()
+}
+
+func (f *File) keep() error {
 	if f.closed {
 		return nil
 	}
 	f.closed = true
+	delete(open.files, f)
 	return f.file.Close()
 }
 
@@ -110,8 +120,34 @@ func (f *File) Discard() {
 	}
 }
 
-// sync is a variable so that a test sees it called.
-var sync = (*os.File).Sync
+// open are the partial files of the process.
+var open partials
+
+type partials struct {
+	mu    sync.Mutex
+	files map[*File]bool
+}
+
+func (r *partials) add(f *File) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.files == nil {
+		r.files = make(map[*File]bool)
+	}
+	r.files[f] = true
+}
+
+// DiscardAll removes all partial files of the process, which must end then: no
+// file can be closed any more.
+func DiscardAll() {
+	open.mu.Lock()
+	for f := range open.files {
+		os.Remove(f.file.Name())
+	}
+}
+
+// flush is a variable so that a test sees it called.
+var flush = (*os.File).Sync
 
 // syncFolder makes a rename durable. It ignores errors: not every system can do
 // it, and the file is whole anyway.

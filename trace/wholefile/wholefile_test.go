@@ -16,8 +16,8 @@ func TestFailedOverwrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("no more room")
-	sync = func(*os.File) error { return broken }
-	defer func() { sync = (*os.File).Sync }()
+	flush = func(*os.File) error { return broken }
+	defer func() { flush = (*os.File).Sync }()
 	f, err := Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -39,14 +39,14 @@ func TestFailedOverwrite(t *testing.T) {
 func TestSyncComesBeforeRename(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.arrows")
 	synced := ""
-	sync = func(f *os.File) error {
+	flush = func(f *os.File) error {
 		if _, err := os.Lstat(path); err == nil {
 			t.Error("renamed before the sync")
 		}
 		synced = f.Name()
 		return f.Sync()
 	}
-	defer func() { sync = (*os.File).Sync }()
+	defer func() { flush = (*os.File).Sync }()
 	f, err := Create(path)
 	if err != nil {
 		t.Fatal(err)
