@@ -20,7 +20,7 @@ func BenchmarkOwn(b *testing.B) {
 		_ *owner
 		_ [7]uint64
 	}
-	soon := func(c *Collector) { Own(c, new(owner), 64, func() {}).Release() }
+	soon := func(c *Collector) { ownFunc(c, new(owner), 64, func() {}).Release() }
 	b.Run("release=soon", func(b *testing.B) {
 		c := newCollector(b, Config{Policy: new(Never)})
 		b.ReportAllocs()
@@ -47,14 +47,14 @@ func BenchmarkOwn(b *testing.B) {
 			h := &held[i%len(held)]
 			h.Release()
 			h.owner = new(owner)
-			h.Handle = Own(c, h.owner, 64, func() {})
+			h.Handle = ownFunc(c, h.owner, 64, func() {})
 		}
 	})
 	b.Run("release=cycle", func(b *testing.B) {
 		c := newCollector(b, Config{Policy: new(Never)})
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			Own(c, new(owner), 64, func() {})
+			ownFunc(c, new(owner), 64, func() {})
 			if i%100_000 == 99_999 {
 				c.Collect(TriggerExplicit)
 			}
@@ -65,7 +65,7 @@ func BenchmarkOwn(b *testing.B) {
 // BenchmarkTrack is what a pool pays for an array that is freed by hand.
 func BenchmarkTrack(b *testing.B) {
 	c := newCollector(b, Config{Policy: new(Never)})
-	r := NewWeakRegistry(c.own().gate, func(uint64, int64) {})
+	r := NewWeakRegistry(c.own().gate, 1<<20, func(uint64, int64) {})
 	owner := new(thing)
 	b.Run("owner=reused", func(b *testing.B) {
 		b.ReportAllocs()
@@ -155,17 +155,19 @@ func BenchmarkSettleWalk(b *testing.B) {
 	for _, n := range []int{1_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("objects=%d", n), func(b *testing.B) {
 			c := newCollector(b, Config{Policy: new(Never)})
-			r := NewWeakRegistry(c.own().gate, func(uint64, int64) {})
+			r := NewWeakRegistry(c.own().gate, 1<<20, func(uint64, int64) {})
 			keep := make([]*thing, n)
 			for i := range keep {
 				keep[i] = new(thing)
 				Track(r, keep[i], 64, uint64(i))
 			}
 			c.Collect(TriggerExplicit)
+			cycle := c.newCollection(TriggerExplicit, Decision{}, nil)
 			for b.Loop() {
-				if n := r.walk(c.giveFailed); n != 0 {
-					b.Fatal("reachable objects found dead")
-				}
+				r.walk(cycle)
+			}
+			if len(cycle.lots) > 0 {
+				b.Fatal("reachable objects found dead")
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/object")
 			runtime.KeepAlive(keep)
@@ -225,7 +227,7 @@ func BenchmarkSaturated(b *testing.B) {
 func overlapped(c *Collector) time.Duration {
 	began := time.Now()
 	back := make(chan struct{})
-	Own(c, new(thing), 64, func() { close(back) })
+	ownFunc(c, new(thing), 64, func() { close(back) })
 	c.mu.Lock()
 	c.obey(Decision{Action: Overlap}, c.own().gate, c.Now())
 	c.mu.Unlock()

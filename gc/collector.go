@@ -25,51 +25,58 @@ type Collector struct {
 	noPlace WaitPlace
 	own     func() *ownership // made at the first call
 	log     *slog.Logger      // nil = off
+	strict  bool
 
-	// settling is held from before a cycle's mark to after its walk, and for
-	// any other walk. It is taken before mu.
-	settling   sync.Mutex
-	waited     time.Duration // for finalizers and cleanups, in the walk under way; guarded by settling
-	registries []walker
+	// settling is held from before a cycle's mark to after its walk, and for any
+	// other walk. It is taken before mu.
+	settling sync.Mutex
+	releases *releases
 
-	settled atomic.Uint64 // number of cycles that have; changed under mu
+	settled atomic.Uint64              // number of cycles that have; changed under mu
+	current atomic.Pointer[collection] // the cycle under way; changed under mu
+	resting atomic.Pointer[lull]       // nil = a cycle may start at an allocation
+	kept    atomic.Bool                // it is in alive
 
-	mu        sync.Mutex // of all that follows; held for no longer than a Decide
-	policy    Policy
-	recorder  *recorder
-	gates     []*Gate
-	runtime   reading       // the last one
-	readAt    time.Duration // when that was
-	first     uint64        // cycles of the process when the collector was made
-	costs     costModel
-	cost      time.Duration // of a cycle started now
-	current   *collection   // the cycle under way
-	seen      uint64        // cycles of the process that have been settled
-	stats     Stats
-	journal   journal
-	err       error
-	closed    bool
-	stopped   chan struct{} // closed with it
-	tracked   int
-	poke      chan struct{} // a cycle may have ended by itself
-	goroutine sync.WaitGroup
+	mu         sync.Mutex // of all that follows; held for no longer than a Decide
+	registries []walker   // replaced, never changed
+	policy     Policy
+	recorder   *recorder
+	gates      []*Gate
+	runtime    reading       // the last one
+	readAt     time.Duration // when that was
+	first      uint64        // cycles of the process when the collector was made
+	costs      costModel
+	cost       time.Duration // of a cycle started now
+	brake      brake
+	purse      purse
+	seen       uint64 // cycles of the process that have been settled
+	reaping    bool   // somebody is about to settle the runtime's own
+	stats      Stats
+	journal    journal
+	err        error
+	unsaid     []saying // for the log, once mu is not held
+	closed     bool
+	stopped    chan struct{} // closed with it
+	tracked    int
+	goroutine  sync.WaitGroup
 }
 
-// A walker is a WeakRegistry[W] of any W.
+// A walker knows of memory that cycles give back: a WeakRegistry[W] of any W.
 type walker interface {
-	promoteAll()
-	walk(failed func(any)) (objects int)
+	promoteAll()      // is called before a mark
+	walk(*collection) // is called after it; what it finds dead it adds to the cycle
 	Len() int
 }
 
 // Config says how a collector works. The zero value is usable. Neither Recorder
-// nor the handler of Log may call the collector.
+// nor the handler of Log may call the collector. A panic of one of them turns it off.
 type Config struct {
 	Policy   Policy         // nil: DefaultPolicy; $EAGERGC_POLICY goes before both
 	Recorder trace.Sink     // told of decisions, waits and cycles; nil = off
 	Log      *slog.Logger   // told of cycles, refusals and new policies (debug level) and of panics (error level); nil = off
 	Space    pressure.Space // of the memory given to Own
-	Limit    int64          // budget of the memory given to Own, in bytes; 0 = none known
+	Limit    int64          // budget of the memory given to Own, in bytes; 0 = none known. A goal: see [Own]
+	Caps     Caps           // what it may take from the program at most
 }
 
 // DefaultPolicy is the text form of the policy of a collector that is given none.
@@ -80,14 +87,24 @@ const DefaultPolicy = "pacer"
 // off leaves everything to the refusal ladder and to Go's own cycles.
 const PolicyVariable = "EAGERGC_POLICY"
 
-// New returns a running collector. The only error is a policy in the
-// environment that [Parse] does not know. Close it when done.
+// New returns a running collector. The errors are a policy in the environment that
+// [Parse] does not know, a limit below 0, and caps out of range. Close it when
+// done. A collector that is forgotten costs nothing once all that it tracks is
+// given back.
 func New(cfg Config) (*Collector, error) {
 	policy, err := choosePolicy(cfg.Policy)
 	if err != nil {
 		return nil, err
 	}
-	return newOn(newGoRuntime(), cfg, policy), nil
+	if cfg.Limit < 0 || cfg.Limit > MaxBytes {
+		return nil, fmt.Errorf("gc: a limit of %d bytes: want 0 to %d", cfg.Limit, int64(MaxBytes))
+	}
+	if err := cfg.Caps.check(); err != nil {
+		return nil, err
+	}
+	c := newOn(newGoRuntime(), cfg, policy)
+	c.checkLimit(cfg.Limit)
+	return c, nil
 }
 
 // newOn makes a collector whose cycles e runs.
@@ -98,16 +115,18 @@ func newOn(e engine, cfg Config, policy Policy) *Collector {
 		log:    cfg.Log,
 		policy: policy,
 		costs:  newCostModel(),
-		poke:   make(chan struct{}, 1),
+		brake:  brake{Caps: cfg.Caps},
+		purse:  purse{share: cfg.Caps.Held},
+		strict: strict(),
 
 		stopped: make(chan struct{}),
 	}
+	c.releases = newReleases(c)
 	c.recorder = c.newRecorder(cfg.Recorder)
 	c.own = sync.OnceValue(func() *ownership { return newOwnership(c, cfg) })
 	c.read(0)
 	c.first, c.seen = c.runtime.cycles, c.runtime.cycles
 	e.watch(c.cycleEnded)
-	c.goroutine.Go(c.settleNatural)
 	return c
 }
 
@@ -128,22 +147,23 @@ func choosePolicy(configured Policy) (Policy, error) {
 	return MustParse(DefaultPolicy).New(), nil
 }
 
-// Close stops the collector: it waits for the cycle under way and for the
-// collector's goroutines, after which no memory is given back by a cycle and
-// no policy is asked. What is still tracked is left to its owners. Closing
-// twice is harmless.
+// Close stops the collector: no cycle is started and no policy asked from now on.
+// It waits for the cycle under way, and for releases as [Collector.Collect]
+// does. What is still tracked, or is tracked later, is given back when a cycle of
+// the runtime's own finds it dead. Closing twice is harmless.
 func (c *Collector) Close() {
 	c.mu.Lock()
 	if !c.closed {
 		c.closed = true
 		close(c.stopped)
-		close(c.poke)
+		c.resting.Store(&lull{until: math.MaxInt64})
 		for _, g := range c.gates {
 			g.wake.Store(math.MaxInt64)
 		}
 	}
 	c.mu.Unlock()
 	c.goroutine.Wait()
+	c.releases.wait()
 	c.engine.close()
 }
 
@@ -164,11 +184,12 @@ func (c *Collector) SetPolicy(p Policy) {
 }
 
 func (c *Collector) swapPolicy(p Policy) (from, to string) {
+	to = p.String()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	from, to = c.policy.String(), p.String()
+	defer c.unlock()
+	from = c.policy.String()
 	c.policy = p
-	c.wakeUp()
+	c.changed()
 	return from, to
 }
 
@@ -186,9 +207,11 @@ func (c *Collector) SetRecorder(r trace.Sink) {
 	c.recorder = c.newRecorder(r)
 }
 
-// Err returns the first panic of a policy or of a function that gives memory
-// back, as an error; nil if there was none. After a panic in its policy a
-// collector goes on with never.
+// Err returns the first failure of a policy, a release, a recorder or a log, as an
+// error; nil if there was none. A failure is a panic, a call of runtime.Goexit in a
+// release, or an answer that is no [Action]. After that of its policy a collector
+// goes on with never. The first failure is logged, by slog.Default if Config.Log
+// is nil.
 func (c *Collector) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +224,7 @@ func (c *Collector) Err() error {
 func (c *Collector) Due() bool {
 	now := c.Now()
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	d, _ := c.decide(Point{Now: now, At: Sync}, nil, 0)
 	return d.Action != Skip
 }
@@ -223,12 +246,14 @@ func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 	}
 	c.fill(&p, top, s)
 	d := c.askPolicy(p)
+	if d.Action != Skip && c.current.Load() == nil && p.Now < c.brake.next {
+		d = Decision{Reason: cappedReason} // and ask again
+		c.stats.Capped++
+	}
 	c.wakeAt(d.Wake, top)
 	c.stats.Decisions[d.Action]++
 	c.journal.decided(p, d)
-	if c.recorder != nil {
-		c.recorder.decision(p, d)
-	}
+	c.record(func(to *recorder) { to.decision(p, d) })
 	return d, top
 }
 
@@ -245,18 +270,33 @@ func (c *Collector) read(now time.Duration) {
 // settled. The caller holds mu.
 func (c *Collector) lookForCycles(now time.Duration) {
 	c.read(now)
-	if c.runtime.cycles != c.seen && c.current == nil && !c.closed {
-		select {
-		case c.poke <- struct{}{}:
-		default: // it has been told
-		}
+	if c.runtime.cycles == c.seen || c.current.Load() != nil || c.reaping {
+		return
+	}
+	c.reaping = true
+	reap := func() {
+		defer c.Reap()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.reaping = false
+	}
+	if c.closed {
+		go reap() // nobody waits for it
+	} else {
+		c.goroutine.Go(reap)
 	}
 }
 
-// askPolicy contains the policy's panics. The caller holds mu.
+// askPolicy contains the policy's panics, and answers that are none. The caller
+// holds mu.
 func (c *Collector) askPolicy(p Point) (d Decision) {
 	defer c.containPolicy()
-	return c.policy.Decide(p)
+	if d = c.policy.Decide(p); d.Action >= actions {
+		a := d.Action
+		d = Decision{}
+		panic(fmt.Sprintf("its answer is action %d, which does not exist", a))
+	}
+	return d
 }
 
 func (c *Collector) tellPolicy(cycle Cycle) {
@@ -265,26 +305,65 @@ func (c *Collector) tellPolicy(cycle Cycle) {
 }
 
 func (c *Collector) containPolicy() {
+	if c.strict {
+		return
+	}
 	if e := recover(); e != nil {
 		c.fail(fmt.Errorf("gc: policy %T panicked and is off: %v\n%s", c.policy, e, debug.Stack()))
 		c.policy = new(Never)
 	}
 }
 
-// fail keeps the first error. The caller holds mu.
-func (c *Collector) fail(err error) {
-	c.stats.Failures++
-	if c.err == nil {
-		c.err = err
+// record calls f with the recorder, if there is one. The caller holds mu.
+func (c *Collector) record(f func(*recorder)) {
+	if c.recorder == nil {
+		return
 	}
-	c.logFailure(err)
+	if !c.strict {
+		defer func() {
+			if e := recover(); e != nil {
+				c.recorder = nil
+				c.fail(fmt.Errorf("gc: the recorder panicked and is off: %v\n%s", e, debug.Stack()))
+			}
+		}()
+	}
+	f(c.recorder)
 }
 
-// giveFailed reports a panic of a function that gives memory back.
-func (c *Collector) giveFailed(e any) {
+// fail keeps the first error, and has it logged. The caller holds mu.
+func (c *Collector) fail(err error) {
+	c.stats.Failures++
+	first := c.err == nil
+	if first {
+		c.err = err
+	}
+	c.unsaid = append(c.unsaid, saying{slog.LevelError, logPanicked, []slog.Attr{slog.Any("error", err)}, first})
+}
+
+// releaseFailed is told of a release that failed.
+func (c *Collector) releaseFailed(err error) {
+	c.mu.Lock()
+	defer c.unlock()
+	c.fail(err)
+}
+
+// releasedLate is told of bytes that came back after their cycle had settled.
+func (c *Collector) releasedLate(bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fail(fmt.Errorf("gc: giving back a dead object's memory panicked: %v\n%s", e, debug.Stack()))
+	c.stats.Freed += bytes
+	c.stats.Objects++
+}
+
+// changed has the policy asked again at once: something is not as it was. The
+// caller holds mu.
+func (c *Collector) changed() {
+	if c.closed {
+		return
+	}
+	c.brake.futile = 0
+	c.resting.Store(nil)
+	c.wakeUp()
 }
 
 // wakeUp makes every gate ask at its next allocation. The caller holds mu.
@@ -298,15 +377,21 @@ func (c *Collector) wakeUp() {
 }
 
 func (c *Collector) addRegistry(r walker) {
-	c.settling.Lock()
-	defer c.settling.Unlock()
-	c.registries = append(c.registries, r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.registries = append(c.registries[:len(c.registries):len(c.registries)], r)
 }
 
 func (c *Collector) dropRegistry(r walker) {
-	c.settling.Lock()
-	defer c.settling.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.registries = without(c.registries, r)
+}
+
+func (c *Collector) allRegistries() []walker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.registries
 }
 
 // without returns a copy of list that lacks x.

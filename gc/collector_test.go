@@ -2,6 +2,8 @@ package gc
 
 import (
 	"errors"
+	"log"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -16,7 +18,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // failures are what many tests are about
+	log.SetOutput(os.Stderr)                       // which that has changed
+	goleak.VerifyTestMain(m)
+}
 
 // waitFor polls cond: the runtime's own cycles are noticed by other goroutines.
 func waitFor(t *testing.T, d time.Duration, cond func() bool) {
@@ -30,12 +36,23 @@ func waitFor(t *testing.T, d time.Duration, cond func() bool) {
 
 func newCollector(t testing.TB, cfg Config) *Collector {
 	t.Helper()
+	if cfg.Caps == (Caps{}) {
+		cfg.Caps = uncapped
+	}
 	c, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	return c
+}
+
+// uncapped lets the policy do as it likes.
+var uncapped = Caps{Cycles: 1, Held: 1, Assist: -1}
+
+// ownFunc owns with a release that takes nothing.
+func ownFunc[T any](c *Collector, owner *T, bytes int64, release func()) Handle {
+	return Own(c, owner, bytes, func(f func()) { f() }, release)
 }
 
 // quiet keeps the runtime from collecting by itself during a test that counts
@@ -89,7 +106,7 @@ type state struct{ dropped, given atomic.Bool }
 func (w *crowd) own(bytes int64) (*thing, *state) {
 	s := new(state)
 	o := &thing{bytes: bytes}
-	o.handle = Own(w.c, o, bytes, func() {
+	o.handle = ownFunc(w.c, o, bytes, func() {
 		if !s.dropped.Load() {
 			w.reached.Add(1)
 		}
@@ -120,7 +137,7 @@ func steps(t *testing.T) int {
 func TestSettledYieldIsExact(t *testing.T) {
 	const goroutines, slots = 8, 200
 	w := &crowd{c: newCollector(t, Config{Policy: MustParse("cudajl").New(), Limit: 1 << 30})}
-	Own(w.c, new(thing), 0, func() {}).Release()
+	ownFunc(w.c, new(thing), 0, func() {}).Release()
 	settled := w.c.own().live.Load
 	perGoroutine := steps(t) / goroutines
 	var all sync.WaitGroup
@@ -194,9 +211,9 @@ func TestOwnIsGivenBackByACycle(t *testing.T) {
 	c := newCollector(t, Config{Policy: &scripted{observe: func(c Cycle) { cycles = append(cycles, c) }}, Limit: 1000})
 	var released int
 	kept := new(thing)
-	Own(c, kept, 10, func() { t.Error("released what is reachable") })
+	handle := ownFunc(c, kept, 10, func() { released = -1000 })
 	for range 100 { // young ones and old ones
-		Own(c, new(thing), 7, func() { released++ })
+		ownFunc(c, new(thing), 7, func() { released++ })
 	}
 	got := c.Collect(TriggerExplicit)
 	if released != 100 || got.Freed != 700 || got.LiveAfter != 10 || got.Limit != 1000 || got.Trigger != TriggerExplicit {
@@ -208,6 +225,7 @@ func TestOwnIsGivenBackByACycle(t *testing.T) {
 	if len(cycles) != 1 || cycles[0] != got {
 		t.Errorf("policy observed %+v", cycles)
 	}
+	handle.Release() // or the runtime's next cycle would, after Close
 	runtime.KeepAlive(kept)
 }
 
@@ -224,7 +242,7 @@ func TestNaturalCyclesAreNoticed(t *testing.T) {
 		}
 	}}})
 	for range 100 {
-		Own(c, new(thing), 7, func() {})
+		ownFunc(c, new(thing), 7, func() {})
 	}
 	waitFor(t, 30*time.Second, func() bool {
 		runtime.GC()
@@ -239,7 +257,7 @@ func TestPanicsAreContained(t *testing.T) {
 	c := newCollector(t, Config{Policy: &scripted{decide: func(Point) Decision { panic("policy bug") }}})
 	released := 0
 	for i := range 10 {
-		Own(c, new(thing), 1, func() {
+		ownFunc(c, new(thing), 1, func() {
 			if released++; i == 5 {
 				panic("release bug")
 			}
@@ -269,7 +287,7 @@ func TestSyncHidesTheCycleBehindTheWait(t *testing.T) {
 		at = p
 		return Decision{Action: Block}
 	}}})
-	Own(c, new(thing), 7, func() {})
+	ownFunc(c, new(thing), 7, func() {})
 	place := &WaitPlace{Name: "step"}
 	bad := errors.New("device lost")
 	for range 2 {
@@ -294,7 +312,7 @@ func TestSyncHoldsForWhatOutlastsTheWait(t *testing.T) {
 	quiet(t)
 	c := newCollector(t, Config{Policy: new(Never)})
 	freed := false
-	Own(c, new(thing), 7, func() { freed = true })
+	ownFunc(c, new(thing), 7, func() { freed = true })
 	c.SetPolicy(&scripted{decide: func(p Point) Decision { return Decision{Action: Block} }})
 	if err := c.Sync(nil, func() error { return nil }); err != nil {
 		t.Error(err)
@@ -311,7 +329,7 @@ func TestWakeHoldsUntilReachedOrACycleEnds(t *testing.T) {
 	var keep []*thing
 	own := func(bytes int64) {
 		keep = append(keep, new(thing))
-		Own(c, keep[len(keep)-1], bytes, func() {})
+		ownFunc(c, keep[len(keep)-1], bytes, func() {})
 	}
 	for i, want := range []int{1, 1, 1, 2} { // live + request: 30, 60, 90, 120
 		if own(30); asked != want {
@@ -337,7 +355,7 @@ func TestOverlappedCycleDoesNotHoldAndCollectFindsWhatWasDroppedBefore(t *testin
 	c := newCollector(t, Config{Policy: &scripted{decide: func(p Point) Decision { return Decision{Action: Overlap} }}})
 	var freed atomic.Int64
 	for range 200 {
-		Own(c, new(thing), 1, func() { freed.Add(1) }) // each starts a cycle or finds one running
+		ownFunc(c, new(thing), 1, func() { freed.Add(1) }) // each starts a cycle or finds one running
 	}
 	c.SetPolicy(nil)
 	c.Collect(TriggerExplicit)
@@ -351,18 +369,18 @@ func TestOverlappedCycleDoesNotHoldAndCollectFindsWhatWasDroppedBefore(t *testin
 
 func TestCloseInFlightLeavesNoGoroutine(t *testing.T) {
 	for range 20 {
-		c, err := New(Config{Policy: &scripted{decide: func(Point) Decision { return Decision{Action: Overlap} }}})
+		c, err := New(Config{Caps: uncapped, Policy: &scripted{decide: func(Point) Decision { return Decision{Action: Overlap} }}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := Own(c, new(thing), 1, func() {})
+		h := ownFunc(c, new(thing), 1, func() {})
 		c.Close()
 		c.Close()
 		h.Release()
 		if got := c.Collect(TriggerExplicit); got != (Cycle{}) {
 			t.Errorf("Collect after Close: %+v", got)
 		}
-		Own(c, new(thing), 1, func() {}).Release()
+		ownFunc(c, new(thing), 1, func() {}).Release()
 		if err := c.Sync(nil, func() error { return nil }); err != nil {
 			t.Error(err)
 		}
@@ -406,7 +424,7 @@ func TestOwnAboveItsLimitWaitsForCyclesButNotForEver(t *testing.T) {
 	quiet(t)
 	c := newCollector(t, Config{Policy: new(Never), Limit: 100})
 	for range 1000 {
-		Own(c, new(thing), 10, func() {})
+		ownFunc(c, new(thing), 10, func() {})
 		if live := c.own().live.Load(); live > 100 {
 			t.Fatalf("%d live bytes with all of them dead", live)
 		}
@@ -414,7 +432,7 @@ func TestOwnAboveItsLimitWaitsForCyclesButNotForEver(t *testing.T) {
 	var keep []*thing
 	for range 100 { // reachable: cycles are of no use
 		keep = append(keep, new(thing))
-		Own(c, keep[len(keep)-1], 10, func() {})
+		ownFunc(c, keep[len(keep)-1], 10, func() {})
 	}
 	// 1000 dead make about a hundred cycles; 900 bytes above the limit, in
 	// steps of an eighth of it, make some 70 more.
@@ -430,13 +448,13 @@ func TestCollectBeginsAfterTheCall(t *testing.T) {
 	quiet(t)
 	c := newCollector(t, Config{Policy: new(Never)})
 	walking, proceed := make(chan struct{}), make(chan struct{})
-	Own(c, new(thing), 1, func() { close(walking); <-proceed })
+	ownFunc(c, new(thing), 1, func() { close(walking); <-proceed })
 	c.mu.Lock()
 	c.obey(Decision{Action: Overlap}, c.own().gate, c.Now())
 	c.mu.Unlock()
 	<-walking
 	freed := false
-	Own(c, new(thing), 1, func() { freed = true })
+	ownFunc(c, new(thing), 1, func() { freed = true })
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -445,7 +463,7 @@ func TestCollectBeginsAfterTheCall(t *testing.T) {
 	waitFor(t, 30*time.Second, func() bool { // until Collect waits for the cycle under way
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.current.held != noOne
+		return c.current.Load().held != noOne
 	})
 	close(proceed)
 	<-done
@@ -468,7 +486,7 @@ func TestCollectBesideCyclesOfOthers(t *testing.T) {
 	})
 	for range 50 {
 		for range 30 {
-			Own(c, new(thing), 1, func() {})
+			ownFunc(c, new(thing), 1, func() {})
 		}
 		c.Collect(TriggerExplicit)
 		if live := c.own().live.Load(); live != 0 {

@@ -4,50 +4,56 @@ import "time"
 
 // A collection is a cycle under way, or one that has ended.
 type collection struct {
-	trigger Trigger
-	action  Action
-	reason  string // the policy's; empty if it was not asked
-	gate    *Gate  // whose pressure asked for it; nil if nothing is watched
-	begin   time.Duration
-	held    time.Duration // since when a caller is held; noOne if none is. Guarded by mu
-	swept   time.Duration // how much of it went by before its mark began
-	task    task          // in a trace of the program
-	cycle   Cycle         // once done is closed
-	done    chan struct{}
+	trigger   Trigger
+	action    Action
+	reason    string // the policy's; empty if it was not asked
+	gate      *Gate  // whose pressure asked for it; nil if nothing is watched
+	begin     time.Duration
+	live      int64         // bytes of the gate when it began
+	expected  time.Duration // how long it was expected to take
+	processor time.Duration // that cycles had taken before it
+	held      time.Duration // since when a caller is held; noOne if none is. Guarded by mu
+	swept     time.Duration // how much of it went by before its mark began
+	task      task          // in a trace of the program
+	cycle     Cycle         // once done is closed
+	done      chan struct{}
+
+	tracked int // objects, when it had settled
+
+	// Guarded by the lock of the releases.
+	releases *releases
+	waited   time.Duration // for finalizers and cleanups, which is no cost of the cycle
+	lots     []*lot        // found dead
+	objects  int           // given back so far
+	over     bool          // what is given back from now on comes too late to be its yield
 }
 
 const noOne = time.Duration(1<<63 - 1)
 
-func newCollection(trigger Trigger, d Decision, gate *Gate) *collection {
+func (c *Collector) newCollection(trigger Trigger, d Decision, gate *Gate) *collection {
 	return &collection{
-		trigger: trigger, action: d.Action, reason: d.Reason, gate: gate, held: noOne,
+		releases: c.releases,
+		trigger:  trigger, action: d.Action, reason: d.Reason, gate: gate, held: noOne,
 		task: newTask(trigger, d.Reason), done: make(chan struct{}),
 	}
 }
 
 // Collect runs a cycle that begins after the call, and returns it once
-// everything it has found dead has been given back. Calls that come in
-// meanwhile share the next cycle. The ladder of a pool calls it with
-// [TriggerRefusal]. It returns the zero Cycle if the collector is closed.
+// what it has found dead has been given back. It does not wait for a release that
+// takes longer than 100 ms while no other ends, nor for more than a second after
+// the mark. Calls that come in meanwhile share the next cycle. The ladder of a
+// pool calls it with [TriggerRefusal]. It returns the zero Cycle if the collector
+// is closed.
 func (c *Collector) Collect(trigger Trigger) Cycle {
 	if trigger == TriggerRefusal {
 		c.logRefusal()
 	}
 	since := c.Now()
-	c.mu.Lock()
-	r := c.current
-	c.mu.Unlock()
-	if r != nil { // began before the call
+	if r := c.underWay(); r != nil { // began before the call
 		c.holdFrom(r, since)
 		since = c.Now()
 	}
-	c.mu.Lock()
-	r = c.current
-	if r == nil {
-		top, _ := c.mostPressed()
-		r = c.begin(trigger, Decision{Action: Block}, top, since)
-	}
-	c.mu.Unlock()
+	r := c.beginNow(trigger, since)
 	if r == nil {
 		return Cycle{}
 	}
@@ -55,26 +61,34 @@ func (c *Collector) Collect(trigger Trigger) Cycle {
 	return r.cycle
 }
 
+// underWay returns the cycle that the collector has asked for, or nil.
+func (c *Collector) underWay() *collection { return c.current.Load() }
+
+// beginNow starts a cycle for whoever asks, unless one is under way. It returns
+// that, or nil if the collector is closed.
+func (c *Collector) beginNow(trigger Trigger, now time.Duration) *collection {
+	c.mu.Lock()
+	defer c.unlock()
+	if r := c.current.Load(); r != nil {
+		return r
+	}
+	top, _ := c.mostPressed()
+	return c.begin(trigger, Decision{Action: Block}, top, now)
+}
+
 // Wait waits until the cycle under way has settled, and reports whether there
 // was one. An allocation that does not fit waits so before it asks for a
 // cycle of its own.
 func (c *Collector) Wait() bool {
-	c.mu.Lock()
-	r := c.current
-	c.mu.Unlock()
-	if r == nil {
-		return false
+	r := c.underWay()
+	if r != nil {
+		c.hold(r)
 	}
-	c.hold(r)
-	return true
+	return r != nil
 }
 
 // Running reports whether a cycle that the collector has asked for is under way.
-func (c *Collector) Running() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.current != nil
-}
+func (c *Collector) Running() bool { return c.underWay() != nil }
 
 // obey starts what d asks for; it returns the cycle that the caller is to
 // wait for if d says Block. The caller holds mu.
@@ -82,10 +96,25 @@ func (c *Collector) obey(d Decision, top *Gate, now time.Duration) *collection {
 	if d.Action == Skip {
 		return nil
 	}
-	if c.current != nil {
-		return c.current // one at a time
+	if r := c.current.Load(); r != nil {
+		return r // one at a time
 	}
 	return c.begin(TriggerPolicy, d, top, now)
+}
+
+// beginFor starts a cycle beside the callers of g, which has reached its limit with
+// so many live bytes, unless one is under way or it has to rest.
+func (c *Collector) beginFor(g *Gate, live int64) {
+	now := c.Now()
+	if c.current.Load() != nil || !c.resting.Load().over(now, g, live) {
+		return
+	}
+	c.logRefusal()
+	c.mu.Lock()
+	defer c.unlock()
+	if c.current.Load() == nil && now >= c.brake.next {
+		c.begin(TriggerRefusal, Decision{Action: Overlap}, g, now)
+	}
 }
 
 // begin starts a cycle. There is none under way. The caller holds mu.
@@ -93,9 +122,12 @@ func (c *Collector) begin(trigger Trigger, d Decision, gate *Gate, now time.Dura
 	if c.closed {
 		return nil
 	}
-	r := newCollection(trigger, d, gate)
-	r.begin = now
-	c.current = r
+	r := c.newCollection(trigger, d, gate)
+	r.begin, r.expected, r.processor = now, c.cost, c.engine.processor()
+	if gate != nil {
+		r.live = gate.source.Sample().Live
+	}
+	c.current.Store(r)
 	c.goroutine.Go(func() { c.drive(r) })
 	return r
 }
@@ -113,94 +145,108 @@ func (c *Collector) holdFrom(r *collection, since time.Duration) {
 	r.held = min(r.held, since)
 	c.mu.Unlock()
 	r.task.region("hold", func() { <-r.done })
+	c.paused(r, since)
+}
+
+// paused counts that r has held a caller until now.
+func (c *Collector) paused(r *collection, since time.Duration) {
 	pause := c.Now() - since
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	c.stats.pause(pause)
-	if c.recorder != nil {
-		c.recorder.pause(since, pause, r.gate)
-	}
+	c.record(func(to *recorder) { to.pause(since, pause, r.gate) })
 }
 
 // drive is the goroutine of a cycle.
 func (c *Collector) drive(r *collection) {
 	c.logBegin(r)
-	freed, objects := c.settle(r)
-	c.ended(r, freed, objects)
+	c.mark(r)
+	c.settle(r)
 }
 
-// settle runs the cycle and gives back what it finds dead.
-func (c *Collector) settle(r *collection) (freed int64, objects int) {
+// mark runs the cycle, and finds what is dead.
+func (c *Collector) mark(r *collection) {
 	c.settling.Lock()
 	defer c.settling.Unlock()
-	for _, reg := range c.registries {
+	c.promoteAll()
+	r.task.region("mark", func() { r.swept = c.engine.mark() })
+	c.walk(r)
+}
+
+// promoteAll has the next cycle find young objects, too.
+func (c *Collector) promoteAll() {
+	for _, reg := range c.allRegistries() {
 		reg.promoteAll()
 	}
-	r.task.region("mark", func() { r.swept = c.engine.mark() })
-	r.task.region("settle", func() { objects = c.walk() })
-	return c.finish(r, objects), objects
 }
 
-// ended tells those who look on that r is over. The caller holds no lock.
-func (c *Collector) ended(r *collection, freed int64, objects int) {
+// walk finds what belongs to the dead, and begins to give it back. It notes which
+// cycles of the process it has settled. The caller holds settling.
+func (c *Collector) walk(r *collection) {
+	c.mu.Lock()
+	c.read(c.Now())
+	c.seen = c.runtime.cycles
+	c.mu.Unlock()
+	for _, reg := range c.allRegistries() {
+		reg.walk(r)
+	}
+}
+
+// settle waits for what was found to be given back, and reports the cycle.
+func (c *Collector) settle(r *collection) (freed int64) {
+	r.task.region("settle", c.releases.wait)
+	objects, yields := c.releases.close(r)
+	freed = c.finish(r, objects, yields)
+	if r.tracked == 0 {
+		c.letGo()
+	}
 	r.task.end(freed)
 	c.logEnd(r, freed, objects)
+	return freed
 }
 
-// walk gives back what belongs to the dead and returns the number of objects.
-// The caller holds settling.
-func (c *Collector) walk() (objects int) {
-	for _, reg := range c.registries {
-		objects += reg.walk(c.giveFailed)
-	}
-	return objects
-}
-
-// finish settles a cycle: it takes stock, tells the policy, and lets go of
-// those who wait. It returns the bytes that the cycle freed, of all spaces. The
-// caller holds settling.
-func (c *Collector) finish(r *collection, objects int) (total int64) {
+// finish takes stock, tells the policy, and lets go of those who wait. It returns
+// the bytes that the cycle freed, of all spaces.
+func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (total int64) {
 	tracked := 0
-	for _, reg := range c.registries {
+	for _, reg := range c.allRegistries() {
 		tracked += reg.Len()
 	}
-	defer func() { c.waited = 0 }()
 	c.mu.Lock()
+	defer c.unlock()
+	defer close(r.done)
 	c.settled.Add(1)
+	c.tracked, r.tracked = tracked, tracked
 	end := c.Now()
-	c.tracked = tracked
-	c.read(end)
-	c.seen = c.runtime.cycles
 	cycle := Cycle{Start: r.begin, Trigger: r.trigger, Action: r.action}
 	if r.trigger == TriggerNatural {
 		cycle.Duration = min(end, c.cost) // nobody timed it
 		cycle.Start = end - cycle.Duration
 	} else {
-		cycle.Duration = end - r.begin - c.waited
+		cycle.Duration = end - r.begin - r.waited
 		cycle.Exposed = max(0, end-max(r.held, r.begin))
 		c.costs.learn(cycle.Duration-r.swept, c.runtime.scan, tracked+objects)
-		c.cost = c.costs.cost(c.runtime.scan, tracked)
 	}
+	c.read(end)
 	for _, g := range c.gates {
-		s, freed := g.rebase(), g.yield.Swap(0)
+		s, freed := g.rebase(), yields[g]
+		g.yield.Add(-freed)
 		if g == r.gate {
 			cycle.Freed, cycle.LiveAfter, cycle.Limit = freed, s.Live, s.Limit
 		}
 		total += freed
 	}
 	r.cycle = cycle
+	c.current.CompareAndSwap(r, nil)
 	c.stats.cycle(cycle, total, objects)
 	c.journal.cycles.put(cycle)
-	c.tellPolicy(cycle)
-	c.wakeUp()
-	if c.current == r {
-		c.current = nil
+	if !c.closed {
+		c.resting.Store(c.brake.learn(cycle, r.gate, end, c.engine.processor()-r.processor, max(0, r.live-cycle.Freed)))
+		c.noteOver(r.gate, cycle)
+		c.tellPolicy(cycle)
+		c.wakeUp()
+		c.record(func(to *recorder) { to.cycle(cycle, r.gate) })
 	}
-	if c.recorder != nil {
-		c.recorder.cycle(cycle, r.gate)
-	}
-	close(r.done)
-	c.mu.Unlock()
 	return total
 }
 
@@ -208,45 +254,42 @@ func (c *Collector) finish(r *collection, objects int) (total int64) {
 // if there was one since the last cycle, and returns how many bytes that were.
 // It does not collect, and does nothing while a cycle is under way.
 func (c *Collector) Reap() int64 {
-	if c.Running() {
+	r := c.reap()
+	if r == nil {
 		return 0
 	}
-	r, freed, objects := c.reap()
-	if r != nil {
-		c.ended(r, freed, objects)
-	}
-	return freed
+	return c.settle(r)
 }
 
-func (c *Collector) reap() (r *collection, freed int64, objects int) {
+func (c *Collector) reap() *collection {
+	if c.Running() {
+		return nil // which would have to be waited for
+	}
 	c.settling.Lock()
 	defer c.settling.Unlock()
+	r := c.natural()
+	if r != nil {
+		c.walk(r)
+		c.promoteAll() // the next such cycle finds them
+	}
+	return r
+}
+
+// natural returns the cycle that the runtime has run by itself, or nil.
+func (c *Collector) natural() *collection {
 	c.mu.Lock()
+	defer c.unlock()
 	c.read(c.Now())
-	ended := c.current == nil && !c.closed && c.runtime.cycles != c.seen
+	if c.current.Load() != nil || c.runtime.cycles == c.seen {
+		return nil
+	}
 	top, _ := c.mostPressed()
-	c.mu.Unlock()
-	if !ended {
-		return nil, 0, 0
-	}
-	r = newCollection(TriggerNatural, Decision{Action: Overlap}, top)
-	r.task.region("settle", func() { objects = c.walk() })
-	for _, reg := range c.registries {
-		reg.promoteAll() // the next such cycle finds them
-	}
-	return r, c.finish(r, objects), objects
+	return c.newCollection(TriggerNatural, Decision{Action: Overlap}, top)
 }
 
 // cycleEnded is told of the end of a cycle by the engine.
 func (c *Collector) cycleEnded() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	c.lookForCycles(c.Now())
-}
-
-// settleNatural is the goroutine that settles the runtime's own cycles.
-func (c *Collector) settleNatural() {
-	for range c.poke {
-		c.Reap()
-	}
 }

@@ -57,10 +57,10 @@ func (e *puppet) cycle() {
 	e.state.cycles++
 }
 
-func (e *puppet) sweeping() bool { return false }
-
-func (e *puppet) watch(ended func()) { e.ended = ended }
-func (e *puppet) close()             { e.closed = true }
+func (e *puppet) sweeping() bool           { return false }
+func (e *puppet) processor() time.Duration { return 0 }
+func (e *puppet) watch(ended func())       { e.ended = ended }
+func (e *puppet) close()                   { e.closed = true }
 
 // A graveyard is a registry whose dead a test puts in.
 type graveyard struct {
@@ -74,18 +74,21 @@ type graveyard struct {
 func (g *graveyard) promoteAll() { g.promoted++ }
 func (g *graveyard) Len() int    { return 0 }
 
-func (g *graveyard) walk(func(any)) (objects int) {
+func (g *graveyard) walk(r *collection) {
 	g.walks++
-	objects, g.dead = g.dead, 0
-	g.at.Live -= int64(objects)
-	g.gate.yield.Add(int64(objects))
-	return objects
+	if g.dead > 0 {
+		r.found(&lot{gate: g.gate, dead: g, n: g.dead})
+	}
+	g.dead = 0
 }
+
+func (g *graveyard) bytes(int) int64 { return 1 }
+func (g *graveyard) give(int)        { g.at.Live-- }
 
 // staged is a collector on a puppet, and the memory that it watches.
 func staged(t *testing.T, p Policy) (*Collector, *puppet, *graveyard) {
 	e := newPuppet()
-	c := newOn(e, Config{}, p)
+	c := newOn(e, Config{Caps: uncapped}, p)
 	g := &graveyard{level: level{pressure.Sample{Live: 100, Limit: 1000}}}
 	g.gate = c.Watch(g)
 	c.addRegistry(g)
@@ -132,7 +135,7 @@ func TestCallersShareTheNextCycle(t *testing.T) {
 	waitFor(t, 30*time.Second, func() bool { // until one waits
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.current.held != noOne
+		return c.current.Load().held != noOne
 	})
 	first <- 0
 	// Those that call only now have a cycle of their own, which is why there may

@@ -21,6 +21,7 @@ type Gate struct {
 	wake   atomic.Int64 // ask the policy once live + request reaches this
 	c      *Collector
 	source Source
+	soft   bool // the source's limit is a goal, and its callers are held by assists alone
 
 	// Bytes that the walk under way has given back. They count as live until the
 	// policy has been told of the cycle. Otherwise the policy would take them for
@@ -82,23 +83,33 @@ func (g *Gate) ask(live, request int64) {
 	c := g.c
 	settled, yield := c.settled.Load(), g.yield.Load()
 	now := c.Now()
-	c.mu.Lock()
-	if c.closed {
-		g.wake.Store(math.MaxInt64)
-		c.mu.Unlock()
+	if !c.resting.Load().over(now, g, live) {
 		return
 	}
+	if r := c.askAt(g, Point{Now: now, At: Allocation, Request: request}, live+yield, settled); r != nil {
+		c.hold(r)
+	}
+}
+
+// askAt asks the policy at an allocation and obeys it. It returns the cycle that
+// the caller is to wait for, or nil. Live was read when so many cycles had settled.
+func (c *Collector) askAt(g *Gate, p Point, live int64, settled uint64) *collection {
+	c.mu.Lock()
+	defer c.unlock()
 	at := g
 	if c.settled.Load() != settled { // while this waited: live is of before
 		at = nil
 	}
-	d, top := c.decide(Point{Now: now, At: Allocation, Request: request}, at, live+yield)
-	r := c.obey(d, top, now)
-	c.mu.Unlock()
-	if d.Action == Block && r != nil {
-		c.hold(r)
+	d, top := c.decide(p, at, live)
+	r := c.obey(d, top, p.Now)
+	if d.Action != Block || g.isSoft() {
+		return nil
 	}
+	return r
 }
+
+// isSoft reports whether callers are not held for whole cycles.
+func (g *Gate) isSoft() bool { return g != nil && g.soft }
 
 // wakeAt makes every gate ask again at the pressure that top has with wake bytes
 // live. Below that pressure the policy need not be asked, since it is only shown
@@ -162,6 +173,6 @@ func (c *Collector) fill(p *Point, g *Gate, s pressure.Sample) {
 	p.Freed = allocated - s.Live - g.freed
 	p.LiveAfter = g.liveAfter
 	p.Cost = c.cost
-	p.Running = c.current != nil
+	p.Running = c.current.Load() != nil
 	p.Cycles = c.runtime.cycles - c.first
 }

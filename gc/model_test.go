@@ -33,12 +33,14 @@ func TestCollectorAgainstAModel(t *testing.T) {
 	quiet(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		limit := rapid.SampledFrom([]int64{0, 60, 300}).Draw(rt, "limit")
-		c, err := New(Config{Policy: new(Never), Limit: limit})
+		c, err := New(Config{Policy: new(Never), Limit: limit, Caps: uncapped})
 		if err != nil {
 			rt.Fatal(err)
 		}
 		defer c.Close()
 		c.own()
+		c.releases.patience = time.Hour // for the walk that is held
+		c.releases.bound = time.Hour
 		m := &model{c: c, limit: limit, most: rapid.Uint64Range(1, 4).Draw(rt, "cycles")}
 		m.setPolicy(rt)
 		rt.Repeat(map[string]func(*rapid.T){
@@ -250,7 +252,7 @@ func (m *model) settled(t *rapid.T, trigger Trigger, action Action, b begun, liv
 		m.wake = 0
 	}
 	p := m.policy
-	if p == nil {
+	if p == nil || m.closed {
 		return
 	}
 	if len(p.cycles) <= m.told {
@@ -292,8 +294,8 @@ func (m *model) ownAs(t *rapid.T, f *fate, bytes int64, do func(), among ...Acti
 	live, b := m.live(), m.begin()
 	d := m.says(t, among...)
 	o := &object{bytes: bytes, owner: new(thing), fate: f}
-	o.handle = Own(m.c, o.owner, bytes, func() {
-		f.given.Add(1)
+	o.handle = ownFunc(m.c, o.owner, bytes, func() {
+		defer f.given.Add(1) // counts as live until then
 		do()
 		if f.panics {
 			panic("release")
@@ -341,7 +343,7 @@ func (m *model) release(t *rapid.T) { m.releaseBeside(t, m.running) }
 func (m *model) releaseBeside(t *rapid.T, cycle bool) {
 	o := m.pick(t)
 	given := o.fate.given.Load()
-	ok := releases(o.handle)
+	ok := givesBack(o.handle)
 	if ok && given > 0 || !ok && given == 0 && !(cycle && o.owner == nil) {
 		t.Fatalf("Release of memory that was given back %d times: %v", given, ok)
 	}
@@ -350,8 +352,8 @@ func (m *model) releaseBeside(t *rapid.T, cycle bool) {
 	o.owner = nil
 }
 
-// releases calls Release, which hands a panic of the function that it calls on.
-func releases(h Handle) (ok bool) {
+// givesBack calls Release, which hands a panic of the function that it calls on.
+func givesBack(h Handle) (ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = true
@@ -430,9 +432,10 @@ func (m *model) natural(t *rapid.T) {
 		b := m.begin()
 		runtime.GC()
 		m.c.Reap()
-		if !m.closed {
-			m.settled(t, TriggerNatural, Overlap, b, m.live())
+		for m.c.Stats().Cycles[TriggerNatural] == m.cycles[TriggerNatural] { // somebody else has begun to
+			runtime.Gosched()
 		}
+		m.settled(t, TriggerNatural, Overlap, b, m.live())
 		for range min(3, len(m.objects)) {
 			m.drop(t)
 		}
@@ -602,7 +605,7 @@ func (m *model) check(t *rapid.T) {
 	if m.running {
 		return // some of what follows is under way, too
 	}
-	if got := own.registry.Len(); got != tracked {
+	if got := cleanupsOf[func()](own).Len(); got != tracked {
 		t.Fatalf("%d objects tracked, want %d", got, tracked)
 	}
 	freed, objects, panics := m.byCycles()

@@ -2,18 +2,64 @@ package gc
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"runtime/trace"
 )
 
-// What Config.Log is told. All but panics are of debug level.
+// What Config.Log is told. Cycles, refusals and policies are of debug level, what
+// the program should mend is a warning, and failures are errors.
 const (
 	logBegan    = "eagergc: cycle began"
 	logEnded    = "eagergc: cycle ended"
 	logRefused  = "eagergc: allocation refused"
 	logSwitched = "eagergc: policy switched"
-	logPanicked = "eagergc: panic contained"
+	logPanicked = "eagergc: failure contained"
+	logOver     = "eagergc: over the limit, with nothing to free: more is reachable than the limit allows"
+	logLimit    = "eagergc: the limit is above what this machine or container has"
 )
+
+// A saying waits for the log.
+type saying struct {
+	level slog.Level
+	text  string
+	attrs []slog.Attr
+	aloud bool // goes to slog.Default where there is no log
+}
+
+// unlock unlocks mu, and logs what was to be said while it was held.
+func (c *Collector) unlock() {
+	all := c.unsaid
+	c.unsaid = nil
+	c.mu.Unlock()
+	for _, s := range all {
+		c.say(s)
+	}
+}
+
+// say logs s. The caller does not hold mu.
+func (c *Collector) say(s saying) {
+	log := c.log
+	if log == nil && s.aloud {
+		log = slog.Default()
+	}
+	if log == nil || !log.Enabled(context.Background(), s.level) {
+		return
+	}
+	if !c.strict {
+		defer func() {
+			if e := recover(); e != nil { // there is nobody else to tell
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.stats.Failures++
+				if c.err == nil {
+					c.err = fmt.Errorf("gc: the log panicked: %v", e)
+				}
+			}
+		}()
+	}
+	log.LogAttrs(context.Background(), s.level, s.text, s.attrs...)
+}
 
 // logs reports whether a debug event would reach anybody.
 func (c *Collector) logs() bool {
@@ -21,7 +67,7 @@ func (c *Collector) logs() bool {
 }
 
 func (c *Collector) debug(text string, attrs ...slog.Attr) {
-	c.log.LogAttrs(context.Background(), slog.LevelDebug, text, attrs...)
+	c.say(saying{level: slog.LevelDebug, text: text, attrs: attrs})
 }
 
 func (c *Collector) logBegin(r *collection) {
@@ -40,11 +86,15 @@ func (c *Collector) logEnd(r *collection, freed int64, objects int) {
 
 func (c *Collector) logRefusal() {
 	if c.logs() {
-		c.mu.Lock()
-		top, _ := c.mostPressed()
-		c.mu.Unlock()
-		c.debug(logRefused, top.attrs()...)
+		c.debug(logRefused, c.topGate().attrs()...)
 	}
+}
+
+func (c *Collector) topGate() *Gate {
+	c.mu.Lock()
+	defer c.unlock()
+	top, _ := c.mostPressed()
+	return top
 }
 
 func (c *Collector) logSwitch(from, to string) {
@@ -53,12 +103,20 @@ func (c *Collector) logSwitch(from, to string) {
 	}
 }
 
-// logFailure is called under mu: a policy that has panicked is off, so that
-// this is rare.
-func (c *Collector) logFailure(err error) {
-	if c.log != nil {
-		c.log.LogAttrs(context.Background(), slog.LevelError, logPanicked, slog.Any("error", err))
+// noteOver counts the times that a cycle has left the memory of Own above its
+// limit, from a time when it was not. The caller holds mu.
+func (c *Collector) noteOver(g *Gate, cycle Cycle) {
+	if !g.isSoft() || cycle.Limit <= 0 {
+		return
 	}
+	over := cycle.LiveAfter > cycle.Limit
+	if over && !c.stats.OverLimit {
+		c.stats.Over++
+		c.unsaid = append(c.unsaid, saying{slog.LevelWarn, logOver, []slog.Attr{
+			slog.Int64("live_bytes", cycle.LiveAfter), slog.Int64("limit_bytes", cycle.Limit), slog.Int64("freed_bytes", cycle.Freed),
+		}, true})
+	}
+	c.stats.OverLimit = over
 }
 
 func (r *collection) attrs() []slog.Attr {

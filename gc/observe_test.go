@@ -76,9 +76,9 @@ func TestLogTellsOfCyclesRefusalsAndPolicies(t *testing.T) {
 		}
 		return Decision{}
 	}}, Limit: 100, Log: slog.New(h)})
-	Own(c, new(thing), 30, func() {})
-	Own(c, new(thing), 40, func() {}) // the policy collects the 30 first
-	Own(c, new(thing), 90, func() {}) // 40 + 90 do not fit
+	ownFunc(c, new(thing), 30, func() {})
+	ownFunc(c, new(thing), 40, func() {}) // the policy collects the 30 first
+	ownFunc(c, new(thing), 90, func() {}) // 40 + 90 do not fit
 	c.SetPolicy(nil)
 	c.Collect(TriggerExplicit)
 	waitFor(t, 10*time.Second, func() bool {
@@ -112,7 +112,7 @@ func TestLogTellsOfCyclesRefusalsAndPolicies(t *testing.T) {
 func TestLogTellsOfPanicsAndOnlyWhatItsHandlerTakes(t *testing.T) {
 	h := &events{level: slog.LevelError}
 	c := newCollector(t, Config{Policy: &scripted{decide: func(Point) Decision { panic("of the policy") }}, Log: slog.New(h)})
-	Own(c, new(thing), 1, func() { panic("of release") })
+	ownFunc(c, new(thing), 1, func() { panic("of release") })
 	c.Collect(TriggerExplicit)
 	got := h.of(logPanicked, "")
 	if len(got) != 2 || len(h.all) != 2 {
@@ -155,7 +155,7 @@ func TestCyclesAreTasksOfAProgramTrace(t *testing.T) {
 	}
 	c := newCollector(t, Config{Policy: MustParse("always").New()})
 	list := capture(t, func() {
-		Own(c, new(thing), 64, func() { awaitHeld(c) })
+		ownFunc(c, new(thing), 64, func() { awaitHeld(c) })
 		c.Sync(&WaitPlace{Name: "step 1"}, func() error { return nil })
 	})
 	id := regexp.MustCompile(`Task=(\d+) Category="trigger" Message="policy sync point"`).FindStringSubmatch(list)
@@ -186,7 +186,7 @@ func TestCyclesAreTasksOfAProgramTrace(t *testing.T) {
 func awaitHeld(c *Collector) {
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		c.mu.Lock()
-		held := c.current.held != noOne
+		held := c.current.Load().held != noOne
 		c.mu.Unlock()
 		if held {
 			return

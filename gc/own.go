@@ -1,81 +1,201 @@
 package gc
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// Own says that owner holds bytes of memory outside the Go heap, which release
-// gives back: memory of a C library, a mapping, a handle. From then on the
-// memory counts towards the collector's pressure, and some cycle after owner
-// has become unreachable calls release, once. Release must not refer to owner,
-// which would keep it alive for ever, must not call the collector, and runs on
-// a goroutine of the collector's. If the policy says so, Own starts a cycle,
-// or holds the caller for one. It does so, too, where the memory does not fit
-// under the limit of Config: what Own counts is never refused, since it is there
-// already, but whoever goes on is held to the speed of the collector.
+// Own says that owner holds bytes of memory outside the Go heap, which
+// release(arg) gives back: memory of a C library, a mapping, a handle. From then
+// on the memory counts towards the collector's pressure. Some cycle after owner
+// has become unreachable calls release, once, on a goroutine of the collector's.
+// It has the shape of [runtime.AddCleanup].
 //
-// Owner must be as [Track] says. Own and Release together take 53 ns where few
-// others are made in between, and 0.4 us otherwise (AMD EPYC, Go 1.26.8,
-// results/2026-11-21-collector).
-func Own[T any](c *Collector, owner *T, bytes int64, release func()) Handle {
+// Arg and what release refers to must not lead to owner, which would keep it
+// alive for ever. Own panics where it sees that: an arg that is owner or points
+// into it, and a release that is a method value of owner or a closure that
+// captured it first. Pass what the release needs, such as the C pointer, as arg.
+// A release may take any lock, take its time, and use the collector.
+//
+// Owner must point to an object of its own, in which Own finds a pointer or at
+// least 16 bytes: smaller ones share memory with others and die with them. Own
+// panics on those, on nil, on a release that is nil, and on bytes below 0 or
+// above [MaxBytes].
+//
+// If the policy says so, Own starts a cycle. The memory exists already, so that
+// Own never refuses it, and the collector's limit is a goal. A caller waits for
+// the cycle under way at most as [Caps] says.
+//
+// Own and Release together take 0.1 us where few others are made in between, and
+// 0.4 us more where owner needs a weak pointer: see [WeakRegistry]. (AMD EPYC, Go
+// 1.26.8, results/2026-11-22-embedding.)
+func Own[T, A any](c *Collector, owner *T, bytes int64, release func(A), arg A) Handle {
+	checkOwner("Own", owner, bytes)
+	checkRelease(owner, release, &arg)
 	o := c.own()
-	o.gate.Allocating(o.live.Load(), bytes)
-	if o.limit > 0 && o.live.Load() > o.limit-bytes {
-		o.makeRoom(bytes)
-	}
-	o.allocated.Add(bytes)
-	o.live.Add(bytes)
-	return Handle{o, Track(o.registry, owner, bytes, release)}
+	o.adding(bytes)
+	o.take(bytes)
+	r := cleanupsOf[A](o)
+	return Handle{r, Track(&r.WeakRegistry, owner, bytes, cleanup[A]{release, arg})}
 }
 
 // A Handle is a claim to memory that was given to [Own]. It may be dropped.
-// The zero value owns nothing.
+// The zero value owns nothing. Its methods are safe for concurrent use. As long
+// as the program uses a handle, it should keep the owner alive
+// ([runtime.KeepAlive]): a cycle releases the memory of a dead one.
 type Handle struct {
-	o    *ownership
+	in   handles
 	slot Slot
+}
+
+// handles are the cleanups of one type.
+type handles interface {
+	release(Slot) bool
+	resize(Slot, int64) bool
 }
 
 // Release gives the memory back now, on the caller's goroutine. It returns
 // false, and does nothing, if that has happened before.
-func (h Handle) Release() bool {
-	if h.o == nil {
-		return false
-	}
-	release, bytes, ok := h.o.registry.Untrack(h.slot)
+func (h Handle) Release() bool { return h.in != nil && h.in.release(h.slot) }
+
+// Resize says that the owner now holds so many bytes, as after a realloc. It may
+// start a cycle, as Own does. It returns false, and does nothing, if the memory has
+// been given back. It panics on bytes that Own refuses.
+func (h Handle) Resize(bytes int64) bool { return h.in != nil && h.in.resize(h.slot, bytes) }
+
+// A cleanup gives an owner's memory back.
+type cleanup[A any] struct {
+	release func(A)
+	arg     A
+}
+
+// cleanups are the owners whose releases take an A.
+type cleanups[A any] struct {
+	WeakRegistry[cleanup[A]]
+	o *ownership
+}
+
+func (r *cleanups[A]) release(slot Slot) bool {
+	x, bytes, ok := r.Untrack(slot)
 	if ok {
-		h.o.giveBack(release, bytes)
+		defer r.o.giveBack(bytes)
+		x.release(x.arg)
 	}
 	return ok
 }
 
-// An ownership counts the memory that was given to Own. It is a Source.
+func (r *cleanups[A]) resize(slot Slot, bytes int64) bool {
+	checkBytes("Resize", bytes)
+	before, ok := r.WeakRegistry.Resize(slot, bytes)
+	switch {
+	case ok && bytes > before:
+		r.o.adding(bytes - before)
+		r.o.take(bytes - before)
+	case ok:
+		r.o.giveBack(before - bytes)
+	}
+	return ok
+}
+
+// ownLarge is the size from which on what Own is given is weak at once, so that
+// Go's own cycles find it as they would without us. Below it the 16 youngest of
+// each of the registry's shards may be missed: at most 4 MiB in all.
+const ownLarge = 4 << 10
+
+// cleanupsOf returns the owners whose releases take an A. There are few types of
+// arguments in a program, so that a list will do.
+func cleanupsOf[A any](o *ownership) *cleanups[A] {
+	if list := o.kinds.Load(); list != nil {
+		for _, k := range *list {
+			if r, ok := k.(*cleanups[A]); ok {
+				return r
+			}
+		}
+	}
+	return addCleanups[A](o)
+}
+
+func addCleanups[A any](o *ownership) *cleanups[A] {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var list []handles
+	if old := o.kinds.Load(); old != nil {
+		list = *old
+	}
+	for _, k := range list {
+		if r, ok := k.(*cleanups[A]); ok {
+			return r
+		}
+	}
+	r := &cleanups[A]{o: o}
+	r.init(o.gate, ownLarge, func(x cleanup[A], bytes int64) {
+		defer o.giveBack(bytes)
+		x.release(x.arg)
+	})
+	list = append(list[:len(list):len(list)], r)
+	o.kinds.Store(&list)
+	return r
+}
+
+// An ownership counts the memory that was given to Own and Account. It is a Source.
 type ownership struct {
 	space           pressure.Space
-	limit           int64
+	limit           atomic.Int64 // 0 = none
 	live, allocated atomic.Int64
+	accounted       accounted
+	owed            atomic.Int64 // ns of assists that are not paid yet
 	futile          atomic.Int64 // bytes that were live when a cycle last made too little room; 0 = none did
 	gate            *Gate
-	registry        *WeakRegistry[func()]
+
+	kinds atomic.Pointer[[]handles] // a *cleanups[A] for each A
+	mu    sync.Mutex                // held to add to kinds
 }
 
+func newOwnership(c *Collector, cfg Config) *ownership {
+	o := &ownership{space: cfg.Space}
+	o.limit.Store(cfg.Limit)
+	o.gate = c.Watch(o)
+	o.gate.soft = cfg.Caps.Assist >= 0
+	c.addRegistry((*accountWalk)(o))
+	return o
+}
+
+// Sample implements [Source].
 func (o *ownership) Sample() pressure.Sample {
 	live := o.live.Load()
-	return pressure.Sample{Space: o.space, Live: live, Reserved: live, Limit: o.limit}
+	return pressure.Sample{Space: o.space, Live: live, Reserved: live, Limit: o.limit.Load()}
 }
 
+// Allocated implements [Source].
 func (o *ownership) Allocated() int64 { return o.allocated.Load() }
+
+// adding is called before bytes are counted. It asks the policy, and holds the
+// caller for its share of a cycle's work.
+func (o *ownership) adding(bytes int64) {
+	o.gate.Allocating(o.live.Load(), bytes)
+	if limit := o.limit.Load(); limit > 0 && o.live.Load() > limit-bytes {
+		if o.gate.soft {
+			o.gate.c.beginFor(o.gate, o.live.Load())
+		} else {
+			o.makeRoom(bytes, limit)
+		}
+	}
+	if r := o.gate.c.current.Load(); r != nil && o.gate.soft {
+		o.assist(r, bytes)
+	}
+}
 
 // makeRoom waits for the cycle under way, or else for a new one. A program that
 // is above its limit with what it can reach gains nothing by that: it is
 // tried again only when an eighth of the limit has come on top.
-func (o *ownership) makeRoom(bytes int64) {
-	fits := func() bool { return o.live.Load() <= o.limit-bytes }
+func (o *ownership) makeRoom(bytes, limit int64) {
+	fits := func() bool { return o.live.Load() <= limit-bytes }
 	if o.gate.c.Wait() && fits() {
 		return
 	}
-	if last := o.futile.Load(); last > 0 && o.live.Load()-last < o.limit/8 {
+	if last := o.futile.Load(); last > 0 && o.live.Load()-last < limit/8 {
 		return
 	}
 	o.gate.c.Collect(TriggerRefusal)
@@ -86,14 +206,20 @@ func (o *ownership) makeRoom(bytes int64) {
 	}
 }
 
-func (o *ownership) giveBack(release func(), bytes int64) {
-	o.live.Add(-bytes)
-	release()
+func (o *ownership) take(bytes int64) {
+	o.allocated.Add(bytes)
+	o.live.Add(bytes)
 }
 
-func newOwnership(c *Collector, cfg Config) *ownership {
-	o := &ownership{space: cfg.Space, limit: cfg.Limit}
-	o.gate = c.Watch(o)
-	o.registry = NewWeakRegistry(o.gate, o.giveBack)
-	return o
+// giveBack counts bytes that are no more.
+func (o *ownership) giveBack(bytes int64) { o.live.Add(-bytes) }
+
+// SetLimit sets the budget of the memory that is given to Own and Account, in
+// bytes; 0 means none. It is a goal: see [Own]. It panics below 0.
+func (c *Collector) SetLimit(bytes int64) {
+	checkBytes("SetLimit", bytes)
+	c.own().limit.Store(bytes)
+	c.mu.Lock()
+	defer c.unlock()
+	c.changed()
 }

@@ -5,7 +5,7 @@ import "testing"
 func TestRecentKeepsTheLast(t *testing.T) {
 	reason, action := "low", Skip
 	c := newCollector(t, Config{Policy: &scripted{decide: func(Point) Decision { return Decision{Action: action, Reason: reason} }}, Limit: 10})
-	own := func() { Own(c, new(thing), 1, func() {}).Release() }
+	own := func() { ownFunc(c, new(thing), 1, func() {}).Release() }
 	own()
 	own()
 	reason, action = "high", Overlap

@@ -24,10 +24,13 @@ type engine interface {
 	// sweeping reports whether a cycle that mark has run is still being swept:
 	// until then finalizers and cleanups become due. It is safe for concurrent use.
 	sweeping() bool
-	// watch calls ended some time after each cycle of the process, on a
-	// goroutine that the engine does not wait for. It is called once.
+	// processor is the processor time that cycles of the process have taken so far,
+	// without what only idle cores did. It moves when a mark ends.
+	processor() time.Duration
+	// watch calls ended some time after each cycle of the process, on a goroutine
+	// that must not block. It goes on until the engine is unreachable. It is called once.
 	watch(ended func())
-	// close ends that, and returns when no goroutine of the engine's runs.
+	// close returns when no goroutine of the engine's runs.
 	close()
 }
 
@@ -49,11 +52,7 @@ type goRuntime struct {
 	samples [2]metrics.Sample
 	marking sync.WaitGroup // calls of runtime.GC
 	calls   atomic.Int32   // of runtime.GC that have not returned
-
-	mu       sync.Mutex
-	ended    func()
-	sentinel runtime.Cleanup
-	closed   bool
+	ended   func()
 }
 
 func newGoRuntime() *goRuntime {
@@ -133,38 +132,31 @@ func (r *progressReader) read() (p progress) {
 //go:noinline
 func newProbe() weak.Pointer[Cycle] { return weak.Make(new(Cycle)) }
 
+func (r *goRuntime) processor() time.Duration {
+	s := [...]metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
+	metrics.Read(s[:])
+	return time.Duration((s[0].Value.Float64() - s[1].Value.Float64()) * float64(time.Second))
+}
+
 func (r *goRuntime) watch(ended func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.ended = ended
-	r.arm()
+	arm(weak.Make(r))
 }
 
 // A sentinel is garbage from the start: its cleanup runs after some cycle.
 type sentinel struct{ _ [4]*sentinel }
 
-// arm makes the next sentinel. The caller holds mu.
-func (r *goRuntime) arm() {
-	r.sentinel = runtime.AddCleanup(new(sentinel), (*goRuntime).cycleEnded, r)
+// arm makes the next sentinel. It does not keep r alive.
+func arm(r weak.Pointer[goRuntime]) {
+	runtime.AddCleanup(new(sentinel), cycleEnded, r)
 }
 
 // cycleEnded is the sentinel's cleanup.
-func (r *goRuntime) cycleEnded() {
-	r.mu.Lock()
-	closed := r.closed
-	if !closed {
-		r.arm()
-	}
-	r.mu.Unlock()
-	if !closed {
+func cycleEnded(w weak.Pointer[goRuntime]) {
+	if r := w.Value(); r != nil {
+		arm(w)
 		r.ended()
 	}
 }
 
-func (r *goRuntime) close() {
-	r.mu.Lock()
-	r.closed = true
-	r.sentinel.Stop()
-	r.mu.Unlock()
-	r.marking.Wait()
-}
+func (r *goRuntime) close() { r.marking.Wait() }

@@ -17,15 +17,21 @@ type Stats struct {
 	Pauses    [pauses]uint64   // callers' pauses by length: those in [i] are at most PauseBound(i)
 	Tracked   int              // objects tracked when the last cycle had settled
 	Cost      time.Duration    // expected duration of the next cycle
-	Failures  uint64           // panics contained: see Collector.Err
+	Failures  uint64           // failures contained: see Collector.Err
+	Capped    uint64           // cycles that the policy wanted and Caps did not allow
+	Pending   int              // dead objects whose release has not ended yet
+	OverLimit bool             // the last cycle for the memory of Own left more than its limit: that is reachable
+	Over      uint64           // how often that has begun
 	Last      Cycle            // the last cycle
 }
 
 // Stats returns the counts so far.
 func (c *Collector) Stats() Stats {
+	pending := c.releases.pending()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats
+	s.Pending = pending
 	s.Tracked, s.Cost = c.tracked, c.cost
 	return s
 }

@@ -41,25 +41,39 @@ func (c *Collector) Sync(place *WaitPlace, wait func() error) error {
 		place = &c.noPlace
 	}
 	begin := c.Now()
-	c.mu.Lock()
-	d, top := c.decide(Point{Now: begin, At: Sync, Wait: place.Expected(), WillBlock: true}, nil, 0)
-	r := c.obey(d, top, begin)
-	recorder := c.recorder
-	c.mu.Unlock()
+	r, top, recorded := c.askBeforeWait(Point{Now: begin, At: Sync, Wait: place.Expected(), WillBlock: true})
 
 	if trace.IsEnabled() {
 		wait = place.traced(wait)
 	}
 	err := wait()
-	if recorder != nil || place.due(begin) {
+	if recorded || place.due(begin) {
 		waited := c.Now() - begin
 		place.learn(waited)
-		if recorder != nil {
-			recorder.sync(begin, waited, place.Name, top)
+		if recorded {
+			c.recordWait(begin, waited, place.Name, top)
 		}
 	}
-	if d.Action == Block && r != nil {
+	if r != nil {
 		c.hold(r)
 	}
 	return err
+}
+
+// askBeforeWait asks the policy at a sync point and obeys it. It returns the cycle
+// that the caller is to wait for after its own wait, or nil.
+func (c *Collector) askBeforeWait(p Point) (r *collection, top *Gate, recorded bool) {
+	c.mu.Lock()
+	defer c.unlock()
+	d, top := c.decide(p, nil, 0)
+	if r = c.obey(d, top, p.Now); d.Action != Block {
+		r = nil
+	}
+	return r, top, c.recorder != nil
+}
+
+func (c *Collector) recordWait(begin, waited time.Duration, place string, top *Gate) {
+	c.mu.Lock()
+	defer c.unlock()
+	c.record(func(to *recorder) { to.sync(begin, waited, place, top) })
 }

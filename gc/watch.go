@@ -198,7 +198,7 @@ func (g *Gate) rose(live, request int64) {
 	c := g.c
 	now := c.Now()
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	d, top := c.decide(Point{Now: now, At: Allocation, Request: request}, g, live)
 	if d.Action == Block {
 		d.Action = Overlap
@@ -221,9 +221,6 @@ func (g *Gate) fell(live int64) {
 	g.liveAfter = min(g.liveAfter, live)
 }
 
-// settleBound is the longest that a cycle waits for finalizers and cleanups.
-const settleBound = 100 * time.Millisecond
-
 // A gaugeWalk is a gauge as a cycle sees it: what it finds dead, others give back.
 type gaugeWalk Gauge
 
@@ -240,29 +237,23 @@ func (g *gaugeWalk) promoteAll() {
 // walk is called after the mark. It waits until finalizers and cleanups have run, and
 // counts what the gauge has fallen by. A cycle that takes longer than it waits for is
 // judged by a later look.
-func (g *gaugeWalk) walk(func(any)) (objects int) {
+func (g *gaugeWalk) walk(r *collection) {
 	g.mu.Lock()
 	g.high = max(1, (*Gauge)(g).see())
 	g.mu.Unlock()
 	var freed int64
-	begin := time.Now()
-	for nap := 100 * time.Microsecond; ; nap = min(2*nap, time.Millisecond) {
-		time.Sleep(nap)
-		done := (*Gauge)(g).drained()
+	r.awaitCleanups(g.c.engine, func() (done bool) {
+		done = (*Gauge)(g).drained()
 		g.mu.Lock()
+		defer g.mu.Unlock()
 		(*Gauge)(g).see()
 		freed = g.fallen
 		if done {
 			(*Gauge)(g).judge()
 		}
-		g.mu.Unlock()
-		if done || time.Since(begin) > settleBound {
-			break
-		}
-	}
-	g.c.waited += time.Since(begin)
-	g.gate.yield.Add(freed)
-	return 0
+		return done
+	})
+	r.credit(g.gate, freed)
 }
 
 // pending is how far the runtime is with finalizers and cleanups.

@@ -10,23 +10,24 @@ import (
 )
 
 // A WeakRegistry knows which Go objects own outside memory, without keeping them
-// alive. After each cycle its [Collector] walks it and gives back what belonged
-// to the dead, exactly once; an owner that gives back earlier calls Untrack.
+// alive. After each cycle its [Collector] walks it and has the memory of the dead
+// given back, exactly once. An owner that gives back earlier calls Untrack.
 //
 // W is what it takes to give an object's memory back. It must not refer to the
 // owner, which would keep it alive for ever. A W without pointers costs the Go
 // collector least. All methods are safe for concurrent use.
 //
-// Tracking an object costs one short critical section. The weak pointer that a
-// walk needs is expensive (about 0.4 us with what the sweep later does for it), so it is
-// made only once 16 younger objects have been tracked nearby or a cycle
-// is about to start: an object that is given back by hand before that never
-// needs one. The runtime's own cycles miss objects that young; the next one
-// finds them.
+// Tracking an object takes a lock for a moment. The weak pointer that a walk
+// needs takes about 0.4 us, with what the sweep later does for it. So small
+// objects get theirs only once 16 younger ones have been tracked nearby, or a cycle
+// is about to start: one that is given back by hand before that never needs it.
+// Until then the registry keeps such an object alive, and a cycle of the
+// runtime's own does not find it. Large ones get theirs at once.
 type WeakRegistry[W any] struct {
 	gate   *Gate
 	give   func(w W, bytes int64)
-	shift  uint // to a shard's number, from a hash of 64 bits
+	large  int64 // bytes from which on an object is weak at once
+	shift  uint  // to a shard's number, from a hash of 64 bits
 	shards []shard[W]
 }
 
@@ -35,8 +36,11 @@ type WeakRegistry[W any] struct {
 type Slot uint64
 
 const (
-	chunkLen  = 256 // slots that a walk visits under one lock
-	youngLen  = 16  // objects per shard without a weak pointer
+	// A chunk of 227 slots fills 8 KiB with the release and argument of Own.
+	// A walk visits it under one lock.
+	chunkLen  = 227
+	chunkBits = 8  // of an index, for the place in its chunk
+	youngLen  = 16 // objects per shard without a weak pointer
 	shardBits = 6
 	indexBits = 32 - shardBits
 )
@@ -53,10 +57,10 @@ func (s Slot) index() uint32 { return uint32(s) & (1<<indexBits - 1) }
 type shard[W any] struct {
 	mu     sync.Mutex
 	chunks []*chunk[W]
-	free   []uint32 // indices of slots that are not in use
-	young  [youngLen]young
-	next   int // where in young the next object goes
+	free   uint32 // 1 + index of a slot that is not in use, the first of a list; 0 = none
+	next   int    // where in young the next object goes
 	used   int
+	young  [youngLen]young
 	_      [64]byte
 }
 
@@ -70,26 +74,46 @@ type young struct {
 // A chunk holds slots, field by field: a walk reads only the weak pointers.
 type chunk[W any] struct {
 	weak [chunkLen]weak.Pointer[byte] // zero while the slot is free, or its object young
-	meta [chunkLen]slotMeta[W]
-	old  int // number of weak pointers
+	what [chunkLen]owned[W]
+	gen  [chunkLen]uint32 // odd while in use
+	old  uint32           // number of weak pointers
 }
 
-type slotMeta[W any] struct {
-	w     W
-	bytes int64
-	gen   uint32 // odd while in use
-	young int32  // 1 + where in young; 0 if it is not there
+// owned is what an object owns.
+type owned[W any] struct {
+	w W
+	// Of a slot in use, the bytes and above them 1 + where in young it is, or 0. Of
+	// a free slot, the next one in the list of the shard.
+	bits uint64
 }
+
+const (
+	bytesBits = 48
+	bytesMask = 1<<bytesBits - 1
+)
+
+func (x *owned[W]) bytes() int64 { return int64(x.bits & bytesMask) }
+func (x *owned[W]) young() int   { return int(x.bits >> bytesBits) }
+
+func (x *owned[W]) set(bytes int64, young int) { x.bits = uint64(bytes) | uint64(young)<<bytesBits }
 
 // NewWeakRegistry returns a registry whose objects own memory of the gate's space.
-// Cycles of the gate's collector call give for each dead object, on a
-// goroutine of their own, outside all locks; give must not call the collector.
-// If it panics, that is reported by [Collector.Err] and the walk goes on.
-func NewWeakRegistry[W any](g *Gate, give func(w W, bytes int64)) *WeakRegistry[W] {
-	logShards := min(shardBits, bits.Len(uint(4*runtime.GOMAXPROCS(0)-1)))
-	r := &WeakRegistry[W]{gate: g, give: give, shards: make([]shard[W], 1<<logShards), shift: uint(64 - logShards)}
-	g.c.addRegistry(r)
+// Objects of at least large bytes are weak at once. Cycles of the gate's
+// collector have give called for each dead object, on a goroutine of the
+// collector's, outside all locks. Give may use the collector; whoever waits for
+// the cycle does not wait for a give that takes long. If it panics, that is
+// reported by [Collector.Err] and the others go on.
+func NewWeakRegistry[W any](g *Gate, large int64, give func(w W, bytes int64)) *WeakRegistry[W] {
+	r := new(WeakRegistry[W])
+	r.init(g, large, give)
 	return r
+}
+
+func (r *WeakRegistry[W]) init(g *Gate, large int64, give func(w W, bytes int64)) {
+	logShards := min(shardBits, bits.Len(uint(4*runtime.GOMAXPROCS(0)-1)))
+	r.gate, r.give, r.large = g, give, large
+	r.shards, r.shift = make([]shard[W], 1<<logShards), uint(64-logShards)
+	g.c.addRegistry(r)
 }
 
 // Close makes cycles forget the registry. What is still tracked is left to its
@@ -108,30 +132,37 @@ func (r *WeakRegistry[W]) Len() int {
 	return n
 }
 
-// Track says that owner owns bytes that w gives back. It panics if owner is
-// nil. Owner must be a pointer to a heap object of at least 16 bytes or with
-// pointers in it: smaller ones share memory with others and die with them.
+// Track says that owner owns bytes that w gives back. Owner must not be nil, and
+// must have an identity: see [Own]. Bytes must be from 0 to [MaxBytes].
 func Track[T, W any](r *WeakRegistry[W], owner *T, bytes int64, w W) Slot {
-	if owner == nil {
-		panic("gc: Track of nil")
-	}
+	checkOwner("Track", owner, bytes)
 	p := unsafe.Pointer(owner)
 	// Objects of one span, which one thread allocates, share a shard.
 	n := int(uint64(uintptr(p)>>13) * 0x9e3779b97f4a7c15 >> r.shift)
 	s := &r.shards[n]
 	s.mu.Lock()
 	index := s.slot()
-	m := s.meta(index)
-	m.w, m.bytes = w, bytes
-	m.gen++
+	c, i := s.at(index)
+	x := &c.what[i]
+	x.w = w
+	c.gen[i]++
+	slot := makeSlot(c.gen[i], n, index)
 	s.used++
-	y := s.next
-	s.next = (y + 1) % youngLen
-	s.promote(y)
-	s.young[y] = young{p, index}
-	m.young = int32(y + 1)
-	slot := makeSlot(m.gen, n, index)
+	if bytes >= r.large {
+		x.set(bytes, 0)
+		c.weak[i] = weak.Make((*byte)(p))
+		c.old++
+	} else {
+		y := s.next
+		s.next = (y + 1) % youngLen
+		s.promote(y)
+		s.young[y] = young{p, index}
+		x.set(bytes, y+1)
+	}
 	s.mu.Unlock()
+	if !r.gate.c.kept.Load() {
+		r.gate.c.keep()
+	}
 	return slot
 }
 
@@ -141,52 +172,74 @@ func Track[T, W any](r *WeakRegistry[W], owner *T, bytes int64, w W) Slot {
 func (r *WeakRegistry[W]) Untrack(slot Slot) (w W, bytes int64, ok bool) {
 	s := &r.shards[slot.shard()]
 	s.mu.Lock()
-	m := s.meta(slot.index())
-	if ok = m.gen == slot.gen(); ok {
-		w, bytes = m.w, m.bytes
-		s.forget(slot.index(), m)
+	c, i := s.at(slot.index())
+	if ok = c.gen[i] == slot.gen(); ok {
+		w, bytes = c.what[i].w, c.what[i].bytes()
+		s.forget(slot.index(), c, i)
 	}
 	s.mu.Unlock()
 	return w, bytes, ok
 }
 
-func (s *shard[W]) meta(index uint32) *slotMeta[W] {
-	return &s.chunks[index/chunkLen].meta[index%chunkLen]
+// Resize changes the bytes of a tracked object, and returns those that it had. It
+// returns false if the slot was given up before or a cycle has found its object dead.
+func (r *WeakRegistry[W]) Resize(slot Slot, bytes int64) (before int64, ok bool) {
+	checkBytes("Resize", bytes)
+	s := &r.shards[slot.shard()]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, i := s.at(slot.index())
+	if c.gen[i] != slot.gen() {
+		return 0, false
+	}
+	x := &c.what[i]
+	before = x.bytes()
+	x.set(bytes, x.young())
+	return before, true
+}
+
+// at returns where the slot with an index is.
+func (s *shard[W]) at(index uint32) (c *chunk[W], i uint32) {
+	return s.chunks[index>>chunkBits], index & (1<<chunkBits - 1)
 }
 
 // slot returns a free slot.
 func (s *shard[W]) slot() uint32 {
-	if len(s.free) == 0 {
-		base := uint32(len(s.chunks)) * chunkLen
-		if base >= 1<<indexBits {
-			panic(fmt.Sprintf("gc: registry is full: %d objects in one shard", s.used))
-		}
-		s.chunks = append(s.chunks, new(chunk[W]))
-		for i := uint32(chunkLen); i > 0; i-- {
-			s.free = append(s.free, base+i-1)
-		}
+	if s.free == 0 {
+		s.grow()
 	}
-	last := len(s.free) - 1
-	index := s.free[last]
-	s.free = s.free[:last]
+	index := s.free - 1
+	c, i := s.at(index)
+	s.free = uint32(c.what[i].bits)
 	return index
 }
 
+// grow adds a chunk of free slots. There are none.
+func (s *shard[W]) grow() {
+	base := uint32(len(s.chunks)) << chunkBits
+	if base >= 1<<indexBits {
+		panic(fmt.Sprintf("gc: registry is full: %d objects in one shard", s.used))
+	}
+	c := new(chunk[W])
+	s.chunks = append(s.chunks, c)
+	for i := uint32(chunkLen); i > 0; i-- {
+		c.what[i-1].bits = uint64(s.free)
+		s.free = base + i
+	}
+}
+
 // forget frees a slot that is in use.
-func (s *shard[W]) forget(index uint32, m *slotMeta[W]) {
-	if m.young != 0 {
-		s.young[m.young-1] = young{}
-		m.young = 0
+func (s *shard[W]) forget(index uint32, c *chunk[W], i uint32) {
+	if y := c.what[i].young(); y != 0 {
+		s.young[y-1] = young{}
 	} else {
-		c := s.chunks[index/chunkLen]
-		c.weak[index%chunkLen] = weak.Pointer[byte]{}
+		c.weak[i] = weak.Pointer[byte]{}
 		c.old--
 	}
-	var none W
-	m.w = none
-	m.gen++
+	c.what[i] = owned[W]{bits: uint64(s.free)}
+	c.gen[i]++
 	s.used--
-	s.free = append(s.free, index)
+	s.free = index + 1
 }
 
 // promote gives the young object at y, if there is one, its weak pointer.
@@ -195,9 +248,9 @@ func (s *shard[W]) promote(y int) {
 	if o.owner == nil {
 		return
 	}
-	c := s.chunks[o.index/chunkLen]
-	c.weak[o.index%chunkLen] = weak.Make((*byte)(o.owner))
-	c.meta[o.index%chunkLen].young = 0
+	c, i := s.at(o.index)
+	c.weak[i] = weak.Make((*byte)(o.owner))
+	c.what[i].set(c.what[i].bytes(), 0)
 	c.old++
 	s.young[y] = young{}
 }
@@ -215,63 +268,53 @@ func (r *WeakRegistry[W]) promoteAll() {
 	}
 }
 
-// A corpse is a dead object's memory.
-type corpse[W any] struct {
-	w     W
-	bytes int64
+// corpses are what dead objects owned.
+type corpses[W any] struct {
+	r   *WeakRegistry[W]
+	all []corpse[W]
 }
 
-// walk gives back what belongs to dead objects, counts it at the gate, and
-// returns their number. It holds a shard's lock for one chunk at a time.
-func (r *WeakRegistry[W]) walk(failed func(any)) (objects int) {
-	var dead []corpse[W]
+type corpse[W any] struct {
+	w    W
+	size int64
+}
+
+func (d *corpses[W]) bytes(i int) int64 { return d.all[i].size }
+func (d *corpses[W]) give(i int)        { d.r.give(d.all[i].w, d.all[i].size) }
+
+// walk has what belongs to dead objects given back. It holds a shard's lock for one
+// chunk at a time.
+func (r *WeakRegistry[W]) walk(cycle *collection) {
 	for i := range r.shards {
 		s := &r.shards[i]
-		for n := 0; ; n++ {
-			dead = dead[:0]
+		for n, more := 0, true; more; n++ {
+			var dead []corpse[W]
 			s.mu.Lock()
-			more := n < len(s.chunks)
-			if more {
-				dead = s.bury(n, dead)
+			if more = n < len(s.chunks); more {
+				dead = s.bury(n)
 			}
 			s.mu.Unlock()
-			if !more {
-				break
-			}
-			for _, d := range dead {
-				objects++
-				r.giveBack(d, failed)
-				r.gate.yield.Add(d.bytes)
+			if len(dead) > 0 {
+				cycle.found(&lot{gate: r.gate, dead: &corpses[W]{r, dead}, n: len(dead)})
 			}
 		}
 	}
-	return objects
 }
 
-// bury frees the slots of chunk n whose objects are dead and appends what they
-// owned to dead.
-func (s *shard[W]) bury(n int, dead []corpse[W]) []corpse[W] {
+// bury frees the slots of chunk n whose objects are dead, and returns what they
+// owned.
+func (s *shard[W]) bury(n int) (dead []corpse[W]) {
 	c := s.chunks[n]
 	if c.old == 0 {
-		return dead
+		return nil
 	}
 	for i := range c.weak {
 		p := c.weak[i]
 		if p == (weak.Pointer[byte]{}) || p.Value() != nil {
 			continue
 		}
-		m := &c.meta[i]
-		dead = append(dead, corpse[W]{m.w, m.bytes})
-		s.forget(uint32(n*chunkLen+i), m)
+		dead = append(dead, corpse[W]{c.what[i].w, c.what[i].bytes()})
+		s.forget(uint32(n)<<chunkBits|uint32(i), c, uint32(i))
 	}
 	return dead
-}
-
-func (r *WeakRegistry[W]) giveBack(d corpse[W], failed func(any)) {
-	defer func() {
-		if e := recover(); e != nil {
-			failed(e)
-		}
-	}()
-	r.give(d.w, d.bytes)
 }

@@ -16,7 +16,7 @@ func TestRegistryAgainstAModel(t *testing.T) {
 	c := newCollector(t, Config{Policy: new(Never)})
 	rapid.Check(t, func(t *rapid.T) {
 		given := make(map[int]int64)
-		r := NewWeakRegistry(c.own().gate, func(w int, bytes int64) { given[w] = bytes })
+		r := NewWeakRegistry(c.own().gate, 1<<20, func(w int, bytes int64) { given[w] = bytes })
 		type entry struct {
 			slot  Slot
 			owner *thing // nil once dropped
@@ -143,7 +143,7 @@ func TestRecorderIsToldWhatHappened(t *testing.T) {
 		}},
 	})
 	for range 3 {
-		Own(c, new(thing), 5, func() {})
+		ownFunc(c, new(thing), 5, func() {})
 	}
 	c.Sync(&WaitPlace{Name: "step"}, func() error { c.Wait(); return nil })
 	c.Collect(TriggerExplicit)
@@ -202,7 +202,7 @@ func TestAPolicySeesWhatACycleFreesWhenItEnds(t *testing.T) {
 	}})
 	gate := c.Watch(src)
 	given, middle, goOn := 0, make(chan bool), make(chan bool)
-	r := NewWeakRegistry(gate, func(uint64, int64) {
+	r := NewWeakRegistry(gate, 1<<20, func(uint64, int64) {
 		if given == objects/2 {
 			middle <- true
 			<-goOn

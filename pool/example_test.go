@@ -93,7 +93,7 @@ func Example_recording() {
 	if err != nil {
 		log.Print("goes on without a recording: ", err) // a nil recorder is off
 	}
-	collector, err := gc.New(gc.Config{Policy: gc.MustParse("always").New(), Recorder: recorder})
+	collector, err := gc.New(gc.Config{Policy: gc.MustParse("always").New(), Caps: gc.Caps{Cycles: 1}, Recorder: recorder})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -83,12 +83,12 @@ func (s *everything) own() *owner {
 	state := new(ownerState)
 	s.owned.Add(1)
 	o := &owner{state: state}
-	o.handle = gc.Own(s.c, o, 1000, func() {
+	o.handle = gc.Own(s.c, o, 1000, func(state *ownerState) {
 		s.given.Add(1)
 		if !state.done.Load() || state.given.Swap(true) {
 			s.wrong.Add(1)
 		}
-	})
+	}, state)
 	return o
 }
 

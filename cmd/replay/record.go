@@ -95,7 +95,7 @@ func parseRate(text string) (int64, error) {
 
 // recordSample runs the sample program, and tells the recorder.
 func recordSample(cmd *cobra.Command, sample live.Sample, spec gc.Spec, limit pressure.Limit, sites int64, r *trace.Recorder) (first, last float32, err error) {
-	c, err := gc.New(gc.Config{Policy: spec.New(), Recorder: r})
+	c, err := gc.New(gc.Config{Policy: spec.New(), Caps: gc.Caps{Cycles: 1}, Recorder: r})
 	if err != nil {
 		return 0, 0, err
 	}

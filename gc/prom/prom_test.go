@@ -115,7 +115,7 @@ func TestNoLimitNoPressure(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	defer gc.Own(c, &struct{ a, b int64 }{}, 100, func() {}).Release()
+	defer gc.Own(c, &struct{ a, b int64 }{}, 100, func(int) {}, 0).Release()
 	want := `# HELP eagergc_live_bytes Bytes handed out and not yet given back; garbage counts until it is freed.
 # TYPE eagergc_live_bytes gauge
 eagergc_live_bytes{space="host"} 100

@@ -105,7 +105,7 @@ func TestWaitsAreSyncPoints(t *testing.T) {
 	policy := new(counting)
 	c := must[*gc.Collector](t)(gc.New(gc.Config{Policy: policy, Limit: 1}))
 	defer c.Close()
-	gc.Own(c, new([64]byte), 1, func() {}).Release() // something to watch
+	gc.Own(c, new([64]byte), 1, func(int) {}, 0).Release() // something to watch
 	d.SyncThrough(c)
 	defer d.SyncThrough(nil)
 	ok(t, s.Synchronize())

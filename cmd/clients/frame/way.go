@@ -126,7 +126,7 @@ func Keep[T, A any](w *Way, owner *T, bytes int64, free func(A), arg A) (done fu
 	case w.Closes():
 		return func() { free(arg) }
 	case w.Collector() != nil:
-		gc.Own(w.collector, owner, bytes, func() { free(arg) })
+		gc.Own(w.collector, owner, bytes, free, arg)
 	default:
 		runtime.AddCleanup(owner, free, arg)
 	}

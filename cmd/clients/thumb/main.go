@@ -87,7 +87,7 @@ func hold(w *frame.Way, img *vips.ImageRef) (done func()) {
 		return img.Close
 	}
 	if c := w.Collector(); c != nil {
-		gc.Own(c, img, int64(img.Width())*int64(img.Height())*int64(img.Bands()), func() {}) // the finalizer frees
+		gc.Own(c, img, int64(img.Width())*int64(img.Height())*int64(img.Bands()), func(struct{}) {}, struct{}{}) // the finalizer frees
 	}
 	return func() {}
 }

@@ -61,7 +61,7 @@ func Example() {
 
 // run is the program: a pool with a limit, a policy, and a recorder or none.
 func run(policy gc.Spec, limit int64, recorder *trace.Recorder) gc.Stats {
-	collector, err := gc.New(gc.Config{Policy: policy.New(), Recorder: recorder})
+	collector, err := gc.New(gc.Config{Policy: policy.New(), Caps: gc.Caps{Cycles: 1}, Recorder: recorder})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,0 +1,81 @@
+package gc
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// Account counts bytes of memory outside the Go heap that have no owner: so many
+// more, or so many fewer if bytes are below 0. It is for a program or a library
+// that counts by itself, and has the shape of .NET's GC.AddMemoryPressure and
+// RemoveMemoryPressure. The bytes share a space and a limit with those of [Own].
+// Account may start a cycle and hold the caller as Own does. It panics on more
+// than [MaxBytes], and if more is taken back than was counted.
+//
+// Others free the memory itself, as a rule finalizers or cleanups, which then call
+// Account with bytes below 0. A cycle waits for those for 100 ms at most, and counts
+// what they take back as its yield.
+func (c *Collector) Account(bytes int64) {
+	o := c.own()
+	if bytes < 0 {
+		o.accounted.giveBack(bytes)
+		o.giveBack(-bytes)
+		return
+	}
+	checkBytes("Account", bytes)
+	o.adding(bytes)
+	o.accounted.live.Add(bytes)
+	o.take(bytes)
+}
+
+// accounted is the memory that Account has counted.
+type accounted struct {
+	live  atomic.Int64
+	given atomic.Int64 // bytes taken back since the start
+}
+
+// giveBack takes bytes, which are below 0.
+func (a *accounted) giveBack(bytes int64) {
+	if left := a.live.Add(bytes); bytes < -MaxBytes || left < 0 {
+		a.live.Add(-bytes)
+		panic(fmt.Sprintf("gc: Account takes back %d bytes, where only %d are counted", -bytes, left-bytes))
+	}
+	a.given.Add(-bytes)
+}
+
+// An accountWalk is the memory that Account has counted as a cycle sees it: what it
+// finds dead, finalizers and cleanups give back.
+type accountWalk ownership
+
+func (w *accountWalk) promoteAll() {}
+func (w *accountWalk) Len() int    { return 0 }
+
+// walk waits for what the cycle has found dead to be taken back. What more is freed
+// meanwhile counts too: there is no telling.
+func (w *accountWalk) walk(r *collection) {
+	if w.accounted.live.Load() == 0 {
+		return
+	}
+	before := w.accounted.given.Load()
+	r.awaitCleanups(w.gate.c.engine, func() bool { return false })
+	r.credit(w.gate, w.accounted.given.Load()-before)
+}
+
+// settleBound is the longest that a cycle waits for finalizers and cleanups.
+const settleBound = 100 * time.Millisecond
+
+// awaitCleanups waits until finalizers and cleanups that the cycle has made due have
+// run, but not longer than settleBound. It calls look now and then, and
+// ends when that returns true.
+func (r *collection) awaitCleanups(e engine, look func() bool) {
+	begin := time.Now()
+	for nap := 100 * time.Microsecond; time.Since(begin) < settleBound; nap = min(2*nap, time.Millisecond) {
+		time.Sleep(nap)
+		done := !e.sweeping() && !readPending().waiting()
+		if look() || done {
+			break
+		}
+	}
+	r.waited += time.Since(begin)
+}

@@ -1,0 +1,96 @@
+package gc
+
+import (
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// Default returns the collector of the process, which the first call makes and
+// nobody should close: libraries that count memory share it. Its policy is
+// [DefaultPolicy], or that of the environment. Its limit is that of the
+// environment, see [pressure.LimitsFromEnv], the hard one before the soft one;
+// else nine tenths of what the machine or the container has. If the environment
+// cannot be read that is logged, and without effect.
+func Default() *Collector { return theDefault() }
+
+// defaultShare is the share of the memory of a container that a Go process should
+// use, as in KimMachineGun/automemlimit: the rest is for what it does not count.
+const defaultShare = 0.9
+
+var theDefault = sync.OnceValue(func() *Collector {
+	c, err := New(Config{Limit: defaultLimit()})
+	if err != nil {
+		slog.Default().Error("eagergc: the default collector goes without what is in the environment", slog.Any("error", err))
+		c = newOn(newGoRuntime(), Config{Limit: defaultLimit(), Caps: usualCaps()}, MustParse(DefaultPolicy).New())
+	}
+	return c
+})
+
+func defaultLimit() int64 {
+	info, err := pressure.HostMemory()
+	if err != nil {
+		info = pressure.Info{}
+	}
+	limits, err := pressure.LimitsFromEnv(pressure.Host, nil)
+	if err != nil {
+		slog.Default().Error("eagergc: the default collector goes without a limit from the environment", slog.Any("error", err))
+	}
+	for _, l := range []pressure.Limit{limits.Hard, limits.Soft} {
+		if bytes, err := l.Of(info.Total); err == nil && bytes > 0 {
+			return min(bytes, MaxBytes)
+		}
+	}
+	return int64(defaultShare * float64(info.Total))
+}
+
+// checkLimit warns of a limit that cannot be reached.
+func (c *Collector) checkLimit(bytes int64) {
+	info, err := pressure.HostMemory()
+	if err != nil || bytes <= info.Total {
+		return
+	}
+	c.misuse(logLimit, slog.Int64("limit_bytes", bytes), slog.Int64("total_bytes", info.Total))
+}
+
+// StrictVariable is the environment variable that, set to 1, makes every misuse
+// panic that can be seen, and no panic be contained: for tests.
+const StrictVariable = "EAGERGC_STRICT"
+
+func strict() bool { return os.Getenv(StrictVariable) == "1" }
+
+// misuse says what the program does wrong, aloud; in strict mode it panics. The
+// caller does not hold mu.
+func (c *Collector) misuse(text string, attrs ...slog.Attr) {
+	if c.strict {
+		panic(text + ": " + slog.GroupValue(attrs...).String())
+	}
+	c.say(saying{slog.LevelWarn, text, attrs, true})
+}
+
+// alive are the collectors that track something. A program may forget a collector,
+// but what its owners hold still has to be given back.
+var alive sync.Map // of *Collector
+
+// keep keeps the collector alive as long as it tracks something.
+func (c *Collector) keep() {
+	c.kept.Store(true) // before: see letGo
+	alive.Store(c, nil)
+}
+
+// letGo ends keep, if nothing is tracked.
+func (c *Collector) letGo() {
+	c.kept.Store(false)
+	for _, r := range c.allRegistries() {
+		if r.Len() > 0 { // whoever has tracked before this line is counted, or keeps it alive again
+			c.keep()
+			return
+		}
+	}
+	alive.Delete(c)
+	if c.kept.Load() {
+		c.keep()
+	}
+}
