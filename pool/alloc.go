@@ -81,16 +81,7 @@ func (p *Pool) allocMissed(bytes, size int64, stream uint32) (Block, error) {
 	if p.closed.Load() {
 		return Block{}, ErrClosed
 	}
-	if p.bypass.Load() != 0 {
-		p.awaitClimber()
-	}
-	i, err := p.find(size, stream)
-	if i == 0 {
-		i, err = p.awaitCycle(size, stream, err)
-	}
-	if i == 0 {
-		i, err = p.climb(size, stream, err)
-	}
+	i, err := p.findInTurn(size, stream)
 	if i == 0 {
 		return Block{}, err
 	}
@@ -101,6 +92,30 @@ func (p *Pool) allocMissed(bytes, size int64, stream uint32) (Block, error) {
 		return p.dress(b, i, sampled), nil
 	}
 	return b, nil
+}
+
+// findInTurn looks for a piece wherever there may be one. If others are in line
+// for the ladder, the caller gets in line first.
+func (p *Pool) findInTurn(size int64, stream uint32) (i uint32, err error) {
+	var t turn
+	defer func() { p.leaveLine(t) }()
+	if p.ladder.waiting.Load() > 0 {
+		t = p.getInLine()
+	}
+	if i, err = p.find(size, stream); i == 0 {
+		i, err = p.awaitCycle(size, stream, err)
+	}
+	if i != 0 {
+		return i, nil
+	}
+	p.ladder.climbed.Add(1)
+	if t == nil {
+		t = p.getInLine()
+		if i, err = p.find(size, stream); i != 0 {
+			return i, nil
+		}
+	}
+	return p.climb(size, stream, err)
 }
 
 // find looks for a piece without a collection: in the cache, at the upstream, and

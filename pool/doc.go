@@ -59,4 +59,8 @@
 // not enough, the allocation is refused and climbs the ladder (see [Step]): the
 // cheapest step first, and another try after each step. If no step helps, the
 // allocation fails with an [OutOfMemoryError].
+//
+// Those who are refused stand in line: first come, first served, and one at a time
+// climbs. Memory that is freed meanwhile is for the line, and not for who asks
+// next. Nobody is in line for more than a second before its turn comes.
 package pool

@@ -40,10 +40,11 @@ func (s Step) String() string {
 type ladder struct {
 	awaited, climbed, failed atomic.Int64
 	waiters                  atomic.Int32 // climbers that wait until a block is freed
+	waiting                  atomic.Int32 // length of line
 
 	mu           sync.Mutex
 	reclaimables []*Reclaimable
-	climbing     chan struct{} // closed when the climber leaves the ladder; nil if there is none
+	line         []turn        // those who are refused, in the order in which they came; the first climbs
 	freeing      chan struct{} // closed at the next free; nil if nobody waits for it
 	futile       int           // number of collections in a row that freed too little
 	cost         time.Duration // of the last collection
@@ -75,24 +76,8 @@ func (p *Pool) awaitCycle(size int64, stream uint32, cause error) (uint32, error
 
 const awaitMax = 4 // tries: other goroutines may take what the first cycle has freed
 
-// climb takes step after step until size bytes fit. One goroutine climbs at a
-// time. The others wait for it without a lock, also those whose front is merely
-// empty. What is freed meanwhile goes past the fronts to the core, where the
-// climber finds it. Otherwise goroutines that allocate fast would take it first.
+// climb takes step after step until size bytes fit. The caller has its turn.
 func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
-	l := &p.ladder
-	l.climbed.Add(1)
-	for !l.enter() {
-		p.awaitClimber()
-		i, err := p.find(size, stream)
-		if i != 0 {
-			return i, nil
-		}
-		cause = err
-	}
-	p.bypass.Add(1)
-	defer p.bypass.Add(-1)
-	defer l.leave()
 	var done []Climb
 	for round := 0; round < maxRounds; round++ {
 		before := p.foundByCycles()
@@ -108,7 +93,7 @@ func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 			break // if cycles had found size bytes, another goroutine took them: try again
 		}
 	}
-	l.failed.Add(1)
+	p.ladder.failed.Add(1)
 	return 0, p.outOfMemory(size, cause, done)
 }
 
@@ -120,34 +105,6 @@ func (p *Pool) foundByCycles() int64 {
 		return c.c.Stats().Freed
 	}
 	return 0
-}
-
-// awaitClimber waits until the climber has left the ladder.
-func (p *Pool) awaitClimber() {
-	p.ladder.mu.Lock()
-	turn := p.ladder.climbing
-	p.ladder.mu.Unlock()
-	if turn != nil {
-		<-turn
-	}
-}
-
-// enter makes the caller the climber, if there is none.
-func (l *ladder) enter() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.climbing != nil {
-		return false
-	}
-	l.climbing = make(chan struct{})
-	return true
-}
-
-func (l *ladder) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.climbing)
-	l.climbing = nil
 }
 
 func (p *Pool) climbStep(s Step, size int64) Climb {
