@@ -193,7 +193,7 @@ var errHardLimit = errors.New("hard limit")
 
 func (p *Pool) growBy(bytes, size int64, stream uint32) (uint32, error) {
 	p.estimate()
-	if !p.tracker.Reserve(bytes, p.hard.Load()) {
+	if !p.reserve(bytes) {
 		return 0, errHardLimit
 	}
 	addr, err := p.upstreamAllocate(bytes, stream)
@@ -205,5 +205,10 @@ func (p *Pool) growBy(bytes, size int64, stream uint32) (uint32, error) {
 		p.poison.fill(addr, bytes)
 	}
 	p.record(trace.Event{Kind: trace.Reserve, Bytes: bytes, Stream: stream})
+	if !p.keepsLimit() {
+		p.releaseSegment(span{addr: addr, bytes: bytes, stream: stream})
+		p.trimUpstream(MaxBytes)
+		return 0, errHardLimit
+	}
 	return p.core.addSegment(addr, bytes, size, stream), nil
 }

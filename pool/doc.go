@@ -30,10 +30,11 @@
 //	a cycle, from before its mark to after its walk    gc.Collector.settling
 //	the collector's state    gc.Collector.mu
 //	a shard of a registry    gc.WeakRegistry
+//	the pools of a device    group.mu
 //	a front: several, by number    front.mu
 //	racks for any front    depot.mu
 //	the free pieces    core.mu
-//	short ones, with nothing taken inside    ladder, limbo, sites, poison, Scope, pressure.Budget, a trace.Recorder's
+//	short ones, with nothing taken inside    ladder, limbo, sites, poison, Pool.caching, Scope, pressure.Budget, a trace.Recorder's
 //
 // The pool holds none of its locks while it calls the upstream, a Record, a
 // [Reclaimable] or other code that is not its own, or while somebody waits. So

@@ -245,7 +245,7 @@ func (g *group) yield(p *Pool, bytes int64) (released int64) {
 		if q != p && released < bytes {
 			q.limbo.poll(q)
 			q.flush()
-			released += q.release(bytes - released)
+			released += q.giveBack(bytes - released)
 		}
 	}
 	return released

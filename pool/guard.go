@@ -29,7 +29,11 @@ func (p *Pool) upstreamAllocate(bytes int64, stream uint32) (uintptr, error) {
 }
 
 func (p *Pool) upstreamRelease(s span) error {
-	return guard(func() error { return p.cfg.Upstream.Release(s.addr, s.bytes, s.stream) })
+	err := guard(func() error { return p.cfg.Upstream.Release(s.addr, s.bytes, s.stream) })
+	if err == nil && p.cacher != nil { // it keeps the memory for now
+		p.setUpstreamCached(func(cached int64) int64 { return cached + s.bytes })
+	}
+	return err
 }
 
 func (p *Pool) upstreamInfo() (pressure.Info, error) { return guarded(p.cfg.Upstream.Info) }

@@ -9,10 +9,12 @@ import (
 
 var errDirectSoft = errors.New("pool: a soft limit bounds what is cached, and a pool that is Direct caches nothing")
 
+func (p *Pool) cachesNothing() bool { return p.cfg.Direct && p.cacher == nil }
+
 // chooseLimits completes the limits of the configuration by those of the
 // environment, one by one.
 func (p *Pool) chooseLimits() error {
-	if p.cfg.Direct && p.cfg.Limits.Soft != (pressure.Limit{}) {
+	if p.cachesNothing() && p.cfg.Limits.Soft != (pressure.Limit{}) {
 		return errDirectSoft
 	}
 	limits, err := p.cfg.Limits.OrFromEnv(p.place(), nil)
@@ -31,9 +33,9 @@ func (p *Pool) Limits() (soft, hard int64) { return p.group.soft.Load(), p.hard.
 // may fall below what is reserved: cached memory then goes back to the upstream,
 // what is over stays until it is freed, and until then nothing new is reserved.
 // It fails, and changes nothing, if a limit is a share of an unknown total, and for
-// a soft limit of a pool that is Direct.
+// a soft limit of a pool that is Direct over an upstream that caches nothing.
 func (p *Pool) SetLimits(limits pressure.Limits) error {
-	if p.cfg.Direct && limits.Soft != (pressure.Limit{}) {
+	if p.cachesNothing() && limits.Soft != (pressure.Limit{}) {
 		return errDirectSoft
 	}
 	limits, err := p.inBytes(limits)
@@ -50,9 +52,10 @@ func (p *Pool) SetLimits(limits pressure.Limits) error {
 	g.estimate()
 	return g.each(p, func(q *Pool) error {
 		q.sizeFronts(limits.Hard.Bytes)
+		q.keepUpstream()
 		if over := -q.headroom(); over > 0 {
 			q.flush()
-			q.release(over)
+			q.giveBack(over)
 		}
 		q.trimToSoft()
 		return nil

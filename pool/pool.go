@@ -43,6 +43,7 @@ type Pool struct {
 	sink      atomic.Pointer[sink]       // takes the events; nil = nobody does
 	collect   atomic.Pointer[collecting] // the collector; nil = none yet
 	hard      atomic.Int64               // hard limit of the group in bytes; 0 = none
+	cacher    Cacher                     // the upstream, if it caches memory itself
 	group     *group                     // the pools that share the memory, at least this one
 	offsets   [256]atomic.Uint32         // for each hash of a stack, how far from its first front it has moved, see lockFront
 
@@ -50,9 +51,12 @@ type Pool struct {
 	core    core
 	tracker pressure.Tracker
 	once    sync.Mutex // held while collect is made and while sink changes
-	ladder  ladder
-	limbo   limbo
-	sites   sites
+
+	caching        sync.Mutex   // held while upstreamCached changes
+	upstreamCached atomic.Int64 // bytes of the upstream's cache that the group counts as reserved
+	ladder         ladder
+	limbo          limbo
+	sites          sites
 }
 
 // Errors that callers branch on.
@@ -82,6 +86,7 @@ func New(cfg Config) (*Pool, error) {
 		return nil, fmt.Errorf("pool: Poison needs memory that the processor can address, not that of %v", cfg.Space)
 	}
 	p := &Pool{cfg: cfg}
+	p.cacher, _ = cfg.Upstream.(Cacher)
 	p.sites.init(cfg.Sites)
 	if err := p.chooseLimits(); err != nil {
 		return nil, err
@@ -105,6 +110,7 @@ func New(cfg Config) (*Pool, error) {
 		return nil, err
 	}
 	p.sizeFronts(p.hard.Load())
+	p.keepUpstream()
 	p.SetTrace(cfg.Trace)
 	p.estimate()
 	if cfg.Collector != nil {

@@ -25,6 +25,7 @@ type Stats struct {
 	Refusals   int64   // allocations that climbed the ladder
 	Failures   int64   // refusals that ended in an OutOfMemoryError
 	Limits     pressure.Estimate
+	Upstream   Usage // what the upstream counts, if it is a Cacher
 }
 
 // A Class counts the allocations of one range of sizes.
@@ -46,7 +47,7 @@ func (s Stats) Fragmentation() float64 {
 // Stats returns the pool's counts. It takes every lock for a moment and walks
 // the cached pieces.
 func (p *Pool) Stats() Stats {
-	s := Stats{Limits: p.estimate(), Waiting: p.limbo.n.Load()}
+	s := Stats{Limits: p.estimate(), Waiting: p.limbo.n.Load(), Upstream: p.usage()}
 	var sums [classes]int64
 	p.eachFront(func(f *front) { f.read(&s, &sums) })
 	p.depot.read(&s)
@@ -147,6 +148,13 @@ func (p *Pool) report() string {
 	fmt.Fprintf(&b, "Memory limit: soft = %s, hard = %s\n", orNone(s.Limits.Soft), orNone(s.Limits.Hard))
 	fmt.Fprintf(&b, "Cached: %v in %d pieces of %d segments, largest %v (fragmentation %.0f%%)\n",
 		pressure.Bytes(s.Cached), s.FreeBlocks, s.Segments, pressure.Bytes(s.Largest), 100*s.Fragmentation())
+	if p.cacher != nil {
+		fmt.Fprintf(&b, "Cached by the upstream: %v (%v reserved, at most %v so far)\n",
+			pressure.Bytes(s.Upstream.Cached()), pressure.Bytes(s.Upstream.Reserved), pressure.Bytes(s.Upstream.ReservedPeak))
+	}
+	if others := p.group.tracker.Reserved() - s.Reserved - p.upstreamCached.Load(); others > 0 {
+		fmt.Fprintf(&b, "Other pools of the same memory: %v reserved\n", pressure.Bytes(others))
+	}
 	fmt.Fprintf(&b, "Peaks: %v live, %v reserved\n", pressure.Bytes(s.LivePeak), pressure.Bytes(s.ReservedPeak))
 	fmt.Fprintf(&b, "Allocations: %d of %v, %d given back; %d refused, %d failed\n",
 		s.Allocs, pressure.Bytes(s.Allocated), s.Frees, s.Refusals, s.Failures)

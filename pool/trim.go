@@ -35,21 +35,21 @@ func (p *Pool) releaseSegment(s span) int64 {
 func (p *Pool) FreeAllBlocks() int64 {
 	p.limbo.poll(p)
 	p.flush()
-	return p.release(MaxBytes)
+	return p.giveBack(MaxBytes)
 }
 
 // Reclaim takes the steps of the refusal ladder up to level, needed or not, and
 // gives cached memory back to the upstream. It returns the bytes by which reserved
 // memory fell.
 func (p *Pool) Reclaim(level Step) int64 {
-	before := p.tracker.Reserved()
+	before := p.group.tracker.Reserved()
 	for s := StepReap; s <= level; s++ {
 		if err := p.takeStep(s); err != nil {
 			p.warn(err)
 		}
 	}
 	p.FreeAllBlocks()
-	return max(0, before-p.tracker.Reserved())
+	return max(0, before-p.group.tracker.Reserved())
 }
 
 // Sync calls wait and returns its error. Wait blocks until the device, or another
@@ -93,12 +93,13 @@ func (p *Pool) trimToSoft() {
 	if soft == 0 && p.hard.Load() == 0 {
 		p.estimate() // the budget follows what the space has free
 	}
+	p.usage()
 	over := -p.tracker.Headroom(soft)
 	if soft == 0 || over <= 0 {
 		return
 	}
 	p.flush()
-	if released := p.release(over); released < over {
+	if released := p.giveBack(over); released < over {
 		p.group.yield(p, over-released)
 	}
 }

@@ -1,0 +1,120 @@
+package pool
+
+// A Cacher is an upstream that caches memory itself, such as a pool of the CUDA
+// driver. What it caches counts as reserved memory of the device. It gives that
+// back where a caching pool would: above the soft limit, in FreeAllBlocks and
+// Reclaim, and when another pool or the hard limit leaves no room.
+type Cacher interface {
+	// Keep makes the upstream give memory back by itself, at its sync points,
+	// above so many reserved bytes.
+	Keep(bytes int64) error
+	// Trim gives cached memory back until at most keep bytes are reserved, or
+	// nothing is cached. It may wait for queued work.
+	Trim(keep int64) error
+	// Usage returns what the upstream counts. It does not block.
+	Usage() (Usage, error)
+}
+
+// Usage is what a [Cacher] has, in bytes.
+type Usage struct {
+	Reserved, ReservedPeak int64 // taken from the device, and the most ever
+	Used, UsedPeak         int64 // of that handed out, and the most ever
+}
+
+// Cached returns the bytes that are taken from the device and not handed out.
+func (u Usage) Cached() int64 { return u.Reserved - u.Used }
+
+// reserve counts bytes as taken from the upstream, if the hard limit allows. A
+// Cacher takes them out of its cache first.
+func (p *Pool) reserve(bytes int64) bool {
+	hard := p.hard.Load()
+	if p.cacher == nil {
+		return p.tracker.Reserve(bytes, hard)
+	}
+	if hard > 0 {
+		p.usage()
+	}
+	p.setUpstreamCached(func(cached int64) int64 { return max(0, cached-bytes) })
+	if p.tracker.Reserve(bytes, hard) {
+		return true
+	}
+	p.trimUpstream(MaxBytes)
+	p.setUpstreamCached(func(cached int64) int64 { return max(0, cached-bytes) })
+	return p.tracker.Reserve(bytes, hard)
+}
+
+// keepsLimit reports whether the device is within its hard limit after an
+// allocation by the upstream. A Cacher may have taken more than it was asked for.
+func (p *Pool) keepsLimit() bool {
+	if p.cacher == nil || p.hard.Load() == 0 {
+		return true
+	}
+	if p.usage(); p.headroom() < 0 {
+		p.trimUpstream(MaxBytes)
+	}
+	return p.headroom() >= 0
+}
+
+// usage reads what the upstream has and counts its cache. It returns nothing if
+// the upstream caches nothing.
+func (p *Pool) usage() (u Usage) {
+	if p.cacher == nil {
+		return u
+	}
+	u, err := guarded(p.cacher.Usage)
+	if err != nil {
+		p.warn(err)
+		return u
+	}
+	p.setUpstreamCached(func(int64) int64 { return max(0, u.Reserved-p.tracker.Reserved()) })
+	return u
+}
+
+// setUpstreamCached changes the bytes of the upstream's cache that count as
+// reserved memory of the group.
+func (p *Pool) setUpstreamCached(to func(int64) int64) {
+	p.caching.Lock()
+	defer p.caching.Unlock()
+	now := p.upstreamCached.Load()
+	next := to(now)
+	if next > now {
+		p.group.tracker.Reserve(next-now, 0)
+	} else {
+		p.group.tracker.Release(now - next)
+	}
+	p.upstreamCached.Store(next)
+}
+
+// trimUpstream has the upstream give bytes of its cache back, or as much as it
+// has. It returns how much that was.
+func (p *Pool) trimUpstream(bytes int64) (released int64) {
+	if p.cacher == nil {
+		return 0
+	}
+	before := p.usage().Reserved
+	if err := guard(func() error { return p.cacher.Trim(max(0, before-bytes)) }); err != nil {
+		p.warn(err)
+	}
+	return max(0, before-p.usage().Reserved)
+}
+
+// giveBack gives bytes of cached memory, the pool's and the upstream's, back to the
+// device, or as much as there is. It returns how much that was.
+func (p *Pool) giveBack(bytes int64) int64 {
+	released := p.release(bytes)
+	if released < bytes {
+		released += p.trimUpstream(bytes - released)
+	}
+	return released
+}
+
+// keepUpstream tells a Cacher the soft limit, if there is one.
+func (p *Pool) keepUpstream() {
+	soft := p.group.soft.Load()
+	if p.cacher == nil || soft == 0 {
+		return
+	}
+	if err := guard(func() error { return p.cacher.Keep(soft) }); err != nil {
+		p.warn(err)
+	}
+}
