@@ -49,6 +49,12 @@ func Optima() []string {
 	return names
 }
 
+// Foresees reports whether a contender, by its name, knows the whole workload: no
+// program could run under it.
+func Foresees(name string) bool {
+	return slices.Contains(Optima(), name) || strings.HasPrefix(name, "oracle")
+}
+
 // ParseContender reads the text form of a policy, the name of an optimum, or
 // oracle:ahead=1 or 2: pacer's rule with a perfect forecast of one or two cycles.
 func ParseContender(text string) (Contender, error) {

@@ -180,7 +180,11 @@ func (t *tree) put(i int, x leaf) {
 	i += t.n
 	t.node[i] = x
 	for i >>= 1; i > 0; i >>= 1 {
-		t.node[i] = t.node[2*i].or(t.node[2*i+1], 0)
+		best := t.node[2*i].or(t.node[2*i+1], 0)
+		if best == t.node[i] { // nothing changes above
+			return
+		}
+		t.node[i] = best
 	}
 }
 

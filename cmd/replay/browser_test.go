@@ -12,26 +12,40 @@ import (
 
 // probe drives the page as a reader would, and leaves what it found in the
 // document for the test to read.
-const probe = `<script>
-addEventListener("load", () => setTimeout(() => {
-  const name = document.querySelector(".u-legend .u-series:nth-child(3) th");
-  const row = name.parentElement, before = row.classList.contains("u-off");
-  name.click();
-  const out = document.createElement("pre");
-  out.id = "probe";
-  out.textContent = JSON.stringify({
-    charts: document.querySelectorAll(".uplot canvas").length,
-    toggled: row.classList.contains("u-off") !== before,
-    pictures: [...document.querySelectorAll("img.static")].filter((i) => i.offsetParent).length,
-    wide: document.documentElement.scrollWidth > innerWidth,
-    requests: performance.getEntriesByType("resource").filter((e) => !e.name.startsWith("data:")).map((e) => e.name),
-  });
-  document.body.append(out);
-}, 500));
+const probe = `<script type="module">
+setTimeout(() => {
+  const charts = () => document.querySelectorAll(".uplot canvas").length;
+  const out = { charts: charts() };
+  const toggle = document.querySelector(".panel .legend button");
+  toggle.focus();
+  toggle.click();
+  out.toggled = toggle.ariaPressed === "false" && document.activeElement === toggle;
+  document.querySelectorAll(".memory button")[1].click();
+  out.why = /^1 of \d+: at [\d.]+ s /.test(document.querySelector(".said").textContent);
+  const tabs = [...document.querySelectorAll("[role=tab]")];
+  for (const tab of tabs) tab.click();
+  out.tabs = tabs.length;
+  out.all = charts();
+  tabs[0].dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+  out.keys = tabs[1].ariaSelected === "true" && tabs[0].ariaSelected === "false";
+  const box = document.querySelector(".collections");
+  box.open = true;
+  out.named = [...document.querySelectorAll("[role=img], [role=tabpanel]")].every((e) => e.getAttribute("aria-label") || e.querySelector("title"));
+  out.pictures = [...document.querySelectorAll(".static")].filter((e) => e.offsetParent).length;
+  out.wide = document.documentElement.scrollWidth > innerWidth;
+  out.requests = performance.getEntriesByType("resource").filter((e) => !e.name.startsWith("data:")).map((e) => e.name);
+  setTimeout(() => {
+    out.collections = box.querySelectorAll("tr").length > 10;
+    const pre = document.createElement("pre");
+    pre.id = "probe";
+    pre.textContent = JSON.stringify(out);
+    document.body.append(pre);
+  }, 100);
+}, 500);
 </script>`
 
-// TestReportInBrowser opens a report in headless Chromium: it draws, toggles,
-// asks for nothing, and says nothing on the console.
+// TestReportInBrowser opens a report in headless Chromium: it draws,
+// answers mouse and keyboard, asks for nothing, and says nothing on the console.
 func TestReportInBrowser(t *testing.T) {
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
@@ -51,7 +65,7 @@ func TestReportInBrowser(t *testing.T) {
 	if err := os.WriteFile(file, page, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, width := range []string{"1280", "390"} {
+	for _, width := range []string{"1440", "900", "390"} {
 		cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 			"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+filepath.Join(dir, width),
 			"--window-size="+width+",2000", "--virtual-time-budget=5000", "--enable-logging=stderr", "--dump-dom", "file://"+file)
@@ -64,7 +78,7 @@ func TestReportInBrowser(t *testing.T) {
 		if strings.Contains(log.String(), "CONSOLE") {
 			t.Errorf("width %s: the console says\n%s", width, &log)
 		}
-		want := `{"charts":4,"toggled":true,"pictures":0,"wide":false,"requests":[]}`
+		want := `{"charts":3,"toggled":true,"why":true,"tabs":5,"all":9,"keys":true,"named":true,"pictures":0,"wide":false,"requests":[],"collections":true}`
 		_, found, _ := bytes.Cut(dom, []byte(`<pre id="probe">`))
 		found, _, _ = bytes.Cut(found, []byte("</pre>"))
 		if string(found) != want {

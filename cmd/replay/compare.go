@@ -13,6 +13,9 @@ import (
 	"github.com/eagergc/eagergc/sim/experiment"
 )
 
+// defaultLimits go from tight to roomy.
+const defaultLimits = "1.25x,1.5x,2x,4x"
+
 func newCompare() *cobra.Command {
 	var (
 		format, out string
@@ -56,7 +59,7 @@ Policies (replay policies tells their parameters; all is all of them):
 		},
 	}
 	s.manyPolicies(cmd, defaultPolicies)
-	s.manyLimits(cmd, "1.25x,1.5x,2x,4x")
+	s.manyLimits(cmd, defaultLimits)
 	s.manyCosts(cmd, "1ms,10ms")
 	f := cmd.Flags()
 	f.StringVar(&format, "format", "table", "what to print: table, json, csv or bench")

@@ -69,7 +69,7 @@ The baseline is another policy, or a file of results that compare wrote as JSON.
 		},
 	}
 	s.onePolicy(cmd, "")
-	s.manyLimits(cmd, "1.25x,1.5x,2x,4x")
+	s.manyLimits(cmd, defaultLimits)
 	s.manyCosts(cmd, "1ms,10ms")
 	f := cmd.Flags()
 	f.StringVar(&baseline, "baseline", "", "`policy` to compare with, or a file of JSON results")

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -122,6 +124,19 @@ func parseSize(flag, text string) (int64, error) {
 		return 0, fmt.Errorf("--%s: %w", flag, err)
 	}
 	return n, nil
+}
+
+// parseShare reads a share such as 1% or 0.01, from 0 to 1.
+func parseShare(flag, text string) (float64, error) {
+	digits, percent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(digits, 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v > 0 && v <= 1) {
+		return 0, fmt.Errorf("--%s %s: want a share above 0, such as 1%% or 0.01", flag, text)
+	}
+	return v, nil
 }
 
 // runLive runs t, and says if the policy had to be switched off.

@@ -69,7 +69,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // commands are the subcommands: one line here for each.
 var commands = []func() *cobra.Command{
+	newAdvise,
 	newCompare,
+	newReport,
 	newPlot,
 	newRun,
 	newSweep,
@@ -83,7 +85,6 @@ var commands = []func() *cobra.Command{
 	newLive,
 	newCalibrate,
 	newRecord,
-	newReport,
 	newExport,
 	newSoak,
 }

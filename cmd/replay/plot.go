@@ -112,16 +112,23 @@ type picture struct {
 	chart *chart.Chart
 }
 
-const limitsTitle = "Exposed pause and collections against the limit"
+const (
+	limitsTitle = "Exposed pause and collections against the limit"
+	frontTitle  = "Pareto front of exposed pause and collector time"
+)
 
-// drawGrid draws a grid that has run: every cost against the limits, and for
-// each workload the runs of one limit and one cost in detail.
+// drawGrid draws a grid that has run: every cost against the limits,
+// with its Pareto front and overheads, and for each workload the runs of one limit
+// and one cost in detail.
 func drawGrid(g *experiment.Grid) ([]picture, error) {
 	colours := palette(g)
 	var all []picture
 	for j, cost := range g.Costs {
-		all = append(all, picture{"limits-" + fileStem(costName(cost)), chart.Limits(limitsTitle,
-			costName(cost)+", ladder "+g.Ladder.String(), g.Finished(j), colours)})
+		note, stem := costName(cost)+", ladder "+g.Ladder.String(), fileStem(costName(cost))
+		all = append(all,
+			picture{"limits-" + stem, chart.Limits(limitsTitle, note, g.Finished(j), colours)},
+			picture{"front-" + stem, chart.Front(frontTitle, fmt.Sprintf("limit %s, %s", g.Limits[typical(g, 0).Limit], note), finishedAt(g, typical(g, 0).Limit, j), colours)},
+			picture{"lbo-" + stem, chart.LBO("Lower-bound overhead, "+meanOver(g), note, overheads(g, j, everyWorkload(g)), colours)})
 	}
 	for i := range g.Workloads {
 		drawn, err := drawRuns(g, typical(g, i), colours)
@@ -131,6 +138,24 @@ func drawGrid(g *experiment.Grid) ([]picture, error) {
 		all = append(all, drawn...)
 	}
 	return all, nil
+}
+
+// finishedAt returns the results at one limit and one cost.
+func finishedAt(g *experiment.Grid, limit, cost int) (results []sim.Result) {
+	for i, o := range g.Outcomes() {
+		if c := g.Cell(i); o.Err == nil && c.Limit == limit && c.Cost == cost {
+			results = append(results, o.Result)
+		}
+	}
+	return results
+}
+
+func everyWorkload(g *experiment.Grid) []int {
+	all := make([]int, len(g.Workloads))
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 // typical is the cell of a workload that is drawn in detail: at the middle of the
@@ -186,8 +211,8 @@ func drawRuns(g *experiment.Grid, at experiment.Cell, colours chart.Palette) ([]
 	note := fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, formatBytes(l.Of(w)), costName(g.Costs[at.Cost]), g.Ladder)
 	stem := fileStem(w.Name)
 	return []picture{
-		{"memory-" + stem, chart.Memory("Live memory and collections over time", note, runs)},
-		{"pauses-" + stem, chart.PauseCDF("How long the program was held", note, runs, colours)},
+		{"memory-" + stem, chart.Memory("Live memory and collections over time", note, runs, colours)},
+		{"pauses-" + stem, chart.Pauses("How long the program was held", note, runs, colours)},
 		{"histogram-" + stem, chart.PauseHistogram("How often the program was held for how long", note, runs, colours)},
 		{"mmu-" + stem, chart.MMU("Minimum mutator utilization", note, runs, colours)},
 	}, nil

@@ -1,25 +1,29 @@
 package main
 
 import (
-	"bytes"
+	"context"
 	"embed"
-	"encoding/base64"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
-	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/chart"
 	"github.com/eagergc/eagergc/sim/experiment"
 )
 
 //go:embed page
 var pageFiles embed.FS
+
+// reportPolicies are few enough to tell apart in one chart: the control, the
+// reference, the best of the others, our own, and the optimum.
+const reportPolicies = "never,cudajl,sqrt,v8step,pacer,optimum-overlap"
 
 func newReport() *cobra.Command {
 	var (
@@ -29,13 +33,15 @@ func newReport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [FILE...] -o report.html",
 		Short: "Write one HTML file that shows which policy to choose, and why",
-		Long: `report replays the workloads under some policies and writes one HTML file that
-needs nothing else: the verdict first, then for each workload its memory over time
-with every collection, the pauses, the front of pause against collector time, and
-the reasons that the policies gave. The charts zoom and hide policies; without
-JavaScript they are pictures. Without a FILE it takes the built-in workloads.`,
+		Long: `report replays recordings under some policies and writes one HTML file that needs
+nothing else: which policy, which limit, and what is saved, first; then for each
+recording its memory over time under two policies side by side, with every
+collection and why it ran, the pauses, the utilization, the overhead, and the
+Pareto front. Without JavaScript the charts are pictures. Without a FILE it takes
+the recordings that are built in. Limits and words are those of replay compare.`,
 		Example: `  replay report -o report.html
   replay report my.arrows --policies never,cudajl,threshold:0.9 --limits 1.25x,1.5x,2x -o mine.html`,
+		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			g, err := s.grid(files)
 			if err != nil {
@@ -44,7 +50,7 @@ JavaScript they are pictures. Without a FILE it takes the built-in workloads.`,
 			if err := runGrid(cmd, g); err != nil {
 				return err
 			}
-			page, err := newPage(g)
+			p, err := newPage(cmd, g, files)
 			if err != nil {
 				return err
 			}
@@ -52,7 +58,7 @@ JavaScript they are pictures. Without a FILE it takes the built-in workloads.`,
 			if err != nil {
 				return err
 			}
-			if err := dir.write(filepath.Base(out), page.write); err != nil {
+			if err := dir.write(filepath.Base(out), p.write); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s\n", out)
@@ -60,45 +66,102 @@ JavaScript they are pictures. Without a FILE it takes the built-in workloads.`,
 		},
 	}
 	s.manyPolicies(cmd, reportPolicies)
-	s.manyLimits(cmd, "1.25x,1.5x,2x,3x,4x")
+	s.manyLimits(cmd, defaultLimits)
 	s.manyCosts(cmd, "10ms")
 	cmd.Flags().StringVarP(&out, "output", "o", "report.html", "`file` to write")
 	return cmd
 }
 
-// reportPolicies are few enough to tell apart in one chart: the control, the
-// reference, the best of the others, our own, and the optimum.
-const reportPolicies = "never,cudajl,sqrt,v8step,pacer,optimum-overlap"
-
 // A page is what the template shows.
 type page struct {
-	Title           string
-	Verdicts        []string
-	Settings        string
-	Summaries       []table
-	Sections        []section
-	Data            template.JS
-	CSS, LibraryCSS template.CSS
-	JS, Library     template.JS
-	index           map[string]int // of a workload in the data
+	Title, Verdict, World, LostBy string
+	Cards                         []card
+	Summaries                     []table
+	Recordings                    []recording
+	Provenance                    []entry
+	Data                          template.JS
+	CSS                           template.CSS
+	JS                            template.JS
 }
 
-// A section is one workload.
-type section struct {
-	Name, Note string
-	Charts     []figure
-	Reasons    table // policy, reason, how often
-	Decisions  table
+// A card is one figure that matters.
+type card struct {
+	Name, Value, About string
+	Mark               template.CSS // colour of its edge
 }
 
-// A figure is a chart and the picture that stands for it.
-type figure struct {
-	Trace, Kind, Caption string
-	Static               template.URL
+type entry struct{ Name, Value string }
+
+// A recording is one workload of the page.
+type recording struct {
+	Index                      int
+	ID, Name, Short, About, At string
+	Open                       bool
+	Cards                      []card
+	Spark                      string        // path of its reachable bytes, 100 wide and 20 high
+	Memory                     template.HTML // the picture for where there is no script
+	Runs                       table
+	Charts                     []figure
+	Reasons                    table // policy, decision, reason, how often
 }
 
-// Index is the place of a workload in the data.
-func (p *page) Index(trace string) int { return p.index[trace] }
+// newPage makes the page of a grid that has run: details are at its typical limit
+// and last cost.
+func newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, error) {
+	b := &pageBuilder{g: g, cost: len(g.Costs) - 1, palette: palette(g)}
+	b.ranks = g.Rank(b.cost)
+	b.data.Policies = looks(g, b.palette)
+	p := &page{Title: b.title(), Verdict: verdict(g, b.cost), World: b.world(), LostBy: lostBy(g)}
+	for j := range g.Costs {
+		p.Summaries = append(p.Summaries, summary(g, j))
+	}
+	n := len(g.Workloads)
+	p.Recordings, b.data.Recordings, b.advice = make([]recording, n), make([]recordingData, n), make([]*experiment.Advice, n)
+	var cores errgroup.Group
+	cores.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		cores.Go(func() (err error) {
+			p.Recordings[i], b.data.Recordings[i], err = b.recording(cmd.Context(), i)
+			return err
+		})
+	}
+	err := cores.Wait()
+	if err != nil {
+		return nil, err
+	}
+	p.Cards = b.cards()
+	if p.Provenance, err = provenance(cmd, g, files); err != nil {
+		return nil, err
+	}
+	if p.Data, err = b.data.script(); err != nil {
+		return nil, err
+	}
+	return p, p.assets()
+}
+
+// assets reads the parts of the page that do not change.
+func (p *page) assets() error {
+	read := func(names ...string) (string, error) {
+		var all strings.Builder
+		for _, name := range names {
+			text, err := pageFiles.ReadFile("page/" + name)
+			if err != nil {
+				return "", err
+			}
+			all.Write(text)
+			all.WriteString("\n")
+		}
+		return all.String(), nil
+	}
+	style, err := read("uPlot.min.css", "page.css")
+	if err != nil {
+		return err
+	}
+	p.CSS = template.CSS(style + "@media screen and (prefers-color-scheme: dark) {\n" + chart.DarkStyle(".static") + "}\n")
+	script, err := read("uPlot.iife.min.js", "charts.js", "memory.js", "page.js")
+	p.JS = template.JS(script)
+	return err
+}
 
 func (p *page) write(w io.Writer) error {
 	t, err := template.ParseFS(pageFiles, "page/page.html")
@@ -108,106 +171,53 @@ func (p *page) write(w io.Writer) error {
 	return t.Execute(w, p)
 }
 
-// newPage builds the page of a grid that has run: details are of its typical cells.
-func newPage(g *experiment.Grid) (*page, error) {
-	at := typical(g, 0)
-	p := &page{
-		Title:    "Collection policies on " + loadNames(g),
-		Settings: fmt.Sprintf("a limit of %s, %s, ladder %s", g.Limits[at.Limit], costName(g.Costs[at.Cost]), g.Ladder),
-		index:    map[string]int{},
-	}
-	for j := range g.Costs {
-		p.Verdicts = append(p.Verdicts, verdict(g, j))
-		p.Summaries = append(p.Summaries, summary(g, j).plain())
-	}
-	colours := palette(g)
-	data := pageData{Policies: looks(g, at.Cost, colours)}
-	for i, w := range g.Workloads {
-		at := typical(g, i)
-		runs := logRuns(g, at, 200, true)
-		p.index[w.Name] = i
-		s, err := newSection(g, at, runs, colours)
-		if err != nil {
-			return nil, err
-		}
-		p.Sections = append(p.Sections, s)
-		data.Traces = append(data.Traces, newTraceData(g, at, runs))
-	}
-	text, err := json.Marshal(data)
-	if err != nil {
-		return nil, err
-	}
-	p.Data = template.JS(text) // JSON escapes < as \u003c, so that it cannot end its script element
-	return p, p.assets()
+// A pageBuilder makes the parts of a page.
+type pageBuilder struct {
+	g       *experiment.Grid
+	cost    int
+	ranks   experiment.Ranks
+	palette chart.Palette
+	data    pageData
+	advice  []*experiment.Advice // of each recording; nil where there is none
 }
 
-// assets reads the parts of the page that do not change.
-func (p *page) assets() error {
-	for name, to := range map[string]func(string){
-		"page.css":          func(s string) { p.CSS = template.CSS(s) },
-		"uPlot.min.css":     func(s string) { p.LibraryCSS = template.CSS(s) },
-		"page.js":           func(s string) { p.JS = template.JS(s) },
-		"uPlot.iife.min.js": func(s string) { p.Library = template.JS(s) },
-	} {
-		text, err := pageFiles.ReadFile("page/" + name)
-		if err != nil {
-			return err
-		}
-		to(string(text))
+// recording makes the part of one workload, and its data. Calls for different
+// workloads may be concurrent.
+func (b *pageBuilder) recording(ctx context.Context, i int) (r recording, data recordingData, err error) {
+	g, w := b.g, b.g.Workloads[i]
+	runs := logRuns(g, typical(g, i), b.slots(), true)
+	advice, err := advise(ctx, g, i, b.cost, 0, 0)
+	if err != nil && !errors.Is(err, experiment.ErrNoAdvice) {
+		return r, data, err
 	}
-	return nil
+	b.advice[i] = advice
+	r = recording{
+		Index: i, ID: "recording-" + fileStem(w.Name), Name: w.Name, Short: b.short(i, advice), About: about(w),
+		At: b.at(i), Open: len(g.Workloads) == 1, Runs: runTable(runs), Reasons: reasons(runs), Spark: spark100(runs),
+	}
+	if len(g.Workloads) > 1 {
+		r.Cards = b.adviceCards(advice)
+	}
+	data = b.recordingData(i, runs)
+	pair := []chart.Run{runs[data.Shown[0]]}
+	if data.Shown[1] != data.Shown[0] {
+		pair = append(pair, runs[data.Shown[1]])
+	}
+	if r.Memory, err = inline(chart.Memory("Live memory and collections over time", r.At, thinner(pair), b.palette)); err != nil {
+		return r, data, err
+	}
+	if r.Charts, err = b.figures(i, runs); err != nil {
+		return r, data, err
+	}
+	data.Charts = make(map[string][]lineChart)
+	for _, f := range r.Charts {
+		data.Charts[f.Kind] = f.data
+	}
+	return r, data, nil
 }
 
-func loadNames(g *experiment.Grid) string {
-	var names []string
-	for _, w := range g.Workloads {
-		names = append(names, w.Name)
-	}
-	if n := len(names); n > 5 {
-		return fmt.Sprintf("%d workloads", n)
-	}
-	return strings.Join(names, ", ")
-}
-
-func newSection(g *experiment.Grid, at experiment.Cell, runs []chart.Run, colours chart.Palette) (section, error) {
-	w := g.Workloads[at.Workload]
-	s := section{Name: w.Name, Note: fmt.Sprintf("%s allocations, %s in all, %s waits of %s together, %s long; peak reachable %s, limit %s.",
-		formatCount(w.Allocs), formatBytes(w.AllocatedBytes), formatCount(w.Syncs), formatDuration(w.Wait), formatDuration(w.Span),
-		formatBytes(w.PeakReachable), formatBytes(g.Limits[at.Limit].Of(w)))}
-	var own []sim.Result
-	for _, r := range g.Finished(at.Cost) {
-		if r.Trace == w.Name {
-			own = append(own, r)
-		}
-	}
-	limits := chart.Limits("Exposed pause and collections against the limit", "", own, colours)
-	for _, f := range []struct {
-		kind, caption string
-		picture       *chart.Chart
-	}{
-		{"memory", "Live memory over time. Marks along the top are collections; click a name to show or hide a policy.", chart.Memory("Memory", "", runs)},
-		{"pauses", "How long the program was held: the share of pauses that are at most so long.", chart.PauseCDF("Pauses", "", runs, colours)},
-		{"front", "Exposed pause against collector time: down and to the left is better.", nil},
-		{"limits", "Exposed pause against the limit.", limits},
-	} {
-		static, err := dataURL(f.picture)
-		if err != nil {
-			return s, err
-		}
-		s.Charts = append(s.Charts, figure{w.Name, f.kind, f.caption, static})
-	}
-	s.Reasons, s.Decisions = reasons(runs)
-	return s, nil
-}
-
-// dataURL is a chart as an SVG within the page; the empty picture for nil.
-func dataURL(c *chart.Chart) (template.URL, error) {
-	if c == nil {
-		return "data:,", nil
-	}
-	var b bytes.Buffer
-	if err := c.Write(&b, "svg"); err != nil {
-		return "", err
-	}
-	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(b.Bytes())), nil
+// inline is a chart as a part of the page.
+func inline(c *chart.Chart) (template.HTML, error) {
+	text, err := c.Inline()
+	return template.HTML(text), err
 }

@@ -1,166 +1,244 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"html/template"
+	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/chart"
 	"github.com/eagergc/eagergc/sim/experiment"
 )
 
-// pageData is what the page's script draws. Times are in seconds but for
-// pauses, in ms; memory is in GiB.
+// script is the data as the page carries them: JSON, packed with gzip, in base64.
+func (d *pageData) script() (template.JS, error) {
+	var b bytes.Buffer
+	zip, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		return "", err
+	}
+	if err := json.NewEncoder(zip).Encode(d); err != nil {
+		return "", err
+	}
+	err = zip.Close()
+	return template.JS(`"` + base64.StdEncoding.EncodeToString(b.Bytes()) + `"`), err
+}
+
+// pageData is what the page's script draws. Times are in seconds, memory is in
+// GiB.
 type pageData struct {
-	Policies []look      `json:"policies"`
-	Traces   []traceData `json:"traces"`
+	Policies   []look          `json:"policies"`
+	Recordings []recordingData `json:"recordings"`
 }
 
 // A look is how a policy is drawn.
 type look struct {
 	Name  string    `json:"name"`
-	Color string    `json:"color"`
+	Light string    `json:"light"`
+	Dark  string    `json:"dark"`
 	Dash  []float64 `json:"dash,omitempty"`
-	Shown bool      `json:"shown"` // in a memory chart, before anybody clicks
+	Width float64   `json:"width"`
 }
 
-type traceData struct {
-	Limit   float64   `json:"limit"`
-	Runs    []runData `json:"runs"`
-	Factors []float64 `json:"factors"` // of Curves
-	Curves  []curve   `json:"curves"`
-}
-
-type runData struct {
-	Policy int       `json:"policy"`
-	T      []float64 `json:"t"`
-	Live   []float64 `json:"live"`
-	Cycles []float64 `json:"cycles"`
-	Pauses []float64 `json:"pauses"` // different lengths, growing
-	Shares []float64 `json:"shares"` // % of the pauses that are at most as long
-}
-
-// A curve is one policy over the limits; null where it has no outcome.
-type curve struct {
-	Policy  int        `json:"policy"`
-	Exposed []*float64 `json:"exposed"`
-	Busy    []*float64 `json:"busy"`
-}
-
-// looks are those of the contenders. Memory charts begin with the best policy
-// at a cost and the first one, to compare it with; all at once hide each other.
-func looks(g *experiment.Grid, cost int, colours chart.Palette) []look {
-	best := g.Rank(cost).Best
+func looks(g *experiment.Grid, palette chart.Palette) []look {
 	var all []look
-	for p, name := range names(g) {
-		colour, dash := colours.Line(name)
-		all = append(all, look{name, fmt.Sprintf("#%02x%02x%02x", colour.R, colour.G, colour.B), dash, p == 0 || p == best})
+	for _, name := range names(g) {
+		l := palette.Of(name)
+		all = append(all, look{name, chart.Hex(l.Light), chart.Hex(l.Dark), l.Dash, l.Width})
 	}
 	return all
 }
 
-func newTraceData(g *experiment.Grid, at experiment.Cell, runs []chart.Run) traceData {
-	w := g.Workloads[at.Workload]
-	d := traceData{Limit: gib(g.Limits[at.Limit].Of(w))}
-	for i := range runs {
-		d.Runs = append(d.Runs, newRunData(g.Find(runs[i].Result.Policy), &runs[i]))
+type recordingData struct {
+	Name    string                 `json:"name"`
+	Limit   float64                `json:"limit"`
+	Top     float64                `json:"top"` // of the memory axes
+	End     float64                `json:"end"` // of the time axes
+	Shown   [2]int                 `json:"shown"`
+	Runs    []runData              `json:"runs"`
+	Reasons []string               `json:"reasons"` // decisions and why
+	Charts  map[string][]lineChart `json:"charts"`
+}
+
+// runData is a run in time. T, Live and Reach are 32-bit floats, little end
+// first, in base64.
+type runData struct {
+	Policy  int       `json:"policy"`
+	T       string    `json:"t"`
+	Live    string    `json:"live"`
+	Reach   string    `json:"reach"`
+	Peak    float64   `json:"peak"`
+	Mean    float64   `json:"mean"`
+	Garbage float64   `json:"garbage"`
+	Cycles  cycleData `json:"cycles"`
+}
+
+// cycleData is a column for each fact about the cycles, and about the last answer
+// of the policy before each.
+type cycleData struct {
+	Start  []float64 `json:"start"`
+	Took   []float64 `json:"took"`
+	Held   []float64 `json:"held"`
+	Freed  []float64 `json:"freed"`
+	After  []float64 `json:"after"`
+	Forced []int     `json:"forced"` // 1: by a refusal
+	Live   []float64 `json:"live"`   // when the policy answered
+	Asked  []float64 `json:"asked"`  // before an allocation of so many bytes, or a wait of so many seconds if negative
+	Reason []int     `json:"reason"` // in Reasons
+}
+
+// slots bounds the page's size: what all its runs together are thinned to.
+func (b *pageBuilder) slots() int {
+	const all, most, least = 60_000, 6000, 300
+	return min(most, max(least, all/max(1, len(b.g.Workloads)*len(b.g.Contenders))))
+}
+
+// thinner returns runs for a small picture.
+func thinner(runs []chart.Run) []chart.Run {
+	out := slices.Clone(runs)
+	for i, r := range out {
+		out[i].Levels = sim.Thin(r.Levels, r.Result.Elapsed, 100)
 	}
-	for _, l := range g.Limits {
-		d.Factors = append(d.Factors, float64(l.Of(w))/float64(max(1, w.PeakReachable)))
-	}
-	for p := range g.Contenders {
-		curve := curve{Policy: p}
-		for l := range g.Limits {
-			o := g.At(experiment.Cell{Workload: at.Workload, Limit: l, Cost: at.Cost, Contender: p})
-			if o.Err != nil {
-				curve.Exposed, curve.Busy = append(curve.Exposed, nil), append(curve.Busy, nil)
-				continue
-			}
-			e, b := seconds(o.ExposedPause), seconds(o.GCBusy)
-			curve.Exposed, curve.Busy = append(curve.Exposed, &e), append(curve.Busy, &b)
-		}
-		d.Curves = append(d.Curves, curve)
+	return out
+}
+
+func (b *pageBuilder) recordingData(workload int, runs []chart.Run) recordingData {
+	at := typical(b.g, workload)
+	w := b.g.Workloads[workload]
+	limit := b.g.Limits[at.Limit].Of(w)
+	windows := chart.MMUWindows(runs)
+	d := recordingData{Name: w.Name, Limit: gib(limit), Top: gib(limit), End: windows[len(windows)-1].Seconds(), Shown: b.shown(runs)}
+	for _, r := range runs {
+		d.Top = max(d.Top, gib(r.Result.PeakLive))
+		d.Runs = append(d.Runs, b.runData(&d, &r))
 	}
 	return d
 }
 
-func newRunData(policy int, r *chart.Run) runData {
-	d := runData{Policy: policy, T: []float64{}, Live: []float64{}, Cycles: []float64{}, Pauses: []float64{}, Shares: []float64{}}
+// shown are the two runs that a memory chart begins with: of the best policy, and
+// of never or else the first that is another.
+func (b *pageBuilder) shown(runs []chart.Run) [2]int {
+	find := func(ok func(policy string) bool) int {
+		return max(0, slices.IndexFunc(runs, func(r chart.Run) bool { return ok(r.Result.Policy) }))
+	}
+	best := find(func(p string) bool { return b.ranks.Best >= 0 && p == b.g.Contenders[b.ranks.Best].String() })
+	other := find(func(p string) bool { return p == "never" })
+	if other == best {
+		other = find(func(p string) bool { return p != runs[best].Result.Policy })
+	}
+	return [2]int{best, other}
+}
+
+func (b *pageBuilder) runData(of *recordingData, r *chart.Run) runData {
+	var t, live, reach []float32
 	for _, x := range r.Levels {
-		t := seconds(x.At)
-		if n := len(d.T); n > 0 && d.T[n-1] == t { // one level a moment: the last
-			d.Live[n-1] = gib(x.Live)
+		at := float32(x.At.Seconds())
+		if n := len(t); n > 0 && t[n-1] == at { // one level a moment: the last
+			t, live, reach = t[:n-1], live[:n-1], reach[:n-1]
+		}
+		t, live, reach = append(t, at), append(live, float32(gib(x.Live))), append(reach, float32(gib(x.Live-x.Garbage)))
+	}
+	return runData{
+		Policy: slices.Index(names(b.g), r.Result.Policy), T: packed(t), Live: packed(live), Reach: packed(reach),
+		Peak: gib(r.Result.PeakLive), Mean: gib(int64(r.Result.MeanLive)), Garbage: gib(int64(r.Result.MeanGarbage)), Cycles: of.cycles(r.Log),
+	}
+}
+
+func packed(values []float32) string {
+	var b []byte
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+// cycles joins each cycle with the last answer of the policy before it.
+func (r *recordingData) cycles(log *sim.Log) (d cycleData) {
+	for _, c := range log.Cycles {
+		forced := 0
+		if c.Trigger == gc.TriggerRefusal {
+			forced = 1
+		}
+		d.Start, d.Took, d.Held = append(d.Start, seconds(c.Start)), append(d.Took, seconds(c.Duration)), append(d.Held, seconds(c.Exposed))
+		d.Freed, d.After, d.Forced = append(d.Freed, gib(c.Freed)), append(d.After, gib(c.LiveAfter)), append(d.Forced, forced)
+		k := sort.Search(len(log.Decisions), func(i int) bool { return log.Decisions[i].Now > c.Start })
+		if k == 0 {
+			d.Live, d.Asked, d.Reason = append(d.Live, 0), append(d.Asked, 0), append(d.Reason, r.reason("nothing yet"))
 			continue
 		}
-		d.T, d.Live = append(d.T, t), append(d.Live, gib(x.Live))
-	}
-	for _, x := range r.Log.Cycles {
-		d.Cycles = append(d.Cycles, seconds(x.Start))
-	}
-	var lengths []time.Duration
-	for _, x := range r.Log.Pauses {
-		lengths = append(lengths, x.Length)
-	}
-	slices.Sort(lengths)
-	for i, x := range lengths {
-		if i+1 < len(lengths) && lengths[i+1] == x {
-			continue
+		last := &log.Decisions[k-1]
+		asked := float64(last.Request)
+		if last.At == gc.Sync {
+			asked = -seconds(last.Wait)
 		}
-		d.Pauses = append(d.Pauses, round(1000*x.Seconds()))
-		d.Shares = append(d.Shares, round(100*float64(i+1)/float64(len(lengths))))
+		d.Live, d.Asked = append(d.Live, gib(last.Sample.Live)), append(d.Asked, asked)
+		d.Reason = append(d.Reason, r.reason(fmt.Sprintf("%v: %s", last.Action, last.Reason)))
 	}
 	return d
+}
+
+// reason returns the number of a text.
+func (r *recordingData) reason(text string) int {
+	i := slices.Index(r.Reasons, text)
+	if i < 0 {
+		i = len(r.Reasons)
+		r.Reasons = append(r.Reasons, text)
+	}
+	return i
 }
 
 func seconds(d time.Duration) float64 { return float64(d.Round(time.Microsecond)) / 1e9 }
 
 func gib(bytes int64) float64 { return round(float64(bytes) / (1 << 30)) }
 
-// round keeps four decimals, which is more than a chart shows.
-func round(v float64) float64 { return float64(int64(v*1e4+0.5)) / 1e4 }
-
-// mostDecisions bounds the table of decisions of one workload.
-const mostDecisions = 1000
-
-// reasons counts why each policy collected, and lists the moments.
-func reasons(runs []chart.Run) (counts, moments table) {
-	counts = table{{"policy", "decision", "reason", "times"}}
-	moments = table{{"policy", "time", "at", "live", "decision", "reason"}}
-	for i := range runs {
-		type key struct{ action, reason string }
-		times := map[key]int{}
-		var order []key
-		for _, d := range runs[i].Log.Decisions {
-			if d.Action == gc.Skip {
-				continue
-			}
-			k := key{d.Action.String(), d.Reason}
-			if times[k] == 0 {
-				order = append(order, k)
-			}
-			times[k]++
-			if len(moments) <= mostDecisions {
-				moments = append(moments, []string{runs[i].Result.Policy, fmt.Sprintf("%.4f s", seconds(d.Now)), where(&d), formatBytes(d.Sample.Live), k.action, k.reason})
-			}
-		}
-		for _, k := range order {
-			counts = append(counts, []string{runs[i].Result.Policy, k.action, k.reason, formatCount(times[k])})
-		}
-		if n := runs[i].Result.RefusalCollections; n > 0 {
-			counts = append(counts, []string{runs[i].Result.Policy, "ladder", "an allocation did not fit", formatCount(n)})
-		}
+// round keeps six digits, which is more than a chart shows.
+func round(v float64) float64 {
+	if v == 0 {
+		return 0
 	}
-	return counts, moments
+	scale := math.Pow(10, 5-math.Floor(math.Log10(math.Abs(v))))
+	return math.Round(v*scale) / scale
 }
 
-// plain takes out the marks by which a table is printed.
-func (g table) plain() table {
-	for _, row := range g {
-		for i := range row {
-			row[i] = strings.TrimPrefix(row[i], left)
-		}
+// spark100 draws the reachable bytes of a recording as a path, 100 wide and 20
+// high.
+func spark100(runs []chart.Run) string {
+	r := runs[0]
+	var top int64
+	for _, l := range r.Levels {
+		top = max(top, l.Live-l.Garbage)
 	}
-	return g
+	const columns = 100
+	var out strings.Builder
+	out.WriteString("M0,20")
+	i, last := 0, int64(0)
+	for k := range columns {
+		until := r.Result.Elapsed * time.Duration(k+1) / columns
+		most := last
+		for ; i < len(r.Levels) && r.Levels[i].At <= until; i++ {
+			last = r.Levels[i].Live - r.Levels[i].Garbage
+			most = max(most, last)
+		}
+		fmt.Fprintf(&out, "L%d,%.3gH%d", k, 20-19*float64(most)/float64(max(1, top)), k+1)
+	}
+	return out.String() + "V20Z"
+}
+
+// A figure is one kind of chart of a recording: what the script draws, the picture
+// for where there is none, and the table behind both.
+type figure struct {
+	Kind, Name, Caption string
+	Static              template.HTML
+	Table               table
+	data                []lineChart // side by side
 }

@@ -31,6 +31,9 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 	fmt.Fprintln(out)
 	for j := range g.Costs {
 		fmt.Fprintln(out, verdict(g, j))
+		if text := savings(g, j); text != "" {
+			fmt.Fprintln(out, text)
+		}
 	}
 	return out.err
 }
@@ -127,6 +130,9 @@ func verdict(g *experiment.Grid, cost int) string {
 	}
 	lost := func(p int) string { return lostText(g.Lost(cost, p, experiment.AllLimits)) }
 	text := fmt.Sprintf("%s: %s loses least, %s", name, g.Contenders[r.Best], lost(r.Best))
+	if r.Second < 0 {
+		text = fmt.Sprintf("%s: %s loses %s, and no other policy ran", name, g.Contenders[r.Best], lost(r.Best))
+	}
 	var others []string
 	mention := func(p int) {
 		if p >= 0 && p != r.Best {
@@ -145,6 +151,24 @@ func verdict(g *experiment.Grid, cost int) string {
 		text += fmt.Sprintf(", but %s allocations fail under it", formatCount(failed))
 	}
 	return text + impossible(g) + "."
+}
+
+// savings say in a sentence what the best policy saves against never, in time and
+// in memory; empty if there is nothing to say.
+func savings(g *experiment.Grid, cost int) string {
+	r := g.Rank(cost)
+	if r.Best < 0 || r.Never < 0 || r.Best == r.Never {
+		return ""
+	}
+	s, best := g.Saved(cost, r.Best, r.Never), g.Contenders[r.Best]
+	if s.Time <= 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s saves %s against never, over %s recorded in %s", best, formatDuration(s.Time), formatDuration(s.Recorded), plural(s.Runs, "run"))
+	if s.Bytes > 0 {
+		text += fmt.Sprintf(";\nat %s it loses less than never at %s, with %s less memory", s.With, s.Than, formatBytes(s.Bytes))
+	}
+	return text + "."
 }
 
 // impossible names the limits that some workload cannot meet, to end a sentence.

@@ -116,7 +116,7 @@ func logFromZero(a *plot.Axis, values []float64) (place func(float64) float64) {
 // high. It labels 1, 2 and 5, or the powers alone if there are many.
 func logTicks(low, high float64) []plot.Tick {
 	var ticks []plot.Tick
-	wide := high/low > 200
+	wide := high/low > 60
 	for e := math.Floor(math.Log10(low)); e <= math.Ceil(math.Log10(high)); e++ {
 		for k := 1.0; k < 10; k++ {
 			v := k * math.Pow(10, e)

@@ -12,11 +12,10 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// A Chart is a finished picture, made by a function of this package. Writing it is
-// safe for concurrent use.
+// A Chart is a finished picture. It is made by the functions of this package
+// and only written; writing is safe for concurrent use.
 type Chart struct {
 	title  string
 	note   string // a line under the title: what was run
@@ -44,16 +43,19 @@ const (
 	sample  = vg.Length(26) // width of a legend's sample
 )
 
-// Write draws the chart in a format: svg, or png at 144 dots per inch.
+// Write draws the chart in a format: svg, which follows the reader from a light
+// page to a dark one, or png, light, at 144 dots per inch.
 func (c *Chart) Write(w io.Writer, format string) error {
 	width := vg.Length(len(c.panels[0]))*c.width + 2*margin
 	rows := c.legendRows(width - 2*margin)
 	height := vg.Length(len(c.panels))*c.height + c.headHeight(rows) + margin
 	switch format {
 	case "svg":
-		canvas := vgsvg.New(width, height)
-		c.draw(draw.New(canvas), rows)
-		_, err := canvas.WriteTo(w)
+		text, err := c.svg(width, height, rows)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(text)
 		return err
 	case "png":
 		canvas := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(144))}

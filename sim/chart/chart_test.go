@@ -2,7 +2,6 @@ package chart
 
 import (
 	"bytes"
-	"fmt"
 	"image/png"
 	"math"
 	"strings"
@@ -35,24 +34,31 @@ func run(policy string, pauses ...time.Duration) Run {
 
 func charts(runs []Run) map[string]*Chart {
 	var names []string
-	var results []sim.Result
+	var results, atLimit []sim.Result
 	var curves []Curve
+	var overheads []Overhead
 	for _, r := range runs {
 		names = append(names, r.Result.Policy)
 		for _, f := range []float64{1.25, 2} {
 			r.Result.LimitFactor = f
 			results = append(results, r.Result)
+			if f == 2 {
+				atLimit = append(atLimit, r.Result)
+			}
 		}
+		overheads = append(overheads, Overhead{r.Result.Policy, 1.25, 1.1, 1.2}, Overhead{r.Result.Policy, 2, 1, 1})
 		curves = append(curves, Curve{Name: r.Result.Policy, Levels: r.Levels})
 	}
 	p := NewPalette(names)
 	return map[string]*Chart{
-		"memory":    Memory("title", "note", runs),
-		"cdf":       PauseCDF("title", "note", runs, p),
+		"memory":    Memory("title", "note", runs, p),
+		"pauses":    Pauses("title", "note", runs, p),
 		"histogram": PauseHistogram("title", "note", runs, p),
 		"mmu":       MMU("title", "note", runs, p),
 		"curves":    Curves("title", "note", curves),
 		"limits":    Limits("title", "note", results, p),
+		"front":     Front("title", "note", atLimit, p),
+		"lbo":       LBO("title", "note", overheads, p),
 	}
 }
 
@@ -104,33 +110,6 @@ func TestEmptyRunsAreDrawn(t *testing.T) {
 	}
 	if err := charts([]Run{r})["mmu"].Write(new(bytes.Buffer), "bmp"); err == nil {
 		t.Error("an unknown format is written")
-	}
-}
-
-// Lines must be told apart without colour: by dashes or marker.
-func TestLooksDiffer(t *testing.T) {
-	var names []string
-	for i := range 20 {
-		names = append(names, fmt.Sprintf("policy-%d", i))
-	}
-	names = append(names, "never", "optimum-blocking", "optimum-overlap")
-	p := NewPalette(names)
-	seen := make(map[string]string)
-	for _, n := range names {
-		l := p.of(n)
-		withColour := fmt.Sprint(l.line.Color, l.line.Dashes, l.shape)
-		if other, ok := seen[withColour]; ok {
-			t.Errorf("%s looks like %s", n, other)
-		}
-		seen[withColour] = n
-	}
-	grey := make(map[string]string)
-	for _, n := range names[:7] {
-		l := p.of(n)
-		if other, ok := grey[fmt.Sprint(l.line.Dashes)]; ok {
-			t.Errorf("%s in grey looks like %s", n, other)
-		}
-		grey[fmt.Sprint(l.line.Dashes)] = n
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/eagergc/eagergc/sim"
 )
@@ -29,13 +28,16 @@ func Curves(title, note string, curves []Curve) *Chart {
 	}
 	mem, clock := bytesUnit(most), timeUnit(end)
 	p := newPanel("", fmt.Sprintf("time (%s)", clock.name), fmt.Sprintf("memory (%s)", mem.name))
+	palette := NewPalette(curveNames(curves)) // of no policy: looks in order
 	var lines []*plotter.Line
-	for i, k := range curves {
+	for _, k := range curves {
 		xys := make(plotter.XYs, len(k.Levels))
 		for j, l := range k.Levels {
 			xys[j] = plotter.XY{X: float64(l.At) / clock.size, Y: float64(l.Live-l.Garbage) / mem.size}
 		}
-		style := draw.LineStyle{Color: colors[i%len(colors)], Width: 0.8, Dashes: dashes[i%len(dashes)]}
+		look := palette.Of(k.Name)
+		style := look.line()
+		style.Width = 0.8
 		lines = append(lines, &plotter.Line{XYs: xys, LineStyle: style, StepStyle: plotter.PostStep})
 		c.keys = append(c.keys, key{text: k.Name, line: style})
 	}
@@ -45,4 +47,12 @@ func Curves(title, note string, curves []Curve) *Chart {
 	p.X.Tick.Marker = linearTicks(10)
 	c.panels = [][]*plot.Plot{{p}}
 	return c
+}
+
+func curveNames(curves []Curve) []string {
+	var names []string
+	for _, k := range curves {
+		names = append(names, k.Name)
+	}
+	return names
 }

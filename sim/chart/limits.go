@@ -2,23 +2,36 @@ package chart
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/experiment"
 )
 
-// Limits draws exposed pause (upper panels) and collections (lower panels)
-// against the limit factor, a column for each trace. Results are of one cost;
-// their order is that of the columns and of the legend.
+// Limits draws exposed pause, as a share of the recorded time (upper panels),
+// and collections (lower panels) against the limit factor, a column for each
+// trace. Results are of one cost; their order is that of the columns and of the
+// legend.
 func Limits(title, note string, results []sim.Result, palette Palette) *Chart {
-	c := &Chart{title: title, note: note, width: 200, height: 190, panels: make([][]*plot.Plot, 2)}
+	c, traces := newColumns(title, note, results, palette)
+	c.panels = make([][]*plot.Plot, 2)
+	for _, t := range traces {
+		pause, count := limitPanels(t, ofTrace(results, t), palette)
+		c.panels[0] = append(c.panels[0], pause)
+		c.panels[1] = append(c.panels[1], count)
+	}
+	return c
+}
+
+// newColumns returns a chart with a column for each trace, and the traces.
+func newColumns(title, note string, results []sim.Result, palette Palette) (*Chart, []string) {
+	c := &Chart{title: title, note: note, width: 200, height: 190}
 	var traces, policies []string
 	for _, r := range results {
 		if !slices.Contains(traces, r.Trace) {
@@ -29,40 +42,41 @@ func Limits(title, note string, results []sim.Result, palette Palette) *Chart {
 		}
 	}
 	c.width = max(c.width, 600/vg.Length(max(1, len(traces)))) // room for the title and the legend
-	for _, t := range traces {
-		of := slices.DeleteFunc(slices.Clone(results), func(r sim.Result) bool { return r.Trace != t })
-		pause, count := limitPanels(t, of, policies, palette)
-		c.panels[0] = append(c.panels[0], pause)
-		c.panels[1] = append(c.panels[1], count)
-	}
 	for _, name := range policies {
-		l := palette.of(name)
-		c.keys = append(c.keys, key{text: name, line: l.line, shape: l.shape})
+		l := palette.Of(name)
+		c.keys = append(c.keys, key{text: name, line: l.line(), shape: l.shape})
 	}
-	return c
+	return c, traces
 }
 
+func ofTrace(results []sim.Result, trace string) []sim.Result {
+	return slices.DeleteFunc(slices.Clone(results), func(r sim.Result) bool { return r.Trace != trace })
+}
+
+// percentOf is a duration of a run in percent of the recorded time: comparable
+// between runs that were held for different times.
+func percentOf(part, span float64) float64 { return 100 * part / max(1, span) }
+
+func exposedPercent(r *sim.Result) float64 {
+	return percentOf(float64(r.ExposedPause), float64(r.Span))
+}
+func busyPercent(r *sim.Result) float64 { return percentOf(float64(r.GCBusy), float64(r.Span)) }
+
 // limitPanels draws the two panels of one trace.
-func limitPanels(trace string, results []sim.Result, policies []string, palette Palette) (pause, count *plot.Plot) {
-	var factors []float64
-	var longest time.Duration
+func limitPanels(trace string, results []sim.Result, palette Palette) (pause, count *plot.Plot) {
+	var factors, pauses, cycles []float64
 	for _, r := range results {
 		if !slices.Contains(factors, r.LimitFactor) {
 			factors = append(factors, r.LimitFactor)
 		}
-		longest = max(longest, r.ExposedPause)
-	}
-	slices.Sort(factors)
-	clock := timeUnit(longest)
-	var pauses, cycles []float64
-	for _, r := range results {
-		pauses = append(pauses, float64(r.ExposedPause)/clock.size)
+		pauses = append(pauses, exposedPercent(&r))
 		cycles = append(cycles, float64(r.Collections+r.RefusalCollections))
 	}
-	pause = newPanel(trace, "limit / peak reachable", fmt.Sprintf("exposed pause (%s)", clock.name))
+	slices.Sort(factors)
+	pause = newPanel(trace, "limit / peak reachable", "exposed pause (% of recorded time)")
 	count = newPanel("", "limit / peak reachable", "collections")
-	drawLimits(pause, results, pauses, policies, palette)
-	drawLimits(count, results, cycles, policies, palette)
+	drawLimits(pause, results, pauses, palette)
+	drawLimits(count, results, cycles, palette)
 	for _, p := range []*plot.Plot{pause, count} {
 		p.X.Min, p.X.Max = math.Log10(factors[0]*0.95), math.Log10(factors[len(factors)-1]*1.05)
 		p.X.Tick.Marker = logTicksAt(rounded(factors), "x")
@@ -71,21 +85,26 @@ func limitPanels(trace string, results []sim.Result, policies []string, palette 
 }
 
 // drawLimits draws values, one for each result, as a line for each policy.
-func drawLimits(p *plot.Plot, results []sim.Result, values []float64, policies []string, palette Palette) {
+func drawLimits(p *plot.Plot, results []sim.Result, values []float64, palette Palette) {
 	place := logFromZero(&p.Y, values)
 	var lines []*plotter.Line
 	var marks []plot.Plotter
-	for _, name := range policies {
+	drawn := make(map[string]bool)
+	for _, one := range results {
+		if drawn[one.Policy] {
+			continue
+		}
+		drawn[one.Policy] = true
 		var xys plotter.XYs
 		for i, r := range results {
-			if r.Policy == name {
+			if r.Policy == one.Policy {
 				xys = append(xys, plotter.XY{X: math.Log10(r.LimitFactor), Y: place(values[i])})
 			}
 		}
 		slices.SortFunc(xys, func(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) })
-		l := palette.of(name)
-		lines = append(lines, &plotter.Line{XYs: xys, LineStyle: l.line})
-		marks = append(marks, &plotter.Scatter{XYs: xys, GlyphStyle: glyph(l.line, l.shape)})
+		l := palette.Of(one.Policy)
+		lines = append(lines, &plotter.Line{XYs: xys, LineStyle: l.line()})
+		marks = append(marks, &plotter.Scatter{XYs: xys, GlyphStyle: l.glyph()})
 	}
 	addLines(p, lines)
 	p.Add(marks...)
@@ -98,4 +117,64 @@ func rounded(factors []float64) []float64 {
 		out[i] = math.Round(f*1e4) / 1e4
 	}
 	return out
+}
+
+// Front draws the Pareto front of exposed pause against collector time, a panel
+// for each trace, both as shares of the recorded time. Results are of one limit
+// and one cost. The front joins the policies that no other beats in one without
+// losing in the other; the optima know the recording, so they are drawn, and
+// are not of the front.
+func Front(title, note string, results []sim.Result, palette Palette) *Chart {
+	c, traces := newColumns(title, note, results, palette)
+	c.panels = make([][]*plot.Plot, 1)
+	c.height = 230
+	for _, t := range traces {
+		c.panels[0] = append(c.panels[0], frontPanel(t, ofTrace(results, t), palette))
+	}
+	c.keys = append(c.keys, key{text: "front", line: frontLine})
+	return c
+}
+
+var frontLine = draw.LineStyle{Color: black, Width: 0.7}
+
+func frontPanel(trace string, results []sim.Result, palette Palette) *plot.Plot {
+	p := newPanel(trace, "collector time (% of recorded time)", "exposed pause (% of recorded time)")
+	var busy, exposed []float64
+	for i := range results {
+		busy = append(busy, busyPercent(&results[i]))
+		exposed = append(exposed, exposedPercent(&results[i]))
+	}
+	x, y := logFromZero(&p.X, busy), logFromZero(&p.Y, exposed)
+	var front plotter.XYs
+	for _, i := range FrontOf(results) {
+		front = append(front, plotter.XY{X: x(busy[i]), Y: y(exposed[i])})
+	}
+	if n := len(front); n > 0 { // from the top edge to the right one: what lies above is beaten
+		front = slices.Concat(plotter.XYs{{X: front[0].X, Y: p.Y.Max}}, front, plotter.XYs{{X: p.X.Max, Y: front[n-1].Y}})
+	}
+	p.Add(&plotter.Line{XYs: front, LineStyle: frontLine, StepStyle: plotter.PostStep})
+	for i, r := range results {
+		l := palette.Of(r.Policy)
+		g := l.glyph()
+		g.Radius = 4
+		p.Add(&plotter.Scatter{XYs: plotter.XYs{{X: x(busy[i]), Y: y(exposed[i])}}, GlyphStyle: g})
+	}
+	return p
+}
+
+// FrontOf returns the indices of the results of the front that [Front] draws, by
+// increasing collector time. Results under which allocations failed are not of it.
+func FrontOf(results []sim.Result) []int {
+	var of []sim.Result
+	var at []int
+	for i, r := range results {
+		if r.FailedAllocs == 0 && !sim.Foresees(r.Policy) {
+			of, at = append(of, r), append(at, i)
+		}
+	}
+	front := experiment.Pareto(of, experiment.Busy, experiment.Exposed)
+	for i, k := range front {
+		front[i] = at[k]
+	}
+	return front
 }

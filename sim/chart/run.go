@@ -2,7 +2,6 @@ package chart
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -22,45 +21,76 @@ type Run struct {
 	Levels []sim.Level // from [sim.Workload.Series]; only Memory needs them
 }
 
-// Memory draws live and garbage over time, a panel for each run, with a mark
-// for each cycle. Time is the run's own: a run that is held longer ends later.
-func Memory(title, note string, runs []Run) *Chart {
+// Strengths of a policy's colour in its panel of Memory.
+const (
+	reachableTint = 0xD0
+	garbageTint   = 0x50
+)
+
+// Memory draws reachable and garbage over time, a panel for each run in the
+// colour of its policy, with a mark for each cycle. Time is the run's own: a run
+// that is held longer ends later. The axis ends with the longest run that takes
+// at most twice as long as the shortest; where a run goes on beyond, its panel
+// says until when.
+func Memory(title, note string, runs []Run, palette Palette) *Chart {
 	c := &Chart{title: title, note: note, width: 640, height: 120}
 	var most int64
-	var end time.Duration
 	for _, r := range runs {
-		most, end = max(most, r.Result.PeakLive, r.Result.LimitBytes), max(end, r.Result.Elapsed)
+		most = max(most, r.Result.PeakLive, r.Result.LimitBytes)
 	}
+	end := timeShown(runs)
 	mem, clock := bytesUnit(most), timeUnit(end)
-	reachable := draw.LineStyle{Color: blue, Width: 0.5}
-	garbage := draw.LineStyle{Color: orange, Width: 0.5}
 	limit := draw.LineStyle{Color: black, Width: 1, Dashes: []vg.Length{4, 3}}
-	asked := draw.LineStyle{Color: black, Width: 0.8}
-	forced := draw.LineStyle{Color: vermillion, Width: 0.8}
+	mark := draw.LineStyle{Color: black, Width: 0.8}
 	for i, r := range runs {
-		x := ""
+		x, title := "", r.Result.Policy
 		if i == len(runs)-1 {
 			x = fmt.Sprintf("time (%s)", clock.name)
 		}
-		p := newPanel(r.Result.Policy, x, fmt.Sprintf("memory (%s)", mem.name))
-		p.Add(area(r.Levels, clock, mem, garbage, func(l sim.Level) int64 { return l.Live }))
-		p.Add(area(r.Levels, clock, mem, reachable, func(l sim.Level) int64 { return l.Live - l.Garbage }))
+		if r.Result.Elapsed > end {
+			title += fmt.Sprintf(": cut off here, it goes on to %.3g %s", float64(r.Result.Elapsed)/clock.size, clock.name)
+		}
+		p := newPanel(title, x, fmt.Sprintf("memory (%s)", mem.name))
+		look := palette.Of(r.Result.Policy)
+		p.Add(area(r.Levels, clock, mem, look.fill(garbageTint), func(l sim.Level) int64 { return l.Live }))
+		p.Add(area(r.Levels, clock, mem, look.fill(reachableTint), func(l sim.Level) int64 { return l.Live - l.Garbage }))
 		if b := float64(r.Result.LimitBytes) / mem.size; b > 0 {
 			p.Add(&plotter.Line{XYs: plotter.XYs{{X: 0, Y: b}, {X: float64(end) / clock.size, Y: b}}, LineStyle: limit})
 		}
 		top := float64(most) / mem.size
-		p.Add(cycleRug(r.Log, gc.TriggerPolicy, asked, clock, top*1.06, top*1.16))
-		p.Add(cycleRug(r.Log, gc.TriggerRefusal, forced, clock, top*1.18, top*1.28))
+		p.Add(cycleRug(r.Log, gc.TriggerPolicy, mark, clock, top*1.06, top*1.16))
+		p.Add(cycleRug(r.Log, gc.TriggerRefusal, mark, clock, top*1.18, top*1.28))
 		p.X.Min, p.X.Max = 0, float64(end)/clock.size
 		p.X.Tick.Marker, p.Y.Tick.Marker = linearTicks(10), linearTicks(4)
 		p.Y.Min, p.Y.Max = 0, top*1.3
 		c.panels = append(c.panels, []*plot.Plot{p})
 	}
+	grey := Look{Light: rgb(0x716D6E)} // strong and weak as in the panels, of no policy's colour but that of never
 	c.keys = []key{
-		{text: "reachable", line: reachable, patch: true}, {text: "garbage", line: garbage, patch: true}, {text: "limit", line: limit},
-		{text: "cycle asked for by the policy", line: asked, rug: true}, {text: "cycle forced by a refusal", line: forced, rug: true},
+		{text: "reachable", line: grey.fill(reachableTint), patch: true}, {text: "garbage", line: grey.fill(garbageTint), patch: true},
+		{text: "limit", line: limit}, {text: "cycle asked for by the policy", line: mark, rug: true},
+		{text: "cycle forced by a refusal", line: draw.LineStyle{Color: black}, shape: refused{}},
 	}
 	return c
+}
+
+// fill is a line style that carries the look's colour for an area.
+func (l *Look) fill(alpha uint8) draw.LineStyle { return draw.LineStyle{Color: l.tint(alpha)} }
+
+// timeShown is where the time axis of runs ends.
+func timeShown(runs []Run) (end time.Duration) {
+	var shortest time.Duration
+	for _, r := range runs {
+		if shortest == 0 || r.Result.Elapsed < shortest {
+			shortest = r.Result.Elapsed
+		}
+	}
+	for _, r := range runs {
+		if r.Result.Elapsed <= 2*shortest {
+			end = max(end, r.Result.Elapsed)
+		}
+	}
+	return end
 }
 
 // area fills from 0 up to a level.
@@ -72,15 +102,17 @@ func area(levels []sim.Level, clock, mem unit, style draw.LineStyle, of func(sim
 	return &plotter.Line{XYs: xys, LineStyle: draw.LineStyle{}, FillColor: style.Color, StepStyle: plotter.PostStep}
 }
 
-// A rug is a row of short upright lines.
+// A rug is a row of marks: short upright lines, or triangles for refusals.
 type rug struct {
 	at     []float64
 	y0, y1 float64
 	style  draw.LineStyle
+
+	refusal bool
 }
 
 func cycleRug(l *sim.Log, t gc.Trigger, style draw.LineStyle, clock unit, y0, y1 float64) rug {
-	r := rug{y0: y0, y1: y1, style: style}
+	r := rug{y0: y0, y1: y1, style: style, refusal: t == gc.TriggerRefusal}
 	for _, c := range l.Cycles {
 		if c.Trigger == t {
 			r.at = append(r.at, float64(c.Start)/clock.size)
@@ -89,140 +121,45 @@ func cycleRug(l *sim.Log, t gc.Trigger, style draw.LineStyle, clock unit, y0, y1
 	return r
 }
 
-// Plot implements [plot.Plotter].
+// Plot implements [plot.Plotter]. All marks are one path, which keeps files small.
 func (r rug) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
+	var path vg.Path
 	for _, at := range r.at {
-		c.StrokeLine2(r.style, x(at), y(r.y0), x(at), y(r.y1))
+		if at > p.X.Max {
+			break
+		}
+		if r.refusal {
+			path = append(path, triangle(vg.Point{X: x(at), Y: y((r.y0 + r.y1) / 2)}, 2.6)...)
+			continue
+		}
+		path.Move(vg.Point{X: x(at), Y: y(r.y0)})
+		path.Line(vg.Point{X: x(at), Y: y(r.y1)})
+	}
+	if len(path) == 0 {
+		return
+	}
+	c.SetLineStyle(r.style)
+	if r.refusal {
+		c.Fill(path)
+	} else {
+		c.Stroke(path)
 	}
 }
 
-// MMU draws the minimum mutator utilization of runs against the window.
-func MMU(title, note string, runs []Run, palette Palette) *Chart {
-	c := &Chart{title: title, note: note, width: 560, height: 300}
-	var end time.Duration
-	for _, r := range runs {
-		end = max(end, r.Result.Elapsed)
-	}
-	p := newPanel("", "window", "share of the window that the program ran (%)")
-	windows := sim.Windows(time.Millisecond, max(end, 2*time.Millisecond), 120)
-	lines := make([]*plotter.Line, len(runs))
-	for i, r := range runs {
-		l := palette.of(r.Result.Policy)
-		xys := make(plotter.XYs, len(windows))
-		for i, u := range r.Log.MMU(r.Result.Elapsed, windows) {
-			xys[i] = plotter.XY{X: logTime(windows[i]), Y: 100 * u}
-		}
-		lines[i] = &plotter.Line{XYs: xys, LineStyle: l.line}
-		c.keys = append(c.keys, key{text: r.Result.Policy, line: l.line})
-	}
-	addLines(p, lines)
-	logTimeAxis(&p.X, windows[0], windows[len(windows)-1])
-	p.Y.Min, p.Y.Max = 0, 100
-	c.panels = [][]*plot.Plot{{p}}
-	return c
+// refused is the mark of a refusal: a triangle that points down.
+type refused struct{}
+
+// DrawGlyph implements [draw.GlyphDrawer].
+func (refused) DrawGlyph(c *draw.Canvas, s draw.GlyphStyle, at vg.Point) {
+	c.SetColor(s.Color)
+	c.Fill(triangle(at, s.Radius))
 }
 
-// PauseCDF draws the share of a run's exposed pauses that are no longer than x.
-func PauseCDF(title, note string, runs []Run, palette Palette) *Chart {
-	c := &Chart{title: title, note: note, width: 560, height: 300}
-	least, most := pauseRange(runs)
-	p := newPanel("", "exposed pause", "share of pauses at most this long (%)")
-	lines := make([]*plotter.Line, len(runs))
-	for i, r := range runs {
-		l := palette.of(r.Result.Policy)
-		c.keys = append(c.keys, key{text: counted(r), line: l.line})
-		if h := r.Log.Histogram(); h.TotalCount() > 0 {
-			xys := plotter.XYs{{X: logTime(least), Y: 0}}
-			var sum int64
-			for _, b := range h.Distribution() {
-				if b.Count > 0 {
-					sum += b.Count
-					at := max(least, time.Duration(b.From))
-					xys = append(xys, plotter.XY{X: logTime(at), Y: 100 * float64(sum) / float64(h.TotalCount())})
-				}
-			}
-			xys = append(xys, plotter.XY{X: logTime(most), Y: 100})
-			lines[i] = &plotter.Line{XYs: xys, LineStyle: l.line, StepStyle: plotter.PostStep}
-		}
-	}
-	addLines(p, lines)
-	logTimeAxis(&p.X, least, most)
-	p.Y.Min, p.Y.Max = 0, 102
-	c.panels = [][]*plot.Plot{{p}}
-	return c
-}
-
-// counted is the policy of a run and how many pauses it had.
-func counted(r Run) string {
-	return fmt.Sprintf("%s: %d pauses", r.Result.Policy, len(r.Log.Pauses))
-}
-
-// addLines draws solid lines first, so that where lines coincide the dashes of
-// one show over the other.
-func addLines(p *plot.Plot, lines []*plotter.Line) {
-	for _, dashed := range []bool{false, true} {
-		for _, l := range lines {
-			if l != nil && (l.Dashes != nil) == dashed {
-				p.Add(l)
-			}
-		}
-	}
-}
-
-// PauseHistogram draws how many exposed pauses of which length each run had, a
-// panel for each. Ten bins make a decade.
-func PauseHistogram(title, note string, runs []Run, palette Palette) *Chart {
-	c := &Chart{title: title, note: note, width: 560, height: 90}
-	least, most := pauseRange(runs)
-	bins := int(math.Round(10 * math.Log10(float64(most)/float64(least))))
-	half := math.Pow(10, -0.05) // a bin stands around its value, not beside it
-	edges := sim.Windows(time.Duration(float64(least)*half), time.Duration(float64(most)*half), bins+1)
-	for i, r := range runs {
-		x := ""
-		if i == len(runs)-1 {
-			x = "exposed pause"
-		}
-		l := palette.of(r.Result.Policy)
-		p := newPanel(counted(r), x, "pauses")
-		height := make([]float64, bins)
-		highest := 1.0
-		for _, pause := range r.Log.Pauses {
-			at := math.Log10(float64(pause.Length)/float64(least)) * 10
-			k := min(bins-1, max(0, int(math.Round(at))))
-			height[k]++
-			highest = max(highest, height[k])
-		}
-		for k, n := range height {
-			if n > 0 {
-				p.Add(bar(logTime(edges[k]), logTime(edges[k+1]), n, l))
-			}
-		}
-		logTimeAxis(&p.X, least, most)
-		p.Y.Min, p.Y.Max = 0, highest*1.05
-		p.Y.Tick.Marker = linearTicks(3)
-		c.panels = append(c.panels, []*plot.Plot{p})
-	}
-	return c
-}
-
-func bar(x0, x1, n float64, l look) plot.Plotter {
-	return &plotter.Polygon{XYs: []plotter.XYs{{{X: x0, Y: 0}, {X: x1, Y: 0}, {X: x1, Y: n}, {X: x0, Y: n}}},
-		Color: l.line.Color, LineStyle: draw.LineStyle{Color: white, Width: 0.5}}
-}
-
-// pauseRange returns whole decades around the pauses of all runs.
-func pauseRange(runs []Run) (least, most time.Duration) {
-	least, most = time.Hour, time.Microsecond
-	for _, r := range runs {
-		for _, p := range r.Log.Pauses {
-			least, most = min(least, p.Length), max(most, p.Length)
-		}
-	}
-	least = max(least, most/1000, time.Microsecond)
-	decade := func(d time.Duration, round func(float64) float64) time.Duration {
-		return time.Duration(math.Round(math.Pow(10, round(math.Log10(float64(d))))))
-	}
-	least, most = decade(least*9/10, math.Floor), decade(most*11/10, math.Ceil)
-	return least, max(most, 10*least)
+func triangle(at vg.Point, r vg.Length) (path vg.Path) {
+	path.Move(vg.Point{X: at.X - r, Y: at.Y + r})
+	path.Line(vg.Point{X: at.X + r, Y: at.Y + r})
+	path.Line(vg.Point{X: at.X, Y: at.Y - r})
+	path.Close()
+	return path
 }

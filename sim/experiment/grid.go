@@ -109,8 +109,10 @@ func (g *Grid) Know(results []sim.Result) int {
 	g.outcomes = make([]*Outcome, g.Len())
 	left := g.Len()
 	for i := range g.outcomes {
-		if r, ok := known[g.key(g.Cell(i))]; ok {
-			g.outcomes[i] = &Outcome{Result: r}
+		c := g.Cell(i)
+		if r, ok := known[g.key(c)]; ok {
+			w := g.Workloads[c.Workload]
+			g.outcomes[i] = &Outcome{Result: r, Host: w.Span - w.Wait}
 			left--
 		}
 	}
@@ -170,7 +172,7 @@ func (g *Grid) run(c Cell) *Outcome {
 	if g.Details {
 		cfg.Log = new(sim.Log)
 	}
-	o := new(Outcome)
+	o := &Outcome{Host: w.Span - w.Wait}
 	if o.Result, o.Err = who.Run(w, cfg); o.Err == nil && g.Details {
 		o.read(w, cfg.Log)
 	}

@@ -9,10 +9,10 @@ import (
 // An Outcome is the result of a cell, or why it has none.
 type Outcome struct {
 	sim.Result
-	Err error // sim.ErrNoSchedule: the limit is too small for an optimum
+	Err  error         // sim.ErrNoSchedule: the limit is too small for an optimum
+	Host time.Duration // span less waits: what the program itself took
 
 	// Details, if the Grid asks for them.
-	Host    time.Duration   // span less waits
 	Wasted  int             // cycles that freed under 1 % of what was live
 	Latency []time.Duration // metered over 100 ms, at Quantiles; nil without syncs
 	MMU     []float64       // at Windows
@@ -26,7 +26,7 @@ var Windows = []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, tim
 
 // read fills in the details.
 func (o *Outcome) read(w *sim.Workload, log *sim.Log) {
-	o.Host, o.Wasted = w.Span-w.Wait, log.Wasted()
+	o.Wasted = log.Wasted()
 	o.MMU = log.MMU(o.Elapsed, Windows)
 	if sorted := w.Latencies(log, 100*time.Millisecond); len(sorted) > 0 {
 		for _, q := range Quantiles {
@@ -38,7 +38,7 @@ func (o *Outcome) read(w *sim.Workload, log *sim.Log) {
 // WallLBO is the overhead of elapsed time over the span, 1 if there is none.
 func (o *Outcome) WallLBO() float64 { return float64(o.Elapsed) / float64(max(1, o.Span)) }
 
-// CPULBO is the overhead of processor time over the host's own. It needs details.
+// CPULBO is the overhead of processor time over the host's own.
 func (o *Outcome) CPULBO() float64 {
 	return float64(o.Host+o.GCBusy) / float64(max(1, o.Host))
 }

@@ -75,6 +75,7 @@ func (g *Grid) Rank(cost int) Ranks {
 			if r.Optimum < 0 || lost < g.Lost(cost, r.Optimum, AllLimits) {
 				r.Optimum = p
 			}
+		case sim.Foresees(name.String()):
 		default:
 			if name.String() == "never" {
 				r.Never = p
@@ -112,4 +113,49 @@ func (g *Grid) Front(workload, limit, cost int, x, y Metric) []sim.Result {
 		front = append(front, results[i])
 	}
 	return front
+}
+
+// A Saving is what one policy saves against another at one cost.
+type Saving struct {
+	Time     time.Duration // objective less objective, over all runs that can meet their limit
+	Recorded time.Duration // of these runs
+	Runs     int
+	// With is the smallest limit at which the one loses no more time than the other
+	// With Than, the largest limit; Bytes is what lies between, over all workloads.
+	// Bytes is 0 if no smaller limit does.
+	With, Than Limit
+	Bytes      int64
+}
+
+// Saved compares contender p with q at one cost. Neither may lack a run.
+func (g *Grid) Saved(cost, p, q int) Saving {
+	var s Saving
+	for i, w := range g.Workloads {
+		for l := range g.Limits {
+			if g.Possible(i, l) {
+				s.Time += g.At(Cell{i, l, cost, q}).Objective() - g.At(Cell{i, l, cost, p}).Objective()
+				s.Recorded += w.Span
+				s.Runs++
+			}
+		}
+	}
+	total := func(l int) (sum int64) {
+		for _, w := range g.Workloads {
+			sum += g.Limits[l].Of(w)
+		}
+		return sum
+	}
+	largest := 0
+	for l := range g.Limits {
+		if total(l) > total(largest) {
+			largest = l
+		}
+	}
+	s.With, s.Than = g.Limits[largest], g.Limits[largest]
+	for l := range g.Limits {
+		if less := total(largest) - total(l); less > s.Bytes && g.Lost(cost, p, l) <= g.Lost(cost, q, largest) {
+			s.With, s.Bytes = g.Limits[l], less
+		}
+	}
+	return s
 }

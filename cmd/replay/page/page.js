@@ -1,131 +1,88 @@
-"use strict";
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  // Black, grey and dark blue are for print; on a dark page they turn light.
-  const light = { "#000000": "#ffffff", "#777777": "#b0b0b0", "#0072b2": "#3d9bdc" };
-  const tone = (c) => dark.matches && light[c] || c;
+// The page: what is drawn when, tabs, tables, the keyboard, printing.
+document.body.classList.add("js");
+const drawn = new Map(); // place of a chart -> its plots
 
-  const axis = (label, values, extra) => Object.assign({
-    label, values, stroke: css("--fg"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 },
-  }, extra);
-  const digits = (v) => v === null || v === undefined ? "" : v === 0 ? "0" : v.toPrecision(3);
-  const plain = (unit) => (u, splits) => splits.map((v) => v === null ? "" : +v.toPrecision(6) + unit);
+const draw = (el) => {
+  const r = report.recordings[+el.dataset.recording], place = el.querySelector(".made");
+  if (drawn.has(place) || !place.clientWidth) return;
+  drawn.set(place, el.classList.contains("memory") ? memory(place, r) : lines(place, r.charts[el.dataset.chart]));
+};
+const drawSeen = () => document.querySelectorAll(".memory, .panel").forEach(draw);
+const redraw = () => {
+  for (const [place, plots] of drawn) {
+    plots.forEach((u) => u.destroy());
+    place.replaceChildren();
+  }
+  drawn.clear();
+  drawSeen();
+};
 
-  const series = (i, unit, more) => Object.assign({
-    label: data.policies[i].name, stroke: () => tone(data.policies[i].color), dash: data.policies[i].dash || undefined,
-    width: 1.5, spanGaps: true, value: (u, v) => v === null || v === undefined ? "" : digits(v) + " " + unit,
-  }, more);
-
-  const stepped = uPlot.paths.stepped({ align: 1 });
-  const dots = { points: { show: true, size: 7 } };
-
-  // Marks of the cycles of each policy that is shown, along the upper edge.
-  const marks = (runs) => (u) => {
-    const ctx = u.ctx, top = u.bbox.top;
-    ctx.save();
-    ctx.lineWidth = devicePixelRatio;
-    runs.forEach((run, k) => {
-      if (!u.series[k + 1].show) return;
-      ctx.strokeStyle = tone(data.policies[run.policy].color);
-      const y = top + k * 7 * devicePixelRatio;
-      ctx.beginPath();
-      for (const t of run.cycles) {
-        const x = u.valToPos(t, "x", true);
-        if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
-        ctx.moveTo(x, y);
-        ctx.lineTo(x, y + 5 * devicePixelRatio);
-      }
-      ctx.stroke();
+// Tabs, as the ARIA practices have them: arrow keys go from one to the next.
+document.querySelectorAll(".tabs").forEach((list) => {
+  const panels = [...list.parentElement.querySelectorAll(".panel")];
+  const open = (k, focus) => {
+    panels.forEach((p, i) => {
+      p.hidden = i !== k;
+      tabs[i].ariaSelected = String(i === k);
+      tabs[i].tabIndex = i === k ? 0 : -1;
     });
-    ctx.restore();
+    if (focus) tabs[k].focus();
+    drawSeen();
   };
-
-  const charts = {
-    memory(trace) {
-      const tables = trace.runs.map((r) => [r.t, r.live]);
-      const joined = uPlot.join(tables);
-      joined.push(joined[0].map(() => trace.limit));
-      return {
-        data: joined,
-        opts: {
-          scales: { x: { time: false } },
-          series: [{ label: "time", value: (u, v) => v === null ? "" : v.toFixed(4) + " s" },
-            ...trace.runs.map((r) => series(r.policy, "GiB", { paths: stepped, points: { show: false }, show: data.policies[r.policy].shown })),
-            { label: "limit", stroke: () => css("--fg"), dash: [4, 4], width: 1, points: { show: false }, value: (u, v) => v === null ? "" : digits(v) + " GiB" }],
-          axes: [axis("time of the run (s)", plain("")), axis("live memory (GiB)", plain(""))],
-          hooks: { draw: [marks(trace.runs)] },
-        },
-      };
-    },
-    pauses(trace) {
-      const held = trace.runs.filter((r) => r.pauses.length);
-      if (!held.length) return null;
-      const tables = held.map((r) => [r.pauses, r.shares]);
-      return {
-        data: uPlot.join(tables),
-        opts: {
-          scales: { x: { time: false, distr: 3 }, y: { range: [0, 100] } },
-          series: [{ label: "pause", value: (u, v) => v === null ? "" : digits(v) + " ms" },
-            ...held.map((r) => series(r.policy, "%", { paths: stepped, points: { show: r.pauses.length < 3, size: 7 } }))],
-          axes: [axis("exposed pause (ms)", plain("")), axis("share at most this long (%)", plain(""))],
-        },
-      };
-    },
-    front(trace) {
-      const tables = trace.curves.map((c) => {
-        const order = c.busy.map((_, i) => i).sort((a, b) => c.busy[a] - c.busy[b]);
-        const xs = [], ys = [];
-        for (const i of order) {
-          if (xs.length && xs[xs.length - 1] === c.busy[i]) ys[ys.length - 1] = Math.min(ys[ys.length - 1], c.exposed[i]);
-          else { xs.push(c.busy[i]); ys.push(c.exposed[i]); }
-        }
-        return [xs, ys];
-      });
-      return {
-        data: uPlot.join(tables),
-        opts: {
-          scales: { x: { time: false } },
-          series: [{ label: "collector", value: (u, v) => v === null ? "" : digits(v) + " s" }, ...trace.curves.map((c) => series(c.policy, "s", dots))],
-          axes: [axis("collector time (s), a point for each limit", plain("")), axis("exposed pause (s)", plain(""))],
-        },
-      };
-    },
-    limits(trace) {
-      return {
-        data: [trace.factors, ...trace.curves.map((c) => c.exposed)],
-        opts: {
-          scales: { x: { time: false } },
-          series: [{ label: "limit", value: (u, v) => v === null ? "" : digits(v) + "x" }, ...trace.curves.map((c) => series(c.policy, "s", dots))],
-          axes: [axis("limit, factor of the peak reachable bytes", plain("x")), axis("exposed pause (s)", plain(""))],
-        },
-      };
-    },
-  };
-
-  const drawn = [];
-  const width = (el) => Math.max(280, el.parentElement.clientWidth - 24);
-  const draw = (el) => {
-    const made = charts[el.dataset.chart](data.traces[+el.dataset.trace]);
-    if (!made) return;
-    el.replaceChildren();
-    const u = new uPlot(Object.assign(made.opts, { width: width(el), height: 320, cursor: { drag: { x: true, y: false } }, legend: { live: true } }), made.data, el);
-    drawn.push([u, el]);
-  };
-  const all = document.querySelectorAll(".live");
-  const redraw = () => {
-    for (const [u] of drawn.splice(0)) u.destroy();
-    all.forEach(draw);
-  };
-  document.body.classList.add("interactive");
-  redraw();
-  all.forEach((el) => { if (el.childElementCount === 0) el.parentElement.classList.add("none"); });
-  dark.addEventListener("change", redraw);
-  let last = innerWidth;
-  addEventListener("resize", () => {
-    if (innerWidth === last) return;
-    last = innerWidth;
-    for (const [u, el] of drawn) u.setSize({ width: width(el), height: 320 });
+  const tabs = panels.map((p, i) => {
+    const heading = p.querySelector("h3");
+    p.id = list.parentElement.id + "-" + p.dataset.chart;
+    p.setAttribute("role", "tabpanel");
+    p.setAttribute("aria-label", heading.textContent);
+    const tab = html("button", { type: "button", role: "tab", textContent: heading.textContent, onclick: () => open(i) });
+    tab.setAttribute("aria-controls", p.id);
+    tab.onkeydown = (e) => {
+      const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: panels.length - 1 }[e.key];
+      if (to !== undefined) { e.preventDefault(); open((to + panels.length) % panels.length, true); }
+    };
+    return tab;
   });
-})();
+  list.append(...tabs);
+  open(0);
+});
+
+// Every collection: a table that is made when somebody opens it.
+document.querySelectorAll(".collections").forEach((box) => box.addEventListener("toggle", () => {
+  const place = box.querySelector(".made"), r = report.recordings[+box.dataset.recording];
+  if (!box.open || place.childElementCount) return;
+  const row = (cells, tag) => html("tr", {}, ...cells.map((c) => html(tag, { textContent: c })));
+  const rows = r.runs.flatMap((run) => run.cycles.start.map((t, i) => {
+    const c = run.cycles;
+    return [report.policies[run.policy].name, t.toFixed(4) + " s", c.forced[i] ? "refusal" : "policy", span(c.took[i]), span(c.held[i]),
+      units.GiB(c.live[i]), units.GiB(c.freed[i]), units.GiB(c.after[i]), r.reasons[c.reason[i]]];
+  }));
+  const head = ["policy", "time of the run", "asked by", "took", "held", "live before", "freed", "live after", "last answer of the policy"];
+  place.append(html("div", { className: "scroll", tabIndex: 0 }, html("table", {}, row(head, "th"), ...rows.map((c) => row(c, "td")))));
+}));
+
+document.querySelectorAll(".recording").forEach((d) => d.addEventListener("toggle", drawSeen));
+const follow = () => {
+  const d = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (d && d.tagName === "DETAILS") { d.open = true; d.scrollIntoView(); }
+};
+addEventListener("hashchange", follow);
+follow();
+dark.addEventListener("change", redraw);
+let last = innerWidth;
+addEventListener("resize", () => {
+  if (innerWidth === last) return;
+  last = innerWidth;
+  for (const plots of drawn.values()) for (const u of plots) u.setSize({ width: width(u.root.parentElement), height: u.height });
+});
+// On paper all is light, and every chart of an open recording is there.
+addEventListener("beforeprint", () => {
+  printing = true;
+  document.querySelectorAll(".panel").forEach((p) => { p.dataset.was = p.hidden; p.hidden = false; });
+  redraw();
+});
+addEventListener("afterprint", () => {
+  printing = false;
+  document.querySelectorAll(".panel").forEach((p) => { p.hidden = p.dataset.was === "true"; });
+  redraw();
+});
+drawSeen();

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/cmd/replay/live"
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/experiment"
+)
+
+// advisePolicies are those of compare that may be chosen.
+const advisePolicies = "never,cudajl,opencl,growth,sqrt,v8step,dotnet,pacer"
+
+func newAdvise() *cobra.Command {
+	var (
+		s          setting
+		format     string
+		heap, lost string
+		worlds     int
+	)
+	cmd := &cobra.Command{
+		Use:   "advise FILE...",
+		Short: "Say which policy and which limit a program needs, and what that saves",
+		Long: `advise finds, for each recording, the policy that does with the smallest limit: it
+refuses nothing there, and loses at most --lost of the recorded time. It says what
+that policy costs, what the others would, how sure that is, and what to write into
+the program. Where neither --cycle nor --cost says what a cycle takes, it is
+measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
+		Example: `  replay advise my.arrows
+  replay advise my.arrows --cycle 5ms --lost 0.5%
+  replay calibrate --heap 1GiB -o cost.json && replay advise my.arrows --cost cost.json
+  replay advise gpt2 --cycle 10ms --format json | jq .limit_bytes`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeTraces,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			if format != "text" && format != "json" {
+				return fmt.Errorf("unknown format %q (want text or json)", format)
+			}
+			bound, err := parseShare("lost", lost)
+			if err != nil {
+				return err
+			}
+			if worlds < 0 {
+				return errors.New("--worlds: want 0 or more")
+			}
+			g, err := s.grid(files)
+			if err != nil {
+				return err
+			}
+			from := "cycle of the model that was given"
+			if d, ok := experiment.FixedCycle(g.Costs[0]); ok {
+				from = "cycle of " + d.String() + ", as given"
+			}
+			if f := cmd.Flags(); !f.Changed("cycle") && !f.Changed("cost") {
+				if g.Costs[0], from, err = measureCycle(cmd.Context(), heap); err != nil {
+					return err
+				}
+			}
+			out := &printer{w: cmd.OutOrStdout()}
+			for i, w := range g.Workloads {
+				a, err := advise(cmd.Context(), g, i, 0, bound, worlds)
+				switch {
+				case err != nil && !errors.Is(err, experiment.ErrNoAdvice):
+					return err
+				case format == "json":
+					if err := writeAdviceJSON(out, w.Name, a); err != nil {
+						return err
+					}
+				case a == nil:
+					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, however large the limit (%s).\n", w.Name, formatPercent(bound), from)
+				default:
+					writeAdvice(out, w, a, from)
+				}
+			}
+			return out.err
+		},
+	}
+	s.manyPolicies(cmd, advisePolicies)
+	s.oneCost(cmd)
+	s.limits = "1x" // of the grid; advice finds its own
+	f := cmd.Flags()
+	f.StringVar(&heap, "heap", "64MiB", "`size` of the program's Go heap with pointers, which is what a cycle costs")
+	f.StringVar(&lost, "lost", "1%", "the most `share` of the recorded time that may be lost to pauses and cycles")
+	f.IntVar(&worlds, "worlds", 10, "in how many `other` worlds the limit must do: waits foretold wrong, cycles 0.7 to 1.4 times as long")
+	f.StringVar(&format, "format", "text", "what to print: text, or json with an object to a line for each recording")
+	return cmd
+}
+
+// advise asks for advice on one recording, among the policies of a grid.
+func advise(ctx context.Context, g *experiment.Grid, workload, cost int, lost float64, variants int) (*experiment.Advice, error) {
+	q := experiment.Question{
+		Workload: g.Workloads[workload], Policies: g.Contenders, Config: g.Config(experiment.Cell{Workload: workload, Cost: cost}),
+		Lost: lost, Variants: variants,
+	}
+	return q.Advise(ctx)
+}
+
+// measureCycle measures what a cycle costs here, and says how it did.
+func measureCycle(ctx context.Context, heap string) (sim.Cost, string, error) {
+	n, err := parseSize("heap", heap)
+	if err != nil {
+		return sim.Cost{}, "", err
+	}
+	cost, all, err := live.Calibrate(ctx, n, live.Calibration{Heaps: []int64{n}, Objects: 10_000, Memory: live.Memory{Direct: true}, Repeat: 5})
+	if err != nil {
+		return cost, "", err
+	}
+	at := slices.IndexFunc(all, func(m live.Measurement) bool { return m.Heap == n })
+	return cost, fmt.Sprintf("cycle of %s, measured here (%s to %s; %s/%s, %d cores, %s) beside %s of Go heap with pointers", formatDuration(cost.Of(0, 0)),
+		formatDuration(all[at].Least), formatDuration(all[at].Most), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), formatBytes(n)), nil
+}
+
+// writeAdviceJSON prints one object: the advice and the Go that follows it, or a
+// policy of null where there is none.
+func writeAdviceJSON(w io.Writer, name string, a *experiment.Advice) error {
+	out := json.NewEncoder(w)
+	if a == nil {
+		return out.Encode(struct {
+			Trace  string  `json:"trace"`
+			Policy *string `json:"policy"`
+		}{Trace: name})
+	}
+	return out.Encode(struct {
+		*experiment.Advice
+		Go string `json:"go"`
+	}{a, program(a)})
+}
+
+// program is what to write to follow an advice.
+func program(a *experiment.Advice) string {
+	policy := ""
+	if a.Policy != gc.DefaultPolicy {
+		policy = fmt.Sprintf("Policy: gc.MustParse(%q).New(), ", a.Policy)
+	}
+	return fmt.Sprintf("collector, err := gc.New(gc.Config{%sLimit: %d}) // %s", policy, a.Limit, formatBytes(a.Limit))
+}
+
+// writeAdvice prints an advice in words.
+func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, from string) {
+	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", load.Name, a.Policy, formatBytes(a.Limit), wrap(adviceText(a)))
+	t := table{{"at this limit", "exposed pause", "p99 pause", "refusals", "of a core", "as good from"}}
+	for _, o := range append([]experiment.Option{a.Choice}, a.Others...) {
+		needs := "no limit"
+		if o.Needs > 0 {
+			needs = formatBytes(o.Needs)
+		}
+		refused := formatCount(o.Refusals)
+		if o.Failed > 0 {
+			refused += fmt.Sprintf(" !%d", o.Failed)
+		}
+		t = append(t, []string{o.Policy, formatDuration(o.Exposed), formatDuration(o.P99), refused, formatPercent(o.Core), needs})
+	}
+	t.print(w)
+	fmt.Fprintf(w, "\n%s\n\n", wrap(fmt.Sprintf("How sure: %s. Made for a %s.", sureText(a), from)))
+	fmt.Fprintf(w, "  %s\n  %s=%s  # the same policy without a change in the code\n\n", program(a), gc.PolicyVariable, a.Policy)
+}
+
+// adviceText is an advice in a sentence.
+func adviceText(a *experiment.Advice) string {
+	c := a.Choice
+	pause := "no pause"
+	if c.Pauses > 0 {
+		pause = "p99 pause " + formatDuration(c.P99)
+	}
+	text := fmt.Sprintf("With %s at %s: no refusal, %s, %s of the time, %s of a core", a.Policy, formatBytes(a.Limit), pause, formatPercent(c.Held), formatPercent(c.Core))
+	for _, o := range a.Others {
+		if o.Policy == "never" && o.Exposed > c.Exposed {
+			need := "cannot do as well"
+			if o.Needs > 0 {
+				need = "needs " + formatBytes(o.Needs)
+			}
+			text += fmt.Sprintf("; never %s or loses %s", need, formatDuration(o.Exposed))
+		}
+	}
+	return text + fmt.Sprintf("; below %s nothing helps: that much is reachable.", formatBytes(a.Reachable))
+}
+
+// sureText says in how many worlds the advice holds.
+func sureText(a *experiment.Advice) string {
+	if a.Variants == 0 {
+		return "one world only, no other was tried"
+	}
+	text := fmt.Sprintf("in %d other worlds (waits foretold wrong by up to a half, cycles 0.7 to 1.4 times as long) it needs %s to %s",
+		a.Variants, formatBytes(a.Least), formatBytes(a.Most))
+	if a.Unmet > 0 {
+		text += fmt.Sprintf("; in %d of them no limit does", a.Unmet)
+	}
+	return text
+}

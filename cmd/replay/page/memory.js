@@ -1,0 +1,126 @@
+// Memory over time: two policies side by side on one time axis, each with its
+// cycles, which can be asked why they ran.
+const floats = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+
+// steps draws levels as what they are: they hold until the next. Where there are
+// more than the screen has columns, lines look the same and are quicker.
+const stepped = uPlot.paths.stepped({ align: 1 }), straight = uPlot.paths.linear();
+const steps = (u, s, from, to) => (to - from > 2 * u.bbox.width ? straight : stepped)(u, s, from, to);
+
+// line is the upper edge of what is live.
+const line = (p) => Object.assign(html("span"), { style: `border-top: 2px solid ${colour(p)}; width: 1.6rem` });
+
+// marks draws the cycles along the upper edge: a line for one that the policy
+// asked for, a triangle for one that a refusal forced; the chosen one is larger.
+const marks = (side) => (u) => {
+  const ctx = u.ctx, px = devicePixelRatio, top = u.bbox.top, c = side.run.cycles;
+  ctx.save();
+  ctx.beginPath();
+  for (let i = 0; i < c.start.length; i++) {
+    const x = u.valToPos(c.start[i], "x", true);
+    if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
+    const h = (i === side.chosen ? 14 : 7) * px, w = (i === side.chosen ? 5 : 3) * px;
+    if (c.forced[i]) {
+      ctx.moveTo(x - w, top + 8 * px);
+      ctx.lineTo(x + w, top + 8 * px);
+      ctx.lineTo(x, top + 8 * px + h);
+    } else ctx.rect(x - px / 2, top, i === side.chosen ? 2 * px : px, h);
+  }
+  ctx.fillStyle = css("--fg");
+  ctx.fill();
+  ctx.restore();
+};
+
+// why says of a cycle what `replay explain` says.
+const why = (r, side) => {
+  const c = side.run.cycles, i = side.chosen, name = report.policies[side.run.policy].name;
+  const asked = c.asked[i] < 0 ? "a wait of " + span(-c.asked[i]) : "an allocation of " + bytes(c.asked[i]);
+  const saw = `${name} saw ${number(c.live[i])} GiB live of ${number(r.limit)} GiB, before ${asked}, and answered ${r.reasons[c.reason[i]]}.`;
+  const came = `It took ${span(c.took[i])}, held the program for ${span(c.held[i])}, freed ${number(c.freed[i])} GiB and left ${number(c.after[i])} GiB.`;
+  return c.forced[i]
+    ? `${i + 1} of ${c.start.length}: at ${c.start[i].toFixed(4)} s an allocation did not fit, and the refusal ladder ran a cycle. ${came} Last asked before it, ${saw}`
+    : `${i + 1} of ${c.start.length}: at ${c.start[i].toFixed(4)} s the policy asked for a cycle. ${saw} ${came}`;
+};
+
+const bytes = (n) => {
+  const names = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let u = 0;
+  for (; n >= 1024 && u < names.length - 1; u++) n /= 1024;
+  return (u ? number(n) : n) + " " + names[u];
+};
+
+// memory draws the pair of a recording. Both show the same time.
+const memory = (el, r) => {
+  const plots = [], said = html("output", { className: "said", textContent: "Choose a cycle to read why it ran." });
+  let moving = false;
+  const zoom = (min, max) => {
+    if (moving) return;
+    moving = true;
+    const from = Math.max(0, Math.min(min, r.end)), to = Math.min(r.end, max);
+    for (const u of plots) if (to > from) u.setScale("x", { min: from, max: to });
+    moving = false;
+  };
+  const seen = () => [plots[0].scales.x.min, plots[0].scales.x.max];
+  const scaleBy = (f, at) => { const [a, b] = seen(), m = at ?? (a + b) / 2; zoom(m - (m - a) * f, m + (b - m) * f); };
+  const shiftBy = (f) => { const [a, b] = seen(), d = Math.max(-a, Math.min(f * (b - a), r.end - b)); zoom(a + d, b + d); };
+  const keys = { ArrowLeft: () => shiftBy(-.2), ArrowRight: () => shiftBy(.2), "+": () => scaleBy(.6), "=": () => scaleBy(.6), "-": () => scaleBy(1 / .6), "0": () => zoom(0, r.end) };
+
+  const half = (first) => {
+    const place = html("div"), side = { run: r.runs[first], chosen: -1 };
+    let u;
+    const choose = (i) => {
+      if (i < 0 || i >= side.run.cycles.start.length) return;
+      side.chosen = i;
+      const [a, b] = seen(), t = side.run.cycles.start[i];
+      if (t < a || t > b) zoom(t - (b - a) / 2, t + (b - a) / 2);
+      said.textContent = why(r, side);
+      u.redraw();
+    };
+    const draw = () => {
+      const { t, live, reach } = side.run.decoded ??= { t: floats(side.run.t), live: floats(side.run.live), reach: floats(side.run.reach) };
+      const range = u ? seen() : [0, r.end], p = side.run.policy;
+      const values = ["live", "reachable", "garbage"].map(() => html("b"));
+      const shown = () => {
+        const at = u && u.cursor.idx, ok = at !== null && at !== undefined;
+        values[0].textContent = ok ? units.GiB(live[at]) : "peak " + units.GiB(side.run.peak);
+        values[1].textContent = ok ? units.GiB(reach[at]) : "mean " + units.GiB(side.run.mean - side.run.garbage);
+        values[2].textContent = ok ? units.GiB(live[at] - reach[at]) : "mean " + units.GiB(side.run.garbage);
+      };
+      const old = u;
+      u = new uPlot({
+        width: width(place), height: 280, legend: { show: false },
+        cursor: { drag: { x: true, y: false }, sync: { key: r.name, scales: ["x", null] }, points: { show: false } },
+        scales: { x: { time: false, range: (_, a, b) => [a, b] }, y: { range: [0, r.top * 1.1] } },
+        axes: [axis({ label: "time of the run (s)", unit: "time" }, place, true), axis({ label: "memory (GiB)", unit: "GiB" }, place)],
+        series: [{}, { stroke: colour(p), width: 1, fill: colour(p) + "50", paths: steps, points: { show: false } },
+          { stroke: colour(p), width: 0, fill: colour(p) + "B0", paths: steps, points: { show: false } },
+          { stroke: css("--fg"), width: 1, dash: [4, 3], points: { show: false } }],
+        hooks: { draw: [marks(side)], setCursor: [shown], setScale: [(v, k) => k === "x" && plots.length === 2 && zoom(v.scales.x.min, v.scales.x.max)] },
+      }, [t, live, reach, new Float32Array(t.length).fill(r.limit)], place);
+      shown();
+      const tint = (alpha, text, v) => html("span", {}, Object.assign(html("span"), { style: `background: ${colour(p)}${alpha}; width: 1.6rem; height: .7rem` }), text + " ", v);
+      place.append(html("div", { className: "legend" }, html("span", {}, line(p), "live ", values[0]), tint("FF", "reachable", values[1]), tint("50", "garbage", values[2]),
+        html("span", { textContent: `- - limit ${units.GiB(r.limit)}` }), html("span", { textContent: "| cycle asked for, \u25BC forced by a refusal" })));
+      u.root.tabIndex = 0;
+      u.root.setAttribute("role", "img");
+      u.root.setAttribute("aria-label", `Memory over time under ${report.policies[p].name}: peak ${units.GiB(side.run.peak)} live of ${units.GiB(r.limit)}, ${side.run.cycles.start.length} cycles.`);
+      u.root.onkeydown = (e) => { if (keys[e.key]) { e.preventDefault(); keys[e.key](); } };
+      u.over.ondblclick = () => zoom(0, r.end);
+      u.over.onclick = () => {
+        const near = side.run.cycles.start.map((t, i) => [Math.abs(u.valToPos(t, "x") - u.cursor.left), i]).reduce((a, b) => b[0] < a[0] ? b : a, [8, -1]);
+        choose(near[1]);
+      };
+      if (old) plots[plots.indexOf(old)] = u; else plots.push(u);
+      if (old) old.destroy();
+      if (range) u.setScale("x", { min: range[0], max: range[1] });
+    };
+    const select = html("select", { ariaLabel: "policy", onchange() { side.run = r.runs[+this.value]; side.chosen = -1; place.replaceChildren(); draw(); } },
+      ...r.runs.map((run, i) => html("option", { value: i, textContent: report.policies[run.policy].name, selected: i === first })));
+    const step = (d, text) => html("button", { type: "button", textContent: text, onclick: () => choose(side.chosen < 0 ? (d > 0 ? 0 : side.run.cycles.start.length - 1) : side.chosen + d) });
+    return [html("div", {}, html("div", { className: "tools" }, select, step(-1, "previous cycle"), step(1, "next cycle")), place), draw];
+  };
+  const sides = r.shown.map(half);
+  el.replaceChildren(html("div", { className: "pair" }, ...sides.map((s) => s[0])), said);
+  sides.forEach((s) => s[1]());
+  return plots;
+};

@@ -1,0 +1,232 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/eagergc/eagergc/sim"
+)
+
+// ErrNoAdvice reports a workload on which no policy does what was asked, however
+// large the limit.
+var ErrNoAdvice = errors.New("no policy keeps within the bound at any limit")
+
+// A Question is what advice is asked for.
+type Question struct {
+	Workload *sim.Workload
+	Policies []sim.Contender // that may be chosen; those that foresee are passed over
+	Config   sim.Config      // cost and ladder; its limit does not count
+	// Lost is the most time that may be lost, as a share of the recorded time; 0
+	// is DefaultLost.
+	Lost float64
+	// Variants is how many other worlds the chosen limit must do for: in each the
+	// expected waits are told wrong by up to a half, and cycles take from 0.7 to
+	// 1.4 times as long. 0 tries the world of Config alone.
+	Variants int
+}
+
+// DefaultLost is 1 %: less is hard to tell from the noise of a machine.
+const DefaultLost = 0.01
+
+// Advice is the answer to a [Question]: the policy that does with the smallest
+// limit, without a refusal and within the bound on lost time. Its JSON form has
+// nanoseconds in _ns and bytes in _bytes.
+type Advice struct {
+	Trace     string        `json:"trace"`
+	Policy    string        `json:"policy"`
+	Limit     int64         `json:"limit_bytes"`          // what to set: Most, rounded up
+	Least     int64         `json:"least_limit_bytes"`    // what the policy needs in the world where it needs least
+	Most      int64         `json:"most_limit_bytes"`     // and where it needs most
+	Reachable int64         `json:"peak_reachable_bytes"` // below it nothing helps
+	Cycle     time.Duration `json:"cycle_ns"`             // what a cycle was taken to cost
+	Bound     float64       `json:"lost_bound"`           // share of the recorded time that may be lost
+	Variants  int           `json:"variants"`             // other worlds that were tried
+	Unmet     int           `json:"variants_unmet"`       // in how many of them no limit does
+	Choice    Option        `json:"choice"`               // the policy under Limit
+	Others    []Option      `json:"others"`               // the other policies under Limit, the least lost first
+}
+
+// An Option is a policy under the advised limit.
+type Option struct {
+	Policy   string        `json:"policy"`
+	Needs    int64         `json:"needs_limit_bytes"` // the smallest limit at which it loses no more than the choice; 0: none
+	Exposed  time.Duration `json:"exposed_pause_ns"`
+	P99      time.Duration `json:"p99_pause_ns"`
+	Longest  time.Duration `json:"max_pause_ns"`
+	Pauses   int           `json:"pauses"`
+	Cycles   int           `json:"cycles"`
+	Refusals int           `json:"refusals"`
+	Failed   int           `json:"failed_allocs"`
+	Lost     float64       `json:"lost_share"` // (exposed pause + 0.05 x collector time) / recorded time
+	Held     float64       `json:"held_share"` // exposed pause / recorded time
+	Core     float64       `json:"core_share"` // collector time / elapsed time: 1 is a core
+}
+
+// Advise answers a question. It replays the workload some hundred times, on all
+// cores. It returns [ErrNoAdvice], or the context's error.
+func (q Question) Advise(ctx context.Context) (*Advice, error) {
+	q.Lost = cmp.Or(q.Lost, DefaultLost)
+	q.Policies = slices.DeleteFunc(slices.Clone(q.Policies), func(c sim.Contender) bool { return sim.Foresees(c.String()) })
+	needs, err := q.each(ctx, len(q.Policies), func(i int) int64 { return q.smallest(q.Policies[i], q.Config, q.suits) })
+	if err != nil {
+		return nil, err
+	}
+	least := int64(math.MaxInt64)
+	for _, n := range needs {
+		if n > 0 {
+			least = min(least, n)
+		}
+	}
+	var a *Advice
+	best := -1
+	for i, n := range needs {
+		if n == 0 || float64(n) > near*float64(least) {
+			continue
+		}
+		b, err := q.vary(ctx, q.Policies[i], n)
+		if err != nil {
+			return nil, err
+		}
+		if a == nil || cmp.Or(cmp.Compare(b.Unmet, a.Unmet), cmp.Compare(b.Most, a.Most)) < 0 {
+			a, best = b, i
+		}
+	}
+	if a == nil {
+		return nil, ErrNoAdvice
+	}
+	chosen := q.Policies[best]
+	a.Limit = roundUp(a.Most)
+	a.Choice = q.option(chosen, a.Limit)
+	a.Choice.Needs = needs[best]
+	lost := a.Choice.Lost
+	noWorse := func(r *sim.Result) bool { return r.FailedAllocs == 0 && q.lost(r) <= lost }
+	rest := slices.Delete(slices.Clone(q.Policies), best, best+1)
+	needs, err = q.each(ctx, len(rest), func(i int) int64 { return q.smallest(rest[i], q.Config, noWorse) })
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range rest {
+		o := q.option(p, a.Limit)
+		o.Needs = needs[i]
+		a.Others = append(a.Others, o)
+	}
+	slices.SortStableFunc(a.Others, func(x, y Option) int { return cmp.Compare(x.Lost, y.Lost) })
+	return a, nil
+}
+
+// near is how much more than the least a policy may need and still be chosen, if
+// it needs less in other worlds.
+const near = 1.25
+
+// vary finds what a policy needs in other worlds; here it needs n.
+func (q *Question) vary(ctx context.Context, c sim.Contender, n int64) (*Advice, error) {
+	a := &Advice{
+		Trace: q.Workload.Name, Policy: c.String(), Least: n, Most: n, Reachable: q.Workload.PeakReachable,
+		Cycle: q.Config.Cost.Of(0, 0), Bound: q.Lost, Variants: q.Variants,
+	}
+	needs, err := q.each(ctx, q.Variants, func(i int) int64 { return q.smallest(c, q.variant(i), q.suits) })
+	for _, n := range needs {
+		if n == 0 {
+			a.Unmet++
+			continue
+		}
+		a.Least, a.Most = min(a.Least, n), max(a.Most, n)
+	}
+	return a, err
+}
+
+// suits reports whether a policy may be advised at the limit of a result.
+func (q *Question) suits(r *sim.Result) bool {
+	return r.RefusalCollections == 0 && r.FailedAllocs == 0 && q.lost(r) <= q.Lost
+}
+
+func (q *Question) lost(r *sim.Result) float64 {
+	return float64(r.Objective()) / float64(max(1, r.Span))
+}
+
+// smallest is [MinLimit], 0 if there is none.
+func (q *Question) smallest(c sim.Contender, cfg sim.Config, ok func(*sim.Result) bool) int64 {
+	n, err := MinLimit(q.Workload, c, cfg, ok)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// variant is another world: the cost goes from 0.7 to 1.4 times the question's
+// in steps of equal ratio, and each world tells other waits wrong.
+func (q *Question) variant(i int) sim.Config {
+	cfg := q.Config
+	f := 0.7 * math.Pow(2, float64(i)/float64(max(1, q.Variants-1)))
+	times := func(d time.Duration) time.Duration { return time.Duration(f * float64(d)) }
+	cfg.Cost.Base, cfg.Cost.PerMiB = times(cfg.Cost.Base), times(cfg.Cost.PerMiB)
+	cfg.Cost.PerTracked *= f
+	cfg.Cost.PerFreed *= f
+	cfg.Ladder.Fixed = times(cfg.Ladder.Fixed)
+	cfg.WaitNoise, cfg.Seed = 0.5, uint64(i+1)
+	return cfg
+}
+
+// option replays a policy under a limit.
+func (q *Question) option(c sim.Contender, limit int64) Option {
+	cfg := q.Config
+	cfg.Limit, cfg.Log = limit, new(sim.Log)
+	r, err := c.Run(q.Workload, cfg)
+	if err != nil {
+		panic(err) // only an optimum has no run
+	}
+	o := Option{
+		Policy: c.String(), Exposed: r.ExposedPause, Longest: r.MaxPause, Pauses: len(cfg.Log.Pauses),
+		Cycles: r.Collections + r.RefusalCollections, Refusals: r.RefusalCollections, Failed: r.FailedAllocs,
+		Lost: q.lost(&r), Held: float64(r.ExposedPause) / float64(max(1, r.Span)), Core: float64(r.GCBusy) / float64(max(1, r.Elapsed)),
+	}
+	if n := len(cfg.Log.Pauses); n > 0 {
+		lengths := make([]time.Duration, n)
+		for i, p := range cfg.Log.Pauses {
+			lengths[i] = p.Length
+		}
+		slices.Sort(lengths)
+		o.P99 = lengths[int(math.Ceil(0.99*float64(n)))-1] // nearest rank
+	}
+	return o
+}
+
+// each calls of for 0 to n-1 on all cores.
+func (q *Question) each(ctx context.Context, n int, of func(int) int64) ([]int64, error) {
+	out := make([]int64, n)
+	var cores errgroup.Group
+	cores.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		cores.Go(func() error {
+			if ctx.Err() == nil {
+				out[i] = of(i)
+			}
+			return context.Cause(ctx)
+		})
+	}
+	return out, cores.Wait()
+}
+
+// roundUp rounds a number of bytes up to three digits of its unit, as people
+// write limits.
+func roundUp(n int64) int64 {
+	unit := int64(1)
+	for n/unit >= 1024 {
+		unit *= 1024
+	}
+	digits := 100.0
+	switch {
+	case n >= 100*unit:
+		digits = 1
+	case n >= 10*unit:
+		digits = 10
+	}
+	return max(n, int64(math.Ceil(math.Ceil(float64(n)/float64(unit)*digits)/digits*float64(unit))))
+}
