@@ -44,7 +44,11 @@ const freedBit = 1 << 62
 // Errors of arrays.
 var (
 	ErrFreed = errors.New("pool: array is used after Free")
-	errReach = errors.New("pool: memory is not addressable by the processor, and its upstream is no Mover")
+	// ErrReach is in errors that say that the processor, or a device, cannot use
+	// memory where it lies.
+	ErrReach = errors.New("pool: memory is out of reach")
+
+	errReach = fmt.Errorf("%w: the processor cannot address it, and its upstream is no Mover", ErrReach)
 )
 
 // collecting binds a pool to a collector.

@@ -1,26 +1,93 @@
 package cuda
 
+import (
+	"errors"
+	"sync"
+
+	"github.com/eagergc/eagergc/pool"
+)
+
 // A DriverPool is a memory pool of the driver. Allocation and free are work of a
-// stream, done in its order. The driver keeps freed memory up to a threshold. It
-// is safe for concurrent use.
+// stream, done in its order. The driver keeps freed memory up to a threshold. All
+// devices of the process that have peer access can use its memory. It is safe for
+// concurrent use.
 type DriverPool struct {
-	dev *Device
-	h   handle
+	dev      *Device
+	h        handle
+	borrowed bool // it is the device's
 }
 
 // NewDriverPool makes a pool on d. What it holds above threshold bytes and has
 // free goes back to the device when a stream is synchronised. With a negative
-// threshold the pool keeps everything until [DriverPool.Trim].
+// threshold the pool keeps everything until [DriverPool.Trim]. The soft limit of a
+// [pool.Pool] over it replaces the threshold.
 func (d *Device) NewDriverPool(threshold int64) (*DriverPool, error) {
 	h, err := poolCreate(d, uint64(threshold))
 	if err != nil {
 		return nil, err
 	}
-	return &DriverPool{d, h}, nil
+	return d.share(&DriverPool{dev: d, h: h})
+}
+
+// CurrentDriverPool returns the pool that the driver uses for memory of d where a
+// program names none: other libraries of the process allocate from it, too. To
+// close it leaves it to them.
+func (d *Device) CurrentDriverPool() (*DriverPool, error) {
+	h, err := poolCurrent(d)
+	if err != nil {
+		return nil, err
+	}
+	return d.share(&DriverPool{dev: d, h: h, borrowed: true})
+}
+
+// share lets the devices that are open use the memory of p, and those that are
+// opened later.
+func (d *Device) share(p *DriverPool) (*DriverPool, error) {
+	driverPools.Store(p, true)
+	var failed error
+	contexts.Range(func(n, _ any) bool {
+		failed = p.grant(n.(int))
+		return failed == nil
+	})
+	if failed != nil {
+		return nil, errors.Join(failed, p.Close())
+	}
+	return p, nil
+}
+
+// driverPools are the pools of the process that are not closed, as keys.
+var driverPools sync.Map
+
+// grant lets device n use the memory of p, if it can.
+func (p *DriverPool) grant(n int) error {
+	if n == p.dev.index {
+		return nil
+	}
+	can, err := canPeer(n, p.dev.index)
+	if err != nil || !can {
+		return err
+	}
+	return poolAccess(p.dev, p.h, n)
+}
+
+// grantDriverPools lets a device that has been opened use the pools that were made
+// before.
+func grantDriverPools(n int) (err error) {
+	driverPools.Range(func(p, _ any) bool {
+		err = errors.Join(err, p.(*DriverPool).grant(n))
+		return true
+	})
+	return err
 }
 
 // Close gives the pool back. Memory still in use stays valid until it is freed.
-func (p *DriverPool) Close() error { return poolDestroy(p.dev, p.h) }
+func (p *DriverPool) Close() error {
+	driverPools.Delete(p)
+	if p.borrowed {
+		return nil
+	}
+	return poolDestroy(p.dev, p.h)
+}
 
 // Alloc returns memory that work queued on s from now on may use; other streams
 // must wait for an event recorded on s after this call.
@@ -60,6 +127,32 @@ func (p *DriverPool) Trim(keep int64) error {
 	return poolTrim(p.dev, p.h, keep)
 }
 
-// Usage returns the bytes that the pool holds of the device, and the bytes of
-// them that are handed out, as the driver counts.
-func (p *DriverPool) Usage() (reserved, used int64, err error) { return poolUsage(p.dev, p.h) }
+// Usage returns what the driver counts: the bytes that the pool holds of the
+// device, those of them that are handed out, and the most of both so far.
+func (p *DriverPool) Usage() (pool.Usage, error) { return poolUsage(p.dev, p.h) }
+
+// DriverMemory is the memory of a [DriverPool] for a [pool.Pool] that caches
+// nothing itself. It is a [pool.Cacher].
+type DriverMemory struct {
+	DeviceMemory
+	of *DriverPool
+}
+
+// Upstream returns the pool's memory for a [pool.Pool] with the option Direct:
+// allocation and release are work of the stream.
+func (p *DriverPool) Upstream() *DriverMemory {
+	m := &DriverMemory{of: p}
+	m.order, m.kind, m.info = order{p.dev}, "stream-ordered", p.dev.info
+	m.allocate, m.release = p.Alloc, p.Free
+	m.mover = mover{p.dev}
+	return m
+}
+
+// Keep sets the driver's threshold: see [Device.NewDriverPool].
+func (m *DriverMemory) Keep(bytes int64) error { return m.of.SetThreshold(bytes) }
+
+// Trim is [DriverPool.Trim].
+func (m *DriverMemory) Trim(keep int64) error { return m.of.Trim(keep) }
+
+// Usage is [DriverPool.Usage].
+func (m *DriverMemory) Usage() (pool.Usage, error) { return m.of.Usage() }

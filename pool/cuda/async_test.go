@@ -1,8 +1,12 @@
 package cuda
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
 )
 
 func TestDriverPoolKeepsAndTrims(t *testing.T) {
@@ -14,10 +18,10 @@ func TestDriverPoolKeepsAndTrims(t *testing.T) {
 	usage := func(step string, wantUsed int64, wantReserved bool) {
 		t.Helper()
 		ok(t, d.Synchronize())
-		reserved, used, err := p.Usage()
+		u, err := p.Usage()
 		ok(t, err)
-		if used != wantUsed || (reserved >= n) != wantReserved {
-			t.Errorf("%s: %d bytes used, %d reserved; want %d, reserved %v", step, used, reserved, wantUsed, wantReserved)
+		if u.Used != wantUsed || (u.Reserved >= n) != wantReserved || u.UsedPeak != n {
+			t.Errorf("%s: %+v; want %d used, reserved %v", step, u, wantUsed, wantReserved)
 		}
 	}
 	usage("allocated", n, true)
@@ -55,9 +59,54 @@ func TestDriverPoolFreeAfterItsStreamIsGone(t *testing.T) {
 	}
 	ok(t, p.Free(again, other))
 	ok(t, d.Synchronize())
-	if _, used, _ := p.Usage(); used != 0 {
-		t.Errorf("%d bytes still used", used)
+	if u, _ := p.Usage(); u.Used != 0 {
+		t.Errorf("%d bytes still used", u.Used)
 	}
 	ok(t, wrong.Close())
 	ok(t, p.Close())
+}
+
+// What the driver's pool caches makes room for a pool of device memory, counts for
+// the limit and is trimmed; the current pool of the device serves as one of our own.
+func TestDriverPoolsTakePart(t *testing.T) {
+	d := open(t)
+	own := must[*DriverPool](t)(d.NewDriverPool(-1))
+	current := must[*DriverPool](t)(d.CurrentDriverPool())
+	for name, driver := range map[string]*DriverPool{"own": own, "current": current} {
+		t.Run(name, func(t *testing.T) {
+			limits := pressure.Limits{Hard: pressure.Limit{Bytes: 256 << 20}}
+			a := must[*pool.Pool](t)(pool.New(pool.Config{Upstream: driver.Upstream(), Space: d.Space(), Direct: true, Limits: limits}))
+			defer a.Close()
+			b := must[*pool.Pool](t)(pool.New(pool.Config{Upstream: d.Memory(), Space: d.Space(), Limits: limits}))
+			defer b.Close()
+			ok(t, driver.SetThreshold(-1)) // keep everything
+			x := must[pool.Block](t)(a.Alloc(200<<20, 0))
+			a.Free(x)
+			ok(t, d.Synchronize())
+			if s := a.Stats(); s.Upstream.Cached() < 200<<20 {
+				t.Errorf("the driver caches %+v", s.Upstream)
+			}
+			y, err := b.Alloc(128<<20, 0)
+			if err != nil {
+				t.Fatalf("nothing is live, and 128 of 256 MiB are refused: %v", err)
+			}
+			if _, err := a.Alloc(200<<20, 0); !errors.Is(err, pool.ErrOutOfMemory) {
+				t.Errorf("328 of 256 MiB: %v", err)
+			}
+			b.Free(y)
+			x = must[pool.Block](t)(a.Alloc(200<<20, 0))
+			a.Free(x)
+			if n := a.FreeAllBlocks(); n < 200<<20 {
+				t.Errorf("FreeAllBlocks gave %d bytes back", n)
+			}
+			ok(t, a.SetLimits(pressure.Limits{Soft: pressure.Limit{Bytes: 64 << 20}}))
+			x = must[pool.Block](t)(a.Alloc(200<<20, 0))
+			a.Free(x)
+			ok(t, a.Synchronize())
+			if u := must[pool.Usage](t)(driver.Usage()); u.Reserved > 64<<20 {
+				t.Errorf("%d bytes are reserved after a sync point, the soft limit is 64 MiB", u.Reserved)
+			}
+		})
+	}
+	ok(t, errors.Join(own.Close(), current.Close()))
 }

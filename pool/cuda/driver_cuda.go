@@ -36,6 +36,8 @@ import (
 	"unsafe"
 
 	"gorgonia.org/cu"
+
+	"github.com/eagergc/eagergc/pool"
 )
 
 // start initialises the driver. The package cu does so too when the program
@@ -199,10 +201,22 @@ func poolTrim(d *Device, pool handle, keep int64) error {
 	return check("cuMemPoolTrimTo", d.index, C.eg_pool_trim(C.handle(d.ctx), C.handle(pool), C.size_t(keep)))
 }
 
-func poolUsage(d *Device, pool handle) (reserved, used int64, err error) {
-	var r, u C.uint64_t
-	err = check("cuMemPoolGetAttribute", d.index, C.eg_pool_usage(C.handle(d.ctx), C.handle(pool), &r, &u))
-	return int64(r), int64(u), err
+func poolUsage(d *Device, of handle) (pool.Usage, error) {
+	var u [4]C.uint64_t
+	err := check("cuMemPoolGetAttribute", d.index, C.eg_pool_usage(C.handle(d.ctx), C.handle(of), &u[0]))
+	return pool.Usage{Reserved: int64(u[0]), ReservedPeak: int64(u[1]), Used: int64(u[2]), UsedPeak: int64(u[3])}, err
+}
+
+// poolAccess lets a device use all memory of a pool of d.
+func poolAccess(d *Device, pool handle, device int) error {
+	return check("cuMemPoolSetAccess", d.index, C.eg_pool_access(C.handle(d.ctx), C.handle(pool), C.int(device)))
+}
+
+// poolCurrent returns the pool that the driver takes memory from where none is named.
+func poolCurrent(d *Device) (pool handle, err error) {
+	var p C.handle
+	err = check("cuDeviceGetMemPool", d.index, C.eg_pool_current(C.handle(d.ctx), C.int(d.index), &p))
+	return handle(p), err
 }
 
 func poolAlloc(d *Device, pool, stream handle, bytes int64) (ptr uintptr, err error) {

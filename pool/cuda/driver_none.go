@@ -2,7 +2,11 @@
 
 package cuda
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/eagergc/eagergc/pool"
+)
 
 // Without the tag only start is ever reached, since no Device can be had.
 
@@ -29,7 +33,9 @@ func poolCreate(d *Device, threshold uint64) (handle, error)                    
 func poolDestroy(d *Device, pool handle) error                                    { return ErrNoCUDA }
 func poolThreshold(d *Device, pool handle, bytes uint64) error                    { return ErrNoCUDA }
 func poolTrim(d *Device, pool handle, keep int64) error                           { return ErrNoCUDA }
-func poolUsage(d *Device, pool handle) (int64, int64, error)                      { return 0, 0, ErrNoCUDA }
+func poolUsage(d *Device, of handle) (pool.Usage, error)                          { return pool.Usage{}, ErrNoCUDA }
+func poolAccess(d *Device, pool handle, device int) error                         { return ErrNoCUDA }
+func poolCurrent(d *Device) (handle, error)                                       { return 0, ErrNoCUDA }
 func poolAlloc(d *Device, pool, stream handle, bytes int64) (uintptr, error)      { return 0, ErrNoCUDA }
 func poolFree(d *Device, stream handle, ptr uintptr) error                        { return ErrNoCUDA }
 func streamCreate(d *Device) (handle, error)                                      { return 0, ErrNoCUDA }

@@ -115,13 +115,25 @@ static CUresult eg_pool_threshold(handle ctx, handle pool, uint64_t threshold) {
 static CUresult eg_pool_trim(handle ctx, handle pool, size_t keep) {
 	IN((CUcontext)ctx, cuMemPoolTrimTo((CUmemoryPool)pool, keep));
 }
-static CUresult eg_pool_usage(handle ctx, handle pool, uint64_t *reserved, uint64_t *used) {
-	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
-	if (r == CUDA_SUCCESS)
-		r = cuMemPoolGetAttribute((CUmemoryPool)pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved);
-	if (r == CUDA_SUCCESS)
-		r = cuMemPoolGetAttribute((CUmemoryPool)pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, used);
+static CUresult eg_pool_get(handle ctx, handle pool, int attribute, uint64_t *value) {
+	IN((CUcontext)ctx, cuMemPoolGetAttribute((CUmemoryPool)pool, (CUmemPool_attribute)attribute, value));
+}
+static CUresult eg_pool_usage(handle ctx, handle pool, uint64_t u[4]) {
+	static const CUmemPool_attribute of[] = {CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH,
+		CU_MEMPOOL_ATTR_USED_MEM_CURRENT, CU_MEMPOOL_ATTR_USED_MEM_HIGH};
+	CUresult r = CUDA_SUCCESS;
+	for (int k = 0; r == CUDA_SUCCESS && k < 4; k++) r = eg_pool_get(ctx, pool, of[k], &u[k]);
 	return r;
+}
+static CUresult eg_pool_access(handle ctx, handle pool, int device) {
+	CUmemAccessDesc access = {0};
+	access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	access.location.id = device;
+	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	IN((CUcontext)ctx, cuMemPoolSetAccess((CUmemoryPool)pool, &access, 1));
+}
+static CUresult eg_pool_current(handle ctx, int device, handle *pool) {
+	IN((CUcontext)ctx, cuDeviceGetMemPool((CUmemoryPool *)pool, device));
 }
 static CUresult eg_pool_alloc(handle ctx, handle pool, size_t n, handle stream, uint64_t *p) {
 	IN((CUcontext)ctx, cuMemAllocFromPoolAsync((CUdeviceptr *)p, n, (CUmemoryPool)pool, (CUstream)stream));

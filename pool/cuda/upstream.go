@@ -83,27 +83,9 @@ func (d *Device) Managed() *Upstream {
 		release:  func(addr uintptr, _ *Stream) error { return memFree(d, addr) }}
 }
 
-// Upstream returns the pool's memory for a [pool.Pool] that does no caching of
-// its own: allocation and release are work of the stream.
-func (p *DriverPool) Upstream() *DeviceMemory {
-	u := Upstream{order: order{p.dev}, kind: "stream-ordered", info: p.info, allocate: p.Alloc, release: p.Free}
-	return &DeviceMemory{u, mover{p.dev}}
-}
-
 func (d *Device) info() (pressure.Info, error) {
 	free, total, err := d.MemInfo()
 	return pressure.Info{Free: free, Total: total}, err
-}
-
-// info counts what is free in the pool as free.
-func (p *DriverPool) info() (pressure.Info, error) {
-	i, err := p.dev.info()
-	if err != nil {
-		return i, err
-	}
-	reserved, used, err := p.Usage()
-	i.Free += reserved - used
-	return i, err
 }
 
 // order tells a pool about the progress of a device's streams.

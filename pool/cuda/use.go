@@ -91,6 +91,9 @@ func (e *ReachError) Error() string {
 		pressure.Bytes(e.Bytes), e.On, e.From, e.From, e.On)
 }
 
+// Unwrap returns [pool.ErrReach].
+func (e *ReachError) Unwrap() error { return pool.ErrReach }
+
 // reachable checks that work on s may use the memory, and enables peer access.
 func reachable(m pool.Memory, s *Stream) error {
 	on, isDevice := m.Space.Device()
