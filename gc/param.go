@@ -128,6 +128,20 @@ func durationKind() kind[time.Duration] {
 	}
 }
 
+// waitKind is a time.Duration of at least 0.
+func waitKind() kind[time.Duration] {
+	k := durationKind()
+	k.values += ", or 0s"
+	k.parse = func(text string) (time.Duration, error) {
+		v, err := time.ParseDuration(text)
+		if err == nil && v < 0 {
+			err = errRange
+		}
+		return v, err
+	}
+	return k
+}
+
 // A Size is an amount of memory: Percent of the limit if both are known, else
 // Bytes. The percentage is what makes a constant from another collector usable
 // on a device a thousand times larger than the heap it was chosen for.

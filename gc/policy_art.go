@@ -12,12 +12,14 @@ package gc
 //
 // Upstream's fraction also has the Java heap. A Go heap of handles is small
 // beside Free, and a Point does not carry it, so it is left out. Free is the
-// largest free part of the heap: 32 MiB, for an app in the foreground. Stop is
+// denominator for an empty Java heap and an app in the foreground: the least free
+// part of the heap, twice 8 MiB, and the allowance (16 MiB/8 + 32 MiB), in all
+// 50 MiB. Stop is
 // 1 GiB, upstream's default; upstream recommends a quarter to a third of the
 // memory. free=1%,stop=25% is the scaled form. The zero value never collects.
 //
 // Source: runtime/gc/heap.cc (NativeMemoryOverTarget, CheckGCForNative),
-// heap.h, runtime_options.def, GrapheneOS/platform_art@00a7ebe585.
+// heap.h, runtime_options.def, GrapheneOS/platform_art@97192faee8.
 type ART struct {
 	Free Size
 	Stop Size
@@ -36,7 +38,7 @@ const (
 
 func (p *ART) params() []Param {
 	return []Param{
-		bind(&p.Free, "free", Size{Bytes: 32 * miB}, sizeKind(32*miB), "allowance for new bytes, which count half"),
+		bind(&p.Free, "free", Size{Bytes: 50 * miB}, sizeKind(50*miB), "allowance for new bytes, which count half"),
 		bind(&p.Stop, "stop", Size{Bytes: 1024 * miB}, sizeKind(1024*miB), "live bytes above which an urgency over 4 holds the caller"),
 	}
 }

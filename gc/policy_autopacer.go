@@ -17,6 +17,7 @@ import (
 //
 // Source: src/train.jl (AutoGCPacer), FluxML/Flux.jl@3f2f828b5.
 type AutoPacer struct {
+	blocking
 	Hide  time.Duration
 	Share float64 // 0..1
 
@@ -37,6 +38,7 @@ func (p *AutoPacer) params() []Param {
 	return []Param{
 		bind(&p.Hide, "hide", 5*time.Millisecond, durationKind(), "length of a step that hides a collection"),
 		bind(&p.Share, "share", 0.02, numberKind(0, 1), "collector's share of time aimed at where steps are shorter"),
+		p.overlapParam(),
 	}
 }
 
@@ -58,7 +60,7 @@ func (p *AutoPacer) Decide(at Point) Decision {
 		return Decision{Wake: math.MaxInt64, Reason: "within the interval"}
 	}
 	p.since = 0
-	return Decision{Action: Block, Wake: math.MaxInt64, Reason: "interval over"}
+	return Decision{Action: p.action(at), Wake: math.MaxInt64, Reason: "interval over"}
 }
 
 // base is the interval to grow to.

@@ -11,11 +11,21 @@ import "time"
 // 0.25 of the new one, from 0. Only the cycles it asked for count, and it
 // never collects while no limit is known. The zero value is ready to use.
 //
+// With Poll, a wait counts only if it is longer: CUDA.jl polls the device before
+// it waits, some 50 us, and says that it will block only once it found the device
+// busy. That CUDA.jl's cycles are young collections, GC.gc(false), cheaper than a
+// full one, can only be replayed, with Young: Go has full collections alone, and
+// ours, even so, find all that has died. What is still ours is that a Wait is
+// known beforehand.
+//
 // Source: CUDACore/src/memory.jl, maybe_collect, JuliaGPU/CUDA.jl@fd1008df.
 // Upstream's limit is the hard limit, else the soft one, else a fresh estimate
 // every 10 s; here it is whatever the Sample says.
 type CUDAjl struct {
-	noParams
+	blocking
+	Poll  time.Duration // a wait no longer than this does not count as one
+	Young float64       // what its cycles cost, as a share of a full one's; 0 = a full one's
+
 	last  time.Duration // when it last decided to collect
 	cost  float64       // smoothed cost of a cycle, ns
 	freed int64         // yield of the last cycle
@@ -31,12 +41,26 @@ const (
 	cudajlKeep         = 0.75
 )
 
+func (p *CUDAjl) params() []Param {
+	return []Param{
+		bind(&p.Poll, "poll", 0, waitKind(), "a wait no longer than this does not count as one: CUDA.jl polls about 50us"),
+		bind(&p.Young, "young", 1, numberKind(0, 1), "replays only: cost of its young collections, as a share of a full one's"),
+		p.overlapParam(),
+	}
+}
+
+// CycleShare is what the policy's cycles cost, as a share of a full one's.
+func (p *CUDAjl) CycleShare() float64 { return p.Young }
+
 // Decide is maybe_collect.
 func (p *CUDAjl) Decide(at Point) Decision {
-	limit := at.Sample.Limit
+	if p.Overlap && at.Running {
+		return Decision{Reason: "cycle under way"}
+	}
+	limit, waits := at.Sample.Limit, at.WillBlock && (p.Poll == 0 || at.Wait > p.Poll)
 	wake := wakeBelow(cudajlPressure * float64(limit))
 	pressure, least := at.Sample.Pressure(), cudajlPressure
-	if at.WillBlock {
+	if waits {
 		least = cudajlWaitPressure
 	}
 	if pressure < least {
@@ -46,7 +70,7 @@ func (p *CUDAjl) Decide(at Point) Decision {
 	if float64(p.freed) > cudajlYield*float64(limit) {
 		share *= 2
 	}
-	if at.WillBlock {
+	if waits {
 		share *= 2
 	}
 	if pressure > cudajlHigh {
@@ -61,7 +85,7 @@ func (p *CUDAjl) Decide(at Point) Decision {
 		return Decision{Wake: wake, Reason: "too soon"}
 	}
 	p.last = at.Now
-	return Decision{Action: Block, Reason: "pressure"}
+	return Decision{Action: p.action(at), Reason: "pressure"}
 }
 
 // Observe learns from the cycles that Decide asked for.
@@ -73,5 +97,5 @@ func (p *CUDAjl) Observe(c Cycle) {
 	p.freed = c.Freed
 }
 
-// String returns cudajl.
-func (p *CUDAjl) String() string { return textOf("cudajl", nil) }
+// String returns the text form, such as cudajl or cudajl:poll=50us.
+func (p *CUDAjl) String() string { return textOf("cudajl", p.params()) }

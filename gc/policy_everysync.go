@@ -9,13 +9,14 @@ import "math"
 // Source: tensor_gc.go, wangkuiyi/gotorch@9afed2f3ad; src/train.jl,
 // FixedGCPacer, FluxML/Flux.jl@3f2f828b5.
 type EverySync struct {
+	blocking
 	N int64
 
 	since int64 // sync points since the last one that collected
 }
 
 func (p *EverySync) params() []Param {
-	return []Param{bind(&p.N, "n", 1, integerKind(1, math.MaxInt64), "sync points from one cycle to the next")}
+	return []Param{bind(&p.N, "n", 1, integerKind(1, math.MaxInt64), "sync points from one cycle to the next"), p.overlapParam()}
 }
 
 // Decide counts sync points.
@@ -27,7 +28,7 @@ func (p *EverySync) Decide(at Point) Decision {
 		return Decision{Wake: math.MaxInt64, Reason: "not its turn"}
 	}
 	p.since = 0
-	return Decision{Action: Block, Wake: math.MaxInt64, Reason: "sync point"}
+	return Decision{Action: p.action(at), Wake: math.MaxInt64, Reason: "sync point"}
 }
 
 // Observe does nothing.

@@ -13,9 +13,9 @@ import "time"
 //     allocation, and no others;
 //   - a cycle keeps the same share of the Go heap as of the external bytes;
 //   - GOGC=100, and a mark so short that it starts at the latest place that Go
-//     allows, 61/64 of the way from the live heap to the goal, or 4 MiB before it;
-//   - the limiter that keeps the collector to half of the time lets no cycle
-//     start before the last one's length has passed since its end.
+//     allows, 61/64 of the way from the live heap to the goal, or 4 MiB before it.
+//
+// Go's limiter of collector time is left out: it stops assists, not cycles.
 //
 // It shows why this does not help: a cycle starts only where Go code allocates,
 // and its goal is never below the live Go heap, nor closer than 1 MiB to the
@@ -35,7 +35,6 @@ type GoMemLimit struct {
 	goal     float64       // that follows from the memory limit; 0 before the first
 	steered  time.Duration // when the limit was last set
 	finished time.Duration // end of the last cycle
-	cost     time.Duration // its length
 }
 
 const (
@@ -71,8 +70,6 @@ func (p *GoMemLimit) Decide(at Point) Decision {
 		return Decision{Action: Overlap, Reason: "forced every two minutes"}
 	case p.heap < p.trigger():
 		return Decision{Reason: "below Go's trigger"}
-	case at.Now-p.finished < p.cost:
-		return Decision{Reason: "CPU limiter"}
 	}
 	return Decision{Action: Overlap, Reason: "Go's trigger"}
 }
@@ -103,7 +100,7 @@ func (p *GoMemLimit) Observe(c Cycle) {
 	} else {
 		p.heap = 0
 	}
-	p.marked, p.finished, p.cost = p.heap, c.Start+c.Duration, c.Duration
+	p.marked, p.finished = p.heap, c.Start+c.Duration
 }
 
 // String returns the text form, such as gomemlimit or gomemlimit:handle=100KiB.

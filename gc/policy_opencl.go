@@ -13,6 +13,7 @@ import "math"
 //
 // Source: src/wrap.c (mkBuffer), man/oclMemLimits.Rd, s-u/OpenCL@a8a9679.
 type OpenCL struct {
+	blocking
 	Trigger Size // live bytes above which a cycle is tried
 	High    Size // live bytes above which every allocation collects; 0 = none
 	Reset   bool // leave the futility zone below Trigger
@@ -26,6 +27,7 @@ func (p *OpenCL) params() []Param {
 		bind(&p.Trigger, "trigger", Size{Percent: 75}, sizeKind(0), "live bytes above which to collect, unless in vain; a share needs a limit"),
 		bind(&p.High, "high", Size{Percent: 95}, sizeKind(0), "live bytes above which to collect in any case"),
 		bind(&p.Reset, "reset", false, boolKind(), "forget that collecting was in vain once live bytes are back at the trigger"),
+		p.overlapParam(),
 	}
 }
 
@@ -46,9 +48,9 @@ func (p *OpenCL) Decide(at Point) Decision {
 	case at.At != Allocation:
 		return Decision{Reason: "not an allocation"}
 	case live > high:
-		return Decision{Action: Block, Reason: "above high mark"}
+		return Decision{Action: p.action(at), Reason: "above high mark"}
 	case live > trigger && !p.futile:
-		return Decision{Action: Block, Reason: "above trigger"}
+		return Decision{Action: p.action(at), Reason: "above trigger"}
 	case p.futile && p.Reset: // must see live bytes fall
 		return Decision{Reason: "futility zone"}
 	case p.futile:

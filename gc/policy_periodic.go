@@ -5,13 +5,14 @@ import "time"
 // Periodic blocks for a cycle at the first allocation or sync point after
 // Every has passed since it last did. The zero value never collects.
 type Periodic struct {
+	blocking
 	Every time.Duration
 
 	last time.Duration // when it last decided to collect
 }
 
 func (p *Periodic) params() []Param {
-	return []Param{headline(bind(&p.Every, "every", 10*time.Millisecond, durationKind(), "time between the starts of two cycles"))}
+	return []Param{headline(bind(&p.Every, "every", 10*time.Millisecond, durationKind(), "time between the starts of two cycles")), p.overlapParam()}
 }
 
 // Decide compares the clock with the last cycle's.
@@ -20,7 +21,7 @@ func (p *Periodic) Decide(at Point) Decision {
 		return Decision{Reason: "within the period"}
 	}
 	p.last = at.Now
-	return Decision{Action: Block, Reason: "period over"}
+	return Decision{Action: p.action(at), Reason: "period over"}
 }
 
 // Observe does nothing: cycles of others do not move the clock.

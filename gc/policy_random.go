@@ -7,6 +7,7 @@ import "math"
 // number of cycles. Its numbers depend on Seed alone, so that a replay repeats.
 // The zero value never collects.
 type Random struct {
+	blocking
 	P    float64 // 0..1
 	Seed int64
 
@@ -17,6 +18,7 @@ func (p *Random) params() []Param {
 	return []Param{
 		headline(bind(&p.P, "p", 0.01, numberKind(0, 1), "probability of a cycle at each point")),
 		bind(&p.Seed, "seed", 1, integerKind(0, math.MaxInt64), "start of the pseudo-random numbers"),
+		p.overlapParam(),
 	}
 }
 
@@ -28,7 +30,7 @@ func (p *Random) Decide(at Point) Decision {
 	if p.draw() >= p.P {
 		return Decision{Reason: "no luck"}
 	}
-	return Decision{Action: Block, Reason: "luck"}
+	return Decision{Action: p.action(at), Reason: "luck"}
 }
 
 // draw returns a number in [0, 1): SplitMix64 (Steele, Lea, Flood, OOPSLA

@@ -15,6 +15,7 @@ import "math"
 // Source: lib/THC/THCGeneral.c (maybeTriggerGC), torch/cutorch@5e9d86cb98;
 // lib/TH/THGeneral.c, torch/torch7@814ea4afd6.
 type Softmax struct {
+	blocking
 	Max Size // first soft maximum
 
 	max     int64 // the soft maximum; 0 before the first point
@@ -27,7 +28,7 @@ const (
 )
 
 func (p *Softmax) params() []Param {
-	return []Param{bind(&p.Max, "max", Size{Bytes: 3e8}, sizeKind(3e8), "first soft maximum of live bytes")}
+	return []Param{bind(&p.Max, "max", Size{Bytes: 3e8}, sizeKind(3e8), "first soft maximum of live bytes"), p.overlapParam()}
 }
 
 // Decide compares live bytes with the soft maximum.
@@ -42,7 +43,7 @@ func (p *Softmax) Decide(at Point) Decision {
 		return Decision{Wake: p.max, Reason: "below soft maximum"}
 	}
 	p.request = at.Request
-	return Decision{Action: Block, Reason: "soft maximum"}
+	return Decision{Action: p.action(at), Reason: "soft maximum"}
 }
 
 // Observe raises the soft maximum after a cycle of the policy's own.

@@ -6,7 +6,8 @@ import (
 )
 
 // Sqrt is MemBalancer's square-root rule, for memory that does not make a cycle
-// longer. T is the cost of a cycle, r the allocation rate, and H the headroom
+// longer. T is the cost of a cycle, r the rate of net
+// growth (bytes allocated less those that the program freed itself), and H the headroom
 // above what the last cycle left. Then the collector's share of time is T r / H.
 // C is the price of memory: how much of that share one more byte of headroom
 // has to save. That is so up to
@@ -38,11 +39,11 @@ type Sqrt struct {
 	Waits   bool    // price only what a wait does not hide
 
 	cost     float64       // smoothed cost of a cycle, ns; 0 before the first
-	bytes    float64       // smoothed bytes allocated per measurement
+	bytes    float64       // smoothed net bytes allocated per measurement
 	time     float64       // smoothed length of a measurement, ns; 0 before the first
 	measured time.Duration // when the rate was last measured
-	since    int64         // bytes of the present interval measured so far
-	seen     int64         // bytes of the present interval allocated so far
+	since    int64         // net bytes of the present interval measured so far
+	seen     int64         // net bytes of the present interval allocated so far
 }
 
 const (
@@ -66,7 +67,7 @@ func (p *Sqrt) Decide(at Point) Decision {
 	if p.C <= 0 {
 		return Decision{Wake: math.MaxInt64, Reason: "price 0"}
 	}
-	p.seen = at.Allocated + at.Request
+	p.seen = max(0, at.Allocated+at.Request-at.Freed)
 	if at.Now-p.measured >= sqrtHeartbeat {
 		p.measure(at.Now)
 	}
@@ -104,7 +105,7 @@ func (p *Sqrt) headroom(cost float64, least int64, at Point) int64 {
 
 // measure folds what was allocated since the last measurement into the rate.
 func (p *Sqrt) measure(now time.Duration) {
-	bytes, elapsed := float64(p.seen-p.since), float64(now-p.measured)
+	bytes, elapsed := float64(max(0, p.seen-p.since)), float64(now-p.measured)
 	if p.time == 0 {
 		p.bytes, p.time = bytes, elapsed
 	} else {

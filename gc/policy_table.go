@@ -33,6 +33,27 @@ type noParams struct{}
 
 func (noParams) params() []Param { return nil }
 
+// A blocking is what policies share whose rule holds the caller for each cycle,
+// because their collector does. Ours does not have to.
+type blocking struct {
+	Overlap bool // run the cycles beside the program: the same rule without its pauses
+}
+
+func (b *blocking) overlapParam() Param {
+	return bind(&b.Overlap, "overlap", false, boolKind(), "run the cycle beside the program instead of holding it")
+}
+
+// action is Block, or Overlap, of which one runs at a time.
+func (b *blocking) action(at Point) Action {
+	switch {
+	case !b.Overlap:
+		return Block
+	case at.Running:
+		return Skip
+	}
+	return Overlap
+}
+
 // policyTable is the one list of policies: controls first, then comparators.
 var policyTable = []struct {
 	name, doc, source, scaled string

@@ -5,11 +5,12 @@ package gc
 // program whose reachable bytes stay above Ratio collects all the time. It never
 // collects without a limit, and the zero value never does.
 type Threshold struct {
+	blocking
 	Ratio float64 // 0..1
 }
 
 func (p *Threshold) params() []Param {
-	return []Param{headline(bind(&p.Ratio, "ratio", 0.8, numberKind(0, 1), "pressure (live / limit) that starts a cycle; 0 never does"))}
+	return []Param{headline(bind(&p.Ratio, "ratio", 0.8, numberKind(0, 1), "pressure (live / limit) that starts a cycle; 0 never does")), p.overlapParam()}
 }
 
 // Decide compares live bytes with Ratio x limit.
@@ -21,7 +22,7 @@ func (p *Threshold) Decide(at Point) Decision {
 	if at.Sample.Live < trigger {
 		return Decision{Wake: trigger, Reason: "below threshold"}
 	}
-	return Decision{Action: Block, Reason: "threshold"}
+	return Decision{Action: p.action(at), Reason: "threshold"}
 }
 
 // Observe does nothing.

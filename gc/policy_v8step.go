@@ -1,6 +1,8 @@
 package gc
 
-// V8Step is V8's AdjustAmountOfExternalAllocatedMemory: start a cycle beside
+// V8Step is the rule of V8's AdjustAmountOfExternalAllocatedMemory before 14.8
+// (March 2026), which counts external bytes towards the heap's own goal instead:
+// start a cycle beside
 // the program when live bytes exceed their low-water mark since the last cycle
 // by Soft, and block for one when they exceed it by Hard. The mark falls when
 // live bytes do.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime/debug"
+	"strings"
 	"testing"
 	"time"
 
@@ -242,19 +243,55 @@ func TestSqrt(t *testing.T) {
 	})
 }
 
+// TestBlockingRulesOverlap: every rule that blocks can run its cycles beside
+// the program instead, and starts none while one is under way.
+func TestBlockingRulesOverlap(t *testing.T) {
+	for _, text := range []string{"always", "every-sync", "periodic:1ns", "random:1", "threshold:0.1", "cudajl", "autopacer", "rtorch:reserved=0", "opencl", "softmax:max=1"} {
+		at := grow(time.Second, 970*miB, miB, 0, 0, 1000*miB)
+		at.At = map[bool]PointKind{true: Sync, false: Allocation}[text == "always" || text == "every-sync" || text == "autopacer"]
+		if d := MustParse(text).New().Decide(at); d.Action != Block {
+			t.Errorf("%s: %+v", text, d)
+		}
+		text += map[bool]string{true: ",", false: ":"}[strings.Contains(text, ":")] + "overlap=true"
+		if d := MustParse(text).New().Decide(at); d.Action != Overlap {
+			t.Errorf("%s: %+v", text, d)
+		}
+		if d := MustParse(text).New().Decide(running(at)); d.Action != Skip {
+			t.Errorf("%s, a cycle under way: %+v", text, d)
+		}
+	}
+}
+
+// TestCUDAjlPolls: a wait that polling outlasts is none.
+func TestCUDAjlPolls(t *testing.T) {
+	at := wait(time.Second, 600, 1000)
+	at.Wait = 40 * time.Microsecond
+	if d := MustParse("cudajl").New().Decide(at); d.Action != Block {
+		t.Errorf("plain: %+v", d)
+	}
+	if d := MustParse("cudajl:poll=50us").New().Decide(at); d.Action != Skip {
+		t.Errorf("a wait of 40 us, polled for 50: %+v", d)
+	}
+	at.Wait = 60 * time.Microsecond
+	if d := MustParse("cudajl:poll=50us").New().Decide(at); d.Action != Block {
+		t.Errorf("a wait of 60 us, polled for 50: %+v", d)
+	}
+}
+
 func TestRTorch(t *testing.T) {
+	const M = miB
 	walk(t, "rtorch", []step{
-		{"less than a fifth reserved", nil, grow(0, 0, 199, 0, 0, 1000), Skip},
-		{"the cache had 199: less than a fifth", nil, grow(0, 100, 100, 0, 0, 1000), Skip},
-		{"room in the cache", nil, grow(0, 100, 100, 0, 0, 1000), Skip},
-		{"a fifth, and no room: light or full", nil, grow(0, 199, 2, 0, 0, 1000), Block},
-		{"the cycle freed enough: room again", own(0, 1, 100, 99), grow(0, 99, 101, 0, 0, 1000), Skip},
-		{"no room", nil, grow(0, 99, 102, 0, 0, 1000), Block},
-		{"the cycle was in vain: the cache grew", own(0, 1, 0, 199), grow(0, 199, 102, 0, 0, 1000), Skip},
-		{"no room", nil, grow(0, 199, 103, 0, 0, 1000), Block},
-		{"a refusal empties the cache", &Cycle{Trigger: TriggerRefusal, LiveAfter: 250}, grow(0, 250, 1, 0, 0, 1000), Block},
-		{"no limit", nil, grow(0, 250, 1000, 0, 0, 0), Skip},
-		{"sync points are none of its business", nil, wait(0, 900, 1000), Skip},
+		{"less than a fifth reserved", nil, grow(0, 0, 199*M, 0, 0, 1000*M), Skip},
+		{"the cache took 200: room", nil, grow(0, 100*M, 100*M, 0, 0, 1000*M), Skip},
+		{"a fifth, and no room: light or full", nil, grow(0, 199*M, 2*M, 0, 0, 1000*M), Block},
+		{"the cycle freed enough: room again", own(0, 1, 100*M, 99*M), grow(0, 99*M, 101*M, 0, 0, 1000*M), Skip},
+		{"no room", nil, grow(0, 99*M, 102*M, 0, 0, 1000*M), Block},
+		{"the cycle was in vain: the cache grew by 102", own(0, 1, 0, 199*M), grow(0, 199*M, 103*M, 0, 0, 1000*M), Skip},
+		{"no room", nil, grow(0, 199*M, 104*M, 0, 0, 1000*M), Block},
+		{"a refusal empties the cache", &Cycle{Trigger: TriggerRefusal, LiveAfter: 250 * M}, grow(0, 250*M, M, 0, 0, 1000*M), Block},
+		{"in vain: a segment of 2 for 1", own(0, 1, 0, 250*M), grow(0, 251*M, M, 0, 0, 1000*M), Skip},
+		{"no limit", nil, grow(0, 250*M, 1000*M, 0, 0, 0), Skip},
+		{"sync points are none of its business", nil, wait(0, 900*M, 1000*M), Skip},
 	})
 	for _, c := range []struct {
 		live, reserved int64
@@ -448,8 +485,7 @@ func TestGoMemLimit(t *testing.T) {
 		t.Errorf("limit: next cycle after %d allocations, want 47", n)
 	}
 	walkOn(t, p, []step{
-		{"the limiter holds", nil, alloc(time.Second+20*ms-1, GB, GB), Skip},
-		{"as long again has passed", nil, alloc(time.Second+20*ms, GB, GB), Overlap},
+		{"no limiter holds it", nil, alloc(time.Second+20*ms, GB, GB), Overlap},
 		{"under way", nil, running(alloc(time.Second+20*ms, GB, GB)), Skip},
 		{"no Go allocation", nil, wait(time.Hour, GB, GB), Skip},
 	})

@@ -19,6 +19,8 @@ type machine struct {
 	space  pressure.Space
 	log    *Log
 
+	share float64 // of a full cycle's cost that the policy's cycles have: see gc.CUDAjl
+
 	shift int64 // ns by which the program has been delayed
 	freed int64 // bytes that cycles have freed
 	count int64 // objects that cycles have freed
@@ -73,6 +75,10 @@ func newMachine(w *Workload, p gc.Policy, cfg Config) *machine {
 	m.res.LimitFactor = float64(cfg.Limit) / float64(max(1, w.PeakReachable))
 	if p != nil {
 		m.res.Policy = p.String()
+	}
+	m.share = 1
+	if y, ok := p.(interface{ CycleShare() float64 }); ok && y.CycleShare() > 0 {
+		m.share = y.CycleShare()
 	}
 	return m
 }
@@ -131,7 +137,7 @@ func (m *machine) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
 		Allocated: sum.gross - m.last.gross,
 		Freed:     (sum.gross - sum.net) - (m.last.gross - m.last.net),
 		LiveAfter: m.liveAfter,
-		Cost:      m.cfg.Cost.Of(sum.objects()-m.count, m.yielded),
+		Cost:      time.Duration(m.share * float64(m.cfg.Cost.Of(sum.objects()-m.count, m.yielded))),
 		Running:   m.running,
 		Cycles:    m.cycles,
 	}
@@ -173,7 +179,7 @@ func (m *machine) obey(d gc.Decision, t, w int64, at *totals) {
 }
 
 func (m *machine) block(t, w int64, at *totals) {
-	g := m.cost(at)
+	g := m.cost(at, m.share)
 	start := t + m.shift
 	m.res.Collections++
 	m.hold(t, g-w, at)
@@ -181,7 +187,7 @@ func (m *machine) block(t, w int64, at *totals) {
 }
 
 func (m *machine) climb(t int64, at *totals) {
-	g := m.cost(at)
+	g := m.cost(at, 1)
 	l := int64(m.cfg.Ladder.Of(time.Duration(g)))
 	start := t + m.shift
 	m.res.RefusalCollections++
@@ -190,7 +196,7 @@ func (m *machine) climb(t int64, at *totals) {
 }
 
 func (m *machine) overlap(t int64, at *totals) {
-	g := m.cost(at)
+	g := m.cost(at, m.share)
 	m.res.Collections++
 	m.running = true
 	c := &m.cycle
@@ -202,8 +208,9 @@ func (m *machine) overlap(t int64, at *totals) {
 }
 
 // cost is what a cycle started now takes, in ns; it adds it to the busy time.
-func (m *machine) cost(at *totals) int64 {
-	g := m.cfg.Cost.Of(at.objects()-m.count, int64(at.drops)-m.count)
+// Share is its cost as a share of a full cycle's.
+func (m *machine) cost(at *totals, share float64) int64 {
+	g := time.Duration(share * float64(m.cfg.Cost.Of(at.objects()-m.count, int64(at.drops)-m.count)))
 	m.res.GCBusy += g
 	return int64(g)
 }
