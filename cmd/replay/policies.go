@@ -27,7 +27,7 @@ threshold:0.9, periodic:5ms, growth:0.5,overlap=false.`,
 
 // defaultPolicies are what compare runs: doing nothing, the rules of the best
 // known collectors, our own, and the optima that all are measured by.
-const defaultPolicies = "never,cudajl,rtorch,opencl,growth,sqrt,v8step,dotnet,pacer,optimum-blocking,optimum-overlap"
+const defaultPolicies = "never,cudajl:poll=50us,cudajl:poll=50us,overlap=true,rtorch,opencl,growth,sqrt,v8step,dotnet,pacer,optimum-blocking,optimum-overlap"
 
 // contenderNames returns every name that is known, policies first.
 func contenderNames() []string {
