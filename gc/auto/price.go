@@ -14,8 +14,8 @@ var urgencies = []struct {
 	policy string
 }{
 	{0, gc.HostPolicy},
-	{0.02, "pacer:memory=1.2e-8"},
-	{0.2, "pacer:memory=4.8e-8"},
+	{0.02, "pacer:memory=4e-8,cpu=2%"},
+	{0.2, "pacer:memory=1.6e-7,cpu=4%"},
 }
 
 // price chooses the policy for the stalls seen.

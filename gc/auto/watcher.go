@@ -32,6 +32,7 @@ type watcher struct {
 	urgency   int   // index of prices
 	resting   time.Duration
 	profiles  profiles
+	trimmed   time.Time // when C's allocator was last made to give memory back
 
 	announced chan struct{} // closed once the log has been told of the start
 	once      sync.Once
@@ -111,6 +112,7 @@ func (w *watcher) review() {
 		w.steer(math.MaxInt64)
 	}
 	w.price(w.host.stalls())
+	w.trim(outside, time.Now())
 }
 
 // steer gives the runtime what is left, but always room to work: a limit below what is

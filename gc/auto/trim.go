@@ -1,0 +1,44 @@
+package auto
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+)
+
+// An allocator is C's, for a program that has one.
+type allocator struct {
+	stats gc.AllocatorStats
+	trim  func() bool
+}
+
+var linked atomic.Pointer[allocator]
+
+// SetTrim says how to read C's allocator and how to make it give free pages back to the
+// system. Package gc/with/malloc calls it. Where a large part of the memory outside
+// the Go heap is free and stays with the allocator, it is trimmed, at most each two minutes.
+func SetTrim(stats gc.AllocatorStats, trim func() bool) { linked.Store(&allocator{stats, trim}) }
+
+// CockroachDB purges its allocator as seldom, and where a fifth of it is overhead.
+const (
+	trimEvery = 2 * time.Minute
+	trimShare = 0.2
+	trimLeast = 32 << 20
+)
+
+// trim is called with each review, of outside bytes that are resident and not Go's.
+func (w *watcher) trim(outside int64, now time.Time) {
+	a := linked.Load()
+	if a == nil || now.Sub(w.trimmed) < trimEvery {
+		return
+	}
+	if _, kept := a.stats(); kept < trimLeast || float64(kept) < trimShare*float64(outside) {
+		return
+	}
+	w.trimmed = now
+	if a.trim() {
+		slog.Info("eagergc: trimmed C's allocator", slog.Int64("before_bytes", outside), slog.Int64("after_bytes", w.outside()))
+	}
+}
