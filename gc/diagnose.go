@@ -61,7 +61,10 @@ func (f Footprint) held() int64 {
 	if f.CKept > 0 {
 		outside = max(0, outside-f.CKept)
 	}
-	return f.GoLive + outside
+	if f.Resident.Anonymous == 0 { // not known
+		return f.GoLive
+	}
+	return min(f.GoLive+outside, f.Resident.Anonymous) // Go may have more than was ever written to
 }
 
 // A Diagnosis answers "is it the garbage collector?".

@@ -5,7 +5,8 @@
 //
 // The page shows the pools' reports, the last cycles, the last decisions with
 // their reasons, and a chart of live, reserved and limit that goes on while it
-// is open. With ?format=json it is data. It changes nothing, and answers only
+// is open. With ?format=json it is data; with ?diagnose, or ?diagnose=10s, it runs cycles
+// and says why the process holds its memory ([gc.Collector.Diagnose]). Else it changes nothing. It answers only
 // requests that come from this machine and are addressed to it by a loopback
 // name, which keeps web pages elsewhere from reading it. A program that puts
 // its own authentication in front uses [Unguarded] instead.
@@ -16,6 +17,7 @@ import (
 	"crypto/rand"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"html/template"
 	"io"
 	"net/http"
@@ -62,7 +64,30 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(h.status()) // the client is gone: nobody to tell
 		return
 	}
+	if r.Form.Has("diagnose") {
+		h.diagnose(w, r.Form.Get("diagnose"))
+		return
+	}
 	h.page(w)
+}
+
+// The window of a diagnosis.
+const (
+	usualWindow   = 2 * time.Second
+	longestWindow = time.Minute
+)
+
+func (h *handler) diagnose(w http.ResponseWriter, window string) {
+	d := usualWindow
+	if window != "" {
+		var err error
+		if d, err = time.ParseDuration(window); err != nil || d < 0 || d > longestWindow {
+			http.Error(w, fmt.Sprintf("eagergc: diagnose=%s: want a time from 0s to %v, such as 10s", window, longestWindow), http.StatusBadRequest)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, h.c.Diagnose(d).String()) // the client is gone: nobody to tell
 }
 
 // A Status is what the page shows, as JSON. Durations are in nanoseconds, sizes

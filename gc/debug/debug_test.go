@@ -279,3 +279,17 @@ func BenchmarkPage(b *testing.B) {
 		})
 	}
 }
+
+func TestDiagnose(t *testing.T) {
+	c, p := program(t)
+	h := debug.Handler(c, p)
+	w := get(h, "GET", "http://localhost:8080/debug/eagergc?diagnose=0s", here)
+	if text := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(text, "Next: ") || !strings.Contains(text, "objects in the Go heap") {
+		t.Errorf("%d %s", w.Code, text)
+	}
+	for _, bad := range []string{"soon", "-1s", "2m"} {
+		if w := get(h, "GET", "http://localhost:8080/debug/eagergc?diagnose="+bad, here); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "want a time") {
+			t.Errorf("diagnose=%s: %d %s", bad, w.Code, w.Body)
+		}
+	}
+}

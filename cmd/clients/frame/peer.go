@@ -15,12 +15,13 @@ import (
 var peers = map[string]func(limit int64) (start func()){
 	"otel":         otel,
 	"automemlimit": automemlimit,
+	"watchdog":     lotus,
 }
 
 func peer(name, arg string) (start func(), err error) {
 	make, ok := peers[name]
 	if !ok {
-		return nil, fmt.Errorf("no way %q (go-watchdog, gogctuner and memlimiter need the build tag peers)", name)
+		return nil, fmt.Errorf("no way %q (gogctuner and memlimiter need the build tag peers)", name)
 	}
 	mib, err := strconv.Atoi(arg)
 	if err != nil {

@@ -9,8 +9,10 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -158,6 +160,38 @@ func touched(b []byte) []byte {
 		b[i] = 1
 	}
 	return b
+}
+
+func mallocBytes(size int) []byte {
+	p, err := malloc(size)
+	if err != nil {
+		panic(err)
+	}
+	return touched(unsafe.Slice((*byte)(p), size))
+}
+
+func freeBytes(b []byte) { Free(unsafe.Pointer(unsafe.SliceData(b))) }
+
+// keepArenas frees what some threads have allocated, but for one block each on top, which
+// keeps their arenas as large as they were.
+func keepArenas(bytes int) {
+	const threads, block = 4, 64 << 10 // below the size from which malloc maps
+	var all sync.WaitGroup
+	for range threads {
+		all.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			var blocks [][]byte
+			for range bytes / threads / block {
+				blocks = append(blocks, mallocBytes(block))
+			}
+			mallocBytes(block)
+			for _, b := range blocks {
+				freeBytes(b)
+			}
+		})
+	}
+	all.Wait()
 }
 
 //go:noinline

@@ -6,4 +6,4 @@ replace github.com/eagergc/eagergc => ../../..
 
 require github.com/eagergc/eagergc v0.0.0
 
-require golang.org/x/sys v0.48.0 // indirect
+require golang.org/x/sys v0.48.0

@@ -49,9 +49,20 @@ var ErrNoMemory = errors.New("malloc: out of memory")
 // unreachable: the collector counts them from now on. The memory is not cleared. Release
 // gives it back earlier. Owner is as [gc.Own] says.
 func Alloc[T any](c *gc.Collector, owner *T, size int) (unsafe.Pointer, gc.Handle, error) {
+	p, err := malloc(size)
+	if err != nil {
+		return nil, gc.Handle{}, err
+	}
+	return p, gc.Own(c, owner, int64(size), Free, p), nil
+}
+
+func malloc(size int) (unsafe.Pointer, error) {
 	p := C.malloc(C.size_t(size))
 	if p == nil {
-		return nil, gc.Handle{}, ErrNoMemory
+		return nil, ErrNoMemory
 	}
-	return p, gc.Own(c, owner, int64(size), func() { C.free(p) }), nil
+	return p, nil
 }
+
+// Free is free. What [Alloc] returned goes back by its handle instead.
+func Free(p unsafe.Pointer) { C.free(p) }

@@ -1,0 +1,76 @@
+// Package arrow reads record batches of Apache Arrow's Go library that nobody has to
+// release: their memory is counted, kept under a limit, and goes back once nothing in the
+// program refers to them.
+//
+//	allocator, err := arrow.New(gc.Default(), 2<<30)
+//	for batch, err := range arrow.Read(allocator, file) { ... }
+package arrow
+
+import (
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/arrowmem"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// New returns an allocator over a pool of host memory of its own, which c collects for.
+// Limit is the most bytes that the pool holds: what is live at once, and half as
+// much again for what waits for a cycle, is a good one. 0 takes the limit of the
+// environment, see [pressure.LimitsFromEnv]. An allocation beyond the limit, with all of it in use, panics
+// with a [pool.OutOfMemoryError], as Arrow's allocators do.
+func New(c *gc.Collector, limit int64) (*arrowmem.Allocator, error) {
+	p, err := pool.New(pool.Config{Collector: c, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: limit}}})
+	if err != nil {
+		return nil, err
+	}
+	return arrowmem.New(p), nil
+}
+
+// Manage leaves the memory of all columns of batch, with their children and dictionaries, to the
+// collector. It returns how many buffers that were; those that are not a's, or are managed
+// already, do not count. See [arrowmem.Allocator.Manage] for what keeps a column alive.
+func Manage(a *arrowmem.Allocator, batch arrow.RecordBatch) (buffers int, err error) {
+	for i, column := range batch.Columns() {
+		n, err := a.Manage(column.Data())
+		buffers += n
+		if err != nil {
+			return buffers, fmt.Errorf("column %s: %w", batch.ColumnName(i), err)
+		}
+	}
+	return buffers, nil
+}
+
+// Read iterates over the batches of a stream in Arrow's IPC format, dictionaries and compressed ones
+// included. Each is managed, and the caller's, who need not release it. The iteration ends
+// after the first error.
+func Read(a *arrowmem.Allocator, from io.Reader) iter.Seq2[arrow.RecordBatch, error] {
+	return func(yield func(arrow.RecordBatch, error) bool) {
+		r, err := ipc.NewReader(from, ipc.WithAllocator(a))
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer r.Release()
+		for r.Next() {
+			batch := r.RecordBatch()
+			batch.Retain() // for the caller; the reader releases its own claim at the next
+			if _, err := Manage(a, batch); err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(batch, nil) {
+				return
+			}
+		}
+		if err := r.Err(); err != nil {
+			yield(nil, err)
+		}
+	}
+}

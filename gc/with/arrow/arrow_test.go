@@ -1,0 +1,134 @@
+package arrow
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/arrowmem"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+var fields = arrow.NewSchema([]arrow.Field{
+	{Name: "value", Type: arrow.PrimitiveTypes.Float64},
+	{Name: "city", Type: &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String}},
+	{Name: "tags", Type: arrow.ListOf(arrow.BinaryTypes.String)},
+}, nil)
+
+const rows = 10_000
+
+// stream is an IPC stream of some batches, packed with zstd.
+func stream(t *testing.T, batches int) []byte {
+	t.Helper()
+	b := array.NewRecordBuilder(memory.DefaultAllocator, fields)
+	var out bytes.Buffer
+	w := ipc.NewWriter(&out, ipc.WithSchema(fields), ipc.WithZstd(), ipc.WithDictionaryDeltas(true))
+	for range batches {
+		for i := range rows {
+			b.Field(0).(*array.Float64Builder).Append(float64(i))
+			if err := b.Field(1).(*array.BinaryDictionaryBuilder).AppendString(fmt.Sprint("city ", i%100)); err != nil {
+				t.Fatal(err)
+			}
+			tags := b.Field(2).(*array.ListBuilder)
+			tags.Append(true)
+			tags.ValueBuilder().(*array.StringBuilder).Append("a tag")
+		}
+		if err := w.Write(b.NewRecordBatch()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func reader(t *testing.T, limit int64) (*gc.Collector, *arrowmem.Allocator, *pool.Pool) {
+	t.Helper()
+	c, err := gc.New(gc.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pool.New(pool.Config{Collector: c, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: limit}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close(); c.Close() })
+	return c, arrowmem.New(p), p
+}
+
+// Batches that nobody releases stay under the limit, keep their values while they are in use, and go back.
+func TestReadBatchesGoBack(t *testing.T) {
+	_, a, p := reader(t, 16<<20)
+	data := stream(t, 5)
+	for range 20 { // 100 batches of 0.4 MB
+		n := 0
+		for batch, err := range Read(a, bytes.NewReader(data)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+			sum := 0.0
+			for _, v := range batch.Column(0).(*array.Float64).Values() {
+				sum += v
+			}
+			city := batch.Column(1).(*array.Dictionary)
+			if name := city.Dictionary().(*array.String).Value(city.GetValueIndex(123)); sum != rows*(rows-1)/2 || name != "city 23" {
+				t.Fatalf("sum %v, city %q", sum, name)
+			}
+			runtime.KeepAlive(batch)
+		}
+		if n != 5 {
+			t.Fatalf("%d batches", n)
+		}
+	}
+	for end := time.Now().Add(20 * time.Second); p.Sample().Live > 0; runtime.GC() {
+		if time.Now().After(end) {
+			t.Fatalf("%d bytes are live", p.Sample().Live)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestReadErrors(t *testing.T) {
+	_, a, _ := reader(t, 16<<20)
+	data := stream(t, 2)
+	for name, cut := range map[string][]byte{"empty": nil, "no stream": []byte("not a stream at all"), "cut off": data[:len(data)*3/4]} {
+		failed := false
+		for _, err := range Read(a, bytes.NewReader(cut)) {
+			failed = err != nil
+		}
+		if !failed {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	for _, err := range Read(a, bytes.NewReader(data)) { // whoever stops early leaves nothing behind
+		if err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+}
+
+func TestNew(t *testing.T) {
+	c, _, _ := reader(t, 1<<20)
+	a, err := New(c, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("2 MiB under a limit of 1 MiB")
+		}
+	}()
+	a.Allocate(2 << 20)
+}

@@ -1,0 +1,12 @@
+module github.com/eagergc/eagergc/gc/with/wazero
+
+go 1.26.0
+
+replace github.com/eagergc/eagergc => ../../..
+
+require (
+	github.com/eagergc/eagergc v0.0.0
+	github.com/tetratelabs/wazero v1.12.0
+)
+
+require golang.org/x/sys v0.48.0 // indirect
