@@ -154,14 +154,17 @@ func (p *Pool) findCached(size int64, stream uint32) uint32 {
 	return i
 }
 
-// grow takes a new segment from the upstream and cuts a piece out of it. Bytes
-// are counted before they are taken, so that the hard limit holds at every
-// moment. If the segment does not fit, cached segments go back to the upstream.
+// grow takes memory from the upstream and cuts a piece out of it. Bytes are
+// counted before they are taken, so that the hard limit holds at every moment;
+// cached memory makes room if it must.
 func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
 	sizes := segmentSizes(size, p.hard.Load())
 	tries := sizes[:]
 	if p.cfg.Direct {
 		tries = []int64{roundUp(size, pageRound)}
+	}
+	if p.mapper != nil {
+		return p.mapMore(size, stream)
 	}
 	for k, bytes := range tries {
 		if k > 0 && bytes == tries[k-1] {
@@ -171,22 +174,40 @@ func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
 			return i, nil
 		}
 	}
-	// The tightest segment does not fit: trade cached segments for it.
-	tight := sizes[2]
-	if p.release(tight) > 0 {
+	tight := tries[len(tries)-1]
+	if p.makeRoom(p.lacking(tight, err)) {
 		if i, err = p.growBy(tight, size, stream); i != 0 {
 			return i, nil
 		}
-		if p.release(MaxBytes) > 0 {
-			if i, err = p.growBy(tight, size, stream); i != 0 {
-				return i, nil
-			}
-		}
 	}
-	if p.divide(tight) > 0 {
+	// An upstream that is full may need more than that: it has other users.
+	if err != errHardLimit && p.release(MaxBytes) > 0 {
 		i, err = p.growBy(tight, size, stream)
 	}
 	return i, err
+}
+
+// lacking returns how much cached memory must go before a segment of bytes fits
+// that was refused with err.
+func (p *Pool) lacking(bytes int64, err error) int64 {
+	if hard := p.hard.Load(); err == errHardLimit && hard > 0 {
+		return bytes - (hard - p.tracker.Reserved())
+	}
+	return bytes
+}
+
+// makeRoom gives so much cached memory back to the upstream, if there is so
+// much: whole segments first, then parts of others.
+func (p *Pool) makeRoom(bytes int64) bool {
+	ready := p.core.wholes() + p.core.loose()
+	if _, divides := p.cfg.Upstream.(Divider); ready < bytes && (!divides || p.core.cached() < bytes) {
+		return false
+	}
+	released := p.release(min(bytes, ready))
+	if released < bytes {
+		released += p.divide(bytes - released)
+	}
+	return released >= bytes
 }
 
 var errHardLimit = errors.New("hard limit")

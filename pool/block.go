@@ -57,6 +57,8 @@ type header struct {
 	site        uint32        // number of the allocation site, if it was sampled; 0 = not sampled
 	free        bool          // the piece is in the core's tree; guarded by core.mu
 	small       bool          // the piece is of a small segment
+	ranged      bool          // the piece is of a range of addresses, see Mapper
+	hole        bool          // the piece is such a range's and has no memory; guarded by core.mu, or by who has claimed it
 	used        atomic.Uint32 // number of another stream that uses it + 1; manyStreams; 0 = no other
 }
 

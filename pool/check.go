@@ -36,16 +36,20 @@ func (c *core) check() error {
 		t.each(&c.headers, func(i uint32) bool {
 			h := c.headers.at(i)
 			switch {
+			case h.hole && (h.addr|uintptr(h.size))&uintptr(c.chunk-1) != 0:
+				err = fmt.Errorf("pool: hole %d is not whole chunks", i)
 			case !h.free || h.gen.Load()%2 == 1:
 				err = fmt.Errorf("pool: piece %d is on a shelf and in use", i)
-			case h.stream != key.stream || h.small != key.small:
+			case h.shelf() != key:
 				err = fmt.Errorf("pool: piece %d is on the wrong shelf", i)
 			case last != nil && !last.before(h.size, h.addr):
 				err = fmt.Errorf("pool: piece %d is out of order", i)
 			}
 			last = h
-			pieces++
-			bytes += h.size
+			if !key.hole {
+				pieces++
+				bytes += h.size
+			}
 			return err == nil
 		})
 		if err != nil {
@@ -69,7 +73,7 @@ func (c *core) checkNeighbours() error {
 		switch {
 		case n.prev != i || n.addr != h.addr+uintptr(h.size):
 			return fmt.Errorf("pool: pieces %d and %d are no neighbours", i, h.next)
-		case n.free && h.free:
+		case n.free && h.free && n.hole == h.hole:
 			return fmt.Errorf("pool: free pieces %d and %d were not merged", i, h.next)
 		}
 	}

@@ -67,19 +67,23 @@ type core struct {
 	segments int64 // number of segments
 	pieces   int64 // number of free pieces
 	freed    int64 // bytes of free pieces
+	chunk    int64 // of a Mapper, in bytes; 0 = there is none
 }
 
 // A shelf names a set of free pieces that can serve the same requests.
 type shelf struct {
 	stream uint32
 	small  bool
+	hole   bool
 }
+
+func (h *header) shelf() shelf { return shelf{h.stream, h.small, h.hole} }
 
 // take cuts a piece of size bytes out of the best fit. It returns 0 if none fits.
 func (c *core) take(size int64, stream uint32) uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.shelves[shelf{stream, size <= smallMax}]
+	t := c.shelves[shelf{stream: stream, small: size <= smallMax}]
 	if t == nil {
 		return 0
 	}
@@ -104,7 +108,7 @@ func (c *core) sever(i uint32, size int64) uint32 {
 	n := c.headers.new()
 	rest := c.headers.at(n)
 	rest.addr, rest.size = h.addr+uintptr(size), h.size-size
-	rest.stream, rest.small = h.stream, h.small
+	rest.stream, rest.small, rest.ranged, rest.hole = h.stream, h.small, h.ranged, h.hole
 	rest.prev, rest.next = i, h.next
 	if h.next != 0 {
 		c.headers.at(h.next).prev = n
@@ -130,7 +134,7 @@ func (c *core) giveBack(i uint32) (s span, whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i = c.put(i)
-	if h := c.headers.at(i); h.prev != 0 || h.next != 0 {
+	if h := c.headers.at(i); h.prev != 0 || h.next != 0 || h.ranged {
 		return span{}, false
 	}
 	return c.remove(i), true
@@ -139,12 +143,12 @@ func (c *core) giveBack(i uint32) (s span, whole bool) {
 // put merges piece i with its free neighbours, shelves it and returns it.
 func (c *core) put(i uint32) uint32 {
 	h := c.headers.at(i)
-	if p := h.prev; p != 0 && c.headers.at(p).free {
+	if p := h.prev; p != 0 && c.headers.at(p).free && c.headers.at(p).hole == h.hole {
 		c.unshelve(p)
 		c.absorb(p, i)
 		i, h = p, c.headers.at(p)
 	}
-	if n := h.next; n != 0 && c.headers.at(n).free {
+	if n := h.next; n != 0 && c.headers.at(n).free && c.headers.at(n).hole == h.hole {
 		c.unshelve(n)
 		c.absorb(i, n)
 	}
@@ -165,7 +169,7 @@ func (c *core) absorb(i, above uint32) {
 
 func (c *core) shelve(i uint32) {
 	h := c.headers.at(i)
-	key := shelf{h.stream, h.small}
+	key := h.shelf()
 	t := c.shelves[key]
 	if t == nil {
 		if c.shelves == nil {
@@ -176,16 +180,20 @@ func (c *core) shelve(i uint32) {
 	}
 	h.free = true
 	t.insert(&c.headers, i)
-	c.pieces++
-	c.freed += h.size
+	if !h.hole {
+		c.pieces++
+		c.freed += h.size
+	}
 }
 
 func (c *core) unshelve(i uint32) {
 	h := c.headers.at(i)
-	c.shelves[shelf{h.stream, h.small}].remove(&c.headers, i)
+	c.shelves[h.shelf()].remove(&c.headers, i)
 	h.free = false
-	c.pieces--
-	c.freed -= h.size
+	if !h.hole {
+		c.pieces--
+		c.freed -= h.size
+	}
 }
 
 // addSegment enters a new segment and cuts its first piece out of it for the
@@ -206,32 +214,54 @@ type span struct {
 	small  bool
 }
 
-// evict takes whole free segments out of the core, the largest first, until
-// they make up bytes or there are none left.
+// evict takes whole free segments out of the core that make up bytes: see
+// choose. If they all do not, it takes them all.
 func (c *core) evict(bytes int64) (out []span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var whole []uint32
+	all := c.wholeSegments()
+	chosen, ok := choose(slices.Clone(all), bytes, func(i uint32) int64 { return c.headers.at(i).size })
+	if !ok {
+		chosen = all
+	}
+	for _, i := range chosen {
+		out = append(out, c.remove(i))
+	}
+	return out
+}
+
+// cached returns the bytes of free pieces.
+func (c *core) cached() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.freed
+}
+
+// wholes returns the bytes of whole free segments.
+func (c *core) wholes() (bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range c.wholeSegments() {
+		bytes += c.headers.at(i).size
+	}
+	return bytes
+}
+
+// wholeSegments returns the free segments, smallest first; the caller holds the core.
+func (c *core) wholeSegments() (all []uint32) {
 	for _, t := range c.shelves {
 		t.each(&c.headers, func(i uint32) bool {
-			if h := c.headers.at(i); h.prev == 0 && h.next == 0 {
-				whole = append(whole, i)
+			if h := c.headers.at(i); h.prev == 0 && h.next == 0 && !h.ranged {
+				all = append(all, i)
 			}
 			return true
 		})
 	}
-	slices.SortStableFunc(whole, func(a, b uint32) int {
-		return cmp.Compare(c.headers.at(b).size, c.headers.at(a).size)
+	slices.SortFunc(all, func(i, j uint32) int {
+		a, b := c.headers.at(i), c.headers.at(j)
+		return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.addr, b.addr))
 	})
-	for _, i := range whole {
-		if bytes <= 0 {
-			break
-		}
-		x := c.remove(i)
-		out = append(out, x)
-		bytes -= x.bytes
-	}
-	return out
+	return all
 }
 
 // remove takes out a segment that is free as a whole: it is the piece i. The caller
@@ -259,5 +289,6 @@ func (c *core) enter(s span) uint32 {
 	h := c.headers.at(i)
 	h.addr, h.size, h.stream, h.small = s.addr, s.bytes, s.stream, s.small
 	h.prev, h.next = 0, 0
+	h.ranged, h.hole = false, false
 	return i
 }

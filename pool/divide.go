@@ -17,12 +17,18 @@ type Divider interface {
 	Part(addr uintptr, bytes int64) (part uintptr, size int64)
 }
 
-// divide gives free parts of segments that are in use back to a Divider, until
-// they make up bytes. It begins with the largest free pieces. It returns the bytes
-// that it gave back.
+// divide gives parts of segments that are in use back to an upstream that takes
+// parts, out of the smallest free piece that suffices or else out of the largest
+// ones, until they make up bytes; it returns how much that was.
 func (p *Pool) divide(bytes int64) (released int64) {
 	up, ok := p.cfg.Upstream.(Divider)
-	for most := int64(MaxBytes); ok && released < bytes; {
+	if !ok {
+		return 0
+	}
+	if i := p.core.takeAtLeast(bytes + 2*tightRound); i != 0 { // its ends may have to stay
+		released = p.dividePiece(up, i)
+	}
+	for most := int64(MaxBytes); released < bytes; {
 		i := p.core.takeUpTo(most)
 		if i == 0 {
 			break
@@ -62,14 +68,28 @@ func (p *Pool) dividePiece(up Divider, i uint32) int64 {
 	return s.bytes
 }
 
-// takeUpTo takes out the largest piece that is not larger than size. It returns 0
-// if there is none.
-func (c *core) takeUpTo(size int64) (best uint32) {
+// takeAtLeast takes out a piece of the smallest size that is at least size, or 0.
+func (c *core) takeAtLeast(size int64) uint32 {
+	return c.takeBest(func(t *tree) uint32 { return t.bestFit(&c.headers, size) },
+		func(a, b *header) bool { return a.size < b.size })
+}
+
+// takeUpTo takes out a piece of the largest size that is at most size, or 0.
+func (c *core) takeUpTo(size int64) uint32 {
+	return c.takeBest(func(t *tree) uint32 { return t.upTo(&c.headers, size) },
+		func(a, b *header) bool { return a.size > b.size })
+}
+
+// takeBest takes out the best of what pick finds on the shelves.
+func (c *core) takeBest(pick func(*tree) uint32, better func(a, b *header) bool) (best uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, t := range c.shelves {
-		i := t.upTo(&c.headers, size)
-		if i != 0 && (best == 0 || c.headers.at(i).size > c.headers.at(best).size) {
+	for key, t := range c.shelves {
+		if key.hole {
+			continue
+		}
+		i := pick(t)
+		if i != 0 && (best == 0 || better(c.headers.at(i), c.headers.at(best))) {
 			best = i
 		}
 	}

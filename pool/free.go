@@ -92,5 +92,7 @@ func (p *Pool) retire(i uint32) {
 		p.core.give(i)
 	} else if s, whole := p.core.giveBack(i); whole {
 		p.releaseSegment(s)
+	} else if p.mapper != nil {
+		p.release(MaxBytes)
 	}
 }

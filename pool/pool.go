@@ -34,6 +34,7 @@ type Pool struct {
 	// These fields are read by every call and rarely written.
 	cfg       Config
 	poison    *poison
+	mapper    Mapper // nil: every segment comes from Upstream.Allocate
 	fronts    []front
 	frontMask uint32                     // number of fronts - 1
 	stocked   numberSet                  // fronts that may have pieces in their racks
@@ -107,6 +108,10 @@ func New(cfg Config) (*Pool, error) {
 		p.bypass.Add(1)
 	}
 	if err := p.joinGroup(); err != nil {
+		return nil, err
+	}
+	if err := p.openMapper(); err != nil {
+		p.group.leave(p)
 		return nil, err
 	}
 	p.sizeFronts(p.hard.Load())

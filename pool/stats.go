@@ -94,7 +94,10 @@ func (c *core) read(s *Stats) {
 	defer c.mu.Unlock()
 	s.Segments = c.segments
 	s.FreeBlocks += c.pieces
-	for _, t := range c.shelves {
+	for key, t := range c.shelves {
+		if key.hole {
+			continue
+		}
 		s.Largest = max(s.Largest, t.largest(&c.headers))
 	}
 }

@@ -97,6 +97,21 @@ func walk(hs *headers, i uint32, f func(uint32) bool) bool {
 	return walk(hs, h.left, f) && f(i) && walk(hs, h.right, f)
 }
 
+// from calls f for every piece of at least size, in order.
+func (t tree) from(hs *headers, size int64, f func(uint32)) { walkFrom(hs, t.root, size, f) }
+
+func walkFrom(hs *headers, i uint32, size int64, f func(uint32)) {
+	if i == 0 {
+		return
+	}
+	h := hs.at(i)
+	if h.size >= size {
+		walkFrom(hs, h.left, size, f)
+		f(i)
+	}
+	walkFrom(hs, h.right, size, f)
+}
+
 // largest returns the size of the largest piece, 0 if there is none.
 func (t tree) largest(hs *headers) (size int64) {
 	for i := t.root; i != 0; i = hs.at(i).right {

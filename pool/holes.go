@@ -1,0 +1,279 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+)
+
+// What a core does over a [Mapper]. A range of addresses is a segment whose
+// pieces may be holes, which have no memory behind them. Holes lie on shelves of
+// their own and are whole chunks. Pieces that are claimed are on no shelf, and
+// nobody else's until they are filled, hollowed out or unclaimed.
+
+// addRange enters a range of addresses as one hole.
+func (c *core) addRange(s span) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.enter(s)
+	h := c.headers.at(i)
+	h.ranged, h.hole = true, true
+	c.shelve(i)
+}
+
+// claimPlace takes a run of free pieces and holes, in the order of their
+// addresses, that has room for size bytes once its holes are filled: the one
+// that needs the least memory for it, and returns how much. It is nil if there
+// is none.
+func (c *core) claimPlace(size int64, stream uint32) (place []uint32, need int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var best window
+	if holes := c.shelves[shelf{stream: stream, small: size <= smallMax, hole: true}]; holes != nil {
+		holes.each(&c.headers, func(i uint32) bool {
+			if run := c.runFrom(i); run != nil {
+				best = c.best(best, run, size)
+			}
+			return true
+		})
+	}
+	for _, i := range best.pieces {
+		c.unshelve(i)
+	}
+	if best.pieces != nil {
+		c.trim(best)
+	}
+	return best.pieces, best.need
+}
+
+// runFrom returns the free pieces and holes that lie side by side, if hole i is
+// their first hole, and else nil.
+func (c *core) runFrom(i uint32) (run []uint32) {
+	free := func(i uint32) bool { return i != 0 && c.headers.at(i).free }
+	if before := c.headers.at(i).prev; free(before) {
+		if free(c.headers.at(before).prev) {
+			return nil // free pieces are merged, so this is a hole
+		}
+		i = before
+	}
+	for ; free(i); i = c.headers.at(i).next {
+		run = append(run, i)
+	}
+	return run
+}
+
+// A window is a part of a run. It needs memory for its holes, but for what is
+// left over of the first or the last one.
+type window struct {
+	pieces      []uint32
+	need        int64
+	first, last int64 // bytes of the first and the last hole that stay holes
+}
+
+// best returns the better of w and the windows of run that have room for size bytes.
+func (c *core) best(w window, run []uint32, size int64) window {
+	for from := range run {
+		var room, holes int64
+		for to := from; to < len(run); to++ {
+			h := c.headers.at(run[to])
+			room += h.size
+			if h.hole {
+				holes += h.size
+			}
+			if room < size {
+				continue
+			}
+			x := window{pieces: run[from : to+1]}
+			spare := (room - size) &^ (c.chunk - 1)
+			if h.hole {
+				x.last = spare
+			} else if first := c.headers.at(run[from]); first.hole {
+				if x.first = spare; spare >= first.size {
+					break // the window that begins after it is as good
+				}
+			}
+			x.need = holes - x.first - x.last
+			if w.pieces == nil || x.need < w.need || x.need == w.need && c.headers.at(x.pieces[0]).addr < c.headers.at(w.pieces[0]).addr {
+				w = x
+			}
+			break
+		}
+	}
+	return w
+}
+
+// trim puts back what the window leaves of its first and last hole. Its pieces
+// are on no shelf.
+func (c *core) trim(w window) {
+	last := len(w.pieces) - 1
+	if w.last > 0 {
+		i := w.pieces[last]
+		c.put(c.sever(i, c.headers.at(i).size-w.last))
+	}
+	if w.first > 0 {
+		i := w.pieces[0]
+		w.pieces[0] = c.sever(i, w.first)
+		c.put(i)
+	}
+}
+
+// fill makes one piece of a place whose holes have memory now, and gives back
+// what it has beyond size.
+func (c *core) fill(place []uint32, size int64) uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := place[0]
+	c.headers.at(i).hole = false
+	for range place[1:] {
+		c.absorb(i, c.headers.at(i).next)
+	}
+	if c.headers.at(i).size > size {
+		c.put(c.sever(i, size))
+	}
+	return i
+}
+
+// A part is the whole chunks of a free piece.
+type part struct {
+	piece uint32
+	addr  uintptr
+	bytes int64
+}
+
+// loose returns the bytes of memory that lie behind free pieces in whole chunks.
+func (c *core) loose() (bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, x := range c.parts() {
+		bytes += x.bytes
+	}
+	return bytes
+}
+
+// parts returns those of all free pieces; the caller holds the core.
+func (c *core) parts() (all []part) {
+	for key, t := range c.shelves {
+		if key.hole || c.chunk == 0 {
+			continue
+		}
+		t.from(&c.headers, c.chunk, func(i uint32) {
+			h := c.headers.at(i)
+			from := uintptr(roundUp(int64(h.addr), c.chunk))
+			to := (h.addr + uintptr(h.size)) &^ uintptr(c.chunk-1)
+			if h.ranged && to > from {
+				all = append(all, part{i, from, int64(to - from)})
+			}
+		})
+	}
+	return all
+}
+
+// claimParts takes bytes, whole chunks, out of the free pieces: the smallest
+// that suffices, and if none does, the largest ones and the smallest that
+// suffices for the rest. It takes nothing if they all do not suffice.
+func (c *core) claimParts(bytes int64) (claimed []uint32, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if bytes <= 0 {
+		return nil, true
+	}
+	all := c.parts()
+	slices.SortFunc(all, func(a, b part) int { return cmp.Or(cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.addr, b.addr)) })
+	chosen, ok := choose(all, bytes, func(x part) int64 { return x.bytes })
+	for _, x := range chosen {
+		n := min(x.bytes, bytes)
+		claimed = append(claimed, c.claimPart(x, n))
+		bytes -= n
+	}
+	return claimed, ok
+}
+
+// choose picks out of all, smallest first, what makes up bytes: the largest ones
+// until one suffices for the rest, and of those that suffice the smallest. It
+// picks nothing if they all do not suffice.
+func choose[T any](all []T, bytes int64, size func(T) int64) (chosen []T, ok bool) {
+	sum := int64(0)
+	for _, x := range all {
+		sum += size(x)
+	}
+	if sum < bytes {
+		return nil, false
+	}
+	for bytes > 0 {
+		k, _ := slices.BinarySearchFunc(all, bytes, func(x T, want int64) int { return cmp.Compare(size(x), want) })
+		k = min(k, len(all)-1)
+		chosen = append(chosen, all[k])
+		bytes -= size(all[k])
+		all = slices.Delete(all, k, k+1)
+	}
+	return chosen, true
+}
+
+// claimPart takes bytes out of a part, beside a hole if there is one, so that
+// the holes become one; the caller holds the core.
+func (c *core) claimPart(x part, bytes int64) uint32 {
+	i := x.piece
+	c.unshelve(i)
+	h := c.headers.at(i)
+	if below := h.prev; below == 0 || !c.headers.at(below).hole || x.addr != h.addr {
+		x.addr += uintptr(x.bytes - bytes) // the upper end
+	}
+	if from := int64(x.addr - h.addr); from > 0 {
+		i = c.sever(i, from)
+		c.put(x.piece)
+	}
+	if c.headers.at(i).size > bytes {
+		c.put(c.sever(i, bytes))
+	}
+	return i
+}
+
+// hollow makes holes of pieces whose memory is gone.
+func (c *core) hollow(claimed []uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range claimed {
+		c.headers.at(i).hole = true
+		c.put(i)
+	}
+}
+
+// unclaim puts pieces back as they were.
+func (c *core) unclaim(claimed []uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range claimed {
+		c.put(i)
+	}
+}
+
+// spans returns where those claimed pieces lie that are holes, or that are not.
+func (c *core) spans(claimed []uint32, holes bool) (all []Span) {
+	for _, i := range claimed {
+		if h := c.headers.at(i); h.hole == holes {
+			all = append(all, Span{h.addr, h.size, h.stream})
+		}
+	}
+	return all
+}
+
+// takeEmptyRanges takes out the ranges that are one hole.
+func (c *core) takeEmptyRanges() (out []span) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var empty []uint32
+	for key, t := range c.shelves {
+		if !key.hole {
+			continue
+		}
+		t.each(&c.headers, func(i uint32) bool {
+			if h := c.headers.at(i); h.prev == 0 && h.next == 0 {
+				empty = append(empty, i)
+			}
+			return true
+		})
+	}
+	for _, i := range empty {
+		out = append(out, c.remove(i))
+	}
+	return out
+}

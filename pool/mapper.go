@@ -1,0 +1,233 @@
+package pool
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/eagergc/eagergc/trace"
+)
+
+// A Mapper is an upstream that can put memory behind addresses, and behind
+// others later, in chunks of one size. A pool over it lays all but the small
+// blocks of a stream in one range of addresses. What is missing for a block is
+// mapped beside a free piece, so that the two become one piece. At the limit the
+// memory for it comes from behind other free pieces: it moves, and no more of
+// it than the block lacks.
+type Mapper interface {
+	// Granule returns the smallest chunk in bytes, a power of two; 0 if the
+	// memory cannot be mapped, and all of it comes from Allocate. It does not block.
+	Granule() int64
+	// Range returns addresses with nothing behind them, for memory of stream in
+	// chunks of that size. The address and bytes are multiples of chunk.
+	Range(chunk int64, stream uint32) (addr uintptr, bytes int64, err error)
+	// FreeRange gives back what Range returned. There is nothing behind it.
+	FreeRange(addr uintptr) error
+	// Map puts memory behind to, for work that stream queues from now on: that
+	// from behind from, whose addresses are without memory afterwards, and new memory for
+	// the rest. Work that the streams of from have queued may still use the old
+	// addresses. All spans are whole chunks. If it fails, nothing has changed.
+	Map(to, from []Span, stream uint32) error
+	// Unmap gives back the memory behind s, which is whole chunks, once the work
+	// that the stream of s has queued is done. If it fails, nothing has changed.
+	Unmap(s Span) error
+}
+
+// A Span is a run of neighbouring bytes of one stream.
+type Span struct {
+	Addr   uintptr
+	Bytes  int64
+	Stream uint32
+}
+
+// A chunk is the 256th part of the pool's limit, or of all the memory that there
+// is, as a power of two and at most 64 MiB: as in DALI's cuda_vm_resource
+// (NVIDIA/DALI, include/dali/core/mm/cuda_vm_resource.h, commit 044add05). What a
+// driver takes to map memory grows with the number of chunks more than with
+// their bytes, and what fragments lose grows with the size of a chunk.
+const (
+	chunksOfPool = 256
+	mostChunk    = 64 << 20
+	leastChunks  = 16 // a limit of fewer granules is no place for chunks
+)
+
+// openMapper makes the pool use a Mapper, if it has one.
+func (p *Pool) openMapper() error {
+	m, ok := p.cfg.Upstream.(Mapper)
+	if !ok || p.cfg.Direct {
+		return nil
+	}
+	granule, err := guarded(func() (int64, error) { return m.Granule(), nil })
+	if err != nil || granule == 0 {
+		return err
+	}
+	if granule < quantum || granule&(granule-1) != 0 {
+		return fmt.Errorf("pool: granule of %d bytes: want a power of two, %d or more", granule, quantum)
+	}
+	whole := p.hard.Load()
+	if whole == 0 {
+		info, _ := p.upstreamInfo() // without it chunks are the smallest
+		whole = max(info.Total, leastChunks*granule)
+	}
+	if whole < leastChunks*granule {
+		return nil
+	}
+	chunk := int64(1) << (bits.Len64(uint64(whole/chunksOfPool)|1) - 1)
+	p.mapper, p.core.chunk = m, min(max(chunk, granule), max(mostChunk, granule))
+	return nil
+}
+
+// mapMore makes a piece of size bytes out of free pieces and the holes beside
+// them, with as little memory as that takes.
+func (p *Pool) mapMore(size int64, stream uint32) (uint32, error) {
+	p.estimate()
+	place, need := p.core.claimPlace(size, stream)
+	if place == nil {
+		if err := p.addRange(size, stream); err != nil {
+			return 0, err
+		}
+		if place, need = p.core.claimPlace(size, stream); place == nil {
+			return 0, errHardLimit // somebody else has filled the new range
+		}
+	}
+	fresh := p.reserveUpTo(need)
+	err := p.mapFrom(place, need, fresh, stream)
+	if err != nil && err != errHardLimit && fresh > 0 {
+		fresh = 0 // the upstream has no more, so it all has to come from here
+		err = p.mapFrom(place, need, 0, stream)
+	}
+	if err != nil {
+		p.core.unclaim(place)
+		return 0, err
+	}
+	return p.core.fill(place, size), nil
+}
+
+// addRange enters a new range of addresses that has room for size bytes.
+func (p *Pool) addRange(size int64, stream uint32) error {
+	type addresses struct {
+		addr  uintptr
+		bytes int64
+	}
+	a, err := guarded(func() (a addresses, err error) {
+		a.addr, a.bytes, err = p.mapper.Range(p.core.chunk, stream)
+		return a, err
+	})
+	if err != nil {
+		return err
+	}
+	p.core.addRange(span{a.addr, a.bytes, stream, size <= smallMax})
+	if a.bytes < size {
+		return fmt.Errorf("pool: a range of addresses has %d bytes, and %d are wanted", a.bytes, size)
+	}
+	return nil
+}
+
+// reserveUpTo counts as much of need as taken from the upstream as the limit
+// allows, in whole chunks, and returns how much that is.
+func (p *Pool) reserveUpTo(need int64) int64 {
+	for {
+		bytes := need
+		if hard := p.hard.Load(); hard > 0 {
+			bytes = min(bytes, (hard-p.tracker.Reserved())&-p.core.chunk)
+		}
+		if bytes <= 0 {
+			return 0
+		}
+		if p.tracker.Reserve(bytes, p.hard.Load()) {
+			return bytes
+		}
+	}
+}
+
+// mapFrom maps the holes of place, which need that many bytes: fresh ones, which
+// are counted already, and for the rest those behind other free pieces. Whole
+// segments go back only if these do not suffice. If it fails, fresh is not counted any more.
+func (p *Pool) mapFrom(place []uint32, need, fresh int64, stream uint32) error {
+	if more := need - fresh - p.core.loose(); more > 0 {
+		if p.core.wholes() < more {
+			p.tracker.Release(fresh)
+			return errHardLimit
+		}
+		p.releaseWholes(more)
+		fresh += p.reserveUpTo(more)
+	}
+	parts, ok := p.core.claimParts(need - fresh)
+	if !ok {
+		p.tracker.Release(fresh)
+		return errHardLimit
+	}
+	to, from := p.core.spans(place, true), p.core.spans(parts, false)
+	if err := guard(func() error { return p.mapper.Map(to, from, stream) }); err != nil {
+		p.core.unclaim(parts)
+		p.tracker.Release(fresh)
+		return err
+	}
+	p.core.hollow(parts)
+	for _, s := range from {
+		p.record(trace.Event{Kind: trace.Release, Bytes: s.Bytes, Stream: s.Stream})
+	}
+	for _, s := range to {
+		if p.poison != nil {
+			p.poison.fill(s.Addr, s.Bytes)
+		}
+		p.record(trace.Event{Kind: trace.Reserve, Bytes: s.Bytes, Stream: stream})
+	}
+	return nil
+}
+
+// unmap gives back bytes of memory from behind free pieces, or as many as there
+// are, and returns how many.
+func (p *Pool) unmap(bytes int64) (released int64) {
+	parts, _ := p.core.claimParts(min(roundUp(bytes, max(p.core.chunk, 1)), p.core.loose()))
+	for k, s := range p.core.spans(parts, false) {
+		if err := guard(func() error { return p.mapper.Unmap(s) }); err != nil {
+			p.warn(err)
+			p.core.unclaim(parts[k : k+1])
+			continue
+		}
+		p.core.hollow(parts[k : k+1])
+		p.tracker.Release(s.Bytes)
+		p.record(trace.Event{Kind: trace.Release, Bytes: s.Bytes, Stream: s.Stream})
+		released += s.Bytes
+	}
+	return released
+}
+
+// freeRanges gives back the ranges of addresses that have no memory.
+func (p *Pool) freeRanges() {
+	for _, s := range p.core.takeEmptyRanges() {
+		if err := guard(func() error { return p.mapper.FreeRange(s.addr) }); err != nil {
+			p.warn(err) // addresses are lost, and no memory
+		}
+	}
+}
+
+// Prepare maps memory ahead of need: afterwards bytes are free in one piece for
+// work of stream, and an allocation of up to that many does not call the
+// upstream. It is for programs that know their workspaces. It collects nothing:
+// what does not fit beside what is live and garbage fails with an
+// [OutOfMemoryError]. Prepared memory is cached like any other, and goes back to
+// the upstream above the soft limit.
+func (p *Pool) Prepare(bytes int64, stream uint32) error {
+	if bytes < 0 || bytes > MaxBytes {
+		return fmt.Errorf("%w: %d bytes", ErrSize, bytes)
+	}
+	if p.closed.Load() {
+		return ErrClosed
+	}
+	if p.cfg.Direct || bytes == 0 {
+		return nil // nothing is kept
+	}
+	size := roundUp(bytes, quantum)
+	p.flush()
+	i := p.core.take(size, stream)
+	if i == 0 {
+		var err error
+		if i, err = p.grow(size, stream); i == 0 {
+			return p.outOfMemory(size, err, nil)
+		}
+	}
+	p.core.headers.at(i).left = 0
+	p.core.give(i)
+	return nil
+}

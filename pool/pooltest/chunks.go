@@ -1,0 +1,268 @@
+package pooltest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// Chunks is a [pool.Mapper] that has addresses and no memory: it counts what a
+// pool asks of it, and refuses what breaks the promises of the interface. The
+// zero value has granules of 2 MiB and all the memory of the world. Fields must
+// not change after the first call. It is safe for concurrent use.
+type Chunks struct {
+	Size  int64 // bytes of a granule, a power of two; 0: 2 MiB
+	Bytes int64 // of memory; 0: as much as is asked for
+	Room  int64 // bytes of a range of addresses; 0: 1 TiB
+
+	mu     sync.Mutex
+	next   uintptr
+	ranges map[uintptr]rangeOf
+	plain  map[uintptr]int64 // bytes, by address
+	mapped map[uintptr]int64 // bytes of the chunk at an address
+	count  ChunkCounts
+	moved  func(to, from uintptr, bytes int64) error // lets real memory follow; from is 0 for new memory
+}
+
+type rangeOf struct{ bytes, chunk int64 }
+
+// ChunkCounts says what a pool has asked of [Chunks].
+type ChunkCounts struct {
+	Created  int64 // chunks that were made
+	Mapped   int64 // chunks that were put behind addresses, moved ones included
+	Unmapped int64 // bytes whose addresses were taken from them, those moved included
+	Runs     int64 // runs of neighbours that were mapped or unmapped: a call of a driver each
+	Allocs   int64 // calls of Allocate
+	Released int64 // bytes given back by Release
+	Held     int64 // bytes that are out now
+}
+
+var (
+	errChunks = errors.New("pooltest: broken promise")
+	errFull   = errors.New("pooltest: no more memory")
+)
+
+// Counts returns what was asked for so far.
+func (c *Chunks) Counts() ChunkCounts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count
+}
+
+// Left returns an error if there is a range, a chunk or a segment that was not given back.
+func (c *Chunks) Left() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.ranges)+len(c.mapped)+len(c.plain) > 0 || c.count.Held != 0 {
+		return fmt.Errorf("pooltest: %d ranges, %d chunks, %d segments and %d bytes are left", len(c.ranges), len(c.mapped), len(c.plain), c.count.Held)
+	}
+	return nil
+}
+
+// Granule is that of [pool.Mapper].
+func (c *Chunks) Granule() int64 {
+	if c.Size == 0 {
+		return 2 << 20
+	}
+	return c.Size
+}
+
+// Range is that of [pool.Mapper].
+func (c *Chunks) Range(chunk int64, _ uint32) (uintptr, int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	bytes := c.Room
+	if bytes == 0 {
+		bytes = 1 << 40
+	}
+	if chunk < c.Granule() || chunk%c.Granule() != 0 || bytes%chunk != 0 {
+		return 0, 0, fmt.Errorf("%w: chunks of %d bytes in a range of %d", errChunks, chunk, bytes)
+	}
+	addr := c.place(bytes, chunk)
+	if c.ranges == nil {
+		c.ranges, c.mapped = map[uintptr]rangeOf{}, map[uintptr]int64{}
+	}
+	c.ranges[addr] = rangeOf{bytes, chunk}
+	return addr, bytes, nil
+}
+
+// place returns addresses that were never used before; the caller holds mu.
+func (c *Chunks) place(bytes, unit int64) uintptr {
+	if c.next == 0 {
+		c.next = 1 << 44
+	}
+	addr := (c.next + uintptr(unit-1)) / uintptr(unit) * uintptr(unit)
+	c.next = addr + uintptr(bytes)
+	return addr
+}
+
+// FreeRange is that of [pool.Mapper].
+func (c *Chunks) FreeRange(addr uintptr) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, ok := c.ranges[addr]
+	if !ok {
+		return fmt.Errorf("%w: no range at %#x", errChunks, addr)
+	}
+	for at := range c.mapped {
+		if at >= addr && at < addr+uintptr(r.bytes) {
+			return fmt.Errorf("%w: the range at %#x has memory at %#x", errChunks, addr, at)
+		}
+	}
+	delete(c.ranges, addr)
+	return nil
+}
+
+// chunks returns the addresses of the chunks of spans and their size. All are
+// to be mapped, or none of them; the caller holds mu.
+func (c *Chunks) chunks(spans []pool.Span, mapped bool) (all []uintptr, chunk int64, err error) {
+	for _, s := range spans {
+		r, ok := c.rangeOf(s)
+		if !ok || chunk != 0 && chunk != r.chunk || s.Bytes <= 0 || s.Addr%uintptr(r.chunk) != 0 || s.Bytes%r.chunk != 0 {
+			return nil, 0, fmt.Errorf("%w: %d bytes at %#x are not whole chunks", errChunks, s.Bytes, s.Addr)
+		}
+		chunk = r.chunk
+		for at := s.Addr; at < s.Addr+uintptr(s.Bytes); at += uintptr(chunk) {
+			if _, is := c.mapped[at]; is != mapped {
+				return nil, 0, fmt.Errorf("%w: memory at %#x: %v, want %v", errChunks, at, is, mapped)
+			}
+			all = append(all, at)
+		}
+	}
+	return all, chunk, nil
+}
+
+func (c *Chunks) rangeOf(s pool.Span) (rangeOf, bool) {
+	for addr, r := range c.ranges {
+		if s.Addr >= addr && s.Addr+uintptr(s.Bytes) <= addr+uintptr(r.bytes) {
+			return r, true
+		}
+	}
+	return rangeOf{}, false
+}
+
+// Map is that of [pool.Mapper].
+func (c *Chunks) Map(to, from []pool.Span, _ uint32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	places, chunk, err := c.chunks(to, false)
+	if err != nil {
+		return err
+	}
+	old, _, err := c.chunks(from, true)
+	if err != nil {
+		return err
+	}
+	fresh := int64(len(places)-len(old)) * chunk
+	if fresh < 0 {
+		return fmt.Errorf("%w: %d chunks for %d places", errChunks, len(old), len(places))
+	}
+	if err := c.hold(fresh); err != nil {
+		return err
+	}
+	for k, at := range places {
+		source := uintptr(0)
+		if k < len(old) {
+			source = old[k]
+			delete(c.mapped, source)
+		} else {
+			c.count.Created++
+		}
+		c.mapped[at] = chunk
+		if c.moved != nil {
+			if err := c.moved(at, source, chunk); err != nil {
+				panic(err)
+			}
+		}
+	}
+	c.count.Mapped += int64(len(places))
+	c.count.Unmapped += int64(len(old)) * chunk
+	c.count.Runs += int64(len(to) + len(from))
+	return nil
+}
+
+// hold counts more bytes as out, if there are so many; the caller holds mu.
+func (c *Chunks) hold(bytes int64) error {
+	if c.Bytes > 0 && c.count.Held+bytes > c.Bytes {
+		return errFull
+	}
+	c.count.Held += bytes
+	return nil
+}
+
+// Unmap is that of [pool.Mapper].
+func (c *Chunks) Unmap(s pool.Span) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old, chunk, err := c.chunks([]pool.Span{s}, true)
+	if err != nil {
+		return err
+	}
+	for _, at := range old {
+		delete(c.mapped, at)
+		if c.moved != nil {
+			if err := c.moved(0, at, chunk); err != nil {
+				panic(err)
+			}
+		}
+	}
+	c.count.Unmapped += s.Bytes
+	c.count.Held -= s.Bytes
+	c.count.Runs++
+	return nil
+}
+
+// Allocate is that of [pool.Upstream].
+func (c *Chunks) Allocate(bytes int64, _ uint32) (uintptr, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.hold(bytes); err != nil {
+		return 0, err
+	}
+	addr := c.place(bytes, 512)
+	if c.plain == nil {
+		c.plain = map[uintptr]int64{}
+	}
+	c.plain[addr] = bytes
+	c.count.Allocs++
+	return addr, nil
+}
+
+// Release is that of [pool.Upstream].
+func (c *Chunks) Release(addr uintptr, bytes int64, _ uint32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if held, ok := c.plain[addr]; !ok || held != bytes {
+		return fmt.Errorf("%w: no segment of %d bytes at %#x", errChunks, bytes, addr)
+	}
+	delete(c.plain, addr)
+	c.count.Held -= bytes
+	c.count.Released += bytes
+	return nil
+}
+
+// Info is that of [pool.Upstream].
+func (c *Chunks) Info() (pressure.Info, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	total := c.Bytes
+	if total == 0 {
+		total = 1 << 46
+	}
+	return pressure.Info{Free: total - c.count.Held, Total: total}, nil
+}
+
+// Synchronize has nothing to wait for.
+func (c *Chunks) Synchronize() error { return nil }
+
+// Upload, Download, Copy and Fill are those of [pool.Mover], and move nothing.
+func (c *Chunks) Upload(uintptr, []byte, uint32) error { return nil }
+
+func (c *Chunks) Download([]byte, uintptr, uint32) error { return nil }
+
+func (c *Chunks) Copy(uintptr, uintptr, int64, uint32) error { return nil }
+
+func (c *Chunks) Fill(uintptr, []byte, int64, uint32) error { return nil }
