@@ -61,12 +61,11 @@ func (c *core) runFrom(i uint32) (run []uint32) {
 	return run
 }
 
-// A window is a part of a run. It needs memory for its holes, but for what is
-// left over of the first or the last one.
+// A window is a part of a run. It needs memory for its holes.
 type window struct {
 	pieces      []uint32
 	need        int64
-	first, last int64 // bytes of the first and the last hole that stay holes
+	first, last int64 // bytes at its ends that are left out: of a hole whole chunks
 }
 
 // best returns the better of w and the windows of run that have room for size bytes.
@@ -82,16 +81,22 @@ func (c *core) best(w window, run []uint32, size int64) window {
 			if room < size {
 				continue
 			}
-			x := window{pieces: run[from : to+1]}
-			spare := (room - size) &^ (c.chunk - 1)
-			if h.hole {
+			x := window{pieces: run[from : to+1], need: holes}
+			spare := room - size
+			switch first := c.headers.at(run[from]); {
+			case h.hole:
+				x.last = spare &^ (c.chunk - 1)
+				x.need -= x.last
+			case first.hole:
+				x.first = spare &^ (c.chunk - 1)
+				x.need -= x.first
+				x.last = spare - x.first
+			default:
 				x.last = spare
-			} else if first := c.headers.at(run[from]); first.hole {
-				if x.first = spare; spare >= first.size {
-					break // the window that begins after it is as good
-				}
 			}
-			x.need = holes - x.first - x.last
+			if x.first >= c.headers.at(run[from]).size {
+				break // the window that begins after it is as good
+			}
 			if w.pieces == nil || x.need < w.need || x.need == w.need && c.headers.at(x.pieces[0]).addr < c.headers.at(w.pieces[0]).addr {
 				w = x
 			}
@@ -101,8 +106,7 @@ func (c *core) best(w window, run []uint32, size int64) window {
 	return w
 }
 
-// trim puts back what the window leaves of its first and last hole. Its pieces
-// are on no shelf.
+// trim puts back what the window leaves out. Its pieces are on no shelf.
 func (c *core) trim(w window) {
 	last := len(w.pieces) - 1
 	if w.last > 0 {

@@ -64,6 +64,9 @@ func (p *Pool) openMapper() error {
 		return fmt.Errorf("pool: granule of %d bytes: want a power of two, %d or more", granule, quantum)
 	}
 	whole := p.hard.Load()
+	if soft := p.cfg.Limits.Soft.Bytes; soft > 0 && (whole == 0 || soft < whole) {
+		whole = soft
+	}
 	if whole == 0 {
 		info, _ := p.upstreamInfo() // without it chunks are the smallest
 		whole = max(info.Total, leastChunks*granule)

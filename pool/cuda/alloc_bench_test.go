@@ -69,39 +69,65 @@ func BenchmarkAllocFree(b *testing.B) {
 		func(a pool.Array[byte]) error { a.Free(); return nil })
 }
 
-// BenchmarkSegment measures what a pool pays for a segment: one of device
-// memory, and one of virtual memory, whose chunks are mapped one by one.
+// BenchmarkSegment measures what a pool pays for a segment that it takes and gives back.
 func BenchmarkSegment(b *testing.B) {
+	up := open(b).Segments()
+	for _, mib := range []int64{2, 32, 256, 2048} {
+		b.Run(fmt.Sprintf("MiB=%d", mib), func(b *testing.B) {
+			for b.Loop() {
+				p := must[uintptr](b)(up.Allocate(mib<<20, 0))
+				ok(b, up.Release(p, mib<<20, 0))
+			}
+		})
+	}
+}
+
+// BenchmarkMap measures what a pool pays for GiB of memory in chunks of a size:
+// new ones that are mapped and given back, and ones that move.
+func BenchmarkMap(b *testing.B) {
 	d := open(b)
-	for _, up := range []struct {
-		name string
-		pool.Upstream
-	}{{"device", d.Memory()}, {"virtual", must[*VirtualMemory](b)(d.Virtual())}} {
-		for _, mib := range []int64{2, 32, 256, 2048} {
-			b.Run(fmt.Sprintf("memory=%s/MiB=%d", up.name, mib), func(b *testing.B) {
-				for b.Loop() {
-					p := must[uintptr](b)(up.Allocate(mib<<20, 0))
-					ok(b, up.Release(p, mib<<20, 0))
+	const bytes = 1 << 30
+	for _, mib := range []int64{2, 8, 32, 64, 128, 512} {
+		for _, what := range []string{"new", "move"} {
+			b.Run(fmt.Sprintf("what=%s/MiB=%d", what, mib), func(b *testing.B) {
+				up := d.Memory()
+				base, _, err := up.Range(mib<<20, 0)
+				ok(b, err)
+				here, there := pool.Span{Addr: base, Bytes: bytes}, pool.Span{Addr: base + bytes, Bytes: bytes}
+				if what == "move" {
+					ok(b, up.Map([]pool.Span{here}, nil, 0))
 				}
+				before := byName(Calls())
+				for b.Loop() {
+					if what == "move" {
+						ok(b, up.Map([]pool.Span{there}, []pool.Span{here}, 0))
+						here, there = there, here
+						continue
+					}
+					ok(b, up.Map([]pool.Span{here}, nil, 0))
+					ok(b, up.Unmap(here))
+				}
+				for name, c := range byName(Calls()) {
+					if n := c.Calls - before[name].Calls; n >= int64(b.N) {
+						b.ReportMetric(float64(c.Time-before[name].Time)/float64(n), name+"-ns")
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(bytes/(mib<<20)), "ns/chunk")
+				if what == "move" {
+					ok(b, up.Unmap(here))
+				}
+				ok(b, up.FreeRange(base))
 			})
 		}
 	}
 }
 
-// BenchmarkChunk measures the chunks of virtual memory: 512 MiB in chunks of a size.
-func BenchmarkChunk(b *testing.B) {
-	d := open(b)
-	for _, mib := range []int64{2, 8, 16, 32, 64, 256} {
-		b.Run(fmt.Sprintf("MiB=%d", mib), func(b *testing.B) {
-			up := must[*VirtualMemory](b)(d.Virtual())
-			up.least = mib << 20
-			for b.Loop() {
-				p := must[uintptr](b)(up.Allocate(512<<20, 0))
-				ok(b, up.Release(p, 512<<20, 0))
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(512/mib), "ns/chunk")
-		})
+func byName(all []CallCount) map[string]CallCount {
+	names := map[string]CallCount{}
+	for _, c := range all {
+		names[c.Name] = c
 	}
+	return names
 }
 
 // benchBulkFree measures what a collection does: it frees many blocks in a row.

@@ -71,7 +71,7 @@ func Open(n int) (*Device, error) {
 	d.onDevice.Name, d.onStream.Name = "device synchronize", "stream synchronize"
 	d.onEvent.Name, d.onCopy.Name = "event synchronize", "copy to host"
 	streams.add(&d.null)
-	if err := grantDriverPools(n); err != nil {
+	if err := errors.Join(grantDriverPools(n), mapped.grant(n)); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil

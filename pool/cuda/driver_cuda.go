@@ -8,8 +8,13 @@ package cuda
 #cgo noescape eg_mem_alloc
 #cgo noescape eg_host_alloc
 #cgo noescape eg_managed_alloc
+#cgo noescape eg_granule
+#cgo noescape eg_addresses
+#cgo noescape eg_chunks_create
+#cgo noescape eg_chunks_release
 #cgo noescape eg_map
-#cgo noescape eg_map_granule
+#cgo noescape eg_access
+#cgo noescape eg_count
 #cgo noescape eg_pool_create
 #cgo noescape eg_pool_usage
 #cgo noescape eg_pool_alloc
@@ -18,8 +23,13 @@ package cuda
 #cgo nocallback eg_mem_alloc
 #cgo nocallback eg_host_alloc
 #cgo nocallback eg_managed_alloc
+#cgo nocallback eg_granule
+#cgo nocallback eg_addresses
+#cgo nocallback eg_chunks_create
+#cgo nocallback eg_chunks_release
 #cgo nocallback eg_map
-#cgo nocallback eg_map_granule
+#cgo nocallback eg_access
+#cgo nocallback eg_count
 #cgo nocallback eg_pool_create
 #cgo nocallback eg_pool_usage
 #cgo nocallback eg_pool_alloc
@@ -33,6 +43,7 @@ import (
 	"errors"
 	"reflect"
 	"runtime"
+	"time"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -113,7 +124,18 @@ func memInfo(d *Device) (free, total int64, err error) {
 }
 
 func syncContext(d *Device) error {
-	return checkCU("cuCtxSynchronize", d.index, within(d.ctx, cu.Synchronize))
+	return check("cuCtxSynchronize", d.index, C.eg_synchronize(C.handle(d.ctx)))
+}
+
+// calls returns how often and how long the driver was called, by the shim's list.
+func calls() (all []CallCount) {
+	for n := range C.int(C.N_calls) {
+		var name *C.char
+		var count, ns C.uint64_t
+		C.eg_count(n, &name, &count, &ns)
+		all = append(all, CallCount{C.GoString(name), int64(count), time.Duration(ns)})
+	}
+	return all
 }
 
 func memAlloc(d *Device, bytes int64) (ptr uintptr, err error) {
@@ -159,26 +181,45 @@ func advise(d *Device, ptr uintptr, bytes int64, a Advice, device int) error {
 // mapGranule returns the size of the smallest chunk of memory that can be mapped.
 func mapGranule(d *Device) (int64, error) {
 	var n C.size_t
-	err := check("cuMemGetAllocationGranularity", d.index, C.eg_map_granule(C.handle(d.ctx), C.int(d.index), &n))
+	err := check("cuMemGetAllocationGranularity", d.index, C.eg_granule(C.handle(d.ctx), C.int(d.index), &n))
 	return int64(n), err
 }
 
-// mapChunks returns new addresses with memory behind them that d and the peers may use.
-func mapChunks(d *Device, bytes, chunk int64, peers []int32) (ptr uintptr, err error) {
-	users := append([]int32{int32(d.index)}, peers...)
+func addressReserve(d *Device, bytes int64) (uintptr, error) {
 	var p C.uint64_t
-	err = check("cuMemMap", d.index, C.eg_map(C.handle(d.ctx), C.size_t(bytes), C.size_t(chunk),
-		(*C.int32_t)(unsafe.SliceData(users)), C.int(len(users)), &p))
+	err := check("cuMemAddressReserve", d.index, C.eg_addresses(C.handle(d.ctx), C.size_t(bytes), &p))
 	return uintptr(p), err
 }
 
-// unmapChunks waits for the device and gives the memory behind addresses back.
-func unmapChunks(d *Device, ptr uintptr, bytes, chunk int64) error {
-	return check("cuMemUnmap", d.index, C.eg_unmap(C.handle(d.ctx), C.uint64_t(ptr), C.size_t(bytes), C.size_t(chunk)))
+func addressFree(d *Device, addr uintptr, bytes int64) error {
+	return check("cuMemAddressFree", d.index, C.eg_free_addresses(C.handle(d.ctx), C.uint64_t(addr), C.size_t(bytes)))
 }
 
-func unmapAddresses(d *Device, ptr uintptr, bytes int64) error {
-	return check("cuMemAddressFree", d.index, C.eg_unmap_addresses(C.handle(d.ctx), C.uint64_t(ptr), C.size_t(bytes)))
+// chunksCreate makes as many chunks as memory has room for, or none.
+func chunksCreate(d *Device, bytes int64, memory []chunk) error {
+	return check("cuMemCreate", d.index, C.eg_chunks_create(C.handle(d.ctx), C.int(d.index), C.size_t(bytes),
+		C.int(len(memory)), (*C.uint64_t)(unsafe.SliceData(memory))))
+}
+
+func chunksRelease(d *Device, memory []chunk) error {
+	return check("cuMemRelease", d.index, C.eg_chunks_release(C.handle(d.ctx), C.int(len(memory)),
+		(*C.uint64_t)(unsafe.SliceData(memory))))
+}
+
+// mapChunks puts chunks behind neighbouring addresses, for the devices given.
+func mapChunks(d *Device, addr uintptr, bytes int64, memory []chunk, users []int32) error {
+	return check("cuMemMap", d.index, C.eg_map(C.handle(d.ctx), C.uint64_t(addr), C.size_t(bytes), C.int(len(memory)),
+		(*C.uint64_t)(unsafe.SliceData(memory)), (*C.int32_t)(unsafe.SliceData(users)), C.int(len(users))))
+}
+
+// mapAccess lets devices use what is mapped.
+func mapAccess(d *Device, addr uintptr, bytes int64, users []int32) error {
+	return check("cuMemSetAccess", d.index, C.eg_access(C.handle(d.ctx), C.uint64_t(addr), C.size_t(bytes),
+		(*C.int32_t)(unsafe.SliceData(users)), C.int(len(users))))
+}
+
+func unmapChunks(d *Device, addr uintptr, bytes int64) error {
+	return check("cuMemUnmap", d.index, C.eg_unmap(C.handle(d.ctx), C.uint64_t(addr), C.size_t(bytes)))
 }
 
 func poolCreate(d *Device, threshold uint64) (pool handle, err error) {

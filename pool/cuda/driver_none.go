@@ -27,8 +27,6 @@ func managedAlloc(d *Device, bytes int64) (uintptr, error)                      
 func prefetch(s *Stream, ptr uintptr, bytes int64, device int) error              { return ErrNoCUDA }
 func advise(d *Device, ptr uintptr, bytes int64, a Advice, device int) error      { return ErrNoCUDA }
 func mapGranule(d *Device) (int64, error)                                         { return 0, ErrNoCUDA }
-func unmapChunks(d *Device, ptr uintptr, bytes, chunk int64) error                { return ErrNoCUDA }
-func unmapAddresses(d *Device, ptr uintptr, bytes int64) error                    { return ErrNoCUDA }
 func poolCreate(d *Device, threshold uint64) (handle, error)                      { return 0, ErrNoCUDA }
 func poolDestroy(d *Device, pool handle) error                                    { return ErrNoCUDA }
 func poolThreshold(d *Device, pool handle, bytes uint64) error                    { return ErrNoCUDA }
@@ -62,9 +60,6 @@ func copyAsync(s *Stream, dst, src uintptr, bytes int64) error                  
 func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) (bool, error) {
 	return false, ErrNoCUDA
 }
-func mapChunks(d *Device, bytes, chunk int64, peers []int32) (uintptr, error) {
-	return 0, ErrNoCUDA
-}
 func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error { return ErrNoCUDA }
 func copyPeer(s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64) error {
 	return ErrNoCUDA
@@ -73,3 +68,14 @@ func fill8(s *Stream, dst uintptr, v byte, bytes int64) error        { return Er
 func canPeer(n, peer int) (bool, error)                              { return false, ErrNoCUDA }
 func enablePeer(d *Device, peer int) error                           { return ErrNoCUDA }
 func fill(s *Stream, dst uintptr, pattern []byte, count int64) error { return ErrNoCUDA }
+
+func calls() []CallCount                                                  { return nil }
+func addressReserve(d *Device, bytes int64) (uintptr, error)              { return 0, ErrNoCUDA }
+func addressFree(d *Device, addr uintptr, bytes int64) error              { return ErrNoCUDA }
+func chunksCreate(d *Device, bytes int64, memory []chunk) error           { return ErrNoCUDA }
+func chunksRelease(d *Device, memory []chunk) error                       { return ErrNoCUDA }
+func mapAccess(d *Device, addr uintptr, bytes int64, users []int32) error { return ErrNoCUDA }
+func unmapChunks(d *Device, addr uintptr, bytes int64) error              { return ErrNoCUDA }
+func mapChunks(d *Device, addr uintptr, bytes int64, memory []chunk, users []int32) error {
+	return ErrNoCUDA
+}

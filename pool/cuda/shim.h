@@ -4,6 +4,47 @@
 // both happen on the same OS thread and no goroutine has to be locked to one.
 #include <cuda.h>
 #include <stdint.h>
+#include <time.h>
+
+// Each call of the driver is counted and timed under its name: CALL(f, args).
+#define CALLS(X)                                                                                             \
+	X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemAllocManaged)                   \
+	X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap)  \
+	X(cuMemSetAccess) X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolSetAttribute) X(cuMemPoolTrimTo) \
+	X(cuMemPoolGetAttribute) X(cuMemPoolSetAccess) X(cuDeviceGetMemPool) X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuCtxSynchronize)            \
+	X(cuStreamQuery) X(cuStreamWaitEvent) X(cuStreamIsCapturing) X(cuStreamBeginCapture)                 \
+	X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphDestroy) X(cuGraphLaunch)              \
+	X(cuGraphExecDestroy) X(cuEventRecord) X(cuEventQuery) X(cuMemcpyAsync) X(cuPointerGetAttributes)    \
+	X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyPeerAsync) X(cuMemsetD8Async)                    \
+	X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuLaunchKernel)
+#define NUMBER(f) N_##f,
+#define NAME(f) #f,
+enum { CALLS(NUMBER) N_calls };
+static const char *const eg_call_names[] = {CALLS(NAME)};
+static struct {
+	uint64_t calls, ns;
+} eg_calls[N_calls];
+
+static uint64_t eg_now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+static CUresult eg_counted(int n, uint64_t began, CUresult r) {
+	__atomic_fetch_add(&eg_calls[n].ns, eg_now() - began, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&eg_calls[n].calls, 1, __ATOMIC_RELAXED);
+	return r;
+}
+static void eg_count(int n, const char **name, uint64_t *calls, uint64_t *ns) {
+	*name = eg_call_names[n];
+	*calls = __atomic_load_n(&eg_calls[n].calls, __ATOMIC_RELAXED);
+	*ns = __atomic_load_n(&eg_calls[n].ns, __ATOMIC_RELAXED);
+}
+#define CALL(f, ...)                                         \
+	({                                                   \
+		uint64_t began = eg_now();                   \
+		eg_counted(N_##f, began, f(__VA_ARGS__));    \
+	})
 
 #define IN(ctx, call)                      \
 	CUresult r = cuCtxSetCurrent(ctx); \
@@ -18,43 +59,22 @@ static CUresult eg_init(void) { return cuInit(0); }
 typedef uintptr_t handle; // a context, stream, event, pool or function: never Go memory
 
 static CUresult eg_mem_alloc(handle ctx, size_t n, uint64_t *p) {
-	IN((CUcontext)ctx, cuMemAlloc((CUdeviceptr *)p, n));
+	IN((CUcontext)ctx, CALL(cuMemAlloc, (CUdeviceptr *)p, n));
 }
-static CUresult eg_mem_free(handle ctx, uint64_t p) { IN((CUcontext)ctx, cuMemFree(p)); }
+static CUresult eg_mem_free(handle ctx, uint64_t p) { IN((CUcontext)ctx, CALL(cuMemFree, p)); }
+
+static CUresult eg_synchronize(handle ctx) { IN((CUcontext)ctx, CALL(cuCtxSynchronize)); }
 
 static CUresult eg_host_alloc(handle ctx, size_t n, uint64_t *p) {
-	IN((CUcontext)ctx, cuMemHostAlloc((void **)p, n, CU_MEMHOSTALLOC_PORTABLE));
+	IN((CUcontext)ctx, CALL(cuMemHostAlloc, (void **)p, n, CU_MEMHOSTALLOC_PORTABLE));
 }
-static CUresult eg_host_free(handle ctx, uint64_t p) { IN((CUcontext)ctx, cuMemFreeHost((void *)p)); }
+static CUresult eg_host_free(handle ctx, uint64_t p) { IN((CUcontext)ctx, CALL(cuMemFreeHost, (void *)p)); }
 
 static CUresult eg_managed_alloc(handle ctx, size_t n, uint64_t *p) {
-	IN((CUcontext)ctx, cuMemAllocManaged((CUdeviceptr *)p, n, CU_MEM_ATTACH_GLOBAL));
+	IN((CUcontext)ctx, CALL(cuMemAllocManaged, (CUdeviceptr *)p, n, CU_MEM_ATTACH_GLOBAL));
 }
 
-// Memory behind addresses, chunk by chunk. A chunk lives as long as it is mapped.
-static CUresult eg_unmap(handle ctx, uint64_t p, size_t n, size_t chunk) {
-	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
-	if (r == CUDA_SUCCESS) r = cuCtxSynchronize();
-	for (size_t at = 0; r == CUDA_SUCCESS && at < n; at += chunk)
-		r = cuMemUnmap(p + at, n - at < chunk ? n - at : chunk);
-	return r;
-}
-static CUresult eg_unmap_addresses(handle ctx, uint64_t p, size_t n) {
-	IN((CUcontext)ctx, cuMemAddressFree(p, n));
-}
-static CUresult eg_map_chunks(CUdeviceptr base, size_t n, size_t chunk, const CUmemAllocationProp *prop, size_t *done) {
-	for (*done = 0; *done < n; *done += chunk) {
-		size_t bytes = n - *done < chunk ? n - *done : chunk;
-		CUmemGenericAllocationHandle h;
-		CUresult r = cuMemCreate(&h, bytes, prop, 0);
-		if (r != CUDA_SUCCESS) return r;
-		r = cuMemMap(base + *done, bytes, 0, h, 0);
-		cuMemRelease(h);
-		if (r != CUDA_SUCCESS) return r;
-	}
-	*done = n;
-	return CUDA_SUCCESS;
-}
+// Memory behind addresses, in chunks of one size. A handle is the memory of one.
 static CUmemAllocationProp eg_on_device(int device) {
 	CUmemAllocationProp prop = {0};
 	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -62,7 +82,7 @@ static CUmemAllocationProp eg_on_device(int device) {
 	prop.location.id = device;
 	return prop;
 }
-static CUresult eg_map_granule(handle ctx, int device, size_t *n) {
+static CUresult eg_granule(handle ctx, int device, size_t *n) {
 	int can = 0;
 	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
 	if (r == CUDA_SUCCESS)
@@ -72,25 +92,45 @@ static CUresult eg_map_granule(handle ctx, int device, size_t *n) {
 	CUmemAllocationProp prop = eg_on_device(device);
 	return cuMemGetAllocationGranularity(n, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 }
-// users are the devices that may use the memory, the one it lies on first.
-static CUresult eg_map(handle ctx, size_t n, size_t chunk, int32_t *users, int n_users, uint64_t *p) {
-	CUmemAllocationProp prop = eg_on_device(users[0]);
-	CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-	CUdeviceptr base = 0;
-	size_t done = 0;
+static CUresult eg_addresses(handle ctx, size_t n, uint64_t *p) {
+	IN((CUcontext)ctx, CALL(cuMemAddressReserve, (CUdeviceptr *)p, n, 0, 0, 0));
+}
+static CUresult eg_free_addresses(handle ctx, uint64_t p, size_t n) {
+	IN((CUcontext)ctx, CALL(cuMemAddressFree, p, n));
+}
+static CUresult eg_chunks_release(handle ctx, int n, uint64_t *chunks) {
 	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
-	if (r == CUDA_SUCCESS) r = cuMemAddressReserve(&base, n, 0, 0, 0);
-	if (r != CUDA_SUCCESS) return r;
-	r = eg_map_chunks(base, n, chunk, &prop, &done);
-	for (int k = 0; r == CUDA_SUCCESS && k < n_users; k++) {
-		access.location.id = users[k];
-		r = cuMemSetAccess(base, n, &access, 1);
+	for (int k = 0; r == CUDA_SUCCESS && k < n; k++) r = CALL(cuMemRelease, chunks[k]);
+	return r;
+}
+// All chunks are made, or none.
+static CUresult eg_chunks_create(handle ctx, int device, size_t bytes, int n, uint64_t *chunks) {
+	CUmemAllocationProp prop = eg_on_device(device);
+	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
+	for (int k = 0; r == CUDA_SUCCESS && k < n; k++) {
+		r = CALL(cuMemCreate, (CUmemGenericAllocationHandle *)&chunks[k], bytes, &prop, 0);
+		if (r != CUDA_SUCCESS) eg_chunks_release(ctx, k, chunks);
 	}
-	if (r != CUDA_SUCCESS) {
-		for (size_t at = 0; at < done; at += chunk) cuMemUnmap(base + at, n - at < chunk ? n - at : chunk);
-		cuMemAddressFree(base, n);
+	return r;
+}
+static CUresult eg_unmap(handle ctx, uint64_t p, size_t n) { IN((CUcontext)ctx, CALL(cuMemUnmap, p, n)); }
+static CUresult eg_access(handle ctx, uint64_t p, size_t n, int32_t *users, int n_users) {
+	CUmemAccessDesc access[64] = {0};
+	if (n_users > 64) return CUDA_ERROR_INVALID_VALUE;
+	for (int k = 0; k < n_users; k++) {
+		access[k].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+		access[k].location.id = users[k];
+		access[k].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	}
-	*p = base;
+	IN((CUcontext)ctx, CALL(cuMemSetAccess, p, n, access, n_users));
+}
+// All chunks are mapped side by side, for the devices that are to use them, or none.
+static CUresult eg_map(handle ctx, uint64_t p, size_t bytes, int n, uint64_t *chunks, int32_t *users, int n_users) {
+	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
+	int done = 0;
+	for (; r == CUDA_SUCCESS && done < n; done += r == CUDA_SUCCESS) r = CALL(cuMemMap, p + done * bytes, bytes, 0, chunks[done], 0);
+	if (r == CUDA_SUCCESS) r = eg_access(ctx, p, n * bytes, users, n_users);
+	if (r != CUDA_SUCCESS && done > 0) CALL(cuMemUnmap, p, done * bytes);
 	return r;
 }
 
@@ -101,22 +141,22 @@ static CUresult eg_pool_create(handle ctx, int n_device, uint64_t threshold, han
 	props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 	props.location.id = n_device;
 	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
-	if (r == CUDA_SUCCESS) r = cuMemPoolCreate((CUmemoryPool *)pool, &props);
+	if (r == CUDA_SUCCESS) r = CALL(cuMemPoolCreate, (CUmemoryPool *)pool, &props);
 	if (r == CUDA_SUCCESS)
-		r = cuMemPoolSetAttribute(*(CUmemoryPool *)pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+		r = CALL(cuMemPoolSetAttribute, *(CUmemoryPool *)pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
 	return r;
 }
 static CUresult eg_pool_destroy(handle ctx, handle pool) {
-	IN((CUcontext)ctx, cuMemPoolDestroy((CUmemoryPool)pool));
+	IN((CUcontext)ctx, CALL(cuMemPoolDestroy, (CUmemoryPool)pool));
 }
 static CUresult eg_pool_threshold(handle ctx, handle pool, uint64_t threshold) {
-	IN((CUcontext)ctx, cuMemPoolSetAttribute((CUmemoryPool)pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	IN((CUcontext)ctx, CALL(cuMemPoolSetAttribute, (CUmemoryPool)pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
 }
 static CUresult eg_pool_trim(handle ctx, handle pool, size_t keep) {
-	IN((CUcontext)ctx, cuMemPoolTrimTo((CUmemoryPool)pool, keep));
+	IN((CUcontext)ctx, CALL(cuMemPoolTrimTo, (CUmemoryPool)pool, keep));
 }
 static CUresult eg_pool_get(handle ctx, handle pool, int attribute, uint64_t *value) {
-	IN((CUcontext)ctx, cuMemPoolGetAttribute((CUmemoryPool)pool, (CUmemPool_attribute)attribute, value));
+	IN((CUcontext)ctx, CALL(cuMemPoolGetAttribute, (CUmemoryPool)pool, (CUmemPool_attribute)attribute, value));
 }
 static CUresult eg_pool_usage(handle ctx, handle pool, uint64_t u[4]) {
 	static const CUmemPool_attribute of[] = {CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH,
@@ -130,78 +170,78 @@ static CUresult eg_pool_access(handle ctx, handle pool, int device) {
 	access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 	access.location.id = device;
 	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	IN((CUcontext)ctx, cuMemPoolSetAccess((CUmemoryPool)pool, &access, 1));
+	IN((CUcontext)ctx, CALL(cuMemPoolSetAccess, (CUmemoryPool)pool, &access, 1));
 }
 static CUresult eg_pool_current(handle ctx, int device, handle *pool) {
-	IN((CUcontext)ctx, cuDeviceGetMemPool((CUmemoryPool *)pool, device));
+	IN((CUcontext)ctx, CALL(cuDeviceGetMemPool, (CUmemoryPool *)pool, device));
 }
 static CUresult eg_pool_alloc(handle ctx, handle pool, size_t n, handle stream, uint64_t *p) {
-	IN((CUcontext)ctx, cuMemAllocFromPoolAsync((CUdeviceptr *)p, n, (CUmemoryPool)pool, (CUstream)stream));
+	IN((CUcontext)ctx, CALL(cuMemAllocFromPoolAsync, (CUdeviceptr *)p, n, (CUmemoryPool)pool, (CUstream)stream));
 }
 static CUresult eg_pool_free(handle ctx, uint64_t p, handle stream) {
-	IN((CUcontext)ctx, cuMemFreeAsync(p, (CUstream)stream));
+	IN((CUcontext)ctx, CALL(cuMemFreeAsync, p, (CUstream)stream));
 }
 
-static CUresult eg_stream_query(handle ctx, handle s) { IN((CUcontext)ctx, cuStreamQuery((CUstream)s)); }
+static CUresult eg_stream_query(handle ctx, handle s) { IN((CUcontext)ctx, CALL(cuStreamQuery, (CUstream)s)); }
 static CUresult eg_stream_wait(handle ctx, handle s, handle e) {
-	IN((CUcontext)ctx, cuStreamWaitEvent((CUstream)s, (CUevent)e, 0));
+	IN((CUcontext)ctx, CALL(cuStreamWaitEvent, (CUstream)s, (CUevent)e, 0));
 }
 static CUresult eg_stream_capturing(handle ctx, handle s, int *yes) {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
-	if (r == CUDA_SUCCESS) r = cuStreamIsCapturing((CUstream)s, &status);
+	if (r == CUDA_SUCCESS) r = CALL(cuStreamIsCapturing, (CUstream)s, &status);
 	*yes = status != CU_STREAM_CAPTURE_STATUS_NONE;
 	return r;
 }
 
 // Graphs. Relaxed: a pool may ask the driver for memory while work is recorded.
 static CUresult eg_capture_begin(handle ctx, handle s) {
-	IN((CUcontext)ctx, cuStreamBeginCapture((CUstream)s, CU_STREAM_CAPTURE_MODE_RELAXED));
+	IN((CUcontext)ctx, CALL(cuStreamBeginCapture, (CUstream)s, CU_STREAM_CAPTURE_MODE_RELAXED));
 }
 static CUresult eg_capture_end(handle ctx, handle s, handle *exec) {
 	CUgraph graph = NULL;
 	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
-	if (r == CUDA_SUCCESS) r = cuStreamEndCapture((CUstream)s, &graph);
-	if (r == CUDA_SUCCESS) r = cuGraphInstantiateWithFlags((CUgraphExec *)exec, graph, 0);
-	if (graph != NULL) cuGraphDestroy(graph);
+	if (r == CUDA_SUCCESS) r = CALL(cuStreamEndCapture, (CUstream)s, &graph);
+	if (r == CUDA_SUCCESS) r = CALL(cuGraphInstantiateWithFlags, (CUgraphExec *)exec, graph, 0);
+	if (graph != NULL) CALL(cuGraphDestroy, graph);
 	return r;
 }
 static CUresult eg_graph_launch(handle ctx, handle exec, handle s) {
-	IN((CUcontext)ctx, cuGraphLaunch((CUgraphExec)exec, (CUstream)s));
+	IN((CUcontext)ctx, CALL(cuGraphLaunch, (CUgraphExec)exec, (CUstream)s));
 }
 static CUresult eg_graph_destroy(handle ctx, handle exec) {
-	IN((CUcontext)ctx, cuGraphExecDestroy((CUgraphExec)exec));
+	IN((CUcontext)ctx, CALL(cuGraphExecDestroy, (CUgraphExec)exec));
 }
 
 static CUresult eg_event_record(handle ctx, handle e, handle s) {
-	IN((CUcontext)ctx, cuEventRecord((CUevent)e, (CUstream)s));
+	IN((CUcontext)ctx, CALL(cuEventRecord, (CUevent)e, (CUstream)s));
 }
-static CUresult eg_event_query(handle ctx, handle e) { IN((CUcontext)ctx, cuEventQuery((CUevent)e)); }
+static CUresult eg_event_query(handle ctx, handle e) { IN((CUcontext)ctx, CALL(cuEventQuery, (CUevent)e)); }
 
 static CUresult eg_copy(handle ctx, uint64_t dst, uint64_t src, size_t n, handle s) {
-	IN((CUcontext)ctx, cuMemcpyAsync(dst, src, n, (CUstream)s));
+	IN((CUcontext)ctx, CALL(cuMemcpyAsync, dst, src, n, (CUstream)s));
 }
 static CUresult eg_upload(handle ctx, uint64_t dst, uint8_t *src, size_t n, handle s, int *pinned) {
 	CUmemorytype type = 0; // stays 0 for memory that the driver does not know
 	CUpointer_attribute what = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
 	void *to = &type;
-	CUresult known = cuPointerGetAttributes(1, &what, &to, (CUdeviceptr)src);
+	CUresult known = CALL(cuPointerGetAttributes, 1, &what, &to, (CUdeviceptr)src);
 	*pinned = known == CUDA_SUCCESS && type != 0;
-	IN((CUcontext)ctx, cuMemcpyHtoDAsync(dst, src, n, (CUstream)s));
+	IN((CUcontext)ctx, CALL(cuMemcpyHtoDAsync, dst, src, n, (CUstream)s));
 }
 static CUresult eg_download(handle ctx, uint8_t *dst, uint64_t src, size_t n, handle s) {
-	IN((CUcontext)ctx, cuMemcpyDtoHAsync(dst, src, n, (CUstream)s));
+	IN((CUcontext)ctx, CALL(cuMemcpyDtoHAsync, dst, src, n, (CUstream)s));
 }
 static CUresult eg_copy_peer(handle ctx, uint64_t dst, handle dctx, uint64_t src, handle sctx, size_t n, handle s) {
-	IN((CUcontext)ctx, cuMemcpyPeerAsync(dst, (CUcontext)dctx, src, (CUcontext)sctx, n, (CUstream)s));
+	IN((CUcontext)ctx, CALL(cuMemcpyPeerAsync, dst, (CUcontext)dctx, src, (CUcontext)sctx, n, (CUstream)s));
 }
 static CUresult eg_fill(handle ctx, uint64_t dst, uint32_t v, int width, size_t n, handle s) {
 	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
 	if (r != CUDA_SUCCESS) return r;
 	switch (width) {
-	case 1: return cuMemsetD8Async(dst, v, n, (CUstream)s);
-	case 2: return cuMemsetD16Async(dst, v, n, (CUstream)s);
-	default: return cuMemsetD32Async(dst, v, n, (CUstream)s);
+	case 1: return CALL(cuMemsetD8Async, dst, v, n, (CUstream)s);
+	case 2: return CALL(cuMemsetD16Async, dst, v, n, (CUstream)s);
+	default: return CALL(cuMemsetD32Async, dst, v, n, (CUstream)s);
 	}
 }
 
@@ -209,7 +249,7 @@ static CUresult eg_fill(handle ctx, uint64_t dst, uint32_t v, int width, size_t 
 static CUresult eg_launch(handle ctx, handle fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
 			  unsigned bz, unsigned shared, handle s, uint8_t *args, size_t n) {
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, args, CU_LAUNCH_PARAM_BUFFER_SIZE, &n, CU_LAUNCH_PARAM_END};
-	IN((CUcontext)ctx, cuLaunchKernel((CUfunction)fn, gx, gy, gz, bx, by, bz, shared, (CUstream)s, NULL, extra));
+	IN((CUcontext)ctx, CALL(cuLaunchKernel, (CUfunction)fn, gx, gy, gz, bx, by, bz, shared, (CUstream)s, NULL, extra));
 }
 
 static const char *eg_error_name(CUresult r) {

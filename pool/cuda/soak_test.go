@@ -31,7 +31,7 @@ const (
 func TestSoak(t *testing.T) {
 	d := open(t)
 	t.Run("device", func(t *testing.T) { soakOver(t, d, d.Memory()) })
-	t.Run("virtual", func(t *testing.T) { soakOver(t, d, must[*VirtualMemory](t)(d.Virtual())) })
+	t.Run("segments", func(t *testing.T) { soakOver(t, d, d.Segments()) })
 }
 
 func soakOver(t *testing.T, d *Device, up pool.Upstream) {

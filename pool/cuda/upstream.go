@@ -52,15 +52,31 @@ func (u *Upstream) String() string { return fmt.Sprintf("%s memory of %v", u.kin
 type DeviceMemory struct {
 	Upstream
 	mover
+	*pages
 }
 
-// Memory returns the device's own memory, as cuMemAlloc gives it. Giving it
-// back makes the driver wait for the device, so it wants a caching pool.
+// Memory returns the device's own memory. It is a [pool.Mapper]: a pool maps chunks
+// of it behind addresses of its own, and moves them to where they are needed, so
+// that fragments of one size are memory for another. Where the device cannot do
+// that, or for a pool that caches nothing, it is as [Device.Segments].
 func (d *Device) Memory() *DeviceMemory {
+	m := d.Segments()
+	granule, err := mapGranule(d)
+	if err != nil {
+		granule = 0
+	}
+	m.pages = newPages(deviceChunks{d}, granule)
+	return m
+}
+
+// Segments returns the device's own memory as cuMemAlloc gives it: each segment
+// keeps its addresses, and goes back as a whole. Giving it back makes the driver
+// wait for the device, so it wants a caching pool.
+func (d *Device) Segments() *DeviceMemory {
 	u := Upstream{order: order{d}, kind: "device", info: d.info,
 		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return memAlloc(d, bytes) },
 		release:  func(addr uintptr, _ *Stream) error { return memFree(d, addr) }}
-	return &DeviceMemory{u, mover{d}}
+	return &DeviceMemory{u, mover{d}, nil}
 }
 
 // Pinned returns page-locked host memory. The GPU reads and writes it at full

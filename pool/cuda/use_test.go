@@ -227,7 +227,7 @@ func twoDevices(t *testing.T, d *Device, m memory) {
 	p := newPool(t, m.up, m.space, m.direct)
 	s := must[*Stream](t)(d.NewStream())
 	w := must[*Work](t)(NewWork(d))
-	const n = 96 << 20 // more than one chunk of virtual memory
+	const n = 96 << 20 // more than one chunk
 	stamped := func() pool.Array[byte] {
 		a := must[pool.Array[byte]](t)(pool.NewArray[byte](p, n, s.ID()))
 		ok(t, With(a, s, func(addr uintptr) error {

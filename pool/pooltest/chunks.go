@@ -10,9 +10,9 @@ import (
 )
 
 // Chunks is a [pool.Mapper] that has addresses and no memory: it counts what a
-// pool asks of it, and refuses what breaks the promises of the interface. The
-// zero value has granules of 2 MiB and all the memory of the world. Fields must
-// not change after the first call. It is safe for concurrent use.
+// pool asks of it, and refuses what breaks the promises of the interface. On Linux
+// [HostChunks] has memory, too. The zero value has granules of 2 MiB and no end of
+// memory. Fields must not change after the first call. It is safe for concurrent use.
 type Chunks struct {
 	Size  int64 // bytes of a granule, a power of two; 0: 2 MiB
 	Bytes int64 // of memory; 0: as much as is asked for
@@ -24,10 +24,21 @@ type Chunks struct {
 	plain  map[uintptr]int64 // bytes, by address
 	mapped map[uintptr]int64 // bytes of the chunk at an address
 	count  ChunkCounts
-	moved  func(to, from uintptr, bytes int64) error // lets real memory follow; from is 0 for new memory
+	behind memory // nil: addresses alone
 }
 
-type rangeOf struct{ bytes, chunk int64 }
+type rangeOf struct {
+	bytes, chunk int64
+	base         uintptr // of real addresses
+}
+
+// memory is what lies behind the addresses.
+type memory interface {
+	pool.Upstream
+	reserve(bytes int64) (addr uintptr, err error) // addresses
+	forget(addr uintptr, bytes int64) error        // addresses
+	put(to, from uintptr, bytes int64) error       // new memory if from is 0; none any more if to is 0
+}
 
 // ChunkCounts says what a pool has asked of [Chunks].
 type ChunkCounts struct {
@@ -81,11 +92,18 @@ func (c *Chunks) Range(chunk int64, _ uint32) (uintptr, int64, error) {
 	if chunk < c.Granule() || chunk%c.Granule() != 0 || bytes%chunk != 0 {
 		return 0, 0, fmt.Errorf("%w: chunks of %d bytes in a range of %d", errChunks, chunk, bytes)
 	}
-	addr := c.place(bytes, chunk)
+	addr, base := c.place(bytes, chunk), uintptr(0)
+	if c.behind != nil {
+		var err error
+		if base, err = c.behind.reserve(bytes + chunk); err != nil {
+			return 0, 0, err
+		}
+		addr = (base + uintptr(chunk-1)) &^ uintptr(chunk-1)
+	}
 	if c.ranges == nil {
 		c.ranges, c.mapped = map[uintptr]rangeOf{}, map[uintptr]int64{}
 	}
-	c.ranges[addr] = rangeOf{bytes, chunk}
+	c.ranges[addr] = rangeOf{bytes, chunk, base}
 	return addr, bytes, nil
 }
 
@@ -113,6 +131,9 @@ func (c *Chunks) FreeRange(addr uintptr) error {
 		}
 	}
 	delete(c.ranges, addr)
+	if c.behind != nil {
+		return c.behind.forget(r.base, r.bytes+r.chunk)
+	}
 	return nil
 }
 
@@ -172,16 +193,22 @@ func (c *Chunks) Map(to, from []pool.Span, _ uint32) error {
 			c.count.Created++
 		}
 		c.mapped[at] = chunk
-		if c.moved != nil {
-			if err := c.moved(at, source, chunk); err != nil {
-				panic(err)
-			}
-		}
+		c.put(at, source, chunk)
 	}
 	c.count.Mapped += int64(len(places))
 	c.count.Unmapped += int64(len(old)) * chunk
 	c.count.Runs += int64(len(to) + len(from))
 	return nil
+}
+
+// put lets real memory follow.
+func (c *Chunks) put(to, from uintptr, bytes int64) {
+	if c.behind == nil {
+		return
+	}
+	if err := c.behind.put(to, from, bytes); err != nil {
+		panic(err)
+	}
 }
 
 // hold counts more bytes as out, if there are so many; the caller holds mu.
@@ -203,11 +230,7 @@ func (c *Chunks) Unmap(s pool.Span) error {
 	}
 	for _, at := range old {
 		delete(c.mapped, at)
-		if c.moved != nil {
-			if err := c.moved(0, at, chunk); err != nil {
-				panic(err)
-			}
-		}
+		c.put(0, at, chunk)
 	}
 	c.count.Unmapped += s.Bytes
 	c.count.Held -= s.Bytes
@@ -216,13 +239,17 @@ func (c *Chunks) Unmap(s pool.Span) error {
 }
 
 // Allocate is that of [pool.Upstream].
-func (c *Chunks) Allocate(bytes int64, _ uint32) (uintptr, error) {
+func (c *Chunks) Allocate(bytes int64, stream uint32) (addr uintptr, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.hold(bytes); err != nil {
 		return 0, err
 	}
-	addr := c.place(bytes, 512)
+	if c.behind == nil {
+		addr = c.place(bytes, 512)
+	} else if addr, err = c.behind.Allocate(bytes, stream); err != nil {
+		return 0, err
+	}
 	if c.plain == nil {
 		c.plain = map[uintptr]int64{}
 	}
@@ -232,7 +259,7 @@ func (c *Chunks) Allocate(bytes int64, _ uint32) (uintptr, error) {
 }
 
 // Release is that of [pool.Upstream].
-func (c *Chunks) Release(addr uintptr, bytes int64, _ uint32) error {
+func (c *Chunks) Release(addr uintptr, bytes int64, stream uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if held, ok := c.plain[addr]; !ok || held != bytes {
@@ -241,6 +268,9 @@ func (c *Chunks) Release(addr uintptr, bytes int64, _ uint32) error {
 	delete(c.plain, addr)
 	c.count.Held -= bytes
 	c.count.Released += bytes
+	if c.behind != nil {
+		return c.behind.Release(addr, bytes, stream)
+	}
 	return nil
 }
 

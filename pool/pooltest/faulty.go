@@ -126,6 +126,42 @@ func (u *Faulty) Part(addr uintptr, bytes int64) (part uintptr, size int64) {
 	return 0, 0
 }
 
+// Granule passes on if the upstream is a [pool.Mapper], and else returns 0.
+func (u *Faulty) Granule() int64 {
+	if m, ok := u.Upstream.(pool.Mapper); ok {
+		return m.Granule()
+	}
+	return 0
+}
+
+// Range passes on.
+func (u *Faulty) Range(chunk int64, stream uint32) (uintptr, int64, error) {
+	return u.Upstream.(pool.Mapper).Range(chunk, stream)
+}
+
+// FreeRange passes on.
+func (u *Faulty) FreeRange(addr uintptr) error { return u.Upstream.(pool.Mapper).FreeRange(addr) }
+
+// Map passes on, or fails as Allocate does.
+func (u *Faulty) Map(to, from []pool.Span, stream uint32) error {
+	slow, err := u.beforeAllocate()
+	if slow {
+		time.Sleep(u.Delay)
+	}
+	if err != nil {
+		return err
+	}
+	return u.Upstream.(pool.Mapper).Map(to, from, stream)
+}
+
+// Unmap passes on, or fails as Release does.
+func (u *Faulty) Unmap(s pool.Span) error {
+	if err := u.fails(FaultRelease); err != nil {
+		return err
+	}
+	return u.Upstream.(pool.Mapper).Unmap(s)
+}
+
 // Info passes on, or fails with [ErrInjected].
 func (u *Faulty) Info() (pressure.Info, error) {
 	if err := u.fails(FaultInfo); err != nil {

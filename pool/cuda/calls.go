@@ -1,0 +1,24 @@
+package cuda
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// A CallCount says how often a function of the driver was called, and how long
+// the calls took in all.
+type CallCount struct {
+	Name  string
+	Calls int64
+	Time  time.Duration
+}
+
+// Calls returns the functions of the driver that this package has called since the
+// program started, the most expensive first. Calls that open devices, make streams
+// and events, load modules, and wait for one stream or event are not in it. Counting takes about 50 ns a call.
+func Calls() []CallCount {
+	all := slices.DeleteFunc(calls(), func(c CallCount) bool { return c.Calls == 0 })
+	slices.SortStableFunc(all, func(a, b CallCount) int { return cmp.Compare(b.Time, a.Time) })
+	return all
+}
