@@ -155,16 +155,17 @@ func (p *Pool) findCached(size int64, stream uint32) uint32 {
 }
 
 // grow takes memory from the upstream and cuts a piece out of it. Bytes are
-// counted before they are taken, so that the hard limit holds at every moment;
-// cached memory makes room if it must.
+// counted before they are taken, so that the hard limit holds at every moment. If
+// they do not fit, cached memory makes room: what is lacking, and only if there is
+// so much.
 func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
+	if p.mapper != nil {
+		return p.mapMore(size, stream)
+	}
 	sizes := segmentSizes(size, p.hard.Load())
 	tries := sizes[:]
 	if p.cfg.Direct {
 		tries = []int64{roundUp(size, pageRound)}
-	}
-	if p.mapper != nil {
-		return p.mapMore(size, stream)
 	}
 	for k, bytes := range tries {
 		if k > 0 && bytes == tries[k-1] {
@@ -175,35 +176,29 @@ func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
 		}
 	}
 	tight := tries[len(tries)-1]
-	if p.makeRoom(p.lacking(tight, err)) {
+	lacking := tight
+	if err == errHardLimit {
+		lacking -= p.headroom()
+	}
+	if p.makeRoom(lacking) {
 		if i, err = p.growBy(tight, size, stream); i != 0 {
 			return i, nil
 		}
 	}
-	// An upstream that is full may need more than that: it has other users.
-	if err != errHardLimit && p.release(MaxBytes) > 0 {
+	if err != errHardLimit && p.release(MaxBytes) > 0 { // others use the upstream, too
 		i, err = p.growBy(tight, size, stream)
 	}
 	return i, err
 }
 
-// lacking returns how much cached memory must go before a segment of bytes fits
-// that was refused with err.
-func (p *Pool) lacking(bytes int64, err error) int64 {
-	if hard := p.hard.Load(); err == errHardLimit && hard > 0 {
-		return bytes - (hard - p.tracker.Reserved())
-	}
-	return bytes
-}
-
-// makeRoom gives so much cached memory back to the upstream, if there is so
-// much: whole segments first, then parts of others.
+// makeRoom gives so much cached memory back to the upstream, if there is so much:
+// whole segments first, then parts of others. It reports whether it did.
 func (p *Pool) makeRoom(bytes int64) bool {
-	ready := p.core.wholes() + p.core.loose()
-	if _, divides := p.cfg.Upstream.(Divider); ready < bytes && (!divides || p.core.cached() < bytes) {
+	whole := p.core.wholes()
+	if _, divides := p.cfg.Upstream.(Divider); whole < bytes && (!divides || p.core.cached() < bytes) {
 		return false
 	}
-	released := p.release(min(bytes, ready))
+	released := p.release(min(bytes, whole))
 	if released < bytes {
 		released += p.divide(bytes - released)
 	}

@@ -64,7 +64,7 @@ func (p *Pool) openMapper() error {
 		return fmt.Errorf("pool: granule of %d bytes: want a power of two, %d or more", granule, quantum)
 	}
 	whole := p.hard.Load()
-	if soft := p.cfg.Limits.Soft.Bytes; soft > 0 && (whole == 0 || soft < whole) {
+	if soft := p.group.soft.Load(); soft > 0 && (whole == 0 || soft < whole) {
 		whole = soft
 	}
 	if whole == 0 {
@@ -129,10 +129,7 @@ func (p *Pool) addRange(size int64, stream uint32) error {
 // allows, in whole chunks, and returns how much that is.
 func (p *Pool) reserveUpTo(need int64) int64 {
 	for {
-		bytes := need
-		if hard := p.hard.Load(); hard > 0 {
-			bytes = min(bytes, (hard-p.tracker.Reserved())&-p.core.chunk)
-		}
+		bytes := min(need, p.headroom()&-p.core.chunk)
 		if bytes <= 0 {
 			return 0
 		}
@@ -143,17 +140,9 @@ func (p *Pool) reserveUpTo(need int64) int64 {
 }
 
 // mapFrom maps the holes of place, which need that many bytes: fresh ones, which
-// are counted already, and for the rest those behind other free pieces. Whole
-// segments go back only if these do not suffice. If it fails, fresh is not counted any more.
+// are counted already, and for the rest those behind other free pieces. If it fails,
+// fresh is not counted any more.
 func (p *Pool) mapFrom(place []uint32, need, fresh int64, stream uint32) error {
-	if more := need - fresh - p.core.loose(); more > 0 {
-		if p.core.wholes() < more {
-			p.tracker.Release(fresh)
-			return errHardLimit
-		}
-		p.releaseWholes(more)
-		fresh += p.reserveUpTo(more)
-	}
 	parts, ok := p.core.claimParts(need - fresh)
 	if !ok {
 		p.tracker.Release(fresh)
@@ -181,7 +170,7 @@ func (p *Pool) mapFrom(place []uint32, need, fresh int64, stream uint32) error {
 // unmap gives back bytes of memory from behind free pieces, or as many as there
 // are, and returns how many.
 func (p *Pool) unmap(bytes int64) (released int64) {
-	parts, _ := p.core.claimParts(min(roundUp(bytes, max(p.core.chunk, 1)), p.core.loose()))
+	parts, _ := p.core.claimParts(min(roundUp(bytes, p.core.chunk), p.core.loose()))
 	for k, s := range p.core.spans(parts, false) {
 		if err := guard(func() error { return p.mapper.Unmap(s) }); err != nil {
 			p.warn(err)
@@ -192,6 +181,9 @@ func (p *Pool) unmap(bytes int64) (released int64) {
 		p.tracker.Release(s.Bytes)
 		p.record(trace.Event{Kind: trace.Release, Bytes: s.Bytes, Stream: s.Stream})
 		released += s.Bytes
+	}
+	if bytes == MaxBytes {
+		p.freeRanges()
 	}
 	return released
 }

@@ -8,21 +8,12 @@ import (
 )
 
 // release gives bytes of cached memory back to the upstream, or as much as there
-// is; it returns how much that was. Whole free segments go first. What the
+// is: whole free segments, or whole chunks. It returns how much that was. What the
 // upstream does not take stays cached.
 func (p *Pool) release(bytes int64) (released int64) {
-	released = p.releaseWholes(bytes)
-	if p.mapper != nil && released < bytes {
-		released += p.unmap(bytes - released)
+	if p.mapper != nil {
+		return p.unmap(bytes)
 	}
-	if p.mapper != nil && bytes == MaxBytes {
-		p.freeRanges()
-	}
-	return released
-}
-
-// releaseWholes is release for whole segments alone.
-func (p *Pool) releaseWholes(bytes int64) (released int64) {
 	for _, s := range p.core.evict(bytes) {
 		released += p.releaseSegment(s)
 	}

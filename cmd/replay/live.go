@@ -13,6 +13,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool/cuda"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/experiment"
 	"github.com/eagergc/eagergc/trace"
@@ -99,7 +100,11 @@ calibrate: its --heap must be the --ballast of the run, and --pool, --touch and
 			if format == "json" {
 				return writeLiveJSON(cmd.OutOrStdout(), &r, simulated)
 			}
-			return writeLive(cmd.OutOrStdout(), w, &r, simulated, cfg.Log)
+			if err := writeLive(cmd.OutOrStdout(), w, &r, simulated, cfg.Log); err != nil {
+				return err
+			}
+			writeCalls(cmd.OutOrStdout(), cuda.Calls())
+			return nil
 		},
 	}
 	s.onePolicy(cmd, gc.DefaultPolicy)
@@ -146,6 +151,18 @@ func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config) (live.Report, 
 		fmt.Fprintf(cmd.ErrOrStderr(), "replay: %d panics in the policy or in the pool's release: the policy was off from the first on\n", r.Stats.Failures)
 	}
 	return r, err
+}
+
+// writeCalls prints what the program has asked of a GPU's driver, if it has one.
+func writeCalls(w io.Writer, calls []cuda.CallCount) {
+	if len(calls) == 0 {
+		return
+	}
+	rows := table{{"\ncalls of the driver", "number", "time"}}
+	for _, c := range calls {
+		rows = append(rows, []string{left + c.Name, formatCount(int(c.Calls)), formatDuration(c.Time)})
+	}
+	rows.print(w)
 }
 
 // writeLiveJSON prints one object to a line: the live run, and the simulated

@@ -13,7 +13,7 @@ import (
 	"github.com/eagergc/eagergc/pool/cuda"
 )
 
-var poolNames = []string{"host", "cuda", "cuda-virtual", "cuda-async"}
+var poolNames = []string{"host", "cuda", "cuda-segments", "cuda-async"}
 
 // A memory is the real memory that a command runs on, as its flags say.
 type memory struct {
@@ -26,7 +26,7 @@ type memory struct {
 }
 
 func (m *memory) register(f *pflag.FlagSet) {
-	f.StringVar(&m.name, "pool", "host", "`memory` to use: host, or in a build with the tag cuda: cuda, cuda-virtual, cuda-async")
+	f.StringVar(&m.name, "pool", "host", "`memory` to use: host, or in a build with the tag cuda: cuda, cuda-segments, cuda-async")
 	f.IntVar(&m.device, "device", 0, "`number` of the GPU")
 	f.StringVar(&m.touch, "touch", "4KiB", "`bytes` of every object that are written when it is allocated, or all")
 	f.BoolVar(&m.cached, "cached", false, "let the pool keep memory for later; what it then refuses depends on fragments, too")
@@ -46,9 +46,10 @@ func (m *memory) check() (err error) {
 	return err
 }
 
-// open opens the GPU, if the flags name one. Its memory comes as segments for our
-// own caching pool, which go back whole (cuda) or in parts (cuda-virtual), or as
-// blocks of the driver's stream-ordered pool (cuda-async).
+// open opens the GPU, if the flags name one. Its memory is for our own caching pool:
+// chunks that move to where they are needed (cuda), or segments that go back as a
+// whole (cuda-segments). Or it is blocks of the driver's stream-ordered pool
+// (cuda-async).
 func (m *memory) open() (func() error, error) {
 	if m.name == "host" {
 		return func() error { return nil }, nil
@@ -74,10 +75,8 @@ func (m *memory) open() (func() error, error) {
 	case "cuda":
 		m.Upstream = d.Memory()
 		return closing, nil
-	case "cuda-virtual":
-		if m.Upstream, err = d.Virtual(); err != nil {
-			return nil, errors.Join(err, closing())
-		}
+	case "cuda-segments":
+		m.Upstream = d.Segments()
 		return closing, nil
 	}
 	async, err := d.NewDriverPool(-1)
