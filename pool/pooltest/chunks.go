@@ -63,6 +63,22 @@ func (c *Chunks) Counts() ChunkCounts {
 	return c.count
 }
 
+// Has reports whether there is memory behind all of bytes at addr.
+func (c *Chunks) Has(addr uintptr, bytes int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for start, n := range c.plain {
+		if addr >= start && addr+uintptr(bytes) <= start+uintptr(n) {
+			return true
+		}
+	}
+	r, ok := c.rangeOf(pool.Span{Addr: addr, Bytes: bytes})
+	for at := addr &^ uintptr(r.chunk-1); ok && at < addr+uintptr(bytes); at += uintptr(r.chunk) {
+		_, ok = c.mapped[at]
+	}
+	return ok
+}
+
 // Left returns an error if there is a range, a chunk or a segment that was not given back.
 func (c *Chunks) Left() error {
 	c.mu.Lock()
