@@ -56,8 +56,9 @@
 //
 // First the pool gives cached memory back to the upstream and asks the upstream
 // again: whole segments, and if the upstream is a [Divider] also the free parts of
-// segments in use. So fragments of one size do not block another size. If that is
-// not enough, the allocation is refused and climbs the ladder (see [Step]): the
+// segments in use. If the upstream is a [Mapper], memory from behind free pieces
+// moves to where the block is to be. So fragments of one size do not block another
+// size. If that is not enough, the allocation is refused and climbs the ladder (see [Step]): the
 // cheapest step first, and another try after each step. If no step helps, the
 // allocation fails with an [OutOfMemoryError].
 //

@@ -28,8 +28,11 @@ func hostChunks(t testing.TB, size int64) *pooltest.Chunks {
 // A pool over memory that can be mapped keeps every promise, and what blocks hold
 // stays as it is when the memory beside them moves.
 func TestMapper(t *testing.T) {
-	for name, cfg := range map[string]pool.Config{"plain": {}, "poison": {Poison: true}, "direct": {Direct: true}} {
+	for name, cfg := range map[string]pool.Config{"plain": {}, "poison": {Poison: true}} {
 		t.Run(name, func(t *testing.T) {
+			if cfg.Poison && testing.Short() {
+				t.Skip("slow")
+			}
 			pooltest.Run(t, func(t testing.TB, limits pressure.Limits) *pool.Pool {
 				c := cfg
 				c.Upstream = hostChunks(t, 64<<10)

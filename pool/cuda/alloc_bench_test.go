@@ -6,6 +6,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // benchSizes are the sizes of the comparison with other allocators: see
@@ -180,3 +181,33 @@ func BenchmarkParallel(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkManagedElement measures what a program pays to read one element of
+// managed memory on the host: with a call for each, or of a slice that it has. Who
+// reads waits for the work that used the memory; here there is none left.
+func BenchmarkManagedElement(b *testing.B) {
+	d := open(b)
+	p := newPool(b, d.Managed(), pressure.Managed, false)
+	a := must[pool.Array[float32]](b)(pool.NewArray[float32](p, 1024, 0))
+	ok(b, a.Fill(1))
+	ok(b, d.Synchronize())
+	b.Run("call=each", func(b *testing.B) {
+		sum := float32(0)
+		for i := 0; b.Loop(); i++ {
+			ok(b, a.Do(func(x []float32) error { sum += x[i&1023]; return nil }))
+		}
+		elements = sum
+	})
+	b.Run("call=one", func(b *testing.B) {
+		ok(b, a.Do(func(x []float32) error {
+			sum := float32(0)
+			for i := 0; b.Loop(); i++ {
+				sum += x[i&1023]
+			}
+			elements = sum
+			return nil
+		}))
+	})
+}
+
+var elements float32 // so that nothing is left out

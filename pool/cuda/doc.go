@@ -1,6 +1,6 @@
-// Package cuda gives package pool the memory of NVIDIA GPUs: device memory (as a
-// whole or in parts, see [VirtualMemory]), memory of the driver's own pools,
-// pinned host memory and managed memory. It needs the build tag cuda, cgo and a
+// Package cuda gives package pool the memory of NVIDIA GPUs: device memory (in
+// chunks that move to where they are needed, or in segments that stay), memory of
+// the driver's own pools, pinned host memory and managed memory. It needs the build tag cuda, cgo and a
 // CUDA installation; setup.sh sets the compiler's flags for one. Without the tag
 // the package builds too, and [Open] returns [ErrNoCUDA].
 //
