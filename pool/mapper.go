@@ -40,13 +40,15 @@ type Span struct {
 }
 
 // A chunk is the 256th part of the pool's limit, or of all the memory that there
-// is, as a power of two and at most 64 MiB: as in DALI's cuda_vm_resource
-// (NVIDIA/DALI, include/dali/core/mm/cuda_vm_resource.h, commit 044add05). What a
-// driver takes to map memory grows with the number of chunks more than with
-// their bytes, and what fragments lose grows with the size of a chunk.
+// is, as a power of two and at most 128 MiB: the rule of DALI's
+// cuda_vm_resource, whose most is 64 MiB (NVIDIA/DALI,
+// include/dali/core/mm/cuda_vm_resource.h, commit 044add05). To move memory takes 26 to
+// 30 us a chunk of 64 MiB or less for access alone, and 33 us for one of 128 MiB, on an
+// H200 (results/2026-11-22-cuda-mapping). What fragments lose grows with the size of a
+// chunk.
 const (
 	chunksOfPool = 256
-	mostChunk    = 64 << 20
+	mostChunk    = 128 << 20
 	leastChunks  = 16 // a limit of fewer granules is no place for chunks
 )
 

@@ -94,10 +94,11 @@ func TestPreparedMemoryIsMapped(t *testing.T) {
 		t.Skip("this device cannot map memory")
 	}
 	p := must[*pool.Pool](t)(pool.New(pool.Config{Upstream: up, Space: d.Space(), Warn: func(err error) { t.Error(err) }}))
+	defer p.Close() // all pools of a device share its limits
 	ok(t, p.Prepare(1<<30, 0))
 	before := byName(Calls())
 	for range 8 {
-		must[pool.Block](t)(p.Alloc(128<<20, 0))
+		defer p.Free(must[pool.Block](t)(p.Alloc(128<<20, 0)))
 	}
 	after := byName(Calls())
 	for _, name := range []string{"cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemAlloc"} {

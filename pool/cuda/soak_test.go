@@ -85,6 +85,10 @@ func soakOver(t *testing.T, d *Device, up pool.Upstream) {
 		pressure.Bytes(stats.Allocated), pressure.Bytes(stats.LivePeak), pressure.Bytes(stats.ReservedPeak),
 		pressure.Bytes(most.Load()), stats.Refusals, cycles.Cycles, pressure.Bytes(cycles.Freed))
 
+	if stats.Allocs < int64(*soakSteps) {
+		t.Errorf("%d allocations in %d steps of four goroutines", stats.Allocs, *soakSteps)
+	}
+
 	c.Collect(gc.TriggerExplicit)
 	c.Collect(gc.TriggerExplicit)
 	if live := p.Sample().Live; live != 0 {
