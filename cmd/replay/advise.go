@@ -15,6 +15,7 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/experiment"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // advisePolicies are those of compare that may be chosen.
@@ -42,9 +43,6 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if format != "text" && format != "json" {
-				return fmt.Errorf("unknown format %q (want text or json)", format)
-			}
 			bound, err := parseShare("lost", lost)
 			if err != nil {
 				return err
@@ -65,7 +63,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 					return err
 				}
 			}
-			out := &printer{w: cmd.OutOrStdout()}
+			out := printerFor(cmd.OutOrStdout(), format)
 			for i, w := range g.Workloads {
 				a, err := advise(cmd.Context(), g, i, 0, bound, worlds)
 				switch {
@@ -76,7 +74,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 						return err
 					}
 				case a == nil:
-					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, however large the limit (%s).\n", w.Name, formatPercent(bound), from)
+					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, however large the limit (%s).\n", trace.Plain(w.Name), formatPercent(bound), from)
 				default:
 					writeAdvice(out, w, a, from)
 				}
@@ -91,7 +89,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 	f.StringVar(&heap, "heap", "64MiB", "`size` of the program's Go heap with pointers, which is what a cycle costs")
 	f.StringVar(&lost, "lost", "1%", "the most `share` of the recorded time that may be lost to pauses and cycles")
 	f.IntVar(&worlds, "worlds", 10, "in how many `other` worlds the limit must do: waits foretold wrong, cycles 0.7 to 1.4 times as long")
-	f.StringVar(&format, "format", "text", "what to print: text, or json with an object to a line for each recording")
+	formatFlag(cmd, &format, ", an object to a line for each recording", "text", "json")
 	return cmd
 }
 
@@ -146,7 +144,7 @@ func program(a *experiment.Advice) string {
 
 // writeAdvice prints an advice in words.
 func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, from string) {
-	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", load.Name, a.Policy, formatBytes(a.Limit), wrap(adviceText(a)))
+	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", trace.Plain(load.Name), a.Policy, formatBytes(a.Limit), wrap(adviceText(a)))
 	t := table{{"at this limit", "exposed pause", "p99 pause", "refusals", "of a core", "as good from"}}
 	for _, o := range append([]experiment.Option{a.Choice}, a.Others...) {
 		needs := "no limit"

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -38,10 +37,6 @@ Policies (replay policies tells their parameters; all is all of them):
   replay compare --format bench -o '' > new.bench && benchstat old.bench new.bench`,
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			write, ok := writers[format]
-			if !ok {
-				return fmt.Errorf("unknown format %q (want table, json, csv or bench)", format)
-			}
 			g, err := s.grid(files)
 			if err != nil {
 				return err
@@ -49,7 +44,7 @@ Policies (replay policies tells their parameters; all is all of them):
 			if err := runGrid(cmd, g); err != nil {
 				return err
 			}
-			if err := write(cmd.OutOrStdout(), g); err != nil {
+			if err := writers[format](cmd.OutOrStdout(), g); err != nil {
 				return err
 			}
 			if out == "" {
@@ -62,9 +57,8 @@ Policies (replay policies tells their parameters; all is all of them):
 	s.manyLimits(cmd, defaultLimits)
 	s.manyCosts(cmd, "1ms,10ms")
 	f := cmd.Flags()
-	f.StringVar(&format, "format", "table", "what to print: table, json, csv or bench")
+	formatFlag(cmd, &format, "", "table", "json", "csv", "bench")
 	f.StringVarP(&out, "output", "o", "replay-out", "`folder` for plots and results; empty writes none")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"table", "json", "csv", "bench"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -32,9 +32,6 @@ replay info reads.`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if format != "text" && format != "json" {
-				return fmt.Errorf("unknown format %q (want text or json)", format)
-			}
 			kind := strings.TrimPrefix(filepath.Ext(plot), ".")
 			if plot != "" && !slices.Contains(chart.Formats(), kind) {
 				return fmt.Errorf("--plot %s: unknown format %q (want .svg or .png)", plot, kind)
@@ -55,7 +52,7 @@ replay info reads.`,
 					return err
 				}
 			}
-			out := &printer{w: cmd.OutOrStdout()}
+			out := printerFor(cmd.OutOrStdout(), format)
 			if format == "json" {
 				if err := d.writeJSON(out); err != nil {
 					return err
@@ -66,7 +63,7 @@ replay info reads.`,
 			return out.err
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "what to print: text, or json with an object to a line for each figure")
+	formatFlag(cmd, &format, ", an object to a line for each figure", "text", "json")
 	cmd.Flags().StringVar(&plot, "plot", "", "`file` (.svg or .png) to draw both curves to, on one time axis")
 	return cmd
 }

@@ -52,7 +52,7 @@ it: pauses of the replay do not count.`,
 
 // explain writes the decision in force at a time.
 func explain(w io.Writer, c sim.Contender, log *sim.Log, at time.Duration) error {
-	out := &printer{w: w}
+	out := newPrinter(w)
 	ds := log.Decisions
 	next := sort.Search(len(ds), func(i int) bool { return ds[i].Trace > at })
 	if next == 0 {

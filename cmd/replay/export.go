@@ -55,7 +55,7 @@ func newExport() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			i := slices.IndexFunc(exporters, func(e exporter) bool { return e.name == to })
 			if i < 0 {
-				return fmt.Errorf("unknown format %q (want %s)", to, strings.Join(exportNames(), ", "))
+				return oneOf("format", to, exportNames())
 			}
 			if out == "" {
 				return errors.New("export: no output: say -o OUT")

@@ -98,7 +98,7 @@ func parseConditions(texts []string, baseline bool) ([]experiment.Condition, err
 // writeGate prints what fails, or that nothing does. It returns an error if
 // anything fails.
 func writeGate(w io.Writer, g *experiment.Grid, conditions int, failures []experiment.Failure, means []experiment.Verdict) error {
-	out := &printer{w: w}
+	out := newPrinter(w)
 	failed := make(map[experiment.Cell]bool)
 	for _, f := range failures {
 		failed[f.Cell] = true

@@ -30,10 +30,7 @@ native trace, anything that replay import reads, or the name of a built-in workl
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if format != "text" && format != "json" {
-				return fmt.Errorf("unknown format %q (want text or json)", format)
-			}
-			out := &printer{w: cmd.OutOrStdout()}
+			out := printerFor(cmd.OutOrStdout(), format)
 			for i, path := range files {
 				t, err := loadTrace(path)
 				if err != nil {
@@ -57,7 +54,7 @@ native trace, anything that replay import reads, or the name of a built-in workl
 			return out.err
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "what to print: text, or json with an object to a line for each space")
+	formatFlag(cmd, &format, ", an object to a line for each space", "text", "json")
 	return cmd
 }
 

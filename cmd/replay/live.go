@@ -44,9 +44,6 @@ calibrate: its --heap must be the --ballast of the run, and --pool, --touch and
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if format != "text" && format != "json" {
-				return fmt.Errorf("unknown format %q (want text or json)", format)
-			}
 			if speed < 0 {
 				return errors.New("live: --speed: want 0 or more")
 			}
@@ -115,7 +112,7 @@ calibrate: its --heap must be the --ballast of the run, and --pool, --touch and
 	f.Float64Var(&speed, "speed", 1, "`factor`: 1 takes the recorded time, 2 half of it; 0 goes as fast as it can, without waits")
 	f.StringVar(&ballast, "ballast", "256MiB", "`size` of the Go heap of pointers that a cycle has to scan")
 	f.Int64Var(&scale, "scale", 1, "divide all sizes by `n`")
-	f.StringVar(&format, "format", "text", "what to print: text or json")
+	formatFlag(cmd, &format, "", "text", "json")
 	return cmd
 }
 

@@ -110,6 +110,8 @@ your own come in through the importers.`,
 		SilenceUsage:  true,
 	}
 	root.PersistentFlags().Var((*sizeFlag)(&maxMemory), "max-memory", "`bytes` that reading one file may take: 2GiB (default: 64MiB and 30 times the file)")
+	defer addCompletion(root)
+	root.SetFlagErrorFunc(flagError)
 	for _, c := range commands {
 		root.AddCommand(c())
 	}

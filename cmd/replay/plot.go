@@ -37,8 +37,8 @@ results.json of a comparison: exposed pause and collections against the limit.`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			kinds := strings.Split(format, ",")
 			for _, k := range kinds {
-				if !slices.Contains(chart.Formats(), k) {
-					return fmt.Errorf("unknown format %q (want svg, png or both)", k)
+				if err := oneOf("format", k, chart.Formats()); err != nil {
+					return err
 				}
 			}
 			var all []picture

@@ -19,8 +19,9 @@ after a colon, separated by commas; the first may come without its key:
 threshold:0.9, periodic:5ms, growth:0.5,overlap=false.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprint(cmd.OutOrStdout(), policyList(true))
-			return err
+			out := newPrinter(cmd.OutOrStdout())
+			fmt.Fprint(out, policyList(true))
+			return out.err
 		},
 	}
 }

@@ -1,23 +1,25 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"sort"
 	"time"
 
 	"github.com/montanaflynn/stats"
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
 )
 
 func newRun() *cobra.Command {
 	var (
-		format string
-		why    bool
-		s      setting
+		format, why string
+		at          time.Duration
+		s           setting
 	)
 	cmd := &cobra.Command{
 		Use:   "run FILE",
@@ -25,30 +27,43 @@ func newRun() *cobra.Command {
 		Long: `run replays a recording once and prints every metric, the percentiles of the
 pauses and the latency of the program's steps. FILE is a native trace,
 anything that replay import reads, or the name of a built-in workload.
---why lists every decision with its reason instead.
+--why lists decisions with their reasons instead: those that started a cycle
+(--why=cycles), the last ones before a refusal (--why=refusals), or all of them;
+with --at, the ones around a time of the run.
 
 Policies are listed by replay policies.`,
 		Example: `  replay run gpt2 --policy cudajl --limit 1.5x
   replay run my.arrows --policy threshold:0.9 --limit 8GiB --cycle 5ms --ladder 20ms
-  replay run mlp --policy cudajl --why | grep block`,
+  replay run mlp --policy cudajl --why=cycles
+  replay run mlp --why --at 0.5s`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if format != "text" && format != "json" {
-				return fmt.Errorf("unknown format %q (want text or json)", format)
-			}
 			one, err := s.cell(args[0])
 			if err != nil {
 				return err
 			}
-			r, log, err := one.run(why)
+			if why != "" {
+				if err := oneOf("--why", why, whyNames); err != nil {
+					return err
+				}
+			}
+			around := cmd.Flags().Changed("at")
+			if around && why == "" {
+				return errors.New("--at is for --why: replay explain says what happened at a moment")
+			}
+			r, log, err := one.run(why != "")
 			if err != nil {
 				return err
 			}
-			out := bufio.NewWriter(cmd.OutOrStdout())
+			out := printerFor(cmd.OutOrStdout(), format)
 			switch {
-			case why:
-				writeDecisions(out, log)
+			case why != "":
+				some := whyOf(log, why)
+				if around {
+					some = near(some, at)
+				}
+				writeDecisions(out, some)
 			case format == "json":
 				if err := json.NewEncoder(out).Encode(r); err != nil {
 					return err
@@ -58,15 +73,17 @@ Policies are listed by replay policies.`,
 					return err
 				}
 			}
-			return out.Flush()
+			return out.err
 		},
 	}
 	s.onePolicy(cmd, "pacer")
 	s.oneLimit(cmd)
 	s.oneCost(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&why, "why", false, "list every decision with its reason")
-	f.StringVar(&format, "format", "text", "what to print: text or json")
+	f.StringVar(&why, "why", "", "list `decisions` with their reasons: "+orList(whyNames))
+	f.Lookup("why").NoOptDefVal = "all"
+	f.DurationVar(&at, "at", 0, "with --why: the decisions around this `time` of the run")
+	formatFlag(cmd, &format, "", "text", "json")
 	return cmd
 }
 
@@ -125,15 +142,50 @@ func percentiles(ds []time.Duration) (string, error) {
 	return text, nil
 }
 
-// writeDecisions lists every question and its answer, a line to each.
-func writeDecisions(w io.Writer, log *sim.Log) {
-	fmt.Fprintf(w, "%14s  %-10s  %10s  %10s  %8s  %-7s  %s\n", "time", "at", "live", "request", "pressure", "action", "reason")
-	for _, d := range log.Decisions {
+// whyNames are the values of --why.
+var whyNames = []string{"cycles", "refusals", "all"}
+
+// whyOf returns some of the decisions of a log: all, those that started a cycle,
+// or the last one before each refusal.
+func whyOf(log *sim.Log, which string) (some []sim.Decided) {
+	switch which {
+	case "all":
+		return log.Decisions
+	case "cycles":
+		for _, d := range log.Decisions {
+			if d.Action != gc.Skip {
+				some = append(some, d)
+			}
+		}
+		return some
+	}
+	for _, c := range log.Cycles {
+		if c.Trigger != gc.TriggerRefusal {
+			continue
+		}
+		if k := sort.Search(len(log.Decisions), func(i int) bool { return log.Decisions[i].Now > c.Start }); k > 0 {
+			some = append(some, log.Decisions[k-1])
+		}
+	}
+	return some
+}
+
+// near returns the decisions around a time of the run: five before it and five
+// from it on.
+func near(all []sim.Decided, at time.Duration) []sim.Decided {
+	k := sort.Search(len(all), func(i int) bool { return all[i].Now >= at })
+	return all[max(0, k-5):min(len(all), k+5)]
+}
+
+// writeDecisions lists questions and their answers, a line to each.
+func writeDecisions(w io.Writer, all []sim.Decided) {
+	fmt.Fprintf(w, "%12s  %-10s  %10s  %10s  %5s  %-7s  %s\n", "time", "at", "live", "request", "full", "action", "reason")
+	for _, d := range all {
 		ask := formatBytes(d.Request)
 		if d.WillBlock {
 			ask = formatDuration(d.Wait) + " wait"
 		}
-		fmt.Fprintf(w, "%13.6fs  %-10s  %10s  %10s  %7.1f%%  %-7s  %s\n",
+		fmt.Fprintf(w, "%11.6fs  %-10s  %10s  %10s  %4.0f%%  %-7s  %s\n",
 			d.Now.Seconds(), d.At, formatBytes(d.Sample.Live), ask, 100*d.Sample.Pressure(), d.Action, d.Reason)
 	}
 }

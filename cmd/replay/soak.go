@@ -29,9 +29,6 @@ and what went wrong. It exits with status 1 if anything went wrong.`,
   replay soak --for 20m --seed 7 --format json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "text" && format != "json" {
-				return fmt.Errorf("unknown format %q (want text or json)", format)
-			}
 			l, err := pressure.ParseLimit(limit)
 			if err != nil || l.Percent != 0 || l.Bytes <= 0 {
 				return fmt.Errorf("--limit %q: want a size such as 256MiB", limit)
@@ -44,7 +41,7 @@ and what went wrong. It exits with status 1 if anything went wrong.`,
 			if format == "json" {
 				err = json.NewEncoder(cmd.OutOrStdout()).Encode(r)
 			} else {
-				out := &printer{w: cmd.OutOrStdout()}
+				out := newPrinter(cmd.OutOrStdout())
 				writeSoak(out, r)
 				err = out.err
 			}
@@ -59,7 +56,7 @@ and what went wrong. It exits with status 1 if anything went wrong.`,
 	f.Uint64Var(&cfg.Seed, "seed", 1, "of the load and the faults; goroutines still race")
 	f.IntVar(&cfg.Workers, "workers", 4, "goroutines that allocate")
 	f.StringVar(&limit, "limit", "256MiB", "hard limit of the pool, a `size`")
-	f.StringVar(&format, "format", "text", "what to print: text or json")
+	formatFlag(cmd, &format, "", "text", "json")
 	return cmd
 }
 

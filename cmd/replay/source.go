@@ -71,7 +71,10 @@ func loadTrace(path string) (*trace.Trace, error) {
 		return samples.Open(path)
 	}
 	t, err := openTrace(path, "")
-	if errors.Is(err, arrowfile.ErrTruncated) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("%w%s", err, suggestion(path, samples.Names()))
+	case errors.Is(err, arrowfile.ErrTruncated):
 		err = fmt.Errorf("%w (replay import %s --recover -o OUT.arrows takes what is whole)", err, trace.Plain(path))
 	}
 	return t, err

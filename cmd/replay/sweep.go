@@ -135,7 +135,7 @@ func openSweep(out, path string) (*os.File, []sim.Result, error) {
 
 // writeFronts prints the Pareto fronts of every workload, limit and cost.
 func writeFronts(w io.Writer, g *experiment.Grid) error {
-	out := &printer{w: w}
+	out := newPrinter(w)
 	for _, against := range []struct {
 		name   string
 		metric experiment.Metric
@@ -176,7 +176,7 @@ func writeSmallest(cmd *cobra.Command, g *experiment.Grid, text string) error {
 	if err != nil {
 		return err
 	}
-	out := &printer{w: cmd.OutOrStdout()}
+	out := newPrinter(cmd.OutOrStdout())
 	fmt.Fprintf(out, "Smallest limit at which %s, as a factor of the peak reachable bytes\n", cond.Text)
 	for k, cost := range g.Costs {
 		head := []string{costName(cost)}

@@ -14,7 +14,7 @@ import (
 // writeTable prints a block for each workload and cost, a summary over the
 // workloads, and a verdict.
 func writeTable(w io.Writer, g *experiment.Grid) error {
-	out := &printer{w: w}
+	out := newPrinter(w)
 	fmt.Fprintln(out, "Each cell: exposed pause, then collections as asked for by the policy + forced by a refusal;")
 	fmt.Fprintln(out, "!n = n allocations failed even so. A limit such as 1.5x is a factor of the peak reachable bytes.")
 	for i, load := range g.Workloads {
@@ -26,7 +26,14 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 	}
 	fmt.Fprintf(out, "\nTime lost, %s: (exposed pause + %v x collector time) / recorded time\n", meanOver(g), sim.CPUPrice)
 	for j := range g.Costs {
-		summary(g, j).print(out)
+		t := summary(g, j)
+		if p := g.Rank(j).Best; p >= 0 {
+			t[p+1][0] = best + t[p+1][0]
+		}
+		if out.width >= 96 {
+			t = withBars(t, g, j)
+		}
+		t.print(out)
 	}
 	fmt.Fprintln(out)
 	for j := range g.Costs {
@@ -36,20 +43,6 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 		}
 	}
 	return out.err
-}
-
-// A printer keeps the first error of its writer, so that a table is printed
-// without asking after each line.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) Write(b []byte) (int, error) {
-	if p.err == nil {
-		_, p.err = p.w.Write(b)
-	}
-	return len(b), nil
 }
 
 func meanOver(g *experiment.Grid) string {
@@ -96,13 +89,14 @@ func cellText(o *experiment.Outcome) (pause, cycles string) {
 	return formatDuration(o.ExposedPause), cycles
 }
 
-// summary is the table over all workloads at one cost.
+// summary is the table over all workloads at one cost: the time lost at each limit
+// and over all that can be met, the longest pause, and failed allocations.
 func summary(g *experiment.Grid, cost int) table {
 	head := []string{costName(g.Costs[cost])}
 	for _, l := range g.Limits {
 		head = append(head, l.String())
 	}
-	t := table{append(head, "all limits", "max pause", "failed")}
+	t := table{append(head, "all", "longest", "failed")}
 	for p, name := range g.Contenders {
 		row := []string{name.String()}
 		for l := range g.Limits {
@@ -110,6 +104,32 @@ func summary(g *experiment.Grid, cost int) table {
 		}
 		longest, failed := g.Worst(cost, p)
 		t = append(t, append(row, lostText(g.Lost(cost, p, experiment.AllLimits)), formatDuration(longest), formatCount(failed)))
+	}
+	return t
+}
+
+// withBars adds a bar to each row where the screen has room: the time lost over all
+// limits, beside the most.
+func withBars(t table, g *experiment.Grid, cost int) table {
+	const cells = 12
+	most := 0.0
+	for p := range g.Contenders {
+		if lost := g.Lost(cost, p, experiment.AllLimits); lost > most {
+			most = lost
+		}
+	}
+	t[0] = append(t[0], left+"all")
+	for p := range g.Contenders {
+		lost := g.Lost(cost, p, experiment.AllLimits)
+		n := 0
+		if most > 0 && !math.IsNaN(lost) {
+			n = int(math.Round(8 * cells * lost / most))
+		}
+		bar := strings.Repeat("█", n/8)
+		if n%8 > 0 {
+			bar += string([]rune("▏▎▍▌▋▊▉")[n%8-1])
+		}
+		t[p+1] = append(t[p+1], left+bar)
 	}
 	return t
 }

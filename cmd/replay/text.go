@@ -73,33 +73,82 @@ type table [][]string
 
 const left = "\t"
 
+// best marks the row of what is best, at the begin of its first cell.
+const best = "\v"
+
+// print writes the table. Where the screen is narrower, columns follow below, with
+// the first one again.
 func (t table) print(w io.Writer) {
+	p := asPrinter(w)
 	width := make([]int, len(t[0]))
 	for _, row := range t {
 		for i, cell := range row {
-			text, onLeft := strings.CutPrefix(cell, left)
-			if cell = trace.Plain(text); onLeft {
-				cell = left + cell
-			}
-			row[i] = cell
-			width[i] = max(width[i], utf8.RuneCountInString(strings.TrimPrefix(cell, left)))
+			text := strings.TrimLeft(cell, left+best)
+			plain := trace.Plain(text)
+			row[i] = cell[:len(cell)-len(text)] + plain
+			width[i] = max(width[i], utf8.RuneCountInString(plain))
 		}
 	}
-	for _, row := range t {
+	for from := 1; from < len(width) || from == 1; {
+		to := t.fitting(width, from, p.width)
+		if from > 1 {
+			fmt.Fprintln(p)
+		}
+		t.columns(p, width, from, to)
+		from = max(to, from+1)
+	}
+}
+
+// fitting returns the end of the columns from one on that fit the screen. What
+// is on the left belongs to the column before it.
+func (t table) fitting(width []int, from, screen int) int {
+	if screen == 0 {
+		return len(width)
+	}
+	sum, to := 2+width[0], from
+	for to < len(width) {
+		next, add := to+1, 2+width[to]
+		for next < len(width) && t.onLeft(next) {
+			add += 1 + width[next]
+			next++
+		}
+		if sum+add > screen && to > from {
+			break
+		}
+		sum, to = sum+add, next
+	}
+	return to
+}
+
+func (t table) onLeft(column int) bool {
+	last := t[len(t)-1]
+	return column < len(last) && strings.HasPrefix(last[column], left)
+}
+
+// columns writes the first column and those in [from, to).
+func (t table) columns(p *printer, width []int, from, to int) {
+	for k, row := range t {
 		var b strings.Builder
-		for i, cell := range row {
-			text, onLeft := strings.CutPrefix(cell, left)
+		name, isBest := strings.CutPrefix(row[0], best)
+		name = strings.TrimPrefix(name, left)
+		b.WriteString("  " + name + strings.Repeat(" ", width[0]-utf8.RuneCountInString(name)))
+		for i := from; i < min(to, len(row)); i++ {
+			text, onLeft := strings.CutPrefix(row[i], left)
 			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(text))
-			switch {
-			case i == 0:
-				b.WriteString("  " + text + pad)
-			case onLeft:
+			if onLeft {
 				b.WriteString(" " + text + pad)
-			default:
+			} else {
 				b.WriteString("  " + pad + text)
 			}
 		}
-		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+		line := strings.TrimRight(b.String(), " ")
+		switch {
+		case isBest:
+			line = p.strong(line)
+		case k == 0 && len(t) > 1 && len(row) > 2:
+			line = p.bold(line)
+		}
+		fmt.Fprintln(p, line)
 	}
 }
 
