@@ -59,8 +59,8 @@ type Palette struct{ looks map[string]Look }
 // NewPalette returns the looks of the policies of one picture. A policy that is
 // compared by default has the same look in every picture. The others, and a
 // second policy of one name with other parameters, take the looks that the
-// picture has left, in their order; where none is left, colours come again with
-// another dash.
+// picture has left, in their order. Where none is left, colours come again with
+// another dash: that of the policy with other parameters, else any but pacer's.
 func NewPalette(policies []string) Palette {
 	p := Palette{make(map[string]Look, len(policies))}
 	taken := make([]int, len(owners)) // how often
@@ -82,9 +82,17 @@ func NewPalette(policies []string) Palette {
 		}
 	}
 	for _, name := range policies {
-		if _, known := p.looks[name]; !known {
-			take(name, slices.Index(taken, slices.Min(taken)))
+		if _, known := p.looks[name]; known {
+			continue
 		}
+		i := slices.Index(taken, 0)
+		if i < 0 {
+			i = slices.IndexFunc(owners, func(o owner) bool { return o.name == family(name) })
+		}
+		if i < 0 { // of the others, pacer's being its own
+			i = 1 + slices.Index(taken[1:], slices.Min(taken[1:]))
+		}
+		take(name, i)
 	}
 	return p
 }

@@ -106,6 +106,11 @@ func TestColoursBelongToPolicies(t *testing.T) {
 	if got := NewPalette([]string{"never", "pacer:share=0.2"}).Of("pacer:share=0.2"); got.Light != alone.Light {
 		t.Errorf("the only pacer of a picture has %v, want %v", got.Light, alone.Light)
 	}
+	for i := range 12 {
+		if got := p.Of(fmt.Sprintf("policy-%d", i)); got.Light == alone.Light {
+			t.Errorf("policy-%d has pacer's colour", i)
+		}
+	}
 	seen := make(map[string]string)
 	for _, n := range names {
 		l := p.Of(n)
