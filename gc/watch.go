@@ -135,7 +135,7 @@ type rest struct {
 const (
 	futile    = 0.05 // share of a gauge that a cycle is to free
 	fewRun    = 8    // finalizers and cleanups that run after most cycles: those of files, and of collectors
-	restShare = 0.02 // of the time, that a futile cycle may take
+	restShare = 0.01 // of the time, that a futile cycle may take
 	firstRest = 100 * time.Millisecond
 	lastRest  = 2 * time.Minute
 )

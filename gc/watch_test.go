@@ -116,8 +116,8 @@ func TestRest(t *testing.T) {
 	if r.length != 2*firstRest {
 		t.Errorf("the second rest is %v", r.length)
 	}
-	if r.learn(0, 1000*mib, 0, 100*ms, 0); r.length != 5*time.Second {
-		t.Errorf("after a cycle of 100 ms: %v, want 2 %% of the time in cycles", r.length)
+	if r.learn(0, 1000*mib, 0, 100*ms, 0); r.length != 10*time.Second {
+		t.Errorf("after a cycle of 100 ms: %v, want 1 %% of the time in cycles", r.length)
 	}
 	for range 20 {
 		r.learn(0, 1000*mib, 0, ms, 0)

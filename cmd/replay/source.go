@@ -67,7 +67,7 @@ func loadWorkload(path string) (*sim.Workload, error) {
 // loadTrace reads a file, or the built-in workload of that name if there is no
 // such file.
 func loadTrace(path string) (*trace.Trace, error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && slices.Contains(samples.Names(), path) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && slices.Contains(samples.All(), path) {
 		return samples.Open(path)
 	}
 	t, err := openTrace(path, "")
@@ -115,7 +115,7 @@ func (*sizeFlag) Type() string { return "bytes" }
 // and files.
 func completeTraces(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	for _, name := range samples.Names() {
+	for _, name := range samples.All() {
 		if strings.HasPrefix(name, typed) {
 			names = append(names, name+"\tbuilt-in workload")
 		}

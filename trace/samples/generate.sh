@@ -8,3 +8,11 @@ for snapshot in "$recordings"/*.snapshot.pickle.*z; do
 	go run ../../cmd/replay import "$snapshot" \
 		--sync "$recordings/$name.sync.kineto.json.gz" --name "$name" -o "$name.arrows"
 done
+# The Go programs record themselves.
+(
+	cd ../../cmd/clients
+	for client in matrix wasm arrow query; do
+		EAGERGC=off go run ./$client -way close -idle 100ms -record ../../trace/samples/$client.arrows
+	done
+	cd thumb && EAGERGC=off go run . -way close -idle 100ms -record ../../../trace/samples/thumb.arrows
+)

@@ -14,6 +14,15 @@
 //	serve   inference of three models, Poisson arrivals, batches of 1 to 64
 //	spectral  Navier-Stokes by Runge-Kutta, all temporaries from Python
 //
+// And, from [Programs], five Go programs whose memory lies outside the Go heap (cmd/clients), each
+// recorded while it gave everything back by hand:
+//
+//	thumb   image service over libvips
+//	matrix  matrices of 1 MiB in memory of C's malloc
+//	wasm    plugins under wazero, each with 16 MiB of its own
+//	arrow   record batches of Apache Arrow, with its allocator over malloc
+//	query   databases in memory, by SQLite
+//
 // PyTorch counts references, so a Drop is the moment at which an object became
 // unreachable.
 package samples
@@ -40,11 +49,18 @@ func Names() []string {
 	return []string{"mlp", "resnet", "gpt2", "vit", "gp", "gnn", "burst", "rcnn", "ppo", "serve", "spectral"}
 }
 
+// Programs returns the names of the Go programs. They are not among [Names]: their memory
+// is the host's, and their published comparison is apart. The result is the caller's.
+func Programs() []string { return []string{"thumb", "matrix", "wasm", "arrow", "query"} }
+
+// All returns Names and Programs.
+func All() []string { return append(Names(), Programs()...) }
+
 // Open decodes a workload. The caller owns the trace. An unknown name is an error.
 // Open is safe for concurrent use.
 func Open(name string) (*trace.Trace, error) {
-	if !slices.Contains(Names(), name) {
-		return nil, fmt.Errorf("samples: no workload %q (there are %s)", name, strings.Join(Names(), ", "))
+	if !slices.Contains(All(), name) {
+		return nil, fmt.Errorf("samples: no workload %q (there are %s)", name, strings.Join(All(), ", "))
 	}
 	data, err := files.ReadFile(name + ".arrows")
 	if err != nil {

@@ -25,20 +25,38 @@ func TestSamplesAreWhatTheyAreSaidToBe(t *testing.T) {
 		"spectral": "102029 allocations, 80 waits",
 	}
 	for _, name := range samples.Names() {
-		tr, err := samples.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := sim.Compile(tr, pressure.Device(0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := fmt.Sprintf("%d allocations, %d waits", w.Allocs, w.Syncs); tr.Name != name || got != want[name] {
-			t.Errorf("%s is %q with %s, want %s", name, tr.Name, got, want[name])
-		}
+		check(t, name, pressure.Device(0), want[name])
 	}
 	if len(want) != len(samples.Names()) {
 		t.Errorf("%d names, want %d", len(samples.Names()), len(want))
+	}
+}
+
+func TestProgramsAreWhatTheyAreSaidToBe(t *testing.T) {
+	want := map[string]string{
+		"thumb":  "120 allocations, 4 waits",
+		"matrix": "3600 allocations, 4 waits",
+		"wasm":   "400 allocations, 4 waits",
+		"arrow":  "400 allocations, 4 waits",
+		"query":  "240 allocations, 4 waits",
+	}
+	for _, name := range samples.Programs() {
+		check(t, name, pressure.Host, want[name])
+	}
+}
+
+func check(t *testing.T, name string, space pressure.Space, want string) {
+	t.Helper()
+	tr, err := samples.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := sim.Compile(tr, space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%d allocations, %d waits", w.Allocs, w.Syncs); tr.Name != name || got != want {
+		t.Errorf("%s is %q with %s, want %s", name, tr.Name, got, want)
 	}
 }
 

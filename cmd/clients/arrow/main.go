@@ -1,11 +1,12 @@
 // Arrow reads record batches from streams in Arrow's own format, with its allocator over
-// C's malloc, and adds up a column.
+// C's malloc, and sums the values by city, those with a note that has a given word in it.
 package main
 
 import (
 	"bytes"
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -27,7 +28,7 @@ var fields = arrow.NewSchema([]arrow.Field{
 func main() {
 	allocator := mallocator.NewMallocator()
 	frame.Main("arrow", frame.Client{
-		Workers: 2, Requests: 800,
+		Workers: 2, Requests: 400,
 		Gauge: func() int64 { return int64(allocator.AllocatedBytes()) },
 		Start: func(w *frame.Way) (frame.Service, error) {
 			stream, err := encode()
@@ -53,7 +54,7 @@ func serve(w *frame.Way, allocator memory.Allocator, stream []byte) error {
 		t.batch.Retain()
 		defer frame.Keep(w, t, int64(len(stream)), arrow.RecordBatch.Release, t.batch)()
 		sum := 0.0
-		for _, v := range t.batch.Column(0).(*array.Float64).Values() {
+		for _, v := range byCity(t.batch) {
 			sum += v
 		}
 		if want := float64(rows) * (rows - 1) / 2; sum != want {
@@ -62,6 +63,18 @@ func serve(w *frame.Way, allocator memory.Allocator, stream []byte) error {
 		runtime.KeepAlive(t)
 	}
 	return r.Err()
+}
+
+func byCity(batch arrow.RecordBatch) map[string]float64 {
+	values, cities, notes := batch.Column(0).(*array.Float64), batch.Column(1).(*array.Dictionary), batch.Column(2).(*array.String)
+	names := cities.Dictionary().(*array.String)
+	sums := make(map[string]float64)
+	for i := range int(batch.NumRows()) {
+		if strings.Contains(notes.Value(i), "length") {
+			sums[names.Value(cities.GetValueIndex(i))] += values.Value(i)
+		}
+	}
+	return sums
 }
 
 // encode returns a stream of one batch.

@@ -7,6 +7,7 @@ package frame
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -51,9 +52,10 @@ func Main(name string, c Client) {
 	workers := flag.Int("workers", c.Workers, "requests at once")
 	requests := flag.Int("requests", c.Requests, "requests in all")
 	idle := flag.Duration("idle", 0, "pause after each quarter of the requests")
+	record := flag.String("record", "", "file for a recording of way close, for replay")
 	flag.Parse()
 	c.Workers, c.Requests = *workers, *requests
-	report, err := c.run(name, *way, *idle)
+	report, err := c.run(name, *way, *idle, *record)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
@@ -62,10 +64,13 @@ func Main(name string, c Client) {
 	os.Exit(0) // what still waits for a cycle goes with the process
 }
 
-func (c Client) run(name, wayName string, idle time.Duration) (Report, error) {
+func (c Client) run(name, wayName string, idle time.Duration, record string) (Report, error) {
 	way, err := newWay(wayName, c)
 	if err != nil {
 		return Report{}, err
+	}
+	if record != "" && !way.Closes() {
+		return Report{}, errors.New("only way close knows when memory is no longer in use, and can be recorded")
 	}
 	serve, err := c.Start(way)
 	if err != nil {
@@ -74,6 +79,9 @@ func (c Client) run(name, wayName string, idle time.Duration) (Report, error) {
 	runtime.GC() // what the start left is no concern of the work
 	fmt.Println(Begin)
 	before, begin := usage(), time.Now()
+	if record != "" {
+		way.recording = newRecording(name)
+	}
 	way.start()
 	times := make([]time.Duration, c.Requests)
 	var next atomic.Int64
@@ -100,11 +108,18 @@ func (c Client) run(name, wayName string, idle time.Duration) (Report, error) {
 			})
 		}
 		all.Wait()
-		time.Sleep(idle)
+		if time.Sleep(idle); idle > 0 {
+			way.recording.idled(idle)
+		}
 	}
 	took, after := time.Since(begin), usage()
 	if e := failed.Load(); e != nil {
 		return Report{}, *e
+	}
+	if record != "" {
+		if err := way.recording.write(record); err != nil {
+			return Report{}, err
+		}
 	}
 	slices.Sort(times)
 	at := func(q float64) float64 { return ms(times[min(len(times)-1, int(q*float64(len(times))))]) }

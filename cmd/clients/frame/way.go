@@ -21,6 +21,7 @@ type Way struct {
 	every     int           // requests between two explicit cycles
 	tick      time.Duration // time between two explicit cycles
 	begin     func()        // what runs beside the work
+	recording *recording    // of way close; nil = off
 }
 
 // Ways lists the names of ways, in the order of tables. A number after a colon is
@@ -124,7 +125,7 @@ func (w *Way) Collector() *gc.Collector {
 func Keep[T, A any](w *Way, owner *T, bytes int64, free func(A), arg A) (done func()) {
 	switch {
 	case w.Closes():
-		return func() { free(arg) }
+		return w.Recorded(bytes, func() { free(arg) })
 	case w.Collector() != nil:
 		gc.Own(w.collector, owner, bytes, free, arg)
 	default:

@@ -83,11 +83,12 @@ func serve(w *frame.Way, photo []byte) error {
 // hold is what the service does about an image: it closes it, counts it or leaves it to
 // govips's finalizer.
 func hold(w *frame.Way, img *vips.ImageRef) (done func()) {
+	bytes := int64(img.Width()) * int64(img.Height()) * int64(img.Bands())
 	if w.Closes() {
-		return img.Close
+		return w.Recorded(bytes, img.Close)
 	}
 	if c := w.Collector(); c != nil {
-		gc.Own(c, img, int64(img.Width())*int64(img.Height())*int64(img.Bands()), func(struct{}) {}, struct{}{}) // the finalizer frees
+		gc.Own(c, img, bytes, func(struct{}) {}, struct{}{}) // the finalizer frees
 	}
 	return func() {}
 }
