@@ -26,11 +26,20 @@ into 2026-11-21-policies replay evaluate -o results/2026-11-21-policies
 
 into 2026-11-21-compare replay compare -o results/2026-11-21-compare
 "$replay" compare -o "$dir" >/dev/null
-find "$dir" -name '*.svg' ! -name 'limits-*' ! -name '*-gpt2.svg' -delete
+find "$dir" -name '*.svg' ! -name 'limits-*' ! -name 'front-*' ! -name 'lbo-*' ! -name '*-gpt2.svg' -delete
 front=$(mktemp -d) # the picture of the README: few enough policies to tell apart
-"$replay" compare --policies never,cudajl,sqrt,pacer,optimum-overlap --limits 1.25x,1.5x,2x,3x,4x --cycle 10ms -o "$front" >/dev/null
-mv "$front/limits-cycle-10ms.svg" "$dir/front.svg"
+"$replay" compare --policies never,cudajl,sqrt,v8step,pacer,optimum-overlap --cycle 10ms -o "$front" >/dev/null
+mv "$front/front-cycle-10ms.svg" "$dir/front.svg"
 rm -r "$front"
+
+into 2026-11-22-report replay report -o results/2026-11-22-report/report.html
+if command -v chromium >/dev/null; then # its first screen, as the README shows it
+	page=$(mktemp -d)
+	"$replay" report -o "$page/report.html"
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$page/profile" --window-size=1200,900 \
+		--virtual-time-budget=5000 --screenshot="$dir/report.png" "file://$page/report.html" 2>/dev/null
+	rm -r "$page"
+fi
 
 into 2026-11-21-simulation-speed "go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms"
 go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms >"$dir/sim.bench"

@@ -27,7 +27,7 @@ func (b *pageBuilder) title() string {
 }
 
 func (b *pageBuilder) world() string {
-	return fmt.Sprintf("Each policy was replayed on the recorded allocations and waits, on a virtual clock, with a %s and a refusal ladder of %s. "+
+	return fmt.Sprintf("Each policy was replayed on the recorded allocations and waits, on a virtual clock; the cost of a collection: %s, of the refusal ladder: %s. "+
 		"A pause counts as exposed only beyond what the program waited for the device anyway. A limit such as 1.5x is a factor of the "+
 		"peak reachable bytes: the most that was in use at once.", costName(b.g.Costs[b.cost]), b.g.Ladder)
 }

@@ -16,17 +16,29 @@ import (
 
 // Limits draws exposed pause, as a share of the recorded time (upper panels),
 // and collections (lower panels) against the limit factor, a column for each
-// trace. Results are of one cost; their order is that of the columns and of the
-// legend.
+// trace, five to a row. Results are of one cost; their order is that of the
+// columns and of the legend.
 func Limits(title, note string, results []sim.Result, palette Palette) *Chart {
 	c, traces := newColumns(title, note, results, palette)
-	c.panels = make([][]*plot.Plot, 2)
-	for _, t := range traces {
-		pause, count := limitPanels(t, ofTrace(results, t), palette)
-		c.panels[0] = append(c.panels[0], pause)
-		c.panels[1] = append(c.panels[1], count)
+	for _, row := range rowsOf(traces) {
+		pauses, counts := make([]*plot.Plot, len(row)), make([]*plot.Plot, len(row))
+		for i, t := range row {
+			if t != "" {
+				pauses[i], counts[i] = limitPanels(t, ofTrace(results, t), palette)
+			}
+		}
+		c.panels = append(c.panels, pauses, counts)
 	}
 	return c
+}
+
+// rowsOf breaks the traces into rows of at most five panels, all of one length:
+// the last is filled up with nothing.
+func rowsOf(traces []string) [][]string {
+	rows := max(1, (len(traces)+4)/5)
+	length := max(1, (len(traces)+rows-1)/rows)
+	traces = append(traces, make([]string, rows*length-len(traces))...)
+	return slices.Collect(slices.Chunk(traces, length))
 }
 
 // newColumns returns a chart with a column for each trace, and the traces.
@@ -41,7 +53,7 @@ func newColumns(title, note string, results []sim.Result, palette Palette) (*Cha
 			policies = append(policies, r.Policy)
 		}
 	}
-	c.width = max(c.width, 600/vg.Length(max(1, len(traces)))) // room for the title and the legend
+	c.width = max(c.width, 600/vg.Length(len(rowsOf(traces)[0]))) // room for the title and the legend
 	for _, name := range policies {
 		l := palette.Of(name)
 		c.keys = append(c.keys, key{text: name, line: l.line(), shape: l.shape})
@@ -126,10 +138,15 @@ func rounded(factors []float64) []float64 {
 // are not of the front.
 func Front(title, note string, results []sim.Result, palette Palette) *Chart {
 	c, traces := newColumns(title, note, results, palette)
-	c.panels = make([][]*plot.Plot, 1)
 	c.height = 230
-	for _, t := range traces {
-		c.panels[0] = append(c.panels[0], frontPanel(t, ofTrace(results, t), palette))
+	for _, row := range rowsOf(traces) {
+		panels := make([]*plot.Plot, len(row))
+		for i, t := range row {
+			if t != "" {
+				panels[i] = frontPanel(t, ofTrace(results, t), palette)
+			}
+		}
+		c.panels = append(c.panels, panels)
 	}
 	c.keys = append(c.keys, key{text: "front", line: frontLine})
 	return c
