@@ -20,7 +20,8 @@ func BenchmarkOwn(b *testing.B) {
 		_ *owner
 		_ [7]uint64
 	}
-	soon := func(c *Collector) { ownFunc(c, new(owner), 64, func() {}).Release() }
+	free := func(uintptr) {}
+	soon := func(c *Collector) { Own(c, new(owner), 64, free, 1).Release() }
 	b.Run("release=soon", func(b *testing.B) {
 		c := newCollector(b, Config{Policy: new(Never)})
 		b.ReportAllocs()
@@ -47,14 +48,14 @@ func BenchmarkOwn(b *testing.B) {
 			h := &held[i%len(held)]
 			h.Release()
 			h.owner = new(owner)
-			h.Handle = ownFunc(c, h.owner, 64, func() {})
+			h.Handle = Own(c, h.owner, 64, free, 1)
 		}
 	})
 	b.Run("release=cycle", func(b *testing.B) {
 		c := newCollector(b, Config{Policy: new(Never)})
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			ownFunc(c, new(owner), 64, func() {})
+			Own(c, new(owner), 64, free, 1)
 			if i%100_000 == 99_999 {
 				c.Collect(TriggerExplicit)
 			}

@@ -74,7 +74,7 @@ func checkRelease[T, A any](owner *T, release func(A), arg *A) {
 	to := from + max(unsafe.Sizeof(*owner), 1)
 	for n := uintptr(0); n+unsafe.Sizeof(from) <= unsafe.Sizeof(*arg); n += unsafe.Sizeof(from) {
 		if p := *(*uintptr)(unsafe.Add(unsafe.Pointer(arg), n)); p >= from && p < to {
-			panic(fmt.Sprintf("gc: Own with an argument of type %T that refers to the owner: it would keep the owner alive for ever. Pass what the release needs instead, such as the C pointer", *arg))
+			panic(fmt.Sprintf("gc: Own with an argument of type %v that refers to the owner: it would keep the owner alive for ever. Pass what the release needs instead, such as the C pointer", reflect.TypeFor[A]()))
 		}
 	}
 	// A func is a pointer to its code pointer and, behind that, what it has

@@ -92,6 +92,7 @@ func (r *releases) hire() {
 	if r.waiting > 0 && r.stuck < maxStuck {
 		h := new(hand)
 		r.take(h)
+		r.busy[h] = true
 		go r.work(h)
 	}
 }
@@ -103,7 +104,6 @@ func (r *releases) take(h *hand) {
 		r.lots = r.lots[1:]
 	}
 	r.waiting--
-	r.busy[h] = true
 }
 
 // work is the goroutine of a hand.
@@ -145,20 +145,16 @@ func (r *releases) done(h *hand, failure error) (more bool) {
 		l.cycle.objects++
 	}
 	r.finished++
+	more = r.waiting > 0 && failure != errGoexit
 	if h.left {
-		r.stuck--
 		h.left = false
+		r.stuck--
+		r.busy[h] = true
 	}
-	delete(r.busy, h)
-	switch more = r.waiting > 0 && failure != errGoexit; {
-	case more:
+	if more {
 		r.take(h)
-	case len(r.busy) == 0:
-		r.hire()
-	}
-	if len(r.busy) == 0 && r.idle != nil {
-		close(r.idle)
-		r.idle = nil
+	} else {
+		r.leaves(h)
 	}
 	r.mu.Unlock()
 	if over {
@@ -168,6 +164,19 @@ func (r *releases) done(h *hand, failure error) (more bool) {
 		r.failed(fmt.Errorf("gc: the release of a dead object's memory failed: %w", failure))
 	}
 	return more
+}
+
+// leaves counts that a hand goes. The caller holds mu.
+func (r *releases) leaves(h *hand) {
+	delete(r.busy, h)
+	if len(r.busy) > 0 {
+		return
+	}
+	r.hire() // if it goes with work left
+	if len(r.busy) == 0 && r.idle != nil {
+		close(r.idle)
+		r.idle = nil
+	}
 }
 
 // wait returns once all is given back but what hands are stuck in, or after the

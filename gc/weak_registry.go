@@ -285,33 +285,37 @@ func (d *corpses[W]) give(i int)        { d.r.give(d.all[i].w, d.all[i].size) }
 // walk has what belongs to dead objects given back. It holds a shard's lock for one
 // chunk at a time.
 func (r *WeakRegistry[W]) walk(cycle *collection) {
+	var dead []corpse[W]
 	for i := range r.shards {
 		s := &r.shards[i]
 		for n, more := 0, true; more; n++ {
-			var dead []corpse[W]
 			s.mu.Lock()
 			if more = n < len(s.chunks); more {
-				dead = s.bury(n)
+				dead = s.bury(n, dead)
 			}
 			s.mu.Unlock()
-			if len(dead) > 0 {
+			if len(dead) >= chunkLen || len(dead) > 0 && !more {
 				cycle.found(&lot{gate: r.gate, dead: &corpses[W]{r, dead}, n: len(dead)})
+				dead = nil
 			}
 		}
 	}
 }
 
-// bury frees the slots of chunk n whose objects are dead, and returns what they
-// owned.
-func (s *shard[W]) bury(n int) (dead []corpse[W]) {
+// bury frees the slots of chunk n whose objects are dead, and appends what they
+// owned to dead.
+func (s *shard[W]) bury(n int, dead []corpse[W]) []corpse[W] {
 	c := s.chunks[n]
 	if c.old == 0 {
-		return nil
+		return dead
 	}
 	for i := range c.weak {
 		p := c.weak[i]
 		if p == (weak.Pointer[byte]{}) || p.Value() != nil {
 			continue
+		}
+		if dead == nil {
+			dead = make([]corpse[W], 0, min(2*chunkLen, int(c.old)+chunkLen))
 		}
 		dead = append(dead, corpse[W]{c.what[i].w, c.what[i].bytes()})
 		s.forget(uint32(n)<<chunkBits|uint32(i), c, uint32(i))
