@@ -2,8 +2,11 @@ package gc
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/eagergc/eagergc/trace"
 )
 
 // Account counts bytes of memory outside the Go heap that have no owner: so many
@@ -21,18 +24,66 @@ func (c *Collector) Account(bytes int64) {
 	if bytes < 0 {
 		o.accounted.giveBack(bytes)
 		o.giveBack(-bytes)
+		if c.recording.Load() {
+			o.accounted.log.less(c, -bytes)
+		}
 		return
 	}
 	checkBytes("Account", bytes)
 	o.adding(bytes)
 	o.accounted.live.Add(bytes)
 	o.take(bytes)
+	if c.recording.Load() {
+		o.accounted.log.more(c, bytes)
+	}
+	if !c.awake.Load() {
+		c.stayAwake()
+	}
 }
 
 // accounted is the memory that Account has counted.
 type accounted struct {
 	live  atomic.Int64
 	given atomic.Int64 // bytes taken back since the start
+	log   accountLog
+}
+
+// An accountLog makes objects of what Account counts, for a recording. What is taken
+// back is taken from the oldest, which is recorded as free once all of it is.
+type accountLog struct {
+	mu   sync.Mutex
+	all  []counted
+	last uint64 // identity
+	back int64  // bytes of the oldest that are taken back
+}
+
+type counted struct {
+	id    uint64
+	bytes int64
+}
+
+// accountID is set in the identity of what Account has counted: see cleanups.id.
+const accountID = 0xff << 56
+
+func (l *accountLog) more(c *Collector, bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last++
+	id := accountID | l.last
+	l.all = append(l.all, counted{id, bytes})
+	c.recordAlloc(id, bytes)
+}
+
+func (l *accountLog) less(c *Collector, bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.back += bytes; len(l.all) > 0 && l.back >= l.all[0].bytes; l.all = l.all[1:] {
+		l.back -= l.all[0].bytes
+		c.recordFree(l.all[0].id, l.all[0].bytes, trace.FreeExplicit)
+	}
+	if len(l.all) == 0 {
+		l.back = 0 // it was counted before the recording began
+	}
 }
 
 // giveBack takes bytes, which are below 0.

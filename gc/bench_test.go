@@ -66,7 +66,7 @@ func BenchmarkOwn(b *testing.B) {
 // BenchmarkTrack is what a pool pays for an array that is freed by hand.
 func BenchmarkTrack(b *testing.B) {
 	c := newCollector(b, Config{Policy: new(Never)})
-	r := NewWeakRegistry(c.own().gate, 1<<20, func(uint64, int64) {})
+	r := NewWeakRegistry(c.own().gate, 1<<20, func(Slot, uint64, int64) {})
 	owner := new(thing)
 	b.Run("owner=reused", func(b *testing.B) {
 		b.ReportAllocs()
@@ -156,7 +156,7 @@ func BenchmarkSettleWalk(b *testing.B) {
 	for _, n := range []int{1_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("objects=%d", n), func(b *testing.B) {
 			c := newCollector(b, Config{Policy: new(Never)})
-			r := NewWeakRegistry(c.own().gate, 1<<20, func(uint64, int64) {})
+			r := NewWeakRegistry(c.own().gate, 1<<20, func(Slot, uint64, int64) {})
 			keep := make([]*thing, n)
 			for i := range keep {
 				keep[i] = new(thing)

@@ -35,7 +35,10 @@ type Collector struct {
 	settled atomic.Uint64              // number of cycles that have; changed under mu
 	current atomic.Pointer[collection] // the cycle under way; changed under mu
 	resting atomic.Pointer[lull]       // nil = a cycle may start at an allocation
-	kept    atomic.Bool                // it is in alive
+	awake   atomic.Bool                // it is in alive, and looks whether the program is quiet
+
+	recording atomic.Bool // there is a recorder
+	samples   samples
 
 	mu         sync.Mutex // of all that follows; held for no longer than a Decide
 	registries []walker   // replaced, never changed
@@ -49,6 +52,7 @@ type Collector struct {
 	cost       time.Duration // of a cycle started now
 	brake      brake
 	purse      purse
+	idler      idler
 	seen       uint64 // cycles of the process that have been settled
 	reaping    bool   // somebody is about to settle the runtime's own
 	stats      Stats
@@ -77,6 +81,7 @@ type Config struct {
 	Space    pressure.Space // of the memory given to Own
 	Limit    int64          // budget of the memory given to Own, in bytes; 0 = none known. A goal: see [Own]
 	Caps     Caps           // what it may take from the program at most
+	Idle     time.Duration  // when nothing was counted for so long, or half as long again, one cycle gives back what is dead, unless the policy is never; 0 = 1 s, below 0 = off
 }
 
 // DefaultPolicy is the text form of the policy of a collector that is given none.
@@ -117,12 +122,13 @@ func newOn(e engine, cfg Config, policy Policy) *Collector {
 		costs:  newCostModel(),
 		brake:  brake{Caps: cfg.Caps},
 		purse:  purse{share: cfg.Caps.Held},
+		idler:  newIdler(cfg.Idle),
 		strict: strict(),
 
 		stopped: make(chan struct{}),
 	}
 	c.releases = newReleases(c)
-	c.recorder = c.newRecorder(cfg.Recorder)
+	c.setRecorder(cfg.Recorder)
 	c.own = sync.OnceValue(func() *ownership { return newOwnership(c, cfg) })
 	c.read(0)
 	c.first, c.seen = c.runtime.cycles, c.runtime.cycles
@@ -156,6 +162,9 @@ func (c *Collector) Close() {
 	if !c.closed {
 		c.closed = true
 		close(c.stopped)
+		if c.idler.timer != nil {
+			c.idler.timer.Stop()
+		}
 		c.resting.Store(&lull{until: math.MaxInt64})
 		for _, g := range c.gates {
 			g.wake.Store(math.MaxInt64)
@@ -204,7 +213,7 @@ func (c *Collector) Policy() string {
 func (c *Collector) SetRecorder(r trace.Sink) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.recorder = c.newRecorder(r)
+	c.setRecorder(r)
 }
 
 // Err returns the first failure of a policy, a release, a recorder or a log, as an
@@ -322,7 +331,7 @@ func (c *Collector) record(f func(*recorder)) {
 	if !c.strict {
 		defer func() {
 			if e := recover(); e != nil {
-				c.recorder = nil
+				c.setRecorder(nil)
 				c.fail(fmt.Errorf("gc: the recorder panicked and is off: %v\n%s", e, debug.Stack()))
 			}
 		}()

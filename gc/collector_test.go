@@ -39,6 +39,9 @@ func newCollector(t testing.TB, cfg Config) *Collector {
 	if cfg.Caps == (Caps{}) {
 		cfg.Caps = uncapped
 	}
+	if cfg.Idle == 0 {
+		cfg.Idle = -1
+	}
 	c, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)

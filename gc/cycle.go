@@ -202,6 +202,7 @@ func (c *Collector) settle(r *collection) (freed int64) {
 	}
 	r.task.end(freed)
 	c.logEnd(r, freed, objects)
+	c.logSurvivors()
 	return freed
 }
 

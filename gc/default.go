@@ -74,23 +74,27 @@ func (c *Collector) misuse(text string, attrs ...slog.Attr) {
 // but what its owners hold still has to be given back.
 var alive sync.Map // of *Collector
 
-// keep keeps the collector alive as long as it tracks something.
-func (c *Collector) keep() {
-	c.kept.Store(true) // before: see letGo
+// stayAwake keeps the collector alive as long as it tracks something, and looks whether
+// the program goes quiet.
+func (c *Collector) stayAwake() {
+	c.awake.Store(true) // before: see letGo
 	alive.Store(c, nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wakeIdler()
 }
 
-// letGo ends keep, if nothing is tracked.
+// letGo forgets the collector, if it tracks nothing.
 func (c *Collector) letGo() {
-	c.kept.Store(false)
+	c.awake.Store(false)
 	for _, r := range c.allRegistries() {
-		if r.Len() > 0 { // whoever has tracked before this line is counted, or keeps it alive again
-			c.keep()
+		if r.Len() > 0 { // whoever tracked before this line is counted; later ones wake it again
+			c.stayAwake()
 			return
 		}
 	}
 	alive.Delete(c)
-	if c.kept.Load() {
-		c.keep()
+	if c.awake.Load() {
+		c.stayAwake()
 	}
 }

@@ -16,6 +16,7 @@ const (
 	logSwitched = "eagergc: policy switched"
 	logPanicked = "eagergc: failure contained"
 	logOver     = "eagergc: over the limit, with nothing to free: more is reachable than the limit allows"
+	logSurvives = "eagergc: many cycles have not found this memory dead: a cache, a leak, or an owner that its own release keeps alive"
 	logLimit    = "eagergc: the limit is above what this machine or container has"
 )
 

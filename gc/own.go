@@ -1,10 +1,12 @@
 package gc
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // Own says that owner holds bytes of memory outside the Go heap, which
@@ -36,9 +38,15 @@ func Own[T, A any](c *Collector, owner *T, bytes int64, release func(A), arg A) 
 	checkRelease(owner, release, &arg)
 	o := c.own()
 	o.adding(bytes)
-	o.take(bytes)
+	gross := o.take(bytes)
 	r := cleanupsOf[A](o)
-	return Handle{r, Track(&r.WeakRegistry, owner, bytes, cleanup[A]{release, arg})}
+	slot := Track(&r.WeakRegistry, owner, bytes, cleanup[A]{release, arg})
+	c.samples.choose(r, slot, bytes, gross, &c.settled)
+	if c.recording.Load() {
+		c.recordAlloc(r.id(slot), bytes)
+	}
+	runtime.KeepAlive(owner) // or it could be found dead before that
+	return Handle{r, slot}
 }
 
 // A Handle is a claim to memory that was given to [Own]. It may be dropped.
@@ -54,6 +62,7 @@ type Handle struct {
 type handles interface {
 	release(Slot) bool
 	resize(Slot, int64) bool
+	has(Slot) bool
 }
 
 // Release gives the memory back now, on the caller's goroutine. It returns
@@ -74,29 +83,52 @@ type cleanup[A any] struct {
 // cleanups are the owners whose releases take an A.
 type cleanups[A any] struct {
 	WeakRegistry[cleanup[A]]
-	o *ownership
+	o      *ownership
+	number int // among the types
 }
 
 func (r *cleanups[A]) release(slot Slot) bool {
 	x, bytes, ok := r.Untrack(slot)
 	if ok {
-		defer r.o.giveBack(bytes)
-		x.release(x.arg)
+		r.giveBack(slot, x, bytes, trace.FreeExplicit)
 	}
 	return ok
+}
+
+// giveBack calls the release, which may panic.
+func (r *cleanups[A]) giveBack(slot Slot, x cleanup[A], bytes int64, why uint32) {
+	defer func() {
+		r.o.giveBack(bytes)
+		if c := r.o.gate.c; c.recording.Load() {
+			c.recordFree(r.id(slot), bytes, why)
+		}
+	}()
+	x.release(x.arg)
+}
+
+// id returns the identity of a slot in a recording: pools count up from 0, and leave
+// the highest bit to us.
+func (r *cleanups[A]) id(slot Slot) uint64 {
+	return 1<<63 | uint64(r.number&(1<<7-1))<<56 | uint64(slot)&(1<<56-1)
 }
 
 func (r *cleanups[A]) resize(slot Slot, bytes int64) bool {
 	checkBytes("Resize", bytes)
 	before, ok := r.WeakRegistry.Resize(slot, bytes)
 	switch {
-	case ok && bytes > before:
+	case !ok:
+		return false
+	case bytes > before:
 		r.o.adding(bytes - before)
 		r.o.take(bytes - before)
-	case ok:
+	default:
 		r.o.giveBack(before - bytes)
 	}
-	return ok
+	if c := r.o.gate.c; c.recording.Load() {
+		c.recordFree(r.id(slot), before, trace.FreeExplicit)
+		c.recordAlloc(r.id(slot), bytes)
+	}
+	return true
 }
 
 // ownLarge is the size from which on what Own is given is weak at once, so that
@@ -129,11 +161,8 @@ func addCleanups[A any](o *ownership) *cleanups[A] {
 			return r
 		}
 	}
-	r := &cleanups[A]{o: o}
-	r.init(o.gate, ownLarge, func(x cleanup[A], bytes int64) {
-		defer o.giveBack(bytes)
-		x.release(x.arg)
-	})
+	r := &cleanups[A]{o: o, number: len(list)}
+	r.init(o.gate, ownLarge, func(slot Slot, x cleanup[A], bytes int64) { r.giveBack(slot, x, bytes, trace.FreeCycle) })
 	list = append(list[:len(list):len(list)], r)
 	o.kinds.Store(&list)
 	return r
@@ -206,9 +235,10 @@ func (o *ownership) makeRoom(bytes, limit int64) {
 	}
 }
 
-func (o *ownership) take(bytes int64) {
-	o.allocated.Add(bytes)
+// take counts bytes, and returns how many were counted so far.
+func (o *ownership) take(bytes int64) (gross int64) {
 	o.live.Add(bytes)
+	return o.allocated.Add(bytes)
 }
 
 // giveBack counts bytes that are no more.

@@ -14,11 +14,13 @@ type recorder struct {
 	last  string        // reason of the last decision at an allocation
 }
 
-func (c *Collector) newRecorder(out trace.Sink) *recorder {
-	if out == nil {
-		return nil
+// setRecorder replaces the recorder. The caller holds mu, or is New.
+func (c *Collector) setRecorder(out trace.Sink) {
+	c.recording.Store(out != nil)
+	c.recorder = nil
+	if out != nil {
+		c.recorder = &recorder{out: out, ahead: out.Now() - c.Now()}
 	}
-	return &recorder{out: out, ahead: out.Now() - c.Now()}
 }
 
 // at turns a time of the collector's clock into one of the sink's.
@@ -58,6 +60,28 @@ func (r *recorder) cycle(c Cycle, g *Gate) {
 	r.out.Record(trace.Event{
 		Time: r.at(c.Start), Kind: trace.Cycle, Space: space(g), Duration: c.Duration,
 		Bytes: c.Freed, Aux: uint32(c.Trigger),
+	})
+}
+
+// recordAlloc records that bytes were given to Own or Account, with the site of the call.
+func (c *Collector) recordAlloc(id uint64, bytes int64) {
+	site, space := siteOf(), c.own().space
+	c.mu.Lock()
+	defer c.unlock()
+	c.record(func(to *recorder) {
+		to.out.Record(trace.Event{
+			Time: int64(to.out.Now()), Kind: trace.Alloc, Space: space, ID: id, Bytes: bytes, Aux: to.out.Label(site),
+		})
+	})
+}
+
+// recordFree records that they came back, and why.
+func (c *Collector) recordFree(id uint64, bytes int64, why uint32) {
+	space := c.own().space
+	c.mu.Lock()
+	defer c.unlock()
+	c.record(func(to *recorder) {
+		to.out.Record(trace.Event{Time: int64(to.out.Now()), Kind: trace.Free, Space: space, ID: id, Bytes: bytes, Aux: why})
 	})
 }
 

@@ -25,7 +25,7 @@ import (
 // runtime's own does not find it. Large ones get theirs at once.
 type WeakRegistry[W any] struct {
 	gate   *Gate
-	give   func(w W, bytes int64)
+	give   func(slot Slot, w W, bytes int64)
 	large  int64 // bytes from which on an object is weak at once
 	shift  uint  // to a shard's number, from a hash of 64 bits
 	shards []shard[W]
@@ -103,13 +103,13 @@ func (x *owned[W]) set(bytes int64, young int) { x.bits = uint64(bytes) | uint64
 // collector's, outside all locks. Give may use the collector; whoever waits for
 // the cycle does not wait for a give that takes long. If it panics, that is
 // reported by [Collector.Err] and the others go on.
-func NewWeakRegistry[W any](g *Gate, large int64, give func(w W, bytes int64)) *WeakRegistry[W] {
+func NewWeakRegistry[W any](g *Gate, large int64, give func(slot Slot, w W, bytes int64)) *WeakRegistry[W] {
 	r := new(WeakRegistry[W])
 	r.init(g, large, give)
 	return r
 }
 
-func (r *WeakRegistry[W]) init(g *Gate, large int64, give func(w W, bytes int64)) {
+func (r *WeakRegistry[W]) init(g *Gate, large int64, give func(slot Slot, w W, bytes int64)) {
 	logShards := min(shardBits, bits.Len(uint(4*runtime.GOMAXPROCS(0)-1)))
 	r.gate, r.give, r.large = g, give, large
 	r.shards, r.shift = make([]shard[W], 1<<logShards), uint(64-logShards)
@@ -160,8 +160,8 @@ func Track[T, W any](r *WeakRegistry[W], owner *T, bytes int64, w W) Slot {
 		x.set(bytes, y+1)
 	}
 	s.mu.Unlock()
-	if !r.gate.c.kept.Load() {
-		r.gate.c.keep()
+	if !r.gate.c.awake.Load() {
+		r.gate.c.stayAwake()
 	}
 	return slot
 }
@@ -179,6 +179,15 @@ func (r *WeakRegistry[W]) Untrack(slot Slot) (w W, bytes int64, ok bool) {
 	}
 	s.mu.Unlock()
 	return w, bytes, ok
+}
+
+// has reports whether the slot is tracked still.
+func (r *WeakRegistry[W]) has(slot Slot) bool {
+	s := &r.shards[slot.shard()]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, i := s.at(slot.index())
+	return c.gen[i] == slot.gen()
 }
 
 // Resize changes the bytes of a tracked object, and returns those that it had. It
@@ -275,12 +284,13 @@ type corpses[W any] struct {
 }
 
 type corpse[W any] struct {
+	slot Slot
 	w    W
 	size int64
 }
 
 func (d *corpses[W]) bytes(i int) int64 { return d.all[i].size }
-func (d *corpses[W]) give(i int)        { d.r.give(d.all[i].w, d.all[i].size) }
+func (d *corpses[W]) give(i int)        { d.r.give(d.all[i].slot, d.all[i].w, d.all[i].size) }
 
 // walk has what belongs to dead objects given back. It holds a shard's lock for one
 // chunk at a time.
@@ -291,7 +301,7 @@ func (r *WeakRegistry[W]) walk(cycle *collection) {
 		for n, more := 0, true; more; n++ {
 			s.mu.Lock()
 			if more = n < len(s.chunks); more {
-				dead = s.bury(n, dead)
+				dead = s.bury(i, n, dead)
 			}
 			s.mu.Unlock()
 			if len(dead) >= chunkLen || len(dead) > 0 && !more {
@@ -303,8 +313,8 @@ func (r *WeakRegistry[W]) walk(cycle *collection) {
 }
 
 // bury frees the slots of chunk n whose objects are dead, and appends what they
-// owned to dead.
-func (s *shard[W]) bury(n int, dead []corpse[W]) []corpse[W] {
+// owned to dead. The shard has the number given.
+func (s *shard[W]) bury(number, n int, dead []corpse[W]) []corpse[W] {
 	c := s.chunks[n]
 	if c.old == 0 {
 		return dead
@@ -317,8 +327,9 @@ func (s *shard[W]) bury(n int, dead []corpse[W]) []corpse[W] {
 		if dead == nil {
 			dead = make([]corpse[W], 0, min(2*chunkLen, int(c.old)+chunkLen))
 		}
-		dead = append(dead, corpse[W]{c.what[i].w, c.what[i].bytes()})
-		s.forget(uint32(n)<<chunkBits|uint32(i), c, uint32(i))
+		index := uint32(n)<<chunkBits | uint32(i)
+		dead = append(dead, corpse[W]{makeSlot(c.gen[i], number, index), c.what[i].w, c.what[i].bytes()})
+		s.forget(index, c, uint32(i))
 	}
 	return dead
 }

@@ -2,6 +2,7 @@ package gc
 
 import (
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ func TestRegistryAgainstAModel(t *testing.T) {
 	c := newCollector(t, Config{Policy: new(Never)})
 	rapid.Check(t, func(t *rapid.T) {
 		given := make(map[int]int64)
-		r := NewWeakRegistry(c.own().gate, 1<<20, func(w int, bytes int64) { given[w] = bytes })
+		r := NewWeakRegistry(c.own().gate, 1<<20, func(_ Slot, w int, bytes int64) { given[w] = bytes })
 		type entry struct {
 			slot  Slot
 			owner *thing // nil once dropped
@@ -163,11 +164,12 @@ func TestRecorderIsToldWhatHappened(t *testing.T) {
 		}
 		got = append(got, e.Kind.String()+" "+text)
 	}
-	// The first skip, whose reason the second and third share; the decision to
+	// What was owned, and where, and that cycles gave it back; the first skip, whose reason the second and third share; the decision to
 	// overlap; its cycle; the wait within Sync, which is a pause; then Sync itself.
 	want := map[string]int{
 		"decision skip": 1, "decision waits": 1, "cycle policy": 1, "cycle explicit": 1,
 		"mark exposed pause": 2, "sync step": 1,
+		"alloc TestRecorderIsToldWhatHappened": 3, "free ": 3,
 	}
 	for _, g := range got {
 		want[g]--
@@ -202,7 +204,7 @@ func TestAPolicySeesWhatACycleFreesWhenItEnds(t *testing.T) {
 	}})
 	gate := c.Watch(src)
 	given, middle, goOn := 0, make(chan bool), make(chan bool)
-	r := NewWeakRegistry(gate, 1<<20, func(uint64, int64) {
+	r := NewWeakRegistry(gate, 1<<20, func(Slot, uint64, int64) {
 		if given == objects/2 {
 			middle <- true
 			<-goOn

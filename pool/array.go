@@ -66,7 +66,7 @@ const large = 1 << 20
 
 func (p *Pool) attach(c *gc.Collector, private bool) *collecting {
 	k := &collecting{c: c, gate: p.group.gate(c), private: private}
-	k.owners = gc.NewWeakRegistry(k.gate, large, func(b Block, _ int64) { p.free(b, trace.FreeCycle) })
+	k.owners = gc.NewWeakRegistry(k.gate, large, func(_ gc.Slot, b Block, _ int64) { p.free(b, trace.FreeCycle) })
 	p.collect.Store(k)
 	return k
 }

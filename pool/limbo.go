@@ -16,8 +16,8 @@ func (p *Pool) Use(b Block, stream uint32) {
 	if h == nil || h.gen.Load() != uint32(b.ref>>32) || h.stream == stream {
 		return
 	}
-	if !h.used.CompareAndSwap(0, stream+1) && h.used.Load() != stream+1 {
-		h.used.Store(manyStreams)
+	if note := stream + 1; note == 0 || !h.used.CompareAndSwap(0, note) && h.used.Load() != note {
+		h.used.Store(manyStreams) // for the last stream there is no note: it counts as many
 	}
 }
 

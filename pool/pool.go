@@ -83,6 +83,10 @@ func New(cfg Config) (*Pool, error) {
 	if cfg.Sites < 0 || cfg.Sites > MaxBytes {
 		return nil, fmt.Errorf("pool: Sites is %d bytes: want 0 to %d", cfg.Sites, int64(MaxBytes))
 	}
+	_, fences := cfg.Upstream.(Fencer)
+	if _, waits := cfg.Upstream.(Synchronizer); fences && !waits {
+		return nil, fmt.Errorf("pool: upstream %T is a Fencer but no Synchronizer: memory that a fence cannot be had for would be used again at once", cfg.Upstream)
+	}
 	if cfg.Poison && !addressable(cfg) {
 		return nil, fmt.Errorf("pool: Poison needs memory that the processor can address, not that of %v", cfg.Space)
 	}

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
@@ -109,8 +110,11 @@ func (p *Pool) trimToSoft() {
 
 // TrimIdle gives all cached memory back each time that nothing was allocated for
 // the given time. It runs on its own goroutine until stop is called. Stop returns
-// when the goroutine has ended.
+// when the goroutine has ended. TrimIdle panics if after is not above 0.
 func (p *Pool) TrimIdle(after time.Duration) (stop func()) {
+	if after <= 0 {
+		panic(fmt.Sprintf("pool: TrimIdle after %v: want a time above 0", after))
+	}
 	quit, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)

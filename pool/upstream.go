@@ -27,7 +27,8 @@ type Synchronizer interface {
 
 // A Fencer is an upstream that can tell when a stream has done its work. If an
 // upstream is no Fencer, freed memory that a second stream has used waits for
-// the next Synchronize.
+// the next Synchronize. A Fencer must be a [Synchronizer], too: [New] refuses one
+// that is not, since a Fence may fail.
 type Fencer interface {
 	// Fence marks the end of the work that stream has queued so far.
 	Fence(stream uint32) (Fence, error)

@@ -95,6 +95,7 @@ type model struct {
 	seen  int              // events of w that were compared
 	lost  int64
 	noted int64 // lost, by the trace
+	after int64 // lost since a batch has failed, with that
 }
 
 // taken is an event that the recorder must write.
@@ -131,8 +132,11 @@ func (m *model) one(t *rapid.T, k trace.Kind, d time.Duration) {
 	}
 	x.Time = max(0, int64(m.r.Now()-d))
 	m.r.Record(x.Event)
-	if m.on {
+	switch {
+	case m.on:
 		m.taken[x.ID] = x
+	case m.failed:
+		m.after++
 	}
 }
 
@@ -206,6 +210,7 @@ func (m *model) fail(t *rapid.T) {
 		}
 		m.w.err = errFull
 		m.failed, m.on = true, false
+		m.after = int64(len(m.taken))
 		clear(m.taken)
 	})
 }
@@ -250,7 +255,7 @@ func (m *model) compare(t *rapid.T) {
 			m.written(t, e)
 		}
 	}
-	if len(m.taken) > 0 || m.noted != m.lost || m.r.Lost() != m.lost {
+	if len(m.taken) > 0 || m.noted != m.lost || m.r.Lost() != m.lost+m.after {
 		t.Fatalf("%d events were not written; %d lost in the trace, %d by the recorder, want %d", len(m.taken), m.noted, m.r.Lost(), m.lost)
 	}
 	if m.w.late {

@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -41,7 +42,8 @@ type RecorderConfig struct {
 // A recorder never holds up the program. Where events come faster than they can
 // be written it loses some, counts them, and says so in the trace, at the next
 // flush: a Mark with [LostLabel]. When writing fails it turns itself off for
-// good, and Err and Close return that error.
+// good, logs that by slog.Default, and Err and Close return that error. What comes
+// after that is counted as lost.
 type Recorder struct {
 	on     atomic.Bool
 	start  time.Time
@@ -123,6 +125,9 @@ func (r *Recorder) Now() time.Duration {
 // and does not allocate.
 func (r *Recorder) Record(e Event) {
 	if r == nil || !r.on.Load() {
+		if r != nil && r.err.Load() != nil {
+			r.lost.Add(1)
+		}
 		return
 	}
 	e.Time = max(0, e.Time)
@@ -206,8 +211,8 @@ func (r *Recorder) isClosing() bool {
 // On reports whether the recorder takes events.
 func (r *Recorder) On() bool { return r != nil && r.on.Load() }
 
-// Lost returns how many events were lost because they came faster than they
-// were written, as far as the last flush.
+// Lost returns how many events were lost because they came faster than they were
+// written, as far as the last flush, and all that came since writing has failed.
 func (r *Recorder) Lost() int64 {
 	if r == nil {
 		return 0
@@ -300,7 +305,11 @@ func (r *Recorder) flush() {
 		r.lost.Add(lost)
 		batch = append(batch, Event{Time: int64(r.Now()), Kind: Mark, Bytes: lost, Aux: r.Label(LostLabel)})
 	}
-	if len(batch) == 0 || r.Err() != nil {
+	if r.Err() != nil {
+		r.lost.Add(int64(len(batch)))
+		return
+	}
+	if len(batch) == 0 {
 		return
 	}
 	if !inOrder(batch) {
@@ -309,7 +318,10 @@ func (r *Recorder) flush() {
 	r.mu.RLock()
 	labels := r.labels
 	r.mu.RUnlock()
-	r.fail(r.to.WriteBatch(batch, labels))
+	if err := r.to.WriteBatch(batch, labels); err != nil {
+		r.lost.Add(int64(len(batch)))
+		r.fail(err)
+	}
 }
 
 // recorded orders the events of a batch. At one time of the clock an object is
@@ -338,4 +350,5 @@ func (r *Recorder) fail(err error) {
 	err = fmt.Errorf("trace: recorder: %w", err)
 	r.err.Store(&err)
 	r.on.Store(false)
+	slog.Default().Error("eagergc: the recording has failed; what comes from now on is lost", slog.Any("error", err))
 }

@@ -135,7 +135,7 @@ func (m *Measurement) run(memory *Memory, n int) error {
 		return err
 	}
 	defer p.Close()
-	r := gc.NewWeakRegistry(c.Watch(nothing{}), 1<<20, func(uint64, int64) {})
+	r := gc.NewWeakRegistry(c.Watch(nothing{}), 1<<20, func(gc.Slot, uint64, int64) {})
 	defer r.Close()
 	kept := make([]*owned, m.Tracked-m.Freed)
 	for i := range kept {

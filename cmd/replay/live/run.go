@@ -54,7 +54,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	if policy == nil {
 		policy = new(gc.Never)
 	}
-	c, err := gc.New(gc.Config{Policy: watch(policy, cfg.Log), Caps: gc.Caps{Cycles: 1}, Recorder: cfg.Recorder}) // a simulation has no caps
+	c, err := gc.New(gc.Config{Policy: watch(policy, cfg.Log), Caps: gc.Caps{Cycles: 1}, Idle: -1, Recorder: cfg.Recorder}) // a simulation has neither
 	if err != nil {
 		return Report{}, fmt.Errorf("live: %w", err)
 	}

@@ -1,0 +1,68 @@
+package gc
+
+import "time"
+
+// defaultIdle is the zero value of Config.Idle.
+const defaultIdle = time.Second
+
+// An idler looks whether the program has gone quiet: whether nothing was counted
+// between two looks. Then one cycle gives back what the program has left behind;
+// after that there is no look until something is tracked again.
+type idler struct {
+	every time.Duration // between two looks; 0 = never
+	timer *time.Timer
+	last  int64 // gross bytes at the last look
+	done  int64 // gross bytes at the last cycle for a quiet program
+}
+
+func newIdler(after time.Duration) idler {
+	if after == 0 {
+		after = defaultIdle
+	}
+	return idler{every: max(0, after/2)}
+}
+
+// wake starts to look. The caller holds mu.
+func (c *Collector) wakeIdler() {
+	switch i := &c.idler; {
+	case i.every <= 0 || c.closed:
+	case i.timer == nil:
+		i.timer = time.AfterFunc(i.every, c.look)
+	default:
+		i.timer.Reset(i.every)
+	}
+}
+
+// look is what the timer calls.
+func (c *Collector) look() {
+	c.mu.Lock()
+	defer c.unlock()
+	if c.closed {
+		return
+	}
+	gross, live := c.gross()
+	quiet := gross == c.idler.last
+	c.idler.last = gross
+	if _, never := c.policy.(*Never); quiet && (never || live == 0 || gross == c.idler.done) {
+		c.awake.Store(false) // whoever tracks something next wakes it
+		return
+	}
+	c.idler.timer.Reset(c.idler.every)
+	if now := c.Now(); quiet && c.current.Load() == nil && now >= c.brake.next {
+		c.idler.done = gross
+		top, _ := c.mostPressed()
+		c.begin(TriggerExplicit, Decision{Action: Overlap, Reason: "idle"}, top, now)
+	}
+}
+
+// gross returns the bytes that sources have handed out so far, and those that are live.
+// Gauges do not count: they look by themselves.
+func (c *Collector) gross() (gross, live int64) {
+	for _, g := range c.gates {
+		if _, gauge := g.source.(*Gauge); !gauge {
+			gross += g.source.Allocated()
+			live += g.source.Sample().Live
+		}
+	}
+	return gross, live
+}

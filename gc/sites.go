@@ -1,0 +1,191 @@
+package gc
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A Survivor is the memory given to [Own] at one allocation site that many cycles
+// have not found dead: a cache, a leak, or an owner that its own release keeps alive.
+type Survivor struct {
+	Site    string // the stack, innermost first: a line for each function with its file and line
+	Bytes   int64  // estimated from samples
+	Samples int    // how many owners that rests on
+	Cycles  uint64 // that the oldest of them has outlived
+}
+
+// A sample is an owner whose allocation site was noted.
+type sample struct {
+	in    handles
+	slot  Slot
+	site  string
+	bytes int64  // that it stands for
+	born  uint64 // cycles that had settled
+}
+
+// samples are a few of the owners, chosen at random by their bytes, and the oldest
+// of those that are still there.
+type samples struct {
+	next atomic.Int64 // gross bytes at which the next owner is chosen
+
+	mu     sync.Mutex
+	all    []sample
+	looked time.Duration
+	told   map[string]int64 // bytes of a site when it was last logged
+}
+
+// On average one owner in sampleRate bytes is chosen, as Go's heap profile does
+// (runtime.MemProfileRate is 512 KiB; what is owned is larger than Go objects are).
+const (
+	sampleRate   = 4 << 20
+	samplesMax   = 4096
+	manyCycles   = 16          // that a survivor has outlived
+	survivorLook = time.Second // between two looks for what to log
+	muchShare    = 1.0 / 16    // of the live bytes, that a site holds before it is logged
+)
+
+// choose notes an owner, if gross bytes have come to the next one.
+func (s *samples) choose(in handles, slot Slot, bytes, gross int64, cycles *atomic.Uint64) {
+	next := s.next.Load()
+	if gross < next || !s.next.CompareAndSwap(next, gross+int64(rand.ExpFloat64()*sampleRate)) {
+		return
+	}
+	at := siteOf()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) < samplesMax {
+		s.all = append(s.all, sample{in, slot, at, max(bytes, sampleRate), cycles.Load()})
+	}
+}
+
+// survivors forgets the samples that are dead, and returns the sites of those
+// that have outlived many cycles, the largest first.
+func (s *samples) survivors(now uint64) []Survivor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(x sample) bool { return !x.in.has(x.slot) })
+	bySite := make(map[string]*Survivor)
+	for _, x := range s.all {
+		age := now - x.born
+		if age < manyCycles {
+			continue
+		}
+		v := bySite[x.site]
+		if v == nil {
+			v = &Survivor{Site: x.site}
+			bySite[x.site] = v
+		}
+		v.Bytes += x.bytes
+		v.Samples++
+		v.Cycles = max(v.Cycles, age)
+	}
+	var list []Survivor
+	for _, v := range bySite {
+		list = append(list, *v)
+	}
+	slices.SortFunc(list, func(a, b Survivor) int { return int(max(-1, min(1, b.Bytes-a.Bytes))) })
+	return list
+}
+
+// Survivors returns where the memory was given to [Own] that many cycles have not
+// found dead, the largest site first. It rests on samples.
+func (c *Collector) Survivors() []Survivor { return c.samples.survivors(c.settled.Load()) }
+
+// logSurvivors warns of sites that hold much and that cycles do not free, once each,
+// and again when they have doubled. The caller holds no lock.
+func (c *Collector) logSurvivors() {
+	s, now := &c.samples, c.Now()
+	s.mu.Lock()
+	due := len(s.all) > 0 && now-s.looked >= survivorLook
+	if due {
+		s.looked = now
+	}
+	s.mu.Unlock()
+	if !due {
+		return
+	}
+	live := c.own().live.Load()
+	for _, v := range c.Survivors() {
+		if float64(v.Bytes) < muchShare*float64(live) || !s.tell(v) {
+			continue
+		}
+		c.say(saying{slog.LevelWarn, logSurvives, []slog.Attr{
+			slog.String("site", innermost(v.Site)), slog.String("held", pressure.Bytes(v.Bytes).String()), slog.Uint64("cycles", v.Cycles),
+		}, true})
+	}
+}
+
+func (s *samples) tell(v Survivor) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.told == nil {
+		s.told = make(map[string]int64)
+	}
+	if v.Bytes < 2*s.told[v.Site] {
+		return false
+	}
+	s.told[v.Site] = v.Bytes
+	return true
+}
+
+// A stack is what runtime.Callers gives: return addresses, innermost first.
+type stack [32]uintptr
+
+// texts are the texts of stacks, which take microseconds to make.
+var texts struct {
+	sync.Map
+	n atomic.Int64
+}
+
+const maxTexts = 1 << 16 // so that memory is bounded
+
+// siteOf returns the stack outside of this package, as a recording has it.
+func siteOf() string {
+	var at stack
+	n := runtime.Callers(2, at[:])
+	if text, ok := texts.Load(at); ok {
+		return text.(string)
+	}
+	if texts.n.Add(1) > maxTexts {
+		return "(too many sites)"
+	}
+	text := at.text(n)
+	texts.Store(at, text)
+	return text
+}
+
+func (at *stack) text(n int) string {
+	frames := runtime.CallersFrames(at[:n])
+	var b strings.Builder
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		inside := strings.HasPrefix(f.Function, packagePath) && !strings.HasSuffix(f.File, "_test.go")
+		if inside && b.Len() == 0 || f.Function == "runtime.goexit" || f.Function == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s\t%s:%d", f.Function, f.File, f.Line)
+	}
+	return b.String()
+}
+
+var packagePath = reflect.TypeFor[Collector]().PkgPath() + "."
+
+// innermost returns the first line of a site, as people read it.
+func innermost(site string) string {
+	line, _, _ := strings.Cut(site, "\n")
+	return strings.Replace(line, "\t", " ", 1)
+}
