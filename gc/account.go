@@ -43,9 +43,10 @@ func (c *Collector) Account(bytes int64) {
 
 // accounted is the memory that Account has counted.
 type accounted struct {
-	live  atomic.Int64
-	given atomic.Int64 // bytes taken back since the start
-	log   accountLog
+	live   atomic.Int64
+	given  atomic.Int64 // bytes taken back since the start
+	before atomic.Int64 // given, when the last mark began
+	log    accountLog
 }
 
 // An accountLog makes objects of what Account counts, for a recording. What is taken
@@ -99,17 +100,21 @@ func (a *accounted) giveBack(bytes int64) {
 // finds dead, finalizers and cleanups give back.
 type accountWalk ownership
 
-func (w *accountWalk) promoteAll() {}
-func (w *accountWalk) Len() int    { return 0 }
+// promoteAll is called before a mark: cleanups may run before it has ended.
+func (w *accountWalk) promoteAll() { w.accounted.before.Store(w.accounted.given.Load()) }
+
+func (w *accountWalk) Len() int { return 0 }
 
 // walk waits for what the cycle has found dead to be taken back. What more is freed
 // meanwhile counts too: there is no telling.
 func (w *accountWalk) walk(r *collection) {
-	if w.accounted.live.Load() == 0 {
-		return
+	before := w.accounted.before.Load()
+	if r.trigger == TriggerNatural { // nobody knew that it would begin
+		before = w.accounted.given.Load()
 	}
-	before := w.accounted.given.Load()
-	r.awaitCleanups(w.gate.c.engine, func() bool { return false })
+	if w.accounted.live.Load() > 0 {
+		r.awaitCleanups(w.gate.c.engine, func() bool { return false })
+	}
 	r.credit(w.gate, w.accounted.given.Load()-before)
 }
 

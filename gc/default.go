@@ -11,8 +11,8 @@ import (
 // Default returns the collector of the process, which the first call makes and
 // nobody should close: libraries that count memory share it. Its policy is
 // [DefaultPolicy], or that of the environment. Its limit is that of the
-// environment, see [pressure.LimitsFromEnv], the hard one before the soft one;
-// else nine tenths of what the machine or the container has. If the environment
+// environment for host memory, see [pressure.LimitsFromEnv], the hard one before the
+// soft one; else nine tenths of what the machine or the container has. If the environment
 // cannot be read that is logged, and without effect.
 func Default() *Collector { return theDefault() }
 

@@ -1,0 +1,152 @@
+package gc
+
+import (
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+func mustPanic(t *testing.T, want string, do func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if e, ok := recover().(string); !ok || !strings.Contains(e, want) {
+			t.Errorf("panics with %q, want %q", e, want)
+		}
+	}()
+	do()
+}
+
+type file struct {
+	fd   uintptr
+	name string
+}
+
+func (f *file) close(uintptr) { f.fd = 0 }
+
+// TestMisuseIsRefusedAtTheCall: what would leak, or count wrong, for ever.
+func TestMisuseIsRefusedAtTheCall(t *testing.T) {
+	c := newCollector(t, Config{Policy: new(Never)})
+	f, free := &file{fd: 3, name: "x"}, func(uintptr) {}
+	type pair struct {
+		fd uintptr
+		of *file
+	}
+	for what, tc := range map[string]struct {
+		want string
+		do   func()
+	}{
+		"owner as argument":     {"an argument of type *gc.file that refers to the owner", func() { Own(c, f, 1, func(*file) {}, f) }},
+		"pointer into it":       {"refers to the owner", func() { Own(c, f, 1, func(*string) {}, &f.name) }},
+		"owner in a struct":     {"refers to the owner", func() { Own(c, f, 1, func(pair) {}, pair{3, f}) }},
+		"owner in an interface": {"refers to the owner", func() { Own(c, f, 1, func(any) {}, any(f)) }},
+		"method value":          {"a method value of it or a closure", func() { Own(c, f, 1, f.close, 3) }},
+		"closure":               {"a method value of it or a closure", func() { Own(c, f, 1, func(uintptr) { f.fd = 0 }, 3) }},
+		"nil release":           {"nil release", func() { Own[file, uintptr](c, f, 1, nil, 3) }},
+		"nil owner":             {"nil owner", func() { Own(c, (*file)(nil), 1, free, 3) }},
+		"negative bytes":        {"with -1 bytes", func() { Own(c, f, -1, free, 3) }},
+		"absurd bytes":          {"want 0 to", func() { Own(c, f, math.MaxInt64, free, 3) }},
+		"tiny owner":            {"no identity", func() { Own(c, new(int64), 1, free, 3) }},
+		"empty owner":           {"no identity", func() { Own(c, new(struct{}), 1, free, 3) }},
+		"negative limit":        {"SetLimit with -1", func() { c.SetLimit(-1) }},
+		"negative account":      {"takes back 5 bytes, where only 0", func() { c.Account(-5) }},
+		"absurd account":        {"Account with", func() { c.Account(math.MaxInt64) }},
+		"resize":                {"Resize with -1", func() { Own(c, f, 1, free, 3).Resize(-1) }},
+	} {
+		t.Run(what, func(t *testing.T) { mustPanic(t, tc.want, tc.do) })
+	}
+	Own(c, f, 1, free, f.fd).Release()       // this is how
+	Own(c, new(*file), 1, free, 3).Release() // 8 bytes, but a pointer
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	for _, cfg := range []Config{{Limit: -1}, {Limit: MaxBytes + 1}, {Caps: Caps{Cycles: -0.1}}, {Caps: Caps{Held: 1.1}}, {Caps: Caps{Cycles: math.NaN()}}} {
+		if c, err := New(cfg); err == nil {
+			c.Close()
+			t.Errorf("%+v is no error", cfg)
+		}
+	}
+}
+
+// TestALimitAboveTheMachineIsToldOf, and in strict mode it panics.
+func TestALimitAboveTheMachineIsToldOf(t *testing.T) {
+	info, err := pressure.HostMemory()
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Setenv(StrictVariable, "1")
+	mustPanic(t, logLimit, func() { New(Config{Limit: info.Total + 1}) })
+}
+
+func TestStrictModeContainsNothing(t *testing.T) {
+	t.Setenv(StrictVariable, "1")
+	c := newCollector(t, Config{Policy: &scripted{decide: func(Point) Decision { panic("a bug in the policy") }}})
+	mustPanic(t, "a bug in the policy", func() { Own(c, new(thing), 1, func(int) {}, 0) })
+	c.SetPolicy(nil)
+	c.Collect(TriggerExplicit) // no lock was left behind
+}
+
+func TestResizeAndAccountCount(t *testing.T) {
+	quiet(t)
+	c := newCollector(t, Config{Policy: new(Never)})
+	live := func() int64 { return c.Samples()[0].Live }
+	o := new(thing)
+	h := Own(c, o, 100, func(int) {}, 0)
+	for _, bytes := range []int64{300, 50, 0, 7} {
+		if !h.Resize(bytes) || live() != bytes {
+			t.Errorf("%d live, want %d", live(), bytes)
+		}
+	}
+	c.Account(1000)
+	c.Account(-300)
+	if live() != 707 {
+		t.Errorf("%d live, want 707", live())
+	}
+	if !h.Release() || h.Resize(9) || live() != 700 {
+		t.Errorf("%d live, want 700, and no Resize after Release", live())
+	}
+	if (Handle{}).Resize(1) {
+		t.Error("the zero handle was resized")
+	}
+}
+
+// TestCyclesWaitForWhatIsAccounted: cleanups take it back, and that is the yield.
+func TestCyclesWaitForWhatIsAccounted(t *testing.T) {
+	quiet(t)
+	c := newCollector(t, Config{Policy: new(Never)})
+	for range 100 {
+		c.Account(10)
+		accountedOwner(c)
+	}
+	var freed int64
+	for range 20 { // the wait is bounded
+		if freed += c.Collect(TriggerExplicit).Freed; freed == 1000 {
+			return
+		}
+	}
+	t.Errorf("cycles freed %d of 1000 bytes, %d are live", freed, c.Samples()[0].Live)
+}
+
+func TestDefaultIsOne(t *testing.T) {
+	t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", "123M")
+	if defaultLimit() != 123e6 {
+		t.Errorf("limit %d", defaultLimit())
+	}
+	t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", "")
+	if l := defaultLimit(); l <= 0 && hostMemoryIsKnown() {
+		t.Errorf("limit %d", l)
+	}
+	if Default() != Default() {
+		t.Error("two collectors")
+	}
+}
+
+func hostMemoryIsKnown() bool { _, err := pressure.HostMemory(); return err == nil }
+
+//go:noinline
+func accountedOwner(c *Collector) {
+	runtime.AddCleanup(new(thing), func(bytes int64) { c.Account(-bytes) }, 10)
+}
