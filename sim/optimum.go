@@ -13,6 +13,20 @@ import (
 // under its limit: the limit is below the peak of the reachable bytes.
 var ErrNoSchedule = errors.New("sim: no schedule fits the limit")
 
+// ErrTooLong says that a workload has more points than an optimum is searched for:
+// the search needs about 500 bytes of memory for each point.
+var ErrTooLong = errors.New("sim: too long for an optimum")
+
+// mostPoints is the most that an optimum is searched for.
+const mostPoints = 1 << 22
+
+func (w *Workload) tooLong() error {
+	if n := len(w.points); n > mostPoints {
+		return fmt.Errorf("%w: %d allocations and waits, at most %d", ErrTooLong, n, mostPoints)
+	}
+	return nil
+}
+
 // A Schedule is a list of cycles that keeps a workload under a limit without
 // a refusal, and the exposed pause that it was computed to have.
 type Schedule struct {
@@ -43,6 +57,9 @@ type step struct {
 func OptimumBlocking(w *Workload, limit int64, cost Cost) (Schedule, error) {
 	if limit <= 0 {
 		return Schedule{}, nil
+	}
+	if err := w.tooLong(); err != nil {
+		return Schedule{}, err
 	}
 	n := len(w.points)
 	// Node 0 is the start, node i+1 a cycle at point i, node n+1 the end.

@@ -100,6 +100,9 @@ func leastCycle(w *Workload, cost *Cost) int64 {
 // of what the node's cycle keeps, len(points) if all do. Node 0 is the start,
 // node i+1 a cycle at point i.
 func (w *Workload) reaches(limit int64) ([]int32, error) {
+	if err := w.tooLong(); err != nil {
+		return nil, err
+	}
 	n := len(w.points)
 	far := make([]int32, n+1)
 	r := newReach(w, limit)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sort"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // A Workload is one space of a trace, reduced to what a collection policy is
@@ -106,7 +108,9 @@ func SpaceOf(t *trace.Trace) pressure.Space {
 func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 	c := compiler{
 		Workload: &Workload{Name: t.Name, Space: space, monotone: true},
-		sizes:    make(map[uint64]int64, len(t.Events)/4),
+		sizes:    make(map[uint64]int64),
+		ops:      spill.New[op](nil, 0),
+		points:   spill.New[point](nil, 0),
 	}
 	if len(t.Events) > math.MaxInt32 {
 		return nil, fmt.Errorf("sim: %s: %d events, at most %d can be replayed", t.Name, len(t.Events), math.MaxInt32)
@@ -122,16 +126,21 @@ func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 	if c.at.allocs == 0 {
 		return nil, fmt.Errorf("sim: %s: no allocations in %v", t.Name, space)
 	}
+	if err := cmp.Or(c.ops.Err(), c.points.Err()); err != nil {
+		return nil, fmt.Errorf("sim: %s: %w", t.Name, err)
+	}
 	c.finish()
 	return c.Workload, nil
 }
 
 type compiler struct {
 	*Workload
-	sizes map[uint64]int64 // objects that are there and not dropped
-	at    totals
-	start int64 // of the first event, on the trace's clock
-	last  int64 // time of the last event
+	ops    *spill.List[op]
+	points *spill.List[point]
+	sizes  map[uint64]int64 // objects that are there and not dropped
+	at     totals
+	start  int64 // of the first event, on the trace's clock
+	last   int64 // time of the last event
 }
 
 func (c *compiler) add(e trace.Event) error {
@@ -140,7 +149,7 @@ func (c *compiler) add(e trace.Event) error {
 	default:
 		return nil
 	}
-	if len(c.ops) == 0 {
+	if c.ops.Len() == 0 {
 		c.start = e.Time
 	}
 	t := e.Time - c.start
@@ -170,8 +179,8 @@ func (c *compiler) alloc(t int64, e trace.Event) error {
 		return fmt.Errorf("object %d is allocated twice", e.ID)
 	}
 	c.sizes[e.ID] = e.Bytes
-	c.ops = append(c.ops, makeOp(t, e.Bytes, opAlloc))
-	c.points = append(c.points, point{totals: c.at, time: t, arg: e.Bytes})
+	c.ops.Append(makeOp(t, e.Bytes, opAlloc))
+	c.points.Append(point{totals: c.at, time: t, arg: e.Bytes})
 	c.at.gross += e.Bytes
 	c.at.net += e.Bytes
 	c.at.allocs++
@@ -184,8 +193,8 @@ func (c *compiler) sync(t int64, e trace.Event) error {
 	if w < 0 || w > largest-c.at.wait {
 		return fmt.Errorf("a wait of %d ns after %d in all is out of range", w, c.at.wait)
 	}
-	c.ops = append(c.ops, makeOp(t, w, opSync))
-	c.points = append(c.points, point{totals: c.at, time: t, arg: w, sync: true})
+	c.ops.Append(makeOp(t, w, opSync))
+	c.points.Append(point{totals: c.at, time: t, arg: w, sync: true})
 	c.at.wait += w
 	return nil
 }
@@ -201,31 +210,33 @@ func (c *compiler) release(t int64, e trace.Event) error {
 	}
 	delete(c.sizes, e.ID)
 	if e.Kind == trace.Free && e.Aux == trace.FreeExplicit {
-		c.ops = append(c.ops, makeOp(t, size, opFree))
+		c.ops.Append(makeOp(t, size, opFree))
 		c.at.net -= size
 		c.at.frees++
 		c.monotone = false
 		return nil
 	}
-	c.ops = append(c.ops, makeOp(t, size, opDrop))
+	c.ops.Append(makeOp(t, size, opDrop))
 	c.at.dropped += size
 	c.at.drops++
 	return nil
 }
 
 func (c *compiler) finish() {
+	w := c.Workload
+	w.ops, w.points = c.ops.Items(), c.points.Items()
 	c.end = c.at
 	c.Allocs, c.Drops = int(c.at.allocs), int(c.at.drops)+int(c.at.frees)
-	c.Syncs = len(c.points) - c.Allocs
+	c.Syncs = len(w.points) - c.Allocs
 	c.AllocatedBytes, c.Wait = c.at.gross, time.Duration(c.at.wait)
 	c.Span = time.Duration(c.last)
-	next := int32(len(c.points))
-	c.nextSync = make([]int32, len(c.points)+1)
-	for i := len(c.points); i >= 0; i-- {
-		if i < len(c.points) && c.points[i].sync {
+	next := int32(len(w.points))
+	w.nextSync, _ = spill.Slice[int32](len(w.points) + 1)
+	for i := len(w.points); i >= 0; i-- {
+		if i < len(w.points) && w.points[i].sync {
 			next = int32(i)
 		}
-		c.nextSync[i] = next
+		w.nextSync[i] = next
 	}
 }
 

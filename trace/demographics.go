@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // Demographics say which objects a trace has: how large they are, and how long
@@ -39,7 +40,10 @@ type LifetimeClass struct {
 func (t *Trace) Demographics(spaces ...pressure.Space) Demographics {
 	born := make(map[uint64]Event)
 	var sizes [65]SizeClass
-	var lifetimes [65][]int64
+	var lifetimes [65]*spill.List[int64]
+	for k := range lifetimes {
+		lifetimes[k] = spill.New[int64](nil, 0)
+	}
 	decades := make(map[time.Duration]*LifetimeClass)
 	count := func(below time.Duration, bytes int64) {
 		c := decades[below]
@@ -67,7 +71,7 @@ func (t *Trace) Demographics(spaces ...pressure.Space) Demographics {
 			}
 			delete(born, e.ID)
 			k := sizeClass(from.Bytes)
-			lifetimes[k] = append(lifetimes[k], e.Time-from.Time)
+			lifetimes[k].Append(e.Time - from.Time)
 			count(decadeAbove(time.Duration(e.Time-from.Time)), from.Bytes)
 		}
 	}
@@ -78,7 +82,7 @@ func (t *Trace) Demographics(spaces ...pressure.Space) Demographics {
 	var d Demographics
 	for k, c := range sizes {
 		if c.Objects > 0 {
-			c.Max, c.Lifetimes = 1<<min(k, 62), QuantilesOf(lifetimes[k])
+			c.Max, c.Lifetimes = 1<<min(k, 62), quantiles(lifetimes[k])
 			d.Sizes = append(d.Sizes, c)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // Stats are the figures of a trace that do not depend on a policy. The JSON names
@@ -70,10 +71,17 @@ func QuantilesOf(values []int64) Quantiles {
 	return Quantiles{Min: values[0], P50: at(50), P90: at(90), P99: at(99), Max: values[n-1], Mean: sum / float64(n)}
 }
 
+// quantiles describes the values of a list, which it frees.
+func quantiles(l *spill.List[int64]) Quantiles {
+	defer l.Free()
+	return QuantilesOf(l.Items())
+}
+
 // Stats adds up the events of t. If spaces are given, memory events of other
 // spaces do not count. The trace must be valid: see [Trace.Validate].
 func (t *Trace) Stats(spaces ...pressure.Space) Stats {
 	a := adder{born: make(map[uint64]Event), dropFrees: !slices.ContainsFunc(t.Events, func(e Event) bool { return e.Kind == Free })}
+	a.sizes, a.lifetimes, a.waits = spill.New[int64](nil, 0), spill.New[int64](nil, 0), spill.New[int64](nil, 0)
 	for _, e := range t.Events {
 		if e.Kind == Sync || len(spaces) == 0 || slices.Contains(spaces, e.Space) {
 			a.event(e)
@@ -89,7 +97,7 @@ type adder struct {
 	first, last               int64
 	reachable, held, reserved int64
 	born                      map[uint64]Event // reachable objects
-	sizes, lifetimes, waits   []int64
+	sizes, lifetimes, waits   *spill.List[int64]
 }
 
 func (a *adder) event(e Event) {
@@ -98,7 +106,7 @@ func (a *adder) event(e Event) {
 	case Alloc:
 		a.Allocs++
 		a.AllocatedBytes += e.Bytes
-		a.sizes = append(a.sizes, e.Bytes)
+		a.sizes.Append(e.Bytes)
 		a.born[e.ID] = e
 		a.hold(e.Bytes, e.Bytes)
 	case Drop:
@@ -116,7 +124,7 @@ func (a *adder) event(e Event) {
 	case Sync:
 		a.Syncs++
 		a.Wait += e.Duration
-		a.waits = append(a.waits, int64(e.Duration))
+		a.waits.Append(int64(e.Duration))
 	case Cycle:
 		a.Cycles++
 		a.CycleTime += e.Duration
@@ -143,7 +151,7 @@ func (a *adder) die(e Event) int64 {
 		return 0
 	}
 	delete(a.born, e.ID)
-	a.lifetimes = append(a.lifetimes, e.Time-from.Time)
+	a.lifetimes.Append(e.Time - from.Time)
 	a.hold(-from.Bytes, 0)
 	return from.Bytes
 }
@@ -168,6 +176,6 @@ func (a *adder) finish() Stats {
 		a.WaitShare = a.Wait.Seconds() / s
 	}
 	a.LastBytes, a.LastObjects = a.reachable, len(a.born)
-	a.Sizes, a.Lifetimes, a.Waits = QuantilesOf(a.sizes), QuantilesOf(a.lifetimes), QuantilesOf(a.waits)
+	a.Sizes, a.Lifetimes, a.Waits = quantiles(a.sizes), quantiles(a.lifetimes), quantiles(a.waits)
 	return a.Stats
 }

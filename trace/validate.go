@@ -3,6 +3,7 @@ package trace
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -24,9 +25,11 @@ func (e *EventError) Error() string {
 func (e *EventError) Unwrap() error { return e.Err }
 
 // Validate returns an [EventError] for the first event that breaks an invariant
-// of the package, or nil. Its memory grows with the number of objects.
+// of the package, or nil. Beside the objects that are live at once it takes a bit for
+// each other one, and where there is a Free, what is dropped and not yet freed.
 func (t *Trace) Validate() error {
-	v := validator{labels: len(t.Labels), objects: make(map[uint64]object)}
+	v := validator{labels: len(t.Labels), objects: make(map[uint64]object), freed: make(idSet)}
+	v.dropEnds = !slices.ContainsFunc(t.Events, func(e Event) bool { return e.Kind == Free })
 	for i, e := range t.Events {
 		if err := v.event(e); err != nil {
 			return &EventError{Index: i, Event: e, Err: err}
@@ -48,7 +51,9 @@ type validator struct {
 	started bool
 	gross   int64
 	objects map[uint64]object
-	freed   map[uint64]struct{} // tells a double free from an unknown object
+	freed   idSet // tells a double free from an unknown object
+
+	dropEnds bool // there is no Free: nothing more is said of an object that is dropped
 }
 
 func (v *validator) event(e Event) error {
@@ -80,7 +85,7 @@ func (v *validator) alloc(e Event) error {
 	if _, ok := v.objects[e.ID]; ok {
 		return fmt.Errorf("object %d is allocated twice", e.ID)
 	}
-	if _, ok := v.freed[e.ID]; ok {
+	if v.freed.has(e.ID) {
 		return fmt.Errorf("object %d is allocated again", e.ID)
 	}
 	if e.Bytes >= MaxBytes-v.gross {
@@ -94,8 +99,8 @@ func (v *validator) alloc(e Event) error {
 func (v *validator) release(e Event) error {
 	o, ok := v.objects[e.ID]
 	if !ok {
-		if _, ok := v.freed[e.ID]; ok {
-			return fmt.Errorf("object %d was freed before", e.ID)
+		if v.freed.has(e.ID) {
+			return fmt.Errorf("object %d was %s before", e.ID, v.ended())
 		}
 		return fmt.Errorf("object %d was not allocated", e.ID)
 	}
@@ -105,11 +110,8 @@ func (v *validator) release(e Event) error {
 	if e.Space != o.space {
 		return fmt.Errorf("object %d is in %v, not in %v", e.ID, o.space, e.Space)
 	}
-	if e.Kind == Free {
-		if v.freed == nil {
-			v.freed = make(map[uint64]struct{})
-		}
-		v.freed[e.ID] = struct{}{}
+	if e.Kind == Free || v.dropEnds {
+		v.freed.add(e.ID)
 		delete(v.objects, e.ID)
 		return nil
 	}
@@ -119,4 +121,30 @@ func (v *validator) release(e Event) error {
 	o.dropped = true
 	v.objects[e.ID] = o
 	return nil
+}
+
+// ended says how an object ends that is in freed.
+func (v *validator) ended() string {
+	if v.dropEnds {
+		return "dropped"
+	}
+	return "freed"
+}
+
+// An idSet is a set of identities. Most are numbered one by one, so it has a bit
+// for each of 512 neighbours.
+type idSet map[uint64]*[8]uint64
+
+func (s idSet) add(id uint64) {
+	page := s[id>>9]
+	if page == nil {
+		page = new([8]uint64)
+		s[id>>9] = page
+	}
+	page[id>>6&7] |= 1 << (id & 63)
+}
+
+func (s idSet) has(id uint64) bool {
+	page := s[id>>9]
+	return page != nil && page[id>>6&7]&(1<<(id&63)) != 0
 }

@@ -82,6 +82,9 @@ func cellText(o *experiment.Outcome) (pause, cycles string) {
 	if errors.Is(o.Err, sim.ErrNoSchedule) {
 		return "none", "fits"
 	}
+	if errors.Is(o.Err, sim.ErrTooLong) {
+		return "too", "long"
+	}
 	cycles = fmt.Sprintf("%d+%d", o.Collections, o.RefusalCollections)
 	if o.FailedAllocs > 0 {
 		cycles += fmt.Sprintf(" !%d", o.FailedAllocs)

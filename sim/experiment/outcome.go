@@ -9,7 +9,7 @@ import (
 // An Outcome is the result of a cell, or why it has none.
 type Outcome struct {
 	sim.Result
-	Err  error         // sim.ErrNoSchedule: the limit is too small for an optimum
+	Err  error         // of an optimum: sim.ErrNoSchedule or sim.ErrTooLong
 	Host time.Duration // span less waits: what the program itself took
 
 	// Details, if the Grid asks for them.

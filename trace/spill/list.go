@@ -28,6 +28,12 @@ func New[T any](s *Store, n int) *List[T] {
 	return l
 }
 
+// Slice returns n zero items, and what frees them: nobody may use them after that.
+func Slice[T any](n int) (items []T, free func()) {
+	l := New[T](nil, n)
+	return l.Grow(n), l.Free
+}
+
 // Append adds v.
 func (l *List[T]) Append(v T) {
 	if len(l.items) == cap(l.items) {

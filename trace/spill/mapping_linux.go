@@ -66,8 +66,8 @@ func (m *mapping) close() {
 }
 
 const (
-	resident = 64 << 20              // bytes of mapped files that stay in memory
-	look     = 10 * time.Millisecond // between two looks at them
+	resident = 64 << 20             // bytes of mapped files that stay in memory
+	look     = 2 * time.Millisecond // between two looks at them
 )
 
 // residents are the mappings of the process. The system counts their pages as the
@@ -92,8 +92,13 @@ func (r *mappings) add(m *mapping) {
 
 // trim runs as long as there are mappings.
 func (r *mappings) trim() {
+	statm, err := os.Open("/proc/self/statm")
+	if err != nil {
+		return
+	}
+	defer statm.Close()
 	for range time.Tick(look) {
-		many := residentFiles() > resident
+		many := residentFiles(statm) > resident
 		r.mu.Lock()
 		for m := range r.all {
 			if many && len(m.bytes) > 0 {
@@ -110,12 +115,10 @@ func (r *mappings) trim() {
 
 // residentFiles returns the bytes of files that are in the memory of the process,
 // its program among them.
-func residentFiles() int64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
+func residentFiles(statm *os.File) int64 {
+	var text [128]byte
+	n, _ := statm.ReadAt(text[:], 0)
 	var size, all, shared int64
-	fmt.Sscan(string(text), &size, &all, &shared)
+	fmt.Sscan(string(text[:n]), &size, &all, &shared)
 	return shared * int64(os.Getpagesize())
 }
