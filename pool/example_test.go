@@ -54,7 +54,7 @@ func Example_service() {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/render", handle)
-	mux.Handle("/debug/eagergc", debug.Handler(collector, memory))
+	mux.Handle("/debug/eagergc/", debug.Handler(collector, memory))
 
 	var answered atomic.Int64
 	var clients sync.WaitGroup

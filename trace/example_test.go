@@ -34,5 +34,5 @@ func ExampleTrace_Validate() {
 		log.Fatal(err)
 	}
 	fmt.Println(t.Validate())
-	// Output: trace: event 2 (drop at 9 ns): dropped before
+	// Output: trace: event 2 (drop at 9 ns): object 1 was dropped before
 }

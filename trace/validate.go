@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -116,7 +115,7 @@ func (v *validator) release(e Event) error {
 		return nil
 	}
 	if o.dropped {
-		return errors.New("dropped before")
+		return fmt.Errorf("object %d was dropped before", e.ID)
 	}
 	o.dropped = true
 	v.objects[e.ID] = o

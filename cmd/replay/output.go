@@ -15,6 +15,8 @@ import (
 
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/experiment"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/csvfile"
 )
 
 // writers are the values of --format.
@@ -79,6 +81,7 @@ func writeCSV(w io.Writer, g *experiment.Grid) error {
 				if err := json.Unmarshal(text, &row[j]); err != nil {
 					panic(err)
 				}
+				row[j] = csvfile.Cell(row[j])
 			case text[0] != 'n': // null
 				row[j] = string(text)
 			}
@@ -161,6 +164,7 @@ func parseResults(path string, r io.Reader) ([]sim.Result, error) {
 		}
 		if row.Elapsed != nil {
 			row.Result.Elapsed = time.Duration(*row.Elapsed)
+			row.Trace, row.Policy = trace.Plain(row.Trace), trace.Plain(row.Policy)
 			results = append(results, row.Result)
 		}
 	}

@@ -19,6 +19,10 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: *update,
+		Setup: func(e *testscript.Env) error { // what steers a terminal
+			e.Setenv("ESC", "\x1b")
+			return nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cut":  cut,
 			"flip": flip,

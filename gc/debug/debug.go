@@ -1,7 +1,9 @@
 // Package debug serves a page about a running collector, as net/http/pprof does
 // about a running program:
 //
-//	mux.Handle("/debug/eagergc", debug.Handler(collector, pool))
+//	mux.Handle("/debug/eagergc/", debug.Handler(collector, pool))
+//
+// With the slash at its end the pattern takes the path without it, too.
 //
 // The page shows the pools' reports, the last cycles, the last decisions with
 // their reasons, and a chart of live, reserved and limit that goes on while it

@@ -98,6 +98,34 @@ func TestOnlyThisMachineMayRead(t *testing.T) {
 	}
 }
 
+// As it is registered, the page is there with a slash at the end and without.
+func TestSlash(t *testing.T) {
+	c, p := program(t)
+	mux := http.NewServeMux()
+	mux.Handle("/debug/eagergc/", debug.Handler(c, p))
+	if w := get(mux, "GET", "http://localhost/debug/eagergc/", here); w.Code != http.StatusOK {
+		t.Errorf("with a slash: %d", w.Code)
+	}
+	if w := get(mux, "GET", "http://localhost/debug/eagergc", here); w.Code/100 != 3 || w.Header().Get("Location") != "/debug/eagergc/" {
+		t.Errorf("without: %d, %v", w.Code, w.Header())
+	}
+}
+
+// A proxy on this machine that rewrites Host is told by what it adds.
+func TestNoProxyMayRead(t *testing.T) {
+	c, p := program(t)
+	h := debug.Handler(c, p)
+	for _, name := range []string{"X-Forwarded-For", "Forwarded", "Via"} {
+		r := httptest.NewRequest("GET", "http://localhost/debug/eagergc", nil)
+		r.RemoteAddr = here
+		r.Header.Set(name, "203.0.113.7")
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d, want 403", name, w.Code)
+		}
+	}
+}
+
 func TestUnguardedAnswersAnyClientButOnlyReads(t *testing.T) {
 	c, p := program(t)
 	h := debug.Unguarded(c, p)

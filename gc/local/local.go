@@ -11,17 +11,28 @@ import (
 
 // Only returns h for this machine's own clients. It refuses requests that come
 // from elsewhere, requests that are addressed to it by another name than a
-// loopback one, and those that [ReadOnly] refuses. It is safe for concurrent
+// loopback one, requests that a proxy has passed on (it may do so for any machine,
+// and write any name), and those that [ReadOnly] refuses. It is safe for concurrent
 // use.
 func Only(h http.Handler) http.Handler {
 	h = ReadOnly(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLoopback(r.RemoteAddr) || !isLoopback(r.Host) {
+		if !isLoopback(r.RemoteAddr) || !isLoopback(r.Host) || isPassedOn(r.Header) {
 			http.Error(w, "eagergc: only for this machine, by a loopback address", http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// isPassedOn reports whether a proxy has passed a request on.
+func isPassedOn(h http.Header) bool {
+	for _, name := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"} {
+		if _, ok := h[name]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // ReadOnly returns h for GET and HEAD alone; other methods are refused. Answers

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/eagergc/eagergc/trace"
 )
@@ -14,8 +15,18 @@ import (
 // package arrowfile; kind and space are words here.
 var Columns = []string{"time", "kind", "space", "id", "bytes", "duration", "stream", "aux", "label"}
 
+// Cell returns text as a cell that no spreadsheet takes for a formula: one that begins
+// with = + - @, a tab or the end of a line gets an apostrophe before it.
+func Cell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}
+
 // Write writes one row for each event of t: times in ns, sizes in bytes. Texts are
-// quoted as in RFC 4180. The file has no Name, Start and Meta.
+// quoted as in RFC 4180, and labels are as [Cell] says. The file has no Name, Start
+// and Meta.
 func Write(w io.Writer, t *trace.Trace) error {
 	out := csv.NewWriter(w)
 	row := append([]string(nil), Columns...)
@@ -29,7 +40,7 @@ func Write(w io.Writer, t *trace.Trace) error {
 		row[5] = strconv.FormatInt(int64(e.Duration), 10)
 		row[6] = strconv.FormatUint(uint64(e.Stream), 10)
 		row[7] = strconv.FormatUint(uint64(e.Aux), 10)
-		row[8] = t.Label(e)
+		row[8] = Cell(t.Label(e))
 		out.Write(row)
 	}
 	out.Flush()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,7 +65,11 @@ func fromCSV(t *testing.T, file []byte) *trace.Trace {
 			e.Kind++
 		}
 		if e.Kind.Labelled() {
-			e.Aux = labels.Label(row[8])
+			text, safe := strings.CutPrefix(row[8], "'")
+			if !safe || !strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
+				text = row[8]
+			}
+			e.Aux = labels.Label(text)
 		}
 		tr.Record(e)
 	}
@@ -95,3 +100,12 @@ func TestErrors(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// A label is no formula to a spreadsheet.
+func TestFormula(t *testing.T) {
+	for text, want := range map[string]string{"=1+1": "'=1+1", "@SUM(A1)": "'@SUM(A1)", "-x": "'-x", "+x": "'+x", "\t=1": "'\t=1", "x=1": "x=1", "": ""} {
+		if got := csvfile.Cell(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}

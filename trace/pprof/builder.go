@@ -8,6 +8,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // Sample values, as in Go's heap profiles.
@@ -63,6 +64,7 @@ func (b *builder) location(line string) *profile.Location {
 		return l
 	}
 	name, place, _ := strings.Cut(line, "\t")
+	name, place = trace.Plain(name), trace.Plain(place)
 	file, number := place, int64(0)
 	if i := strings.LastIndexByte(place, ':'); i >= 0 {
 		if n, err := strconv.ParseInt(place[i+1:], 10, 32); err == nil && n >= 0 {

@@ -72,7 +72,7 @@ func Profile(t *trace.Trace, at time.Duration) *profile.Profile {
 		p.TimeNanos = t.Start.UnixNano() + p.DurationNanos
 	}
 	if t.Name != "" {
-		p.Comments = append(p.Comments, t.Name)
+		p.Comments = append(p.Comments, trace.Plain(t.Name))
 	}
 	return p
 }
