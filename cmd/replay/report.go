@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -163,8 +164,6 @@ func (p *page) assets() error {
 	p.CSS = template.CSS(style + "@media screen and (prefers-color-scheme: dark) {\n" + chart.DarkStyle(".static") + "}\n")
 	script, err := read("uPlot.iife.min.js", "charts.js", "memory.js", "page.js")
 	p.JS = template.JS(script)
-	sum := sha256.Sum256([]byte(script))
-	p.ScriptHash = "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	return err
 }
 
@@ -173,6 +172,15 @@ func (p *page) write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	// The template has its own way to write a script, so its hash is known only then.
+	var made bytes.Buffer
+	if err := t.Execute(&made, p); err != nil {
+		return err
+	}
+	_, script, _ := bytes.Cut(made.Bytes(), []byte(`<script type="module">`))
+	script, _, _ = bytes.Cut(script, []byte("</script>"))
+	sum := sha256.Sum256(script)
+	p.ScriptHash = "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	return t.Execute(w, p)
 }
 
