@@ -152,12 +152,7 @@ func whyOf(log *sim.Log, which string) (some []sim.Decided) {
 	case "all":
 		return log.Decisions
 	case "cycles":
-		for _, d := range log.Decisions {
-			if d.Action != gc.Skip {
-				some = append(some, d)
-			}
-		}
-		return some
+		return chosen(log)
 	}
 	for _, c := range log.Cycles {
 		if c.Trigger != gc.TriggerRefusal {

@@ -9,6 +9,8 @@
 //	           marks with a duration
 //	instants   decisions, named by their reason, and marks without a duration
 //
+// A [Run] of a policy is a process too, beside the recording.
+//
 // The format wants two slices on one track to be nested or apart, so slices that
 // overlap in part are on different tracks. Times are microseconds with three
 // decimals, exact to the ns.
@@ -35,8 +37,9 @@ var (
 	triggers = [...]string{"policy", "refusal", "natural", "explicit"}
 )
 
-// Write writes t, which must be valid: see [trace.Trace.Validate].
-func Write(w io.Writer, t *trace.Trace) error {
+// Write writes t, which must be valid (see [trace.Trace.Validate]), and beside it
+// what policies did with it.
+func Write(w io.Writer, t *trace.Trace, runs ...Run) error {
 	p := &writer{
 		t: t, out: bufio.NewWriterSize(w, 64<<10),
 		dropFrees: !slices.ContainsFunc(t.Events, func(e trace.Event) bool { return e.Kind == trace.Free }),
@@ -48,6 +51,9 @@ func Write(w io.Writer, t *trace.Trace) error {
 		if i+1 == len(t.Events) || t.Events[i+1].Time != e.Time {
 			p.counters(e.Time)
 		}
+	}
+	for i := range runs {
+		p.run(firstRun+i, &runs[i])
 	}
 	p.out.WriteString("\n]}\n")
 	if err := p.out.Flush(); err != nil {
@@ -223,11 +229,15 @@ func (p *writer) lane(s *space, e trace.Event, instant bool) int {
 	return s.tids
 }
 
+func newSpace(pid int) *space {
+	return &space{pid: pid, shown: make(map[string]int64), tracks: make(map[track]*[]lane)}
+}
+
 // space returns the process of a space, and names it.
 func (p *writer) space(name pressure.Space) *space {
 	s := p.spaces[name]
 	if s == nil {
-		s = &space{pid: int(name) + 1, shown: make(map[string]int64), tracks: make(map[track]*[]lane)}
+		s = newSpace(int(name) + 1)
 		p.spaces[name] = s
 		p.row("M", s.pid, 0, 0, "process_name", `,"args":{"name":`+string(quoted(name.String()))+`}`)
 	}
