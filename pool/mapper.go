@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 
@@ -39,8 +40,8 @@ type Span struct {
 	Stream uint32
 }
 
-// A chunk is the 256th part of the pool's limit, or of all the memory that there
-// is, as a power of two and at most 128 MiB: the rule of DALI's
+// A chunk is the 256th part of the limit that the pool is made with, or of all the
+// memory that there is, as a power of two and at most 128 MiB: the rule of DALI's
 // cuda_vm_resource, whose most is 64 MiB (NVIDIA/DALI,
 // include/dali/core/mm/cuda_vm_resource.h, commit 044add05). To move memory takes 26 to
 // 30 us a chunk of 64 MiB or less for access alone, and 33 us for one of 128 MiB, on an
@@ -85,14 +86,15 @@ func (p *Pool) openMapper() error {
 // them, with as little memory as that takes.
 func (p *Pool) mapMore(size int64, stream uint32) (uint32, error) {
 	p.estimate()
+	if hard := p.hard.Load(); hard > 0 && size > hard {
+		return 0, errHardLimit
+	}
 	place, need := p.core.claimPlace(size, stream)
-	if place == nil {
+	for place == nil {
 		if err := p.addRange(size, stream); err != nil {
 			return 0, err
 		}
-		if place, need = p.core.claimPlace(size, stream); place == nil {
-			return 0, errHardLimit // somebody else has filled the new range
-		}
+		place, need = p.core.claimPlace(size, stream)
 	}
 	fresh := p.reserveUpTo(need)
 	err := p.mapFrom(place, need, fresh, stream)
@@ -109,22 +111,18 @@ func (p *Pool) mapMore(size int64, stream uint32) (uint32, error) {
 
 // addRange enters a new range of addresses that has room for size bytes.
 func (p *Pool) addRange(size int64, stream uint32) error {
-	type addresses struct {
-		addr  uintptr
-		bytes int64
-	}
-	a, err := guarded(func() (a addresses, err error) {
-		a.addr, a.bytes, err = p.mapper.Range(p.core.chunk, stream)
-		return a, err
+	s := span{stream: stream, small: size <= smallMax}
+	return guard(func() (err error) {
+		if s.addr, s.bytes, err = p.mapper.Range(p.core.chunk, stream); err != nil {
+			return err
+		}
+		if s.bytes < size {
+			err = fmt.Errorf("pool: a range of addresses has %d bytes, and %d are wanted", s.bytes, size)
+			return errors.Join(err, p.mapper.FreeRange(s.addr))
+		}
+		p.core.addRange(s)
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	p.core.addRange(span{a.addr, a.bytes, stream, size <= smallMax})
-	if a.bytes < size {
-		return fmt.Errorf("pool: a range of addresses has %d bytes, and %d are wanted", a.bytes, size)
-	}
-	return nil
 }
 
 // reserveUpTo counts as much of need as taken from the upstream as the limit
@@ -172,7 +170,11 @@ func (p *Pool) mapFrom(place []uint32, need, fresh int64, stream uint32) error {
 // unmap gives back bytes of memory from behind free pieces, or as many as there
 // are, and returns how many.
 func (p *Pool) unmap(bytes int64) (released int64) {
-	parts, _ := p.core.claimParts(min(roundUp(bytes, p.core.chunk), p.core.loose()))
+	bytes = roundUp(bytes, p.core.chunk)
+	parts, ok := p.core.claimParts(min(bytes, p.core.loose()))
+	for !ok { // somebody was quicker
+		parts, ok = p.core.claimParts(min(bytes, p.core.loose()))
+	}
 	for k, s := range p.core.spans(parts, false) {
 		if err := guard(func() error { return p.mapper.Unmap(s) }); err != nil {
 			p.warn(err)
@@ -184,7 +186,7 @@ func (p *Pool) unmap(bytes int64) (released int64) {
 		p.record(trace.Event{Kind: trace.Release, Bytes: s.Bytes, Stream: s.Stream})
 		released += s.Bytes
 	}
-	if bytes == MaxBytes {
+	if bytes >= MaxBytes {
 		p.freeRanges()
 	}
 	return released

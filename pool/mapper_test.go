@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -68,6 +69,19 @@ func TestMapperFillsHoles(t *testing.T) {
 		t.Errorf("%d chunks mapped for a block of 30, of which 21 are free side by side", more)
 	}
 	p.Free(whole)
+}
+
+// A block that no range of addresses has room for leaves none behind.
+func TestMapperRefusesWhatNoRangeHolds(t *testing.T) {
+	c := &pooltest.Chunks{Room: 64 * mib, Bytes: 1 << 30}
+	p := maker(pool.Config{Upstream: c, Space: pressure.Device(0)})(t, pressure.Limits{})
+	if _, err := p.Alloc(65*mib, 0); !errors.Is(err, pool.ErrOutOfMemory) || !strings.Contains(err.Error(), "a range of addresses has") {
+		t.Error(err)
+	}
+	if err := c.Left(); err != nil {
+		t.Error(err)
+	}
+	p.Close()
 }
 
 // What does not suffice stays as it is.
@@ -143,7 +157,7 @@ func TestPrepare(t *testing.T) {
 // pool counts as reserved is what the upstream has given.
 func TestMapperAgainstModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := &pooltest.Chunks{Size: 64 << 10, Room: 8 * mib}
+		c := &pooltest.Chunks{Size: 64 << 10, Room: 8 * mib, Bytes: 6 * mib}
 		faulty := &pooltest.Faulty{Upstream: c, Seed: rapid.Uint64().Draw(rt, "seed"), OutageLength: 3,
 			Rate: map[pooltest.Fault]float64{pooltest.FaultRefuse: 0.05, pooltest.FaultOutage: 0.02, pooltest.FaultRelease: 0.1, pooltest.FaultPanic: 0.02}}
 		var limits pressure.Limits

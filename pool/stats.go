@@ -15,7 +15,7 @@ import (
 type Stats struct {
 	pressure.Counts
 	Cached     int64   // reserved - live
-	Segments   int64   // number of segments taken from the upstream
+	Segments   int64   // number of segments taken from the upstream; of a Mapper, of ranges of addresses
 	FreeBlocks int64   // number of cached pieces
 	Largest    int64   // the largest cached piece
 	Waiting    int64   // number of pieces that wait for another stream
