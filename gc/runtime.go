@@ -69,29 +69,18 @@ func (r *goRuntime) read() reading {
 	return reading{cycles: r.samples[0].Value.Uint64(), scan: r.samples[1].Value.Uint64()}
 }
 
-// scan returns the bytes of the Go heap that a cycle has to scan. Unlike read it is safe
-// for concurrent use.
-func (r *goRuntime) scan() uint64 {
-	s := [...]metrics.Sample{{Name: scanMetric}}
-	metrics.Read(s[:])
-	return s[0].Value.Uint64()
-}
-
 // mark does not wait for runtime.GC to return: that is after the sweep, which
 // on busy cores ends seconds after the mark. A cycle that follows another at
 // once first finishes the other's sweep: swept is how long that took at least.
 func (r *goRuntime) mark() (swept time.Duration) {
 	var look progressReader
-	before, scan := look.read(), r.scan()
+	before := look.read()
 	probe := newProbe()
 	returned := make(chan struct{})
 	r.calls.Add(1)
 	r.marking.Go(func() {
 		defer close(returned)
 		defer r.calls.Add(-1)
-		for range helpers(runtime.GOMAXPROCS(0), scan) {
-			r.marking.Go(func() { helpSweep(before) })
-		}
 		runtime.GC()
 	})
 	began := time.Now()
@@ -114,25 +103,6 @@ func (r *goRuntime) mark() (swept time.Duration) {
 			return swept
 		case <-nap.C:
 		}
-	}
-}
-
-// helpers returns how many goroutines sweep beside the one that asks for a cycle: one
-// for each 64 MiB of Go heap with pointers, which one alone sweeps in some 3 ms, and
-// at most half of the processors in all. One goroutine sweeps a heap of 1 GiB for as
-// long as it takes to mark it, and the next cycle has to wait for that
-// (results/2026-11-21-cuda-dense, cycle.bench).
-func helpers(processors int, scan uint64) int {
-	return max(0, int(min(uint64(processors/2), 1+scan>>26))-1)
-}
-
-// helpSweep sweeps together with the goroutine that has asked for the first cycle
-// after before: what an older cycle has left, and then what that one leaves. If its
-// mark has begun already, helpSweep returns at once: it would ask for another cycle.
-func helpSweep(before progress) {
-	var look progressReader
-	if look.read() == before {
-		runtime.GC()
 	}
 }
 

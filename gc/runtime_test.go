@@ -35,33 +35,3 @@ func TestMarkKnowsHowLongItSwept(t *testing.T) {
 	}
 	runtime.KeepAlive(heap)
 }
-
-// Goroutines that help to sweep start no cycles of their own, and there are none
-// where the heap is small or the processors are few.
-func TestHelpersStartNoCycles(t *testing.T) {
-	if helpers(16, 0) != 0 || helpers(2, 1<<30) != 0 || helpers(16, 1<<28) != 4 || helpers(16, 1<<40) != 7 {
-		t.Error(helpers(16, 0), helpers(2, 1<<30), helpers(16, 1<<28), helpers(16, 1<<40))
-	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
-	type node struct {
-		next *node
-		_    [1 << 16]*node
-	}
-	var heap *node
-	for range 256 { // 128 MiB with pointers
-		heap = &node{next: heap}
-	}
-	r := newGoRuntime()
-	r.mark()
-	var look progressReader
-	before := look.read()
-	const marks = 20
-	for range marks {
-		r.mark()
-	}
-	r.close()
-	if n := look.read().cycles - before.cycles; n < marks || n > marks*3/2 {
-		t.Errorf("%d cycles for %d that were asked for", n, marks)
-	}
-	runtime.KeepAlive(heap)
-}
