@@ -6,12 +6,12 @@ import "gorgonia.org/cu"
 
 // benchWithin asks a stream through cu, with the context made current first.
 func benchWithin(s *Stream) error {
-	return within(s.dev.ctx, func() error { return fromHandle[cu.Stream](s.h).Query() })
+	return within("cuStreamQuery", s.dev, func() error { return fromHandle[cu.Stream](s.h).Query() })
 }
 
 // benchBare asks a stream through cu, as it is.
 func benchBare(s *Stream) error { return fromHandle[cu.Stream](s.h).Query() }
 
 func benchLocked(d *Device, f func()) error {
-	return within(d.ctx, func() error { f(); return nil })
+	return within("cuCtxSetCurrent", d, func() error { f(); return nil })
 }

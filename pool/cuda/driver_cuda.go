@@ -41,8 +41,11 @@ import "C"
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"reflect"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -84,15 +87,27 @@ func fromHandle[T cu.CUContext | cu.Stream | cu.Event | cu.Function | cu.Module]
 	return *(*T)(unsafe.Pointer(&h))
 }
 
-// within runs f with ctx current on the thread that f runs on.
-func within(ctx handle, f func() error) error {
+// within runs f, which calls the driver's function of that name through cu, with
+// the context of d current on the thread that f runs on.
+func within(call string, d *Device, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := cu.SetCurrentContext(fromHandle[cu.CUContext](ctx)); err != nil {
-		return err
+	if err := cu.SetCurrentContext(fromHandle[cu.CUContext](d.ctx)); err != nil {
+		return checkCU("cuCtxSetCurrent", d.index, err)
 	}
-	return f()
+	began := time.Now()
+	err := f()
+	found, _ := throughCU.LoadOrStore(call, new(counter))
+	n := found.(*counter)
+	n.calls.Add(1)
+	n.ns.Add(int64(time.Since(began)))
+	return checkCU(call, d.index, err)
 }
+
+// throughCU counts the calls that are made through cu, by name; the shim counts its own.
+var throughCU sync.Map // of *counter
+
+type counter struct{ calls, ns atomic.Int64 }
 
 func countDevices() (int, error) {
 	n, err := cu.NumDevices()
@@ -119,8 +134,8 @@ func deviceName(n int) (string, error) {
 func driverVersion() int { return cu.Version() }
 
 func memInfo(d *Device) (free, total int64, err error) {
-	err = within(d.ctx, func() (err error) { free, total, err = cu.MemInfo(); return err })
-	return free, total, checkCU("cuMemGetInfo", d.index, err)
+	err = within("cuMemGetInfo", d, func() (err error) { free, total, err = cu.MemInfo(); return err })
+	return free, total, err
 }
 
 func syncContext(d *Device) error {
@@ -135,6 +150,11 @@ func calls() (all []CallCount) {
 		C.eg_count(n, &name, &count, &ns)
 		all = append(all, CallCount{C.GoString(name), int64(count), time.Duration(ns)})
 	}
+	throughCU.Range(func(name, n any) bool {
+		c := n.(*counter)
+		all = append(all, CallCount{name.(string), c.calls.Load(), time.Duration(c.ns.Load())})
+		return true
+	})
 	return all
 }
 
@@ -165,17 +185,15 @@ func managedAlloc(d *Device, bytes int64) (ptr uintptr, err error) {
 }
 
 func prefetch(s *Stream, ptr uintptr, bytes int64, device int) error {
-	err := within(s.dev.ctx, func() error {
+	return within("cuMemPrefetchAsync", s.dev, func() error {
 		return cu.DevicePtr(ptr).MemPrefetchAsync(bytes, cu.Device(device), fromHandle[cu.Stream](s.h))
 	})
-	return checkCU("cuMemPrefetchAsync", s.dev.index, err)
 }
 
 func advise(d *Device, ptr uintptr, bytes int64, a Advice, device int) error {
-	err := within(d.ctx, func() error {
+	return within("cuMemAdvise", d, func() error {
 		return cu.DevicePtr(ptr).MemAdvise(bytes, cu.MemAdvice(a), cu.Device(device))
 	})
-	return checkCU("cuMemAdvise", d.index, err)
 }
 
 // mapGranule returns the size of the smallest chunk of memory that can be mapped.
@@ -272,17 +290,17 @@ func poolFree(d *Device, stream handle, ptr uintptr) error {
 }
 
 func streamCreate(d *Device) (h handle, err error) {
-	err = within(d.ctx, func() error {
+	err = within("cuStreamCreate", d, func() error {
 		s, err := cu.MakeStream(cu.NonBlocking)
 		h = handleOf(s)
 		return err
 	})
-	return h, checkCU("cuStreamCreate", d.index, err)
+	return h, err
 }
 
 func streamDestroy(s *Stream) error {
 	stream := fromHandle[cu.Stream](s.h)
-	return checkCU("cuStreamDestroy", s.dev.index, within(s.dev.ctx, stream.Destroy))
+	return within("cuStreamDestroy", s.dev, stream.Destroy)
 }
 
 // streamIdle asks whether all work of s has ended.
@@ -298,8 +316,7 @@ func ready(call string, d *Device, r C.CUresult) (bool, error) {
 }
 
 func streamSync(s *Stream) error {
-	err := within(s.dev.ctx, func() error { return fromHandle[cu.Stream](s.h).Synchronize() })
-	return checkCU("cuStreamSynchronize", s.dev.index, err)
+	return within("cuStreamSynchronize", s.dev, func() error { return fromHandle[cu.Stream](s.h).Synchronize() })
 }
 
 func streamWait(s *Stream, e handle) error {
@@ -336,17 +353,17 @@ func eventCreate(d *Device, timing bool) (h handle, err error) {
 	if timing {
 		flags = cu.DefaultEvent
 	}
-	err = within(d.ctx, func() error {
+	err = within("cuEventCreate", d, func() error {
 		e, err := cu.MakeEvent(flags)
 		h = handleOf(e)
 		return err
 	})
-	return h, checkCU("cuEventCreate", d.index, err)
+	return h, err
 }
 
 func eventDestroy(d *Device, e handle) error {
 	event := fromHandle[cu.Event](e)
-	return checkCU("cuEventDestroy", d.index, within(d.ctx, func() error { return cu.DestroyEvent(&event) }))
+	return within("cuEventDestroy", d, func() error { return cu.DestroyEvent(&event) })
 }
 
 func eventRecord(s *Stream, e handle) error {
@@ -359,38 +376,40 @@ func eventDone(d *Device, e handle) (bool, error) {
 }
 
 func eventSync(d *Device, e handle) error {
-	err := within(d.ctx, func() error { return fromHandle[cu.Event](e).Synchronize() })
-	return checkCU("cuEventSynchronize", d.index, err)
+	return within("cuEventSynchronize", d, func() error { return fromHandle[cu.Event](e).Synchronize() })
 }
 
 func eventElapsed(d *Device, from, to handle) (ms float64, err error) {
-	err = within(d.ctx, func() (err error) {
+	err = within("cuEventElapsedTime", d, func() (err error) {
 		ms, err = fromHandle[cu.Event](from).Elapsed(fromHandle[cu.Event](to))
 		return err
 	})
-	return ms, checkCU("cuEventElapsedTime", d.index, err)
+	return ms, err
 }
 
 func moduleLoad(d *Device, image string) (h handle, err error) {
-	err = within(d.ctx, func() error {
+	err = within("cuModuleLoadData", d, func() error {
 		m, err := cu.LoadData(image)
 		h = handleOf(m)
 		return err
 	})
-	return h, checkCU("cuModuleLoadData", d.index, err)
+	return h, err
 }
 
 func moduleUnload(d *Device, m handle) error {
-	return checkCU("cuModuleUnload", d.index, within(d.ctx, fromHandle[cu.Module](m).Unload))
+	return within("cuModuleUnload", d, fromHandle[cu.Module](m).Unload)
 }
 
 func moduleFunction(d *Device, m handle, name string) (h handle, err error) {
-	err = within(d.ctx, func() error {
+	err = within("cuModuleGetFunction", d, func() error {
 		f, err := fromHandle[cu.Module](m).Function(name)
 		h = handleOf(f)
 		return err
 	})
-	return h, checkCU("cuModuleGetFunction "+name, d.index, err)
+	if err != nil {
+		err = fmt.Errorf("%w: kernel %s", err, name)
+	}
+	return h, err
 }
 
 func launch(s *Stream, fn handle, grid, block Dim, shared int, args []byte) error {
@@ -454,11 +473,13 @@ func canPeer(n, peer int) (bool, error) {
 
 // enablePeer lets kernels on d use the memory of device peer. Once is enough.
 func enablePeer(d *Device, peer int) error {
-	err := within(d.ctx, func() error { return fromHandle[cu.CUContext](contextOf(peer)).EnablePeerAccess(0) })
-	if errors.Is(err, cu.PeerAccessAlreadyEnabled) {
-		return nil
-	}
-	return checkCU("cuCtxEnablePeerAccess", d.index, err)
+	return within("cuCtxEnablePeerAccess", d, func() error {
+		err := fromHandle[cu.CUContext](contextOf(peer)).EnablePeerAccess(0)
+		if errors.Is(err, cu.PeerAccessAlreadyEnabled) {
+			return nil
+		}
+		return err
+	})
 }
 
 // contextOf returns the primary context of an opened device.
