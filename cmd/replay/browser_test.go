@@ -15,7 +15,8 @@ import (
 // probe drives the page as a reader would, and leaves what it found in the
 // document for the test to read.
 const probe = `<script type="module">
-setTimeout(() => {
+const begin = () => {
+  if (!document.querySelector(".uplot")) return setTimeout(begin, 50);
   const charts = () => document.querySelectorAll(".uplot canvas").length;
   const out = { charts: charts() };
   const toggle = document.querySelector(".panel .legend button");
@@ -43,7 +44,8 @@ setTimeout(() => {
     pre.textContent = JSON.stringify(out);
     document.body.append(pre);
   }, 100);
-}, 500);
+};
+begin();
 </script>`
 
 // TestReportInBrowser opens a report in headless Chromium: it draws,
@@ -64,7 +66,7 @@ func TestReportInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	page = bytes.Replace(page, []byte("</body>"), []byte(probe+"</body>"), 1)
-	own, _, _ := strings.Cut(strings.TrimPrefix(probe[strings.Index(probe, "<script"):], "<script>"), "</script>")
+	own := strings.TrimSuffix(strings.TrimPrefix(probe, `<script type="module">`), "</script>")
 	sum := sha256.Sum256([]byte(own)) // the page lets no script run that it does not name
 	page = bytes.Replace(page, []byte("script-src "), []byte("script-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"' "), 1)
 	if err := os.WriteFile(file, page, 0o644); err != nil {
@@ -73,7 +75,7 @@ func TestReportInBrowser(t *testing.T) {
 	for _, width := range []string{"1440", "900", "390"} {
 		cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 			"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+filepath.Join(dir, width),
-			"--window-size="+width+",2000", "--virtual-time-budget=5000", "--enable-logging=stderr", "--dump-dom", "file://"+file)
+			"--window-size="+width+",2000", "--virtual-time-budget=20000", "--enable-logging=stderr", "--dump-dom", "file://"+file)
 		var log bytes.Buffer
 		cmd.Stderr = &log
 		dom, err := cmd.Output()

@@ -1,7 +1,12 @@
 // How charts are drawn: axes, lines in the colours of policies, legends that are
 // read and pressed. The page's data come from reportdata.go.
-const unpacked = (text) => new Blob([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))]).stream().pipeThrough(new DecompressionStream("gzip"));
-const report = await new Response(unpacked(JSON.parse(document.getElementById("data").textContent))).json();
+const unpacked = (text) => {
+  const zip = new DecompressionStream("gzip"), to = zip.writable.getWriter();
+  to.write(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)));
+  to.close();
+  return new Response(zip.readable);
+};
+const report = await unpacked(JSON.parse(document.getElementById("data").textContent)).json();
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 let printing = false;
 
