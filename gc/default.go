@@ -9,8 +9,8 @@ import (
 )
 
 // Default returns the collector of the process, which the first call makes and
-// nobody should close: libraries that count memory share it. Its policy is
-// [DefaultPolicy], or that of the environment. Its limit is that of the
+// nobody should close: libraries that count memory of the host share it. Its policy is
+// [HostPolicy], or that of the environment. Its limit is that of the
 // environment for host memory, see [pressure.LimitsFromEnv], the hard one before the
 // soft one; else nine tenths of what the machine or the container has. If the environment
 // cannot be read that is logged, and without effect.
@@ -21,10 +21,10 @@ func Default() *Collector { return theDefault() }
 const defaultShare = 0.9
 
 var theDefault = sync.OnceValue(func() *Collector {
-	c, err := New(Config{Limit: defaultLimit()})
+	c, err := New(Config{Policy: MustParse(HostPolicy).New(), Limit: defaultLimit()})
 	if err != nil {
 		slog.Default().Error("eagergc: the default collector goes without what is in the environment", slog.Any("error", err))
-		c = newOn(newGoRuntime(), Config{Limit: defaultLimit(), Caps: usualCaps()}, MustParse(DefaultPolicy).New())
+		c = newOn(newGoRuntime(), Config{Limit: defaultLimit(), Caps: usualCaps()}, MustParse(HostPolicy).New())
 	}
 	return c
 })

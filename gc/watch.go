@@ -26,6 +26,7 @@ type Gauge struct {
 	mu     sync.Mutex // held while looking
 	fallen int64      // sum of all falls since the last mark began
 	high   int64      // level when the last mark had ended; 0 once its yield has been judged
+	asked  bool       // it was not the runtime's own
 	ran    uint64     // finalizers and cleanups that had run before it
 	rest   rest
 	stop   chan struct{}
@@ -116,13 +117,14 @@ func (g *Gauge) drained() bool { return !g.c.engine.sweeping() && !readPending()
 
 // judge learns whether the last cycle was worth it. The caller holds mu.
 func (g *Gauge) judge() {
-	g.rest.learn(g.fallen, g.high, readPending().executed-g.ran, g.c.expected(), g.c.Now())
+	g.rest.learn(g.fallen, g.high, readPending().executed-g.ran, g.asked, g.c.expected(), g.c.Now())
 	g.high = 0
 }
 
 // A rest is how a gauge backs off. After a cycle that gave nearly nothing back, none is
 // asked for until time has passed, twice as long with each such cycle in a row, and the gauge
-// has risen by an eighth. A fall by an eighth, or a cycle that was worth it, ends it.
+// has risen by an eighth. A fall by an eighth, a rise to more than twice as much, or a cycle that
+// was worth it, ends it. Cycles of the runtime's own cost nothing and prolong nothing.
 //
 // (The OpenTelemetry collector's memory limiter has the share and the doubling, LF Edge
 // EVE's watcher the growth: both came to it after cycles back to back.)
@@ -133,9 +135,10 @@ type rest struct {
 }
 
 const (
-	futile    = 0.05 // share of a gauge that a cycle is to free
-	fewRun    = 8    // finalizers and cleanups that run after most cycles: those of files, and of collectors
-	restShare = 0.01 // of the time, that a futile cycle may take
+	futile    = 0.05     // share of a gauge that a cycle is to free
+	fewRun    = 8        // finalizers and cleanups that run after most cycles: those of files, and of collectors
+	restShare = 0.01     // of the time, that a futile cycle may take
+	restLeast = 16 << 20 // bytes that are worth a rest
 	firstRest = 100 * time.Millisecond
 	lastRest  = 2 * time.Minute
 )
@@ -144,7 +147,7 @@ func (r *rest) on(level int64, now time.Duration) bool {
 	if r.length == 0 {
 		return false
 	}
-	if level < r.level-r.level/8 {
+	if level < r.level-r.level/8 || level > 2*r.level+restLeast {
 		*r = rest{}
 		return false
 	}
@@ -154,9 +157,12 @@ func (r *rest) on(level int64, now time.Duration) bool {
 // learn is told that a cycle of the given cost freed so much of high bytes and let ran
 // finalizers and cleanups run. Where many ran, memory went back to an
 // allocator that keeps it, and serves from it what comes next: the gauge need not fall.
-func (r *rest) learn(freed, high int64, ran uint64, cost, now time.Duration) {
+func (r *rest) learn(freed, high int64, ran uint64, asked bool, cost, now time.Duration) {
 	if float64(freed) >= futile*float64(high) || ran > fewRun {
 		*r = rest{}
+		return
+	}
+	if !asked {
 		return
 	}
 	r.length = min(max(2*r.length, firstRest, time.Duration(float64(cost)/restShare)), lastRest)
@@ -239,7 +245,7 @@ func (g *gaugeWalk) promoteAll() {
 // judged by a later look.
 func (g *gaugeWalk) walk(r *collection) {
 	g.mu.Lock()
-	g.high = max(1, (*Gauge)(g).see())
+	g.high, g.asked = max(1, (*Gauge)(g).see()), r.trigger != TriggerNatural
 	g.mu.Unlock()
 	var freed int64
 	r.awaitCleanups(g.c.engine, func() (done bool) {

@@ -89,15 +89,18 @@ func TestRest(t *testing.T) {
 	if r.on(mib, 0) {
 		t.Error("rests from the start")
 	}
-	r.learn(50*mib, 1000*mib, 0, ms, 0)
+	r.learn(50*mib, 1000*mib, 0, true, ms, 0)
 	if r.on(950*mib, 0) {
 		t.Error("rests after a cycle that gave back 5 %")
 	}
-	r.learn(0, 1000*mib, fewRun+1, ms, 0)
+	r.learn(0, 1000*mib, fewRun+1, true, ms, 0)
 	if r.on(950*mib, 0) {
 		t.Error("rests after a cycle from which an allocator got memory back")
 	}
-	r.learn(0, 1000*mib, fewRun, ms, 0)
+	if r.learn(0, 1000*mib, 0, false, ms, 0); r.on(950*mib, 0) {
+		t.Error("rests after a cycle of the runtime's own")
+	}
+	r.learn(0, 1000*mib, fewRun, true, ms, 0)
 	for name, c := range map[string]struct {
 		level int64
 		now   time.Duration
@@ -105,6 +108,7 @@ func TestRest(t *testing.T) {
 	}{
 		"at once":                   {1000 * mib, 0, true},
 		"more, too soon":            {2000 * mib, firstRest - 1, true},
+		"more than twice as much":   {2017 * mib, 0, false},
 		"later, no more":            {1000 * mib, 2 * firstRest, true},
 		"later, and an eighth more": {1125 * mib, firstRest, false},
 	} {
@@ -112,15 +116,15 @@ func TestRest(t *testing.T) {
 			t.Errorf("%s: want %v", name, c.want)
 		}
 	}
-	r.learn(0, 1000*mib, 0, ms, 0)
+	r.learn(0, 1000*mib, 0, true, ms, 0)
 	if r.length != 2*firstRest {
 		t.Errorf("the second rest is %v", r.length)
 	}
-	if r.learn(0, 1000*mib, 0, 100*ms, 0); r.length != 10*time.Second {
+	if r.learn(0, 1000*mib, 0, true, 100*ms, 0); r.length != 10*time.Second {
 		t.Errorf("after a cycle of 100 ms: %v, want 1 %% of the time in cycles", r.length)
 	}
 	for range 20 {
-		r.learn(0, 1000*mib, 0, ms, 0)
+		r.learn(0, 1000*mib, 0, true, ms, 0)
 	}
 	if r.length != lastRest {
 		t.Errorf("the longest rest is %v", r.length)

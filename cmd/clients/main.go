@@ -21,15 +21,16 @@ func main() {
 	ways := flag.String("ways", "plain,close,gogc:20,memlimit:512,every:10,tick:10ms,tick:100ms,tick:1s,own,gauge,auto", "ways to compare")
 	rounds := flag.Int("rounds", 3, "times that each way is run")
 	tags := flag.String("tags", "", "build tags, such as peers")
+	built := flag.String("bin", "", "folder with clients that are built already; empty builds them")
 	args := flag.String("args", "", "further flags of the clients, such as '-workers 40 -requests 600'")
 	flag.Parse()
-	if err := bench(flag.Args(), strings.Split(*ways, ","), *rounds, *out, *tags, strings.Fields(*args)); err != nil {
+	if err := bench(flag.Args(), strings.Split(*ways, ","), *rounds, *out, *tags, *built, strings.Fields(*args)); err != nil {
 		fmt.Fprintln(os.Stderr, "clients:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(clients, ways []string, rounds int, out, tags string, args []string) error {
+func bench(clients, ways []string, rounds int, out, tags, built string, args []string) error {
 	dir, err := os.MkdirTemp("", "clients")
 	if err != nil {
 		return err
@@ -37,9 +38,12 @@ func bench(clients, ways []string, rounds int, out, tags string, args []string) 
 	defer os.RemoveAll(dir)
 	var all results
 	for _, client := range clients {
-		program := filepath.Join(dir, client)
-		if err := build(program, client, tags); err != nil {
-			return err
+		program := filepath.Join(built, client)
+		if built == "" {
+			program = filepath.Join(dir, client)
+			if err := build(program, client, tags); err != nil {
+				return err
+			}
 		}
 		for round := range rounds {
 			for _, way := range ways {

@@ -130,10 +130,13 @@ func (w *watcher) steer(left int64) {
 	}
 }
 
+// reportLeast is how many bytes are worth a line in a log.
+const reportLeast = 64 << 20
+
 // report logs when cycles stop being worth it, once for each doubling.
 func (w *watcher) report() {
 	resting := w.gauge.Resting()
-	if resting > w.resting {
+	if resting > w.resting && w.gauge.Sample().Live >= reportLeast {
 		slog.Info("eagergc: nothing to free: memory outside the Go heap is held, or leaks",
 			slog.Int64("bytes", w.gauge.Sample().Live), slog.Duration("next_cycle_in", resting))
 		w.profiles.write()

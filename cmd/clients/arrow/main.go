@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory/mallocator"
 
 	"github.com/eagergc/eagergc/cmd/clients/frame"
+	_ "github.com/eagergc/eagergc/gc/auto" // the parent sets EAGERGC=off for all ways but auto
 )
 
 const rows = 200_000 // of a batch: 200,000 x (8 + 4 + 24) bytes, 7 MB

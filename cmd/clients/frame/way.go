@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
-	_ "github.com/eagergc/eagergc/gc/auto" // the parent sets EAGERGC=off for all other ways
 )
 
 // A Way is one way of giving back memory that a request is done with.

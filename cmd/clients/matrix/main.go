@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/eagergc/eagergc/cmd/clients/frame"
+	_ "github.com/eagergc/eagergc/gc/auto" // the parent sets EAGERGC=off for all ways but auto
 )
 
 const (

@@ -18,6 +18,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/clients/frame"
 	"github.com/eagergc/eagergc/gc"
+	_ "github.com/eagergc/eagergc/gc/auto" // the parent sets EAGERGC=off for all ways but auto
 )
 
 const (

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/eagergc/eagergc/cmd/clients/frame"
+	_ "github.com/eagergc/eagergc/gc/auto" // the parent sets EAGERGC=off for all ways but auto
 )
 
 const memoryBytes = 16 << 20 // of an instance
