@@ -138,7 +138,11 @@ func (r *goRuntime) processor() time.Duration {
 	return time.Duration((s[0].Value.Float64() - s[1].Value.Float64()) * float64(time.Second))
 }
 
+// sentinels is the number of engines whose sentinel's cleanup runs after each cycle.
+var sentinels atomic.Int64
+
 func (r *goRuntime) watch(ended func()) {
+	sentinels.Add(1)
 	r.ended = ended
 	arm(weak.Make(r))
 }
@@ -153,10 +157,13 @@ func arm(r weak.Pointer[goRuntime]) {
 
 // cycleEnded is the sentinel's cleanup.
 func cycleEnded(w weak.Pointer[goRuntime]) {
-	if r := w.Value(); r != nil {
-		arm(w)
-		r.ended()
+	r := w.Value()
+	if r == nil {
+		sentinels.Add(-1)
+		return
 	}
+	arm(w)
+	r.ended()
 }
 
 func (r *goRuntime) close() { r.marking.Wait() }

@@ -117,7 +117,8 @@ func (g *Gauge) drained() bool { return !g.c.engine.sweeping() && !readPending()
 
 // judge learns whether the last cycle was worth it. The caller holds mu.
 func (g *Gauge) judge() {
-	g.rest.learn(g.fallen, g.high, readPending().executed-g.ran, g.asked, g.c.expected(), g.c.Now())
+	ran := int64(readPending().executed-g.ran) - sentinels.Load()
+	g.rest.learn(g.fallen, g.high, ran, g.asked, g.c.expected(), g.c.Now())
 	g.high = 0
 }
 
@@ -157,7 +158,7 @@ func (r *rest) on(level int64, now time.Duration) bool {
 // learn is told that a cycle of the given cost freed so much of high bytes and let ran
 // finalizers and cleanups run. Where many ran, memory went back to an
 // allocator that keeps it, and serves from it what comes next: the gauge need not fall.
-func (r *rest) learn(freed, high int64, ran uint64, asked bool, cost, now time.Duration) {
+func (r *rest) learn(freed, high int64, ran int64, asked bool, cost, now time.Duration) {
 	if float64(freed) >= futile*float64(high) || ran > fewRun {
 		*r = rest{}
 		return
