@@ -31,6 +31,7 @@ type Sharer interface {
 //
 // mu is taken before no other lock.
 type group struct {
+	space   pressure.Space // of the device
 	start   time.Time
 	tracker pressure.Tracker // reserved bytes of all pools; it does not count live bytes
 	budget  pressure.Budget
@@ -105,7 +106,7 @@ func (p *Pool) place() pressure.Space {
 }
 
 func newGroup(p *Pool) *group {
-	g := &group{start: time.Now(), gates: map[*gc.Collector]*sharedGate{}}
+	g := &group{space: p.place(), start: time.Now(), gates: map[*gc.Collector]*sharedGate{}}
 	g.budget.Info = p.upstreamInfo
 	g.budget.Failed = p.warn
 	g.pools.Store(new([]*Pool))
@@ -212,10 +213,9 @@ func (g *group) dropGate(c *gc.Collector) {
 
 // Sample and Allocated add the pools up: a group is a [gc.Source].
 func (g *group) Sample() (sum pressure.Sample) {
+	sum.Space = g.space
 	for _, p := range g.members() {
-		s := p.Sample()
-		sum.Space = s.Space
-		sum.Live += s.Live
+		sum.Live += p.Sample().Live
 	}
 	sum.Limit = g.limit.Load()
 	sum.Reserved = max(sum.Live, g.tracker.Reserved())
