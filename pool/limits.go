@@ -80,6 +80,9 @@ func (p *Pool) sizeFronts(hard int64) {
 		keep = min(keep, hard/n)
 		slack = min(slack, hard/(64*n))
 	}
+	if p.cfg.ExactPeaks {
+		slack = 0
+	}
 	p.eachFront(func(f *front) {
 		f.flush(&p.core)
 		f.keep, f.count.Slack = keep, slack

@@ -16,15 +16,16 @@ import (
 // Config says how a pool works. The zero value is a caching pool of host memory,
 // with the limits of the environment and no collector.
 type Config struct {
-	Upstream  Upstream        // where segments come from; nil: Host
-	Space     pressure.Space  // the memory that the upstream gives, for samples and traces
-	Limits    pressure.Limits // of the device, for all its pools, see Sharer; each that is zero is that of the environment, see pressure.LimitsFromEnv; none there: only the upstream refuses
-	Collector *gc.Collector   // finds dead arrays; nil: at the first array the pool makes a private one with the policy never
-	Trace     trace.Sink      // told of every event; nil = off
-	Direct    bool            // cache nothing: every block is a segment of its own
-	Sites     int64           // mean bytes between two blocks whose allocation site is noted; 0 = none is, 1 = all are, at 0.4 to 1.1 us each; see DefaultSites
-	Poison    bool            // find stray writes by guard bytes and patterns, and note every site; slow, host memory only
-	Warn      func(error)     // called with failures after which the pool goes on; nil = they are not told
+	Upstream   Upstream        // where segments come from; nil: Host
+	Space      pressure.Space  // the memory that the upstream gives, for samples and traces
+	Limits     pressure.Limits // of the device, for all its pools, see Sharer; each that is zero is that of the environment, see pressure.LimitsFromEnv; none there: only the upstream refuses
+	Collector  *gc.Collector   // finds dead arrays; nil: at the first array the pool makes a private one with the policy never
+	Trace      trace.Sink      // told of every event; nil = off
+	Direct     bool            // cache nothing: every block is a segment of its own
+	Sites      int64           // mean bytes between two blocks whose allocation site is noted; 0 = none is, 1 = all are, at 0.4 to 1.1 us each; see DefaultSites
+	ExactPeaks bool            // make LivePeak exact, for about 10 ns more an allocation, and contention between processors
+	Poison     bool            // find stray writes by guard bytes and patterns, and note every site; slow, host memory only
+	Warn       func(error)     // called with failures after which the pool goes on; nil = they are not told
 }
 
 // A Pool hands out memory of one space and keeps what is given back for the

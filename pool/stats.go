@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -11,19 +12,20 @@ import (
 // Stats is one reading of a pool. The pool counts each block in bytes, rounded up
 // to 512. The numbers are exact if no goroutine allocates or frees during the
 // reading. LivePeak alone may be too high, by up to 1 MiB for each processor that
-// allocated.
+// allocated; with [Config].ExactPeaks it is exact.
 type Stats struct {
 	pressure.Counts
-	Cached     int64   // reserved - live
-	Segments   int64   // number of segments taken from the upstream; of a Mapper, of ranges of addresses
-	FreeBlocks int64   // number of cached pieces
-	Largest    int64   // the largest cached piece
-	Waiting    int64   // number of pieces that wait for another stream
-	Hits       int64   // allocations that found a piece in their front
-	Classes    []Class // allocations by size, smallest first
-	Awaited    int64   // times that an allocation waited for a running cycle
-	Refusals   int64   // allocations that climbed the ladder
-	Failures   int64   // refusals that ended in an OutOfMemoryError
+	Cached     int64         // reserved - live
+	Segments   int64         // number of segments taken from the upstream; of a Mapper, of ranges of addresses
+	FreeBlocks int64         // number of cached pieces
+	Largest    int64         // the largest cached piece
+	Waiting    int64         // number of pieces that wait for another stream
+	Hits       int64         // allocations that found a piece in their front
+	Classes    []Class       // allocations by size, smallest first
+	Awaited    int64         // times that an allocation waited for a running cycle
+	Refusals   int64         // allocations that climbed the ladder
+	Failures   int64         // refusals that ended in an OutOfMemoryError
+	Climbing   time.Duration // sum of the durations of all steps of the ladder
 	Limits     pressure.Estimate
 	Upstream   Usage // what the upstream counts, if it is a Cacher
 }
@@ -60,6 +62,7 @@ func (p *Pool) Stats() Stats {
 	s.Counts = p.tracker.Counts()
 	s.LivePeak = min(s.LivePeak, s.ReservedPeak) // the peak includes bytes that fronts had counted in advance
 	s.Cached = s.Reserved - s.Live
+	s.Climbing = time.Duration(p.ladder.spent.Load())
 	s.Awaited, s.Refusals, s.Failures = p.ladder.awaited.Load(), p.ladder.climbed.Load(), p.ladder.failed.Load()
 	return s
 }
@@ -144,6 +147,9 @@ func (p *Pool) report() string {
 		used := info.Total - info.Free
 		fmt.Fprintf(&b, "Effective %v memory usage: %.2f%% (%v/%v)\n", p.cfg.Space,
 			100*float64(used)/float64(info.Total), pressure.Bytes(used), pressure.Bytes(info.Total))
+		if outside := used - p.group.tracker.Reserved(); outside > 0 {
+			fmt.Fprintf(&b, "Held by others: %v (other programs, and memory that comes from no pool)\n", pressure.Bytes(outside))
+		}
 	} else {
 		fmt.Fprintf(&b, "Effective %v memory usage: unknown\n", p.cfg.Space)
 	}

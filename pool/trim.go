@@ -42,6 +42,36 @@ func (p *Pool) FreeAllBlocks() int64 {
 	return p.giveBack(MaxBytes)
 }
 
+// FreeStream gives the cached memory of one stream that makes up whole segments
+// back to the upstream. It returns the bytes that it gave back.
+func (p *Pool) FreeStream(stream uint32) (released int64) {
+	p.limbo.poll(p)
+	p.flush()
+	for _, s := range p.core.evictStream(stream) {
+		released += p.releaseSegment(s)
+	}
+	return released
+}
+
+// evictStream takes the whole free segments of one stream out of the core.
+func (c *core) evictStream(stream uint32) (out []span) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var whole []uint32
+	for key, t := range c.shelves {
+		t.each(&c.headers, func(i uint32) bool {
+			if h := c.headers.at(i); key.stream == stream && h.prev == 0 && h.next == 0 {
+				whole = append(whole, i)
+			}
+			return true
+		})
+	}
+	for _, i := range whole {
+		out = append(out, c.remove(i))
+	}
+	return out
+}
+
 // Reclaim takes the steps of the refusal ladder up to level, needed or not, and
 // gives cached memory back to the upstream. It returns the bytes by which reserved
 // memory fell.
@@ -146,8 +176,9 @@ func (p *Pool) TrimIdle(after time.Duration) (stop func()) {
 
 // Close collects what is dead and gives cached memory back to the upstream. From
 // now on allocations fail with [ErrClosed]. Blocks and arrays that are not freed
-// yet stay usable, and go back to the upstream when they are freed. Close the pool
-// before its collector. To close twice is harmless.
+// yet stay usable, and go back to the upstream when they are freed; Warn is told of
+// them by a [LiveError]. Close the pool before its collector. To close twice is
+// harmless.
 func (p *Pool) Close() {
 	if p.closed.Swap(true) {
 		return
@@ -168,6 +199,7 @@ func (p *Pool) Close() {
 	if err := p.limbo.synchronize(p); err != nil {
 		p.warn(err)
 	}
+	p.warnOfLive()
 	p.FreeAllBlocks()
 	p.group.leave(p)
 }

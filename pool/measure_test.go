@@ -1,0 +1,145 @@
+package pool_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// Measure tells what one function did, whatever came before it.
+func TestMeasure(t *testing.T) {
+	p := open(t, pool.Config{Limits: hard(64 * mib), ExactPeaks: true})
+	for range 3 {
+		if _, err := pool.NewArray[byte](p, 20*mib, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failure := errors.New("the function's")
+	m, err := p.Measure(func() error {
+		a, err := pool.NewArray[byte](p, 40*mib, 0) // climbs the ladder for it
+		if err != nil {
+			return err
+		}
+		b, err := pool.NewArray[byte](p, 8192, 0)
+		if err != nil {
+			return err
+		}
+		a.Free()
+		defer b.Free()
+		time.Sleep(time.Millisecond)
+		return failure
+	})
+	if err != failure {
+		t.Fatal(err)
+	}
+	if m.Allocs != 2 || m.Bytes != 40*mib+8192 || m.Frees != 5 || m.Net != -60*mib || m.Refusals != 1 || m.Ladder <= 0 || m.Cycles == 0 || m.Elapsed < time.Millisecond {
+		t.Errorf("%+v", m)
+	}
+	if text := m.String(); !strings.Contains(text, "2 allocations: 40.01 MiB") || !strings.Contains(text, "1 refusals") {
+		t.Error(text)
+	}
+	if m, _ = p.Measure(func() error { return nil }); m.Allocs != 0 || m.Refusals != 0 || m.Ladder != 0 || m.Peak != 0 {
+		t.Errorf("nothing was done: %+v", m)
+	}
+}
+
+func TestStatsSub(t *testing.T) {
+	p := open(t, pool.Config{})
+	x, _ := p.Alloc(1000, 0)
+	before := p.Stats()
+	y, _ := p.Alloc(1000, 0)
+	z, _ := p.Alloc(3*mib, 0)
+	p.Free(x)
+	d := p.Stats().Sub(before)
+	if d.Allocs != 2 || d.Frees != 1 || d.Live != 3*mib || d.Allocated != 3*mib+1024 || len(d.Classes) != 2 || d.Classes[0] != (pool.Class{Max: 1024, Allocs: 1}) {
+		t.Errorf("%+v", d)
+	}
+	p.Free(y)
+	p.Free(z)
+}
+
+func TestExactPeaks(t *testing.T) {
+	p := open(t, pool.Config{ExactPeaks: true})
+	a, err := pool.NewArray[byte](p, 8192, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Free()
+	b, _ := p.Alloc(4096, 0)
+	p.Free(b)
+	if s := p.Stats(); s.LivePeak != 8192 {
+		t.Errorf("a peak of %d bytes after one array of 8192", s.LivePeak)
+	}
+}
+
+func TestFreeStream(t *testing.T) {
+	d := newSmall(1000 * mib)
+	p := open(t, pool.Config{Upstream: d, Space: pressure.Device(0)})
+	for stream := range uint32(3) {
+		for _, n := range []int64{1000, 30 * mib} {
+			b, err := p.Alloc(n, stream)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Free(b)
+			c, _ := p.Alloc(n, stream)
+			p.Free(c)
+		}
+	}
+	if n := p.FreeStream(1); n != 30*mib || d.used != 3*32*mib+60*mib {
+		t.Errorf("%d bytes of stream 1 went back, %d are left", n, d.used)
+	}
+	if n := p.FreeStream(1); n != 0 {
+		t.Errorf("then %d", n)
+	}
+	if err := p.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Close says how much is handed out, and who has it.
+func TestCloseSaysWhatIsLive(t *testing.T) {
+	var warned []error
+	p, err := pool.New(pool.Config{Sites: 1, Warn: func(err error) { warned = append(warned, err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := []pool.Block{hither(p, 3000), hither(p, 3000)}
+	p.Close()
+	var live *pool.LiveError
+	if len(warned) != 1 || !errors.As(warned[0], &live) || live.Blocks != 2 || live.Bytes != 2*3072 || len(live.By) != 1 || !strings.Contains(live.Error(), "hither") {
+		t.Errorf("warned: %v", warned)
+	}
+	for _, b := range held {
+		p.Free(b)
+	}
+	p.Close()
+	if len(warned) != 1 {
+		t.Errorf("a second Close warned: %v", warned[1:])
+	}
+}
+
+// The report says what others hold of the device.
+func TestReportSaysWhatOthersHold(t *testing.T) {
+	d := newSmall(100 * mib)
+	p := open(t, pool.Config{Upstream: d, Space: pressure.Device(0)})
+	q := open(t, pool.Config{Upstream: d, Space: pressure.Device(0)})
+	report := func() string {
+		var b strings.Builder
+		p.Report(&b)
+		return b.String()
+	}
+	if text := report(); strings.Contains(text, "others") || strings.Contains(text, "Other pools") {
+		t.Errorf("nobody holds anything:\n%s", text)
+	}
+	d.used += 10 * mib // another program
+	x, _ := q.Alloc(20*mib, 0)
+	if text := report(); !strings.Contains(text, "Held by others: 10.00 MiB") || !strings.Contains(text, "Other pools of the same memory: 20.00 MiB reserved") {
+		t.Errorf("report:\n%s", text)
+	}
+	q.Free(x)
+}
