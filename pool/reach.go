@@ -32,6 +32,7 @@ func (m Memory) LastStream() uint32 { return m.m.lastStream() }
 // of that one.
 func (m Memory) UsedBy(stream uint32) (before uint32) {
 	m.m.pool.Use(m.m.block, stream)
+	m.m.uses.Add(1)
 	if stream++; stream == 0 {
 		panic("pool: stream number out of range")
 	}
@@ -46,6 +47,13 @@ func (m Memory) UsedBy(stream uint32) (before uint32) {
 // that can be launched at any time. Later uses of the memory wait for the whole
 // device.
 func (m Memory) Taint() { m.m.tainted.Store(true) }
+
+// MoveTo notes that work moves managed memory to a device, and reports whether it
+// was elsewhere before: on another device, or used by the processor since. The
+// whole memory moves, also that outside a view: its address and bytes are returned.
+func (m Memory) MoveTo(device int) (addr uintptr, bytes int64, moves bool) {
+	return m.m.block.Addr, m.m.block.Bytes, m.m.place.Swap(int32(device)+1) != int32(device)+1
+}
 
 // Tainted reports whether Taint was called.
 func (m Memory) Tainted() bool { return m.m.tainted.Load() }
@@ -69,12 +77,20 @@ type Settler interface {
 	Settle(stream uint32, tainted bool) error
 }
 
-// settle waits until the processor may use m.
+// settle waits until the processor may use m. It asks the upstream only if work was
+// noted since the last time.
 func (m *memoryOf) settle() error {
-	up, ok := m.pool.cfg.Upstream.(Settler)
-	if !ok {
+	uses, tainted := m.uses.Load(), m.tainted.Load()
+	if m.settled.Load() == uses+1 && !tainted {
 		return nil
 	}
-	defer runtime.KeepAlive(m)
-	return guard(func() error { return up.Settle(m.lastStream(), m.tainted.Load()) })
+	if up, ok := m.pool.cfg.Upstream.(Settler); ok {
+		defer runtime.KeepAlive(m)
+		if err := guard(func() error { return up.Settle(m.lastStream(), tainted) }); err != nil {
+			return err
+		}
+	}
+	m.place.Store(0)
+	m.settled.Store(uses + 1)
+	return nil
 }
