@@ -25,6 +25,9 @@ func (p *Pool) outOfMemory(size int64, cause error, done []Climb) error {
 	}
 }
 
+// helpPage says what to try when memory is out, in order.
+const helpPage = "https://github.com/eagergc/eagergc/blob/main/pool/OUTOFMEMORY.md"
+
 // Error returns one line. Detail returns more.
 func (e *OutOfMemoryError) Error() string {
 	text := fmt.Sprintf("pool: out of %v memory: %v wanted, %v live, %v reserved, limit %s", e.Sample.Space,
@@ -35,8 +38,8 @@ func (e *OutOfMemoryError) Error() string {
 	return text
 }
 
-// Detail returns the error, the steps, the pool's report and the largest
-// holders, on several lines.
+// Detail returns the error, the steps, the pool's report, where to read what to try,
+// and the largest holders, on several lines.
 func (e *OutOfMemoryError) Detail() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, e.Error())
@@ -48,6 +51,7 @@ func (e *OutOfMemoryError) Detail() string {
 		fmt.Fprintln(&b)
 	}
 	b.WriteString(e.Report)
+	fmt.Fprintf(&b, "What to try: %s\n", helpPage)
 	for _, h := range e.Holders {
 		fmt.Fprintf(&b, "  %v in %d blocks from %s\n", pressure.Bytes(h.Bytes), h.Blocks, h.Site)
 		for caller := range h.callers(2) {
