@@ -21,7 +21,7 @@ func maker(cfg pool.Config) pooltest.Maker {
 		}
 		c := cfg
 		c.Limits = limits
-		c.Warn = func(err error) { t.Error(err) }
+		c.Warn = pooltest.Warn(t)
 		p, err := pool.New(c)
 		if err != nil {
 			t.Fatal(err)

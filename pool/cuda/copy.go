@@ -87,9 +87,14 @@ func (d *Device) NewHostBuffer(bytes int) (*HostBuffer, error) {
 	return &HostBuffer{d, addr, bytesAt(addr, bytes)}, nil
 }
 
+// elementsAt is the memory at an address outside the Go heap, as elements.
+func elementsAt[T any](addr uintptr, n int) []T {
+	return unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(nil), addr)), n)
+}
+
 // bytesAt is the memory at an address outside the Go heap.
 func bytesAt(addr uintptr, n int) []byte {
-	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), addr)), n)
+	return elementsAt[byte](addr, n)
 }
 
 // Addr returns the address, which is the same on the host and every device.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -24,6 +25,7 @@ type Device struct {
 
 	closed  atomic.Bool
 	pollFor atomic.Int64 // ns
+	staging atomic.Pointer[pool.Pool]
 
 	// syncer is asked before each wait for the GPU, with the place of the wait.
 	syncer                              atomic.Pointer[Syncer]

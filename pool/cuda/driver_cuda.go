@@ -178,6 +178,15 @@ func hostFree(d *Device, ptr uintptr) error {
 	return check("cuMemFreeHost", d.index, C.eg_host_free(C.handle(d.ctx), C.uint64_t(ptr)))
 }
 
+// hostRegister locks pages of memory that is not the driver's.
+func hostRegister(d *Device, ptr uintptr, bytes int64) error {
+	return check("cuMemHostRegister", d.index, C.eg_host_register(C.handle(d.ctx), C.uint64_t(ptr), C.size_t(bytes)))
+}
+
+func hostUnregister(d *Device, ptr uintptr) error {
+	return check("cuMemHostUnregister", d.index, C.eg_host_unregister(C.handle(d.ctx), C.uint64_t(ptr)))
+}
+
 func managedAlloc(d *Device, bytes int64) (ptr uintptr, err error) {
 	var p C.uint64_t
 	err = check("cuMemAllocManaged", d.index, C.eg_managed_alloc(C.handle(d.ctx), C.size_t(bytes), &p))

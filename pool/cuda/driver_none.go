@@ -23,6 +23,8 @@ func memAlloc(d *Device, bytes int64) (uintptr, error)                          
 func memFree(d *Device, ptr uintptr) error                                        { return ErrNoCUDA }
 func hostAlloc(d *Device, bytes int64) (uintptr, error)                           { return 0, ErrNoCUDA }
 func hostFree(d *Device, ptr uintptr) error                                       { return ErrNoCUDA }
+func hostRegister(d *Device, ptr uintptr, bytes int64) error                      { return ErrNoCUDA }
+func hostUnregister(d *Device, ptr uintptr) error                                 { return ErrNoCUDA }
 func managedAlloc(d *Device, bytes int64) (uintptr, error)                        { return 0, ErrNoCUDA }
 func prefetch(s *Stream, ptr uintptr, bytes int64, device int) error              { return ErrNoCUDA }
 func advise(d *Device, ptr uintptr, bytes int64, a Advice, device int) error      { return ErrNoCUDA }

@@ -5,7 +5,12 @@ package cuda
 type mover struct{ dev *Device }
 
 func (m mover) Upload(to uintptr, from []byte, stream uint32) error {
-	return m.on(stream, func(s *Stream) error { return s.Upload(to, from) })
+	return m.on(stream, func(s *Stream) error {
+		if staged, err := m.dev.stageUpload(s, to, from); staged || err != nil {
+			return err
+		}
+		return s.Upload(to, from)
+	})
 }
 
 func (m mover) Download(to []byte, from uintptr, stream uint32) error {

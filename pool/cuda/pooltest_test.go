@@ -17,7 +17,7 @@ func TestPoolsKeepTheirPromises(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			pooltest.Run(t, func(t testing.TB, limits pressure.Limits) *pool.Pool {
 				return must[*pool.Pool](t)(pool.New(pool.Config{Upstream: m.up, Space: m.space, Direct: m.direct, Limits: limits,
-					Warn: func(err error) { t.Error(err) }}))
+					Warn: pooltest.Warn(t)}))
 			})
 		})
 	}

@@ -16,7 +16,7 @@
 	X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphDestroy) X(cuGraphLaunch)              \
 	X(cuGraphExecDestroy) X(cuEventRecord) X(cuEventQuery) X(cuMemcpyAsync) X(cuPointerGetAttributes)    \
 	X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyPeerAsync) X(cuMemsetD8Async)                    \
-	X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuLaunchKernel)
+	X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuLaunchKernel) X(cuMemHostRegister) X(cuMemHostUnregister)
 #define NUMBER(f) N_##f,
 #define NAME(f) #f,
 enum { CALLS(NUMBER) N_calls };
@@ -69,6 +69,12 @@ static CUresult eg_host_alloc(handle ctx, size_t n, uint64_t *p) {
 	IN((CUcontext)ctx, CALL(cuMemHostAlloc, (void **)p, n, CU_MEMHOSTALLOC_PORTABLE));
 }
 static CUresult eg_host_free(handle ctx, uint64_t p) { IN((CUcontext)ctx, CALL(cuMemFreeHost, (void *)p)); }
+static CUresult eg_host_register(handle ctx, uint64_t p, size_t n) {
+	IN((CUcontext)ctx, CALL(cuMemHostRegister, (void *)p, n, CU_MEMHOSTREGISTER_PORTABLE));
+}
+static CUresult eg_host_unregister(handle ctx, uint64_t p) {
+	IN((CUcontext)ctx, CALL(cuMemHostUnregister, (void *)p));
+}
 
 static CUresult eg_managed_alloc(handle ctx, size_t n, uint64_t *p) {
 	IN((CUcontext)ctx, CALL(cuMemAllocManaged, (CUdeviceptr *)p, n, CU_MEM_ATTACH_GLOBAL));

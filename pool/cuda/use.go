@@ -15,7 +15,8 @@ import (
 // Memory of another device is reached through peer access, which With enables. If
 // the hardware has none, With fails with a [ReachError]. While s captures a graph,
 // the array is tainted: since nobody knows when the graph runs, later uses first
-// wait for the whole device.
+// wait for the whole device. Managed memory that was used elsewhere moves to the
+// device at once, and not page by page.
 func With[T any](a pool.Array[T], s *Stream, f func(addr uintptr) error) error {
 	return a.Reach(func(m pool.Memory) error {
 		if err := reachable(m, s); err != nil {
@@ -33,6 +34,9 @@ func With[T any](a pool.Array[T], s *Stream, f func(addr uintptr) error) error {
 				return err
 			}
 		}
+		if m.Space == pressure.Managed {
+			s.bring(m)
+		}
 		last := m.LastStream()
 		if err := s.after(last); err != nil {
 			return err
@@ -48,6 +52,15 @@ func With[T any](a pool.Array[T], s *Stream, f func(addr uintptr) error) error {
 		}
 		return err
 	})
+}
+
+// bring has the driver move managed memory to the device of s, if it was used
+// elsewhere before. It is advice: where the driver cannot, the memory moves page by
+// page when it is touched.
+func (s *Stream) bring(m pool.Memory) {
+	if addr, bytes, moves := m.MoveTo(s.dev.index); moves {
+		_ = s.Prefetch(addr, bytes, s.dev.index)
+	}
 }
 
 // after makes later work of s come after the work of the stream given.
@@ -112,8 +125,8 @@ func reachable(m pool.Memory, s *Stream) error {
 // the copy is direct if the hardware can do that, else through the host. CopyTo
 // does not block.
 func CopyTo[T any](to, from pool.Array[T], s *Stream) error {
-	if to.Len() != from.Len() {
-		return fmt.Errorf("cuda: copy of %d elements to %d", from.Len(), to.Len())
+	if err := sameLength(from.Len(), to.Len()); err != nil {
+		return err
 	}
 	// Not With: a copy between devices needs no peer access.
 	return from.Reach(func(src pool.Memory) error {
@@ -132,6 +145,13 @@ func CopyTo[T any](to, from pool.Array[T], s *Stream) error {
 			return err
 		})
 	})
+}
+
+func sameLength(from, to int) error {
+	if from != to {
+		return fmt.Errorf("cuda: copy of %d elements to %d", from, to)
+	}
+	return nil
 }
 
 func (s *Stream) copyAnywhere(dst, src pool.Memory) error {

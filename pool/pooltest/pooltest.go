@@ -42,6 +42,16 @@ func Run(t *testing.T, open Maker) {
 	}
 }
 
+// Warn returns a function for [pool.Config] under which a failure that the pool
+// survives fails the test. That a pool is closed with live blocks is none.
+func Warn(t testing.TB) func(error) {
+	return func(err error) {
+		if live := new(*pool.LiveError); !errors.As(err, live) {
+			t.Error(err)
+		}
+	}
+}
+
 // Open makes a pool, and checks at the end of the test that everything was given
 // back.
 func Open(t testing.TB, open Maker, limits pressure.Limits) *pool.Pool {

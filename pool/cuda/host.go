@@ -1,0 +1,110 @@
+package cuda
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/eagergc/eagergc/pool"
+)
+
+// StageThrough makes uploads of arrays not wait for the device: CopyIn then copies
+// into a block of the pinned pool, queues the rest of the way on the stream, and
+// returns. The block goes back to the pinned pool when the copy has ended. Without
+// it, and where the pinned pool has no room or the slice is larger than 64 MiB, an
+// upload from memory that is not page-locked blocks for about as long as the copy
+// takes. Nil undoes it. Stats of the pinned pool say what is on its way.
+func (d *Device) StageThrough(pinned *pool.Pool) { d.staging.Store(pinned) }
+
+const mostStaged = 64 << 20 // bytes; the copy by the processor is then most of the time
+
+// stageUpload queues an upload through the staging pool, and reports whether it did.
+func (d *Device) stageUpload(s *Stream, to uintptr, from []byte) (bool, error) {
+	p := d.staging.Load()
+	if p == nil || len(from) == 0 || len(from) > mostStaged {
+		return false, nil
+	}
+	b, err := p.Alloc(int64(len(from)), 0)
+	if errors.Is(err, pool.ErrOutOfMemory) {
+		return false, nil // the driver's own way is slower, but there
+	}
+	if err != nil {
+		return false, err
+	}
+	defer p.Free(b) // used again once s has passed the copy
+	copy(p.Memory(b), from)
+	p.Use(b, s.ID())
+	return true, s.Copy(to, b.Addr, int64(len(from)))
+}
+
+// Registered is a slice of the program's own whose pages are locked, so that the
+// device copies to and from it at full speed and beside the program. Make one with
+// [Register].
+type Registered[T any] struct {
+	s []T
+	r *registration
+}
+
+// A registration is what is to be undone.
+type registration struct {
+	dev  *Device
+	addr uintptr
+	pin  runtime.Pinner
+	once sync.Once
+	err  error
+}
+
+// Register locks the pages of a slice, for all devices, until Close, or until
+// nothing refers to the result any more. That takes about as long as writing the
+// memory once, so it is for memory that is copied again and again. T must not
+// contain pointers. It fails for an empty slice, and if the pages are locked
+// already.
+func Register[T any](d *Device, s []T) (*Registered[T], error) {
+	if len(s) == 0 {
+		return nil, errors.New("cuda: register of an empty slice")
+	}
+	r := &registration{dev: d, addr: uintptr(unsafe.Pointer(unsafe.SliceData(s)))}
+	if err := hostRegister(d, r.addr, int64(len(s))*int64(unsafe.Sizeof(s[0]))); err != nil {
+		return nil, err
+	}
+	r.pin.Pin(unsafe.SliceData(s))
+	x := &Registered[T]{s, r}
+	runtime.AddCleanup(x, func(r *registration) { _ = r.undo() }, r)
+	return x, nil
+}
+
+func (r *registration) undo() error {
+	r.once.Do(func() {
+		r.err = hostUnregister(r.dev, r.addr)
+		r.pin.Unpin()
+	})
+	return r.err
+}
+
+// Slice returns the elements. Copies that are queued may still use them.
+func (x *Registered[T]) Slice() []T { return x.s }
+
+// Upload queues on s a copy to an array of the same length, and does not wait.
+func (x *Registered[T]) Upload(to pool.Array[T], s *Stream) error {
+	return x.copy(to, s, func(there uintptr, bytes int64) error { return s.Copy(there, x.r.addr, bytes) })
+}
+
+// Download queues on s a copy of an array of the same length, and does not wait.
+func (x *Registered[T]) Download(from pool.Array[T], s *Stream) error {
+	return x.copy(from, s, func(there uintptr, bytes int64) error { return s.Copy(x.r.addr, there, bytes) })
+}
+
+func (x *Registered[T]) copy(a pool.Array[T], s *Stream, do func(there uintptr, bytes int64) error) error {
+	defer runtime.KeepAlive(x)
+	if err := sameLength(a.Len(), len(x.s)); err != nil {
+		return err
+	}
+	return With(a, s, func(addr uintptr) error { return do(addr, a.Bytes()) })
+}
+
+// Close waits for the device, whose copies may still use the pages, and unlocks
+// them. To close twice is harmless.
+func (x *Registered[T]) Close() error {
+	return errors.Join(syncContext(x.r.dev), x.r.undo())
+}

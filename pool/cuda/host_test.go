@@ -1,0 +1,162 @@
+package cuda
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A staged upload returns while the stream is busy, and arrives behind its work.
+func TestStagedUploadsDoNotWait(t *testing.T) {
+	d := open(t)
+	p, pinned := newPool(t, d.Memory(), d.Space(), false), newPool(t, d.Pinned(), pressure.Pinned, false)
+	d.StageThrough(pinned)
+	s := must[*Stream](t)(d.NewStream())
+	w := must[*Work](t)(NewWork(d))
+	want := pattern(1_000_000)
+	a := must[pool.Array[uint32]](t)(pool.FromSlice(p, want, s.ID())) // loads what is loaded at first use
+	ok(t, s.Synchronize())
+	const busy = 300 * time.Millisecond
+	ok(t, w.Spin(s, busy))
+	begin := time.Now()
+	ok(t, a.CopyIn(want))
+	if took := time.Since(begin); took > busy/2 {
+		t.Errorf("the upload took %v beside work of %v", took, busy)
+	}
+	if live := pinned.Stats(); live.Waiting == 0 {
+		t.Errorf("nothing of the pinned pool waits for the copy: %+v", live)
+	}
+	got := must[[]uint32](t)(a.ToSlice())
+	if !slices.Equal(got, want) {
+		t.Error("other elements arrived")
+	}
+	a.Free()
+	ok(t, w.Close())
+}
+
+func TestRegister(t *testing.T) {
+	d := open(t)
+	p := newPool(t, d.Memory(), d.Space(), false)
+	s := must[*Stream](t)(d.NewStream())
+	from, to := pattern(1_000_000), make([]uint32, 1_000_000)
+	r, back := must[*Registered[uint32]](t)(Register(d, from)), must[*Registered[uint32]](t)(Register(d, to))
+	a := must[pool.Array[uint32]](t)(pool.NewArray[uint32](p, len(from), s.ID()))
+	ok(t, r.Upload(a, s))
+	ok(t, back.Download(a, s))
+	ok(t, s.Synchronize())
+	if !slices.Equal(from, back.Slice()) {
+		t.Error("other elements came back")
+	}
+	if err := r.Upload(a.View(0, 3), s); err == nil {
+		t.Error("another length is accepted")
+	}
+	ok(t, r.Close())
+	ok(t, r.Close())
+	again := must[*Registered[uint32]](t)(Register(d, from)) // its pages are free again
+	if _, err := Register(d, from); err == nil {
+		t.Error("pages are locked twice")
+	}
+	ok(t, again.Close())
+	if _, err := Register(d, from[:0]); err == nil {
+		t.Error("an empty slice is accepted")
+	}
+	ok(t, back.Close())
+	func() { must[*Registered[uint32]](t)(Register(d, to)) }() // dropped
+	for end := time.Now().Add(time.Minute); ; {
+		runtime.GC()
+		if x, err := Register(d, to); err == nil {
+			ok(t, x.Close())
+			break
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	a.Free()
+}
+
+// Managed memory moves to where it is used, by With, and is what was written on
+// either side.
+func TestManagedMemoryMoves(t *testing.T) {
+	d := open(t)
+	p := newPool(t, d.Managed(), pressure.Managed, false)
+	s := must[*Stream](t)(d.NewStream())
+	w := must[*Work](t)(NewWork(d))
+	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
+	const n = 16 << 20
+	a := must[pool.Array[uint32]](t)(pool.NewArray[uint32](p, n/4, s.ID()))
+	for round := range uint32(3) {
+		ok(t, With(a, s, func(addr uintptr) error { return w.Stamp(s, addr, n, round) }))
+		first := must[uint32](t)(a.At(0))
+		ok(t, a.Set(0, first+1))
+		ok(t, a.Set(0, first))
+		ok(t, With(a, s, func(addr uintptr) error { return w.Verify(s, addr, n, round, wrong.Addr()) }))
+		ok(t, s.Synchronize())
+		if wrong.Uint32(0) != 0 {
+			t.Fatalf("round %d: %d words differ", round, wrong.Uint32(0))
+		}
+	}
+	// Advice of every kind is taken, and changes no contents.
+	ok(t, a.Reach(func(m pool.Memory) error {
+		for _, advice := range []Advice{ReadMostly, NotReadMostly, PreferLocation, NoPreferredLocation, AccessedBy, NotAccessedBy} {
+			ok(t, d.Advise(m.Addr, m.Bytes, advice, d.Index()))
+		}
+		for _, where := range []int{HostMemory, d.Index()} {
+			ok(t, s.Prefetch(m.Addr, m.Bytes, where))
+		}
+		return nil
+	}))
+	ok(t, With(a, s, func(addr uintptr) error { return w.Verify(s, addr, n, 2, wrong.Addr()) }))
+	ok(t, s.Synchronize())
+	if wrong.Uint32(0) != 0 {
+		t.Errorf("%d words differ after advice", wrong.Uint32(0))
+	}
+	a.Free()
+	ok(t, wrong.Close())
+	ok(t, w.Close())
+}
+
+// Pairs and results come in order, and errors stay with their batch.
+func TestPipeline(t *testing.T) {
+	d := open(t)
+	p, pinned := newPool(t, d.Memory(), d.Space(), false), newPool(t, d.Pinned(), pressure.Pinned, false)
+	data := pattern(1_000_000)
+	for _, depth := range []int{1, 4} {
+		pl := Pipeline{Device: d, Memory: p, Pinned: pinned, Depth: depth}
+		seen := 0
+		for pair, err := range Feed2(pl, pool.Zip(slices.Chunk(data, 50_000), slices.Chunk(data, 50_000))) {
+			ok(t, err)
+			x, y := must[[]uint32](t)(pair.First.ToSlice()), must[[]uint32](t)(pair.Second.ToSlice())
+			if want := data[seen : seen+50_000]; !slices.Equal(x, want) || !slices.Equal(y, want) {
+				t.Fatalf("depth %d: other elements at %d", depth, seen)
+			}
+			seen += 50_000
+		}
+		var got []uint32
+		double := func(in pool.Array[uint32], s *Stream) (pool.Array[uint32], error) {
+			out, err := pool.NewArray[uint32](p, 2*in.Len(), s.ID())
+			if err != nil {
+				return out, err
+			}
+			for k := range 2 {
+				if err := CopyTo(out.View(k*in.Len(), (k+1)*in.Len()), in, s); err != nil {
+					return out, err
+				}
+			}
+			return out, nil
+		}
+		for out, err := range Map(pl, slices.Chunk(data, 50_000), double) {
+			ok(t, err)
+			if !slices.Equal(out[:50_000], out[50_000:]) {
+				t.Fatal("the halves of a result differ")
+			}
+			got = append(got, out[:50_000]...)
+		}
+		if seen != len(data) || !slices.Equal(got, data) {
+			t.Errorf("depth %d: %d of %d elements, results equal %v", depth, seen, len(data), slices.Equal(got, data))
+		}
+	}
+}
