@@ -84,7 +84,12 @@ func (passed) wait() error { return nil }
 
 // wait blocks until the work before e has ended. It is no sync point: the pool
 // waits while it makes room.
-func (e *Event) wait() error { return eventSync(e.dev, e.h) }
+func (e *Event) wait() error {
+	if e.dev.ended.Load() {
+		return nil
+	}
+	return eventSync(e.dev, e.h)
+}
 
 // openDevices yields the numbers of the devices that were opened.
 func openDevices(yield func(int) bool) {

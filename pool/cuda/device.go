@@ -24,6 +24,7 @@ type Device struct {
 	null  Stream
 
 	closed  atomic.Bool
+	ended   atomic.Bool // Close has waited for all work: events are over
 	pollFor atomic.Int64 // ns
 	staging atomic.Pointer[pool.Pool]
 
@@ -93,6 +94,7 @@ func (d *Device) Close() error {
 		}
 		streams.remove(s)
 	}
+	d.ended.Store(true)
 	return errors.Join(err, releaseContext(d.index))
 }
 

@@ -125,16 +125,27 @@ func (d *Device) NewEvent(timing bool) (*Event, error) {
 	return &Event{d, h}, err
 }
 
-// Close gives the event back.
-func (e *Event) Close() error { return eventDestroy(e.dev, e.h) }
+// Close gives the event back. Those that are left go with the device.
+func (e *Event) Close() error {
+	if e.dev.ended.Load() {
+		return nil
+	}
+	return eventDestroy(e.dev, e.h)
+}
 
 // Record puts e behind the work given to s so far. An event can be recorded
 // again and then marks the new place.
 func (e *Event) Record(s *Stream) error { return eventRecord(s, e.h) }
 
 // Done asks the driver, without waiting, whether the work before e has ended.
-// An event that was never recorded is done.
-func (e *Event) Done() (bool, error) { return eventDone(e.dev, e.h) }
+// An event that was never recorded is done, and so is one of a device that was
+// closed.
+func (e *Event) Done() (bool, error) {
+	if e.dev.ended.Load() {
+		return true, nil
+	}
+	return eventDone(e.dev, e.h)
+}
 
 // Synchronize blocks until the work before e has ended. It is a sync point if
 // that has not happened yet.
