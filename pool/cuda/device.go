@@ -24,7 +24,7 @@ type Device struct {
 	null  Stream
 
 	closed  atomic.Bool
-	ended   atomic.Bool // Close has waited for all work: events are over
+	ended   atomic.Bool  // Close has waited for all work: events are over
 	pollFor atomic.Int64 // ns
 	staging atomic.Pointer[pool.Pool]
 
