@@ -175,6 +175,16 @@ func (p *Pool) unmap(bytes int64) (released int64) {
 	for !ok { // somebody was quicker
 		parts, ok = p.core.claimParts(min(bytes, p.core.loose()))
 	}
+	released = p.unmapPieces(parts)
+	if bytes >= MaxBytes {
+		p.freeRanges()
+	}
+	return released
+}
+
+// unmapPieces gives back the memory behind pieces that are claimed and no holes. It
+// returns the bytes that it gave back.
+func (p *Pool) unmapPieces(parts []uint32) (released int64) {
 	for k, s := range p.core.spans(parts, false) {
 		if err := guard(func() error { return p.mapper.Unmap(s) }); err != nil {
 			p.warn(err)
@@ -185,9 +195,6 @@ func (p *Pool) unmap(bytes int64) (released int64) {
 		p.tracker.Release(s.Bytes)
 		p.record(trace.Event{Kind: trace.Release, Bytes: s.Bytes, Stream: s.Stream})
 		released += s.Bytes
-	}
-	if bytes >= MaxBytes {
-		p.freeRanges()
 	}
 	return released
 }

@@ -42,34 +42,35 @@ func (p *Pool) FreeAllBlocks() int64 {
 	return p.giveBack(MaxBytes)
 }
 
-// FreeStream gives the cached memory of one stream that makes up whole segments
-// back to the upstream. It returns the bytes that it gave back.
+// FreeStream gives the cached memory of one stream back to the upstream: whole
+// segments, and over a [Mapper] whole chunks. It returns the bytes that it gave
+// back.
 func (p *Pool) FreeStream(stream uint32) (released int64) {
 	p.limbo.poll(p)
 	p.flush()
-	for _, s := range p.core.evictStream(stream) {
+	segments, parts := p.core.takeStream(stream)
+	for _, s := range segments {
 		released += p.releaseSegment(s)
 	}
-	return released
+	return released + p.unmapPieces(parts)
 }
 
-// evictStream takes the whole free segments of one stream out of the core.
-func (c *core) evictStream(stream uint32) (out []span) {
+// takeStream takes the whole free segments of a stream out of the core, and claims
+// the chunks that lie behind its free pieces.
+func (c *core) takeStream(stream uint32) (segments []span, parts []uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var whole []uint32
-	for key, t := range c.shelves {
-		t.each(&c.headers, func(i uint32) bool {
-			if h := c.headers.at(i); key.stream == stream && h.prev == 0 && h.next == 0 {
-				whole = append(whole, i)
-			}
-			return true
-		})
+	for _, i := range c.wholeSegments() {
+		if c.headers.at(i).stream == stream {
+			segments = append(segments, c.remove(i))
+		}
 	}
-	for _, i := range whole {
-		out = append(out, c.remove(i))
+	for _, x := range c.parts() {
+		if c.headers.at(x.piece).stream == stream {
+			parts = append(parts, c.claimPart(x, x.bytes))
+		}
 	}
-	return out
+	return segments, parts
 }
 
 // Reclaim takes the steps of the refusal ladder up to level, needed or not, and
