@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"image/png"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -126,5 +127,22 @@ func TestAxes(t *testing.T) {
 	}
 	if n := len(logTicks(0.9, 1100)); n != 29 {
 		t.Errorf("%d ticks in three decades", n)
+	}
+}
+
+// Every colour of an SVG has a dark one: what a policy's is, and black and white.
+func TestEveryColourTurnsDark(t *testing.T) {
+	var runs []Run
+	for _, o := range owners {
+		runs = append(runs, run(o.name, time.Millisecond, time.Millisecond))
+	}
+	style := DarkStyle("svg")
+	for name, c := range charts(runs) {
+		_, body, _ := strings.Cut(string(write(t, c, "svg")), "</style>")
+		for _, m := range regexp.MustCompile(`(fill|stroke):#[0-9A-F]{6}`).FindAllString(body, -1) {
+			if !strings.Contains(style, `"`+m+`"`) {
+				t.Fatalf("%s has %s, which stays as it is on a dark page", name, m)
+			}
+		}
 	}
 }

@@ -116,6 +116,16 @@ func (l *Look) line() draw.LineStyle {
 func (l *Look) glyph() draw.GlyphStyle { return glyph(l.line(), l.shape) }
 
 // tint is the look's colour as a fill that lets the grid show.
-func (l *Look) tint(alpha uint8) color.NRGBA {
-	return color.NRGBA{R: l.Light.R, G: l.Light.G, B: l.Light.B, A: alpha}
+func (l *Look) tint(alpha uint8) color.Color {
+	return tint{color.NRGBA{R: l.Light.R, G: l.Light.G, B: l.Light.B, A: alpha}}
+}
+
+// A tint is a colour that an SVG names as it is, so that its dark style finds it:
+// gonum divides by the alpha, and rounds down.
+type tint struct{ color.NRGBA }
+
+// RGBA implements [color.Color].
+func (t tint) RGBA() (r, g, b, a uint32) {
+	r, g, b, a = t.NRGBA.RGBA()
+	return min(r+1, a), min(g+1, a), min(b+1, a), a
 }

@@ -49,7 +49,7 @@ func DarkStyle(selector string) string {
 		}
 	}
 	// What has no style of its own is black.
-	fmt.Fprintf(&b, "%[1]s text, %[1]s path:not([style*=\"fill\"]) { fill: %[2]s }\n", selector, Hex(rgb(0xE8E8E6)))
+	fmt.Fprintf(&b, "%[1]s text, %[1]s path:not([style*=\"fill:\"]) { fill: %[2]s }\n", selector, Hex(rgb(0xE8E8E6)))
 	rule(black, rgb(0xE8E8E6))
 	rule(white, rgb(0x161719))
 	rule(faint, rgb(0x34373C))
