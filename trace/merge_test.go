@@ -91,6 +91,9 @@ func readAs(t *testing.T, path string, read func(io.Reader) (*trace.Trace, error
 // recorded merges the snapshot and the profile of a recorded workload.
 func recorded(t *testing.T, name string) (*trace.Trace, error) {
 	t.Helper()
+	if testing.Short() && name != "mlp" {
+		t.Skip("all recordings")
+	}
 	stem := filepath.Join(shared, "traces", name)
 	snapshot, err := filepath.Glob(stem + ".snapshot.pickle.*")
 	if err != nil || len(snapshot) != 1 {

@@ -30,6 +30,7 @@ import (
 var (
 	most    = flag.Int("n", 20, "changes in each pattern of packages")
 	seed    = flag.Uint64("seed", 1, "of the sample")
+	skip    = flag.String("skip", "", "tests to leave out, as go test -skip")
 	jobs    = flag.Int("j", 1, "changes that are tried at the same time")
 	longest = flag.Duration("for", 20*time.Minute, "time for all")
 	timeout = flag.Duration("timeout", 2*time.Minute, "time for the tests of one change")
@@ -216,7 +217,7 @@ func try(ctx context.Context, c change) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, *timeout+30*time.Second)
 	defer cancel()
-	test := exec.CommandContext(ctx, "go", "test", "-short", "-failfast", "-vet=off", "-overlay", overlay, "-timeout", timeout.String(), "./"+filepath.ToSlash(c.dir))
+	test := exec.CommandContext(ctx, "go", "test", "-short", "-failfast", "-vet=off", "-skip", *skip, "-overlay", overlay, "-timeout", timeout.String(), "./"+filepath.ToSlash(c.dir))
 	test.WaitDelay = 10 * time.Second
 	out, err := test.CombinedOutput()
 	switch {
