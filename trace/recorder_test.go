@@ -335,3 +335,23 @@ func BenchmarkRecord(b *testing.B) {
 		}
 	})
 }
+
+// Events of one time are written in the order of their kinds: an object is
+// allocated before it is freed.
+func TestRecorderOrderAtOneTime(t *testing.T) {
+	k := new(keeper)
+	r := trace.NewRecorder(k, trace.RecorderConfig{})
+	for _, kind := range []trace.Kind{trace.Sync, trace.Free, trace.Drop, trace.Alloc} {
+		r.Record(trace.Event{Time: 5, Kind: kind, ID: 1, Bytes: 8})
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var got []trace.Kind
+	for _, e := range k.t.Events {
+		got = append(got, e.Kind)
+	}
+	if want := []trace.Kind{trace.Alloc, trace.Drop, trace.Free, trace.Sync}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

@@ -100,6 +100,9 @@ func ReadText(r io.Reader) (*Trace, error) {
 			continue
 		}
 		if err := p.line(string(line)); err != nil {
+			if !lines.Scan() && lines.Err() != nil { // the line is not whole
+				err = lines.Err()
+			}
 			return nil, fmt.Errorf("trace: line %d: %w", n, err)
 		}
 	}

@@ -2,6 +2,7 @@ package arrowfile_test
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -216,6 +217,22 @@ func TestReadOnlyFolder(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	r.Record(trace.Event{}) // r is nil: the app goes on without
+}
+
+// A file that is cut at a quarter gives a quarter of its events, but for a batch.
+func TestCutAtQuarter(t *testing.T) {
+	tr := steady(40_000)
+	var file bytes.Buffer
+	if err := arrowfile.Write(&file, tr); err != nil {
+		t.Fatal(err)
+	}
+	got, err := arrowfile.Read(bytes.NewReader(file.Bytes()[:file.Len()/4]))
+	if !errors.Is(err, arrowfile.ErrTruncated) {
+		t.Fatal(err)
+	}
+	if n := len(got.Events); n < len(tr.Events)/5 || n > len(tr.Events)/3 {
+		t.Errorf("%d of %d events", n, len(tr.Events))
+	}
 }
 
 // TestRecord: a recording that ends well is whole, under its name.

@@ -14,7 +14,7 @@ import (
 // The largest record batch. A batch is held in memory, and every row has the text
 // of its label: that of an allocation site has some hundred bytes.
 const (
-	batchRows = 1 << 16
+	batchRows = 2 << 10 // a file that is cut off loses at most the last of its batches
 	batchText = 4 << 20 // bytes of labels
 )
 

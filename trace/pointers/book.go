@@ -216,6 +216,9 @@ func (b *Book) Lines(r io.Reader, each func(line []byte) error) error {
 		n++
 		b.Line(n)
 		if err := each(lines.Bytes()); err != nil {
+			if !lines.Scan() && lines.Err() != nil { // the line is not whole
+				err = lines.Err()
+			}
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
