@@ -94,11 +94,37 @@ func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 			break // if cycles had found size bytes, another goroutine took them: try again
 		}
 	}
+	if i, err := p.awaitReleases(size, stream, cause); i != 0 {
+		return i, nil
+	} else {
+		cause = err
+	}
 	p.ladder.failed.Add(1)
 	return 0, p.outOfMemory(size, cause, done)
 }
 
 const maxRounds = 3
+
+// awaitReleases looks for a piece again while releases of what cycles have found
+// dead are under way. A cycle waits for less: on a busy machine a release may get
+// no processor for so long.
+func (p *Pool) awaitReleases(size int64, stream uint32, cause error) (uint32, error) {
+	c := p.collect.Load()
+	for end := time.Now().Add(releaseWait); c != nil && c.c.Stats().Pending > 0 && time.Now().Before(end); {
+		p.ladder.waitForFree(releasePoll)
+		i, err := p.find(size, stream)
+		if i != 0 {
+			return i, nil
+		}
+		cause = err
+	}
+	return 0, cause
+}
+
+const (
+	releaseWait = 500 * time.Millisecond
+	releasePoll = 5 * time.Millisecond // a segment is given back some time after its block is freed
+)
 
 // foundByCycles returns the bytes that all cycles so far have given back.
 func (p *Pool) foundByCycles() int64 {
@@ -165,6 +191,13 @@ func (p *Pool) backOff() {
 		return
 	}
 	wait := min(maxBackOff, l.cost<<min(l.futile-1, 3))
+	l.mu.Unlock()
+	l.waitForFree(wait)
+}
+
+// waitForFree returns when a block is freed, or after the time.
+func (l *ladder) waitForFree(wait time.Duration) {
+	l.mu.Lock()
 	l.freeing = make(chan struct{})
 	freeing := l.freeing
 	l.waiters.Store(1)
