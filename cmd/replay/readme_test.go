@@ -103,7 +103,7 @@ func TestReadmeCommands(t *testing.T) {
 }
 
 // What the README and the guide show of Go is part of an Example, which compiles
-// and mostly runs. The README's is five lines.
+// and mostly runs. The README's are the import, and five lines.
 func TestReadmeSnippets(t *testing.T) {
 	var examples strings.Builder
 	err := filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
@@ -118,8 +118,8 @@ func TestReadmeSnippets(t *testing.T) {
 		t.Fatal(err)
 	}
 	short := blocks(t, readme, "go")
-	if len(short) != 1 || strings.Count(short[0], "\n") > 5 {
-		t.Errorf("README.md shows %q; want one piece of five lines", short)
+	if len(short) != 2 || strings.Count(short[0], "\n") > 1 || strings.Count(short[1], "\n") > 5 {
+		t.Errorf("README.md shows %q; want a line and a piece of five lines", short)
 	}
 	for _, code := range slices.Concat(short, blocks(t, embedding, "go")) {
 		if !strings.Contains(examples.String(), unindent(code)) {
