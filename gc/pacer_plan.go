@@ -1,122 +1,122 @@
 package gc
 
-import "time"
+import "math"
 
-// A plan is the place at which the next cycle is to start.
-type plan struct {
-	made   bool
-	target int64         // entry of the history; the cycle starts once the match is there
-	wall   time.Duration // when headroom ends
+// Futures weigh to start a cycle now against to start it later.
+type futures struct {
+	like    [samples]int64
+	path    [horizon]foreseen
+	exposes float64 // ns that a cycle started now is to expose, on average
 }
 
-const noTarget = 1<<63 - 1
+const (
+	samples = 5    // futures that are looked at
+	horizon = 2048 // entries of each
+)
 
-// make finds the place with the least e - price D among those from now to the
-// end of headroom, at which the total exceeds end. It leaves no target if the
-// forecast does not reach so far.
-func (q *plan) make(h *history, now moment, end int64, g, price float64) {
-	*q = plan{made: true, target: noTarget}
-	f := h.forecast(now)
-	var last int64
-	var wall float64
-	for s := h.match + 1; ; s++ {
-		e, ok := f.at(s)
-		if !ok {
-			return
+// A question is what is asked of the futures.
+type question struct {
+	now      moment
+	request  int64
+	g        float64 // program time that a cycle takes, ns
+	end      float64 // total at which headroom ends
+	price    float64 // ns per byte
+	stretch  float64 // of the growth that is foreseen
+	surprise float64 // ns that waiting costs beyond what is foreseen
+}
+
+// A foreseen is a moment of a future.
+type foreseen struct{ time, total, reachable float64 } // ns, bytes
+
+// weigh reports whether to start a cycle now, and if not, the total at which the
+// first of the futures has its best place.
+func (f *futures) weigh(h *history, q *question) (start bool, next int64) {
+	var now, later float64
+	next = math.MaxInt64
+	like := h.like(f.like[:0])
+	f.exposes = 0
+	for _, s := range like {
+		path, wall := f.follow(h, s, q)
+		if len(path) < 2 {
+			continue
 		}
-		last, wall = s, e.time
-		if e.total+e.request > float64(end) {
+		interpolate(path)
+		c := q.cost(&path[0], wall)
+		f.exposes += max(0, path[0].time+q.g-wall) / float64(len(like))
+		least, best := math.Inf(1), 0
+		for i := 1; i < len(path); i++ {
+			if c := q.cost(&path[i], wall); c <= least {
+				least, best = c, i
+			}
+		}
+		now, later = now+c, later+least
+		next = min(next, int64(path[best].total))
+	}
+	if next == math.MaxInt64 {
+		return false, next
+	}
+	return now <= later+q.surprise, next
+}
+
+// cost is e - price D of a cycle started at a place.
+func (q *question) cost(x *foreseen, wall float64) float64 {
+	return max(0, x.time+q.g-wall) - q.price*(x.total-x.reachable)
+}
+
+// follow returns what comes if what followed entry s happens again, up to the end
+// of headroom, and its time. Past the newest entry it goes round: the program is
+// taken to repeat what it did since. The first place is the present.
+func (f *futures) follow(h *history, s int64, q *question) (path []foreseen, wall float64) {
+	base, last, newest := h.at(s), h.at(h.last), h.at(h.head-1)
+	lap := moment{newest.time - base.time, newest.total - base.total}
+	shift := moment{last.time - base.time, last.total - base.total}
+	now := foreseen{float64(q.now.time), float64(q.now.total), float64(base.reachable)}
+	f.path[0] = now
+	n, first := 1, s
+	for range 2 * remembered {
+		if s++; s == h.head {
+			s = first + 1
+			shift.time, shift.total = shift.time+lap.time, shift.total+lap.total
+		}
+		e := h.at(s)
+		total := e.total + shift.total
+		if total < q.now.total || total == q.now.total && e.token == 0 {
+			continue
+		}
+		x := &f.path[n]
+		x.time, x.total, x.reachable = max(now.time, float64(e.time+shift.time)), float64(total), float64(e.reachable)
+		n++
+		top := x.total + float64(e.request)
+		if top+q.stretch*(top-now.total) > q.end {
+			return f.path[:n], x.time
+		}
+		if n == horizon {
 			break
 		}
 	}
-	q.wall = time.Duration(wall)
-	r := ramp{to: h.reachableBefore(h.match), next: h.match}
-	least := 0.0
-	for s := h.match; s <= last; s++ {
-		e, _ := f.at(s)
-		reachable := r.at(&f, s, last, e.total)
-		cost := max(0, e.time+g-wall) - price*(e.total-reachable)
-		if q.target == noTarget || cost <= least {
-			least, q.target = cost, s
+	return f.path[:n], math.Inf(1)
+}
+
+// interpolate fills in what is reachable between the places where it is known.
+func interpolate(path []foreseen) {
+	known := -1
+	for i := range path {
+		if path[i].reachable == unknown {
+			continue
 		}
-	}
-}
-
-// exposes returns the ns that a cycle of length g is to expose if it starts now.
-func (q *plan) exposes(now moment, g time.Duration) float64 {
-	if !q.made || q.target == noTarget {
-		return 0
-	}
-	return max(0, float64(now.time+g-q.wall))
-}
-
-// A ramp interpolates what is reachable between the entries at which it is known.
-type ramp struct {
-	from, to     int64
-	begin, width float64
-	next         int64
-}
-
-// at returns the bytes reachable at entry s, which has the given total.
-func (r *ramp) at(f *forecast, s, last int64, total float64) float64 {
-	if s >= r.next {
-		r.from, r.begin, r.width = r.to, total, 0
-		for r.next = s + 1; r.next <= last; r.next++ {
-			if e, _ := f.at(r.next); e.reachable != unknown {
-				r.to, r.width = e.reachable, e.total-total
-				break
+		for j := known + 1; j < i; j++ {
+			path[j].reachable = path[i].reachable
+			if known >= 0 {
+				a, b := &path[known], &path[i]
+				path[j].reachable = a.reachable + (b.reachable-a.reachable)*(path[j].total-a.total)/max(1, b.total-a.total)
 			}
 		}
-		if e, _ := f.at(s); e.reachable != unknown {
-			r.from = e.reachable
+		known = i
+	}
+	for j := known + 1; j < len(path); j++ {
+		path[j].reachable = 0
+		if known >= 0 {
+			path[j].reachable = path[known].reachable
 		}
 	}
-	if r.width <= 0 {
-		return float64(r.from)
-	}
-	return float64(r.from) + float64(r.to-r.from)*(total-r.begin)/r.width
-}
-
-// A forecast is the future, if what followed the match happens again. Past the
-// newest entry it goes round: the program is taken to repeat what it did since
-// the match.
-type forecast struct {
-	*history
-	now, from moment // the present, and the match
-	lag       int64
-	lap       moment // from the match to the newest entry
-	pace      float64
-}
-
-// A foreseen is an entry of a forecast. Time and total are absolute.
-type foreseen struct {
-	time, total float64 // ns, bytes
-	request     float64
-	reachable   int64
-}
-
-// forecast returns the future as seen from now. The caller has a match.
-func (h *history) forecast(now moment) forecast {
-	from, to := h.at(h.match).moment, h.at(h.head-1).moment
-	return forecast{history: h, now: now, from: from, lag: h.head - 1 - h.match, pace: h.pace(),
-		lap: moment{to.time - from.time, to.total - from.total}}
-}
-
-// at returns entry s of the forecast, which counts on from the match; ok is
-// false where nothing is foreseen.
-func (f *forecast) at(s int64) (e foreseen, ok bool) {
-	var laps int64
-	if s >= f.head {
-		if f.lag <= 0 || s >= f.head+remembered {
-			return e, false
-		}
-		laps = (s-f.head)/f.lag + 1
-	}
-	x := f.history.at(s - laps*f.lag)
-	return foreseen{
-		time:      float64(f.now.time) + f.pace*float64(x.time-f.from.time+time.Duration(laps)*f.lap.time),
-		total:     float64(f.now.total + x.total - f.from.total + laps*f.lap.total),
-		request:   float64(x.request),
-		reachable: x.reachable,
-	}, true
 }

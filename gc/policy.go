@@ -44,6 +44,7 @@ type Point struct {
 	Freed     int64           // gross bytes freed by the program itself since the last cycle
 	LiveAfter int64           // live bytes when the last cycle had settled
 	Cost      time.Duration   // expected duration of a cycle started now, without the sweep that the last one left
+	Slowdown  float64         // of the program beside a cycle: 0 with an idle core, 1 = half speed
 	Running   bool            // a cycle is under way
 	Cycles    uint64          // cycles so far, those of the runtime included
 }

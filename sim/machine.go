@@ -138,6 +138,7 @@ func (m *machine) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
 		Freed:     (sum.gross - sum.net) - (m.last.gross - m.last.net),
 		LiveAfter: m.liveAfter,
 		Cost:      time.Duration(m.share * float64(m.cfg.Cost.Of(sum.objects()-m.count, m.yielded))),
+		Slowdown:  m.cfg.Cost.Slowdown,
 		Running:   m.running,
 		Cycles:    m.cycles,
 	}
