@@ -28,11 +28,18 @@ import (
 // A policy that pays e + Share g per cycle and buys D does best in the long run
 // if it starts each cycle where
 //
-//	c(i) = e(i) - price D(i)
+//	c(i) = e(i) + f(i) - price D(i)
 //
-// is least, with price = what cycles cost / what they freed so far, in
-// seconds per byte: the condition of an average-cost optimum, taking the
-// future to be like the past beyond T. Where headroom outlasts a cycle the price
+// is least. Price is what cycles cost / what they freed so far, in seconds per
+// byte: the condition of an average-cost optimum, taking the future to be like
+// the past from there on. f(i) looks one cycle further: headroom lasts until T(i)
+// after this cycle, the next one starts at its end at the earliest, and so
+// exposes at least
+//
+//	f(i) = max(0, time(i) + 2 g - T(i))
+//
+// up to g. Without it, a cycle that starts before much is dropped leaves too
+// little headroom to hide the next. Where headroom outlasts a cycle the price
 // is small, and the best i is the last one from which nothing is exposed. Where
 // a cycle outlasts the headroom, the best i is T itself, or a place before it
 // where most is dropped: a blocking cycle at the best place.
@@ -42,7 +49,7 @@ import (
 // T and D must be known ahead, and are not. A history remembers what the program
 // did. The futures are what followed the last few moments that were most like
 // the present one: those with the most requests and waits in common, then those
-// with fewer, then any. A cycle starts if that costs no more, on average over the
+// with fewer, then those with requests of like size, then any. A cycle starts if that costs no more, on average over the
 // futures, than to start it at the best later place of each. Where the program
 // repeats itself, the futures agree and the average is a forecast. Where it does
 // not, they are a sample of what may come, and one bad future in five is reason
@@ -70,7 +77,7 @@ import (
 // program s/(1+s) of the part that no wait hides, and the program gets that much
 // less far in it.
 //
-// The zero value takes collector time to be free. State is bounded, about 350 KiB.
+// The zero value takes collector time to be free. State is bounded, about 450 KiB.
 // A decision takes some tens of nanoseconds on average, and one is made for each
 // request or growth of limit/512 to limit/1024, and each sync.
 type Pacer struct {
@@ -238,7 +245,7 @@ func (p *Pacer) choose(at Point, now moment, budget int64) (Action, string) {
 	}
 	q := question{
 		now: now, request: at.Request,
-		g: float64(at.Cost) / (1 + at.Slowdown), end: float64(budget + p.freed),
+		g: float64(at.Cost) / (1 + at.Slowdown), end: float64(budget + p.freed), limit: float64(budget),
 		price:   p.price.of(budget, at.Cost, p.Share),
 		stretch: p.stretch.share,
 	}

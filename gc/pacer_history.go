@@ -1,5 +1,7 @@
 package gc
 
+import "math/bits"
+
 // A history is what a program did: its syncs, its large requests, and its growth
 // in between. It finds the moments that were like the present one.
 type history struct {
@@ -7,7 +9,7 @@ type history struct {
 	head int64 // number of the next entry; numbers begin at 1, entry s is ring[s % remembered]
 	last int64 // newest token
 
-	tokens [maxContext]uint64 // the last ones
+	tokens [2][maxContext]uint64 // the last ones, by size and by power of two
 	count  int
 	hashes [orders]uint64      // of the last tokens
 	index  [orders][1024]int64 // newest entry by hash
@@ -15,15 +17,19 @@ type history struct {
 
 const (
 	remembered = 4096
-	orders     = 4
+	orders     = 5
 	maxContext = 32
 	unknown    = -1
 	looks      = 32 // entries looked at for a context
 )
 
 // contexts are the numbers of tokens in common by which a moment is found, best
-// first.
-var contexts = [orders]int{maxContext, 8, 3, 1}
+// first. The first three compare requests by size, the others by the power of two
+// above it, for programs whose sizes vary.
+var contexts = [orders]int{maxContext, 8, 4, 8, 1}
+
+// stream says which tokens a context compares: 0 is by size, 1 by power of two.
+var stream = [orders]int{0, 0, 0, 1, 1}
 
 // An entry is one moment worth remembering: a token, which is a sync or a
 // request of at least a grain, or a grain of growth by smaller requests.
@@ -42,7 +48,7 @@ const (
 )
 
 // mixed is mix to the power of the contexts' lengths.
-var mixed = [orders]uint64{power(contexts[0]), power(contexts[1]), power(contexts[2]), power(contexts[3])}
+var mixed = [orders]uint64{power(contexts[0]), power(contexts[1]), power(contexts[2]), power(contexts[3]), power(contexts[4])}
 
 func power(n int) uint64 {
 	x := uint64(1)
@@ -67,7 +73,7 @@ func (h *history) see(now moment, at Point, grain int64) {
 	case at.At == Sync:
 		token = syncToken
 	case at.Request >= grain:
-		token = uint64(at.Request)*0xff51afd7ed558ccd | 2
+		token = sizeToken(at.Request)
 	}
 	if token == 0 && h.head > 1 && now.total-h.at(h.head-1).total < grain {
 		return
@@ -75,20 +81,30 @@ func (h *history) see(now moment, at Point, grain int64) {
 	e := h.at(h.head)
 	*e = entry{moment: now, request: at.Request, reachable: unknown, token: token}
 	if token != 0 {
-		h.push(token)
+		rough := token
+		if token != syncToken {
+			rough = sizeToken(int64(bits.Len64(uint64(at.Request))))
+		}
+		h.push([2]uint64{token, rough})
 		h.link(e)
 		h.last = h.head
 	}
 	h.head++
 }
 
-// push adds a token to the hashes, and takes the oldest one out.
-func (h *history) push(token uint64) {
+// sizeToken is the token of a request: even, so never that of a sync.
+func sizeToken(size int64) uint64 { return uint64(size)*0xff51afd7ed558ccd<<1 | 2 }
+
+// push adds a token, by size and by power of two, to the hashes, and takes the
+// oldest one out.
+func (h *history) push(token [2]uint64) {
 	for k, n := range contexts {
-		oldest := h.tokens[(h.count+maxContext-n)%maxContext]
-		h.hashes[k] = h.hashes[k]*mix + token - oldest*mixed[k]
+		c := stream[k]
+		oldest := h.tokens[c][(h.count+maxContext-n)%maxContext]
+		h.hashes[k] = h.hashes[k]*mix + token[c] - oldest*mixed[k]
 	}
-	h.tokens[h.count%maxContext] = token
+	h.tokens[0][h.count%maxContext] = token[0]
+	h.tokens[1][h.count%maxContext] = token[1]
 	h.count++
 }
 

@@ -68,7 +68,7 @@ type stretch struct {
 const (
 	stretchStep = 0.5  // by which a cycle exposed in full, not foreseen, raises the share
 	stretchMost = 2    // beyond which a future says nothing
-	unforeseen  = 0.05 // chance that no future comes but the largest burst: one in twenty, as many as are looked at in four decisions
+	unforeseen  = 0.05 // chance that no future comes but the largest burst: of twenty futures, one was not among the samples
 )
 
 // started notes what the plan expects of the cycle that it starts.

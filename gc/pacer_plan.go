@@ -20,13 +20,14 @@ type question struct {
 	request  int64
 	g        float64 // program time that a cycle takes, ns
 	end      float64 // total at which headroom ends
+	limit    float64 // bytes that may be live
 	price    float64 // ns per byte
 	stretch  float64 // of the growth that is foreseen
 	surprise float64 // ns that waiting costs beyond what is foreseen
 }
 
-// A foreseen is a moment of a future.
-type foreseen struct{ time, total, reachable float64 } // ns, bytes
+// A foreseen is a moment of a future, a place where a cycle may start.
+type foreseen struct{ time, total, top, reachable float64 } // ns, bytes; top is total once the request has been granted
 
 // weigh reports whether to start a cycle now, and if not, the total at which the
 // first of the futures has its best place.
@@ -36,45 +37,63 @@ func (f *futures) weigh(h *history, q *question) (start bool, next int64) {
 	like := h.like(f.like[:0])
 	f.exposes = 0
 	for _, s := range like {
-		path, wall := f.follow(h, s, q)
+		path, end := f.follow(h, s, q)
 		if len(path) < 2 {
 			continue
 		}
 		interpolate(path)
-		c := q.cost(&path[0], wall)
-		f.exposes += max(0, path[0].time+q.g-wall) / float64(len(like))
-		least, best := math.Inf(1), 0
-		for i := 1; i < len(path); i++ {
-			if c := q.cost(&path[i], wall); c <= least {
-				least, best = c, i
-			}
+		wall := math.Inf(1)
+		if end < len(path) {
+			wall = path[end].time
 		}
-		now, later = now+c, later+least
+		first, least, best := q.places(path, end, wall)
+		now, later = now+first, later+least
 		next = min(next, int64(path[best].total))
+		f.exposes += max(0, path[0].time+q.g-wall) / float64(len(like))
 	}
-	if next == math.MaxInt64 {
-		return false, next
-	}
-	return now <= later+q.surprise, next
+	return next < math.MaxInt64 && now <= later+q.surprise, next
 }
 
-// cost is e - price D of a cycle started at a place.
-func (q *question) cost(x *foreseen, wall float64) float64 {
-	return max(0, x.time+q.g-wall) - q.price*(x.total-x.reachable)
+// places returns what a cycle costs at the first place of a path, and the least
+// that it costs at a later one up to the end of headroom, which is at the time
+// wall, and which place that is.
+func (q *question) places(path []foreseen, end int, wall float64) (first, least float64, best int) {
+	after := end // where headroom ends after a cycle at the place
+	for i := range path[:min(end+1, len(path))] {
+		x := &path[i]
+		cost := max(0, x.time+q.g-wall) - q.price*(x.total-x.reachable)
+		for after < len(path) && path[after].top <= q.limit+x.total-x.reachable {
+			after++
+		}
+		if after < len(path) {
+			cost += min(q.g, max(0, x.time+2*q.g-path[after].time))
+		}
+		if i == 0 {
+			first, least = cost, math.Inf(1)
+		} else if cost <= least {
+			least, best = cost, i
+		}
+	}
+	return first, least, best
 }
 
-// follow returns what comes if what followed entry s happens again, up to the end
-// of headroom, and its time. Past the newest entry it goes round: the program is
-// taken to repeat what it did since. The first place is the present.
-func (f *futures) follow(h *history, s int64, q *question) (path []foreseen, wall float64) {
+// follow returns what comes if what followed entry s happens again: up to two
+// cycles after the end of headroom, and the place where headroom ends, the number
+// of places if that is not in sight. Past the newest entry it goes round: the
+// program is taken to repeat what it did since. The first place is the present.
+func (f *futures) follow(h *history, s int64, q *question) (path []foreseen, end int) {
 	base, last, newest := h.at(s), h.at(h.last), h.at(h.head-1)
 	lap := moment{newest.time - base.time, newest.total - base.total}
 	shift := moment{last.time - base.time, last.total - base.total}
-	now := foreseen{float64(q.now.time), float64(q.now.total), float64(base.reachable)}
+	now := foreseen{float64(q.now.time), float64(q.now.total), float64(q.now.total + q.request), float64(base.reachable)}
+	until := math.Inf(1)
 	f.path[0] = now
 	n, first := 1, s
 	for range 2 * remembered {
 		if s++; s == h.head {
+			if lap.total <= 0 {
+				break
+			}
 			s = first + 1
 			shift.time, shift.total = shift.time+lap.time, shift.total+lap.total
 		}
@@ -85,16 +104,18 @@ func (f *futures) follow(h *history, s int64, q *question) (path []foreseen, wal
 		}
 		x := &f.path[n]
 		x.time, x.total, x.reachable = max(now.time, float64(e.time+shift.time)), float64(total), float64(e.reachable)
-		n++
-		top := x.total + float64(e.request)
-		if top+q.stretch*(top-now.total) > q.end {
-			return f.path[:n], x.time
+		x.top = x.total + float64(e.request)
+		if end == 0 && x.top+q.stretch*(x.top-now.total) > q.end {
+			end, until = n, x.time+2*q.g
 		}
-		if n == horizon {
+		if n++; n == horizon || x.time > until {
 			break
 		}
 	}
-	return f.path[:n], math.Inf(1)
+	if end == 0 {
+		end = n
+	}
+	return f.path[:n], end
 }
 
 // interpolate fills in what is reachable between the places where it is known.
