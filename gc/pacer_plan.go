@@ -4,13 +4,13 @@ import "math"
 
 // Futures weigh to start a cycle now against to start it later.
 type futures struct {
-	like    [samples]int64
+	like    [sampled]int64
 	path    [horizon]foreseen
 	exposes float64 // ns that a cycle started now is to expose, on average
 }
 
 const (
-	samples = 5    // futures that are looked at
+	sampled = 5    // futures that are looked at
 	horizon = 2048 // entries of each
 )
 
