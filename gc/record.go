@@ -47,12 +47,12 @@ func (r *recorder) sync(begin, waited time.Duration, place string, g *Gate) {
 	})
 }
 
-// pauseLabel is the label of the Mark that a pause beyond the caller's own wait is.
-const pauseLabel = "exposed pause"
+// PauseLabel is the label of the Mark event that a pause beyond the caller's own wait is.
+const PauseLabel = "exposed pause"
 
 func (r *recorder) pause(begin, length time.Duration, g *Gate) {
 	r.out.Record(trace.Event{
-		Time: r.at(begin), Kind: trace.Mark, Space: space(g), Duration: length, Aux: r.out.Label(pauseLabel),
+		Time: r.at(begin), Kind: trace.Mark, Space: space(g), Duration: length, Aux: r.out.Label(PauseLabel),
 	})
 }
 

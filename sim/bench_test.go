@@ -14,7 +14,7 @@ func BenchmarkRun(b *testing.B) {
 	engines := []struct {
 		name string
 		run  func(*Workload, gc.Policy, Config) Result
-	}{{"event", RunEvents}, {"decision", Run}}
+	}{{"event", runEvents}, {"decision", Run}}
 	for _, policy := range []string{"never", "cudajl", "every-sync", "sqrt"} {
 		spec := gc.MustParse(policy)
 		for _, e := range engines {
@@ -49,11 +49,11 @@ func BenchmarkOptimum(b *testing.B) {
 	})
 }
 
-// TestRunAllocatesNothingPerEvent: a run allocates its machine and policy, however long the trace.
+// TestRunAllocatesNothingPerEvent: a run allocates its state and policy, however long the trace.
 func TestRunAllocatesNothingPerEvent(t *testing.T) {
 	short, long := sawtooth(t, 100), sawtooth(t, 10_000)
 	spec := gc.MustParse("cudajl")
-	for _, run := range []func(*Workload, gc.Policy, Config) Result{Run, RunEvents} {
+	for _, run := range []func(*Workload, gc.Policy, Config) Result{Run, runEvents} {
 		cfg := Config{Limit: 1000, Cost: Fixed(200), Ladder: Ladder{Factor: 2}}
 		a := testing.AllocsPerRun(10, func() { run(short, spec.New(), cfg) })
 		b := testing.AllocsPerRun(10, func() { run(long, spec.New(), cfg) })

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,6 +90,8 @@ func ParseContenders(text string) ([]Contender, error) {
 	return all, nil
 }
 
+var errBaseOnly = errors.New("sim: an optimum is known in the base world alone, without a machine")
+
 // String returns the text form that ParseContender reads.
 func (c Contender) String() string { return c.name }
 
@@ -96,9 +99,12 @@ func (c Contender) String() string { return c.name }
 // error is [ErrNoSchedule], from an optimum whose limit is too small; the result
 // then says what was to be run, and no more.
 func (c Contender) Run(w *Workload, cfg Config) (Result, error) {
+	if cfg.Machine != nil && slices.Contains(Optima(), c.name) {
+		return Result{}, errBaseOnly
+	}
 	r, err := c.run(w, cfg)
 	if err != nil {
-		r = newMachine(w, nil, cfg).res
+		r = newBase(w, nil, cfg).res
 		r.Policy = c.name
 	}
 	return r, err

@@ -14,8 +14,8 @@
 //
 // are differences of prefix sums. So the time of a run grows with the number of
 // decisions and not with the number of events: from one decision to the next the
-// prefix sums say all that changes. [RunEvents] steps the same machine event by
-// event; a test checks that both give the same results.
+// prefix sums say all that changes. A test steps the same run event by event,
+// with the same results.
 //
 // # Rules
 //

@@ -1,304 +1,158 @@
 package sim
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"sort"
 	"time"
-
-	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/pressure"
 )
 
-const never = math.MaxInt64
+// A Machine says what cycles, waits and allocations cost on one machine under one
+// app. Each element is switched off by its zero value. Times are those of a
+// machine on which the program is held or waits; `replay calibrate` and `replay
+// fit` measure them.
+//
+// A cycle goes through these phases. First, if the one before it has not been
+// swept, it waits for that sweep. Then it takes Start until its mark begins; what
+// the program drops until then is found dead. Then come Mark and Settle. These
+// three take longer if the last cycle was long ago: see Cold. While the program
+// works, and so takes processor time from the collector, each phase takes Stretch
+// times as long.
+type Machine struct {
+	About string `json:"about"` // the machine, the app's heap and the memory that was measured
 
-// A machine is the state of one run. Its methods take the trace time of an event
-// and the totals before it. Run and RunEvents drive the same machine.
-type machine struct {
-	policy gc.Policy
-	cfg    Config
-	space  pressure.Space
-	log    *Log
+	Start  time.Duration `json:"start_ns"`   // from asking for a cycle to the begin of its mark
+	Mark   Linear        `json:"mark"`       // bytes: of the Go heap with pointers; objects: tracked
+	Sweep  Linear        `json:"sweep"`      // after the mark, beside the program; bytes: of the Go heap with pointers
+	Settle Linear        `json:"settle"`     // objects and bytes: given back
+	Ladder time.Duration `json:"ladder_ns"`  // of the refusal ladder, beyond its cycle
+	Heap   int64         `json:"heap_bytes"` // the app's Go heap with pointers
 
-	share float64 // of a full cycle's cost that the policy's cycles have: see gc.CUDAjl
+	Cold     Cold    `json:"cold"`
+	Stretch  float64 `json:"stretch"`  // of a cycle while the program works: 1 or 0 = not at all, 2 = twice as long
+	Slowdown float64 `json:"slowdown"` // of the program beside a cycle: 0 = none, 1 = half speed
 
-	shift int64 // ns by which the program has been delayed
-	freed int64 // bytes that cycles have freed
-	count int64 // objects that cycles have freed
-	wake  int64 // ask at an allocation once live + request reaches this
-	bar   int64 // an allocation matters once live + request reaches this: it wakes the policy, or is refused
-	peak  int64 // most live bytes so far
+	IdleGap time.Duration `json:"idle_gap_ns"` // a longer time between two events is no work of the program; 0: all is
+	Alloc   Linear        `json:"alloc"`       // what the program takes for an allocation, beyond what was recorded
+	Elastic bool          `json:"elastic"`     // a pause shortens the next wait by up to its own length: the device works on meanwhile
+	Noise   Noise         `json:"noise"`       // of the length of a cycle
+}
 
-	running  bool  // an overlapped cycle is under way
-	deadline int64 // trace time from which the cycle may have ended; never if there is none
-	cycle    struct {
-		at     totals
-		t      int64 // trace time
-		start  int64 // virtual
-		end    int64 // virtual
-		shift0 int64 // shift at its start
+// A Linear is a cost of so much, and so much more for each object and each GiB.
+type Linear struct {
+	Base      time.Duration `json:"base_ns"`
+	PerObject float64       `json:"per_object_ns"`
+	PerGiB    float64       `json:"per_gib_ns"`
+}
+
+// Of returns the cost for so many objects and bytes, in ns.
+func (l *Linear) Of(objects, bytes int64) float64 {
+	return float64(l.Base) + l.PerObject*float64(objects) + l.PerGiB*float64(bytes)/(1<<30)
+}
+
+// Cold says how much longer a cycle takes some time after the last one, when
+// caches hold other things and cores have gone to sleep: 1 + Share x (1 - e^(-gap /
+// After)) times as long.
+type Cold struct {
+	Share float64       `json:"share"`
+	After time.Duration `json:"after_ns"`
+}
+
+// Factor returns it for a gap.
+func (c Cold) Factor(gap time.Duration) float64 {
+	if c.After <= 0 {
+		return 1 + c.Share
 	}
-
-	last      totals // when the last cycle settled
-	liveAfter int64
-	yielded   int64 // objects freed by the last cycle
-	cycles    uint64
-	area      area
-	res       Result
+	return 1 - c.Share*math.Expm1(-float64(max(0, gap))/float64(c.After))
 }
 
-// An area integrates live and garbage over elapsed time. It holds what the
-// workload does not know: pauses add to it, and freed bytes subtract from it from
-// the moment at which they were freed.
-type area struct {
-	live, garbage float64 // byte ns added by pauses
-	freed, moment float64 // sum of freed bytes, and of freed bytes x the time at which they were freed
-	lastFreed     float64 // the newest cycle, kept apart: it may end after the trace does
-	lastEnd       float64
-}
+// Noise is a distribution of factors: its quantiles, evenly spaced, the least
+// first and the largest last. No quantiles are no noise.
+type Noise []float64
 
-func (a *area) free(bytes, end int64) {
-	a.freed += a.lastFreed
-	a.moment += a.lastFreed * a.lastEnd
-	a.lastFreed, a.lastEnd = float64(bytes), float64(end)
-}
-
-// absent is the integral of what cycles had freed, up to elapsed.
-func (a *area) absent(elapsed float64) float64 {
-	return a.freed*elapsed - a.moment + a.lastFreed*max(0, elapsed-a.lastEnd)
-}
-
-func newMachine(w *Workload, p gc.Policy, cfg Config) *machine {
-	m := &machine{policy: p, cfg: cfg, space: w.Space, log: cfg.Log, deadline: never}
-	m.setWake(0)
-	m.res = Result{Trace: w.Name, LimitBytes: cfg.Limit, Span: w.Span, Cycle: cfg.Cost.Of(0, 0)}
-	m.res.Ladder = cfg.Ladder.Of(m.res.Cycle)
-	m.res.LimitFactor = float64(cfg.Limit) / float64(max(1, w.PeakReachable))
-	if p != nil {
-		m.res.Policy = p.String()
+// Draw returns a factor.
+func (n Noise) Draw(r *rand.Rand) float64 {
+	if len(n) < 2 {
+		return 1
 	}
-	m.share = 1
-	if y, ok := p.(interface{ CycleShare() float64 }); ok && y.CycleShare() > 0 {
-		m.share = y.CycleShare()
-	}
-	return m
+	at := r.Float64() * float64(len(n)-1)
+	i := int(at)
+	return n[i] + (at-float64(i))*(n[i+1]-n[i])
 }
 
-func (m *machine) setWake(wake int64) {
-	if wake > largest { // above every sum of bytes
-		wake = never
-	}
-	m.wake, m.bar = wake, wake
-	if m.cfg.Limit > 0 {
-		m.bar = min(wake, m.cfg.Limit+1)
+// MachineOf returns the machine on which the base world's costs hold: a cycle
+// takes what c says, and a refusal takes the ladder.
+func MachineOf(c Cost, ladder Ladder) *Machine {
+	heap := int64(c.HeapMiB * (1 << 20))
+	g := c.Of(0, 0)
+	return &Machine{
+		About: "the base world's costs", Heap: heap,
+		Mark:     Linear{Base: c.Base, PerObject: c.PerTracked, PerGiB: float64(c.PerMiB) * 1024},
+		Settle:   Linear{PerObject: c.PerFreed},
+		Ladder:   max(0, ladder.Of(g)-g),
+		Slowdown: c.Slowdown,
 	}
 }
 
-// alloc steps an allocation of z bytes.
-func (m *machine) alloc(t, z int64, at *totals) {
-	m.advance(t, at)
-	if at.net-m.freed+z >= m.wake {
-		m.obey(m.ask(gc.Allocation, t, z, at), t, 0, at)
+// Cycle returns how long a cycle takes that comes long after the last one, with
+// the program held or waiting and without noise.
+func (m *Machine) Cycle(tracked, freed, bytes int64) time.Duration {
+	return m.Start + time.Duration(m.Mark.Of(tracked, m.Heap)+m.Settle.Of(freed, bytes))
+}
+
+// Cost is the base world's cost of a cycle on m.
+func (m *Machine) Cost() Cost {
+	return Cost{Base: m.Cycle(0, 0, 0), PerTracked: m.Mark.PerObject, PerFreed: m.Settle.PerObject, Slowdown: m.Slowdown}
+}
+
+// ReadMachine reads the JSON form of a Machine. Its error says where it is wrong.
+func ReadMachine(r io.Reader) (*Machine, error) {
+	m := new(Machine)
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	if err := d.Decode(m); err != nil {
+		return nil, fmt.Errorf("byte %d: %w", d.InputOffset(), err)
 	}
-	m.admit(t, z, at)
+	if d.More() {
+		return nil, fmt.Errorf("byte %d: more than one object", d.InputOffset())
+	}
+	return m, m.check()
 }
 
-// sync steps a wait of w ns.
-func (m *machine) sync(t, w int64, at *totals) {
-	m.advance(t, at)
-	m.obey(m.ask(gc.Sync, t, w, at), t, w, at)
+func (m *Machine) check() error {
+	if !sort.Float64sAreSorted(m.Noise) || len(m.Noise) == 1 {
+		return fmt.Errorf("noise: want two or more quantiles, the least first")
+	}
+	return negative(reflect.ValueOf(*m), "")
 }
 
-// admit hands out z bytes, by way of the ladder if they do not fit.
-func (m *machine) admit(t, z int64, at *totals) {
-	if !m.fits(z, at) {
-		if m.running {
-			m.hold(t, m.cycle.end-t-m.shift, at)
-			m.settle(at)
-		}
-		if !m.fits(z, at) {
-			m.climb(t, at)
-			if !m.fits(z, at) {
-				m.res.FailedAllocs++
+// negative returns an error for the first number of v that is negative or none.
+func negative(v reflect.Value, name string) error {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if err := negative(v.Field(i), v.Type().Field(i).Tag.Get("json")); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if err := negative(v.Index(i), name); err != nil {
+				return err
+			}
+		}
+	case reflect.Int64:
+		if v.Int() < 0 {
+			return fmt.Errorf("%s: negative: %d", name, v.Int())
+		}
+	case reflect.Float64:
+		if f := v.Float(); !(f >= 0) || math.IsInf(f, 0) {
+			return fmt.Errorf("%s: %v is no cost", name, f)
+		}
 	}
-	m.peak = max(m.peak, at.net-m.freed+z)
-}
-
-func (m *machine) fits(z int64, at *totals) bool {
-	return m.cfg.Limit <= 0 || at.net-m.freed+z <= m.cfg.Limit
-}
-
-func (m *machine) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
-	p := gc.Point{
-		Now:       time.Duration(t + m.shift),
-		At:        at,
-		Sample:    pressure.Sample{Space: m.space, Live: sum.net - m.freed, Reserved: sum.net - m.freed, Limit: m.cfg.Limit},
-		Allocated: sum.gross - m.last.gross,
-		Freed:     (sum.gross - sum.net) - (m.last.gross - m.last.net),
-		LiveAfter: m.liveAfter,
-		Cost:      time.Duration(m.share * float64(m.cfg.Cost.Of(sum.objects()-m.count, m.yielded))),
-		Slowdown:  m.cfg.Cost.Slowdown,
-		Running:   m.running,
-		Cycles:    m.cycles,
-	}
-	if at == gc.Sync {
-		p.Wait, p.WillBlock = m.cfg.expect(t, arg), true
-	} else {
-		p.Request = arg
-	}
-	d := m.policy.Decide(p)
-	m.setWake(d.Wake)
-	if m.log != nil && m.log.KeepDecisions {
-		m.log.Decisions = append(m.log.Decisions, Decided{Trace: time.Duration(t), Point: p, Decision: d})
-	}
-	return d
-}
-
-// expect is the wait that a policy is told of, for a wait of w ns at time t.
-func (cfg *Config) expect(t, w int64) time.Duration {
-	if cfg.WaitNoise == 0 {
-		return time.Duration(w)
-	}
-	r := rand.New(rand.NewPCG(cfg.Seed, uint64(t)))
-	return time.Duration(float64(w) * max(0, 1+cfg.WaitNoise*(2*r.Float64()-1)))
-}
-
-// obey carries out a decision at a point where the program waits w ns anyway.
-func (m *machine) obey(d gc.Decision, t, w int64, at *totals) {
-	switch {
-	case d.Action == gc.Skip:
-	case m.running && d.Action == gc.Block:
-		m.hold(t, m.cycle.end-t-m.shift-w, at)
-		m.settle(at)
-	case m.running: // one cycle at a time
-	case d.Action == gc.Block:
-		m.block(t, w, at)
-	default:
-		m.overlap(t, at)
-	}
-}
-
-func (m *machine) block(t, w int64, at *totals) {
-	g := m.cost(at, m.share)
-	start := t + m.shift
-	m.res.Collections++
-	m.hold(t, g-w, at)
-	m.free(gc.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(max(0, g-w)), Action: gc.Block}, at, at)
-}
-
-func (m *machine) climb(t int64, at *totals) {
-	g := m.cost(at, 1)
-	l := int64(m.cfg.Ladder.Of(time.Duration(g)))
-	start := t + m.shift
-	m.res.RefusalCollections++
-	m.hold(t, l, at)
-	m.free(gc.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(l), Trigger: gc.TriggerRefusal, Action: gc.Block}, at, at)
-}
-
-func (m *machine) overlap(t int64, at *totals) {
-	g := m.cost(at, m.share)
-	m.res.Collections++
-	m.running = true
-	c := &m.cycle
-	c.at, c.t, c.start, c.end, c.shift0 = *at, t, t+m.shift, t+m.shift+g, m.shift
-	m.deadline = t + g
-	if m.cfg.Cost.Slowdown > 0 {
-		m.deadline = t // the end in trace time depends on the waits in between
-	}
-}
-
-// cost is what a cycle started now takes, in ns; it adds it to the busy time.
-// Share is its cost as a share of a full cycle's.
-func (m *machine) cost(at *totals, share float64) int64 {
-	g := time.Duration(share * float64(m.cfg.Cost.Of(at.objects()-m.count, int64(at.drops)-m.count)))
-	m.res.GCBusy += g
-	return int64(g)
-}
-
-// advance brings the machine to trace time t: it slows the program beside a
-// cycle, and settles the cycle once it has ended.
-func (m *machine) advance(t int64, at *totals) {
-	if !m.running {
-		return
-	}
-	c := &m.cycle
-	if s := m.cfg.Cost.Slowdown; s > 0 {
-		busy := float64(max(0, t-c.t-(at.wait-c.at.wait))) // the wait for the device is not slowed
-		lost := s * min(busy, float64(c.end-c.start)/(1+s))
-		m.delay(c.shift0+int64(lost)-m.shift, at)
-	}
-	if t+m.shift >= c.end {
-		m.settle(at)
-	}
-}
-
-// settle ends the overlapped cycle.
-func (m *machine) settle(now *totals) {
-	c := &m.cycle
-	m.running, m.deadline = false, never
-	m.free(gc.Cycle{Start: time.Duration(c.start), Duration: time.Duration(c.end - c.start), Action: gc.Overlap}, &c.at, now)
-}
-
-// free gives back what was dropped before the cycle started and tells the policy.
-func (m *machine) free(c gc.Cycle, started, now *totals) {
-	c.Freed = started.dropped - m.freed
-	m.yielded = int64(started.drops) - m.count
-	m.area.free(c.Freed, int64(freedAt(c)))
-	m.freed, m.count = started.dropped, int64(started.drops)
-	m.last, m.liveAfter = *now, now.net-m.freed
-	m.cycles++
-	c.LiveAfter, c.Limit = m.liveAfter, m.cfg.Limit
-	if m.log != nil {
-		m.log.Cycles = append(m.log.Cycles, Collected{Cycle: c, seq: now.seq()})
-	}
-	if m.policy != nil {
-		m.policy.Observe(c)
-		m.setWake(0)
-	}
-}
-
-// freedAt returns when a cycle's bytes became free: at its end, or, for a caller
-// who was held, at the end of the pause.
-func freedAt(c gc.Cycle) time.Duration {
-	if c.Action == gc.Overlap {
-		return c.Start + c.Duration
-	}
-	return c.Start + c.Exposed
-}
-
-// hold keeps the program for e ns, if that is more than 0.
-func (m *machine) hold(t, e int64, at *totals) {
-	if e <= 0 {
-		return
-	}
-	if m.log != nil {
-		m.log.Pauses = append(m.log.Pauses, Pause{At: time.Duration(t + m.shift), Trace: time.Duration(t), Length: time.Duration(e), seq: at.seq()})
-	}
-	m.res.ExposedPause += time.Duration(e)
-	m.res.MaxPause = max(m.res.MaxPause, time.Duration(e))
-	m.delay(e, at)
-}
-
-func (m *machine) delay(e int64, at *totals) {
-	if e <= 0 {
-		return
-	}
-	m.shift += e
-	m.area.live += float64(at.net) * float64(e)
-	m.area.garbage += float64(at.dropped) * float64(e)
-}
-
-// finish returns the metrics. The first event has no past: a trace whose span
-// is 0 has means of 0.
-func (m *machine) finish(w *Workload) Result {
-	r := m.res
-	r.PeakLive = m.peak
-	r.Elapsed = r.Span + time.Duration(m.shift)
-	if elapsed := float64(r.Elapsed); elapsed > 0 {
-		absent := m.area.absent(elapsed)
-		r.MeanLive = (w.netArea + m.area.live - absent) / elapsed
-		r.MeanGarbage = (w.deadArea + m.area.garbage - absent) / elapsed
-	}
-	return r
+	return nil
 }

@@ -163,7 +163,7 @@ func reverse(s []step) {
 // RunSchedule runs w under a schedule, so that an optimum has all the metrics
 // of a policy. The name goes into the result.
 func RunSchedule(w *Workload, name string, s Schedule, cfg Config) Result {
-	m := newMachine(w, nil, cfg)
+	m := newBase(w, nil, cfg)
 	m.res.Policy = name
 	m.setWake(math.MaxInt64)
 	steps := s.steps
@@ -182,7 +182,7 @@ func RunSchedule(w *Workload, name string, s Schedule, cfg Config) Result {
 }
 
 // follow passes one point, with the cycle that the schedule has for it.
-func (m *machine) follow(q *point, i int, steps *[]step) {
+func (m *base) follow(q *point, i int, steps *[]step) {
 	m.advance(q.time, &q.totals)
 	wait := int64(0)
 	if q.sync {

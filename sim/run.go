@@ -17,6 +17,11 @@ type Config struct {
 	WaitNoise float64
 	Seed      uint64
 
+	// Machine replaces the base world's Cost and Ladder by those of a machine that
+	// was measured; nil: the base world. Seed draws its noise.
+	Machine *Machine
+	Memory  Memory // fresh, what a run with a Machine allocates from; nil: whatever is not above the limit fits
+
 	Log *Log // collects cycles, pauses and decisions; nil = off
 }
 
@@ -24,7 +29,10 @@ type Config struct {
 // steps from decision to decision. It is deterministic: the same workload,
 // policy and config give the same result. Many runs may share w at one time.
 func Run(w *Workload, p gc.Policy, cfg Config) Result {
-	m := newMachine(w, p, cfg)
+	if cfg.Machine != nil {
+		return runMeasured(w, p, cfg)
+	}
+	m := newBase(w, p, cfg)
 	for i := 0; ; i++ {
 		j := m.next(w, i)
 		m.peak = max(m.peak, w.maxTop(i, j)-m.freed)
@@ -43,7 +51,7 @@ func Run(w *Workload, p gc.Policy, cfg Config) Result {
 // next returns the first point from i on at which something may happen: a
 // sync, an allocation that wakes the policy or does not fit, or the end of the
 // cycle under way.
-func (m *machine) next(w *Workload, i int) int {
+func (m *base) next(w *Workload, i int) int {
 	if i == len(w.points) {
 		return i
 	}
@@ -58,37 +66,6 @@ func (m *machine) next(w *Workload, i int) int {
 		return j
 	}
 	return w.firstTop(i, j, m.bar+m.freed)
-}
-
-// RunEvents is [Run] stepped event by event: the rules of the package comment
-// in their plainest form, against which Run is tested. Its results are the same.
-func RunEvents(w *Workload, p gc.Policy, cfg Config) Result {
-	m := newMachine(w, p, cfg)
-	var at totals
-	for _, o := range w.ops {
-		n := o.arg >> 2
-		switch o.arg & 3 {
-		case opAlloc:
-			if live := at.net - m.freed + n; live >= m.bar || o.time >= m.deadline {
-				m.alloc(o.time, n, &at)
-			} else if live > m.peak {
-				m.peak = live
-			}
-			at.gross += n
-			at.net += n
-			at.allocs++
-		case opDrop:
-			at.dropped += n
-			at.drops++
-		case opFree:
-			at.net -= n
-			at.frees++
-		case opSync:
-			m.sync(o.time, n, &at)
-			at.wait += n
-		}
-	}
-	return m.finish(w)
 }
 
 // Decided is one question and its answer.

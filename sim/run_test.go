@@ -106,7 +106,7 @@ func TestEnginesAgree(t *testing.T) {
 		cfg.Log = fast
 		a := Run(w, p(), cfg)
 		cfg.Log = slow
-		b := RunEvents(w, p(), cfg)
+		b := runEvents(w, p(), cfg)
 		if a != b {
 			t.Fatalf("per decision %+v\nper event    %+v", a, b)
 		}

@@ -26,7 +26,10 @@ type Workload struct {
 	Drops          int // explicit frees included
 	Syncs          int
 
-	ops      []op    // every event, for RunEvents
+	ops      []op    // every event
+	refs     []int32 // of each event: the number of its object's allocation, or of its wait place
+	sizes    []int64 // of objects
+	places   int     // where the program waits
 	points   []point // allocations and syncs: where a policy is asked
 	nextSync []int32 // nextSync[i] is the first sync at or after points[i]; len(points) if none
 	monotone bool    // the program frees nothing itself, so net only grows
@@ -108,8 +111,11 @@ func SpaceOf(t *trace.Trace) pressure.Space {
 func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 	c := compiler{
 		Workload: &Workload{Name: t.Name, Space: space, monotone: true},
-		sizes:    make(map[uint64]int64),
+		objects:  make(map[uint64]object),
+		labels:   make(map[uint32]int32),
 		ops:      spill.New[op](nil, 0),
+		refs:     spill.New[int32](nil, 0),
+		sizes:    spill.New[int64](nil, 0),
 		points:   spill.New[point](nil, 0),
 	}
 	if len(t.Events) > math.MaxInt32 {
@@ -126,7 +132,7 @@ func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 	if c.at.allocs == 0 {
 		return nil, fmt.Errorf("sim: %s: no allocations in %v", t.Name, space)
 	}
-	if err := cmp.Or(c.ops.Err(), c.points.Err()); err != nil {
+	if err := cmp.Or(c.ops.Err(), c.points.Err(), c.refs.Err(), c.sizes.Err()); err != nil {
 		return nil, fmt.Errorf("sim: %s: %w", t.Name, err)
 	}
 	c.finish()
@@ -135,12 +141,15 @@ func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 
 type compiler struct {
 	*Workload
-	ops    *spill.List[op]
-	points *spill.List[point]
-	sizes  map[uint64]int64 // objects that are there and not dropped
-	at     totals
-	start  int64 // of the first event, on the trace's clock
-	last   int64 // time of the last event
+	ops     *spill.List[op]
+	refs    *spill.List[int32]
+	sizes   *spill.List[int64]
+	points  *spill.List[point]
+	objects map[uint64]object // those that are there and not dropped, by their ID
+	labels  map[uint32]int32  // wait places, by their label
+	at      totals
+	start   int64 // of the first event, on the trace's clock
+	last    int64 // time of the last event
 }
 
 func (c *compiler) add(e trace.Event) error {
@@ -175,11 +184,12 @@ func (c *compiler) alloc(t int64, e trace.Event) error {
 	if e.Bytes < 0 || e.Bytes > largest-c.at.gross {
 		return fmt.Errorf("allocation of %d bytes after %d in all is out of range", e.Bytes, c.at.gross)
 	}
-	if _, ok := c.sizes[e.ID]; ok {
+	if _, ok := c.objects[e.ID]; ok {
 		return fmt.Errorf("object %d is allocated twice", e.ID)
 	}
-	c.sizes[e.ID] = e.Bytes
-	c.ops.Append(makeOp(t, e.Bytes, opAlloc))
+	c.objects[e.ID] = object{e.Bytes, c.at.allocs}
+	c.sizes.Append(e.Bytes)
+	c.op(t, e.Bytes, opAlloc, c.at.allocs)
 	c.points.Append(point{totals: c.at, time: t, arg: e.Bytes})
 	c.at.gross += e.Bytes
 	c.at.net += e.Bytes
@@ -193,38 +203,55 @@ func (c *compiler) sync(t int64, e trace.Event) error {
 	if w < 0 || w > largest-c.at.wait {
 		return fmt.Errorf("a wait of %d ns after %d in all is out of range", w, c.at.wait)
 	}
-	c.ops.Append(makeOp(t, w, opSync))
+	place, ok := c.labels[e.Aux]
+	if !ok {
+		place = int32(len(c.labels))
+		c.labels[e.Aux] = place
+	}
+	c.op(t, w, opSync, place)
 	c.points.Append(point{totals: c.at, time: t, arg: w, sync: true})
 	c.at.wait += w
 	return nil
 }
 
+// An object is one that is there: what it has, and the number of its allocation.
+type object struct {
+	bytes  int64
+	number int32
+}
+
+func (c *compiler) op(t, n int64, which int64, ref int32) {
+	c.ops.Append(makeOp(t, n, which))
+	c.refs.Append(ref)
+}
+
 // release takes a drop, or a free that no drop came before.
 func (c *compiler) release(t int64, e trace.Event) error {
-	size, ok := c.sizes[e.ID]
+	o, ok := c.objects[e.ID]
 	if !ok {
 		if e.Kind == trace.Free { // of an object whose drop was seen
 			return nil
 		}
 		return fmt.Errorf("drop of object %d, which is not there", e.ID)
 	}
-	delete(c.sizes, e.ID)
+	delete(c.objects, e.ID)
 	if e.Kind == trace.Free && e.Aux == trace.FreeExplicit {
-		c.ops.Append(makeOp(t, size, opFree))
-		c.at.net -= size
+		c.op(t, o.bytes, opFree, o.number)
+		c.at.net -= o.bytes
 		c.at.frees++
 		c.monotone = false
 		return nil
 	}
-	c.ops.Append(makeOp(t, size, opDrop))
-	c.at.dropped += size
+	c.op(t, o.bytes, opDrop, o.number)
+	c.at.dropped += o.bytes
 	c.at.drops++
 	return nil
 }
 
 func (c *compiler) finish() {
 	w := c.Workload
-	w.ops, w.points = c.ops.Items(), c.points.Items()
+	w.ops, w.points, w.refs, w.sizes = c.ops.Items(), c.points.Items(), c.refs.Items(), c.sizes.Items()
+	w.places = len(c.labels)
 	c.end = c.at
 	c.Allocs, c.Drops = int(c.at.allocs), int(c.at.drops)+int(c.at.frees)
 	c.Syncs = len(w.points) - c.Allocs

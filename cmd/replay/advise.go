@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,11 +34,11 @@ func newAdvise() *cobra.Command {
 		Long: `advise finds, for each recording, the policy that does with the smallest limit: it
 refuses nothing there, and loses at most --lost of the recorded time. It says what
 that policy costs, what the others would, how sure that is, and what to write into
-the program. Where neither --cycle nor --cost says what a cycle takes, it is
+the program. Where neither --cycle nor --machine says what a cycle takes, it is
 measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 		Example: `  replay advise my.arrows
   replay advise my.arrows --cycle 5ms --lost 0.5%
-  replay calibrate --heap 1GiB -o cost.json && replay advise my.arrows --cost cost.json
+  replay calibrate --heap 1GiB -o machine.json && replay advise my.arrows --machine machine.json
   replay advise gpt2 --cycle 10ms --format json | jq .limit_bytes`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeTraces,
@@ -58,7 +58,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 			if d, ok := experiment.FixedCycle(g.Costs[0]); ok {
 				from = "cycle of " + d.String() + ", as given"
 			}
-			if f := cmd.Flags(); !f.Changed("cycle") && !f.Changed("cost") {
+			if f := cmd.Flags(); !f.Changed("cycle") && !f.Changed("machine") {
 				if g.Costs[0], from, err = measureCycle(cmd.Context(), heap); err != nil {
 					return err
 				}
@@ -108,13 +108,13 @@ func measureCycle(ctx context.Context, heap string) (sim.Cost, string, error) {
 	if err != nil {
 		return sim.Cost{}, "", err
 	}
-	cost, all, err := live.Calibrate(ctx, n, live.Calibration{Heaps: []int64{n}, Objects: 10_000, Memory: live.Memory{Direct: true}, Repeat: 5})
+	m, fit, err := live.Calibrate(ctx, live.Calibration{Heap: n, Memory: live.Memory{Direct: true}, Time: 2 * time.Second})
 	if err != nil {
-		return cost, "", err
+		return sim.Cost{}, "", err
 	}
-	at := slices.IndexFunc(all, func(m live.Measurement) bool { return m.Heap == n })
-	return cost, fmt.Sprintf("cycle of %s, measured here (%s to %s; %s/%s, %d cores, %s) beside %s of Go heap with pointers", formatDuration(cost.Of(0, 0)),
-		formatDuration(all[at].Least), formatDuration(all[at].Most), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), formatBytes(n)), nil
+	cost := m.Cost()
+	return cost, fmt.Sprintf("cycle of %s, measured here (half of the cycles within %s of what is expected; %s/%s, %d cores, %s) beside %s of Go heap with pointers",
+		formatDuration(cost.Of(0, 0)), formatPercent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), formatBytes(n)), nil
 }
 
 // writeAdviceJSON prints one object: the advice and the Go that follows it, or a

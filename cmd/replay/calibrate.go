@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/cmd/replay/live"
+	"github.com/eagergc/eagergc/sim"
 )
 
 func newCalibrate() *cobra.Command {
@@ -20,19 +23,22 @@ func newCalibrate() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "calibrate",
-		Short: "Measure what a cycle of Go's collector costs on this machine",
-		Long: `calibrate measures how long a program is held by a blocking cycle of Go's
-collector. It varies the size of the Go heap with pointers, the number of tracked
-objects, and the number of objects that the cycle frees; --busy goroutines keep
-cores busy meanwhile. It writes the cost model that compare --cost and live --cost
-read. It takes seconds. Let nothing else run meanwhile.`,
-		Example: `  replay calibrate --heap 256MiB -o cost.json
-  replay compare --cost cost.json
-  replay calibrate --busy 4`,
+		Short: "Measure what cycles and allocations cost on this machine",
+		Long: `calibrate runs cycles of Go's collector as a program under eagergc has them: with
+the program held, beside its work, beside its waits, and after refusals; soon after
+one another and later; with few and many objects to track and to give back. From
+that it finds the machine: what a mark, a sweep, the giving back and the refusal
+ladder take, how long what is dropped still counts, and how much all that varies.
+It says how well the machine explains cycles that it was not fitted to.
+
+Give it the conditions of your app: the Go heap with pointers, the pool, and how
+many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
+		Example: `  replay calibrate --heap 256MiB -o machine.json
+  replay compare --machine machine.json
+  replay calibrate --heap 16MiB --busy 4 --time 1m`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			bytes, err := parseSize("heap", heap)
-			if err != nil {
+			if cal.Heap, err = parseSize("heap", heap); err != nil {
 				return err
 			}
 			if err := mem.check(); err != nil {
@@ -44,42 +50,53 @@ read. It takes seconds. Let nothing else run meanwhile.`,
 			}
 			defer func() { err = errors.Join(err, closing()) }()
 			cal.Memory = mem.Memory
-			cost, measured, err := live.Calibrate(cmd.Context(), bytes, cal)
+			m, fit, err := live.Calibrate(cmd.Context(), cal)
 			if err != nil {
 				return err
 			}
-			writeMeasurements(cmd.ErrOrStderr(), measured)
-			text, err := json.MarshalIndent(cost, "", "  ")
-			if err != nil {
-				return err
-			}
-			text = append(text, '\n')
-			if out != "" {
-				return os.WriteFile(out, text, 0o644)
-			}
-			_, err = cmd.OutOrStdout().Write(text)
-			return err
+			m.About = fmt.Sprintf("%s/%s, %d cores, %s; Go heap %s, pool %s, touch %s, %d busy goroutines", runtime.GOOS, runtime.GOARCH,
+				runtime.GOMAXPROCS(0), runtime.Version(), formatBytes(cal.Heap), mem.name, mem.touch, cal.Busy)
+			return saveMachine(cmd, out, m, fit)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "output", "o", "", "`file` to write; empty prints")
 	f.StringVar(&heap, "heap", "256MiB", "`size` of the Go heap with pointers of the program to be modelled")
 	f.IntVar(&cal.Busy, "busy", 0, "`n` goroutines that keep cores busy")
-	f.IntVar(&cal.Repeat, "repeat", 11, "take the median of `n` cycles")
-	f.IntVar(&cal.Objects, "objects", 100_000, "`n` objects to track, and a tenth of that to free")
+	f.DurationVar(&cal.Time, "time", 30*time.Second, "how `long` to measure")
 	mem.register(f)
 	return cmd
 }
 
-// writeMeasurements prints what was measured.
-func writeMeasurements(w io.Writer, all []live.Measurement) {
-	rows := table{{"Go heap", "tracked", "freed", "busy", "median", "least", "most"}}
-	for _, m := range all {
-		rows = append(rows, []string{
-			formatBytes(m.Heap), formatCount(m.Tracked), formatCount(m.Freed), formatCount(m.Busy),
-			formatDuration(m.Median), formatDuration(m.Least), formatDuration(m.Most),
-		})
+// saveMachine writes a machine to a file or prints it, and says what it is.
+func saveMachine(cmd *cobra.Command, out string, m *sim.Machine, fit live.Fit) error {
+	writeMachine(cmd.ErrOrStderr(), m, fit)
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
 	}
-	rows.print(w)
-	fmt.Fprintln(w)
+	text = append(text, '\n')
+	if out != "" {
+		return os.WriteFile(out, text, 0o644)
+	}
+	_, err = cmd.OutOrStdout().Write(text)
+	return err
+}
+
+// writeMachine describes a machine.
+func writeMachine(w io.Writer, m *sim.Machine, fit live.Fit) {
+	fmt.Fprintf(w, "%s\n\n", m.About)
+	perObject := func(ns float64) string { return left + formatDuration(time.Duration(ns)) + " for each object" }
+	table{
+		{"a cycle that frees nothing", left + formatDuration(m.Cycle(0, 0, 0))},
+		{"of it, what is dropped still counts", left + formatDuration(m.Start)},
+		{"tracking", perObject(m.Mark.PerObject)},
+		{"giving back", perObject(m.Settle.PerObject) + fmt.Sprintf(" and %s for each GiB", formatDuration(time.Duration(m.Settle.PerGiB)))},
+		{"sweeping, if the next cycle comes soon", left + formatDuration(time.Duration(m.Sweep.Of(0, m.Heap)))},
+		{"long after the last one", left + fmt.Sprintf("%.2f times as long, two thirds of that after %s", 1+m.Cold.Share, formatDuration(m.Cold.After))},
+		{"the ladder, beyond its cycle", left + formatDuration(m.Ladder)},
+		{"beside the program's work", left + fmt.Sprintf("a cycle takes %.2f times as long, and the work %.2f times", max(1, m.Stretch), 1+m.Slowdown)},
+		{"an allocation", left + formatDuration(m.Alloc.Base)},
+	}.print(w)
+	fmt.Fprintf(w, "\nHow sure: %s.\n", fit)
 }

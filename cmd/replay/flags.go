@@ -1,26 +1,28 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/pool/hollow"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/experiment"
 )
 
 // A setting is what to replay, as flags say it. The commands share these flags,
 // so that each means the same, and is refused the same, everywhere: --policy or
-// --policies, --limit or --limits, --cycle, --ladder and --cost.
+// --policies, --limit or --limits, --cycle and --ladder, and those of a machine.
 type setting struct {
 	policies, limits, cycles string
-	ladder, cost             string
+	ladder                   string
+	machine, waits, space    string
+	seed                     uint64
 	list                     map[*string]bool // texts that may be lists, with braces
 }
 
@@ -61,25 +63,35 @@ func (s *setting) manyLimits(cmd *cobra.Command, preset string) {
 	cmd.Flags().StringVar(&s.limits, "limits", preset, "`list` of limits: bytes (8GiB) or factors of the peak reachable bytes (1.5x)")
 }
 
-// oneCost adds --cycle, which takes one duration, and --ladder and --cost.
+// oneCost adds --cycle, which takes one duration, --ladder, and the flags of a machine.
 func (s *setting) oneCost(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.cycles, "cycle", "10ms", "how long one collection takes, as a `duration`")
-	s.price(cmd, "2x")
-	cmd.MarkFlagsMutuallyExclusive("cycle", "cost")
+	s.price(cmd)
 }
 
-// manyCosts adds --cycle, which takes a list, and --ladder and --cost.
+// manyCosts adds --cycle, which takes a list, --ladder, and the flags of a machine.
 func (s *setting) manyCosts(cmd *cobra.Command, preset string) {
 	s.many(&s.cycles)
 	cmd.Flags().StringVar(&s.cycles, "cycle", preset, "how long one collection takes: a `list` of durations")
-	s.price(cmd, "2x")
-	cmd.MarkFlagsMutuallyExclusive("cycle", "cost")
+	s.price(cmd)
 }
 
-// price adds --ladder and --cost.
-func (s *setting) price(cmd *cobra.Command, ladder string) {
-	cmd.Flags().StringVar(&s.ladder, "ladder", ladder, "how long the refusal ladder takes, as a `time` (20ms) or in cycles (2x)")
-	cmd.Flags().StringVar(&s.cost, "cost", "", "cost model of a cycle in a JSON `file`, as replay calibrate writes it")
+func (s *setting) price(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.ladder, "ladder", "2x", "how long the refusal ladder takes, as a `time` (20ms) or in cycles (2x)")
+	f.StringVar(&s.space, "pool", "", "the `kind` of pool whose address space decides what fits: exact, segments or virtual (default: the sum of bytes)")
+	s.world(cmd)
+	for _, name := range []string{"cycle", "ladder"} {
+		cmd.MarkFlagsMutuallyExclusive(name, "machine")
+	}
+}
+
+// world adds the flags of a machine.
+func (s *setting) world(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.machine, "machine", "", "simulate with the costs in a `file` of replay calibrate or replay fit")
+	f.StringVar(&s.waits, "waits", "", "`how` waits are: rigid, or elastic, if the device works on while the program is held (default: as the machine says)")
+	f.Uint64Var(&s.seed, "seed", 1, "`number` from which the noise of a machine is drawn")
 }
 
 // grid reads the flags and the workloads, in that order: the grid has not run.
@@ -142,13 +154,67 @@ func (s *setting) readCosts(g *experiment.Grid) (err error) {
 	if g.Ladder, err = sim.ParseLadder(s.ladder); err != nil {
 		return err
 	}
-	if s.cost == "" {
-		g.Costs, err = readItems(s, &s.cycles, "--cycle", parseCycle)
+	if g.Costs, err = readItems(s, &s.cycles, "--cycle", parseCycle); err != nil {
 		return err
 	}
-	cost, err := readCost(s.cost)
-	g.Costs = []sim.Cost{cost}
-	return err
+	return s.readMachine(g)
+}
+
+// readMachine puts the machine of the flags into the grid, if they name one or
+// something that only a machine's world has.
+func (s *setting) readMachine(g *experiment.Grid) (err error) {
+	if s.machine == "" && s.waits == "" && s.space == "" {
+		return nil
+	}
+	if s.machine == "" && len(g.Costs) > 1 {
+		return errors.New("--pool and --waits: want one --cycle, or a --machine")
+	}
+	m := sim.MachineOf(g.Costs[0], g.Ladder)
+	if s.machine != "" {
+		if m, err = loadMachine(s.machine); err != nil {
+			return err
+		}
+	}
+	switch s.waits {
+	case "":
+	case "rigid", "elastic":
+		m.Elastic = s.waits == "elastic"
+	default:
+		return fmt.Errorf("--waits %s: want rigid or elastic", s.waits)
+	}
+	if s.space != "" {
+		if !slices.Contains(hollow.Kinds, hollow.Kind(s.space)) {
+			return fmt.Errorf("--pool %s: want one of %v", s.space, hollow.Kinds)
+		}
+		g.Memory = func(limit int64) sim.Memory { return newHollow(hollow.Kind(s.space), limit) }
+	}
+	g.SetMachine(m, s.seed)
+	if len(g.Contenders) > 1 { // the base world alone has optima
+		g.Contenders = slices.DeleteFunc(g.Contenders, func(c sim.Contender) bool { return slices.Contains(sim.Optima(), c.String()) })
+	}
+	return nil
+}
+
+// newHollow makes a pool without memory. It cannot fail: the kind is known.
+func newHollow(kind hollow.Kind, limit int64) sim.Memory {
+	m, err := hollow.New(kind, limit)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+func loadMachine(path string) (*sim.Machine, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m, err := sim.ReadMachine(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
 }
 
 func (s *setting) expanded(text *string) (string, error) {
@@ -185,27 +251,4 @@ func parseCycle(text string) (sim.Cost, error) {
 		return sim.Cost{}, fmt.Errorf("cycle %q: want the duration of a collection, such as 10ms", text)
 	}
 	return sim.Fixed(d), nil
-}
-
-// readCost reads a cost model, the JSON form of [sim.Cost].
-func readCost(path string) (sim.Cost, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return sim.Cost{}, err
-	}
-	var c sim.Cost
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return c, fmt.Errorf("%s: byte %d: %w", path, d.InputOffset(), err)
-	}
-	if d.More() {
-		return c, fmt.Errorf("%s: byte %d: more than one object", path, d.InputOffset())
-	}
-	for _, v := range []float64{float64(c.Base), float64(c.PerMiB), c.HeapMiB, c.PerTracked, c.PerFreed, c.Slowdown} {
-		if !(v >= 0) {
-			return c, fmt.Errorf("%s: negative coefficient %v", path, v)
-		}
-	}
-	return c, nil
 }

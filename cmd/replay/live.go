@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,15 +18,17 @@ import (
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/experiment"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
+	"github.com/eagergc/eagergc/trace/formats"
 )
 
 func newLive() *cobra.Command {
 	var (
-		format, ballast string
-		speed           float64
-		scale           int64
-		mem             memory
-		s               setting
+		format, ballast, record string
+		speed                   float64
+		scale                   int64
+		mem                     memory
+		s                       setting
 	)
 	cmd := &cobra.Command{
 		Use:   "live FILE",
@@ -35,11 +38,12 @@ forgetting it, and lets the policy run real cycles of Go's collector. Work of th
 host and waits for the device take the time that was recorded. FILE is a native
 trace, anything that replay import reads, or the name of a built-in workload.
 
-With --cost it also simulates the run and prints both. Make that file with replay
+With --machine it also simulates the run and prints both. Make that file with replay
 calibrate: its --heap must be the --ballast of the run, and --pool, --touch and
---cached must be the same.`,
+--cached must be the same. With --record it writes what happened to a native trace,
+from which replay fit finds the machine.`,
 		Example: `  replay live mlp --policy cudajl --limit 1.5x --ballast 256MiB
-  replay calibrate --heap 256MiB -o cost.json && replay live mlp --ballast 256MiB --cost cost.json
+  replay calibrate --heap 256MiB -o machine.json && replay live mlp --ballast 256MiB --machine machine.json
   replay live gpt2 --speed 0 --touch 0 --format json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeTraces,
@@ -75,27 +79,26 @@ calibrate: its --heap must be the --ballast of the run, and --pool, --touch and
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			cfg.Limit = g.Limits[0].Of(w)
-			var simulated *sim.Result
-			if s.cost != "" {
-				if err := s.readCosts(&g); err != nil {
+			var simulated *liveRun
+			if s.machine != "" {
+				if simulated, err = s.simulate(w, spec, cfg.Limit, &mem); err != nil {
 					return err
 				}
-				r := sim.Run(w, spec.New(), sim.Config{Limit: cfg.Limit, Cost: g.Costs[0], Ladder: g.Ladder})
-				simulated = &r
 			}
 			closing, err := mem.open()
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, closing()) }()
-			cfg.Memory, cfg.Wait = mem.Memory, mem.wait
+			cfg.Memory, cfg.Wait, cfg.Launch = mem.Memory, mem.wait, mem.launch
+			cfg.Elastic = s.waits == "elastic"
 			cfg.Log = new(sim.Log)
-			r, err := runLive(cmd, t, cfg)
+			r, err := runLive(cmd, t, cfg, record)
 			if err != nil {
 				return err
 			}
 			if format == "json" {
-				return writeLiveJSON(cmd.OutOrStdout(), &r, simulated)
+				return writeLiveJSON(cmd.OutOrStdout(), &r, cfg.Log, simulated)
 			}
 			if err := writeLive(cmd.OutOrStdout(), w, &r, simulated, cfg.Log); err != nil {
 				return err
@@ -106,12 +109,13 @@ calibrate: its --heap must be the --ballast of the run, and --pool, --touch and
 	}
 	s.onePolicy(cmd, gc.DefaultPolicy)
 	s.oneLimit(cmd)
-	s.price(cmd, "1x")
+	s.world(cmd)
 	f := cmd.Flags()
 	mem.register(f)
 	f.Float64Var(&speed, "speed", 1, "`factor`: 1 takes the recorded time, 2 half of it; 0 goes as fast as it can, without waits")
 	f.StringVar(&ballast, "ballast", "256MiB", "`size` of the Go heap of pointers that a cycle has to scan")
 	f.Int64Var(&scale, "scale", 1, "divide all sizes by `n`")
+	f.StringVar(&record, "record", "", "native trace `file` to write: what the pool and the collector did")
 	formatFlag(cmd, &format, "", "text", "json")
 	return cmd
 }
@@ -141,9 +145,22 @@ func parseShare(flag, text string) (float64, error) {
 	return v, nil
 }
 
-// runLive runs t, and says if the policy had to be switched off.
-func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config) (live.Report, error) {
-	r, err := live.Run(cmd.Context(), t, cfg)
+// runLive runs t, and says if the policy had to be switched off. It records what
+// happens, if a file is named.
+func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config, record string) (r live.Report, err error) {
+	if record != "" {
+		file, err := arrowfile.Create(record, &trace.Trace{
+			Name: formats.Stem(record), Start: time.Now(),
+			Meta: map[string]string{"app": "replay live " + t.Name, "policy": cfg.Policy.String(), "heap": strconv.FormatInt(cfg.Ballast, 10)},
+		})
+		if err != nil {
+			return r, err
+		}
+		recorder := trace.NewRecorder(file, trace.RecorderConfig{})
+		cfg.Recorder = recorder
+		defer func() { err = errors.Join(err, recorder.Close()) }()
+	}
+	r, err = live.Run(cmd.Context(), t, cfg)
 	if err == nil && r.Stats.Failures > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "replay: %d panics in the policy or in the pool's release: the policy was off from the first on\n", r.Stats.Failures)
 	}
@@ -162,20 +179,57 @@ func writeCalls(w io.Writer, calls []cuda.CallCount) {
 	rows.print(w)
 }
 
+// A liveRun is the result of a live run, or of its simulation, with what other
+// results do not have.
+type liveRun struct {
+	sim.Result
+	P99Pause time.Duration `json:"p99_pause_ns"`
+	Reserved int64         `json:"reserved_bytes,omitempty"`
+	Natural  int           `json:"natural_collections,omitempty"`
+}
+
+func newLiveRun(r sim.Result, log *sim.Log) *liveRun {
+	var pauses []time.Duration
+	for _, p := range log.Pauses {
+		pauses = append(pauses, p.Length)
+	}
+	run := &liveRun{Result: r}
+	if n := len(pauses); n > 0 {
+		slices.Sort(pauses)
+		run.P99Pause = pauses[min(n-1, n*99/100)]
+	}
+	return run
+}
+
+// simulate runs w in the world of the machine that the flags name. What the host
+// does between two events takes the recorded time in a live run, also beside a
+// cycle: so it is not slowed here.
+func (s *setting) simulate(w *sim.Workload, spec gc.Spec, limit int64, mem *memory) (*liveRun, error) {
+	m, err := loadMachine(s.machine)
+	if err != nil {
+		return nil, err
+	}
+	m.Slowdown, m.Elastic = 0, s.waits == "elastic"
+	cfg := sim.Config{Limit: limit, Machine: m, Seed: s.seed, Memory: newHollow(mem.kind(), limit), Log: new(sim.Log)}
+	run := newLiveRun(sim.Run(w, spec.New(), cfg), cfg.Log)
+	run.Policy = "sim:" + run.Policy
+	return run, nil
+}
+
 // writeLiveJSON prints one object to a line: the live run, and the simulated
 // one if there is one, whose policy has sim: before its name.
-func writeLiveJSON(w io.Writer, r *live.Report, simulated *sim.Result) error {
+func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun) error {
 	out := json.NewEncoder(w)
-	if err := out.Encode(r.Result); err != nil || simulated == nil {
+	run := newLiveRun(r.Result, log)
+	run.Reserved, run.Natural = r.Reserved, r.Natural
+	if err := out.Encode(run); err != nil || simulated == nil {
 		return err
 	}
-	s := *simulated
-	s.Policy = "sim:" + s.Policy
-	return out.Encode(s)
+	return out.Encode(simulated)
 }
 
 // writeLive prints the metrics of a live run, beside those of the simulation.
-func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *sim.Result, log *sim.Log) error {
+func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log *sim.Log) error {
 	var pauses []time.Duration
 	for _, p := range log.Pauses {
 		pauses = append(pauses, p.Length)
@@ -194,7 +248,7 @@ func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *sim.Result, l
 		}
 		rows = append(rows, line)
 	}
-	var simulated sim.Result
+	var simulated liveRun
 	if s != nil {
 		simulated = *s
 		rows[0] = append(rows[0], "simulated")

@@ -84,6 +84,7 @@ var commands = []func() *cobra.Command{
 	newEvaluate,
 	newLive,
 	newCalibrate,
+	newFit,
 	newRecord,
 	newExport,
 	newSoak,

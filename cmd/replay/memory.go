@@ -11,6 +11,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/pool/cuda"
+	"github.com/eagergc/eagergc/pool/hollow"
 )
 
 var poolNames = []string{"host", "cuda", "cuda-segments", "cuda-async"}
@@ -19,6 +20,7 @@ var poolNames = []string{"host", "cuda", "cuda-segments", "cuda-async"}
 type memory struct {
 	live.Memory
 	wait   func(time.Duration) error // keeps the GPU busy for that long; nil: there is none
+	launch func(time.Duration) error // the same without waiting for it
 	name   string
 	touch  string
 	cached bool
@@ -46,6 +48,17 @@ func (m *memory) check() (err error) {
 	return err
 }
 
+// kind is the pool without memory that refuses what this one does.
+func (m *memory) kind() hollow.Kind {
+	switch {
+	case m.name == "cuda-async" || m.name == "host" && !m.cached:
+		return hollow.Exact
+	case m.name == "cuda-segments":
+		return hollow.Segments
+	}
+	return hollow.Virtual
+}
+
 // open opens the GPU, if the flags name one. Its memory is for our own caching pool:
 // chunks that move to where they are needed (cuda), or segments that go back as a
 // whole (cuda-segments). Or it is blocks of the driver's stream-ordered pool
@@ -64,8 +77,9 @@ func (m *memory) open() (func() error, error) {
 	}
 	closing := func() error { return errors.Join(w.Close(), d.Close()) }
 	m.Space = d.Space()
+	m.launch = func(busy time.Duration) error { return w.Spin(d.Default(), busy) }
 	m.wait = func(busy time.Duration) error {
-		if err := w.Spin(d.Default(), busy); err != nil {
+		if err := m.launch(busy); err != nil {
 			return err
 		}
 		return d.Default().Synchronize()

@@ -143,8 +143,8 @@ func writeFronts(w io.Writer, g *experiment.Grid) error {
 		fmt.Fprintf(out, "Pareto front of exposed pause against %s\n", against.name)
 		for i, load := range g.Workloads {
 			for l, limit := range g.Limits {
-				for k, cost := range g.Costs {
-					fmt.Fprintf(out, "\n%s, limit %s, %s\n", load.Name, limit, costName(cost))
+				for k := range g.Costs {
+					fmt.Fprintf(out, "\n%s, limit %s, %s\n", load.Name, limit, g.CostName(k))
 					frontTable(g.Front(i, l, k, experiment.Exposed, against.metric)).print(out)
 				}
 			}
@@ -178,8 +178,8 @@ func writeSmallest(cmd *cobra.Command, g *experiment.Grid, text string) error {
 	}
 	out := newPrinter(cmd.OutOrStdout())
 	fmt.Fprintf(out, "Smallest limit at which %s, as a factor of the peak reachable bytes\n", cond.Text)
-	for k, cost := range g.Costs {
-		head := []string{costName(cost)}
+	for k := range g.Costs {
+		head := []string{g.CostName(k)}
 		for _, load := range g.Workloads {
 			head = append(head, load.Name)
 		}

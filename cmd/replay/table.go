@@ -9,6 +9,7 @@ import (
 
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/experiment"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // writeTable prints a block for each workload and cost, a summary over the
@@ -17,6 +18,9 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 	out := newPrinter(w)
 	fmt.Fprintln(out, "Each cell: exposed pause, then collections as asked for by the policy + forced by a refusal;")
 	fmt.Fprintln(out, "!n = n allocations failed even so. A limit such as 1.5x is a factor of the peak reachable bytes.")
+	if g.Machine != nil {
+		fmt.Fprintf(out, "Simulated on the machine: %s.\n", trace.Plain(g.Machine.About))
+	}
 	for i, load := range g.Workloads {
 		fmt.Fprintf(out, "\n%s: %s allocations, %s waits, %s, peak reachable %s\n", load.Name,
 			formatCount(load.Allocs), formatCount(load.Syncs), formatDuration(load.Span), formatBytes(load.PeakReachable))
@@ -52,6 +56,7 @@ func meanOver(g *experiment.Grid) string {
 	return fmt.Sprintf("geometric mean over %d workloads", len(g.Workloads))
 }
 
+// costName is the name of a cost in a picture or a sentence.
 func costName(c sim.Cost) string {
 	if g, ok := experiment.FixedCycle(c); ok {
 		return "cycle " + g.String()
@@ -62,7 +67,7 @@ func costName(c sim.Cost) string {
 // block is the table of one workload at one cost: a policy to a row, a limit
 // to a column.
 func block(g *experiment.Grid, workload, cost int) table {
-	head := []string{costName(g.Costs[cost])}
+	head := []string{g.CostName(cost)}
 	for _, l := range g.Limits {
 		head = append(head, l.String(), left)
 	}
@@ -95,7 +100,7 @@ func cellText(o *experiment.Outcome) (pause, cycles string) {
 // summary is the table over all workloads at one cost: the time lost at each limit
 // and over all that can be met, the longest pause, and failed allocations.
 func summary(g *experiment.Grid, cost int) table {
-	head := []string{costName(g.Costs[cost])}
+	head := []string{g.CostName(cost)}
 	for _, l := range g.Limits {
 		head = append(head, l.String())
 	}
@@ -147,7 +152,7 @@ func lostText(share float64) string {
 // verdict says in a sentence which policy loses the least time at one cost,
 // and how that stands to doing nothing, to the runner-up and to the optimum.
 func verdict(g *experiment.Grid, cost int) string {
-	r, name := g.Rank(cost), costName(g.Costs[cost])
+	r, name := g.Rank(cost), g.CostName(cost)
 	if r.Best < 0 {
 		return name + ": nothing to compare" + impossible(g)
 	}

@@ -3,13 +3,8 @@ package main
 import (
 	"bytes"
 	"math"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/eagergc/eagergc/sim"
 )
 
 func TestTexts(t *testing.T) {
@@ -36,27 +31,5 @@ func TestTableAligns(t *testing.T) {
 	table{{"a", "1", left + "x"}, {"long", "22", left + "yy"}, {"µ", "3", left}}.print(&b)
 	if want := "  a      1 x\n  long  22 yy\n  µ      3\n"; b.String() != want {
 		t.Errorf("got\n%swant\n%s", &b, want)
-	}
-}
-
-func TestReadCost(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "cost.json")
-	for text, want := range map[string]string{
-		`{"base_ns": 5, "heap_mib": 1.5}`: "",
-		`{"base_ns": 5} {}`:               "byte 15: more than one object",
-		`{"base_ns": -5}`:                 "negative coefficient -5",
-		`{"bass_ns": 5}`:                  "unknown field",
-		`{"base_ns": `:                    "byte ",
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		c, err := readCost(path)
-		switch {
-		case want == "" && (err != nil || c != sim.Cost{Base: 5, HeapMiB: 1.5}):
-			t.Errorf("%s is %+v, %v", text, c, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)):
-			t.Errorf("%s gives %v, want %q", text, err, want)
-		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -19,8 +20,11 @@ type Grid struct {
 	Costs      []sim.Cost
 	Contenders []sim.Contender
 	Ladder     sim.Ladder
-	WaitNoise  float64 // see sim.Config
-	Details    bool    // fill in the details of the outcomes, which takes memory
+	WaitNoise  float64                      // see sim.Config
+	Details    bool                         // fill in the details of the outcomes, which takes memory
+	Machine    *sim.Machine                 // the world of all cells, see SetMachine; nil: the base world
+	Seed       uint64                       // of the machine's noise
+	Memory     func(limit int64) sim.Memory // what a cell with a machine allocates from; nil: see sim.Config
 
 	outcomes []*Outcome // by workload, limit, cost, contender; nil: not run yet
 }
@@ -46,21 +50,42 @@ func (g *Grid) index(c Cell) int {
 	return ((c.Workload*len(g.Limits)+c.Limit)*len(g.Costs)+c.Cost)*len(g.Contenders) + c.Contender
 }
 
-// Config is the world in which a cell is run.
+// Config is the world in which a cell is run, with a fresh memory of its own.
 func (g *Grid) Config(c Cell) sim.Config {
-	return sim.Config{
+	cfg := sim.Config{
 		Limit: g.Limits[c.Limit].Of(g.Workloads[c.Workload]), Cost: g.Costs[c.Cost], Ladder: g.Ladder, WaitNoise: g.WaitNoise,
+		Machine: g.Machine, Seed: g.Seed,
 	}
+	if g.Memory != nil {
+		cfg.Memory = g.Memory(cfg.Limit)
+	}
+	return cfg
+}
+
+// SetMachine makes m the world of all cells. The one cost and the ladder of the
+// grid are then those of its first cycle, by which its results are known.
+func (g *Grid) SetMachine(m *sim.Machine, seed uint64) {
+	g.Machine, g.Seed = m, seed
+	cycle := m.Cycle(0, 0, 0)
+	g.Costs, g.Ladder = []sim.Cost{sim.Fixed(cycle)}, sim.Ladder{Fixed: cycle + m.Ladder}
 }
 
 // Name is the name of a cell in benchmark files, without the word Benchmark.
 func (g *Grid) Name(c Cell) string {
-	cycle := "model"
-	if d, ok := FixedCycle(g.Costs[c.Cost]); ok {
-		cycle = d.String()
-	}
 	return fmt.Sprintf("Replay/trace=%s/policy=%s/limit=%s/cycle=%s/ladder=%s",
-		g.Workloads[c.Workload].Name, g.Contenders[c.Contender], g.Limits[c.Limit], cycle, g.Ladder)
+		g.Workloads[c.Workload].Name, g.Contenders[c.Contender], g.Limits[c.Limit],
+		strings.TrimPrefix(strings.TrimPrefix(g.CostName(c.Cost), "cycle of "), "cycle "), g.Ladder)
+}
+
+// CostName is the name of a cost in tables.
+func (g *Grid) CostName(cost int) string {
+	if g.Machine != nil {
+		return "machine"
+	}
+	if d, ok := FixedCycle(g.Costs[cost]); ok {
+		return "cycle " + d.String()
+	}
+	return "cycle of model"
 }
 
 // At returns the outcome of a cell. The grid must have run.

@@ -24,10 +24,13 @@ func (k *clock) scaled(d int64) time.Duration {
 // coarse is longer than the time by which most sleeps are late.
 const coarse = 1500 * time.Microsecond
 
-// work keeps the processor busy until time t: short gaps between events are
-// work of the host. Long ones, where it does nothing for the device, are slept.
+// idleGap is the longest time between two events that counts as work of the host.
+// In a longer one it does nothing for the device.
+const idleGap = 10 * coarse
+
+// work lets the host work until time t: it keeps the processor busy, or sleeps.
 func (k *clock) work(t time.Duration) {
-	if d := t - k.now(); d > 10*coarse {
+	if d := t - k.now(); d > idleGap {
 		time.Sleep(d - coarse)
 	}
 	for k.now() < t {

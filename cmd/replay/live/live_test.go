@@ -147,32 +147,6 @@ func count(n *node) int {
 	return 1 + count(n.left) + count(n.right)
 }
 
-func TestCalibrateFindsThatPointersCost(t *testing.T) {
-	cost, measured, err := Calibrate(context.Background(), 8<<20, Calibration{Heaps: []int64{16 << 20}, Objects: 1000, Repeat: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if cost.Base <= 0 || cost.HeapMiB != 8 || len(measured) != 5 {
-		t.Errorf("%+v, %+v", cost, measured)
-	}
-}
-
-// slowRelease takes its time to take memory back.
-type slowRelease struct{ pool.Host }
-
-func (s slowRelease) Release(addr uintptr, bytes int64, stream uint32) error {
-	time.Sleep(time.Millisecond)
-	return s.Host.Release(addr, bytes, stream)
-}
-
-func TestCalibrateFindsWhatGivingBackCosts(t *testing.T) {
-	slow := Memory{Upstream: slowRelease{}, Direct: true, Touch: 1}
-	cost, _, err := Calibrate(context.Background(), 0, Calibration{Heaps: []int64{1 << 20}, Objects: 500, Repeat: 3, Memory: slow})
-	if err != nil || cost.PerFreed < 0.9e6 {
-		t.Errorf("%+v, %v: want 1 ms per object", cost, err)
-	}
-}
-
 // TestSampleLearnsTheSameUnderEveryPolicy trains on memory that nothing frees
 // by hand. What was given back too early would change the result.
 func TestSampleLearnsTheSameUnderEveryPolicy(t *testing.T) {

@@ -22,6 +22,8 @@ type Config struct {
 	Space    pressure.Space            // of the trace: what is executed
 	Ballast  int64                     // bytes of Go heap with pointers
 	Wait     func(time.Duration) error // keeps the device busy for that long and waits for it; nil: the processor sleeps
+	Launch   func(time.Duration) error // keeps the device busy for that long and does not wait; for Elastic, with Wait
+	Elastic  bool                      // the device works on while the program is held, so that the next wait is shorter
 	Speed    float64                   // 1 = as recorded, 2 = twice as fast; 0 = as fast as it goes, without waits
 	Log      *sim.Log                  // collects cycles, pauses and decisions; nil = off
 	Recorder trace.Sink                // told what the pool and the collector do; nil = off
@@ -85,6 +87,7 @@ type runner struct {
 	places    []*gc.WaitPlace
 	clock     clock
 	shift     time.Duration // by which pauses have delayed the program
+	device    time.Duration // when the device is done, if waits are elastic
 	exposed   time.Duration // the collector's sum of pauses when it was last read
 	out       Report
 	reachable int64
@@ -96,6 +99,11 @@ type runner struct {
 func (r *runner) run(ctx context.Context) error {
 	r.sizes = make([]int64, r.slots)
 	r.clock = clock{start: time.Now(), speed: r.cfg.Speed}
+	if r.cfg.Elastic {
+		if err := r.launch(0); err != nil {
+			return fmt.Errorf("live: %s: %w", r.load.Name, err)
+		}
+	}
 	for i := range r.steps {
 		s := &r.steps[i]
 		if i&63 == 0 && ctx.Err() != nil {
@@ -105,7 +113,7 @@ func (r *runner) run(ctx context.Context) error {
 		r.clock.work(due)
 		now := r.clock.now()
 		r.out.Late = max(r.out.Late, now-due)
-		if err := r.step(s, now); err != nil {
+		if err := r.step(i, now); err != nil {
 			return fmt.Errorf("live: %s: step %d: %w", r.load.Name, i, err)
 		}
 		r.integrate(r.clock.now())
@@ -113,26 +121,57 @@ func (r *runner) run(ctx context.Context) error {
 	return nil
 }
 
-func (r *runner) step(s *step, now time.Duration) error {
+func (r *runner) step(i int, now time.Duration) error {
+	s := &r.steps[i]
 	switch s.kind {
 	case trace.Alloc:
 		return r.alloc(s, now)
 	case trace.Sync:
-		wait := r.clock.scaled(s.arg)
-		err := r.pool.Sync(r.places[s.slot], func() error {
-			if r.cfg.Wait != nil && wait > 0 {
-				return r.cfg.Wait(max(0, now+wait-r.clock.now()))
-			}
-			r.clock.wait(now + wait)
-			return nil
-		})
-		r.account(s, now+wait)
+		done := now + r.clock.scaled(s.arg)
+		if r.cfg.Elastic {
+			done = max(now, r.device)
+		}
+		err := r.pool.Sync(r.places[s.slot], func() error { return r.wait(done) })
+		r.account(s, done)
+		if r.cfg.Elastic && err == nil {
+			r.shift = min(r.shift, r.clock.now()-r.clock.scaled(s.time+s.arg))
+			err = r.launch(i + 1)
+		}
 		return err
 	case trace.Free:
 		r.objects[s.slot].Free()
 	}
 	r.reachable -= r.sizes[s.slot]
 	r.objects[s.slot] = pool.Array[byte]{}
+	return nil
+}
+
+// wait waits for the device, which is done at a time.
+func (r *runner) wait(done time.Duration) error {
+	switch left := done - r.clock.now(); {
+	case r.cfg.Wait == nil:
+		r.clock.wait(done)
+	case r.cfg.Elastic:
+		return r.cfg.Wait(0) // what launch has queued
+	case left > 0:
+		return r.cfg.Wait(left)
+	}
+	return nil
+}
+
+// launch lets the device work until the next wait from step i on would end if
+// nothing held the program before.
+func (r *runner) launch(i int) error {
+	now := r.clock.now()
+	for ; i < len(r.steps); i++ {
+		if s := &r.steps[i]; s.kind == trace.Sync {
+			r.device = r.clock.scaled(s.time+s.arg) + r.shift
+			if r.cfg.Launch != nil {
+				return r.cfg.Launch(max(0, r.device-now))
+			}
+			return nil
+		}
+	}
 	return nil
 }
 

@@ -1,0 +1,322 @@
+package live
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// An Observation is one cycle of a live run, with what its length depends on.
+type Observation struct {
+	Held    time.Duration // of the cycle, while the program was held or waited for the device
+	Working time.Duration // of the cycle, while the program worked
+	Gap     time.Duration // from the end of the cycle before it to its begin
+	Tracked int           // objects that the collector knew
+	Objects int           // objects that it gave back
+	Bytes   int64         // bytes that it gave back
+	Start   time.Duration // until its mark began, as far as is known; negative: it is not
+}
+
+// A Fit says how well a machine explains cycles that it was not fitted to: every
+// second one.
+type Fit struct {
+	Cycles int     // that were kept apart
+	Total  float64 // predicted time of all, over the measured one
+	Half   float64 // half of them are off by at most this, as a share
+	Most   float64 // nine of ten are
+}
+
+// String says it in a sentence.
+func (f Fit) String() string {
+	return fmt.Sprintf("of %d cycles kept apart, half are within %.0f %% of what the model says and nine of ten within %.0f %%; all together took %.2f times as long",
+		f.Cycles, 100*f.Half, 100*f.Most, 1/f.Total)
+}
+
+// minObservations is how few cycles can be fitted: half of them are for the check.
+const minObservations = 16
+
+// FitMachine finds the machine on which cycles take what was observed, for an app
+// with a Go heap of so many bytes with pointers. Its cost of a mark is that of this
+// heap. It returns an error if there are too few cycles to say.
+func FitMachine(heap int64, all []Observation) (*sim.Machine, Fit, error) {
+	if len(all) < minObservations {
+		return nil, Fit{}, fmt.Errorf("live: %d cycles: at least %d are needed to fit a machine", len(all), minObservations)
+	}
+	var odd, even []Observation
+	for i, o := range all {
+		if i%2 == 0 {
+			even = append(even, o)
+		} else {
+			odd = append(odd, o)
+		}
+	}
+	checked := fitShape(even)
+	fit := checked.check(odd)
+	s := fitShape(all)
+	m := &sim.Machine{
+		Heap: heap, Start: s.start,
+		Mark:    sim.Linear{Base: max(0, time.Duration(s.x[0])-s.start), PerObject: s.x[1]},
+		Settle:  sim.Linear{PerObject: s.x[2], PerGiB: s.x[3] * (1 << 30)},
+		Sweep:   sim.Linear{Base: s.sweep},
+		Cold:    s.cold,
+		Stretch: s.stretch,
+		Noise:   s.noise(all),
+	}
+	return m, fit, nil
+}
+
+// A shape is what is fitted: with the program held, a cycle takes x[0], x[1] for
+// each object tracked, x[2] for each given back, x[3] for each byte given back, all
+// that times the factor of the cold, and what is left of the last one's sweep.
+type shape struct {
+	x       [4]float64 // ns
+	stretch float64
+	sweep   time.Duration
+	cold    sim.Cold
+	start   time.Duration
+}
+
+// work is how long o would have taken with the program held, without what was
+// left to sweep.
+func (s *shape) work(o *Observation) float64 {
+	return float64(o.Held) + float64(o.Working)/s.stretch - float64(max(0, s.sweep-o.Gap))
+}
+
+func (s *shape) row(o *Observation) [4]float64 {
+	cold := s.cold.Factor(o.Gap)
+	return [4]float64{cold, cold * float64(o.Tracked), cold * float64(o.Objects), cold * float64(o.Bytes)}
+}
+
+func (s *shape) predict(o *Observation) (sum float64) {
+	for j, v := range s.row(o) {
+		sum += v * s.x[j]
+	}
+	return sum
+}
+
+// What is not linear is tried: some values each, about evenly spaced in their
+// logarithm.
+var (
+	stretches = []float64{1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.35, 2.75, 3.25, 4, 5, 6, 8}
+	sweeps    = []time.Duration{0, 1e5, 2e5, 4e5, 8e5, 16e5, 32e5, 64e5, 128e5, 256e5, 512e5, 1024e5}
+	shares    = []float64{0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1, 1.3, 1.7, 2.2, 3}
+	afters    = []time.Duration{1e6, 2e6, 4e6, 8e6, 16e6, 32e6, 64e6, 128e6, 256e6}
+)
+
+// fitShape improves one after the other what is not linear, until nothing helps.
+func fitShape(all []Observation) shape {
+	best := shape{stretch: 1}
+	least := best.linear(all)
+	try := func(s shape) {
+		if off := s.linear(all); off < least*0.995 { // a simpler one that is as good stays
+			best, least = s, off
+		}
+	}
+	for range 4 {
+		before := least
+		for _, v := range stretches {
+			s := best
+			s.stretch = v
+			try(s)
+		}
+		for _, v := range sweeps {
+			s := best
+			s.sweep = v
+			try(s)
+		}
+		for _, share := range shares {
+			for _, after := range afters {
+				s := best
+				s.cold = sim.Cold{Share: share, After: after}
+				try(s)
+			}
+		}
+		if least == before {
+			break
+		}
+	}
+	var starts []time.Duration
+	for _, o := range all {
+		if o.Start >= 0 {
+			starts = append(starts, o.Start)
+		}
+	}
+	best.start = median(starts)
+	return best
+}
+
+// linear fits x by least absolute deviations, relative to the length of the cycle:
+// repeated least squares in which a cycle weighs less the further off it is. It
+// returns the mean deviation.
+func (s *shape) linear(all []Observation) float64 {
+	weight := make([]float64, len(all))
+	for i := range weight {
+		weight[i] = 1
+	}
+	off := 0.0
+	for range 8 {
+		s.x = s.solve(all, weight)
+		off = 0
+		for i := range all {
+			length := float64(all[i].Held + all[i].Working)
+			r := math.Abs(s.work(&all[i])-s.predict(&all[i])) / max(1, length)
+			off += r
+			weight[i] = 1 / (max(r, 0.02) * max(1, length*length))
+		}
+	}
+	return off / float64(len(all))
+}
+
+// solve returns the x, none below 0, with the least weighted squares: one after
+// the other, until they stay.
+func (s *shape) solve(all []Observation, weight []float64) (x [4]float64) {
+	var a [4][4]float64
+	var b [4]float64
+	for i := range all {
+		o := &all[i]
+		row := s.row(o)
+		for j := range row {
+			for k := range row {
+				a[j][k] += weight[i] * row[j] * row[k]
+			}
+			b[j] += weight[i] * row[j] * s.work(o)
+		}
+	}
+	for range 200 {
+		for j := range x {
+			if a[j][j] == 0 {
+				continue
+			}
+			sum := b[j]
+			for k := range x {
+				if k != j {
+					sum -= a[j][k] * x[k]
+				}
+			}
+			x[j] = max(0, sum/a[j][j])
+		}
+	}
+	return x
+}
+
+// noiseQuantiles is how many quantiles the noise of a fitted machine has.
+const noiseQuantiles = 41
+
+// noise is the distribution of what cycles take, over what they should.
+func (s *shape) noise(all []Observation) sim.Noise {
+	var ratios []float64
+	for i := range all {
+		if p := s.predict(&all[i]); p > 0 {
+			ratios = append(ratios, max(0, s.work(&all[i])/p))
+		}
+	}
+	if len(ratios) < 2 {
+		return nil
+	}
+	slices.Sort(ratios)
+	n := make(sim.Noise, noiseQuantiles)
+	for q := range n {
+		at := float64(q) / float64(len(n)-1) * float64(len(ratios)-1)
+		i := min(int(at), len(ratios)-2)
+		n[q] = ratios[i] + (at-float64(i))*(ratios[i+1]-ratios[i])
+	}
+	return n
+}
+
+// check holds a shape to cycles that it was not fitted to.
+func (s *shape) check(all []Observation) Fit {
+	var said, took float64
+	var off []float64
+	for i := range all {
+		p, w := s.predict(&all[i]), s.work(&all[i])
+		said += p
+		took += w
+		off = append(off, math.Abs(w-p)/max(1, p))
+	}
+	slices.Sort(off)
+	return Fit{Cycles: len(all), Total: said / max(1, took), Half: off[len(off)/2], Most: off[len(off)*9/10]}
+}
+
+// Observe reads the cycles of a recording of a live run: those that the policy or a
+// refusal asked for. What a recording tells of the objects is what its pool was
+// told.
+func Observe(t *trace.Trace) []Observation {
+	var (
+		all  []Observation
+		idle = idleTimes(t)
+		live int
+		end  = int64(math.MinInt64 / 2)
+		at   = 0
+	)
+	events := slices.Clone(t.Events)
+	slices.SortStableFunc(events, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
+	for i, e := range events {
+		if e.Kind != trace.Cycle || e.Duration <= 0 {
+			continue
+		}
+		for ; at < i; at++ {
+			switch events[at].Kind {
+			case trace.Alloc:
+				live++
+			case trace.Free:
+				live--
+			}
+		}
+		o := Observation{Gap: time.Duration(e.Time - end), Tracked: live, Bytes: e.Bytes, Start: -1}
+		stop := e.Time + int64(e.Duration)
+		for _, f := range events[i:] {
+			if f.Time > stop {
+				break
+			}
+			if f.Kind == trace.Free && f.Aux == trace.FreeCycle {
+				o.Objects++
+			}
+		}
+		end = stop
+		if trigger := gc.Trigger(e.Aux); trigger != gc.TriggerPolicy && trigger != gc.TriggerRefusal {
+			continue
+		}
+		o.Held = idle.within(e.Time, stop)
+		o.Working = e.Duration - o.Held
+		all = append(all, o)
+	}
+	return all
+}
+
+// spans are stretches of time in order, apart from each other.
+type spans [][2]int64
+
+// idleTimes are those in which the program was held or waited.
+func idleTimes(t *trace.Trace) spans {
+	var all spans
+	for _, e := range t.Events {
+		if e.Kind == trace.Sync || e.Kind == trace.Mark && t.Label(e) == gc.PauseLabel {
+			all = append(all, [2]int64{e.Time, e.Time + int64(e.Duration)})
+		}
+	}
+	slices.SortFunc(all, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
+	merged := all[:0]
+	for _, s := range all {
+		if n := len(merged); n > 0 && s[0] <= merged[n-1][1] {
+			merged[n-1][1] = max(merged[n-1][1], s[1])
+			continue
+		}
+		merged = append(merged, s)
+	}
+	return merged
+}
+
+// within is how much of the time from begin to end the spans cover.
+func (s spans) within(begin, end int64) (sum time.Duration) {
+	i, _ := slices.BinarySearchFunc(s, begin, func(x [2]int64, t int64) int { return cmp.Compare(x[1], t) })
+	for ; i < len(s) && s[i][0] < end; i++ {
+		sum += time.Duration(max(0, min(end, s[i][1])-max(begin, s[i][0])))
+	}
+	return sum
+}

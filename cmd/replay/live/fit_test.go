@@ -1,0 +1,173 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
+)
+
+// near reports whether got is within a share of want.
+func near(got, want, share float64) bool { return math.Abs(got-want) <= share*want }
+
+// A fit finds the machine that cycles were made up from, noise and all, in spite of
+// some that took ten times as long.
+func TestFitFindsTheMachine(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var all []Observation
+	for range 600 {
+		o := Observation{Gap: time.Duration(1e5 * math.Exp(8*r.Float64())), Tracked: r.IntN(5000), Objects: r.IntN(2000), Bytes: r.Int64N(1 << 30), Start: 3e5}
+		length := 2e6 + 200*float64(o.Tracked) + 3000*float64(o.Objects) + 1e6*float64(o.Bytes)/(1<<30)
+		length *= sim.Cold{Share: 0.6, After: 16e6}.Factor(o.Gap) * (0.9 + 0.2*r.Float64())
+		if r.IntN(25) == 0 {
+			length *= 10
+		}
+		if r.IntN(2) == 0 {
+			o.Working = time.Duration(1.75 * length)
+		} else {
+			o.Held = time.Duration(length)
+		}
+		all = append(all, o)
+	}
+	m, fit, err := FitMachine(16<<20, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ got, want, share float64 }{
+		"cycle":    {float64(m.Cycle(0, 0, 0)), 2e6, 0.1},
+		"tracked":  {m.Mark.PerObject, 200, 0.15},
+		"freed":    {m.Settle.PerObject, 3000, 0.05},
+		"start":    {float64(m.Start), 3e5, 0},
+		"stretch":  {m.Stretch, 1.75, 0},
+		"cold":     {m.Cold.Share, 0.6, 0.3},
+		"last":     {m.Noise[len(m.Noise)-1], 10, 0.2},
+		"middle":   {m.Noise[len(m.Noise)/2], 1, 0.03},
+		"cycles":   {float64(fit.Cycles), 300, 0},
+		"together": {1 / fit.Total, 1.36, 0.15}, // one in 25 takes ten times as long
+	} {
+		if !near(c.got, c.want, c.share+1e-9) {
+			t.Errorf("%s: %v, want %v", name, c.got, c.want)
+		}
+	}
+	if fit.Half > 0.08 || fit.Most > 0.2 {
+		t.Errorf("%v", fit)
+	}
+	if _, _, err := FitMachine(0, all[:5]); err == nil {
+		t.Error("five cycles are enough")
+	}
+}
+
+// The sweep of the last cycle is told from the cold.
+func TestFitFindsTheSweep(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var all []Observation
+	for range 200 {
+		o := Observation{Gap: time.Duration(r.IntN(20)) * time.Millisecond, Start: -1}
+		o.Held = 4*time.Millisecond + max(0, 64e5-o.Gap) + time.Duration(r.IntN(1e5))
+		all = append(all, o)
+	}
+	m, _, err := FitMachine(0, all)
+	if err != nil || m.Sweep.Base != 64e5 || m.Stretch != 1 || m.Start != 0 || !near(float64(m.Cycle(0, 0, 0)), 4e6, 0.05) {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// What a live run records of its cycles is what its collector has counted.
+func TestObserveReadsARecordedRun(t *testing.T) {
+	var file bytes.Buffer
+	w, err := arrowfile.NewWriter(&file, &trace.Trace{Name: "run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := trace.NewRecorder(w, trace.RecorderConfig{})
+	got, err := Run(context.Background(), steady(300), Config{
+		Limit: 16 << 20, Space: pressure.Device(0), Memory: Memory{Direct: true}, Recorder: recorder, Policy: new(gc.Never),
+	})
+	if err == nil {
+		err = recorder.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := arrowfile.Read(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := Observe(recorded)
+	if len(all) != got.Collections+got.RefusalCollections || len(all) < minObservations {
+		t.Fatalf("%d cycles, ran %d+%d", len(all), got.Collections, got.RefusalCollections)
+	}
+	var busy time.Duration
+	for _, o := range all {
+		busy += o.Held + o.Working
+		if o.Objects == 0 || o.Bytes < int64(o.Objects)<<20 || o.Held < o.Working {
+			t.Errorf("%+v", o)
+		}
+	}
+	if busy != got.GCBusy {
+		t.Errorf("cycles of %v, ran %v", busy, got.GCBusy)
+	}
+	if _, _, err := FitMachine(0, all); err != nil {
+		t.Error(err)
+	}
+}
+
+// Calibrate finds that pointers, objects and slow memory cost.
+func TestCalibrate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	slow := Memory{Upstream: slowRelease{}, Direct: true, Touch: 1}
+	m, fit, err := Calibrate(t.Context(), Calibration{Heap: 32 << 20, Memory: slow, Time: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Mark.Base+m.Start <= 0 || m.Settle.PerObject < float64(20*time.Microsecond) || m.Alloc.Base <= 0 || m.Heap != 32<<20 || m.IdleGap != idleGap {
+		t.Errorf("%+v", m)
+	}
+	if fit.Cycles < minObservations/2 || fit.Most <= 0 {
+		t.Errorf("%+v", fit)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := Calibrate(ctx, Calibration{}); err == nil {
+		t.Error("a cancelled calibration went on")
+	}
+}
+
+func TestElasticWaitsAreShorterAfterAPause(t *testing.T) {
+	tr := steady(200) // twenty waits of 1 ms
+	cfg := Config{Limit: 6 << 20, Space: pressure.Device(0), Memory: Memory{Upstream: slowRelease{}, Direct: true}, Speed: 1}
+	rigid, err := Run(t.Context(), tr, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Elastic = true
+	var launched time.Duration
+	cfg.Launch = func(d time.Duration) error { launched += d; return nil }
+	elastic, err := Run(t.Context(), tr, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := elastic.Span + elastic.ExposedPause - elastic.Elapsed
+	if saved <= 0 || launched < 10*time.Millisecond {
+		t.Errorf("elastic: %v of pauses, %v elapsed of %v; launched %v; rigid: %v, %v", elastic.ExposedPause, elastic.Elapsed, elastic.Span, launched, rigid.ExposedPause, rigid.Elapsed)
+	}
+}
+
+// slowRelease takes 30 us to take memory back.
+type slowRelease struct{ pool.Host }
+
+func (s slowRelease) Release(addr uintptr, bytes int64, stream uint32) error {
+	work(30 * time.Microsecond)
+	return s.Host.Release(addr, bytes, stream)
+}

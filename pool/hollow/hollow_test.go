@@ -1,0 +1,76 @@
+package hollow_test
+
+import (
+	"testing"
+
+	"github.com/eagergc/eagergc/pool/hollow"
+)
+
+const mib = 1 << 20
+
+func open(t *testing.T, kind hollow.Kind, limit int64) *hollow.Memory {
+	t.Helper()
+	m, err := hollow.New(kind, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+// Sixteen blocks of 40 MiB, every second one given back: of 640 MiB half are
+// free, but no two neighbours. A block of 80 MiB fits where nothing is cached,
+// and where segments go back in parts.
+func TestFragments(t *testing.T) {
+	for kind, fits := range map[hollow.Kind]bool{hollow.Exact: true, hollow.Virtual: true} {
+		m := open(t, kind, 640*mib)
+		n := int32(0)
+		for m.Alloc(n, 40*mib) {
+			n++
+		}
+		if n < 12 {
+			t.Fatalf("%s: %d blocks fit", kind, n)
+		}
+		for i := int32(0); i < n; i += 2 {
+			m.Free(i)
+		}
+		if got := m.Alloc(1000, 80*mib); got != fits {
+			t.Errorf("%s: fits %v", kind, got)
+		}
+	}
+}
+
+// A small block that is left in a segment holds all of it.
+func TestWholeSegmentsStayWhileAnythingIsInThem(t *testing.T) {
+	for kind, fits := range map[hollow.Kind]bool{hollow.Exact: true, hollow.Segments: false, hollow.Virtual: true} {
+		m := open(t, kind, 2048*mib)
+		n := int32(0)
+		for m.Alloc(n, 4*mib) {
+			n++
+		}
+		for i := int32(0); i < n; i += 2 {
+			m.Free(i)
+		}
+		if got := m.Alloc(1000, 512*mib); got != fits {
+			t.Errorf("%s: 512 MiB fit beside %d live: %v", kind, m.Live(), got)
+		}
+	}
+}
+
+func TestUnknownKind(t *testing.T) {
+	if _, err := hollow.New("slab", 0); err == nil {
+		t.Error("a kind that does not exist")
+	}
+}
+
+func BenchmarkAllocFree(b *testing.B) {
+	m, err := hollow.New(hollow.Segments, 1<<30)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	for b.Loop() {
+		m.Alloc(0, mib)
+		m.Free(0)
+	}
+}

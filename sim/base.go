@@ -1,0 +1,304 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+const never = math.MaxInt64
+
+// A base is the state of one run in the base world. Its methods take the trace time of an event
+// and the totals before it.
+type base struct {
+	policy gc.Policy
+	cfg    Config
+	space  pressure.Space
+	log    *Log
+
+	share float64 // of a full cycle's cost that the policy's cycles have: see gc.CUDAjl
+
+	shift int64 // ns by which the program has been delayed
+	freed int64 // bytes that cycles have freed
+	count int64 // objects that cycles have freed
+	wake  int64 // ask at an allocation once live + request reaches this
+	bar   int64 // an allocation matters once live + request reaches this: it wakes the policy, or is refused
+	peak  int64 // most live bytes so far
+
+	running  bool  // an overlapped cycle is under way
+	deadline int64 // trace time from which the cycle may have ended; never if there is none
+	cycle    struct {
+		at     totals
+		t      int64 // trace time
+		start  int64 // virtual
+		end    int64 // virtual
+		shift0 int64 // shift at its start
+	}
+
+	last      totals // when the last cycle settled
+	liveAfter int64
+	yielded   int64 // objects freed by the last cycle
+	cycles    uint64
+	area      area
+	res       Result
+}
+
+// An area integrates live and garbage over elapsed time. It holds what the
+// workload does not know: pauses add to it, and freed bytes subtract from it from
+// the moment at which they were freed.
+type area struct {
+	live, garbage float64 // byte ns added by pauses
+	freed, moment float64 // sum of freed bytes, and of freed bytes x the time at which they were freed
+	lastFreed     float64 // the newest cycle, kept apart: it may end after the trace does
+	lastEnd       float64
+}
+
+func (a *area) free(bytes, end int64) {
+	a.freed += a.lastFreed
+	a.moment += a.lastFreed * a.lastEnd
+	a.lastFreed, a.lastEnd = float64(bytes), float64(end)
+}
+
+// absent is the integral of what cycles had freed, up to elapsed.
+func (a *area) absent(elapsed float64) float64 {
+	return a.freed*elapsed - a.moment + a.lastFreed*max(0, elapsed-a.lastEnd)
+}
+
+func newBase(w *Workload, p gc.Policy, cfg Config) *base {
+	m := &base{policy: p, cfg: cfg, space: w.Space, log: cfg.Log, deadline: never}
+	m.setWake(0)
+	m.res = Result{Trace: w.Name, LimitBytes: cfg.Limit, Span: w.Span, Cycle: cfg.Cost.Of(0, 0)}
+	m.res.Ladder = cfg.Ladder.Of(m.res.Cycle)
+	m.res.LimitFactor = float64(cfg.Limit) / float64(max(1, w.PeakReachable))
+	if p != nil {
+		m.res.Policy = p.String()
+	}
+	m.share = 1
+	if y, ok := p.(interface{ CycleShare() float64 }); ok && y.CycleShare() > 0 {
+		m.share = y.CycleShare()
+	}
+	return m
+}
+
+func (m *base) setWake(wake int64) {
+	if wake > largest { // above every sum of bytes
+		wake = never
+	}
+	m.wake, m.bar = wake, wake
+	if m.cfg.Limit > 0 {
+		m.bar = min(wake, m.cfg.Limit+1)
+	}
+}
+
+// alloc steps an allocation of z bytes.
+func (m *base) alloc(t, z int64, at *totals) {
+	m.advance(t, at)
+	if at.net-m.freed+z >= m.wake {
+		m.obey(m.ask(gc.Allocation, t, z, at), t, 0, at)
+	}
+	m.admit(t, z, at)
+}
+
+// sync steps a wait of w ns.
+func (m *base) sync(t, w int64, at *totals) {
+	m.advance(t, at)
+	m.obey(m.ask(gc.Sync, t, w, at), t, w, at)
+}
+
+// admit hands out z bytes, by way of the ladder if they do not fit.
+func (m *base) admit(t, z int64, at *totals) {
+	if !m.fits(z, at) {
+		if m.running {
+			m.hold(t, m.cycle.end-t-m.shift, at)
+			m.settle(at)
+		}
+		if !m.fits(z, at) {
+			m.climb(t, at)
+			if !m.fits(z, at) {
+				m.res.FailedAllocs++
+			}
+		}
+	}
+	m.peak = max(m.peak, at.net-m.freed+z)
+}
+
+func (m *base) fits(z int64, at *totals) bool {
+	return m.cfg.Limit <= 0 || at.net-m.freed+z <= m.cfg.Limit
+}
+
+func (m *base) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
+	p := gc.Point{
+		Now:       time.Duration(t + m.shift),
+		At:        at,
+		Sample:    pressure.Sample{Space: m.space, Live: sum.net - m.freed, Reserved: sum.net - m.freed, Limit: m.cfg.Limit},
+		Allocated: sum.gross - m.last.gross,
+		Freed:     (sum.gross - sum.net) - (m.last.gross - m.last.net),
+		LiveAfter: m.liveAfter,
+		Cost:      time.Duration(m.share * float64(m.cfg.Cost.Of(sum.objects()-m.count, m.yielded))),
+		Slowdown:  m.cfg.Cost.Slowdown,
+		Running:   m.running,
+		Cycles:    m.cycles,
+	}
+	if at == gc.Sync {
+		p.Wait, p.WillBlock = m.cfg.expect(t, arg), true
+	} else {
+		p.Request = arg
+	}
+	d := m.policy.Decide(p)
+	m.setWake(d.Wake)
+	if m.log != nil && m.log.KeepDecisions {
+		m.log.Decisions = append(m.log.Decisions, Decided{Trace: time.Duration(t), Point: p, Decision: d})
+	}
+	return d
+}
+
+// expect is the wait that a policy is told of, for a wait of w ns at time t.
+func (cfg *Config) expect(t, w int64) time.Duration {
+	if cfg.WaitNoise == 0 {
+		return time.Duration(w)
+	}
+	r := rand.New(rand.NewPCG(cfg.Seed, uint64(t)))
+	return time.Duration(float64(w) * max(0, 1+cfg.WaitNoise*(2*r.Float64()-1)))
+}
+
+// obey carries out a decision at a point where the program waits w ns anyway.
+func (m *base) obey(d gc.Decision, t, w int64, at *totals) {
+	switch {
+	case d.Action == gc.Skip:
+	case m.running && d.Action == gc.Block:
+		m.hold(t, m.cycle.end-t-m.shift-w, at)
+		m.settle(at)
+	case m.running: // one cycle at a time
+	case d.Action == gc.Block:
+		m.block(t, w, at)
+	default:
+		m.overlap(t, at)
+	}
+}
+
+func (m *base) block(t, w int64, at *totals) {
+	g := m.cost(at, m.share)
+	start := t + m.shift
+	m.res.Collections++
+	m.hold(t, g-w, at)
+	m.free(gc.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(max(0, g-w)), Action: gc.Block}, at, at)
+}
+
+func (m *base) climb(t int64, at *totals) {
+	g := m.cost(at, 1)
+	l := int64(m.cfg.Ladder.Of(time.Duration(g)))
+	start := t + m.shift
+	m.res.RefusalCollections++
+	m.hold(t, l, at)
+	m.free(gc.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(l), Trigger: gc.TriggerRefusal, Action: gc.Block}, at, at)
+}
+
+func (m *base) overlap(t int64, at *totals) {
+	g := m.cost(at, m.share)
+	m.res.Collections++
+	m.running = true
+	c := &m.cycle
+	c.at, c.t, c.start, c.end, c.shift0 = *at, t, t+m.shift, t+m.shift+g, m.shift
+	m.deadline = t + g
+	if m.cfg.Cost.Slowdown > 0 {
+		m.deadline = t // the end in trace time depends on the waits in between
+	}
+}
+
+// cost is what a cycle started now takes, in ns; it adds it to the busy time.
+// Share is its cost as a share of a full cycle's.
+func (m *base) cost(at *totals, share float64) int64 {
+	g := time.Duration(share * float64(m.cfg.Cost.Of(at.objects()-m.count, int64(at.drops)-m.count)))
+	m.res.GCBusy += g
+	return int64(g)
+}
+
+// advance brings the run to trace time t: it slows the program beside a
+// cycle, and settles the cycle once it has ended.
+func (m *base) advance(t int64, at *totals) {
+	if !m.running {
+		return
+	}
+	c := &m.cycle
+	if s := m.cfg.Cost.Slowdown; s > 0 {
+		busy := float64(max(0, t-c.t-(at.wait-c.at.wait))) // the wait for the device is not slowed
+		lost := s * min(busy, float64(c.end-c.start)/(1+s))
+		m.delay(c.shift0+int64(lost)-m.shift, at)
+	}
+	if t+m.shift >= c.end {
+		m.settle(at)
+	}
+}
+
+// settle ends the overlapped cycle.
+func (m *base) settle(now *totals) {
+	c := &m.cycle
+	m.running, m.deadline = false, never
+	m.free(gc.Cycle{Start: time.Duration(c.start), Duration: time.Duration(c.end - c.start), Action: gc.Overlap}, &c.at, now)
+}
+
+// free gives back what was dropped before the cycle started and tells the policy.
+func (m *base) free(c gc.Cycle, started, now *totals) {
+	c.Freed = started.dropped - m.freed
+	m.yielded = int64(started.drops) - m.count
+	m.area.free(c.Freed, int64(freedAt(c)))
+	m.freed, m.count = started.dropped, int64(started.drops)
+	m.last, m.liveAfter = *now, now.net-m.freed
+	m.cycles++
+	c.LiveAfter, c.Limit = m.liveAfter, m.cfg.Limit
+	if m.log != nil {
+		m.log.Cycles = append(m.log.Cycles, Collected{Cycle: c, seq: now.seq()})
+	}
+	if m.policy != nil {
+		m.policy.Observe(c)
+		m.setWake(0)
+	}
+}
+
+// freedAt returns when a cycle's bytes became free: at its end, or, for a caller
+// who was held, at the end of the pause.
+func freedAt(c gc.Cycle) time.Duration {
+	if c.Action == gc.Overlap {
+		return c.Start + c.Duration
+	}
+	return c.Start + c.Exposed
+}
+
+// hold keeps the program for e ns, if that is more than 0.
+func (m *base) hold(t, e int64, at *totals) {
+	if e <= 0 {
+		return
+	}
+	if m.log != nil {
+		m.log.Pauses = append(m.log.Pauses, Pause{At: time.Duration(t + m.shift), Trace: time.Duration(t), Length: time.Duration(e), seq: at.seq()})
+	}
+	m.res.ExposedPause += time.Duration(e)
+	m.res.MaxPause = max(m.res.MaxPause, time.Duration(e))
+	m.delay(e, at)
+}
+
+func (m *base) delay(e int64, at *totals) {
+	if e <= 0 {
+		return
+	}
+	m.shift += e
+	m.area.live += float64(at.net) * float64(e)
+	m.area.garbage += float64(at.dropped) * float64(e)
+}
+
+// finish returns the metrics. The first event has no past: a trace whose span
+// is 0 has means of 0.
+func (m *base) finish(w *Workload) Result {
+	r := m.res
+	r.PeakLive = m.peak
+	r.Elapsed = r.Span + time.Duration(m.shift)
+	if elapsed := float64(r.Elapsed); elapsed > 0 {
+		absent := m.area.absent(elapsed)
+		r.MeanLive = (w.netArea + m.area.live - absent) / elapsed
+		r.MeanGarbage = (w.deadArea + m.area.garbage - absent) / elapsed
+	}
+	return r
+}

@@ -1,0 +1,356 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A measured is the state of one run in the world of a [Machine]. It steps every
+// event. Its times are in ns.
+type measured struct {
+	w      *Workload
+	policy gc.Policy
+	cfg    Config
+	*Machine
+	memory Memory
+	random *rand.Rand
+	res    Result
+
+	now     float64 // virtual clock
+	shift   float64 // by which pauses and slowdown have delayed the program
+	held    float64 // for which the program was held since its last wait
+	wake    int64   // ask at an allocation once live + request reaches this
+	futile  int     // collections of the ladder in a row that freed too little
+	waits   []float64
+	factor  float64 // of the length of cycles, as the collector has learned it
+	debt    float64 // what is left to sweep of the last cycle
+	ended   float64 // when the last cycle settled
+	totals  totals  // before the event
+	last    totals  // when the last cycle settled
+	after   int64   // live when the last cycle settled
+	cycles  uint64
+	missing map[int32]bool // objects whose allocation failed
+	dropped []int32        // objects that were dropped and not freed, oldest first
+	dead    int64          // bytes of them
+	cycle   *cycle         // under way; nil if there is none
+	area    struct{ live, garbage float64 }
+}
+
+// The phases of a cycle.
+const (
+	starting = iota // waits for the last one's sweep, and for its mark to begin
+	marking
+	settling
+)
+
+type cycle struct {
+	gc.Cycle
+	phase int
+	left  float64 // of the phase, with the program held
+	noise float64
+	found int // how many of dropped it frees
+	begin float64
+}
+
+// runMeasured replays w under p in the world of cfg.Machine.
+func runMeasured(w *Workload, p gc.Policy, cfg Config) Result {
+	r := &measured{
+		w: w, policy: p, cfg: cfg, Machine: cfg.Machine, memory: cfg.Memory,
+		random: rand.New(rand.NewPCG(cfg.Seed, 1)), waits: make([]float64, w.places), missing: map[int32]bool{}, factor: 1,
+	}
+	if r.memory == nil {
+		r.memory = &exactly{w: w, limit: cfg.Limit}
+	}
+	r.res = newBase(w, p, cfg).res
+	r.res.Cycle = r.Cycle(0, 0, 0)
+	r.res.Ladder = r.res.Cycle + r.Machine.Ladder
+	for i, o := range w.ops {
+		r.work(float64(o.time) + r.shift)
+		n, ref := o.arg>>2, w.refs[i]
+		switch o.arg & 3 {
+		case opAlloc:
+			r.alloc(ref, n, o.time)
+		case opSync:
+			r.sync(ref, n, o.time)
+		case opDrop:
+			r.totals.dropped += n
+			r.totals.drops++
+			if !r.missing[ref] {
+				r.dropped = append(r.dropped, ref)
+				r.dead += n
+			}
+		case opFree:
+			r.totals.net -= n
+			r.totals.frees++
+			if !r.missing[ref] {
+				r.memory.Free(ref)
+			}
+		}
+	}
+	return r.finish()
+}
+
+// work lets the program work until a time, which is later by what it loses
+// beside a cycle. If the time is over, the program is late and goes on at once.
+func (r *measured) work(until float64) {
+	left := until - r.now
+	if gap := float64(r.IdleGap); gap > 0 && left > gap {
+		r.pass(left, false)
+		return
+	}
+	for left > 0 && r.cycle != nil && r.Slowdown > 0 {
+		did := min(left, r.cycle.left*max(1, r.Stretch)/(1+r.Slowdown))
+		r.pass(did*(1+r.Slowdown), true)
+		r.shift += did * r.Slowdown
+		left -= did
+	}
+	r.pass(left, true)
+}
+
+// pass lets time go by. A cycle comes along more slowly while the program works.
+func (r *measured) pass(d float64, working bool) {
+	if d <= 0 {
+		return
+	}
+	rate := 1.0
+	if working && r.Stretch > 1 {
+		rate = 1 / r.Stretch
+	}
+	for d > 0 && r.cycle != nil {
+		part := min(d, r.cycle.left/rate)
+		r.tick(part)
+		r.cycle.left -= part * rate
+		if d -= part; r.cycle.left <= 1e-6 {
+			r.next()
+		}
+	}
+	r.debt = max(0, r.debt-d*rate)
+	r.tick(d)
+}
+
+// tick moves the clock.
+func (r *measured) tick(d float64) {
+	if d > 0 {
+		r.now += d
+		r.area.live += float64(r.memory.Live()) * d
+		r.area.garbage += float64(r.dead) * d
+	}
+}
+
+// hold keeps the program until the cycle under way has ended, and extra after
+// that. What it would have waited anyway is over.
+func (r *measured) hold(extra float64, at int64) {
+	begin := r.now
+	for r.cycle != nil {
+		r.pass(r.cycle.left, false)
+	}
+	r.pass(extra, false)
+	e := r.now - begin
+	if e <= 0 {
+		return
+	}
+	r.shift += e
+	r.held += e
+	d := time.Duration(e)
+	r.res.ExposedPause += d
+	r.res.MaxPause = max(r.res.MaxPause, d)
+	if l := r.cfg.Log; l != nil {
+		l.Pauses = append(l.Pauses, Pause{At: time.Duration(begin), Trace: time.Duration(at), Length: d, seq: r.totals.seq()})
+	}
+}
+
+func (r *measured) alloc(object int32, z, at int64) {
+	if r.memory.Live()+z >= r.wake {
+		d := r.ask(gc.Point{At: gc.Allocation, Request: z}, at)
+		if r.obey(d) {
+			r.hold(0, at)
+		}
+	}
+	if !r.admit(object, z, at) {
+		r.res.FailedAllocs++
+		r.missing[object] = true
+	}
+	r.res.PeakLive = max(r.res.PeakLive, r.memory.Live())
+	r.totals.gross += z
+	r.totals.net += z
+	r.totals.allocs++
+	r.pass(r.Alloc.Of(1, z), true)
+}
+
+// admit takes the bytes: after the cycle under way if they do not fit, and then by
+// the ladder. The ladder climbs again as long as its cycles free enough.
+func (r *measured) admit(object int32, z, at int64) bool {
+	if r.memory.Alloc(object, z) {
+		return true
+	}
+	if r.cycle != nil {
+		r.hold(0, at)
+		if r.memory.Alloc(object, z) {
+			return true
+		}
+	}
+	for range maxRounds {
+		freed := r.climb(z, at)
+		if r.memory.Alloc(object, z) {
+			return true
+		}
+		if freed < z {
+			break
+		}
+	}
+	return false
+}
+
+// How the ladder of a pool goes on: pool.climb and pool.backOff.
+const (
+	maxRounds  = 3
+	maxBackOff = float64(256 * time.Millisecond)
+	maxDouble  = 3
+)
+
+// climb runs the ladder's cycle and returns what it freed.
+func (r *measured) climb(z, at int64) int64 {
+	extra := float64(r.Machine.Ladder)
+	if r.futile > 0 {
+		extra += min(maxBackOff, float64(r.Cycle(0, 0, 0))*float64(int64(1)<<min(r.futile-1, maxDouble)))
+	}
+	r.res.RefusalCollections++
+	before := r.dead
+	r.begin(gc.TriggerRefusal, gc.Block)
+	r.hold(extra, at)
+	freed := before - r.dead
+	if r.futile++; freed >= z {
+		r.futile = 0
+	}
+	return freed
+}
+
+// sync waits for the device. It has worked on while the program was held, if
+// waits are elastic.
+func (r *measured) sync(place int32, w, at int64) {
+	d := r.ask(gc.Point{At: gc.Sync, Wait: time.Duration(r.waits[place]), WillBlock: true}, at)
+	hold := r.obey(d)
+	wait := float64(w)
+	if r.Elastic {
+		wait = max(0, wait-r.held)
+		r.shift -= float64(w) - wait
+	}
+	r.held = 0
+	r.pass(wait, false)
+	if old := r.waits[place]; old == 0 {
+		r.waits[place] = wait
+	} else {
+		r.waits[place] = old + (wait-old)/4 // as gc.WaitPlace learns
+	}
+	r.totals.wait += w
+	if hold {
+		r.hold(0, at)
+	}
+}
+
+// ask asks the policy.
+func (r *measured) ask(p gc.Point, at int64) gc.Decision {
+	p.Now = time.Duration(r.now)
+	p.Sample = pressure.Sample{Space: r.w.Space, Live: r.memory.Live(), Reserved: r.memory.Reserved(), Limit: r.cfg.Limit}
+	p.Allocated = r.totals.gross - r.last.gross
+	p.Freed = (r.totals.gross - r.totals.net) - (r.last.gross - r.last.net)
+	p.LiveAfter, p.Cycles, p.Running = r.after, r.cycles, r.cycle != nil
+	p.Slowdown = r.Slowdown
+	p.Cost = time.Duration(r.factor * float64(r.Cycle(r.tracked(), 0, 0)))
+	d := r.policy.Decide(p)
+	r.wake = d.Wake
+	if l := r.cfg.Log; l != nil && l.KeepDecisions {
+		l.Decisions = append(l.Decisions, Decided{Trace: time.Duration(at), Point: p, Decision: d})
+	}
+	return d
+}
+
+// tracked is how many objects are there.
+func (r *measured) tracked() int64 {
+	return int64(r.totals.allocs) - int64(r.totals.frees) - int64(r.totals.drops) + int64(len(r.dropped)) - int64(len(r.missing))
+}
+
+// obey starts what a policy asks for, and reports whether the program is to be held.
+func (r *measured) obey(d gc.Decision) (hold bool) {
+	if d.Action != gc.Skip && r.cycle == nil {
+		r.res.Collections++
+		r.begin(gc.TriggerPolicy, d.Action)
+	}
+	return d.Action == gc.Block
+}
+
+func (r *measured) begin(trigger gc.Trigger, action gc.Action) {
+	noise := r.Noise.Draw(r.random) * r.Cold.Factor(time.Duration(r.now-r.ended))
+	r.cycle = &cycle{
+		Cycle: gc.Cycle{Start: time.Duration(r.now), Trigger: trigger, Action: action},
+		noise: noise, begin: r.now, left: r.debt + float64(r.Start)*noise,
+	}
+	r.debt = 0
+	if r.cycle.left <= 0 {
+		r.next()
+	}
+}
+
+// next ends the phase that has nothing left.
+func (r *measured) next() {
+	c := r.cycle
+	switch c.phase {
+	case starting:
+		c.found = len(r.dropped)
+		c.left = c.noise * r.Mark.Of(r.tracked(), r.Heap)
+	case marking:
+		var bytes int64
+		for _, object := range r.dropped[:c.found] {
+			bytes += r.w.sizes[object]
+		}
+		c.left = c.noise * r.Settle.Of(int64(c.found), bytes)
+		r.debt = r.Sweep.Of(0, r.Heap)
+	default:
+		r.settle()
+		return
+	}
+	if c.phase++; c.left <= 0 {
+		r.next()
+	}
+}
+
+// settle frees what the cycle has found and tells the policy.
+func (r *measured) settle() {
+	c := r.cycle
+	r.cycle = nil
+	before := r.memory.Live()
+	for _, object := range r.dropped[:c.found] {
+		r.dead -= r.w.sizes[object]
+		r.memory.Free(object)
+	}
+	r.dropped = r.dropped[c.found:]
+	r.cycles++
+	r.ended = r.now
+	r.after, r.last = r.memory.Live(), r.totals
+	c.Duration = time.Duration(r.now - c.begin)
+	if c.Action == gc.Block {
+		c.Exposed = c.Duration
+	}
+	c.Freed, c.LiveAfter, c.Limit = before-r.after, r.after, r.cfg.Limit
+	r.res.GCBusy += c.Duration
+	if expected := float64(r.Cycle(r.tracked(), 0, 0)); expected > 0 {
+		r.factor = (r.factor + float64(c.Duration)/expected) / 2 // as the collector's cost model learns
+	}
+	if l := r.cfg.Log; l != nil {
+		l.Cycles = append(l.Cycles, Collected{Cycle: c.Cycle, seq: r.totals.seq()})
+	}
+	r.policy.Observe(c.Cycle)
+	r.wake = 0
+}
+
+func (r *measured) finish() Result {
+	r.res.Elapsed = time.Duration(math.Round(r.now))
+	if r.now > 0 {
+		r.res.MeanLive, r.res.MeanGarbage = r.area.live/r.now, r.area.garbage/r.now
+	}
+	return r.res
+}

@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+)
+
+// A machine made of the base world's costs gives the base world's results where
+// nothing but refusals collects. Times differ: in a machine's world the program does
+// nothing else while it waits.
+func TestMachineOfTheBaseWorldIsTheBaseWorld(t *testing.T) {
+	w := sample(t, "mlp")
+	cfg := Config{Limit: w.PeakReachable * 3 / 2, Cost: Fixed(10 * time.Millisecond), Ladder: Ladder{Factor: 2}}
+	want := Run(w, new(gc.Never), cfg)
+	cfg.Machine = MachineOf(cfg.Cost, cfg.Ladder)
+	got := Run(w, new(gc.Never), cfg)
+	got.MeanLive, got.MeanGarbage, got.Elapsed, got.GCBusy = want.MeanLive, want.MeanGarbage, want.Elapsed, want.GCBusy
+	if got != want {
+		t.Errorf("%+v\nbase %+v", got, want)
+	}
+}
+
+// Each element alone moves what it is about.
+func TestElementsOfAMachine(t *testing.T) {
+	w := sawtooth(t, 2000) // 100 bytes each us, a wait of 300 ns after every tenth
+	run := func(m Machine, policy string) Result {
+		m.Mark.Base = 2 * time.Microsecond
+		return Run(w, gc.MustParse(policy).New(), Config{Limit: 5000, Machine: &m, Seed: 7})
+	}
+	const beside = "threshold:0.5,overlap=true"
+	never, overlap := run(Machine{}, "never"), run(Machine{}, beside)
+	for name, ok := range map[string]bool{
+		"ladder":      run(Machine{Ladder: time.Microsecond}, "never").ExposedPause == never.ExposedPause+time.Duration(never.RefusalCollections)*time.Microsecond,
+		"start":       run(Machine{Start: time.Microsecond}, "never").MaxPause == never.MaxPause+time.Microsecond,
+		"settle":      run(Machine{Settle: Linear{PerObject: 10}}, "never").ExposedPause > never.ExposedPause,
+		"tracked":     run(Machine{Mark: Linear{PerObject: 10}}, "never").ExposedPause > never.ExposedPause,
+		"sweep":       run(Machine{Sweep: Linear{Base: time.Second}}, "never").MaxPause > time.Millisecond,
+		"cold":        run(Machine{Cold: Cold{Share: 1, After: 1}}, "never").ExposedPause > never.ExposedPause*3/2,
+		"noise":       run(Machine{Noise: Noise{1, 3}}, "never").MaxPause > never.MaxPause,
+		"stretch":     run(Machine{Stretch: 3}, beside).GCBusy > overlap.GCBusy,
+		"no stretch":  run(Machine{Stretch: 3}, "never").GCBusy == never.GCBusy,
+		"slowdown":    run(Machine{Slowdown: 1}, beside).Elapsed > overlap.Elapsed,
+		"alloc":       run(Machine{Alloc: Linear{Base: 10 * time.Microsecond}}, "never").Elapsed > 2*never.Elapsed,
+		"elastic":     run(Machine{Elastic: true}, "never").Elapsed < never.Elapsed,
+		"idle gap":    run(Machine{Stretch: 3, IdleGap: 1}, beside).GCBusy < run(Machine{Stretch: 3}, beside).GCBusy,
+		"same seed":   run(Machine{Noise: Noise{1, 3}}, beside) == run(Machine{Noise: Noise{1, 3}}, beside),
+		"nothing off": overlap.Collections > 0 && never.RefusalCollections > 0 && never.FailedAllocs == 0,
+	} {
+		if !ok {
+			t.Errorf("%s is not as it should be", name)
+		}
+	}
+}
+
+// What is dropped before a mark begins is found.
+func TestDropsCountUntilTheMarkBegins(t *testing.T) {
+	w := sawtooth(t, 1000)
+	run := func(start time.Duration) *Log {
+		log := new(Log)
+		Run(w, gc.MustParse("threshold:0.5,overlap=true").New(), Config{Limit: 5000, Machine: &Machine{Start: start, Mark: Linear{Base: 10}}, Log: log})
+		return log
+	}
+	soon, late := run(1).Cycles[0], run(5 * time.Microsecond).Cycles[0]
+	if late.Freed != soon.Freed+500 {
+		t.Errorf("freed %d, and %d where a mark begins 5 us later", soon.Freed, late.Freed)
+	}
+}
+
+// An allocation that fails is missing from then on, and its drop frees nothing.
+func TestFailedAllocationsAreMissing(t *testing.T) {
+	w := sawtooth(t, 100)
+	r := Run(w, new(gc.Never), Config{Limit: 50, Machine: new(Machine)})
+	if r.FailedAllocs != 100 || r.PeakLive != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestReadMachine(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"about": "x", "mark": {"base_ns": 5}, "noise": [0.5, 1]}`: "",
+		`{"start_ns": 5} {}`:           "byte 16: more than one object",
+		`{"start_ns": -5}`:             "start_ns: negative: -5",
+		`{"mark": {"per_gib_ns": -5}}`: "per_gib_ns",
+		`{"noise": [2, 1]}`:            "the least first",
+		`{"bass_ns": 5}`:               "unknown field",
+		`{"start_ns": `:                "byte ",
+	} {
+		m, err := ReadMachine(strings.NewReader(text))
+		switch {
+		case want == "" && (err != nil || m.Mark.Base != 5):
+			t.Errorf("%s is %+v, %v", text, m, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s gives %v, want %q", text, err, want)
+		}
+	}
+}
