@@ -52,9 +52,10 @@ var (
 	allocs    = describe("pool_allocations_total", "Allocations of pools.", "space")
 	refusals  = describe("pool_refusals_total", "Allocations that did not fit at first.", "space")
 	failed    = describe("pool_failed_allocations_total", "Allocations that failed.", "space")
+	upstream  = describe("pool_upstream_bytes", "What a memory that caches itself, such as the driver's pools, counts.", "space", "of")
 	all       = []*prometheus.Desc{
 		live, reserved, limit, ratio, cycles, decisions, freed, objects, busy, pause, failures, running,
-		allocated, allocs, refusals, failed,
+		allocated, allocs, refusals, failed, upstream,
 	}
 )
 
@@ -145,6 +146,7 @@ func (p *collector) collectPools(send func(*prometheus.Desc, prometheus.ValueTyp
 			t.Allocs += s.Allocs
 			t.Refusals += s.Refusals
 			t.Failures += s.Failures
+			t.Upstream = t.Upstream.Plus(s.Upstream)
 			continue
 		}
 		sums[q.Space()] = &s
@@ -155,5 +157,10 @@ func (p *collector) collectPools(send func(*prometheus.Desc, prometheus.ValueTyp
 		send(allocs, prometheus.CounterValue, float64(s.Allocs), name)
 		send(refusals, prometheus.CounterValue, float64(s.Refusals), name)
 		send(failed, prometheus.CounterValue, float64(s.Failures), name)
+		if u := s.Upstream; u != (pool.Usage{}) {
+			for of, bytes := range map[string]int64{"reserved": u.Reserved, "reserved_peak": u.ReservedPeak, "used": u.Used, "used_peak": u.UsedPeak} {
+				send(upstream, prometheus.GaugeValue, float64(bytes), name, of)
+			}
+		}
 	}
 }

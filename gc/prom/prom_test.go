@@ -124,3 +124,41 @@ eagergc_live_bytes{space="host"} 100
 		t.Error(err)
 	}
 }
+
+// caching is a memory that caches itself.
+type caching struct{ pool.Host }
+
+func (caching) Keep(int64) error { return nil }
+func (caching) Trim(int64) error { return nil }
+func (caching) Usage() (pool.Usage, error) {
+	return pool.Usage{Reserved: 3, ReservedPeak: 4, Used: 1, UsedPeak: 2}, nil
+}
+
+// What the memories of two pools cache is added up, with their peaks.
+func TestUpstreamsAreCounted(t *testing.T) {
+	c, err := gc.New(gc.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var pools []*pool.Pool
+	for range 2 {
+		p, err := pool.New(pool.Config{Upstream: caching{}, Direct: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		pools = append(pools, p)
+	}
+	want := `
+# HELP eagergc_pool_upstream_bytes What a memory that caches itself, such as the driver's pools, counts.
+# TYPE eagergc_pool_upstream_bytes gauge
+eagergc_pool_upstream_bytes{of="reserved",space="host"} 6
+eagergc_pool_upstream_bytes{of="reserved_peak",space="host"} 8
+eagergc_pool_upstream_bytes{of="used",space="host"} 2
+eagergc_pool_upstream_bytes{of="used_peak",space="host"} 4
+`
+	if err := testutil.CollectAndCompare(prom.New(c, pools...), strings.NewReader(want), "eagergc_pool_upstream_bytes"); err != nil {
+		t.Error(err)
+	}
+}
