@@ -7,19 +7,36 @@
 // same object. Every policy has one text form, which [Parse] reads and String
 // writes.
 //
+// # Embedding
+//
+// A program says what it holds in one of three ways: [Own], if an object holds the
+// memory; [Collector.Account], if it counts bytes itself; [Watch], if somebody else
+// counts them. EMBEDDING.md says which is for whom. What it may rely on:
+//
+//   - A program that does not deadlock without this package does not deadlock with
+//     it. Releases run on goroutines of their own, may take any lock and may use the
+//     collector. Whoever waits for a cycle does not wait for a release that is stuck.
+//   - Whatever the policy says, cycles and waits keep to [Caps].
+//   - The limit of Own is a goal. If more is reachable, it is passed, and log, page,
+//     metrics and [Stats] say so.
+//   - A cycle of the runtime's own frees large owners as it would with
+//     [runtime.AddCleanup], before and after [Collector.Close].
+//   - Misuse that can be seen panics at the call. What cannot be seen there is named
+//     once it shows: [Collector.Survivors]. With EAGERGC_STRICT=1 nothing is contained.
+//
 // # Locks
 //
 // A collector has two: settling, held from before a cycle's mark to after its
 // walk, and inside it mu, held for no longer than a policy takes to decide. A
-// registry's shards have one each, taken inside settling. What gives memory back runs
-// under settling, and must not start or wait for a cycle. Policies, recorders, logs and
-// sources are called under mu, and must not call the collector. The function
-// given to [Collector.Sync] runs under neither. Package pool has the order of
-// all locks of both.
+// registry's shards have one each, taken inside settling. Releases run under none
+// of them. Policies, recorders and sources are called under mu, and must not call
+// the collector. The function given to [Collector.Sync] runs under no lock. Package
+// pool has the order of all locks of both.
 //
 // # Looking on
 //
-// Config.Log is told of cycles, refusals, new policies and contained panics.
+// Config.Log is told of cycles, refusals, new policies, failures that were
+// contained, and what the program should mend.
 // While the program is being traced ([runtime/trace]), each cycle is a task
 // "eagergc cycle" with regions for its mark, its settling and the callers that
 // it holds, and each wait of [Collector.Sync] is a region "eagergc wait": go

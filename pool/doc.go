@@ -38,10 +38,9 @@
 //
 // The pool holds none of its locks while it calls the upstream, a Record, a
 // [Reclaimable] or other code that is not its own, or while somebody waits. So
-// all of these may use the pool. The collector holds settling while it gives back
-// what is dead, so a release must not start a cycle or wait for one. It holds mu
-// while it calls its policy, its recorder, its log and its sources, so these must
-// not call the collector. A test calls the pool from every such place.
+// all of these may use the pool. The collector holds none while it gives back
+// what is dead. It holds mu while it calls its policy, its recorder and its sources,
+// so these must not call the collector. A test calls the pool from every such place.
 //
 // # Who holds the memory
 //

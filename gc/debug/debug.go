@@ -106,6 +106,10 @@ type Status struct {
 	Busy      time.Duration     `json:"busy_ns"`
 	Exposed   time.Duration     `json:"exposed_pause_ns"`
 	MaxPause  time.Duration     `json:"max_pause_ns"`
+	Capped    uint64            `json:"capped_cycles"`    // that the policy wanted and a cap did not allow
+	Pending   int               `json:"pending_releases"` // of dead objects
+	OverLimit bool              `json:"over_limit"`       // more than the limit of Own is reachable
+	Survivors []Survivor        `json:"survivors"`        // what many cycles have not freed, largest first
 	Tracked   int               `json:"tracked_objects"`
 	Cost      time.Duration     `json:"expected_cycle_ns"`
 	Last      []Cycle           `json:"last_cycles"`    // newest first
@@ -118,6 +122,13 @@ type Space struct {
 	Live     int64  `json:"live_bytes"`
 	Reserved int64  `json:"reserved_bytes"`
 	Limit    int64  `json:"limit_bytes"` // 0 = none known
+}
+
+// A Survivor is memory of one allocation site that many cycles have not freed.
+type Survivor struct {
+	Site   string `json:"site"`
+	Bytes  int64  `json:"bytes"` // estimated
+	Cycles uint64 `json:"cycles"`
 }
 
 // A Cycle is one finished cycle.
@@ -152,7 +163,11 @@ func (h *handler) status() Status {
 		Now: c.Now(), Policy: c.Policy(), Running: c.Running(), Spaces: []Space{},
 		Cycles: make(map[string]uint64), Decisions: c.Reasons(), Freed: stats.Freed, Busy: stats.Busy,
 		Exposed: stats.Exposed, MaxPause: stats.MaxPause, Tracked: stats.Tracked, Cost: stats.Cost,
-		Last: []Cycle{}, Decided: []Decision{},
+		Capped: stats.Capped, Pending: stats.Pending, OverLimit: stats.OverLimit,
+		Survivors: []Survivor{}, Last: []Cycle{}, Decided: []Decision{},
+	}
+	for _, v := range c.Survivors() {
+		s.Survivors = append(s.Survivors, Survivor{v.Site, v.Bytes, v.Cycles})
 	}
 	if err := c.Err(); err != nil {
 		s.Error = err.Error()

@@ -46,7 +46,10 @@ var (
 	objects   = describe("freed_objects_total", "Objects that collections gave back.")
 	busy      = describe("cycle_seconds_total", "Time that collections took.")
 	pause     = describe("exposed_pause_seconds", "How long callers were held by a collection.")
-	failures  = describe("failures_total", "Panics of policies and release functions that were contained.")
+	failures  = describe("failures_total", "Failures of policies, releases, recorders and logs that were contained.")
+	capped    = describe("capped_cycles_total", "Collections that the policy wanted and a cap did not allow.")
+	pending   = describe("pending_releases", "Dead objects whose release has not ended.")
+	over      = describe("over_limit", "1 while more is reachable than the limit of gc.Own allows.")
 	running   = describe("cycle_running", "1 while a collection is under way.")
 	allocated = describe("pool_allocated_bytes_total", "Bytes that pools handed out.", "space")
 	allocs    = describe("pool_allocations_total", "Allocations of pools.", "space")
@@ -54,7 +57,7 @@ var (
 	failed    = describe("pool_failed_allocations_total", "Allocations that failed.", "space")
 	upstream  = describe("pool_upstream_bytes", "What a memory that caches itself, such as the driver's pools, counts.", "space", "of")
 	all       = []*prometheus.Desc{
-		live, reserved, limit, ratio, cycles, decisions, freed, objects, busy, pause, failures, running,
+		live, reserved, limit, ratio, cycles, decisions, freed, objects, busy, pause, failures, capped, pending, over, running,
 		allocated, allocs, refusals, failed, upstream,
 	}
 )
@@ -91,13 +94,19 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 	send(objects, prometheus.CounterValue, float64(s.Objects))
 	send(busy, prometheus.CounterValue, s.Busy.Seconds())
 	send(failures, prometheus.CounterValue, float64(s.Failures))
-	under := 0.0
-	if p.c.Running() {
-		under = 1
-	}
-	send(running, prometheus.GaugeValue, under)
+	send(capped, prometheus.CounterValue, float64(s.Capped))
+	send(pending, prometheus.GaugeValue, float64(s.Pending))
+	send(over, prometheus.GaugeValue, oneIf(s.OverLimit))
+	send(running, prometheus.GaugeValue, oneIf(p.c.Running()))
 	out <- pauses(&s)
 	p.collectPools(send)
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // A total is what one space's memories add up to.
