@@ -17,7 +17,8 @@ type Caps struct {
 	// Held is the most of any second in which callers of Own and Account are held, 0 to 1.
 	// 0 means 0.05.
 	Held float64
-	// Assist is the longest that one call of Own or Account is held. 0 means 10 ms. Below
+	// Assist is the longest that one call of Own or Account is held, and at most a fifth
+	// of what Held allows in a second. 0 means 10 ms. Below
 	// 0 callers are held for whole cycles where the policy blocks or the limit is
 	// reached, and Held does not count.
 	Assist time.Duration
@@ -119,9 +120,9 @@ func (b *brake) learn(c Cycle, g *Gate, now, processor time.Duration, kept int64
 	return &lull{until, g, c.LiveAfter - c.LiveAfter/8}
 }
 
-// A purse is the time for which callers may be held. It fills with half of the
-// share of the time that passes and holds half of the share of a second, so that
-// in no second more than the share is spent.
+// A purse is the time for which callers may be held. In no second more than the share is
+// spent: half of it comes in, three tenths may be saved, and a hold of one fifth may
+// reach into the second from before.
 type purse struct {
 	share  float64
 	filled time.Duration // when it was last looked at
@@ -132,8 +133,10 @@ type purse struct {
 // take returns for how long a caller may be held from now on. Callers that are
 // held at the same time spend time once.
 func (p *purse) take(now, want time.Duration) time.Duration {
-	p.time = min(p.time+time.Duration(float64(now-p.filled)*p.share/2), time.Duration(float64(time.Second)*p.share/2))
+	part := func(of float64, d time.Duration) time.Duration { return time.Duration(of * p.share * float64(d)) }
+	p.time = min(p.time+part(0.5, now-p.filled), part(0.3, time.Second))
 	p.filled = now
+	want = min(want, part(0.2, time.Second))
 	from := max(now, p.until)
 	if more := min(now+want-from, p.time); more >= leastAssist {
 		p.time -= more

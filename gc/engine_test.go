@@ -18,6 +18,7 @@ type puppet struct {
 	ended  func()
 	marks  chan chan time.Duration // one for each call of mark, which returns what is sent to it
 	closed bool
+	each   time.Duration // processor time of a cycle
 }
 
 func newPuppet() *puppet { return &puppet{marks: make(chan chan time.Duration)} }
@@ -57,10 +58,15 @@ func (e *puppet) cycle() {
 	e.state.cycles++
 }
 
-func (e *puppet) sweeping() bool           { return false }
-func (e *puppet) processor() time.Duration { return 0 }
-func (e *puppet) watch(ended func())       { e.ended = ended }
-func (e *puppet) close()                   { e.closed = true }
+func (e *puppet) sweeping() bool { return false }
+func (e *puppet) processor() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.each * time.Duration(e.state.cycles)
+}
+
+func (e *puppet) watch(ended func()) { e.ended = ended }
+func (e *puppet) close()             { e.closed = true }
 
 // A graveyard is a registry whose dead a test puts in.
 type graveyard struct {

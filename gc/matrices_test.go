@@ -81,8 +81,7 @@ func runMatrices(b *testing.B, keep func(*matrix)) {
 	}
 	runtime.GC()
 	var steps [2][]float64
-	var before, after unix.Rusage
-	unix.Getrusage(unix.RUSAGE_SELF, &before)
+	before := processTime()
 	begin := time.Now()
 	stop := make(chan struct{})
 	resident := watchResident(stop)
@@ -98,7 +97,7 @@ func runMatrices(b *testing.B, keep func(*matrix)) {
 	}
 	workers.Wait()
 	took := time.Since(begin)
-	unix.Getrusage(unix.RUSAGE_SELF, &after)
+	cpu := processTime() - before
 	close(stop)
 	r := <-resident
 	runtime.KeepAlive(list)
@@ -110,7 +109,7 @@ func runMatrices(b *testing.B, keep func(*matrix)) {
 	b.ReportMetric(float64(len(all))*matrixBytes/took.Seconds(), "B/s")
 	b.ReportMetric(r.peak, "peak-B")
 	b.ReportMetric(r.mean, "mean-B")
-	b.ReportMetric(float64(after.Utime.Nano()+after.Stime.Nano()-before.Utime.Nano()-before.Stime.Nano())/1e9, "cpu-s")
+	b.ReportMetric(cpu.Seconds(), "cpu-s")
 }
 
 func oneMatrix(b *testing.B, keep func(*matrix)) {
@@ -158,4 +157,11 @@ func watchResident(stop chan struct{}) chan resident {
 		}
 	}()
 	return result
+}
+
+// processTime returns the processor time that the process has taken.
+func processTime() time.Duration {
+	var u unix.Rusage
+	unix.Getrusage(unix.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

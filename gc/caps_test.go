@@ -1,0 +1,105 @@
+package gc
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// TestNoSecondHoldsCallersForMoreThanTheirShare: callers come at random, alone or
+// together, and wait as long as they may.
+func TestNoSecondHoldsCallersForMoreThanTheirShare(t *testing.T) {
+	const share = 0.05
+	rng := rand.New(rand.NewPCG(1, 2))
+	p := purse{share: share}
+	var held []bool // by 100 us
+	mark := func(from, to time.Duration) {
+		for i := int(from / (100 * time.Microsecond)); i < int(to/(100*time.Microsecond)); i++ {
+			for len(held) <= i {
+				held = append(held, false)
+			}
+			held[i] = true
+		}
+	}
+	granted := time.Duration(0)
+	for now := time.Second; now < 20*time.Second; now += time.Duration(rng.IntN(int(2 * ms))) {
+		got := p.take(now, 10*ms)
+		if got > 10*ms || got < 0 {
+			t.Fatalf("held for %v", got)
+		}
+		mark(now, now+got)
+		granted += got
+	}
+	sum, most := 0, 0
+	for i, h := range held {
+		if h {
+			sum++
+		}
+		if i >= 10_000 && held[i-10_000] {
+			sum--
+		}
+		most = max(most, sum)
+	}
+	if most > 500 { // of 10,000
+		t.Errorf("callers were held for %d of 10,000 in the worst second, want at most 500", most)
+	}
+	if granted == 0 || most < 200 {
+		t.Errorf("callers were held for %v in all, %d of 10,000 in the worst second: the share is not used", granted, most)
+	}
+}
+
+// TestCyclesThatFreeLittleRestTwiceAsLongEachTime, until one frees much.
+func TestCyclesThatFreeLittleRestTwiceAsLongEachTime(t *testing.T) {
+	b := brake{Caps: usualCaps()}
+	g := &Gate{source: new(level)}
+	now := time.Second
+	cycle := Cycle{Start: now, Duration: 10 * ms, Trigger: TriggerPolicy, Freed: 1, LiveAfter: 1000}
+	for n, want := range []time.Duration{160 * ms, 320 * ms, 640 * ms, 1280 * ms} {
+		l := b.learn(cycle, g, now, 0, 1000)
+		if l == nil || l.until-now != want || l.over(now, g, 1000) || !l.over(now+want, g, 1000) || !l.over(now, g, 800) {
+			t.Fatalf("after %d such cycles: %+v, want %v", n+1, l, want)
+		}
+	}
+	if l := b.learn(Cycle{Start: now, Duration: 10 * ms, Freed: 500, LiveAfter: 500}, g, now, 0, 500); l != nil {
+		t.Errorf("after one that freed half: %+v", l)
+	}
+	g.soft = true
+	if l := b.learn(Cycle{Start: now, Duration: 10 * ms, Freed: 500, LiveAfter: 950, Limit: 1000}, g, now, 0, 950); l == nil || l.until-now != 200*ms {
+		t.Errorf("where most of the limit is reachable: %+v, want 200ms", l)
+	}
+	if l := (&brake{Caps: Caps{Cycles: 1}}).learn(cycle, g, now, time.Hour, 1000); l != nil {
+		t.Errorf("without a cap: %+v", l)
+	}
+}
+
+// TestCyclesKeepToTheirShareOfTheProcessor: a policy that wants one at every
+// point gets them a quarter of the time.
+func TestCyclesKeepToTheirShareOfTheProcessor(t *testing.T) {
+	e := newPuppet()
+	e.each = 3 * ms * time.Duration(runtime.GOMAXPROCS(0)) // each on all cores
+	c := newOn(e, Config{Caps: usualCaps(), Idle: -1}, &scripted{decide: func(Point) Decision { return Decision{Action: Overlap} }})
+	defer c.Close()
+	src := new(shrinking)
+	src.at.Live, src.at.Limit = 100, 1000
+	gate := c.Watch(src)
+	cycles := 0
+	for e.now() < time.Second {
+		src.allocated += 100
+		gate.Allocating(100, 100)
+		if c.Running() {
+			cycles++
+			end := <-e.marks
+			e.pass(3 * ms)
+			src.at.Live = 0
+			end <- 0
+			waitFor(t, 20*time.Second, func() bool { return !c.Running() })
+			src.at.Live = 100
+			c.resting.Store(nil) // it is not this cap that is tried
+		}
+		e.pass(ms / 10)
+	}
+	if cycles < 75 || cycles > 90 { // of 3 ms each, in 1 s: a quarter is 83
+		t.Errorf("%d cycles, want 83", cycles)
+	}
+}
