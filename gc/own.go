@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -30,8 +31,8 @@ import (
 // Own never refuses it, and the collector's limit is a goal. A caller waits for
 // the cycle under way at most as [Caps] says.
 //
-// Own and Release together take 0.1 us where few others are made in between, and
-// 0.4 us more where owner needs a weak pointer: see [WeakRegistry]. (AMD EPYC, Go
+// Own and Release together take about 0.1 us where few others are made in between,
+// and 0.4 us more where owner needs a weak pointer: see [WeakRegistry]. (AMD EPYC, Go
 // 1.26.8, results/2026-11-22-embedding.)
 func Own[T, A any](c *Collector, owner *T, bytes int64, release func(A), arg A) Handle {
 	checkOwner("Own", owner, bytes)
@@ -40,7 +41,7 @@ func Own[T, A any](c *Collector, owner *T, bytes int64, release func(A), arg A) 
 	o.adding(bytes)
 	gross := o.take(bytes)
 	r := cleanupsOf[A](o)
-	slot := Track(&r.WeakRegistry, owner, bytes, cleanup[A]{release, arg})
+	slot := r.track(unsafe.Pointer(owner), bytes, cleanup[A]{release, arg})
 	c.samples.choose(r, slot, bytes, gross, &c.settled)
 	if c.recording.Load() {
 		c.recordAlloc(r.id(slot), bytes)

@@ -136,7 +136,10 @@ func (r *WeakRegistry[W]) Len() int {
 // must have an identity: see [Own]. Bytes must be from 0 to [MaxBytes].
 func Track[T, W any](r *WeakRegistry[W], owner *T, bytes int64, w W) Slot {
 	checkOwner("Track", owner, bytes)
-	p := unsafe.Pointer(owner)
+	return r.track(unsafe.Pointer(owner), bytes, w)
+}
+
+func (r *WeakRegistry[W]) track(p unsafe.Pointer, bytes int64, w W) Slot {
 	// Objects of one span, which one thread allocates, share a shard.
 	n := int(uint64(uintptr(p)>>13) * 0x9e3779b97f4a7c15 >> r.shift)
 	s := &r.shards[n]
