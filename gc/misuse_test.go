@@ -139,7 +139,7 @@ func TestDefaultIsOne(t *testing.T) {
 	if l := defaultLimit(); l <= 0 && hostMemoryIsKnown() {
 		t.Errorf("limit %d", l)
 	}
-	if Default() != Default() {
+	if first, second := Default(), Default(); first != second {
 		t.Error("two collectors")
 	}
 }

@@ -25,61 +25,46 @@ import (
 //
 //	e(i) = max(0, time(i) + g - T)
 //
-// A policy that pays e + Share g per cycle and buys D does best in the long run
-// if it starts each cycle where
+// Waits count by themselves: a wait lets time pass without n. A policy that
+// pays e + Share g per cycle and buys D does best in the long run if it starts
+// each cycle where
 //
-//	c(i) = e(i) + f(i) - price D(i)
+//	e(i) - price D(i)
 //
-// is least. Price is what cycles cost / what they freed so far, in seconds per
-// byte: the condition of an average-cost optimum, taking the future to be like
-// the past from there on. f(i) looks one cycle further: headroom lasts until T(i)
-// after this cycle, the next one starts at its end at the earliest, and so
-// exposes at least
+// is least, with price = what cycles cost / what they freed so far, in
+// seconds per byte: the condition of an average-cost optimum, taking the
+// future to be like the past beyond T. Two regimes follow, and the step
+// between them needs no constant. Where headroom outlasts a cycle the price is
+// small, Share g per yield; the best i is the last one from which nothing is
+// exposed, unless a little earlier much was dropped. Where a cycle outlasts the
+// headroom, hiding g costs more bytes than it saves time; the price is above
+// one over the rate of allocation, and the best i is T itself, or a place
+// before it where most is dropped: a blocking cycle at the best place.
 //
-//	f(i) = max(0, time(i) + 2 g - T(i))
+// # The forecast
 //
-// up to g. Without it, a cycle that starts before much is dropped leaves too
-// little headroom to hide the next. Where headroom outlasts a cycle the price
-// is small, and the best i is the last one from which nothing is exposed. Where
-// a cycle outlasts the headroom, the best i is T itself, or a place before it
-// where most is dropped: a blocking cycle at the best place.
+// T and D must be known ahead. A history of the requests and syncs finds the
+// last time at which the program did what it does now, as LZ77 does; what
+// followed then, at the program's present pace, is the forecast. D is learned
+// from cycles, each of which measures it at one place of the period, and
+// interpolated between. The forecast is wrong at times, and late is dear where
+// early is cheap, by the factor price x rate: the margin by which a cycle
+// starts early is the worst of the past errors, and fades by that factor with
+// each forecast.
 //
-// # The futures
+// As long as nothing like the present is remembered, and in the measure in
+// which forecasts have failed, a cycle starts as soon as headroom is below the
+// most that any time as long as a cycle has lately allocated, if the risk of a
+// pause outweighs the headroom given up; or at a wait, if that is worth it.
 //
-// T and D must be known ahead, and are not. A history remembers what the program
-// did. The futures are what followed the last few moments that were most like
-// the present one: those with the most requests and waits in common, then those
-// with fewer, then those with requests of like size, then any. A cycle starts if that costs no more, on average over the
-// futures, than to start it at the best later place of each. Where the program
-// repeats itself, the futures agree and the average is a forecast. Where it does
-// not, they are a sample of what may come, and one bad future in five is reason
-// enough: a pause costs twenty times what a cycle does.
+// # Memory
 //
-// Two things that no sample shows are learned. The growth that a future foresees
-// is stretched by a share that rises with each pause that was not foreseen, and
-// falls with each cycle without one, so that the two cost the same. And there is a
-// small chance that none of the futures comes, but the most that was lately
-// allocated in the time of a cycle.
-//
-// D is learned from cycles, each of which measures it at one moment; a moment
-// inherits what was measured at those like it, and others are interpolated.
-//
-// # Limits, prices and shares
-//
-// Headroom ends at the limit. A refusal where there should have been room says
-// that less is there, and what was reached is taken for the limit for a while.
 // With a price of memory C, or without a limit, headroom is at most what
-// MemBalancer's square-root rule grants (see [Sqrt]): sqrt(g rate / C). With CPU,
-// cycles start so that they take that share of the time, whatever headroom is
-// left, and earlier where headroom ends earlier.
+// MemBalancer's square-root rule grants (see [Sqrt]): sqrt(g rate / C). Small
+// prices give more memory and fewer cycles.
 //
-// Beside a program that a cycle slows by a factor of 1 + s, a cycle costs the
-// program s/(1+s) of the part that no wait hides, and the program gets that much
-// less far in it.
-//
-// The zero value takes collector time to be free. State is bounded, about 450 KiB.
-// A decision takes some tens of nanoseconds on average, and one is made for each
-// request or growth of limit/512 to limit/1024, and each sync.
+// The zero value takes collector time to be free. State is bounded, about 350 KiB. A decision takes some tens of nanoseconds,
+// and one is made for each request or growth of limit/2048, and each sync.
 type Pacer struct {
 	Share  float64 // price of collector time, in seconds of pause per second
 	Memory float64 // price of memory, per byte; 0 = free up to the limit
@@ -95,17 +80,15 @@ type Pacer struct {
 	wary    int           // cycles for which to remember that one freed too little
 
 	asleep int64 // nothing happens at an allocation before this many bytes are live
-	look   int64 // no decision changes at an allocation before this total
 
 	past    history
-	futures futures
+	plan    plan
 	price   price
 	burst   burst
-	stretch stretch
-	ceiling ceiling
-	begun   mark    // where the cycle under way began
-	refused mark    // where an allocation came to wait for it
-	slowed  float64 // ns that the cycle under way takes from the program beside it
+	error   margin
+	doubt   doubt
+	begun   mark // where the cycle under way began
+	refused mark // where an allocation came to wait for it
 }
 
 // A mark is a moment that a cycle will tell about.
@@ -121,13 +104,6 @@ type moment struct {
 	total int64
 }
 
-const (
-	resolution = 9 // growth is looked at in steps of the budget / 2^resolution, rounded up to a power of two
-	far        = 3 // with more headroom than far times the largest burst, no cycle starts
-	again      = 8 // a decision to wait is looked at again once headroom has shrunk by 1/again
-	afterShort = 8 // cycles for which one that freed too little is remembered
-)
-
 func (p *Pacer) params() []Param {
 	return []Param{
 		bind(&p.Share, "share", 0.05, numberKind(0, 1), "price of a second of collector time, in seconds of pause"),
@@ -136,21 +112,19 @@ func (p *Pacer) params() []Param {
 	}
 }
 
-// Decide starts a cycle where that costs no more than to wait.
+// Decide starts a cycle where the plan or, without one, the burst rule says so.
 func (p *Pacer) Decide(at Point) Decision {
 	if at.At == Allocation && granted(at) < p.asleep {
 		return Decision{Wake: p.asleep, Reason: "asleep"}
 	}
-	told := at.Sample.Limit
-	at.Sample.Limit = p.ceiling.under(told)
-	p.ceiling.ask(at, told)
 	now := moment{at.Now - p.held, at.Sample.Live + p.freed}
 	budget := p.budget(at)
-	grain := int64(1) << bits.Len64(uint64(budget>>resolution))
+	grain := int64(1) << bits.Len64(uint64(budget>>11))
 	p.asleep = p.wake(at, grain)
 	d := Decision{Wake: p.asleep}
 	p.burst.see(now, at.Request, at.Cost)
-	p.past.see(now, at, grain)
+	p.error.see(now, at.Request, at.Cost, p.price.of(budget, at.Cost, p.Share)*p.burst.rate)
+	jumped := p.past.see(now, at, grain)
 	switch {
 	case at.Running:
 		d.Action, d.Reason = p.beside(at, now, grain)
@@ -160,18 +134,14 @@ func (p *Pacer) Decide(at Point) Decision {
 	case p.CPU > 0 && at.Now >= p.due(at.Cost):
 		d.Action, d.Reason = Overlap, "cycles may take more time"
 	default:
-		d.Action, d.Reason = p.choose(at, now, budget)
+		d.Action, d.Reason = p.choose(at, now, budget, jumped)
 	}
 	if d.Action != Skip {
 		p.begun = mark{p.past.head - 1, now.total}
-		p.slowed = slowdown(at)
+		p.doubt.planned = p.plan.exposes(now, at.Cost)
+		p.plan.made = false
 	}
 	return d
-}
-
-// slowdown is how much of a cycle started now the program beside it loses.
-func slowdown(at Point) float64 {
-	return at.Slowdown / (1 + at.Slowdown) * float64(max(0, at.Cost-at.Wait))
 }
 
 // beside answers while a cycle is under way. After one that freed too little,
@@ -235,28 +205,35 @@ func (p *Pacer) wake(at Point, grain int64) int64 {
 func exceeds(at Point, limit int64) bool { return limit > 0 && granted(at) > limit }
 
 // choose decides where no cycle is under way and the request fits.
-func (p *Pacer) choose(at Point, now moment, budget int64) (Action, string) {
+func (p *Pacer) choose(at Point, now moment, budget int64, jumped bool) (Action, string) {
+	price := p.price.of(budget, at.Cost, p.Share)
 	room := float64(budget - granted(at))
+	g := float64(at.Cost)
+	small := at.At == Allocation && room <= p.burst.most && price*p.burst.most <= g
+	if p.past.match > 0 {
+		if jumped || !p.plan.made {
+			p.plan.make(&p.past, now, budget+p.freed, float64(at.Cost)+p.error.early, price)
+		}
+		risk := 1.0
+		if p.past.sure() {
+			risk = p.doubt.mean
+		}
+		if small && price*room <= risk*g {
+			return Overlap, "headroom may not outlast a cycle"
+		}
+		if p.past.match >= p.plan.target {
+			p.error.expect(budget+p.freed, p.plan.wall)
+			return Overlap, "best place before headroom ends"
+		}
+		return Skip, "a better place comes"
+	}
 	switch {
-	case room > far*p.burst.most:
-		return Skip, "headroom lasts"
-	case at.At == Allocation && now.total+at.Request < p.look:
-		return Skip, "a better place comes"
+	case small && price*room <= g:
+		return Overlap, "headroom may not outlast a cycle"
+	case at.At == Sync && room <= 2*p.burst.most && price*room <= float64(min(at.Cost, at.Wait)):
+		return Overlap, "the wait hides more than the headroom is worth"
 	}
-	q := question{
-		now: now, request: at.Request,
-		g: float64(at.Cost) / (1 + at.Slowdown), end: float64(budget + p.freed), limit: float64(budget),
-		price:   p.price.of(budget, at.Cost, p.Share),
-		stretch: p.stretch.share,
-	}
-	q.surprise = unforeseen * q.g * max(0, 1-room/p.burst.most)
-	start, next := p.futures.weigh(&p.past, &q)
-	p.look = min(next, now.total+int64(room/again))
-	if !start {
-		return Skip, "a better place comes"
-	}
-	p.stretch.started(p.futures.exposes, q.price*p.burst.most/q.g)
-	return Overlap, "best place before headroom ends"
+	return Skip, "headroom lasts"
 }
 
 // Observe learns what a cycle cost and freed.
@@ -270,18 +247,19 @@ func (p *Pacer) Observe(c Cycle) {
 	p.held += exposed
 	p.busy += c.Duration
 	p.last = c.Start
-	p.asleep, p.look = 0, 0
-	p.burst.forget()
-	p.ceiling.learn(c)
+	p.plan.made, p.asleep = false, 0
 	if c.Trigger == TriggerNatural {
 		return
 	}
-	p.stretch.learn(exposed, c.Duration)
-	p.price.learn(float64(exposed)+p.slowed+p.Share*float64(c.Duration), float64(c.Freed))
+	if p.past.sure() {
+		p.doubt.learn(exposed, c.Duration)
+	}
+	p.burst.forget()
+	p.price.learn(float64(exposed)+p.Share*float64(c.Duration), float64(c.Freed))
 	m := p.begun
-	p.begun, p.slowed, p.wary = mark{}, 0, max(0, p.wary-1)
+	p.begun, p.wary = mark{}, max(0, p.wary-1)
 	if c.Trigger == TriggerRefusal {
-		m, p.refused, p.wary = p.refused, mark{}, afterShort
+		m, p.refused, p.wary = p.refused, mark{}, 8
 	}
 	p.past.learn(m.entry, m.total-p.freed)
 }

@@ -1,45 +1,45 @@
 package gc
 
-import "math/bits"
+import "time"
 
-// A history is what a program did: its syncs, its large requests, and its growth
-// in between. It finds the moments that were like the present one.
+// A history is what a program did: its syncs, its large requests, and its
+// growth in between. It follows the last time that the program did the same.
 type history struct {
-	ring [remembered]entry
-	head int64 // number of the next entry; numbers begin at 1, entry s is ring[s % remembered]
-	last int64 // newest token
+	ring  [remembered]entry
+	head  int64 // number of the next entry; numbers begin at 1, entry s is ring[s % remembered]
+	match int64 // entry at which the program was as it is now; 0 if there is none
+	run   int   // tokens for which the match has held
 
-	tokens [2][maxContext]uint64 // the last ones, by size and by power of two
+	tokens [maxContext]uint64 // the last ones
 	count  int
 	hashes [orders]uint64      // of the last tokens
 	index  [orders][1024]int64 // newest entry by hash
+
+	lately, before float64       // decaying sums of the time that passed lately, and at the match
+	newest         time.Duration // time of the newest token
+	matched        int64         // match at the newest token
 }
 
 const (
 	remembered = 4096
-	orders     = 5
+	orders     = 3
 	maxContext = 32
+	keepPace   = 0.95
 	unknown    = -1
-	looks      = 32 // entries looked at for a context
 )
 
-// contexts are the numbers of tokens in common by which a moment is found, best
-// first. The first three compare requests by size, the others by the power of two
-// above it, for programs whose sizes vary.
-var contexts = [orders]int{maxContext, 8, 4, 8, 1}
-
-// stream says which tokens a context compares: 0 is by size, 1 by power of two.
-var stream = [orders]int{0, 0, 0, 1, 1}
+// contexts are the numbers of tokens in common by which a match is found,
+// best first: the first is beyond doubt.
+var contexts = [orders]int{maxContext, 6, 2}
 
 // An entry is one moment worth remembering: a token, which is a sync or a
 // request of at least a grain, or a grain of growth by smaller requests.
 type entry struct {
 	moment
 	request   int64
-	reachable int64          // bytes that a cycle started here keeps, or unknown
-	token     uint64         // 0 for growth
-	hashes    [orders]uint32 // of the tokens up to here
-	back      [orders]int32  // how far back the entry before with the same hash may be; 0 = none
+	reachable int64  // bytes that a cycle started here keeps; unknown
+	token     uint64 // 0 for growth
+	hashes    [orders]uint64
 }
 
 const (
@@ -48,7 +48,7 @@ const (
 )
 
 // mixed is mix to the power of the contexts' lengths.
-var mixed = [orders]uint64{power(contexts[0]), power(contexts[1]), power(contexts[2]), power(contexts[3]), power(contexts[4])}
+var mixed = [orders]uint64{power(contexts[0]), power(contexts[1]), power(contexts[2])}
 
 func power(n int) uint64 {
 	x := uint64(1)
@@ -63,8 +63,11 @@ func (h *history) at(s int64) *entry { return &h.ring[uint64(s)%remembered] }
 // kept reports whether entry s is there.
 func (h *history) kept(s int64) bool { return s > 0 && s > h.head-remembered && s < h.head }
 
-// see remembers a point, if it is worth it.
-func (h *history) see(now moment, at Point, grain int64) {
+// sure reports whether the match is beyond doubt.
+func (h *history) sure() bool { return h.run >= maxContext }
+
+// see remembers a point. It reports whether the match has moved elsewhere.
+func (h *history) see(now moment, at Point, grain int64) (jumped bool) {
 	if h.head == 0 {
 		h.head = 1
 	}
@@ -73,106 +76,99 @@ func (h *history) see(now moment, at Point, grain int64) {
 	case at.At == Sync:
 		token = syncToken
 	case at.Request >= grain:
-		token = sizeToken(at.Request)
+		token = uint64(at.Request)*0xff51afd7ed558ccd | 2
 	}
 	if token == 0 && h.head > 1 && now.total-h.at(h.head-1).total < grain {
-		return
+		return false
 	}
 	e := h.at(h.head)
 	*e = entry{moment: now, request: at.Request, reachable: unknown, token: token}
-	if token != 0 {
-		rough := token
-		if token != syncToken {
-			rough = sizeToken(int64(bits.Len64(uint64(at.Request))))
+	if token == 0 {
+		h.creep(now)
+	} else {
+		h.push(token)
+		e.hashes = h.hashes
+		jumped = h.follow(e)
+		for k, x := range e.hashes {
+			h.index[k][x>>54] = h.head
 		}
-		h.push([2]uint64{token, rough})
-		h.link(e)
-		h.last = h.head
+	}
+	if h.match > 0 {
+		e.reachable = h.at(h.match).reachable // until a cycle measures it here
 	}
 	h.head++
+	if !h.kept(h.match) {
+		h.match = 0
+	}
+	return jumped
 }
 
-// sizeToken is the token of a request: even, so never that of a sync.
-func sizeToken(size int64) uint64 { return uint64(size)*0xff51afd7ed558ccd<<1 | 2 }
-
-// push adds a token, by size and by power of two, to the hashes, and takes the
-// oldest one out.
-func (h *history) push(token [2]uint64) {
+// push adds a token to the hashes, and takes the oldest one out.
+func (h *history) push(token uint64) {
 	for k, n := range contexts {
-		c := stream[k]
-		oldest := h.tokens[c][(h.count+maxContext-n)%maxContext]
-		h.hashes[k] = h.hashes[k]*mix + token[c] - oldest*mixed[k]
+		oldest := h.tokens[(h.count+maxContext-n)%maxContext]
+		h.hashes[k] = h.hashes[k]*mix + token - oldest*mixed[k]
 	}
-	h.tokens[0][h.count%maxContext] = token[0]
-	h.tokens[1][h.count%maxContext] = token[1]
+	h.tokens[h.count%maxContext] = token
 	h.count++
 }
 
-// link puts the newest token into the index. It inherits what is known to have
-// been reachable where the most tokens before were the same.
-func (h *history) link(e *entry) {
-	for k, x := range h.hashes {
-		slot := &h.index[k][x>>54]
-		e.hashes[k] = uint32(x >> 22)
-		if h.kept(*slot) {
-			e.back[k] = int32(h.head - *slot)
-		}
-		*slot = h.head
-		if e.reachable == unknown && k < orders-1 {
-			if s := h.before(h.head, k); s > 0 {
-				e.reachable = h.at(s).reachable
-			}
-		}
+// creep moves the match along growth between tokens.
+func (h *history) creep(now moment) {
+	s := h.match + 1
+	if h.match == 0 || !h.kept(s) {
+		return
+	}
+	next := h.at(s)
+	if next.token == 0 && next.total-h.at(h.match).total <= now.total-h.at(h.head-1).total {
+		h.match = s
 	}
 }
 
-// before returns the newest entry before s with the same context, or 0.
-func (h *history) before(s int64, k int) int64 {
-	want := h.at(s).hashes[k]
-	for range looks {
-		back := int64(h.at(s).back[k])
-		if s -= back; back == 0 || !h.kept(s) {
-			return 0
+// follow moves the match to the token e, or finds another match.
+func (h *history) follow(e *entry) (jumped bool) {
+	was := h.match
+	if s := h.nextToken(); s > 0 && h.at(s).token == e.token {
+		h.lately = keepPace*h.lately + float64(e.time-h.newest)
+		h.before = keepPace*h.before + float64(h.at(s).time-h.at(h.matched).time)
+		h.match = s
+		h.run++
+	} else {
+		h.match, h.run = 0, 0
+	}
+	followed := h.match
+	for k, n := range contexts {
+		if h.run >= n {
+			break
 		}
-		if h.at(s).hashes[k] == want {
+		if s := h.index[k][e.hashes[k]>>54]; h.kept(s) && h.at(s).hashes[k] == e.hashes[k] {
+			h.match, h.run = s, n
+			break
+		}
+	}
+	h.newest, h.matched = e.time, h.match
+	return h.match != followed || followed == 0 && was != 0
+}
+
+// nextToken returns the first token after the match; 0 if there is none.
+func (h *history) nextToken() int64 {
+	if h.match == 0 {
+		return 0
+	}
+	for s := h.match + 1; h.kept(s); s++ {
+		if h.at(s).token != 0 {
 			return s
 		}
 	}
 	return 0
 }
 
-// like appends the moments that are most like the present one: up to the room in
-// all. The last resort are moments of the same kind, spread over the history.
-func (h *history) like(all []int64) []int64 {
-	if !h.kept(h.last) {
-		return all
+// pace is how long the program takes for what took 1 ns at the match.
+func (h *history) pace() float64 {
+	if h.before <= 0 {
+		return 1
 	}
-	for k := range contexts {
-		for s := h.before(h.last, k); s > 0 && len(all) < cap(all); s = h.before(s, k) {
-			all = appendNew(all, s)
-		}
-	}
-	oldest := max(1, h.head-remembered+1)
-	sync := h.at(h.last).token == syncToken
-	for j := int64(1); j <= int64(cap(all)) && len(all) < cap(all); j++ {
-		s := h.head - 1 - j*(h.head-1-oldest)/int64(cap(all)+1)
-		for n := s + looks; s < n && s < h.last && h.kept(s); s++ {
-			if t := h.at(s).token; t != 0 && (t == syncToken) == sync {
-				all = appendNew(all, s)
-				break
-			}
-		}
-	}
-	return all
-}
-
-func appendNew(all []int64, s int64) []int64 {
-	for _, t := range all {
-		if t == s {
-			return all
-		}
-	}
-	return append(all, s)
+	return min(max(h.lately/h.before, 0.5), 2)
 }
 
 // learn notes what was reachable at entry s.
@@ -180,4 +176,15 @@ func (h *history) learn(s, reachable int64) {
 	if h.kept(s) {
 		h.at(s).reachable = max(0, reachable)
 	}
+}
+
+// reachableBefore returns what is known to have been reachable at the nearest
+// entry up to s, or 0.
+func (h *history) reachableBefore(s int64) int64 {
+	for ; h.kept(s); s-- {
+		if r := h.at(s).reachable; r != unknown {
+			return r
+		}
+	}
+	return 0
 }

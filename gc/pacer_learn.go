@@ -56,77 +56,49 @@ func (b *burst) see(now moment, request int64, g time.Duration) {
 	b.begin = now
 }
 
-// A stretch is by how much growth is taken to be more than foreseen.
-type stretch struct {
-	share float64
+// A margin is how much earlier than forecast a cycle starts: the worst error of
+// a past forecast, which fades by the ratio of what being early costs to what
+// being late does. So the worst of about the last 1/ratio forecasts counts, and
+// one in that many is missed. Before the first it is half a cycle.
+type margin struct {
+	early float64 // ns
 
+	checked bool          // a forecast has been
+	pends   bool          // a forecast is to be checked:
+	total   int64         // this total ...
+	when    time.Duration // ... is reached at this time
+}
+
+// expect notes a forecast, unless one is pending.
+func (m *margin) expect(total int64, when time.Duration) {
+	if !m.pends {
+		m.pends, m.total, m.when = true, total, when
+	}
+}
+
+// see checks the pending forecast. A ns too early costs cheap times what a ns
+// too late does.
+func (m *margin) see(now moment, request int64, g time.Duration, cheap float64) {
+	cycle := float64(g)
+	if !m.checked {
+		m.early = cycle / 2
+	}
+	if !m.pends || now.total+request < m.total {
+		return
+	}
+	m.pends, m.checked = false, true
+	m.early = max(0, float64(m.when-now.time), m.early*(1-min(1, cheap)))
+	m.early = min(m.early, cycle)
+}
+
+// A doubt is how much of a cycle was exposed, beyond what was planned, on
+// average where the forecast seemed beyond doubt: 0 to 1.
+type doubt struct {
+	mean    float64
 	planned float64 // ns that the cycle under way is to expose
-	spares  float64 // what one more share costs each cycle in bytes, against what a cycle held in full costs
-	mine    bool    // a cycle of the plan's is under way
 }
 
-const (
-	stretchStep = 0.5  // by which a cycle exposed in full, not foreseen, raises the share
-	stretchMost = 2    // beyond which a future says nothing
-	unforeseen  = 0.05 // chance that no future comes but the largest burst: of twenty futures, one was not among the samples
-)
-
-// started notes what the plan expects of the cycle that it starts.
-func (s *stretch) started(exposes, spares float64) {
-	s.planned, s.spares, s.mine = exposes, min(1, spares), true
-}
-
-// learn moves the share to where the pauses that were not foreseen cost what the
-// headroom given up does.
-func (s *stretch) learn(exposed, length time.Duration) {
-	if !s.mine {
-		return
-	}
-	s.mine = false
-	missed := min(1, max(0, float64(exposed)-s.planned)/float64(max(1, length)))
-	s.share = min(max(0, s.share+stretchStep*(missed-s.spares)), stretchMost)
-}
-
-// A ceiling is a limit learned from refusals where there should have been room:
-// fragments, other processes and a library's own memory are in no limit. It is
-// forgotten after a number of cycles, which is longer each time it proves right.
-type ceiling struct {
-	bytes   int64 // 0 = none learned
-	cycles  int   // since then
-	keep    int   // cycles after which it is forgotten
-	reached int64 // most live bytes seen
-	fits    bool  // the last request fitted under the limit that was told
-}
-
-const (
-	ceilingKeep = 256 // cycles for which the first one is kept
-	ceilingMore = 4   // times as long the next
-)
-
-// under returns the limit to go by.
-func (c *ceiling) under(told int64) int64 {
-	if c.bytes > 0 && c.bytes < told {
-		return c.bytes
-	}
-	return told
-}
-
-// ask notes a point.
-func (c *ceiling) ask(at Point, told int64) {
-	c.reached = max(c.reached, at.Sample.Live)
-	c.fits = told > 0 && !exceeds(at, told)
-}
-
-// learn takes what was reached for the limit, after a refusal of what should
-// have fitted.
-func (c *ceiling) learn(done Cycle) {
-	if done.Trigger != TriggerRefusal || !c.fits {
-		if c.cycles++; c.cycles >= c.keep {
-			c.bytes = 0
-		}
-		return
-	}
-	c.reached = max(c.reached, done.LiveAfter+done.Freed)
-	c.bytes, c.cycles, c.keep = c.reached, 0, max(ceilingKeep, ceilingMore*c.keep)
-	c.reached = 0
+func (d *doubt) learn(exposed, length time.Duration) {
+	miss := (float64(exposed) - d.planned) / float64(max(1, length))
+	d.mean += 0.1 * (min(max(miss, 0), 1) - d.mean)
 }

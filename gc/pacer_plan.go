@@ -1,143 +1,122 @@
 package gc
 
-import "math"
+import "time"
 
-// Futures weigh to start a cycle now against to start it later.
-type futures struct {
-	like    [sampled]int64
-	path    [horizon]foreseen
-	exposes float64 // ns that a cycle started now is to expose, on average
+// A plan is the place at which the next cycle is to start.
+type plan struct {
+	made   bool
+	target int64         // entry of the history; the cycle starts once the match is there
+	wall   time.Duration // when headroom ends
 }
 
-const (
-	sampled = 5    // futures that are looked at
-	horizon = 2048 // entries of each
-)
+const noTarget = 1<<63 - 1
 
-// A question is what is asked of the futures.
-type question struct {
-	now      moment
-	request  int64
-	g        float64 // program time that a cycle takes, ns
-	end      float64 // total at which headroom ends
-	limit    float64 // bytes that may be live
-	price    float64 // ns per byte
-	stretch  float64 // of the growth that is foreseen
-	surprise float64 // ns that waiting costs beyond what is foreseen
-}
-
-// A foreseen is a moment of a future, a place where a cycle may start.
-type foreseen struct{ time, total, top, reachable float64 } // ns, bytes; top is total once the request has been granted
-
-// weigh reports whether to start a cycle now, and if not, the total at which the
-// first of the futures has its best place.
-func (f *futures) weigh(h *history, q *question) (start bool, next int64) {
-	var now, later float64
-	next = math.MaxInt64
-	like := h.like(f.like[:0])
-	f.exposes = 0
-	for _, s := range like {
-		path, end := f.follow(h, s, q)
-		if len(path) < 2 {
-			continue
+// make finds the place with the least e - price D among those from now to the
+// end of headroom, at which the total exceeds end. It leaves no target if the
+// forecast does not reach so far.
+func (q *plan) make(h *history, now moment, end int64, g, price float64) {
+	*q = plan{made: true, target: noTarget}
+	f := h.forecast(now)
+	var last int64
+	var wall float64
+	for s := h.match + 1; ; s++ {
+		e, ok := f.at(s)
+		if !ok {
+			return
 		}
-		interpolate(path)
-		wall := math.Inf(1)
-		if end < len(path) {
-			wall = path[end].time
-		}
-		first, least, best := q.places(path, end, wall)
-		now, later = now+first, later+least
-		next = min(next, int64(path[best].total))
-		f.exposes += max(0, path[0].time+q.g-wall) / float64(len(like))
-	}
-	return next < math.MaxInt64 && now <= later+q.surprise, next
-}
-
-// places returns what a cycle costs at the first place of a path, and the least
-// that it costs at a later one up to the end of headroom, which is at the time
-// wall, and which place that is.
-func (q *question) places(path []foreseen, end int, wall float64) (first, least float64, best int) {
-	after := end // where headroom ends after a cycle at the place
-	for i := range path[:min(end+1, len(path))] {
-		x := &path[i]
-		cost := max(0, x.time+q.g-wall) - q.price*(x.total-x.reachable)
-		for after < len(path) && path[after].top <= q.limit+x.total-x.reachable {
-			after++
-		}
-		if after < len(path) {
-			cost += min(q.g, max(0, x.time+2*q.g-path[after].time))
-		}
-		if i == 0 {
-			first, least = cost, math.Inf(1)
-		} else if cost <= least {
-			least, best = cost, i
-		}
-	}
-	return first, least, best
-}
-
-// follow returns what comes if what followed entry s happens again: up to two
-// cycles after the end of headroom, and the place where headroom ends, the number
-// of places if that is not in sight. Past the newest entry it goes round: the
-// program is taken to repeat what it did since. The first place is the present.
-func (f *futures) follow(h *history, s int64, q *question) (path []foreseen, end int) {
-	base, last, newest := h.at(s), h.at(h.last), h.at(h.head-1)
-	lap := moment{newest.time - base.time, newest.total - base.total}
-	shift := moment{last.time - base.time, last.total - base.total}
-	now := foreseen{float64(q.now.time), float64(q.now.total), float64(q.now.total + q.request), float64(base.reachable)}
-	until := math.Inf(1)
-	f.path[0] = now
-	n, first := 1, s
-	for range 2 * remembered {
-		if s++; s == h.head {
-			if lap.total <= 0 {
-				break
-			}
-			s = first + 1
-			shift.time, shift.total = shift.time+lap.time, shift.total+lap.total
-		}
-		e := h.at(s)
-		total := e.total + shift.total
-		if total < q.now.total || total == q.now.total && e.token == 0 {
-			continue
-		}
-		x := &f.path[n]
-		x.time, x.total, x.reachable = max(now.time, float64(e.time+shift.time)), float64(total), float64(e.reachable)
-		x.top = x.total + float64(e.request)
-		if end == 0 && x.top+q.stretch*(x.top-now.total) > q.end {
-			end, until = n, x.time+2*q.g
-		}
-		if n++; n == horizon || x.time > until {
+		last, wall = s, e.time
+		if e.total+e.request > float64(end) {
 			break
 		}
 	}
-	if end == 0 {
-		end = n
+	q.wall = time.Duration(wall)
+	r := ramp{to: h.reachableBefore(h.match), next: h.match}
+	least := 0.0
+	for s := h.match; s <= last; s++ {
+		e, _ := f.at(s)
+		reachable := r.at(&f, s, last, e.total)
+		cost := max(0, e.time+g-wall) - price*(e.total-reachable)
+		if q.target == noTarget || cost <= least {
+			least, q.target = cost, s
+		}
 	}
-	return f.path[:n], end
 }
 
-// interpolate fills in what is reachable between the places where it is known.
-func interpolate(path []foreseen) {
-	known := -1
-	for i := range path {
-		if path[i].reachable == unknown {
-			continue
-		}
-		for j := known + 1; j < i; j++ {
-			path[j].reachable = path[i].reachable
-			if known >= 0 {
-				a, b := &path[known], &path[i]
-				path[j].reachable = a.reachable + (b.reachable-a.reachable)*(path[j].total-a.total)/max(1, b.total-a.total)
+// exposes returns the ns that a cycle of length g is to expose if it starts now.
+func (q *plan) exposes(now moment, g time.Duration) float64 {
+	if !q.made || q.target == noTarget {
+		return 0
+	}
+	return max(0, float64(now.time+g-q.wall))
+}
+
+// A ramp interpolates what is reachable between the entries at which it is known.
+type ramp struct {
+	from, to     int64
+	begin, width float64
+	next         int64
+}
+
+// at returns the bytes reachable at entry s, which has the given total.
+func (r *ramp) at(f *forecast, s, last int64, total float64) float64 {
+	if s >= r.next {
+		r.from, r.begin, r.width = r.to, total, 0
+		for r.next = s + 1; r.next <= last; r.next++ {
+			if e, _ := f.at(r.next); e.reachable != unknown {
+				r.to, r.width = e.reachable, e.total-total
+				break
 			}
 		}
-		known = i
-	}
-	for j := known + 1; j < len(path); j++ {
-		path[j].reachable = 0
-		if known >= 0 {
-			path[j].reachable = path[known].reachable
+		if e, _ := f.at(s); e.reachable != unknown {
+			r.from = e.reachable
 		}
 	}
+	if r.width <= 0 {
+		return float64(r.from)
+	}
+	return float64(r.from) + float64(r.to-r.from)*(total-r.begin)/r.width
+}
+
+// A forecast is the future, if what followed the match happens again. Past the
+// newest entry it goes round: the program is taken to repeat what it did since
+// the match.
+type forecast struct {
+	*history
+	now, from moment // the present, and the match
+	lag       int64
+	lap       moment // from the match to the newest entry
+	pace      float64
+}
+
+// A foreseen is an entry of a forecast. Time and total are absolute.
+type foreseen struct {
+	time, total float64 // ns, bytes
+	request     float64
+	reachable   int64
+}
+
+// forecast returns the future as seen from now. The caller has a match.
+func (h *history) forecast(now moment) forecast {
+	from, to := h.at(h.match).moment, h.at(h.head-1).moment
+	return forecast{history: h, now: now, from: from, lag: h.head - 1 - h.match, pace: h.pace(),
+		lap: moment{to.time - from.time, to.total - from.total}}
+}
+
+// at returns entry s of the forecast, which counts on from the match; ok is
+// false where nothing is foreseen.
+func (f *forecast) at(s int64) (e foreseen, ok bool) {
+	var laps int64
+	if s >= f.head {
+		if f.lag <= 0 || s >= f.head+remembered {
+			return e, false
+		}
+		laps = (s-f.head)/f.lag + 1
+	}
+	x := f.history.at(s - laps*f.lag)
+	return foreseen{
+		time:      float64(f.now.time) + f.pace*float64(x.time-f.from.time+time.Duration(laps)*f.lap.time),
+		total:     float64(f.now.total + x.total - f.from.total + laps*f.lap.total),
+		request:   float64(x.request),
+		reachable: x.reachable,
+	}, true
 }

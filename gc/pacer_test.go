@@ -120,18 +120,15 @@ func TestPacerWaitsEarlyOnceBitten(t *testing.T) {
 	if d := p.Decide(at); d.Action != Skip {
 		t.Errorf("waits at once: %+v", d)
 	}
-	short := at
-	short.Request = 400
-	p.Decide(short) // what is refused does not fit
 	p.Observe(Cycle{Start: 2 * ms, Duration: ms, Trigger: TriggerRefusal, Action: Block})
 	if d := p.Decide(at); d.Action != Block {
 		t.Errorf("does not wait: %+v", d)
 	}
 }
 
-// TestHistoryRemembers: the moments most like the present are whole periods back,
-// whatever the period, and again soon after a surprise.
-func TestHistoryRemembers(t *testing.T) {
+// TestHistoryFollows: the match is a period back, whatever the period, and is
+// found again after a surprise.
+func TestHistoryFollows(t *testing.T) {
 	h := new(history)
 	now := moment{}
 	for i := range 2000 {
@@ -142,87 +139,40 @@ func TestHistoryRemembers(t *testing.T) {
 		now.time += ms
 		h.see(now, Point{At: Allocation, Request: request}, 1)
 		now.total += request
-		var room [3]int64
-		if like := h.like(room[:0]); i > 200 && i < 1500 || i > 1600 {
-			for _, s := range like {
-				if lag := h.head - 1 - s; len(like) != 3 || lag <= 0 || lag%37 != 0 {
-					t.Fatalf("token %d: %d moments, one %d back", i, len(like), lag)
-				}
+		if i > 100 && i < 1500 || i > 1600 {
+			if lag := h.head - 1 - h.match; lag <= 0 || lag%37 != 0 {
+				t.Fatalf("token %d: match %d back", i, lag)
 			}
 		}
-	}
-}
-
-// TestFuturesFollow: in a loop of equal requests every future ends where
-// headroom does, at the pace of the loop.
-func TestFuturesFollow(t *testing.T) {
-	h, f := new(history), new(futures)
-	now := moment{}
-	for range 100 {
-		now.time, now.total = now.time+ms, now.total+100
-		h.see(now, Point{At: Allocation, Request: 100}, 1)
-	}
-	q := question{now: now, request: 100, g: float64(ms), end: float64(now.total + 1000), limit: 1000, price: 1e-9}
-	path, end := f.follow(h, h.head-20, &q)
-	if want := float64(now.time + 10*ms); end != 10 || path[end].time != want {
-		t.Errorf("headroom ends at place %d, %v; want 10, %v", end, path[end].time, want)
-	}
-	if start, next := f.weigh(h, &q); start || next != now.total+900 {
-		t.Errorf("start %v, next look at %d, want not before %d", start, next, now.total+900)
-	}
-	q.end = float64(now.total + 150)
-	if start, _ := f.weigh(h, &q); !start {
-		t.Error("waits where headroom ends within a cycle")
-	}
-}
-
-// TestStretch: pauses that were not foreseen raise it, cycles without lower it,
-// to where both cost the same.
-func TestStretch(t *testing.T) {
-	s := stretch{}
-	for i := range 4000 {
-		s.started(0, 0.02)
-		exposed := time.Duration(0)
-		if s.share < 0.3 && i%10 == 0 {
-			exposed = ms
+		if i == 1500 && h.match != 0 {
+			t.Error("the surprise matches")
 		}
-		s.learn(exposed, ms)
 	}
-	if s.share < 0.1 || s.share > 0.9 {
-		t.Errorf("%.2f where pauses end at 0.3", s.share)
-	}
-	for range 100 {
-		s.started(0, 0.02)
-		s.learn(0, ms)
-	}
-	if s.share > 0.1 {
-		t.Errorf("%.2f after a hundred cycles without a pause", s.share)
+	f := h.forecast(now)
+	e, ok := f.at(h.match + 5)
+	if want := float64(now.time + 5*ms); !ok || e.time != want {
+		t.Errorf("foresees %v at %v, want %v", ok, e.time, want)
 	}
 }
 
-// TestCeiling: a refusal where there should have been room lowers the limit to
-// what was reached; one that was due does not; and it is forgotten.
-func TestCeiling(t *testing.T) {
-	var c ceiling
-	refused := Cycle{Trigger: TriggerRefusal, Freed: 300, LiveAfter: 600}
-	c.ask(alloc(0, 990, 1000), 1000)
-	c.learn(refused)
-	if got := c.under(1000); got != 990 {
-		t.Errorf("limit %d after a refusal at 990 of 1000", got)
-	}
-	c = ceiling{}
-	c.ask(grow(0, 990, 20, 0, 0, 1000), 1000)
-	c.learn(refused)
-	if got := c.under(1000); got != 1000 {
-		t.Errorf("limit %d after a refusal of what does not fit", got)
-	}
-	c.ask(alloc(0, 950, 1000), 1000)
-	c.learn(refused)
-	for range ceilingKeep {
-		c.learn(Cycle{})
-	}
-	if got := c.under(1000); got != 1000 {
-		t.Errorf("limit %d, %d cycles later", got, ceilingKeep)
+// TestMargin: with errors of half a cycle one time in ten, they are covered
+// where being early is cheap, and forgotten where it is dear.
+func TestMargin(t *testing.T) {
+	for _, c := range []struct{ cheap, low, high float64 }{
+		{0, 0.5, 0.5}, {0.01, 0.45, 0.5}, {0.2, 0.5 * 0.1, 0.5 * 0.2}, {1, 0, 0}, {7, 0, 0},
+	} {
+		var m margin
+		for i := range 1000 {
+			m.expect(int64(i), time.Duration(i)*ms)
+			late := time.Duration(0)
+			if i%10 == 0 {
+				late = ms / 2
+			}
+			m.see(moment{time.Duration(i)*ms - late, int64(i)}, 0, ms, c.cheap)
+		}
+		if got := m.early / float64(ms); got < c.low || got > c.high {
+			t.Errorf("cheap %g: margin of %.3f cycles after ten forecasts, want %g to %g", c.cheap, got, c.low, c.high)
+		}
 	}
 }
 
