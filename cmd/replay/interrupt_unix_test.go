@@ -35,7 +35,7 @@ func TestInterrupt(t *testing.T) {
 				_, err = w.Write(line)
 			}
 		}},
-		"writes a sweep": {[]string{"sweep", "gpt2", "--policies", "threshold:{0.5..0.99/3000}", "--limits", "1.5x", "-o", filepath.Join(dir, "sweep")}, nil},
+		"writes a sweep": {[]string{"sweep", "ppo", "--policies", "periodic:{1..9/1000}ms", "--limits", "1.5x,2x,3x,4x", "-o", filepath.Join(dir, "sweep")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command("replay", c.args...)
