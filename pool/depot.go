@@ -79,6 +79,10 @@ func (d *depot) drain(c *core) (bytes int64) {
 // restock moves a full rack from the depot to f and takes one piece from it. It
 // returns 0 if there is none, or no room in f. The caller holds f.
 func (p *Pool) restock(f *front, size int64, stream uint32) uint32 {
+	if i := f.pop(&p.core.headers, size, stream); i != 0 { // deeper in the stack, lockFront may choose another front than Alloc did
+		f.hits++
+		return i
+	}
 	r := &f.racks[rackOf(size, stream)]
 	if r.n > 0 || f.cached+rackMax*size > f.keep {
 		return 0
