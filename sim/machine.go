@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"sort"
 	"time"
 )
@@ -102,6 +103,19 @@ func MachineOf(c Cost, ladder Ladder) *Machine {
 // the program held or waiting and without noise.
 func (m *Machine) Cycle(tracked, freed, bytes int64) time.Duration {
 	return m.Start + time.Duration(m.Mark.Of(tracked, m.Heap)+m.Settle.Of(freed, bytes))
+}
+
+// Times returns a machine on which cycles and ladders take f times as long.
+func (m *Machine) Times(f float64) *Machine {
+	x := *m
+	x.Noise = slices.Clone(m.Noise)
+	x.Start, x.Ladder = time.Duration(f*float64(m.Start)), time.Duration(f*float64(m.Ladder))
+	for _, l := range []*Linear{&x.Mark, &x.Sweep, &x.Settle} {
+		l.Base = time.Duration(f * float64(l.Base))
+		l.PerObject *= f
+		l.PerGiB *= f
+	}
+	return &x
 }
 
 // Cost is the base world's cost of a cycle on m.

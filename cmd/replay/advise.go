@@ -54,10 +54,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 			if err != nil {
 				return err
 			}
-			from := "cycle of the model that was given"
-			if d, ok := experiment.FixedCycle(g.Costs[0]); ok {
-				from = "cycle of " + d.String() + ", as given"
-			}
+			from := givenCost(g)
 			if f := cmd.Flags(); !f.Changed("cycle") && !f.Changed("machine") {
 				if g.Costs[0], from, err = measureCycle(cmd.Context(), heap); err != nil {
 					return err
@@ -76,7 +73,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 				case a == nil:
 					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, however large the limit (%s).\n", trace.Plain(w.Name), formatPercent(bound), from)
 				default:
-					writeAdvice(out, w, a, from)
+					writeAdvice(out, w, a, sureText(a, g.Machine), from)
 				}
 			}
 			return out.err
@@ -96,8 +93,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 // advise asks for advice on one recording, among the policies of a grid.
 func advise(ctx context.Context, g *experiment.Grid, workload, cost int, lost float64, variants int) (*experiment.Advice, error) {
 	q := experiment.Question{
-		Workload: g.Workloads[workload], Policies: g.Contenders, Config: g.Config(experiment.Cell{Workload: workload, Cost: cost}),
-		Lost: lost, Variants: variants,
+		Workload: g.Workloads[workload], Policies: g.Contenders, World: g.World(cost), Lost: lost, Variants: variants,
 	}
 	return q.Advise(ctx)
 }
@@ -143,7 +139,7 @@ func program(a *experiment.Advice) string {
 }
 
 // writeAdvice prints an advice in words.
-func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, from string) {
+func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, sure, from string) {
 	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", trace.Plain(load.Name), a.Policy, formatBytes(a.Limit), wrap(adviceText(a)))
 	t := table{{"at this limit", "exposed pause", "p99 pause", "refusals", "of a core", "as good from"}}
 	for _, o := range append([]experiment.Option{a.Choice}, a.Others...) {
@@ -158,7 +154,7 @@ func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, from str
 		t = append(t, []string{o.Policy, formatDuration(o.Exposed), formatDuration(o.P99), refused, formatPercent(o.Core), needs})
 	}
 	t.print(w)
-	fmt.Fprintf(w, "\n%s\n\n", wrap(fmt.Sprintf("How sure: %s. Made for a %s.", sureText(a), from)))
+	fmt.Fprintf(w, "\n%s\n\n", wrap(fmt.Sprintf("How sure: %s. Made for a %s.", sure, from)))
 	fmt.Fprintf(w, "  %s\n  %s=%s  # the same policy without a change in the code\n\n", program(a), gc.PolicyVariable, a.Policy)
 }
 
@@ -182,15 +178,40 @@ func adviceText(a *experiment.Advice) string {
 	return text + fmt.Sprintf("; below %s nothing helps: that much is reachable.", formatBytes(a.Reachable))
 }
 
+// givenCost says what a cycle costs that was not measured here.
+func givenCost(g *experiment.Grid) string {
+	d, fixed := experiment.FixedCycle(g.Costs[0])
+	switch {
+	case g.Machine != nil:
+		return fmt.Sprintf("cycle of %s, and more for what it gives back, on the machine that was given (%s)", formatDuration(d), trace.Plain(g.Machine.About))
+	case fixed:
+		return "cycle of " + d.String() + ", as given"
+	}
+	return "cycle of the model that was given"
+}
+
 // sureText says in how many worlds the advice holds.
-func sureText(a *experiment.Advice) string {
+func sureText(a *experiment.Advice, m *sim.Machine) string {
 	if a.Variants == 0 {
 		return "one world only, no other was tried"
 	}
-	text := fmt.Sprintf("in %d other worlds (waits foretold wrong by up to a half, cycles 0.7 to 1.4 times as long) it needs %s to %s",
-		a.Variants, formatBytes(a.Least), formatBytes(a.Most))
+	differ := "waits foretold wrong by up to a half"
+	if m != nil {
+		differ = "the machine's noise from other seeds" + noiseText(m.Noise)
+	}
+	text := fmt.Sprintf("in %d other worlds (%s, cycles 0.7 to 1.4 times as long) it needs %s to %s",
+		a.Variants, differ, formatBytes(a.Least), formatBytes(a.Most))
 	if a.Unmet > 0 {
 		text += fmt.Sprintf("; in %d of them no limit does", a.Unmet)
 	}
 	return text
+}
+
+// noiseText says how far the cycles of a machine are from what it expects.
+func noiseText(n sim.Noise) string {
+	if len(n) < 2 {
+		return ", of which it has none"
+	}
+	at := func(q float64) float64 { return n[int(q*float64(len(n)-1)+0.5)] }
+	return fmt.Sprintf(": half of its cycles take %.2f to %.2f times what is expected, nine of ten at most %.2f times", at(0.25), at(0.75), at(0.9))
 }

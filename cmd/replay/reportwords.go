@@ -27,9 +27,13 @@ func (b *pageBuilder) title() string {
 }
 
 func (b *pageBuilder) world() string {
+	cost := costName(b.g.Costs[b.cost])
+	if m := b.g.Machine; m != nil {
+		cost = fmt.Sprintf("that of a machine where one that frees nothing takes %s (%s)", formatDuration(m.Cycle(0, 0, 0)), m.About)
+	}
 	return fmt.Sprintf("Each policy was replayed on the recorded allocations and waits, on a virtual clock; the cost of a collection: %s, of the refusal ladder: %s. "+
 		"A pause counts as exposed only beyond what the program waited for the device anyway. A limit such as 1.5x is a factor of the "+
-		"peak reachable bytes: the most that was in use at once.", costName(b.g.Costs[b.cost]), b.g.Ladder)
+		"peak reachable bytes: the most that was in use at once.", cost, b.g.Ladder)
 }
 
 // lostBy says what the figures of a summary are.
@@ -40,8 +44,11 @@ func lostBy(g *experiment.Grid) string {
 // at says which cell the details of a recording are of.
 func (b *pageBuilder) at(workload int) string {
 	c := typical(b.g, workload)
-	l := b.g.Limits[c.Limit]
-	return fmt.Sprintf("a limit of %s (%s), %s", l, formatBytes(l.Of(b.g.Workloads[workload])), costName(b.g.Costs[c.Cost]))
+	l, cost := b.g.Limits[c.Limit], costName(b.g.Costs[c.Cost])
+	if b.g.Machine != nil {
+		cost = "costs of the machine"
+	}
+	return fmt.Sprintf("a limit of %s (%s), %s", l, formatBytes(l.Of(b.g.Workloads[workload])), cost)
 }
 
 func about(w *sim.Workload) string {

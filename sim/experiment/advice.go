@@ -22,13 +22,14 @@ var ErrNoAdvice = errors.New("no policy keeps within the bound at any limit")
 type Question struct {
 	Workload *sim.Workload
 	Policies []sim.Contender // that may be chosen; those that foresee are passed over
-	Config   sim.Config      // cost and ladder; its limit does not count
+	World    World           // whose costs count
 	// Lost is the most time that may be lost, as a share of the recorded time; 0
 	// is DefaultLost.
 	Lost float64
-	// Variants is how many other worlds the chosen limit must do for: in each the
-	// expected waits are told wrong by up to a half, and cycles take from 0.7 to
-	// 1.4 times as long. 0 tries the world of Config alone.
+	// Variants is how many other worlds the chosen limit must do for: in each, cycles
+	// take from 0.7 to 1.4 times as long. Where World has a machine, its noise is
+	// drawn from another seed; else the expected waits are told wrong by up to a half.
+	// 0 tries World alone.
 	Variants int
 }
 
@@ -64,8 +65,8 @@ type Option struct {
 	Cycles   int           `json:"cycles"`
 	Refusals int           `json:"refusals"`
 	Failed   int           `json:"failed_allocs"`
-	Lost     float64       `json:"lost_share"` // (exposed pause + 0.05 x collector time) / recorded time
-	Held     float64       `json:"held_share"` // exposed pause / recorded time
+	Lost     float64       `json:"lost_share"` // (delay + 0.05 x collector time) / recorded time
+	Held     float64       `json:"held_share"` // delay / recorded time: delay is the exposed pause, and what slowdown beside cycles costs
 	Core     float64       `json:"core_share"` // collector time / elapsed time: 1 is a core
 }
 
@@ -74,7 +75,7 @@ type Option struct {
 func (q Question) Advise(ctx context.Context) (*Advice, error) {
 	q.Lost = cmp.Or(q.Lost, DefaultLost)
 	q.Policies = slices.DeleteFunc(slices.Clone(q.Policies), func(c sim.Contender) bool { return sim.Foresees(c.String()) })
-	needs, err := q.each(ctx, len(q.Policies), func(i int) int64 { return q.smallest(q.Policies[i], q.Config, q.suits) })
+	needs, err := q.each(ctx, len(q.Policies), func(i int) int64 { return q.smallest(q.Policies[i], q.World, q.suits) })
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (q Question) Advise(ctx context.Context) (*Advice, error) {
 	lost := a.Choice.Lost
 	noWorse := func(r *sim.Result) bool { return r.FailedAllocs == 0 && q.lost(r) <= lost }
 	rest := slices.Delete(slices.Clone(q.Policies), best, best+1)
-	needs, err = q.each(ctx, len(rest), func(i int) int64 { return q.smallest(rest[i], q.Config, noWorse) })
+	needs, err = q.each(ctx, len(rest), func(i int) int64 { return q.smallest(rest[i], q.World, noWorse) })
 	if err != nil {
 		return nil, err
 	}
@@ -127,9 +128,10 @@ const near = 1.25
 
 // vary finds what a policy needs in other worlds; here it needs n.
 func (q *Question) vary(ctx context.Context, c sim.Contender, n int64) (*Advice, error) {
+	cost := q.World(n).Cost
 	a := &Advice{
 		Trace: q.Workload.Name, Policy: c.String(), Least: n, Most: n, Reachable: q.Workload.PeakReachable,
-		Cycle: q.Config.Cost.Of(0, 0), Bound: q.Lost, Variants: q.Variants,
+		Cycle: cost.Of(0, 0), Bound: q.Lost, Variants: q.Variants,
 	}
 	needs, err := q.each(ctx, q.Variants, func(i int) int64 { return q.smallest(c, q.variant(i), q.suits) })
 	for _, n := range needs {
@@ -148,12 +150,16 @@ func (q *Question) suits(r *sim.Result) bool {
 }
 
 func (q *Question) lost(r *sim.Result) float64 {
-	return float64(r.Objective()) / float64(max(1, r.Span))
+	return (float64(delay(r)) + sim.CPUPrice*float64(r.GCBusy)) / float64(max(1, r.Span))
 }
 
+// delay is the exposed pause, and what the program lost beside overlapped cycles in a
+// world where those slow it down.
+func delay(r *sim.Result) time.Duration { return max(r.ExposedPause, r.Elapsed-r.Span) }
+
 // smallest is [MinLimit], 0 if there is none.
-func (q *Question) smallest(c sim.Contender, cfg sim.Config, ok func(*sim.Result) bool) int64 {
-	n, err := MinLimit(q.Workload, c, cfg, ok)
+func (q *Question) smallest(c sim.Contender, world World, ok func(*sim.Result) bool) int64 {
+	n, err := MinLimit(q.Workload, c, world, ok)
 	if err != nil {
 		return 0
 	}
@@ -161,23 +167,31 @@ func (q *Question) smallest(c sim.Contender, cfg sim.Config, ok func(*sim.Result
 }
 
 // variant is another world: the cost goes from 0.7 to 1.4 times the question's
-// in steps of equal ratio, and each world tells other waits wrong.
-func (q *Question) variant(i int) sim.Config {
-	cfg := q.Config
+// in steps of equal ratio, and each world draws from a seed of its own.
+func (q *Question) variant(i int) World {
 	f := 0.7 * math.Pow(2, float64(i)/float64(max(1, q.Variants-1)))
-	times := func(d time.Duration) time.Duration { return time.Duration(f * float64(d)) }
-	cfg.Cost.Base, cfg.Cost.PerMiB = times(cfg.Cost.Base), times(cfg.Cost.PerMiB)
-	cfg.Cost.PerTracked *= f
-	cfg.Cost.PerFreed *= f
-	cfg.Ladder.Fixed = times(cfg.Ladder.Fixed)
-	cfg.WaitNoise, cfg.Seed = 0.5, uint64(i+1)
-	return cfg
+	return func(limit int64) sim.Config {
+		cfg := q.World(limit)
+		cfg.Seed += uint64(i + 1)
+		if cfg.Machine != nil {
+			cfg.Machine = cfg.Machine.Times(f)
+			return cfg
+		}
+		cfg.Cost.Base, cfg.Cost.PerMiB = times(f, cfg.Cost.Base), times(f, cfg.Cost.PerMiB)
+		cfg.Cost.PerTracked *= f
+		cfg.Cost.PerFreed *= f
+		cfg.Ladder.Fixed = times(f, cfg.Ladder.Fixed)
+		cfg.WaitNoise = 0.5
+		return cfg
+	}
 }
+
+func times(f float64, d time.Duration) time.Duration { return time.Duration(f * float64(d)) }
 
 // option replays a policy under a limit.
 func (q *Question) option(c sim.Contender, limit int64) Option {
-	cfg := q.Config
-	cfg.Limit, cfg.Log = limit, new(sim.Log)
+	cfg := q.World(limit)
+	cfg.Log = new(sim.Log)
 	r, err := c.Run(q.Workload, cfg)
 	if err != nil {
 		panic(err) // only an optimum has no run
@@ -185,7 +199,7 @@ func (q *Question) option(c sim.Contender, limit int64) Option {
 	o := Option{
 		Policy: c.String(), Exposed: r.ExposedPause, Longest: r.MaxPause, Pauses: len(cfg.Log.Pauses),
 		Cycles: r.Collections + r.RefusalCollections, Refusals: r.RefusalCollections, Failed: r.FailedAllocs,
-		Lost: q.lost(&r), Held: float64(r.ExposedPause) / float64(max(1, r.Span)), Core: float64(r.GCBusy) / float64(max(1, r.Elapsed)),
+		Lost: q.lost(&r), Held: float64(delay(&r)) / float64(max(1, r.Span)), Core: float64(r.GCBusy) / float64(max(1, r.Elapsed)),
 	}
 	if n := len(cfg.Log.Pauses); n > 0 {
 		lengths := make([]time.Duration, n)

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +24,13 @@ func question(t *testing.T, name, policies string, cycle time.Duration) Question
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Question{Workload: w, Policies: who, Config: sim.Config{Cost: sim.Fixed(cycle), Ladder: sim.Ladder{Factor: 2}}, Variants: 4}
+	return Question{Workload: w, Policies: who, World: baseWorld(cycle), Variants: 4}
+}
+
+func baseWorld(cycle time.Duration) World {
+	return func(limit int64) sim.Config {
+		return sim.Config{Limit: limit, Cost: sim.Fixed(cycle), Ladder: sim.Ladder{Factor: 2}}
+	}
 }
 
 // What is advised holds when it is replayed, and less would not do.
@@ -44,8 +51,7 @@ func TestAdviceHolds(t *testing.T) {
 		t.Errorf("%d other policies, want 2: an optimum is no advice", len(a.Others))
 	}
 	for _, p := range q.Policies {
-		cfg := q.Config
-		cfg.Limit = c.Needs * 99 / 100
+		cfg := q.World(c.Needs * 99 / 100)
 		if r, err := p.Run(q.Workload, cfg); err == nil && p.String() == a.Policy && r.RefusalCollections == 0 && q.lost(&r) <= DefaultLost {
 			t.Errorf("%s does with %d bytes, and %d are said to be needed", p, cfg.Limit, c.Needs)
 		}
@@ -58,6 +64,46 @@ func TestAdviceHolds(t *testing.T) {
 	again, err := q.Advise(t.Context())
 	if err != nil || again.Limit != a.Limit || again.Choice != a.Choice {
 		t.Errorf("asked again: %+v, %v", again, err)
+	}
+}
+
+// On a machine what cycles take beside the program counts, and each run has a memory
+// of its own: the calls are concurrent.
+func TestAdviceOnAMachine(t *testing.T) {
+	ask := func(slowdown float64) *Advice {
+		q := question(t, "mlp", "never,pacer,every-sync", 10*time.Millisecond)
+		m := sim.MachineOf(sim.Fixed(10*time.Millisecond), sim.Ladder{Factor: 2})
+		m.Slowdown, m.Stretch, m.Noise = slowdown, 1+slowdown, sim.Noise{0.5, 1, 2}
+		var made atomic.Int64
+		q.World = func(limit int64) sim.Config {
+			made.Add(1)
+			cfg := baseWorld(0)(limit)
+			cfg.Machine, cfg.Seed = m, 7
+			return cfg
+		}
+		q.Lost = 0.05
+		a, err := q.Advise(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made.Load() < 20 {
+			t.Errorf("%d worlds for all runs", made.Load())
+		}
+		return a
+	}
+	quiet, busy := ask(0), ask(1)
+	for _, a := range []*Advice{quiet, busy} {
+		if a.Least >= a.Most {
+			t.Errorf("noise and cost change nothing: %d to %d bytes", a.Least, a.Most)
+		}
+	}
+	if busy.Limit <= quiet.Limit {
+		t.Errorf("%d bytes where cycles slow the program down, %d where they do not", busy.Limit, quiet.Limit)
+	}
+	for _, o := range busy.Others {
+		if o.Policy == "every-sync" && o.Held <= float64(o.Exposed)/float64(question(t, "mlp", "pacer", 0).Workload.Span) {
+			t.Errorf("%+v loses nothing beside its cycles", o)
+		}
 	}
 }
 

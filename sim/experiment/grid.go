@@ -52,14 +52,22 @@ func (g *Grid) index(c Cell) int {
 
 // Config is the world in which a cell is run, with a fresh memory of its own.
 func (g *Grid) Config(c Cell) sim.Config {
-	cfg := sim.Config{
-		Limit: g.Limits[c.Limit].Of(g.Workloads[c.Workload]), Cost: g.Costs[c.Cost], Ladder: g.Ladder, WaitNoise: g.WaitNoise,
-		Machine: g.Machine, Seed: g.Seed,
+	return g.World(c.Cost)(g.Limits[c.Limit].Of(g.Workloads[c.Workload]))
+}
+
+// A World is where runs take place: it returns the config of a run under a limit in
+// bytes, with a fresh memory of its own.
+type World func(limit int64) sim.Config
+
+// World is that of the cells of one cost.
+func (g *Grid) World(cost int) World {
+	return func(limit int64) sim.Config {
+		cfg := sim.Config{Limit: limit, Cost: g.Costs[cost], Ladder: g.Ladder, WaitNoise: g.WaitNoise, Machine: g.Machine, Seed: g.Seed}
+		if g.Memory != nil {
+			cfg.Memory = g.Memory(limit)
+		}
+		return cfg
 	}
-	if g.Memory != nil {
-		cfg.Memory = g.Memory(cfg.Limit)
-	}
-	return cfg
 }
 
 // SetMachine makes m the world of all cells. The one cost and the ladder of the

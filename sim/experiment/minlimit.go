@@ -12,14 +12,13 @@ import (
 )
 
 // MinLimit returns the smallest limit, in bytes, at which ok holds for the
-// result of running w under c. It halves the interval between the peak of the
+// result of running w under c in a world. It halves the interval between the peak of the
 // reachable bytes (below which nothing completes) and all that w allocates,
 // until it is shorter than 1/1000 of the limit. It supposes that what holds at a
 // limit holds at larger ones; for policies it nearly does.
-func MinLimit(w *sim.Workload, c sim.Contender, cfg sim.Config, ok func(*sim.Result) bool) (int64, error) {
+func MinLimit(w *sim.Workload, c sim.Contender, world World, ok func(*sim.Result) bool) (int64, error) {
 	holds := func(limit int64) (bool, error) {
-		cfg.Limit = limit
-		r, err := c.Run(w, cfg)
+		r, err := c.Run(w, world(limit))
 		return err == nil && ok(&r), err
 	}
 	low, high := w.PeakReachable, max(w.PeakReachable, w.AllocatedBytes)
@@ -59,7 +58,7 @@ func (g *Grid) MinLimits(ctx context.Context, ok func(*sim.Result) bool) ([][][]
 			limits[k][p] = make([]int64, len(g.Workloads))
 			for i, w := range g.Workloads {
 				cores.Go(func() error {
-					n, err := MinLimit(w, who, sim.Config{Cost: g.Costs[k], Ladder: g.Ladder}, ok)
+					n, err := MinLimit(w, who, g.World(k), ok)
 					if err != nil {
 						n = -1
 					}
