@@ -90,7 +90,8 @@ func build(text string) (Policy, error) {
 	name, args, hasArgs := strings.Cut(text, ":")
 	p := newPolicy(name)
 	if p == nil {
-		return nil, fmt.Errorf("gc: unknown policy %q (nearest: %s)", name, nearest(name, policyNames()))
+		near, _ := Nearest(name, policyNames())
+		return nil, fmt.Errorf("gc: unknown policy %q (nearest: %s)", name, near)
 	}
 	params := p.params()
 	for _, q := range params {
@@ -133,7 +134,8 @@ func assign(params []Param, key, value string) error {
 		}
 		names[i] = q.Name
 	}
-	return fmt.Errorf("unknown parameter %q (nearest: %s)", key, nearest(key, names))
+	near, _ := Nearest(key, names)
+	return fmt.Errorf("unknown parameter %q (nearest: %s)", key, near)
 }
 
 // textOf writes the canonical form of a policy; its String method.
@@ -153,16 +155,16 @@ func textOf(name string, params []Param) string {
 	return name + ":" + strings.Join(args, ",")
 }
 
-// nearest returns the name with the least edit distance to word, the first of
-// several.
-func nearest(word string, names []string) string {
-	best, least := "", -1
-	for _, name := range names {
-		if d := editDistance(word, name); least < 0 || d < least {
-			best, least = name, d
+// Nearest returns the name with the least edit distance to word, the first of
+// several, and that distance. Without names it returns nothing and -1.
+func Nearest(word string, names []string) (name string, edits int) {
+	edits = -1
+	for _, n := range names {
+		if d := editDistance(word, n); edits < 0 || d < edits {
+			name, edits = n, d
 		}
 	}
-	return best
+	return name, edits
 }
 
 // editDistance counts the insertions, deletions and substitutions of bytes

@@ -1,13 +1,11 @@
 package gc
 
 import (
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,7 +118,7 @@ func (c *Collector) logSurvivors() {
 			continue
 		}
 		c.say(saying{slog.LevelWarn, logSurvives, []slog.Attr{
-			slog.String("site", innermost(v.Site)), slog.String("held", pressure.Bytes(v.Bytes).String()), slog.Uint64("cycles", v.Cycles),
+			slog.String("site", pressure.SiteLine(v.Site)), slog.String("held", pressure.Bytes(v.Bytes).String()), slog.Uint64("cycles", v.Cycles),
 		}, true})
 	}
 }
@@ -159,33 +157,9 @@ func siteOf() string {
 	if texts.n.Add(1) > maxTexts {
 		return "(too many sites)"
 	}
-	text := at.text(n)
+	text := pressure.SiteText(at[:n], packagePath)
 	texts.Store(at, text)
 	return text
 }
 
-func (at *stack) text(n int) string {
-	frames := runtime.CallersFrames(at[:n])
-	var b strings.Builder
-	for more := true; more; {
-		var f runtime.Frame
-		f, more = frames.Next()
-		inside := strings.HasPrefix(f.Function, packagePath) && !strings.HasSuffix(f.File, "_test.go")
-		if inside && b.Len() == 0 || f.Function == "runtime.goexit" || f.Function == "" {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		fmt.Fprintf(&b, "%s\t%s:%d", f.Function, f.File, f.Line)
-	}
-	return b.String()
-}
-
 var packagePath = reflect.TypeFor[Collector]().PkgPath() + "."
-
-// innermost returns the first line of a site, as people read it.
-func innermost(site string) string {
-	line, _, _ := strings.Cut(site, "\n")
-	return strings.Replace(line, "\t", " ", 1)
-}

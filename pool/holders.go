@@ -2,12 +2,12 @@ package pool
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // A Holder is an allocation site and the memory that it holds. The numbers are
@@ -29,7 +29,7 @@ func (h Holder) callers(n int) iter.Seq[string] {
 		_, rest, _ := strings.Cut(h.Stack, "\n")
 		for range n {
 			var line string
-			if line, rest, _ = strings.Cut(rest, "\n"); line == "" || !yield(innermost(line)) {
+			if line, rest, _ = strings.Cut(rest, "\n"); line == "" || !yield(pressure.SiteLine(line)) {
 				return
 			}
 		}
@@ -72,7 +72,7 @@ func (s *sites) read() map[string]Holder {
 		bytes, blocks := x.alloc.bytes.Load(), x.alloc.blocks.Load()
 		text := x.text()
 		h := sums[text]
-		h.Stack, h.Site = text, innermost(text)
+		h.Stack, h.Site = text, pressure.SiteLine(text)
 		h.AllocBytes += bytes
 		h.AllocBlocks += blocks
 		h.Bytes += bytes - freedBytes
@@ -93,33 +93,13 @@ func (at stack) text() string {
 	if n < 0 {
 		n = len(at)
 	}
-	frames := runtime.CallersFrames(at[:n])
-	var b strings.Builder
-	for more := n > 0; more; {
-		var f runtime.Frame
-		f, more = frames.Next()
-		inside := strings.HasPrefix(f.Function, packagePath) && !strings.HasSuffix(f.File, "_test.go")
-		if inside && b.Len() == 0 || f.Function == "runtime.goexit" || f.Function == "" {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		fmt.Fprintf(&b, "%s\t%s:%d", f.Function, f.File, f.Line)
-	}
 	if n == 0 {
 		return "(too many sites)"
 	}
-	return b.String()
+	return pressure.SiteText(at[:n], packagePath)
 }
 
 var packagePath = reflect.TypeFor[Pool]().PkgPath() + "."
 
 // site returns the innermost caller outside this package, as people read it.
-func (at stack) site() string { return innermost(at.text()) }
-
-// innermost returns the first line of a stack's text, as people read it.
-func innermost(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return strings.Replace(line, "\t", " ", 1)
-}
+func (at stack) site() string { return pressure.SiteLine(at.text()) }

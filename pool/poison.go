@@ -84,7 +84,7 @@ func (q *poison) takeBack(h *header, bytes int64, sites *sites) {
 
 func overrun(x *site, bytes int64, at int) string {
 	return fmt.Sprintf("pool: write outside a block of %v: at byte %d; allocated at %s, freed at %s",
-		pressure.Bytes(bytes), at, innermost(x.text()), here().site())
+		pressure.Bytes(bytes), at, pressure.SiteLine(x.text()), here().site())
 }
 
 // blame names the sites that allocated and freed the block at addr last.

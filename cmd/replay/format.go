@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/eagergc/eagergc/gc"
 )
 
 // formatFlag adds --format, whose first value is the default, and --json as short
@@ -49,34 +51,11 @@ func suggestion(word string, names []string) string {
 // nearest returns the name with the least edit distance to word, or nothing if
 // more than half of the letters would have to change.
 func nearest(word string, names []string) string {
-	best, least := "", (max(len(word), 2)+1)/2+1
-	for _, name := range names {
-		if d := distance(word, name); d < least {
-			best, least = name, d
-		}
+	near, edits := gc.Nearest(word, names)
+	if edits > (max(len(word), 2)+1)/2 {
+		return ""
 	}
-	return best
-}
-
-// distance is that of Levenshtein, in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := last
-			if a[i] != b[j] {
-				cost++
-			}
-			last = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return near
 }
 
 // flagError names the flag that an unknown one is nearest to.

@@ -1,0 +1,41 @@
+package pressure
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+)
+
+// SiteText returns the allocation site that the stack at lies on, as the label
+// of a [trace.Event] has it: a line "function\tfile:line" for each frame, the
+// innermost first. Frames of functions whose name begins with inside (a package's
+// path and a dot) are left out until the first other one; the tests of that
+// package count as others.
+//
+// [trace.Event]: https://pkg.go.dev/github.com/eagergc/eagergc/trace#Event
+func SiteText(at []uintptr, inside string) string {
+	if len(at) == 0 {
+		return ""
+	}
+	frames := runtime.CallersFrames(at)
+	var b strings.Builder
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		own := strings.HasPrefix(f.Function, inside) && !strings.HasSuffix(f.File, "_test.go")
+		if own && b.Len() == 0 || f.Function == "runtime.goexit" || f.Function == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s\t%s:%d", f.Function, f.File, f.Line)
+	}
+	return b.String()
+}
+
+// SiteLine returns the innermost line of a site's text, as people read it.
+func SiteLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return strings.Replace(line, "\t", " ", 1)
+}
