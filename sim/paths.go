@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/eagergc/eagergc/gc"
 )
@@ -32,11 +33,23 @@ type way struct {
 }
 
 func newPaths(w *Workload, far []int32, g, fee int64) *paths {
-	n := 2 * len(far)
+	n, reach := 2*len(far), 2*widest(far)
 	return &paths{
 		w: w, far: far, wall: w.walls(far), g: g, fee: fee, way: make([]way, n),
-		ended: newTree(n), endedWall: newTree(n), running: newTree(n), runningWall: newTree(n),
+		ended: newTree(n, reach), endedWall: newTree(n, reach), running: newTree(n, reach), runningWall: newTree(n, reach),
 	}
+}
+
+// widest is the most nodes before one of them from which a path may come to it.
+func widest(far []int32) (most int) {
+	oldest := 0
+	for node := range far {
+		for int(far[oldest]) < node-1 {
+			oldest++
+		}
+		most = max(most, node-oldest)
+	}
+	return most
 }
 
 func (p *paths) solve() []step {
@@ -86,9 +99,9 @@ func (p *paths) reach(node int, t int64, oldest, past int) {
 	cheap = cheap.or(p.runningWall.least(lo, mid), p.g)
 	arrival := p.ended.least(lo, hi)
 	arrival = arrival.or(p.running.least(lo, hi), -t)
-	p.enter(2*node, t, cheap.way)
-	if arrival.way != cheap.way {
-		p.enter(2*node+1, t, arrival.way)
+	p.enter(2*node, t, cheap.way())
+	if arrival.way() != cheap.way() {
+		p.enter(2*node+1, t, arrival.way())
 	}
 }
 
@@ -141,45 +154,46 @@ func (p *paths) finish(t int64) {
 
 // A tree finds the least key in a range of ways.
 type tree struct {
-	n    int
-	node []leaf
+	node   []leaf // inner nodes, then as many leaves
+	height int    // levels of inner nodes that a range may need
 }
 
-// A leaf is a way and its key.
+// A leaf is a way and its key. The zero value is none.
 type leaf struct {
-	price
-	way int32
+	exposed int64
+	cycles  int32
+	number  int32 // of the way, from 1 on
 }
 
-var noLeaf = leaf{price{exposed: math.MaxInt64}, -1}
+// way is the way of a leaf that is not none.
+func (a leaf) way() int32 { return a.number - 1 }
 
 // or returns the better of a and b, with add on b's key.
 func (a leaf) or(b leaf, add int64) leaf {
-	if b.way >= 0 {
-		b.exposed += add
+	if b.number == 0 {
+		return a
 	}
-	if b.way >= 0 && (a.way < 0 || b.less(a.price)) {
+	b.exposed += add
+	if a.number == 0 || b.exposed < a.exposed || b.exposed == a.exposed && b.cycles < a.cycles {
 		return b
 	}
 	return a
 }
 
-func newTree(n int) *tree {
-	t := &tree{n: n, node: make([]leaf, 2*n)}
-	for i := range t.node {
-		t.node[i] = noLeaf
-	}
-	return t
+// newTree makes a tree of n ways, for ranges of at most widest of them.
+func newTree(n, widest int) *tree {
+	return &tree{node: make([]leaf, 2*n), height: bits.Len(uint(widest))}
 }
 
-func (t *tree) clear(i int) { t.put(i, noLeaf) }
+func (t *tree) clear(i int) { t.put(i, leaf{}) }
 
-func (t *tree) set(i int, key price) { t.put(i, leaf{key, int32(i)}) }
+func (t *tree) set(i int, key price) { t.put(i, leaf{key.exposed, key.cycles, int32(i) + 1}) }
 
 func (t *tree) put(i int, x leaf) {
-	i += t.n
+	i += len(t.node) / 2
 	t.node[i] = x
-	for i >>= 1; i > 0; i >>= 1 {
+	for range t.height {
+		i >>= 1
 		best := t.node[2*i].or(t.node[2*i+1], 0)
 		if best == t.node[i] { // nothing changes above
 			return
@@ -189,9 +203,9 @@ func (t *tree) put(i int, x leaf) {
 }
 
 // least returns the leaf with the least key among the ways of [lo, hi).
-func (t *tree) least(lo, hi int) leaf {
-	best := noLeaf
-	for lo, hi = lo+t.n, hi+t.n; lo < hi; lo, hi = lo>>1, hi>>1 {
+func (t *tree) least(lo, hi int) (best leaf) {
+	n := len(t.node) / 2
+	for lo, hi = lo+n, hi+n; lo < hi; lo, hi = lo>>1, hi>>1 {
 		if lo&1 == 1 {
 			best = best.or(t.node[lo], 0)
 			lo++

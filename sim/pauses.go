@@ -3,7 +3,6 @@ package sim
 import (
 	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -25,18 +24,6 @@ func (l *Log) Histogram() *hdrhistogram.Histogram {
 // that the program was not held (Cheng and Blelloch, PLDI 2001). Windows
 // longer than the run count as the run.
 func (l *Log) MMU(elapsed time.Duration, windows []time.Duration) []float64 {
-	// held[i] is the time held before pause i starts.
-	held := make([]time.Duration, len(l.Pauses)+1)
-	for i, p := range l.Pauses {
-		held[i+1] = held[i] + p.Length
-	}
-	before := func(t time.Duration) time.Duration { // time held before t
-		i := sort.Search(len(l.Pauses), func(i int) bool { return l.Pauses[i].At >= t })
-		if i == 0 {
-			return 0
-		}
-		return held[i-1] + min(l.Pauses[i-1].Length, t-l.Pauses[i-1].At)
-	}
 	mmu := make([]float64, len(windows))
 	for k, w := range windows {
 		w = min(w, elapsed)
@@ -44,19 +31,41 @@ func (l *Log) MMU(elapsed time.Duration, windows []time.Duration) []float64 {
 			mmu[k] = 1
 			continue
 		}
-		var most time.Duration
-		for i, p := range l.Pauses { // the worst window starts with a pause or ends with one
+		// The worst window starts with a pause or ends with one.
+		var most, held time.Duration
+		byEnd, byStart := heldUntil{pauses: l.Pauses}, heldUntil{pauses: l.Pauses}
+		for _, p := range l.Pauses {
 			if p.At+w <= elapsed {
-				most = max(most, before(p.At+w)-held[i])
+				most = max(most, byEnd.of(p.At+w)-held)
 			}
+			held += p.Length
 			if end := p.At + p.Length; end >= w {
-				most = max(most, held[i+1]-before(end-w))
+				most = max(most, held-byStart.of(end-w))
 			}
 		}
+		before := func(t time.Duration) time.Duration { return (&heldUntil{pauses: l.Pauses}).of(t) }
 		most = max(most, before(w), before(elapsed)-before(elapsed-w))
 		mmu[k] = 1 - float64(most)/float64(w)
 	}
 	return mmu
+}
+
+// A heldUntil tells for how long the program was held before a time, for times that
+// do not go back.
+type heldUntil struct {
+	pauses []Pause       // that start later, and the last one that does not
+	held   time.Duration // by those before
+}
+
+func (h *heldUntil) of(t time.Duration) time.Duration {
+	for len(h.pauses) > 1 && h.pauses[1].At < t {
+		h.held += h.pauses[0].Length
+		h.pauses = h.pauses[1:]
+	}
+	if len(h.pauses) == 0 || h.pauses[0].At >= t {
+		return h.held
+	}
+	return h.held + min(h.pauses[0].Length, t-h.pauses[0].At)
 }
 
 // Windows returns n window lengths for an MMU curve, spaced evenly in their

@@ -41,6 +41,9 @@ Policies (replay policies tells their parameters; all is all of them):
 			if err != nil {
 				return err
 			}
+			if out != "" {
+				keepTypical(g)
+			}
 			if err := runGrid(cmd, g); err != nil {
 				return err
 			}

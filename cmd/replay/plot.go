@@ -164,6 +164,14 @@ func typical(g *experiment.Grid, workload int) experiment.Cell {
 	return experiment.Cell{Workload: workload, Limit: (len(g.Limits) - 1) / 2, Cost: len(g.Costs) - 1}
 }
 
+// keepTypical makes a grid keep the logs of the cells that are drawn in detail.
+func keepTypical(g *experiment.Grid) {
+	g.Logs = func(c experiment.Cell) bool {
+		at := typical(g, c.Workload)
+		return c.Limit == at.Limit && c.Cost == at.Cost
+	}
+}
+
 func palette(g *experiment.Grid) chart.Palette { return chart.NewPalette(names(g)) }
 
 func names(g *experiment.Grid) []string {
@@ -174,18 +182,19 @@ func names(g *experiment.Grid) []string {
 	return names
 }
 
-// logRuns replays a cell under each contender with a log. Contenders without a
-// schedule are left out; the table says so.
+// logRuns replays a cell under each contender with a log, unless the grid has run
+// and kept that. Contenders without a schedule are left out; the table says so.
 func logRuns(g *experiment.Grid, at experiment.Cell, slots int, decisions bool) []chart.Run {
 	w := g.Workloads[at.Workload]
 	found := make([]*chart.Run, len(g.Contenders))
 	var wg sync.WaitGroup
-	for i, p := range g.Contenders {
+	for i := range g.Contenders {
 		wg.Go(func() {
-			cfg := g.Config(at)
-			cfg.Log = &sim.Log{KeepDecisions: decisions}
-			if r, err := p.Run(w, cfg); err == nil {
-				found[i] = &chart.Run{Result: r, Log: cfg.Log, Levels: w.Series(cfg.Log, r.Elapsed, slots)}
+			c := at
+			c.Contender = i
+			r, log, err := logRun(g, c, decisions)
+			if err == nil {
+				found[i] = &chart.Run{Result: r, Log: log, Levels: w.Series(log, r.Elapsed, slots)}
 			}
 		})
 	}
@@ -197,6 +206,17 @@ func logRuns(g *experiment.Grid, at experiment.Cell, slots int, decisions bool) 
 		}
 	}
 	return runs
+}
+
+func logRun(g *experiment.Grid, c experiment.Cell, decisions bool) (sim.Result, *sim.Log, error) {
+	if !decisions && len(g.Outcomes()) > 0 && g.At(c).Log != nil {
+		o := g.At(c)
+		return o.Result, o.Log, o.Err
+	}
+	cfg := g.Config(c)
+	cfg.Log = &sim.Log{KeepDecisions: decisions}
+	r, err := g.Contenders[c.Contender].Run(g.Workloads[c.Workload], cfg)
+	return r, cfg.Log, err
 }
 
 // drawRuns replays a cell under each contender, and draws memory, pauses and

@@ -22,6 +22,7 @@ type Grid struct {
 	Ladder     sim.Ladder
 	WaitNoise  float64                      // see sim.Config
 	Details    bool                         // fill in the details of the outcomes, which takes memory
+	Logs       func(Cell) bool              // whose logs to keep; nil: of no cell
 	Machine    *sim.Machine                 // the world of all cells, see SetMachine; nil: the base world
 	Seed       uint64                       // of the machine's noise
 	Memory     func(limit int64) sim.Memory // what a cell with a machine allocates from; nil: see sim.Config
@@ -202,10 +203,13 @@ func (g *Grid) Run(ctx context.Context, each func(*Outcome) error) error {
 // run replays one cell.
 func (g *Grid) run(c Cell) *Outcome {
 	w, who, cfg := g.Workloads[c.Workload], g.Contenders[c.Contender], g.Config(c)
-	if g.Details {
+	o := &Outcome{Host: w.Span - w.Wait}
+	if g.Logs != nil && g.Logs(c) {
+		o.Log = new(sim.Log)
+	}
+	if cfg.Log = o.Log; g.Details && cfg.Log == nil {
 		cfg.Log = new(sim.Log)
 	}
-	o := &Outcome{Host: w.Span - w.Wait}
 	if o.Result, o.Err = who.Run(w, cfg); o.Err == nil && g.Details {
 		o.read(w, cfg.Log)
 	}

@@ -11,6 +11,7 @@ type Outcome struct {
 	sim.Result
 	Err  error         // of an optimum: sim.ErrNoSchedule or sim.ErrTooLong
 	Host time.Duration // span less waits: what the program itself took
+	Log  *sim.Log      // without decisions; nil unless the Grid keeps it
 
 	// Details, if the Grid asks for them.
 	Wasted  int             // cycles that freed under 1 % of what was live
