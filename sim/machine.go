@@ -31,6 +31,7 @@ type Machine struct {
 	Sweep  Linear        `json:"sweep"`      // after the mark, beside the program; bytes: of the Go heap with pointers
 	Settle Linear        `json:"settle"`     // objects and bytes: given back
 	Ladder time.Duration `json:"ladder_ns"`  // of the refusal ladder, beyond its cycle
+	Map    time.Duration `json:"map_ns"`     // to put a chunk of memory behind other addresses: see Mapper
 	Heap   int64         `json:"heap_bytes"` // the app's Go heap with pointers
 
 	Cold     Cold    `json:"cold"`

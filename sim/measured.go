@@ -17,14 +17,17 @@ type measured struct {
 	cfg    Config
 	*Machine
 	memory Memory
+	mapper Mapper // is memory, or nil
+	mapped int64  // chunks
 	random *rand.Rand
 	res    Result
 
-	now     float64 // virtual clock
-	shift   float64 // by which pauses and slowdown have delayed the program
-	held    float64 // for which the program was held since its last wait
-	wake    int64   // ask at an allocation once live + request reaches this
-	futile  int     // collections of the ladder in a row that freed too little
+	now     float64       // virtual clock
+	shift   float64       // by which pauses and slowdown have delayed the program
+	held    float64       // for which the program was held since its last wait
+	pause   time.Duration // the last one
+	wake    int64         // ask at an allocation once live + request reaches this
+	futile  int           // collections of the ladder in a row that freed too little
 	waits   []float64
 	factor  float64 // of the length of cycles, as the collector has learned it
 	debt    float64 // what is left to sweep of the last cycle
@@ -65,6 +68,7 @@ func runMeasured(w *Workload, p gc.Policy, cfg Config) Result {
 	if r.memory == nil {
 		r.memory = &exactly{w: w, limit: cfg.Limit}
 	}
+	r.mapper, _ = r.memory.(Mapper)
 	r.res = newBase(w, p, cfg).res
 	r.res.Cycle = r.Cycle(0, 0, 0)
 	r.res.Ladder = r.res.Cycle + r.Machine.Ladder
@@ -156,6 +160,7 @@ func (r *measured) hold(extra float64, at int64) {
 	r.shift += e
 	r.held += e
 	d := time.Duration(e)
+	r.pause = d
 	r.res.ExposedPause += d
 	r.res.MaxPause = max(r.res.MaxPause, d)
 	if l := r.cfg.Log; l != nil {
@@ -185,17 +190,20 @@ func (r *measured) alloc(object int32, z, at int64) {
 // the ladder. The ladder climbs again as long as its cycles free enough.
 func (r *measured) admit(object int32, z, at int64) bool {
 	if r.memory.Alloc(object, z) {
+		r.pass(r.mapping(), true)
 		return true
 	}
 	if r.cycle != nil {
 		r.hold(0, at)
 		if r.memory.Alloc(object, z) {
+			r.prolong(r.mapping())
 			return true
 		}
 	}
 	for range maxRounds {
 		freed := r.climb(z, at)
 		if r.memory.Alloc(object, z) {
+			r.prolong(r.mapping())
 			return true
 		}
 		if freed < z {
@@ -203,6 +211,32 @@ func (r *measured) admit(object int32, z, at int64) bool {
 		}
 	}
 	return false
+}
+
+// mapping is how long it takes to map what the memory has mapped since the last call.
+func (r *measured) mapping() float64 {
+	if r.mapper == nil {
+		return 0
+	}
+	before := r.mapped
+	r.mapped = r.mapper.Mapped()
+	return float64(r.mapped-before) * float64(r.Map)
+}
+
+// prolong makes the last pause longer.
+func (r *measured) prolong(d float64) {
+	if d <= 0 {
+		return
+	}
+	r.pass(d, false)
+	r.shift += d
+	r.held += d
+	r.pause += time.Duration(d)
+	r.res.ExposedPause += time.Duration(d)
+	r.res.MaxPause = max(r.res.MaxPause, r.pause)
+	if l := r.cfg.Log; l != nil {
+		l.Pauses[len(l.Pauses)-1].Length += time.Duration(d)
+	}
 }
 
 // How the ladder of a pool goes on: pool.climb and pool.backOff.

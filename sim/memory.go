@@ -13,6 +13,13 @@ type Memory interface {
 	Reserved() int64
 }
 
+// A Mapper is a Memory that puts memory behind addresses, in chunks.
+type Mapper interface {
+	Memory
+	// Mapped returns how many chunks it has put there so far.
+	Mapped() int64
+}
+
 // exactly is the Memory in which everything fits that is not above the limit.
 type exactly struct {
 	w     *Workload

@@ -79,7 +79,7 @@ func (s *setting) manyCosts(cmd *cobra.Command, preset string) {
 func (s *setting) price(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.ladder, "ladder", "2x", "how long the refusal ladder takes, as a `time` (20ms) or in cycles (2x)")
-	f.StringVar(&s.space, "pool", "", "the `kind` of pool whose address space decides what fits: exact, segments or virtual (default: the sum of bytes)")
+	f.StringVar(&s.space, "pool", "", "the `kind` of pool whose address space decides what fits: exact, segments, parts or virtual (default: the sum of bytes)")
 	s.world(cmd)
 	for _, name := range []string{"cycle", "ladder"} {
 		cmd.MarkFlagsMutuallyExclusive(name, "machine")

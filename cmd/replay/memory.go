@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eagergc/eagergc/cmd/replay/live"
+	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/cuda"
 	"github.com/eagergc/eagergc/pool/hollow"
 )
 
-var poolNames = []string{"host", "cuda", "cuda-segments", "cuda-async"}
+var poolNames = []string{"host", "host-segments", "cuda", "cuda-segments", "cuda-async"}
 
 // A memory is the real memory that a command runs on, as its flags say.
 type memory struct {
@@ -28,7 +29,7 @@ type memory struct {
 }
 
 func (m *memory) register(f *pflag.FlagSet) {
-	f.StringVar(&m.name, "pool", "host", "`memory` to use: host, or in a build with the tag cuda: cuda, cuda-segments, cuda-async")
+	f.StringVar(&m.name, "pool", "host", "`memory` to use: host, host-segments, or in a build with the tag cuda: cuda, cuda-segments, cuda-async")
 	f.IntVar(&m.device, "device", 0, "`number` of the GPU")
 	f.StringVar(&m.touch, "touch", "4KiB", "`bytes` of every object that are written when it is allocated, or all")
 	f.BoolVar(&m.cached, "cached", false, "let the pool keep memory for later; what it then refuses depends on fragments, too")
@@ -39,7 +40,10 @@ func (m *memory) check() (err error) {
 	if !slices.Contains(poolNames, m.name) {
 		return fmt.Errorf("unknown pool %q (want %s)", m.name, strings.Join(poolNames, ", "))
 	}
-	m.Direct = !m.cached
+	m.Direct = m.name == "host" && !m.cached
+	if m.name == "host-segments" {
+		m.Upstream = whole{pool.Host{}}
+	}
 	if m.touch == "all" {
 		m.Touch = -1
 		return nil
@@ -53,10 +57,25 @@ func (m *memory) kind() hollow.Kind {
 	switch {
 	case m.name == "cuda-async" || m.name == "host" && !m.cached:
 		return hollow.Exact
-	case m.name == "cuda-segments":
+	case m.name == "cuda-segments" || m.name == "host-segments":
 		return hollow.Segments
+	case m.name == "host":
+		return hollow.Parts
 	}
 	return hollow.Virtual
+}
+
+// whole is memory whose segments go back as a whole.
+type whole struct{ pool.Upstream }
+
+// mapped is how many chunks the driver has mapped so far.
+func mapped() int64 {
+	for _, c := range cuda.Calls() {
+		if c.Name == "cuMemMap" {
+			return c.Calls
+		}
+	}
+	return 0
 }
 
 // open opens the GPU, if the flags name one. Its memory is for our own caching pool:
@@ -64,7 +83,7 @@ func (m *memory) kind() hollow.Kind {
 // whole (cuda-segments). Or it is blocks of the driver's stream-ordered pool
 // (cuda-async).
 func (m *memory) open() (func() error, error) {
-	if m.name == "host" {
+	if strings.HasPrefix(m.name, "host") {
 		return func() error { return nil }, nil
 	}
 	d, err := cuda.Open(m.device)
@@ -87,7 +106,7 @@ func (m *memory) open() (func() error, error) {
 	m.Direct = m.name == "cuda-async"
 	switch m.name {
 	case "cuda":
-		m.Upstream = d.Memory()
+		m.Upstream, m.Mapped = d.Memory(), mapped
 		return closing, nil
 	case "cuda-segments":
 		m.Upstream = d.Segments()

@@ -18,27 +18,33 @@ type Kind string
 const (
 	Exact    Kind = "exact"    // a segment for every block, nothing is cached: fragments cost nothing
 	Segments Kind = "segments" // a caching pool, whose segments go back whole
-	Virtual  Kind = "virtual"  // a caching pool, whose segments go back in parts
+	Parts    Kind = "parts"    // a caching pool, whose segments go back in parts: of the host's memory
+	Virtual  Kind = "virtual"  // a caching pool, whose memory moves to other addresses: of a GPU's memory
 )
 
 // Kinds lists them.
-var Kinds = []Kind{Exact, Segments, Virtual}
+var Kinds = []Kind{Exact, Segments, Parts, Virtual}
 
 // A Memory is a pool without memory. Objects go by numbers of the caller's. It is
 // for one goroutine at a time. Close it.
 type Memory struct {
 	pool   *pool.Pool
+	chunks *chunks // nil: memory does not move
 	blocks map[int32]pool.Block
 }
 
 // New returns a pool of a kind with a hard limit in bytes; 0 = none.
 func New(kind Kind, limit int64) (*Memory, error) {
 	cfg := pool.Config{Space: pressure.Device(0), Limits: pressure.Limits{Hard: pressure.Limit{Bytes: limit}}, Direct: kind == Exact}
+	var moving *chunks
 	switch kind {
 	case Exact, Segments:
 		cfg.Upstream = new(addresses)
-	case Virtual:
+	case Parts:
 		cfg.Upstream = new(divisible)
+	case Virtual:
+		moving = new(chunks)
+		cfg.Upstream = moving
 	default:
 		return nil, fmt.Errorf("hollow: unknown kind of pool %q (want %v)", kind, Kinds)
 	}
@@ -46,7 +52,7 @@ func New(kind Kind, limit int64) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hollow: %w", err)
 	}
-	return &Memory{p, make(map[int32]pool.Block)}, nil
+	return &Memory{p, moving, make(map[int32]pool.Block)}, nil
 }
 
 // Alloc takes bytes for an object, and reports whether they fit.
@@ -78,6 +84,14 @@ func (m *Memory) Live() int64 { return m.pool.Sample().Live }
 // Reserved returns the bytes of the segments.
 func (m *Memory) Reserved() int64 { return m.pool.Sample().Reserved }
 
+// Mapped returns how many chunks were put behind addresses so far.
+func (m *Memory) Mapped() int64 {
+	if m.chunks == nil {
+		return 0
+	}
+	return m.chunks.mapped
+}
+
 // Close closes the pool.
 func (m *Memory) Close() {
 	for object := range m.blocks {
@@ -86,19 +100,20 @@ func (m *Memory) Close() {
 	m.pool.Close()
 }
 
-// addresses are an upstream that never runs out. An address is used once.
+// addresses are an upstream that never runs out. An address is used once, and
+// each is below those before it, as mmap's are: of pieces of one size the pool takes
+// that with the lowest address, so their order decides which ones stay.
 type addresses struct {
 	mu   sync.Mutex
-	next uintptr
+	used uintptr // bytes, down from the top
 }
 
 func (a *addresses) Allocate(bytes int64, _ uint32) (uintptr, error) {
-	const align = 2 << 20 // what a driver aligns to
+	const top, align = 1 << 62, 2 << 20 // what a driver aligns to
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	addr := (a.next + align) / align * align
-	a.next = addr + uintptr(bytes)
-	return addr, nil
+	a.used += (uintptr(bytes) + align - 1) / align * align
+	return top - a.used, nil
 }
 
 func (*addresses) Release(uintptr, int64, uint32) error { return nil }
@@ -107,14 +122,37 @@ func (*addresses) Info() (pressure.Info, error) {
 	return pressure.Info{}, errors.New("hollow: there is no memory")
 }
 
-// divisible addresses are given back in parts, as a GPU's virtual memory is.
+// divisible addresses are given back in parts, as those of the host are.
 type divisible struct{ addresses }
 
-func (*divisible) Part(addr uintptr, bytes int64) (part uintptr, size int64) {
-	const unit = 2 << 20 // the granule of CUDA's virtual memory
-	part = (addr + unit - 1) / unit * unit
-	if end := (addr + uintptr(bytes)) / unit * unit; end > part {
-		return part, int64(end - part)
-	}
-	return 0, 0
+func (*divisible) Part(addr uintptr, bytes int64) (uintptr, int64) {
+	return pool.Host{}.Part(addr, bytes)
 }
+
+// chunks are addresses behind which memory is put in chunks, as a GPU does it.
+// There is no memory, so all that is left to do is to count.
+type chunks struct {
+	addresses
+	size   int64 // of a chunk
+	mapped int64
+}
+
+func (*chunks) Granule() int64 { return 2 << 20 } // of CUDA's virtual memory
+
+func (c *chunks) Range(chunk int64, stream uint32) (addr uintptr, bytes int64, err error) {
+	const room = 1 << 42
+	c.size = chunk
+	addr, err = c.Allocate(room+chunk, stream)
+	return (addr + uintptr(chunk-1)) &^ uintptr(chunk-1), room, err
+}
+
+func (*chunks) FreeRange(uintptr) error { return nil }
+
+func (c *chunks) Map(to, _ []pool.Span, _ uint32) error {
+	for _, s := range to {
+		c.mapped += s.Bytes / c.size
+	}
+	return nil
+}
+
+func (*chunks) Unmap(pool.Span) error { return nil }

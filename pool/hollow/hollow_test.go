@@ -22,7 +22,7 @@ func open(t *testing.T, kind hollow.Kind, limit int64) *hollow.Memory {
 // free, but no two neighbours. A block of 80 MiB fits where nothing is cached,
 // and where segments go back in parts.
 func TestFragments(t *testing.T) {
-	for kind, fits := range map[hollow.Kind]bool{hollow.Exact: true, hollow.Virtual: true} {
+	for kind, fits := range map[hollow.Kind]bool{hollow.Exact: true, hollow.Parts: true, hollow.Virtual: true} {
 		m := open(t, kind, 640*mib)
 		n := int32(0)
 		for m.Alloc(n, 40*mib) {
@@ -40,19 +40,31 @@ func TestFragments(t *testing.T) {
 	}
 }
 
-// A small block that is left in a segment holds all of it.
+// A small block that is left in a segment holds all of it. Memory that moves goes
+// in chunks, of 8 MiB here.
 func TestWholeSegmentsStayWhileAnythingIsInThem(t *testing.T) {
-	for kind, fits := range map[hollow.Kind]bool{hollow.Exact: true, hollow.Segments: false, hollow.Virtual: true} {
-		m := open(t, kind, 2048*mib)
+	for _, c := range []struct {
+		kind  hollow.Kind
+		block int64
+		fits  bool
+	}{
+		{hollow.Exact, 4 * mib, true}, {hollow.Segments, 4 * mib, false}, {hollow.Parts, 4 * mib, true},
+		{hollow.Virtual, 4 * mib, false}, {hollow.Virtual, 16 * mib, true},
+	} {
+		m := open(t, c.kind, 2048*mib)
 		n := int32(0)
-		for m.Alloc(n, 4*mib) {
+		for m.Alloc(n, c.block) {
 			n++
 		}
 		for i := int32(0); i < n; i += 2 {
 			m.Free(i)
 		}
-		if got := m.Alloc(1000, 512*mib); got != fits {
-			t.Errorf("%s: 512 MiB fit beside %d live: %v", kind, m.Live(), got)
+		before := m.Mapped()
+		if got := m.Alloc(1000, 512*mib); got != c.fits {
+			t.Errorf("%s: 512 MiB fit beside %d live: %v", c.kind, m.Live(), got)
+		}
+		if moved := m.Mapped() - before; moved != 0 && moved != 64 {
+			t.Errorf("%s: %d chunks moved", c.kind, moved)
 		}
 	}
 }

@@ -13,6 +13,7 @@ type Memory struct {
 	Upstream pool.Upstream  // where the pool gets it; nil: the host
 	Space    pressure.Space // what Upstream gives
 	Direct   bool           // the pool caches nothing: fragments then take no part of the limit
+	Mapped   func() int64   // how many chunks Upstream has put behind addresses so far; nil: it maps none
 	Touch    int64          // bytes of each object that are written when it is allocated; negative: all
 }
 
