@@ -213,3 +213,22 @@ func TestPointsReadTheRuntimeOnceAMillisecond(t *testing.T) {
 		t.Errorf("%d readings in 10 ms, want 10", n)
 	}
 }
+
+// TestLiveBytesOfBeforeACycleAreNotShown: a caller read how much is live, and then
+// waited while a cycle settled.
+func TestLiveBytesOfBeforeACycleAreNotShown(t *testing.T) {
+	var seen []int64
+	c, e, g := staged(t, &scripted{decide: func(p Point) Decision {
+		seen = append(seen, p.Sample.Live)
+		return Decision{}
+	}})
+	settled, live := c.settled.Load(), g.at.Live
+	c.askAt(g.gate, Point{At: Allocation}, live, settled)
+	g.dead = 40
+	go func() { (<-e.marks) <- 0 }()
+	c.Collect(TriggerExplicit)
+	c.askAt(g.gate, Point{At: Allocation}, live, settled)
+	if len(seen) != 2 || seen[0] != 100 || seen[1] != 60 {
+		t.Errorf("the policy was shown %d live bytes, want 100 and then 60", seen)
+	}
+}

@@ -101,6 +101,7 @@ func (r *releases) hire() {
 func (r *releases) take(h *hand) {
 	h.lot, h.i = r.lots[0], r.lots[0].next
 	if h.lot.next++; h.lot.next == h.lot.n {
+		r.lots[0] = nil // or what it owned would stay reachable
 		r.lots = r.lots[1:]
 	}
 	r.waiting--

@@ -35,3 +35,16 @@ func TestMarkKnowsHowLongItSwept(t *testing.T) {
 	}
 	runtime.KeepAlive(heap)
 }
+
+// TestAForgottenEngineIsWatchedNoMore: its sentinel is not armed again, or each
+// collector that a program ever had would cost every later cycle a cleanup.
+func TestAForgottenEngineIsWatchedNoMore(t *testing.T) {
+	before := sentinels.Load() // of other tests, which may go meanwhile
+	for range 50 {
+		newGoRuntime().watch(func() {})
+	}
+	waitFor(t, 20*time.Second, func() bool {
+		runtime.GC()
+		return sentinels.Load() <= before
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -237,4 +238,23 @@ func TestAPolicySeesWhatACycleFreesWhenItEnds(t *testing.T) {
 			t.Errorf("point %d: %d live, want %d; %d freed by the program, want 0", i, p.Sample.Live, want, p.Freed)
 		}
 	}
+}
+
+// TestWhatIsForgottenIsNotKept: a release may refer to much, which must not stay
+// reachable through the slot that it had.
+func TestWhatIsForgottenIsNotKept(t *testing.T) {
+	c := newCollector(t, Config{Policy: new(Never)})
+	r := NewWeakRegistry(c.own().gate, 0, func(Slot, *thing, int64) {})
+	kept, byHand, byCycle := new(thing), new(thing), new(thing)
+	gone := []weak.Pointer[thing]{weak.Make(byHand), weak.Make(byCycle)}
+	slot := Track(r, kept, 1, byHand)
+	Track(r, new(thing), 1, byCycle)
+	r.Untrack(slot)
+	byHand, byCycle = nil, nil
+	c.Collect(TriggerExplicit)
+	for i := range gone {
+		waitFor(t, 20*time.Second, func() bool { runtime.GC(); return gone[i].Value() == nil })
+	}
+	runtime.KeepAlive(kept)
+	runtime.KeepAlive(r)
 }

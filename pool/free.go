@@ -39,13 +39,19 @@ func (p *Pool) free(b Block, cause uint32) {
 	p.stock(f)
 	f.mu.Unlock()
 	if rest != 0 {
-		p.core.give(rest)
-		if p.closed.Load() { // since this began
-			p.release(MaxBytes)
-		}
+		p.overflow(rest)
 	}
 	if p.ladder.waiters.Load() != 0 {
 		p.ladder.freed()
+	}
+}
+
+// overflow gives a chain of pieces to the core that a front has no room for. The
+// front is unlocked, so that the pool may have been closed and emptied meanwhile.
+func (p *Pool) overflow(chain uint32) {
+	p.core.give(chain)
+	if p.closed.Load() {
+		p.release(MaxBytes)
 	}
 }
 

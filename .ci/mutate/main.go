@@ -4,111 +4,128 @@
 //
 //	go run ./.ci/mutate -n 20 ./gc ./pool ./trace/... ./sim
 //
-// A change counts as killed if the tests of its package (-short) fail, or do not
-// end. It prints a line for each change, and the score of each package.
+// All changes of a package are built into one test binary, each behind a switch. A
+// run with no change on tells which tests come past which change. Then each change
+// is tried on those tests alone, the quick ones first. It counts as killed if one
+// of them fails, or does not end. There is a line for each change, and the score of
+// each pattern with the 95 % interval for the share of all changes.
 package main
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
 var (
 	most    = flag.Int("n", 20, "changes in each pattern of packages")
 	seed    = flag.Uint64("seed", 1, "of the sample")
-	skip    = flag.String("skip", "", "tests to leave out, as go test -skip")
-	jobs    = flag.Int("j", 1, "changes that are tried at the same time")
-	longest = flag.Duration("for", 20*time.Minute, "time for all")
-	timeout = flag.Duration("timeout", 2*time.Minute, "time for the tests of one change")
+	also    = flag.String("also", "", "packages, separated by commas, whose tests are asked about a change that those of its own package do not notice")
+	longest = flag.Duration("for", 20*time.Minute, "time for all; what is not tried by then is left out")
 )
-
-// A change replaces the bytes of a file from one offset to another.
-type change struct {
-	dir, file string
-	line      int
-	from, to  int
-	old, new  string
-}
 
 func main() {
 	flag.Parse()
-	if err := run(flag.Args()); err != nil {
+	if err := run(flag.Args(), time.Now().Add(*longest)); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(patterns []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), *longest)
-	defer cancel()
+func run(patterns []string, end time.Time) error {
+	work, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
 	for _, pattern := range patterns {
-		changes, err := collect(pattern)
+		all, err := collect(pattern)
 		if err != nil {
 			return err
 		}
-		killed, lived := 0, 0
-		order := rand.New(rand.NewPCG(*seed, uint64(len(changes)))).Perm(len(changes))
-		for len(order) > 0 && killed+lived < *most && ctx.Err() == nil {
-			now := order[:min(len(order), *jobs, *most-killed-lived)]
-			order = order[len(now):]
-			for i, r := range tryAll(ctx, changes, now) {
-				c := changes[now[i]]
-				switch r.text {
-				case "killed":
-					killed++
-				case "LIVED":
-					lived++
-				}
-				fmt.Printf("%-7s %s:%d: %q -> %q (%.0f s)\n", r.text, c.file, c.line, c.old, c.new, r.took.Seconds())
+		killed, tried := 0, 0
+		for _, sample := range draw(all) {
+			k, n, err := try(sample, work, end)
+			if err != nil {
+				return err
 			}
+			killed, tried = killed+k, tried+n
 		}
-		fmt.Printf("score   %s: %d of %d killed, drawn with seed %d from %d changes\n", pattern, killed, killed+lived, *seed, len(changes))
+		from, to := interval(killed, tried)
+		fmt.Printf("score   %s: %d of %d killed, %.0f %% (%.0f to %.0f %%), drawn with seed %d from %d changes\n",
+			pattern, killed, tried, 100*float64(killed)/float64(max(tried, 1)), 100*from, 100*to, *seed, len(all))
 	}
 	return nil
 }
 
-type result struct {
-	text string
-	took time.Duration
+// draw returns the sample, one list for each package, numbered from 1.
+func draw(all []*change) (samples [][]*change) {
+	order := rand.New(rand.NewPCG(*seed, uint64(len(all)))).Perm(len(all))
+	drawn := order[:min(len(order), *most)]
+	slices.Sort(drawn)
+	for i, at := range drawn {
+		if i == 0 || all[at].dir != all[drawn[i-1]].dir {
+			samples = append(samples, nil)
+		}
+		last := &samples[len(samples)-1]
+		*last = append(*last, all[at])
+		all[at].number = len(*last)
+	}
+	return samples
 }
 
-// tryAll tries some changes side by side.
-func tryAll(ctx context.Context, changes []change, which []int) []result {
-	results := make([]result, len(which))
-	var all sync.WaitGroup
-	for i, at := range which {
-		all.Go(func() {
-			began := time.Now()
-			text, err := try(ctx, changes[at])
-			if err != nil {
-				text = err.Error()
-			}
-			if ctx.Err() != nil {
-				text = "no time"
-			}
-			results[i] = result{text, time.Since(began)}
-		})
+// try tries the changes of one package.
+func try(sample []*change, work string, end time.Time) (killed, tried int, err error) {
+	dirs := []string{sample[0].dir}
+	for _, dir := range strings.FieldsFunc(*also, func(r rune) bool { return r == ',' }) {
+		if dir = filepath.Clean(dir); dir != dirs[0] {
+			dirs = append(dirs, dir)
+		}
 	}
-	all.Wait()
-	return results
+	suites, err := build(sample, dirs, work)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, c := range sample {
+		began := time.Now()
+		if began.After(end) {
+			fmt.Printf("no time %v\n", c)
+			continue
+		}
+		verdict, by := "invalid", "does not compile"
+		if !c.invalid {
+			tried++
+			if verdict, by = c.verdict(suites); verdict == "killed" {
+				killed++
+			}
+		}
+		fmt.Printf("%-7s %v (%.1f s; %s)\n", verdict, c, time.Since(began).Seconds(), by)
+	}
+	return killed, tried, nil
+}
+
+// interval is Wilson's for a share (J. Am. Stat. Assoc. 22, 1927), at 95 %.
+func interval(killed, tried int) (from, to float64) {
+	if tried == 0 {
+		return 0, 1
+	}
+	const z = 1.96
+	n := float64(tried)
+	p := float64(killed) / n
+	middle := p + z*z/(2*n)
+	half := z * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
+	return max(0, (middle-half)/(1+z*z/n)), min(1, (middle+half)/(1+z*z/n))
 }
 
 // collect returns the changes of all packages of a pattern.
-func collect(pattern string) ([]change, error) {
+func collect(pattern string) ([]*change, error) {
 	list := exec.Command("go", "list", "-f", "{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}\n{{end}}", pattern)
 	list.Stderr = os.Stderr
 	out, err := list.Output()
@@ -119,7 +136,7 @@ func collect(pattern string) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []change
+	var all []*change
 	for _, path := range strings.Fields(string(out)) {
 		name, err := filepath.Rel(here, path)
 		if err != nil {
@@ -132,99 +149,4 @@ func collect(pattern string) ([]change, error) {
 		all = append(all, changes...)
 	}
 	return all, nil
-}
-
-// swaps are the operators that are put in another's place.
-var swaps = map[token.Token]token.Token{
-	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
-	token.EQL: token.NEQ, token.NEQ: token.EQL, token.ADD: token.SUB, token.SUB: token.ADD,
-	token.MUL: token.QUO, token.LAND: token.LOR, token.LOR: token.LAND,
-}
-
-// ofFile returns the changes of a file: another operator, a condition that is
-// always or never true, a statement that is left out.
-func ofFile(name string) ([]change, error) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	files := token.NewFileSet()
-	tree, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
-	var all []change
-	add := func(from, to token.Pos, new string) {
-		a, b := files.Position(from), files.Position(to)
-		all = append(all, change{filepath.Dir(name), name, a.Line, a.Offset, b.Offset, string(text[a.Offset:b.Offset]), new})
-	}
-	statements := func(list []ast.Stmt) {
-		for _, s := range list {
-			switch s := s.(type) {
-			case *ast.ExprStmt, *ast.IncDecStmt, *ast.DeferStmt:
-				add(s.Pos(), s.End(), "")
-			case *ast.AssignStmt:
-				if s.Tok != token.DEFINE {
-					add(s.Pos(), s.End(), "")
-				}
-			}
-		}
-	}
-	ast.Inspect(tree, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.BinaryExpr:
-			if other, ok := swaps[n.Op]; ok {
-				add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), other.String())
-			}
-		case *ast.IfStmt:
-			cond := string(text[files.Position(n.Cond.Pos()).Offset:files.Position(n.Cond.End()).Offset])
-			add(n.Cond.Pos(), n.Cond.End(), "("+cond+") && false")
-			add(n.Cond.Pos(), n.Cond.End(), "("+cond+") || true")
-		case *ast.BlockStmt:
-			statements(n.List)
-		case *ast.CaseClause:
-			statements(n.Body)
-		}
-		return true
-	})
-	return all, nil
-}
-
-// try runs the tests with a change: "killed", "LIVED", or "invalid" if it does not
-// compile.
-func try(ctx context.Context, c change) (string, error) {
-	dir, err := os.MkdirTemp("", "mutate")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	text, err := os.ReadFile(c.file)
-	if err != nil {
-		return "", err
-	}
-	full, err := filepath.Abs(c.file)
-	if err != nil {
-		return "", err
-	}
-	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {full: changed}})
-	if err != nil {
-		return "", err
-	}
-	if err := errors.Join(os.WriteFile(changed, bytes.Join([][]byte{text[:c.from], text[c.to:]}, []byte(c.new)), 0o600),
-		os.WriteFile(overlay, replace, 0o600)); err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, *timeout+30*time.Second)
-	defer cancel()
-	test := exec.CommandContext(ctx, "go", "test", "-short", "-failfast", "-vet=off", "-skip", *skip, "-overlay", overlay, "-timeout", timeout.String(), "./"+filepath.ToSlash(c.dir))
-	test.WaitDelay = 10 * time.Second
-	out, err := test.CombinedOutput()
-	switch {
-	case err == nil:
-		return "LIVED", nil
-	case bytes.Contains(out, []byte("[build failed]")), bytes.Contains(out, []byte("[setup failed]")):
-		return "invalid", nil
-	}
-	return "killed", nil
 }

@@ -1,0 +1,99 @@
+package gc
+
+import (
+	"testing"
+	"time"
+)
+
+// A tomb is a registry for what was given to Own, whose dead a test puts in.
+type tomb struct {
+	o    *ownership
+	dead int // objects of one byte
+}
+
+func (b *tomb) promoteAll() {}
+func (b *tomb) Len() int    { return 0 }
+
+func (b *tomb) walk(r *collection) {
+	if b.dead > 0 {
+		r.found(&lot{gate: b.o.gate, dead: b, n: b.dead})
+	}
+	b.dead = 0
+}
+
+func (b *tomb) bytes(int) int64 { return 1 }
+func (b *tomb) give(int)        { b.o.giveBack(1) }
+
+// owning is a collector on a puppet, whose memory of Own a test sets. Its limit is 100.
+func owning(t *testing.T) (*Collector, *puppet, *tomb) {
+	e := newPuppet()
+	c := newOn(e, Config{Caps: uncapped, Idle: -1, Limit: 100}, new(Never))
+	t.Cleanup(c.Close)
+	b := &tomb{o: c.own()}
+	c.addRegistry(b)
+	return c, e, b
+}
+
+// adds has Own add 10 bytes, and returns how many cycles that took.
+func (e *puppet) adds(o *ownership) (cycles int) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		o.adding(10)
+	}()
+	for {
+		select {
+		case end := <-e.marks:
+			cycles++
+			end <- 0
+		case <-done:
+			return cycles
+		}
+	}
+}
+
+// TestOwnAtItsLimitWaitsForTheCycleUnderWay, and starts none of its own if that one
+// makes room.
+func TestOwnAtItsLimitWaitsForTheCycleUnderWay(t *testing.T) {
+	c, e, b := owning(t)
+	b.o.take(100)
+	b.dead = 40
+	c.mu.Lock()
+	c.begin(TriggerExplicit, Decision{Action: Overlap}, b.o.gate, 0)
+	c.mu.Unlock()
+	end := <-e.marks
+	more := make(chan int)
+	go func() { more <- e.adds(b.o) }()
+	waitFor(t, 20*time.Second, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.current.Load().held != noOne
+	})
+	end <- 0
+	if n := <-more; n != 0 || b.o.live.Load() != 60 {
+		t.Errorf("%d cycles beside the one that was under way; %d bytes are live", n, b.o.live.Load())
+	}
+}
+
+// TestOwnTriesAgainOnceACycleHasMadeRoom: what was in vain once is not in vain for ever.
+func TestOwnTriesAgainOnceACycleHasMadeRoom(t *testing.T) {
+	_, e, b := owning(t)
+	for i, step := range []struct {
+		live int64 // when 10 more come
+		dead int   // of it
+		want int   // cycles
+	}{
+		{90, 0, 0},   // they fit
+		{100, 0, 1},  // in vain
+		{100, 50, 0}, // so that it is not tried again ...
+		{113, 50, 1}, // ... before an eighth of the limit has come on top
+		{100, 50, 1}, // that one has made room
+		{100, 50, 1},
+	} {
+		b.o.take(step.live - b.o.live.Load())
+		b.dead = step.dead
+		if got := e.adds(b.o); got != step.want {
+			t.Errorf("step %d: %d cycles, want %d", i, got, step.want)
+		}
+	}
+}
