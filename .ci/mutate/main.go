@@ -28,6 +28,7 @@ var (
 	most    = flag.Int("n", 20, "changes in each pattern of packages")
 	seed    = flag.Uint64("seed", 1, "of the sample")
 	also    = flag.String("also", "", "packages, separated by commas, whose tests are asked about a change that those of its own package do not notice")
+	short   = flag.Bool("short", true, "tests leave out what takes long, as go test -short")
 	longest = flag.Duration("for", 20*time.Minute, "time for all; what is not tried by then is left out")
 )
 

@@ -192,7 +192,7 @@ func (c *change) verdict(suites []suite) (verdict, by string) {
 func (s *suite) run(names []string, limit time.Duration, env ...string) (out []byte, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	c := s.command(ctx, append(s.flags, "-test.short", "-test.failfast", "-test.run", "^("+strings.Join(names, "|")+")$")...)
+	c := s.command(ctx, append(s.flags, fmt.Sprintf("-test.short=%v", *short), "-test.failfast", "-test.run", "^("+strings.Join(names, "|")+")$")...)
 	c.Env = append(os.Environ(), env...)
 	out, err := c.CombinedOutput()
 	if ctx.Err() != nil {
