@@ -133,11 +133,11 @@ func (m *base) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
 	p := gc.Point{
 		Now:       time.Duration(t + m.shift),
 		At:        at,
-		Sample:    pressure.Sample{Space: m.space, Live: sum.net - m.freed, Reserved: sum.net - m.freed, Limit: m.cfg.Limit},
+		Sample:    pressure.Sample{Space: m.space, Live: sum.net - m.freed, Reserved: sum.net - m.freed, Limit: m.cfg.Told.limit(m.cfg.Limit)},
 		Allocated: sum.gross - m.last.gross,
 		Freed:     (sum.gross - sum.net) - (m.last.gross - m.last.net),
 		LiveAfter: m.liveAfter,
-		Cost:      time.Duration(m.share * float64(m.cfg.Cost.Of(sum.objects()-m.count, m.yielded))),
+		Cost:      m.cfg.Told.cost(time.Duration(m.share * float64(m.cfg.Cost.Of(sum.objects()-m.count, m.yielded)))),
 		Slowdown:  m.cfg.Cost.Slowdown,
 		Running:   m.running,
 		Cycles:    m.cycles,
@@ -248,7 +248,7 @@ func (m *base) free(c gc.Cycle, started, now *totals) {
 	m.freed, m.count = started.dropped, int64(started.drops)
 	m.last, m.liveAfter = *now, now.net-m.freed
 	m.cycles++
-	c.LiveAfter, c.Limit = m.liveAfter, m.cfg.Limit
+	c.LiveAfter, c.Limit = m.liveAfter, m.cfg.Told.limit(m.cfg.Limit)
 	if m.log != nil {
 		m.log.Cycles = append(m.log.Cycles, Collected{Cycle: c, seq: now.seq()})
 	}

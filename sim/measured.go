@@ -289,12 +289,12 @@ func (r *measured) sync(place int32, w, at int64) {
 // ask asks the policy.
 func (r *measured) ask(p gc.Point, at int64) gc.Decision {
 	p.Now = time.Duration(r.now)
-	p.Sample = pressure.Sample{Space: r.w.Space, Live: r.memory.Live(), Reserved: r.memory.Reserved(), Limit: r.cfg.Limit}
+	p.Sample = pressure.Sample{Space: r.w.Space, Live: r.memory.Live(), Reserved: r.memory.Reserved(), Limit: r.cfg.Told.limit(r.cfg.Limit)}
 	p.Allocated = r.totals.gross - r.last.gross
 	p.Freed = (r.totals.gross - r.totals.net) - (r.last.gross - r.last.net)
 	p.LiveAfter, p.Cycles, p.Running = r.after, r.cycles, r.cycle != nil
 	p.Slowdown = r.Slowdown
-	p.Cost = time.Duration(r.factor * float64(r.Cycle(r.tracked(), 0, 0)))
+	p.Cost = r.cfg.Told.cost(time.Duration(r.factor * float64(r.Cycle(r.tracked(), 0, 0))))
 	d := r.policy.Decide(p)
 	r.wake = d.Wake
 	if l := r.cfg.Log; l != nil && l.KeepDecisions {
@@ -369,7 +369,7 @@ func (r *measured) settle() {
 	if c.Action == gc.Block {
 		c.Exposed = c.Duration
 	}
-	c.Freed, c.LiveAfter, c.Limit = before-r.after, r.after, r.cfg.Limit
+	c.Freed, c.LiveAfter, c.Limit = before-r.after, r.after, r.cfg.Told.limit(r.cfg.Limit)
 	r.res.GCBusy += c.Duration
 	if expected := float64(r.Cycle(r.tracked(), 0, 0)); expected > 0 {
 		r.factor = (r.factor + float64(c.Duration)/expected) / 2 // as the collector's cost model learns

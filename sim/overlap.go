@@ -42,9 +42,10 @@ func OptimumOverlap(w *Workload, cfg Config) (s Schedule, bound time.Duration, e
 	return overlapped(w, cfg, 0)
 }
 
-// OptimumObjective is [OptimumOverlap] for the least objective, exposed pause +
-// CPUPrice x collector time, and bounds that. A cycle more is worth its price
-// only where it saves more than that in pauses.
+// OptimumObjective is [OptimumOverlap] for the least delay + CPUPrice x collector
+// time, and bounds that. A cycle more is worth its price only where it saves more
+// than that in pauses. The delay is the exposed pause and, where cycles slow the
+// program, what that takes, which the bound leaves out.
 func OptimumObjective(w *Workload, cfg Config) (s Schedule, bound time.Duration, err error) {
 	return overlapped(w, cfg, CPUPrice)
 }
@@ -65,7 +66,10 @@ func overlapped(w *Workload, cfg Config, share float64) (best Schedule, bound ti
 	least := time.Duration(math.MaxInt64)
 	try := func(steps []step) {
 		r := RunSchedule(w, "", Schedule{steps: steps}, cfg)
-		cost := r.ExposedPause + time.Duration(share*float64(r.GCBusy))
+		cost := r.ExposedPause
+		if share > 0 {
+			cost = r.Delay() + time.Duration(share*float64(r.GCBusy))
+		}
 		if cost < least || cost == least && len(steps) < len(best.steps) {
 			least, best = cost, Schedule{Exposed: r.ExposedPause, steps: steps}
 		}
@@ -79,6 +83,9 @@ func overlapped(w *Workload, cfg Config, share float64) (best Schedule, bound ti
 		return Schedule{}, 0, err
 	}
 	try(blocking.steps)
+	if slow := cfg.Cost.Slowdown; share > 0 {
+		charge += int64(slow / (1 + slow) * float64(g))
+	}
 	try(newPaths(w, far, g, charge).solve())
 	return best, bound, nil
 }

@@ -37,6 +37,11 @@ func (r *Result) Objective() time.Duration {
 	return r.ExposedPause + time.Duration(CPUPrice*float64(r.GCBusy))
 }
 
+// Delay is what the program lost: exposed pause, and what it was slowed beside
+// overlapped cycles. It is that of the base world: a machine has other reasons to
+// take longer, or less long, than was recorded.
+func (r *Result) Delay() time.Duration { return r.Elapsed - r.Span }
+
 // A Log collects what a run did, in order. A nil *Log collects nothing.
 type Log struct {
 	Decisions []Decided // every question and its answer, if KeepDecisions is set

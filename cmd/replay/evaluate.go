@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -15,7 +15,10 @@ import (
 )
 
 func newEvaluate() *cobra.Command {
-	var out string
+	var (
+		out, trials string
+		s           setting
+	)
 	cmd := &cobra.Command{
 		Use:   "evaluate [FILE...]",
 		Short: "Hold every policy against the reference and the optimum, over limits and costs",
@@ -23,10 +26,25 @@ func newEvaluate() *cobra.Command {
 over limits from 1x to 6x and cycles from 0.1 ms to 1 s, and writes a report in
 Markdown: exposed pause and collector time against cudajl, the objective against
 the optimum, lower-bound overheads, metered latency, utilization, wasted and
-missed collections, robustness, and parameters tuned on all workloads but one.`,
+missed collections, robustness, and parameters tuned on all workloads but one.
+
+With --trials it judges one policy instead: in each trial something else is wrong or
+unusual, and the report says how far the policy is from the best schedule known,
+where it loses to simpler ones, and what tuning its parameters would give on programs
+that they were not tuned on. The trials:
+` + trialList() + `
+`,
 		Example: `  replay evaluate > report.md
+  replay evaluate --trials all -o results/mine
+  replay evaluate --trials plain,limit-5% --policy sqrt a.arrows b.arrows
   replay evaluate a.arrows b.arrows c.arrows -o results/mine`,
 		RunE: func(cmd *cobra.Command, files []string) error {
+			if trials != "" {
+				return prove(cmd, files, s.policies, trials, out)
+			}
+			if cmd.Flags().Changed("policy") {
+				return errors.New("--policy is for --trials: without them every policy is evaluated")
+			}
 			loads, err := loadWorkloads(files)
 			if err != nil {
 				return err
@@ -56,7 +74,9 @@ missed collections, robustness, and parameters tuned on all workloads but one.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&out, "output", "o", "", "`folder` for report.md and cells.json; empty prints the report")
+	s.onePolicy(cmd, "pacer")
+	cmd.Flags().StringVar(&trials, "trials", "", "judge --policy in a `list` of trials, or in all")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "`folder` for report.md and the cells; empty prints the report")
 	return cmd
 }
 
@@ -79,7 +99,7 @@ func writeCells(w io.Writer, g *experiment.Grid) error {
 // A study is written as Markdown.
 type study struct {
 	*experiment.Study
-	bytes.Buffer
+	markdown
 }
 
 // writeStudy writes the report of a study as Markdown.
@@ -263,19 +283,6 @@ func (r *study) optimum() {
 		r.row(x.Trace, x.Limit, x.Cycle, x.Known, x.AtLeast, x.Known-x.AtLeast)
 	}
 	fmt.Fprintf(r, "\n%d of %d cells are exact; the others are above.\n", exact, len(r.Bounds))
-}
-
-// head writes the first row of a table, and the line below it.
-func (r *study) head(cells ...any) {
-	r.row(cells...)
-	r.WriteString("|" + strings.Repeat("---|", len(cells)) + "\n")
-}
-
-func (r *study) row(cells ...any) {
-	for _, c := range cells {
-		fmt.Fprintf(r, "| %v ", c)
-	}
-	r.WriteString("|\n")
 }
 
 func code(who sim.Contender) string { return "`" + who.String() + "`" }

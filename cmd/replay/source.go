@@ -21,34 +21,40 @@ import (
 // loadWorkloads reads and compiles files, or the built-in workloads if there
 // are none, side by side and in order.
 func loadWorkloads(files []string) ([]*sim.Workload, error) {
+	return loadAll(files, loadWorkload, func(w *sim.Workload) *string { return &w.Name })
+}
+
+// loadTraces reads the same, without compiling it.
+func loadTraces(files []string) ([]*trace.Trace, error) {
+	return loadAll(files, loadTrace, func(t *trace.Trace) *string { return &t.Name })
+}
+
+// loadAll gives those of the same name a number, so that rows of results and files
+// of plots are not taken for one another.
+func loadAll[T any](files []string, load func(string) (T, error), name func(T) *string) ([]T, error) {
 	if len(files) == 0 {
 		files = samples.Names()
 	}
-	loads := make([]*sim.Workload, len(files))
+	all := make([]T, len(files))
 	var g errgroup.Group
 	for i, f := range files {
 		g.Go(func() (err error) {
-			loads[i], err = loadWorkload(f)
+			all[i], err = load(f)
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	tellApart(loads)
-	return loads, nil
-}
-
-// tellApart gives workloads of the same name a number, so that rows of results
-// and files of plots are not taken for one another.
-func tellApart(loads []*sim.Workload) {
 	seen := make(map[string]int)
-	for _, w := range loads {
-		seen[w.Name]++
-		if n := seen[w.Name]; n > 1 {
-			w.Name = fmt.Sprintf("%s-%d", w.Name, n)
+	for _, x := range all {
+		text := name(x)
+		seen[*text]++
+		if n := seen[*text]; n > 1 {
+			*text = fmt.Sprintf("%s-%d", *text, n)
 		}
 	}
+	return all, nil
 }
 
 // loadWorkload reads a file and compiles the space in which it allocates most.

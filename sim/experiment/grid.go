@@ -21,6 +21,7 @@ type Grid struct {
 	Contenders []sim.Contender
 	Ladder     sim.Ladder
 	WaitNoise  float64                      // see sim.Config
+	Told       sim.Told                     // see sim.Config
 	Details    bool                         // fill in the details of the outcomes, which takes memory
 	Logs       func(Cell) bool              // whose logs to keep; nil: of no cell
 	Machine    *sim.Machine                 // the world of all cells, see SetMachine; nil: the base world

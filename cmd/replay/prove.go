@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/experiment"
+)
+
+// trialList describes every trial in a line.
+func trialList() string {
+	var b strings.Builder
+	for _, t := range experiment.Trials() {
+		fmt.Fprintf(&b, "  %-12s  %s\n", t.Name, t.About)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// prove judges one policy in trials.
+func prove(cmd *cobra.Command, files []string, policy, names, out string) error {
+	trials, err := experiment.TrialsNamed(names)
+	if err != nil {
+		return err
+	}
+	who, err := sim.ParseContender(policy)
+	if err != nil {
+		return err
+	}
+	programs, err := loadTraces(files)
+	if err != nil {
+		return err
+	}
+	bar := newProgress(cmd.ErrOrStderr(), "trials", len(trials))
+	p, err := experiment.NewProof(cmd.Context(), programs, who, trials, func(string) { bar.add() })
+	bar.done()
+	if err != nil {
+		return err
+	}
+	if out == "" {
+		return writeProof(cmd.OutOrStdout(), p)
+	}
+	dir, err := openFolder(out)
+	if err != nil {
+		return err
+	}
+	if err := dir.write("report.md", func(w io.Writer) error { return writeProof(w, p) }); err != nil {
+		return err
+	}
+	if err := dir.write("cells.csv", func(w io.Writer) error { return writeTried(w, p) }); err != nil {
+		return err
+	}
+	dir.report(cmd.ErrOrStderr())
+	return nil
+}
+
+// A proof is written as Markdown.
+type proof struct {
+	*experiment.Proof
+	markdown
+}
+
+// writeProof writes the report of a proof as Markdown.
+func writeProof(w io.Writer, p *experiment.Proof) error {
+	r := &proof{Proof: p}
+	r.trials()
+	r.byWorkload()
+	r.byCell()
+	r.tuned()
+	r.losses()
+	_, err := w.Write(r.Bytes())
+	return err
+}
+
+func (r *proof) trials() {
+	fmt.Fprintf(r, `# %s in trials
+
+Cycles of 0.1, 1, 10 and 100 ms, limits of 1.25x, 1.5x, 2x and 4x of the peak reachable bytes where nothing else is said, ladder of 2 cycles. Delay: exposed pause, and what the program loses beside cycles.
+J: delay + %v x collector time, against the best schedule known for the cell: the least J of the optima and of all policies that ran. All ratios are geometric means over the cells, 1 ms added to both sides.
+Lost: cells in which it is above %s, %s or %s by more than 2 ms of delay or two refusals.
+
+`, code(r.Policy), sim.CPUPrice, "`cudajl`", "`sqrt`", "`never`")
+	r.head("trial", "", "cells", "J", "worst program", "delay / cudajl", "delay / cudajl overlapped", "J of cudajl", "J of sqrt", "refusals", "failed", "lost")
+	for _, t := range r.Trials {
+		worst := "-"
+		if i, j := t.Worst(); len(t.Workloads) > 0 {
+			worst = fmt.Sprintf("%s %s", t.Workloads[i].Name, ratioText(j))
+		}
+		refusals, failed := 0, 0
+		for _, o := range t.Select(0, nil) {
+			refusals += o.RefusalCollections
+			failed += o.FailedAllocs
+		}
+		r.row(t.Trial.Name, t.Trial.About, t.Len()/len(t.Contenders), ratioText(t.J(0, -1)), worst, ratioText(t.Delayed(1, -1)), ratioText(t.Delayed(2, -1)),
+			ratioText(t.J(1, -1)), ratioText(t.J(3, -1)), refusals, failed, len(t.Losses()))
+	}
+}
+
+func (r *proof) byWorkload() {
+	for _, part := range []struct {
+		title string
+		of    func(*experiment.Tried, int) float64
+	}{
+		{"J by program", func(t *experiment.Tried, i int) float64 { return t.J(0, i) }},
+		{"Delay against cudajl by program", func(t *experiment.Tried, i int) float64 { return t.Delayed(1, i) }},
+	} {
+		fmt.Fprintf(r, "\n## %s\n\n", part.title)
+		head := []any{"program"}
+		for _, t := range r.Trials {
+			head = append(head, t.Trial.Name)
+		}
+		r.head(head...)
+		for i := range r.Trials[0].Workloads {
+			row := []any{r.Trials[0].Workloads[i].Name}
+			for _, t := range r.Trials {
+				row = append(row, ratioText(part.of(t, i)))
+			}
+			r.row(row...)
+		}
+	}
+}
+
+func (r *proof) byCell() {
+	t := r.Trials[0]
+	fmt.Fprintf(r, "\n## J by limit and cycle: %s\n\n", t.Trial.Name)
+	head := []any{"cycle"}
+	for _, l := range t.Limits {
+		head = append(head, l)
+	}
+	r.head(head...)
+	for k, cost := range t.Costs {
+		row := []any{cost.Base}
+		for l := range t.Limits {
+			row = append(row, ratioText(t.JIn(0, func(c experiment.Cell) bool { return c.Cost == k && c.Limit == l })))
+		}
+		r.row(row...)
+	}
+}
+
+func (r *proof) tuned() {
+	x := r.Tuned
+	if x == nil {
+		return
+	}
+	fmt.Fprintf(r, "\n## Tuned on the other programs\n\nIts parameters that do best on all programs are `%s`: J %s; as given: %s. With those that do best on all programs but the one that is judged: %s, a gap of %.1f %%.\n\n",
+		x.Chosen, ratioText(x.Seen), ratioText(x.Default), ratioText(x.Left), 100*(x.Left/x.Seen-1))
+	r.head("left out", "chosen", "J", "J as given")
+	for _, l := range x.PerLoad {
+		r.row(l.Trace, "`"+l.Chosen+"`", ratioText(l.J), ratioText(l.Default))
+	}
+}
+
+func (r *proof) losses() {
+	r.WriteString("\n## Lost cells\n\nDelay in ms and cycles + refusals.\n\n")
+	r.head("trial", "program", "limit", "cycle", r.Policy, "cudajl", "sqrt", "never", "best known J, ms", "lost by")
+	n := 0
+	for _, t := range r.Trials {
+		for _, l := range t.Losses() {
+			var by []string
+			if l.ByDelay {
+				by = append(by, "delay")
+			}
+			if l.ByRefusals {
+				by = append(by, "refusals")
+			}
+			row := []any{t.Trial.Name, t.Workloads[l.Workload].Name, t.Limits[l.Limit], t.Costs[l.Cost].Base, delayText(l.Policy)}
+			for _, o := range l.Rivals {
+				row = append(row, delayText(o))
+			}
+			r.row(append(row, milliseconds(l.Known), strings.Join(by, ", "))...)
+			n++
+		}
+	}
+	if n == 0 {
+		r.WriteString("\nNone.\n")
+	}
+}
+
+func delayText(o *experiment.Outcome) string {
+	return fmt.Sprintf("%s, %d+%d", milliseconds(o.Delay()), o.Collections, o.RefusalCollections)
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1e3, 'f', 1, 64) }
+
+// writeTried writes a line for each cell of each trial: delays and J in us.
+func writeTried(w io.Writer, p *experiment.Proof) error {
+	out := csv.NewWriter(w)
+	head := []string{"trial", "program", "limit", "cycle", "known_j_us"}
+	for _, who := range p.Trials[0].Contenders {
+		head = append(head, who.String()+"_delay_us", "busy_us", "refusals")
+	}
+	out.Write(head)
+	for _, t := range p.Trials {
+		n := len(t.Contenders)
+		for i := 0; i < t.Len(); i += n {
+			c := t.Cell(i)
+			row := []string{t.Trial.Name, t.Workloads[c.Workload].Name, t.Limits[c.Limit].String(), t.Costs[c.Cost].Base.String(), micros(t.Known(i))}
+			for _, o := range t.Outcomes()[i : i+n] {
+				row = append(row, micros(o.Delay()), micros(o.GCBusy), strconv.Itoa(o.RefusalCollections))
+			}
+			out.Write(row)
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
+
+// A markdown is a text with tables.
+type markdown struct{ bytes.Buffer }
+
+// head writes the first row of a table, and the line below it.
+func (r *markdown) head(cells ...any) {
+	r.row(cells...)
+	r.WriteString("|" + strings.Repeat("---|", len(cells)) + "\n")
+}
+
+func (r *markdown) row(cells ...any) {
+	for _, c := range cells {
+		fmt.Fprintf(r, "| %v ", c)
+	}
+	r.WriteString("|\n")
+}

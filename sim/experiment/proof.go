@@ -1,0 +1,259 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// Rivals are what a [Proof] holds a policy against: the first two in their pauses,
+// and all but the second in the cells that are lost.
+var Rivals = []string{Reference, Reference + ":overlap=true", "sqrt", "never"}
+
+// A Proof holds one policy against [Rivals] and the best schedule known, in trials.
+// Its measure J is the delay + 0.05 x collector time.
+type Proof struct {
+	Policy sim.Contender
+	Trials []*Tried
+	Tuned  *Tuning // nil if the policy has nothing to tune, or was not tried plainly
+}
+
+// A Tried is a trial that has run: the first contender of its grid is the policy,
+// the others are the rivals.
+type Tried struct {
+	*Grid
+	Trial Trial
+	known []time.Duration // J of the best schedule known, by workload, limit and cost
+}
+
+// NewProof tries a policy on programs. It calls each, if it is not nil, with the name
+// of a trial before that runs.
+func NewProof(ctx context.Context, programs []*trace.Trace, policy sim.Contender, trials []Trial, each func(name string)) (*Proof, error) {
+	who, err := sim.ParseContenders(strings.Join(Rivals, ","))
+	if err != nil {
+		return nil, err
+	}
+	optima, err := sim.ParseContenders("optimum-overlap,optimum-objective")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proof{Policy: policy}
+	best := make(map[string]*Grid) // the optima are told nothing: trials share them
+	for _, t := range trials {
+		if each != nil {
+			each(t.Name)
+		}
+		loads, err := t.compile(programs)
+		if err != nil {
+			return nil, fmt.Errorf("trial %s: %w", t.Name, err)
+		}
+		tried := &Tried{Trial: t, Grid: t.grid(loads, append([]sim.Contender{policy}, who...))}
+		if best[t.world()] == nil {
+			best[t.world()] = t.grid(loads, optima)
+		}
+		for _, g := range []*Grid{tried.Grid, best[t.world()]} {
+			if err := g.Run(ctx, nil); err != nil {
+				return nil, err
+			}
+		}
+		tried.know(best[t.world()])
+		p.Trials = append(p.Trials, tried)
+		if t.Name != Trials()[0].Name {
+			continue
+		}
+		if p.Tuned, err = tried.tune(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (t *Trial) compile(programs []*trace.Trace) ([]*sim.Workload, error) {
+	if t.change != nil {
+		programs = t.change(programs)
+	}
+	var loads []*sim.Workload
+	for _, p := range programs {
+		w, err := sim.Compile(p, sim.SpaceOf(p))
+		if err != nil {
+			return nil, err
+		}
+		loads = append(loads, w)
+	}
+	return loads, nil
+}
+
+// know takes the least J in each cell, of the optima and of all that ran.
+func (t *Tried) know(optima *Grid) {
+	cells := t.Len() / len(t.Contenders)
+	t.known = make([]time.Duration, cells)
+	for i := range t.known {
+		t.known[i] = math.MaxInt64
+		for _, g := range []*Grid{t.Grid, optima} {
+			for p := range g.Contenders {
+				if o := g.outcomes[i*len(g.Contenders)+p]; o.Err == nil && o.FailedAllocs == 0 {
+					t.known[i] = min(t.known[i], costOf(o))
+				}
+			}
+		}
+	}
+}
+
+// costOf is J: what a run cost the program, and what its cycles cost.
+func costOf(o *Outcome) time.Duration {
+	return o.Delay() + time.Duration(sim.CPUPrice*float64(o.GCBusy))
+}
+
+// Known returns J of the best schedule known in the cell of an index in the Grid.
+func (t *Tried) Known(i int) time.Duration { return t.known[i/len(t.Contenders)] }
+
+// J is the geometric mean of a contender's J against the best schedule known, 1 ms
+// added to both, over a workload, or over all of them if it is negative.
+func (t *Tried) J(contender, workload int) float64 { return t.JIn(contender, of(workload)) }
+
+// JIn is J over the cells for which keep is true.
+func (t *Tried) JIn(contender int, keep func(Cell) bool) float64 {
+	return t.mean(contender, keep, func(i int, o *Outcome) float64 { return ratio(costOf(o), t.Known(i)) })
+}
+
+// Delayed is the same of the policy's delay against that of another contender.
+func (t *Tried) Delayed(against, workload int) float64 {
+	return t.mean(0, of(workload), func(i int, o *Outcome) float64 { return ratio(o.Delay(), t.outcomes[i+against].Delay()) })
+}
+
+// of keeps the cells of a workload, or all if it is negative.
+func of(workload int) func(Cell) bool {
+	return func(c Cell) bool { return workload < 0 || c.Workload == workload }
+}
+
+func (t *Tried) mean(contender int, keep func(Cell) bool, number func(int, *Outcome) float64) float64 {
+	var xs []float64
+	for i, o := range t.outcomes {
+		if c := t.Cell(i); c.Contender == contender && keep(c) {
+			xs = append(xs, number(i, o))
+		}
+	}
+	return GeometricMean(xs)
+}
+
+func ratio(a, b time.Duration) float64 {
+	return float64(a+time.Millisecond) / float64(b+time.Millisecond)
+}
+
+// Worst returns the workload with the largest J of the policy, and that.
+func (t *Tried) Worst() (workload int, j float64) {
+	for i := range t.Workloads {
+		if x := t.J(0, i); x > j {
+			workload, j = i, x
+		}
+	}
+	return workload, j
+}
+
+// A Loss is a cell in which the policy is worse than a rival: more than 2 ms later,
+// or with more than two refusals above its.
+type Loss struct {
+	Tried *Tried
+	Cell
+	Policy     *Outcome
+	Rivals     []*Outcome // cudajl, sqrt, never
+	Known      time.Duration
+	ByDelay    bool
+	ByRefusals bool
+}
+
+// Losses returns the lost cells of a trial.
+func (t *Tried) Losses() (all []Loss) {
+	for i, o := range t.outcomes {
+		c := t.Cell(i)
+		if c.Contender != 0 {
+			continue
+		}
+		l := Loss{Tried: t, Cell: c, Policy: o, Rivals: []*Outcome{t.outcomes[i+1], t.outcomes[i+3], t.outcomes[i+4]}, Known: t.Known(i)}
+		for _, r := range l.Rivals {
+			l.ByDelay = l.ByDelay || o.Delay() > r.Delay()+2*time.Millisecond
+			l.ByRefusals = l.ByRefusals || o.RefusalCollections > r.RefusalCollections+2
+		}
+		if l.ByDelay || l.ByRefusals {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// A Tuning is what tuning a policy's parameters gives: J over all workloads, each as
+// in [Tried.J].
+type Tuning struct {
+	Chosen  string  // that does best on all workloads
+	Seen    float64 // its J
+	Left    float64 // J where each workload is judged with what does best on the others
+	Default float64 // J of the policy as it was given
+	PerLoad []LeftOut
+}
+
+// A LeftOut is a workload with what was tuned on the others.
+type LeftOut struct {
+	Trace, Chosen string
+	J, Default    float64
+}
+
+// tune tries every member of the family of the policy.
+func (t *Tried) tune(ctx context.Context) (*Tuning, error) {
+	var family []string
+	for _, f := range Families {
+		if f[0] == t.Contenders[0].String() {
+			family = f
+		}
+	}
+	if family == nil || len(t.Workloads) < 2 {
+		return nil, nil
+	}
+	who, err := sim.ParseContenders(strings.Join(family, ","))
+	if err != nil {
+		return nil, err
+	}
+	g := t.Trial.grid(t.Workloads, who)
+	if err := g.Run(ctx, nil); err != nil {
+		return nil, err
+	}
+	all := &Tried{Grid: g, known: t.known}
+	js := make([][]float64, len(who)) // by contender and workload
+	for p := range who {
+		for i := range t.Workloads {
+			js[p] = append(js[p], all.J(p, i))
+		}
+	}
+	best := bestOf(js, -1)
+	r := &Tuning{Chosen: family[best], Seen: GeometricMean(js[best]), Default: GeometricMean(js[0])}
+	var left []float64
+	for i, w := range t.Workloads {
+		p := bestOf(js, i)
+		left = append(left, js[p][i])
+		r.PerLoad = append(r.PerLoad, LeftOut{w.Name, family[p], js[p][i], js[0][i]})
+	}
+	r.Left = GeometricMean(left)
+	return r, nil
+}
+
+// bestOf returns the contender that does best on all workloads but one; -1 leaves
+// none out.
+func bestOf(js [][]float64, but int) (best int) {
+	least := math.Inf(1)
+	for p := range js {
+		product := 1.0
+		for i, j := range js[p] {
+			if i != but {
+				product *= j
+			}
+		}
+		if product < least {
+			best, least = p, product
+		}
+	}
+	return best
+}

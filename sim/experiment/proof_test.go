@@ -1,0 +1,135 @@
+package experiment
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// program is n objects of 1 MiB, one every ms, each dropped 5 ms later, with a wait
+// after every tenth.
+func program(name string, n int) *trace.Trace {
+	t := &trace.Trace{Name: name}
+	for i := range n {
+		now := int64(i) * 1e6
+		if i >= 5 {
+			t.Record(trace.Event{Time: now, ID: uint64(i - 5), Kind: trace.Drop, Space: pressure.Device(1)})
+		}
+		t.Record(trace.Event{Time: now, ID: uint64(i), Kind: trace.Alloc, Bytes: 1 << 20, Space: pressure.Device(1)})
+		if i%10 == 9 {
+			t.Record(trace.Event{Time: now + 1, Kind: trace.Sync, Duration: 5e5})
+		}
+	}
+	return t
+}
+
+func prove(t *testing.T, policy, trials string) *Proof {
+	t.Helper()
+	who, err := sim.ParseContender(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	some, err := TrialsNamed(trials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewProof(t.Context(), []*trace.Trace{program("short", 300), program("long", 700)}, who, some, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestProofKnowsTheBest(t *testing.T) {
+	p := prove(t, "pacer", "all")
+	if len(p.Trials) != len(Trials()) {
+		t.Fatalf("%d trials", len(p.Trials))
+	}
+	for _, x := range p.Trials {
+		want := 2 * len(x.Trial.Limits) * 4 * 5
+		if x.Len() != want {
+			t.Errorf("%s: %d cells, want %d", x.Trial.Name, x.Len(), want)
+		}
+		for i, o := range x.Outcomes() {
+			if costOf(o) < x.Known(i) && o.FailedAllocs == 0 {
+				t.Errorf("%s: cell %+v beats the best known", x.Trial.Name, x.Cell(i))
+			}
+		}
+		if _, worst := x.Worst(); x.J(0, -1) < 1 || worst < x.J(0, -1) {
+			t.Errorf("%s: J %v, worst %v", x.Trial.Name, x.J(0, -1), worst)
+		}
+	}
+	if x := p.Tuned; x == nil || len(x.PerLoad) != 2 || x.Seen > x.Default || x.Left < x.Seen {
+		t.Errorf("tuned: %+v", x)
+	}
+	if p := prove(t, "sqrt:1e-9", "plain"); p.Tuned != nil {
+		t.Error("parameters that were given are tuned")
+	}
+}
+
+// TestLossesAreFound: every policy loses to itself in no cell, and never loses where
+// it is held against a policy that collects.
+func TestLossesAreFound(t *testing.T) {
+	if lost := prove(t, "optimum-objective", "plain").Trials[0].Losses(); len(lost) > 0 {
+		t.Errorf("the optimum loses %d cells", len(lost))
+	}
+	lost := prove(t, "never", "plain").Trials[0].Losses()
+	if len(lost) == 0 {
+		t.Fatal("never loses nowhere")
+	}
+	for _, l := range lost {
+		worse := false
+		for _, r := range l.Rivals {
+			worse = worse || l.Policy.Delay() > r.Delay()+2*time.Millisecond || l.Policy.RefusalCollections > r.RefusalCollections+2
+		}
+		if !worse || l.Known > costOf(l.Policy) {
+			t.Errorf("%+v", l.Cell)
+		}
+	}
+}
+
+func TestTrialsChangePrograms(t *testing.T) {
+	a, b := program("a", 100), program("b", 40)
+	fast := faster([]*trace.Trace{a})[0]
+	for i, e := range fast.Events {
+		if was := a.Events[i]; e.Time != was.Time/10 || e.Duration != was.Duration/10 || e.Bytes != was.Bytes || e.ID != was.ID {
+			t.Fatalf("event %d: %+v of %+v", i, e, was)
+		}
+	}
+	both := pairs([]*trace.Trace{a, b})
+	if len(both) != 2 || both[0].Name != "a+b" || both[1].Name != "b+a" {
+		t.Fatalf("%d pairs", len(both))
+	}
+	w, err := sim.Compile(both[0], pressure.Device(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Allocs != 140 || w.Syncs != 14 || w.PeakReachable < 10<<20 || w.Span < 135*time.Millisecond || w.Span > 160*time.Millisecond {
+		t.Errorf("%+v", w)
+	}
+	for _, e := range both[0].Events { // b has the second turn of every two, until it ends
+		if turn := e.Time / 20e6; turn < 4 && (e.ID >= 100) != (turn%2 == 1) && e.Kind != trace.Sync {
+			t.Errorf("turn %d has %+v", turn, e)
+		}
+	}
+	if alone := pairs([]*trace.Trace{a}); alone != nil {
+		t.Error("a program has itself as a pair")
+	}
+}
+
+func TestTrialsNamed(t *testing.T) {
+	some, err := TrialsNamed("limit-5%, plain")
+	if err != nil || len(some) != 2 || some[0].Told.Limit != 1.05 || some[1].Name != "plain" {
+		t.Errorf("%+v, %v", some, err)
+	}
+	if _, err := TrialsNamed("plain,pear"); err == nil {
+		t.Error("a trial that is not there")
+	}
+	if x := (&Tried{Grid: &Grid{}}).J(0, -1); !math.IsNaN(x) {
+		t.Errorf("J of nothing is %v", x)
+	}
+}

@@ -1,0 +1,163 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// A Trial is a world in which a policy is judged. All have cycles of 0.1 to 100 ms.
+type Trial struct {
+	Name     string
+	About    string
+	Limits   []float64 // factors of the peak reachable bytes
+	Slowdown float64   // of the program beside a cycle
+	Told     sim.Told
+	change   func([]*trace.Trace) []*trace.Trace // of the programs; nil: as they are
+}
+
+var (
+	trialLimits = []float64{1.25, 1.5, 2, 4}
+	trialCycles = []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond}
+)
+
+// Trials are all trials. The first is the plain one: the others differ from it.
+func Trials() []Trial {
+	return []Trial{
+		{Name: "plain", About: "nothing goes wrong", Limits: trialLimits},
+		{Name: "limit-2%", About: "memory runs out 2 % before the limit that policies are told", Limits: trialLimits, Told: sim.Told{Limit: 1.02}},
+		{Name: "limit-5%", About: "5 % before it", Limits: trialLimits, Told: sim.Told{Limit: 1.05}},
+		{Name: "limit-10%", About: "10 % before it", Limits: trialLimits, Told: sim.Told{Limit: 1.1}},
+		{Name: "cost-half", About: "a cycle takes twice as long as policies are told", Limits: trialLimits, Told: sim.Told{Cost: 0.5}},
+		{Name: "cost-double", About: "a cycle takes half as long as policies are told", Limits: trialLimits, Told: sim.Told{Cost: 2}},
+		{Name: "rate-10x", About: "programs ten times as fast", Limits: trialLimits, change: faster},
+		{Name: "edges", About: "limits of 1.1x and 8x", Limits: []float64{1.1, 8}},
+		{Name: "pairs", About: "two programs under one limit take turns of 20 ms, each with the next in the list", Limits: trialLimits, change: pairs},
+		{Name: "slow-0.25", About: "the program takes 1.25 times as long beside a cycle", Limits: trialLimits, Slowdown: 0.25},
+		{Name: "slow-1", About: "the program takes twice as long beside a cycle", Limits: trialLimits, Slowdown: 1},
+	}
+}
+
+// world names what an optimum sees of a trial.
+func (t *Trial) world() string {
+	if t.change != nil {
+		return t.Name
+	}
+	return fmt.Sprint(t.Limits, t.Slowdown)
+}
+
+// grid returns the cells of a trial, not run.
+func (t *Trial) grid(loads []*sim.Workload, who []sim.Contender) *Grid {
+	g := &Grid{Workloads: loads, Contenders: who, Limits: factorLimits(t.Limits), Costs: fixedCosts(trialCycles), Ladder: sim.Ladder{Factor: 2}, Told: t.Told}
+	for i := range g.Costs {
+		g.Costs[i].Slowdown = t.Slowdown
+	}
+	return g
+}
+
+// faster lets every program run ten times as fast.
+func faster(all []*trace.Trace) []*trace.Trace {
+	var out []*trace.Trace
+	for _, t := range all {
+		events := slices.Clone(t.Events)
+		for i := range events {
+			events[i].Time /= 10
+			events[i].Duration /= 10
+		}
+		fast := *t
+		fast.Events = events
+		out = append(out, &fast)
+	}
+	return out
+}
+
+// pairs returns each program with the next one, and the last with the first.
+func pairs(all []*trace.Trace) []*trace.Trace {
+	if len(all) < 2 {
+		return nil
+	}
+	var out []*trace.Trace
+	for i, t := range all {
+		out = append(out, turns(t, all[(i+1)%len(all)], 20*time.Millisecond))
+	}
+	return out
+}
+
+// turns lets two programs take turns in one memory. A wait that goes on in the
+// other's turn is taken to be as long as it was; the longer program ends alone.
+func turns(a, b *trace.Trace, length time.Duration) *trace.Trace {
+	out := &trace.Trace{Name: a.Name + "+" + b.Name}
+	runs, rests := eventsOf(a), eventsOf(b)
+	var first uint64 // of the IDs of b
+	for _, e := range runs {
+		first = max(first, e.ID+1)
+	}
+	for i := range rests {
+		rests[i].ID += first
+		rests[i].Space = sim.SpaceOf(a)
+	}
+	for turn := int64(0); len(runs)+len(rests) > 0; turn++ {
+		before := turn / 2 * int64(length) // what the program has run
+		n := slices.IndexFunc(runs, func(e trace.Event) bool { return e.Time >= before+int64(length) })
+		if n < 0 || len(rests) == 0 {
+			n = len(runs)
+		}
+		for _, e := range runs[:n] {
+			e.Time += turn*int64(length) - before
+			out.Events = append(out.Events, e)
+		}
+		runs, rests = rests, runs[n:]
+	}
+	return out
+}
+
+// eventsOf returns the events that count in a replay, from time 0 on.
+func eventsOf(t *trace.Trace) []trace.Event {
+	var out []trace.Event
+	space, start := sim.SpaceOf(t), int64(0)
+	for _, e := range t.Events {
+		switch e.Kind {
+		case trace.Alloc, trace.Drop, trace.Free:
+			if e.Space != space {
+				continue
+			}
+		case trace.Sync:
+		default:
+			continue
+		}
+		if len(out) == 0 {
+			start = e.Time
+		}
+		e.Time -= start
+		out = append(out, e)
+	}
+	return out
+}
+
+// TrialsNamed returns the trials of a list of names; all for "all".
+func TrialsNamed(text string) ([]Trial, error) {
+	if text == "all" {
+		return Trials(), nil
+	}
+	var some []Trial
+	for name := range strings.SplitSeq(text, ",") {
+		i := slices.IndexFunc(Trials(), func(t Trial) bool { return t.Name == strings.TrimSpace(name) })
+		if i < 0 {
+			return nil, fmt.Errorf("no trial %q (there are %s)", name, strings.Join(TrialNames(), ", "))
+		}
+		some = append(some, Trials()[i])
+	}
+	return some, nil
+}
+
+// TrialNames are the names of all trials.
+func TrialNames() (names []string) {
+	for _, t := range Trials() {
+		names = append(names, t.Name)
+	}
+	return names
+}
