@@ -14,20 +14,30 @@ import (
 // environment for host memory, see [pressure.LimitsFromEnv], the hard one before the
 // soft one; else nine tenths of what the machine or the container has. If the environment
 // cannot be read that is logged, and without effect.
-func Default() *Collector { return theDefault() }
+func Default() *Collector {
+	theDefault.once.Do(func() { theDefault.collector = newDefault() })
+	return theDefault.collector
+}
+
+// theDefault is no sync.OnceValue: that would link the collector into every program
+// that only names a policy.
+var theDefault struct {
+	once      sync.Once
+	collector *Collector
+}
 
 // defaultShare is the share of the memory of a container that a Go process should
 // use, as in KimMachineGun/automemlimit: the rest is for what it does not count.
 const defaultShare = 0.9
 
-var theDefault = sync.OnceValue(func() *Collector {
+func newDefault() *Collector {
 	c, err := New(Config{Policy: MustParse(HostPolicy).New(), Limit: defaultLimit()})
 	if err != nil {
 		slog.Default().Error("eagergc: the default collector goes without what is in the environment", slog.Any("error", err))
 		c = newOn(newGoRuntime(), Config{Limit: defaultLimit(), Caps: usualCaps()}, MustParse(HostPolicy).New())
 	}
 	return c
-})
+}
 
 func defaultLimit() int64 {
 	info, err := pressure.HostMemory()

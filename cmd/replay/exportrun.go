@@ -9,6 +9,7 @@ import (
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/chart"
 	"github.com/eagergc/eagergc/sim/experiment"
+	"github.com/eagergc/eagergc/sim/view"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/perfetto"
 )
@@ -21,8 +22,8 @@ func perfettoRuns(s *setting, file string) ([]perfetto.Run, error) {
 		return nil, err
 	}
 	var runs []perfetto.Run
-	for _, r := range logRuns(g, experiment.Cell{}, slots, true) {
-		runs = append(runs, perfettoRun(&r, fmt.Sprintf("%s, limit %s, %s", r.Result.Policy, g.Limits[0], costName(g.Costs[0]))))
+	for _, r := range view.LogRuns(g, experiment.Cell{}, slots, true) {
+		runs = append(runs, perfettoRun(&r, fmt.Sprintf("%s, limit %s, %s", r.Result.Policy, g.Limits[0], view.CostName(g.Costs[0]))))
 	}
 	return runs, nil
 }

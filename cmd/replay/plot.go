@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +15,7 @@ import (
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/chart"
 	"github.com/eagergc/eagergc/sim/experiment"
+	"github.com/eagergc/eagergc/sim/view"
 )
 
 func newPlot() *cobra.Command {
@@ -96,7 +96,7 @@ func drawResults(results []sim.Result) []picture {
 		}
 		names = append(names, r.Policy)
 	}
-	colours := chart.NewPalette(names)
+	colours := view.NewPalette(names)
 	var all []picture
 	for _, k := range costs {
 		of := slices.DeleteFunc(slices.Clone(results), func(r sim.Result) bool { return r.Cycle != k.cycle || r.Ladder != k.ladder })
@@ -124,11 +124,11 @@ func drawGrid(g *experiment.Grid) ([]picture, error) {
 	colours := palette(g)
 	var all []picture
 	for j, cost := range g.Costs {
-		note, stem := costName(cost)+", ladder "+g.Ladder.String(), fileStem(costName(cost))
+		note, stem := view.CostName(cost)+", ladder "+g.Ladder.String(), fileStem(view.CostName(cost))
 		all = append(all,
 			picture{"limits-" + stem, chart.Limits(limitsTitle, note, g.Finished(j), colours)},
 			picture{"front-" + stem, chart.Front(frontTitle, fmt.Sprintf("limit %s, %s", g.Limits[typical(g, 0).Limit], note), finishedAt(g, typical(g, 0).Limit, j), colours)},
-			picture{"lbo-" + stem, chart.LBO("Lower-bound overhead, "+meanOver(g), note, overheads(g, j, everyWorkload(g)), colours)})
+			picture{"lbo-" + stem, chart.LBO("Lower-bound overhead, "+view.MeanOver(g), note, view.Overheads(g, j, everyWorkload(g)), colours)})
 	}
 	for i := range g.Workloads {
 		drawn, err := drawRuns(g, typical(g, i), colours)
@@ -172,63 +172,18 @@ func keepTypical(g *experiment.Grid) {
 	}
 }
 
-func palette(g *experiment.Grid) chart.Palette { return chart.NewPalette(names(g)) }
-
-func names(g *experiment.Grid) []string {
-	var names []string
-	for _, p := range g.Contenders {
-		names = append(names, p.String())
-	}
-	return names
-}
-
-// logRuns replays a cell under each contender with a log, unless the grid has run
-// and kept that. Contenders without a schedule are left out; the table says so.
-func logRuns(g *experiment.Grid, at experiment.Cell, slots int, decisions bool) []chart.Run {
-	w := g.Workloads[at.Workload]
-	found := make([]*chart.Run, len(g.Contenders))
-	var wg sync.WaitGroup
-	for i := range g.Contenders {
-		wg.Go(func() {
-			c := at
-			c.Contender = i
-			r, log, err := logRun(g, c, decisions)
-			if err == nil {
-				found[i] = &chart.Run{Result: r, Log: log, Levels: w.Series(log, r.Elapsed, slots)}
-			}
-		})
-	}
-	wg.Wait()
-	var runs []chart.Run
-	for _, r := range found {
-		if r != nil {
-			runs = append(runs, *r)
-		}
-	}
-	return runs
-}
-
-func logRun(g *experiment.Grid, c experiment.Cell, decisions bool) (sim.Result, *sim.Log, error) {
-	if !decisions && len(g.Outcomes()) > 0 && g.At(c).Log != nil {
-		o := g.At(c)
-		return o.Result, o.Log, o.Err
-	}
-	cfg := g.Config(c)
-	cfg.Log = &sim.Log{KeepDecisions: decisions}
-	r, err := g.Contenders[c.Contender].Run(g.Workloads[c.Workload], cfg)
-	return r, cfg.Log, err
-}
+func palette(g *experiment.Grid) chart.Palette { return view.NewPalette(view.Names(g)) }
 
 // drawRuns replays a cell under each contender, and draws memory, pauses and
 // utilization.
 func drawRuns(g *experiment.Grid, at experiment.Cell, colours chart.Palette) ([]picture, error) {
 	const slots = 400 // of a memory chart, whose panels are 640 points wide
-	runs := logRuns(g, at, slots, false)
+	runs := view.LogRuns(g, at, slots, false)
 	if len(runs) == 0 {
 		return nil, nil
 	}
 	w, l := g.Workloads[at.Workload], g.Limits[at.Limit]
-	note := fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, formatBytes(l.Of(w)), costName(g.Costs[at.Cost]), g.Ladder)
+	note := fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, formatBytes(l.Of(w)), view.CostName(g.Costs[at.Cost]), g.Ladder)
 	stem := fileStem(w.Name)
 	return []picture{
 		{"memory-" + stem, chart.Memory("Live memory and collections over time", note, runs, colours)},

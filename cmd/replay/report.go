@@ -19,6 +19,7 @@ import (
 
 	"github.com/eagergc/eagergc/sim/chart"
 	"github.com/eagergc/eagergc/sim/experiment"
+	"github.com/eagergc/eagergc/sim/view"
 )
 
 //go:embed page
@@ -78,20 +79,14 @@ the recordings that are built in. Limits and words are those of replay compare.`
 // A page is what the template shows.
 type page struct {
 	Title, Verdict, World, LostBy string
-	Cards                         []card
-	Summaries                     []table
+	Cards                         []view.Card
+	Summaries                     []view.Table
 	Recordings                    []recording
 	Provenance                    []entry
 	Data                          template.JS
 	CSS                           template.CSS
 	JS                            template.JS
 	ScriptHash                    string // by which a browser runs JS and no other script
-}
-
-// A card is one figure that matters.
-type card struct {
-	Name, Value, About string
-	Mark               template.CSS // colour of its edge
 }
 
 type entry struct{ Name, Value string }
@@ -101,26 +96,25 @@ type recording struct {
 	Index                      int
 	ID, Name, Short, About, At string
 	Open                       bool
-	Cards                      []card
+	Cards                      []view.Card
 	Spark                      string        // path of its reachable bytes, 100 wide and 20 high
 	Memory                     template.HTML // the picture for where there is no script
-	Runs                       table
+	Runs                       view.Table
 	Charts                     []figure
-	Reasons                    table // policy, decision, reason, how often
+	Reasons                    view.Table // policy, decision, reason, how often
 }
 
 // newPage makes the page of a grid that has run: details are at its typical limit
 // and last cost.
 func newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, error) {
-	b := &pageBuilder{g: g, cost: len(g.Costs) - 1, palette: palette(g)}
-	b.ranks = g.Rank(b.cost)
-	b.data.Policies = looks(g, b.palette)
-	p := &page{Title: b.title(), Verdict: verdict(g, b.cost), World: b.world(), LostBy: lostBy(g)}
+	b := &pageBuilder{Builder: view.NewBuilder(g, len(g.Costs)-1, typical(g, 0).Limit)}
+	b.data.Policies = view.Looks(g, b.Palette)
+	p := &page{Title: b.title(), Verdict: view.Verdict(g, b.Cost), World: b.world(), LostBy: lostBy(g)}
 	for j := range g.Costs {
-		p.Summaries = append(p.Summaries, summary(g, j))
+		p.Summaries = append(p.Summaries, view.Summary(g, j))
 	}
 	n := len(g.Workloads)
-	p.Recordings, b.data.Recordings, b.advice = make([]recording, n), make([]recordingData, n), make([]*experiment.Advice, n)
+	p.Recordings, b.data.Recordings, b.advice = make([]recording, n), make([]view.Recording, n), make([]*experiment.Advice, n)
 	var cores errgroup.Group
 	cores.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range n {
@@ -137,7 +131,7 @@ func newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, err
 	if p.Provenance, err = provenance(cmd, g, files); err != nil {
 		return nil, err
 	}
-	if p.Data, err = b.data.script(); err != nil {
+	if p.Data, err = script(&b.data); err != nil {
 		return nil, err
 	}
 	return p, p.assets()
@@ -186,45 +180,42 @@ func (p *page) write(w io.Writer) error {
 
 // A pageBuilder makes the parts of a page.
 type pageBuilder struct {
-	g       *experiment.Grid
-	cost    int
-	ranks   experiment.Ranks
-	palette chart.Palette
-	data    pageData
-	advice  []*experiment.Advice // of each recording; nil where there is none
+	*view.Builder
+	data   view.Data
+	advice []*experiment.Advice // of each recording; nil where there is none
 }
 
 // recording makes the part of one workload, and its data. Calls for different
 // workloads may be concurrent.
-func (b *pageBuilder) recording(ctx context.Context, i int) (r recording, data recordingData, err error) {
-	g, w := b.g, b.g.Workloads[i]
-	runs := logRuns(g, typical(g, i), b.slots(), true)
-	advice, err := advise(ctx, g, i, b.cost, 0, 0)
+func (b *pageBuilder) recording(ctx context.Context, i int) (r recording, data view.Recording, err error) {
+	g, w := b.Grid, b.Grid.Workloads[i]
+	runs := view.LogRuns(g, typical(g, i), b.slots(), true)
+	advice, err := advise(ctx, g, i, b.Cost, 0, 0)
 	if err != nil && !errors.Is(err, experiment.ErrNoAdvice) {
 		return r, data, err
 	}
 	b.advice[i] = advice
 	r = recording{
-		Index: i, ID: "recording-" + fileStem(w.Name), Name: w.Name, Short: b.short(i, advice), About: about(w),
-		At: b.at(i), Open: len(g.Workloads) == 1, Runs: runTable(runs), Reasons: reasons(runs), Spark: spark100(runs),
+		Index: i, ID: "recording-" + fileStem(w.Name), Name: w.Name, Short: b.short(i, advice), About: view.About(w),
+		At: b.At(i), Open: len(g.Workloads) == 1, Runs: view.RunTable(runs), Reasons: view.Reasons(runs), Spark: view.Spark(runs),
 	}
 	if len(g.Workloads) > 1 {
-		r.Cards = b.adviceCards(advice)
+		r.Cards = b.AdviceCards(advice)
 	}
-	data = b.recordingData(i, runs)
+	data = b.Recording(i, runs)
 	pair := []chart.Run{runs[data.Shown[0]]}
 	if data.Shown[1] != data.Shown[0] {
 		pair = append(pair, runs[data.Shown[1]])
 	}
-	if r.Memory, err = inline(chart.Memory("Live memory and collections over time", r.At, thinner(pair), b.palette)); err != nil {
+	if r.Memory, err = inline(chart.Memory("Live memory and collections over time", r.At, thinner(pair), b.Palette)); err != nil {
 		return r, data, err
 	}
 	if r.Charts, err = b.figures(i, runs); err != nil {
 		return r, data, err
 	}
-	data.Charts = make(map[string][]lineChart)
+	data.Charts = make(map[string][]view.LineChart)
 	for _, f := range r.Charts {
-		data.Charts[f.Kind] = f.data
+		data.Charts[f.Kind] = f.Data
 	}
 	return r, data, nil
 }

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/eagergc/eagergc/sim/view"
 )
 
 // reportOf writes a report and returns its text.
@@ -90,7 +92,7 @@ func TestReportHasEveryCycle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var data pageData
+	var data view.Data
 	if err := json.NewDecoder(unzip).Decode(&data); err != nil {
 		t.Fatal(err)
 	}

@@ -1,344 +1,77 @@
 package main
 
 import (
-	"fmt"
-	"math"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"html/template"
 	"slices"
-	"time"
 
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/chart"
-	"github.com/eagergc/eagergc/sim/experiment"
+	"github.com/eagergc/eagergc/sim/view"
 )
 
-// A lineChart is a chart of one line for each policy.
-type lineChart struct {
-	Label string      `json:"label"` // what a reader who does not see it is told
-	X     axis        `json:"x"`
-	Y     axis        `json:"y"`
-	Lines []line      `json:"lines"`
-	Front [][]float64 `json:"front,omitempty"` // x and y of a line through the best
-	Step  bool        `json:"step,omitempty"`
-	Dots  bool        `json:"dots,omitempty"`
-}
-
-type axis struct {
-	Label string    `json:"label"`
-	Unit  string    `json:"unit"`            // s, %, x, nines (of a percentile) or none
-	Log   bool      `json:"log,omitempty"`   // factors are distances
-	Zero  float64   `json:"zero,omitempty"`  // the same, with a place for 0: linear below this
-	Range []float64 `json:"range,omitempty"` // least and most
-	Ticks []float64 `json:"ticks,omitempty"`
-}
-
-type line struct {
-	Policy int        `json:"policy"`
-	X      []float64  `json:"x"`
-	Y      []*float64 `json:"y"`    // null: nothing there
-	Rest   string     `json:"rest"` // what sums it up
-}
-
-func (l *line) add(x, y float64) {
-	y = round(y)
-	l.X, l.Y = append(l.X, round(x)), append(l.Y, &y)
+// A figure is one kind of chart of a recording, and its picture for where there is
+// no script.
+type figure struct {
+	view.Figure
+	Static template.HTML
 }
 
 // figures are the charts of a recording, in the order of their tabs.
 func (b *pageBuilder) figures(workload int, runs []chart.Run) ([]figure, error) {
-	pauses, front := b.pauses(runs), b.front(workload)
-	mmu, lbo, limits := b.mmu(runs), b.lbo(workload), b.limits(workload)
-	note := b.g.Workloads[workload].Name + ", " + b.at(workload)
+	g, note := b.Grid, b.Grid.Workloads[workload].Name+", "+b.At(workload)
 	var own []sim.Result
-	for _, o := range b.own(workload) {
+	for _, o := range b.Own(workload) {
 		if o.Err == nil {
 			own = append(own, o.Result)
 		}
 	}
-	for _, f := range []struct {
-		to      *figure
-		picture *chart.Chart
-	}{
-		{&pauses, chart.Pauses("How long the program was held", note, runs, b.palette)},
-		{&mmu, chart.MMU("Minimum mutator utilization", note, runs, b.palette)},
-		{&lbo, chart.LBO("Lower-bound overhead", b.g.Workloads[workload].Name, overheads(b.g, b.cost, []int{workload}), b.palette)},
-		{&front, chart.Front("Pareto front", note, b.atTypical(workload), b.palette)},
-		{&limits, chart.Limits("Exposed pause and collections against the limit", "", own, b.palette)},
-	} {
-		var err error
-		if f.to.Static, err = inline(f.picture); err != nil {
+	pictures := map[string]*chart.Chart{
+		"pauses": chart.Pauses("How long the program was held", note, runs, b.Palette),
+		"mmu":    chart.MMU("Minimum mutator utilization", note, runs, b.Palette),
+		"lbo":    chart.LBO("Lower-bound overhead", g.Workloads[workload].Name, view.Overheads(g, b.Cost, []int{workload}), b.Palette),
+		"front":  chart.Front("Pareto front", note, b.AtLimit(workload), b.Palette),
+		"limits": chart.Limits("Exposed pause and collections against the limit", "", own, b.Palette),
+	}
+	var all []figure
+	for _, f := range b.Figures(workload, runs) {
+		picture, err := inline(pictures[f.Kind])
+		if err != nil {
 			return nil, err
 		}
+		all = append(all, figure{f, picture})
 	}
-	return []figure{pauses, mmu, lbo, front, limits}, nil
+	return all, nil
 }
 
-// own returns the outcomes of one workload.
-func (b *pageBuilder) own(workload int) (all []*experiment.Outcome) {
-	for p := range b.g.Contenders {
-		all = append(all, b.g.Select(p, func(c experiment.Cell) bool { return c.Workload == workload && c.Cost == b.cost })...)
+// script is the data as the page carries them: JSON, packed with gzip, in base64.
+func script(d *view.Data) (template.JS, error) {
+	var b bytes.Buffer
+	zip, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		return "", err
 	}
-	return all
+	if err := json.NewEncoder(zip).Encode(d); err != nil {
+		return "", err
+	}
+	err = zip.Close()
+	return template.JS(`"` + base64.StdEncoding.EncodeToString(b.Bytes()) + `"`), err
 }
 
-func (b *pageBuilder) atTypical(workload int) (all []sim.Result) {
-	at := typical(b.g, workload)
-	for p := range b.g.Contenders {
-		at.Contender = p
-		if o := b.g.At(at); o.Err == nil {
-			all = append(all, o.Result)
-		}
+// thinner returns runs for a small picture.
+func thinner(runs []chart.Run) []chart.Run {
+	out := slices.Clone(runs)
+	for i, r := range out {
+		out[i].Levels = sim.Thin(r.Levels, r.Result.Elapsed, 100)
 	}
-	return all
+	return out
 }
 
-func (b *pageBuilder) policy(name string) int { return slices.Index(names(b.g), name) }
-
-func (b *pageBuilder) pauses(runs []chart.Run) figure {
-	c := lineChart{
-		Label: "Exposed pauses by percentile, a line for each policy.", Step: true,
-		X: axis{Label: "percentile of the pauses", Unit: "nines", Ticks: []float64{0, math.Log10(2), math.Log10(4)}},
-		Y: axis{Label: "exposed pause", Unit: "s", Log: true},
-	}
-	quantiles := []float64{0.5, 0.9, 0.99, 0.999, 0.9999}
-	t := table{{"policy", "pauses", "p50", "p90", "p99", "p99.9", "p99.99", "longest"}}
-	right := 2.0
-	for _, r := range runs {
-		l := line{Policy: b.policy(r.Result.Policy), Rest: "no pause"}
-		for _, q := range chart.Quantiles(r.Log) {
-			l.add(q.Nines, q.Pause.Seconds())
-			right = max(right, q.Nines)
-		}
-		row := []string{r.Result.Policy, formatCount(len(r.Log.Pauses))}
-		lengths := sortedPauses(r.Log)
-		for _, q := range quantiles {
-			row = append(row, quantile(lengths, q))
-		}
-		t = append(t, append(row, formatDuration(r.Result.MaxPause)))
-		if n := len(lengths); n > 0 {
-			l.Rest = fmt.Sprintf("%s, longest %s", plural(n, "pause"), formatDuration(lengths[n-1]))
-			c.Lines = append(c.Lines, l)
-		} else {
-			c.Lines = append(c.Lines, line{Policy: l.Policy, X: []float64{0}, Y: []*float64{nil}, Rest: l.Rest})
-		}
-	}
-	for k := 1.0; k <= right; k++ {
-		c.X.Ticks = append(c.X.Ticks, k)
-	}
-	c.X.Range = []float64{0, round(right)}
-	return figure{Kind: "pauses", Name: "Pauses", Table: t, data: []lineChart{c},
-		Caption: "How long the program was held: read up from 99 % to see the pause that 1 in 100 is longer than. A line ends at the longest pause; n pauses tell nothing beyond 1 - 1/n."}
-}
-
-func sortedPauses(log *sim.Log) []time.Duration {
-	lengths := make([]time.Duration, len(log.Pauses))
-	for i, p := range log.Pauses {
-		lengths[i] = p.Length
-	}
-	slices.Sort(lengths)
-	return lengths
-}
-
-// quantile is by nearest rank; "-" where there are too few to tell.
-func quantile(sorted []time.Duration, q float64) string {
-	n := float64(len(sorted))
-	if n*(1-q) < 1-1e-9 {
-		return "-"
-	}
-	return formatDuration(sorted[max(0, int(math.Ceil(q*n-1e-9))-1)])
-}
-
-func plural(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return formatCount(n) + " " + what
-}
-
-func (b *pageBuilder) mmu(runs []chart.Run) figure {
-	c := lineChart{
-		Label: "Minimum mutator utilization against the window, a line for each policy.",
-		X:     axis{Label: "window", Unit: "s", Log: true},
-		Y:     axis{Label: "share of the window that the program ran", Unit: "%", Range: []float64{0, 100}},
-	}
-	windows := chart.MMUWindows(runs)
-	t := table{{"policy"}}
-	for _, w := range experiment.Windows {
-		t[0] = append(t[0], w.String())
-	}
-	for _, r := range runs {
-		l := line{Policy: b.policy(r.Result.Policy)}
-		for i, u := range r.Log.MMU(r.Result.Elapsed, windows) {
-			l.add(windows[i].Seconds(), 100*u)
-		}
-		row := []string{r.Result.Policy}
-		for _, u := range r.Log.MMU(r.Result.Elapsed, experiment.Windows) {
-			row = append(row, formatPercent(u))
-		}
-		l.Rest = row[2] + " of any " + experiment.Windows[1].String()
-		t = append(t, row)
-		c.Lines = append(c.Lines, l)
-	}
-	return figure{Kind: "mmu", Name: "Utilization (MMU)", Table: t, data: []lineChart{c},
-		Caption: "Minimum mutator utilization: of any window of this length, the program ran at least this share."}
-}
-
-func (b *pageBuilder) lbo(workload int) figure {
-	all := overheads(b.g, b.cost, []int{workload})
-	f := figure{Kind: "lbo", Name: "Overhead (LBO)", Table: table{{"policy", "limit", "elapsed time", "processor time"}},
-		Caption: "Lower-bound overhead: total time over the least that any run could take, 1x if the collector cost nothing. On the left elapsed time, on the right processor time."}
-	for i, name := range []string{"elapsed", "processor"} {
-		c := lineChart{Label: "Lower-bound overhead of " + name + " time against the limit.", Dots: true,
-			X: factorAxis(b.g, workload), Y: axis{Label: "overhead, " + name + " time", Unit: "x"}}
-		for p, who := range names(b.g) {
-			l := line{Policy: p}
-			for _, o := range all {
-				if o.Policy == who {
-					v := [2]float64{o.Wall, o.Processor}[i]
-					l.add(o.Factor, v)
-					if l.Rest == "" {
-						l.Rest = three(v) + "x at " + three(o.Factor) + "x"
-					}
-				}
-			}
-			if len(l.X) > 0 {
-				c.Lines = append(c.Lines, l)
-			}
-		}
-		f.data = append(f.data, c)
-	}
-	for _, o := range all {
-		f.Table = append(f.Table, []string{o.Policy, three(o.Factor) + "x", fmt.Sprintf("%.4f", o.Wall), fmt.Sprintf("%.4f", o.Processor)})
-	}
-	return f
-}
-
-// overheads are those of a grid at one cost, over some workloads.
-func overheads(g *experiment.Grid, cost int, workloads []int) (all []chart.Overhead) {
-	for p, who := range g.Contenders {
-		for l := range g.Limits {
-			var of []*experiment.Outcome
-			factor := 0.0
-			for _, w := range workloads {
-				of = append(of, g.At(experiment.Cell{Workload: w, Limit: l, Cost: cost, Contender: p}))
-				factor = float64(g.Limits[l].Of(g.Workloads[w])) / float64(max(1, g.Workloads[w].PeakReachable))
-			}
-			o := chart.Overhead{Policy: who.String(), Factor: round(factor), Wall: experiment.Mean(of, (*experiment.Outcome).WallLBO), Processor: experiment.Mean(of, (*experiment.Outcome).CPULBO)}
-			if !math.IsNaN(o.Wall) {
-				all = append(all, o)
-			}
-		}
-	}
-	return all
-}
-
-func (b *pageBuilder) front(workload int) figure {
-	results := b.atTypical(workload)
-	front := chart.FrontOf(results)
-	c := lineChart{
-		Label: "Exposed pause against collector time, a point for each policy, and the Pareto front.", Dots: true,
-		X: axis{Label: "collector time (% of recorded time)", Unit: "%"}, Y: axis{Label: "exposed pause (% of recorded time)", Unit: "%"},
-	}
-	t := table{{"policy", "collector time", "exposed pause", "on the front"}}
-	var xs, ys []float64
-	for i, r := range results {
-		x, y := 100*share(r.GCBusy, r.Span), 100*share(r.ExposedPause, r.Span)
-		xs, ys = append(xs, x), append(ys, y)
-		l := line{Policy: b.policy(r.Policy), Rest: fmt.Sprintf("%s / %s", formatPercent(x/100), formatPercent(y/100))}
-		l.add(x, y)
-		c.Lines = append(c.Lines, l)
-		on := "no"
-		if slices.Contains(front, i) {
-			on = "yes"
-		} else if sim.Foresees(r.Policy) {
-			on = "knows the future"
-		}
-		t = append(t, []string{r.Policy, formatPercent(x / 100), formatPercent(y / 100), on})
-	}
-	c.X.fit(xs)
-	c.Y.fit(ys)
-	c.Front = [][]float64{{}, {}}
-	for _, i := range front {
-		c.Front[0], c.Front[1] = append(c.Front[0], round(xs[i])), append(c.Front[1], round(ys[i]))
-	}
-	return figure{Kind: "front", Name: "Pareto front", Table: t, data: []lineChart{c},
-		Caption: "Down and to the left is better. The line joins the policies that no other beats in one without losing in the other."}
-}
-
-func share(part, whole time.Duration) float64 { return float64(part) / float64(max(1, whole)) }
-
-// fit makes a an axis of the values on which factors are distances, with a place
-// for 0 if one is 0.
-func (a *axis) fit(values []float64) {
-	least, most, zero := math.Inf(1), 0.0, false
-	for _, v := range values {
-		most = max(most, v)
-		if v > 0 {
-			least = min(least, v)
-		} else {
-			zero = true
-		}
-	}
-	switch {
-	case most == 0:
-		a.Range = []float64{0, 1}
-	case zero:
-		a.Zero, a.Range = round(least), []float64{0, round(1.3 * most)}
-	default:
-		a.Log, a.Range = true, []float64{round(least / 1.3), round(1.3 * most)}
-	}
-}
-
-// factorAxis is the axis of the limits of a grid for a workload.
-func factorAxis(g *experiment.Grid, workload int) axis {
-	a := axis{Label: "limit / peak reachable", Unit: "x", Log: true}
-	w := g.Workloads[workload]
-	for _, l := range g.Limits {
-		a.Ticks = append(a.Ticks, round(float64(l.Of(w))/float64(max(1, w.PeakReachable))))
-	}
-	a.Range = []float64{round(slices.Min(a.Ticks) / 1.05), round(slices.Max(a.Ticks) * 1.05)}
-	return a
-}
-
-func (b *pageBuilder) limits(workload int) figure {
-	g := b.g
-	pause := lineChart{Label: "Exposed pause against the limit, a line for each policy.", Dots: true,
-		X: factorAxis(g, workload), Y: axis{Label: "exposed pause (% of recorded time)", Unit: "%"}}
-	count := lineChart{Label: "Collections against the limit, a line for each policy.", Dots: true, X: pause.X, Y: axis{Label: "collections", Unit: ""}}
-	var pauses, counts []float64
-	for p := range g.Contenders {
-		a, c := line{Policy: p}, line{Policy: p}
-		for l := range g.Limits {
-			o := g.At(experiment.Cell{Workload: workload, Limit: l, Cost: b.cost, Contender: p})
-			if o.Err != nil {
-				continue
-			}
-			x, n := o.LimitFactor, float64(o.Collections+o.RefusalCollections)
-			y := 100 * share(o.ExposedPause, o.Span)
-			a.add(x, y)
-			c.add(x, n)
-			pauses, counts = append(pauses, y), append(counts, n)
-			if l == typical(g, workload).Limit {
-				a.Rest, c.Rest = fmt.Sprintf("%s at %s", formatPercent(y/100), g.Limits[l]), fmt.Sprintf("%s at %s", formatCount(int(n)), g.Limits[l])
-			}
-		}
-		if len(a.X) > 0 {
-			pause.Lines, count.Lines = append(pause.Lines, a), append(count.Lines, c)
-		}
-	}
-	pause.Y.fit(pauses)
-	count.Y.fit(counts)
-	return figure{Kind: "limits", Name: "Against the limit", Table: plain(block(g, workload, b.cost)), data: []lineChart{pause, count},
-		Caption: "Exposed pause and collections against the limit. In the table: exposed pause, then collections asked for by the policy + forced by a refusal."}
-}
-
-// plain takes out the marks by which a table is printed.
-func plain(t table) table {
-	for _, row := range t {
-		for i := range row {
-			if len(row[i]) > 0 && row[i][:1] == left {
-				row[i] = row[i][1:]
-			}
-		}
-	}
-	return t
+// slots bounds the page's size: what all its runs together are thinned to.
+func (b *pageBuilder) slots() int {
+	const all, most, least = 60_000, 6000, 300
+	return min(most, max(least, all/max(1, len(b.Grid.Workloads)*len(b.Grid.Contenders))))
 }

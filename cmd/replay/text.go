@@ -3,12 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim/view"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -27,44 +26,13 @@ func parseBytes(text string) (int64, error) {
 	return l.Bytes, nil
 }
 
-// formatDuration writes d with three significant digits: 880ms, 1.54s.
-func formatDuration(d time.Duration) string {
-	units := []struct {
-		size time.Duration
-		name string
-	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "us"}}
-	for _, u := range units {
-		if d >= u.size {
-			return three(float64(d)/float64(u.size)) + u.name
-		}
-	}
-	if d == 0 {
-		return "0"
-	}
-	return strconv.FormatInt(int64(d), 10) + "ns"
-}
-
-// three writes v with three significant digits and no exponent.
-func three(v float64) string {
-	switch {
-	case v >= 99.95:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	case v >= 9.995:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
-}
-
-func formatPercent(share float64) string { return three(100*share) + "%" }
-
-// formatCount writes n with its thousands apart: 160,000.
-func formatCount(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
+// Numbers are written as in the pages.
+var (
+	formatDuration = view.Duration
+	formatPercent  = view.Percent
+	formatCount    = view.Count
+	three          = view.Three
+)
 
 // A table is rows of cells. The first column is printed on the left of its
 // width, the others on the right; a cell that begins with left is on the left

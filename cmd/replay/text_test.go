@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/eagergc/eagergc/sim/view"
 )
 
 func TestTexts(t *testing.T) {
@@ -21,7 +23,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
 	}
-	if got := lostText(math.NaN()); got != "-" {
+	if got := view.LostText(math.NaN()); got != "-" {
 		t.Errorf("no share is %q", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/view"
 )
 
 // run is a run of 100 ms with the given pauses, each with a cycle.
@@ -47,10 +48,10 @@ func charts(runs []Run) map[string]*Chart {
 				atLimit = append(atLimit, r.Result)
 			}
 		}
-		overheads = append(overheads, Overhead{r.Result.Policy, 1.25, 1.1, 1.2}, Overhead{r.Result.Policy, 2, 1, 1})
+		overheads = append(overheads, Overhead{Policy: r.Result.Policy, Factor: 1.25, Wall: 1.1, Processor: 1.2}, Overhead{Policy: r.Result.Policy, Factor: 2, Wall: 1, Processor: 1})
 		curves = append(curves, Curve{Name: r.Result.Policy, Levels: r.Levels})
 	}
-	p := NewPalette(names)
+	p := view.NewPalette(names)
 	return map[string]*Chart{
 		"memory":    Memory("title", "note", runs, p),
 		"pauses":    Pauses("title", "note", runs, p),
@@ -133,8 +134,8 @@ func TestAxes(t *testing.T) {
 // Every colour of an SVG has a dark one: what a policy's is, and black and white.
 func TestEveryColourTurnsDark(t *testing.T) {
 	var runs []Run
-	for _, o := range owners {
-		runs = append(runs, run(o.name, time.Millisecond, time.Millisecond))
+	for _, name := range view.Owners() {
+		runs = append(runs, run(name, time.Millisecond, time.Millisecond))
 	}
 	style := DarkStyle("svg")
 	for name, c := range charts(runs) {

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/view"
 )
 
 // A Curve is the memory that is live in one recording over its time.
@@ -28,14 +29,14 @@ func Curves(title, note string, curves []Curve) *Chart {
 	}
 	mem, clock := bytesUnit(most), timeUnit(end)
 	p := newPanel("", fmt.Sprintf("time (%s)", clock.name), fmt.Sprintf("memory (%s)", mem.name))
-	palette := NewPalette(curveNames(curves)) // of no policy: looks in order
+	palette := view.NewPalette(curveNames(curves)) // of no policy: looks in order
 	var lines []*plotter.Line
 	for _, k := range curves {
 		xys := make(plotter.XYs, len(k.Levels))
 		for j, l := range k.Levels {
 			xys[j] = plotter.XY{X: float64(l.At) / clock.size, Y: float64(l.Live-l.Garbage) / mem.size}
 		}
-		look := palette.Of(k.Name)
+		look := lookOf(palette, k.Name)
 		style := look.line()
 		style.Width = 0.8
 		lines = append(lines, &plotter.Line{XYs: xys, LineStyle: style, StepStyle: plotter.PostStep})

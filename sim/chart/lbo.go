@@ -6,17 +6,12 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+
+	"github.com/eagergc/eagergc/sim/view"
 )
 
-// An Overhead is the lower-bound overhead of a policy at one limit (Cai,
-// Blackburn, Bond and Maas, ISPASS 2022): total cost over the least possible
-// cost, 1 if the collector costs nothing.
-type Overhead struct {
-	Policy    string
-	Factor    float64 // of the limit
-	Wall      float64 // of elapsed time
-	Processor float64 // of processor time
-}
+// An Overhead is the lower-bound overhead of a policy at one limit.
+type Overhead = view.Overhead
 
 // LBO draws lower-bound overheads against the limit factor: of elapsed time on
 // the left, of processor time on the right.
@@ -27,8 +22,8 @@ func LBO(title, note string, all []Overhead, palette Palette) *Chart {
 	for _, o := range all {
 		if !slices.Contains(policies, o.Policy) {
 			policies = append(policies, o.Policy)
-			l := palette.Of(o.Policy)
-			c.keys = append(c.keys, key{text: o.Policy, line: l.line(), shape: l.shape})
+			l := lookOf(palette, o.Policy)
+			c.keys = append(c.keys, key{text: o.Policy, line: l.line(), shape: l.shape()})
 		}
 		if !slices.Contains(factors, o.Factor) {
 			factors = append(factors, o.Factor)
@@ -48,7 +43,7 @@ func LBO(title, note string, all []Overhead, palette Palette) *Chart {
 				}
 			}
 			slices.SortFunc(xys, func(a, b plotter.XY) int { return int(math.Copysign(1, a.X-b.X)) })
-			l := palette.Of(name)
+			l := lookOf(palette, name)
 			lines = append(lines, labelled{&plotter.Line{XYs: xys, LineStyle: l.line()}, name})
 		}
 		addLabelled(p, lines)

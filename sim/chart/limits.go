@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/sim/experiment"
+	"github.com/eagergc/eagergc/sim/view"
 )
 
 // Limits draws exposed pause, as a share of the recorded time (upper panels),
@@ -55,8 +55,8 @@ func newColumns(title, note string, results []sim.Result, palette Palette) (*Cha
 	}
 	c.width = max(c.width, 600/vg.Length(len(rowsOf(traces)[0]))) // room for the title and the legend
 	for _, name := range policies {
-		l := palette.Of(name)
-		c.keys = append(c.keys, key{text: name, line: l.line(), shape: l.shape})
+		l := lookOf(palette, name)
+		c.keys = append(c.keys, key{text: name, line: l.line(), shape: l.shape()})
 	}
 	return c, traces
 }
@@ -114,7 +114,7 @@ func drawLimits(p *plot.Plot, results []sim.Result, values []float64, palette Pa
 			}
 		}
 		slices.SortFunc(xys, func(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) })
-		l := palette.Of(one.Policy)
+		l := lookOf(palette, one.Policy)
 		lines = append(lines, &plotter.Line{XYs: xys, LineStyle: l.line()})
 		marks = append(marks, &plotter.Scatter{XYs: xys, GlyphStyle: l.glyph()})
 	}
@@ -163,7 +163,7 @@ func frontPanel(trace string, results []sim.Result, palette Palette) *plot.Plot 
 	}
 	x, y := logFromZero(&p.X, busy), logFromZero(&p.Y, exposed)
 	var front plotter.XYs
-	for _, i := range FrontOf(results) {
+	for _, i := range view.FrontOf(results) {
 		front = append(front, plotter.XY{X: x(busy[i]), Y: y(exposed[i])})
 	}
 	if n := len(front); n > 0 { // from the top edge to the right one: what lies above is beaten
@@ -171,27 +171,10 @@ func frontPanel(trace string, results []sim.Result, palette Palette) *plot.Plot 
 	}
 	p.Add(&plotter.Line{XYs: front, LineStyle: frontLine, StepStyle: plotter.PostStep})
 	for i, r := range results {
-		l := palette.Of(r.Policy)
+		l := lookOf(palette, r.Policy)
 		g := l.glyph()
 		g.Radius = 4
 		p.Add(&plotter.Scatter{XYs: plotter.XYs{{X: x(busy[i]), Y: y(exposed[i])}}, GlyphStyle: g})
 	}
 	return p
-}
-
-// FrontOf returns the indices of the results of the front that [Front] draws, by
-// increasing collector time. Results under which allocations failed are not of it.
-func FrontOf(results []sim.Result) []int {
-	var of []sim.Result
-	var at []int
-	for i, r := range results {
-		if r.FailedAllocs == 0 && !sim.Foresees(r.Policy) {
-			of, at = append(of, r), append(at, i)
-		}
-	}
-	front := experiment.Pareto(of, experiment.Busy, experiment.Exposed)
-	for i, k := range front {
-		front[i] = at[k]
-	}
-	return front
 }

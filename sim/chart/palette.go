@@ -2,12 +2,15 @@ package chart
 
 import (
 	"image/color"
-	"slices"
-	"strings"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/eagergc/eagergc/sim/view"
 )
+
+// A Palette gives policies their looks.
+type Palette = view.Palette
 
 // Colours of what is no policy. On a dark page, ink is white and paper black.
 var (
@@ -16,96 +19,17 @@ var (
 	white = color.RGBA{R: 255, G: 255, B: 255, A: 255}
 )
 
-// A Look is how a policy is drawn, in every picture.
-type Look struct {
-	Light, Dark color.RGBA // on a light page, on a dark one
-	Dash        []float64  // of lines, in points; nil is an unbroken line
-	Width       float64    // of lines, in points
-	shape       draw.GlyphDrawer
+// A look is a policy's, as gonum draws it.
+type look struct{ view.Look }
+
+func lookOf(p Palette, policy string) look { return look{p.Of(policy)} }
+
+func (l *look) shape() draw.GlyphDrawer {
+	return [...]draw.GlyphDrawer{view.Circle: draw.CircleGlyph{}, view.Plus: draw.PlusGlyph{}, view.Square: draw.SquareGlyph{}, view.Triangle: draw.TriangleGlyph{},
+		view.Ring: draw.RingGlyph{}, view.Box: draw.BoxGlyph{}, view.Cross: draw.CrossGlyph{}, view.Pyramid: draw.PyramidGlyph{}}[l.Shape]
 }
 
-// An owner is a policy and the look that belongs to it.
-type owner struct {
-	name string
-	Look
-}
-
-// owners are the policies that are compared by default, and their looks. The
-// colours were searched for so that any two differ for readers with and without
-// one of the three kinds of colour blindness, and from the page; the test of
-// this package holds that. Pacer's line is the widest.
-var owners = []owner{
-	{"pacer", Look{rgb(0x1547C0), rgb(0x4B84FE), nil, 2.6, draw.CircleGlyph{}}},
-	{"never", Look{rgb(0x716D6E), rgb(0x6A6B6A), nil, 1.5, draw.PlusGlyph{}}},
-	{"cudajl", Look{rgb(0xBA5400), rgb(0xEE6E17), []float64{7, 2}, 1.5, draw.SquareGlyph{}}},
-	{"sqrt", Look{rgb(0x5DA17C), rgb(0x9DD9B0), []float64{3, 2}, 1.5, draw.TriangleGlyph{}}},
-	{"v8step", Look{rgb(0x8E0070), rgb(0xC18AAF), []float64{8, 2, 2, 2}, 1.5, draw.RingGlyph{}}},
-	{"rtorch", Look{rgb(0xBA8C2A), rgb(0xEDB33F), []float64{5, 1}, 1.5, draw.BoxGlyph{}}},
-	{"opencl", Look{rgb(0x1E7DAB), rgb(0x27BAF2), []float64{11, 3}, 1.5, draw.CrossGlyph{}}},
-	{"growth", Look{rgb(0x410418), rgb(0xD27879), []float64{6, 2, 2, 2, 2, 2}, 1.5, draw.TriangleGlyph{}}},
-	{"dotnet", Look{rgb(0x2F3D06), rgb(0xE7E57B), []float64{2, 2}, 1.5, draw.SquareGlyph{}}},
-	{"optimum-blocking", Look{rgb(0x6A4F32), rgb(0x8D642F), []float64{9, 2}, 1.5, draw.PyramidGlyph{}}},
-	{"optimum-overlap", Look{rgb(0x000000), rgb(0xFFFFFF), []float64{4, 3}, 1.5, draw.PyramidGlyph{}}},
-}
-
-func rgb(hex uint32) color.RGBA {
-	return color.RGBA{R: uint8(hex >> 16), G: uint8(hex >> 8), B: uint8(hex), A: 255}
-}
-
-// A Palette maps policies to looks. The zero value draws everything in black.
-// It is safe for concurrent use once made.
-type Palette struct{ looks map[string]Look }
-
-// NewPalette returns the looks of the policies of one picture. A policy that is
-// compared by default has the same look in every picture. The others, and a
-// second policy of one name with other parameters, take the looks that the
-// picture has left, in their order. Where none is left, colours come again with
-// another dash: that of the policy with other parameters, else any but pacer's.
-func NewPalette(policies []string) Palette {
-	p := Palette{make(map[string]Look, len(policies))}
-	taken := make([]int, len(owners)) // how often
-	take := func(name string, i int) {
-		l := owners[i].Look
-		if n := taken[i]; n > 0 {
-			l.Dash = []float64{float64(2 + 2*n), 2, 1, 2}
-		}
-		taken[i]++
-		p.looks[name] = l
-	}
-	family := func(name string) string { f, _, _ := strings.Cut(name, ":"); return f }
-	for _, owned := range []func(string) string{strings.Clone, family} { // pacer goes before pacer:share=0.2
-		for _, name := range policies {
-			i := slices.IndexFunc(owners, func(o owner) bool { return o.name == owned(name) })
-			if _, known := p.looks[name]; !known && i >= 0 && taken[i] == 0 {
-				take(name, i)
-			}
-		}
-	}
-	for _, name := range policies {
-		if _, known := p.looks[name]; known {
-			continue
-		}
-		i := slices.Index(taken, 0)
-		if i < 0 {
-			i = slices.IndexFunc(owners, func(o owner) bool { return o.name == family(name) })
-		}
-		if i < 0 { // of the others, pacer's being its own
-			i = 1 + slices.Index(taken[1:], slices.Min(taken[1:]))
-		}
-		take(name, i)
-	}
-	return p
-}
-
-// Of returns the look of a policy.
-func (p Palette) Of(policy string) Look {
-	if l, ok := p.looks[policy]; ok {
-		return l
-	}
-	return Look{Light: black, Dark: white, Width: 1.5, shape: draw.CircleGlyph{}}
-}
-
-func (l *Look) line() draw.LineStyle {
+func (l *look) line() draw.LineStyle {
 	var dashes []vg.Length
 	for _, d := range l.Dash {
 		dashes = append(dashes, vg.Length(d))
@@ -113,10 +37,10 @@ func (l *Look) line() draw.LineStyle {
 	return draw.LineStyle{Color: l.Light, Width: vg.Length(l.Width), Dashes: dashes}
 }
 
-func (l *Look) glyph() draw.GlyphStyle { return glyph(l.line(), l.shape) }
+func (l *look) glyph() draw.GlyphStyle { return glyph(l.line(), l.shape()) }
 
 // tint is the look's colour as a fill that lets the grid show.
-func (l *Look) tint(alpha uint8) color.Color {
+func (l *look) tint(alpha uint8) color.Color {
 	return tint{color.NRGBA{R: l.Light.R, G: l.Light.G, B: l.Light.B, A: alpha}}
 }
 

@@ -3,7 +3,6 @@ package chart
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -11,6 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/view"
 )
 
 // Pauses draws the lengths of exposed pauses by percentile, on the axis of
@@ -24,9 +24,9 @@ func Pauses(title, note string, runs []Run, palette Palette) *Chart {
 	var lines []labelled
 	right := 2.0 // 99 %
 	for _, r := range runs {
-		l := palette.Of(r.Result.Policy)
+		l := lookOf(palette, r.Result.Policy)
 		c.keys = append(c.keys, key{text: counted(r), line: l.line()})
-		q := Quantiles(r.Log)
+		q := view.Quantiles(r.Log)
 		if len(q) == 0 {
 			continue
 		}
@@ -43,43 +43,6 @@ func Pauses(title, note string, runs []Run, palette Palette) *Chart {
 	logTimeAxis(&p.Y, least, most)
 	c.panels = [][]*plot.Plot{{p}}
 	return c
-}
-
-// A Quantile is a point of a line of [Pauses]. Nines is 0 at the shortest pause,
-// 1 at 90 %, 2 at 99 %.
-type Quantile struct {
-	Nines float64
-	Pause time.Duration
-}
-
-// apart is how far apart two steps are at least: a thousandth of an axis to 99 %.
-const apart = 0.002
-
-// Quantiles returns where the percentile line of a run's exposed pauses steps
-// up, and its end at the longest. Steps that no picture could show apart are one.
-// It is empty if there was no pause.
-func Quantiles(l *sim.Log) []Quantile {
-	lengths := make([]time.Duration, len(l.Pauses))
-	for i, p := range l.Pauses {
-		lengths[i] = p.Length
-	}
-	slices.Sort(lengths)
-	var out []Quantile
-	n := float64(len(lengths))
-	for i, d := range lengths {
-		nines := -math.Log10(1 - float64(i)/n)
-		switch {
-		case i > 0 && d == lengths[i-1]:
-		case i > 0 && nines-out[len(out)-1].Nines < apart:
-			out[len(out)-1].Pause = d
-		default:
-			out = append(out, Quantile{nines, d})
-		}
-	}
-	if len(lengths) > 0 {
-		out = append(out, Quantile{math.Log10(n) + 0.15, lengths[len(lengths)-1]})
-	}
-	return out
 }
 
 // percentileTicks marks 0, 50, 90, 99, 99.9 ... % up to a number of nines.
@@ -123,7 +86,7 @@ func PauseHistogram(title, note string, runs []Run, palette Palette) *Chart {
 		}
 		for k, n := range height {
 			if n > 0 {
-				p.Add(bar(logTime(edges[k]), logTime(edges[k+1]), n, palette.Of(r.Result.Policy)))
+				p.Add(bar(logTime(edges[k]), logTime(edges[k+1]), n, lookOf(palette, r.Result.Policy)))
 			}
 		}
 		logTimeAxis(&p.X, least, most)
@@ -134,7 +97,7 @@ func PauseHistogram(title, note string, runs []Run, palette Palette) *Chart {
 	return c
 }
 
-func bar(x0, x1, n float64, l Look) plot.Plotter {
+func bar(x0, x1, n float64, l look) plot.Plotter {
 	return &plotter.Polygon{XYs: []plotter.XYs{{{X: x0, Y: 0}, {X: x1, Y: 0}, {X: x1, Y: n}, {X: x0, Y: n}}},
 		Color: l.Light, LineStyle: draw.LineStyle{Color: white, Width: 0.5}}
 }
@@ -159,10 +122,10 @@ func pauseRange(runs []Run) (least, most time.Duration) {
 func MMU(title, note string, runs []Run, palette Palette) *Chart {
 	c := &Chart{title: title, note: note, width: 600, height: 300}
 	p := newPanel("", "window", "share of the window that the program ran (%)")
-	windows := MMUWindows(runs)
+	windows := view.MMUWindows(runs)
 	var lines []labelled
 	for _, r := range runs {
-		l := palette.Of(r.Result.Policy)
+		l := lookOf(palette, r.Result.Policy)
 		xys := make(plotter.XYs, len(windows))
 		for i, u := range r.Log.MMU(r.Result.Elapsed, windows) {
 			xys[i] = plotter.XY{X: logTime(windows[i]), Y: 100 * u}
@@ -175,10 +138,4 @@ func MMU(title, note string, runs []Run, palette Palette) *Chart {
 	p.Y.Min, p.Y.Max = 0, 100
 	c.panels = [][]*plot.Plot{{p}}
 	return c
-}
-
-// MMUWindows are the windows of [MMU]: from 1 ms to the longest run that
-// [Memory] shows whole.
-func MMUWindows(runs []Run) []time.Duration {
-	return sim.Windows(time.Millisecond, max(timeShown(runs), 2*time.Millisecond), 80)
 }

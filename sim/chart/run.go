@@ -2,7 +2,6 @@ package chart
 
 import (
 	"fmt"
-	"time"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -11,15 +10,11 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/view"
 )
 
-// A Run is one logged run. All runs of a chart are of the same workload and
-// config.
-type Run struct {
-	Result sim.Result
-	Log    *sim.Log
-	Levels []sim.Level // from [sim.Workload.Series]; only Memory needs them
-}
+// A Run is one logged run.
+type Run = view.Run
 
 // Strengths of a policy's colour in its panel of Memory.
 const (
@@ -38,7 +33,7 @@ func Memory(title, note string, runs []Run, palette Palette) *Chart {
 	for _, r := range runs {
 		most = max(most, r.Result.PeakLive, r.Result.LimitBytes)
 	}
-	end := timeShown(runs)
+	end := view.TimeShown(runs)
 	mem, clock := bytesUnit(most), timeUnit(end)
 	limit := draw.LineStyle{Color: black, Width: 1, Dashes: []vg.Length{4, 3}}
 	mark := draw.LineStyle{Color: black, Width: 0.8}
@@ -51,7 +46,7 @@ func Memory(title, note string, runs []Run, palette Palette) *Chart {
 			title += fmt.Sprintf(": cut off here, it goes on to %.3g %s", float64(r.Result.Elapsed)/clock.size, clock.name)
 		}
 		p := newPanel(title, x, fmt.Sprintf("memory (%s)", mem.name))
-		look := palette.Of(r.Result.Policy)
+		look := lookOf(palette, r.Result.Policy)
 		p.Add(area(r.Levels, clock, mem, look.fill(garbageTint), func(l sim.Level) int64 { return l.Live }))
 		p.Add(area(r.Levels, clock, mem, look.fill(reachableTint), func(l sim.Level) int64 { return l.Live - l.Garbage }))
 		if b := float64(r.Result.LimitBytes) / mem.size; b > 0 {
@@ -65,7 +60,7 @@ func Memory(title, note string, runs []Run, palette Palette) *Chart {
 		p.Y.Min, p.Y.Max = 0, top*1.3
 		c.panels = append(c.panels, []*plot.Plot{p})
 	}
-	grey := Look{Light: rgb(0x716D6E)} // strong and weak as in the panels, of no policy's colour but that of never
+	grey := look{view.Look{Light: view.RGB(0x716D6E)}} // strong and weak as in the panels, of no policy's colour but that of never
 	c.keys = []key{
 		{text: "reachable", line: grey.fill(reachableTint), patch: true}, {text: "garbage", line: grey.fill(garbageTint), patch: true},
 		{text: "limit", line: limit}, {text: "cycle asked for by the policy", line: mark, rug: true},
@@ -75,23 +70,7 @@ func Memory(title, note string, runs []Run, palette Palette) *Chart {
 }
 
 // fill is a line style that carries the look's colour for an area.
-func (l *Look) fill(alpha uint8) draw.LineStyle { return draw.LineStyle{Color: l.tint(alpha)} }
-
-// timeShown is where the time axis of runs ends.
-func timeShown(runs []Run) (end time.Duration) {
-	var shortest time.Duration
-	for _, r := range runs {
-		if shortest == 0 || r.Result.Elapsed < shortest {
-			shortest = r.Result.Elapsed
-		}
-	}
-	for _, r := range runs {
-		if r.Result.Elapsed <= 2*shortest {
-			end = max(end, r.Result.Elapsed)
-		}
-	}
-	return end
-}
+func (l *look) fill(alpha uint8) draw.LineStyle { return draw.LineStyle{Color: l.tint(alpha)} }
 
 // area fills from 0 up to a level.
 func area(levels []sim.Level, clock, mem unit, style draw.LineStyle, of func(sim.Level) int64) plot.Plotter {

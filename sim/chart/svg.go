@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/eagergc/eagergc/sim/view"
 )
 
 // svg returns the chart as a file: dark where the reader's page is dark.
@@ -45,24 +47,23 @@ func DarkStyle(selector string) string {
 	var b strings.Builder
 	rule := func(light, dark color.RGBA) {
 		for _, property := range []string{"fill", "stroke"} {
-			fmt.Fprintf(&b, "%s [style*=\"%s:%s\"] { %[2]s: %[4]s !important }\n", selector, property, Hex(light), Hex(dark))
+			fmt.Fprintf(&b, "%s [style*=\"%s:%s\"] { %[2]s: %[4]s !important }\n", selector, property, view.Hex(light), view.Hex(dark))
 		}
 	}
 	// What has no style of its own is black.
-	fmt.Fprintf(&b, "%[1]s text, %[1]s path:not([style*=\"fill:\"]) { fill: %[2]s }\n", selector, Hex(rgb(0xE8E8E6)))
-	rule(black, rgb(0xE8E8E6))
-	rule(white, rgb(0x161719))
-	rule(faint, rgb(0x34373C))
-	for _, o := range owners {
+	fmt.Fprintf(&b, "%[1]s text, %[1]s path:not([style*=\"fill:\"]) { fill: %[2]s }\n", selector, view.Hex(view.RGB(0xE8E8E6)))
+	rule(black, view.RGB(0xE8E8E6))
+	rule(white, view.RGB(0x161719))
+	rule(faint, view.RGB(0x34373C))
+	palette := view.NewPalette(view.Owners())
+	for _, name := range view.Owners() {
+		o := palette.Of(name)
 		if o.Light != black {
 			rule(o.Light, o.Dark)
 		}
 	}
 	return b.String()
 }
-
-// Hex returns a colour as CSS writes it, in the letters of our SVG files.
-func Hex(c color.RGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) }
 
 func escape(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)

@@ -24,13 +24,13 @@ type Condition struct {
 	op       string
 }
 
-var conditionForm = regexp.MustCompile(`^\s*(geomean\s+)?(\w+)\s*(<=|>=|==|<|>)\s*(\S+)\s*$`)
+const conditionForm = `^\s*(geomean\s+)?(\w+)\s*(<=|>=|==|<|>)\s*(\S+)\s*$`
 
 // ParseCondition reads METRIC OP VALUE, with OP one of <= < == > >=, and
 // geomean in front for a mean. VALUE is a duration, a size or a count, by the unit
 // of the metric, or a factor such as 1.05x.
 func ParseCondition(text string) (Condition, error) {
-	m := conditionForm.FindStringSubmatch(text)
+	m := regexp.MustCompile(conditionForm).FindStringSubmatch(text)
 	if m == nil {
 		return Condition{}, fmt.Errorf("condition %q: want METRIC<=VALUE, such as max_pause<=20ms, or geomean exposed_pause<=0.5x", text)
 	}

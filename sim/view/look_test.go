@@ -1,4 +1,4 @@
-package chart
+package view
 
 import (
 	"fmt"
@@ -65,7 +65,7 @@ func TestColoursAreToldApartByEveryReader(t *testing.T) {
 		look  func(Look) color.RGBA
 	}{
 		"light": {white, func(l Look) color.RGBA { return l.Light }},
-		"dark":  {rgb(0x161719), func(l Look) color.RGBA { return l.Dark }},
+		"dark":  {RGB(0x161719), func(l Look) color.RGBA { return l.Dark }},
 	} {
 		for i, a := range owners {
 			if c := contrast(of.look(a.Look), of.paper); c < 3 {

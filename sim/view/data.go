@@ -1,13 +1,9 @@
-package main
+package view
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
-	"html/template"
 	"math"
 	"slices"
 	"sort"
@@ -16,33 +12,18 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/sim/chart"
 	"github.com/eagergc/eagergc/sim/experiment"
 )
 
-// script is the data as the page carries them: JSON, packed with gzip, in base64.
-func (d *pageData) script() (template.JS, error) {
-	var b bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-	if err != nil {
-		return "", err
-	}
-	if err := json.NewEncoder(zip).Encode(d); err != nil {
-		return "", err
-	}
-	err = zip.Close()
-	return template.JS(`"` + base64.StdEncoding.EncodeToString(b.Bytes()) + `"`), err
-}
-
-// pageData is what the page's script draws. Times are in seconds, memory is in
+// Data is what the page's script draws. Times are in seconds, memory is in
 // GiB.
-type pageData struct {
-	Policies   []look          `json:"policies"`
-	Recordings []recordingData `json:"recordings"`
+type Data struct {
+	Policies   []PolicyLook `json:"policies"`
+	Recordings []Recording  `json:"recordings"`
 }
 
-// A look is how a policy is drawn.
-type look struct {
+// A PolicyLook is how a policy is drawn.
+type PolicyLook struct {
 	Name  string    `json:"name"`
 	Light string    `json:"light"`
 	Dark  string    `json:"dark"`
@@ -50,42 +31,44 @@ type look struct {
 	Width float64   `json:"width"`
 }
 
-func looks(g *experiment.Grid, palette chart.Palette) []look {
-	var all []look
-	for _, name := range names(g) {
+// Looks are those of the policies of a grid.
+func Looks(g *experiment.Grid, palette Palette) []PolicyLook {
+	var all []PolicyLook
+	for _, name := range Names(g) {
 		l := palette.Of(name)
-		all = append(all, look{name, chart.Hex(l.Light), chart.Hex(l.Dark), l.Dash, l.Width})
+		all = append(all, PolicyLook{name, Hex(l.Light), Hex(l.Dark), l.Dash, l.Width})
 	}
 	return all
 }
 
-type recordingData struct {
+// A Recording is the part of the page that shows one recording.
+type Recording struct {
 	Name    string                 `json:"name"`
 	Limit   float64                `json:"limit"`
 	Top     float64                `json:"top"` // of the memory axes
 	End     float64                `json:"end"` // of the time axes
 	Shown   [2]int                 `json:"shown"`
-	Runs    []runData              `json:"runs"`
+	Runs    []RunData              `json:"runs"`
 	Reasons []string               `json:"reasons"` // decisions and why
-	Charts  map[string][]lineChart `json:"charts"`
+	Charts  map[string][]LineChart `json:"charts"`
 }
 
-// runData is a run in time. T, Live and Reach are 32-bit floats, little end
+// RunData is a run in time. T, Live and Reach are 32-bit floats, little end
 // first, in base64.
-type runData struct {
-	Policy  int       `json:"policy"`
-	T       string    `json:"t"`
-	Live    string    `json:"live"`
-	Reach   string    `json:"reach"`
-	Peak    float64   `json:"peak"`
-	Mean    float64   `json:"mean"`
-	Garbage float64   `json:"garbage"`
-	Cycles  cycleData `json:"cycles"`
+type RunData struct {
+	Policy  int     `json:"policy"`
+	T       string  `json:"t"`
+	Live    string  `json:"live"`
+	Reach   string  `json:"reach"`
+	Peak    float64 `json:"peak"`
+	Mean    float64 `json:"mean"`
+	Garbage float64 `json:"garbage"`
+	Cycles  Cycles  `json:"cycles"`
 }
 
-// cycleData is a column for each fact about the cycles, and about the last answer
+// Cycles is a column for each fact about the cycles, and about the last answer
 // of the policy before each.
-type cycleData struct {
+type Cycles struct {
 	Start  []float64 `json:"start"`
 	Took   []float64 `json:"took"`
 	Held   []float64 `json:"held"`
@@ -97,27 +80,13 @@ type cycleData struct {
 	Reason []int     `json:"reason"` // in Reasons
 }
 
-// slots bounds the page's size: what all its runs together are thinned to.
-func (b *pageBuilder) slots() int {
-	const all, most, least = 60_000, 6000, 300
-	return min(most, max(least, all/max(1, len(b.g.Workloads)*len(b.g.Contenders))))
-}
-
-// thinner returns runs for a small picture.
-func thinner(runs []chart.Run) []chart.Run {
-	out := slices.Clone(runs)
-	for i, r := range out {
-		out[i].Levels = sim.Thin(r.Levels, r.Result.Elapsed, 100)
-	}
-	return out
-}
-
-func (b *pageBuilder) recordingData(workload int, runs []chart.Run) recordingData {
-	at := typical(b.g, workload)
-	w := b.g.Workloads[workload]
-	limit := b.g.Limits[at.Limit].Of(w)
-	windows := chart.MMUWindows(runs)
-	d := recordingData{Name: w.Name, Limit: gib(limit), Top: gib(limit), End: windows[len(windows)-1].Seconds(), Shown: b.shown(runs)}
+// Recording returns the data of the runs of a workload at [Builder.Cell].
+func (b *Builder) Recording(workload int, runs []Run) Recording {
+	at := b.Cell(workload)
+	w := b.Grid.Workloads[workload]
+	limit := b.Grid.Limits[at.Limit].Of(w)
+	windows := MMUWindows(runs)
+	d := Recording{Name: w.Name, Limit: gib(limit), Top: gib(limit), End: windows[len(windows)-1].Seconds(), Shown: b.shown(runs)}
 	for _, r := range runs {
 		d.Top = max(d.Top, gib(r.Result.PeakLive))
 		d.Runs = append(d.Runs, b.runData(&d, &r))
@@ -127,11 +96,11 @@ func (b *pageBuilder) recordingData(workload int, runs []chart.Run) recordingDat
 
 // shown are the two runs that a memory chart begins with: of the best policy, and
 // of never or else the first that is another.
-func (b *pageBuilder) shown(runs []chart.Run) [2]int {
+func (b *Builder) shown(runs []Run) [2]int {
 	find := func(ok func(policy string) bool) int {
-		return max(0, slices.IndexFunc(runs, func(r chart.Run) bool { return ok(r.Result.Policy) }))
+		return max(0, slices.IndexFunc(runs, func(r Run) bool { return ok(r.Result.Policy) }))
 	}
-	best := find(func(p string) bool { return b.ranks.Best >= 0 && p == b.g.Contenders[b.ranks.Best].String() })
+	best := find(func(p string) bool { return b.Ranks.Best >= 0 && p == b.Grid.Contenders[b.Ranks.Best].String() })
 	other := find(func(p string) bool { return p == "never" })
 	if other == best {
 		other = find(func(p string) bool { return p != runs[best].Result.Policy })
@@ -139,7 +108,7 @@ func (b *pageBuilder) shown(runs []chart.Run) [2]int {
 	return [2]int{best, other}
 }
 
-func (b *pageBuilder) runData(of *recordingData, r *chart.Run) runData {
+func (b *Builder) runData(of *Recording, r *Run) RunData {
 	var t, live, reach []float32
 	for _, x := range r.Levels {
 		at := float32(x.At.Seconds())
@@ -148,8 +117,8 @@ func (b *pageBuilder) runData(of *recordingData, r *chart.Run) runData {
 		}
 		t, live, reach = append(t, at), append(live, float32(gib(x.Live))), append(reach, float32(gib(x.Live-x.Garbage)))
 	}
-	return runData{
-		Policy: slices.Index(names(b.g), r.Result.Policy), T: packed(t), Live: packed(live), Reach: packed(reach),
+	return RunData{
+		Policy: slices.Index(Names(b.Grid), r.Result.Policy), T: packed(t), Live: packed(live), Reach: packed(reach),
 		Peak: gib(r.Result.PeakLive), Mean: gib(int64(r.Result.MeanLive)), Garbage: gib(int64(r.Result.MeanGarbage)), Cycles: of.cycles(r.Log),
 	}
 }
@@ -163,7 +132,7 @@ func packed(values []float32) string {
 }
 
 // cycles joins each cycle with the last answer of the policy before it.
-func (r *recordingData) cycles(log *sim.Log) (d cycleData) {
+func (r *Recording) cycles(log *sim.Log) (d Cycles) {
 	for _, c := range log.Cycles {
 		forced := 0
 		if c.Trigger == gc.TriggerRefusal {
@@ -188,7 +157,7 @@ func (r *recordingData) cycles(log *sim.Log) (d cycleData) {
 }
 
 // reason returns the number of a text.
-func (r *recordingData) reason(text string) int {
+func (r *Recording) reason(text string) int {
 	i := slices.Index(r.Reasons, text)
 	if i < 0 {
 		i = len(r.Reasons)
@@ -210,9 +179,9 @@ func round(v float64) float64 {
 	return math.Round(v*scale) / scale
 }
 
-// spark100 draws the reachable bytes of a recording as a path, 100 wide and 20
+// Spark draws the reachable bytes of a recording as a path, 100 wide and 20
 // high.
-func spark100(runs []chart.Run) string {
+func Spark(runs []Run) string {
 	r := runs[0]
 	var top int64
 	for _, l := range r.Levels {
@@ -232,13 +201,4 @@ func spark100(runs []chart.Run) string {
 		fmt.Fprintf(&out, "L%d,%.3gH%d", k, 20-19*float64(most)/float64(max(1, top)), k+1)
 	}
 	return out.String() + "V20Z"
-}
-
-// A figure is one kind of chart of a recording: what the script draws, the picture
-// for where there is none, and the table behind both.
-type figure struct {
-	Kind, Name, Caption string
-	Static              template.HTML
-	Table               table
-	data                []lineChart // side by side
 }

@@ -1,0 +1,130 @@
+package view
+
+import (
+	"fmt"
+	"image/color"
+	"slices"
+	"strings"
+)
+
+var (
+	black = color.RGBA{A: 255}
+	white = color.RGBA{R: 255, G: 255, B: 255, A: 255}
+)
+
+// A Shape is the form of a mark.
+type Shape uint8
+
+// The shapes.
+const (
+	Circle Shape = iota
+	Plus
+	Square
+	Triangle
+	Ring
+	Box
+	Cross
+	Pyramid
+)
+
+// A Look is how a policy is drawn, in every picture.
+type Look struct {
+	Light, Dark color.RGBA // on a light page, on a dark one
+	Dash        []float64  // of lines, in points; nil is an unbroken line
+	Width       float64    // of lines, in points
+	Shape       Shape
+}
+
+// An owner is a policy and the look that belongs to it.
+type owner struct {
+	name string
+	Look
+}
+
+// owners are the policies that are compared by default, and their looks. The
+// colours were searched for so that any two differ for readers with and without
+// one of the three kinds of colour blindness, and from the page; the test of
+// this package holds that. Pacer's line is the widest.
+var owners = []owner{
+	{"pacer", Look{RGB(0x1547C0), RGB(0x4B84FE), nil, 2.6, Circle}},
+	{"never", Look{RGB(0x716D6E), RGB(0x6A6B6A), nil, 1.5, Plus}},
+	{"cudajl", Look{RGB(0xBA5400), RGB(0xEE6E17), []float64{7, 2}, 1.5, Square}},
+	{"sqrt", Look{RGB(0x5DA17C), RGB(0x9DD9B0), []float64{3, 2}, 1.5, Triangle}},
+	{"v8step", Look{RGB(0x8E0070), RGB(0xC18AAF), []float64{8, 2, 2, 2}, 1.5, Ring}},
+	{"rtorch", Look{RGB(0xBA8C2A), RGB(0xEDB33F), []float64{5, 1}, 1.5, Box}},
+	{"opencl", Look{RGB(0x1E7DAB), RGB(0x27BAF2), []float64{11, 3}, 1.5, Cross}},
+	{"growth", Look{RGB(0x410418), RGB(0xD27879), []float64{6, 2, 2, 2, 2, 2}, 1.5, Triangle}},
+	{"dotnet", Look{RGB(0x2F3D06), RGB(0xE7E57B), []float64{2, 2}, 1.5, Square}},
+	{"optimum-blocking", Look{RGB(0x6A4F32), RGB(0x8D642F), []float64{9, 2}, 1.5, Pyramid}},
+	{"optimum-overlap", Look{RGB(0x000000), RGB(0xFFFFFF), []float64{4, 3}, 1.5, Pyramid}},
+}
+
+// RGB returns the colour 0xRRGGBB.
+func RGB(hex uint32) color.RGBA {
+	return color.RGBA{R: uint8(hex >> 16), G: uint8(hex >> 8), B: uint8(hex), A: 255}
+}
+
+// A Palette maps policies to looks. The zero value draws everything in black.
+// It is safe for concurrent use once made.
+type Palette struct{ looks map[string]Look }
+
+// NewPalette returns the looks of the policies of one picture. A policy that is
+// compared by default has the same look in every picture. The others, and a
+// second policy of one name with other parameters, take the looks that the
+// picture has left, in their order. Where none is left, colours come again with
+// another dash: that of the policy with other parameters, else any but pacer's.
+func NewPalette(policies []string) Palette {
+	p := Palette{make(map[string]Look, len(policies))}
+	taken := make([]int, len(owners)) // how often
+	take := func(name string, i int) {
+		l := owners[i].Look
+		if n := taken[i]; n > 0 {
+			l.Dash = []float64{float64(2 + 2*n), 2, 1, 2}
+		}
+		taken[i]++
+		p.looks[name] = l
+	}
+	family := func(name string) string { f, _, _ := strings.Cut(name, ":"); return f }
+	for _, owned := range []func(string) string{strings.Clone, family} { // pacer goes before pacer:share=0.2
+		for _, name := range policies {
+			i := slices.IndexFunc(owners, func(o owner) bool { return o.name == owned(name) })
+			if _, known := p.looks[name]; !known && i >= 0 && taken[i] == 0 {
+				take(name, i)
+			}
+		}
+	}
+	for _, name := range policies {
+		if _, known := p.looks[name]; known {
+			continue
+		}
+		i := slices.Index(taken, 0)
+		if i < 0 {
+			i = slices.IndexFunc(owners, func(o owner) bool { return o.name == family(name) })
+		}
+		if i < 0 { // of the others, pacer's being its own
+			i = 1 + slices.Index(taken[1:], slices.Min(taken[1:]))
+		}
+		take(name, i)
+	}
+	return p
+}
+
+// Of returns the look of a policy.
+func (p Palette) Of(policy string) Look {
+	if l, ok := p.looks[policy]; ok {
+		return l
+	}
+	return Look{Light: black, Dark: white, Width: 1.5, Shape: Circle}
+}
+
+// Owners are the policies that have a look of their own.
+func Owners() []string {
+	var names []string
+	for _, o := range owners {
+		names = append(names, o.name)
+	}
+	return names
+}
+
+// Hex returns a colour as CSS writes it, in the letters of our SVG files.
+func Hex(c color.RGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) }
