@@ -72,6 +72,9 @@ func (p *Caps) check() error {
 	return nil
 }
 
+// Caps returns the caps of a collector, with their defaults filled in.
+func (c *Collector) Caps() Caps { return c.brake.Caps }
+
 // A brake holds back cycles by the caps. The collector's mu guards it.
 type brake struct {
 	Caps

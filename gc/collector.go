@@ -57,6 +57,7 @@ type Collector struct {
 	reaping    bool   // somebody is about to settle the runtime's own
 	stats      Stats
 	journal    journal
+	timeline   timeline
 	err        error
 	unsaid     []saying // for the log, once mu is not held
 	closed     bool
@@ -125,7 +126,8 @@ func newOn(e engine, cfg Config, policy Policy) *Collector {
 		idler:  newIdler(cfg.Idle),
 		strict: strict(),
 
-		stopped: make(chan struct{}),
+		timeline: timeline{shift: firstShift},
+		stopped:  make(chan struct{}),
 	}
 	c.releases = newReleases(c)
 	c.setRecorder(cfg.Recorder)
@@ -246,7 +248,7 @@ func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 	if p.Now-c.readAt >= readEvery {
 		c.lookForCycles(p.Now)
 	}
-	top, s := c.mostPressed()
+	top, s := c.mostPressed(p.Now)
 	if top == nil || c.closed {
 		return Decision{}, top
 	}

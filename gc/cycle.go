@@ -72,7 +72,7 @@ func (c *Collector) beginNow(trigger Trigger, now time.Duration) *collection {
 	if r := c.current.Load(); r != nil {
 		return r
 	}
-	top, _ := c.mostPressed()
+	top, _ := c.mostPressed(now)
 	return c.begin(trigger, Decision{Action: Block}, top, now)
 }
 
@@ -150,10 +150,12 @@ func (c *Collector) holdFrom(r *collection, since time.Duration) {
 
 // paused counts that r has held a caller until now.
 func (c *Collector) paused(r *collection, since time.Duration) {
-	pause := c.Now() - since
+	now := c.Now()
+	pause := now - since
 	c.mu.Lock()
 	defer c.unlock()
 	c.stats.pause(pause)
+	c.worked(now, Work{Held: pause, Longest: pause})
 	c.record(func(to *recorder) { to.pause(since, pause, r.gate) })
 }
 
@@ -184,7 +186,9 @@ func (c *Collector) promoteAll() {
 // cycles of the process it has settled. The caller holds settling.
 func (c *Collector) walk(r *collection) {
 	c.mu.Lock()
-	c.read(c.Now())
+	now := c.Now()
+	c.read(now)
+	c.seeAll(now)
 	c.seen = c.runtime.cycles
 	c.mu.Unlock()
 	for _, reg := range c.allRegistries() {
@@ -231,6 +235,7 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 	c.read(end)
 	for _, g := range c.gates {
 		s, freed := g.rebase(), yields[g]
+		c.see(g, end, s)
 		g.yield.Add(-freed)
 		if g == r.gate {
 			cycle.Freed, cycle.LiveAfter, cycle.Limit = freed, s.Live, s.Limit
@@ -239,10 +244,12 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 	}
 	r.cycle = cycle
 	c.current.CompareAndSwap(r, nil)
-	c.stats.cycle(cycle, total, objects)
+	processor := c.engine.processor() - r.processor
+	c.stats.cycle(cycle, processor, total, objects)
+	c.worked(end, workOf(cycle, processor, total))
 	c.journal.cycles.put(cycle)
 	if !c.closed {
-		c.resting.Store(c.brake.learn(cycle, r.gate, end, c.engine.processor()-r.processor, max(0, r.live-cycle.Freed)))
+		c.resting.Store(c.brake.learn(cycle, r.gate, end, processor, max(0, r.live-cycle.Freed)))
 		c.noteOver(r.gate, cycle)
 		c.tellPolicy(cycle)
 		c.wakeUp()
@@ -280,11 +287,12 @@ func (c *Collector) reap() *collection {
 func (c *Collector) natural() *collection {
 	c.mu.Lock()
 	defer c.unlock()
-	c.read(c.Now())
+	now := c.Now()
+	c.read(now)
 	if c.current.Load() != nil || c.runtime.cycles == c.seen {
 		return nil
 	}
-	top, _ := c.mostPressed()
+	top, _ := c.mostPressed(now)
 	return c.newCollection(TriggerNatural, Decision{Action: Overlap}, top)
 }
 

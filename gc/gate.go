@@ -3,6 +3,7 @@ package gc
 import (
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -31,12 +32,15 @@ type Gate struct {
 	// Guarded by the collector's mu.
 	allocated, freed int64 // gross bytes when the last cycle had settled
 	liveAfter        int64
+	past             *stepRing[Level]
+	step             *Level        // the last of them
+	until            time.Duration // the end of that step
 }
 
 // Watch makes the collector count src, which must stay usable until the
 // collector is closed or the gate is.
 func (c *Collector) Watch(src Source) *Gate {
-	g := &Gate{c: c, source: src}
+	g := &Gate{c: c, source: src, past: new(stepRing[Level])}
 	g.rebase()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,13 +144,15 @@ func (g *Gate) setWake(wake int64) {
 }
 
 // mostPressed returns the gate whose source is under most pressure, and its
-// sample as policies see it; nil if there is none. The caller holds mu.
-func (c *Collector) mostPressed() (*Gate, pressure.Sample) {
+// sample as policies see it; nil if there is none. It notes what all sources hold at
+// that time. The caller holds mu.
+func (c *Collector) mostPressed(now time.Duration) (*Gate, pressure.Sample) {
 	var top *Gate
 	var most pressure.Sample
 	for _, g := range c.gates {
 		yield := g.yield.Load()
 		s := g.source.Sample()
+		c.see(g, now, s)
 		s.Live += yield
 		s.Reserved = max(s.Reserved, s.Live)
 		if top == nil || s.Pressure() > most.Pressure() {

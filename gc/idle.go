@@ -40,6 +40,7 @@ func (c *Collector) look() {
 	if c.closed {
 		return
 	}
+	c.seeAll(c.Now())
 	gross, live := c.gross()
 	quiet := gross == c.idler.last
 	c.idler.last = gross
@@ -50,7 +51,7 @@ func (c *Collector) look() {
 	c.idler.timer.Reset(c.idler.every)
 	if now := c.Now(); quiet && c.current.Load() == nil && now >= c.brake.next {
 		c.idler.done = gross
-		top, _ := c.mostPressed()
+		top, _ := c.mostPressed(now)
 		c.begin(TriggerExplicit, Decision{Action: Overlap, Reason: "idle"}, top, now)
 	}
 }

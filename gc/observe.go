@@ -94,7 +94,7 @@ func (c *Collector) logRefusal() {
 func (c *Collector) topGate() *Gate {
 	c.mu.Lock()
 	defer c.unlock()
-	top, _ := c.mostPressed()
+	top, _ := c.mostPressed(c.Now())
 	return top
 }
 

@@ -12,6 +12,7 @@ type Stats struct {
 	Freed     int64            // bytes that cycles gave back, of all spaces
 	Objects   uint64           // objects that cycles gave back
 	Busy      time.Duration    // sum of the cycles' durations, but for those of the runtime's own
+	Processor time.Duration    // that those have taken, of all cores, but for what only idle ones did
 	Exposed   time.Duration    // sum of the callers' pauses
 	MaxPause  time.Duration    // longest pause of a caller
 	Pauses    [pauses]uint64   // callers' pauses by length: those in [i] are at most PauseBound(i)
@@ -36,12 +37,13 @@ func (c *Collector) Stats() Stats {
 	return s
 }
 
-func (s *Stats) cycle(c Cycle, freed int64, objects int) {
+func (s *Stats) cycle(c Cycle, processor time.Duration, freed int64, objects int) {
 	s.Cycles[c.Trigger]++
 	s.Freed += freed
 	s.Objects += uint64(objects)
 	if c.Trigger != TriggerNatural { // that one's duration is a guess
 		s.Busy += c.Duration
+		s.Processor += processor
 	}
 	s.Last = c
 }
@@ -57,13 +59,18 @@ func (s *Stats) pause(d time.Duration) {
 }
 
 // pauses is how many lengths Stats.Pauses tells apart.
-const pauses = 18
+const pauses = len(pauseBounds) + 1
 
-// PauseBound returns the longest pause that Stats.Pauses[i] counts: 100 us for
-// 0, twice as long with each i. The last one has no bound.
+// pauseBounds are in microseconds.
+var pauseBounds = [...]time.Duration{
+	100, 200, 500, 1e3, 2e3, 5e3, 10e3, 20e3, 50e3, 100e3, 200e3, 500e3, 1e6, 2e6, 5e6, 10e6,
+}
+
+// PauseBound returns the longest pause that Stats.Pauses[i] counts: 100 us, 200 us,
+// 500 us, 1 ms and so on up to 10 s. The last one has no bound.
 func PauseBound(i int) time.Duration {
 	if i >= pauses-1 {
 		return math.MaxInt64
 	}
-	return 100 * time.Microsecond << i
+	return pauseBounds[i] * time.Microsecond
 }

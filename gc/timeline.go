@@ -1,0 +1,226 @@
+package gc
+
+import (
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A Timeline is what a collector did in the last minutes, in steps of time. A step is
+// 17 ms long at first. Whenever 512 of them are full, each becomes twice as
+// long, up to 0.54 s; from then on the oldest are forgotten, after 4.6 minutes.
+type Timeline struct {
+	Now     time.Duration // the collector's clock
+	Step    time.Duration // the length of a step
+	Sources []Past        // in the order of Collector.Samples
+	Work    []Work        // of the steps in which a cycle ended or a caller was held, oldest first
+}
+
+// A Past is what one source held.
+type Past struct {
+	Space  pressure.Space
+	Levels []Level // of the steps in which the collector has looked, oldest first
+}
+
+// A Level is what a source held in one step: the least and the most live bytes
+// that the collector has seen. It looks whenever the policy is asked, right before a
+// cycle gives back what it found, when that is done, and, while the program is
+// at work, each half of Config.Idle. So the top and the bottom of every tooth that
+// a cycle cuts are exact.
+type Level struct {
+	Start       time.Duration // of the step
+	Least, Most int64         // live bytes
+	Reserved    int64         // the most
+	Limit       int64         // the last; 0 = none known
+}
+
+// Work is what cycles did in one step.
+type Work struct {
+	Start     time.Duration    // of the step
+	Cycles    [triggers]uint32 // that have ended, by Trigger
+	Busy      time.Duration    // sum of their durations, but for those of the runtime's own
+	Processor time.Duration    // that they have taken, but for what only idle cores did
+	Freed     int64            // bytes that they gave back
+	Held      time.Duration    // sum of the callers' pauses that have ended
+	Longest   time.Duration    // the longest of those
+}
+
+// Sum returns what was done from a time on. Its Start is that time.
+func (t *Timeline) Sum(from time.Duration) Work {
+	sum := Work{Start: from}
+	for _, w := range t.Work {
+		if w.Start+t.Step <= from {
+			continue
+		}
+		sum.add(&w)
+	}
+	return sum
+}
+
+func (w *Work) add(x *Work) {
+	for t, n := range x.Cycles {
+		w.Cycles[t] += n
+	}
+	w.Busy += x.Busy
+	w.Processor += x.Processor
+	w.Freed += x.Freed
+	w.Held += x.Held
+	w.Longest = max(w.Longest, x.Longest)
+}
+
+const (
+	timelineLen  = 512
+	firstShift   = 24 // steps of 2^24 ns
+	longestShift = 29
+)
+
+// A timeline keeps steps. The collector's mu guards it. Its times never go back by
+// more than a step or so: who reads the clock first may come second.
+type timeline struct {
+	shift uint // steps of 2^shift ns
+	work  stepRing[Work]
+}
+
+// A stepRing keeps the last steps. Each says which one it is, so that
+// those that were left out need no clearing.
+type stepRing[T any] [timelineLen]struct {
+	number int64 // of the step, from 1 on; 0 = none
+	of     T
+}
+
+// at returns the step with a number, and whether it has just begun.
+func (s *stepRing[T]) at(number int64) (of *T, fresh bool) {
+	x := &s[number%timelineLen]
+	if x.number == number {
+		return &x.of, false
+	}
+	if x.number > number { // the clock was read long ago
+		return &s[x.number%timelineLen].of, false
+	}
+	x.number = number
+	return &x.of, true
+}
+
+// all calls f for each step that is no older than the last ones, oldest first.
+func (s *stepRing[T]) all(now int64, f func(number int64, of *T)) {
+	for n := max(1, now-timelineLen+1); n <= now; n++ {
+		if x := &s[n%timelineLen]; x.number == n {
+			f(n, &x.of)
+		}
+	}
+}
+
+// coarser returns the steps in steps twice as long.
+func (s *stepRing[T]) coarser(last int64, join func(to, from *T, fresh bool)) *stepRing[T] {
+	out := new(stepRing[T])
+	s.all(last, func(number int64, of *T) {
+		to, fresh := out.at((number + 1) / 2)
+		join(to, of, fresh)
+	})
+	return out
+}
+
+// number is that of the step of a time. It makes steps longer where they are all full.
+func (c *Collector) stepAt(now time.Duration) int64 {
+	h := &c.timeline
+	n := int64(now)>>h.shift + 1
+	for n > timelineLen && h.shift < longestShift {
+		h.work = *h.work.coarser(timelineLen, joinWork)
+		for _, g := range c.gates {
+			g.past, g.until = g.past.coarser(timelineLen, joinLevel), 0
+		}
+		h.shift++
+		n = int64(now)>>h.shift + 1
+	}
+	return n
+}
+
+func joinWork(to, from *Work, fresh bool) {
+	if fresh {
+		*to = Work{}
+	}
+	to.add(from)
+}
+
+func joinLevel(to, from *Level, fresh bool) {
+	if fresh {
+		*to = *from
+		return
+	}
+	to.Least, to.Most = min(to.Least, from.Least), max(to.Most, from.Most)
+	to.Reserved, to.Limit = max(to.Reserved, from.Reserved), from.Limit
+}
+
+// see notes what the source of g holds. The caller holds mu.
+func (c *Collector) see(g *Gate, now time.Duration, s pressure.Sample) {
+	if now >= g.until {
+		n := c.stepAt(now)
+		l, fresh := g.past.at(n)
+		if fresh {
+			*l = Level{Least: s.Live}
+		}
+		g.step, g.until = l, time.Duration(n<<c.timeline.shift)
+	}
+	l := g.step
+	l.Limit = s.Limit
+	if s.Live < l.Least {
+		l.Least = s.Live
+	}
+	if s.Live > l.Most {
+		l.Most = s.Live
+	}
+	if s.Reserved > l.Reserved {
+		l.Reserved = s.Reserved
+	}
+}
+
+// seeAll notes what all sources hold. The caller holds mu.
+func (c *Collector) seeAll(now time.Duration) {
+	for _, g := range c.gates {
+		c.see(g, now, g.source.Sample())
+	}
+}
+
+// worked adds to the step of now. The caller holds mu.
+func (c *Collector) worked(now time.Duration, x Work) {
+	w, fresh := c.timeline.work.at(c.stepAt(now))
+	joinWork(w, &x, fresh)
+}
+
+// workOf is a cycle that took so much processor time and gave back freed bytes.
+func workOf(c Cycle, processor time.Duration, freed int64) Work {
+	w := Work{Freed: freed}
+	w.Cycles[c.Trigger] = 1
+	if c.Trigger != TriggerNatural { // that one's duration is a guess, and its processor time nobody's
+		w.Busy, w.Processor = c.Duration, processor
+	}
+	return w
+}
+
+// Timeline returns what was done in the last minutes, and takes a look itself. It is
+// the caller's. It takes the collector's lock for some microseconds.
+func (c *Collector) Timeline() Timeline {
+	now := c.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seeAll(now)
+	last := c.stepAt(now)
+	shift := c.timeline.shift
+	start := func(number int64) time.Duration { return time.Duration((number - 1) << shift) }
+	h := Timeline{Now: now, Step: 1 << shift}
+	for _, g := range c.gates {
+		p := Past{Space: g.source.Sample().Space}
+		g.past.all(last, func(n int64, l *Level) {
+			x := *l
+			x.Start = start(n)
+			p.Levels = append(p.Levels, x)
+		})
+		h.Sources = append(h.Sources, p)
+	}
+	c.timeline.work.all(last, func(n int64, w *Work) {
+		x := *w
+		x.Start = start(n)
+		h.Work = append(h.Work, x)
+	})
+	return h
+}
