@@ -87,6 +87,23 @@ func (c *Collector) Reasons() map[string]uint64 {
 	return all
 }
 
+// Settled returns what every source that is watched held when the last cycle had
+// settled, in the order of [Collector.Samples]: about what was reachable then. It is
+// empty before the first cycle.
+func (c *Collector) Settled() []pressure.Sample {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []pressure.Sample
+	if c.settled.Load() > 0 {
+		for _, g := range c.gates {
+			s := g.source.Sample()
+			s.Live = g.liveAfter
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // Samples returns a reading of every source that is watched, in the order of
 // their Watch.
 func (c *Collector) Samples() []pressure.Sample {

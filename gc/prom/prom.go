@@ -3,10 +3,14 @@
 //	prometheus.MustRegister(prom.New(collector, pool))
 //
 // Sizes are in bytes and times in seconds. A scrape reads counters that are
-// kept anyway: an app that is not scraped pays nothing.
+// kept anyway: an app that is not scraped pays nothing. README.md, beside this
+// file, lists them with a dashboard for Grafana and four alerts.
 package prom
 
 import (
+	"runtime"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/eagergc/eagergc/gc"
@@ -36,8 +40,10 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
+	info      = describe("policy_info", "1, with the policy in use.", "policy")
 	live      = describe("live_bytes", "Bytes handed out and not yet given back; garbage counts until it is freed.", "space")
 	reserved  = describe("reserved_bytes", "Bytes taken from where the memory comes from.", "space")
+	reachable = describe("reachable_bytes", "Live bytes when the last collection had settled: about what was reachable then.", "space")
 	limit     = describe("limit_bytes", "Budget of the space.", "space")
 	ratio     = describe("pressure_ratio", "Live bytes as a share of the limit.", "space")
 	cycles    = describe("cycles_total", "Collections, by who asked for them.", "trigger")
@@ -45,6 +51,11 @@ var (
 	freed     = describe("freed_bytes_total", "Bytes that collections gave back.")
 	objects   = describe("freed_objects_total", "Objects that collections gave back.")
 	busy      = describe("cycle_seconds_total", "Time that collections took.")
+	processor = describe("cycle_processor_seconds_total", "Processor time that collections took, but for what only idle cores did.")
+	expected  = describe("expected_cycle_seconds", "How long a collection that began now would take.")
+	tracked   = describe("tracked_objects", "Objects that were tracked when the last collection had settled.")
+	share     = describe("share_ratio", "Share that was taken in the last minute: of the processor time by cycles, of the time by the pauses of all callers together.", "of")
+	most      = describe("cap_ratio", "The most that the share may be: see gc.Caps. Callers of pools may be held for longer.", "of")
 	pause     = describe("exposed_pause_seconds", "How long callers were held by a collection.")
 	failures  = describe("failures_total", "Failures of policies, releases, recorders and logs that were contained.")
 	capped    = describe("capped_cycles_total", "Collections that the policy wanted and a cap did not allow.")
@@ -57,10 +68,13 @@ var (
 	failed    = describe("pool_failed_allocations_total", "Allocations that failed.", "space")
 	upstream  = describe("pool_upstream_bytes", "What a memory that caches itself, such as the driver's pools, counts.", "space", "of")
 	all       = []*prometheus.Desc{
-		live, reserved, limit, ratio, cycles, decisions, freed, objects, busy, pause, failures, capped, pending, over, running,
+		info, live, reserved, reachable, limit, ratio, cycles, decisions, freed, objects, busy, processor, expected, tracked, share, most, pause, failures, capped, pending, over, running,
 		allocated, allocs, refusals, failed, upstream,
 	}
 )
+
+// A sender sends a metric with the values of its labels.
+type sender func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string)
 
 // Describe sends the descriptions of all metrics.
 func (p *collector) Describe(out chan<- *prometheus.Desc) {
@@ -71,7 +85,7 @@ func (p *collector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect sends all metrics.
 func (p *collector) Collect(out chan<- prometheus.Metric) {
-	send := func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string) {
+	var send sender = func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, t, v, labels...)
 	}
 	for _, s := range p.spaces() {
@@ -83,6 +97,10 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 			send(ratio, prometheus.GaugeValue, s.pressure, name)
 		}
 	}
+	for space, bytes := range p.reachable() {
+		send(reachable, prometheus.GaugeValue, float64(bytes), space.String())
+	}
+	send(info, prometheus.GaugeValue, 1, p.c.Policy())
 	s := p.c.Stats()
 	for t, n := range s.Cycles {
 		send(cycles, prometheus.CounterValue, float64(n), gc.Trigger(t).String())
@@ -93,6 +111,10 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 	send(freed, prometheus.CounterValue, float64(s.Freed))
 	send(objects, prometheus.CounterValue, float64(s.Objects))
 	send(busy, prometheus.CounterValue, s.Busy.Seconds())
+	send(processor, prometheus.CounterValue, s.Processor.Seconds())
+	send(expected, prometheus.GaugeValue, s.Cost.Seconds())
+	send(tracked, prometheus.GaugeValue, float64(s.Tracked))
+	p.collectShares(send)
 	send(failures, prometheus.CounterValue, float64(s.Failures))
 	send(capped, prometheus.CounterValue, float64(s.Capped))
 	send(pending, prometheus.GaugeValue, float64(s.Pending))
@@ -113,6 +135,27 @@ func oneIf(b bool) float64 {
 type total struct {
 	sum      pressure.Sample
 	pressure float64
+}
+
+// reachable is what was reachable of each space after the last cycle.
+func (p *collector) reachable() map[pressure.Space]int64 {
+	sums := make(map[pressure.Space]int64)
+	for _, s := range p.c.Settled() {
+		sums[s.Space] += s.Live
+	}
+	return sums
+}
+
+// collectShares sends what cycles and pauses took of the last minute, and may take.
+func (p *collector) collectShares(send sender) {
+	line, caps := p.c.Timeline(), p.c.Caps()
+	from := max(0, line.Now-time.Minute)
+	done, span := line.Sum(from), max(line.Now-from, 1)
+	processors := float64(runtime.GOMAXPROCS(0))
+	send(share, prometheus.GaugeValue, float64(done.Processor)/float64(span)/processors, "cycles")
+	send(share, prometheus.GaugeValue, float64(done.Held)/float64(span), "held")
+	send(most, prometheus.GaugeValue, caps.Cycles, "cycles")
+	send(most, prometheus.GaugeValue, caps.Held, "held")
 }
 
 func (p *collector) spaces() map[pressure.Space]*total {
@@ -146,7 +189,7 @@ func pauses(s *gc.Stats) prometheus.Metric {
 	return prometheus.MustNewConstHistogram(pause, count, s.Exposed.Seconds(), buckets)
 }
 
-func (p *collector) collectPools(send func(*prometheus.Desc, prometheus.ValueType, float64, ...string)) {
+func (p *collector) collectPools(send sender) {
 	sums := make(map[pressure.Space]*pool.Stats)
 	for _, q := range p.pools {
 		s := q.Stats()

@@ -2,10 +2,14 @@ package prom_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eagergc/eagergc/gc"
@@ -91,6 +95,12 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 		sum += n
 	}
 	for name, want := range map[string]float64{
+		`eagergc_policy_info{policy="never"}`:                 1,
+		`eagergc_reachable_bytes{space="host"}`:               float64(settled(c)),
+		`eagergc_tracked_objects`:                             float64(stats.Tracked),
+		`eagergc_expected_cycle_seconds`:                      stats.Cost.Seconds(),
+		`eagergc_cap_ratio{of="cycles"}`:                      0.25,
+		`eagergc_cap_ratio{of="held"}`:                        0.05,
 		`eagergc_limit_bytes{space="host"}`:                   32 << 20,
 		`eagergc_cycles_total{trigger="policy"}`:              float64(stats.Cycles[gc.TriggerPolicy]),
 		`eagergc_cycles_total{trigger="refusal"}`:             float64(stats.Cycles[gc.TriggerRefusal]),
@@ -106,6 +116,38 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 	}
 	if pauses != sum || sum == 0 {
 		t.Errorf("%d pauses, want %d", pauses, sum)
+	}
+}
+
+func settled(c *gc.Collector) (sum int64) {
+	for _, s := range c.Settled() {
+		sum += s.Live
+	}
+	return sum
+}
+
+// Bounds print as people write them, and the shares are what the timeline has.
+func TestBucketsAndShares(t *testing.T) {
+	c, pools := program(t, 1)
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(prom.New(c, pools...))
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, &http.Request{Header: http.Header{"Accept": {"application/openmetrics-text;version=1.0.0"}}})
+	var bounds []string
+	for _, m := range regexp.MustCompile(`pause_seconds_bucket{le="([^"]+)"}`).FindAllStringSubmatch(w.Body.String(), -1) {
+		bounds = append(bounds, m[1])
+	}
+	if got, want := strings.Join(bounds, " "), "0.0001 0.0002 0.0005 0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1.0 2.0 5.0 10.0 +Inf"; got != want {
+		t.Errorf("bounds %s, want %s", got, want)
+	}
+	line := c.Timeline()
+	done := line.Sum(0)
+	m := regexp.MustCompile(`share_ratio{of="held"} (\S+)`).FindStringSubmatch(w.Body.String())
+	if m == nil || m[1] == "0.0" || done.Held == 0 {
+		t.Errorf("share %v after %v held", m, done.Held)
+	}
+	if !strings.HasSuffix(w.Body.String(), "# EOF\n") {
+		t.Error("it is no OpenMetrics")
 	}
 }
 
