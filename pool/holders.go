@@ -55,8 +55,8 @@ func (p *Pool) Holders(n int) []Holder {
 	return list[:min(n, len(list))]
 }
 
-// SiteRate returns [Config].Sites: the mean number of bytes between two sampled
-// blocks; 0 if the pool samples none.
+// SiteRate returns the mean number of bytes between two sampled blocks:
+// [Config].Sites, or what SitesByLimit has picked; 0 if the pool samples none.
 func (p *Pool) SiteRate() int64 { return p.sites.rate }
 
 // read returns a Holder for each allocation site, by its text. Stacks that differ

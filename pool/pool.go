@@ -22,7 +22,7 @@ type Config struct {
 	Collector  *gc.Collector   // finds dead arrays; nil: at the first array the pool makes a private one with the policy never
 	Trace      trace.Sink      // told of every event; nil = off
 	Direct     bool            // cache nothing: every block is a segment of its own
-	Sites      int64           // mean bytes between two blocks whose allocation site is noted; 0 = none is, 1 = all are, at 0.4 to 1.1 us each; see DefaultSites
+	Sites      int64           // mean bytes between two blocks whose allocation site is noted; 0 = none is, 1 = all are, at 0.4 to 1.1 us each; see DefaultSites and SitesByLimit
 	ExactPeaks bool            // make LivePeak exact, for about 10 ns more an allocation, and contention between processors
 	Poison     bool            // find stray writes by guard bytes and patterns, and note every site; slow, host memory only
 	Warn       func(error)     // called with failures after which the pool goes on; nil = they are not told
@@ -81,8 +81,8 @@ func New(cfg Config) (*Pool, error) {
 	if cfg.Poison {
 		cfg.Sites = 1
 	}
-	if cfg.Sites < 0 || cfg.Sites > MaxBytes {
-		return nil, fmt.Errorf("pool: Sites is %d bytes: want 0 to %d", cfg.Sites, int64(MaxBytes))
+	if cfg.Sites < SitesByLimit || cfg.Sites > MaxBytes {
+		return nil, fmt.Errorf("pool: Sites is %d bytes: want 0 to %d, or SitesByLimit", cfg.Sites, int64(MaxBytes))
 	}
 	_, fences := cfg.Upstream.(Fencer)
 	if _, waits := cfg.Upstream.(Synchronizer); fences && !waits {
@@ -93,7 +93,6 @@ func New(cfg Config) (*Pool, error) {
 	}
 	p := &Pool{cfg: cfg}
 	p.cacher, _ = cfg.Upstream.(Cacher)
-	p.sites.init(cfg.Sites)
 	if err := p.chooseLimits(); err != nil {
 		return nil, err
 	}
@@ -103,7 +102,6 @@ func New(cfg Config) (*Pool, error) {
 	p.stocked, p.active = newNumberSet(n), newNumberSet(n)
 	for k := range p.fronts {
 		p.fronts[k].number = uint32(k)
-		p.fronts[k].unsampled = p.sites.interval()
 		p.fronts[k].count = pressure.Shard{Tracker: &p.tracker}
 	}
 	if cfg.Poison {
@@ -115,6 +113,7 @@ func New(cfg Config) (*Pool, error) {
 	if err := p.joinGroup(); err != nil {
 		return nil, err
 	}
+	p.startSites()
 	if err := p.openMapper(); err != nil {
 		p.group.leave(p)
 		return nil, err

@@ -205,7 +205,7 @@ func TestRecordedSites(t *testing.T) {
 }
 
 func TestBadSites(t *testing.T) {
-	for _, rate := range []int64{-1, pool.MaxBytes + 1} {
+	for _, rate := range []int64{-2, pool.MaxBytes + 1} {
 		if _, err := pool.New(pool.Config{Sites: rate}); err == nil {
 			t.Errorf("a rate of %d is accepted", rate)
 		}

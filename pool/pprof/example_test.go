@@ -13,7 +13,7 @@ import (
 
 // A service serves the profile, and writes one when memory runs out.
 func Example() {
-	p, err := pool.New(pool.Config{Sites: pool.DefaultSites})
+	p, err := pool.New(pool.Config{Sites: pool.SitesByLimit})
 	if err != nil {
 		log.Fatal(err)
 	}
