@@ -14,6 +14,7 @@ import (
 	"github.com/eagergc/eagergc/sim/experiment"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/samples"
+	"github.com/eagergc/eagergc/trace/synthetic"
 )
 
 var resultsDir = flag.String("pacer.results", "", "write the evaluation of pacer to this folder")
@@ -137,7 +138,7 @@ func TestPacer(t *testing.T) {
 
 // TestPacerElsewhere holds it on programs that it was not made on.
 func TestPacerElsewhere(t *testing.T) {
-	d := fight(t, "synthetic", compile(t, synthetic()[:4]))
+	d := fight(t, "synthetic", compile(t, programs(t, 1, "training", "ragged", "phases")))
 	if x := d.mean(reference, "", experiment.Exposed); x > 0.12 {
 		t.Errorf("exposed pause against cudajl: %.3f", x)
 	}
@@ -156,7 +157,7 @@ func TestPacerResults(t *testing.T) {
 	for _, set := range []struct {
 		name   string
 		traces []*trace.Trace
-	}{{"recorded", recorded(t)}, {"synthetic", synthetic()}, {"perturbed", perturbed(t)}} {
+	}{{"recorded", recorded(t)}, {"synthetic", programs(t, 1, synthetic.Shapes()...)}, {"perturbed", perturbed(t)}} {
 		d := fight(t, set.name, compile(t, set.traces))
 		d.report(&b)
 		var rows []sim.Result

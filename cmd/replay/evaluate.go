@@ -31,11 +31,13 @@ missed collections, robustness, and parameters tuned on all workloads but one.
 With --trials it judges one policy instead: in each trial something else is wrong or
 unusual, and the report says how far the policy is from the best schedule known,
 where it loses to simpler ones, and what tuning its parameters would give on programs
-that they were not tuned on. The trials:
+that they were not tuned on. For programs that nobody has seen name synthetic:SEED,
+with a number of yours. The trials:
 ` + trialList() + `
 `,
 		Example: `  replay evaluate > report.md
   replay evaluate --trials all -o results/mine
+  replay evaluate --trials plain synthetic:$RANDOM
   replay evaluate --trials plain,limit-5% --policy sqrt a.arrows b.arrows
   replay evaluate a.arrows b.arrows c.arrows -o results/mine`,
 		RunE: func(cmd *cobra.Command, files []string) error {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/eagergc/eagergc/trace/arrowfile"
 	"github.com/eagergc/eagergc/trace/formats"
 	"github.com/eagergc/eagergc/trace/samples"
+	"github.com/eagergc/eagergc/trace/synthetic"
 )
 
 // loadWorkloads reads and compiles files, or the built-in workloads if there
@@ -32,9 +34,7 @@ func loadTraces(files []string) ([]*trace.Trace, error) {
 // loadAll gives those of the same name a number, so that rows of results and files
 // of plots are not taken for one another.
 func loadAll[T any](files []string, load func(string) (T, error), name func(T) *string) ([]T, error) {
-	if len(files) == 0 {
-		files = samples.Names()
-	}
+	files = named(files)
 	all := make([]T, len(files))
 	var g errgroup.Group
 	for i, f := range files {
@@ -57,6 +57,26 @@ func loadAll[T any](files []string, load func(string) (T, error), name func(T) *
 	return all, nil
 }
 
+// named returns the built-in workloads if there are no files, and the programs of a
+// seed, SHAPE:SEED, for synthetic:SEED.
+func named(files []string) []string {
+	if len(files) == 0 {
+		return samples.Names()
+	}
+	var all []string
+	for _, f := range files {
+		seed, ok := strings.CutPrefix(f, "synthetic:")
+		if !ok {
+			all = append(all, f)
+			continue
+		}
+		for _, shape := range synthetic.Shapes() {
+			all = append(all, shape+":"+seed)
+		}
+	}
+	return all
+}
+
 // loadWorkload reads a file and compiles the space in which it allocates most.
 func loadWorkload(path string) (*sim.Workload, error) {
 	t, err := loadTrace(path)
@@ -70,11 +90,21 @@ func loadWorkload(path string) (*sim.Workload, error) {
 	return w, nil
 }
 
-// loadTrace reads a file, or the built-in workload of that name if there is no
-// such file.
+// loadTrace reads a file, or the built-in workload or the synthetic program of that
+// name if there is no such file.
 func loadTrace(path string) (*trace.Trace, error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && slices.Contains(samples.All(), path) {
-		return samples.Open(path)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		shape, seed, _ := strings.Cut(path, ":")
+		switch {
+		case slices.Contains(samples.All(), path):
+			return samples.Open(path)
+		case slices.Contains(synthetic.Shapes(), shape):
+			n, err := strconv.ParseUint(seed, 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("%q: want a seed after the colon, such as %s:7", path, shape)
+			}
+			return synthetic.Open(shape, n)
+		}
 	}
 	t, err := openTrace(path, "")
 	switch {
