@@ -113,23 +113,26 @@ func (w *accountWalk) walk(r *collection) {
 		before = w.accounted.given.Load()
 	}
 	if w.accounted.live.Load() > 0 {
-		r.awaitCleanups(w.gate.c.engine, func() bool { return false })
+		marks := w.gate.c.engine.marked()
+		r.await(func() bool { return w.gate.c.cleaned(marks) })
 	}
 	r.credit(w.gate, w.accounted.given.Load()-before)
+}
+
+// cleaned reports whether the finalizers and cleanups have run that the first so many marks
+// have made due.
+func (c *Collector) cleaned(marks int64) bool {
+	return c.engine.swept() >= marks && !readPending().waiting()
 }
 
 // settleBound is the longest that a cycle waits for finalizers and cleanups.
 const settleBound = 100 * time.Millisecond
 
-// awaitCleanups waits until finalizers and cleanups that the cycle has made due have
-// run, but not longer than settleBound. It calls look now and then, and
-// ends when that returns true.
-func (r *collection) awaitCleanups(e engine, look func() bool) {
+// await waits for what others free, until done returns true, but not longer than settleBound.
+func (r *collection) await(done func() bool) {
 	begin := time.Now()
 	for nap := 100 * time.Microsecond; time.Since(begin) < settleBound; nap = min(2*nap, time.Millisecond) {
-		time.Sleep(nap)
-		done := !e.sweeping() && !readPending().waiting()
-		if look() || done {
+		if time.Sleep(nap); done() {
 			break
 		}
 	}

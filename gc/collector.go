@@ -50,6 +50,8 @@ type Collector struct {
 	first      uint64        // cycles of the process when the collector was made
 	costs      costModel
 	cost       time.Duration // of a cycle started now
+	works      costModel
+	work       time.Duration // of processor time, for each processor, that it takes
 	brake      brake
 	purse      purse
 	idler      idler
@@ -121,6 +123,7 @@ func newOn(e engine, cfg Config, policy Policy) *Collector {
 		log:    cfg.Log,
 		policy: policy,
 		costs:  newCostModel(),
+		works:  newCostModel(),
 		brake:  brake{Caps: cfg.Caps},
 		purse:  purse{share: cfg.Caps.Held},
 		idler:  newIdler(cfg.Idle),
@@ -275,6 +278,7 @@ const readEvery = time.Millisecond
 func (c *Collector) read(now time.Duration) {
 	c.runtime, c.readAt = c.engine.read(), now
 	c.cost = c.costs.cost(c.runtime.scan, c.tracked)
+	c.work = c.works.cost(c.runtime.scan, c.tracked)
 }
 
 // lookForCycles looks for cycles that the runtime has run by itself, and has them

@@ -1,6 +1,9 @@
 package gc
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
 // A collection is a cycle under way, or one that has ended.
 type collection struct {
@@ -222,15 +225,17 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 	defer close(r.done)
 	c.settled.Add(1)
 	c.tracked, r.tracked = tracked, tracked
-	end := c.Now()
+	end, processor := c.Now(), c.engine.processor()-r.processor
 	cycle := Cycle{Start: r.begin, Trigger: r.trigger, Action: r.action}
 	if r.trigger == TriggerNatural {
-		cycle.Duration = min(end, c.cost) // nobody timed it
+		cycle.Duration, cycle.Work = min(end, c.cost), c.work // nobody timed it
 		cycle.Start = end - cycle.Duration
 	} else {
 		cycle.Duration = end - r.begin - r.waited
 		cycle.Exposed = max(0, end-max(r.held, r.begin))
+		cycle.Work = processor / time.Duration(runtime.GOMAXPROCS(0))
 		c.costs.learn(cycle.Duration-r.swept, c.runtime.scan, tracked+objects)
+		c.works.learn(min(cycle.Work, 4*c.work), c.runtime.scan, tracked+objects)
 	}
 	c.read(end)
 	for _, g := range c.gates {
@@ -244,7 +249,6 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 	}
 	r.cycle = cycle
 	c.current.CompareAndSwap(r, nil)
-	processor := c.engine.processor() - r.processor
 	c.stats.cycle(cycle, processor, total, objects)
 	c.worked(end, workOf(cycle, processor, total))
 	c.journal.cycles.put(cycle)

@@ -219,7 +219,7 @@ func (c *Collector) sources() []*Gate {
 // reports whether all finalizers and cleanups have run, for which it waits drainBound at most.
 func (c *Collector) collectAll() bool {
 	const drainBound = 2 * time.Second
-	done := func() bool { return !c.engine.sweeping() && !readPending().waiting() }
+	done := func() bool { return c.cleaned(c.engine.marked()) }
 	for range 2 {
 		c.Collect(TriggerExplicit)
 		for end := time.Now().Add(drainBound); !done(); time.Sleep(time.Millisecond) {

@@ -58,7 +58,8 @@ func (e *puppet) cycle() {
 	e.state.cycles++
 }
 
-func (e *puppet) sweeping() bool { return false }
+func (e *puppet) marked() int64 { return 0 }
+func (e *puppet) swept() int64  { return 0 }
 func (e *puppet) processor() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -191,7 +192,7 @@ func TestNaturalCyclesAreSettledOnce(t *testing.T) {
 		if got.Start+got.Duration != 50*ms {
 			t.Errorf("cycle %d ends at %v, want 50ms", i, got.Start+got.Duration)
 		}
-		if got.Start, got.Duration = want.Start, want.Duration; got != want {
+		if got.Start, got.Duration, got.Work = want.Start, want.Duration, want.Work; got != want {
 			t.Errorf("cycle %d: got %+v, want %+v", i, got, want)
 		}
 	}

@@ -178,7 +178,7 @@ func (c *Collector) fill(p *Point, g *Gate, s pressure.Sample) {
 	p.Allocated = allocated - g.allocated
 	p.Freed = allocated - s.Live - g.freed
 	p.LiveAfter = g.liveAfter
-	p.Cost = c.cost
+	p.Cost, p.Work = c.cost, c.work
 	p.Running = c.current.Load() != nil
 	p.Cycles = c.runtime.cycles - c.first
 }

@@ -206,7 +206,7 @@ func (m *model) asked(t *rapid.T, want Point, live int64, d Decision) Decision {
 				live += o.bytes
 			}
 		}
-		want.Now, want.Wait, want.Cost, want.Cycles = at.Now, at.Wait, at.Cost, at.Cycles
+		want.Now, want.Wait, want.Cost, want.Work, want.Cycles = at.Now, at.Wait, at.Cost, at.Work, at.Cycles
 		want.Sample.Live, want.Sample.Reserved, want.Sample.Limit = live, live, m.limit
 		want.Running = m.running
 		want.Allocated, want.LiveAfter, want.Freed = m.allocated, m.liveAfter, m.allocated+m.liveAfter-live
@@ -260,7 +260,7 @@ func (m *model) settled(t *rapid.T, trigger Trigger, action Action, b begun, liv
 	}
 	got := p.cycles[m.told]
 	m.told++
-	want := Cycle{Start: got.Start, Duration: got.Duration, Exposed: got.Exposed, Trigger: trigger, Action: action, Freed: freed, LiveAfter: live, Limit: m.limit}
+	want := Cycle{Start: got.Start, Duration: got.Duration, Work: got.Work, Exposed: got.Exposed, Trigger: trigger, Action: action, Freed: freed, LiveAfter: live, Limit: m.limit}
 	if live == anything {
 		want.Freed, want.LiveAfter = got.Freed, got.LiveAfter
 	}

@@ -70,7 +70,7 @@ type Pacer struct {
 	Memory float64 // price of memory, per byte; 0 = free up to the limit
 	CPU    float64 // share of time that cycles are to take, 0 to 1; 0 = what the limit and the price of memory ask for
 
-	busy time.Duration // sum of the cycles' lengths
+	busy time.Duration // sum of the processor time that cycles took
 	last time.Duration // when the last cycle started
 
 	freed   int64         // by all cycles
@@ -108,7 +108,7 @@ func (p *Pacer) params() []Param {
 	return []Param{
 		bind(&p.Share, "share", 0.05, numberKind(0, 1), "price of a second of collector time, in seconds of pause"),
 		bind(&p.Memory, "memory", 0, numberKind(0, 1), "price of memory per byte, as sqrt's c: trades memory for cycles; 0 uses all of a known limit"),
-		bind(&p.CPU, "cpu", 0, percentKind(), "share of time that cycles are to take: memory as low as they can keep it; 0% = as the limit and the price of memory ask"),
+		bind(&p.CPU, "cpu", 0, percentKind(), "share of processor time that cycles are to take: memory as low as they can keep it; 0% = as the limit and the price of memory ask"),
 	}
 }
 
@@ -131,7 +131,7 @@ func (p *Pacer) Decide(at Point) Decision {
 		return d
 	case exceeds(at, at.Sample.Limit):
 		d.Action, d.Reason = Block, "no headroom left"
-	case p.CPU > 0 && at.Now >= p.due(at.Cost):
+	case p.CPU > 0 && at.Now >= p.due(at.work()):
 		d.Action, d.Reason = Overlap, "cycles may take more time"
 	default:
 		d.Action, d.Reason = p.choose(at, now, budget, jumped)
@@ -163,7 +163,7 @@ func (p *Pacer) beside(at Point, now moment, grain int64) (Action, string) {
 	return Skip, "cycle under way"
 }
 
-// due is when a cycle of length g may start so that all take CPU of the time.
+// due is when a cycle that takes g of processor time may start so that all take CPU of it.
 // After a time with fewer or more cycles it is made up for at twice and at half
 // the usual rate.
 func (p *Pacer) due(g time.Duration) time.Duration {
@@ -181,9 +181,9 @@ func (p *Pacer) budget(at Point) int64 {
 	if c == 0 {
 		c = 3e-10 // V8's
 	}
-	h := max(2*miB, toBytes(math.Sqrt(float64(at.Cost)*p.burst.rate/c)))
+	h := max(2*miB, toBytes(math.Sqrt(float64(at.work())*p.burst.rate/c)))
 	if p.CPU > 0 && p.Memory == 0 { // a guard: the time decides
-		h = max(2*miB, toBytes(4*float64(at.Cost)*p.burst.rate/p.CPU))
+		h = max(2*miB, toBytes(4*float64(at.work())*p.burst.rate/p.CPU))
 	}
 	soft := min(at.LiveAfter, math.MaxInt64-h) + h
 	if limit > 0 {
@@ -245,7 +245,7 @@ func (p *Pacer) Observe(c Cycle) {
 	}
 	p.freed += c.Freed
 	p.held += exposed
-	p.busy += c.Duration
+	p.busy += c.work()
 	p.last = c.Start
 	p.plan.made, p.asleep = false, 0
 	if c.Trigger == TriggerNatural {

@@ -44,9 +44,24 @@ type Point struct {
 	Freed     int64           // gross bytes freed by the program itself since the last cycle
 	LiveAfter int64           // live bytes when the last cycle had settled
 	Cost      time.Duration   // expected duration of a cycle started now, without the sweep that the last one left
+	Work      time.Duration   // processor time that it is expected to take, for each processor of GOMAXPROCS; 0 = not known, as long as Cost
 	Slowdown  float64         // of the program beside a cycle: 0 with an idle core, 1 = half speed
 	Running   bool            // a cycle is under way
 	Cycles    uint64          // cycles so far, those of the runtime included
+}
+
+// work is the processor time of a cycle that is started now, which is what it costs where
+// nobody waits for it.
+func (p *Point) work() time.Duration { return known(p.Work, p.Cost) }
+
+// work is the processor time that the cycle took.
+func (c *Cycle) work() time.Duration { return known(c.Work, c.Duration) }
+
+func known(work, length time.Duration) time.Duration {
+	if work > 0 {
+		return work
+	}
+	return length
 }
 
 // An Action is what a policy asks for.
@@ -90,6 +105,7 @@ func (t Trigger) String() string { return [...]string{"policy", "refusal", "natu
 type Cycle struct {
 	Start     time.Duration // when it started, on the clock of Point.Now
 	Duration  time.Duration // how long it took, until its yield was given back; for a cycle of the runtime's own, how long it was expected to take
+	Work      time.Duration // processor time that it took, for each processor of GOMAXPROCS; 0 = not known, as long as Duration
 	Exposed   time.Duration // how long a caller was held beyond its own wait
 	Trigger   Trigger
 	Action    Action // Overlap if it ran beside the caller

@@ -21,9 +21,10 @@ type engine interface {
 	// mark runs a cycle, and returns as soon as weak pointers to what has died
 	// are nil. Swept is how much of that time went by before its mark began.
 	mark() (swept time.Duration)
-	// sweeping reports whether a cycle that mark has run is still being swept:
-	// until then finalizers and cleanups become due. It is safe for concurrent use.
-	sweeping() bool
+	// marked is how many calls of mark there were, and swept of how many of them the sweep has
+	// ended: until then finalizers and cleanups become due. Both are safe for concurrent use.
+	marked() int64
+	swept() int64
 	// processor is the processor time that cycles of the process have taken so far,
 	// without what only idle cores did. It moves when a mark ends.
 	processor() time.Duration
@@ -51,7 +52,8 @@ type goRuntime struct {
 	start   time.Time
 	samples [2]metrics.Sample
 	marking sync.WaitGroup // calls of runtime.GC
-	calls   atomic.Int32   // of runtime.GC that have not returned
+	calls   atomic.Int64   // of runtime.GC
+	returns atomic.Int64   // of them
 	ended   func()
 }
 
@@ -80,7 +82,7 @@ func (r *goRuntime) mark() (swept time.Duration) {
 	r.calls.Add(1)
 	r.marking.Go(func() {
 		defer close(returned)
-		defer r.calls.Add(-1)
+		defer r.returns.Add(1)
 		runtime.GC()
 	})
 	began := time.Now()
@@ -106,7 +108,8 @@ func (r *goRuntime) mark() (swept time.Duration) {
 	}
 }
 
-func (r *goRuntime) sweeping() bool { return r.calls.Load() > 0 }
+func (r *goRuntime) marked() int64 { return r.calls.Load() }
+func (r *goRuntime) swept() int64  { return r.returns.Load() }
 
 // A progress says how far the runtime has come with its cycles.
 type progress struct {

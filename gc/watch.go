@@ -23,14 +23,17 @@ type Gauge struct {
 	level atomic.Int64 // bytes at the last look
 	grown atomic.Int64 // sum of all rises between two looks
 
-	mu     sync.Mutex // held while looking
-	fallen int64      // sum of all falls since the last mark began
-	high   int64      // level when the last mark had ended; 0 once its yield has been judged
-	asked  bool       // it was not the runtime's own
-	ran    uint64     // finalizers and cleanups that had run before it
-	rest   rest
-	stop   chan struct{}
-	once   sync.Once
+	mu       sync.Mutex    // held while looking
+	since    time.Duration // when the last mark began or, once it has been judged, that was
+	fallen   int64         // sum of all falls since then
+	low      int64         // lowest level since then
+	byItself float64       // bytes per ns that the program freed before that mark
+	ran      uint64        // finalizers and cleanups that had run before it
+	outcome  outcome       // of it; high = 0 once it has been judged
+	brought  int64         // bytes that the last one to be judged brought back
+	rest     rest
+	stop     chan struct{}
+	once     sync.Once
 }
 
 // A ticker looks each lookOften while a gauge moves, and after each look that finds
@@ -55,7 +58,9 @@ const (
 // Close the gauge when its memory is no concern any more.
 func Watch(c *Collector, read func() int64) *Gauge {
 	g := &Gauge{c: c, read: read, stop: make(chan struct{})}
-	g.level.Store(read())
+	g.low = read()
+	g.level.Store(g.low)
+	g.rest.level = g.low
 	g.gate = c.Watch(g)
 	c.addRegistry((*gaugeWalk)(g))
 	c.goroutine.Go(g.tick)
@@ -91,16 +96,22 @@ func (g *Gauge) Look() int64 {
 	defer g.mu.Unlock()
 	was := g.level.Load()
 	level := g.see()
-	if g.high > 0 && g.drained() {
+	if g.outcome.high > 0 && g.c.cleaned(g.outcome.marks) {
 		g.judge()
 	}
 	switch {
 	case level <= was:
 		g.gate.fell(level)
-	case !g.rest.on(level, g.c.Now()):
+	case g.overAtFirst(level) || !g.rest.on(level, goHeap(), g.c.Now()):
 		g.gate.rose(was, level-was)
 	}
 	return level
+}
+
+// overAtFirst reports whether the gauge is above its limit, and no cycle was in vain yet.
+func (g *Gauge) overAtFirst(level int64) bool {
+	limit := g.limit.Load()
+	return limit > 0 && level > limit && g.rest.length == 0
 }
 
 // see reads the gauge and adds up its moves. The caller holds mu.
@@ -109,65 +120,23 @@ func (g *Gauge) see() int64 {
 	was := g.level.Swap(level)
 	g.grown.Add(max(0, level-was))
 	g.fallen += max(0, was-level)
+	g.low = min(g.low, level)
 	return level
 }
 
-// drained reports whether all that the last cycle made due has run.
-func (g *Gauge) drained() bool { return !g.c.engine.sweeping() && !readPending().waiting() }
+// freed is what the gauge has fallen by since the last mark began, beyond what the program
+// frees by itself in such a time. The caller holds mu.
+func (g *Gauge) freed() int64 {
+	return max(0, g.fallen-toBytes(g.byItself*float64(g.c.Now()-g.since)))
+}
 
 // judge learns whether the last cycle was worth it. The caller holds mu.
 func (g *Gauge) judge() {
-	ran := int64(readPending().executed-g.ran) - sentinels.Load()
-	g.rest.learn(g.fallen, g.high, ran, g.asked, g.c.expected(), g.c.Now())
-	g.high = 0
-}
-
-// A rest is how a gauge backs off. After a cycle that gave nearly nothing back, none is
-// asked for until time has passed, twice as long with each such cycle in a row, and the gauge
-// has risen by an eighth. A fall by an eighth, a rise to more than twice as much, or a cycle that
-// was worth it, ends it. Cycles of the runtime's own cost nothing and prolong nothing.
-//
-// (The OpenTelemetry collector's memory limiter has the share and the doubling, LF Edge
-// EVE's watcher the growth: both came to it after cycles back to back.)
-type rest struct {
-	length time.Duration // of the last one; 0 = the last cycle was worth it
-	until  time.Duration // on the collector's clock
-	level  int64         // that the gauge had then
-}
-
-const (
-	futile    = 0.05     // share of a gauge that a cycle is to free
-	fewRun    = 8        // finalizers and cleanups that run after most cycles: those of files, and of collectors
-	restShare = 0.01     // of the time, that a futile cycle may take
-	restLeast = 16 << 20 // bytes that are worth a rest
-	firstRest = 100 * time.Millisecond
-	lastRest  = 2 * time.Minute
-)
-
-func (r *rest) on(level int64, now time.Duration) bool {
-	if r.length == 0 {
-		return false
-	}
-	if level < r.level-r.level/8 || level > 2*r.level+restLeast {
-		*r = rest{}
-		return false
-	}
-	return now < r.until || level < r.level+r.level/8
-}
-
-// learn is told that a cycle of the given cost freed so much of high bytes and let ran
-// finalizers and cleanups run. Where many ran, memory went back to an
-// allocator that keeps it, and serves from it what comes next: the gauge need not fall.
-func (r *rest) learn(freed, high int64, ran int64, asked bool, cost, now time.Duration) {
-	if float64(freed) >= futile*float64(high) || ran > fewRun {
-		*r = rest{}
-		return
-	}
-	if !asked {
-		return
-	}
-	r.length = min(max(2*r.length, firstRest, time.Duration(float64(cost)/restShare)), lastRest)
-	r.until, r.level = now+r.length, high-min(freed, high)
+	o, now := g.outcome, g.c.Now()
+	o.freed, o.ran, o.work = g.freed(), int64(readPending().executed-g.ran)-sentinels.Load(), g.c.processorTime()
+	g.rest.learn(o, now)
+	g.brought = o.freed
+	g.outcome, g.fallen, g.since, g.low = outcome{}, 0, now, g.level.Load()
 }
 
 // Resting returns for how long the gauge asks for no cycle, since the last
@@ -213,11 +182,11 @@ func (g *Gate) rose(live, request int64) {
 	c.obey(d, top, now)
 }
 
-// expected is what the next cycle is expected to take.
-func (c *Collector) expected() time.Duration {
+// processorTime is what the next cycle is expected to take.
+func (c *Collector) processorTime() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.cost
+	return c.work
 }
 
 // fell notes that finalizers, or the program, freed more than what was seen when
@@ -237,30 +206,65 @@ func (g *gaugeWalk) Len() int { return 0 }
 func (g *gaugeWalk) promoteAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	(*Gauge)(g).see()
-	g.fallen, g.ran = 0, readPending().executed
+	level, now := (*Gauge)(g).see(), g.c.Now()
+	if d := now - g.since; g.outcome.high == 0 && d >= lookOften {
+		g.byItself = float64(g.fallen) / float64(d)
+	}
+	g.outcome = outcome{grown: level - g.low}
+	g.fallen, g.since, g.ran = 0, now, readPending().executed
 }
 
 // walk is called after the mark. It waits until finalizers and cleanups have run, and
 // counts what the gauge has fallen by. A cycle that takes longer than it waits for is
 // judged by a later look.
 func (g *gaugeWalk) walk(r *collection) {
-	g.mu.Lock()
-	g.high, g.asked = max(1, (*Gauge)(g).see()), r.trigger != TriggerNatural
-	g.mu.Unlock()
+	g.begin(r.trigger != TriggerNatural)
 	var freed int64
-	r.awaitCleanups(g.c.engine, func() (done bool) {
-		done = (*Gauge)(g).drained()
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		(*Gauge)(g).see()
-		freed = g.fallen
-		if done {
-			(*Gauge)(g).judge()
+	hurried := false
+	r.await(func() (done bool) {
+		var risen bool
+		freed, risen, done = g.wait()
+		if risen && !done && !hurried {
+			hurried = true
+			g.c.hurry()
 		}
 		return done
 	})
 	r.credit(g.gate, freed)
+}
+
+// begin notes what the mark has left.
+func (g *gaugeWalk) begin(asked bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.outcome.high, g.outcome.asked, g.outcome.marks = max(1, (*Gauge)(g).see()), asked, g.c.engine.marked()
+}
+
+// wait looks, and returns what has come back so far, whether the gauge stands higher
+// since the mark by as much as before the mark, and whether nothing more is to come.
+func (g *gaugeWalk) wait() (freed int64, risen, done bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	level, o := (*Gauge)(g).see(), g.outcome
+	if o.high == 0 { // a look has judged it
+		return g.brought, false, true
+	}
+	freed, risen, done = (*Gauge)(g).freed(), level-o.high >= max(o.grown, leastYield), g.c.cleaned(o.marks)
+	if done {
+		(*Gauge)(g).judge()
+	}
+	return freed, risen, done
+}
+
+// hurry ends the sweep of the last cycle, which on busy cores takes many times as long as
+// a cycle: it gives way to the program after each span. The next cycle begins with what is
+// left of it, and does not give way.
+func (c *Collector) hurry() {
+	c.engine.mark()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.read(c.Now())
+	c.seen = c.runtime.cycles
 }
 
 // pending is how far the runtime is with finalizers and cleanups.

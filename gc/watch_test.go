@@ -85,22 +85,37 @@ func TestGaugeOfHeldMemoryRests(t *testing.T) {
 
 func TestRest(t *testing.T) {
 	const mib, ms = 1 << 20, time.Millisecond
-	var r rest
-	if r.on(mib, 0) {
-		t.Error("rests from the start")
+	const heap = 4 * mib
+	const high = 1000 * mib
+	r := rest{level: 100 * mib}
+	for grown, want := range map[int64]bool{12 * mib: true, 13 * mib: false} {
+		if s := r; s.on(100*mib+grown, heap, 0) != want {
+			t.Errorf("at first, %d bytes more: want %v", grown, want)
+		}
 	}
-	r.learn(50*mib, 1000*mib, 0, true, ms, 0)
-	if r.on(950*mib, 0) {
-		t.Error("rests after a cycle that gave back 5 %")
+	if s := r; !s.on(700*mib, 1000*mib, 0) {
+		t.Error("a cycle that marks 1 GB is asked for after 600 MB")
 	}
-	r.learn(0, 1000*mib, fewRun+1, true, ms, 0)
-	if r.on(950*mib, 0) {
-		t.Error("rests after a cycle from which an allocator got memory back")
+	for name, c := range map[string]struct {
+		o    outcome
+		want bool
+	}{
+		"a twentieth came back":         {outcome{asked: true, freed: high / 20}, false},
+		"nothing did":                   {outcome{asked: true}, true},
+		"less, most of what had grown":  {outcome{asked: true, freed: 3 * mib, grown: 5 * mib}, false},
+		"most of what had grown, a bit": {outcome{asked: true, freed: 1 * mib, grown: 1 * mib}, true},
+		"an allocator got it":           {outcome{asked: true, ran: fewRun + 1}, false},
+		"a cycle of the runtime's own":  {outcome{freed: high / 2, ran: fewRun + 1}, false},
+		"its falls are the program's":   {outcome{freed: high / 2}, true},
+	} {
+		s := r
+		c.o.high = high
+		if s.learn(c.o, 0); s.worth == c.want {
+			t.Errorf("%s: rests %v", name, !c.want)
+		}
 	}
-	if r.learn(0, 1000*mib, 0, false, ms, 0); r.on(950*mib, 0) {
-		t.Error("rests after a cycle of the runtime's own")
-	}
-	r.learn(0, 1000*mib, fewRun, true, ms, 0)
+	vain := outcome{asked: true, high: high, work: ms / 20}
+	r.learn(vain, 0)
 	for name, c := range map[string]struct {
 		level int64
 		now   time.Duration
@@ -108,29 +123,30 @@ func TestRest(t *testing.T) {
 	}{
 		"at once":                   {1000 * mib, 0, true},
 		"more, too soon":            {2000 * mib, firstRest - 1, true},
-		"more than twice as much":   {2017 * mib, 0, false},
+		"more than twice as much":   {2021 * mib, 0, false},
 		"later, no more":            {1000 * mib, 2 * firstRest, true},
 		"later, and an eighth more": {1125 * mib, firstRest, false},
 	} {
-		if s := r; s.on(c.level, c.now) != c.want {
+		if s := r; s.on(c.level, heap, c.now) != c.want {
 			t.Errorf("%s: want %v", name, c.want)
 		}
 	}
-	r.learn(0, 1000*mib, 0, true, ms, 0)
-	if r.length != 2*firstRest {
+	if s := r; !s.on(800*mib, heap, lastRest) || s.on(900*mib, heap, lastRest) {
+		t.Error("growth does not count from the lowest level since")
+	}
+	if r.learn(vain, 0); r.length != 2*firstRest {
 		t.Errorf("the second rest is %v", r.length)
 	}
-	if r.learn(0, 1000*mib, 0, true, 100*ms, 0); r.length != 10*time.Second {
+	vain.work = 100 * ms
+	if r.learn(vain, 0); r.length != 10*time.Second {
 		t.Errorf("after a cycle of 100 ms: %v, want 1 %% of the time in cycles", r.length)
 	}
+	vain.work = ms
 	for range 20 {
-		r.learn(0, 1000*mib, 0, true, ms, 0)
+		r.learn(vain, 0)
 	}
 	if r.length != lastRest {
 		t.Errorf("the longest rest is %v", r.length)
-	}
-	if r.on(800*mib, 0) || r.length != 0 {
-		t.Error("a fall does not end it")
 	}
 }
 

@@ -1,0 +1,78 @@
+package gc
+
+import (
+	"runtime/metrics"
+	"time"
+)
+
+// A rest is how a gauge backs off. Its memory has to prove first that cycles bring it back:
+// as long as none has, or the last one brought nearly nothing, the gauge has to grow
+// by an eighth, and by as much as Go lets its own heap grow, before the next one. After one that
+// brought nearly nothing time has to pass, too, twice as long with each in a row. A rise to
+// more than twice as much ends that wait. Cycles of the runtime's own cost nothing and prolong nothing.
+//
+// (The OpenTelemetry collector's memory limiter has the share and the doubling, LF Edge
+// EVE's watcher the growth: both came to it after cycles back to back. That a heap
+// grows by its own size between two cycles is GOGC=100.)
+type rest struct {
+	worth  bool          // the last cycle brought something back
+	length time.Duration // of the wait after the last one; 0 = it was worth it
+	until  time.Duration // on the collector's clock
+	level  int64         // lowest that the gauge has had since
+}
+
+const (
+	futileShare = 0.05     // share of a gauge that a cycle is to bring back
+	leastYield  = 2 << 20  // bytes that are worth a cycle if they are most of the growth before it
+	fewRun      = 2        // finalizers and cleanups that may run after any cycle: those of files and collectors
+	restShare   = 0.01     // of the processor time, for cycles that bring nothing
+	keptShare   = 0.05     // of it, for cycles after which much ran, and the gauge stands as before
+	restLeast   = 16 << 20 // bytes that are worth a wait
+	firstRest   = 10 * time.Millisecond
+	lastRest    = 2 * time.Minute
+)
+
+// on reports whether the gauge asks for no cycle. Heap is [goHeap].
+func (r *rest) on(level, heap int64, now time.Duration) bool {
+	if r.worth {
+		return now < r.until
+	}
+	r.level = min(r.level, level)
+	grown := level - r.level
+	if grown > r.level+heap+restLeast {
+		return false
+	}
+	return now < r.until || grown < max(r.level/8, heap)
+}
+
+// An outcome is what a cycle did to a gauge.
+type outcome struct {
+	asked bool          // it was not the runtime's own
+	marks int64         // of the collector's, up to its own
+	high  int64         // bytes of the gauge when the mark had ended
+	grown int64         // bytes that the gauge had grown by since the cycle before
+	freed int64         // bytes that the gauge fell by, beyond what the program frees by itself
+	ran   int64         // finalizers and cleanups that have run
+	work  time.Duration // processor time of such a cycle, for each processor
+}
+
+func (r *rest) learn(o outcome, now time.Duration) {
+	brought := float64(o.freed) >= futileShare*float64(o.high) || o.freed >= leastYield && 2*o.freed >= o.grown
+	switch {
+	case brought && (o.asked || o.ran > fewRun):
+		*r = rest{worth: true}
+	case o.asked && o.ran > fewRun: // to an allocator that keeps it, or it was other memory
+		*r = rest{worth: true, until: now + time.Duration(float64(o.work)/keptShare)}
+	case o.asked:
+		length := max(time.Duration(float64(o.work)/restShare), min(max(2*r.length, firstRest), lastRest))
+		*r = rest{length: length, until: now + length, level: max(0, o.high-o.freed)}
+	}
+}
+
+// goHeap returns the bytes of the Go heap that the last cycle has kept, and at
+// least the 4 MiB that Go takes its heap for. It takes 0.1 us.
+func goHeap() int64 {
+	s := [...]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(s[:])
+	return max(4<<20, int64(s[0].Value.Uint64()))
+}
