@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
 # Makes every result that needs neither a GPU nor a quiet machine again, in
 # place. Replays are exact: on an unchanged tree nothing changes but env.txt and
-# the speed. Under ten minutes on two cores.
+# the speed. Under ten minutes on two cores. Names make only those: compare report.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 replay=$(mktemp)
 trap 'rm -f "$replay"' EXIT
 go build -o "$replay" ./cmd/replay
+
+only=" $* "
+# wants NAME says whether a result is to be made.
+wants() { [[ $only == "  " || $only == *" $1 "* ]]; }
 
 # into FOLDER COMMAND... makes the folder and writes down where and how.
 into() {
@@ -21,30 +25,38 @@ into() {
 	} >"$dir/env.txt"
 }
 
-into 2026-11-21-policies replay evaluate -o results/2026-11-21-policies
-"$replay" evaluate -o "$dir"
-
-into 2026-11-21-compare replay compare -o results/2026-11-21-compare
-"$replay" compare -o "$dir" >/dev/null
-find "$dir" -name '*.svg' ! -name 'limits-*' ! -name 'front-*' ! -name 'lbo-*' ! -name '*-gpt2.svg' -delete
-front=$(mktemp -d) # the picture of the README: few enough policies to tell apart
-"$replay" compare --policies never,cudajl,sqrt,v8step,pacer,optimum-overlap --cycle 10ms -o "$front" >/dev/null
-mv "$front/front-cycle-10ms.svg" "$dir/front.svg"
-rm -r "$front"
-
-into 2026-11-22-report replay report -o results/2026-11-22-report/report.html
-if command -v chromium >/dev/null; then # its first screen, as the README shows it
-	page=$(mktemp -d)
-	"$replay" report -o "$page/report.html"
-	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$page/profile" --window-size=1200,900 \
-		--virtual-time-budget=5000 --screenshot="$dir/report.png" "file://$page/report.html" 2>/dev/null
-	rm -r "$page"
+if wants policies; then
+	into 2026-11-21-policies replay evaluate -o results/2026-11-21-policies
+	"$replay" evaluate -o "$dir"
 fi
 
-into 2026-11-21-simulation-speed "go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms"
-go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms >"$dir/sim.bench"
-sweep=(sweep gpt2 --policies 'threshold:{0.5..0.99/500},sqrt:c={1e-13..1e-8*500}' --limits 1.5x --cycle 10ms)
-echo "replay ${sweep[*]@Q}" >"$dir/sweep.txt"
-for _ in 1 2 3 4 5; do
-	{ time "$replay" "${sweep[@]}" >/dev/null; } 2>>"$dir/sweep.txt"
-done
+if wants compare; then
+	into 2026-11-21-compare replay compare -o results/2026-11-21-compare
+	"$replay" compare -o "$dir" >/dev/null
+	find "$dir" -name '*.svg' ! -name 'limits-*' ! -name 'front-*' ! -name 'lbo-*' ! -name '*-gpt2.svg' -delete
+	front=$(mktemp -d) # the picture of the README: few enough policies to tell apart
+	"$replay" compare --policies never,cudajl,sqrt,v8step,pacer,optimum-overlap --cycle 10ms -o "$front" >/dev/null
+	mv "$front/front-cycle-10ms.svg" "$dir/front.svg"
+	rm -r "$front"
+fi
+
+if wants report; then
+	into 2026-11-22-report replay report -o results/2026-11-22-report/report.html
+	if command -v chromium >/dev/null; then # its first screen, as the README shows it
+		page=$(mktemp -d)
+		"$replay" report -o "$page/report.html"
+		chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$page/profile" --window-size=1200,900 \
+			--virtual-time-budget=5000 --screenshot="$dir/report.png" "file://$page/report.html" 2>/dev/null
+		rm -r "$page"
+	fi
+fi
+
+if wants simulation-speed; then
+	into 2026-11-21-simulation-speed "go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms"
+	go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms >"$dir/sim.bench"
+	sweep=(sweep gpt2 --policies 'threshold:{0.5..0.99/500},sqrt:c={1e-13..1e-8*500}' --limits 1.5x --cycle 10ms)
+	echo "replay ${sweep[*]@Q}" >"$dir/sweep.txt"
+	for _ in 1 2 3 4 5; do
+		{ time "$replay" "${sweep[@]}" >/dev/null; } 2>>"$dir/sweep.txt"
+	done
+fi

@@ -61,7 +61,7 @@ func loadAll[T any](files []string, load func(string) (T, error), name func(T) *
 // seed, SHAPE:SEED, for synthetic:SEED.
 func named(files []string) []string {
 	if len(files) == 0 {
-		return samples.Names()
+		return samples.All()
 	}
 	var all []string
 	for _, f := range files {
@@ -109,7 +109,7 @@ func loadTrace(path string) (*trace.Trace, error) {
 	t, err := openTrace(path, "")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = fmt.Errorf("%w%s", err, suggestion(path, samples.Names()))
+		err = fmt.Errorf("%w%s", err, suggestion(path, samples.All()))
 	case errors.Is(err, arrowfile.ErrTruncated):
 		err = fmt.Errorf("%w (replay import %s --recover -o OUT.arrows takes what is whole)", err, trace.Plain(path))
 	}

@@ -43,14 +43,14 @@ import (
 //go:embed *.arrows
 var files embed.FS
 
-// Names returns the names of the workloads, in the order in which they were
+// Names returns the names of the PyTorch programs, in the order in which they were
 // recorded. The result is the caller's.
 func Names() []string {
 	return []string{"mlp", "resnet", "gpt2", "vit", "gp", "gnn", "burst", "rcnn", "ppo", "serve", "spectral"}
 }
 
 // Programs returns the names of the Go programs. They are not among [Names]: their memory
-// is the host's, and their published comparison is apart. The result is the caller's.
+// is the host's. The result is the caller's.
 func Programs() []string { return []string{"thumb", "matrix", "wasm", "arrow", "query"} }
 
 // All returns Names and Programs.
