@@ -64,7 +64,7 @@ type World func(limit int64) sim.Config
 // World is that of the cells of one cost.
 func (g *Grid) World(cost int) World {
 	return func(limit int64) sim.Config {
-		cfg := sim.Config{Limit: limit, Cost: g.Costs[cost], Ladder: g.Ladder, WaitNoise: g.WaitNoise, Machine: g.Machine, Seed: g.Seed}
+		cfg := sim.Config{Limit: limit, Cost: g.Costs[cost], Ladder: g.Ladder, WaitNoise: g.WaitNoise, Told: g.Told, Machine: g.Machine, Seed: g.Seed}
 		if g.Memory != nil {
 			cfg.Memory = g.Memory(limit)
 		}
