@@ -267,6 +267,17 @@ func (c *compiler) finish() {
 	}
 }
 
+// Free gives back the temporary files that a large workload lies in. Nobody may use w
+// any more. A workload in memory needs no Free.
+func (w *Workload) Free() {
+	spill.FreeItems(w.ops)
+	spill.FreeItems(w.refs)
+	spill.FreeItems(w.sizes)
+	spill.FreeItems(w.points)
+	spill.FreeItems(w.nextSync)
+	*w = Workload{}
+}
+
 // firstTop returns the first allocation in [i, j) whose top is at least
 // bytes, or j. There must be no sync in [i, j).
 func (w *Workload) firstTop(i, j int, bytes int64) int {

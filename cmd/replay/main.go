@@ -76,6 +76,8 @@ var commands = []func() *cobra.Command{
 	newRun,
 	newSweep,
 	newGate,
+	newFleet,
+	newGenerate,
 	newExplain,
 	newImport,
 	newInfo,

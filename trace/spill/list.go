@@ -73,6 +73,10 @@ func (l *List[T]) Free() {
 	l.file, l.items = nil, nil
 }
 
+// FreeItems frees the file that the items of a list lie in, for a caller who has only
+// the items; items in memory are left to the collector. Nobody may use them any more.
+func FreeItems[T any](items []T) { freeMapping(unsafe.Pointer(unsafe.SliceData(items))) }
+
 func width[T any]() int64 {
 	var v T
 	return int64(unsafe.Sizeof(v))

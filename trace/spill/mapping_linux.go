@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,6 +54,24 @@ func (m *mapping) grow(size int64) ([]byte, error) {
 		m.bytes, err = unix.Mremap(m.bytes, int(size), unix.MREMAP_MAYMOVE)
 	}
 	return m.bytes, err
+}
+
+// freeMapping closes the mapping that begins at an address, if there is one.
+func freeMapping(at unsafe.Pointer) {
+	if m := residents.find(at); m != nil {
+		m.close()
+	}
+}
+
+func (s *mappings) find(at unsafe.Pointer) *mapping {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for m := range s.all {
+		if m.bytes != nil && unsafe.Pointer(unsafe.SliceData(m.bytes)) == at {
+			return m
+		}
+	}
+	return nil
 }
 
 func (m *mapping) close() {

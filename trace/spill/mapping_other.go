@@ -2,7 +2,10 @@
 
 package spill
 
-import "errors"
+import (
+	"errors"
+	"unsafe"
+)
 
 const canMap = false
 
@@ -12,3 +15,4 @@ type mapping struct{}
 func newMapping() (*mapping, error)         { return nil, errors.ErrUnsupported }
 func (*mapping) grow(int64) ([]byte, error) { return nil, errors.ErrUnsupported }
 func (*mapping) close()                     {}
+func freeMapping(unsafe.Pointer)            {}

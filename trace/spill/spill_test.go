@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -76,4 +77,30 @@ func TestBound(t *testing.T) {
 	if err := s.Err(); err != nil {
 		t.Error(err)
 	}
+}
+
+// Who has only the items of a list can free its file.
+func TestFreeItems(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	UseFiles(true)
+	defer UseFiles(false)
+	items, _ := Slice[int64](inMemory)
+	small, _ := Slice[int64](8)
+	before := openFiles(t)
+	FreeItems(items)
+	FreeItems(small)
+	if after := openFiles(t); canMap && after != before-1 {
+		t.Errorf("%d files are open, %d before", after, before)
+	}
+}
+
+// openFiles counts the temporary files that the process has open.
+func openFiles(t *testing.T) (n int) {
+	all, _ := filepath.Glob("/proc/self/fd/*")
+	for _, name := range all {
+		if at, err := os.Readlink(name); err == nil && strings.Contains(at, "/eagergc-") {
+			n++
+		}
+	}
+	return n
 }
