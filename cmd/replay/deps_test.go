@@ -63,6 +63,15 @@ func TestDeps(t *testing.T) {
 			}
 		})
 	}
+	t.Run("beam", func(t *testing.T) {
+		for _, pkg := range []string{"cmd/replay", "sim/fleet"} {
+			for path := range deps(t, module+pkg) {
+				if strings.HasPrefix(path, "github.com/apache/beam/") {
+					t.Errorf("%s imports %s: Beam's 800 packages are for sim/fleet/beam alone", pkg, path)
+				}
+			}
+		}
+	})
 	t.Run("bans exist", func(t *testing.T) {
 		all := deps(t, module+"cmd/replay")
 		for bad := range heavy {

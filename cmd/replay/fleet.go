@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/sim/fleet"
+	"github.com/eagergc/eagergc/sim/view"
 )
 
 // fleetPolicies are few: each is replayed for every job.
@@ -230,7 +231,7 @@ func timeLeft(p fleet.Progress, so time.Duration) string {
 func (b *fleetBar) done() {
 	b.progress.done()
 	if b.last.Unkept > 0 {
-		fmt.Fprintf(b.stderr, "replay: the cache could not keep %s: %v\n", plural(b.last.Unkept, "job"), b.last.Error)
+		fmt.Fprintf(b.stderr, "replay: the cache could not keep %s: %v\n", view.Plural(b.last.Unkept, "job"), b.last.Error)
 	}
 }
 

@@ -9,13 +9,14 @@ import (
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/experiment"
 	"github.com/eagergc/eagergc/sim/fleet"
+	"github.com/eagergc/eagergc/sim/view"
 )
 
 // writeFleet prints what a fleet says: all jobs, the groups, and the worst.
 func writeFleet(w io.Writer, a *fleet.Answer) error {
 	out := newPrinter(w)
 	all := a.Partial.Total()
-	fmt.Fprintf(out, "%s, %s recorded, %s broken\n", plural(int(all.Jobs), "job"), formatDuration(time.Duration(all.Span.Float())), formatCount(int(a.Partial.Broken.Count)))
+	fmt.Fprintf(out, "%s, %s recorded, %s broken\n", view.Plural(int(all.Jobs), "job"), formatDuration(time.Duration(all.Span.Float())), formatCount(int(a.Partial.Broken.Count)))
 	for cycle := range a.Plan.Cycles {
 		fmt.Fprintf(out, "\nTime lost: (exposed pause + %v x collector time) / recorded time; geometric mean over the jobs\n", sim.CPUPrice)
 		fleetSummary(a, all, cycle).print(out)
@@ -49,7 +50,7 @@ func fleetSummary(a *fleet.Answer, g *fleet.Group, cycle int) table {
 		var high float64
 		for l := range a.Plan.Limits {
 			c := &g.Cells[a.Plan.Index(l, cycle, p)]
-			row = append(row, lostText(c.Lost()))
+			row = append(row, view.LostText(c.Lost()))
 			longest, failing, unmet, high = max(longest, c.Longest), max(failing, c.Failing), max(unmet, c.Unmet), max(high, c.LostAt(0.95))
 		}
 		t = append(t, append(row, formatPercent(high), formatDuration(time.Duration(longest)), formatCount(int(failing)), formatCount(int(unmet))))
@@ -57,33 +58,46 @@ func fleetSummary(a *fleet.Answer, g *fleet.Group, cycle int) table {
 	return t
 }
 
-// fleetGroups has a group to a row: its best policy at each limit, what that saves, and
-// the advice.
+// mostGroups is how many groups a table names; the others are one row.
+const mostGroups = 12
+
+// fleetGroups has a group to a row: its best policy at each limit, what that saves at
+// the last one, and the advice.
 func fleetGroups(a *fleet.Answer, cycle int) table {
 	head := []string{"", "jobs"}
 	for _, l := range a.Plan.Limits {
 		head = append(head, l, left)
 	}
-	head = append(head, "saved", "advice")
-	t := table{head}
-	for _, name := range a.Partial.Names() {
-		g := a.Partial.Groups[name]
-		row := []string{name, formatCount(int(g.Jobs))}
-		var saved time.Duration
-		for l := range a.Plan.Limits {
-			best := a.Plan.Best(g, l, cycle)
-			if best < 0 {
-				row = append(row, "-", left)
-				continue
-			}
-			i := a.Plan.Index(l, cycle, best)
-			row = append(row, policyName(a.Plan.Policies[best]), left+lostText(g.Cells[i].Lost()))
-			saved = g.Saved(i, a.Plan.Index(l, cycle, 0))
-		}
-		t = append(t, append(row, formatDuration(saved), groupAdvice(a, g, cycle)))
+	last := a.Plan.Limits[len(a.Plan.Limits)-1]
+	t := table{append(head, fmt.Sprintf("saved at %s against %s", last, policyName(a.Plan.Policies[0])), "advice")}
+	names := a.Partial.Names()
+	for _, name := range names[:min(mostGroups, len(names))] {
+		t = append(t, groupRow(a, name, a.Partial.Groups[name], cycle))
 	}
-	t[0][len(t[0])-2] = "saved against " + policyName(a.Plan.Policies[0])
+	if rest := names[min(mostGroups, len(names)):]; len(rest) > 0 {
+		others := &fleet.Group{Cells: make([]fleet.Tally, len(a.Plan.Cells()))}
+		for _, name := range rest {
+			others.Merge(a.Partial.Groups[name])
+		}
+		t = append(t, groupRow(a, fmt.Sprintf("%d other groups", len(rest)), others, cycle))
+	}
 	return t
+}
+
+func groupRow(a *fleet.Answer, name string, g *fleet.Group, cycle int) []string {
+	row := []string{name, formatCount(int(g.Jobs))}
+	saved := "-"
+	for l := range a.Plan.Limits {
+		best := a.Plan.Best(g, l, cycle)
+		if best < 0 {
+			row, saved = append(row, "-", left), "-"
+			continue
+		}
+		i := a.Plan.Index(l, cycle, best)
+		row = append(row, policyName(a.Plan.Policies[best]), left+view.LostText(g.Cells[i].Lost()))
+		saved = formatDuration(g.Saved(i, a.Plan.Index(l, cycle, 0)))
+	}
+	return append(row, saved, groupAdvice(a, g, cycle))
 }
 
 // policyName is a policy without its parameters.
@@ -119,7 +133,7 @@ func worstCell(a *fleet.Answer) int {
 func fleetWorst(a *fleet.Answer) table {
 	t := table{{"job", "lost", "longest pause", "failed", "recording"}}
 	for _, w := range a.Partial.Worst[worstCell(a)] {
-		t = append(t, []string{w.Name, lostText(float64(w.Lost) / 1e6), formatDuration(time.Duration(w.Longest)), formatCount(int(w.Failed)), w.Hash[:min(12, len(w.Hash))]})
+		t = append(t, []string{w.Name, view.LostText(float64(w.Lost) / 1e6), formatDuration(time.Duration(w.Longest)), formatCount(int(w.Failed)), w.Hash[:min(12, len(w.Hash))]})
 	}
 	return t
 }

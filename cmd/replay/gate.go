@@ -33,15 +33,24 @@ count, or a factor of the baseline's value: 1.05x. With geomean in front, the
 geometric mean over all cells of the ratios to the baseline is compared; 1 ms,
 1 MiB or 1 is added to both sides of a ratio.
 
-The baseline is another policy, or a file of results that compare wrote as JSON.`,
+The baseline is another policy, or a file of results that compare wrote as JSON.
+
+A FILE may be the answer of replay fleet. Then a cell is a group of like jobs at a
+limit and a cycle of that fleet, or all jobs; counts and times are those of an hour that
+was recorded, and a longest pause that of any job. The baseline is another policy of
+it, or the answer of another fleet.`,
 		Example: `  replay gate --policy pacer --require 'failed_allocs==0' --require 'max_pause<=50ms'
   replay gate --policy pacer --baseline cudajl --require 'exposed_pause<=1x' --require 'geomean exposed_pause<=0.5x'
-  replay gate my.arrows --policy cudajl --baseline results.json --require 'exposed_pause<=1.05x'`,
+  replay gate my.arrows --policy cudajl --baseline results.json --require 'exposed_pause<=1.05x'
+  replay gate fleet.json --policy pacer --baseline last-week/fleet.json --require 'exposed_pause<=1.05x'`,
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			conditions, err := parseConditions(require, baseline != "")
 			if err != nil {
 				return err
+			}
+			if isFleet(files) {
+				return gateFleet(cmd, files[0], s.policies, baseline, conditions)
 			}
 			gate := experiment.Gate{Conditions: conditions}
 			if gate.Baseline, err = readBaseline(baseline); err != nil {
@@ -65,7 +74,7 @@ The baseline is another policy, or a file of results that compare wrote as JSON.
 			if err != nil {
 				return err
 			}
-			return writeGate(cmd.OutOrStdout(), g, len(conditions), failures, means)
+			return writeGate(cmd.OutOrStdout(), g.Len()/len(g.Contenders), len(conditions), failures, means)
 		},
 	}
 	s.onePolicy(cmd, "")
@@ -97,12 +106,12 @@ func parseConditions(texts []string, baseline bool) ([]experiment.Condition, err
 
 // writeGate prints what fails, or that nothing does. It returns an error if
 // anything fails.
-func writeGate(w io.Writer, g *experiment.Grid, conditions int, failures []experiment.Failure, means []experiment.Verdict) error {
+func writeGate(w io.Writer, cells, conditions int, failures []experiment.Failure, means []experiment.Verdict) error {
 	out := newPrinter(w)
-	failed := make(map[experiment.Cell]bool)
+	failed := make(map[string]bool)
 	for _, f := range failures {
-		failed[f.Cell] = true
-		fmt.Fprintf(out, "FAIL %s: %s is %s", g.Name(f.Cell), f.Text, formatMetric(f.Metric, f.Value))
+		failed[f.Name] = true
+		fmt.Fprintf(out, "FAIL %s: %s is %s", f.Name, f.Text, formatMetric(f.Metric, f.Value))
 		if f.Relative {
 			fmt.Fprintf(out, ", baseline %s", formatMetric(f.Metric, f.Baseline))
 		}
@@ -117,7 +126,6 @@ func writeGate(w io.Writer, g *experiment.Grid, conditions int, failures []exper
 		}
 		fmt.Fprintf(out, "%s %s is %.3fx\n", verdict, m.Text, m.Ratio)
 	}
-	cells := g.Len() / len(g.Contenders)
 	if len(failed) > 0 || bad > 0 {
 		return errors.Join(out.err, fmt.Errorf("gate: %d of %d cells and %d means fail", len(failed), cells, bad))
 	}

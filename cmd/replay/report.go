@@ -42,11 +42,15 @@ nothing else: which policy, which limit, and what is saved, first; then for each
 recording its memory over time under two policies side by side, with every
 collection and why it ran, the pauses, the utilization, the overhead, and the
 Pareto front. Without JavaScript the charts are pictures. Without a FILE it takes
-the recordings that are built in. Limits and words are those of replay compare.`,
+the recordings that are built in. Limits and words are those of replay compare. If the
+FILE is the answer of replay fleet, the report is of that fleet.`,
 		Example: `  replay report -o report.html
   replay report my.arrows --policies never,cudajl,threshold:0.9 --limits 1.25x,1.5x,2x -o mine.html`,
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
+			if isFleet(files) {
+				return reportFleet(cmd, files[0], out)
+			}
 			g, err := s.grid(files)
 			if err != nil {
 				return err
@@ -138,27 +142,32 @@ func newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, err
 }
 
 // assets reads the parts of the page that do not change.
-func (p *page) assets() error {
-	read := func(names ...string) (string, error) {
-		var all strings.Builder
-		for _, name := range names {
-			text, err := pageFiles.ReadFile("page/" + name)
-			if err != nil {
-				return "", err
-			}
-			all.Write(text)
-			all.WriteString("\n")
-		}
-		return all.String(), nil
-	}
-	style, err := read("uPlot.min.css", "page.css")
-	if err != nil {
+func (p *page) assets() (err error) {
+	if p.CSS, err = pageStyle(); err != nil {
 		return err
 	}
-	p.CSS = template.CSS(style + "@media screen and (prefers-color-scheme: dark) {\n" + chart.DarkStyle(".static") + "}\n")
-	script, err := read("uPlot.iife.min.js", "charts.js", "memory.js", "page.js")
+	script, err := readAssets("uPlot.iife.min.js", "charts.js", "memory.js", "page.js")
 	p.JS = template.JS(script)
 	return err
+}
+
+// pageStyle is the style of every report.
+func pageStyle() (template.CSS, error) {
+	style, err := readAssets("uPlot.min.css", "page.css")
+	return template.CSS(style + "@media screen and (prefers-color-scheme: dark) {\n" + chart.DarkStyle(".static") + "}\n"), err
+}
+
+func readAssets(names ...string) (string, error) {
+	var all strings.Builder
+	for _, name := range names {
+		text, err := pageFiles.ReadFile("page/" + name)
+		if err != nil {
+			return "", err
+		}
+		all.Write(text)
+		all.WriteString("\n")
+	}
+	return all.String(), nil
 }
 
 func (p *page) write(w io.Writer) error {

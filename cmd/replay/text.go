@@ -41,6 +41,9 @@ type table [][]string
 
 const left = "\t"
 
+// trimMarks returns the text of a cell.
+func trimMarks(cell string) string { return strings.TrimLeft(cell, left+best) }
+
 // best marks the row of what is best, at the begin of its first cell.
 const best = "\v"
 
@@ -51,7 +54,7 @@ func (t table) print(w io.Writer) {
 	width := make([]int, len(t[0]))
 	for _, row := range t {
 		for i, cell := range row {
-			text := strings.TrimLeft(cell, left+best)
+			text := trimMarks(cell)
 			plain := trace.Plain(text)
 			row[i] = cell[:len(cell)-len(text)] + plain
 			width[i] = max(width[i], utf8.RuneCountInString(plain))

@@ -12,10 +12,16 @@ type Gate struct {
 	Baseline   map[Key]sim.Result // nil: the second contender of the grid, if there is one
 }
 
-// A Failure is a condition that does not hold in a cell.
+// A Pair is a result and what it is compared with.
+type Pair struct {
+	Name             string
+	Result, Baseline *sim.Result // Baseline is nil where there is none
+}
+
+// A Failure is a condition that does not hold for a pair.
 type Failure struct {
 	*Condition
-	Cell     Cell
+	Name     string  // of the pair
 	Value    float64 // the metric's
 	Baseline float64 // the same of the baseline; 0 without one
 }
@@ -31,8 +37,7 @@ type Verdict struct {
 // returns what fails, in the order of the cells, and the verdict on every mean.
 // It is an error if a run has no result, or the baseline has no such run.
 func (t *Gate) Check(g *Grid) ([]Failure, []Verdict, error) {
-	var failures []Failure
-	ratios := make([][]float64, len(t.Conditions))
+	var pairs []Pair
 	for i, o := range g.Outcomes() {
 		c := g.Cell(i)
 		if c.Contender != 0 {
@@ -45,25 +50,37 @@ func (t *Gate) Check(g *Grid) ([]Failure, []Verdict, error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("baseline: %w", err)
 		}
-		for k := range t.Conditions {
-			cond := &t.Conditions[k]
+		pairs = append(pairs, Pair{g.Name(c), &o.Result, base})
+	}
+	return CheckPairs(t.Conditions, pairs)
+}
+
+// CheckPairs holds every result to the conditions. It returns what fails, in the order
+// of the pairs, and the verdict on every mean. It is an error if a condition needs a
+// baseline that is not there.
+func CheckPairs(conditions []Condition, pairs []Pair) ([]Failure, []Verdict, error) {
+	var failures []Failure
+	ratios := make([][]float64, len(conditions))
+	for _, p := range pairs {
+		for k := range conditions {
+			cond := &conditions[k]
 			switch {
-			case cond.Relative && base == nil:
+			case cond.Relative && p.Baseline == nil:
 				return nil, nil, fmt.Errorf("condition %q: there is no baseline", cond.Text)
 			case cond.Mean:
-				ratios[k] = append(ratios[k], cond.Metric.Ratio(&o.Result, base))
-			case !cond.Holds(&o.Result, base):
-				f := Failure{Condition: cond, Cell: c, Value: cond.Metric.Of(&o.Result)}
-				if base != nil {
-					f.Baseline = cond.Metric.Of(base)
+				ratios[k] = append(ratios[k], cond.Metric.Ratio(p.Result, p.Baseline))
+			case !cond.Holds(p.Result, p.Baseline):
+				f := Failure{Condition: cond, Name: p.Name, Value: cond.Metric.Of(p.Result)}
+				if p.Baseline != nil {
+					f.Baseline = cond.Metric.Of(p.Baseline)
 				}
 				failures = append(failures, f)
 			}
 		}
 	}
 	var means []Verdict
-	for k := range t.Conditions {
-		if cond := &t.Conditions[k]; cond.Mean {
+	for k := range conditions {
+		if cond := &conditions[k]; cond.Mean {
 			mean := GeometricMean(ratios[k])
 			means = append(means, Verdict{cond, mean, cond.compare(mean, cond.Value)})
 		}

@@ -70,38 +70,45 @@ func (g *Group) Saved(cell, than int) time.Duration {
 	return time.Duration(g.Cells[than].Objective.Float() - g.Cells[cell].Objective.Float())
 }
 
-// Results returns the cells of each group, and of all jobs, in the form of replays: sums
-// over the jobs, where a longest pause or a mean is that of the jobs. So whatever reads
-// replays reads a fleet. The trace of a result is its group, or "all jobs".
-func (a *Answer) Results() (all []sim.Result) {
-	add := func(name string, g *Group) {
-		for i, c := range a.Plan.Cells() {
-			if t := &g.Cells[i]; t.Runs > 0 {
-				all = append(all, t.result(name, c))
-			}
-		}
-	}
-	if len(a.Partial.Groups) == 0 {
-		return nil
-	}
-	add(Everything, a.Partial.Total())
-	for _, name := range a.Partial.Names() {
-		add(name, a.Partial.Groups[name])
-	}
-	return all
-}
-
 // Everything is the name of all jobs in [Answer.Results].
 const Everything = "all jobs"
 
-func (t *Tally) result(name string, c Cell) sim.Result {
-	per := func(a, b Sum) float64 { return a.Float() / max(1, b.Float()) }
-	whole := func(s Sum) int { return int(min(s.Float(), math.MaxInt64/2)) }
+// Results returns the cells of each group, and of all jobs, in the form of replays, so
+// that what reads replays reads a fleet. The trace of a result is its group. Counts and
+// times are those of an hour that was recorded, counts rounded up; memory is the mean
+// of the jobs; the longest pause is that of any job. So fleets of different sizes
+// compare. A cell in which no job has run is left out.
+func (a *Answer) Results() (all []sim.Result, cells []Cell) {
+	add := func(name string, g *Group) {
+		for i, c := range a.Plan.Cells() {
+			if t := &g.Cells[i]; t.Runs > 0 {
+				all = append(all, t.hour(name, c))
+				cells = append(cells, c)
+			}
+		}
+	}
+	if len(a.Partial.Groups) > 0 {
+		add(Everything, a.Partial.Total())
+	}
+	for _, name := range a.Partial.Names() {
+		add(name, a.Partial.Groups[name])
+	}
+	return all, cells
+}
+
+// hour is what came of an hour that was recorded.
+func (t *Tally) hour(name string, c Cell) sim.Result {
+	hours := max(1, t.Span.Float()) / float64(time.Hour)
+	rate := func(s Sum) float64 { return min(s.Float()/hours, 1e15) }
+	count := func(s Sum) int { return int(math.Ceil(rate(s))) }
+	clock := func(s Sum) time.Duration { return time.Duration(math.Round(rate(s))) }
+	mean := func(s, of Sum) float64 { return s.Float() / max(1, of.Float()) }
+	runs := SumOf(t.Runs)
 	return sim.Result{
-		Trace: name, Policy: c.Policy, LimitBytes: int64(whole(t.Limit)), Cycle: c.Cycle,
-		Collections: whole(t.Collections), RefusalCollections: whole(t.Refusals), FailedAllocs: whole(t.Failed),
-		ExposedPause: time.Duration(whole(t.Exposed)), MaxPause: time.Duration(t.Longest), GCBusy: time.Duration(whole(t.Busy)),
-		PeakLive: int64(whole(t.PeakLive)), MeanLive: per(t.LiveTime, t.Elapsed), MeanGarbage: per(t.GarbageTime, t.Elapsed),
-		Span: time.Duration(whole(t.Span)), Elapsed: time.Duration(whole(t.Elapsed)),
+		Trace: name, Policy: c.Policy, LimitBytes: int64(mean(t.Limit, runs)), Cycle: c.Cycle,
+		Collections: count(t.Collections), RefusalCollections: count(t.Refusals), FailedAllocs: count(t.Failed),
+		ExposedPause: clock(t.Exposed), MaxPause: time.Duration(t.Longest), GCBusy: clock(t.Busy),
+		PeakLive: int64(mean(t.PeakLive, runs)), MeanLive: mean(t.LiveTime, t.Elapsed), MeanGarbage: mean(t.GarbageTime, t.Elapsed),
+		Span: time.Hour, Elapsed: clock(t.Elapsed),
 	}
 }

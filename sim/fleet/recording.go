@@ -96,7 +96,7 @@ func (f *Features) Group() string {
 	size := step(float64(f.PeakReachable), []float64{64 << 20, 1 << 30, 8 << 30}, []string{"under 64 MiB", "64 MiB to 1 GiB", "1 to 8 GiB", "over 8 GiB"})
 	seconds := float64(max(1, f.Span)) / 1e9
 	turns := float64(f.AllocatedBytes) / float64(max(1, f.PeakReachable)) / seconds
-	churn := step(turns, []float64{1, 10, 100}, []string{"turned over less than once a second", "1 to 10 times a second", "10 to 100 times a second", "over 100 times a second"})
+	churn := step(turns, []float64{1, 10, 100}, []string{"anew under once a second", "anew 1 to 10 times a second", "anew 10 to 100 times a second", "anew over 100 times a second"})
 	wait := step(float64(f.Wait)/float64(max(1, f.Span)), []float64{0.01, 0.3}, []string{"no waits", "some waits", "mostly waits"})
 	return size + ", " + churn + ", " + wait
 }
