@@ -1,6 +1,9 @@
 package trace
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
@@ -24,6 +27,9 @@ const (
 	kinds                // number of kinds
 )
 
+// Kinds is the number of kinds.
+const Kinds = int(kinds)
+
 var kindNames = [kinds]string{"alloc", "drop", "free", "sync", "cycle", "refuse", "reserve", "release", "mark", "decision"}
 
 // String returns the kind's name in lower case, as it appears in tables.
@@ -32,6 +38,14 @@ func (k Kind) String() string {
 		return kindNames[k]
 	}
 	return "unknown"
+}
+
+// ParseKind is the inverse of [Kind.String].
+func ParseKind(text string) (Kind, error) {
+	if k := slices.Index(kindNames[:], text); k >= 0 {
+		return Kind(k), nil
+	}
+	return 0, fmt.Errorf("unknown kind %q (want one of %s)", text, strings.Join(kindNames[:], ", "))
 }
 
 // Labelled reports whether the Aux of a kind's events is an index into

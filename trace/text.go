@@ -146,11 +146,9 @@ func (p *textReader) line(line string) (err error) {
 	}
 	p.last = e.Time
 	kind, rest, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
-	k := slices.Index(kindNames[:], kind)
-	if k < 0 {
-		return fmt.Errorf("unknown kind %q (want one of %s)", kind, strings.Join(kindNames[:], ", "))
+	if e.Kind, err = ParseKind(kind); err != nil {
+		return err
 	}
-	e.Kind = Kind(k)
 	if err := p.fields(&e, rest); err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func TestPandasReadsASnapshot(t *testing.T) {
 
 	t.Run("arrow", func(t *testing.T) {
 		lines := strings.ReplaceAll(documented(t), "run.arrows", arrows)
-		program := fmt.Sprintf("%s\nprint(len(events), events[(events.kind == 0) & (events.space == %d)].bytes.sum())", lines, sim.SpaceOf(recorded))
+		program := fmt.Sprintf("%s\nprint(len(events), events[(events.kind == 'alloc') & (events.space == '%v')].bytes.sum())", lines, sim.SpaceOf(recorded))
 		if got := python(t, program, "pandas", "pyarrow"); got != want {
 			t.Errorf("pandas has %s, want %s", got, want)
 		}

@@ -7,25 +7,30 @@
 //	with pa.OSFile("run.arrows") as file, pa.ipc.open_stream(file) as stream:
 //	    events = stream.read_pandas()
 //
-// Then events[events.kind == 0].groupby("label").bytes.sum() gives the bytes of
+// Then events[events.kind == "alloc"].groupby("label").bytes.sum() gives the bytes of
 // each allocation site. Without pyarrow, replay export run.arrows --to csv writes
-// a file for pandas.read_csv.
+// a file for pandas.read_csv, and --to parquet one for DuckDB.
 //
 // # The format
 //
 // One row is one [trace.Event]; one record batch is one flush of a recorder.
 // Only the column label has nulls.
 //
-//	time      int64   ns from the start of the trace
-//	kind      uint8   0 alloc, 1 drop, 2 free, 3 sync, 4 cycle, 5 refuse,
-//	                  6 reserve, 7 release, 8 mark, 9 decision
-//	space     uint8   0 host, 1 pinned, 2 managed, 3 device 0, 4 device 1, ...
-//	id        uint64  identity of the object, of alloc, drop and free
-//	bytes     int64   size or yield
-//	duration  int64   ns
-//	stream    uint32  stream or thread
-//	aux       uint32  cause, trigger, step, or the number of the label
-//	label     utf8    text of an alloc (its allocation site), sync, mark or decision
+//	time      duration[ns]  from the start of the trace
+//	kind      words         alloc, drop, free, sync, cycle, refuse, reserve,
+//	                        release, mark, decision
+//	space     words         host, pinned, managed, device0, device1, ...
+//	id        uint64        identity of the object, of alloc, drop and free
+//	bytes     int64         size or yield
+//	duration  duration[ns]
+//	stream    uint32        stream or thread
+//	aux       uint32        cause, trigger, step, or the number of the label
+//	label     utf8          text of an alloc (its allocation site), sync, mark or decision
+//
+// Words are a dictionary of strings, whose indices take a byte. The metadata of a
+// column has its unit, and what the numbers of aux mean for each kind. In version 1
+// of the format, which [Read] knows, kind and space are the numbers (uint8) of
+// [trace.Kind] and pressure.Space, and time and duration are int64.
 //
 // Labels are numbered in the order of their first use in the file, so a tool may
 // group by number or by text; our reader uses the text. Within a batch the rows

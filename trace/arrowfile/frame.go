@@ -92,7 +92,12 @@ func (f *frames) message(b []byte) (msg *ipc.Message, err error) {
 	}
 	f.guard.left = f.bounds.Batch + 128*maxColumns // and the rounding of each buffer
 	f.offset += 8 + int64(len(b)) + size
-	return ipc.NewMessage(memory.NewBufferBytes(b), memory.NewBufferBytes(f.body.Bytes())), nil
+	body := f.body.Bytes()
+	if h.kind == headerIsDictionary { // which stays
+		body = bytes.Clone(body)
+		f.store.Hold(f.batch + size)
+	}
+	return ipc.NewMessage(memory.NewBufferBytes(b), memory.NewBufferBytes(body)), nil
 }
 
 // checkBody checks the packed buffers of a body against the bounds. It also unpacks

@@ -16,21 +16,23 @@ const (
 	messageMetadata   = 12
 	schemaFields      = 6
 	schemaMetadata    = 8
-	fieldDictionary   = 12
 	fieldChildren     = 14
 	fieldMetadata     = 16
 	pairKey           = 4
 	pairValue         = 6
+	dictionaryData    = 6
+	dictionaryDelta   = 8
 	batchLength       = 4
 	batchNodes        = 6
 	batchBuffers      = 8
 	batchCompression  = 10
 	compressionCodec  = 4
 
-	headerIsSchema = 1 // a value of the header type
-	headerIsBatch  = 3
-	codecZstd      = 1 // a value of the codec; LZ4 is 0
-	maxColumns     = 256
+	headerIsSchema     = 1 // a value of the header type
+	headerIsDictionary = 2
+	headerIsBatch      = 3
+	codecZstd          = 1 // a value of the codec; LZ4 is 0
+	maxColumns         = 256
 )
 
 // A header is the FlatBuffer of a message. The library trusts the counts in it and
@@ -62,8 +64,8 @@ func (h *header) inner() (t flatbuffers.Table) {
 
 // check refuses a header for which the library would allocate without bound.
 func (h *header) check() error {
-	if h.kind != headerIsSchema && h.kind != headerIsBatch {
-		return fmt.Errorf("message of kind %d, want a schema or a record batch", h.kind)
+	if h.kind != headerIsSchema && h.kind != headerIsDictionary && h.kind != headerIsBatch {
+		return fmt.Errorf("message of kind %d, want a schema, a dictionary or a record batch", h.kind)
 	}
 	if h.Offset(messageHeader) == 0 {
 		return errors.New("message without a header")
@@ -71,7 +73,7 @@ func (h *header) check() error {
 	if err := h.metadata(h.Table, messageMetadata); err != nil {
 		return err
 	}
-	if h.kind == headerIsBatch {
+	if h.kind != headerIsSchema {
 		return h.checkRows()
 	}
 	schema := h.inner()
@@ -89,9 +91,6 @@ func (h *header) check() error {
 		if at := field.Offset(fieldChildren); at != 0 && field.VectorLen(flatbuffers.UOffsetT(at)) > 0 {
 			return fmt.Errorf("column %d is nested", i)
 		}
-		if field.Offset(fieldDictionary) != 0 {
-			return fmt.Errorf("column %d has a dictionary", i)
-		}
 		if err := h.metadata(field, fieldMetadata); err != nil {
 			return err
 		}
@@ -99,9 +98,28 @@ func (h *header) check() error {
 	return nil
 }
 
-// checkRows refuses a batch whose columns are not as long as it says it is.
+// batch returns the record batch in the message: that of rows, or of a dictionary's
+// words. It reports whether the words are to be added to those of before.
+func (h *header) batch() (batch flatbuffers.Table, delta bool) {
+	batch = h.inner()
+	if h.kind == headerIsDictionary {
+		delta = batch.GetBoolSlot(dictionaryDelta, false)
+		at := batch.Offset(dictionaryData)
+		if at == 0 {
+			panic("dictionary without words")
+		}
+		batch.Pos = batch.Indirect(batch.Pos + flatbuffers.UOffsetT(at))
+	}
+	return batch, delta
+}
+
+// checkRows refuses a batch whose columns are not as long as it says it is, and a
+// dictionary that grows: each addition would copy all of it.
 func (h *header) checkRows() error {
-	batch := h.inner()
+	batch, delta := h.batch()
+	if delta {
+		return errors.New("dictionary that grows")
+	}
 	rows, list := batch.GetInt64Slot(batchLength, 0), flatbuffers.UOffsetT(batch.Offset(batchNodes))
 	if list == 0 {
 		return nil
@@ -122,12 +140,12 @@ type packedBuffer struct {
 	zstd           bool // and not LZ4
 }
 
-// packed returns the buffers of a record batch, if it is packed.
+// packed returns the buffers of a record batch or a dictionary, if it is packed.
 func (h *header) packed() []packedBuffer {
-	if h.kind != headerIsBatch {
+	if h.kind == headerIsSchema {
 		return nil
 	}
-	batch := h.inner()
+	batch, _ := h.batch()
 	method, list := batch.Offset(batchCompression), flatbuffers.UOffsetT(batch.Offset(batchBuffers))
 	if method == 0 || list == 0 {
 		return nil

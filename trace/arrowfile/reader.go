@@ -90,6 +90,8 @@ type decoder struct {
 	start   int64 // offset of the message being read
 	labels  *trace.Labeler
 	texts   int64 // bytes of the labels
+	kinds   numbers
+	spaces  numbers
 }
 
 func (d *decoder) read() (err error) {
@@ -113,7 +115,7 @@ func (d *decoder) read() (err error) {
 	for {
 		d.start = d.offset
 		batch, err := from.Read()
-		if err == io.EOF {
+		if err == io.EOF || d.cut != nil { // the library has another error for a cut between dictionaries
 			break
 		}
 		if err != nil {
@@ -130,7 +132,7 @@ func (d *decoder) read() (err error) {
 // batch appends the events of one record batch. The first batch is empty if the
 // writer is ours: it comes with the schema.
 func (d *decoder) batch(batch arrow.RecordBatch, at [columns]int) error {
-	times := batch.Column(at[colTime]).(*array.Int64).Int64Values()
+	times := integers(batch.Column(at[colTime]))
 	n := len(times) // what is there, not what the header says
 	if total := int64(d.events.Len()) + int64(n); total > d.bounds.Events {
 		return overBound("events", total, d.bounds.Events)
@@ -140,13 +142,27 @@ func (d *decoder) batch(batch arrow.RecordBatch, at [columns]int) error {
 			return fmt.Errorf("column %q has nulls", fields[c].Name)
 		}
 	}
+	kinds, err := d.kinds.of(batch.Column(at[colKind]), func(word string) (uint8, error) {
+		k, err := trace.ParseKind(word)
+		return uint8(k), err
+	})
+	if err != nil {
+		return err
+	}
+	spaces, err := d.spaces.of(batch.Column(at[colSpace]), func(word string) (uint8, error) {
+		s, err := pressure.ParseSpace(word)
+		return uint8(s), err
+	})
+	if err != nil {
+		return err
+	}
 	events := d.events.Grow(n)
 	fill(times, events, func(e *trace.Event, v int64) { e.Time = v })
-	fill(batch.Column(at[colKind]).(*array.Uint8).Uint8Values(), events, func(e *trace.Event, v uint8) { e.Kind = trace.Kind(v) })
-	fill(batch.Column(at[colSpace]).(*array.Uint8).Uint8Values(), events, func(e *trace.Event, v uint8) { e.Space = pressure.Space(v) })
+	fill(kinds, events, func(e *trace.Event, v uint8) { e.Kind = trace.Kind(d.kinds.table[v]) })
+	fill(spaces, events, func(e *trace.Event, v uint8) { e.Space = pressure.Space(d.spaces.table[v]) })
 	fill(batch.Column(at[colID]).(*array.Uint64).Uint64Values(), events, func(e *trace.Event, v uint64) { e.ID = v })
 	fill(batch.Column(at[colBytes]).(*array.Int64).Int64Values(), events, func(e *trace.Event, v int64) { e.Bytes = v })
-	fill(batch.Column(at[colDuration]).(*array.Int64).Int64Values(), events, func(e *trace.Event, v int64) { e.Duration = time.Duration(v) })
+	fill(integers(batch.Column(at[colDuration])), events, func(e *trace.Event, v int64) { e.Duration = time.Duration(v) })
 	fill(batch.Column(at[colStream]).(*array.Uint32).Uint32Values(), events, func(e *trace.Event, v uint32) { e.Stream = v })
 	fill(batch.Column(at[colAux]).(*array.Uint32).Uint32Values(), events, func(e *trace.Event, v uint32) { e.Aux = v })
 	if err := d.label(events, batch.Column(at[colLabel]).(*array.String)); err != nil {

@@ -8,13 +8,19 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Version is the version of the schema. The file's metadata has it, and a reader
-// refuses any other.
-const Version = "1"
+// Version is the version of the schema that is written. The file's metadata has it. A
+// reader knows version 1 as well, whose kinds and spaces are numbers, and whose times
+// are integers; it refuses any other.
+const (
+	Version  = "2"
+	version1 = "1"
+)
 
 // Keys of the schema's metadata. A key of a trace's Meta follows keyMeta.
 const (
@@ -39,15 +45,54 @@ const (
 )
 
 var fields = [columns]arrow.Field{
-	colTime:     {Name: "time", Type: arrow.PrimitiveTypes.Int64},
-	colKind:     {Name: "kind", Type: arrow.PrimitiveTypes.Uint8},
-	colSpace:    {Name: "space", Type: arrow.PrimitiveTypes.Uint8},
+	colTime:     {Name: "time", Type: nanoseconds, Metadata: about("unit", "ns", "from", "the start of the recording")},
+	colKind:     {Name: "kind", Type: words},
+	colSpace:    {Name: "space", Type: words},
 	colID:       {Name: "id", Type: arrow.PrimitiveTypes.Uint64},
-	colBytes:    {Name: "bytes", Type: arrow.PrimitiveTypes.Int64},
-	colDuration: {Name: "duration", Type: arrow.PrimitiveTypes.Int64},
+	colBytes:    {Name: "bytes", Type: arrow.PrimitiveTypes.Int64, Metadata: about("unit", "B", "of decision", "0 skip, 1 overlap, 2 block")},
+	colDuration: {Name: "duration", Type: nanoseconds, Metadata: about("unit", "ns")},
 	colStream:   {Name: "stream", Type: arrow.PrimitiveTypes.Uint32},
-	colAux:      {Name: "aux", Type: arrow.PrimitiveTypes.Uint32},
-	colLabel:    {Name: "label", Type: arrow.BinaryTypes.String, Nullable: true},
+	colAux: {Name: "aux", Type: arrow.PrimitiveTypes.Uint32, Metadata: about(
+		"of free", "0 explicit, 1 cycle",
+		"of cycle", "0 policy, 1 refusal, 2 natural, 3 explicit",
+		"of refuse", "0 reap, 1 purge, 2 wait, 3 synchronize, 4 collect, 5 drop",
+		"of alloc, sync, mark, decision", "the number of the label")},
+	colLabel: {Name: "label", Type: arrow.BinaryTypes.String, Nullable: true},
+}
+
+var (
+	nanoseconds = arrow.FixedWidthTypes.Duration_ns
+	words       = &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Uint8, ValueType: arrow.BinaryTypes.String}
+)
+
+// about returns metadata of keys, each with its text.
+func about(pairs ...string) arrow.Metadata {
+	var keys, texts []string
+	for i := 0; i < len(pairs); i += 2 {
+		keys, texts = append(keys, pairs[i]), append(texts, pairs[i+1])
+	}
+	return arrow.NewMetadata(keys, texts)
+}
+
+// plain is the type of a column that is stored as another: that of version 1.
+func plain(t arrow.DataType) arrow.DataType {
+	switch t {
+	case nanoseconds:
+		return arrow.PrimitiveTypes.Int64
+	case words:
+		return arrow.PrimitiveTypes.Uint8
+	}
+	return t
+}
+
+// wordsOf returns the words of the first n kinds or spaces, as a dictionary.
+func wordsOf[T ~uint8](n int, word func(T) string) arrow.Array {
+	b := array.NewStringBuilder(memory.DefaultAllocator)
+	defer b.Release()
+	for i := range n {
+		b.Append(word(T(i)))
+	}
+	return b.NewArray()
 }
 
 // schemaOf returns the schema of a file with the Name, Start and Meta of t. Keys
@@ -67,12 +112,12 @@ func schemaOf(t *trace.Trace) *arrow.Schema {
 // provenance fills t's Name, Start and Meta from the metadata of a schema.
 func provenance(t *trace.Trace, s *arrow.Schema) error {
 	md := s.Metadata()
-	version, ok := md.GetValue(keyVersion)
+	v, ok := md.GetValue(keyVersion)
 	if !ok {
 		return fmt.Errorf("schema has no %s: not a trace", keyVersion)
 	}
-	if version != Version {
-		return fmt.Errorf("version %q of the trace schema is not known (want %s)", version, Version)
+	if v != Version && v != version1 {
+		return fmt.Errorf("version %q of the trace schema is not known (want %s or %s)", v, version1, Version)
 	}
 	t.Meta = make(map[string]string)
 	for i, key := range md.Keys() {
@@ -104,7 +149,7 @@ func locate(s *arrow.Schema) (at [columns]int, err error) {
 		case len(found) > 1:
 			return at, fmt.Errorf("schema has %d columns %q", len(found), want.Name)
 		}
-		if got := s.Field(found[0]).Type; !arrow.TypeEqual(got, want.Type) {
+		if got := s.Field(found[0]).Type; !arrow.TypeEqual(got, want.Type) && !arrow.TypeEqual(got, plain(want.Type)) {
 			return at, fmt.Errorf("column %q is %v, want %v", want.Name, got, want.Type)
 		}
 		at[c] = found[0]

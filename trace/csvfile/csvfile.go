@@ -11,9 +11,9 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Columns are the names in the first row of a CSV file. They are the columns of
-// package arrowfile; kind and space are words here.
-var Columns = []string{"time", "kind", "space", "id", "bytes", "duration", "stream", "aux", "label"}
+// Columns are the names in the first row of a CSV file, with their units. They are the
+// columns of package arrowfile.
+var Columns = []string{"time_ns", "kind", "space", "id", "bytes", "duration_ns", "stream", "aux", "label"}
 
 // Cell returns text as a cell that no spreadsheet takes for a formula: one that begins
 // with = + - @, a tab or the end of a line gets an apostrophe before it.

@@ -6,7 +6,10 @@ package parquetfile
 import (
 	"fmt"
 	"io"
+	"slices"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
@@ -19,7 +22,8 @@ import (
 const groupRows = 1 << 20
 
 // Write writes t as a Parquet file, packed with zstd. Columns and metadata are
-// those of package arrowfile. The same trace always gives the same bytes.
+// those of package arrowfile, but that times and durations are the integers time_ns
+// and duration_ns: Parquet has no durations. The same trace always gives the same bytes.
 func Write(w io.Writer, t *trace.Trace) error {
 	table := arrowfile.NewTable(t)
 	defer table.Release()
@@ -29,16 +33,17 @@ func Write(w io.Writer, t *trace.Trace) error {
 		parquet.WithMaxRowGroupLength(groupRows),
 		parquet.WithCreatedBy("eagergc"),
 		// Both columns grow in small steps: deltas are small where a dictionary is not.
-		parquet.WithDictionaryFor("time", false), parquet.WithEncodingFor("time", parquet.Encodings.DeltaBinaryPacked),
+		parquet.WithDictionaryFor("time_ns", false), parquet.WithEncodingFor("time_ns", parquet.Encodings.DeltaBinaryPacked),
 		parquet.WithDictionaryFor("id", false), parquet.WithEncodingFor("id", parquet.Encodings.DeltaBinaryPacked),
 	)
-	out, err := pqarrow.NewFileWriter(table.Schema(), keepOpen{w}, properties, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
+	schema := integerSchema(table.Schema())
+	out, err := pqarrow.NewFileWriter(schema, keepOpen{w}, properties, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
 		return fmt.Errorf("parquetfile: %w", err)
 	}
 	for start := 0; start < len(t.Events); start += groupRows {
 		batch := table.Batch(t.Events[start:min(start+groupRows, len(t.Events))], t.Labels)
-		err := out.Write(batch)
+		err := out.Write(integers(schema, batch))
 		batch.Release()
 		if err != nil {
 			return fmt.Errorf("parquetfile: event %d: %w", start, err)
@@ -48,6 +53,30 @@ func Write(w io.Writer, t *trace.Trace) error {
 		return fmt.Errorf("parquetfile: %w", err)
 	}
 	return nil
+}
+
+// integerSchema returns s with integers in the place of durations.
+func integerSchema(s *arrow.Schema) *arrow.Schema {
+	fields := s.Fields()
+	for i := range fields {
+		if fields[i].Type.ID() == arrow.DURATION {
+			fields[i].Name += "_ns"
+			fields[i].Type = arrow.PrimitiveTypes.Int64
+		}
+	}
+	metadata := s.Metadata()
+	return arrow.NewSchema(fields, &metadata)
+}
+
+// integers returns a batch with the columns of schema. It is valid as long as batch.
+func integers(schema *arrow.Schema, batch arrow.RecordBatch) arrow.RecordBatch {
+	list := slices.Clone(batch.Columns())
+	for i, column := range list {
+		if d := column.Data(); d.DataType().ID() == arrow.DURATION {
+			list[i] = array.NewInt64Data(array.NewData(arrow.PrimitiveTypes.Int64, d.Len(), d.Buffers(), nil, d.NullN(), d.Offset()))
+		}
+	}
+	return array.NewRecordBatch(schema, list, batch.NumRows())
 }
 
 // keepOpen hides the Close method of a writer, which the library would call.
