@@ -99,7 +99,7 @@ Lost: cells in which it is above %s, %s or %s by more than 2 ms of delay or two 
 			failed += o.FailedAllocs
 		}
 		r.row(t.Trial.Name, t.Trial.About, t.Len()/len(t.Contenders), ratioText(t.J(0, -1)), worst, ratioText(t.Delayed(1, -1)), ratioText(t.Delayed(2, -1)),
-			ratioText(t.J(1, -1)), ratioText(t.J(3, -1)), refusals, failed, len(t.Losses()))
+			ratioText(t.J(1, -1)), ratioText(t.J(3, -1)), refusals, failed, len(t.Lost))
 	}
 }
 
@@ -158,29 +158,47 @@ func (r *proof) tuned() {
 }
 
 func (r *proof) losses() {
-	r.WriteString("\n## Lost cells\n\nDelay in ms and cycles + refusals.\n\n")
-	r.head("trial", "program", "limit", "cycle", r.Policy, "cudajl", "sqrt", "never", "best known J, ms", "lost by")
-	n := 0
+	r.WriteString("\n## Lost cells\n\n")
+	r.WriteString(`Delay in ms, cycles + refusals. Headroom: how long it lasts, on average, as a share of a cycle. Cause, the first that holds: it is later and its J
+is the least, by the price of collector time; told the truth it does not lose; with a perfect forecast its rule does not lose; nor does that looking
+two cycles ahead; else the rule.
+
+`)
+	r.head("cause", "delay", "refusals", "headroom below a cycle", "all")
+	for _, cause := range []experiment.Cause{experiment.Trade, experiment.Wrong, experiment.Forecast, experiment.Ahead, experiment.Rule} {
+		var delay, refusals, short, all int
+		for _, t := range r.Trials {
+			for _, l := range t.Lost {
+				if l.Cause == cause {
+					delay += count(l.ByDelay)
+					refusals += count(l.ByRefusals)
+					short += count(l.Headroom < t.Costs[l.Cost].Base)
+					all++
+				}
+			}
+		}
+		r.row(cause, delay, refusals, short, all)
+	}
+	r.WriteString("\n")
+	r.head("trial", "program", "limit", "cycle", r.Policy, "cudajl", "sqrt", "never", "best known J, ms", "headroom", "lost by", "cause")
 	for _, t := range r.Trials {
-		for _, l := range t.Losses() {
-			var by []string
-			if l.ByDelay {
-				by = append(by, "delay")
-			}
-			if l.ByRefusals {
-				by = append(by, "refusals")
-			}
-			row := []any{t.Trial.Name, t.Workloads[l.Workload].Name, t.Limits[l.Limit], t.Costs[l.Cost].Base, delayText(l.Policy)}
+		for _, l := range t.Lost {
+			by := []string{"delay", "refusals", "delay, refusals"}[count(l.ByDelay)+2*count(l.ByRefusals)-1]
+			cycle := t.Costs[l.Cost].Base
+			row := []any{t.Trial.Name, t.Workloads[l.Workload].Name, t.Limits[l.Limit], cycle, delayText(l.Policy)}
 			for _, o := range l.Rivals {
 				row = append(row, delayText(o))
 			}
-			r.row(append(row, milliseconds(l.Known), strings.Join(by, ", "))...)
-			n++
+			r.row(append(row, milliseconds(l.Known), fmt.Sprintf("%.2g", float64(l.Headroom)/float64(cycle)), by, l.Cause)...)
 		}
 	}
-	if n == 0 {
-		r.WriteString("\nNone.\n")
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
 	}
+	return 0
 }
 
 func delayText(o *experiment.Outcome) string {

@@ -28,6 +28,7 @@ type Proof struct {
 type Tried struct {
 	*Grid
 	Trial Trial
+	Lost  []Loss
 	known []time.Duration // J of the best schedule known, by workload, limit and cost
 }
 
@@ -62,6 +63,9 @@ func NewProof(ctx context.Context, programs []*trace.Trace, policy sim.Contender
 			}
 		}
 		tried.know(best[t.world()])
+		if err := tried.lose(ctx); err != nil {
+			return nil, err
+		}
 		p.Trials = append(p.Trials, tried)
 		if t.Name != Trials()[0].Name {
 			continue
@@ -153,37 +157,6 @@ func (t *Tried) Worst() (workload int, j float64) {
 		}
 	}
 	return workload, j
-}
-
-// A Loss is a cell in which the policy is worse than a rival: more than 2 ms later,
-// or with more than two refusals above its.
-type Loss struct {
-	Tried *Tried
-	Cell
-	Policy     *Outcome
-	Rivals     []*Outcome // cudajl, sqrt, never
-	Known      time.Duration
-	ByDelay    bool
-	ByRefusals bool
-}
-
-// Losses returns the lost cells of a trial.
-func (t *Tried) Losses() (all []Loss) {
-	for i, o := range t.outcomes {
-		c := t.Cell(i)
-		if c.Contender != 0 {
-			continue
-		}
-		l := Loss{Tried: t, Cell: c, Policy: o, Rivals: []*Outcome{t.outcomes[i+1], t.outcomes[i+3], t.outcomes[i+4]}, Known: t.Known(i)}
-		for _, r := range l.Rivals {
-			l.ByDelay = l.ByDelay || o.Delay() > r.Delay()+2*time.Millisecond
-			l.ByRefusals = l.ByRefusals || o.RefusalCollections > r.RefusalCollections+2
-		}
-		if l.ByDelay || l.ByRefusals {
-			all = append(all, l)
-		}
-	}
-	return all
 }
 
 // A Tuning is what tuning a policy's parameters gives: J over all workloads, each as

@@ -78,10 +78,10 @@ func TestProofKnowsTheBest(t *testing.T) {
 // TestLossesAreFound: every policy loses to itself in no cell, and never loses where
 // it is held against a policy that collects.
 func TestLossesAreFound(t *testing.T) {
-	if lost := prove(t, "optimum-objective", "plain").Trials[0].Losses(); len(lost) > 0 {
+	if lost := prove(t, "optimum-objective", "plain").Trials[0].Lost; len(lost) > 0 {
 		t.Errorf("the optimum loses %d cells", len(lost))
 	}
-	lost := prove(t, "never", "plain").Trials[0].Losses()
+	lost := prove(t, "never", "plain").Trials[0].Lost
 	if len(lost) == 0 {
 		t.Fatal("never loses nowhere")
 	}
@@ -93,6 +93,33 @@ func TestLossesAreFound(t *testing.T) {
 		if !worse || l.Known > costOf(l.Policy) {
 			t.Errorf("%+v", l.Cell)
 		}
+	}
+}
+
+// TestCausesAreWhatTheySay: what a loss is put down to does not lose in its place.
+func TestCausesAreWhatTheySay(t *testing.T) {
+	seen := map[Cause]bool{}
+	for _, x := range prove(t, "threshold:0.97", "plain,limit-10%").Trials {
+		for _, l := range x.Lost {
+			seen[l.Cause] = true
+			cfg := x.Config(l.Cell)
+			cfg.Told = sim.Told{}
+			instead := map[Cause]string{Wrong: "threshold:0.97", Forecast: "oracle:ahead=1", Ahead: "oracle:ahead=2"}[l.Cause]
+			if instead == "" {
+				continue
+			}
+			who, err := sim.ParseContender(instead)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := who.Run(x.Workloads[l.Workload], cfg)
+			if delay, refusals := l.worse(&Outcome{Result: r}); err != nil || delay || refusals {
+				t.Errorf("%s %+v: %s loses, too", x.Trial.Name, l.Cell, instead)
+			}
+		}
+	}
+	if !seen[Wrong] || !seen[Forecast] {
+		t.Errorf("causes %v: the test tries too little", seen)
 	}
 }
 

@@ -1,0 +1,98 @@
+package experiment
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/eagergc/eagergc/sim"
+)
+
+// A Loss is a cell in which the policy is worse than a rival: more than 2 ms later,
+// or with more than two refusals above its.
+type Loss struct {
+	Cell
+	Policy     *Outcome
+	Rivals     []*Outcome // cudajl, sqrt, never
+	Known      time.Duration
+	ByDelay    bool
+	ByRefusals bool
+	Cause      Cause
+	Headroom   time.Duration // for how long headroom lasts, on average: span / refusals of never
+}
+
+// A Cause is what a loss goes away with; of several the first.
+type Cause string
+
+// Causes of a loss.
+const (
+	Trade    Cause = "price"    // it is later, and runs so much fewer cycles that its J is the least
+	Wrong    Cause = "told"     // it does not lose if it is told the truth
+	Forecast Cause = "forecast" // its rule does not lose with a perfect forecast
+	Ahead    Cause = "ahead"    // that loses, and does not if it looks two cycles ahead
+	Rule     Cause = "rule"     // that loses, too
+)
+
+// worse reports by what an outcome loses.
+func (l *Loss) worse(o *Outcome) (delay, refusals bool) {
+	for _, r := range l.Rivals {
+		delay = delay || o.Delay() > r.Delay()+2*time.Millisecond
+		refusals = refusals || o.RefusalCollections > r.RefusalCollections+2
+	}
+	return delay, refusals
+}
+
+// lose finds the lost cells, and what each is lost by.
+func (t *Tried) lose(ctx context.Context) error {
+	for i, o := range t.outcomes {
+		c := t.Cell(i)
+		if c.Contender != 0 {
+			continue
+		}
+		l := Loss{Cell: c, Policy: o, Rivals: []*Outcome{t.outcomes[i+1], t.outcomes[i+3], t.outcomes[i+4]}, Known: t.Known(i)}
+		l.Headroom = o.Span / time.Duration(max(1, l.Rivals[2].RefusalCollections))
+		if l.ByDelay, l.ByRefusals = l.worse(o); l.ByDelay || l.ByRefusals {
+			t.Lost = append(t.Lost, l)
+		}
+	}
+	var cores errgroup.Group
+	cores.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range t.Lost {
+		cores.Go(func() (err error) {
+			if err = context.Cause(ctx); err == nil {
+				t.Lost[i].Cause, err = t.cause(&t.Lost[i])
+			}
+			return err
+		})
+	}
+	return cores.Wait()
+}
+
+// cause runs the cell of a loss with less and less that could be wanting.
+func (t *Tried) cause(l *Loss) (Cause, error) {
+	if !l.ByRefusals && costOf(l.Policy) <= min(costOf(l.Rivals[0]), costOf(l.Rivals[1]), costOf(l.Rivals[2])) {
+		return Trade, nil
+	}
+	loses := func(who string) (bool, error) {
+		c, err := sim.ParseContender(who)
+		if err != nil {
+			return false, err
+		}
+		cfg := t.Config(l.Cell)
+		cfg.Told = sim.Told{}
+		r, err := c.Run(t.Workloads[l.Workload], cfg)
+		delay, refusals := l.worse(&Outcome{Result: r})
+		return delay || refusals, err
+	}
+	for _, try := range []struct {
+		who   string
+		cause Cause
+	}{{t.Contenders[0].String(), Wrong}, {"oracle:ahead=1", Forecast}, {"oracle:ahead=2", Ahead}} {
+		if lost, err := loses(try.who); err != nil || !lost {
+			return try.cause, err
+		}
+	}
+	return Rule, nil
+}
