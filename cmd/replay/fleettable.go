@@ -39,10 +39,7 @@ func writeFleet(w io.Writer, a *fleet.Answer) error {
 
 // fleetSummary has a policy to a row and a limit to a column.
 func fleetSummary(a *fleet.Answer, g *fleet.Group, cycle int) table {
-	head := []string{"cycle " + a.Plan.Cycles[cycle].String()}
-	for _, l := range a.Plan.Limits {
-		head = append(head, l)
-	}
+	head := append([]string{"cycle " + a.Plan.Cycles[cycle].String()}, a.Plan.Limits...)
 	t := table{append(head, "95 % of jobs", "longest", "failing jobs", "unmet")}
 	for p, name := range a.Plan.Policies {
 		row := []string{name}

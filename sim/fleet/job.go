@@ -3,7 +3,6 @@ package fleet
 import (
 	"math"
 	"math/bits"
-	"time"
 
 	"github.com/eagergc/eagergc/sim"
 )
@@ -67,13 +66,4 @@ func ratio(a, b, c int64) int64 {
 	}
 	q, _ := bits.Div64(high, low, uint64(max(1, c)))
 	return int64(min(q, math.MaxInt64))
-}
-
-// Result is the outcome in the form of a replay, for what reads those.
-func (o *Outcome) result(c Cell) sim.Result {
-	return sim.Result{
-		Policy: c.Policy, LimitBytes: o.Limit, Cycle: c.Cycle, Collections: int(o.Collections), RefusalCollections: int(o.Refusals),
-		FailedAllocs: int(o.Failed), ExposedPause: time.Duration(o.Exposed), MaxPause: time.Duration(o.Longest), GCBusy: time.Duration(o.Busy),
-		PeakLive: o.PeakLive, MeanLive: float64(o.MeanLive), MeanGarbage: float64(o.MeanGarbage), Elapsed: time.Duration(o.Elapsed),
-	}
 }
