@@ -22,13 +22,13 @@ type Past struct {
 	Levels []Level // of the steps in which the collector has looked, oldest first
 }
 
-// A Level is what a source held in one step: the least and the most live bytes
-// that the collector has seen. It looks whenever the policy is asked, right before a
+// A Level is what a source held in one step: live bytes as the collector has seen them. It looks whenever the policy is asked, right before a
 // cycle gives back what it found, when that is done, and, while the program is
 // at work, each half of Config.Idle. So the top and the bottom of every tooth that
 // a cycle cuts are exact.
 type Level struct {
 	Start       time.Duration // of the step
+	First, Last int64         // live bytes at the first look and at the last one
 	Least, Most int64         // live bytes
 	Reserved    int64         // the most
 	Limit       int64         // the last; 0 = none known
@@ -147,6 +147,7 @@ func joinLevel(to, from *Level, fresh bool) {
 		*to = *from
 		return
 	}
+	to.Last = from.Last
 	to.Least, to.Most = min(to.Least, from.Least), max(to.Most, from.Most)
 	to.Reserved, to.Limit = max(to.Reserved, from.Reserved), from.Limit
 }
@@ -157,12 +158,12 @@ func (c *Collector) see(g *Gate, now time.Duration, s pressure.Sample) {
 		n := c.stepAt(now)
 		l, fresh := g.past.at(n)
 		if fresh {
-			*l = Level{Least: s.Live}
+			*l = Level{First: s.Live, Least: s.Live}
 		}
 		g.step, g.until = l, time.Duration(n<<c.timeline.shift)
 	}
 	l := g.step
-	l.Limit = s.Limit
+	l.Last, l.Limit = s.Live, s.Limit
 	if s.Live < l.Least {
 		l.Least = s.Live
 	}

@@ -5,9 +5,12 @@
 //
 // With the slash at its end the pattern takes the path without it, too.
 //
-// The page shows the pools' reports, the last cycles, the last decisions with
-// their reasons, and a chart of live, reserved and limit that goes on while it
-// is open. With ?format=json it is data; with ?diagnose, or ?diagnose=10s, it runs cycles
+// The page says in a line whether all is well. It shows the last minutes as they
+// were: the extremes of live memory, cycles and their triggers ([gc.Collector.Timeline]); how long
+// callers were held; and, folded, the pools' reports, the last cycles, and the last decisions with
+// their reasons. It goes on while it is open. With a recorder of package gc/debug/flight among
+// the reports it has buttons that download the last minutes as a recording, and that
+// replay them under other policies. With ?format=json it is data; with ?diagnose, or ?diagnose=10s, it runs cycles
 // and says why the process holds its memory ([gc.Collector.Diagnose]). Else it changes nothing. It answers only
 // requests that come from this machine and are addressed to it by a loopback
 // name, which keeps web pages elsewhere from reading it. A program that puts
@@ -16,6 +19,7 @@ package debug
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	_ "embed"
 	"encoding/json"
@@ -36,6 +40,15 @@ type Reporter interface {
 	Report(io.Writer) error
 }
 
+// A Recording is a Reporter that keeps the last minutes of the program: a
+// *flight.Recorder is one.
+type Recording interface {
+	Reporter
+	WriteRecording(io.Writer) error
+	// WriteWhatIf writes what other policies would have done.
+	WriteWhatIf(context.Context, *gc.Collector, io.Writer) error
+}
+
 // Handler returns the handler of the page about c, with the reports given. It
 // is safe for concurrent use. A request takes the collector's lock for
 // microseconds, and the reporters' for as long as their Report does.
@@ -51,13 +64,19 @@ func Unguarded(c *gc.Collector, reports ...Reporter) http.Handler {
 }
 
 func newHandler(c *gc.Collector, reports []Reporter) http.Handler {
-	h := &handler{c, reports}
+	h := &handler{c: c, reports: reports}
+	for _, r := range reports {
+		if last, ok := r.(Recording); ok {
+			h.last = last
+		}
+	}
 	return http.HandlerFunc(h.serve)
 }
 
 type handler struct {
 	c       *gc.Collector
 	reports []Reporter
+	last    Recording // nil = none
 }
 
 func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +89,38 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		h.diagnose(w, r.Form.Get("diagnose"))
 		return
 	}
+	if h.last != nil && r.Form.Has("recording") {
+		h.recording(w)
+		return
+	}
+	if h.last != nil && r.Form.Has("whatif") {
+		h.whatIf(w, r)
+		return
+	}
 	h.page(w)
+}
+
+// recording sends the last minutes as a file.
+func (h *handler) recording(w http.ResponseWriter) {
+	var out bytes.Buffer // a client that reads slowly holds nothing
+	if err := h.last.WriteRecording(&out); err != nil {
+		http.Error(w, "eagergc: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/vnd.apache.arrow.stream")
+	w.Header().Set("Content-Disposition", `attachment; filename="last.arrows"`)
+	_, _ = w.Write(out.Bytes()) // the client is gone: nobody to tell
+}
+
+// whatIf sends what other policies would have done.
+func (h *handler) whatIf(w http.ResponseWriter, r *http.Request) {
+	var out bytes.Buffer
+	if err := h.last.WriteWhatIf(r.Context(), h.c, &out); err != nil {
+		http.Error(w, "eagergc: "+err.Error(), http.StatusConflict)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write(out.Bytes()) // the client is gone: nobody to tell
 }
 
 // The window of a diagnosis.
@@ -92,113 +142,19 @@ func (h *handler) diagnose(w http.ResponseWriter, window string) {
 	_, _ = io.WriteString(w, h.c.Diagnose(d).String()) // the client is gone: nobody to tell
 }
 
-// A Status is what the page shows, as JSON. Durations are in nanoseconds, sizes
-// in bytes.
-type Status struct {
-	Now       time.Duration     `json:"now_ns"` // since the collector was made
-	Policy    string            `json:"policy"`
-	Running   bool              `json:"running"`
-	Error     string            `json:"error,omitempty"`
-	Spaces    []Space           `json:"spaces"`
-	Cycles    map[string]uint64 `json:"cycles"`    // by trigger
-	Decisions map[string]uint64 `json:"decisions"` // by reason
-	Freed     int64             `json:"freed_bytes"`
-	Busy      time.Duration     `json:"busy_ns"`
-	Exposed   time.Duration     `json:"exposed_pause_ns"`
-	MaxPause  time.Duration     `json:"max_pause_ns"`
-	Capped    uint64            `json:"capped_cycles"`    // that the policy wanted and a cap did not allow
-	Pending   int               `json:"pending_releases"` // of dead objects
-	OverLimit bool              `json:"over_limit"`       // more than the limit of Own is reachable
-	Survivors []Survivor        `json:"survivors"`        // what many cycles have not freed, largest first
-	Tracked   int               `json:"tracked_objects"`
-	Cost      time.Duration     `json:"expected_cycle_ns"`
-	Last      []Cycle           `json:"last_cycles"`    // newest first
-	Decided   []Decision        `json:"last_decisions"` // newest first
-}
-
-// A Space is the state of one watched memory.
-type Space struct {
-	Name     string `json:"name"`
-	Live     int64  `json:"live_bytes"`
-	Reserved int64  `json:"reserved_bytes"`
-	Limit    int64  `json:"limit_bytes"` // 0 = none known
-}
-
-// A Survivor is memory of one allocation site that many cycles have not freed.
-type Survivor struct {
-	Site   string `json:"site"`
-	Bytes  int64  `json:"bytes"` // estimated
-	Cycles uint64 `json:"cycles"`
-}
-
-// A Cycle is one finished cycle.
-type Cycle struct {
-	Start     time.Duration `json:"start_ns"`
-	Duration  time.Duration `json:"duration_ns"`
-	Exposed   time.Duration `json:"exposed_ns"`
-	Trigger   string        `json:"trigger"`
-	Action    string        `json:"action"`
-	Freed     int64         `json:"freed_bytes"`
-	LiveAfter int64         `json:"live_after_bytes"`
-}
-
-// A Decision is one answer of the policy; Repeats counts skips in a row.
-type Decision struct {
-	Time     time.Duration `json:"time_ns"`
-	At       string        `json:"at"`
-	Space    string        `json:"space"`
-	Live     int64         `json:"live_bytes"`
-	Limit    int64         `json:"limit_bytes"`
-	Request  int64         `json:"request_bytes"`
-	Action   string        `json:"action"`
-	Reason   string        `json:"reason"`
-	Repeats  int           `json:"repeats"`
-	Pressure float64       `json:"pressure"`
-}
-
-func (h *handler) status() Status {
-	c := h.c
-	stats, recent := c.Stats(), c.Recent()
-	s := Status{
-		Now: c.Now(), Policy: c.Policy(), Running: c.Running(), Spaces: []Space{},
-		Cycles: make(map[string]uint64), Decisions: c.Reasons(), Freed: stats.Freed, Busy: stats.Busy,
-		Exposed: stats.Exposed, MaxPause: stats.MaxPause, Tracked: stats.Tracked, Cost: stats.Cost,
-		Capped: stats.Capped, Pending: stats.Pending, OverLimit: stats.OverLimit,
-		Survivors: []Survivor{}, Last: []Cycle{}, Decided: []Decision{},
-	}
-	for _, v := range c.Survivors() {
-		s.Survivors = append(s.Survivors, Survivor{v.Site, v.Bytes, v.Cycles})
-	}
-	if err := c.Err(); err != nil {
-		s.Error = err.Error()
-	}
-	for t, n := range stats.Cycles {
-		s.Cycles[gc.Trigger(t).String()] = n
-	}
-	for _, m := range c.Samples() {
-		s.Spaces = append(s.Spaces, Space{m.Space.String(), m.Live, m.Reserved, m.Limit})
-	}
-	for i := len(recent.Cycles) - 1; i >= 0; i-- {
-		y := recent.Cycles[i]
-		s.Last = append(s.Last, Cycle{y.Start, y.Duration, y.Exposed, y.Trigger.String(), y.Action.String(), y.Freed, y.LiveAfter})
-	}
-	for i := len(recent.Decisions) - 1; i >= 0; i-- {
-		d := recent.Decisions[i]
-		s.Decided = append(s.Decided, Decision{
-			d.Now, d.At.String(), d.Sample.Space.String(), d.Sample.Live, d.Sample.Limit, d.Request,
-			d.Action.String(), d.Reason, d.Repeats, d.Sample.Pressure(),
-		})
-	}
-	return s
-}
-
 //go:embed page.html
 var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"bytes": func(n int64) string { return pressure.Bytes(n).String() },
-	"ms":    func(d time.Duration) string { return d.Round(time.Microsecond).String() },
-	"share": func(f float64) float64 { return 100 * f },
+	"bytes":  func(n int64) string { return pressure.Bytes(n).String() },
+	"ms":     shortly,
+	"share":  func(f float64) float64 { return 100 * f },
+	"add":    func(a, b int) int { return a + b },
+	"plus":   func(at float64, more ...int) string { return fmt.Sprintf("%.1f", at+sum(more)) },
+	"place":  place,
+	"middle": func(b bar) string { return place(b.At + b.Width/2) },
+	"right":  func(b bar) string { return place(b.At + b.Width) },
+	"symbol": func(trigger string) string { return symbols[trigger] },
 }).Parse(pageText))
 
 // page writes the whole page to memory first: a client that reads slowly holds
@@ -207,13 +163,25 @@ func (h *handler) page(w http.ResponseWriter) {
 	nonce := rand.Text()
 	data := struct {
 		Status
-		Nonce   string
-		Reports []string
-	}{Status: h.status(), Nonce: nonce}
+		Nonce     string
+		Reports   []string
+		Recording bool
+		Kept      string // what the recording says of itself
+		Pictures  []picture
+		Pauses    *pauses
+	}{Status: h.status(), Nonce: nonce, Recording: h.last != nil, Pauses: pausesOf(h.c.Stats())}
+	line := h.c.Timeline()
+	for i := range line.Sources {
+		data.Pictures = append(data.Pictures, draw(&line, i))
+	}
 	for _, r := range h.reports {
 		var text strings.Builder
 		if err := r.Report(&text); err != nil {
 			text.WriteString(err.Error())
+		}
+		if _, ok := r.(Recording); ok {
+			data.Kept = text.String()
+			continue
 		}
 		data.Reports = append(data.Reports, text.String())
 	}

@@ -19,8 +19,12 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/debug"
+	"github.com/eagergc/eagergc/gc/debug/flight"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
 // program is a collector, a pool with a limit, and some garbage in it.
@@ -42,6 +46,26 @@ func program(t testing.TB) (*gc.Collector, *pool.Pool) {
 		}
 	}
 	return c, p
+}
+
+// recorded is a program whose last minutes are kept.
+func recorded(t testing.TB) (*gc.Collector, *pool.Pool, *flight.Recorder) {
+	t.Helper()
+	c, p := program(t)
+	last := flight.New(trace.WindowConfig{})
+	t.Cleanup(func() {
+		if err := last.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c.SetRecorder(last)
+	p.SetTrace(last)
+	for range 200 {
+		if _, err := pool.NewArray[byte](p, 1<<20, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c, p, last
 }
 
 func get(h http.Handler, method, target, remote string) *httptest.ResponseRecorder {
@@ -319,5 +343,125 @@ func TestDiagnose(t *testing.T) {
 		if w := get(h, "GET", "http://localhost:8080/debug/eagergc?diagnose="+bad, here); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "want a time") {
 			t.Errorf("diagnose=%s: %d %s", bad, w.Code, w.Body)
 		}
+	}
+}
+
+// The download is a recording that validates and replays; its objects are what the pool
+// holds. The other policies' figures are those that the simulator gives for it.
+func TestDownloadAndWhatIf(t *testing.T) {
+	c, p, last := recorded(t)
+	h := debug.Handler(c, p, last)
+	w := get(h, "GET", "http://localhost/debug/eagergc/?recording", here)
+	if w.Code != http.StatusOK || w.Header().Get("Content-Disposition") != `attachment; filename="last.arrows"` {
+		t.Fatalf("%d %v", w.Code, w.Header())
+	}
+	tr, err := arrowfile.Read(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Validate(); err != nil {
+		t.Error(err)
+	}
+	load, err := sim.Compile(tr, sim.SpaceOf(tr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cycles := 0
+	for _, e := range tr.Events {
+		if e.Kind == trace.Cycle {
+			cycles++
+		}
+	}
+	if load.Allocs < 200 || cycles == 0 || tr.Start.IsZero() || time.Since(tr.Start) > time.Hour {
+		t.Errorf("%d allocations, %d cycles, since %v", load.Allocs, cycles, tr.Start)
+	}
+	answer, err := last.WhatIf(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.Limit != 64<<20 || answer.Assumed || len(answer.Replays) != 5 || answer.Cycles < cycles {
+		t.Errorf("%+v", answer)
+	}
+	for i, r := range answer.Replays {
+		again := sim.Run(load, gc.MustParse(r.Policy).New(), sim.Config{Limit: answer.Limit, Cost: sim.Fixed(answer.Cycle), Ladder: sim.Ladder{Factor: 2}})
+		if r.InUse != (r.Policy == "cudajl") || again.Collections != r.Collections || again.PeakLive != r.PeakLive || i > 0 && r.Objective() < answer.Replays[i-1].Objective() {
+			t.Errorf("%+v, and from the download %+v", r, again)
+		}
+	}
+	text := get(h, "GET", "http://localhost/debug/eagergc/?whatif", here)
+	for _, want := range []string{"loses least", "cudajl (in use)", "64.00 MiB", "Really there were"} {
+		if !strings.Contains(text.Body.String(), want) {
+			t.Errorf("%q is missing in %d %s", want, text.Code, text.Body)
+		}
+	}
+	for _, target := range []string{"?recording", "?whatif"} {
+		if w := get(h, "GET", "http://localhost/debug/eagergc/"+target, "10.0.0.1:99"); w.Code != http.StatusForbidden {
+			t.Errorf("%s from elsewhere: %d", target, w.Code)
+		}
+		if w := get(debug.Handler(c, p), "GET", "http://localhost/debug/eagergc/"+target, here); !strings.Contains(w.Header().Get("Content-Type"), "text/html") {
+			t.Errorf("%s without a recorder: %v", target, w.Header())
+		}
+	}
+}
+
+func TestWhatIfOfNothing(t *testing.T) {
+	c, err := gc.New(gc.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	last := flight.New(trace.WindowConfig{})
+	defer last.Close()
+	w := get(debug.Handler(c, last), "GET", "http://localhost/?whatif", here)
+	if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "nothing to replay yet") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	health := func(c *gc.Collector) debug.Health {
+		var s debug.Status
+		if err := json.Unmarshal(get(debug.Handler(c), "GET", "http://localhost/?format=json", here).Body.Bytes(), &s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Health
+	}
+	newOne := func(cfg gc.Config) *gc.Collector {
+		c, err := gc.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	good := newOne(gc.Config{Limit: 1000})
+	good.Account(300)
+	if h := health(good); h.Level != "good" || !strings.Contains(h.Text, "300 B live of 1000 B (30 %)") {
+		t.Errorf("%+v", h)
+	}
+	full := newOne(gc.Config{Limit: 1000, Policy: gc.MustParse("never").New(), Caps: gc.Caps{Cycles: 1}})
+	full.Account(999)
+	if h := health(full); h.Level != "watch" || !strings.Contains(h.Text, "is full") {
+		t.Errorf("%+v", h)
+	}
+	over := newOne(gc.Config{Limit: 1000, Policy: gc.MustParse("never").New()})
+	over.Account(5000)
+	over.Collect(gc.TriggerExplicit)
+	if h := health(over); h.Level != "bad" || !strings.Contains(h.Text, "More is reachable") {
+		t.Errorf("%+v", h)
+	}
+	forced := newOne(gc.Config{Policy: gc.MustParse("never").New()})
+	p, err := pool.New(pool.Config{Collector: forced, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 8 << 20}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for range 20 {
+		if _, err := pool.NewArray[byte](p, 1<<20, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h := health(forced); h.Level != "watch" || !strings.Contains(h.Text, "forced by allocations that did not fit") {
+		t.Errorf("%+v", h)
 	}
 }

@@ -1,0 +1,109 @@
+package debug
+
+import (
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+)
+
+// A Status is what the page shows, as JSON. Durations are in nanoseconds, sizes
+// in bytes.
+type Status struct {
+	Health    Health            `json:"health"`
+	Now       time.Duration     `json:"now_ns"` // since the collector was made
+	Policy    string            `json:"policy"`
+	Running   bool              `json:"running"`
+	Error     string            `json:"error,omitempty"`
+	Spaces    []Space           `json:"spaces"`
+	Cycles    map[string]uint64 `json:"cycles"`    // by trigger
+	Decisions map[string]uint64 `json:"decisions"` // by reason
+	Freed     int64             `json:"freed_bytes"`
+	Busy      time.Duration     `json:"busy_ns"`
+	Exposed   time.Duration     `json:"exposed_pause_ns"`
+	MaxPause  time.Duration     `json:"max_pause_ns"`
+	Capped    uint64            `json:"capped_cycles"`    // that the policy wanted and a cap did not allow
+	Pending   int               `json:"pending_releases"` // of dead objects
+	OverLimit bool              `json:"over_limit"`       // more than the limit of Own is reachable
+	Survivors []Survivor        `json:"survivors"`        // what many cycles have not freed, largest first
+	Tracked   int               `json:"tracked_objects"`
+	Cost      time.Duration     `json:"expected_cycle_ns"`
+	Last      []Cycle           `json:"last_cycles"`    // newest first
+	Decided   []Decision        `json:"last_decisions"` // newest first
+}
+
+// A Space is the state of one watched memory.
+type Space struct {
+	Name     string `json:"name"`
+	Live     int64  `json:"live_bytes"`
+	Reserved int64  `json:"reserved_bytes"`
+	Limit    int64  `json:"limit_bytes"` // 0 = none known
+}
+
+// A Survivor is memory of one allocation site that many cycles have not freed.
+type Survivor struct {
+	Site   string `json:"site"`
+	Bytes  int64  `json:"bytes"` // estimated
+	Cycles uint64 `json:"cycles"`
+}
+
+// A Cycle is one finished cycle.
+type Cycle struct {
+	Start     time.Duration `json:"start_ns"`
+	Duration  time.Duration `json:"duration_ns"`
+	Exposed   time.Duration `json:"exposed_ns"`
+	Trigger   string        `json:"trigger"`
+	Action    string        `json:"action"`
+	Freed     int64         `json:"freed_bytes"`
+	LiveAfter int64         `json:"live_after_bytes"`
+}
+
+// A Decision is one answer of the policy; Repeats counts skips in a row.
+type Decision struct {
+	Time     time.Duration `json:"time_ns"`
+	At       string        `json:"at"`
+	Space    string        `json:"space"`
+	Live     int64         `json:"live_bytes"`
+	Limit    int64         `json:"limit_bytes"`
+	Request  int64         `json:"request_bytes"`
+	Action   string        `json:"action"`
+	Reason   string        `json:"reason"`
+	Repeats  int           `json:"repeats"`
+	Pressure float64       `json:"pressure"`
+}
+
+func (h *handler) status() Status {
+	c := h.c
+	stats, recent := c.Stats(), c.Recent()
+	s := Status{
+		Now: c.Now(), Policy: c.Policy(), Running: c.Running(), Spaces: []Space{},
+		Cycles: make(map[string]uint64), Decisions: c.Reasons(), Freed: stats.Freed, Busy: stats.Busy,
+		Exposed: stats.Exposed, MaxPause: stats.MaxPause, Tracked: stats.Tracked, Cost: stats.Cost,
+		Capped: stats.Capped, Pending: stats.Pending, OverLimit: stats.OverLimit,
+		Survivors: []Survivor{}, Last: []Cycle{}, Decided: []Decision{},
+	}
+	for _, v := range c.Survivors() {
+		s.Survivors = append(s.Survivors, Survivor{v.Site, v.Bytes, v.Cycles})
+	}
+	if err := c.Err(); err != nil {
+		s.Error = err.Error()
+	}
+	for t, n := range stats.Cycles {
+		s.Cycles[gc.Trigger(t).String()] = n
+	}
+	for _, m := range c.Samples() {
+		s.Spaces = append(s.Spaces, Space{m.Space.String(), m.Live, m.Reserved, m.Limit})
+	}
+	for i := len(recent.Cycles) - 1; i >= 0; i-- {
+		y := recent.Cycles[i]
+		s.Last = append(s.Last, Cycle{y.Start, y.Duration, y.Exposed, y.Trigger.String(), y.Action.String(), y.Freed, y.LiveAfter})
+	}
+	for i := len(recent.Decisions) - 1; i >= 0; i-- {
+		d := recent.Decisions[i]
+		s.Decided = append(s.Decided, Decision{
+			d.Now, d.At.String(), d.Sample.Space.String(), d.Sample.Live, d.Sample.Limit, d.Request,
+			d.Action.String(), d.Reason, d.Repeats, d.Sample.Pressure(),
+		})
+	}
+	s.Health = h.health(&s)
+	return s
+}
