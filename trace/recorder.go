@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/bits"
@@ -301,13 +302,15 @@ func (r *Recorder) flush() {
 	for _, events := range r.spare {
 		batch = append(batch, events...)
 	}
-	if lost := r.dropped.Swap(0); lost > 0 {
-		r.lost.Add(lost)
-		batch = append(batch, Event{Time: int64(r.Now()), Kind: Mark, Bytes: lost, Aux: r.Label(LostLabel)})
-	}
+	lost := r.dropped.Swap(0)
+	r.lost.Add(lost)
 	if r.Err() != nil {
 		r.lost.Add(int64(len(batch)))
 		return
+	}
+	mark := Event{Time: int64(r.Now()), Kind: Mark, Bytes: lost, Aux: r.Label(LostLabel)}
+	if lost > 0 {
+		batch = append(batch, mark)
 	}
 	if len(batch) == 0 {
 		return
@@ -319,7 +322,14 @@ func (r *Recorder) flush() {
 	labels := r.labels
 	r.mu.RUnlock()
 	if err := r.to.WriteBatch(batch, labels); err != nil {
+		var part *PartError
+		if errors.As(err, &part) {
+			batch = batch[part.Written:]
+		}
 		r.lost.Add(int64(len(batch)))
+		if lost > 0 && slices.Contains(batch, mark) { // which nobody recorded
+			r.lost.Add(-1)
+		}
 		r.fail(err)
 	}
 }

@@ -266,6 +266,54 @@ func TestRecorderFails(t *testing.T) {
 	}
 }
 
+// partly is a BatchWriter that writes so many events, and no more.
+type partly struct {
+	keeper
+	room int
+}
+
+func (p *partly) WriteBatch(events []trace.Event, labels []string) error {
+	n := min(p.room, len(events))
+	p.keeper.WriteBatch(events[:n], labels)
+	if p.room -= n; n < len(events) {
+		return &trace.PartError{Written: n, Err: errors.New("disk full")}
+	}
+	return nil
+}
+
+// TestRecorderCountsWhatWasWritten: each event is in the file or lost, also those of
+// the batch that did not fit, and of the time after it. What was lost before, for lack of
+// a buffer, counts once, whether its mark was written or not.
+func TestRecorderCountsWhatWasWritten(t *testing.T) {
+	for _, room := range []int{0, 3, 100, 5000} {
+		p := &partly{room: room}
+		p.hold = make(chan struct{})
+		r := trace.NewRecorder(p, trace.RecorderConfig{Buffer: 1, Interval: time.Hour}) // 64 events for each processor
+		var n int64
+		for range 200 * runtime.GOMAXPROCS(0) {
+			record(r, trace.Event{Kind: trace.Alloc})
+			n++
+		}
+		close(p.hold)
+		r.Flush()
+		for range 10 {
+			record(r, trace.Event{Kind: trace.Alloc})
+			n++
+		}
+		r.Flush()
+		r.Close()
+		var kept int64
+		for _, e := range p.t.Events {
+			if e.Kind == trace.Alloc {
+				kept++
+			}
+		}
+		if kept+r.Lost() != n || room < 5000 && r.Err() == nil {
+			t.Errorf("room for %d: of %d events %d are kept and %d lost; %v", room, n, kept, r.Lost(), r.Err())
+		}
+	}
+}
+
 // TestRecorderLabels: the number of texts is bounded, as memory is.
 func TestRecorderLabels(t *testing.T) {
 	k := new(keeper)

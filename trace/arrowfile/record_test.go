@@ -26,9 +26,8 @@ const (
 	envRecord = "EAGERGC_TEST_RECORD" // the file to record to
 	envLimit  = "EAGERGC_TEST_FSIZE"  // the most bytes of a file
 	envKills  = "EAGERGC_TEST_KILLS"  // for the test: how many children to kill
+	envUsual  = "EAGERGC_TEST_USUAL"  // the recorder's usual interval, and no flush but that; for the test: so long they live
 )
-
-const childInterval = 10 * time.Millisecond
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(envRecord); path != "" {
@@ -44,27 +43,37 @@ func child(path string) int {
 	if limit, err := strconv.ParseUint(os.Getenv(envLimit), 10, 64); err == nil {
 		limitFileSize(limit)
 	}
-	r, err := arrowfile.Record(path, &trace.Trace{Name: "child"}, trace.RecorderConfig{Interval: childInterval})
+	interval := 10 * time.Millisecond
+	if os.Getenv(envUsual) != "" {
+		interval = 0
+	}
+	r, err := arrowfile.Record(path, &trace.Trace{Name: "child"}, trace.RecorderConfig{Interval: interval})
 	if err != nil {
 		os.Stdout.WriteString(err.Error())
 		return 0
 	}
 	os.Stdout.WriteString("recording\n")
-	label := r.Label("wait")
+	label, recorded := r.Label("wait"), 0
+	record := func(e trace.Event) {
+		e.Time = int64(r.Now())
+		r.Record(e)
+		recorded++
+	}
 	for id := uint64(1); r.On(); id++ {
-		r.Record(trace.Event{Time: int64(r.Now()), Kind: trace.Alloc, ID: id, Bytes: int64(rand.IntN(1 << 20))})
+		record(trace.Event{Kind: trace.Alloc, ID: id, Bytes: int64(rand.IntN(1 << 20))})
 		if id%64 == 0 {
-			r.Record(trace.Event{Time: int64(r.Now()), Kind: trace.Sync, Aux: label})
+			record(trace.Event{Kind: trace.Sync, Aux: label})
 			time.Sleep(50 * time.Microsecond)
 		}
-		if id%1000 == 0 && r.Flush() == nil && os.Getenv(envLimit) == "" {
+		if id%1000 == 0 && interval > 0 && r.Flush() == nil && os.Getenv(envLimit) == "" {
 			fmt.Println(id)
 		}
 	}
 	for range 1000 { // the program goes on
-		r.Record(trace.Event{Time: int64(r.Now()), Kind: trace.Mark})
+		record(trace.Event{Kind: trace.Mark})
 	}
-	os.Stdout.WriteString(r.Close().Error())
+	err = r.Close()
+	fmt.Printf("%v\n%d recorded, %d lost\n", err, recorded, r.Lost())
 	return 0
 }
 
@@ -79,6 +88,7 @@ func TestKill(t *testing.T) {
 	}
 	dir := t.TempDir()
 	events, cuts := 0, 0
+	var losses []time.Duration
 	for range kills {
 		path := filepath.Join(dir, "run.arrows")
 		cmd := exec.Command(os.Args[0])
@@ -92,22 +102,30 @@ func TestKill(t *testing.T) {
 		}
 		said := bufio.NewReader(out)
 		said.ReadString('\n') // it has begun
-		life := time.Duration(rand.Int64N(int64(100 * time.Millisecond)))
+		longest := 100 * time.Millisecond
+		if usual, err := time.ParseDuration(os.Getenv(envUsual)); err == nil {
+			longest = usual
+		}
+		life := time.Duration(rand.Int64N(int64(longest)))
 		time.Sleep(life)
 		cmd.Process.Kill()
+		killed := time.Now()
 		flushed := lastNumber(said)
 		cmd.Wait()
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Fatalf("a killed recording is at its final name: %v", err)
 		}
-		n, cut := checkKilled(t, path+".partial", flushed)
+		n, last, cut := checkKilled(t, path+".partial", flushed)
 		events += n
+		losses = append(losses, min(killed.Sub(last), life))
 		if cut {
 			cuts++
 		}
 		os.Remove(path + ".partial")
 	}
-	t.Logf("%d children killed, %d events read, %d files cut inside a batch", kills, events, cuts)
+	slices.Sort(losses)
+	t.Logf("%d children killed, %d events read, %d files cut inside a batch; lost before the kill: median %v, worst %v",
+		kills, events, cuts, losses[kills/2], losses[kills-3:])
 	if events == 0 {
 		t.Error("no events in any file")
 	}
@@ -127,8 +145,8 @@ func lastNumber(r *bufio.Reader) (n uint64) {
 }
 
 // checkKilled reads a file that was cut off. Its events have no gap, and all
-// that the program knew to be flushed are there.
-func checkKilled(t *testing.T, path string, flushed uint64) (events int, cut bool) {
+// that the program knew to be flushed are there. It returns when the last was recorded.
+func checkKilled(t *testing.T, path string, flushed uint64) (events int, last time.Time, cut bool) {
 	t.Helper()
 	tr, err := arrowfile.ReadFile(path)
 	var te *arrowfile.TruncatedError
@@ -161,7 +179,11 @@ func checkKilled(t *testing.T, path string, flushed uint64) (events int, cut boo
 	if next <= flushed {
 		t.Errorf("%d events were flushed, and %d read", flushed, next-1)
 	}
-	return len(tr.Events), te.Offset < info.Size()
+	last = tr.Start
+	if n := len(tr.Events); n > 0 {
+		last = last.Add(time.Duration(tr.Events[n-1].Time))
+	}
+	return len(tr.Events), last, te.Offset < info.Size()
 }
 
 // run starts a child and returns what it says after it has begun to record.
@@ -176,8 +198,8 @@ func run(t *testing.T, path string, env ...string) string {
 	return strings.TrimPrefix(string(out), "recording\n")
 }
 
-// TestDiskFull: where no more can be written the program goes on, the error is
-// the system's, and what was written is read.
+// TestDiskFull: where no more can be written the program goes on, is told once, with the
+// system's error, and what was written is read. No event is counted twice or not at all.
 func TestDiskFull(t *testing.T) {
 	if !canLimitFileSize {
 		t.Skip("needs a limit on the size of files: not on this system")
@@ -191,9 +213,48 @@ func TestDiskFull(t *testing.T) {
 	if !errors.Is(err, arrowfile.ErrTruncated) || len(tr.Events) == 0 {
 		t.Errorf("%v", err)
 	}
+	if n := strings.Count(said, "the recording has failed"); n != 1 {
+		t.Errorf("the log has it %d times: %q", n, said)
+	}
+	var recorded, lost int
+	if _, err := fmt.Sscanf(said[strings.LastIndex(strings.TrimSpace(said), "\n")+1:], "%d recorded, %d lost", &recorded, &lost); err != nil {
+		t.Errorf("%v: %q", err, said)
+	}
+	kept := 0
+	for _, e := range tr.Events {
+		if e.Kind != trace.Mark { // of what a busy machine has lost before
+			kept++
+		}
+	}
+	if kept+lost != recorded || lost < 1000 {
+		t.Errorf("%d events were recorded, %d are read and %d are lost", recorded, kept, lost)
+	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a recording that failed is at its final name: %v", err)
 	}
+}
+
+// TestDiskFullBetweenBatches: one flush is many batches, of which the first were written.
+func TestDiskFullBetweenBatches(t *testing.T) {
+	tr := steady(10_000)
+	w, err := arrowfile.NewWriter(&room{left: 20_000}, &trace.Trace{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var part *trace.PartError
+	if err := w.WriteBatch(tr.Events, tr.Labels); !errors.As(err, &part) || !errors.Is(err, syscall.ENOSPC) || part.Written == 0 || part.Written%2048 != 0 {
+		t.Errorf("error %v: %+v", err, part)
+	}
+}
+
+// A room takes so many bytes.
+type room struct{ left int }
+
+func (r *room) Write(b []byte) (int, error) {
+	if r.left -= len(b); r.left < 0 {
+		return 0, syscall.ENOSPC
+	}
+	return len(b), nil
 }
 
 func TestDiskFullFromTheStart(t *testing.T) {

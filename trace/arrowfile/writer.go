@@ -45,14 +45,15 @@ func NewWriter(w io.Writer, t *trace.Trace) (*Writer, error) {
 }
 
 // WriteBatch writes events, sorted or not. The Aux of a labelled event is an index
-// into labels, as in a [trace.Trace]. WriteBatch keeps neither slice.
+// into labels, as in a [trace.Trace]. WriteBatch keeps neither slice. Its error is a
+// [trace.PartError].
 func (f *Writer) WriteBatch(events []trace.Event, labels []string) error {
-	for len(events) > 0 {
-		n := fits(events, labels)
-		if err := f.write(events[:n], labels); err != nil {
-			return err
+	for written := 0; written < len(events); {
+		n := fits(events[written:], labels)
+		if err := f.write(events[written:written+n], labels); err != nil {
+			return &trace.PartError{Written: written, Err: err}
 		}
-		events = events[n:]
+		written += n
 	}
 	return nil
 }
