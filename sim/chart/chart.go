@@ -12,6 +12,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
+
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A Chart is a finished picture. It is made by the functions of this package
@@ -89,7 +91,21 @@ func keyWidth(k key) vg.Length { return sample + 6 + style(9).Width(k.text) + 18
 
 // style is the text style of all texts.
 func style(size vg.Length) text.Style {
-	return text.Style{Color: black, Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}, YAlign: draw.YCenter, Handler: plot.DefaultTextHandler}
+	return text.Style{Color: black, Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}, YAlign: draw.YCenter, Handler: plainText{plot.DefaultTextHandler}}
+}
+
+// plainText draws texts as [trace.Plain] says: names come from files, and with a control
+// character in it an SVG is no XML.
+type plainText struct{ text.Handler }
+
+func (h plainText) Lines(txt string) []string { return []string{trace.Plain(txt)} }
+
+func (h plainText) Box(txt string, f font.Font) (width, height, depth vg.Length) {
+	return h.Handler.Box(trace.Plain(txt), f)
+}
+
+func (h plainText) Draw(c vg.Canvas, txt string, s text.Style, at vg.Point) {
+	h.Handler.Draw(c, trace.Plain(txt), s, at)
 }
 
 func (c *Chart) draw(dc draw.Canvas, rows [][]key) {

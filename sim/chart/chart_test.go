@@ -2,12 +2,16 @@ package chart
 
 import (
 	"bytes"
+	"encoding/xml"
 	"image/png"
+	"io"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
@@ -99,6 +103,49 @@ func TestChartsNameTheirPoliciesAndRepeat(t *testing.T) {
 		}
 		if b := img.Bounds(); b.Dx() < 500 || b.Dy() < 300 {
 			t.Errorf("%s is %v", name, b)
+		}
+	}
+}
+
+// TestHostileNames: this package may be used with names that nobody has cleaned. The
+// picture is well-formed XML, no name brings an element, and none steers a terminal.
+func TestHostileNames(t *testing.T) {
+	hostile := "</text><script>alert(1)</script>\x00\x1b[2J\u009b\u202e\r\n\xff&\"'\u2028"
+	r := run(hostile, time.Millisecond, 2*time.Millisecond)
+	r.Result.Trace = hostile
+	for name, c := range charts([]Run{r, run("never")}) {
+		c.title, c.note = hostile, hostile
+		svg := write(t, c, "svg")
+		if i := bytes.IndexFunc(svg, func(r rune) bool { return r != '\n' && r != '\t' && !strconv.IsPrint(r) || r == utf8.RuneError }); i >= 0 {
+			t.Errorf("%s has %q", name, svg[i:min(len(svg), i+10)])
+		}
+		seen := false
+		for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+			token, err := d.Token()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Errorf("%s is no XML: %v", name, err)
+				break
+			}
+			switch token := token.(type) {
+			case xml.StartElement:
+				if token.Name.Local == "script" {
+					t.Errorf("%s has a script", name)
+				}
+			case xml.CharData:
+				seen = seen || strings.Contains(string(token), `<script>alert(1)</script>\x00\x1b[2J`)
+			}
+		}
+		if !seen {
+			t.Errorf("%s does not show the name", name)
+		}
+		if inline, err := c.Inline(); err != nil || strings.Contains(inline, "<script") {
+			t.Errorf("%s within a page has a script: %v", name, err)
+		}
+		if _, err := png.Decode(bytes.NewReader(write(t, c, "png"))); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

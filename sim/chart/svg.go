@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/eagergc/eagergc/sim/view"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // svg returns the chart as a file: dark where the reader's page is dark.
@@ -23,7 +24,7 @@ func (c *Chart) svg(width, height vg.Length, rows [][]key) ([]byte, error) {
 		return nil, err
 	}
 	text := strings.ReplaceAll(b.String(), "font-family:Liberation Sans;font-variant:normal;", "font-family:Liberation Sans,Arimo,Arial,Helvetica,sans-serif;")
-	head := fmt.Sprintf("<style>@media (prefers-color-scheme: dark) {\n%s}</style>\n<title>%s</title>\n", DarkStyle("svg"), escape(c.title))
+	head := fmt.Sprintf("<style>@media (prefers-color-scheme: dark) {\n%s}</style>\n<title>%s</title>\n", DarkStyle("svg"), escape(trace.Plain(c.title)))
 	return []byte(strings.Replace(text, ">\n<g ", ">\n"+head+"<g ", 1)), nil
 }
 
