@@ -98,29 +98,32 @@ Lost: cells in which it is above %s, %s or %s by more than 2 ms of delay or two 
 			refusals += o.RefusalCollections
 			failed += o.FailedAllocs
 		}
-		r.row(t.Trial.Name, t.Trial.About, t.Len()/len(t.Contenders), ratioText(t.J(0, -1)), worst, ratioText(t.Delayed(1, -1)), ratioText(t.Delayed(2, -1)),
-			ratioText(t.J(1, -1)), ratioText(t.J(3, -1)), refusals, failed, len(t.Lost))
+		r.row(t.Trial.Name, t.Trial.About, t.Len()/len(t.Contenders), ratioText(t.J(0, nil)), worst, ratioText(t.Delayed(1, nil)), ratioText(t.Delayed(2, nil)),
+			ratioText(t.J(1, nil)), ratioText(t.J(3, nil)), refusals, failed, len(t.Lost))
 	}
 }
 
+// tabled is what tables give by program, limit and cycle.
+var tabled = []struct {
+	name string
+	of   func(*experiment.Tried, func(experiment.Cell) bool) float64
+}{
+	{"J", func(t *experiment.Tried, keep func(experiment.Cell) bool) float64 { return t.J(0, keep) }},
+	{"Delay / cudajl", func(t *experiment.Tried, keep func(experiment.Cell) bool) float64 { return t.Delayed(1, keep) }},
+}
+
 func (r *proof) byWorkload() {
-	for _, part := range []struct {
-		title string
-		of    func(*experiment.Tried, int) float64
-	}{
-		{"J by program", func(t *experiment.Tried, i int) float64 { return t.J(0, i) }},
-		{"Delay against cudajl by program", func(t *experiment.Tried, i int) float64 { return t.Delayed(1, i) }},
-	} {
-		fmt.Fprintf(r, "\n## %s\n\n", part.title)
+	for _, m := range tabled {
+		fmt.Fprintf(r, "\n## %s by program\n\n", m.name)
 		head := []any{"program"}
 		for _, t := range r.Trials {
 			head = append(head, t.Trial.Name)
 		}
 		r.head(head...)
-		for i := range r.Trials[0].Workloads {
-			row := []any{r.Trials[0].Workloads[i].Name}
+		for i, w := range r.Trials[0].Workloads {
+			row := []any{w.Name}
 			for _, t := range r.Trials {
-				row = append(row, ratioText(part.of(t, i)))
+				row = append(row, ratioText(m.of(t, experiment.Of(i))))
 			}
 			r.row(row...)
 		}
@@ -129,18 +132,20 @@ func (r *proof) byWorkload() {
 
 func (r *proof) byCell() {
 	t := r.Trials[0]
-	fmt.Fprintf(r, "\n## J by limit and cycle: %s\n\n", t.Trial.Name)
-	head := []any{"cycle"}
-	for _, l := range t.Limits {
-		head = append(head, l)
-	}
-	r.head(head...)
-	for k, cost := range t.Costs {
-		row := []any{cost.Base}
-		for l := range t.Limits {
-			row = append(row, ratioText(t.JIn(0, func(c experiment.Cell) bool { return c.Cost == k && c.Limit == l })))
+	for _, m := range tabled {
+		fmt.Fprintf(r, "\n## %s by limit and cycle: %s\n\n", m.name, t.Trial.Name)
+		head := []any{"cycle"}
+		for _, l := range t.Limits {
+			head = append(head, l)
 		}
-		r.row(row...)
+		r.head(head...)
+		for k, cost := range t.Costs {
+			row := []any{cost.Base}
+			for l := range t.Limits {
+				row = append(row, ratioText(m.of(t, func(c experiment.Cell) bool { return c.Cost == k && c.Limit == l })))
+			}
+			r.row(row...)
+		}
 	}
 }
 

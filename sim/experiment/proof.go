@@ -117,28 +117,23 @@ func costOf(o *Outcome) time.Duration {
 func (t *Tried) Known(i int) time.Duration { return t.known[i/len(t.Contenders)] }
 
 // J is the geometric mean of a contender's J against the best schedule known, 1 ms
-// added to both, over a workload, or over all of them if it is negative.
-func (t *Tried) J(contender, workload int) float64 { return t.JIn(contender, of(workload)) }
-
-// JIn is J over the cells for which keep is true.
-func (t *Tried) JIn(contender int, keep func(Cell) bool) float64 {
+// added to both, over the cells for which keep is true; nil keeps all.
+func (t *Tried) J(contender int, keep func(Cell) bool) float64 {
 	return t.mean(contender, keep, func(i int, o *Outcome) float64 { return ratio(costOf(o), t.Known(i)) })
 }
 
 // Delayed is the same of the policy's delay against that of another contender.
-func (t *Tried) Delayed(against, workload int) float64 {
-	return t.mean(0, of(workload), func(i int, o *Outcome) float64 { return ratio(o.Delay(), t.outcomes[i+against].Delay()) })
+func (t *Tried) Delayed(against int, keep func(Cell) bool) float64 {
+	return t.mean(0, keep, func(i int, o *Outcome) float64 { return ratio(o.Delay(), t.outcomes[i+against].Delay()) })
 }
 
-// of keeps the cells of a workload, or all if it is negative.
-func of(workload int) func(Cell) bool {
-	return func(c Cell) bool { return workload < 0 || c.Workload == workload }
-}
+// Of keeps the cells of a workload.
+func Of(workload int) func(Cell) bool { return func(c Cell) bool { return c.Workload == workload } }
 
 func (t *Tried) mean(contender int, keep func(Cell) bool, number func(int, *Outcome) float64) float64 {
 	var xs []float64
 	for i, o := range t.outcomes {
-		if c := t.Cell(i); c.Contender == contender && keep(c) {
+		if c := t.Cell(i); c.Contender == contender && (keep == nil || keep(c)) {
 			xs = append(xs, number(i, o))
 		}
 	}
@@ -152,7 +147,7 @@ func ratio(a, b time.Duration) float64 {
 // Worst returns the workload with the largest J of the policy, and that.
 func (t *Tried) Worst() (workload int, j float64) {
 	for i := range t.Workloads {
-		if x := t.J(0, i); x > j {
+		if x := t.J(0, Of(i)); x > j {
 			workload, j = i, x
 		}
 	}
@@ -198,7 +193,7 @@ func (t *Tried) tune(ctx context.Context) (*Tuning, error) {
 	js := make([][]float64, len(who)) // by contender and workload
 	for p := range who {
 		for i := range t.Workloads {
-			js[p] = append(js[p], all.J(p, i))
+			js[p] = append(js[p], all.J(p, Of(i)))
 		}
 	}
 	best := bestOf(js, -1)

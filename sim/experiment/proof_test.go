@@ -63,8 +63,8 @@ func TestProofKnowsTheBest(t *testing.T) {
 				t.Errorf("%s: cell %+v beats the best known", x.Trial.Name, x.Cell(i))
 			}
 		}
-		if _, worst := x.Worst(); x.J(0, -1) < 1 || worst < x.J(0, -1) {
-			t.Errorf("%s: J %v, worst %v", x.Trial.Name, x.J(0, -1), worst)
+		if _, worst := x.Worst(); x.J(0, nil) < 1 || worst < x.J(0, nil) {
+			t.Errorf("%s: J %v, worst %v", x.Trial.Name, x.J(0, nil), worst)
 		}
 	}
 	if x := p.Tuned; x == nil || len(x.PerLoad) != 2 || x.Seen > x.Default || x.Left < x.Seen {
@@ -160,7 +160,7 @@ func TestTrialsNamed(t *testing.T) {
 	if _, err := TrialsNamed("plain,pear"); err == nil {
 		t.Error("a trial that is not there")
 	}
-	if x := (&Tried{Grid: &Grid{}}).J(0, -1); !math.IsNaN(x) {
+	if x := (&Tried{Grid: &Grid{}}).J(0, nil); !math.IsNaN(x) {
 		t.Errorf("J of nothing is %v", x)
 	}
 }
