@@ -149,9 +149,7 @@ func (m *base) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
 	}
 	d := m.policy.Decide(p)
 	m.setWake(d.Wake)
-	if m.log != nil && m.log.KeepDecisions {
-		m.log.Decisions = append(m.log.Decisions, Decided{Trace: time.Duration(t), Point: p, Decision: d})
-	}
+	m.log.decide(Decided{Trace: time.Duration(t), Point: p, Decision: d})
 	return d
 }
 

@@ -77,6 +77,12 @@ func ParseContender(text string) (Contender, error) {
 	}}, nil
 }
 
+// NewContender returns a contender that runs a policy that no text names; each
+// call of fresh makes one.
+func NewContender(name string, fresh func() gc.Policy) Contender {
+	return Contender{name, func(w *Workload, cfg Config) (Result, error) { return Run(w, fresh(), cfg), nil }}
+}
+
 // ParseContenders reads a list of contenders, cut as [gc.SplitList] says.
 func ParseContenders(text string) ([]Contender, error) {
 	var all []Contender

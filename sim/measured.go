@@ -297,9 +297,7 @@ func (r *measured) ask(p gc.Point, at int64) gc.Decision {
 	p.Cost = r.cfg.Told.cost(time.Duration(r.factor * float64(r.Cycle(r.tracked(), 0, 0))))
 	d := r.policy.Decide(p)
 	r.wake = d.Wake
-	if l := r.cfg.Log; l != nil && l.KeepDecisions {
-		l.Decisions = append(l.Decisions, Decided{Trace: time.Duration(at), Point: p, Decision: d})
-	}
+	r.cfg.Log.decide(Decided{Trace: time.Duration(at), Point: p, Decision: d})
 	return d
 }
 

@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+)
 
 // A Result holds the metrics of one run: one trace under one policy, limit and
 // cost. Its JSON form has these names and no others, so that results of
@@ -49,6 +53,23 @@ type Log struct {
 	Pauses    []Pause
 
 	KeepDecisions bool // set before the run; a run may ask millions of times
+	KeepReasons   bool // keeps, of those, the ones that asked for a cycle and the last one before each cycle
+
+	seen int // cycles when the last decision was made
+}
+
+// decide keeps a decision, if it is to be kept.
+func (l *Log) decide(d Decided) {
+	switch {
+	case l == nil || !l.KeepDecisions && !l.KeepReasons:
+		return
+	case !l.KeepDecisions && len(l.Decisions) > 0:
+		if last := &l.Decisions[len(l.Decisions)-1]; last.Action == gc.Skip && l.seen == len(l.Cycles) {
+			*last = d
+			return
+		}
+	}
+	l.Decisions, l.seen = append(l.Decisions, d), len(l.Cycles)
 }
 
 // Wasted counts the cycles that freed less than 1 % of what was live.

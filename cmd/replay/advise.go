@@ -15,6 +15,7 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/experiment"
+	"github.com/eagergc/eagergc/sim/view"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -126,21 +127,12 @@ func writeAdviceJSON(w io.Writer, name string, a *experiment.Advice) error {
 	return out.Encode(struct {
 		*experiment.Advice
 		Go string `json:"go"`
-	}{a, program(a)})
-}
-
-// program is what to write to follow an advice.
-func program(a *experiment.Advice) string {
-	policy := ""
-	if a.Policy != gc.DefaultPolicy {
-		policy = fmt.Sprintf("Policy: gc.MustParse(%q).New(), ", a.Policy)
-	}
-	return fmt.Sprintf("collector, err := gc.New(gc.Config{%sLimit: %d}) // %s", policy, a.Limit, formatBytes(a.Limit))
+	}{a, view.Program(a)})
 }
 
 // writeAdvice prints an advice in words.
 func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, sure, from string) {
-	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", trace.Plain(load.Name), a.Policy, formatBytes(a.Limit), wrap(adviceText(a)))
+	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", trace.Plain(load.Name), a.Policy, formatBytes(a.Limit), wrap(view.AdviceText(a)))
 	t := table{{"at this limit", "exposed pause", "p99 pause", "refusals", "of a core", "as good from"}}
 	for _, o := range append([]experiment.Option{a.Choice}, a.Others...) {
 		needs := "no limit"
@@ -155,27 +147,7 @@ func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, sure, fr
 	}
 	t.print(w)
 	fmt.Fprintf(w, "\n%s\n\n", wrap(fmt.Sprintf("How sure: %s. Made for a %s.", sure, from)))
-	fmt.Fprintf(w, "  %s\n  %s=%s  # the same policy without a change in the code\n\n", program(a), gc.PolicyVariable, a.Policy)
-}
-
-// adviceText is an advice in a sentence.
-func adviceText(a *experiment.Advice) string {
-	c := a.Choice
-	pause := "no pause"
-	if c.Pauses > 0 {
-		pause = "p99 pause " + formatDuration(c.P99)
-	}
-	text := fmt.Sprintf("With %s at %s: no refusal, %s, %s of the time, %s of a core", a.Policy, formatBytes(a.Limit), pause, formatPercent(c.Held), formatPercent(c.Core))
-	for _, o := range a.Others {
-		if o.Policy == "never" && o.Exposed > c.Exposed {
-			need := "cannot do as well"
-			if o.Needs > 0 {
-				need = "needs " + formatBytes(o.Needs)
-			}
-			text += fmt.Sprintf("; never %s or loses %s", need, formatDuration(o.Exposed))
-		}
-	}
-	return text + fmt.Sprintf("; below %s nothing helps: that much is reachable.", formatBytes(a.Reachable))
+	fmt.Fprintf(w, "  %s\n  %s=%s  # the same policy without a change in the code\n\n", view.Program(a), gc.PolicyVariable, a.Policy)
 }
 
 // givenCost says what a cycle costs that was not measured here.

@@ -72,6 +72,7 @@ var commands = []func() *cobra.Command{
 	newAdvise,
 	newCompare,
 	newReport,
+	newLab,
 	newPlot,
 	newRun,
 	newSweep,

@@ -31,8 +31,9 @@ const reportPolicies = "never,cudajl,sqrt,v8step,pacer,optimum-overlap"
 
 func newReport() *cobra.Command {
 	var (
-		out string
-		s   setting
+		out  string
+		live bool
+		s    setting
 	)
 	cmd := &cobra.Command{
 		Use:   "report [FILE...] -o report.html",
@@ -62,6 +63,11 @@ FILE is the answer of replay fleet, the report is of that fleet.`,
 			if err != nil {
 				return err
 			}
+			if live {
+				if err := p.enliven(cmd, g, files); err != nil {
+					return err
+				}
+			}
 			dir, err := openFolder(filepath.Dir(out))
 			if err != nil {
 				return err
@@ -77,6 +83,7 @@ FILE is the answer of replay fleet, the report is of that fleet.`,
 	s.manyLimits(cmd, defaultLimits)
 	s.manyCosts(cmd, "10ms")
 	cmd.Flags().StringVarP(&out, "output", "o", "report.html", "`file` to write")
+	cmd.Flags().BoolVar(&live, "live", false, "put the simulator and the recordings into the page: its limits and costs can be moved there, see replay lab")
 	return cmd
 }
 
@@ -86,6 +93,7 @@ type page struct {
 	Cards                         []view.Card
 	Summaries                     []view.Table
 	Recordings                    []recording
+	Live                          *inside // nil: no simulator is in the page
 	Provenance                    []entry
 	Data                          template.JS
 	CSS                           template.CSS
@@ -101,6 +109,7 @@ type recording struct {
 	ID, Name, Short, About, At string
 	Open                       bool
 	Cards                      []view.Card
+	State                      string        // of its dials, where there are some
 	Spark                      string        // path of its reachable bytes, 100 wide and 20 high
 	Memory                     template.HTML // the picture for where there is no script
 	Runs                       view.Table
@@ -138,7 +147,7 @@ func newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, err
 	if p.Data, err = script(&b.data); err != nil {
 		return nil, err
 	}
-	return p, p.assets()
+	return p, nil
 }
 
 // assets reads the parts of the page that do not change.
@@ -146,7 +155,11 @@ func (p *page) assets() (err error) {
 	if p.CSS, err = pageStyle(); err != nil {
 		return err
 	}
-	script, err := readAssets("uPlot.iife.min.js", "charts.js", "memory.js", "page.js")
+	scripts := []string{"uPlot.iife.min.js", "charts.js", "memory.js", "page.js"}
+	if p.Live != nil {
+		scripts = append(scripts, "live.js", "save.js", "hand.js", "dials.js", p.Live.script())
+	}
+	script, err := readAssets(scripts...)
 	p.JS = template.JS(script)
 	return err
 }
@@ -171,7 +184,10 @@ func readAssets(names ...string) (string, error) {
 }
 
 func (p *page) write(w io.Writer) error {
-	t, err := template.ParseFS(pageFiles, "page/page.html")
+	if err := p.assets(); err != nil {
+		return err
+	}
+	t, err := template.ParseFS(pageFiles, "page/page.html", "page/live.html")
 	if err != nil {
 		return err
 	}

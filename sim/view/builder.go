@@ -39,7 +39,7 @@ func Names(g *experiment.Grid) []string {
 
 // LogRuns replays a cell under each contender with a log, unless the grid has run
 // and kept that. Contenders without a schedule are left out; the table says so.
-func LogRuns(g *experiment.Grid, at experiment.Cell, slots int, decisions bool) []Run {
+func LogRuns(g *experiment.Grid, at experiment.Cell, slots int, reasons bool) []Run {
 	w := g.Workloads[at.Workload]
 	found := make([]*Run, len(g.Contenders))
 	var wg sync.WaitGroup
@@ -47,7 +47,7 @@ func LogRuns(g *experiment.Grid, at experiment.Cell, slots int, decisions bool) 
 		wg.Go(func() {
 			c := at
 			c.Contender = i
-			r, log, err := logRun(g, c, decisions)
+			r, log, err := logRun(g, c, reasons)
 			if err == nil {
 				found[i] = &Run{Result: r, Log: log, Levels: w.Series(log, r.Elapsed, slots)}
 			}
@@ -63,13 +63,13 @@ func LogRuns(g *experiment.Grid, at experiment.Cell, slots int, decisions bool) 
 	return runs
 }
 
-func logRun(g *experiment.Grid, c experiment.Cell, decisions bool) (sim.Result, *sim.Log, error) {
-	if !decisions && len(g.Outcomes()) > 0 && g.At(c).Log != nil {
+func logRun(g *experiment.Grid, c experiment.Cell, reasons bool) (sim.Result, *sim.Log, error) {
+	if !reasons && len(g.Outcomes()) > 0 && g.At(c).Log != nil {
 		o := g.At(c)
 		return o.Result, o.Log, o.Err
 	}
 	cfg := g.Config(c)
-	cfg.Log = &sim.Log{KeepDecisions: decisions}
+	cfg.Log = &sim.Log{KeepReasons: reasons}
 	r, err := g.Contenders[c.Contender].Run(g.Workloads[c.Workload], cfg)
 	return r, cfg.Log, err
 }

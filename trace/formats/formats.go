@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/eagergc/eagergc/trace"
@@ -129,19 +128,4 @@ func (o Opener) find(head []byte) (Format, error) {
 
 // Stem returns the name of a trace file without its folder and its endings:
 // gpt2 for traces/gpt2.snapshot.pickle.gz.
-func Stem(path string) string {
-	name := filepath.Base(path)
-	for {
-		ext := strings.ToLower(filepath.Ext(name))
-		if !endings[ext] || len(ext) == len(name) {
-			return name
-		}
-		name = name[:len(name)-len(ext)]
-	}
-}
-
-var endings = map[string]bool{
-	".gz": true, ".zst": true, ".xz": true, ".pickle": true, ".pkl": true, ".json": true, ".jsonl": true,
-	".snapshot": true, ".kineto": true, ".sync": true, ".trace": true, ".pt": true, ".csv": true, ".replay": true,
-	".arrows": true, ".arrow": true,
-}
+func Stem(path string) string { return trace.Stem(path) }

@@ -59,6 +59,20 @@ func All() []string { return append(Names(), Programs()...) }
 // Open decodes a workload. The caller owns the trace. An unknown name is an error.
 // Open is safe for concurrent use.
 func Open(name string) (*trace.Trace, error) {
+	data, err := File(name)
+	if err != nil {
+		return nil, err
+	}
+	t, err := arrowfile.Read(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("samples: %s: %w", name, err)
+	}
+	return t, nil
+}
+
+// File returns the native trace of a workload, as a file has it. The bytes are the
+// caller's.
+func File(name string) ([]byte, error) {
 	if !slices.Contains(All(), name) {
 		return nil, fmt.Errorf("samples: no workload %q (there are %s)", name, strings.Join(All(), ", "))
 	}
@@ -66,9 +80,5 @@ func Open(name string) (*trace.Trace, error) {
 	if err != nil {
 		panic(err) // it is embedded: a test opens every name
 	}
-	t, err := arrowfile.Read(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("samples: %s: %w", name, err)
-	}
-	return t, nil
+	return data, nil
 }

@@ -65,7 +65,7 @@ const memory = (el, r) => {
   const shiftBy = (f) => { const [a, b] = seen(), d = Math.max(-a, Math.min(f * (b - a), r.end - b)); zoom(a + d, b + d); };
   const keys = { ArrowLeft: () => shiftBy(-.2), ArrowRight: () => shiftBy(.2), "+": () => scaleBy(.6), "=": () => scaleBy(.6), "-": () => scaleBy(1 / .6), "0": () => zoom(0, r.end) };
 
-  const half = (first) => {
+  const half = (first, s) => {
     const place = html("div"), side = { run: r.runs[first], chosen: -1 };
     let u;
     const choose = (i) => {
@@ -114,7 +114,7 @@ const memory = (el, r) => {
       if (old) old.destroy();
       if (range) u.setScale("x", { min: range[0], max: range[1] });
     };
-    const select = html("select", { ariaLabel: "policy", onchange() { side.run = r.runs[+this.value]; side.chosen = -1; place.replaceChildren(); draw(); } },
+    const select = html("select", { ariaLabel: "policy", onchange() { side.run = r.runs[+this.value]; if (r.pair) r.pair[s] = report.policies[side.run.policy].name; side.chosen = -1; place.replaceChildren(); draw(); } },
       ...r.runs.map((run, i) => html("option", { value: i, textContent: report.policies[run.policy].name, selected: i === first })));
     const step = (d, text) => html("button", { type: "button", textContent: text, onclick: () => choose(side.chosen < 0 ? (d > 0 ? 0 : side.run.cycles.start.length - 1) : side.chosen + d) });
     return [html("div", {}, html("div", { className: "tools" }, select, step(-1, "previous cycle"), step(1, "next cycle")), place), draw];

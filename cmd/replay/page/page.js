@@ -4,16 +4,17 @@ const drawn = new Map(); // place of a chart -> its plots
 
 const draw = (el) => {
   const r = report.recordings[+el.dataset.recording], place = el.querySelector(".made");
-  if (drawn.has(place) || !place.clientWidth) return;
-  drawn.set(place, el.classList.contains("memory") ? memory(place, r) : lines(place, r.charts[el.dataset.chart]));
+  if (drawn.has(place) || !place.clientWidth || !r.runs) return;
+  drawn.set(place, el.classList.contains("memory") ? memory(place, r) : lines(place, r.charts?.[el.dataset.chart] ?? []));
 };
 const drawSeen = () => document.querySelectorAll(".memory, .panel").forEach(draw);
+const wipe = (place) => {
+  drawn.get(place)?.forEach((u) => u.destroy());
+  drawn.delete(place);
+  place.replaceChildren();
+};
 const redraw = () => {
-  for (const [place, plots] of drawn) {
-    plots.forEach((u) => u.destroy());
-    place.replaceChildren();
-  }
-  drawn.clear();
+  for (const place of [...drawn.keys()]) wipe(place);
   drawSeen();
 };
 

@@ -1,0 +1,17 @@
+//go:build js && wasm && all
+
+package main
+
+import (
+	"errors"
+	"io"
+
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
+	"github.com/eagergc/eagergc/trace/formats"
+)
+
+// read reads every format that the command line reads.
+func read(r io.Reader) (*trace.Trace, error) { return formats.Opener{}.Read(r) }
+
+func truncated(err error) bool { return errors.Is(err, arrowfile.ErrTruncated) }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/experiment"
+	"github.com/eagergc/eagergc/trace/samples"
+)
+
+// labText is the lab as one file, which is built once for all tests.
+var labText = sync.OnceValues(func() (text []byte, err error) {
+	b, err := buildLab(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	p, err := labPage(b, true)
+	if err != nil {
+		return nil, err
+	}
+	var page bytes.Buffer
+	err = p.write(&page)
+	return page.Bytes(), err
+})
+
+// openLab opens the lab in a browser, from a file, with a setting in its link.
+func openLab(t *testing.T, link string) *chromium {
+	t.Helper()
+	if _, err := exec.LookPath("chromium"); err != nil {
+		t.Skip("no chromium on this machine:", err)
+	}
+	text, err := labText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "lab.html")
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := newChromium(t)
+	c.open("file://" + file + "#" + link)
+	c.until("globalThis.lab?.open")
+	return c
+}
+
+// wellBehaved fails if the page has asked for anything, or complained.
+func wellBehaved(t *testing.T, c *chromium) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.requests) != 1 || !strings.HasPrefix(c.requests[0], "file://") {
+		t.Errorf("the page asked for %q", c.requests)
+	}
+	if len(c.console) > 0 {
+		t.Errorf("the console says %q", c.console)
+	}
+}
+
+// TestLab moves the dials as a reader would.
+func TestLab(t *testing.T) {
+	c := openLab(t, "sample=mlp&limit=2x&cycle=20ms&policies=never;cudajl;threshold:0.7")
+	verdict := "document.querySelector('.verdict').textContent"
+	c.until(verdict)
+	var text string
+	c.eval(verdict, &text)
+	if !strings.Contains(text, "limit of 2x") || !strings.Contains(text, "cycle 20ms") || !strings.Contains(text, "loses least") {
+		t.Errorf("the verdict is %q", text)
+	}
+	c.until("document.querySelectorAll('.memory canvas').length === 2 && document.querySelectorAll('.panel .uplot').length >= 1")
+	c.eval(`{ const dial = document.querySelector(".dials").elements.limit; dial.value = 50; dial.dispatchEvent(new Event("input", { bubbles: true })); }`, nil)
+	c.until(verdict + `.includes("limit of 1.11x")`)
+	c.until(`location.hash.includes("limit=1.11x")`)
+	c.eval(`document.querySelector("[name=undo]").click()`, nil)
+	c.until(verdict + `.includes("limit of 2x")`)
+	c.until(`!document.querySelector("[name=redo]").disabled`)
+	c.eval(`document.querySelector("[name=go]").click()`, nil)
+	c.until(`document.querySelector(".lines").textContent.includes("gc.New(gc.Config{")`)
+	c.eval(`{ const o = document.querySelector(".dials").elements.others; o.value = "threshold:2"; o.dispatchEvent(new Event("change")); }`, nil)
+	c.until(`document.querySelector(".dials > .problem").textContent.includes("threshold")`)
+	wellBehaved(t, c)
+}
+
+// TestLabIsEqual holds the results in the browser to native ones, to the last bit.
+func TestLabIsEqual(t *testing.T) {
+	c := openLab(t, "")
+	names, policies := samples.All(), contenderNames()
+	limits, cycles := []string{"1.1x", "1.5x", "2x", "4x"}, []string{"1ms", "10ms", "100ms"}
+	if testing.Short() {
+		names, limits, cycles = []string{"mlp", "thumb"}, limits[1:2], cycles[1:2]
+	}
+	n := 0
+	for _, name := range names {
+		w, err := loadWorkload(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.eval(fmt.Sprintf(`(async () => { globalThis.one = { name: %[1]q, file: new Blob([await lab.part("sample-%[1]s")]) }; await lab.begin(); })()`, name), nil)
+		for _, cycle := range cycles {
+			args, err := json.Marshal(map[string]any{"policies": policies, "limits": limits, "cycle": cycle, "ladder": "2x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []sim.Result
+			c.eval(fmt.Sprintf(`lab.ask(one, "sweep", %s)`, args), &got)
+			g := &experiment.Grid{Workloads: []*sim.Workload{w}}
+			s := setting{policies: strings.Join(policies, ","), limits: strings.Join(limits, ","), cycles: cycle, ladder: "2x"}
+			s.many(&s.policies)
+			s.many(&s.limits)
+			for _, err := range []error{s.readPolicies(g), s.readLimits(g), s.readCosts(g), g.Run(t.Context(), nil)} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := g.Finished(0)
+			if !reflect.DeepEqual(got, want) {
+				for i := range want {
+					if i >= len(got) || got[i] != want[i] {
+						t.Fatalf("%s, %s: the browser has %+v, want %+v", name, cycle, got[min(i, len(got)-1)], want[i])
+					}
+				}
+			}
+			n += len(want)
+		}
+	}
+	t.Logf("%d results are equal", n)
+	wellBehaved(t, c)
+}

@@ -1,0 +1,211 @@
+// The dials of a recording: what is set, what the simulator is asked, and what is
+// shown of its answers: coarse while a finger moves, exact when it rests.
+const scaleOf = (least, most) => ({ at: (k) => least * (most / least) ** (k / 1000), of: (v) => Math.round(1000 * Math.log(v / least) / Math.log(most / least)) });
+const dialScales = { limit: scaleOf(1, 8), cycle: scaleOf(1e-5, 1) };
+const priceAt = (k) => k === 0 ? 0 : 1e-4 * 1e4 ** ((k - 1) / 999); // s of pause for a GiB held for a second
+const priceOf = (v) => v <= 0 ? 0 : Math.round(1 + 999 * Math.log(v / 1e-4) / Math.log(1e4));
+const digits = (v) => String(+v.toPrecision(3));
+const cycleText = (s) => s >= 1 ? digits(s) + "s" : s >= 1e-3 ? digits(1e3 * s) + "ms" : digits(1e6 * s) + "us";
+
+const sweepLimits = ["1.1x", "1.25x", "1.5x", "2x", "3x", "4x", "6x"];
+const usual = { limit: "1.5x", cycle: "10ms", price: 0, policies: ["never", "cudajl", "sqrt", "v8step", "pacer", "optimum-overlap"] };
+
+const rows = (table) => html("div", { className: "scroll", tabIndex: 0 }, html("table", {},
+  ...table.map((row, i) => html("tr", {}, ...row.map((c) => html(i ? "td" : "th", { textContent: c }))))));
+const cards = (list) => list.map((c) => {
+  const li = html("li", {}, html("p", { className: "name", textContent: c.name }), html("p", { className: "value", textContent: c.value }), html("p", { className: "about", textContent: c.about }));
+  if (c.mark) li.style.setProperty("--mark", c.mark);
+  return li;
+});
+
+// adopt numbers the policies of an answer as the page does: names are the answer's, in
+// its order.
+const adopt = (looks, names, parts) => {
+  for (const l of looks) if (!report.policies.some((p) => p.name === l.name)) report.policies.push(l);
+  const number = names.map((n) => report.policies.findIndex((p) => p.name === n));
+  for (const p of parts) p.policy = number[p.policy];
+};
+
+// liven makes the dials of a section move. Its use(recording, state) puts a recording
+// into it.
+const liven = (section) => {
+  let recording;
+  const k = +section.querySelector(".memory").dataset.recording, form = section.querySelector(".dials"), el = form.elements;
+  const find = (selector) => section.querySelector(selector);
+  const problem = form.querySelector(":scope > .problem");
+  let state = structuredClone(usual), past = [], future = [], known = new Map(), resting, turn = 0;
+  const live = { section, get recording() { return recording; }, get state() { return state; } };
+
+  const factor = () => parseFloat(state.limit);
+  const policies = () => state.hand?.on ? [...state.policies, handName(state.hand.text)] : state.policies;
+  const question = () => ({ policies: policies(), limits: [state.limit], limit: 0, cycle: state.cycle, ladder: "2x", hand: state.hand?.on ? state.hand.text : "" });
+  const shown = () => {
+    const names = policies(), two = (report.recordings[k].pair ?? []).filter((p) => names.includes(p));
+    for (const p of ["pacer", "never", ...names]) if (two.length < 2 && names.includes(p) && !two.includes(p)) two.push(p);
+    return two;
+  };
+
+  // show puts runs into the page: they have looks, a recording's data and results.
+  const show = (answer, pair) => {
+    const was = report.recordings[k], place = find(".memory .made"), plots = drawn.get(place);
+    const range = plots?.length && [plots[0].scales.x.min, plots[0].scales.x.max];
+    const zoomed = range && (range[0] > 0 || range[1] < was.end);
+    const r = answer.recording;
+    adopt(answer.policies, answer.policies.map((p) => p.name), r.runs);
+    const index = (name) => Math.max(0, r.runs.findIndex((run) => report.policies[run.policy].name === name));
+    report.recordings[k] = { ...r, charts: was.charts, pair, shown: [index(pair[0]), index(pair[1] ?? pair[0])] };
+    find(".at").textContent = answer.at;
+    wipe(place);
+    draw(find(".memory"));
+    const now = drawn.get(place);
+    if (zoomed && now) for (const u of now) u.setScale("x", { min: range[0], max: Math.min(range[1], r.end) });
+  };
+
+  const fail = (err) => { problem.textContent = err ? err.message : ""; };
+
+  // coarse asks for the two policies that are seen, at once.
+  const coarse = async () => {
+    const mine = ++turn, pair = shown();
+    try {
+      const answer = await ask(recording, "run", { ...question(), policies: pair, slots: 400 }, { key: k + "coarse", front: true });
+      if (mine === turn) { fail(); show(answer, pair); }
+    } catch (err) { if (mine === turn) fail(err); }
+  };
+
+  // exact asks for everything, once the dials rest: each policy by itself, so that
+  // all workers have something to do.
+  const exact = async () => {
+    const mine = turn, q = question(), pair = shown();
+    const limits = [...new Set([...sweepLimits, state.limit])].sort((a, b) => parseFloat(a) - parseFloat(b));
+    try {
+      const id = (p) => [p, q.cycle, q.hand].join();
+      const all = { ...q, limits, limit: limits.indexOf(state.limit) };
+      const detail = ask(recording, "run", { ...q, slots: 2500 }, { key: k + "exact", front: true }).then((a) => { if (mine === turn) { show(a, pair); live.results = a.results; } });
+      const [, ...parts] = await Promise.all([detail, ...q.policies.map((p) => ask(recording, "sweep", { ...all, policies: [p], known: known.get(id(p)) ?? [] }, { key: k + "sweep" + p })
+        .then((results) => { known.set(id(p), results); return results; }))]);
+      if (mine !== turn) return;
+      live.swept = parts.flat();
+      const picture = await ask(recording, "view", { ...all, known: live.swept, price: state.price }, { key: k + "view", front: true });
+      if (mine !== turn) return;
+      adopt([], q.policies, Object.values(picture.charts).flat().flatMap((c) => c.lines));
+      paint(picture);
+      fail();
+      section.dispatchEvent(new CustomEvent("rested"));
+    } catch (err) { if (mine === turn) fail(err); }
+  };
+
+  const paint = (p) => {
+    live.picture = p;
+    report.recordings[k].charts = p.charts;
+    find(".verdict").textContent = p.verdict;
+    find(".ranks").replaceChildren(rows(p.table));
+    find(".runs .scroll").replaceWith(rows(p.runs));
+    find(".reasons .scroll").replaceWith(rows(p.reasons));
+    for (const f of p.figures) find(`.panel[data-chart=${f.kind}] .table .scroll`).replaceWith(rows(f.table));
+    find(".collections .made").replaceChildren();
+    for (const panel of section.querySelectorAll(".panel")) wipe(panel.querySelector(".made"));
+    drawSeen();
+  };
+
+  // dial puts the state into the form.
+  const dial = () => {
+    el.limit.value = dialScales.limit.of(factor());
+    el.cycle.value = dialScales.cycle.of(seconds(state.cycle));
+    el.price.value = priceOf(state.price);
+    for (const box of form.querySelectorAll("[name=policy]")) box.checked = state.policies.includes(box.value);
+    el.others.value = state.policies.filter((p) => !form.querySelector(`[name=policy][value="${CSS.escape(p)}"]`)).join(", ");
+    if (el.hand) { el.hand.value = state.hand?.text ?? el.hand.defaultValue; el.handed.checked = !!state.hand?.on; }
+    label();
+  };
+  const label = () => {
+    const peak = recording.info.peak_reachable_bytes, bytesText = units.GiB(factor() * peak / 2 ** 30);
+    el.limit.previousElementSibling.textContent = `${state.limit} (${bytesText})`;
+    el.limit.ariaValueText = `${state.limit}, ${bytesText}`;
+    el.cycle.previousElementSibling.textContent = el.cycle.ariaValueText = state.cycle;
+    el.price.previousElementSibling.textContent = el.price.ariaValueText = state.price ? `a GiB for a second = ${span(state.price)} of pause` : "none";
+    form.querySelector(".choice summary span").textContent = policies().join(", ");
+    el.undo.disabled = !past.length;
+    el.redo.disabled = !future.length;
+  };
+
+  // change makes a new state of the old one. Moves of one dial in a row are one step back.
+  let moved;
+  const change = (to, what) => {
+    if (!what || moved !== what) past.push(structuredClone(state));
+    moved = what;
+    future = [];
+    state = { ...state, ...to };
+    label();
+    after();
+  };
+  const after = () => {
+    clearTimeout(resting);
+    if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; coarse(); }); }
+    resting = setTimeout(() => { moved = undefined; note(); exact(); }, 200);
+  };
+  let waiting = false;
+  const step = (from, to) => {
+    if (!from.length) return;
+    to.push(structuredClone(state));
+    state = from.pop();
+    moved = undefined;
+    dial();
+    after();
+  };
+  const note = () => live.onstate?.(state);
+
+  el.limit.oninput = () => change({ limit: digits(dialScales.limit.at(+el.limit.value)) + "x" }, "limit");
+  el.cycle.oninput = () => change({ cycle: cycleText(dialScales.cycle.at(+el.cycle.value)) }, "cycle");
+  el.price.oninput = () => change({ price: +digits(priceAt(+el.price.value)) }, "price");
+  const choose = () => {
+    const boxes = [...form.querySelectorAll("[name=policy]:checked")].map((b) => b.value);
+    const others = split(el.others.value).filter((p) => !boxes.includes(p));
+    if (boxes.length + others.length) change({ policies: [...boxes, ...others] });
+  };
+  for (const box of form.querySelectorAll("[name=policy]")) box.onchange = choose;
+  el.others.onchange = choose;
+  el.undo.onclick = () => step(past, future);
+  el.redo.onclick = () => step(future, past);
+  section.addEventListener("keydown", (e) => {
+    if (!(e.ctrlKey || e.metaKey) || e.target.matches("textarea, [type=text]")) return;
+    const key = e.key.toLowerCase();
+    if (key === "z" && !e.shiftKey) { e.preventDefault(); step(past, future); }
+    if (key === "y" || key === "z" && e.shiftKey) { e.preventDefault(); step(future, past); }
+  });
+  form.onsubmit = (e) => e.preventDefault();
+  el.advise.onclick = async () => {
+    el.advise.disabled = true;
+    el.advise.textContent = "looking for it ...";
+    try {
+      const a = await ask(recording, "advise", { ...question(), worlds: 4 });
+      live.advice = a;
+      find(".advice").replaceChildren(...cards(a.cards));
+      if (a.go) { lines(a.text + "\n\n" + a.go); change({ limit: digits(a.limit_bytes / recording.info.peak_reachable_bytes) + "x" }); dial(); }
+      fail();
+    } catch (err) { fail(err); }
+    el.advise.disabled = false;
+    el.advise.textContent = "find the best limit";
+  };
+  const lines = (text) => { const pre = find(".lines"); pre.hidden = !text; pre.textContent = text; };
+  saving(live, form, lines);
+  handing(live, form, change);
+
+  live.use = (one, to) => {
+    recording = one;
+    known.clear();
+    state = { ...structuredClone(usual), ...to };
+    past = [];
+    future = [];
+    report.recordings[k].pair = undefined;
+    dial();
+    coarse();
+    exact();
+  };
+  return live;
+};
+
+// split cuts a list at its commas, but for those between the parameters of a policy.
+const split = (text) => text.split(",").map((t) => t.trim()).filter(Boolean)
+  .reduce((all, t) => { /^[a-z-]+=/.test(t) && all.length ? all.push(all.pop() + "," + t) : all.push(t); return all; }, []);
+
+const seconds = (text) => { const [, v, u] = /^([\d.]+)(s|ms|us)$/.exec(text) ?? [0, 10, "ms"]; return v * { s: 1, ms: 1e-3, us: 1e-6 }[u]; };

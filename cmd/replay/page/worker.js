@@ -1,0 +1,36 @@
+// The simulator's worker: it starts the program, then answers one question after
+// another. Go's wasm_exec.js stands before it.
+const go = new Go();
+const unpacked = (bytes) => new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+
+// start compiles the program, unless another worker has.
+const start = async (program) => {
+  const module = program instanceof WebAssembly.Module ? program : await WebAssembly.compile(await unpacked(program));
+  go.run(await WebAssembly.instantiate(module, go.importObject));
+  return module;
+};
+
+// slices reads a file piece by piece, and says how far it is.
+const slices = (id, file) => {
+  const reader = new FileReaderSync();
+  let said = 0;
+  return (at, n) => {
+    if (performance.now() - said > 50) {
+      said = performance.now();
+      postMessage({ id, done: at, of: file.size });
+    }
+    return new Uint8Array(reader.readAsArrayBuffer(file.slice(at, at + n)));
+  };
+};
+
+onmessage = async ({ data: { id, program, op, args, file } }) => {
+  try {
+    if (program) postMessage({ id, answer: await start(program) });
+    else {
+      const began = performance.now(), text = eagergc(op, args, file && slices(id, file));
+      postMessage({ id, text, took: performance.now() - began });
+    }
+  } catch (err) {
+    postMessage({ id, error: String(err) });
+  }
+};
