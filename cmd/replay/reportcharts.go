@@ -72,6 +72,6 @@ func thinner(runs []chart.Run) []chart.Run {
 
 // slots bounds the page's size: what all its runs together are thinned to.
 func (b *pageBuilder) slots() int {
-	const all, most, least = 60_000, 6000, 300
+	const all, most, least = 120_000, 40_000, 300
 	return min(most, max(least, all/max(1, len(b.Grid.Workloads)*len(b.Grid.Contenders))))
 }
