@@ -202,3 +202,57 @@ func TestTrackerWithin(t *testing.T) {
 		t.Errorf("reserved %d, %d, together %d", a.Reserved(), b.Reserved(), all.Reserved())
 	}
 }
+
+func TestTryTakeCounts(t *testing.T) {
+	var tr Tracker
+	if !tr.TryTake(7, 10) || tr.TryTake(4, 10) || !tr.TryTake(3, 10) {
+		t.Error("10 bytes take 7 and 3, and not 4")
+	}
+	if c := tr.Counts(); c.Live != 10 || c.Allocated != 10 || c.Allocs != 2 || c.LivePeak != 10 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestTheLimitIsThatOfAllWithin: a tracker within another has no limit of its own.
+func TestTheLimitIsThatOfAllWithin(t *testing.T) {
+	var all Tracker
+	a, b := Tracker{Within: &all}, Tracker{Within: &all}
+	if !a.Reserve(60, 100) || !b.Reserve(40, 100) || b.Reserve(1, 100) {
+		t.Error("100 bytes take 60 and 40, and not one more")
+	}
+	a.Release(60)
+	if !b.Reserve(60, 100) || b.Reserved() != 100 || a.Reserved() != 0 || all.Reserved() != 100 {
+		t.Errorf("%d and %d of %d", a.Reserved(), b.Reserved(), all.Reserved())
+	}
+	if all.Counts().ReservedPeak != 100 || b.Headroom(150) != 50 {
+		t.Errorf("peak %d, headroom %d", all.Counts().ReservedPeak, b.Headroom(150))
+	}
+}
+
+// TestAShardTakesAndGivesInAdvance: with 100 bytes of slack, by hand.
+func TestAShardTakesAndGivesInAdvance(t *testing.T) {
+	var tr Tracker
+	s := Shard{Tracker: &tr, Slack: 100}
+	for i, step := range []struct {
+		do    func(int64)
+		bytes int64
+		live  int64 // of the tracker, then
+		ready int64
+		peak  int64 // of the tracker, once it is told
+	}{
+		{s.Take, 50, 150, 100, 50},
+		{s.Take, 100, 150, 0, 150}, // what was ready is handed out
+		{s.Take, 10, 260, 100, 160},
+		{s.Give, 100, 260, 200, 160}, // twice the slack may be ready
+		{s.Give, 1, 159, 100, 160},   // and no more
+	} {
+		step.do(step.bytes)
+		if tr.Live() != step.live || s.Ready() != step.ready {
+			t.Errorf("step %d: %d live with %d ready, want %d with %d", i, tr.Live(), s.Ready(), step.live, step.ready)
+		}
+	}
+	s.Settle()
+	if c := tr.Counts(); c.Live != 59 || c.LivePeak != 160 || c.Allocs != 3 || c.Frees != 2 || c.Allocated != 160 || s.Ready() != 0 || s.Pending() != 0 {
+		t.Errorf("%+v", c)
+	}
+}

@@ -65,8 +65,12 @@ func TestLatencies(t *testing.T) {
 	if want := []time.Duration{9900, 10000, 10000, 15000}; !reflect.DeepEqual(simple, want) {
 		t.Errorf("simple %v, want %v", simple, want)
 	}
-	metered := w.Latencies(l, time.Hour)
-	if metered[len(metered)-1] < simple[len(simple)-1] {
-		t.Errorf("metered %v below simple %v", metered, simple)
+	// The four begin at 0, 9900, 24900 and 34900. At equal distances the third would
+	// begin 2/3 of the way from the first to the last, and within 20 us on each side
+	// halfway from the second to the last.
+	for window, third := range map[time.Duration]time.Duration{time.Hour: 34900 - 23267, 40 * time.Microsecond: 34900 - 22400} {
+		if got, want := w.Latencies(l, window), []time.Duration{9900, 10000, third, 15000}; !reflect.DeepEqual(got, want) {
+			t.Errorf("within %v %v, want %v", window, got, want)
+		}
 	}
 }

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -179,4 +181,47 @@ func TestSeriesEndsWithTheTotals(t *testing.T) {
 			t.Fatalf("series peaks at %d, run at %d", peak, r.PeakLive)
 		}
 	})
+}
+
+// TestThinKeepsTheEndsAndExtremesOfEachSlot: levels 10 ns apart, in slots of 100 ns.
+func TestThinKeepsTheEndsAndExtremesOfEachSlot(t *testing.T) {
+	var all []Level
+	for i, live := range []int64{5, 9, 9, 5, 1, 1, 5, 4, 4, 3, 3, 3, 7, 3} {
+		all = append(all, Level{At: time.Duration(i * 10), Live: live})
+	}
+	var got [][2]int64
+	for _, x := range Thin(all, 300, 3) {
+		got = append(got, [2]int64{int64(x.At), x.Live})
+	}
+	want := [][2]int64{{0, 5}, {10, 9}, {40, 1}, {90, 3}, {100, 3}, {120, 7}, {130, 3}}
+	if !slices.Equal(got, want) {
+		t.Errorf("kept %v, want %v", got, want)
+	}
+}
+
+// TestCompiledCounts: what a workload says of itself.
+func TestCompiledCounts(t *testing.T) {
+	tr := new(trace.Trace)
+	for _, e := range []trace.Event{
+		{Time: 0, Kind: trace.Alloc, ID: 1, Bytes: 10},
+		{Time: 1, Kind: trace.Alloc, ID: 2, Bytes: 20},
+		{Time: 2, Kind: trace.Alloc, ID: 3, Bytes: 30},
+		{Time: 3, Kind: trace.Free, ID: 1, Aux: trace.FreeExplicit},
+		{Time: 4, Kind: trace.Free, ID: 2, Aux: trace.FreeCycle}, // it was garbage
+		{Time: 5, Kind: trace.Drop, ID: 3},
+		{Time: 6, Kind: trace.Free, ID: 3, Aux: trace.FreeCycle}, // whose drop was seen
+		{Time: 7, Kind: trace.Sync, Duration: 9},
+	} {
+		tr.Record(e)
+	}
+	w, err := Compile(tr, pressure.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Allocs != 3 || w.Drops != 3 || w.Syncs != 1 || w.AllocatedBytes != 60 || w.Wait != 9 || w.Span != 7 || w.PeakReachable != 60 {
+		t.Errorf("%+v", w)
+	}
+	if r := Run(w, new(gc.Never), Config{}); math.Abs(r.MeanGarbage-(3*20+2*30)/7.0) > 1e-9 || r.PeakLive != 60 {
+		t.Errorf("only the object that was freed by hand is no garbage: %+v", r)
+	}
 }

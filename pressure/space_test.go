@@ -1,0 +1,63 @@
+package pressure
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestSpacesOfDevices(t *testing.T) {
+	for _, n := range []int{0, 1, 7, MaxDevices - 1} {
+		s := Device(n)
+		if got, ok := s.Device(); got != n || !ok {
+			t.Errorf("device %d is device %d, %v", n, got, ok)
+		}
+		if want := fmt.Sprint("device", n); s.String() != want {
+			t.Errorf("device %d is %s", n, s)
+		}
+		if got, err := ParseSpace(s.String()); got != s || err != nil {
+			t.Errorf("%s is read as %v, %v", s, got, err)
+		}
+	}
+	for _, s := range []Space{Host, Pinned, Managed} {
+		if _, ok := s.Device(); ok {
+			t.Errorf("%v is a device", s)
+		}
+	}
+	for _, text := range []string{"", "device", "device-1", "device01", fmt.Sprint("device", MaxDevices), "devices0", "gpu0", "Host"} {
+		if s, err := ParseSpace(text); err == nil {
+			t.Errorf("%q is read as %v", text, s)
+		}
+	}
+	for _, n := range []int{-1, MaxDevices} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("there is a device %d", n)
+				}
+			}()
+			Device(n)
+		}()
+	}
+}
+
+func TestSetLimitsAsksAnew(t *testing.T) {
+	asked := 0
+	b := Budget{Limits: Limits{Hard: Limit{Percent: 50}}, Info: func() (Info, error) {
+		asked++
+		return Info{Total: 1000, Free: 1000}, nil
+	}}
+	if e := b.At(0, 0); e.Hard != 500 {
+		t.Errorf("%+v", e)
+	}
+	b.At(BudgetInterval-1, 0)
+	b.SetLimits(Limits{Hard: Limit{Percent: 30}, Soft: Limit{Bytes: 100}})
+	if e := b.At(BudgetInterval-1, 0); e.Hard != 300 || e.Soft != 100 || asked != 2 {
+		t.Errorf("%+v after %d questions", e, asked)
+	}
+	if b.At(2*BudgetInterval-2, 0); asked != 2 {
+		t.Errorf("%d questions before the last answer was old", asked)
+	}
+	if b.At(2*BudgetInterval-1, 0); asked != 3 {
+		t.Errorf("%d questions once it was", asked)
+	}
+}
