@@ -49,3 +49,16 @@ func TestDiagnosisNamesWhatIsUnknown(t *testing.T) {
 		t.Errorf("an allocator nobody reads is not named:\n%s", text)
 	}
 }
+
+// TestDiagnosisHasEveryFigure: a row for each, with the three moments.
+func TestDiagnosisHasEveryFigure(t *testing.T) {
+	f := Footprint{Resident: pressure.Resident{Anonymous: 100 << 20, Mapped: 1 << 20}, GoLive: 2 << 20, GoKept: 3 << 20, GoOther: 4 << 20, Counted: 5 << 20, CInUse: 6 << 20, CKept: 7 << 20}
+	later := f
+	later.GoLive = 9 << 20
+	text := Diagnosis{Before: f, After: f, Later: later}.String()
+	for _, want := range []string{"100.00 MiB", "2.00 MiB", "9.00 MiB", "3.00 MiB", "4.00 MiB", "5.00 MiB", "6.00 MiB", "7.00 MiB", "1.00 MiB", "91.00 MiB", "84.00 MiB"} {
+		if !strings.Contains(text, " "+want) {
+			t.Errorf("%s is missing:\n%s", want, text)
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package gc
 
 import (
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 )
@@ -95,5 +97,51 @@ func TestOwnTriesAgainOnceACycleHasMadeRoom(t *testing.T) {
 		if got := e.adds(b.o); got != step.want {
 			t.Errorf("step %d: %d cycles, want %d", i, got, step.want)
 		}
+	}
+}
+
+// TestAPointHasWhatIsAskedForAndTheLimitOfNow: what Resize adds, and what SetLimit has set.
+func TestAPointHasWhatIsAskedForAndTheLimitOfNow(t *testing.T) {
+	var seen []Point
+	c := newOn(newPuppet(), Config{Caps: uncapped, Idle: -1, Limit: 1000}, &scripted{decide: func(p Point) Decision {
+		seen = append(seen, p)
+		return Decision{}
+	}})
+	t.Cleanup(c.Close)
+	owner := new(thing)
+	h := ownFunc(c, owner, 100, func() {})
+	h.Resize(130)
+	h.Resize(20)
+	c.SetLimit(500)
+	h.Resize(25)
+	var got [][3]int64
+	for _, p := range seen {
+		got = append(got, [3]int64{p.Sample.Live, p.Request, p.Sample.Limit})
+	}
+	if want := [][3]int64{{0, 100, 1000}, {100, 30, 1000}, {20, 5, 500}}; !slices.Equal(got, want) {
+		t.Errorf("live, request and limit were %v, want %v", got, want)
+	}
+	h.Release()
+	runtime.KeepAlive(owner)
+}
+
+// TestCyclesCostWhatTheyFindAndWhatTheyKeep: both are tracked when the cycle begins.
+func TestCyclesCostWhatTheyFindAndWhatTheyKeep(t *testing.T) {
+	c, e, b := owning(t)
+	b.o.take(90)
+	b.dead = 90
+	for range 2 {
+		go func() {
+			end := <-e.marks
+			e.pass(100 * time.Microsecond)
+			end <- 0
+		}()
+		c.Collect(TriggerExplicit)
+	}
+	var want costModel = newCostModel()
+	want.learn(100*time.Microsecond, 0, 90)
+	want.learn(100*time.Microsecond, 0, 0)
+	if got := c.Stats().Cost; got != want.cost(0, 0) {
+		t.Errorf("the next cycle is expected to take %v, want %v", got, want.cost(0, 0))
 	}
 }

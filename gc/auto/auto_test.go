@@ -233,3 +233,60 @@ func TestImport(t *testing.T) {
 		}
 	}
 }
+
+// The price goes up with the stalls, and down only well below where it went up. A
+// policy that somebody else has chosen stays.
+func TestThePriceFollowsStalls(t *testing.T) {
+	w := begin(t, newStage())
+	policy := func(i int) string { return gc.MustParse(urgencies[i].policy).New().String() }
+	for i, step := range []struct {
+		stalls float64
+		want   int
+	}{{0.0199, 0}, {0.02, 1}, {0.006, 1}, {0.005, 1}, {0.0049, 0}, {0.2, 2}, {0.05, 2}, {0.049, 1}, {0.3, 2}, {0, 0}} {
+		w.price(step.stalls)
+		if w.urgency != step.want || w.collector.Policy() != policy(step.want) {
+			t.Errorf("step %d, stalls of %v: urgency %d with %s, want %d", i, step.stalls, w.urgency, w.collector.Policy(), step.want)
+		}
+	}
+	w.collector.SetPolicy(new(gc.Never))
+	if w.price(0.3); w.collector.Policy() != "never" {
+		t.Errorf("the program's policy gave way to %s", w.collector.Policy())
+	}
+}
+
+// A review takes what the host says now: its stalls, and its limit, which is logged.
+func TestReviewReadsTheHost(t *testing.T) {
+	s := newStage()
+	w := begin(t, s)
+	s.container.Store(1000 * mib)
+	s.waiting = 0.1
+	if w.review(); w.limit != 1000*mib || w.urgency != 1 {
+		t.Errorf("limit %d, urgency %d", w.limit, w.urgency)
+	}
+}
+
+func TestTheSystemIsThisOne(t *testing.T) {
+	t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", "123MiB")
+	if n, err := (system{}).limit(); n != 123*mib || err != nil {
+		t.Errorf("limit %d, %v", n, err)
+	}
+	t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", "1000TiB") // there is less
+	info, err := pressure.HostMemory()
+	if err != nil {
+		t.Skip(err)
+	}
+	if n, err := (system{}).limit(); n != info.Total || err != nil {
+		t.Errorf("limit %d of %d, %v", n, info.Total, err)
+	}
+	t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", "")
+	if n, err := (system{}).limit(); n != pressure.ContainerLimit() || err != nil {
+		t.Errorf("limit %d, %v; the container's is %d", n, err, pressure.ContainerLimit())
+	}
+	want := 0.0
+	if stalls, err := pressure.HostStalls(); err == nil {
+		want = stalls.Some.Avg10
+	}
+	if got := (system{}).stalls(); math.Abs(got-want) > 0.5 {
+		t.Errorf("stalls %v, want %v", got, want)
+	}
+}

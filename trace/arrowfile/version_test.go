@@ -67,6 +67,25 @@ func TestTablesSayWhatNumbersMean(t *testing.T) {
 	}
 }
 
+// TestLabelsAreNumberedByFirstUse: so a tool may group by number.
+func TestLabelsAreNumberedByFirstUse(t *testing.T) {
+	tr := &trace.Trace{Labels: []string{"", "never used", "second", "first"}}
+	for i, label := range []uint32{3, 2, 0, 3, 2} {
+		tr.Record(trace.Event{Time: int64(i), Kind: trace.Mark, Aux: label})
+	}
+	file, err := ipc.NewReader(bytes.NewReader(bytesOf(t, tr)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []uint32
+	for file.Next() {
+		got = append(got, file.RecordBatch().Column(7).(*array.Uint32).Uint32Values()...)
+	}
+	if want := []uint32{1, 2, 0, 1, 2}; !slices.Equal(got, want) {
+		t.Errorf("numbers %v, want %v", got, want)
+	}
+}
+
 // rewritten is a file whose column of kinds has other words and indices.
 func rewritten(t *testing.T, tr *trace.Trace, kinds []string, index func(trace.Kind) uint8) []byte {
 	t.Helper()

@@ -10,7 +10,8 @@ import (
 
 // A list in a file holds what a list in memory does.
 func TestList(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
 	defer UseFiles(false)
 	for i, s := range []*Store{nil, {}, {}} {
 		UseFiles(i == 2)
@@ -35,7 +36,14 @@ func TestList(t *testing.T) {
 		if s != nil && s.held != (n+3)*8 {
 			t.Errorf("holds %d bytes, want %d", s.held, (n+3)*8)
 		}
+		if left, _ := os.ReadDir(dir); len(left) > 0 { // what is killed leaves nothing behind
+			t.Errorf("the file has a name: %v", left)
+		}
+		mapped := l.file
 		l.Free()
+		if mapped != nil && !isClosed(mapped) {
+			t.Error("the file is open after Free")
+		}
 		if s != nil && s.held != 0 {
 			t.Errorf("holds %d bytes after Free", s.held)
 		}
