@@ -105,7 +105,7 @@ func measureCycle(ctx context.Context, heap string) (sim.Cost, string, error) {
 	if err != nil {
 		return sim.Cost{}, "", err
 	}
-	m, fit, err := live.Calibrate(ctx, live.Calibration{Heap: n, Memory: live.Memory{Direct: true}, Time: 2 * time.Second})
+	m, fit, _, err := live.Calibrate(ctx, live.Calibration{Heap: n, Memory: live.Memory{Direct: true}, Time: 2 * time.Second})
 	if err != nil {
 		return sim.Cost{}, "", err
 	}

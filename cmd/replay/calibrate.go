@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,9 +18,10 @@ import (
 
 func newCalibrate() *cobra.Command {
 	var (
-		out, heap string
-		cal       live.Calibration
-		mem       memory
+		out, heap, like, cycles string
+		scale                   int64
+		cal                     live.Calibration
+		mem                     memory
 	)
 	cmd := &cobra.Command{
 		Use:   "calibrate",
@@ -44,13 +46,25 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
 			if err := mem.check(); err != nil {
 				return err
 			}
+			if like != "" {
+				t, err := loadTrace(like)
+				if err != nil {
+					return err
+				}
+				if cal.Like, err = live.Scale(t, scale); err != nil {
+					return err
+				}
+			}
 			closing, err := mem.open()
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, closing()) }()
 			cal.Memory = mem.Memory
-			m, fit, err := live.Calibrate(cmd.Context(), cal)
+			m, fit, seen, err := live.Calibrate(cmd.Context(), cal)
+			if err == nil && cycles != "" {
+				err = saveCycles(cycles, seen)
+			}
 			if err != nil {
 				return err
 			}
@@ -64,8 +78,23 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
 	f.StringVar(&heap, "heap", "256MiB", "`size` of the Go heap with pointers of the program to be modelled")
 	f.IntVar(&cal.Busy, "busy", 0, "`n` goroutines that keep cores busy")
 	f.DurationVar(&cal.Time, "time", 30*time.Second, "how `long` to measure")
+	f.StringVar(&like, "like", "", "`recording` of the app, which is executed to measure; empty: made-up programs")
+	f.Int64Var(&scale, "scale", 1, "divide all sizes of that recording by `n`")
+	f.StringVar(&cycles, "cycles", "", "JSON lines `file` to write: what each cycle took")
 	mem.register(f)
 	return cmd
+}
+
+// saveCycles writes a cycle to a line.
+func saveCycles(path string, all []live.Observation) error {
+	var b bytes.Buffer
+	out := json.NewEncoder(&b)
+	for _, o := range all {
+		if err := out.Encode(o); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
 // saveMachine writes a machine to a file or prints it, and says what it is.

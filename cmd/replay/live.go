@@ -26,6 +26,7 @@ func newLive() *cobra.Command {
 	var (
 		format, ballast, record string
 		speed                   float64
+		compute                 bool
 		scale                   int64
 		mem                     memory
 		s                       setting
@@ -62,7 +63,7 @@ from which replay fit finds the machine.`,
 			if err := s.readLimits(&g); err != nil {
 				return err
 			}
-			cfg := live.Config{Speed: speed, Policy: spec.New()}
+			cfg := live.Config{Speed: speed, Policy: spec.New(), Compute: compute}
 			if cfg.Ballast, err = parseSize("ballast", ballast); err != nil {
 				return err
 			}
@@ -81,7 +82,7 @@ from which replay fit finds the machine.`,
 			cfg.Limit = g.Limits[0].Of(w)
 			var simulated *liveRun
 			if s.machine != "" {
-				if simulated, err = s.simulate(w, spec, cfg.Limit, &mem); err != nil {
+				if simulated, err = s.simulate(w, spec, &cfg, &mem); err != nil {
 					return err
 				}
 			}
@@ -113,6 +114,7 @@ from which replay fit finds the machine.`,
 	f := cmd.Flags()
 	mem.register(f)
 	f.Float64Var(&speed, "speed", 1, "`factor`: 1 takes the recorded time, 2 half of it; 0 goes as fast as it can, without waits")
+	f.BoolVar(&compute, "compute", false, "let work of the host be so much to compute, which takes longer beside a cycle, instead of the recorded time")
 	f.StringVar(&ballast, "ballast", "256MiB", "`size` of the Go heap of pointers that a cycle has to scan")
 	f.Int64Var(&scale, "scale", 1, "divide all sizes by `n`")
 	f.StringVar(&record, "record", "", "native trace `file` to write: what the pool and the collector did")
@@ -186,6 +188,7 @@ type liveRun struct {
 	P99Pause time.Duration `json:"p99_pause_ns"`
 	Reserved int64         `json:"reserved_bytes,omitempty"`
 	Natural  int           `json:"natural_collections,omitempty"`
+	Lost     time.Duration `json:"lost_ns,omitempty"`
 }
 
 func newLiveRun(r sim.Result, log *sim.Log) *liveRun {
@@ -201,16 +204,19 @@ func newLiveRun(r sim.Result, log *sim.Log) *liveRun {
 	return run
 }
 
-// simulate runs w in the world of the machine that the flags name. What the host
-// does between two events takes the recorded time in a live run, also beside a
-// cycle: so it is not slowed here.
-func (s *setting) simulate(w *sim.Workload, spec gc.Spec, limit int64, mem *memory) (*liveRun, error) {
+// simulate runs w in the world of the machine that the flags name. Unless the live
+// run computes, what its host does between two events takes the recorded time, also
+// beside a cycle: so it is not slowed here.
+func (s *setting) simulate(w *sim.Workload, spec gc.Spec, live *live.Config, mem *memory) (*liveRun, error) {
 	m, err := loadMachine(s.machine)
 	if err != nil {
 		return nil, err
 	}
-	m.Slowdown, m.Elastic = 0, s.waits == "elastic"
-	cfg := sim.Config{Limit: limit, Machine: m, Seed: s.seed, Memory: newHollow(mem.kind(), limit), Log: new(sim.Log)}
+	m.Elastic = s.waits == "elastic"
+	if !live.Compute {
+		m.Slowdown = 0
+	}
+	cfg := sim.Config{Limit: live.Limit, Machine: m, Seed: s.seed, Memory: newHollow(mem.kind(), live.Limit), Log: new(sim.Log)}
 	run := newLiveRun(sim.Run(w, spec.New(), cfg), cfg.Log)
 	run.Policy = "sim:" + run.Policy
 	return run, nil
@@ -221,7 +227,7 @@ func (s *setting) simulate(w *sim.Workload, spec gc.Spec, limit int64, mem *memo
 func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun) error {
 	out := json.NewEncoder(w)
 	run := newLiveRun(r.Result, log)
-	run.Reserved, run.Natural = r.Reserved, r.Natural
+	run.Reserved, run.Natural, run.Lost = r.Reserved, r.Natural, r.Lost
 	if err := out.Encode(run); err != nil || simulated == nil {
 		return err
 	}

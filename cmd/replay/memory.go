@@ -25,11 +25,13 @@ type memory struct {
 	name   string
 	touch  string
 	cached bool
+	sleep  bool
 	device int
 }
 
 func (m *memory) register(f *pflag.FlagSet) {
 	f.StringVar(&m.name, "pool", "host", "`memory` to use: host, host-segments, or in a build with the tag cuda: cuda, cuda-segments, cuda-async")
+	f.BoolVar(&m.sleep, "sleep", false, "let the processor sleep where it waits for the GPU, instead of keeping the GPU busy: for several runs on one GPU")
 	f.IntVar(&m.device, "device", 0, "`number` of the GPU")
 	f.StringVar(&m.touch, "touch", "4KiB", "`bytes` of every object that are written when it is allocated, or all")
 	f.BoolVar(&m.cached, "cached", false, "let the pool keep memory for later; what it then refuses depends on fragments, too")
@@ -102,6 +104,9 @@ func (m *memory) open() (func() error, error) {
 			return err
 		}
 		return d.Default().Synchronize()
+	}
+	if m.sleep {
+		m.launch, m.wait = nil, nil
 	}
 	m.Direct = m.name == "cuda-async"
 	switch m.name {

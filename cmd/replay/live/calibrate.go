@@ -2,8 +2,8 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // Calibration says what to measure. The zero value is usable.
@@ -22,39 +22,66 @@ type Calibration struct {
 	Memory Memory        // of the app's pool: giving it back is most of what freeing costs
 	Busy   int           // other goroutines of the app that keep cores busy
 	Time   time.Duration // to take; 0: 30 s
+	Like   *trace.Trace  // of the app, with its sizes and its rhythm; nil: a bit of everything
 }
 
 // Calibrate measures what cycles and allocations cost on this machine, in the
-// app's conditions: with its heap of pointers and its memory, caches that the app
-// has used since the last cycle, and its busy goroutines. It returns the machine,
-// and how well that explains cycles that it was not fitted to. It takes the time
-// that it is given, and as much memory as the heap. Nothing else should run
-// meanwhile.
-func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, error) {
+// app's conditions: with its heap of pointers, its memory and its busy goroutines.
+// It executes programs as [Run] does, under a policy that collects now and then,
+// and returns the machine, how well that explains cycles that it was not
+// fitted to, and the cycles. It takes the time that it is given, and as much memory as the heap and
+// 1 GiB, or what Like takes. Nothing else should run meanwhile.
+func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, []Observation, error) {
 	if cal.Time == 0 {
 		cal.Time = 30 * time.Second
 	}
 	defer spin(cal.Busy)()
 	bare, err := cal.measure(ctx, 0, cal.Time/10) // to tell what the heap costs from the rest
 	if err != nil {
-		return nil, Fit{}, err
+		return nil, Fit{}, nil, err
 	}
 	full, err := cal.measure(ctx, cal.Heap, cal.Time-cal.Time/10)
 	if err != nil {
-		return nil, Fit{}, err
+		return nil, Fit{}, nil, err
 	}
 	m, fit, err := FitMachine(cal.Heap, full.seen)
 	if err != nil {
-		return nil, fit, err
+		return nil, fit, full.seen, err
 	}
 	if base := fitShape(bare.seen).x[0]; cal.Heap > 0 {
 		heap := min(float64(m.Mark.Base), max(0, float64(m.Mark.Base+m.Start)-base))
 		m.Mark.Base -= time.Duration(heap)
 		m.Mark.PerGiB = heap / float64(cal.Heap) * (1 << 30)
 	}
-	m.Alloc.Base, m.Ladder, m.IdleGap = median(full.allocs), median(full.ladders), idleGap
+	full.costs(m)
+	m.IdleGap = idleGap
 	m.Slowdown, err = slowdown(cal.Heap, 11)
-	return m, fit, err
+	return m, fit, full.seen, err
+}
+
+// costs puts what allocations take into m.
+func (p *probe) costs(m *sim.Machine) {
+	var alone, ladders []time.Duration
+	for _, a := range p.allocs {
+		if a.chunks == 0 {
+			alone = append(alone, a.took)
+		}
+	}
+	m.Alloc.Base = median(alone)
+	var took, chunks float64
+	for _, a := range p.allocs {
+		if a.chunks > 0 {
+			took += max(0, float64(a.took-m.Alloc.Base))
+			chunks += float64(a.chunks)
+		}
+	}
+	if chunks > 0 {
+		m.Map = time.Duration(took / chunks)
+	}
+	for _, a := range p.ladders {
+		ladders = append(ladders, max(0, a.took-time.Duration(a.chunks)*m.Map))
+	}
+	m.Ladder = median(ladders)
 }
 
 func median(all []time.Duration) time.Duration {
@@ -65,232 +92,57 @@ func median(all []time.Duration) time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// The program that is measured keeps up to mostKept objects and drops up to
-// mostDropped between two cycles, of 4 KiB to 256 KiB, under a limit that leaves
-// room for both.
+var errTimeUp = errors.New("live: the calibration's time is up")
+
+// measure executes programs for a time, and until enough cycles are seen.
+func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration) (*probe, error) {
+	sum := new(probe)
+	for begin, seed := time.Now(), uint64(1); len(sum.seen) < 2*minObservations || time.Since(begin) < d; seed++ {
+		left := max(d-time.Since(begin), d/10, 20*time.Millisecond)
+		p, err := cal.execute(ctx, heap, left, seed)
+		if err != nil {
+			return nil, err
+		}
+		sum.seen, sum.allocs, sum.ladders = append(sum.seen, p.seen...), append(sum.allocs, p.allocs...), append(sum.ladders, p.ladders...)
+		if seed > mostPrograms && len(sum.seen) < 2*minObservations {
+			return nil, fmt.Errorf("live: %d programs ran %d cycles: at least %d are needed", seed, len(sum.seen), 2*minObservations)
+		}
+	}
+	return sum, nil
+}
+
 const (
-	mostKept      = 4000
-	mostDropped   = 2000
-	poolLimit     = 1 << 30
-	leastObject   = 4 << 10
-	objectDoubles = 6
+	mostPrograms = 100
+	programTime  = 10 * time.Second // of one that is made up
 )
 
-// A tester is that program, and what it has measured.
-type tester struct {
-	cal       *Calibration
-	collector *gc.Collector
-	pool      *pool.Pool
-	asker     asker
-	random    *rand.Rand
-	kept      []pool.Array[byte]
-	dropped   []time.Duration // when each object was dropped, oldest first
-	end       time.Duration   // of the last cycle
-
-	seen    []Observation
-	allocs  []time.Duration
-	ladders []time.Duration
-}
-
-// measure runs cycles in every condition for a time.
-func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration) (*tester, error) {
-	ballast := NewBallast(heap)
-	defer runtime.KeepAlive(ballast)
-	t := &tester{cal: cal, random: rand.New(rand.NewPCG(1, uint64(heap)))}
-	var err error
-	if t.collector, err = gc.New(gc.Config{Policy: &t.asker}); err != nil {
-		return nil, fmt.Errorf("live: %w", err)
-	}
-	defer t.collector.Close()
-	if t.pool, err = cal.Memory.newPool(t.collector, poolLimit, nil); err != nil {
-		return nil, fmt.Errorf("live: %w", err)
-	}
-	defer t.pool.Close()
-	t.collector.Collect(gc.TriggerExplicit)
-	for begin := time.Now(); len(t.seen) < 2*minObservations || time.Since(begin) < d; {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if err := t.round(); err != nil {
-			return nil, fmt.Errorf("live: %w", err)
-		}
-	}
-	return t, nil
-}
-
-// round makes garbage, works for a while, and measures one cycle: held, beside the
-// program, beside a wait, or by a refusal.
-func (t *tester) round() error {
-	if err := t.keep(t.random.IntN(mostKept) >> t.random.IntN(8)); err != nil {
-		return err
-	}
-	if err := t.litter(t.random.IntN(mostDropped) >> t.random.IntN(8)); err != nil {
-		return err
-	}
-	if gap := t.gap(); t.random.IntN(2) == 0 {
-		work(gap)
+// execute runs one program for at most a time.
+func (cal *Calibration) execute(ctx context.Context, heap int64, d time.Duration, seed uint64) (*probe, error) {
+	t, space, limit := cal.Like, cal.Memory.Space, int64(patternLimit)
+	if t == nil {
+		t = pattern(seed, space, min(d, programTime))
 	} else {
-		time.Sleep(gap)
-	}
-	before, begin := t.collector.Stats(), t.collector.Now()
-	o := Observation{Gap: begin - t.end, Start: -1}
-	var c gc.Cycle
-	var err error
-	switch t.random.IntN(8) {
-	case 0, 1, 2:
-		c = t.collector.Collect(gc.TriggerExplicit)
-		o.Held = c.Duration
-	case 3, 4, 5:
-		if c, err = t.beside(); err != nil {
-			return err
-		}
-		o.Working = c.Duration
-	case 6:
-		t.asker.want.Store(true)
-		_ = t.pool.Sync(nil, func() error { c = t.asker.wait(func() { time.Sleep(100 * time.Microsecond) }); return nil })
-		o.Held = c.Duration
-	default:
-		if c, err = t.refusal(); err != nil {
-			return err
-		}
-		o.Held = c.Duration
-	}
-	after := t.collector.Stats()
-	t.end = t.collector.Now()
-	if after.Cycles[gc.TriggerNatural] != before.Cycles[gc.TriggerNatural] || c.Duration == 0 {
-		return nil // the runtime collected, too
-	}
-	o.Objects, o.Bytes = int(after.Objects-before.Objects), after.Freed-before.Freed
-	o.Tracked = after.Tracked + o.Objects
-	if found := int(after.Objects); o.Working > 0 && found > 0 && found < len(t.dropped) {
-		o.Start = max(0, t.dropped[found-1]-c.Start) // what was dropped until then was found
-	}
-	t.seen = append(t.seen, o)
-	return nil
-}
-
-// gap is the time to the next cycle: 50 us to 200 ms, evenly drawn in its logarithm.
-func (t *tester) gap() time.Duration {
-	return time.Duration(float64(50*time.Microsecond) * math.Exp(t.random.Float64()*math.Log(4000)))
-}
-
-// keep makes the number of objects that are reachable n.
-func (t *tester) keep(n int) error {
-	for len(t.kept) < n {
-		a, err := t.object(leastObject)
+		space = sim.SpaceOf(t)
+		w, err := sim.Compile(t, space)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		t.kept = append(t.kept, a)
+		limit = w.PeakReachable * 3 / 2
 	}
-	for len(t.kept) > n {
-		t.kept[len(t.kept)-1] = pool.Array[byte]{}
-		t.kept = t.kept[:len(t.kept)-1]
-		t.dropped = append(t.dropped, t.collector.Now())
+	ctx, stop := context.WithTimeoutCause(ctx, d, errTimeUp)
+	defer stop()
+	log := new(sim.Log)
+	p := &probe{log: log, chunks: cal.Memory.Mapped}
+	if p.chunks != nil {
+		p.mapped = p.chunks()
 	}
-	return nil
-}
-
-// litter makes n objects and drops each at once. It notes what an allocation takes.
-func (t *tester) litter(n int) error {
-	begin := t.collector.Now()
-	for range n {
-		if _, err := t.object(leastObject << t.random.IntN(objectDoubles)); err != nil {
-			return err
-		}
-		t.dropped = append(t.dropped, t.collector.Now())
-	}
-	if n > 0 {
-		t.allocs = append(t.allocs, (t.collector.Now()-begin)/time.Duration(n))
-	}
-	return nil
-}
-
-func (t *tester) object(bytes int) (pool.Array[byte], error) {
-	a, err := pool.NewArray[byte](t.pool, bytes, 0)
-	if err != nil {
-		return a, err
-	}
-	return a, t.cal.Memory.touch(a)
-}
-
-// beside starts a cycle beside the program, which goes on to allocate and drop.
-func (t *tester) beside() (gc.Cycle, error) {
-	t.asker.want.Store(true)
-	var err error
-	c := t.asker.wait(func() {
-		if _, e := t.object(leastObject); e != nil {
-			err = e
-		}
-		t.dropped = append(t.dropped, t.collector.Now())
-		work(50 * time.Microsecond)
+	_, err := Run(ctx, t, Config{
+		Policy: &prober{random: rand.New(rand.NewPCG(seed, 2))}, Limit: limit, Memory: cal.Memory, Space: space, Ballast: heap, Speed: 1, Log: log, probe: p,
 	})
-	return c, err
-}
-
-// refusal asks for more than there is room for, after some garbage. It notes what
-// the ladder takes beyond its cycle.
-func (t *tester) refusal() (gc.Cycle, error) {
-	const large = poolLimit / 8
-	for before := t.collector.Stats().Cycles[gc.TriggerRefusal]; ; {
-		begin := t.collector.Now()
-		if _, err := t.object(large); err != nil {
-			return gc.Cycle{}, err
-		}
-		took := t.collector.Now() - begin
-		t.dropped = append(t.dropped, t.collector.Now())
-		s := t.collector.Stats()
-		if n := s.Cycles[gc.TriggerRefusal] - before; n > 0 {
-			t.ladders = append(t.ladders, max(0, took-s.Last.Duration))
-			return s.Last, nil
-		}
+	if errors.Is(err, errTimeUp) {
+		err = nil
 	}
-}
-
-// An asker is a policy that asks for a cycle beside the program when it is told to.
-type asker struct {
-	want atomic.Bool
-	mu   sync.Mutex
-	last gc.Cycle
-	n    int
-}
-
-func (a *asker) Decide(gc.Point) gc.Decision {
-	if a.want.CompareAndSwap(true, false) {
-		return gc.Decision{Action: gc.Overlap, Reason: "calibration"}
-	}
-	return gc.Decision{Reason: "not now"}
-}
-
-func (a *asker) Observe(c gc.Cycle) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.last = c
-	a.n++
-}
-
-func (a *asker) String() string { return "calibration" }
-
-func (a *asker) seen() (gc.Cycle, int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.last, a.n
-}
-
-// wait goes on with the program until a cycle has ended.
-func (a *asker) wait(program func()) gc.Cycle {
-	for _, before := a.seen(); ; {
-		program()
-		if c, n := a.seen(); n != before {
-			return c
-		}
-	}
-}
-
-// work keeps the processor busy.
-func work(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); {
-	}
+	return p, err
 }
 
 // spin keeps n goroutines busy until the function that it returns is called.

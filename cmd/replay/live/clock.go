@@ -9,6 +9,7 @@ import (
 type clock struct {
 	start time.Time
 	speed float64 // 1 = as recorded; 0 = as fast as it goes
+	rate  float64 // turns of compute in a ns, with nothing beside it; 0 = work is to keep the processor busy until its time
 }
 
 func (k *clock) now() time.Duration { return time.Since(k.start) }
@@ -28,13 +29,42 @@ const coarse = 1500 * time.Microsecond
 // In a longer one it does nothing for the device.
 const idleGap = 10 * coarse
 
-// work lets the host work until time t: it keeps the processor busy, or sleeps.
+// work lets the host work until time t: it keeps the processor busy, computes what it
+// would have by then with nothing beside it, or sleeps.
 func (k *clock) work(t time.Duration) {
 	if d := t - k.now(); d > idleGap {
 		time.Sleep(d - coarse)
+	} else if d > 0 && k.rate > 0 {
+		compute(int(k.rate * float64(d)))
+		return
 	}
 	for k.now() < t {
 	}
+}
+
+// compute is work of n turns that needs no memory.
+//
+//go:noinline
+func compute(n int) (x uint64) {
+	x = 1
+	for range n {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+	}
+	return x
+}
+
+// computeRate measures the turns in a ns: the best of some short tries, so that what
+// runs beside it does not count.
+func computeRate() (best float64) {
+	const turns = 1 << 18
+	for range 50 {
+		begin := time.Now()
+		compute(turns)
+		best = max(best, turns/float64(time.Since(begin)))
+	}
+	return best
 }
 
 // wait leaves the processor to others until time t.

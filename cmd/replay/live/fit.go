@@ -14,13 +14,13 @@ import (
 
 // An Observation is one cycle of a live run, with what its length depends on.
 type Observation struct {
-	Held    time.Duration // of the cycle, while the program was held or waited for the device
-	Working time.Duration // of the cycle, while the program worked
-	Gap     time.Duration // from the end of the cycle before it to its begin
-	Tracked int           // objects that the collector knew
-	Objects int           // objects that it gave back
-	Bytes   int64         // bytes that it gave back
-	Start   time.Duration // until its mark began, as far as is known; negative: it is not
+	Held    time.Duration `json:"held_ns"`    // of the cycle, while the program was held or waited for the device
+	Working time.Duration `json:"working_ns"` // of the cycle, while the program worked
+	Gap     time.Duration `json:"gap_ns"`     // from the end of the cycle before it to its begin
+	Tracked int           `json:"tracked"`    // objects that the collector knew
+	Objects int           `json:"objects"`    // objects that it gave back
+	Bytes   int64         `json:"bytes"`      // bytes that it gave back
+	Start   time.Duration `json:"start_ns"`   // until its mark began, as far as is known; negative: it is not
 }
 
 // A Fit says how well a machine explains cycles that it was not fitted to: every

@@ -23,16 +23,20 @@ type Config struct {
 	Ballast  int64                     // bytes of Go heap with pointers
 	Wait     func(time.Duration) error // keeps the device busy for that long and waits for it; nil: the processor sleeps
 	Launch   func(time.Duration) error // keeps the device busy for that long and does not wait; for Elastic, with Wait
+	Compute  bool                      // work of the host is so much to compute, and takes longer beside a cycle; else it takes the recorded time
 	Elastic  bool                      // the device works on while the program is held, so that the next wait is shorter
 	Speed    float64                   // 1 = as recorded, 2 = twice as fast; 0 = as fast as it goes, without waits
 	Log      *sim.Log                  // collects cycles, pauses and decisions; nil = off
 	Recorder trace.Sink                // told what the pool and the collector do; nil = off
+
+	probe *probe // nil = off
 }
 
 // A Report is what a live run measured.
 type Report struct {
 	sim.Result
 	Natural  int           // cycles that the Go runtime ran by itself
+	Lost     time.Duration // by which work took longer beside cycles, if the host computes
 	Late     time.Duration // how far behind the recording the run fell, pauses aside
 	Reserved int64         // the most bytes that the pool had taken from its upstream
 	Stats    gc.Stats
@@ -66,7 +70,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 		return Report{}, fmt.Errorf("live: %w", err)
 	}
 	defer m.Close()
-	r := &runner{program: p, cfg: cfg, collector: c, pool: m, objects: make([]pool.Array[byte], p.slots)}
+	r := &runner{program: p, cfg: cfg, collector: c, pool: m, objects: make([]pool.Array[byte], p.slots), probe: cfg.probe}
 	for _, name := range p.places {
 		r.places = append(r.places, &gc.WaitPlace{Name: name})
 	}
@@ -82,10 +86,12 @@ type runner struct {
 	cfg       Config
 	collector *gc.Collector
 	pool      *pool.Pool
+	probe     *probe             // nil = off
 	objects   []pool.Array[byte] // by slot; zero once dropped
 	sizes     []int64            // of objects, by slot
 	places    []*gc.WaitPlace
 	clock     clock
+	ahead     time.Duration // of the collector's clock
 	shift     time.Duration // by which pauses have delayed the program
 	device    time.Duration // when the device is done, if waits are elastic
 	exposed   time.Duration // the collector's sum of pauses when it was last read
@@ -98,7 +104,11 @@ type runner struct {
 
 func (r *runner) run(ctx context.Context) error {
 	r.sizes = make([]int64, r.slots)
-	r.clock = clock{start: time.Now(), speed: r.cfg.Speed}
+	if r.cfg.Compute {
+		r.clock.rate = computeRate()
+	}
+	r.clock.start, r.clock.speed = time.Now(), r.cfg.Speed
+	r.ahead = r.collector.Now() - r.clock.now()
 	if r.cfg.Elastic {
 		if err := r.launch(0); err != nil {
 			return fmt.Errorf("live: %s: %w", r.load.Name, err)
@@ -110,15 +120,33 @@ func (r *runner) run(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		due := r.clock.scaled(s.time) + r.shift
+		before := r.clock.now()
 		r.clock.work(due)
 		now := r.clock.now()
+		if now-before > idleGap {
+			r.rest(before, now)
+		}
+		if r.cfg.Compute && before < due {
+			r.shift += max(0, now-due) // which is what the work lost
+			r.out.Lost += max(0, now-due)
+		}
 		r.out.Late = max(r.out.Late, now-due)
 		if err := r.step(i, now); err != nil {
 			return fmt.Errorf("live: %s: step %d: %w", r.load.Name, i, err)
 		}
 		r.integrate(r.clock.now())
+		if r.probe != nil {
+			r.probe.look(r.collector)
+		}
 	}
 	return nil
+}
+
+// rest notes that the program was held or waited.
+func (r *runner) rest(from, to time.Duration) {
+	if r.probe != nil {
+		r.probe.rest(from+r.ahead, to+r.ahead)
+	}
 }
 
 func (r *runner) step(i int, now time.Duration) error {
@@ -133,6 +161,7 @@ func (r *runner) step(i int, now time.Duration) error {
 		}
 		err := r.pool.Sync(r.places[s.slot], func() error { return r.wait(done) })
 		r.account(s, done)
+		r.rest(now, r.clock.now())
 		if r.cfg.Elastic && err == nil {
 			r.shift = min(r.shift, r.clock.now()-r.clock.scaled(s.time+s.arg))
 			err = r.launch(i + 1)
@@ -142,6 +171,9 @@ func (r *runner) step(i int, now time.Duration) error {
 		r.objects[s.slot].Free()
 	}
 	r.reachable -= r.sizes[s.slot]
+	if r.probe != nil && s.kind == trace.Drop && r.sizes[s.slot] > 0 {
+		r.probe.drops = append(r.probe.drops, now+r.ahead)
+	}
 	r.objects[s.slot] = pool.Array[byte]{}
 	return nil
 }
@@ -177,7 +209,7 @@ func (r *runner) launch(i int) error {
 
 func (r *runner) alloc(s *step, now time.Duration) error {
 	a, err := pool.NewArray[byte](r.pool, int(s.arg), 0)
-	r.account(s, now)
+	pause := r.account(s, now)
 	if errors.Is(err, pool.ErrOutOfMemory) {
 		r.out.FailedAllocs++
 		r.sizes[s.slot] = 0
@@ -189,27 +221,31 @@ func (r *runner) alloc(s *step, now time.Duration) error {
 	if err := r.cfg.Memory.touch(a); err != nil {
 		return err
 	}
+	if r.probe != nil {
+		r.probe.allocated(pause, r.clock.now()-now)
+	}
 	r.objects[s.slot], r.sizes[s.slot] = a, s.arg
 	r.reachable += s.arg
 	r.out.PeakLive = max(r.out.PeakLive, r.live())
 	return nil
 }
 
-// account notes a pause if the collector has held the step: the time since the
-// moment at which the step would have been done without the collector.
-func (r *runner) account(s *step, since time.Duration) {
+// account notes a pause if the collector has held the step, and returns it: the
+// time since the moment at which the step would have been done without the collector.
+func (r *runner) account(s *step, since time.Duration) (pause time.Duration) {
 	stats := r.collector.Stats()
 	if stats.Exposed == r.exposed {
-		return
+		return 0
 	}
 	r.exposed = stats.Exposed
-	pause := r.clock.now() - since
+	pause = r.clock.now() - since
 	r.shift += pause
 	r.out.ExposedPause += pause
 	r.out.MaxPause = max(r.out.MaxPause, pause)
 	if r.cfg.Log != nil {
 		r.cfg.Log.Pauses = append(r.cfg.Log.Pauses, sim.Pause{At: since, Trace: time.Duration(s.time), Length: pause})
 	}
+	return pause
 }
 
 func (r *runner) live() int64 { return r.pool.Sample().Live }

@@ -1,0 +1,132 @@
+package live
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// A made-up program has phases. In each it keeps so many small objects, makes
+// garbage of about one size at one rate, drops it after a while, and waits now and
+// then. All that is drawn, evenly in its logarithm. So caches and cores are in the state
+// that a steady program finds them in.
+const (
+	patternLimit  = 1 << 30 // of its pool
+	patternPhase  = 150 * time.Millisecond
+	patternKept   = 4000      // objects at most
+	keptSize      = 4 << 10   // bytes
+	patternLife   = 256 << 20 // bytes of garbage that are reachable for a while, at most
+	patternRounds = 8         // cycles of one rhythm
+)
+
+// pattern makes up a program of a length.
+func pattern(seed uint64, space pressure.Space, d time.Duration) *trace.Trace {
+	b := builder{t: &trace.Trace{Name: "calibration", Labels: []string{"", "wait"}}, space: space, random: rand.New(rand.NewPCG(seed, 1))}
+	for b.now < d {
+		b.phase(b.now + patternPhase)
+	}
+	return b.t
+}
+
+type builder struct {
+	t           *trace.Trace
+	space       pressure.Space
+	random      *rand.Rand
+	now         time.Duration
+	id          uint64
+	kept, fresh []object
+}
+
+type object struct {
+	id    uint64
+	bytes int64
+}
+
+func (b *builder) phase(end time.Duration) {
+	r := b.random
+	every := time.Duration(between(r, 10e3, 3e6))
+	size := between(r, 512, 4<<20)
+	keep := int(between(r, 1, patternKept))
+	life := int(min(between(r, 1, 500), patternLife/(2*size)))
+	steps, wait := int(between(r, 5, 500)), time.Duration(between(r, 10e3, 20e6))
+	for n := 1; b.now < end; n++ {
+		b.now += every
+		if len(b.kept) < keep {
+			b.kept = append(b.kept, b.alloc(keptSize))
+		} else {
+			b.fresh = append(b.fresh, b.alloc(int64(size*between(r, 0.5, 2))))
+		}
+		b.fresh = b.drop(b.fresh, len(b.fresh)-life)
+		b.kept = b.drop(b.kept, len(b.kept)-keep)
+		if n%steps == 0 {
+			b.t.Record(trace.Event{Time: int64(b.now), Kind: trace.Sync, Duration: wait, Aux: 1})
+			b.now += wait
+		}
+	}
+}
+
+func (b *builder) alloc(bytes int64) object {
+	b.id++
+	b.t.Record(trace.Event{Time: int64(b.now), Kind: trace.Alloc, ID: b.id, Bytes: bytes, Space: b.space})
+	return object{b.id, bytes}
+}
+
+// drop drops the first n, and returns the others.
+func (b *builder) drop(all []object, n int) []object {
+	for ; n > 0; n-- {
+		b.t.Record(trace.Event{Time: int64(b.now), Kind: trace.Drop, ID: all[0].id, Bytes: all[0].bytes, Space: b.space})
+		all = all[1:]
+	}
+	return all
+}
+
+// between draws a number, evenly in its logarithm.
+func between(r *rand.Rand, least, most float64) float64 {
+	return least * math.Exp(r.Float64()*math.Log(most/least))
+}
+
+// A prober is the policy of a calibration. It asks for cycles in rhythms: some at
+// equal distances, counted in allocations, held or beside the program; or none, so that
+// allocations are refused.
+type prober struct {
+	random *rand.Rand
+	rounds int           // that this rhythm has left
+	every  int           // allocations to a cycle; 0: it waits for refusals
+	after  int           // allocations to the next cycle
+	most   time.Duration // between two cycles
+	last   time.Duration // when the last cycle ended
+}
+
+// Decide asks for a cycle if it is time for one.
+func (p *prober) Decide(at gc.Point) gc.Decision {
+	if p.rounds == 0 {
+		p.rounds, p.every, p.most = patternRounds, 0, time.Second
+		if p.random.IntN(4) > 0 {
+			p.every, p.most = int(between(p.random, 1, 2000)), time.Duration(between(p.random, 1e6, 300e6))
+		}
+		p.after = p.every
+	}
+	if at.At == gc.Allocation {
+		p.after--
+	}
+	if at.Running || at.Now-p.last < p.most && (p.every == 0 || p.after > 0) {
+		return gc.Decision{Reason: "not yet"}
+	}
+	if at.At == gc.Allocation && p.random.IntN(2) == 0 {
+		return gc.Decision{Action: gc.Block, Reason: "calibration"}
+	}
+	return gc.Decision{Action: gc.Overlap, Reason: "calibration"}
+}
+
+// Observe begins the next round.
+func (p *prober) Observe(c gc.Cycle) {
+	p.rounds = max(0, p.rounds-1)
+	p.after = p.every
+	p.last = c.Start + c.Duration
+}
+
+func (p *prober) String() string { return "calibration" }

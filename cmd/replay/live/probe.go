@@ -1,0 +1,86 @@
+package live
+
+import (
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// A probe notes what the cycles and the allocations of a run take. Its times are
+// of the collector's clock.
+type probe struct {
+	seen    []Observation
+	allocs  []allocation    // that no cycle has held
+	ladders []allocation    // that one refusal has held, without its cycle
+	drops   []time.Duration // oldest first
+	idle    spans           // when the program was held or waited
+	chunks  func() int64    // that were put behind addresses so far; nil: none are
+	mapped  int64           // of them, after the last allocation
+	log     *sim.Log
+	known   int           // cycles of the log that have been seen
+	objects uint64        // given back by them
+	end     time.Duration // of the last one
+}
+
+// allocated notes an allocation that took so long, of which the program was held for
+// pause. If one refusal has held it, and so one cycle, the rest is the ladder's.
+func (p *probe) allocated(pause, took time.Duration) {
+	a := allocation{took: took}
+	if p.chunks != nil {
+		n := p.chunks()
+		a.chunks, p.mapped = n-p.mapped, n
+	}
+	if pause == 0 {
+		p.allocs = append(p.allocs, a)
+		return
+	}
+	if n := len(p.log.Cycles); n == p.known+1 && p.log.Cycles[n-1].Trigger == gc.TriggerRefusal {
+		a.took = max(0, pause-p.log.Cycles[n-1].Duration)
+		p.ladders = append(p.ladders, a)
+	}
+}
+
+// An allocation is what one has taken.
+type allocation struct {
+	took   time.Duration
+	chunks int64 // that were put behind addresses for it
+}
+
+// rest notes a time in which the program was held or waited.
+func (p *probe) rest(from, to time.Duration) {
+	if n := len(p.idle); n > 0 && int64(from) <= p.idle[n-1][1] {
+		p.idle[n-1][1] = max(p.idle[n-1][1], int64(to))
+	} else {
+		p.idle = append(p.idle, [2]int64{int64(from), int64(to)})
+	}
+}
+
+// look notes the cycle that has ended since the last look. If there were several,
+// what each gave back is not known.
+func (p *probe) look(c *gc.Collector) {
+	n := len(p.log.Cycles)
+	if n == p.known {
+		return
+	}
+	stats, cycle := c.Stats(), p.log.Cycles[n-1].Cycle
+	o := Observation{
+		Gap: cycle.Start - p.end, Objects: int(stats.Objects - p.objects), Bytes: cycle.Freed, Start: -1,
+	}
+	o.Tracked = stats.Tracked + o.Objects
+	o.Held = p.idle.within(int64(cycle.Start), int64(cycle.Start+cycle.Duration))
+	o.Working = cycle.Duration - o.Held
+	if found := int(stats.Objects); 0 < found && found < len(p.drops) {
+		last, next := p.drops[found-1], p.drops[found] // the mark began between them
+		if o.Working > 0 && next-last < closeDrops && next > cycle.Start {
+			o.Start = max(0, (last+next)/2-cycle.Start)
+		}
+	}
+	if n == p.known+1 && (cycle.Trigger == gc.TriggerPolicy || cycle.Trigger == gc.TriggerRefusal) {
+		p.seen = append(p.seen, o)
+	}
+	p.known, p.objects, p.end = n, stats.Objects, cycle.Start+cycle.Duration
+}
+
+// closeDrops is how far apart two drops may be to say when a mark between them began.
+const closeDrops = 200 * time.Microsecond
