@@ -98,7 +98,7 @@ var errTimeUp = errors.New("live: the calibration's time is up")
 func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration) (*probe, error) {
 	sum := new(probe)
 	for begin, seed := time.Now(), uint64(1); len(sum.seen) < 2*minObservations || time.Since(begin) < d; seed++ {
-		left := max(d-time.Since(begin), d/10, 20*time.Millisecond)
+		left := max(d-time.Since(begin), time.Second) // a program that ends sooner has hardly begun
 		p, err := cal.execute(ctx, heap, left, seed)
 		if err != nil {
 			return nil, err
@@ -112,7 +112,7 @@ func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration
 }
 
 const (
-	mostPrograms = 100
+	mostPrograms = 30
 	programTime  = 10 * time.Second // of one that is made up
 )
 
