@@ -104,9 +104,9 @@ type prober struct {
 // Decide asks for a cycle if it is time for one.
 func (p *prober) Decide(at gc.Point) gc.Decision {
 	if p.rounds == 0 {
-		p.rounds, p.every, p.most = patternRounds, 0, time.Second
-		if p.random.IntN(4) > 0 {
-			p.every, p.most = int(between(p.random, 1, 2000)), time.Duration(between(p.random, 1e6, 300e6))
+		p.rounds, p.every, p.most = patternRounds, 0, 300*time.Millisecond
+		if p.random.IntN(8) > 0 {
+			p.every, p.most = int(between(p.random, 1, 2000)), time.Duration(between(p.random, 300e3, 200e6))
 		}
 		p.after = p.every
 	}
