@@ -31,7 +31,7 @@ type Machine struct {
 	Sweep  Linear        `json:"sweep"`      // after the mark, beside the program; bytes: of the Go heap with pointers
 	Settle Linear        `json:"settle"`     // objects and bytes: given back
 	Ladder time.Duration `json:"ladder_ns"`  // of the refusal ladder, beyond its cycle
-	Map    time.Duration `json:"map_ns"`     // to put a chunk of memory behind other addresses: see Mapper
+	Map    Linear        `json:"map"`        // of an allocation that puts memory behind other addresses: see Mapper; objects: chunks
 	Heap   int64         `json:"heap_bytes"` // the app's Go heap with pointers
 
 	Cold     Cold    `json:"cold"`
@@ -40,6 +40,7 @@ type Machine struct {
 
 	IdleGap time.Duration `json:"idle_gap_ns"` // a longer time between two events is no work of the program; 0: all is
 	Alloc   Linear        `json:"alloc"`       // what the program takes for an allocation, beyond what was recorded
+	Waits   bool          `json:"waits"`       // the ladder waits for the work that the device has queued, which it has if Elastic
 	Elastic bool          `json:"elastic"`     // a pause shortens the next wait by up to its own length: the device works on meanwhile
 	Noise   Noise         `json:"noise"`       // of the length of a cycle
 }

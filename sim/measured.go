@@ -22,6 +22,7 @@ type measured struct {
 	random *rand.Rand
 	res    Result
 
+	event   int           // of the workload, that is under way
 	now     float64       // virtual clock
 	shift   float64       // by which pauses and slowdown have delayed the program
 	held    float64       // for which the program was held since its last wait
@@ -73,6 +74,7 @@ func runMeasured(w *Workload, p gc.Policy, cfg Config) Result {
 	r.res.Cycle = r.Cycle(0, 0, 0)
 	r.res.Ladder = r.res.Cycle + r.Machine.Ladder
 	for i, o := range w.ops {
+		r.event = i
 		r.work(float64(o.time) + r.shift)
 		n, ref := o.arg>>2, w.refs[i]
 		switch o.arg & 3 {
@@ -220,7 +222,10 @@ func (r *measured) mapping() float64 {
 	}
 	before := r.mapped
 	r.mapped = r.mapper.Mapped()
-	return float64(r.mapped-before) * float64(r.Map)
+	if r.mapped == before {
+		return 0
+	}
+	return r.Map.Of(r.mapped-before, 0)
 }
 
 // prolong makes the last pause longer.
@@ -253,6 +258,9 @@ func (r *measured) climb(z, at int64) int64 {
 		extra += min(maxBackOff, float64(r.Cycle(0, 0, 0))*float64(int64(1)<<min(r.futile-1, maxDouble)))
 	}
 	r.res.RefusalCollections++
+	if r.Waits && r.Elastic {
+		extra += r.queued()
+	}
 	before := r.dead
 	r.begin(gc.TriggerRefusal, gc.Block)
 	r.hold(extra, at)
@@ -261,6 +269,17 @@ func (r *measured) climb(z, at int64) int64 {
 		r.futile = 0
 	}
 	return freed
+}
+
+// queued is how long the device works on at what it has: all up to the end of the
+// next wait.
+func (r *measured) queued() float64 {
+	for _, o := range r.w.ops[r.event:] {
+		if o.arg&3 == opSync {
+			return max(0, float64(o.time+o.arg>>2)+r.shift-r.held-r.now)
+		}
+	}
+	return 0
 }
 
 // sync waits for the device. It has worked on while the program was held, if

@@ -212,7 +212,7 @@ func (s *setting) simulate(w *sim.Workload, spec gc.Spec, live *live.Config, mem
 	if err != nil {
 		return nil, err
 	}
-	m.Elastic = s.waits == "elastic"
+	m.Elastic, m.Waits = s.waits == "elastic", strings.HasPrefix(mem.name, "cuda")
 	if !live.Compute {
 		m.Slowdown = 0
 	}

@@ -97,7 +97,7 @@ func (m *memory) open() (func() error, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	closing := func() error { return errors.Join(w.Close(), d.Close()) }
-	m.Space = d.Space()
+	m.Space, m.Waits = d.Space(), true
 	m.launch = func(busy time.Duration) error { return w.Spin(d.Default(), busy) }
 	m.wait = func(busy time.Duration) error {
 		if err := m.launch(busy); err != nil {

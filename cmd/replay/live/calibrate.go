@@ -54,7 +54,7 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, []Obser
 		m.Mark.PerGiB = heap / float64(cal.Heap) * (1 << 30)
 	}
 	full.costs(m)
-	m.IdleGap = idleGap
+	m.IdleGap, m.Waits = idleGap, cal.Memory.Waits
 	m.Slowdown, err = slowdown(cal.Heap, 11)
 	return m, fit, full.seen, err
 }
@@ -68,20 +68,38 @@ func (p *probe) costs(m *sim.Machine) {
 		}
 	}
 	m.Alloc.Base = median(alone)
-	var took, chunks float64
-	for _, a := range p.allocs {
-		if a.chunks > 0 {
-			took += max(0, float64(a.took-m.Alloc.Base))
-			chunks += float64(a.chunks)
-		}
-	}
-	if chunks > 0 {
-		m.Map = time.Duration(took / chunks)
-	}
+	m.Map = mapping(p.allocs, m.Alloc.Base)
 	for _, a := range p.ladders {
-		ladders = append(ladders, max(0, a.took-time.Duration(a.chunks)*m.Map))
+		if a.chunks > 0 {
+			a.took -= time.Duration(m.Map.Of(a.chunks, 0))
+		}
+		ladders = append(ladders, max(0, a.took))
 	}
 	m.Ladder = median(ladders)
+}
+
+// mapping fits a line to what allocations that mapped chunks took beyond others, by
+// least squares over the median of each number of chunks.
+func mapping(all []allocation, alone time.Duration) (l sim.Linear) {
+	took := map[int64][]time.Duration{}
+	for _, a := range all {
+		if a.chunks > 0 {
+			took[a.chunks] = append(took[a.chunks], max(0, a.took-alone))
+		}
+	}
+	var n, x, y, xx, xy float64
+	for chunks, times := range took {
+		w, c, t := float64(len(times)), float64(chunks), float64(median(times))
+		n, x, y, xx, xy = n+w, x+w*c, y+w*t, xx+w*c*c, xy+w*c*t
+	}
+	if n == 0 {
+		return l
+	}
+	if d := n*xx - x*x; d > 0 {
+		l.PerObject = max(0, (n*xy-x*y)/d)
+	}
+	l.Base = time.Duration(max(0, (y-l.PerObject*x)/n))
+	return l
 }
 
 func median(all []time.Duration) time.Duration {

@@ -206,15 +206,14 @@ func (s *shape) solve(all []Observation, weight []float64) (x [4]float64) {
 }
 
 // noiseQuantiles is how many quantiles the noise of a fitted machine has.
-const noiseQuantiles = 41
+const noiseQuantiles = 101
 
-// noise is the distribution of what cycles take, over what they should.
+// noise is the distribution of what cycles take, over what they should: of those that
+// held the program, whose lengths are pauses, unless they are few.
 func (s *shape) noise(all []Observation) sim.Noise {
-	var ratios []float64
-	for i := range all {
-		if p := s.predict(&all[i]); p > 0 {
-			ratios = append(ratios, max(0, s.work(&all[i])/p))
-		}
+	ratios := s.ratios(all, func(o *Observation) bool { return o.Working*10 < o.Held })
+	if len(ratios) < noiseQuantiles {
+		ratios = s.ratios(all, func(*Observation) bool { return true })
 	}
 	if len(ratios) < 2 {
 		return nil
@@ -227,6 +226,15 @@ func (s *shape) noise(all []Observation) sim.Noise {
 		n[q] = ratios[i] + (at-float64(i))*(ratios[i+1]-ratios[i])
 	}
 	return n
+}
+
+func (s *shape) ratios(all []Observation, counts func(*Observation) bool) (ratios []float64) {
+	for i := range all {
+		if p := s.predict(&all[i]); p > 0 && counts(&all[i]) {
+			ratios = append(ratios, max(0, s.work(&all[i])/p))
+		}
+	}
+	return ratios
 }
 
 // check holds a shape to cycles that it was not fitted to.

@@ -78,7 +78,7 @@ func TestMappingTakesTime(t *testing.T) {
 		return sim.Run(w, new(gc.Never), sim.Config{Limit: limit, Memory: memory, Machine: &m, Log: log}), memory, log
 	}
 	free, _, _ := run(sim.Machine{})
-	slow, m, log := run(sim.Machine{Map: 100 * time.Microsecond})
+	slow, m, log := run(sim.Machine{Map: sim.Linear{PerObject: 100e3}})
 	more := slow.ExposedPause - free.ExposedPause
 	if most := time.Duration(m.Mapped()) * 100 * time.Microsecond; more <= 0 || more > most || slow.RefusalCollections != free.RefusalCollections {
 		t.Errorf("exposed %v more, to map %v; %d refusals, %d where it takes no time", more, most, slow.RefusalCollections, free.RefusalCollections)

@@ -14,6 +14,7 @@ type Memory struct {
 	Space    pressure.Space // what Upstream gives
 	Direct   bool           // the pool caches nothing: fragments then take no part of the limit
 	Mapped   func() int64   // how many chunks Upstream has put behind addresses so far; nil: it maps none
+	Waits    bool           // the ladder of the pool waits for work that was queued
 	Touch    int64          // bytes of each object that are written when it is allocated; negative: all
 }
 

@@ -241,6 +241,7 @@ func (r *runner) account(s *step, since time.Duration) (pause time.Duration) {
 	pause = r.clock.now() - since
 	r.shift += pause
 	r.out.ExposedPause += pause
+	r.rest(since, since+pause)
 	r.out.MaxPause = max(r.out.MaxPause, pause)
 	if r.cfg.Log != nil {
 		r.cfg.Log.Pauses = append(r.cfg.Log.Pauses, sim.Pause{At: since, Trace: time.Duration(s.time), Length: pause})
