@@ -147,7 +147,7 @@ func fitShape(all []Observation) shape {
 			starts = append(starts, o.Start)
 		}
 	}
-	best.start = median(starts)
+	best.start = min(median(starts), time.Duration(best.x[0]))
 	return best
 }
 
