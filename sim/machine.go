@@ -19,10 +19,9 @@ import (
 //
 // A cycle goes through these phases. First, if the one before it has not been
 // swept, it waits for that sweep. Then it takes Start until its mark begins; what
-// the program drops until then is found dead. Then come Mark and Settle. These
-// three take longer if the last cycle was long ago: see Cold. While the program
-// works, and so takes processor time from the collector, each phase takes Stretch
-// times as long.
+// the program drops until then is found dead. Then come Mark and Settle. While the
+// program works, and so takes processor time from the collector, each phase takes
+// Stretch times as long.
 type Machine struct {
 	About string `json:"about"` // the machine, the app's heap and the memory that was measured
 
@@ -34,7 +33,6 @@ type Machine struct {
 	Map    Linear        `json:"map"`        // of an allocation that puts memory behind other addresses: see Mapper; objects: chunks
 	Heap   int64         `json:"heap_bytes"` // the app's Go heap with pointers
 
-	Cold     Cold    `json:"cold"`
 	Stretch  float64 `json:"stretch"`  // of a cycle while the program works: 1 or 0 = not at all, 2 = twice as long
 	Slowdown float64 `json:"slowdown"` // of the program beside a cycle: 0 = none, 1 = half speed
 
@@ -55,22 +53,6 @@ type Linear struct {
 // Of returns the cost for so many objects and bytes, in ns.
 func (l *Linear) Of(objects, bytes int64) float64 {
 	return float64(l.Base) + l.PerObject*float64(objects) + l.PerGiB*float64(bytes)/(1<<30)
-}
-
-// Cold says how much longer a cycle takes some time after the last one, when
-// caches hold other things and cores have gone to sleep: 1 + Share x (1 - e^(-gap /
-// After)) times as long.
-type Cold struct {
-	Share float64       `json:"share"`
-	After time.Duration `json:"after_ns"`
-}
-
-// Factor returns it for a gap.
-func (c Cold) Factor(gap time.Duration) float64 {
-	if c.After <= 0 {
-		return 1 + c.Share
-	}
-	return 1 - c.Share*math.Expm1(-float64(max(0, gap))/float64(c.After))
 }
 
 // Noise is a distribution of factors: its quantiles, evenly spaced, the least
@@ -101,8 +83,8 @@ func MachineOf(c Cost, ladder Ladder) *Machine {
 	}
 }
 
-// Cycle returns how long a cycle takes that comes long after the last one, with
-// the program held or waiting and without noise.
+// Cycle returns how long a cycle takes that finds the last one swept, with the
+// program held or waiting and without noise.
 func (m *Machine) Cycle(tracked, freed, bytes int64) time.Duration {
 	return m.Start + time.Duration(m.Mark.Of(tracked, m.Heap)+m.Settle.Of(freed, bytes))
 }

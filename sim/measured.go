@@ -32,7 +32,6 @@ type measured struct {
 	waits   []float64
 	factor  float64 // of the length of cycles, as the collector has learned it
 	debt    float64 // what is left to sweep of the last cycle
-	ended   float64 // when the last cycle settled
 	totals  totals  // before the event
 	last    totals  // when the last cycle settled
 	after   int64   // live when the last cycle settled
@@ -335,7 +334,7 @@ func (r *measured) obey(d gc.Decision) (hold bool) {
 }
 
 func (r *measured) begin(trigger gc.Trigger, action gc.Action) {
-	noise := r.Noise.Draw(r.random) * r.Cold.Factor(time.Duration(r.now-r.ended))
+	noise := r.Noise.Draw(r.random)
 	r.cycle = &cycle{
 		Cycle: gc.Cycle{Start: time.Duration(r.now), Trigger: trigger, Action: action},
 		noise: noise, begin: r.now, left: r.debt + float64(r.Start)*noise,
@@ -380,7 +379,6 @@ func (r *measured) settle() {
 	}
 	r.dropped = r.dropped[c.found:]
 	r.cycles++
-	r.ended = r.now
 	r.after, r.last = r.memory.Live(), r.totals
 	c.Duration = time.Duration(r.now - c.begin)
 	if c.Action == gc.Block {

@@ -122,10 +122,10 @@ func writeMachine(w io.Writer, m *sim.Machine, fit live.Fit) {
 		{"tracking", perObject(m.Mark.PerObject)},
 		{"giving back", perObject(m.Settle.PerObject) + fmt.Sprintf(" and %s for each GiB", formatDuration(time.Duration(m.Settle.PerGiB)))},
 		{"sweeping, if the next cycle comes soon", left + formatDuration(time.Duration(m.Sweep.Of(0, m.Heap)))},
-		{"long after the last one", left + fmt.Sprintf("%.2f times as long, two thirds of that after %s", 1+m.Cold.Share, formatDuration(m.Cold.After))},
 		{"the ladder, beyond its cycle", left + formatDuration(m.Ladder)},
 		{"beside the program's work", left + fmt.Sprintf("a cycle takes %.2f times as long, and the work %.2f times", max(1, m.Stretch), 1+m.Slowdown)},
 		{"an allocation", left + formatDuration(m.Alloc.Base)},
+		{"mapping memory for one", left + formatDuration(m.Map.Base) + fmt.Sprintf(" and %s for each chunk", formatDuration(time.Duration(m.Map.PerObject)))},
 	}.print(w)
 	fmt.Fprintf(w, "\nHow sure: %s.\n", fit)
 }

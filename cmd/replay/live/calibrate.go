@@ -150,7 +150,7 @@ func (cal *Calibration) execute(ctx context.Context, heap int64, d time.Duration
 	ctx, stop := context.WithTimeoutCause(ctx, d, errTimeUp)
 	defer stop()
 	log := new(sim.Log)
-	p := &probe{log: log, chunks: cal.Memory.Mapped}
+	p := &probe{log: log, chunks: cal.Memory.Mapped, bytes: cal.Memory.byBytes()}
 	if p.chunks != nil {
 		p.mapped = p.chunks()
 	}

@@ -19,7 +19,7 @@ type Observation struct {
 	Gap     time.Duration `json:"gap_ns"`     // from the end of the cycle before it to its begin
 	Tracked int           `json:"tracked"`    // objects that the collector knew
 	Objects int           `json:"objects"`    // objects that it gave back
-	Bytes   int64         `json:"bytes"`      // bytes that it gave back
+	Bytes   int64         `json:"bytes"`      // bytes that it gave back, if giving them back depends on how many they are
 	Start   time.Duration `json:"start_ns"`   // until its mark began, as far as is known; negative: it is not
 }
 
@@ -64,7 +64,6 @@ func FitMachine(heap int64, all []Observation) (*sim.Machine, Fit, error) {
 		Mark:    sim.Linear{Base: max(0, time.Duration(s.x[0])-s.start), PerObject: s.x[1]},
 		Settle:  sim.Linear{PerObject: s.x[2], PerGiB: s.x[3] * (1 << 30)},
 		Sweep:   sim.Linear{Base: s.sweep},
-		Cold:    s.cold,
 		Stretch: s.stretch,
 		Noise:   s.noise(all),
 	}
@@ -72,13 +71,12 @@ func FitMachine(heap int64, all []Observation) (*sim.Machine, Fit, error) {
 }
 
 // A shape is what is fitted: with the program held, a cycle takes x[0], x[1] for
-// each object tracked, x[2] for each given back, x[3] for each byte given back, all
-// that times the factor of the cold, and what is left of the last one's sweep.
+// each object tracked, x[2] for each given back, x[3] for each byte given back, and
+// what is left of the last one's sweep.
 type shape struct {
 	x       [4]float64 // ns
 	stretch float64
 	sweep   time.Duration
-	cold    sim.Cold
 	start   time.Duration
 }
 
@@ -89,8 +87,7 @@ func (s *shape) work(o *Observation) float64 {
 }
 
 func (s *shape) row(o *Observation) [4]float64 {
-	cold := s.cold.Factor(o.Gap)
-	return [4]float64{cold, cold * float64(o.Tracked), cold * float64(o.Objects), cold * float64(o.Bytes)}
+	return [4]float64{1, float64(o.Tracked), float64(o.Objects), float64(o.Bytes)}
 }
 
 func (s *shape) predict(o *Observation) (sum float64) {
@@ -105,8 +102,6 @@ func (s *shape) predict(o *Observation) (sum float64) {
 var (
 	stretches = []float64{1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.35, 2.75, 3.25, 4, 5, 6, 8}
 	sweeps    = []time.Duration{0, 1e5, 2e5, 4e5, 8e5, 16e5, 32e5, 64e5, 128e5, 256e5, 512e5, 1024e5}
-	shares    = []float64{0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1, 1.3, 1.7, 2.2, 3}
-	afters    = []time.Duration{1e6, 2e6, 4e6, 8e6, 16e6, 32e6, 64e6, 128e6, 256e6}
 )
 
 // fitShape improves one after the other what is not linear, until nothing helps.
@@ -129,13 +124,6 @@ func fitShape(all []Observation) shape {
 			s := best
 			s.sweep = v
 			try(s)
-		}
-		for _, share := range shares {
-			for _, after := range afters {
-				s := best
-				s.cold = sim.Cold{Share: share, After: after}
-				try(s)
-			}
 		}
 		if least == before {
 			break

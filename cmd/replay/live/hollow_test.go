@@ -56,6 +56,21 @@ func TestWholeSegmentsFailAsSimulated(t *testing.T) {
 	}
 }
 
+// A line through what allocations took that mapped chunks.
+func TestMappingFit(t *testing.T) {
+	var all []allocation
+	for n := range int64(20) {
+		all = append(all, allocation{took: time.Duration(50+70*n) * time.Microsecond, chunks: n}, allocation{took: time.Second})
+	}
+	l := mapping(all, 10*time.Microsecond)
+	if !near(float64(l.Base), 40e3, 0.01) || !near(l.PerObject, 70e3, 0.01) {
+		t.Errorf("%+v", l)
+	}
+	if l := mapping(all[:1], 0); l != (sim.Linear{}) {
+		t.Errorf("of nothing: %+v", l)
+	}
+}
+
 // What is mapped takes time: beside the program, or as part of a pause.
 func TestMappingTakesTime(t *testing.T) {
 	tr, err := samples.Open("burst")

@@ -18,6 +18,12 @@ type Memory struct {
 	Touch    int64          // bytes of each object that are written when it is allocated; negative: all
 }
 
+// byBytes reports whether it takes time by the byte to give memory back: pages that
+// were written, and go back to the host. Elsewhere it takes time by the object. A cost
+// by the byte, found where cycles give back a GiB at most, would say too much of an
+// app whose cycles give back fifty.
+func (m *Memory) byBytes() bool { return m.Direct && m.Touch < 0 }
+
 // newPool returns a pool with a limit; 0 = none.
 func (m *Memory) newPool(c *gc.Collector, limit int64, rec trace.Sink) (*pool.Pool, error) {
 	return pool.New(pool.Config{

@@ -17,6 +17,7 @@ type probe struct {
 	idle    spans           // when the program was held or waited
 	chunks  func() int64    // that were put behind addresses so far; nil: none are
 	mapped  int64           // of them, after the last allocation
+	bytes   bool            // what is given back takes time by its bytes
 	log     *sim.Log
 	known   int           // cycles of the log that have been seen
 	objects uint64        // given back by them
@@ -65,7 +66,10 @@ func (p *probe) look(c *gc.Collector) {
 	}
 	stats, cycle := c.Stats(), p.log.Cycles[n-1].Cycle
 	o := Observation{
-		Gap: cycle.Start - p.end, Objects: int(stats.Objects - p.objects), Bytes: cycle.Freed, Start: -1,
+		Gap: cycle.Start - p.end, Objects: int(stats.Objects - p.objects), Start: -1,
+	}
+	if p.bytes {
+		o.Bytes = cycle.Freed
 	}
 	o.Tracked = stats.Tracked + o.Objects
 	o.Held = p.idle.within(int64(cycle.Start), int64(cycle.Start+cycle.Duration))
