@@ -58,11 +58,14 @@ func bench(clients, ways []string, rounds int, out, tags, built string, args []s
 				r.Round = round
 				all = append(all, *r)
 			}
+			if out == "" {
+				continue
+			}
+			if err := all.write(out); err != nil { // now: the next round may be stopped
+				return err
+			}
 		}
 	}
 	all.table(os.Stdout)
-	if out == "" {
-		return nil
-	}
-	return all.write(out)
+	return nil
 }
