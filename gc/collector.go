@@ -43,6 +43,7 @@ type Collector struct {
 	mu         sync.Mutex // of all that follows; held for no longer than a Decide
 	registries []walker   // replaced, never changed
 	policy     Policy
+	unchosen   bool // nobody has chosen the policy
 	recorder   *recorder
 	gates      []*Gate
 	runtime    reading       // the last one
@@ -78,7 +79,7 @@ type walker interface {
 // Config says how a collector works. The zero value is usable. Neither Recorder
 // nor the handler of Log may call the collector. A panic of one of them turns it off.
 type Config struct {
-	Policy   Policy         // nil: DefaultPolicy; $EAGERGC_POLICY goes before both
+	Policy   Policy         // nil: HostPolicy, and DefaultPolicy once memory is watched that is not the host's; $EAGERGC_POLICY goes before all
 	Recorder trace.Sink     // told of decisions, waits and cycles; nil = off
 	Log      *slog.Logger   // told of cycles, refusals and new policies (debug level) and of panics (error level); nil = off
 	Space    pressure.Space // of the memory given to Own
@@ -87,7 +88,12 @@ type Config struct {
 	Idle     time.Duration  // when nothing was counted for so long, or half as long again, one cycle gives back what is dead, unless the policy is never; 0 = 1 s, below 0 = off
 }
 
-// DefaultPolicy is the text form of the policy of a collector that is given none.
+// HostPolicy is the text form of the policy of a collector that is given none, and watches memory of the
+// host alone. That is shared with other programs, so it has a price: see [Pacer].
+const HostPolicy = "pacer:memory=1e-8,cpu=1%"
+
+// DefaultPolicy is the text form of the policy of a collector that is given none, and watches
+// other memory, such as a device's: the program's own up to its limit.
 const DefaultPolicy = "pacer"
 
 // PolicyVariable is the environment variable that chooses the policy of every
@@ -110,7 +116,12 @@ func New(cfg Config) (*Collector, error) {
 	if err := cfg.Caps.check(); err != nil {
 		return nil, err
 	}
+	unchosen := policy == nil
+	if unchosen {
+		policy = MustParse(HostPolicy).New()
+	}
 	c := newOn(newGoRuntime(), cfg, policy)
+	c.unchosen = unchosen
 	c.checkLimit(cfg.Limit)
 	return c, nil
 }
@@ -141,6 +152,7 @@ func newOn(e engine, cfg Config, policy Policy) *Collector {
 	return c
 }
 
+// choosePolicy returns nil if nobody has chosen one.
 func choosePolicy(configured Policy) (Policy, error) {
 	text, set := os.LookupEnv(PolicyVariable)
 	switch {
@@ -152,10 +164,8 @@ func choosePolicy(configured Policy) (Policy, error) {
 			return nil, fmt.Errorf("gc: environment variable %s: %w", PolicyVariable, err)
 		}
 		return spec.New(), nil
-	case configured != nil:
-		return configured, nil
 	}
-	return MustParse(DefaultPolicy).New(), nil
+	return configured, nil
 }
 
 // Close stops the collector: no cycle is started and no policy asked from now on.
@@ -202,7 +212,7 @@ func (c *Collector) swapPolicy(p Policy) (from, to string) {
 	c.mu.Lock()
 	defer c.unlock()
 	from = c.policy.String()
-	c.policy = p
+	c.policy, c.unchosen = p, false
 	c.changed()
 	return from, to
 }

@@ -230,7 +230,7 @@ func TestAForgottenCollectorGoes(t *testing.T) {
 // TestAQuietProgramGetsOneCycle: garbage does not stay until more is allocated.
 func TestAQuietProgramGetsOneCycle(t *testing.T) {
 	quiet(t)
-	c := embed(t, Config{Limit: 1 << 40, Idle: 20 * time.Millisecond})
+	c := embed(t, Config{Policy: MustParse("pacer").New(), Limit: 1 << 40, Idle: 20 * time.Millisecond})
 	var released atomic.Int64
 	for range 100 {
 		ownFunc(c, new(thing), 1<<20, func() { released.Add(1) })

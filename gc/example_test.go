@@ -23,7 +23,7 @@ func load(name string) error {
 	pixels, bytes, free := decode(name)
 	img := &Image{pixels: pixels, width: 1024}
 
-	collector, err := gc.New(gc.Config{Limit: 8 << 30}) // the policy is pacer, or that of $EAGERGC_POLICY
+	collector, err := gc.New(gc.Config{Limit: 8 << 30}) // the policy is gc.HostPolicy, or that of $EAGERGC_POLICY
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,9 @@ func (c *Collector) Watch(src Source) *Gate {
 	if c.closed {
 		g.wake.Store(math.MaxInt64)
 	}
+	if c.unchosen && src.Sample().Space != pressure.Host {
+		c.policy, c.unchosen = MustParse(DefaultPolicy).New(), false
+	}
 	c.gates = append(c.gates, g)
 	return g
 }

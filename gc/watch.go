@@ -9,10 +9,6 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// HostPolicy is the text form of the policy for memory of the host, which is shared
-// with others and so has a price: see [Pacer].
-const HostPolicy = "pacer:memory=1e-8,cpu=1%"
-
 // A Gauge is memory that someone else counts and frees: the images of a C
 // library, the process's resident memory. All methods are safe for concurrent use.
 type Gauge struct {
