@@ -168,7 +168,7 @@ func (o *fleetOutput) run(cmd *cobra.Command, plan fleet.Plan, path string) erro
 		return err
 	}
 	cache := fleet.NewCache(fleet.Folder(cmp.Or(o.cache, filepath.Join(o.folder, "cache"))))
-	local := &fleet.Local{Mapper: m, Cache: cache, Workers: o.workers, Limit: maxMemory}
+	local := &fleet.Local{Mapper: m, Cache: cache, Workers: o.workers, Limit: maxMemory, Order: uint64(os.Getpid())}
 	bar := newFleetBar(cmd.ErrOrStderr())
 	local.Each = bar.show
 	sum, err := local.Run(cmd.Context(), sources)

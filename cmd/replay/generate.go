@@ -10,6 +10,7 @@ import (
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/arrowfile"
 	"github.com/eagergc/eagergc/trace/samples"
+	"github.com/eagergc/eagergc/trace/synthetic"
 )
 
 func newGenerate() *cobra.Command {
@@ -21,23 +22,18 @@ func newGenerate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate -o DIR",
 		Short: "Make up the recordings of a fleet, to try replay fleet with",
-		Long: `generate writes recordings that nobody has recorded. Half of them are parts of the
-recordings that are built in, from another moment on, with other sizes and at
-another pace. The others are programs that do not exist (training, servers,
-decoders, solvers, graphs, bursts), and mixtures of two. A seed and a number always give
-the same recording.`,
+		Long: `generate writes recordings that nobody has recorded: parts of those that are built
+in and of synthetic programs, and mixtures of two, from another moment on, with other
+sizes and at another pace. A seed and a number always give the same recording.`,
 		Example: `  replay generate --jobs 1000 -o recordings && replay fleet recordings`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if jobs < 1 || g.Events < 10 {
 				return fmt.Errorf("generate: want at least 1 job of at least 10 events")
 			}
-			for _, name := range samples.All() {
-				t, err := samples.Open(name)
-				if err != nil {
-					return err
-				}
-				g.Bases = append(g.Bases, t)
+			var err error
+			if g.Bases, err = fleetBases(); err != nil {
+				return err
 			}
 			dir, err := openFolder(out)
 			if err != nil {
@@ -66,4 +62,21 @@ the same recording.`,
 func writeJob(dir *folder, t *trace.Trace) error {
 	dir.files.Add(1)
 	return arrowfile.WriteFile(filepath.Join(dir.path, t.Name+".arrows"), t)
+}
+
+// fleetBases are the recordings that are built in, and two synthetic programs of each
+// shape.
+func fleetBases() (all []*trace.Trace, err error) {
+	names := samples.All()
+	for _, shape := range synthetic.Shapes() {
+		names = append(names, shape+":1", shape+":2")
+	}
+	for _, name := range names {
+		t, err := loadTrace(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	return all, nil
 }

@@ -79,6 +79,7 @@ var commands = []func() *cobra.Command{
 	newGate,
 	newFleet,
 	newGenerate,
+	newShare,
 	newExplain,
 	newImport,
 	newInfo,

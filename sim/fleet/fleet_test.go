@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"math/big"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -26,6 +25,7 @@ import (
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/arrowfile"
 	"github.com/eagergc/eagergc/trace/samples"
+	"github.com/eagergc/eagergc/trace/synthetic"
 )
 
 func testPlan() Plan {
@@ -57,7 +57,7 @@ func encode(t testing.TB, m *Mapper, p *Partial) string {
 func writeFleet(t testing.TB, n, events int) string {
 	t.Helper()
 	dir := t.TempDir()
-	g := Generator{Seed: 7, Events: events, Bases: bases(t, "mlp", "serve")}
+	g := Generator{Seed: 7, Events: events, Bases: bases(t, "mlp", "serve", "decoder:1")}
 	for i := range n {
 		tr := g.Trace(i)
 		if err := arrowfile.WriteFile(filepath.Join(dir, tr.Name+".arrows"), tr); err != nil {
@@ -70,6 +70,9 @@ func writeFleet(t testing.TB, n, events int) string {
 func bases(t testing.TB, names ...string) (all []*trace.Trace) {
 	for _, name := range names {
 		tr, err := samples.Open(name)
+		if shape, ok := strings.CutSuffix(name, ":1"); ok {
+			tr, err = synthetic.Open(shape, 1)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +147,7 @@ func TestMergeIsAssociativeAndCommutative(t *testing.T) {
 // A job cut into parts by its cells says what the whole job says.
 func TestPartsOfAJob(t *testing.T) {
 	m := newMapper(t, testPlan())
-	rec := record(t, (&Generator{Seed: 3, Events: 300}).Trace(1))
+	rec := record(t, (&Generator{Seed: 3, Events: 300, Bases: bases(t, "gnn")}).Trace(1))
 	whole := encode(t, m, m.Map("a", rec))
 	j := m.Job(rec)
 	for i := range m.Len() {
@@ -476,7 +479,7 @@ func TestSources(t *testing.T) {
 // An answer reads back as it was; what is no answer is refused with its place.
 func TestAnswer(t *testing.T) {
 	m := newMapper(t, testPlan())
-	text := encode(t, m, Merge(m.Map("a", record(t, (&Generator{Seed: 1, Events: 50}).Trace(0))), m.Fault("b", io.ErrUnexpectedEOF)))
+	text := encode(t, m, Merge(m.Map("a", record(t, (&Generator{Seed: 1, Events: 50, Bases: bases(t, "gnn")}).Trace(0))), m.Fault("b", io.ErrUnexpectedEOF)))
 	a, err := Decode(strings.NewReader(text))
 	if err != nil || !strings.HasPrefix(text, Magic) {
 		t.Fatal(err)
@@ -510,7 +513,7 @@ func TestPlanIsRefused(t *testing.T) {
 
 // The generator's recordings are valid, each is the same each time, and they differ.
 func TestGenerator(t *testing.T) {
-	g := Generator{Seed: 5, Events: 400, Bases: bases(t, "ppo", "wasm", "burst")}
+	g := Generator{Seed: 5, Events: 400, Bases: bases(t, "ppo", "wasm", "burst", "server:1", "idler:1")}
 	groups := make(map[string]bool)
 	for i := range 60 {
 		tr := g.Trace(i)
@@ -523,7 +526,7 @@ func TestGenerator(t *testing.T) {
 		rec := record(t, tr)
 		f := featuresOf(rec.Workload)
 		groups[f.Group()] = true
-		if f.Allocs < 20 || len(tr.Events) > 4000 {
+		if f.Allocs < 5 || len(tr.Events) > 4000 {
 			t.Errorf("%d: %d allocations in %d events", i, f.Allocs, len(tr.Events))
 		}
 	}
@@ -538,7 +541,7 @@ func BenchmarkMap(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	rec := record(b, (&Generator{Seed: 1, Events: 1000}).Trace(rand.New(rand.NewPCG(1, 1)).IntN(10)))
+	rec := record(b, (&Generator{Seed: 1, Events: 1000, Bases: bases(b, "gnn")}).Trace(0))
 	sum := new(Partial)
 	b.ReportAllocs()
 	for b.Loop() {

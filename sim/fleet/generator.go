@@ -4,55 +4,107 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/synthetic"
 )
 
-// A Generator makes up the recordings of a fleet, to try what a fleet does. Job i of a
-// seed is always the same. Half of them are parts of recordings that exist: from another
-// moment on, with other sizes, at another pace. The others are programs that do not exist,
-// and mixtures of two.
+// A Generator makes up the recordings of a fleet, to try what a fleet does. A job is a
+// part of one of its bases, or a mixture of two: from another moment on, with other
+// sizes and at another pace. Job i of a seed is always the same.
 type Generator struct {
 	Seed   uint64
 	Events int            // of a recording, about; each has between half and twice as many
-	Bases  []*trace.Trace // recordings to cut parts from; none: all jobs are made up
+	Bases  []*trace.Trace // recordings and synthetic programs; at least one. They are not changed
 }
 
 // Trace makes job i.
 func (g *Generator) Trace(i int) *trace.Trace {
-	r := rand.New(rand.NewPCG(g.Seed, uint64(i)))
-	p := &program{Rand: r}
-	n := int(p.between(float64(g.Events)/2, 2*float64(g.Events)))
-	if len(g.Bases) > 0 && r.IntN(2) == 0 {
-		p.cut(g.Bases[r.IntN(len(g.Bases))], n)
-	} else {
-		parts := 1 + r.IntN(2)
-		for range parts {
-			start := p.now
-			shapes[r.IntN(len(shapes))](p, n/parts, p.between(64<<10, 256<<20), time.Duration(p.between(10e3, 3e6)))
-			if r.IntN(2) == 0 {
-				p.now = start // the next part runs beside this one, not after it
-			}
+	m := &mixer{Rand: rand.New(rand.NewPCG(g.Seed, uint64(i)))}
+	n, parts := int(m.between(float64(g.Events)/2, 2*float64(g.Events))), 1+m.IntN(2)
+	for range parts {
+		start := m.now
+		m.cut(g.Bases[m.IntN(len(g.Bases))], n/parts, m.between(1.0/8, 8), m.between(1.0/4, 4))
+		if m.IntN(2) == 0 {
+			m.now = start // the next part runs beside this one, not after it
 		}
 	}
-	return p.trace(fmt.Sprintf("job-%06d", i))
+	return m.trace(fmt.Sprintf("job-%06d", i))
+}
+
+// probe is the recording by which a Mapper knows what the rules of a policy do. It has
+// phases of all shapes of program, so that a change of a rule shows.
+var probe = sync.OnceValue(func() *sim.Workload {
+	m := &mixer{Rand: rand.New(rand.NewPCG(1, 1))}
+	for _, shape := range synthetic.Shapes() {
+		t, err := synthetic.Open(shape, 1)
+		if err != nil {
+			panic(err) // it is a shape
+		}
+		m.cut(t, 250, 1, 1)
+	}
+	w, err := sim.Compile(m.trace("probe"), pressure.Device(0))
+	if err != nil {
+		panic(err) // it is the same each time
+	}
+	return w
+})
+
+// A mixer writes the events of a job.
+type mixer struct {
+	*rand.Rand
+	events []trace.Event
+	now    int64 // ns
+	ids    uint64
+}
+
+// between draws a number, every factor of two as likely.
+func (m *mixer) between(low, high float64) float64 {
+	return low * math.Exp(m.Float64()*math.Log(high/low))
+}
+
+func (m *mixer) alloc(bytes float64) (id uint64) {
+	m.ids++
+	m.events = append(m.events, trace.Event{Time: m.now, Kind: trace.Alloc, Space: pressure.Device(0), ID: m.ids, Bytes: max(1, int64(bytes))})
+	return m.ids
 }
 
 // cut takes about n events of a recording, from some moment on. What is reachable then
 // and dropped later is allocated at the start; what stays is one object.
-func (p *program) cut(base *trace.Trace, n int) {
-	space := sim.SpaceOf(base)
-	events := only(base.Events, space)
-	from := p.IntN(max(1, len(events)-n))
+func (m *mixer) cut(base *trace.Trace, n int, sizes, pace float64) {
+	events := only(base.Events, sim.SpaceOf(base))
+	from := m.IntN(max(1, len(events)-n))
 	part := events[from:min(len(events), from+n)]
-	sizes, paces := p.between(1.0/8, 8), p.between(1.0/4, 4)
-	there := make(map[uint64]trace.Event)
-	for _, e := range events[:from] {
+	ids := m.inherit(events[:from], part, sizes)
+	start := m.now
+	for _, e := range part {
+		m.now = start + int64(pace*float64(e.Time-part[0].Time))
+		switch e.Kind {
+		case trace.Alloc:
+			ids[e.ID] = m.alloc(sizes * float64(e.Bytes))
+		case trace.Sync:
+			m.events = append(m.events, trace.Event{Time: m.now, Kind: trace.Sync, Duration: time.Duration(pace * float64(e.Duration))})
+		default:
+			if id, ok := ids[e.ID]; ok {
+				m.events = append(m.events, trace.Event{Time: m.now, Kind: trace.Drop, Space: pressure.Device(0), ID: id})
+				delete(ids, e.ID)
+			}
+		}
+	}
+}
+
+// inherit allocates what is reachable when a part begins, and returns the new numbers of
+// what the part drops.
+func (m *mixer) inherit(before, part []trace.Event, sizes float64) map[uint64]uint64 {
+	there, dropped := make(map[uint64]trace.Event), make(map[uint64]bool)
+	for _, e := range before {
 		switch e.Kind {
 		case trace.Alloc:
 			there[e.ID] = e
@@ -60,49 +112,45 @@ func (p *program) cut(base *trace.Trace, n int) {
 			delete(there, e.ID)
 		}
 	}
-	ids := make(map[uint64]uint64) // by those of the base
-	size := func(bytes int64) float64 { return sizes * float64(bytes) }
-	var stays float64
-	dropped := make(map[uint64]bool)
 	for _, e := range part {
-		dropped[e.ID] = e.Kind != trace.Sync
+		if e.Kind == trace.Drop || e.Kind == trace.Free {
+			dropped[e.ID] = true
+		}
 	}
+	ids := make(map[uint64]uint64)
+	var stays float64
 	for _, e := range slices.SortedFunc(maps.Values(there), func(a, b trace.Event) int { return cmp.Compare(a.ID, b.ID) }) {
 		if dropped[e.ID] {
-			ids[e.ID] = p.alloc(size(e.Bytes))
+			ids[e.ID] = m.alloc(sizes * float64(e.Bytes))
 		} else {
-			stays += size(e.Bytes)
+			stays += sizes * float64(e.Bytes)
 		}
 	}
 	if stays > 0 {
-		p.alloc(stays)
+		m.alloc(stays)
 	}
-	start := p.now
-	for _, e := range part {
-		p.now = start + int64(paces*float64(e.Time-part[0].Time))
-		switch e.Kind {
-		case trace.Alloc:
-			ids[e.ID] = p.alloc(size(e.Bytes))
-		case trace.Sync:
-			p.events = append(p.events, trace.Event{Time: p.now, Kind: trace.Sync, Duration: time.Duration(paces * float64(e.Duration))})
-		default:
-			if id, ok := ids[e.ID]; ok {
-				p.drop(p.now, id)
-				delete(ids, e.ID)
-			}
-		}
-	}
+	return ids
 }
 
-// only returns the events by which memory of a space changes, and the waits. Drops and
-// frees are drops.
+// trace returns the events in order. A drop carries the size of its object.
+func (m *mixer) trace(name string) *trace.Trace {
+	slices.SortStableFunc(m.events, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
+	sizes := make(map[uint64]int64)
+	for i := range m.events {
+		switch e := &m.events[i]; e.Kind {
+		case trace.Alloc:
+			sizes[e.ID] = e.Bytes
+		case trace.Drop:
+			e.Bytes = sizes[e.ID]
+		}
+	}
+	return &trace.Trace{Name: name, Events: m.events}
+}
+
+// only returns the events by which memory of a space changes, and the waits.
 func only(events []trace.Event, space pressure.Space) (some []trace.Event) {
 	for _, e := range events {
-		switch {
-		case e.Kind == trace.Sync:
-			e.ID = 0
-			some = append(some, e)
-		case e.Space == space && (e.Kind == trace.Alloc || e.Kind == trace.Drop || e.Kind == trace.Free):
+		if e.Kind == trace.Sync || e.Space == space && (e.Kind == trace.Alloc || e.Kind == trace.Drop || e.Kind == trace.Free) {
 			some = append(some, e)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
+	"math/bits"
 	"runtime"
 	"slices"
 	"sync"
@@ -20,6 +22,7 @@ type Local struct {
 	Workers int            // 0: GOMAXPROCS
 	Memory  int64          // bytes of files that are open at once, at least one; 0: 64 MiB
 	Limit   int64          // bytes that reading one file may take: see formats.Opener
+	Order   uint64         // processes that share a cache take files of like size in different orders
 	Each    func(Progress) // told of every job that is done, one at a time; may be nil
 }
 
@@ -39,7 +42,7 @@ func (l *Local) Run(ctx context.Context, sources []Source) (*Partial, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := &run{Local: l, ctx: ctx, cancel: cancel, sources: slices.Clone(sources), sum: &Partial{}}
-	slices.SortStableFunc(r.sources, func(a, b Source) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	slices.SortStableFunc(r.sources, r.inOrder)
 	r.wake.L = &r.mu
 	r.progress.Of = len(sources)
 	for _, s := range sources {
@@ -60,6 +63,16 @@ func (l *Local) Run(ctx context.Context, sources []Source) (*Partial, error) {
 		return nil, err
 	}
 	return r.sum, nil
+}
+
+// inOrder puts large files first; those of like size are shuffled.
+func (l *Local) inOrder(a, b Source) int {
+	draw := func(s Source) uint64 {
+		h := fnv.New64a()
+		fmt.Fprint(h, l.Order, s.Name)
+		return h.Sum64()
+	}
+	return cmp.Or(cmp.Compare(bits.Len64(uint64(b.Bytes)), bits.Len64(uint64(a.Bytes))), cmp.Compare(draw(a), draw(b)))
 }
 
 // A run is one call of Local.Run.

@@ -19,7 +19,9 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 
 	"github.com/eagergc/eagergc/sim/fleet"
+	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/arrowfile"
+	"github.com/eagergc/eagergc/trace/synthetic"
 )
 
 func TestMain(m *testing.M) {
@@ -31,7 +33,11 @@ func TestMain(m *testing.M) {
 func writeFleet(t *testing.T, n int) string {
 	t.Helper()
 	dir := t.TempDir()
-	g := fleet.Generator{Seed: 3, Events: 100}
+	base, err := synthetic.Open("decoder", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := fleet.Generator{Seed: 3, Events: 100, Bases: []*trace.Trace{base}}
 	for i := range n {
 		tr := g.Trace(i)
 		if err := arrowfile.WriteFile(filepath.Join(dir, tr.Name+".arrows"), tr); err != nil {
