@@ -35,6 +35,7 @@ const childVariable = "EAGERGC_TEST_CHILD"
 // A stage is a host that a test sets.
 type stage struct {
 	anonymous, golang, container atomic.Int64
+	others                       int64 // bytes of other processes in the container
 	waiting                      float64
 	given                        []int64 // limits that the runtime was given
 	present                      int64   // the runtime's limit
@@ -48,6 +49,7 @@ func (s *stage) resident() (pressure.Resident, error) {
 }
 func (s *stage) goMemory() int64       { return s.golang.Load() }
 func (s *stage) limit() (int64, error) { return s.container.Load(), nil }
+func (s *stage) free() (int64, error)  { return s.container.Load() - s.anonymous.Load() - s.others, nil }
 func (s *stage) stalls() float64       { return s.waiting }
 func (s *stage) goLimit(bytes int64) int64 {
 	before := s.present
@@ -125,7 +127,7 @@ func TestPrice(t *testing.T) {
 		stalls float64
 		want   int
 	}{{0, 0}, {0.03, 1}, {0.01, 1}, {0.3, 2}, {0.1, 2}, {0.04, 1}, {0.001, 0}} {
-		w.price(step.stalls)
+		w.price(step.stalls, 0)
 		if w.urgency != step.want || w.collector.Policy() != gc.MustParse(urgencies[step.want].policy).New().String() {
 			t.Errorf("stalls %v: urgency %d, policy %s; want %d", step.stalls, w.urgency, w.collector.Policy(), step.want)
 		}
@@ -136,7 +138,7 @@ func TestPrice(t *testing.T) {
 func TestPriceLeavesAChosenPolicy(t *testing.T) {
 	t.Setenv(gc.PolicyVariable, "growth:1,min=64MiB")
 	w := begin(t, newStage())
-	if w.price(0.5); w.collector.Policy() != "growth:1,min=64MiB" {
+	if w.price(0.5, 0); w.collector.Policy() != "growth:1,min=64MiB" {
 		t.Errorf("policy %s", w.collector.Policy())
 	}
 }

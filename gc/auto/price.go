@@ -7,24 +7,25 @@ import (
 )
 
 // While tasks wait for memory, a byte costs more: the price goes up four times, and
-// four times again, with the share of the last 10 s in which some task has waited.
-// Each step down needs a share well below that of the step up.
+// four times again, with the share of the last 10 s in which some task has waited, or
+// with how full a container is that is shared. Each step down needs a share well
+// below that of the step up.
 var urgencies = []struct {
-	stalls float64
-	policy string
+	stalls, full float64
+	policy       string
 }{
-	{0, gc.HostPolicy},
-	{0.02, "pacer:memory=4e-8,cpu=2%"},
-	{0.2, "pacer:memory=1.6e-7,cpu=4%"},
+	{0, 0, gc.HostPolicy},
+	{0.02, 0.75, "pacer:memory=4e-8,cpu=2%"},
+	{0.2, 0.9, "pacer:memory=1.6e-7,cpu=4%"},
 }
 
-// price chooses the policy for the stalls seen.
-func (w *watcher) price(stalls float64) {
+// price chooses the policy for what is seen: stalls, and how full a shared container is.
+func (w *watcher) price(stalls, full float64) {
 	now := w.urgency
-	for now+1 < len(urgencies) && stalls >= urgencies[now+1].stalls {
+	for now+1 < len(urgencies) && (stalls >= urgencies[now+1].stalls || full >= urgencies[now+1].full) {
 		now++
 	}
-	for now > 0 && stalls < urgencies[now].stalls/4 {
+	for now > 0 && stalls < urgencies[now].stalls/4 && full < urgencies[now].full-0.1 {
 		now--
 	}
 	if now != w.urgency && w.collector.Policy() == gc.MustParse(urgencies[w.urgency].policy).New().String() {

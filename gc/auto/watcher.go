@@ -17,6 +17,7 @@ type host interface {
 	resident() (pressure.Resident, error)
 	goMemory() int64
 	limit() (int64, error)     // of the container or the environment; 0 = none
+	free() (int64, error)      // bytes of the container that nobody holds
 	stalls() float64           // share of the last 10 s in which some task waited for memory
 	goLimit(bytes int64) int64 // as debug.SetMemoryLimit
 }
@@ -102,16 +103,18 @@ func (w *watcher) review() {
 		limit = 0 // no control groups here: the price is enough
 	}
 	w.limit = limit
-	outside := w.outside()
+	outside, full := w.outside(), 0.0
 	if limit > 0 {
-		usable := int64((1 - reserve) * float64(limit))
+		others := w.others(limit)
+		full = crowd(limit, others, outside+w.host.goMemory())
+		usable := int64((1-reserve)*float64(limit)) - others
 		w.gauge.SetLimit(max(1, usable-w.host.goMemory()))
 		w.steer(usable - outside)
 	} else {
 		w.gauge.SetLimit(0)
 		w.steer(math.MaxInt64)
 	}
-	w.price(w.host.stalls())
+	w.price(w.host.stalls(), full)
 	w.trim(outside, time.Now())
 }
 
