@@ -13,8 +13,8 @@
 // EAGERGC_HOST_HARD_MEMORY_LIMIT is set, that holds besides the price; and where GOMEMLIMIT
 // is not set, the runtime's own limit becomes what the memory outside the Go heap leaves of it. While the
 // kernel says that tasks wait for memory, the price of memory is higher. Processes that share a container
-find each other by what it holds: what others hold is no part of a process's limit, and the price is higher for all
-once the container is nearly full.
+// find each other by what it holds: what others hold is no part of a process's limit, and the price is higher for all
+// once the container is nearly full.
 //
 // A cycle that gives nearly nothing back is not repeated soon: see [gc.Gauge.Resting].
 // One line in the log ([slog.Default]) says so, and one says at the start what is on.
