@@ -245,13 +245,13 @@ func TestThePriceFollowsStalls(t *testing.T) {
 		stalls float64
 		want   int
 	}{{0.0199, 0}, {0.02, 1}, {0.006, 1}, {0.005, 1}, {0.0049, 0}, {0.2, 2}, {0.05, 2}, {0.049, 1}, {0.3, 2}, {0, 0}} {
-		w.price(step.stalls)
+		w.price(step.stalls, 0)
 		if w.urgency != step.want || w.collector.Policy() != policy(step.want) {
 			t.Errorf("step %d, stalls of %v: urgency %d with %s, want %d", i, step.stalls, w.urgency, w.collector.Policy(), step.want)
 		}
 	}
 	w.collector.SetPolicy(new(gc.Never))
-	if w.price(0.3); w.collector.Policy() != "never" {
+	if w.price(0.3, 0); w.collector.Policy() != "never" {
 		t.Errorf("the program's policy gave way to %s", w.collector.Policy())
 	}
 }

@@ -93,3 +93,33 @@ func TestKilledWorkers(t *testing.T) {
 		t.Errorf("%d pages of 40 jobs are kept", len(pages))
 	}
 }
+
+// A large recording that takes long to read does not hold the small ones up, and its cells
+// are replayed by all workers.
+func TestLargeHoldsNobodyUp(t *testing.T) {
+	all := sources(t, writeFleet(t, 12, 60))
+	large := sources(t, writeFleet(t, 1, 60))[0]
+	done, read := make(chan struct{}), large.Open
+	large.Name, large.Bytes = "large", 1<<40
+	large.Open = func() (File, error) {
+		select {
+		case <-done: // the others have been replayed
+		case <-time.After(time.Minute):
+			t.Error("the small recordings wait for the large one")
+		}
+		return read()
+	}
+	l := Local{Mapper: newMapper(t, testPlan()), Workers: 2, Memory: 1 << 20, Each: func(p Progress) {
+		if p.Jobs == len(all) {
+			close(done)
+		}
+	}}
+	sum, err := l.Run(t.Context(), append([]Source{large}, all...))
+	if err != nil || sum.Total().Jobs != 13 {
+		t.Errorf("%v", err)
+	}
+	big := &Job{Features: Features{Allocs: 10_000_000}}
+	if n := (&open{job: big}).share(); n != 1 {
+		t.Errorf("%d cells of a large recording are taken at once", n)
+	}
+}
