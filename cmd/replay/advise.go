@@ -110,9 +110,17 @@ func measureCycle(ctx context.Context, heap string) (sim.Cost, string, error) {
 		return sim.Cost{}, "", err
 	}
 	cost := m.Cost()
-	return cost, fmt.Sprintf("cycle of %s, measured here (half of the cycles within %s of what is expected; %s/%s, %d cores, %s) beside %s of Go heap with pointers",
-		formatDuration(cost.Of(0, 0)), formatPercent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), formatBytes(n)), nil
+	scatter := ""
+	if fit.Half > muchScatter {
+		scatter = ". They scatter, as they do where other work runs: ask again when the machine is quiet, or give --cycle"
+	}
+	return cost, fmt.Sprintf("cycle of %s, measured here (half of the cycles within %s of what is expected; %s/%s, %d cores, %s) beside %s of Go heap with pointers%s",
+		formatDuration(cost.Of(0, 0)), formatPercent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), formatBytes(n), scatter), nil
 }
+
+// muchScatter is how far half of the cycles may be from what is expected on a machine
+// that is fit to measure on.
+const muchScatter = 0.25
 
 // writeAdviceJSON prints one object: the advice and the Go that follows it, or a
 // policy of null where there is none.

@@ -71,8 +71,8 @@ type Palette struct{ looks map[string]Look }
 // NewPalette returns the looks of the policies of one picture. A policy that is
 // compared by default has the same look in every picture. The others, and a
 // second policy of one name with other parameters, take the looks that the
-// picture has left, in their order. Where none is left, colours come again with
-// another dash: that of the policy with other parameters, else any but pacer's.
+// picture has left, in their order, but never pacer's. Where none is left, colours come again with
+// another dash: that of the policy with other parameters, else any.
 func NewPalette(policies []string) Palette {
 	p := Palette{make(map[string]Look, len(policies))}
 	taken := make([]int, len(owners)) // how often
@@ -97,11 +97,11 @@ func NewPalette(policies []string) Palette {
 		if _, known := p.looks[name]; known {
 			continue
 		}
-		i := slices.Index(taken, 0)
-		if i < 0 {
+		i := slices.Index(taken[1:], 0) + 1 // pacer's is its own
+		if i == 0 {
 			i = slices.IndexFunc(owners, func(o owner) bool { return o.name == family(name) })
 		}
-		if i < 0 { // of the others, pacer's being its own
+		if i < 0 {
 			i = 1 + slices.Index(taken[1:], slices.Min(taken[1:]))
 		}
 		take(name, i)

@@ -128,3 +128,19 @@ func TestColoursBelongToPolicies(t *testing.T) {
 		dashes[fmt.Sprint(o.Dash)] = o.name
 	}
 }
+
+// A policy of a reader's own, alone in a picture, is not taken for pacer.
+func TestStrangersLeavePacersLook(t *testing.T) {
+	pacer := NewPalette([]string{"pacer"}).Of("pacer")
+	for _, policies := range [][]string{{"half"}, {"half", "third"}, {"half", "never"}, Owners()[1:], append(Owners()[1:], "half")} {
+		p := NewPalette(policies)
+		for _, name := range policies {
+			if p.Of(name).Light == pacer.Light {
+				t.Errorf("%s of %v is drawn as pacer", name, policies)
+			}
+		}
+	}
+	if got := NewPalette([]string{"pacer:share=0.2"}).Of("pacer:share=0.2"); got.Light != pacer.Light {
+		t.Error("pacer with a parameter is another policy's colour")
+	}
+}
