@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -25,7 +26,7 @@ func (c *Collector) Account(bytes int64) {
 		o.accounted.giveBack(bytes)
 		o.giveBack(-bytes)
 		if c.recording.Load() {
-			o.accounted.log.less(c, -bytes)
+			o.accounted.log.less(c, -bytes, trace.FreeExplicit, o.space)
 		}
 		return
 	}
@@ -34,7 +35,7 @@ func (c *Collector) Account(bytes int64) {
 	o.accounted.live.Add(bytes)
 	o.take(bytes)
 	if c.recording.Load() {
-		o.accounted.log.more(c, bytes)
+		o.accounted.log.more(c, bytes, siteOf(), o.space)
 	}
 	if !c.awake.Load() {
 		c.stayAwake()
@@ -49,7 +50,7 @@ type accounted struct {
 	log    accountLog
 }
 
-// An accountLog makes objects of what Account counts, for a recording. What is taken
+// An accountLog makes objects of what Account counts or a gauge reads, for a recording. What is taken
 // back is taken from the oldest, which is recorded as free once all of it is.
 type accountLog struct {
 	mu   sync.Mutex
@@ -63,24 +64,28 @@ type counted struct {
 	bytes int64
 }
 
-// accountID is set in the identity of what Account has counted: see cleanups.id.
-const accountID = 0xff << 56
+// accountID is set in the identity of what Account has counted and gauges have read: see
+// cleanups.id. Those of a gauge begin at its number times gaugeIDs.
+const (
+	accountID = 0xff << 56
+	gaugeIDs  = 1 << 40
+)
 
-func (l *accountLog) more(c *Collector, bytes int64) {
+func (l *accountLog) more(c *Collector, bytes int64, site string, space pressure.Space) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++
 	id := accountID | l.last
 	l.all = append(l.all, counted{id, bytes})
-	c.recordAlloc(id, bytes)
+	c.recordMore(id, bytes, site, space)
 }
 
-func (l *accountLog) less(c *Collector, bytes int64) {
+func (l *accountLog) less(c *Collector, bytes int64, why uint32, space pressure.Space) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.back += bytes; len(l.all) > 0 && l.back >= l.all[0].bytes; l.all = l.all[1:] {
 		l.back -= l.all[0].bytes
-		c.recordFree(l.all[0].id, l.all[0].bytes, trace.FreeExplicit)
+		c.recordLess(l.all[0].id, l.all[0].bytes, why, space)
 	}
 	if len(l.all) == 0 {
 		l.back = 0 // it was counted before the recording began

@@ -65,7 +65,10 @@ func (r *recorder) cycle(c Cycle, g *Gate) {
 
 // recordAlloc records that bytes were given to Own or Account, with the site of the call.
 func (c *Collector) recordAlloc(id uint64, bytes int64) {
-	site, space := siteOf(), c.own().space
+	c.recordMore(id, bytes, siteOf(), c.own().space)
+}
+
+func (c *Collector) recordMore(id uint64, bytes int64, site string, space pressure.Space) {
 	c.mu.Lock()
 	defer c.unlock()
 	c.record(func(to *recorder) {
@@ -77,7 +80,10 @@ func (c *Collector) recordAlloc(id uint64, bytes int64) {
 
 // recordFree records that they came back, and why.
 func (c *Collector) recordFree(id uint64, bytes int64, why uint32) {
-	space := c.own().space
+	c.recordLess(id, bytes, why, c.own().space)
+}
+
+func (c *Collector) recordLess(id uint64, bytes int64, why uint32, space pressure.Space) {
 	c.mu.Lock()
 	defer c.unlock()
 	c.record(func(to *recorder) {

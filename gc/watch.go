@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A Gauge is memory that someone else counts and frees: the images of a C
@@ -27,6 +28,7 @@ type Gauge struct {
 	ran      uint64        // finalizers and cleanups that had run before it
 	outcome  outcome       // of it; high = 0 once it has been judged
 	brought  int64         // bytes that the last one to be judged brought back
+	log      accountLog    // of its moves, for a recording
 	rest     rest
 	stop     chan struct{}
 	once     sync.Once
@@ -44,7 +46,8 @@ const (
 // Read is called by a ticker: each 2 ms while the gauge moves, each 100 ms while it
 // does not; a program may call [Gauge.Look] where much has just been
 // allocated. Read must not block and must not call the collector. Nobody is
-// ever held for a gauge.
+// ever held for a gauge. A recording has each rise between two looks as an object, and falls as the end
+// of the oldest ones.
 //
 // The yield of a cycle is what the gauge fell by once finalizers and cleanups
 // have run, which is waited for, but not longer than settleBound. It is never
@@ -56,6 +59,10 @@ func Watch(c *Collector, read func() int64) *Gauge {
 	g := &Gauge{c: c, read: read, stop: make(chan struct{})}
 	g.low = read()
 	g.level.Store(g.low)
+	g.log.last = gauges.Add(1) * gaugeIDs
+	if c.recording.Load() && g.low > 0 {
+		g.log.more(c, g.low, gaugeSite, pressure.Host)
+	}
 	g.rest.level = g.low
 	g.gate = c.Watch(g)
 	c.addRegistry((*gaugeWalk)(g))
@@ -117,7 +124,27 @@ func (g *Gauge) see() int64 {
 	g.grown.Add(max(0, level-was))
 	g.fallen += max(0, was-level)
 	g.low = min(g.low, level)
+	g.record(level - was)
 	return level
+}
+
+// gauges numbers those of the process, and gaugeSite stands in recordings for who allocates.
+var gauges atomic.Uint64
+
+const gaugeSite = "(gauge)"
+
+// record notes a move in the recording: a rise as an object, a fall as the end of the oldest, which
+// a cycle has found dead if its finalizers and cleanups run.
+func (g *Gauge) record(moved int64) {
+	switch {
+	case moved == 0 || !g.c.recording.Load():
+	case moved > 0:
+		g.log.more(g.c, moved, gaugeSite, pressure.Host)
+	case g.outcome.high > 0:
+		g.log.less(g.c, -moved, trace.FreeCycle, pressure.Host)
+	default:
+		g.log.less(g.c, -moved, trace.FreeExplicit, pressure.Host)
+	}
 }
 
 // freed is what the gauge has fallen by since the last mark began, beyond what the program

@@ -1,10 +1,13 @@
 package gc
 
 import (
+	"fmt"
 	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A foreign library counts its own bytes; a cleanup of each object gives them back.
@@ -168,5 +171,38 @@ func TestGaugeFallsLate(t *testing.T) {
 	bytes.Store(90)
 	if g.Look(); g.gate.liveAfter != 40 || g.Allocated() != 50 {
 		t.Errorf("after the last cycle %d, risen by %d", g.gate.liveAfter, g.Allocated())
+	}
+}
+
+// A recording has what the gauge read: rises, and what came back.
+func TestGaugeIsRecorded(t *testing.T) {
+	rec := &recording{made: time.Now()}
+	rec.labels = trace.NewLabeler(&rec.Trace)
+	var bytes atomic.Int64
+	bytes.Store(5)
+	c := embed(t, Config{Policy: new(Never), Recorder: rec})
+	g := Watch(c, bytes.Load)
+	for _, level := range []int64{12, 6, 20} { // 5 + 7, then the oldest 5 and a part of the 7 go
+		bytes.Store(level)
+		g.Look()
+	}
+	bytes.Store(7)
+	g.Look()
+	g.Close()
+	c.SetRecorder(nil)
+	var live int64
+	moves := ""
+	for _, e := range rec.Events {
+		switch e.Kind {
+		case trace.Alloc:
+			live += e.Bytes
+			moves += fmt.Sprintf("+%d", e.Bytes)
+		case trace.Free:
+			live -= e.Bytes
+			moves += fmt.Sprintf("-%d", e.Bytes)
+		}
+	}
+	if moves != "+5+7-5+14-7" || live != 14 {
+		t.Errorf("%s, %d bytes live: want +5+7-5+14-7 and 14, of which 7 are not known to be free", moves, live)
 	}
 }
