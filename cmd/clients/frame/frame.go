@@ -18,6 +18,9 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
 // A Client is a program to measure.
@@ -52,7 +55,7 @@ func Main(name string, c Client) {
 	workers := flag.Int("workers", c.Workers, "requests at once")
 	requests := flag.Int("requests", c.Requests, "requests in all")
 	idle := flag.Duration("idle", 0, "pause after each quarter of the requests")
-	record := flag.String("record", "", "file for a recording of way close, for replay")
+	record := flag.String("record", "", "file for a recording of way close, own or gauge, for replay")
 	flag.Parse()
 	c.Workers, c.Requests = *workers, *requests
 	report, err := c.run(name, *way, *idle, *record)
@@ -69,8 +72,8 @@ func (c Client) run(name, wayName string, idle time.Duration, record string) (Re
 	if err != nil {
 		return Report{}, err
 	}
-	if record != "" && !way.Closes() {
-		return Report{}, errors.New("only way close knows when memory is no longer in use, and can be recorded")
+	if record != "" && !way.Closes() && way.collector == nil {
+		return Report{}, errors.New("only the ways close, own and gauge can be recorded")
 	}
 	serve, err := c.Start(way)
 	if err != nil {
@@ -79,8 +82,16 @@ func (c Client) run(name, wayName string, idle time.Duration, record string) (Re
 	runtime.GC() // what the start left is no concern of the work
 	fmt.Println(Begin)
 	before, begin := usage(), time.Now()
-	if record != "" {
+	switch {
+	case record != "" && way.Closes():
 		way.recording = newRecording(name)
+	case record != "":
+		recorder, err := arrowfile.Record(record, &trace.Trace{Name: name}, trace.RecorderConfig{})
+		if err != nil {
+			return Report{}, err
+		}
+		defer recorder.Close()
+		way.collector.SetRecorder(recorder)
 	}
 	way.start()
 	times := make([]time.Duration, c.Requests)
@@ -116,7 +127,7 @@ func (c Client) run(name, wayName string, idle time.Duration, record string) (Re
 	if e := failed.Load(); e != nil {
 		return Report{}, *e
 	}
-	if record != "" {
+	if way.recording != nil {
 		if err := way.recording.write(record); err != nil {
 			return Report{}, err
 		}
