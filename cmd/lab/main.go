@@ -20,7 +20,7 @@ import (
 
 func main() {
 	debug.SetGCPercent(50) // memory of a page is never given back: garbage costs more than collections
-	s := &session.Session{Read: read, Truncated: truncated}
+	s := &session.Session{Read: read, Truncated: truncated, Hand: written}
 	js.Global().Set("eagergc", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		return answer(s, args[0].String(), args[1].String(), args[2])
 	}))
@@ -80,6 +80,8 @@ func ask(s *session.Session, op string, q question, file js.Value) (any, error) 
 		return s.View(q.Setting, q.Known, q.Price)
 	case "advise":
 		return s.Advise(q.Setting, q.Lost, q.Worlds)
+	case "hand":
+		return s.Check(q.Hand)
 	case "explain":
 		return s.Explain(q.Setting, q.At)
 	}

@@ -1,4 +1,4 @@
-//go:build js && wasm && all
+//go:build js && wasm && !small
 
 package main
 
@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 
+	"github.com/eagergc/eagergc/cmd/lab/hand"
+	"github.com/eagergc/eagergc/cmd/lab/session"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/arrowfile"
 	"github.com/eagergc/eagergc/trace/formats"
@@ -15,3 +17,13 @@ import (
 func read(r io.Reader) (*trace.Trace, error) { return formats.Opener{}.Read(r) }
 
 func truncated(err error) bool { return errors.Is(err, arrowfile.ErrTruncated) }
+
+// written reads a policy from its source.
+func written(text string) (*session.Hand, error) {
+	p, err := hand.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	name, err := p.Name()
+	return &session.Hand{Name: name, New: p.New, Failed: p.Failed}, err
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +15,7 @@ import (
 
 // A chromium is a browser that a test drives, by the DevTools protocol over a pipe.
 type chromium struct {
-	t       *testing.T
+	t       testing.TB
 	to      *os.File
 	session string // of the one page
 
@@ -37,7 +38,7 @@ type message struct {
 
 // newChromium starts the browser with an empty page, or skips the test where there
 // is none.
-func newChromium(t *testing.T) *chromium {
+func newChromium(t testing.TB) *chromium {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -209,5 +210,18 @@ func (c *chromium) until(script string) {
 			c.eval("document.body.innerText.slice(0, 3000)", &said)
 			c.t.Fatalf("never true: %s\n%v\n%s", script, c.console, said)
 		}
+	}
+}
+
+// drop drops a file on the middle of the page.
+func (c *chromium) drop(file string) {
+	c.t.Helper()
+	path, err := filepath.Abs(file)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, step := range []string{"dragEnter", "dragOver", "drop"} {
+		c.do("Input.dispatchDragEvent", map[string]any{"type": step, "x": 200, "y": 200,
+			"data": map[string]any{"items": []any{}, "files": []string{path}, "dragOperationsMask": 1}})
 	}
 }

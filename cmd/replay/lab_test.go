@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +35,7 @@ var labText = sync.OnceValues(func() (text []byte, err error) {
 })
 
 // openLab opens the lab in a browser, from a file, with a setting in its link.
-func openLab(t *testing.T, link string) *chromium {
+func openLab(t testing.TB, link string) *chromium {
 	t.Helper()
 	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Skip("no chromium on this machine:", err)
@@ -134,4 +135,82 @@ func TestLabIsEqual(t *testing.T) {
 	}
 	t.Logf("%d results are equal", n)
 	wellBehaved(t, c)
+}
+
+// TestLabOpens drops a file of each format on the page, whole ones and broken ones:
+// what the page says is what the command line says.
+func TestLabOpens(t *testing.T) {
+	c := openLab(t, "")
+	dir := t.TempDir()
+	for _, format := range []string{"text"} {
+		if status := run(t.Context(), []string{"export", "mlp", "--to", format, "-o", filepath.Join(dir, "mlp."+format)}, io.Discard, os.Stderr); status != 0 {
+			t.Fatal("replay export")
+		}
+	}
+	native, err := samples.File("thumb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{
+		"cut.arrows": native[:len(native)-100], "empty.pickle": nil, "other.bin": []byte("ELF or so"), "cut.json": []byte(`{"traceEvents":[{"ph"`), "thumb.arrows": native,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := []string{"cut.arrows", "empty.pickle", "other.bin", "cut.json", "thumb.arrows", "mlp.text"}
+	for i := range files {
+		files[i] = filepath.Join(dir, files[i])
+	}
+	for _, pattern := range []string{"torchsnap/testdata/*.pickle*", "kineto/testdata/*.json*", "rmmcsv/testdata/*.csv*", "cupyhooks/testdata/*.jsonl*", "umpire/testdata/*.json*"} {
+		found, err := filepath.Glob(filepath.Join("..", "..", "trace", filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if testing.Short() {
+			found = found[:min(1, len(found))]
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		w, err := loadWorkload(file)
+		c.drop(file)
+		var said struct{ Name, Error string }
+		c.until(`document.getElementById("loading").dataset.state === "error" || lab.recording?.name === ` + fmt.Sprintf("%q", filepath.Base(file)))
+		c.eval(`({ name: lab.recording?.info.name ?? "", error: document.getElementById("loading").textContent })`, &said)
+		switch {
+		case err == nil && (said.Name != w.Name || said.Error != ""):
+			t.Errorf("%s: the page has %q and says %q, want %q", file, said.Name, said.Error, w.Name)
+		case err != nil:
+			want, _, _ := strings.Cut(strings.ReplaceAll(err.Error(), file, filepath.Base(file)), " (replay import")
+			if !strings.HasPrefix(said.Error, want) {
+				t.Errorf("%s: the page says\n%q, the command line\n%q", file, said.Error, want)
+			}
+		}
+		c.eval(`document.getElementById("loading").dataset.state = ""; lab.forget?.()`, nil)
+	}
+	wellBehaved(t, c)
+}
+
+// BenchmarkLab times what the page asks, in the worker, on the recording with the most
+// events: all policies at one limit, one policy, and reading it.
+func BenchmarkLab(b *testing.B) {
+	c := openLab(b, "")
+	c.eval(`(async () => { globalThis.one = { name: "serve", file: new Blob([await lab.part("sample-serve")]) }; await lab.begin(); await lab.ask(one, "load", {}); })()`, nil)
+	all, err := json.Marshal(contenderNames())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, policies := range map[string]string{"policies=all": string(all), "policies=pacer": `["pacer"]`, "policies=cudajl": `["cudajl"]`} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				c.eval(fmt.Sprintf(`Promise.all(%s.map((p) => lab.ask(one, "sweep", { policies: [p], limits: ["1.5x"], cycle: "10ms", ladder: "2x" }))).then(() => 0)`, policies), nil)
+			}
+		})
+	}
+	b.Run("op=load", func(b *testing.B) {
+		for b.Loop() {
+			c.eval(`lab.ask({ ...one }, "load", {})`, nil)
+		}
+	})
 }

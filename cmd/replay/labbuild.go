@@ -25,7 +25,7 @@ type labBuild struct {
 
 // programs are the builds of cmd/lab: what the page needs to begin with, and what
 // it loads for the formats that this one does not read.
-var programs = map[string]string{"lab": "all"}
+var programs = map[string]string{"lab": "small", "all": ""}
 
 // buildLab builds cmd/lab with the go command, from the source of this program.
 func buildLab(ctx context.Context) (*labBuild, error) {

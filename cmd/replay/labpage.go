@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/lab/session/mine"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/experiment"
 	"github.com/eagergc/eagergc/sim/view"
@@ -42,7 +43,7 @@ func newLivePart(b *labBuild, whole, open bool) (*inside, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &inside{Open: open, Connect: "'self'", Policies: contenderNames(), Samples: samples.All()}
+	l := &inside{Open: open, Connect: "'self'", Policies: contenderNames(), Samples: samples.All(), Hand: mine.Text}
 	text, err := json.Marshal(b.glue + string(worker))
 	if err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func newLivePart(b *labBuild, whole, open bool) (*inside, error) {
 		return l, nil
 	}
 	l.Connect = "'none'"
-	names := []string{"lab"}
+	names := []string{"lab", "all"}
 	if open {
 		for _, s := range samples.All() {
 			names = append(names, samplePart+s)

@@ -133,6 +133,7 @@ func packed(values []float32) string {
 
 // cycles joins each cycle with the last answer of the policy before it.
 func (r *Recording) cycles(log *sim.Log) (d Cycles) {
+	d.Start = []float64{} // a script counts them, also where there are none
 	for _, c := range log.Cycles {
 		forced := 0
 		if c.Trigger == gc.TriggerRefusal {

@@ -20,12 +20,16 @@ type Setting struct {
 	Limit    int      `json:"limit"`  // the one that is shown in detail, an index in Limits
 	Cycle    string   `json:"cycle"`  // 10ms
 	Ladder   string   `json:"ladder"` // 2x or 20ms
+	Hand     string   `json:"hand"`   // source of a policy, which Policies may name; empty: none
 }
 
 // grid reads a setting.
 func (s *Session) grid(q Setting) (*experiment.Grid, error) {
 	if s.load == nil {
 		return nil, errNothing
+	}
+	if err := s.write(q.Hand); err != nil {
+		return nil, err
 	}
 	g := &experiment.Grid{Workloads: []*sim.Workload{s.load}}
 	for _, text := range q.Policies {
@@ -57,8 +61,8 @@ func (s *Session) grid(q Setting) (*experiment.Grid, error) {
 }
 
 func (s *Session) contender(text string) (sim.Contender, error) {
-	if s.hand != nil && text == s.hand.name {
-		return sim.NewContender(text, s.hand.fresh), nil
+	if s.hand != nil && text == s.hand.Name {
+		return sim.NewContender(text, s.hand.New), nil
 	}
 	return sim.ParseContender(text)
 }
@@ -79,7 +83,10 @@ func (s *Session) ran(q Setting, known []sim.Result) (*experiment.Grid, error) {
 		return nil, err
 	}
 	g.Know(known)
-	return g, g.Run(context.Background(), nil)
+	if err := g.Run(context.Background(), nil); err != nil {
+		return nil, err
+	}
+	return g, s.failed()
 }
 
 // Shown is what the page shows of the runs at one limit.
@@ -112,7 +119,7 @@ func (s *Session) Run(q Setting, slots int) (*Shown, error) {
 	if len(runs) > 0 {
 		out.Recording = b.Recording(0, runs)
 	}
-	return out, nil
+	return out, s.failed()
 }
 
 // A Picture is everything that the page shows beside the memory over time.

@@ -37,8 +37,8 @@ const liven = (section) => {
   const live = { section, get recording() { return recording; }, get state() { return state; } };
 
   const factor = () => parseFloat(state.limit);
-  const policies = () => state.hand?.on ? [...state.policies, handName(state.hand.text)] : state.policies;
-  const question = () => ({ policies: policies(), limits: [state.limit], limit: 0, cycle: state.cycle, ladder: "2x", hand: state.hand?.on ? state.hand.text : "" });
+  const policies = () => state.hand?.on && state.hand.name ? [...state.policies, state.hand.name] : state.policies;
+  const question = () => ({ policies: policies(), limits: [state.limit], limit: 0, cycle: state.cycle, ladder: "2x", hand: state.hand?.on && state.hand.name ? state.hand.text : "" });
   const shown = () => {
     const names = policies(), two = (report.recordings[k].pair ?? []).filter((p) => names.includes(p));
     for (const p of ["pacer", "never", ...names]) if (two.length < 2 && names.includes(p) && !two.includes(p)) two.push(p);
@@ -188,7 +188,7 @@ const liven = (section) => {
   };
   const lines = (text) => { const pre = find(".lines"); pre.hidden = !text; pre.textContent = text; };
   saving(live, form, lines);
-  handing(live, form, change);
+  handing(live, form, change, lines);
 
   live.use = (one, to) => {
     recording = one;

@@ -11,11 +11,16 @@ const large = 256 << 20;
 
 const crew = [];
 const queue = []; // questions that wait, the next one first
-let script, program;
+const programs = {}; // packed, and compiled once a worker has done that
+let script;
 
-const hire = async (k) => {
+// hire makes worker k with a program: "lab", or "all", which reads every format and
+// is loaded when the first recording needs it.
+const hire = async (k, name) => {
   script ??= URL.createObjectURL(new Blob([JSON.parse(document.getElementById("part-worker").textContent)], { type: "text/javascript" }));
-  const worker = new Worker(script), member = { k, worker, busy: true, holds: null, waiting: new Map(), next: 0 };
+  programs[name] ??= part(name);
+  crew[k]?.worker.terminate();
+  const worker = new Worker(script), member = { k, name, worker, busy: true, holds: null, waiting: new Map(), next: 0 };
   crew[k] = member;
   worker.onmessage = ({ data }) => {
     const w = member.waiting.get(data.id);
@@ -24,10 +29,9 @@ const hire = async (k) => {
     data.error ? w.reject(new Error(data.error)) : w.resolve(data);
   };
   worker.onerror = (e) => { for (const w of member.waiting.values()) w.reject(new Error(e.message || "the worker failed")); };
-  const { answer } = await post(member, { program: await program });
-  program = answer; // the others need not compile it
-  member.busy = false;
-  serve();
+  const { answer } = await post(member, { program: await programs[name] });
+  programs[name] = answer; // the others need not compile it
+  return member;
 };
 
 const post = (m, message, progress) => new Promise((resolve, reject) => {
@@ -63,28 +67,48 @@ const serve = () => {
     if (i < 0) continue;
     const [q] = queue.splice(i, 1);
     m.busy = true;
-    reply(m, q).finally(() => { m.busy = false; serve(); });
+    reply(m, q);
   }
 };
+
+// needsAll is the error of the program lab for what it leaves to all.
+const needsAll = "lab: all";
 
 const reply = async (m, { recording, op, args, resolve, reject }) => {
   try {
     if (m.holds !== recording) {
+      if (recording.all && m.name !== "all") m = await hire(m.k, "all");
+      const load = () => call(m, "load", { name: recording.name, recover: !!recording.recover }, recording.file, recording.progress);
       m.holds = null;
-      const info = await call(m, "load", { name: recording.name, recover: recording.recover }, recording.file, recording.progress);
+      const info = await load().catch(async (err) => {
+        if (!err.message.endsWith(needsAll)) throw err;
+        recording.all = true;
+        m = await hire(m.k, "all");
+        return load();
+      });
       m.holds = recording;
       if (op === "load") { resolve(info); return; }
     }
-    resolve(await call(m, op === "load" ? "info" : op, args));
+    resolve(await call(m, op === "load" ? "info" : op, args).catch(async (err) => {
+      if (!err.message.endsWith(needsAll)) throw err;
+      recording.all = true;
+      m = await hire(m.k, "all");
+      await call(m, "load", { name: recording.name, recover: !!recording.recover }, recording.file);
+      m.holds = recording;
+      return call(m, op, args);
+    }));
   } catch (err) {
     reject(err);
+  } finally {
+    crew[m.k].busy = false;
+    serve();
   }
 };
 
 // begin starts the first worker, and the others once it runs.
-const begin = async () => {
-  if (crew.length) return;
-  program = part("lab");
-  await hire(0);
-  for (let k = 1; k < Math.min(4, navigator.hardwareConcurrency || 1); k++) hire(k);
-};
+let begun;
+const begin = () => begun ??= (async () => {
+  const free = (m) => { m.busy = false; serve(); };
+  free(await hire(0, "lab"));
+  for (let k = 1; k < Math.min(4, navigator.hardwareConcurrency || 1); k++) hire(k, "lab").then(free);
+})();

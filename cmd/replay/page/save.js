@@ -57,7 +57,7 @@ const linkOf = ({ state, recording }) => {
   const p = new URLSearchParams({ limit: state.limit, cycle: state.cycle, policies: state.policies.join(";") });
   if (recording.sample) p.set("sample", recording.sample);
   if (state.price) p.set("price", state.price);
-  if (state.hand) { p.set("hand", state.hand.text); if (state.hand.on) p.set("on", "1"); }
+  if (state.hand) { p.set("hand", state.hand.text); p.set("name", state.hand.name); if (state.hand.on) p.set("on", "1"); }
   return p.toString();
 };
 const linked = () => {
@@ -66,6 +66,6 @@ const linked = () => {
   if (/^\d+(\.\d+)?(s|ms|us)$/.test(p.get("cycle") ?? "")) to.cycle = p.get("cycle");
   if (p.get("price") > 0) to.price = +p.get("price");
   if (p.get("policies")) to.policies = p.get("policies").split(";");
-  if (p.has("hand")) to.hand = { text: p.get("hand"), on: p.has("on") };
+  if (p.has("hand")) to.hand = { text: p.get("hand"), name: p.get("name"), on: p.has("on") };
   return { sample: p.get("sample"), state: to };
 };
