@@ -1,8 +1,14 @@
 package pressure
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 func TestSpacesOfDevices(t *testing.T) {
@@ -37,6 +43,42 @@ func TestSpacesOfDevices(t *testing.T) {
 			}()
 			Device(n)
 		}()
+	}
+}
+
+func TestSample(t *testing.T) {
+	for _, c := range []struct {
+		live, limit int64
+		pressure    float64
+		headroom    int64
+	}{{30, 120, 0.25, 90}, {150, 120, 1.25, -30}, {30, 0, 0, -30}, {30, -1, 0, -31}} {
+		s := Sample{Live: c.live, Limit: c.limit}
+		if s.Pressure() != c.pressure || s.Headroom() != c.headroom {
+			t.Errorf("%+v: pressure %v, headroom %d", s, s.Pressure(), s.Headroom())
+		}
+	}
+}
+
+// TestAHostThatSaysNothing: the error names the file, and nothing is made up.
+func TestAHostThatSaysNothing(t *testing.T) {
+	none := fstest.MapFS{}
+	if info, err := linuxMemory(none); !errors.Is(err, fs.ErrNotExist) || info != (Info{}) || !strings.Contains(err.Error(), "proc/meminfo") {
+		t.Errorf("memory %+v, %v", info, err)
+	}
+	if s, err := linuxStalls(none); !errors.Is(err, fs.ErrNotExist) || s != (Stalls{}) || !strings.Contains(err.Error(), "proc/pressure/memory") {
+		t.Errorf("stalls %+v, %v", s, err)
+	}
+}
+
+// TestGoMemoryIsLessWhatWasReleased: what Go has given back to the system is not its own.
+func TestGoMemoryIsLessWhatWasReleased(t *testing.T) {
+	block := make([]byte, 64<<20)
+	with := GoMemory()
+	runtime.KeepAlive(block)
+	block = nil
+	debug.FreeOSMemory()
+	if without := GoMemory(); with-without < 60<<20 {
+		t.Errorf("%d bytes with 64 MiB in use, %d without", with, without)
 	}
 }
 
