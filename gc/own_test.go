@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A tomb is a registry for what was given to Own, whose dead a test puts in.
@@ -143,5 +145,40 @@ func TestCyclesCostWhatTheyFindAndWhatTheyKeep(t *testing.T) {
 	want.learn(100*time.Microsecond, 0, 0)
 	if got := c.Stats().Cost; got != want.cost(0, 0) {
 		t.Errorf("the next cycle is expected to take %v, want %v", got, want.cost(0, 0))
+	}
+}
+
+// TestAccountIsAskedAboutAndRecorded: what is taken back is taken from the oldest, which
+// is recorded as free once all of it is.
+func TestAccountIsAskedAboutAndRecorded(t *testing.T) {
+	var asked []int64
+	to := &recording{made: time.Now()}
+	to.labels = trace.NewLabeler(&to.Trace)
+	c := newOn(newPuppet(), Config{Caps: uncapped, Idle: -1, Recorder: to}, &scripted{decide: func(p Point) Decision {
+		asked = append(asked, p.Request)
+		return Decision{}
+	}})
+	t.Cleanup(c.Close)
+	for _, bytes := range []int64{10, 20, -5, -4, -1, -19, 7, -1, -7} {
+		c.Account(bytes)
+	}
+	if want := []int64{10, 20, 7}; !slices.Equal(asked, want) {
+		t.Errorf("asked about %v, want %v", asked, want)
+	}
+	var got []int64 // bytes of what was allocated, and below 0 of what was freed
+	ids := map[uint64]int64{}
+	for _, e := range to.Events {
+		switch e.Kind {
+		case trace.Alloc:
+			got, ids[e.ID] = append(got, e.Bytes), e.Bytes
+		case trace.Free:
+			if got = append(got, -e.Bytes); ids[e.ID] != e.Bytes {
+				t.Errorf("%d bytes are free of an object of %d", e.Bytes, ids[e.ID])
+			}
+			delete(ids, e.ID)
+		}
+	}
+	if want := []int64{10, 20, -10, 7, -20, -7}; !slices.Equal(got, want) || len(ids) != 0 {
+		t.Errorf("recorded %v, want %v", got, want)
 	}
 }

@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// TestMachineStepByStep walks the machine's world by hand: a mark begins after 10 ns and
+// takes 100, settling 5 for each object, the ladder 50 more; waits are elastic.
+//
+//	t    event     now  what happens                                           live
+//	0    alloc 60    0                                                           60
+//	10   drop 60    10
+//	20   alloc 30   20  the policy blocks: 115 ns, to 135                        30
+//	50   sync 100  165  115 ns held are 100 of the wait: it is over; 15 later
+//	300  sync 40   315  nothing was learned; takes 40: that is expected now
+//	400  sync 80   415  expected 40; now 40 + 40/4
+//	500  sync 40   515  expected 50
+func TestMachineStepByStep(t *testing.T) {
+	tr := &trace.Trace{Name: "machine"}
+	for _, e := range []trace.Event{
+		{Time: 0, Kind: trace.Alloc, ID: 1, Bytes: 60},
+		{Time: 10, Kind: trace.Drop, ID: 1},
+		{Time: 20, Kind: trace.Alloc, ID: 2, Bytes: 30},
+		{Time: 50, Kind: trace.Sync, Duration: 100},
+		{Time: 300, Kind: trace.Sync, Duration: 40},
+		{Time: 400, Kind: trace.Sync, Duration: 80},
+		{Time: 500, Kind: trace.Sync, Duration: 40},
+	} {
+		tr.Record(e)
+	}
+	w, err := Compile(tr, pressure.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &Log{KeepDecisions: true}
+	m := &Machine{Start: 10, Mark: Linear{Base: 100}, Settle: Linear{PerObject: 5}, Ladder: 50, Elastic: true}
+	got := Run(w, &script{actions: []gc.Action{gc.Skip, gc.Block, gc.Skip, gc.Skip, gc.Skip, gc.Skip}}, Config{Limit: 100, Machine: m, Log: log})
+	if got.Collections != 1 || got.ExposedPause != 115 || got.MaxPause != 115 || got.GCBusy != 115 || got.PeakLive != 60 {
+		t.Errorf("%+v", got)
+	}
+	type seen struct{ now, wait time.Duration }
+	want := []seen{{0, 0}, {20, 0}, {165, 0}, {315, 0}, {415, 40}, {515, 50}}
+	for i, d := range log.Decisions {
+		if i >= len(want) || d.Now != want[i].now || d.Wait != want[i].wait {
+			t.Errorf("point %d is at %v and expects a wait of %v, want %+v", i, d.Now, d.Wait, want)
+		}
+	}
+	if len(log.Cycles) != 1 || log.Cycles[0].Freed != 60 || log.Cycles[0].Start != 20 || log.Cycles[0].Duration != 115 || log.Cycles[0].LiveAfter != 0 {
+		t.Errorf("cycles %+v", log.Cycles)
+	}
+}
+
+func TestColdFactor(t *testing.T) {
+	for _, c := range []struct {
+		cold Cold
+		gap  time.Duration
+		want float64
+	}{{Cold{}, 5, 1}, {Cold{Share: 2}, 0, 3}, {Cold{Share: 2, After: 10}, 0, 1}, {Cold{Share: 2, After: 10}, 10, 2.2642411}, {Cold{Share: 2, After: 10}, -5, 1}} {
+		if got := c.cold.Factor(c.gap); got < c.want-1e-6 || got > c.want+1e-6 {
+			t.Errorf("%+v after %v: %v, want %v", c.cold, c.gap, got, c.want)
+		}
+	}
+}
+
+func TestParseLadder(t *testing.T) {
+	for text, want := range map[string]Ladder{"2x": {Factor: 2}, "0x": {}, "0.5x": {Factor: 0.5}, "20ms": {Fixed: 20 * time.Millisecond}, "1000000x": {Factor: 1e6}} {
+		got, err := ParseLadder(text)
+		if err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+		if again, err := ParseLadder(got.String()); err != nil || again != got {
+			t.Errorf("%s is written as %s", text, got)
+		}
+	}
+	for _, text := range []string{"", "x", "-1x", "1000001x", "NaNx", "2", "-5ms", "two"} {
+		if got, err := ParseLadder(text); err == nil {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
