@@ -182,3 +182,20 @@ func TestAccountIsAskedAboutAndRecorded(t *testing.T) {
 		t.Errorf("recorded %v, want %v", got, want)
 	}
 }
+
+// TestACallerOwesItsShareOfTheCycle: of a cycle of 1 ms that began with half of the limit
+// live, one byte in 50 is 20 us; what is too short to be worth a timer stays owed.
+func TestACallerOwesItsShareOfTheCycle(t *testing.T) {
+	c, _, b := owning(t)
+	r := c.newCollection(TriggerPolicy, Decision{Action: Overlap}, b.o.gate)
+	r.live, r.expected = 50, time.Millisecond
+	for i, want := range []time.Duration{20, 60} {
+		if b.o.assist(r, int64(1+i)); time.Duration(b.o.owed.Load()) != want*time.Microsecond {
+			t.Errorf("%v are owed, want %v us", time.Duration(b.o.owed.Load()), int64(want))
+		}
+	}
+	r.gate = nil // another memory's
+	if b.o.assist(r, 1); b.o.owed.Load() != 60_000 {
+		t.Errorf("%v are owed to a cycle for another memory", time.Duration(b.o.owed.Load()))
+	}
+}

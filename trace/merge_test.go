@@ -271,3 +271,13 @@ func TestMergeOtherProgram(t *testing.T) {
 		}
 	}
 }
+
+// TestMergeOfOtherCenturies: their distance does not fit into a number of ns.
+func TestMergeOfOtherCenturies(t *testing.T) {
+	old, now := &trace.Trace{Start: time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)}, &trace.Trace{Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	for _, pair := range [][2]*trace.Trace{{old, now}, {now, old}} {
+		if _, err := trace.Merge(pair[0], pair[1]); err == nil || !strings.Contains(err.Error(), "centuries apart") {
+			t.Errorf("%v", err)
+		}
+	}
+}
