@@ -26,9 +26,10 @@ func newCalibrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Measure what cycles and allocations cost on this machine",
-		Long: `calibrate runs cycles of Go's collector as a program under eagergc has them: with
-the program held, beside its work, beside its waits, and after refusals; soon after
-one another and later; with few and many objects to track and to give back. From
+		Long: `calibrate executes programs as replay live does, made-up ones or with --like your
+app's recording, under a policy that collects in many ways: with the program held,
+beside its work, beside its waits, and after refusals; soon after one another and
+later; with few and many objects to track and to give back. From
 that it finds the machine: what a mark, a sweep, the giving back and the refusal
 ladder take, how long what is dropped still counts, and how much all that varies.
 It says how well the machine explains cycles that it was not fitted to.

@@ -8,6 +8,7 @@
 // what it would in an app. The result has the metrics of a simulated run, under
 // the same names.
 //
-// [Calibrate] measures what a cycle costs on this machine: a [sim.Cost], with which
-// a simulation can be run. [Sample] is a program on a pool, to be recorded.
+// [Calibrate] measures what cycles and allocations cost on this machine, in
+// programs that it executes in the same way: a [sim.Machine], with which a
+// simulation can be run. [Sample] is a program on a pool, to be recorded.
 package live
