@@ -164,25 +164,24 @@ func (r *proof) tuned() {
 
 func (r *proof) losses() {
 	r.WriteString("\n## Lost cells\n\n")
-	r.WriteString(`Delay in ms, cycles + refusals. Headroom: how long it lasts, on average, as a share of a cycle. Cause, the first that holds: it is later and its J
-is the least, by the price of collector time; told the truth it does not lose; with a perfect forecast its rule does not lose; nor does that looking
-two cycles ahead; else the rule.
+	r.WriteString(`Delay in ms, cycles + refusals. Headroom: how long it lasts, on average, as a share of a cycle. Cause, the first that holds. Price: it is later, but its J is
+the least, by the price of collector time. Told: it does not lose if it is told the truth. Headroom: it lasts for less than a cycle, so that little can be hidden
+by anyone. Forecast: its rule does not lose with a perfect one. Ahead: nor does that looking two cycles ahead. Rule: that does, too.
 
 `)
-	r.head("cause", "delay", "refusals", "headroom below a cycle", "all")
-	for _, cause := range []experiment.Cause{experiment.Trade, experiment.Wrong, experiment.Forecast, experiment.Ahead, experiment.Rule} {
-		var delay, refusals, short, all int
+	r.head("cause", "delay", "refusals", "all")
+	for _, cause := range []experiment.Cause{experiment.Trade, experiment.Wrong, experiment.Short, experiment.Forecast, experiment.Ahead, experiment.Rule} {
+		var delay, refusals, all int
 		for _, t := range r.Trials {
 			for _, l := range t.Lost {
 				if l.Cause == cause {
 					delay += count(l.ByDelay)
 					refusals += count(l.ByRefusals)
-					short += count(l.Headroom < t.Costs[l.Cost].Base)
 					all++
 				}
 			}
 		}
-		r.row(cause, delay, refusals, short, all)
+		r.row(cause, delay, refusals, all)
 	}
 	r.WriteString("\n")
 	r.head("trial", "program", "limit", "cycle", r.Policy, "cudajl", "sqrt", "never", "best known J, ms", "headroom", "lost by", "cause")

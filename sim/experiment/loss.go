@@ -23,13 +23,14 @@ type Loss struct {
 	Headroom   time.Duration // for how long headroom lasts, on average: span / refusals of never
 }
 
-// A Cause is what a loss goes away with; of several the first.
+// A Cause is what a loss comes from; of several the first.
 type Cause string
 
 // Causes of a loss.
 const (
 	Trade    Cause = "price"    // it is later, and runs so much fewer cycles that its J is the least
 	Wrong    Cause = "told"     // it does not lose if it is told the truth
+	Short    Cause = "headroom" // it lasts for less than a cycle on average, so that little can be hidden by anyone
 	Forecast Cause = "forecast" // its rule does not lose with a perfect forecast
 	Ahead    Cause = "ahead"    // that loses, and does not if it looks two cycles ahead
 	Rule     Cause = "rule"     // that loses, too
@@ -86,13 +87,19 @@ func (t *Tried) cause(l *Loss) (Cause, error) {
 		delay, refusals := l.worse(&Outcome{Result: r})
 		return delay || refusals, err
 	}
-	for _, try := range []struct {
-		who   string
-		cause Cause
-	}{{t.Contenders[0].String(), Wrong}, {"oracle:ahead=1", Forecast}, {"oracle:ahead=2", Ahead}} {
-		if lost, err := loses(try.who); err != nil || !lost {
-			return try.cause, err
+	if t.Told != (sim.Told{}) {
+		if lost, err := loses(t.Contenders[0].String()); err != nil || !lost {
+			return Wrong, err
 		}
+	}
+	if l.Headroom < t.Costs[l.Cost].Base {
+		return Short, nil
+	}
+	if lost, err := loses("oracle:ahead=1"); err != nil || !lost {
+		return Forecast, err
+	}
+	if lost, err := loses("oracle:ahead=2"); err != nil || !lost {
+		return Ahead, err
 	}
 	return Rule, nil
 }
