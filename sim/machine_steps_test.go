@@ -55,18 +55,6 @@ func TestMachineStepByStep(t *testing.T) {
 	}
 }
 
-func TestColdFactor(t *testing.T) {
-	for _, c := range []struct {
-		cold Cold
-		gap  time.Duration
-		want float64
-	}{{Cold{}, 5, 1}, {Cold{Share: 2}, 0, 3}, {Cold{Share: 2, After: 10}, 0, 1}, {Cold{Share: 2, After: 10}, 10, 2.2642411}, {Cold{Share: 2, After: 10}, -5, 1}} {
-		if got := c.cold.Factor(c.gap); got < c.want-1e-6 || got > c.want+1e-6 {
-			t.Errorf("%+v after %v: %v, want %v", c.cold, c.gap, got, c.want)
-		}
-	}
-}
-
 func TestParseLadder(t *testing.T) {
 	for text, want := range map[string]Ladder{"2x": {Factor: 2}, "0x": {}, "0.5x": {Factor: 0.5}, "20ms": {Fixed: 20 * time.Millisecond}, "1000000x": {Factor: 1e6}} {
 		got, err := ParseLadder(text)
