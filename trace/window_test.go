@@ -78,8 +78,12 @@ func TestWindowIsARecording(t *testing.T) {
 // Where allocations were lost, what is left is still a recording.
 func TestWindowWithoutSomeAllocations(t *testing.T) {
 	w := trace.NewWindow(trace.WindowConfig{})
-	free := func(at int64, id uint64) trace.Event { return trace.Event{Time: at, Kind: trace.Free, ID: id, Bytes: 5} }
-	alloc := func(at int64, id uint64) trace.Event { return trace.Event{Time: at, Kind: trace.Alloc, ID: id, Bytes: 5} }
+	free := func(at int64, id uint64) trace.Event {
+		return trace.Event{Time: at, Kind: trace.Free, ID: id, Bytes: 5}
+	}
+	alloc := func(at int64, id uint64) trace.Event {
+		return trace.Event{Time: at, Kind: trace.Alloc, ID: id, Bytes: 5}
+	}
 	if err := w.WriteBatch([]trace.Event{free(1, 1), alloc(2, 2), free(3, 2), alloc(4, 3), alloc(5, 3), free(6, 4)}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (k *clock) work(t time.Duration) {
 	if d := t - k.now(); d > idleGap {
 		time.Sleep(d - coarse)
 	} else if d > 0 && k.rate > 0 {
-		compute(int(k.rate * float64(d)))
+		runtime.KeepAlive(compute(int(k.rate * float64(d))))
 		return
 	}
 	for k.now() < t {
@@ -61,7 +61,7 @@ func computeRate() (best float64) {
 	const turns = 1 << 18
 	for range 50 {
 		begin := time.Now()
-		compute(turns)
+		runtime.KeepAlive(compute(turns))
 		best = max(best, turns/float64(time.Since(begin)))
 	}
 	return best
