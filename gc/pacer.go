@@ -57,6 +57,13 @@ import (
 // most that any time as long as a cycle has lately allocated, if the risk of a
 // pause outweighs the headroom given up; or at a wait, if that is worth it.
 //
+// # Where memory ends
+//
+// Fragments, other processes and a library's own memory are in no limit. A
+// refusal of what should have fitted says that memory ends earlier: what was
+// live then is the limit to go by, until it is forgotten after some hundred
+// cycles, and later each time that it proves right.
+//
 // # Memory
 //
 // With a price of memory C, or without a limit, headroom is at most what
@@ -87,6 +94,7 @@ type Pacer struct {
 	burst   burst
 	error   margin
 	doubt   doubt
+	ceiling ceiling
 	begun   mark // where the cycle under way began
 	refused mark // where an allocation came to wait for it
 }
@@ -117,6 +125,9 @@ func (p *Pacer) Decide(at Point) Decision {
 	if at.At == Allocation && granted(at) < p.asleep {
 		return Decision{Wake: p.asleep, Reason: "asleep"}
 	}
+	told := at.Sample.Limit
+	at.Sample.Limit = p.ceiling.under(told)
+	p.ceiling.ask(at, told)
 	now := moment{at.Now - p.held, at.Sample.Live + p.freed}
 	budget := p.budget(at)
 	grain := int64(1) << bits.Len64(uint64(budget>>11))
@@ -248,6 +259,7 @@ func (p *Pacer) Observe(c Cycle) {
 	p.busy += c.work()
 	p.last = c.Start
 	p.plan.made, p.asleep = false, 0
+	p.ceiling.learn(c)
 	if c.Trigger == TriggerNatural {
 		return
 	}

@@ -102,3 +102,47 @@ func (d *doubt) learn(exposed, length time.Duration) {
 	miss := (float64(exposed) - d.planned) / float64(max(1, length))
 	d.mean += 0.1 * (min(max(miss, 0), 1) - d.mean)
 }
+
+// A ceiling is a limit learned from refusals where there should have been room:
+// fragments, other processes and a library's own memory are in no limit. It is
+// forgotten after a number of cycles, which is longer each time it proves right.
+type ceiling struct {
+	bytes   int64 // 0 = none learned
+	cycles  int   // since then
+	keep    int   // cycles after which it is forgotten
+	reached int64 // most live bytes seen
+	fits    bool  // the last request fitted under the limit that was told
+}
+
+const (
+	ceilingKeep = 256 // cycles for which the first one is kept
+	ceilingMore = 4   // times as long the next
+)
+
+// under returns the limit to go by.
+func (c *ceiling) under(told int64) int64 {
+	if c.bytes > 0 && c.bytes < told {
+		return c.bytes
+	}
+	return told
+}
+
+// ask notes a point.
+func (c *ceiling) ask(at Point, told int64) {
+	c.reached = max(c.reached, at.Sample.Live)
+	c.fits = told > 0 && !exceeds(at, told)
+}
+
+// learn takes what was reached for the limit, after a refusal of what should
+// have fitted.
+func (c *ceiling) learn(done Cycle) {
+	if done.Trigger != TriggerRefusal || !c.fits {
+		if c.cycles++; c.cycles >= c.keep {
+			c.bytes = 0
+		}
+		return
+	}
+	c.reached = max(c.reached, done.LiveAfter+done.Freed)
+	c.bytes, c.cycles, c.keep = c.reached, 0, max(ceilingKeep, ceilingMore*c.keep)
+	c.reached = 0
+}

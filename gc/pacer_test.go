@@ -120,6 +120,9 @@ func TestPacerWaitsEarlyOnceBitten(t *testing.T) {
 	if d := p.Decide(at); d.Action != Skip {
 		t.Errorf("waits at once: %+v", d)
 	}
+	short := at
+	short.Request = 400
+	p.Decide(short) // what is refused does not fit
 	p.Observe(Cycle{Start: 2 * ms, Duration: ms, Trigger: TriggerRefusal, Action: Block})
 	if d := p.Decide(at); d.Action != Block {
 		t.Errorf("does not wait: %+v", d)
@@ -196,5 +199,31 @@ func BenchmarkPacerAwake(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestCeiling: a refusal where there should have been room lowers the limit to
+// what was reached; one that was due does not; and it is forgotten.
+func TestCeiling(t *testing.T) {
+	var c ceiling
+	refused := Cycle{Trigger: TriggerRefusal, Freed: 300, LiveAfter: 600}
+	c.ask(alloc(0, 990, 1000), 1000)
+	c.learn(refused)
+	if got := c.under(1000); got != 990 {
+		t.Errorf("limit %d after a refusal at 990 of 1000", got)
+	}
+	c = ceiling{}
+	c.ask(grow(0, 990, 20, 0, 0, 1000), 1000)
+	c.learn(refused)
+	if got := c.under(1000); got != 1000 {
+		t.Errorf("limit %d after a refusal of what does not fit", got)
+	}
+	c.ask(alloc(0, 950, 1000), 1000)
+	c.learn(refused)
+	for range ceilingKeep {
+		c.learn(Cycle{})
+	}
+	if got := c.under(1000); got != 1000 {
+		t.Errorf("limit %d, %d cycles later", got, ceilingKeep)
 	}
 }
