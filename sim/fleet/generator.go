@@ -132,18 +132,10 @@ func (m *mixer) inherit(before, part []trace.Event, sizes float64) map[uint64]ui
 	return ids
 }
 
-// trace returns the events in order. A drop carries the size of its object.
+// trace returns the events in order.
 func (m *mixer) trace(name string) *trace.Trace {
 	slices.SortStableFunc(m.events, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
-	sizes := make(map[uint64]int64)
-	for i := range m.events {
-		switch e := &m.events[i]; e.Kind {
-		case trace.Alloc:
-			sizes[e.ID] = e.Bytes
-		case trace.Drop:
-			e.Bytes = sizes[e.ID]
-		}
-	}
+	trace.SetSizes(m.events)
 	return &trace.Trace{Name: name, Events: m.events}
 }
 

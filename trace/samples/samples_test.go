@@ -78,3 +78,16 @@ func ExampleOpen() {
 	fmt.Println(w.Name, pressure.Bytes(w.PeakReachable))
 	// Output: mlp 1.20 GiB
 }
+
+// Every recording is one that the other formats take.
+func TestSamplesAreValid(t *testing.T) {
+	for _, name := range samples.All() {
+		recording, err := samples.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := recording.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -63,6 +63,7 @@ func (r *recording) write(path string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	trace.Sort(r.trace.Events)
+	trace.SetSizes(r.trace.Events)
 	file, err := os.Create(path)
 	if err != nil {
 		return err
