@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/eagergc/eagergc => ../..
 
 require (
+	github.com/DataDog/zstd v1.5.7
 	github.com/KimMachineGun/automemlimit v1.0.1
 	github.com/apache/arrow-go/v18 v18.8.0
 	github.com/eagergc/eagergc v0.0.0
@@ -17,7 +18,6 @@ require (
 )
 
 require (
-	github.com/DataDog/zstd v1.5.7 // indirect
 	github.com/benbjohnson/clock v1.3.0 // indirect
 	github.com/containerd/cgroups v0.0.0-20201119153540-4cbc285b3327 // indirect
 	github.com/coreos/go-systemd/v22 v22.1.0 // indirect
