@@ -149,13 +149,13 @@ func (cal *Calibration) execute(ctx context.Context, heap int64, d time.Duration
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, d, errTimeUp)
 	defer stop()
-	log := new(sim.Log)
-	p := &probe{log: log, chunks: cal.Memory.Mapped, bytes: cal.Memory.byBytes()}
+	policy := &prober{random: rand.New(rand.NewPCG(seed, 2))}
+	p := &probe{policy: policy, chunks: cal.Memory.Mapped, bytes: cal.Memory.byBytes()}
 	if p.chunks != nil {
 		p.mapped = p.chunks()
 	}
 	_, err := Run(ctx, t, Config{
-		Policy: &prober{random: rand.New(rand.NewPCG(seed, 2))}, Limit: limit, Memory: cal.Memory, Space: space, Ballast: heap, Speed: 1, Log: log, probe: p,
+		Policy: policy, Limit: limit, Memory: cal.Memory, Space: space, Ballast: heap, Speed: 1, probe: p,
 	})
 	if errors.Is(err, errTimeUp) {
 		err = nil

@@ -3,6 +3,7 @@ package live
 import (
 	"math"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
@@ -99,6 +100,10 @@ type prober struct {
 	after  int           // allocations to the next cycle
 	most   time.Duration // between two cycles
 	last   time.Duration // when the last cycle ended
+
+	mu    sync.Mutex
+	count int      // cycles so far
+	cycle gc.Cycle // the last of them
 }
 
 // Decide asks for a cycle if it is time for one.
@@ -127,6 +132,16 @@ func (p *prober) Observe(c gc.Cycle) {
 	p.rounds = max(0, p.rounds-1)
 	p.after = p.every
 	p.last = c.Start + c.Duration
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count, p.cycle = p.count+1, c
+}
+
+// ended returns how many cycles have ended and the last of them, at any time.
+func (p *prober) ended() (int, gc.Cycle) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.count, p.cycle
 }
 
 func (p *prober) String() string { return "calibration" }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/sim"
 )
 
 // A probe notes what the cycles and the allocations of a run take. Its times are
@@ -18,8 +17,8 @@ type probe struct {
 	chunks  func() int64    // that were put behind addresses so far; nil: none are
 	mapped  int64           // of them, after the last allocation
 	bytes   bool            // what is given back takes time by its bytes
-	log     *sim.Log
-	known   int           // cycles of the log that have been seen
+	policy  *prober
+	known   int           // of its cycles that have been seen
 	objects uint64        // given back by them
 	end     time.Duration // of the last one
 }
@@ -36,8 +35,8 @@ func (p *probe) allocated(pause, took time.Duration) {
 		p.allocs = append(p.allocs, a)
 		return
 	}
-	if n := len(p.log.Cycles); n == p.known+1 && p.log.Cycles[n-1].Trigger == gc.TriggerRefusal {
-		a.took = max(0, pause-p.log.Cycles[n-1].Duration)
+	if n, c := p.policy.ended(); n == p.known+1 && c.Trigger == gc.TriggerRefusal {
+		a.took = max(0, pause-c.Duration)
 		p.ladders = append(p.ladders, a)
 	}
 }
@@ -60,11 +59,11 @@ func (p *probe) rest(from, to time.Duration) {
 // look notes the cycle that has ended since the last look. If there were several,
 // what each gave back is not known.
 func (p *probe) look(c *gc.Collector) {
-	n := len(p.log.Cycles)
+	n, cycle := p.policy.ended()
 	if n == p.known {
 		return
 	}
-	stats, cycle := c.Stats(), p.log.Cycles[n-1].Cycle
+	stats := c.Stats()
 	o := Observation{
 		Gap: cycle.Start - p.end, Objects: int(stats.Objects - p.objects), Start: -1,
 	}
