@@ -185,11 +185,7 @@ func (d *difference) draw(path, kind string, files []string) error {
 	}
 	note := fmt.Sprintf("peak %s and %s of %v and %v memory",
 		formatBytes(d[0].stats.PeakReachable), formatBytes(d[1].stats.PeakReachable), d[0].space, d[1].space)
-	dir, err := openFolder(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return dir.write(filepath.Base(path), func(w io.Writer) error {
+	return writeFile(path, func(w io.Writer) error {
 		return chart.Curves("Reachable bytes over time", note, curves).Write(w, kind)
 	})
 }

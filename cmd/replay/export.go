@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -85,11 +84,7 @@ func newExport() *cobra.Command {
 					return err
 				}
 			}
-			dir, err := openFolder(filepath.Dir(out))
-			if err != nil {
-				return err
-			}
-			if err := dir.write(filepath.Base(out), func(w io.Writer) error { return exporters[i].write(w, t, options) }); err != nil {
+			if err := writeFile(out, func(w io.Writer) error { return exporters[i].write(w, t, options) }); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", out, formatCount(len(t.Events)))

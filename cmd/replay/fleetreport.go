@@ -5,7 +5,6 @@ import (
 	"html/template"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -50,11 +49,7 @@ func reportFleet(cmd *cobra.Command, path, out string) error {
 		return err
 	}
 	p.Provenance = []entry{{"replay", version()}, {"question", a.Plan.ID()}, {"command", commandLine(cmd, []string{path})}}
-	dir, err := openFolder(filepath.Dir(out))
-	if err != nil {
-		return err
-	}
-	if err := dir.write(filepath.Base(out), p.write); err != nil {
+	if err := writeFile(out, p.write); err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s\n", out)

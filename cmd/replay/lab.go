@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os/exec"
 	"path"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -63,11 +62,7 @@ func writeLab(cmd *cobra.Command, b *labBuild, out string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := openFolder(filepath.Dir(out))
-	if err != nil {
-		return err
-	}
-	if err := dir.write(filepath.Base(out), p.write); err != nil {
+	if err := writeFile(out, p.write); err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s\n", out)

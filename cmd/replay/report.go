@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -68,11 +67,7 @@ FILE is the answer of replay fleet, the report is of that fleet.`,
 					return err
 				}
 			}
-			dir, err := openFolder(filepath.Dir(out))
-			if err != nil {
-				return err
-			}
-			if err := dir.write(filepath.Base(out), p.write); err != nil {
+			if err := writeFile(out, p.write); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s\n", out)

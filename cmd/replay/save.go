@@ -30,6 +30,16 @@ func openFolder(path string) (*folder, error) {
 	return &folder{path: path}, nil
 }
 
+// writeFile puts a file at path once all of it has been made, in a folder that
+// is made if need be.
+func writeFile(path string, make func(io.Writer) error) error {
+	dir, err := openFolder(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return dir.write(filepath.Base(path), make)
+}
+
 // write puts a file into the folder once all of it has been made.
 func (f *folder) write(name string, make func(io.Writer) error) error {
 	path := filepath.Join(f.path, name)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"gonum.org/v1/plot"
+
+	"github.com/eagergc/eagergc/sim/view"
 )
 
 // A unit scales an axis to numbers that can be read.
@@ -86,15 +88,7 @@ func linearTicks(n int) plot.TickerFunc {
 // distances. Zeros, which have no logarithm, are placed by the returned
 // function at the foot of the axis, where a tick says 0.
 func logFromZero(a *plot.Axis, values []float64) (place func(float64) float64) {
-	least, most, zero := math.Inf(1), 0.0, false
-	for _, v := range values {
-		most = max(most, v)
-		if v > 0 {
-			least = min(least, v)
-		} else {
-			zero = true
-		}
-	}
+	least, most, zero := view.LogRange(values)
 	if most == 0 {
 		least, most = 1, 1
 	}

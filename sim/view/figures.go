@@ -231,10 +231,10 @@ func (b *Builder) front(workload int) Figure {
 
 func share(part, whole time.Duration) float64 { return float64(part) / float64(max(1, whole)) }
 
-// fit makes a an axis of the values on which factors are distances, with a place
-// for 0 if one is 0.
-func (a *Axis) fit(values []float64) {
-	least, most, zero := math.Inf(1), 0.0, false
+// LogRange returns the least and the most of the values above 0, and whether one is 0.
+// If none is above, most is 0. No value may be negative.
+func LogRange(values []float64) (least, most float64, zero bool) {
+	least = math.Inf(1)
 	for _, v := range values {
 		most = max(most, v)
 		if v > 0 {
@@ -243,6 +243,13 @@ func (a *Axis) fit(values []float64) {
 			zero = true
 		}
 	}
+	return least, most, zero
+}
+
+// fit makes a an axis of the values on which factors are distances, with a place
+// for 0 if one is 0.
+func (a *Axis) fit(values []float64) {
+	least, most, zero := LogRange(values)
 	switch {
 	case most == 0:
 		a.Range = []float64{0, 1}

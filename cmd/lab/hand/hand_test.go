@@ -63,6 +63,19 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestExtremes: min and max are Go's, of text too.
+func TestExtremes(t *testing.T) {
+	p, err := hand.Parse(head + `func (p *P) Decide(point gc.Point) gc.Decision {
+	return gc.Decision{Wake: max(3, p.n, 2), Reason: min("b", "c", "a")}
+}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.New().Decide(gc.Point{}), (gc.Decision{Wake: 3, Reason: "a"}); got != want || p.Failed() != nil {
+		t.Errorf("got %+v, want %+v, %v", got, want, p.Failed())
+	}
+}
+
 func BenchmarkDecide(b *testing.B) {
 	p, err := hand.Parse(mine.Text)
 	if err != nil {

@@ -1,12 +1,14 @@
 package hand
 
 import (
+	"cmp"
 	"go/ast"
 	"go/constant"
 	"go/token"
 	"go/types"
 	"maps"
 	"math"
+	"slices"
 )
 
 // zero is the zero value of a type.
@@ -108,32 +110,33 @@ func narrow(b *types.Basic, n int64) int64 {
 
 // extreme is min and max.
 func extreme(name string, args []any) (any, bool) {
-	out := args[0]
-	for _, v := range args[1:] {
-		switch a := out.(type) {
-		case int64:
-			b, ok := v.(int64)
-			if !ok {
-				return nil, false
-			}
-			if name == "min" {
-				out = min(a, b)
-			} else {
-				out = max(a, b)
-			}
-		case float64:
-			b, ok := v.(float64)
-			if !ok {
-				return nil, false
-			}
-			if name == "min" {
-				out = min(a, b)
-			} else {
-				out = max(a, b)
-			}
-		}
+	switch args[0].(type) {
+	case int64:
+		return extremeOf[int64](name, args)
+	case float64:
+		return extremeOf[float64](name, args)
+	case string:
+		return extremeOf[string](name, args)
 	}
-	return out, name == "min" || name == "max"
+	return nil, false
+}
+
+func extremeOf[T cmp.Ordered](name string, args []any) (any, bool) {
+	all := make([]T, len(args))
+	for i, v := range args {
+		x, ok := v.(T)
+		if !ok {
+			return nil, false
+		}
+		all[i] = x
+	}
+	switch name {
+	case "min":
+		return slices.Min(all), true
+	case "max":
+		return slices.Max(all), true
+	}
+	return nil, false
 }
 
 // operate does an operation of two values of one kind.
