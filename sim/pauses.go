@@ -19,6 +19,17 @@ func (l *Log) Histogram() *hdrhistogram.Histogram {
 	return h
 }
 
+// Lengths returns the lengths of the exposed pauses of a run, the shortest first. The
+// result is the caller's.
+func (l *Log) Lengths() []time.Duration {
+	lengths := make([]time.Duration, len(l.Pauses))
+	for i, p := range l.Pauses {
+		lengths[i] = p.Length
+	}
+	slices.Sort(lengths)
+	return lengths
+}
+
 // MMU returns, for each window, the minimum mutator utilization: the least
 // share of any window of that length, within the elapsed time of the run,
 // that the program was not held (Cheng and Blelloch, PLDI 2001). Windows

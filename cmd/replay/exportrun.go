@@ -23,7 +23,7 @@ func perfettoRuns(s *setting, file string) ([]perfetto.Run, error) {
 	}
 	var runs []perfetto.Run
 	for _, r := range view.LogRuns(g, experiment.Cell{}, slots, true) {
-		runs = append(runs, perfettoRun(&r, fmt.Sprintf("%s, limit %s, %s", r.Result.Policy, g.Limits[0], view.CostName(g.Costs[0]))))
+		runs = append(runs, perfettoRun(&r, fmt.Sprintf("%s, limit %s, %s", r.Result.Policy, g.Limits[0], experiment.CostName(g.Costs[0]))))
 	}
 	return runs, nil
 }

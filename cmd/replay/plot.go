@@ -124,7 +124,7 @@ func drawGrid(g *experiment.Grid) ([]picture, error) {
 	colours := palette(g)
 	var all []picture
 	for j, cost := range g.Costs {
-		note, stem := view.CostName(cost)+", ladder "+g.Ladder.String(), fileStem(view.CostName(cost))
+		note, stem := experiment.CostName(cost)+", ladder "+g.Ladder.String(), fileStem(experiment.CostName(cost))
 		all = append(all,
 			picture{"limits-" + stem, chart.Limits(limitsTitle, note, g.Finished(j), colours)},
 			picture{"front-" + stem, chart.Front(frontTitle, fmt.Sprintf("limit %s, %s", g.Limits[typical(g, 0).Limit], note), finishedAt(g, typical(g, 0).Limit, j), colours)},
@@ -183,7 +183,7 @@ func drawRuns(g *experiment.Grid, at experiment.Cell, colours chart.Palette) ([]
 		return nil, nil
 	}
 	w, l := g.Workloads[at.Workload], g.Limits[at.Limit]
-	note := fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, formatBytes(l.Of(w)), view.CostName(g.Costs[at.Cost]), g.Ladder)
+	note := fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, formatBytes(l.Of(w)), experiment.CostName(g.Costs[at.Cost]), g.Ladder)
 	stem := fileStem(w.Name)
 	return []picture{
 		{"memory-" + stem, chart.Memory("Live memory and collections over time", note, runs, colours)},

@@ -25,7 +25,7 @@ func (b *pageBuilder) title() string {
 }
 
 func (b *pageBuilder) world() string {
-	cost := view.CostName(b.Grid.Costs[b.Cost])
+	cost := experiment.CostName(b.Grid.Costs[b.Cost])
 	if m := b.Grid.Machine; m != nil {
 		cost = fmt.Sprintf("that of a machine where one that frees nothing takes %s (%s)", formatDuration(m.Cycle(0, 0, 0)), m.About)
 	}

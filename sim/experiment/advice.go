@@ -201,13 +201,8 @@ func (q *Question) option(c sim.Contender, limit int64) Option {
 		Cycles: r.Collections + r.RefusalCollections, Refusals: r.RefusalCollections, Failed: r.FailedAllocs,
 		Lost: q.lost(&r), Held: float64(delay(&r)) / float64(max(1, r.Span)), Core: float64(r.GCBusy) / float64(max(1, r.Elapsed)),
 	}
-	if n := len(cfg.Log.Pauses); n > 0 {
-		lengths := make([]time.Duration, n)
-		for i, p := range cfg.Log.Pauses {
-			lengths[i] = p.Length
-		}
-		slices.Sort(lengths)
-		o.P99 = lengths[int(math.Ceil(0.99*float64(n)))-1] // nearest rank
+	if lengths := cfg.Log.Lengths(); len(lengths) > 0 {
+		o.P99 = lengths[int(math.Ceil(0.99*float64(len(lengths))))-1] // nearest rank
 	}
 	return o
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -82,9 +81,14 @@ func (g *Grid) SetMachine(m *sim.Machine, seed uint64) {
 
 // Name is the name of a cell in benchmark files, without the word Benchmark.
 func (g *Grid) Name(c Cell) string {
+	cycle := "model"
+	if g.Machine != nil {
+		cycle = "machine"
+	} else if d, ok := FixedCycle(g.Costs[c.Cost]); ok {
+		cycle = d.String()
+	}
 	return fmt.Sprintf("Replay/trace=%s/policy=%s/limit=%s/cycle=%s/ladder=%s",
-		g.Workloads[c.Workload].Name, g.Contenders[c.Contender], g.Limits[c.Limit],
-		strings.TrimPrefix(strings.TrimPrefix(g.CostName(c.Cost), "cycle of "), "cycle "), g.Ladder)
+		g.Workloads[c.Workload].Name, g.Contenders[c.Contender], g.Limits[c.Limit], cycle, g.Ladder)
 }
 
 // CostName is the name of a cost in tables.
@@ -92,7 +96,12 @@ func (g *Grid) CostName(cost int) string {
 	if g.Machine != nil {
 		return "machine"
 	}
-	if d, ok := FixedCycle(g.Costs[cost]); ok {
+	return CostName(g.Costs[cost])
+}
+
+// CostName is the name of a cost in a picture or a sentence.
+func CostName(c sim.Cost) string {
+	if d, ok := FixedCycle(c); ok {
 		return "cycle " + d.String()
 	}
 	return "cycle of model"

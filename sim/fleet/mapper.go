@@ -60,7 +60,7 @@ func (m *Mapper) Run(r *Recording, i int) Outcome {
 }
 
 func (m *Mapper) config(w *sim.Workload, limit, cycle int) sim.Config {
-	return sim.Config{Limit: m.grid.Limits[limit].Of(w), Cost: m.grid.Costs[cycle], Ladder: m.grid.Ladder, Machine: m.grid.Machine, Seed: m.grid.Seed}
+	return m.grid.World(cycle)(m.grid.Limits[limit].Of(w))
 }
 
 // Map replays a recording in all cells: the Map of the package's model.
@@ -120,7 +120,8 @@ func (m *Mapper) rules() []string {
 		var results []any
 		for _, factor := range []float64{1.1, 1.5, 3} {
 			for _, cost := range append(m.grid.Costs, sim.Fixed(300*time.Microsecond)) {
-				cfg := sim.Config{Limit: experiment.Limit{Factor: factor}.Of(w), Cost: cost, Ladder: m.grid.Ladder, Machine: m.grid.Machine, Seed: m.grid.Seed}
+				cfg := m.grid.World(0)(experiment.Limit{Factor: factor}.Of(w))
+				cfg.Cost = cost
 				r, err := who.Run(w, cfg)
 				results = append(results, r, err != nil)
 			}

@@ -183,8 +183,9 @@ func (g *Group) Merge(h *Group) {
 func (t *Tally) Merge(u *Tally) {
 	t.Runs, t.Unmet, t.None = t.Runs+u.Runs, t.Unmet+u.Unmet, t.None+u.None
 	t.Failing, t.Refused = t.Failing+u.Failing, t.Refused+u.Refused
+	to := t.sums()
 	for k, s := range u.sums() {
-		t.sums()[k].Add(*s)
+		to[k].Add(*s)
 	}
 	t.Longest = max(t.Longest, u.Longest)
 	mergeInto(&t.LostPPM, u.LostPPM)

@@ -76,7 +76,7 @@ func logRun(g *experiment.Grid, c experiment.Cell, reasons bool) (sim.Result, *s
 
 // At says which cell the details of a recording are of.
 func (b *Builder) At(workload int) string {
-	l, cost := b.Grid.Limits[b.Limit], CostName(b.Grid.Costs[b.Cost])
+	l, cost := b.Grid.Limits[b.Limit], experiment.CostName(b.Grid.Costs[b.Cost])
 	if b.Grid.Machine != nil {
 		cost = "costs of the machine"
 	}

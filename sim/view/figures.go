@@ -81,7 +81,7 @@ func (b *Builder) pauses(runs []Run) Figure {
 			right = max(right, q.Nines)
 		}
 		row := []string{r.Result.Policy, Count(len(r.Log.Pauses))}
-		lengths := sortedPauses(r.Log)
+		lengths := r.Log.Lengths()
 		for _, q := range quantiles {
 			row = append(row, quantile(lengths, q))
 		}
@@ -99,15 +99,6 @@ func (b *Builder) pauses(runs []Run) Figure {
 	c.X.Range = []float64{0, round(right)}
 	return Figure{Kind: "pauses", Name: "Pauses", Table: t, Data: []LineChart{c},
 		Caption: "How long the program was held: read up from 99 % to see the pause that 1 in 100 is longer than. A line ends at the longest pause; n pauses tell nothing beyond 1 - 1/n."}
-}
-
-func sortedPauses(log *sim.Log) []time.Duration {
-	lengths := make([]time.Duration, len(log.Pauses))
-	for i, p := range log.Pauses {
-		lengths[i] = p.Length
-	}
-	slices.Sort(lengths)
-	return lengths
 }
 
 // quantile is by nearest rank; "-" where there are too few to tell.

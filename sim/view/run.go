@@ -1,11 +1,11 @@
 package view
 
 import (
+	"math"
+	"time"
+
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/experiment"
-	"math"
-	"slices"
-	"time"
 )
 
 // A Run is one logged run. All runs of a chart are of the same workload and
@@ -52,11 +52,7 @@ const apart = 0.002
 // up, and its end at the longest. Steps that no picture could show apart are one.
 // It is empty if there was no pause.
 func Quantiles(l *sim.Log) []Quantile {
-	lengths := make([]time.Duration, len(l.Pauses))
-	for i, p := range l.Pauses {
-		lengths[i] = p.Length
-	}
-	slices.Sort(lengths)
+	lengths := l.Lengths()
 	var out []Quantile
 	n := float64(len(lengths))
 	for i, d := range lengths {

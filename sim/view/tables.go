@@ -25,14 +25,6 @@ func MeanOver(g *experiment.Grid) string {
 	return fmt.Sprintf("geometric mean over %d workloads", len(g.Workloads))
 }
 
-// CostName is the name of a cost in a picture or a sentence.
-func CostName(c sim.Cost) string {
-	if g, ok := experiment.FixedCycle(c); ok {
-		return "cycle " + g.String()
-	}
-	return "cycle of model"
-}
-
 // Block is the Table of one workload at one cost: a policy to a row, a limit
 // to a column.
 func Block(g *experiment.Grid, workload, cost int) Table {

@@ -1,9 +1,10 @@
 package view
 
 import (
-	"github.com/eagergc/eagergc/pressure"
 	"strconv"
 	"time"
+
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // Bytes writes n in the IEC unit that suits it, as 1.50 GiB.

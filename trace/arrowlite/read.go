@@ -57,13 +57,12 @@ type decoder struct {
 	zstd     *zstd.Decoder
 	t        *trace.Trace
 	labels   *trace.Labeler
-	columns  []int                 // of the file, by their number in the format
-	version  int                   // index in format: 0 is version 2, 1 is version 1
-	words    map[int64]int         // column of the format whose words a dictionary has, by its number
-	wordsOf  [colLabel]int         // how many words a column has
-	tables   [colLabel]*[256]uint8 // numbers of the words of a column; nil: they are numbers
-	read0    int64                 // bytes of the file so far
-	unpacked int64                 // bytes of all batches so far
+	columns  []int             // of the file, by their number in the format
+	version  int               // index in format: 0 is version 2, 1 is version 1
+	words    map[int64]int     // column of the format whose words a dictionary has, by its number
+	tables   [colLabel][]uint8 // numbers of the words of a column; none if they are numbers
+	read0    int64             // bytes of the file so far
+	unpacked int64             // bytes of all batches so far
 	scratch  []byte
 }
 
@@ -134,7 +133,7 @@ func (d *decoder) take(n int64) ([]byte, error) {
 // schema reads the provenance and checks that the columns are those of the format.
 func (d *decoder) schema(s table) error {
 	found := s.list(schemaFields)
-	if len(found) != len(format) {
+	if littleEndian := s.GetInt16Slot(schemaEndianness, 0) == 0; !littleEndian || len(found) != len(format) {
 		return ErrOther
 	}
 	meta := make(map[string]string)
@@ -205,7 +204,7 @@ func (d *decoder) dictionary(b table, body []byte) error {
 	if err != nil {
 		return err
 	}
-	d.tables[c], d.wordsOf[c] = new([256]uint8), int(n)
+	d.tables[c] = make([]uint8, n)
 	for i := range int(n) {
 		a, b := offsets.at(i), offsets.at(i+1)
 		if a < 0 || b < a || b > len(all) {
@@ -295,7 +294,7 @@ func (d *decoder) batch(b table, body []byte) error {
 func (d *decoder) numbers(c int, data []byte) ([]byte, error) {
 	table, out := d.tables[c], make([]byte, len(data))
 	for i, index := range data {
-		if table == nil || int(index) >= d.wordsOf[c] {
+		if int(index) >= len(table) {
 			return nil, ErrOther
 		}
 		out[i] = table[index]
@@ -339,12 +338,7 @@ func (d *decoder) label(events []trace.Event, body []byte, buffers []span, isPac
 		}
 		e.Aux = 0
 		if len(valid) == 0 || valid[i/8]>>(i%8)&1 == 1 {
-			label := string(text[a:b])
-			number, ok := d.labels.Lookup(label)
-			if !ok {
-				number = d.labels.Label(label)
-			}
-			e.Aux = number
+			e.Aux = d.labels.Label(string(text[a:b]))
 		}
 	}
 	return nil
@@ -372,14 +366,7 @@ func (d *decoder) buffer(body []byte, at span, isPacked bool) ([]byte, error) {
 	}
 	var err error
 	if d.scratch, err = d.zstd.DecodeAll(data[8:], d.scratch[:0]); err != nil || int64(len(d.scratch)) != size {
-		return nil, fmt.Errorf("%w: %w", ErrOther, cmpErr(err))
+		return nil, fmt.Errorf("%w: %w", ErrOther, cmp.Or(err, errors.New("a buffer is not as long as it says")))
 	}
 	return d.scratch, nil
-}
-
-func cmpErr(err error) error {
-	if err == nil {
-		return errors.New("a buffer is not as long as it says")
-	}
-	return err
 }
