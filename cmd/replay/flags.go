@@ -174,6 +174,15 @@ func (s *setting) readCosts(g *experiment.Grid) (err error) {
 	return s.readMachine(g)
 }
 
+// elastic reads --waits. If it is not given, the machine says.
+func (s *setting) elastic() (elastic, given bool, err error) {
+	switch s.waits {
+	case "", "rigid", "elastic":
+		return s.waits == "elastic", s.waits != "", nil
+	}
+	return false, false, fmt.Errorf("--waits %s: want rigid or elastic", s.waits)
+}
+
 // readMachine puts the machine of the flags into the grid, if they name one or
 // something that only a machine's world has.
 func (s *setting) readMachine(g *experiment.Grid) (err error) {
@@ -189,12 +198,11 @@ func (s *setting) readMachine(g *experiment.Grid) (err error) {
 			return err
 		}
 	}
-	switch s.waits {
-	case "":
-	case "rigid", "elastic":
-		m.Elastic = s.waits == "elastic"
-	default:
-		return fmt.Errorf("--waits %s: want rigid or elastic", s.waits)
+	elastic, given, err := s.elastic()
+	if err != nil {
+		return err
+	} else if given {
+		m.Elastic = elastic
 	}
 	if s.space != "" {
 		if !slices.Contains(hollow.Kinds, hollow.Kind(s.space)) {

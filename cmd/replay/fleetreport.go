@@ -59,15 +59,16 @@ func reportFleet(cmd *cobra.Command, path, out string) error {
 func newFleetPage(a *fleet.Answer) (*fleetPage, error) {
 	all := a.Partial.Total()
 	last := len(a.Plan.Cycles) - 1
+	worst := worstCell(a, all)
 	p := &fleetPage{
 		Title: fmt.Sprintf("When to collect garbage: a fleet of %s", view.Plural(int(all.Jobs), "job")),
 		World: fmt.Sprintf("Each job's recording was replayed under each policy, limit and cost of a cycle, on a virtual clock; a refusal takes %s. "+
 			"Time lost is (exposed pause + %v x collector time) / recorded time, and its mean the geometric one over the jobs. "+
 			"A limit such as 1.5x is a factor of what a job has reachable at most.", ladderText(&a.Plan), sim.CPUPrice),
 		Cards: fleetCards(a, all, last),
-		Worst: plainTable(fleetWorst(a)), Broken: plainTable(fleetBroken(a, 100)),
+		Worst: plainTable(fleetWorst(a, worst)), Broken: plainTable(fleetBroken(a, 100)),
 	}
-	cell := a.Plan.Cells()[worstCell(a)]
+	cell := a.Plan.Cells()[worst]
 	p.WorstOf = fmt.Sprintf("under %s at %s, cycle %s", cell.Policy, cell.Limit, cell.Cycle)
 	for cycle, d := range a.Plan.Cycles {
 		s := fleetSection{Cycle: d.String(), Summary: plainTable(fleetSummary(a, all, cycle)), Groups: plainTable(fleetGroups(a, cycle))}

@@ -25,8 +25,9 @@ func writeFleet(w io.Writer, a *fleet.Answer) error {
 		fmt.Fprintf(out, "\nGroups of like jobs, at cycle %s: the policy that loses least at each limit\n", d)
 		fleetGroups(a, cycle).print(out)
 	}
-	if t := fleetWorst(a); len(t) > 1 {
-		cell := a.Plan.Cells()[worstCell(a)]
+	worst := worstCell(a, all)
+	if t := fleetWorst(a, worst); len(t) > 1 {
+		cell := a.Plan.Cells()[worst]
 		fmt.Fprintf(out, "\nThe jobs that lose most under %s at %s, cycle %s\n", cell.Policy, cell.Limit, cell.Cycle)
 		t.print(out)
 	}
@@ -116,9 +117,8 @@ func groupAdvice(a *fleet.Answer, g *fleet.Group, cycle int) string {
 
 // worstCell is where the worst jobs are looked for: under the policy that loses least
 // over all jobs, at the tightest limit and the last cost.
-func worstCell(a *fleet.Answer) int {
+func worstCell(a *fleet.Answer, all *fleet.Group) int {
 	cycle := len(a.Plan.Cycles) - 1
-	all := a.Partial.Total()
 	for l := range a.Plan.Limits {
 		if p := a.Plan.Best(all, l, cycle); p >= 0 {
 			return a.Plan.Index(l, cycle, p)
@@ -127,9 +127,9 @@ func worstCell(a *fleet.Answer) int {
 	return 0
 }
 
-func fleetWorst(a *fleet.Answer) table {
+func fleetWorst(a *fleet.Answer, cell int) table {
 	t := table{{"job", "lost", "longest pause", "failed", "recording"}}
-	for _, w := range a.Partial.Worst[worstCell(a)] {
+	for _, w := range a.Partial.Worst[cell] {
 		t = append(t, []string{w.Name, view.LostText(float64(w.Lost) / 1e6), formatDuration(time.Duration(w.Longest)), formatCount(int(w.Failed)), w.Hash[:min(12, len(w.Hash))]})
 	}
 	return t

@@ -123,9 +123,7 @@ func (p *page) enliven(cmd *cobra.Command, g *experiment.Grid, files []string) e
 	if p.Live, err = newLivePart(b, true, false); err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		files = samples.Names()
-	}
+	files = named(files)
 	cell := typical(g, 0)
 	for i, file := range files {
 		t, err := loadTrace(file)

@@ -64,6 +64,9 @@ from which replay fit finds the machine.`,
 				return err
 			}
 			cfg := live.Config{Speed: speed, Policy: spec.New(), Compute: compute}
+			if cfg.Elastic, _, err = s.elastic(); err != nil {
+				return err
+			}
 			if cfg.Ballast, err = parseSize("ballast", ballast); err != nil {
 				return err
 			}
@@ -92,7 +95,6 @@ from which replay fit finds the machine.`,
 			}
 			defer func() { err = errors.Join(err, closing()) }()
 			cfg.Memory, cfg.Wait, cfg.Launch = mem.Memory, mem.wait, mem.launch
-			cfg.Elastic = s.waits == "elastic"
 			cfg.Log = new(sim.Log)
 			r, err := runLive(cmd, t, cfg, record)
 			if err != nil {
@@ -212,7 +214,7 @@ func (s *setting) simulate(w *sim.Workload, spec gc.Spec, live *live.Config, mem
 	if err != nil {
 		return nil, err
 	}
-	m.Elastic, m.Waits = s.waits == "elastic", strings.HasPrefix(mem.name, "cuda")
+	m.Elastic, m.Waits = live.Elastic, strings.HasPrefix(mem.name, "cuda")
 	if !live.Compute {
 		m.Slowdown = 0
 	}

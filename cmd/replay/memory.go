@@ -42,7 +42,7 @@ func (m *memory) check() (err error) {
 	if !slices.Contains(poolNames, m.name) {
 		return fmt.Errorf("unknown pool %q (want %s)", m.name, strings.Join(poolNames, ", "))
 	}
-	m.Direct = m.name == "host" && !m.cached
+	m.Direct = m.name == "cuda-async" || m.name == "host" && !m.cached
 	if m.name == "host-segments" {
 		m.Upstream = whole{pool.Host{}}
 	}
@@ -57,7 +57,7 @@ func (m *memory) check() (err error) {
 // kind is the pool without memory that refuses what this one does.
 func (m *memory) kind() hollow.Kind {
 	switch {
-	case m.name == "cuda-async" || m.name == "host" && !m.cached:
+	case m.Direct:
 		return hollow.Exact
 	case m.name == "cuda-segments" || m.name == "host-segments":
 		return hollow.Segments
@@ -108,7 +108,6 @@ func (m *memory) open() (func() error, error) {
 	if m.sleep {
 		m.launch, m.wait = nil, nil
 	}
-	m.Direct = m.name == "cuda-async"
 	switch m.name {
 	case "cuda":
 		m.Upstream, m.Mapped = d.Memory(), mapped

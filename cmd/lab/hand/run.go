@@ -1,7 +1,6 @@
 package hand
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -156,7 +155,7 @@ func (f *frame) run(st ast.Stmt) flow {
 		if _, ok := f.eval(st.X).(float64); ok {
 			one = 1.0
 		}
-		f.set(st.X, f.wrap(f.typeOf(st.X), operate(f, st, op, f.eval(st.X), one)))
+		f.set(st.X, convert(operate(f, st, op, f.eval(st.X), one), f.typeOf(st.X)))
 	case *ast.ExprStmt:
 		f.eval(st.X)
 	case *ast.DeclStmt:
@@ -245,7 +244,7 @@ func (f *frame) assign(st *ast.AssignStmt) {
 	for i, x := range st.Rhs {
 		values[i] = copied(f.eval(x))
 		if op, ok := assigning[st.Tok]; ok {
-			values[i] = f.wrap(f.typeOf(st.Lhs[i]), operate(f, st, op, f.eval(st.Lhs[i]), values[i]))
+			values[i] = convert(operate(f, st, op, f.eval(st.Lhs[i]), values[i]), f.typeOf(st.Lhs[i]))
 		}
 	}
 	for i, to := range st.Lhs {
@@ -322,9 +321,9 @@ func (f *frame) unary(x *ast.UnaryExpr) any {
 	case int64:
 		switch x.Op {
 		case token.SUB:
-			return f.wrap(f.typeOf(x), -v)
+			return convert(-v, f.typeOf(x))
 		case token.XOR:
-			return f.wrap(f.typeOf(x), ^v)
+			return convert(^v, f.typeOf(x))
 		}
 		return v
 	}
@@ -339,7 +338,7 @@ func (f *frame) binary(x *ast.BinaryExpr) any {
 	case token.LOR:
 		return f.eval(x.X).(bool) || f.eval(x.Y).(bool)
 	}
-	return f.wrap(f.typeOf(x), operate(f, x, x.Op, f.eval(x.X), f.eval(x.Y)))
+	return convert(operate(f, x, x.Op, f.eval(x.X), f.eval(x.Y)), f.typeOf(x))
 }
 
 func (f *frame) literal(x *ast.CompositeLit) any {
@@ -387,7 +386,7 @@ func (f *frame) calls(x *ast.CallExpr) any {
 			return f.methodOf(fun, args)
 		}
 		if o := f.info.Uses[fun.Sel]; o.Pkg() != nil && o.Pkg().Path() == "math" {
-			return map[string]func(float64) float64{"Sqrt": math.Sqrt, "Exp": math.Exp, "Log": math.Log, "Abs": math.Abs}[o.Name()](args[0].(float64))
+			return mathematics[o.Name()](args[0].(float64))
 		}
 	}
 	f.fail(x, "this call does not run here")
@@ -420,4 +419,5 @@ func (f *frame) methodOf(fun *ast.SelectorExpr, args []any) any {
 	return nil
 }
 
-var errDivide = errors.New("division by zero")
+// mathematics has the functions of package math that are known.
+var mathematics = map[string]func(float64) float64{"Sqrt": math.Sqrt, "Exp": math.Exp, "Log": math.Log, "Abs": math.Abs}

@@ -64,7 +64,8 @@ func constantOf(c constant.Value, t types.Type) any {
 	}
 }
 
-// convert makes a number of a type of another.
+// convert makes a number of a type of another, and keeps the result of an operation
+// within its type.
 func convert(v any, t types.Type) any {
 	b, ok := t.Underlying().(*types.Basic)
 	if !ok {
@@ -86,9 +87,6 @@ func convert(v any, t types.Type) any {
 	}
 	return v
 }
-
-// wrap keeps the result of an operation within its type.
-func (f *frame) wrap(t types.Type, v any) any { return convert(v, t) }
 
 func narrow(b *types.Basic, n int64) int64 {
 	switch b.Kind() {
@@ -145,7 +143,7 @@ func operate(f *frame, at ast.Node, op token.Token, x, y any) any {
 	case int64:
 		return f.integers(at, op, a, y.(int64))
 	case float64:
-		return f.floats(at, op, a, y.(float64))
+		return floats(op, a, y.(float64))
 	case string:
 		b := y.(string)
 		if op == token.ADD {
@@ -185,7 +183,7 @@ func (f *frame) integers(at ast.Node, op token.Token, a, b int64) any {
 		return a * b
 	case token.QUO, token.REM:
 		if b == 0 {
-			f.fail(at, errDivide.Error())
+			f.fail(at, "division by zero")
 		}
 		if op == token.QUO {
 			return a / b
@@ -209,7 +207,7 @@ func (f *frame) integers(at ast.Node, op token.Token, a, b int64) any {
 	return compare(op, a, b)
 }
 
-func (f *frame) floats(_ ast.Node, op token.Token, a, b float64) any {
+func floats(op token.Token, a, b float64) any {
 	switch op {
 	case token.ADD:
 		return a + b
