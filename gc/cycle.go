@@ -249,8 +249,9 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 	}
 	r.cycle = cycle
 	c.current.CompareAndSwap(r, nil)
-	c.stats.cycle(cycle, processor, total, objects)
-	c.worked(end, workOf(cycle, processor, total))
+	work := workOf(cycle, processor, total)
+	c.stats.cycle(cycle, work, objects)
+	c.worked(end, work)
 	c.journal.cycles.put(cycle)
 	if !c.closed {
 		c.resting.Store(c.brake.learn(cycle, r.gate, end, processor, max(0, r.live-cycle.Freed)))

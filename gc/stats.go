@@ -37,14 +37,12 @@ func (c *Collector) Stats() Stats {
 	return s
 }
 
-func (s *Stats) cycle(c Cycle, processor time.Duration, freed int64, objects int) {
+func (s *Stats) cycle(c Cycle, w Work, objects int) {
 	s.Cycles[c.Trigger]++
-	s.Freed += freed
+	s.Freed += w.Freed
 	s.Objects += uint64(objects)
-	if c.Trigger != TriggerNatural { // that one's duration is a guess
-		s.Busy += c.Duration
-		s.Processor += processor
-	}
+	s.Busy += w.Busy
+	s.Processor += w.Processor
 	s.Last = c
 }
 

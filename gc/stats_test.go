@@ -26,7 +26,8 @@ func TestPausesAreCountedByLength(t *testing.T) {
 func TestBusyLeavesOutTheRuntimesOwnCycles(t *testing.T) {
 	var s Stats
 	for trigger := range triggers {
-		s.cycle(Cycle{Trigger: trigger, Duration: 1 << trigger}, 1, 0, 0)
+		c := Cycle{Trigger: trigger, Duration: 1 << trigger}
+		s.cycle(c, workOf(c, 1, 0), 0)
 	}
 	if want := time.Duration(1<<triggers - 1 - 1<<TriggerNatural); s.Busy != want {
 		t.Errorf("busy %d, want %d", s.Busy, want)

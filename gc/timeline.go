@@ -57,6 +57,13 @@ func (t *Timeline) Sum(from time.Duration) Work {
 	return sum
 }
 
+// Last returns what was done in the last d, or since the start, and how long that
+// is, at least 1 ns.
+func (t *Timeline) Last(d time.Duration) (done Work, span time.Duration) {
+	from := max(0, t.Now-d)
+	return t.Sum(from), max(t.Now-from, 1)
+}
+
 func (w *Work) add(x *Work) {
 	for t, n := range x.Cycles {
 		w.Cycles[t] += n

@@ -3,6 +3,7 @@ package pool
 import (
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // adapter is an [Array] of any type of elements.
@@ -69,7 +70,7 @@ func (m *adaptation) move(v reflect.Value, path string) error {
 			}
 		}
 	case reflect.Pointer:
-		return m.replace(v, func() reflect.Value { return reflect.New(v.Type().Elem()) }, path)
+		return m.replace(v, path)
 	case reflect.Slice:
 		if v.IsNil() {
 			return nil
@@ -91,11 +92,11 @@ func (m *adaptation) move(v reflect.Value, path string) error {
 }
 
 // replace makes pointer v point to a moved copy.
-func (m *adaptation) replace(v reflect.Value, fresh func() reflect.Value, path string) error {
+func (m *adaptation) replace(v reflect.Value, path string) error {
 	if v.IsNil() {
 		return nil
 	}
-	to := fresh()
+	to := reflect.New(v.Type().Elem())
 	to.Elem().Set(v.Elem())
 	v.Set(to)
 	return m.move(to.Elem(), path)
@@ -121,10 +122,8 @@ func (m *adaptation) moveMap(v reflect.Value, path string) error {
 // holdsArrays reports whether values of a type may hold an Array. Seen are the
 // types that are being looked at.
 func holdsArrays(t reflect.Type, seen []reflect.Type) bool {
-	for _, s := range seen {
-		if s == t {
-			return false
-		}
+	if slices.Contains(seen, t) {
+		return false
 	}
 	seen = append(seen, t)
 	if t.Kind() == reflect.Struct && t.Implements(reflect.TypeFor[adapter]()) {

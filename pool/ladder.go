@@ -94,10 +94,9 @@ func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 			break // if cycles had found size bytes, another goroutine took them: try again
 		}
 	}
-	if i, err := p.awaitReleases(size, stream, cause); i != 0 {
+	i, cause := p.awaitReleases(size, stream, cause)
+	if i != 0 {
 		return i, nil
-	} else {
-		cause = err
 	}
 	p.ladder.failed.Add(1)
 	return 0, p.outOfMemory(size, cause, done)

@@ -25,8 +25,7 @@ const (
 // health judges by the last minute.
 func (h *handler) health(s *Status) Health {
 	line := h.c.Timeline()
-	from := max(0, line.Now-time.Minute)
-	done, span := line.Sum(from), max(line.Now-from, 1)
+	done, span := line.Last(time.Minute)
 	share := func(d time.Duration) float64 { return float64(d) / float64(span) }
 	top := mostPressed(s.Spaces)
 	processor := share(done.Processor) / float64(runtime.GOMAXPROCS(0))

@@ -14,16 +14,15 @@ import (
 // percent of the width, so that text keeps its size at any width; paths are 1000 wide
 // and stretched. Heights are in pixels.
 type picture struct {
-	Name                   string
-	Live, Reserved, Limit  int64
-	Line, Band, Held       string // paths: of live, of the least and the most of each step, and of reserved
-	LimitAt                float64
-	LimitSeen              bool // else it is above the picture
-	Levels, Times          []tick
-	Marks                  []mark
-	About                  string // for those who do not see it
-	Least, Most            int64
-	Height, Top, Step, End int
+	Name                  string
+	Live, Reserved, Limit int64
+	Line, Band, Held      string // paths: of live, of the least and the most of each step, and of reserved
+	LimitAt               float64
+	LimitSeen             bool // else it is above the picture
+	Levels, Times         []tick
+	Marks                 []mark
+	About                 string // for those who do not see it
+	Height, Top, End      int
 }
 
 // A tick is a place on an axis.
@@ -70,10 +69,9 @@ func draw(line *gc.Timeline, source int) picture {
 	x := func(at time.Duration) float64 { return max(0, 100*(1-float64(now-at)/float64(span))) }
 	last := past.Levels[len(past.Levels)-1]
 	p.Live, p.Reserved, p.Limit = last.Last, last.Reserved, last.Limit
-	p.Least, p.Most = math.MaxInt64, 0
-	var highest int64
+	least, most, highest := int64(math.MaxInt64), int64(0), int64(0)
 	for _, l := range past.Levels {
-		p.Least, p.Most = min(p.Least, l.Least), max(p.Most, l.Most)
+		least, most = min(least, l.Least), max(most, l.Most)
 		highest = max(highest, l.Reserved, l.Most)
 	}
 	p.LimitSeen = p.Limit > 0 && p.Limit <= tooHigh*highest
@@ -92,7 +90,7 @@ func draw(line *gc.Timeline, source int) picture {
 			cycles += n
 		}
 	}
-	p.About = fmt.Sprintf("Live memory of %s over the last %v: from %v to %v; %d cycles.", p.Name, span.Round(time.Second), pressure.Bytes(p.Least), pressure.Bytes(p.Most), cycles)
+	p.About = fmt.Sprintf("Live memory of %s over the last %v: from %v to %v; %d cycles.", p.Name, span.Round(time.Second), pressure.Bytes(least), pressure.Bytes(most), cycles)
 	return p
 }
 

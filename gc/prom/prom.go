@@ -149,8 +149,7 @@ func (p *collector) reachable() map[pressure.Space]int64 {
 // collectShares sends what cycles and pauses took of the last minute, and may take.
 func (p *collector) collectShares(send sender) {
 	line, caps := p.c.Timeline(), p.c.Caps()
-	from := max(0, line.Now-time.Minute)
-	done, span := line.Sum(from), max(line.Now-from, 1)
+	done, span := line.Last(time.Minute)
 	processors := float64(runtime.GOMAXPROCS(0))
 	send(share, prometheus.GaugeValue, float64(done.Processor)/float64(span)/processors, "cycles")
 	send(share, prometheus.GaugeValue, float64(done.Held)/float64(span), "held")
