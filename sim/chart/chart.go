@@ -127,14 +127,30 @@ func (c *Chart) draw(dc draw.Canvas, rows [][]key) {
 		y -= leading
 	}
 	body := draw.Crop(dc, margin, -margin, margin, -c.headHeight(rows))
-	tiles := draw.Tiles{Rows: len(c.panels), Cols: len(c.panels[0]), PadX: 12, PadY: 8}
-	for i, line := range plot.Align(c.panels, tiles, body) {
+	for i, line := range c.cells(body) {
 		for j, cell := range line {
 			if c.panels[i][j] != nil {
 				c.panels[i][j].Draw(cell)
 			}
 		}
 	}
+}
+
+// cells are where the panels lie in body. The axes of a column are in line, and those
+// of a row. Rows are placed one by one: [plot.Align] of all of them moves each a little
+// more than the one below, and the first over the legend.
+func (c *Chart) cells(body draw.Canvas) [][]draw.Canvas {
+	tiles := draw.Tiles{Rows: len(c.panels), Cols: len(c.panels[0]), PadX: 12, PadY: 8}
+	cells := plot.Align(c.panels, tiles, body)
+	for i, row := range c.panels {
+		strip := tiles.At(body, 0, i)
+		strip.Max.X = body.Max.X
+		line := plot.Align([][]*plot.Plot{row}, draw.Tiles{Rows: 1, Cols: len(row), PadX: tiles.PadX}, strip)[0]
+		for j := range row {
+			cells[i][j].Min.Y, cells[i][j].Max.Y = line[j].Min.Y, line[j].Max.Y
+		}
+	}
+	return cells
 }
 
 // draw draws the sample and the text of a key; at is the middle of its left edge.

@@ -3,6 +3,7 @@ package chart
 import (
 	"bytes"
 	"encoding/xml"
+	"fmt"
 	"image/png"
 	"io"
 	"math"
@@ -12,6 +13,10 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/recorder"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
@@ -109,6 +114,31 @@ func TestChartsNameTheirPoliciesAndRepeat(t *testing.T) {
 
 // TestHostileNames: this package may be used with names that nobody has cleaned. The
 // picture is well-formed XML, no name brings an element, and none steers a terminal.
+// TestPanelsKeepToTheirPlace: the panels of many recordings stay under the legend, in rows
+// that do not meet.
+func TestPanelsKeepToTheirPlace(t *testing.T) {
+	var results []sim.Result
+	for i := range 16 {
+		for _, f := range []float64{1.25, 1.5, 2, 4} {
+			results = append(results, sim.Result{
+				Trace: fmt.Sprint("recording", i), Policy: "never", LimitFactor: f, Span: time.Second,
+				ExposedPause: time.Duration(max(0, 4-f) * math.Pow(10, float64(i%9))), Collections: 1 + i*i*i,
+			})
+		}
+	}
+	c := Limits("title", "note", results, view.NewPalette([]string{"never"}))
+	tiles := draw.Tiles{Rows: len(c.panels), Cols: len(c.panels[0])}
+	body := draw.NewCanvas(new(recorder.Canvas), c.width*vg.Length(tiles.Cols), c.height*vg.Length(tiles.Rows))
+	const gap = 6 // points: between two rows, and under the legend
+	for i, row := range c.cells(body) {
+		for j, cell := range row {
+			if tile := tiles.At(body, j, i); cell.Max.Y > tile.Max.Y+gap || cell.Min.Y < tile.Min.Y-gap {
+				t.Errorf("panel %d of row %d lies from %.0f to %.0f, its tile from %.0f to %.0f", j, i, cell.Min.Y, cell.Max.Y, tile.Min.Y, tile.Max.Y)
+			}
+		}
+	}
+}
+
 func TestHostileNames(t *testing.T) {
 	hostile := "</text><script>alert(1)</script>\x00\x1b[2J\u009b\u202e\r\n\xff&\"'\u2028"
 	r := run(hostile, time.Millisecond, 2*time.Millisecond)
