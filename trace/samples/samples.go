@@ -15,16 +15,17 @@
 //	spectral  Navier-Stokes by Runge-Kutta, all temporaries from Python
 //
 // And, from [Programs], five Go programs whose memory lies outside the Go heap (cmd/clients), each
-// recorded while it gave everything back by hand:
+// recorded by package gc while it gave everything back by hand:
 //
-//	thumb   image service over libvips
-//	matrix  matrices of 1 MiB in memory of C's malloc
-//	wasm    plugins under wazero, each with 16 MiB of its own
-//	arrow   record batches of Apache Arrow, with its allocator over malloc
-//	query   databases in memory, by SQLite
+//	thumb   image service over libvips: a gauge of what libvips has allocated
+//	matrix  matrices of 1 MiB in memory of C's malloc: account
+//	wasm    plugins under wazero, each with 16 MiB of its own: own
+//	arrow   record batches of Apache Arrow, with its allocator over malloc: own
+//	query   databases in memory: a gauge of what SQLite has allocated
 //
-// PyTorch counts references, so a Drop is the moment at which an object became
-// unreachable.
+// PyTorch counts references, and these programs say when they are done with an object. So
+// the end of an object is the moment at which it became unreachable; what a gauge reads has
+// no objects, and each rise of it is taken for one.
 package samples
 
 import (

@@ -7,7 +7,6 @@ package frame
 
 import (
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,9 +17,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
 // A Client is a program to measure.
@@ -55,10 +51,11 @@ func Main(name string, c Client) {
 	workers := flag.Int("workers", c.Workers, "requests at once")
 	requests := flag.Int("requests", c.Requests, "requests in all")
 	idle := flag.Duration("idle", 0, "pause after each quarter of the requests")
-	record := flag.String("record", "", "file for a recording of way close, own or gauge, for replay")
+	record := flag.String("record", "", "file for a recording of way close, for replay")
+	by := flag.String("by", "own", "how a recording counts: own, account or gauge")
 	flag.Parse()
 	c.Workers, c.Requests = *workers, *requests
-	report, err := c.run(name, *way, *idle, *record)
+	report, err := c.run(name, *way, *idle, *record, *by)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
@@ -67,13 +64,10 @@ func Main(name string, c Client) {
 	os.Exit(0) // what still waits for a cycle goes with the process
 }
 
-func (c Client) run(name, wayName string, idle time.Duration, record string) (Report, error) {
+func (c Client) run(name, wayName string, idle time.Duration, record, by string) (Report, error) {
 	way, err := newWay(wayName, c)
 	if err != nil {
 		return Report{}, err
-	}
-	if record != "" && !way.Closes() && way.collector == nil {
-		return Report{}, errors.New("only the ways close, own and gauge can be recorded")
 	}
 	serve, err := c.Start(way)
 	if err != nil {
@@ -82,18 +76,13 @@ func (c Client) run(name, wayName string, idle time.Duration, record string) (Re
 	runtime.GC() // what the start left is no concern of the work
 	fmt.Println(Begin)
 	before, begin := usage(), time.Now()
-	switch {
-	case record != "" && way.Closes():
-		way.recording = newRecording(name)
-	case record != "":
-		recorder, err := arrowfile.Record(record, &trace.Trace{Name: name}, trace.RecorderConfig{})
-		if err != nil {
+	finish := func() error { return nil }
+	if record != "" {
+		if finish, err = way.record(record, by, name, c); err != nil {
 			return Report{}, err
 		}
-		defer recorder.Close()
-		way.collector.SetRecorder(recorder)
 	}
-	way.start()
+	way.begin()
 	times := make([]time.Duration, c.Requests)
 	var next atomic.Int64
 	var failed atomic.Pointer[error]
@@ -119,18 +108,14 @@ func (c Client) run(name, wayName string, idle time.Duration, record string) (Re
 			})
 		}
 		all.Wait()
-		if time.Sleep(idle); idle > 0 {
-			way.recording.idled(idle)
-		}
+		way.rest(idle)
 	}
 	took, after := time.Since(begin), usage()
 	if e := failed.Load(); e != nil {
 		return Report{}, *e
 	}
-	if way.recording != nil {
-		if err := way.recording.write(record); err != nil {
-			return Report{}, err
-		}
+	if err := finish(); err != nil {
+		return Report{}, err
 	}
 	slices.Sort(times)
 	at := func(q float64) float64 { return ms(times[min(len(times)-1, int(q*float64(len(times))))]) }

@@ -21,7 +21,7 @@ var peers = map[string]func(limit int64) (start func()){
 func peer(name, arg string) (start func(), err error) {
 	make, ok := peers[name]
 	if !ok {
-		return nil, fmt.Errorf("no way %q (gogctuner and memlimiter need the build tag peers)", name)
+		return nil, fmt.Errorf("%q (gogctuner and memlimiter need the build tag peers): %w", name, ErrNoWay)
 	}
 	mib, err := strconv.Atoi(arg)
 	if err != nil {

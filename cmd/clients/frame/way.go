@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
@@ -16,11 +17,13 @@ import (
 // A Way is one way of giving back memory that a request is done with.
 type Way struct {
 	name      string
-	collector *gc.Collector // of own and gauge
+	counts    string        // how collector is told of memory: own, account or gauge; "" = it is not
+	collector *gc.Collector // nil = none
 	every     int           // requests between two explicit cycles
-	tick      time.Duration // time between two explicit cycles
 	begin     func()        // what runs beside the work
-	recording *recording    // of way close; nil = off
+
+	mu     sync.Mutex
+	cycles []time.Duration // lengths of explicit cycles
 }
 
 // Ways lists the names of ways, in the order of tables. A number after a colon is
@@ -32,7 +35,9 @@ var Ways = []string{
 	"memlimit:N", // GOMEMLIMIT of N MiB
 	"every:10",   // runtime.GC() every 10 requests
 	"tick:100ms", // runtime.GC() every 100 ms
+	"close+auto", // close, and the import beside it, which then has nothing to do
 	"own",        // gc.Own for each object
+	"account",    // gc.Account for each object, which a cleanup takes back
 	"gauge",      // gc.Watch of the library's counter
 	"auto",       // import _ ".../gc/auto"
 	"otel:512",   // the OpenTelemetry memory limiter's rule, told of resident memory
@@ -51,7 +56,7 @@ func newWay(text string, c Client) (*Way, error) {
 		return n
 	}
 	switch name {
-	case "plain", "close", "auto":
+	case "plain", "close", "close+auto", "auto":
 	case "gogc":
 		debug.SetGCPercent(number())
 	case "memlimit":
@@ -63,25 +68,13 @@ func newWay(text string, c Client) (*Way, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.begin = func() { go ticker(d) }
-	case "own", "gauge":
+		w.begin = func() { go w.ticker(d) }
+	case "own", "account", "gauge":
 		policy := arg
 		if policy == "" {
 			policy = gc.HostPolicy
 		}
-		spec, err := gc.Parse(policy)
-		if err != nil {
-			return nil, err
-		}
-		if w.collector, err = gc.New(gc.Config{Policy: spec.New()}); err != nil {
-			return nil, err
-		}
-		if name == "gauge" {
-			if c.Gauge == nil {
-				return nil, fmt.Errorf("way %s: %w", text, ErrNoGauge)
-			}
-			w.begin = func() { gc.Watch(w.collector, c.Gauge) }
-		}
+		return w, w.count(name, policy, c)
 	default:
 		start, err := peer(name, arg)
 		if err != nil {
@@ -92,46 +85,82 @@ func newWay(text string, c Client) (*Way, error) {
 	return w, nil
 }
 
-func (w *Way) start() { w.begin() }
+// count makes a collector with the policy, which is told of memory in one of three ways.
+func (w *Way) count(by, policy string, c Client) error {
+	spec, err := gc.Parse(policy)
+	if err != nil {
+		return err
+	}
+	switch {
+	case by == "own" || by == "account":
+	case by != "gauge":
+		return fmt.Errorf("no way %q to count", by)
+	case c.Gauge == nil:
+		return ErrNoWay
+	default:
+		w.begin = func() { gc.Watch(w.collector, c.Gauge) }
+	}
+	w.counts = by
+	w.collector, err = gc.New(gc.Config{Policy: spec.New()})
+	return err
+}
 
 // served is called after each request.
 func (w *Way) served(i int) {
 	if w.every > 0 && i%w.every == w.every-1 {
-		runtime.GC()
+		w.collect()
 	}
 }
 
-func ticker(d time.Duration) {
+func (w *Way) ticker(d time.Duration) {
 	for range time.Tick(d) {
-		runtime.GC()
+		w.collect()
 	}
+}
+
+// collect runs an explicit cycle.
+func (w *Way) collect() {
+	begin := time.Now()
+	runtime.GC()
+	took := time.Since(begin)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cycles = append(w.cycles, took)
 }
 
 // Closes reports whether the program gives back by hand.
-func (w *Way) Closes() bool { return w.name == "close" }
+func (w *Way) Closes() bool { return strings.HasPrefix(w.name, "close") }
 
-// Collector returns the collector of way own, else nil.
-func (w *Way) Collector() *gc.Collector {
-	if w.name != "own" {
-		return nil
-	}
-	return w.collector
-}
+// Counts reports whether a collector is told of each object.
+func (w *Way) Counts() bool { return w.counts == "own" || w.counts == "account" }
 
 // Keep says that owner holds bytes which free(arg) gives back. The request calls done
 // when it needs owner no longer: that gives them back where the way is close, and does
 // nothing where a cycle is to find it out.
 func Keep[T, A any](w *Way, owner *T, bytes int64, free func(A), arg A) (done func()) {
-	switch {
-	case w.Closes():
-		return w.Recorded(bytes, func() { free(arg) })
-	case w.Collector() != nil:
-		gc.Own(w.collector, owner, bytes, free, arg)
+	switch w.counts {
+	case "own":
+		h := gc.Own(w.collector, owner, bytes, free, arg)
+		done = func() { h.Release() }
+	case "account":
+		w.collector.Account(bytes)
+		back := func(arg A) { free(arg); w.collector.Account(-bytes) }
+		if !w.Closes() {
+			runtime.AddCleanup(owner, back, arg)
+		}
+		done = func() { back(arg) }
 	default:
-		runtime.AddCleanup(owner, free, arg)
+		if !w.Closes() {
+			runtime.AddCleanup(owner, free, arg)
+		}
+		done = func() { free(arg) }
+	}
+	if w.Closes() {
+		return done
 	}
 	return func() {}
 }
 
-// ErrNoGauge says that way gauge is not for this client.
-var ErrNoGauge = errors.New("this client's library counts nothing")
+// ErrNoWay says that a way is not for this client: its library counts nothing, or it was
+// built without the peer.
+var ErrNoWay = errors.New("this client has no such way")

@@ -17,7 +17,6 @@ import (
 	"github.com/davidbyttow/govips/v2/vips"
 
 	"github.com/eagergc/eagergc/cmd/clients/frame"
-	"github.com/eagergc/eagergc/gc"
 	_ "github.com/eagergc/eagergc/gc/auto" // the parent sets EAGERGC=off for all ways but auto
 )
 
@@ -85,11 +84,12 @@ func serve(w *frame.Way, photo []byte) error {
 // govips's finalizer.
 func hold(w *frame.Way, img *vips.ImageRef) (done func()) {
 	bytes := int64(img.Width()) * int64(img.Height()) * int64(img.Bands())
+	counted := func() {}
+	if w.Counts() {
+		counted = frame.Keep(w, img, bytes, func(struct{}) {}, struct{}{}) // the finalizer frees
+	}
 	if w.Closes() {
-		return w.Recorded(bytes, img.Close)
+		return func() { img.Close(); counted() }
 	}
-	if c := w.Collector(); c != nil {
-		gc.Own(c, img, bytes, func(struct{}) {}, struct{}{}) // the finalizer frees
-	}
-	return func() {}
+	return counted
 }
