@@ -12,8 +12,8 @@ import (
 
 // record makes the program record itself, by own, account or gauge, while it gives everything
 // back by hand. So each object's end in the recording is the moment at which the program was
-// done with it, which is what a replay needs: under own alone, nobody sees that until a
-// cycle finds the object dead.
+// done with it: under own alone, nobody sees that until a cycle finds the object dead. It
+// is recorded as a drop, since a replay asks what a program holds that leaves the rest to cycles.
 func (w *Way) record(path, by, client string, c Client) (finish func() error, err error) {
 	if !w.Closes() {
 		return nil, fmt.Errorf("way %s cannot be recorded: nobody knows when an object is not needed any more", w.name)
@@ -28,8 +28,18 @@ func (w *Way) record(path, by, client string, c Client) (finish func() error, er
 	if err != nil {
 		return nil, err
 	}
-	w.collector.SetRecorder(r)
+	w.collector.SetRecorder(dropping{r})
 	return r.Close, nil
+}
+
+// dropping records what was given back as dropped.
+type dropping struct{ trace.Sink }
+
+func (d dropping) Record(e trace.Event) {
+	if e.Kind == trace.Free {
+		e.Kind, e.Aux = trace.Drop, 0
+	}
+	d.Sink.Record(e)
 }
 
 // rest waits between two phases of the work, and says so in a recording.
