@@ -87,13 +87,13 @@ func TestCyclesKeepToTheirShareOfTheProcessor(t *testing.T) {
 	for e.now() < time.Second {
 		src.allocated += 100
 		gate.Allocating(100, 100)
-		if c.Running() {
+		if r := c.underWay(); r != nil {
 			cycles++
 			end := <-e.marks
 			e.pass(3 * ms)
 			src.at.Live = 0
 			end <- 0
-			waitFor(t, 20*time.Second, func() bool { return !c.Running() })
+			<-r.done // and all of it has been taken in, the rest that follows too
 			src.at.Live = 100
 			c.resting.Store(nil) // it is not this cap that is tried
 		}

@@ -88,6 +88,7 @@ type Pacer struct {
 
 	asleep int64 // nothing happens at an allocation before this many bytes are live
 
+	clock   clock
 	past    history
 	plan    plan
 	price   price
@@ -105,11 +106,13 @@ type mark struct {
 	total int64
 }
 
-// A moment is where a program is: the time it has run, pauses not counted,
-// and the bytes that would be live had no cycle freed any.
+// A moment is where a program is: the time it has run, pauses and slowdown not counted,
+// the bytes that would be live had no cycle freed any, and for how much of that
+// time it waited.
 type moment struct {
-	time  time.Duration
-	total int64
+	time   time.Duration
+	total  int64
+	waited time.Duration
 }
 
 func (p *Pacer) params() []Param {
@@ -128,13 +131,14 @@ func (p *Pacer) Decide(at Point) Decision {
 	told := at.Sample.Limit
 	at.Sample.Limit = p.ceiling.under(told)
 	p.ceiling.ask(at, told)
-	now := moment{at.Now - p.held, at.Sample.Live + p.freed}
+	g := p.clock.see(&at, p.held)
+	now := moment{p.clock.time, at.Sample.Live + p.freed, p.clock.waited}
 	budget := p.budget(at)
 	grain := int64(1) << bits.Len64(uint64(budget>>11))
 	p.asleep = p.wake(at, grain)
 	d := Decision{Wake: p.asleep}
-	p.burst.see(now, at.Request, at.Cost)
-	p.error.see(now, at.Request, at.Cost, p.price.of(budget, at.Cost, p.Share)*p.burst.rate)
+	p.burst.see(now, at.Request, g)
+	p.error.see(now, at.Request, at.Cost, p.price.of(budget, at.Cost, p.Share+at.taken())*p.burst.rate)
 	jumped := p.past.see(now, at, grain)
 	switch {
 	case at.Running:
@@ -145,11 +149,12 @@ func (p *Pacer) Decide(at Point) Decision {
 	case p.CPU > 0 && at.Now >= p.due(at.work()):
 		d.Action, d.Reason = Overlap, "cycles may take more time"
 	default:
-		d.Action, d.Reason = p.choose(at, now, budget, jumped)
+		d.Action, d.Reason = p.choose(at, now, g, budget, jumped)
 	}
 	if d.Action != Skip {
 		p.begun = mark{p.past.head - 1, now.total}
 		p.doubt.planned = p.plan.exposes(now, at.Cost)
+		p.clock.lost = 0
 		p.plan.made = false
 	}
 	return d
@@ -216,14 +221,15 @@ func (p *Pacer) wake(at Point, grain int64) int64 {
 func exceeds(at Point, limit int64) bool { return limit > 0 && granted(at) > limit }
 
 // choose decides where no cycle is under way and the request fits.
-func (p *Pacer) choose(at Point, now moment, budget int64, jumped bool) (Action, string) {
-	price := p.price.of(budget, at.Cost, p.Share)
+// Beside the program a cycle lasts for length of its time.
+func (p *Pacer) choose(at Point, now moment, length time.Duration, budget int64, jumped bool) (Action, string) {
+	price := p.price.of(budget, at.Cost, p.Share+at.taken())
 	room := float64(budget - granted(at))
-	g := float64(at.Cost)
+	g := float64(length)
 	small := at.At == Allocation && room <= p.burst.most && price*p.burst.most <= g
 	if p.past.match > 0 {
 		if jumped || !p.plan.made {
-			p.plan.make(&p.past, now, budget+p.freed, float64(at.Cost)+p.error.early, price)
+			p.plan.make(&p.past, now, budget+p.freed, float64(at.Cost)+p.error.early, at.Slowdown, price)
 		}
 		risk := 1.0
 		if p.past.sure() {
@@ -254,6 +260,7 @@ func (p *Pacer) Observe(c Cycle) {
 		exposed = max(exposed, c.Start+c.Duration-p.since)
 		p.waiting = false
 	}
+	lost := p.clock.end(c, exposed, p.held)
 	p.freed += c.Freed
 	p.held += exposed
 	p.busy += c.work()
@@ -267,7 +274,7 @@ func (p *Pacer) Observe(c Cycle) {
 		p.doubt.learn(exposed, c.Duration)
 	}
 	p.burst.forget()
-	p.price.learn(float64(exposed)+p.Share*float64(c.Duration), float64(c.Freed))
+	p.price.learn(float64(exposed+lost)+p.Share*float64(c.Duration), float64(c.Freed))
 	m := p.begun
 	p.begun, p.wary = mark{}, max(0, p.wary-1)
 	if c.Trigger == TriggerRefusal {

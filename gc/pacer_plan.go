@@ -7,35 +7,43 @@ type plan struct {
 	made   bool
 	target int64         // entry of the history; the cycle starts once the match is there
 	wall   time.Duration // when headroom ends
+	end    float64       // the same in the time of a cycle
+	slow   float64       // of the program beside a cycle
 }
 
 const noTarget = 1<<63 - 1
 
-// make finds the place with the least e - price D among those from now to the
-// end of headroom, at which the total exceeds end. It leaves no target if the
-// forecast does not reach so far.
-func (q *plan) make(h *history, now moment, end int64, g, price float64) {
-	*q = plan{made: true, target: noTarget}
+// make finds the place with the least delay - price D among those from now to the
+// end of headroom, at which the total exceeds end, for a cycle of length g beside which
+// the program is slowed. It leaves no target if the forecast does not reach so far.
+func (q *plan) make(h *history, now moment, end int64, g, slow, price float64) {
+	*q = plan{made: true, target: noTarget, slow: slow}
 	f := h.forecast(now)
 	var last int64
-	var wall float64
 	for s := h.match + 1; ; s++ {
 		e, ok := f.at(s)
 		if !ok {
 			return
 		}
-		last, wall = s, e.time
+		last, q.wall, q.end = s, time.Duration(e.time), e.beside(slow)
 		if e.total+e.request > float64(end) {
 			break
 		}
 	}
-	q.wall = time.Duration(wall)
 	r := ramp{to: h.reachableBefore(h.match), next: h.match}
+	over := h.match // entry at which a cycle that starts at s is over
 	least := 0.0
 	for s := h.match; s <= last; s++ {
 		e, _ := f.at(s)
 		reachable := r.at(&f, s, last, e.total)
-		cost := max(0, e.time+g-wall) - price*(e.total-reachable)
+		begin := e.beside(slow)
+		delay := max(0, begin+g-q.end)
+		if slow > 0 {
+			stop := min(begin+g, q.end)
+			over = f.reach(over, last, stop, slow)
+			delay += slow * (f.worked(over, stop, slow) - e.worked())
+		}
+		cost := delay - price*(e.total-reachable)
 		if q.target == noTarget || cost <= least {
 			least, q.target = cost, s
 		}
@@ -47,7 +55,7 @@ func (q *plan) exposes(now moment, g time.Duration) float64 {
 	if !q.made || q.target == noTarget {
 		return 0
 	}
-	return max(0, float64(now.time+g-q.wall))
+	return max(0, beside(float64(now.time), float64(now.waited), q.slow)+float64(g)-q.end)
 }
 
 // A ramp interpolates what is reachable between the entries at which it is known.
@@ -90,16 +98,44 @@ type forecast struct {
 
 // A foreseen is an entry of a forecast. Time and total are absolute.
 type foreseen struct {
-	time, total float64 // ns, bytes
-	request     float64
-	reachable   int64
+	time, total, waited float64 // ns, bytes, ns
+	request             float64
+	reachable           int64
+}
+
+// beside is the time that a cycle runs until the program, slowed by it, is there. Its
+// differences count.
+func (e *foreseen) beside(slow float64) float64 { return beside(e.time, e.waited, slow) }
+
+func beside(time, waited, slow float64) float64 { return time + slow*(time-waited) }
+
+// worked is the time in which the program did not wait.
+func (e *foreseen) worked() float64 { return e.time - e.waited }
+
+// worked returns the same at a moment of a cycle's time between entries s-1 and s: a
+// wait begins at an entry.
+func (f *forecast) worked(s int64, stop, slow float64) float64 {
+	from, _ := f.at(s - 1)
+	to, _ := f.at(s)
+	return max(from.worked(), to.worked()-(to.beside(slow)-stop)/(1+slow))
+}
+
+// reach returns the first entry from s on that a cycle has reached at a moment of its time,
+// and at most the last.
+func (f *forecast) reach(s, last int64, stop, slow float64) int64 {
+	for ; s < last; s++ {
+		if e, _ := f.at(s); e.beside(slow) >= stop {
+			break
+		}
+	}
+	return s
 }
 
 // forecast returns the future as seen from now. The caller has a match.
 func (h *history) forecast(now moment) forecast {
 	from, to := h.at(h.match).moment, h.at(h.head-1).moment
 	return forecast{history: h, now: now, from: from, lag: h.head - 1 - h.match, pace: h.pace(),
-		lap: moment{to.time - from.time, to.total - from.total}}
+		lap: moment{to.time - from.time, to.total - from.total, to.waited - from.waited}}
 }
 
 // at returns entry s of the forecast, which counts on from the match; ok is
@@ -116,6 +152,7 @@ func (f *forecast) at(s int64) (e foreseen, ok bool) {
 	return foreseen{
 		time:      float64(f.now.time) + f.pace*float64(x.time-f.from.time+time.Duration(laps)*f.lap.time),
 		total:     float64(f.now.total + x.total - f.from.total + laps*f.lap.total),
+		waited:    float64(f.now.waited) + f.pace*float64(x.waited-f.from.waited+time.Duration(laps)*f.lap.waited),
 		request:   float64(x.request),
 		reachable: x.reachable,
 	}, true

@@ -171,7 +171,7 @@ func TestMargin(t *testing.T) {
 			if i%10 == 0 {
 				late = ms / 2
 			}
-			m.see(moment{time.Duration(i)*ms - late, int64(i)}, 0, ms, c.cheap)
+			m.see(moment{time: time.Duration(i)*ms - late, total: int64(i)}, 0, ms, c.cheap)
 		}
 		if got := m.early / float64(ms); got < c.low || got > c.high {
 			t.Errorf("cheap %g: margin of %.3f cycles after ten forecasts, want %g to %g", c.cheap, got, c.low, c.high)
