@@ -31,11 +31,14 @@ type base struct {
 	running  bool  // an overlapped cycle is under way
 	deadline int64 // trace time from which the cycle may have ended; never if there is none
 	cycle    struct {
-		at     totals
-		t      int64 // trace time
-		start  int64 // virtual
-		end    int64 // virtual
-		shift0 int64 // shift at its start
+		at    totals
+		start int64 // virtual
+		end   int64 // virtual
+
+		// Where cycles slow the program:
+		t      int64   // trace time of the last look
+		waited int64   // sum of the waits before it
+		rest   float64 // of a ns that it has lost
 	}
 
 	last      totals // when the last cycle settled
@@ -199,7 +202,8 @@ func (m *base) overlap(t int64, at *totals) {
 	m.res.Collections++
 	m.running = true
 	c := &m.cycle
-	c.at, c.t, c.start, c.end, c.shift0 = *at, t, t+m.shift, t+m.shift+g, m.shift
+	c.at, c.start, c.end = *at, t+m.shift, t+m.shift+g
+	c.t, c.waited, c.rest = t, at.wait, 0
 	m.deadline = t + g
 	if m.cfg.Cost.Slowdown > 0 {
 		m.deadline = t // the end in trace time depends on the waits in between
@@ -222,9 +226,11 @@ func (m *base) advance(t int64, at *totals) {
 	}
 	c := &m.cycle
 	if s := m.cfg.Cost.Slowdown; s > 0 {
-		busy := float64(max(0, t-c.t-(at.wait-c.at.wait))) // the wait for the device is not slowed
-		lost := s * min(busy, float64(c.end-c.start)/(1+s))
-		m.delay(c.shift0+int64(lost)-m.shift, at)
+		wait := min(at.wait-c.waited, t-c.t) // which is not slowed, and comes first: a wait is looked at
+		beside := float64(max(0, c.end-c.t-m.shift-wait))
+		lost := c.rest + s*min(float64(t-c.t-wait), beside/(1+s))
+		c.t, c.waited, c.rest = t, at.wait, lost-math.Floor(lost)
+		m.delay(int64(lost), at)
 	}
 	if t+m.shift >= c.end {
 		m.settle(at)
