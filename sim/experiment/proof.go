@@ -45,13 +45,19 @@ func NewProof(ctx context.Context, programs []*trace.Trace, policy sim.Contender
 	}
 	p := &Proof{Policy: policy}
 	best := make(map[string]*Grid) // the optima are told nothing: trials share them
+	var unchanged []*sim.Workload  // what most trials run
 	for _, t := range trials {
 		if each != nil {
 			each(t.Name)
 		}
-		loads, err := t.compile(programs)
-		if err != nil {
-			return nil, fmt.Errorf("trial %s: %w", t.Name, err)
+		loads := unchanged
+		if loads == nil || t.change != nil {
+			if loads, err = t.compile(programs); err != nil {
+				return nil, fmt.Errorf("trial %s: %w", t.Name, err)
+			}
+		}
+		if t.change == nil {
+			unchanged = loads
 		}
 		tried := &Tried{Trial: t, Grid: t.grid(loads, append([]sim.Contender{policy}, who...))}
 		if best[t.world()] == nil {
