@@ -15,13 +15,14 @@ import "math"
 // Source: erts/emulator/beam/erl_gc.c (do_next_vheap_size), erl_gc.h
 // (ERTS_IS_GC_DESIRED_INTERNAL), erlang/otp@26bb8c8a2a.
 type Erlang struct {
+	blocking
 	Min Size // least and first size of the virtual heap
 
 	size int64 // of the virtual heap; 0 before the first point
 }
 
 func (p *Erlang) params() []Param {
-	return []Param{bind(&p.Min, "min", Size{Bytes: 46422 * 8}, sizeKind(46422*8), "least and first size of the virtual heap")}
+	return []Param{bind(&p.Min, "min", Size{Bytes: 46422 * 8}, sizeKind(46422*8), "least and first size of the virtual heap"), p.overlapParam()}
 }
 
 // Decide compares live bytes with the virtual heap.
@@ -34,7 +35,7 @@ func (p *Erlang) Decide(at Point) Decision {
 	if at.At != Allocation || granted(at) <= p.size {
 		return Decision{Wake: p.size, Reason: "virtual heap not full"}
 	}
-	return Decision{Action: Block, Reason: "virtual heap full"}
+	return Decision{Action: p.action(at), Reason: "virtual heap full"}
 }
 
 // Observe resizes the virtual heap.

@@ -70,7 +70,7 @@ func (p *RTorch) grow(live, request int64) {
 	}
 	segment := rtorchSmall
 	switch {
-	case request > rtorchLarge/2:
+	case request >= rtorchLarge/2:
 		segment = rtorchSmall * (1 + (request-1)/rtorchSmall)
 	case request > rtorchSmall/2:
 		segment = rtorchLarge

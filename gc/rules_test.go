@@ -246,7 +246,7 @@ func TestSqrt(t *testing.T) {
 // TestBlockingRulesOverlap: every rule that blocks can run its cycles beside
 // the program instead, and starts none while one is under way.
 func TestBlockingRulesOverlap(t *testing.T) {
-	for _, text := range []string{"always", "every-sync", "periodic:1ns", "random:1", "threshold:0.1", "cudajl", "autopacer", "rtorch:reserved=0", "opencl", "softmax:max=1"} {
+	for _, text := range []string{"always", "every-sync", "periodic:1ns", "random:1", "threshold:0.1", "cudajl", "autopacer", "rtorch:reserved=0", "opencl", "softmax:max=1", "erlang:min=1"} {
 		at := grow(time.Second, 970*miB, miB, 0, 0, 1000*miB)
 		at.At = map[bool]PointKind{true: Sync, false: Allocation}[text == "always" || text == "every-sync" || text == "autopacer"]
 		if d := MustParse(text).New().Decide(at); d.Action != Block {
@@ -290,6 +290,8 @@ func TestRTorch(t *testing.T) {
 		{"no room", nil, grow(0, 199*M, 104*M, 0, 0, 1000*M), Block},
 		{"a refusal empties the cache", &Cycle{Trigger: TriggerRefusal, LiveAfter: 250 * M}, grow(0, 250*M, M, 0, 0, 1000*M), Block},
 		{"in vain: a segment of 2 for 1", own(0, 1, 0, 250*M), grow(0, 251*M, M, 0, 0, 1000*M), Skip},
+		{"of 10 for 10 MiB: no room for one more", nil, grow(0, 252*M, 10*M, 0, 0, 1000*M), Block},
+		{"in vain", own(0, 1, 0, 252*M), grow(0, 262*M, 1, 0, 0, 1000*M), Block},
 		{"no limit", nil, grow(0, 250*M, 1000*M, 0, 0, 0), Skip},
 		{"sync points are none of its business", nil, wait(0, 900*M, 1000*M), Skip},
 	})

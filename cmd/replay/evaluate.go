@@ -51,7 +51,7 @@ with a number of yours. The trials:
 			if err != nil {
 				return err
 			}
-			all, err := sim.ParseContenders(strings.Join(contenderNames(), ","))
+			all, err := sim.ParseContenders(strings.Join(append(contenderNames(), truer...), ","))
 			if err != nil {
 				return err
 			}

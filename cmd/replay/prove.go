@@ -87,7 +87,7 @@ J: delay + %v x collector time, against the best schedule known for the cell: th
 Lost: cells in which it is above %s, %s or %s by more than 2 ms of delay or two refusals.
 
 `, code(r.Policy), sim.CPUPrice, "`cudajl`", "`sqrt`", "`never`")
-	r.head("trial", "", "cells", "J", "worst program", "delay / cudajl", "delay / cudajl overlapped", "J of cudajl", "J of sqrt", "refusals", "failed", "lost")
+	r.head("trial", "", "cells", "J", "worst program", "delay / cudajl", "delay / cudajl:poll=50us", "delay / cudajl overlapped", "J of cudajl", "J of sqrt", "refusals", "failed", "lost")
 	for _, t := range r.Trials {
 		worst := "-"
 		if i, j := t.Worst(); len(t.Workloads) > 0 {
@@ -98,7 +98,7 @@ Lost: cells in which it is above %s, %s or %s by more than 2 ms of delay or two 
 			refusals += o.RefusalCollections
 			failed += o.FailedAllocs
 		}
-		r.row(t.Trial.Name, t.Trial.About, t.Len()/len(t.Contenders), ratioText(t.J(0, nil)), worst, ratioText(t.Delayed(1, nil)), ratioText(t.Delayed(2, nil)),
+		r.row(t.Trial.Name, t.Trial.About, t.Len()/len(t.Contenders), ratioText(t.J(0, nil)), worst, ratioText(t.Delayed(1, nil)), ratioText(t.Delayed(5, nil)), ratioText(t.Delayed(2, nil)),
 			ratioText(t.J(1, nil)), ratioText(t.J(3, nil)), refusals, failed, len(t.Lost))
 	}
 }

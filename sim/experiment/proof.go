@@ -11,9 +11,9 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Rivals are what a [Proof] holds a policy against: the first two in their pauses,
-// and all but the second in the cells that are lost.
-var Rivals = []string{Reference, Reference + ":overlap=true", "sqrt", "never"}
+// Rivals are what a [Proof] holds a policy against: the cudajl ones in their pauses,
+// and the first, sqrt and never in the cells that are lost.
+var Rivals = []string{Reference, Reference + ":overlap=true", "sqrt", "never", Reference + ":poll=50us"}
 
 // A Proof holds one policy against [Rivals] and the best schedule known, in trials.
 // Its measure J is the delay + 0.05 x collector time.

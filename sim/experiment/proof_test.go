@@ -54,7 +54,7 @@ func TestProofKnowsTheBest(t *testing.T) {
 		if k > 0 && x.Len() == p.Trials[0].Len() && slices.EqualFunc(x.Outcomes(), p.Trials[0].Outcomes(), func(a, b *Outcome) bool { return a.Result == b.Result }) {
 			t.Errorf("%s is the plain trial", x.Trial.Name)
 		}
-		want := 2 * len(x.Trial.Limits) * 4 * 5
+		want := 2 * len(x.Trial.Limits) * 4 * 6
 		if x.Len() != want {
 			t.Errorf("%s: %d cells, want %d", x.Trial.Name, x.Len(), want)
 		}
