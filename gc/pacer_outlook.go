@@ -34,9 +34,10 @@ func (p *Pacer) Outlook(at Point) (o Outlook) {
 	}
 	at.Sample.Limit = p.ceiling.under(at.Sample.Limit)
 	end := p.budget(at) + p.freed
-	o.Price = p.price.of(p.budget(at), at.Cost, p.Share)
+	o.Price = p.price.of(p.budget(at), at.Cost, p.Share+at.taken())
 	o.Chosen = int(max(0, p.plan.target-p.past.match))
-	f := p.past.forecast(moment{at.Now - p.held, at.Sample.Live + p.freed})
+	now := moment{time: p.clock.time, total: at.Sample.Live + p.freed, waited: p.clock.waited}
+	f := p.past.forecast(now)
 	last := p.past.match
 	for {
 		e, ok := f.at(last)
@@ -53,7 +54,7 @@ func (p *Pacer) Outlook(at Point) (o Outlook) {
 	for s := p.past.match; s <= last; s++ {
 		e, _ := f.at(s)
 		o.Places = append(o.Places, Place{
-			Time:    time.Duration(e.time) + p.held,
+			Time:    at.Now + time.Duration(e.time) - now.time,
 			Live:    int64(e.total+e.request) - p.freed,
 			Yield:   int64(e.total-r.at(&f, s, last, e.total)) - p.freed,
 			Exposed: time.Duration(max(0, e.time+float64(at.Cost)+p.error.early-wall.time)),
