@@ -162,4 +162,4 @@ func siteOf() string {
 	return text
 }
 
-var packagePath = reflect.TypeFor[Collector]().PkgPath() + "."
+var packagePath = reflect.TypeFor[Action]().PkgPath() + "."

@@ -7,9 +7,9 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"runtime/debug"
 	"syscall/js"
 	"time"
@@ -22,7 +22,7 @@ func main() {
 	debug.SetGCPercent(50) // memory of a page is never given back: garbage costs more than collections
 	s := &session.Session{Read: read, Truncated: truncated, Hand: written}
 	js.Global().Set("eagergc", js.FuncOf(func(_ js.Value, args []js.Value) any {
-		return answer(s, args[0].String(), args[1].String(), args[2])
+		return answer(s, args[0].String(), args[1], args[2])
 	}))
 	select {}
 }
@@ -40,30 +40,20 @@ type question struct {
 	At      time.Duration `json:"at"`      // explain
 }
 
-// answer does one operation and returns JSON: {"answer": ...} or {"error": ...}.
-func answer(s *session.Session, op, args string, file js.Value) (text string) {
-	var out struct {
-		Answer any    `json:"answer,omitempty"`
-		Error  string `json:"error,omitempty"`
-	}
+// answer does one operation and returns its answer or an error.
+func answer(s *session.Session, op string, args, file js.Value) (out map[string]any) {
 	defer func() {
 		if p := recover(); p != nil {
-			text = fmt.Sprintf(`{"error": %q}`, fmt.Sprint("the simulator failed: ", p))
+			out = map[string]any{"error": fmt.Sprint("the simulator failed: ", p)}
 		}
 	}()
 	var q question
-	err := json.Unmarshal([]byte(args), &q)
-	if err == nil {
-		out.Answer, err = ask(s, op, q, file)
-	}
+	fill(reflect.ValueOf(&q).Elem(), args)
+	a, err := ask(s, op, q, file)
 	if err != nil {
-		out.Answer, out.Error = nil, err.Error()
+		return map[string]any{"error": err.Error()}
 	}
-	b, err := json.Marshal(out)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
+	return map[string]any{"answer": value(reflect.ValueOf(a))}
 }
 
 func ask(s *session.Session, op string, q question, file js.Value) (any, error) {

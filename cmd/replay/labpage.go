@@ -39,12 +39,12 @@ type part struct {
 
 // newLivePart makes the live part of a page. Whole pages carry all that others load.
 func newLivePart(b *labBuild, whole, open bool) (*inside, error) {
-	worker, err := pageFiles.ReadFile("page/worker.js")
+	worker, err := readAssets("fzstd.js", "worker.js")
 	if err != nil {
 		return nil, err
 	}
 	l := &inside{Open: open, Connect: "'self'", Policies: contenderNames(), Samples: samples.All(), Hand: mine.Text}
-	text, err := json.Marshal(b.glue + string(worker))
+	text, err := json.Marshal(b.glue + worker)
 	if err != nil {
 		return nil, err
 	}

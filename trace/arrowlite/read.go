@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -30,20 +30,19 @@ const (
 	ratio      = 256      // unpacked bytes that each byte of the file adds
 )
 
+// An Unpack returns the size bytes that a frame of zstd unpacks to. They are valid until
+// the next call. It need not look at the frame's check sum.
+type Unpack func(frame []byte, size int) ([]byte, error)
+
 // Read reads a trace. The order of events and the numbers of labels are those of
 // arrowfile.Read.
-func Read(r io.Reader) (t *trace.Trace, err error) {
+func Read(r io.Reader, unpack Unpack) (t *trace.Trace, err error) {
 	defer func() { // an offset that leads out of a header
 		if p := recover(); p != nil {
 			t, err = nil, fmt.Errorf("%w: %v", ErrOther, p)
 		}
 	}()
-	unpack, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostBatch))
-	if err != nil {
-		return nil, err
-	}
-	defer unpack.Close()
-	d := decoder{from: r, zstd: unpack, t: &trace.Trace{Meta: make(map[string]string)}}
+	d := decoder{from: r, unpack: unpack, t: &trace.Trace{Meta: make(map[string]string)}}
 	d.labels = trace.NewLabeler(d.t)
 	if err := d.read(); err != nil {
 		return nil, err
@@ -54,7 +53,7 @@ func Read(r io.Reader) (t *trace.Trace, err error) {
 
 type decoder struct {
 	from     io.Reader
-	zstd     *zstd.Decoder
+	unpack   Unpack
 	t        *trace.Trace
 	labels   *trace.Labeler
 	columns  []int             // of the file, by their number in the format
@@ -63,7 +62,6 @@ type decoder struct {
 	tables   [colLabel][]uint8 // numbers of the words of a column; none if they are numbers
 	read0    int64             // bytes of the file so far
 	unpacked int64             // bytes of all batches so far
-	scratch  []byte
 }
 
 func (d *decoder) read() error {
@@ -364,9 +362,22 @@ func (d *decoder) buffer(body []byte, at span, isPacked bool) ([]byte, error) {
 	if size < 0 || size > mostBatch || d.unpacked > freeBytes+ratio*d.read0 {
 		return nil, ErrOther
 	}
-	var err error
-	if d.scratch, err = d.zstd.DecodeAll(data[8:], d.scratch[:0]); err != nil || int64(len(d.scratch)) != size {
-		return nil, fmt.Errorf("%w: %w", ErrOther, cmp.Or(err, errors.New("a buffer is not as long as it says")))
+	return d.frame(data[8:], int(size))
+}
+
+// frame unpacks a frame of zstd, which must have a check sum: the low half of the
+// hash of all that it unpacks to (RFC 8878, section 3.1.1).
+func (d *decoder) frame(packed []byte, size int) ([]byte, error) {
+	const flags, hasSum = 4, 1 << 2
+	if len(packed) <= flags+4 || packed[flags]&hasSum == 0 {
+		return nil, ErrOther
 	}
-	return d.scratch, nil
+	data, err := d.unpack(packed, size)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOther, err)
+	}
+	if sum := binary.LittleEndian.Uint32(packed[len(packed)-4:]); len(data) != size || sum != uint32(xxhash.Sum64(data)) {
+		return nil, ErrOther
+	}
+	return data, nil
 }

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
 )
+
+func newGzip(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
 
 func (u *Reader) newZstd(r *bufio.Reader) (io.Reader, error) {
 	u.window = 8 << 20 // the least that every decoder must accept

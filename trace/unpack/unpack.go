@@ -15,8 +15,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/gzip"
-
 	"github.com/eagergc/eagergc/trace/spill"
 )
 
@@ -67,7 +65,7 @@ func NewReader(r io.Reader, s *spill.Store) (*Reader, error) {
 	switch {
 	case bytes.HasPrefix(magic, gzipMagic):
 		u.method = "gzip"
-		plain, err = gzip.NewReader(head)
+		plain, err = newGzip(head)
 	case bytes.HasPrefix(magic, zstdMagic):
 		u.method = "zstd"
 		plain, err = u.newZstd(head)

@@ -42,9 +42,7 @@ const post = (m, message, progress) => new Promise((resolve, reject) => {
 
 // call asks one worker and returns its answer, or throws its error.
 const call = async (m, op, args, file, progress) => {
-  const { text, took } = await post(m, { op, args: JSON.stringify(args), file }, progress);
-  const { answer, error } = JSON.parse(text);
-  if (error) throw new Error(error);
+  const { answer, took } = await post(m, { op, args, file }, progress);
   lastTook = took;
   return answer;
 };

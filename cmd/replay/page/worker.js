@@ -1,6 +1,7 @@
 // The simulator's worker: it starts the program, then answers one question after
-// another. Go's wasm_exec.js stands before it.
+// another. Go's wasm_exec.js and fzstd stand before it.
 const go = new Go();
+globalThis.unzstd = (frame, size) => fzstd.decompress(frame, new Uint8Array(size)); // asked for by the program
 const unpacked = (bytes) => new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 
 // start compiles the program, unless another worker has.
@@ -27,8 +28,8 @@ onmessage = async ({ data: { id, program, op, args, file } }) => {
   try {
     if (program) postMessage({ id, answer: await start(program) });
     else {
-      const began = performance.now(), text = eagergc(op, args, file && slices(id, file));
-      postMessage({ id, text, took: performance.now() - began });
+      const began = performance.now(), out = eagergc(op, args, file && slices(id, file));
+      postMessage({ id, ...out, took: performance.now() - began });
     }
   } catch (err) {
     postMessage({ id, error: String(err) });
