@@ -61,8 +61,8 @@ func value(v reflect.Value) any {
 		return list
 	case reflect.Map:
 		object := make(map[string]any)
-		for key, one := range v.Seq2() {
-			object[key.String()] = value(one)
+		for one := v.MapRange(); one.Next(); {
+			object[one.Key().String()] = value(one.Value())
 		}
 		return object
 	case reflect.Pointer, reflect.Interface:

@@ -2,11 +2,10 @@
 // another. Go's wasm_exec.js and fzstd stand before it.
 const go = new Go();
 globalThis.unzstd = (frame, size) => fzstd.decompress(frame, new Uint8Array(size)); // asked for by the program
-const unpacked = (bytes) => new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 
 // start compiles the program, unless another worker has.
 const start = async (program) => {
-  const module = program instanceof WebAssembly.Module ? program : await WebAssembly.compile(await unpacked(program));
+  const module = program instanceof WebAssembly.Module ? program : await WebAssembly.compile(fzstd.decompress(program));
   go.run(await WebAssembly.instantiate(module, go.importObject));
   return module;
 };
