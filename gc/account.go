@@ -119,7 +119,7 @@ func (w *accountWalk) walk(r *collection) {
 	}
 	if w.accounted.live.Load() > 0 {
 		marks := w.gate.c.engine.marked()
-		r.await(func() bool { return w.gate.c.cleaned(marks) })
+		r.await(settleBound, func() bool { return w.gate.c.cleaned(marks) })
 	}
 	r.credit(w.gate, w.accounted.given.Load()-before)
 }
@@ -133,10 +133,10 @@ func (c *Collector) cleaned(marks int64) bool {
 // settleBound is the longest that a cycle waits for finalizers and cleanups.
 const settleBound = 100 * time.Millisecond
 
-// await waits for what others free, until done returns true, but not longer than settleBound.
-func (r *collection) await(done func() bool) {
+// await waits for what others free, until done returns true, but not longer than bound.
+func (r *collection) await(bound time.Duration, done func() bool) {
 	begin := time.Now()
-	for nap := 100 * time.Microsecond; time.Since(begin) < settleBound; nap = min(2*nap, time.Millisecond) {
+	for nap := 100 * time.Microsecond; time.Since(begin) < bound; nap = min(2*nap, time.Millisecond) {
 		if time.Sleep(nap); done() {
 			break
 		}

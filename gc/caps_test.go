@@ -103,3 +103,31 @@ func TestCyclesKeepToTheirShareOfTheProcessor(t *testing.T) {
 		t.Errorf("%d cycles, want 83", cycles)
 	}
 }
+
+// TestWhoAsksGivesWay: on busy processors who asks for a cycle waits for it, since it has no other to run on;
+// nobody does where one is free, or where the caps do not allow it.
+func TestWhoAsksGivesWay(t *testing.T) {
+	for _, c := range []struct {
+		busy  bool
+		saved time.Duration // time for which callers may be held comes in
+		want  uint64
+	}{{true, time.Second, 1}, {false, time.Second, 0}, {true, 0, 0}} {
+		e := newPuppet()
+		e.busy = c.busy
+		collector := newOn(e, Config{Caps: usualCaps(), Idle: -1}, &scripted{decide: func(Point) Decision { return Decision{Action: Overlap} }})
+		e.pass(c.saved)
+		go func() { (<-e.marks) <- 0 }()
+		owner := new([4]*int)
+		Own(collector, owner, 1<<20, func(int) {}, 0)
+		runtime.KeepAlive(owner)
+		waitFor(t, 20*time.Second, func() bool { return !collector.Running() })
+		held := uint64(0)
+		for _, n := range collector.Stats().Pauses {
+			held += n
+		}
+		if held != c.want {
+			t.Errorf("%+v: %d callers were held", c, held)
+		}
+		collector.Close()
+	}
+}

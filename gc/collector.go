@@ -51,7 +51,7 @@ type Collector struct {
 	first      uint64        // cycles of the process when the collector was made
 	costs      costModel
 	cost       time.Duration // of a cycle started now
-	works      costModel
+	works      workModel
 	work       time.Duration // of processor time, for each processor, that it takes
 	brake      brake
 	purse      purse
@@ -134,7 +134,7 @@ func newOn(e engine, cfg Config, policy Policy) *Collector {
 		log:    cfg.Log,
 		policy: policy,
 		costs:  newCostModel(),
-		works:  newCostModel(),
+		works:  workModel{costModel: newCostModel()},
 		brake:  brake{Caps: cfg.Caps},
 		purse:  purse{share: cfg.Caps.Held},
 		idler:  newIdler(cfg.Idle),

@@ -2,6 +2,7 @@ package gc
 
 import (
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -49,4 +50,23 @@ func (m *costModel) learn(d time.Duration, scan uint64, tracked int) {
 		f = costKeep*m.factor + (1-costKeep)*f
 	}
 	m.factor = f
+}
+
+// A workModel says how much processor time a cycle will take, for each processor of GOMAXPROCS. Go counts
+// the time in which the system had given the processor to another process, too, so that on a busy machine a single measurement may
+// be many times too high: the median of the last ones counts.
+type workModel struct {
+	costModel
+	factors [5]float64 // measured / prior, of the last cycles
+	n       int        // cycles that were measured
+}
+
+// learn notes that a cycle took d.
+func (m *workModel) learn(d time.Duration, scan uint64, tracked int) {
+	m.factors[m.n%len(m.factors)] = float64(d) / m.prior(scan, tracked)
+	m.n++
+	last := m.factors
+	known := last[:min(m.n, len(last))]
+	slices.Sort(known)
+	m.factor = known[(len(known)-1)/2]
 }

@@ -2,6 +2,7 @@ package gc
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,6 +15,7 @@ type collection struct {
 	begin     time.Duration
 	live      int64         // bytes of the gate when it began
 	expected  time.Duration // how long it was expected to take
+	passed    atomic.Int64  // callers of Own and Account that have come by
 	processor time.Duration // that cycles had taken before it
 	held      time.Duration // since when a caller is held; noOne if none is. Guarded by mu
 	swept     time.Duration // how much of it went by before its mark began
@@ -167,6 +169,12 @@ func (c *Collector) drive(r *collection) {
 	c.logBegin(r)
 	c.mark(r)
 	c.settle(r)
+	if r.gate == nil {
+		return
+	}
+	if g, ok := r.gate.source.(*Gauge); ok {
+		g.Look() // its ticker may come a slice later
+	}
 }
 
 // mark runs the cycle, and finds what is dead.
@@ -235,7 +243,7 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 		cycle.Exposed = max(0, end-max(r.held, r.begin))
 		cycle.Work = processor / time.Duration(runtime.GOMAXPROCS(0))
 		c.costs.learn(cycle.Duration-r.swept, c.runtime.scan, tracked+objects)
-		c.works.learn(min(cycle.Work, 4*c.work), c.runtime.scan, tracked+objects)
+		c.works.learn(cycle.Work, c.runtime.scan, tracked+objects)
 	}
 	c.read(end)
 	for _, g := range c.gates {

@@ -19,6 +19,7 @@ type puppet struct {
 	marks  chan chan time.Duration // one for each call of mark, which returns what is sent to it
 	closed bool
 	each   time.Duration // processor time of a cycle
+	busy   bool          // all processors are
 }
 
 func newPuppet() *puppet { return &puppet{marks: make(chan chan time.Duration)} }
@@ -60,6 +61,7 @@ func (e *puppet) cycle() {
 
 func (e *puppet) marked() int64 { return 0 }
 func (e *puppet) swept() int64  { return 0 }
+func (e *puppet) spare() bool   { return !e.busy }
 func (e *puppet) processor() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -213,6 +213,7 @@ func (o *ownership) adding(bytes int64) {
 		}
 	}
 	if r := o.gate.c.current.Load(); r != nil && o.gate.soft {
+		o.gate.c.giveWay(r)
 		o.assist(r, bytes)
 	}
 }

@@ -125,7 +125,8 @@ func (p *Pacer) params() []Param {
 
 // Decide starts a cycle where the plan or, without one, the burst rule says so.
 func (p *Pacer) Decide(at Point) Decision {
-	if at.At == Allocation && granted(at) < p.asleep {
+	due := p.CPU > 0 && at.Now >= p.due(at.work())
+	if !due && at.At == Allocation && granted(at) < p.asleep {
 		return Decision{Wake: p.asleep, Reason: "asleep"}
 	}
 	told := at.Sample.Limit
@@ -146,7 +147,7 @@ func (p *Pacer) Decide(at Point) Decision {
 		return d
 	case exceeds(at, at.Sample.Limit):
 		d.Action, d.Reason = Block, "no headroom left"
-	case p.CPU > 0 && at.Now >= p.due(at.work()):
+	case due:
 		d.Action, d.Reason = Overlap, "cycles may take more time"
 	default:
 		d.Action, d.Reason = p.choose(at, now, g, budget, jumped)

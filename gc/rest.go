@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// A rest is how a gauge backs off. Its memory has to prove first that cycles bring it back:
-// as long as none has, or the last one brought nearly nothing, the gauge has to grow
-// by an eighth, and by as much as Go lets its own heap grow, before the next one. After one that
-// brought nearly nothing time has to pass, too, twice as long with each in a row. A rise to
-// more than twice as much ends that wait. Cycles of the runtime's own cost nothing and prolong nothing.
+// A rest is how a gauge backs off. Its memory has to prove that cycles bring it back: as long as
+// too few of the late ones did, the gauge has to grow by an eighth, and by as much as Go
+// lets its own heap grow, before the next one. After one that brought nearly nothing time has
+// to pass, too, twice as long with each in a row. A rise to more than twice as much ends that
+// wait. Cycles of the runtime's own cost nothing and prolong nothing.
 //
 // (The OpenTelemetry collector's memory limiter has the share and the doubling, LF Edge
 // EVE's watcher the growth: both came to it after cycles back to back. That a heap
 // grows by its own size between two cycles is GOGC=100.)
 type rest struct {
-	worth  bool          // the last cycle brought something back
-	length time.Duration // of the wait after the last one; 0 = it was worth it
+	worth  float64       // share of cycles that brought something back: half of each new one is believed
+	length time.Duration // of the wait after the last one; 0 = cycles are worth it
 	until  time.Duration // on the collector's clock
 	level  int64         // lowest that the gauge has had since
 }
@@ -25,8 +25,9 @@ const (
 	futileShare = 0.05     // share of a gauge that a cycle is to bring back
 	leastYield  = 2 << 20  // bytes that are worth a cycle if they are most of the growth before it
 	fewRun      = 2        // finalizers and cleanups that may run after any cycle: those of files and collectors
+	provedShare = 0.25     // of the late cycles, that are to bring something back
 	restShare   = 0.01     // of the processor time, for cycles that bring nothing
-	keptShare   = 0.05     // of it, for cycles after which much ran, and the gauge stands as before
+	keptShare   = 0.05     // of it, for one that brought nothing among others that did, and for those after which much ran, and the gauge stands as before
 	restLeast   = 16 << 20 // bytes that are worth a wait
 	firstRest   = 10 * time.Millisecond
 	lastRest    = 2 * time.Minute
@@ -34,7 +35,7 @@ const (
 
 // on reports whether the gauge asks for no cycle. Heap is [goHeap].
 func (r *rest) on(level, heap int64, now time.Duration) bool {
-	if r.worth {
+	if r.proved() {
 		return now < r.until
 	}
 	r.level = min(r.level, level)
@@ -44,6 +45,9 @@ func (r *rest) on(level, heap int64, now time.Duration) bool {
 	}
 	return now < r.until || grown < max(r.level/8, heap)
 }
+
+// proved reports whether cycles bring memory back: one of the last two did, or of the last three if many did before.
+func (r *rest) proved() bool { return r.worth >= provedShare }
 
 // An outcome is what a cycle did to a gauge.
 type outcome struct {
@@ -58,14 +62,23 @@ type outcome struct {
 
 func (r *rest) learn(o outcome, now time.Duration) {
 	brought := float64(o.freed) >= futileShare*float64(o.high) || o.freed >= leastYield && 2*o.freed >= o.grown
+	kept := o.ran > fewRun // by an allocator, or it was other memory
+	pause := func(share float64) time.Duration { return time.Duration(float64(o.work) / share) }
+	if !o.asked && !(brought && kept) {
+		return
+	}
+	r.worth /= 2
+	if brought || kept {
+		r.worth += 0.5
+	}
 	switch {
-	case brought && (o.asked || o.ran > fewRun):
-		*r = rest{worth: true}
-	case o.asked && o.ran > fewRun: // to an allocator that keeps it, or it was other memory
-		*r = rest{worth: true, until: now + time.Duration(float64(o.work)/keptShare)}
-	case o.asked:
-		length := max(time.Duration(float64(o.work)/restShare), min(max(2*r.length, firstRest), lastRest))
-		*r = rest{length: length, until: now + length, level: max(0, o.high-o.freed)}
+	case brought:
+		r.length, r.until = 0, 0
+	case r.proved():
+		r.length, r.until = 0, now+pause(keptShare)
+	default:
+		r.length = max(pause(restShare), min(max(2*r.length, firstRest), lastRest))
+		r.until, r.level = now+r.length, max(0, o.high-o.freed)
 	}
 }
 

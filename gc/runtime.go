@@ -28,6 +28,8 @@ type engine interface {
 	// processor is the processor time that cycles of the process have taken so far,
 	// without what only idle cores did. It moves when a mark ends.
 	processor() time.Duration
+	// spare reports whether a processor of GOMAXPROCS has nothing to do. It is safe for concurrent use.
+	spare() bool
 	// watch calls ended some time after each cycle of the process, on a goroutine
 	// that must not block. It goes on until the engine is unreachable. It is called once.
 	watch(ended func())
@@ -139,6 +141,13 @@ func (r *goRuntime) processor() time.Duration {
 	s := [...]metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
 	metrics.Read(s[:])
 	return time.Duration((s[0].Value.Float64() - s[1].Value.Float64()) * float64(time.Second))
+}
+
+// spare takes about 1 us.
+func (r *goRuntime) spare() bool {
+	s := [...]metrics.Sample{{Name: "/sched/goroutines/running:goroutines"}}
+	metrics.Read(s[:])
+	return s[0].Value.Uint64() < uint64(runtime.GOMAXPROCS(0))
 }
 
 // sentinels is the number of engines whose sentinel's cleanup runs after each cycle.

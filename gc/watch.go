@@ -27,7 +27,8 @@ type Gauge struct {
 	byItself float64       // bytes per ns that the program freed before that mark
 	ran      uint64        // finalizers and cleanups that had run before it
 	outcome  outcome       // of it; high = 0 once it has been judged
-	brought  int64         // bytes that the last one to be judged brought back
+	brought  int64         // bytes that it brought back, so far
+	credited int64         // of them, that collections have counted
 	log      accountLog    // of its moves, for a recording
 	rest     rest
 	stop     chan struct{}
@@ -35,11 +36,14 @@ type Gauge struct {
 }
 
 // A ticker looks each lookOften while a gauge moves, and after each look that finds
-// it unmoved waits twice as long, up to lookSeldom.
+// it unmoved waits twice as long, up to lookSeldom, or up to a slice while cycles are worth it.
 const (
 	lookOften  = 2 * time.Millisecond
 	lookSeldom = 100 * time.Millisecond
 )
+
+// A slice is how long a goroutine runs while others wait (forcePreemptNS in runtime/proc.go).
+const slice = 10 * time.Millisecond
 
 // Watch makes c collect for the memory whose bytes read returns. Finalizers and
 // cleanups of the program or of a library free it; a cycle is what makes them run.
@@ -92,8 +96,9 @@ func (g *Gauge) Sample() pressure.Sample {
 // Allocated implements [Source]: the gauge's level at first, and all rises since.
 func (g *Gauge) Allocated() int64 { return g.grown.Load() }
 
-// Look reads the gauge, and asks the policy if it has risen. It returns the bytes
-// that it read.
+// Look reads the gauge, and asks the policy if it has risen. While cycles bring memory back it asks where the gauge
+// stands still, too: an allocator may take what is new from what was freed before, so that garbage does not show.
+// It returns the bytes that it read.
 func (g *Gauge) Look() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -103,8 +108,9 @@ func (g *Gauge) Look() int64 {
 		g.judge()
 	}
 	switch {
-	case level <= was:
+	case level < was:
 		g.gate.fell(level)
+	case level == was && !g.rest.proved(): // nothing moves
 	case g.overAtFirst(level) || !g.rest.on(level, goHeap(), g.c.Now()):
 		g.gate.rose(was, level-was)
 	}
@@ -170,6 +176,16 @@ func (g *Gauge) Resting() time.Duration {
 	return g.rest.length
 }
 
+// seldom is the longest time between two looks.
+func (g *Gauge) seldom() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.rest.proved() {
+		return slice
+	}
+	return lookSeldom
+}
+
 // tick is the goroutine that looks.
 func (g *Gauge) tick() {
 	wait := lookOften
@@ -185,7 +201,7 @@ func (g *Gauge) tick() {
 		}
 		level := g.Look()
 		moved := max(level-last, last-level)
-		if wait = min(2*wait, lookSeldom); moved > max(level/256, 1<<20) {
+		if wait = min(2*wait, g.seldom()); moved > max(level/256, 1<<20) {
 			wait, last = lookOften, level
 		}
 		timer.Reset(wait)
@@ -225,69 +241,63 @@ type gaugeWalk Gauge
 
 func (g *gaugeWalk) Len() int { return 0 }
 
-// promoteAll is called before the mark.
+// promoteAll is called before the mark. If the last cycle has not been judged yet, both are judged as one.
 func (g *gaugeWalk) promoteAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	level, now := (*Gauge)(g).see(), g.c.Now()
-	if d := now - g.since; g.outcome.high == 0 && d >= lookOften {
+	if g.outcome.high > 0 {
+		return
+	}
+	g.brought, g.credited = 0, 0
+	if d := now - g.since; d >= lookOften {
 		g.byItself = float64(g.fallen) / float64(d)
 	}
 	g.outcome = outcome{grown: level - g.low}
 	g.fallen, g.since, g.ran = 0, now, readPending().executed
 }
 
-// walk is called after the mark. It waits until finalizers and cleanups have run, and
-// counts what the gauge has fallen by. A cycle that takes longer than it waits for is
-// judged by a later look.
+// walk is called after the mark. It waits for a slice until finalizers and cleanups have run, and counts what the
+// gauge has fallen by. On busy processors that may take long, since the sweep, which
+// finds what is due, gives way to the program after each span; the next cycle begins with what is left of the
+// sweep, and does not give way. So it may start, and a later look judges both.
 func (g *gaugeWalk) walk(r *collection) {
 	g.begin(r.trigger != TriggerNatural)
-	var freed int64
-	hurried := false
-	r.await(func() (done bool) {
-		var risen bool
-		freed, risen, done = g.wait()
-		if risen && !done && !hurried {
-			hurried = true
-			g.c.hurry()
-		}
-		return done
-	})
-	r.credit(g.gate, freed)
+	r.await(slice, g.settled)
+	r.credit(g.gate, g.credit())
 }
 
 // begin notes what the mark has left.
 func (g *gaugeWalk) begin(asked bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.outcome.high, g.outcome.asked, g.outcome.marks = max(1, (*Gauge)(g).see()), asked, g.c.engine.marked()
+	o := &g.outcome
+	if o.high == 0 {
+		o.high, o.marks = max(1, (*Gauge)(g).see()), g.c.engine.marked()
+	}
+	o.asked = o.asked || asked
 }
 
-// wait looks, and returns what has come back so far, whether the gauge stands higher
-// since the mark by as much as before the mark, and whether nothing more is to come.
-func (g *gaugeWalk) wait() (freed int64, risen, done bool) {
+// settled looks, and reports whether nothing more is to come.
+func (g *gaugeWalk) settled() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	level, o := (*Gauge)(g).see(), g.outcome
-	if o.high == 0 { // a look has judged it
-		return g.brought, false, true
-	}
-	freed, risen, done = (*Gauge)(g).freed(), level-o.high >= max(o.grown, leastYield), g.c.cleaned(o.marks)
-	if done {
+	if (*Gauge)(g).see(); g.outcome.high > 0 && g.c.cleaned(g.outcome.marks) {
 		(*Gauge)(g).judge()
 	}
-	return freed, risen, done
+	return g.outcome.high == 0
 }
 
-// hurry ends the sweep of the last cycle, which on busy cores takes many times as long as
-// a cycle: it gives way to the program after each span. The next cycle begins with what is
-// left of it, and does not give way.
-func (c *Collector) hurry() {
-	c.engine.mark()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.read(c.Now())
-	c.seen = c.runtime.cycles
+// credit returns what has come back and was not counted yet.
+func (g *gaugeWalk) credit() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.outcome.high > 0 {
+		g.brought = (*Gauge)(g).freed()
+	}
+	credit := max(0, g.brought-g.credited)
+	g.credited += credit
+	return credit
 }
 
 // pending is how far the runtime is with finalizers and cleanups.

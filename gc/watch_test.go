@@ -113,7 +113,7 @@ func TestRest(t *testing.T) {
 	} {
 		s := r
 		c.o.high = high
-		if s.learn(c.o, 0); s.worth == c.want {
+		if s.learn(c.o, 0); s.proved() == c.want {
 			t.Errorf("%s: rests %v", name, !c.want)
 		}
 	}
@@ -205,4 +205,39 @@ func TestGaugeIsRecorded(t *testing.T) {
 	if moves != "+5+7-5+14-7" || live != 14 {
 		t.Errorf("%s, %d bytes live: want +5+7-5+14-7 and 14, of which 7 are not known to be free", moves, live)
 	}
+}
+
+// One cycle in vain among others that brought something back is no reason to wait for growth.
+func TestRestForgivesOneInVain(t *testing.T) {
+	const work = time.Millisecond
+	r := rest{level: 100 << 20}
+	good, vain := outcome{asked: true, high: 100 << 20, freed: 50 << 20}, outcome{asked: true, high: 100 << 20, work: work}
+	r.learn(good, 0)
+	for i := range 3 {
+		if r.learn(vain, 0); r.proved() != (i == 0) {
+			t.Fatalf("after %d in vain: proved %v", i+1, r.proved())
+		}
+		if pause := time.Duration(float64(work) / keptShare); i == 0 && (!r.on(100<<20, 0, pause-1) || r.on(100<<20, 0, pause) || r.length != 0) {
+			t.Errorf("rests until %v, want %v", r.until, pause)
+		}
+	}
+	if r.learn(good, 0); !r.proved() || r.length != 0 {
+		t.Errorf("after a good one: %+v", r)
+	}
+}
+
+// While cycles are worth it, a gauge that stands still asks, too.
+func TestGaugeThatStandsStillAsks(t *testing.T) {
+	var f foreign
+	f.bytes.Store(64 << 20)
+	c, g := watched(t, &f, "pacer:memory=1e-8,cpu=1%")
+	waitFor(t, 20*time.Second, func() bool {
+		for range 8 {
+			f.alloc(1 << 20)
+		}
+		g.Look()
+		return g.seldom() == slice
+	})
+	before := c.Stats().Cycles[TriggerPolicy]
+	waitFor(t, 20*time.Second, func() bool { return c.Stats().Cycles[TriggerPolicy] > before && g.seldom() == lookSeldom })
 }
