@@ -63,7 +63,7 @@ func measure(program, way string, args []string) (*result, error) {
 		err = json.Unmarshal(lines.Bytes(), &r.Report)
 	}
 	if waited := cmd.Wait(); waited != nil {
-		if strings.Contains(message.String(), frame.ErrNoGauge.Error()) {
+		if strings.Contains(message.String(), frame.ErrNoWay.Error()) {
 			return nil, nil
 		}
 		return nil, errors.Join(waited, errors.New(message.String()))
