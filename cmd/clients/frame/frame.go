@@ -32,14 +32,14 @@ type Service func(i int) error
 
 // A Report is what a client measured of itself.
 type Report struct {
-	Client, Way string
-	Requests    int
-	Seconds     float64 // of the work
-	P50, P99    float64 // ms of a request
-	Longest     float64 // ms
-	CPU         float64 // s of processor time of the work, all threads
-	GCCPU       float64 // s of it in Go's collector, by the runtime's estimate
-	Cycles      uint64
+	Seconds    float64 // of the work
+	P50, P99   float64 // ms of a request
+	Longest    float64 // ms
+	CPU        float64 // s of processor time of the work, all threads
+	GCCPU      float64 // s of it in Go's collector, by the runtime's estimate
+	Cycles     float64
+	FirstCycle float64 // ms that a cycle takes before the work begins
+	Cycle      float64 // ms, median of the cycles that the way itself runs
 }
 
 // Begin is the line that a client prints when its work begins.
@@ -73,7 +73,9 @@ func (c Client) run(name, wayName string, idle time.Duration, record, by string)
 	if err != nil {
 		return Report{}, err
 	}
+	atRest := time.Now()
 	runtime.GC() // what the start left is no concern of the work
+	firstCycle := time.Since(atRest)
 	fmt.Println(Begin)
 	before, begin := usage(), time.Now()
 	finish := func() error { return nil }
@@ -117,13 +119,20 @@ func (c Client) run(name, wayName string, idle time.Duration, record, by string)
 	if err := finish(); err != nil {
 		return Report{}, err
 	}
-	slices.Sort(times)
-	at := func(q float64) float64 { return ms(times[min(len(times)-1, int(q*float64(len(times))))]) }
 	return Report{
-		Client: name, Way: wayName, Requests: c.Requests, Seconds: took.Seconds(),
-		P50: at(0.5), P99: at(0.99), Longest: ms(times[len(times)-1]),
-		CPU: after.cpu - before.cpu, GCCPU: after.gc - before.gc, Cycles: after.cycles - before.cycles,
+		Seconds: took.Seconds(), P50: quantile(times, 0.5), P99: quantile(times, 0.99), Longest: quantile(times, 1),
+		CPU: after.cpu - before.cpu, GCCPU: after.gc - before.gc, Cycles: float64(after.cycles - before.cycles),
+		FirstCycle: ms(firstCycle), Cycle: way.cycle(),
 	}, nil
+}
+
+// quantile returns one in ms. It sorts times.
+func quantile(times []time.Duration, q float64) float64 {
+	if len(times) == 0 {
+		return 0
+	}
+	slices.Sort(times)
+	return ms(times[min(len(times)-1, int(q*float64(len(times))))])
 }
 
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }

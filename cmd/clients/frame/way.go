@@ -128,6 +128,13 @@ func (w *Way) collect() {
 	w.cycles = append(w.cycles, took)
 }
 
+// cycle returns the median length of explicit cycles, in ms; 0 if there were none.
+func (w *Way) cycle() float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return quantile(w.cycles, 0.5)
+}
+
 // Closes reports whether the program gives back by hand.
 func (w *Way) Closes() bool { return strings.HasPrefix(w.name, "close") }
 

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/sim/chart"
+)
+
+// draw draws resident memory over time, a picture for each client of timeline.csv.
+func draw(dir string) error {
+	rows, err := readCSV(filepath.Join(dir, "timeline.csv"))
+	if err != nil {
+		return err
+	}
+	for _, c := range clients {
+		curves := make([]chart.Curve, len(drawn))
+		for i, w := range drawn {
+			curves[i].Name = w
+		}
+		for line, row := range rows[1:] {
+			i := slices.Index(drawn, row[1])
+			if row[0] != c.program || i < 0 {
+				continue
+			}
+			ms, err1 := strconv.ParseInt(row[2], 10, 64)
+			mib, err2 := strconv.ParseInt(row[3], 10, 64)
+			if err1 != nil || err2 != nil {
+				return fmt.Errorf("timeline.csv:%d: want two numbers, got %q", line+2, row[2:])
+			}
+			curves[i].Levels = append(curves[i].Levels, sim.Level{At: time.Duration(ms) * time.Millisecond, Live: mib << 20})
+		}
+		curves = slices.DeleteFunc(curves, func(c chart.Curve) bool { return c.Levels == nil })
+		if len(curves) == 0 {
+			continue
+		}
+		if err := drawOne(filepath.Join(dir, c.program+".svg"), c.program, curves); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func drawOne(name, client string, curves []chart.Curve) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	title := fmt.Sprintf("Resident memory of %s, in %d ways", client, len(curves))
+	err = chart.Curves(title, "two cores; the first round", curves).Write(file, "svg")
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	return err
+}

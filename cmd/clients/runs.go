@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/eagergc/eagergc/cmd/clients/frame"
+)
+
+// A run is one run of a client.
+type run struct {
+	Client, Load, Way string
+	Round             int
+	Mean, Peak        float64 // resident MiB while it worked
+	frame.Report
+	timeline []reading // a look each 5 ms
+}
+
+type runs []run
+
+// columns of runs.csv after those that name the run.
+var columns = []struct {
+	name   string
+	digits int
+	of     func(*run) *float64
+}{
+	{"mean_mib", 1, func(r *run) *float64 { return &r.Mean }},
+	{"peak_mib", 1, func(r *run) *float64 { return &r.Peak }},
+	{"s", 3, func(r *run) *float64 { return &r.Seconds }},
+	{"cpu_s", 3, func(r *run) *float64 { return &r.CPU }},
+	{"gc_cpu_s", 3, func(r *run) *float64 { return &r.GCCPU }},
+	{"cycles", 0, func(r *run) *float64 { return &r.Cycles }},
+	{"first_cycle_ms", 2, func(r *run) *float64 { return &r.FirstCycle }},
+	{"cycle_ms", 2, func(r *run) *float64 { return &r.Cycle }},
+	{"p50_ms", 2, func(r *run) *float64 { return &r.P50 }},
+	{"p99_ms", 2, func(r *run) *float64 { return &r.P99 }},
+	{"longest_ms", 1, func(r *run) *float64 { return &r.Longest }},
+}
+
+const named = 4 // columns that name the run
+
+// drawn are the ways whose memory over time is kept, in the order of the picture's key.
+var drawn = []string{"plain", "memlimit:512", "tick:100ms", "auto", "gauge", "own", "close"}
+
+// write leaves every run in runs.csv, and in timeline.csv the resident memory of the first round
+// over time: the highest of each hundredth part.
+func (all runs) write(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	rows := [][]string{{"client", "load", "way", "round"}}
+	lines := [][]string{{"client", "way", "ms", "resident_mib"}}
+	for _, c := range columns {
+		rows[0] = append(rows[0], c.name)
+	}
+	for i := range all {
+		r := &all[i]
+		row := []string{r.Client, r.Load, r.Way, strconv.Itoa(r.Round)}
+		for _, c := range columns {
+			row = append(row, strconv.FormatFloat(*c.of(r), 'f', c.digits, 64))
+		}
+		rows = append(rows, row)
+		if r.Round > 0 || r.Load != "" || !slices.Contains(drawn, r.Way) {
+			continue
+		}
+		for part := range slices.Chunk(r.timeline, max(1, len(r.timeline)/100)) {
+			high := slices.MaxFunc(part, func(a, b reading) int { return int(a.resident - b.resident) })
+			lines = append(lines, []string{r.Client, r.Way, strconv.FormatInt(high.at.Milliseconds(), 10), strconv.FormatFloat(high.resident, 'f', 0, 64)})
+		}
+	}
+	if err := writeCSV(filepath.Join(dir, "runs.csv"), rows); err != nil {
+		return err
+	}
+	return writeCSV(filepath.Join(dir, "timeline.csv"), lines)
+}
+
+func writeCSV(name string, rows [][]string) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	err = csv.NewWriter(file).WriteAll(rows)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+func readCSV(name string) ([][]string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err == nil && len(rows) == 0 {
+		err = fmt.Errorf("%s: no header", name)
+	}
+	return rows, err
+}
+
+// readRuns reads a runs.csv.
+func readRuns(name string) (all runs, err error) {
+	rows, err := readCSV(name)
+	if err != nil {
+		return nil, err
+	}
+	for line, row := range rows[1:] {
+		if len(row) != named+len(columns) {
+			return nil, fmt.Errorf("%s:%d: %d columns, want %d", name, line+2, len(row), named+len(columns))
+		}
+		r := run{Client: row[0], Load: row[1], Way: row[2]}
+		r.Round, err = strconv.Atoi(row[3])
+		for i, c := range columns {
+			if err == nil {
+				*c.of(&r), err = strconv.ParseFloat(row[named+i], 64)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, line+2, err)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
