@@ -51,6 +51,10 @@ if wants report; then
 	fi
 fi
 
+if wants clients; then # tables and pictures; the runs need a quiet machine
+	(cd cmd/clients && go run . -tables -o ../../results/2026-11-22-clients)
+fi
+
 if wants simulation-speed; then
 	into 2026-11-21-simulation-speed "go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms"
 	go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms >"$dir/sim.bench"

@@ -19,38 +19,39 @@ func present(dir string) error {
 		return err
 	}
 	for _, name := range documents {
-		if err := all.fill(filepath.Join(dir, name)); err != nil {
-			return err
+		name = filepath.Join(dir, name)
+		text, err := os.ReadFile(name)
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err == nil {
+			text, err = all.fill(text)
+		}
+		if err == nil {
+			err = os.WriteFile(name, text, 0o666)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return draw(dir)
 }
 
 // A table stands between two comments of a Markdown file.
-var table = regexp.MustCompile(`(?s)(<!-- clients: (\w+) -->\n).*?(\n<!-- end -->)`)
+var table = regexp.MustCompile(`(?s)(<!-- clients: (\w+) -->\n).*?(<!-- end -->)`)
 
-// fill writes the tables of a document anew. A document that is not there has none.
-func (all runs) fill(name string) error {
-	text, err := os.ReadFile(name)
-	if os.IsNotExist(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	filled := table.ReplaceAllFunc(text, func(old []byte) []byte {
+// fill returns the text of a document with its tables made anew.
+func (all runs) fill(text []byte) (filled []byte, err error) {
+	filled = table.ReplaceAllFunc(text, func(old []byte) []byte {
 		parts := table.FindSubmatch(old)
 		make, ok := tables[string(parts[2])]
 		if !ok {
-			err = fmt.Errorf("%s: no table %q", name, parts[2])
+			err = fmt.Errorf("no table %q", parts[2])
 			return old
 		}
-		return slices.Concat(parts[1], []byte(strings.TrimRight(make(all), "\n")), parts[3])
+		return slices.Concat(parts[1], []byte(make(all)), parts[3])
 	})
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(name, filled, 0o666)
+	return filled, err
 }
 
 var tables = map[string]func(runs) string{
