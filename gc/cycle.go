@@ -267,6 +267,9 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 		c.tellPolicy(cycle)
 		c.wakeUp()
 		c.record(func(to *recorder) { to.cycle(cycle, r.gate) })
+		if cycle.Freed > 0 && r.gate.isSoft() && c.idler.every > 0 {
+			c.askLater(r.gate, slice)
+		}
 	}
 	return total
 }

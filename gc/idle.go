@@ -56,6 +56,23 @@ func (c *Collector) look() {
 	}
 }
 
+// askLater asks the policy about g after a wait, and then after twice as long each time, until the next cycle or
+// until the idler looks. The last cycle has freed something: what dies between two allocations shows to nobody.
+func (c *Collector) askLater(g *Gate, wait time.Duration) {
+	settled := c.settled.Load()
+	time.AfterFunc(wait, func() {
+		if c.settled.Load() != settled || c.Running() {
+			return
+		}
+		if live := g.source.Sample().Live; c.resting.Load().over(c.Now(), g, live) {
+			g.rose(live, 0)
+		}
+		if wait < defaultIdle {
+			c.askLater(g, 2*wait)
+		}
+	})
+}
+
 // gross returns the bytes that sources have handed out so far, and those that are live.
 // Gauges do not count: they look by themselves.
 func (c *Collector) gross() (gross, live int64) {

@@ -199,3 +199,27 @@ func TestACallerOwesItsShareOfTheCycle(t *testing.T) {
 		t.Errorf("%v are owed to a cycle for another memory", time.Duration(b.o.owed.Load()))
 	}
 }
+
+// TestWhatDiesBetweenAllocationsIsAskedFor: after a cycle that freed something the policy is asked again,
+// although nothing is allocated.
+func TestWhatDiesBetweenAllocationsIsAskedFor(t *testing.T) {
+	c, err := New(Config{Policy: &scripted{decide: func(at Point) Decision {
+		if at.Request == 0 && at.Sample.Live > 0 {
+			return Decision{Action: Overlap}
+		}
+		return Decision{}
+	}}, Idle: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	owners := []*[4]*int{new([4]*int), new([4]*int)}
+	for _, owner := range owners {
+		Own(c, owner, 1<<20, func(int) {}, 0)
+	}
+	owners[0] = nil
+	c.Collect(TriggerPolicy)
+	runtime.KeepAlive(owners)
+	owners = nil
+	waitFor(t, 20*time.Second, func() bool { return c.Stats().Freed == 2<<20 })
+}
