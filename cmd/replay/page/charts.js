@@ -89,6 +89,34 @@ const legend = (u, chart) => {
   };
 };
 
+// looked tells who notes what is looked at.
+const looked = (el) => el.dispatchEvent(new CustomEvent("seen", { bubbles: true }));
+
+// fingers lets a chart be read and moved by touch, and by the wheel: one finger reads
+// it, and moves what is zoomed; two, or the wheel with Ctrl, zoom. Up and down the page
+// scrolls.
+const fingers = (u, { shift, scale }) => {
+  const over = u.over, down = new Map(), at = (e) => e.clientX - over.getBoundingClientRect().left;
+  over.style.touchAction = "pan-y";
+  over.addEventListener("pointerdown", (e) => { if (e.pointerType === "touch") down.set(e.pointerId, at(e)); });
+  over.addEventListener("pointermove", (e) => {
+    const was = down.get(e.pointerId), now = at(e), other = [...down].find(([id]) => id !== e.pointerId)?.[1];
+    if (was === undefined) return;
+    down.set(e.pointerId, now);
+    if (other === undefined) {
+      u.setCursor({ left: now, top: over.clientHeight / 2 });
+      shift((was - now) / over.clientWidth);
+    } else if (Math.abs(now - other) > 8) scale(Math.abs((was - other) / (now - other)), u.posToVal(other, "x"));
+  });
+  for (const end of ["pointerup", "pointercancel"]) over.addEventListener(end, (e) => down.delete(e.pointerId));
+  over.addEventListener("wheel", (e) => {
+    const across = Math.abs(e.deltaX) > Math.abs(e.deltaY);
+    if (!across && !e.ctrlKey && !e.metaKey) return;
+    e.preventDefault();
+    across ? shift(e.deltaX / over.clientWidth) : scale(Math.exp(.002 * e.deltaY), u.posToVal(at(e), "x"));
+  }, { passive: false });
+};
+
 // lines draws charts of one line for each policy, side by side.
 const lines = (el, charts) => {
   const places = charts.map(() => html("div"));

@@ -10,6 +10,17 @@ const cycleText = (s) => s >= 1 ? digits(s) + "s" : s >= 1e-3 ? digits(1e3 * s) 
 const sweepLimits = ["1.1x", "1.25x", "1.5x", "2x", "3x", "4x", "6x"];
 const usual = { limit: "1.5x", cycle: "10ms", price: 0, policies: ["never", "cudajl", "sqrt", "v8step", "pacer", "optimum-overlap"] };
 
+// ranks are the policies by what they lose, with a bar for it.
+const ranks = (table) => {
+  const el = rows(table), most = Math.max(...table.slice(1).map((row) => parseFloat(row[1]) || 0));
+  [...el.querySelectorAll("tr")].slice(1).forEach((tr, i) => {
+    const p = report.policies.findIndex((p) => p.name === table[i + 1][0]);
+    if (p < 0) return;
+    tr.firstChild.prepend(sample(p), " ");
+    tr.children[1].style = `--mark: ${colour(p)}; --part: ${100 * parseFloat(table[i + 1][1]) / (most || 1)}%`;
+  });
+  return el;
+};
 const rows = (table) => html("div", { className: "scroll", tabIndex: 0 }, html("table", {},
   ...table.map((row, i) => html("tr", {}, ...row.map((c) => html(i ? "td" : "th", { textContent: c }))))));
 const cards = (list) => list.map((c) => {
@@ -31,7 +42,7 @@ const adopt = (looks, names, parts) => {
 const liven = (section) => {
   let recording;
   const k = +section.querySelector(".memory").dataset.recording, form = section.querySelector(".dials"), el = form.elements;
-  const find = (selector) => section.querySelector(selector);
+  const find = (selector) => section.querySelector(selector), said = find(".verdict"), bar = find(".sliders progress");
   const problem = form.querySelector(":scope > .problem");
   let state = structuredClone(usual), past = [], future = [], known = new Map(), resting, turn = 0;
   const live = { section, get recording() { return recording; }, get state() { return state; } };
@@ -45,11 +56,24 @@ const liven = (section) => {
     return two;
   };
 
+  // seen is what of the charts is looked at: a part of the time, two policies, a cycle,
+  // and the chart below. A link holds it too.
+  live.seen = () => {
+    const r = report.recordings[k], plots = drawn.get(find(".memory .made")), { min, max } = plots?.[0]?.scales.x ?? {};
+    return { from: min, to: max, zoomed: min > 0 || max < r.end, pair: r.pair, cycle: plots?.cycle?.(), chart: find(".panel:not([hidden])").dataset.chart };
+  };
+  let wanted; // what a link asks to be seen
+  const want = () => {
+    const { from, to, cycle, chart } = wanted, plots = drawn.get(find(".memory .made"));
+    wanted = undefined;
+    plots?.zoom(from ?? 0, to ?? report.recordings[k].end);
+    if (cycle) plots?.choose(...cycle);
+    if (chart) section.querySelectorAll("[role=tab]")[[...section.querySelectorAll(".panel")].findIndex((p) => p.dataset.chart === chart)]?.click();
+  };
+
   // show puts runs into the page: they have looks, a recording's data and results.
   const show = (answer, pair) => {
-    const was = report.recordings[k], place = find(".memory .made"), plots = drawn.get(place);
-    const range = plots?.length && [plots[0].scales.x.min, plots[0].scales.x.max];
-    const zoomed = range && (range[0] > 0 || range[1] < was.end);
+    const was = report.recordings[k], place = find(".memory .made"), { from, to, zoomed } = live.seen();
     const r = answer.recording;
     adopt(answer.policies, answer.policies.map((p) => p.name), r.runs);
     const index = (name) => Math.max(0, r.runs.findIndex((run) => report.policies[run.policy].name === name));
@@ -58,7 +82,7 @@ const liven = (section) => {
     wipe(place);
     draw(find(".memory"));
     const now = drawn.get(place);
-    if (zoomed && now) for (const u of now) u.setScale("x", { min: range[0], max: Math.min(range[1], r.end) });
+    if (zoomed) now?.zoom(from, to);
   };
 
   const fail = (err) => { problem.textContent = err ? err.message : ""; };
@@ -76,13 +100,15 @@ const liven = (section) => {
   // all workers have something to do.
   const exact = async () => {
     const mine = turn, q = question(), pair = shown();
+    let ran = 0;
+    const count = () => { if (mine === turn) bar.value = ++ran / (q.policies.length + 1); };
     const limits = [...new Set([...sweepLimits, state.limit])].sort((a, b) => parseFloat(a) - parseFloat(b));
     try {
       const id = (p) => [p, q.cycle, q.hand].join();
       const all = { ...q, limits, limit: limits.indexOf(state.limit) };
-      const detail = ask(recording, "run", { ...q, slots: 2500 }, { key: k + "exact", front: true }).then((a) => { if (mine === turn) { show(a, pair); live.results = a.results; } });
+      const detail = ask(recording, "run", { ...q, slots: 2500 }, { key: k + "exact", front: true }).then((a) => { if (mine === turn) { show(a, pair); if (wanted) want(); } count(); });
       const [, ...parts] = await Promise.all([detail, ...q.policies.map((p) => ask(recording, "sweep", { ...all, policies: [p], known: known.get(id(p)) ?? [] }, { key: k + "sweep" + p })
-        .then((results) => { known.set(id(p), results); return results; }))]);
+        .then((results) => { known.set(id(p), results); count(); return results; }))]);
       if (mine !== turn) return;
       live.swept = parts.flat();
       const picture = await ask(recording, "view", { ...all, known: live.swept, price: state.price }, { key: k + "view", front: true });
@@ -90,15 +116,16 @@ const liven = (section) => {
       adopt([], q.policies, Object.values(picture.charts).flat().flatMap((c) => c.lines));
       paint(picture);
       fail();
-      section.dispatchEvent(new CustomEvent("rested"));
-    } catch (err) { if (mine === turn) fail(err); }
+      busy(false);
+    } catch (err) { if (mine === turn) { fail(err); busy(false); } }
   };
 
   const paint = (p) => {
     live.picture = p;
     report.recordings[k].charts = p.charts;
-    find(".verdict").textContent = p.verdict;
-    find(".ranks").replaceChildren(rows(p.table));
+    said.textContent = p.verdict;
+    find(".beside").textContent = p.beside;
+    find(".ranks").replaceChildren(ranks(p.table));
     find(".runs .scroll").replaceWith(rows(p.runs));
     find(".reasons .scroll").replaceWith(rows(p.reasons));
     for (const f of p.figures) find(`.panel[data-chart=${f.kind}] .table .scroll`).replaceWith(rows(f.table));
@@ -114,7 +141,7 @@ const liven = (section) => {
     el.price.value = priceOf(state.price);
     for (const box of form.querySelectorAll("[name=policy]")) box.checked = state.policies.includes(box.value);
     el.others.value = state.policies.filter((p) => !form.querySelector(`[name=policy][value="${CSS.escape(p)}"]`)).join(", ");
-    if (el.hand) { el.hand.value = state.hand?.text ?? el.hand.defaultValue; el.handed.checked = !!state.hand?.on; }
+    live.put(state.hand?.text, state.hand?.on);
     label();
   };
   const label = () => {
@@ -122,8 +149,9 @@ const liven = (section) => {
     el.limit.previousElementSibling.textContent = `${state.limit} (${bytesText})`;
     el.limit.ariaValueText = `${state.limit}, ${bytesText}`;
     el.cycle.previousElementSibling.textContent = el.cycle.ariaValueText = state.cycle;
-    el.price.previousElementSibling.textContent = el.price.ariaValueText = state.price ? `a GiB for a second = ${span(state.price)} of pause` : "none";
+    el.price.previousElementSibling.textContent = el.price.ariaValueText = state.price ? `${span(state.price)} a GiB and second` : "none";
     form.querySelector(".choice summary span").textContent = policies().join(", ");
+    find(".hand summary").textContent = "write a policy" + (state.hand?.on ? `: ${state.hand.name} runs` : "");
     el.undo.disabled = !past.length;
     el.redo.disabled = !future.length;
   };
@@ -140,10 +168,12 @@ const liven = (section) => {
   };
   const after = () => {
     clearTimeout(resting);
+    busy(true);
     if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; coarse(); }); }
     resting = setTimeout(() => { moved = undefined; note(); exact(); }, 200);
   };
   let waiting = false;
+  const busy = (now) => { section.ariaBusy = String(now); bar.value = 0; };
   const step = (from, to) => {
     if (!from.length) return;
     to.push(structuredClone(state));
@@ -152,7 +182,9 @@ const liven = (section) => {
     dial();
     after();
   };
-  const note = () => live.onstate?.(state);
+  const note = () => { if (recording) live.onstate?.(); };
+  let noting;
+  section.addEventListener("seen", () => { clearTimeout(noting); noting = setTimeout(note, 300); });
 
   el.limit.oninput = () => change({ limit: digits(dialScales.limit.at(+el.limit.value)) + "x" }, "limit");
   el.cycle.oninput = () => change({ cycle: cycleText(dialScales.cycle.at(+el.cycle.value)) }, "cycle");
@@ -179,7 +211,7 @@ const liven = (section) => {
     try {
       const a = await ask(recording, "advise", { ...question(), worlds: 4 });
       live.advice = a;
-      find(".advice").replaceChildren(...cards(a.cards));
+      find(".cards").replaceChildren(...cards(a.cards));
       if (a.go) { lines(a.text + "\n\n" + a.go); change({ limit: digits(a.limit_bytes / recording.info.peak_reachable_bytes) + "x" }); dial(); }
       fail();
     } catch (err) { fail(err); }
@@ -190,14 +222,16 @@ const liven = (section) => {
   saving(live, form, lines);
   handing(live, form, change, lines);
 
-  live.use = (one, to) => {
+  live.use = (one, to, seen) => {
     recording = one;
+    wanted = seen;
     known.clear();
     state = { ...structuredClone(usual), ...to };
     past = [];
     future = [];
-    report.recordings[k].pair = undefined;
+    report.recordings[k].pair = seen?.pair;
     dial();
+    busy(true);
     coarse();
     exact();
   };

@@ -66,7 +66,7 @@ const bytes = (n) => {
 
 // memory draws the pair of a recording. Both show the same time.
 const memory = (el, r) => {
-  const plots = [], said = html("output", { className: "said", textContent: "Choose a cycle to read why it ran." });
+  const plots = [], chosen = [], said = html("output", { className: "said", textContent: "Choose a cycle to read why it ran." });
   let moving = false;
   const zoom = (min, max) => {
     if (moving) return;
@@ -74,6 +74,7 @@ const memory = (el, r) => {
     const from = Math.max(0, Math.min(min, r.end)), to = Math.min(r.end, max);
     for (const u of plots) if (to > from) u.setScale("x", { min: from, max: to });
     moving = false;
+    looked(el);
   };
   const seen = () => [plots[0].scales.x.min, plots[0].scales.x.max];
   const scaleBy = (f, at) => { const [a, b] = seen(), m = at ?? (a + b) / 2; zoom(m - (m - a) * f, m + (b - m) * f); };
@@ -90,7 +91,10 @@ const memory = (el, r) => {
       if (t < a || t > b) zoom(t - (b - a) / 2, t + (b - a) / 2);
       said.textContent = why(r, side);
       u.redraw();
+      plots.cycle = () => [s, i];
+      looked(el);
     };
+    chosen[s] = choose;
     const draw = () => {
       const { t, live, reach } = side.run.decoded ??= { t: floats(side.run.t), live: floats(side.run.live), reach: floats(side.run.reach) };
       const range = u ? seen() : [0, r.end], p = side.run.policy;
@@ -113,13 +117,13 @@ const memory = (el, r) => {
       }, [t, live, reach], place);
       shown();
       const tint = (alpha, text, v) => html("span", {}, Object.assign(html("span"), { style: `background: ${colour(p)}${alpha}; width: 1.6rem; height: .7rem` }), text + " ", v);
-      place.append(html("div", { className: "legend" }, html("span", {}, line(p), "live ", values[0]), tint("FF", "reachable", values[1]), tint("50", "garbage", values[2]),
-        html("span", { textContent: `- - limit ${units.GiB(r.limit)}` }), html("span", { textContent: "| cycle asked for, \u25BC forced by a refusal" })));
+      place.append(html("div", { className: "legend" }, html("span", {}, line(p), "live ", values[0]), tint("FF", "reachable", values[1]), tint("50", "garbage", values[2])));
       u.root.tabIndex = 0;
       u.root.setAttribute("role", "img");
       u.root.setAttribute("aria-label", `Memory over time under ${report.policies[p].name}: peak ${units.GiB(side.run.peak)} live of ${units.GiB(r.limit)}, ${side.run.cycles.start.length} cycles.`);
       u.root.onkeydown = (e) => { if (keys[e.key]) { e.preventDefault(); keys[e.key](); } };
       u.over.ondblclick = () => zoom(0, r.end);
+      fingers(u, { shift: shiftBy, scale: scaleBy });
       u.over.onclick = () => {
         const near = side.run.cycles.start.map((t, i) => [Math.abs(u.valToPos(t, "x") - u.cursor.left), i]).reduce((a, b) => b[0] < a[0] ? b : a, [8, -1]);
         choose(near[1]);
@@ -128,13 +132,14 @@ const memory = (el, r) => {
       if (old) old.destroy();
       if (range) u.setScale("x", { min: range[0], max: range[1] });
     };
-    const select = html("select", { ariaLabel: "policy", onchange() { side.run = r.runs[+this.value]; if (r.pair) r.pair[s] = report.policies[side.run.policy].name; side.chosen = -1; place.replaceChildren(); draw(); } },
+    const select = html("select", { ariaLabel: "policy", onchange() { side.run = r.runs[+this.value]; r.pair = sides.map((x) => report.policies[x[2].run.policy].name); side.chosen = -1; place.replaceChildren(); draw(); looked(el); } },
       ...r.runs.map((run, i) => html("option", { value: i, textContent: report.policies[run.policy].name, selected: i === first })));
-    const step = (d, text) => html("button", { type: "button", textContent: text, onclick: () => choose(side.chosen < 0 ? (d > 0 ? 0 : side.run.cycles.start.length - 1) : side.chosen + d) });
-    return [html("div", {}, html("div", { className: "tools" }, select, step(-1, "previous cycle"), step(1, "next cycle")), place), draw];
+    const step = (d, text) => html("button", { type: "button", textContent: text, ariaLabel: (d < 0 ? "previous" : "next") + " cycle", onclick: () => choose(side.chosen < 0 ? (d > 0 ? 0 : side.run.cycles.start.length - 1) : side.chosen + d) });
+    return [html("div", {}, html("div", { className: "tools" }, select, step(-1, "\u2039 cycle"), step(1, "cycle \u203A")), place), draw, side];
   };
   const sides = r.shown.map(half);
-  el.replaceChildren(html("div", { className: "pair" }, ...sides.map((s) => s[0])), said);
+  const key = `- - limit ${units.GiB(r.limit)}    | a cycle that was asked for    \u25BC one that a refusal forced`;
+  el.replaceChildren(html("div", { className: "pair" }, ...sides.map((s) => s[0])), html("p", { className: "key", textContent: key }), said);
   sides.forEach((s) => s[1]());
-  return plots;
+  return Object.assign(plots, { zoom, choose: (s, i) => chosen[s]?.(i) });
 };

@@ -4,36 +4,43 @@ const loading = document.getElementById("loading");
 const section = document.querySelector(".recording");
 const lab = globalThis.lab = liven(section); // for tests too, and for who looks behind the page
 lab.onstate = () => history.replaceState(null, "", "#" + linkOf(lab));
+const say = (text, done) => {
+  delete loading.dataset.state;
+  loading.replaceChildren(text, ...(done === undefined ? [] : [html("progress", { max: 1, value: done, ariaLabel: text })]));
+};
+const fail = (err) => { say(err.message); loading.dataset.state = "error"; };
 let current;
 
-const open = async (recording, state) => {
-  const fraction = (done, of) => { loading.textContent = `reading ${recording.name}: ${Math.round(100 * done / of)} % of ${bytes(of)}`; };
-  recording.progress = (done, of) => { if (!recording.info) fraction(done, of); };
-  loading.textContent = `reading ${recording.name} ...`;
-  document.querySelector("#drop").classList.remove("over");
+const open = async (recording, state, seen) => {
+  recording.progress = (done, of) => { if (!recording.info) say(`reading ${recording.name}: ${Math.round(100 * done / of)} % of ${bytes(of)}`, done / of); };
+  say(`reading ${recording.name} ...`, 0);
   try {
     await begin();
     recording.info = await ask(recording, "load", {}, { key: "load", front: true });
   } catch (err) {
-    loading.textContent = err.message;
-    loading.dataset.state = "error";
-    if (/\(cut off\)$/.test(err.message) && !recording.recover) loading.append(" ", html("button", { type: "button", textContent: "take what is whole", onclick: () => open({ ...recording, recover: true, info: undefined }, state) }));
+    fail(err);
+    if (/\(cut off\)$/.test(err.message) && !recording.recover) loading.append(" ", html("button", { type: "button", textContent: "take what is whole", onclick: () => open({ ...recording, recover: true, info: undefined }, state, seen) }));
     return;
   }
   current = recording;
-  delete loading.dataset.state;
-  loading.textContent = "";
+  say("");
+  document.body.classList.add("loaded");
+  document.title = recording.info.name + " - the lab";
   section.hidden = false;
   section.open = true;
   section.querySelector("summary").firstChild.textContent = recording.info.name;
   section.querySelector("summary span").textContent = recording.name;
   section.querySelector(".about").textContent = recording.info.about;
-  section.querySelector(".advice").replaceChildren();
+  section.querySelector(".cards").replaceChildren();
   section.querySelector(".lines").hidden = true;
-  lab.use(recording, state);
+  lab.use(recording, state, seen);
 };
 
-const openSample = async (name, state) => open({ name, sample: name, file: new Blob([await part("sample-" + name)]) }, state);
+const openSample = async (name, state, seen) => {
+  try {
+    await open({ name, sample: name, file: new Blob([await part("sample-" + name)]) }, state, seen);
+  } catch (err) { fail(err); }
+};
 
 const drop = document.getElementById("drop");
 document.getElementById("file").onchange = (e) => { const f = e.target.files[0]; if (f) open({ name: f.name, file: f }, current ? lab.state : {}); e.target.value = ""; };
@@ -48,12 +55,12 @@ addEventListener("drop", (e) => {
 });
 
 const fromLink = () => {
-  const { sample: name, state } = linked();
-  if (name && document.querySelector(`[data-sample="${CSS.escape(name)}"]`)) openSample(name, state);
-  else if (current && Object.keys(state).length) lab.use(current, state);
+  const { sample: name, state, seen } = linked();
+  if (name && document.querySelector(`[data-sample="${CSS.escape(name)}"]`)) openSample(name, state, seen);
+  else if (current && Object.keys(state).length) lab.use(current, state, seen);
   return name;
 };
 addEventListener("hashchange", fromLink);
 fromLink();
-begin(); // the program is ready when the first file comes
+begin().catch(fail); // the program is ready when the first file comes
 Object.assign(lab, { ask, part, begin, open });

@@ -29,6 +29,7 @@ document.querySelectorAll(".tabs").forEach((list) => {
     });
     if (focus) tabs[k].focus();
     drawSeen();
+    looked(list);
   };
   const tabs = panels.map((p, i) => {
     const heading = p.querySelector("h3");

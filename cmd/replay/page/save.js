@@ -8,7 +8,7 @@ const download = (name, type, data) => {
 // pictured draws all charts that are seen into one picture.
 const pictured = async (live) => {
   const shots = [...live.section.querySelectorAll(".uplot canvas")].filter((c) => c.offsetParent), px = devicePixelRatio, pad = 12 * px;
-  const text = [live.recording.info.name + ": " + live.section.querySelector(".at").textContent, live.section.querySelector(".verdict").textContent];
+  const text = [live.recording.info.name + ": " + live.picture.verdict, live.picture.beside];
   const wide = Math.max(...shots.map((c) => c.width)) + 2 * pad, canvas = html("canvas", { width: wide, height: shots.reduce((h, c) => h + c.height + 3 * pad, 6 * pad) });
   const ctx = canvas.getContext("2d");
   ctx.fillStyle = css("--bg");
@@ -38,10 +38,11 @@ const goLines = (live) => {
   return `collector, err := gc.New(gc.Config{${own}Limit: ${limit}}) // ${units.GiB(limit / 2 ** 30)}\nEAGERGC_POLICY=${policy}  # the same policy without a change in the code`;
 };
 
-// copy puts text where it can be pasted; where the browser forbids that, it shows it.
+// copy puts text where it can be pasted, and shows it: a browser may forbid the first.
 const copy = async (text, show) => {
-  try { await navigator.clipboard.writeText(text); } catch { /* it is shown */ }
-  show(text);
+  let done = "To copy:";
+  try { await navigator.clipboard.writeText(text); done = "Copied:"; } catch { /* it is shown */ }
+  show(done + "\n" + text);
 };
 
 const saving = (live, form, lines) => {
@@ -53,11 +54,21 @@ const saving = (live, form, lines) => {
 };
 
 // A link holds the settings, and of a sample the recording too.
-const linkOf = ({ state, recording }) => {
+const linkOf = ({ state, recording, seen, ruled }) => {
   const p = new URLSearchParams({ limit: state.limit, cycle: state.cycle, policies: state.policies.join(";") });
   if (recording.sample) p.set("sample", recording.sample);
   if (state.price) p.set("price", state.price);
-  if (state.hand) { p.set("hand", state.hand.text); p.set("name", state.hand.name); if (state.hand.on) p.set("on", "1"); }
+  if (state.hand) {
+    const rule = ruled(state.hand.text);
+    rule === undefined ? p.set("hand", state.hand.text) : p.set("rule", rule);
+    p.set("name", state.hand.name);
+    if (state.hand.on) p.set("on", "1");
+  }
+  const { from, to, zoomed, pair, cycle, chart } = seen();
+  if (zoomed) p.set("time", from.toPrecision(6) + "-" + to.toPrecision(6));
+  if (pair) p.set("pair", pair.join(";"));
+  if (cycle) p.set("why", cycle.join("-"));
+  if (chart) p.set("chart", chart);
   return p.toString();
 };
 const linked = () => {
@@ -66,6 +77,9 @@ const linked = () => {
   if (/^\d+(\.\d+)?(s|ms|us)$/.test(p.get("cycle") ?? "")) to.cycle = p.get("cycle");
   if (p.get("price") > 0) to.price = +p.get("price");
   if (p.get("policies")) to.policies = p.get("policies").split(";");
-  if (p.has("hand")) to.hand = { text: p.get("hand"), name: p.get("name"), on: p.has("on") };
-  return { sample: p.get("sample"), state: to };
+  if (p.has("hand") || p.has("rule")) to.hand = { text: p.get("hand") ?? lab.written(p.get("rule")), name: p.get("name"), on: p.has("on") };
+  const seen = { pair: p.get("pair")?.split(";"), chart: p.get("chart") }, pairOf = (name) => p.get(name)?.split("-").map(Number);
+  [seen.from, seen.to] = pairOf("time") ?? [];
+  seen.cycle = pairOf("why");
+  return { sample: p.get("sample"), state: to, seen };
 };
