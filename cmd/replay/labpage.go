@@ -25,10 +25,16 @@ import (
 type inside struct {
 	Open     bool        // it opens recordings
 	Connect  template.JS // where the page may load its parts from
-	Samples  []string
+	Samples  []group
 	Policies []string
 	Hand     string // the policy to begin with
 	Parts    []part
+}
+
+// A group is recordings that are built in.
+type group struct {
+	Name  string
+	Names []string
 }
 
 // A part is a text in the page: a program or a recording in base64, or a script.
@@ -43,7 +49,8 @@ func newLivePart(b *labBuild, whole, open bool) (*inside, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &inside{Open: open, Connect: "'self'", Policies: contenderNames(), Samples: samples.All(), Hand: mine.Text}
+	l := &inside{Open: open, Connect: "'self'", Policies: contenderNames(), Hand: mine.Text}
+	l.Samples = []group{{"PyTorch, on a GPU", samples.Names()}, {"Go, with C libraries", samples.Programs()}}
 	text, err := json.Marshal(b.glue + worker)
 	if err != nil {
 		return nil, err
@@ -99,7 +106,7 @@ func labPage(b *labBuild, whole bool) (*page, error) {
 	for _, f := range view.NewBuilder(g, 0, 0).Figures(0, nil) {
 		r.Charts = append(r.Charts, figure{Figure: f})
 	}
-	p := &page{Title: "The lab", Verdict: "When should a program collect garbage, under which limit? Move the dials and see.", Recordings: []recording{r}}
+	p := &page{Title: "The lab", Verdict: "When should a program collect garbage, and under which limit? Open a recording, move the dials, and see.", Recordings: []recording{r}}
 	if p.Data, err = script(&view.Data{Policies: []view.PolicyLook{}, Recordings: []view.Recording{{}}}); err != nil {
 		return nil, err
 	}

@@ -85,6 +85,10 @@ func (b *Builder) At(workload int) string {
 
 // About describes a workload.
 func About(w *sim.Workload) string {
-	return fmt.Sprintf("%s allocations, %s in all, %s waits of %s together, %s long; at most %s were reachable at once.",
-		Count(w.Allocs), Bytes(w.AllocatedBytes), Count(w.Syncs), Duration(w.Wait), Duration(w.Span), Bytes(w.PeakReachable))
+	waits := "no waits"
+	if w.Syncs > 0 {
+		waits = fmt.Sprintf("%s waits of %s together", Count(w.Syncs), Duration(w.Wait))
+	}
+	return fmt.Sprintf("%s allocations, %s in all, %s, %s long; at most %s were reachable at once.",
+		Count(w.Allocs), Bytes(w.AllocatedBytes), waits, Duration(w.Span), Bytes(w.PeakReachable))
 }

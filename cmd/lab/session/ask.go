@@ -124,7 +124,8 @@ func (s *Session) Run(q Setting, slots int) (*Shown, error) {
 
 // A Picture is everything that the page shows beside the memory over time.
 type Picture struct {
-	Verdict string         `json:"verdict"`
+	Verdict string         `json:"verdict"` // which policy loses least
+	Beside  string         `json:"beside"`  // what it is compared with
 	Table   view.Table     `json:"table"` // the policies at the limit, the least lost first
 	Figures []view.Figure  `json:"figures"`
 	Charts  map[string]any `json:"charts"` // the lines of each figure, by its kind
@@ -146,7 +147,7 @@ func (s *Session) View(q Setting, known []sim.Result, price float64) (*Picture, 
 	for _, f := range p.Figures {
 		p.Charts[f.Kind] = f.Data
 	}
-	p.Verdict, p.Table = rank(runs, price, b.At(0))
+	p.rank(runs, price, b.At(0))
 	return p, nil
 }
 
@@ -157,8 +158,8 @@ func Lost(r *sim.Result, price float64) float64 {
 }
 
 // rank orders runs by what they lose, and says which loses least: of those under
-// which no allocation fails, and that could be run.
-func rank(runs []view.Run, price float64, at string) (verdict string, t view.Table) {
+// which no allocation fails, and that could be run without knowing the future.
+func (p *Picture) rank(runs []view.Run, price float64, at string) {
 	order := slices.Clone(runs)
 	slices.SortStableFunc(order, func(a, b view.Run) int {
 		if x, y := a.Result.FailedAllocs > 0, b.Result.FailedAllocs > 0; x != y {
@@ -176,33 +177,39 @@ func rank(runs []view.Run, price float64, at string) (verdict string, t view.Tab
 		}
 		return 0
 	})
-	t = view.Table{{"policy", "lost", "exposed pause", "longest", "cycles", "forced", "failed", "mean live"}}
-	var first string
+	p.Table = view.Table{{"policy", "lost", "exposed pause", "longest", "cycles", "forced", "failed", "mean live"}}
+	var best *sim.Result
 	var others []string
 	for i := range order {
 		r := &order[i].Result
 		lost := view.Percent(Lost(r, price))
-		t = append(t, []string{r.Policy, lost, view.Duration(r.ExposedPause), view.Duration(r.MaxPause), view.Count(r.Collections),
+		p.Table = append(p.Table, []string{r.Policy, lost, view.Duration(r.ExposedPause), view.Duration(r.MaxPause), view.Count(r.Collections),
 			view.Count(r.RefusalCollections), view.Count(r.FailedAllocs), view.Bytes(int64(r.MeanLive))})
 		switch {
 		case sim.Foresees(r.Policy) || r.FailedAllocs > 0:
 			if r.Policy == "optimum-overlap" {
 				others = append(others, "the optimum, which knows the future, "+lost)
 			}
-		case first == "":
-			first = r.Policy + " loses least, " + lost + " of the time"
+		case best == nil:
+			best = r
 		case len(others) < 2 || r.Policy == "never":
 			others = append(others, r.Policy+" "+lost)
 		}
 	}
-	if first == "" {
-		return "At " + at + ": allocations fail under every policy that ran.", t
+	if best == nil {
+		p.Verdict = "Allocations fail under every policy that ran."
+	} else {
+		p.Verdict = fmt.Sprintf("%s loses least: %s of the time", best.Policy, view.Percent(Lost(best, price)))
+		if price > 0 {
+			p.Verdict += ", memory at its price"
+		}
+		p.Verdict += "."
 	}
-	verdict = "At " + at + ": " + first
+	p.Beside = strings.ToUpper(at[:1]) + at[1:]
 	if len(others) > 0 {
-		verdict += " (" + strings.Join(others, ", ") + ")"
+		p.Beside += "; " + strings.Join(others, ", ")
 	}
-	return verdict + ".", t
+	p.Beside += "."
 }
 
 // An Answer is advice, and what to write to follow it.

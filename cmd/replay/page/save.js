@@ -65,9 +65,9 @@ const linkOf = ({ state, recording, seen, ruled }) => {
     if (state.hand.on) p.set("on", "1");
   }
   const { from, to, zoomed, pair, cycle, chart } = seen();
-  if (zoomed) p.set("time", from.toPrecision(6) + "-" + to.toPrecision(6));
+  if (zoomed) p.set("time", from.toPrecision(6) + "," + to.toPrecision(6));
   if (pair) p.set("pair", pair.join(";"));
-  if (cycle) p.set("why", cycle.join("-"));
+  if (cycle) p.set("why", cycle.join());
   if (chart) p.set("chart", chart);
   return p.toString();
 };
@@ -78,7 +78,7 @@ const linked = () => {
   if (p.get("price") > 0) to.price = +p.get("price");
   if (p.get("policies")) to.policies = p.get("policies").split(";");
   if (p.has("hand") || p.has("rule")) to.hand = { text: p.get("hand") ?? lab.written(p.get("rule")), name: p.get("name"), on: p.has("on") };
-  const seen = { pair: p.get("pair")?.split(";"), chart: p.get("chart") }, pairOf = (name) => p.get(name)?.split("-").map(Number);
+  const seen = { pair: p.get("pair")?.split(";"), chart: p.get("chart") }, pairOf = (name) => p.get(name)?.split(",").map(Number);
   [seen.from, seen.to] = pairOf("time") ?? [];
   seen.cycle = pairOf("why");
   return { sample: p.get("sample"), state: to, seen };
