@@ -161,7 +161,7 @@ const names = (u, chart) => {
   chart.lines.forEach((l, i) => {
     if (!u.series[i + 1].show) return;
     const name = report.policies[l.policy].name, w = ctx.measureText(name).width;
-    let x = u.valToPos(l.x[0], "x", true) + 9 * px, y = u.valToPos(l.y[0], "y", true);
+    let x = u.valToPos(l.x[0], "x", true) + 9 * px, y = u.valToPos(l.y[0], "y", true) - 9 * px;
     if (x + w > u.bbox.left + u.bbox.width) x -= w + 18 * px;
     while (placed.some((p) => Math.abs(p.y - y) < 13 * px && x < p.x + p.w && p.x < x + w)) y -= 13 * px;
     placed.push({ x, y, w });

@@ -212,7 +212,7 @@ const liven = (section) => {
       const a = await ask(recording, "advise", { ...question(), worlds: 4 });
       live.advice = a;
       find(".cards").replaceChildren(...cards(a.cards));
-      if (a.go) { lines(a.text + "\n\n" + a.go); change({ limit: digits(a.limit_bytes / recording.info.peak_reachable_bytes) + "x" }); dial(); }
+      if (a.go) { lines("To copy:\n" + a.go); change({ limit: digits(a.limit_bytes / recording.info.peak_reachable_bytes) + "x" }); dial(); }
       fail();
     } catch (err) { fail(err); }
     el.advise.disabled = false;

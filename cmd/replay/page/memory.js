@@ -8,7 +8,7 @@ const stepped = uPlot.paths.stepped({ align: 1 }), straight = uPlot.paths.linear
 const steps = (u, s, from, to) => (to - from > 2 * u.bbox.width ? straight : stepped)(u, s, from, to);
 
 // line is the upper edge of what is live.
-const line = (p) => Object.assign(html("span"), { style: `border-top: 2px solid ${colour(p)}; width: 1.6rem` });
+const line = (p) => Object.assign(html("span"), { style: `border-top: 2px solid ${colour(p)}; width: 1.2rem` });
 
 // limit draws the limit. As a series of uPlot, with a dash for each of its points, it
 // took nine tenths of the time of a frame.
@@ -116,7 +116,7 @@ const memory = (el, r) => {
         hooks: { draw: [limit(r), marks(side)], setCursor: [shown], setScale: [(v, k) => k === "x" && plots.length === 2 && zoom(v.scales.x.min, v.scales.x.max)] },
       }, [t, live, reach], place);
       shown();
-      const tint = (alpha, text, v) => html("span", {}, Object.assign(html("span"), { style: `background: ${colour(p)}${alpha}; width: 1.6rem; height: .7rem` }), text + " ", v);
+      const tint = (alpha, text, v) => html("span", {}, Object.assign(html("span"), { style: `background: ${colour(p)}${alpha}; width: 1.2rem; height: .7rem` }), text + " ", v);
       place.append(html("div", { className: "legend" }, html("span", {}, line(p), "live ", values[0]), tint("FF", "reachable", values[1]), tint("50", "garbage", values[2])));
       u.root.tabIndex = 0;
       u.root.setAttribute("role", "img");

@@ -29,7 +29,7 @@ const open = async (recording, state, seen) => {
   section.hidden = false;
   section.open = true;
   section.querySelector("summary").firstChild.textContent = recording.info.name;
-  section.querySelector("summary span").textContent = recording.name;
+  section.querySelector("summary span").textContent = recording.sample ? "built in" : recording.name;
   section.querySelector(".about").textContent = recording.info.about;
   section.querySelector(".cards").replaceChildren();
   section.querySelector(".lines").hidden = true;
