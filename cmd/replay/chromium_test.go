@@ -225,3 +225,61 @@ func (c *chromium) drop(file string) {
 			"data": map[string]any{"items": []any{}, "files": []string{path}, "dragOperationsMask": 1}})
 	}
 }
+
+// screen makes the page as wide as a device's, with what its user prefers.
+func (c *chromium) screen(width int, touch bool, prefers map[string]string) {
+	c.t.Helper()
+	c.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": touch})
+	c.do("Emulation.setTouchEmulationEnabled", map[string]any{"enabled": touch, "maxTouchPoints": 2})
+	features := []map[string]any{}
+	for name, value := range prefers {
+		features = append(features, map[string]any{"name": "prefers-" + name, "value": value})
+	}
+	c.do("Emulation.setEmulatedMedia", map[string]any{"features": features})
+}
+
+// A point is a place in the window.
+type point struct{ X, Y float64 }
+
+// fingers puts fingers down, moves them step by step, and lifts them.
+func (c *chromium) fingers(from, to []point) {
+	c.t.Helper()
+	touch := func(kind string, at []point) {
+		points := []map[string]any{}
+		for i, p := range at {
+			points = append(points, map[string]any{"x": p.X, "y": p.Y, "id": i})
+		}
+		c.do("Input.dispatchTouchEvent", map[string]any{"type": kind, "touchPoints": points})
+	}
+	touch("touchStart", from)
+	const steps = 8
+	for k := 1; k <= steps; k++ {
+		at := make([]point, len(from))
+		for i := range from {
+			part := float64(k) / steps
+			at[i] = point{from[i].X + part*(to[i].X-from[i].X), from[i].Y + part*(to[i].Y-from[i].Y)}
+		}
+		touch("touchMove", at)
+	}
+	touch("touchEnd", nil)
+}
+
+// key presses a key; a digit or a sign by itself, others by their names.
+func (c *chromium) key(name string, modifiers int) {
+	c.t.Helper()
+	codes := map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}
+	event := map[string]any{"type": "rawKeyDown", "key": name, "windowsVirtualKeyCode": codes[name], "modifiers": modifiers}
+	if len(name) == 1 && modifiers == 0 {
+		event["type"], event["text"] = "keyDown", name
+	}
+	c.do("Input.dispatchKeyEvent", event)
+	c.do("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": name, "windowsVirtualKeyCode": codes[name], "modifiers": modifiers})
+}
+
+// downloads returns the folder where files land that the page gives away.
+func (c *chromium) downloads() string {
+	c.t.Helper()
+	dir := c.t.TempDir()
+	c.must("", "Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir}, nil)
+	return dir
+}

@@ -126,7 +126,7 @@ func (s *Session) Run(q Setting, slots int) (*Shown, error) {
 type Picture struct {
 	Verdict string         `json:"verdict"` // which policy loses least
 	Beside  string         `json:"beside"`  // what it is compared with
-	Table   view.Table     `json:"table"` // the policies at the limit, the least lost first
+	Table   view.Table     `json:"table"`   // the policies at the limit, the least lost first
 	Figures []view.Figure  `json:"figures"`
 	Charts  map[string]any `json:"charts"` // the lines of each figure, by its kind
 	Runs    view.Table     `json:"runs"`
