@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -205,12 +206,19 @@ func (c *chromium) until(script string) {
 		if ok {
 			return
 		}
-		if time.Now().After(end) {
+		if time.Now().After(end) || c.broken() {
 			var said string
 			c.eval("document.body.innerText.slice(0, 3000)", &said)
 			c.t.Fatalf("never true: %s\n%v\n%s", script, c.console, said)
 		}
 	}
+}
+
+// broken reports an error in the page that nobody caught: what is waited for never comes.
+func (c *chromium) broken() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.console, func(said string) bool { return strings.HasPrefix(said, "Uncaught") })
 }
 
 // drop drops a file on the middle of the page.

@@ -1,10 +1,10 @@
 // The dials of a recording: what is set, what the simulator is asked, and what is
 // shown of its answers: coarse while a finger moves, exact when it rests.
-const steps = 300; // of a dial: few enough that each is seen in its figures
-const scaleOf = (least, most) => ({ at: (k) => least * (most / least) ** (k / steps), of: (v) => Math.round(steps * Math.log(v / least) / Math.log(most / least)) });
+const notches = 300; // of a dial: few enough that each is seen in its figures
+const scaleOf = (least, most) => ({ at: (k) => least * (most / least) ** (k / notches), of: (v) => Math.round(notches * Math.log(v / least) / Math.log(most / least)) });
 const dialScales = { limit: scaleOf(1, 8), cycle: scaleOf(1e-5, 1) };
-const priceAt = (k) => k === 0 ? 0 : 1e-4 * 1e4 ** ((k - 1) / (steps - 1)); // s of pause for a GiB held for a second
-const priceOf = (v) => v <= 0 ? 0 : Math.round(1 + (steps - 1) * Math.log(v / 1e-4) / Math.log(1e4));
+const priceAt = (k) => k === 0 ? 0 : 1e-4 * 1e4 ** ((k - 1) / (notches - 1)); // s of pause for a GiB held for a second
+const priceOf = (v) => v <= 0 ? 0 : Math.round(1 + (notches - 1) * Math.log(v / 1e-4) / Math.log(1e4));
 const digits = (v) => String(+v.toPrecision(3));
 const cycleText = (s) => s >= 1 ? digits(s) + "s" : s >= 1e-3 ? digits(1e3 * s) + "ms" : digits(1e6 * s) + "us";
 
