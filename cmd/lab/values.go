@@ -47,7 +47,7 @@ func fill(v reflect.Value, from js.Value) {
 func value(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Struct:
-		object := make(map[string]any)
+		object := js.Global().Get("Object").New() // its fields keep their order: a table's columns
 		into(object, v)
 		return object
 	case reflect.Slice, reflect.Array:
@@ -82,12 +82,12 @@ func value(v reflect.Value) any {
 	panic(fmt.Sprintf("no %v goes to a page", v.Type()))
 }
 
-func into(object map[string]any, v reflect.Value) {
+func into(object js.Value, v reflect.Value) {
 	for f, name := range fields(v) {
 		if name == "" {
 			into(object, reflect.Indirect(f))
 		} else {
-			object[name] = value(f)
+			object.Set(name, value(f))
 		}
 	}
 }

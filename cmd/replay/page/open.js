@@ -12,7 +12,7 @@ const fail = (err) => { say(err.message); loading.dataset.state = "error"; };
 let current;
 
 const open = async (recording, state, seen) => {
-  recording.progress = (done, of) => { if (!recording.info) say(`reading ${recording.name}: ${Math.round(100 * done / of)} % of ${bytes(of)}`, done / of); };
+  recording.progress = (done, of) => { if (!recording.info) say(`reading ${recording.name}: ${Math.round(100 * done / of)} % of ${bytes(of)}`, done / (of || 1)); };
   say(`reading ${recording.name} ...`, 0);
   try {
     await begin();
