@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes every result that needs neither a GPU nor a quiet machine again, in
 # place. Replays are exact: on an unchanged tree nothing changes but env.txt and
-# the speed. Under ten minutes on two cores. Names make only those: compare report.
+# the speed. Some ten minutes on two cores. Names make only those: compare report.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 replay=$(mktemp)
@@ -53,6 +53,17 @@ fi
 
 if wants clients; then # tables and pictures; the runs need a quiet machine
 	(cd cmd/clients && go run . -tables -o ../../results/2026-11-22-clients)
+fi
+
+if wants elsewhere; then # UNSEEN=FOLDER: recordings in it that are not in the repository, too
+	into 2026-11-22-elsewhere "results/rebuild.sh elsewhere"
+	some=plain,limit-5%,slow-0.25
+	prove() { "$replay" evaluate --trials "$2" "${@:3}" >"$dir/$1.md"; }
+	prove recorded all mlp resnet gpt2 vit gp gnn burst rcnn ppo serve spectral
+	prove programs $some thumb matrix wasm arrow query
+	prove synthetic $some synthetic:101 synthetic:102 synthetic:103
+	[ -z "${UNSEEN:-}" ] || prove unseen all "$UNSEEN"/*.arrows
+	go test ./cmd/replay -run Elsewhere -update -count 1
 fi
 
 if wants simulation-speed; then
