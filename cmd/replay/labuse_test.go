@@ -150,7 +150,7 @@ func TestLabTakenAway(t *testing.T) {
 	c.eval(`document.querySelector("[name=csv]").click(); document.querySelector("[name=picture]").click(); document.querySelector("[name=link]").click()`, nil)
 	table := taken(t, filepath.Join(dir, "mlp.csv"))
 	var out, errs bytes.Buffer
-	if run(t.Context(), []string{"compare", "mlp", "--policies", "never", "--limits", "2x", "--cycle", "20ms", "--format", "csv"}, &out, &errs) != 0 {
+	if run(t.Context(), []string{"compare", "mlp", "--policies", "never", "--limits", "2x", "--cycle", "20ms", "--format", "csv", "-o", t.TempDir()}, &out, &errs) != 0 {
 		t.Fatal(errs.String())
 	}
 	head, rest, _ := strings.Cut(out.String(), "\n")
