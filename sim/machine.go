@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,9 +20,9 @@ import (
 //
 // A cycle goes through these phases. First, if the one before it has not been
 // swept, it waits for that sweep. Then it takes Start until its mark begins; what
-// the program drops until then is found dead. Then come Mark and Settle. While the
-// program works, and so takes processor time from the collector, each phase takes
-// Stretch times as long.
+// the program drops until then is found dead. Then come Mark and Settle. These three
+// depend on how long ago the last cycle ended: see After. While the program works, and
+// so takes processor time from the collector, each phase takes Stretch times as long.
 type Machine struct {
 	About string `json:"about"` // the machine, the app's heap and the memory that was measured
 
@@ -33,6 +34,7 @@ type Machine struct {
 	Map    Linear        `json:"map"`        // of an allocation that puts memory behind other addresses: see Mapper; objects: chunks
 	Heap   int64         `json:"heap_bytes"` // the app's Go heap with pointers
 
+	After    Curve   `json:"after"`    // factor of a cycle by the time since the last one ended: caches and cores are as that left them, or as others have since
 	Stretch  float64 `json:"stretch"`  // of a cycle while the program works: 1 or 0 = not at all, 2 = twice as long
 	Slowdown float64 `json:"slowdown"` // of the program beside a cycle: 0 = none, 1 = half speed
 
@@ -53,6 +55,32 @@ type Linear struct {
 // Of returns the cost for so many objects and bytes, in ns.
 func (l *Linear) Of(objects, bytes int64) float64 {
 	return float64(l.Base) + l.PerObject*float64(objects) + l.PerGiB*float64(bytes)/(1<<30)
+}
+
+// A Curve is a factor that depends on a time. It is given at some times, the
+// shortest first. Between two of them it is even in the logarithm of the time; beyond them it
+// stays. An empty one is 1.
+type Curve []CurvePoint
+
+// A CurvePoint is the factor at one time.
+type CurvePoint struct {
+	At     time.Duration `json:"at_ns"`
+	Factor float64       `json:"factor"`
+}
+
+// Of returns the factor at a time.
+func (c Curve) Of(d time.Duration) float64 {
+	i, found := slices.BinarySearchFunc(c, d, func(p CurvePoint, d time.Duration) int { return cmp.Compare(p.At, d) })
+	switch {
+	case len(c) == 0:
+		return 1
+	case found, i == 0:
+		return c[i].Factor
+	case i == len(c):
+		return c[i-1].Factor
+	}
+	a, b := c[i-1], c[i]
+	return a.Factor + (b.Factor-a.Factor)*math.Log(float64(d)/float64(a.At))/math.Log(float64(b.At)/float64(a.At))
 }
 
 // Noise is a distribution of factors: its quantiles, evenly spaced, the least
@@ -84,7 +112,7 @@ func MachineOf(c Cost, ladder Ladder) *Machine {
 }
 
 // Cycle returns how long a cycle takes that finds the last one swept, with the
-// program held or waiting and without noise.
+// program held or waiting, without noise and with the factor 1 of After.
 func (m *Machine) Cycle(tracked, freed, bytes int64) time.Duration {
 	return m.Start + time.Duration(m.Mark.Of(tracked, m.Heap)+m.Settle.Of(freed, bytes))
 }
@@ -124,6 +152,11 @@ func ReadMachine(r io.Reader) (*Machine, error) {
 func (m *Machine) check() error {
 	if !sort.Float64sAreSorted(m.Noise) || len(m.Noise) == 1 {
 		return fmt.Errorf("noise: want two or more quantiles, the least first")
+	}
+	for i, p := range m.After {
+		if p.At <= 0 || i > 0 && p.At <= m.After[i-1].At {
+			return fmt.Errorf("after: want times above 0, the shortest first")
+		}
 	}
 	return negative(reflect.ValueOf(*m), "")
 }

@@ -32,6 +32,7 @@ type measured struct {
 	waits   []float64
 	factor  float64 // of the length of cycles, as the collector has learned it
 	debt    float64 // what is left to sweep of the last cycle
+	ended   float64 // when the last cycle settled
 	totals  totals  // before the event
 	last    totals  // when the last cycle settled
 	after   int64   // live when the last cycle settled
@@ -63,7 +64,7 @@ type cycle struct {
 func runMeasured(w *Workload, p gc.Policy, cfg Config) Result {
 	r := &measured{
 		w: w, policy: p, cfg: cfg, Machine: cfg.Machine, memory: cfg.Memory,
-		random: rand.New(rand.NewPCG(cfg.Seed, 1)), waits: make([]float64, w.places), missing: map[int32]bool{}, factor: 1,
+		random: rand.New(rand.NewPCG(cfg.Seed, 1)), waits: make([]float64, w.places), missing: map[int32]bool{}, factor: 1, ended: math.Inf(-1),
 	}
 	if r.memory == nil {
 		r.memory = &exactly{w: w, limit: cfg.Limit}
@@ -334,7 +335,7 @@ func (r *measured) obey(d gc.Decision) (hold bool) {
 }
 
 func (r *measured) begin(trigger gc.Trigger, action gc.Action) {
-	noise := r.Noise.Draw(r.random)
+	noise := r.Noise.Draw(r.random) * r.After.Of(time.Duration(r.now-r.ended))
 	r.cycle = &cycle{
 		Cycle: gc.Cycle{Start: time.Duration(r.now), Trigger: trigger, Action: action},
 		noise: noise, begin: r.now, left: r.debt + float64(r.Start)*noise,
@@ -379,6 +380,7 @@ func (r *measured) settle() {
 	}
 	r.dropped = r.dropped[c.found:]
 	r.cycles++
+	r.ended = r.now
 	r.after, r.last = r.memory.Live(), r.totals
 	c.Duration = time.Duration(r.now - c.begin)
 	if c.Action == gc.Block {

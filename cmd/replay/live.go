@@ -190,7 +190,8 @@ type liveRun struct {
 	P99Pause time.Duration `json:"p99_pause_ns"`
 	Reserved int64         `json:"reserved_bytes,omitempty"`
 	Natural  int           `json:"natural_collections,omitempty"`
-	Lost     time.Duration `json:"lost_ns,omitempty"`
+	Lost     time.Duration `json:"lost_ns,omitempty"`       // by work that had a cycle beside it
+	Alone    time.Duration `json:"lost_alone_ns,omitempty"` // by work that had none
 }
 
 func newLiveRun(r sim.Result, log *sim.Log) *liveRun {
@@ -229,7 +230,8 @@ func (s *setting) simulate(w *sim.Workload, spec gc.Spec, live *live.Config, mem
 func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun) error {
 	out := json.NewEncoder(w)
 	run := newLiveRun(r.Result, log)
-	run.Reserved, run.Natural, run.Lost = r.Reserved, r.Natural, r.Lost
+	run.Reserved, run.Natural = r.Reserved, r.Natural
+	run.Lost, run.Alone = r.Work.LostBeside, r.Work.LostAlone
 	if err := out.Encode(run); err != nil || simulated == nil {
 		return err
 	}

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -36,11 +34,15 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, []Obser
 		cal.Time = 30 * time.Second
 	}
 	defer spin(cal.Busy)()
-	bare, err := cal.measure(ctx, 0, cal.Time/10) // to tell what the heap costs from the rest
+	bare, err := cal.measure(ctx, 0, cal.Time/10, false) // to tell what the heap costs from the rest
 	if err != nil {
 		return nil, Fit{}, nil, err
 	}
-	full, err := cal.measure(ctx, cal.Heap, cal.Time-cal.Time/10)
+	computed, err := cal.measure(ctx, cal.Heap, cal.Time/6, true)
+	if err != nil {
+		return nil, Fit{}, nil, err
+	}
+	full, err := cal.measure(ctx, cal.Heap, cal.Time-cal.Time/10-cal.Time/6, false)
 	if err != nil {
 		return nil, Fit{}, nil, err
 	}
@@ -55,8 +57,8 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, []Obser
 	}
 	full.costs(m)
 	m.IdleGap, m.Waits = idleGap, cal.Memory.Waits
-	m.Slowdown, err = slowdown(cal.Heap, 11)
-	return m, fit, full.seen, err
+	m.Slowdown = computed.work.Slowdown()
+	return m, fit, full.seen, nil
 }
 
 // costs puts what allocations take into m.
@@ -112,15 +114,17 @@ func median(all []time.Duration) time.Duration {
 
 var errTimeUp = errors.New("live: the calibration's time is up")
 
-// measure executes programs for a time, and until enough cycles are seen.
-func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration) (*probe, error) {
+// measure executes programs for a time, and until enough cycles are seen. Their work is
+// so much to compute, or takes the time that it has.
+func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration, compute bool) (*probe, error) {
 	sum := new(probe)
 	for begin, seed := time.Now(), uint64(1); len(sum.seen) < 2*minObservations || time.Since(begin) < d; seed++ {
 		left := max(d-time.Since(begin), time.Second) // a program that ends sooner has hardly begun
-		p, err := cal.execute(ctx, heap, left, seed)
+		p, err := cal.execute(ctx, heap, left, seed, compute)
 		if err != nil {
 			return nil, err
 		}
+		sum.work.add(&p.work)
 		sum.seen, sum.allocs, sum.ladders = append(sum.seen, p.seen...), append(sum.allocs, p.allocs...), append(sum.ladders, p.ladders...)
 		if seed > mostPrograms && len(sum.seen) < 2*minObservations {
 			return nil, fmt.Errorf("live: %d programs ran %d cycles: at least %d are needed", seed, len(sum.seen), 2*minObservations)
@@ -135,7 +139,7 @@ const (
 )
 
 // execute runs one program for at most a time.
-func (cal *Calibration) execute(ctx context.Context, heap int64, d time.Duration, seed uint64) (*probe, error) {
+func (cal *Calibration) execute(ctx context.Context, heap int64, d time.Duration, seed uint64, compute bool) (*probe, error) {
 	t, space, limit := cal.Like, cal.Memory.Space, int64(patternLimit)
 	if t == nil {
 		t = pattern(seed, space, min(d, programTime))
@@ -154,9 +158,10 @@ func (cal *Calibration) execute(ctx context.Context, heap int64, d time.Duration
 	if p.chunks != nil {
 		p.mapped = p.chunks()
 	}
-	_, err := Run(ctx, t, Config{
-		Policy: policy, Limit: limit, Memory: cal.Memory, Space: space, Ballast: heap, Speed: 1, probe: p,
+	r, err := Run(ctx, t, Config{
+		Policy: policy, Limit: limit, Memory: cal.Memory, Space: space, Ballast: heap, Speed: 1, Compute: compute, probe: p,
 	})
+	p.work = r.Work
 	if errors.Is(err, errTimeUp) {
 		err = nil
 	}
@@ -177,40 +182,4 @@ func spin(n int) (stop func()) {
 		quit.Store(true)
 		all.Wait()
 	}
-}
-
-// slowdown measures how much longer a goroutine takes for its work beside n cycles
-// than alone.
-func slowdown(heap int64, n int) (float64, error) {
-	ballast := NewBallast(heap)
-	c, err := gc.New(gc.Config{Policy: new(gc.Never)})
-	if err != nil {
-		return 0, fmt.Errorf("live: %w", err)
-	}
-	defer c.Close()
-	var beats atomic.Int64
-	var quit atomic.Bool
-	var worker sync.WaitGroup
-	worker.Go(func() {
-		for !quit.Load() {
-			beats.Add(1)
-		}
-	})
-	var beside, alone float64 // beats per ns
-	for range n {
-		before, began := beats.Load(), time.Now()
-		c.Collect(gc.TriggerExplicit)
-		took := time.Since(began)
-		beside += float64(beats.Load()-before) / float64(took)
-		before, began = beats.Load(), time.Now()
-		time.Sleep(took)
-		alone += float64(beats.Load()-before) / float64(time.Since(began))
-	}
-	quit.Store(true)
-	worker.Wait()
-	runtime.KeepAlive(ballast)
-	if beside == 0 {
-		return 0, fmt.Errorf("live: a busy goroutine did not get to run beside a cycle")
-	}
-	return max(0, alone/beside-1), nil
 }

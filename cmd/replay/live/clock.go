@@ -55,16 +55,16 @@ func compute(n int) (x uint64) {
 	return x
 }
 
-// computeRate measures the turns in a ns: the best of some short tries, so that what
-// runs beside it does not count.
-func computeRate() (best float64) {
-	const turns = 1 << 18
-	for range 50 {
+// computeRate measures the turns in a ns: the middle of some short tries.
+func computeRate() float64 {
+	const turns = 1 << 16
+	var tries []time.Duration
+	for range 201 {
 		begin := time.Now()
 		runtime.KeepAlive(compute(turns))
-		best = max(best, turns/float64(time.Since(begin)))
+		tries = append(tries, time.Since(begin))
 	}
-	return best
+	return turns / float64(median(tries))
 }
 
 // wait leaves the processor to others until time t.

@@ -64,6 +64,7 @@ func FitMachine(heap int64, all []Observation) (*sim.Machine, Fit, error) {
 		Mark:    sim.Linear{Base: max(0, time.Duration(s.x[0])-s.start), PerObject: s.x[1]},
 		Settle:  sim.Linear{PerObject: s.x[2], PerGiB: s.x[3] * (1 << 30)},
 		Sweep:   sim.Linear{Base: s.sweep},
+		After:   s.after,
 		Stretch: s.stretch,
 		Noise:   s.noise(all),
 	}
@@ -71,12 +72,13 @@ func FitMachine(heap int64, all []Observation) (*sim.Machine, Fit, error) {
 }
 
 // A shape is what is fitted: with the program held, a cycle takes x[0], x[1] for
-// each object tracked, x[2] for each given back, x[3] for each byte given back, and
-// what is left of the last one's sweep.
+// each object tracked, x[2] for each given back, x[3] for each byte given back, all
+// that times a factor by the time since the last one, and what is left of its sweep.
 type shape struct {
 	x       [4]float64 // ns
 	stretch float64
 	sweep   time.Duration
+	after   sim.Curve
 	start   time.Duration
 }
 
@@ -87,7 +89,8 @@ func (s *shape) work(o *Observation) float64 {
 }
 
 func (s *shape) row(o *Observation) [4]float64 {
-	return [4]float64{1, float64(o.Tracked), float64(o.Objects), float64(o.Bytes)}
+	f := s.after.Of(o.Gap)
+	return [4]float64{f, f * float64(o.Tracked), f * float64(o.Objects), f * float64(o.Bytes)}
 }
 
 func (s *shape) predict(o *Observation) (sum float64) {
@@ -125,6 +128,9 @@ func fitShape(all []Observation) shape {
 			s.sweep = v
 			try(s)
 		}
+		s := best
+		s.after = s.curve(all)
+		try(s)
 		if least == before {
 			break
 		}
@@ -137,6 +143,42 @@ func fitShape(all []Observation) shape {
 	}
 	best.start = min(median(starts), time.Duration(best.x[0]))
 	return best
+}
+
+// gaps are the times after a cycle at which the next one is looked at.
+var gaps = []time.Duration{1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8}
+
+// leastAtGap is how few cycles say what a gap does.
+const leastAtGap = 8
+
+// curve finds what the time since the last cycle does to one: the middle of what those
+// near each gap take, over what s without a curve says. Over all it is 1 in the mean.
+func (s shape) curve(all []Observation) (c sim.Curve) {
+	near := make([][]float64, len(gaps))
+	s.after = nil
+	for i := range all {
+		k := 0
+		for k+1 < len(gaps) && float64(all[i].Gap)*float64(all[i].Gap) > float64(gaps[k])*float64(gaps[k+1]) {
+			k++
+		}
+		if p := s.predict(&all[i]); p > 0 {
+			near[k] = append(near[k], s.work(&all[i])/p)
+		}
+	}
+	sum, n := 0.0, 0
+	for k, ratios := range near {
+		if len(ratios) < leastAtGap {
+			continue
+		}
+		slices.Sort(ratios)
+		f := max(0, ratios[len(ratios)/2])
+		c = append(c, sim.CurvePoint{At: gaps[k], Factor: f})
+		sum, n = sum+f*float64(len(ratios)), n+len(ratios)
+	}
+	for k := range c {
+		c[k].Factor *= float64(n) / sum
+	}
+	return c
 }
 
 // linear fits x by least absolute deviations, relative to the length of the cycle:

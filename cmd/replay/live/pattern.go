@@ -16,12 +16,11 @@ import (
 // then. All that is drawn, evenly in its logarithm. So caches and cores are in the state
 // that a steady program finds them in.
 const (
-	patternLimit  = 1 << 30 // of its pool
-	patternPhase  = 150 * time.Millisecond
-	patternKept   = 4000      // objects at most
-	keptSize      = 4 << 10   // bytes
-	patternLife   = 256 << 20 // bytes of garbage that are reachable for a while, at most
-	patternRounds = 8         // cycles of one rhythm
+	patternLimit = 1 << 30 // of its pool
+	patternPhase = 150 * time.Millisecond
+	patternKept  = 4000      // objects at most
+	keptSize     = 4 << 10   // bytes
+	patternLife  = 256 << 20 // bytes of garbage that are reachable for a while, at most
 )
 
 // pattern makes up a program of a length.
@@ -90,15 +89,15 @@ func between(r *rand.Rand, least, most float64) float64 {
 	return least * math.Exp(r.Float64()*math.Log(most/least))
 }
 
-// A prober is the policy of a calibration. It asks for cycles in rhythms: some at
-// equal distances, counted in allocations, held or beside the program; or none, so that
-// allocations are refused.
+// A prober is the policy of a calibration. It asks for cycles in rhythms: each lasts
+// for a while, and its cycles begin about the same time after one another, held or beside
+// the program; or they wait for refusals. A rhythm is long enough for caches and cores to
+// be as they are in a program that goes on like this.
 type prober struct {
 	random *rand.Rand
-	rounds int           // that this rhythm has left
-	every  int           // allocations to a cycle; 0: it waits for refusals
-	after  int           // allocations to the next cycle
-	most   time.Duration // between two cycles
+	gap    time.Duration // between two cycles of this rhythm
+	until  time.Duration // this rhythm lasts, and
+	least  int           // so many cycles, at least
 	last   time.Duration // when the last cycle ended
 
 	mu    sync.Mutex
@@ -106,19 +105,22 @@ type prober struct {
 	cycle gc.Cycle // the last of them
 }
 
+const (
+	rhythmTime   = 200 * time.Millisecond
+	rhythmCycles = 4
+	leastGap     = 100e3 // ns
+	mostGap      = 300e6 // ns; also how long a refusal is waited for
+)
+
 // Decide asks for a cycle if it is time for one.
 func (p *prober) Decide(at gc.Point) gc.Decision {
-	if p.rounds == 0 {
-		p.rounds, p.every, p.most = patternRounds, 0, 300*time.Millisecond
+	if at.Now >= p.until && p.least <= 0 {
+		p.gap, p.until, p.least = mostGap, at.Now+rhythmTime, rhythmCycles
 		if p.random.IntN(8) > 0 {
-			p.every, p.most = int(between(p.random, 1, 2000)), time.Duration(between(p.random, 300e3, 200e6))
+			p.gap = time.Duration(between(p.random, leastGap, mostGap))
 		}
-		p.after = p.every
 	}
-	if at.At == gc.Allocation {
-		p.after--
-	}
-	if at.Running || at.Now-p.last < p.most && (p.every == 0 || p.after > 0) {
+	if at.Running || at.Now-p.last < p.gap {
 		return gc.Decision{Reason: "not yet"}
 	}
 	if at.At == gc.Allocation && p.random.IntN(2) == 0 {
@@ -127,10 +129,9 @@ func (p *prober) Decide(at gc.Point) gc.Decision {
 	return gc.Decision{Action: gc.Overlap, Reason: "calibration"}
 }
 
-// Observe begins the next round.
+// Observe begins the next gap.
 func (p *prober) Observe(c gc.Cycle) {
-	p.rounds = max(0, p.rounds-1)
-	p.after = p.every
+	p.least--
 	p.last = c.Start + c.Duration
 	p.mu.Lock()
 	defer p.mu.Unlock()

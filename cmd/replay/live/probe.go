@@ -14,9 +14,10 @@ type probe struct {
 	ladders []allocation    // that one refusal has held, without its cycle
 	drops   []time.Duration // oldest first
 	idle    spans           // when the program was held or waited
-	chunks  func() int64    // that were put behind addresses so far; nil: none are
-	mapped  int64           // of them, after the last allocation
-	bytes   bool            // what is given back takes time by its bytes
+	work    Work
+	chunks  func() int64 // that were put behind addresses so far; nil: none are
+	mapped  int64        // of them, after the last allocation
+	bytes   bool         // what is given back takes time by its bytes
 	policy  *prober
 	known   int           // of its cycles that have been seen
 	objects uint64        // given back by them

@@ -36,7 +36,7 @@ type Config struct {
 type Report struct {
 	sim.Result
 	Natural  int           // cycles that the Go runtime ran by itself
-	Lost     time.Duration // by which work took longer beside cycles, if the host computes
+	Work     Work          // if the host computes
 	Late     time.Duration // how far behind the recording the run fell, pauses aside
 	Reserved int64         // the most bytes that the pool had taken from its upstream
 	Stats    gc.Stats
@@ -46,7 +46,7 @@ type Report struct {
 // recording, plus the pauses, and as much memory. An allocation that does not fit
 // under the limit fails, is counted, and the run goes on without it. Run returns
 // an error if t is not a valid trace, if the pool fails in any other way, or if
-// ctx is done.
+// ctx is done. The report is then of what was executed.
 func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	p, err := compile(t, cfg.Space)
 	if err != nil {
@@ -59,6 +59,9 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	policy := cfg.Policy
 	if policy == nil {
 		policy = new(gc.Never)
+	}
+	if cfg.Compute && cfg.Log == nil {
+		cfg.Log = new(sim.Log)
 	}
 	c, err := gc.New(gc.Config{Policy: watch(policy, cfg.Log), Caps: gc.Caps{Cycles: 1}, Idle: -1, Recorder: cfg.Recorder}) // a simulation has neither
 	if err != nil {
@@ -74,10 +77,9 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	for _, name := range p.places {
 		r.places = append(r.places, &gc.WaitPlace{Name: name})
 	}
-	if err := r.run(ctx); err != nil {
-		return Report{}, err
-	}
-	return r.report(policy.String()), nil
+	err = r.run(ctx)
+	c.Close() // no cycle is under way now
+	return r.report(policy.String()), err
 }
 
 // A runner is a run under way.
@@ -91,6 +93,7 @@ type runner struct {
 	sizes     []int64            // of objects, by slot
 	places    []*gc.WaitPlace
 	clock     clock
+	stints    []stint
 	ahead     time.Duration // of the collector's clock
 	shift     time.Duration // by which pauses have delayed the program
 	device    time.Duration // when the device is done, if waits are elastic
@@ -127,8 +130,8 @@ func (r *runner) run(ctx context.Context) error {
 			r.rest(before, now)
 		}
 		if r.cfg.Compute && before < due {
-			r.shift += max(0, now-due) // which is what the work lost
-			r.out.Lost += max(0, now-due)
+			r.shift += now - due // which is what the work lost
+			r.stints = append(r.stints, stint{before, now, now - due})
 		}
 		r.out.Late = max(r.out.Late, now-due)
 		if err := r.step(i, now); err != nil {
@@ -277,6 +280,9 @@ func (r *runner) report(policy string) Report {
 	out.Span, out.Elapsed = r.load.Span, r.last
 	out.MeanLive = r.area.live / float64(max(1, r.last))
 	out.MeanGarbage = r.area.garbage / float64(max(1, r.last))
+	if r.cfg.Compute {
+		out.Work = workOf(r.stints, r.cfg.Log.Cycles, r.ahead)
+	}
 	out.Reserved = r.pool.Stats().ReservedPeak
 	return *out
 }
