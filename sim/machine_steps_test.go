@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +70,26 @@ func TestParseLadder(t *testing.T) {
 	for _, text := range []string{"", "x", "-1x", "1000001x", "NaNx", "2", "-5ms", "two"} {
 		if got, err := ParseLadder(text); err == nil {
 			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+// A cycle takes longer or shorter by how long ago the last one ended.
+func TestACycleDependsOnTheLastOne(t *testing.T) {
+	c := Curve{{At: time.Millisecond, Factor: 0.5}, {At: 100 * time.Millisecond, Factor: 1.5}}
+	for d, want := range map[time.Duration]float64{
+		0: 0.5, time.Millisecond: 0.5, 10 * time.Millisecond: 1, 100 * time.Millisecond: 1.5, math.MaxInt64: 1.5,
+	} {
+		if got := c.Of(d); math.Abs(got-want) > 1e-9 {
+			t.Errorf("after %v: %v, want %v", d, got, want)
+		}
+	}
+	if got := (Curve)(nil).Of(5); got != 1 {
+		t.Errorf("no curve: %v", got)
+	}
+	for _, text := range []string{`{"after":[{"at_ns":0,"factor":1}]}`, `{"after":[{"at_ns":2,"factor":1},{"at_ns":2,"factor":1}]}`, `{"after":[{"at_ns":2,"factor":-1}]}`} {
+		if _, err := ReadMachine(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "after") {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

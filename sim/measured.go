@@ -23,6 +23,7 @@ type measured struct {
 	res    Result
 
 	event   int           // of the workload, that is under way
+	wait    int           // of the workload: the wait that comes next, as far as looked for
 	now     float64       // virtual clock
 	shift   float64       // by which pauses and slowdown have delayed the program
 	held    float64       // for which the program was held since its last wait
@@ -274,12 +275,15 @@ func (r *measured) climb(z, at int64) int64 {
 // queued is how long the device works on at what it has: all up to the end of the
 // next wait.
 func (r *measured) queued() float64 {
-	for _, o := range r.w.ops[r.event:] {
-		if o.arg&3 == opSync {
-			return max(0, float64(o.time+o.arg>>2)+r.shift-r.held-r.now)
-		}
+	r.wait = max(r.wait, r.event)
+	for r.wait < len(r.w.ops) && r.w.ops[r.wait].arg&3 != opSync {
+		r.wait++
 	}
-	return 0
+	if r.wait == len(r.w.ops) {
+		return 0
+	}
+	o := r.w.ops[r.wait]
+	return max(0, float64(o.time+o.arg>>2)+r.shift-r.held-r.now)
 }
 
 // sync waits for the device. It has worked on while the program was held, if

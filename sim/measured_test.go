@@ -38,6 +38,7 @@ func TestElementsOfAMachine(t *testing.T) {
 		"settle":      run(Machine{Settle: Linear{PerObject: 10}}, "never").ExposedPause > never.ExposedPause,
 		"tracked":     run(Machine{Mark: Linear{PerObject: 10}}, "never").ExposedPause > never.ExposedPause,
 		"sweep":       run(Machine{Sweep: Linear{Base: time.Second}}, "never").MaxPause > time.Millisecond,
+		"after":       run(Machine{After: Curve{{At: 1, Factor: 2}}}, "never").ExposedPause == 2*never.ExposedPause,
 		"noise":       run(Machine{Noise: Noise{1, 3}}, "never").MaxPause > never.MaxPause,
 		"stretch":     run(Machine{Stretch: 3}, beside).GCBusy > overlap.GCBusy,
 		"no stretch":  run(Machine{Stretch: 3}, "never").GCBusy == never.GCBusy,

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,11 +30,12 @@ func newCalibrate() *cobra.Command {
 		Short: "Measure what cycles and allocations cost on this machine",
 		Long: `calibrate executes programs as replay live does, made-up ones or with --like your
 app's recording, under a policy that collects in many ways: with the program held,
-beside its work, beside its waits, and after refusals; soon after one another and
-later; with few and many objects to track and to give back. From
+beside its work, beside its waits, and after refusals; in rhythms, from 0.1 ms to
+300 ms between two cycles; with few and many objects to track and to give back. From
 that it finds the machine: what a mark, a sweep, the giving back and the refusal
-ladder take, how long what is dropped still counts, and how much all that varies.
-It says how well the machine explains cycles that it was not fitted to.
+ladder take, what it does to a cycle how soon it comes after the last one, how long what
+is dropped still counts, how much longer work takes beside a cycle, and how much all
+that varies. It says how well the machine explains cycles that it was not fitted to.
 
 Give it the conditions of your app: the Go heap with pointers, the pool, and how
 many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
@@ -113,6 +116,15 @@ func saveMachine(cmd *cobra.Command, out string, m *sim.Machine, fit live.Fit) e
 	return err
 }
 
+// curveText lists the points of a curve.
+func curveText(c sim.Curve) string {
+	var points []string
+	for _, p := range c {
+		points = append(points, fmt.Sprintf("%s %.2f", formatDuration(p.At), p.Factor))
+	}
+	return cmp.Or(strings.Join(points, ", "), "none")
+}
+
 // writeMachine describes a machine.
 func writeMachine(w io.Writer, m *sim.Machine, fit live.Fit) {
 	fmt.Fprintf(w, "%s\n\n", m.About)
@@ -123,6 +135,7 @@ func writeMachine(w io.Writer, m *sim.Machine, fit live.Fit) {
 		{"tracking", perObject(m.Mark.PerObject)},
 		{"giving back", perObject(m.Settle.PerObject) + fmt.Sprintf(" and %s for each GiB", formatDuration(time.Duration(m.Settle.PerGiB)))},
 		{"sweeping, if the next cycle comes soon", left + formatDuration(time.Duration(m.Sweep.Of(0, m.Heap)))},
+		{"times a factor, by how long ago the last one ended", left + curveText(m.After)},
 		{"the ladder, beyond its cycle", left + formatDuration(m.Ladder)},
 		{"beside the program's work", left + fmt.Sprintf("a cycle takes %.2f times as long, and the work %.2f times", max(1, m.Stretch), 1+m.Slowdown)},
 		{"an allocation", left + formatDuration(m.Alloc.Base)},

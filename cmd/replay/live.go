@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,9 +63,17 @@ from which replay fit finds the machine.`,
 				return err
 			}
 			cfg := live.Config{Speed: speed, Policy: spec.New(), Compute: compute}
-			if cfg.Elastic, _, err = s.elastic(); err != nil {
+			var m *sim.Machine
+			if s.machine != "" {
+				if m, err = loadMachine(s.machine); err != nil {
+					return err
+				}
+			}
+			elastic, given, err := s.elastic()
+			if err != nil {
 				return err
 			}
+			cfg.Elastic = elastic || !given && m != nil && m.Elastic
 			if cfg.Ballast, err = parseSize("ballast", ballast); err != nil {
 				return err
 			}
@@ -84,8 +91,8 @@ from which replay fit finds the machine.`,
 			}
 			cfg.Limit = g.Limits[0].Of(w)
 			var simulated *liveRun
-			if s.machine != "" {
-				if simulated, err = s.simulate(w, spec, &cfg, &mem); err != nil {
+			if m != nil {
+				if simulated, err = s.simulate(w, spec, m, &cfg, &mem); err != nil {
 					return err
 				}
 			}
@@ -176,7 +183,8 @@ func writeCalls(w io.Writer, calls []cuda.CallCount) {
 	if len(calls) == 0 {
 		return
 	}
-	rows := table{{"\ncalls of the driver", "number", "time"}}
+	fmt.Fprintln(w)
+	rows := table{{"calls of the driver", "number", "time"}}
 	for _, c := range calls {
 		rows = append(rows, []string{left + c.Name, formatCount(int(c.Calls)), formatDuration(c.Time)})
 	}
@@ -194,45 +202,44 @@ type liveRun struct {
 	Alone    time.Duration `json:"lost_alone_ns,omitempty"` // by work that had none
 }
 
-func newLiveRun(r sim.Result, log *sim.Log) *liveRun {
-	var pauses []time.Duration
-	for _, p := range log.Pauses {
-		pauses = append(pauses, p.Length)
-	}
-	run := &liveRun{Result: r}
-	if n := len(pauses); n > 0 {
-		slices.Sort(pauses)
-		run.P99Pause = pauses[min(n-1, n*99/100)]
-	}
-	return run
+func newLiveRun(r sim.Result, log *sim.Log) (*liveRun, error) {
+	p99, err := percentile(lengths(log.Pauses), 99)
+	return &liveRun{Result: r, P99Pause: p99}, err
 }
 
-// simulate runs w in the world of the machine that the flags name. Unless the live
+// lengths are those of pauses.
+func lengths(all []sim.Pause) (ds []time.Duration) {
+	for _, p := range all {
+		ds = append(ds, p.Length)
+	}
+	return ds
+}
+
+// simulate runs w in the world of a machine. Unless the live
 // run computes, what its host does between two events takes the recorded time, also
 // beside a cycle: so it is not slowed here.
-func (s *setting) simulate(w *sim.Workload, spec gc.Spec, live *live.Config, mem *memory) (*liveRun, error) {
-	m, err := loadMachine(s.machine)
-	if err != nil {
-		return nil, err
-	}
+func (s *setting) simulate(w *sim.Workload, spec gc.Spec, m *sim.Machine, live *live.Config, mem *memory) (*liveRun, error) {
 	m.Elastic, m.Waits = live.Elastic, strings.HasPrefix(mem.name, "cuda")
 	if !live.Compute {
 		m.Slowdown = 0
 	}
 	cfg := sim.Config{Limit: live.Limit, Machine: m, Seed: s.seed, Memory: newHollow(mem.kind(), live.Limit), Log: new(sim.Log)}
-	run := newLiveRun(sim.Run(w, spec.New(), cfg), cfg.Log)
+	run, err := newLiveRun(sim.Run(w, spec.New(), cfg), cfg.Log)
 	run.Policy = "sim:" + run.Policy
-	return run, nil
+	return run, err
 }
 
 // writeLiveJSON prints one object to a line: the live run, and the simulated
 // one if there is one, whose policy has sim: before its name.
 func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun) error {
 	out := json.NewEncoder(w)
-	run := newLiveRun(r.Result, log)
+	run, err := newLiveRun(r.Result, log)
+	if err != nil {
+		return err
+	}
 	run.Reserved, run.Natural = r.Reserved, r.Natural
 	run.Lost, run.Alone = r.Work.LostBeside, r.Work.LostAlone
-	if err := out.Encode(run); err != nil || simulated == nil {
+	if err = out.Encode(run); err != nil || simulated == nil {
 		return err
 	}
 	return out.Encode(simulated)
@@ -240,11 +247,7 @@ func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun
 
 // writeLive prints the metrics of a live run, beside those of the simulation.
 func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log *sim.Log) error {
-	var pauses []time.Duration
-	for _, p := range log.Pauses {
-		pauses = append(pauses, p.Length)
-	}
-	pauseText, err := percentiles(pauses)
+	pauseText, err := percentiles(lengths(log.Pauses))
 	if err != nil {
 		return err
 	}
@@ -278,5 +281,8 @@ func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log 
 	rows.print(w)
 	_, err = fmt.Fprintf(w, "\npauses %s\nfell behind the recording by up to %s; the pool took up to %s\n",
 		pauseText, formatDuration(r.Late), formatBytes(r.Reserved))
+	if work := r.Work; err == nil && work != (live.Work{}) {
+		_, err = fmt.Fprintf(w, "work took %s longer where a cycle was beside it, and %s where none was\n", formatDuration(work.LostBeside), formatDuration(work.LostAlone))
+	}
 	return err
 }

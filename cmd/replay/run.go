@@ -127,19 +127,30 @@ func percentiles(ds []time.Duration) (string, error) {
 		return "none", nil
 	}
 	text := formatCount(len(ds)) + ":"
-	data := stats.LoadRawData(ds)
 	for _, p := range []float64{50, 90, 99, 100} {
-		v, err := stats.PercentileNearestRank(data, p)
+		v, err := percentile(ds, p)
 		if err != nil {
-			return "", fmt.Errorf("percentile %v: %w", p, err)
+			return "", err
 		}
 		name := fmt.Sprintf("p%g", p)
 		if p == 100 {
 			name = "max"
 		}
-		text += fmt.Sprintf(" %s %s", name, formatDuration(time.Duration(v)))
+		text += fmt.Sprintf(" %s %s", name, formatDuration(v))
 	}
 	return text, nil
+}
+
+// percentile returns the least of ds that p of a hundred do not exceed; 0 of none.
+func percentile(ds []time.Duration, p float64) (time.Duration, error) {
+	if len(ds) == 0 {
+		return 0, nil
+	}
+	v, err := stats.PercentileNearestRank(stats.LoadRawData(ds), p)
+	if err != nil {
+		return 0, fmt.Errorf("percentile %v: %w", p, err)
+	}
+	return time.Duration(v), nil
 }
 
 // whyNames are the values of --why.

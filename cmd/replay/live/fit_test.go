@@ -81,6 +81,78 @@ func TestFitFindsTheSweep(t *testing.T) {
 	}
 }
 
+// What the time since the last cycle does to one is found, and it is no cost of the
+// objects, though more are given back after a longer time.
+func TestFitFindsWhatTheGapDoes(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	want := sim.Curve{{At: time.Millisecond, Factor: 0.9}, {At: 100 * time.Millisecond, Factor: 1.2}}
+	var all []Observation
+	for range 800 {
+		gap := time.Duration(between(r, 1e5, 3e8))
+		o := Observation{Gap: gap, Objects: int(between(r, 1, 20) * float64(gap) / 1e6), Start: -1}
+		o.Held = time.Duration((4e6 + 500*float64(o.Objects)) * want.Of(gap) * (0.97 + 0.06*r.Float64()))
+		all = append(all, o)
+	}
+	m, fit, err := FitMachine(0, all)
+	if err != nil || fit.Half > 0.03 || !near(m.Settle.PerObject*m.After.Of(1e8), 600, 0.15) {
+		t.Fatalf("%+v, %v, %v", m, fit, err)
+	}
+	for _, gap := range []time.Duration{3e5, 1e6, 1e7, 1e8} {
+		if got := float64(m.Cycle(0, 0, 0)) * m.After.Of(gap); !near(got, 4e6*want.Of(gap), 0.04) {
+			t.Errorf("after %v a cycle takes %v", gap, time.Duration(got))
+		}
+	}
+}
+
+// What work lost beside cycles is told apart from what it lost with none.
+func TestWorkBesideCycles(t *testing.T) {
+	const ms = time.Millisecond
+	var stints []stint
+	for at := time.Duration(0); at < 100*ms; at += ms { // each is to take 0.9 ms; beside a cycle half of it is lost
+		s := stint{from: at, to: at + ms, lost: 100 * time.Microsecond}
+		if at >= 50*ms {
+			s.lost = 550 * time.Microsecond
+		}
+		stints = append(stints, s)
+	}
+	cycles := []sim.Collected{{Cycle: gc.Cycle{Start: 57 * ms, Duration: 50 * ms}}} // of a clock that is 7 ms ahead
+	w := workOf(stints, cycles, 7*ms)
+	if w.Alone != 50*ms || w.Beside != 50*ms || w.Overlap != 50*ms || !near(w.Slowdown(), 22.5/27.5, 1e-9) {
+		t.Errorf("%+v, slowdown %v", w, w.Slowdown())
+	}
+	w.add(&w)
+	if w.Overlap != 100*ms || new(Work).Slowdown() != 0 {
+		t.Errorf("%+v", w)
+	}
+}
+
+// A rhythm of a calibration lasts, and its cycles come about equally soon.
+func TestProberKeepsARhythm(t *testing.T) {
+	p := &prober{random: rand.New(rand.NewPCG(1, 2))}
+	now, in := time.Duration(0), map[time.Duration]int{}
+	for range 200_000 {
+		now += 20 * time.Microsecond
+		if d := p.Decide(gc.Point{At: gc.Allocation, Now: now}); d.Action == gc.Skip {
+			now += 50 * time.Microsecond
+			continue
+		}
+		if now-p.last < p.gap {
+			t.Fatalf("a cycle %v after the last one, in a rhythm of %v", now-p.last, p.gap)
+		}
+		in[p.gap]++
+		now += time.Millisecond
+		p.Observe(gc.Cycle{Start: now - time.Millisecond, Duration: time.Millisecond})
+	}
+	if len(in) < 5 {
+		t.Errorf("%d rhythms", len(in))
+	}
+	for gap, cycles := range in {
+		if lasted := time.Duration(cycles) * (gap + time.Millisecond); cycles < rhythmCycles-1 || lasted < rhythmTime/2 {
+			t.Errorf("a rhythm of %v: %d cycles, about %v", gap, cycles, lasted)
+		}
+	}
+}
+
 // What a live run records of its cycles is what its collector has counted.
 func TestObserveReadsARecordedRun(t *testing.T) {
 	var file bytes.Buffer
