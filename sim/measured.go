@@ -26,7 +26,8 @@ type measured struct {
 	wait    int           // of the workload: the wait that comes next, as far as looked for
 	now     float64       // virtual clock
 	shift   float64       // by which pauses and slowdown have delayed the program
-	held    float64       // for which the program was held since its last wait
+	lead    Lead          // of the device, if waits are elastic
+	leads   int           // of the workload's that are over
 	pause   time.Duration // the last one
 	wake    int64         // ask at an allocation once live + request reaches this
 	futile  int           // collections of the ladder in a row that freed too little
@@ -77,6 +78,9 @@ func runMeasured(w *Workload, p gc.Policy, cfg Config) Result {
 	for i, o := range w.ops {
 		r.event = i
 		r.work(float64(o.time) + r.shift)
+		for ; r.leads < len(w.leads) && w.leads[r.leads].op <= i; r.leads++ {
+			r.lead.Measured(w.leads[r.leads].ahead)
+		}
 		n, ref := o.arg>>2, w.refs[i]
 		switch o.arg & 3 {
 		case opAlloc:
@@ -161,7 +165,7 @@ func (r *measured) hold(extra float64, at int64) {
 		return
 	}
 	r.shift += e
-	r.held += e
+	r.lead.Pause(e)
 	d := time.Duration(e)
 	r.pause = d
 	r.res.ExposedPause += d
@@ -236,7 +240,7 @@ func (r *measured) prolong(d float64) {
 	}
 	r.pass(d, false)
 	r.shift += d
-	r.held += d
+	r.lead.Pause(d)
 	r.pause += time.Duration(d)
 	r.res.ExposedPause += time.Duration(d)
 	r.res.MaxPause = max(r.res.MaxPause, r.pause)
@@ -283,7 +287,7 @@ func (r *measured) queued() float64 {
 		return 0
 	}
 	o := r.w.ops[r.wait]
-	return max(0, float64(o.time+o.arg>>2)+r.shift-r.held-r.now)
+	return max(0, float64(o.time+o.arg>>2)+r.shift-r.lead.held+r.lead.Late()-r.now)
 }
 
 // sync waits for the device. It has worked on while the program was held, if
@@ -292,11 +296,10 @@ func (r *measured) sync(place int32, w, at int64) {
 	d := r.ask(gc.Point{At: gc.Sync, Wait: time.Duration(r.waits[place]), WillBlock: true}, at)
 	hold := r.obey(d)
 	wait := float64(w)
-	if r.Elastic {
-		wait = max(0, wait-r.held)
+	if left := r.lead.Wait(wait); r.Elastic {
+		wait = left
 		r.shift -= float64(w) - wait
 	}
-	r.held = 0
 	r.pass(wait, false)
 	if old := r.waits[place]; old == 0 {
 		r.waits[place] = wait

@@ -29,6 +29,7 @@ type Workload struct {
 	ops      []op    // every event
 	refs     []int32 // of each event: the number of its object's allocation, or of its wait place
 	sizes    []int64 // of objects
+	leads    []lead  // how far the device was ahead, where the trace says so
 	places   int     // where the program waits
 	points   []point // allocations and syncs: where a policy is asked
 	nextSync []int32 // nextSync[i] is the first sync at or after points[i]; len(points) if none
@@ -36,6 +37,12 @@ type Workload struct {
 	netArea  float64 // integral of net over the span, in byte ns
 	deadArea float64 // integral of dropped over the span, in byte ns
 	end      totals  // after the last event
+}
+
+// A lead says how far the device was ahead before an op and those after it.
+type lead struct {
+	op    int
+	ahead float64 // ns
 }
 
 // An op is one event: the low two bits of arg say which, the rest is bytes or ns.
@@ -122,6 +129,9 @@ func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 		return nil, fmt.Errorf("sim: %s: %d events, at most %d can be replayed", t.Name, len(t.Events), math.MaxInt32)
 	}
 	for i, e := range t.Events {
+		if e.Kind == trace.Mark && t.Label(e) == trace.AheadLabel {
+			c.leads = append(c.leads, lead{c.ops.Len(), float64(e.Duration)})
+		}
 		if e.Kind != trace.Sync && e.Space != space {
 			continue
 		}

@@ -19,6 +19,12 @@ import (
 // events; its Bytes says how many.
 const LostLabel = "recorder: events lost"
 
+// AheadLabel is the label of the Mark that says how far a device was ahead of its
+// program: from there on until the next such Mark or the next Sync, the program can pause for
+// its Duration without that Sync being over later. After a Sync the device is not
+// ahead. Without any such Mark a trace does not tell.
+const AheadLabel = "device ahead"
+
 // SiteRateLabel is the label of the Mark that says that the sites of a space's
 // Allocs are sampled: its Bytes is the mean number of bytes between two samples.
 // An Alloc without a label was not sampled; one with a label stands for

@@ -42,6 +42,9 @@ type builder struct {
 
 // finish turns the rows into the trace.
 func (p *profile) finish() (*trace.Trace, error) {
+	if p.rows.Len() > 0 {
+		p.ahead()
+	}
 	rows := p.rows.Items()
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("kineto: empty trace: none of %d events is about device memory, a wait or an annotation", p.events)

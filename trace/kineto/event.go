@@ -15,6 +15,8 @@ const (
 	classOOM
 	classSync
 	classMark
+	classLaunch // a call of the runtime or the driver
+	classJob    // work of a device
 )
 
 func classOf(name []byte) class {
@@ -30,12 +32,24 @@ func classOf(name []byte) class {
 	return classOther
 }
 
+func classOfCat(cat []byte) class {
+	switch string(cat) {
+	case "user_annotation":
+		return classMark
+	case "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver":
+		return classLaunch
+	case "kernel", "gpu_memcpy", "gpu_memset":
+		return classJob
+	}
+	return classOther
+}
+
 // An event holds the fields of one element of traceEvents that matter.
 type event struct {
 	name     []byte // reused by the next event
 	class    class
-	complete bool // ph is X
-	mark     bool // cat is user_annotation
+	complete bool  // ph is X
+	cat      class // by its category alone
 	ts, dur  time
 	tid      uint32
 	args     [argCount]arg
@@ -61,10 +75,11 @@ const (
 	argDeviceType
 	argAllocated
 	argReserved
+	argCorrelation
 	argCount
 )
 
-var argNames = [argCount]string{"Bytes", "Addr", "Device Id", "Device Type", "Total Allocated", "Total Reserved"}
+var argNames = [argCount]string{"Bytes", "Addr", "Device Id", "Device Type", "Total Allocated", "Total Reserved", "correlation"}
 
 // event reads one event into e. Its opening brace has been read.
 func (s *scanner) event(e *event) error {
@@ -81,8 +96,8 @@ func (s *scanner) event(e *event) error {
 			return err
 		}
 	}
-	if e.class == classOther && e.mark && e.complete {
-		e.class = classMark
+	if e.class == classOther && e.complete {
+		e.class = e.cat
 	}
 	return nil
 }
@@ -101,7 +116,7 @@ func (s *scanner) field(e *event, key []byte) (err error) {
 		}
 	case "cat":
 		if text, err = s.textOr(); err == nil {
-			e.mark = string(text) == "user_annotation"
+			e.cat = classOfCat(text)
 		}
 	case "ts":
 		e.ts, err = s.time()
@@ -205,6 +220,8 @@ func argOf(key []byte) int {
 		return argAllocated
 	case "Total Reserved":
 		return argReserved
+	case "correlation":
+		return argCorrelation
 	}
 	return -1
 }

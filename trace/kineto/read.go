@@ -41,6 +41,7 @@ func Read(r io.Reader) (*trace.Trace, error) {
 	defer plain.Close()
 	p := &profile{scanner: newScanner(plain), t: &trace.Trace{Meta: make(map[string]string)}, store: plain.Store()}
 	p.labels, p.rows = trace.NewLabelerIn(p.t, p.store), spill.New[row](p.store, 0)
+	p.launches, p.jobs = spill.New[launch](p.store, 0), spill.New[job](p.store, 0)
 	if err := p.read(); err != nil {
 		return nil, err
 	}
@@ -50,14 +51,16 @@ func Read(r io.Reader) (*trace.Trace, error) {
 // A profile holds what has been read of a file.
 type profile struct {
 	*scanner
-	t       *trace.Trace
-	labels  *trace.Labeler
-	base    int64 // ns since 1970 of ts 0
-	found   bool  // traceEvents
-	store   *spill.Store
-	rows    *spill.List[row]
-	events  int // read so far
-	skipped int // events about CPU memory
+	t        *trace.Trace
+	labels   *trace.Labeler
+	base     int64 // ns since 1970 of ts 0
+	found    bool  // traceEvents
+	store    *spill.Store
+	rows     *spill.List[row]
+	launches *spill.List[launch]
+	jobs     *spill.List[job]
+	events   int // read so far
+	skipped  int // events about CPU memory
 }
 
 // A row is an event that matters. Only memory events have an address and a size.
@@ -175,12 +178,32 @@ func (p *profile) take(e *event) error {
 		}
 	case classMark:
 		ro.label = p.labels.Label(string(e.name))
+	case classLaunch, classJob:
+		return p.device(e)
 	}
 	// A call that has not returned when profiling ends may have no dur.
 	if ro.ns, ro.dur, err = e.span(e.class == classSync); err != nil {
 		return err
 	}
 	p.rows.Append(ro)
+	return nil
+}
+
+// device keeps work of a device, or a call that may have launched some.
+func (p *profile) device(e *event) error {
+	id := e.args[argCorrelation]
+	if !id.ok {
+		return nil
+	}
+	ns, dur, err := e.span(e.class == classJob)
+	if err != nil {
+		return err
+	}
+	if e.class == classLaunch {
+		p.launches.Append(launch{correlation: id.n, ns: ns})
+	} else {
+		p.jobs.Append(job{correlation: id.n, begin: ns, end: ns + dur})
+	}
 	return nil
 }
 

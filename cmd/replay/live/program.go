@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -43,6 +44,13 @@ type program struct {
 	steps  []step
 	slots  int
 	places []string
+	leads  []lead
+}
+
+// A lead says how far the device was ahead before a step and those after it.
+type lead struct {
+	step  int
+	ahead time.Duration
 }
 
 // compile checks one space of t and lays it out.
@@ -61,6 +69,11 @@ func compile(t *trace.Trace, space pressure.Space) (*program, error) {
 	for _, e := range t.Events {
 		s := step{kind: e.Kind}
 		switch e.Kind {
+		case trace.Mark:
+			if t.Label(e) == trace.AheadLabel {
+				p.leads = append(p.leads, lead{len(p.steps), e.Duration})
+			}
+			continue
 		case trace.Sync:
 			n, ok := places[e.Aux]
 			if !ok {

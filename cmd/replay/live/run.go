@@ -96,7 +96,9 @@ type runner struct {
 	stints    []stint
 	ahead     time.Duration // of the collector's clock
 	shift     time.Duration // by which pauses have delayed the program
-	device    time.Duration // when the device is done, if waits are elastic
+	device    time.Duration // when the device is done, if waits are elastic and nothing makes it late
+	lead      sim.Lead      // of the device
+	leads     int           // of the program's that are over
 	exposed   time.Duration // the collector's sum of pauses when it was last read
 	out       Report
 	reachable int64
@@ -134,6 +136,9 @@ func (r *runner) run(ctx context.Context) error {
 			r.stints = append(r.stints, stint{before, now, now - due})
 		}
 		r.out.Late = max(r.out.Late, now-due)
+		for ; r.leads < len(r.program.leads) && r.program.leads[r.leads].step <= i; r.leads++ {
+			r.lead.Measured(float64(r.clock.scaled(int64(r.program.leads[r.leads].ahead))))
+		}
 		if err := r.step(i, now); err != nil {
 			return fmt.Errorf("live: %s: step %d: %w", r.load.Name, i, err)
 		}
@@ -158,11 +163,12 @@ func (r *runner) step(i int, now time.Duration) error {
 	case trace.Alloc:
 		return r.alloc(s, now)
 	case trace.Sync:
-		done := now + r.clock.scaled(s.arg)
+		done, late := now+r.clock.scaled(s.arg), time.Duration(r.lead.Late())
 		if r.cfg.Elastic {
-			done = max(now, r.device)
+			done = max(now, r.device+late)
 		}
-		err := r.pool.Sync(r.places[s.slot], func() error { return r.wait(done) })
+		err := r.pool.Sync(r.places[s.slot], func() error { return r.wait(done, late) })
+		r.lead.Wait(0)
 		r.account(s, done)
 		r.rest(now, r.clock.now())
 		if r.cfg.Elastic && err == nil {
@@ -181,13 +187,13 @@ func (r *runner) step(i int, now time.Duration) error {
 	return nil
 }
 
-// wait waits for the device, which is done at a time.
-func (r *runner) wait(done time.Duration) error {
+// wait waits for the device, which is done at a time, late by so much.
+func (r *runner) wait(done, late time.Duration) error {
 	switch left := done - r.clock.now(); {
 	case r.cfg.Wait == nil:
 		r.clock.wait(done)
 	case r.cfg.Elastic:
-		return r.cfg.Wait(0) // what launch has queued
+		return r.cfg.Wait(late) // and for what launch has queued
 	case left > 0:
 		return r.cfg.Wait(left)
 	}
@@ -243,6 +249,7 @@ func (r *runner) account(s *step, since time.Duration) (pause time.Duration) {
 	r.exposed = stats.Exposed
 	pause = r.clock.now() - since
 	r.shift += pause
+	r.lead.Pause(float64(pause))
 	r.out.ExposedPause += pause
 	r.rest(since, since+pause)
 	r.out.MaxPause = max(r.out.MaxPause, pause)
