@@ -41,7 +41,7 @@ type Machine struct {
 	IdleGap time.Duration `json:"idle_gap_ns"` // a longer time between two events is no work of the program; 0: all is
 	Alloc   Linear        `json:"alloc"`       // what the program takes for an allocation, beyond what was recorded
 	Waits   bool          `json:"waits"`       // the ladder waits for the work that the device has queued, which it has if Elastic
-	Elastic bool          `json:"elastic"`     // a pause shortens the next wait by up to its own length: the device works on meanwhile
+	Elastic bool          `json:"elastic"`     // a pause shortens the next wait by up to its own length: the device works on meanwhile; by less if the recording says so, see Lead
 	Noise   Noise         `json:"noise"`       // of the length of a cycle
 }
 

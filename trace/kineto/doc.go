@@ -10,6 +10,9 @@
 //	cat user_annotation      Mark of length dur
 //	Total Reserved changes   Reserve or Release of the difference
 //
+//	kernels, copies and fills, with the calls that launched them
+//	                         Marks with trace.AheadLabel
+//
 // Everything else is left out. Trace.Meta counts the events about memory of the
 // CPU (Device Type 0) that were left out. A profile has [memory] events only if it
 // was made with profile_memory=True. Without them it gives only waits and marks,
@@ -23,6 +26,15 @@
 // the others keep the order of the file. Time 0 is defined by
 // [trace.Trace.StartAtFirst]. Older profiles have no baseTimeNanoseconds, and
 // their ts counts from 1970.
+//
+// # Devices that work ahead
+//
+// A kernel, copy or fill of the device (cat kernel, gpu_memcpy, gpu_memset) has the
+// correlation of the call that launched it. From when it was launched and when it
+// ran follows how long the program could have paused without the next wait being
+// over later: that is the Duration of the Mark. All streams and devices count as one.
+// A Mark is left out if it says less than 10 us or a 20th of the wait more than the
+// one before it.
 //
 // # Before the window
 //
