@@ -70,7 +70,7 @@ func answers(t *testing.T) (figures, causes string) {
 	f.WriteString("\nOn the eleven recordings, plain:\n\n| | wanted | is |\n|---|--:|--:|\n")
 	for _, row := range [][3]string{
 		{"J against the best known", "1.25", trials.of("plain", "J")},
-		{"at cycles of 1 and 10 ms alone", "", middle(t, recorded)},
+		{"at cycles of 1 and 10 ms alone", "", atMiddleCycles(t, recorded)},
 		{"worst program", "1.6", trials.of("plain", "worst program")},
 		{"delay against `cudajl`", "0.09", trials.of("plain", "delay / cudajl")},
 		{"against `cudajl:overlap=true`", "0.3", trials.of("plain", "delay / cudajl overlapped")},
@@ -116,8 +116,8 @@ func wholeOf(t *testing.T, text string) int {
 	return n
 }
 
-// middle is J at cycles of 1 and 10 ms: the mean of the cells of the table by limit and cycle.
-func middle(t *testing.T, report string) string {
+// atMiddleCycles is J at cycles of 1 and 10 ms: the mean of the cells of the table by limit and cycle.
+func atMiddleCycles(t *testing.T, report string) string {
 	_, byCell, _ := strings.Cut(report, "## J by limit and cycle")
 	sum, n := 0.0, 0.0
 	for _, row := range tableIn(t, byCell, "cycle")[1:] {
