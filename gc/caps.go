@@ -31,7 +31,7 @@ const (
 )
 
 // Cycles that free little are of no use. After the nth in a row the policy is not
-// asked at allocations for 8 x 2^n times as long as the last one took, so that n
+// asked at allocations for 8 x 2^n times the processor time that the last one took, so that n
 // such cycles take less than 1/8 of the time, and ever less.
 const (
 	littleShare = 1.0 / 64 // of the live bytes before the cycle
@@ -112,10 +112,10 @@ func (b *brake) learn(c Cycle, g *Gate, now, processor time.Duration, kept int64
 	}
 	until := b.next
 	if _, gauge := g.source.(*Gauge); b.futile > 0 && !gauge { // which rests by itself
-		until = max(until, now+min(restMax, c.Duration*restFactor<<min(b.futile, 16)))
+		until = max(until, now+min(restMax, c.work()*restFactor<<min(b.futile, 16)))
 	}
 	if g.isSoft() && c.Limit > 0 && float64(kept) > crowdedShare*float64(c.Limit) {
-		until = max(until, now+c.Duration*crowdedRest)
+		until = max(until, now+c.work()*crowdedRest)
 	}
 	if until <= now {
 		return nil
@@ -177,7 +177,7 @@ func (o *ownership) assist(r *collection, bytes int64) {
 func (c *Collector) lend(r *collection, used, room int64, want time.Duration) {
 	now := c.Now()
 	due := r.begin + time.Duration(min(float64(used)/float64(room), math.MaxInt32)*float64(r.expected))
-	c.holdBriefly(r, now, min(want, due-now))
+	c.holdBriefly(r, now, min(want, due-now), true)
 }
 
 // giveWay lets the cycle r have the caller's processor. On busy processors each of its
@@ -192,15 +192,16 @@ func (c *Collector) giveWay(r *collection) {
 	if n > 1 {
 		runtime.Gosched()
 	} else if !c.engine.spare() {
-		c.holdBriefly(r, c.Now(), c.brake.Assist)
+		c.holdBriefly(r, c.Now(), c.brake.Assist, false)
 	}
 }
 
 // holdBriefly holds a caller beside r for at most want from now on, and no longer than the caps allow.
-func (c *Collector) holdBriefly(r *collection, now, want time.Duration) {
+// Where the caller only lends its processor, r exposes nothing: without that, r would have taken it from another.
+func (c *Collector) holdBriefly(r *collection, now, want time.Duration, exposes bool) {
 	c.mu.Lock()
 	want = c.purse.take(now, min(want, c.brake.Assist))
-	if want >= leastAssist {
+	if exposes && want >= leastAssist {
 		r.held = min(r.held, now)
 	}
 	c.mu.Unlock()

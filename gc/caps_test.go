@@ -125,8 +125,8 @@ func TestWhoAsksGivesWay(t *testing.T) {
 		for _, n := range collector.Stats().Pauses {
 			held += n
 		}
-		if held != c.want {
-			t.Errorf("%+v: %d callers were held", c, held)
+		if held != c.want || collector.Stats().Last.Exposed != 0 {
+			t.Errorf("%+v: %d callers were held, %+v", c, held, collector.Stats().Last)
 		}
 		collector.Close()
 	}

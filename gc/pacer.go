@@ -149,6 +149,8 @@ func (p *Pacer) Decide(at Point) Decision {
 		d.Action, d.Reason = Block, "no headroom left"
 	case due:
 		d.Action, d.Reason = Overlap, "cycles may take more time"
+	case granted(at) > budget:
+		d.Action, d.Reason = Overlap, "headroom used up"
 	default:
 		d.Action, d.Reason = p.choose(at, now, g, budget, jumped)
 	}

@@ -227,3 +227,18 @@ func TestCeiling(t *testing.T) {
 		t.Errorf("limit %d, %d cycles later", got, ceilingKeep)
 	}
 }
+
+// TestPacerKeepsToItsHeadroom: where memory has a price, live bytes above the headroom start a cycle, also after
+// cycles that were dear for what they freed.
+func TestPacerKeepsToItsHeadroom(t *testing.T) {
+	p := &Pacer{Share: 0.05, Memory: 1e-8}
+	p.Observe(Cycle{Duration: time.Second, Trigger: TriggerPolicy, Action: Overlap, Freed: 1, LiveAfter: 10 * miB})
+	at := Point{Now: 2 * time.Second, At: Allocation, Request: 1, LiveAfter: 10 * miB, Cost: ms, Work: ms}
+	for live, want := range map[int64]Action{11 * miB: Skip, 13 * miB: Overlap} {
+		at.Sample.Live = live
+		q := *p
+		if d := q.Decide(at); d.Action != want {
+			t.Errorf("%d MiB live: %v (%s), want %v", live/miB, d.Action, d.Reason, want)
+		}
+	}
+}
