@@ -53,6 +53,8 @@ type Collector struct {
 	cost       time.Duration // of a cycle started now
 	works      workModel
 	work       time.Duration // of processor time, for each processor, that it takes
+	contention contention
+	slowdown   float64 // of the program beside a cycle
 	brake      brake
 	purse      purse
 	idler      idler

@@ -70,3 +70,34 @@ func (m *workModel) learn(d time.Duration, scan uint64, tracked int) {
 	slices.Sort(known)
 	m.factor = known[(len(known)-1)/2]
 }
+
+// A contention is what cycles take from the program beside them, in decaying sums over the
+// cycles that the collector has run. The zero value has seen none.
+type contention struct {
+	looks, waiting    float64 // at the goroutines, and those that could run and did not
+	processor, length float64 // time of cycles, of processors and on the clock, in ns
+}
+
+const contentionKeep = 0.75 // per cycle
+
+func (c *contention) learn(m marking, processor, length time.Duration) {
+	if m.looks == 0 || processor <= 0 || length <= 0 {
+		return // too short to be seen
+	}
+	c.looks = contentionKeep*c.looks + float64(m.looks)
+	c.waiting = contentionKeep*c.waiting + float64(m.waiting)
+	c.processor = contentionKeep*c.processor + float64(processor)
+	c.length = contentionKeep*c.length + float64(length)
+}
+
+// slowdown is how much longer the program takes beside a cycle. The processors that a
+// cycle takes are lost to the program only where goroutines wait for them: with idle
+// processors there are none. What sharing caches and memory costs is not seen.
+func (c *contention) slowdown() float64 {
+	if c.looks == 0 {
+		return 0
+	}
+	n := float64(runtime.GOMAXPROCS(0))
+	lost := min(c.waiting/c.looks, c.processor/c.length, n/2)
+	return lost / (n - lost)
+}

@@ -18,9 +18,9 @@ type collection struct {
 	passed    atomic.Int64  // callers of Own and Account that have come by
 	processor time.Duration // that cycles had taken before it
 	held      time.Duration // since when a caller is held; noOne if none is. Guarded by mu
-	swept     time.Duration // how much of it went by before its mark began
-	task      task          // in a trace of the program
-	cycle     Cycle         // once done is closed
+	marking   marking
+	task      task  // in a trace of the program
+	cycle     Cycle // once done is closed
 	done      chan struct{}
 
 	tracked int // objects, when it had settled
@@ -182,7 +182,7 @@ func (c *Collector) mark(r *collection) {
 	c.settling.Lock()
 	defer c.settling.Unlock()
 	c.promoteAll()
-	r.task.region("mark", func() { r.swept = c.engine.mark() })
+	r.task.region("mark", func() { r.marking = c.engine.mark() })
 	c.walk(r)
 }
 
@@ -242,7 +242,9 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 		cycle.Duration = end - r.begin - r.waited
 		cycle.Exposed = max(0, end-max(r.held, r.begin))
 		cycle.Work = processor / time.Duration(runtime.GOMAXPROCS(0))
-		c.costs.learn(cycle.Duration-r.swept, c.runtime.scan, tracked+objects)
+		c.costs.learn(cycle.Duration-r.marking.swept, c.runtime.scan, tracked+objects)
+		c.contention.learn(r.marking, processor, cycle.Duration-r.marking.swept)
+		c.slowdown = c.contention.slowdown()
 		c.works.learn(cycle.Work, c.runtime.scan, tracked+objects)
 	}
 	c.read(end)

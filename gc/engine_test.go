@@ -16,10 +16,11 @@ type puppet struct {
 	state  reading
 	reads  int
 	ended  func()
-	marks  chan chan time.Duration // one for each call of mark, which returns what is sent to it
+	marks  chan chan time.Duration // one for each call of mark: what is sent to it has been sweep
 	closed bool
 	each   time.Duration // processor time of a cycle
 	busy   bool          // all processors are
+	seen   marking       // of each mark
 }
 
 func newPuppet() *puppet { return &puppet{marks: make(chan chan time.Duration)} }
@@ -44,12 +45,13 @@ func (e *puppet) read() reading {
 	return e.state
 }
 
-func (e *puppet) mark() time.Duration {
+func (e *puppet) mark() marking {
 	end := make(chan time.Duration)
 	e.marks <- end
-	swept := <-end
+	m := e.seen
+	m.swept = <-end
 	e.cycle()
-	return swept
+	return m
 }
 
 // cycle counts a cycle of the process, and tells nobody.

@@ -45,7 +45,7 @@ type Point struct {
 	LiveAfter int64           // live bytes when the last cycle had settled
 	Cost      time.Duration   // expected duration of a cycle started now, without the sweep that the last one left
 	Work      time.Duration   // processor time that it is expected to take, for each processor of GOMAXPROCS; 0 = not known, as long as Cost
-	Slowdown  float64         // of the program beside a cycle: 0 with an idle core, 1 = half speed
+	Slowdown  float64         // of the program beside a cycle: 0 = none, or not known; 1 = half speed. A collector learns it from its cycles
 	Running   bool            // a cycle is under way
 	Cycles    uint64          // cycles so far, those of the runtime included
 }

@@ -19,8 +19,8 @@ type engine interface {
 	// read returns what the runtime says now. One goroutine calls it at a time.
 	read() reading
 	// mark runs a cycle, and returns as soon as weak pointers to what has died
-	// are nil. Swept is how much of that time went by before its mark began.
-	mark() (swept time.Duration)
+	// are nil.
+	mark() marking
 	// marked is how many calls of mark there were, and swept of how many of them the sweep has
 	// ended: until then finalizers and cleanups become due. Both are safe for concurrent use.
 	marked() int64
@@ -43,7 +43,16 @@ type reading struct {
 	scan   uint64 // bytes of the Go heap that a cycle has to scan
 }
 
+// A marking is what was seen of a mark.
+type marking struct {
+	swept   time.Duration // how much of the time went by before it began
+	looks   int           // at the goroutines meanwhile
+	waiting int           // goroutines that could run and did not, summed over the looks, in each at most as many as the cycle may displace
+}
+
 const (
+	runnableMetric = "/sched/goroutines/runnable:goroutines"
+
 	cyclesMetric = "/gc/cycles/total:gc-cycles"     // counts cycles when their mark ends; their sweep is still to come
 	scanMetric   = "/gc/scan/heap:bytes"            //
 	stopsMetric  = "/sched/pauses/total/gc:seconds" // a histogram: two for each cycle
@@ -76,8 +85,9 @@ func (r *goRuntime) read() reading {
 // mark does not wait for runtime.GC to return: that is after the sweep, which
 // on busy cores ends seconds after the mark. A cycle that follows another at
 // once first finishes the other's sweep: swept is how long that took at least.
-func (r *goRuntime) mark() (swept time.Duration) {
+func (r *goRuntime) mark() (m marking) {
 	var look progressReader
+	cores := runtime.GOMAXPROCS(0)
 	before := look.read()
 	probe := newProbe()
 	returned := make(chan struct{})
@@ -95,16 +105,20 @@ func (r *goRuntime) mark() (swept time.Duration) {
 		// The first cycle to end may have begun before the probe was dropped.
 		// Such a cycle keeps the probe; the one after it does not.
 		if n := now.cycles - before.cycles; n >= 2 || n == 1 && probe.Value() == nil {
-			return swept
+			return m
+		}
+		if now.stops != before.stops { // it marks: a sweep gives way to whoever waits
+			m.looks++
+			m.waiting += displaced(now.runnable, cores)
 		}
 		if now.stops != stops { // since the last look: for a mark to begin, or for that of an older cycle to end
-			stops, swept = now.stops, last
+			stops, m.swept = now.stops, last
 		}
 		last = time.Since(began)
 		nap.Reset(min(max(last/8, 200*time.Microsecond), time.Millisecond))
 		select {
 		case <-returned:
-			return swept
+			return m
 		case <-nap.C:
 		}
 	}
@@ -117,19 +131,31 @@ func (r *goRuntime) swept() int64  { return r.returns.Load() }
 type progress struct {
 	cycles uint64 // whose mark has ended
 	stops  uint64 // of the world, for a mark to begin or to end
+
+	runnable int // goroutines that could run and do not
 }
 
 // A progressReader reads the runtime's progress. The zero value is ready to use.
-type progressReader struct{ samples [2]metrics.Sample }
+type progressReader struct{ samples [3]metrics.Sample }
 
 func (r *progressReader) read() (p progress) {
-	r.samples[0].Name, r.samples[1].Name = cyclesMetric, stopsMetric
+	r.samples[0].Name, r.samples[1].Name, r.samples[2].Name = cyclesMetric, stopsMetric, runnableMetric
 	metrics.Read(r.samples[:])
 	for _, n := range r.samples[1].Value.Float64Histogram().Counts {
 		p.stops += n
 	}
-	p.cycles = r.samples[0].Value.Uint64()
+	p.cycles, p.runnable = r.samples[0].Value.Uint64(), int(r.samples[2].Value.Uint64())
 	return p
+}
+
+// displaced is how many of the goroutines that do not run a cycle may keep from running: it
+// marks with a quarter of the processors (runtime.gcBackgroundUtilization). Whoever looks
+// runs, too, and so keeps one from running; if there is one processor, in place of the cycle.
+func displaced(runnable, cores int) int {
+	if cores > 1 {
+		runnable--
+	}
+	return max(0, min(runnable, (cores+3)/4))
 }
 
 // newProbe returns a weak pointer to an object that is garbage from the start.

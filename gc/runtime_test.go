@@ -21,7 +21,7 @@ func TestMarkKnowsHowLongItSwept(t *testing.T) {
 	}
 	share := func() float64 {
 		began := time.Now()
-		swept := r.mark()
+		swept := r.mark().swept
 		return float64(swept) / float64(time.Since(began))
 	}
 	most, least := 0.0, 1.0

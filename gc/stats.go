@@ -18,6 +18,7 @@ type Stats struct {
 	Pauses    [pauses]uint64   // callers' pauses by length: those in [i] are at most PauseBound(i)
 	Tracked   int              // objects tracked when the last cycle had settled
 	Cost      time.Duration    // expected duration of the next cycle
+	Slowdown  float64          // of the program that is expected beside it: 0 = none, 1 = half speed
 	Failures  uint64           // failures contained: see Collector.Err
 	Capped    uint64           // cycles that the policy wanted and Caps did not allow
 	Pending   int              // dead objects whose release has not ended yet
@@ -33,7 +34,7 @@ func (c *Collector) Stats() Stats {
 	defer c.mu.Unlock()
 	s := c.stats
 	s.Pending = pending
-	s.Tracked, s.Cost = c.tracked, c.cost
+	s.Tracked, s.Cost, s.Slowdown = c.tracked, c.cost, c.slowdown
 	return s
 }
 

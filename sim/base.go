@@ -231,6 +231,8 @@ func (m *base) advance(t int64, at *totals) {
 		lost := c.rest + s*min(float64(t-c.t-wait), beside/(1+s))
 		c.t, c.waited, c.rest = t, at.wait, lost-math.Floor(lost)
 		m.delay(int64(lost), at)
+		m.res.Slowed += time.Duration(lost)
+		m.log.slow(t, time.Duration(lost))
 	}
 	if t+m.shift >= c.end {
 		m.settle(at)

@@ -43,6 +43,7 @@ type measured struct {
 	dropped []int32        // objects that were dropped and not freed, oldest first
 	dead    int64          // bytes of them
 	cycle   *cycle         // under way; nil if there is none
+	slowed  float64        // part of shift
 	area    struct{ live, garbage float64 }
 }
 
@@ -77,10 +78,12 @@ func runMeasured(w *Workload, p gc.Policy, cfg Config) Result {
 	r.res.Ladder = r.res.Cycle + r.Machine.Ladder
 	for i, o := range w.ops {
 		r.event = i
+		before := r.shift
 		r.work(float64(o.time) + r.shift)
 		for ; r.leads < len(w.leads) && w.leads[r.leads].op <= i; r.leads++ {
 			r.lead.Measured(w.leads[r.leads].ahead)
 		}
+		r.cfg.Log.slow(o.time, time.Duration(r.shift-before))
 		n, ref := o.arg>>2, w.refs[i]
 		switch o.arg & 3 {
 		case opAlloc:
@@ -117,6 +120,7 @@ func (r *measured) work(until float64) {
 		did := min(left, r.cycle.left*max(1, r.Stretch)/(1+r.Slowdown))
 		r.pass(did*(1+r.Slowdown), true)
 		r.shift += did * r.Slowdown
+		r.slowed += did * r.Slowdown
 		left -= did
 	}
 	r.pass(left, true)
@@ -406,7 +410,7 @@ func (r *measured) settle() {
 }
 
 func (r *measured) finish() Result {
-	r.res.Elapsed = time.Duration(math.Round(r.now))
+	r.res.Elapsed, r.res.Slowed = time.Duration(math.Round(r.now)), time.Duration(math.Round(r.slowed))
 	if r.now > 0 {
 		r.res.MeanLive, r.res.MeanGarbage = r.area.live/r.now, r.area.garbage/r.now
 	}

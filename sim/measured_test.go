@@ -43,6 +43,7 @@ func TestElementsOfAMachine(t *testing.T) {
 		"stretch":     run(Machine{Stretch: 3}, beside).GCBusy > overlap.GCBusy,
 		"no stretch":  run(Machine{Stretch: 3}, "never").GCBusy == never.GCBusy,
 		"slowdown":    run(Machine{Slowdown: 1}, beside).Elapsed > overlap.Elapsed,
+		"slowed":      run(Machine{Slowdown: 1}, beside).Slowed > 0 && overlap.Slowed == 0,
 		"alloc":       run(Machine{Alloc: Linear{Base: 10 * time.Microsecond}}, "never").Elapsed > 2*never.Elapsed,
 		"elastic":     run(Machine{Elastic: true}, "never").Elapsed < never.Elapsed,
 		"waits":       run(Machine{Elastic: true, Waits: true}, "never").ExposedPause > run(Machine{Elastic: true}, "never").ExposedPause,

@@ -26,8 +26,9 @@ type Result struct {
 	PeakLive           int64         `json:"peak_live_bytes"`
 	MeanLive           float64       `json:"mean_live_bytes"` // weighted by elapsed time
 	MeanGarbage        float64       `json:"mean_garbage_bytes"`
-	Span               time.Duration `json:"span_ns"`    // of the recording
-	Elapsed            time.Duration `json:"elapsed_ns"` // span + every delay
+	Span               time.Duration `json:"span_ns"`             // of the recording
+	Elapsed            time.Duration `json:"elapsed_ns"`          // span + every delay
+	Slowed             time.Duration `json:"slowed_ns,omitempty"` // what the program lost beside overlapped cycles
 }
 
 // CPUPrice is the price of a second of collector time, in seconds of exposed
@@ -35,22 +36,22 @@ type Result struct {
 // user can say what a core is worth.
 const CPUPrice = 0.05
 
-// Objective is exposed pause + CPUPrice x collector time: the one number by
-// which runs are ranked.
+// Objective is delay + CPUPrice x collector time: the one number by which runs are ranked.
 func (r *Result) Objective() time.Duration {
-	return r.ExposedPause + time.Duration(CPUPrice*float64(r.GCBusy))
+	return r.Delay() + time.Duration(CPUPrice*float64(r.GCBusy))
 }
 
 // Delay is what the program lost: exposed pause, and what it was slowed beside
-// overlapped cycles. It is that of the base world: a machine has other reasons to
-// take longer, or less long, than was recorded.
-func (r *Result) Delay() time.Duration { return r.Elapsed - r.Span }
+// overlapped cycles. A machine has other reasons to take longer, or less long, than was
+// recorded, which do not count.
+func (r *Result) Delay() time.Duration { return r.ExposedPause + r.Slowed }
 
 // A Log collects what a run did, in order. A nil *Log collects nothing.
 type Log struct {
 	Decisions []Decided // every question and its answer, if KeepDecisions is set
 	Cycles    []Collected
 	Pauses    []Pause
+	slowed    []lost
 
 	KeepDecisions bool // set before the run; a run may ask millions of times
 	KeepReasons   bool // keeps, of those, the ones that asked for a cycle and the last one before each cycle
@@ -70,6 +71,15 @@ func (l *Log) decide(d Decided) {
 		}
 	}
 	l.Decisions, l.seen = append(l.Decisions, d), len(l.Cycles)
+}
+
+// A lost is time that the program lost beside a cycle, up to an event.
+type lost struct{ trace, length time.Duration }
+
+func (l *Log) slow(trace int64, length time.Duration) {
+	if l != nil && length > 0 {
+		l.slowed = append(l.slowed, lost{time.Duration(trace), length})
+	}
 }
 
 // Wasted counts the cycles that freed less than 1 % of what was live.

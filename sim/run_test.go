@@ -126,7 +126,6 @@ func TestConservation(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg := genConfig(t, w)
-		cfg.Cost.Slowdown = 0
 		log := &Log{}
 		cfg.Log = log
 		r := Run(w, genWhim(t, gc.Skip, gc.Skip, gc.Overlap, gc.Block)(), cfg)
@@ -136,7 +135,7 @@ func TestConservation(t *testing.T) {
 			exposed += p.Length
 			longest = max(longest, p.Length)
 		}
-		if exposed != r.ExposedPause || longest != r.MaxPause || r.Elapsed != r.Span+exposed {
+		if exposed != r.ExposedPause || longest != r.MaxPause || r.Elapsed != r.Span+exposed+r.Slowed || r.Delay() != r.Elapsed-r.Span {
 			t.Fatalf("pauses sum to %v, longest %v: %+v", exposed, longest, r)
 		}
 		var freed int64
@@ -165,10 +164,9 @@ func TestSeriesEndsWithTheTotals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorkload(t, true)
 		cfg := genConfig(t, w)
-		cfg.Cost.Slowdown = 0
 		log := &Log{}
 		cfg.Log = log
-		r := Run(w, genWhim(t, gc.Skip, gc.Block)(), cfg)
+		r := Run(w, genWhim(t, gc.Skip, gc.Block, gc.Overlap)(), cfg)
 		levels := w.Series(log, r.Elapsed, 10)
 		var peak int64
 		for i, x := range levels {
@@ -176,6 +174,9 @@ func TestSeriesEndsWithTheTotals(t *testing.T) {
 			if x.Garbage < 0 || x.Live < x.Garbage || i > 0 && x.At < levels[i-1].At {
 				t.Fatalf("level %d of %v", i, levels)
 			}
+		}
+		if n := len(w.ops); n > 0 && levels[len(levels)-1].At != time.Duration(w.ops[n-1].time)+r.Delay() {
+			t.Fatalf("series ends at %v, the program was delayed by %v", levels[len(levels)-1].At, r.Delay())
 		}
 		if peak != r.PeakLive {
 			t.Fatalf("series peaks at %d, run at %d", peak, r.PeakLive)

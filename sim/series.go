@@ -14,7 +14,7 @@ type Level struct {
 // the least live, and its last, so that a plot shows every peak.
 func (w *Workload) Series(l *Log, elapsed time.Duration, slots int) []Level {
 	s := sampler{slot: max(1, elapsed/time.Duration(max(1, slots)))}
-	cycles, pauses := l.Cycles, l.Pauses
+	cycles, pauses, slowed := l.Cycles, l.Pauses, l.slowed
 	var net, dropped, freed, seq int64
 	var delay time.Duration
 	for _, o := range w.ops {
@@ -23,6 +23,10 @@ func (w *Workload) Series(l *Log, elapsed time.Duration, slots int) []Level {
 			s.add(Level{pauses[0].At, net - freed, dropped - freed})
 			delay += pauses[0].Length
 			pauses = pauses[1:]
+		}
+		for len(slowed) > 0 && slowed[0].trace <= time.Duration(o.time) {
+			delay += slowed[0].length
+			slowed = slowed[1:]
 		}
 		for len(cycles) > 0 && cycles[0].seq == seq && (o.arg&3 == opAlloc || o.arg&3 == opSync) {
 			freed += cycles[0].Freed
