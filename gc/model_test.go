@@ -206,7 +206,7 @@ func (m *model) asked(t *rapid.T, want Point, live int64, d Decision) Decision {
 				live += o.bytes
 			}
 		}
-		want.Now, want.Wait, want.Cost, want.Work, want.Cycles = at.Now, at.Wait, at.Cost, at.Work, at.Cycles
+		want.Now, want.Wait, want.Cost, want.Work, want.Slowdown, want.Cycles = at.Now, at.Wait, at.Cost, at.Work, at.Slowdown, at.Cycles
 		want.Sample.Live, want.Sample.Reserved, want.Sample.Limit = live, live, m.limit
 		want.Running = m.running
 		want.Allocated, want.LiveAfter, want.Freed = m.allocated, m.liveAfter, m.allocated+m.liveAfter-live
