@@ -26,9 +26,9 @@ type Result struct {
 	PeakLive           int64         `json:"peak_live_bytes"`
 	MeanLive           float64       `json:"mean_live_bytes"` // weighted by elapsed time
 	MeanGarbage        float64       `json:"mean_garbage_bytes"`
-	Span               time.Duration `json:"span_ns"`             // of the recording
-	Elapsed            time.Duration `json:"elapsed_ns"`          // span + every delay
-	Slowed             time.Duration `json:"slowed_ns,omitempty"` // what the program lost beside overlapped cycles
+	Span               time.Duration `json:"span_ns"`    // of the recording
+	Elapsed            time.Duration `json:"elapsed_ns"` // span + every delay
+	Slowed             time.Duration `json:"-"`          // what the program lost beside overlapped cycles
 }
 
 // CPUPrice is the price of a second of collector time, in seconds of exposed

@@ -36,7 +36,11 @@ const settings = 6
 func fields(o *experiment.Outcome) (names []string, values [][]byte) {
 	v := reflect.ValueOf(o.Result)
 	for i := range v.NumField() {
-		names = append(names, v.Type().Field(i).Tag.Get("json"))
+		name := v.Type().Field(i).Tag.Get("json")
+		if name == "-" {
+			continue
+		}
+		names = append(names, name)
 		text, err := json.Marshal(v.Field(i).Interface())
 		if err != nil {
 			panic(err) // numbers and strings can be marshalled
