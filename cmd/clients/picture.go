@@ -18,14 +18,14 @@ func draw(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range clients {
+	for _, client := range pictured {
 		curves := make([]chart.Curve, len(drawn))
 		for i, w := range drawn {
 			curves[i].Name = w
 		}
 		for line, row := range rows[1:] {
 			i := slices.Index(drawn, row[1])
-			if row[0] != c.program || i < 0 {
+			if row[0] != client || i < 0 {
 				continue
 			}
 			ms, err1 := strconv.ParseInt(row[2], 10, 64)
@@ -39,7 +39,7 @@ func draw(dir string) error {
 		if len(curves) == 0 {
 			continue
 		}
-		if err := drawOne(filepath.Join(dir, c.program+".svg"), c.program, curves); err != nil {
+		if err := drawOne(filepath.Join(dir, client+".svg"), client, curves); err != nil {
 			return err
 		}
 	}

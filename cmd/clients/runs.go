@@ -43,8 +43,11 @@ var columns = []struct {
 
 const named = 4 // columns that name the run
 
-// drawn are the ways whose memory over time is kept, in the order of the picture's key.
-var drawn = []string{"plain", "memlimit:512", "tick:100ms", "auto", "gauge", "own", "close"}
+// pictured are the clients whose memory over time is kept, and drawn the ways in the order of the picture's key.
+var (
+	pictured = []string{"query", "arrow", "pack"}
+	drawn    = []string{"plain", "memlimit:512", "tick:100ms", "auto", "gauge", "own", "close"}
+)
 
 // write leaves every run in runs.csv, and in timeline.csv the resident memory of the first round
 // over time: the highest of each hundredth part.
@@ -64,7 +67,7 @@ func (all runs) write(dir string) error {
 			row = append(row, strconv.FormatFloat(*c.of(r), 'f', c.digits, 64))
 		}
 		rows = append(rows, row)
-		if r.Round > 0 || r.Load != "" || !slices.Contains(drawn, r.Way) {
+		if r.Round > 0 || r.Load != "" || !slices.Contains(pictured, r.Client) || !slices.Contains(drawn, r.Way) {
 			continue
 		}
 		for part := range slices.Chunk(r.timeline, max(1, len(r.timeline)/100)) {

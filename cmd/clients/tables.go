@@ -55,7 +55,7 @@ func (all runs) fill(text []byte) (filled []byte, err error) {
 }
 
 var tables = map[string]func(runs) string{
-	"lead": runs.lead, "all": runs.everyClient, "aims": runs.aims, "auto": runs.autoAims, "better": runs.better,
+	"lead": runs.lead, "pick": runs.pick, "all": runs.everyClient, "aims": runs.aims, "auto": runs.autoAims, "better": runs.better,
 	"import": runs.importCost, "nothing": runs.nothing, "each": runs.each,
 }
 
@@ -149,9 +149,13 @@ var titles = []struct{ client, title string }{
 	{"query", "SQLite"}, {"pack", "zstd"}, {"arrow", "Arrow"}, {"wasm", "WebAssembly"}, {"thumb", "libvips"}, {"matrix", "malloc, large Go heap"},
 }
 
-// lead is mean and peak MiB of the clients in the ways that a reader chooses from.
-func (all runs) lead() string {
-	header := []string{"[resident memory](results/2026-11-22-clients/README.md), mean / peak MiB"}
+// lead is for the README of the project, pick for the guide.
+func (all runs) lead() string { return all.choice("results/2026-11-22-clients/README.md") }
+func (all runs) pick() string { return all.choice("../results/2026-11-22-clients/README.md") }
+
+// choice is mean and peak MiB of the clients in the ways that a reader chooses from.
+func (all runs) choice(link string) string {
+	header := []string{"[resident memory](" + link + "), mean / peak MiB"}
 	for _, t := range titles {
 		header = append(header, t.title)
 	}
