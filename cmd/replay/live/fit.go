@@ -85,8 +85,11 @@ type shape struct {
 // work is how long o would have taken with the program held, without what was
 // left to sweep.
 func (s *shape) work(o *Observation) float64 {
-	return float64(o.Held) + float64(o.Working)/s.stretch - float64(max(0, s.sweep-o.Gap))
+	return float64(o.Held) + float64(o.Working)/s.stretch - float64(s.unswept(o))
 }
+
+// unswept is how long the sweep of the last cycle still took when o was asked for.
+func (s *shape) unswept(o *Observation) time.Duration { return max(0, s.sweep-o.Gap) }
 
 func (s *shape) row(o *Observation) [4]float64 {
 	f := s.after.Of(o.Gap)
@@ -138,7 +141,7 @@ func fitShape(all []Observation) shape {
 	var starts []time.Duration
 	for _, o := range all {
 		if o.Start >= 0 {
-			starts = append(starts, o.Start)
+			starts = append(starts, max(0, o.Start-best.unswept(&o)))
 		}
 	}
 	best.start = min(median(starts), time.Duration(best.x[0]))

@@ -66,17 +66,18 @@ func TestFitFindsTheMachine(t *testing.T) {
 	}
 }
 
-// The sweep of the last cycle is found.
+// The sweep of the last cycle is found, and it is no part of the time until the mark begins.
 func TestFitFindsTheSweep(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var all []Observation
 	for range 200 {
-		o := Observation{Gap: time.Duration(r.IntN(20)) * time.Millisecond, Start: -1}
+		o := Observation{Gap: time.Duration(r.IntN(8)) * time.Millisecond}
+		o.Start = 3e5 + max(0, 64e5-o.Gap)
 		o.Held = 4*time.Millisecond + max(0, 64e5-o.Gap) + time.Duration(r.IntN(1e5))
 		all = append(all, o)
 	}
 	m, _, err := FitMachine(0, all)
-	if err != nil || m.Sweep.Base != 64e5 || m.Stretch != 1 || m.Start != 0 || !near(float64(m.Cycle(0, 0, 0)), 4e6, 0.05) {
+	if err != nil || m.Sweep.Base != 64e5 || m.Stretch != 1 || m.Start != 3e5 || !near(float64(m.Cycle(0, 0, 0)), 4e6, 0.05) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
