@@ -81,15 +81,20 @@ func ask(s *session.Session, op string, q question, file js.Value) (any, error) 
 // A slices reads a file of the page by slices, so that no more than one of them is
 // in memory.
 type slices struct {
-	read js.Value // of an offset and a length, to bytes: fewer at the end
+	read js.Value // of an offset and an array to fill, to how many bytes there were: fewer at the end
+	into js.Value // the array: one for all, as what Go has seen of the page lives until Go collects
 	at   int
 }
 
-func newSlices(read js.Value) io.Reader { return bufio.NewReaderSize(&slices{read: read}, 1<<20) }
+const sliceBytes = 1 << 20
+
+func newSlices(read js.Value) io.Reader {
+	return bufio.NewReaderSize(&slices{read: read, into: js.Global().Get("Uint8Array").New(sliceBytes)}, sliceBytes)
+}
 
 func (s *slices) Read(p []byte) (int, error) {
-	n := js.CopyBytesToGo(p, s.read.Invoke(s.at, len(p)))
-	if n == 0 && len(p) > 0 {
+	n := s.read.Invoke(s.at, s.into).Int()
+	if n = js.CopyBytesToGo(p[:min(n, len(p))], s.into); n == 0 && len(p) > 0 {
 		return 0, io.EOF
 	}
 	s.at += n

@@ -19,6 +19,7 @@ type chromium struct {
 	t       testing.TB
 	to      *os.File
 	session string // of the one page
+	pid     int    // of the browser
 
 	mu       sync.Mutex
 	next     int
@@ -61,7 +62,7 @@ func newChromium(t testing.TB) *chromium {
 	}
 	in.Close()
 	out.Close()
-	c := &chromium{t: t, to: to, waiting: make(map[int]chan json.RawMessage)}
+	c := &chromium{t: t, to: to, pid: cmd.Process.Pid, waiting: make(map[int]chan json.RawMessage)}
 	go c.listen(bufio.NewReaderSize(from, 1<<20))
 	t.Cleanup(func() {
 		c.send("", "Browser.close", nil)

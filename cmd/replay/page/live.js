@@ -42,8 +42,9 @@ const post = (m, message, progress) => new Promise((resolve, reject) => {
 
 // call asks one worker and returns its answer, or throws its error.
 const call = async (m, op, args, file, progress) => {
-  const { answer, took } = await post(m, { op, args, file }, progress);
+  const { answer, took, held } = await post(m, { op, args, file }, progress);
   lastTook = took;
+  m.held = held; // bytes of memory
   return answer;
 };
 let lastTook = 0; // ms that the last answer took in its worker

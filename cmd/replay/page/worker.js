@@ -14,12 +14,14 @@ const start = async (program) => {
 const slices = (id, file) => {
   const reader = new FileReaderSync();
   let said = 0;
-  return (at, n) => {
+  return (at, into) => {
     if (performance.now() - said > 50) {
       said = performance.now();
       postMessage({ id, done: at, of: file.size });
     }
-    return new Uint8Array(reader.readAsArrayBuffer(file.slice(at, at + n)));
+    const bytes = new Uint8Array(reader.readAsArrayBuffer(file.slice(at, at + into.length)));
+    into.set(bytes);
+    return bytes.length;
   };
 };
 
@@ -28,7 +30,7 @@ onmessage = async ({ data: { id, program, op, args, file } }) => {
     if (program) postMessage({ id, answer: await start(program) });
     else {
       const began = performance.now(), out = eagergc(op, args, file && slices(id, file));
-      postMessage({ id, ...out, took: performance.now() - began });
+      postMessage({ id, ...out, took: performance.now() - began, held: go._inst.exports.mem.buffer.byteLength });
     }
   } catch (err) {
     postMessage({ id, error: String(err) });
