@@ -24,21 +24,24 @@ const (
 	ours    = "own,gauge,auto"
 	rivals  = "gogc:20,memlimit:512,every:10,tick:10ms,tick:100ms,tick:1s"
 	peers   = "watchdog:512,otel:512,automemlimit:512,gogctuner:512,memlimiter:512"
-	allWays = "plain,close,close+auto," + ours + ",account," + rivals + "," + peers
+	allWays = "plain,close,late,close+auto," + ours + ",account," + rivals + "," + peers
 	fewWays = "plain,close," + ours + "," + rivals
 )
 
-// clients with a load that takes a few seconds on two cores of a server.
-var clients = []struct {
+type client struct {
 	program, requests, workers, tenfold string
 	manyRequests                        string // for tenfold
-}{
+}
+
+// clients with a load that takes a few seconds on two cores of a server.
+var clients = []client{
 	{"thumb", "30", "4", "40", "80"},
 	{"query", "160", "4", "40", "160"},
 	{"matrix", "1800", "2", "20", "1800"},
 	{"wasm", "400", "2", "20", "400"},
 	{"arrow", "300", "2", "20", "300"},
 	{"pack", "160", "2", "20", "160"},
+	{"lru", "6000", "2", "20", "6000"}, // after all rules; the others were known
 }
 
 // plan returns what is measured: every client in all ways, then with ten times as many requests

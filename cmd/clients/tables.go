@@ -174,21 +174,24 @@ func (all runs) choice(link string) string {
 	return markdown(1, header, rows)
 }
 
-// everyClient is mean and peak MiB of every client in every way.
+// everyClient is mean and peak MiB of every client in every way, of those that were run.
 func (all runs) everyClient() string {
-	header := []string{"way"}
-	for _, c := range clients {
-		header = append(header, c.program)
+	var ran runs
+	for _, r := range all {
+		if r.Load == "" && slices.ContainsFunc(clients, func(c client) bool { return c.program == r.Client }) {
+			ran = append(ran, r)
+		}
 	}
+	programs := ran.names(func(r run) string { return r.Client })
 	var rows [][]string
-	for _, way := range strings.Split(allWays, ",") {
+	for _, way := range ran.names(func(r run) string { return r.Way }) {
 		row := []string{way}
-		for _, c := range clients {
-			row = append(row, all.of(c.program, "", way).memory())
+		for _, program := range programs {
+			row = append(row, ran.of(program, "", way).memory())
 		}
 		rows = append(rows, row)
 	}
-	return markdown(1, header, rows)
+	return markdown(1, append([]string{"way"}, programs...), rows)
 }
 
 var loadTitles = map[string]string{"": "", "tenfold": ", ten times as many at once", "idle": ", with four idle phases of 400 ms"}

@@ -24,6 +24,7 @@ type Way struct {
 
 	mu     sync.Mutex
 	cycles []time.Duration // lengths of explicit cycles
+	late   []func()        // give back what requests are done with; of way late
 }
 
 // Ways lists the names of ways, in the order of tables. A number after a colon is
@@ -31,6 +32,7 @@ type Way struct {
 var Ways = []string{
 	"plain",      // finalizers and cleanups, when Go happens to collect
 	"close",      // each request gives back what it took: the best there is, and the most work to write
+	"late",       // as close, when the next request has its memory: the least that cycles can do which begin at allocations
 	"gogc:20",    // GOGC=20
 	"memlimit:N", // GOMEMLIMIT of N MiB
 	"every:10",   // runtime.GC() every 10 requests
@@ -56,7 +58,7 @@ func newWay(text string, c Client) (*Way, error) {
 		return n
 	}
 	switch name {
-	case "plain", "close", "close+auto", "auto":
+	case "plain", "close", "late", "close+auto", "auto":
 	case "gogc":
 		debug.SetGCPercent(number())
 	case "memlimit":
@@ -136,7 +138,7 @@ func (w *Way) cycle() float64 {
 }
 
 // Closes reports whether the program gives back by hand.
-func (w *Way) Closes() bool { return strings.HasPrefix(w.name, "close") }
+func (w *Way) Closes() bool { return strings.HasPrefix(w.name, "close") || w.name == "late" }
 
 // Counts reports whether a collector is told of each object.
 func (w *Way) Counts() bool { return w.counts == "own" || w.counts == "account" }
@@ -162,10 +164,29 @@ func Keep[T, A any](w *Way, owner *T, bytes int64, free func(A), arg A) (done fu
 		}
 		done = func() { free(arg) }
 	}
+	if w.name == "late" {
+		return w.giveBackLate(done)
+	}
 	if w.Closes() {
 		return done
 	}
 	return func() {}
+}
+
+// giveBackLate gives back what requests are done with, and returns what has the next call do that for done.
+func (w *Way) giveBackLate(done func()) func() {
+	w.mu.Lock()
+	late := w.late
+	w.late = nil
+	w.mu.Unlock()
+	for _, done := range late {
+		done()
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.late = append(w.late, done)
+	}
 }
 
 // ErrNoWay says that a way is not for this client: its library counts nothing, or it was
