@@ -9,7 +9,7 @@ type Lead struct {
 	measured bool
 	ahead    float64 // by which the program could pause now
 	held     float64 // by which it has paused since the last wait
-	late     float64 // by which the device is done later than it would have been; negative: it has so much left
+	late     float64 // by which the device is done later than it would have been
 }
 
 // Measured says that the device is ahead by d, as a recording tells.
@@ -26,11 +26,11 @@ func (l *Lead) Pause(d float64) {
 }
 
 // Late is by how much later the device is done, if the program is held no more.
-func (l *Lead) Late() float64 { return max(0, l.late) }
+func (l *Lead) Late() float64 { return l.late }
 
 // Wait returns what is left of a wait of length w. The device has then done all it had.
 func (l *Lead) Wait(w float64) float64 {
-	left := max(0, w-l.held+l.Late())
+	left := max(0, w-l.held+l.late)
 	*l = Lead{measured: l.measured}
 	return left
 }
