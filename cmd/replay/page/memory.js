@@ -1,6 +1,6 @@
 // Memory over time: two policies side by side on one time axis, each with its
 // cycles, which can be asked why they ran.
-const floats = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+const floats = (text) => new Float32Array(decoded(text).buffer);
 
 // steps draws levels as what they are: they hold until the next. Where there are
 // more than the screen has columns, lines look the same and are quicker.
