@@ -248,34 +248,3 @@ func BenchmarkLab(b *testing.B) {
 		}
 	})
 }
-
-// BenchmarkLabFrames moves a dial again and again while the workers compute, and tells
-// how long the page stood still at most: in one task of its own, and between frames.
-func BenchmarkLabFrames(b *testing.B) {
-	c := openLab(b, "sample=serve&policies="+strings.Join(contenderNames(), ";"))
-	settled(c)
-	for b.Loop() {
-		var stood struct{ Tasks, Task, Gap, Frames float64 }
-		c.eval(`(async () => {
-			const tasks = [], frames = [], seer = new PerformanceObserver((l) => tasks.push(...l.getEntries().map((e) => e.duration)));
-			seer.observe({ type: "longtask" });
-			let going = true;
-			const frame = (t) => { frames.push(t); if (going) requestAnimationFrame(frame); };
-			requestAnimationFrame(frame);
-			const dial = document.querySelector("[name=limit]");
-			for (let k = 40; k < 200; k += 4) {
-				dial.value = k;
-				dial.dispatchEvent(new Event("input"));
-				await new Promise((done) => setTimeout(done, k % 40 ? 50 : 1000)); // it rests now and then
-			}
-			while (document.querySelector(".recording").ariaBusy === "true") await new Promise((done) => setTimeout(done, 50));
-			going = false;
-			await new Promise((done) => setTimeout(done, 100));
-			return { tasks: tasks.length, task: Math.max(0, ...tasks), frames: frames.length, gap: Math.max(...frames.slice(1).map((t, i) => t - frames[i])) };
-		})()`, &stood)
-		b.ReportMetric(stood.Tasks, "tasks-over-50ms")
-		b.ReportMetric(stood.Task/1e3, "longest-task-s")
-		b.ReportMetric(stood.Gap/1e3, "longest-gap-s")
-		b.ReportMetric(stood.Frames, "frames")
-	}
-}

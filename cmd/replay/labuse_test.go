@@ -286,34 +286,3 @@ func TestLabServed(t *testing.T) {
 		t.Errorf("the console says %q", c.console)
 	}
 }
-
-// TestLabPictures takes pictures of the page, for results/, where EAGERGC_LAB_PICTURES
-// names a folder.
-func TestLabPictures(t *testing.T) {
-	dir := os.Getenv("EAGERGC_LAB_PICTURES")
-	if dir == "" {
-		t.Skip("EAGERGC_LAB_PICTURES names no folder")
-	}
-	for _, p := range []struct {
-		name, link, colours string
-		width, height       int
-	}{
-		{"begin", "", "light", 1280, 620},
-		{"wide", "sample=gpt2&limit=2x&why=0,3", "light", 1280, 900},
-		{"tablet", "sample=gpt2&limit=2x&chart=front", "light", 768, 1500},
-		{"night", "sample=gpt2&limit=2x&rule=live+%3E+0.9*limit&name=mine&on=1", "dark", 390, 844},
-	} {
-		c := openLab(t, p.link)
-		c.screen(p.width, p.width < 500, map[string]string{"color-scheme": p.colours})
-		c.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": p.width, "height": p.height, "deviceScaleFactor": 1, "mobile": p.width < 500})
-		if p.link != "" {
-			c.until("lab.recording")
-			settled(c)
-		}
-		var shot struct{ Data []byte }
-		c.must(c.session, "Page.captureScreenshot", map[string]any{"format": "webp", "quality": 70}, &shot)
-		if err := os.WriteFile(filepath.Join(dir, p.name+".webp"), shot.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
