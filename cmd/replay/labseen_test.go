@@ -84,7 +84,7 @@ func TestLabPictures(t *testing.T) {
 		{"begin", "", "light", 1280, 620},
 		{"wide", "sample=gpt2&limit=2x&why=0,3", "light", 1280, 900},
 		{"tablet", "sample=gpt2&limit=2x&chart=front", "light", 768, 1500},
-		{"night", "sample=gpt2&limit=2x&rule=live+%3E+0.9*limit&name=mine&on=1", "dark", 390, 844},
+		{"night", "sample=mlp&limit=2x&rule=live+%3E+0.9*limit&name=mine&on=1", "dark", 390, 844},
 	} {
 		c := openLab(t, p.link)
 		c.screen(p.width, p.width < 500, map[string]string{"color-scheme": p.colours})
