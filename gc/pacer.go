@@ -149,6 +149,8 @@ func (p *Pacer) Decide(at Point) Decision {
 		d.Action, d.Reason = Block, "no headroom left"
 	case due:
 		d.Action, d.Reason = Overlap, "cycles may take more time"
+	case p.CPU > 0 && p.Memory == 0 && told <= 0:
+		d.Reason = "cycles have had their time" // and nothing else is short
 	case granted(at) > budget:
 		d.Action, d.Reason = Overlap, "headroom used up"
 	default:
