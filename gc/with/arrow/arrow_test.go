@@ -119,6 +119,42 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
+// A batch that the program has built itself is left to the collector in one call, once.
+func TestManage(t *testing.T) {
+	_, a, p := reader(t, 16<<20)
+	b := array.NewRecordBuilder(a, fields)
+	for i := range rows {
+		b.Field(0).(*array.Float64Builder).Append(float64(i))
+		if err := b.Field(1).(*array.BinaryDictionaryBuilder).AppendString("a city"); err != nil {
+			t.Fatal(err)
+		}
+		b.Field(2).(*array.ListBuilder).AppendNull()
+	}
+	batch := b.NewRecordBatch()
+	b.Release()
+	buffers, err := Manage(a, batch)
+	if err != nil || buffers < 4 { // values, and indices, offsets and names
+		t.Fatalf("%d buffers, %v", buffers, err)
+	}
+	if again, err := Manage(a, batch); err != nil || again != 0 {
+		t.Errorf("%d buffers the second time, %v", again, err)
+	}
+	for range 3 {
+		runtime.GC()
+	}
+	if v := batch.Column(0).(*array.Float64).Value(rows - 1); v != rows-1 || p.Sample().Live < 8*rows {
+		t.Errorf("value %v, %d bytes are live while the batch is in use", v, p.Sample().Live)
+	}
+	runtime.KeepAlive(batch)
+	batch = nil
+	for end := time.Now().Add(20 * time.Second); p.Sample().Live > 0; runtime.GC() {
+		if time.Now().After(end) {
+			t.Fatalf("%d bytes are live", p.Sample().Live)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func TestNew(t *testing.T) {
 	c, _, _ := reader(t, 1<<20)
 	a, err := New(c, 1<<20)
