@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the lab again, in place: sizes, times, memory, frames, equality and pictures. It needs
 # Go and Chromium, and brotli for its size; about ten minutes on two idle cores.
-# EAGERGC_LAB_SNAPSHOT=FILE opens a large snapshot too.
+# EAGERGC_LAB_SNAPSHOT=FILE opens a large snapshot too: make-snapshot.go makes one.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 dir=results/2026-11-22-lab
