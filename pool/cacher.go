@@ -76,12 +76,15 @@ func (p *Pool) usage() (u Usage) {
 }
 
 // setUpstreamCached changes the bytes of the upstream's cache that count as
-// reserved memory of the group.
+// reserved memory of the group. A closed pool counts none: no other pool can have it trimmed.
 func (p *Pool) setUpstreamCached(to func(int64) int64) {
 	p.caching.Lock()
 	defer p.caching.Unlock()
 	now := p.upstreamCached.Load()
-	next := to(now)
+	next := int64(0)
+	if !p.closed.Load() {
+		next = to(now)
+	}
 	if next > now {
 		p.group.tracker.Reserve(next-now, 0)
 	} else {

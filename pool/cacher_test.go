@@ -128,6 +128,25 @@ func TestTheDriversCacheMakesRoom(t *testing.T) {
 	}
 }
 
+// What a closed pool's driver did not give back is nobody's to give back, so it must
+// not count against the pools that are left.
+func TestACacheThatStaysDoesNotCountOnceItsPoolIsClosed(t *testing.T) {
+	driver, caching, d := bothPools(t, 1000*mib, hard(64*mib))
+	x, err := driver.Alloc(60*mib, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	driver.Free(x)
+	driver.Stats()
+	d.lost = errors.New("the driver is gone")
+	driver.Close()
+	y, err := caching.Alloc(32*mib, 0)
+	if err != nil {
+		t.Fatalf("nothing is live, and 32 of 64 MiB are refused: %v", err)
+	}
+	caching.Free(y)
+}
+
 // The driver takes memory in units: what it rounds up counts, too.
 func TestHardLimitHoldsForWhatTheDriverTakes(t *testing.T) {
 	driver, caching, d := bothPools(t, 1000*mib, hard(9*mib))

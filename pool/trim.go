@@ -202,5 +202,6 @@ func (p *Pool) Close() {
 	}
 	p.warnOfLive()
 	p.FreeAllBlocks()
+	p.setUpstreamCached(nil)
 	p.group.leave(p)
 }
