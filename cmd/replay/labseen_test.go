@@ -2,32 +2,18 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// labFolder is the folder of results/ that a test writes to; where EAGERGC_LAB_NUMBERS
-// names none, the test is skipped.
-func labFolder(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("EAGERGC_LAB_NUMBERS")
-	if dir == "" {
-		t.Skip("EAGERGC_LAB_NUMBERS names no folder")
-	}
-	return dir
-}
-
 // TestLabFrames writes for how long the page stands still at most while a dial moves and
 // the workers compute, five times.
 func TestLabFrames(t *testing.T) {
-	dir := labFolder(t)
+	out := numbers(t, "frames.txt")
 	c := openLab(t, "sample=gpt2&policies="+strings.Join(contenderNames(), ";"))
 	settled(c)
 	c.do("Performance.enable", map[string]any{"timeDomain": "threadTicks"})
-	var out strings.Builder
-	fmt.Fprintln(&out, "gpt2 under all policies; the limit is moved 40 times and rests three times: frames, longest time between two (ms), tasks of the page above 50 ms, the longest of them (ms), processor time of the page (ms), all in (ms)")
+	fmt.Fprintln(out, "gpt2 under all policies; the limit is moved 40 times and rests three times: frames, longest time between two (ms), tasks of the page above 50 ms, the longest of them (ms), processor time of the page (ms), all in (ms)")
 	for range 5 {
 		before := processor(c)
 		var saw struct{ Frames, Gap, Tasks, Task, Took float64 }
@@ -48,10 +34,7 @@ func TestLabFrames(t *testing.T) {
 			await new Promise((done) => setTimeout(done, 100));
 			return { frames: frames.length, gap: Math.max(...frames.slice(1).map((t, i) => t - frames[i])), tasks: tasks.length, task: Math.max(0, ...tasks), took: performance.now() - began };
 		})()`, &saw)
-		fmt.Fprintf(&out, "%5.0f %6.1f %3.0f %6.1f %6.0f %7.0f\n", saw.Frames, saw.Gap, saw.Tasks, saw.Task, 1e3*(processor(c)-before), saw.Took)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "frames.txt"), []byte(out.String()), 0o644); err != nil {
-		t.Fatal(err)
+		fmt.Fprintf(out, "%5.0f %6.1f %3.0f %6.1f %6.0f %7.0f\n", saw.Frames, saw.Gap, saw.Tasks, saw.Task, 1e3*(processor(c)-before), saw.Took)
 	}
 }
 
@@ -76,7 +59,6 @@ func processor(c *chromium) float64 {
 
 // TestLabPictures takes pictures of the page, for results/, at three widths.
 func TestLabPictures(t *testing.T) {
-	dir := labFolder(t)
 	for _, p := range []struct {
 		name, link, colours string
 		width, height       int
@@ -86,6 +68,7 @@ func TestLabPictures(t *testing.T) {
 		{"tablet", "sample=gpt2&limit=2x&chart=front", "light", 768, 1500},
 		{"night", "sample=mlp&limit=2x&rule=live+%3E+0.9*limit&name=mine&on=1", "dark", 390, 844},
 	} {
+		out := numbers(t, p.name+".webp")
 		c := openLab(t, p.link)
 		c.screen(p.width, p.width < 500, map[string]string{"color-scheme": p.colours})
 		c.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": p.width, "height": p.height, "deviceScaleFactor": 1, "mobile": p.width < 500})
@@ -95,7 +78,7 @@ func TestLabPictures(t *testing.T) {
 		}
 		var shot struct{ Data []byte }
 		c.must(c.session, "Page.captureScreenshot", map[string]any{"format": "webp", "quality": 70}, &shot)
-		if err := os.WriteFile(filepath.Join(dir, p.name+".webp"), shot.Data, 0o644); err != nil {
+		if _, err := out.Write(shot.Data); err != nil {
 			t.Fatal(err)
 		}
 	}
