@@ -88,16 +88,18 @@ type Pacer struct {
 
 	asleep int64 // nothing happens at an allocation before this many bytes are live
 
-	clock   clock
-	past    history
-	plan    plan
-	price   price
-	burst   burst
-	error   margin
-	doubt   doubt
-	ceiling ceiling
-	begun   mark // where the cycle under way began
-	refused mark // where an allocation came to wait for it
+	clock    clock
+	past     history
+	practice practice
+	price    price
+	flow     flow
+	ceiling  ceiling
+	guess    [guesses]float64 // bytes that will be allocated until a cycle could be over
+	began    int64            // total at which the last cycle started
+	kept     int64            // bytes that it found reachable
+	headroom int64            // that it left
+	begun    mark             // where the cycle under way began
+	refused  mark             // where an allocation came to wait for it
 }
 
 // A mark is a moment that a cycle will tell about.
@@ -132,15 +134,14 @@ func (p *Pacer) Decide(at Point) Decision {
 	told := at.Sample.Limit
 	at.Sample.Limit = p.ceiling.under(told)
 	p.ceiling.ask(at, told)
-	g := p.clock.see(&at, p.held)
+	p.clock.see(&at, p.held)
 	now := moment{p.clock.time, at.Sample.Live + p.freed, p.clock.waited}
 	budget := p.budget(at)
 	grain := int64(1) << bits.Len64(uint64(budget>>11))
 	p.asleep = p.wake(at, grain)
 	d := Decision{Wake: p.asleep}
-	p.burst.see(now, at.Request, g)
-	p.error.see(now, at.Request, at.Cost, p.price.of(budget, at.Cost, p.Share+at.taken())*p.burst.rate)
-	jumped := p.past.see(now, at, grain)
+	p.flow.see(now, at.Request, at.Cost)
+	p.learn(at, now, budget, grain)
 	switch {
 	case at.Running:
 		d.Action, d.Reason = p.beside(at, now, grain)
@@ -154,15 +155,35 @@ func (p *Pacer) Decide(at Point) Decision {
 	case granted(at) > budget:
 		d.Action, d.Reason = Overlap, "headroom used up"
 	default:
-		d.Action, d.Reason = p.choose(at, now, g, budget, jumped)
+		d.Action, d.Reason = p.choose(at, now, budget)
 	}
 	if d.Action != Skip {
 		p.begun = mark{p.past.head - 1, now.total}
-		p.doubt.planned = p.plan.exposes(now, at.Cost)
+		p.began = now.total
 		p.clock.lost = 0
-		p.plan.made = false
 	}
 	return d
+}
+
+// learn brings the history and the drills to a point.
+func (p *Pacer) learn(at Point, now moment, budget, grain int64) {
+	if p.past.see(now, at, grain) {
+		p.guess[1] = marginOf[p.practice.plain] * float64(budget)
+		if p.past.match > 0 {
+			p.guess[1] = p.past.ahead(now, at.Request, float64(at.Cost), at.Slowdown)
+		}
+	}
+	if p.headroom == 0 {
+		p.headroom = budget / 2
+	}
+	s := scene{now: now, here: launchAt(now, at.Slowdown), top: now.total + at.Request, guess: p.guess, g: float64(at.Cost), slow: at.Slowdown, budget: budget, headroom: p.headroom, reachable: p.kept}
+	if r := p.past.reachable(); r != unknown {
+		s.reachable = r
+	}
+	p.practice.see(&s)
+	if p.practice.learned > 0 {
+		p.practice.choose(float64(at.Cost), p.price.of(budget, at.Cost, p.Share+at.taken()))
+	}
 }
 
 // beside answers while a cycle is under way. After one that freed too little,
@@ -202,9 +223,9 @@ func (p *Pacer) budget(at Point) int64 {
 	if c == 0 {
 		c = 3e-10 // V8's
 	}
-	h := max(2*miB, toBytes(math.Sqrt(float64(at.work())*p.burst.rate/c)))
+	h := max(2*miB, toBytes(math.Sqrt(float64(at.work())*p.flow.rate/c)))
 	if p.CPU > 0 && p.Memory == 0 { // a guard: the time decides
-		h = max(2*miB, toBytes(4*float64(at.work())*p.burst.rate/p.CPU))
+		h = max(2*miB, toBytes(4*float64(at.work())*p.flow.rate/p.CPU))
 	}
 	soft := min(at.LiveAfter, math.MaxInt64-h) + h
 	if limit > 0 {
@@ -225,37 +246,20 @@ func (p *Pacer) wake(at Point, grain int64) int64 {
 // exceeds reports whether the request does not fit under a limit.
 func exceeds(at Point, limit int64) bool { return limit > 0 && granted(at) > limit }
 
-// choose decides where no cycle is under way and the request fits.
-// Beside the program a cycle lasts for length of its time.
-func (p *Pacer) choose(at Point, now moment, length time.Duration, budget int64, jumped bool) (Action, string) {
-	price := p.price.of(budget, at.Cost, p.Share+at.taken())
+// choose decides where no cycle is under way and the request fits. A cycle that follows
+// the last one at once frees next to nothing: it waits until half as much
+// was allocated as there is room.
+func (p *Pacer) choose(at Point, now moment, budget int64) (Action, string) {
 	room := float64(budget - granted(at))
-	g := float64(length)
-	small := at.At == Allocation && room <= p.burst.most && price*p.burst.most <= g
-	if p.past.match > 0 {
-		if jumped || !p.plan.made {
-			p.plan.make(&p.past, now, budget+p.freed, float64(at.Cost)+p.error.early, at.Slowdown, price)
-		}
-		risk := 1.0
-		if p.past.sure() {
-			risk = p.doubt.mean
-		}
-		if small && price*room <= risk*g {
-			return Overlap, "headroom may not outlast a cycle"
-		}
-		if p.past.match >= p.plan.target {
-			p.error.expect(budget+p.freed, p.plan.wall)
-			return Overlap, "best place before headroom ends"
-		}
-		return Skip, "a better place comes"
-	}
 	switch {
-	case small && price*room <= g:
+	case !p.practice.due(room, &p.guess, budget):
+		return Skip, "headroom lasts"
+	case float64(now.total+at.Request-p.began) < halfway*room:
+		return Skip, "a cycle would free too little"
+	case p.practice.guess == 0:
 		return Overlap, "headroom may not outlast a cycle"
-	case at.At == Sync && room <= 2*p.burst.most && price*room <= float64(min(at.Cost, at.Wait)):
-		return Overlap, "the wait hides more than the headroom is worth"
 	}
-	return Skip, "headroom lasts"
+	return Overlap, "foreseen: headroom does not outlast a cycle"
 }
 
 // Observe learns what a cycle cost and freed.
@@ -270,22 +274,26 @@ func (p *Pacer) Observe(c Cycle) {
 	p.held += exposed
 	p.busy += c.work()
 	p.last = c.Start
-	p.plan.made, p.asleep = false, 0
+	p.asleep = 0
 	p.ceiling.learn(c)
 	if c.Trigger == TriggerNatural {
 		return
 	}
-	if p.past.sure() {
-		p.doubt.learn(exposed, c.Duration)
-	}
-	p.burst.forget()
 	p.price.learn(float64(exposed+lost)+p.Share*float64(c.Duration), float64(c.Freed))
+	if refusal := c.Trigger == TriggerRefusal; refusal || exposed > 0 && c.Action == Overlap {
+		p.practice.refuse(refusal)
+	}
+	p.practice.learned = drills
 	m := p.begun
 	p.begun, p.wary = mark{}, max(0, p.wary-1)
 	if c.Trigger == TriggerRefusal {
 		m, p.refused, p.wary = p.refused, mark{}, 8
 	}
-	p.past.learn(m.entry, m.total-p.freed)
+	p.kept = max(0, m.total-p.freed)
+	p.past.learn(m.entry, p.kept)
+	if c.Limit > 0 {
+		p.headroom = max(1, c.Limit-c.LiveAfter)
+	}
 }
 
 // String returns the text form, such as pacer or pacer:memory=1e-10.

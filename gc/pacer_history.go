@@ -1,6 +1,9 @@
 package gc
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // A history is what a program did: its syncs, its large requests, and its
 // growth in between. It follows the last time that the program did the same.
@@ -18,6 +21,9 @@ type history struct {
 	lately, before float64       // decaying sums of the time that passed lately, and at the match
 	newest         time.Duration // time of the newest token
 	matched        int64         // match at the newest token
+
+	horizon              int64 // last entry before a cycle would be over: see ahead
+	knownAt, newestKnown int64 // newest entry at which it is known what is reachable, and that
 }
 
 const (
@@ -63,11 +69,9 @@ func (h *history) at(s int64) *entry { return &h.ring[uint64(s)%remembered] }
 // kept reports whether entry s is there.
 func (h *history) kept(s int64) bool { return s > 0 && s > h.head-remembered && s < h.head }
 
-// sure reports whether the match is beyond doubt.
-func (h *history) sure() bool { return h.run >= maxContext }
-
-// see remembers a point. It reports whether the match has moved elsewhere.
-func (h *history) see(now moment, at Point, grain int64) (jumped bool) {
+// see remembers a point, if it is worth it. A request's token is its size to a factor of two:
+// no two steps of some programs have the same sizes.
+func (h *history) see(now moment, at Point, grain int64) (remembers bool) {
 	if h.head == 0 {
 		h.head = 1
 	}
@@ -76,7 +80,7 @@ func (h *history) see(now moment, at Point, grain int64) (jumped bool) {
 	case at.At == Sync:
 		token = syncToken
 	case at.Request >= grain:
-		token = uint64(at.Request)*0xff51afd7ed558ccd | 2
+		token = uint64(bits.Len64(uint64(at.Request)))*0xff51afd7ed558ccd | 2
 	}
 	if token == 0 && h.head > 1 && now.total-h.at(h.head-1).total < grain {
 		return false
@@ -88,19 +92,20 @@ func (h *history) see(now moment, at Point, grain int64) (jumped bool) {
 	} else {
 		h.push(token)
 		e.hashes = h.hashes
-		jumped = h.follow(e)
+		h.follow(e)
 		for k, x := range e.hashes {
 			h.index[k][x>>54] = h.head
 		}
 	}
 	if h.match > 0 {
 		e.reachable = h.at(h.match).reachable // until a cycle measures it here
+		h.know(h.head, e.reachable)
 	}
 	h.head++
 	if !h.kept(h.match) {
 		h.match = 0
 	}
-	return jumped
+	return true
 }
 
 // push adds a token to the hashes, and takes the oldest one out.
@@ -126,8 +131,7 @@ func (h *history) creep(now moment) {
 }
 
 // follow moves the match to the token e, or finds another match.
-func (h *history) follow(e *entry) (jumped bool) {
-	was := h.match
+func (h *history) follow(e *entry) {
 	if s := h.nextToken(); s > 0 && h.at(s).token == e.token {
 		h.lately = keepPace*h.lately + float64(e.time-h.newest)
 		h.before = keepPace*h.before + float64(h.at(s).time-h.at(h.matched).time)
@@ -136,7 +140,6 @@ func (h *history) follow(e *entry) (jumped bool) {
 	} else {
 		h.match, h.run = 0, 0
 	}
-	followed := h.match
 	for k, n := range contexts {
 		if h.run >= n {
 			break
@@ -147,7 +150,6 @@ func (h *history) follow(e *entry) (jumped bool) {
 		}
 	}
 	h.newest, h.matched = e.time, h.match
-	return h.match != followed || followed == 0 && was != 0
 }
 
 // nextToken returns the first token after the match; 0 if there is none.
@@ -171,20 +173,26 @@ func (h *history) pace() float64 {
 	return min(max(h.lately/h.before, 0.5), 2)
 }
 
-// learn notes what was reachable at entry s.
-func (h *history) learn(s, reachable int64) {
-	if h.kept(s) {
-		h.at(s).reachable = max(0, reachable)
+// know keeps what is known to be reachable at the newest entry.
+func (h *history) know(s, reachable int64) {
+	if reachable != unknown && s >= h.knownAt {
+		h.knownAt, h.newestKnown = s, reachable
 	}
 }
 
-// reachableBefore returns what is known to have been reachable at the nearest
-// entry up to s, or 0.
-func (h *history) reachableBefore(s int64) int64 {
-	for ; h.kept(s); s-- {
-		if r := h.at(s).reachable; r != unknown {
-			return r
-		}
+// learn notes what was reachable at entry s.
+func (h *history) learn(s, reachable int64) {
+	if h.kept(s) {
+		h.at(s).reachable = reachable
+		h.know(s, reachable)
 	}
-	return 0
+}
+
+// reachable returns what a cycle that starts now is known to keep: what was reachable at the
+// newest entry for which that is known; unknown without a match.
+func (h *history) reachable() int64 {
+	if h.match == 0 || h.knownAt == 0 {
+		return unknown
+	}
+	return h.newestKnown
 }

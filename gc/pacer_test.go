@@ -158,27 +158,6 @@ func TestHistoryFollows(t *testing.T) {
 	}
 }
 
-// TestMargin: with errors of half a cycle one time in ten, they are covered
-// where being early is cheap, and forgotten where it is dear.
-func TestMargin(t *testing.T) {
-	for _, c := range []struct{ cheap, low, high float64 }{
-		{0, 0.5, 0.5}, {0.01, 0.45, 0.5}, {0.2, 0.5 * 0.1, 0.5 * 0.2}, {1, 0, 0}, {7, 0, 0},
-	} {
-		var m margin
-		for i := range 1000 {
-			m.expect(int64(i), time.Duration(i)*ms)
-			late := time.Duration(0)
-			if i%10 == 0 {
-				late = ms / 2
-			}
-			m.see(moment{time: time.Duration(i)*ms - late, total: int64(i)}, 0, ms, c.cheap)
-		}
-		if got := m.early / float64(ms); got < c.low || got > c.high {
-			t.Errorf("cheap %g: margin of %.3f cycles after ten forecasts, want %g to %g", c.cheap, got, c.low, c.high)
-		}
-	}
-}
-
 // BenchmarkPacerAwake asks at requests that are all worth remembering, so that
 // none is answered from Wake: plans are part of the figure. A decision costs
 // what pacer takes more than never, which does nothing but pass time.

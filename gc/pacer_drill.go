@@ -1,0 +1,233 @@
+package gc
+
+import "math"
+
+// A practice finds out how early to start, by drills. A drill is an end of headroom
+// that does not exist: a total at which memory is taken to run out. For every trigger
+// it notes where that would have started a cycle; once the total is reached, it is
+// known how long that cycle would have held the program, and how many bytes early it was.
+// So a start is judged by what the program has really done since, some hundred
+// times where real cycles are few.
+//
+// A trigger is a guess and a margin: it starts a cycle once room is at most the
+// guess, which changes with what the program does, and a margin, which does not.
+type practice struct {
+	drills [drills]drill
+	walls  [drills]int64            // totals at which they are
+	trips  [guesses][drills]float64 // total and guess at which the next margin starts a cycle
+	scores [guesses][margins]score
+	begun  bool
+	draw   uint64 // pseudo-random
+
+	weight float64 // of the next drill in scores
+
+	guess, margin int // the trigger of the least cost
+	plain         int // the margin of the least cost without a guess
+	learned       int // drills since these were chosen
+
+	futile float64 // share of cycles which came too late that a refusal followed all the same
+}
+
+const (
+	drills    = 8
+	guesses   = 2          // none, and what the history foresees
+	margins   = 12         // 0, and limit/2048 times powers of 2 up to limit/2
+	keepScore = 1 - 1./200 // for each drill: the last 25 headrooms count most
+	keepFutil = 0.9        // for each late cycle
+	refused   = 4          // cycles that a refusal costs: twice the ladder of two, since it may fail
+	halfway   = 0.5        // see [Pacer.due]
+)
+
+// marginOf are the margins as shares of the budget, largest first.
+var marginOf = func() (m [margins]float64) {
+	x := 1. / 2048
+	for i := margins - 2; i >= 0; i-- {
+		m[i] = x
+		x *= 2
+	}
+	return m
+}()
+
+// A drill is one end of headroom that does not exist.
+type drill struct {
+	next  int64                    // where headroom would end after the chosen trigger's cycle; 0 = that has not started
+	due   [guesses]int             // number of margins that have started a cycle
+	start [guesses][margins]launch // where
+}
+
+// A launch is where a cycle would have started.
+type launch struct {
+	total          int64
+	beside, worked float64 // ns: see [beside]
+}
+
+func launchAt(now moment, slow float64) launch {
+	return launch{now.total, beside(float64(now.time), float64(now.waited), slow), float64(now.time - now.waited)}
+}
+
+// A score is what a trigger has cost in drills, the newest ones counting most.
+type score struct {
+	hidden float64 // cycles by which the program was held and slowed for less than one
+	early  float64 // bytes of room at the start
+	late   float64 // drills at which the cycle was still under way
+}
+
+// A scene is a moment, as drills see it.
+type scene struct {
+	now       moment
+	here      launch           // the same
+	top       int64            // total once the request is granted
+	guess     [guesses]float64 // bytes
+	g, slow   float64          // ns of a cycle; how it slows the program
+	budget    int64
+	headroom  int64 // that a cycle leaves
+	reachable int64 // bytes that a cycle keeps which starts now
+}
+
+// see brings every drill to a moment.
+func (p *practice) see(s *scene) {
+	if !p.begun { // the first ones are there before memory is full
+		p.begun, p.weight = true, 1
+		for i := range p.drills {
+			p.set(i, s.top+s.budget/2*int64(i+1)/drills, s)
+		}
+	}
+	for i := range p.walls {
+		if s.top > p.walls[i] {
+			p.learn(i, s)
+			p.move(i, s)
+		}
+	}
+	for k, guess := range s.guess {
+		top := float64(s.top) + guess
+		for i, trip := range &p.trips[k] {
+			if top >= trip {
+				p.start(k, i, top, s)
+			}
+		}
+	}
+}
+
+// start notes the cycles that start in a drill.
+func (p *practice) start(k, i int, top float64, s *scene) {
+	d := &p.drills[i]
+	for ; d.due[k] < margins && top >= p.trips[k][i]; p.trip(k, i, s.budget) {
+		if k == p.guess && d.due[k] == p.margin {
+			d.next = s.now.total - s.reachable + s.budget
+		}
+		d.start[k][d.due[k]] = s.here
+		d.due[k]++
+	}
+}
+
+// trip finds where the next margin starts a cycle.
+func (p *practice) trip(k, i int, budget int64) {
+	p.trips[k][i] = math.Inf(1)
+	if due := p.drills[i].due[k]; due < margins {
+		p.trips[k][i] = float64(p.walls[i]) - marginOf[due]*float64(budget)
+	}
+}
+
+// set begins drill i.
+func (p *practice) set(i int, wall int64, s *scene) {
+	d := &p.drills[i]
+	d.next, d.due = 0, [guesses]int{}
+	p.walls[i] = wall
+	for k := range p.trips {
+		p.trip(k, i, s.budget)
+	}
+}
+
+// move begins drill i anew. Every other one goes to where headroom would end after the
+// chosen trigger's cycle, so that places count as often as they come in fact:
+// in a program of few large requests it always ends at the same one. The rest go on by about
+// a headroom, so that every place is tried.
+func (p *practice) move(i int, s *scene) {
+	was, wall := p.walls[i], p.drills[i].next
+	if i%2 == 0 {
+		wall = was + int64((0.75+0.5*p.random())*float64(s.headroom))
+	} else if wall == 0 { // nothing had started: a cycle starts here
+		wall = s.now.total - s.reachable + s.budget
+	}
+	if wall <= was || wall < s.top { // a request larger than all of that
+		wall = s.top + int64(p.random()*float64(s.headroom))
+	}
+	p.set(i, wall, s)
+}
+
+// learn scores every trigger: headroom of the drill ends here.
+func (p *practice) learn(i int, s *scene) {
+	d := &p.drills[i]
+	p.learned++
+	p.weight /= keepScore
+	w, cycle := p.weight, 1/max(1, s.g)
+	for k := range p.scores {
+		for m := range d.due[k] {
+			x, q := &d.start[k][m], &p.scores[k][m]
+			ran := (s.here.beside - x.beside) * cycle
+			lost := s.slow * (s.here.worked - x.worked) * cycle
+			q.early += w * float64(p.walls[i]-x.total)
+			if ran < 1 {
+				q.hidden += w * (ran - lost)
+				q.late += w
+			} else {
+				q.hidden += w * (1 - lost/ran)
+			}
+		}
+	}
+	if w > 1e9 {
+		p.rescale()
+	}
+}
+
+func (p *practice) rescale() {
+	for k := range p.scores {
+		for m := range p.scores[k] {
+			q := &p.scores[k][m]
+			*q = score{q.hidden / p.weight, q.early / p.weight, q.late / p.weight}
+		}
+	}
+	p.weight = 1
+}
+
+// choose takes the trigger of the least cost: what it does not hide, and the bytes that it
+// gives up, at their price in ns. Of equal ones it takes the latest, and the one without a guess.
+func (p *practice) choose(g, price float64) {
+	p.learned = 0
+	least := math.Inf(1)
+	for k := guesses - 1; k >= 0; k-- {
+		low := math.Inf(1)
+		for m := range margins {
+			q := &p.scores[k][m]
+			c := (refused*p.futile*q.late-q.hidden)*g + price*q.early
+			if c <= low {
+				low = c
+				if k == 0 {
+					p.plain = m
+				}
+			}
+			if c <= least {
+				least, p.guess, p.margin = c, k, m
+			}
+		}
+	}
+}
+
+// due reports whether a cycle starts where there is so much room.
+func (p *practice) due(room float64, guess *[guesses]float64, budget int64) bool {
+	return room <= guess[p.guess]+marginOf[p.margin]*float64(budget)
+}
+
+// refuse learns whether a refusal followed a cycle that came too late.
+func (p *practice) refuse(yes bool) {
+	p.futile *= keepFutil
+	if yes {
+		p.futile += 1 - keepFutil
+	}
+}
+
+// random draws from 0 to 1: a linear congruential generator with Knuth's constants for 64 bits.
+func (p *practice) random() float64 {
+	p.draw = p.draw*6364136223846793005 + 1442695040888963407
+	return float64(p.draw>>40) / (1 << 24)
+}
