@@ -6,56 +6,44 @@ import (
 	"time"
 )
 
-// Pacer starts cycles beside the program so that each ends just before
-// headroom does, where it frees the most for what it costs. It is our own, and
-// the default.
+// Pacer starts cycles beside the program, just so early that each ends before headroom does.
+// It learns how early from what the program did. It is our own, and the default.
 //
 // # The rule
 //
 // Write n for the bytes that would be live had no cycle ever freed any, D for
-// those of them that were dropped, and g for the cost of a cycle. What a cycle
+// those of them that were dropped, and g for the length of a cycle. What a cycle
 // started at a moment i frees is what was dropped before i. So headroom lasts
 // until n reaches
 //
 //	limit + D(i)
 //
-// however late that cycle ends: the only thing that a cycle buys is D(i). Let
-// T be the time at which the headroom bought by the cycle before ends. A cycle
-// started at i is still under way then for, and so exposes,
+// however late that cycle ends: the only thing that a cycle buys is D(i). A cycle that is still
+// under way then holds the program for the rest of its length. One that started while there
+// was room for b bytes more gives these up, and cycles come so much more often. A policy that pays
+// e + Share g per cycle does best in the long run if it makes
 //
-//	e(i) = max(0, time(i) + g - T)
+//	e + price b
 //
-// Waits count by themselves: a wait lets time pass without n. A policy that
-// pays e + Share g per cycle and buys D does best in the long run if it starts
-// each cycle where
+// least, with price = what cycles cost / what they freed so far, in
+// seconds per byte: the condition of an average-cost optimum. It is the rule of
+// the newsvendor: late costs time, early costs bytes, and the price is the rate of exchange.
 //
-//	e(i) - price D(i)
+// # How early
 //
-// is least, with price = what cycles cost / what they freed so far, in
-// seconds per byte: the condition of an average-cost optimum, taking the
-// future to be like the past beyond T. Two regimes follow, and the step
-// between them needs no constant. Where headroom outlasts a cycle the price is
-// small, Share g per yield; the best i is the last one from which nothing is
-// exposed, unless a little earlier much was dropped. Where a cycle outlasts the
-// headroom, hiding g costs more bytes than it saves time; the price is above
-// one over the rate of allocation, and the best i is T itself, or a place
-// before it where most is dropped: a blocking cycle at the best place.
+// A cycle starts once room, which is headroom less the request, is at most
 //
-// # The forecast
+//	guess + margin
 //
-// T and D must be known ahead. A history of the requests and syncs finds the
-// last time at which the program did what it does now, as LZ77 does; what
-// followed then, at the program's present pace, is the forecast. D is learned
-// from cycles, each of which measures it at one place of the period, and
-// interpolated between. The forecast is wrong at times, and late is dear where
-// early is cheap, by the factor price x rate: the margin by which a cycle
-// starts early is the worst of the past errors, and fades by that factor with
-// each forecast.
+// The guess is what the program is about to allocate until a cycle could be over that starts at the next
+// opportunity. A history of requests and syncs finds the last time at which
+// the program did what it does now, as LZ77 does; what followed then, at the
+// present pace, is the guess. The margin is a share of the limit. Which margin is best, and whether it is better
+// to go without a guess, is found by drills: see [practice]. So a forecast that keeps failing costs
+// no more than having none, and no constant says how careful to be.
 //
-// As long as nothing like the present is remembered, and in the measure in
-// which forecasts have failed, a cycle starts as soon as headroom is below the
-// most that any time as long as a cycle has lately allocated, if the risk of a
-// pause outweighs the headroom given up; or at a wait, if that is worth it.
+// Where a cycle outlasts headroom, nothing can be hidden, and drills say not to
+// start early at all: a blocking cycle where headroom ends.
 //
 // # Where memory ends
 //
@@ -70,7 +58,7 @@ import (
 // MemBalancer's square-root rule grants (see [Sqrt]): sqrt(g rate / C). Small
 // prices give more memory and fewer cycles.
 //
-// The zero value takes collector time to be free. State is bounded, about 350 KiB. A decision takes some tens of nanoseconds,
+// The zero value takes collector time to be free. State is bounded, about 360 KiB. A decision takes some tens of nanoseconds,
 // and one is made for each request or growth of limit/2048, and each sync.
 type Pacer struct {
 	Share  float64 // price of collector time, in seconds of pause per second
@@ -125,7 +113,7 @@ func (p *Pacer) params() []Param {
 	}
 }
 
-// Decide starts a cycle where the plan or, without one, the burst rule says so.
+// Decide starts a cycle where room is at most the guess and the margin.
 func (p *Pacer) Decide(at Point) Decision {
 	due := p.CPU > 0 && at.Now >= p.due(at.work())
 	if !due && at.At == Allocation && granted(at) < p.asleep {

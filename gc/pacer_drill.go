@@ -29,13 +29,13 @@ type practice struct {
 }
 
 const (
-	drills    = 8
-	guesses   = 2          // none, and what the history foresees
-	margins   = 12         // 0, and limit/2048 times powers of 2 up to limit/2
-	keepScore = 1 - 1./200 // for each drill: the last 25 headrooms count most
-	keepFutil = 0.9        // for each late cycle
-	refused   = 4          // cycles that a refusal costs: twice the ladder of two, since it may fail
-	halfway   = 0.5        // see [Pacer.due]
+	drills     = 8
+	guesses    = 2          // none, and what the history foresees
+	margins    = 12         // 0, and limit/2048 times powers of 2 up to limit/2
+	keepScore  = 1 - 1./200 // for each drill: the last 25 headrooms count most
+	keepFutile = 0.9        // for each late cycle
+	refused    = 4          // cycles that a refusal costs: twice the ladder of two, since it may fail
+	halfway    = 0.5        // of the room: see [Pacer.choose]
 )
 
 // marginOf are the margins as shares of the budget, largest first.
@@ -87,7 +87,7 @@ type scene struct {
 // see brings every drill to a moment.
 func (p *practice) see(s *scene) {
 	if !p.begun { // the first ones are there before memory is full
-		p.begun, p.weight = true, 1
+		p.begun, p.weight, p.margin, p.plain = true, 1, margins-1, margins-1
 		for i := range p.drills {
 			p.set(i, s.top+s.budget/2*int64(i+1)/drills, s)
 		}
@@ -220,9 +220,9 @@ func (p *practice) due(room float64, guess *[guesses]float64, budget int64) bool
 
 // refuse learns whether a refusal followed a cycle that came too late.
 func (p *practice) refuse(yes bool) {
-	p.futile *= keepFutil
+	p.futile *= keepFutile
 	if yes {
-		p.futile += 1 - keepFutil
+		p.futile += 1 - keepFutile
 	}
 }
 

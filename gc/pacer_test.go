@@ -69,8 +69,8 @@ func TestPacerLearnsALoop(t *testing.T) {
 	if n := l.w.cycles - before; n < 25 || n > 60 {
 		t.Errorf("%d cycles in 50 steps", n)
 	}
-	if l.hit["best place before headroom ends"] < 20 {
-		t.Errorf("reasons %v, want mostly the forecast", l.hit)
+	if l.hit["headroom may not outlast a cycle"]+l.hit["foreseen: headroom does not outlast a cycle"] < 20 {
+		t.Errorf("reasons %v, want mostly what drills have taught", l.hit)
 	}
 }
 
@@ -156,6 +156,61 @@ func TestHistoryFollows(t *testing.T) {
 	if want := float64(now.time + 5*ms); !ok || e.time != want {
 		t.Errorf("foresees %v at %v, want %v", ok, e.time, want)
 	}
+}
+
+// TestPracticeFindsTheMargin: a program that allocates ten bytes in a cycle, one by one, is to
+// start when there is room for ten, where a pause costs more than bytes; where bytes
+// are dear, it is not to start early at all.
+func TestPracticeFindsTheMargin(t *testing.T) {
+	for _, c := range []struct {
+		price     float64 // in cycles per byte
+		low, high float64
+	}{{1e-4, 10, 20}, {0.01, 10, 20}, {0.2, 0, 1}} {
+		var p practice
+		now := moment{}
+		for range 20000 {
+			now.time, now.total = now.time+ms/10, now.total+1
+			p.see(&scene{now: now, here: launchAt(now, 0), top: now.total + 1, g: float64(ms), budget: 2048, headroom: 1000, reachable: 1000})
+		}
+		p.choose(float64(ms), c.price*float64(ms))
+		if got := 2048 * marginOf[p.margin]; got < c.low || got > c.high {
+			t.Errorf("a byte is worth %g cycles: starts with room for %g, want %g to %g", c.price, got, c.low, c.high)
+		}
+	}
+}
+
+// TestOutlookIsWhatDecides: while no cycle is under way, one starts where room is used up.
+func TestOutlookIsWhatDecides(t *testing.T) {
+	l := newLoop("pacer", 200*MB)
+	p := l.w.policy.(*Pacer)
+	starts := 0
+	l.w.policy = &lookedAt{p, func(at Point, d Decision) {
+		o := p.Outlook(at)
+		if at.Running || exceeds(at, 200*MB) || d.Reason == "asleep" || d.Reason == "a cycle would free too little" {
+			return
+		}
+		if near := o.Room <= o.Guess+o.Margin; near != (d.Action != Skip) {
+			t.Fatalf("step %d: %+v, and answers %+v", l.step, o, d)
+		} else if near {
+			starts++
+		}
+	}}
+	l.run(100)
+	if starts < 20 {
+		t.Errorf("%d starts", starts)
+	}
+}
+
+// A lookedAt is a pacer that is looked at after each answer.
+type lookedAt struct {
+	*Pacer
+	look func(Point, Decision)
+}
+
+func (w *lookedAt) Decide(at Point) Decision {
+	d := w.Pacer.Decide(at)
+	w.look(at, d)
+	return d
 }
 
 // BenchmarkPacerAwake asks at requests that are all worth remembering, so that

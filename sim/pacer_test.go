@@ -124,7 +124,7 @@ func TestPacer(t *testing.T) {
 		what        string
 		value, most float64
 	}{
-		{"exposed pause against cudajl", d.mean(reference, "", experiment.Exposed), 0.11},
+		{"exposed pause against cudajl", d.mean(reference, "", experiment.Exposed), 0.12},
 		{"collector time against cudajl", d.mean(reference, "", experiment.Busy), 1.2},
 		{"objective against optimum-overlap", d.mean(best, "", experiment.Objective), 1.6},
 	} {
