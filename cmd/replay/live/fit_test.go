@@ -194,7 +194,8 @@ func TestObserveReadsARecordedRun(t *testing.T) {
 	}
 }
 
-// Calibrate finds that pointers, objects and slow memory cost.
+// Calibrate finds that pointers, objects and slow memory cost. On a busy machine it cannot tell in which
+// part of a cycle an object costs.
 func TestCalibrate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -204,7 +205,8 @@ func TestCalibrate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Mark.Base+m.Start <= 0 || m.Settle.PerObject < float64(20*time.Microsecond) || m.Alloc.Base <= 0 || m.Heap != 32<<20 || m.IdleGap != idleGap {
+	object := m.Mark.PerObject + m.Sweep.PerObject + m.Settle.PerObject
+	if m.Mark.Base+m.Start <= 0 || object < float64(20*time.Microsecond) || m.Alloc.Base <= 0 || m.Heap != 32<<20 || m.IdleGap != idleGap {
 		t.Errorf("%+v", m)
 	}
 	if fit.Cycles < minObservations/2 || fit.Most <= 0 {
