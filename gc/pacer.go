@@ -58,7 +58,7 @@ import (
 // MemBalancer's square-root rule grants (see [Sqrt]): sqrt(g rate / C). Small
 // prices give more memory and fewer cycles.
 //
-// The zero value takes collector time to be free. State is bounded, about 360 KiB. A decision takes some tens of nanoseconds,
+// The zero value takes collector time to be free. State is bounded, about 320 KiB. A decision takes some tens of nanoseconds,
 // and one is made for each request or growth of limit/2048, and each sync.
 type Pacer struct {
 	Share  float64 // price of collector time, in seconds of pause per second
