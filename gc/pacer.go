@@ -80,6 +80,7 @@ type Pacer struct {
 	past     history
 	practice practice
 	price    price
+	stretch  stretch
 	flow     flow
 	ceiling  ceiling
 	guess    [guesses]float64 // bytes that will be allocated until a cycle could be over
@@ -119,6 +120,7 @@ func (p *Pacer) Decide(at Point) Decision {
 	if !due && at.At == Allocation && granted(at) < p.asleep {
 		return Decision{Wake: p.asleep, Reason: "asleep"}
 	}
+	at.Cost = p.stretch.of(at.Cost)
 	told := at.Sample.Limit
 	at.Sample.Limit = p.ceiling.under(told)
 	p.ceiling.ask(at, told)
@@ -266,6 +268,9 @@ func (p *Pacer) Observe(c Cycle) {
 	p.ceiling.learn(c)
 	if c.Trigger == TriggerNatural {
 		return
+	}
+	if c.Trigger != TriggerRefusal {
+		p.stretch.learn(c.Duration)
 	}
 	p.price.learn(float64(exposed+lost)+p.Share*float64(c.Duration), float64(c.Freed))
 	if refusal := c.Trigger == TriggerRefusal; refusal || exposed > 0 && c.Action == Overlap {

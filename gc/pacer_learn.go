@@ -21,6 +21,28 @@ func (p *price) of(budget int64, g time.Duration, share float64) float64 {
 	return p.paid / p.got
 }
 
+// A stretch is by how much longer cycles take than the pacer is told.
+type stretch struct {
+	told        time.Duration // of the last decision
+	took, meant float64       // decaying sums, ns
+}
+
+const keepStretch = 0.9 // per cycle: the last ten count
+
+// of corrects what is told about a cycle that would start now.
+func (s *stretch) of(told time.Duration) time.Duration {
+	s.told = told
+	if s.meant <= 0 {
+		return told
+	}
+	return time.Duration(float64(told) * min(max(s.took/s.meant, 0.25), 4))
+}
+
+func (s *stretch) learn(took time.Duration) {
+	s.took = keepStretch*s.took + float64(took)
+	s.meant = keepStretch*s.meant + float64(s.told)
+}
+
 // A flow is how fast the program allocates.
 type flow struct {
 	rate  float64 // bytes per ns, smoothed

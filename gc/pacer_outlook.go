@@ -11,6 +11,7 @@ type Outlook struct {
 
 // Outlook returns what p goes by right after it has answered a point with Decide.
 func (p *Pacer) Outlook(at Point) Outlook {
+	at.Cost = p.stretch.of(at.Cost)
 	at.Sample.Limit = p.ceiling.under(at.Sample.Limit)
 	budget := p.budget(at)
 	return Outlook{

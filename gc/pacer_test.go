@@ -236,6 +236,23 @@ func BenchmarkPacerAwake(b *testing.B) {
 	}
 }
 
+// TestStretch: cycles that take twice as long as is said make the pacer go by twice
+// what it is told, and back.
+func TestStretch(t *testing.T) {
+	var s stretch
+	if got := s.of(ms); got != ms {
+		t.Errorf("%v before the first cycle", got)
+	}
+	for _, took := range []time.Duration{2 * ms, ms, 100 * ms} {
+		for range 100 {
+			s.learn(took)
+		}
+		if got, want := s.of(ms), min(took, 4*ms); (got - want).Abs() > ms/1000 {
+			t.Errorf("cycles of %v, said to be 1 ms, are taken for %v", took, got)
+		}
+	}
+}
+
 // TestCeiling: a refusal where there should have been room lowers the limit to
 // what was reached; one that was due does not; and it is forgotten.
 func TestCeiling(t *testing.T) {
