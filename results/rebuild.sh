@@ -62,7 +62,7 @@ if wants elsewhere; then # UNSEEN=FOLDER: recordings in it that are not in the r
 	prove recorded all mlp resnet gpt2 vit gp gnn burst rcnn ppo serve spectral
 	prove programs $some thumb matrix wasm arrow query
 	prove synthetic $some synthetic:101 synthetic:102 synthetic:103
-	[ -z "${UNSEEN:-}" ] || prove unseen all "$UNSEEN"/*.arrows
+	[ -z "${UNSEEN:-}" ] || prove unseen "$some,cost-half,cost-double" "$UNSEEN"/*.arrows
 	go test ./cmd/replay -run Elsewhere -update -count 1
 fi
 
