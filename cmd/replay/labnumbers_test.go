@@ -196,7 +196,7 @@ func TestLabMemory(t *testing.T) {
 
 func (c *chromium) held() string {
 	var mib float64
-	c.eval(`crew.reduce((sum, m) => sum + (m?.held ?? 0), 0) / 2 ** 20`, &mib)
+	c.eval(`lab.crew.reduce((sum, m) => sum + (m?.held ?? 0), 0) / 2 ** 20`, &mib)
 	return fmt.Sprintf("%6.0f", mib)
 }
 

@@ -63,4 +63,4 @@ const fromLink = () => {
 addEventListener("hashchange", fromLink);
 fromLink();
 begin().catch(fail); // the program is ready when the first file comes
-Object.assign(lab, { ask, part, begin, open });
+Object.assign(lab, { ask, part, begin, open, crew });
