@@ -237,10 +237,18 @@ func TestPattern(t *testing.T) {
 // Work that is so much to compute takes about the recorded time where nothing runs
 // beside it, and what it loses is part of the time that the run took.
 func TestComputedWork(t *testing.T) {
-	got, err := Run(t.Context(), steady(100), Config{Space: pressure.Device(0), Memory: Memory{Direct: true}, Speed: 1, Compute: true})
-	if err != nil || got.Elapsed < got.Span*9/10 || got.Work.Alone <= 0 || got.Work.Beside != 0 {
-		t.Errorf("took %v of %v, %+v, %v", got.Elapsed, got.Span, got.Work, err)
+	var got Report
+	for range 20 { // on a busy machine a run may be late from end to end, and then it has nothing to compute
+		var err error
+		got, err = Run(t.Context(), steady(100), Config{Space: pressure.Device(0), Memory: Memory{Direct: true}, Speed: 1, Compute: true})
+		if err != nil || got.Elapsed < got.Span*9/10 || got.Work.Beside != 0 {
+			t.Fatalf("took %v of %v, %+v, %v", got.Elapsed, got.Span, got.Work, err)
+		}
+		if got.Work.Alone > 0 {
+			return
+		}
 	}
+	t.Errorf("it never computed: took %v of %v, %+v", got.Elapsed, got.Span, got.Work)
 }
 
 func TestElasticWaitsAreShorterAfterAPause(t *testing.T) {
