@@ -35,12 +35,13 @@ import (
 //
 //	guess + margin
 //
-// The guess is what the program is about to allocate until a cycle could be over that starts at the next
-// opportunity. A history of requests and syncs finds the last time at which
-// the program did what it does now, as LZ77 does; what followed then, at the
-// present pace, is the guess. The margin is a share of the limit. Which margin is best, and whether it is better
-// to go without a guess, is found by drills: see [practice]. So a forecast that keeps failing costs
-// no more than having none, and no constant says how careful to be.
+// The guess is what the program is about to allocate until a cycle could be over that starts at the
+// next opportunity. A history of requests and syncs finds the last time at which the program did what
+// it does now, as LZ77 does; what followed then, at the present pace, is the guess. How long a cycle
+// takes is what is told, corrected by what cycles took. The margin is a share of the limit. Which
+// margin is best, and whether it is better to go without a guess, is found by drills: see [practice].
+// So a forecast that keeps failing costs no more than having none, and no constant says how careful
+// to be.
 //
 // Where a cycle outlasts headroom, nothing can be hidden, and drills say not to
 // start early at all: a blocking cycle where headroom ends.
@@ -58,7 +59,7 @@ import (
 // MemBalancer's square-root rule grants (see [Sqrt]): sqrt(g rate / C). Small
 // prices give more memory and fewer cycles.
 //
-// The zero value takes collector time to be free. State is bounded, about 320 KiB. A decision takes some tens of nanoseconds,
+// The zero value takes collector time to be free. State is bounded, about 320 KiB. A decision takes some tenths of a microsecond,
 // and one is made for each request or growth of limit/2048, and each sync.
 type Pacer struct {
 	Share  float64 // price of collector time, in seconds of pause per second
@@ -120,7 +121,7 @@ func (p *Pacer) Decide(at Point) Decision {
 	if !due && at.At == Allocation && granted(at) < p.asleep {
 		return Decision{Wake: p.asleep, Reason: "asleep"}
 	}
-	at.Cost = p.stretch.of(at.Cost)
+	p.stretch.told, at.Cost = at.Cost, p.stretch.of(at.Cost)
 	told := at.Sample.Limit
 	at.Sample.Limit = p.ceiling.under(told)
 	p.ceiling.ask(at, told)

@@ -14,15 +14,13 @@ type clock struct {
 	taken float64       // share of a cycle's length that the program loses beside it
 }
 
-// see brings the clock to a point. It returns for how much of the program's time a
-// cycle lasts that starts now, if there is no wait in it.
-func (c *clock) see(at *Point, held time.Duration) (length time.Duration) {
+// see brings the clock to a point.
+func (c *clock) see(at *Point, held time.Duration) {
 	c.taken = at.taken()
 	c.pass(at.Now-held, at.Running)
 	if c.wait = 0; at.At == Sync {
 		c.wait = at.Wait
 	}
-	return time.Duration(float64(at.Cost) * (1 - c.taken))
 }
 
 // end brings the clock to the end of a cycle. It returns what the program lost beside it.

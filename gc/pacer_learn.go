@@ -23,15 +23,14 @@ func (p *price) of(budget int64, g time.Duration, share float64) float64 {
 
 // A stretch is by how much longer cycles take than the pacer is told.
 type stretch struct {
-	told        time.Duration // of the last decision
+	told        time.Duration // at the last decision
 	took, meant float64       // decaying sums, ns
 }
 
 const keepStretch = 0.9 // per cycle: the last ten count
 
-// of corrects what is told about a cycle that would start now.
+// of corrects what is told about a cycle.
 func (s *stretch) of(told time.Duration) time.Duration {
-	s.told = told
 	if s.meant <= 0 {
 		return told
 	}

@@ -244,6 +244,7 @@ func TestStretch(t *testing.T) {
 		t.Errorf("%v before the first cycle", got)
 	}
 	for _, took := range []time.Duration{2 * ms, ms, 100 * ms} {
+		s.told = ms
 		for range 100 {
 			s.learn(took)
 		}

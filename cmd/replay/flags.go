@@ -174,13 +174,15 @@ func (s *setting) readCosts(g *experiment.Grid) (err error) {
 	return s.readMachine(g)
 }
 
-// elastic reads --waits. If it is not given, the machine says.
-func (s *setting) elastic() (elastic, given bool, err error) {
+// elastic reads --waits. If it is not given, the machine says, if there is one.
+func (s *setting) elastic(m *sim.Machine) (bool, error) {
 	switch s.waits {
-	case "", "rigid", "elastic":
-		return s.waits == "elastic", s.waits != "", nil
+	case "":
+		return m != nil && m.Elastic, nil
+	case "rigid", "elastic":
+		return s.waits == "elastic", nil
 	}
-	return false, false, fmt.Errorf("--waits %s: want rigid or elastic", s.waits)
+	return false, fmt.Errorf("--waits %s: want rigid or elastic", s.waits)
 }
 
 // readMachine puts the machine of the flags into the grid, if they name one or
@@ -198,11 +200,8 @@ func (s *setting) readMachine(g *experiment.Grid) (err error) {
 			return err
 		}
 	}
-	elastic, given, err := s.elastic()
-	if err != nil {
+	if m.Elastic, err = s.elastic(m); err != nil {
 		return err
-	} else if given {
-		m.Elastic = elastic
 	}
 	if s.space != "" {
 		if !slices.Contains(hollow.Kinds, hollow.Kind(s.space)) {

@@ -69,11 +69,9 @@ from which replay fit finds the machine.`,
 					return err
 				}
 			}
-			elastic, given, err := s.elastic()
-			if err != nil {
+			if cfg.Elastic, err = s.elastic(m); err != nil {
 				return err
 			}
-			cfg.Elastic = elastic || !given && m != nil && m.Elastic
 			if cfg.Ballast, err = parseSize("ballast", ballast); err != nil {
 				return err
 			}
@@ -203,16 +201,8 @@ type liveRun struct {
 }
 
 func newLiveRun(r sim.Result, log *sim.Log) (*liveRun, error) {
-	p99, err := percentile(lengths(log.Pauses), 99)
+	p99, err := percentile(log.Lengths(), 99)
 	return &liveRun{Result: r, P99Pause: p99}, err
-}
-
-// lengths are those of pauses.
-func lengths(all []sim.Pause) (ds []time.Duration) {
-	for _, p := range all {
-		ds = append(ds, p.Length)
-	}
-	return ds
 }
 
 // simulate runs w in the world of a machine. Unless the live
@@ -247,7 +237,7 @@ func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun
 
 // writeLive prints the metrics of a live run, beside those of the simulation.
 func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log *sim.Log) error {
-	pauseText, err := percentiles(lengths(log.Pauses))
+	pauseText, err := percentiles(log.Lengths())
 	if err != nil {
 		return err
 	}

@@ -89,11 +89,7 @@ Policies are listed by replay policies.`,
 
 // writeRun prints the metrics of a run, grouped.
 func writeRun(w io.Writer, load *sim.Workload, r *sim.Result, log *sim.Log) error {
-	var pauses []time.Duration
-	for _, p := range log.Pauses {
-		pauses = append(pauses, p.Length)
-	}
-	pauseText, err := percentiles(pauses)
+	pauseText, err := percentiles(log.Lengths())
 	if err != nil {
 		return err
 	}
