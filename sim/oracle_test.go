@@ -37,7 +37,7 @@ func TestOracle(t *testing.T) {
 		}
 		return math.Exp(sum / n)
 	}
-	for _, name := range []string{"resnet", "gnn", "rcnn"} {
+	for _, name := range []string{"mlp", "resnet", "gpt2", "vit", "gp", "gnn", "burst", "rcnn", "ppo", "serve", "spectral"} {
 		w := sample(t, name)
 		one, two := mean(w, "oracle:ahead=1"), mean(w, "oracle:ahead=2")
 		if two > 1.1 || two > 1.02*one {
