@@ -33,6 +33,7 @@ var columns = []struct {
 	{"s", 3, func(r *run) *float64 { return &r.Seconds }},
 	{"cpu_s", 3, func(r *run) *float64 { return &r.CPU }},
 	{"gc_cpu_s", 3, func(r *run) *float64 { return &r.GCCPU }},
+	{"faults", 0, func(r *run) *float64 { return &r.Faults }},
 	{"cycles", 0, func(r *run) *float64 { return &r.Cycles }},
 	{"first_cycle_ms", 2, func(r *run) *float64 { return &r.FirstCycle }},
 	{"cycle_ms", 2, func(r *run) *float64 { return &r.Cycle }},
@@ -40,8 +41,6 @@ var columns = []struct {
 	{"p99_ms", 2, func(r *run) *float64 { return &r.P99 }},
 	{"longest_ms", 1, func(r *run) *float64 { return &r.Longest }},
 }
-
-const named = 4 // columns that name the run
 
 // pictured are the clients whose memory over time is kept, and drawn the ways in the order of the picture's key.
 var (
@@ -106,21 +105,21 @@ func readCSV(name string) ([][]string, error) {
 	return rows, err
 }
 
-// readRuns reads a runs.csv.
+// readRuns reads a runs.csv. A column that an older one does not have is 0.
 func readRuns(name string) (all runs, err error) {
 	rows, err := readCSV(name)
 	if err != nil {
 		return nil, err
 	}
+	if len(rows[0]) < 4 {
+		return nil, fmt.Errorf("%s:1: %d columns, want client, load, way and round first", name, len(rows[0]))
+	}
 	for line, row := range rows[1:] {
-		if len(row) != named+len(columns) {
-			return nil, fmt.Errorf("%s:%d: %d columns, want %d", name, line+2, len(row), named+len(columns))
-		}
 		r := run{Client: row[0], Load: row[1], Way: row[2]}
 		r.Round, err = strconv.Atoi(row[3])
-		for i, c := range columns {
-			if err == nil {
-				*c.of(&r), err = strconv.ParseFloat(row[named+i], 64)
+		for _, c := range columns {
+			if i := slices.Index(rows[0], c.name); i >= 0 && err == nil {
+				*c.of(&r), err = strconv.ParseFloat(row[i], 64)
 			}
 		}
 		if err != nil {

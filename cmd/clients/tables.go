@@ -115,6 +115,7 @@ var (
 	peak    = func(r *run) *float64 { return &r.Peak }
 	seconds = func(r *run) *float64 { return &r.Seconds }
 	cpu     = func(r *run) *float64 { return &r.CPU }
+	faults  = func(r *run) *float64 { return &r.Faults }
 	cycles  = func(r *run) *float64 { return &r.Cycles }
 	p50     = func(r *run) *float64 { return &r.P50 }
 	p99     = func(r *run) *float64 { return &r.P99 }
@@ -211,7 +212,7 @@ func (all runs) each() string {
 				continue
 			}
 			fmt.Fprintf(&b, "### %s%s\n\n", client, loadTitles[load])
-			b.WriteString(markdown(1, []string{"way", "rounds", "mean MiB", "peak MiB", "s", "CPU s", "GC CPU s", "cycles", "ms of one", "p50 ms", "p99 ms"}, rows) + "\n")
+			b.WriteString(markdown(1, []string{"way", "rounds", "mean MiB", "peak MiB", "s", "CPU s", "GC CPU s", "1000 faults", "cycles", "ms of one", "p50 ms", "p99 ms"}, rows) + "\n")
 		}
 	}
 	return b.String()
@@ -229,7 +230,7 @@ func (all runs) row(way string) []string {
 	}
 	return []string{
 		way, fmt.Sprint(len(all)), spread(0, mean), spread(0, peak), spread(2, seconds), one(2, cpu),
-		one(2, func(r *run) *float64 { return &r.GCCPU }), one(0, cycles), cycle, one(1, p50), one(1, p99),
+		one(2, func(r *run) *float64 { return &r.GCCPU }), fmt.Sprintf("%.0f", all.median(faults)/1000), one(0, cycles), cycle, one(1, p50), one(1, p99),
 	}
 }
 
