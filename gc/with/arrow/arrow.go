@@ -61,11 +61,7 @@ func Read(a *arrowmem.Allocator, from io.Reader) iter.Seq2[arrow.RecordBatch, er
 		for r.Next() {
 			batch := r.RecordBatch()
 			batch.Retain() // for the caller; the reader releases its own claim at the next
-			if _, err := Manage(a, batch); err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(batch, nil) {
+			if !give(a, batch, yield) {
 				return
 			}
 		}
@@ -73,4 +69,35 @@ func Read(a *arrowmem.Allocator, from io.Reader) iter.Seq2[arrow.RecordBatch, er
 			yield(nil, err)
 		}
 	}
+}
+
+// ReadFile does for Arrow's file format, which may be read from any place, what [Read] does for streams.
+func ReadFile(a *arrowmem.Allocator, from ipc.ReadAtSeeker) iter.Seq2[arrow.RecordBatch, error] {
+	return func(yield func(arrow.RecordBatch, error) bool) {
+		r, err := ipc.NewFileReader(from, ipc.WithAllocator(a))
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer r.Close()
+		for i := range r.NumRecords() {
+			batch, err := r.RecordBatchAt(i)
+			if err != nil {
+				yield(nil, fmt.Errorf("batch %d: %w", i, err))
+				return
+			}
+			if !give(a, batch, yield) {
+				return
+			}
+		}
+	}
+}
+
+// give manages a batch and yields it. It reports whether to go on.
+func give(a *arrowmem.Allocator, batch arrow.RecordBatch, yield func(arrow.RecordBatch, error) bool) bool {
+	if _, err := Manage(a, batch); err != nil {
+		yield(nil, err)
+		return false
+	}
+	return yield(batch, nil)
 }

@@ -3,6 +3,7 @@ package arrow
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"runtime"
 	"testing"
 	"time"
@@ -26,12 +27,36 @@ var fields = arrow.NewSchema([]arrow.Field{
 
 const rows = 10_000
 
+type writer interface {
+	Write(arrow.RecordBatch) error
+	Close() error
+}
+
 // stream is an IPC stream of some batches, packed with zstd.
 func stream(t *testing.T, batches int) []byte {
 	t.Helper()
-	b := array.NewRecordBuilder(memory.DefaultAllocator, fields)
 	var out bytes.Buffer
-	w := ipc.NewWriter(&out, ipc.WithSchema(fields), ipc.WithZstd(), ipc.WithDictionaryDeltas(true))
+	write(t, ipc.NewWriter(&out, options...), batches)
+	return out.Bytes()
+}
+
+// file is the same in the file format.
+func file(t *testing.T, batches int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := ipc.NewFileWriter(&out, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, w, batches)
+	return out.Bytes()
+}
+
+var options = []ipc.Option{ipc.WithSchema(fields), ipc.WithZstd(), ipc.WithDictionaryDeltas(true)}
+
+func write(t *testing.T, w writer, batches int) {
+	t.Helper()
+	b := array.NewRecordBuilder(memory.DefaultAllocator, fields)
 	for range batches {
 		for i := range rows {
 			b.Field(0).(*array.Float64Builder).Append(float64(i))
@@ -49,7 +74,6 @@ func stream(t *testing.T, batches int) []byte {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return out.Bytes()
 }
 
 func reader(t *testing.T, limit int64) (*gc.Collector, *arrowmem.Allocator, *pool.Pool) {
@@ -68,35 +92,51 @@ func reader(t *testing.T, limit int64) (*gc.Collector, *arrowmem.Allocator, *poo
 
 // Batches that nobody releases stay under the limit, keep their values while they are in use, and go back.
 func TestReadBatchesGoBack(t *testing.T) {
-	_, a, p := reader(t, 16<<20)
-	data := stream(t, 5)
-	for range 20 { // 100 batches of 0.4 MB
-		n := 0
-		for batch, err := range Read(a, bytes.NewReader(data)) {
-			if err != nil {
-				t.Fatal(err)
+	streamed, filed := stream(t, 5), file(t, 5)
+	for name, read := range map[string]func(*arrowmem.Allocator) iter.Seq2[arrow.RecordBatch, error]{
+		"stream": func(a *arrowmem.Allocator) iter.Seq2[arrow.RecordBatch, error] {
+			return Read(a, bytes.NewReader(streamed))
+		},
+		"file": func(a *arrowmem.Allocator) iter.Seq2[arrow.RecordBatch, error] {
+			return ReadFile(a, bytes.NewReader(filed))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, a, p := reader(t, 16<<20)
+			for range 20 { // 100 batches of 0.4 MB
+				n := 0
+				for batch, err := range read(a) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					n++
+					checkBatch(t, batch)
+				}
+				if n != 5 {
+					t.Fatalf("%d batches", n)
+				}
 			}
-			n++
-			sum := 0.0
-			for _, v := range batch.Column(0).(*array.Float64).Values() {
-				sum += v
+			for end := time.Now().Add(20 * time.Second); p.Sample().Live > 0; runtime.GC() {
+				if time.Now().After(end) {
+					t.Fatalf("%d bytes are live", p.Sample().Live)
+				}
+				time.Sleep(time.Millisecond)
 			}
-			city := batch.Column(1).(*array.Dictionary)
-			if name := city.Dictionary().(*array.String).Value(city.GetValueIndex(123)); sum != rows*(rows-1)/2 || name != "city 23" {
-				t.Fatalf("sum %v, city %q", sum, name)
-			}
-			runtime.KeepAlive(batch)
-		}
-		if n != 5 {
-			t.Fatalf("%d batches", n)
-		}
+		})
 	}
-	for end := time.Now().Add(20 * time.Second); p.Sample().Live > 0; runtime.GC() {
-		if time.Now().After(end) {
-			t.Fatalf("%d bytes are live", p.Sample().Live)
-		}
-		time.Sleep(time.Millisecond)
+}
+
+func checkBatch(t *testing.T, batch arrow.RecordBatch) {
+	t.Helper()
+	sum := 0.0
+	for _, v := range batch.Column(0).(*array.Float64).Values() {
+		sum += v
 	}
+	city := batch.Column(1).(*array.Dictionary)
+	if name := city.Dictionary().(*array.String).Value(city.GetValueIndex(123)); sum != rows*(rows-1)/2 || name != "city 23" {
+		t.Fatalf("sum %v, city %q", sum, name)
+	}
+	runtime.KeepAlive(batch)
 }
 
 func TestReadErrors(t *testing.T) {
@@ -109,6 +149,13 @@ func TestReadErrors(t *testing.T) {
 		}
 		if !failed {
 			t.Errorf("%s: no error", name)
+		}
+		failed = false
+		for _, err := range ReadFile(a, bytes.NewReader(cut)) {
+			failed = err != nil
+		}
+		if !failed {
+			t.Errorf("%s: no error where a file was to be read", name)
 		}
 	}
 	for _, err := range Read(a, bytes.NewReader(data)) { // whoever stops early leaves nothing behind

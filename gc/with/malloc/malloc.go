@@ -7,7 +7,7 @@
 //
 // lets gc.Collector.Diagnose tell what is in use from what the allocator keeps, and gc/auto
 // give the latter back to the system where it is much, at most each two minutes.
-// [Alloc] is malloc for an owner that a cycle finds dead.
+// [Alloc] is malloc for an owner that a cycle finds dead, [Watch] a gauge for what others allocate.
 //
 // It needs cgo, which links the program to the C library: that is why it is a module of its own.
 package malloc
@@ -36,6 +36,13 @@ func init() {
 func Stats() (inUse, kept int64) {
 	m := C.mallinfo2()
 	return int64(m.uordblks + m.hblkhd), int64(m.fordblks)
+}
+
+// Watch makes c collect for what malloc has handed out and not got back. That is nearer to what the program
+// holds than gc/auto's resident memory, in which free memory that malloc keeps counts. The gauge is
+// the caller's, who may close it.
+func Watch(c *gc.Collector) *gc.Gauge {
+	return gc.Watch(c, func() int64 { inUse, _ := Stats(); return inUse })
 }
 
 // Trim gives whole free pages of all arenas back to the system. It reports whether there were any.
