@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,13 +31,12 @@ func (s settings) bench() error {
 		}
 	}
 	b := &board{settings: s, begin: time.Now(), took: make([]time.Duration, len(jobs))}
-	for round := range s.rounds {
-		for i, j := range jobs {
-			if round < j.rounds {
-				b.next = append(b.next, turn{i, j, round})
-			}
+	for i, j := range jobs {
+		for round := range j.rounds() {
+			b.next = append(b.next, turn{i, j, round})
 		}
 	}
+	slices.SortStableFunc(b.next, func(x, y turn) int { return x.round + x.job.after - y.round - y.job.after })
 	var all sync.WaitGroup
 	for lane := range s.lanes {
 		all.Go(func() { b.work(lane) })
@@ -84,7 +84,7 @@ func (b *board) work(lane int) {
 			return
 		}
 		begin := time.Now()
-		for _, way := range t.job.ways {
+		for _, way := range t.job.ways(t.round) {
 			if time.Since(b.begin) > b.length {
 				break
 			}

@@ -58,9 +58,11 @@ func (s settings) plan() []job {
 			continue
 		}
 		if s.ways != "" {
-			j.ways = strings.Split(s.ways, ",")
+			j.plan = []times{{j.rounds(), s.ways}}
 		}
-		j.rounds = min(j.rounds, s.rounds)
+		for i, t := range j.plan {
+			j.plan[i].rounds = min(t.rounds, s.rounds)
+		}
 		jobs = append(jobs, j)
 	}
 	return jobs

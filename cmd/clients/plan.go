@@ -9,8 +9,14 @@ type job struct {
 	load    string // "", tenfold or idle
 	args    string
 	env     string
-	ways    []string
-	rounds  int // at most
+	plan    []times
+	after   int // rounds of other jobs that come before its first
+}
+
+// times is how often some ways are run.
+type times struct {
+	rounds int
+	ways   string
 }
 
 func (j job) name() string {
@@ -20,12 +26,31 @@ func (j job) name() string {
 	return j.program
 }
 
+// rounds is how often the job is run.
+func (j job) rounds() (most int) {
+	for _, t := range j.plan {
+		most = max(most, t.rounds)
+	}
+	return most
+}
+
+// ways are those of a round, from 0.
+func (j job) ways(round int) (ways []string) {
+	for _, t := range j.plan {
+		if round < t.rounds {
+			ways = append(ways, strings.Split(t.ways, ",")...)
+		}
+	}
+	return ways
+}
+
 const (
-	ours    = "own,gauge,auto"
-	rivals  = "gogc:20,memlimit:512,every:10,tick:10ms,tick:100ms,tick:1s"
-	peers   = "watchdog:512,otel:512,automemlimit:512,gogctuner:512,memlimiter:512"
+	ours   = "own,gauge,auto"
+	ticks  = "tick:10ms,tick:100ms,tick:1s"
+	rivals = "gogc:20,memlimit:512,every:10," + ticks
+	peers  = "watchdog:512,otel:512,automemlimit:512,gogctuner:512,memlimiter:512"
+	// allWays is the order of tables.
 	allWays = "plain,close,late,close+auto," + ours + ",account," + rivals + "," + peers
-	fewWays = "plain,close," + ours + "," + rivals
 )
 
 type client struct {
@@ -35,42 +60,49 @@ type client struct {
 
 // clients with a load that takes a few seconds on two cores of a server.
 var clients = []client{
-	{"thumb", "30", "4", "40", "80"},
+	{"thumb", "24", "4", "40", "60"},
 	{"query", "160", "4", "40", "160"},
 	{"matrix", "1800", "2", "20", "1800"},
 	{"wasm", "400", "2", "20", "400"},
 	{"arrow", "300", "2", "20", "300"},
 	{"pack", "160", "2", "20", "160"},
-	{"lru", "6000", "2", "20", "6000"}, // after all rules; the others were known
+	{"lru", "6000", "2", "20", "6000"},
 }
 
 // plan returns what is measured: every client in all ways, then with ten times as many requests
 // at once, then with pauses; and four programs that have nothing to free.
 func plan() []job {
-	var base, loads []job
+	nothing := func(kind, requests, env, ways string) job {
+		return job{program: "nothing", kind: kind, args: "-requests " + requests, env: env, plan: []times{{2, ways}}}
+	}
+	jobs := []job{nothing("cache", "4000", "", "plain,auto")} // the longest first
 	for _, c := range clients {
-		all, few := allWays, fewWays
-		if c.program == "matrix" { // a cycle takes long: each ten requests, one run takes a minute
-			all, few = strings.Replace(all, "every:10,", "", 1), strings.Replace(few, "every:10,", "", 1)
-			loads = append(loads, job{program: "matrix", args: "-requests " + c.requests, ways: []string{"every:10"}, rounds: 1})
+		some := "late,close+auto,gogc:20"
+		if c.program != "matrix" { // there each ten requests are 180 cycles of half a second
+			some += ",every:10"
 		}
-		base = append(base, job{program: c.program, args: "-requests " + c.requests + " -workers " + c.workers, ways: strings.Split(all, ","), rounds: 5})
-		for _, load := range []job{
-			{load: "tenfold", args: "-requests " + c.manyRequests + " -workers " + c.tenfold},
-			{load: "idle", args: "-idle 400ms -requests " + c.requests + " -workers " + c.workers},
-		} {
-			load.program, load.ways, load.rounds = c.program, strings.Split(few, ","), 3
-			loads = append(loads, load)
+		if strings.Contains("matrix,wasm,arrow", c.program) { // elsewhere it does what own does
+			some += ",account"
+		}
+		jobs = append(jobs, job{program: c.program, args: "-requests " + c.requests + " -workers " + c.workers,
+			plan: []times{{5, "plain,close," + ours + "," + ticks}, {3, some}, {2, peers}, {1, "memlimit:512"}}})
+	}
+	for _, load := range []string{"tenfold", "idle"} {
+		for _, c := range clients {
+			j := job{program: c.program, load: load, after: 2, args: "-requests " + c.manyRequests + " -workers " + c.tenfold,
+				plan: []times{{3, "plain,close," + ours + ",tick:10ms,tick:100ms"}}}
+			if c.program == "matrix" {
+				j.plan = []times{{2, "plain,close," + ours}}
+			}
+			if load == "idle" {
+				j.args = "-idle 400ms -requests " + c.requests + " -workers " + c.workers
+			}
+			jobs = append(jobs, j)
 		}
 	}
-	nothing := func(kind, requests, env string, ways ...string) job {
-		return job{program: "nothing", kind: kind, args: "-requests " + requests, env: env, ways: ways, rounds: 1}
-	}
-	some := []string{"plain", "auto", "otel:512", "watchdog:512"}
-	base = append(base,
-		nothing("cache", "4000", "", "plain"), nothing("cache", "4000", "", "auto"), // long: beside each other
-		nothing("held", "150", "EAGERGC_HARD_MEMORY_LIMIT=512MiB", some...),
-		nothing("mapped", "300", "", some...),
-		nothing("rest", "100", "", "plain", "auto"))
-	return append(base, loads...)
+	some := "plain,auto,otel:512,watchdog:512"
+	return append(jobs,
+		nothing("held", "150", "EAGERGC_HARD_MEMORY_LIMIT=512MiB", some),
+		nothing("mapped", "300", "", some),
+		nothing("rest", "100", "", "plain,auto"))
 }
