@@ -19,12 +19,13 @@ type rest struct {
 	length time.Duration // of the wait after the last one; 0 = cycles are worth it
 	until  time.Duration // on the collector's clock
 	level  int64         // lowest that the gauge has had since
+	begun  time.Duration // when the first of those in a row brought nothing
+	held   int64         // lowest that the gauge has had since that one
 }
 
 const (
 	futileShare = 0.05     // share of a gauge that a cycle is to bring back
 	leastYield  = 2 << 20  // bytes that are worth a cycle if they are most of the growth before it
-	fewRun      = 2        // finalizers and cleanups that may run after any cycle: those of files and collectors
 	provedShare = 0.25     // of the late cycles, that are to bring something back
 	restShare   = 0.01     // of the processor time, for cycles that bring nothing
 	keptShare   = 0.05     // of it, for one that brought nothing among others that did, and for those after which much ran, and the gauge stands as before
@@ -33,12 +34,14 @@ const (
 	lastRest    = 2 * time.Minute
 )
 
+// see is told of each level.
+func (r *rest) see(level int64) { r.level, r.held = min(r.level, level), min(r.held, level) }
+
 // on reports whether the gauge asks for no cycle. Heap is [goHeap].
 func (r *rest) on(level, heap int64, now time.Duration) bool {
 	if r.proved() {
 		return now < r.until
 	}
-	r.level = min(r.level, level)
 	grown := level - r.level
 	if grown > r.level+heap+restLeast {
 		return false
@@ -56,13 +59,13 @@ type outcome struct {
 	high  int64         // bytes of the gauge when the mark had ended
 	grown int64         // bytes that the gauge had grown by since the cycle before
 	freed int64         // bytes that the gauge fell by, beyond what the program frees by itself
-	ran   int64         // finalizers and cleanups that have run
+	ran   int64         // finalizers and cleanups that have run, but for our own
 	work  time.Duration // processor time of such a cycle, for each processor
 }
 
 func (r *rest) learn(o outcome, now time.Duration) {
 	brought := float64(o.freed) >= futileShare*float64(o.high) || o.freed >= leastYield && 2*o.freed >= o.grown
-	kept := o.ran > fewRun // by an allocator, or it was other memory
+	kept := o.ran > 0 // by an allocator, or it was other memory
 	pause := func(share float64) time.Duration { return time.Duration(float64(o.work) / share) }
 	if !o.asked && !(brought && kept) {
 		return
@@ -77,6 +80,9 @@ func (r *rest) learn(o outcome, now time.Duration) {
 	case r.proved():
 		r.length, r.until = 0, now+pause(keptShare)
 	default:
+		if r.length == 0 {
+			r.begun, r.held = now, max(0, o.high-o.freed)
+		}
 		r.length = max(pause(restShare), min(max(2*r.length, firstRest), lastRest))
 		r.until, r.level = now+r.length, max(0, o.high-o.freed)
 	}

@@ -25,7 +25,7 @@ type Gauge struct {
 	fallen   int64         // sum of all falls since then
 	low      int64         // lowest level since then
 	byItself float64       // bytes per ns that the program freed before that mark
-	ran      uint64        // finalizers and cleanups that had run before it
+	before   pending       // finalizers and cleanups that had run by then
 	outcome  outcome       // of it; high = 0 once it has been judged
 	brought  int64         // bytes that it brought back, so far
 	credited int64         // of them, that collections have counted
@@ -130,6 +130,7 @@ func (g *Gauge) see() int64 {
 	g.grown.Add(max(0, level-was))
 	g.fallen += max(0, was-level)
 	g.low = min(g.low, level)
+	g.rest.see(level)
 	g.record(level - was)
 	return level
 }
@@ -162,7 +163,7 @@ func (g *Gauge) freed() int64 {
 // judge learns whether the last cycle was worth it. The caller holds mu.
 func (g *Gauge) judge() {
 	o, now := g.outcome, g.c.Now()
-	o.freed, o.ran, o.work = g.freed(), int64(readPending().executed-g.ran)-sentinels.Load(), g.c.processorTime()
+	o.freed, o.ran, o.work = g.freed(), readPending().ran(g.before), g.c.processorTime()
 	g.rest.learn(o, now)
 	g.brought = o.freed
 	g.outcome, g.fallen, g.since, g.low = outcome{}, 0, now, g.level.Load()
@@ -174,6 +175,17 @@ func (g *Gauge) Resting() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.rest.length
+}
+
+// Held returns how many bytes the gauge has read at least since cycles stopped being worth it, and for how long that
+// is so: what no cycle brings back and the program does not free. Both are 0 while cycles are worth it.
+func (g *Gauge) Held() (bytes int64, stayed time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.rest.length == 0 {
+		return 0, 0
+	}
+	return g.rest.held, g.c.Now() - g.rest.begun
 }
 
 // seldom is the longest time between two looks.
@@ -254,7 +266,7 @@ func (g *gaugeWalk) promoteAll() {
 		g.byItself = float64(g.fallen) / float64(d)
 	}
 	g.outcome = outcome{grown: level - g.low}
-	g.fallen, g.since, g.ran = 0, now, readPending().executed
+	g.fallen, g.since, g.before = 0, now, readPending()
 }
 
 // walk is called after the mark. It waits for a slice until finalizers and cleanups have run, and counts what the
@@ -301,16 +313,21 @@ func (g *gaugeWalk) credit() int64 {
 }
 
 // pending is how far the runtime is with finalizers and cleanups.
-type pending struct{ queued, executed uint64 }
+type pending struct{ queued, executed, cycles uint64 }
 
 // readPending takes 0.3 us.
 func readPending() pending {
 	s := [...]metrics.Sample{
 		{Name: "/gc/cleanups/queued:cleanups"}, {Name: "/gc/finalizers/queued:finalizers"},
-		{Name: "/gc/cleanups/executed:cleanups"}, {Name: "/gc/finalizers/executed:finalizers"},
+		{Name: "/gc/cleanups/executed:cleanups"}, {Name: "/gc/finalizers/executed:finalizers"}, {Name: cyclesMetric},
 	}
 	metrics.Read(s[:])
-	return pending{s[0].Value.Uint64() + s[1].Value.Uint64(), s[2].Value.Uint64() + s[3].Value.Uint64()}
+	return pending{s[0].Value.Uint64() + s[1].Value.Uint64(), s[2].Value.Uint64() + s[3].Value.Uint64(), s[4].Value.Uint64()}
+}
+
+// ran is how many have run since before, without those of our own that each cycle runs.
+func (p pending) ran(before pending) int64 {
+	return int64(p.executed-before.executed) - int64(p.cycles-before.cycles)*sentinels.Load()
 }
 
 func (p pending) waiting() bool { return p.executed < p.queued }

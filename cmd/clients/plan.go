@@ -102,7 +102,7 @@ func plan() []job {
 	}
 	some := "plain,auto,otel:512,watchdog:512"
 	return append(jobs,
-		nothing("held", "150", "EAGERGC_HARD_MEMORY_LIMIT=512MiB", some),
+		nothing("held", "150", "EAGERGC_HOST_HARD_MEMORY_LIMIT=512MiB", some),
 		nothing("mapped", "300", "", some),
 		nothing("rest", "100", "", "plain,auto"))
 }

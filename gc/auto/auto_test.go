@@ -143,6 +143,28 @@ func TestPriceLeavesAChosenPolicy(t *testing.T) {
 	}
 }
 
+// What stays is logged, each time that cycles become more seldom; what falls in between is work in progress.
+func TestHeldMemoryIsLogged(t *testing.T) {
+	var w watcher
+	for i, step := range []struct {
+		bytes           int64
+		stayed, resting time.Duration
+		want            bool
+	}{
+		{700 * mib, reportAfter - 1, 4 * time.Second, false}, // not yet
+		{700 * mib, reportAfter, 4 * time.Second, true},
+		{700 * mib, 2 * reportAfter, 4 * time.Second, false}, // said
+		{700 * mib, 3 * reportAfter, 8 * time.Second, true},
+		{reportLeast - 1, 4 * reportAfter, 16 * time.Second, false}, // it fell
+		{0, 0, 0, false}, // cycles are worth it
+		{reportLeast, reportAfter, time.Second, true},
+	} {
+		if got := w.worthSaying(step.bytes, step.stayed, step.resting); got != step.want {
+			t.Errorf("step %d: said %v", i, got)
+		}
+	}
+}
+
 // Much that C's allocator keeps is given back, but not again and again.
 func TestTrim(t *testing.T) {
 	defer linked.Store(linked.Load())

@@ -27,11 +27,11 @@ type watcher struct {
 	host      host
 	collector *gc.Collector
 	gauge     *gc.Gauge
-	steers    bool  // nobody else has set GOMEMLIMIT
-	limit     int64 // of the process; 0 = none known
-	goLimit   int64 // that was set last
-	urgency   int   // index of prices
-	resting   time.Duration
+	steers    bool          // nobody else has set GOMEMLIMIT
+	limit     int64         // of the process; 0 = none known
+	goLimit   int64         // that was set last
+	urgency   int           // index of prices
+	said      time.Duration // to the next cycle, in the last line of the log
 	profiles  profiles
 	trimmed   time.Time // when C's allocator was last made to give memory back
 
@@ -133,18 +133,33 @@ func (w *watcher) steer(left int64) {
 	}
 }
 
-// reportLeast is how many bytes are worth a line in a log.
-const reportLeast = 64 << 20
+// So many bytes that have stayed so long are worth a line in a log: what falls in between is work in progress.
+const (
+	reportLeast = 64 << 20
+	reportAfter = 10 * time.Second
+)
 
-// report logs when cycles stop being worth it, once for each doubling.
+// report logs when cycles stop being worth it, and again when the time to the next one has grown.
 func (w *watcher) report() {
+	bytes, stayed := w.gauge.Held()
 	resting := w.gauge.Resting()
-	if resting > w.resting && w.gauge.Sample().Live >= reportLeast {
-		slog.Info("eagergc: nothing to free: memory outside the Go heap is held, or leaks",
-			slog.Int64("bytes", w.gauge.Sample().Live), slog.Duration("next_cycle_in", resting))
-		w.profiles.write()
+	if !w.worthSaying(bytes, stayed, resting) {
+		return
 	}
-	w.resting = resting
+	slog.Info("eagergc: nothing to free: memory outside the Go heap is held, or leaks",
+		slog.Int64("bytes", bytes), slog.Duration("stayed", stayed), slog.Duration("next_cycle_in", resting))
+	w.profiles.write()
+}
+
+func (w *watcher) worthSaying(bytes int64, stayed, resting time.Duration) bool {
+	if resting == 0 {
+		w.said = 0
+	}
+	if resting <= w.said || bytes < reportLeast || stayed < reportAfter {
+		return false
+	}
+	w.said = resting
+	return true
 }
 
 // system is the host that the process runs on.
