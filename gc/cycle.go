@@ -254,6 +254,7 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 		g.yield.Add(-freed)
 		if g == r.gate {
 			cycle.Freed, cycle.LiveAfter, cycle.Limit = freed, s.Live, s.Limit
+			cycle.Wanted = g.wanted.Swap(0)
 		}
 		total += freed
 	}

@@ -29,6 +29,8 @@ type Gate struct {
 	// freed by the program, which would look as if it allocated much faster.
 	yield atomic.Int64
 
+	wanted atomic.Int64 // least live + request that did not fit since the last cycle; 0 = none
+
 	// Guarded by the collector's mu.
 	allocated, freed int64 // gross bytes when the last cycle had settled
 	liveAfter        int64
@@ -95,6 +97,21 @@ func (g *Gate) ask(live, request int64) {
 	}
 	if r := c.askAt(g, Point{Now: now, At: Allocation, Request: request}, live+yield, settled); r != nil {
 		c.hold(r)
+	}
+}
+
+// Refused is called when request bytes do not fit, before the caller waits for the cycle under way or asks
+// for one. That cycle tells the policy how much would have been live: see [Cycle.Wanted].
+func (g *Gate) Refused(request int64) {
+	if g == nil {
+		return
+	}
+	wanted := g.source.Sample().Live + request
+	for {
+		old := g.wanted.Load()
+		if old != 0 && old <= wanted || g.wanted.CompareAndSwap(old, wanted) {
+			return
+		}
 	}
 }
 

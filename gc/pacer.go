@@ -48,10 +48,9 @@ import (
 //
 // # Where memory ends
 //
-// Fragments, other processes and a library's own memory are in no limit. A
-// refusal of what should have fitted says that memory ends earlier: what was
-// live then is the limit to go by, until it is forgotten after some hundred
-// cycles, and later each time that it proves right.
+// Fragments, other processes and a library's own memory are in no limit. Where something does not
+// fit that would have under the limit, memory ends earlier. Then the limit to go by is the
+// most that was ever granted, and whatever is above it is asked for beside a cycle: see [ceiling].
 //
 // # Memory
 //
@@ -69,11 +68,9 @@ type Pacer struct {
 	busy time.Duration // sum of the processor time that cycles took
 	last time.Duration // when the last cycle started
 
-	freed   int64         // by all cycles
-	held    time.Duration // sum of the exposed pauses
-	waiting bool          // an allocation waits for the cycle under way ...
-	since   time.Duration // ... since then
-	wary    int           // cycles for which to remember that one freed too little
+	freed int64         // by all cycles
+	held  time.Duration // sum of the exposed pauses
+	wary  int           // cycles for which to remember that one freed too little
 
 	asleep int64 // nothing happens at an allocation before this many bytes are live
 
@@ -89,7 +86,7 @@ type Pacer struct {
 	kept     int64            // bytes that it found reachable
 	headroom int64            // that it left
 	begun    mark             // where the cycle under way began
-	refused  mark             // where an allocation came to wait for it
+	newest   mark             // the last point
 }
 
 // A mark is a moment that a cycle will tell about.
@@ -123,22 +120,25 @@ func (p *Pacer) Decide(at Point) Decision {
 	}
 	p.stretch.told, at.Cost = at.Cost, p.stretch.of(at.Cost)
 	told := at.Sample.Limit
+	known := p.ceiling.see(at.Sample.Live, told)
 	at.Sample.Limit = p.ceiling.under(told)
-	p.ceiling.ask(at, told)
 	p.clock.see(&at, p.held)
 	now := moment{p.clock.time, at.Sample.Live + p.freed, p.clock.waited}
 	budget := p.budget(at)
 	grain := int64(1) << bits.Len64(uint64(budget>>11))
-	p.asleep = p.wake(at, grain)
+	p.asleep = p.wake(at, known, grain)
 	d := Decision{Wake: p.asleep}
 	p.flow.see(now, at.Request, at.Cost)
 	p.learn(at, now, budget, grain)
+	p.newest = mark{p.past.head - 1, now.total}
 	switch {
 	case at.Running:
-		d.Action, d.Reason = p.beside(at, now, grain)
+		d.Action, d.Reason = p.beside(at, grain)
 		return d
-	case exceeds(at, at.Sample.Limit):
+	case exceeds(at, told):
 		d.Action, d.Reason = Block, "no headroom left"
+	case exceeds(at, known):
+		d.Action, d.Reason = Overlap, "memory may end here"
 	case due:
 		d.Action, d.Reason = Overlap, "cycles may take more time"
 	case p.CPU > 0 && p.Memory == 0 && told <= 0:
@@ -149,7 +149,7 @@ func (p *Pacer) Decide(at Point) Decision {
 		d.Action, d.Reason = p.choose(at, now, budget)
 	}
 	if d.Action != Skip {
-		p.begun = mark{p.past.head - 1, now.total}
+		p.begun = p.newest
 		p.began = now.total
 		p.clock.lost = 0
 	}
@@ -180,17 +180,9 @@ func (p *Pacer) learn(at Point, now moment, budget, grain int64) {
 // beside answers while a cycle is under way. After one that freed too little,
 // so that the ladder had to follow, it waits one request early: then there is
 // still time for another cycle, which costs half of what the ladder does.
-func (p *Pacer) beside(at Point, now moment, grain int64) (Action, string) {
+func (p *Pacer) beside(at Point, grain int64) (Action, string) {
 	limit := at.Sample.Limit
-	short := exceeds(at, limit)
-	early := !short && p.wary > 0 && at.At == Allocation && at.Request >= grain && exceeds(at, limit-at.Request)
-	if (short || early) && !p.waiting {
-		p.waiting, p.since = true, at.Now
-		if short {
-			p.refused = mark{p.past.head - 1, now.total}
-		}
-	}
-	if early {
+	if p.wary > 0 && at.At == Allocation && at.Request >= grain && !exceeds(at, limit) && exceeds(at, limit-at.Request) {
 		return Block, "the next request would not fit"
 	}
 	return Skip, "cycle under way"
@@ -225,11 +217,11 @@ func (p *Pacer) budget(at Point) int64 {
 	return soft
 }
 
-// wake asks again after a grain of growth, and at whatever does not fit.
-func (p *Pacer) wake(at Point, grain int64) int64 {
+// wake asks again after a grain of growth, and at whatever may not fit.
+func (p *Pacer) wake(at Point, known, grain int64) int64 {
 	wake := at.Sample.Live + grain
-	if at.Sample.Limit > 0 {
-		wake = min(wake, at.Sample.Limit+1)
+	if known > 0 {
+		wake = min(wake, known+1)
 	}
 	return wake
 }
@@ -255,14 +247,9 @@ func (p *Pacer) choose(at Point, now moment, budget int64) (Action, string) {
 
 // Observe learns what a cycle cost and freed.
 func (p *Pacer) Observe(c Cycle) {
-	exposed := c.Exposed
-	if p.waiting {
-		exposed = max(exposed, c.Start+c.Duration-p.since)
-		p.waiting = false
-	}
-	lost := p.clock.end(c, exposed, p.held)
+	lost := p.clock.end(c, c.Exposed, p.held)
 	p.freed += c.Freed
-	p.held += exposed
+	p.held += c.Exposed
 	p.busy += c.work()
 	p.last = c.Start
 	p.asleep = 0
@@ -273,15 +260,15 @@ func (p *Pacer) Observe(c Cycle) {
 	if c.Trigger != TriggerRefusal {
 		p.stretch.learn(c.Duration)
 	}
-	p.price.learn(float64(exposed+lost)+p.Share*float64(c.Duration), float64(c.Freed))
-	if refusal := c.Trigger == TriggerRefusal; refusal || exposed > 0 && c.Action == Overlap {
+	p.price.learn(float64(c.Exposed+lost)+p.Share*float64(c.Duration), float64(c.Freed))
+	if refusal := c.Trigger == TriggerRefusal; refusal || c.Exposed > 0 && c.Action == Overlap {
 		p.practice.refuse(refusal)
 	}
 	p.practice.learned = drills
 	m := p.begun
 	p.begun, p.wary = mark{}, max(0, p.wary-1)
 	if c.Trigger == TriggerRefusal {
-		m, p.refused, p.wary = p.refused, mark{}, 8
+		m, p.wary = p.newest, 8
 	}
 	p.kept = max(0, m.total-p.freed)
 	p.past.learn(m.entry, p.kept)

@@ -63,46 +63,59 @@ func (f *flow) see(now moment, request int64, g time.Duration) {
 	}
 }
 
-// A ceiling is a limit learned from refusals where there should have been room:
-// fragments, other processes and a library's own memory are in no limit. It is
-// forgotten after a number of cycles, which is longer each time it proves right.
+// A ceiling is where memory ends, if that is before the limit: fragments, other processes and a
+// library's own memory are in no limit. It lies between the most that was granted, which is
+// the limit to go by, and the least that was refused. What is in between is asked for beside a
+// cycle: so it costs no more than a cycle that blocks, whether it is granted or not.
+//
+// After a number of cycles without an end the limit that was told is gone by again, until the next
+// end, still with a cycle beside whatever is above the most that was granted. Each time that this
+// proves wrong, the number is larger.
 type ceiling struct {
-	bytes   int64 // 0 = none learned
+	granted int64 // most live bytes since memory ended last
+	ended   bool  // it has
 	cycles  int   // since then
-	keep    int   // cycles after which it is forgotten
-	reached int64 // most live bytes seen
-	fits    bool  // the last request fitted under the limit that was told
+	keep    int   // cycles after which the limit is gone by again
 }
 
 const (
-	ceilingKeep = 256 // cycles for which the first one is kept
-	ceilingMore = 4   // times as long the next
+	ceilingKeep = 256
+	ceilingMore = 4 // times as many the next time
 )
+
+// see notes what is live. It returns how much is known to be there.
+func (c *ceiling) see(live, told int64) int64 {
+	c.granted = max(c.granted, live)
+	if !c.ended {
+		return told
+	}
+	return min(told, c.granted)
+}
 
 // under returns the limit to go by.
 func (c *ceiling) under(told int64) int64 {
-	if c.bytes > 0 && c.bytes < told {
-		return c.bytes
+	if !c.ended || c.cycles >= c.keep {
+		return told
 	}
-	return told
+	return min(told, c.granted)
 }
 
-// ask notes a point.
-func (c *ceiling) ask(at Point, told int64) {
-	c.reached = max(c.reached, at.Sample.Live)
-	c.fits = told > 0 && !exceeds(at, told)
-}
-
-// learn takes what was reached for the limit, after a refusal of what should
-// have fitted.
+// learn is told of a cycle. Memory has ended if something did not fit that would have under
+// the limit.
 func (c *ceiling) learn(done Cycle) {
-	if done.Trigger != TriggerRefusal || !c.fits {
-		if c.cycles++; c.cycles >= c.keep {
-			c.bytes = 0
-		}
+	if done.Wanted <= 0 || done.Wanted > done.Limit {
+		c.cycles++
 		return
 	}
-	c.reached = max(c.reached, done.LiveAfter+done.Freed)
-	c.bytes, c.cycles, c.keep = c.reached, 0, max(ceilingKeep, ceilingMore*c.keep)
-	c.reached = 0
+	live := done.LiveAfter + done.Freed
+	if done.Wanted <= c.granted {
+		c.granted = live
+	}
+	c.granted = max(c.granted, live)
+	if !c.ended {
+		c.keep = ceilingKeep
+	} else if c.cycles >= c.keep {
+		c.keep *= ceilingMore
+	}
+	c.ended, c.cycles = true, 0
 }

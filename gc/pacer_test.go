@@ -254,30 +254,44 @@ func TestStretch(t *testing.T) {
 	}
 }
 
-// TestCeiling: a refusal where there should have been room lowers the limit to
-// what was reached; one that was due does not; and it is forgotten.
+// TestCeiling: what did not fit, and would have under the limit, makes the most that was granted the
+// limit to go by. What was never told to be there changes nothing. It rises with what is granted,
+// falls where less is refused, and is forgotten, for longer each time that this was wrong.
 func TestCeiling(t *testing.T) {
 	var c ceiling
-	refused := Cycle{Trigger: TriggerRefusal, Freed: 300, LiveAfter: 600}
-	c.ask(alloc(0, 990, 1000), 1000)
-	c.learn(refused)
-	if got := c.under(1000); got != 990 {
-		t.Errorf("limit %d after a refusal at 990 of 1000", got)
+	is := func(what string, under, known int64) {
+		t.Helper()
+		if got := c.under(1000); got != under {
+			t.Errorf("%s: limit %d, want %d", what, got, under)
+		}
+		if got := c.see(0, 1000); got != known {
+			t.Errorf("%s: %d are known to be there, want %d", what, got, known)
+		}
 	}
-	c = ceiling{}
-	c.ask(grow(0, 990, 20, 0, 0, 1000), 1000)
-	c.learn(refused)
-	if got := c.under(1000); got != 1000 {
-		t.Errorf("limit %d after a refusal of what does not fit", got)
+	ends := func(live, request int64) {
+		c.learn(Cycle{Freed: 300, LiveAfter: live - 300, Limit: 1000, Wanted: live + request})
 	}
-	c.ask(alloc(0, 950, 1000), 1000)
-	c.learn(refused)
-	for range ceilingKeep {
-		c.learn(Cycle{})
+	c.see(900, 1000)
+	ends(990, 20)
+	is("a refusal of what does not fit", 1000, 1000)
+	ends(900, 50)
+	is("a refusal of what should fit", 900, 900)
+	c.see(940, 1000)
+	is("granted", 940, 940)
+	ends(800, 100)
+	is("a refusal of what was granted before", 800, 800)
+	for keep := ceilingKeep; keep <= ceilingKeep*ceilingMore*ceilingMore; keep *= ceilingMore {
+		for i := range keep {
+			if c.under(1000) != 800 {
+				t.Fatalf("forgotten after %d cycles, want %d", i, keep)
+			}
+			c.learn(Cycle{Limit: 1000})
+		}
+		is("forgotten, and asked for beside a cycle", 1000, 800)
+		ends(800, 100)
 	}
-	if got := c.under(1000); got != 1000 {
-		t.Errorf("limit %d, %d cycles later", got, ceilingKeep)
-	}
+	c.see(2000, 1000)
+	is("the limit is there", 1000, 1000)
 }
 
 // TestPacerKeepsToItsHeadroom: where memory has a price, live bytes above the headroom start a cycle, also after

@@ -115,4 +115,5 @@ type Cycle struct {
 	Freed     int64  // its yield in bytes: exact, measured after it settled
 	LiveAfter int64  // live bytes once settled
 	Limit     int64  // the limit of the space it was decided for; 0 = none known
+	Wanted    int64  // the least live + request of allocations that did not fit and waited for it, or climbed the ladder that ran it; 0 = none
 }

@@ -103,6 +103,7 @@ func (p *Pool) findInTurn(size int64, stream uint32) (i uint32, err error) {
 		t = p.getInLine()
 	}
 	if i, err = p.find(size, stream); i == 0 {
+		p.refused(size)
 		i, err = p.awaitCycle(size, stream, err)
 	}
 	if i != 0 {
@@ -115,7 +116,15 @@ func (p *Pool) findInTurn(size int64, stream uint32) (i uint32, err error) {
 			return i, nil
 		}
 	}
+	p.refused(size)
 	return p.climb(size, stream, err)
+}
+
+// refused has the policy told that size bytes did not fit.
+func (p *Pool) refused(size int64) {
+	if c := p.collect.Load(); c != nil {
+		c.gate.Refused(size)
+	}
 }
 
 // find looks for a piece without a collection: in the cache, at the upstream, and

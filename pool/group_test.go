@@ -162,6 +162,34 @@ func TestPressureIsTheDevices(t *testing.T) {
 	b.Close()
 }
 
+// TestThePolicyIsToldWhatDidNotFit: the device has less than the limit says.
+func TestThePolicyIsToldWhatDidNotFit(t *testing.T) {
+	var cycles []gc.Cycle
+	c, err := gc.New(gc.Config{Policy: &told{cycles: &cycles}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p := open(t, pool.Config{Upstream: newSmall(100 * mib), Space: pressure.Device(0), Collector: c, Limits: hard(100 * mib)})
+	x, _ := p.Alloc(60*mib, 0)
+	c.Collect(gc.TriggerExplicit)
+	if _, err := p.Alloc(50*mib, 0); err == nil {
+		t.Error("more than there is was handed out")
+	}
+	c.Collect(gc.TriggerExplicit)
+	if n := len(cycles); n < 3 || cycles[0].Wanted != 0 || cycles[1].Wanted != 110*mib || cycles[1].Trigger != gc.TriggerRefusal || cycles[n-1].Wanted != 0 {
+		t.Errorf("told of %+v, want 110 MiB in the ladder's alone", cycles)
+	}
+	p.Free(x)
+}
+
+type told struct {
+	gc.Never
+	cycles *[]gc.Cycle
+}
+
+func (o *told) Observe(c gc.Cycle) { *o.cycles = append(*o.cycles, c) }
+
 type sampling struct{ seen *[]pressure.Sample }
 
 func (s *sampling) Decide(p gc.Point) gc.Decision {

@@ -28,12 +28,15 @@ type base struct {
 	bar   int64 // an allocation matters once live + request reaches this: it wakes the policy, or is refused
 	peak  int64 // most live bytes so far
 
+	wanted int64 // live + request of what did not fit since the last cycle ended; 0 = none
+
 	running  bool  // an overlapped cycle is under way
 	deadline int64 // trace time from which the cycle may have ended; never if there is none
 	cycle    struct {
 		at    totals
 		start int64 // virtual
 		end   int64 // virtual
+		held  int64 // ns for which it has held the program
 
 		// Where cycles slow the program:
 		t      int64   // trace time of the last look
@@ -114,11 +117,12 @@ func (m *base) sync(t, w int64, at *totals) {
 // admit hands out z bytes, by way of the ladder if they do not fit.
 func (m *base) admit(t, z int64, at *totals) {
 	if !m.fits(z, at) {
+		m.wanted = at.net - m.freed + z
 		if m.running {
-			m.hold(t, m.cycle.end-t-m.shift, at)
-			m.settle(at)
+			m.await(t, 0, at)
 		}
 		if !m.fits(z, at) {
+			m.wanted = at.net - m.freed + z
 			m.climb(t, at)
 			if !m.fits(z, at) {
 				m.res.FailedAllocs++
@@ -170,14 +174,20 @@ func (m *base) obey(d gc.Decision, t, w int64, at *totals) {
 	switch {
 	case d.Action == gc.Skip:
 	case m.running && d.Action == gc.Block:
-		m.hold(t, m.cycle.end-t-m.shift-w, at)
-		m.settle(at)
+		m.await(t, w, at)
 	case m.running: // one cycle at a time
 	case d.Action == gc.Block:
 		m.block(t, w, at)
 	default:
 		m.overlap(t, at)
 	}
+}
+
+// await holds the program, which waits w ns anyway, until the cycle under way has ended.
+func (m *base) await(t, w int64, at *totals) {
+	m.cycle.held = max(0, m.cycle.end-t-m.shift-w)
+	m.hold(t, m.cycle.held, at)
+	m.settle(at)
 }
 
 func (m *base) block(t, w int64, at *totals) {
@@ -203,7 +213,7 @@ func (m *base) overlap(t int64, at *totals) {
 	m.running = true
 	c := &m.cycle
 	c.at, c.start, c.end = *at, t+m.shift, t+m.shift+g
-	c.t, c.waited, c.rest = t, at.wait, 0
+	c.t, c.waited, c.rest, c.held = t, at.wait, 0, 0
 	m.deadline = t + g
 	if m.cfg.Cost.Slowdown > 0 {
 		m.deadline = t // the end in trace time depends on the waits in between
@@ -243,7 +253,7 @@ func (m *base) advance(t int64, at *totals) {
 func (m *base) settle(now *totals) {
 	c := &m.cycle
 	m.running, m.deadline = false, never
-	m.free(gc.Cycle{Start: time.Duration(c.start), Duration: time.Duration(c.end - c.start), Action: gc.Overlap}, &c.at, now)
+	m.free(gc.Cycle{Start: time.Duration(c.start), Duration: time.Duration(c.end - c.start), Exposed: time.Duration(c.held), Action: gc.Overlap}, &c.at, now)
 }
 
 // free gives back what was dropped before the cycle started and tells the policy.
@@ -255,6 +265,7 @@ func (m *base) free(c gc.Cycle, started, now *totals) {
 	m.last, m.liveAfter = *now, now.net-m.freed
 	m.cycles++
 	c.LiveAfter, c.Limit = m.liveAfter, m.cfg.Told.limit(m.cfg.Limit)
+	c.Wanted, m.wanted = m.wanted, 0
 	if m.log != nil {
 		m.log.Cycles = append(m.log.Cycles, Collected{Cycle: c, seq: now.seq()})
 	}

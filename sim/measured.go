@@ -42,6 +42,7 @@ type measured struct {
 	missing map[int32]bool // objects whose allocation failed
 	dropped []int32        // objects that were dropped and not freed, oldest first
 	dead    int64          // bytes of them
+	wanted  int64          // live + request of what did not fit since the last cycle ended; 0 = none
 	cycle   *cycle         // under way; nil if there is none
 	slowed  float64        // part of shift
 	area    struct{ live, garbage float64 }
@@ -61,6 +62,7 @@ type cycle struct {
 	noise float64
 	found int // how many of dropped it frees
 	begin float64
+	held  float64 // since when it holds the program; infinite if it does not
 }
 
 // runMeasured replays w under p in the world of cfg.Machine.
@@ -160,6 +162,9 @@ func (r *measured) tick(d float64) {
 // that. What it would have waited anyway is over.
 func (r *measured) hold(extra float64, at int64) {
 	begin := r.now
+	if r.cycle != nil {
+		r.cycle.held = begin
+	}
 	for r.cycle != nil {
 		r.pass(r.cycle.left, false)
 	}
@@ -204,6 +209,7 @@ func (r *measured) admit(object int32, z, at int64) bool {
 		r.pass(r.mapping(), true)
 		return true
 	}
+	r.wanted = r.memory.Live() + z
 	if r.cycle != nil {
 		r.hold(0, at)
 		if r.memory.Alloc(object, z) {
@@ -212,6 +218,7 @@ func (r *measured) admit(object int32, z, at int64) bool {
 		}
 	}
 	for range maxRounds {
+		r.wanted = r.memory.Live() + z
 		freed := r.climb(z, at)
 		if r.memory.Alloc(object, z) {
 			r.prolong(r.mapping())
@@ -349,7 +356,7 @@ func (r *measured) begin(trigger gc.Trigger, action gc.Action) {
 	noise := r.Noise.Draw(r.random) * r.After.Of(time.Duration(r.now-r.ended))
 	r.cycle = &cycle{
 		Cycle: gc.Cycle{Start: time.Duration(r.now), Trigger: trigger, Action: action},
-		noise: noise, begin: r.now, left: r.debt + float64(r.Start)*noise,
+		noise: noise, begin: r.now, held: math.Inf(1), left: r.debt + float64(r.Start)*noise,
 	}
 	r.debt = 0
 	if r.cycle.left <= 0 {
@@ -394,9 +401,8 @@ func (r *measured) settle() {
 	r.ended = r.now
 	r.after, r.last = r.memory.Live(), r.totals
 	c.Duration = time.Duration(r.now - c.begin)
-	if c.Action == gc.Block {
-		c.Exposed = c.Duration
-	}
+	c.Exposed = time.Duration(max(0, r.now-c.held))
+	c.Wanted, r.wanted = r.wanted, 0
 	c.Freed, c.LiveAfter, c.Limit = before-r.after, r.after, r.cfg.Told.limit(r.cfg.Limit)
 	r.res.GCBusy += c.Duration
 	if expected := float64(r.Cycle(r.tracked(), 0, 0)); expected > 0 {

@@ -87,10 +87,11 @@ func (n *naive) settle(c gc.Cycle, at int64, ids []uint64) {
 	n.policy.Observe(c)
 }
 
-func (n *naive) settleOverlapped() {
+// settleOverlapped ends the cycle under way, which has held the program for so long.
+func (n *naive) settleOverlapped(held, wanted int64) {
 	c := n.cycle
 	n.cycle = nil
-	n.settle(gc.Cycle{Start: time.Duration(c.start), Duration: time.Duration(c.end - c.start), Action: gc.Overlap}, c.end, c.dead)
+	n.settle(gc.Cycle{Start: time.Duration(c.start), Duration: time.Duration(c.end - c.start), Exposed: time.Duration(max(0, held)), Action: gc.Overlap, Wanted: wanted}, c.end, c.dead)
 }
 
 // costNow is what a cycle costs that starts now; it counts as busy.
@@ -117,8 +118,9 @@ func (n *naive) obey(d gc.Decision, w int64) {
 	case d.Action == gc.Skip:
 	case n.cycle != nil:
 		if d.Action == gc.Block {
-			n.hold(n.cycle.end - n.now - w)
-			n.settleOverlapped()
+			held := n.cycle.end - n.now - w
+			n.hold(held)
+			n.settleOverlapped(held, 0)
 		}
 	case d.Action == gc.Overlap:
 		n.res.Collections++
@@ -135,15 +137,17 @@ func (n *naive) fits(z int64) bool { return n.limit == 0 || n.live+z <= n.limit 
 
 func (n *naive) admit(z int64) {
 	if !n.fits(z) && n.cycle != nil {
-		n.hold(n.cycle.end - n.now)
-		n.settleOverlapped()
+		held := n.cycle.end - n.now
+		n.hold(held)
+		n.settleOverlapped(held, n.live+z)
 	}
 	if !n.fits(z) {
 		n.res.RefusalCollections++
+		wanted := n.live + z
 		g, start, ids := n.costNow(), n.now, n.dead()
 		l := int64(n.ladder * float64(g))
 		n.hold(l)
-		n.settle(gc.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(l), Trigger: gc.TriggerRefusal, Action: gc.Block}, n.now, ids)
+		n.settle(gc.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(l), Trigger: gc.TriggerRefusal, Action: gc.Block, Wanted: wanted}, n.now, ids)
 	}
 	if !n.fits(z) {
 		n.res.FailedAllocs++
@@ -153,7 +157,7 @@ func (n *naive) admit(z int64) {
 func (n *naive) event(e trace.Event) {
 	n.pass(e.Time + n.shift)
 	if (e.Kind == trace.Alloc || e.Kind == trace.Sync) && n.cycle != nil && n.now >= n.cycle.end {
-		n.settleOverlapped()
+		n.settleOverlapped(0, 0)
 	}
 	switch e.Kind {
 	case trace.Alloc:

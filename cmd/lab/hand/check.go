@@ -53,7 +53,7 @@ const ( Skip Action = iota; Overlap; Block )
 type Decision struct { Action Action; Wake int64; Reason string }
 type Trigger uint8
 const ( TriggerPolicy Trigger = iota; TriggerRefusal; TriggerNatural; TriggerExplicit )
-type Cycle struct { Start, Duration, Exposed time.Duration; Trigger Trigger; Action Action; Freed, LiveAfter, Limit int64 }
+type Cycle struct { Start, Duration, Exposed time.Duration; Trigger Trigger; Action Action; Freed, LiveAfter, Limit, Wanted int64 }
 type Policy interface { Decide(Point) Decision; Observe(Cycle); String() string }
 `,
 }
