@@ -17,7 +17,7 @@
 // once the container is nearly full.
 //
 // A cycle that gives nearly nothing back is not repeated soon: see [gc.Gauge.Resting].
-// One line in the log ([slog.Default]) says so, and one says at the start what is on.
+// One line in the log ([slog.Default]) says so once that memory has stayed for 10 s, and one says at the start what is on.
 //
 // Variables: EAGERGC=off turns it off. EAGERGC_POLICY is the policy's text form.
 // EAGERGC_PROFILES is a folder for at most ten heap profiles, one for each time
