@@ -35,11 +35,13 @@ import (
 //
 //	guess + margin
 //
-// The guess is what the program is about to allocate until a cycle could be over that starts at the
-// next opportunity. A history of requests and syncs finds the last time at which the program did what
-// it does now, as LZ77 does; what followed then, at the present pace, is the guess. How long a cycle
+// A guess says what the program is about to allocate until a cycle could be over that starts at the
+// next opportunity. A history of requests and syncs finds the last times at which the program did what
+// it does now, as LZ77 does. What followed the last time is one guess, and the most that followed
+// the last eight times another; a third is none. Where the program waits, a
+// cycle is hidden for nothing: two more guesses then add the room that this is worth. How long a cycle
 // takes is what is told, corrected by what cycles took. The margin is a share of the limit. Which
-// margin is best, and whether it is better to go without a guess, is found by drills: see [practice].
+// guess is best, and with which margin, is found by drills: see [practice].
 // So a forecast that keeps failing costs no more than having none, and no constant says how careful
 // to be.
 //
@@ -58,7 +60,7 @@ import (
 // MemBalancer's square-root rule grants (see [Sqrt]): sqrt(g rate / C). Small
 // prices give more memory and fewer cycles.
 //
-// The zero value takes collector time to be free. State is bounded, about 320 KiB. A decision takes some tenths of a microsecond,
+// The zero value takes collector time to be free. State is bounded, about 400 KiB. A decision takes some tenths of a microsecond,
 // and one is made for each request or growth of limit/2048, and each sync.
 type Pacer struct {
 	Share  float64 // price of collector time, in seconds of pause per second
@@ -158,12 +160,7 @@ func (p *Pacer) Decide(at Point) Decision {
 
 // learn brings the history and the drills to a point.
 func (p *Pacer) learn(at Point, now moment, budget, grain int64) {
-	if p.past.see(now, at, grain) {
-		p.guess[1] = marginOf[p.practice.plain] * float64(budget)
-		if p.past.match > 0 {
-			p.guess[1] = p.past.ahead(now, at.Request, float64(at.Cost), at.Slowdown)
-		}
-	}
+	p.foresee(at, p.past.see(now, at, grain), budget)
 	if p.headroom == 0 {
 		p.headroom = budget / 2
 	}
@@ -173,8 +170,49 @@ func (p *Pacer) learn(at Point, now moment, budget, grain int64) {
 	}
 	p.practice.see(&s)
 	if p.practice.learned > 0 {
-		p.practice.choose(float64(at.Cost), p.price.of(budget, at.Cost, p.Share+at.taken()))
+		p.practice.choose(float64(at.Cost), p.priced(at, budget))
 	}
+}
+
+// The guesses: how many bytes more or less will be allocated until a cycle could be over
+// that starts at the next opportunity.
+const (
+	noGuess    = iota
+	lastTime   // what followed the last time that the program did what it does now
+	mostLately // the most that followed the last few times
+	orWait     // none, but where the program waits, the room for which a cycle beside that is worth its bytes
+	lastOrWait // lastTime, but likewise
+	guesses
+)
+
+// foresee makes the guesses anew. Where nothing is known, it takes the margin that is
+// best without a guess.
+func (p *Pacer) foresee(at Point, remembers bool, budget int64) {
+	if remembers {
+		last, most, ok := p.past.foresee()
+		if !ok {
+			last = marginOf[p.practice.plain] * float64(budget)
+			most = last
+		}
+		p.guess[lastTime], p.guess[mostLately] = last, most
+	}
+	wait := p.waitWorth(at, budget)
+	p.guess[orWait], p.guess[lastOrWait] = wait, max(wait, p.guess[lastTime])
+}
+
+// waitWorth is the room for which a cycle that starts beside the wait costs no more than one
+// does on average: what the wait does not hide, and the bytes that it gives up.
+func (p *Pacer) waitWorth(at Point, budget int64) float64 {
+	if at.At != Sync || at.Wait <= 0 {
+		return 0
+	}
+	saved := p.practice.cost - float64(max(0, at.Cost-at.Wait))
+	return float64(min(toBytes(saved/p.priced(at, budget)), budget/2))
+}
+
+// priced is what a byte is worth, in ns.
+func (p *Pacer) priced(at Point, budget int64) float64 {
+	return p.price.of(budget, at.Cost, p.Share+at.taken())
 }
 
 // beside answers while a cycle is under way. After one that freed too little,
@@ -239,7 +277,9 @@ func (p *Pacer) choose(at Point, now moment, budget int64) (Action, string) {
 		return Skip, "headroom lasts"
 	case float64(now.total+at.Request-p.began) < halfway*room:
 		return Skip, "a cycle would free too little"
-	case p.practice.guess == 0:
+	case p.practice.guess >= orWait && at.At == Sync && at.Wait > 0:
+		return Overlap, "the wait hides what the headroom is worth"
+	case p.guess[p.practice.guess] == 0:
 		return Overlap, "headroom may not outlast a cycle"
 	}
 	return Overlap, "foreseen: headroom does not outlast a cycle"

@@ -1,6 +1,9 @@
 package gc
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A practice finds out how early to start, by drills. A drill is an end of headroom
 // that does not exist: a total at which memory is taken to run out. For every trigger
@@ -15,22 +18,24 @@ type practice struct {
 	drills [drills]drill
 	walls  [drills]int64            // totals at which they are
 	trips  [guesses][drills]float64 // total and guess at which the next margin starts a cycle
+	soon   [guesses]float64         // the least of them
 	scores [guesses][margins]score
 	begun  bool
 	draw   uint64 // pseudo-random
 
 	weight float64 // of the next drill in scores
+	sum    float64 // of the weights
 
-	guess, margin int // the trigger of the least cost
-	plain         int // the margin of the least cost without a guess
-	learned       int // drills since these were chosen
+	guess, margin int     // the trigger of the least cost
+	plain         int     // the margin of the least cost without a guess
+	cost          float64 // ns that the trigger of the least cost costs on average
+	learned       int     // drills since these were chosen
 
 	futile float64 // share of cycles which came too late that a refusal followed all the same
 }
 
 const (
 	drills     = 8
-	guesses    = 2          // none, and what the history foresees
 	margins    = 12         // 0, and limit/2048 times powers of 2 up to limit/2
 	keepScore  = 1 - 1./200 // for each drill: the last 25 headrooms count most
 	keepFutile = 0.9        // for each late cycle
@@ -100,11 +105,15 @@ func (p *practice) see(s *scene) {
 	}
 	for k, guess := range s.guess {
 		top := float64(s.top) + guess
+		if top < p.soon[k] {
+			continue
+		}
 		for i, trip := range &p.trips[k] {
 			if top >= trip {
 				p.start(k, i, top, s)
 			}
 		}
+		p.soon[k] = slices.Min(p.trips[k][:])
 	}
 }
 
@@ -135,6 +144,7 @@ func (p *practice) set(i int, wall int64, s *scene) {
 	p.walls[i] = wall
 	for k := range p.trips {
 		p.trip(k, i, s.budget)
+		p.soon[k] = min(p.soon[k], p.trips[k][i])
 	}
 }
 
@@ -160,6 +170,7 @@ func (p *practice) learn(i int, s *scene) {
 	d := &p.drills[i]
 	p.learned++
 	p.weight /= keepScore
+	p.sum += p.weight
 	w, cycle := p.weight, 1/max(1, s.g)
 	for k := range p.scores {
 		for m := range d.due[k] {
@@ -187,6 +198,7 @@ func (p *practice) rescale() {
 			*q = score{q.hidden / p.weight, q.early / p.weight, q.late / p.weight}
 		}
 	}
+	p.sum /= p.weight
 	p.weight = 1
 }
 
@@ -211,6 +223,7 @@ func (p *practice) choose(g, price float64) {
 			}
 		}
 	}
+	p.cost = g + least/max(1, p.sum)
 }
 
 // due reports whether a cycle starts where there is so much room.

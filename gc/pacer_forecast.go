@@ -1,82 +1,50 @@
 package gc
 
-import "time"
+// A foreseen amount is what the program is to allocate until a cycle could be over
+// that starts at the next opportunity: with less room than that, the next opportunity is
+// too late. It is taken from what followed entries at which the program was as it is now.
 
-// A forecast is the future, if what followed the match happens again. Past the
-// newest entry it goes round: the program is taken to repeat what it did since
-// the match.
-type forecast struct {
-	*history
-	now, from moment // the present, and the match
-	lag       int64
-	lap       moment // from the match to the newest entry
-	pace      float64
-}
-
-// A foreseen is an entry of a forecast. Time and total are absolute.
-type foreseen struct {
-	time, total, waited float64 // ns, bytes, ns
-	request             float64
-}
+const (
+	occurrences = 8  // how many of them are gone by
+	lookback    = 16 // how many are looked at; of the newest it may not be known yet
+)
 
 // beside is the time that a cycle runs until the program, slowed by it, is there. Its
 // differences count.
 func beside(time, waited, slow float64) float64 { return time + slow*(time-waited) }
 
-// forecast returns the future as seen from now. The caller has a match.
-func (h *history) forecast(now moment) forecast {
-	from, to := h.at(h.match).moment, h.at(h.head-1).moment
-	return forecast{history: h, now: now, from: from, lag: h.head - 1 - h.match, pace: h.pace(),
-		lap: moment{to.time - from.time, to.total - from.total, to.waited - from.waited}}
+// measure notes what followed the entries for which it is known now, before entry
+// head is there: the bytes that were allocated after an entry, its request not counted,
+// until a cycle of length g was over that started at the entry after it.
+func (h *history) measure(now moment, g, slow float64) {
+	here := beside(float64(now.time), float64(now.waited), slow)
+	for h.measured = max(h.measured, h.head-remembered); h.measured+2 < h.head; h.measured++ {
+		next := h.at(h.measured + 2)
+		if beside(float64(next.time), float64(next.waited), slow)+g >= here {
+			return
+		}
+		e := h.at(h.measured + 1)
+		e.followed = max(0, h.at(h.head-1).top()-e.top())
+	}
 }
 
-// at returns entry s of the forecast, which counts on from the match; ok is
-// false where nothing is foreseen.
-func (f *forecast) at(s int64) (e foreseen, ok bool) {
-	var laps int64
-	if s >= f.head {
-		if f.lag <= 0 || s >= f.head+remembered {
-			return e, false
+// foresee returns what followed the newest entry that is like the present, and the most of
+// what followed the last few; ok is false if nothing is known.
+func (h *history) foresee() (last, most float64, ok bool) {
+	if h.match == 0 {
+		return 0, 0, false
+	}
+	crept := h.match - h.matched
+	n := 0
+	for s, i := h.matched, 0; i < lookback && n < occurrences && h.kept(s); s, i = h.at(s).like, i+1 {
+		if s+crept > h.measured {
+			continue
 		}
-		laps = (s-f.head)/f.lag + 1
-	}
-	x := f.history.at(s - laps*f.lag)
-	return foreseen{
-		time:    float64(f.now.time) + f.pace*float64(x.time-f.from.time+time.Duration(laps)*f.lap.time),
-		total:   float64(f.now.total + x.total - f.from.total + laps*f.lap.total),
-		waited:  float64(f.now.waited) + f.pace*float64(x.waited-f.from.waited+time.Duration(laps)*f.lap.waited),
-		request: float64(x.request),
-	}, true
-}
-
-// ahead returns the bytes that are foreseen from now, once the request is granted, until a cycle
-// of length g would be over that starts at the next entry: with less room than that the
-// next one is too late. The caller has a match.
-func (h *history) ahead(now moment, request int64, g, slow float64) float64 {
-	f := h.forecast(now)
-	next, ok := f.at(h.match + 1)
-	if !ok {
-		return 0
-	}
-	till := beside(next.time, next.waited, slow) + g
-	before := func(s int64) bool {
-		e, ok := f.at(s)
-		return ok && beside(e.time, e.waited, slow) <= till
-	}
-	s := h.horizon // of the entry before, mostly
-	if s <= h.match || s > h.match+remembered || !before(s) {
-		s = h.match + 1
-	}
-	step := int64(1)
-	for ; before(s + step); step <<= 1 {
-		s += step
-	}
-	for ; step > 0; step >>= 1 {
-		if before(s + step) {
-			s += step
+		x := float64(h.at(s + crept).followed)
+		if n++; n == 1 {
+			last = x
 		}
+		most = max(most, x)
 	}
-	h.horizon = s
-	e, _ := f.at(s)
-	return max(0, e.total+e.request-float64(now.total+request))
+	return last, most, n > 0
 }

@@ -1,9 +1,6 @@
 package gc
 
-import (
-	"math/bits"
-	"time"
-)
+import "math/bits"
 
 // A history is what a program did: its syncs, its large requests, and its
 // growth in between. It follows the last time that the program did the same.
@@ -18,11 +15,9 @@ type history struct {
 	hashes [orders]uint64      // of the last tokens
 	index  [orders][1024]int64 // newest entry by hash
 
-	lately, before float64       // decaying sums of the time that passed lately, and at the match
-	newest         time.Duration // time of the newest token
-	matched        int64         // match at the newest token
+	matched  int64 // match at the newest token
+	measured int64 // newest entry for which it is known what followed
 
-	horizon              int64 // last entry before a cycle would be over: see ahead
 	knownAt, newestKnown int64 // newest entry at which it is known what is reachable, and that
 }
 
@@ -30,7 +25,7 @@ const (
 	remembered = 4096
 	orders     = 3
 	maxContext = 32
-	keepPace   = 0.95
+	alike      = 1 // the order of what counts as being as it is now
 	unknown    = -1
 )
 
@@ -44,9 +39,14 @@ type entry struct {
 	moment
 	request   int64
 	reachable int64  // bytes that a cycle started here keeps; unknown
+	followed  int64  // bytes: see measure
+	like      int64  // the entry before at which the program was as it was here
 	token     uint64 // 0 for growth
 	hashes    [orders]uint64
 }
+
+// top is the total once the request is granted.
+func (e *entry) top() int64 { return e.total + e.request }
 
 const (
 	syncToken = 1
@@ -85,6 +85,7 @@ func (h *history) see(now moment, at Point, grain int64) (remembers bool) {
 	if token == 0 && h.head > 1 && now.total-h.at(h.head-1).total < grain {
 		return false
 	}
+	h.measure(now, float64(at.Cost), at.Slowdown)
 	e := h.at(h.head)
 	*e = entry{moment: now, request: at.Request, reachable: unknown, token: token}
 	if token == 0 {
@@ -93,6 +94,7 @@ func (h *history) see(now moment, at Point, grain int64) (remembers bool) {
 		h.push(token)
 		e.hashes = h.hashes
 		h.follow(e)
+		e.like = h.find(alike, e)
 		for k, x := range e.hashes {
 			h.index[k][x>>54] = h.head
 		}
@@ -133,8 +135,6 @@ func (h *history) creep(now moment) {
 // follow moves the match to the token e, or finds another match.
 func (h *history) follow(e *entry) {
 	if s := h.nextToken(); s > 0 && h.at(s).token == e.token {
-		h.lately = keepPace*h.lately + float64(e.time-h.newest)
-		h.before = keepPace*h.before + float64(h.at(s).time-h.at(h.matched).time)
 		h.match = s
 		h.run++
 	} else {
@@ -144,12 +144,21 @@ func (h *history) follow(e *entry) {
 		if h.run >= n {
 			break
 		}
-		if s := h.index[k][e.hashes[k]>>54]; h.kept(s) && h.at(s).hashes[k] == e.hashes[k] {
+		if s := h.find(k, e); s > 0 {
 			h.match, h.run = s, n
 			break
 		}
 	}
-	h.newest, h.matched = e.time, h.match
+	h.matched = h.match
+}
+
+// find returns the newest entry that ends in the same tokens as e; 0 if there is none.
+func (h *history) find(order int, e *entry) int64 {
+	s := h.index[order][e.hashes[order]>>54]
+	if !h.kept(s) || h.at(s).hashes[order] != e.hashes[order] {
+		return 0
+	}
+	return s
 }
 
 // nextToken returns the first token after the match; 0 if there is none.
@@ -163,14 +172,6 @@ func (h *history) nextToken() int64 {
 		}
 	}
 	return 0
-}
-
-// pace is how long the program takes for what took 1 ns at the match.
-func (h *history) pace() float64 {
-	if h.before <= 0 {
-		return 1
-	}
-	return min(max(h.lately/h.before, 0.5), 2)
 }
 
 // know keeps what is known to be reachable at the newest entry.

@@ -18,6 +18,6 @@ func (p *Pacer) Outlook(at Point) Outlook {
 		Room:   budget - granted(at),
 		Guess:  int64(p.guess[p.practice.guess]),
 		Margin: int64(marginOf[p.practice.margin] * float64(budget)),
-		Price:  p.price.of(budget, at.Cost, p.Share+at.taken()),
+		Price:  p.priced(at, budget),
 	}
 }
