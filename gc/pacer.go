@@ -226,14 +226,16 @@ func (p *Pacer) beside(at Point, grain int64) (Action, string) {
 	return Skip, "cycle under way"
 }
 
-// due is when a cycle that takes g of processor time may start so that all take CPU of it.
-// After a time with fewer or more cycles it is made up for at twice and at half
-// the usual rate.
+// due is when a cycle that takes g of processor time may start so that all take CPU of it. After a time
+// with fewer cycles, at most shareOwed of them are made up for, at no more than a quarter of the time, which is
+// what a collector's [Caps] allow; after one with more, at half the usual rate.
 func (p *Pacer) due(g time.Duration) time.Duration {
 	period := float64(g) / p.CPU
 	early := float64(p.busy+g)/p.CPU - float64(p.last)
-	return p.last + time.Duration(min(max(early, period/2), 2*period))
+	return p.last + time.Duration(min(max(early, min(period, float64(g)/defaultCycles)), 2*period))
 }
+
+const shareOwed = 8 // cycles
 
 // budget is the live bytes at which headroom ends.
 func (p *Pacer) budget(at Point) int64 {
@@ -290,7 +292,7 @@ func (p *Pacer) Observe(c Cycle) {
 	lost := p.clock.end(c, c.Exposed, p.held)
 	p.freed += c.Freed
 	p.held += c.Exposed
-	p.busy += c.work()
+	p.busy = max(p.busy, time.Duration(p.CPU*float64(c.Start))-shareOwed*c.work()) + c.work()
 	p.last = c.Start
 	p.asleep = 0
 	p.ceiling.learn(c)
