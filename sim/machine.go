@@ -43,6 +43,8 @@ type Machine struct {
 	Waits   bool          `json:"waits"`       // the ladder waits for the work that the device has queued, which it has if Elastic
 	Elastic bool          `json:"elastic"`     // a pause shortens the next wait by up to its own length: the device works on meanwhile; by less if the recording says so, see Lead
 	Noise   Noise         `json:"noise"`       // of the length of a cycle
+
+	Pace time.Duration `json:"pace_ns,omitempty"` // what the middle cycle of a steady program took when all this was measured: see [Machine.Times]; 0: unknown
 }
 
 // A Linear is a cost of so much, and so much more for each object and each GiB.
@@ -117,10 +119,12 @@ func (m *Machine) Cycle(tracked, freed, bytes int64) time.Duration {
 	return m.Start + time.Duration(m.Mark.Of(tracked, m.Heap)+m.Settle.Of(freed, bytes))
 }
 
-// Times returns a machine on which cycles and ladders take f times as long.
+// Times returns a machine on which cycles and ladders take f times as long: m at another
+// time, say, when it is busier.
 func (m *Machine) Times(f float64) *Machine {
 	x := *m
 	x.Noise = slices.Clone(m.Noise)
+	x.Pace = time.Duration(f * float64(m.Pace))
 	x.Start, x.Ladder = time.Duration(f*float64(m.Start)), time.Duration(f*float64(m.Ladder))
 	for _, l := range []*Linear{&x.Mark, &x.Sweep, &x.Settle} {
 		l.Base = time.Duration(f * float64(l.Base))

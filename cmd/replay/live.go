@@ -25,6 +25,7 @@ func newLive() *cobra.Command {
 	var (
 		format, ballast, record string
 		speed                   float64
+		head, measure           time.Duration
 		compute                 bool
 		scale                   int64
 		mem                     memory
@@ -40,7 +41,8 @@ trace, anything that replay import reads, or the name of a built-in workload.
 
 With --machine it also simulates the run and prints both. Make that file with replay
 calibrate: its --heap must be the --ballast of the run, and --pool, --touch and
---cached must be the same. With --record it writes what happened to a native trace,
+--cached must be the same. A machine is faster at one time than at another: so some cycles
+are measured before the run, and the simulation is of the machine as it is now. With --record it writes what happened to a native trace,
 from which replay fit finds the machine.`,
 		Example: `  replay live mlp --policy cudajl --limit 1.5x --ballast 256MiB
   replay calibrate --heap 256MiB -o machine.json && replay live mlp --ballast 256MiB --machine machine.json
@@ -48,8 +50,8 @@ from which replay fit finds the machine.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if speed < 0 {
-				return errors.New("live: --speed: want 0 or more")
+			if speed < 0 || head < 0 || measure < 0 {
+				return errors.New("live: --speed, --for and --measure: want 0 or more")
 			}
 			if err := mem.check(); err != nil {
 				return err
@@ -79,7 +81,7 @@ from which replay fit finds the machine.`,
 			if err != nil {
 				return err
 			}
-			if t, err = live.Scale(t, scale); err != nil {
+			if t, err = live.Scale(live.Head(t, head), scale); err != nil {
 				return err
 			}
 			cfg.Space = sim.SpaceOf(t)
@@ -88,17 +90,24 @@ from which replay fit finds the machine.`,
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			cfg.Limit = g.Limits[0].Of(w)
-			var simulated *liveRun
-			if m != nil {
-				if simulated, err = s.simulate(w, spec, m, &cfg, &mem); err != nil {
-					return err
-				}
-			}
 			closing, err := mem.open()
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, closing()) }()
+			var simulated *liveRun
+			if m != nil {
+				pace := 1.0
+				if measure > 0 {
+					if pace, err = live.Pace(cmd.Context(), live.Calibration{Heap: cfg.Ballast, Memory: mem.Memory, Time: measure}, m); err != nil {
+						return err
+					}
+				}
+				if simulated, err = s.simulate(w, spec, m.Times(pace), &cfg, &mem); err != nil {
+					return err
+				}
+				simulated.Pace = pace
+			}
 			cfg.Memory, cfg.Wait, cfg.Launch = mem.Memory, mem.wait, mem.launch
 			cfg.Log = new(sim.Log)
 			r, err := runLive(cmd, t, cfg, record)
@@ -122,6 +131,8 @@ from which replay fit finds the machine.`,
 	mem.register(f)
 	f.Float64Var(&speed, "speed", 1, "`factor`: 1 takes the recorded time, 2 half of it; 0 goes as fast as it can, without waits")
 	f.BoolVar(&compute, "compute", false, "let work of the host be so much to compute, which takes longer beside a cycle, instead of the recorded time")
+	f.DurationVar(&head, "for", 0, "execute so `long` a part of the recording, from its begin; 0: all of it")
+	f.DurationVar(&measure, "measure", time.Second, "how `long` to measure cycles before the run, with --machine; 0: the machine is as fast as when it was calibrated")
 	f.StringVar(&ballast, "ballast", "256MiB", "`size` of the Go heap of pointers that a cycle has to scan")
 	f.Int64Var(&scale, "scale", 1, "divide all sizes by `n`")
 	f.StringVar(&record, "record", "", "native trace `file` to write: what the pool and the collector did")
@@ -198,6 +209,7 @@ type liveRun struct {
 	Natural  int           `json:"natural_collections,omitempty"`
 	Lost     time.Duration `json:"lost_ns,omitempty"`       // by work that had a cycle beside it
 	Alone    time.Duration `json:"lost_alone_ns,omitempty"` // by work that had none
+	Pace     float64       `json:"pace,omitempty"`          // of a simulation: how long cycles take now, over what they took when the machine was calibrated
 }
 
 func newLiveRun(r sim.Result, log *sim.Log) (*liveRun, error) {
@@ -271,6 +283,9 @@ func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log 
 	rows.print(w)
 	_, err = fmt.Fprintf(w, "\npauses %s\nfell behind the recording by up to %s; the pool took up to %s\n",
 		pauseText, formatDuration(r.Late), formatBytes(r.Reserved))
+	if err == nil && s != nil && s.Pace != 1 {
+		_, err = fmt.Fprintf(w, "just before the run, cycles took %.2f times as long as when the machine was calibrated\n", s.Pace)
+	}
 	if work := r.Work; err == nil && work != (live.Work{}) {
 		_, err = fmt.Fprintf(w, "work took %s longer where a cycle was beside it, and %s where none was\n", formatDuration(work.LostBeside), formatDuration(work.LostAlone))
 	}

@@ -42,7 +42,15 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, []Obser
 	if err != nil {
 		return nil, Fit{}, nil, err
 	}
-	full, err := cal.measure(ctx, cal.Heap, cal.Time-cal.Time/10-cal.Time/6, false)
+	before, err := cal.pace(ctx, cal.Time/20)
+	if err != nil {
+		return nil, Fit{}, nil, err
+	}
+	full, err := cal.measure(ctx, cal.Heap, cal.Time-2*cal.Time/10-cal.Time/6, false)
+	if err != nil {
+		return nil, Fit{}, nil, err
+	}
+	after, err := cal.pace(ctx, cal.Time/20)
 	if err != nil {
 		return nil, Fit{}, nil, err
 	}
@@ -58,7 +66,38 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, []Obser
 	full.costs(m)
 	m.IdleGap, m.Waits = idleGap, cal.Memory.Waits
 	m.Slowdown = computed.work.Slowdown()
+	m.Pace = (median(before) + median(after)) / 2
 	return m, fit, full.seen, nil
+}
+
+// Pace measures how fast the machine m is now: what the middle cycle of a steady program
+// takes, over what it took when m was calibrated in the same conditions. It takes
+// cal.Time, or longer if cycles are long. If m does not say what it took, it is 1.
+func Pace(ctx context.Context, cal Calibration, m *sim.Machine) (float64, error) {
+	if m.Pace == 0 {
+		return 1, nil
+	}
+	defer spin(cal.Busy)()
+	took, err := cal.pace(ctx, cal.Time)
+	return float64(median(took)) / float64(m.Pace), err
+}
+
+// pace executes a steady program for a time, and until enough cycles are seen, and
+// returns what they took.
+func (cal *Calibration) pace(ctx context.Context, d time.Duration) (took []time.Duration, err error) {
+	for begin, n := time.Now(), 0; len(took) < leastPace || time.Since(begin) < d; n++ {
+		p, err := cal.execute(ctx, cal.Heap, beat(cal.Memory.Space, programTime), patternLimit, &prober{gap: paceGap}, max(d, leastProgram), false)
+		if err != nil {
+			return nil, err
+		}
+		if n == mostPrograms && len(took) == 0 {
+			return nil, errors.New("live: no cycle of the steady program has ended")
+		}
+		for _, o := range p.seen {
+			took = append(took, o.Held+o.Working)
+		}
+	}
+	return took, nil
 }
 
 // costs puts what allocations take into m.
@@ -119,8 +158,12 @@ var errTimeUp = errors.New("live: the calibration's time is up")
 func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration, compute bool) (*probe, error) {
 	sum := new(probe)
 	for begin, seed := time.Now(), uint64(1); len(sum.seen) < 2*minObservations || time.Since(begin) < d; seed++ {
-		left := max(d-time.Since(begin), time.Second) // a program that ends sooner has hardly begun
-		p, err := cal.execute(ctx, heap, left, seed, compute)
+		left := max(d-time.Since(begin), leastProgram)
+		t, limit, err := cal.program(seed, left)
+		if err != nil {
+			return nil, err
+		}
+		p, err := cal.execute(ctx, heap, t, limit, &prober{random: rand.New(rand.NewPCG(seed, 2))}, left, compute)
 		if err != nil {
 			return nil, err
 		}
@@ -136,30 +179,34 @@ func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration
 const (
 	mostPrograms = 30
 	programTime  = 10 * time.Second // of one that is made up
+	leastProgram = time.Second      // one that ends sooner has hardly begun
+
+	leastPace = 16 // cycles
+	paceGap   = 2 * time.Millisecond
 )
 
-// execute runs one program for at most a time.
-func (cal *Calibration) execute(ctx context.Context, heap int64, d time.Duration, seed uint64, compute bool) (*probe, error) {
-	t, space, limit := cal.Like, cal.Memory.Space, int64(patternLimit)
-	if t == nil {
-		t = pattern(seed, space, min(d, programTime))
-	} else {
-		space = sim.SpaceOf(t)
-		w, err := sim.Compile(t, space)
-		if err != nil {
-			return nil, err
-		}
-		limit = w.PeakReachable * 3 / 2
+// program is what to execute, and under which limit: one that is made up, or the app's.
+func (cal *Calibration) program(seed uint64, d time.Duration) (*trace.Trace, int64, error) {
+	if cal.Like == nil {
+		return pattern(seed, cal.Memory.Space, min(d, programTime)), patternLimit, nil
 	}
+	w, err := sim.Compile(cal.Like, sim.SpaceOf(cal.Like))
+	if err != nil {
+		return nil, 0, err
+	}
+	return cal.Like, w.PeakReachable * 3 / 2, nil
+}
+
+// execute runs one program for at most a time.
+func (cal *Calibration) execute(ctx context.Context, heap int64, t *trace.Trace, limit int64, policy *prober, d time.Duration, compute bool) (*probe, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, d, errTimeUp)
 	defer stop()
-	policy := &prober{random: rand.New(rand.NewPCG(seed, 2))}
 	p := &probe{policy: policy, chunks: cal.Memory.Mapped, bytes: cal.Memory.byBytes()}
 	if p.chunks != nil {
 		p.mapped = p.chunks()
 	}
 	r, err := Run(ctx, t, Config{
-		Policy: policy, Limit: limit, Memory: cal.Memory, Space: space, Ballast: heap, Speed: 1, Compute: compute, probe: p,
+		Policy: policy, Limit: limit, Memory: cal.Memory, Space: sim.SpaceOf(t), Ballast: heap, Speed: 1, Compute: compute, probe: p,
 	})
 	p.work = r.Work
 	if errors.Is(err, errTimeUp) {

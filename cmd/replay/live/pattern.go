@@ -32,6 +32,21 @@ func pattern(seed uint64, space pressure.Space, d time.Duration) *trace.Trace {
 	return b.t
 }
 
+// beat is a steady program: one that does the same for all of its time.
+func beat(space pressure.Space, d time.Duration) *trace.Trace {
+	b := builder{t: &trace.Trace{Name: "pace"}, space: space}
+	for ; b.now < d; b.now += beatEvery {
+		b.fresh = b.drop(append(b.fresh, b.alloc(beatSize)), len(b.fresh)-beatLife)
+	}
+	return b.t
+}
+
+const (
+	beatEvery = 500 * time.Microsecond
+	beatSize  = 64 << 10
+	beatLife  = 16 // objects
+)
+
 type builder struct {
 	t           *trace.Trace
 	space       pressure.Space
@@ -94,7 +109,7 @@ func between(r *rand.Rand, least, most float64) float64 {
 // the program; or they wait for refusals. A rhythm is long enough for caches and cores to
 // be as they are in a program that goes on like this.
 type prober struct {
-	random *rand.Rand
+	random *rand.Rand    // nil: all cycles are held, gap after one another
 	gap    time.Duration // between two cycles of this rhythm
 	until  time.Duration // this rhythm lasts, and
 	least  int           // so many cycles, at least
@@ -114,7 +129,7 @@ const (
 
 // Decide asks for a cycle if it is time for one.
 func (p *prober) Decide(at gc.Point) gc.Decision {
-	if at.Now >= p.until && p.least <= 0 {
+	if p.random != nil && at.Now >= p.until && p.least <= 0 {
 		p.gap, p.until, p.least = mostGap, at.Now+rhythmTime, rhythmCycles
 		if p.random.IntN(8) > 0 {
 			p.gap = time.Duration(between(p.random, leastGap, mostGap))
@@ -123,7 +138,7 @@ func (p *prober) Decide(at gc.Point) gc.Decision {
 	if at.Running || at.Now-p.last < p.gap {
 		return gc.Decision{Reason: "not yet"}
 	}
-	if at.At == gc.Allocation && p.random.IntN(2) == 0 {
+	if p.random == nil || at.At == gc.Allocation && p.random.IntN(2) == 0 {
 		return gc.Decision{Action: gc.Block, Reason: "calibration"}
 	}
 	return gc.Decision{Action: gc.Overlap, Reason: "calibration"}

@@ -28,6 +28,26 @@ func Scale(t *trace.Trace, n int64) (*trace.Trace, error) {
 	return &scaled, nil
 }
 
+// Head returns the part of t before a time, which counts from its first event; 0: all of
+// t. What is dropped later then stays to the end.
+func Head(t *trace.Trace, d time.Duration) *trace.Trace {
+	if d == 0 || len(t.Events) == 0 {
+		return t
+	}
+	first := t.Events[0].Time
+	for _, e := range t.Events {
+		first = min(first, e.Time)
+	}
+	head := *t
+	head.Events = nil
+	for _, e := range t.Events {
+		if e.Time-first < int64(d) {
+			head.Events = append(head.Events, e)
+		}
+	}
+	return &head
+}
+
 // A step is one event of a program: 24 bytes, no pointers.
 type step struct {
 	time int64 // ns from the first step
