@@ -40,7 +40,7 @@ type Span struct {
 	Stream uint32
 }
 
-// A chunk is the 256th part of the limit that the pool is made with, or of all the
+// Unless [Config.Chunk] says how large a chunk is, it is the 256th part of the limit that the pool is made with, or of all the
 // memory that there is, as a power of two and at most 128 MiB: the rule of DALI's
 // cuda_vm_resource, whose most is 64 MiB (NVIDIA/DALI,
 // include/dali/core/mm/cuda_vm_resource.h, commit 044add05). To move memory takes 26 to
@@ -65,6 +65,13 @@ func (p *Pool) openMapper() error {
 	}
 	if granule < quantum || granule&(granule-1) != 0 {
 		return fmt.Errorf("pool: granule of %d bytes: want a power of two, %d or more", granule, quantum)
+	}
+	if c := p.cfg.Chunk; c != 0 {
+		if c < granule || c&(c-1) != 0 {
+			return fmt.Errorf("pool: chunks of %d bytes: want a power of two, %d or more", c, granule)
+		}
+		p.mapper, p.core.chunk = m, c
+		return nil
 	}
 	whole := p.hard.Load()
 	if soft := p.group.soft.Load(); soft > 0 && (whole == 0 || soft < whole) {

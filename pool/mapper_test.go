@@ -32,6 +32,28 @@ func mapped(t testing.TB, hard int64) (*pooltest.Chunks, *pool.Pool, func(mib in
 	}
 }
 
+// Chunks are as large as the pool is told; else a 256th of its limit.
+func TestChunkSize(t *testing.T) {
+	for chunk, held := range map[int64]int64{0: 4 * mib, 2 * mib: 2 * mib, 32 * mib: 32 * mib} {
+		c := new(pooltest.Chunks)
+		p, err := pool.New(pool.Config{Upstream: c, Space: pressure.Device(0), Chunk: chunk, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 1 << 30}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := p.Alloc(2*mib, 0)
+		if got := c.Counts().Held; err != nil || got != held {
+			t.Errorf("chunk %d: a block of 2 MiB holds %d bytes, %v; want %d", chunk, got, err, held)
+		}
+		p.Free(b)
+		p.Close()
+	}
+	for _, chunk := range []int64{-1, 1, 3 * mib} {
+		if _, err := pool.New(pool.Config{Upstream: new(pooltest.Chunks), Chunk: chunk}); err == nil || !strings.Contains(err.Error(), "chunks of") {
+			t.Errorf("chunk %d: %v", chunk, err)
+		}
+	}
+}
+
 // At the limit a block takes over what it lacks from other free pieces, and no
 // more: new memory is not made, and none goes back.
 func TestMapperMovesOnlyWhatIsLacking(t *testing.T) {

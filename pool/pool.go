@@ -22,6 +22,7 @@ type Config struct {
 	Collector  *gc.Collector   // finds dead arrays; nil: at the first array the pool makes a private one with the policy never
 	Trace      trace.Sink      // told of every event; nil = off
 	Direct     bool            // cache nothing: every block is a segment of its own
+	Chunk      int64           // over a Mapper: bytes of a chunk, a power of two; 0 = the 256th part of the limit, at most 128 MiB
 	Sites      int64           // mean bytes between two blocks whose allocation site is noted; 0 = none is, 1 = all are, at 0.4 to 1.1 us each; see DefaultSites and SitesByLimit
 	ExactPeaks bool            // make LivePeak exact, for about 10 ns more an allocation, and contention between processors
 	Poison     bool            // find stray writes by guard bytes and patterns, and note every site; slow, host memory only

@@ -39,6 +39,7 @@ type options struct {
 	pool     string
 	device   int
 	limit    string
+	chunk    string
 	policies string
 	ballasts string
 	epochs   int
@@ -62,6 +63,7 @@ func command(stdout io.Writer) *cobra.Command {
 	f.StringVar(&o.pool, "pool", "host", "memory: host, cuda (our pool over device memory) or cuda-async (the driver's)")
 	f.IntVar(&o.device, "device", 0, "number of the GPU")
 	f.StringVar(&o.limit, "limit", "4GiB", "hard limit of the pool; empty for none")
+	f.StringVar(&o.chunk, "chunk", "0", "size of the chunks that memory of the GPU is mapped in; 0 for the pool's choice")
 	f.StringVar(&o.policies, "policy", "never,cudajl", "policies to compare, in turn within each run")
 	f.StringVar(&o.ballasts, "ballast", "0", "pointerful Go heap beside the model, which makes collections dear; several in turn")
 	f.IntVar(&o.epochs, "epochs", 100, "epochs of each training")

@@ -78,7 +78,11 @@ func (s *session) openGPU(o *options, cfg *pool.Config) error {
 	s.lib.math, cfg.Space = g, d.Space()
 	switch o.pool {
 	case "cuda":
-		cfg.Upstream = d.Memory()
+		chunks, err := sizes(o.chunk)
+		if err != nil || len(chunks) != 1 {
+			return errors.Join(fmt.Errorf("--chunk %s: want one size", o.chunk), err)
+		}
+		cfg.Upstream, cfg.Chunk = d.Memory(), chunks[0]
 	case "cuda-async":
 		p, err := d.NewDriverPool(-1)
 		if err != nil {

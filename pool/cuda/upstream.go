@@ -57,7 +57,7 @@ type DeviceMemory struct {
 
 // Memory returns the device's own memory. It is a [pool.Mapper]: a pool maps chunks
 // of it behind addresses of its own, and moves them to where they are needed, so
-// that fragments of one size are memory for another. Where the device cannot do
+// that fragments of one size are memory for another; [pool.Config].Chunk says how large chunks are. Where the device cannot do
 // that, or for a pool that caches nothing, it is as [Device.Segments].
 func (d *Device) Memory() *DeviceMemory {
 	m := d.Segments()

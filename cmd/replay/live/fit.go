@@ -106,8 +106,8 @@ func (s *shape) predict(o *Observation) (sum float64) {
 // What is not linear is tried: some values each, about evenly spaced in their
 // logarithm.
 var (
-	stretches = []float64{1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.35, 2.75, 3.25, 4, 5, 6, 8}
-	sweeps    = []time.Duration{0, 1e5, 2e5, 4e5, 8e5, 16e5, 32e5, 64e5, 128e5, 256e5, 512e5, 1024e5}
+	stretches = []float64{1, 1.05, 1.1, 1.15, 1.2, 1.27, 1.35, 1.42, 1.5, 1.62, 1.75, 1.87, 2, 2.17, 2.35, 2.55, 2.75, 3, 3.25, 3.6, 4, 4.5, 5, 6, 8}
+	sweeps    = []time.Duration{0, 1e5, 14e4, 2e5, 28e4, 4e5, 57e4, 8e5, 113e4, 16e5, 226e4, 32e5, 45e5, 64e5, 91e5, 128e5, 181e5, 256e5, 362e5, 512e5, 724e5, 1024e5}
 )
 
 // fitShape improves one after the other what is not linear, until nothing helps.

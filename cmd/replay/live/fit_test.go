@@ -212,10 +212,35 @@ func TestCalibrate(t *testing.T) {
 	if fit.Cycles < minObservations/2 || fit.Most <= 0 {
 		t.Errorf("%+v", fit)
 	}
+	if m.Pace < m.Start || m.Times(2).Pace != 2*m.Pace {
+		t.Errorf("a steady program's cycle takes %v", m.Pace)
+	}
+	cal := Calibration{Heap: 32 << 20, Memory: slow, Time: time.Millisecond}
+	now, err := Pace(t.Context(), cal, m)
+	if err != nil || now <= 0 {
+		t.Errorf("cycles take %v times as long as when calibrated; %v", now, err)
+	}
+	if pace, err := Pace(t.Context(), cal, new(sim.Machine)); pace != 1 || err != nil {
+		t.Errorf("without a pace to go by: %v, %v", pace, err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, _, err := Calibrate(ctx, Calibration{}); err == nil {
 		t.Error("a cancelled calibration went on")
+	}
+}
+
+// The head of a recording is what happens before a time, which counts from the first event.
+func TestHead(t *testing.T) {
+	tr := steady(30)
+	first := time.Duration(tr.Events[0].Time)
+	for d, want := range map[time.Duration]int{0: len(tr.Events), time.Nanosecond: 1, 50 * time.Microsecond: 1, 50*time.Microsecond + 1: 2, time.Hour: len(tr.Events)} {
+		if got := Head(tr, d); len(got.Events) != want || time.Duration(got.Events[0].Time) != first {
+			t.Errorf("%v: %d events, want %d", d, len(got.Events), want)
+		}
+	}
+	if got := Head(&trace.Trace{}, time.Second); len(got.Events) != 0 {
+		t.Errorf("of nothing: %v", got.Events)
 	}
 }
 
