@@ -35,9 +35,9 @@ type practice struct {
 }
 
 const (
-	drills     = 8
+	drills     = 6
 	margins    = 12         // 0, and limit/2048 times powers of 2 up to limit/2
-	keepScore  = 1 - 1./200 // for each drill: the last 25 headrooms count most
+	keepScore  = 1 - 1./200 // for each drill: the last 33 headrooms count most
 	keepFutile = 0.9        // for each late cycle
 	refused    = 4          // cycles that a refusal costs: twice the ladder of two, since it may fail
 	halfway    = 0.5        // of the room: see [Pacer.choose]
@@ -178,11 +178,14 @@ func (p *practice) learn(i int, s *scene) {
 			ran := (s.here.beside - x.beside) * cycle
 			lost := s.slow * (s.here.worked - x.worked) * cycle
 			q.early += w * float64(p.walls[i]-x.total)
-			if ran < 1 {
+			switch {
+			case ran < 1:
 				q.hidden += w * (ran - lost)
 				q.late += w
-			} else {
+			case lost > 0:
 				q.hidden += w * (1 - lost/ran)
+			default:
+				q.hidden += w
 			}
 		}
 	}
