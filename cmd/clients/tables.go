@@ -147,7 +147,7 @@ func markdown(text int, header []string, rows [][]string) string {
 
 // titles of the table that the project's README leads with.
 var titles = []struct{ client, title string }{
-	{"query", "SQLite"}, {"pack", "zstd"}, {"arrow", "Arrow"}, {"wasm", "WebAssembly"}, {"thumb", "libvips"}, {"matrix", "malloc, large Go heap"},
+	{"query", "SQLite"}, {"pack", "zstd"}, {"arrow", "Arrow"}, {"wasm", "WebAssembly"}, {"thumb", "libvips"}, {"lru", "LRU cache"}, {"matrix", "large Go heap"},
 }
 
 // lead is for the README of the project, pick for the guide.
