@@ -1,82 +1,77 @@
-"""How far simulations agree with live runs: python3 table.py [--as PREFIX] FILE..., JSON lines, gzip or not.
+"""How far simulations agree with live runs: python3 table.py [FILE], JSON lines, gzip or not.
 
-A live run has its policy's name; its simulation has the same with PREFIX before it: "sim:" (default), "said:".
+A cell is a recording's begin in one place, under one limit and policy. It was run three times; a measured value is the median of
+the three, a simulated one that of the three simulations. A simulation has "sim:" or "said:" before the name of its policy.
 """
-import collections, gzip, itertools, json, sys
+import collections, gzip, itertools, json, statistics, sys
 
 BUILT_IN = set("burst gnn gp gpt2 mlp ppo rcnn resnet serve spectral vit".split())
+VALUES = "cycles exposed_pause_ns p99_pause_ns peak_live_bytes elapsed_ns failed_allocs gc_busy_ns".split()
 
 
-def load(prefix, files):
-    live, sim = {}, {}
-    for name in files:
-        with (gzip.open if name.endswith(".gz") else open)(name, "rt") as f:
-            for r in map(json.loads, f):
-                policy, into = r["policy"], live
-                if policy.startswith(prefix): policy, into = policy[len(prefix):], sim
-                elif ":" in policy.split("=")[0] and policy.split(":")[0] in ("sim", "said"): continue
-                into[r.get("where", "host"), r["ballast"], r.get("run", "1"), r["trace"], round(r["limit_factor"] * 2) / 2, policy] = r
-    return live, sim
+def load(file):
+    """Returns, by kind (live, sim, said) and cell, the runs by number."""
+    all = {kind: collections.defaultdict(dict) for kind in ("live", "sim", "said")}
+    with (gzip.open if file.endswith(".gz") else open)(file, "rt") as f:
+        for r in map(json.loads, f):
+            kind, _, policy = r["policy"].rpartition(":")
+            r["cycles"] = r["collections"] + r["refusal_collections"]
+            all[kind or "live"][r["where"], r["ballast"], r["trace"], r["limit_factor"], policy][r["run"]] = r
+    return all
 
 
-def cycles(r): return r["collections"] + r["refusal_collections"]
+def median(runs): return {v: statistics.median(r[v] for r in runs.values()) for v in VALUES}
 def off(live, sim): return (sim - live) / live if live else (0 if sim == live else 9.9)
 
 
 CRITERIA = {
-    "cycles within 10 %": (.9, lambda l, s: abs(off(cycles(l), cycles(s))) <= .1),
-    "exposed within 25 % or 5 ms": (.8, lambda l, s: abs(s["exposed_pause_ns"] - l["exposed_pause_ns"]) <= max(5e6, .25 * l["exposed_pause_ns"])),
-    "p99 pause within 25 %": (.7, lambda l, s: abs(off(l["p99_pause_ns"], s["p99_pause_ns"])) <= .25),
-    "peak within 2 %": (.95, lambda l, s: abs(off(l["peak_live_bytes"], s["peak_live_bytes"])) <= .02),
-    "elapsed within 3 %": (.95, lambda l, s: abs(off(l["elapsed_ns"], s["elapsed_ns"])) <= .03),
-    "failures exact +-10 %": (1, lambda l, s: abs(s["failed_allocs"] - l["failed_allocs"]) <= .1 * l["failed_allocs"]),
+    "cycles": lambda l, s: abs(off(l["cycles"], s["cycles"])) <= .1,
+    "exposed": lambda l, s: abs(s["exposed_pause_ns"] - l["exposed_pause_ns"]) <= max(5e6, .25 * l["exposed_pause_ns"]),
+    "p99": lambda l, s: abs(off(l["p99_pause_ns"], s["p99_pause_ns"])) <= .25,
+    "peak": lambda l, s: abs(off(l["peak_live_bytes"], s["peak_live_bytes"])) <= .02,
+    "elapsed": lambda l, s: abs(off(l["elapsed_ns"], s["elapsed_ns"])) <= .03,
+    "failures": lambda l, s: abs(s["failed_allocs"] - l["failed_allocs"]) <= .1 * l["failed_allocs"],
 }
 
 
-def order(live, sim, keys):
+def order(live, sim, cells):
     kept = of = 0
-    for _, some in itertools.groupby(sorted(keys), key=lambda k: k[:5]):
+    for _, some in itertools.groupby(sorted(cells), key=lambda k: k[:4]):
         for a, b in itertools.combinations(list(some), 2):
             d = live[a]["exposed_pause_ns"] - live[b]["exposed_pause_ns"]
             if abs(d) > 5e6:
                 of += 1
                 kept += (sim[a]["exposed_pause_ns"] - sim[b]["exposed_pause_ns"]) * d > 0
-    return kept, of
+    return f"{100 * kept / of:6.1f} of {of}" if of else "     -"
 
 
-def report(live, sim, keys, name):
-    if not keys: return
-    print(name, len(keys), "cells")
-    for c, (wanted, ok) in CRITERIA.items():
-        n = sum(ok(live[k], sim[k]) for k in keys)
-        print(f"  {c}: {n} of {len(keys)} ({n / len(keys):.1%}), wanted {wanted:.0%}")
-    kept, of = order(live, sim, keys)
-    if of: print(f"  order of pairs that differ by more than 5 ms: {kept} of {of} ({kept / of:.1%})")
+def line(name, live, sim, cells):
+    if cells:
+        print(f"{name:34s} {len(cells):5d}", *[f"{100 * sum(ok(live[k], sim[k]) for k in cells) / len(cells):8.1f}" for ok in CRITERIA.values()], order(live, sim, cells))
 
 
-def cells(live, sim, keys):
-    for k in sorted(keys):
-        l, s = live[k], sim[k]
-        pair = lambda f, form, by=1: (form + " " + form) % (f(l) / by, f(s) / by)
-        lost = f"lost {l.get('lost_ns', 0) / 1e6:.0f} alone {l.get('lost_alone_ns', 0) / 1e6:.0f} said {(s['elapsed_ns'] - s['span_ns'] - s['exposed_pause_ns']) / 1e6:.0f}" if k[2] in ("compute", "alone") else ""
-        print(*k, "cyc", pair(cycles, "%d"), "exp", pair(lambda r: r["exposed_pause_ns"], "%.0f", 1e6), "p99", pair(lambda r: r["p99_pause_ns"], "%.1f", 1e6),
-            "el", pair(lambda r: r["elapsed_ns"], "%.2f", 1e9), "cycle", pair(lambda r: r["gc_busy_ns"] / max(1, cycles(r)), "%.1f", 1e6), lost,
-            *[c.split()[0] for c, (_, ok) in CRITERIA.items() if not ok(l, s)])
+def cell(k, live, sim, paces):
+    pair = lambda v, form, by=1: (form + " " + form) % (live[v] / by, sim[v] / by)
+    cycle = [r["gc_busy_ns"] / max(1, r["cycles"]) / 1e6 for r in (live, sim)]
+    print(*k, "cyc", pair("cycles", "%d"), "exp", pair("exposed_pause_ns", "%.0f", 1e6), "p99", pair("p99_pause_ns", "%.1f", 1e6), "el", pair("elapsed_ns", "%.2f", 1e9),
+        "cycle %.1f %.1f" % tuple(cycle), "pace", *["%.2f" % p for p in paces], *[c for c, ok in CRITERIA.items() if not ok(live, sim)])
 
 
 if __name__ == "__main__":
-    args = sys.argv[1:]
-    prefix = args.pop(1) if args[0] == "--as" else "sim:"
-    live, sim = load(prefix, [a for a in args if a != "--as"])
-    both = [k for k in live if k in sim]
-    for seen in (True, False):
-        some = [k for k in both if k[2] == "1" and (k[3] in BUILT_IN) == seen]
-        name = "built in" if seen else "never seen"
-        report(live, sim, some, name)
-        for place in sorted({k[:2] for k in some}): report(live, sim, [k for k in some if k[:2] == place], f"{name}, {' '.join(place)}")
-    first = {k[:2] + k[3:]: live[k] for k in live if k[2] == "1"}
-    again = {k[:2] + k[3:]: live[k] for k in live if k[2] == "2"}
-    for place in sorted({k[:2] for k in again}):
-        report(first, again, [k for k in again if k in first and k[:2] == place], f"two live runs of a cell, {' '.join(place)}")
-    report(first, again, [k for k in again if k in first], "two live runs of a cell")
-    cells(live, sim, both)
+    runs = load(sys.argv[1] if len(sys.argv) > 1 else "live.jsonl.gz")
+    cells = sorted(k for k in runs["live"] if len(runs["live"][k]) == 3)
+    live, sim, said = [{k: median(runs[kind][k]) for k in cells} for kind in ("live", "sim", "said")]
+    seen = [k for k in cells if k[2] in BUILT_IN]
+    new = [k for k in cells if k[2] not in BUILT_IN]
+    print(" " * 40, *[f"{c:>8s}" for c in CRITERIA], "   order")
+    for name, some in (("built in", seen), ("never seen", new)):
+        line(name + ", said", live, said, some)
+        line(name, live, sim, some)
+        for place in sorted({k[:2] for k in some}): line(f"{name}, {' '.join(place)}", live, sim, [k for k in some if k[:2] == place])
+    for policy in "never cudajl sqrt pacer".split(): line(policy, live, sim, [k for k in cells if k[4] == policy])
+    line("all but pacer", live, sim, [k for k in cells if k[4] != "pacer"])
+    one = lambda kind, n: {k: runs[kind][k][n] for k in cells}
+    for a, b in ("12", "23", "13"): line(f"live run {a}, live run {b}", one("live", a), one("live", b), cells)
+    line("live run 1, its simulation", one("live", "1"), one("sim", "1"), cells)
+    print("\nrecording, limit, policy: live and simulated; pauses in ms, elapsed in s, a cycle in ms; what was missed")
+    for k in cells: cell(k, live[k], sim[k], [r["pace"] for r in runs["sim"][k].values()])
