@@ -117,7 +117,7 @@ func (p *Pacer) params() []Param {
 // Decide starts a cycle where room is at most the guess and the margin.
 func (p *Pacer) Decide(at Point) Decision {
 	due := p.CPU > 0 && at.Now >= p.due(at.work())
-	if !due && at.At == Allocation && granted(at) < p.asleep {
+	if !due && at.At == Allocation && granted(&at) < p.asleep {
 		return Decision{Wake: p.asleep, Reason: "asleep"}
 	}
 	p.stretch.told, at.Cost = at.Cost, p.stretch.of(at.Cost)
@@ -126,29 +126,29 @@ func (p *Pacer) Decide(at Point) Decision {
 	at.Sample.Limit = p.ceiling.under(told)
 	p.clock.see(&at, p.held)
 	now := moment{p.clock.time, at.Sample.Live + p.freed, p.clock.waited}
-	budget := p.budget(at)
+	budget := p.budget(&at)
 	grain := int64(1) << bits.Len64(uint64(budget>>11))
-	p.asleep = p.wake(at, known, grain)
+	p.asleep = p.wake(&at, known, grain)
 	d := Decision{Wake: p.asleep}
 	p.flow.see(now, at.Request, at.Cost)
-	p.learn(at, now, budget, grain)
+	p.learn(&at, now, budget, grain)
 	p.newest = mark{p.past.head - 1, now.total}
 	switch {
 	case at.Running:
-		d.Action, d.Reason = p.beside(at, grain)
+		d.Action, d.Reason = p.beside(&at, grain)
 		return d
-	case exceeds(at, told):
+	case exceeds(&at, told):
 		d.Action, d.Reason = Block, "no headroom left"
-	case exceeds(at, known):
+	case exceeds(&at, known):
 		d.Action, d.Reason = Overlap, "memory may end here"
 	case due:
 		d.Action, d.Reason = Overlap, "cycles may take more time"
 	case p.CPU > 0 && p.Memory == 0 && told <= 0:
 		d.Reason = "cycles have had their time" // and nothing else is short
-	case granted(at) > budget:
+	case granted(&at) > budget:
 		d.Action, d.Reason = Overlap, "headroom used up"
 	default:
-		d.Action, d.Reason = p.choose(at, now, budget)
+		d.Action, d.Reason = p.choose(&at, now, budget)
 	}
 	if d.Action != Skip {
 		p.begun = p.newest
@@ -159,7 +159,7 @@ func (p *Pacer) Decide(at Point) Decision {
 }
 
 // learn brings the history and the drills to a point.
-func (p *Pacer) learn(at Point, now moment, budget, grain int64) {
+func (p *Pacer) learn(at *Point, now moment, budget, grain int64) {
 	p.foresee(at, p.past.see(now, at, grain), budget)
 	if p.headroom == 0 {
 		p.headroom = budget / 2
@@ -187,7 +187,7 @@ const (
 
 // foresee makes the guesses anew. Where nothing is known, it takes the margin that is
 // best without a guess.
-func (p *Pacer) foresee(at Point, remembers bool, budget int64) {
+func (p *Pacer) foresee(at *Point, remembers bool, budget int64) {
 	if remembers {
 		last, most, ok := p.past.foresee()
 		if !ok {
@@ -202,7 +202,7 @@ func (p *Pacer) foresee(at Point, remembers bool, budget int64) {
 
 // waitWorth is the room for which a cycle that starts beside the wait costs no more than one
 // does on average: what the wait does not hide, and the bytes that it gives up.
-func (p *Pacer) waitWorth(at Point, budget int64) float64 {
+func (p *Pacer) waitWorth(at *Point, budget int64) float64 {
 	if at.At != Sync || at.Wait <= 0 {
 		return 0
 	}
@@ -211,14 +211,14 @@ func (p *Pacer) waitWorth(at Point, budget int64) float64 {
 }
 
 // priced is what a byte is worth, in ns.
-func (p *Pacer) priced(at Point, budget int64) float64 {
+func (p *Pacer) priced(at *Point, budget int64) float64 {
 	return p.price.of(budget, at.Cost, p.Share+at.taken())
 }
 
 // beside answers while a cycle is under way. After one that freed too little,
 // so that the ladder had to follow, it waits one request early: then there is
 // still time for another cycle, which costs half of what the ladder does.
-func (p *Pacer) beside(at Point, grain int64) (Action, string) {
+func (p *Pacer) beside(at *Point, grain int64) (Action, string) {
 	limit := at.Sample.Limit
 	if p.wary > 0 && at.At == Allocation && at.Request >= grain && !exceeds(at, limit) && exceeds(at, limit-at.Request) {
 		return Block, "the next request would not fit"
@@ -238,7 +238,7 @@ func (p *Pacer) due(g time.Duration) time.Duration {
 const shareOwed = 8 // cycles
 
 // budget is the live bytes at which headroom ends.
-func (p *Pacer) budget(at Point) int64 {
+func (p *Pacer) budget(at *Point) int64 {
 	limit, c := at.Sample.Limit, p.Memory
 	if limit > 0 && c == 0 {
 		return limit
@@ -258,7 +258,7 @@ func (p *Pacer) budget(at Point) int64 {
 }
 
 // wake asks again after a grain of growth, and at whatever may not fit.
-func (p *Pacer) wake(at Point, known, grain int64) int64 {
+func (p *Pacer) wake(at *Point, known, grain int64) int64 {
 	wake := at.Sample.Live + grain
 	if known > 0 {
 		wake = min(wake, known+1)
@@ -267,12 +267,12 @@ func (p *Pacer) wake(at Point, known, grain int64) int64 {
 }
 
 // exceeds reports whether the request does not fit under a limit.
-func exceeds(at Point, limit int64) bool { return limit > 0 && granted(at) > limit }
+func exceeds(at *Point, limit int64) bool { return limit > 0 && granted(at) > limit }
 
 // choose decides where no cycle is under way and the request fits. A cycle that follows
 // the last one at once frees next to nothing: it waits until half as much
 // was allocated as there is room.
-func (p *Pacer) choose(at Point, now moment, budget int64) (Action, string) {
+func (p *Pacer) choose(at *Point, now moment, budget int64) (Action, string) {
 	room := float64(budget - granted(at))
 	switch {
 	case !p.practice.due(room, &p.guess, budget):

@@ -15,13 +15,14 @@ import (
 // A trigger is a guess and a margin: it starts a cycle once room is at most the
 // guess, which changes with what the program does, and a margin, which does not.
 type practice struct {
-	drills [drills]drill
-	walls  [drills]int64            // totals at which they are
-	trips  [guesses][drills]float64 // total and guess at which the next margin starts a cycle
-	soon   [guesses]float64         // the least of them
-	scores [guesses][margins]score
-	begun  bool
-	draw   uint64 // pseudo-random
+	drills  [drills]drill
+	walls   [drills]int64            // totals at which they are
+	nearest int64                    // of those
+	trips   [guesses][drills]float64 // total and guess at which the next margin starts a cycle
+	soon    [guesses]float64         // the least of them
+	scores  [guesses][margins]score
+	begun   bool
+	draw    uint64 // pseudo-random
 
 	weight float64 // of the next drill in scores
 	sum    float64 // of the weights
@@ -97,44 +98,52 @@ func (p *practice) see(s *scene) {
 			p.set(i, s.top+s.budget/2*int64(i+1)/drills, s)
 		}
 	}
-	for i := range p.walls {
-		if s.top > p.walls[i] {
-			p.learn(i, s)
-			p.move(i, s)
+	if s.top > p.nearest {
+		for i := range p.walls {
+			if s.top > p.walls[i] {
+				p.learn(i, s)
+				p.move(i, s)
+			}
 		}
+		p.nearest = slices.Min(p.walls[:])
 	}
 	for k, guess := range s.guess {
 		top := float64(s.top) + guess
 		if top < p.soon[k] {
 			continue
 		}
-		for i, trip := range &p.trips[k] {
-			if top >= trip {
+		soon := math.Inf(1)
+		for i := range &p.trips[k] {
+			trip := &p.trips[k][i]
+			if top >= *trip {
 				p.start(k, i, top, s)
 			}
+			soon = min(soon, *trip)
 		}
-		p.soon[k] = slices.Min(p.trips[k][:])
+		p.soon[k] = soon
 	}
 }
 
 // start notes the cycles that start in a drill.
 func (p *practice) start(k, i int, top float64, s *scene) {
-	d := &p.drills[i]
-	for ; d.due[k] < margins && top >= p.trips[k][i]; p.trip(k, i, s.budget) {
-		if k == p.guess && d.due[k] == p.margin {
+	d, trip := &p.drills[i], p.trips[k][i]
+	due := d.due[k]
+	for ; due < margins && top >= trip; trip = p.tripAt(i, due, s.budget) {
+		if k == p.guess && due == p.margin {
 			d.next = s.now.total - s.reachable + s.budget
 		}
-		d.start[k][d.due[k]] = s.here
-		d.due[k]++
+		d.start[k][due] = s.here
+		due++
 	}
+	d.due[k], p.trips[k][i] = due, trip
 }
 
-// trip finds where the next margin starts a cycle.
-func (p *practice) trip(k, i int, budget int64) {
-	p.trips[k][i] = math.Inf(1)
-	if due := p.drills[i].due[k]; due < margins {
-		p.trips[k][i] = float64(p.walls[i]) - marginOf[due]*float64(budget)
+// tripAt is where a margin starts a cycle in drill i.
+func (p *practice) tripAt(i, margin int, budget int64) float64 {
+	if margin == margins {
+		return math.Inf(1)
 	}
+	return float64(p.walls[i]) - marginOf[margin]*float64(budget)
 }
 
 // set begins drill i.
@@ -142,9 +151,10 @@ func (p *practice) set(i int, wall int64, s *scene) {
 	d := &p.drills[i]
 	d.next, d.due = 0, [guesses]int{}
 	p.walls[i] = wall
+	first := p.tripAt(i, 0, s.budget)
 	for k := range p.trips {
-		p.trip(k, i, s.budget)
-		p.soon[k] = min(p.soon[k], p.trips[k][i])
+		p.trips[k][i] = first
+		p.soon[k] = min(p.soon[k], first)
 	}
 }
 

@@ -71,7 +71,7 @@ func (h *history) kept(s int64) bool { return s > 0 && s > h.head-remembered && 
 
 // see remembers a point, if it is worth it. A request's token is its size to a factor of two:
 // no two steps of some programs have the same sizes.
-func (h *history) see(now moment, at Point, grain int64) (remembers bool) {
+func (h *history) see(now moment, at *Point, grain int64) (remembers bool) {
 	if h.head == 0 {
 		h.head = 1
 	}

@@ -13,11 +13,11 @@ type Outlook struct {
 func (p *Pacer) Outlook(at Point) Outlook {
 	at.Cost = p.stretch.of(at.Cost)
 	at.Sample.Limit = p.ceiling.under(at.Sample.Limit)
-	budget := p.budget(at)
+	budget := p.budget(&at)
 	return Outlook{
-		Room:   budget - granted(at),
+		Room:   budget - granted(&at),
 		Guess:  int64(p.guess[p.practice.guess]),
 		Margin: int64(marginOf[p.practice.margin] * float64(budget)),
-		Price:  p.priced(at, budget),
+		Price:  p.priced(&at, budget),
 	}
 }

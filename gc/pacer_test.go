@@ -141,7 +141,7 @@ func TestHistoryFollows(t *testing.T) {
 			request = 7777
 		}
 		now.time += ms
-		h.see(now, Point{At: Allocation, Request: request}, 1)
+		h.see(now, &Point{At: Allocation, Request: request}, 1)
 		now.total += request
 		if i > 100 && i < 1500 || i > 1600 {
 			if lag := h.head - 1 - h.match; lag <= 0 || lag%37 != 0 {
@@ -166,7 +166,7 @@ func TestHistoryForesees(t *testing.T) {
 		return int64(100 + i%2*100)
 	}
 	for i := range 300 {
-		h.see(now, Point{At: Allocation, Request: request(i), Cost: 4500 * time.Microsecond}, 1)
+		h.see(now, &Point{At: Allocation, Request: request(i), Cost: 4500 * time.Microsecond}, 1)
 		now.time, now.total = now.time+ms, now.total+request(i)
 		if i < 100 {
 			continue
@@ -251,7 +251,7 @@ func TestOutlookIsWhatDecides(t *testing.T) {
 	starts := 0
 	l.w.policy = &lookedAt{p, func(at Point, d Decision) {
 		o := p.Outlook(at)
-		if at.Running || exceeds(at, 200*MB) || d.Reason == "asleep" || d.Reason == "a cycle would free too little" {
+		if at.Running || exceeds(&at, 200*MB) || d.Reason == "asleep" || d.Reason == "a cycle would free too little" {
 			return
 		}
 		if near := o.Room <= o.Guess+o.Margin; near != (d.Action != Skip) {

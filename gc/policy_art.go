@@ -53,7 +53,7 @@ func (p *ART) Decide(at Point) Decision {
 	if p.registered%artInterval != 0 && at.Request <= artImmediate {
 		return Decision{Reason: "not checked"}
 	}
-	live := granted(at)
+	live := granted(&at)
 	if live < p.old {
 		p.old = live
 		return Decision{Reason: "live bytes fell"}

@@ -32,7 +32,7 @@ func (p *Erlang) Decide(at Point) Decision {
 		return Decision{Wake: math.MaxInt64, Reason: "no virtual heap"}
 	}
 	p.size = max(p.size, least)
-	if at.At != Allocation || granted(at) <= p.size {
+	if at.At != Allocation || granted(&at) <= p.size {
 		return Decision{Wake: p.size, Reason: "virtual heap not full"}
 	}
 	return Decision{Action: p.action(at), Reason: "virtual heap full"}

@@ -33,7 +33,7 @@ func (p *Growth) Decide(at Point) Decision {
 		return Decision{Wake: math.MaxInt64, Reason: "factor 0"}
 	}
 	goal := max(toBytes((1+p.Factor)*float64(at.LiveAfter)), toBytes(p.Factor*float64(p.Min.Of(at.Sample.Limit))))
-	if at.At != Allocation || granted(at) < goal {
+	if at.At != Allocation || granted(&at) < goal {
 		return Decision{Wake: goal, Reason: "below goal"}
 	}
 	return startCycle(at, p.Overlap, "goal")

@@ -47,10 +47,10 @@ func (p *RTorch) Decide(at Point) Decision {
 	p.reserved = max(p.reserved, at.Sample.Reserved, at.Sample.Live)
 	live, reserved, limit := float64(at.Sample.Live), float64(p.reserved), float64(at.Sample.Limit)
 	switch {
-	case at.At != Allocation || granted(at) <= p.reserved:
+	case at.At != Allocation || granted(&at) <= p.reserved:
 		return Decision{Wake: p.reserved, Reason: "cache has room"}
 	case limit <= 0 || reserved/limit < p.Reserved:
-		p.grow(granted(at), at.Request)
+		p.grow(granted(&at), at.Request)
 		return Decision{Wake: p.reserved, Reason: "little reserved"}
 	}
 	p.request = at.Request

@@ -39,7 +39,7 @@ func (p *Softmax) Decide(at Point) Decision {
 	if p.max <= 0 {
 		return Decision{Wake: math.MaxInt64, Reason: "no soft maximum"}
 	}
-	if at.At != Allocation || granted(at) <= p.max {
+	if at.At != Allocation || granted(&at) <= p.max {
 		return Decision{Wake: p.max, Reason: "below soft maximum"}
 	}
 	p.request = at.Request

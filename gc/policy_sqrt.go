@@ -81,7 +81,7 @@ func (p *Sqrt) Decide(at Point) Decision {
 	if at.At == Sync && !p.Waits {
 		return Decision{Reason: "not an allocation"}
 	}
-	if granted(at)-at.LiveAfter <= p.headroom(cost, least, at) {
+	if granted(&at)-at.LiveAfter <= p.headroom(cost, least, at) {
 		return Decision{Reason: "within headroom"}
 	}
 	d := startCycle(at, p.Overlap, "headroom used up")

@@ -98,7 +98,7 @@ func policyNames() []string {
 }
 
 // granted is what will be live once the request has been granted.
-func granted(at Point) int64 { return at.Sample.Live + at.Request }
+func granted(at *Point) int64 { return at.Sample.Live + at.Request }
 
 // startCycle answers with a cycle beside the program, or with a blocking one. One
 // cycle runs at a time. After its end the policy is asked again.

@@ -36,7 +36,7 @@ func (p *V8Step) Decide(at Point) Decision {
 	if at.At != Allocation {
 		return Decision{Reason: "not an allocation"}
 	}
-	growth := granted(at) - p.low
+	growth := granted(&at) - p.low
 	if hard := p.Hard.Of(at.Sample.Limit); hard > 0 && growth > hard {
 		return Decision{Action: Block, Reason: "hard step"}
 	}
