@@ -15,7 +15,7 @@
 //	spectral  Navier-Stokes by Runge-Kutta, all temporaries from Python
 //
 // And, from [Programs], five Go programs whose memory lies outside the Go heap (cmd/clients), each
-// recorded by package gc while it gave everything back by hand:
+// recorded by package gc on two idle cores while it gave everything back by hand:
 //
 //	thumb   image service over libvips: a gauge of what libvips has allocated
 //	matrix  matrices of 1 MiB in memory of C's malloc: account

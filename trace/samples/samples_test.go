@@ -34,11 +34,11 @@ func TestSamplesAreWhatTheyAreSaidToBe(t *testing.T) {
 
 func TestProgramsAreWhatTheyAreSaidToBe(t *testing.T) {
 	want := map[string]string{
-		"thumb":  "124 allocations, 4 waits",
+		"thumb":  "388 allocations, 4 waits",
 		"matrix": "3600 allocations, 4 waits",
 		"wasm":   "400 allocations, 4 waits",
 		"arrow":  "400 allocations, 4 waits",
-		"query":  "870 allocations, 4 waits",
+		"query":  "1430 allocations, 4 waits",
 	}
 	for _, name := range samples.Programs() {
 		check(t, name, pressure.Host, want[name])
