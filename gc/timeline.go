@@ -161,25 +161,13 @@ func joinLevel(to, from *Level, fresh bool) {
 
 // see notes what the source of g holds. The caller holds mu.
 func (c *Collector) see(g *Gate, now time.Duration, s pressure.Sample) {
+	fresh := false
 	if now >= g.until {
 		n := c.stepAt(now)
-		l, fresh := g.past.at(n)
-		if fresh {
-			*l = Level{First: s.Live, Least: s.Live}
-		}
-		g.step, g.until = l, time.Duration(n<<c.timeline.shift)
+		g.step, fresh = g.past.at(n)
+		g.until = time.Duration(n << c.timeline.shift)
 	}
-	l := g.step
-	l.Last, l.Limit = s.Live, s.Limit
-	if s.Live < l.Least {
-		l.Least = s.Live
-	}
-	if s.Live > l.Most {
-		l.Most = s.Live
-	}
-	if s.Reserved > l.Reserved {
-		l.Reserved = s.Reserved
-	}
+	joinLevel(g.step, &Level{First: s.Live, Last: s.Live, Least: s.Live, Most: s.Live, Reserved: s.Reserved, Limit: s.Limit}, fresh)
 }
 
 // seeAll notes what all sources hold. The caller holds mu.

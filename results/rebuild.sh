@@ -28,6 +28,7 @@ into() {
 if wants policies; then
 	into 2026-11-21-policies replay evaluate -o results/2026-11-21-policies
 	"$replay" evaluate -o "$dir"
+	rm "$dir/cells.json" # every cell: too large to keep
 fi
 
 if wants compare; then

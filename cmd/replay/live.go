@@ -103,9 +103,7 @@ from which replay fit finds the machine.`,
 						return err
 					}
 				}
-				if simulated, err = s.simulate(w, spec, m.Times(pace), &cfg, &mem); err != nil {
-					return err
-				}
+				simulated = s.simulate(w, spec, m.Times(pace), &cfg, &mem)
 				simulated.Pace = pace
 			}
 			cfg.Memory, cfg.Wait, cfg.Launch = mem.Memory, mem.wait, mem.launch
@@ -212,36 +210,32 @@ type liveRun struct {
 	Pace     float64       `json:"pace,omitempty"`          // of a simulation: how long cycles take now, over what they took when the machine was calibrated
 }
 
-func newLiveRun(r sim.Result, log *sim.Log) (*liveRun, error) {
-	p99, err := percentile(log.Lengths(), 99)
-	return &liveRun{Result: r, P99Pause: p99}, err
+func newLiveRun(r sim.Result, log *sim.Log) *liveRun {
+	return &liveRun{Result: r, P99Pause: sim.Percentile(log.Lengths(), 99)}
 }
 
 // simulate runs w in the world of a machine. Unless the live
 // run computes, what its host does between two events takes the recorded time, also
 // beside a cycle: so it is not slowed here.
-func (s *setting) simulate(w *sim.Workload, spec gc.Spec, m *sim.Machine, live *live.Config, mem *memory) (*liveRun, error) {
+func (s *setting) simulate(w *sim.Workload, spec gc.Spec, m *sim.Machine, live *live.Config, mem *memory) *liveRun {
 	m.Elastic, m.Waits = live.Elastic, strings.HasPrefix(mem.name, "cuda")
 	if !live.Compute {
 		m.Slowdown = 0
 	}
 	cfg := sim.Config{Limit: live.Limit, Machine: m, Seed: s.seed, Memory: newHollow(mem.kind(), live.Limit), Log: new(sim.Log)}
-	run, err := newLiveRun(sim.Run(w, spec.New(), cfg), cfg.Log)
+	run := newLiveRun(sim.Run(w, spec.New(), cfg), cfg.Log)
 	run.Policy = "sim:" + run.Policy
-	return run, err
+	return run
 }
 
 // writeLiveJSON prints one object to a line: the live run, and the simulated
 // one if there is one, whose policy has sim: before its name.
 func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun) error {
 	out := json.NewEncoder(w)
-	run, err := newLiveRun(r.Result, log)
-	if err != nil {
-		return err
-	}
+	run := newLiveRun(r.Result, log)
 	run.Reserved, run.Natural = r.Reserved, r.Natural
 	run.Lost, run.Alone = r.Work.LostBeside, r.Work.LostAlone
-	if err = out.Encode(run); err != nil || simulated == nil {
+	if err := out.Encode(run); err != nil || simulated == nil {
 		return err
 	}
 	return out.Encode(simulated)
@@ -249,10 +243,6 @@ func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun
 
 // writeLive prints the metrics of a live run, beside those of the simulation.
 func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log *sim.Log) error {
-	pauseText, err := percentiles(log.Lengths())
-	if err != nil {
-		return err
-	}
 	fmt.Fprintf(w, "%s under %s, limit %s (%.4gx the peak reachable %s)\n\n",
 		r.Trace, r.Policy, formatBytes(r.LimitBytes), r.LimitFactor, formatBytes(load.PeakReachable))
 	rows := table{{"", "live"}}
@@ -281,8 +271,8 @@ func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log 
 	row("mean garbage", formatBytes(int64(r.MeanGarbage)), formatBytes(int64(simulated.MeanGarbage)))
 	row("time", formatDuration(r.Elapsed), formatDuration(simulated.Elapsed))
 	rows.print(w)
-	_, err = fmt.Fprintf(w, "\npauses %s\nfell behind the recording by up to %s; the pool took up to %s\n",
-		pauseText, formatDuration(r.Late), formatBytes(r.Reserved))
+	_, err := fmt.Fprintf(w, "\npauses %s\nfell behind the recording by up to %s; the pool took up to %s\n",
+		percentiles(log.Lengths()), formatDuration(r.Late), formatBytes(r.Reserved))
 	if err == nil && s != nil && s.Pace != 1 {
 		_, err = fmt.Fprintf(w, "just before the run, cycles took %.2f times as long as when the machine was calibrated\n", s.Pace)
 	}

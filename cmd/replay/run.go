@@ -8,7 +8,6 @@ import (
 	"sort"
 	"time"
 
-	"github.com/montanaflynn/stats"
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/gc"
@@ -69,9 +68,7 @@ Policies are listed by replay policies.`,
 					return err
 				}
 			default:
-				if err := writeRun(out, one.workload, &r, log); err != nil {
-					return err
-				}
+				writeRun(out, one.workload, &r, log)
 			}
 			return out.err
 		},
@@ -88,15 +85,7 @@ Policies are listed by replay policies.`,
 }
 
 // writeRun prints the metrics of a run, grouped.
-func writeRun(w io.Writer, load *sim.Workload, r *sim.Result, log *sim.Log) error {
-	pauseText, err := percentiles(log.Lengths())
-	if err != nil {
-		return err
-	}
-	steps, err := percentiles(load.Latencies(log, r.Elapsed))
-	if err != nil {
-		return err
-	}
+func writeRun(w io.Writer, load *sim.Workload, r *sim.Result, log *sim.Log) {
 	share := func(d time.Duration) string {
 		return fmt.Sprintf("%s (%s of the recording)", formatDuration(d), formatPercent(float64(d)/float64(max(1, r.Span))))
 	}
@@ -109,44 +98,20 @@ func writeRun(w io.Writer, load *sim.Workload, r *sim.Result, log *sim.Log) erro
 		{"failed allocations", left + formatCount(r.FailedAllocs)},
 		{"exposed pause", left + share(r.ExposedPause)},
 		{"collector busy", left + share(r.GCBusy)},
-		{"pauses", left + pauseText},
-		{"metered steps", left + steps},
+		{"pauses", left + percentiles(log.Lengths())},
+		{"metered steps", left + percentiles(load.Latencies(log, r.Elapsed))},
 		{"live", left + fmt.Sprintf("peak %s, mean %s, of it garbage %s", formatBytes(r.PeakLive), formatBytes(int64(r.MeanLive)), formatBytes(int64(r.MeanGarbage)))},
 		{"time", left + fmt.Sprintf("%s recorded, %s replayed", formatDuration(r.Span), formatDuration(r.Elapsed))},
 	}.print(w)
-	return nil
 }
 
-// percentiles summarises durations, by nearest rank.
-func percentiles(ds []time.Duration) (string, error) {
-	if len(ds) == 0 {
-		return "none", nil
+// percentiles summarises sorted durations.
+func percentiles(sorted []time.Duration) string {
+	if len(sorted) == 0 {
+		return "none"
 	}
-	text := formatCount(len(ds)) + ":"
-	for _, p := range []float64{50, 90, 99, 100} {
-		v, err := percentile(ds, p)
-		if err != nil {
-			return "", err
-		}
-		name := fmt.Sprintf("p%g", p)
-		if p == 100 {
-			name = "max"
-		}
-		text += fmt.Sprintf(" %s %s", name, formatDuration(v))
-	}
-	return text, nil
-}
-
-// percentile returns the least of ds that p of a hundred do not exceed; 0 of none.
-func percentile(ds []time.Duration, p float64) (time.Duration, error) {
-	if len(ds) == 0 {
-		return 0, nil
-	}
-	v, err := stats.PercentileNearestRank(stats.LoadRawData(ds), p)
-	if err != nil {
-		return 0, fmt.Errorf("percentile %v: %w", p, err)
-	}
-	return time.Duration(v), nil
+	at := func(p float64) string { return formatDuration(sim.Percentile(sorted, p)) }
+	return fmt.Sprintf("%s: p50 %s p90 %s p99 %s max %s", formatCount(len(sorted)), at(50), at(90), at(99), at(100))
 }
 
 // whyNames are the values of --why.

@@ -196,15 +196,11 @@ func (q *Question) option(c sim.Contender, limit int64) Option {
 	if err != nil {
 		panic(err) // only an optimum has no run
 	}
-	o := Option{
-		Policy: c.String(), Exposed: r.ExposedPause, Longest: r.MaxPause, Pauses: len(cfg.Log.Pauses),
+	return Option{
+		Policy: c.String(), Exposed: r.ExposedPause, P99: sim.Percentile(cfg.Log.Lengths(), 99), Longest: r.MaxPause, Pauses: len(cfg.Log.Pauses),
 		Cycles: r.Collections + r.RefusalCollections, Refusals: r.RefusalCollections, Failed: r.FailedAllocs,
 		Lost: q.lost(&r), Held: float64(delay(&r)) / float64(max(1, r.Span)), Core: float64(r.GCBusy) / float64(max(1, r.Elapsed)),
 	}
-	if lengths := cfg.Log.Lengths(); len(lengths) > 0 {
-		o.P99 = lengths[int(math.Ceil(0.99*float64(len(lengths))))-1] // nearest rank
-	}
-	return o
 }
 
 // each calls of for 0 to n-1 on all cores.

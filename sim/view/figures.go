@@ -71,7 +71,7 @@ func (b *Builder) pauses(runs []Run) Figure {
 		X: Axis{Label: "percentile of the pauses", Unit: "nines", Ticks: []float64{0, math.Log10(2), math.Log10(4)}},
 		Y: Axis{Label: "exposed pause", Unit: "s", Log: true},
 	}
-	quantiles := []float64{0.5, 0.9, 0.99, 0.999, 0.9999}
+	percents := []float64{50, 90, 99, 99.9, 99.99}
 	t := Table{{"policy", "pauses", "p50", "p90", "p99", "p99.9", "p99.99", "longest"}}
 	right := 2.0
 	for _, r := range runs {
@@ -82,8 +82,12 @@ func (b *Builder) pauses(runs []Run) Figure {
 		}
 		row := []string{r.Result.Policy, Count(len(r.Log.Pauses))}
 		lengths := r.Log.Lengths()
-		for _, q := range quantiles {
-			row = append(row, quantile(lengths, q))
+		for _, p := range percents {
+			cell := "-" // too few to tell
+			if float64(len(lengths))*(1-p/100) >= 1-1e-9 {
+				cell = Duration(sim.Percentile(lengths, p))
+			}
+			row = append(row, cell)
 		}
 		t = append(t, append(row, Duration(r.Result.MaxPause)))
 		if n := len(lengths); n > 0 {
@@ -99,15 +103,6 @@ func (b *Builder) pauses(runs []Run) Figure {
 	c.X.Range = []float64{0, round(right)}
 	return Figure{Kind: "pauses", Name: "Pauses", Table: t, Data: []LineChart{c},
 		Caption: "How long the program was held: read up from 99 % to see the pause that 1 in 100 is longer than. A line ends at the longest pause; n pauses tell nothing beyond 1 - 1/n."}
-}
-
-// quantile is by nearest rank; "-" where there are too few to tell.
-func quantile(sorted []time.Duration, q float64) string {
-	n := float64(len(sorted))
-	if n*(1-q) < 1-1e-9 {
-		return "-"
-	}
-	return Duration(sorted[max(0, int(math.Ceil(q*n-1e-9))-1)])
 }
 
 func (b *Builder) mmu(runs []Run) Figure {
