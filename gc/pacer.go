@@ -164,7 +164,7 @@ func (p *Pacer) learn(at *Point, now moment, budget, grain int64) {
 	if p.headroom == 0 {
 		p.headroom = budget / 2
 	}
-	s := scene{now: now, here: launchAt(now, at.Slowdown), top: now.total + at.Request, guess: p.guess, g: float64(at.Cost), slow: at.Slowdown, budget: budget, headroom: p.headroom, reachable: p.kept}
+	s := scene{now: now, top: now.total + at.Request, guess: p.guess, g: float64(at.Cost), slow: at.Slowdown, budget: budget, headroom: p.headroom, reachable: p.kept}
 	if r := p.past.reachable(); r != unknown {
 		s.reachable = r
 	}

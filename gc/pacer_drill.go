@@ -58,17 +58,7 @@ var marginOf = func() (m [margins]float64) {
 type drill struct {
 	next  int64                    // where headroom would end after the chosen trigger's cycle; 0 = that has not started
 	due   [guesses]int             // number of margins that have started a cycle
-	start [guesses][margins]launch // where
-}
-
-// A launch is where a cycle would have started.
-type launch struct {
-	total          int64
-	beside, worked float64 // ns: see [beside]
-}
-
-func launchAt(now moment, slow float64) launch {
-	return launch{now.total, beside(float64(now.time), float64(now.waited), slow), float64(now.time - now.waited)}
+	start [guesses][margins]moment // where
 }
 
 // A score is what a trigger has cost in drills, the newest ones counting most.
@@ -81,7 +71,6 @@ type score struct {
 // A scene is a moment, as drills see it.
 type scene struct {
 	now       moment
-	here      launch           // the same
 	top       int64            // total once the request is granted
 	guess     [guesses]float64 // bytes
 	g, slow   float64          // ns of a cycle; how it slows the program
@@ -132,7 +121,7 @@ func (p *practice) start(k, i int, top float64, s *scene) {
 		if k == p.guess && due == p.margin {
 			d.next = s.now.total - s.reachable + s.budget
 		}
-		d.start[k][due] = s.here
+		d.start[k][due] = s.now
 		due++
 	}
 	d.due[k], p.trips[k][i] = due, trip
@@ -185,8 +174,9 @@ func (p *practice) learn(i int, s *scene) {
 	for k := range p.scores {
 		for m := range d.due[k] {
 			x, q := &d.start[k][m], &p.scores[k][m]
-			ran := (s.here.beside - x.beside) * cycle
-			lost := s.slow * (s.here.worked - x.worked) * cycle
+			passed, waited := float64(s.now.time-x.time), float64(s.now.waited-x.waited)
+			ran := beside(passed, waited, s.slow) * cycle
+			lost := ran - passed*cycle
 			q.early += w * float64(p.walls[i]-x.total)
 			switch {
 			case ran < 1:
