@@ -147,3 +147,31 @@ func TestCyclesTellWhatTheyHeld(t *testing.T) {
 		}
 	}
 }
+
+// A learner is told a slowdown as a collector tells it that learns it: never quite the same.
+type learner struct {
+	gc.Policy
+	points int
+}
+
+func (l *learner) Decide(at gc.Point) gc.Decision {
+	l.points++
+	at.Slowdown = 0.02 + 0.02*math.Sin(float64(l.points)/500)
+	return l.Policy.Decide(at)
+}
+
+// TestPacerTakesASlowdownThatChanges: it is learned from cycles, so it is told a little differently each time. That
+// costs next to nothing.
+func TestPacerTakesASlowdownThatChanges(t *testing.T) {
+	lost, cells := 0.0, 0.0
+	for _, w := range compile(t, recorded(t)) {
+		cfg := sim.Config{Limit: 3 * w.PeakReachable / 2, Cost: sim.Fixed(3 * time.Millisecond), Ladder: sim.Ladder{Factor: 2}}
+		told := sim.Run(w, gc.MustParse("pacer").New(), cfg)
+		learned := sim.Run(w, &learner{Policy: gc.MustParse("pacer").New()}, cfg)
+		lost += math.Log(float64(learned.Objective()+time.Millisecond) / float64(told.Objective()+time.Millisecond))
+		cells++
+	}
+	if x := math.Exp(lost / cells); x > 1.05 {
+		t.Errorf("J is %.2f times as high", x)
+	}
+}
