@@ -154,20 +154,25 @@ func joinLevel(to, from *Level, fresh bool) {
 		*to = *from
 		return
 	}
-	to.Last = from.Last
-	to.Least, to.Most = min(to.Least, from.Least), max(to.Most, from.Most)
-	to.Reserved, to.Limit = max(to.Reserved, from.Reserved), from.Limit
+	to.join(from.Last, from.Least, from.Most, from.Reserved, from.Limit)
+}
+
+func (l *Level) join(last, least, most, reserved, limit int64) {
+	l.Last, l.Least, l.Most = last, min(l.Least, least), max(l.Most, most)
+	l.Reserved, l.Limit = max(l.Reserved, reserved), limit
 }
 
 // see notes what the source of g holds. The caller holds mu.
 func (c *Collector) see(g *Gate, now time.Duration, s pressure.Sample) {
-	fresh := false
 	if now >= g.until {
 		n := c.stepAt(now)
-		g.step, fresh = g.past.at(n)
-		g.until = time.Duration(n << c.timeline.shift)
+		l, fresh := g.past.at(n)
+		if fresh {
+			*l = Level{First: s.Live, Least: s.Live}
+		}
+		g.step, g.until = l, time.Duration(n<<c.timeline.shift)
 	}
-	joinLevel(g.step, &Level{First: s.Live, Last: s.Live, Least: s.Live, Most: s.Live, Reserved: s.Reserved, Limit: s.Limit}, fresh)
+	g.step.join(s.Live, s.Live, s.Live, s.Reserved, s.Limit)
 }
 
 // seeAll notes what all sources hold. The caller holds mu.
