@@ -107,11 +107,9 @@ func (c *ceiling) learn(done Cycle) {
 		c.cycles++
 		return
 	}
-	live := done.LiveAfter + done.Freed
-	if done.Wanted <= c.granted {
+	if live := done.LiveAfter + done.Freed; live > c.granted || done.Wanted <= c.granted {
 		c.granted = live
 	}
-	c.granted = max(c.granted, live)
 	if !c.ended {
 		c.keep = ceilingKeep
 	} else if c.cycles >= c.keep {

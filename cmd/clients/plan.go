@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A job is one client under one load, in several ways.
 type job struct {
@@ -81,7 +84,7 @@ func plan() []job {
 		if c.program != "matrix" { // there each ten requests are 180 cycles of half a second
 			some += ",every:10"
 		}
-		if strings.Contains("matrix,wasm,arrow", c.program) { // elsewhere it does what own does
+		if slices.Contains([]string{"matrix", "wasm", "arrow"}, c.program) { // elsewhere it does what own does
 			some += ",account"
 		}
 		jobs = append(jobs, job{program: c.program, args: "-requests " + c.requests + " -workers " + c.workers,

@@ -1,7 +1,9 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
@@ -34,17 +36,10 @@ func Head(t *trace.Trace, d time.Duration) *trace.Trace {
 	if d == 0 || len(t.Events) == 0 {
 		return t
 	}
-	first := t.Events[0].Time
-	for _, e := range t.Events {
-		first = min(first, e.Time)
-	}
+	end := t.Events[0].Time + int64(d)
+	n, _ := slices.BinarySearchFunc(t.Events, end, func(e trace.Event, end int64) int { return cmp.Compare(e.Time, end) })
 	head := *t
-	head.Events = nil
-	for _, e := range t.Events {
-		if e.Time-first < int64(d) {
-			head.Events = append(head.Events, e)
-		}
-	}
+	head.Events = t.Events[:n:n]
 	return &head
 }
 
