@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -49,12 +50,7 @@ type Collector struct {
 	runtime    reading       // the last one
 	readAt     time.Duration // when that was
 	first      uint64        // cycles of the process when the collector was made
-	costs      costModel
-	cost       time.Duration // of a cycle started now
-	works      workModel
-	work       time.Duration // of processor time, for each processor, that it takes
-	contention contention
-	slowdown   float64 // of the program beside a cycle
+	expected   *Expectation  // of a cycle started now
 	brake      brake
 	purse      purse
 	idler      idler
@@ -135,12 +131,12 @@ func newOn(e engine, cfg Config, policy Policy) *Collector {
 		engine: e,
 		log:    cfg.Log,
 		policy: policy,
-		costs:  newCostModel(),
-		works:  workModel{costModel: newCostModel()},
 		brake:  brake{Caps: cfg.Caps},
 		purse:  purse{share: cfg.Caps.Held},
 		idler:  newIdler(cfg.Idle),
 		strict: strict(),
+
+		expected: NewExpectation(runtime.GOMAXPROCS(0)),
 
 		timeline: timeline{shift: firstShift},
 		stopped:  make(chan struct{}),
@@ -289,8 +285,7 @@ const readEvery = time.Millisecond
 // read takes a reading of the runtime. The caller holds mu, or is New.
 func (c *Collector) read(now time.Duration) {
 	c.runtime, c.readAt = c.engine.read(), now
-	c.cost = c.costs.cost(c.runtime.scan, c.tracked)
-	c.work = c.works.cost(c.runtime.scan, c.tracked)
+	c.expected.See(c.runtime.scan, c.tracked)
 }
 
 // lookForCycles looks for cycles that the runtime has run by itself, and has them

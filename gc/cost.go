@@ -1,10 +1,56 @@
 package gc
 
 import (
-	"runtime"
 	"slices"
 	"time"
 )
+
+// An Expectation is what a [Collector] expects of the next cycle, and tells its policy. It starts from
+// what cycles take elsewhere, and learns from those that are measured. It is exported so that a
+// simulation can tell what a collector would. One goroutine at a time uses it. Make one with [NewExpectation].
+type Expectation struct {
+	Cost     time.Duration // see Point
+	Work     time.Duration // see Point
+	Slowdown float64       // see Point
+
+	costs      costModel
+	works      workModel
+	contention contention
+}
+
+// A Measured is a cycle, as a collector measures it.
+type Measured struct {
+	Length     time.Duration // without the sweep that the last cycle left
+	Work       time.Duration // processor time of all processors
+	Processors int           // GOMAXPROCS
+	Scan       uint64        // see [Expectation.See]
+	Tracked    int           // see [Expectation.See]
+	Looks      int           // at the goroutines while it marked
+	Waiting    int           // goroutines that could run and did not, summed over the looks, in each at most as many as the cycle may displace: a quarter of the processors, rounded up
+}
+
+// NewExpectation returns what is expected before the first cycle, by a program with so many
+// processors (GOMAXPROCS), no heap and no objects: see [Expectation.See].
+func NewExpectation(processors int) *Expectation {
+	m := costModel{perMiB: float64(priorPerMiB) / float64(processors)}
+	e := &Expectation{costs: m, works: workModel{costModel: m}}
+	e.See(0, 0)
+	return e
+}
+
+// See notes that a cycle which started now would scan so many bytes of the Go heap, and look at so
+// many tracked objects.
+func (e *Expectation) See(scan uint64, tracked int) {
+	e.Cost, e.Work = e.costs.cost(scan, tracked), e.works.cost(scan, tracked)
+}
+
+// Learn notes a cycle that has ended. What it changes shows after the next See, but for the slowdown.
+func (e *Expectation) Learn(m Measured) {
+	e.costs.learn(m.Length, m.Scan, m.Tracked)
+	e.works.learn(m.Work/time.Duration(m.Processors), m.Scan, m.Tracked)
+	e.contention.learn(&m)
+	e.Slowdown = e.contention.slowdown(m.Processors)
+}
 
 // A costModel says how long a cycle will take. It starts from what cycles take
 // elsewhere, and learns from those that are measured here.
@@ -24,10 +70,6 @@ const (
 	priorPerTracked = 30                     // ns
 	costKeep        = 0.5                    // weight of the old factor: half of each measured cycle is believed
 )
-
-func newCostModel() costModel {
-	return costModel{perMiB: float64(priorPerMiB) / float64(runtime.GOMAXPROCS(0))}
-}
 
 // cost is how long a cycle started now will take, with scan bytes of Go heap to
 // mark and so many tracked objects.
@@ -80,24 +122,24 @@ type contention struct {
 
 const contentionKeep = 0.75 // per cycle
 
-func (c *contention) learn(m marking, processor, length time.Duration) {
-	if m.looks == 0 || processor <= 0 || length <= 0 {
+func (c *contention) learn(m *Measured) {
+	if m.Looks == 0 || m.Work <= 0 || m.Length <= 0 {
 		return // too short to be seen
 	}
-	c.looks = contentionKeep*c.looks + float64(m.looks)
-	c.waiting = contentionKeep*c.waiting + float64(m.waiting)
-	c.processor = contentionKeep*c.processor + float64(processor)
-	c.length = contentionKeep*c.length + float64(length)
+	c.looks = contentionKeep*c.looks + float64(m.Looks)
+	c.waiting = contentionKeep*c.waiting + float64(m.Waiting)
+	c.processor = contentionKeep*c.processor + float64(m.Work)
+	c.length = contentionKeep*c.length + float64(m.Length)
 }
 
 // slowdown is how much longer the program takes beside a cycle. The processors that a
 // cycle takes are lost to the program only where goroutines wait for them: with idle
 // processors there are none. What sharing caches and memory costs is not seen.
-func (c *contention) slowdown() float64 {
+func (c *contention) slowdown(processors int) float64 {
 	if c.looks == 0 {
 		return 0
 	}
-	n := float64(runtime.GOMAXPROCS(0))
+	n := float64(processors)
 	lost := min(c.waiting/c.looks, c.processor/c.length, n/2)
 	return lost / (n - lost)
 }

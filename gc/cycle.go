@@ -128,7 +128,7 @@ func (c *Collector) begin(trigger Trigger, d Decision, gate *Gate, now time.Dura
 		return nil
 	}
 	r := c.newCollection(trigger, d, gate)
-	r.begin, r.expected, r.processor = now, c.cost, c.engine.processor()
+	r.begin, r.expected, r.processor = now, c.expected.Cost, c.engine.processor()
 	if gate != nil {
 		r.live = gate.source.Sample().Live
 	}
@@ -236,16 +236,17 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 	end, processor := c.Now(), c.engine.processor()-r.processor
 	cycle := Cycle{Start: r.begin, Trigger: r.trigger, Action: r.action}
 	if r.trigger == TriggerNatural {
-		cycle.Duration, cycle.Work = min(end, c.cost), c.work // nobody timed it
+		cycle.Duration, cycle.Work = min(end, c.expected.Cost), c.expected.Work // nobody timed it
 		cycle.Start = end - cycle.Duration
 	} else {
 		cycle.Duration = end - r.begin - r.waited
 		cycle.Exposed = max(0, end-max(r.held, r.begin))
-		cycle.Work = processor / time.Duration(runtime.GOMAXPROCS(0))
-		c.costs.learn(cycle.Duration-r.marking.swept, c.runtime.scan, tracked+objects)
-		c.contention.learn(r.marking, processor, cycle.Duration-r.marking.swept)
-		c.slowdown = c.contention.slowdown()
-		c.works.learn(cycle.Work, c.runtime.scan, tracked+objects)
+		processors := runtime.GOMAXPROCS(0)
+		cycle.Work = processor / time.Duration(processors)
+		c.expected.Learn(Measured{
+			Length: cycle.Duration - r.marking.swept, Work: processor, Processors: processors,
+			Scan: c.runtime.scan, Tracked: tracked + objects, Looks: r.marking.looks, Waiting: r.marking.waiting,
+		})
 	}
 	c.read(end)
 	for _, g := range c.gates {

@@ -198,7 +198,7 @@ func (c *Collector) fill(p *Point, g *Gate, s pressure.Sample) {
 	p.Allocated = allocated - g.allocated
 	p.Freed = allocated - s.Live - g.freed
 	p.LiveAfter = g.liveAfter
-	p.Cost, p.Work, p.Slowdown = c.cost, c.work, c.slowdown
+	p.Cost, p.Work, p.Slowdown = c.expected.Cost, c.expected.Work, c.expected.Slowdown
 	p.Running = c.current.Load() != nil
 	p.Cycles = c.runtime.cycles - c.first
 }

@@ -140,11 +140,12 @@ func TestCyclesCostWhatTheyFindAndWhatTheyKeep(t *testing.T) {
 		}()
 		c.Collect(TriggerExplicit)
 	}
-	var want costModel = newCostModel()
-	want.learn(100*time.Microsecond, 0, 90)
-	want.learn(100*time.Microsecond, 0, 0)
-	if got := c.Stats().Cost; got != want.cost(0, 0) {
-		t.Errorf("the next cycle is expected to take %v, want %v", got, want.cost(0, 0))
+	want := NewExpectation(1)
+	want.Learn(Measured{Length: 100 * time.Microsecond, Processors: 1, Tracked: 90})
+	want.Learn(Measured{Length: 100 * time.Microsecond, Processors: 1})
+	want.See(0, 0)
+	if got := c.Stats().Cost; got != want.Cost {
+		t.Errorf("the next cycle is expected to take %v, want %v", got, want.Cost)
 	}
 }
 

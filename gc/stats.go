@@ -34,7 +34,7 @@ func (c *Collector) Stats() Stats {
 	defer c.mu.Unlock()
 	s := c.stats
 	s.Pending = pending
-	s.Tracked, s.Cost, s.Slowdown = c.tracked, c.cost, c.slowdown
+	s.Tracked, s.Cost, s.Slowdown = c.tracked, c.expected.Cost, c.expected.Slowdown
 	return s
 }
 

@@ -237,7 +237,7 @@ func (g *Gate) rose(live, request int64) {
 func (c *Collector) processorTime() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.work
+	return c.expected.Work
 }
 
 // fell notes that finalizers, or the program, freed more than what was seen when

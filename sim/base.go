@@ -19,7 +19,8 @@ type base struct {
 	space  pressure.Space
 	log    *Log
 
-	share float64 // of a full cycle's cost that the policy's cycles have: see gc.CUDAjl
+	share   float64  // of a full cycle's cost that the policy's cycles have: see gc.CUDAjl
+	learned *learner // what the policy is told; nil: the truth
 
 	shift int64 // ns by which the program has been delayed
 	freed int64 // bytes that cycles have freed
@@ -86,6 +87,9 @@ func newBase(w *Workload, p gc.Policy, cfg Config) *base {
 	if y, ok := p.(interface{ CycleShare() float64 }); ok && y.CycleShare() > 0 {
 		m.share = y.CycleShare()
 	}
+	if cfg.Told.Learned {
+		m.learned = newLearner(1, int64(cfg.Cost.HeapMiB*(1<<20)), cfg.Cost.Slowdown, cfg.Seed)
+	}
 	return m
 }
 
@@ -144,7 +148,7 @@ func (m *base) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
 		Allocated: sum.gross - m.last.gross,
 		Freed:     (sum.gross - sum.net) - (m.last.gross - m.last.net),
 		LiveAfter: m.liveAfter,
-		Cost:      m.cfg.Told.cost(time.Duration(m.share * float64(m.cfg.Cost.Of(sum.objects()-m.count, m.yielded)))),
+		Cost:      time.Duration(m.share * float64(m.cfg.Cost.Of(sum.objects()-m.count, m.yielded))),
 		Slowdown:  m.cfg.Cost.Slowdown,
 		Running:   m.running,
 		Cycles:    m.cycles,
@@ -154,6 +158,8 @@ func (m *base) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
 	} else {
 		p.Request = arg
 	}
+	m.learned.tell(&p)
+	p.Cost = m.cfg.Told.cost(p.Cost)
 	d := m.policy.Decide(p)
 	m.setWake(d.Wake)
 	m.log.decide(Decided{Trace: time.Duration(t), Point: p, Decision: d})
@@ -266,6 +272,9 @@ func (m *base) free(c gc.Cycle, started, now *totals) {
 	m.cycles++
 	c.LiveAfter, c.Limit = m.liveAfter, m.cfg.Told.limit(m.cfg.Limit)
 	c.Wanted, m.wanted = m.wanted, 0
+	if m.learned != nil {
+		m.learned.learn(c.Duration, 0, c.Duration, now.objects()-m.count, m.yielded)
+	}
 	if m.log != nil {
 		m.log.Cycles = append(m.log.Cycles, Collected{Cycle: c, seq: now.seq()})
 	}

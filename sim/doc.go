@@ -32,6 +32,11 @@
 // started. Until then no second cycle starts: a refusal, or a policy that says
 // Block, waits for its end.
 //
+// A policy is told the truth of cost, limit and slowdown, or what [Told] says. Where a
+// [Machine] is the world, [Told].Learned says what a [gc.Collector] would tell: it
+// expects a cost before the first cycle, and learns cost and slowdown from the run's
+// cycles, by its own code.
+//
 // A [Result] has the metrics by which runs are compared; a [Log] collects
 // cycles, pauses and decisions for histograms, curves and plots.
 package sim

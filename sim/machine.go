@@ -37,6 +37,8 @@ type Machine struct {
 	After    Curve   `json:"after"`    // factor of a cycle by the time since the last one ended: caches and cores are as that left them, or as others have since
 	Stretch  float64 `json:"stretch"`  // of a cycle while the program works: 1 or 0 = not at all, 2 = twice as long
 	Slowdown float64 `json:"slowdown"` // of the program beside a cycle: 0 = none, 1 = half speed
+	Sees     float64 `json:"sees"`     // slowdown that a collector learns of there, from goroutines that wait: see gc.Point
+	Cores    int     `json:"cores"`    // GOMAXPROCS there, by which a collector expects its first cycle; 0: 1
 
 	IdleGap time.Duration `json:"idle_gap_ns"` // a longer time between two events is no work of the program; 0: all is
 	Alloc   Linear        `json:"alloc"`       // what the program takes for an allocation, beyond what was recorded
@@ -109,7 +111,7 @@ func MachineOf(c Cost, ladder Ladder) *Machine {
 		Mark:     Linear{Base: c.Base, PerObject: c.PerTracked, PerGiB: float64(c.PerMiB) * 1024},
 		Settle:   Linear{PerObject: c.PerFreed},
 		Ladder:   max(0, ladder.Of(g)-g),
-		Slowdown: c.Slowdown,
+		Slowdown: c.Slowdown, Sees: c.Slowdown,
 	}
 }
 
@@ -180,7 +182,7 @@ func negative(v reflect.Value, name string) error {
 				return err
 			}
 		}
-	case reflect.Int64:
+	case reflect.Int, reflect.Int64:
 		if v.Int() < 0 {
 			return fmt.Errorf("%s: negative: %d", name, v.Int())
 		}

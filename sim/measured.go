@@ -32,12 +32,12 @@ type measured struct {
 	wake    int64         // ask at an allocation once live + request reaches this
 	futile  int           // collections of the ladder in a row that freed too little
 	waits   []float64
-	factor  float64 // of the length of cycles, as the collector has learned it
-	debt    float64 // what is left to sweep of the last cycle
-	ended   float64 // when the last cycle settled
-	totals  totals  // before the event
-	last    totals  // when the last cycle settled
-	after   int64   // live when the last cycle settled
+	learned *learner // what the policy is told; nil: the truth
+	debt    float64  // what is left to sweep of the last cycle
+	ended   float64  // when the last cycle settled
+	totals  totals   // before the event
+	last    totals   // when the last cycle settled
+	after   int64    // live when the last cycle settled
 	cycles  uint64
 	missing map[int32]bool // objects whose allocation failed
 	dropped []int32        // objects that were dropped and not freed, oldest first
@@ -62,6 +62,8 @@ type cycle struct {
 	noise float64
 	found int // how many of dropped it frees
 	begin float64
+	mark  float64 // when its mark began ...
+	done  float64 // ... and ended
 	held  float64 // since when it holds the program; infinite if it does not
 }
 
@@ -69,12 +71,15 @@ type cycle struct {
 func runMeasured(w *Workload, p gc.Policy, cfg Config) Result {
 	r := &measured{
 		w: w, policy: p, cfg: cfg, Machine: cfg.Machine, memory: cfg.Memory,
-		random: rand.New(rand.NewPCG(cfg.Seed, 1)), waits: make([]float64, w.places), missing: map[int32]bool{}, factor: 1, ended: math.Inf(-1),
+		random: rand.New(rand.NewPCG(cfg.Seed, 1)), waits: make([]float64, w.places), missing: map[int32]bool{}, ended: math.Inf(-1),
 	}
 	if r.memory == nil {
 		r.memory = &exactly{w: w, limit: cfg.Limit}
 	}
 	r.mapper, _ = r.memory.(Mapper)
+	if cfg.Told.Learned {
+		r.learned = newLearner(r.Cores, r.Heap, r.Sees, cfg.Seed)
+	}
 	r.res = newBase(w, p, cfg).res
 	r.res.Cycle = r.Cycle(0, 0, 0)
 	r.res.Ladder = r.res.Cycle + r.Machine.Ladder
@@ -330,8 +335,9 @@ func (r *measured) ask(p gc.Point, at int64) gc.Decision {
 	p.Allocated = r.totals.gross - r.last.gross
 	p.Freed = (r.totals.gross - r.totals.net) - (r.last.gross - r.last.net)
 	p.LiveAfter, p.Cycles, p.Running = r.after, r.cycles, r.cycle != nil
-	p.Slowdown = r.Slowdown
-	p.Cost = r.cfg.Told.cost(time.Duration(r.factor * float64(r.Cycle(r.tracked(), 0, 0))))
+	p.Cost, p.Slowdown = r.Cycle(r.tracked(), 0, 0), r.Slowdown
+	r.learned.tell(&p)
+	p.Cost = r.cfg.Told.cost(p.Cost)
 	d := r.policy.Decide(p)
 	r.wake = d.Wake
 	r.cfg.Log.decide(Decided{Trace: time.Duration(at), Point: p, Decision: d})
@@ -369,9 +375,11 @@ func (r *measured) next() {
 	c := r.cycle
 	switch c.phase {
 	case starting:
+		c.mark = r.now
 		c.found = len(r.dropped)
 		c.left = c.noise * r.Mark.Of(r.tracked(), r.Heap)
 	case marking:
+		c.done = r.now
 		var bytes int64
 		for _, object := range r.dropped[:c.found] {
 			bytes += r.w.sizes[object]
@@ -405,8 +413,8 @@ func (r *measured) settle() {
 	c.Wanted, r.wanted = r.wanted, 0
 	c.Freed, c.LiveAfter, c.Limit = before-r.after, r.after, r.cfg.Told.limit(r.cfg.Limit)
 	r.res.GCBusy += c.Duration
-	if expected := float64(r.Cycle(r.tracked(), 0, 0)); expected > 0 {
-		r.factor = (r.factor + float64(c.Duration)/expected) / 2 // as the collector's cost model learns
+	if r.learned != nil {
+		r.learned.learn(c.Duration, time.Duration(c.mark-c.begin), time.Duration(c.done-c.begin), r.tracked(), int64(c.found))
 	}
 	if l := r.cfg.Log; l != nil {
 		l.Cycles = append(l.Cycles, Collected{Cycle: c.Cycle, seq: r.totals.seq()})

@@ -26,26 +26,6 @@ type Config struct {
 	Log *Log // collects cycles, pauses and decisions; nil = off
 }
 
-// Told is what a policy is told that is not so. The zero value is the truth.
-type Told struct {
-	Limit float64 // the limit is told to be so many times what it is; 0: as it is
-	Cost  float64 // the same of the cost of a cycle
-}
-
-func (t *Told) limit(bytes int64) int64 {
-	if t.Limit == 0 || bytes == 0 {
-		return bytes
-	}
-	return max(1, int64(t.Limit*float64(bytes)))
-}
-
-func (t *Told) cost(d time.Duration) time.Duration {
-	if t.Cost == 0 {
-		return d
-	}
-	return time.Duration(t.Cost * float64(d))
-}
-
 // Run replays w under p, which must be fresh, and returns the metrics. It
 // steps from decision to decision. It is deterministic: the same workload,
 // policy and config give the same result. Many runs may share w at one time.

@@ -43,3 +43,34 @@ func TestToldIsNotTheWorld(t *testing.T) {
 		}
 	}
 }
+
+// TestToldIsLearned: a policy is told what a collector would tell: before the first cycle what such cycles take elsewhere,
+// then what they took, and a slowdown that is near the truth in the mean.
+func TestToldIsLearned(t *testing.T) {
+	w := sawtooth(t, 20000) // 100 bytes each us
+	cost := Cost{Base: 500 * time.Microsecond, Slowdown: 0.25}
+	for name, m := range map[string]*Machine{"base": nil, "machine": MachineOf(cost, Ladder{}), "noise": MachineOf(cost, Ladder{})} {
+		if name == "noise" {
+			m.Noise = Noise{0.5, 1.5}
+		}
+		log := &Log{KeepDecisions: true}
+		Run(w, gc.MustParse("threshold:0.5,overlap=true").New(), Config{Limit: 4000, Cost: cost, Machine: m, Told: Told{Learned: true}, Log: log})
+		first, mean, n := log.Decisions[0], 0.0, 0.0
+		if want := gc.NewExpectation(1).Cost; first.Cost != want || first.Slowdown != 0 {
+			t.Errorf("%s: told %v and %g before the first cycle, want %v", name, first.Cost, first.Slowdown, want)
+		}
+		differ := map[time.Duration]bool{}
+		for _, d := range log.Decisions {
+			if d.Cycles > 3 {
+				differ[d.Cost] = true
+				mean, n = mean+d.Slowdown, n+1
+			}
+		}
+		if mean /= n; mean < 0.15 || mean > 0.35 {
+			t.Errorf("%s: a slowdown of %g in the mean, want 0.25", name, mean)
+		}
+		if noisy := len(differ) > 2; noisy != (name == "noise") {
+			t.Errorf("%s: told %d costs", name, len(differ))
+		}
+	}
+}

@@ -138,6 +138,7 @@ func writeMachine(w io.Writer, m *sim.Machine, fit live.Fit) {
 		{"times a factor, by how long ago the last one ended", left + curveText(m.After)},
 		{"the ladder, beyond its cycle", left + formatDuration(m.Ladder)},
 		{"beside the program's work", left + fmt.Sprintf("a cycle takes %.2f times as long, and the work %.2f times", max(1, m.Stretch), 1+m.Slowdown)},
+		{"as a collector sees it", left + fmt.Sprintf("%.2f times, with %d processors", 1+m.Sees, max(1, m.Cores))},
 		{"an allocation", left + formatDuration(m.Alloc.Base)},
 		{"mapping memory for one", left + formatDuration(m.Map.Base) + fmt.Sprintf(" and %s for each chunk", formatDuration(time.Duration(m.Map.PerObject)))},
 	}.print(w)

@@ -24,7 +24,8 @@ type Grid struct {
 	Details    bool                         // fill in the details of the outcomes, which takes memory
 	Logs       func(Cell) bool              // whose logs to keep; nil: of no cell
 	Machine    *sim.Machine                 // the world of all cells, see SetMachine; nil: the base world
-	Seed       uint64                       // of the machine's noise
+	Noise      sim.Noise                    // of cycles, in the base world: policies are then told what a collector learns of them
+	Seed       uint64                       // of the noise
 	Memory     func(limit int64) sim.Memory // what a cell with a machine allocates from; nil: see sim.Config
 
 	outcomes []*Outcome // by workload, limit, cost, contender; nil: not run yet
@@ -64,6 +65,11 @@ type World func(limit int64) sim.Config
 func (g *Grid) World(cost int) World {
 	return func(limit int64) sim.Config {
 		cfg := sim.Config{Limit: limit, Cost: g.Costs[cost], Ladder: g.Ladder, WaitNoise: g.WaitNoise, Told: g.Told, Machine: g.Machine, Seed: g.Seed}
+		if g.Machine == nil && g.Noise != nil {
+			cfg.Machine = sim.MachineOf(cfg.Cost, cfg.Ladder)
+			cfg.Machine.Noise = g.Noise
+		}
+		cfg.Told.Learned = cfg.Machine != nil
 		if g.Memory != nil {
 			cfg.Memory = g.Memory(limit)
 		}

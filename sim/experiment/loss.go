@@ -87,7 +87,7 @@ func (t *Tried) cause(l *Loss) (Cause, error) {
 		delay, refusals := l.worse(&Outcome{Result: r})
 		return delay || refusals, err
 	}
-	if t.Told != (sim.Told{}) {
+	if t.Config(l.Cell).Told != (sim.Told{}) {
 		if lost, err := loses(t.Contenders[0].String()); err != nil || !lost {
 			return Wrong, err
 		}

@@ -61,7 +61,9 @@ func NewProof(ctx context.Context, programs []*trace.Trace, policy sim.Contender
 		}
 		tried := &Tried{Trial: t, Grid: t.grid(loads, append([]sim.Contender{policy}, who...))}
 		if best[t.world()] == nil {
-			best[t.world()] = t.grid(loads, optima)
+			g := t.grid(loads, optima)
+			g.Noise = nil // they are of the base world
+			best[t.world()] = g
 		}
 		for _, g := range []*Grid{tried.Grid, best[t.world()]} {
 			if err := g.Run(ctx, nil); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -66,6 +67,7 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, []Obser
 	full.costs(m)
 	m.IdleGap, m.Waits = idleGap, cal.Memory.Waits
 	m.Slowdown = computed.work.Slowdown()
+	m.Sees, m.Cores = full.sees/float64(full.looks), runtime.GOMAXPROCS(0)
 	m.Pace = (median(before) + median(after)) / 2
 	return m, fit, full.seen, nil
 }
@@ -168,6 +170,7 @@ func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration
 			return nil, err
 		}
 		sum.work.add(&p.work)
+		sum.sees, sum.looks = sum.sees+p.sees, sum.looks+p.looks
 		sum.seen, sum.allocs, sum.ladders = append(sum.seen, p.seen...), append(sum.allocs, p.allocs...), append(sum.ladders, p.ladders...)
 		if seed > mostPrograms && len(sum.seen) < 2*minObservations {
 			return nil, fmt.Errorf("live: %d programs ran %d cycles: at least %d are needed", seed, len(sum.seen), 2*minObservations)

@@ -22,6 +22,8 @@ type probe struct {
 	known   int           // of its cycles that have been seen
 	objects uint64        // given back by them
 	end     time.Duration // of the last one
+	sees    float64       // sum of the slowdowns that the collector has learned after each look
+	looks   int
 }
 
 // allocated notes an allocation that took so long, of which the program was held for
@@ -65,6 +67,7 @@ func (p *probe) look(c *gc.Collector) {
 		return
 	}
 	stats := c.Stats()
+	p.sees, p.looks = p.sees+stats.Slowdown, p.looks+1
 	o := Observation{
 		Gap: cycle.Start - p.end, Objects: int(stats.Objects - p.objects), Start: -1,
 	}
