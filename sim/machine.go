@@ -20,7 +20,7 @@ import (
 //
 // A cycle goes through these phases. First, if the one before it has not been
 // swept, it waits for that sweep. Then it takes Start until its mark begins; what
-// the program drops until then is found dead. Then come Mark and Settle. These three
+// the program drops until then is found dead. Then come Mark and Settle. Start and Mark
 // depend on how long ago the last cycle ended: see After. While the program works, and
 // so takes processor time from the collector, each phase takes Stretch times as long.
 type Machine struct {
@@ -34,7 +34,7 @@ type Machine struct {
 	Map    Linear        `json:"map"`        // of an allocation that puts memory behind other addresses: see Mapper; objects: chunks
 	Heap   int64         `json:"heap_bytes"` // the app's Go heap with pointers
 
-	After    Curve   `json:"after"`    // factor of a cycle by the time since the last one ended: caches and cores are as that left them, or as others have since
+	After    Curve   `json:"after"`    // factor of Start and Mark by the time since the last cycle ended: caches and cores are as that left them, or as others have since
 	Stretch  float64 `json:"stretch"`  // of a cycle while the program works: 1 or 0 = not at all, 2 = twice as long
 	Slowdown float64 `json:"slowdown"` // of the program beside a cycle: 0 = none, 1 = half speed
 	Sees     float64 `json:"sees"`     // slowdown that a collector learns of there, from goroutines that wait: see gc.Point

@@ -60,7 +60,8 @@ type cycle struct {
 	phase int
 	left  float64 // of the phase, with the program held
 	noise float64
-	found int // how many of dropped it frees
+	after float64 // factor of its mark and of the time until that begins
+	found int     // how many of dropped it frees
 	begin float64
 	mark  float64 // when its mark began ...
 	done  float64 // ... and ended
@@ -359,13 +360,13 @@ func (r *measured) obey(d gc.Decision) (hold bool) {
 }
 
 func (r *measured) begin(trigger gc.Trigger, action gc.Action) {
-	noise := r.Noise.Draw(r.random) * r.After.Of(time.Duration(r.now-r.ended))
-	r.cycle = &cycle{
+	c := &cycle{
 		Cycle: gc.Cycle{Start: time.Duration(r.now), Trigger: trigger, Action: action},
-		noise: noise, begin: r.now, held: math.Inf(1), left: r.debt + float64(r.Start)*noise,
+		noise: r.Noise.Draw(r.random), after: r.After.Of(time.Duration(r.now - r.ended)), begin: r.now, held: math.Inf(1),
 	}
-	r.debt = 0
-	if r.cycle.left <= 0 {
+	c.left = r.debt + c.noise*c.after*float64(r.Start)
+	r.cycle, r.debt = c, 0
+	if c.left <= 0 {
 		r.next()
 	}
 }
@@ -377,7 +378,7 @@ func (r *measured) next() {
 	case starting:
 		c.mark = r.now
 		c.found = len(r.dropped)
-		c.left = c.noise * r.Mark.Of(r.tracked(), r.Heap)
+		c.left = c.noise * c.after * r.Mark.Of(r.tracked(), r.Heap)
 	case marking:
 		c.done = r.now
 		var bytes int64

@@ -35,23 +35,15 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, []Obser
 		cal.Time = 30 * time.Second
 	}
 	defer spin(cal.Busy)()
-	bare, err := cal.measure(ctx, 0, cal.Time/10, false) // to tell what the heap costs from the rest
+	bare, err := cal.measure(ctx, 0, cal.Time/10, false, 0) // to tell what the heap costs from the rest
 	if err != nil {
 		return nil, Fit{}, nil, err
 	}
-	computed, err := cal.measure(ctx, cal.Heap, cal.Time/6, true)
+	computed, err := cal.measure(ctx, cal.Heap, cal.Time/6, true, 0)
 	if err != nil {
 		return nil, Fit{}, nil, err
 	}
-	before, err := cal.pace(ctx, cal.Time/20)
-	if err != nil {
-		return nil, Fit{}, nil, err
-	}
-	full, err := cal.measure(ctx, cal.Heap, cal.Time-2*cal.Time/10-cal.Time/6, false)
-	if err != nil {
-		return nil, Fit{}, nil, err
-	}
-	after, err := cal.pace(ctx, cal.Time/20)
+	full, err := cal.measure(ctx, cal.Heap, cal.Time-cal.Time/10-cal.Time/6, false, paceTime)
 	if err != nil {
 		return nil, Fit{}, nil, err
 	}
@@ -68,21 +60,29 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, []Obser
 	m.IdleGap, m.Waits = idleGap, cal.Memory.Waits
 	m.Slowdown = computed.work.Slowdown()
 	m.Sees, m.Cores = full.sees/float64(full.looks), runtime.GOMAXPROCS(0)
-	m.Pace = (median(before) + median(after)) / 2
+	m.Pace = median(full.paces)
 	return m, fit, full.seen, nil
 }
 
-// Pace measures how fast the machine m is now: what the middle cycle of a steady program
-// takes, over what it took when m was calibrated in the same conditions. It takes
-// cal.Time, or longer if cycles are long. If m does not say what it took, it is 1.
+// Pace measures how fast the machine m is now, and returns how many times as long as when
+// m was calibrated, in the same conditions, cycles are expected to take in the next
+// seconds. For that it executes a steady program for cal.Time, or longer if cycles are
+// long. If m does not say what a cycle of that took, it is 1.
 func Pace(ctx context.Context, cal Calibration, m *sim.Machine) (float64, error) {
 	if m.Pace == 0 {
 		return 1, nil
 	}
 	defer spin(cal.Busy)()
 	took, err := cal.pace(ctx, cal.Time)
-	return float64(median(took)) / float64(m.Pace), err
+	return 1 + paceStays*(float64(median(took))/float64(m.Pace)-1), err
 }
+
+// paceStays is how much of what the middle cycle of a second differs from the usual one is
+// left a few seconds later: the rest was chance, or is over. It is the autocorrelation of
+// such measures 1 to 6 s apart, in the mean of ten series of 72 to 132 on two machines
+// (0.28 to 0.69), and so the slope of the best linear guess. The runs from which it was taken are
+// those of commit ad15069 in results/2026-11-22-fidelity.
+const paceStays = 0.56
 
 // pace executes a steady program for a time, and until enough cycles are seen, and
 // returns what they took.
@@ -156,8 +156,9 @@ func median(all []time.Duration) time.Duration {
 var errTimeUp = errors.New("live: the calibration's time is up")
 
 // measure executes programs for a time, and until enough cycles are seen. Their work is
-// so much to compute, or takes the time that it has.
-func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration, compute bool) (*probe, error) {
+// so much to compute, or takes the time that it has. After each it measures the pace for a
+// time, if that is not 0: the machine is faster at one time than at another.
+func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration, compute bool, pace time.Duration) (*probe, error) {
 	sum := new(probe)
 	for begin, seed := time.Now(), uint64(1); len(sum.seen) < 2*minObservations || time.Since(begin) < d; seed++ {
 		left := max(d-time.Since(begin), leastProgram)
@@ -175,15 +176,23 @@ func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration
 		if seed > mostPrograms && len(sum.seen) < 2*minObservations {
 			return nil, fmt.Errorf("live: %d programs ran %d cycles: at least %d are needed", seed, len(sum.seen), 2*minObservations)
 		}
+		if pace > 0 {
+			took, err := cal.pace(ctx, pace)
+			if err != nil {
+				return nil, err
+			}
+			sum.paces = append(sum.paces, took...)
+		}
 	}
 	return sum, nil
 }
 
 const (
 	mostPrograms = 30
-	programTime  = 10 * time.Second // of one that is made up
-	leastProgram = time.Second      // one that ends sooner has hardly begun
+	programTime  = 3 * time.Second // of one that is made up
+	leastProgram = time.Second     // one that ends sooner has hardly begun
 
+	paceTime  = programTime / 5
 	leastPace = 16 // cycles
 	paceGap   = 2 * time.Millisecond
 )

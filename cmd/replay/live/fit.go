@@ -71,9 +71,9 @@ func FitMachine(heap int64, all []Observation) (*sim.Machine, Fit, error) {
 	return m, fit, nil
 }
 
-// A shape is what is fitted: with the program held, a cycle takes x[0], x[1] for
-// each object tracked, x[2] for each given back, x[3] for each byte given back, all
-// that times a factor by the time since the last one, and what is left of its sweep.
+// A shape is what is fitted: with the program held, a cycle takes x[0] and x[1] for
+// each object tracked, both times a factor by the time since the last one, x[2] for each
+// object given back, x[3] for each byte given back, and what is left of the last one's sweep.
 type shape struct {
 	x       [4]float64 // ns
 	stretch float64
@@ -93,7 +93,7 @@ func (s *shape) unswept(o *Observation) time.Duration { return max(0, s.sweep-o.
 
 func (s *shape) row(o *Observation) [4]float64 {
 	f := s.after.Of(o.Gap)
-	return [4]float64{f, f * float64(o.Tracked), f * float64(o.Objects), f * float64(o.Bytes)}
+	return [4]float64{f, f * float64(o.Tracked), float64(o.Objects), float64(o.Bytes)}
 }
 
 func (s *shape) predict(o *Observation) (sum float64) {
@@ -132,7 +132,10 @@ func fitShape(all []Observation) shape {
 			try(s)
 		}
 		s := best
-		s.after = s.curve(all)
+		for range 3 { // each makes the other better
+			s.after = s.curve(all)
+			s.linear(all)
+		}
 		try(s)
 		if least == before {
 			break
@@ -154,18 +157,23 @@ var gaps = []time.Duration{1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8}
 // leastAtGap is how few cycles say what a gap does.
 const leastAtGap = 8
 
-// curve finds what the time since the last cycle does to one: the middle of what those
-// near each gap take, over what s without a curve says. Over all it is 1 in the mean.
+// curve finds what the time since the last cycle does to a mark: the factor near each gap
+// that leaves the least absolute deviations, relative to the length of the cycle. That is
+// the middle of what marks took over what they would take without a curve, where a cycle
+// counts as much as its mark is of it. Over all it is 1 in the mean.
 func (s shape) curve(all []Observation) (c sim.Curve) {
-	near := make([][]float64, len(gaps))
+	type ratio struct{ factor, weight float64 }
+	near := make([][]ratio, len(gaps))
 	s.after = nil
 	for i := range all {
+		o := &all[i]
 		k := 0
-		for k+1 < len(gaps) && float64(all[i].Gap)*float64(all[i].Gap) > float64(gaps[k])*float64(gaps[k+1]) {
+		for k+1 < len(gaps) && float64(o.Gap)*float64(o.Gap) > float64(gaps[k])*float64(gaps[k+1]) {
 			k++
 		}
-		if p := s.predict(&all[i]); p > 0 {
-			near[k] = append(near[k], s.work(&all[i])/p)
+		if mark := s.x[0] + s.x[1]*float64(o.Tracked); mark > 0 {
+			rest := s.predict(o) - mark
+			near[k] = append(near[k], ratio{max(0, s.work(o)-rest) / mark, mark / (mark + rest)})
 		}
 	}
 	sum, n := 0.0, 0
@@ -173,10 +181,17 @@ func (s shape) curve(all []Observation) (c sim.Curve) {
 		if len(ratios) < leastAtGap {
 			continue
 		}
-		slices.Sort(ratios)
-		f := max(0, ratios[len(ratios)/2])
-		c = append(c, sim.CurvePoint{At: gaps[k], Factor: f})
-		sum, n = sum+f*float64(len(ratios)), n+len(ratios)
+		slices.SortFunc(ratios, func(a, b ratio) int { return cmp.Compare(a.factor, b.factor) })
+		half := 0.0
+		for _, r := range ratios {
+			half += r.weight / 2
+		}
+		i := 0
+		for ; half > ratios[i].weight; i++ {
+			half -= ratios[i].weight
+		}
+		c = append(c, sim.CurvePoint{At: gaps[k], Factor: ratios[i].factor})
+		sum, n = sum+ratios[i].factor*float64(len(ratios)), n+len(ratios)
 	}
 	for k := range c {
 		c[k].Factor *= float64(n) / sum

@@ -12,6 +12,7 @@ type probe struct {
 	seen    []Observation
 	allocs  []allocation    // that no cycle has held
 	ladders []allocation    // that one refusal has held, without its cycle
+	paces   []time.Duration // what the cycles of the steady program took
 	drops   []time.Duration // oldest first
 	idle    spans           // when the program was held or waited
 	work    Work

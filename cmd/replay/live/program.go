@@ -46,7 +46,7 @@ func Head(t *trace.Trace, d time.Duration) *trace.Trace {
 // A step is one event of a program: 24 bytes, no pointers.
 type step struct {
 	time int64 // ns from the first step
-	arg  int64 // bytes, or ns of a wait
+	arg  int64 // bytes, or ns: of a wait, or by which the device was ahead
 	slot int32 // place in the table of objects, or number of a wait place
 	kind trace.Kind
 }
@@ -59,13 +59,6 @@ type program struct {
 	steps  []step
 	slots  int
 	places []string
-	leads  []lead
-}
-
-// A lead says how far the device was ahead before a step and those after it.
-type lead struct {
-	step  int
-	ahead time.Duration
 }
 
 // compile checks one space of t and lays it out.
@@ -85,10 +78,10 @@ func compile(t *trace.Trace, space pressure.Space) (*program, error) {
 		s := step{kind: e.Kind}
 		switch e.Kind {
 		case trace.Mark:
-			if t.Label(e) == trace.AheadLabel {
-				p.leads = append(p.leads, lead{len(p.steps), e.Duration})
+			if t.Label(e) != trace.AheadLabel {
+				continue
 			}
-			continue
+			s.arg = int64(e.Duration)
 		case trace.Sync:
 			n, ok := places[e.Aux]
 			if !ok {

@@ -98,7 +98,6 @@ type runner struct {
 	shift     time.Duration // by which pauses have delayed the program
 	device    time.Duration // when the device is done, if waits are elastic and nothing makes it late
 	lead      sim.Lead      // of the device
-	leads     int           // of the program's that are over
 	exposed   time.Duration // the collector's sum of pauses when it was last read
 	out       Report
 	reachable int64
@@ -136,9 +135,6 @@ func (r *runner) run(ctx context.Context) error {
 			r.stints = append(r.stints, stint{before, now, now - due})
 		}
 		r.out.Late = max(r.out.Late, now-due)
-		for ; r.leads < len(r.program.leads) && r.program.leads[r.leads].step <= i; r.leads++ {
-			r.lead.Measured(float64(r.clock.scaled(int64(r.program.leads[r.leads].ahead))))
-		}
 		if err := r.step(i, now); err != nil {
 			return fmt.Errorf("live: %s: step %d: %w", r.load.Name, i, err)
 		}
@@ -162,6 +158,9 @@ func (r *runner) step(i int, now time.Duration) error {
 	switch s.kind {
 	case trace.Alloc:
 		return r.alloc(s, now)
+	case trace.Mark:
+		r.lead.Measured(float64(r.clock.scaled(s.arg)))
+		return nil
 	case trace.Sync:
 		done, late := now+r.clock.scaled(s.arg), time.Duration(r.lead.Late())
 		if r.cfg.Elastic {
