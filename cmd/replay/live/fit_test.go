@@ -127,16 +127,22 @@ func TestWorkBesideCycles(t *testing.T) {
 	}
 }
 
-// A rhythm of a calibration lasts, and its cycles come about equally soon.
+// A rhythm of a calibration lasts, and its cycles come about equally soon, all held or all
+// beside the program.
 func TestProberKeepsARhythm(t *testing.T) {
 	p := &prober{random: rand.New(rand.NewPCG(1, 2))}
-	now, in := time.Duration(0), map[time.Duration]int{}
+	now, in, actions := time.Duration(0), map[time.Duration]int{}, map[time.Duration]gc.Action{}
 	for range 200_000 {
 		now += 20 * time.Microsecond
-		if d := p.Decide(gc.Point{At: gc.Allocation, Now: now}); d.Action == gc.Skip {
+		d := p.Decide(gc.Point{At: gc.Allocation, Now: now})
+		if d.Action == gc.Skip {
 			now += 50 * time.Microsecond
 			continue
 		}
+		if before, known := actions[p.until]; known && before != d.Action {
+			t.Fatalf("%v after %v in one rhythm", d.Action, before)
+		}
+		actions[p.until] = d.Action
 		if now-p.last < p.gap {
 			t.Fatalf("a cycle %v after the last one, in a rhythm of %v", now-p.last, p.gap)
 		}

@@ -105,12 +105,13 @@ func between(r *rand.Rand, least, most float64) float64 {
 }
 
 // A prober is the policy of a calibration. It asks for cycles in rhythms: each lasts
-// for a while, and its cycles begin about the same time after one another, held or beside
-// the program; or they wait for refusals. A rhythm is long enough for caches and cores to
+// for a while, and its cycles begin about the same time after one another, all held or all
+// beside the program; or they wait for refusals. A rhythm is long enough for caches and cores to
 // be as they are in a program that goes on like this.
 type prober struct {
-	random *rand.Rand    // nil: all cycles are held, gap after one another
+	random *rand.Rand    // nil: there is one rhythm
 	gap    time.Duration // between two cycles of this rhythm
+	beside bool          // of this rhythm: its cycles do not hold the program
 	until  time.Duration // this rhythm lasts, and
 	least  int           // so many cycles, at least
 	last   time.Duration // when the last cycle ended
@@ -131,17 +132,20 @@ const (
 func (p *prober) Decide(at gc.Point) gc.Decision {
 	if p.random != nil && at.Now >= p.until && p.least <= 0 {
 		p.gap, p.until, p.least = mostGap, at.Now+rhythmTime, rhythmCycles
+		p.beside = p.random.IntN(2) > 0
 		if p.random.IntN(8) > 0 {
 			p.gap = time.Duration(between(p.random, leastGap, mostGap))
 		}
 	}
-	if at.Running || at.Now-p.last < p.gap {
+	switch {
+	case at.Running || at.Now-p.last < p.gap:
 		return gc.Decision{Reason: "not yet"}
-	}
-	if p.random == nil || at.At == gc.Allocation && p.random.IntN(2) == 0 {
+	case p.beside:
+		return gc.Decision{Action: gc.Overlap, Reason: "calibration"}
+	case at.At == gc.Allocation:
 		return gc.Decision{Action: gc.Block, Reason: "calibration"}
 	}
-	return gc.Decision{Action: gc.Overlap, Reason: "calibration"}
+	return gc.Decision{Reason: "holds at allocations"}
 }
 
 // Observe begins the next gap.
