@@ -225,6 +225,9 @@ func (s *setting) simulate(w *sim.Workload, spec gc.Spec, m *sim.Machine, live *
 	cfg := sim.Config{Limit: live.Limit, Machine: m, Seed: s.seed, Told: sim.Told{Learned: true}, Memory: newHollow(mem.kind(), live.Limit), Log: new(sim.Log)}
 	run := newLiveRun(sim.Run(w, spec.New(), cfg), cfg.Log)
 	run.Policy = "sim:" + run.Policy
+	if n := run.Collections + run.RefusalCollections; n > 0 {
+		run.Cycle = run.GCBusy / time.Duration(n) // as of a live run
+	}
 	return run
 }
 

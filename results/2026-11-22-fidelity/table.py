@@ -1,7 +1,8 @@
 """How far simulations agree with live runs: python3 table.py [FILE], JSON lines, gzip or not.
 
 A cell is a recording's begin in one place, under one limit and policy. It was run three times; a measured value is the median of
-the three, a simulated one that of the three simulations. A simulation has "sim:" or "said:" before the name of its policy.
+the three, a simulated one that of the three simulations, each of which was said before its run. A simulation has "sim:" before the
+name of its policy.
 """
 import collections, gzip, itertools, json, statistics, sys
 
@@ -10,8 +11,8 @@ VALUES = "cycles exposed_pause_ns p99_pause_ns peak_live_bytes elapsed_ns failed
 
 
 def load(file):
-    """Returns, by kind (live, sim, said) and cell, the runs by number."""
-    all = {kind: collections.defaultdict(dict) for kind in ("live", "sim", "said")}
+    """Returns, by kind (live, sim) and cell, the runs by number."""
+    all = {kind: collections.defaultdict(dict) for kind in ("live", "sim")}
     with (gzip.open if file.endswith(".gz") else open)(file, "rt") as f:
         for r in map(json.loads, f):
             kind, _, policy = r["policy"].rpartition(":")
@@ -60,18 +61,29 @@ def cell(k, live, sim, paces):
 if __name__ == "__main__":
     runs = load(sys.argv[1] if len(sys.argv) > 1 else "live.jsonl.gz")
     cells = sorted(k for k in runs["live"] if len(runs["live"][k]) == 3)
-    live, sim, said = [{k: median(runs[kind][k]) for k in cells} for kind in ("live", "sim", "said")]
+    live, sim = [{k: median(runs[kind][k]) for k in cells} for kind in ("live", "sim")]
     seen = [k for k in cells if k[2] in BUILT_IN]
     new = [k for k in cells if k[2] not in BUILT_IN]
     print(" " * 40, *[f"{c:>8s}" for c in CRITERIA], "   order")
     for name, some in (("built in", seen), ("never seen", new)):
-        line(name + ", said", live, said, some)
         line(name, live, sim, some)
         for place in sorted({k[:2] for k in some}): line(f"{name}, {' '.join(place)}", live, sim, [k for k in some if k[:2] == place])
-    for policy in "never cudajl sqrt pacer".split(): line(policy, live, sim, [k for k in cells if k[4] == policy])
+    for policy in "never cudajl sqrt pacer".split():
+        for name, some in (("", cells), (", built in", seen), (", never seen", new)): line(policy + name, live, sim, [k for k in some if k[4] == policy])
     line("all but pacer", live, sim, [k for k in cells if k[4] != "pacer"])
     one = lambda kind, n: {k: runs[kind][k][n] for k in cells}
-    for a, b in ("12", "23", "13"): line(f"live run {a}, live run {b}", one("live", a), one("live", b), cells)
-    line("live run 1, its simulation", one("live", "1"), one("sim", "1"), cells)
+    for some, name in ((cells, ""), ([k for k in cells if k[4] == "pacer"], ", pacer")):
+        for a, b in ("12", "23", "13"): line(f"live run {a}, live run {b}{name}", one("live", a), one("live", b), some)
+        line("live run 1, its simulation" + name, one("live", "1"), one("sim", "1"), some)
+    for place in sorted({k[:2] for k in cells}):
+        some = [k for k in cells if k[:2] == place]
+        line(f"live run 1, live run 2, {' '.join(place)}", one("live", "1"), one("live", "2"), some)
+    print("\nwhat differs by how much: simulated over live, the middle and nine of ten cells within")
+    for policy in "never cudajl sqrt pacer".split():
+        for place in sorted({k[:2] for k in cells}):
+            some = [k for k in cells if k[:2] == place and k[4] == policy and live[k]["cycles"] and sim[k]["cycles"]]
+            each = sorted((sim[k]["gc_busy_ns"] / sim[k]["cycles"]) / (live[k]["gc_busy_ns"] / live[k]["cycles"]) for k in some)
+            sums = [sum(m[k][v] for k in some) for v in ("cycles", "exposed_pause_ns", "gc_busy_ns") for m in (live, sim)]
+            print(f"{policy:7s} {' '.join(place):12s} length of a cycle {statistics.median(each):.3f}, {each[len(each) // 20]:.2f} to {each[-1 - len(each) // 20]:.2f}; in all: cycles {sums[0]:.0f} {sums[1]:.0f}, exposed {sums[2] / 1e9:.1f} {sums[3] / 1e9:.1f} s, collector {sums[4] / 1e9:.1f} {sums[5] / 1e9:.1f} s")
     print("\nrecording, limit, policy: live and simulated; pauses in ms, elapsed in s, a cycle in ms; what was missed")
-    for k in cells: cell(k, live[k], sim[k], [r["pace"] for r in runs["sim"][k].values()])
+    for k in cells: cell(k, live[k], sim[k], [r["pace"] for _, r in sorted(runs["sim"][k].items())])

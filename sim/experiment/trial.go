@@ -28,7 +28,7 @@ var (
 
 // trialNoise is that of cycles on a host with two cores and a Go heap of 1 MiB, where it was the
 // largest of what was measured; the one cycle in a hundred that took four times as long is left
-// out (results/2026-11-22-fidelity, machine-host-1MiB.json).
+// out (results/2026-11-22-fidelity as of commit 24f90ac, machine-host-1MiB.json).
 var trialNoise = sim.Noise{0.65, 0.82, 0.87, 0.89, 0.92, 0.94, 0.96, 0.98, 0.99, 1.01, 1.03, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15, 1.19, 1.22, 1.36, 1.64}
 
 // Trials are all trials. The first is the plain one: the others differ from it.
