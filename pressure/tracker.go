@@ -52,26 +52,11 @@ type Counts struct {
 // Take counts bytes as handed out.
 func (t *Tracker) Take(bytes int64) {
 	t.live.add(bytes)
-	t.count(bytes, 1)
-}
-
-// TryTake counts bytes as handed out if live does not pass limit by it, and
-// reports whether it did. Live is never above limit, not for a moment, if every
-// Take has the same limit. A limit of 0 means no limit.
-func (t *Tracker) TryTake(bytes, limit int64) bool {
-	if !t.live.tryAdd(bytes, limit) {
-		return false
-	}
-	t.count(bytes, 1)
-	return true
-}
-
-func (t *Tracker) count(bytes, n int64) {
 	t.allocated.Add(bytes)
-	t.allocs.Add(n)
+	t.allocs.Add(1)
 }
 
-// Give counts bytes as given back. Counts must be of what Take or TryTake took.
+// Give counts bytes as given back. Counts must be of what Take took.
 func (t *Tracker) Give(bytes int64) {
 	t.live.sub("live", bytes)
 	t.frees.Add(1)
@@ -231,7 +216,8 @@ func (s *Shard) Settle() { s.exchange(0) }
 // ready. Bytes that are only taken in advance do not count for the peak.
 func (s *Shard) exchange(want int64) {
 	t := s.Tracker
-	t.count(s.bytes, s.n)
+	t.allocated.Add(s.bytes)
+	t.allocs.Add(s.n)
 	t.frees.Add(s.out)
 	s.bytes, s.n, s.out = 0, 0, 0
 	t.live.raise(t.live.now.Load() - s.least)

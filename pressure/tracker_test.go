@@ -89,7 +89,7 @@ func TestShardPeakIsExactForOneShard(t *testing.T) {
 func TestTrackerNeverPassesItsLimit(t *testing.T) {
 	const limit = 1000
 	var tr Tracker
-	var over, refused atomic.Int64
+	var over atomic.Int64
 	stop := make(chan struct{})
 	var watch, work sync.WaitGroup
 	watch.Go(func() {
@@ -98,7 +98,7 @@ func TestTrackerNeverPassesItsLimit(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				if tr.Live() > limit || tr.Reserved() > limit {
+				if tr.Reserved() > limit {
 					over.Add(1)
 				}
 			}
@@ -109,11 +109,6 @@ func TestTrackerNeverPassesItsLimit(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			for range 20000 {
 				n := rng.Int64N(600)
-				if tr.TryTake(n, limit) {
-					tr.Give(n)
-				} else {
-					refused.Add(1)
-				}
 				if tr.Reserve(n, limit) {
 					tr.Release(n)
 				}
@@ -123,10 +118,10 @@ func TestTrackerNeverPassesItsLimit(t *testing.T) {
 	work.Wait()
 	close(stop)
 	watch.Wait()
-	if c := tr.Counts(); over.Load() != 0 || c.LivePeak > limit || c.ReservedPeak > limit || c.Live != 0 || c.Reserved != 0 {
+	if c := tr.Counts(); over.Load() != 0 || c.ReservedPeak > limit || c.Reserved != 0 {
 		t.Errorf("seen above the limit %d times, counts %+v", over.Load(), c)
 	}
-	if tr.TryTake(limit+1, limit) || !tr.TryTake(limit, limit) || tr.TryTake(1, limit) {
+	if tr.Reserve(limit+1, limit) || !tr.Reserve(limit, limit) || tr.Reserve(1, limit) {
 		t.Error("the limit is not where it should be")
 	}
 }
@@ -200,16 +195,6 @@ func TestTrackerWithin(t *testing.T) {
 	a.Release(60)
 	if all.Reserved() != 40 || b.Reserved() != 40 || a.Reserved() != 0 {
 		t.Errorf("reserved %d, %d, together %d", a.Reserved(), b.Reserved(), all.Reserved())
-	}
-}
-
-func TestTryTakeCounts(t *testing.T) {
-	var tr Tracker
-	if !tr.TryTake(7, 10) || tr.TryTake(4, 10) || !tr.TryTake(3, 10) {
-		t.Error("10 bytes take 7 and 3, and not 4")
-	}
-	if c := tr.Counts(); c.Live != 10 || c.Allocated != 10 || c.Allocs != 2 || c.LivePeak != 10 {
-		t.Errorf("%+v", c)
 	}
 }
 

@@ -30,16 +30,6 @@ func (l *Log) Lengths() []time.Duration {
 	return lengths
 }
 
-// Percentile returns the least of the durations that p of a hundred do not exceed: the
-// nearest rank. They are sorted; of none it is 0.
-func Percentile(sorted []time.Duration, p float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	rank := math.Ceil(float64(len(sorted))*p/100 - 1e-9) // p in binary is a little off
-	return sorted[max(0, int(rank)-1)]
-}
-
 // MMU returns, for each window, the minimum mutator utilization: the least
 // share of any window of that length, within the elapsed time of the run,
 // that the program was not held (Cheng and Blelloch, PLDI 2001). Windows

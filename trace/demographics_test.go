@@ -28,7 +28,7 @@ func TestDemographics(t *testing.T) {
 	want := trace.Demographics{
 		Sizes: []trace.SizeClass{
 			{Max: 1024, Objects: 1, Bytes: 1024, Survivors: 1},
-			{Max: 2048, Objects: 2, Bytes: 3073, Lifetimes: trace.QuantilesOf([]int64{999, 1000})},
+			{Max: 2048, Objects: 2, Bytes: 3073, Lifetimes: trace.Quantiles{Min: 999, P50: 999, P90: 1000, P99: 1000, Max: 1000, Mean: 999.5}},
 		},
 		Lifetimes: []trace.LifetimeClass{
 			{Below: time.Microsecond, Objects: 1, Bytes: 1025},

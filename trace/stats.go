@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -56,8 +57,20 @@ type Quantiles struct {
 	Mean float64 `json:"mean"`
 }
 
-// QuantilesOf describes values. It sorts the slice.
-func QuantilesOf(values []int64) Quantiles {
+// Percentile returns the least of the values that p of a hundred do not exceed: the
+// nearest rank. They are sorted; of none it is 0.
+func Percentile[T ~int64](sorted []T, p float64) T {
+	if len(sorted) == 0 {
+		return 0
+	}
+	rank := math.Ceil(float64(len(sorted))*p/100 - 1e-9) // p in binary is a little off
+	return sorted[max(0, int(rank)-1)]
+}
+
+// quantiles describes the values of a list, which it frees.
+func quantiles(l *spill.List[int64]) Quantiles {
+	defer l.Free()
+	values := l.Items()
 	n := len(values)
 	if n == 0 {
 		return Quantiles{}
@@ -67,14 +80,8 @@ func QuantilesOf(values []int64) Quantiles {
 	for _, v := range values {
 		sum += float64(v)
 	}
-	at := func(percent int) int64 { return values[(n*percent+99)/100-1] }
+	at := func(p float64) int64 { return Percentile(values, p) }
 	return Quantiles{Min: values[0], P50: at(50), P90: at(90), P99: at(99), Max: values[n-1], Mean: sum / float64(n)}
-}
-
-// quantiles describes the values of a list, which it frees.
-func quantiles(l *spill.List[int64]) Quantiles {
-	defer l.Free()
-	return QuantilesOf(l.Items())
 }
 
 // Stats adds up the events of t. If spaces are given, memory events of other

@@ -69,12 +69,9 @@ func newExport() *cobra.Command {
 			if out == "" {
 				return errors.New("export: no output: say -o OUT")
 			}
-			t, err := loadTrace(args[0])
+			t, err := loadValid(args[0])
 			if err != nil {
 				return err
-			}
-			if err := t.Validate(); err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			if s.policies != "" {
 				if to != "perfetto" {

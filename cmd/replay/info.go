@@ -32,12 +32,9 @@ native trace, anything that replay import reads, or the name of a built-in workl
 		RunE: func(cmd *cobra.Command, files []string) error {
 			out := printerFor(cmd.OutOrStdout(), format)
 			for i, path := range files {
-				t, err := loadTrace(path)
+				t, err := loadValid(path)
 				if err != nil {
 					return err
-				}
-				if err := t.Validate(); err != nil {
-					return fmt.Errorf("%s: %w", path, err)
 				}
 				switch {
 				case format == "json":

@@ -211,7 +211,7 @@ type liveRun struct {
 }
 
 func newLiveRun(r sim.Result, log *sim.Log) *liveRun {
-	return &liveRun{Result: r, P99Pause: sim.Percentile(log.Lengths(), 99)}
+	return &liveRun{Result: r, P99Pause: trace.Percentile(log.Lengths(), 99)}
 }
 
 // simulate runs w in the world of a machine. Unless the live

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
 )
 
 func newRun() *cobra.Command {
@@ -110,7 +111,7 @@ func percentiles(sorted []time.Duration) string {
 	if len(sorted) == 0 {
 		return "none"
 	}
-	at := func(p float64) string { return formatDuration(sim.Percentile(sorted, p)) }
+	at := func(p float64) string { return formatDuration(trace.Percentile(sorted, p)) }
 	return fmt.Sprintf("%s: p50 %s p90 %s p99 %s max %s", formatCount(len(sorted)), at(50), at(90), at(99), at(100))
 }
 

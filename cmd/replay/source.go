@@ -116,6 +116,18 @@ func loadTrace(path string) (*trace.Trace, error) {
 	return t, err
 }
 
+// loadValid reads the same, and checks that its events make sense.
+func loadValid(path string) (*trace.Trace, error) {
+	t, err := loadTrace(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
 // maxMemory is --max-memory: what reading one file may take. 0 is the default.
 var maxMemory int64
 

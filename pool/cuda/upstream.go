@@ -113,19 +113,7 @@ func (o order) Synchronize() error { return syncContext(o.dev) }
 
 // Fence is that of [pool.Fencer].
 func (o order) Fence(stream uint32) (pool.Fence, error) {
-	s := o.dev.stream(stream)
-	if s == nil {
-		return passed{}, nil
-	}
-	e, err := s.dev.NewEvent(false) // an event records streams of its own device only
-	if err != nil {
-		return nil, err
-	}
-	if err := s.recordEnd(e); err != nil {
-		e.Close()
-		return nil, err
-	}
-	return e, nil
+	return deviceChunks{o.dev}.end(stream)
 }
 
 // Settle is that of [pool.Settler].

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -139,16 +138,6 @@ func Rules() []Rule {
 		}},
 		{"sqrt", squareRoot},
 	}
-}
-
-// RuleNamed finds a rule.
-func RuleNamed(name string) (Rule, error) {
-	for _, r := range Rules() {
-		if r.Name == name {
-			return r, nil
-		}
-	}
-	return Rule{}, fmt.Errorf("no rule %q (want fixed, peak, proportional or sqrt)", name)
 }
 
 // divide gives each process the share that its weight is of all weights; equal shares if

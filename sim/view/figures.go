@@ -8,6 +8,7 @@ import (
 
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/experiment"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A LineChart is a chart of one line for each policy.
@@ -85,7 +86,7 @@ func (b *Builder) pauses(runs []Run) Figure {
 		for _, p := range percents {
 			cell := "-" // too few to tell
 			if float64(len(lengths))*(1-p/100) >= 1-1e-9 {
-				cell = Duration(sim.Percentile(lengths, p))
+				cell = Duration(trace.Percentile(lengths, p))
 			}
 			row = append(row, cell)
 		}
