@@ -210,9 +210,13 @@ func (p *Pacer) waitWorth(at *Point, budget int64) float64 {
 	return float64(min(toBytes(saved/p.priced(at, budget)), budget/2))
 }
 
-// priced is what a byte is worth, in ns.
+// priced is what a byte is worth, in ns: what cycles cost and freed. Before the first one, it
+// is taken to cost what drills say, and to free all of the budget.
 func (p *Pacer) priced(at *Point, budget int64) float64 {
-	return p.price.of(budget, at.Cost, p.Share+at.taken())
+	if p.price.got > 0 {
+		return p.price.paid / p.price.got
+	}
+	return (p.Share*float64(at.Cost) + p.practice.cost) / float64(max(1, budget))
 }
 
 // beside answers while a cycle is under way. After one that freed too little,

@@ -42,6 +42,7 @@ const (
 	keepFutile = 0.9        // for each late cycle
 	refused    = 4          // cycles that a refusal costs: twice the ladder of two, since it may fail
 	halfway    = 0.5        // of the room: see [Pacer.choose]
+	worthwhile = 0.01       // of a cycle: what starts that are early save, or there are none
 )
 
 // marginOf are the margins as shares of the budget, largest first.
@@ -98,13 +99,13 @@ func (p *practice) see(s *scene) {
 	}
 	for k, guess := range s.guess {
 		top := float64(s.top) + guess
-		if top < p.soon[k] {
+		if top <= p.soon[k] {
 			continue
 		}
 		soon := math.Inf(1)
 		for i := range &p.trips[k] {
 			trip := &p.trips[k][i]
-			if top >= *trip {
+			if top > *trip {
 				p.start(k, i, top, s)
 			}
 			soon = min(soon, *trip)
@@ -117,7 +118,7 @@ func (p *practice) see(s *scene) {
 func (p *practice) start(k, i int, top float64, s *scene) {
 	d, trip := &p.drills[i], p.trips[k][i]
 	due := d.due[k]
-	for ; due < margins && top >= trip; trip = p.tripAt(i, due, s.budget) {
+	for ; due < margins && top > trip; trip = p.tripAt(i, due, s.budget) {
 		if k == p.guess && due == p.margin {
 			d.next = s.now.total - s.reachable + s.budget
 		}
@@ -221,6 +222,9 @@ func (p *practice) choose(g, price float64) {
 					p.plain = m
 				}
 			}
+			if k == 0 && m == margins-1 { // never early
+				c -= worthwhile * g * p.sum
+			}
 			if c <= least {
 				least, p.guess, p.margin = c, k, m
 			}
@@ -231,7 +235,7 @@ func (p *practice) choose(g, price float64) {
 
 // due reports whether a cycle starts where there is so much room.
 func (p *practice) due(room float64, guess *[guesses]float64, budget int64) bool {
-	return room <= guess[p.guess]+marginOf[p.margin]*float64(budget)
+	return room < guess[p.guess]+marginOf[p.margin]*float64(budget)
 }
 
 // refuse learns whether a refusal followed a cycle that came too late.

@@ -12,15 +12,6 @@ func (p *price) learn(paid, got float64) {
 	p.got = keepPrice*p.got + got
 }
 
-// of returns the price; before the first cycle, that of a hidden one that
-// frees all of the budget.
-func (p *price) of(budget int64, g time.Duration, share float64) float64 {
-	if p.got <= 0 {
-		return share * float64(g) / float64(max(1, budget))
-	}
-	return p.paid / p.got
-}
-
 // A stretch is by how much longer cycles take than the pacer is told.
 type stretch struct {
 	told        time.Duration // at the last decision
