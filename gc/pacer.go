@@ -31,15 +31,15 @@ import (
 //
 // # How early
 //
-// A cycle starts once room, which is headroom less the request, is at most
+// A cycle starts once room, which is headroom less the request, is less than
 //
 //	guess + margin
 //
 // A guess says what the program is about to allocate until a cycle could be over that starts at the
 // next opportunity. A history of requests and syncs finds the last times at which the program did what
-// it does now, as LZ77 does. What followed the last time is one guess, and the most that followed
-// the last eight times another; a third is none. Where the program waits, a
-// cycle is hidden for nothing: two more guesses then add the room that this is worth. How long a cycle
+// it does now, as LZ77 does. The most that followed the last eight times is one guess; a second is none,
+// and a third none unless the program allocates so fast that nothing early is worth its bytes. Where the program waits, a
+// cycle is hidden for nothing: two more guesses, none and what followed the last time, then add the room that this is worth. How long a cycle
 // takes is what is told, corrected by what cycles took. The margin is a share of the limit. Which
 // guess is best, and with which margin, is found by drills: see [practice].
 // So a forecast that keeps failing costs no more than having none, and no constant says how careful
@@ -84,6 +84,7 @@ type Pacer struct {
 	flow     flow
 	ceiling  ceiling
 	guess    [guesses]float64 // bytes that will be allocated until a cycle could be over
+	followed float64          // bytes that followed the last time
 	began    int64            // total at which the last cycle started
 	kept     int64            // bytes that it found reachable
 	headroom int64            // that it left
@@ -114,7 +115,7 @@ func (p *Pacer) params() []Param {
 	}
 }
 
-// Decide starts a cycle where room is at most the guess and the margin.
+// Decide starts a cycle where room is less than the guess and the margin.
 func (p *Pacer) Decide(at Point) Decision {
 	due := p.CPU > 0 && at.Now >= p.due(at.work())
 	if !due && at.At == Allocation && granted(&at) < p.asleep {
@@ -178,11 +179,16 @@ func (p *Pacer) learn(at *Point, now moment, budget, grain int64) {
 // that starts at the next opportunity.
 const (
 	noGuess    = iota
-	lastTime   // what followed the last time that the program did what it does now
-	mostLately // the most that followed the last few times
+	mostLately // the most that followed the last few times that the program did what it does now
+	whileSlow  // none; and no start where headroom goes so fast that its bytes are worth more than what they hide
 	orWait     // none, but where the program waits, the room for which a cycle beside that is worth its bytes
-	lastOrWait // lastTime, but likewise
+	lastOrWait // what followed the last time, but likewise
 	guesses
+)
+
+const (
+	paceOver  = 16 // of headroom: the bytes over which the pace is taken
+	unhurried = 2  // times what a byte is worth: how long it has to last
 )
 
 // foresee makes the guesses anew. Where nothing is known, it takes the margin that is
@@ -194,10 +200,13 @@ func (p *Pacer) foresee(at *Point, remembers bool, budget int64) {
 			last = marginOf[p.practice.plain] * float64(budget)
 			most = last
 		}
-		p.guess[lastTime], p.guess[mostLately] = last, most
+		p.followed, p.guess[mostLately], p.guess[whileSlow] = last, most, 0
+		if p.past.pace(p.headroom/paceOver) < unhurried*p.priced(at, budget) {
+			p.guess[whileSlow] = -float64(budget)
+		}
 	}
 	wait := p.waitWorth(at, budget)
-	p.guess[orWait], p.guess[lastOrWait] = wait, max(wait, p.guess[lastTime])
+	p.guess[orWait], p.guess[lastOrWait] = wait, max(wait, p.followed)
 }
 
 // waitWorth is the room for which a cycle that starts beside the wait costs no more than one
@@ -283,6 +292,8 @@ func (p *Pacer) choose(at *Point, now moment, budget int64) (Action, string) {
 		return Skip, "headroom lasts"
 	case float64(now.total+at.Request-p.began) < halfway*room:
 		return Skip, "a cycle would free too little"
+	case p.price.got <= 0 && p.guess[whileSlow] < 0:
+		return Skip, "headroom does not last"
 	case p.practice.guess >= orWait && at.At == Sync && at.Wait > 0:
 		return Overlap, "the wait hides what the headroom is worth"
 	case p.guess[p.practice.guess] == 0:

@@ -12,7 +12,7 @@ import (
 // So a start is judged by what the program has really done since, some hundred
 // times where real cycles are few.
 //
-// A trigger is a guess and a margin: it starts a cycle once room is at most the
+// A trigger is a guess and a margin: it starts a cycle once room is less than the
 // guess, which changes with what the program does, and a margin, which does not.
 type practice struct {
 	drills  [drills]drill

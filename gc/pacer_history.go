@@ -18,6 +18,8 @@ type history struct {
 	matched  int64 // match at the newest token
 	measured int64 // newest entry for which it is known what followed
 
+	lately int64 // see pace
+
 	knownAt, newestKnown int64 // newest entry at which it is known what is reachable, and that
 }
 
@@ -196,4 +198,15 @@ func (h *history) reachable() int64 {
 		return unknown
 	}
 	return h.newestKnown
+}
+
+// pace returns for how long a byte lasted lately, in ns: over about so many bytes.
+func (h *history) pace(bytes int64) float64 {
+	now := h.at(h.head - 1)
+	h.lately = max(h.lately, h.head-remembered+1, 1)
+	for h.lately < h.head-1 && now.total-h.at(h.lately+1).total >= bytes {
+		h.lately++
+	}
+	then := h.at(h.lately)
+	return float64(now.time-then.time) / float64(max(1, now.total-then.total))
 }

@@ -1,10 +1,10 @@
 package gc
 
-// An Outlook is what a [Pacer] goes by: it starts a cycle once Room is at most Guess + Margin. It is
+// An Outlook is what a [Pacer] goes by: it starts a cycle once Room is less than Guess + Margin. It is
 // for pictures and tests.
 type Outlook struct {
 	Room   int64   // bytes that can be granted until headroom ends, once the request is
-	Guess  int64   // bytes that are foreseen until a cycle would be over that starts at the next point; 0 = it goes without
+	Guess  int64   // bytes that are foreseen until a cycle would be over that starts at the next point; 0 = it goes without; below 0, none is to start early
 	Margin int64   // bytes more, to be on the safe side
 	Price  float64 // ns of pause that one more freed byte is worth
 }

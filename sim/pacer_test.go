@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/sim/experiment"
 	"github.com/eagergc/eagergc/trace"
@@ -156,6 +157,34 @@ func TestPacerElsewhere(t *testing.T) {
 	}
 	for _, cell := range d.lost() {
 		t.Error(cell)
+	}
+}
+
+// TestPacerIsLazyWhereACycleOutlastsHeadroom: with headroom for less than a quarter of a cycle, next to nothing can
+// be hidden, and what starts early frees less. So there are no more cycles than refusals
+// without a policy, but for one: the first is a bet.
+func TestPacerIsLazyWhereACycleOutlastsHeadroom(t *testing.T) {
+	const g = 100 * time.Millisecond
+	cells, more := 0, 0
+	for _, w := range compile(t, programs(t, 4, synthetic.Shapes()...)) {
+		for _, factor := range []float64{1.25, 1.5, 2} {
+			cfg := sim.Config{Limit: int64(factor * float64(w.PeakReachable)), Cost: sim.Fixed(g), Ladder: sim.Ladder{Factor: 2}}
+			least := sim.Run(w, gc.MustParse("never").New(), cfg).RefusalCollections
+			if time.Duration(least)*g < 4*w.Span {
+				continue
+			}
+			r := sim.Run(w, gc.MustParse("pacer").New(), cfg)
+			n := r.Collections + 2*r.RefusalCollections
+			if n > least+1 {
+				t.Errorf("%s %.2fx: %d cycles and %d refusals, %d refusals without a policy", w.Name, factor, r.Collections, r.RefusalCollections, least)
+			}
+			if cells++; n > least {
+				more++
+			}
+		}
+	}
+	if cells < 10 || 4*more > cells {
+		t.Errorf("one cycle more in %d of %d cells", more, cells)
 	}
 }
 
