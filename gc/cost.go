@@ -32,8 +32,11 @@ type Measured struct {
 // NewExpectation returns what is expected before the first cycle, by a program with so many
 // processors (GOMAXPROCS), no heap and no objects: see [Expectation.See].
 func NewExpectation(processors int) *Expectation {
-	m := costModel{perMiB: float64(priorPerMiB) / float64(processors)}
-	e := &Expectation{costs: m, works: workModel{costModel: m}}
+	n := float64(processors)
+	e := &Expectation{
+		costs: costModel{base: float64(priorBase), perMiB: float64(priorPerMiB) / n},
+		works: workModel{costModel: costModel{base: float64(priorWork), perMiB: float64(priorWorkPerMiB) / n}},
+	}
 	e.See(0, 0)
 	return e
 }
@@ -56,17 +59,20 @@ func (e *Expectation) Learn(m Measured) {
 // elsewhere, and learns from those that are measured here.
 type costModel struct {
 	factor float64 // measured / prior; 0 until a cycle has been measured
+	base   float64 // ns
 	perMiB float64 // ns
 }
 
-// A cycle of Go 1.26 takes about 0.1 ms with an empty heap. For each MiB of the
-// heap that has pointers it takes 0.25 ms more on two cores of an AMD EPYC, and
-// 0.15, 0.09 and 0.05 ms on 4, 8 and 16 of an Intel Xeon, since idle cores mark
-// too. A tracked object adds a step to the walk and a weak handle to the mark.
-// The factor that the model learns is for the machine and its load.
+// In a program that works a cycle of Go 1.26 takes about 0.7 ms with hardly any heap, and for each MiB of the
+// heap that has pointers 0.41 ms more on two cores and 0.2 to 0.23 on four, since idle cores mark too. So the
+// machines of results/2026-11-22-fidelity take 0.9 to 1.2 times what is expected. The processor time is that of an idle
+// program: 0.1 ms, and 0.25 on two cores of an AMD EPYC. A tracked object adds a step to the walk and a weak
+// handle to the mark. The factor that the model learns is for the machine and its load.
 const (
-	priorBase       = 100 * time.Microsecond
-	priorPerMiB     = 600 * time.Microsecond // by one core
+	priorBase       = 700 * time.Microsecond
+	priorPerMiB     = 850 * time.Microsecond // by one core
+	priorWork       = 100 * time.Microsecond
+	priorWorkPerMiB = 600 * time.Microsecond // by one core
 	priorPerTracked = 30                     // ns
 	costKeep        = 0.5                    // weight of the old factor: half of each measured cycle is believed
 )
@@ -82,7 +88,7 @@ func (m *costModel) cost(scan uint64, tracked int) time.Duration {
 }
 
 func (m *costModel) prior(scan uint64, tracked int) float64 {
-	return float64(priorBase) + m.perMiB*float64(scan)/(1<<20) + priorPerTracked*float64(tracked)
+	return m.base + m.perMiB*float64(scan)/(1<<20) + priorPerTracked*float64(tracked)
 }
 
 // learn notes that a cycle took d.

@@ -11,7 +11,7 @@ import (
 // TestCostFollowsWhatCyclesTake: the first cycle is believed, and each later
 // one half.
 func TestCostFollowsWhatCyclesTake(t *testing.T) {
-	m := costModel{perMiB: 1}
+	m := costModel{base: 1}
 	for i, c := range []struct{ took, want time.Duration }{{44, 44}, {84, 64}, {64, 64}, {0, 32}} {
 		m.learn(c.took*ms, 0, 0)
 		if got := m.cost(0, 0) - c.want*ms; got < -ms/10 || got > ms/10 {
@@ -22,7 +22,7 @@ func TestCostFollowsWhatCyclesTake(t *testing.T) {
 
 // A cycle beside which the system had given the processors to others does not count.
 func TestWorkIsTheMedian(t *testing.T) {
-	m := workModel{costModel: costModel{perMiB: 1}}
+	m := workModel{costModel: costModel{base: 1}}
 	for i, c := range []struct{ took, want time.Duration }{{40, 40}, {900, 40}, {50, 50}, {900, 50}, {60, 60}, {60, 60}, {900, 60}} {
 		m.learn(c.took*ms, 0, 0)
 		if got := m.cost(0, 0) - c.want*ms; got < -ms/10 || got > ms/10 {

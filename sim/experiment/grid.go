@@ -6,7 +6,9 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -24,7 +26,7 @@ type Grid struct {
 	Details    bool                         // fill in the details of the outcomes, which takes memory
 	Logs       func(Cell) bool              // whose logs to keep; nil: of no cell
 	Machine    *sim.Machine                 // the world of all cells, see SetMachine; nil: the base world
-	Noise      sim.Noise                    // of cycles, in the base world: policies are then told what a collector learns of them
+	Noise      sim.Noise                    // of cycles, in the base world: policies are then told what a collector learns of them, which expects half at first
 	Seed       uint64                       // of the noise
 	Memory     func(limit int64) sim.Memory // what a cell with a machine allocates from; nil: see sim.Config
 
@@ -67,14 +69,24 @@ func (g *Grid) World(cost int) World {
 		cfg := sim.Config{Limit: limit, Cost: g.Costs[cost], Ladder: g.Ladder, WaitNoise: g.WaitNoise, Told: g.Told, Machine: g.Machine, Seed: g.Seed}
 		if g.Machine == nil && g.Noise != nil {
 			cfg.Machine = sim.MachineOf(cfg.Cost, cfg.Ladder)
-			cfg.Machine.Noise = g.Noise
+			cfg.Machine.Noise, cfg.Machine.Heap = g.Noise, heapFor(cfg.Machine.Cycle(0, 0, 0)/2)
 		}
-		cfg.Told.Learned = cfg.Machine != nil
+		cfg.Told.Learned = cfg.Told.Learned || cfg.Machine != nil
 		if g.Memory != nil {
 			cfg.Memory = g.Memory(limit)
 		}
 		return cfg
 	}
+}
+
+// heapFor returns how large a Go heap with pointers is, in bytes, if a collector with one processor expects
+// its first cycle to take so long.
+func heapFor(first time.Duration) int64 {
+	const much = 1 << 30
+	e := gc.NewExpectation(1)
+	empty := e.Cost
+	e.See(much, 0)
+	return max(0, int64(float64(first-empty)/float64(e.Cost-empty)*much))
 }
 
 // SetMachine makes m the world of all cells. The one cost and the ladder of the
