@@ -25,7 +25,7 @@ import (
 //
 //	e + price b
 //
-// least, with price = what cycles cost / what they freed so far, in
+// least, with price = what cycles cost / what they free, so far and in drills, in
 // seconds per byte: the condition of an average-cost optimum. It is the rule of
 // the newsvendor: late costs time, early costs bytes, and the price is the rate of exchange.
 //
@@ -86,6 +86,7 @@ type Pacer struct {
 	guess    [guesses]float64 // bytes that will be allocated until a cycle could be over
 	followed float64          // bytes that followed the last time
 	began    int64            // total at which the last cycle started
+	early    int64            // room that there was
 	kept     int64            // bytes that it found reachable
 	headroom int64            // that it left
 	begun    mark             // where the cycle under way began
@@ -154,6 +155,7 @@ func (p *Pacer) Decide(at Point) Decision {
 	if d.Action != Skip {
 		p.begun = p.newest
 		p.began = now.total
+		p.early = max(0, budget-granted(&at))
 		p.clock.lost = 0
 	}
 	return d
@@ -219,13 +221,9 @@ func (p *Pacer) waitWorth(at *Point, budget int64) float64 {
 	return float64(min(toBytes(saved/p.priced(at, budget)), budget/2))
 }
 
-// priced is what a byte is worth, in ns: what cycles cost and freed. Before the first one, it
-// is taken to cost what drills say, and to free all of the budget.
+// priced is what a byte is worth, in ns.
 func (p *Pacer) priced(at *Point, budget int64) float64 {
-	if p.price.got > 0 {
-		return p.price.paid / p.price.got
-	}
-	return (p.Share*float64(at.Cost) + p.practice.cost) / float64(max(1, budget))
+	return p.price.of(p.Share*float64(at.Cost)+p.practice.cost, budget)
 }
 
 // beside answers while a cycle is under way. After one that freed too little,
@@ -317,7 +315,8 @@ func (p *Pacer) Observe(c Cycle) {
 	if c.Trigger != TriggerRefusal {
 		p.stretch.learn(c.Duration)
 	}
-	p.price.learn(float64(c.Exposed+lost)+p.Share*float64(c.Duration), float64(c.Freed))
+	p.price.learn(float64(c.Exposed+lost)+p.Share*float64(c.Duration), float64(c.Freed), float64(p.early))
+	p.early = 0
 	if refusal := c.Trigger == TriggerRefusal; refusal || c.Exposed > 0 && c.Action == Overlap {
 		p.practice.refuse(refusal)
 	}

@@ -1,15 +1,36 @@
 package gc
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
-// A price is what cycles cost per byte that they free, in ns.
-type price struct{ paid, got float64 } // decaying sums: ns, bytes
+// A price is what freed bytes have cost so far: decaying sums over cycles.
+type price struct {
+	paid   float64 // ns
+	got    float64 // bytes that were freed
+	early  float64 // bytes of room at their starts, which later ones would have freed
+	cycles float64
+}
 
 const keepPrice = 0.85 // per cycle: the last seven count
 
-func (p *price) learn(paid, got float64) {
+func (p *price) learn(paid, got, early float64) {
 	p.paid = keepPrice*p.paid + paid
 	p.got = keepPrice*p.got + got
+	p.early = keepPrice*p.early + early
+	p.cycles = keepPrice*p.cycles + 1
+}
+
+// of returns what a byte is worth, in ns, where drills say that a cycle costs so much. What cycles cost in
+// fact feeds on itself: late starts make bytes dear, and dear bytes make starts late. What they would cost does not, but
+// drills are no cycles. So it is the geometric mean of both. Before the first cycle it is what drills say, and
+// a cycle is taken to free all of the budget.
+func (p *price) of(drilled float64, budget int64) float64 {
+	if p.got <= 0 {
+		return drilled / float64(max(1, budget))
+	}
+	return math.Sqrt(p.paid / p.got * drilled * p.cycles / (p.got + p.early))
 }
 
 // A stretch is by how much longer cycles take than the pacer is told.
