@@ -116,7 +116,11 @@ func TestWhoAsksGivesWay(t *testing.T) {
 		e.busy = c.busy
 		collector := newOn(e, Config{Caps: usualCaps(), Idle: -1}, &scripted{decide: func(Point) Decision { return Decision{Action: Overlap} }})
 		e.pass(c.saved)
-		go func() { (<-e.marks) <- 0 }()
+		go func() {
+			end := <-e.marks
+			waitFor(t, 20*time.Second, func() bool { return collector.underWay().passed.Load() > 0 }) // the caller has come by
+			end <- 0
+		}()
 		owner := new([4]*int)
 		Own(collector, owner, 1<<20, func(int) {}, 0)
 		runtime.KeepAlive(owner)

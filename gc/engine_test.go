@@ -119,6 +119,7 @@ func TestACycleIsTimedByTheEngine(t *testing.T) {
 	got := make(chan Cycle)
 	go func() { got <- c.Collect(TriggerExplicit) }()
 	end := <-e.marks
+	awaitHeld(c)
 	e.pass(20 * ms)
 	end <- 5 * ms
 	want := Cycle{Start: 10 * ms, Duration: 20 * ms, Exposed: 20 * ms, Trigger: TriggerExplicit, Action: Block, Freed: 40, LiveAfter: 60, Limit: 1000}

@@ -13,6 +13,7 @@ func TestTimelineHasTheTeethOfTheSaw(t *testing.T) {
 	got := make(chan Cycle)
 	go func() { got <- c.Collect(TriggerExplicit) }()
 	end := <-e.marks
+	awaitHeld(c)
 	g.at.Live, g.dead = 900, 700 // allocated beside the mark
 	e.pass(30 * ms)
 	e.mu.Lock()
