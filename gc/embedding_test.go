@@ -235,6 +235,7 @@ func TestAQuietProgramGetsOneCycle(t *testing.T) {
 	ownFunc(c, new(thing), 1<<20, func() { released.Add(1) })
 	waitFor(t, 20*time.Second, func() bool { return released.Load() == 1 })
 	waitFor(t, 20*time.Second, func() bool { return !c.awake.Load() })
+	c.Wait() // that cycle is counted
 	if n := c.Stats().Cycles[TriggerExplicit]; n != 1 {
 		t.Errorf("%d cycles for one quiet time", n)
 	}
