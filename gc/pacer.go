@@ -39,7 +39,9 @@ import (
 // next opportunity. A history of requests and syncs finds the last times at which the program did what
 // it does now, as LZ77 does. The most that followed the last eight times is one guess; a second is none,
 // and a third none unless the program allocates so fast that nothing early is worth its bytes. Where the program waits, a
-// cycle is hidden for nothing: two more guesses, none and what followed the last time, then add the room that this is worth. How long a cycle
+// cycle is hidden for nothing: a fourth guess is then the room that this is worth. The fifth looks
+// further: it follows what the program did the last time to the end of headroom, and takes the best
+// place on the way. How long a cycle
 // takes is what is told, corrected by what cycles took. The margin is a share of the limit. Which
 // guess is best, and with which margin, is found by drills: see [practice].
 // So a forecast that keeps failing costs no more than having none, and no constant says how careful
@@ -85,6 +87,7 @@ type Pacer struct {
 	ceiling  ceiling
 	guess    [guesses]float64 // bytes that will be allocated until a cycle could be over
 	followed float64          // bytes that followed the last time
+	plans    [drills + 1]plan // of each drill, and of the headroom that there is
 	began    int64            // total at which the last cycle started
 	early    int64            // room that there was
 	kept     int64            // bytes that it found reachable
@@ -163,7 +166,7 @@ func (p *Pacer) Decide(at Point) Decision {
 
 // learn brings the history and the drills to a point.
 func (p *Pacer) learn(at *Point, now moment, budget, grain int64) {
-	p.foresee(at, p.past.see(now, at, grain), budget)
+	p.foresee(at, now, p.past.see(now, at, grain), budget)
 	if p.headroom == 0 {
 		p.headroom = budget / 2
 	}
@@ -185,6 +188,7 @@ const (
 	whileSlow  // none; and no start where headroom goes so fast that its bytes are worth more than what they hide
 	orWait     // none, but where the program waits, the room for which a cycle beside that is worth its bytes
 	lastOrWait // what followed the last time, but likewise
+	planned    // from where the best place to start is, if the program does again what it did: see plan
 	guesses
 )
 
@@ -195,7 +199,7 @@ const (
 
 // foresee makes the guesses anew. Where nothing is known, it takes the margin that is
 // best without a guess.
-func (p *Pacer) foresee(at *Point, remembers bool, budget int64) {
+func (p *Pacer) foresee(at *Point, now moment, remembers bool, budget int64) {
 	if remembers {
 		last, most, ok := p.past.foresee()
 		if !ok {
@@ -206,6 +210,7 @@ func (p *Pacer) foresee(at *Point, remembers bool, budget int64) {
 		if p.past.pace(p.headroom/paceOver) < unhurried*p.priced(at, budget) {
 			p.guess[whileSlow] = -float64(budget)
 		}
+		p.plan(at, now, budget)
 	}
 	wait := p.waitWorth(at, budget)
 	p.guess[orWait], p.guess[lastOrWait] = wait, max(wait, p.followed)
@@ -292,10 +297,12 @@ func (p *Pacer) choose(at *Point, now moment, budget int64) (Action, string) {
 		return Skip, "a cycle would free too little"
 	case p.price.got <= 0 && p.guess[whileSlow] < 0:
 		return Skip, "headroom does not last"
-	case p.practice.guess >= orWait && at.At == Sync && at.Wait > 0:
+	case p.practice.guess >= orWait && p.practice.guess < planned && at.At == Sync && at.Wait > 0:
 		return Overlap, "the wait hides what the headroom is worth"
 	case p.guess[p.practice.guess] == 0:
 		return Overlap, "headroom may not outlast a cycle"
+	case p.practice.guess == planned:
+		return Overlap, "planned: the best place before headroom ends"
 	}
 	return Overlap, "foreseen: headroom does not outlast a cycle"
 }

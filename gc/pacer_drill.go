@@ -19,7 +19,8 @@ type practice struct {
 	walls   [drills]int64            // totals at which they are
 	nearest int64                    // of those
 	trips   [guesses][drills]float64 // total and guess at which the next margin starts a cycle
-	soon    [guesses]float64         // the least of them
+	soon    [guesses]float64         // the least of them, of planned less its lead
+	leads   [drills]float64          // planned of each drill
 	scores  [guesses][margins]score
 	begun   bool
 	draw    uint64 // pseudo-random
@@ -97,21 +98,28 @@ func (p *practice) see(s *scene) {
 		}
 		p.nearest = slices.Min(p.walls[:])
 	}
-	for k, guess := range s.guess {
-		top := float64(s.top) + guess
-		if top <= p.soon[k] {
-			continue
-		}
-		soon := math.Inf(1)
-		for i := range &p.trips[k] {
-			trip := &p.trips[k][i]
-			if top > *trip {
-				p.start(k, i, top, s)
+	for k, guess := range s.guess[:planned] {
+		if top := float64(s.top) + guess; top > p.soon[k] {
+			p.soon[k] = math.Inf(1)
+			for i := range drills {
+				p.soon[k] = min(p.soon[k], p.startUpTo(k, i, top, s))
 			}
-			soon = min(soon, *trip)
 		}
-		p.soon[k] = soon
 	}
+	if top := float64(s.top); top > p.soon[planned] {
+		p.soon[planned] = math.Inf(1)
+		for i, lead := range p.leads {
+			p.soon[planned] = min(p.soon[planned], p.startUpTo(planned, i, top+lead, s)-lead)
+		}
+	}
+}
+
+// startUpTo notes the cycles that start in a drill, and returns where the next one would.
+func (p *practice) startUpTo(k, i int, top float64, s *scene) float64 {
+	if top > p.trips[k][i] {
+		p.start(k, i, top, s)
+	}
+	return p.trips[k][i]
 }
 
 // start notes the cycles that start in a drill.
@@ -146,6 +154,7 @@ func (p *practice) set(i int, wall int64, s *scene) {
 		p.trips[k][i] = first
 		p.soon[k] = min(p.soon[k], first)
 	}
+	p.soon[planned] = math.Inf(-1)
 }
 
 // move begins drill i anew. Every other one goes to where headroom would end after the

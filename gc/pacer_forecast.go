@@ -19,8 +19,7 @@ func beside(time, waited, slow float64) float64 { return time + slow*(time-waite
 func (h *history) measure(now moment, g, slow float64) {
 	here := beside(float64(now.time), float64(now.waited), slow)
 	for h.measured = max(h.measured, h.head-remembered); h.measured+2 < h.head; h.measured++ {
-		next := h.at(h.measured + 2)
-		if beside(float64(next.time), float64(next.waited), slow)+g >= here {
+		if h.at(h.measured+2).beside(slow)+g >= here {
 			return
 		}
 		e := h.at(h.measured + 1)

@@ -9,6 +9,7 @@ type history struct {
 	head  int64 // number of the next entry; numbers begin at 1, entry s is ring[s % remembered]
 	match int64 // entry at which the program was as it is now; 0 if there is none
 	run   int   // tokens for which the match has held
+	jumps int   // times that it did not follow
 
 	tokens [maxContext]uint64 // the last ones
 	count  int
@@ -49,6 +50,11 @@ type entry struct {
 
 // top is the total once the request is granted.
 func (e *entry) top() int64 { return e.total + e.request }
+
+// beside is the time by which cycles are measured: see [beside].
+func (e *entry) beside(slow float64) float64 {
+	return beside(float64(e.time), float64(e.waited), slow)
+}
 
 const (
 	syncToken = 1
@@ -141,12 +147,16 @@ func (h *history) follow(e *entry) {
 		h.run++
 	} else {
 		h.match, h.run = 0, 0
+		h.jumps++
 	}
 	for k, n := range contexts {
 		if h.run >= n {
 			break
 		}
 		if s := h.find(k, e); s > 0 {
+			if s != h.match {
+				h.jumps++
+			}
 			h.match, h.run = s, n
 			break
 		}

@@ -70,7 +70,7 @@ func TestPacerLearnsALoop(t *testing.T) {
 	if n := l.w.cycles - before; n < 25 || n > 60 {
 		t.Errorf("%d cycles in 50 steps", n)
 	}
-	if l.hit["headroom may not outlast a cycle"]+l.hit["foreseen: headroom does not outlast a cycle"] < 20 {
+	if l.hit["headroom may not outlast a cycle"]+l.hit["foreseen: headroom does not outlast a cycle"]+l.hit["planned: the best place before headroom ends"] < 20 {
 		t.Errorf("reasons %v, want mostly what drills have taught", l.hit)
 	}
 }
@@ -181,6 +181,36 @@ func TestHistoryForesees(t *testing.T) {
 	}
 }
 
+// TestHistoryPlans: steps of a request of 500 bytes and nine of 100, 1 ms apart but for 20 ms after the
+// fifth. Whether a wall is in this step or three steps on, a cycle of 15 ms is to start before that wait if
+// time is dear; if bytes are, at the wall.
+func TestHistoryPlans(t *testing.T) {
+	h := new(history)
+	now := moment{}
+	for i := range 300 {
+		request := int64(100)
+		if i%10 == 0 {
+			request = 500
+		}
+		h.see(now, &Point{At: Allocation, Request: request}, 1)
+		if i > 100 && i%10 == 4 {
+			for _, steps := range []int64{0, 1, 3} {
+				wall := now.total + 100 + 500 + steps*1400 // five requests fit after this one
+				if lead, ok := h.plan(now, wall, float64(15*ms), 0, 1); !ok || lead != 501 {
+					t.Fatalf("at %d, %d steps ahead: a lead of %v, %v; want 501", i, steps, lead, ok)
+				}
+				if lead, ok := h.plan(now, wall, float64(15*ms), 0, 1e6); !ok || lead != 0 {
+					t.Fatalf("at %d, %d steps ahead, bytes are dear: a lead of %v, %v; want 0", i, steps, lead, ok)
+				}
+			}
+		}
+		now.time, now.total = now.time+ms, now.total+request
+		if i%10 == 4 {
+			now.time += 20 * ms
+		}
+	}
+}
+
 // TestPacerTakesAWait: steps of 5 to 20 requests, drawn, much faster than a cycle is, and
 // a wait that hides one after each: most cycles start beside a wait, though nothing foresees
 // one. Without this guess every seventh does.
@@ -254,7 +284,7 @@ func TestOutlookIsWhatDecides(t *testing.T) {
 		if at.Running || exceeds(&at, 200*MB) || d.Reason == "asleep" || d.Reason == "a cycle would free too little" {
 			return
 		}
-		if near := o.Room < o.Guess+o.Margin; near != (d.Action != Skip) {
+		if near := o.Room <= o.Guess+o.Margin; near != (d.Action != Skip) {
 			t.Fatalf("step %d: %+v, and answers %+v", l.step, o, d)
 		} else if near {
 			starts++
