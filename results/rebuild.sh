@@ -58,7 +58,7 @@ fi
 
 if wants elsewhere; then # UNSEEN=FOLDER: recordings in it that are not in the repository, too
 	into 2026-11-22-elsewhere "results/rebuild.sh elsewhere"
-	some=plain,limit-5%,slow-0.25
+	some=plain,limit-5%,slow-0.25,learned
 	prove() { "$replay" evaluate --trials "$2" "${@:3}" >"$dir/$1.md"; }
 	prove recorded all mlp resnet gpt2 vit gp gnn burst rcnn ppo serve spectral
 	prove programs $some thumb matrix wasm arrow query

@@ -164,3 +164,45 @@ func TestTrialsNamed(t *testing.T) {
 		t.Errorf("J of nothing is %v", x)
 	}
 }
+
+// TestLearnedTrial: before its first cycle a policy is told half of what cycles take, then about what they
+// took, and they differ.
+func TestLearnedTrial(t *testing.T) {
+	some, err := TrialsNamed("learned")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := program("long", 700)
+	w, err := sim.Compile(tr, sim.SpaceOf(tr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := sim.ParseContenders("sqrt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := some[0].grid([]*sim.Workload{w}, who)
+	for i := range g.Len() {
+		c := g.Cell(i)
+		cost := g.Costs[c.Cost].Base
+		if cost < 10*time.Millisecond {
+			continue // a collector expects no less
+		}
+		cfg := g.Config(c)
+		cfg.Log = &sim.Log{KeepDecisions: true}
+		if _, err := who[0].Run(w, cfg); err != nil {
+			t.Fatal(err)
+		}
+		first := cfg.Log.Decisions[0].Cost
+		if r := float64(first) / float64(cost); math.Abs(r-0.5) > 0.01 {
+			t.Errorf("cycles of %v: expects %v at first", cost, first)
+		}
+		took := map[time.Duration]bool{}
+		for _, x := range cfg.Log.Cycles {
+			took[x.Duration] = true
+		}
+		if n := len(cfg.Log.Cycles); n == 0 || len(took) < n {
+			t.Errorf("cycles of %v: %d of %d lengths differ", cost, len(took), n)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -217,6 +218,9 @@ func TestCalibrate(t *testing.T) {
 	}
 	if fit.Cycles < minObservations/2 || fit.Most <= 0 {
 		t.Errorf("%+v", fit)
+	}
+	if m.Cores != runtime.GOMAXPROCS(0) || m.Sees < 0 || m.Sees > 1 {
+		t.Errorf("%d cores, and a slowdown of %v to be seen", m.Cores, m.Sees)
 	}
 	if m.Pace < m.Start || m.Times(2).Pace != 2*m.Pace {
 		t.Errorf("a steady program's cycle takes %v", m.Pace)
