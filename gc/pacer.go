@@ -39,10 +39,9 @@ import (
 // next opportunity. A history of requests and syncs finds the last times at which the program did what
 // it does now, as LZ77 does. The most that followed the last eight times is one guess; a second is none,
 // and a third none unless the program allocates so fast that nothing early is worth its bytes. Where the program waits, a
-// cycle is hidden for nothing: a fourth guess is then the room that this is worth. The fifth looks
-// further: it follows what the program did the last time to the end of headroom, and takes the best
-// place on the way. How long a cycle
-// takes is what is told, corrected by what cycles took. The margin is a share of the limit. Which
+// cycle is hidden for nothing: two more guesses, none and what followed the last time, then add the room that
+// this is worth. The last one looks further: it follows what the program did the last time to the end of headroom, and
+// plans for the best place on the way. How long a cycle takes is what is told, corrected by what cycles took. The margin is a share of the limit. Which
 // guess is best, and with which margin, is found by drills: see [practice].
 // So a forecast that keeps failing costs no more than having none, and no constant says how careful
 // to be.
@@ -181,14 +180,14 @@ func (p *Pacer) learn(at *Point, now moment, budget, grain int64) {
 }
 
 // The guesses: how many bytes more or less will be allocated until a cycle could be over
-// that starts at the next opportunity.
+// that starts at the next opportunity, or, planned, that starts at the best one.
 const (
 	noGuess    = iota
 	mostLately // the most that followed the last few times that the program did what it does now
 	whileSlow  // none; and no start where headroom goes so fast that its bytes are worth more than what they hide
 	orWait     // none, but where the program waits, the room for which a cycle beside that is worth its bytes
 	lastOrWait // what followed the last time, but likewise
-	planned    // from where the best place to start is, if the program does again what it did: see plan
+	planned    // from the best place to start to the end of headroom: see plan
 	guesses
 )
 

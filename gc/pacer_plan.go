@@ -47,10 +47,10 @@ func (p *Pacer) plan(at *Point, now moment, budget int64) {
 	p.guess[planned] = p.plans[drills].lead
 }
 
-// plan returns how far from a wall it is best to start a cycle of length g: where what it exposes
-// and the bytes that it gives up, at their price, cost the least. It takes the
+// plan returns at which distance from a wall it is best to start a cycle of length g, 0 if that is where
+// headroom ends: where what it exposes and the bytes that it gives up, at their price, cost the least. It takes the
 // program to do again what it did from the match on, and, if the wall is farther than
-// that, again and again. ok is false without a match.
+// that, again and again. ok is false if nothing is known.
 func (h *history) plan(now moment, wall int64, g, slow, price float64) (lead float64, ok bool) {
 	if h.match == 0 {
 		return 0, false
@@ -69,10 +69,10 @@ func (h *history) plan(now moment, wall int64, g, slow, price float64) (lead flo
 		e := h.at(s)
 		late, early := max(0, e.beside(slow)+g-end), float64(wall-shift-e.total)
 		if cost := late + price*early; cost < least {
-			least, lead = cost, max(0, early-float64(e.request))+1 // there at the latest
-		}
-		if s == last {
-			lead = 0
+			least, lead = cost, 0
+			if s < last {
+				lead = max(0, early-float64(e.request)) + 1
+			}
 		}
 		if late == 0 || price*early >= least || e.total+shift < now.total {
 			break
