@@ -4,10 +4,7 @@ package gc
 // that starts at the next opportunity: with less room than that, the next opportunity is
 // too late. It is taken from what followed entries at which the program was as it is now.
 
-const (
-	occurrences = 8  // how many of them are gone by
-	lookback    = 16 // how many are looked at; of the newest it may not be known yet
-)
+const occurrences = 8 // how many of them are gone by
 
 // beside is the time that a cycle runs until the program, slowed by it, is there. Its
 // differences count.
@@ -24,18 +21,22 @@ func (h *history) measure(now moment, g, slow float64) {
 		}
 		e := h.at(h.measured + 1)
 		e.followed = max(0, h.at(h.head-1).top()-e.top())
+		if e.token != 0 {
+			e.like = h.find(&h.known, alike, &e.hashes)
+			*h.known.at(e.hashes[alike]) = h.measured + 1
+		}
 	}
 }
 
-// foresee returns what followed the newest entry that is like the present, and the most of
-// what followed the last few; ok is false if nothing is known.
+// foresee returns what followed the match, or, if that is not known yet, the newest entry like the
+// present, and the most of what followed the last few; ok is false if nothing is known.
 func (h *history) foresee() (last, most float64, ok bool) {
 	if h.match == 0 {
 		return 0, 0, false
 	}
 	crept := h.match - h.matched
 	n := 0
-	for s, i := h.matched, 0; i < lookback && n < occurrences && h.kept(s); s, i = h.at(s).like, i+1 {
+	for s, next := h.matched, h.find(&h.known, alike, &h.hashes); n < occurrences && h.kept(s); s, next = next, h.at(next).like {
 		if s+crept > h.measured {
 			continue
 		}

@@ -13,8 +13,9 @@ type history struct {
 
 	tokens [maxContext]uint64 // the last ones
 	count  int
-	hashes [orders]uint64      // of the last tokens
-	index  [orders][1024]int64 // newest entry by hash
+	hashes [orders]uint64 // of the last tokens
+	index  [orders]index  // newest entry
+	known  index          // the same of order alike, of those for which it is known what followed
 
 	matched  int64 // match at the newest token
 	measured int64 // newest entry for which it is known what followed
@@ -43,10 +44,15 @@ type entry struct {
 	request   int64
 	reachable int64  // bytes that a cycle started here keeps; unknown
 	followed  int64  // bytes: see measure
-	like      int64  // the entry before at which the program was as it was here
+	like      int64  // the one before in known
 	token     uint64 // 0 for growth
 	hashes    [orders]uint64
 }
+
+// An index is where entries are found by the hash of their last tokens.
+type index [1024]int64
+
+func (x *index) at(hash uint64) *int64 { return &x[hash>>54] }
 
 // top is the total once the request is granted.
 func (e *entry) top() int64 { return e.total + e.request }
@@ -102,9 +108,8 @@ func (h *history) see(now moment, at *Point, grain int64) (remembers bool) {
 		h.push(token)
 		e.hashes = h.hashes
 		h.follow(e)
-		e.like = h.find(alike, e)
 		for k, x := range e.hashes {
-			h.index[k][x>>54] = h.head
+			*h.index[k].at(x) = h.head
 		}
 	}
 	if h.match > 0 {
@@ -153,7 +158,7 @@ func (h *history) follow(e *entry) {
 		if h.run >= n {
 			break
 		}
-		if s := h.find(k, e); s > 0 {
+		if s := h.find(&h.index[k], k, &e.hashes); s > 0 {
 			if s != h.match {
 				h.jumps++
 			}
@@ -164,10 +169,10 @@ func (h *history) follow(e *entry) {
 	h.matched = h.match
 }
 
-// find returns the newest entry that ends in the same tokens as e; 0 if there is none.
-func (h *history) find(order int, e *entry) int64 {
-	s := h.index[order][e.hashes[order]>>54]
-	if !h.kept(s) || h.at(s).hashes[order] != e.hashes[order] {
+// find returns the entry in an index that ends in the same tokens; 0 if there is none.
+func (h *history) find(x *index, order int, hashes *[orders]uint64) int64 {
+	s := *x.at(hashes[order])
+	if !h.kept(s) || h.at(s).hashes[order] != hashes[order] {
 		return 0
 	}
 	return s
