@@ -181,6 +181,23 @@ func TestHistoryForesees(t *testing.T) {
 	}
 }
 
+// TestHistoryForeseesALongCycle: requests of 100 bytes, 1 ms apart. Of the newest 41 it is not known
+// yet what follows until a cycle of 40.5 ms is over.
+func TestHistoryForeseesALongCycle(t *testing.T) {
+	h := new(history)
+	now := moment{}
+	for i := range 200 {
+		h.see(now, &Point{At: Allocation, Request: 100, Cost: 40500 * time.Microsecond}, 1)
+		now.time, now.total = now.time+ms, now.total+100
+		if i < 100 {
+			continue
+		}
+		if last, most, ok := h.foresee(); !ok || last != 4100 || most != 4100 {
+			t.Fatalf("at %d foresees %v, at most %v, %v", i, last, most, ok)
+		}
+	}
+}
+
 // TestHistoryPlans: steps of a request of 500 bytes and nine of 100, 1 ms apart but for 20 ms after the
 // fifth. Whether a wall is in this step or three steps on, a cycle of 15 ms is to start before that wait if
 // time is dear; if bytes are, at the wall.
