@@ -80,8 +80,8 @@ func Pace(ctx context.Context, cal Calibration, m *sim.Machine) (float64, error)
 // paceStays is how much of what the middle cycle of a second differs from the usual one is
 // left a few seconds later: the rest was chance, or is over. It is the autocorrelation of
 // such measures 1 to 6 s apart, in the mean of ten series of 72 to 132 on two machines
-// (0.28 to 0.69), and so the slope of the best linear guess. The runs from which it was taken are
-// those of commit ad15069 in results/2026-11-22-fidelity.
+// (0.28 to 0.69), and so the slope of the best linear guess (results/2026-11-22-fidelity
+// as of commit 24f90ac).
 const paceStays = 0.56
 
 // pace executes a steady program for a time, and until enough cycles are seen, and
