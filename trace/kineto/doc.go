@@ -33,8 +33,8 @@
 // correlation of the call that launched it. From when it was launched and when it
 // ran follows how long the program could have paused without the next wait being
 // over later: that is the Duration of the Mark. All streams and devices count as one:
-// streams wait for one another in every real profile of several that was looked at, and
-// a profile does not say which waits for which. A Mark is left out if it says less than
+// programs that use several let them wait for one another, and a profile does not say
+// which waits for which. A Mark is left out if it says less than
 // 10 us or a 20th of the wait more than the one before it.
 //
 // # Before the window
