@@ -44,7 +44,8 @@ type Machine struct {
 	Alloc   Linear        `json:"alloc"`       // what the program takes for an allocation, beyond what was recorded
 	Waits   bool          `json:"waits"`       // the ladder waits for the work that the device has queued, which it has if Elastic
 	Elastic bool          `json:"elastic"`     // a pause shortens the next wait by up to its own length: the device works on meanwhile; by less if the recording says so, see Lead
-	Noise   Noise         `json:"noise"`       // of the length of a cycle
+	Noise   Noise         `json:"noise"`       // of the length of a cycle that does not stall
+	Stall   Stall         `json:"stall"`       // of a cycle, in its mark
 
 	Pace time.Duration `json:"pace_ns,omitempty"` // what the middle cycle of a steady program took when all this was measured: see [Machine.Times]; 0: unknown
 }
@@ -96,9 +97,29 @@ func (n Noise) Draw(r *rand.Rand) float64 {
 	if len(n) < 2 {
 		return 1
 	}
-	at := r.Float64() * float64(len(n)-1)
+	return draw(n, r)
+}
+
+// A Stall is what a cycle takes longer now and then because something else keeps it from
+// its cores. That takes as long whatever the cycle takes, and however fast the machine is.
+type Stall struct {
+	Share  float64   `json:"share"`               // of the cycles, as most runs see it: 0 to 1
+	Length []float64 `json:"length_ns,omitempty"` // of one: two or more quantiles, evenly spaced, the least first
+}
+
+// Draw returns how long a cycle stalls, in ns: mostly 0.
+func (s *Stall) Draw(r *rand.Rand) float64 {
+	if s.Share == 0 || r.Float64() >= s.Share {
+		return 0
+	}
+	return draw(s.Length, r)
+}
+
+// draw returns a value of a distribution that is given by two or more quantiles.
+func draw(quantiles []float64, r *rand.Rand) float64 {
+	at := r.Float64() * float64(len(quantiles)-1)
 	i := int(at)
-	return n[i] + (at-float64(i))*(n[i+1]-n[i])
+	return quantiles[i] + (at-float64(i))*(quantiles[i+1]-quantiles[i])
 }
 
 // MachineOf returns the machine on which the base world's costs hold: a cycle
@@ -158,6 +179,9 @@ func ReadMachine(r io.Reader) (*Machine, error) {
 func (m *Machine) check() error {
 	if !sort.Float64sAreSorted(m.Noise) || len(m.Noise) == 1 {
 		return fmt.Errorf("noise: want two or more quantiles, the least first")
+	}
+	if s := &m.Stall; s.Share > 1 || s.Share > 0 && len(s.Length) < 2 || !sort.Float64sAreSorted(s.Length) {
+		return fmt.Errorf("stall: want a share of at most 1, and two or more quantiles of the length, the least first")
 	}
 	for i, p := range m.After {
 		if p.At <= 0 || i > 0 && p.At <= m.After[i-1].At {

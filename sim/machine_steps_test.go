@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,32 @@ func TestACycleDependsOnTheLastOne(t *testing.T) {
 	}
 	for _, text := range []string{`{"after":[{"at_ns":0,"factor":1}]}`, `{"after":[{"at_ns":2,"factor":1},{"at_ns":2,"factor":1}]}`, `{"after":[{"at_ns":2,"factor":-1}]}`} {
 		if _, err := ReadMachine(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "after") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// A stall takes as long on a machine that is slower, and its numbers are looked at.
+func TestStallsOfAMachine(t *testing.T) {
+	m, err := ReadMachine(strings.NewReader(`{"mark":{"base_ns":100},"stall":{"share":0.5,"length_ns":[5,7]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow, r := m.Times(2), rand.New(rand.NewPCG(1, 2))
+	stalled := 0
+	for range 1000 {
+		if d := slow.Stall.Draw(r); d != 0 {
+			stalled++
+			if d < 5 || d > 7 {
+				t.Fatalf("a stall of %v", d)
+			}
+		}
+	}
+	if stalled < 400 || stalled > 600 {
+		t.Errorf("%d of 1000 stall", stalled)
+	}
+	for _, text := range []string{`{"share":1.1,"length_ns":[1,2]}`, `{"share":0.1,"length_ns":[1]}`, `{"share":0.1,"length_ns":[2,1]}`, `{"share":-1}`} {
+		if _, err := ReadMachine(strings.NewReader(`{"stall":` + text + `}`)); err == nil || !strings.Contains(err.Error(), "stall") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -20,6 +20,7 @@ type measured struct {
 	mapper Mapper // is memory, or nil
 	mapped int64  // chunks
 	random *rand.Rand
+	stalls *rand.Rand // another source, so that noise is the same with stalls and without
 	res    Result
 
 	event   int           // of the workload, that is under way
@@ -72,7 +73,7 @@ type cycle struct {
 func runMeasured(w *Workload, p gc.Policy, cfg Config) Result {
 	r := &measured{
 		w: w, policy: p, cfg: cfg, Machine: cfg.Machine, memory: cfg.Memory,
-		random: rand.New(rand.NewPCG(cfg.Seed, 1)), waits: make([]float64, w.places), missing: map[int32]bool{}, ended: math.Inf(-1),
+		random: rand.New(rand.NewPCG(cfg.Seed, 1)), stalls: rand.New(rand.NewPCG(cfg.Seed, 2)), waits: make([]float64, w.places), missing: map[int32]bool{}, ended: math.Inf(-1),
 	}
 	if r.memory == nil {
 		r.memory = &exactly{w: w, limit: cfg.Limit}
@@ -378,7 +379,7 @@ func (r *measured) next() {
 	case starting:
 		c.mark = r.now
 		c.found = len(r.dropped)
-		c.left = c.noise * c.after * r.Mark.Of(r.tracked(), r.Heap)
+		c.left = c.noise*c.after*r.Mark.Of(r.tracked(), r.Heap) + r.Stall.Draw(r.stalls)
 	case marking:
 		c.done = r.now
 		var bytes int64

@@ -40,6 +40,8 @@ func TestElementsOfAMachine(t *testing.T) {
 		"sweep":       run(Machine{Sweep: Linear{Base: time.Second}}, "never").MaxPause > time.Millisecond,
 		"after":       run(Machine{After: Curve{{At: 1, Factor: 2}}}, "never").ExposedPause == 2*never.ExposedPause,
 		"noise":       run(Machine{Noise: Noise{1, 3}}, "never").MaxPause > never.MaxPause,
+		"stall":       run(Machine{Stall: Stall{1, []float64{1e6, 1e6}}}, "never").ExposedPause == never.ExposedPause+time.Duration(never.RefusalCollections)*time.Millisecond,
+		"some stall":  run(Machine{Stall: Stall{0.2, []float64{1e6, 2e6}}}, "never").ExposedPause < never.ExposedPause+time.Duration(never.RefusalCollections)*time.Millisecond,
 		"stretch":     run(Machine{Stretch: 3}, beside).GCBusy > overlap.GCBusy,
 		"no stretch":  run(Machine{Stretch: 3}, "never").GCBusy == never.GCBusy,
 		"slowdown":    run(Machine{Slowdown: 1}, beside).Elapsed > overlap.Elapsed,

@@ -125,6 +125,14 @@ func curveText(c sim.Curve) string {
 	return cmp.Or(strings.Join(points, ", "), "none")
 }
 
+// stallText says how many cycles stall, and for how long.
+func stallText(s *sim.Stall) string {
+	if s.Share == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%.2g %% of cycles, half of them for more than %s", 100*s.Share, formatDuration(time.Duration(s.Length[len(s.Length)/2])))
+}
+
 // writeMachine describes a machine.
 func writeMachine(w io.Writer, m *sim.Machine, fit live.Fit) {
 	fmt.Fprintf(w, "%s\n\n", m.About)
@@ -136,6 +144,7 @@ func writeMachine(w io.Writer, m *sim.Machine, fit live.Fit) {
 		{"giving back", perObject(m.Settle.PerObject) + fmt.Sprintf(" and %s for each GiB", formatDuration(time.Duration(m.Settle.PerGiB)))},
 		{"sweeping, if the next cycle comes soon", left + formatDuration(time.Duration(m.Sweep.Of(0, m.Heap)))},
 		{"times a factor, by how long ago the last one ended", left + curveText(m.After)},
+		{"stalling", left + stallText(&m.Stall)},
 		{"the ladder, beyond its cycle", left + formatDuration(m.Ladder)},
 		{"beside the program's work", left + fmt.Sprintf("a cycle takes %.2f times as long, and the work %.2f times", max(1, m.Stretch), 1+m.Slowdown)},
 		{"as a collector sees it", left + fmt.Sprintf("%.2f times, with %d processors", 1+m.Sees, max(1, m.Cores))},

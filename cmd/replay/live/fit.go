@@ -66,8 +66,8 @@ func FitMachine(heap int64, all []Observation) (*sim.Machine, Fit, error) {
 		Sweep:   sim.Linear{Base: s.sweep},
 		After:   s.after,
 		Stretch: s.stretch,
-		Noise:   s.noise(all),
 	}
+	m.Noise, m.Stall = s.noise(all)
 	return m, fit, nil
 }
 
@@ -253,36 +253,81 @@ func (s *shape) solve(all []Observation, weight []float64) (x [4]float64) {
 	return x
 }
 
-// noiseQuantiles is how many quantiles the noise of a fitted machine has.
-const noiseQuantiles = 101
+// How many quantiles the noise of a fitted machine has, and its stalls, which are few.
+const (
+	noiseQuantiles = 101
+	stallQuantiles = 11
+)
 
-// noise is the distribution of what cycles take, over what they should: of those that
-// held the program, whose lengths are pauses, unless they are few.
-func (s *shape) noise(all []Observation) sim.Noise {
-	ratios := s.ratios(all, func(o *Observation) bool { return o.Working*10 < o.Held })
-	if len(ratios) < noiseQuantiles {
-		ratios = s.ratios(all, func(*Observation) bool { return true })
+// noise is the distribution of what cycles take, over what they should, and what some
+// stall beyond that: of those that held the program, whose lengths are pauses, unless
+// they are few.
+func (s *shape) noise(all []Observation) (sim.Noise, sim.Stall) {
+	held := slices.DeleteFunc(slices.Clone(all), func(o Observation) bool { return o.Working*10 >= o.Held })
+	if len(held) < noiseQuantiles {
+		held = all
 	}
-	if len(ratios) < 2 {
-		return nil
-	}
-	slices.Sort(ratios)
-	n := make(sim.Noise, noiseQuantiles)
-	for q := range n {
-		at := float64(q) / float64(len(n)-1) * float64(len(ratios)-1)
-		i := min(int(at), len(ratios)-2)
-		n[q] = ratios[i] + (at-float64(i))*(ratios[i+1]-ratios[i])
-	}
-	return n
-}
-
-func (s *shape) ratios(all []Observation, counts func(*Observation) bool) (ratios []float64) {
-	for i := range all {
-		if p := s.predict(&all[i]); p > 0 && counts(&all[i]) {
-			ratios = append(ratios, max(0, s.work(&all[i])/p))
+	var ratios, excess []float64
+	for i := range held {
+		if p := s.predict(&held[i]); p > 0 {
+			w := s.work(&held[i])
+			ratios, excess = append(ratios, max(0, w/p)), append(excess, w-p)
 		}
 	}
-	return ratios
+	if len(ratios) < 2 {
+		return nil, sim.Stall{}
+	}
+	return split(ratios, excess)
+}
+
+// A cycle has stalled that takes longer than it should by more than leastStall, and by a
+// larger share than the noise of the others explains: beyond Tukey's outer fence, which is
+// three times the width of the middle half above that (Exploratory Data Analysis, 1977, 2D).
+//
+// Stalls come in spells: in a calibration of 55 s, two tenths of its cycles had two thirds
+// of the stalls (results/2026-11-22-fidelity). So the share is that of the middle one of
+// its parts, of some seconds each: most runs see about so much.
+const (
+	leastStall = float64(500 * time.Microsecond)
+	fence      = 3
+	mostParts  = 10
+	leastPart  = 50 // cycles
+)
+
+// split tells stalls from noise, by what cycles in order took over what they should, and
+// beyond that in ns.
+func split(ratios, excess []float64) (sim.Noise, sim.Stall) {
+	quarter := quantiles(ratios, 5)
+	most := quarter[3] + fence*(quarter[3]-quarter[1])
+	parts := max(1, min(mostParts, len(ratios)/leastPart))
+	shares := make([]float64, parts)
+	var rest, stalls []float64
+	for i, ratio := range ratios {
+		if ratio <= most || excess[i] <= leastStall {
+			rest = append(rest, ratio)
+			continue
+		}
+		stalls = append(stalls, excess[i])
+		shares[i*parts/len(ratios)] += float64(parts) / float64(len(ratios))
+	}
+	n, share := quantiles(rest, noiseQuantiles), quantiles(shares, 3)[1]
+	if share == 0 {
+		return n, sim.Stall{}
+	}
+	return n, sim.Stall{Share: share, Length: quantiles(stalls, stallQuantiles)}
+}
+
+// quantiles returns n evenly spaced quantiles of values, of which there is at least one.
+func quantiles(values []float64, n int) []float64 {
+	values = slices.Sorted(slices.Values(values))
+	q := make([]float64, n)
+	for k := range q {
+		at := float64(k) / float64(n-1) * float64(len(values)-1)
+		i := min(int(at), max(0, len(values)-2))
+		next := values[min(i+1, len(values)-1)]
+		q[k] = values[i] + (at-float64(i))*(next-values[i])
+	}
+	return q
 }
 
 // check holds a shape to cycles that it was not fitted to.

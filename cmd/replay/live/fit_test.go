@@ -21,8 +21,8 @@ import (
 // near reports whether got is within a share of want.
 func near(got, want, share float64) bool { return math.Abs(got-want) <= share*want }
 
-// A fit finds the machine that cycles were made up from, noise and all, in spite of
-// some that took ten times as long.
+// A fit finds the machine that cycles were made up from, noise and all, and how long
+// some of them stall: 20 ms, whatever they take.
 func TestFitFindsTheMachine(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var all []Observation
@@ -31,7 +31,7 @@ func TestFitFindsTheMachine(t *testing.T) {
 		length := 2e6 + 200*float64(o.Tracked) + 3000*float64(o.Objects) + 1e6*float64(o.Bytes)/(1<<30)
 		length *= 0.9 + 0.2*r.Float64()
 		if r.IntN(25) == 0 {
-			length *= 10
+			length += 20e6
 		}
 		if r.IntN(2) == 0 {
 			o.Working = time.Duration(1.75 * length)
@@ -50,10 +50,12 @@ func TestFitFindsTheMachine(t *testing.T) {
 		"freed":    {m.Settle.PerObject, 3000, 0.05},
 		"start":    {float64(m.Start), 3e5, 0},
 		"stretch":  {m.Stretch, 1.75, 0},
-		"last":     {m.Noise[len(m.Noise)-1], 10, 0.2},
+		"last":     {m.Noise[len(m.Noise)-1], 1.1, 0.05},
+		"stalls":   {m.Stall.Share, 1. / 25, 0.5},
+		"a stall":  {m.Stall.Length[len(m.Stall.Length)/2], 20e6, 0.05},
 		"middle":   {m.Noise[len(m.Noise)/2], 1, 0.03},
 		"cycles":   {float64(fit.Cycles), 300, 0},
-		"together": {1 / fit.Total, 1.36, 0.15}, // one in 25 takes ten times as long
+		"together": {1 / fit.Total, 1.13, 0.05}, // 20 ms in 25 times 6.1
 	} {
 		if !near(c.got, c.want, c.share+1e-9) {
 			t.Errorf("%s: %v, want %v", name, c.got, c.want)
@@ -64,6 +66,37 @@ func TestFitFindsTheMachine(t *testing.T) {
 	}
 	if _, _, err := FitMachine(0, all[:5]); err == nil {
 		t.Error("five cycles are enough")
+	}
+}
+
+// Most runs see few stalls if they come in a spell; and noise alone is none.
+func TestSplitTellsStallsFromNoise(t *testing.T) {
+	const n = 1000
+	for name, c := range map[string]struct {
+		stalls func(i int) bool
+		length float64
+		share  float64
+	}{
+		"none":           {func(int) bool { return false }, 0, 0},
+		"here and there": {func(i int) bool { return i%50 == 0 }, 5e6, 0.02},
+		"one spell":      {func(i int) bool { return i >= 200 && i < 300 && i%2 == 0 || i%100 == 99 }, 5e6, 0.01},
+		"too short":      {func(i int) bool { return i%50 == 0 }, 4e5, 0},
+	} {
+		ratios, excess := make([]float64, n), make([]float64, n)
+		for i := range ratios { // of cycles that should take 0.1 ms, within 10 %
+			excess[i] = 1e5 * (0.2*float64(i*7%n)/n - 0.1)
+			if c.stalls(i) {
+				excess[i] += c.length
+			}
+			ratios[i] = 1 + excess[i]/1e5
+		}
+		noise, stall := split(ratios, excess)
+		if !near(stall.Share, c.share, 1e-9) || len(noise) != noiseQuantiles || c.share > 0 && noise[len(noise)-1] > 1.1 {
+			t.Errorf("%s: a share of %v stalls, want %v; noise up to %v", name, stall.Share, c.share, noise[len(noise)-1])
+		}
+		if c.share > 0 && !near(stall.Length[stallQuantiles/2], c.length, 0.01) {
+			t.Errorf("%s: stalls of %v", name, stall.Length)
+		}
 	}
 }
 
