@@ -44,6 +44,9 @@ func TestFitFindsTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if m.Stall.Share == 0 {
+		t.Fatal("no stalls")
+	}
 	for name, c := range map[string]struct{ got, want, share float64 }{
 		"cycle":    {float64(m.Cycle(0, 0, 0)), 2e6, 0.1},
 		"tracked":  {m.Mark.PerObject, 200, 0.15},
@@ -94,7 +97,7 @@ func TestSplitTellsStallsFromNoise(t *testing.T) {
 		if !near(stall.Share, c.share, 1e-9) || len(noise) != noiseQuantiles || c.share > 0 && noise[len(noise)-1] > 1.1 {
 			t.Errorf("%s: a share of %v stalls, want %v; noise up to %v", name, stall.Share, c.share, noise[len(noise)-1])
 		}
-		if c.share > 0 && !near(stall.Length[stallQuantiles/2], c.length, 0.01) {
+		if stall.Share > 0 && !near(stall.Length[stallQuantiles/2], c.length, 0.01) {
 			t.Errorf("%s: stalls of %v", name, stall.Length)
 		}
 	}
