@@ -286,7 +286,7 @@ func exceeds(at *Point, limit int64) bool { return limit > 0 && granted(at) > li
 
 // choose decides where no cycle is under way and the request fits. A cycle that follows
 // the last one at once frees next to nothing: it waits until half as much
-// was allocated as there is room.
+// was allocated as there is room. So does one where a cycle has freed next to nothing before.
 func (p *Pacer) choose(at *Point, now moment, budget int64) (Action, string) {
 	room := float64(budget - granted(at))
 	switch {
@@ -294,6 +294,8 @@ func (p *Pacer) choose(at *Point, now moment, budget int64) (Action, string) {
 		return Skip, "headroom lasts"
 	case float64(now.total+at.Request-p.began) < halfway*room:
 		return Skip, "a cycle would free too little"
+	case p.past.knows(at.Sample.Live, fruitful*room):
+		return Skip, "a cycle freed too little here"
 	case p.price.got <= 0 && p.guess[whileSlow] < 0:
 		return Skip, "headroom does not last"
 	case p.practice.guess >= orWait && p.practice.guess < planned && at.At == Sync && at.Wait > 0:

@@ -43,6 +43,7 @@ const (
 	keepFutile = 0.9        // for each late cycle
 	refused    = 4          // cycles that a refusal costs: twice the ladder of two, since it may fail
 	halfway    = 0.5        // of the room: see [Pacer.choose]
+	fruitful   = 0.2        // of the room: what a cycle frees that starts early, as far as is known
 	worthwhile = 0.01       // of a cycle: what starts that are early save, or there are none
 )
 

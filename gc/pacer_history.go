@@ -225,3 +225,9 @@ func (h *history) pace(bytes int64) float64 {
 	then := h.at(h.lately)
 	return float64(now.time-then.time) / float64(max(1, now.total-then.total))
 }
+
+// knows reports whether a cycle that starts at this very place is known to free less than so many of the live bytes.
+func (h *history) knows(live int64, least float64) bool {
+	kept := h.at(h.head - 1).reachable
+	return kept != unknown && float64(live-kept) < least
+}

@@ -188,6 +188,20 @@ func TestPacerIsLazyWhereACycleOutlastsHeadroom(t *testing.T) {
 	}
 }
 
+// TestPacerDoesNotStartWhereItFreedNothing: near its peak ppo drops what it holds only after the request that does not
+// fit. A cycle just before it frees nothing, and the ladder follows.
+func TestPacerDoesNotStartWhereItFreedNothing(t *testing.T) {
+	tr, err := samples.Open("ppo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := compile(t, []*trace.Trace{tr})[0]
+	cfg := sim.Config{Limit: int64(1.1 * float64(w.PeakReachable)), Cost: sim.Fixed(100 * time.Microsecond), Ladder: sim.Ladder{Factor: 2}}
+	if r := sim.Run(w, gc.MustParse("pacer").New(), cfg); r.RefusalCollections > 100 {
+		t.Errorf("%d cycles, %d refusals", r.Collections, r.RefusalCollections)
+	}
+}
+
 // TestPacerResults writes the evaluation on recorded, synthetic and perturbed
 // workloads: see the README of results/2026-11-21-pacer for the command.
 func TestPacerResults(t *testing.T) {
