@@ -62,7 +62,7 @@ import (
 // prices give more memory and fewer cycles.
 //
 // The zero value takes collector time to be free. State is bounded, about 400 KiB. A decision takes some tenths of a microsecond,
-// and one is made for each request or growth of limit/2048, and each sync.
+// and one is made for each request or growth of limit/1024, and each sync.
 type Pacer struct {
 	Share  float64 // price of collector time, in seconds of pause per second
 	Memory float64 // price of memory, per byte; 0 = free up to the limit
@@ -131,7 +131,7 @@ func (p *Pacer) Decide(at Point) Decision {
 	p.clock.see(&at, p.held)
 	now := moment{p.clock.time, at.Sample.Live + p.freed, p.clock.waited}
 	budget := p.budget(&at)
-	grain := int64(1) << bits.Len64(uint64(budget>>11))
+	grain := int64(1) << bits.Len64(uint64(budget>>10))
 	p.asleep = p.wake(&at, known, grain)
 	d := Decision{Wake: p.asleep}
 	p.flow.see(now, at.Request, at.Cost)
@@ -169,7 +169,7 @@ func (p *Pacer) learn(at *Point, now moment, budget, grain int64) {
 	if p.headroom == 0 {
 		p.headroom = budget / 2
 	}
-	s := scene{now: now, top: now.total + at.Request, guess: p.guess, g: float64(at.Cost), slow: at.Slowdown, budget: budget, headroom: p.headroom, reachable: p.kept}
+	s := scene{now: now, top: now.total + at.Request, guess: &p.guess, g: float64(at.Cost), slow: at.Slowdown, budget: budget, headroom: p.headroom, reachable: p.kept}
 	if r := p.past.reachable(); r != unknown {
 		s.reachable = r
 	}

@@ -38,7 +38,7 @@ type practice struct {
 
 const (
 	drills     = 6
-	margins    = 12         // 0, and limit/2048 times powers of 2 up to limit/2
+	margins    = 7          // 0, and limit/64 times powers of 2 up to limit/2
 	keepScore  = 1 - 1./200 // for each drill: the last 33 headrooms count most
 	keepFutile = 0.9        // for each late cycle
 	refused    = 4          // cycles that a refusal costs: twice the ladder of two, since it may fail
@@ -49,7 +49,7 @@ const (
 
 // marginOf are the margins as shares of the budget, largest first.
 var marginOf = func() (m [margins]float64) {
-	x := 1. / 2048
+	x := 1. / 64
 	for i := margins - 2; i >= 0; i-- {
 		m[i] = x
 		x *= 2
@@ -74,9 +74,9 @@ type score struct {
 // A scene is a moment, as drills see it.
 type scene struct {
 	now       moment
-	top       int64            // total once the request is granted
-	guess     [guesses]float64 // bytes
-	g, slow   float64          // ns of a cycle; how it slows the program
+	top       int64             // total once the request is granted
+	guess     *[guesses]float64 // bytes
+	g, slow   float64           // ns of a cycle; how it slows the program
 	budget    int64
 	headroom  int64 // that a cycle leaves
 	reachable int64 // bytes that a cycle keeps which starts now
@@ -155,7 +155,13 @@ func (p *practice) set(i int, wall int64, s *scene) {
 		p.trips[k][i] = first
 		p.soon[k] = min(p.soon[k], first)
 	}
-	p.soon[planned] = math.Inf(-1)
+	p.lead(i, p.leads[i])
+}
+
+// lead makes a plan of drill i known.
+func (p *practice) lead(i int, lead float64) {
+	p.leads[i] = lead
+	p.soon[planned] = min(p.soon[planned], p.trips[planned][i]-lead)
 }
 
 // move begins drill i anew. Every other one goes to where headroom would end after the

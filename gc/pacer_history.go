@@ -101,7 +101,7 @@ func (h *history) see(now moment, at *Point, grain int64) (remembers bool) {
 	}
 	h.measure(now, float64(at.Cost), at.Slowdown)
 	e := h.at(h.head)
-	*e = entry{moment: now, request: at.Request, reachable: unknown, token: token}
+	e.moment, e.request, e.reachable, e.like, e.token = now, at.Request, unknown, 0, token // its hashes are those of a token
 	if token == 0 {
 		h.creep(now)
 	} else {

@@ -12,7 +12,7 @@ type plan struct {
 }
 
 const (
-	planEvery = 4 // entries, for drills: less work
+	planEvery = 8 // entries, for drills: less work
 	planStep  = 8 // places are closer than an 8th of what is between them and the wall: less work
 )
 
@@ -41,7 +41,7 @@ func (p *Pacer) plan(at *Point, now moment, budget int64) {
 		}
 		*x = plan{lead, wall, p.past.jumps}
 		if i < drills {
-			p.practice.leads[i], p.practice.soon[planned] = lead, math.Inf(-1)
+			p.practice.lead(i, lead)
 		}
 	}
 	p.guess[planned] = p.plans[drills].lead

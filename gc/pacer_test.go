@@ -282,10 +282,10 @@ func TestPracticeFindsTheMargin(t *testing.T) {
 		now := moment{}
 		for range 20000 {
 			now.time, now.total = now.time+ms/10, now.total+1
-			p.see(&scene{now: now, top: now.total + 1, g: float64(ms), budget: 2048, headroom: 1000, reachable: 1000})
+			p.see(&scene{now: now, top: now.total + 1, guess: new([guesses]float64), g: float64(ms), budget: 512, headroom: 400, reachable: 112})
 		}
 		p.choose(float64(ms), c.price*float64(ms))
-		if got := 2048 * marginOf[p.margin]; got < c.low || got > c.high {
+		if got := 512 * marginOf[p.margin]; got < c.low || got > c.high {
 			t.Errorf("a byte is worth %g cycles: starts with room for %g, want %g to %g", c.price, got, c.low, c.high)
 		}
 	}
