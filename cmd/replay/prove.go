@@ -83,7 +83,7 @@ func (r *proof) trials() {
 	fmt.Fprintf(r, `# %s in trials
 
 Cycles of 0.1, 1, 10 and 100 ms, limits of 1.25x, 1.5x, 2x and 4x of the peak reachable bytes where nothing else is said, ladder of 2 cycles. Delay: exposed pause, and what the program loses beside cycles.
-J: delay + %v x collector time, against the best schedule known for the cell: the least J of the optima and of all policies that ran. All ratios are geometric means over the cells, 1 ms added to both sides.
+J: delay + %v x collector time, against the best schedule known for the cell: the least J of the optima and of all policies that ran. All ratios are geometric means over the cells, 1 ms added to both sides. In brackets: that schedule, which knows all that will come.
 Lost: cells in which it is above %s, %s or %s by more than 2 ms of delay or two refusals.
 
 `, code(r.Policy), sim.CPUPrice, "`cudajl`", "`sqrt`", "`never`")
@@ -98,7 +98,7 @@ Lost: cells in which it is above %s, %s or %s by more than 2 ms of delay or two 
 			refusals += o.RefusalCollections
 			failed += o.FailedAllocs
 		}
-		r.row(t.Trial.Name, t.Trial.About, t.Len()/len(t.Contenders), ratioText(t.J(0, nil)), worst, ratioText(t.Delayed(1, nil)), ratioText(t.Delayed(5, nil)), ratioText(t.Delayed(2, nil)),
+		r.row(t.Trial.Name, t.Trial.About, t.Len()/len(t.Contenders), ratioText(t.J(0, nil)), worst, delayed(t, 1, nil), delayed(t, 5, nil), delayed(t, 2, nil),
 			ratioText(t.J(1, nil)), ratioText(t.J(3, nil)), refusals, failed, len(t.Lost))
 	}
 }
@@ -106,10 +106,16 @@ Lost: cells in which it is above %s, %s or %s by more than 2 ms of delay or two 
 // tabled is what tables give by program, limit and cycle.
 var tabled = []struct {
 	name string
-	of   func(*experiment.Tried, func(experiment.Cell) bool) float64
+	of   func(*experiment.Tried, func(experiment.Cell) bool) string
 }{
-	{"J", func(t *experiment.Tried, keep func(experiment.Cell) bool) float64 { return t.J(0, keep) }},
-	{"Delay / cudajl", func(t *experiment.Tried, keep func(experiment.Cell) bool) float64 { return t.Delayed(1, keep) }},
+	{"J", func(t *experiment.Tried, keep func(experiment.Cell) bool) string { return ratioText(t.J(0, keep)) }},
+	{"Delay / cudajl", func(t *experiment.Tried, keep func(experiment.Cell) bool) string { return delayed(t, 1, keep) }},
+	{"Delay / cudajl overlapped", func(t *experiment.Tried, keep func(experiment.Cell) bool) string { return delayed(t, 2, keep) }},
+}
+
+// delayed is the delay against that of a rival, of the policy and, in brackets, of the best schedule known.
+func delayed(t *experiment.Tried, rival int, keep func(experiment.Cell) bool) string {
+	return fmt.Sprintf("%s (%s)", ratioText(t.Delayed(rival, keep)), ratioText(t.KnownDelayed(rival, keep)))
 }
 
 func (r *proof) byWorkload() {
@@ -123,7 +129,7 @@ func (r *proof) byWorkload() {
 		for i, w := range r.Trials[0].Workloads {
 			row := []any{w.Name}
 			for _, t := range r.Trials {
-				row = append(row, ratioText(m.of(t, experiment.Of(i))))
+				row = append(row, m.of(t, experiment.Of(i)))
 			}
 			r.row(row...)
 		}
@@ -142,7 +148,7 @@ func (r *proof) byCell() {
 		for k, cost := range t.Costs {
 			row := []any{cost.Base}
 			for l := range t.Limits {
-				row = append(row, ratioText(m.of(t, func(c experiment.Cell) bool { return c.Cost == k && c.Limit == l })))
+				row = append(row, m.of(t, func(c experiment.Cell) bool { return c.Cost == k && c.Limit == l }))
 			}
 			r.row(row...)
 		}

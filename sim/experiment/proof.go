@@ -29,7 +29,7 @@ type Tried struct {
 	*Grid
 	Trial Trial
 	Lost  []Loss
-	known []time.Duration // J of the best schedule known, by workload, limit and cost
+	known []*Outcome // the best schedule known, by workload, limit and cost
 }
 
 // NewProof tries a policy on programs. It calls each, if it is not nil, with the name
@@ -100,16 +100,15 @@ func (t *Trial) compile(programs []*trace.Trace) ([]*sim.Workload, error) {
 	return loads, nil
 }
 
-// know takes the least J in each cell, of the optima and of all that ran.
+// know takes what has the least J in each cell, of the optima and of all that ran.
 func (t *Tried) know(optima *Grid) {
-	cells := t.Len() / len(t.Contenders)
-	t.known = make([]time.Duration, cells)
+	t.known = make([]*Outcome, t.Len()/len(t.Contenders))
 	for i := range t.known {
-		t.known[i] = math.MaxInt64
 		for _, g := range []*Grid{t.Grid, optima} {
-			for p := range g.Contenders {
-				if o := g.outcomes[i*len(g.Contenders)+p]; o.Err == nil && o.FailedAllocs == 0 {
-					t.known[i] = min(t.known[i], costOf(o))
+			n := len(g.Contenders)
+			for _, o := range g.outcomes[i*n : (i+1)*n] {
+				if o.Err == nil && o.FailedAllocs == 0 && (t.known[i] == nil || costOf(o) < costOf(t.known[i])) {
+					t.known[i] = o
 				}
 			}
 		}
@@ -118,11 +117,14 @@ func (t *Tried) know(optima *Grid) {
 
 // costOf is J: what a run cost the program, and what its cycles cost.
 func costOf(o *Outcome) time.Duration {
+	if o == nil { // nothing ran to its end
+		return math.MaxInt64
+	}
 	return o.Delay() + time.Duration(sim.CPUPrice*float64(o.GCBusy))
 }
 
 // Known returns J of the best schedule known in the cell of an index in the Grid.
-func (t *Tried) Known(i int) time.Duration { return t.known[i/len(t.Contenders)] }
+func (t *Tried) Known(i int) time.Duration { return costOf(t.known[i/len(t.Contenders)]) }
 
 // J is the geometric mean of a contender's J against the best schedule known, 1 ms
 // added to both, over the cells for which keep is true; nil keeps all.
@@ -133,6 +135,17 @@ func (t *Tried) J(contender int, keep func(Cell) bool) float64 {
 // Delayed is the same of the policy's delay against that of another contender.
 func (t *Tried) Delayed(against int, keep func(Cell) bool) float64 {
 	return t.mean(0, keep, func(i int, o *Outcome) float64 { return ratio(o.Delay(), t.outcomes[i+against].Delay()) })
+}
+
+// KnownDelayed is the same of the best schedule known. That knows all that will come.
+func (t *Tried) KnownDelayed(against int, keep func(Cell) bool) float64 {
+	return t.mean(0, keep, func(i int, _ *Outcome) float64 {
+		best := t.known[i/len(t.Contenders)]
+		if best == nil {
+			return math.Inf(1)
+		}
+		return ratio(best.Delay(), t.outcomes[i+against].Delay())
+	})
 }
 
 // Of keeps the cells of a workload.

@@ -63,6 +63,9 @@ func TestProofKnowsTheBest(t *testing.T) {
 				t.Errorf("%s: cell %+v beats the best known", x.Trial.Name, x.Cell(i))
 			}
 		}
+		if best, got := x.KnownDelayed(1, nil), x.Delayed(1, nil); !(best > 0 && best <= got*1.01) { // least J, not least delay
+			t.Errorf("%s: delay %v of cudajl's, the best known %v", x.Trial.Name, got, best)
+		}
 		if _, worst := x.Worst(); x.J(0, nil) < 1 || worst < x.J(0, nil) {
 			t.Errorf("%s: J %v, worst %v", x.Trial.Name, x.J(0, nil), worst)
 		}
