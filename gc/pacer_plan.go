@@ -22,7 +22,7 @@ const (
 func (p *Pacer) plan(at *Point, now moment, budget int64) {
 	price := p.priced(at, budget)
 	for i := range p.plans {
-		x, wall, close := &p.plans[i], p.freed+budget, false
+		x, wall, near := &p.plans[i], p.freed+budget, false
 		if i < drills {
 			if wall = p.practice.walls[i]; wall == x.wall && p.past.head%planEvery != 0 {
 				continue
@@ -30,9 +30,9 @@ func (p *Pacer) plan(at *Point, now moment, budget int64) {
 		}
 		if i == drills && p.practice.guess == planned {
 			room := float64(wall - now.total - at.Request)
-			close = room <= 2*x.lead+marginOf[p.practice.margin]*float64(budget)
+			near = room <= 2*x.lead+marginOf[p.practice.margin]*float64(budget)
 		}
-		if x.wall == wall && x.jumps == p.past.jumps && !close {
+		if x.wall == wall && x.jumps == p.past.jumps && !near {
 			continue
 		}
 		lead, ok := p.past.plan(now, wall, float64(at.Cost), at.Slowdown, price)
