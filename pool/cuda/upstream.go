@@ -113,7 +113,7 @@ func (o order) Synchronize() error { return syncContext(o.dev) }
 
 // Fence is that of [pool.Fencer].
 func (o order) Fence(stream uint32) (pool.Fence, error) {
-	return deviceChunks{o.dev}.end(stream)
+	return deviceChunks(o).end(stream)
 }
 
 // Settle is that of [pool.Settler].
