@@ -73,7 +73,7 @@ func (t *Tried) lose(ctx context.Context) error {
 
 // cause runs the cell of a loss with less and less that could be wanting.
 func (t *Tried) cause(l *Loss) (Cause, error) {
-	if !l.ByRefusals && costOf(l.Policy) <= min(costOf(l.Rivals[0]), costOf(l.Rivals[1]), costOf(l.Rivals[2])) {
+	if !l.ByRefusals && l.Policy.Objective() <= min(l.Rivals[0].Objective(), l.Rivals[1].Objective(), l.Rivals[2].Objective()) {
 		return Trade, nil
 	}
 	loses := func(who string) (bool, error) {

@@ -16,7 +16,7 @@ import (
 var Rivals = []string{Reference, Reference + ":overlap=true", "sqrt", "never", Reference + ":poll=50us"}
 
 // A Proof holds one policy against [Rivals] and the best schedule known, in trials.
-// Its measure J is the delay + 0.05 x collector time.
+// Its measure J is [sim.Result.Objective].
 type Proof struct {
 	Policy sim.Contender
 	Trials []*Tried
@@ -107,7 +107,7 @@ func (t *Tried) know(optima *Grid) {
 		for _, g := range []*Grid{t.Grid, optima} {
 			n := len(g.Contenders)
 			for _, o := range g.outcomes[i*n : (i+1)*n] {
-				if o.Err == nil && o.FailedAllocs == 0 && (t.known[i] == nil || costOf(o) < costOf(t.known[i])) {
+				if o.Err == nil && o.FailedAllocs == 0 && (t.known[i] == nil || o.Objective() < t.known[i].Objective()) {
 					t.known[i] = o
 				}
 			}
@@ -115,21 +115,19 @@ func (t *Tried) know(optima *Grid) {
 	}
 }
 
-// costOf is J: what a run cost the program, and what its cycles cost.
-func costOf(o *Outcome) time.Duration {
-	if o == nil { // nothing ran to its end
+// Known returns J of the best schedule known in the cell of an index in the Grid.
+func (t *Tried) Known(i int) time.Duration {
+	best := t.known[i/len(t.Contenders)]
+	if best == nil { // nothing ran to its end
 		return math.MaxInt64
 	}
-	return o.Delay() + time.Duration(sim.CPUPrice*float64(o.GCBusy))
+	return best.Objective()
 }
-
-// Known returns J of the best schedule known in the cell of an index in the Grid.
-func (t *Tried) Known(i int) time.Duration { return costOf(t.known[i/len(t.Contenders)]) }
 
 // J is the geometric mean of a contender's J against the best schedule known, 1 ms
 // added to both, over the cells for which keep is true; nil keeps all.
 func (t *Tried) J(contender int, keep func(Cell) bool) float64 {
-	return t.mean(contender, keep, func(i int, o *Outcome) float64 { return ratio(costOf(o), t.Known(i)) })
+	return t.mean(contender, keep, func(i int, o *Outcome) float64 { return ratio(o.Objective(), t.Known(i)) })
 }
 
 // Delayed is the same of the policy's delay against that of another contender.

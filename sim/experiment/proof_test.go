@@ -59,7 +59,7 @@ func TestProofKnowsTheBest(t *testing.T) {
 			t.Errorf("%s: %d cells, want %d", x.Trial.Name, x.Len(), want)
 		}
 		for i, o := range x.Outcomes() {
-			if costOf(o) < x.Known(i) && o.FailedAllocs == 0 {
+			if o.Objective() < x.Known(i) && o.FailedAllocs == 0 {
 				t.Errorf("%s: cell %+v beats the best known", x.Trial.Name, x.Cell(i))
 			}
 		}
@@ -93,7 +93,7 @@ func TestLossesAreFound(t *testing.T) {
 		for _, r := range l.Rivals {
 			worse = worse || l.Policy.Delay() > r.Delay()+2*time.Millisecond || l.Policy.RefusalCollections > r.RefusalCollections+2
 		}
-		if !worse || l.Known > costOf(l.Policy) {
+		if !worse || l.Known > l.Policy.Objective() {
 			t.Errorf("%+v", l.Cell)
 		}
 	}
