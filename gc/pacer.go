@@ -86,7 +86,6 @@ type Pacer struct {
 	ceiling  ceiling
 	guess    [guesses]float64 // bytes that will be allocated until a cycle could be over
 	followed float64          // bytes that followed the last time
-	plans    [drills + 1]plan // of each drill, and of the headroom that there is
 	began    int64            // total at which the last cycle started
 	early    int64            // room that there was
 	kept     int64            // bytes that it found reachable

@@ -20,7 +20,7 @@ type practice struct {
 	nearest int64                    // of those
 	trips   [guesses][drills]float64 // total and guess at which the next margin starts a cycle
 	soon    [guesses]float64         // the least of them, of planned less its lead
-	leads   [drills]float64          // planned of each drill
+	plans   [drills + 1]plan         // of each drill, and of the headroom that there is
 	scores  [guesses][margins]score
 	begun   bool
 	draw    uint64 // pseudo-random
@@ -109,7 +109,8 @@ func (p *practice) see(s *scene) {
 	}
 	if top := float64(s.top); top > p.soon[planned] {
 		p.soon[planned] = math.Inf(1)
-		for i, lead := range p.leads {
+		for i := range drills {
+			lead := p.plans[i].lead
 			p.soon[planned] = min(p.soon[planned], p.startUpTo(planned, i, top+lead, s)-lead)
 		}
 	}
@@ -155,13 +156,12 @@ func (p *practice) set(i int, wall int64, s *scene) {
 		p.trips[k][i] = first
 		p.soon[k] = min(p.soon[k], first)
 	}
-	p.lead(i, p.leads[i])
+	p.follow(i)
 }
 
-// lead makes a plan of drill i known.
-func (p *practice) lead(i int, lead float64) {
-	p.leads[i] = lead
-	p.soon[planned] = min(p.soon[planned], p.trips[planned][i]-lead)
+// follow goes by the plan of drill i from now on.
+func (p *practice) follow(i int) {
+	p.soon[planned] = min(p.soon[planned], p.trips[planned][i]-p.plans[i].lead)
 }
 
 // move begins drill i anew. Every other one goes to where headroom would end after the

@@ -21,8 +21,9 @@ const (
 // is about to be used. Without a match it takes the margin that is best without a guess.
 func (p *Pacer) plan(at *Point, now moment, budget int64) {
 	price := p.priced(at, budget)
-	for i := range p.plans {
-		x, wall, near := &p.plans[i], p.freed+budget, false
+	plans := &p.practice.plans
+	for i := range plans {
+		x, wall, near := &plans[i], p.freed+budget, false
 		if i < drills {
 			if wall = p.practice.walls[i]; wall == x.wall && p.past.head%planEvery != 0 {
 				continue
@@ -41,10 +42,10 @@ func (p *Pacer) plan(at *Point, now moment, budget int64) {
 		}
 		*x = plan{lead, wall, p.past.jumps}
 		if i < drills {
-			p.practice.lead(i, lead)
+			p.practice.follow(i)
 		}
 	}
-	p.guess[planned] = p.plans[drills].lead
+	p.guess[planned] = plans[drills].lead
 }
 
 // plan returns at which distance from a wall it is best to start a cycle of length g, 0 if that is where
