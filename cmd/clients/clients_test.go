@@ -3,7 +3,10 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
+
+	"github.com/eagergc/eagergc/pressure"
 )
 
 const published = "../../results/2026-11-22-clients"
@@ -34,28 +37,39 @@ func TestTablesAreOfTheRuns(t *testing.T) {
 	}
 }
 
-// A client is built and run, and what is written of it is read again.
+// A client is built and run, and what is written of it is read again. On a machine so busy
+// that a client ended before anyone looked at its memory, or before a cycle, it gets more requests.
 func TestMeasure(t *testing.T) {
+	const held = 700 // MiB
+	if m, err := pressure.HostMemory(); err == nil && m.Free < 2*held<<20 {
+		t.Skipf("%d MiB of memory are free; the client holds %d", m.Free>>20, held)
+	}
 	program := filepath.Join(t.TempDir(), "nothing")
 	if err := build(program, "nothing", ""); err != nil {
 		t.Fatal(err)
 	}
-	held := job{program: "nothing", kind: "held", args: "-requests 5"}
+	serve := func(way string, requests int) (run, error) {
+		return measure(program, way, job{program: "nothing", kind: "held", args: "-requests " + strconv.Itoa(requests)}, nil)
+	}
 	var all runs
 	for _, way := range []string{"plain", "tick:10ms", "close+auto"} {
-		r, err := measure(program, way, held, nil)
+		ticks := way == "tick:10ms"
+		r, err := serve(way, 5)
+		for more := 20; more < 2000 && (err == errNoReading || err == nil && ticks && r.Cycle == 0); more *= 4 {
+			r, err = serve(way, more)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Mean < 700 || r.Peak < r.Mean || r.Seconds <= 0 || r.P99 < r.P50 || (r.Cycle > 0) != (way == "tick:10ms") {
+		if r.Mean < held || r.Peak < r.Mean || r.Seconds <= 0 || r.P99 < r.P50 || (r.Cycle > 0) != ticks {
 			t.Errorf("%s: %+v", way, r)
 		}
 		all = append(all, r)
 	}
-	if _, err := measure(program, "gauge", held, nil); err != errNoWay {
+	if _, err := serve("gauge", 5); err != errNoWay {
 		t.Errorf("a client without a counter: %v", err)
 	}
-	if _, err := measure(program, "no such way", held, nil); err == nil {
+	if _, err := serve("no such way", 5); err == nil {
 		t.Error("a way that is not known runs")
 	}
 	dir := t.TempDir()
@@ -63,7 +77,7 @@ func TestMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := readRuns(filepath.Join(dir, "runs.csv"))
-	if err != nil || len(again) != len(all) || again[1].Way != "tick:10ms" || again[1].Peak < 700 {
+	if err != nil || len(again) != len(all) || again[1].Way != "tick:10ms" || again[1].Peak < held {
 		t.Errorf("%+v, %v", again, err)
 	}
 }

@@ -22,7 +22,10 @@ type reading struct {
 	resident float64 // MiB
 }
 
-var errNoWay = errors.New("no such way")
+var (
+	errNoWay     = errors.New("no such way")
+	errNoReading = errors.New("the client had ended before its memory was read: it needs more requests")
+)
 
 func build(program, folder, tags string) error {
 	cmd := exec.Command("go", "build", "-tags", tags, "-o", program, ".")
@@ -32,7 +35,8 @@ func build(program, folder, tags string) error {
 }
 
 // measure runs a client once and watches its resident memory from the moment when its
-// work begins. It returns errNoWay if the client has no such way.
+// work begins. It returns errNoWay if the client has no such way, and errNoReading if it
+// was gone too soon.
 func measure(program, way string, j job, cores []int) (r run, err error) {
 	cmd := exec.Command(program, append([]string{"-way", way}, strings.Fields(j.args)...)...)
 	cmd.Env = append(os.Environ(), "EAGERGC_CLIENT_CASE="+j.kind)
@@ -68,11 +72,19 @@ func measure(program, way string, j job, cores []int) (r run, err error) {
 		}
 		return r, errors.Join(waited, errors.New(message.String()))
 	}
+	if err == nil && len(r.timeline) == 0 {
+		err = errNoReading
+	}
+	if err != nil {
+		return r, err
+	}
+	sum := 0.0
 	for _, s := range r.timeline {
-		r.Mean += s.resident / float64(len(r.timeline))
+		sum += s.resident
 		r.Peak = max(r.Peak, s.resident)
 	}
-	return r, err
+	r.Mean = sum / float64(len(r.timeline))
+	return r, nil
 }
 
 // startOn starts a process that has these cores; nil is all.
@@ -95,24 +107,32 @@ func startOn(cores []int, cmd *exec.Cmd) error {
 	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &before))
 }
 
-// watch reads the resident memory of a process each 5 ms.
+// watch reads the resident memory of a process at once and then each 5 ms, until it is
+// told to stop. A process that has ended has no memory: that is no reading.
 func watch(pid int, stop chan struct{}) (seen []reading) {
-	begin, page := time.Now(), float64(os.Getpagesize())
+	begin := time.Now()
 	file := fmt.Sprintf("/proc/%d/statm", pid)
-	for tick := time.NewTicker(5 * time.Millisecond); ; {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if mib := resident(file); mib > 0 {
+			seen = append(seen, reading{time.Since(begin), mib})
+		}
 		select {
 		case <-stop:
-			tick.Stop()
 			return seen
 		case <-tick.C:
 		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		if f := strings.Fields(string(text)); len(f) > 1 {
-			pages, _ := strconv.ParseFloat(f[1], 64)
-			seen = append(seen, reading{time.Since(begin), pages * page / (1 << 20)})
-		}
 	}
+}
+
+// resident returns the MiB that a statm file tells of; 0 if the process has ended.
+func resident(statm string) float64 {
+	text, err := os.ReadFile(statm)
+	f := strings.Fields(string(text))
+	if err != nil || len(f) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseFloat(f[1], 64)
+	return pages * float64(os.Getpagesize()) / (1 << 20)
 }
