@@ -83,12 +83,11 @@ func (r *goRuntime) read() reading {
 }
 
 // mark does not wait for runtime.GC to return: that is after the sweep, which
-// on busy cores ends seconds after the mark. A cycle that follows another at
-// once first finishes the other's sweep: swept is how long that took at least.
-func (r *goRuntime) mark() (m marking) {
-	var look progressReader
-	cores := runtime.GOMAXPROCS(0)
-	before := look.read()
+// on busy cores ends seconds after the mark.
+func (r *goRuntime) mark() marking {
+	var runtimes progressReader
+	before := runtimes.read()
+	seen := looks{cores: runtime.GOMAXPROCS(0), first: before.stops, stops: before.stops}
 	probe := newProbe()
 	returned := make(chan struct{})
 	r.calls.Add(1)
@@ -99,29 +98,42 @@ func (r *goRuntime) mark() (m marking) {
 	})
 	began := time.Now()
 	nap := time.NewTimer(0)
-	var last time.Duration
-	for stops := before.stops; ; {
-		now := look.read()
+	for {
+		now := runtimes.read()
 		// The first cycle to end may have begun before the probe was dropped.
 		// Such a cycle keeps the probe; the one after it does not.
 		if n := now.cycles - before.cycles; n >= 2 || n == 1 && probe.Value() == nil {
-			return m
+			return seen.marking
 		}
-		if now.stops != before.stops { // it marks: a sweep gives way to whoever waits
-			m.looks++
-			m.waiting += displaced(now.runnable, cores)
-		}
-		if now.stops != stops { // since the last look: for a mark to begin, or for that of an older cycle to end
-			stops, m.swept = now.stops, last
-		}
-		last = time.Since(began)
-		nap.Reset(min(max(last/8, 200*time.Microsecond), time.Millisecond))
+		seen.add(now, time.Since(began))
+		nap.Reset(min(max(seen.at/8, 200*time.Microsecond), time.Millisecond))
 		select {
 		case <-returned:
-			return m
+			return seen.marking
 		case <-nap.C:
 		}
 	}
+}
+
+// looks are the looks at the runtime during a mark. A cycle that follows another at once
+// first finishes the other's sweep: swept is how long that took at least.
+type looks struct {
+	marking
+	cores int
+	first uint64        // stops before the cycle was asked for
+	stops uint64        // at the last look
+	at    time.Duration // of the last look, from when the cycle was asked for
+}
+
+func (l *looks) add(now progress, at time.Duration) {
+	if now.stops != l.first { // it marks: a sweep gives way to whoever waits
+		l.looks++
+		l.waiting += displaced(now.runnable, l.cores)
+	}
+	if now.stops != l.stops { // since the last look: for a mark to begin, or for that of an older cycle to end
+		l.swept = l.at
+	}
+	l.stops, l.at = now.stops, at
 }
 
 func (r *goRuntime) marked() int64 { return r.calls.Load() }
