@@ -164,17 +164,22 @@ func (p *Pacer) Decide(at Point) Decision {
 
 // learn brings the history and the drills to a point.
 func (p *Pacer) learn(at *Point, now moment, budget, grain int64) {
-	p.foresee(at, now, p.past.see(now, at, grain), budget)
 	if p.headroom == 0 {
 		p.headroom = budget / 2
 	}
+	price := p.priced(at, budget)
+	if p.past.see(now, at, grain) {
+		p.foresee(at, now, budget, price)
+	}
+	wait := p.waitWorth(at, budget, price)
+	p.guess[orWait], p.guess[lastOrWait] = wait, max(wait, p.followed)
 	s := scene{now: now, top: now.total + at.Request, guess: &p.guess, g: float64(at.Cost), slow: at.Slowdown, budget: budget, headroom: p.headroom, reachable: p.kept}
 	if r := p.past.reachable(); r != unknown {
 		s.reachable = r
 	}
 	p.practice.see(&s)
 	if p.practice.learned > 0 {
-		p.practice.choose(float64(at.Cost), p.priced(at, budget))
+		p.practice.choose(s.g, price)
 	}
 }
 
@@ -195,33 +200,29 @@ const (
 	unhurried = 2  // times what a byte is worth: how long it has to last
 )
 
-// foresee makes the guesses anew. Where nothing is known, it takes the margin that is
+// foresee makes the guesses anew that go by the history. Where nothing is known, it takes the margin that is
 // best without a guess.
-func (p *Pacer) foresee(at *Point, now moment, remembers bool, budget int64) {
-	if remembers {
-		last, most, ok := p.past.foresee()
-		if !ok {
-			last = marginOf[p.practice.plain] * float64(budget)
-			most = last
-		}
-		p.followed, p.guess[mostLately], p.guess[whileSlow] = last, most, 0
-		if p.past.pace(p.headroom/paceOver) < unhurried*p.priced(at, budget) {
-			p.guess[whileSlow] = -float64(budget)
-		}
-		p.plan(at, now, budget)
+func (p *Pacer) foresee(at *Point, now moment, budget int64, price float64) {
+	last, most, ok := p.past.foresee()
+	if !ok {
+		last = marginOf[p.practice.plain] * float64(budget)
+		most = last
 	}
-	wait := p.waitWorth(at, budget)
-	p.guess[orWait], p.guess[lastOrWait] = wait, max(wait, p.followed)
+	p.followed, p.guess[mostLately], p.guess[whileSlow] = last, most, 0
+	if p.past.pace(p.headroom/paceOver) < unhurried*price {
+		p.guess[whileSlow] = -float64(budget)
+	}
+	p.plan(at, now, budget, price)
 }
 
 // waitWorth is the room for which a cycle that starts beside the wait costs no more than one
 // does on average: what the wait does not hide, and the bytes that it gives up.
-func (p *Pacer) waitWorth(at *Point, budget int64) float64 {
+func (p *Pacer) waitWorth(at *Point, budget int64, price float64) float64 {
 	if at.At != Sync || at.Wait <= 0 {
 		return 0
 	}
 	saved := p.practice.cost - float64(max(0, at.Cost-at.Wait))
-	return float64(min(toBytes(saved/p.priced(at, budget)), budget/2))
+	return float64(min(toBytes(saved/price), budget/2))
 }
 
 // priced is what a byte is worth, in ns.

@@ -19,8 +19,7 @@ const (
 // plan makes those plans anew whose end of headroom has moved, and all if the program does
 // something else than it seemed to; also that of the headroom that there is, where it
 // is about to be used. Without a match it takes the margin that is best without a guess.
-func (p *Pacer) plan(at *Point, now moment, budget int64) {
-	price := p.priced(at, budget)
+func (p *Pacer) plan(at *Point, now moment, budget int64, price float64) {
 	plans := &p.practice.plans
 	for i := range plans {
 		x, wall, near := &plans[i], p.freed+budget, false
