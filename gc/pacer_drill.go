@@ -99,43 +99,43 @@ func (p *practice) see(s *scene) {
 		}
 		p.nearest = slices.Min(p.walls[:])
 	}
-	for k, guess := range s.guess[:planned] {
-		if top := float64(s.top) + guess; top > p.soon[k] {
-			p.soon[k] = math.Inf(1)
-			for i := range drills {
-				p.soon[k] = min(p.soon[k], p.startUpTo(k, i, top, s))
+	top := float64(s.top)
+	for k := range p.soon {
+		guess := s.guess[k]
+		if k == planned { // it is each drill's own
+			guess = 0
+		}
+		if top+guess > p.soon[k] {
+			p.start(k, top+guess, s)
+		}
+	}
+}
+
+// start notes the cycles that a guess starts in drills.
+func (p *practice) start(k int, top float64, s *scene) {
+	soon := math.Inf(1)
+	for i := range p.drills {
+		lead := 0.
+		if k == planned {
+			lead = p.plans[i].lead
+		}
+		trip := p.trips[k][i]
+		if top+lead > trip {
+			d := &p.drills[i]
+			due := d.due[k]
+			for due < margins && top+lead > trip {
+				if k == p.guess && due == p.margin {
+					d.next = s.now.total - s.reachable + s.budget
+				}
+				d.start[k][due] = s.now
+				due++
+				trip = p.tripAt(i, due, s.budget)
 			}
+			d.due[k], p.trips[k][i] = due, trip
 		}
+		soon = min(soon, trip-lead)
 	}
-	if top := float64(s.top); top > p.soon[planned] {
-		p.soon[planned] = math.Inf(1)
-		for i := range drills {
-			lead := p.plans[i].lead
-			p.soon[planned] = min(p.soon[planned], p.startUpTo(planned, i, top+lead, s)-lead)
-		}
-	}
-}
-
-// startUpTo notes the cycles that start in a drill, and returns where the next one would.
-func (p *practice) startUpTo(k, i int, top float64, s *scene) float64 {
-	if top > p.trips[k][i] {
-		p.start(k, i, top, s)
-	}
-	return p.trips[k][i]
-}
-
-// start notes the cycles that start in a drill.
-func (p *practice) start(k, i int, top float64, s *scene) {
-	d, trip := &p.drills[i], p.trips[k][i]
-	due := d.due[k]
-	for ; due < margins && top > trip; trip = p.tripAt(i, due, s.budget) {
-		if k == p.guess && due == p.margin {
-			d.next = s.now.total - s.reachable + s.budget
-		}
-		d.start[k][due] = s.now
-		due++
-	}
-	d.due[k], p.trips[k][i] = due, trip
+	p.soon[k] = soon
 }
 
 // tripAt is where a margin starts a cycle in drill i.

@@ -22,8 +22,8 @@ func (h *history) measure(now moment, g, slow float64) {
 		e := h.at(h.measured + 1)
 		e.followed = max(0, h.at(h.head-1).top()-e.top())
 		if e.token != 0 {
-			e.like = h.find(&h.known, alike, &e.hashes)
-			*h.known.at(e.hashes[alike]) = h.measured + 1
+			e.like = h.find(&h.known, e.hash)
+			h.known.put(e.hash, h.measured+1)
 		}
 	}
 }
@@ -36,7 +36,7 @@ func (h *history) foresee() (last, most float64, ok bool) {
 	}
 	crept := h.match - h.matched
 	n := 0
-	for s, next := h.matched, h.find(&h.known, alike, &h.hashes); n < occurrences && h.kept(s); s, next = next, h.at(next).like {
+	for s, next := h.matched, h.find(&h.known, h.hashes[alike]); n < occurrences && h.kept(s); s, next = next, h.at(next).like {
 		if s+crept > h.measured {
 			continue
 		}

@@ -46,13 +46,19 @@ type entry struct {
 	followed  int64  // bytes: see measure
 	like      int64  // the one before in known
 	token     uint64 // 0 for growth
-	hashes    [orders]uint64
+	hash      uint64 // of order alike, of a token
 }
 
 // An index is where entries are found by the hash of their last tokens.
-type index [1024]int64
+type index [1024]struct {
+	hash  uint64
+	entry int64
+}
 
-func (x *index) at(hash uint64) *int64 { return &x[hash>>54] }
+func (x *index) put(hash uint64, entry int64) {
+	at := &x[hash>>54]
+	at.hash, at.entry = hash, entry
+}
 
 // top is the total once the request is granted.
 func (e *entry) top() int64 { return e.total + e.request }
@@ -106,10 +112,10 @@ func (h *history) see(now moment, at *Point, grain int64) (remembers bool) {
 		h.creep(now)
 	} else {
 		h.push(token)
-		e.hashes = h.hashes
+		e.hash = h.hashes[alike]
 		h.follow(e)
-		for k, x := range e.hashes {
-			*h.index[k].at(x) = h.head
+		for k, x := range h.hashes {
+			h.index[k].put(x, h.head)
 		}
 	}
 	if h.match > 0 {
@@ -158,7 +164,7 @@ func (h *history) follow(e *entry) {
 		if h.run >= n {
 			break
 		}
-		if s := h.find(&h.index[k], k, &e.hashes); s > 0 {
+		if s := h.find(&h.index[k], h.hashes[k]); s > 0 {
 			if s != h.match {
 				h.jumps++
 			}
@@ -170,12 +176,12 @@ func (h *history) follow(e *entry) {
 }
 
 // find returns the entry in an index that ends in the same tokens; 0 if there is none.
-func (h *history) find(x *index, order int, hashes *[orders]uint64) int64 {
-	s := *x.at(hashes[order])
-	if !h.kept(s) || h.at(s).hashes[order] != hashes[order] {
+func (h *history) find(x *index, hash uint64) int64 {
+	at := &x[hash>>54]
+	if at.hash != hash || !h.kept(at.entry) {
 		return 0
 	}
-	return s
+	return at.entry
 }
 
 // nextToken returns the first token after the match; 0 if there is none.
