@@ -173,11 +173,11 @@ func (p *Pacer) learn(at *Point, now moment, budget, grain int64) {
 	}
 	wait := p.waitWorth(at, budget, price)
 	p.guess[orWait], p.guess[lastOrWait] = wait, max(wait, p.followed)
-	s := scene{now: now, top: now.total + at.Request, guess: &p.guess, g: float64(at.Cost), slow: at.Slowdown, budget: budget, headroom: p.headroom, reachable: p.kept}
+	s := &scene{now: now, top: now.total + at.Request, guess: &p.guess, g: float64(at.Cost), slow: at.Slowdown, budget: budget, headroom: p.headroom, reachable: p.kept}
 	if r := p.past.reachable(); r != unknown {
 		s.reachable = r
 	}
-	p.practice.see(&s)
+	p.practice.see(s)
 	if p.practice.learned > 0 {
 		p.practice.choose(s.g, price)
 	}
