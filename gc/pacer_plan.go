@@ -59,26 +59,30 @@ func (h *history) plan(now moment, wall int64, g, slow, price float64) (lead flo
 	if left := wall - h.at(h.head-1).top(); shift > 0 && left >= 0 {
 		shift *= left/shift + 1
 	}
-	last := h.passes(wall - shift)
+	wall -= shift
+	last := h.passes(wall)
 	if last == h.head {
 		return 0, false
 	}
 	end := h.at(last).beside(slow)
-	least := math.Inf(1)
+	least, best := math.Inf(1), last
 	for s := last; h.kept(s); s -= 1 + (last-s)/planStep {
 		e := h.at(s)
-		late, early := max(0, e.beside(slow)+g-end), float64(wall-shift-e.total)
-		if cost := late + price*early; cost < least {
-			least, lead = cost, 0
-			if s < last {
-				lead = max(0, early-float64(e.request)) + 1
-			}
+		late, early := e.beside(slow)+g-end, price*float64(wall-e.total)
+		if late < 0 {
+			late = 0
 		}
-		if late == 0 || price*early >= least || e.total+shift < now.total {
+		if late+early < least {
+			least, best = late+early, s
+		}
+		if late == 0 || early >= least || e.total+shift < now.total {
 			break
 		}
 	}
-	return lead, true
+	if best == last {
+		return 0, true
+	}
+	return float64(max(0, wall-h.at(best).top()) + 1), true
 }
 
 // passes returns the first entry from the match on with more than so many bytes; head if
