@@ -226,19 +226,15 @@ func (p *practice) rescale() {
 // gives up, at their price in ns. Of equal ones it takes the latest, and the one without a guess.
 func (p *practice) choose(g, price float64) {
 	p.learned = 0
-	least := math.Inf(1)
+	least, plain := math.Inf(1), math.Inf(1)
 	for k := guesses - 1; k >= 0; k-- {
-		low := math.Inf(1)
 		for m := range margins {
 			q := &p.scores[k][m]
 			c := (refused*p.futile*q.late-q.hidden)*g + price*q.early
-			if c <= low {
-				low = c
-				if k == 0 {
-					p.plain = m
-				}
+			if k == noGuess && c <= plain {
+				plain, p.plain = c, m
 			}
-			if k == 0 && m == margins-1 { // never early
+			if k == noGuess && m == margins-1 { // never early
 				c -= worthwhile * g * p.sum
 			}
 			if c <= least {
