@@ -124,12 +124,12 @@ func (p *practice) start(k int, top float64, s *scene) {
 			d := &p.drills[i]
 			due := d.due[k]
 			for due < margins && top+lead > trip {
-				if k == p.guess && due == p.margin {
-					d.next = s.now.total - s.reachable + s.budget
-				}
 				d.start[k][due] = s.now
 				due++
 				trip = p.tripAt(i, due, s.budget)
+			}
+			if k == p.guess && d.due[k] <= p.margin && p.margin < due {
+				d.next = s.now.total - s.reachable + s.budget
 			}
 			d.due[k], p.trips[k][i] = due, trip
 		}

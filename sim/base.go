@@ -141,7 +141,7 @@ func (m *base) fits(z int64, at *totals) bool {
 }
 
 func (m *base) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
-	p := gc.Point{
+	p := &gc.Point{
 		Now:       time.Duration(t + m.shift),
 		At:        at,
 		Sample:    pressure.Sample{Space: m.space, Live: sum.net - m.freed, Reserved: sum.net - m.freed, Limit: m.cfg.Told.limit(m.cfg.Limit)},
@@ -158,11 +158,11 @@ func (m *base) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
 	} else {
 		p.Request = arg
 	}
-	m.learned.tell(&p)
+	m.learned.tell(p)
 	p.Cost = m.cfg.Told.cost(p.Cost)
-	d := m.policy.Decide(p)
+	d := m.policy.Decide(*p)
 	m.setWake(d.Wake)
-	m.log.decide(Decided{Trace: time.Duration(t), Point: p, Decision: d})
+	m.log.decide(time.Duration(t), p, d)
 	return d
 }
 

@@ -342,7 +342,7 @@ func (r *measured) ask(p gc.Point, at int64) gc.Decision {
 	p.Cost = r.cfg.Told.cost(p.Cost)
 	d := r.policy.Decide(p)
 	r.wake = d.Wake
-	r.cfg.Log.decide(Decided{Trace: time.Duration(at), Point: p, Decision: d})
+	r.cfg.Log.decide(time.Duration(at), &p, d)
 	return d
 }
 

@@ -60,11 +60,12 @@ type Log struct {
 }
 
 // decide keeps a decision, if it is to be kept.
-func (l *Log) decide(d Decided) {
-	switch {
-	case l == nil || !l.KeepDecisions && !l.KeepReasons:
+func (l *Log) decide(trace time.Duration, at *gc.Point, answer gc.Decision) {
+	if l == nil || !l.KeepDecisions && !l.KeepReasons {
 		return
-	case !l.KeepDecisions && len(l.Decisions) > 0:
+	}
+	d := Decided{trace, *at, answer}
+	if !l.KeepDecisions && len(l.Decisions) > 0 {
 		if last := &l.Decisions[len(l.Decisions)-1]; last.Action == gc.Skip && l.seen == len(l.Cycles) {
 			*last = d
 			return
