@@ -113,7 +113,7 @@ func (p *practice) see(s *scene) {
 
 // start notes the cycles that a guess starts in drills.
 func (p *practice) start(k int, top float64, s *scene) {
-	soon := math.Inf(1)
+	now, budget, soon := s.now, float64(s.budget), math.Inf(1)
 	for i := range p.drills {
 		lead := 0.
 		if k == planned {
@@ -124,9 +124,9 @@ func (p *practice) start(k int, top float64, s *scene) {
 			d := &p.drills[i]
 			due := d.due[k]
 			for due < margins && top+lead > trip {
-				d.start[k][due] = s.now
+				d.start[k][due] = now
 				due++
-				trip = p.tripAt(i, due, s.budget)
+				trip = p.tripAt(i, due, budget)
 			}
 			if k == p.guess && d.due[k] <= p.margin && p.margin < due {
 				d.next = s.now.total - s.reachable + s.budget
@@ -139,11 +139,11 @@ func (p *practice) start(k int, top float64, s *scene) {
 }
 
 // tripAt is where a margin starts a cycle in drill i.
-func (p *practice) tripAt(i, margin int, budget int64) float64 {
+func (p *practice) tripAt(i, margin int, budget float64) float64 {
 	if margin == margins {
 		return math.Inf(1)
 	}
-	return float64(p.walls[i]) - marginOf[margin]*float64(budget)
+	return float64(p.walls[i]) - marginOf[margin]*budget
 }
 
 // set begins drill i.
@@ -151,7 +151,7 @@ func (p *practice) set(i int, wall int64, s *scene) {
 	d := &p.drills[i]
 	d.next, d.due = 0, [guesses]int{}
 	p.walls[i] = wall
-	first := p.tripAt(i, 0, s.budget)
+	first := p.tripAt(i, 0, float64(s.budget))
 	for k := range p.trips {
 		p.trips[k][i] = first
 		p.soon[k] = min(p.soon[k], first)
