@@ -20,31 +20,26 @@ const (
 // something else than it seemed to; also that of the headroom that there is, where it
 // is about to be used. Without a match it takes the margin that is best without a guess.
 func (p *Pacer) plan(at *Point, now moment, budget int64, price float64) {
-	plans := &p.practice.plans
-	for i := range plans {
-		x, wall, near := &plans[i], p.freed+budget, false
-		if i < drills {
-			if wall = p.practice.walls[i]; wall == x.wall && p.past.head%planEvery != 0 {
-				continue
-			}
-		}
-		if i == drills && p.practice.guess == planned {
-			room := float64(wall - now.total - at.Request)
-			near = room <= 2*x.lead+marginOf[p.practice.margin]*float64(budget)
-		}
-		if x.wall == wall && x.jumps == p.past.jumps && !near {
-			continue
-		}
+	drill, after := &p.practice, p.past.head%planEvery == 0
+	again := func(x *plan, wall int64) {
 		lead, ok := p.past.plan(now, wall, float64(at.Cost), at.Slowdown, price)
 		if !ok {
 			lead = marginOf[p.practice.plain] * float64(budget)
 		}
 		*x = plan{lead, wall, p.past.jumps}
-		if i < drills {
-			p.practice.follow(i)
+	}
+	for i, wall := range drill.walls {
+		if x := &drill.plans[i]; x.wall != wall || after && x.jumps != p.past.jumps {
+			again(x, wall)
+			drill.follow(i)
 		}
 	}
-	p.guess[planned] = plans[drills].lead
+	x, wall := &drill.plans[drills], p.freed+budget
+	near := drill.guess == planned && float64(wall-now.total-at.Request) <= 2*x.lead+marginOf[drill.margin]*float64(budget)
+	if x.wall != wall || x.jumps != p.past.jumps || near {
+		again(x, wall)
+	}
+	p.guess[planned] = x.lead
 }
 
 // plan returns at which distance from a wall it is best to start a cycle of length g, 0 if that is where
