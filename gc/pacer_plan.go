@@ -20,7 +20,7 @@ const (
 // something else than it seemed to; also that of the headroom that there is, where it
 // is about to be used. Without a match it takes the margin that is best without a guess.
 func (p *Pacer) plan(at *Point, now moment, budget int64, price float64) {
-	drill, after := &p.practice, p.past.head%planEvery == 0
+	eighth := p.past.head%planEvery == 0
 	again := func(x *plan, wall int64) {
 		lead, ok := p.past.plan(now, wall, float64(at.Cost), at.Slowdown, price)
 		if !ok {
@@ -28,14 +28,14 @@ func (p *Pacer) plan(at *Point, now moment, budget int64, price float64) {
 		}
 		*x = plan{lead, wall, p.past.jumps}
 	}
-	for i, wall := range drill.walls {
-		if x := &drill.plans[i]; x.wall != wall || after && x.jumps != p.past.jumps {
+	for i, wall := range p.practice.walls {
+		if x := &p.practice.plans[i]; x.wall != wall || eighth && x.jumps != p.past.jumps {
 			again(x, wall)
-			drill.follow(i)
+			p.practice.follow(i)
 		}
 	}
-	x, wall := &drill.plans[drills], p.freed+budget
-	near := drill.guess == planned && float64(wall-now.total-at.Request) <= 2*x.lead+marginOf[drill.margin]*float64(budget)
+	x, wall := &p.practice.plans[drills], p.freed+budget
+	near := p.practice.guess == planned && float64(wall-now.total-at.Request) <= 2*x.lead+marginOf[p.practice.margin]*float64(budget)
 	if x.wall != wall || x.jumps != p.past.jumps || near {
 		again(x, wall)
 	}
