@@ -60,13 +60,13 @@ func (m *base) next(w *Workload, i int) int {
 		return i
 	}
 	j := int(w.nextSync[i])
+	if m.bar != never { // first, since it is mostly the nearer one
+		j = w.firstTop(i, j, m.bar+m.freed)
+	}
 	if m.deadline != never {
 		j = w.firstTime(i, j, m.deadline)
 	}
-	if m.bar == never {
-		return j
-	}
-	return w.firstTop(i, j, m.bar+m.freed)
+	return j
 }
 
 // Decided is one question and its answer.
