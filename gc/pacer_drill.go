@@ -114,12 +114,12 @@ func (p *practice) see(s *scene) {
 // start notes the cycles that a guess starts in drills.
 func (p *practice) start(k int, top float64, s *scene) {
 	now, budget, soon := s.now, float64(s.budget), math.Inf(1)
-	for i := range p.drills {
+	trips := &p.trips[k]
+	for i, trip := range trips {
 		lead := 0.
 		if k == planned {
 			lead = p.plans[i].lead
 		}
-		trip := p.trips[k][i]
 		if top+lead > trip {
 			d := &p.drills[i]
 			due := d.due[k]
@@ -131,7 +131,7 @@ func (p *practice) start(k int, top float64, s *scene) {
 			if k == p.guess && d.due[k] <= p.margin && p.margin < due {
 				d.next = s.now.total - s.reachable + s.budget
 			}
-			d.due[k], p.trips[k][i] = due, trip
+			d.due[k], trips[i] = due, trip
 		}
 		soon = min(soon, trip-lead)
 	}
