@@ -116,34 +116,34 @@ func (p *practice) start(k int, top float64, s *scene) {
 	now, budget, soon := s.now, float64(s.budget), math.Inf(1)
 	trips := &p.trips[k]
 	for i, trip := range trips {
-		lead := 0.
-		if k == planned {
-			lead = p.plans[i].lead
-		}
-		if top+lead > trip {
+		if top > trip {
 			d := &p.drills[i]
 			due := d.due[k]
-			for due < margins && top+lead > trip {
+			for due < margins && top > trip {
 				d.start[k][due] = now
 				due++
-				trip = p.tripAt(i, due, budget)
+				trip = p.tripAt(k, i, due, budget)
 			}
 			if k == p.guess && d.due[k] <= p.margin && p.margin < due {
 				d.next = s.now.total - s.reachable + s.budget
 			}
 			d.due[k], trips[i] = due, trip
 		}
-		soon = min(soon, trip-lead)
+		soon = min(soon, trip)
 	}
 	p.soon[k] = soon
 }
 
-// tripAt is where a margin starts a cycle in drill i.
-func (p *practice) tripAt(i, margin int, budget float64) float64 {
+// tripAt is where a guess and a margin start a cycle in drill i.
+func (p *practice) tripAt(k, i, margin int, budget float64) float64 {
 	if margin == margins {
 		return math.Inf(1)
 	}
-	return float64(p.walls[i]) - marginOf[margin]*budget
+	trip := float64(p.walls[i]) - marginOf[margin]*budget
+	if k == planned {
+		trip -= p.plans[i].lead
+	}
+	return trip
 }
 
 // set begins drill i.
@@ -151,17 +151,17 @@ func (p *practice) set(i int, wall int64, s *scene) {
 	d := &p.drills[i]
 	d.next, d.due = 0, [guesses]int{}
 	p.walls[i] = wall
-	first := p.tripAt(i, 0, float64(s.budget))
 	for k := range p.trips {
-		p.trips[k][i] = first
-		p.soon[k] = min(p.soon[k], first)
+		p.trips[k][i] = p.tripAt(k, i, 0, float64(s.budget))
+		p.soon[k] = min(p.soon[k], p.trips[k][i])
 	}
-	p.follow(i)
 }
 
-// follow goes by the plan of drill i from now on.
-func (p *practice) follow(i int) {
-	p.soon[planned] = min(p.soon[planned], p.trips[planned][i]-p.plans[i].lead)
+// follow goes by another plan in drill i from now on.
+func (p *practice) follow(i int, x plan) {
+	p.trips[planned][i] += p.plans[i].lead - x.lead
+	p.soon[planned] = min(p.soon[planned], p.trips[planned][i])
+	p.plans[i] = x
 }
 
 // move begins drill i anew. Every other one goes to where headroom would end after the

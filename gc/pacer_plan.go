@@ -21,23 +21,22 @@ const (
 // is about to be used. Without a match it takes the margin that is best without a guess.
 func (p *Pacer) plan(at *Point, now moment, budget int64, price float64) {
 	eighth := p.past.head%planEvery == 0
-	again := func(x *plan, wall int64) {
+	again := func(wall int64) plan {
 		lead, ok := p.past.plan(now, wall, float64(at.Cost), at.Slowdown, price)
 		if !ok {
 			lead = marginOf[p.practice.plain] * float64(budget)
 		}
-		*x = plan{lead, wall, p.past.jumps}
+		return plan{lead, wall, p.past.jumps}
 	}
 	for i, wall := range p.practice.walls {
 		if x := &p.practice.plans[i]; x.wall != wall || eighth && x.jumps != p.past.jumps {
-			again(x, wall)
-			p.practice.follow(i)
+			p.practice.follow(i, again(wall))
 		}
 	}
 	x, wall := &p.practice.plans[drills], p.freed+budget
 	near := p.practice.guess == planned && float64(wall-now.total-at.Request) <= 2*x.lead+marginOf[p.practice.margin]*float64(budget)
 	if x.wall != wall || x.jumps != p.past.jumps || near {
-		again(x, wall)
+		*x = again(wall)
 	}
 	p.guess[planned] = x.lead
 }
