@@ -47,13 +47,14 @@ const (
 	worthwhile = 0.01       // of a cycle: what starts that are early save, or there are none
 )
 
-// marginOf are the margins as shares of the budget, largest first.
-var marginOf = func() (m [margins]float64) {
+// marginOf are the margins as shares of the budget, largest first; the one after the last never starts a cycle.
+var marginOf = func() (m [margins + 1]float64) {
 	x := 1. / 64
 	for i := margins - 2; i >= 0; i-- {
 		m[i] = x
 		x *= 2
 	}
+	m[margins] = math.Inf(-1)
 	return m
 }()
 
@@ -117,12 +118,12 @@ func (p *practice) start(k int, top float64, s *scene) {
 	trips := &p.trips[k]
 	for i, trip := range trips {
 		if top > trip {
-			d := &p.drills[i]
-			due := d.due[k]
-			for due < margins && top > trip {
-				d.start[k][due] = now
+			d, end := &p.drills[i], p.end(k, i)
+			due, starts := d.due[k], &d.start[k]
+			for top > trip {
+				starts[due] = now
 				due++
-				trip = p.tripAt(k, i, due, budget)
+				trip = end - marginOf[due]*budget
 			}
 			if k == p.guess && d.due[k] <= p.margin && p.margin < due {
 				d.next = s.now.total - s.reachable + s.budget
@@ -134,16 +135,13 @@ func (p *practice) start(k int, top float64, s *scene) {
 	p.soon[k] = soon
 }
 
-// tripAt is where a guess and a margin start a cycle in drill i.
-func (p *practice) tripAt(k, i, margin int, budget float64) float64 {
-	if margin == margins {
-		return math.Inf(1)
-	}
-	trip := float64(p.walls[i]) - marginOf[margin]*budget
+// end is where a guess starts a cycle in drill i without a margin.
+func (p *practice) end(k, i int) float64 {
+	end := float64(p.walls[i])
 	if k == planned {
-		trip -= p.plans[i].lead
+		end -= p.plans[i].lead
 	}
-	return trip
+	return end
 }
 
 // set begins drill i.
@@ -152,7 +150,7 @@ func (p *practice) set(i int, wall int64, s *scene) {
 	d.next, d.due = 0, [guesses]int{}
 	p.walls[i] = wall
 	for k := range p.trips {
-		p.trips[k][i] = p.tripAt(k, i, 0, float64(s.budget))
+		p.trips[k][i] = p.end(k, i) - marginOf[0]*float64(s.budget)
 		p.soon[k] = min(p.soon[k], p.trips[k][i])
 	}
 }
