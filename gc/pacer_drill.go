@@ -224,20 +224,24 @@ func (p *practice) rescale() {
 // gives up, at their price in ns. Of equal ones it takes the latest, and the one without a guess.
 func (p *practice) choose(g, price float64) {
 	p.learned = 0
-	least, plain := math.Inf(1), math.Inf(1)
+	cost := func(k, m int) float64 {
+		q := &p.scores[k][m]
+		return (refused*p.futile*q.late-q.hidden)*g + price*q.early
+	}
+	least := cost(p.guess, p.margin) // mostly it stays
 	for k := guesses - 1; k >= 0; k-- {
 		for m := range margins {
-			q := &p.scores[k][m]
-			c := (refused*p.futile*q.late-q.hidden)*g + price*q.early
-			if k == noGuess && c <= plain {
-				plain, p.plain = c, m
-			}
-			if k == noGuess && m == margins-1 { // never early
-				c -= worthwhile * g * p.sum
-			}
-			if c <= least {
+			if c := cost(k, m); c <= least {
 				least, p.guess, p.margin = c, k, m
 			}
+		}
+	}
+	if c := cost(noGuess, margins-1) - worthwhile*g*p.sum; c <= least { // never early
+		least, p.guess, p.margin = c, noGuess, margins-1
+	}
+	for m := range margins {
+		if cost(noGuess, m) <= cost(noGuess, p.plain) {
+			p.plain = m
 		}
 	}
 	p.cost = g + least/max(1, p.sum)
