@@ -204,11 +204,11 @@ const (
 // best without a guess.
 func (p *Pacer) foresee(at *Point, now moment, budget int64, price float64) {
 	last, most, ok := p.past.foresee()
+	p.followed, p.guess[mostLately], p.guess[whileSlow] = float64(last), float64(most), 0
 	if !ok {
-		last = marginOf[p.practice.plain] * float64(budget)
-		most = last
+		p.followed = marginOf[p.practice.plain] * float64(budget)
+		p.guess[mostLately] = p.followed
 	}
-	p.followed, p.guess[mostLately], p.guess[whileSlow] = last, most, 0
 	if p.past.pace(p.headroom/paceOver) < unhurried*price {
 		p.guess[whileSlow] = -float64(budget)
 	}

@@ -18,8 +18,8 @@ type practice struct {
 	drills  [drills]drill
 	walls   [drills]int64            // totals at which they are
 	nearest int64                    // of those
-	trips   [guesses][drills]float64 // total and guess at which the next margin starts a cycle
-	soon    [guesses]float64         // the least of them, of planned less its lead
+	trips   [guesses][drills]float64 // total and guess at which the next margin starts a cycle; of planned the total alone
+	soon    [guesses]float64         // the least of them
 	plans   [drills + 1]plan         // of each drill, and of the headroom that there is
 	scores  [guesses][margins]score
 	begun   bool

@@ -30,7 +30,7 @@ func (h *history) measure(now moment, g, slow float64) {
 
 // foresee returns what followed the match, or, if that is not known yet, the newest entry like the
 // present, and the most of what followed the last few; ok is false if nothing is known.
-func (h *history) foresee() (last, most float64, ok bool) {
+func (h *history) foresee() (last, most int64, ok bool) {
 	if h.match == 0 {
 		return 0, 0, false
 	}
@@ -40,7 +40,7 @@ func (h *history) foresee() (last, most float64, ok bool) {
 		if s+crept > h.measured {
 			continue
 		}
-		x := float64(h.at(s + crept).followed)
+		x := h.at(s + crept).followed
 		if n++; n == 1 {
 			last = x
 		}

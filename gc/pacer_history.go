@@ -46,7 +46,7 @@ type entry struct {
 	followed  int64  // bytes: see measure
 	like      int64  // the one before in known
 	token     uint64 // 0 for growth
-	hash      uint64 // of order alike, of a token
+	hash      uint64 // of the last tokens, in order alike; of a token
 }
 
 // An index is where entries are found by the hash of their last tokens.
@@ -107,7 +107,7 @@ func (h *history) see(now moment, at *Point, grain int64) (remembers bool) {
 	}
 	h.measure(now, float64(at.Cost), at.Slowdown)
 	e := h.at(h.head)
-	e.moment, e.request, e.reachable, e.like, e.token = now, at.Request, unknown, 0, token // its hashes are those of a token
+	e.moment, e.request, e.reachable, e.like, e.token = now, at.Request, unknown, 0, token // its hash is that of a token
 	if token == 0 {
 		h.creep(now)
 	} else {

@@ -171,9 +171,9 @@ func TestHistoryForesees(t *testing.T) {
 		if i < 100 {
 			continue
 		}
-		want := 0.
+		want := int64(0)
 		for k := range 5 {
-			want += float64(request(i + 1 + k))
+			want += request(i + 1 + k)
 		}
 		if last, most, ok := h.foresee(); !ok || last != want || most != want {
 			t.Fatalf("at %d foresees %v, at most %v, %v; want %v", i, last, most, ok, want)
