@@ -434,7 +434,7 @@ func TestHealth(t *testing.T) {
 		t.Cleanup(c.Close)
 		return c
 	}
-	good := newOne(gc.Config{Limit: 1000})
+	good := newOne(gc.Config{Limit: 1000, Policy: gc.MustParse("never").New(), Caps: gc.Caps{Cycles: 1}}) // a cycle would take much of a life so short
 	good.Account(300)
 	if h := health(good); h.Level != "good" || !strings.Contains(h.Text, "300 B live of 1000 B (30 %)") {
 		t.Errorf("%+v", h)
