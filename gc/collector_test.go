@@ -46,9 +46,16 @@ func newCollector(t testing.TB, cfg Config) *Collector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.releases.patience, c.releases.bound = time.Minute, time.Minute // on a slow machine, too, all that a cycle frees is its yield
+	patient(c)
 	t.Cleanup(c.Close)
 	return c
+}
+
+// patient has cycles wait for their releases for a minute: on a slow machine, too, all that a
+// cycle frees is its yield then.
+func patient(c *Collector) {
+	c.releases.patience = int(time.Minute / releaseLook)
+	c.releases.bound = c.releases.patience
 }
 
 // uncapped lets the policy do as it likes.

@@ -100,6 +100,7 @@ func (g *graveyard) give(int)        { g.at.Live-- }
 func staged(t *testing.T, p Policy) (*Collector, *puppet, *graveyard) {
 	e := newPuppet()
 	c := newOn(e, Config{Caps: uncapped}, p)
+	patient(c)
 	g := &graveyard{level: level{pressure.Sample{Live: 100, Limit: 1000}}}
 	g.gate = c.Watch(g)
 	c.addRegistry(g)

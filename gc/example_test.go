@@ -3,6 +3,7 @@ package gc_test
 import (
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/eagergc/eagergc/gc"
 )
@@ -61,8 +62,11 @@ func ExampleOwn() {
 	for i := range n {
 		open(fmt.Sprint(i, ".jpeg"))
 	}
-	last := collector.Collect(gc.TriggerExplicit)
-	fmt.Println("left over:", last.LiveAfter)
+	collector.Collect(gc.TriggerExplicit)
+	for collector.Stats().Pending > 0 { // a free that takes long outlasts its cycle
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println("left over:", collector.Samples()[0].Live)
 	fmt.Println("given back in all:", collector.Stats().Freed == n*8<<20)
 	// Output:
 	// left over: 0
@@ -83,6 +87,9 @@ func ExampleCollector_Sync() {
 		return nil // wait for the device here
 	}); err != nil {
 		log.Fatal(err)
+	}
+	for collector.Stats().Pending > 0 {
+		time.Sleep(time.Millisecond)
 	}
 	// Output: freed the image
 }
@@ -111,6 +118,9 @@ func ExampleCollector_Due() {
 		}
 	}
 	for rank, c := range ranks {
+		for c.Stats().Pending > 0 {
+			time.Sleep(time.Millisecond)
+		}
 		fmt.Println("rank", rank, "freed", c.Stats().Freed)
 	}
 	// Output:

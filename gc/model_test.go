@@ -39,8 +39,7 @@ func TestCollectorAgainstAModel(t *testing.T) {
 		}
 		defer c.Close()
 		c.own()
-		c.releases.patience = time.Hour // for the walk that is held
-		c.releases.bound = time.Hour
+		patient(c) // for the walk that is held
 		m := &model{c: c, limit: limit, most: rapid.Uint64Range(1, 4).Draw(rt, "cycles")}
 		m.setPolicy(rt)
 		rt.Repeat(map[string]func(*rapid.T){

@@ -32,6 +32,7 @@ func (b *tomb) give(int)        { b.o.giveBack(1) }
 func owning(t *testing.T) (*Collector, *puppet, *tomb) {
 	e := newPuppet()
 	c := newOn(e, Config{Caps: uncapped, Idle: -1, Limit: 100}, new(Never))
+	patient(c)
 	t.Cleanup(c.Close)
 	b := &tomb{o: c.own()}
 	c.addRegistry(b)
@@ -214,6 +215,7 @@ func TestWhatDiesBetweenAllocationsIsAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	patient(c) // who frees nothing in time is not asked again
 	owners := []*[4]*int{new([4]*int), new([4]*int)}
 	for _, owner := range owners {
 		Own(c, owner, 1<<20, func(int) {}, 0)

@@ -15,9 +15,9 @@ import (
 // while its releases get on. A hand that is stuck in one is left behind, and
 // another takes over what is not begun.
 type releases struct {
-	patience time.Duration // how long none may end before the hands at work are left behind
-	bound    time.Duration // the longest that a cycle waits
-	strict   bool          // panics are not contained
+	patience int  // looks at which none has ended before the hands at work are left behind
+	bound    int  // looks after which a cycle waits no longer
+	strict   bool // panics are not contained
 	late     func(bytes int64)
 	failed   func(error)
 
@@ -49,9 +49,12 @@ type hand struct {
 	left bool // behind
 }
 
+// A cycle looks at its releases now and then. What counts is looks and not time: when the
+// machine stands still for a while, no release is stuck.
 const (
-	releasePatience = 100 * time.Millisecond
-	releaseBound    = time.Second
+	releaseLook     = 10 * time.Millisecond // between two looks
+	releasePatience = 10
+	releaseBound    = 100
 	maxStuck        = 16 // hands left behind; when there are as many, what is not begun waits for one of them
 )
 
@@ -184,8 +187,16 @@ func (r *releases) leaves(h *hand) {
 // bound.
 func (r *releases) wait() {
 	var timer *time.Timer
-	for end := time.Now().Add(r.bound); ; {
+	finished, still := uint64(0), -1 // releases that had ended at the last look; looks since one has
+	for range r.bound {
 		r.mu.Lock()
+		if still++; r.finished != finished {
+			finished, still = r.finished, 0
+		}
+		if still == r.patience {
+			r.leave()
+			still = 0
+		}
 		if len(r.busy) == 0 {
 			r.mu.Unlock()
 			return
@@ -193,27 +204,19 @@ func (r *releases) wait() {
 		if r.idle == nil {
 			r.idle = make(chan struct{})
 		}
-		idle, finished := r.idle, r.finished
+		idle := r.idle
 		r.mu.Unlock()
 		if timer == nil {
-			timer = time.NewTimer(r.patience)
+			timer = time.NewTimer(releaseLook)
 			defer timer.Stop()
 		} else {
-			timer.Reset(r.patience)
+			timer.Reset(releaseLook)
 		}
 		select {
 		case <-idle:
 			return
 		case <-timer.C:
 		}
-		if time.Now().After(end) {
-			return
-		}
-		r.mu.Lock()
-		if r.finished == finished {
-			r.leave()
-		}
-		r.mu.Unlock()
 	}
 }
 

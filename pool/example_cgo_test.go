@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"runtime"
+	"time"
 	"unsafe"
 
 	"github.com/eagergc/eagergc/gc"
@@ -56,6 +57,9 @@ func Example_cMemory() {
 		}
 	}
 	collector.Collect(gc.TriggerExplicit)
+	for collector.Stats().Pending > 0 { // a free that takes long outlasts its cycle
+		time.Sleep(time.Millisecond)
+	}
 	fmt.Println("given back by cycles:", collector.Stats().Objects)
 	fmt.Println("left over:", collector.Samples()[0].Live)
 	// Output:

@@ -121,6 +121,6 @@ func Example_recording() {
 		log.Fatal(err)
 	}
 	s := recorded.Stats(pressure.Host)
-	fmt.Println(s.Allocs, "allocations,", s.Syncs, "waits, at most", pressure.Bytes(s.PeakReachable), "reachable")
-	// Output: 10 allocations, 10 waits, at most 1.00 MiB reachable
+	fmt.Println(s.Allocs, "allocations of", pressure.Bytes(s.AllocatedBytes), "and", s.Syncs, "waits")
+	// Output: 10 allocations of 10.00 MiB and 10 waits
 }

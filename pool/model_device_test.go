@@ -15,6 +15,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -373,7 +374,7 @@ func (m *deviceModel) collect(t *rapid.T) {
 		t.Skip("cycles take long")
 	}
 	runtime.KeepAlive(clearStack(10))
-	m.c.Collect(gc.TriggerExplicit)
+	pooltest.Collect(m.c)
 	m.found()
 }
 
@@ -454,7 +455,7 @@ func (m *deviceModel) end(t *rapid.T) {
 	m.up.refuse, m.up.keep, m.up.stuck = 0, 0, 0
 	m.up.mu.Unlock()
 	m.p.Close()
-	m.c.Collect(gc.TriggerExplicit)
+	pooltest.Collect(m.c)
 	m.found()
 	for len(m.held) > 0 {
 		if x := m.gone(0); x.object {

@@ -176,7 +176,7 @@ func (m *model) release(rt *rapid.T) {
 
 func (m *model) collect(rt *rapid.T) {
 	runtime.KeepAlive(clearStack(10)) // so that it is not compiled away
-	m.c.Collect(gc.TriggerExplicit)
+	pooltest.Collect(m.c)
 	m.live, m.garbage = m.live-m.garbage, 0
 }
 
@@ -213,7 +213,7 @@ func (m *model) finish(rt *rapid.T) {
 	}
 	runtime.KeepAlive(m.arrays)
 	m.arrays = nil
-	m.c.Collect(gc.TriggerExplicit)
+	pooltest.Collect(m.c)
 	pooltest.Check(m.t, m.p)
 	if live := m.p.Stats().Live; live != 0 {
 		rt.Fatalf("%d bytes left", live)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -38,7 +39,7 @@ func TestStressTogether(t *testing.T) {
 				work.Go(func() { s.use(rand.New(rand.NewPCG(seed, uint64(procs)))) })
 			}
 			work.Wait()
-			c.Collect(gc.TriggerExplicit)
+			pooltest.Collect(c)
 			if owned, given, wrong := s.owned.Load(), s.given.Load(), s.wrong.Load(); owned != given || wrong > 0 {
 				t.Errorf("%d owned, %d given back, %d of them twice or while in use", owned, given, wrong)
 			}

@@ -37,7 +37,7 @@ func TestStress(t *testing.T) {
 				work.Go(func() { stress(t, p, c, rand.New(rand.NewPCG(seed, uint64(procs)))) })
 			}
 			work.Wait()
-			c.Collect(gc.TriggerExplicit)
+			pooltest.Collect(c)
 			pooltest.Check(t, p)
 			if s := p.Stats(); s.Live != 0 || s.ReservedPeak > hard {
 				t.Errorf("%+v", s)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -169,7 +170,7 @@ func TestTwoPoolsShareACollector(t *testing.T) {
 	}
 	dropSome(t, pools[0], 100)
 	dropSome(t, pools[1], 200)
-	c.Collect(gc.TriggerExplicit)
+	pooltest.Collect(c)
 	if a, b := pools[0].Sample(), pools[1].Sample(); a.Live != 1<<20 || b.Live != 0 {
 		t.Errorf("%+v, %+v", a, b)
 	}

@@ -9,13 +9,26 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 )
 
 // A Maker returns a fresh pool under the given limits. The suite closes it.
 type Maker func(t testing.TB, limits pressure.Limits) *pool.Pool
+
+// Collect runs a cycle and returns when all that it has found dead is given back, which on a
+// busy machine is after the cycle. It panics if that takes longer than a minute.
+func Collect(c *gc.Collector) {
+	c.Collect(gc.TriggerExplicit)
+	for end := time.Now().Add(time.Minute); c.Stats().Pending > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			panic("pooltest: what a cycle has found dead is not given back")
+		}
+	}
+}
 
 // Run runs the whole suite. A pool of at least 64 MiB is needed.
 func Run(t *testing.T, open Maker) {
