@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -46,7 +48,7 @@ func TestDropThroughLimit(t *testing.T) {
 			if d.stats.ReservedPeak > limit.Bytes || d.stats.Failures != 0 {
 				t.Errorf("%+v", d.stats)
 			}
-			if grown := d.peak.Load() - d.before; d.before > 0 && grown > limit.Bytes+limit.Bytes/20+goOwn {
+			if grown := d.peak.Load() - d.before; d.before > 0 && !raced() && grown > limit.Bytes+limit.Bytes/20+goOwn {
 				t.Errorf("resident memory outside the Go heap grew by %v, limit %v", pressure.Bytes(grown), limit)
 			}
 			if policy == "never" && d.stats.Refusals == 0 {
@@ -81,7 +83,9 @@ func (d *dropRun) run(t *testing.T) {
 	}
 	defer p.Close()
 	runtime.GC()
-	d.before = resident()
+	for range 20 {
+		d.before = max(d.before, resident())
+	}
 	stop := make(chan struct{})
 	watched := make(chan struct{})
 	go func() {
@@ -127,15 +131,28 @@ func (d *dropRun) drop(t *testing.T, p *pool.Pool) {
 }
 
 // resident returns the bytes of this process that are in memory and not the Go
-// runtime's, of which more processors need more; 0 if the system does not say.
+// runtime's, of which more processors need more; 0 if the system does not say, or if the
+// runtime's have changed meanwhile.
 func resident() int64 {
+	before := goOwns()
 	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
+	if err != nil || goOwns() != before {
 		return 0
 	}
 	var size, rss int64
 	fmt.Sscan(strings.TrimSpace(string(text)), &size, &rss)
+	return max(0, rss*int64(os.Getpagesize())-before)
+}
+
+// goOwns is the memory of the Go runtime.
+func goOwns() int64 {
 	own := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(own)
-	return max(0, rss*int64(os.Getpagesize())-int64(own[0].Value.Uint64()-own[1].Value.Uint64()))
+	return int64(own[0].Value.Uint64() - own[1].Value.Uint64())
+}
+
+// raced reports whether the race detector watches, which keeps books of its own, in memory that nobody counts.
+func raced() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }

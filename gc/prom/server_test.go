@@ -197,7 +197,7 @@ func TestDashboardInPrometheus(t *testing.T) {
 // start starts a Prometheus that scrapes target, and returns its address.
 func start(t *testing.T, prometheus, target string) string {
 	dir := t.TempDir()
-	config := fmt.Sprintf("global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs: [{job_name: test, static_configs: [{targets: [%q]}]}]\nrule_files: [%q]\n",
+	config := fmt.Sprintf("global: {scrape_interval: 500ms, scrape_timeout: 500ms}\nscrape_configs: [{job_name: test, static_configs: [{targets: [%q]}]}]\nrule_files: [%q]\n",
 		target, must(filepath.Abs("alerts.yml")))
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
