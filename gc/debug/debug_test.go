@@ -351,7 +351,6 @@ func TestDiagnose(t *testing.T) {
 func TestDownloadAndWhatIf(t *testing.T) {
 	c, p, last := recorded(t)
 	h := debug.Handler(c, p, last)
-	before := c.Stats()
 	w := get(h, "GET", "http://localhost/debug/eagergc/?recording", here)
 	if w.Code != http.StatusOK || w.Header().Get("Content-Disposition") != `attachment; filename="last.arrows"` {
 		t.Fatalf("%d %v", w.Code, w.Header())
@@ -379,9 +378,6 @@ func TestDownloadAndWhatIf(t *testing.T) {
 	answer, err := last.WhatIf(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if c.Stats() != before {
-		t.Skip("a cycle of the runtime's own, or one for a quiet program, came in between")
 	}
 	if answer.Limit != 64<<20 || answer.Assumed || len(answer.Replays) != 5 || answer.Cycles < cycles {
 		t.Errorf("%+v", answer)
