@@ -38,10 +38,12 @@ func TestStress(t *testing.T) {
 			}
 			work.Wait()
 			pooltest.Collect(c)
+			stop() // nobody may use the pool while it is checked
 			pooltest.Check(t, p)
 			if s := p.Stats(); s.Live != 0 || s.ReservedPeak > hard {
 				t.Errorf("%+v", s)
 			}
+			stop = p.TrimIdle(time.Millisecond)
 			for range 4 {
 				work.Go(func() { untilClosed(p) })
 			}
