@@ -44,7 +44,7 @@ func newLearner(cores int, heap int64, sees float64, seed uint64) *learner {
 	n := max(1, cores)
 	l := &learner{
 		Expectation: gc.NewExpectation(n), cores: n, heap: uint64(heap),
-		waiting: float64(n) * sees / (1 + sees), random: rand.New(rand.NewPCG(seed, 2)),
+		waiting: float64(n) * sees / (1 + sees), random: rand.New(rand.NewPCG(seed, 3)), // apart from the noise and the stalls of a machine
 	}
 	l.See(l.heap, 0)
 	return l
