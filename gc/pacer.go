@@ -61,7 +61,7 @@ import (
 // MemBalancer's square-root rule grants (see [Sqrt]): sqrt(g rate / C). Small
 // prices give more memory and fewer cycles.
 //
-// The zero value takes collector time to be free. State is bounded, about 400 KiB. A decision takes some tenths of a microsecond,
+// The zero value takes collector time to be free. State is bounded, about 360 KiB. A decision takes some tenths of a microsecond,
 // and one is made for each request or growth of limit/1024, and each sync.
 type Pacer struct {
 	Share  float64 // price of collector time, in seconds of pause per second
