@@ -37,9 +37,13 @@ func TestForgottenDatabasesGoBack(t *testing.T) {
 	gauge := Watch(c)
 	defer gauge.Close()
 	var most int64
+	catchUp := time.Now().Add(time.Minute) // until then a slow machine's cycles and cleanups may
 	for range 200 {
 		runtime.KeepAlive(open(t))
 		most = max(most, gauge.Look())
+		for gauge.Look() > 70<<20 && time.Now().Before(catchUp) {
+			time.Sleep(time.Millisecond)
+		}
 	}
 	if c.Stats().Cycles[gc.TriggerPolicy] == 0 || most > 100<<20 {
 		t.Errorf("at most %d bytes of 200 MiB: %+v", most, c.Stats())
