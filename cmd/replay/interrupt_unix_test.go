@@ -63,7 +63,7 @@ func TestInterrupt(t *testing.T) {
 				if !errors.As(err, &status) || status.ExitCode() != interrupted {
 					t.Errorf("ended with %v", err)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(2 * time.Minute):
 				cmd.Process.Kill()
 				t.Fatal("goes on after Ctrl-C")
 			}
