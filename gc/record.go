@@ -12,6 +12,7 @@ type recorder struct {
 	out   trace.Sink
 	ahead time.Duration // of the sink's clock before the collector's
 	last  string        // reason of the last decision at an allocation
+	seen  [3]int64      // what was recorded last of the machine
 }
 
 // setRecorder replaces the recorder. The caller holds mu, or is New.
@@ -61,6 +62,26 @@ func (r *recorder) cycle(c Cycle, g *Gate) {
 		Time: r.at(c.Start), Kind: trace.Cycle, Space: space(g), Duration: c.Duration,
 		Bytes: c.Freed, Aux: uint32(c.Trigger),
 	})
+}
+
+// Labels of the Mark events whose Bytes are what a collector sees of its machine: they are recorded after a cycle if they
+// have changed.
+const (
+	HeapLabel       = "gc: bytes of the Go heap that a cycle scans"
+	ProcessorsLabel = "gc: processors"
+	SlowdownLabel   = "gc: slowdown beside a cycle, millionths"
+)
+
+var machineLabels = [...]string{HeapLabel, ProcessorsLabel, SlowdownLabel}
+
+// machine records what is seen at a time of the collector's clock, in the order of machineLabels.
+func (r *recorder) machine(at time.Duration, g *Gate, seen [3]int64) {
+	for i, x := range seen {
+		if x != r.seen[i] {
+			r.out.Record(trace.Event{Time: r.at(at), Kind: trace.Mark, Space: space(g), Bytes: x, Aux: r.out.Label(machineLabels[i])})
+		}
+	}
+	r.seen = seen
 }
 
 // recordAlloc records that bytes were given to Own or Account, with the site of the call.

@@ -19,8 +19,9 @@ records what its pool and its collector do, under any one policy. From what they
 took it finds the machine, with which other policies can then be simulated. It says
 how well the machine explains cycles that it was not fitted to.
 
-What a recording does not show, calibrate measures: how long what is dropped still
-counts, what an allocation takes, and how a cycle slows the program down.`,
+How a cycle slows the program down is what the app's collector saw of it, which
+is no more than it is. What a recording does not show, calibrate measures: how long what is
+dropped still counts, and what an allocation takes.`,
 		Example: `  replay live gpt2 --policy cudajl --ballast 16MiB --record run.arrows
   replay fit run.arrows -o machine.json && replay compare gpt2 --machine machine.json`,
 		Args: cobra.ExactArgs(1),
@@ -29,18 +30,17 @@ counts, what an allocation takes, and how a cycle slows the program down.`,
 			if err != nil {
 				return err
 			}
-			bytes, err := strconv.ParseInt(t.Meta["heap"], 10, 64)
+			bytes, _ := strconv.ParseInt(t.Meta["heap"], 10, 64)
 			if heap != "" {
-				bytes, err = parseSize("heap", heap)
+				if bytes, err = parseSize("heap", heap); err != nil {
+					return err
+				}
 			}
-			if err != nil {
-				return fmt.Errorf("%s does not say how large the Go heap was: give --heap", args[0])
-			}
-			m, fit, err := live.FitMachine(bytes, live.Observe(t))
+			m, fit, err := live.FitRecording(t, bytes)
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			m.About = fmt.Sprintf("fitted to %s; Go heap %s", t.Name, formatBytes(bytes))
+			m.About = fmt.Sprintf("fitted to %s; Go heap %s", t.Name, formatBytes(m.Heap))
 			return saveMachine(cmd, out, m, fit)
 		},
 	}

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/trace"
 )
 
 // An Observation is one cycle of a live run, with what its length depends on.
@@ -342,82 +340,4 @@ func (s *shape) check(all []Observation) Fit {
 	}
 	slices.Sort(off)
 	return Fit{Cycles: len(all), Total: said / max(1, took), Half: off[len(off)/2], Most: off[len(off)*9/10]}
-}
-
-// Observe reads the cycles of a recording of a live run: those that the policy or a
-// refusal asked for. What a recording tells of the objects is what its pool was
-// told.
-func Observe(t *trace.Trace) []Observation {
-	var (
-		all  []Observation
-		idle = idleTimes(t)
-		live int
-		end  = int64(math.MinInt64 / 2)
-		at   = 0
-	)
-	events := slices.Clone(t.Events)
-	slices.SortStableFunc(events, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
-	for i, e := range events {
-		if e.Kind != trace.Cycle || e.Duration <= 0 {
-			continue
-		}
-		for ; at < i; at++ {
-			switch events[at].Kind {
-			case trace.Alloc:
-				live++
-			case trace.Free:
-				live--
-			}
-		}
-		o := Observation{Gap: time.Duration(e.Time - end), Tracked: live, Bytes: e.Bytes, Start: -1}
-		stop := e.Time + int64(e.Duration)
-		for _, f := range events[i:] {
-			if f.Time > stop {
-				break
-			}
-			if f.Kind == trace.Free && f.Aux == trace.FreeCycle {
-				o.Objects++
-			}
-		}
-		end = stop
-		if trigger := gc.Trigger(e.Aux); trigger != gc.TriggerPolicy && trigger != gc.TriggerRefusal {
-			continue
-		}
-		o.Held = idle.within(e.Time, stop)
-		o.Working = e.Duration - o.Held
-		all = append(all, o)
-	}
-	return all
-}
-
-// spans are stretches of time in order, apart from each other.
-type spans [][2]int64
-
-// idleTimes are those in which the program was held or waited.
-func idleTimes(t *trace.Trace) spans {
-	var all spans
-	for _, e := range t.Events {
-		if e.Kind == trace.Sync || e.Kind == trace.Mark && t.Label(e) == gc.PauseLabel {
-			all = append(all, [2]int64{e.Time, e.Time + int64(e.Duration)})
-		}
-	}
-	slices.SortFunc(all, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
-	merged := all[:0]
-	for _, s := range all {
-		if n := len(merged); n > 0 && s[0] <= merged[n-1][1] {
-			merged[n-1][1] = max(merged[n-1][1], s[1])
-			continue
-		}
-		merged = append(merged, s)
-	}
-	return merged
-}
-
-// within is how much of the time from begin to end the spans cover.
-func (s spans) within(begin, end int64) (sum time.Duration) {
-	i, _ := slices.BinarySearchFunc(s, begin, func(x [2]int64, t int64) int { return cmp.Compare(x[1], t) })
-	for ; i < len(s) && s[i][0] < end; i++ {
-		sum += time.Duration(max(0, min(end, s[i][1])-max(begin, s[i][0])))
-	}
-	return sum
 }

@@ -233,8 +233,19 @@ func TestObserveReadsARecordedRun(t *testing.T) {
 	if busy != got.GCBusy {
 		t.Errorf("cycles of %v, ran %v", busy, got.GCBusy)
 	}
-	if _, _, err := FitMachine(0, all); err != nil {
-		t.Error(err)
+	m, _, err := FitRecording(recorded, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Heap <= 0 || m.Cores != runtime.GOMAXPROCS(0) || m.Ladder <= 0 || m.Sees < 0 || m.Slowdown != m.Sees {
+		t.Errorf("%+v", m)
+	}
+	if m, _, err := FitRecording(recorded, 1<<20); err != nil || m.Heap != 1<<20 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	recorded.Events = slices.DeleteFunc(recorded.Events, func(e trace.Event) bool { return e.Kind == trace.Mark })
+	if _, _, err := FitRecording(recorded, 0); err == nil {
+		t.Error("the heap of a recording that does not say it")
 	}
 }
 

@@ -1,0 +1,139 @@
+package live
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// FitRecording finds the machine from a recording of a live run under any one policy: what its cycles and the
+// refusal ladder took, and what its collector saw of the Go heap, of the processors, and of how cycles slowed the
+// program down. heap, if it is not 0, is the size of the Go heap with pointers, in bytes.
+// It returns an error if the recording has too few cycles, or does not say how large the heap was.
+func FitRecording(t *trace.Trace, heap int64) (*sim.Machine, Fit, error) {
+	seen := map[string]int64{}
+	for _, e := range t.Events {
+		if e.Kind == trace.Mark {
+			seen[t.Label(e)] = e.Bytes // the last one counts
+		}
+	}
+	if heap = cmp.Or(heap, seen[gc.HeapLabel]); heap == 0 {
+		return nil, Fit{}, errors.New("live: the recording does not say how large the Go heap was, so it has to be given")
+	}
+	m, fit, err := FitMachine(heap, Observe(t))
+	if err != nil {
+		return nil, fit, err
+	}
+	m.Ladder = median(ladders(t))
+	m.Cores, m.Sees = int(seen[gc.ProcessorsLabel]), float64(seen[gc.SlowdownLabel])/1e6
+	m.Slowdown = m.Sees
+	return m, fit, nil
+}
+
+// Observe reads the cycles of a recording of a live run: those that the policy or a
+// refusal asked for. What a recording tells of the objects is what its pool was
+// told.
+func Observe(t *trace.Trace) []Observation {
+	var (
+		all  []Observation
+		idle = idleTimes(t)
+		live int
+		end  = int64(math.MinInt64 / 2)
+		at   = 0
+	)
+	events := byTime(t)
+	for i, e := range events {
+		if e.Kind != trace.Cycle || e.Duration <= 0 {
+			continue
+		}
+		for ; at < i; at++ {
+			switch events[at].Kind {
+			case trace.Alloc:
+				live++
+			case trace.Free:
+				live--
+			}
+		}
+		o := Observation{Gap: time.Duration(e.Time - end), Tracked: live, Bytes: e.Bytes, Start: -1}
+		stop := e.Time + int64(e.Duration)
+		for _, f := range events[i:] {
+			if f.Time > stop {
+				break
+			}
+			if f.Kind == trace.Free && f.Aux == trace.FreeCycle {
+				o.Objects++
+			}
+		}
+		end = stop
+		if trigger := gc.Trigger(e.Aux); trigger != gc.TriggerPolicy && trigger != gc.TriggerRefusal {
+			continue
+		}
+		o.Held = idle.within(e.Time, stop)
+		o.Working = e.Duration - o.Held
+		all = append(all, o)
+	}
+	return all
+}
+
+// spans are stretches of time in order, apart from each other.
+type spans [][2]int64
+
+// idleTimes are those in which the program was held or waited.
+func idleTimes(t *trace.Trace) spans {
+	var all spans
+	for _, e := range t.Events {
+		if e.Kind == trace.Sync || e.Kind == trace.Mark && t.Label(e) == gc.PauseLabel {
+			all = append(all, [2]int64{e.Time, e.Time + int64(e.Duration)})
+		}
+	}
+	slices.SortFunc(all, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
+	merged := all[:0]
+	for _, s := range all {
+		if n := len(merged); n > 0 && s[0] <= merged[n-1][1] {
+			merged[n-1][1] = max(merged[n-1][1], s[1])
+			continue
+		}
+		merged = append(merged, s)
+	}
+	return merged
+}
+
+// within is how much of the time from begin to end the spans cover.
+func (s spans) within(begin, end int64) (sum time.Duration) {
+	i, _ := slices.BinarySearchFunc(s, begin, func(x [2]int64, t int64) int { return cmp.Compare(x[1], t) })
+	for ; i < len(s) && s[i][0] < end; i++ {
+		sum += time.Duration(max(0, min(end, s[i][1])-max(begin, s[i][0])))
+	}
+	return sum
+}
+
+// ladders returns what each climb of the refusal ladder took beyond its cycles.
+func ladders(t *trace.Trace) (all []time.Duration) {
+	climbing := false
+	for _, e := range byTime(t) {
+		switch {
+		case e.Kind == trace.Refuse && pool.Step(e.Aux) == pool.StepReap:
+			climbing = true
+			all = append(all, e.Duration)
+		case e.Kind == trace.Refuse && climbing:
+			all[len(all)-1] += e.Duration
+		case e.Kind == trace.Cycle && climbing && gc.Trigger(e.Aux) == gc.TriggerRefusal:
+			all[len(all)-1] -= e.Duration
+		}
+	}
+	return all
+}
+
+// byTime returns the events in the order of their times.
+func byTime(t *trace.Trace) []trace.Event {
+	events := slices.Clone(t.Events)
+	slices.SortStableFunc(events, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
+	return events
+}
