@@ -22,7 +22,7 @@ const (
 	Refuse               // an allocation of Bytes did not fit; Aux is the pool.Step of the ladder that was tried, Duration its time
 	Reserve              // the pool took Bytes from its upstream
 	Release              // the pool gave Bytes back to its upstream
-	Mark                 // an annotation: Aux is its label, Duration its length (0 for a moment)
+	Mark                 // an annotation: Aux is its label, Duration its length (0 for a moment); Bytes may be a number that the label tells of
 	Decision             // a policy decided: Aux is a label, the reason; Bytes is the gc.Action
 	kinds                // number of kinds
 )

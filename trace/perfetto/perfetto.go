@@ -175,6 +175,10 @@ func (p *writer) shown(s *space, e trace.Event) {
 		args = fmt.Sprintf(`"bytes":%d,"step":%d`, e.Bytes, e.Aux)
 	case trace.Decision:
 		args = fmt.Sprintf(`"action":%s`, quoted(word(actions[:], e.Bytes)))
+	case trace.Mark:
+		if e.Bytes != 0 {
+			args = fmt.Sprintf(`"value":%d`, e.Bytes)
+		}
 	}
 	instant := e.Kind == trace.Decision || e.Kind == trace.Mark && e.Duration == 0
 	tid := p.lane(s, e, instant)

@@ -246,3 +246,13 @@ func TestRunsAreProcesses(t *testing.T) {
 		}
 	}
 }
+
+// A mark tells its number.
+func TestNumberOfAMark(t *testing.T) {
+	tr := &trace.Trace{Name: "t", Labels: []string{"", gc.ProcessorsLabel}}
+	tr.Record(trace.Event{Kind: trace.Mark, Bytes: 16, Aux: 1})
+	r := rows(t, tr)
+	if last := r[len(r)-1]; *last.Name != gc.ProcessorsLabel || string(last.Args) != `{"value":16}` {
+		t.Errorf("%s %s", *last.Name, last.Args)
+	}
+}
