@@ -6,9 +6,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -134,21 +132,12 @@ func (d *dropRun) drop(t *testing.T, p *pool.Pool) {
 // runtime's, of which more processors need more; 0 if the system does not say, or if the
 // runtime's have changed meanwhile.
 func resident() int64 {
-	before := goOwns()
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil || goOwns() != before {
+	before := pressure.GoMemory()
+	r, err := pressure.ReadResident()
+	if err != nil || pressure.GoMemory() != before {
 		return 0
 	}
-	var size, rss int64
-	fmt.Sscan(strings.TrimSpace(string(text)), &size, &rss)
-	return max(0, rss*int64(os.Getpagesize())-before)
-}
-
-// goOwns is the memory of the Go runtime.
-func goOwns() int64 {
-	own := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(own)
-	return int64(own[0].Value.Uint64() - own[1].Value.Uint64())
+	return max(0, r.Anonymous+r.Mapped-before)
 }
 
 // raced reports whether the race detector watches, which keeps books of its own, in memory that nobody counts.
