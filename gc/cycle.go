@@ -272,7 +272,7 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 		c.wakeUp()
 		c.record(func(to *recorder) {
 			to.cycle(cycle, r.gate)
-			to.machine(end, r.gate, [3]int64{int64(c.runtime.scan), int64(runtime.GOMAXPROCS(0)), int64(1e6 * c.expected.Slowdown)})
+			to.machine(end, r.gate, machineSeen{int64(c.runtime.scan), int64(runtime.GOMAXPROCS(0)), int64(1e6 * c.expected.Slowdown)})
 		})
 		if cycle.Freed > 0 && r.gate.isSoft() && c.idler.every > 0 {
 			c.askLater(r.gate, slice)

@@ -12,7 +12,7 @@ type recorder struct {
 	out   trace.Sink
 	ahead time.Duration // of the sink's clock before the collector's
 	last  string        // reason of the last decision at an allocation
-	seen  [3]int64      // what was recorded last of the machine
+	seen  machineSeen   // what was recorded last
 }
 
 // setRecorder replaces the recorder. The caller holds mu, or is New.
@@ -74,8 +74,11 @@ const (
 
 var machineLabels = [...]string{HeapLabel, ProcessorsLabel, SlowdownLabel}
 
-// machine records what is seen at a time of the collector's clock, in the order of machineLabels.
-func (r *recorder) machine(at time.Duration, g *Gate, seen [3]int64) {
+// machineSeen is what is seen of the machine, in the order of machineLabels.
+type machineSeen [len(machineLabels)]int64
+
+// machine records what is seen at a time of the collector's clock.
+func (r *recorder) machine(at time.Duration, g *Gate, seen machineSeen) {
 	for i, x := range seen {
 		if x != r.seen[i] {
 			r.out.Record(trace.Event{Time: r.at(at), Kind: trace.Mark, Space: space(g), Bytes: x, Aux: r.out.Label(machineLabels[i])})

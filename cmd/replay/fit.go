@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +29,7 @@ dropped still counts, and what an allocation takes.`,
 			if err != nil {
 				return err
 			}
-			bytes, _ := strconv.ParseInt(t.Meta["heap"], 10, 64)
+			var bytes int64
 			if heap != "" {
 				if bytes, err = parseSize("heap", heap); err != nil {
 					return err

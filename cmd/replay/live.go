@@ -169,7 +169,7 @@ func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config, record string)
 	if record != "" {
 		file, err := arrowfile.Create(record, &trace.Trace{
 			Name: formats.Stem(record), Start: time.Now(),
-			Meta: map[string]string{"app": "replay live " + t.Name, "policy": cfg.Policy.String(), "heap": strconv.FormatInt(cfg.Ballast, 10)},
+			Meta: map[string]string{"app": "replay live " + t.Name, "policy": cfg.Policy.String(), live.MetaHeap: strconv.FormatInt(cfg.Ballast, 10)},
 		})
 		if err != nil {
 			return r, err

@@ -117,12 +117,15 @@ func (t *Tried) know(optima *Grid) {
 
 // Known returns J of the best schedule known in the cell of an index in the Grid.
 func (t *Tried) Known(i int) time.Duration {
-	best := t.known[i/len(t.Contenders)]
-	if best == nil { // nothing ran to its end
+	best := t.best(i)
+	if best == nil {
 		return math.MaxInt64
 	}
 	return best.Objective()
 }
+
+// best is that schedule; nil if none ran to its end.
+func (t *Tried) best(i int) *Outcome { return t.known[i/len(t.Contenders)] }
 
 // J is the geometric mean of a contender's J against the best schedule known, 1 ms
 // added to both, over the cells for which keep is true; nil keeps all.
@@ -138,7 +141,7 @@ func (t *Tried) Delayed(against int, keep func(Cell) bool) float64 {
 // KnownDelayed is the same of the best schedule known. That knows all that will come.
 func (t *Tried) KnownDelayed(against int, keep func(Cell) bool) float64 {
 	return t.mean(0, keep, func(i int, _ *Outcome) float64 {
-		best := t.known[i/len(t.Contenders)]
+		best := t.best(i)
 		if best == nil {
 			return math.Inf(1)
 		}

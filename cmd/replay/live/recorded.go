@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
@@ -13,9 +14,13 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
+// MetaHeap is the key of the bytes of a run's ballast in the Meta of its recording.
+const MetaHeap = "heap"
+
 // FitRecording finds the machine from a recording of a live run under any one policy: what its cycles and the
 // refusal ladder took, and what its collector saw of the Go heap, of the processors, and of how cycles slowed the
-// program down. heap, if it is not 0, is the size of the Go heap with pointers, in bytes.
+// program down. heap, if it is not 0, is the size of the Go heap with pointers, in bytes; else it is what the
+// recording says, for a recording of replay live that of its ballast.
 // It returns an error if the recording has too few cycles, or does not say how large the heap was.
 func FitRecording(t *trace.Trace, heap int64) (*sim.Machine, Fit, error) {
 	seen := map[string]int64{}
@@ -24,7 +29,8 @@ func FitRecording(t *trace.Trace, heap int64) (*sim.Machine, Fit, error) {
 			seen[t.Label(e)] = e.Bytes // the last one counts
 		}
 	}
-	if heap = cmp.Or(heap, seen[gc.HeapLabel]); heap == 0 {
+	ballast, _ := strconv.ParseInt(t.Meta[MetaHeap], 10, 64)
+	if heap = cmp.Or(heap, ballast, seen[gc.HeapLabel]); heap == 0 {
 		return nil, Fit{}, errors.New("live: the recording does not say how large the Go heap was, so it has to be given")
 	}
 	m, fit, err := FitMachine(heap, Observe(t))
@@ -48,13 +54,12 @@ func Observe(t *trace.Trace) []Observation {
 		end  = int64(math.MinInt64 / 2)
 		at   = 0
 	)
-	events := byTime(t)
-	for i, e := range events {
+	for i, e := range t.Events {
 		if e.Kind != trace.Cycle || e.Duration <= 0 {
 			continue
 		}
 		for ; at < i; at++ {
-			switch events[at].Kind {
+			switch t.Events[at].Kind {
 			case trace.Alloc:
 				live++
 			case trace.Free:
@@ -63,7 +68,7 @@ func Observe(t *trace.Trace) []Observation {
 		}
 		o := Observation{Gap: time.Duration(e.Time - end), Tracked: live, Bytes: e.Bytes, Start: -1}
 		stop := e.Time + int64(e.Duration)
-		for _, f := range events[i:] {
+		for _, f := range t.Events[i:] {
 			if f.Time > stop {
 				break
 			}
@@ -93,7 +98,6 @@ func idleTimes(t *trace.Trace) spans {
 			all = append(all, [2]int64{e.Time, e.Time + int64(e.Duration)})
 		}
 	}
-	slices.SortFunc(all, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
 	merged := all[:0]
 	for _, s := range all {
 		if n := len(merged); n > 0 && s[0] <= merged[n-1][1] {
@@ -116,24 +120,15 @@ func (s spans) within(begin, end int64) (sum time.Duration) {
 
 // ladders returns what each climb of the refusal ladder took beyond its cycles.
 func ladders(t *trace.Trace) (all []time.Duration) {
-	climbing := false
-	for _, e := range byTime(t) {
-		switch {
+	for _, e := range t.Events {
+		switch n := len(all); {
 		case e.Kind == trace.Refuse && pool.Step(e.Aux) == pool.StepReap:
-			climbing = true
 			all = append(all, e.Duration)
-		case e.Kind == trace.Refuse && climbing:
-			all[len(all)-1] += e.Duration
-		case e.Kind == trace.Cycle && climbing && gc.Trigger(e.Aux) == gc.TriggerRefusal:
-			all[len(all)-1] -= e.Duration
+		case n > 0 && e.Kind == trace.Refuse:
+			all[n-1] += e.Duration
+		case n > 0 && e.Kind == trace.Cycle && gc.Trigger(e.Aux) == gc.TriggerRefusal:
+			all[n-1] -= e.Duration
 		}
 	}
 	return all
-}
-
-// byTime returns the events in the order of their times.
-func byTime(t *trace.Trace) []trace.Event {
-	events := slices.Clone(t.Events)
-	slices.SortStableFunc(events, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
-	return events
 }
