@@ -362,11 +362,16 @@ func (c *Collector) fail(err error) {
 	c.unsaid = append(c.unsaid, saying{slog.LevelError, logPanicked, []slog.Attr{slog.Any("error", err)}, first})
 }
 
-// releaseFailed is told of a release that failed.
-func (c *Collector) releaseFailed(err error) {
+// releaseFailed is told of a release that failed. The log may use the collector: it is told when
+// say is called, by then without locks.
+func (c *Collector) releaseFailed(err error) (say func()) {
 	c.mu.Lock()
-	defer c.unlock()
+	defer c.mu.Unlock()
 	c.fail(err)
+	return func() {
+		c.mu.Lock()
+		c.unlock()
+	}
 }
 
 // releasedLate is told of bytes that came back after their cycle had settled.

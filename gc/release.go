@@ -19,7 +19,7 @@ type releases struct {
 	bound    int  // looks after which a cycle waits no longer
 	strict   bool // panics are not contained
 	late     func(bytes int64)
-	failed   func(error)
+	failed   func(error) (say func())
 
 	mu       sync.Mutex
 	lots     []*lot         // that have objects which no hand has taken up
@@ -140,6 +140,9 @@ func (r *releases) giveBack(h *hand) (failure error) {
 // done counts that h's object is given back, and gives h the next one. It returns
 // false if there is none for it.
 func (r *releases) done(h *hand, failure error) (more bool) {
+	if failure != nil { // counted first: whoever sees the cycle end sees that it failed
+		defer r.failed(fmt.Errorf("gc: the release of a dead object's memory failed: %w", failure))()
+	}
 	l, bytes := h.lot, h.lot.dead.bytes(h.i)
 	r.mu.Lock()
 	over := l.cycle.over
@@ -163,9 +166,6 @@ func (r *releases) done(h *hand, failure error) (more bool) {
 	r.mu.Unlock()
 	if over {
 		r.late(bytes)
-	}
-	if failure != nil {
-		r.failed(fmt.Errorf("gc: the release of a dead object's memory failed: %w", failure))
 	}
 	return more
 }
