@@ -9,7 +9,8 @@ import (
 )
 
 // OptimumOverlap returns the best schedule of overlapped cycles that it knows.
-// Where that costs less, the schedule holds the program until a cycle has ended.
+// Where that costs less, the schedule holds the program until a cycle has ended; it may start
+// the next one at the same point, which no policy can.
 // It also returns a proven lower bound on the exposed pause of every schedule, of
 // overlapped cycles, blocking cycles or both.
 //
