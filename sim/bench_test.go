@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/trace/samples"
+	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
 // BenchmarkRun gives events replayed per second: by decision, and event by event.

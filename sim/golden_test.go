@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/trace/samples"
+	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
 // sample compiles one of the traces that ship with the project.

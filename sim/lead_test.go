@@ -10,7 +10,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/kineto"
+	"github.com/eagergc/eagergc/trace/formats/kineto"
 )
 
 // A device that is ahead of its program takes a pause up to that much; without a

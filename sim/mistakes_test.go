@@ -7,7 +7,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/trace/synthetic"
+	"github.com/eagergc/eagergc/trace/formats/synthetic"
 )
 
 // A scorer counts refusals that came as a surprise: the policy had no cycle under way and asked for none.

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/sim/experiment"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/samples"
-	"github.com/eagergc/eagergc/trace/synthetic"
+	"github.com/eagergc/eagergc/trace/formats/samples"
+	"github.com/eagergc/eagergc/trace/formats/synthetic"
 )
 
 func compile(t testing.TB, traces []*trace.Trace) []*sim.Workload {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/trace/samples"
+	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
 // Reasons are the decisions that a cycle followed, and no other question matters to

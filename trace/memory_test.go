@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/kineto"
-	"github.com/eagergc/eagergc/trace/torchsnap"
-	"github.com/eagergc/eagergc/trace/unpack"
+	"github.com/eagergc/eagergc/trace/formats/kineto"
+	"github.com/eagergc/eagergc/trace/formats/torchsnap"
+	"github.com/eagergc/eagergc/trace/formats/unpack"
 )
 
 // An import takes less memory than three times the unpacked file: even all that

@@ -15,8 +15,8 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/kineto"
-	"github.com/eagergc/eagergc/trace/torchsnap"
+	"github.com/eagergc/eagergc/trace/formats/kineto"
+	"github.com/eagergc/eagergc/trace/formats/torchsnap"
 )
 
 // shared is the folder of recorded workloads beside the checkout.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/sim/chart"
 )
 
 // draw draws resident memory over time, a picture for each client of timeline.csv.

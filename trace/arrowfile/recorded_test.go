@@ -8,8 +8,8 @@ import (
 
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/arrowfile"
-	"github.com/eagergc/eagergc/trace/kineto"
-	"github.com/eagergc/eagergc/trace/torchsnap"
+	"github.com/eagergc/eagergc/trace/formats/kineto"
+	"github.com/eagergc/eagergc/trace/formats/torchsnap"
 )
 
 // recorded returns a workload from the folder beside the checkout, with its

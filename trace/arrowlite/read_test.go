@@ -18,7 +18,7 @@ import (
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/arrowfile"
 	"github.com/eagergc/eagergc/trace/arrowlite"
-	"github.com/eagergc/eagergc/trace/samples"
+	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
 var decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true))

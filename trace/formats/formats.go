@@ -14,13 +14,12 @@ import (
 
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/arrowfile"
-	"github.com/eagergc/eagergc/trace/cupyhooks"
-	"github.com/eagergc/eagergc/trace/kineto"
-	"github.com/eagergc/eagergc/trace/rmmcsv"
+	"github.com/eagergc/eagergc/trace/formats/cupyhooks"
+	"github.com/eagergc/eagergc/trace/formats/kineto"
+	"github.com/eagergc/eagergc/trace/formats/rmmcsv"
+	"github.com/eagergc/eagergc/trace/formats/torchsnap"
+	"github.com/eagergc/eagergc/trace/formats/unpack"
 	"github.com/eagergc/eagergc/trace/spill"
-	"github.com/eagergc/eagergc/trace/torchsnap"
-	"github.com/eagergc/eagergc/trace/umpire"
-	"github.com/eagergc/eagergc/trace/unpack"
 )
 
 // A Format is one kind of trace file.
@@ -38,7 +37,6 @@ var table = []Format{
 	{"text", "the text form of a trace, for tests and by hand", isText, trace.ReadText},
 	{"rmm", "RMM event log, CSV (rmm.mr.LoggingResourceAdaptor)", rmmcsv.Detect, rmmcsv.Read},
 	{"cupy", "CuPy memory hooks, JSON lines (DebugPrintHook, or eagergc_hook.py)", cupyhooks.Detect, cupyhooks.Read},
-	{"umpire", "Umpire replay log, JSON lines (UMPIRE_REPLAY=On)", umpire.Detect, umpire.Read},
 	{"torch", "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot)", torchsnap.Detect, torchsnap.Read},
 	{"kineto", "PyTorch profiler, Chrome trace JSON (export_chrome_trace)", kineto.Detect, kineto.Read},
 }

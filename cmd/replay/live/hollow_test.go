@@ -9,7 +9,7 @@ import (
 	"github.com/eagergc/eagergc/pool/hollow"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/samples"
+	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
 // onHollow simulates a recording under never, on a pool without memory.

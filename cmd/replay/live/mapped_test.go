@@ -8,7 +8,7 @@ import (
 	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/samples"
+	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
 // onChunks runs a recording at a limit on memory that can be mapped, without

@@ -15,8 +15,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/with/arrow/arrowmem"
 	"github.com/eagergc/eagergc/pool"
-	"github.com/eagergc/eagergc/pool/arrowmem"
 	"github.com/eagergc/eagergc/pressure"
 )
 

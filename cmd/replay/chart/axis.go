@@ -1,0 +1,128 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"gonum.org/v1/plot"
+
+	"github.com/eagergc/eagergc/cmd/replay/view"
+)
+
+// A unit scales an axis to numbers that can be read.
+type unit struct {
+	name string
+	size float64
+}
+
+// bytesUnit is the IEC unit in which most bytes is at least 1.
+func bytesUnit(most int64) unit {
+	u := unit{"B", 1}
+	for _, name := range []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"} {
+		if float64(most) < u.size*1024 {
+			break
+		}
+		u = unit{name, u.size * 1024}
+	}
+	return u
+}
+
+// timeUnit is the unit in which most is at least 1.
+func timeUnit(most time.Duration) unit {
+	for _, u := range []unit{{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}} {
+		if float64(most) >= u.size {
+			return u
+		}
+	}
+	return unit{"ns", 1}
+}
+
+// Logarithmic axes hold the logarithms of their values: with plot.LogScale,
+// gonum takes the label for the middle of the axis where it is not, and leaves
+// room for it at the wrong end.
+
+// logTime is the place of a duration on an axis made by logTimeAxis.
+func logTime(d time.Duration) float64 { return math.Log10(d.Seconds()) }
+
+// logTimeAxis makes a an axis of durations from least to most, with ticks that
+// carry their unit.
+func logTimeAxis(a *plot.Axis, least, most time.Duration) {
+	a.Min, a.Max = logTime(least), logTime(most)
+	ticks := logTicks(least.Seconds(), most.Seconds())
+	for i := range ticks {
+		if ticks[i].Label != "" {
+			ticks[i].Label = time.Duration(math.Round(math.Pow(10, ticks[i].Value) * 1e9)).String()
+		}
+	}
+	a.Tick.Marker = plot.ConstantTicks(ticks)
+}
+
+// logTicksAt marks the given values, which are few, on a logarithmic axis.
+func logTicksAt(values []float64, suffix string) plot.ConstantTicks {
+	var ticks plot.ConstantTicks
+	for _, v := range values {
+		ticks = append(ticks, plot.Tick{Value: math.Log10(v), Label: strconv.FormatFloat(v, 'g', 4, 64) + suffix})
+	}
+	return ticks
+}
+
+// linearTicks marks multiples of 1, 2 or 5 times a power of ten: about n of them.
+func linearTicks(n int) plot.TickerFunc {
+	return func(low, high float64) []plot.Tick {
+		step := math.Pow(10, math.Floor(math.Log10((high-low)/float64(n))))
+		for _, f := range []float64{2, 2.5, 2} {
+			if (high-low)/step > float64(n)*1.5 {
+				step *= f
+			}
+		}
+		var ticks []plot.Tick
+		for k := math.Ceil(low / step); k*step <= high*(1+1e-9); k++ {
+			ticks = append(ticks, plot.Tick{Value: k * step, Label: strconv.FormatFloat(k*step, 'g', 6, 64)})
+		}
+		return ticks
+	}
+}
+
+// logFromZero makes a an axis of the values, none negative, on which factors are
+// distances. Zeros, which have no logarithm, are placed by the returned
+// function at the foot of the axis, where a tick says 0.
+func logFromZero(a *plot.Axis, values []float64) (place func(float64) float64) {
+	least, most, zero := view.LogRange(values)
+	if most == 0 {
+		least, most = 1, 1
+	}
+	foot := least / 1.2
+	if zero {
+		foot = least / 3
+	}
+	most = max(most, 3*least)
+	a.Min, a.Max = math.Log10(foot), math.Log10(most)+0.08*math.Log10(most/foot) // room above for markers
+	ticks := logTicks(least/1.2, most)
+	if zero {
+		ticks = append(ticks, plot.Tick{Value: a.Min, Label: "0"})
+	}
+	a.Tick.Marker = plot.ConstantTicks(ticks)
+	return func(v float64) float64 { return math.Log10(max(v, foot)) }
+}
+
+// logTicks marks the logarithms of 1 to 9 times the powers of ten from low to
+// high. It labels 1, 2 and 5, or the powers alone if there are many.
+func logTicks(low, high float64) []plot.Tick {
+	var ticks []plot.Tick
+	wide := high/low > 60
+	for e := math.Floor(math.Log10(low)); e <= math.Ceil(math.Log10(high)); e++ {
+		for k := 1.0; k < 10; k++ {
+			v := k * math.Pow(10, e)
+			if v < low*(1-1e-9) || v > high*(1+1e-9) {
+				continue
+			}
+			t := plot.Tick{Value: math.Log10(v)}
+			if k == 1 || !wide && (k == 2 || k == 5) {
+				t.Label = strconv.FormatFloat(v, 'g', 6, 64)
+			}
+			ticks = append(ticks, t)
+		}
+	}
+	return ticks
+}

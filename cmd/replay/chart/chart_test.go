@@ -1,0 +1,226 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"image/png"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/recorder"
+
+	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// run is a run of 100 ms with the given pauses, each with a cycle.
+func run(policy string, pauses ...time.Duration) Run {
+	r := Run{Log: new(sim.Log), Result: sim.Result{Trace: "t", Policy: policy, LimitFactor: 1.5, LimitBytes: 3 << 20, PeakLive: 2 << 20}}
+	at := time.Millisecond
+	for i, p := range pauses {
+		r.Log.Pauses = append(r.Log.Pauses, sim.Pause{At: at, Trace: at, Length: p})
+		trigger := gc.TriggerPolicy
+		if i%2 == 1 {
+			trigger = gc.TriggerRefusal
+		}
+		r.Log.Cycles = append(r.Log.Cycles, sim.Collected{Cycle: gc.Cycle{Start: at, Duration: p, Trigger: trigger}})
+		r.Levels = append(r.Levels, sim.Level{At: at, Live: 2 << 20, Garbage: 1 << 20})
+		r.Result.ExposedPause += p
+		r.Result.Collections++
+		at += p + time.Millisecond
+	}
+	r.Result.Elapsed = 100*time.Millisecond + r.Result.ExposedPause
+	return r
+}
+
+func charts(runs []Run) map[string]*Chart {
+	var names []string
+	var results, atLimit []sim.Result
+	var curves []Curve
+	var overheads []Overhead
+	for _, r := range runs {
+		names = append(names, r.Result.Policy)
+		for _, f := range []float64{1.25, 2} {
+			r.Result.LimitFactor = f
+			results = append(results, r.Result)
+			if f == 2 {
+				atLimit = append(atLimit, r.Result)
+			}
+		}
+		overheads = append(overheads, Overhead{Policy: r.Result.Policy, Factor: 1.25, Wall: 1.1, Processor: 1.2}, Overhead{Policy: r.Result.Policy, Factor: 2, Wall: 1, Processor: 1})
+		curves = append(curves, Curve{Name: r.Result.Policy, Levels: r.Levels})
+	}
+	p := view.NewPalette(names)
+	return map[string]*Chart{
+		"memory":    Memory("title", "note", runs, p),
+		"pauses":    Pauses("title", "note", runs, p),
+		"histogram": PauseHistogram("title", "note", runs, p),
+		"mmu":       MMU("title", "note", runs, p),
+		"curves":    Curves("title", "note", curves),
+		"limits":    Limits("title", "note", results, p),
+		"front":     Front("title", "note", atLimit, p),
+		"lbo":       LBO("title", "note", overheads, p),
+	}
+}
+
+func write(t *testing.T, c *Chart, format string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := c.Write(&b, format); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestChartsNameTheirPoliciesAndRepeat(t *testing.T) {
+	runs := []Run{
+		run("never"), // no pause at all
+		run("cudajl", 10*time.Millisecond, 20*time.Millisecond),
+		run("optimum-blocking", 1, time.Hour), // the ends of what a pause can be
+	}
+	again := charts(runs)
+	for name, c := range charts(runs) {
+		svg := write(t, c, "svg")
+		for _, r := range runs {
+			if !strings.Contains(string(svg), r.Result.Policy) {
+				t.Errorf("%s does not name %s", name, r.Result.Policy)
+			}
+		}
+		if strings.Contains(string(svg), "NaN") || strings.Contains(string(svg), "Inf") {
+			t.Errorf("%s draws what is no number", name)
+		}
+		if !bytes.Equal(svg, write(t, again[name], "svg")) {
+			t.Errorf("%s differs when drawn again", name)
+		}
+		img, err := png.Decode(bytes.NewReader(write(t, c, "png")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := img.Bounds(); b.Dx() < 500 || b.Dy() < 300 {
+			t.Errorf("%s is %v", name, b)
+		}
+	}
+}
+
+// TestHostileNames: this package may be used with names that nobody has cleaned. The
+// picture is well-formed XML, no name brings an element, and none steers a terminal.
+// TestPanelsKeepToTheirPlace: the panels of many recordings stay under the legend, in rows
+// that do not meet.
+func TestPanelsKeepToTheirPlace(t *testing.T) {
+	var results []sim.Result
+	for i := range 16 {
+		for _, f := range []float64{1.25, 1.5, 2, 4} {
+			results = append(results, sim.Result{
+				Trace: fmt.Sprint("recording", i), Policy: "never", LimitFactor: f, Span: time.Second,
+				ExposedPause: time.Duration(max(0, 4-f) * math.Pow(10, float64(i%9))), Collections: 1 + i*i*i,
+			})
+		}
+	}
+	c := Limits("title", "note", results, view.NewPalette([]string{"never"}))
+	tiles := draw.Tiles{Rows: len(c.panels), Cols: len(c.panels[0])}
+	body := draw.NewCanvas(new(recorder.Canvas), c.width*vg.Length(tiles.Cols), c.height*vg.Length(tiles.Rows))
+	const gap = 6 // points: between two rows, and under the legend
+	for i, row := range c.cells(body) {
+		for j, cell := range row {
+			if tile := tiles.At(body, j, i); cell.Max.Y > tile.Max.Y+gap || cell.Min.Y < tile.Min.Y-gap {
+				t.Errorf("panel %d of row %d lies from %.0f to %.0f, its tile from %.0f to %.0f", j, i, cell.Min.Y, cell.Max.Y, tile.Min.Y, tile.Max.Y)
+			}
+		}
+	}
+}
+
+func TestHostileNames(t *testing.T) {
+	hostile := "</text><script>alert(1)</script>\x00\x1b[2J\u009b\u202e\r\n\xff&\"'\u2028"
+	r := run(hostile, time.Millisecond, 2*time.Millisecond)
+	r.Result.Trace = hostile
+	for name, c := range charts([]Run{r, run("never")}) {
+		c.title, c.note = hostile, hostile
+		svg := write(t, c, "svg")
+		if i := bytes.IndexFunc(svg, func(r rune) bool { return r != '\n' && r != '\t' && !strconv.IsPrint(r) || r == utf8.RuneError }); i >= 0 {
+			t.Errorf("%s has %q", name, svg[i:min(len(svg), i+10)])
+		}
+		seen := false
+		for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+			token, err := d.Token()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Errorf("%s is no XML: %v", name, err)
+				break
+			}
+			switch token := token.(type) {
+			case xml.StartElement:
+				if token.Name.Local == "script" {
+					t.Errorf("%s has a script", name)
+				}
+			case xml.CharData:
+				seen = seen || strings.Contains(string(token), `<script>alert(1)</script>\x00\x1b[2J`)
+			}
+		}
+		if !seen {
+			t.Errorf("%s does not show the name", name)
+		}
+		if inline, err := c.Inline(); err != nil || strings.Contains(inline, "<script") {
+			t.Errorf("%s within a page has a script: %v", name, err)
+		}
+		if _, err := png.Decode(bytes.NewReader(write(t, c, "png"))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestEmptyRunsAreDrawn(t *testing.T) {
+	r := Run{Log: new(sim.Log), Result: sim.Result{Trace: "t", Policy: "never", LimitFactor: 1}}
+	for name, c := range charts([]Run{r}) {
+		if svg := string(write(t, c, "svg")); strings.Contains(svg, "NaN") {
+			t.Errorf("%s of nothing draws what is no number", name)
+		}
+	}
+	if err := charts([]Run{r})["mmu"].Write(new(bytes.Buffer), "bmp"); err == nil {
+		t.Error("an unknown format is written")
+	}
+}
+
+func TestAxes(t *testing.T) {
+	for most, want := range map[int64]string{0: "B", 1023: "B", 1 << 10: "KiB", 5 << 30: "GiB", math.MaxInt64: "EiB"} {
+		if got := bytesUnit(most).name; got != want {
+			t.Errorf("%d bytes in %s, want %s", most, got, want)
+		}
+	}
+	for _, high := range []float64{1e-6, 0.3, 1, 7, 99, 12345} {
+		if n := len(linearTicks(5)(0, high)); n < 3 || n > 9 {
+			t.Errorf("%d ticks from 0 to %v", n, high)
+		}
+	}
+	if n := len(logTicks(0.9, 1100)); n != 29 {
+		t.Errorf("%d ticks in three decades", n)
+	}
+}
+
+// Every colour of an SVG has a dark one: what a policy's is, and black and white.
+func TestEveryColourTurnsDark(t *testing.T) {
+	var runs []Run
+	for _, name := range view.Owners() {
+		runs = append(runs, run(name, time.Millisecond, time.Millisecond))
+	}
+	style := DarkStyle("svg")
+	for name, c := range charts(runs) {
+		_, body, _ := strings.Cut(string(write(t, c, "svg")), "</style>")
+		for _, m := range regexp.MustCompile(`(fill|stroke):#[0-9A-F]{6}`).FindAllString(body, -1) {
+			if !strings.Contains(style, `"`+m+`"`) {
+				t.Fatalf("%s has %s, which stays as it is on a dark page", name, m)
+			}
+		}
+	}
+}

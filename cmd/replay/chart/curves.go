@@ -1,0 +1,59 @@
+package chart
+
+import (
+	"fmt"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// A Curve is the memory that is live in one recording over its time.
+type Curve struct {
+	Name   string
+	Levels []sim.Level // in order of time; what of Live is Garbage is not drawn
+}
+
+// Curves draws curves in one panel, on one time axis and one scale.
+func Curves(title, note string, curves []Curve) *Chart {
+	c := &Chart{title: title, note: note, width: 640, height: 300}
+	var most int64
+	var end time.Duration
+	for _, k := range curves {
+		for _, l := range k.Levels {
+			most, end = max(most, l.Live-l.Garbage), max(end, l.At)
+		}
+	}
+	mem, clock := bytesUnit(most), timeUnit(end)
+	p := newPanel("", fmt.Sprintf("time (%s)", clock.name), fmt.Sprintf("memory (%s)", mem.name))
+	palette := view.NewPalette(curveNames(curves)) // of no policy: looks in order
+	var lines []*plotter.Line
+	for _, k := range curves {
+		xys := make(plotter.XYs, len(k.Levels))
+		for j, l := range k.Levels {
+			xys[j] = plotter.XY{X: float64(l.At) / clock.size, Y: float64(l.Live-l.Garbage) / mem.size}
+		}
+		look := lookOf(palette, k.Name)
+		style := look.line()
+		style.Width = 0.8
+		lines = append(lines, &plotter.Line{XYs: xys, LineStyle: style, StepStyle: plotter.PostStep})
+		c.keys = append(c.keys, key{text: k.Name, line: style})
+	}
+	addLines(p, lines)
+	p.X.Min, p.X.Max = 0, max(float64(end)/clock.size, 1)
+	p.Y.Min, p.Y.Max = 0, max(1.05*float64(most)/mem.size, 1)
+	p.X.Tick.Marker = linearTicks(10)
+	c.panels = [][]*plot.Plot{{p}}
+	return c
+}
+
+func curveNames(curves []Curve) []string {
+	var names []string
+	for _, k := range curves {
+		names = append(names, k.Name)
+	}
+	return names
+}

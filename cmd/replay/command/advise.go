@@ -1,0 +1,197 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/cmd/replay/live"
+	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// advisePolicies are those of compare that may be chosen.
+const advisePolicies = "never,cudajl,opencl,growth,sqrt,v8step,dotnet,pacer"
+
+func newAdvise() *cobra.Command {
+	var (
+		s          setting
+		format     string
+		heap, lost string
+		worlds     int
+	)
+	cmd := &cobra.Command{
+		Use:   "advise FILE...",
+		Short: "Say which policy and which limit a program needs, and what that saves",
+		Long: `advise finds, for each recording, the policy that does with the smallest limit: it
+refuses nothing there, and loses at most --lost of the recorded time. It says what
+that policy costs, what the others would, how sure that is, and what to write into
+the program. Where neither --cycle nor --machine says what a cycle takes, it is
+measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
+		Example: `  replay advise my.arrows
+  replay advise my.arrows --cycle 5ms --lost 0.5%
+  replay calibrate --heap 1GiB -o machine.json && replay advise my.arrows --machine machine.json
+  replay advise gpt2 --cycle 10ms --format json | jq .limit_bytes`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeTraces,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			bound, err := parseShare("lost", lost)
+			if err != nil {
+				return err
+			}
+			if worlds < 0 {
+				return errors.New("--worlds: want 0 or more")
+			}
+			g, err := s.grid(files)
+			if err != nil {
+				return err
+			}
+			from := givenCost(g)
+			if f := cmd.Flags(); !f.Changed("cycle") && !f.Changed("machine") {
+				if g.Costs[0], from, err = measureCycle(cmd.Context(), heap); err != nil {
+					return err
+				}
+			}
+			out := printerFor(cmd.OutOrStdout(), format)
+			for i, w := range g.Workloads {
+				a, err := advise(cmd.Context(), g, i, 0, bound, worlds)
+				switch {
+				case err != nil && !errors.Is(err, experiment.ErrNoAdvice):
+					return err
+				case format == "json":
+					if err := writeAdviceJSON(out, w.Name, a); err != nil {
+						return err
+					}
+				case a == nil:
+					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, however large the limit (%s).\n", trace.Plain(w.Name), formatPercent(bound), from)
+				default:
+					writeAdvice(out, w, a, sureText(a, g.Machine), from)
+				}
+			}
+			return out.err
+		},
+	}
+	s.manyPolicies(cmd, advisePolicies)
+	s.oneCost(cmd)
+	s.limits = "1x" // of the grid; advice finds its own
+	f := cmd.Flags()
+	f.StringVar(&heap, "heap", "64MiB", "`size` of the program's Go heap with pointers, which is what a cycle costs")
+	f.StringVar(&lost, "lost", "1%", "the most `share` of the recorded time that may be lost to pauses and cycles")
+	f.IntVar(&worlds, "worlds", 10, "in how many `other` worlds the limit must do: waits foretold wrong, cycles 0.7 to 1.4 times as long")
+	formatFlag(cmd, &format, ", an object to a line for each recording", "text", "json")
+	return cmd
+}
+
+// advise asks for advice on one recording, among the policies of a grid.
+func advise(ctx context.Context, g *experiment.Grid, workload, cost int, lost float64, variants int) (*experiment.Advice, error) {
+	q := experiment.Question{
+		Workload: g.Workloads[workload], Policies: g.Contenders, World: g.World(cost), Lost: lost, Variants: variants,
+	}
+	return q.Advise(ctx)
+}
+
+// measureCycle measures what a cycle costs here, and says how it did.
+func measureCycle(ctx context.Context, heap string) (sim.Cost, string, error) {
+	n, err := parseSize("heap", heap)
+	if err != nil {
+		return sim.Cost{}, "", err
+	}
+	m, fit, _, err := live.Calibrate(ctx, live.Calibration{Heap: n, Memory: live.Memory{Direct: true}, Time: 2 * time.Second})
+	if err != nil {
+		return sim.Cost{}, "", err
+	}
+	cost := m.Cost()
+	scatter := ""
+	if fit.Half > muchScatter {
+		scatter = ". They scatter, as they do where other work runs: ask again when the machine is quiet, or give --cycle"
+	}
+	return cost, fmt.Sprintf("cycle of %s, measured here (half of the cycles within %s of what is expected; %s/%s, %d cores, %s) beside %s of Go heap with pointers%s",
+		formatDuration(cost.Of(0, 0)), formatPercent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), formatBytes(n), scatter), nil
+}
+
+// muchScatter is how far half of the cycles may be from what is expected on a machine
+// that is fit to measure on.
+const muchScatter = 0.25
+
+// writeAdviceJSON prints one object: the advice and the Go that follows it, or a
+// policy of null where there is none.
+func writeAdviceJSON(w io.Writer, name string, a *experiment.Advice) error {
+	out := json.NewEncoder(w)
+	if a == nil {
+		return out.Encode(struct {
+			Trace  string  `json:"trace"`
+			Policy *string `json:"policy"`
+		}{Trace: name})
+	}
+	return out.Encode(struct {
+		*experiment.Advice
+		Go string `json:"go"`
+	}{a, view.Program(a)})
+}
+
+// writeAdvice prints an advice in words.
+func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, sure, from string) {
+	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", trace.Plain(load.Name), a.Policy, formatBytes(a.Limit), wrap(view.AdviceText(a)))
+	t := table{{"at this limit", "exposed pause", "p99 pause", "refusals", "of a core", "as good from"}}
+	for _, o := range append([]experiment.Option{a.Choice}, a.Others...) {
+		needs := "no limit"
+		if o.Needs > 0 {
+			needs = formatBytes(o.Needs)
+		}
+		refused := formatCount(o.Refusals)
+		if o.Failed > 0 {
+			refused += fmt.Sprintf(" !%d", o.Failed)
+		}
+		t = append(t, []string{o.Policy, formatDuration(o.Exposed), formatDuration(o.P99), refused, formatPercent(o.Core), needs})
+	}
+	t.print(w)
+	fmt.Fprintf(w, "\n%s\n\n", wrap(fmt.Sprintf("How sure: %s. Made for a %s.", sure, from)))
+	fmt.Fprintf(w, "  %s\n  %s=%s  # the same policy without a change in the code\n\n", view.Program(a), gc.PolicyVariable, a.Policy)
+}
+
+// givenCost says what a cycle costs that was not measured here.
+func givenCost(g *experiment.Grid) string {
+	d, fixed := experiment.FixedCycle(g.Costs[0])
+	switch {
+	case g.Machine != nil:
+		return fmt.Sprintf("cycle of %s, and more for what it gives back, on the machine that was given (%s)", formatDuration(d), trace.Plain(g.Machine.About))
+	case fixed:
+		return "cycle of " + d.String() + ", as given"
+	}
+	return "cycle of the model that was given"
+}
+
+// sureText says in how many worlds the advice holds.
+func sureText(a *experiment.Advice, m *sim.Machine) string {
+	if a.Variants == 0 {
+		return "one world only, no other was tried"
+	}
+	differ := "waits foretold wrong by up to a half"
+	if m != nil {
+		differ = "the machine's noise from other seeds" + noiseText(m.Noise)
+	}
+	text := fmt.Sprintf("in %d other worlds (%s, cycles 0.7 to 1.4 times as long) it needs %s to %s",
+		a.Variants, differ, formatBytes(a.Least), formatBytes(a.Most))
+	if a.Unmet > 0 {
+		text += fmt.Sprintf("; in %d of them no limit does", a.Unmet)
+	}
+	return text
+}
+
+// noiseText says how far the cycles of a machine are from what it expects.
+func noiseText(n sim.Noise) string {
+	if len(n) < 2 {
+		return ", of which it has none"
+	}
+	at := func(q float64) float64 { return n[int(q*float64(len(n)-1)+0.5)] }
+	return fmt.Sprintf(": half of its cycles take %.2f to %.2f times what is expected, nine of ten at most %.2f times", at(0.25), at(0.75), at(0.9))
+}

@@ -1,0 +1,74 @@
+package command
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// bombs are small files that ask for much memory: what is before, what is said
+// again and again, and how often.
+var bombs = map[string]struct {
+	head, again string
+	times       int
+}{
+	"text":   {"eagergc trace 1\n", "0 mark\n", 60_000_000},
+	"pickle": {"\x80\x04K\x01", "\x94", 200_000_000},
+	"rmm":    {"Thread,Time,Action,Pointer,Size,Stream\n", "1,00:00:00.000000,allocate,0x10,8,0\n1,00:00:00.000000,free,0x10,8,0\n", 6_000_000},
+	"kineto": {`{"traceEvents": [`, `{"ph":"X","name":"cudaStreamSynchronize","ts":1,"dur":5,"tid":1},`, 5_000_000},
+	"cupy":   {"", `{"hook":"malloc","device_id":0,"mem_size":1,"mem_ptr":0}` + "\n" + `{"hook":"alloc","device_id":0,"mem_size":1,"mem_ptr":1}` + "\n", 3_000_000},
+}
+
+// writeBomb packs a bomb, or a part of it, and returns its size.
+func writeBomb(t *testing.T, path, name string, part int) int64 {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	z, _ := gzip.NewWriterLevel(file, gzip.BestSpeed)
+	b := bombs[name]
+	z.Write([]byte(b.head))
+	chunk := bytes.Repeat([]byte(b.again), 10_000)
+	for range b.times / 10_000 / part {
+		z.Write(chunk)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// A file that is made to fill the memory does not: what does not fit is refused. The
+// process takes at most 64 MiB and 30 times the file, and what it takes without one.
+func TestBombs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("packs hundreds of MiB")
+	}
+	for name := range bombs {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), name+".gz")
+			size := writeBomb(t, path, name, 2)
+			cmd := exec.Command("replay", "info", path)
+			out, err := cmd.CombinedOutput()
+			if err != nil && !strings.Contains(string(out), "--max-memory") {
+				t.Errorf("%v: %s", err, out)
+			}
+			used := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+			if most := 64<<20 + 30*size + 96<<20; used > most {
+				t.Errorf("%d MiB for a file of %d KiB, at most %d MiB", used>>20, size>>10, most>>20)
+			}
+			t.Logf("%s: %d KiB packed, %d MiB, %v of processor time", name, size>>10, used>>20, cmd.ProcessState.UserTime())
+		})
+	}
+}

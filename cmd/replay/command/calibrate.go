@@ -1,0 +1,155 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/cmd/replay/live"
+	"github.com/eagergc/eagergc/sim"
+)
+
+func newCalibrate() *cobra.Command {
+	var (
+		out, heap, like, cycles string
+		scale                   int64
+		cal                     live.Calibration
+		mem                     memory
+	)
+	cmd := &cobra.Command{
+		Use:   "calibrate",
+		Short: "Measure what cycles and allocations cost on this machine",
+		Long: `calibrate executes programs as replay live does, made-up ones or with --like your
+app's recording, under a policy that collects in many ways: with the program held,
+beside its work, beside its waits, and after refusals; in rhythms, from 0.1 ms to
+300 ms between two cycles; with few and many objects to track and to give back. From
+that it finds the machine: what a mark, a sweep, the giving back and the refusal
+ladder take, what it does to a cycle how soon it comes after the last one, how long what
+is dropped still counts, how much longer work takes beside a cycle, and how much all
+that varies. It says how well the machine explains cycles that it was not fitted to.
+
+Give it the conditions of your app: the Go heap with pointers, the pool, and how
+many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
+		Example: `  replay calibrate --heap 256MiB -o machine.json
+  replay compare --machine machine.json
+  replay calibrate --heap 16MiB --busy 4 --time 1m`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if cal.Heap, err = parseSize("heap", heap); err != nil {
+				return err
+			}
+			if err := mem.check(); err != nil {
+				return err
+			}
+			if like != "" {
+				t, err := loadTrace(like)
+				if err != nil {
+					return err
+				}
+				if cal.Like, err = live.Scale(t, scale); err != nil {
+					return err
+				}
+			}
+			closing, err := mem.open()
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, closing()) }()
+			cal.Memory = mem.Memory
+			m, fit, seen, err := live.Calibrate(cmd.Context(), cal)
+			if err == nil && cycles != "" {
+				err = saveCycles(cycles, seen)
+			}
+			if err != nil {
+				return err
+			}
+			m.About = fmt.Sprintf("%s/%s, %d cores, %s; Go heap %s, pool %s, touch %s, %d busy goroutines", runtime.GOOS, runtime.GOARCH,
+				runtime.GOMAXPROCS(0), runtime.Version(), formatBytes(cal.Heap), mem.name, mem.touch, cal.Busy)
+			return saveMachine(cmd, out, m, fit)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&out, "output", "o", "", "`file` to write; empty prints")
+	f.StringVar(&heap, "heap", "256MiB", "`size` of the Go heap with pointers of the program to be modelled")
+	f.IntVar(&cal.Busy, "busy", 0, "`n` goroutines that keep cores busy")
+	f.DurationVar(&cal.Time, "time", 30*time.Second, "how `long` to measure")
+	f.StringVar(&like, "like", "", "`recording` of the app, which is executed to measure; empty: made-up programs")
+	f.Int64Var(&scale, "scale", 1, "divide all sizes of that recording by `n`")
+	f.StringVar(&cycles, "cycles", "", "JSON lines `file` to write: what each cycle took")
+	mem.register(f)
+	return cmd
+}
+
+// saveCycles writes a cycle to a line.
+func saveCycles(path string, all []live.Observation) error {
+	var b bytes.Buffer
+	out := json.NewEncoder(&b)
+	for _, o := range all {
+		if err := out.Encode(o); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}
+
+// saveMachine writes a machine to a file or prints it, and says what it is.
+func saveMachine(cmd *cobra.Command, out string, m *sim.Machine, fit live.Fit) error {
+	writeMachine(cmd.ErrOrStderr(), m, fit)
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if out != "" {
+		return os.WriteFile(out, text, 0o644)
+	}
+	_, err = cmd.OutOrStdout().Write(text)
+	return err
+}
+
+// curveText lists the points of a curve.
+func curveText(c sim.Curve) string {
+	var points []string
+	for _, p := range c {
+		points = append(points, fmt.Sprintf("%s %.2f", formatDuration(p.At), p.Factor))
+	}
+	return cmp.Or(strings.Join(points, ", "), "none")
+}
+
+// stallText says how many cycles stall, and for how long.
+func stallText(s *sim.Stall) string {
+	if s.Share == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%.2g %% of cycles, half of them for more than %s", 100*s.Share, formatDuration(time.Duration(s.Length[len(s.Length)/2])))
+}
+
+// writeMachine describes a machine.
+func writeMachine(w io.Writer, m *sim.Machine, fit live.Fit) {
+	fmt.Fprintf(w, "%s\n\n", m.About)
+	perObject := func(ns float64) string { return left + formatDuration(time.Duration(ns)) + " for each object" }
+	table{
+		{"a cycle that frees nothing", left + formatDuration(m.Cycle(0, 0, 0))},
+		{"of it, what is dropped still counts", left + formatDuration(m.Start)},
+		{"tracking", perObject(m.Mark.PerObject)},
+		{"giving back", perObject(m.Settle.PerObject) + fmt.Sprintf(" and %s for each GiB", formatDuration(time.Duration(m.Settle.PerGiB)))},
+		{"sweeping, if the next cycle comes soon", left + formatDuration(time.Duration(m.Sweep.Of(0, m.Heap)))},
+		{"times a factor, by how long ago the last one ended", left + curveText(m.After)},
+		{"stalling", left + stallText(&m.Stall)},
+		{"the ladder, beyond its cycle", left + formatDuration(m.Ladder)},
+		{"beside the program's work", left + fmt.Sprintf("a cycle takes %.2f times as long, and the work %.2f times", max(1, m.Stretch), 1+m.Slowdown)},
+		{"as a collector sees it", left + fmt.Sprintf("%.2f times, with %d processors", 1+m.Sees, max(1, m.Cores))},
+		{"an allocation", left + formatDuration(m.Alloc.Base)},
+		{"mapping memory for one", left + formatDuration(m.Map.Base) + fmt.Sprintf(" and %s for each chunk", formatDuration(time.Duration(m.Map.PerObject)))},
+	}.print(w)
+	fmt.Fprintf(w, "\nHow sure: %s.\n", fit)
+}

@@ -1,0 +1,114 @@
+package command
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+)
+
+// defaultLimits go from tight to roomy.
+const defaultLimits = "1.25x,1.5x,2x,4x"
+
+func newCompare() *cobra.Command {
+	var (
+		format, out string
+		s           setting
+	)
+	cmd := &cobra.Command{
+		Use:   "compare [FILE...]",
+		Short: "Compare policies on recorded workloads: a table, plots and result files",
+		Long: `compare replays every workload under every policy, limit and cost, prints a
+table and writes plots and machine-readable results to a folder. Without a
+FILE it takes the workloads that are built in. A FILE is a native trace,
+anything that replay import reads, or the name of a built-in workload.
+
+Policies (replay policies tells their parameters; all is all of them):
+` + policyList(false),
+		Example: `  replay compare
+  replay compare --policies never,cudajl,threshold:0.9 --limits 1.1x,1.25x --cycle 5ms
+  replay compare my.arrows --limits 8GiB,16GiB -o results/mine
+  replay compare --format json -o '' | jq .exposed_pause_ns
+  replay compare --format bench -o '' > new.bench && benchstat old.bench new.bench`,
+		ValidArgsFunction: completeTraces,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			g, err := s.grid(files)
+			if err != nil {
+				return err
+			}
+			if out != "" {
+				keepTypical(g)
+			}
+			if err := runGrid(cmd, g); err != nil {
+				return err
+			}
+			if err := writers[format](cmd.OutOrStdout(), g); err != nil {
+				return err
+			}
+			if out == "" {
+				return nil
+			}
+			return saveGrid(g, out, cmd.ErrOrStderr())
+		},
+	}
+	s.manyPolicies(cmd, defaultPolicies)
+	s.manyLimits(cmd, defaultLimits)
+	s.manyCosts(cmd, "1ms,10ms")
+	f := cmd.Flags()
+	formatFlag(cmd, &format, "", "table", "json", "csv", "bench")
+	f.StringVarP(&out, "output", "o", "replay-out", "`folder` for plots and results; empty writes none")
+	return cmd
+}
+
+// runGrid runs a grid and shows how far it is.
+func runGrid(cmd *cobra.Command, g *experiment.Grid) error {
+	bar := newProgress(cmd.ErrOrStderr(), "runs", g.Len())
+	defer bar.done()
+	return g.Run(cmd.Context(), func(*experiment.Outcome) error { bar.add(); return nil })
+}
+
+// A progress shows how far a long job is: on a terminal only, and only once
+// it has taken a second.
+type progress struct {
+	bar   *progressbar.ProgressBar // nil if there is no terminal
+	start time.Time
+	n     int // done so far
+}
+
+func newProgress(stderr io.Writer, what string, total int) *progress {
+	p := &progress{start: time.Now()}
+	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		p.bar = progressbar.NewOptions(total,
+			progressbar.OptionSetWriter(stderr),
+			progressbar.OptionSetDescription(what),
+			progressbar.OptionShowCount(),
+			progressbar.OptionSetElapsedTime(false), // it counts from the first time that the bar is drawn
+			progressbar.OptionSetPredictTime(false),
+			progressbar.OptionSetWidth(30),
+			progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionClearOnFinish())
+	}
+	return p
+}
+
+// add says that one more of the total is done.
+func (p *progress) add() {
+	if p.bar == nil {
+		return
+	}
+	if p.n++; time.Since(p.start) > time.Second {
+		_ = p.bar.Set(p.n) // a bar that cannot be drawn is no failure of the job
+	}
+}
+
+// done takes the bar away.
+func (p *progress) done() {
+	if p.bar != nil && p.bar.State().CurrentNum > 0 {
+		_ = p.bar.Clear()
+	}
+}

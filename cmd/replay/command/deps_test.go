@@ -1,0 +1,101 @@
+package command
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/eagergc/eagergc/"
+
+// What an app links when it imports a package of ours. A package brings only
+// what its job needs; each ban says what it would cost.
+func TestDeps(t *testing.T) {
+	heavy := map[string]string{
+		"github.com/apache/arrow-go/v18/arrow":    "5 MB of binary: only trace/arrowfile writes it and pool/arrowmem serves it",
+		"gonum.org/v1/plot":                       "8 MB of binary for pictures: only sim/chart draws",
+		"github.com/prometheus/client_golang":     "7 MB and a metrics registry: only gc/prom exports",
+		"gorgonia.org/cu":                         "cgo and a CUDA toolkit: only pool/cuda reaches a device",
+		"github.com/spf13/cobra":                  "a command line: only cmd/replay has one",
+		"github.com/HdrHistogram/hdrhistogram-go": "histograms are for replays",
+		"github.com/montanaflynn/stats":           "summaries are for cmd/replay",
+		"github.com/google/pprof/profile":         "a profile's reader, too: only trace/pprof and pool/pprof write profiles",
+		"net/http":                                "a library that counts bytes opens no ports",
+		module + "sim":                            "an app does not replay itself",
+		module + "trace/arrowfile":                "an app that records chooses its writer",
+	}
+	with := func(more map[string]string, less ...string) map[string]string {
+		all := make(map[string]string)
+		for _, m := range []map[string]string{heavy, more} {
+			for path, why := range m {
+				all[path] = why
+			}
+		}
+		for _, path := range less {
+			delete(all, path)
+		}
+		return all
+	}
+	const hdr = "github.com/HdrHistogram/hdrhistogram-go"
+	for pkg, banned := range map[string]map[string]string{
+		"pressure": with(map[string]string{module + "gc": "pressure is below gc", module + "trace": "a trace is made of samples, not the reverse"}),
+		"trace":    with(map[string]string{module + "gc": "a recording outlives the collector that was recorded"}),
+		"gc":       with(map[string]string{module + "pool": "policies serve memory of any owner"}),
+		"sim":      with(map[string]string{module + "pool": "a replay holds no memory"}, hdr, module+"sim"),
+		"trace/arrowfile": with(map[string]string{module + "gc": "a file format knows no policy"},
+			"github.com/apache/arrow-go/v18/arrow", "net/http", module+"trace/arrowfile"),
+		"trace/torchsnap": heavy,
+		"trace/kineto":    heavy,
+		"pool":            heavy,
+		"gc/debug":        with(nil, "net/http"),
+		"gc/debug/flight": with(nil, hdr, module+"sim", module+"trace/arrowfile", "github.com/apache/arrow-go/v18/arrow", "net/http"),
+		"pool/pprof":      with(nil, "net/http", "github.com/google/pprof/profile"),
+	} {
+		if pkg == "pool" && !exists(t, pkg) {
+			continue
+		}
+		t.Run(pkg, func(t *testing.T) {
+			for path := range deps(t, module+pkg) {
+				for bad, why := range banned {
+					if path == bad || strings.HasPrefix(path, bad+"/") && bad != module+"trace" {
+						t.Errorf("%s imports %s: %s", pkg, path, why)
+					}
+				}
+			}
+		})
+	}
+	t.Run("beam", func(t *testing.T) {
+		for _, pkg := range []string{"cmd/replay", "sim/fleet"} {
+			for path := range deps(t, module+pkg) {
+				if strings.HasPrefix(path, "github.com/apache/beam/") {
+					t.Errorf("%s imports %s: Beam's 800 packages are for sim/fleet/beam alone", pkg, path)
+				}
+			}
+		}
+	})
+	t.Run("bans exist", func(t *testing.T) {
+		all := deps(t, module+"cmd/replay")
+		for bad := range heavy {
+			if bad != "gorgonia.org/cu" && bad != "github.com/prometheus/client_golang" && !all[bad] {
+				t.Errorf("%s is banned but cmd/replay does not link it: is the path right?", bad)
+			}
+		}
+	})
+}
+
+func exists(t *testing.T, pkg string) bool {
+	return exec.Command("go", "list", module+pkg).Run() == nil
+}
+
+func deps(t *testing.T, pkg string) map[string]bool {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", pkg).Output()
+	if err != nil {
+		t.Fatalf("go list -deps %s: %v", pkg, err)
+	}
+	all := make(map[string]bool)
+	for path := range strings.FieldsSeq(string(out)) {
+		all[path] = true
+	}
+	return all
+}

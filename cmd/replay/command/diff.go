@@ -1,0 +1,258 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/cmd/replay/chart"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+)
+
+func newDiff() *cobra.Command {
+	var format, plot string
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Say what changed from one recording to another",
+		Long: `diff sets two recordings side by side: reachable bytes on one time axis and one
+scale, then peaks, rates, sizes, lifetimes, waits and cycles, and what changed.
+It compares the memory space in which each allocates most. A and B are what
+replay info reads.`,
+		Example: `  replay diff before.arrows after.arrows
+  replay diff before.arrows after.arrows --plot diff.svg
+  replay diff mlp gpt2 --format json`,
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: completeTraces,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			kind := strings.TrimPrefix(filepath.Ext(plot), ".")
+			if plot != "" && !slices.Contains(chart.Formats(), kind) {
+				return fmt.Errorf("--plot %s: unknown format %q (want .svg or .png)", plot, kind)
+			}
+			var d difference
+			for i, path := range files {
+				t, err := loadValid(path)
+				if err != nil {
+					return err
+				}
+				d[i] = describeSide(t)
+			}
+			if plot != "" {
+				if err := d.draw(plot, kind, files); err != nil {
+					return err
+				}
+			}
+			out := printerFor(cmd.OutOrStdout(), format)
+			if format == "json" {
+				if err := d.writeJSON(out); err != nil {
+					return err
+				}
+			} else {
+				d.print(out)
+			}
+			return out.err
+		},
+	}
+	formatFlag(cmd, &format, ", an object to a line for each figure", "text", "json")
+	cmd.Flags().StringVar(&plot, "plot", "", "`file` (.svg or .png) to draw both curves to, on one time axis")
+	return cmd
+}
+
+// A side is one of the two recordings of a difference.
+type side struct {
+	name  string
+	space pressure.Space
+	stats trace.Stats
+	curve []sim.Level // reachable bytes after each change; time from the first event
+}
+
+type difference [2]side
+
+func describeSide(t *trace.Trace) side {
+	s := side{name: t.Name, space: sim.SpaceOf(t)}
+	s.stats = t.Stats(s.space)
+	size := make(map[uint64]int64) // of reachable objects
+	sum := int64(0)
+	for _, e := range t.Events {
+		if e.Space != s.space || e.Kind > trace.Free {
+			continue
+		}
+		if e.Kind == trace.Alloc {
+			size[e.ID] = e.Bytes
+			sum += e.Bytes
+		} else {
+			sum -= size[e.ID]
+			delete(size, e.ID)
+		}
+		s.curve = append(s.curve, sim.Level{At: time.Duration(e.Time - t.Events[0].Time), Live: sum})
+	}
+	return s
+}
+
+// A measure is one line of a difference.
+type measure struct {
+	name   string
+	unit   string
+	of     func(*trace.Stats) float64
+	format func(float64) string
+}
+
+func bytesText(v float64) string    { return formatBytes(int64(v)) }
+func durationText(v float64) string { return formatDuration(time.Duration(v)) }
+func countText(v float64) string    { return formatCount(int(v)) }
+func rateText(v float64) string     { return formatBytes(int64(v)) + "/s" }
+
+func bytesOf(name string, of func(*trace.Stats) int64) measure {
+	return measure{name, "B", func(s *trace.Stats) float64 { return float64(of(s)) }, bytesText}
+}
+
+func timeOf(name string, of func(*trace.Stats) int64) measure {
+	return measure{name, "ns", func(s *trace.Stats) float64 { return float64(of(s)) }, durationText}
+}
+
+func countOf(name string, of func(*trace.Stats) int) measure {
+	return measure{name, "", func(s *trace.Stats) float64 { return float64(of(s)) }, countText}
+}
+
+// measures are what is compared, in order.
+var measures = []measure{
+	timeOf("time", func(s *trace.Stats) int64 { return int64(s.Span) }),
+	bytesOf("peak reachable", func(s *trace.Stats) int64 { return s.PeakReachable }),
+	bytesOf("peak held", func(s *trace.Stats) int64 { return s.PeakHeld }),
+	bytesOf("peak reserved", func(s *trace.Stats) int64 { return s.PeakReserved }),
+	bytesOf("left at the end", func(s *trace.Stats) int64 { return s.LastBytes }),
+	countOf("allocations", func(s *trace.Stats) int { return s.Allocs }),
+	bytesOf("allocated", func(s *trace.Stats) int64 { return s.AllocatedBytes }),
+	{"allocations/s", "1/s", func(s *trace.Stats) float64 { return s.AllocRate }, countText},
+	{"allocated/s", "B/s", func(s *trace.Stats) float64 { return s.ByteRate }, rateText},
+	bytesOf("size p50", func(s *trace.Stats) int64 { return s.Sizes.P50 }),
+	bytesOf("size p99", func(s *trace.Stats) int64 { return s.Sizes.P99 }),
+	timeOf("lifetime p50", func(s *trace.Stats) int64 { return s.Lifetimes.P50 }),
+	timeOf("lifetime p90", func(s *trace.Stats) int64 { return s.Lifetimes.P90 }),
+	timeOf("lifetime p99", func(s *trace.Stats) int64 { return s.Lifetimes.P99 }),
+	countOf("waits", func(s *trace.Stats) int { return s.Syncs }),
+	timeOf("waited", func(s *trace.Stats) int64 { return int64(s.Wait) }),
+	{"share waiting", "ratio", func(s *trace.Stats) float64 { return s.WaitShare }, formatPercent},
+	timeOf("wait p50", func(s *trace.Stats) int64 { return s.Waits.P50 }),
+	timeOf("wait p99", func(s *trace.Stats) int64 { return s.Waits.P99 }),
+	countOf("cycles", func(s *trace.Stats) int { return s.Cycles }),
+	timeOf("time in cycles", func(s *trace.Stats) int64 { return int64(s.CycleTime) }),
+	countOf("refusals", func(s *trace.Stats) int { return s.Refusals }),
+}
+
+// print writes the curves, then a line for each figure that either has.
+func (d *difference) print(w io.Writer) {
+	end := max(d[0].stats.Span, d[1].stats.Span)
+	top := max(d[0].stats.PeakReachable, d[1].stats.PeakReachable)
+	fmt.Fprintf(w, "  reachable bytes: a full column is %s, the axis is %s long\n", formatBytes(top), formatDuration(end))
+	curves := table{}
+	for _, s := range d {
+		curves = append(curves, []string{s.name, left + s.space.String(), left + spark(s.curve, s.stats.Span, end, top)})
+	}
+	curves.print(w)
+	fmt.Fprintln(w)
+	g := table{{"", d[0].name, d[1].name, "change"}}
+	for _, f := range measures {
+		a, b := f.of(&d[0].stats), f.of(&d[1].stats)
+		if a != 0 || b != 0 {
+			g = append(g, []string{f.name, f.format(a), f.format(b), changeText(a, b)})
+		}
+	}
+	g.print(w)
+}
+
+// draw draws both curves to a file. Recordings of one name go by their files.
+func (d *difference) draw(path, kind string, files []string) error {
+	const slots = 800
+	end := max(d[0].stats.Span, d[1].stats.Span)
+	var curves []chart.Curve
+	for i, s := range d {
+		name := s.name
+		if d[0].name == d[1].name {
+			name = files[i]
+		}
+		curves = append(curves, chart.Curve{Name: name, Levels: sim.Thin(s.curve, end, slots)})
+	}
+	note := fmt.Sprintf("peak %s and %s of %v and %v memory",
+		formatBytes(d[0].stats.PeakReachable), formatBytes(d[1].stats.PeakReachable), d[0].space, d[1].space)
+	return writeFile(path, func(w io.Writer) error {
+		return chart.Curves("Reachable bytes over time", note, curves).Write(w, kind)
+	})
+}
+
+// changeText says how far b is from a: in percent, as a factor where it is
+// more than double, and "~" below half a percent of either.
+func changeText(a, b float64) string {
+	switch {
+	case a == b:
+		return "="
+	case a == 0:
+		return "new"
+	case b == 0:
+		return "gone"
+	case b >= 2*a:
+		return "x " + three(b/a)
+	}
+	change := b/a - 1
+	if change > -0.005 && change < 0.005 {
+		return "~"
+	}
+	return fmt.Sprintf("%+.1f%%", 100*change)
+}
+
+const sparkColumns = 60
+
+// spark draws a curve: for each column the most bytes in it, an eighth of a
+// column high at least where there are any. What is after span is blank.
+func spark(curve []sim.Level, span, end time.Duration, top int64) string {
+	marks := []rune("▁▂▃▄▅▆▇█")
+	var out strings.Builder
+	i, last := 0, int64(0)
+	for k := range sparkColumns {
+		from, to := end*time.Duration(k)/sparkColumns, end*time.Duration(k+1)/sparkColumns
+		most := last
+		for ; i < len(curve) && (curve[i].At < to || k == sparkColumns-1); i++ {
+			last = curve[i].Live
+			most = max(most, last)
+		}
+		switch {
+		case from > span:
+			return out.String()
+		case most == 0 || top == 0:
+			out.WriteByte(' ')
+		default:
+			out.WriteRune(marks[min(int(8*float64(most)/float64(top)), 7)])
+		}
+	}
+	return out.String()
+}
+
+// writeJSON writes a line for each figure.
+func (d *difference) writeJSON(w io.Writer) error {
+	for _, f := range measures {
+		line, err := json.Marshal(struct {
+			Figure string     `json:"figure"`
+			Unit   string     `json:"unit,omitempty"`
+			Traces [2]string  `json:"traces"`
+			Spaces [2]string  `json:"spaces"`
+			Values [2]float64 `json:"values"`
+		}{
+			f.name, f.unit, [2]string{d[0].name, d[1].name}, [2]string{d[0].space.String(), d[1].space.String()},
+			[2]float64{f.of(&d[0].stats), f.of(&d[1].stats)},
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(slices.Concat(line, []byte("\n"))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

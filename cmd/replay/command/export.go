@@ -1,0 +1,115 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/perfetto"
+	"github.com/eagergc/eagergc/trace/formats/pprof"
+)
+
+// An exporter writes a trace for another tool.
+type exporter struct {
+	name, about string
+	write       func(w io.Writer, t *trace.Trace, o exportOptions) error
+}
+
+// exportOptions are what some formats take besides the trace.
+type exportOptions struct {
+	at   time.Duration  // of a profile
+	runs []perfetto.Run // of policies, beside the recording
+}
+
+// exporters are the values of --to: one line for each.
+var exporters = []exporter{
+	{"perfetto", "JSON for ui.perfetto.dev: memory as counters, waits and cycles as slices; with --policy, runs beside it",
+		func(w io.Writer, t *trace.Trace, o exportOptions) error { return perfetto.Write(w, t, o.runs...) }},
+	{"pprof", "live bytes by allocation site, at their peak or --at a time, for go tool pprof",
+		func(w io.Writer, t *trace.Trace, o exportOptions) error { return pprof.Write(w, t, o.at) }},
+	{"text", "one line for each event, which replay import reads", plainly(trace.WriteText)},
+}
+
+// plainly is for exporters of a whole trace.
+func plainly(write func(io.Writer, *trace.Trace) error) func(io.Writer, *trace.Trace, exportOptions) error {
+	return func(w io.Writer, t *trace.Trace, _ exportOptions) error { return write(w, t) }
+}
+
+func newExport() *cobra.Command {
+	var (
+		to, out string
+		options exportOptions
+		s       setting
+	)
+	cmd := &cobra.Command{
+		Use:   "export FILE --to FORMAT -o OUT",
+		Short: "Write a recording in the format of another tool",
+		Long:  "export writes a recording for other tools. FILE is anything that replay import\nreads, or the name of a built-in workload.\n\nFormats:\n" + exportHelp(),
+		Example: `  replay export run.arrows --to perfetto -o run.json     # open in ui.perfetto.dev
+  replay export run.arrows --to perfetto --policy pacer,cudajl --limit 1.5x -o run.json
+  replay export run.arrows --to pprof -o mem.pb.gz && go tool pprof -top mem.pb.gz
+  replay export gpt2 --to csv -o gpt2.csv`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeTraces,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			i := slices.IndexFunc(exporters, func(e exporter) bool { return e.name == to })
+			if i < 0 {
+				return oneOf("format", to, exportNames())
+			}
+			if out == "" {
+				return errors.New("export: no output: say -o OUT")
+			}
+			t, err := loadValid(args[0])
+			if err != nil {
+				return err
+			}
+			if s.policies != "" {
+				if to != "perfetto" {
+					return errors.New("export: --policy is for --to perfetto")
+				}
+				if options.runs, err = perfettoRuns(&s, args[0]); err != nil {
+					return err
+				}
+			}
+			if err := writeFile(out, func(w io.Writer) error { return exporters[i].write(w, t, options) }); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", out, formatCount(len(t.Events)))
+			return nil
+		},
+	}
+	s.many(&s.policies)
+	s.oneLimit(cmd)
+	s.oneCost(cmd)
+	f := cmd.Flags()
+	f.StringVar(&s.policies, "policy", "", "with --to perfetto: replay under this `list` of policies, each a process beside the recording")
+	_ = cmd.RegisterFlagCompletionFunc("policy", completePolicies)
+	f.StringVar(&to, "to", "", "`format`: "+strings.Join(exportNames(), ", "))
+	f.DurationVar(&options.at, "at", pprof.AtPeak, "`time` of a pprof profile (default: the peak)")
+	f.StringVarP(&out, "output", "o", "", "`file` to write")
+	_ = cmd.MarkFlagRequired("to")
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(exportNames(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func exportNames() []string {
+	var names []string
+	for _, e := range exporters {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+func exportHelp() string {
+	var b strings.Builder
+	for _, e := range exporters {
+		fmt.Fprintf(&b, "  %-10s %s\n", e.name, e.about)
+	}
+	return b.String()
+}

@@ -1,0 +1,275 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/pool/hollow"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// A setting is what to replay, as flags say it. The commands share these flags,
+// so that each means the same, and is refused the same, everywhere: --policy or
+// --policies, --limit or --limits, --cycle and --ladder, and those of a machine.
+type setting struct {
+	policies, limits, cycles string
+	ladder                   string
+	machine, waits, space    string
+	seed                     uint64
+	list                     map[*string]bool // texts that may be lists, with braces
+}
+
+func (s *setting) many(text *string) {
+	if s.list == nil {
+		s.list = make(map[*string]bool)
+	}
+	s.list[text] = true
+}
+
+// onePolicy adds --policy; required if there is no default.
+func (s *setting) onePolicy(cmd *cobra.Command, preset string) {
+	cmd.Flags().StringVar(&s.policies, "policy", preset, "`policy`: see replay policies")
+	_ = cmd.RegisterFlagCompletionFunc("policy", completePolicies)
+	if preset == "" {
+		_ = cmd.MarkFlagRequired("policy")
+	}
+}
+
+// manyPolicies adds --policies; required if there is no default.
+func (s *setting) manyPolicies(cmd *cobra.Command, preset string) {
+	s.many(&s.policies)
+	cmd.Flags().StringVar(&s.policies, "policies", preset, "`list` of policies and optima")
+	_ = cmd.RegisterFlagCompletionFunc("policies", completePolicies)
+	if preset == "" {
+		_ = cmd.MarkFlagRequired("policies")
+	}
+}
+
+// oneLimit adds --limit.
+func (s *setting) oneLimit(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.limits, "limit", "1.5x", "limit: `bytes` (8GiB) or a factor of the peak reachable bytes (1.5x)")
+}
+
+// manyLimits adds --limits.
+func (s *setting) manyLimits(cmd *cobra.Command, preset string) {
+	s.many(&s.limits)
+	cmd.Flags().StringVar(&s.limits, "limits", preset, "`list` of limits: bytes (8GiB) or factors of the peak reachable bytes (1.5x)")
+}
+
+// oneCost adds --cycle, which takes one duration, --ladder, and the flags of a machine.
+func (s *setting) oneCost(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.cycles, "cycle", "10ms", "how long one collection takes, as a `duration`")
+	s.price(cmd)
+}
+
+// manyCosts adds --cycle, which takes a list, --ladder, and the flags of a machine.
+func (s *setting) manyCosts(cmd *cobra.Command, preset string) {
+	s.manyCycles(cmd, preset)
+	s.price(cmd)
+}
+
+// manyCycles adds --cycle alone.
+func (s *setting) manyCycles(cmd *cobra.Command, preset string) {
+	s.many(&s.cycles)
+	cmd.Flags().StringVar(&s.cycles, "cycle", preset, "how long one collection takes: a `list` of durations")
+}
+
+func (s *setting) price(cmd *cobra.Command) {
+	s.times(cmd)
+	cmd.Flags().StringVar(&s.space, "pool", "", "the `kind` of pool whose address space decides what fits: exact, segments, parts or virtual (default: the sum of bytes)")
+}
+
+// times adds --ladder and the flags of a machine, beside --cycle.
+func (s *setting) times(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.ladder, "ladder", "2x", "how long the refusal ladder takes, as a `time` (20ms) or in cycles (2x)")
+	s.world(cmd)
+	for _, name := range []string{"cycle", "ladder"} {
+		cmd.MarkFlagsMutuallyExclusive(name, "machine")
+	}
+}
+
+// world adds the flags of a machine.
+func (s *setting) world(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.machine, "machine", "", "simulate with the costs in a `file` of replay calibrate or replay fit")
+	f.StringVar(&s.waits, "waits", "", "`how` waits are: rigid, or elastic, if the device works on while the program is held: as far as it was ahead, where a profile with kernels says so (default: as the machine says)")
+	f.Uint64Var(&s.seed, "seed", 1, "`number` from which the noise of a machine is drawn")
+}
+
+// grid reads the flags and the workloads, in that order: the grid has not run.
+func (s *setting) grid(files []string) (*experiment.Grid, error) {
+	g, err := s.question()
+	if err != nil {
+		return nil, err
+	}
+	g.Workloads, err = loadWorkloads(files)
+	return g, err
+}
+
+// question reads the flags: a grid without workloads.
+func (s *setting) question() (*experiment.Grid, error) {
+	g := new(experiment.Grid)
+	return g, errors.Join(s.readPolicies(g), s.readLimits(g), s.readCosts(g))
+}
+
+// A cell is one run as flags say it.
+type cell struct {
+	workload  *sim.Workload
+	contender sim.Contender
+	config    sim.Config
+}
+
+// cell reads the flags of a command that makes one run.
+func (s *setting) cell(file string) (*cell, error) {
+	g, err := s.grid([]string{file})
+	if err != nil {
+		return nil, err
+	}
+	return &cell{g.Workloads[0], g.Contenders[0], g.Config(experiment.Cell{})}, nil
+}
+
+func (c *cell) run(decisions bool) (sim.Result, *sim.Log, error) {
+	cfg := c.config
+	cfg.Log = &sim.Log{KeepDecisions: decisions}
+	r, err := c.contender.Run(c.workload, cfg)
+	return r, cfg.Log, err
+}
+
+func (s *setting) readPolicies(g *experiment.Grid) error {
+	text, err := s.expanded(&s.policies)
+	if err != nil {
+		return err
+	}
+	if !s.list[&s.policies] {
+		c, err := sim.ParseContender(text)
+		g.Contenders = []sim.Contender{c}
+		return err
+	}
+	if text == "all" {
+		text = strings.Join(contenderNames(), ",")
+	}
+	g.Contenders, err = sim.ParseContenders(text)
+	return err
+}
+
+func (s *setting) readLimits(g *experiment.Grid) (err error) {
+	g.Limits, err = readItems(s, &s.limits, "--limit", experiment.ParseLimit)
+	return err
+}
+
+func (s *setting) readCosts(g *experiment.Grid) (err error) {
+	if g.Ladder, err = sim.ParseLadder(s.ladder); err != nil {
+		return err
+	}
+	if g.Costs, err = readItems(s, &s.cycles, "--cycle", parseCycle); err != nil {
+		return err
+	}
+	return s.readMachine(g)
+}
+
+// elastic reads --waits. If it is not given, the machine says, if there is one.
+func (s *setting) elastic(m *sim.Machine) (bool, error) {
+	switch s.waits {
+	case "":
+		return m != nil && m.Elastic, nil
+	case "rigid", "elastic":
+		return s.waits == "elastic", nil
+	}
+	return false, fmt.Errorf("--waits %s: want rigid or elastic", s.waits)
+}
+
+// readMachine puts the machine of the flags into the grid, if they name one or
+// something that only a machine's world has.
+func (s *setting) readMachine(g *experiment.Grid) (err error) {
+	if s.machine == "" && s.waits == "" && s.space == "" {
+		return nil
+	}
+	if s.machine == "" && len(g.Costs) > 1 {
+		return errors.New("--pool and --waits: want one --cycle, or a --machine")
+	}
+	m := sim.MachineOf(g.Costs[0], g.Ladder)
+	if s.machine != "" {
+		if m, err = loadMachine(s.machine); err != nil {
+			return err
+		}
+	}
+	if m.Elastic, err = s.elastic(m); err != nil {
+		return err
+	}
+	if s.space != "" {
+		if !slices.Contains(hollow.Kinds, hollow.Kind(s.space)) {
+			return fmt.Errorf("--pool %s: want one of %v", s.space, hollow.Kinds)
+		}
+		g.Memory = func(limit int64) sim.Memory { return newHollow(hollow.Kind(s.space), limit) }
+	}
+	g.SetMachine(m, s.seed)
+	if len(g.Contenders) > 1 { // the base world alone has optima
+		g.Contenders = slices.DeleteFunc(g.Contenders, func(c sim.Contender) bool { return slices.Contains(sim.Optima(), c.String()) })
+	}
+	return nil
+}
+
+// newHollow makes a pool without memory. It cannot fail: the kind is known.
+func newHollow(kind hollow.Kind, limit int64) sim.Memory {
+	m, err := hollow.New(kind, limit)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+func loadMachine(path string) (*sim.Machine, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m, err := sim.ReadMachine(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+func (s *setting) expanded(text *string) (string, error) {
+	if !s.list[text] {
+		return *text, nil
+	}
+	return expandList(*text)
+}
+
+// readItems reads the texts of a flag, several of them only where it is a list.
+func readItems[T any](s *setting, text *string, flag string, parse func(string) (T, error)) ([]T, error) {
+	whole, err := s.expanded(text)
+	if err != nil {
+		return nil, err
+	}
+	items := strings.Split(whole, ",")
+	if len(items) > 1 && !s.list[text] {
+		return nil, fmt.Errorf("%s %s: want one, not a list", flag, whole)
+	}
+	var all []T
+	for _, item := range items {
+		v, err := parse(strings.TrimSpace(item))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+func parseCycle(text string) (sim.Cost, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return sim.Cost{}, fmt.Errorf("cycle %q: want the duration of a collection, such as 10ms", text)
+	}
+	return sim.Fixed(d), nil
+}

@@ -1,0 +1,73 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/eagergc/eagergc/gc"
+)
+
+// formatFlag adds --format, whose first value is the default, and --json as short
+// for what it is mostly used for. Other values are refused before the command
+// runs.
+func formatFlag(cmd *cobra.Command, format *string, about string, names ...string) {
+	f := cmd.Flags()
+	f.StringVar(format, "format", names[0], "what to print: "+orList(names)+about)
+	if slices.Contains(names, "json") {
+		f.BoolFunc("json", "short for --format json", func(string) error { *format = "json"; return nil })
+	}
+	cmd.PreRunE = func(*cobra.Command, []string) error { return oneOf("format", *format, names) }
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// oneOf refuses a text that is none of names.
+func oneOf(what, text string, names []string) error {
+	if slices.Contains(names, text) {
+		return nil
+	}
+	return fmt.Errorf("unknown %s %q%s (want %s)", what, text, suggestion(text, names), orList(names))
+}
+
+func orList(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// suggestion asks whether the nearest name was meant; empty if none is near.
+func suggestion(word string, names []string) string {
+	if near := nearest(word, names); near != "" {
+		return fmt.Sprintf(", did you mean %s?", near)
+	}
+	return ""
+}
+
+// nearest returns the name with the least edit distance to word, or nothing if
+// more than half of the letters would have to change.
+func nearest(word string, names []string) string {
+	near, edits := gc.Nearest(word, names)
+	if edits > (max(len(word), 2)+1)/2 {
+		return ""
+	}
+	return near
+}
+
+// flagError names the flag that an unknown one is nearest to.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
+		return err
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
+		return fmt.Errorf("%w, did you mean --%s?", err, near)
+	}
+	return err
+}

@@ -1,0 +1,24 @@
+package command
+
+import "testing"
+
+// FuzzArguments gives every reader of an argument the same text: none panics,
+// and what is accepted means something.
+func FuzzArguments(f *testing.F) {
+	for _, seed := range []string{
+		"1.5x", "8GiB", "1.5x,2x,4x", "10ms", "-1ns", "0", "50%",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if cost, err := parseCycle(text); err == nil && cost.Base < 0 {
+			t.Fatalf("cycle %q takes %v", text, cost.Base)
+		}
+		if n, err := parseBytes(text); err == nil && n < 0 {
+			t.Fatalf("%q is %d bytes", text, n)
+		}
+		if n, err := parseRate(text); err == nil && n < 0 {
+			t.Fatalf("rate %q is %d", text, n)
+		}
+	})
+}

@@ -1,0 +1,154 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/sim"
+)
+
+func newGate() *cobra.Command {
+	var (
+		baseline string
+		require  []string
+		s        setting
+	)
+	cmd := &cobra.Command{
+		Use:   "gate [FILE...] --policy P --require CONDITION",
+		Short: "Hold a policy to conditions, for use in CI: exit status 1 if one fails",
+		Long: `gate replays the workloads under a policy and checks conditions on every cell
+(workload x limit x cycle). It prints the cells that fail and exits with
+status 1 if there are any.
+
+A condition is METRIC OP VALUE, with OP one of <= < == > >= and METRIC a name of
+the JSON results, with or without its unit. VALUE is a duration, a size or a
+count, or a factor of the baseline's value: 1.05x. With geomean in front, the
+geometric mean over all cells of the ratios to the baseline is compared; 1 ms,
+1 MiB or 1 is added to both sides of a ratio.
+
+The baseline is another policy, or a file of results that compare wrote as JSON.`,
+		Example: `  replay gate --policy pacer --require 'failed_allocs==0' --require 'max_pause<=50ms'
+  replay gate --policy pacer --baseline cudajl --require 'exposed_pause<=1x' --require 'geomean exposed_pause<=0.5x'
+  replay gate my.arrows --policy cudajl --baseline results.json --require 'exposed_pause<=1.05x'`,
+		ValidArgsFunction: completeTraces,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			conditions, err := parseConditions(require, baseline != "")
+			if err != nil {
+				return err
+			}
+			gate := experiment.Gate{Conditions: conditions}
+			if gate.Baseline, err = readBaseline(baseline); err != nil {
+				return err
+			}
+			g, err := s.grid(files)
+			if err != nil {
+				return err
+			}
+			if baseline != "" && gate.Baseline == nil {
+				c, err := sim.ParseContender(baseline)
+				if err != nil {
+					return err
+				}
+				g.Contenders = append(g.Contenders, c)
+			}
+			if err := runGrid(cmd, g); err != nil {
+				return err
+			}
+			failures, means, err := gate.Check(g)
+			if err != nil {
+				return err
+			}
+			return writeGate(cmd.OutOrStdout(), g.Len()/len(g.Contenders), len(conditions), failures, means)
+		},
+	}
+	s.onePolicy(cmd, "")
+	s.manyLimits(cmd, defaultLimits)
+	s.manyCosts(cmd, "1ms,10ms")
+	f := cmd.Flags()
+	f.StringVar(&baseline, "baseline", "", "`policy` to compare with, or a file of JSON results")
+	f.StringArrayVar(&require, "require", nil, "`condition` that every cell must meet; repeat for more")
+	return cmd
+}
+
+func parseConditions(texts []string, baseline bool) ([]experiment.Condition, error) {
+	if len(texts) == 0 {
+		return nil, errors.New("nothing to hold: give a --require")
+	}
+	var all []experiment.Condition
+	for _, text := range texts {
+		c, err := experiment.ParseCondition(text)
+		if err != nil {
+			return nil, err
+		}
+		if c.Relative && !baseline {
+			return nil, fmt.Errorf("condition %q needs a --baseline", text)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// writeGate prints what fails, or that nothing does. It returns an error if
+// anything fails.
+func writeGate(w io.Writer, cells, conditions int, failures []experiment.Failure, means []experiment.Verdict) error {
+	out := newPrinter(w)
+	failed := make(map[string]bool)
+	for _, f := range failures {
+		failed[f.Name] = true
+		fmt.Fprintf(out, "FAIL %s: %s is %s", f.Name, f.Text, formatMetric(f.Metric, f.Value))
+		if f.Relative {
+			fmt.Fprintf(out, ", baseline %s", formatMetric(f.Metric, f.Baseline))
+		}
+		fmt.Fprintln(out)
+	}
+	bad := 0
+	for _, m := range means {
+		verdict := "ok  "
+		if !m.OK {
+			verdict = "FAIL"
+			bad++
+		}
+		fmt.Fprintf(out, "%s %s is %.3fx\n", verdict, m.Text, m.Ratio)
+	}
+	if len(failed) > 0 || bad > 0 {
+		return errors.Join(out.err, fmt.Errorf("gate: %d of %d cells and %d means fail", len(failed), cells, bad))
+	}
+	fmt.Fprintf(out, "ok   %d cells meet %d conditions\n", cells, conditions)
+	return out.err
+}
+
+// formatMetric writes a value of a metric.
+func formatMetric(m experiment.Metric, v float64) string {
+	switch m.Unit {
+	case "ns":
+		return formatDuration(time.Duration(v))
+	case "B":
+		return formatBytes(int64(v))
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// readBaseline reads a baseline that is a file of results; nil if it is a
+// policy, or not given.
+func readBaseline(baseline string) (map[experiment.Key]sim.Result, error) {
+	if baseline == "" {
+		return nil, nil
+	}
+	results, err := readResults(baseline)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case results == nil:
+		return nil, fmt.Errorf("%s: no JSON results, as compare --format json writes them", baseline)
+	}
+	return experiment.ByKey(results), nil
+}

@@ -1,0 +1,95 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
+	"github.com/eagergc/eagergc/trace/formats"
+)
+
+func newImport() *cobra.Command {
+	var (
+		from, syncFile, name, out string
+		recover                   bool
+	)
+	cmd := &cobra.Command{
+		Use:   "import FILE -o OUT.arrows",
+		Short: "Turn a recording of another tool into a native trace",
+		Long: `import reads a recording and writes it as a native trace: an Arrow IPC
+stream that pandas, polars, Julia, R and DuckDB read too. The format is found
+from the content; gzip, zstd and xz are unpacked. --sync adds the waits and
+annotations of a profile of the same run, matched by the wall clock.
+
+Formats:
+` + formatHelp(),
+		Example: `  replay import snapshot.pickle -o run.arrows
+  replay import snapshot.pickle.gz --sync profile.json.gz -o run.arrows
+  replay import killed.arrows.partial --recover -o run.arrows`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if out == "" {
+				return errors.New("import: no output: say -o OUT.arrows")
+			}
+			// An import is one pass: garbage costs memory here, collections cost little.
+			debug.SetGCPercent(50)
+			t, err := openTrace(args[0], from)
+			switch {
+			case errors.Is(err, arrowfile.ErrTruncated) && t != nil && recover:
+				fmt.Fprintln(cmd.ErrOrStderr(), "replay: recovered:", err)
+			case errors.Is(err, arrowfile.ErrTruncated) && t != nil:
+				return fmt.Errorf("%w (--recover takes what is whole)", err)
+			case err != nil:
+				return err
+			}
+			if syncFile != "" {
+				s, err := openTrace(syncFile, "")
+				if err != nil {
+					return err
+				}
+				if t, err = trace.Merge(t, s); err != nil {
+					return fmt.Errorf("%s: %s: %w", args[0], syncFile, err)
+				}
+			}
+			t.Name = name
+			if name == "" {
+				t.Name = formats.Stem(out)
+			}
+			if len(spacesOf(t)) == 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "replay: there are no allocations in it, so it cannot be replayed: was the profile made with profile_memory=True? Its waits can be added to a memory snapshot with --sync.")
+			}
+			if err := arrowfile.WriteFile(out, t); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", out, formatCount(len(t.Events)))
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&from, "from", "", "`format` of FILE, if it is not to be found from the content")
+	f.BoolVar(&recover, "recover", false, "take what is whole of a native trace that was cut off")
+	f.StringVar(&syncFile, "sync", "", "`file` with the waits and annotations of the same run, a Kineto profile")
+	f.StringVar(&name, "name", "", "`name` of the trace in tables (default: that of OUT, without its ending)")
+	f.StringVarP(&out, "output", "o", "", "`file` to write")
+	_ = cmd.RegisterFlagCompletionFunc("from", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		for _, f := range formats.All() {
+			names = append(names, f.Name+"\t"+f.About)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+	return cmd
+}
+
+func formatHelp() string {
+	var b strings.Builder
+	for _, f := range formats.All() {
+		fmt.Fprintf(&b, "  %-10s %s\n", f.Name, f.About)
+	}
+	return b.String()
+}

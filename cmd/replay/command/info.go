@@ -1,0 +1,173 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+func newInfo() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "info FILE...",
+		Short: "Say what is in a recording",
+		Long: `info checks a recording and prints what it holds, for each memory space: how
+much was allocated, the peaks, sizes and lifetimes of objects, the waits and their
+share of the time; which sizes live how long; and where it comes from. FILE is a
+native trace, anything that replay import reads, or the name of a built-in workload.`,
+		Example: `  replay info gpt2
+  replay info snapshot.pickle.gz my.arrows
+  replay info my.arrows --format json | jq .allocated_bytes`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeTraces,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			out := printerFor(cmd.OutOrStdout(), format)
+			for i, path := range files {
+				t, err := loadValid(path)
+				if err != nil {
+					return err
+				}
+				switch {
+				case format == "json":
+					if err := writeStats(out, t); err != nil {
+						return err
+					}
+				default:
+					if i > 0 {
+						fmt.Fprintln(out)
+					}
+					describe(out, t)
+				}
+			}
+			return out.err
+		},
+	}
+	formatFlag(cmd, &format, ", an object to a line for each space", "text", "json")
+	return cmd
+}
+
+// spacesOf returns the spaces that a trace allocates in, in order.
+func spacesOf(t *trace.Trace) []pressure.Space {
+	var spaces []pressure.Space
+	for _, e := range t.Events {
+		if e.Kind == trace.Alloc && !slices.Contains(spaces, e.Space) {
+			spaces = append(spaces, e.Space)
+		}
+	}
+	slices.Sort(spaces)
+	return spaces
+}
+
+// writeStats writes the figures of each space as a line of JSON.
+func writeStats(w io.Writer, t *trace.Trace) error {
+	for _, s := range spacesOf(t) {
+		line, err := json.Marshal(struct {
+			Trace string `json:"trace"`
+			Space string `json:"space"`
+			trace.Stats
+			trace.Demographics
+		}{t.Name, s.String(), t.Stats(s), t.Demographics(s)})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s\n", line)
+	}
+	return nil
+}
+
+// describe prints one trace.
+func describe(w io.Writer, t *trace.Trace) {
+	all := t.Stats()
+	rows := table{
+		{t.Name, ""},
+		{"events", left + kindCounts(t)},
+		{"time", left + formatDuration(all.Span)},
+	}
+	if !t.Start.IsZero() {
+		rows = append(rows, []string{"start", left + t.Start.UTC().Format(time.RFC3339)})
+	}
+	rows = append(rows, []string{"waits", left + fmt.Sprintf("%s in all, %s of the time; %s", formatDuration(all.Wait), formatPercent(all.WaitShare), durations(all.Waits))})
+	for _, space := range spacesOf(t) {
+		s := t.Stats(space)
+		rows = append(rows, table{
+			{space.String(), left + fmt.Sprintf("%s allocated in %s objects, %s at the end", formatBytes(s.AllocatedBytes), formatCount(s.Allocs), formatCount(s.LastObjects))},
+			{"  peak", left + peaks(&s)},
+			{"  sizes", left + fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", formatBytes(s.Sizes.P50), formatBytes(s.Sizes.P90), formatBytes(s.Sizes.P99), formatBytes(s.Sizes.Max))},
+			{"  lifetimes", left + durations(s.Lifetimes)},
+		}...)
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.Meta)) {
+		rows = append(rows, []string{key, left + t.Meta[key]})
+	}
+	rows.print(w)
+	for _, space := range spacesOf(t) {
+		s := t.Stats(space)
+		describeObjects(w, space, &s, t.Demographics(space))
+	}
+}
+
+func peaks(s *trace.Stats) string {
+	text := formatBytes(s.PeakReachable) + " reachable"
+	if s.PeakHeld != s.PeakReachable {
+		text += ", " + formatBytes(s.PeakHeld) + " held with garbage"
+	}
+	if s.PeakReserved > 0 {
+		text += ", " + formatBytes(s.PeakReserved) + " reserved"
+	}
+	return text
+}
+
+func durations(q trace.Quantiles) string {
+	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", formatDuration(time.Duration(q.P50)), formatDuration(time.Duration(q.P90)), formatDuration(time.Duration(q.P99)), formatDuration(time.Duration(q.Max)))
+}
+
+// kindCounts lists how many events of each kind there are.
+func kindCounts(t *trace.Trace) string {
+	var count [256]int
+	for _, e := range t.Events {
+		count[e.Kind]++
+	}
+	var parts []string
+	for k, n := range count {
+		if n > 0 {
+			parts = append(parts, formatCount(n)+" "+trace.Kind(k).String())
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// describeObjects prints which objects a space has: by size, and by how long
+// they lived.
+func describeObjects(w io.Writer, space pressure.Space, s *trace.Stats, d trace.Demographics) {
+	share := func(part, all int64) string { return formatPercent(float64(part) / float64(max(all, 1))) }
+	sizes := table{{space.String() + ", size up to", "objects", "bytes", "of all", "never freed", "lifetime p50", "p90", "p99"}}
+	for _, c := range d.Sizes {
+		sizes = append(sizes, []string{
+			formatBytes(c.Max), formatCount(c.Objects), formatBytes(c.Bytes), share(c.Bytes, s.AllocatedBytes), formatCount(c.Survivors),
+			formatDuration(time.Duration(c.Lifetimes.P50)), formatDuration(time.Duration(c.Lifetimes.P90)), formatDuration(time.Duration(c.Lifetimes.P99)),
+		})
+	}
+	lives := table{{space.String() + ", lived less than", "objects", "of all", "bytes", "of all"}}
+	for _, c := range d.Lifetimes {
+		name := formatDuration(c.Below)
+		if c.Below == 0 {
+			name = "not freed"
+		}
+		lives = append(lives, []string{
+			name, formatCount(c.Objects), share(int64(c.Objects), int64(s.Allocs)), formatBytes(c.Bytes), share(c.Bytes, s.AllocatedBytes),
+		})
+	}
+	for _, g := range []table{sizes, lives} {
+		fmt.Fprintln(w)
+		g.print(w)
+	}
+}

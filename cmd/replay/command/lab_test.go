@@ -1,0 +1,250 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace/formats/samples"
+	"github.com/eagergc/eagergc/trace/formats/synthetic"
+)
+
+// The lab, and the lab as one file, are built once for all tests.
+var builtLab = sync.OnceValues(func() (*labBuild, error) { return buildLab(context.Background()) })
+
+var labText = sync.OnceValues(func() (text []byte, err error) {
+	b, err := builtLab()
+	if err != nil {
+		return nil, err
+	}
+	p, err := labPage(b, true)
+	if err != nil {
+		return nil, err
+	}
+	var page bytes.Buffer
+	err = p.write(&page)
+	return page.Bytes(), err
+})
+
+// openLab opens the lab in a browser, from a file, with a setting in its link.
+func openLab(t testing.TB, link string) *chromium {
+	t.Helper()
+	if _, err := exec.LookPath("chromium"); err != nil {
+		t.Skip("no chromium on this machine:", err)
+	}
+	text, err := labText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "lab.html")
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := newChromium(t)
+	c.open("file://" + file + "#" + link)
+	c.until("globalThis.lab?.open")
+	return c
+}
+
+// settled waits until the page shows the answer to what its dials say.
+func settled(c *chromium) {
+	c.t.Helper()
+	c.until(`document.querySelector(".recording").ariaBusy === "false"`)
+}
+
+// wellBehaved fails if the page has asked for anything, or complained.
+func wellBehaved(t *testing.T, c *chromium) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.requests) != 1 || !strings.HasPrefix(c.requests[0], "file://") {
+		t.Errorf("the page asked for %q", c.requests)
+	}
+	if len(c.console) > 0 {
+		t.Errorf("the console says %q", c.console)
+	}
+}
+
+// TestLab moves the dials as a reader would.
+func TestLab(t *testing.T) {
+	c := openLab(t, "sample=mlp&limit=2x&cycle=20ms&policies=never;cudajl;threshold:0.7")
+	verdict := "document.querySelector('.verdict').textContent"
+	c.until(verdict)
+	var text string
+	c.eval(verdict, &text)
+	if !strings.Contains(text, "loses least") {
+		t.Errorf("the verdict is %q", text)
+	}
+	beside := "document.querySelector('.beside').textContent"
+	c.until(beside + `.includes("limit of 2x") && ` + beside + `.includes("cycle 20ms")`)
+	c.until("document.querySelectorAll('.memory canvas').length === 2 && document.querySelectorAll('.panel .uplot').length >= 1")
+	c.eval(`{ const dial = document.querySelector(".dials").elements.limit; dial.value = 15; dial.dispatchEvent(new Event("input", { bubbles: true })); }`, nil)
+	c.until(beside + `.includes("limit of 1.11x")`)
+	c.until(`location.hash.includes("limit=1.11x")`)
+	c.eval(`document.querySelector("[name=undo]").click()`, nil)
+	c.until(beside + `.includes("limit of 2x")`)
+	c.until(`!document.querySelector("[name=redo]").disabled`)
+	c.eval(`document.querySelector("[name=go]").click()`, nil)
+	c.until(`document.querySelector(".lines").textContent.includes("gc.New(gc.Config{")`)
+	c.eval(`{ const o = document.querySelector(".dials").elements.others; o.value = "threshold:2"; o.dispatchEvent(new Event("change")); }`, nil)
+	c.until(`document.querySelector(".dials > .problem").textContent.includes("threshold")`)
+	wellBehaved(t, c)
+}
+
+// TestLiveReport: a report that carries the simulator carries every recording of its
+// grid, those that are made up from a seed too.
+func TestLiveReport(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "report.html")
+	var stderr bytes.Buffer
+	args := []string{"report", "synthetic:7", "mlp", "--live", "--policies", "never", "--limits", "2x", "-o", out}
+	if run(context.Background(), args, io.Discard, &stderr) != 0 {
+		t.Fatal(stderr.String())
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := len(synthetic.Shapes()) + 1; bytes.Count(text, []byte(`id="part-recording-`)) != want {
+		t.Errorf("%d recordings, want %d", bytes.Count(text, []byte(`id="part-recording-`)), want)
+	}
+}
+
+// TestLabIsEqual holds the results in the browser to native ones, to the last bit: of
+// every recording under every policy. EAGERGC_LAB=all has it try twelve limits and
+// costs of each, which takes minutes.
+func TestLabIsEqual(t *testing.T) {
+	c := openLab(t, "")
+	names, policies := samples.All(), contenderNames()
+	limits, cycles := []string{"1.1x", "1.5x", "2x", "4x"}, []string{"1ms", "10ms", "100ms"}
+	if os.Getenv("EAGERGC_LAB") != "all" {
+		limits, cycles = limits[1:2], cycles[1:2]
+	}
+	if testing.Short() {
+		names = []string{"mlp", "thumb"}
+	}
+	n := 0
+	for _, name := range names {
+		w, err := loadWorkload(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.eval(fmt.Sprintf(`(async () => { globalThis.one = { name: %[1]q, file: new Blob([await lab.part("sample-%[1]s")]) }; await lab.begin(); })()`, name), nil)
+		for _, cycle := range cycles {
+			args, err := json.Marshal(map[string]any{"policies": policies, "limits": limits, "cycle": cycle, "ladder": "2x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []sim.Result
+			c.eval(fmt.Sprintf(`lab.ask(one, "sweep", %s)`, args), &got)
+			g := &experiment.Grid{Workloads: []*sim.Workload{w}}
+			s := setting{policies: strings.Join(policies, ","), limits: strings.Join(limits, ","), cycles: cycle, ladder: "2x"}
+			s.many(&s.policies)
+			s.many(&s.limits)
+			for _, err := range []error{s.readPolicies(g), s.readLimits(g), s.readCosts(g), g.Run(t.Context(), nil)} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := g.Finished(0)
+			if !reflect.DeepEqual(got, want) {
+				for i := range want {
+					if i >= len(got) || got[i] != want[i] {
+						t.Fatalf("%s, %s: the browser has %+v, want %+v", name, cycle, got[min(i, len(got)-1)], want[i])
+					}
+				}
+			}
+			n += len(want)
+		}
+	}
+	t.Logf("%d results are equal", n)
+	wellBehaved(t, c)
+}
+
+// TestLabOpens drops a file of each format on the page, whole ones and broken ones:
+// what the page says is what the command line says.
+func TestLabOpens(t *testing.T) {
+	c := openLab(t, "")
+	dir := t.TempDir()
+	for _, format := range []string{"text"} {
+		if status := run(t.Context(), []string{"export", "mlp", "--to", format, "-o", filepath.Join(dir, "mlp."+format)}, io.Discard, os.Stderr); status != 0 {
+			t.Fatal("replay export")
+		}
+	}
+	native, err := samples.File("thumb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{
+		"cut.arrows": native[:len(native)-100], "empty.pickle": nil, "other.bin": []byte("ELF or so"), "cut.json": []byte(`{"traceEvents":[{"ph"`), "thumb.arrows": native,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := []string{"cut.arrows", "empty.pickle", "other.bin", "cut.json", "thumb.arrows", "mlp.text"}
+	for i := range files {
+		files[i] = filepath.Join(dir, files[i])
+	}
+	for _, pattern := range []string{"torchsnap/testdata/*.pickle*", "kineto/testdata/*.json*", "rmmcsv/testdata/*.csv*", "cupyhooks/testdata/*.jsonl*", "umpire/testdata/*.json*"} {
+		found, err := filepath.Glob(filepath.Join("..", "..", "trace", filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if testing.Short() {
+			found = found[:min(1, len(found))]
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		w, err := loadWorkload(file)
+		c.drop(file)
+		var said struct{ Name, Error string }
+		c.until(`document.getElementById("loading").dataset.state === "error" || lab.recording?.name === ` + fmt.Sprintf("%q", filepath.Base(file)))
+		c.eval(`({ name: lab.recording?.info.name ?? "", error: document.getElementById("loading").textContent })`, &said)
+		switch {
+		case err == nil && (said.Name != w.Name || said.Error != ""):
+			t.Errorf("%s: the page has %q and says %q, want %q", file, said.Name, said.Error, w.Name)
+		case err != nil:
+			want, _, _ := strings.Cut(strings.ReplaceAll(err.Error(), file, filepath.Base(file)), " (replay import")
+			if !strings.HasPrefix(said.Error, want) {
+				t.Errorf("%s: the page says\n%q, the command line\n%q", file, said.Error, want)
+			}
+		}
+		c.eval(`document.getElementById("loading").dataset.state = ""; lab.forget?.()`, nil)
+	}
+	wellBehaved(t, c)
+}
+
+// BenchmarkLab times what the page asks, in the worker, on the recording with the most
+// events: all policies at one limit, one policy, and reading it.
+func BenchmarkLab(b *testing.B) {
+	c := openLab(b, "")
+	c.eval(`(async () => { globalThis.one = { name: "serve", file: new Blob([await lab.part("sample-serve")]) }; await lab.begin(); await lab.ask(one, "load", {}); })()`, nil)
+	all, err := json.Marshal(contenderNames())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, policies := range map[string]string{"policies=all": string(all), "policies=pacer": `["pacer"]`, "policies=cudajl": `["cudajl"]`} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				c.eval(fmt.Sprintf(`Promise.all(%s.map((p) => lab.ask(one, "sweep", { policies: [p], limits: ["1.5x"], cycle: "10ms", ladder: "2x" }))).then(() => 0)`, policies), nil)
+			}
+		})
+	}
+	b.Run("op=load", func(b *testing.B) {
+		for b.Loop() {
+			c.eval(`lab.ask({ ...one }, "load", {})`, nil)
+		}
+	})
+}

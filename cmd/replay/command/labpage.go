@@ -1,0 +1,156 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/cmd/replay/lab/session/mine"
+	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
+	"github.com/eagergc/eagergc/trace/formats/samples"
+)
+
+// An inside is what a page has beside a report's if the simulator is in it.
+type inside struct {
+	Open     bool        // it opens recordings
+	Connect  template.JS // where the page may load its parts from
+	Samples  []group
+	Policies []string
+	Hand     string // the policy to begin with
+	Parts    []part
+}
+
+// A group is recordings that are built in.
+type group struct {
+	Name  string
+	Names []string
+}
+
+// A part is a text in the page: a program or a recording in base64, or a script.
+type part struct {
+	Name string
+	Text template.JS // JSON
+}
+
+// newLivePart makes the live part of a page. Whole pages carry all that others load.
+func newLivePart(b *labBuild, whole, open bool) (*inside, error) {
+	worker, err := readAssets("fzstd.js", "worker.js")
+	if err != nil {
+		return nil, err
+	}
+	l := &inside{Open: open, Connect: "'self'", Policies: contenderNames(), Hand: mine.Text}
+	l.Samples = []group{{"PyTorch, on a GPU", samples.Names()}, {"Go, with C libraries", samples.Programs()}}
+	text, err := json.Marshal(b.glue + worker)
+	if err != nil {
+		return nil, err
+	}
+	l.Parts = []part{{"worker", template.JS(text)}}
+	if !whole {
+		return l, nil
+	}
+	l.Connect = "'none'"
+	names := []string{"lab", "all"}
+	if open {
+		for _, s := range samples.All() {
+			names = append(names, samplePart+s)
+		}
+	}
+	for _, name := range names {
+		data, err := b.part(name)
+		if err != nil {
+			return nil, err
+		}
+		l.add(name, data)
+	}
+	return l, nil
+}
+
+// script is what begins in the page.
+func (l *inside) script() string {
+	if l.Open {
+		return "open.js"
+	}
+	return "inside.js"
+}
+
+func (l *inside) add(name string, data []byte) {
+	l.Parts = append(l.Parts, part{name, template.JS(`"` + base64.StdEncoding.EncodeToString(data) + `"`)})
+}
+
+// labPage is a report of nothing yet: the page of the lab before a recording comes.
+func labPage(b *labBuild, whole bool) (*page, error) {
+	w, err := sim.Compile(&trace.Trace{Events: []trace.Event{{Kind: trace.Alloc, ID: 1, Bytes: 1}}}, 0)
+	if err != nil {
+		return nil, err
+	}
+	contenders, err := sim.ParseContenders("never")
+	if err != nil {
+		return nil, err
+	}
+	g := &experiment.Grid{Workloads: []*sim.Workload{w}, Limits: []experiment.Limit{{Factor: 1}}, Costs: []sim.Cost{{}}, Contenders: contenders}
+	if err := g.Run(context.Background(), nil); err != nil {
+		return nil, err
+	}
+	r := recording{ID: "recording", Name: "no recording yet"}
+	for _, f := range view.NewBuilder(g, 0, 0).Figures(0, nil) {
+		r.Charts = append(r.Charts, figure{Figure: f})
+	}
+	p := &page{Title: "The lab", Verdict: "When should a program collect garbage, and under which limit? Open a recording, move the dials, and see.", Recordings: []recording{r}}
+	if p.Data, err = script(&view.Data{Policies: []view.PolicyLook{}, Recordings: []view.Recording{{}}}); err != nil {
+		return nil, err
+	}
+	p.Provenance = []entry{{"replay", version()}}
+	if p.Live, err = newLivePart(b, whole, true); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// enliven puts the simulator into the page of a report, with its recordings as
+// native traces.
+func (p *page) enliven(cmd *cobra.Command, g *experiment.Grid, files []string) error {
+	if g.Machine != nil {
+		return errors.New("--live: the simulator in a page knows no --machine")
+	}
+	b, err := buildLab(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if p.Live, err = newLivePart(b, true, false); err != nil {
+		return err
+	}
+	files = named(files)
+	cell := typical(g, 0)
+	for i, file := range files {
+		t, err := loadTrace(file)
+		if err != nil {
+			return err
+		}
+		var native bytes.Buffer
+		if err := arrowfile.Write(&native, t); err != nil {
+			return err
+		}
+		p.Live.add(fmt.Sprintf("recording-%d", i), native.Bytes())
+		w := g.Workloads[i]
+		factor := float64(g.Limits[cell.Limit].Of(w)) / float64(max(1, w.PeakReachable))
+		state, err := json.Marshal(map[string]any{
+			"limit": strconv.FormatFloat(factor, 'g', 6, 64) + "x", "cycle": g.Costs[cell.Cost].Of(0, 0).String(), "policies": view.Names(g),
+		})
+		if err != nil {
+			return err
+		}
+		p.Recordings[i].State = string(state)
+	}
+	return nil
+}

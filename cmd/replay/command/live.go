@@ -1,0 +1,286 @@
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/cmd/replay/live"
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool/cuda"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
+	"github.com/eagergc/eagergc/trace/formats"
+)
+
+func newLive() *cobra.Command {
+	var (
+		format, ballast, record string
+		speed                   float64
+		head, measure           time.Duration
+		compute                 bool
+		scale                   int64
+		mem                     memory
+		s                       setting
+	)
+	cmd := &cobra.Command{
+		Use:   "live FILE",
+		Short: "Execute a recording on real memory with the real Go collector",
+		Long: `live executes a recording: it allocates every object from a real pool, drops it by
+forgetting it, and lets the policy run real cycles of Go's collector. Work of the
+host and waits for the device take the time that was recorded. FILE is a native
+trace, anything that replay import reads, or the name of a built-in workload.
+
+With --machine it also simulates the run and prints both. Make that file with replay
+calibrate: its --heap must be the --ballast of the run, and --pool, --touch and
+--cached must be the same. A machine is faster at one time than at another: so some cycles
+are measured before the run, and the simulation is of the machine as it is now. With --record it writes what happened to a native trace,
+from which replay fit finds the machine.`,
+		Example: `  replay live mlp --policy cudajl --limit 1.5x --ballast 256MiB
+  replay calibrate --heap 256MiB -o machine.json && replay live mlp --ballast 256MiB --machine machine.json
+  replay live gpt2 --speed 0 --touch 0 --format json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeTraces,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if speed < 0 || head < 0 || measure < 0 {
+				return errors.New("live: --speed, --for and --measure: want 0 or more")
+			}
+			if err := mem.check(); err != nil {
+				return err
+			}
+			spec, err := gc.Parse(s.policies)
+			if err != nil {
+				return err
+			}
+			var g experiment.Grid
+			if err := s.readLimits(&g); err != nil {
+				return err
+			}
+			cfg := live.Config{Speed: speed, Policy: spec.New(), Compute: compute}
+			var m *sim.Machine
+			if s.machine != "" {
+				if m, err = loadMachine(s.machine); err != nil {
+					return err
+				}
+			}
+			if cfg.Elastic, err = s.elastic(m); err != nil {
+				return err
+			}
+			if cfg.Ballast, err = parseSize("ballast", ballast); err != nil {
+				return err
+			}
+			t, err := loadTrace(args[0])
+			if err != nil {
+				return err
+			}
+			if t, err = live.Scale(live.Head(t, head), scale); err != nil {
+				return err
+			}
+			cfg.Space = sim.SpaceOf(t)
+			w, err := sim.Compile(t, cfg.Space)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			cfg.Limit = g.Limits[0].Of(w)
+			closing, err := mem.open()
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, closing()) }()
+			var simulated *liveRun
+			if m != nil {
+				pace := 1.0
+				if measure > 0 {
+					if pace, err = live.Pace(cmd.Context(), live.Calibration{Heap: cfg.Ballast, Memory: mem.Memory, Time: measure}, m); err != nil {
+						return err
+					}
+				}
+				simulated = s.simulate(w, spec, m.Times(pace), &cfg, &mem)
+				simulated.Pace = pace
+			}
+			cfg.Memory, cfg.Wait, cfg.Launch = mem.Memory, mem.wait, mem.launch
+			cfg.Log = new(sim.Log)
+			r, err := runLive(cmd, t, cfg, record)
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				return writeLiveJSON(cmd.OutOrStdout(), &r, cfg.Log, simulated)
+			}
+			if err := writeLive(cmd.OutOrStdout(), w, &r, simulated, cfg.Log); err != nil {
+				return err
+			}
+			writeCalls(cmd.OutOrStdout(), cuda.Calls())
+			return nil
+		},
+	}
+	s.onePolicy(cmd, gc.DefaultPolicy)
+	s.oneLimit(cmd)
+	s.world(cmd)
+	f := cmd.Flags()
+	mem.register(f)
+	f.Float64Var(&speed, "speed", 1, "`factor`: 1 takes the recorded time, 2 half of it; 0 goes as fast as it can, without waits")
+	f.BoolVar(&compute, "compute", false, "let work of the host be so much to compute, which takes longer beside a cycle, instead of the recorded time")
+	f.DurationVar(&head, "for", 0, "execute so `long` a part of the recording, from its begin; 0: all of it")
+	f.DurationVar(&measure, "measure", time.Second, "how `long` to measure cycles before the run, with --machine; 0: the machine is as fast as when it was calibrated")
+	f.StringVar(&ballast, "ballast", "256MiB", "`size` of the Go heap of pointers that a cycle has to scan")
+	f.Int64Var(&scale, "scale", 1, "divide all sizes by `n`")
+	f.StringVar(&record, "record", "", "native trace `file` to write: what the pool and the collector did")
+	formatFlag(cmd, &format, "", "text", "json")
+	return cmd
+}
+
+// parseSize reads a number of bytes that may be 0.
+func parseSize(flag, text string) (int64, error) {
+	if text == "0" {
+		return 0, nil
+	}
+	n, err := parseBytes(text)
+	if err != nil {
+		return 0, fmt.Errorf("--%s: %w", flag, err)
+	}
+	return n, nil
+}
+
+// parseShare reads a share such as 1% or 0.01, from 0 to 1.
+func parseShare(flag, text string) (float64, error) {
+	digits, percent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(digits, 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v > 0 && v <= 1) {
+		return 0, fmt.Errorf("--%s %s: want a share above 0, such as 1%% or 0.01", flag, text)
+	}
+	return v, nil
+}
+
+// runLive runs t, and says if the policy had to be switched off. It records what
+// happens, if a file is named.
+func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config, record string) (r live.Report, err error) {
+	if record != "" {
+		file, err := arrowfile.Create(record, &trace.Trace{
+			Name: formats.Stem(record), Start: time.Now(),
+			Meta: map[string]string{"app": "replay live " + t.Name, "policy": cfg.Policy.String(), live.MetaHeap: strconv.FormatInt(cfg.Ballast, 10)},
+		})
+		if err != nil {
+			return r, err
+		}
+		recorder := trace.NewRecorder(file, trace.RecorderConfig{})
+		cfg.Recorder = recorder
+		defer func() { err = errors.Join(err, recorder.Close()) }()
+	}
+	r, err = live.Run(cmd.Context(), t, cfg)
+	if err == nil && r.Stats.Failures > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "replay: %d panics in the policy or in the pool's release: the policy was off from the first on\n", r.Stats.Failures)
+	}
+	return r, err
+}
+
+// writeCalls prints what the program has asked of a GPU's driver, if it has one.
+func writeCalls(w io.Writer, calls []cuda.CallCount) {
+	if len(calls) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	rows := table{{"calls of the driver", "number", "time"}}
+	for _, c := range calls {
+		rows = append(rows, []string{left + c.Name, formatCount(int(c.Calls)), formatDuration(c.Time)})
+	}
+	rows.print(w)
+}
+
+// A liveRun is the result of a live run, or of its simulation, with what other
+// results do not have.
+type liveRun struct {
+	sim.Result
+	P99Pause time.Duration `json:"p99_pause_ns"`
+	Reserved int64         `json:"reserved_bytes,omitempty"`
+	Natural  int           `json:"natural_collections,omitempty"`
+	Lost     time.Duration `json:"lost_ns,omitempty"`       // by work that had a cycle beside it
+	Alone    time.Duration `json:"lost_alone_ns,omitempty"` // by work that had none
+	Pace     float64       `json:"pace,omitempty"`          // of a simulation: how long cycles take now, over what they took when the machine was calibrated
+}
+
+func newLiveRun(r sim.Result, log *sim.Log) *liveRun {
+	return &liveRun{Result: r, P99Pause: trace.Percentile(log.Lengths(), 99)}
+}
+
+// simulate runs w in the world of a machine. Unless the live
+// run computes, what its host does between two events takes the recorded time, also
+// beside a cycle: so it is not slowed here.
+func (s *setting) simulate(w *sim.Workload, spec gc.Spec, m *sim.Machine, live *live.Config, mem *memory) *liveRun {
+	m.Elastic, m.Waits = live.Elastic, strings.HasPrefix(mem.name, "cuda")
+	if !live.Compute {
+		m.Slowdown = 0
+	}
+	cfg := sim.Config{Limit: live.Limit, Machine: m, Seed: s.seed, Told: sim.Told{Learned: true}, Memory: newHollow(mem.kind(), live.Limit), Log: new(sim.Log)}
+	run := newLiveRun(sim.Run(w, spec.New(), cfg), cfg.Log)
+	run.Policy = "sim:" + run.Policy
+	if n := run.Collections + run.RefusalCollections; n > 0 {
+		run.Cycle = run.GCBusy / time.Duration(n) // as of a live run
+	}
+	return run
+}
+
+// writeLiveJSON prints one object to a line: the live run, and the simulated
+// one if there is one, whose policy has sim: before its name.
+func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun) error {
+	out := json.NewEncoder(w)
+	run := newLiveRun(r.Result, log)
+	run.Reserved, run.Natural = r.Reserved, r.Natural
+	run.Lost, run.Alone = r.Work.LostBeside, r.Work.LostAlone
+	if err := out.Encode(run); err != nil || simulated == nil {
+		return err
+	}
+	return out.Encode(simulated)
+}
+
+// writeLive prints the metrics of a live run, beside those of the simulation.
+func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log *sim.Log) error {
+	fmt.Fprintf(w, "%s under %s, limit %s (%.4gx the peak reachable %s)\n\n",
+		r.Trace, r.Policy, formatBytes(r.LimitBytes), r.LimitFactor, formatBytes(load.PeakReachable))
+	rows := table{{"", "live"}}
+	row := func(name, here, there string) {
+		line := []string{left + name, here}
+		if s != nil {
+			line = append(line, there)
+		}
+		rows = append(rows, line)
+	}
+	var simulated liveRun
+	if s != nil {
+		simulated = *s
+		rows[0] = append(rows[0], "simulated")
+	}
+	row("collections, asked for", formatCount(r.Collections), formatCount(simulated.Collections))
+	row("forced by a refusal", formatCount(r.RefusalCollections), formatCount(simulated.RefusalCollections))
+	row("run by Go itself", formatCount(r.Natural), "")
+	row("failed allocations", formatCount(r.FailedAllocs), formatCount(simulated.FailedAllocs))
+	row("a cycle takes", formatDuration(r.Cycle), formatDuration(simulated.Cycle))
+	row("exposed pause", formatDuration(r.ExposedPause), formatDuration(simulated.ExposedPause))
+	row("longest pause", formatDuration(r.MaxPause), formatDuration(simulated.MaxPause))
+	row("collector busy", formatDuration(r.GCBusy), formatDuration(simulated.GCBusy))
+	row("peak live", formatBytes(r.PeakLive), formatBytes(simulated.PeakLive))
+	row("mean live", formatBytes(int64(r.MeanLive)), formatBytes(int64(simulated.MeanLive)))
+	row("mean garbage", formatBytes(int64(r.MeanGarbage)), formatBytes(int64(simulated.MeanGarbage)))
+	row("time", formatDuration(r.Elapsed), formatDuration(simulated.Elapsed))
+	rows.print(w)
+	_, err := fmt.Fprintf(w, "\npauses %s\nfell behind the recording by up to %s; the pool took up to %s\n",
+		percentiles(log.Lengths()), formatDuration(r.Late), formatBytes(r.Reserved))
+	if err == nil && s != nil && s.Pace != 1 {
+		_, err = fmt.Fprintf(w, "just before the run, cycles took %.2f times as long as when the machine was calibrated\n", s.Pace)
+	}
+	if work := r.Work; err == nil && work != (live.Work{}) {
+		_, err = fmt.Fprintf(w, "work took %s longer where a cycle was beside it, and %s where none was\n", formatDuration(work.LostBeside), formatDuration(work.LostAlone))
+	}
+	return err
+}

@@ -1,0 +1,131 @@
+// Package command is the command replay, as a program of one's own may run it.
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/spill"
+	"github.com/eagergc/eagergc/trace/wholefile"
+)
+
+// Main is the command: it reads the arguments and ends the process. A program of one's own that
+// has registered a policy (see gc/policy) calls it, and compares that policy with all others.
+func Main() {
+	spill.UseFiles(true)
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt)
+	go endOn(signals, cancel)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if ctx.Err() != nil {
+		status = interrupted
+	}
+	os.Exit(status)
+}
+
+// interrupted is the exit status after Ctrl-C: 128 and the number of SIGINT.
+const interrupted = 130
+
+// endOn ends the process on an interrupt. A command that watches its context may
+// end by itself for a moment, with a report. Others are busy, or wait for a file,
+// a pipe or the standard input: they are ended where they are, without the files
+// that are not whole. A second interrupt ends at once.
+func endOn(signals <-chan os.Signal, cancel context.CancelFunc) {
+	<-signals
+	cancel()
+	select {
+	case <-time.After(100 * time.Millisecond):
+	case <-signals:
+	}
+	wholefile.DiscardAll()
+	os.Exit(interrupted)
+}
+
+// run is the command line: it returns the exit status, 0 or 1.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	if err := root.ExecuteContext(ctx); err != nil {
+		var lines []string
+		for line := range strings.Lines(err.Error()) { // of several errors; names are quoted in them
+			lines = append(lines, trace.Plain(strings.TrimSuffix(line, "\n")))
+		}
+		fmt.Fprintln(stderr, "replay:", strings.Join(lines, "\n"))
+		return 1
+	}
+	return 0
+}
+
+// commands are the subcommands: one line here for each.
+var commands = []func() *cobra.Command{
+	newAdvise,
+	newCompare,
+	newReport,
+	newLab,
+	newPlot,
+	newRun,
+	newSweep,
+	newGate,
+	newExplain,
+	newImport,
+	newInfo,
+	newDiff,
+	newPolicies,
+	newEvaluate,
+	newLive,
+	newCalibrate,
+	newFit,
+	newRecord,
+	newExport,
+	newSoak,
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "replay",
+		Short: "Replay recorded GPU workloads under garbage collection policies",
+		Long: `replay runs recorded workloads, event by event on a virtual clock, under
+policies that decide when a garbage collector should run, and compares what
+each policy costs: how long it holds the program, how much garbage it leaves,
+how often memory runs out.
+
+No GPU is needed. Recordings of eleven PyTorch programs and of five Go programs with C
+libraries are built in; recordings of your own come in through the importers.`,
+		Example: `  replay compare                                   # every policy on the built-in workloads
+  replay compare my.arrows --limits 8GiB           # on a recording of your own
+  replay import snapshot.pickle -o my.arrows       # from torch.cuda.memory._dump_snapshot
+  replay info my.arrows                            # what is in it
+  replay run my.arrows --policy cudajl --limit 1.5x --why`,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.PersistentFlags().Var((*sizeFlag)(&maxMemory), "max-memory", "`bytes` that reading one file may take: 2GiB (default: 64MiB and 30 times the file)")
+	root.SetFlagErrorFunc(flagError)
+	for _, c := range commands {
+		root.AddCommand(c())
+	}
+	return root
+}
+
+// version is what the build knows of its source: the version of the module, which
+// names the commit of a checkout, and the Go that built it.
+func version() string {
+	b, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	return fmt.Sprintf("%s, built with %s", b.Main.Version, b.GoVersion)
+}

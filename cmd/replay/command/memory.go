@@ -1,0 +1,125 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/eagergc/eagergc/cmd/replay/live"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/cuda"
+	"github.com/eagergc/eagergc/pool/hollow"
+)
+
+var poolNames = []string{"host", "host-segments", "cuda", "cuda-segments", "cuda-async"}
+
+// A memory is the real memory that a command runs on, as its flags say.
+type memory struct {
+	live.Memory
+	wait   func(time.Duration) error // keeps the GPU busy for that long; nil: there is none
+	launch func(time.Duration) error // the same without waiting for it
+	name   string
+	touch  string
+	cached bool
+	sleep  bool
+	device int
+}
+
+func (m *memory) register(f *pflag.FlagSet) {
+	f.StringVar(&m.name, "pool", "host", "`memory` to use: host, host-segments, or in a build with the tag cuda: cuda, cuda-segments, cuda-async")
+	f.BoolVar(&m.sleep, "sleep", false, "let the processor sleep where it waits for the GPU, instead of keeping the GPU busy: for several runs on one GPU")
+	f.IntVar(&m.device, "device", 0, "`number` of the GPU")
+	f.StringVar(&m.touch, "touch", "4KiB", "`bytes` of every object that are written when it is allocated, or all")
+	f.BoolVar(&m.cached, "cached", false, "let the pool keep memory for later; what it then refuses depends on fragments, too")
+}
+
+// check reads the flags.
+func (m *memory) check() (err error) {
+	if !slices.Contains(poolNames, m.name) {
+		return fmt.Errorf("unknown pool %q (want %s)", m.name, strings.Join(poolNames, ", "))
+	}
+	m.Direct = m.name == "cuda-async" || m.name == "host" && !m.cached
+	if m.name == "host-segments" {
+		m.Upstream = whole{pool.Host{}}
+	}
+	if m.touch == "all" {
+		m.Touch = -1
+		return nil
+	}
+	m.Touch, err = parseSize("touch", m.touch)
+	return err
+}
+
+// kind is the pool without memory that refuses what this one does.
+func (m *memory) kind() hollow.Kind {
+	switch {
+	case m.Direct:
+		return hollow.Exact
+	case m.name == "cuda-segments" || m.name == "host-segments":
+		return hollow.Segments
+	case m.name == "host":
+		return hollow.Parts
+	}
+	return hollow.Virtual
+}
+
+// whole is memory whose segments go back as a whole.
+type whole struct{ pool.Upstream }
+
+// mapped is how many chunks the driver has mapped so far.
+func mapped() int64 {
+	for _, c := range cuda.Calls() {
+		if c.Name == "cuMemMap" {
+			return c.Calls
+		}
+	}
+	return 0
+}
+
+// open opens the GPU, if the flags name one. Its memory is for our own caching pool:
+// chunks that move to where they are needed (cuda), or segments that go back as a
+// whole (cuda-segments). Or it is blocks of the driver's stream-ordered pool
+// (cuda-async).
+func (m *memory) open() (func() error, error) {
+	if strings.HasPrefix(m.name, "host") {
+		return func() error { return nil }, nil
+	}
+	d, err := cuda.Open(m.device)
+	if err != nil {
+		return nil, fmt.Errorf("--pool %s: %w", m.name, err)
+	}
+	w, err := cuda.NewWork(d)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	closing := func() error { return errors.Join(w.Close(), d.Close()) }
+	m.Space, m.Waits = d.Space(), true
+	m.launch = func(busy time.Duration) error { return w.Spin(d.Default(), busy) }
+	m.wait = func(busy time.Duration) error {
+		if err := m.launch(busy); err != nil {
+			return err
+		}
+		return d.Default().Synchronize()
+	}
+	if m.sleep {
+		m.launch, m.wait = nil, nil
+	}
+	switch m.name {
+	case "cuda":
+		m.Upstream, m.Mapped = d.Memory(), mapped
+		return closing, nil
+	case "cuda-segments":
+		m.Upstream = d.Segments()
+		return closing, nil
+	}
+	async, err := d.NewDriverPool(-1)
+	if err != nil {
+		return nil, errors.Join(err, closing())
+	}
+	m.Upstream = async.Upstream()
+	return func() error { return errors.Join(async.Close(), closing()) }, nil
+}

@@ -1,0 +1,188 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// writers are the values of --format.
+var writers = map[string]func(io.Writer, *experiment.Grid) error{
+	"table": writeTable,
+	"json":  writeJSON,
+	"csv":   writeCSV,
+	"bench": writeBench,
+}
+
+// settings is how many fields of a Result say what was run; the others say
+// what came of it.
+const settings = 6
+
+// fields returns the names and JSON values of a result, in order. What came of
+// a run that has no outcome is null.
+func fields(o *experiment.Outcome) (names []string, values [][]byte) {
+	v := reflect.ValueOf(o.Result)
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Tag.Get("json")
+		if name == "-" {
+			continue
+		}
+		names = append(names, name)
+		text, err := json.Marshal(v.Field(i).Interface())
+		if err != nil {
+			panic(err) // numbers and strings can be marshalled
+		}
+		if o.Err != nil && i >= settings {
+			text = []byte("null")
+		}
+		values = append(values, text)
+	}
+	return names, values
+}
+
+// writeJSON writes one object to a line.
+func writeJSON(w io.Writer, g *experiment.Grid) error { return writeOutcomes(w, g.Outcomes()) }
+
+func writeOutcomes(w io.Writer, outcomes []*experiment.Outcome) error {
+	var b bytes.Buffer
+	for _, o := range outcomes {
+		names, values := fields(o)
+		for j := range names {
+			fmt.Fprintf(&b, "%c%q:%s", "{,"[min(j, 1)], names[j], values[j])
+		}
+		b.WriteString("}\n")
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// writeCSV writes a header and one line for each cell. What has no value is
+// empty.
+func writeCSV(w io.Writer, g *experiment.Grid) error {
+	out := csv.NewWriter(w)
+	for i, o := range g.Outcomes() {
+		names, values := fields(o)
+		if i == 0 {
+			out.Write(names)
+		}
+		row := make([]string, len(values))
+		for j, text := range values {
+			switch {
+			case text[0] == '"':
+				if err := json.Unmarshal(text, &row[j]); err != nil {
+					panic(err)
+				}
+				row[j] = csvCell(row[j])
+			case text[0] != 'n': // null
+				row[j] = string(text)
+			}
+		}
+		out.Write(row)
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// writeBench writes the Go benchmark format with base units, so that benchstat
+// compares two files. A replay is exact, so its units say assume=exact. A cell
+// without an outcome becomes a line that benchstat skips.
+func writeBench(w io.Writer, g *experiment.Grid) error {
+	out := benchfmt.NewWriter(w)
+	for _, unit := range []string{"elapsed-sec", "pause-sec", "max-pause-sec", "gc-busy-sec", "collections", "refusals", "failures", "peak-B", "mean-B", "garbage-B"} {
+		m := benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: unit, Key: "assume"}, OrigUnit: unit, Value: "exact"}
+		if err := out.Write(&m); err != nil {
+			return err
+		}
+	}
+	for i, o := range g.Outcomes() {
+		name := g.Name(g.Cell(i))
+		if o.Err != nil {
+			if _, err := fmt.Fprintf(w, "%s: %v\n", name, o.Err); err != nil {
+				return err
+			}
+			continue
+		}
+		r := benchfmt.Result{Name: benchfmt.Name(name), Iters: 1, Values: benchValues(&o.Result)}
+		if err := out.Write(&r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func benchValues(r *sim.Result) []benchfmt.Value {
+	return []benchfmt.Value{
+		{Value: r.Elapsed.Seconds(), Unit: "elapsed-sec"},
+		{Value: r.ExposedPause.Seconds(), Unit: "pause-sec"},
+		{Value: r.MaxPause.Seconds(), Unit: "max-pause-sec"},
+		{Value: r.GCBusy.Seconds(), Unit: "gc-busy-sec"},
+		{Value: float64(r.Collections), Unit: "collections"},
+		{Value: float64(r.RefusalCollections), Unit: "refusals"},
+		{Value: float64(r.FailedAllocs), Unit: "failures"},
+		{Value: float64(r.PeakLive), Unit: "peak-B"},
+		{Value: r.MeanLive, Unit: "mean-B"},
+		{Value: r.MeanGarbage, Unit: "garbage-B"},
+	}
+}
+
+// readResults reads the JSON lines of a comparison, or returns nil if the file
+// begins with something else.
+func readResults(path string) ([]sim.Result, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := bufio.NewReader(f)
+	if head, _ := r.Peek(9); !bytes.Equal(head, []byte(`{"trace":`)) {
+		return nil, nil
+	}
+	return parseResults(path, r)
+}
+
+// parseResults reads JSON results, one to a line; path is for errors. Cells
+// without an outcome are left out.
+func parseResults(path string, r io.Reader) ([]sim.Result, error) {
+	results := []sim.Result{}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		var row struct {
+			sim.Result
+			Elapsed *int64 `json:"elapsed_ns"` // null where there is no outcome
+		}
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
+		}
+		if row.Elapsed != nil {
+			row.Result.Elapsed = time.Duration(*row.Elapsed)
+			row.Trace, row.Policy = trace.Plain(row.Trace), trace.Plain(row.Policy)
+			results = append(results, row.Result)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return results, nil
+}
+
+// csvCell returns text as a cell that no spreadsheet takes for a formula: one that begins
+// with = + - @, a tab or the end of a line gets an apostrophe before it.
+func csvCell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}

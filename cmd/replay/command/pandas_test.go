@@ -1,0 +1,90 @@
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/arrowfile"
+)
+
+const snapshot = "../../../trace/torchsnap/testdata/devices.p4.pickle"
+
+// python runs a program with a Python that has the modules, or skips the test.
+func python(t *testing.T, program string, modules ...string) string {
+	t.Helper()
+	var why []string
+	for _, name := range []string{"python3", "/usr/bin/python3"} { // the second has Debian's modules
+		if out, err := exec.Command(name, "-c", "import "+strings.Join(modules, ", ")).CombinedOutput(); err != nil {
+			why = append(why, fmt.Sprintf("%s: %v: %s", name, err, bytes.TrimSpace(out)))
+			continue
+		}
+		out, err := exec.Command(name, "-c", program).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s\n%s", name, err, program, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	t.Skip("no Python with what it takes: ", strings.Join(why, "; "))
+	return ""
+}
+
+// A PyTorch snapshot can be opened in pandas: by way of the Arrow file, with the
+// three lines of package arrowfile's documentation, and by way of CSV.
+func TestPandasReadsASnapshot(t *testing.T) {
+	dir := t.TempDir()
+	arrows, csv := filepath.Join(dir, "run.arrows"), filepath.Join(dir, "run.csv")
+	for _, args := range [][]string{{"import", snapshot, "-o", arrows}, {"export", arrows, "--to", "csv", "-o", csv}} {
+		var stdout, stderr bytes.Buffer
+		if status := run(t.Context(), args, &stdout, &stderr); status != 0 {
+			t.Fatalf("%v: status %d: %s", args, status, &stderr)
+		}
+	}
+	recorded, err := arrowfile.ReadFile(arrows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bytes int64
+	for _, e := range recorded.Events {
+		if e.Kind == trace.Alloc && e.Space == sim.SpaceOf(recorded) {
+			bytes += e.Bytes
+		}
+	}
+	if bytes == 0 {
+		t.Fatal("the snapshot has no allocations")
+	}
+	want := fmt.Sprint(len(recorded.Events), " ", bytes)
+
+	t.Run("arrow", func(t *testing.T) {
+		lines := strings.ReplaceAll(documented(t), "run.arrows", arrows)
+		program := fmt.Sprintf("%s\nprint(len(events), events[(events.kind == 'alloc') & (events.space == '%v')].bytes.sum())", lines, sim.SpaceOf(recorded))
+		if got := python(t, program, "pandas", "pyarrow"); got != want {
+			t.Errorf("pandas has %s, want %s", got, want)
+		}
+	})
+	t.Run("csv", func(t *testing.T) {
+		program := fmt.Sprintf("import pandas\nevents = pandas.read_csv(%q)\nprint(len(events), events[(events.kind == 'alloc') & (events.space == '%v')].bytes.sum())",
+			csv, sim.SpaceOf(recorded))
+		if got := python(t, program, "pandas"); got != want {
+			t.Errorf("pandas has %s, want %s", got, want)
+		}
+	})
+}
+
+// documented returns the Python in the documentation of package arrowfile.
+func documented(t *testing.T) string {
+	t.Helper()
+	text := read(t, "../../../trace/arrowfile/doc.go")
+	m := regexp.MustCompile(`(?m)^//\timport pyarrow.*\n(//\t.*\n)+`).FindString(text)
+	lines := strings.Count(m, "\n")
+	if lines != 3 {
+		t.Fatalf("trace/arrowfile/doc.go has %d lines of Python, want 3:\n%s", lines, m)
+	}
+	return strings.ReplaceAll(m, "//\t", "")
+}

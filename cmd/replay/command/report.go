@@ -1,0 +1,243 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/eagergc/eagergc/cmd/replay/chart"
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/cmd/replay/view"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// reportPolicies are few enough to tell apart in one chart: the control, the
+// reference, the best of the others, our own, and the optimum.
+const reportPolicies = "never,cudajl,sqrt,v8step,pacer,optimum-overlap"
+
+func newReport() *cobra.Command {
+	var (
+		out  string
+		live bool
+		s    setting
+	)
+	cmd := &cobra.Command{
+		Use:   "report [FILE...] -o report.html",
+		Short: "Write one HTML file that shows which policy to choose, and why",
+		Long: `report replays recordings under some policies and writes one HTML file that needs
+nothing else: which policy, which limit, and what is saved, first; then for each
+recording its memory over time under two policies side by side, with every
+collection and why it ran, the pauses, the utilization, the overhead, and the
+Pareto front. Without JavaScript the charts are pictures. Without a FILE it takes
+the recordings that are built in. Limits and words are those of replay compare.`,
+		Example: `  replay report -o report.html
+  replay report my.arrows --policies never,cudajl,threshold:0.9 --limits 1.25x,1.5x,2x -o mine.html`,
+		ValidArgsFunction: completeTraces,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			g, err := s.grid(files)
+			if err != nil {
+				return err
+			}
+			if err := runGrid(cmd, g); err != nil {
+				return err
+			}
+			p, err := newPage(cmd, g, files)
+			if err != nil {
+				return err
+			}
+			if live {
+				if err := p.enliven(cmd, g, files); err != nil {
+					return err
+				}
+			}
+			if err := writeFile(out, p.write); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s\n", out)
+			return nil
+		},
+	}
+	s.manyPolicies(cmd, reportPolicies)
+	s.manyLimits(cmd, defaultLimits)
+	s.manyCosts(cmd, "10ms")
+	cmd.Flags().StringVarP(&out, "output", "o", "report.html", "`file` to write")
+	cmd.Flags().BoolVar(&live, "live", false, "put the simulator and the recordings into the page: its limits and costs can be moved there, see replay lab")
+	return cmd
+}
+
+// A page is what the template shows.
+type page struct {
+	Title, Verdict, World, LostBy string
+	Cards                         []view.Card
+	Summaries                     []view.Table
+	Recordings                    []recording
+	Live                          *inside // nil: no simulator is in the page
+	Provenance                    []entry
+	Data                          template.JS
+	CSS                           template.CSS
+	JS                            template.JS
+	ScriptHash                    string // by which a browser runs JS and no other script
+}
+
+type entry struct{ Name, Value string }
+
+// A recording is one workload of the page.
+type recording struct {
+	Index                      int
+	ID, Name, Short, About, At string
+	Open                       bool
+	Cards                      []view.Card
+	State                      string        // of its dials, where there are some
+	Spark                      string        // path of its reachable bytes, 100 wide and 20 high
+	Memory                     template.HTML // the picture for where there is no script
+	Runs                       view.Table
+	Charts                     []figure
+	Reasons                    view.Table // policy, decision, reason, how often
+}
+
+// newPage makes the page of a grid that has run: details are at its typical limit
+// and last cost.
+func newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, error) {
+	b := &pageBuilder{Builder: view.NewBuilder(g, len(g.Costs)-1, typical(g, 0).Limit)}
+	b.data.Policies = view.Looks(g, b.Palette)
+	p := &page{Title: b.title(), Verdict: view.Verdict(g, b.Cost), World: b.world(), LostBy: lostBy(g)}
+	for j := range g.Costs {
+		p.Summaries = append(p.Summaries, view.Summary(g, j))
+	}
+	n := len(g.Workloads)
+	p.Recordings, b.data.Recordings, b.advice = make([]recording, n), make([]view.Recording, n), make([]*experiment.Advice, n)
+	var cores errgroup.Group
+	cores.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		cores.Go(func() (err error) {
+			p.Recordings[i], b.data.Recordings[i], err = b.recording(cmd.Context(), i)
+			return err
+		})
+	}
+	err := cores.Wait()
+	if err != nil {
+		return nil, err
+	}
+	p.Cards = b.cards()
+	if p.Provenance, err = provenance(cmd, g, files); err != nil {
+		return nil, err
+	}
+	if p.Data, err = script(&b.data); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// assets reads the parts of the page that do not change.
+func (p *page) assets() (err error) {
+	if p.CSS, err = pageStyle(); err != nil {
+		return err
+	}
+	scripts := []string{"uPlot.iife.min.js", "charts.js", "memory.js", "page.js"}
+	if p.Live != nil {
+		scripts = append(scripts, "live.js", "save.js", "hand.js", "dials.js", p.Live.script())
+	}
+	script, err := readAssets(scripts...)
+	p.JS = template.JS(script)
+	return err
+}
+
+// pageStyle is the style of every report.
+func pageStyle() (template.CSS, error) {
+	style, err := readAssets("uPlot.min.css", "page.css")
+	return template.CSS(style + "@media screen and (prefers-color-scheme: dark) {\n" + chart.DarkStyle(".static") + "}\n"), err
+}
+
+func readAssets(names ...string) (string, error) {
+	var all strings.Builder
+	for _, name := range names {
+		text, err := pageFiles.ReadFile("page/" + name)
+		if err != nil {
+			return "", err
+		}
+		all.Write(text)
+		all.WriteString("\n")
+	}
+	return all.String(), nil
+}
+
+func (p *page) write(w io.Writer) error {
+	if err := p.assets(); err != nil {
+		return err
+	}
+	t, err := template.ParseFS(pageFiles, "page/page.html", "page/live.html")
+	if err != nil {
+		return err
+	}
+	// The template has its own way to write a script, so its hash is known only then.
+	var made bytes.Buffer
+	if err := t.Execute(&made, p); err != nil {
+		return err
+	}
+	_, script, _ := bytes.Cut(made.Bytes(), []byte(`<script type="module">`))
+	script, _, _ = bytes.Cut(script, []byte("</script>"))
+	sum := sha256.Sum256(script)
+	p.ScriptHash = "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	return t.Execute(w, p)
+}
+
+// A pageBuilder makes the parts of a page.
+type pageBuilder struct {
+	*view.Builder
+	data   view.Data
+	advice []*experiment.Advice // of each recording; nil where there is none
+}
+
+// recording makes the part of one workload, and its data. Calls for different
+// workloads may be concurrent.
+func (b *pageBuilder) recording(ctx context.Context, i int) (r recording, data view.Recording, err error) {
+	g, w := b.Grid, b.Grid.Workloads[i]
+	runs := view.LogRuns(g, typical(g, i), b.slots(), true)
+	advice, err := advise(ctx, g, i, b.Cost, 0, 0)
+	if err != nil && !errors.Is(err, experiment.ErrNoAdvice) {
+		return r, data, err
+	}
+	b.advice[i] = advice
+	r = recording{
+		Index: i, ID: "recording-" + fileStem(w.Name), Name: w.Name, Short: b.short(i, advice), About: view.About(w),
+		At: b.At(i), Open: len(g.Workloads) == 1, Runs: view.RunTable(runs), Reasons: view.Reasons(runs), Spark: view.Spark(runs),
+	}
+	if len(g.Workloads) > 1 {
+		r.Cards = b.AdviceCards(advice)
+	}
+	data = b.Recording(i, runs)
+	pair := []chart.Run{runs[data.Shown[0]]}
+	if data.Shown[1] != data.Shown[0] {
+		pair = append(pair, runs[data.Shown[1]])
+	}
+	if r.Memory, err = inline(chart.Memory("Live memory and collections over time", r.At, thinner(pair), b.Palette)); err != nil {
+		return r, data, err
+	}
+	if r.Charts, err = b.figures(i, runs); err != nil {
+		return r, data, err
+	}
+	data.Charts = make(map[string][]view.LineChart)
+	for _, f := range r.Charts {
+		data.Charts[f.Kind] = f.Data
+	}
+	return r, data, nil
+}
+
+// inline is a chart as a part of the page.
+func inline(c *chart.Chart) (template.HTML, error) {
+	text, err := c.Inline()
+	return template.HTML(text), err
+}

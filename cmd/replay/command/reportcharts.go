@@ -1,0 +1,77 @@
+package command
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"html/template"
+	"slices"
+
+	"github.com/eagergc/eagergc/cmd/replay/chart"
+	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// A figure is one kind of chart of a recording, and its picture for where there is
+// no script.
+type figure struct {
+	view.Figure
+	Static template.HTML
+}
+
+// figures are the charts of a recording, in the order of their tabs.
+func (b *pageBuilder) figures(workload int, runs []chart.Run) ([]figure, error) {
+	g, note := b.Grid, b.Grid.Workloads[workload].Name+", "+b.At(workload)
+	var own []sim.Result
+	for _, o := range b.Own(workload) {
+		if o.Err == nil {
+			own = append(own, o.Result)
+		}
+	}
+	pictures := map[string]*chart.Chart{
+		"pauses": chart.Pauses("How long the program was held", note, runs, b.Palette),
+		"mmu":    chart.MMU("Minimum mutator utilization", note, runs, b.Palette),
+		"lbo":    chart.LBO("Lower-bound overhead", g.Workloads[workload].Name, view.Overheads(g, b.Cost, []int{workload}), b.Palette),
+		"front":  chart.Front("Pareto front", note, b.AtLimit(workload), b.Palette),
+		"limits": chart.Limits("Exposed pause and collections against the limit", "", own, b.Palette),
+	}
+	var all []figure
+	for _, f := range b.Figures(workload, runs) {
+		picture, err := inline(pictures[f.Kind])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, figure{f, picture})
+	}
+	return all, nil
+}
+
+// script is the data as the page carries them: JSON, packed with gzip, in base64.
+func script(d *view.Data) (template.JS, error) {
+	var b bytes.Buffer
+	zip, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		return "", err
+	}
+	if err := json.NewEncoder(zip).Encode(d); err != nil {
+		return "", err
+	}
+	err = zip.Close()
+	return template.JS(`"` + base64.StdEncoding.EncodeToString(b.Bytes()) + `"`), err
+}
+
+// thinner returns runs for a small picture.
+func thinner(runs []chart.Run) []chart.Run {
+	out := slices.Clone(runs)
+	for i, r := range out {
+		out[i].Levels = sim.Thin(r.Levels, r.Result.Elapsed, 100)
+	}
+	return out
+}
+
+// slots bounds the page's size: what all its runs together are thinned to.
+func (b *pageBuilder) slots() int {
+	const all, most, least = 120_000, 40_000, 300
+	return min(most, max(least, all/max(1, len(b.Grid.Workloads)*len(b.Grid.Contenders))))
+}

@@ -1,0 +1,150 @@
+package command
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/sim"
+)
+
+func (b *pageBuilder) title() string {
+	if w := b.Grid.Workloads; len(w) == 1 {
+		return "When to collect garbage: " + w[0].Name
+	}
+	return fmt.Sprintf("When to collect garbage: %d recordings", len(b.Grid.Workloads))
+}
+
+func (b *pageBuilder) world() string {
+	cost := experiment.CostName(b.Grid.Costs[b.Cost])
+	if m := b.Grid.Machine; m != nil {
+		cost = fmt.Sprintf("that of a machine where one that frees nothing takes %s (%s)", formatDuration(m.Cycle(0, 0, 0)), m.About)
+	}
+	return fmt.Sprintf("Each policy was replayed on the recorded allocations and waits, on a virtual clock; the cost of a collection: %s, of the refusal ladder: %s. "+
+		"A pause counts as exposed only beyond what the program waited for the device anyway. A limit such as 1.5x is a factor of the "+
+		"peak reachable bytes: the most that was in use at once.", cost, b.Grid.Ladder)
+}
+
+// lostBy says what the figures of a summary are.
+func lostBy(g *experiment.Grid) string {
+	return fmt.Sprintf("Time lost, %s: (exposed pause + %v x collector time) / recorded time", view.MeanOver(g), sim.CPUPrice)
+}
+
+func card(name, value, about, mark string) view.Card {
+	return view.Card{Name: name, Value: value, About: about, Mark: mark}
+}
+
+// cards are the first thing that is seen.
+func (b *pageBuilder) cards() []view.Card {
+	g, r := b.Grid, b.Ranks
+	if r.Best < 0 {
+		return nil
+	}
+	lost := func(p int) string { return view.LostText(g.Lost(b.Cost, p, experiment.AllLimits)) }
+	name := g.Contenders[r.Best].String()
+	best := card("Policy", name, fmt.Sprintf("loses %s of the time over all limits", lost(r.Best)), view.Hex(b.Palette.Of(name).Light))
+	if r.Second >= 0 {
+		best.About += fmt.Sprintf("; the next best, %s, loses %s", g.Contenders[r.Second], lost(r.Second))
+	} else {
+		best.About += "; no other policy ran"
+	}
+	cards := []view.Card{best}
+	if len(g.Workloads) == 1 {
+		cards = append(cards, b.AdviceCards(b.advice[0])...)
+	} else {
+		cards = append(cards, b.limitsCard())
+	}
+	if r.Never >= 0 && r.Never != r.Best {
+		saved := g.Lost(b.Cost, r.Never, experiment.AllLimits) - g.Lost(b.Cost, r.Best, experiment.AllLimits)
+		cards = append(cards, card("Saved, against never collecting early", formatPercent(saved)+" of the time",
+			fmt.Sprintf("never loses %s at the same limits", lost(r.Never)), ""))
+	}
+	if r.Optimum >= 0 {
+		cards = append(cards, card("Left to gain", formatPercent(max(0, g.Lost(b.Cost, r.Best, experiment.AllLimits)-g.Lost(b.Cost, r.Optimum, experiment.AllLimits))),
+			fmt.Sprintf("%s, which knows the future, loses %s", g.Contenders[r.Optimum], lost(r.Optimum)), ""))
+	}
+	return cards
+}
+
+// limitsCard sums up the limits of several recordings.
+func (b *pageBuilder) limitsCard() view.Card {
+	least, most, n := 0.0, 0.0, 0
+	for _, a := range b.advice {
+		if a == nil {
+			continue
+		}
+		f := float64(a.Limit) / float64(max(1, a.Reachable))
+		if n == 0 || f < least {
+			least = f
+		}
+		most = max(most, f)
+		n++
+	}
+	if n == 0 {
+		return card("Limit", "none", fmt.Sprintf("no policy loses under %s on any of them", formatPercent(experiment.DefaultLost)), "")
+	}
+	return card("Limit", fmt.Sprintf("%sx to %sx", three(least), three(most)),
+		fmt.Sprintf("of what is reachable at once: the smallest without a refusal that loses at most %s, on %d of %d recordings; each has its own below",
+			formatPercent(experiment.DefaultLost), n, len(b.advice)), "")
+}
+
+// short is a recording in a line.
+func (b *pageBuilder) short(workload int, a *experiment.Advice) string {
+	w := b.Grid.Workloads[workload]
+	if a == nil {
+		return fmt.Sprintf("peak %s reachable, %s: no limit does", formatBytes(w.PeakReachable), formatDuration(w.Span))
+	}
+	return fmt.Sprintf("%s at %s (%sx), %s of the time lost", a.Policy, formatBytes(a.Limit), three(float64(a.Limit)/float64(w.PeakReachable)), formatPercent(a.Choice.Lost))
+}
+
+// provenance says what the page was made of and with.
+func provenance(cmd *cobra.Command, g *experiment.Grid, files []string) ([]entry, error) {
+	all := []entry{
+		{"replay", version()},
+		{"machine", fmt.Sprintf("%s/%s, %d cores, %s; the replays do not depend on it", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())},
+		{"command", commandLine(cmd, files)},
+	}
+	for i, w := range g.Workloads {
+		from := "built in"
+		if i < len(files) {
+			if sum, size, err := digest(files[i]); err == nil {
+				from = fmt.Sprintf("%s, %s, SHA-256 %s", filepath.Base(files[i]), formatBytes(size), sum)
+			} else if !os.IsNotExist(err) {
+				return nil, err
+			}
+		}
+		all = append(all, entry{"recording " + w.Name, from})
+	}
+	return all, nil
+}
+
+// commandLine is the command as it could be typed.
+func commandLine(cmd *cobra.Command, files []string) string {
+	words := []string{cmd.CommandPath()}
+	for _, f := range files {
+		words = append(words, filepath.Base(f))
+	}
+	cmd.Flags().Visit(func(f *pflag.Flag) { words = append(words, fmt.Sprintf("--%s=%s", f.Name, f.Value)) })
+	return strings.Join(words, " ")
+}
+
+// digest is the SHA-256 of a file and its size.
+func digest(path string) (string, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	return fmt.Sprintf("%x", h.Sum(nil)), n, err
+}

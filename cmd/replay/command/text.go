@@ -1,0 +1,148 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// formatBytes writes n in the IEC unit that suits it, as 1.50 GiB.
+func formatBytes(n int64) string { return pressure.Bytes(n).String() }
+
+// parseBytes reads a number of bytes with the units of [pressure.ParseLimit].
+func parseBytes(text string) (int64, error) {
+	l, err := pressure.ParseLimit(text)
+	switch {
+	case err != nil:
+		return 0, err
+	case l.Percent > 0 || l.Bytes == 0:
+		return 0, fmt.Errorf("%q is not a number of bytes", text)
+	}
+	return l.Bytes, nil
+}
+
+// Numbers are written as in the pages.
+var (
+	formatDuration = view.Duration
+	formatPercent  = view.Percent
+	formatCount    = view.Count
+	three          = view.Three
+)
+
+// A table is rows of cells. The first column is printed on the left of its
+// width, the others on the right; a cell that begins with left is on the left
+// too, and close to the cell before it.
+type table [][]string
+
+const left = "\t"
+
+// trimMarks returns the text of a cell.
+func trimMarks(cell string) string { return strings.TrimLeft(cell, left+best) }
+
+// best marks the row of what is best, at the begin of its first cell.
+const best = "\v"
+
+// print writes the table. Where the screen is narrower, columns follow below, with
+// the first one again.
+func (t table) print(w io.Writer) {
+	p := asPrinter(w)
+	width := make([]int, len(t[0]))
+	for _, row := range t {
+		for i, cell := range row {
+			text := trimMarks(cell)
+			plain := trace.Plain(text)
+			row[i] = cell[:len(cell)-len(text)] + plain
+			width[i] = max(width[i], utf8.RuneCountInString(plain))
+		}
+	}
+	for from := 1; from < len(width) || from == 1; {
+		to := t.fitting(width, from, p.width)
+		if from > 1 {
+			fmt.Fprintln(p)
+		}
+		t.columns(p, width, from, to)
+		from = max(to, from+1)
+	}
+}
+
+// fitting returns the end of the columns from one on that fit the screen. What
+// is on the left belongs to the column before it.
+func (t table) fitting(width []int, from, screen int) int {
+	if screen == 0 {
+		return len(width)
+	}
+	sum, to := 2+width[0], from
+	for to < len(width) {
+		next, add := to+1, 2+width[to]
+		for next < len(width) && t.onLeft(next) {
+			add += 1 + width[next]
+			next++
+		}
+		if sum+add > screen && to > from {
+			break
+		}
+		sum, to = sum+add, next
+	}
+	return to
+}
+
+func (t table) onLeft(column int) bool {
+	last := t[len(t)-1]
+	return column < len(last) && strings.HasPrefix(last[column], left)
+}
+
+// columns writes the first column and those in [from, to).
+func (t table) columns(p *printer, width []int, from, to int) {
+	for k, row := range t {
+		var b strings.Builder
+		name, isBest := strings.CutPrefix(row[0], best)
+		name = strings.TrimPrefix(name, left)
+		b.WriteString("  " + name + strings.Repeat(" ", width[0]-utf8.RuneCountInString(name)))
+		for i := from; i < min(to, len(row)); i++ {
+			text, onLeft := strings.CutPrefix(row[i], left)
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(text))
+			if onLeft {
+				b.WriteString(" " + text + pad)
+			} else {
+				b.WriteString("  " + pad + text)
+			}
+		}
+		line := strings.TrimRight(b.String(), " ")
+		switch {
+		case isBest:
+			line = p.strong(line)
+		case k == 0 && len(t) > 1 && len(row) > 2:
+			line = p.bold(line)
+		}
+		fmt.Fprintln(p, line)
+	}
+}
+
+// textWidth is the width of text that is to be read: that of a small terminal.
+const textWidth = 80
+
+// wrap breaks a text of one paragraph into lines of at most textWidth.
+func wrap(text string) string {
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case column+1+n > textWidth:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}

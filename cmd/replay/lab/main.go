@@ -1,0 +1,102 @@
+//go:build js && wasm
+
+// Command lab is the simulator in a web page: it runs in a worker of the browser
+// and answers the page's questions, see package session. `replay lab` builds it and
+// puts it into a page.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"reflect"
+	"runtime/debug"
+	"syscall/js"
+	"time"
+
+	"github.com/eagergc/eagergc/cmd/replay/lab/session"
+	"github.com/eagergc/eagergc/sim"
+)
+
+func main() {
+	debug.SetGCPercent(50) // memory of a page is never given back: garbage costs more than collections
+	s := &session.Session{Read: read, Truncated: truncated, Hand: written}
+	js.Global().Set("eagergc", js.FuncOf(func(_ js.Value, args []js.Value) any {
+		return answer(s, args[0].String(), args[1], args[2])
+	}))
+	select {}
+}
+
+// A question has the arguments of every operation; each takes its own.
+type question struct {
+	session.Setting
+	Name    string        `json:"name"`    // load: of the file
+	Recover bool          `json:"recover"` // load: see session.Source
+	Slots   int           `json:"slots"`   // run
+	Known   []sim.Result  `json:"known"`   // sweep, view
+	Price   float64       `json:"price"`   // view
+	Lost    float64       `json:"lost"`    // advise
+	Worlds  int           `json:"worlds"`  // advise
+	At      time.Duration `json:"at"`      // explain
+}
+
+// answer does one operation and returns its answer or an error.
+func answer(s *session.Session, op string, args, file js.Value) (out map[string]any) {
+	defer func() {
+		if p := recover(); p != nil {
+			out = map[string]any{"error": fmt.Sprint("the simulator failed: ", p)}
+		}
+	}()
+	var q question
+	fill(reflect.ValueOf(&q).Elem(), args)
+	a, err := ask(s, op, q, file)
+	if err != nil {
+		return map[string]any{"error": err.Error()}
+	}
+	return map[string]any{"answer": value(reflect.ValueOf(a))}
+}
+
+func ask(s *session.Session, op string, q question, file js.Value) (any, error) {
+	switch op {
+	case "load":
+		return s.Load(session.Source{Name: q.Name, From: newSlices(file), Recover: q.Recover})
+	case "info":
+		return s.Info()
+	case "run":
+		return s.Run(q.Setting, q.Slots)
+	case "sweep":
+		return s.Sweep(q.Setting, q.Known)
+	case "view":
+		return s.View(q.Setting, q.Known, q.Price)
+	case "advise":
+		return s.Advise(q.Setting, q.Lost, q.Worlds)
+	case "hand":
+		return s.Check(q.Hand)
+	case "explain":
+		return s.Explain(q.Setting, q.At)
+	}
+	return nil, fmt.Errorf("no operation %q", op)
+}
+
+// A slices reads a file of the page by slices, so that no more than one of them is
+// in memory.
+type slices struct {
+	read js.Value // of an offset and an array to fill, to how many bytes there were: fewer at the end
+	into js.Value // the array: one for all, as what Go has seen of the page lives until Go collects
+	at   int
+}
+
+const sliceBytes = 1 << 20
+
+func newSlices(read js.Value) io.Reader {
+	return bufio.NewReaderSize(&slices{read: read, into: js.Global().Get("Uint8Array").New(sliceBytes)}, sliceBytes)
+}
+
+func (s *slices) Read(p []byte) (int, error) {
+	n := s.read.Invoke(s.at, s.into).Int()
+	if n = js.CopyBytesToGo(p[:min(n, len(p))], s.into); n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	s.at += n
+	return n, nil
+}

@@ -1,0 +1,255 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// A Setting is what to replay, in the texts of the command line's flags.
+type Setting struct {
+	Policies []string `json:"policies"`
+	Limits   []string `json:"limits"` // 1.5x or 8GiB
+	Limit    int      `json:"limit"`  // the one that is shown in detail, an index in Limits
+	Cycle    string   `json:"cycle"`  // 10ms
+	Ladder   string   `json:"ladder"` // 2x or 20ms
+	Hand     string   `json:"hand"`   // source of a policy, which Policies may name; empty: none
+}
+
+// grid reads a setting.
+func (s *Session) grid(q Setting) (*experiment.Grid, error) {
+	if s.load == nil {
+		return nil, errNothing
+	}
+	if err := s.write(q.Hand); err != nil {
+		return nil, err
+	}
+	g := &experiment.Grid{Workloads: []*sim.Workload{s.load}}
+	for _, text := range q.Policies {
+		c, err := s.contender(text)
+		if err != nil {
+			return nil, err
+		}
+		g.Contenders = append(g.Contenders, c)
+	}
+	for _, text := range q.Limits {
+		l, err := experiment.ParseLimit(text)
+		if err != nil {
+			return nil, err
+		}
+		g.Limits = append(g.Limits, l)
+	}
+	d, err := time.ParseDuration(q.Cycle)
+	if err != nil || d < 0 {
+		return nil, fmt.Errorf("cycle %q: want the duration of a collection, such as 10ms", q.Cycle)
+	}
+	g.Costs = []sim.Cost{sim.Fixed(d)}
+	if g.Ladder, err = sim.ParseLadder(q.Ladder); err != nil {
+		return nil, err
+	}
+	if q.Limit < 0 || q.Limit >= len(g.Limits) || len(g.Contenders) == 0 {
+		return nil, errors.New("want at least one policy and one limit")
+	}
+	return g, nil
+}
+
+func (s *Session) contender(text string) (sim.Contender, error) {
+	if s.hand != nil && text == s.hand.Name {
+		return sim.NewContender(text, s.hand.New), nil
+	}
+	return sim.ParseContender(text)
+}
+
+// Sweep replays every policy at every limit and returns the results that there are.
+// Those that the caller knows already are not run again.
+func (s *Session) Sweep(q Setting, known []sim.Result) ([]sim.Result, error) {
+	g, err := s.ran(q, known)
+	if err != nil {
+		return nil, err
+	}
+	return g.Finished(0), nil
+}
+
+func (s *Session) ran(q Setting, known []sim.Result) (*experiment.Grid, error) {
+	g, err := s.grid(q)
+	if err != nil {
+		return nil, err
+	}
+	g.Know(known)
+	if err := g.Run(context.Background(), nil); err != nil {
+		return nil, err
+	}
+	return g, s.failed()
+}
+
+// Shown is what the page shows of the runs at one limit.
+type Shown struct {
+	Policies  []view.PolicyLook `json:"policies"`
+	Recording view.Recording    `json:"recording"`
+	At        string            `json:"at"`
+	Results   []sim.Result      `json:"results"`
+}
+
+// Run replays policies at the limit in detail, with at most slots levels of memory
+// over time for each.
+func (s *Session) Run(q Setting, slots int) (*Shown, error) {
+	q.Limits, q.Limit = q.Limits[q.Limit:q.Limit+1], 0
+	g, err := s.grid(q)
+	if err != nil {
+		return nil, err
+	}
+	runs := view.LogRuns(g, experiment.Cell{}, slots, true)
+	out := &Shown{}
+	for _, r := range runs {
+		out.Results = append(out.Results, r.Result)
+	}
+	g.Know(out.Results)
+	if err := g.Run(context.Background(), nil); err != nil {
+		return nil, err
+	}
+	b := view.NewBuilder(g, 0, 0)
+	out.Policies, out.At = view.Looks(g, b.Palette), b.At(0)
+	if len(runs) > 0 {
+		out.Recording = b.Recording(0, runs)
+	}
+	return out, s.failed()
+}
+
+// A Picture is everything that the page shows beside the memory over time.
+type Picture struct {
+	Verdict string         `json:"verdict"` // which policy loses least
+	Beside  string         `json:"beside"`  // what it is compared with
+	Table   view.Table     `json:"table"`   // the policies at the limit, the least lost first
+	Figures []view.Figure  `json:"figures"`
+	Charts  map[string]any `json:"charts"` // the lines of each figure, by its kind
+	Runs    view.Table     `json:"runs"`
+	Reasons view.Table     `json:"reasons"`
+}
+
+// View replays what is not known and returns the charts, the tables and the
+// verdict. Price is what a GiB that is held for a second is worth, in seconds of
+// pause; 0 leaves memory out.
+func (s *Session) View(q Setting, known []sim.Result, price float64) (*Picture, error) {
+	g, err := s.ran(q, known)
+	if err != nil {
+		return nil, err
+	}
+	b := view.NewBuilder(g, 0, q.Limit)
+	runs := view.LogRuns(g, b.Cell(0), 1, true)
+	p := &Picture{Figures: b.Figures(0, runs), Charts: make(map[string]any), Runs: view.RunTable(runs), Reasons: view.Reasons(runs)}
+	for _, f := range p.Figures {
+		p.Charts[f.Kind] = f.Data
+	}
+	p.rank(runs, price, b.At(0))
+	return p, nil
+}
+
+// Lost is the share of the recorded time that a run loses, where memory has a price.
+func Lost(r *sim.Result, price float64) float64 {
+	held := price * r.MeanLive / (1 << 30) * r.Elapsed.Seconds()
+	return (r.Objective().Seconds() + held) / max(1e-9, r.Span.Seconds())
+}
+
+// rank orders runs by what they lose, and says which loses least: of those under
+// which no allocation fails, and that could be run without knowing the future.
+func (p *Picture) rank(runs []view.Run, price float64, at string) {
+	order := slices.Clone(runs)
+	slices.SortStableFunc(order, func(a, b view.Run) int {
+		if x, y := a.Result.FailedAllocs > 0, b.Result.FailedAllocs > 0; x != y {
+			if x {
+				return 1
+			}
+			return -1
+		}
+		x, y := Lost(&a.Result, price), Lost(&b.Result, price)
+		switch {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	p.Table = view.Table{{"policy", "lost", "exposed pause", "longest", "cycles", "forced", "failed", "mean live"}}
+	var best *sim.Result
+	var others []string
+	for i := range order {
+		r := &order[i].Result
+		lost := view.Percent(Lost(r, price))
+		p.Table = append(p.Table, []string{r.Policy, lost, view.Duration(r.ExposedPause), view.Duration(r.MaxPause), view.Count(r.Collections),
+			view.Count(r.RefusalCollections), view.Count(r.FailedAllocs), view.Bytes(int64(r.MeanLive))})
+		switch {
+		case sim.Foresees(r.Policy) || r.FailedAllocs > 0:
+			if r.Policy == "optimum-overlap" {
+				others = append(others, "the optimum, which knows the future, "+lost)
+			}
+		case best == nil:
+			best = r
+		case len(others) < 2 || r.Policy == "never":
+			others = append(others, r.Policy+" "+lost)
+		}
+	}
+	if best == nil {
+		p.Verdict = "Allocations fail under every policy that ran."
+	} else {
+		p.Verdict = fmt.Sprintf("%s loses least: %s of the time", best.Policy, view.Percent(Lost(best, price)))
+		if price > 0 {
+			p.Verdict += ", memory at its price"
+		}
+		p.Verdict += "."
+	}
+	p.Beside = strings.ToUpper(at[:1]) + at[1:]
+	if len(others) > 0 {
+		p.Beside += "; " + strings.Join(others, ", ")
+	}
+	p.Beside += "."
+}
+
+// An Answer is advice, and what to write to follow it.
+type Answer struct {
+	*experiment.Advice
+	Go    string      `json:"go"`
+	Text  string      `json:"text"`
+	Cards []view.Card `json:"cards"`
+}
+
+// Advise finds the policy that does with the smallest limit, as the command line does.
+func (s *Session) Advise(q Setting, lost float64, variants int) (*Answer, error) {
+	q.Limits, q.Limit = []string{"1x"}, 0
+	g, err := s.grid(q)
+	if err != nil {
+		return nil, err
+	}
+	question := experiment.Question{Workload: s.load, Policies: g.Contenders, World: g.World(0), Lost: lost, Variants: variants}
+	a, err := question.Advise(context.Background())
+	b := view.Builder{Grid: g, Palette: view.NewPalette(view.Names(g))}
+	switch {
+	case errors.Is(err, experiment.ErrNoAdvice):
+		return &Answer{Cards: b.AdviceCards(nil)}, nil
+	case err != nil:
+		return nil, err
+	}
+	return &Answer{Advice: a, Go: view.Program(a), Text: view.AdviceText(a), Cards: b.AdviceCards(a)}, nil
+}
+
+// Explain says what a policy saw and answered last before a time of the recording.
+func (s *Session) Explain(q Setting, at time.Duration) (string, error) {
+	q.Limits, q.Limit, q.Policies = q.Limits[q.Limit:q.Limit+1], 0, q.Policies[:min(1, len(q.Policies))]
+	g, err := s.grid(q)
+	if err != nil {
+		return "", err
+	}
+	cfg := g.Config(experiment.Cell{})
+	cfg.Log = &sim.Log{KeepDecisions: true}
+	if _, err := g.Contenders[0].Run(s.load, cfg); err != nil {
+		return "", err
+	}
+	return view.Explain(g.Contenders[0], cfg.Log, at), nil
+}

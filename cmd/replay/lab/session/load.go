@@ -1,0 +1,95 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// A Session holds one recording and answers questions about it. It is for one
+// goroutine at a time.
+type Session struct {
+	// Read reads a recording of any format, packed or not.
+	Read func(io.Reader) (*trace.Trace, error)
+	// Truncated reports whether an error of Read is that the recording is cut off.
+	Truncated func(error) bool
+
+	// Hand reads a policy from its source; nil: none can be written.
+	Hand func(text string) (*Hand, error)
+
+	load *sim.Workload
+	info Info
+	hand *Hand  // the policy written in the page; nil if there is none
+	text string // of it
+}
+
+// Info says what a recording is.
+type Info struct {
+	Name   string        `json:"name"`
+	About  string        `json:"about"`
+	Source string        `json:"source,omitempty"` // the program or format that made it
+	Events int           `json:"events"`
+	Allocs int           `json:"allocs"`
+	Syncs  int           `json:"syncs"`
+	Span   time.Duration `json:"span_ns"`
+	Peak   int64         `json:"peak_reachable_bytes"`
+	Gross  int64         `json:"allocated_bytes"`
+	Space  string        `json:"space"`
+}
+
+// ErrCut reports a recording that is cut off, of which something can be read: see
+// [Source.Recover].
+var ErrCut = errors.New("cut off")
+
+// A Source is a recording to be read.
+type Source struct {
+	Name    string    // of the file, for errors
+	From    io.Reader //
+	Recover bool      // take what is whole of a recording that is cut off
+}
+
+// Load reads a recording and replaces the one before, unless there is an error. Its
+// errors are those of the command line.
+func (s *Session) Load(from Source) (Info, error) {
+	t, err := s.Read(from.From)
+	cut := err != nil && t != nil && s.Truncated(err)
+	if err != nil {
+		err = fmt.Errorf("formats: %s: %w", from.Name, err)
+	}
+	switch {
+	case cut && from.Recover:
+	case cut:
+		return Info{}, fmt.Errorf("%w (%w)", err, ErrCut)
+	case err != nil:
+		return Info{}, err
+	}
+	if t.Name == "" {
+		t.Name = trace.Stem(from.Name)
+	}
+	t.Name = trace.Plain(t.Name)
+	w, err := sim.Compile(t, sim.SpaceOf(t))
+	if err != nil {
+		return Info{}, fmt.Errorf("%s: %w", from.Name, err)
+	}
+	s.load = w
+	s.info = Info{
+		Name: w.Name, About: view.About(w), Source: t.Meta["source"], Events: len(t.Events), Allocs: w.Allocs, Syncs: w.Syncs, Span: w.Span,
+		Peak: w.PeakReachable, Gross: w.AllocatedBytes, Space: w.Space.String(),
+	}
+	return s.info, nil
+}
+
+// Info returns what the recording is that was loaded last.
+func (s *Session) Info() (Info, error) {
+	if s.load == nil {
+		return Info{}, errNothing
+	}
+	return s.info, nil
+}
+
+var errNothing = errors.New("no recording has been loaded")

@@ -1,0 +1,94 @@
+package view
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// A Builder makes what is shown of a grid that has run. It is made by
+// [NewBuilder]; its methods may be called side by side.
+type Builder struct {
+	Grid    *experiment.Grid
+	Cost    int // of the figures, the index in the grid
+	Limit   int // of what is shown in detail
+	Ranks   experiment.Ranks
+	Palette Palette
+}
+
+// NewBuilder shows a grid at one of its costs and, in detail, at one of its limits.
+func NewBuilder(g *experiment.Grid, cost, limit int) *Builder {
+	return &Builder{Grid: g, Cost: cost, Limit: limit, Ranks: g.Rank(cost), Palette: NewPalette(Names(g))}
+}
+
+// Cell is what is shown in detail of a workload; its contender does not count.
+func (b *Builder) Cell(workload int) experiment.Cell {
+	return experiment.Cell{Workload: workload, Limit: b.Limit, Cost: b.Cost}
+}
+
+// Names are the contenders of a grid.
+func Names(g *experiment.Grid) []string {
+	var names []string
+	for _, p := range g.Contenders {
+		names = append(names, p.String())
+	}
+	return names
+}
+
+// LogRuns replays a cell under each contender with a log, unless the grid has run
+// and kept that. Contenders without a schedule are left out; the table says so.
+func LogRuns(g *experiment.Grid, at experiment.Cell, slots int, reasons bool) []Run {
+	w := g.Workloads[at.Workload]
+	found := make([]*Run, len(g.Contenders))
+	var wg sync.WaitGroup
+	for i := range g.Contenders {
+		wg.Go(func() {
+			c := at
+			c.Contender = i
+			r, log, err := logRun(g, c, reasons)
+			if err == nil {
+				found[i] = &Run{Result: r, Log: log, Levels: w.Series(log, r.Elapsed, slots)}
+			}
+		})
+	}
+	wg.Wait()
+	var runs []Run
+	for _, r := range found {
+		if r != nil {
+			runs = append(runs, *r)
+		}
+	}
+	return runs
+}
+
+func logRun(g *experiment.Grid, c experiment.Cell, reasons bool) (sim.Result, *sim.Log, error) {
+	if !reasons && len(g.Outcomes()) > 0 && g.At(c).Log != nil {
+		o := g.At(c)
+		return o.Result, o.Log, o.Err
+	}
+	cfg := g.Config(c)
+	cfg.Log = &sim.Log{KeepReasons: reasons}
+	r, err := g.Contenders[c.Contender].Run(g.Workloads[c.Workload], cfg)
+	return r, cfg.Log, err
+}
+
+// At says which cell the details of a recording are of.
+func (b *Builder) At(workload int) string {
+	l, cost := b.Grid.Limits[b.Limit], experiment.CostName(b.Grid.Costs[b.Cost])
+	if b.Grid.Machine != nil {
+		cost = "costs of the machine"
+	}
+	return fmt.Sprintf("a limit of %s (%s), %s", l, Bytes(l.Of(b.Grid.Workloads[workload])), cost)
+}
+
+// About describes a workload.
+func About(w *sim.Workload) string {
+	waits := "no waits"
+	if w.Syncs > 0 {
+		waits = fmt.Sprintf("%s waits of %s together", Count(w.Syncs), Duration(w.Wait))
+	}
+	return fmt.Sprintf("%s allocations, %s in all, %s, %s long; at most %s were reachable at once.",
+		Count(w.Allocs), Bytes(w.AllocatedBytes), waits, Duration(w.Span), Bytes(w.PeakReachable))
+}

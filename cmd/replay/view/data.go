@@ -1,0 +1,205 @@
+package view
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// Data is what the page's script draws. Times are in seconds, memory is in
+// GiB.
+type Data struct {
+	Policies   []PolicyLook `json:"policies"`
+	Recordings []Recording  `json:"recordings"`
+}
+
+// A PolicyLook is how a policy is drawn.
+type PolicyLook struct {
+	Name  string    `json:"name"`
+	Light string    `json:"light"`
+	Dark  string    `json:"dark"`
+	Dash  []float64 `json:"dash,omitempty"`
+	Width float64   `json:"width"`
+}
+
+// Looks are those of the policies of a grid.
+func Looks(g *experiment.Grid, palette Palette) []PolicyLook {
+	var all []PolicyLook
+	for _, name := range Names(g) {
+		l := palette.Of(name)
+		all = append(all, PolicyLook{name, Hex(l.Light), Hex(l.Dark), l.Dash, l.Width})
+	}
+	return all
+}
+
+// A Recording is the part of the page that shows one recording.
+type Recording struct {
+	Name    string                 `json:"name"`
+	Limit   float64                `json:"limit"`
+	Top     float64                `json:"top"` // of the memory axes
+	End     float64                `json:"end"` // of the time axes
+	Shown   [2]int                 `json:"shown"`
+	Runs    []RunData              `json:"runs"`
+	Reasons []string               `json:"reasons"` // decisions and why
+	Charts  map[string][]LineChart `json:"charts"`
+}
+
+// RunData is a run in time. T, Live and Reach are 32-bit floats, little end
+// first, in base64.
+type RunData struct {
+	Policy  int     `json:"policy"`
+	T       string  `json:"t"`
+	Live    string  `json:"live"`
+	Reach   string  `json:"reach"`
+	Peak    float64 `json:"peak"`
+	Mean    float64 `json:"mean"`
+	Garbage float64 `json:"garbage"`
+	Cycles  Cycles  `json:"cycles"`
+}
+
+// Cycles is a column for each fact about the cycles, and about the last answer
+// of the policy before each.
+type Cycles struct {
+	Start  []float64 `json:"start"`
+	Took   []float64 `json:"took"`
+	Held   []float64 `json:"held"`
+	Freed  []float64 `json:"freed"`
+	After  []float64 `json:"after"`
+	Forced []int     `json:"forced"` // 1: by a refusal
+	Live   []float64 `json:"live"`   // when the policy answered
+	Asked  []float64 `json:"asked"`  // before an allocation of so many bytes, or a wait of so many seconds if negative
+	Reason []int     `json:"reason"` // in Reasons
+}
+
+// Recording returns the data of the runs of a workload at [Builder.Cell].
+func (b *Builder) Recording(workload int, runs []Run) Recording {
+	at := b.Cell(workload)
+	w := b.Grid.Workloads[workload]
+	limit := b.Grid.Limits[at.Limit].Of(w)
+	windows := MMUWindows(runs)
+	d := Recording{Name: w.Name, Limit: gib(limit), Top: gib(limit), End: windows[len(windows)-1].Seconds(), Shown: b.shown(runs)}
+	for _, r := range runs {
+		d.Top = max(d.Top, gib(r.Result.PeakLive))
+		d.Runs = append(d.Runs, b.runData(&d, &r))
+	}
+	return d
+}
+
+// shown are the two runs that a memory chart begins with: of the best policy, and
+// of never or else the first that is another.
+func (b *Builder) shown(runs []Run) [2]int {
+	find := func(ok func(policy string) bool) int {
+		return max(0, slices.IndexFunc(runs, func(r Run) bool { return ok(r.Result.Policy) }))
+	}
+	best := find(func(p string) bool { return b.Ranks.Best >= 0 && p == b.Grid.Contenders[b.Ranks.Best].String() })
+	other := find(func(p string) bool { return p == "never" })
+	if other == best {
+		other = find(func(p string) bool { return p != runs[best].Result.Policy })
+	}
+	return [2]int{best, other}
+}
+
+func (b *Builder) runData(of *Recording, r *Run) RunData {
+	var t, live, reach []float32
+	for _, x := range r.Levels {
+		at := float32(x.At.Seconds())
+		if n := len(t); n > 0 && t[n-1] == at { // one level a moment: the last
+			t, live, reach = t[:n-1], live[:n-1], reach[:n-1]
+		}
+		t, live, reach = append(t, at), append(live, float32(gib(x.Live))), append(reach, float32(gib(x.Live-x.Garbage)))
+	}
+	return RunData{
+		Policy: slices.Index(Names(b.Grid), r.Result.Policy), T: packed(t), Live: packed(live), Reach: packed(reach),
+		Peak: gib(r.Result.PeakLive), Mean: gib(int64(r.Result.MeanLive)), Garbage: gib(int64(r.Result.MeanGarbage)), Cycles: of.cycles(r.Log),
+	}
+}
+
+func packed(values []float32) string {
+	var b []byte
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+// cycles joins each cycle with the last answer of the policy before it.
+func (r *Recording) cycles(log *sim.Log) (d Cycles) {
+	d.Start = []float64{} // a script counts them, also where there are none
+	for _, c := range log.Cycles {
+		forced := 0
+		if c.Trigger == gc.TriggerRefusal {
+			forced = 1
+		}
+		d.Start, d.Took, d.Held = append(d.Start, seconds(c.Start)), append(d.Took, seconds(c.Duration)), append(d.Held, seconds(c.Exposed))
+		d.Freed, d.After, d.Forced = append(d.Freed, gib(c.Freed)), append(d.After, gib(c.LiveAfter)), append(d.Forced, forced)
+		k := sort.Search(len(log.Decisions), func(i int) bool { return log.Decisions[i].Now > c.Start })
+		if k == 0 {
+			d.Live, d.Asked, d.Reason = append(d.Live, 0), append(d.Asked, 0), append(d.Reason, r.reason("nothing yet"))
+			continue
+		}
+		last := &log.Decisions[k-1]
+		asked := float64(last.Request)
+		if last.At == gc.Sync {
+			asked = -seconds(last.Wait)
+		}
+		d.Live, d.Asked = append(d.Live, gib(last.Sample.Live)), append(d.Asked, asked)
+		d.Reason = append(d.Reason, r.reason(fmt.Sprintf("%v: %s", last.Action, last.Reason)))
+	}
+	return d
+}
+
+// reason returns the number of a text.
+func (r *Recording) reason(text string) int {
+	i := slices.Index(r.Reasons, text)
+	if i < 0 {
+		i = len(r.Reasons)
+		r.Reasons = append(r.Reasons, text)
+	}
+	return i
+}
+
+func seconds(d time.Duration) float64 { return float64(d.Round(time.Microsecond)) / 1e9 }
+
+func gib(bytes int64) float64 { return round(float64(bytes) / (1 << 30)) }
+
+// round keeps six digits, which is more than a chart shows.
+func round(v float64) float64 {
+	if v == 0 {
+		return 0
+	}
+	scale := math.Pow(10, 5-math.Floor(math.Log10(math.Abs(v))))
+	return math.Round(v*scale) / scale
+}
+
+// Spark draws the reachable bytes of a recording as a path, 100 wide and 20
+// high.
+func Spark(runs []Run) string {
+	r := runs[0]
+	var top int64
+	for _, l := range r.Levels {
+		top = max(top, l.Live-l.Garbage)
+	}
+	const columns = 100
+	var out strings.Builder
+	out.WriteString("M0,20")
+	i, last := 0, int64(0)
+	for k := range columns {
+		until := r.Result.Elapsed * time.Duration(k+1) / columns
+		most := last
+		for ; i < len(r.Levels) && r.Levels[i].At <= until; i++ {
+			last = r.Levels[i].Live - r.Levels[i].Garbage
+			most = max(most, last)
+		}
+		fmt.Fprintf(&out, "L%d,%.3gH%d", k, 20-19*float64(most)/float64(max(1, top)), k+1)
+	}
+	return out.String() + "V20Z"
+}

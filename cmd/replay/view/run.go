@@ -1,0 +1,99 @@
+package view
+
+import (
+	"math"
+	"time"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// A Run is one logged run. All runs of a chart are of the same workload and
+// config.
+type Run struct {
+	Result sim.Result
+	Log    *sim.Log
+	Levels []sim.Level // from [sim.Workload.Series]; only Memory needs them
+}
+
+// TimeShown is where the time axis of runs ends.
+func TimeShown(runs []Run) (end time.Duration) {
+	var shortest time.Duration
+	for _, r := range runs {
+		if shortest == 0 || r.Result.Elapsed < shortest {
+			shortest = r.Result.Elapsed
+		}
+	}
+	for _, r := range runs {
+		if r.Result.Elapsed <= 2*shortest {
+			end = max(end, r.Result.Elapsed)
+		}
+	}
+	return end
+}
+
+// MMUWindows are the windows of an MMU curve: from 1 ms to the longest run that
+// a memory chart shows whole.
+func MMUWindows(runs []Run) []time.Duration {
+	return sim.Windows(time.Millisecond, max(TimeShown(runs), 2*time.Millisecond), 80)
+}
+
+// A Quantile is a point of a line of a chart of pauses. Nines is 0 at the shortest pause,
+// 1 at 90 %, 2 at 99 %.
+type Quantile struct {
+	Nines float64
+	Pause time.Duration
+}
+
+// apart is how far apart two steps are at least: a thousandth of an axis to 99 %.
+const apart = 0.002
+
+// Quantiles returns where the percentile line of a run's exposed pauses steps
+// up, and its end at the longest. Steps that no picture could show apart are one.
+// It is empty if there was no pause.
+func Quantiles(l *sim.Log) []Quantile {
+	lengths := l.Lengths()
+	var out []Quantile
+	n := float64(len(lengths))
+	for i, d := range lengths {
+		nines := -math.Log10(1 - float64(i)/n)
+		switch {
+		case i > 0 && d == lengths[i-1]:
+		case i > 0 && nines-out[len(out)-1].Nines < apart:
+			out[len(out)-1].Pause = d
+		default:
+			out = append(out, Quantile{nines, d})
+		}
+	}
+	if len(lengths) > 0 {
+		out = append(out, Quantile{math.Log10(n) + 0.15, lengths[len(lengths)-1]})
+	}
+	return out
+}
+
+// An Overhead is the lower-bound overhead of a policy at one limit (Cai,
+// Blackburn, Bond and Maas, ISPASS 2022): total cost over the least possible
+// cost, 1 if the collector costs nothing.
+type Overhead struct {
+	Policy    string
+	Factor    float64 // of the limit
+	Wall      float64 // of elapsed time
+	Processor float64 // of processor time
+}
+
+// FrontOf returns the indices of the results of the front that a chart of it draws, by
+// increasing collector time. Results under which allocations failed are not of it.
+func FrontOf(results []sim.Result) []int {
+	var of []sim.Result
+	var at []int
+	for i, r := range results {
+		if r.FailedAllocs == 0 && !sim.Foresees(r.Policy) {
+			of, at = append(of, r), append(at, i)
+		}
+	}
+	front := experiment.Pareto(of, experiment.Busy, experiment.Exposed)
+	for i, k := range front {
+		front[i] = at[k]
+	}
+	return front
+}

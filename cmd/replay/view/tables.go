@@ -1,0 +1,187 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// A Table is rows of cells, its head first.
+type Table [][]string
+
+// A cell that begins with left stands close to the cell before it.
+const left = "\t"
+
+// MeanOver says what a mean is over.
+func MeanOver(g *experiment.Grid) string {
+	if len(g.Workloads) == 1 {
+		return "on " + g.Workloads[0].Name
+	}
+	return fmt.Sprintf("geometric mean over %d workloads", len(g.Workloads))
+}
+
+// Block is the Table of one workload at one cost: a policy to a row, a limit
+// to a column.
+func Block(g *experiment.Grid, workload, cost int) Table {
+	head := []string{g.CostName(cost)}
+	for _, l := range g.Limits {
+		head = append(head, l.String(), left)
+	}
+	t := Table{head}
+	for p, name := range g.Contenders {
+		row := []string{name.String()}
+		for l := range g.Limits {
+			pause, cycles := cellText(g.At(experiment.Cell{Workload: workload, Limit: l, Cost: cost, Contender: p}))
+			row = append(row, pause, left+cycles)
+		}
+		t = append(t, row)
+	}
+	return t
+}
+
+func cellText(o *experiment.Outcome) (pause, cycles string) {
+	if errors.Is(o.Err, sim.ErrNoSchedule) {
+		return "none", "fits"
+	}
+	if errors.Is(o.Err, sim.ErrTooLong) {
+		return "too", "long"
+	}
+	cycles = fmt.Sprintf("%d+%d", o.Collections, o.RefusalCollections)
+	if o.FailedAllocs > 0 {
+		cycles += fmt.Sprintf(" !%d", o.FailedAllocs)
+	}
+	return Duration(o.ExposedPause), cycles
+}
+
+// Summary is the Table over all workloads at one cost: the time lost at each limit
+// and over all that can be met, the longest pause, and failed allocations.
+func Summary(g *experiment.Grid, cost int) Table {
+	head := []string{g.CostName(cost)}
+	for _, l := range g.Limits {
+		head = append(head, l.String())
+	}
+	t := Table{append(head, "all", "longest", "failed")}
+	for p, name := range g.Contenders {
+		row := []string{name.String()}
+		for l := range g.Limits {
+			row = append(row, LostText(g.Lost(cost, p, l)))
+		}
+		longest, failed := g.Worst(cost, p)
+		t = append(t, append(row, LostText(g.Lost(cost, p, experiment.AllLimits)), Duration(longest), Count(failed)))
+	}
+	return t
+}
+
+// LostText writes a share of lost time, which may not be known.
+func LostText(share float64) string {
+	if math.IsNaN(share) {
+		return "-"
+	}
+	return Percent(share)
+}
+
+// Verdict says in a sentence which policy loses the least time at one cost,
+// and how that stands to doing nothing, to the runner-up and to the optimum.
+func Verdict(g *experiment.Grid, cost int) string {
+	r, name := g.Rank(cost), g.CostName(cost)
+	if r.Best < 0 {
+		return name + ": nothing to compare" + impossible(g)
+	}
+	lost := func(p int) string { return LostText(g.Lost(cost, p, experiment.AllLimits)) }
+	text := fmt.Sprintf("%s: %s loses least, %s", name, g.Contenders[r.Best], lost(r.Best))
+	if r.Second < 0 {
+		text = fmt.Sprintf("%s: %s loses %s, and no other policy ran", name, g.Contenders[r.Best], lost(r.Best))
+	}
+	var others []string
+	mention := func(p int) {
+		if p >= 0 && p != r.Best {
+			others = append(others, fmt.Sprintf("%s %s", g.Contenders[p], lost(p)))
+		}
+	}
+	mention(r.Second)
+	if r.Never != r.Second {
+		mention(r.Never)
+	}
+	mention(r.Optimum)
+	if len(others) > 0 {
+		text += " (" + strings.Join(others, ", ") + ")"
+	}
+	if failed := g.Failed(cost, r.Best); failed > 0 {
+		text += fmt.Sprintf(", but %s allocations fail under it", Count(failed))
+	}
+	return text + impossible(g) + "."
+}
+
+// Savings say in a sentence what the best policy saves against never, in time and
+// in memory; empty if there is nothing to say.
+func Savings(g *experiment.Grid, cost int) string {
+	r := g.Rank(cost)
+	if r.Best < 0 || r.Never < 0 || r.Best == r.Never {
+		return ""
+	}
+	s, best := g.Saved(cost, r.Best, r.Never), g.Contenders[r.Best]
+	if s.Time <= 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s saves %s against never, over %s recorded in %s", best, Duration(s.Time), Duration(s.Recorded), Plural(s.Runs, "run"))
+	if s.Bytes > 0 {
+		text += fmt.Sprintf(";\nat %s it loses less than never at %s, with %s less memory", s.With, s.Than, Bytes(s.Bytes))
+	}
+	return text + "."
+}
+
+// impossible names the limits that some workload cannot meet, to end a sentence.
+func impossible(g *experiment.Grid) (text string) {
+	for l, limit := range g.Limits {
+		for i, w := range g.Workloads {
+			if !g.Possible(i, l) {
+				text += fmt.Sprintf("; %s is below the %s that %s keeps reachable and does not count", limit, Bytes(w.PeakReachable), w.Name)
+				break
+			}
+		}
+	}
+	return text
+}
+
+// RunTable is what stands behind the memory chart.
+func RunTable(runs []Run) Table {
+	t := Table{{"policy", "cycles", "forced by a refusal", "failed", "exposed pause", "longest", "collector", "peak live", "mean live", "mean garbage", "took"}}
+	for _, run := range runs {
+		r := run.Result
+		t = append(t, []string{r.Policy, Count(r.Collections), Count(r.RefusalCollections), Count(r.FailedAllocs), Duration(r.ExposedPause),
+			Duration(r.MaxPause), Duration(r.GCBusy), Bytes(r.PeakLive), Bytes(int64(r.MeanLive)), Bytes(int64(r.MeanGarbage)), Duration(r.Elapsed)})
+	}
+	return t
+}
+
+// Reasons counts why each policy collected.
+func Reasons(runs []Run) Table {
+	counts := Table{{"policy", "decision", "reason", "times"}}
+	for i := range runs {
+		type key struct{ action, reason string }
+		times := map[key]int{}
+		var order []key
+		for _, d := range runs[i].Log.Decisions {
+			if d.Action == gc.Skip {
+				continue
+			}
+			k := key{d.Action.String(), d.Reason}
+			if times[k] == 0 {
+				order = append(order, k)
+			}
+			times[k]++
+		}
+		for _, k := range order {
+			counts = append(counts, []string{runs[i].Result.Policy, k.action, k.reason, Count(times[k])})
+		}
+		if n := runs[i].Result.RefusalCollections; n > 0 {
+			counts = append(counts, []string{runs[i].Result.Policy, "ladder", "an allocation did not fit", Count(n)})
+		}
+	}
+	return counts
+}

@@ -1,0 +1,210 @@
+package prom_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/with/prom"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+func program(t *testing.T, pools int) (*gc.Collector, []*pool.Pool) {
+	t.Helper()
+	c, err := gc.New(gc.Config{Policy: gc.MustParse("threshold:0.5").New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	var all []*pool.Pool
+	for range pools {
+		p, err := pool.New(pool.Config{Collector: c, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close)
+		all = append(all, p)
+	}
+	for range 40 { // garbage at once
+		if _, err := pool.NewArray[byte](all[0], 1<<20, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c, all
+}
+
+func TestNamesFollowTheConventions(t *testing.T) {
+	c, pools := program(t, 1)
+	problems, err := testutil.CollectAndLint(prom.New(c, pools...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestMetricsAgreeWithTheCollector(t *testing.T) {
+	c, pools := program(t, 2)
+	big, err := pools[0].Alloc(17<<20, 0)
+	if err == nil {
+		t.Fatal("17 MiB of 16 are to be had:", big)
+	}
+	c.SetPolicy(nil) // from here on nothing changes but by the runtime's own cycles
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(prom.New(c, pools...))
+	stats := c.Stats()
+	got, err := reg.Gather()
+	for err == nil && c.Stats() != stats { // such a cycle came in between
+		stats = c.Stats()
+		got, err = reg.Gather()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Cycles[gc.TriggerPolicy] == 0 || stats.Freed == 0 || stats.Exposed == 0 {
+		t.Fatalf("nothing happened: %+v", stats)
+	}
+	values := make(map[string]float64)
+	var pauses uint64
+	for _, f := range got {
+		for _, m := range f.Metric {
+			name := f.GetName()
+			for _, l := range m.Label {
+				name += fmt.Sprintf("{%s=%q}", l.GetName(), l.GetValue())
+			}
+			values[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			if h := m.GetHistogram(); h != nil {
+				pauses = h.GetSampleCount()
+				values[name] = h.GetSampleSum()
+				for i, b := range h.Bucket[1:] {
+					if b.GetCumulativeCount() < h.Bucket[i].GetCumulativeCount() {
+						t.Error("buckets are not cumulative:", h)
+					}
+				}
+			}
+		}
+	}
+	sum := uint64(0)
+	for _, n := range stats.Pauses {
+		sum += n
+	}
+	for name, want := range map[string]float64{
+		`eagergc_policy_info{policy="never"}`:                 1,
+		`eagergc_reachable_bytes{space="host"}`:               float64(settled(c)),
+		`eagergc_tracked_objects`:                             float64(stats.Tracked),
+		`eagergc_expected_cycle_seconds`:                      stats.Cost.Seconds(),
+		`eagergc_cap_ratio{of="cycles"}`:                      0.25,
+		`eagergc_cap_ratio{of="held"}`:                        0.05,
+		`eagergc_limit_bytes{space="host"}`:                   32 << 20,
+		`eagergc_cycles_total{trigger="policy"}`:              float64(stats.Cycles[gc.TriggerPolicy]),
+		`eagergc_cycles_total{trigger="refusal"}`:             float64(stats.Cycles[gc.TriggerRefusal]),
+		`eagergc_decisions_total{reason="threshold"}`:         float64(c.Reasons()["threshold"]),
+		`eagergc_exposed_pause_seconds`:                       stats.Exposed.Seconds(),
+		`eagergc_pool_refusals_total{space="host"}`:           float64(pools[0].Stats().Refusals),
+		`eagergc_pool_failed_allocations_total{space="host"}`: 1,
+		`eagergc_pool_allocations_total{space="host"}`:        40,
+	} {
+		if v, ok := values[name]; !ok || v != want {
+			t.Errorf("%s is %v (there: %v), want %v", name, v, ok, want)
+		}
+	}
+	if pauses != sum || sum == 0 {
+		t.Errorf("%d pauses, want %d", pauses, sum)
+	}
+}
+
+func settled(c *gc.Collector) (sum int64) {
+	for _, s := range c.Settled() {
+		sum += s.Live
+	}
+	return sum
+}
+
+// Bounds print as people write them, and the shares are what the timeline has.
+func TestBucketsAndShares(t *testing.T) {
+	c, pools := program(t, 1)
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(prom.New(c, pools...))
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, &http.Request{Header: http.Header{"Accept": {"application/openmetrics-text;version=1.0.0"}}})
+	var bounds []string
+	for _, m := range regexp.MustCompile(`pause_seconds_bucket{le="([^"]+)"}`).FindAllStringSubmatch(w.Body.String(), -1) {
+		bounds = append(bounds, m[1])
+	}
+	if got, want := strings.Join(bounds, " "), "0.0001 0.0002 0.0005 0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1.0 2.0 5.0 10.0 +Inf"; got != want {
+		t.Errorf("bounds %s, want %s", got, want)
+	}
+	line := c.Timeline()
+	done := line.Sum(0)
+	m := regexp.MustCompile(`share_ratio{of="held"} (\S+)`).FindStringSubmatch(w.Body.String())
+	if m == nil || m[1] == "0.0" || done.Held == 0 {
+		t.Errorf("share %v after %v held", m, done.Held)
+	}
+	if !strings.HasSuffix(w.Body.String(), "# EOF\n") {
+		t.Error("it is no OpenMetrics")
+	}
+}
+
+func TestNoLimitNoPressure(t *testing.T) {
+	c, err := gc.New(gc.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	defer gc.Own(c, &struct{ a, b int64 }{}, 100, func(int) {}, 0).Release()
+	want := `# HELP eagergc_live_bytes Bytes handed out and not yet given back; garbage counts until it is freed.
+# TYPE eagergc_live_bytes gauge
+eagergc_live_bytes{space="host"} 100
+`
+	if err := testutil.CollectAndCompare(prom.New(c), strings.NewReader(want), "eagergc_live_bytes", "eagergc_limit_bytes", "eagergc_pressure_ratio"); err != nil {
+		t.Error(err)
+	}
+}
+
+// caching is a memory that caches itself.
+type caching struct{ pool.Host }
+
+func (caching) Keep(int64) error { return nil }
+func (caching) Trim(int64) error { return nil }
+func (caching) Usage() (pool.Usage, error) {
+	return pool.Usage{Reserved: 3, ReservedPeak: 4, Used: 1, UsedPeak: 2}, nil
+}
+
+// What the memories of two pools cache is added up, with their peaks.
+func TestUpstreamsAreCounted(t *testing.T) {
+	c, err := gc.New(gc.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var pools []*pool.Pool
+	for range 2 {
+		p, err := pool.New(pool.Config{Upstream: caching{}, Direct: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		pools = append(pools, p)
+	}
+	want := `
+# HELP eagergc_pool_upstream_bytes What a memory that caches itself, such as the driver's pools, counts.
+# TYPE eagergc_pool_upstream_bytes gauge
+eagergc_pool_upstream_bytes{of="reserved",space="host"} 6
+eagergc_pool_upstream_bytes{of="reserved_peak",space="host"} 8
+eagergc_pool_upstream_bytes{of="used",space="host"} 2
+eagergc_pool_upstream_bytes{of="used_peak",space="host"} 4
+`
+	if err := testutil.CollectAndCompare(prom.New(c, pools...), strings.NewReader(want), "eagergc_pool_upstream_bytes"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,166 @@
+package pprof_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/pprof"
+	"github.com/eagergc/eagergc/trace/formats/samples"
+)
+
+const text = `
+name "app"
+start 2026-11-21T05:00:00Z
+0 alloc id=1 bytes=100 space=device0 label="layer.forward\tmodel.go:12\ntrain\tmain.go:7"
+10 alloc id=2 bytes=50 space=device0 label="layer.forward\tmodel.go:12\ntrain\tmain.go:7"
+20 alloc id=3 bytes=7 label="layer.forward\tmodel.go:20\ntrain\tmain.go:7"
+30 drop id=1 bytes=100 space=device0
+40 free id=1 bytes=100 space=device0
+50 alloc id=4 bytes=30
+`
+
+// written returns the samples of the profile as go tool pprof sees them.
+func written(t *testing.T, tr *trace.Trace, at time.Duration) (*profile.Profile, []string) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := pprof.Write(&b, tr, at); err != nil {
+		t.Fatal(err)
+	}
+	p, err := profile.Parse(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.CheckValid(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range p.Sample {
+		line := fmt.Sprint(s.Value, s.Label["space"])
+		for _, l := range s.Location {
+			f := l.Line[0].Function
+			line += fmt.Sprintf(" %s@%s:%d", f.Name, f.Filename, l.Line[0].Line)
+		}
+		got = append(got, line)
+	}
+	return p, got
+}
+
+func TestWrite(t *testing.T) {
+	tr, err := trace.ReadText(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		at   time.Duration
+		want []string
+	}{
+		{pprof.AtPeak, []string{
+			"[2 150 2 150] [device0] layer.forward@model.go:12 train@main.go:7",
+			"[1 7 1 7] [host] layer.forward@model.go:20 train@main.go:7",
+		}},
+		{time.Hour, []string{
+			"[2 150 1 50] [device0] layer.forward@model.go:12 train@main.go:7",
+			"[1 7 1 7] [host] layer.forward@model.go:20 train@main.go:7",
+			"[1 30 1 30] [host] (unknown)@:0",
+		}},
+		{-5, nil},
+	} {
+		p, got := written(t, tr, c.at)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("at %v:\ngot  %q\nwant %q", c.at, got, c.want)
+		}
+		if len(p.Function) > 3 || p.TimeNanos != tr.Start.UnixNano()+p.DurationNanos {
+			t.Errorf("at %v: %d functions, time %d", c.at, len(p.Function), p.TimeNanos)
+		}
+	}
+}
+
+// Where sites are sampled, what has a label stands for more, and the rest of what
+// the space really holds is unknown: 512 bytes stand for 512/(1-exp(-512/739)),
+// which is 1024.33.
+func TestSampled(t *testing.T) {
+	tr, err := trace.ReadText(strings.NewReader(`
+0 mark bytes=739 space=device0 label="pool: bytes between sampled sites"
+0 alloc id=1 bytes=512 space=device0 label="f"
+1 alloc id=2 bytes=512 space=device0
+2 alloc id=3 bytes=512 space=device0 label="g"
+3 alloc id=4 bytes=512 space=device0
+4 alloc id=5 bytes=512 space=device0
+5 alloc id=6 bytes=100 label="f"
+6 alloc id=7 bytes=100
+7 alloc id=8 bytes=1048576 space=device0 label="g"
+8 drop id=1 bytes=512 space=device0
+9 drop id=2 bytes=512 space=device0
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, got := written(t, tr, time.Hour)
+	want := []string{
+		"[2 1024 0 0] [device0] f@:0",
+		"[3 1049600 3 1049600] [device0] g@:0",
+		"[1 100 1 100] [host] f@:0",
+		"[1 100 1 100] [host] (unknown)@:0",
+		"[1 511 1 512] [device0] (unknown)@:0",
+	}
+	if !slices.Equal(got, want) || p.Period != 739 {
+		t.Errorf("period %d\ngot  %q\nwant %q", p.Period, got, want)
+	}
+}
+
+// TestSample: a trace without sites is one sample, of the peak.
+func TestSample(t *testing.T) {
+	tr, err := samples.Open("resnet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, got := written(t, tr, pprof.AtPeak)
+	if len(got) != 1 || p.Sample[0].Value[3] != tr.Stats().PeakReachable {
+		t.Errorf("%q, want a peak of %d", got, tr.Stats().PeakReachable)
+	}
+}
+
+// TestTool reads the profile with go tool pprof itself.
+func TestTool(t *testing.T) {
+	tr, err := trace.ReadText(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "app.pb.gz")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(pprof.Write(f, tr, pprof.AtPeak), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("go", "tool", "pprof", "-top", "-tagfocus=space=device0", path).CombinedOutput()
+	if err != nil {
+		t.Skipf("needs go tool pprof: %v: %s", err, out)
+	}
+	if !bytes.Contains(out, []byte("Type: inuse_space")) || !bytes.Contains(out, []byte("150B 95.54% 95.54%       150B 95.54%  layer.forward")) {
+		t.Errorf("go tool pprof says:\n%s", out)
+	}
+}
+
+func TestWriteError(t *testing.T) {
+	full := errors.New("disk full")
+	if err := pprof.Write(failing{full}, &trace.Trace{}, pprof.AtPeak); !errors.Is(err, full) {
+		t.Errorf("%v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }

@@ -1,0 +1,202 @@
+package torchsnap
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/unpack"
+	"github.com/eagergc/eagergc/trace/spill"
+)
+
+// Detect reports whether head, the first bytes of an unpacked file, looks like a
+// pickle.
+func Detect(head []byte) bool {
+	if len(head) >= 2 && head[0] == 0x80 {
+		return head[1] <= 5
+	}
+	// Protocols 0 and 1 have no header: a dict, and soon the first key.
+	return len(head) > 0 && (head[0] == '(' || head[0] == '}') && containsKey(head)
+}
+
+func containsKey(head []byte) bool {
+	return bytes.Contains(head, []byte("segments")) || bytes.Contains(head, []byte("device_traces"))
+}
+
+// Read reads a snapshot as the package comment describes. It reads r to its end and
+// does not close it. Besides the trace it needs about as much memory again.
+func Read(r io.Reader) (*trace.Trace, error) {
+	plain, err := unpack.NewReader(r, nil)
+	if err != nil {
+		return nil, fmt.Errorf("torchsnap: %w", err)
+	}
+	defer plain.Close()
+	t := &trace.Trace{Meta: map[string]string{"source": "torch.cuda.memory snapshot"}}
+	s := &snapshot{t: t, store: plain.Store()}
+	s.decode = decoder{store: s.store, labels: trace.NewLabelerIn(t, s.store), streams: map[int64]uint32{0: 0}}
+	s.decode.machine = newMachine(plain, s.store, s.item)
+	if err := s.decode.execute(); err != nil {
+		return nil, err
+	}
+	if s.decode.traces == 0 {
+		return nil, errors.New("torchsnap: not a memory snapshot: no device_traces")
+	}
+	return s.finish()
+}
+
+// A snapshot is what has been read of a file so far. Items go one way: the
+// machine finds them in the pickle, the decoder checks them, devices and notes
+// keep what they mean.
+type snapshot struct {
+	decode  decoder
+	store   *spill.Store
+	t       *trace.Trace
+	all     census
+	devices []*device
+	notes   notes
+	blocks  []block // of segments that are being read, whose device is not yet known
+	entries int
+}
+
+// item takes one whole dict of a list that matters.
+func (s *snapshot) item(list int64, r *record) error {
+	number := list >> listBits
+	switch list & (1<<listBits - 1) {
+	case listSegments:
+		if err := s.segment(r); err != nil {
+			return fmt.Errorf("segment: %w", err)
+		}
+		return nil
+	case listBlocks:
+		b, ok, err := s.decode.block(number, r)
+		if err != nil {
+			return fmt.Errorf("active block %d of its segment: %w", len(s.blocks), err)
+		}
+		if ok {
+			s.blocks = append(s.blocks, b)
+			s.store.Hold(blockBytes)
+		}
+		return nil
+	case listNotes:
+		return s.decode.note(r, &s.notes)
+	}
+	d, err := s.device(number)
+	if err != nil {
+		return err
+	}
+	e, err := s.decode.entry(r)
+	if err == nil {
+		err = d.add(e, s.decode.clock)
+	}
+	if err != nil {
+		return fmt.Errorf("device %d, entry %d: %w", number, d.entries, err)
+	}
+	d.entries++
+	s.entries++
+	return nil
+}
+
+func (s *snapshot) device(n int64) (*device, error) {
+	if n < 0 || n >= int64(pressure.MaxDevices) {
+		return nil, fmt.Errorf("device %d: at most %d devices", n, pressure.MaxDevices)
+	}
+	for int64(len(s.devices)) <= n {
+		s.devices = append(s.devices, newDevice(pressure.Device(len(s.devices)), &s.all, s.store))
+	}
+	return s.devices[n], nil
+}
+
+// segment takes a segment, whose blocks have been read before it.
+func (s *snapshot) segment(r *record) error {
+	seg, err := s.decode.segment(r)
+	if err != nil {
+		return err
+	}
+	d, err := s.device(seg.device)
+	if err != nil {
+		return err
+	}
+	if err := count(&d.reservedEnd, seg.total); err != nil {
+		return err
+	}
+	// Blocks wait in the order of their lists, and so of their segments.
+	for len(s.blocks) > 0 && s.blocks[0].list <= seg.list {
+		b := s.blocks[0]
+		s.blocks = s.blocks[1:]
+		b.stream = seg.stream
+		if err := d.hold(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish puts the devices together.
+func (s *snapshot) finish() (*trace.Trace, error) {
+	if s.entries == 0 {
+		return nil, errors.New("torchsnap: empty trace: device_traces has no entries (was the history recorded?)")
+	}
+	labels, clock := s.decode.labels, s.decode.clock
+	s.decode.machine = nil // the memo is as large as the trace
+	start := int64(maxTime) * 1000
+	for _, d := range s.devices {
+		start = min(start, d.start())
+	}
+	t := s.t
+	lists := []*trace.Events{nil}
+	completed := 0
+	for _, d := range s.devices {
+		drops, err := d.unknownDrops()
+		if err != nil {
+			return nil, fmt.Errorf("torchsnap: %v: %w", d.space, err)
+		}
+		lists = append(lists, d.events, drops)
+		completed += d.completed
+	}
+	lists[0] = s.before(start)
+	if completed > 0 {
+		t.Meta["drops_known_when_completed"] = strconv.Itoa(completed)
+	}
+	t.Meta["clock"] = "none: entries are put 1 us apart, in their order"
+	if clock == clockWall {
+		lists = append(lists, s.notes.marks(labels, start, s.store))
+		t.Meta["clock"] = "wall clock, us"
+		t.Start = time.Unix(0, 0).UTC()
+	}
+	events := trace.Interleave(lists...)
+	if err := s.store.Err(); err != nil {
+		return nil, fmt.Errorf("torchsnap: %w", err)
+	}
+	t.Events = events.Items()
+	t.Meta["entries"] = strconv.Itoa(s.entries)
+	t.Meta["devices"] = strconv.Itoa(len(s.devices))
+	t.StartAtFirst()
+	return t, nil
+}
+
+// before returns what the devices held before their first entries, as events at
+// start.
+func (s *snapshot) before(start int64) *trace.Events {
+	events := trace.NewEvents(s.store)
+	var objects int
+	var bytes int64
+	for _, d := range s.devices {
+		held, reserved := d.liveBefore()
+		if reserved > 0 {
+			events.Append(trace.Event{Time: start, Kind: trace.Reserve, Space: d.space, Bytes: reserved})
+		}
+		for _, o := range held {
+			events.Append(trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream, Aux: o.label})
+			bytes += o.size
+		}
+		objects += len(held)
+	}
+	s.t.Meta["live_before_objects"] = strconv.Itoa(objects)
+	s.t.Meta["live_before_bytes"] = strconv.FormatInt(bytes, 10)
+	return events
+}
