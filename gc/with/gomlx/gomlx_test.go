@@ -1,0 +1,330 @@
+package gomlx
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomlx/gomlx/backends"
+	_ "github.com/gomlx/gomlx/backends/simplego"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
+	"github.com/gomlx/gomlx/pkg/core/tensors"
+
+	"github.com/eagergc/eagergc/gc"
+)
+
+// A tight backend is one on which so many bytes fit and no more, as on a device: it says so in
+// the words of XLA. It does what simplego does.
+type tight struct {
+	backends.Backend
+	fits int64
+
+	mu   sync.Mutex
+	live map[backends.Buffer]int64
+	used int64
+}
+
+func newTight(t testing.TB, fits int64) *tight {
+	t.Helper()
+	inner, err := backends.NewWithConfig("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tight{Backend: inner, fits: fits, live: map[backends.Buffer]int64{}}
+}
+
+// HasSharedBuffers says that this is no memory of the host.
+func (b *tight) HasSharedBuffers() bool { return false }
+
+func (b *tight) room(shapes ...shapes.Shape) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	used := b.used
+	for _, s := range shapes {
+		if used += int64(s.Memory()); used > b.fits {
+			return fmt.Errorf("PJRT error (code=8): RESOURCE_EXHAUSTED: Out of memory while trying to allocate %d bytes", s.Memory())
+		}
+	}
+	return nil
+}
+
+func (b *tight) took(x backends.Buffer, s shapes.Shape) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.live[x] = int64(s.Memory())
+	b.used += b.live[x]
+}
+
+func (b *tight) gave(x backends.Buffer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= b.live[x]
+	delete(b.live, x)
+}
+
+func (b *tight) BufferFromFlatData(d backends.DeviceNum, flat any, s shapes.Shape) (backends.Buffer, error) {
+	if err := b.room(s); err != nil {
+		return nil, err
+	}
+	x, err := b.Backend.BufferFromFlatData(d, flat, s)
+	if err == nil {
+		b.took(x, s)
+	}
+	return x, err
+}
+
+func (b *tight) BufferFinalize(x backends.Buffer) error {
+	b.gave(x)
+	return b.Backend.BufferFinalize(x)
+}
+
+func (b *tight) Builder(name string) backends.Builder {
+	return &tightBuilder{b.Backend.Builder(name), b}
+}
+
+type tightBuilder struct {
+	backends.Builder
+	backend *tight
+}
+
+func (b *tightBuilder) Compile(outputs []backends.Op, shardings []*backends.ShardingSpec) (backends.Executable, error) {
+	inner, err := b.Builder.Compile(outputs, shardings)
+	return &tightExecutable{inner, b.backend}, err
+}
+
+type tightExecutable struct {
+	backends.Executable
+	backend *tight
+}
+
+func (e *tightExecutable) Execute(inputs []backends.Buffer, donate []bool, d backends.DeviceNum) ([]backends.Buffer, error) {
+	if err := e.backend.room(e.Outputs()...); err != nil {
+		return nil, err
+	}
+	for i, taken := range donate {
+		if taken {
+			e.backend.gave(inputs[i])
+		}
+	}
+	outputs, err := e.Executable.Execute(inputs, donate, d)
+	for i, x := range outputs {
+		e.backend.took(x, e.Outputs()[i])
+	}
+	return outputs, err
+}
+
+// wrap returns a backend over inner with its first device's memory.
+func wrap(t testing.TB, inner backends.Backend, config gc.Config) (*Backend, *memory) {
+	t.Helper()
+	b, err := Wrap(inner, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Finalize)
+	return b, b.of(0)
+}
+
+const arrayBytes = 64 << 10
+
+func array() *tensors.Tensor {
+	return tensors.FromFlatDataAndDimensions(make([]float32, arrayBytes/4), arrayBytes/4)
+}
+
+func twice(x *graph.Node) *graph.Node { return graph.Add(x, x) }
+
+// live waits until so many bytes are live on both.
+func live(t *testing.T, m *memory, b *tight, want int64) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		b.mu.Lock()
+		used := b.used
+		b.mu.Unlock()
+		if m.live.Load() == want && used == want {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d bytes counted, %d in use, want %d", m.live.Load(), used, want)
+		}
+	}
+}
+
+func TestForgottenArraysFitIntoADeviceOfFour(t *testing.T) {
+	device := newTight(t, 4*arrayBytes)
+	b, m := wrap(t, device, gc.Config{Limit: 4 * arrayBytes})
+	run := graph.MustNewExec(b, twice)
+	x := array()
+	for i := range 200 {
+		y, err := run.Exec1(x)
+		if err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		if i%50 == 0 {
+			if got := tensors.MustCopyFlatData[float32](y); len(got) != arrayBytes/4 {
+				t.Fatalf("%d values", len(got))
+			}
+		}
+	}
+	m.collector.Collect(gc.TriggerExplicit)
+	runtime.KeepAlive(x)
+	if s := m.live.Load(); s > 4*arrayBytes {
+		t.Errorf("%d bytes live", s)
+	}
+}
+
+func TestWithoutALimitTheFirstRefusalSetsOne(t *testing.T) {
+	device := newTight(t, 8*arrayBytes)
+	t.Setenv(gc.PolicyVariable, "off")
+	b, m := wrap(t, device, gc.Config{})
+	run := graph.MustNewExec(b, twice)
+	x := array()
+	for i := range 100 {
+		if _, err := run.Exec1(x); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+	}
+	if limit := m.limit.Load(); limit <= 2*arrayBytes || limit > 8*arrayBytes {
+		t.Errorf("limit %d of a device of %d", limit, 8*arrayBytes)
+	}
+	if m.collector.Stats().Cycles[gc.TriggerRefusal] == 0 {
+		t.Error("no cycle of the ladder")
+	}
+}
+
+func TestWhatIsReachableAndDoesNotFitIsOneError(t *testing.T) {
+	device := newTight(t, 4*arrayBytes)
+	b, _ := wrap(t, device, gc.Config{Limit: 3 * arrayBytes})
+	run := graph.MustNewExec(b, twice)
+	var kept []*tensors.Tensor
+	x := array()
+	for range 10 {
+		y, err := run.Exec1(x)
+		if err == nil {
+			kept = append(kept, y)
+			continue
+		}
+		var full *OutOfMemoryError
+		if !errors.As(err, &full) {
+			t.Fatalf("%T: %v", err, err)
+		}
+		if len(kept) != 3 || full.Bytes != arrayBytes || full.Reachable != 4*arrayBytes || full.Limit != 3*arrayBytes {
+			t.Errorf("with %d kept: %+v", len(kept), full)
+		}
+		if text := full.Error(); !strings.Contains(text, "of which 256.00 KiB reachable") || !strings.Contains(text, "RESOURCE_EXHAUSTED") {
+			t.Error(text)
+		}
+		return
+	}
+	t.Fatal("ten arrays on a device of four")
+}
+
+func TestFinalizeAndDonationAreExact(t *testing.T) {
+	device := newTight(t, 1<<30)
+	b, m := wrap(t, device, gc.Config{Limit: 1 << 30, Policy: nil})
+	run := graph.MustNewExec(b, twice)
+	x := array()
+	y := run.MustExec1(x)
+	live(t, m, device, 2*arrayBytes)
+	if err := y.FinalizeAll(); err != nil {
+		t.Fatal(err)
+	}
+	live(t, m, device, arrayBytes)
+	donated, err := graph.DonateTensorBuffer(x, b, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := run.Exec1(donated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live(t, m, device, arrayBytes)
+	z.MustFinalizeAll()
+	live(t, m, device, 0)
+}
+
+func TestABufferIsFinalizedOnce(t *testing.T) {
+	device := newTight(t, 1<<30)
+	b, m := wrap(t, device, gc.Config{Limit: 1 << 30})
+	x, err := b.BufferFromFlatData(0, make([]float32, arrayBytes/4), array().Shape())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shape, err := b.BufferShape(x); err != nil || !shape.Equal(array().Shape()) {
+		t.Error(shape, err)
+	}
+	if err := b.BufferFinalize(x); err != nil {
+		t.Fatal(err)
+	}
+	live(t, m, device, 0)
+	if err := b.BufferFinalize(x); err == nil {
+		t.Error("twice, and simplego, which refuses that, was not asked")
+	}
+	live(t, m, device, 0)
+	if err := b.BufferFinalize(42); err == nil {
+		t.Error("42 is no buffer")
+	}
+}
+
+func TestByItsName(t *testing.T) {
+	for config, want := range map[string]string{"eager": "", "eager:go": "", "eager:go:ops_sequential": "", "eager:eager:go": "one eager is enough"} {
+		b, err := backends.NewWithConfig(config)
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", config, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", config, err)
+			continue
+		}
+		if got := graph.MustNewExec(b, twice).MustExec1([]float32{1, 2}).Value().([]float32)[1]; got != 4 {
+			t.Errorf("%s: twice 2 is %v", config, got)
+		}
+		if eager := b.(*Backend); eager.Collector(0) != gc.Default() || !strings.HasPrefix(b.Description(), "eager") {
+			t.Errorf("%s: %s: simplego's memory is the host's", config, b.Description())
+		}
+		b.Finalize()
+	}
+}
+
+func TestTheEnvironmentSetsALimit(t *testing.T) {
+	t.Setenv("EAGERGC_DEVICE0_HARD_MEMORY_LIMIT", "3MiB")
+	if _, m := wrap(t, newTight(t, 1<<30), gc.Config{}); m.limit.Load() != 3<<20 {
+		t.Error(m.limit.Load())
+	}
+	t.Setenv("EAGERGC_DEVICE0_HARD_MEMORY_LIMIT", "3 potatoes")
+	if _, err := Wrap(newTight(t, 1<<30)); err == nil || !strings.Contains(err.Error(), "EAGERGC_DEVICE0_HARD_MEMORY_LIMIT") {
+		t.Error(err)
+	}
+}
+
+// What the wrapper takes for a buffer that is made, and finalized by hand.
+func BenchmarkBuffer(b *testing.B) {
+	inner, err := backends.NewWithConfig("go")
+	if err != nil {
+		b.Fatal(err)
+	}
+	eager, m := wrap(b, inner, gc.Config{Limit: 1 << 40})
+	shape := array().Shape()
+	raw, _, err := inner.NewSharedBuffer(0, shape)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("donated", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			eager.track(m, raw, shape, 0).donate()
+		}
+	})
+	b.Run("forgotten", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			eager.track(m, raw, shape, 0).held.donated = true
+		}
+	})
+}

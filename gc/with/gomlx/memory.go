@@ -1,0 +1,147 @@
+package gomlx
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A memory is a device's, or the host's.
+type memory struct {
+	collector *gc.Collector
+	shared    bool // the collector is not ours
+	space     pressure.Space
+	live      atomic.Int64
+	limit     atomic.Int64 // 0 = none known
+}
+
+// XLA's allocator takes three quarters of a device, unless a program says otherwise
+// (xla.NewWithOptions): the limit leaves a tenth of that to what executions need while they run.
+const share = 0.75 * 0.9
+
+func newMemory(device int, config gc.Config, host bool) (m *memory, err error) {
+	m = new(memory)
+	switch {
+	case host && config == (gc.Config{}):
+		return &memory{collector: gc.Default(), shared: true}, nil
+	case !host:
+		m.space = pressure.Device(device)
+	}
+	config.Space = m.space
+	if config.Limit == 0 && !host {
+		if config.Limit, err = limitOf(device); err != nil {
+			return nil, fmt.Errorf("gomlx: device %d: %w", device, err)
+		}
+	}
+	if config.Caps.Assist == 0 {
+		config.Caps.Assist = -1
+	}
+	m.limit.Store(config.Limit)
+	m.collector, err = gc.New(config)
+	return m, err
+}
+
+// limitOf returns the limit of a device: what the environment says, or what XLA's allocator has.
+func limitOf(device int) (int64, error) {
+	total := deviceMemory(device)
+	limits, err := pressure.LimitsFromEnv(pressure.Device(device), nil)
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range []pressure.Limit{limits.Hard, limits.Soft} {
+		if l != (pressure.Limit{}) {
+			return l.Of(total)
+		}
+	}
+	return int64(share * float64(total)), nil
+}
+
+func (m *memory) close() {
+	if !m.shared {
+		m.collector.Close()
+	}
+}
+
+// An OutOfMemoryError says that a device has no memory for what must be made on it, after cycles have
+// given back all that they can.
+type OutOfMemoryError struct {
+	Space     pressure.Space
+	Bytes     int64 // of the buffers that were to be made; what else the execution needs is not known
+	Live      int64 // bytes of all buffers when it failed at first
+	Reachable int64 // bytes of those that the program can still reach
+	Limit     int64 // at which cycles keep live; 0 = none known
+	Err       error // the other backend's
+}
+
+// Error is one line.
+func (e *OutOfMemoryError) Error() string {
+	limit := "none known"
+	if e.Limit > 0 {
+		limit = pressure.Bytes(e.Limit).String()
+	}
+	return fmt.Sprintf("gomlx: out of %v memory: %v wanted, %v live, of which %v reachable after a cycle, limit %s: %v",
+		e.Space, pressure.Bytes(e.Bytes), pressure.Bytes(e.Live), pressure.Bytes(e.Reachable), limit, e.Err)
+}
+
+// Unwrap returns the other backend's error.
+func (e *OutOfMemoryError) Unwrap() error { return e.Err }
+
+// exhausted reports whether a backend's error says that there was no memory. PJRT's code 8 is RESOURCE_EXHAUSTED.
+func exhausted(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "RESOURCE_EXHAUSTED") || strings.Contains(text, "PJRT error (code=8)")
+}
+
+// climb calls run, which makes buffers of so many bytes and is expected to take so long. If there is no memory it runs
+// a cycle, which waits for the cleanups, and tries again; and once more if a second cycle frees something.
+func (m *memory) climb(bytes int64, expected time.Duration, run func() error) error {
+	err := m.patiently(expected, run)
+	if !exhausted(err) {
+		return err
+	}
+	first := m.live.Load()
+	for try := range 2 {
+		if freed := m.makeRoom(); try > 0 && freed <= 0 {
+			break
+		}
+		if err = m.patiently(expected, run); !exhausted(err) {
+			return err
+		}
+	}
+	return &OutOfMemoryError{m.space, bytes, first, m.live.Load(), m.limit.Load(), err}
+}
+
+// makeRoom runs a cycle since memory is short, and returns how many bytes are live no more. From
+// now on cycles come when seven eighths of the garbage is there that there was.
+func (m *memory) makeRoom() (freed int64) {
+	before := m.live.Load()
+	m.collector.Collect(gc.TriggerRefusal)
+	freed = max(0, before-m.live.Load())
+	if limit := m.limit.Load(); !m.shared && freed > 0 && (limit == 0 || before-freed/8 < limit) {
+		m.limit.Store(before - freed/8)
+		m.collector.SetLimit(before - freed/8)
+	}
+	return freed
+}
+
+// patience is how long an execution may last, beyond what it is expected to, before memory may be
+// what it waits for.
+const patience = 100 * time.Millisecond
+
+// patiently calls run. XLA's allocator waits up to 10 s for memory that somebody gives back. A cycle
+// beside it does that.
+func (m *memory) patiently(expected time.Duration, run func() error) error {
+	if limit := m.limit.Load(); m.shared || limit > 0 && m.live.Load() < limit/2 {
+		return run()
+	}
+	timer := time.AfterFunc(patience+4*expected, func() { m.collector.Collect(gc.TriggerRefusal) })
+	defer timer.Stop()
+	return run()
+}
