@@ -7,6 +7,17 @@
 // holds the soft and hard limit of a space in the text form that CUDA.jl
 // documents.
 //
+// A library that holds such memory makes a [Counter], and says what it takes and gives back; [Own]
+// does both for an object that owns memory. Libraries need nothing else of this module, and never collect: the
+// program's choice is who listens. Nobody is the default.
+//
+//	var images = pressure.NewCounter("libfoo")
+//
+//	img := &Image{pixels: C.foo_new(size)}
+//	pressure.Own(images, img, size, func(p unsafe.Pointer) { C.foo_free(p) }, img.pixels)
+//
+// [Bytes], [Number], [Percent], [Duration] and [Count] put numbers into words, for all of this project.
+//
 // Live bytes are handed out and not yet given back: garbage still counts.
 // Reserved bytes are what a pool took from its upstream, so reserved is at
 // least live.

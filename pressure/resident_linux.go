@@ -7,15 +7,19 @@ import (
 )
 
 // statm stays open: opening it takes longer than reading it.
-var statm = sync.OnceValues(func() (*os.File, error) { return os.Open("/proc/self/statm") })
+var statm struct {
+	once sync.Once
+	file *os.File
+	err  error
+}
 
 func readResident() (Resident, error) {
-	file, err := statm()
-	if err != nil {
-		return Resident{}, fmt.Errorf("pressure: resident memory: %w", err)
+	statm.once.Do(func() { statm.file, statm.err = os.Open("/proc/self/statm") })
+	if statm.err != nil {
+		return Resident{}, fmt.Errorf("pressure: resident memory: %w", statm.err)
 	}
 	var line [128]byte
-	n, err := file.ReadAt(line[:], 0)
+	n, err := statm.file.ReadAt(line[:], 0)
 	if n == 0 {
 		return Resident{}, fmt.Errorf("pressure: resident memory: %w", err)
 	}

@@ -1,0 +1,205 @@
+package pressure
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// A Counter says how much memory outside the Go heap one library holds. The library makes it
+// once, with [NewCounter], calls [Counter.Add] where it takes memory and [Counter.Sub] where it
+// gives it back, or leaves both to [Own]:
+//
+//	var images = pressure.NewCounter("libfoo")
+//
+// That is all that the library does. Whether somebody listens is the program's choice: see
+// [Listen]. As long as nobody does, a counter is a number: it starts no goroutine and no
+// cycle, reads no file and logs nothing. Its methods are safe for concurrent use, with any lock held.
+type Counter struct {
+	name  string
+	heard atomic.Pointer[[]hearing] // nil = nobody listens
+	freer atomic.Pointer[any]       // see freerOf
+
+	mu             sync.Mutex // held to move a part's count, and to read all of them
+	bytes, objects int64      // that no part holds
+	_              pad
+	parts          [counterParts]counterPart
+}
+
+// A counterPart counts for the goroutines that their stacks lead to it: one atomic addition
+// counts an object and its bytes. The bytes are the lowest 40 bits, with a sign.
+type counterPart struct {
+	word atomic.Int64
+	_    [56]byte
+}
+
+const (
+	counterParts     = 1 << counterPartsBits
+	counterPartsBits = 3
+
+	bytesBits = 40
+	oneObject = 1 << bytesBits
+	largeMove = 1 << 30              // bytes from which on a move goes past the parts
+	partBytes = 1 << (bytesBits - 2) // and the number of objects that a part counts at most, for long:
+	partMost  = 1 << 22              // each has room for as much again, while one who has seen that empties it
+)
+
+func unpack(word int64) (bytes, objects int64) {
+	bytes = word << (64 - bytesBits) >> (64 - bytesBits)
+	return bytes, (word - bytes) >> bytesBits
+}
+
+// NewCounter returns a counter with the library's name, which people read. Counters live as
+// long as the process.
+func NewCounter(name string) *Counter {
+	c := &Counter{name: name}
+	counters.mu.Lock()
+	defer counters.mu.Unlock()
+	counters.all = append(counters.all, c)
+	for _, l := range counters.listeners {
+		c.hear(l)
+	}
+	return c
+}
+
+// Add counts an object of so many bytes, which now exists. Call it once for each object: for
+// one that grows, Sub what it had and Add what it has. It takes one atomic addition
+// and allocates nothing. Where the program has a collector, that may start a cycle beside
+// the caller and hold the caller for some milliseconds, within its caps. Add panics on bytes below 0.
+func (c *Counter) Add(bytes int64) {
+	if bytes < 0 {
+		panic(fmt.Sprintf("pressure: %s: Add of %d bytes", c.name, bytes))
+	}
+	c.move(1, bytes, nil)
+}
+
+// Sub counts an object off that Add or [Own] has counted with so many bytes. It never
+// waits. It panics on bytes below 0.
+func (c *Counter) Sub(bytes int64) {
+	if bytes < 0 {
+		panic(fmt.Sprintf("pressure: %s: Sub of %d bytes", c.name, bytes))
+	}
+	c.move(-1, -bytes, nil)
+}
+
+func (c *Counter) move(objects, bytes int64, owner unsafe.Pointer) {
+	if uint64(bytes+largeMove) >= 2*largeMove {
+		c.mu.Lock()
+		c.bytes += bytes
+		c.objects += objects
+		c.mu.Unlock()
+	} else {
+		part := &c.parts[StackHash()>>(64-counterPartsBits)]
+		b, o := unpack(part.word.Add(objects<<bytesBits + bytes))
+		if uint64(b+partBytes) >= 2*partBytes || uint64(o+partMost) >= 2*partMost {
+			c.empty(part)
+		}
+	}
+	if all := c.heard.Load(); all != nil {
+		for _, h := range *all {
+			h.moved(bytes, owner)
+		}
+	}
+}
+
+// empty moves what a part has counted to where there is more room.
+func (c *Counter) empty(part *counterPart) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b, o := unpack(part.word.Swap(0))
+	c.bytes += b
+	c.objects += o
+}
+
+// live returns what is counted.
+func (c *Counter) live() (bytes, objects int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	bytes, objects = c.bytes, c.objects
+	for i := range c.parts {
+		b, o := unpack(c.parts[i].word.Load())
+		bytes += b
+		objects += o
+	}
+	return bytes, objects
+}
+
+// counters are those of the process, and who listens.
+var counters struct {
+	mu        sync.Mutex
+	all       []*Counter
+	listeners []*listener
+}
+
+type listener struct {
+	join func(name string, live func() (bytes, objects int64)) (moved func(bytes int64, owner unsafe.Pointer))
+}
+
+// A hearing is what one listener hears of one counter.
+type hearing struct {
+	by    *listener
+	moved func(bytes int64, owner unsafe.Pointer)
+}
+
+// Listen is for who counts for the whole process, such as a collector or a test: not for
+// libraries. Join is called once for each counter, those that exist first, with the counter's name and a
+// function that reads it exactly. Two counters may have one name. What join returns is called
+// after each Add, Sub and Own, on its goroutine, with the bytes that came (above 0) or went (below 0); for
+// Own, and only there, with the owner's address, which the listener may keep weakly. Nil hears
+// nothing. Join must not make counters. After stop nothing is heard any more, but for calls under way.
+func Listen(join func(name string, live func() (bytes, objects int64)) (moved func(bytes int64, owner unsafe.Pointer))) (stop func()) {
+	l := &listener{join}
+	counters.mu.Lock()
+	defer counters.mu.Unlock()
+	counters.listeners = append(counters.listeners, l)
+	for _, c := range counters.all {
+		c.hear(l)
+	}
+	return func() {
+		counters.mu.Lock()
+		defer counters.mu.Unlock()
+		var left []*listener
+		for _, other := range counters.listeners {
+			if other != l {
+				left = append(left, other)
+			}
+		}
+		counters.listeners = left
+		for _, c := range counters.all {
+			c.unhear(l)
+		}
+	}
+}
+
+// hear lets a listener hear the counter. The caller holds counters.mu.
+func (c *Counter) hear(l *listener) {
+	moved := l.join(c.name, c.live)
+	if moved == nil {
+		return
+	}
+	all := []hearing{{l, moved}}
+	if before := c.heard.Load(); before != nil {
+		all = append(all, *before...)
+	}
+	c.heard.Store(&all)
+}
+
+// unhear forgets a listener. The caller holds counters.mu.
+func (c *Counter) unhear(l *listener) {
+	before := c.heard.Load()
+	if before == nil {
+		return
+	}
+	var left []hearing
+	for _, h := range *before {
+		if h.by != l {
+			left = append(left, h)
+		}
+	}
+	if left == nil {
+		c.heard.Store(nil)
+	} else {
+		c.heard.Store(&left)
+	}
+}

@@ -1,0 +1,320 @@
+package pressure
+
+import (
+	"flag"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+var update = flag.Bool("update", false, "write the golden file")
+
+// waitFor polls cond: what a cycle found dead is given back by other goroutines.
+func waitFor(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after a minute: not %s", what)
+		}
+		runtime.GC()
+	}
+}
+
+func wantLive(t *testing.T, c *Counter, bytes, objects int64) {
+	t.Helper()
+	if b, o := c.live(); b != bytes || o != objects {
+		t.Errorf("%s counts %d bytes in %d objects, want %d in %d", c.name, b, o, bytes, objects)
+	}
+}
+
+// TestCounterAgainstSums: whatever is added and taken off, by whichever goroutine, in whichever sizes,
+// a counter has the plain sums.
+func TestCounterAgainstSums(t *testing.T) {
+	seed := rand.Uint64()
+	c := NewCounter(t.Name())
+	var bytes, objects atomic.Int64
+	var all sync.WaitGroup
+	for n := range uint64(8) {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			rng := rand.New(rand.NewPCG(seed, n))
+			var held []int64
+			for range 5000 {
+				if len(held) > 0 && rng.IntN(2) == 0 {
+					last := held[len(held)-1]
+					held = held[:len(held)-1]
+					c.Sub(last)
+					bytes.Add(-last)
+					objects.Add(-1)
+					continue
+				}
+				size := rng.Int64() >> (1 + rng.IntN(62)) >> 16 // of all magnitudes to 64 TiB
+				held = append(held, size)
+				c.Add(size)
+				bytes.Add(size)
+				objects.Add(1)
+			}
+		}()
+	}
+	all.Wait()
+	if wantLive(t, c, bytes.Load(), objects.Load()); t.Failed() {
+		t.Logf("with seed %d", seed)
+	}
+}
+
+// TestCounterPartsAreEmptied: a part that is near what it can hold moves it, so that nothing wraps around.
+func TestCounterPartsAreEmptied(t *testing.T) {
+	c := NewCounter(t.Name())
+	const size = largeMove - 1 // the largest that parts count
+	for range 2000 {           // 2 TB, twice what 40 bits hold
+		c.Add(size)
+	}
+	wantLive(t, c, 2000*size, 2000)
+	const many = partMost + 1000 // on one part, as one goroutine makes them
+	for range many {
+		c.Add(0)
+	}
+	wantLive(t, c, 2000*size, 2000+many)
+	for range 2000 {
+		c.Sub(size)
+	}
+	wantLive(t, c, 0, many)
+}
+
+// picture owns memory of some C library.
+type picture struct {
+	pixels uintptr
+	next   *picture
+}
+
+func TestOwnFreesWithoutAListener(t *testing.T) {
+	c := NewCounter(t.Name())
+	var freed atomic.Int64
+	for i := range 10 {
+		Own(c, new(picture), 100, func(n int) { freed.Add(int64(n)) }, i)
+	}
+	kept := new(picture)
+	Own(c, kept, 7, func(string) { freed.Add(1 << 20) }, "another type of argument")
+	waitFor(t, "all dead ones freed and counted off", func() bool {
+		b, o := c.live()
+		return freed.Load() == 45 && b == 7 && o == 1
+	})
+	runtime.KeepAlive(kept)
+}
+
+// TestOwnRunsAfterFinalizers: an owner's finalizer may bring it back to life, and until it is dead for good
+// its memory is not freed.
+func TestOwnRunsAfterFinalizers(t *testing.T) {
+	c := NewCounter(t.Name())
+	var freed atomic.Bool
+	alive := make(chan *picture, 1)
+	func() {
+		p := new(picture)
+		runtime.SetFinalizer(p, func(p *picture) { alive <- p })
+		Own(c, p, 100, func(*atomic.Bool) { freed.Store(true) }, &freed)
+	}()
+	waitFor(t, "finalized", func() bool { return len(alive) == 1 })
+	p := <-alive
+	for range 3 {
+		runtime.GC()
+	}
+	if freed.Load() {
+		t.Fatal("freed while the finalizer has made it reachable again")
+	}
+	wantLive(t, c, 100, 1)
+	runtime.KeepAlive(p)
+	waitFor(t, "freed", freed.Load)
+}
+
+func TestOwnFreedByHand(t *testing.T) {
+	c := NewCounter(t.Name())
+	p := new(picture)
+	cleanup := Own(c, p, 100, func(int) { t.Error("freed by a cycle, too") }, 0)
+	cleanup.Stop()
+	c.Sub(100)
+	runtime.KeepAlive(p)
+	wantLive(t, c, 0, 0)
+	for range 3 {
+		runtime.GC()
+	}
+	wantLive(t, c, 0, 0)
+}
+
+func TestCountersRefuse(t *testing.T) {
+	c := NewCounter("libfoo")
+	p := new(picture)
+	type pair struct {
+		n int
+		p *picture
+	}
+	for want, call := range map[string]func(){
+		"libfoo: Add of -1 bytes":   func() { c.Add(-1) },
+		"libfoo: Sub of -1 bytes":   func() { c.Sub(-1) },
+		"libfoo: Own of -1 bytes":   func() { Own(c, p, -1, func(int) {}, 0) },
+		"free that is nil":          func() { Own[picture, int](c, p, 1, nil, 0) },
+		"argument of type":          func() { Own(c, p, 1, func(*picture) {}, p) },
+		"pressure.pair that refers": func() { Own(c, p, 1, func(pair) {}, pair{1, p}) },
+		"*uintptr that refers":      func() { Own(c, p, 1, func(*uintptr) {}, &p.pixels) },
+		"free that refers":          func() { Own(c, p, 1, func(int) { p.pixels = 0 }, 0) },
+		"ptr is nil":                func() { Own(c, (*picture)(nil), 1, func(int) {}, 0) },
+	} {
+		func() {
+			defer func() {
+				e := recover()
+				if err, ok := e.(error); ok {
+					e = err.Error()
+				}
+				if text, _ := e.(string); !strings.Contains(text, want) {
+					t.Errorf("panic %q does not say %q", text, want)
+				}
+			}()
+			call()
+		}()
+	}
+	wantLive(t, c, 0, 0)
+}
+
+// TestListenHearsAll: of counters from before and after, each move once; what was there is read; and after stop
+// nothing is heard.
+func TestListenHearsAll(t *testing.T) {
+	before := NewCounter(t.Name())
+	before.Add(5)
+	type heard struct {
+		live   func() (int64, int64)
+		bytes  int64
+		owners []unsafe.Pointer
+	}
+	all := map[string]*heard{}
+	listen := func() (stop func()) {
+		return Listen(func(name string, live func() (int64, int64)) func(int64, unsafe.Pointer) {
+			if !strings.HasPrefix(name, t.Name()) {
+				return nil
+			}
+			h := &heard{live: live}
+			all[name] = h
+			return func(bytes int64, owner unsafe.Pointer) {
+				h.bytes += bytes
+				if owner != nil {
+					h.owners = append(h.owners, owner)
+				}
+			}
+		})
+	}
+	stop := listen()
+	after := NewCounter(t.Name() + "/after")
+	before.Add(10)
+	before.Sub(2)
+	p := new(picture)
+	Own(after, p, 100, func(int) {}, 0).Stop()
+	b, a := all[t.Name()], all[t.Name()+"/after"]
+	if b.bytes != 8 || a.bytes != 100 || len(a.owners) != 1 || a.owners[0] != unsafe.Pointer(p) || b.owners != nil {
+		t.Errorf("heard %+v and %+v", b, a)
+	}
+	if bytes, objects := b.live(); bytes != 13 || objects != 1 {
+		t.Errorf("read %d bytes in %d objects, want 13 in 1", bytes, objects)
+	}
+	again := listen() // a second listener
+	before.Add(1)
+	if stop(); b.bytes != 9 || all[t.Name()].bytes != 1 {
+		t.Errorf("heard %d and %d bytes, want 9 and 1", b.bytes, all[t.Name()].bytes)
+	}
+	before.Add(1)
+	again()
+	before.Add(1)
+	if b.bytes != 9 || all[t.Name()].bytes != 2 || before.heard.Load() != nil {
+		t.Errorf("heard %d and %d bytes after the end, want 9 and 2", b.bytes, all[t.Name()].bytes)
+	}
+	runtime.KeepAlive(p)
+}
+
+// TestCountingAllocatesNothing that AddCleanup does not.
+func TestCountingAllocatesNothing(t *testing.T) {
+	c := NewCounter(t.Name())
+	if n := testing.AllocsPerRun(100, func() { c.Add(8); c.Sub(8) }); n != 0 {
+		t.Errorf("Add and Sub: %v allocations", n)
+	}
+	free, keep := func(uintptr) {}, new(picture)
+	own := testing.AllocsPerRun(100, func() { Own(c, keep, 8, free, 1).Stop() })
+	std := testing.AllocsPerRun(100, func() { runtime.AddCleanup(keep, free, 1).Stop() })
+	if own > std {
+		t.Errorf("Own: %v allocations, AddCleanup %v", own, std)
+	}
+}
+
+// TestALibraryThatCountsDoesNothingElse: a program with a counter and no collector initialises nothing of
+// this package, starts no goroutine, reads and writes no file, and prints nothing.
+func TestALibraryThatCountsDoesNothingElse(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc/self/io")
+	}
+	binding := filepath.Join(t.TempDir(), "binding")
+	if out, err := exec.Command("go", "build", "-o", binding, "./testdata/binding").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(binding)
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	var inits strings.Builder
+	cmd.Stderr = &inits
+	out, err := cmd.Output()
+	if want := "0 goroutines, 0 calls, 0 files\n"; err != nil || string(out) != want {
+		t.Errorf("%v: %q, want %q", err, out, want)
+	}
+	for line := range strings.Lines(inits.String()) {
+		if strings.Contains(line, "eagergc/pressure ") || !strings.HasPrefix(line, "init ") {
+			t.Errorf("unwanted: %s", line)
+		}
+	}
+}
+
+// TestTheCountingAPI is what libraries may rely on: six names, which do not change.
+func TestTheCountingAPI(t *testing.T) {
+	var api strings.Builder
+	names := 0
+	for _, file := range []string{"counter.go", "own.go"} {
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.FileExports(f)
+		for _, d := range f.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.IMPORT {
+				continue
+			}
+			names++
+			if f, ok := d.(*ast.FuncDecl); ok {
+				f.Body = nil
+			}
+			if err := format.Node(&api, fset, d); err != nil {
+				t.Fatal(err)
+			}
+			api.WriteString("\n")
+		}
+	}
+	const golden = "testdata/counting.api"
+	if *update {
+		if err := os.WriteFile(golden, []byte(api.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names > 6 || api.String() != string(want) {
+		t.Errorf("%d names:\n%s\nwant:\n%s", names, &api, want)
+	}
+}

@@ -1,0 +1,83 @@
+package pressure
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"unsafe"
+)
+
+// Own says that owner holds bytes of memory outside the Go heap, which c counts from now on, and has
+// free(arg) called some time after owner has become unreachable, as [runtime.AddCleanup] does, whether or
+// not the program has a collector: the order relative to finalizers, and what is guaranteed, are that
+// function's. The bytes are counted off once free has returned.
+//
+// To give the memory back earlier, stop the cleanup, free, and count off, with owner alive:
+//
+//	p.cleanup.Stop()
+//	C.free(p.pixels)
+//	images.Sub(p.bytes)
+//	runtime.KeepAlive(p)
+//
+// Own panics where AddCleanup does, on a free that is nil, on bytes below 0, and where it sees that arg or
+// free would keep owner alive for ever: an arg that is owner or points into it, a free that is a method value of
+// owner or a closure that captured it first.
+func Own[T, A any](c *Counter, owner *T, bytes int64, free func(A), arg A) runtime.Cleanup {
+	checkOwn(c, owner, bytes, free, &arg)
+	cleanup := runtime.AddCleanup(owner, freerOf[A](c), owned[A]{c, bytes, free, arg})
+	c.move(1, bytes, unsafe.Pointer(owner))
+	runtime.KeepAlive(owner) // or it could be counted off before
+	return cleanup
+}
+
+// owned is what a cleanup is told.
+type owned[A any] struct {
+	counter *Counter
+	bytes   int64
+	free    func(A)
+	arg     A
+}
+
+func freeOwned[A any](o owned[A]) {
+	o.free(o.arg)
+	o.counter.move(-1, -o.bytes, nil)
+}
+
+// freerOf returns freeOwned[A]. As a value that is an allocation, so the counter keeps that
+// of the first A: few libraries have more.
+func freerOf[A any](c *Counter) func(owned[A]) {
+	if first := c.freer.Load(); first != nil {
+		if f, ok := (*first).(func(owned[A])); ok {
+			return f
+		}
+		return freeOwned[A]
+	}
+	f := any(freeOwned[A])
+	c.freer.CompareAndSwap(nil, &f)
+	return freeOwned[A]
+}
+
+func checkOwn[T, A any](c *Counter, owner *T, bytes int64, free func(A), arg *A) {
+	if bytes < 0 {
+		panic(fmt.Sprintf("pressure: %s: Own of %d bytes", c.name, bytes))
+	}
+	if free == nil {
+		panic(fmt.Sprintf("pressure: %s: Own with a free that is nil", c.name))
+	}
+	if owner == nil {
+		return // AddCleanup panics
+	}
+	from := uintptr(unsafe.Pointer(owner))
+	to := from + max(unsafe.Sizeof(*owner), 1)
+	word := unsafe.Sizeof(from)
+	for n := uintptr(0); n+word <= unsafe.Sizeof(*arg); n += word {
+		if p := *(*uintptr)(unsafe.Add(unsafe.Pointer(arg), n)); p >= from && p < to {
+			panic(fmt.Sprintf("pressure: %s: Own with an argument of type %v that refers to the owner, and would keep it alive for ever: pass what free needs instead, such as the C pointer", c.name, reflect.TypeFor[A]()))
+		}
+	}
+	// A func is a pointer to its code pointer and, behind that, what it has captured; of a method
+	// value that is the receiver. Behind a func that has captured nothing lies other data of the program's.
+	if p := (*(**[2]uintptr)(unsafe.Pointer(&free)))[1]; p >= from && p < to {
+		panic(fmt.Sprintf("pressure: %s: Own with a free that refers to the owner, and would keep it alive for ever: write a function that takes what it needs as its argument", c.name))
+	}
+}
