@@ -10,7 +10,7 @@ import (
 )
 
 // A Contender is what a comparison runs: a policy, made anew for every run, or
-// one that knows the whole workload: an optimum, or the oracle.
+// an optimum, which knows the whole workload.
 type Contender struct {
 	name string
 	run  func(*Workload, Config) (Result, error)
@@ -52,18 +52,12 @@ func Optima() []string {
 
 // Foresees reports whether a contender, by its name, knows the whole workload: no
 // program could run under it.
-func Foresees(name string) bool {
-	return slices.Contains(Optima(), name) || strings.HasPrefix(name, "oracle")
-}
+func Foresees(name string) bool { return slices.Contains(Optima(), name) }
 
-// ParseContender reads the text form of a policy, the name of an optimum, or
-// oracle:ahead=1 or 2: pacer's rule with a perfect forecast of one or two cycles.
+// ParseContender reads the text form of a policy or the name of an optimum.
 func ParseContender(text string) (Contender, error) {
 	if i := slices.IndexFunc(optima, func(c Contender) bool { return c.name == text }); i >= 0 {
 		return optima[i], nil
-	}
-	if strings.HasPrefix(text, "oracle") {
-		return parseOracle(text)
 	}
 	spec, err := gc.Parse(text)
 	if err != nil {

@@ -83,7 +83,6 @@ var commands = []func() *cobra.Command{
 	newInfo,
 	newDiff,
 	newPolicies,
-	newEvaluate,
 	newLive,
 	newCalibrate,
 	newFit,

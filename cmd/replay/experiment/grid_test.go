@@ -6,7 +6,6 @@ import (
 	"math"
 	"reflect"
 	"testing"
-	"time"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -209,48 +208,5 @@ func TestRank(t *testing.T) {
 	}
 	if len(front) == 0 {
 		t.Error("no front")
-	}
-}
-
-func TestHeldOutChoosesOnTheOthers(t *testing.T) {
-	all, err := LeaveOneOut(t.Context(), *small(t, "never"))
-	if err != nil || len(all) != 2*len(Families) {
-		t.Fatalf("%d choices, %v", len(all), err)
-	}
-	for _, c := range all {
-		if c.Hindsight > c.Ratio || c.Hindsight > c.Default || c.Chosen == "" {
-			t.Errorf("%+v", c)
-		}
-	}
-	one := small(t, "never")
-	one.Workloads = one.Workloads[:1]
-	if all, err := LeaveOneOut(t.Context(), *one); all != nil || err != nil {
-		t.Errorf("one workload: %v, %v", all, err)
-	}
-}
-
-func TestStudy(t *testing.T) {
-	who, err := sim.ParseContenders("cudajl,optimum-overlap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := NewStudy(t.Context(), []*sim.Workload{sawtooth(t, "only", 300)}, who)
-	if err != nil {
-		t.Fatal(err)
-	}
-	judged := s.Grid.Select(0, s.Judged)
-	if len(judged) != 6 || MeanRatio(judged, judged, Exposed) != 1 {
-		t.Errorf("%d judged cells", len(judged))
-	}
-	if len(s.Bounds) != 18 {
-		t.Errorf("%d bounds", len(s.Bounds))
-	}
-	for _, b := range s.Bounds {
-		if b.Known < b.AtLeast {
-			t.Errorf("%+v: below what none can beat", b)
-		}
-	}
-	if s.Noisy.Len() != 12 || s.Heaps.Len() != 30 || s.Heaps.At(Cell{0, 0, 4, 0}).Result.Cycle < 100*time.Millisecond {
-		t.Error("the other grids are not what they say")
 	}
 }

@@ -1,6 +1,8 @@
-package experiment
+package main
 
 import (
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+
 	"context"
 	"fmt"
 	"math"
@@ -26,10 +28,10 @@ type Proof struct {
 // A Tried is a trial that has run: the first contender of its grid is the policy,
 // the others are the rivals.
 type Tried struct {
-	*Grid
+	*experiment.Grid
 	Trial Trial
 	Lost  []Loss
-	known []*Outcome // the best schedule known, by workload, limit and cost
+	known []*experiment.Outcome // the best schedule known, by workload, limit and cost
 }
 
 // NewProof tries a policy on programs. It calls each, if it is not nil, with the name
@@ -44,8 +46,8 @@ func NewProof(ctx context.Context, programs []*trace.Trace, policy sim.Contender
 		return nil, err
 	}
 	p := &Proof{Policy: policy}
-	best := make(map[string]*Grid) // the optima are told nothing: trials share them
-	var unchanged []*sim.Workload  // what most trials run
+	best := make(map[string]*experiment.Grid) // the optima are told nothing: trials share them
+	var unchanged []*sim.Workload             // what most trials run
 	for _, t := range trials {
 		if each != nil {
 			each(t.Name)
@@ -65,7 +67,7 @@ func NewProof(ctx context.Context, programs []*trace.Trace, policy sim.Contender
 			g.Noise = nil // they are of the base world
 			best[t.world()] = g
 		}
-		for _, g := range []*Grid{tried.Grid, best[t.world()]} {
+		for _, g := range []*experiment.Grid{tried.Grid, best[t.world()]} {
 			if err := g.Run(ctx, nil); err != nil {
 				return nil, err
 			}
@@ -89,24 +91,16 @@ func (t *Trial) compile(programs []*trace.Trace) ([]*sim.Workload, error) {
 	if t.change != nil {
 		programs = t.change(programs)
 	}
-	var loads []*sim.Workload
-	for _, p := range programs {
-		w, err := sim.Compile(p, sim.SpaceOf(p))
-		if err != nil {
-			return nil, err
-		}
-		loads = append(loads, w)
-	}
-	return loads, nil
+	return compile(programs)
 }
 
 // know takes what has the least J in each cell, of the optima and of all that ran.
-func (t *Tried) know(optima *Grid) {
-	t.known = make([]*Outcome, t.Len()/len(t.Contenders))
+func (t *Tried) know(optima *experiment.Grid) {
+	t.known = make([]*experiment.Outcome, t.Len()/len(t.Contenders))
 	for i := range t.known {
-		for _, g := range []*Grid{t.Grid, optima} {
+		for _, g := range []*experiment.Grid{t.Grid, optima} {
 			n := len(g.Contenders)
-			for _, o := range g.outcomes[i*n : (i+1)*n] {
+			for _, o := range g.Outcomes()[i*n : (i+1)*n] {
 				if o.Err == nil && o.FailedAllocs == 0 && (t.known[i] == nil || o.Objective() < t.known[i].Objective()) {
 					t.known[i] = o
 				}
@@ -125,41 +119,43 @@ func (t *Tried) Known(i int) time.Duration {
 }
 
 // best is that schedule; nil if none ran to its end.
-func (t *Tried) best(i int) *Outcome { return t.known[i/len(t.Contenders)] }
+func (t *Tried) best(i int) *experiment.Outcome { return t.known[i/len(t.Contenders)] }
 
 // J is the geometric mean of a contender's J against the best schedule known, 1 ms
 // added to both, over the cells for which keep is true; nil keeps all.
-func (t *Tried) J(contender int, keep func(Cell) bool) float64 {
-	return t.mean(contender, keep, func(i int, o *Outcome) float64 { return ratio(o.Objective(), t.Known(i)) })
+func (t *Tried) J(contender int, keep func(experiment.Cell) bool) float64 {
+	return t.mean(contender, keep, func(i int, o *experiment.Outcome) float64 { return ratio(o.Objective(), t.Known(i)) })
 }
 
 // Delayed is the same of the policy's delay against that of another contender.
-func (t *Tried) Delayed(against int, keep func(Cell) bool) float64 {
-	return t.mean(0, keep, func(i int, o *Outcome) float64 { return ratio(o.Delay(), t.outcomes[i+against].Delay()) })
+func (t *Tried) Delayed(against int, keep func(experiment.Cell) bool) float64 {
+	return t.mean(0, keep, func(i int, o *experiment.Outcome) float64 { return ratio(o.Delay(), t.Outcomes()[i+against].Delay()) })
 }
 
 // KnownDelayed is the same of the best schedule known. That knows all that will come.
-func (t *Tried) KnownDelayed(against int, keep func(Cell) bool) float64 {
-	return t.mean(0, keep, func(i int, _ *Outcome) float64 {
+func (t *Tried) KnownDelayed(against int, keep func(experiment.Cell) bool) float64 {
+	return t.mean(0, keep, func(i int, _ *experiment.Outcome) float64 {
 		best := t.best(i)
 		if best == nil {
 			return math.Inf(1)
 		}
-		return ratio(best.Delay(), t.outcomes[i+against].Delay())
+		return ratio(best.Delay(), t.Outcomes()[i+against].Delay())
 	})
 }
 
 // Of keeps the cells of a workload.
-func Of(workload int) func(Cell) bool { return func(c Cell) bool { return c.Workload == workload } }
+func Of(workload int) func(experiment.Cell) bool {
+	return func(c experiment.Cell) bool { return c.Workload == workload }
+}
 
-func (t *Tried) mean(contender int, keep func(Cell) bool, number func(int, *Outcome) float64) float64 {
+func (t *Tried) mean(contender int, keep func(experiment.Cell) bool, number func(int, *experiment.Outcome) float64) float64 {
 	var xs []float64
-	for i, o := range t.outcomes {
+	for i, o := range t.Outcomes() {
 		if c := t.Cell(i); c.Contender == contender && (keep == nil || keep(c)) {
 			xs = append(xs, number(i, o))
 		}
 	}
-	return GeometricMean(xs)
+	return experiment.GeometricMean(xs)
 }
 
 func ratio(a, b time.Duration) float64 {
@@ -219,14 +215,14 @@ func (t *Tried) tune(ctx context.Context) (*Tuning, error) {
 		}
 	}
 	best := bestOf(js, -1)
-	r := &Tuning{Chosen: family[best], Seen: GeometricMean(js[best]), Default: GeometricMean(js[0])}
+	r := &Tuning{Chosen: family[best], Seen: experiment.GeometricMean(js[best]), Default: experiment.GeometricMean(js[0])}
 	var left []float64
 	for i, w := range t.Workloads {
 		p := bestOf(js, i)
 		left = append(left, js[p][i])
 		r.PerLoad = append(r.PerLoad, LeftOut{w.Name, family[p], js[p][i], js[0][i]})
 	}
-	r.Left = GeometricMean(left)
+	r.Left = experiment.GeometricMean(left)
 	return r, nil
 }
 

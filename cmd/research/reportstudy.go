@@ -1,111 +1,23 @@
-package command
+package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 )
 
-func newEvaluate() *cobra.Command {
-	var (
-		out, trials string
-		s           setting
-	)
-	cmd := &cobra.Command{
-		Use:   "evaluate [FILE...]",
-		Short: "Hold every policy against the reference and the optimum, over limits and costs",
-		Long: `evaluate replays the workloads under every policy with its default parameters,
-over limits from 1x to 6x and cycles from 0.1 ms to 1 s, and writes a report in
-Markdown: exposed pause and collector time against cudajl, the objective against
-the optimum, lower-bound overheads, metered latency, utilization, wasted and
-missed collections, robustness, and parameters tuned on all workloads but one.
-
-With --trials it judges one policy instead: in each trial something else is wrong or
-unusual, and the report says how far the policy is from the best schedule known,
-where it loses to simpler ones, and what tuning its parameters would give on programs
-that they were not tuned on. For programs that nobody has seen name synthetic:SEED,
-with a number of yours. The trials:
-` + trialList() + `
-`,
-		Example: `  replay evaluate > report.md
-  replay evaluate --trials all -o results/mine
-  replay evaluate --trials plain synthetic:$RANDOM
-  replay evaluate --trials plain,limit-5% --policy sqrt a.arrows b.arrows
-  replay evaluate a.arrows b.arrows c.arrows -o results/mine`,
-		RunE: func(cmd *cobra.Command, files []string) error {
-			if trials != "" {
-				return prove(cmd, files, s.policies, trials, out)
-			}
-			if cmd.Flags().Changed("policy") {
-				return errors.New("--policy is for --trials: without them every policy is evaluated")
-			}
-			loads, err := loadWorkloads(files)
-			if err != nil {
-				return err
-			}
-			all, err := sim.ParseContenders(strings.Join(append(contenderNames(), truer...), ","))
-			if err != nil {
-				return err
-			}
-			study, err := experiment.NewStudy(cmd.Context(), loads, all)
-			if err != nil {
-				return err
-			}
-			if out == "" {
-				return writeStudy(cmd.OutOrStdout(), study)
-			}
-			dir, err := openFolder(out)
-			if err != nil {
-				return err
-			}
-			if err := dir.write("report.md", func(w io.Writer) error { return writeStudy(w, study) }); err != nil {
-				return err
-			}
-			if err := dir.write("cells.json", func(w io.Writer) error { return writeCells(w, study.Grid) }); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote report.md and cells.json to %s\n", out)
-			return nil
-		},
-	}
-	s.onePolicy(cmd, "pacer")
-	cmd.Flags().StringVar(&trials, "trials", "", "judge --policy in a `list` of trials, or in all")
-	cmd.Flags().StringVarP(&out, "output", "o", "", "`folder` for report.md and the cells; empty prints the report")
-	return cmd
-}
-
-// writeCells writes the results behind a report, one JSON object to a line: by
-// cost, contender, limit and workload.
-func writeCells(w io.Writer, g *experiment.Grid) error {
-	var outcomes []*experiment.Outcome
-	for k := range g.Costs {
-		for p := range g.Contenders {
-			for l := range g.Limits {
-				for i := range g.Workloads {
-					outcomes = append(outcomes, g.At(experiment.Cell{Workload: i, Limit: l, Cost: k, Contender: p}))
-				}
-			}
-		}
-	}
-	return writeOutcomes(w, outcomes)
-}
-
 // A study is written as Markdown.
 type study struct {
-	*experiment.Study
+	*Study
 	markdown
 }
 
 // writeStudy writes the report of a study as Markdown.
-func writeStudy(w io.Writer, s *experiment.Study) error {
+func writeStudy(w io.Writer, s *Study) error {
 	r := &study{Study: s}
 	r.headline()
 	r.costs()
@@ -121,7 +33,7 @@ func writeStudy(w io.Writer, s *experiment.Study) error {
 
 func (r *study) headline() {
 	g := r.Grid
-	ref, opt := g.Find(experiment.Reference), g.Find(experiment.Best)
+	ref, opt := g.Find(Reference), g.Find(Best)
 	judged := func(p int) []*experiment.Outcome { return g.Select(p, r.Judged) }
 	ratio := func(outcomes []*experiment.Outcome, to int, m experiment.Metric) string {
 		if to < 0 {
@@ -135,7 +47,7 @@ Limits 1.5x, 2x and 4x of the peak reachable bytes, cycles of 1 and 10 ms, ladde
 Pause: exposed pause against %s, geometric mean of the cells with 1 ms added to both sides; worst: the largest ratio of any cell, and in how many it is above 1.
 Collector: its time against %s's. Objective: exposed + 0.05 x collector time, against %s. Missed: refusals. Wasted: cycles that freed under 1 %%.
 
-`, len(g.Workloads), len(judged(0)), experiment.Reference, experiment.Reference, experiment.Best)
+`, len(g.Workloads), len(judged(0)), Reference, Reference, Best)
 	r.head("policy", "pause", "worst", "above 1", "collector", "objective", "hidden", "cycles", "wasted", "missed", "failed")
 	for p, who := range g.Contenders {
 		outcomes := judged(p)
@@ -164,13 +76,13 @@ Collector: its time against %s's. Objective: exposed + 0.05 x collector time, ag
 
 func (r *study) costs() {
 	g := r.Grid
-	fmt.Fprintf(r, "\n## Sensitivity to the cost of a cycle\n\nExposed pause against %s over limits 1.25x to 6x, by the length of a cycle; missed: refusals over all of them. At 1x every policy lives off refusals.\n\n", experiment.Reference)
+	fmt.Fprintf(r, "\n## Sensitivity to the cost of a cycle\n\nExposed pause against %s over limits 1.25x to 6x, by the length of a cycle; missed: refusals over all of them. At 1x every policy lives off refusals.\n\n", Reference)
 	head := []any{"policy"}
 	for _, cost := range g.Costs {
 		head = append(head, cost.Base.String())
 	}
 	r.head(append(head, "missed")...)
-	ref := g.Find(experiment.Reference)
+	ref := g.Find(Reference)
 	for p, who := range g.Contenders {
 		cols := []any{code(who)}
 		missed := 0
@@ -243,14 +155,14 @@ func (r *study) latency() {
 }
 
 func (r *study) robustness() {
-	fmt.Fprintf(r, "\n## Robustness\n\nObjective against %s in the judged cells: with true waits, with every expected wait wrong by up to a half, and with a linear cost of 0.1 ms + 0.25 ms per MiB of pointerful Go heap.\n\n", experiment.Best)
+	fmt.Fprintf(r, "\n## Robustness\n\nObjective against %s in the judged cells: with true waits, with every expected wait wrong by up to a half, and with a linear cost of 0.1 ms + 0.25 ms per MiB of pointerful Go heap.\n\n", Best)
 	head := []any{"policy", "true waits", "wrong waits"}
 	for _, cost := range r.Heaps.Costs {
 		head = append(head, fmt.Sprintf("heap %g MiB", cost.HeapMiB))
 	}
 	r.head(head...)
 	ratio := func(g *experiment.Grid, p int, keep func(experiment.Cell) bool) string {
-		opt := g.Find(experiment.Best)
+		opt := g.Find(Best)
 		if opt < 0 {
 			return "-"
 		}
@@ -266,7 +178,7 @@ func (r *study) robustness() {
 }
 
 func (r *study) heldOut() {
-	fmt.Fprintf(r, "\n## Train on four, test on the fifth\n\nFor each family, the parameters that do best (objective) on the other workloads, and what they give on the one held out, against %s there. The last columns are the default parameters on the same workload, and the best in hindsight.\n\n", experiment.Reference)
+	fmt.Fprintf(r, "\n## Train on four, test on the fifth\n\nFor each family, the parameters that do best (objective) on the other workloads, and what they give on the one held out, against %s there. The last columns are the default parameters on the same workload, and the best in hindsight.\n\n", Reference)
 	r.head("held out", "chosen", "objective", "default", "hindsight")
 	for _, h := range r.Held {
 		r.row(h.Trace, "`"+h.Chosen+"`", ratioText(h.Ratio), ratioText(h.Default), ratioText(h.Hindsight))
@@ -274,7 +186,7 @@ func (r *study) heldOut() {
 }
 
 func (r *study) optimum() {
-	fmt.Fprintf(r, "\n## The optimum\n\nExposed pause of the best overlapped schedule known (%s) and the bound that no schedule beats. Where they agree it is the optimum.\n\n", experiment.Best)
+	fmt.Fprintf(r, "\n## The optimum\n\nExposed pause of the best overlapped schedule known (%s) and the bound that no schedule beats. Where they agree it is the optimum.\n\n", Best)
 	r.head("workload", "limit", "cycle", "best known", "bound", "gap")
 	exact := 0
 	for _, x := range r.Bounds {

@@ -1,7 +1,8 @@
-package command
+package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -9,24 +10,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // trialList describes every trial in a line.
 func trialList() string {
 	var b strings.Builder
-	for _, t := range experiment.Trials() {
+	for _, t := range Trials() {
 		fmt.Fprintf(&b, "  %-12s  %s\n", t.Name, t.About)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // prove judges one policy in trials.
-func prove(cmd *cobra.Command, files []string, policy, names, out string) error {
-	trials, err := experiment.TrialsNamed(names)
+func prove(ctx context.Context, programs []*trace.Trace, policy, names, out string, stdout, stderr io.Writer) error {
+	trials, err := TrialsNamed(names)
 	if err != nil {
 		return err
 	}
@@ -34,41 +34,21 @@ func prove(cmd *cobra.Command, files []string, policy, names, out string) error 
 	if err != nil {
 		return err
 	}
-	programs, err := loadTraces(files)
+	p, err := NewProof(ctx, programs, who, trials, func(name string) { fmt.Fprintln(stderr, "research: trial", name) })
 	if err != nil {
 		return err
 	}
-	bar := newProgress(cmd.ErrOrStderr(), "trials", len(trials))
-	p, err := experiment.NewProof(cmd.Context(), programs, who, trials, func(string) { bar.add() })
-	bar.done()
-	if err != nil {
-		return err
-	}
-	if out == "" {
-		return writeProof(cmd.OutOrStdout(), p)
-	}
-	dir, err := openFolder(out)
-	if err != nil {
-		return err
-	}
-	if err := dir.write("report.md", func(w io.Writer) error { return writeProof(w, p) }); err != nil {
-		return err
-	}
-	if err := dir.write("cells.csv", func(w io.Writer) error { return writeTried(w, p) }); err != nil {
-		return err
-	}
-	dir.report(cmd.ErrOrStderr())
-	return nil
+	return save(out, stdout, func(w io.Writer) error { return writeProof(w, p) }, func(w io.Writer) error { return writeTried(w, p) })
 }
 
 // A proof is written as Markdown.
 type proof struct {
-	*experiment.Proof
+	*Proof
 	markdown
 }
 
 // writeProof writes the report of a proof as Markdown.
-func writeProof(w io.Writer, p *experiment.Proof) error {
+func writeProof(w io.Writer, p *Proof) error {
 	r := &proof{Proof: p}
 	r.trials()
 	r.byWorkload()
@@ -106,15 +86,15 @@ Lost: cells in which it is above %s, %s or %s by more than 2 ms of delay or two 
 // tabled is what tables give by program, limit and cycle.
 var tabled = []struct {
 	name string
-	of   func(*experiment.Tried, func(experiment.Cell) bool) string
+	of   func(*Tried, func(experiment.Cell) bool) string
 }{
-	{"J", func(t *experiment.Tried, keep func(experiment.Cell) bool) string { return ratioText(t.J(0, keep)) }},
-	{"Delay / cudajl", func(t *experiment.Tried, keep func(experiment.Cell) bool) string { return delayed(t, 1, keep) }},
-	{"Delay / cudajl overlapped", func(t *experiment.Tried, keep func(experiment.Cell) bool) string { return delayed(t, 2, keep) }},
+	{"J", func(t *Tried, keep func(experiment.Cell) bool) string { return ratioText(t.J(0, keep)) }},
+	{"Delay / cudajl", func(t *Tried, keep func(experiment.Cell) bool) string { return delayed(t, 1, keep) }},
+	{"Delay / cudajl overlapped", func(t *Tried, keep func(experiment.Cell) bool) string { return delayed(t, 2, keep) }},
 }
 
 // delayed is the delay against that of a rival, of the policy and, in brackets, of the best schedule known.
-func delayed(t *experiment.Tried, rival int, keep func(experiment.Cell) bool) string {
+func delayed(t *Tried, rival int, keep func(experiment.Cell) bool) string {
 	return fmt.Sprintf("%s (%s)", ratioText(t.Delayed(rival, keep)), ratioText(t.KnownDelayed(rival, keep)))
 }
 
@@ -129,7 +109,7 @@ func (r *proof) byWorkload() {
 		for i, w := range r.Trials[0].Workloads {
 			row := []any{w.Name}
 			for _, t := range r.Trials {
-				row = append(row, m.of(t, experiment.Of(i)))
+				row = append(row, m.of(t, Of(i)))
 			}
 			r.row(row...)
 		}
@@ -172,11 +152,11 @@ func (r *proof) losses() {
 	r.WriteString("\n## Lost cells\n\n")
 	r.WriteString(`Delay in ms, cycles + refusals. Headroom: how long it lasts, on average, as a share of a cycle. Cause, the first that holds. Price: it is later, but its J is
 the least, by the price of collector time. Told: it does not lose if it is told the truth. Headroom: it lasts for less than a cycle, so that little can be hidden
-by anyone. Forecast: its rule does not lose with a perfect one. Ahead: nor does that looking two cycles ahead. Rule: that does, too.
+by anyone. Rule: none of these.
 
 `)
 	r.head("cause", "delay", "refusals", "all")
-	for _, cause := range []experiment.Cause{experiment.Trade, experiment.Wrong, experiment.Short, experiment.Forecast, experiment.Ahead, experiment.Rule} {
+	for _, cause := range []Cause{Trade, Wrong, Short, Rule} {
 		var delay, refusals, all int
 		for _, t := range r.Trials {
 			for _, l := range t.Lost {
@@ -218,7 +198,7 @@ func delayText(o *experiment.Outcome) string {
 func milliseconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1e3, 'f', 1, 64) }
 
 // writeTried writes a line for each cell of each trial: delays and J in us.
-func writeTried(w io.Writer, p *experiment.Proof) error {
+func writeTried(w io.Writer, p *Proof) error {
 	out := csv.NewWriter(w)
 	head := []string{"trial", "program", "limit", "cycle", "known_j_us"}
 	for _, who := range p.Trials[0].Contenders {

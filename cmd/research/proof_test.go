@@ -1,6 +1,8 @@
-package experiment
+package main
 
 import (
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+
 	"math"
 	"slices"
 	"testing"
@@ -28,7 +30,7 @@ func program(name string, n int) *trace.Trace {
 	return t
 }
 
-func prove(t *testing.T, policy, trials string) *Proof {
+func proofOf(t *testing.T, policy, trials string) *Proof {
 	t.Helper()
 	who, err := sim.ParseContender(policy)
 	if err != nil {
@@ -46,12 +48,12 @@ func prove(t *testing.T, policy, trials string) *Proof {
 }
 
 func TestProofKnowsTheBest(t *testing.T) {
-	p := prove(t, "pacer", "all")
+	p := proofOf(t, "pacer", "all")
 	if len(p.Trials) != len(Trials()) {
 		t.Fatalf("%d trials", len(p.Trials))
 	}
 	for k, x := range p.Trials {
-		if k > 0 && x.Len() == p.Trials[0].Len() && slices.EqualFunc(x.Outcomes(), p.Trials[0].Outcomes(), func(a, b *Outcome) bool { return a.Result == b.Result }) {
+		if k > 0 && x.Len() == p.Trials[0].Len() && slices.EqualFunc(x.Outcomes(), p.Trials[0].Outcomes(), func(a, b *experiment.Outcome) bool { return a.Result == b.Result }) {
 			t.Errorf("%s is the plain trial", x.Trial.Name)
 		}
 		want := 2 * len(x.Trial.Limits) * 4 * 6
@@ -73,7 +75,7 @@ func TestProofKnowsTheBest(t *testing.T) {
 	if x := p.Tuned; x == nil || len(x.PerLoad) != 2 || x.Seen > x.Default || x.Left < x.Seen {
 		t.Errorf("tuned: %+v", x)
 	}
-	if p := prove(t, "sqrt:1e-9", "plain"); p.Tuned != nil {
+	if p := proofOf(t, "sqrt:1e-9", "plain"); p.Tuned != nil {
 		t.Error("parameters that were given are tuned")
 	}
 }
@@ -81,10 +83,10 @@ func TestProofKnowsTheBest(t *testing.T) {
 // TestLossesAreFound: every policy loses to itself in no cell, and never loses where
 // it is held against a policy that collects.
 func TestLossesAreFound(t *testing.T) {
-	if lost := prove(t, "optimum-objective", "plain").Trials[0].Lost; len(lost) > 0 {
+	if lost := proofOf(t, "optimum-objective", "plain").Trials[0].Lost; len(lost) > 0 {
 		t.Errorf("the optimum loses %d cells", len(lost))
 	}
-	lost := prove(t, "never", "plain").Trials[0].Lost
+	lost := proofOf(t, "never", "plain").Trials[0].Lost
 	if len(lost) == 0 {
 		t.Fatal("never loses nowhere")
 	}
@@ -102,12 +104,12 @@ func TestLossesAreFound(t *testing.T) {
 // TestCausesAreWhatTheySay: what a loss is put down to does not lose in its place.
 func TestCausesAreWhatTheySay(t *testing.T) {
 	seen := map[Cause]bool{}
-	for _, x := range prove(t, "threshold:0.97", "plain,limit-10%").Trials {
+	for _, x := range proofOf(t, "threshold:0.97", "plain,limit-10%").Trials {
 		for _, l := range x.Lost {
 			seen[l.Cause] = true
 			cfg := x.Config(l.Cell)
 			cfg.Told = sim.Told{}
-			instead := map[Cause]string{Wrong: "threshold:0.97", Forecast: "oracle:ahead=1", Ahead: "oracle:ahead=2"}[l.Cause]
+			instead := map[Cause]string{Wrong: "threshold:0.97"}[l.Cause]
 			if instead == "" {
 				continue
 			}
@@ -116,12 +118,12 @@ func TestCausesAreWhatTheySay(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, err := who.Run(x.Workloads[l.Workload], cfg)
-			if delay, refusals := l.worse(&Outcome{Result: r}); err != nil || delay || refusals {
+			if delay, refusals := l.worse(&experiment.Outcome{Result: r}); err != nil || delay || refusals {
 				t.Errorf("%s %+v: %s loses, too", x.Trial.Name, l.Cell, instead)
 			}
 		}
 	}
-	if !seen[Wrong] || !seen[Forecast] {
+	if !seen[Wrong] || !seen[Rule] {
 		t.Errorf("causes %v: the test tries too little", seen)
 	}
 }
@@ -163,7 +165,7 @@ func TestTrialsNamed(t *testing.T) {
 	if _, err := TrialsNamed("plain,pear"); err == nil {
 		t.Error("a trial that is not there")
 	}
-	if x := (&Tried{Grid: &Grid{}}).J(0, nil); !math.IsNaN(x) {
+	if x := (&Tried{Grid: &experiment.Grid{}}).J(0, nil); !math.IsNaN(x) {
 		t.Errorf("J of nothing is %v", x)
 	}
 }

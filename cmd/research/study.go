@@ -1,6 +1,8 @@
-package experiment
+package main
 
 import (
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+
 	"context"
 	"slices"
 	"time"
@@ -27,25 +29,25 @@ var (
 // is judged at limits of 1.5x, 2x and 4x and cycles of 1 and 10 ms; the other
 // limits and cycles show how far that reaches.
 type Study struct {
-	Grid   *Grid    // limits 1x to 6x, cycles 0.1 ms to 1 s, true waits, with details
-	Noisy  *Grid    // the judged cells, with expected waits wrong by up to a half
-	Heaps  *Grid    // the judged limits, with cycles that cost what a Go heap of some size does
-	Bounds []Bound  // of the best schedule
-	Held   []Choice // leave one out
+	Grid   *experiment.Grid // limits 1x to 6x, cycles 0.1 ms to 1 s, true waits, with details
+	Noisy  *experiment.Grid // the judged cells, with expected waits wrong by up to a half
+	Heaps  *experiment.Grid // the judged limits, with cycles that cost what a Go heap of some size does
+	Bounds []Bound          // of the best schedule
+	Held   []Choice         // leave one out
 }
 
 // A Bound is how far the best schedule known is from what none can beat.
 type Bound struct {
 	Trace          string
-	Limit          Limit
+	Limit          experiment.Limit
 	Cycle          time.Duration
 	Known, AtLeast time.Duration // exposed pause
 }
 
 // NewStudy runs everything: some thousand replays.
 func NewStudy(ctx context.Context, workloads []*sim.Workload, contenders []sim.Contender) (*Study, error) {
-	grid := func(factors []float64, costs []sim.Cost) *Grid {
-		return &Grid{Workloads: workloads, Contenders: contenders, Limits: factorLimits(factors), Costs: costs, Ladder: sim.Ladder{Factor: 2}}
+	grid := func(factors []float64, costs []sim.Cost) *experiment.Grid {
+		return &experiment.Grid{Workloads: workloads, Contenders: contenders, Limits: factorLimits(factors), Costs: costs, Ladder: sim.Ladder{Factor: 2}}
 	}
 	var heaps []sim.Cost
 	for _, mib := range heapMiB { // 0.1 ms for an empty heap and 0.25 ms per MiB, about what two cores take
@@ -58,7 +60,7 @@ func NewStudy(ctx context.Context, workloads []*sim.Workload, contenders []sim.C
 	}
 	s.Grid.Details = true
 	s.Noisy.WaitNoise = 0.5
-	for _, g := range []*Grid{s.Grid, s.Noisy, s.Heaps} {
+	for _, g := range []*experiment.Grid{s.Grid, s.Noisy, s.Heaps} {
 		if err := g.Run(ctx, nil); err != nil {
 			return nil, err
 		}
@@ -70,7 +72,7 @@ func NewStudy(ctx context.Context, workloads []*sim.Workload, contenders []sim.C
 }
 
 func (s *Study) bounds() {
-	g := &Grid{Workloads: s.Grid.Workloads, Limits: s.Grid.Limits[1:], Costs: fixedCosts(boundCycles), Ladder: s.Grid.Ladder, Contenders: s.Grid.Contenders[:1]}
+	g := &experiment.Grid{Workloads: s.Grid.Workloads, Limits: s.Grid.Limits[1:], Costs: fixedCosts(boundCycles), Ladder: s.Grid.Ladder, Contenders: s.Grid.Contenders[:1]}
 	for i := range g.Len() {
 		c := g.Cell(i)
 		cfg := g.Config(c)
@@ -81,13 +83,13 @@ func (s *Study) bounds() {
 }
 
 // Judged reports whether the study is judged by a cell of its Grid.
-func (s *Study) Judged(c Cell) bool {
+func (s *Study) Judged(c experiment.Cell) bool {
 	return slices.Contains(judgedFactors, s.Grid.Limits[c.Limit].Factor) && slices.Contains(judgedCycles, s.Grid.Costs[c.Cost].Base)
 }
 
-func factorLimits(factors []float64) (limits []Limit) {
+func factorLimits(factors []float64) (limits []experiment.Limit) {
 	for _, f := range factors {
-		limits = append(limits, Limit{Factor: f})
+		limits = append(limits, experiment.Limit{Factor: f})
 	}
 	return limits
 }

@@ -1,6 +1,8 @@
-package experiment
+package main
 
 import (
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+
 	"context"
 	"math"
 	"strings"
@@ -29,7 +31,7 @@ type Choice struct {
 
 // LeaveOneOut tunes every family on all workloads of a grid but one and tests it
 // there. The contenders of the grid do not count.
-func LeaveOneOut(ctx context.Context, grid Grid) ([]Choice, error) {
+func LeaveOneOut(ctx context.Context, grid experiment.Grid) ([]Choice, error) {
 	if len(grid.Workloads) < 2 {
 		return nil, nil
 	}
@@ -39,31 +41,31 @@ func LeaveOneOut(ctx context.Context, grid Grid) ([]Choice, error) {
 		if err != nil {
 			return nil, err
 		}
-		g := Grid{Workloads: grid.Workloads, Limits: grid.Limits, Costs: grid.Costs, Ladder: grid.Ladder, Contenders: who}
+		g := experiment.Grid{Workloads: grid.Workloads, Limits: grid.Limits, Costs: grid.Costs, Ladder: grid.Ladder, Contenders: who}
 		if err := g.Run(ctx, nil); err != nil {
 			return nil, err
 		}
 		for held := range g.Workloads {
-			all = append(all, g.choose(held))
+			all = append(all, choose(&g, held))
 		}
 	}
 	return all, nil
 }
 
-// choose picks the best of the contenders but the first, which is the
+// choose picks the best of a grid's contenders but the first, which is the
 // reference, on all workloads but one.
-func (g *Grid) choose(held int) Choice {
-	test := func(c Cell) bool { return c.Workload == held }
-	train := func(c Cell) bool { return !test(c) }
+func choose(g *experiment.Grid, held int) Choice {
+	test := func(c experiment.Cell) bool { return c.Workload == held }
+	train := func(c experiment.Cell) bool { return !test(c) }
 	pick := Choice{Trace: g.Workloads[held].Name, Hindsight: math.Inf(1)}
 	least := math.Inf(1)
 	for p := 1; p < len(g.Contenders); p++ {
-		there := MeanRatio(g.Select(p, test), g.Select(0, test), Objective)
+		there := experiment.MeanRatio(g.Select(p, test), g.Select(0, test), experiment.Objective)
 		pick.Hindsight = min(pick.Hindsight, there)
 		if p == 1 {
 			pick.Default = there
 		}
-		if x := MeanRatio(g.Select(p, train), g.Select(0, train), Objective); x < least {
+		if x := experiment.MeanRatio(g.Select(p, train), g.Select(0, train), experiment.Objective); x < least {
 			least = x
 			pick.Chosen, pick.Ratio = g.Contenders[p].String(), there
 		}

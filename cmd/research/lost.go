@@ -1,6 +1,8 @@
-package experiment
+package main
 
 import (
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+
 	"context"
 	"runtime"
 	"time"
@@ -13,9 +15,9 @@ import (
 // A Loss is a cell in which the policy is worse than a rival: more than 2 ms later,
 // or with more than two refusals above its.
 type Loss struct {
-	Cell
-	Policy     *Outcome
-	Rivals     []*Outcome // cudajl, sqrt, never
+	experiment.Cell
+	Policy     *experiment.Outcome
+	Rivals     []*experiment.Outcome // cudajl, sqrt, never
 	Known      time.Duration
 	ByDelay    bool
 	ByRefusals bool
@@ -28,16 +30,14 @@ type Cause string
 
 // Causes of a loss.
 const (
-	Trade    Cause = "price"    // it is later, and runs so much fewer cycles that its J is the least
-	Wrong    Cause = "told"     // it does not lose if it is told the truth
-	Short    Cause = "headroom" // it lasts for less than a cycle on average, so that little can be hidden by anyone
-	Forecast Cause = "forecast" // its rule does not lose with a perfect forecast
-	Ahead    Cause = "ahead"    // that loses, and does not if it looks two cycles ahead
-	Rule     Cause = "rule"     // that loses, too
+	Trade Cause = "price"    // it is later, and runs so much fewer cycles that its J is the least
+	Wrong Cause = "told"     // it does not lose if it is told the truth
+	Short Cause = "headroom" // it lasts for less than a cycle on average, so that little can be hidden by anyone
+	Rule  Cause = "rule"     // none of these
 )
 
 // worse reports by what an outcome loses.
-func (l *Loss) worse(o *Outcome) (delay, refusals bool) {
+func (l *Loss) worse(o *experiment.Outcome) (delay, refusals bool) {
 	for _, r := range l.Rivals {
 		delay = delay || o.Delay() > r.Delay()+2*time.Millisecond
 		refusals = refusals || o.RefusalCollections > r.RefusalCollections+2
@@ -47,12 +47,12 @@ func (l *Loss) worse(o *Outcome) (delay, refusals bool) {
 
 // lose finds the lost cells, and what each is lost by.
 func (t *Tried) lose(ctx context.Context) error {
-	for i, o := range t.outcomes {
+	for i, o := range t.Outcomes() {
 		c := t.Cell(i)
 		if c.Contender != 0 {
 			continue
 		}
-		l := Loss{Cell: c, Policy: o, Rivals: []*Outcome{t.outcomes[i+1], t.outcomes[i+3], t.outcomes[i+4]}, Known: t.Known(i)}
+		l := Loss{Cell: c, Policy: o, Rivals: []*experiment.Outcome{t.Outcomes()[i+1], t.Outcomes()[i+3], t.Outcomes()[i+4]}, Known: t.Known(i)}
 		l.Headroom = o.Span / time.Duration(max(1, l.Rivals[2].RefusalCollections))
 		if l.ByDelay, l.ByRefusals = l.worse(o); l.ByDelay || l.ByRefusals {
 			t.Lost = append(t.Lost, l)
@@ -84,7 +84,7 @@ func (t *Tried) cause(l *Loss) (Cause, error) {
 		cfg := t.Config(l.Cell)
 		cfg.Told = sim.Told{}
 		r, err := c.Run(t.Workloads[l.Workload], cfg)
-		delay, refusals := l.worse(&Outcome{Result: r})
+		delay, refusals := l.worse(&experiment.Outcome{Result: r})
 		return delay || refusals, err
 	}
 	if t.Config(l.Cell).Told != (sim.Told{}) {
@@ -94,12 +94,6 @@ func (t *Tried) cause(l *Loss) (Cause, error) {
 	}
 	if l.Headroom < t.Costs[l.Cost].Base {
 		return Short, nil
-	}
-	if lost, err := loses("oracle:ahead=1"); err != nil || !lost {
-		return Forecast, err
-	}
-	if lost, err := loses("oracle:ahead=2"); err != nil || !lost {
-		return Ahead, err
 	}
 	return Rule, nil
 }

@@ -1,6 +1,8 @@
-package experiment
+package main
 
 import (
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+
 	"fmt"
 	"slices"
 	"strings"
@@ -58,8 +60,8 @@ func (t *Trial) world() string {
 }
 
 // grid returns the cells of a trial, not run.
-func (t *Trial) grid(loads []*sim.Workload, who []sim.Contender) *Grid {
-	g := &Grid{Workloads: loads, Contenders: who, Limits: factorLimits(t.Limits), Costs: fixedCosts(trialCycles), Ladder: sim.Ladder{Factor: 2}, Told: t.Told, Noise: t.Noise}
+func (t *Trial) grid(loads []*sim.Workload, who []sim.Contender) *experiment.Grid {
+	g := &experiment.Grid{Workloads: loads, Contenders: who, Limits: factorLimits(t.Limits), Costs: fixedCosts(trialCycles), Ladder: sim.Ladder{Factor: 2}, Told: t.Told, Noise: t.Noise}
 	for i := range g.Costs {
 		g.Costs[i].Slowdown = t.Slowdown
 	}

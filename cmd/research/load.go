@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats"
+	"github.com/eagergc/eagergc/trace/formats/samples"
+	"github.com/eagergc/eagergc/trace/formats/synthetic"
+)
+
+// load reads recordings by their names.
+func load(names []string) (all []*trace.Trace, err error) {
+	if len(names) == 0 {
+		names = samples.All()
+	}
+	for _, name := range names {
+		some, err := open(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func open(name string) ([]*trace.Trace, error) {
+	if text, ok := strings.CutPrefix(name, "synthetic:"); ok {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("want a seed after the colon, such as synthetic:7")
+		}
+		var all []*trace.Trace
+		for _, shape := range synthetic.Shapes() {
+			t, err := synthetic.Open(shape, seed)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, t)
+		}
+		return all, nil
+	}
+	read := samples.Open
+	if !slices.Contains(samples.All(), name) {
+		read = func(path string) (*trace.Trace, error) { return formats.Open(path, "") }
+	}
+	t, err := read(name)
+	if err != nil {
+		return nil, err
+	}
+	return []*trace.Trace{t}, nil
+}
+
+// compile prepares recordings for replays, each in the space in which it allocates most.
+func compile(programs []*trace.Trace) (loads []*sim.Workload, err error) {
+	for _, p := range programs {
+		w, err := sim.Compile(p, sim.SpaceOf(p))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+		loads = append(loads, w)
+	}
+	return loads, nil
+}
