@@ -2,6 +2,7 @@ package gc
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/metrics"
@@ -105,14 +106,18 @@ const (
 // Diagnose runs two cycles, waits for the window, which may be 0, runs two more, and
 // says why the process holds what it holds. Without a window it cannot see growth. It
 // blocks for all of that; beside the cycles it stops the world for the stacks. It is
-// safe for concurrent use. Outside Linux resident memory is not known, and the verdict
+// safe for concurrent use, and ends early with ctx. Outside Linux resident memory is not known, and the verdict
 // rests on the Go heap and on what is counted.
-func (c *Collector) Diagnose(window time.Duration) Diagnosis {
+func (c *Collector) Diagnose(ctx context.Context, window time.Duration) Diagnosis {
 	d := Diagnosis{Before: c.footprint()}
 	drained := c.collectAll()
 	d.After = c.footprint()
 	before := growth()
-	time.Sleep(window)
+	select {
+	case <-time.After(window):
+	case <-ctx.Done():
+		window = 0
+	}
 	if window > 0 {
 		drained = c.collectAll() && drained
 	}

@@ -41,11 +41,11 @@ func TestDiagnosisNamesWhatIsUnknown(t *testing.T) {
 	}
 	defer c.Close()
 	SetAllocatorStats(func() (int64, int64) { return 3 << 20, 5 << 20 })
-	if text := c.Diagnose(0).String(); !strings.Contains(text, "5.00 MiB") {
+	if text := c.Diagnose(t.Context(), 0).String(); !strings.Contains(text, "5.00 MiB") {
 		t.Errorf("the allocator's figures are missing:\n%s", text)
 	}
 	allocator.Store(nil)
-	if text := c.Diagnose(0).String(); !strings.Contains(text, "unknown") {
+	if text := c.Diagnose(t.Context(), 0).String(); !strings.Contains(text, "unknown") {
 		t.Errorf("an allocator nobody reads is not named:\n%s", text)
 	}
 }

@@ -1,6 +1,7 @@
 package auto_test
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -12,5 +13,5 @@ import _ "github.com/eagergc/eagergc/gc/auto"
 // The import is all that a program needs; this one also asks what its memory is.
 func Example() {
 	collector := gc.Default()
-	fmt.Print(collector.Diagnose(2 * time.Second))
+	fmt.Print(collector.Diagnose(context.Background(), 2*time.Second))
 }

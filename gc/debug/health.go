@@ -3,17 +3,22 @@ package debug
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// Health says in a line how a collector is doing.
-type Health struct {
+// A health says in a line how a collector is doing, and what to do.
+type health struct {
 	Level string `json:"level"` // good, watch or bad
 	Text  string `json:"text"`
+	Do    string `json:"do,omitempty"`
+	See   string `json:"see,omitempty"` // a page that tells more
 }
+
+const guide = "https://github.com/eagergc/eagergc/blob/main/gc/EMBEDDING.md#"
 
 // The bounds of health. Held is what [gc.Caps] allows by default.
 const (
@@ -22,8 +27,8 @@ const (
 	nearCap      = 0.9
 )
 
-// health judges by the last minute.
-func (h *handler) health(s *Status) Health {
+// judge judges by the last minute.
+func (h *handler) judge(s *status) health {
 	line := h.c.Timeline()
 	done, span := line.Last(time.Minute)
 	share := func(d time.Duration) float64 { return float64(d) / float64(span) }
@@ -33,32 +38,37 @@ func (h *handler) health(s *Status) Health {
 	if line.Now < time.Minute {
 		last = "since the start"
 	}
+	often := fmt.Sprintf("%s %s freed %v and took %s of the processor time", last, count(total(done), "cycle"), pressure.Bytes(done.Freed), percent(processor))
 	switch caps := h.c.Caps(); {
 	case s.Error != "":
-		return Health{"bad", "Something has panicked and was contained; the error is below. The policy in use is " + s.Policy + "."}
+		return health{"bad", "Something has panicked and was contained; the error is below. The policy in use is " + s.Policy + ".",
+			"Mend what panicked: the program goes on without it.", guide + "seeing-what-it-does"}
 	case s.OverLimit:
-		return Health{"bad", "More is reachable than the limit of gc.Own allows: cycles cannot help. ?diagnose says who holds it."}
+		return health{"bad", "More is reachable than the limit of gc.Own allows: cycles cannot help.",
+			"Diagnose says who holds it: hold less, or set a higher limit.", guide + "is-it-the-gc"}
 	case done.Cycles[gc.TriggerRefusal] > 0 && done.Cycles[gc.TriggerRefusal] >= done.Cycles[gc.TriggerPolicy]:
-		return Health{"watch", fmt.Sprintf("%d of %d cycles %s were forced by allocations that did not fit: the policy collects too late, or the limit is too low.",
-			done.Cycles[gc.TriggerRefusal], total(done), last)}
+		return health{"watch", fmt.Sprintf("%d of %s %s were forced by allocations that did not fit: the policy collects too late, or the limit is too low.",
+			done.Cycles[gc.TriggerRefusal], count(total(done), "cycle"), last), "Raise the limit, or choose a policy that collects sooner, such as pacer.", guide + "switching-the-policy"}
 	case share(done.Held) > heldMost:
-		return Health{"watch", fmt.Sprintf("Callers were held by cycles for %s of the time %s, %s at most.", percent(share(done.Held)), last, shortly(done.Longest))}
+		return health{"watch", fmt.Sprintf("Callers were held by cycles for %s of the time %s, %s at most.", percent(share(done.Held)), last, shortly(done.Longest)),
+			"Lower Caps.Held or Caps.Assist, or raise the limit.", guide + "the-least"}
 	case caps.Cycles < 1 && processor > nearCap*caps.Cycles:
-		return Health{"watch", fmt.Sprintf("Cycles took %s of the processor time %s, which is all that they may (%s).", percent(processor), last, percent(caps.Cycles))}
+		return health{"watch", strings.ToUpper(often[:1]) + often[1:] + ", which is all that they may (" + percent(caps.Cycles) + ").",
+			"For fewer cycles: a higher limit, a lower price of memory, fewer pointers in the Go heap, or a lower Caps.Cycles.", guide + "the-least"}
 	case top != nil && top.Limit > 0 && float64(top.Live) > pressureMost*float64(top.Limit):
-		return Health{"watch", fmt.Sprintf("The %s memory is full: %s.", top.Name, fill(top))}
+		return health{"watch", fmt.Sprintf("The %s memory is full: %s.", top.Name, fill(top)), "Diagnose says whether it is garbage; if it is not, hold less or raise the limit.", guide + "is-it-the-gc"}
+	default:
+		text := "Healthy: "
+		if top != nil {
+			text += fill(top) + "; "
+		}
+		return health{Level: "good", Text: text + often + ", and held callers for " + percent(share(done.Held)) + " of the time."}
 	}
-	text := "Healthy: "
-	if top != nil {
-		text += fill(top) + "; "
-	}
-	return Health{"good", text + fmt.Sprintf("%s %d cycles freed %v, took %s of the processor time, and held callers for %s of the time.",
-		last, total(done), pressure.Bytes(done.Freed), percent(processor), percent(share(done.Held)))}
 }
 
 // mostPressed is the space that is fullest, or else has most; nil if there is none.
-func mostPressed(all []Space) (top *Space) {
-	pressed := func(s *Space) float64 { return float64(s.Live) / float64(max(s.Limit, 1)) }
+func mostPressed(all []space) (top *space) {
+	pressed := func(s *space) float64 { return float64(s.Live) / float64(max(s.Limit, 1)) }
 	for i := range all {
 		s := &all[i]
 		switch {
@@ -69,7 +79,7 @@ func mostPressed(all []Space) (top *Space) {
 	return top
 }
 
-func fill(s *Space) string {
+func fill(s *space) string {
 	if s.Limit == 0 {
 		return fmt.Sprintf("%v live, no limit", pressure.Bytes(s.Live))
 	}

@@ -6,15 +6,16 @@ import (
 	"github.com/eagergc/eagergc/gc"
 )
 
-// A Status is what the page shows, as JSON. Durations are in nanoseconds, sizes
+// A status is what the page shows, as JSON. Durations are in nanoseconds, sizes
 // in bytes.
-type Status struct {
-	Health    Health            `json:"health"`
+type status struct {
+	Health    health            `json:"health"`
+	Token     string            `json:"token"`  // for a POST
 	Now       time.Duration     `json:"now_ns"` // since the collector was made
 	Policy    string            `json:"policy"`
 	Running   bool              `json:"running"`
 	Error     string            `json:"error,omitempty"`
-	Spaces    []Space           `json:"spaces"`
+	Spaces    []space           `json:"spaces"`
 	Cycles    map[string]uint64 `json:"cycles"`    // by trigger
 	Decisions map[string]uint64 `json:"decisions"` // by reason
 	Freed     int64             `json:"freed_bytes"`
@@ -24,30 +25,30 @@ type Status struct {
 	Capped    uint64            `json:"capped_cycles"`    // that the policy wanted and a cap did not allow
 	Pending   int               `json:"pending_releases"` // of dead objects
 	OverLimit bool              `json:"over_limit"`       // more than the limit of Own is reachable
-	Survivors []Survivor        `json:"survivors"`        // what many cycles have not freed, largest first
+	Survivors []survivor        `json:"survivors"`        // what many cycles have not freed, largest first
 	Tracked   int               `json:"tracked_objects"`
 	Cost      time.Duration     `json:"expected_cycle_ns"`
-	Last      []Cycle           `json:"last_cycles"`    // newest first
-	Decided   []Decision        `json:"last_decisions"` // newest first
+	Last      []cycle           `json:"last_cycles"`    // newest first
+	Decided   []decision        `json:"last_decisions"` // newest first
 }
 
-// A Space is the state of one watched memory.
-type Space struct {
+// A space is the state of one watched memory.
+type space struct {
 	Name     string `json:"name"`
 	Live     int64  `json:"live_bytes"`
 	Reserved int64  `json:"reserved_bytes"`
 	Limit    int64  `json:"limit_bytes"` // 0 = none known
 }
 
-// A Survivor is memory of one allocation site that many cycles have not freed.
-type Survivor struct {
+// A survivor is memory of one allocation site that many cycles have not freed.
+type survivor struct {
 	Site   string `json:"site"`
 	Bytes  int64  `json:"bytes"` // estimated
 	Cycles uint64 `json:"cycles"`
 }
 
-// A Cycle is one finished cycle.
-type Cycle struct {
+// A cycle is one finished cycle.
+type cycle struct {
 	Start     time.Duration `json:"start_ns"`
 	Duration  time.Duration `json:"duration_ns"`
 	Exposed   time.Duration `json:"exposed_ns"`
@@ -57,8 +58,8 @@ type Cycle struct {
 	LiveAfter int64         `json:"live_after_bytes"`
 }
 
-// A Decision is one answer of the policy; Repeats counts skips in a row.
-type Decision struct {
+// A decision is one answer of the policy; Repeats counts skips in a row.
+type decision struct {
 	Time     time.Duration `json:"time_ns"`
 	At       string        `json:"at"`
 	Space    string        `json:"space"`
@@ -71,18 +72,18 @@ type Decision struct {
 	Pressure float64       `json:"pressure"`
 }
 
-func (h *handler) status() Status {
+func (h *handler) status() status {
 	c := h.c
 	stats, recent := c.Stats(), c.Recent()
-	s := Status{
-		Now: c.Now(), Policy: c.Policy(), Running: c.Running(), Spaces: []Space{},
+	s := status{
+		Now: c.Now(), Policy: c.Policy(), Running: c.Running(), Spaces: []space{},
 		Cycles: make(map[string]uint64), Decisions: c.Reasons(), Freed: stats.Freed, Busy: stats.Busy,
-		Exposed: stats.Exposed, MaxPause: stats.MaxPause, Tracked: stats.Tracked, Cost: stats.Cost,
+		Exposed: stats.Exposed, MaxPause: stats.MaxPause, Tracked: stats.Tracked, Cost: stats.Cost, Token: h.token,
 		Capped: stats.Capped, Pending: stats.Pending, OverLimit: stats.OverLimit,
-		Survivors: []Survivor{}, Last: []Cycle{}, Decided: []Decision{},
+		Survivors: []survivor{}, Last: []cycle{}, Decided: []decision{},
 	}
 	for _, v := range c.Survivors() {
-		s.Survivors = append(s.Survivors, Survivor{v.Site, v.Bytes, v.Cycles})
+		s.Survivors = append(s.Survivors, survivor{v.Site, v.Bytes, v.Cycles})
 	}
 	if err := c.Err(); err != nil {
 		s.Error = err.Error()
@@ -91,19 +92,19 @@ func (h *handler) status() Status {
 		s.Cycles[gc.Trigger(t).String()] = n
 	}
 	for _, m := range c.Samples() {
-		s.Spaces = append(s.Spaces, Space{m.Space.String(), m.Live, m.Reserved, m.Limit})
+		s.Spaces = append(s.Spaces, space{m.Space.String(), m.Live, m.Reserved, m.Limit})
 	}
 	for i := len(recent.Cycles) - 1; i >= 0; i-- {
 		y := recent.Cycles[i]
-		s.Last = append(s.Last, Cycle{y.Start, y.Duration, y.Exposed, y.Trigger.String(), y.Action.String(), y.Freed, y.LiveAfter})
+		s.Last = append(s.Last, cycle{y.Start, y.Duration, y.Exposed, y.Trigger.String(), y.Action.String(), y.Freed, y.LiveAfter})
 	}
 	for i := len(recent.Decisions) - 1; i >= 0; i-- {
 		d := recent.Decisions[i]
-		s.Decided = append(s.Decided, Decision{
+		s.Decided = append(s.Decided, decision{
 			d.Now, d.At.String(), d.Sample.Space.String(), d.Sample.Live, d.Sample.Limit, d.Request,
 			d.Action.String(), d.Reason, d.Repeats, d.Sample.Pressure(),
 		})
 	}
-	s.Health = h.health(&s)
+	s.Health = h.judge(&s)
 	return s
 }

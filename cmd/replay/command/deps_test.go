@@ -48,7 +48,7 @@ func TestDeps(t *testing.T) {
 		"trace/kineto":    heavy,
 		"pool":            heavy,
 		"gc/debug":        with(nil, "net/http"),
-		"gc/debug/flight": with(nil, hdr, module+"sim", module+"trace/arrowfile", "github.com/apache/arrow-go/v18/arrow", "net/http"),
+		"gc/debug/flight": with(nil, module+"trace/arrowfile", "github.com/apache/arrow-go/v18/arrow", "net/http"),
 		"pool/pprof":      with(nil, "net/http", "github.com/google/pprof/profile"),
 	} {
 		if pkg == "pool" && !exists(t, pkg) {

@@ -1,15 +1,14 @@
 // Package flight keeps the last minutes of a running program, as the recorder of an
-// aeroplane does: to be downloaded as a recording, and to be replayed in the process
-// under other policies.
+// aeroplane does, to be downloaded as a recording.
 //
 //	last := flight.New(trace.WindowConfig{})
 //	collector, err := gc.New(gc.Config{Recorder: last})
 //	pool, err := pool.New(pool.Config{Collector: collector, Trace: last})
 //	mux.Handle("/debug/eagergc/", debug.Handler(collector, pool, last))
 //
-// The page then has a button for each. Every event is recorded, which an allocation pays
+// The page then has a button for it. Every event is recorded, which an allocation pays
 // with some tens of nanoseconds ([trace.Recorder]); the memory that this takes is bounded, see
-// [trace.Window]. The package links the simulator and Arrow; package gc/debug alone does not.
+// [trace.Window]. The package links Arrow; package gc/debug alone does not.
 package flight
 
 import (
@@ -22,8 +21,7 @@ import (
 	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
-// A Recorder records into a window of the last minutes. It is a [trace.Sink], and a
-// debug.Recording. It is safe for concurrent use. Make one with [New].
+// A Recorder records into a window of the last minutes. It is a [trace.Sink]. It is safe for concurrent use. Make one with [New].
 type Recorder struct {
 	*trace.Recorder
 	window *trace.Window

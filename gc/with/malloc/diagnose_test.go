@@ -3,6 +3,7 @@
 package malloc
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -240,7 +241,7 @@ func (p program) run() {
 		}()
 		time.Sleep(100 * time.Millisecond)
 	}
-	fmt.Print(c.Diagnose(time.Second))
+	fmt.Print(c.Diagnose(context.Background(), time.Second))
 	runtime.KeepAlive(kept)
 }
 

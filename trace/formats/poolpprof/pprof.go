@@ -23,7 +23,7 @@ import (
 	"math/bits"
 	"net/http"
 
-	"github.com/eagergc/eagergc/gc/local"
+	"github.com/eagergc/eagergc/gc/debug"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace/formats/pprof"
@@ -109,7 +109,12 @@ func deviation(holders []pool.Holder, live, rate int64) float64 {
 // only requests from this machine, as it tells what the program is made of. It is
 // safe for concurrent use.
 func Handler(pools ...*pool.Pool) http.Handler {
-	return local.Only(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return debug.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "pprof: read-only", http.StatusMethodNotAllowed)
+			return
+		}
 		var out bytes.Buffer // a client that reads slowly holds nothing
 		if err := Write(&out, pools...); err != nil {
 			http.Error(w, err.Error(), http.StatusNotFound)

@@ -1,0 +1,100 @@
+package debug
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A chart is the last minutes of one source, as the page's script draws it. Times are in seconds before now.
+type chart struct {
+	Name                  string `json:"-"`
+	About                 string `json:"-"` // for those who do not see it
+	Live, Reserved, Limit int64
+	Span, Step            float64
+	Levels                [][6]float64 // ago; live first, last, least and most; reserved
+	Marks                 []mark
+}
+
+// A mark is a step in which cycles ended.
+type mark struct {
+	Ago     float64
+	Trigger string // of the most telling one
+	Text    string
+}
+
+func chartsOf(line gc.Timeline) (all []chart) {
+	var marks []mark
+	cycles := 0
+	ago := func(at time.Duration) float64 { return max(0, (line.Now - at).Seconds()) }
+	for _, w := range line.Work {
+		if n := int(total(w)); n > 0 {
+			marks = append(marks, markOf(w, ago(w.Start+line.Step/2)))
+			cycles += n
+		}
+	}
+	for _, past := range line.Sources {
+		levels := past.Levels // a look is taken first, so there is one
+		first, last := levels[0], levels[len(levels)-1]
+		c := chart{Name: past.Space.String(), Live: last.Last, Reserved: last.Reserved, Limit: last.Limit, Span: max(1, ago(first.Start)), Step: line.Step.Seconds(), Marks: marks}
+		if len(marks) > 0 {
+			c.Span = max(c.Span, marks[0].Ago)
+		}
+		least, most := first.Least, first.Most
+		for _, l := range levels {
+			least, most = min(least, l.Least), max(most, l.Most)
+			c.Levels = append(c.Levels, [6]float64{ago(l.Start), float64(l.First), float64(l.Last), float64(l.Least), float64(l.Most), float64(l.Reserved)})
+		}
+		c.About = fmt.Sprintf("Live memory of %s over the last %.0f s: from %v to %v; %s.", c.Name, c.Span, pressure.Bytes(least), pressure.Bytes(most), count(cycles, "cycle"))
+		all = append(all, c)
+	}
+	return all
+}
+
+func markOf(w gc.Work, ago float64) mark {
+	var parts []string
+	m := mark{Ago: ago}
+	for _, t := range []gc.Trigger{gc.TriggerRefusal, gc.TriggerPolicy, gc.TriggerExplicit, gc.TriggerNatural} {
+		if w.Cycles[t] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %v", w.Cycles[t], t))
+			if m.Trigger == "" {
+				m.Trigger = t.String()
+			}
+		}
+	}
+	m.Text = fmt.Sprintf("%.1f s ago: %s; freed %v, callers held for %s", ago, strings.Join(parts, ", "), pressure.Bytes(w.Freed), shortly(w.Held))
+	return m
+}
+
+// pauses are how long callers were held.
+type pauses struct {
+	N, Most uint64
+	Lengths []length
+}
+
+type length struct {
+	Count uint64
+	Bound string
+}
+
+// pausesOf lists the lengths that there were, and those between them.
+func pausesOf(s gc.Stats) (p pauses) {
+	for i, n := range s.Pauses {
+		if p.N += n; p.N == 0 {
+			continue
+		}
+		bound := "longer"
+		if i < len(s.Pauses)-1 {
+			bound = "at most " + gc.PauseBound(i).String()
+		}
+		p.Most = max(p.Most, n)
+		p.Lengths = append(p.Lengths, length{n, bound})
+	}
+	for len(p.Lengths) > 0 && p.Lengths[len(p.Lengths)-1].Count == 0 {
+		p.Lengths = p.Lengths[:len(p.Lengths)-1]
+	}
+	return p
+}
