@@ -23,14 +23,14 @@ func BenchmarkOwn(b *testing.B) {
 	free := func(uintptr) {}
 	soon := func(c *Collector) { Own(c, new(owner), 64, free, 1).Release() }
 	b.Run("release=soon", func(b *testing.B) {
-		c := newCollector(b, Config{Policy: new(Never)})
+		c := newCollector(b, Config{Policy: Spec{}.New()})
 		b.ReportAllocs()
 		for b.Loop() {
 			soon(c)
 		}
 	})
 	b.Run("release=soon/goroutines=procs", func(b *testing.B) {
-		c := newCollector(b, Config{Policy: new(Never)})
+		c := newCollector(b, Config{Policy: Spec{}.New()})
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				soon(c)
@@ -38,7 +38,7 @@ func BenchmarkOwn(b *testing.B) {
 		})
 	})
 	b.Run("release=later", func(b *testing.B) {
-		c := newCollector(b, Config{Policy: new(Never)})
+		c := newCollector(b, Config{Policy: Spec{}.New()})
 		var held [1000]struct {
 			Handle
 			*owner
@@ -52,7 +52,7 @@ func BenchmarkOwn(b *testing.B) {
 		}
 	})
 	b.Run("release=cycle", func(b *testing.B) {
-		c := newCollector(b, Config{Policy: new(Never)})
+		c := newCollector(b, Config{Policy: Spec{}.New()})
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			Own(c, new(owner), 64, free, 1)
@@ -65,7 +65,7 @@ func BenchmarkOwn(b *testing.B) {
 
 // BenchmarkTrack is what a pool pays for an array that is freed by hand.
 func BenchmarkTrack(b *testing.B) {
-	c := newCollector(b, Config{Policy: new(Never)})
+	c := newCollector(b, Config{Policy: Spec{}.New()})
 	r := NewWeakRegistry(c.own().gate, 1<<20, func(Slot, uint64, int64) {})
 	owner := new(thing)
 	b.Run("owner=reused", func(b *testing.B) {
@@ -155,7 +155,7 @@ func BenchmarkFacts(b *testing.B) {
 func BenchmarkSettleWalk(b *testing.B) {
 	for _, n := range []int{1_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("objects=%d", n), func(b *testing.B) {
-			c := newCollector(b, Config{Policy: new(Never)})
+			c := newCollector(b, Config{Policy: Spec{}.New()})
 			r := NewWeakRegistry(c.own().gate, 1<<20, func(Slot, uint64, int64) {})
 			keep := make([]*thing, n)
 			for i := range keep {
@@ -208,7 +208,7 @@ func BenchmarkSaturated(b *testing.B) {
 			}
 			b.Run("wait=mark", func(b *testing.B) { medianOf(b, runtimeMark) })
 			b.Run("wait=settled", func(b *testing.B) {
-				c := newCollector(b, Config{Policy: new(Never)})
+				c := newCollector(b, Config{Policy: Spec{}.New()})
 				medianOf(b, func() time.Duration { return overlapped(c) })
 			})
 			b.Run("wait=runtime.GC", func(b *testing.B) {
@@ -284,7 +284,7 @@ func BenchmarkOwners(b *testing.B) {
 		"AddCleanup": func(_ *Collector, o *owner) { runtime.AddCleanup(o, free, 1) },
 	} {
 		b.Run("way="+name, func(b *testing.B) {
-			c := embed(b, Config{Policy: new(Never)})
+			c := embed(b, Config{Policy: Spec{}.New()})
 			owners := make([]*owner, n)
 			for i := range owners {
 				owners[i] = new(owner)

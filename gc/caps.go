@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"runtime"
@@ -110,12 +111,12 @@ func (b *brake) learn(c Cycle, g *Gate, now, processor time.Duration, kept int64
 	} else if own {
 		b.futile++
 	}
-	until := b.next
+	until, took := b.next, cmp.Or(c.Work, c.Duration)
 	if _, gauge := g.source.(*Gauge); b.futile > 0 && !gauge { // which rests by itself
-		until = max(until, now+min(restMax, c.work()*restFactor<<min(b.futile, 16)))
+		until = max(until, now+min(restMax, took*restFactor<<min(b.futile, 16)))
 	}
 	if g.isSoft() && c.Limit > 0 && float64(kept) > crowdedShare*float64(c.Limit) {
-		until = max(until, now+c.work()*crowdedRest)
+		until = max(until, now+took*crowdedRest)
 	}
 	if until <= now {
 		return nil

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // BenchmarkReachable is a service that can reach 90 to 120 % of its limit: what
@@ -19,19 +21,19 @@ import (
 // of-never is the median ratio of their numbers; cpu-of-never is the same for
 // each second of processor time, cycles and all.
 func BenchmarkReachable(b *testing.B) {
-	for _, info := range Policies() {
+	for _, info := range policy.List() {
 		for _, percent := range []int{90, 100, 101, 120} {
 			b.Run(fmt.Sprintf("policy=%s/reachable=%d%%", info.Name, percent), func(b *testing.B) {
 				text := info.Name
 				if info.Scaled != "" {
 					text = info.Scaled
 				}
-				never, policy := newService(b, "never", percent), newService(b, text, percent)
+				never, ours := newService(b, "never", percent), newService(b, text, percent)
 				var ratios, byCPU []float64
 				for b.Loop() {
 					for range 8 {
 						n, nCPU := never.serve(50 * time.Millisecond)
-						p, pCPU := policy.serve(50 * time.Millisecond)
+						p, pCPU := ours.serve(50 * time.Millisecond)
 						ratios, byCPU = append(ratios, p/n), append(byCPU, (p/pCPU)/(n/nCPU))
 					}
 				}
@@ -39,10 +41,10 @@ func BenchmarkReachable(b *testing.B) {
 				slices.Sort(byCPU)
 				b.ReportMetric(ratios[len(ratios)/2], "of-never")
 				b.ReportMetric(byCPU[len(byCPU)/2], "cpu-of-never")
-				s := policy.c.Stats()
+				s := ours.c.Stats()
 				b.ReportMetric(float64(total(s.Cycles)-s.Cycles[TriggerNatural])/float64(b.N), "cycles/op")
 				runtime.KeepAlive(never.kept)
-				runtime.KeepAlive(policy.kept)
+				runtime.KeepAlive(ours.kept)
 			})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -47,10 +48,10 @@ type Collector struct {
 	unchosen   bool // nobody has chosen the policy
 	recorder   *recorder
 	gates      []*Gate
-	runtime    reading       // the last one
-	readAt     time.Duration // when that was
-	first      uint64        // cycles of the process when the collector was made
-	expected   *Expectation  // of a cycle started now
+	runtime    reading             // the last one
+	readAt     time.Duration       // when that was
+	first      uint64              // cycles of the process when the collector was made
+	expected   *policy.Expectation // of a cycle started now
 	brake      brake
 	purse      purse
 	idler      idler
@@ -125,18 +126,18 @@ func New(cfg Config) (*Collector, error) {
 }
 
 // newOn makes a collector whose cycles e runs.
-func newOn(e engine, cfg Config, policy Policy) *Collector {
+func newOn(e engine, cfg Config, p Policy) *Collector {
 	c := &Collector{
 		start:  time.Now(),
 		engine: e,
 		log:    cfg.Log,
-		policy: policy,
+		policy: p,
 		brake:  brake{Caps: cfg.Caps},
 		purse:  purse{share: cfg.Caps.Held},
 		idler:  newIdler(cfg.Idle),
 		strict: strict(),
 
-		expected: NewExpectation(runtime.GOMAXPROCS(0)),
+		expected: policy.NewExpectation(runtime.GOMAXPROCS(0)),
 
 		timeline: timeline{shift: firstShift},
 		stopped:  make(chan struct{}),
@@ -155,7 +156,7 @@ func choosePolicy(configured Policy) (Policy, error) {
 	text, set := os.LookupEnv(PolicyVariable)
 	switch {
 	case set && text == "off":
-		return new(Never), nil
+		return Spec{}.New(), nil
 	case set && text != "":
 		spec, err := Parse(text)
 		if err != nil {
@@ -199,7 +200,7 @@ func (c *Collector) Start() time.Time { return c.start }
 // SetPolicy replaces the policy by p, which must be fresh. Nil is never.
 func (c *Collector) SetPolicy(p Policy) {
 	if p == nil {
-		p = new(Never)
+		p = Spec{}.New()
 	}
 	from, to := c.swapPolicy(p)
 	c.logSwitch(from, to)
@@ -313,7 +314,7 @@ func (c *Collector) lookForCycles(now time.Duration) {
 // holds mu.
 func (c *Collector) askPolicy(p Point) (d Decision) {
 	defer c.containPolicy()
-	if d = c.policy.Decide(p); d.Action >= actions {
+	if d = c.policy.Decide(p); d.Action > Block {
 		a := d.Action
 		d = Decision{}
 		panic(fmt.Sprintf("its answer is action %d, which does not exist", a))
@@ -332,7 +333,7 @@ func (c *Collector) containPolicy() {
 	}
 	if e := recover(); e != nil {
 		c.fail(fmt.Errorf("gc: policy %T panicked and is off: %v\n%s", c.policy, e, debug.Stack()))
-		c.policy = new(Never)
+		c.policy = Spec{}.New()
 	}
 }
 

@@ -435,7 +435,7 @@ func TestDueAsksWithoutActing(t *testing.T) {
 
 func TestOwnAboveItsLimitWaitsForCyclesButNotForEver(t *testing.T) {
 	quiet(t)
-	c := newCollector(t, Config{Policy: new(Never), Limit: 100})
+	c := newCollector(t, Config{Policy: Spec{}.New(), Limit: 100})
 	for range 1000 {
 		ownFunc(c, new(thing), 10, func() {})
 		if live := c.own().live.Load(); live > 100 {
@@ -459,7 +459,7 @@ func TestOwnAboveItsLimitWaitsForCyclesButNotForEver(t *testing.T) {
 // has ended: that cycle cannot have found what was dropped since.
 func TestCollectBeginsAfterTheCall(t *testing.T) {
 	quiet(t)
-	c := newCollector(t, Config{Policy: new(Never)})
+	c := newCollector(t, Config{Policy: Spec{}.New()})
 	walking, proceed := make(chan struct{}), make(chan struct{})
 	ownFunc(c, new(thing), 1, func() { close(walking); <-proceed })
 	c.mu.Lock()
@@ -488,7 +488,7 @@ func TestCollectBeginsAfterTheCall(t *testing.T) {
 // TestCollectBesideCyclesOfOthers has other goroutines run cycles all the time:
 // one that was under way when Collect was called is not taken for its own.
 func TestCollectBesideCyclesOfOthers(t *testing.T) {
-	c := newCollector(t, Config{Policy: new(Never)})
+	c := newCollector(t, Config{Policy: Spec{}.New()})
 	heap := tree(15)
 	var stop atomic.Bool
 	var other sync.WaitGroup

@@ -5,31 +5,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 )
-
-// TestCostFollowsWhatCyclesTake: the first cycle is believed, and each later
-// one half.
-func TestCostFollowsWhatCyclesTake(t *testing.T) {
-	m := costModel{base: 1}
-	for i, c := range []struct{ took, want time.Duration }{{44, 44}, {84, 64}, {64, 64}, {0, 32}} {
-		m.learn(c.took*ms, 0, 0)
-		if got := m.cost(0, 0) - c.want*ms; got < -ms/10 || got > ms/10 {
-			t.Errorf("cycle %d of %v: %v from %v", i, c.took*ms, got, c.want*ms)
-		}
-	}
-}
-
-// A cycle beside which the system had given the processors to others does not count.
-func TestWorkIsTheMedian(t *testing.T) {
-	m := workModel{costModel: costModel{base: 1}}
-	for i, c := range []struct{ took, want time.Duration }{{40, 40}, {900, 40}, {50, 50}, {900, 50}, {60, 60}, {60, 60}, {900, 60}} {
-		m.learn(c.took*ms, 0, 0)
-		if got := m.cost(0, 0) - c.want*ms; got < -ms/10 || got > ms/10 {
-			t.Errorf("cycle %d of %v: %v from %v", i, c.took*ms, got, c.want*ms)
-		}
-	}
-}
 
 // TestSlowdownIsWhatGoroutinesWaitFor: the processors of a cycle are lost where goroutines
 // wait for them, and nothing is where none does. The policy is told of it.
@@ -86,7 +62,7 @@ func TestACollectorSeesWhetherProcessorsAreBusy(t *testing.T) {
 				}
 			}()
 		}
-		c, err := New(Config{Policy: new(Never)})
+		c, err := New(Config{Policy: Spec{}.New()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // A collection is a cycle under way, or one that has ended.
@@ -243,7 +245,7 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 		cycle.Exposed = max(0, end-max(r.held, r.begin))
 		processors := runtime.GOMAXPROCS(0)
 		cycle.Work = processor / time.Duration(processors)
-		c.expected.Learn(Measured{
+		c.expected.Learn(policy.Measured{
 			Length: cycle.Duration - r.marking.swept, Work: processor, Processors: processors,
 			Scan: c.runtime.scan, Tracked: tracked + objects, Looks: r.marking.looks, Waiting: r.marking.waiting,
 		})

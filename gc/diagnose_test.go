@@ -35,7 +35,7 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestDiagnosisNamesWhatIsUnknown(t *testing.T) {
-	c, err := New(Config{Policy: new(Never)})
+	c, err := New(Config{Policy: Spec{}.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -168,7 +168,7 @@ func (h brokenHandler) WithGroup(string) slog.Handler           { return h }
 // all of them, as it would with runtime.AddCleanup.
 func TestLargeOwnersDieWithTheRuntimesOwnCycles(t *testing.T) {
 	quiet(t)
-	c := embed(t, Config{Policy: new(Never)})
+	c := embed(t, Config{Policy: Spec{}.New()})
 	var released atomic.Int64
 	for range 100 {
 		ownFunc(c, new(thing), 1<<20, func() { released.Add(1) })

@@ -114,7 +114,7 @@ func staged(t *testing.T, p Policy) (*Collector, *puppet, *graveyard) {
 }
 
 func TestACycleIsTimedByTheEngine(t *testing.T) {
-	c, e, g := staged(t, new(Never))
+	c, e, g := staged(t, Spec{}.New())
 	g.dead = 40
 	e.pass(10 * ms)
 	got := make(chan Cycle)
@@ -209,7 +209,7 @@ func TestNaturalCyclesAreSettledOnce(t *testing.T) {
 
 // TestPointsReadTheRuntimeOnceAMillisecond: a reading is most of what a point costs.
 func TestPointsReadTheRuntimeOnceAMillisecond(t *testing.T) {
-	c, e, g := staged(t, new(Never))
+	c, e, g := staged(t, Spec{}.New())
 	c.SetPolicy(&scripted{})
 	before := e.reads
 	for range 100 {

@@ -149,7 +149,7 @@ func (c *Collector) wakeAt(wake int64, top *Gate) {
 		if g != top && wake > 0 && wake < math.MaxInt64 && limit > 0 {
 			w = math.MaxInt64 // without a limit it never is under most pressure
 			if its := g.source.Sample().Limit; its > 0 {
-				w = toBytes(float64(wake) / float64(limit) * float64(its))
+				w = int64(min(float64(wake)/float64(limit)*float64(its), math.MaxInt64/2))
 			}
 		}
 		g.setWake(w)

@@ -44,7 +44,7 @@ func (c *Collector) look() {
 	gross, live := c.gross()
 	quiet := gross == c.idler.last
 	c.idler.last = gross
-	if _, never := c.policy.(*Never); quiet && (never || live == 0 || gross == c.idler.done) {
+	if quiet && (c.policy.String() == "never" || live == 0 || gross == c.idler.done) {
 		c.awake.Store(false) // whoever tracks something next wakes it
 		return
 	}

@@ -30,7 +30,7 @@ func (f *file) close(uintptr) { f.fd = 0 }
 
 // TestMisuseIsRefusedAtTheCall: what would leak, or count wrong, for ever.
 func TestMisuseIsRefusedAtTheCall(t *testing.T) {
-	c := newCollector(t, Config{Policy: new(Never)})
+	c := newCollector(t, Config{Policy: Spec{}.New()})
 	f, free := &file{fd: 3, name: "x"}, func(uintptr) {}
 	type pair struct {
 		fd uintptr
@@ -92,7 +92,7 @@ func TestStrictModeContainsNothing(t *testing.T) {
 
 func TestResizeAndAccountCount(t *testing.T) {
 	quiet(t)
-	c := newCollector(t, Config{Policy: new(Never)})
+	c := newCollector(t, Config{Policy: Spec{}.New()})
 	live := func() int64 { return c.Samples()[0].Live }
 	o := new(thing)
 	h := Own(c, o, 100, func(int) {}, 0)
@@ -117,7 +117,7 @@ func TestResizeAndAccountCount(t *testing.T) {
 // TestCyclesWaitForWhatIsAccounted: cleanups take it back, and that is the yield.
 func TestCyclesWaitForWhatIsAccounted(t *testing.T) {
 	quiet(t)
-	c := newCollector(t, Config{Policy: new(Never)})
+	c := newCollector(t, Config{Policy: Spec{}.New()})
 	waitFor(t, 20*time.Second, func() bool { // again where one took too long: the wait is bounded
 		for range 100 {
 			c.Account(10)

@@ -33,7 +33,7 @@ func TestCollectorAgainstAModel(t *testing.T) {
 	quiet(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		limit := rapid.SampledFrom([]int64{0, 60, 300}).Draw(rt, "limit")
-		c, err := New(Config{Policy: new(Never), Limit: limit, Caps: uncapped})
+		c, err := New(Config{Policy: Spec{}.New(), Limit: limit, Caps: uncapped})
 		if err != nil {
 			rt.Fatal(err)
 		}

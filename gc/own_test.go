@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -31,7 +32,7 @@ func (b *tomb) give(int)        { b.o.giveBack(1) }
 // owning is a collector on a puppet, whose memory of Own a test sets. Its limit is 100.
 func owning(t *testing.T) (*Collector, *puppet, *tomb) {
 	e := newPuppet()
-	c := newOn(e, Config{Caps: uncapped, Idle: -1, Limit: 100}, new(Never))
+	c := newOn(e, Config{Caps: uncapped, Idle: -1, Limit: 100}, Spec{}.New())
 	patient(c)
 	t.Cleanup(c.Close)
 	b := &tomb{o: c.own()}
@@ -141,9 +142,9 @@ func TestCyclesCostWhatTheyFindAndWhatTheyKeep(t *testing.T) {
 		}()
 		c.Collect(TriggerExplicit)
 	}
-	want := NewExpectation(1)
-	want.Learn(Measured{Length: 100 * time.Microsecond, Processors: 1, Tracked: 90})
-	want.Learn(Measured{Length: 100 * time.Microsecond, Processors: 1})
+	want := policy.NewExpectation(1)
+	want.Learn(policy.Measured{Length: 100 * time.Microsecond, Processors: 1, Tracked: 90})
+	want.Learn(policy.Measured{Length: 100 * time.Microsecond, Processors: 1})
 	want.See(0, 0)
 	if got := c.Stats().Cost; got != want.Cost {
 		t.Errorf("the next cycle is expected to take %v, want %v", got, want.Cost)

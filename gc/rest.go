@@ -93,5 +93,5 @@ func (r *rest) learn(o outcome, now time.Duration) {
 func goHeap() int64 {
 	s := [...]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s[:])
-	return max(goHeapMinimum, int64(s[0].Value.Uint64()))
+	return max(4<<20, int64(s[0].Value.Uint64()))
 }

@@ -8,7 +8,7 @@ import (
 // A cycle's tooth is in the timeline as it was: its top right before what is dead is
 // given back, which is above what the policy was asked about, and its bottom after.
 func TestTimelineHasTheTeethOfTheSaw(t *testing.T) {
-	c, e, g := staged(t, new(Never))
+	c, e, g := staged(t, Spec{}.New())
 	e.pass(time.Second)
 	got := make(chan Cycle)
 	go func() { got <- c.Collect(TriggerExplicit) }()
@@ -50,7 +50,7 @@ func TestTimelineHasTheTeethOfTheSaw(t *testing.T) {
 // However long a collector lives, the extremes of the last minutes are kept, and the
 // memory that this takes does not grow.
 func TestTimelineForgetsTheOldest(t *testing.T) {
-	c, e, g := staged(t, new(Never))
+	c, e, g := staged(t, Spec{}.New())
 	const each, last = 10 * ms, 20 * time.Minute
 	for now := time.Duration(0); now < last; now += each {
 		g.at.Live = int64(now / each % 1000)
@@ -88,7 +88,7 @@ func TestTimelineForgetsTheOldest(t *testing.T) {
 
 // What a clock that was read long ago says goes to no step before its own.
 func TestTimelineWithALateClock(t *testing.T) {
-	c, e, g := staged(t, new(Never))
+	c, e, g := staged(t, Spec{}.New())
 	e.pass(time.Hour)
 	c.Timeline()
 	g.at.Live = 5000

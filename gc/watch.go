@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"math"
 	"runtime/metrics"
 	"sync"
 	"sync/atomic"
@@ -157,7 +158,7 @@ func (g *Gauge) record(moved int64) {
 // freed is what the gauge has fallen by since the last mark began, beyond what the program
 // frees by itself in such a time. The caller holds mu.
 func (g *Gauge) freed() int64 {
-	return max(0, g.fallen-toBytes(g.byItself*float64(g.c.Now()-g.since)))
+	return max(0, g.fallen-int64(min(g.byItself*float64(g.c.Now()-g.since), math.MaxInt64/2)))
 }
 
 // judge learns whether the last cycle was worth it. The caller holds mu.

@@ -161,7 +161,7 @@ func TestRest(t *testing.T) {
 func TestGaugeFallsLate(t *testing.T) {
 	var bytes atomic.Int64
 	bytes.Store(100)
-	c, err := New(Config{Policy: new(Never)})
+	c, err := New(Config{Policy: Spec{}.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestGaugeIsRecorded(t *testing.T) {
 	rec.labels = trace.NewLabeler(&rec.Trace)
 	var bytes atomic.Int64
 	bytes.Store(5)
-	c := embed(t, Config{Policy: new(Never), Recorder: rec})
+	c := embed(t, Config{Policy: Spec{}.New(), Recorder: rec})
 	g := Watch(c, bytes.Load)
 	for _, level := range []int64{12, 6, 20} { // 5 + 7, then the oldest 5 and a part of the 7 go
 		bytes.Store(level)

@@ -15,7 +15,7 @@ import (
 // TestRegistryAgainstAModel holds slots to their words: a slot gives up its own
 // word, once, however often its place has been used since.
 func TestRegistryAgainstAModel(t *testing.T) {
-	c := newCollector(t, Config{Policy: new(Never)})
+	c := newCollector(t, Config{Policy: Spec{}.New()})
 	rapid.Check(t, func(t *rapid.T) {
 		given := make(map[int]int64)
 		r := NewWeakRegistry(c.own().gate, 1<<20, func(_ Slot, w int, bytes int64) { given[w] = bytes })
@@ -249,7 +249,7 @@ func TestAPolicySeesWhatACycleFreesWhenItEnds(t *testing.T) {
 // TestWhatIsForgottenIsNotKept: a release may refer to much, which must not stay
 // reachable through the slot that it had.
 func TestWhatIsForgottenIsNotKept(t *testing.T) {
-	c := newCollector(t, Config{Policy: new(Never)})
+	c := newCollector(t, Config{Policy: Spec{}.New()})
 	r := NewWeakRegistry(c.own().gate, 0, func(Slot, *thing, int64) {})
 	kept, byHand, byCycle := new(thing), new(thing), new(thing)
 	gone := []weak.Pointer[thing]{weak.Make(byHand), weak.Make(byCycle)}

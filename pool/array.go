@@ -88,7 +88,7 @@ func (p *Pool) collector() (*collecting, error) {
 	if p.closed.Load() {
 		return nil, ErrClosed
 	}
-	c, err := gc.New(gc.Config{Policy: new(gc.Never), Recorder: p.sink.Load().orNil()})
+	c, err := gc.New(gc.Config{Policy: gc.Spec{}.New(), Recorder: p.sink.Load().orNil()})
 	if err != nil {
 		return nil, fmt.Errorf("pool: %w", err)
 	}

@@ -292,7 +292,7 @@ func (panicky) Drop()  { panic("drop") }
 // A program that keeps asking for what does not fit must not spend its time on
 // collections, and is served as soon as somebody frees.
 func TestFutileCollectionsBackOff(t *testing.T) {
-	c, err := gc.New(gc.Config{Policy: new(gc.Never)})
+	c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

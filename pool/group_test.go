@@ -112,7 +112,7 @@ func TestPoolsOfADeviceMakeRoomForEachOther(t *testing.T) {
 func TestGarbageOfOnePoolServesAnother(t *testing.T) {
 	for _, one := range []bool{true, false} {
 		d := newSmall(64 * mib)
-		c, err := gc.New(gc.Config{Policy: new(gc.Never)})
+		c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestPressureIsTheDevices(t *testing.T) {
 // TestThePolicyIsToldWhatDidNotFit: the device has less than the limit says.
 func TestThePolicyIsToldWhatDidNotFit(t *testing.T) {
 	var cycles []gc.Cycle
-	c, err := gc.New(gc.Config{Policy: &told{cycles: &cycles}})
+	c, err := gc.New(gc.Config{Policy: &told{gc.Spec{}.New(), &cycles}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestThePolicyIsToldWhatDidNotFit(t *testing.T) {
 }
 
 type told struct {
-	gc.Never
+	gc.Policy
 	cycles *[]gc.Cycle
 }
 

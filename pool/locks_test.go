@@ -123,7 +123,7 @@ func soon(t *testing.T, do func()) {
 func TestNoLockIsHeldDuringCalls(t *testing.T) {
 	for name, cfg := range map[string]pool.Config{"caching": {}, "direct": {Direct: true}, "sites": {Sites: 1}} {
 		t.Run(name, func(t *testing.T) {
-			c, err := gc.New(gc.Config{Policy: new(gc.Never)})
+			c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,7 +28,7 @@ import (
 func TestPoolAgainstAModelOfADevice(t *testing.T) {
 	schedules(t, 300)
 	rapid.Check(t, func(rt *rapid.T) {
-		c, err := gc.New(gc.Config{Policy: new(gc.Never)})
+		c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
 		if err != nil {
 			rt.Fatal(err)
 		}

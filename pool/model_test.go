@@ -18,7 +18,7 @@ import (
 // dead to the byte, memory that nobody else has written to.
 func TestPoolAgainstModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c, err := gc.New(gc.Config{Policy: new(gc.Never)})
+		c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -152,7 +152,7 @@ func TestPoisonNamesTheCulprit(t *testing.T) {
 // Arrays that nothing reaches are found by a collection, exactly, under the
 // default policy of a collector that is shared with a second pool.
 func TestTwoPoolsShareACollector(t *testing.T) {
-	c, err := gc.New(gc.Config{Policy: new(gc.Never)})
+	c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -14,12 +14,12 @@ const never = math.MaxInt64
 // A base is the state of one run in the base world. Its methods take the trace time of an event
 // and the totals before it.
 type base struct {
-	policy gc.Policy
+	policy policy.Policy
 	cfg    Config
 	space  pressure.Space
 	log    *Log
 
-	share   float64  // of a full cycle's cost that the policy's cycles have: see gc.CUDAjl
+	share   float64  // of a full cycle's cost that the policy's cycles have: see cudajl
 	learned *learner // what the policy is told; nil: the truth
 
 	shift int64 // ns by which the program has been delayed
@@ -74,7 +74,7 @@ func (a *area) absent(elapsed float64) float64 {
 	return a.freed*elapsed - a.moment + a.lastFreed*max(0, elapsed-a.lastEnd)
 }
 
-func newBase(w *Workload, p gc.Policy, cfg Config) *base {
+func newBase(w *Workload, p policy.Policy, cfg Config) *base {
 	m := &base{policy: p, cfg: cfg, space: w.Space, log: cfg.Log, deadline: never}
 	m.setWake(0)
 	m.res = Result{Trace: w.Name, LimitBytes: cfg.Limit, Span: w.Span, Cycle: cfg.Cost.Of(0, 0)}
@@ -107,7 +107,7 @@ func (m *base) setWake(wake int64) {
 func (m *base) alloc(t, z int64, at *totals) {
 	m.advance(t, at)
 	if at.net-m.freed+z >= m.wake {
-		m.obey(m.ask(gc.Allocation, t, z, at), t, 0, at)
+		m.obey(m.ask(policy.Allocation, t, z, at), t, 0, at)
 	}
 	m.admit(t, z, at)
 }
@@ -115,7 +115,7 @@ func (m *base) alloc(t, z int64, at *totals) {
 // sync steps a wait of w ns.
 func (m *base) sync(t, w int64, at *totals) {
 	m.advance(t, at)
-	m.obey(m.ask(gc.Sync, t, w, at), t, w, at)
+	m.obey(m.ask(policy.Sync, t, w, at), t, w, at)
 }
 
 // admit hands out z bytes, by way of the ladder if they do not fit.
@@ -140,8 +140,8 @@ func (m *base) fits(z int64, at *totals) bool {
 	return m.cfg.Limit <= 0 || at.net-m.freed+z <= m.cfg.Limit
 }
 
-func (m *base) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
-	p := &gc.Point{
+func (m *base) ask(at policy.PointKind, t, arg int64, sum *totals) policy.Decision {
+	p := &policy.Point{
 		Now:       time.Duration(t + m.shift),
 		At:        at,
 		Sample:    pressure.Sample{Space: m.space, Live: sum.net - m.freed, Reserved: sum.net - m.freed, Limit: m.cfg.Told.limit(m.cfg.Limit)},
@@ -153,7 +153,7 @@ func (m *base) ask(at gc.PointKind, t, arg int64, sum *totals) gc.Decision {
 		Running:   m.running,
 		Cycles:    m.cycles,
 	}
-	if at == gc.Sync {
+	if at == policy.Sync {
 		p.Wait, p.WillBlock = m.cfg.expect(t, arg), true
 	} else {
 		p.Request = arg
@@ -176,13 +176,13 @@ func (cfg *Config) expect(t, w int64) time.Duration {
 }
 
 // obey carries out a decision at a point where the program waits w ns anyway.
-func (m *base) obey(d gc.Decision, t, w int64, at *totals) {
+func (m *base) obey(d policy.Decision, t, w int64, at *totals) {
 	switch {
-	case d.Action == gc.Skip:
-	case m.running && d.Action == gc.Block:
+	case d.Action == policy.Skip:
+	case m.running && d.Action == policy.Block:
 		m.await(t, w, at)
 	case m.running: // one cycle at a time
-	case d.Action == gc.Block:
+	case d.Action == policy.Block:
 		m.block(t, w, at)
 	default:
 		m.overlap(t, at)
@@ -201,7 +201,7 @@ func (m *base) block(t, w int64, at *totals) {
 	start := t + m.shift
 	m.res.Collections++
 	m.hold(t, g-w, at)
-	m.free(gc.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(max(0, g-w)), Action: gc.Block}, at, at)
+	m.free(policy.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(max(0, g-w)), Action: policy.Block}, at, at)
 }
 
 func (m *base) climb(t int64, at *totals) {
@@ -210,7 +210,7 @@ func (m *base) climb(t int64, at *totals) {
 	start := t + m.shift
 	m.res.RefusalCollections++
 	m.hold(t, l, at)
-	m.free(gc.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(l), Trigger: gc.TriggerRefusal, Action: gc.Block}, at, at)
+	m.free(policy.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(l), Trigger: policy.TriggerRefusal, Action: policy.Block}, at, at)
 }
 
 func (m *base) overlap(t int64, at *totals) {
@@ -259,11 +259,11 @@ func (m *base) advance(t int64, at *totals) {
 func (m *base) settle(now *totals) {
 	c := &m.cycle
 	m.running, m.deadline = false, never
-	m.free(gc.Cycle{Start: time.Duration(c.start), Duration: time.Duration(c.end - c.start), Exposed: time.Duration(c.held), Action: gc.Overlap}, &c.at, now)
+	m.free(policy.Cycle{Start: time.Duration(c.start), Duration: time.Duration(c.end - c.start), Exposed: time.Duration(c.held), Action: policy.Overlap}, &c.at, now)
 }
 
 // free gives back what was dropped before the cycle started and tells the policy.
-func (m *base) free(c gc.Cycle, started, now *totals) {
+func (m *base) free(c policy.Cycle, started, now *totals) {
 	c.Freed = started.dropped - m.freed
 	m.yielded = int64(started.drops) - m.count
 	m.area.free(c.Freed, int64(freedAt(c)))
@@ -286,8 +286,8 @@ func (m *base) free(c gc.Cycle, started, now *totals) {
 
 // freedAt returns when a cycle's bytes became free: at its end, or, for a caller
 // who was held, at the end of the pause.
-func freedAt(c gc.Cycle) time.Duration {
-	if c.Action == gc.Overlap {
+func freedAt(c policy.Cycle) time.Duration {
+	if c.Action == policy.Overlap {
 		return c.Start + c.Duration
 	}
 	return c.Start + c.Exposed

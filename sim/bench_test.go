@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
@@ -14,12 +14,12 @@ func BenchmarkRun(b *testing.B) {
 	w := sample(b, "gpt2")
 	engines := []struct {
 		name string
-		run  func(*Workload, gc.Policy, Config) Result
+		run  func(*Workload, policy.Policy, Config) Result
 	}{{"event", runEvents}, {"decision", Run}}
-	for _, policy := range []string{"never", "cudajl", "every-sync", "sqrt"} {
-		spec := gc.MustParse(policy)
+	for _, text := range []string{"never", "cudajl", "every-sync", "sqrt"} {
+		spec := policy.MustParse(text)
 		for _, e := range engines {
-			b.Run(fmt.Sprintf("policy=%s/engine=%s", policy, e.name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("policy=%s/engine=%s", text, e.name), func(b *testing.B) {
 				cfg := Config{Limit: w.PeakReachable * 3 / 2, Cost: Fixed(10 * time.Millisecond), Ladder: Ladder{Factor: 2}}
 				b.ReportAllocs()
 				for b.Loop() {
@@ -50,11 +50,11 @@ func BenchmarkOptimum(b *testing.B) {
 	})
 }
 
-// TestRunAllocatesNothingPerEvent: a run allocates its state and policy, however long the trace.
+// TestRunAllocatesNothingPerEvent: a run allocates its state and text, however long the trace.
 func TestRunAllocatesNothingPerEvent(t *testing.T) {
 	short, long := sawtooth(t, 100), sawtooth(t, 10_000)
-	spec := gc.MustParse("cudajl")
-	for _, run := range []func(*Workload, gc.Policy, Config) Result{Run, runEvents} {
+	spec := policy.MustParse("cudajl")
+	for _, run := range []func(*Workload, policy.Policy, Config) Result{Run, runEvents} {
 		cfg := Config{Limit: 1000, Cost: Fixed(200), Ladder: Ladder{Factor: 2}}
 		a := testing.AllocsPerRun(10, func() { run(short, spec.New(), cfg) })
 		b := testing.AllocsPerRun(10, func() { run(long, spec.New(), cfg) })
@@ -75,14 +75,14 @@ func BenchmarkPacer(b *testing.B) {
 		all = append(all, w)
 		points += len(w.points)
 	}
-	replay := func(w *Workload, p gc.Policy) time.Duration {
+	replay := func(w *Workload, p policy.Policy) time.Duration {
 		begin := time.Now()
 		Run(w, p, Config{Limit: w.PeakReachable * 3 / 2, Cost: Fixed(time.Millisecond), Ladder: Ladder{Factor: 2}})
 		return time.Since(begin)
 	}
 	asked := 0
 	for _, w := range all {
-		count := &counting{Policy: gc.MustParse("pacer").New()}
+		count := &counting{Policy: policy.MustParse("pacer").New()}
 		replay(w, count)
 		asked += count.asked
 	}
@@ -92,8 +92,8 @@ func BenchmarkPacer(b *testing.B) {
 	}
 	for b.Loop() {
 		for i, w := range all {
-			with[i] = min(with[i], replay(w, gc.MustParse("pacer").New()))
-			without[i] = min(without[i], replay(w, new(gc.Never)))
+			with[i] = min(with[i], replay(w, policy.MustParse("pacer").New()))
+			without[i] = min(without[i], replay(w, policy.Spec{}.New()))
 		}
 	}
 	sum := time.Duration(0)
@@ -107,11 +107,11 @@ func BenchmarkPacer(b *testing.B) {
 
 // A counting policy counts how often it is asked.
 type counting struct {
-	gc.Policy
+	policy.Policy
 	asked int
 }
 
-func (c *counting) Decide(p gc.Point) gc.Decision {
+func (c *counting) Decide(p policy.Point) policy.Decision {
 	c.asked++
 	return c.Policy.Decide(p)
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // A Contender is what a comparison runs: a policy, made anew for every run, or
@@ -59,7 +59,7 @@ func ParseContender(text string) (Contender, error) {
 	if i := slices.IndexFunc(optima, func(c Contender) bool { return c.name == text }); i >= 0 {
 		return optima[i], nil
 	}
-	spec, err := gc.Parse(text)
+	spec, err := policy.Parse(text)
 	if err != nil {
 		if strings.HasPrefix(text, "opt") {
 			return Contender{}, fmt.Errorf("%w, or an optimum: %s", err, strings.Join(Optima(), ", "))
@@ -73,14 +73,14 @@ func ParseContender(text string) (Contender, error) {
 
 // NewContender returns a contender that runs a policy that no text names; each
 // call of fresh makes one.
-func NewContender(name string, fresh func() gc.Policy) Contender {
+func NewContender(name string, fresh func() policy.Policy) Contender {
 	return Contender{name, func(w *Workload, cfg Config) (Result, error) { return Run(w, fresh(), cfg), nil }}
 }
 
-// ParseContenders reads a list of contenders, cut as [gc.SplitList] says.
+// ParseContenders reads a list of contenders, cut as [policy.SplitList] says.
 func ParseContenders(text string) ([]Contender, error) {
 	var all []Contender
-	for _, item := range gc.SplitList(text) {
+	for _, item := range policy.SplitList(text) {
 		c, err := ParseContender(item)
 		if err != nil {
 			return nil, err

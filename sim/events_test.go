@@ -1,10 +1,10 @@
 package sim
 
-import "github.com/eagergc/eagergc/gc"
+import "github.com/eagergc/eagergc/gc/policy"
 
 // runEvents is [Run] stepped event by event: the rules of the package comment
 // in their plainest form, against which Run is tested. Its results are the same.
-func runEvents(w *Workload, p gc.Policy, cfg Config) Result {
+func runEvents(w *Workload, p policy.Policy, cfg Config) Result {
 	m := newBase(w, p, cfg)
 	var at totals
 	for _, o := range w.ops {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
@@ -97,7 +97,7 @@ func checkGolden(t *testing.T, w *Workload, want Result) {
 	if want.Policy == "optimum-blocking" {
 		return
 	}
-	if events := runEvents(w, gc.MustParse(want.Policy).New(), cfg); events != all {
+	if events := runEvents(w, policy.MustParse(want.Policy).New(), cfg); events != all {
 		t.Errorf("%s %s: event by event %+v, by decision %+v", w.Name, want.Policy, events, all)
 	}
 }

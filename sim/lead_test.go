@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/kineto"
 )
@@ -61,7 +61,7 @@ func TestElasticWaitsAsRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Run(w, gc.MustParse("never").New(), Config{Limit: 150, Machine: &Machine{Mark: Linear{Base: 10}, Elastic: true}})
+		return Run(w, policy.MustParse("never").New(), Config{Limit: 150, Machine: &Machine{Mark: Linear{Base: 10}, Elastic: true}})
 	}
 	for ahead, want := range map[time.Duration]time.Duration{0: 70, 4: 66, 10: 60, 40: 60} {
 		if got := run(ahead); got.Elapsed != want || got.ExposedPause != 10 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -42,7 +42,7 @@ func TestMachineStepByStep(t *testing.T) {
 	}
 	log := &Log{KeepDecisions: true}
 	m := &Machine{Start: 10, Mark: Linear{Base: 100}, Settle: Linear{PerObject: 5}, Ladder: 50, Elastic: true}
-	got := Run(w, &script{actions: []gc.Action{gc.Skip, gc.Block, gc.Skip, gc.Skip, gc.Skip, gc.Skip}}, Config{Limit: 100, Machine: m, Log: log})
+	got := Run(w, &script{actions: []policy.Action{policy.Skip, policy.Block, policy.Skip, policy.Skip, policy.Skip, policy.Skip}}, Config{Limit: 100, Machine: m, Log: log})
 	if got.Collections != 1 || got.ExposedPause != 115 || got.MaxPause != 115 || got.GCBusy != 115 || got.PeakLive != 60 {
 		t.Errorf("%+v", got)
 	}

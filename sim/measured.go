@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -13,7 +13,7 @@ import (
 // event. Its times are in ns.
 type measured struct {
 	w      *Workload
-	policy gc.Policy
+	policy policy.Policy
 	cfg    Config
 	*Machine
 	memory Memory
@@ -57,7 +57,7 @@ const (
 )
 
 type cycle struct {
-	gc.Cycle
+	policy.Cycle
 	phase int
 	left  float64 // of the phase, with the program held
 	noise float64
@@ -70,7 +70,7 @@ type cycle struct {
 }
 
 // runMeasured replays w under p in the world of cfg.Machine.
-func runMeasured(w *Workload, p gc.Policy, cfg Config) Result {
+func runMeasured(w *Workload, p policy.Policy, cfg Config) Result {
 	r := &measured{
 		w: w, policy: p, cfg: cfg, Machine: cfg.Machine, memory: cfg.Memory,
 		random: rand.New(rand.NewPCG(cfg.Seed, 1)), stalls: rand.New(rand.NewPCG(cfg.Seed, 2)), waits: make([]float64, w.places), missing: map[int32]bool{}, ended: math.Inf(-1),
@@ -193,7 +193,7 @@ func (r *measured) hold(extra float64, at int64) {
 
 func (r *measured) alloc(object int32, z, at int64) {
 	if r.memory.Live()+z >= r.wake {
-		d := r.ask(gc.Point{At: gc.Allocation, Request: z}, at)
+		d := r.ask(policy.Point{At: policy.Allocation, Request: z}, at)
 		if r.obey(d) {
 			r.hold(0, at)
 		}
@@ -285,7 +285,7 @@ func (r *measured) climb(z, at int64) int64 {
 		extra += r.queued()
 	}
 	before := r.dead
-	r.begin(gc.TriggerRefusal, gc.Block)
+	r.begin(policy.TriggerRefusal, policy.Block)
 	r.hold(extra, at)
 	freed := before - r.dead
 	if r.futile++; freed >= z {
@@ -311,7 +311,7 @@ func (r *measured) queued() float64 {
 // sync waits for the device. It has worked on while the program was held, if
 // waits are elastic.
 func (r *measured) sync(place int32, w, at int64) {
-	d := r.ask(gc.Point{At: gc.Sync, Wait: time.Duration(r.waits[place]), WillBlock: true}, at)
+	d := r.ask(policy.Point{At: policy.Sync, Wait: time.Duration(r.waits[place]), WillBlock: true}, at)
 	hold := r.obey(d)
 	wait := float64(w)
 	if left := r.lead.Wait(wait); r.Elastic {
@@ -331,7 +331,7 @@ func (r *measured) sync(place int32, w, at int64) {
 }
 
 // ask asks the policy.
-func (r *measured) ask(p gc.Point, at int64) gc.Decision {
+func (r *measured) ask(p policy.Point, at int64) policy.Decision {
 	p.Now = time.Duration(r.now)
 	p.Sample = pressure.Sample{Space: r.w.Space, Live: r.memory.Live(), Reserved: r.memory.Reserved(), Limit: r.cfg.Told.limit(r.cfg.Limit)}
 	p.Allocated = r.totals.gross - r.last.gross
@@ -352,17 +352,17 @@ func (r *measured) tracked() int64 {
 }
 
 // obey starts what a policy asks for, and reports whether the program is to be held.
-func (r *measured) obey(d gc.Decision) (hold bool) {
-	if d.Action != gc.Skip && r.cycle == nil {
+func (r *measured) obey(d policy.Decision) (hold bool) {
+	if d.Action != policy.Skip && r.cycle == nil {
 		r.res.Collections++
-		r.begin(gc.TriggerPolicy, d.Action)
+		r.begin(policy.TriggerPolicy, d.Action)
 	}
-	return d.Action == gc.Block
+	return d.Action == policy.Block
 }
 
-func (r *measured) begin(trigger gc.Trigger, action gc.Action) {
+func (r *measured) begin(trigger policy.Trigger, action policy.Action) {
 	c := &cycle{
-		Cycle: gc.Cycle{Start: time.Duration(r.now), Trigger: trigger, Action: action},
+		Cycle: policy.Cycle{Start: time.Duration(r.now), Trigger: trigger, Action: action},
 		noise: r.Noise.Draw(r.random), after: r.After.Of(time.Duration(r.now - r.ended)), begin: r.now, held: math.Inf(1),
 	}
 	c.left = r.debt + c.noise*c.after*float64(r.Start)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // A machine made of the base world's costs gives the base world's results where
@@ -14,9 +14,9 @@ import (
 func TestMachineOfTheBaseWorldIsTheBaseWorld(t *testing.T) {
 	w := sample(t, "mlp")
 	cfg := Config{Limit: w.PeakReachable * 3 / 2, Cost: Fixed(10 * time.Millisecond), Ladder: Ladder{Factor: 2}}
-	want := Run(w, new(gc.Never), cfg)
+	want := Run(w, policy.Spec{}.New(), cfg)
 	cfg.Machine = MachineOf(cfg.Cost, cfg.Ladder)
-	got := Run(w, new(gc.Never), cfg)
+	got := Run(w, policy.Spec{}.New(), cfg)
 	got.MeanLive, got.MeanGarbage, got.Elapsed, got.GCBusy = want.MeanLive, want.MeanGarbage, want.Elapsed, want.GCBusy
 	if got != want {
 		t.Errorf("%+v\nbase %+v", got, want)
@@ -26,9 +26,9 @@ func TestMachineOfTheBaseWorldIsTheBaseWorld(t *testing.T) {
 // Each element alone moves what it is about.
 func TestElementsOfAMachine(t *testing.T) {
 	w := sawtooth(t, 2000) // 100 bytes each us, a wait of 300 ns after every tenth
-	run := func(m Machine, policy string) Result {
+	run := func(m Machine, text string) Result {
 		m.Mark.Base = 2 * time.Microsecond
-		return Run(w, gc.MustParse(policy).New(), Config{Limit: 5000, Machine: &m, Seed: 7})
+		return Run(w, policy.MustParse(text).New(), Config{Limit: 5000, Machine: &m, Seed: 7})
 	}
 	const beside = "threshold:0.5,overlap=true"
 	never, overlap := run(Machine{}, "never"), run(Machine{}, beside)
@@ -64,7 +64,7 @@ func TestDropsCountUntilTheMarkBegins(t *testing.T) {
 	w := sawtooth(t, 1000)
 	run := func(start time.Duration) *Log {
 		log := new(Log)
-		Run(w, gc.MustParse("threshold:0.5,overlap=true").New(), Config{Limit: 5000, Machine: &Machine{Start: start, Mark: Linear{Base: 10}}, Log: log})
+		Run(w, policy.MustParse("threshold:0.5,overlap=true").New(), Config{Limit: 5000, Machine: &Machine{Start: start, Mark: Linear{Base: 10}}, Log: log})
 		return log
 	}
 	soon, late := run(1).Cycles[0], run(5 * time.Microsecond).Cycles[0]
@@ -76,7 +76,7 @@ func TestDropsCountUntilTheMarkBegins(t *testing.T) {
 // An allocation that fails is missing from then on, and its drop frees nothing.
 func TestFailedAllocationsAreMissing(t *testing.T) {
 	w := sawtooth(t, 100)
-	r := Run(w, new(gc.Never), Config{Limit: 50, Machine: new(Machine)})
+	r := Run(w, policy.Spec{}.New(), Config{Limit: 50, Machine: new(Machine)})
 	if r.FailedAllocs != 100 || r.PeakLive != 0 {
 		t.Errorf("%+v", r)
 	}

@@ -5,26 +5,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace/formats/synthetic"
 )
 
 // A scorer counts refusals that came as a surprise: the policy had no cycle under way and asked for none.
 type scorer struct {
-	gc.Policy
+	policy.Policy
 	tried     bool // a cycle is under way, or asked for
 	surprises int
 }
 
-func (s *scorer) Decide(at gc.Point) gc.Decision {
+func (s *scorer) Decide(at policy.Point) policy.Decision {
 	d := s.Policy.Decide(at)
-	s.tried = at.Running || d.Action != gc.Skip
+	s.tried = at.Running || d.Action != policy.Skip
 	return d
 }
 
-func (s *scorer) Observe(c gc.Cycle) {
-	if c.Trigger == gc.TriggerRefusal && !s.tried {
+func (s *scorer) Observe(c policy.Cycle) {
+	if c.Trigger == policy.TriggerRefusal && !s.tried {
 		s.surprises++
 	}
 	s.Policy.Observe(c)
@@ -44,7 +44,7 @@ func TestPacerMakesAMistakeTwiceAtMost(t *testing.T) {
 		for _, limit := range []float64{1.25, 2} {
 			for _, g := range []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
 				run := func(told float64) time.Duration {
-					s := &scorer{Policy: gc.MustParse("pacer").New()}
+					s := &scorer{Policy: policy.MustParse("pacer").New()}
 					r := sim.Run(w, s, sim.Config{Limit: int64(limit * float64(w.PeakReachable)), Cost: sim.Fixed(g), Ladder: sim.Ladder{Factor: 2}, Told: sim.Told{Limit: told}})
 					mistakes += s.surprises
 					if s.surprises > 2 {
@@ -109,7 +109,7 @@ func TestPacerTakesBackWhatWasLent(t *testing.T) {
 			}
 			return limit
 		}
-		s := &scorer{Policy: gc.MustParse("pacer").New()}
+		s := &scorer{Policy: policy.MustParse("pacer").New()}
 		r := sim.Run(w, s, sim.Config{Limit: limit, Memory: m, Machine: sim.MachineOf(sim.Fixed(50*time.Microsecond), sim.Ladder{Factor: 2})})
 		if r.Collections < 800 {
 			t.Fatalf("%s: %d cycles are too few to see that", w.Name, r.Collections)
@@ -127,20 +127,20 @@ func TestPacerTakesBackWhatWasLent(t *testing.T) {
 func TestCyclesTellWhatTheyHeld(t *testing.T) {
 	for _, w := range compile(t, append(recorded(t)[:3], programs(t, 5, "server")...)) {
 		for _, g := range []time.Duration{time.Millisecond, 30 * time.Millisecond} {
-			for _, policy := range []string{"pacer", "threshold:0.95,overlap=true", "never", "cudajl"} {
+			for _, text := range []string{"pacer", "threshold:0.95,overlap=true", "never", "cudajl"} {
 				for _, machine := range []*sim.Machine{nil, sim.MachineOf(sim.Fixed(g), sim.Ladder{Factor: 1})} {
 					log := new(sim.Log)
 					limit := w.PeakReachable * 3 / 2
-					r := sim.Run(w, gc.MustParse(policy).New(), sim.Config{Limit: limit, Cost: sim.Fixed(g), Ladder: sim.Ladder{Factor: 1}, Machine: machine, Log: log})
+					r := sim.Run(w, policy.MustParse(text).New(), sim.Config{Limit: limit, Cost: sim.Fixed(g), Ladder: sim.Ladder{Factor: 1}, Machine: machine, Log: log})
 					var held time.Duration
 					for _, c := range log.Cycles {
 						held += c.Exposed
-						if c.Trigger == gc.TriggerRefusal && c.Wanted <= limit || c.Wanted > 0 && c.Exposed == 0 {
-							t.Fatalf("%s: %+v with a limit of %d", policy, c, limit)
+						if c.Trigger == policy.TriggerRefusal && c.Wanted <= limit || c.Wanted > 0 && c.Exposed == 0 {
+							t.Fatalf("%s: %+v with a limit of %d", text, c, limit)
 						}
 					}
 					if d := (held - r.ExposedPause).Abs(); d > time.Duration(len(log.Cycles)) { // of rounding
-						t.Errorf("%s, %s, cycles of %v, machine %v: cycles say %v, the program was held for %v", w.Name, policy, g, machine != nil, held, r.ExposedPause)
+						t.Errorf("%s, %s, cycles of %v, machine %v: cycles say %v, the program was held for %v", w.Name, text, g, machine != nil, held, r.ExposedPause)
 					}
 				}
 			}
@@ -158,9 +158,9 @@ func TestPacerTakesWhatIsLearned(t *testing.T) {
 			m := sim.MachineOf(sim.Cost{Base: 3 * time.Millisecond, Slowdown: 0.05}, sim.Ladder{Factor: 2})
 			m.Noise = sim.Noise{0.6, 0.9, 1, 1.1, 1.6}
 			cfg := sim.Config{Limit: 3 * w.PeakReachable / 2, Machine: m, Seed: seed}
-			truth := sim.Run(w, gc.MustParse("pacer").New(), cfg)
+			truth := sim.Run(w, policy.MustParse("pacer").New(), cfg)
 			cfg.Told.Learned = true
-			learned := sim.Run(w, gc.MustParse("pacer").New(), cfg)
+			learned := sim.Run(w, policy.MustParse("pacer").New(), cfg)
 			lost += math.Log(float64(learned.Objective()+time.Millisecond) / float64(truth.Objective()+time.Millisecond))
 			cells++
 		}

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -16,7 +16,7 @@ import (
 // A naive replay walks the rules of DESIGN, section 6, over the events themselves, one
 // object at a time and without a thought for speed. It shares nothing with the engine.
 type naive struct {
-	policy gc.Policy
+	policy policy.Policy
 	limit  int64
 	cost   func(tracked, freed int) int64 // ns
 	ladder float64
@@ -73,7 +73,7 @@ func (n *naive) dead() (ids []uint64) {
 }
 
 // settle frees what a cycle found, and tells the policy.
-func (n *naive) settle(c gc.Cycle, at int64, ids []uint64) {
+func (n *naive) settle(c policy.Cycle, at int64, ids []uint64) {
 	for _, id := range ids {
 		c.Freed += n.bytes[id]
 		delete(n.objects, id)
@@ -91,7 +91,7 @@ func (n *naive) settle(c gc.Cycle, at int64, ids []uint64) {
 func (n *naive) settleOverlapped(held, wanted int64) {
 	c := n.cycle
 	n.cycle = nil
-	n.settle(gc.Cycle{Start: time.Duration(c.start), Duration: time.Duration(c.end - c.start), Exposed: time.Duration(max(0, held)), Action: gc.Overlap, Wanted: wanted}, c.end, c.dead)
+	n.settle(policy.Cycle{Start: time.Duration(c.start), Duration: time.Duration(c.end - c.start), Exposed: time.Duration(max(0, held)), Action: policy.Overlap, Wanted: wanted}, c.end, c.dead)
 }
 
 // costNow is what a cycle costs that starts now; it counts as busy.
@@ -101,7 +101,7 @@ func (n *naive) costNow() int64 {
 	return g
 }
 
-func (n *naive) ask(p gc.Point) gc.Decision {
+func (n *naive) ask(p policy.Point) policy.Decision {
 	p.Now = time.Duration(n.now)
 	p.Sample = pressure.Sample{Live: n.live, Reserved: n.live, Limit: n.limit}
 	p.Allocated, p.Freed, p.LiveAfter = n.allocated, n.given, n.liveAfter
@@ -113,23 +113,23 @@ func (n *naive) ask(p gc.Point) gc.Decision {
 }
 
 // obey does what the policy says at a point where the program waits for w ns anyway.
-func (n *naive) obey(d gc.Decision, w int64) {
+func (n *naive) obey(d policy.Decision, w int64) {
 	switch {
-	case d.Action == gc.Skip:
+	case d.Action == policy.Skip:
 	case n.cycle != nil:
-		if d.Action == gc.Block {
+		if d.Action == policy.Block {
 			held := n.cycle.end - n.now - w
 			n.hold(held)
 			n.settleOverlapped(held, 0)
 		}
-	case d.Action == gc.Overlap:
+	case d.Action == policy.Overlap:
 		n.res.Collections++
 		n.cycle = &naiveCycle{n.now, n.now + n.costNow(), n.dead()}
 	default:
 		n.res.Collections++
 		g, start, ids := n.costNow(), n.now, n.dead()
 		n.hold(g - w)
-		n.settle(gc.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(max(0, g-w)), Action: gc.Block}, n.now, ids)
+		n.settle(policy.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(max(0, g-w)), Action: policy.Block}, n.now, ids)
 	}
 }
 
@@ -147,7 +147,7 @@ func (n *naive) admit(z int64) {
 		g, start, ids := n.costNow(), n.now, n.dead()
 		l := int64(n.ladder * float64(g))
 		n.hold(l)
-		n.settle(gc.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(l), Trigger: gc.TriggerRefusal, Action: gc.Block, Wanted: wanted}, n.now, ids)
+		n.settle(policy.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(l), Trigger: policy.TriggerRefusal, Action: policy.Block, Wanted: wanted}, n.now, ids)
 	}
 	if !n.fits(z) {
 		n.res.FailedAllocs++
@@ -162,7 +162,7 @@ func (n *naive) event(e trace.Event) {
 	switch e.Kind {
 	case trace.Alloc:
 		if n.live+e.Bytes >= n.wake {
-			n.obey(n.ask(gc.Point{At: gc.Allocation, Request: e.Bytes}), 0)
+			n.obey(n.ask(policy.Point{At: policy.Allocation, Request: e.Bytes}), 0)
 		}
 		n.admit(e.Bytes)
 		n.objects[e.ID], n.bytes[e.ID] = false, e.Bytes
@@ -179,7 +179,7 @@ func (n *naive) event(e trace.Event) {
 		n.kept -= e.Bytes
 		n.given += e.Bytes
 	case trace.Sync:
-		n.obey(n.ask(gc.Point{At: gc.Sync, Wait: e.Duration, WillBlock: true}), int64(e.Duration))
+		n.obey(n.ask(policy.Point{At: policy.Sync, Wait: e.Duration, WillBlock: true}), int64(e.Duration))
 	}
 }
 
@@ -205,17 +205,17 @@ func (n *naive) run(events []trace.Event) Result {
 
 // A noted policy keeps what it is asked and told.
 type noted struct {
-	gc.Policy
-	points []gc.Point
-	told   []gc.Cycle
+	policy.Policy
+	points []policy.Point
+	told   []policy.Cycle
 }
 
-func (p *noted) Decide(at gc.Point) gc.Decision {
+func (p *noted) Decide(at policy.Point) policy.Decision {
 	p.points = append(p.points, at)
 	return p.Policy.Decide(at)
 }
 
-func (p *noted) Observe(c gc.Cycle) {
+func (p *noted) Observe(c policy.Cycle) {
 	p.told = append(p.told, c)
 	p.Policy.Observe(c)
 }
@@ -239,7 +239,7 @@ func againstANaiveReplay(t *rapid.T) {
 	if rapid.IntRange(0, 4).Draw(t, "unlimited") == 0 {
 		cfg.Limit = 0
 	}
-	fresh := genWhim(t, gc.Skip, gc.Skip, gc.Overlap, gc.Block)
+	fresh := genWhim(t, policy.Skip, policy.Skip, policy.Overlap, policy.Block)
 	fast, slow := &noted{Policy: fresh()}, &noted{Policy: fresh()}
 	got := Run(w, fast, cfg)
 	n := naive{policy: slow, limit: cfg.Limit, ladder: cfg.Ladder.Factor, cost: func(tracked, freed int) int64 {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // ErrNoSchedule says that not even a cycle at every point keeps a workload
@@ -37,7 +37,7 @@ type Schedule struct {
 // A step is a cycle just before a point passes.
 type step struct {
 	point  int
-	action gc.Action
+	action policy.Action
 }
 
 // OptimumBlocking returns the schedule of blocking cycles that has the least
@@ -88,7 +88,7 @@ func OptimumBlocking(w *Workload, limit int64, cost Cost) (Schedule, error) {
 	}
 	s := Schedule{Exposed: time.Duration(best[n+1].exposed)}
 	for node := prev[n+1]; node > 0; node = prev[node] {
-		s.steps = append(s.steps, step{int(node) - 1, gc.Block})
+		s.steps = append(s.steps, step{int(node) - 1, policy.Block})
 	}
 	reverse(s.steps)
 	return s, nil
@@ -190,9 +190,9 @@ func (m *base) follow(q *point, i int, steps *[]step) {
 	}
 	if s := *steps; len(s) > 0 && s[0].point == i {
 		if m.running { // one at a time: the step hurries the cycle before it
-			m.obey(gc.Decision{Action: gc.Block}, q.time, wait, &q.totals)
+			m.obey(policy.Decision{Action: policy.Block}, q.time, wait, &q.totals)
 		}
-		m.obey(gc.Decision{Action: s[0].action}, q.time, wait, &q.totals)
+		m.obey(policy.Decision{Action: s[0].action}, q.time, wait, &q.totals)
 		*steps = s[1:]
 	}
 	if !q.sync {

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // bruteBlocking tries every subset of the points: the definition of the optimum.
@@ -17,7 +17,7 @@ func bruteBlocking(w *Workload, cfg Config) (time.Duration, bool) {
 		s := Schedule{}
 		for i := range w.points {
 			if set>>i&1 == 1 {
-				s.steps = append(s.steps, step{i, gc.Block})
+				s.steps = append(s.steps, step{i, policy.Block})
 			}
 		}
 		r := RunSchedule(w, "brute", s, cfg)
@@ -80,7 +80,7 @@ func TestOptimumBlockingProperties(t *testing.T) {
 			t.Fatalf("a bigger limit made it %v from %v", bigger, best)
 		}
 		cfg := Config{Limit: limit, Cost: Fixed(g), Ladder: Ladder{Factor: 2}}
-		if r := Run(w, genWhim(t, gc.Skip, gc.Block)(), cfg); r.ExposedPause < best {
+		if r := Run(w, genWhim(t, policy.Skip, policy.Block)(), cfg); r.ExposedPause < best {
 			t.Fatalf("%s has %v, below the optimum %v", r.Policy, r.ExposedPause, best)
 		}
 	})

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // OptimumOverlap returns the best schedule of overlapped cycles that it knows.
@@ -209,7 +209,7 @@ func (c *chain) solve() int64 {
 func (c *chain) steps() []step {
 	var s []step
 	for node := c.last; node > 0; node = c.prev[node] {
-		s = append(s, step{int(node) - 1, gc.Overlap})
+		s = append(s, step{int(node) - 1, policy.Overlap})
 	}
 	reverse(s)
 	return s

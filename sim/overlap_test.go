@@ -6,23 +6,23 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
 // script plays a list of actions, one for each question.
 type script struct {
-	actions []gc.Action
+	actions []policy.Action
 	asked   int
 }
 
-func (p *script) Decide(gc.Point) gc.Decision {
+func (p *script) Decide(policy.Point) policy.Decision {
 	p.asked++
-	return gc.Decision{Action: p.actions[p.asked-1]}
+	return policy.Decision{Action: p.actions[p.asked-1]}
 }
-func (p *script) Observe(gc.Cycle) {}
-func (p *script) String() string   { return "script" }
+func (p *script) Observe(policy.Cycle) {}
+func (p *script) String() string       { return "script" }
 
 // bruteOverlap tries every action at every point, as a policy, and as a schedule, which can do more:
 // where a cycle is under way it waits for that and starts another.
@@ -33,14 +33,14 @@ func bruteOverlap(w *Workload, cfg Config) time.Duration {
 		total *= 3
 	}
 	best := time.Duration(-1)
-	actions := make([]gc.Action, n)
+	actions := make([]policy.Action, n)
 	for set := range total {
 		for i, x := 0, set; i < n; i, x = i+1, x/3 {
-			actions[i] = gc.Action(x % 3)
+			actions[i] = policy.Action(x % 3)
 		}
 		var steps []step
 		for i, a := range actions {
-			if a != gc.Skip {
+			if a != policy.Skip {
 				steps = append(steps, step{i, a})
 			}
 		}
@@ -126,7 +126,7 @@ func TestBoundBelowEveryPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := Run(w, genWhim(t, gc.Skip, gc.Skip, gc.Overlap, gc.Block)(), cfg); r.ExposedPause < bound {
+		if r := Run(w, genWhim(t, policy.Skip, policy.Skip, policy.Overlap, policy.Block)(), cfg); r.ExposedPause < bound {
 			t.Fatalf("%s has %v, below the bound %v", r.Policy, r.ExposedPause, bound)
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
@@ -172,11 +172,11 @@ func TestPacerIsLazyWhereACycleOutlastsHeadroom(t *testing.T) {
 	for _, w := range compile(t, programs(t, 4, synthetic.Shapes()...)) {
 		for _, factor := range []float64{1.25, 1.5, 2} {
 			cfg := sim.Config{Limit: int64(factor * float64(w.PeakReachable)), Cost: sim.Fixed(g), Ladder: sim.Ladder{Factor: 2}}
-			least := sim.Run(w, gc.MustParse("never").New(), cfg).RefusalCollections
+			least := sim.Run(w, policy.MustParse("never").New(), cfg).RefusalCollections
 			if time.Duration(least)*g < 4*w.Span {
 				continue
 			}
-			r := sim.Run(w, gc.MustParse("pacer").New(), cfg)
+			r := sim.Run(w, policy.MustParse("pacer").New(), cfg)
 			n := r.Collections + 2*r.RefusalCollections
 			if n > least+1 {
 				t.Errorf("%s %.2fx: %d cycles and %d refusals, %d refusals without a policy", w.Name, factor, r.Collections, r.RefusalCollections, least)
@@ -200,7 +200,7 @@ func TestPacerDoesNotStartWhereItFreedNothing(t *testing.T) {
 	}
 	w := compile(t, []*trace.Trace{tr})[0]
 	cfg := sim.Config{Limit: int64(1.1 * float64(w.PeakReachable)), Cost: sim.Fixed(100 * time.Microsecond), Ladder: sim.Ladder{Factor: 2}}
-	if r := sim.Run(w, gc.MustParse("pacer").New(), cfg); r.RefusalCollections > 100 {
+	if r := sim.Run(w, policy.MustParse("pacer").New(), cfg); r.RefusalCollections > 100 {
 		t.Errorf("%d cycles, %d refusals", r.Collections, r.RefusalCollections)
 	}
 }

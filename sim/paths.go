@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // Paths looks for a good schedule of overlapped cycles. It keeps two ways to
@@ -83,7 +83,7 @@ func (p *paths) solve() []step {
 	}
 	var steps []step
 	for ; last > 1; last = p.way[last].prev {
-		steps = append(steps, step{int(last)/2 - 1, gc.Overlap})
+		steps = append(steps, step{int(last)/2 - 1, policy.Overlap})
 	}
 	reverse(steps)
 	return steps

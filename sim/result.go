@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // A Result holds the metrics of one run: one trace under one policy, limit and
@@ -60,13 +60,13 @@ type Log struct {
 }
 
 // decide keeps a decision, if it is to be kept.
-func (l *Log) decide(trace time.Duration, at *gc.Point, answer gc.Decision) {
+func (l *Log) decide(trace time.Duration, at *policy.Point, answer policy.Decision) {
 	if l == nil || !l.KeepDecisions && !l.KeepReasons {
 		return
 	}
 	d := Decided{trace, *at, answer}
 	if !l.KeepDecisions && len(l.Decisions) > 0 {
-		if last := &l.Decisions[len(l.Decisions)-1]; last.Action == gc.Skip && l.seen == len(l.Cycles) {
+		if last := &l.Decisions[len(l.Decisions)-1]; last.Action == policy.Skip && l.seen == len(l.Cycles) {
 			*last = d
 			return
 		}

@@ -3,7 +3,7 @@ package sim_test
 import (
 	"testing"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
@@ -19,8 +19,8 @@ func TestKeepReasons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, policy := range []string{"cudajl", "pacer", "never", "v8step"} {
-		c, err := sim.ParseContender(policy)
+	for _, text := range []string{"cudajl", "pacer", "never", "v8step"} {
+		c, err := sim.ParseContender(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,23 +39,23 @@ func TestKeepReasons(t *testing.T) {
 			return d
 		}
 		if len(some.Decisions) >= len(all.Decisions) || len(all.Cycles) == 0 {
-			t.Errorf("%s: %d of %d decisions are kept, of %d cycles", policy, len(some.Decisions), len(all.Decisions), len(all.Cycles))
+			t.Errorf("%s: %d of %d decisions are kept, of %d cycles", text, len(some.Decisions), len(all.Decisions), len(all.Cycles))
 		}
 		for _, c := range all.Cycles {
 			if a, b := before(all, c), before(some, c); a != b {
-				t.Fatalf("%s: before the cycle at %v comes %+v, want %+v", policy, c.Start, b, a)
+				t.Fatalf("%s: before the cycle at %v comes %+v, want %+v", text, c.Start, b, a)
 			}
 		}
 		asked := func(l *sim.Log) (n int) {
 			for _, d := range l.Decisions {
-				if d.Action != gc.Skip {
+				if d.Action != policy.Skip {
 					n++
 				}
 			}
 			return n
 		}
 		if a, b := asked(all), asked(some); a != b {
-			t.Errorf("%s: %d decisions to collect are kept of %d", policy, b, a)
+			t.Errorf("%s: %d decisions to collect are kept of %d", text, b, a)
 		}
 	}
 }

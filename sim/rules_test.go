@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -39,7 +39,7 @@ func TestRulesStepByStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	actions := []gc.Action{gc.Skip, gc.Overlap, gc.Skip, gc.Skip, gc.Skip, gc.Block}
+	actions := []policy.Action{policy.Skip, policy.Overlap, policy.Skip, policy.Skip, policy.Skip, policy.Block}
 	log := &Log{}
 	got := Run(w, &script{actions: actions}, Config{Limit: 100, Cost: Fixed(100), Ladder: Ladder{Factor: 2}, Log: log})
 	want := Result{
@@ -82,7 +82,7 @@ func TestSlowdown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Run(w, &script{actions: []gc.Action{gc.Overlap, gc.Skip, gc.Skip}}, Config{Cost: Cost{Base: 100, Slowdown: 1}})
+	r := Run(w, &script{actions: []policy.Action{policy.Overlap, policy.Skip, policy.Skip}}, Config{Cost: Cost{Base: 100, Slowdown: 1}})
 	if r.ExposedPause != 0 || r.Elapsed-r.Span != time.Duration(30) {
 		t.Errorf("exposed %v, delayed by %v", r.ExposedPause, r.Elapsed-r.Span)
 	}

@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // Config is the world of a run. The zero value has no limit and free cycles.
@@ -29,7 +29,7 @@ type Config struct {
 // Run replays w under p, which must be fresh, and returns the metrics. It
 // steps from decision to decision. It is deterministic: the same workload,
 // policy and config give the same result. Many runs may share w at one time.
-func Run(w *Workload, p gc.Policy, cfg Config) Result {
+func Run(w *Workload, p policy.Policy, cfg Config) Result {
 	if cfg.Machine != nil {
 		return runMeasured(w, p, cfg)
 	}
@@ -72,13 +72,13 @@ func (m *base) next(w *Workload, i int) int {
 // Decided is one question and its answer.
 type Decided struct {
 	Trace time.Duration // the point's time on the recording's clock; Now is the run's
-	gc.Point
-	gc.Decision
+	policy.Point
+	policy.Decision
 }
 
 // Collected is one cycle.
 type Collected struct {
-	gc.Cycle
+	policy.Cycle
 	seq int64 // totals.seq when it settled
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -19,21 +19,21 @@ import (
 type whim struct {
 	seed     uint64
 	observed int
-	actions  []gc.Action
+	actions  []policy.Action
 }
 
-func (p *whim) Decide(at gc.Point) gc.Decision {
+func (p *whim) Decide(at policy.Point) policy.Decision {
 	h := p.seed ^ uint64(at.Now)*0x9e3779b97f4a7c15 ^ uint64(at.Sample.Live)*0xbf58476d1ce4e5b9 ^ uint64(p.observed)<<7
 	h ^= h >> 29
 	h *= 0x94d049bb133111eb
-	d := gc.Decision{Action: p.actions[h>>33%uint64(len(p.actions))]}
+	d := policy.Decision{Action: p.actions[h>>33%uint64(len(p.actions))]}
 	if h>>60 < 8 {
 		d.Wake = at.Sample.Live + int64(h>>50&0xff)
 	}
 	return d
 }
-func (p *whim) Observe(gc.Cycle) { p.observed++ }
-func (p *whim) String() string   { return fmt.Sprintf("whim:%d", p.seed) }
+func (p *whim) Observe(policy.Cycle) { p.observed++ }
+func (p *whim) String() string       { return fmt.Sprintf("whim:%d", p.seed) }
 
 // genTrace draws a small trace with drops, explicit frees and syncs.
 func genTrace(t *rapid.T, explicit bool) *trace.Trace {
@@ -94,7 +94,7 @@ func genConfig(t *rapid.T, w *Workload) Config {
 	return cfg
 }
 
-func genWhim(t *rapid.T, actions ...gc.Action) func() *whim {
+func genWhim(t *rapid.T, actions ...policy.Action) func() *whim {
 	seed := rapid.Uint64().Draw(t, "seed")
 	return func() *whim { return &whim{seed: seed, actions: actions} }
 }
@@ -103,7 +103,7 @@ func TestEnginesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorkload(t, rapid.Bool().Draw(t, "frees"))
 		cfg := genConfig(t, w)
-		p := genWhim(t, gc.Skip, gc.Skip, gc.Overlap, gc.Block)
+		p := genWhim(t, policy.Skip, policy.Skip, policy.Overlap, policy.Block)
 		fast, slow := &Log{KeepDecisions: true}, &Log{KeepDecisions: true}
 		cfg.Log = fast
 		a := Run(w, p(), cfg)
@@ -128,7 +128,7 @@ func TestConservation(t *testing.T) {
 		cfg := genConfig(t, w)
 		log := &Log{}
 		cfg.Log = log
-		r := Run(w, genWhim(t, gc.Skip, gc.Skip, gc.Overlap, gc.Block)(), cfg)
+		r := Run(w, genWhim(t, policy.Skip, policy.Skip, policy.Overlap, policy.Block)(), cfg)
 
 		var exposed, longest time.Duration
 		for _, p := range log.Pauses {
@@ -166,7 +166,7 @@ func TestSeriesEndsWithTheTotals(t *testing.T) {
 		cfg := genConfig(t, w)
 		log := &Log{}
 		cfg.Log = log
-		r := Run(w, genWhim(t, gc.Skip, gc.Block, gc.Overlap)(), cfg)
+		r := Run(w, genWhim(t, policy.Skip, policy.Block, policy.Overlap)(), cfg)
 		levels := w.Series(log, r.Elapsed, 10)
 		var peak int64
 		for i, x := range levels {
@@ -222,7 +222,7 @@ func TestCompiledCounts(t *testing.T) {
 	if w.Allocs != 3 || w.Drops != 3 || w.Syncs != 1 || w.AllocatedBytes != 60 || w.Wait != 9 || w.Span != 7 || w.PeakReachable != 60 {
 		t.Errorf("%+v", w)
 	}
-	if r := Run(w, new(gc.Never), Config{}); math.Abs(r.MeanGarbage-(3*20+2*30)/7.0) > 1e-9 || r.PeakLive != 60 {
+	if r := Run(w, policy.Spec{}.New(), Config{}); math.Abs(r.MeanGarbage-(3*20+2*30)/7.0) > 1e-9 || r.PeakLive != 60 {
 		t.Errorf("only the object that was freed by hand is no garbage: %+v", r)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // Told is how what a policy is told differs from what is so. The zero value is the truth.
@@ -31,7 +31,7 @@ func (t *Told) cost(d time.Duration) time.Duration {
 // A learner is what a [gc.Collector] has learned from the cycles of a run: by the same code,
 // from what that would have measured.
 type learner struct {
-	*gc.Expectation
+	*policy.Expectation
 	cores   int
 	heap    uint64  // bytes of the Go heap with pointers
 	waiting float64 // goroutines that wait beside a cycle, at most as many as it may displace
@@ -43,7 +43,7 @@ type learner struct {
 func newLearner(cores int, heap int64, sees float64, seed uint64) *learner {
 	n := max(1, cores)
 	l := &learner{
-		Expectation: gc.NewExpectation(n), cores: n, heap: uint64(heap),
+		Expectation: policy.NewExpectation(n), cores: n, heap: uint64(heap),
 		waiting: float64(n) * sees / (1 + sees), random: rand.New(rand.NewPCG(seed, 3)), // apart from the noise and the stalls of a machine
 	}
 	l.See(l.heap, 0)
@@ -51,7 +51,7 @@ func newLearner(cores int, heap int64, sees float64, seed uint64) *learner {
 }
 
 // tell tells a policy what was learned. Where nothing learns, it is told the truth already.
-func (l *learner) tell(p *gc.Point) {
+func (l *learner) tell(p *policy.Point) {
 	if l != nil {
 		p.Cost, p.Slowdown = l.Cost, l.Slowdown
 	}
@@ -60,7 +60,7 @@ func (l *learner) tell(p *gc.Point) {
 // learn notes a cycle that took so long, and marked from one time of it to another. It found freed
 // objects dead, and left so many.
 func (l *learner) learn(took, from, to time.Duration, left, freed int64) {
-	m := gc.Measured{Processors: l.cores, Scan: l.heap, Tracked: int(left + freed)}
+	m := policy.Measured{Processors: l.cores, Scan: l.heap, Tracked: int(left + freed)}
 	before := time.Duration(0)                                                                                   // the last look before the mark
 	for t := before; t < to && m.Looks < mostLooks; t += min(max(t/8, 200*time.Microsecond), time.Millisecond) { // as gc's engine looks
 		if t > from {

@@ -4,22 +4,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // An ear keeps what it is told.
 type ear struct {
-	gc.Always
+	policy.Policy
 	limits map[int64]bool
 	costs  map[time.Duration]bool
 }
 
-func (e *ear) Decide(p gc.Point) gc.Decision {
+func (e *ear) Decide(p policy.Point) policy.Decision {
 	e.limits[p.Sample.Limit], e.costs[p.Cost] = true, true
-	return gc.Decision{Action: gc.Block}
+	return policy.Decision{Action: policy.Block}
 }
 
-func (e *ear) Observe(c gc.Cycle) { e.limits[c.Limit] = true }
+func (e *ear) Observe(c policy.Cycle) { e.limits[c.Limit] = true }
 
 // TestToldIsNotTheWorld: a policy is told another limit and cost, which change
 // nothing else.
@@ -27,7 +27,7 @@ func TestToldIsNotTheWorld(t *testing.T) {
 	w := sawtooth(t, 100)
 	for _, m := range []*Machine{nil, MachineOf(Fixed(200), Ladder{Factor: 2})} {
 		run := func(told Told) (Result, *ear) {
-			e := &ear{limits: map[int64]bool{}, costs: map[time.Duration]bool{}}
+			e := &ear{Policy: policy.MustParse("always").New(), limits: map[int64]bool{}, costs: map[time.Duration]bool{}}
 			return Run(w, e, Config{Limit: 1000, Cost: Fixed(200), Ladder: Ladder{Factor: 2}, Machine: m, Told: told}), e
 		}
 		truth, e := run(Told{})
@@ -54,9 +54,9 @@ func TestToldIsLearned(t *testing.T) {
 			m.Noise = Noise{0.5, 1.5}
 		}
 		log := &Log{KeepDecisions: true}
-		Run(w, gc.MustParse("threshold:0.5,overlap=true").New(), Config{Limit: 4000, Cost: cost, Machine: m, Told: Told{Learned: true}, Log: log})
+		Run(w, policy.MustParse("threshold:0.5,overlap=true").New(), Config{Limit: 4000, Cost: cost, Machine: m, Told: Told{Learned: true}, Log: log})
 		first, mean, n := log.Decisions[0], 0.0, 0.0
-		if want := gc.NewExpectation(1).Cost; first.Cost != want || first.Slowdown != 0 {
+		if want := policy.NewExpectation(1).Cost; first.Cost != want || first.Slowdown != 0 {
 			t.Errorf("%s: told %v and %g before the first cycle, want %v", name, first.Cost, first.Slowdown, want)
 		}
 		differ := map[time.Duration]bool{}

@@ -19,7 +19,7 @@ import (
 	"path/filepath"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // everyone is every policy with its default parameters, cudajl as its authors run it, and the optima.
 func everyone() []sim.Contender {
 	var names []string
-	for _, p := range gc.Policies() {
+	for _, p := range policy.List() {
 		names = append(names, p.Name)
 	}
 	names = append(names, sim.Optima()...)

@@ -276,7 +276,7 @@ func TestThePriceFollowsStalls(t *testing.T) {
 			t.Errorf("step %d, stalls of %v: urgency %d with %s, want %d", i, step.stalls, w.urgency, w.collector.Policy(), step.want)
 		}
 	}
-	w.collector.SetPolicy(new(gc.Never))
+	w.collector.SetPolicy(gc.Spec{}.New())
 	if w.price(0.3, 0); w.collector.Policy() != "never" {
 		t.Errorf("the program's policy gave way to %s", w.collector.Policy())
 	}

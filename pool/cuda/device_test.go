@@ -102,7 +102,7 @@ func TestWaitsAreSyncPoints(t *testing.T) {
 	d := open(t)
 	s := must[*Stream](t)(d.NewStream())
 	w := must[*Work](t)(NewWork(d))
-	policy := new(counting)
+	policy := &counting{Policy: gc.Spec{}.New()}
 	c := must[*gc.Collector](t)(gc.New(gc.Config{Policy: policy, Limit: 1}))
 	defer c.Close()
 	gc.Own(c, new([64]byte), 1, func(int) {}, 0).Release() // something to watch
@@ -130,7 +130,7 @@ func TestWaitsAreSyncPoints(t *testing.T) {
 
 // counting is a policy that counts sync points and never collects.
 type counting struct {
-	gc.Never
+	gc.Policy
 	syncs int
 }
 

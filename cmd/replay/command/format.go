@@ -8,8 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/eagergc/eagergc/gc"
 )
 
 // formatFlag adds --format, whose first value is the default, and --json as short
@@ -51,11 +49,35 @@ func suggestion(word string, names []string) string {
 // nearest returns the name with the least edit distance to word, or nothing if
 // more than half of the letters would have to change.
 func nearest(word string, names []string) string {
-	near, edits := gc.Nearest(word, names)
-	if edits > (max(len(word), 2)+1)/2 {
-		return ""
+	near, least := "", (max(len(word), 2)+1)/2+1
+	for _, name := range names {
+		if d := editDistance(word, name); d < least {
+			near, least = name, d
+		}
 	}
 	return near
+}
+
+// editDistance counts the insertions, deletions and substitutions of bytes
+// that turn a into b (Levenshtein), in len(b) words of memory.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			substitute := diagonal
+			if a[i] != b[j] {
+				substitute++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // flagError names the flag that an unknown one is nearest to.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -37,7 +37,7 @@ var truer = []string{"cudajl:poll=50us", "cudajl:poll=50us,overlap=true"}
 // contenderNames returns every name that is known, policies first.
 func contenderNames() []string {
 	var names []string
-	for _, p := range gc.Policies() {
+	for _, p := range policy.List() {
 		names = append(names, p.Name)
 	}
 	return append(names, sim.Optima()...)
@@ -46,7 +46,7 @@ func contenderNames() []string {
 // policyList describes every policy in a line, with its parameters if asked for.
 func policyList(params bool) string {
 	var b strings.Builder
-	for _, p := range gc.Policies() {
+	for _, p := range policy.List() {
 		fmt.Fprintf(&b, "  %-16s  %s", p.Name, p.Doc)
 		if p.Source != "" {
 			fmt.Fprintf(&b, " (%s)", p.Source)
@@ -80,7 +80,7 @@ func completePolicies(_ *cobra.Command, _ []string, typed string) ([]string, cob
 			names = append(names, done+name+"\t"+doc)
 		}
 	}
-	for _, p := range gc.Policies() {
+	for _, p := range policy.List() {
 		add(p.Name, p.Doc)
 	}
 	for _, name := range sim.Optima() {

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -83,7 +83,7 @@ func (g *Grid) World(cost int) World {
 // its first cycle to take so long.
 func heapFor(first time.Duration) int64 {
 	const much = 1 << 30
-	e := gc.NewExpectation(1)
+	e := policy.NewExpectation(1)
 	empty := e.Cost
 	e.See(much, 0)
 	return max(0, int64(float64(first-empty)/float64(e.Cost-empty)*much))

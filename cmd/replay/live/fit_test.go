@@ -207,7 +207,7 @@ func TestObserveReadsARecordedRun(t *testing.T) {
 	}
 	recorder := trace.NewRecorder(w, trace.RecorderConfig{})
 	got, err := Run(context.Background(), steady(300), Config{
-		Limit: 16 << 20, Space: pressure.Device(0), Memory: Memory{Direct: true}, Recorder: recorder, Policy: new(gc.Never),
+		Limit: 16 << 20, Space: pressure.Device(0), Memory: Memory{Direct: true}, Recorder: recorder, Policy: gc.Spec{}.New(),
 	})
 	if err == nil {
 		err = recorder.Close()

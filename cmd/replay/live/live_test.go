@@ -46,7 +46,7 @@ func TestNeverRefusesAsTheSimulationSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, limit := range []int64{4 << 20, 8 << 20, 32 << 20} {
-		want := sim.Run(w, new(gc.Never), sim.Config{Limit: limit})
+		want := sim.Run(w, gc.Spec{}.New(), sim.Config{Limit: limit})
 		log := new(sim.Log)
 		var got Report
 		for range 10 { // where a machine is so busy that memory comes back after its cycle, there are more

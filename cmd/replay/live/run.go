@@ -58,7 +58,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 
 	policy := cfg.Policy
 	if policy == nil {
-		policy = new(gc.Never)
+		policy = gc.Spec{}.New()
 	}
 	if cfg.Compute && cfg.Log == nil {
 		cfg.Log = new(sim.Log)

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -79,7 +80,7 @@ func command(stdout io.Writer) *cobra.Command {
 
 // specs are the policies to compare.
 func (o *options) specs() (specs []gc.Spec, err error) {
-	for _, text := range gc.SplitList(o.policies) {
+	for _, text := range policy.SplitList(o.policies) {
 		s, err := gc.Parse(text)
 		if err != nil {
 			return nil, err
@@ -91,7 +92,7 @@ func (o *options) specs() (specs []gc.Spec, err error) {
 
 // sizes reads a list of sizes, of which 0 is one.
 func sizes(list string) (bytes []int64, err error) {
-	for _, text := range gc.SplitList(list) {
+	for _, text := range policy.SplitList(list) {
 		l := pressure.Limit{}
 		if text != "0" {
 			if l, err = pressure.ParseLimit(text); err != nil {

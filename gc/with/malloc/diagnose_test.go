@@ -225,7 +225,7 @@ func (p program) run() {
 	if p.stack != "" {
 		runtime.MemProfileRate = 16 // handles are small: sample them all
 	}
-	c, err := gc.New(gc.Config{Policy: new(gc.Never)})
+	c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
 	if err != nil {
 		panic(err)
 	}

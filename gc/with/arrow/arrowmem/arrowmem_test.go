@@ -25,7 +25,7 @@ import (
 // open returns a pool of 64 MiB that never collects by policy.
 func open(t *testing.T) (*gc.Collector, *pool.Pool, *arrowmem.Allocator) {
 	t.Helper()
-	c, err := gc.New(gc.Config{Policy: new(gc.Never)})
+	c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

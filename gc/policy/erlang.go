@@ -1,0 +1,57 @@
+package policy
+
+import "math"
+
+// erlang is the virtual binary heap of the BEAM: collect, blocking, when live
+// bytes would exceed a virtual heap size; after each cycle that size grows by
+// 1.618 until what was left is at most three quarters of it, or halves if less
+// than a quarter was left, and is never below Min.
+//
+// Upstream keeps one such heap for each process and generation, in words; here
+// there is one, in bytes. Min is upstream's: 32768 words, which its size table
+// rounds to 46422. That is small for a device: a share such as min=1% is the
+// scaled form. The zero value never collects.
+//
+// Source: erts/emulator/beam/erl_gc.c (do_next_vheap_size), erl_gc.h
+// (ERTS_IS_GC_DESIRED_INTERNAL), erlang/otp@26bb8c8a2a.
+type erlang struct {
+	blocking
+	Min size // least and first size of the virtual heap
+
+	size int64 // of the virtual heap; 0 before the first point
+}
+
+func (p *erlang) params() []Param {
+	return []Param{bind(&p.Min, "min", size{Bytes: 46422 * 8}, sizeKind(46422*8), "least and first size of the virtual heap"), p.overlapParam()}
+}
+
+// Decide compares live bytes with the virtual heap.
+func (p *erlang) Decide(at Point) Decision {
+	least := p.Min.Of(at.Sample.Limit)
+	if least <= 0 {
+		return Decision{Wake: math.MaxInt64, Reason: "no virtual heap"}
+	}
+	p.size = max(p.size, least)
+	if at.At != Allocation || granted(&at) <= p.size {
+		return Decision{Wake: p.size, Reason: "virtual heap not full"}
+	}
+	return Decision{Action: p.action(at), Reason: "virtual heap full"}
+}
+
+// Observe resizes the virtual heap.
+func (p *erlang) Observe(c Cycle) {
+	left := c.LiveAfter
+	if left < p.size/4 {
+		p.size /= 2
+		return
+	}
+	for left/3 > p.size/4 {
+		grown := toBytes(1.618 * float64(p.size))
+		if grown <= p.size {
+			return // not used yet, or as large as it gets
+		}
+		p.size = grown
+	}
+}
+
+func (p *erlang) String() string { return textOf("erlang", p.params()) }

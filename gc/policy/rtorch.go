@@ -1,0 +1,92 @@
+package policy
+
+// rtorch is the rule of the R package torch. It acts when the device's cache has
+// no block for an allocation, before more memory is taken from the device. While
+// less than Reserved of the device is reserved, it does nothing. Otherwise it
+// collects: fully if more than Allocated of the device is in use, or more than
+// Reuse of what is reserved, else lightly. Go has only one kind of collection,
+// so the last two ratios change the reason and nothing else.
+//
+// The cache takes memory in segments: 2 MiB for a request up to 1 MiB, 20 MiB for
+// one below 10 MiB, else the request rounded up to 2 MiB. It gives none back until
+// an allocation is refused. So the rule asks once for a new segment, not once for
+// every new maximum of live bytes. Fragments are not modelled: a request fits as
+// long as live bytes fit in the segments; the Sample's reserved bytes count where
+// they are more. The device is the limit; without a limit the rule does nothing.
+// What is still ours: each of its cycles is a full one, as Go has no light ones.
+// The zero value collects whenever the cache has no room.
+//
+// Source: src/lantern/src/AllocatorCuda.cpp (should_call_gc),
+// R/package.R, mlverse/torch@e4de110c1; segments: c10/cuda/CUDACachingAllocator.cpp, pytorch.
+type rtorch struct {
+	blocking
+	Reserved  float64 // of the device, 0..1
+	Allocated float64 // of the device, 0..1
+	Reuse     float64 // of what is reserved, 0..1
+
+	reserved int64 // by the cache, in segments
+	request  int64 // of the allocation that collected
+}
+
+const (
+	rtorchSmall int64 = 2 * miB  // a segment for requests up to half of it
+	rtorchLarge int64 = 20 * miB // a segment for those below half of it
+)
+
+func (p *rtorch) params() []Param {
+	return []Param{
+		bind(&p.Reserved, "reserved", 0.2, numberKind(0, 1), "reserved share of the limit below which nothing happens"),
+		bind(&p.Allocated, "allocated", 0.8, numberKind(0, 1), "live share of the limit above which a collection is a full one"),
+		bind(&p.Reuse, "reuse", 0.8, numberKind(0, 1), "live share of reserved bytes above which a collection is a full one"),
+		p.overlapParam(),
+	}
+}
+
+// Decide looks at the cache.
+func (p *rtorch) Decide(at Point) Decision {
+	p.reserved = max(p.reserved, at.Sample.Reserved, at.Sample.Live)
+	live, reserved, limit := float64(at.Sample.Live), float64(p.reserved), float64(at.Sample.Limit)
+	switch {
+	case at.At != Allocation || granted(&at) <= p.reserved:
+		return Decision{Wake: p.reserved, Reason: "cache has room"}
+	case limit <= 0 || reserved/limit < p.Reserved:
+		p.grow(granted(&at), at.Request)
+		return Decision{Wake: p.reserved, Reason: "little reserved"}
+	}
+	p.request = at.Request
+	switch {
+	case live/limit > p.Allocated:
+		return Decision{Action: p.action(at), Reason: "full: device in use"}
+	case live/reserved > p.Reuse:
+		return Decision{Action: p.action(at), Reason: "full: cache in use"}
+	}
+	return Decision{Action: p.action(at), Reason: "light"}
+}
+
+// grow takes segments for a request until so many live bytes fit.
+func (p *rtorch) grow(live, request int64) {
+	if live <= p.reserved {
+		return
+	}
+	segment := rtorchSmall
+	switch {
+	case request >= rtorchLarge/2:
+		segment = rtorchSmall * (1 + (request-1)/rtorchSmall)
+	case request > rtorchSmall/2:
+		segment = rtorchLarge
+	}
+	p.reserved += segment * (1 + (live-p.reserved-1)/segment)
+}
+
+// Observe grows the cache if the policy's cycle did not free enough, and
+// empties it after a refusal.
+func (p *rtorch) Observe(c Cycle) {
+	switch c.Trigger {
+	case TriggerPolicy:
+		p.grow(c.LiveAfter+p.request, p.request)
+	case TriggerRefusal:
+		p.reserved = c.LiveAfter
+	}
+}
+
+func (p *rtorch) String() string { return textOf("rtorch", p.params()) }
