@@ -167,7 +167,7 @@ func BenchmarkSettleWalk(b *testing.B) {
 			for b.Loop() {
 				r.walk(cycle)
 			}
-			if len(cycle.lots) > 0 {
+			if len(cycle.batches) > 0 {
 				b.Fatal("reachable objects found dead")
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/object")

@@ -15,10 +15,11 @@ type Caps struct {
 	// collector starts may take, 0 to 1; what only idle cores do does not count. 0 means
 	// 0.25. With 1 there is no cap, and no rest after cycles that free little.
 	Cycles float64
-	// Held is the most of any second in which callers of Own and Account are held, 0 to 1.
-	// 0 means 0.05.
+	// Held is the most of any second for which callers of Own and Account are told to wait, 0 to 1.
+	// 0 means 0.05. On a machine whose processors are all taken a timer fires late, and a waiting goroutine goes on
+	// later still: that is not in it, and has no bound.
 	Held float64
-	// Assist is the longest that one call of Own or Account is held, and at most a fifth
+	// Assist is the longest that one call of Own or Account is told to wait, and at most a fifth
 	// of what Held allows in a second. 0 means 10 ms. Below
 	// 0 callers are held for whole cycles where the policy blocks or the limit is
 	// reached, and Held does not count.

@@ -61,6 +61,8 @@ type Collector struct {
 	journal    journal
 	timeline   timeline
 	err        error
+	over       overLimit
+	busy       busyLog
 	unsaid     []saying // for the log, once mu is not held
 	closed     bool
 	stopped    chan struct{} // closed with it
@@ -280,6 +282,19 @@ func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 	return d, top
 }
 
+// spawn calls f on a goroutine that Close waits for. It returns false if the collector is closed. The caller holds mu.
+func (c *Collector) spawn(f func()) bool {
+	if c.closed {
+		return false
+	}
+	c.goroutine.Add(1)
+	go func() {
+		defer c.goroutine.Done()
+		f()
+	}()
+	return true
+}
+
 // readEvery is how often a point may read the runtime's metrics.
 const readEvery = time.Millisecond
 
@@ -303,10 +318,8 @@ func (c *Collector) lookForCycles(now time.Duration) {
 		defer c.mu.Unlock()
 		c.reaping = false
 	}
-	if c.closed {
+	if !c.spawn(reap) {
 		go reap() // nobody waits for it
-	} else {
-		c.goroutine.Go(reap)
 	}
 }
 
@@ -363,16 +376,11 @@ func (c *Collector) fail(err error) {
 	c.unsaid = append(c.unsaid, saying{slog.LevelError, logPanicked, []slog.Attr{slog.Any("error", err)}, first})
 }
 
-// releaseFailed is told of a release that failed. The log may use the collector: it is told when
-// say is called, by then without locks.
-func (c *Collector) releaseFailed(err error) (say func()) {
+// failed counts a failure at once, and logs it. The caller holds no lock.
+func (c *Collector) failed(err error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	c.fail(err)
-	return func() {
-		c.mu.Lock()
-		c.unlock()
-	}
 }
 
 // releasedLate is told of bytes that came back after their cycle had settled.

@@ -16,6 +16,7 @@ type collection struct {
 	gate      *Gate  // whose pressure asked for it; nil if nothing is watched
 	begin     time.Duration
 	live      int64         // bytes of the gate when it began
+	allocated int64         // gross bytes of the gate when it began
 	expected  time.Duration // how long it was expected to take
 	passed    atomic.Int64  // callers of Own and Account that have come by
 	processor time.Duration // that cycles had taken before it
@@ -30,7 +31,7 @@ type collection struct {
 	// Guarded by the lock of the releases.
 	releases *releases
 	waited   time.Duration // for finalizers and cleanups, which is no cost of the cycle
-	lots     []*lot        // found dead
+	batches  []*batch      // found dead
 	objects  int           // given back so far
 	over     bool          // what is given back from now on comes too late to be its yield
 }
@@ -132,10 +133,10 @@ func (c *Collector) begin(trigger Trigger, d Decision, gate *Gate, now time.Dura
 	r := c.newCollection(trigger, d, gate)
 	r.begin, r.expected, r.processor = now, c.expected.Cost, c.engine.processor()
 	if gate != nil {
-		r.live = gate.source.Sample().Live
+		r.live, r.allocated = gate.source.Sample().Live, gate.source.Allocated()
 	}
 	c.current.Store(r)
-	c.goroutine.Go(func() { c.drive(r) })
+	c.spawn(func() { c.drive(r) })
 	return r
 }
 
@@ -269,7 +270,10 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 	c.journal.cycles.put(cycle)
 	if !c.closed {
 		c.resting.Store(c.brake.learn(cycle, r.gate, end, processor, max(0, r.live-cycle.Freed)))
-		c.noteOver(r.gate, cycle)
+		if r.gate.isSoft() && cycle.Limit > 0 && r.trigger != TriggerNatural { // of that one nobody knows when it began
+			c.noteOver(cycle, r.gate.dying.Load(), r.gate.allocated-r.allocated)
+		}
+		c.noteBusy(end)
 		c.tellPolicy(cycle)
 		c.wakeUp()
 		c.record(func(to *recorder) {

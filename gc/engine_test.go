@@ -88,7 +88,7 @@ func (g *graveyard) Len() int    { return 0 }
 func (g *graveyard) walk(r *collection) {
 	g.walks++
 	if g.dead > 0 {
-		r.found(&lot{gate: g.gate, dead: g, n: g.dead})
+		r.found(&batch{gate: g.gate, dead: g, n: g.dead})
 	}
 	g.dead = 0
 }

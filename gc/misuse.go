@@ -2,7 +2,10 @@ package gc
 
 import (
 	"fmt"
+	"log/slog"
 	"reflect"
+	"runtime"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -41,39 +44,43 @@ func hasPointers(t reflect.Type) bool {
 	if known, ok := pointerful.Load(t); ok {
 		return known.(bool)
 	}
-	has := findPointer(t)
+	has := len(findPointers(nil, t, 0)) > 0
 	pointerful.Store(t, has)
 	return has
 }
 
-func findPointer(t reflect.Type) bool {
+// findPointers appends where in a t the garbage collector looks for pointers. It begins at base.
+func findPointers(at []uintptr, t reflect.Type, base uintptr) []uintptr {
 	switch t.Kind() {
 	case reflect.Array:
-		return t.Len() > 0 && findPointer(t.Elem())
+		for i := 0; i < t.Len() && len(findPointers(nil, t.Elem(), 0)) > 0; i++ {
+			at = findPointers(at, t.Elem(), base+uintptr(i)*t.Elem().Size())
+		}
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if findPointer(t.Field(i).Type) {
-				return true
-			}
+			f := t.Field(i)
+			at = findPointers(at, f.Type, base+f.Offset)
 		}
-		return false
-	case reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Pointer, reflect.Slice, reflect.String, reflect.UnsafePointer:
-		return true
+	case reflect.Interface:
+		at = append(at, base+unsafe.Sizeof(base)) // behind the type
+	case reflect.Chan, reflect.Func, reflect.Map, reflect.Pointer, reflect.Slice, reflect.String, reflect.UnsafePointer:
+		at = append(at, base)
 	}
-	return false
+	return at
 }
 
-// checkRelease panics if release is nil, or if arg or what release has captured
-// first is the owner. It sees no more than that: what hides deeper shows in
+// checkRelease panics if release is nil, if arg points into the owner, or if release is a method value of the
+// owner. A closure whose first captured word is the owner's address may have captured a number, which keeps nothing
+// alive, so that is only logged. What hides deeper shows in
 // [Collector.Survivors].
-func checkRelease[T, A any](owner *T, release func(A), arg *A) {
+func checkRelease[T, A any](c *Collector, owner *T, release func(A), arg *A, pointers []uintptr) {
 	if release == nil {
-		panic("gc: Own with a nil release: nobody could give the memory back")
+		panic("gc: Own with a nil release: nobody could give the memory back. If a finalizer or a cleanup of the owner does, take Count")
 	}
 	from := uintptr(unsafe.Pointer(owner))
 	to := from + max(unsafe.Sizeof(*owner), 1)
-	for n := uintptr(0); n+unsafe.Sizeof(from) <= unsafe.Sizeof(*arg); n += unsafe.Sizeof(from) {
-		if p := *(*uintptr)(unsafe.Add(unsafe.Pointer(arg), n)); p >= from && p < to {
+	for _, at := range pointers {
+		if p := *(*uintptr)(unsafe.Add(unsafe.Pointer(arg), at)); p >= from && p < to {
 			panic(fmt.Sprintf("gc: Own with an argument of type %v that refers to the owner: it would keep the owner alive for ever. Pass what the release needs instead, such as the C pointer", reflect.TypeFor[A]()))
 		}
 	}
@@ -81,7 +88,12 @@ func checkRelease[T, A any](owner *T, release func(A), arg *A) {
 	// captured; of a method value that is the receiver. Behind a func that has
 	// captured nothing lies other data of the program's.
 	closure := *(**[2]uintptr)(unsafe.Pointer(&release))
-	if p := closure[1]; p >= from && p < to {
-		panic("gc: Own with a release that refers to the owner, a method value of it or a closure: it would keep the owner alive for ever. Write a function that takes what it needs as its argument")
+	if p := closure[1]; p < from || p >= to {
+		return
 	}
+	name := runtime.FuncForPC(closure[0]).Name()
+	if strings.HasSuffix(name, "-fm") {
+		panic("gc: Own with a release that is a method value of the owner: it would keep the owner alive for ever. Write a function that takes what it needs as its argument")
+	}
+	c.misuse(logCaptured, slog.String("release", name))
 }

@@ -1,11 +1,13 @@
 package gc
 
 import (
+	"log/slog"
 	"math"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -44,8 +46,9 @@ func TestMisuseIsRefusedAtTheCall(t *testing.T) {
 		"pointer into it":       {"refers to the owner", func() { Own(c, f, 1, func(*string) {}, &f.name) }},
 		"owner in a struct":     {"refers to the owner", func() { Own(c, f, 1, func(pair) {}, pair{3, f}) }},
 		"owner in an interface": {"refers to the owner", func() { Own(c, f, 1, func(any) {}, any(f)) }},
-		"method value":          {"a method value of it or a closure", func() { Own(c, f, 1, f.close, 3) }},
-		"closure":               {"a method value of it or a closure", func() { Own(c, f, 1, func(uintptr) { f.fd = 0 }, 3) }},
+		"owner in an array":     {"refers to the owner", func() { Own(c, f, 1, func([2]pair) {}, [2]pair{{}, {3, f}}) }},
+		"method value":          {"a method value of the owner", func() { Own(c, f, 1, f.close, 3) }},
+		"counted nil":           {"nil owner", func() { Count(c, (*file)(nil), 1) }},
 		"nil release":           {"nil release", func() { Own[file, uintptr](c, f, 1, nil, 3) }},
 		"nil owner":             {"nil owner", func() { Own(c, (*file)(nil), 1, free, 3) }},
 		"negative bytes":        {"with -1 bytes", func() { Own(c, f, -1, free, 3) }},
@@ -61,6 +64,31 @@ func TestMisuseIsRefusedAtTheCall(t *testing.T) {
 	}
 	Own(c, f, 1, free, f.fd).Release()       // this is how
 	Own(c, new(*file), 1, free, 3).Release() // 8 bytes, but a pointer
+}
+
+// TestANumberKeepsNothingAlive: the owner's address as a number is a usual key of a map with weak keys.
+func TestANumberKeepsNothingAlive(t *testing.T) {
+	var log events
+	c := newCollector(t, Config{Policy: Spec{}.New(), Log: slog.New(&log)})
+	f := &file{fd: 3, name: "x"}
+	key := uintptr(unsafe.Pointer(f))
+	type keyed struct {
+		key  uintptr
+		name string
+	}
+	Own(c, f, 1, func(uintptr) {}, key).Release()
+	Own(c, f, 1, func(keyed) {}, keyed{key, "x"}).Release()
+	Own(c, f, 1, func([2]uintptr) {}, [2]uintptr{0, key}).Release()
+	if len(log.of(logCaptured, "")) > 0 {
+		t.Error("a number is taken for the owner")
+	}
+	Own(c, f, 1, func(uintptr) { f.fd = 0 }, 3).Release()
+	if len(log.of(logCaptured, "")) == 0 {
+		t.Error("a closure that has captured its owner is not logged")
+	}
+	t.Setenv(StrictVariable, "1")
+	strict := newCollector(t, Config{Policy: Spec{}.New()})
+	mustPanic(t, "captured its owner", func() { Own(strict, f, 1, func(uintptr) { f.fd = 0 }, 3) })
 }
 
 func TestConfigIsChecked(t *testing.T) {

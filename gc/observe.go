@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"runtime/trace"
+	"time"
 )
 
 // What Config.Log is told. Cycles, refusals and policies are of debug level, what
@@ -15,8 +17,8 @@ const (
 	logRefused  = "eagergc: allocation refused"
 	logSwitched = "eagergc: policy switched"
 	logPanicked = "eagergc: failure contained"
-	logOver     = "eagergc: over the limit, with nothing to free: more is reachable than the limit allows"
 	logSurvives = "eagergc: many cycles have not found this memory dead: a cache, a leak, or an owner that its own release keeps alive"
+	logCaptured = "eagergc: a release given to Own seems to have captured its owner, which would keep that alive for ever: write a function that takes what it needs as its argument"
 	logLimit    = "eagergc: the limit is above what this machine or container has"
 )
 
@@ -36,6 +38,12 @@ func (c *Collector) unlock() {
 	for _, s := range all {
 		c.say(s)
 	}
+}
+
+// flush logs what was to be said. The caller holds no lock.
+func (c *Collector) flush() {
+	c.mu.Lock()
+	c.unlock()
 }
 
 // say logs s. The caller does not hold mu.
@@ -104,20 +112,86 @@ func (c *Collector) logSwitch(from, to string) {
 	}
 }
 
-// noteOver counts the times that a cycle has left the memory of Own above its
-// limit, from a time when it was not. The caller holds mu.
-func (c *Collector) noteOver(g *Gate, cycle Cycle) {
-	if !g.isSoft() || cycle.Limit <= 0 {
+// A busyLog says why cycles take much of the processor time, where they do: a policy's share of the processor is what
+// cycles may take at least, not at most, and a price of memory asks for as many as it is worth.
+type busyLog struct {
+	from      time.Duration // when the window began
+	processor time.Duration // that cycles had taken by then
+	cycles    uint64        // that there had been
+	told      float64       // the share when it was last logged
+}
+
+const (
+	logBusy    = "eagergc: cycles take much processor time. To have fewer: a higher limit, a lower price of memory or share of the processor (memory= and cpu= of the policy), a smaller Go heap, or Close where much is allocated. Caps.Cycles is what they may take at most"
+	busyWindow = time.Minute
+	busyShare  = 0.03
+)
+
+// noteBusy logs that, once a minute at most, and again only for twice the share. The caller holds mu.
+func (c *Collector) noteBusy(now time.Duration) {
+	b := &c.busy
+	window := now - b.from
+	if window < busyWindow {
 		return
 	}
-	over := cycle.LiveAfter > cycle.Limit
-	if over && !c.stats.OverLimit {
-		c.stats.Over++
-		c.unsaid = append(c.unsaid, saying{slog.LevelWarn, logOver, []slog.Attr{
-			slog.Int64("live_bytes", cycle.LiveAfter), slog.Int64("limit_bytes", cycle.Limit), slog.Int64("freed_bytes", cycle.Freed),
+	cycles := uint64(0)
+	for _, n := range c.stats.Cycles {
+		cycles += n
+	}
+	share := float64(c.stats.Processor-b.processor) / float64(window) / float64(runtime.GOMAXPROCS(0))
+	if share >= max(busyShare, 2*b.told) {
+		b.told = share
+		c.unsaid = append(c.unsaid, saying{slog.LevelInfo, logBusy, []slog.Attr{
+			slog.Float64("processor_share", share), slog.Float64("cycles_per_second", float64(cycles-b.cycles)/window.Seconds()),
+			slog.String("policy", c.policy.String()), slog.String("last_reason", c.journal.lastReason()),
+			slog.Float64("at_most", c.brake.Cycles), slog.Duration("cycle", c.expected.Cost),
 		}, true})
 	}
-	c.stats.OverLimit = over
+	b.from, b.processor, b.cycles = now, c.stats.Processor, cycles
+}
+
+// An overLimit is what is known of a limit of Own that cycles do not keep.
+type overLimit struct {
+	now  bool
+	told [3]bool // by cause, since it began
+}
+
+// Why a cycle leaves more than the limit, and what to do.
+const (
+	logOver      = "eagergc: over the limit, with nothing to free: more is reachable than the limit allows. Raise the limit, or hold less"
+	logOverLate  = "eagergc: over the limit: more was added while the cycle ran than there was room for. Raise the limit to enough_bytes, or make the Go heap smaller, which makes cycles shorter"
+	logOverStuck = "eagergc: over the limit: what cycles have found dead is not given back yet. Releases or finalizers take long, or do not return"
+)
+
+// noteOver counts the times that a cycle has left the memory of Own above its
+// limit, from a time when it was not, and has the cause logged: dying bytes were found dead and
+// are not given back, and so many were added while it ran. The caller holds mu.
+func (c *Collector) noteOver(cycle Cycle, dying, added int64) {
+	o := &c.over
+	kept := cycle.LiveAfter - dying - added
+	cause, text := 0, logOver
+	switch {
+	case cycle.LiveAfter <= cycle.Limit:
+		*o = overLimit{}
+		return
+	case cycle.LiveAfter-dying <= cycle.Limit:
+		cause, text = 1, logOverStuck
+	case kept <= cycle.Limit:
+		cause, text = 2, logOverLate
+	}
+	if !o.now {
+		o.now = true
+		c.stats.Over++
+	}
+	if o.told[cause] {
+		return
+	}
+	o.told[cause] = true
+	c.unsaid = append(c.unsaid, saying{slog.LevelWarn, text, []slog.Attr{
+		slog.Int64("live_bytes", cycle.LiveAfter), slog.Int64("limit_bytes", cycle.Limit), slog.Int64("freed_bytes", cycle.Freed),
+		slog.Int64("not_given_back_bytes", dying), slog.Int64("added_bytes", added), slog.Duration("cycle", cycle.Duration),
+		slog.Int64("enough_bytes", cycle.LiveAfter-dying+added),
+	}, true})
 }
 
 func (r *collection) attrs() []slog.Attr {

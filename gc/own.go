@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -14,12 +15,15 @@ import (
 // release(arg) gives back: memory of a C library, a mapping, a handle. From then
 // on the memory counts towards the collector's pressure. Some cycle after owner
 // has become unreachable calls release, once, on a goroutine of the collector's.
-// It has the shape of [runtime.AddCleanup].
+// It has the shape of [runtime.AddCleanup], and its order: a finalizer of owner runs
+// before the release (with Go 1.26 or later; older runtimes do not say when
+// finalizers have run). It differs in one thing: a finalizer that makes owner reachable again
+// does not keep the memory. If a finalizer or a cleanup of owner gives the memory back, take [Count].
 //
 // Arg and what release refers to must not lead to owner, which would keep it
 // alive for ever. Own panics where it sees that: an arg that is owner or points
-// into it, and a release that is a method value of owner or a closure that
-// captured it first. Pass what the release needs, such as the C pointer, as arg.
+// into it, and a release that is a method value of owner; it logs a
+// closure that seems to have captured owner. Pass what the release needs, such as the C pointer, as arg.
 // A release may take any lock, take its time, and use the collector.
 //
 // Owner must point to an object of its own, in which Own finds a pointer or at
@@ -32,16 +36,37 @@ import (
 // the cycle under way at most as [Caps] says.
 //
 // Own and Release together take 0.18 us where few others are made in between, and
-// 0.6 us more where owner needs a weak pointer: see [WeakRegistry]. (Two cores of an
-// Intel Xeon, Go 1.26.8, results/2026-11-22-embedding.)
+// 0.6 us more where owner needs a weak pointer, which objects of 4 KiB and more get at
+// once. (Two cores of an Intel Xeon, Go 1.26.8, results/2026-11-22-embedding.)
 func Own[T, A any](c *Collector, owner *T, bytes int64, release func(A), arg A) Handle {
+	// The chain from here to the release: cleanupsOf (the registry for this type of argument), ownWith, track;
+	// then, once a cycle's mark has ended, walk (the weak pointer is nil), found, worker.take, giveBack of releases,
+	// giveBack of cleanups, release(arg). The indirections between (handles, walker, batch.dead, give) are why Own
+	// does not allocate.
 	checkOwner("Own", owner, bytes)
-	checkRelease(owner, release, &arg)
-	o := c.own()
+	r := cleanupsOf[A](c.own())
+	checkRelease(c, owner, release, &arg, r.pointers)
+	return ownWith(r, owner, bytes, cleanup[A]{release, arg})
+}
+
+// Count says that owner holds bytes of memory outside the Go heap, which a finalizer or a cleanup
+// of owner gives back: that of a binding which keeps its own. It counts as [Own] does, until
+// some cycle has found owner dead and the finalizers and cleanups that were due then have run. The
+// zero Handle's methods apply: Release says that the memory is given back already. It panics on what
+// Own panics on.
+func Count[T any](c *Collector, owner *T, bytes int64) Handle {
+	checkOwner("Count", owner, bytes)
+	return ownWith(cleanupsOf[countOnly](c.own()), owner, bytes, cleanup[countOnly]{release: func(countOnly) {}})
+}
+
+// countOnly is the argument of those whose memory others give back.
+type countOnly struct{}
+
+func ownWith[T, A any](r *cleanups[A], owner *T, bytes int64, x cleanup[A]) Handle {
+	o, c := r.o, r.gate.c
 	o.adding(bytes)
 	gross := o.take(bytes)
-	r := cleanupsOf[A](o)
-	slot := r.track(unsafe.Pointer(owner), bytes, cleanup[A]{release, arg})
+	slot := r.track(unsafe.Pointer(owner), bytes, x)
 	c.samples.choose(r, slot, bytes, gross, &c.settled)
 	if c.recording.Load() {
 		c.recordAlloc(r.id(slot), bytes)
@@ -84,8 +109,9 @@ type cleanup[A any] struct {
 // cleanups are the owners whose releases take an A.
 type cleanups[A any] struct {
 	WeakRegistry[cleanup[A]]
-	o      *ownership
-	number int // among the types
+	o        *ownership
+	number   int       // among the types
+	pointers []uintptr // where an A has them
 }
 
 func (r *cleanups[A]) release(slot Slot) bool {
@@ -162,7 +188,8 @@ func addCleanups[A any](o *ownership) *cleanups[A] {
 			return r
 		}
 	}
-	r := &cleanups[A]{o: o, number: len(list)}
+	r := &cleanups[A]{o: o, number: len(list), pointers: findPointers(nil, reflect.TypeFor[A](), 0)}
+	_, r.counted = any(*new(A)).(countOnly)
 	r.init(o.gate, ownLarge, func(slot Slot, x cleanup[A], bytes int64) { r.giveBack(slot, x, bytes, trace.FreeCycle) })
 	list = append(list[:len(list):len(list)], r)
 	o.kinds.Store(&list)

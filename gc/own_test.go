@@ -21,7 +21,7 @@ func (b *tomb) Len() int    { return 0 }
 
 func (b *tomb) walk(r *collection) {
 	if b.dead > 0 {
-		r.found(&lot{gate: b.o.gate, dead: b, n: b.dead})
+		r.found(&batch{gate: b.o.gate, dead: b, n: b.dead})
 	}
 	b.dead = 0
 }

@@ -58,6 +58,16 @@ func (j *journal) decided(p Point, d Decision) {
 	j.decisions.put(Decided{Point: p, Decision: d, Repeats: 1})
 }
 
+// lastReason is why the policy asked for the last cycle that it wanted.
+func (j *journal) lastReason() string {
+	for i := range min(j.decisions.n, recentLen) {
+		if d := j.decisions.values[(j.decisions.n-1-i)%recentLen]; d.Action != Skip {
+			return d.Reason
+		}
+	}
+	return ""
+}
+
 func (j *journal) count(reason string) {
 	if j.reasons == nil {
 		j.reasons = make(map[string]*uint64)

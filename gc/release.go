@@ -10,43 +10,50 @@ import (
 
 // releases gives back what cycles have found dead. Giving back is code of the
 // program's: it may take long, wait for a lock that somebody holds who waits for
-// a cycle, panic, or end its goroutine. So it runs apart from cycles, on
-// goroutines called hands; there is one as long as that is enough. A cycle waits
-// while its releases get on. A hand that is stuck in one is left behind, and
-// another takes over what is not begun.
+// a cycle, panic, or end its goroutine. So it runs on worker goroutines, apart from
+// cycles. There is one as long as that is enough. A cycle waits while its releases
+// make progress. A worker whose release does not return is left behind, and another
+// takes over what is not begun.
+//
+// The runtime clears weak pointers to an object when it queues the object's finalizer. So
+// what is found dead waits until the finalizers that are queued by then have run.
 type releases struct {
-	patience int  // looks at which none has ended before the hands at work are left behind
-	bound    int  // looks after which a cycle waits no longer
-	strict   bool // panics are not contained
-	late     func(bytes int64)
-	failed   func(error) (say func())
+	patience int // looks without progress after which the workers at work are left behind
+	bound    int // looks after which a cycle waits no longer
+	strict   bool
+	c        *Collector
 
 	mu       sync.Mutex
-	lots     []*lot         // that have objects which no hand has taken up
-	waiting  int            // such objects
-	busy     map[*hand]bool // at work, and not left behind
-	stuck    int            // hands that are left behind
-	finished uint64         // releases that have ended
-	idle     chan struct{}  // closed once nobody is busy; nil = nobody waits for that
+	early    []*batch         // that wait for finalizers
+	ready    []*batch         // that have objects which no worker has taken up
+	waiting  int              // objects of ready that no worker has taken up
+	busy     map[*worker]bool // at work, and not left behind
+	stuck    int              // workers that are left behind
+	finished uint64           // releases that have ended, and batches that have waited for finalizers
+	idle     chan struct{}    // closed once nothing is early and nobody busy; nil = nobody waits for that
+	looking  bool             // there is a goroutine that looks for stuck workers
+	blocked  bool             // the program was told that releases do not return
 }
 
-// A lot is what one chunk of a registry had of dead objects.
-type lot struct {
+// A batch is what one part of a registry had of dead objects.
+type batch struct {
 	cycle *collection
 	gate  *Gate
 	dead  interface {
 		bytes(i int) int64
 		give(i int)
 	}
-	next, n int   // the first object that no hand has taken up, and their number
+	counted bool  // its memory is back once finalizers and cleanups have run
+	fence   fence // for them
+	next, n int   // the first object that no worker has taken up, and their number
 	freed   int64 // bytes given back in time to be the cycle's yield
 }
 
-// A hand is a goroutine that gives back.
-type hand struct {
-	lot  *lot
-	i    int  // of the object at work
-	left bool // behind
+// A worker is a goroutine that gives back.
+type worker struct {
+	batch *batch
+	i     int  // of the object at work
+	left  bool // behind
 }
 
 // A cycle looks at its releases now and then. What counts is looks and not time: when the
@@ -55,30 +62,96 @@ const (
 	releaseLook     = 10 * time.Millisecond // between two looks
 	releasePatience = 10
 	releaseBound    = 100
-	maxStuck        = 16 // hands left behind; when there are as many, what is not begun waits for one of them
+	manyStuck       = 16          // workers left behind; from then on one is left only after releaseBound
+	finalizersBound = time.Second // after which the program is told that a finalizer blocks
 )
 
 // errGoexit is the failure of a release that ends its goroutine.
 var errGoexit = errors.New("it called runtime.Goexit, as testing.T.FailNow does")
 
 func newReleases(c *Collector) *releases {
-	return &releases{
-		patience: releasePatience, bound: releaseBound, strict: c.strict,
-		late: c.releasedLate, failed: c.releaseFailed, busy: make(map[*hand]bool),
+	return &releases{patience: releasePatience, bound: releaseBound, strict: c.strict, c: c, busy: make(map[*worker]bool)}
+}
+
+// found has a batch of dead objects given back, as the yield of r.
+func (r *collection) found(b *batch) {
+	all := r.releases
+	b.cycle = r
+	for i := range b.n {
+		b.gate.dying.Add(b.dead.bytes(i))
+	}
+	now := readPending()
+	b.fence = fence{finalizers: now.finalizers, marks: all.c.engine.marked()}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	r.batches = append(r.batches, b)
+	if all.c.passed(b, now) {
+		all.begin(b)
+		return
+	}
+	if all.early = append(all.early, b); len(all.early) == 1 {
+		go all.awaitFinalizers()
 	}
 }
 
-// found has a lot of dead objects given back, as the yield of r.
-func (r *collection) found(l *lot) {
-	all := r.releases
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	l.cycle = r
-	r.lots = append(r.lots, l)
-	all.lots = append(all.lots, l)
-	all.waiting += l.n
-	if len(all.busy) == 0 {
-		all.hire()
+// begin has b given back. The caller holds mu.
+func (r *releases) begin(b *batch) {
+	r.ready = append(r.ready, b)
+	r.waiting += b.n
+	if len(r.busy) == 0 {
+		r.hire()
+	}
+}
+
+// A fence is passed once the finalizers have run that were queued when it was made.
+type fence struct {
+	finalizers uint64 // that have to run
+	taken      bool   // the runtime has begun to run the last of those
+	marks      int64  // of the engine, when it was made
+}
+
+// passed reports whether b may be given back. The runtime takes up all finalizers that are queued at once, and runs the
+// latest first. So it is known that some have run when as many have, and then as many as were queued at that time.
+func (c *Collector) passed(b *batch, now pending) bool {
+	f := &b.fence
+	if !f.taken && now.finalized >= f.finalizers {
+		f.taken, f.finalizers = true, now.finalizers
+	}
+	if !f.taken || now.finalized < f.finalizers {
+		return false
+	}
+	return !b.counted || c.engine.swept() >= f.marks && !now.waiting()
+}
+
+// awaitFinalizers begins the batches that are early, when their time has come. It returns when there is none.
+func (r *releases) awaitFinalizers() {
+	begin, told := time.Now(), false
+	for nap := 50 * time.Microsecond; ; nap = min(2*nap, 10*time.Millisecond) {
+		time.Sleep(nap)
+		now := readPending()
+		r.mu.Lock()
+		var early []*batch
+		for _, b := range r.early {
+			if r.c.passed(b, now) {
+				r.begin(b)
+				r.finished++
+			} else {
+				early = append(early, b)
+			}
+		}
+		if len(early) < len(r.early) {
+			begin, told = time.Now(), false
+		}
+		r.early = early
+		r.noteIdle()
+		r.mu.Unlock()
+		if len(early) == 0 {
+			return
+		}
+		if !told && time.Since(begin) > finalizersBound {
+			told = true
+			r.c.failed(errors.New("gc: finalizers or cleanups that are due do not finish: one of them blocks, and what cycles find dead waits for it"))
+		}
 	}
 }
 
@@ -87,45 +160,49 @@ func (r *collection) credit(g *Gate, bytes int64) {
 	r.releases.mu.Lock()
 	defer r.releases.mu.Unlock()
 	g.yield.Add(bytes)
-	r.lots = append(r.lots, &lot{gate: g, freed: bytes})
+	r.batches = append(r.batches, &batch{gate: g, freed: bytes})
 }
 
-// hire starts a hand, if there is something for it to do. The caller holds mu.
+// hire starts a worker, if there is something for it to do. The caller holds mu.
 func (r *releases) hire() {
-	if r.waiting > 0 && r.stuck < maxStuck {
-		h := new(hand)
-		r.take(h)
-		r.busy[h] = true
-		go r.work(h)
+	if r.waiting > 0 {
+		w := new(worker)
+		r.take(w)
+		r.busy[w] = true
+		go r.work(w)
+		if !r.looking {
+			r.looking = true
+			go r.look()
+		}
 	}
 }
 
-// take makes h take up the next object, of which there is one. The caller holds mu.
-func (r *releases) take(h *hand) {
-	h.lot, h.i = r.lots[0], r.lots[0].next
-	if h.lot.next++; h.lot.next == h.lot.n {
-		r.lots[0] = nil // or what it owned would stay reachable
-		r.lots = r.lots[1:]
+// take makes w take up the next object, of which there is one. The caller holds mu.
+func (r *releases) take(w *worker) {
+	w.batch, w.i = r.ready[0], r.ready[0].next
+	if w.batch.next++; w.batch.next == w.batch.n {
+		r.ready[0] = nil // or what it owned would stay reachable
+		r.ready = r.ready[1:]
 	}
 	r.waiting--
 }
 
-// work is the goroutine of a hand.
-func (r *releases) work(h *hand) {
+// work is the goroutine of a worker.
+func (r *releases) work(w *worker) {
 	ended := false
 	defer func() {
 		if !ended { // the goroutine is on its way out
-			r.done(h, errGoexit)
+			r.done(w, errGoexit)
 		}
 	}()
 	for more := true; more; {
-		more = r.done(h, r.giveBack(h))
+		more = r.done(w, r.giveBack(w))
 	}
 	ended = true
 }
 
-// giveBack returns why the release of h's object failed, or nil.
-func (r *releases) giveBack(h *hand) (failure error) {
+// giveBack returns why the release of w's object failed, or nil.
+func (r *releases) giveBack(w *worker) (failure error) {
 	if !r.strict {
 		defer func() {
 			if e := recover(); e != nil {
@@ -133,71 +210,117 @@ func (r *releases) giveBack(h *hand) (failure error) {
 			}
 		}()
 	}
-	h.lot.dead.give(h.i)
+	w.batch.dead.give(w.i)
 	return nil
 }
 
-// done counts that h's object is given back, and gives h the next one. It returns
+// done counts that w's object is given back, and gives w the next one. It returns
 // false if there is none for it.
-func (r *releases) done(h *hand, failure error) (more bool) {
+func (r *releases) done(w *worker, failure error) (more bool) {
 	if failure != nil { // counted first: whoever sees the cycle end sees that it failed
-		defer r.failed(fmt.Errorf("gc: the release of a dead object's memory failed: %w", failure))()
+		r.c.mu.Lock()
+		r.c.fail(fmt.Errorf("gc: the release of a dead object's memory failed: %w", failure))
+		r.c.mu.Unlock()
+		defer r.c.flush() // the log may use the collector
 	}
-	l, bytes := h.lot, h.lot.dead.bytes(h.i)
+	b, bytes := w.batch, w.batch.dead.bytes(w.i)
 	r.mu.Lock()
-	over := l.cycle.over
+	b.gate.dying.Add(-bytes)
+	over := b.cycle.over
 	if !over {
-		l.gate.yield.Add(bytes)
-		l.freed += bytes
-		l.cycle.objects++
+		b.gate.yield.Add(bytes)
+		b.freed += bytes
+		b.cycle.objects++
 	}
 	r.finished++
 	more = r.waiting > 0 && failure != errGoexit
-	if h.left {
-		h.left = false
+	if w.left {
+		w.left = false
 		r.stuck--
-		r.busy[h] = true
+		r.busy[w] = true
 	}
 	if more {
-		r.take(h)
+		r.take(w)
 	} else {
-		r.leaves(h)
+		r.leaves(w)
 	}
 	r.mu.Unlock()
 	if over {
-		r.late(bytes)
+		r.c.releasedLate(bytes)
 	}
 	return more
 }
 
-// leaves counts that a hand goes. The caller holds mu.
-func (r *releases) leaves(h *hand) {
-	delete(r.busy, h)
-	if len(r.busy) > 0 {
-		return
+// leaves counts that a worker goes. The caller holds mu.
+func (r *releases) leaves(w *worker) {
+	delete(r.busy, w)
+	if len(r.busy) == 0 {
+		r.hire() // if it goes with work left
+		r.noteIdle()
 	}
-	r.hire() // if it goes with work left
-	if len(r.busy) == 0 && r.idle != nil {
+}
+
+// noteIdle wakes those who wait until nothing is to be done. The caller holds mu.
+func (r *releases) noteIdle() {
+	if len(r.busy) == 0 && len(r.early) == 0 && r.idle != nil {
 		close(r.idle)
 		r.idle = nil
 	}
 }
 
-// wait returns once all is given back but what hands are stuck in, or after the
-// bound.
+// look is a goroutine that runs while workers are at work. It leaves behind those that are stuck.
+func (r *releases) look() {
+	finished, still := uint64(0), 0 // releases that had ended at the last look; looks since one has
+	for {
+		time.Sleep(releaseLook)
+		r.mu.Lock()
+		if len(r.busy) == 0 {
+			r.looking = false
+			r.mu.Unlock()
+			return
+		}
+		if still++; r.finished != finished {
+			finished, still = r.finished, 0
+		}
+		var blocked error
+		if still >= r.patience && (r.stuck < manyStuck || still >= r.bound) {
+			blocked = r.leave()
+			still = 0
+		}
+		r.mu.Unlock()
+		if blocked != nil {
+			r.c.failed(blocked)
+		}
+	}
+}
+
+// leave leaves the workers at work behind. It returns an error when they have become many. The caller holds mu.
+func (r *releases) leave() (blocked error) {
+	for w := range r.busy {
+		w.left = true
+		r.stuck++
+	}
+	clear(r.busy)
+	r.hire()
+	r.noteIdle()
+	if was := r.blocked; r.stuck >= manyStuck && !was {
+		blocked = fmt.Errorf("gc: %d releases do not return, and each keeps a goroutine: what they would give back stays live, and others are released late", r.stuck)
+	}
+	r.blocked = r.stuck >= manyStuck
+	return blocked
+}
+
+// wait returns once all is given back but what workers are stuck in, or after the
+// bound, or where nothing is left but what waits for finalizers that are stuck.
 func (r *releases) wait() {
 	var timer *time.Timer
-	finished, still := uint64(0), -1 // releases that had ended at the last look; looks since one has
+	finished, still := uint64(0), -1
 	for range r.bound {
 		r.mu.Lock()
 		if still++; r.finished != finished {
 			finished, still = r.finished, 0
 		}
-		if still == r.patience {
-			r.leave()
-			still = 0
-		}
-		if len(r.busy) == 0 {
+		if len(r.busy) == 0 && (len(r.early) == 0 || still >= r.patience) {
 			r.mu.Unlock()
 			return
 		}
@@ -220,16 +343,6 @@ func (r *releases) wait() {
 	}
 }
 
-// leave leaves the hands at work behind. The caller holds mu.
-func (r *releases) leave() {
-	for h := range r.busy {
-		h.left = true
-		r.stuck++
-	}
-	clear(r.busy)
-	r.hire()
-}
-
 // close ends the time in which releases count as the yield of a cycle, and
 // returns how many objects did, and how many bytes by gate.
 func (r *releases) close(cycle *collection) (objects int, yields map[*Gate]int64) {
@@ -237,10 +350,10 @@ func (r *releases) close(cycle *collection) (objects int, yields map[*Gate]int64
 	defer r.mu.Unlock()
 	cycle.over = true
 	yields = make(map[*Gate]int64)
-	for _, l := range cycle.lots {
-		yields[l.gate] += l.freed
+	for _, b := range cycle.batches {
+		yields[b.gate] += b.freed
 	}
-	cycle.lots = nil
+	cycle.batches = nil
 	return cycle.objects, yields
 }
 
@@ -248,5 +361,9 @@ func (r *releases) close(cycle *collection) (objects int, yields map[*Gate]int64
 func (r *releases) pending() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.waiting + len(r.busy) + r.stuck
+	n := r.waiting + len(r.busy) + r.stuck
+	for _, b := range r.early {
+		n += b.n
+	}
+	return n
 }

@@ -22,7 +22,7 @@ type Stats struct {
 	Failures  uint64           // failures contained: see Collector.Err
 	Capped    uint64           // cycles that the policy wanted and Caps did not allow
 	Pending   int              // dead objects whose release has not ended yet
-	OverLimit bool             // the last cycle for the memory of Own left more than its limit: that is reachable
+	OverLimit bool             // the last cycle for the memory of Own left more than its limit; the log has why
 	Over      uint64           // how often that has begun
 	Last      Cycle            // the last cycle
 }
@@ -33,7 +33,7 @@ func (c *Collector) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats
-	s.Pending = pending
+	s.Pending, s.OverLimit = pending, c.over.now
 	s.Tracked, s.Cost, s.Slowdown = c.tracked, c.expected.Cost, c.expected.Slowdown
 	return s
 }

@@ -1,8 +1,9 @@
 package gc
 
 import (
+	"fmt"
 	"math"
-	"runtime/metrics"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,7 @@ type Gauge struct {
 	brought  int64         // bytes that it brought back, so far
 	credited int64         // of them, that collections have counted
 	log      accountLog    // of its moves, for a recording
+	broken   bool          // its function has panicked
 	rest     rest
 	stop     chan struct{}
 	once     sync.Once
@@ -62,7 +64,7 @@ const slice = 10 * time.Millisecond
 // Close the gauge when its memory is no concern any more.
 func Watch(c *Collector, read func() int64) *Gauge {
 	g := &Gauge{c: c, read: read, stop: make(chan struct{})}
-	g.low = read()
+	g.low = g.reading()
 	g.level.Store(g.low)
 	g.log.last = gauges.Add(1) * gaugeIDs
 	if c.recording.Load() && g.low > 0 {
@@ -71,7 +73,9 @@ func Watch(c *Collector, read func() int64) *Gauge {
 	g.rest.level = g.low
 	g.gate = c.Watch(g)
 	c.addRegistry((*gaugeWalk)(g))
-	c.goroutine.Go(g.tick)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spawn(g.tick)
 	return g
 }
 
@@ -124,9 +128,25 @@ func (g *Gauge) overAtFirst(level int64) bool {
 	return limit > 0 && level > limit && g.rest.length == 0
 }
 
+// reading is what the program says, at least 0. After a panic of its function it is the last level for ever.
+func (g *Gauge) reading() (level int64) {
+	if g.broken {
+		return g.level.Load()
+	}
+	if !g.c.strict {
+		defer func() {
+			if e := recover(); e != nil {
+				g.broken, level = true, g.level.Load()
+				go g.c.failed(fmt.Errorf("gc: the function of a gauge panicked and is off: %v\n%s", e, debug.Stack()))
+			}
+		}()
+	}
+	return min(max(0, g.read()), MaxBytes)
+}
+
 // see reads the gauge and adds up its moves. The caller holds mu.
 func (g *Gauge) see() int64 {
-	level := g.read()
+	level := g.reading()
 	was := g.level.Swap(level)
 	g.grown.Add(max(0, level-was))
 	g.fallen += max(0, was-level)
@@ -312,23 +332,3 @@ func (g *gaugeWalk) credit() int64 {
 	g.credited += credit
 	return credit
 }
-
-// pending is how far the runtime is with finalizers and cleanups.
-type pending struct{ queued, executed, cycles uint64 }
-
-// readPending takes 0.3 us.
-func readPending() pending {
-	s := [...]metrics.Sample{
-		{Name: "/gc/cleanups/queued:cleanups"}, {Name: "/gc/finalizers/queued:finalizers"},
-		{Name: "/gc/cleanups/executed:cleanups"}, {Name: "/gc/finalizers/executed:finalizers"}, {Name: cyclesMetric},
-	}
-	metrics.Read(s[:])
-	return pending{s[0].Value.Uint64() + s[1].Value.Uint64(), s[2].Value.Uint64() + s[3].Value.Uint64(), s[4].Value.Uint64()}
-}
-
-// ran is how many have run since before, without those of our own that each cycle runs.
-func (p pending) ran(before pending) int64 {
-	return int64(p.executed-before.executed) - int64(p.cycles-before.cycles)*sentinels.Load()
-}
-
-func (p pending) waiting() bool { return p.executed < p.queued }

@@ -2,7 +2,10 @@ package gc
 
 import (
 	"fmt"
+	"math"
 	"runtime"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -233,8 +236,8 @@ func TestRestForgivesOneInVain(t *testing.T) {
 // Each cycle runs the cleanups of our own sentinels, which tell nothing of the program.
 func TestOurOwnCleanupsDoNotCount(t *testing.T) {
 	n := uint64(sentinels.Load())
-	before := pending{queued: 7, executed: 7, cycles: 3}
-	after := pending{executed: 7 + 2*n + 5, cycles: 5}
+	before := pending{finalizers: 7, finalized: 7, cycles: 3}
+	after := pending{finalized: 7 + 5, cleaned: 2 * n, cycles: 5}
 	if got := after.ran(before); got != 5 {
 		t.Errorf("%d of the program's have run in two cycles beside %d collectors, want 5", got, n)
 	}
@@ -274,4 +277,64 @@ func TestGaugeThatStandsStillAsks(t *testing.T) {
 	})
 	before := c.Stats().Cycles[TriggerPolicy]
 	waitFor(t, 20*time.Second, func() bool { return c.Stats().Cycles[TriggerPolicy] > before && g.seldom() == lookSeldom })
+}
+
+// TestWatchBesideClose: gauges come while the collector closes.
+func TestWatchBesideClose(t *testing.T) {
+	for range 300 {
+		c, err := New(Config{Policy: Spec{}.New()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var done sync.WaitGroup
+		for range 4 {
+			done.Add(1)
+			go func() {
+				defer done.Done()
+				Watch(c, func() int64 { return 1 }).Close()
+			}()
+		}
+		c.Close()
+		done.Wait()
+	}
+}
+
+// TestAGaugeBelowZero reads as 0, and the policy goes on.
+func TestAGaugeBelowZero(t *testing.T) {
+	for _, policy := range []string{HostPolicy, DefaultPolicy, "sqrt", "growth:1"} {
+		var bytes atomic.Int64
+		c := embed(t, Config{Policy: MustParse(policy).New()})
+		g := Watch(c, bytes.Load)
+		for _, level := range []int64{1 << 30, -1 << 30, math.MinInt64, 1 << 30, math.MaxInt64, 1 << 30} {
+			bytes.Store(level)
+			if got := g.Look(); got < 0 || got > MaxBytes {
+				t.Errorf("%s: reads %d", policy, got)
+			}
+		}
+		c.Collect(TriggerExplicit)
+		g.Look()
+		g.Close()
+		if err := c.Err(); err != nil || c.Policy() == "never" {
+			t.Errorf("%s: %v", policy, err)
+		}
+	}
+}
+
+// TestAGaugeThatPanics is off, and the program goes on.
+func TestAGaugeThatPanics(t *testing.T) {
+	var calls atomic.Int64
+	c := embed(t, Config{Policy: Spec{}.New()})
+	g := Watch(c, func() int64 {
+		if calls.Add(1) > 2 {
+			panic("the library is gone")
+		}
+		return 100
+	})
+	waitFor(t, 20*time.Second, func() bool { return c.Err() != nil })
+	g.SetLimit(5)
+	if got := g.Look(); got != 100 || calls.Load() != 3 || !strings.Contains(c.Err().Error(), "the library is gone") {
+		t.Errorf("reads %d after %d calls: %v", got, calls.Load(), c.Err())
+	}
+	c.Collect(TriggerExplicit)
+	g.Close()
 }

@@ -24,11 +24,12 @@ import (
 // Until then the registry keeps such an object alive, and a cycle of the
 // runtime's own does not find it. Large ones get theirs at once.
 type WeakRegistry[W any] struct {
-	gate   *Gate
-	give   func(slot Slot, w W, bytes int64)
-	large  int64 // bytes from which on an object is weak at once
-	shift  uint  // to a shard's number, from a hash of 64 bits
-	shards []shard[W]
+	gate    *Gate
+	give    func(slot Slot, w W, bytes int64)
+	counted bool  // others give the memory back: see Count
+	large   int64 // bytes from which on an object is weak at once
+	shift   uint  // to a shard's number, from a hash of 64 bits
+	shards  []shard[W]
 }
 
 // A Slot names one tracked object of a [WeakRegistry]. A slot that was given up is
@@ -308,7 +309,7 @@ func (r *WeakRegistry[W]) walk(cycle *collection) {
 			}
 			s.mu.Unlock()
 			if len(dead) >= chunkLen || len(dead) > 0 && !more {
-				cycle.found(&lot{gate: r.gate, dead: &corpses[W]{r, dead}, n: len(dead)})
+				cycle.found(&batch{gate: r.gate, dead: &corpses[W]{r, dead}, counted: r.counted, n: len(dead)})
 				dead = nil
 			}
 		}

@@ -133,8 +133,15 @@ func TestTrimIdle(t *testing.T) {
 			t.Fatal("an idle pool keeps its memory")
 		}
 	}
-	stop()
-	stop()
+	var work sync.WaitGroup
+	for range 8 {
+		work.Add(1)
+		go func() {
+			defer work.Done()
+			stop()
+		}()
+	}
+	work.Wait()
 }
 
 func TestLimitsInPercent(t *testing.T) {

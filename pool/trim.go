@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
@@ -140,7 +141,7 @@ func (p *Pool) trimToSoft() {
 }
 
 // TrimIdle gives all cached memory back each time that nothing was allocated for
-// the given time. It runs on its own goroutine until stop is called. Stop returns
+// the given time. It runs on its own goroutine until stop is called, which several goroutines may do. Stop returns
 // when the goroutine has ended. TrimIdle panics if after is not above 0.
 func (p *Pool) TrimIdle(after time.Duration) (stop func()) {
 	if after <= 0 {
@@ -165,12 +166,9 @@ func (p *Pool) TrimIdle(after time.Duration) (stop func()) {
 			}
 		}
 	}()
+	end := sync.OnceFunc(func() { close(quit) })
 	return func() {
-		select {
-		case <-quit:
-		default:
-			close(quit)
-		}
+		end()
 		<-stopped
 	}
 }

@@ -29,11 +29,11 @@ func Tracked() int64 { return int64(C.vips_tracked_get_mem()) }
 func Watch(c *gc.Collector) *gc.Gauge { return gc.Watch(c, Tracked) }
 
 // Own counts the pixels of an image, as the function that made it returned it, until the image is
-// found dead; govips's finalizer then frees them. It returns image and err as they are. Close the image
+// found dead and govips's finalizer has freed them. It returns image and err as they are. Close the image
 // to free it earlier; its bytes count until the next cycle.
 func Own(c *gc.Collector, image *vips.ImageRef, err error) (*vips.ImageRef, error) {
 	if err == nil {
-		gc.Own(c, image, Bytes(image), func(struct{}) {}, struct{}{})
+		gc.Count(c, image, Bytes(image))
 	}
 	return image, err
 }

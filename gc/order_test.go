@@ -1,0 +1,204 @@
+package gc
+
+import (
+	"log/slog"
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A bound is an object of a binding that has a finalizer.
+type bound struct {
+	memory *atomic.Int64 // 1 = taken
+	_      [4]*int
+}
+
+// TestReleasesComeAfterFinalizers: a finalizer finds what its object owns, as with runtime.AddCleanup.
+func TestReleasesComeAfterFinalizers(t *testing.T) {
+	countsFinalizers(t)
+	quiet(t)
+	c := newCollector(t, Config{Policy: Spec{}.New()})
+	const objects = 200
+	var late, finalized, released atomic.Int64
+	for i := range objects {
+		o := &bound{memory: new(atomic.Int64)}
+		o.memory.Store(1)
+		runtime.SetFinalizer(o, func(o *bound) {
+			time.Sleep(10 * time.Microsecond)
+			if finalized.Add(1); o.memory.Load() == 0 {
+				late.Add(1)
+			}
+		})
+		Own(c, o, int64(1+i%2*ownLarge), func(m *atomic.Int64) { m.Store(0); released.Add(1) }, o.memory)
+	}
+	cycle := c.Collect(TriggerExplicit)
+	waitFor(t, 20*time.Second, func() bool { return released.Load() == objects })
+	if late.Load() > 0 || finalized.Load() != objects {
+		t.Errorf("%d of %d finalizers ran, %d of them after the release", finalized.Load(), objects, late.Load())
+	}
+	if want := int64(objects + objects/2*ownLarge); cycle.Freed != want {
+		t.Errorf("the cycle reports %d bytes, want %d", cycle.Freed, want)
+	}
+}
+
+// countsFinalizers skips where the runtime does not say how many finalizers have run.
+func countsFinalizers(t *testing.T) {
+	s := []metrics.Sample{{Name: "/gc/finalizers/queued:finalizers"}}
+	if metrics.Read(s); s[0].Value.Kind() == metrics.KindBad {
+		t.Skip("this version of Go does not count finalizers")
+	}
+}
+
+// TestABlockedFinalizerIsToldOf: what waits for it stays live, and nobody waits for long.
+func TestABlockedFinalizerIsToldOf(t *testing.T) {
+	countsFinalizers(t)
+	c := newCollector(t, Config{Policy: Spec{}.New()})
+	c.releases.patience, c.releases.bound = releasePatience, releaseBound
+	block := make(chan struct{})
+	open := sync.OnceFunc(func() { close(block) })
+	defer open()
+	began := make(chan struct{})
+	runtime.SetFinalizer(new(bound), func(*bound) { close(began); <-block })
+	runtime.GC()
+	<-began
+	var released atomic.Int64
+	ownFunc(c, new(thing), 100, func() { released.Add(1) })
+	soon(t, 20*time.Second, "a cycle beside a finalizer that blocks", func() { c.Collect(TriggerExplicit) })
+	if s := c.Stats(); s.Pending != 1 || released.Load() != 0 {
+		t.Errorf("%d pending, %d released", s.Pending, released.Load())
+	}
+	waitFor(t, 20*time.Second, func() bool { return c.Err() != nil })
+	open()
+	waitFor(t, 20*time.Second, func() bool { return released.Load() == 1 && c.Stats().Pending == 0 })
+}
+
+// TestCountLastsUntilMemoryIsBack, which a finalizer or a cleanup of the owner gives back.
+func TestCountLastsUntilMemoryIsBack(t *testing.T) {
+	countsFinalizers(t)
+	quiet(t)
+	c := newCollector(t, Config{Policy: Spec{}.New()})
+	const objects = 100
+	var back, early atomic.Int64
+	kept := new(bound)
+	for i := range objects {
+		o := new(bound)
+		if i%2 == 0 {
+			runtime.SetFinalizer(o, func(*bound) { back.Add(1) })
+		} else {
+			runtime.AddCleanup(o, func(int) { back.Add(1) }, 0)
+		}
+		Count(c, o, 10)
+	}
+	h := Count(c, kept, 7)
+	stop := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if live := c.own().live.Load(); back.Load() < (objects*10+7-live)/10 {
+					early.Add(1)
+				}
+			}
+		}
+	}()
+	freed := c.Collect(TriggerExplicit).Freed
+	close(stop)
+	if freed != objects*10 || back.Load() != objects || early.Load() > 0 {
+		t.Errorf("freed %d, %d came back, %d times counted before", freed, back.Load(), early.Load())
+	}
+	runtime.KeepAlive(kept)
+	if !h.Release() || c.own().live.Load() != 0 {
+		t.Errorf("%d live after the last one", c.own().live.Load())
+	}
+}
+
+// TestManyReleasesThatNeverReturn do not stop others, and the program is told.
+func TestManyReleasesThatNeverReturn(t *testing.T) {
+	log := &events{level: slog.LevelWarn}
+	c := newCollector(t, Config{Policy: Spec{}.New(), Limit: 1000, Caps: Caps{Cycles: 1}, Log: slog.New(log)})
+	c.releases.patience, c.releases.bound = 1, 10
+	const bad, good = manyStuck + 2, 1000
+	block := make(chan struct{})
+	defer close(block)
+	var released atomic.Int64
+	for range bad {
+		ownFunc(c, new(thing), 100, func() { <-block })
+	}
+	for range good {
+		ownFunc(c, new(thing), 1, func() { released.Add(1) })
+	}
+	c.Collect(TriggerExplicit)
+	waitFor(t, 30*time.Second, func() bool { return released.Load() == good && c.Stats().Pending == bad })
+	if c.Err() == nil {
+		t.Error("no error says that releases do not return")
+	}
+	c.Collect(TriggerExplicit)
+	if len(log.of(logOver, "")) > 0 || len(log.of(logOverStuck, "")) == 0 || !c.Stats().OverLimit {
+		t.Errorf("the log says %+v", log.all)
+	}
+}
+
+// TestWhyOverTheLimit: what was added during the cycle is not taken for reachable.
+func TestWhyOverTheLimit(t *testing.T) {
+	log := &events{level: slog.LevelWarn}
+	e := newPuppet()
+	c := newOn(e, Config{Caps: Caps{Cycles: 1, Assist: time.Nanosecond}, Idle: -1, Limit: 100, Log: slog.New(log)}, Spec{}.New())
+	t.Cleanup(c.Close)
+	cycle := func(beside func()) {
+		done := make(chan struct{})
+		go func() { c.Collect(TriggerExplicit); close(done) }()
+		end := <-e.marks
+		beside()
+		end <- 0
+		<-done
+	}
+	c.Account(90)
+	cycle(func() { c.Account(60) })
+	late := log.of(logOverLate, "")
+	if len(late) != 1 || !late[0].has(map[string]any{"added_bytes": int64(60), "enough_bytes": int64(210)}) || len(log.all) != 1 {
+		t.Fatalf("logged %+v", log.all)
+	}
+	cycle(func() {})
+	if len(log.of(logOver, "")) != 1 || len(log.all) != 2 {
+		t.Errorf("logged %+v", log.all)
+	}
+	cycle(func() {})
+	c.Account(-100)
+	cycle(func() {})
+	if s := c.Stats(); s.Over != 1 || s.OverLimit || len(log.all) != 2 {
+		t.Errorf("%+v, logged %+v", s, log.all)
+	}
+}
+
+// TestWhyCyclesTakeMuchTime is logged once, and again for twice as much.
+func TestWhyCyclesTakeMuchTime(t *testing.T) {
+	log := &events{level: slog.LevelInfo}
+	e := newPuppet()
+	e.each = time.Duration(runtime.GOMAXPROCS(0)) * time.Second
+	c := newOn(e, Config{Caps: uncapped, Idle: -1, Log: slog.New(log)}, &scripted{decide: func(Point) Decision { return Decision{Action: Overlap, Reason: "it pays"} }})
+	t.Cleanup(c.Close)
+	c.Watch(new(level))
+	cycle := func() {
+		c.Sync(nil, func() error { return nil })
+		end := <-e.marks
+		end <- 0
+		c.Wait()
+	}
+	for _, minute := range []struct{ cycles, logged int }{{1, 0}, {2, 1}, {3, 1}, {5, 2}} { // of a second each
+		for range minute.cycles - 1 {
+			cycle()
+		}
+		e.pass(time.Minute)
+		cycle()
+		if got := log.of(logBusy, ""); len(got) != minute.logged {
+			t.Fatalf("after a minute with %d cycles of a second: logged %+v", minute.cycles, got)
+		} else if len(got) == 1 && !got[0].has(map[string]any{"last_reason": "it pays", "policy": "scripted"}) {
+			t.Errorf("logged %+v", got[0])
+		}
+	}
+}
