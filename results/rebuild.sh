@@ -25,12 +25,6 @@ into() {
 	} >"$dir/env.txt"
 }
 
-if wants policies; then
-	into 2026-11-21-policies replay evaluate -o results/2026-11-21-policies
-	"$replay" evaluate -o "$dir"
-	rm "$dir/cells.json" # every cell: too large to keep
-fi
-
 if wants compare; then
 	into 2026-11-21-compare replay compare -o results/2026-11-21-compare
 	"$replay" compare -o "$dir" >/dev/null
@@ -52,27 +46,3 @@ if wants report; then
 	fi
 fi
 
-if wants clients; then # tables and pictures; the runs need a quiet machine
-	(cd cmd/clients && go run . -tables -o ../../results/2026-11-22-clients)
-fi
-
-if wants elsewhere; then # UNSEEN=FOLDER: recordings in it that are not in the repository, too
-	into 2026-11-22-elsewhere "results/rebuild.sh elsewhere"
-	some=plain,limit-5%,slow-0.25,learned
-	prove() { "$replay" evaluate --trials "$2" "${@:3}" >"$dir/$1.md"; }
-	prove recorded all mlp resnet gpt2 vit gp gnn burst rcnn ppo serve spectral
-	prove programs $some thumb matrix wasm arrow query
-	prove synthetic $some synthetic:101 synthetic:102 synthetic:103
-	[ -z "${UNSEEN:-}" ] || prove unseen "$some,cost-half,cost-double" "$UNSEEN"/*.arrows
-	go test ./cmd/replay -run Elsewhere -update -count 1
-fi
-
-if wants simulation-speed; then
-	into 2026-11-21-simulation-speed "go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms"
-	go test ./sim -run '^$' -bench 'Run|Optimum' -count 10 -benchtime 100ms >"$dir/sim.bench"
-	sweep=(sweep gpt2 --policies 'threshold:{0.5..0.99/500},sqrt:c={1e-13..1e-8*500}' --limits 1.5x --cycle 10ms)
-	echo "replay ${sweep[*]@Q}" >"$dir/sweep.txt"
-	for _ in 1 2 3 4 5; do
-		{ time "$replay" "${sweep[@]}" >/dev/null; } 2>>"$dir/sweep.txt"
-	done
-fi

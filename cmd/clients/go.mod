@@ -6,14 +6,10 @@ replace github.com/eagergc/eagergc => ../..
 
 require (
 	github.com/DataDog/zstd v1.5.7
-	github.com/KimMachineGun/automemlimit v1.0.1
-	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
 	github.com/apache/arrow-go/v18 v18.8.0
-	github.com/eagergc/eagergc v0.0.0
-	github.com/elastic/gosigar v0.14.4
-	github.com/go-logr/logr v1.4.4
+	github.com/eagergc/eagergc v0.1.0
+	github.com/eagergc/eagergc/cmd/replay v0.0.0-00010101000000-000000000000
 	github.com/mattn/go-sqlite3 v1.14.53
-	github.com/raulk/go-watchdog v1.3.0
 	github.com/tetratelabs/wazero v1.12.0
 	golang.org/x/sys v0.49.0
 )
@@ -25,22 +21,13 @@ require (
 	git.sr.ht/~sbinet/gg v0.7.0 // indirect
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
 	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
-	github.com/benbjohnson/clock v1.3.0 // indirect
-	github.com/containerd/cgroups v0.0.0-20201119153540-4cbc285b3327 // indirect
-	github.com/coreos/go-systemd/v22 v22.1.0 // indirect
-	github.com/docker/go-units v0.4.0 // indirect
 	github.com/goccy/go-json v0.10.6 // indirect
-	github.com/godbus/dbus/v5 v5.0.3 // indirect
-	github.com/gogo/protobuf v1.3.1 // indirect
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/google/flatbuffers v25.12.19+incompatible // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/montanaflynn/stats v0.14.0 // indirect
-	github.com/opencontainers/runtime-spec v1.0.2 // indirect
-	github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
 	github.com/pierrec/lz4/v4 v4.1.29 // indirect
-	github.com/pkg/errors v0.9.1 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
 	golang.org/x/exp v0.0.0-20260824195058-e88cd73687aa // indirect
 	golang.org/x/image v0.46.0 // indirect
@@ -48,3 +35,9 @@ require (
 	golang.org/x/text v0.42.0 // indirect
 	gonum.org/v1/plot v0.17.0 // indirect
 )
+
+replace github.com/eagergc/eagergc/cmd/replay => ../replay
+
+replace github.com/eagergc/eagergc/trace/formats => ../../trace/formats
+
+replace github.com/eagergc/eagergc/pool/cuda => ../../pool/cuda

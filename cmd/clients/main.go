@@ -6,16 +6,14 @@
 //	go run . -tables -o ../../results/2026-11-22-clients   makes them again from runs.csv
 //	go run . -only query -ways plain,close,auto -rounds 1  prints some runs
 //
-// Each client is a folder beside this file, and has two cores to itself. A round runs every way
-// once, so that what else the machine does meets all of them. See plan.go for what is run, and
-// frame for the clients' side.
+// Each client is a folder beside this file. Give it two cores of its own (taskset). See plan.go for
+// what is run, and frame for the clients' side.
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"time"
 )
@@ -26,9 +24,7 @@ func main() {
 	flag.StringVar(&s.only, "only", "", "clients to run, such as query,arrow; empty is all")
 	flag.StringVar(&s.ways, "ways", "", "ways to run; empty is those of the plan")
 	flag.IntVar(&s.rounds, "rounds", 5, "times that each way is run at most")
-	flag.IntVar(&s.lanes, "lanes", max(1, (runtime.NumCPU()-1)/2), "clients that run at once, each on two cores")
 	flag.DurationVar(&s.length, "for", time.Hour, "no round begins that is expected to end later")
-	flag.StringVar(&s.tags, "tags", "", "build tags, such as peers")
 	flag.StringVar(&s.built, "bin", "", "folder with clients that are built already; empty builds them")
 	tables := flag.Bool("tables", false, "only make tables and pictures from the runs in the folder")
 	flag.Parse()
@@ -46,15 +42,15 @@ func main() {
 }
 
 type settings struct {
-	out, only, ways, tags, built string
-	rounds, lanes                int
-	length                       time.Duration
+	out, only, ways, built string
+	rounds                 int
+	length                 time.Duration
 }
 
 func (s settings) plan() []job {
 	var jobs []job
 	for _, j := range plan() {
-		if s.only != "" && !contains(s.only, j.name()) {
+		if s.only != "" && !contains(s.only, j.program) {
 			continue
 		}
 		if s.ways != "" {

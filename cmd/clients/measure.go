@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/eagergc/eagergc/cmd/clients/frame"
 )
@@ -27,8 +24,8 @@ var (
 	errNoReading = errors.New("the client had ended before its memory was read: it needs more requests")
 )
 
-func build(program, folder, tags string) error {
-	cmd := exec.Command("go", "build", "-tags", tags, "-o", program, ".")
+func build(program, folder string) error {
+	cmd := exec.Command("go", "build", "-o", program, ".")
 	cmd.Dir = folder
 	cmd.Stderr = os.Stderr
 	return cmd.Run()
@@ -37,12 +34,9 @@ func build(program, folder, tags string) error {
 // measure runs a client once and watches its resident memory from the moment when its
 // work begins. It returns errNoWay if the client has no such way, and errNoReading if it
 // was gone too soon.
-func measure(program, way string, j job, cores []int) (r run, err error) {
+func measure(program, way string, j job) (r run, err error) {
 	cmd := exec.Command(program, append([]string{"-way", way}, strings.Fields(j.args)...)...)
-	cmd.Env = append(os.Environ(), "EAGERGC_CLIENT_CASE="+j.kind)
-	if j.env != "" {
-		cmd.Env = append(cmd.Env, j.env)
-	}
+	cmd.Env = os.Environ()
 	if !strings.HasSuffix(way, "auto") {
 		cmd.Env = append(cmd.Env, "EAGERGC=off")
 	}
@@ -52,11 +46,11 @@ func measure(program, way string, j job, cores []int) (r run, err error) {
 	if err != nil {
 		return r, err
 	}
-	if err := startOn(cores, cmd); err != nil {
+	if err := cmd.Start(); err != nil {
 		return r, err
 	}
 	lines := bufio.NewScanner(pipe)
-	r = run{Client: j.name(), Load: j.load, Way: way}
+	r = run{Client: j.program, Load: j.load, Way: way}
 	if lines.Scan() && lines.Text() == frame.Begin {
 		stop := make(chan struct{})
 		done := make(chan []reading)
@@ -85,26 +79,6 @@ func measure(program, way string, j job, cores []int) (r run, err error) {
 	}
 	r.Mean = sum / float64(len(r.timeline))
 	return r, nil
-}
-
-// startOn starts a process that has these cores; nil is all.
-func startOn(cores []int, cmd *exec.Cmd) error {
-	if cores == nil {
-		return cmd.Start()
-	}
-	runtime.LockOSThread() // a process has the cores of the thread that starts it
-	defer runtime.UnlockOSThread()
-	var before, set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return err
-	}
-	for _, c := range cores {
-		set.Set(c)
-	}
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("cores %v: %w", cores, err)
-	}
-	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &before))
 }
 
 // watch reads the resident memory of a process at once and then each 5 ms, until it is

@@ -8,10 +8,8 @@ import (
 // A job is one client under one load, in several ways.
 type job struct {
 	program string // folder of the client
-	kind    string // of nothing: which of its programs
 	load    string // "", tenfold or idle
 	args    string
-	env     string
 	plan    []times
 	after   int // rounds of other jobs that come before its first
 }
@@ -20,13 +18,6 @@ type job struct {
 type times struct {
 	rounds int
 	ways   string
-}
-
-func (j job) name() string {
-	if j.kind != "" {
-		return j.kind
-	}
-	return j.program
 }
 
 // rounds is how often the job is run.
@@ -51,9 +42,8 @@ const (
 	ours   = "own,gauge,auto"
 	ticks  = "tick:10ms,tick:100ms,tick:1s"
 	rivals = "gogc:20,memlimit:512,every:10," + ticks
-	peers  = "watchdog:512,otel:512,automemlimit:512,gogctuner:512,memlimiter:512"
 	// allWays is the order of tables.
-	allWays = "plain,close,late,close+auto," + ours + ",account," + rivals + "," + peers
+	allWays = "plain,close,late,close+auto," + ours + ",account," + rivals
 )
 
 type client struct {
@@ -73,12 +63,9 @@ var clients = []client{
 }
 
 // plan returns what is measured: every client in all ways, then with ten times as many requests
-// at once, then with pauses; and four programs that have nothing to free.
+// at once, then with pauses.
 func plan() []job {
-	nothing := func(kind, requests, env, ways string) job {
-		return job{program: "nothing", kind: kind, args: "-requests " + requests, env: env, plan: []times{{2, ways}}}
-	}
-	jobs := []job{nothing("cache", "4000", "", "plain,auto")} // the longest first
+	var jobs []job
 	for _, c := range clients {
 		some := "late,close+auto,gogc:20"
 		if c.program != "matrix" { // there each ten requests are 180 cycles of half a second
@@ -88,7 +75,7 @@ func plan() []job {
 			some += ",account"
 		}
 		jobs = append(jobs, job{program: c.program, args: "-requests " + c.requests + " -workers " + c.workers,
-			plan: []times{{5, "plain,close," + ours + "," + ticks}, {3, some}, {2, peers}, {1, "memlimit:512"}}})
+			plan: []times{{5, "plain,close," + ours + "," + ticks}, {3, some}, {1, "memlimit:512"}}})
 	}
 	for _, load := range []string{"tenfold", "idle"} {
 		for _, c := range clients {
@@ -103,9 +90,5 @@ func plan() []job {
 			jobs = append(jobs, j)
 		}
 	}
-	some := "plain,auto,otel:512,watchdog:512"
-	return append(jobs,
-		nothing("held", "150", "EAGERGC_HOST_HARD_MEMORY_LIMIT=512MiB", some),
-		nothing("mapped", "300", "", some),
-		nothing("rest", "100", "", "plain,auto"))
+	return jobs
 }

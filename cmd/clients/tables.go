@@ -55,8 +55,7 @@ func (all runs) fill(text []byte) (filled []byte, err error) {
 }
 
 var tables = map[string]func(runs) string{
-	"lead": runs.lead, "pick": runs.pick, "all": runs.everyClient, "aims": runs.aims, "auto": runs.autoAims, "better": runs.better,
-	"import": runs.importCost, "nothing": runs.nothing, "each": runs.each,
+	"lead": runs.lead, "pick": runs.pick, "all": runs.everyClient, "each": runs.each,
 }
 
 // of returns the runs of one client under one load in one way.
@@ -232,20 +231,4 @@ func (all runs) row(way string) []string {
 		way, fmt.Sprint(len(all)), spread(0, mean), spread(0, peak), spread(2, seconds), one(2, cpu),
 		one(2, func(r *run) *float64 { return &r.GCCPU }), fmt.Sprintf("%.0f", all.median(faults)/1000), one(0, cycles), cycle, one(1, p50), one(1, p99),
 	}
-}
-
-// nothing is what it costs to look after programs that have nothing to free.
-func (all runs) nothing() string {
-	var rows [][]string
-	for _, kind := range []string{"cache", "mapped", "held", "rest"} {
-		for _, way := range strings.Split(allWays, ",") {
-			some := all.of(kind, "", way)
-			if len(some) == 0 {
-				continue
-			}
-			rows = append(rows, []string{kind, way, fmt.Sprintf("%.0f", some.median(cycles)), fmt.Sprintf("%.1f", some.median(seconds)),
-				fmt.Sprintf("%.2f", some.median(cpu)), some.memory()})
-		}
-	}
-	return markdown(2, []string{"client", "way", "cycles", "s", "CPU s", "mean / peak MiB"}, rows)
 }

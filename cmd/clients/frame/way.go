@@ -42,8 +42,6 @@ var Ways = []string{
 	"account",    // gc.Account for each object, which a cleanup takes back
 	"gauge",      // gc.Watch of the library's counter
 	"auto",       // import _ ".../gc/auto"
-	"otel:512",   // the OpenTelemetry memory limiter's rule, told of resident memory
-	"watchdog:512", "gogctuner:512", "memlimiter:512", "automemlimit:512",
 }
 
 func newWay(text string, c Client) (*Way, error) {
@@ -78,11 +76,7 @@ func newWay(text string, c Client) (*Way, error) {
 		}
 		return w, w.count(name, policy, c)
 	default:
-		start, err := peer(name, arg)
-		if err != nil {
-			return nil, err
-		}
-		w.begin = start
+		return nil, fmt.Errorf("%q: %w", text, ErrNoWay)
 	}
 	return w, nil
 }
@@ -189,6 +183,5 @@ func (w *Way) giveBackLate(done func()) func() {
 	}
 }
 
-// ErrNoWay says that a way is not for this client: its library counts nothing, or it was
-// built without the peer.
+// ErrNoWay says that a way is not for this client: its library counts nothing.
 var ErrNoWay = errors.New("this client has no such way")
