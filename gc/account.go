@@ -21,33 +21,54 @@ import (
 // Account with bytes below 0. A cycle waits for those for 100 ms at most, and counts
 // what they take back as its yield.
 func (c *Collector) Account(bytes int64) {
-	o := c.own()
+	a := &c.own().accounted
 	if bytes < 0 {
-		o.accounted.giveBack(bytes)
-		o.giveBack(-bytes)
-		if c.recording.Load() {
-			o.accounted.log.less(c, -bytes, trace.FreeExplicit, o.space)
-		}
+		a.check(bytes)
+		a.less(-bytes)
 		return
 	}
 	checkBytes("Account", bytes)
+	a.more(bytes)
+}
+
+// accounted is memory that others count and free: what Account was told of, or what a library has counted.
+type accounted struct {
+	o      *ownership
+	live   atomic.Int64
+	given  atomic.Int64 // bytes taken back since the start
+	before atomic.Int64 // given, when the last mark began
+	freed  atomic.Int64 // bytes that were taken back after cycles, so far
+	log    accountLog
+}
+
+func (a *accounted) more(bytes int64) {
+	o, c := a.o, a.o.gate.c
 	o.adding(bytes)
-	o.accounted.live.Add(bytes)
+	a.live.Add(bytes)
 	o.take(bytes)
 	if c.recording.Load() {
-		o.accounted.log.more(c, bytes, siteOf(), o.space)
+		a.log.more(c, bytes, siteOf(), o.space)
 	}
 	if !c.awake.Load() {
 		c.stayAwake()
 	}
 }
 
-// accounted is the memory that Account has counted.
-type accounted struct {
-	live   atomic.Int64
-	given  atomic.Int64 // bytes taken back since the start
-	before atomic.Int64 // given, when the last mark began
-	log    accountLog
+func (a *accounted) less(bytes int64) {
+	o, c := a.o, a.o.gate.c
+	a.live.Add(-bytes)
+	a.given.Add(bytes)
+	o.giveBack(bytes)
+	if c.recording.Load() {
+		a.log.less(c, bytes, trace.FreeExplicit, o.space)
+	}
+}
+
+// check panics if there are not so many bytes to take back. They are below 0.
+func (a *accounted) check(bytes int64) {
+	if live := a.live.Load(); bytes < -MaxBytes || live+bytes < 0 {
+		panic(fmt.Sprintf("gc: Account takes back %d bytes, where only %d are counted", -bytes, live))
+	}
 }
 
 // An accountLog makes objects of what Account counts or a gauge reads, for a recording. What is taken
@@ -92,36 +113,53 @@ func (l *accountLog) less(c *Collector, bytes int64, why uint32, space pressure.
 	}
 }
 
-// giveBack takes bytes, which are below 0.
-func (a *accounted) giveBack(bytes int64) {
-	if left := a.live.Add(bytes); bytes < -MaxBytes || left < 0 {
-		a.live.Add(-bytes)
-		panic(fmt.Sprintf("gc: Account takes back %d bytes, where only %d are counted", -bytes, left-bytes))
-	}
-	a.given.Add(-bytes)
-}
-
-// An accountWalk is the memory that Account has counted as a cycle sees it: what it
+// An accountWalk is the memory that others count and free as a cycle sees it: what it
 // finds dead, finalizers and cleanups give back.
 type accountWalk ownership
 
+// accounts are Account's, and one for each library that counts.
+func (w *accountWalk) accounts() []*accounted {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := []*accounted{&w.accounted}
+	for _, l := range w.libraries {
+		all = append(all, &l.accounted)
+	}
+	return all
+}
+
 // promoteAll is called before a mark: cleanups may run before it has ended.
-func (w *accountWalk) promoteAll() { w.accounted.before.Store(w.accounted.given.Load()) }
+func (w *accountWalk) promoteAll() {
+	for _, a := range w.accounts() {
+		a.before.Store(a.given.Load())
+	}
+	(*ownership)(w).reconcile()
+}
 
 func (w *accountWalk) Len() int { return 0 }
 
 // walk waits for what the cycle has found dead to be taken back. What more is freed
 // meanwhile counts too: there is no telling.
 func (w *accountWalk) walk(r *collection) {
-	before := w.accounted.before.Load()
-	if r.trigger == TriggerNatural { // nobody knew that it would begin
-		before = w.accounted.given.Load()
+	all := w.accounts()
+	var live int64
+	for _, a := range all {
+		live += a.live.Load()
+		if r.trigger == TriggerNatural { // nobody knew that it would begin
+			a.before.Store(a.given.Load())
+		}
 	}
-	if w.accounted.live.Load() > 0 {
+	if live > 0 {
 		marks := w.gate.c.engine.marked()
 		r.await(settleBound, func() bool { return w.gate.c.cleaned(marks) })
 	}
-	r.credit(w.gate, w.accounted.given.Load()-before)
+	var freed int64
+	for _, a := range all {
+		yield := a.given.Load() - a.before.Load()
+		a.freed.Add(yield)
+		freed += yield
+	}
+	r.credit(w.gate, freed)
 }
 
 // cleaned reports whether the finalizers and cleanups have run that the first so many marks

@@ -66,6 +66,7 @@ type Collector struct {
 	unsaid     []saying // for the log, once mu is not held
 	closed     bool
 	stopped    chan struct{} // closed with it
+	listening  func()        // ends it; nil = to no library
 	tracked    int
 	goroutine  sync.WaitGroup
 }
@@ -186,7 +187,12 @@ func (c *Collector) Close() {
 			g.wake.Store(math.MaxInt64)
 		}
 	}
+	stop := c.listening
+	c.listening = nil
 	c.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
 	c.goroutine.Wait()
 	c.releases.wait()
 	c.engine.close()

@@ -9,7 +9,8 @@ import (
 )
 
 // Default returns the collector of the process, which the first call makes and
-// nobody should close: libraries that count memory of the host share it. Its policy is
+// nobody should close: libraries that count memory of the host share it, and it listens to
+// those that count through package pressure. Its policy is
 // [HostPolicy], or that of the environment. Its limit is that of the
 // environment for host memory, see [pressure.LimitsFromEnv], the hard one before the
 // soft one; else nine tenths of what the machine or the container has. If the environment
@@ -36,6 +37,7 @@ func newDefault() *Collector {
 		slog.Default().Error("eagergc: the default collector goes without what is in the environment", slog.Any("error", err))
 		c = newOn(newGoRuntime(), Config{Limit: defaultLimit(), Caps: usualCaps()}, MustParse(HostPolicy).New())
 	}
+	c.Listen()
 	return c
 }
 

@@ -46,6 +46,7 @@ type Footprint struct {
 	GoKept    int64 // memory that the Go runtime has free and keeps
 	GoOther   int64 // stacks, and the runtime's own structures
 	Counted   int64 // live at the sources that the collector watches, gauges apart
+	Libraries []Counted
 	CInUse    int64 // handed out by the C allocator; -1 = not known
 	CKept     int64 // free, and kept by the C allocator; -1 = not known
 	Goroutine int   // number of goroutines
@@ -55,6 +56,16 @@ type Footprint struct {
 func (f Footprint) Outside() int64 { return f.Resident.Outside(f.goMapped()) }
 
 func (f Footprint) goMapped() int64 { return f.GoLive + f.GoKept + f.GoOther }
+
+// library is what libraries have counted under a name.
+func (f Footprint) library(name string) Counted {
+	for _, l := range f.Libraries {
+		if l.Name == name {
+			return l
+		}
+	}
+	return Counted{}
+}
 
 // held is what is in use, by the best that is known: what an allocator keeps is no part of it.
 func (f Footprint) held() int64 {
@@ -182,10 +193,19 @@ func (d Diagnosis) String() string {
 	row("  free, and kept by the Go runtime", func(f Footprint) int64 { return f.GoKept })
 	row("  other of the Go runtime", func(f Footprint) int64 { return f.GoOther })
 	row("  outside Go: counted by the collector", func(f Footprint) int64 { return f.Counted })
+	for _, l := range d.Later.Libraries {
+		row("    "+l.Name, func(f Footprint) int64 { return f.library(l.Name).Live })
+	}
 	row("  outside Go: in use by C's allocator", func(f Footprint) int64 { return f.CInUse })
 	row("  outside Go: free, and kept by it", func(f Footprint) int64 { return f.CKept })
 	row("  outside Go: all", Footprint.Outside)
 	row("resident, of files and shared", func(f Footprint) int64 { return f.Resident.Mapped })
+	for i, l := range d.Later.Libraries {
+		if i == 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintln(&b, l)
+	}
 	for _, s := range d.Growing {
 		fmt.Fprintf(&b, "\ngrew by %v and %d goroutines:\n%s", pressure.Bytes(s.Bytes), s.Goroutines, s.Frames)
 	}
@@ -208,6 +228,7 @@ func (c *Collector) footprint() Footprint {
 			}
 		}
 	}
+	f.Libraries = c.Counters()
 	if read := allocator.Load(); read != nil {
 		f.CInUse, f.CKept = (*read)()
 	}

@@ -164,8 +164,8 @@ func (g *Gate) setWake(wake int64) {
 	}
 }
 
-// mostPressed returns the gate whose source is under most pressure, and its
-// sample as policies see it; nil if there is none. It notes what all sources hold at
+// mostPressed returns the gate whose source is under most pressure (of those under the same, as
+// without limits, the one that holds most), and its sample as policies see it; nil if there is none. It notes what all sources hold at
 // that time. The caller holds mu.
 func (c *Collector) mostPressed(now time.Duration) (*Gate, pressure.Sample) {
 	var top *Gate
@@ -176,7 +176,7 @@ func (c *Collector) mostPressed(now time.Duration) (*Gate, pressure.Sample) {
 		c.see(g, now, s)
 		s.Live += yield
 		s.Reserved = max(s.Reserved, s.Live)
-		if top == nil || s.Pressure() > most.Pressure() {
+		if at, highest := s.Pressure(), most.Pressure(); top == nil || at > highest || at == highest && s.Live > most.Live {
 			top, most = g, s
 		}
 	}

@@ -89,7 +89,7 @@ func (c *Collector) logEnd(r *collection, freed int64, objects int) {
 	if c.logs() {
 		c.debug(logEnded, append(r.attrs(),
 			slog.Int64("freed_bytes", freed), slog.Int("objects", objects), slog.Int64("live_after_bytes", r.cycle.LiveAfter),
-			slog.Duration("duration", r.cycle.Duration), slog.Duration("exposed", r.cycle.Exposed))...)
+			slog.Duration("duration", r.cycle.Duration), slog.Duration("exposed", r.cycle.Exposed), c.counters())...)
 	}
 }
 

@@ -201,17 +201,19 @@ type ownership struct {
 	space           pressure.Space
 	limit           atomic.Int64 // 0 = none
 	live, allocated atomic.Int64
-	accounted       accounted
+	accounted       accounted    // by Account
 	owed            atomic.Int64 // ns of assists that are not paid yet
 	futile          atomic.Int64 // bytes that were live when a cycle last made too little room; 0 = none did
 	gate            *Gate
 
-	kinds atomic.Pointer[[]handles] // a *cleanups[A] for each A
-	mu    sync.Mutex                // held to add to kinds
+	kinds     atomic.Pointer[[]handles] // a *cleanups[A] for each A
+	mu        sync.Mutex                // held to add to kinds, and for libraries
+	libraries []*library
 }
 
 func newOwnership(c *Collector, cfg Config) *ownership {
 	o := &ownership{space: cfg.Space}
+	o.accounted.o = o
 	o.limit.Store(cfg.Limit)
 	o.gate = c.Watch(o)
 	o.gate.soft = cfg.Caps.Assist >= 0

@@ -9,8 +9,8 @@ import (
 // SiteText returns the allocation site that the stack at lies on, as the label
 // of a [trace.Event] has it: a line "function\tfile:line" for each frame, the
 // innermost first. Frames of functions whose name begins with inside (a package's
-// path and a dot) are left out until the first other one; the tests of that
-// package count as others.
+// path and a dot), and those of a [Counter], are left out until the first other one; the tests of these
+// packages count as others.
 //
 // [trace.Event]: https://pkg.go.dev/github.com/eagergc/eagergc/trace#Event
 func SiteText(at []uintptr, inside string) string {
@@ -22,7 +22,7 @@ func SiteText(at []uintptr, inside string) string {
 	for more := true; more; {
 		var f runtime.Frame
 		f, more = frames.Next()
-		own := strings.HasPrefix(f.Function, inside) && !strings.HasSuffix(f.File, "_test.go")
+		own := (strings.HasPrefix(f.Function, inside) || strings.HasPrefix(f.Function, counting)) && !strings.HasSuffix(f.File, "_test.go")
 		if own && b.Len() == 0 || f.Function == "runtime.goexit" || f.Function == "" {
 			continue
 		}
@@ -33,6 +33,9 @@ func SiteText(at []uintptr, inside string) string {
 	}
 	return b.String()
 }
+
+// counting is how the names of this package's functions begin.
+const counting = "github.com/eagergc/eagergc/pressure."
 
 // SiteLine returns the innermost line of a site's text, as people read it.
 func SiteLine(text string) string {

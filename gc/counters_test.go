@@ -1,0 +1,102 @@
+package gc
+
+import (
+	"bytes"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+func counterOf(c *Collector, name string) Counted {
+	for _, n := range c.Counters() {
+		if n.Name == name {
+			return n
+		}
+	}
+	return Counted{}
+}
+
+// TestListenCountsWhatLibrariesSay: what was there, what comes, and what goes, by name; and frees what is dead.
+func TestListenCountsWhatLibrariesSay(t *testing.T) {
+	lib, other := pressure.NewCounter(t.Name()), pressure.NewCounter(t.Name()+"/other")
+	lib.Add(1000)
+	var out bytes.Buffer
+	c := listener(t, Config{Policy: MustParse("never").New(), Log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	c.Listen()
+	c.Listen()
+	other.Add(7)
+	lib.Sub(1000)
+	for range 100 {
+		pressure.Own(lib, new([4]*int), 1<<20, func(int) {}, 0)
+	}
+	if n := counterOf(c, t.Name()); n.Live > 100<<20 || n.String() != t.Name()+": 100.00 MiB in 100 objects" && n.Live == 100<<20 {
+		t.Errorf("counted %+v, %v", n, n)
+	}
+	waitFor(t, time.Minute, func() bool { // what cleanups give back late is no cycle's yield
+		pressure.Own(lib, new([4]*int), 1<<20, func(int) {}, 0)
+		c.Collect(TriggerExplicit)
+		return counterOf(c, t.Name()).Freed > 0
+	})
+	waitFor(t, time.Minute, func() bool {
+		c.Collect(TriggerExplicit)
+		return counterOf(c, t.Name()).Live == 0
+	})
+	c.Collect(TriggerExplicit) // sums agree, once nothing moves
+	if n := counterOf(c, t.Name()); n.Objects != 0 {
+		t.Errorf("%+v", n)
+	}
+	if n := counterOf(c, t.Name()+"/other"); n.Live != 7 || n.Objects != 1 || n.Freed != 0 {
+		t.Errorf("the other library: %+v", n)
+	}
+	var all int64
+	for _, n := range c.Counters() {
+		all += n.Live
+	}
+	if live := c.Samples()[0].Live; live != all {
+		t.Errorf("%d bytes live, want %d as of all libraries", live, all)
+	}
+	if text := c.Diagnose(t.Context(), 0).String(); !strings.Contains(text, t.Name()+"/other: 7 B in 1 objects\n") {
+		t.Errorf("the diagnosis does not name the library:\n%s", text)
+	}
+	c.Close()
+	if c.Counters() != nil {
+		t.Error("it listens after Close")
+	}
+	if !strings.Contains(out.String(), "libraries."+t.Name()+"/other=7") {
+		t.Errorf("the log does not name the library:\n%s", &out)
+	}
+}
+
+// TestAddStartsCycles as Own does: what a library's cleanups free stays low without anybody else's doing.
+func TestAddStartsCycles(t *testing.T) {
+	lib := pressure.NewCounter(t.Name())
+	c := listener(t, Config{Limit: 64 << 20})
+	defer c.Close()
+	c.Listen()
+	var most int64
+	for range 2000 {
+		p := new([4]*int)
+		lib.Add(1 << 20)
+		runtime.AddCleanup(p, func(bytes int64) { lib.Sub(bytes) }, 1<<20)
+		for end := time.Now().Add(time.Minute); counterOf(c, t.Name()).Live > 128<<20 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond) // a busy machine's cycles and cleanups catch up
+		}
+		most = max(most, counterOf(c, t.Name()).Live)
+	}
+	if s := c.Stats(); most > 256<<20 || s.Cycles[TriggerPolicy]+s.Cycles[TriggerRefusal] == 0 {
+		t.Errorf("at most %v of %v: %+v", pressure.Bytes(most), pressure.Bytes(2000<<20), s)
+	}
+}
+
+func listener(t *testing.T, cfg Config) *Collector {
+	t.Helper()
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
