@@ -7,7 +7,10 @@
 // dead ones hold gigabytes. From the import on, the process's anonymous resident
 // memory less what Go itself has mapped is a gauge ([gc.Watch]), with a policy that weighs the
 // cost of a cycle against bytes x time. Finalizers and cleanups that
-// the program or its libraries have set do the freeing. Nobody is ever held.
+// the program or its libraries have set do the freeing. Nobody is held for the gauge.
+//
+// Libraries that count their memory through package pressure are counted by name, to the byte, and are no
+// part of the gauge: see [gc.Collector.Listen]. Their calls ask the policy at once, and may be held for a moment, as [gc.Caps] says.
 //
 // Mapped files do not count. Where the process is in a container with a limit, or
 // EAGERGC_HOST_HARD_MEMORY_LIMIT is set, that holds besides the price; and where GOMEMLIMIT

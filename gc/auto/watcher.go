@@ -27,13 +27,15 @@ type watcher struct {
 	host      host
 	collector *gc.Collector
 	gauge     *gc.Gauge
-	steers    bool          // nobody else has set GOMEMLIMIT
-	limit     int64         // of the process; 0 = none known
-	goLimit   int64         // that was set last
-	urgency   int           // index of prices
-	said      time.Duration // to the next cycle, in the last line of the log
-	profiles  profiles
-	trimmed   time.Time // when C's allocator was last made to give memory back
+	steers    bool  // nobody else has set GOMEMLIMIT
+	limit     int64 // of the process; 0 = none known
+	goLimit   int64 // that was set last
+
+	countedLimit int64         // that was set last for what libraries count
+	urgency      int           // index of prices
+	said         time.Duration // to the next cycle, in the last line of the log
+	profiles     profiles
+	trimmed      time.Time // when C's allocator was last made to give memory back
 
 	announced chan struct{} // closed once the log has been told of the start
 	once      sync.Once
@@ -58,18 +60,27 @@ func start(h host) (*watcher, error) {
 	w := &watcher{host: h, collector: c, announced: make(chan struct{}), done: make(chan struct{}), profiles: profiles{folder: os.Getenv(profilesVariable)}}
 	w.steers = h.goLimit(-1) == math.MaxInt64
 	w.goLimit = math.MaxInt64
-	w.gauge = gc.Watch(c, w.outside)
+	c.Listen()
+	w.gauge = gc.Watch(c, func() int64 { return max(0, w.outside()-w.counted()) })
 	w.review()
 	return w, nil
 }
 
-// outside is what the gauge reads.
+// outside is what the process holds outside the Go heap. The gauge reads what of it libraries do not count.
 func (w *watcher) outside() int64 {
 	r, err := w.host.resident()
 	if err != nil {
 		return 0
 	}
 	return r.Outside(w.host.goMemory())
+}
+
+// counted is what libraries have counted through package pressure: the collector has it exactly.
+func (w *watcher) counted() (bytes int64) {
+	for _, n := range w.collector.Counters() {
+		bytes += n.Live
+	}
+	return bytes
 }
 
 func (w *watcher) stop() {
@@ -108,7 +119,9 @@ func (w *watcher) review() {
 		others := w.others(limit)
 		full = crowd(limit, others, outside+w.host.goMemory())
 		usable := int64((1-reserve)*float64(limit)) - others
-		w.gauge.SetLimit(max(1, usable-w.host.goMemory()))
+		counted := w.counted()
+		w.gauge.SetLimit(max(1, usable-w.host.goMemory()-counted))
+		w.limitCounted(counted, usable-w.host.goMemory()-max(0, outside-counted))
 		w.steer(usable - outside)
 	} else {
 		w.gauge.SetLimit(0)
@@ -116,6 +129,15 @@ func (w *watcher) review() {
 	}
 	w.price(w.host.stalls(), full)
 	w.trim(outside, time.Now())
+}
+
+// limitCounted leaves libraries what the rest does not take. Each setting has the policy asked anew, so that small changes wait.
+func (w *watcher) limitCounted(counted, left int64) {
+	left = max(1, left)
+	if change := math.Abs(float64(left) - float64(w.countedLimit)); counted > 0 && change > 0.05*float64(w.countedLimit) {
+		w.collector.SetLimit(left)
+		w.countedLimit = left
+	}
 }
 
 // steer gives the runtime what is left, but always room to work: a limit below what is
