@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ import (
 type tight struct {
 	backends.Backend
 	fits int64
+	wait time.Duration // for room, as XLA's allocator does
 
 	mu   sync.Mutex
 	live map[backends.Buffer]int64
@@ -103,8 +105,12 @@ type tightExecutable struct {
 }
 
 func (e *tightExecutable) Execute(inputs []backends.Buffer, donate []bool, d backends.DeviceNum) ([]backends.Buffer, error) {
-	if err := e.backend.room(e.Outputs()...); err != nil {
-		return nil, err
+	err := e.backend.room(e.Outputs()...)
+	for begin := time.Now(); err != nil; err = e.backend.room(e.Outputs()...) {
+		if time.Since(begin) >= e.backend.wait {
+			return nil, err
+		}
+		time.Sleep(time.Millisecond)
 	}
 	for i, taken := range donate {
 		if taken {
@@ -192,6 +198,24 @@ func TestWithoutALimitTheFirstRefusalSetsOne(t *testing.T) {
 	}
 	if m.collector.Stats().Cycles[gc.TriggerRefusal] == 0 {
 		t.Error("no cycle of the ladder")
+	}
+}
+
+func TestAnAllocatorThatWaitsIsGivenWhatItWaitsFor(t *testing.T) {
+	device := newTight(t, 8*arrayBytes)
+	device.wait = time.Minute
+	t.Setenv(gc.PolicyVariable, "off")
+	b, m := wrap(t, device, gc.Config{})
+	run := graph.MustNewExec(b, twice)
+	x := array()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or Go's own cycles might come
+	for begin, i := time.Now(), 0; i < 15; i++ {
+		if _, err := run.Exec1(x); err != nil || time.Since(begin) > device.wait/2 {
+			t.Fatalf("step %d after %v: %v", i, time.Since(begin), err)
+		}
+	}
+	if m.collector.Stats().Cycles[gc.TriggerRefusal] == 0 {
+		t.Error("no cycle")
 	}
 }
 

@@ -131,9 +131,12 @@ func (m *memory) makeRoom() (freed int64) {
 	return freed
 }
 
-// patience is how long an execution may last, beyond what it is expected to, before memory may be
-// what it waits for.
-const patience = 100 * time.Millisecond
+// An execution that lasts for this long, and for much longer than it is expected to, may be waiting for
+// memory. After atMost a cycle costs little beside it, whatever it does.
+const (
+	patience = 100 * time.Millisecond
+	atMost   = time.Second
+)
 
 // patiently calls run. XLA's allocator waits up to 10 s for memory that somebody gives back. A cycle
 // beside it does that.
@@ -141,7 +144,7 @@ func (m *memory) patiently(expected time.Duration, run func() error) error {
 	if limit := m.limit.Load(); m.shared || limit > 0 && m.live.Load() < limit/2 {
 		return run()
 	}
-	timer := time.AfterFunc(patience+4*expected, func() { m.collector.Collect(gc.TriggerRefusal) })
+	timer := time.AfterFunc(min(patience+4*expected, atMost), func() { m.collector.Collect(gc.TriggerRefusal) })
 	defer timer.Stop()
 	return run()
 }

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"math/rand/v2"
+	"sync"
+
+	"github.com/gomlx/gomlx/backends"
+	. "github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/tensors"
+	"github.com/gomlx/gomlx/pkg/ml/context"
+	"github.com/gomlx/gomlx/pkg/ml/layers"
+	"github.com/gomlx/gomlx/pkg/ml/layers/activations"
+	"github.com/gomlx/gomlx/pkg/ml/train"
+	"github.com/gomlx/gomlx/pkg/ml/train/losses"
+	"github.com/gomlx/gomlx/pkg/ml/train/optimizers"
+)
+
+// A program runs on b with sizes divided by small, and returns its step. What it is done with it
+// gives to done, which finalizes it, or forgets it.
+type program func(b backends.Backend, small int, done func(...*tensors.Tensor)) (step func() error, err error)
+
+var programs = map[string]program{"array": arrays, "dense": dense, "train": training, "serve": serving}
+
+// try calls f and returns the error that it panics with: GoMLX's Must functions do.
+func try(f func()) (err error) {
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case error:
+			err = e
+		default:
+			panic(e)
+		}
+	}()
+	f()
+	return nil
+}
+
+func random(dims ...int) *tensors.Tensor {
+	size := 1
+	for _, d := range dims {
+		size *= d
+	}
+	flat := make([]float32, size)
+	for i := range flat {
+		flat[i] = (rand.Float32() - 0.5) / 16
+	}
+	return tensors.FromFlatDataAndDimensions(flat, dims...)
+}
+
+// arrays: a product, tanh, a scale and a sum, each an array of its own.
+func arrays(b backends.Backend, small int, done func(...*tensors.Tensor)) (func() error, error) {
+	n := 4096 / small
+	product := MustNewExec(b, func(x, w *Node) *Node { return Dot(x, w) })
+	bend := MustNewExec(b, func(x *Node) *Node { return Tanh(x) })
+	scale := MustNewExec(b, func(x *Node) *Node { return MulScalar(x, 0.5) })
+	sum := MustNewExec(b, func(x, y *Node) *Node { return Add(x, y) })
+	w, first := random(n, n), random(n, n)
+	x := first
+	return func() error {
+		return try(func() {
+			y := product.MustExec1(x, w)
+			z := bend.MustExec1(y)
+			s := scale.MustExec1(z)
+			next := sum.MustExec1(s, first)
+			done(y, z, s)
+			if x != first {
+				done(x)
+			}
+			x = next
+		})
+	}, nil
+}
+
+// dense: two layers and their gradients, operation by operation, with momentum; batches are copied out of the data.
+func dense(b backends.Backend, small int, done func(...*tensors.Tensor)) (func() error, error) {
+	batch, in, hidden, out := 4096/small, 1024/small, 2048/small, 256/small
+	one := func(f func(x *Node) *Node) *Exec { return MustNewExec(b, f) }
+	two := func(f func(x, y *Node) *Node) *Exec { return MustNewExec(b, f) }
+	cuts := make([]*Exec, 4)
+	for i := range cuts {
+		cuts[i] = one(func(data *Node) *Node { return Slice(data, AxisRange(i*batch, (i+1)*batch)) })
+	}
+	product, relu, minus := two(func(x, w *Node) *Node { return Dot(x, w) }), one(activations.Relu), two(func(x, y *Node) *Node { return Sub(x, y) })
+	turned := two(func(x, y *Node) *Node { return Dot(Transpose(x, 0, 1), y) })
+	back := MustNewExec(b, func(d, w, h *Node) *Node {
+		return Where(GreaterThan(h, ZerosLike(h)), Dot(d, Transpose(w, 0, 1)), ZerosLike(h))
+	})
+	momentum := two(func(m, g *Node) *Node { return Add(MulScalar(m, 0.9), g) })
+	update := two(func(w, m *Node) *Node { return Sub(w, MulScalar(m, 1e-6)) })
+
+	x, y := random(len(cuts)*batch, in), random(len(cuts)*batch, out)
+	weights := []*tensors.Tensor{random(in, hidden), random(hidden, out)}
+	moments := []*tensors.Tensor{random(in, hidden), random(hidden, out)}
+	return func() error {
+		return try(func() {
+			cut := cuts[rand.IntN(len(cuts))]
+			bx, by := cut.MustExec1(x), cut.MustExec1(y)
+			z := product.MustExec1(bx, weights[0])
+			h := relu.MustExec1(z)
+			p := product.MustExec1(h, weights[1])
+			d := minus.MustExec1(p, by)
+			e := back.MustExec1(d, weights[1], h)
+			grads := []*tensors.Tensor{turned.MustExec1(bx, e), turned.MustExec1(h, d)}
+			for i, g := range grads {
+				m := momentum.MustExec1(moments[i], g)
+				w := update.MustExec1(weights[i], m)
+				done(moments[i], weights[i], g)
+				moments[i], weights[i] = m, w
+			}
+			done(bx, by, z, h, p, d, e)
+		})
+	}, nil
+}
+
+// training: GoMLX's trainer on a convolutional network like that of its example cifar, with larger images that are made up. It finalizes
+// by itself what it is done with.
+func training(b backends.Backend, small int, _ func(...*tensors.Tensor)) (func() error, error) {
+	const classes = 10
+	batch, side := max(2, 256/small), max(16, 128/small)
+	model := func(ctx *context.Context, _ any, inputs []*Node) []*Node {
+		x := inputs[0]
+		for i, filters := range []int{32, 64, 128} {
+			ctx := ctx.Inf("conv-%d", i)
+			x = activations.Relu(layers.Convolution(ctx, x).Filters(filters).KernelSize(3).Strides(2).PadSame().Done())
+		}
+		return []*Node{layers.Dense(ctx, Reshape(x, x.Shape().Dimensions[0], -1), true, classes)}
+	}
+	trainer := train.NewTrainer(b, context.New(), model, losses.SparseCategoricalCrossEntropyLogits, optimizers.Adam().Done(), nil, nil)
+	loop := train.NewLoop(trainer)
+	data := &images{batch: batch, side: side, classes: classes, pixels: random(batch, side, side, 3)}
+	return func() error {
+		_, err := loop.RunSteps(data, 1)
+		return err
+	}, nil
+}
+
+// images are a data set: each batch is a copy.
+type images struct {
+	batch, side, classes int
+	pixels               *tensors.Tensor
+}
+
+func (d *images) Name() string { return "images" }
+func (d *images) Reset()       {}
+func (d *images) Yield() (spec any, inputs, labels []*tensors.Tensor, err error) {
+	of := make([]int32, d.batch)
+	for i := range of {
+		of[i] = rand.Int32N(int32(d.classes))
+	}
+	clone, err := d.pixels.LocalClone()
+	return d, []*tensors.Tensor{clone}, []*tensors.Tensor{tensors.FromFlatDataAndDimensions(of, d.batch, 1)}, err
+}
+
+// serving: four clients at once send pictures, 1 to 32 in a request; three stages of a model answer.
+func serving(b backends.Backend, small int, done func(...*tensors.Tensor)) (func() error, error) {
+	side, width := max(8, 128/small), 1024/small
+	weights := []*tensors.Tensor{random(side*side*3, width), random(width, 4*width), random(4*width, 64)}
+	normal := MustNewExec(b, func(x *Node) *Node { return Reshape(Sub(x, ReduceAllMean(x)), x.Shape().Dimensions[0], -1) })
+	layer := MustNewExec(b, func(x, w *Node) *Node { return Tanh(Dot(x, w)) })
+	sizes := []int{1, 4, 16, 32}
+	pictures := make([][]float32, len(sizes))
+	for i, n := range sizes {
+		pictures[i] = make([]float32, n*side*side*3)
+	}
+	request := func() error {
+		return try(func() {
+			i := rand.IntN(len(sizes))
+			x := tensors.FromFlatDataAndDimensions(pictures[i], sizes[i], side, side, 3)
+			y := normal.MustExec1(x)
+			done(x)
+			for _, w := range weights {
+				next := layer.MustExec1(y, w)
+				done(y)
+				y = next
+			}
+			tensors.MustCopyFlatData[float32](y)
+			done(y)
+		})
+	}
+	if err := request(); err != nil { // moves the weights, which no two may at once
+		return nil, err
+	}
+	return func() error {
+		const clients = 4
+		var all sync.WaitGroup
+		var errs [clients]error
+		for c := range clients {
+			all.Go(func() { errs[c] = request() })
+		}
+		all.Wait()
+		for _, err := range errs {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
