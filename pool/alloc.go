@@ -189,7 +189,7 @@ func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
 	if err == errHardLimit {
 		lacking -= p.headroom()
 	}
-	if p.makeRoom(lacking) {
+	if p.core.wholes() >= lacking && p.release(lacking) >= lacking {
 		if i, err = p.growBy(tight, size, stream); i != 0 {
 			return i, nil
 		}
@@ -198,20 +198,6 @@ func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
 		i, err = p.growBy(tight, size, stream)
 	}
 	return i, err
-}
-
-// makeRoom gives so much cached memory back to the upstream, if there is so much:
-// whole segments first, then parts of others. It reports whether it did.
-func (p *Pool) makeRoom(bytes int64) bool {
-	whole := p.core.wholes()
-	if _, divides := p.cfg.Upstream.(Divider); whole < bytes && (!divides || p.core.cached() < bytes) {
-		return false
-	}
-	released := p.release(min(bytes, whole))
-	if released < bytes {
-		released += p.divide(bytes - released)
-	}
-	return released >= bytes
 }
 
 var errHardLimit = errors.New("hard limit")

@@ -260,27 +260,6 @@ func replace[B any](b *testing.B, order string, n int, alloc func() B, free func
 	}
 }
 
-// One op is a new array and its Free, beside kept arrays that stay.
-func BenchmarkArray(b *testing.B) {
-	for _, n := range []int{0, 100_000} {
-		b.Run(fmt.Sprintf("kept=%d", n), func(b *testing.B) {
-			p := newPool(b, Config{})
-			kept := make([]Array[float32], n)
-			for i := range kept {
-				kept[i], _ = NewArray[float32](p, 100, 0)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				a, _ := NewArray[float32](p, 1000, 0)
-				a.Free()
-			}
-			for _, a := range kept {
-				a.Free()
-			}
-		})
-	}
-}
-
 // One op is what a collector reads of the pool at each decision, after many
 // goroutines, such as those of cycles, have used the pool once. Run it with -cpu 16.
 func BenchmarkReading(b *testing.B) {

@@ -1,5 +1,7 @@
 package pool
 
+import "github.com/eagergc/eagergc/pool/internal/guard"
+
 // A Cacher is an upstream that caches memory itself, such as a pool of the CUDA
 // driver. What it caches counts as reserved memory of the device. It gives that
 // back where a caching pool would: above the soft limit, in FreeAllBlocks and
@@ -66,7 +68,7 @@ func (p *Pool) usage() (u Usage) {
 	if p.cacher == nil {
 		return u
 	}
-	u, err := guarded(p.cacher.Usage)
+	u, err := guard.Value(p.cacher.Usage)
 	if err != nil {
 		p.warn(err)
 		return u
@@ -100,7 +102,7 @@ func (p *Pool) trimUpstream(bytes int64) (released int64) {
 		return 0
 	}
 	before := p.usage().Reserved
-	if err := guard(func() error { return p.cacher.Trim(max(0, before-bytes)) }); err != nil {
+	if err := guard.Error(func() error { return p.cacher.Trim(max(0, before-bytes)) }); err != nil {
 		p.warn(err)
 	}
 	return max(0, before-p.usage().Reserved)
@@ -122,7 +124,7 @@ func (p *Pool) keepUpstream() {
 	if p.cacher == nil || soft == 0 {
 		return
 	}
-	if err := guard(func() error { return p.cacher.Keep(soft) }); err != nil {
+	if err := guard.Error(func() error { return p.cacher.Keep(soft) }); err != nil {
 		p.warn(err)
 	}
 }

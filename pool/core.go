@@ -230,13 +230,6 @@ func (c *core) evict(bytes int64) (out []span) {
 	return out
 }
 
-// cached returns the bytes of free pieces.
-func (c *core) cached() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.freed
-}
-
 // wholes returns the bytes of whole free segments.
 func (c *core) wholes() (bytes int64) {
 	c.mu.Lock()

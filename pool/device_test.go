@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -178,7 +179,7 @@ func TestUnreachableMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	a, err := pool.NewArray[int16](p, 8, 0)
+	a, err := array.New[int16](p, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,12 +214,12 @@ func TestPlainTypes(t *testing.T) {
 		A plain
 		B [2][]byte
 	}
-	a, err := pool.NewArray[plain](p, 3, 0)
+	a, err := array.New[plain](p, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.Free()
-	if caught(func() { pool.NewArray[pointed](p, 3, 0) }) == "" {
+	if caught(func() { array.New[pointed](p, 3) }) == "" {
 		t.Error("a type with slices in it is no panic")
 	}
 	if caught(func() { a.View(2, 4) }) == "" {

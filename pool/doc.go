@@ -8,10 +8,10 @@
 // next request of the same stream. Live bytes are handed out; reserved bytes are
 // taken from the upstream; the difference is cached.
 //
-// A Block is for code that frees by hand. An [Array] goes back by itself: once
-// the program can no longer reach it, the next cycle of the pool's
-// [gc.Collector] finds it. The collector decides when that cycle runs. Free gives
-// an Array back earlier; to call it again does nothing.
+// A Block is for code that frees by hand, or leaves it to the collector with [Own].
+// An array of pool/array goes back by itself: once the program can no longer reach
+// it, the next cycle of the pool's [gc.Collector] finds it. The collector decides when
+// that cycle runs.
 //
 // # Invariants
 //
@@ -48,14 +48,13 @@
 // blocks, as Go's heap profile does. An allocation site is the stack of the call
 // that allocated; in this package "site" means nothing else. [Pool.Holders] lists
 // the sites that hold most. An [OutOfMemoryError] names the largest holders, a
-// recording has the sites of its allocations, and pool/pprof makes a profile for
+// recording has the sites of its allocations, and trace/formats/poolpprof makes a profile for
 // go tool pprof.
 //
 // # When it does not fit
 //
 // First the pool gives cached memory back to the upstream and asks the upstream
-// again: whole segments, and if the upstream is a [Divider] also the free parts of
-// segments in use. If the upstream is a [Mapper], memory from behind free pieces
+// again, by whole segments. If the upstream is a [Mapper], memory from behind free pieces
 // moves to where the block is to be. So fragments of one size do not block another
 // size. If that is not enough, the allocation is refused and climbs the ladder (see [Step]): the
 // cheapest step first, and another try after each step. If no step helps, the

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -114,9 +115,9 @@ func (d *dropRun) run(t *testing.T) {
 // last few, 1/32 of the limit.
 func (d *dropRun) drop(t *testing.T, p *pool.Pool) {
 	const most = 1 << 20
-	kept := make([]pool.Array[byte], max(1, d.limit/32/(most/2)))
+	kept := make([]array.Array[byte], max(1, d.limit/32/(most/2)))
 	for n := 0; p.Allocated() < d.total; n++ {
-		a, err := pool.NewArray[byte](p, most>>(n%3), 0)
+		a, err := array.New[byte](p, most>>(n%3))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -23,8 +24,8 @@ type chain struct {
 }
 
 // forward returns the activations after layer l.
-func (c *chain) forward(l int, x pool.Array[float32]) (pool.Array[float32], error) {
-	y, err := pool.NewArray[float32](c.p, x.Len(), 0)
+func (c *chain) forward(l int, x array.Array[float32]) (array.Array[float32], error) {
+	y, err := array.New[float32](c.p, x.Len())
 	if err != nil {
 		return y, err
 	}
@@ -40,7 +41,7 @@ func (c *chain) forward(l int, x pool.Array[float32]) (pool.Array[float32], erro
 
 // run returns the activations before each layer from the given one up to the next
 // border.
-func (c *chain) run(x pool.Array[float32], from, to int) (acts []pool.Array[float32], err error) {
+func (c *chain) run(x array.Array[float32], from, to int) (acts []array.Array[float32], err error) {
 	acts = append(acts, x)
 	for l := from; l < to; l++ {
 		if x, err = c.forward(l, x); err != nil {
@@ -53,7 +54,7 @@ func (c *chain) run(x pool.Array[float32], from, to int) (acts []pool.Array[floa
 
 // backward adds to grad what layers from..to have, given the activations before
 // them and the gradient g behind them, and returns the gradient before them.
-func (c *chain) backward(grad *[layers]float64, acts []pool.Array[float32], from, to int, g float64) (float64, error) {
+func (c *chain) backward(grad *[layers]float64, acts []array.Array[float32], from, to int, g float64) (float64, error) {
 	for l := to - 1; l >= from; l-- {
 		err := acts[l-from].Do(func(x []float32) error {
 			for _, v := range x {
@@ -71,7 +72,7 @@ func (c *chain) backward(grad *[layers]float64, acts []pool.Array[float32], from
 
 // plain keeps all activations of the whole batch.
 func (c *chain) plain(grad *[layers]float64, batch []float32) error {
-	x, err := pool.FromSlice(c.p, batch, 0)
+	x, err := array.From(c.p, batch)
 	if err != nil {
 		return err
 	}
@@ -86,11 +87,11 @@ func (c *chain) plain(grad *[layers]float64, batch []float32) error {
 // recomputed keeps the activations before every 4th layer, and runs the layers
 // between them a second time.
 func (c *chain) recomputed(grad *[layers]float64, batch []float32) error {
-	x, err := pool.FromSlice(c.p, batch, 0)
+	x, err := array.From(c.p, batch)
 	if err != nil {
 		return err
 	}
-	var borders []pool.Array[float32]
+	var borders []array.Array[float32]
 	for l := 0; l < layers; l += every {
 		borders = append(borders, x)
 		acts, err := c.run(x, l, l+every)
@@ -183,17 +184,18 @@ func Example_scopeAndWorkspace() {
 		log.Fatal(err)
 	}
 	defer p.Close()
-	scope := &pool.Scope{Pool: p, Max: 64 << 20}
-	workspace := pool.NewWorkspace[float32](p, 0)
+	scope := &array.Scope{Max: 64 << 20}
+	workspace := array.NewWorkspace[float32](p)
 	defer workspace.Close()
 
 	m, err := p.Measure(func() error {
 		for step := range 100 {
-			squares, err := pool.ScopedArray[float32](scope, 1000, 0)
+			squares, err := array.New[float32](p, 1000)
 			if err != nil {
 				return err
 			}
-			err = workspace.Use(1000+step, func(scratch pool.Array[float32]) error {
+			array.Hold(scope, squares)
+			err = workspace.Use(1000+step, func(scratch array.Array[float32]) error {
 				if err := scratch.Fill(float32(step)); err != nil {
 					return err
 				}

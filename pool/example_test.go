@@ -14,6 +14,7 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/debug"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/arrowfile"
@@ -37,7 +38,7 @@ func Example_service() {
 	defer memory.Close()
 
 	handle := func(w http.ResponseWriter, r *http.Request) {
-		samples, err := pool.NewArray[float32](memory, 1<<20, 0) // 4 MiB
+		samples, err := array.New[float32](memory, 1<<20) // 4 MiB
 		switch {
 		case errors.Is(err, pool.ErrOutOfMemory): // all of it is reachable: too many requests at once
 			http.Error(w, "busy", http.StatusServiceUnavailable)
@@ -103,7 +104,7 @@ func Example_recording() {
 	}
 	step := &gc.WaitPlace{Name: "step"}
 	for range 10 {
-		if _, err := pool.NewArray[float32](memory, 1<<18, 0); err != nil { // 1 MiB, dropped at once
+		if _, err := array.New[float32](memory, 1<<18); err != nil { // 1 MiB, dropped at once
 			log.Fatal(err)
 		}
 		if err := memory.Sync(step, func() error { return nil }); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -230,7 +231,7 @@ func TestEachStepIsReachedPastThoseThatFail(t *testing.T) {
 // is not for the pool to do.
 func fill(t *testing.T, p *pool.Pool, step pool.Step) (giveBack func()) {
 	if step == pool.StepCollect {
-		if _, err := pool.NewArray[byte](p, 10<<20, 0); err != nil {
+		if _, err := array.New[byte](p, 10<<20); err != nil {
 			t.Fatal(err)
 		}
 		return func() {}
@@ -344,7 +345,7 @@ func ExamplePool() {
 		return
 	}
 	defer p.Close()
-	a, err := pool.NewArray[float32](p, 1024, 0) // freed when nothing reaches it
+	a, err := array.New[float32](p, 1024) // freed when nothing reaches it
 	if err != nil {
 		fmt.Println(err)
 		return

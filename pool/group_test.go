@@ -7,6 +7,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -122,11 +123,11 @@ func TestGarbageOfOnePoolServesAnother(t *testing.T) {
 		}
 		a, b := open(t, cfg), open(t, cfg)
 		for range 15 {
-			if _, err := pool.NewArray[byte](a, 4*mib, 0); err != nil {
+			if _, err := array.New[byte](a, 4*mib); err != nil {
 				t.Fatal(err)
 			}
 		}
-		y, err := pool.NewArray[byte](b, 32*mib, 0)
+		y, err := array.New[byte](b, 32*mib)
 		if err != nil {
 			t.Errorf("one collector %v: all is garbage, and 32 of 64 MiB are refused: %v", one, err)
 		}
@@ -318,7 +319,7 @@ func TestPoolsComeAndGo(t *testing.T) {
 					return
 				}
 				for range 50 {
-					if a, err := pool.NewArray[byte](p, 2*mib, 0); err == nil {
+					if a, err := array.New[byte](p, 2*mib); err == nil {
 						a.Free()
 					} else if !errors.Is(err, pool.ErrOutOfMemory) {
 						t.Error(err)

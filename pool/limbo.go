@@ -3,6 +3,8 @@ package pool
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/eagergc/eagergc/pool/internal/guard"
 )
 
 // manyStreams in header.used: two or more streams besides the home stream.
@@ -39,7 +41,7 @@ type lost struct {
 func (l *limbo) add(p *Pool, piece, used uint32) bool {
 	var fence Fence
 	if up, ok := p.cfg.Upstream.(Fencer); ok && used != manyStreams {
-		f, err := guarded(func() (Fence, error) { return up.Fence(used - 1) })
+		f, err := guard.Value(func() (Fence, error) { return up.Fence(used - 1) })
 		if err != nil {
 			p.warn(err) // without a fence it waits for the device
 		}
@@ -77,7 +79,7 @@ func (l *limbo) poll(p *Pool) (any bool) {
 	var wait []lost
 	for _, x := range l.takeAll() {
 		if x.fence != nil {
-			done, err := guarded(x.fence.Done)
+			done, err := guard.Value(x.fence.Done)
 			if err != nil {
 				p.warn(err)
 			} else if done {
@@ -101,7 +103,7 @@ func (l *limbo) synchronize(p *Pool) error {
 		return nil
 	}
 	all := l.takeAll()
-	if err := guard(up.Synchronize); err != nil {
+	if err := guard.Error(up.Synchronize); err != nil {
 		l.put(all)
 		return err
 	}
@@ -113,7 +115,7 @@ func (l *limbo) synchronize(p *Pool) error {
 
 func (l *limbo) leave(p *Pool, x lost) {
 	if x.fence != nil {
-		if err := guard(x.fence.Close); err != nil {
+		if err := guard.Error(x.fence.Close); err != nil {
 			p.warn(err)
 		}
 	}

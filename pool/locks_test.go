@@ -13,6 +13,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -82,11 +83,6 @@ func (u *needy) Release(a uintptr, n int64, s uint32) error {
 	return u.Host.Release(a, n, s)
 }
 
-func (u *needy) Part(a uintptr, n int64) (uintptr, int64) {
-	u.touch("part")
-	return u.Host.Part(a, n)
-}
-
 func (u *needy) Info() (pressure.Info, error) {
 	u.touch("info")
 	return u.Host.Info()
@@ -139,9 +135,6 @@ func TestNoLockIsHeldDuringCalls(t *testing.T) {
 			defer p.Register(u)()
 			soon(t, func() { driveAll(t, u, p, c) })
 			want := []string{"allocate", "close fence", "done", "drop", "fence", "info", "purge", "record", "release", "settle", "synchronize", "sync", "do", "reach", "warn"}
-			if name != "direct" {
-				want = append(want, "part")
-			}
 			for _, w := range want {
 				if u.calls[w] == 0 {
 					t.Errorf("%s was not called: %v", w, slices.Sorted(maps.Keys(u.calls)))
@@ -174,12 +167,12 @@ func driveAll(t *testing.T, u *needy, p *pool.Pool, c *gc.Collector) {
 			t.Error(err)
 		}
 		for range 3 {
-			a, err := pool.NewArray[byte](p, 1<<20, 0) // left to a cycle
+			a, err := array.New[byte](p, 1<<20) // left to a cycle
 			if err != nil {
 				t.Error(err)
 			}
 			a.Do(func([]byte) error { return u.touch("do") })
-			a.Reach(func(pool.Memory) error { return u.touch("reach") })
+			a.Reach(func(array.Memory) error { return u.touch("reach") })
 		}
 		c.Collect(gc.TriggerExplicit)
 		p.Use(big, 5)

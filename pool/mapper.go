@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/eagergc/eagergc/pool/internal/guard"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -59,7 +60,7 @@ func (p *Pool) openMapper() error {
 	if !ok || p.cfg.Direct {
 		return nil
 	}
-	granule, err := guarded(func() (int64, error) { return m.Granule(), nil })
+	granule, err := guard.Value(func() (int64, error) { return m.Granule(), nil })
 	if err != nil || granule == 0 {
 		return err
 	}
@@ -119,7 +120,7 @@ func (p *Pool) mapMore(size int64, stream uint32) (uint32, error) {
 // addRange enters a new range of addresses that has room for size bytes.
 func (p *Pool) addRange(size int64, stream uint32) error {
 	s := span{stream: stream, small: size <= smallMax}
-	return guard(func() (err error) {
+	return guard.Error(func() (err error) {
 		if s.addr, s.bytes, err = p.mapper.Range(p.core.chunk, stream); err != nil {
 			return err
 		}
@@ -156,7 +157,7 @@ func (p *Pool) mapFrom(place []uint32, need, fresh int64, stream uint32) error {
 		return errHardLimit
 	}
 	to, from := p.core.spans(place, true), p.core.spans(parts, false)
-	if err := guard(func() error { return p.mapper.Map(to, from, stream) }); err != nil {
+	if err := guard.Error(func() error { return p.mapper.Map(to, from, stream) }); err != nil {
 		p.core.unclaim(parts)
 		p.tracker.Release(fresh)
 		return err
@@ -193,7 +194,7 @@ func (p *Pool) unmap(bytes int64) (released int64) {
 // returns the bytes that it gave back.
 func (p *Pool) unmapPieces(parts []uint32) (released int64) {
 	for k, s := range p.core.spans(parts, false) {
-		if err := guard(func() error { return p.mapper.Unmap(s) }); err != nil {
+		if err := guard.Error(func() error { return p.mapper.Unmap(s) }); err != nil {
 			p.warn(err)
 			p.core.unclaim(parts[k : k+1])
 			continue
@@ -209,7 +210,7 @@ func (p *Pool) unmapPieces(parts []uint32) (released int64) {
 // freeRanges gives back the ranges of addresses that have no memory.
 func (p *Pool) freeRanges() {
 	for _, s := range p.core.takeEmptyRanges() {
-		if err := guard(func() error { return p.mapper.FreeRange(s.addr) }); err != nil {
+		if err := guard.Error(func() error { return p.mapper.FreeRange(s.addr) }); err != nil {
 			p.warn(err) // addresses are lost, and no memory
 		}
 	}

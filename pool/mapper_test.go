@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
@@ -178,63 +176,65 @@ func TestPrepare(t *testing.T) {
 // two blocks overlap, each has memory, of its own stream's range, and what the
 // pool counts as reserved is what the upstream has given.
 func TestMapperAgainstModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	schedules(t, 100, func(rt *schedule) {
 		c := &pooltest.Chunks{Size: 64 << 10, Room: 8 * mib, Bytes: 6 * mib}
-		faulty := &pooltest.Faulty{Upstream: c, Seed: rapid.Uint64().Draw(rt, "seed"), OutageLength: 3,
+		faulty := &pooltest.Faulty{Upstream: c, Seed: rt.Uint64(), OutageLength: 3,
 			Rate: map[pooltest.Fault]float64{pooltest.FaultRefuse: 0.05, pooltest.FaultOutage: 0.02, pooltest.FaultRelease: 0.1, pooltest.FaultPanic: 0.02}}
 		var limits pressure.Limits
-		limits.Hard.Bytes = rapid.Int64Range(0, 4).Draw(rt, "limit") * mib
+		limits.Hard.Bytes = int64(rt.between(0, 4)) * mib
 		p, err := pool.New(pool.Config{Upstream: faulty, Space: pressure.Device(0), Limits: limits})
 		if err != nil {
 			rt.Fatal(err)
 		}
 		var held []pool.Block
 		take := func() pool.Block {
-			k := rapid.IntRange(0, len(held)-1).Draw(rt, "which")
+			k := rt.between(0, len(held)-1)
 			b := held[k]
 			held = append(held[:k], held[k+1:]...)
 			return b
 		}
-		rt.Repeat(map[string]func(*rapid.T){
-			"alloc": func(rt *rapid.T) {
-				size := rapid.Int64Range(1, 3*mib/2).Draw(rt, "bytes") >> rapid.IntRange(0, 10).Draw(rt, "shift")
-				b, err := p.Alloc(size, uint32(rapid.IntRange(0, 2).Draw(rt, "stream")))
+		rt.repeat(map[string]func(*schedule) bool{
+			"alloc": func(rt *schedule) bool {
+				size := int64(rt.between(1, 3*mib/2)) >> rt.between(0, 10)
+				b, err := p.Alloc(size, uint32(rt.between(0, 2)))
 				if err == nil {
 					held = append(held, b)
 				} else if !errors.Is(err, pool.ErrOutOfMemory) {
 					rt.Fatal(err)
 				}
+				return true
 			},
-			"free": func(rt *rapid.T) {
+			"free": func(rt *schedule) bool {
 				if len(held) > 0 {
 					p.Free(take())
 				}
+				return len(held) > 0
 			},
-			"trim": func(*rapid.T) { p.FreeAllBlocks() },
-			"prepare": func(rt *rapid.T) {
-				if err := p.Prepare(rapid.Int64Range(0, 2*mib).Draw(rt, "bytes"), 1); err != nil && !errors.Is(err, pool.ErrOutOfMemory) {
+			"trim": func(*schedule) bool { p.FreeAllBlocks(); return true },
+			"prepare": func(rt *schedule) bool {
+				if err := p.Prepare(int64(rt.between(0, 2*mib)), 1); err != nil && !errors.Is(err, pool.ErrOutOfMemory) {
 					rt.Fatal(err)
 				}
+				return true
 			},
-			"": func(rt *rapid.T) {
-				if err := p.Check(); err != nil {
-					rt.Fatal(err)
+		}, func() {
+			if err := p.Check(); err != nil {
+				rt.Fatal(err)
+			}
+			s := p.Stats()
+			if n := c.Counts().Held; n != s.Reserved || limits.Hard.Bytes > 0 && n > limits.Hard.Bytes {
+				rt.Fatalf("%d bytes held, %d reserved, limit %d", n, s.Reserved, limits.Hard.Bytes)
+			}
+			for i, a := range held {
+				if !c.Has(a.Addr, a.Bytes) {
+					rt.Fatalf("no memory behind %+v", a)
 				}
-				s := p.Stats()
-				if n := c.Counts().Held; n != s.Reserved || limits.Hard.Bytes > 0 && n > limits.Hard.Bytes {
-					rt.Fatalf("%d bytes held, %d reserved, limit %d", n, s.Reserved, limits.Hard.Bytes)
-				}
-				for i, a := range held {
-					if !c.Has(a.Addr, a.Bytes) {
-						rt.Fatalf("no memory behind %+v", a)
+				for _, b := range held[:i] {
+					if a.Addr < b.Addr+uintptr(b.Bytes) && b.Addr < a.Addr+uintptr(a.Bytes) {
+						rt.Fatalf("%+v and %+v overlap", a, b)
 					}
-					for _, b := range held[:i] {
-						if a.Addr < b.Addr+uintptr(b.Bytes) && b.Addr < a.Addr+uintptr(a.Bytes) {
-							rt.Fatalf("%+v and %+v overlap", a, b)
-						}
-					}
 				}
-			},
+			}
 		})
 		faulty.Rate = nil
 		p.Close()

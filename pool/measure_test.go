@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -14,20 +15,20 @@ import (
 func TestMeasure(t *testing.T) {
 	p := open(t, pool.Config{Limits: hard(64 * mib), ExactPeaks: true})
 	for range 3 {
-		if _, err := pool.NewArray[byte](p, 20*mib, 0); err != nil {
+		if _, err := array.New[byte](p, 20*mib); err != nil {
 			t.Fatal(err)
 		}
 	}
 	failure := errors.New("the function's")
 	m, err := p.Measure(func() error {
-		a, err := pool.NewArray[byte](p, 40*mib, 0) // climbs the ladder for it
+		a, err := array.New[byte](p, 40*mib) // climbs the ladder for it
 		if err != nil {
 			return err
 		}
 		for end := time.Now().Add(time.Minute); p.Stats().Live > 40*mib && time.Now().Before(end); {
 			time.Sleep(time.Millisecond) // until all three are given back
 		}
-		b, err := pool.NewArray[byte](p, 8192, 0)
+		b, err := array.New[byte](p, 8192)
 		if err != nil {
 			return err
 		}
@@ -67,7 +68,7 @@ func TestStatsSub(t *testing.T) {
 
 func TestExactPeaks(t *testing.T) {
 	p := open(t, pool.Config{ExactPeaks: true})
-	a, err := pool.NewArray[byte](p, 8192, 0)
+	a, err := array.New[byte](p, 8192)
 	if err != nil {
 		t.Fatal(err)
 	}

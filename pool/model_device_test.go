@@ -2,19 +2,16 @@ package pool_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -26,8 +23,7 @@ import (
 // nothing; the device has what the pool counts as reserved, after every step, and
 // nothing when a closed pool's last block is back.
 func TestPoolAgainstAModelOfADevice(t *testing.T) {
-	schedules(t, 300)
-	rapid.Check(t, func(rt *rapid.T) {
+	schedules(t, 300, func(rt *schedule) {
 		c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
 		if err != nil {
 			rt.Fatal(err)
@@ -35,7 +31,7 @@ func TestPoolAgainstAModelOfADevice(t *testing.T) {
 		defer c.Close()
 		up := &shaky{segments: map[uintptr]segment{}, queued: map[uint32]int{}, done: map[uint32]int{}}
 		cfg := pool.Config{
-			Upstream: up, Collector: c, Space: pressure.Device(0), Direct: rapid.IntRange(0, 3).Draw(rt, "direct") == 0,
+			Upstream: up, Collector: c, Space: pressure.Device(0), Direct: rt.between(0, 3) == 0,
 			Warn: func(err error) {
 				live := new(*pool.LiveError)
 				if !errors.As(err, live) && !errors.Is(err, errShaky) && !strings.Contains(err.Error(), "contained panic") {
@@ -43,7 +39,7 @@ func TestPoolAgainstAModelOfADevice(t *testing.T) {
 				}
 			},
 		}
-		if rapid.IntRange(0, 3).Draw(rt, "limited") == 0 {
+		if rt.between(0, 3) == 0 {
 			cfg.Limits.Hard.Bytes = 48 << 20
 		}
 		p, err := pool.New(cfg)
@@ -53,7 +49,7 @@ func TestPoolAgainstAModelOfADevice(t *testing.T) {
 		m := &deviceModel{p: p, c: c, up: up}
 		up.inUse = m.inUse
 		defer p.Close()
-		rt.Repeat(map[string]func(*rapid.T){
+		rt.repeat(map[string]func(*schedule) bool{
 			"alloc":       m.alloc,
 			"alloc again": m.alloc,
 			"use":         m.use,
@@ -65,23 +61,13 @@ func TestPoolAgainstAModelOfADevice(t *testing.T) {
 			"free array":  m.freeArray,
 			"pass":        m.pass,
 			"synchronize": m.synchronize,
-			"trim":        func(*rapid.T) { p.FreeAllBlocks() },
+			"trim":        func(*schedule) bool { p.FreeAllBlocks(); return true },
 			"collect":     m.collect,
 			"faults":      m.faults,
 			"close":       m.close,
-			"":            m.check,
-		})
+		}, func() { m.check(rt) })
 		m.end(rt)
 	})
-}
-
-// schedules makes rapid run n of them, unless the command line says otherwise.
-func schedules(t *testing.T, n int) {
-	f := flag.Lookup("rapid.checks")
-	if before := f.Value.String(); before == f.DefValue {
-		f.Value.Set(strconv.Itoa(n))
-		t.Cleanup(func() { f.Value.Set(before) })
-	}
 }
 
 var errShaky = errors.New("shaky device")
@@ -210,7 +196,7 @@ type lent struct {
 	block  pool.Block
 	size   int64
 	uses   map[uint32]int // by other streams: the number of their last work
-	array  pool.Array[byte]
+	array  array.Array[byte]
 	object bool // it is an array's
 	lost   bool // nothing refers to the array: a collection may take it
 }
@@ -237,7 +223,7 @@ func (m *deviceModel) inUse(addr uintptr, bytes int64) string {
 }
 
 // took checks memory that was handed out, or why it was not.
-func (m *deviceModel) took(t *rapid.T, x *lent, stream uint32, err error) {
+func (m *deviceModel) took(t *schedule, x *lent, stream uint32, err error) {
 	if m.closed != errors.Is(err, pool.ErrClosed) || err != nil && !m.closed && !errors.Is(err, pool.ErrOutOfMemory) {
 		t.Fatalf("closed %v: %v", m.closed, err)
 	}
@@ -259,21 +245,23 @@ func (m *deviceModel) took(t *rapid.T, x *lent, stream uint32, err error) {
 
 func sizeOf(n int64) int64 { return (max(n, 1) + 511) / 512 * 512 }
 
-func (m *deviceModel) alloc(t *rapid.T) {
-	n, stream := sizeIn(t), rapid.Uint32Range(0, 2).Draw(t, "stream")
+func (m *deviceModel) alloc(t *schedule) bool {
+	n, stream := sizeIn(t), uint32(t.between(0, 2))
 	b, err := m.p.Alloc(n, stream)
 	m.took(t, &lent{block: b, size: sizeOf(n)}, stream, err)
+	return true
 }
 
-func (m *deviceModel) array(t *rapid.T) {
-	n, stream := sizeIn(t), rapid.Uint32Range(0, 2).Draw(t, "stream")
-	a, err := pool.NewArray[byte](m.p, int(n), stream)
+func (m *deviceModel) array(t *schedule) bool {
+	n, stream := sizeIn(t), uint32(t.between(0, 2))
+	a, err := array.New[byte](m.p, int(n), array.On(stream))
 	b, _ := a.Block()
 	m.took(t, &lent{block: b, size: sizeOf(n), array: a, object: true}, stream, err)
+	return true
 }
 
 // pick draws a block, or an array that can be reached.
-func (m *deviceModel) pick(t *rapid.T, object bool) (*lent, int) {
+func (m *deviceModel) pick(t *schedule, object bool) (*lent, int) {
 	var fit []int
 	for i, x := range m.held {
 		if x.object == object && !x.lost {
@@ -281,17 +269,20 @@ func (m *deviceModel) pick(t *rapid.T, object bool) (*lent, int) {
 		}
 	}
 	if len(fit) == 0 {
-		t.Skip("none")
+		return nil, 0
 	}
-	i := rapid.SampledFrom(fit).Draw(t, "which")
+	i := oneOf(t, fit...)
 	return m.held[i], i
 }
 
 // use gives other streams work on a block or an array.
-func (m *deviceModel) use(t *rapid.T) {
-	x, _ := m.pick(t, rapid.Bool().Draw(t, "array"))
-	for range rapid.IntRange(1, 3).Draw(t, "times") {
-		s := rapid.Uint32Range(3, 5).Draw(t, "by")
+func (m *deviceModel) use(t *schedule) bool {
+	x, _ := m.pick(t, t.coin())
+	if x == nil {
+		return false
+	}
+	for range t.between(1, 3) {
+		s := uint32(t.between(3, 5))
 		m.up.mu.Lock()
 		m.up.queued[s]++
 		x.uses[s] = m.up.queued[s]
@@ -302,6 +293,7 @@ func (m *deviceModel) use(t *rapid.T) {
 			m.p.Use(x.block, s)
 		}
 	}
+	return true
 }
 
 // gone moves what is about to be given back.
@@ -312,12 +304,16 @@ func (m *deviceModel) gone(i int) *lent {
 	return x
 }
 
-func (m *deviceModel) free(t *rapid.T) {
-	_, i := m.pick(t, false)
+func (m *deviceModel) free(t *schedule) bool {
+	x, i := m.pick(t, false)
+	if x == nil {
+		return false
+	}
 	m.p.Free(m.gone(i).block)
+	return true
 }
 
-func (m *deviceModel) freeTwice(t *rapid.T) {
+func (m *deviceModel) freeTwice(t *schedule) bool {
 	var blocks []*lent
 	for _, x := range m.past {
 		if !x.object {
@@ -325,39 +321,52 @@ func (m *deviceModel) freeTwice(t *rapid.T) {
 		}
 	}
 	if len(blocks) == 0 {
-		t.Skip("none")
+		return false
 	}
-	x, live := rapid.SampledFrom(blocks).Draw(t, "which"), m.p.Stats().Live
+	x, live := oneOf(t, blocks...), m.p.Stats().Live
 	if text := caught(func() { m.p.Free(x.block) }); !strings.Contains(text, "free") {
 		t.Fatalf("a second free: %q", text)
 	}
 	if now := m.p.Stats().Live; now != live {
 		t.Fatalf("a second free takes live bytes from %d to %d", live, now)
 	}
+	return true
 }
 
 // view keeps an array by a part of it.
-func (m *deviceModel) view(t *rapid.T) {
+func (m *deviceModel) view(t *schedule) bool {
 	x, _ := m.pick(t, true)
-	i := rapid.IntRange(0, x.array.Len()).Draw(t, "from")
-	x.array = x.array.View(i, rapid.IntRange(i, x.array.Len()).Draw(t, "to"))
+	if x == nil {
+		return false
+	}
+	i := t.between(0, x.array.Len())
+	x.array = x.array.View(i, t.between(i, x.array.Len()))
+	return true
 }
 
-func (m *deviceModel) freeArray(t *rapid.T) {
+func (m *deviceModel) freeArray(t *schedule) bool {
 	x, i := m.pick(t, true)
+	if x == nil {
+		return false
+	}
 	m.gone(i)
 	x.array.Free()
 	x.array.View(0, 0).Free()
-	if err := x.array.Reach(func(pool.Memory) error { return nil }); !errors.Is(err, pool.ErrFreed) {
+	if err := x.array.Reach(func(array.Memory) error { return nil }); !errors.Is(err, array.ErrFreed) {
 		t.Fatalf("an array is used after Free: %v", err)
 	}
-	x.array = pool.Array[byte]{}
+	x.array = array.Array[byte]{}
+	return true
 }
 
 //go:noinline
-func (m *deviceModel) drop(t *rapid.T) {
+func (m *deviceModel) drop(t *schedule) bool {
 	x, _ := m.pick(t, true)
-	x.lost, x.array = true, pool.Array[byte]{}
+	if x == nil {
+		return false
+	}
+	x.lost, x.array = true, array.Array[byte]{}
+	return true
 }
 
 // found moves what a collection has taken.
@@ -369,52 +378,56 @@ func (m *deviceModel) found() {
 	}
 }
 
-func (m *deviceModel) collect(t *rapid.T) {
+func (m *deviceModel) collect(t *schedule) bool {
 	if m.cycles++; m.cycles > 2 {
-		t.Skip("cycles take long")
+		return false
 	}
 	runtime.KeepAlive(clearStack(10))
 	pooltest.Collect(m.c)
 	m.found()
+	return true
 }
 
-func (m *deviceModel) pass(t *rapid.T) {
-	s := rapid.Uint32Range(3, 5).Draw(t, "by")
+func (m *deviceModel) pass(t *schedule) bool {
+	s := uint32(t.between(3, 5))
 	m.up.mu.Lock()
 	defer m.up.mu.Unlock()
 	m.up.done[s] = m.up.queued[s]
+	return true
 }
 
-func (m *deviceModel) synchronize(t *rapid.T) {
+func (m *deviceModel) synchronize(t *schedule) bool {
 	m.up.mu.Lock()
 	fails := m.up.stuck > 0
 	m.up.mu.Unlock()
 	if err := m.p.Synchronize(); (err != nil) != fails {
 		t.Fatalf("Synchronize of a device that fails (%v): %v", fails, err)
 	}
+	return true
 }
 
 // faults sets what fails next.
-func (m *deviceModel) faults(t *rapid.T) {
-	n := rapid.SampledFrom([]int{0, 0, 1, 3})
+func (m *deviceModel) faults(t *schedule) bool {
 	m.up.mu.Lock()
 	defer m.up.mu.Unlock()
-	m.up.refuse, m.up.keep, m.up.stuck = n.Draw(t, "refuse"), n.Draw(t, "keep"), n.Draw(t, "stuck")
-	m.up.panics = rapid.Bool().Draw(t, "panics")
+	m.up.refuse, m.up.keep, m.up.stuck = oneOf(t, 0, 0, 1, 3), oneOf(t, 0, 0, 1, 3), oneOf(t, 0, 0, 1, 3)
+	m.up.panics = t.coin()
+	return true
 }
 
-func (m *deviceModel) close(t *rapid.T) {
-	if rapid.IntRange(0, 4).Draw(t, "sure") > 0 {
-		t.Skip("not yet")
+func (m *deviceModel) close(t *schedule) bool {
+	if t.between(0, 4) > 0 {
+		return false
 	}
 	m.p.Close()
 	if !m.closed {
 		m.closed = true
 		m.found() // by its last collection
 	}
+	return true
 }
 
-func (m *deviceModel) check(t *rapid.T) {
+func (m *deviceModel) check(t *schedule) {
 	var most, least, reserved int64
 	for _, x := range m.held {
 		most += x.size
@@ -450,7 +463,7 @@ func (m *deviceModel) check(t *rapid.T) {
 }
 
 // end gives everything back and closes.
-func (m *deviceModel) end(t *rapid.T) {
+func (m *deviceModel) end(t *schedule) {
 	m.up.mu.Lock()
 	m.up.refuse, m.up.keep, m.up.stuck = 0, 0, 0
 	m.up.mu.Unlock()

@@ -5,10 +5,9 @@ import (
 	"runtime"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -17,7 +16,7 @@ import (
 // must come to: live bytes to the byte after every step, what a collection finds
 // dead to the byte, memory that nobody else has written to.
 func TestPoolAgainstModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	schedules(t, 100, func(rt *schedule) {
 		c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
 		if err != nil {
 			t.Fatal(err)
@@ -25,8 +24,8 @@ func TestPoolAgainstModel(t *testing.T) {
 		defer c.Close()
 		p, err := pool.New(pool.Config{
 			Collector: c,
-			Direct:    rapid.Bool().Draw(rt, "direct"),
-			Poison:    rapid.Bool().Draw(rt, "poison"),
+			Direct:    rt.coin(),
+			Poison:    rt.coin(),
 			Limits:    pressure.Limits{Hard: pressure.Limit{Bytes: 32 << 20}},
 		})
 		if err != nil {
@@ -34,17 +33,16 @@ func TestPoolAgainstModel(t *testing.T) {
 		}
 		defer p.Close()
 		m := &model{t: t, p: p, c: c}
-		rt.Repeat(map[string]func(*rapid.T){
+		rt.repeat(map[string]func(*schedule) bool{
 			"alloc":   m.alloc,
 			"free":    m.free,
 			"array":   m.array,
 			"drop":    m.drop,
 			"release": m.release,
 			"collect": m.collect,
-			"trim":    func(*rapid.T) { p.FreeAllBlocks() },
-			"sync":    func(*rapid.T) { p.Synchronize() },
-			"":        m.check,
-		})
+			"trim":    func(*schedule) bool { p.FreeAllBlocks(); return true },
+			"sync":    func(*schedule) bool { return p.Synchronize() == nil },
+		}, func() { m.check(rt) })
 		m.finish(rt)
 	})
 }
@@ -54,7 +52,7 @@ type model struct {
 	p       *pool.Pool
 	c       *gc.Collector
 	blocks  []held
-	arrays  []pool.Array[byte]
+	arrays  []array.Array[byte]
 	sizes   []int64
 	live    int64
 	garbage int64
@@ -67,13 +65,13 @@ type held struct {
 }
 
 // sizeIn draws sizes around the borders of the pool's classes.
-func sizeIn(rt *rapid.T) int64 {
-	return rapid.OneOf(rapid.Int64Range(0, 2000), rapid.SampledFrom([]int64{512, 1 << 20, 1<<20 + 1, 2 << 20, 10 << 20}), rapid.Int64Range(0, 3<<20)).Draw(rt, "size")
+func sizeIn(rt *schedule) int64 {
+	return oneOf(rt, int64(rt.between(0, 2000)), oneOf[int64](rt, 512, 1<<20, 1<<20+1, 2<<20, 10<<20), int64(rt.between(0, 3<<20)))
 }
 
 // took accounts for an allocation after which live is what the pool says, and
 // returns its size; the ladder may have collected the garbage.
-func (m *model) took(rt *rapid.T, err error, asked int64) (size int64) {
+func (m *model) took(rt *schedule, err error, asked int64) (size int64) {
 	live := m.p.Stats().Live
 	if err != nil {
 		if !errors.Is(err, pool.ErrOutOfMemory) {
@@ -96,9 +94,9 @@ func (m *model) took(rt *rapid.T, err error, asked int64) (size int64) {
 	return size
 }
 
-func (m *model) alloc(rt *rapid.T) {
+func (m *model) alloc(rt *schedule) bool {
 	n := sizeIn(rt)
-	b, err := m.p.Alloc(n, rapid.Uint32Range(0, 2).Draw(rt, "stream"))
+	b, err := m.p.Alloc(n, uint32(rt.between(0, 2)))
 	if size := m.took(rt, err, n); size > 0 {
 		h := held{b, size, byte(len(m.blocks) + 1)}
 		for _, x := range ends(m.p.Memory(b)) {
@@ -106,6 +104,7 @@ func (m *model) alloc(rt *rapid.T) {
 		}
 		m.blocks = append(m.blocks, h)
 	}
+	return true
 }
 
 // ends returns some bytes of a block, the first and last among them.
@@ -116,11 +115,11 @@ func ends(b []byte) (some []*byte) {
 	return some
 }
 
-func (m *model) free(rt *rapid.T) {
+func (m *model) free(rt *schedule) bool {
 	if len(m.blocks) == 0 {
-		rt.Skip()
+		return false
 	}
-	i := rapid.IntRange(0, len(m.blocks)-1).Draw(rt, "block")
+	i := rt.between(0, len(m.blocks)-1)
 	h := m.blocks[i]
 	m.blocks = append(m.blocks[:i], m.blocks[i+1:]...)
 	for _, x := range ends(m.p.Memory(h.b)) {
@@ -128,56 +127,64 @@ func (m *model) free(rt *rapid.T) {
 			rt.Fatalf("block %+v was overwritten", h.b)
 		}
 	}
-	if rapid.Bool().Draw(rt, "used elsewhere") {
+	if rt.coin() {
 		m.p.Use(h.b, 3)
 	}
 	m.p.Free(h.b)
 	m.live -= h.size
+	return true
 }
 
-func (m *model) array(rt *rapid.T) {
+func (m *model) array(rt *schedule) bool {
 	n := sizeIn(rt)
-	a, err := pool.NewArray[byte](m.p, int(n), 0)
+	a, err := array.New[byte](m.p, int(n))
 	if size := m.took(rt, err, n); size > 0 {
 		m.arrays, m.sizes = append(m.arrays, a), append(m.sizes, size)
 	}
+	return true
 }
 
 // takeArray removes an array, or a view that is its last reference.
-func (m *model) takeArray(rt *rapid.T) (a pool.Array[byte], size int64) {
-	if len(m.arrays) == 0 {
-		rt.Skip()
-	}
-	i, last := rapid.IntRange(0, len(m.arrays)-1).Draw(rt, "array"), len(m.arrays)-1
+func (m *model) takeArray(rt *schedule) (a array.Array[byte], size int64) {
+	i, last := rt.between(0, len(m.arrays)-1), len(m.arrays)-1
 	a, size = m.arrays[i], m.sizes[i]
 	m.arrays[i], m.sizes[i] = m.arrays[last], m.sizes[last]
-	m.arrays[last] = pool.Array[byte]{}
+	m.arrays[last] = array.Array[byte]{}
 	m.arrays, m.sizes = m.arrays[:last], m.sizes[:last]
 	return a, size
 }
 
 //go:noinline
-func (m *model) drop(rt *rapid.T) {
+func (m *model) drop(rt *schedule) bool {
+	if len(m.arrays) == 0 {
+		return false
+	}
 	_, size := m.takeArray(rt)
 	m.garbage += size
+	return true
 }
 
-func (m *model) release(rt *rapid.T) {
+func (m *model) release(rt *schedule) bool {
+	if len(m.arrays) == 0 {
+		return false
+	}
 	a, size := m.takeArray(rt)
 	view := a.View(0, a.Len()/2)
-	for range rapid.IntRange(1, 3).Draw(rt, "times") {
+	for range rt.between(1, 3) {
 		view.Free()
 	}
-	if err := a.Fill(1); !errors.Is(err, pool.ErrFreed) {
+	if err := a.Fill(1); !errors.Is(err, array.ErrFreed) {
 		rt.Fatalf("use after free: %v", err)
 	}
 	m.live -= size
+	return true
 }
 
-func (m *model) collect(rt *rapid.T) {
+func (m *model) collect(rt *schedule) bool {
 	runtime.KeepAlive(clearStack(10)) // so that it is not compiled away
 	pooltest.Collect(m.c)
 	m.live, m.garbage = m.live-m.garbage, 0
+	return true
 }
 
 // clearStack overwrites what dead frames have left, which may look like references.
@@ -194,7 +201,7 @@ func clearStack(n int) (sum int) {
 	return sum
 }
 
-func (m *model) check(rt *rapid.T) {
+func (m *model) check(rt *schedule) {
 	// Go's own cycles may have found garbage by now.
 	if live := m.p.Stats().Live; live > m.live || live < m.live-m.garbage {
 		rt.Fatalf("live %d, want %d to %d", live, m.live-m.garbage, m.live)
@@ -207,7 +214,7 @@ func (m *model) check(rt *rapid.T) {
 	}
 }
 
-func (m *model) finish(rt *rapid.T) {
+func (m *model) finish(rt *schedule) {
 	for _, h := range m.blocks {
 		m.p.Free(h.b)
 	}

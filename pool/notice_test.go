@@ -155,24 +155,3 @@ func TestPoisonBlamesOnlyTheBlockThatWasThere(t *testing.T) {
 		}
 	}
 }
-
-// TestAnUpstreamThatTakesTooMuchIsCaught: a broken invariant panics.
-func TestAnUpstreamThatTakesTooMuchIsCaught(t *testing.T) {
-	for name, cut := range map[string]struct {
-		below uintptr
-		bytes int64
-	}{"before the piece": {^uintptr(0), 512}, "behind it": {1024, 1024 + 1}, "nothing": {0, 0}, "all and more": {0, 4096}} {
-		c := new(core)
-		i := c.headers.new()
-		h := c.headers.at(i)
-		h.addr, h.size = 1<<20, 2048
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
-			}()
-			c.cut(i, h.addr+cut.below, cut.bytes)
-		}()
-	}
-}

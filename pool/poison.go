@@ -38,6 +38,13 @@ type grave struct {
 
 func memory(addr uintptr, n int64) []byte { return unsafe.Slice((*byte)(pointer(addr)), n) }
 
+// fill sets all bytes, by copies of what is set already.
+func fill(b []byte, v byte) {
+	for n := copy(b, []byte{v}); n < len(b); {
+		n += copy(b[n:], b[:min(n, 4096)])
+	}
+}
+
 // strayByte returns the index of the first byte that differs from pattern, or -1.
 func strayByte(b []byte, pattern byte) int {
 	for i, x := range b {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool/internal/guard"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -131,7 +132,7 @@ func New(cfg Config) (*Pool, error) {
 
 func (p *Pool) warn(err error) {
 	if p.cfg.Warn != nil {
-		_ = guard(func() error { p.cfg.Warn(err); return nil }) // there is nobody else to tell
+		_ = guard.Error(func() error { p.cfg.Warn(err); return nil }) // there is nobody else to tell
 	}
 }
 
@@ -193,3 +194,6 @@ func (p *Pool) recordIn(s *sink, e trace.Event) {
 
 // Space returns the memory that the pool hands out.
 func (p *Pool) Space() pressure.Space { return p.cfg.Space }
+
+// Upstream returns where the pool gets its segments.
+func (p *Pool) Upstream() Upstream { return p.cfg.Upstream }

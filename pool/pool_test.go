@@ -1,16 +1,41 @@
 package pool_test
 
 import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
 	"testing"
-
-	"go.uber.org/goleak"
+	"time"
 
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain fails if the tests leave goroutines behind.
+func TestMain(m *testing.M) {
+	before := runtime.NumGoroutine()
+	code := m.Run()
+	for end := time.Now().Add(time.Minute); code == 0 && runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			fmt.Fprintf(os.Stderr, "%d goroutines before the tests, %d after:\n", before, runtime.NumGoroutine())
+			pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// waitFor polls cond: what a cycle found dead is given back by other goroutines.
+func waitFor(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after a minute: %s is not so", what)
+		}
+	}
+}
 
 // maker returns pools of one kind under the limits of the suite.
 func maker(cfg pool.Config) pooltest.Maker {

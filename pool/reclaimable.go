@@ -2,6 +2,8 @@ package pool
 
 import (
 	"slices"
+
+	"github.com/eagergc/eagergc/pool/internal/guard"
 )
 
 // A Reclaimable is a cache or workspace that can give memory of the pool back.
@@ -32,7 +34,7 @@ func (p *Pool) eachReclaimable(do func(Reclaimable)) (first error) {
 	list := slices.Clone(p.ladder.reclaimables)
 	p.ladder.mu.Unlock()
 	for _, r := range list {
-		if err := guard(func() error { do(*r); return nil }); err != nil && first == nil {
+		if err := guard.Error(func() error { do(*r); return nil }); err != nil && first == nil {
 			first = err
 		}
 	}

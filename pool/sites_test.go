@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -45,8 +43,8 @@ func heldBy(p *pool.Pool, function string) (sum pool.Holder) {
 
 // At a rate of 1 sites are exact, whatever is allocated and freed.
 func TestEverySite(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p, err := pool.New(pool.Config{Sites: 1, Direct: rapid.Bool().Draw(t, "direct")})
+	schedules(t, 100, func(t *schedule) {
+		p, err := pool.New(pool.Config{Sites: 1, Direct: t.coin()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,9 +57,9 @@ func TestEverySite(t *testing.T) {
 			size  int64
 		}
 		var live []held
-		for range rapid.IntRange(1, 100).Draw(t, "steps") {
-			if len(live) > 0 && rapid.Bool().Draw(t, "free") {
-				i := rapid.IntRange(0, len(live)-1).Draw(t, "which")
+		for range t.between(1, 100) {
+			if len(live) > 0 && t.coin() {
+				i := t.between(0, len(live)-1)
 				x := live[i]
 				live = append(live[:i], live[i+1:]...)
 				p.Free(x.Block)
@@ -71,8 +69,8 @@ func TestEverySite(t *testing.T) {
 				want[x.place] = h
 				continue
 			}
-			place := rapid.SampledFrom([]string{"hither", "thither"}).Draw(t, "place")
-			bytes := rapid.Int64Range(0, 4<<20).Draw(t, "bytes")
+			place := oneOf(t, "hither", "thither")
+			bytes := int64(t.between(0, 4<<20))
 			x := held{places[place](p, bytes), place, max(512, (bytes+511)/512*512)}
 			live = append(live, x)
 			h := want[place]

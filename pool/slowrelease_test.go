@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -32,7 +33,7 @@ func TestNothingFailsWhileReleasesAreUnderWay(t *testing.T) {
 	drop(t, p, block)
 	up.slow.Store(true)
 	defer up.slow.Store(false)
-	a, err := pool.NewArray[byte](p, block, 0)
+	a, err := array.New[byte](p, block)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestNothingFailsWhileReleasesAreUnderWay(t *testing.T) {
 //
 //go:noinline
 func drop(t *testing.T, p *pool.Pool, n int) {
-	if _, err := pool.NewArray[byte](p, n, 0); err != nil {
+	if _, err := array.New[byte](p, n); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -102,13 +103,13 @@ func (o *owner) done() {
 }
 
 func (s *everything) use(rng *rand.Rand) {
-	arrays, owners := make([]pool.Array[byte], 8), make([]*owner, 8)
+	arrays, owners := make([]array.Array[byte], 8), make([]*owner, 8)
 	site := &gc.WaitPlace{Name: "step"}
 	for range 600 {
 		i := rng.IntN(8)
 		switch rng.IntN(12) {
 		case 0, 1, 2, 3:
-			a, err := pool.NewArray[byte](s.p, 1<<(8+rng.IntN(10)), uint32(rng.IntN(2)))
+			a, err := array.New[byte](s.p, 1<<(8+rng.IntN(10)), array.On(uint32(rng.IntN(2))))
 			if err != nil {
 				s.t.Error(err)
 				continue

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -62,7 +63,7 @@ func TestStress(t *testing.T) {
 
 func stress(t *testing.T, p *pool.Pool, c *gc.Collector, rng *rand.Rand) {
 	var blocks []pool.Block
-	var arrays []pool.Array[byte]
+	var arrays []array.Array[byte]
 	for range 200 {
 		n := rng.IntN(1 << rng.IntN(20))
 		switch rng.IntN(8) {
@@ -74,7 +75,7 @@ func stress(t *testing.T, p *pool.Pool, c *gc.Collector, rng *rand.Rand) {
 				t.Error(err)
 			}
 		case 2, 3, 4:
-			a, err := pool.NewArray[byte](p, n, 0)
+			a, err := array.New[byte](p, n)
 			if err == nil {
 				if err := a.Fill(byte(n)); err != nil {
 					t.Error(err)
@@ -97,7 +98,7 @@ func stress(t *testing.T, p *pool.Pool, c *gc.Collector, rng *rand.Rand) {
 			blocks = blocks[1:]
 		}
 		if len(arrays) > 5 {
-			arrays = append([]pool.Array[byte](nil), arrays[3:]...)
+			arrays = append([]array.Array[byte](nil), arrays[3:]...)
 		}
 	}
 	for _, b := range blocks {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -94,13 +95,13 @@ func TestTraceAddsUp(t *testing.T) {
 }
 
 // record drops, frees and keeps, from two goroutines.
-func record(t *testing.T, p *pool.Pool) (kept pool.Array[byte]) {
+func record(t *testing.T, p *pool.Pool) (kept array.Array[byte]) {
 	var work sync.WaitGroup
 	for seed := range uint64(2) {
 		work.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, 5))
 			for range 300 {
-				a, err := pool.NewArray[byte](p, rng.IntN(1<<20), 0)
+				a, err := array.New[byte](p, rng.IntN(1<<20))
 				if oom, ok := errors.AsType[*pool.OutOfMemoryError](err); ok {
 					t.Error(oom.Detail())
 				}
@@ -111,7 +112,7 @@ func record(t *testing.T, p *pool.Pool) (kept pool.Array[byte]) {
 		})
 	}
 	work.Wait()
-	kept, err := pool.NewArray[byte](p, 1000, 0)
+	kept, err := array.New[byte](p, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,7 @@ func TestTwoPoolsShareACollector(t *testing.T) {
 		}
 		defer pools[i].Close()
 	}
-	kept, err := pool.NewArray[byte](pools[0], 1<<20, 0)
+	kept, err := array.New[byte](pools[0], 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestTwoPoolsShareACollector(t *testing.T) {
 //go:noinline
 func dropSome(t *testing.T, p *pool.Pool, n int) {
 	for range n {
-		if _, err := pool.NewArray[byte](p, 1000, 0); err != nil {
+		if _, err := array.New[byte](p, 1000); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -74,18 +74,6 @@ func (t *tree) remove(hs *headers, n uint32) {
 	*link = less | more
 }
 
-// upTo returns the largest piece that is not larger than size, or 0.
-func (t tree) upTo(hs *headers, size int64) (best uint32) {
-	for i := t.root; i != 0; {
-		if h := hs.at(i); h.size <= size {
-			best, i = i, h.right
-		} else {
-			i = h.left
-		}
-	}
-	return best
-}
-
 // each calls f for every piece, in order, until f returns false.
 func (t tree) each(hs *headers, f func(uint32) bool) { walk(hs, t.root, f) }
 

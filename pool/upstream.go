@@ -39,13 +39,3 @@ type Fence interface {
 	Done() (bool, error) // whether the stream has passed the mark; does not block
 	Close() error        // gives the mark back
 }
-
-// A Mover is an upstream whose memory the processor cannot address. Arrays copy
-// through these calls. A call takes effect after the work that stream has queued
-// before, and returns when the host's memory may be used again.
-type Mover interface {
-	Upload(to uintptr, from []byte, stream uint32) error
-	Download(to []byte, from uintptr, stream uint32) error
-	Copy(to, from uintptr, bytes int64, stream uint32) error
-	Fill(to uintptr, pattern []byte, count int64, stream uint32) error // pattern, count times
-}

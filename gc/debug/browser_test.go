@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/debug"
-	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 )
 
 // probe waits until the page has been renewed, and leaves what it found in the document. Labels of the charts are
@@ -67,7 +67,7 @@ func TestPageInBrowser(t *testing.T) {
 	go func() {
 		defer close(done)
 		for i := 0; ; i++ {
-			if _, err := pool.NewArray[byte](p, 1<<20, 0); err != nil {
+			if _, err := array.New[byte](p, 1<<20); err != nil {
 				t.Error(err)
 				return
 			}

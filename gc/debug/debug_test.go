@@ -23,6 +23,7 @@ import (
 	"github.com/eagergc/eagergc/gc/debug"
 	"github.com/eagergc/eagergc/gc/debug/flight"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/arrowfile"
@@ -42,7 +43,7 @@ func program(t testing.TB) (*gc.Collector, *pool.Pool) {
 	}
 	t.Cleanup(p.Close)
 	for range 100 {
-		if _, err := pool.NewArray[byte](p, 1<<20, 0); err != nil {
+		if _, err := array.New[byte](p, 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,7 +63,7 @@ func recorded(t testing.TB) (*gc.Collector, *pool.Pool, *flight.Recorder) {
 	c.SetRecorder(last)
 	p.SetTrace(last)
 	for range 200 {
-		if _, err := pool.NewArray[byte](p, 1<<20, 0); err != nil {
+		if _, err := array.New[byte](p, 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -352,7 +353,7 @@ func BenchmarkUnderLoad(b *testing.B) {
 			b.ResetTimer()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					a, err := pool.NewArray[byte](p, 4096, 0)
+					a, err := array.New[byte](p, 4096)
 					if err != nil {
 						b.Error(err)
 						return
@@ -390,7 +391,7 @@ func BenchmarkPairs(b *testing.B) {
 			for i := range counts {
 				busy.Go(func() {
 					for !stop.Load() {
-						a, err := pool.NewArray[byte](p, 4096, 0)
+						a, err := array.New[byte](p, 4096)
 						if err != nil {
 							b.Error(err)
 							return
@@ -526,7 +527,7 @@ func TestHealth(t *testing.T) {
 	}
 	defer p.Close()
 	for range 20 {
-		if _, err := pool.NewArray[byte](p, 1<<20, 0); err != nil {
+		if _, err := array.New[byte](p, 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	}

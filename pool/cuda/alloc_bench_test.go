@@ -6,6 +6,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -66,13 +67,13 @@ func BenchmarkAllocFree(b *testing.B) {
 		func(n int64) (pool.Block, error) { return p.Alloc(n, s.ID()) },
 		func(x pool.Block) error { p.Free(x); return nil })
 	benchAllocFree(b, "eagergc-array",
-		func(n int64) (pool.Array[byte], error) { return pool.NewArray[byte](p, int(n), s.ID()) },
-		func(a pool.Array[byte]) error { a.Free(); return nil })
+		func(n int64) (array.Array[byte], error) { return array.New[byte](p, int(n), array.On(s.ID())) },
+		func(a array.Array[byte]) error { a.Free(); return nil })
 }
 
 // BenchmarkSegment measures what a pool pays for a segment that it takes and gives back.
 func BenchmarkSegment(b *testing.B) {
-	up := open(b).Segments()
+	up := open(b).segments()
 	for _, mib := range []int64{2, 32, 256, 2048} {
 		b.Run(fmt.Sprintf("MiB=%d", mib), func(b *testing.B) {
 			for b.Loop() {
@@ -188,7 +189,7 @@ func BenchmarkParallel(b *testing.B) {
 func BenchmarkManagedElement(b *testing.B) {
 	d := open(b)
 	p := newPool(b, d.Managed(), pressure.Managed, false)
-	a := must[pool.Array[float32]](b)(pool.NewArray[float32](p, 1024, 0))
+	a := must[array.Array[float32]](b)(array.New[float32](p, 1024))
 	ok(b, a.Fill(1))
 	ok(b, d.Synchronize())
 	b.Run("call=each", func(b *testing.B) {

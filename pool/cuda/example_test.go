@@ -7,6 +7,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/cuda"
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -46,7 +47,7 @@ DONE:
 	ret;
 }`
 
-type array = pool.Array[float32]
+type vector = array.Array[float32]
 
 // A model computes on one stream. Each operation has a new array for a result.
 type model struct {
@@ -55,8 +56,8 @@ type model struct {
 	kernel *cuda.Kernel
 }
 
-func (m *model) subtract(a, b array, scale float32) (array, error) {
-	out, err := pool.NewArray[float32](m.memory, a.Len(), m.stream.ID())
+func (m *model) subtract(a, b vector, scale float32) (vector, error) {
+	out, err := array.New[float32](m.memory, a.Len(), array.On(m.stream.ID()))
 	if err != nil {
 		return out, err
 	}
@@ -101,6 +102,8 @@ func Example_training() {
 	defer pinned.Close()
 	device.SyncThrough(memory) // every wait for the device asks the policy
 	defer device.SyncThrough(nil)
+	device.StageThrough(pinned) // uploads go on beside the program
+	defer device.StageThrough(nil)
 
 	module, err := device.Load(subtract)
 	if err != nil {
@@ -115,9 +118,14 @@ func Example_training() {
 		log.Fatal(err)
 	}
 	defer m.stream.Close()
+	uploads, err := device.NewStream() // beside the loop's work
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer uploads.Close()
 
 	const n = 1 << 20
-	weights, err := pool.NewArray[float32](memory, n, m.stream.ID())
+	weights, err := array.New[float32](memory, n, array.On(m.stream.ID()))
 	if err == nil {
 		err = weights.Fill(0)
 	}
@@ -129,7 +137,7 @@ func Example_training() {
 		for i := 0; i < 300 && yield(samples); i++ {
 		}
 	}
-	for batch, err := range cuda.Batches(memory, pinned, device, source) {
+	for batch, err := range array.Ahead[array.Array[float32]](memory, 1, source, array.On(uploads.ID())) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 )
 
 // StageThrough makes uploads of arrays not wait for the device: CopyIn then copies
@@ -86,16 +87,16 @@ func (r *registration) undo() error {
 func (x *Registered[T]) Slice() []T { return x.s }
 
 // Upload queues on s a copy to an array of the same length, and does not wait.
-func (x *Registered[T]) Upload(to pool.Array[T], s *Stream) error {
+func (x *Registered[T]) Upload(to array.Array[T], s *Stream) error {
 	return x.copy(to, s, func(there uintptr, bytes int64) error { return s.Copy(there, x.r.addr, bytes) })
 }
 
 // Download queues on s a copy of an array of the same length, and does not wait.
-func (x *Registered[T]) Download(from pool.Array[T], s *Stream) error {
+func (x *Registered[T]) Download(from array.Array[T], s *Stream) error {
 	return x.copy(from, s, func(there uintptr, bytes int64) error { return s.Copy(x.r.addr, there, bytes) })
 }
 
-func (x *Registered[T]) copy(a pool.Array[T], s *Stream, do func(there uintptr, bytes int64) error) error {
+func (x *Registered[T]) copy(a array.Array[T], s *Stream, do func(there uintptr, bytes int64) error) error {
 	defer runtime.KeepAlive(x)
 	if err := sameLength(a.Len(), len(x.s)); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -18,7 +18,7 @@ func TestStagedUploadsDoNotWait(t *testing.T) {
 	s := must[*Stream](t)(d.NewStream())
 	w := must[*Work](t)(NewWork(d))
 	want := pattern(1_000_000)
-	a := must[pool.Array[uint32]](t)(pool.FromSlice(p, want, s.ID())) // loads what is loaded at first use
+	a := must[array.Array[uint32]](t)(array.From(p, want, array.On(s.ID()))) // loads what is loaded at first use
 	ok(t, s.Synchronize())
 	const busy = 300 * time.Millisecond
 	ok(t, w.Spin(s, busy))
@@ -44,7 +44,7 @@ func TestRegister(t *testing.T) {
 	s := must[*Stream](t)(d.NewStream())
 	from, to := pattern(1_000_000), make([]uint32, 1_000_000)
 	r, back := must[*Registered[uint32]](t)(Register(d, from)), must[*Registered[uint32]](t)(Register(d, to))
-	a := must[pool.Array[uint32]](t)(pool.NewArray[uint32](p, len(from), s.ID()))
+	a := must[array.Array[uint32]](t)(array.New[uint32](p, len(from), array.On(s.ID())))
 	ok(t, r.Upload(a, s))
 	ok(t, back.Download(a, s))
 	ok(t, s.Synchronize())
@@ -87,7 +87,7 @@ func TestManagedMemoryMoves(t *testing.T) {
 	w := must[*Work](t)(NewWork(d))
 	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
 	const n = 16 << 20
-	a := must[pool.Array[uint32]](t)(pool.NewArray[uint32](p, n/4, s.ID()))
+	a := must[array.Array[uint32]](t)(array.New[uint32](p, n/4, array.On(s.ID())))
 	for round := range uint32(3) {
 		ok(t, With(a, s, func(addr uintptr) error { return w.Stamp(s, addr, n, round) }))
 		first := must[uint32](t)(a.At(0))
@@ -100,7 +100,7 @@ func TestManagedMemoryMoves(t *testing.T) {
 		}
 	}
 	// Advice of every kind is taken, and changes no contents.
-	ok(t, a.Reach(func(m pool.Memory) error {
+	ok(t, a.Reach(func(m array.Memory) error {
 		for _, advice := range []Advice{ReadMostly, NotReadMostly, PreferLocation, NoPreferredLocation, AccessedBy, NotAccessedBy} {
 			ok(t, d.Advise(m.Addr, m.Bytes, advice, d.Index()))
 		}
@@ -119,44 +119,36 @@ func TestManagedMemoryMoves(t *testing.T) {
 	ok(t, w.Close())
 }
 
-// Pairs and results come in order, and errors stay with their batch.
+// Batches that are uploaded ahead, on a stream of their own, arrive whole beside the
+// work of the loop.
 func TestPipeline(t *testing.T) {
 	d := open(t)
 	p, pinned := newPool(t, d.Memory(), d.Space(), false), newPool(t, d.Pinned(), pressure.Pinned, false)
+	d.StageThrough(pinned)
+	defer d.StageThrough(nil)
+	uploads := must[*Stream](t)(d.NewStream())
+	type batch[V any] struct{ Inputs, Labels V }
 	data := pattern(1_000_000)
+	source := func(yield func(batch[[]uint32]) bool) {
+		for part := range slices.Chunk(data, 50_000) {
+			if !yield(batch[[]uint32]{part, part[:1000]}) {
+				return
+			}
+		}
+	}
 	for _, depth := range []int{1, 4} {
-		pl := Pipeline{Device: d, Memory: p, Pinned: pinned, Depth: depth}
 		seen := 0
-		for pair, err := range Feed2(pl, pool.Zip(slices.Chunk(data, 50_000), slices.Chunk(data, 50_000))) {
+		for b, err := range array.Ahead[batch[array.Array[uint32]]](p, depth, source, array.On(uploads.ID())) {
 			ok(t, err)
-			x, y := must[[]uint32](t)(pair.First.ToSlice()), must[[]uint32](t)(pair.Second.ToSlice())
-			if want := data[seen : seen+50_000]; !slices.Equal(x, want) || !slices.Equal(y, want) {
+			x, y := must[[]uint32](t)(b.Inputs.ToSlice()), must[[]uint32](t)(b.Labels.ToSlice())
+			if want := data[seen : seen+50_000]; !slices.Equal(x, want) || !slices.Equal(y, want[:1000]) {
 				t.Fatalf("depth %d: other elements at %d", depth, seen)
 			}
 			seen += 50_000
 		}
-		var got []uint32
-		double := func(in pool.Array[uint32], s *Stream) (pool.Array[uint32], error) {
-			out, err := pool.NewArray[uint32](p, 2*in.Len(), s.ID())
-			if err != nil {
-				return out, err
-			}
-			for k := range 2 {
-				if err := CopyTo(out.View(k*in.Len(), (k+1)*in.Len()), in, s); err != nil {
-					return out, err
-				}
-			}
-			return out, nil
-		}
-		for out, err := range Map(pl, slices.Chunk(data, 50_000), double) {
-			ok(t, err)
-			if !slices.Equal(out[:50_000], out[50_000:]) {
-				t.Fatal("the halves of a result differ")
-			}
-			got = append(got, out[:50_000]...)
-		}
-		if seen != len(data) || !slices.Equal(got, data) {
-			t.Errorf("depth %d: %d of %d elements, results equal %v", depth, seen, len(data), slices.Equal(got, data))
+		if seen != len(data) {
+			t.Errorf("depth %d: %d of %d elements", depth, seen, len(data))
 		}
 	}
+	ok(t, uploads.Close())
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -23,20 +24,20 @@ func TestMemoryMovesToWhereItIsNeeded(t *testing.T) {
 	const limit = 1 << 30
 	p := must[*pool.Pool](t)(pool.New(pool.Config{Upstream: up, Space: d.Space(),
 		Limits: pressure.Limits{Hard: pressure.Limit{Bytes: limit}}, Warn: func(err error) { t.Error(err) }}))
-	array := func(mib int, stream uint32) pool.Array[byte] {
+	take := func(mib int, stream uint32) array.Array[byte] {
 		t.Helper()
-		return must[pool.Array[byte]](t)(pool.NewArray[byte](p, mib<<20, stream))
+		return must[array.Array[byte]](t)(array.New[byte](p, mib<<20, array.On(stream)))
 	}
-	stamp := func(a pool.Array[byte], value uint32) {
+	stamp := func(a array.Array[byte], value uint32) {
 		t.Helper()
 		ok(t, With(a, s, func(addr uintptr) error { return w.Stamp(s, addr, a.Bytes(), value) }))
 	}
 	before, _, err := d.MemInfo()
 	ok(t, err)
-	var keep, gaps []pool.Array[byte]
+	var keep, gaps []array.Array[byte]
 	for i := range 3 {
-		gaps = append(gaps, array(280, s.ID()))
-		keep = append(keep, array(20, s.ID()))
+		gaps = append(gaps, take(280, s.ID()))
+		keep = append(keep, take(20, s.ID()))
 		stamp(keep[i], uint32(i+1))
 	}
 	ok(t, s.Synchronize())
@@ -45,16 +46,16 @@ func TestMemoryMovesToWhereItIsNeeded(t *testing.T) {
 		stamp(a, 9) // not done yet when the memory moves
 		a.Free()
 	}
-	large := array(700, s.ID())
+	large := take(700, s.ID())
 	stamp(large, 10)
-	other := array(180, 0) // of another stream
+	other := take(180, 0) // of another stream
 	ok(t, other.Fill(11))
 	after, _, err := d.MemInfo()
 	ok(t, err)
 	if reserved := p.Stats().Reserved; reserved > limit || before-after > limit+64<<20 {
 		t.Errorf("%v reserved, and the driver has %v less", pressure.Bytes(reserved), pressure.Bytes(before-after))
 	}
-	verify := func(a pool.Array[byte], value uint32) {
+	verify := func(a array.Array[byte], value uint32) {
 		t.Helper()
 		ok(t, With(a, s, func(addr uintptr) error { return w.Verify(s, addr, a.Bytes(), value, wrong.Addr()) }))
 	}

@@ -34,7 +34,7 @@ type memory struct {
 func memories(t *testing.T, d *Device, driver *DriverPool) []memory {
 	return []memory{
 		{"device", d.Memory(), d.Space(), false},
-		{"segments", d.Segments(), d.Space(), false},
+		{"segments", d.segments(), d.Space(), false},
 		{"stream-ordered", driver.Upstream(), d.Space(), true},
 		{"pinned", d.Pinned(), pressure.Pinned, false},
 		{"managed", d.Managed(), pressure.Managed, false},

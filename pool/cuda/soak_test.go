@@ -12,6 +12,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -31,7 +32,7 @@ const (
 func TestSoak(t *testing.T) {
 	d := open(t)
 	t.Run("device", func(t *testing.T) { soakOver(t, d, d.Memory()) })
-	t.Run("segments", func(t *testing.T) { soakOver(t, d, d.Segments()) })
+	t.Run("segments", func(t *testing.T) { soakOver(t, d, d.segments()) })
 }
 
 func soakOver(t *testing.T, d *Device, up pool.Upstream) {
@@ -143,7 +144,7 @@ type soaker struct {
 
 // A stamped array has the pattern of its seed in it.
 type stamped struct {
-	pool.Array[byte]
+	array.Array[byte]
 	seed uint32
 }
 
@@ -168,7 +169,7 @@ func (x *soaker) step() error {
 			return err
 		}
 	}
-	a, err := pool.NewArray[byte](x.p, size, x.s.ID())
+	a, err := array.New[byte](x.p, size, array.On(x.s.ID()))
 	if errors.Is(err, pool.ErrOutOfMemory) {
 		x.refused++ // the others hold too much, or in too small pieces
 		return nil
@@ -215,7 +216,7 @@ func (x *soaker) leave() error {
 }
 
 // address is the array's memory, for its own stream's work.
-func address(a pool.Array[byte]) uintptr {
+func address(a array.Array[byte]) uintptr {
 	b, _ := a.Block()
 	return b.Addr
 }

@@ -58,9 +58,9 @@ type DeviceMemory struct {
 // Memory returns the device's own memory. It is a [pool.Mapper]: a pool maps chunks
 // of it behind addresses of its own, and moves them to where they are needed, so
 // that fragments of one size are memory for another; [pool.Config].Chunk says how large chunks are. Where the device cannot do
-// that, or for a pool that caches nothing, it is as [Device.Segments].
+// that, or for a pool that caches nothing, it is as cuMemAlloc gives it: each segment goes back as a whole.
 func (d *Device) Memory() *DeviceMemory {
-	m := d.Segments()
+	m := d.segments()
 	granule, err := mapGranule(d)
 	if err != nil {
 		granule = 0
@@ -69,10 +69,10 @@ func (d *Device) Memory() *DeviceMemory {
 	return m
 }
 
-// Segments returns the device's own memory as cuMemAlloc gives it: each segment
+// segments returns the device's own memory as cuMemAlloc gives it: each segment
 // keeps its addresses, and goes back as a whole. Giving it back makes the driver
 // wait for the device, so it wants a caching pool.
-func (d *Device) Segments() *DeviceMemory {
+func (d *Device) segments() *DeviceMemory {
 	u := Upstream{order: order{d}, kind: "device", info: d.info,
 		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return memAlloc(d, bytes) },
 		release:  func(addr uintptr, _ *Stream) error { return memFree(d, addr) }}
@@ -116,7 +116,7 @@ func (o order) Fence(stream uint32) (pool.Fence, error) {
 	return deviceChunks(o).end(stream)
 }
 
-// Settle is that of [pool.Settler].
+// Settle is that of [array.Settler].
 func (o order) Settle(stream uint32, tainted bool) error {
 	if tainted {
 		return o.dev.Synchronize()

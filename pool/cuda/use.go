@@ -3,7 +3,7 @@ package cuda
 import (
 	"fmt"
 
-	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -17,8 +17,8 @@ import (
 // the array is tainted: since nobody knows when the graph runs, later uses first
 // wait for the whole device. Managed memory that was used elsewhere moves to the
 // device at once, and not page by page.
-func With[T any](a pool.Array[T], s *Stream, f func(addr uintptr) error) error {
-	return a.Reach(func(m pool.Memory) error {
+func With[T any](a array.Array[T], s *Stream, f func(addr uintptr) error) error {
+	return a.Reach(func(m array.Memory) error {
 		if err := reachable(m, s); err != nil {
 			return err
 		}
@@ -57,9 +57,9 @@ func With[T any](a pool.Array[T], s *Stream, f func(addr uintptr) error) error {
 // bring has the driver move managed memory to the device of s, if it was used
 // elsewhere before. It is advice: where the driver cannot, the memory moves page by
 // page when it is touched.
-func (s *Stream) bring(m pool.Memory) {
-	if addr, bytes, moves := m.MoveTo(s.dev.index); moves {
-		_ = s.Prefetch(addr, bytes, s.dev.index)
+func (s *Stream) bring(m array.Memory) {
+	if m.MoveTo(s.dev.index) {
+		_ = s.Prefetch(m.Addr, m.Bytes, s.dev.index)
 	}
 }
 
@@ -104,11 +104,11 @@ func (e *ReachError) Error() string {
 		pressure.Bytes(e.Bytes), e.On, e.From, e.From, e.On)
 }
 
-// Unwrap returns [pool.ErrReach].
-func (e *ReachError) Unwrap() error { return pool.ErrReach }
+// Unwrap returns [array.ErrReach].
+func (e *ReachError) Unwrap() error { return array.ErrReach }
 
 // reachable checks that work on s may use the memory, and enables peer access.
-func reachable(m pool.Memory, s *Stream) error {
+func reachable(m array.Memory, s *Stream) error {
 	on, isDevice := m.Space.Device()
 	if !isDevice || on == s.dev.index {
 		return nil
@@ -124,20 +124,20 @@ func reachable(m pool.Memory, s *Stream) error {
 // may lie on one device, on two, or in pinned or managed memory. Between devices
 // the copy is direct if the hardware can do that, else through the host. CopyTo
 // does not block.
-func CopyTo[T any](to, from pool.Array[T], s *Stream) error {
+func CopyTo[T any](to, from array.Array[T], s *Stream) error {
 	if err := sameLength(from.Len(), to.Len()); err != nil {
 		return err
 	}
 	// Not With: a copy between devices needs no peer access.
-	return from.Reach(func(src pool.Memory) error {
-		return to.Reach(func(dst pool.Memory) error {
-			for _, m := range []pool.Memory{src, dst} {
+	return from.Reach(func(src array.Memory) error {
+		return to.Reach(func(dst array.Memory) error {
+			for _, m := range []array.Memory{src, dst} {
 				if err := s.after(m.LastStream()); err != nil {
 					return err
 				}
 			}
 			err := s.copyAnywhere(dst, src)
-			for _, m := range []pool.Memory{src, dst} {
+			for _, m := range []array.Memory{src, dst} {
 				if e := s.after(m.UsedBy(s.id)); err == nil {
 					err = e
 				}
@@ -154,7 +154,7 @@ func sameLength(from, to int) error {
 	return nil
 }
 
-func (s *Stream) copyAnywhere(dst, src pool.Memory) error {
+func (s *Stream) copyAnywhere(dst, src array.Memory) error {
 	to, toDevice := dst.Space.Device()
 	from, fromDevice := src.Space.Device()
 	if toDevice && fromDevice && to != from {

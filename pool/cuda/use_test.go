@@ -8,6 +8,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -45,9 +46,9 @@ func TestArraysInEveryMemory(t *testing.T) {
 			p := newPool(t, m.up, m.space, m.direct)
 			s := must[*Stream](t)(d.NewStream())
 			want := pattern(100_000)
-			a := must[pool.Array[uint32]](t)(pool.NewArray[uint32](p, len(want), s.ID()))
+			a := must[array.Array[uint32]](t)(array.New[uint32](p, len(want), array.On(s.ID())))
 			ok(t, a.CopyIn(want))
-			b := must[pool.Array[uint32]](t)(pool.NewArray[uint32](p, len(want), s.ID()))
+			b := must[array.Array[uint32]](t)(array.New[uint32](p, len(want), array.On(s.ID())))
 			ok(t, CopyTo(b, a, s))
 			got := make([]uint32, len(want))
 			ok(t, b.CopyOut(got))
@@ -71,7 +72,7 @@ func TestArraysInEveryMemory(t *testing.T) {
 				t.Errorf("Do on %s memory: %v", m.name, err)
 			}
 			a.Free()
-			if err := With(a, s, func(uintptr) error { return nil }); !errors.Is(err, pool.ErrFreed) {
+			if err := With(a, s, func(uintptr) error { return nil }); !errors.Is(err, array.ErrFreed) {
 				t.Errorf("With after Free: %v", err)
 			}
 			b.Free()
@@ -101,8 +102,8 @@ func TestStreamOrder(t *testing.T) {
 		}
 		clear(wrong.Bytes())
 	}
-	newArray := func(p *pool.Pool, stream uint32) pool.Array[byte] {
-		return must[pool.Array[byte]](t)(pool.NewArray[byte](p, n, stream))
+	newArray := func(p *pool.Pool, stream uint32) array.Array[byte] {
+		return must[array.Array[byte]](t)(array.New[byte](p, n, array.On(stream)))
 	}
 
 	a := newArray(p, s.ID())
@@ -157,7 +158,7 @@ func TestCaptureTaints(t *testing.T) {
 	w := must[*Work](t)(NewWork(d))
 	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
 	const n = 1 << 20
-	a := must[pool.Array[byte]](t)(pool.NewArray[byte](p, n, s.ID()))
+	a := must[array.Array[byte]](t)(array.New[byte](p, n, array.On(s.ID())))
 	g := must[*Graph](t)(s.Capture(func() error {
 		return With(a, s, func(addr uintptr) error {
 			if err := w.Spin(s, 20*time.Millisecond); err != nil {
@@ -182,11 +183,13 @@ func TestCaptureTaints(t *testing.T) {
 func TestBatchesArriveWhole(t *testing.T) {
 	d := open(t)
 	p, pinned := newPool(t, d.Memory(), d.Space(), false), newPool(t, d.Pinned(), pressure.Pinned, false)
-	s := must[*Stream](t)(d.NewStream())
+	d.StageThrough(pinned)
+	defer d.StageThrough(nil)
+	s, uploads := must[*Stream](t)(d.NewStream()), must[*Stream](t)(d.NewStream())
 	data := pattern(1_000_000)
 	seen := 0
-	sum := must[pool.Array[uint32]](t)(pool.NewArray[uint32](p, len(data), s.ID()))
-	for batch, err := range Batches(p, pinned, d, slices.Chunk(data, 65_536)) {
+	sum := must[array.Array[uint32]](t)(array.New[uint32](p, len(data), array.On(s.ID())))
+	for batch, err := range array.Ahead[array.Array[uint32]](p, 1, slices.Chunk(data, 65_536), array.On(uploads.ID())) {
 		ok(t, err)
 		ok(t, CopyTo(sum.View(seen, seen+batch.Len()), batch, s))
 		seen += batch.Len()
@@ -199,7 +202,7 @@ func TestBatchesArriveWhole(t *testing.T) {
 	if seen != len(data) || !slices.Equal(got, data) {
 		t.Errorf("%d of %d elements arrived, equal: %v", seen, len(data), slices.Equal(got, data))
 	}
-	for range Batches(p, pinned, d, slices.Chunk(data, 65_536)) {
+	for range array.Ahead[array.Array[uint32]](p, 1, slices.Chunk(data, 65_536), array.On(uploads.ID())) {
 		break // frees what is on its way
 	}
 	sum.Free()
@@ -231,8 +234,8 @@ func twoDevices(t *testing.T, d *Device, m memory) {
 	s := must[*Stream](t)(d.NewStream())
 	w := must[*Work](t)(NewWork(d))
 	const n = 96 << 20 // more than one chunk
-	stamped := func() pool.Array[byte] {
-		a := must[pool.Array[byte]](t)(pool.NewArray[byte](p, n, s.ID()))
+	stamped := func() array.Array[byte] {
+		a := must[array.Array[byte]](t)(array.New[byte](p, n, array.On(s.ID())))
 		ok(t, With(a, s, func(addr uintptr) error {
 			return errors.Join(w.Spin(s, 20*time.Millisecond), w.Stamp(s, addr, n, 7))
 		}))
@@ -245,11 +248,11 @@ func twoDevices(t *testing.T, d *Device, m memory) {
 	se := must[*Stream](t)(e.NewStream())
 	we := must[*Work](t)(NewWork(e))
 	wrong := must[*HostBuffer](t)(e.NewHostBuffer(8))
-	verify := func(what string, a pool.Array[byte]) {
+	verify := func(what string, a array.Array[byte]) {
 		t.Helper()
 		err := With(a, se, func(addr uintptr) error { return we.Verify(se, addr, n, 7, wrong.Addr()) })
 		var unreachable *ReachError
-		if can, _ := canPeer(e.index, d.index); errors.As(err, &unreachable) && errors.Is(err, pool.ErrReach) && !can {
+		if can, _ := canPeer(e.index, d.index); errors.As(err, &unreachable) && errors.Is(err, array.ErrReach) && !can {
 			t.Logf("%s: no peer access: %v", what, err)
 			return
 		}
@@ -261,11 +264,11 @@ func twoDevices(t *testing.T, d *Device, m memory) {
 	}
 	verify("made before the device was opened, in place", before)
 	verify("made after that, in place", after)
-	b := must[pool.Array[byte]](t)(pool.NewArray[byte](onE, n, se.ID()))
+	b := must[array.Array[byte]](t)(array.New[byte](onE, n, array.On(se.ID())))
 	ok(t, CopyTo(b, before, se))
 	verify("copied", b)
 	ok(t, s.Synchronize())
-	for _, a := range []pool.Array[byte]{before, after, b} {
+	for _, a := range []array.Array[byte]{before, after, b} {
 		a.Free()
 	}
 	ok(t, errors.Join(wrong.Close(), w.Close(), we.Close()))

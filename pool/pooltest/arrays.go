@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
 func arrays(t *testing.T, open Maker) {
 	p := Open(t, open, pressure.Limits{})
-	a, err := pool.NewArray[float32](p, 1000, 0)
+	a, err := array.New[float32](p, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func arrays(t *testing.T, open Maker) {
 	if p.Stats().Live != live || v.Len() != 2 || v.Bytes() != 8 {
 		t.Error("a view counts its bytes again")
 	}
-	b, err := pool.NewArray[float32](p, 1000, 0)
+	b, err := array.New[float32](p, 1000)
 	ok(t, err)
 	ok(t, b.CopyFrom(a))
 	ok(t, b.CopyOut(got))
@@ -51,14 +52,14 @@ func arrays(t *testing.T, open Maker) {
 	if s := p.Stats(); s.Live != 0 || s.Frees != 2 {
 		t.Errorf("freed often, counted %d times, %d bytes live", s.Frees, s.Live)
 	}
-	next, err := pool.NewArray[float32](p, 1000, 0) // may have the memory of a
+	next, err := array.New[float32](p, 1000) // may have the memory of a
 	ok(t, err)
 	ok(t, next.Fill(5))
 	for name, err := range map[string]error{
 		"copy in": a.CopyIn(want), "copy out": a.CopyOut(got), "fill": v.Fill(1), "copy": a.CopyFrom(a),
 		"do": a.Do(func([]float32) error { t.Error("called"); return nil }),
 	} {
-		if !errors.Is(err, pool.ErrFreed) {
+		if !errors.Is(err, array.ErrFreed) {
 			t.Errorf("%s after Free: %v", name, err)
 		}
 	}
@@ -79,7 +80,7 @@ func ok(t testing.TB, err error) {
 }
 
 func freeDuringUse(t *testing.T, p *pool.Pool) {
-	a, err := pool.NewArray[byte](p, 100, 0)
+	a, err := array.New[byte](p, 100)
 	ok(t, err)
 	if p.Memory(mustBlock(t, a)) == nil {
 		a.Free()
@@ -98,7 +99,7 @@ func freeDuringUse(t *testing.T, p *pool.Pool) {
 	}
 }
 
-func mustBlock[T any](t testing.TB, a pool.Array[T]) pool.Block {
+func mustBlock[T any](t testing.TB, a array.Array[T]) pool.Block {
 	b, ok := a.Block()
 	if !ok {
 		t.Fatal("no block")
@@ -107,21 +108,21 @@ func mustBlock[T any](t testing.TB, a pool.Array[T]) pool.Block {
 }
 
 func emptyArrays(t *testing.T, p *pool.Pool) {
-	var zero pool.Array[int]
+	var zero array.Array[int]
 	zero.Free()
 	zero.Use(1)
 	ok(t, zero.Fill(1))
-	none, err := pool.NewArray[int](p, 0, 0)
+	none, err := array.New[int](p, 0)
 	ok(t, err)
 	ok(t, none.CopyIn(nil))
 	none.Free()
-	if _, err := pool.NewArray[int](p, -1, 0); !errors.Is(err, pool.ErrSize) {
+	if _, err := array.New[int](p, -1); !errors.Is(err, pool.ErrSize) {
 		t.Errorf("-1 elements: %v", err)
 	}
-	if _, err := pool.NewArray[int](p, 1<<62, 0); !errors.Is(err, pool.ErrSize) {
+	if _, err := array.New[int](p, 1<<62); !errors.Is(err, pool.ErrSize) {
 		t.Errorf("2^62 elements: %v", err)
 	}
-	if panics(func() { pool.NewArray[*int](p, 1, 0) }) == "" {
+	if panics(func() { array.New[*int](p, 1) }) == "" {
 		t.Error("an array of pointers is no panic")
 	}
 }
@@ -131,7 +132,7 @@ func emptyArrays(t *testing.T, p *pool.Pool) {
 //go:noinline
 func drop(t *testing.T, p *pool.Pool, n, bytes int) {
 	for range n {
-		if _, err := pool.NewArray[byte](p, bytes, 0); err != nil {
+		if _, err := array.New[byte](p, bytes); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +142,7 @@ func droppedArrays(t *testing.T, open Maker) {
 	const hard = 64 << 20
 	p := Open(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: hard}})
 	drop(t, p, 50, 8<<20) // far more than fits
-	kept, err := pool.NewArray[byte](p, 8<<20, 0)
+	kept, err := array.New[byte](p, 8<<20)
 	ok(t, err)
 	view := kept.View(8<<20-1, 8<<20)
 	for end := time.Now().Add(time.Minute); p.Stats().Live >= 16<<20 && time.Now().Before(end); {
@@ -164,7 +165,7 @@ func batches(t *testing.T, open Maker) {
 	data := slices.Repeat([]int32{1, 2, 3, 4, 5}, 200)
 	var sum int32
 	var peak int64
-	for batch, err := range pool.Batches(p, 0, slices.Chunk(data, 256)) {
+	for batch, err := range array.Batches[array.Array[int32]](p, slices.Chunk(data, 256)) {
 		ok(t, err)
 		got := slices.Repeat([]int32{0}, batch.Len())
 		ok(t, batch.CopyOut(got))
@@ -176,27 +177,10 @@ func batches(t *testing.T, open Maker) {
 	if sum != 3000 || p.Stats().Live != 0 || peak >= 4096 {
 		t.Errorf("sum %d, want 3000; %d bytes left; peak %d", sum, p.Stats().Live, peak)
 	}
-	for range pool.Batches(p, 0, slices.Chunk(data, 256)) {
+	for range array.Batches[array.Array[int32]](p, slices.Chunk(data, 256)) {
 		break
 	}
 	if p.Stats().Live != 0 {
 		t.Error("a loop that is left early leaves its batch")
-	}
-	scope := pool.Scope{Pool: p, Max: 4096}
-	for range 3 {
-		if _, err := pool.ScopedArray[byte](&scope, 3000, 0); err != nil {
-			t.Fatal(err)
-		}
-		keep, err := pool.ScopedArray[byte](&scope, 512, 0)
-		ok(t, err)
-		pool.Keep(&scope, keep)
-		scope.End()
-		if got := p.Stats().Live; got == 0 {
-			t.Error("the scope freed what was kept")
-		}
-		keep.Free()
-		if got := p.Stats().Live; got != 0 {
-			t.Errorf("%d bytes live after the scope", got)
-		}
 	}
 }

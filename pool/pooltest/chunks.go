@@ -304,7 +304,7 @@ func (c *Chunks) Info() (pressure.Info, error) {
 // Synchronize has nothing to wait for.
 func (c *Chunks) Synchronize() error { return nil }
 
-// Upload, Download, Copy and Fill are those of [pool.Mover], and move nothing.
+// Upload, Download, Copy and Fill are those of [array.Mover], and move nothing.
 func (c *Chunks) Upload(uintptr, []byte, uint32) error { return nil }
 
 func (c *Chunks) Download([]byte, uintptr, uint32) error { return nil }

@@ -118,14 +118,6 @@ func (u *Faulty) Release(addr uintptr, bytes int64, stream uint32) error {
 	return u.Upstream.Release(addr, bytes, stream)
 }
 
-// Part passes on if the upstream is a [pool.Divider], and else returns no bytes.
-func (u *Faulty) Part(addr uintptr, bytes int64) (part uintptr, size int64) {
-	if d, ok := u.Upstream.(pool.Divider); ok {
-		return d.Part(addr, bytes)
-	}
-	return 0, 0
-}
-
 // Granule passes on if the upstream is a [pool.Mapper], and else returns 0.
 func (u *Faulty) Granule() int64 {
 	if m, ok := u.Upstream.(pool.Mapper); ok {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -478,7 +479,7 @@ func reclaimables(t *testing.T, open Maker) {
 func closing(t *testing.T, open Maker) {
 	p := Open(t, open, pressure.Limits{})
 	a, b := must(t, p, 1000), must(t, p, 5<<20)
-	array, err := pool.NewArray[int32](p, 100, 0)
+	array, err := array.New[int32](p, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

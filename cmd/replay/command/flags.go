@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/pool/hollow"
+	"github.com/eagergc/eagergc/pool/addressonly"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -83,7 +83,7 @@ func (s *setting) manyCycles(cmd *cobra.Command, preset string) {
 
 func (s *setting) price(cmd *cobra.Command) {
 	s.times(cmd)
-	cmd.Flags().StringVar(&s.space, "pool", "", "the `kind` of pool whose address space decides what fits: exact, segments, parts or virtual (default: the sum of bytes)")
+	cmd.Flags().StringVar(&s.space, "pool", "", "the `kind` of pool whose address space decides what fits: exact, segments or virtual (default: the sum of bytes)")
 }
 
 // times adds --ladder and the flags of a machine, beside --cycle.
@@ -204,10 +204,10 @@ func (s *setting) readMachine(g *experiment.Grid) (err error) {
 		return err
 	}
 	if s.space != "" {
-		if !slices.Contains(hollow.Kinds, hollow.Kind(s.space)) {
-			return fmt.Errorf("--pool %s: want one of %v", s.space, hollow.Kinds)
+		if !slices.Contains(addressonly.Kinds, addressonly.Kind(s.space)) {
+			return fmt.Errorf("--pool %s: want one of %v", s.space, addressonly.Kinds)
 		}
-		g.Memory = func(limit int64) sim.Memory { return newHollow(hollow.Kind(s.space), limit) }
+		g.Memory = func(limit int64) sim.Memory { return newAddressOnly(addressonly.Kind(s.space), limit) }
 	}
 	g.SetMachine(m, s.seed)
 	if len(g.Contenders) > 1 { // the base world alone has optima
@@ -216,9 +216,9 @@ func (s *setting) readMachine(g *experiment.Grid) (err error) {
 	return nil
 }
 
-// newHollow makes a pool without memory. It cannot fail: the kind is known.
-func newHollow(kind hollow.Kind, limit int64) sim.Memory {
-	m, err := hollow.New(kind, limit)
+// newAddressOnly makes a pool without memory. It cannot fail: the kind is known.
+func newAddressOnly(kind addressonly.Kind, limit int64) sim.Memory {
+	m, err := addressonly.New(kind, limit)
 	if err != nil {
 		panic(err)
 	}

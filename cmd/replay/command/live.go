@@ -222,7 +222,7 @@ func (s *setting) simulate(w *sim.Workload, spec gc.Spec, m *sim.Machine, live *
 	if !live.Compute {
 		m.Slowdown = 0
 	}
-	cfg := sim.Config{Limit: live.Limit, Machine: m, Seed: s.seed, Told: sim.Told{Learned: true}, Memory: newHollow(mem.kind(), live.Limit), Log: new(sim.Log)}
+	cfg := sim.Config{Limit: live.Limit, Machine: m, Seed: s.seed, Told: sim.Told{Learned: true}, Memory: newAddressOnly(mem.kind(), live.Limit), Log: new(sim.Log)}
 	run := newLiveRun(sim.Run(w, spec.New(), cfg), cfg.Log)
 	run.Policy = "sim:" + run.Policy
 	if n := run.Collections + run.RefusalCollections; n > 0 {

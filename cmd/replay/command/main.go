@@ -88,7 +88,6 @@ var commands = []func() *cobra.Command{
 	newFit,
 	newRecord,
 	newExport,
-	newSoak,
 }
 
 func newRoot() *cobra.Command {

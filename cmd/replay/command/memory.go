@@ -10,12 +10,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eagergc/eagergc/cmd/replay/live"
-	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/addressonly"
 	"github.com/eagergc/eagergc/pool/cuda"
-	"github.com/eagergc/eagergc/pool/hollow"
 )
 
-var poolNames = []string{"host", "host-segments", "cuda", "cuda-segments", "cuda-async"}
+var poolNames = []string{"host", "cuda", "cuda-async"}
 
 // A memory is the real memory that a command runs on, as its flags say.
 type memory struct {
@@ -30,7 +29,7 @@ type memory struct {
 }
 
 func (m *memory) register(f *pflag.FlagSet) {
-	f.StringVar(&m.name, "pool", "host", "`memory` to use: host, host-segments, or in a build with the tag cuda: cuda, cuda-segments, cuda-async")
+	f.StringVar(&m.name, "pool", "host", "`memory` to use: host, or in a build with the tag cuda: cuda, cuda-async")
 	f.BoolVar(&m.sleep, "sleep", false, "let the processor sleep where it waits for the GPU, instead of keeping the GPU busy: for several runs on one GPU")
 	f.IntVar(&m.device, "device", 0, "`number` of the GPU")
 	f.StringVar(&m.touch, "touch", "4KiB", "`bytes` of every object that are written when it is allocated, or all")
@@ -43,9 +42,6 @@ func (m *memory) check() (err error) {
 		return fmt.Errorf("unknown pool %q (want %s)", m.name, strings.Join(poolNames, ", "))
 	}
 	m.Direct = m.name == "cuda-async" || m.name == "host" && !m.cached
-	if m.name == "host-segments" {
-		m.Upstream = whole{pool.Host{}}
-	}
 	if m.touch == "all" {
 		m.Touch = -1
 		return nil
@@ -55,20 +51,15 @@ func (m *memory) check() (err error) {
 }
 
 // kind is the pool without memory that refuses what this one does.
-func (m *memory) kind() hollow.Kind {
+func (m *memory) kind() addressonly.Kind {
 	switch {
 	case m.Direct:
-		return hollow.Exact
-	case m.name == "cuda-segments" || m.name == "host-segments":
-		return hollow.Segments
+		return addressonly.Exact
 	case m.name == "host":
-		return hollow.Parts
+		return addressonly.Segments
 	}
-	return hollow.Virtual
+	return addressonly.Virtual
 }
-
-// whole is memory whose segments go back as a whole.
-type whole struct{ pool.Upstream }
 
 // mapped is how many chunks the driver has mapped so far.
 func mapped() int64 {
@@ -81,8 +72,7 @@ func mapped() int64 {
 }
 
 // open opens the GPU, if the flags name one. Its memory is for our own caching pool:
-// chunks that move to where they are needed (cuda), or segments that go back as a
-// whole (cuda-segments). Or it is blocks of the driver's stream-ordered pool
+// chunks that move to where they are needed (cuda). Or it is blocks of the driver's stream-ordered pool
 // (cuda-async).
 func (m *memory) open() (func() error, error) {
 	if strings.HasPrefix(m.name, "host") {
@@ -108,12 +98,8 @@ func (m *memory) open() (func() error, error) {
 	if m.sleep {
 		m.launch, m.wait = nil, nil
 	}
-	switch m.name {
-	case "cuda":
+	if m.name == "cuda" {
 		m.Upstream, m.Mapped = d.Memory(), mapped
-		return closing, nil
-	case "cuda-segments":
-		m.Upstream = d.Segments()
 		return closing, nil
 	}
 	async, err := d.NewDriverPool(-1)

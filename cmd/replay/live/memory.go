@@ -3,6 +3,7 @@ package live
 import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -37,7 +38,7 @@ func (m *Memory) newPool(c *gc.Collector, limit int64, rec trace.Sink) (*pool.Po
 }
 
 // touch writes what is to be written of a new object.
-func (m *Memory) touch(a pool.Array[byte]) error {
+func (m *Memory) touch(a array.Array[byte]) error {
 	n := min(uint64(a.Len()), uint64(m.Touch)) // a negative Touch is a large number
 	if n == 0 {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
@@ -73,7 +74,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 		return Report{}, fmt.Errorf("live: %w", err)
 	}
 	defer m.Close()
-	r := &runner{program: p, cfg: cfg, collector: c, pool: m, objects: make([]pool.Array[byte], p.slots), probe: cfg.probe}
+	r := &runner{program: p, cfg: cfg, collector: c, pool: m, objects: make([]array.Array[byte], p.slots), probe: cfg.probe}
 	for _, name := range p.places {
 		r.places = append(r.places, &gc.WaitPlace{Name: name})
 	}
@@ -88,9 +89,9 @@ type runner struct {
 	cfg       Config
 	collector *gc.Collector
 	pool      *pool.Pool
-	probe     *probe             // nil = off
-	objects   []pool.Array[byte] // by slot; zero once dropped
-	sizes     []int64            // of objects, by slot
+	probe     *probe              // nil = off
+	objects   []array.Array[byte] // by slot; zero once dropped
+	sizes     []int64             // of objects, by slot
 	places    []*gc.WaitPlace
 	clock     clock
 	stints    []stint
@@ -182,7 +183,7 @@ func (r *runner) step(i int, now time.Duration) error {
 	if r.probe != nil && s.kind == trace.Drop && r.sizes[s.slot] > 0 {
 		r.probe.drops = append(r.probe.drops, now+r.ahead)
 	}
-	r.objects[s.slot] = pool.Array[byte]{}
+	r.objects[s.slot] = array.Array[byte]{}
 	return nil
 }
 
@@ -216,7 +217,7 @@ func (r *runner) launch(i int) error {
 }
 
 func (r *runner) alloc(s *step, now time.Duration) error {
-	a, err := pool.NewArray[byte](r.pool, int(s.arg), 0)
+	a, err := array.New[byte](r.pool, int(s.arg))
 	pause := r.account(s, now)
 	if errors.Is(err, pool.ErrOutOfMemory) {
 		r.out.FailedAllocs++

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 )
 
 // A Sample is a program to be recorded: it trains a network of two layers to
@@ -68,7 +69,7 @@ func or(n, otherwise int) int {
 
 // A matrix is an array with a shape. Element i, j is at i*di + j*dj.
 type matrix struct {
-	data       pool.Array[float32]
+	data       array.Array[float32]
 	rows, cols int
 	di, dj     int
 }
@@ -133,7 +134,7 @@ func (d *device) launch(rows, cols int, kernel func(out []float32, in [][]float3
 	if d.failed != nil {
 		return m
 	}
-	if m.data, d.failed = pool.NewArray[float32](d.pool, rows*cols, 0); d.failed != nil {
+	if m.data, d.failed = array.New[float32](d.pool, rows*cols); d.failed != nil {
 		return m
 	}
 	d.pending.Add(1)

@@ -4,12 +4,13 @@ import (
 	"runtime"
 
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 )
 
 // A tensor is an array of float32 that nobody frees: its memory goes back to the
 // pool some time after the last reference to it is gone.
 type tensor struct {
-	pool.Array[float32]
+	array.Array[float32]
 	addr uintptr
 	n    int
 }
@@ -25,7 +26,7 @@ type library struct {
 }
 
 func (l *library) alloc(n int) (tensor, error) {
-	a, err := pool.NewArray[float32](l.pool, n, l.stream)
+	a, err := array.New[float32](l.pool, n, array.On(l.stream))
 	b, _ := a.Block()
 	return tensor{Array: a, addr: b.Addr, n: n}, err
 }

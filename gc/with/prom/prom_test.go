@@ -15,6 +15,7 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/with/prom"
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -35,7 +36,7 @@ func program(t *testing.T, pools int) (*gc.Collector, []*pool.Pool) {
 		all = append(all, p)
 	}
 	for range 40 { // garbage at once
-		if _, err := pool.NewArray[byte](all[0], 1<<20, 0); err != nil {
+		if _, err := array.New[byte](all[0], 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/with/prom"
-	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 )
 
 // tool returns a program of Debian's package prometheus, or skips the test.
@@ -131,7 +131,7 @@ func busy(t *testing.T) *httptest.Server {
 	go func() {
 		defer close(done)
 		for i := 0; ; i++ {
-			_, _ = pool.NewArray[byte](pools[0], 1<<20, 0)
+			_, _ = array.New[byte](pools[0], 1<<20)
 			if i%50 == 0 {
 				_, _ = pools[0].Alloc(17<<20, 0) // is refused
 			}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/trace/formats/poolpprof"
 )
 
@@ -21,7 +22,7 @@ func Example() {
 	mux := http.NewServeMux()
 	mux.Handle("/debug/eagergc/memory", pprof.Handler(p)) // go tool pprof http://localhost:6060/debug/eagergc/memory
 
-	a, err := pool.NewArray[float32](p, 256<<20, 0) // 1 GiB: far above the rate, so a sample for sure
+	a, err := array.New[float32](p, 256<<20) // 1 GiB: far above the rate, so a sample for sure
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace/formats/poolpprof"
 )
@@ -30,8 +31,8 @@ func newPool(t *testing.T, rate int64) *pool.Pool {
 }
 
 //go:noinline
-func weights(p *pool.Pool) pool.Array[float32] {
-	a, err := pool.NewArray[float32](p, 3<<18, 0)
+func weights(p *pool.Pool) array.Array[float32] {
+	a, err := array.New[float32](p, 3<<18)
 	if err != nil {
 		panic(err)
 	}
@@ -39,8 +40,8 @@ func weights(p *pool.Pool) pool.Array[float32] {
 }
 
 //go:noinline
-func activations(p *pool.Pool) pool.Array[byte] {
-	a, err := pool.NewArray[byte](p, 1<<20, 0)
+func activations(p *pool.Pool) array.Array[byte] {
+	a, err := array.New[byte](p, 1<<20)
 	if err != nil {
 		panic(err)
 	}
@@ -48,7 +49,7 @@ func activations(p *pool.Pool) pool.Array[byte] {
 }
 
 // forward holds 3 MiB of weights and 1 MiB of activations, and has freed 1 MiB.
-func forward(p *pool.Pool) (a pool.Array[float32], b pool.Array[byte]) {
+func forward(p *pool.Pool) (a array.Array[float32], b array.Array[byte]) {
 	a, b = weights(p), activations(p)
 	activations(p).Free()
 	return a, b

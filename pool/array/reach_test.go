@@ -1,10 +1,11 @@
-package pool_test
+package array_test
 
 import (
 	"sync/atomic"
 	"testing"
 
 	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -28,7 +29,7 @@ func (c *counting) Settle(_ uint32, tainted bool) error {
 func TestSettledOnce(t *testing.T) {
 	up := new(counting)
 	p := open(t, pool.Config{Upstream: up, Space: pressure.Managed})
-	a, err := pool.Zeros[int32](p, 10, 0)
+	a, err := array.Zeros[int32](p, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +52,11 @@ func TestSettledOnce(t *testing.T) {
 	a.At(0)
 	a.At(1)
 	want(2, "after work")
-	a.Reach(func(m pool.Memory) error {
-		if _, bytes, moves := m.MoveTo(0); !moves || bytes != 40 {
-			t.Errorf("%d bytes, moves %v", bytes, moves)
+	a.Reach(func(m array.Memory) error {
+		if !m.MoveTo(0) {
+			t.Error("it is on the host")
 		}
-		if _, _, moves := m.MoveTo(0); moves {
+		if m.MoveTo(0) {
 			t.Error("it is there already")
 		}
 		m.UsedBy(9)
@@ -63,8 +64,8 @@ func TestSettledOnce(t *testing.T) {
 	})
 	a.At(0)
 	want(3, "after work of a device")
-	a.Reach(func(m pool.Memory) error {
-		if _, _, moves := m.MoveTo(0); !moves {
+	a.Reach(func(m array.Memory) error {
+		if !m.MoveTo(0) {
 			t.Error("the processor has used it since")
 		}
 		m.Taint()
@@ -75,6 +76,20 @@ func TestSettledOnce(t *testing.T) {
 	if up.tainted.Load() != 2 {
 		t.Error("tainted memory settles each time")
 	}
+	first := func(m array.Memory) error {
+		if !m.MoveTo(0) || m.MoveTo(0) || !m.MoveTo(1) {
+			t.Error("a view moves once to each device")
+		}
+		return nil
+	}
+	a.View(0, 5).Reach(first)
+	a.View(2, 4).Reach(func(m array.Memory) error {
+		if m.MoveTo(1) {
+			t.Error("a part of what has moved moves again")
+		}
+		return nil
+	})
+	a.View(3, 8).Reach(first) // one that reaches beyond it
 	a.Free()
 	if _, err := a.At(0); err == nil {
 		t.Error("an element of a freed array")
@@ -85,52 +100,4 @@ func TestSettledOnce(t *testing.T) {
 		}
 	}()
 	a.At(10)
-}
-
-// What an element costs: the processor's own memory, and memory that it shares
-// with a device.
-func BenchmarkAt(b *testing.B) {
-	for _, c := range []struct {
-		name string
-		cfg  pool.Config
-	}{{"host", pool.Config{}}, {"managed", pool.Config{Upstream: new(counting), Space: pressure.Managed}}} {
-		p, err := pool.New(c.cfg)
-		if err != nil {
-			b.Fatal(err)
-		}
-		a, err := pool.Zeros[float32](p, 1000, 0)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run("memory="+c.name+"/via=At", func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				if _, err := a.At(i % 1000); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run("memory="+c.name+"/via=Do", func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				if err := a.Do(func(s []float32) error { _ = s[i%1000]; return nil }); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run("memory="+c.name+"/via=Do/elements=1000", func(b *testing.B) {
-			for b.Loop() {
-				if err := a.Do(func(s []float32) error {
-					var sum float32
-					for _, x := range s {
-						sum += x
-					}
-					_ = sum
-					return nil
-				}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		a.Free()
-		p.Close()
-	}
 }

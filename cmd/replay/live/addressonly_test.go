@@ -6,20 +6,20 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
-	"github.com/eagergc/eagergc/pool/hollow"
+	"github.com/eagergc/eagergc/pool/addressonly"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
-// onHollow simulates a recording under never, on a pool without memory.
-func onHollow(t *testing.T, tr *trace.Trace, kind hollow.Kind, factor float64) (sim.Result, *hollow.Memory, int64) {
+// onAddresses simulates a recording under never, on a pool without memory.
+func onAddresses(t *testing.T, tr *trace.Trace, kind addressonly.Kind, factor float64) (sim.Result, *addressonly.Memory, int64) {
 	w, err := sim.Compile(tr, sim.SpaceOf(tr))
 	if err != nil {
 		t.Fatal(err)
 	}
 	limit := int64(factor * float64(w.PeakReachable))
-	m, err := hollow.New(kind, limit)
+	m, err := addressonly.New(kind, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func onHollow(t *testing.T, tr *trace.Trace, kind hollow.Kind, factor float64) (
 func TestHollowDoesWhatAPoolDoes(t *testing.T) {
 	for _, name := range []string{"gnn", "gpt2", "burst"} {
 		real, tr, count := onChunks(t, name, 1.5)
-		said, m, _ := onHollow(t, tr, hollow.Virtual, 1.5)
+		said, m, _ := onAddresses(t, tr, addressonly.Virtual, 1.5)
 		if said.FailedAllocs != 0 || !near(float64(said.RefusalCollections), float64(real.RefusalCollections), 0.05) || !near(float64(m.Mapped()), float64(count.Mapped), 0.2) {
 			t.Errorf("%s: %d refusals, %d chunks mapped; simulated %d, %d, and %d failed", name,
 				real.RefusalCollections, count.Mapped, said.RefusalCollections, m.Mapped(), said.FailedAllocs)
@@ -49,7 +49,7 @@ func TestWholeSegmentsFailAsSimulated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, _, limit := onHollow(t, tr, hollow.Segments, 1.5)
+	said, _, limit := onAddresses(t, tr, addressonly.Segments, 1.5)
 	real, err := Run(t.Context(), tr, Config{Limit: limit, Space: sim.SpaceOf(tr), Memory: Memory{Upstream: struct{ pool.Upstream }{pool.Host{}}}})
 	if err != nil || real.FailedAllocs == 0 || !near(float64(said.FailedAllocs), float64(real.FailedAllocs), 0.1) {
 		t.Errorf("%d failed, %v; simulated %d", real.FailedAllocs, err, said.FailedAllocs)
@@ -77,13 +77,13 @@ func TestMappingTakesTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(m sim.Machine) (sim.Result, *hollow.Memory, *sim.Log) {
+	run := func(m sim.Machine) (sim.Result, *addressonly.Memory, *sim.Log) {
 		w, err := sim.Compile(tr, sim.SpaceOf(tr))
 		if err != nil {
 			t.Fatal(err)
 		}
 		limit := w.PeakReachable * 3 / 2
-		memory, err := hollow.New(hollow.Virtual, limit)
+		memory, err := addressonly.New(addressonly.Virtual, limit)
 		if err != nil {
 			t.Fatal(err)
 		}

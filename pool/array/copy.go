@@ -1,14 +1,20 @@
-package pool
+package array
 
 import (
 	"fmt"
 	"unsafe"
+
+	"github.com/eagergc/eagergc/pool/internal/guard"
 )
 
-// asBytes returns the memory of a slice.
-func asBytes[T any](s []T) []byte {
-	var t T
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), uintptr(len(s))*unsafe.Sizeof(t))
+// A Mover is an upstream of a pool whose memory the processor cannot address.
+// Arrays copy through these calls. A call takes effect after the work that stream
+// has queued before, and returns when the host's memory may be used again.
+type Mover interface {
+	Upload(to uintptr, from []byte, stream uint32) error
+	Download(to []byte, from uintptr, stream uint32) error
+	Copy(to, from uintptr, bytes int64, stream uint32) error
+	Fill(to uintptr, pattern []byte, count int64, stream uint32) error // pattern, count times
 }
 
 // CopyIn copies a slice of the same length into the array. It returns when the
@@ -37,19 +43,11 @@ func (a Array[T]) CopyOut(to []T) error {
 func (a Array[T]) Fill(v T) error {
 	return a.move(func(m Mover, stream uint32) error {
 		return m.Fill(a.addr(), asBytes([]T{v}), int64(a.n), stream)
-	}, func(elements []T) { fill(elements, v) })
-}
-
-// fill sets every element to v, by copies of what is set already.
-func fill[T any](s []T, v T) {
-	const chunk = 4096
-	if len(s) == 0 {
-		return
-	}
-	s[0] = v
-	for n := 1; n < len(s); {
-		n += copy(s[n:], s[:min(n, chunk)])
-	}
+	}, func(elements []T) {
+		for i := range elements {
+			elements[i] = v
+		}
+	})
 }
 
 // CopyFrom copies another array of the same length and space into this one. The
@@ -58,38 +56,46 @@ func (a Array[T]) CopyFrom(from Array[T]) error {
 	if err := sameLength("copy", from.n, a.n); err != nil {
 		return err
 	}
-	return from.with(func(m *memoryOf) error {
-		if addressable(m.pool.cfg) {
-			return a.CopyIn(unsafe.Slice((*T)(pointer(from.addr())), from.n))
+	return from.with(func(m *memory) error {
+		if m.here {
+			if err := m.settle(); err != nil {
+				return err
+			}
+			return a.CopyIn(from.elements())
 		}
-		return a.move(func(m Mover, stream uint32) error {
-			return m.Copy(a.addr(), from.addr(), a.Bytes(), stream)
-		}, func(elements []T) { panic("pool: copy from memory that is not addressable") })
+		return a.move(func(up Mover, stream uint32) error {
+			return up.Copy(a.addr(), from.addr(), a.Bytes(), stream)
+		}, func([]T) { panic("array: copy from memory that is not addressable") })
 	})
 }
 
 // move calls here with the elements if the processor can address them, else there
 // with the upstream.
 func (a Array[T]) move(there func(Mover, uint32) error, here func([]T)) error {
-	return a.with(func(m *memoryOf) error {
-		if addressable(m.pool.cfg) {
+	return a.with(func(m *memory) error {
+		if m.here {
 			if err := m.settle(); err != nil {
 				return err
 			}
-			here(unsafe.Slice((*T)(pointer(a.addr())), a.n))
+			here(a.elements())
 			return nil
 		}
-		up, ok := m.pool.cfg.Upstream.(Mover)
+		up, ok := m.pool.Upstream().(Mover)
 		if !ok {
-			return errReach
+			return fmt.Errorf("%w: the processor cannot address %v memory, and its upstream %T is no Mover", ErrReach, m.pool.Space(), m.pool.Upstream())
 		}
-		return guard(func() error { return there(up, m.lastStream()) })
+		return guard.Error(func() error { return there(up, m.lastStream()) })
 	})
+}
+
+// asBytes returns the memory of a slice.
+func asBytes[T any](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), uintptr(len(s))*unsafe.Sizeof(*new(T)))
 }
 
 func sameLength(op string, from, to int) error {
 	if from != to {
-		return fmt.Errorf("pool: %s of %d elements to %d", op, from, to)
+		return fmt.Errorf("array: %s of %d elements to %d", op, from, to)
 	}
 	return nil
 }

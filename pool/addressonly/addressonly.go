@@ -1,7 +1,7 @@
-// Package hollow gives a real pool addresses without memory behind them. What the
+// Package addressonly gives a real pool addresses without memory behind them. What the
 // pool would reserve and refuse, fragments included, can then be computed at any
 // size, on any machine.
-package hollow
+package addressonly
 
 import (
 	"errors"
@@ -17,13 +17,12 @@ type Kind string
 
 const (
 	Exact    Kind = "exact"    // a segment for every block, nothing is cached: fragments cost nothing
-	Segments Kind = "segments" // a caching pool, whose segments go back whole
-	Parts    Kind = "parts"    // a caching pool, whose segments go back in parts: of the host's memory
+	Segments Kind = "segments" // a caching pool, whose segments go back whole: of the host's memory
 	Virtual  Kind = "virtual"  // a caching pool, whose memory moves to other addresses: of a GPU's memory
 )
 
 // Kinds lists them.
-var Kinds = []Kind{Exact, Segments, Parts, Virtual}
+var Kinds = []Kind{Exact, Segments, Virtual}
 
 // A Memory is a pool without memory. Objects go by numbers of the caller's. It is
 // for one goroutine at a time. Close it.
@@ -40,17 +39,15 @@ func New(kind Kind, limit int64) (*Memory, error) {
 	switch kind {
 	case Exact, Segments:
 		cfg.Upstream = new(addresses)
-	case Parts:
-		cfg.Upstream = new(divisible)
 	case Virtual:
 		moving = new(chunks)
 		cfg.Upstream = moving
 	default:
-		return nil, fmt.Errorf("hollow: unknown kind of pool %q (want %v)", kind, Kinds)
+		return nil, fmt.Errorf("addressonly: unknown kind of pool %q (want %v)", kind, Kinds)
 	}
 	p, err := pool.New(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("hollow: %w", err)
+		return nil, fmt.Errorf("addressonly: %w", err)
 	}
 	return &Memory{p, moving, make(map[int32]pool.Block)}, nil
 }
@@ -72,7 +69,7 @@ func (m *Memory) Alloc(object int32, bytes int64) bool {
 func (m *Memory) Free(object int32) {
 	b, ok := m.blocks[object]
 	if !ok {
-		panic(fmt.Sprintf("hollow: object %d is not there", object))
+		panic(fmt.Sprintf("addressonly: object %d is not there", object))
 	}
 	delete(m.blocks, object)
 	m.pool.Free(b)
@@ -119,14 +116,7 @@ func (a *addresses) Allocate(bytes int64, _ uint32) (uintptr, error) {
 func (*addresses) Release(uintptr, int64, uint32) error { return nil }
 
 func (*addresses) Info() (pressure.Info, error) {
-	return pressure.Info{}, errors.New("hollow: there is no memory")
-}
-
-// divisible addresses are given back in parts, as those of the host are.
-type divisible struct{ addresses }
-
-func (*divisible) Part(addr uintptr, bytes int64) (uintptr, int64) {
-	return pool.Host{}.Part(addr, bytes)
+	return pressure.Info{}, errors.New("addressonly: there is no memory")
 }
 
 // chunks are addresses behind which memory is put in chunks, as a GPU does it.

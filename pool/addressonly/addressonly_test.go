@@ -1,16 +1,16 @@
-package hollow_test
+package addressonly_test
 
 import (
 	"testing"
 
-	"github.com/eagergc/eagergc/pool/hollow"
+	"github.com/eagergc/eagergc/pool/addressonly"
 )
 
 const mib = 1 << 20
 
-func open(t *testing.T, kind hollow.Kind, limit int64) *hollow.Memory {
+func open(t *testing.T, kind addressonly.Kind, limit int64) *addressonly.Memory {
 	t.Helper()
-	m, err := hollow.New(kind, limit)
+	m, err := addressonly.New(kind, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,9 +20,9 @@ func open(t *testing.T, kind hollow.Kind, limit int64) *hollow.Memory {
 
 // Sixteen blocks of 40 MiB, every second one given back: of 640 MiB half are
 // free, but no two neighbours. A block of 80 MiB fits where nothing is cached,
-// and where segments go back in parts.
+// and where memory moves.
 func TestFragments(t *testing.T) {
-	for kind, fits := range map[hollow.Kind]bool{hollow.Exact: true, hollow.Parts: true, hollow.Virtual: true} {
+	for kind, fits := range map[addressonly.Kind]bool{addressonly.Exact: true, addressonly.Virtual: true} {
 		m := open(t, kind, 640*mib)
 		n := int32(0)
 		for m.Alloc(n, 40*mib) {
@@ -44,12 +44,12 @@ func TestFragments(t *testing.T) {
 // in chunks, of 8 MiB here.
 func TestWholeSegmentsStayWhileAnythingIsInThem(t *testing.T) {
 	for _, c := range []struct {
-		kind  hollow.Kind
+		kind  addressonly.Kind
 		block int64
 		fits  bool
 	}{
-		{hollow.Exact, 4 * mib, true}, {hollow.Segments, 4 * mib, false}, {hollow.Parts, 4 * mib, true},
-		{hollow.Virtual, 4 * mib, false}, {hollow.Virtual, 16 * mib, true},
+		{addressonly.Exact, 4 * mib, true}, {addressonly.Segments, 4 * mib, false},
+		{addressonly.Virtual, 4 * mib, false}, {addressonly.Virtual, 16 * mib, true},
 	} {
 		m := open(t, c.kind, 2048*mib)
 		n := int32(0)
@@ -70,13 +70,13 @@ func TestWholeSegmentsStayWhileAnythingIsInThem(t *testing.T) {
 }
 
 func TestUnknownKind(t *testing.T) {
-	if _, err := hollow.New("slab", 0); err == nil {
+	if _, err := addressonly.New("slab", 0); err == nil {
 		t.Error("a kind that does not exist")
 	}
 }
 
 func BenchmarkAllocFree(b *testing.B) {
-	m, err := hollow.New(hollow.Segments, 1<<30)
+	m, err := addressonly.New(addressonly.Segments, 1<<30)
 	if err != nil {
 		b.Fatal(err)
 	}

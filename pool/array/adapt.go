@@ -1,0 +1,265 @@
+package array
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/eagergc/eagergc/pool"
+)
+
+// Adapt returns what from has as a To whose arrays are in the pool. It moves a model
+// to a device, or back, and keeps its shape. Where the two types differ it uploads,
+// downloads or converts:
+//
+//	from                 To                   becomes
+//	Array[T]             Array[T]             a copy in the pool
+//	[]T                  Array[T]             a copy in the pool
+//	Array[T]             []T                  a copy in the Go heap
+//	[]float64, Array...  Array[float32], ...  a copy in the pool, converted as Go converts numbers
+//	what has no arrays   the same             shared
+//
+// So a wrapper that is generic in its storage keeps its type: from
+// Diagonal[[]float32] to Diagonal[Array[float32]]. Adapt looks into the fields of
+// structs, which correspond by name, into Go arrays, slices, maps and behind pointers,
+// at any depth. What occurs twice is copied twice. Values that point to themselves are
+// not for Adapt.
+//
+// Adapt fails, and frees what it has made, with the error of [From], and where the
+// types do not correspond or a field that holds an array is not exported.
+func Adapt[To, From any](p *pool.Pool, from From, on ...On) (To, error) {
+	to, _, err := adapt[To](p, from, on)
+	return to, err
+}
+
+// anyArray is an [Array] of any type of elements.
+type anyArray interface {
+	Free()
+	self() reflect.Type // of the array, also where a struct embeds it
+	toSlice() (reflect.Value, error)
+	adapted(a *adaptation, from reflect.Value) (any, error)
+}
+
+func (Array[T]) self() reflect.Type { return reflect.TypeFor[Array[T]]() }
+
+func (a Array[T]) toSlice() (reflect.Value, error) {
+	s, err := a.ToSlice()
+	return reflect.ValueOf(s), err
+}
+
+// adapted returns an array of the same type with the elements of an array or a slice.
+func (Array[T]) adapted(a *adaptation, from reflect.Value) (any, error) {
+	x := from.Interface()
+	if same, ok := x.(Array[T]); ok {
+		return same.Clone(a.pool, a.on...)
+	}
+	if other, ok := asArray(from); ok {
+		s, err := other.toSlice()
+		if err != nil {
+			return nil, err
+		}
+		from = s
+	}
+	slice := reflect.TypeFor[[]T]()
+	switch {
+	case from.Kind() != reflect.Slice:
+	case from.Type().ConvertibleTo(slice):
+		return From(a.pool, from.Convert(slice).Interface().([]T), a.on...)
+	case isReal(from.Type().Elem()) && isReal(slice.Elem()):
+		return made(a.pool, from.Len(), a.on, func(to Array[T]) error { return to.convertIn(from) })
+	}
+	return nil, fmt.Errorf("cannot make %T of %v", Array[T]{}, from.Type())
+}
+
+func isReal(t reflect.Type) bool {
+	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 && t.Kind() != reflect.Uintptr
+}
+
+// convertIn copies the numbers of a slice into the array, piece by piece, so that no
+// second copy of the whole is made.
+func (a Array[T]) convertIn(from reflect.Value) error {
+	buffer := make([]T, min(a.n, 1<<16))
+	for at := 0; at < a.n; at += len(buffer) {
+		part := buffer[:min(len(buffer), a.n-at)]
+		to, ok := any(part).([]float32)
+		if wide, wider := from.Interface().([]float64); ok && wider { // by far the most frequent
+			for i, v := range wide[at : at+len(part)] {
+				to[i] = float32(v)
+			}
+		} else {
+			for i := range part {
+				part[i] = from.Index(at + i).Convert(reflect.TypeFor[T]()).Interface().(T)
+			}
+		}
+		if err := a.View(at, at+len(part)).CopyIn(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func asArray(v reflect.Value) (anyArray, bool) {
+	if v.Kind() != reflect.Struct {
+		return nil, false
+	}
+	x, ok := v.Interface().(anyArray)
+	return x, ok && x.self() == v.Type()
+}
+
+// An adaptation is one call of Adapt.
+type adaptation struct {
+	pool *pool.Pool
+	on   []On
+	made []anyArray
+}
+
+func adapt[To, From any](p *pool.Pool, from From, on []On) (To, []anyArray, error) {
+	a := adaptation{pool: p, on: on}
+	to := new(To)
+	if err := a.move(reflect.ValueOf(to).Elem(), reflect.ValueOf(&from).Elem(), ""); err != nil {
+		free(a.made)
+		return *new(To), nil, fmt.Errorf("array: adapt: %w", err)
+	}
+	return *to, a.made, nil
+}
+
+func free(made []anyArray) {
+	for _, a := range made {
+		a.Free()
+	}
+}
+
+// move sets to from from. Path says where they are.
+func (a *adaptation) move(to, from reflect.Value, path string) error {
+	if to.Type() == from.Type() && !holdsArrays(to.Type(), nil) {
+		to.Set(from)
+		return nil
+	}
+	if kind, ok := asArray(to); ok {
+		x, err := kind.adapted(a, from)
+		if err != nil {
+			return fmt.Errorf("%s: %w", at(path), err)
+		}
+		a.made = append(a.made, x.(anyArray))
+		to.Set(reflect.ValueOf(x))
+		return nil
+	}
+	if x, ok := asArray(from); ok {
+		s, err := x.toSlice()
+		if err == nil && s.Type() != to.Type() {
+			err = fmt.Errorf("cannot make %v of %T", to.Type(), x)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", at(path), err)
+		}
+		to.Set(s)
+		return nil
+	}
+	if to.Kind() != from.Kind() {
+		return fmt.Errorf("%s: cannot make %v of %v", at(path), to.Type(), from.Type())
+	}
+	switch to.Kind() {
+	case reflect.Struct:
+		return a.moveFields(to, from, path)
+	case reflect.Array, reflect.Slice:
+		return a.moveElements(to, from, path)
+	case reflect.Map:
+		return a.moveMap(to, from, path)
+	case reflect.Pointer:
+		if from.IsNil() {
+			return nil
+		}
+		to.Set(reflect.New(to.Type().Elem()))
+		return a.move(to.Elem(), from.Elem(), path)
+	}
+	return fmt.Errorf("%s: cannot make %v of %v", at(path), to.Type(), from.Type())
+}
+
+func at(path string) string {
+	if path == "" {
+		return "value"
+	}
+	return "field " + path
+}
+
+func (a *adaptation) moveFields(to, from reflect.Value, path string) error {
+	if to.Type() == from.Type() {
+		to.Set(from) // also what is not exported
+	}
+	for i := range to.NumField() {
+		f := to.Type().Field(i)
+		if to.Type() == from.Type() && !holdsArrays(f.Type, nil) {
+			continue
+		}
+		x := from.FieldByName(f.Name)
+		switch {
+		case !x.IsValid():
+			return fmt.Errorf("%s: %v has no field %s", at(path), from.Type(), f.Name)
+		case !f.IsExported():
+			return fmt.Errorf("%s is not exported", at(path+"."+f.Name))
+		}
+		if err := a.move(to.Field(i), x, path+"."+f.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *adaptation) moveElements(to, from reflect.Value, path string) error {
+	if to.Kind() == reflect.Slice {
+		if from.IsNil() {
+			return nil
+		}
+		to.Set(reflect.MakeSlice(to.Type(), from.Len(), from.Len()))
+	}
+	if to.Len() != from.Len() {
+		return fmt.Errorf("%s: cannot make %v of %v", at(path), to.Type(), from.Type())
+	}
+	for i := range to.Len() {
+		if err := a.move(to.Index(i), from.Index(i), fmt.Sprintf("%s[%d]", path, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *adaptation) moveMap(to, from reflect.Value, path string) error {
+	if to.Type().Key() != from.Type().Key() {
+		return fmt.Errorf("%s: cannot make %v of %v", at(path), to.Type(), from.Type())
+	}
+	if from.IsNil() {
+		return nil
+	}
+	to.Set(reflect.MakeMapWithSize(to.Type(), from.Len()))
+	for it := from.MapRange(); it.Next(); {
+		element := reflect.New(to.Type().Elem()).Elem()
+		if err := a.move(element, it.Value(), fmt.Sprintf("%s[%v]", path, it.Key())); err != nil {
+			return err
+		}
+		to.SetMapIndex(it.Key(), element)
+	}
+	return nil
+}
+
+// holdsArrays reports whether values of a type may hold an Array. Seen are the
+// types that are being looked at.
+func holdsArrays(t reflect.Type, seen []reflect.Type) bool {
+	if slices.Contains(seen, t) {
+		return false
+	}
+	seen = append(seen, t)
+	if _, ok := asArray(reflect.Zero(t)); ok {
+		return true
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if holdsArrays(t.Field(i).Type, seen) {
+				return true
+			}
+		}
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return holdsArrays(t.Elem(), seen)
+	}
+	return false
+}

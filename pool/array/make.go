@@ -1,0 +1,73 @@
+package array
+
+import "github.com/eagergc/eagergc/pool"
+
+// Zeros returns an array of n zeroes: see [New].
+func Zeros[T any](p *pool.Pool, n int, on ...On) (Array[T], error) {
+	return made(p, n, on, func(a Array[T]) error { return a.Fill(*new(T)) })
+}
+
+// From returns an array with a copy of the elements of a slice: see [New].
+func From[T any](p *pool.Pool, from []T, on ...On) (Array[T], error) {
+	return made(p, len(from), on, func(a Array[T]) error { return a.CopyIn(from) })
+}
+
+// Like returns an array of as many elements as a, in its pool and with its extents.
+// The memory holds what its last user left there: see [New]. The zero value is like
+// itself.
+func Like[T any](a Array[T], on ...On) (Array[T], error) {
+	if a.m == nil {
+		return a, nil
+	}
+	b, err := New[T](a.m.pool, a.n, on...)
+	b.extents = a.extents
+	return b, err
+}
+
+// made returns a new array that fill has filled, or frees it if that fails.
+func made[T any](p *pool.Pool, n int, on []On, fill func(Array[T]) error) (Array[T], error) {
+	a, err := New[T](p, n, on...)
+	if err != nil {
+		return Array[T]{}, err
+	}
+	if err := fill(a); err != nil {
+		a.Free()
+		return Array[T]{}, err
+	}
+	return a, nil
+}
+
+// Clone returns a copy of the array in a pool. The pool may be another one: the
+// elements then go by way of the host if they must. It fails with [ErrFreed] after
+// Free, and as [New] does.
+func (a Array[T]) Clone(p *pool.Pool, on ...On) (Array[T], error) {
+	to, err := made(p, a.n, on, func(to Array[T]) error {
+		switch {
+		case a.n == 0:
+			return nil
+		case to.m.here:
+			return to.Do(a.CopyOut)
+		case a.m.here:
+			return a.Do(to.CopyIn)
+		case a.m.pool.Space() == p.Space():
+			return to.CopyFrom(a)
+		}
+		s, err := a.ToSlice()
+		if err != nil {
+			return err
+		}
+		return to.CopyIn(s)
+	})
+	to.extents = a.extents
+	return to, err
+}
+
+// ToSlice returns a copy of the elements in the Go heap. It fails with [ErrFreed]
+// after Free.
+func (a Array[T]) ToSlice() ([]T, error) {
+	s := make([]T, a.n)
+	if err := a.CopyOut(s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
