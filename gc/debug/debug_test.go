@@ -141,6 +141,27 @@ func TestPageAndJSONTellTheSame(t *testing.T) {
 	}
 }
 
+// TestPageNamesLibraries that count, with what they hold.
+func TestPageNamesLibraries(t *testing.T) {
+	c, p := program(t)
+	lib := pressure.NewCounter("libfoo")
+	for range 340 {
+		lib.Add(1 << 20)
+		defer lib.Sub(1 << 20)
+	}
+	c.Listen()
+	h := debug.Handler(c, p)
+	const row = `<td class="t">libfoo<td>340.00 MiB<td>340<td>0 B`
+	if body := get(h, "GET", "http://127.0.0.1/debug/eagergc", here).Body.String(); !strings.Contains(body, row) {
+		t.Errorf("page lacks %q:\n%s", row, body)
+	}
+	const text = `"name":"libfoo","live_bytes":356515840,"objects":340,"freed_bytes":0`
+	body := get(h, "GET", "http://localhost/?format=json", here).Body.String()
+	if body = strings.Join(strings.Fields(body), ""); !strings.Contains(body, text) {
+		t.Errorf("JSON lacks %q:\n%s", text, body)
+	}
+}
+
 func TestOnlyThisMachineMayRead(t *testing.T) {
 	c, p := program(t)
 	h := debug.Handler(c, p)

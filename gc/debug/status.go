@@ -16,6 +16,7 @@ type status struct {
 	Running   bool              `json:"running"`
 	Error     string            `json:"error,omitempty"`
 	Spaces    []space           `json:"spaces"`
+	Libraries []library         `json:"libraries"` // what they count, largest first
 	Cycles    map[string]uint64 `json:"cycles"`    // by trigger
 	Decisions map[string]uint64 `json:"decisions"` // by reason
 	Freed     int64             `json:"freed_bytes"`
@@ -38,6 +39,14 @@ type space struct {
 	Live     int64  `json:"live_bytes"`
 	Reserved int64  `json:"reserved_bytes"`
 	Limit    int64  `json:"limit_bytes"` // 0 = none known
+}
+
+// A library is what counters of one name count.
+type library struct {
+	Name    string `json:"name"`
+	Live    int64  `json:"live_bytes"`
+	Objects int64  `json:"objects"`
+	Freed   int64  `json:"freed_bytes"` // that were given back after cycles
 }
 
 // A survivor is memory of one allocation site that many cycles have not freed.
@@ -76,11 +85,14 @@ func (h *handler) status() status {
 	c := h.c
 	stats, recent := c.Stats(), c.Recent()
 	s := status{
-		Now: c.Now(), Policy: c.Policy(), Running: c.Running(), Spaces: []space{},
+		Now: c.Now(), Policy: c.Policy(), Running: c.Running(), Spaces: []space{}, Libraries: []library{},
 		Cycles: make(map[string]uint64), Decisions: c.Reasons(), Freed: stats.Freed, Busy: stats.Busy,
 		Exposed: stats.Exposed, MaxPause: stats.MaxPause, Tracked: stats.Tracked, Cost: stats.Cost, Token: h.token,
 		Capped: stats.Capped, Pending: stats.Pending, OverLimit: stats.OverLimit,
 		Survivors: []survivor{}, Last: []cycle{}, Decided: []decision{},
+	}
+	for _, n := range c.Counters() {
+		s.Libraries = append(s.Libraries, library(n))
 	}
 	for _, v := range c.Survivors() {
 		s.Survivors = append(s.Survivors, survivor{v.Site, v.Bytes, v.Cycles})

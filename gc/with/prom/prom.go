@@ -62,6 +62,9 @@ var (
 	pending   = describe("pending_releases", "Dead objects whose release has not ended.")
 	over      = describe("over_limit", "1 while more is reachable than the limit of gc.Own allows.")
 	running   = describe("cycle_running", "1 while a collection is under way.")
+	counted   = describe("library_live_bytes", "Bytes that a library counts through package pressure.", "library")
+	countedN  = describe("library_objects", "Objects that a library counts.", "library")
+	countedGC = describe("library_freed_bytes_total", "Bytes of a library that were given back after collections.", "library")
 	allocated = describe("pool_allocated_bytes_total", "Bytes that pools handed out.", "space")
 	allocs    = describe("pool_allocations_total", "Allocations of pools.", "space")
 	refusals  = describe("pool_refusals_total", "Allocations that did not fit at first.", "space")
@@ -69,7 +72,7 @@ var (
 	upstream  = describe("pool_upstream_bytes", "What a memory that caches itself, such as the driver's pools, counts.", "space", "of")
 	all       = []*prometheus.Desc{
 		info, live, reserved, reachable, limit, ratio, cycles, decisions, freed, objects, busy, processor, expected, tracked, share, most, pause, failures, capped, pending, over, running,
-		allocated, allocs, refusals, failed, upstream,
+		counted, countedN, countedGC, allocated, allocs, refusals, failed, upstream,
 	}
 )
 
@@ -120,6 +123,11 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 	send(pending, prometheus.GaugeValue, float64(s.Pending))
 	send(over, prometheus.GaugeValue, oneIf(s.OverLimit))
 	send(running, prometheus.GaugeValue, oneIf(p.c.Running()))
+	for _, n := range p.c.Counters() {
+		send(counted, prometheus.GaugeValue, float64(n.Live), n.Name)
+		send(countedN, prometheus.GaugeValue, float64(n.Objects), n.Name)
+		send(countedGC, prometheus.CounterValue, float64(n.Freed), n.Name)
+	}
 	out <- pauses(&s)
 	p.collectPools(send)
 }

@@ -61,6 +61,11 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 		t.Fatal("17 MiB of 16 are to be had:", big)
 	}
 	c.SetPolicy(nil) // from here on nothing changes but by the runtime's own cycles
+	c.Listen()
+	for _, lib := range []*pressure.Counter{pressure.NewCounter("libfoo"), pressure.NewCounter("libfoo")} { // of two versions, say
+		lib.Add(10)
+		defer lib.Sub(10)
+	}
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(prom.New(c, pools...))
 	stats := c.Stats()
@@ -101,6 +106,8 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 	}
 	for name, want := range map[string]float64{
 		`eagergc_policy_info{policy="never"}`:                 1,
+		`eagergc_library_live_bytes{library="libfoo"}`:        20,
+		`eagergc_library_objects{library="libfoo"}`:           2,
 		`eagergc_reachable_bytes{space="host"}`:               float64(settled(c)),
 		`eagergc_tracked_objects`:                             float64(stats.Tracked),
 		`eagergc_expected_cycle_seconds`:                      stats.Cost.Seconds(),
