@@ -36,8 +36,9 @@ type Collector struct {
 
 	settled atomic.Uint64              // number of cycles that have; changed under mu
 	current atomic.Pointer[collection] // the cycle under way; changed under mu
-	resting atomic.Pointer[lull]       // nil = a cycle may start at an allocation
 	awake   atomic.Bool                // it is in alive, and looks whether the program is quiet
+
+	throttle throttle // guarded by mu, but for mayAsk
 
 	recording atomic.Bool // there is a recorder
 	samples   samples
@@ -52,8 +53,6 @@ type Collector struct {
 	readAt     time.Duration       // when that was
 	first      uint64              // cycles of the process when the collector was made
 	expected   *policy.Expectation // of a cycle started now
-	brake      brake
-	purse      purse
 	idler      idler
 	seen       uint64 // cycles of the process that have been settled
 	reaping    bool   // somebody is about to settle the runtime's own
@@ -131,14 +130,13 @@ func New(cfg Config) (*Collector, error) {
 // newOn makes a collector whose cycles e runs.
 func newOn(e engine, cfg Config, p Policy) *Collector {
 	c := &Collector{
-		start:  time.Now(),
-		engine: e,
-		log:    cfg.Log,
-		policy: p,
-		brake:  brake{Caps: cfg.Caps},
-		purse:  purse{share: cfg.Caps.Held},
-		idler:  newIdler(cfg.Idle),
-		strict: strict(),
+		start:    time.Now(),
+		engine:   e,
+		log:      cfg.Log,
+		policy:   p,
+		throttle: throttle{Caps: cfg.Caps},
+		idler:    newIdler(cfg.Idle),
+		strict:   strict(),
 
 		expected: policy.NewExpectation(runtime.GOMAXPROCS(0)),
 
@@ -182,7 +180,7 @@ func (c *Collector) Close() {
 		if c.idler.timer != nil {
 			c.idler.timer.Stop()
 		}
-		c.resting.Store(&lull{until: math.MaxInt64})
+		c.throttle.stop()
 		for _, g := range c.gates {
 			g.wake.Store(math.MaxInt64)
 		}
@@ -277,7 +275,7 @@ func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 	}
 	c.fill(&p, top, s)
 	d := c.askPolicy(p)
-	if d.Action != Skip && c.current.Load() == nil && p.Now < c.brake.next {
+	if d.Action != Skip && c.current.Load() == nil && !c.throttle.mayBegin(p.Now) {
 		d = Decision{Reason: cappedReason} // and ask again
 		c.stats.Capped++
 	}
@@ -403,8 +401,7 @@ func (c *Collector) changed() {
 	if c.closed {
 		return
 	}
-	c.brake.futile = 0
-	c.resting.Store(nil)
+	c.throttle.forget()
 	c.wakeUp()
 }
 

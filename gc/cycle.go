@@ -114,13 +114,13 @@ func (c *Collector) obey(d Decision, top *Gate, now time.Duration) *collection {
 // so many live bytes, unless one is under way or it has to rest.
 func (c *Collector) beginFor(g *Gate, live int64) {
 	now := c.Now()
-	if c.current.Load() != nil || !c.resting.Load().over(now, g, live) {
+	if c.current.Load() != nil || !c.throttle.mayAsk(now, g, live) {
 		return
 	}
 	c.logRefusal()
 	c.mu.Lock()
 	defer c.unlock()
-	if c.current.Load() == nil && now >= c.brake.next {
+	if c.current.Load() == nil && c.throttle.mayBegin(now) {
 		c.begin(TriggerRefusal, Decision{Action: Overlap}, g, now)
 	}
 }
@@ -172,10 +172,7 @@ func (c *Collector) drive(r *collection) {
 	c.logBegin(r)
 	c.mark(r)
 	c.settle(r)
-	if r.gate == nil {
-		return
-	}
-	if g, ok := r.gate.source.(*Gauge); ok {
+	if g := r.gate.gauge(); g != nil {
 		g.Look() // its ticker may come a slice later
 	}
 }
@@ -269,7 +266,7 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 	c.worked(end, work)
 	c.journal.cycles.put(cycle)
 	if !c.closed {
-		c.resting.Store(c.brake.learn(cycle, r.gate, end, processor, max(0, r.live-cycle.Freed)))
+		c.throttle.learn(cycle, r.gate, end, processor, max(0, r.live-cycle.Freed))
 		if r.gate.isSoft() && cycle.Limit > 0 && r.trigger != TriggerNatural { // of that one nobody knows when it began
 			c.noteOver(cycle, r.gate.dying.Load(), r.gate.allocated-r.allocated)
 		}

@@ -222,7 +222,7 @@ func (c *Collector) footprint() Footprint {
 	f.GoOther = pressure.GoMemory() - f.GoLive - f.GoKept
 	f.Resident, _ = pressure.ReadResident() // stays 0 where it is not known
 	for _, g := range c.sources() {
-		if _, gauge := g.source.(*Gauge); !gauge {
+		if g.gauge() == nil {
 			if s := g.source.Sample(); s.Space == pressure.Host {
 				f.Counted += s.Live
 			}

@@ -93,7 +93,7 @@ func (g *Gate) ask(live, request int64) {
 	c := g.c
 	settled, yield := c.settled.Load(), g.yield.Load()
 	now := c.Now()
-	if !c.resting.Load().over(now, g, live) {
+	if !c.throttle.mayAsk(now, g, live) {
 		return
 	}
 	if r := c.askAt(g, Point{Now: now, At: Allocation, Request: request}, live+yield, settled); r != nil {
@@ -135,6 +135,15 @@ func (c *Collector) askAt(g *Gate, p Point, live int64, settled uint64) *collect
 
 // isSoft reports whether callers are not held for whole cycles.
 func (g *Gate) isSoft() bool { return g != nil && g.soft }
+
+// gauge returns the gauge that the gate is for, or nil.
+func (g *Gate) gauge() *Gauge {
+	if g == nil {
+		return nil
+	}
+	gauge, _ := g.source.(*Gauge)
+	return gauge
+}
 
 // wakeAt makes every gate ask again at the pressure that top has with wake bytes
 // live. Below that pressure the policy need not be asked, since it is only shown

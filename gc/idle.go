@@ -49,7 +49,7 @@ func (c *Collector) look() {
 		return
 	}
 	c.idler.timer.Reset(c.idler.every)
-	if now := c.Now(); quiet && c.current.Load() == nil && now >= c.brake.next {
+	if now := c.Now(); quiet && c.current.Load() == nil && c.throttle.mayBegin(now) {
 		c.idler.done = gross
 		top, _ := c.mostPressed(now)
 		c.begin(TriggerExplicit, Decision{Action: Overlap, Reason: "idle"}, top, now)
@@ -64,7 +64,7 @@ func (c *Collector) askLater(g *Gate, wait time.Duration) {
 		if c.settled.Load() != settled || c.Running() {
 			return
 		}
-		if live := g.source.Sample().Live; c.resting.Load().over(c.Now(), g, live) {
+		if live := g.source.Sample().Live; c.throttle.mayAsk(c.Now(), g, live) {
 			g.rose(live, 0)
 		}
 		if wait < defaultIdle {
@@ -77,7 +77,7 @@ func (c *Collector) askLater(g *Gate, wait time.Duration) {
 // Gauges do not count: they look by themselves.
 func (c *Collector) gross() (gross, live int64) {
 	for _, g := range c.gates {
-		if _, gauge := g.source.(*Gauge); !gauge {
+		if g.gauge() == nil {
 			gross += g.source.Allocated()
 			live += g.source.Sample().Live
 		}

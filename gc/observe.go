@@ -144,7 +144,7 @@ func (c *Collector) noteBusy(now time.Duration) {
 		c.unsaid = append(c.unsaid, saying{slog.LevelInfo, logBusy, []slog.Attr{
 			slog.Float64("processor_share", share), slog.Float64("cycles_per_second", float64(cycles-b.cycles)/window.Seconds()),
 			slog.String("policy", c.policy.String()), slog.String("last_reason", c.journal.lastReason()),
-			slog.Float64("at_most", c.brake.Cycles), slog.Duration("cycle", c.expected.Cost),
+			slog.Float64("at_most", c.throttle.Cycles), slog.Duration("cycle", c.expected.Cost),
 		}, true})
 	}
 	b.from, b.processor, b.cycles = now, c.stats.Processor, cycles

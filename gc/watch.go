@@ -33,7 +33,7 @@ type Gauge struct {
 	credited int64         // of them, that collections have counted
 	log      accountLog    // of its moves, for a recording
 	broken   bool          // its function has panicked
-	rest     rest
+	backoff  backoff
 	stop     chan struct{}
 	once     sync.Once
 }
@@ -70,7 +70,7 @@ func Watch(c *Collector, read func() int64) *Gauge {
 	if c.recording.Load() && g.low > 0 {
 		g.log.more(c, g.low, gaugeSite, pressure.Host)
 	}
-	g.rest.level = g.low
+	g.backoff.level = g.low
 	g.gate = c.Watch(g)
 	c.addRegistry((*gaugeWalk)(g))
 	c.mu.Lock()
@@ -115,8 +115,8 @@ func (g *Gauge) Look() int64 {
 	switch {
 	case level < was:
 		g.gate.fell(level)
-	case level == was && !g.rest.proved(): // nothing moves
-	case g.overAtFirst(level) || !g.rest.on(level, goHeap(), g.c.Now()):
+	case level == was && !g.backoff.proved(): // nothing moves
+	case g.overAtFirst(level) || !g.backoff.on(level, goHeap(), g.c.Now()):
 		g.gate.rose(was, level-was)
 	}
 	return level
@@ -125,7 +125,7 @@ func (g *Gauge) Look() int64 {
 // overAtFirst reports whether the gauge is above its limit, and no cycle was in vain yet.
 func (g *Gauge) overAtFirst(level int64) bool {
 	limit := g.limit.Load()
-	return limit > 0 && level > limit && g.rest.length == 0
+	return limit > 0 && level > limit && g.backoff.length == 0
 }
 
 // reading is what the program says, at least 0. After a panic of its function it is the last level for ever.
@@ -151,7 +151,7 @@ func (g *Gauge) see() int64 {
 	g.grown.Add(max(0, level-was))
 	g.fallen += max(0, was-level)
 	g.low = min(g.low, level)
-	g.rest.see(level)
+	g.backoff.see(level)
 	g.record(level - was)
 	return level
 }
@@ -185,7 +185,7 @@ func (g *Gauge) freed() int64 {
 func (g *Gauge) judge() {
 	o, now := g.outcome, g.c.Now()
 	o.freed, o.ran, o.work = g.freed(), readPending().ran(g.before), g.c.processorTime()
-	g.rest.learn(o, now)
+	g.backoff.learn(o, now)
 	g.brought = o.freed
 	g.outcome, g.fallen, g.since, g.low = outcome{}, 0, now, g.level.Load()
 }
@@ -195,7 +195,7 @@ func (g *Gauge) judge() {
 func (g *Gauge) Resting() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.rest.length
+	return g.backoff.length
 }
 
 // Held returns how many bytes the gauge has read at least since cycles stopped being worth it, and for how long that
@@ -203,17 +203,17 @@ func (g *Gauge) Resting() time.Duration {
 func (g *Gauge) Held() (bytes int64, stayed time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.rest.length == 0 {
+	if g.backoff.length == 0 {
 		return 0, 0
 	}
-	return g.rest.held, g.c.Now() - g.rest.begun
+	return g.backoff.held, g.c.Now() - g.backoff.begun
 }
 
 // seldom is the longest time between two looks.
 func (g *Gauge) seldom() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.rest.proved() {
+	if g.backoff.proved() {
 		return slice
 	}
 	return lookSeldom

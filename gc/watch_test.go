@@ -92,11 +92,11 @@ func TestGaugeOfHeldMemoryRests(t *testing.T) {
 	runtime.KeepAlive(held)
 }
 
-func TestRest(t *testing.T) {
+func TestBackoff(t *testing.T) {
 	const mib, ms = 1 << 20, time.Millisecond
 	const heap = 4 * mib
 	const high = 1000 * mib
-	r := rest{level: 100 * mib}
+	r := backoff{level: 100 * mib}
 	for grown, want := range map[int64]bool{12 * mib: true, 13 * mib: false} {
 		if s := r; s.on(100*mib+grown, heap, 0) != want {
 			t.Errorf("at first, %d bytes more: want %v", grown, want)
@@ -215,9 +215,9 @@ func TestGaugeIsRecorded(t *testing.T) {
 }
 
 // One cycle in vain among others that brought something back is no reason to wait for growth.
-func TestRestForgivesOneInVain(t *testing.T) {
+func TestBackoffForgivesOneInVain(t *testing.T) {
 	const work = time.Millisecond
-	r := rest{level: 100 << 20}
+	r := backoff{level: 100 << 20}
 	good, vain := outcome{asked: true, high: 100 << 20, freed: 50 << 20}, outcome{asked: true, high: 100 << 20, work: work}
 	r.learn(good, 0)
 	for i := range 3 {
@@ -244,9 +244,9 @@ func TestOurOwnCleanupsDoNotCount(t *testing.T) {
 }
 
 // What is held is the lowest level since the first cycle in vain, and not since the last one.
-func TestRestKnowsWhatIsHeld(t *testing.T) {
+func TestBackoffKnowsWhatIsHeld(t *testing.T) {
 	const mib = 1 << 20
-	var r rest
+	var r backoff
 	vain := outcome{asked: true, high: 100 * mib}
 	r.learn(vain, 5)
 	r.see(60 * mib)

@@ -12,7 +12,7 @@ import (
 func TestNoSecondHoldsCallersForMoreThanTheirShare(t *testing.T) {
 	const share = 0.05
 	rng := rand.New(rand.NewPCG(1, 2))
-	p := purse{share: share}
+	p := throttle{Caps: Caps{Held: share, Assist: 10 * ms}}
 	var held []bool // by 100 us
 	mark := func(from, to time.Duration) {
 		for i := int(from / (100 * time.Microsecond)); i < int(to/(100*time.Microsecond)); i++ {
@@ -24,7 +24,7 @@ func TestNoSecondHoldsCallersForMoreThanTheirShare(t *testing.T) {
 	}
 	granted := time.Duration(0)
 	for now := time.Second; now < 20*time.Second; now += time.Duration(rng.IntN(int(2 * ms))) {
-		got := p.take(now, 10*ms)
+		got := p.hold(now, 10*ms)
 		if got > 10*ms || got < 0 {
 			t.Fatalf("held for %v", got)
 		}
@@ -51,25 +51,26 @@ func TestNoSecondHoldsCallersForMoreThanTheirShare(t *testing.T) {
 
 // TestCyclesThatFreeLittleRestTwiceAsLongEachTime, until one frees much.
 func TestCyclesThatFreeLittleRestTwiceAsLongEachTime(t *testing.T) {
-	b := brake{Caps: usualCaps()}
+	b := throttle{Caps: usualCaps()}
 	g := &Gate{source: new(level)}
 	now := time.Second
 	cycle := Cycle{Start: now, Duration: 10 * ms, Trigger: TriggerPolicy, Freed: 1, LiveAfter: 1000}
 	for n, want := range []time.Duration{160 * ms, 320 * ms, 640 * ms, 1280 * ms} {
-		l := b.learn(cycle, g, now, 0, 1000)
-		if l == nil || l.until-now != want || l.over(now, g, 1000) || !l.over(now+want, g, 1000) || !l.over(now, g, 800) {
-			t.Fatalf("after %d such cycles: %+v, want %v", n+1, l, want)
+		b.learn(cycle, g, now, 0, 1000)
+		if b.mayAsk(now+want-1, g, 1000) || !b.mayAsk(now+want, g, 1000) || !b.mayAsk(now, g, 800) || b.mayAsk(now, new(Gate), 800) {
+			t.Fatalf("after %d such cycles: %+v, want %v", n+1, b.pause.Load(), want)
 		}
 	}
-	if l := b.learn(Cycle{Start: now, Duration: 10 * ms, Freed: 500, LiveAfter: 500}, g, now, 0, 500); l != nil {
-		t.Errorf("after one that freed half: %+v", l)
+	if b.learn(Cycle{Start: now, Duration: 10 * ms, Freed: 500, LiveAfter: 500}, g, now, 0, 500); !b.mayAsk(now, g, 1000) {
+		t.Errorf("after one that freed half: %+v", b.pause.Load())
 	}
 	g.soft = true
-	if l := b.learn(Cycle{Start: now, Duration: 10 * ms, Freed: 500, LiveAfter: 950, Limit: 1000}, g, now, 0, 950); l == nil || l.until-now != 200*ms {
-		t.Errorf("where most of the limit is reachable: %+v, want 200ms", l)
+	if b.learn(Cycle{Start: now, Duration: 10 * ms, Freed: 500, LiveAfter: 950, Limit: 1000}, g, now, 0, 950); b.mayAsk(now+200*ms-1, g, 950) || !b.mayAsk(now+200*ms, g, 950) {
+		t.Errorf("where most of the limit is reachable: %+v, want 200ms", b.pause.Load())
 	}
-	if l := (&brake{Caps: Caps{Cycles: 1}}).learn(cycle, g, now, time.Hour, 1000); l != nil {
-		t.Errorf("without a cap: %+v", l)
+	free := throttle{Caps: Caps{Cycles: 1}}
+	if free.learn(cycle, g, now, time.Hour, 1000); !free.mayAsk(now, g, 1000) || !free.mayBegin(now) {
+		t.Error("without a cap")
 	}
 }
 
@@ -95,7 +96,7 @@ func TestCyclesKeepToTheirShareOfTheProcessor(t *testing.T) {
 			end <- 0
 			<-r.done // and all of it has been taken in, the rest that follows too
 			src.at.Live = 100
-			c.resting.Store(nil) // it is not this cap that is tried
+			c.throttle.forget() // it is not this cap that is tried
 		}
 		e.pass(ms / 10)
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A rest is how a gauge backs off. Its memory has to prove that cycles bring it back: as long as
+// A backoff is how a gauge backs off. Its memory has to prove that cycles bring it back: as long as
 // too few of the late ones did, the gauge has to grow by an eighth, and by as much as Go
 // lets its own heap grow, before the next one. After one that brought nearly nothing time has
 // to pass, too, twice as long with each in a row. A rise to more than twice as much ends that
@@ -14,7 +14,7 @@ import (
 // (The OpenTelemetry collector's memory limiter has the share and the doubling, LF Edge
 // EVE's watcher the growth: both came to it after cycles back to back. That a heap
 // grows by its own size between two cycles is GOGC=100.)
-type rest struct {
+type backoff struct {
 	worth  float64       // share of cycles that brought something back: half of each new one is believed
 	length time.Duration // of the wait after the last one; 0 = cycles are worth it
 	until  time.Duration // on the collector's clock
@@ -35,10 +35,10 @@ const (
 )
 
 // see is told of each level.
-func (r *rest) see(level int64) { r.level, r.held = min(r.level, level), min(r.held, level) }
+func (r *backoff) see(level int64) { r.level, r.held = min(r.level, level), min(r.held, level) }
 
 // on reports whether the gauge asks for no cycle. Heap is [goHeap].
-func (r *rest) on(level, heap int64, now time.Duration) bool {
+func (r *backoff) on(level, heap int64, now time.Duration) bool {
 	if r.proved() {
 		return now < r.until
 	}
@@ -50,7 +50,7 @@ func (r *rest) on(level, heap int64, now time.Duration) bool {
 }
 
 // proved reports whether cycles bring memory back: one of the last two did, or of the last three if many did before.
-func (r *rest) proved() bool { return r.worth >= provedShare }
+func (r *backoff) proved() bool { return r.worth >= provedShare }
 
 // An outcome is what a cycle did to a gauge.
 type outcome struct {
@@ -63,7 +63,7 @@ type outcome struct {
 	work  time.Duration // processor time of such a cycle, for each processor
 }
 
-func (r *rest) learn(o outcome, now time.Duration) {
+func (r *backoff) learn(o outcome, now time.Duration) {
 	brought := float64(o.freed) >= futileShare*float64(o.high) || o.freed >= leastYield && 2*o.freed >= o.grown
 	kept := o.ran > 0 // by an allocator, or it was other memory
 	pause := func(share float64) time.Duration { return time.Duration(float64(o.work) / share) }
