@@ -58,8 +58,8 @@ func Duration(d time.Duration) string {
 }
 
 // Count writes n with its thousands apart: 160,000.
-func Count(n int64) string {
-	text := strconv.FormatInt(n, 10)
+func Count[N int | int64](n N) string {
+	text := strconv.FormatInt(int64(n), 10)
 	first := 0
 	if n < 0 {
 		first = 1

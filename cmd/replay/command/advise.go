@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"runtime"
 	"time"
@@ -41,8 +42,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
   replay advise my.arrows --cycle 5ms --lost 0.5%
   replay calibrate --heap 1GiB -o machine.json && replay advise my.arrows --machine machine.json
   replay advise gpt2 --cycle 10ms --format json | jq .limit_bytes`,
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: completeTraces,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			bound, err := parseShare("lost", lost)
 			if err != nil {
@@ -72,7 +72,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 						return err
 					}
 				case a == nil:
-					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, however large the limit (%s).\n", trace.Plain(w.Name), formatPercent(bound), from)
+					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, however large the limit (%s).\n", trace.Plain(w.Name), pressure.Percent(bound), from)
 				default:
 					writeAdvice(out, w, a, sureText(a, g.Machine), from)
 				}
@@ -115,7 +115,7 @@ func measureCycle(ctx context.Context, heap string) (sim.Cost, string, error) {
 		scatter = ". They scatter, as they do where other work runs: ask again when the machine is quiet, or give --cycle"
 	}
 	return cost, fmt.Sprintf("cycle of %s, measured here (half of the cycles within %s of what is expected; %s/%s, %d cores, %s) beside %s of Go heap with pointers%s",
-		formatDuration(cost.Of(0, 0)), formatPercent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), formatBytes(n), scatter), nil
+		pressure.Duration(cost.Of(0, 0)), pressure.Percent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), pressure.Bytes(n).String(), scatter), nil
 }
 
 // muchScatter is how far half of the cycles may be from what is expected on a machine
@@ -140,18 +140,18 @@ func writeAdviceJSON(w io.Writer, name string, a *experiment.Advice) error {
 
 // writeAdvice prints an advice in words.
 func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, sure, from string) {
-	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", trace.Plain(load.Name), a.Policy, formatBytes(a.Limit), wrap(view.AdviceText(a)))
+	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", trace.Plain(load.Name), a.Policy, pressure.Bytes(a.Limit).String(), wrap(view.AdviceText(a)))
 	t := table{{"at this limit", "exposed pause", "p99 pause", "refusals", "of a core", "as good from"}}
 	for _, o := range append([]experiment.Option{a.Choice}, a.Others...) {
 		needs := "no limit"
 		if o.Needs > 0 {
-			needs = formatBytes(o.Needs)
+			needs = pressure.Bytes(o.Needs).String()
 		}
-		refused := formatCount(o.Refusals)
+		refused := pressure.Count(o.Refusals)
 		if o.Failed > 0 {
 			refused += fmt.Sprintf(" !%d", o.Failed)
 		}
-		t = append(t, []string{o.Policy, formatDuration(o.Exposed), formatDuration(o.P99), refused, formatPercent(o.Core), needs})
+		t = append(t, []string{o.Policy, pressure.Duration(o.Exposed), pressure.Duration(o.P99), refused, pressure.Percent(o.Core), needs})
 	}
 	t.print(w)
 	fmt.Fprintf(w, "\n%s\n\n", wrap(fmt.Sprintf("How sure: %s. Made for a %s.", sure, from)))
@@ -163,7 +163,7 @@ func givenCost(g *experiment.Grid) string {
 	d, fixed := experiment.FixedCycle(g.Costs[0])
 	switch {
 	case g.Machine != nil:
-		return fmt.Sprintf("cycle of %s, and more for what it gives back, on the machine that was given (%s)", formatDuration(d), trace.Plain(g.Machine.About))
+		return fmt.Sprintf("cycle of %s, and more for what it gives back, on the machine that was given (%s)", pressure.Duration(d), trace.Plain(g.Machine.About))
 	case fixed:
 		return "cycle of " + d.String() + ", as given"
 	}
@@ -180,7 +180,7 @@ func sureText(a *experiment.Advice, m *sim.Machine) string {
 		differ = "the machine's noise from other seeds" + noiseText(m.Noise)
 	}
 	text := fmt.Sprintf("in %d other worlds (%s, cycles 0.7 to 1.4 times as long) it needs %s to %s",
-		a.Variants, differ, formatBytes(a.Least), formatBytes(a.Most))
+		a.Variants, differ, pressure.Bytes(a.Least).String(), pressure.Bytes(a.Most).String())
 	if a.Unmet > 0 {
 		text += fmt.Sprintf("; in %d of them no limit does", a.Unmet)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"os"
 	"runtime"
@@ -26,8 +27,8 @@ func newCalibrate() *cobra.Command {
 		mem                     memory
 	)
 	cmd := &cobra.Command{
-		Use:   "calibrate",
-		Short: "Measure what cycles and allocations cost on this machine",
+		Use:   "calibrate [RUN.arrows]",
+		Short: "Measure what cycles and allocations cost on this machine, or read it from a run",
 		Long: `calibrate executes programs as replay live does, made-up ones or with --like your
 app's recording, under a policy that collects in many ways: with the program held,
 beside its work, beside its waits, and after refusals; in rhythms, from 0.1 ms to
@@ -37,15 +38,27 @@ ladder take, what it does to a cycle how soon it comes after the last one, how l
 is dropped still counts, how much longer work takes beside a cycle, and how much all
 that varies. It says how well the machine explains cycles that it was not fitted to.
 
+With RUN.arrows nothing runs: the machine is found in what the cycles of that live run took,
+which replay live --record wrote, or an app that records its pool and its collector.
+What a recording does not show stays 0: what an allocation takes, and how long what is
+dropped still counts.
+
 Give it the conditions of your app: the Go heap with pointers, the pool, and how
 many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
 		Example: `  replay calibrate --heap 256MiB -o machine.json
   replay compare --machine machine.json
-  replay calibrate --heap 16MiB --busy 4 --time 1m`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+  replay calibrate --heap 16MiB --busy 4 --time 1m
+  replay live gpt2 --policy cudajl --ballast 16MiB --record run.arrows && replay calibrate run.arrows -o machine.json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if cal.Heap, err = parseSize("heap", heap); err != nil {
 				return err
+			}
+			if len(args) > 0 {
+				if !cmd.Flags().Changed("heap") {
+					cal.Heap = 0 // the recording says
+				}
+				return fitRun(cmd, args[0], cal.Heap, out)
 			}
 			if err := mem.check(); err != nil {
 				return err
@@ -73,7 +86,7 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
 				return err
 			}
 			m.About = fmt.Sprintf("%s/%s, %d cores, %s; Go heap %s, pool %s, touch %s, %d busy goroutines", runtime.GOOS, runtime.GOARCH,
-				runtime.GOMAXPROCS(0), runtime.Version(), formatBytes(cal.Heap), mem.name, mem.touch, cal.Busy)
+				runtime.GOMAXPROCS(0), runtime.Version(), pressure.Bytes(cal.Heap).String(), mem.name, mem.touch, cal.Busy)
 			return saveMachine(cmd, out, m, fit)
 		},
 	}
@@ -87,6 +100,20 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
 	f.StringVar(&cycles, "cycles", "", "JSON lines `file` to write: what each cycle took")
 	mem.register(f)
 	return cmd
+}
+
+// fitRun finds the machine in a recording of a live run.
+func fitRun(cmd *cobra.Command, path string, heap int64, out string) error {
+	t, err := loadTrace(path)
+	if err != nil {
+		return err
+	}
+	m, fit, err := live.FitRecording(t, heap)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	m.About = fmt.Sprintf("fitted to %s; Go heap %s", t.Name, pressure.Bytes(m.Heap).String())
+	return saveMachine(cmd, out, m, fit)
 }
 
 // saveCycles writes a cycle to a line.
@@ -120,7 +147,7 @@ func saveMachine(cmd *cobra.Command, out string, m *sim.Machine, fit live.Fit) e
 func curveText(c sim.Curve) string {
 	var points []string
 	for _, p := range c {
-		points = append(points, fmt.Sprintf("%s %.2f", formatDuration(p.At), p.Factor))
+		points = append(points, fmt.Sprintf("%s %.2f", pressure.Duration(p.At), p.Factor))
 	}
 	return cmp.Or(strings.Join(points, ", "), "none")
 }
@@ -130,26 +157,26 @@ func stallText(s *sim.Stall) string {
 	if s.Share == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%.2g %% of cycles, half of them for more than %s", 100*s.Share, formatDuration(time.Duration(s.Length[len(s.Length)/2])))
+	return fmt.Sprintf("%.2g %% of cycles, half of them for more than %s", 100*s.Share, pressure.Duration(time.Duration(s.Length[len(s.Length)/2])))
 }
 
 // writeMachine describes a machine.
 func writeMachine(w io.Writer, m *sim.Machine, fit live.Fit) {
 	fmt.Fprintf(w, "%s\n\n", m.About)
-	perObject := func(ns float64) string { return left + formatDuration(time.Duration(ns)) + " for each object" }
+	perObject := func(ns float64) string { return left + pressure.Duration(time.Duration(ns)) + " for each object" }
 	table{
-		{"a cycle that frees nothing", left + formatDuration(m.Cycle(0, 0, 0))},
-		{"of it, what is dropped still counts", left + formatDuration(m.Start)},
+		{"a cycle that frees nothing", left + pressure.Duration(m.Cycle(0, 0, 0))},
+		{"of it, what is dropped still counts", left + pressure.Duration(m.Start)},
 		{"tracking", perObject(m.Mark.PerObject)},
-		{"giving back", perObject(m.Settle.PerObject) + fmt.Sprintf(" and %s for each GiB", formatDuration(time.Duration(m.Settle.PerGiB)))},
-		{"sweeping, if the next cycle comes soon", left + formatDuration(time.Duration(m.Sweep.Of(0, m.Heap)))},
+		{"giving back", perObject(m.Settle.PerObject) + fmt.Sprintf(" and %s for each GiB", pressure.Duration(time.Duration(m.Settle.PerGiB)))},
+		{"sweeping, if the next cycle comes soon", left + pressure.Duration(time.Duration(m.Sweep.Of(0, m.Heap)))},
 		{"times a factor, by how long ago the last one ended", left + curveText(m.After)},
 		{"stalling", left + stallText(&m.Stall)},
-		{"the ladder, beyond its cycle", left + formatDuration(m.Ladder)},
+		{"the ladder, beyond its cycle", left + pressure.Duration(m.Ladder)},
 		{"beside the program's work", left + fmt.Sprintf("a cycle takes %.2f times as long, and the work %.2f times", max(1, m.Stretch), 1+m.Slowdown)},
 		{"as a collector sees it", left + fmt.Sprintf("%.2f times, with %d processors", 1+m.Sees, max(1, m.Cores))},
-		{"an allocation", left + formatDuration(m.Alloc.Base)},
-		{"mapping memory for one", left + formatDuration(m.Map.Base) + fmt.Sprintf(" and %s for each chunk", formatDuration(time.Duration(m.Map.PerObject)))},
+		{"an allocation", left + pressure.Duration(m.Alloc.Base)},
+		{"mapping memory for one", left + pressure.Duration(m.Map.Base) + fmt.Sprintf(" and %s for each chunk", pressure.Duration(time.Duration(m.Map.PerObject)))},
 	}.print(w)
 	fmt.Fprintf(w, "\nHow sure: %s.\n", fit)
 }

@@ -35,7 +35,6 @@ Policies (replay policies tells their parameters; all is all of them):
   replay compare my.arrows --limits 8GiB,16GiB -o results/mine
   replay compare --format json -o '' | jq .exposed_pause_ns
   replay compare --format bench -o '' > new.bench && benchstat old.bench new.bench`,
-		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			g, err := s.grid(files)
 			if err != nil {

@@ -29,8 +29,7 @@ replay info reads.`,
 		Example: `  replay diff before.arrows after.arrows
   replay diff before.arrows after.arrows --plot diff.svg
   replay diff mlp gpt2 --format json`,
-		Args:              cobra.ExactArgs(2),
-		ValidArgsFunction: completeTraces,
+		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			kind := strings.TrimPrefix(filepath.Ext(plot), ".")
 			if plot != "" && !slices.Contains(chart.Formats(), kind) {
@@ -98,60 +97,41 @@ func describeSide(t *trace.Trace) side {
 
 // A measure is one line of a difference.
 type measure struct {
-	name   string
-	unit   string
-	of     func(*trace.Stats) float64
-	format func(float64) string
-}
-
-func bytesText(v float64) string    { return formatBytes(int64(v)) }
-func durationText(v float64) string { return formatDuration(time.Duration(v)) }
-func countText(v float64) string    { return formatCount(int(v)) }
-func rateText(v float64) string     { return formatBytes(int64(v)) + "/s" }
-
-func bytesOf(name string, of func(*trace.Stats) int64) measure {
-	return measure{name, "B", func(s *trace.Stats) float64 { return float64(of(s)) }, bytesText}
-}
-
-func timeOf(name string, of func(*trace.Stats) int64) measure {
-	return measure{name, "ns", func(s *trace.Stats) float64 { return float64(of(s)) }, durationText}
-}
-
-func countOf(name string, of func(*trace.Stats) int) measure {
-	return measure{name, "", func(s *trace.Stats) float64 { return float64(of(s)) }, countText}
+	name, unit string
+	of         func(*trace.Stats) float64
 }
 
 // measures are what is compared, in order.
 var measures = []measure{
-	timeOf("time", func(s *trace.Stats) int64 { return int64(s.Span) }),
-	bytesOf("peak reachable", func(s *trace.Stats) int64 { return s.PeakReachable }),
-	bytesOf("peak held", func(s *trace.Stats) int64 { return s.PeakHeld }),
-	bytesOf("peak reserved", func(s *trace.Stats) int64 { return s.PeakReserved }),
-	bytesOf("left at the end", func(s *trace.Stats) int64 { return s.LastBytes }),
-	countOf("allocations", func(s *trace.Stats) int { return s.Allocs }),
-	bytesOf("allocated", func(s *trace.Stats) int64 { return s.AllocatedBytes }),
-	{"allocations/s", "1/s", func(s *trace.Stats) float64 { return s.AllocRate }, countText},
-	{"allocated/s", "B/s", func(s *trace.Stats) float64 { return s.ByteRate }, rateText},
-	bytesOf("size p50", func(s *trace.Stats) int64 { return s.Sizes.P50 }),
-	bytesOf("size p99", func(s *trace.Stats) int64 { return s.Sizes.P99 }),
-	timeOf("lifetime p50", func(s *trace.Stats) int64 { return s.Lifetimes.P50 }),
-	timeOf("lifetime p90", func(s *trace.Stats) int64 { return s.Lifetimes.P90 }),
-	timeOf("lifetime p99", func(s *trace.Stats) int64 { return s.Lifetimes.P99 }),
-	countOf("waits", func(s *trace.Stats) int { return s.Syncs }),
-	timeOf("waited", func(s *trace.Stats) int64 { return int64(s.Wait) }),
-	{"share waiting", "ratio", func(s *trace.Stats) float64 { return s.WaitShare }, formatPercent},
-	timeOf("wait p50", func(s *trace.Stats) int64 { return s.Waits.P50 }),
-	timeOf("wait p99", func(s *trace.Stats) int64 { return s.Waits.P99 }),
-	countOf("cycles", func(s *trace.Stats) int { return s.Cycles }),
-	timeOf("time in cycles", func(s *trace.Stats) int64 { return int64(s.CycleTime) }),
-	countOf("refusals", func(s *trace.Stats) int { return s.Refusals }),
+	{"time", "ns", func(s *trace.Stats) float64 { return float64(s.Span) }},
+	{"peak reachable", "B", func(s *trace.Stats) float64 { return float64(s.PeakReachable) }},
+	{"peak held", "B", func(s *trace.Stats) float64 { return float64(s.PeakHeld) }},
+	{"peak reserved", "B", func(s *trace.Stats) float64 { return float64(s.PeakReserved) }},
+	{"left at the end", "B", func(s *trace.Stats) float64 { return float64(s.LastBytes) }},
+	{"allocations", "", func(s *trace.Stats) float64 { return float64(s.Allocs) }},
+	{"allocated", "B", func(s *trace.Stats) float64 { return float64(s.AllocatedBytes) }},
+	{"allocations/s", "1/s", func(s *trace.Stats) float64 { return s.AllocRate }},
+	{"allocated/s", "B/s", func(s *trace.Stats) float64 { return s.ByteRate }},
+	{"size p50", "B", func(s *trace.Stats) float64 { return float64(s.Sizes.P50) }},
+	{"size p99", "B", func(s *trace.Stats) float64 { return float64(s.Sizes.P99) }},
+	{"lifetime p50", "ns", func(s *trace.Stats) float64 { return float64(s.Lifetimes.P50) }},
+	{"lifetime p90", "ns", func(s *trace.Stats) float64 { return float64(s.Lifetimes.P90) }},
+	{"lifetime p99", "ns", func(s *trace.Stats) float64 { return float64(s.Lifetimes.P99) }},
+	{"waits", "", func(s *trace.Stats) float64 { return float64(s.Syncs) }},
+	{"waited", "ns", func(s *trace.Stats) float64 { return float64(s.Wait) }},
+	{"share waiting", "ratio", func(s *trace.Stats) float64 { return s.WaitShare }},
+	{"wait p50", "ns", func(s *trace.Stats) float64 { return float64(s.Waits.P50) }},
+	{"wait p99", "ns", func(s *trace.Stats) float64 { return float64(s.Waits.P99) }},
+	{"cycles", "", func(s *trace.Stats) float64 { return float64(s.Cycles) }},
+	{"time in cycles", "ns", func(s *trace.Stats) float64 { return float64(s.CycleTime) }},
+	{"refusals", "", func(s *trace.Stats) float64 { return float64(s.Refusals) }},
 }
 
 // print writes the curves, then a line for each figure that either has.
 func (d *difference) print(w io.Writer) {
 	end := max(d[0].stats.Span, d[1].stats.Span)
 	top := max(d[0].stats.PeakReachable, d[1].stats.PeakReachable)
-	fmt.Fprintf(w, "  reachable bytes: a full column is %s, the axis is %s long\n", formatBytes(top), formatDuration(end))
+	fmt.Fprintf(w, "  reachable bytes: a full column is %s, the axis is %s long\n", pressure.Bytes(top).String(), pressure.Duration(end))
 	curves := table{}
 	for _, s := range d {
 		curves = append(curves, []string{s.name, left + s.space.String(), left + spark(s.curve, s.stats.Span, end, top)})
@@ -162,7 +142,7 @@ func (d *difference) print(w io.Writer) {
 	for _, f := range measures {
 		a, b := f.of(&d[0].stats), f.of(&d[1].stats)
 		if a != 0 || b != 0 {
-			g = append(g, []string{f.name, f.format(a), f.format(b), changeText(a, b)})
+			g = append(g, []string{f.name, quantity(a, f.unit), quantity(b, f.unit), changeText(a, b)})
 		}
 	}
 	g.print(w)
@@ -181,7 +161,7 @@ func (d *difference) draw(path, kind string, files []string) error {
 		curves = append(curves, chart.Curve{Name: name, Levels: sim.Thin(s.curve, end, slots)})
 	}
 	note := fmt.Sprintf("peak %s and %s of %v and %v memory",
-		formatBytes(d[0].stats.PeakReachable), formatBytes(d[1].stats.PeakReachable), d[0].space, d[1].space)
+		pressure.Bytes(d[0].stats.PeakReachable).String(), pressure.Bytes(d[1].stats.PeakReachable).String(), d[0].space, d[1].space)
 	return writeFile(path, func(w io.Writer) error {
 		return chart.Curves("Reachable bytes over time", note, curves).Write(w, kind)
 	})
@@ -198,7 +178,7 @@ func changeText(a, b float64) string {
 	case b == 0:
 		return "gone"
 	case b >= 2*a:
-		return "x " + three(b/a)
+		return "x " + pressure.Number(b/a)
 	}
 	change := b/a - 1
 	if change > -0.005 && change < 0.005 {

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"slices"
 	"strings"
@@ -54,9 +55,8 @@ func newExport() *cobra.Command {
 		Example: `  replay export run.arrows --to perfetto -o run.json     # open in ui.perfetto.dev
   replay export run.arrows --to perfetto --policy pacer,cudajl --limit 1.5x -o run.json
   replay export run.arrows --to pprof -o mem.pb.gz && go tool pprof -top mem.pb.gz
-  replay export gpt2 --to csv -o gpt2.csv`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeTraces,
+  replay export gpt2 --to text -o gpt2.txt`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			i := slices.IndexFunc(exporters, func(e exporter) bool { return e.name == to })
 			if i < 0 {
@@ -80,7 +80,7 @@ func newExport() *cobra.Command {
 			if err := writeFile(out, func(w io.Writer) error { return exporters[i].write(w, t, options) }); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", out, formatCount(len(t.Events)))
+			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", out, pressure.Count(len(t.Events)))
 			return nil
 		},
 	}
@@ -89,12 +89,10 @@ func newExport() *cobra.Command {
 	s.oneCost(cmd)
 	f := cmd.Flags()
 	f.StringVar(&s.policies, "policy", "", "with --to perfetto: replay under this `list` of policies, each a process beside the recording")
-	_ = cmd.RegisterFlagCompletionFunc("policy", completePolicies)
 	f.StringVar(&to, "to", "", "`format`: "+strings.Join(exportNames(), ", "))
 	f.DurationVar(&options.at, "at", pprof.AtPeak, "`time` of a pprof profile (default: the peak)")
 	f.StringVarP(&out, "output", "o", "", "`file` to write")
 	_ = cmd.MarkFlagRequired("to")
-	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(exportNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

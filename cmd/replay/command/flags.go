@@ -36,7 +36,6 @@ func (s *setting) many(text *string) {
 // onePolicy adds --policy; required if there is no default.
 func (s *setting) onePolicy(cmd *cobra.Command, preset string) {
 	cmd.Flags().StringVar(&s.policies, "policy", preset, "`policy`: see replay policies")
-	_ = cmd.RegisterFlagCompletionFunc("policy", completePolicies)
 	if preset == "" {
 		_ = cmd.MarkFlagRequired("policy")
 	}
@@ -46,7 +45,6 @@ func (s *setting) onePolicy(cmd *cobra.Command, preset string) {
 func (s *setting) manyPolicies(cmd *cobra.Command, preset string) {
 	s.many(&s.policies)
 	cmd.Flags().StringVar(&s.policies, "policies", preset, "`list` of policies and optima")
-	_ = cmd.RegisterFlagCompletionFunc("policies", completePolicies)
 	if preset == "" {
 		_ = cmd.MarkFlagRequired("policies")
 	}
@@ -98,7 +96,7 @@ func (s *setting) times(cmd *cobra.Command) {
 // world adds the flags of a machine.
 func (s *setting) world(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&s.machine, "machine", "", "simulate with the costs in a `file` of replay calibrate or replay fit")
+	f.StringVar(&s.machine, "machine", "", "simulate with the costs in a `file` of replay calibrate")
 	f.StringVar(&s.waits, "waits", "", "`how` waits are: rigid, or elastic, if the device works on while the program is held: as far as it was ahead, where a profile with kernels says so (default: as the machine says)")
 	f.Uint64Var(&s.seed, "seed", 1, "`number` from which the noise of a machine is drawn")
 }

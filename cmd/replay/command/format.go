@@ -20,7 +20,6 @@ func formatFlag(cmd *cobra.Command, format *string, about string, names ...strin
 		f.BoolFunc("json", "short for --format json", func(string) error { *format = "json"; return nil })
 	}
 	cmd.PreRunE = func(*cobra.Command, []string) error { return oneOf("format", *format, names) }
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // oneOf refuses a text that is none of names.

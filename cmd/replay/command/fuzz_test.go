@@ -17,8 +17,5 @@ func FuzzArguments(f *testing.F) {
 		if n, err := parseBytes(text); err == nil && n < 0 {
 			t.Fatalf("%q is %d bytes", text, n)
 		}
-		if n, err := parseRate(text); err == nil && n < 0 {
-			t.Fatalf("rate %q is %d", text, n)
-		}
 	})
 }

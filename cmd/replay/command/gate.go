@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +35,6 @@ The baseline is another policy, or a file of results that compare wrote as JSON.
 		Example: `  replay gate --policy pacer --require 'failed_allocs==0' --require 'max_pause<=50ms'
   replay gate --policy pacer --baseline cudajl --require 'exposed_pause<=1x' --require 'geomean exposed_pause<=0.5x'
   replay gate my.arrows --policy cudajl --baseline results.json --require 'exposed_pause<=1.05x'`,
-		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			conditions, err := parseConditions(require, baseline != "")
 			if err != nil {
@@ -102,9 +99,9 @@ func writeGate(w io.Writer, cells, conditions int, failures []experiment.Failure
 	failed := make(map[string]bool)
 	for _, f := range failures {
 		failed[f.Name] = true
-		fmt.Fprintf(out, "FAIL %s: %s is %s", f.Name, f.Text, formatMetric(f.Metric, f.Value))
+		fmt.Fprintf(out, "FAIL %s: %s is %s", f.Name, f.Text, quantity(f.Value, f.Metric.Unit))
 		if f.Relative {
-			fmt.Fprintf(out, ", baseline %s", formatMetric(f.Metric, f.Baseline))
+			fmt.Fprintf(out, ", baseline %s", quantity(f.Baseline, f.Metric.Unit))
 		}
 		fmt.Fprintln(out)
 	}
@@ -122,17 +119,6 @@ func writeGate(w io.Writer, cells, conditions int, failures []experiment.Failure
 	}
 	fmt.Fprintf(out, "ok   %d cells meet %d conditions\n", cells, conditions)
 	return out.err
-}
-
-// formatMetric writes a value of a metric.
-func formatMetric(m experiment.Metric, v float64) string {
-	switch m.Unit {
-	case "ns":
-		return formatDuration(time.Duration(v))
-	case "B":
-		return formatBytes(int64(v))
-	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
 // readBaseline reads a baseline that is a file of results; nil if it is a

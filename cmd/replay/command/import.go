@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"runtime/debug"
 	"strings"
 
@@ -66,7 +67,7 @@ Formats:
 			if err := arrowfile.WriteFile(out, t); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", out, formatCount(len(t.Events)))
+			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", out, pressure.Count(len(t.Events)))
 			return nil
 		},
 	}
@@ -76,13 +77,6 @@ Formats:
 	f.StringVar(&syncFile, "sync", "", "`file` with the waits and annotations of the same run, a Kineto profile")
 	f.StringVar(&name, "name", "", "`name` of the trace in tables (default: that of OUT, without its ending)")
 	f.StringVarP(&out, "output", "o", "", "`file` to write")
-	_ = cmd.RegisterFlagCompletionFunc("from", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		for _, f := range formats.All() {
-			names = append(names, f.Name+"\t"+f.About)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
 	return cmd
 }
 

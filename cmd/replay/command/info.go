@@ -27,8 +27,7 @@ native trace, anything that replay import reads, or the name of a built-in workl
 		Example: `  replay info gpt2
   replay info snapshot.pickle.gz my.arrows
   replay info my.arrows --format json | jq .allocated_bytes`,
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: completeTraces,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			out := printerFor(cmd.OutOrStdout(), format)
 			for i, path := range files {
@@ -90,18 +89,18 @@ func describe(w io.Writer, t *trace.Trace) {
 	rows := table{
 		{t.Name, ""},
 		{"events", left + kindCounts(t)},
-		{"time", left + formatDuration(all.Span)},
+		{"time", left + pressure.Duration(all.Span)},
 	}
 	if !t.Start.IsZero() {
 		rows = append(rows, []string{"start", left + t.Start.UTC().Format(time.RFC3339)})
 	}
-	rows = append(rows, []string{"waits", left + fmt.Sprintf("%s in all, %s of the time; %s", formatDuration(all.Wait), formatPercent(all.WaitShare), durations(all.Waits))})
+	rows = append(rows, []string{"waits", left + fmt.Sprintf("%s in all, %s of the time; %s", pressure.Duration(all.Wait), pressure.Percent(all.WaitShare), durations(all.Waits))})
 	for _, space := range spacesOf(t) {
 		s := t.Stats(space)
 		rows = append(rows, table{
-			{space.String(), left + fmt.Sprintf("%s allocated in %s objects, %s at the end", formatBytes(s.AllocatedBytes), formatCount(s.Allocs), formatCount(s.LastObjects))},
+			{space.String(), left + fmt.Sprintf("%s allocated in %s objects, %s at the end", pressure.Bytes(s.AllocatedBytes).String(), pressure.Count(s.Allocs), pressure.Count(s.LastObjects))},
 			{"  peak", left + peaks(&s)},
-			{"  sizes", left + fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", formatBytes(s.Sizes.P50), formatBytes(s.Sizes.P90), formatBytes(s.Sizes.P99), formatBytes(s.Sizes.Max))},
+			{"  sizes", left + fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", pressure.Bytes(s.Sizes.P50).String(), pressure.Bytes(s.Sizes.P90).String(), pressure.Bytes(s.Sizes.P99).String(), pressure.Bytes(s.Sizes.Max).String())},
 			{"  lifetimes", left + durations(s.Lifetimes)},
 		}...)
 	}
@@ -116,18 +115,18 @@ func describe(w io.Writer, t *trace.Trace) {
 }
 
 func peaks(s *trace.Stats) string {
-	text := formatBytes(s.PeakReachable) + " reachable"
+	text := pressure.Bytes(s.PeakReachable).String() + " reachable"
 	if s.PeakHeld != s.PeakReachable {
-		text += ", " + formatBytes(s.PeakHeld) + " held with garbage"
+		text += ", " + pressure.Bytes(s.PeakHeld).String() + " held with garbage"
 	}
 	if s.PeakReserved > 0 {
-		text += ", " + formatBytes(s.PeakReserved) + " reserved"
+		text += ", " + pressure.Bytes(s.PeakReserved).String() + " reserved"
 	}
 	return text
 }
 
 func durations(q trace.Quantiles) string {
-	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", formatDuration(time.Duration(q.P50)), formatDuration(time.Duration(q.P90)), formatDuration(time.Duration(q.P99)), formatDuration(time.Duration(q.Max)))
+	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", pressure.Duration(time.Duration(q.P50)), pressure.Duration(time.Duration(q.P90)), pressure.Duration(time.Duration(q.P99)), pressure.Duration(time.Duration(q.Max)))
 }
 
 // kindCounts lists how many events of each kind there are.
@@ -139,7 +138,7 @@ func kindCounts(t *trace.Trace) string {
 	var parts []string
 	for k, n := range count {
 		if n > 0 {
-			parts = append(parts, formatCount(n)+" "+trace.Kind(k).String())
+			parts = append(parts, pressure.Count(n)+" "+trace.Kind(k).String())
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -148,22 +147,22 @@ func kindCounts(t *trace.Trace) string {
 // describeObjects prints which objects a space has: by size, and by how long
 // they lived.
 func describeObjects(w io.Writer, space pressure.Space, s *trace.Stats, d trace.Demographics) {
-	share := func(part, all int64) string { return formatPercent(float64(part) / float64(max(all, 1))) }
+	share := func(part, all int64) string { return pressure.Percent(float64(part) / float64(max(all, 1))) }
 	sizes := table{{space.String() + ", size up to", "objects", "bytes", "of all", "never freed", "lifetime p50", "p90", "p99"}}
 	for _, c := range d.Sizes {
 		sizes = append(sizes, []string{
-			formatBytes(c.Max), formatCount(c.Objects), formatBytes(c.Bytes), share(c.Bytes, s.AllocatedBytes), formatCount(c.Survivors),
-			formatDuration(time.Duration(c.Lifetimes.P50)), formatDuration(time.Duration(c.Lifetimes.P90)), formatDuration(time.Duration(c.Lifetimes.P99)),
+			pressure.Bytes(c.Max).String(), pressure.Count(c.Objects), pressure.Bytes(c.Bytes).String(), share(c.Bytes, s.AllocatedBytes), pressure.Count(c.Survivors),
+			pressure.Duration(time.Duration(c.Lifetimes.P50)), pressure.Duration(time.Duration(c.Lifetimes.P90)), pressure.Duration(time.Duration(c.Lifetimes.P99)),
 		})
 	}
 	lives := table{{space.String() + ", lived less than", "objects", "of all", "bytes", "of all"}}
 	for _, c := range d.Lifetimes {
-		name := formatDuration(c.Below)
+		name := pressure.Duration(c.Below)
 		if c.Below == 0 {
 			name = "not freed"
 		}
 		lives = append(lives, []string{
-			name, formatCount(c.Objects), share(int64(c.Objects), int64(s.Allocs)), formatBytes(c.Bytes), share(c.Bytes, s.AllocatedBytes),
+			name, pressure.Count(c.Objects), share(int64(c.Objects), int64(s.Allocs)), pressure.Bytes(c.Bytes).String(), share(c.Bytes, s.AllocatedBytes),
 		})
 	}
 	for _, g := range []table{sizes, lives} {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"strconv"
 	"strings"
@@ -43,12 +44,11 @@ With --machine it also simulates the run and prints both. Make that file with re
 calibrate: its --heap must be the --ballast of the run, and --pool, --touch and
 --cached must be the same. A machine is faster at one time than at another: so some cycles
 are measured before the run, and the simulation is of the machine as it is now. With --record it writes what happened to a native trace,
-from which replay fit finds the machine.`,
+from which replay calibrate finds the machine.`,
 		Example: `  replay live mlp --policy cudajl --limit 1.5x --ballast 256MiB
   replay calibrate --heap 256MiB -o machine.json && replay live mlp --ballast 256MiB --machine machine.json
   replay live gpt2 --speed 0 --touch 0 --format json`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeTraces,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if speed < 0 || head < 0 || measure < 0 {
 				return errors.New("live: --speed, --for and --measure: want 0 or more")
@@ -193,7 +193,7 @@ func writeCalls(w io.Writer, calls []cuda.CallCount) {
 	fmt.Fprintln(w)
 	rows := table{{"calls of the driver", "number", "time"}}
 	for _, c := range calls {
-		rows = append(rows, []string{left + c.Name, formatCount(int(c.Calls)), formatDuration(c.Time)})
+		rows = append(rows, []string{left + c.Name, pressure.Count(c.Calls), pressure.Duration(c.Time)})
 	}
 	rows.print(w)
 }
@@ -247,7 +247,7 @@ func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun
 // writeLive prints the metrics of a live run, beside those of the simulation.
 func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log *sim.Log) error {
 	fmt.Fprintf(w, "%s under %s, limit %s (%.4gx the peak reachable %s)\n\n",
-		r.Trace, r.Policy, formatBytes(r.LimitBytes), r.LimitFactor, formatBytes(load.PeakReachable))
+		r.Trace, r.Policy, pressure.Bytes(r.LimitBytes).String(), r.LimitFactor, pressure.Bytes(load.PeakReachable).String())
 	rows := table{{"", "live"}}
 	row := func(name, here, there string) {
 		line := []string{left + name, here}
@@ -261,26 +261,26 @@ func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log 
 		simulated = *s
 		rows[0] = append(rows[0], "simulated")
 	}
-	row("collections, asked for", formatCount(r.Collections), formatCount(simulated.Collections))
-	row("forced by a refusal", formatCount(r.RefusalCollections), formatCount(simulated.RefusalCollections))
-	row("run by Go itself", formatCount(r.Natural), "")
-	row("failed allocations", formatCount(r.FailedAllocs), formatCount(simulated.FailedAllocs))
-	row("a cycle takes", formatDuration(r.Cycle), formatDuration(simulated.Cycle))
-	row("exposed pause", formatDuration(r.ExposedPause), formatDuration(simulated.ExposedPause))
-	row("longest pause", formatDuration(r.MaxPause), formatDuration(simulated.MaxPause))
-	row("collector busy", formatDuration(r.GCBusy), formatDuration(simulated.GCBusy))
-	row("peak live", formatBytes(r.PeakLive), formatBytes(simulated.PeakLive))
-	row("mean live", formatBytes(int64(r.MeanLive)), formatBytes(int64(simulated.MeanLive)))
-	row("mean garbage", formatBytes(int64(r.MeanGarbage)), formatBytes(int64(simulated.MeanGarbage)))
-	row("time", formatDuration(r.Elapsed), formatDuration(simulated.Elapsed))
+	row("collections, asked for", pressure.Count(r.Collections), pressure.Count(simulated.Collections))
+	row("forced by a refusal", pressure.Count(r.RefusalCollections), pressure.Count(simulated.RefusalCollections))
+	row("run by Go itself", pressure.Count(r.Natural), "")
+	row("failed allocations", pressure.Count(r.FailedAllocs), pressure.Count(simulated.FailedAllocs))
+	row("a cycle takes", pressure.Duration(r.Cycle), pressure.Duration(simulated.Cycle))
+	row("exposed pause", pressure.Duration(r.ExposedPause), pressure.Duration(simulated.ExposedPause))
+	row("longest pause", pressure.Duration(r.MaxPause), pressure.Duration(simulated.MaxPause))
+	row("collector busy", pressure.Duration(r.GCBusy), pressure.Duration(simulated.GCBusy))
+	row("peak live", pressure.Bytes(r.PeakLive).String(), pressure.Bytes(simulated.PeakLive).String())
+	row("mean live", pressure.Bytes(r.MeanLive).String(), pressure.Bytes(simulated.MeanLive).String())
+	row("mean garbage", pressure.Bytes(r.MeanGarbage).String(), pressure.Bytes(simulated.MeanGarbage).String())
+	row("time", pressure.Duration(r.Elapsed), pressure.Duration(simulated.Elapsed))
 	rows.print(w)
 	_, err := fmt.Fprintf(w, "\npauses %s\nfell behind the recording by up to %s; the pool took up to %s\n",
-		percentiles(log.Lengths()), formatDuration(r.Late), formatBytes(r.Reserved))
+		percentiles(log.Lengths()), pressure.Duration(r.Late), pressure.Bytes(r.Reserved).String())
 	if err == nil && s != nil && s.Pace != 1 {
 		_, err = fmt.Fprintf(w, "just before the run, cycles took %.2f times as long as when the machine was calibrated\n", s.Pace)
 	}
 	if work := r.Work; err == nil && work != (live.Work{}) {
-		_, err = fmt.Fprintf(w, "work took %s longer where a cycle was beside it, and %s where none was\n", formatDuration(work.LostBeside), formatDuration(work.LostAlone))
+		_, err = fmt.Fprintf(w, "work took %s longer where a cycle was beside it, and %s where none was\n", pressure.Duration(work.LostBeside), pressure.Duration(work.LostAlone))
 	}
 	return err
 }

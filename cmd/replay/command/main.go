@@ -68,26 +68,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// commands are the subcommands: one line here for each.
-var commands = []func() *cobra.Command{
-	newAdvise,
-	newCompare,
-	newReport,
-	newLab,
-	newPlot,
-	newRun,
-	newSweep,
-	newGate,
-	newExplain,
-	newImport,
-	newInfo,
-	newDiff,
-	newPolicies,
-	newLive,
-	newCalibrate,
-	newFit,
-	newRecord,
-	newExport,
+// commands are the subcommands, in the groups of the help.
+var commands = []struct {
+	about string
+	all   []func() *cobra.Command
+}{
+	{"Choose a policy and a limit:", []func() *cobra.Command{newCompare, newAdvise, newReport, newLab, newPolicies}},
+	{"Look closer:", []func() *cobra.Command{newRun, newPlot, newSweep, newGate}},
+	{"Recordings:", []func() *cobra.Command{newImport, newInfo, newDiff, newExport}},
+	{"On real memory, with Go's real collector:", []func() *cobra.Command{newLive, newCalibrate}},
 }
 
 func newRoot() *cobra.Command {
@@ -112,8 +101,14 @@ libraries are built in; recordings of your own come in through the importers.`,
 	}
 	root.PersistentFlags().Var((*sizeFlag)(&maxMemory), "max-memory", "`bytes` that reading one file may take: 2GiB (default: 64MiB and 30 times the file)")
 	root.SetFlagErrorFunc(flagError)
-	for _, c := range commands {
-		root.AddCommand(c())
+	root.CompletionOptions.DisableDefaultCmd = true
+	for _, group := range commands {
+		root.AddGroup(&cobra.Group{ID: group.about, Title: group.about})
+		for _, c := range group.all {
+			cmd := c()
+			cmd.GroupID = group.about
+			root.AddCommand(cmd)
+		}
 	}
 	return root
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"io/fs"
 	"slices"
@@ -32,8 +33,7 @@ mutator utilization, under each policy at one limit and cost. For the
 results.json of a comparison: exposed pause and collections against the limit.`,
 		Example: `  replay plot replay-out/results.json --format png
   replay plot my.arrows --policies never,cudajl --limit 1.25x --cycle 5ms -o pictures`,
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: completeTraces,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			kinds := strings.Split(format, ",")
 			for _, k := range kinds {
@@ -183,7 +183,7 @@ func drawRuns(g *experiment.Grid, at experiment.Cell, colours chart.Palette) ([]
 		return nil, nil
 	}
 	w, l := g.Workloads[at.Workload], g.Limits[at.Limit]
-	note := fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, formatBytes(l.Of(w)), experiment.CostName(g.Costs[at.Cost]), g.Ladder)
+	note := fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, pressure.Bytes(l.Of(w)).String(), experiment.CostName(g.Costs[at.Cost]), g.Ladder)
 	stem := fileStem(w.Name)
 	return []picture{
 		{"memory-" + stem, chart.Memory("Live memory and collections over time", note, runs, colours)},

@@ -69,22 +69,3 @@ var optimumDoc = map[string]string{
 	"optimum-blocking": "the best schedule of blocking cycles, found knowing the whole recording",
 	"optimum-overlap":  "the best schedule found of cycles that run beside the program",
 }
-
-// completePolicies is the shell completion of a list of policies: it completes
-// its last item.
-func completePolicies(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	done := typed[:strings.LastIndex(typed, ",")+1]
-	var names []string
-	add := func(name, doc string) {
-		if strings.HasPrefix(done+name, typed) {
-			names = append(names, done+name+"\t"+doc)
-		}
-	}
-	for _, p := range policy.List() {
-		add(p.Name, p.Doc)
-	}
-	for _, name := range sim.Optima() {
-		add(name, optimumDoc[name])
-	}
-	return names, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
-}

@@ -69,29 +69,3 @@ console.log(allocs.getColumn("bytes").sum(), allocs.filter(space.eq(pl.lit("devi
 		t.Errorf("polars has %s, want %s", got, want)
 	}
 }
-
-// DuckDB reads what export writes.
-func TestDuckDBReadsExports(t *testing.T) {
-	dir := t.TempDir()
-	want := odd(t, filepath.Join(dir, "run.arrows"))
-	for _, format := range []string{"parquet", "csv"} {
-		t.Run(format, func(t *testing.T) {
-			path := filepath.Join(dir, "run."+format)
-			var stdout, stderr bytes.Buffer
-			if status := run(t.Context(), []string{"export", filepath.Join(dir, "run.arrows"), "--to", format, "-o", path}, &stdout, &stderr); status != 0 {
-				t.Fatalf("status %d: %s", status, &stderr)
-			}
-			got := node(t, fmt.Sprintf(`
-const { DuckDBInstance } = require("@duckdb/node-api");
-(async () => {
-	const duck = await (await DuckDBInstance.create()).connect();
-	const rows = await duck.runAndReadAll("select sum(bytes) filter (kind = 'alloc'), sum(bytes) filter (kind = 'alloc' and space = 'device103'), sum(duration_ns) // 1000000 from '%s'");
-	console.log(rows.getRowsJson()[0].join(" "));
-})();
-`, path), "@duckdb/node-api")
-			if got != want {
-				t.Errorf("DuckDB has %s, want %s", got, want)
-			}
-		})
-	}
-}

@@ -45,7 +45,6 @@ Pareto front. Without JavaScript the charts are pictures. Without a FILE it take
 the recordings that are built in. Limits and words are those of replay compare.`,
 		Example: `  replay report -o report.html
   replay report my.arrows --policies never,cudajl,threshold:0.9 --limits 1.25x,1.5x,2x -o mine.html`,
-		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			g, err := s.grid(files)
 			if err != nil {

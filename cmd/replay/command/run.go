@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"sort"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
@@ -28,16 +30,17 @@ func newRun() *cobra.Command {
 pauses and the latency of the program's steps. FILE is a native trace,
 anything that replay import reads, or the name of a built-in workload.
 --why lists decisions with their reasons instead: those that started a cycle
-(--why=cycles), the last ones before a refusal (--why=refusals), or all of them;
-with --at, the ones around a time of the run.
+(--why=cycles), the last ones before a refusal (--why=refusals), or all of them.
+--at explains one moment: when the policy was last asked, what it saw, what it
+answered and why, and the cycles before and after. That time is on the recording's
+clock, as replay info shows it: pauses of the replay do not count.
 
 Policies are listed by replay policies.`,
 		Example: `  replay run gpt2 --policy cudajl --limit 1.5x
   replay run my.arrows --policy threshold:0.9 --limit 8GiB --cycle 5ms --ladder 20ms
   replay run mlp --policy cudajl --why=cycles
-  replay run mlp --why --at 0.5s`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeTraces,
+  replay run mlp --policy cudajl --at 0.5s`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			one, err := s.cell(args[0])
 			if err != nil {
@@ -49,21 +52,22 @@ Policies are listed by replay policies.`,
 				}
 			}
 			around := cmd.Flags().Changed("at")
-			if around && why == "" {
-				return errors.New("--at is for --why: replay explain says what happened at a moment")
+			switch w := one.workload; {
+			case around && why != "":
+				return errors.New("--why lists decisions, --at explains one moment: give one of them")
+			case around && (at < 0 || at > w.Span):
+				return fmt.Errorf("--at %v: %s runs from 0 to %v", at, w.Name, w.Span)
 			}
-			r, log, err := one.run(why != "")
+			r, log, err := one.run(why != "" || around)
 			if err != nil {
 				return err
 			}
 			out := printerFor(cmd.OutOrStdout(), format)
 			switch {
+			case around:
+				fmt.Fprint(out, view.Explain(one.contender, log, at))
 			case why != "":
-				some := whyOf(log, why)
-				if around {
-					some = near(some, at)
-				}
-				writeDecisions(out, some)
+				writeDecisions(out, whyOf(log, why))
 			case format == "json":
 				if err := json.NewEncoder(out).Encode(r); err != nil {
 					return err
@@ -80,7 +84,7 @@ Policies are listed by replay policies.`,
 	f := cmd.Flags()
 	f.StringVar(&why, "why", "", "list `decisions` with their reasons: "+orList(whyNames))
 	f.Lookup("why").NoOptDefVal = "all"
-	f.DurationVar(&at, "at", 0, "with --why: the decisions around this `time` of the run")
+	f.DurationVar(&at, "at", 0, "explain what the policy did at this `time` of the recording")
 	formatFlag(cmd, &format, "", "text", "json")
 	return cmd
 }
@@ -88,21 +92,21 @@ Policies are listed by replay policies.`,
 // writeRun prints the metrics of a run, grouped.
 func writeRun(w io.Writer, load *sim.Workload, r *sim.Result, log *sim.Log) {
 	share := func(d time.Duration) string {
-		return fmt.Sprintf("%s (%s of the recording)", formatDuration(d), formatPercent(float64(d)/float64(max(1, r.Span))))
+		return fmt.Sprintf("%s (%s of the recording)", pressure.Duration(d), pressure.Percent(float64(d)/float64(max(1, r.Span))))
 	}
 	table{
 		{"workload", left + r.Trace},
 		{"policy", left + r.Policy},
-		{"limit", left + fmt.Sprintf("%s (%.4gx the peak reachable %s)", formatBytes(r.LimitBytes), r.LimitFactor, formatBytes(load.PeakReachable))},
-		{"cost", left + fmt.Sprintf("cycle %s, ladder %s", formatDuration(r.Cycle), formatDuration(r.Ladder))},
-		{"collections", left + fmt.Sprintf("%s asked for, %s forced by a refusal, %s of all freed under 1 %%", formatCount(r.Collections), formatCount(r.RefusalCollections), formatCount(log.Wasted()))},
-		{"failed allocations", left + formatCount(r.FailedAllocs)},
+		{"limit", left + fmt.Sprintf("%s (%.4gx the peak reachable %s)", pressure.Bytes(r.LimitBytes).String(), r.LimitFactor, pressure.Bytes(load.PeakReachable).String())},
+		{"cost", left + fmt.Sprintf("cycle %s, ladder %s", pressure.Duration(r.Cycle), pressure.Duration(r.Ladder))},
+		{"collections", left + fmt.Sprintf("%s asked for, %s forced by a refusal, %s of all freed under 1 %%", pressure.Count(r.Collections), pressure.Count(r.RefusalCollections), pressure.Count(log.Wasted()))},
+		{"failed allocations", left + pressure.Count(r.FailedAllocs)},
 		{"exposed pause", left + share(r.ExposedPause)},
 		{"collector busy", left + share(r.GCBusy)},
 		{"pauses", left + percentiles(log.Lengths())},
 		{"metered steps", left + percentiles(load.Latencies(log, r.Elapsed))},
-		{"live", left + fmt.Sprintf("peak %s, mean %s, of it garbage %s", formatBytes(r.PeakLive), formatBytes(int64(r.MeanLive)), formatBytes(int64(r.MeanGarbage)))},
-		{"time", left + fmt.Sprintf("%s recorded, %s replayed", formatDuration(r.Span), formatDuration(r.Elapsed))},
+		{"live", left + fmt.Sprintf("peak %s, mean %s, of it garbage %s", pressure.Bytes(r.PeakLive).String(), pressure.Bytes(r.MeanLive).String(), pressure.Bytes(r.MeanGarbage).String())},
+		{"time", left + fmt.Sprintf("%s recorded, %s replayed", pressure.Duration(r.Span), pressure.Duration(r.Elapsed))},
 	}.print(w)
 }
 
@@ -111,8 +115,8 @@ func percentiles(sorted []time.Duration) string {
 	if len(sorted) == 0 {
 		return "none"
 	}
-	at := func(p float64) string { return formatDuration(trace.Percentile(sorted, p)) }
-	return fmt.Sprintf("%s: p50 %s p90 %s p99 %s max %s", formatCount(len(sorted)), at(50), at(90), at(99), at(100))
+	at := func(p float64) string { return pressure.Duration(trace.Percentile(sorted, p)) }
+	return fmt.Sprintf("%s: p50 %s p90 %s p99 %s max %s", pressure.Count(len(sorted)), at(50), at(90), at(99), at(100))
 }
 
 // whyNames are the values of --why.
@@ -138,22 +142,15 @@ func whyOf(log *sim.Log, which string) (some []sim.Decided) {
 	return some
 }
 
-// near returns the decisions around a time of the run: five before it and five
-// from it on.
-func near(all []sim.Decided, at time.Duration) []sim.Decided {
-	k := sort.Search(len(all), func(i int) bool { return all[i].Now >= at })
-	return all[max(0, k-5):min(len(all), k+5)]
-}
-
 // writeDecisions lists questions and their answers, a line to each.
 func writeDecisions(w io.Writer, all []sim.Decided) {
 	fmt.Fprintf(w, "%12s  %-10s  %10s  %10s  %5s  %-7s  %s\n", "time", "at", "live", "request", "full", "action", "reason")
 	for _, d := range all {
-		ask := formatBytes(d.Request)
+		ask := pressure.Bytes(d.Request).String()
 		if d.WillBlock {
-			ask = formatDuration(d.Wait) + " wait"
+			ask = pressure.Duration(d.Wait) + " wait"
 		}
 		fmt.Fprintf(w, "%11.6fs  %-10s  %10s  %10s  %4.0f%%  %-7s  %s\n",
-			d.Now.Seconds(), d.At, formatBytes(d.Sample.Live), ask, 100*d.Sample.Pressure(), d.Action, d.Reason)
+			d.Now.Seconds(), d.At, pressure.Bytes(d.Sample.Live).String(), ask, 100*d.Sample.Pressure(), d.Action, d.Reason)
 	}
 }

@@ -3,13 +3,13 @@ package command
 import (
 	"errors"
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"io/fs"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/eagergc/eagergc/sim"
@@ -154,19 +154,7 @@ func (f *sizeFlag) String() string {
 	if *f == 0 {
 		return ""
 	}
-	return formatBytes(int64(*f))
+	return pressure.Bytes(int64(*f)).String()
 }
 
 func (*sizeFlag) Type() string { return "bytes" }
-
-// completeTraces is the shell completion of a recording: the built-in workloads,
-// and files.
-func completeTraces(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	for _, name := range samples.All() {
-		if strings.HasPrefix(name, typed) {
-			names = append(names, name+"\tbuilt-in workload")
-		}
-	}
-	return names, cobra.ShellCompDirectiveDefault
-}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"os"
 	"path/filepath"
@@ -40,7 +41,6 @@ condition instead, found by bisection; --limits is not used then.`,
 		Example: `  replay sweep --policies 'never,cudajl,threshold:{0.5..0.95/10},periodic:{1ms..1s*10}' --limits '{1.1x..6x/20}'
   replay sweep my.arrows --policies cudajl --limits 1.5x --cycle '{0.1ms..1s*13}' -o results/cost
   replay sweep --policies never,cudajl --smallest 'refusal_collections==0'`,
-		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			g, err := s.grid(files)
 			if err != nil {
@@ -157,7 +157,7 @@ func writeFronts(w io.Writer, g *experiment.Grid) error {
 func frontTable(front []sim.Result) table {
 	t := table{{"policy", "pause", "collector", "mean live", "refusals"}}
 	for _, r := range front {
-		t = append(t, []string{r.Policy, formatDuration(r.ExposedPause), formatDuration(r.GCBusy), formatBytes(int64(r.MeanLive)), formatCount(r.RefusalCollections)})
+		t = append(t, []string{r.Policy, pressure.Duration(r.ExposedPause), pressure.Duration(r.GCBusy), pressure.Bytes(r.MeanLive).String(), pressure.Count(r.RefusalCollections)})
 	}
 	return t
 }
@@ -201,5 +201,5 @@ func limitText(bytes int64, w *sim.Workload) string {
 	if bytes < 0 {
 		return "none"
 	}
-	return strings.TrimSuffix(three(float64(bytes)/float64(w.PeakReachable)), ".") + "x"
+	return strings.TrimSuffix(pressure.Number(float64(bytes)/float64(w.PeakReachable)), ".") + "x"
 }

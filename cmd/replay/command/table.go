@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"math"
 	"strings"
@@ -23,7 +24,7 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 	}
 	for i, load := range g.Workloads {
 		fmt.Fprintf(out, "\n%s: %s allocations, %s waits, %s, peak reachable %s\n", load.Name,
-			formatCount(load.Allocs), formatCount(load.Syncs), formatDuration(load.Span), formatBytes(load.PeakReachable))
+			pressure.Count(load.Allocs), pressure.Count(load.Syncs), pressure.Duration(load.Span), pressure.Bytes(load.PeakReachable).String())
 		for j := range g.Costs {
 			table(view.Block(g, i, j)).print(out)
 		}

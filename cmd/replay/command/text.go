@@ -4,15 +4,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 
-	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
-
-// formatBytes writes n in the IEC unit that suits it, as 1.50 GiB.
-func formatBytes(n int64) string { return pressure.Bytes(n).String() }
 
 // parseBytes reads a number of bytes with the units of [pressure.ParseLimit].
 func parseBytes(text string) (int64, error) {
@@ -26,13 +23,20 @@ func parseBytes(text string) (int64, error) {
 	return l.Bytes, nil
 }
 
-// Numbers are written as in the pages.
-var (
-	formatDuration = view.Duration
-	formatPercent  = view.Percent
-	formatCount    = view.Count
-	three          = view.Three
-)
+// quantity writes a value of a unit: ns, B, B/s, 1/s, ratio, or empty for a count.
+func quantity(v float64, unit string) string {
+	switch unit {
+	case "ns":
+		return pressure.Duration(time.Duration(v))
+	case "B":
+		return pressure.Bytes(v).String()
+	case "B/s":
+		return pressure.Bytes(v).String() + "/s"
+	case "ratio":
+		return pressure.Percent(v)
+	}
+	return pressure.Count(int64(v))
+}
 
 // A table is rows of cells. The first column is printed on the left of its
 // width, the others on the right; a cell that begins with left is on the left

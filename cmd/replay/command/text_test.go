@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"github.com/eagergc/eagergc/pressure"
 	"math"
 	"testing"
 	"time"
@@ -14,12 +15,12 @@ func TestTexts(t *testing.T) {
 		0: "0", 1: "1ns", 999: "999ns", 1000: "1.00us", 12345 * time.Microsecond: "12.3ms",
 		880 * time.Millisecond: "880ms", 1540 * time.Millisecond: "1.54s", time.Hour: "3600s",
 	} {
-		if got := formatDuration(d); got != want {
+		if got := pressure.Duration(d); got != want {
 			t.Errorf("%d ns is %q, want %q", d, got, want)
 		}
 	}
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 160000: "160,000", 12345678: "12,345,678"} {
-		if got := formatCount(n); got != want {
+		if got := pressure.Count(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
 	}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/gc"
@@ -13,7 +14,7 @@ func Program(a *experiment.Advice) string {
 	if a.Policy != gc.DefaultPolicy {
 		policy = fmt.Sprintf("Policy: gc.MustParse(%q).New(), ", a.Policy)
 	}
-	return fmt.Sprintf("collector, err := gc.New(gc.Config{%sLimit: %d}) // %s", policy, a.Limit, Bytes(a.Limit))
+	return fmt.Sprintf("collector, err := gc.New(gc.Config{%sLimit: %d}) // %s", policy, a.Limit, pressure.Bytes(a.Limit).String())
 }
 
 // AdviceText is an advice in a sentence.
@@ -21,17 +22,17 @@ func AdviceText(a *experiment.Advice) string {
 	c := a.Choice
 	pause := "no pause"
 	if c.Pauses > 0 {
-		pause = "p99 pause " + Duration(c.P99)
+		pause = "p99 pause " + pressure.Duration(c.P99)
 	}
-	text := fmt.Sprintf("With %s at %s: no refusal, %s, %s of the time, %s of a core", a.Policy, Bytes(a.Limit), pause, Percent(c.Held), Percent(c.Core))
+	text := fmt.Sprintf("With %s at %s: no refusal, %s, %s of the time, %s of a core", a.Policy, pressure.Bytes(a.Limit).String(), pause, pressure.Percent(c.Held), pressure.Percent(c.Core))
 	for _, o := range a.Others {
 		if o.Policy == "never" && o.Exposed > c.Exposed {
 			need := "cannot do as well"
 			if o.Needs > 0 {
-				need = "needs " + Bytes(o.Needs)
+				need = "needs " + pressure.Bytes(o.Needs).String()
 			}
-			text += fmt.Sprintf("; never %s or loses %s", need, Duration(o.Exposed))
+			text += fmt.Sprintf("; never %s or loses %s", need, pressure.Duration(o.Exposed))
 		}
 	}
-	return text + fmt.Sprintf("; below %s nothing helps: that much is reachable.", Bytes(a.Reachable))
+	return text + fmt.Sprintf("; below %s nothing helps: that much is reachable.", pressure.Bytes(a.Reachable).String())
 }

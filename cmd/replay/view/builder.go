@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"sync"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
@@ -80,15 +81,15 @@ func (b *Builder) At(workload int) string {
 	if b.Grid.Machine != nil {
 		cost = "costs of the machine"
 	}
-	return fmt.Sprintf("a limit of %s (%s), %s", l, Bytes(l.Of(b.Grid.Workloads[workload])), cost)
+	return fmt.Sprintf("a limit of %s (%s), %s", l, pressure.Bytes(l.Of(b.Grid.Workloads[workload])).String(), cost)
 }
 
 // About describes a workload.
 func About(w *sim.Workload) string {
 	waits := "no waits"
 	if w.Syncs > 0 {
-		waits = fmt.Sprintf("%s waits of %s together", Count(w.Syncs), Duration(w.Wait))
+		waits = fmt.Sprintf("%s waits of %s together", pressure.Count(w.Syncs), pressure.Duration(w.Wait))
 	}
 	return fmt.Sprintf("%s allocations, %s in all, %s, %s long; at most %s were reachable at once.",
-		Count(w.Allocs), Bytes(w.AllocatedBytes), waits, Duration(w.Span), Bytes(w.PeakReachable))
+		pressure.Count(w.Allocs), pressure.Bytes(w.AllocatedBytes).String(), waits, pressure.Duration(w.Span), pressure.Bytes(w.PeakReachable).String())
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 )
@@ -19,21 +20,21 @@ func (b *Builder) mark(policy string) string { return Hex(b.Palette.Of(policy).L
 // AdviceCards say which limit one recording needs, and what that saves.
 func (b *Builder) AdviceCards(a *experiment.Advice) []Card {
 	if a == nil {
-		return []Card{{"Limit", "none", fmt.Sprintf("no policy loses under %s, however large the limit", Percent(experiment.DefaultLost)), ""}}
+		return []Card{{"Limit", "none", fmt.Sprintf("no policy loses under %s, however large the limit", pressure.Percent(experiment.DefaultLost)), ""}}
 	}
 	c := a.Choice
-	cards := []Card{{"Limit", Bytes(a.Limit), fmt.Sprintf("the smallest, with %s: no refusal, %s of the time lost, p99 pause %s, %s of a core",
-		a.Policy, Percent(c.Lost), Duration(c.P99), Percent(c.Core)), b.mark(a.Policy)}}
+	cards := []Card{{"Limit", pressure.Bytes(a.Limit).String(), fmt.Sprintf("the smallest, with %s: no refusal, %s of the time lost, p99 pause %s, %s of a core",
+		a.Policy, pressure.Percent(c.Lost), pressure.Duration(c.P99), pressure.Percent(c.Core)), b.mark(a.Policy)}}
 	for _, o := range a.Others {
 		switch {
 		case o.Policy != "never":
 		case o.Needs > a.Limit:
-			cards = append(cards, Card{"Memory saved, against never collecting early", Bytes(o.Needs - a.Limit),
-				fmt.Sprintf("never needs %s to lose as little; at %s it loses %s", Bytes(o.Needs), Bytes(a.Limit), Duration(o.Exposed)), ""})
+			cards = append(cards, Card{"Memory saved, against never collecting early", pressure.Bytes(o.Needs - a.Limit).String(),
+				fmt.Sprintf("never needs %s to lose as little; at %s it loses %s", pressure.Bytes(o.Needs).String(), pressure.Bytes(a.Limit).String(), pressure.Duration(o.Exposed)), ""})
 		case o.Exposed > c.Exposed:
-			cards = append(cards, Card{"Time saved, against never collecting early", Duration(o.Exposed - c.Exposed),
-				fmt.Sprintf("never is held for %s at %s", Duration(o.Exposed), Bytes(a.Limit)), ""})
+			cards = append(cards, Card{"Time saved, against never collecting early", pressure.Duration(o.Exposed - c.Exposed),
+				fmt.Sprintf("never is held for %s at %s", pressure.Duration(o.Exposed), pressure.Bytes(a.Limit).String()), ""})
 		}
 	}
-	return append(cards, Card{"Below this nothing helps", Bytes(a.Reachable), "that much is reachable at once, garbage or not", ""})
+	return append(cards, Card{"Below this nothing helps", pressure.Bytes(a.Reachable).String(), "that much is reachable at once, garbage or not", ""})
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"sort"
 	"strings"
@@ -39,23 +40,23 @@ func Explain(c sim.Contender, log *sim.Log, at time.Duration) string {
 
 func where(d *sim.Decided) string {
 	if d.At == gc.Sync {
-		return fmt.Sprintf("a wait of %s", Duration(d.Wait))
+		return fmt.Sprintf("a wait of %s", pressure.Duration(d.Wait))
 	}
-	return fmt.Sprintf("an allocation of %s", Bytes(d.Request))
+	return fmt.Sprintf("an allocation of %s", pressure.Bytes(d.Request).String())
 }
 
 func wakeText(wake int64) string {
 	if wake >= 1<<61 {
 		return "never"
 	}
-	return Bytes(wake)
+	return pressure.Bytes(wake).String()
 }
 
 func explainPoint(w io.Writer, p *gc.Point) {
 	fmt.Fprintf(w, "  now        %v on the clock of the run\n", p.Now)
-	fmt.Fprintf(w, "  live       %s of %s: pressure %s\n", Bytes(p.Sample.Live), Bytes(p.Sample.Limit), Percent(p.Sample.Pressure()))
-	fmt.Fprintf(w, "  since the last cycle: allocated %s, freed by the program %s; live after it %s\n", Bytes(p.Allocated), Bytes(p.Freed), Bytes(p.LiveAfter))
-	fmt.Fprintf(w, "  a cycle    would cost %s; %d so far", Duration(p.Cost), p.Cycles)
+	fmt.Fprintf(w, "  live       %s of %s: pressure %s\n", pressure.Bytes(p.Sample.Live).String(), pressure.Bytes(p.Sample.Limit).String(), pressure.Percent(p.Sample.Pressure()))
+	fmt.Fprintf(w, "  since the last cycle: allocated %s, freed by the program %s; live after it %s\n", pressure.Bytes(p.Allocated).String(), pressure.Bytes(p.Freed).String(), pressure.Bytes(p.LiveAfter).String())
+	fmt.Fprintf(w, "  a cycle    would cost %s; %d so far", pressure.Duration(p.Cost), p.Cycles)
 	if p.Running {
 		fmt.Fprint(w, ", one under way")
 	}
@@ -77,7 +78,7 @@ func explainCycles(w io.Writer, log *sim.Log, ds []sim.Decided, next int) {
 		}
 		c := &log.Cycles[i]
 		fmt.Fprintf(w, "  %s at %v, asked for by %v: took %s, exposed %s, freed %s, left %s\n", name, c.Start, c.Trigger,
-			Duration(c.Duration), Duration(c.Exposed), Bytes(c.Freed), Bytes(c.LiveAfter))
+			pressure.Duration(c.Duration), pressure.Duration(c.Exposed), pressure.Bytes(c.Freed).String(), pressure.Bytes(c.LiveAfter).String())
 	}
 	fmt.Fprintln(w, "Cycles, on the clock of the run:")
 	show("before", after-1)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"math"
 	"slices"
 	"time"
@@ -81,18 +82,18 @@ func (b *Builder) pauses(runs []Run) Figure {
 			l.add(q.Nines, q.Pause.Seconds())
 			right = max(right, q.Nines)
 		}
-		row := []string{r.Result.Policy, Count(len(r.Log.Pauses))}
+		row := []string{r.Result.Policy, pressure.Count(len(r.Log.Pauses))}
 		lengths := r.Log.Lengths()
 		for _, p := range percents {
 			cell := "-" // too few to tell
 			if float64(len(lengths))*(1-p/100) >= 1-1e-9 {
-				cell = Duration(trace.Percentile(lengths, p))
+				cell = pressure.Duration(trace.Percentile(lengths, p))
 			}
 			row = append(row, cell)
 		}
-		t = append(t, append(row, Duration(r.Result.MaxPause)))
+		t = append(t, append(row, pressure.Duration(r.Result.MaxPause)))
 		if n := len(lengths); n > 0 {
-			l.Rest = fmt.Sprintf("%s, longest %s", Plural(n, "pause"), Duration(lengths[n-1]))
+			l.Rest = fmt.Sprintf("%s, longest %s", plural(n, "pause"), pressure.Duration(lengths[n-1]))
 			c.Lines = append(c.Lines, l)
 		} else {
 			c.Lines = append(c.Lines, Line{Policy: l.Policy, X: []float64{0}, Y: []*float64{nil}, Rest: l.Rest})
@@ -124,7 +125,7 @@ func (b *Builder) mmu(runs []Run) Figure {
 		}
 		row := []string{r.Result.Policy}
 		for _, u := range r.Log.MMU(r.Result.Elapsed, experiment.Windows) {
-			row = append(row, Percent(u))
+			row = append(row, pressure.Percent(u))
 		}
 		l.Rest = row[2] + " of any " + experiment.Windows[1].String()
 		t = append(t, row)
@@ -148,7 +149,7 @@ func (b *Builder) lbo(workload int) Figure {
 					v := [2]float64{o.Wall, o.Processor}[i]
 					l.add(o.Factor, v)
 					if l.Rest == "" {
-						l.Rest = Three(v) + "x at " + Three(o.Factor) + "x"
+						l.Rest = pressure.Number(v) + "x at " + pressure.Number(o.Factor) + "x"
 					}
 				}
 			}
@@ -159,7 +160,7 @@ func (b *Builder) lbo(workload int) Figure {
 		f.Data = append(f.Data, c)
 	}
 	for _, o := range all {
-		f.Table = append(f.Table, []string{o.Policy, Three(o.Factor) + "x", fmt.Sprintf("%.4f", o.Wall), fmt.Sprintf("%.4f", o.Processor)})
+		f.Table = append(f.Table, []string{o.Policy, pressure.Number(o.Factor) + "x", fmt.Sprintf("%.4f", o.Wall), fmt.Sprintf("%.4f", o.Processor)})
 	}
 	return f
 }
@@ -195,7 +196,7 @@ func (b *Builder) front(workload int) Figure {
 	for i, r := range results {
 		x, y := 100*share(r.GCBusy, r.Span), 100*share(r.ExposedPause, r.Span)
 		xs, ys = append(xs, x), append(ys, y)
-		l := Line{Policy: b.policy(r.Policy), Rest: fmt.Sprintf("%s / %s", Percent(x/100), Percent(y/100))}
+		l := Line{Policy: b.policy(r.Policy), Rest: fmt.Sprintf("%s / %s", pressure.Percent(x/100), pressure.Percent(y/100))}
 		l.add(x, y)
 		c.Lines = append(c.Lines, l)
 		on := "no"
@@ -204,7 +205,7 @@ func (b *Builder) front(workload int) Figure {
 		} else if sim.Foresees(r.Policy) {
 			on = "knows the future"
 		}
-		t = append(t, []string{r.Policy, Percent(x / 100), Percent(y / 100), on})
+		t = append(t, []string{r.Policy, pressure.Percent(x / 100), pressure.Percent(y / 100), on})
 	}
 	c.X.fit(xs)
 	c.Y.fit(ys)
@@ -277,7 +278,7 @@ func (b *Builder) limits(workload int) Figure {
 			c.add(x, n)
 			pauses, counts = append(pauses, y), append(counts, n)
 			if l == b.Limit {
-				a.Rest, c.Rest = fmt.Sprintf("%s at %s", Percent(y/100), g.Limits[l]), fmt.Sprintf("%s at %s", Count(int(n)), g.Limits[l])
+				a.Rest, c.Rest = fmt.Sprintf("%s at %s", pressure.Percent(y/100), g.Limits[l]), fmt.Sprintf("%s at %s", pressure.Count(int(n)), g.Limits[l])
 			}
 		}
 		if len(a.X) > 0 {

@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"math"
 	"strings"
 
@@ -55,7 +56,7 @@ func cellText(o *experiment.Outcome) (pause, cycles string) {
 	if o.FailedAllocs > 0 {
 		cycles += fmt.Sprintf(" !%d", o.FailedAllocs)
 	}
-	return Duration(o.ExposedPause), cycles
+	return pressure.Duration(o.ExposedPause), cycles
 }
 
 // Summary is the Table over all workloads at one cost: the time lost at each limit
@@ -72,7 +73,7 @@ func Summary(g *experiment.Grid, cost int) Table {
 			row = append(row, LostText(g.Lost(cost, p, l)))
 		}
 		longest, failed := g.Worst(cost, p)
-		t = append(t, append(row, LostText(g.Lost(cost, p, experiment.AllLimits)), Duration(longest), Count(failed)))
+		t = append(t, append(row, LostText(g.Lost(cost, p, experiment.AllLimits)), pressure.Duration(longest), pressure.Count(failed)))
 	}
 	return t
 }
@@ -82,7 +83,7 @@ func LostText(share float64) string {
 	if math.IsNaN(share) {
 		return "-"
 	}
-	return Percent(share)
+	return pressure.Percent(share)
 }
 
 // Verdict says in a sentence which policy loses the least time at one cost,
@@ -112,7 +113,7 @@ func Verdict(g *experiment.Grid, cost int) string {
 		text += " (" + strings.Join(others, ", ") + ")"
 	}
 	if failed := g.Failed(cost, r.Best); failed > 0 {
-		text += fmt.Sprintf(", but %s allocations fail under it", Count(failed))
+		text += fmt.Sprintf(", but %s allocations fail under it", pressure.Count(failed))
 	}
 	return text + impossible(g) + "."
 }
@@ -128,9 +129,9 @@ func Savings(g *experiment.Grid, cost int) string {
 	if s.Time <= 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s saves %s against never, over %s recorded in %s", best, Duration(s.Time), Duration(s.Recorded), Plural(s.Runs, "run"))
+	text := fmt.Sprintf("%s saves %s against never, over %s recorded in %s", best, pressure.Duration(s.Time), pressure.Duration(s.Recorded), plural(s.Runs, "run"))
 	if s.Bytes > 0 {
-		text += fmt.Sprintf(";\nat %s it loses less than never at %s, with %s less memory", s.With, s.Than, Bytes(s.Bytes))
+		text += fmt.Sprintf(";\nat %s it loses less than never at %s, with %s less memory", s.With, s.Than, pressure.Bytes(s.Bytes).String())
 	}
 	return text + "."
 }
@@ -140,7 +141,7 @@ func impossible(g *experiment.Grid) (text string) {
 	for l, limit := range g.Limits {
 		for i, w := range g.Workloads {
 			if !g.Possible(i, l) {
-				text += fmt.Sprintf("; %s is below the %s that %s keeps reachable and does not count", limit, Bytes(w.PeakReachable), w.Name)
+				text += fmt.Sprintf("; %s is below the %s that %s keeps reachable and does not count", limit, pressure.Bytes(w.PeakReachable).String(), w.Name)
 				break
 			}
 		}
@@ -153,8 +154,8 @@ func RunTable(runs []Run) Table {
 	t := Table{{"policy", "cycles", "forced by a refusal", "failed", "exposed pause", "longest", "collector", "peak live", "mean live", "mean garbage", "took"}}
 	for _, run := range runs {
 		r := run.Result
-		t = append(t, []string{r.Policy, Count(r.Collections), Count(r.RefusalCollections), Count(r.FailedAllocs), Duration(r.ExposedPause),
-			Duration(r.MaxPause), Duration(r.GCBusy), Bytes(r.PeakLive), Bytes(int64(r.MeanLive)), Bytes(int64(r.MeanGarbage)), Duration(r.Elapsed)})
+		t = append(t, []string{r.Policy, pressure.Count(r.Collections), pressure.Count(r.RefusalCollections), pressure.Count(r.FailedAllocs), pressure.Duration(r.ExposedPause),
+			pressure.Duration(r.MaxPause), pressure.Duration(r.GCBusy), pressure.Bytes(r.PeakLive).String(), pressure.Bytes(r.MeanLive).String(), pressure.Bytes(r.MeanGarbage).String(), pressure.Duration(r.Elapsed)})
 	}
 	return t
 }
@@ -177,10 +178,10 @@ func Reasons(runs []Run) Table {
 			times[k]++
 		}
 		for _, k := range order {
-			counts = append(counts, []string{runs[i].Result.Policy, k.action, k.reason, Count(times[k])})
+			counts = append(counts, []string{runs[i].Result.Policy, k.action, k.reason, pressure.Count(times[k])})
 		}
 		if n := runs[i].Result.RefusalCollections; n > 0 {
-			counts = append(counts, []string{runs[i].Result.Policy, "ladder", "an allocation did not fit", Count(n)})
+			counts = append(counts, []string{runs[i].Result.Policy, "ladder", "an allocation did not fit", pressure.Count(n)})
 		}
 	}
 	return counts

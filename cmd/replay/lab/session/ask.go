@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/eagergc/eagergc/pressure"
 	"slices"
 	"strings"
 	"time"
@@ -182,9 +183,9 @@ func (p *Picture) rank(runs []view.Run, price float64, at string) {
 	var others []string
 	for i := range order {
 		r := &order[i].Result
-		lost := view.Percent(Lost(r, price))
-		p.Table = append(p.Table, []string{r.Policy, lost, view.Duration(r.ExposedPause), view.Duration(r.MaxPause), view.Count(r.Collections),
-			view.Count(r.RefusalCollections), view.Count(r.FailedAllocs), view.Bytes(int64(r.MeanLive))})
+		lost := pressure.Percent(Lost(r, price))
+		p.Table = append(p.Table, []string{r.Policy, lost, pressure.Duration(r.ExposedPause), pressure.Duration(r.MaxPause), pressure.Count(r.Collections),
+			pressure.Count(r.RefusalCollections), pressure.Count(r.FailedAllocs), pressure.Bytes(r.MeanLive).String()})
 		switch {
 		case sim.Foresees(r.Policy) || r.FailedAllocs > 0:
 			if r.Policy == "optimum-overlap" {
@@ -199,7 +200,7 @@ func (p *Picture) rank(runs []view.Run, price float64, at string) {
 	if best == nil {
 		p.Verdict = "Allocations fail under every policy that ran."
 	} else {
-		p.Verdict = fmt.Sprintf("%s loses least: %s of the time", best.Policy, view.Percent(Lost(best, price)))
+		p.Verdict = fmt.Sprintf("%s loses least: %s of the time", best.Policy, pressure.Percent(Lost(best, price)))
 		if price > 0 {
 			p.Verdict += ", memory at its price"
 		}
