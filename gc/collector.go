@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/internal/environ"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -99,18 +99,15 @@ const DefaultPolicy = "pacer"
 
 // PolicyVariable is the environment variable that chooses the policy of every
 // collector of a process by its text form, whatever its Config says. The word
-// off leaves everything to the refusal ladder and to Go's own cycles.
+// none leaves everything to the refusal ladder and to Go's own cycles. One that [Parse]
+// does not know is said in the log, and has no effect.
 const PolicyVariable = "EAGERGC_POLICY"
 
-// New returns a running collector. The errors are a policy in the environment that
-// [Parse] does not know, a limit below 0, and caps out of range. Close it when
+// New returns a running collector. The errors are a limit below 0, and caps out of range. Close it when
 // done. A collector that is forgotten costs nothing once all that it tracks is
 // given back.
 func New(cfg Config) (*Collector, error) {
-	policy, err := choosePolicy(cfg.Policy)
-	if err != nil {
-		return nil, err
-	}
+	policy := choosePolicy(cfg.Policy)
 	if cfg.Limit < 0 || cfg.Limit > MaxBytes {
 		return nil, fmt.Errorf("gc: a limit of %d bytes: want 0 to %d", cfg.Limit, int64(MaxBytes))
 	}
@@ -153,19 +150,20 @@ func newOn(e engine, cfg Config, p Policy) *Collector {
 }
 
 // choosePolicy returns nil if nobody has chosen one.
-func choosePolicy(configured Policy) (Policy, error) {
-	text, set := os.LookupEnv(PolicyVariable)
-	switch {
-	case set && text == "off":
-		return Spec{}.New(), nil
-	case set && text != "":
-		spec, err := Parse(text)
-		if err != nil {
-			return nil, fmt.Errorf("gc: environment variable %s: %w", PolicyVariable, err)
-		}
-		return spec.New(), nil
+func choosePolicy(configured Policy) Policy {
+	text := environ.Text(PolicyVariable)
+	if text == "" {
+		return configured
 	}
-	return configured, nil
+	if text == environ.None {
+		text = "never"
+	}
+	spec, err := Parse(text)
+	if err != nil {
+		environ.Refuse(PolicyVariable, err)
+		return configured
+	}
+	return spec.New()
 }
 
 // Close stops the collector: no cycle is started and no policy asked from now on.

@@ -2,9 +2,9 @@ package gc
 
 import (
 	"log/slog"
-	"os"
 	"sync"
 
+	"github.com/eagergc/eagergc/gc/internal/environ"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -13,8 +13,7 @@ import (
 // those that count through package pressure. Its policy is
 // [HostPolicy], or that of the environment. Its limit is that of the
 // environment for host memory, see [pressure.LimitsFromEnv], the hard one before the
-// soft one; else nine tenths of what the machine or the container has. If the environment
-// cannot be read that is logged, and without effect.
+// soft one; else nine tenths of what the machine or the container has.
 func Default() *Collector {
 	theDefault.once.Do(func() { theDefault.collector = newDefault() })
 	return theDefault.collector
@@ -32,11 +31,7 @@ var theDefault struct {
 const defaultShare = 0.9
 
 func newDefault() *Collector {
-	c, err := New(Config{Policy: MustParse(HostPolicy).New(), Limit: defaultLimit()})
-	if err != nil {
-		slog.Default().Error("eagergc: the default collector goes without what is in the environment", slog.Any("error", err))
-		c = newOn(newGoRuntime(), Config{Limit: defaultLimit(), Caps: usualCaps()}, MustParse(HostPolicy).New())
-	}
+	c := newOn(newGoRuntime(), Config{Limit: defaultLimit(), Caps: usualCaps()}, choosePolicy(MustParse(HostPolicy).New()))
 	c.Listen()
 	return c
 }
@@ -46,16 +41,11 @@ func defaultLimit() int64 {
 	if err != nil {
 		info = pressure.Info{}
 	}
-	limits, err := pressure.LimitsFromEnv(pressure.Host, nil)
-	if err != nil {
-		slog.Default().Error("eagergc: the default collector goes without a limit from the environment", slog.Any("error", err))
+	limit, set := environ.HostLimit(info.Total)
+	if !set {
+		limit = int64(defaultShare * float64(info.Total))
 	}
-	for _, l := range []pressure.Limit{limits.Hard, limits.Soft} {
-		if bytes, err := l.Of(info.Total); err == nil && bytes > 0 {
-			return min(bytes, MaxBytes)
-		}
-	}
-	return int64(defaultShare * float64(info.Total))
+	return min(limit, MaxBytes)
 }
 
 // checkLimit warns of a limit that cannot be reached.
@@ -71,7 +61,7 @@ func (c *Collector) checkLimit(bytes int64) {
 // panic that can be seen, and no panic be contained: for tests.
 const StrictVariable = "EAGERGC_STRICT"
 
-func strict() bool { return os.Getenv(StrictVariable) == "1" }
+func strict() bool { return environ.Choice(StrictVariable, "off", "on") == "on" }
 
 // misuse says what the program does wrong, aloud; in strict mode it panics. The
 // caller does not hold mu.

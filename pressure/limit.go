@@ -49,9 +49,9 @@ var units = []struct {
 // ParseLimit reads a limit: a number and a unit, with nothing or one space
 // between them. Units k, M, G, T, P, with or without B, are powers of 1000; KiB,
 // MiB, GiB, TiB, PiB are powers of 1024; none is bytes; % is a share of the
-// total. Fractions of a byte are cut off. The empty text means no limit.
+// total. Fractions of a byte are cut off. The empty text and "none" mean no limit; spaces around the text do not count.
 func ParseLimit(text string) (Limit, error) {
-	if text == "" {
+	if text = strings.TrimSpace(text); text == "" || text == "none" {
 		return Limit{}, nil
 	}
 	end := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
@@ -149,7 +149,8 @@ func (l Limit) Of(total int64) (int64, error) {
 // LimitsFromEnv reads the limits of a space from the environment through lookup,
 // which is [os.LookupEnv] if nil. The variable of the space goes before the
 // general one. The general one is for devices only: host and pinned memory have
-// limits of their own or none. A variable that is absent or empty sets no limit.
+// limits of their own or none. A variable that is absent or empty sets no limit, and "none" says that there is none, whatever the
+// general one says. One that cannot be read is an error, and counts as absent: the limits that can be read are returned with it.
 func LimitsFromEnv(space Space, lookup func(string) (string, bool)) (Limits, error) {
 	return Limits{}.OrFromEnv(space, lookup)
 }
@@ -164,23 +165,22 @@ func (l Limits) OrFromEnv(space Space, lookup func(string) (string, bool)) (Limi
 	if space == Host || space == Pinned {
 		prefixes = prefixes[:1]
 	}
-	read := func(set Limit, kind string) (Limit, error) {
+	var bad []error
+	read := func(set Limit, kind string) Limit {
 		for _, prefix := range prefixes {
 			text, _ := lookup(prefix + kind)
-			if set != (Limit{}) || text == "" {
+			if set != (Limit{}) || strings.TrimSpace(text) == "" {
 				continue
 			}
 			l, err := ParseLimit(text)
-			if err != nil {
-				err = fmt.Errorf("%s: %w", prefix+kind, err)
+			if err == nil {
+				return l
 			}
-			return l, err
+			bad = append(bad, fmt.Errorf("%s: %w", prefix+kind, err))
 		}
-		return set, nil
+		return set
 	}
-	soft, errSoft := read(l.Soft, envSoft)
-	hard, errHard := read(l.Hard, envHard)
-	return Limits{Soft: soft, Hard: hard}, errors.Join(errSoft, errHard)
+	return Limits{Soft: read(l.Soft, envSoft), Hard: read(l.Hard, envHard)}, errors.Join(bad...)
 }
 
 // Of returns the limits in bytes for a space of total bytes: see [Limit.Of].

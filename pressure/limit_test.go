@@ -90,8 +90,18 @@ func TestLimitsFromEnv(t *testing.T) {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
 	env[EnvHard] = "lots"
-	if _, err := LimitsFromEnv(Device(0), look); err == nil || !strings.Contains(err.Error(), EnvHard) {
+	got, err = LimitsFromEnv(Device(0), look)
+	if err == nil || !strings.Contains(err.Error(), EnvHard) {
 		t.Errorf("error %v does not name %s", err, EnvHard)
+	}
+	if want := (Limits{Soft: Limit{Bytes: 1 << 30}}); got != want {
+		t.Errorf("what can be read: %v, want %v", got, want)
+	}
+	env["EAGERGC_DEVICE0_SOFT_MEMORY_LIMIT"] = "2Gib"
+	env["EAGERGC_DEVICE0_HARD_MEMORY_LIMIT"] = " none "
+	got, err = LimitsFromEnv(Device(0), look)
+	if want := (Limits{Soft: Limit{Bytes: 1 << 30}}); got != want || strings.Contains(err.Error(), EnvHard) {
+		t.Errorf("%v, %v; want %v", got, err, want)
 	}
 }
 

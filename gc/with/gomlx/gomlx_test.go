@@ -184,7 +184,7 @@ func TestForgottenArraysFitIntoADeviceOfFour(t *testing.T) {
 
 func TestWithoutALimitTheFirstRefusalSetsOne(t *testing.T) {
 	device := newTight(t, 8*arrayBytes)
-	t.Setenv(gc.PolicyVariable, "off")
+	t.Setenv(gc.PolicyVariable, "none")
 	b, m := wrap(t, device, gc.Config{})
 	run := graph.MustNewExec(b, twice)
 	x := array()
