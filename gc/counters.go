@@ -83,7 +83,11 @@ type Counted struct {
 
 // String returns it as "libfoo: 1.20 GiB in 340 objects".
 func (n Counted) String() string {
-	return fmt.Sprintf("%s: %v in %s objects", n.Name, pressure.Bytes(n.Live), pressure.Count(n.Objects))
+	objects := "1 object"
+	if n.Objects != 1 {
+		objects = pressure.Count(n.Objects) + " objects"
+	}
+	return fmt.Sprintf("%s: %v in %s", n.Name, pressure.Bytes(n.Live), objects)
 }
 
 // Counters returns what the libraries hold to which c listens, the largest first.

@@ -59,7 +59,7 @@ func TestListenCountsWhatLibrariesSay(t *testing.T) {
 	if live := c.Samples()[0].Live; live != all {
 		t.Errorf("%d bytes live, want %d as of all libraries", live, all)
 	}
-	if text := c.Diagnose(t.Context(), 0).String(); !strings.Contains(text, t.Name()+"/other: 7 B in 1 objects\n") {
+	if text := c.Diagnose(t.Context(), 0).String(); !strings.Contains(text, t.Name()+"/other: 7 B in 1 object\n") {
 		t.Errorf("the diagnosis does not name the library:\n%s", text)
 	}
 	c.Close()
