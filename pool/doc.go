@@ -15,7 +15,8 @@
 //
 // # Invariants
 //
-//   - live <= reserved <= hard limit at every moment, also after failures.
+//   - live <= reserved at every moment, also after failures, and reserved never grows
+//     above the hard limit. A limit that falls below what is live binds once that is freed.
 //   - A block is handed out to one owner at a time and given back once. A call
 //     that breaks this panics.
 //   - A panic of an upstream or a [Reclaimable] becomes an error. The pool stays

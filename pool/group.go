@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -38,10 +37,12 @@ type group struct {
 	soft    atomic.Int64 // soft limit in bytes; 0 = none
 	limit   atomic.Int64 // the budget as last estimated, in bytes; 0 = unknown
 
-	mu    sync.Mutex // held while pools, past, gates or the limits change
-	pools atomic.Pointer[[]*Pool]
-	past  atomic.Int64 // bytes that closed pools had handed out
-	gates map[*gc.Collector]*sharedGate
+	mu     sync.Mutex       // held while pools, gates or the limits change
+	set    *pressure.Limits // by SetLimits since there were pools, in bytes; nil: none
+	pools  atomic.Pointer[[]*Pool]
+	oldest atomic.Pointer[Pool] // of those that are open, or were last
+	past   atomic.Int64         // bytes that closed pools had handed out
+	gates  map[*gc.Collector]*sharedGate
 }
 
 // A sharedGate is the gate of all pools of a group that have the same collector.
@@ -58,10 +59,11 @@ var groups struct {
 }
 
 // joinGroup makes p, whose configuration is complete, a member of its group.
-func (p *Pool) joinGroup() error {
+func (p *Pool) joinGroup() {
 	key := p.groupKey()
 	if key == nil {
-		return newGroup(p).add(p)
+		newGroup(p).add(p)
+		return
 	}
 	groups.mu.Lock()
 	g := groups.byKey[key].Value()
@@ -74,7 +76,7 @@ func (p *Pool) joinGroup() error {
 		runtime.AddCleanup(g, forgetGroup, key)
 	}
 	groups.mu.Unlock()
-	return g.add(p)
+	g.add(p)
 }
 
 func forgetGroup(key any) {
@@ -107,84 +109,27 @@ func (p *Pool) place() pressure.Space {
 
 func newGroup(p *Pool) *group {
 	g := &group{space: p.place(), start: time.Now(), gates: map[*gc.Collector]*sharedGate{}}
-	g.budget.Info = p.upstreamInfo
+	g.budget.Info = g.info
 	g.budget.Failed = p.warn
 	g.pools.Store(new([]*Pool))
 	return g
 }
 
-// add makes p a member, under the smaller of its limits and those of the group.
-func (g *group) add(p *Pool) error {
-	limits, err := p.inBytes(p.cfg.Limits)
-	if err != nil {
-		return err
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *group) add(p *Pool) {
 	p.group, p.tracker.Within = g, &g.tracker
-	list := g.members()
-	if len(list) > 0 {
-		limits = tighter(limits, g.budget.Limits)
-	}
-	list = append(slices.Clone(list), p)
-	g.pools.Store(&list)
-	g.setLimits(limits)
-	return nil
+	g.change(func(list []*Pool) []*Pool { return append(list, p) })
 }
+
+// info asks one pool: all lie on one device.
+func (g *group) info() (pressure.Info, error) { return g.oldest.Load().upstreamInfo() }
 
 func (g *group) members() []*Pool { return *g.pools.Load() }
 
 // leave takes p out, once it is closed. What it still has out is reserved memory
 // of the group until it is freed.
 func (g *group) leave(p *Pool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	list := slices.DeleteFunc(slices.Clone(g.members()), func(q *Pool) bool { return q == p })
 	g.past.Add(p.Allocated())
-	g.pools.Store(&list)
-}
-
-// setLimits makes limits, which are in bytes, those of all pools. The caller holds
-// mu.
-func (g *group) setLimits(limits pressure.Limits) {
-	g.budget.SetLimits(limits)
-	g.soft.Store(limits.Soft.Bytes)
-	for _, p := range g.members() {
-		p.hard.Store(limits.Hard.Bytes)
-	}
-}
-
-// tighter returns the smaller of each two limits in bytes; 0 is none.
-func tighter(a, b pressure.Limits) pressure.Limits {
-	least := func(a, b pressure.Limit) pressure.Limit {
-		if a.Bytes == 0 || b.Bytes > 0 && b.Bytes < a.Bytes {
-			return b
-		}
-		return a
-	}
-	return pressure.Limits{Soft: least(a.Soft, b.Soft), Hard: least(a.Hard, b.Hard)}
-}
-
-// inBytes turns shares of the total into bytes. A share of an unknown total is an
-// error.
-func (p *Pool) inBytes(limits pressure.Limits) (pressure.Limits, error) {
-	for _, l := range []pressure.Limit{limits.Soft, limits.Hard} {
-		if l.Bytes < 0 || !(l.Percent >= 0 && l.Percent <= 100) {
-			return limits, fmt.Errorf("pool: limit of %d bytes or %v %%: want 0 or more, and at most 100 %%", l.Bytes, l.Percent)
-		}
-	}
-	var info pressure.Info
-	if limits.Soft.Percent != 0 || limits.Hard.Percent != 0 {
-		var err error
-		if info, err = p.upstreamInfo(); err != nil {
-			return limits, fmt.Errorf("pool: a limit in percent needs the total of the space: %w", err)
-		}
-	}
-	limits, err := limits.Of(info.Total)
-	if err != nil {
-		return limits, fmt.Errorf("pool: %w", err)
-	}
-	return limits, nil
+	g.change(func(list []*Pool) []*Pool { return slices.DeleteFunc(list, func(q *Pool) bool { return q == p }) })
 }
 
 // gate returns the gate of the group at a collector. Each call is undone by

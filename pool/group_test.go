@@ -243,14 +243,77 @@ func TestLimitsAreMergedOneByOne(t *testing.T) {
 	}
 }
 
+// Where nothing is cached a soft limit is refused, whoever sets it.
 func TestDirectRefusesASoftLimit(t *testing.T) {
 	soft := pressure.Limits{Soft: pressure.Limit{Bytes: mib}}
-	if _, err := pool.New(pool.Config{Direct: true, Limits: soft}); err == nil {
-		t.Error("New takes it")
-	}
-	if err := open(t, pool.Config{Direct: true}).SetLimits(soft); err == nil {
+	direct := pool.Config{Upstream: newSmall(100 * mib), Space: pressure.Device(0), Direct: true}
+	if err := open(t, direct).SetLimits(soft); err == nil {
 		t.Error("SetLimits takes it")
 	}
+	t.Setenv("EAGERGC_DEVICE0_SOFT_MEMORY_LIMIT", "1MiB")
+	if _, err := pool.New(direct); err == nil {
+		t.Error("New takes that of the environment")
+	}
+	t.Setenv("EAGERGC_DEVICE0_SOFT_MEMORY_LIMIT", "")
+	direct.Limits = soft
+	if _, err := pool.New(direct); err == nil {
+		t.Error("New takes it")
+	}
+}
+
+// What a program sets stays set, whichever pools come and go; a pool's own limit
+// comes and goes with it, and what is cached above it goes back at once; where no
+// program says anything, the environment does.
+func TestLimitsWhilePoolsComeAndGo(t *testing.T) {
+	t.Setenv("EAGERGC_HARD_MEMORY_LIMIT", "64MiB")
+	d := newSmall(1000 * mib)
+	cfg := pool.Config{Upstream: shared{d}, Space: pressure.Device(200)}
+	with := func(bytes int64) pool.Config {
+		c := cfg
+		c.Upstream, c.Space, c.Limits = managed{d}, pressure.Managed, hard(bytes)
+		return c
+	}
+	a := open(t, cfg)
+	want := func(bytes int64, when string) {
+		t.Helper()
+		if _, hard := a.Limits(); hard != bytes {
+			t.Errorf("%s: %v, want %v", when, pressure.Bytes(hard), pressure.Bytes(bytes))
+		}
+		x, err := a.Alloc(bytes-2*mib, 0)
+		if err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		if _, err := a.Alloc(4*mib, 0); !errors.Is(err, pool.ErrOutOfMemory) {
+			t.Errorf("%s: more than the limit: %v", when, err)
+		}
+		a.Free(x)
+	}
+	want(64*mib, "the environment's")
+	b := open(t, with(100*mib))
+	want(100*mib, "the program's before the environment's")
+	b.Close()
+	want(64*mib, "the environment's again")
+	if err := a.SetLimits(hard(500 * mib)); err != nil {
+		t.Fatal(err)
+	}
+	want(500*mib, "set")
+	b = open(t, with(0))
+	want(500*mib, "another pool comes")
+	c := open(t, with(200*mib))
+	if d.used > 200*mib {
+		t.Errorf("%v are reserved under a limit of 200 MiB", pressure.Bytes(d.used))
+	}
+	want(200*mib, "one with a limit of its own")
+	c.Close()
+	want(500*mib, "that one is gone")
+	if err := b.SetLimits(hard(300 * mib)); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	want(300*mib, "what was set stays when the pool goes that set it")
+	a.Close()
+	a = open(t, cfg)
+	want(64*mib, "all were closed")
 }
 
 // Limits change while a pool works: what is cached goes at once, what is over

@@ -3,63 +3,150 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/eagergc/eagergc/pressure"
 )
 
+// The limits of a group are the smallest of those that its pools were made with and
+// that SetLimits has set. What all of these leave open is the environment's.
+
 var errDirectSoft = errors.New("pool: a soft limit bounds what is cached, and a pool that is Direct caches nothing")
 
-func (p *Pool) cachesNothing() bool { return p.cfg.Direct && p.cacher == nil }
-
-// chooseLimits completes the limits of the configuration by those of the
-// environment, one by one.
+// chooseLimits reads the limits of the configuration, and those of the environment
+// that it leaves open.
 func (p *Pool) chooseLimits() error {
-	if p.cachesNothing() && p.cfg.Limits.Soft != (pressure.Limit{}) {
-		return errDirectSoft
-	}
-	limits, err := p.cfg.Limits.OrFromEnv(p.place(), nil)
+	all, err := p.cfg.Limits.OrFromEnv(p.place(), nil)
 	if err != nil {
 		return fmt.Errorf("pool: %w", err)
 	}
-	p.cfg.Limits = limits
-	return nil
+	if p.own, err = p.inBytes(p.cfg.Limits); err == nil {
+		p.env, err = p.inBytes(all)
+	}
+	return err
+}
+
+// inBytes turns shares of the total into bytes. A share of an unknown total is an
+// error, and so is a soft limit where nothing is cached.
+func (p *Pool) inBytes(limits pressure.Limits) (pressure.Limits, error) {
+	if p.cfg.Direct && p.cacher == nil && limits.Soft != (pressure.Limit{}) {
+		return limits, errDirectSoft
+	}
+	for _, l := range []pressure.Limit{limits.Soft, limits.Hard} {
+		if l.Bytes < 0 || !(l.Percent >= 0 && l.Percent <= 100) {
+			return limits, fmt.Errorf("pool: limit of %d bytes or %v %%: want 0 or more, and at most 100 %%", l.Bytes, l.Percent)
+		}
+	}
+	var info pressure.Info
+	if limits.Soft.Percent != 0 || limits.Hard.Percent != 0 {
+		var err error
+		if info, err = p.upstreamInfo(); err != nil {
+			return limits, fmt.Errorf("pool: a limit in percent needs the total of the space: %w", err)
+		}
+	}
+	limits, err := limits.Of(info.Total)
+	if err != nil {
+		return limits, fmt.Errorf("pool: %w", err)
+	}
+	return limits, nil
 }
 
 // Limits returns the limits in bytes; 0 is none.
 func (p *Pool) Limits() (soft, hard int64) { return p.group.soft.Load(), p.hard.Load() }
 
 // SetLimits replaces the limits, both of them: a zero limit is none. The limits
-// are those of the device, so they change for all its pools (see [Sharer]). They
-// may fall below what is reserved: cached memory then goes back to the upstream,
-// what is over stays until it is freed, and until then nothing new is reserved.
-// It fails, and changes nothing, if a limit is a share of an unknown total, and for
-// a soft limit of a pool that is Direct over an upstream that caches nothing.
+// are those of the device, so they change for all its pools (see [Sharer]), and go
+// before those that the pools were made with and those of the environment, until all
+// these pools are closed. They may fall below what is reserved: cached memory then
+// goes back to the upstream, what is over stays until it is freed, and until then
+// nothing new is reserved. It fails, and changes nothing, if a limit is a share of an
+// unknown total, and for a soft limit of a pool that is Direct over an upstream that
+// caches nothing.
 func (p *Pool) SetLimits(limits pressure.Limits) error {
-	if p.cachesNothing() && limits.Soft != (pressure.Limit{}) {
-		return errDirectSoft
-	}
 	limits, err := p.inBytes(limits)
 	if err != nil {
 		return err
 	}
-	g := p.group
+	p.group.change(func(list []*Pool) []*Pool {
+		p.group.set = &limits
+		for _, q := range list {
+			q.own = pressure.Limits{}
+		}
+		return list
+	})
+	return nil
+}
+
+// change changes the list of pools, or what their limits come from, and has the
+// limits hold.
+func (g *group) change(do func([]*Pool) []*Pool) {
 	g.mu.Lock()
-	g.setLimits(limits)
+	list := do(slices.Clone(g.members()))
+	g.pools.Store(&list)
+	if len(list) > 0 {
+		g.oldest.Store(list[0])
+	} else {
+		g.set = nil
+	}
+	before, limits := g.budget.Limits, g.limits(list)
+	g.budget.SetLimits(limits)
+	g.soft.Store(limits.Soft.Bytes)
+	for _, p := range list {
+		p.hard.Store(limits.Hard.Bytes)
+	}
 	for _, gate := range g.gates {
 		gate.Changed()
 	}
 	g.mu.Unlock()
+	if len(list) == 0 {
+		return
+	}
 	g.estimate()
-	return g.each(p, func(q *Pool) error {
-		q.sizeFronts(limits.Hard.Bytes)
-		q.keepUpstream()
-		if over := -q.headroom(); over > 0 {
-			q.flush()
-			q.giveBack(over)
+	for _, p := range list {
+		if limits != before {
+			p.fitLimits()
 		}
-		q.trimToSoft()
-		return nil
-	})
+	}
+}
+
+// limits returns those of the pools in list, in bytes. The caller holds mu.
+func (g *group) limits(list []*Pool) pressure.Limits {
+	var own, env pressure.Limits
+	if g.set != nil {
+		own = *g.set
+	}
+	for _, p := range list {
+		own, env = tighter(own, p.own), tighter(env, p.env)
+	}
+	if own.Soft.Bytes == 0 && g.set == nil {
+		own.Soft = env.Soft
+	}
+	if own.Hard.Bytes == 0 && g.set == nil {
+		own.Hard = env.Hard
+	}
+	return own
+}
+
+// tighter returns the smaller of each two limits in bytes; 0 is none.
+func tighter(a, b pressure.Limits) pressure.Limits {
+	least := func(a, b pressure.Limit) pressure.Limit {
+		if a.Bytes == 0 || b.Bytes > 0 && b.Bytes < a.Bytes {
+			return b
+		}
+		return a
+	}
+	return pressure.Limits{Soft: least(a.Soft, b.Soft), Hard: least(a.Hard, b.Hard)}
+}
+
+// fitLimits gives cached memory back that is above the limits.
+func (p *Pool) fitLimits() {
+	p.sizeFronts(p.hard.Load())
+	p.keepUpstream()
+	if over := -p.headroom(); over > 0 {
+		p.flush()
+		p.giveBack(over)
+	}
+	p.trimToSoft()
 }
 
 // headroom returns how many bytes may still be reserved; below 0 after a limit has

@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Upstream   Upstream        // where segments come from; nil: Host
 	Space      pressure.Space  // the memory that the upstream gives, for samples and traces
-	Limits     pressure.Limits // of the device, for all its pools, see Sharer; each that is zero is that of the environment, see pressure.LimitsFromEnv; none there: only the upstream refuses
+	Limits     pressure.Limits // of the device while this pool is open, for all its pools, see Sharer: of several the smallest; one that no pool sets is that of the environment, see pressure.LimitsFromEnv; none there: only the upstream refuses
 	Collector  *gc.Collector   // finds dead arrays; nil: at the first array the pool makes a private one with the policy never
 	Trace      trace.Sink      // told of every event; nil = off
 	Direct     bool            // cache nothing: every block is a segment of its own
@@ -49,6 +49,7 @@ type Pool struct {
 	hard      atomic.Int64               // hard limit of the group in bytes; 0 = none
 	cacher    Cacher                     // the upstream, if it caches memory itself
 	group     *group                     // the pools that share the memory, at least this one
+	own, env  pressure.Limits            // in bytes: those of the configuration, and with the environment's; own is guarded by group.mu
 	offsets   [256]atomic.Uint32         // for each hash of a stack, how far from its first front it has moved, see lockFront
 
 	depot   depot
@@ -112,9 +113,7 @@ func New(cfg Config) (*Pool, error) {
 	if cfg.Direct {
 		p.bypass.Add(1)
 	}
-	if err := p.joinGroup(); err != nil {
-		return nil, err
-	}
+	p.joinGroup()
 	p.startSites()
 	if err := p.openMapper(); err != nil {
 		p.group.leave(p)
