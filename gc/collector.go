@@ -47,7 +47,6 @@ type Collector struct {
 	registries []walker   // replaced, never changed
 	policy     Policy
 	unchosen   bool // nobody has chosen the policy
-	recorder   *recorder
 	gates      []*Gate
 	runtime    reading             // the last one
 	readAt     time.Duration       // when that was
@@ -56,18 +55,12 @@ type Collector struct {
 	idler      idler
 	seen       uint64 // cycles of the process that have been settled
 	reaping    bool   // somebody is about to settle the runtime's own
-	stats      Stats
-	journal    journal
-	timeline   timeline
-	err        error
-	over       overLimit
-	busy       busyLog
-	unsaid     []saying // for the log, once mu is not held
-	closed     bool
-	stopped    chan struct{} // closed with it
-	listening  func()        // ends it; nil = to no library
-	tracked    int
-	goroutine  sync.WaitGroup
+	onlookers
+	closed    bool
+	stopped   chan struct{} // closed with it
+	listening func()        // ends it; nil = to no library
+	tracked   int
+	goroutine sync.WaitGroup
 }
 
 // A walker knows of memory that cycles give back: a WeakRegistry[W] of any W.
@@ -137,8 +130,8 @@ func newOn(e engine, cfg Config, p Policy) *Collector {
 
 		expected: policy.NewExpectation(runtime.GOMAXPROCS(0)),
 
-		timeline: timeline{shift: firstShift},
-		stopped:  make(chan struct{}),
+		onlookers: onlookers{timeline: timeline{shift: firstShift}},
+		stopped:   make(chan struct{}),
 	}
 	c.releases = newReleases(c)
 	c.setRecorder(cfg.Recorder)
@@ -197,9 +190,6 @@ func (c *Collector) Close() {
 // Now returns the time since the collector was made: the clock of its points,
 // cycles and events.
 func (c *Collector) Now() time.Duration { return c.engine.now() }
-
-// Start returns the wall clock of time 0.
-func (c *Collector) Start() time.Time { return c.start }
 
 // SetPolicy replaces the policy by p, which must be fresh. Nil is never.
 func (c *Collector) SetPolicy(p Policy) {
@@ -264,7 +254,7 @@ func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 	if p.Now-c.readAt >= readEvery {
 		c.lookForCycles(p.Now)
 	}
-	top, s := c.mostPressed(p.Now)
+	top, s := c.mostPressed()
 	if top == nil || c.closed {
 		return Decision{}, top
 	}
@@ -275,12 +265,9 @@ func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 	d := c.askPolicy(p)
 	if d.Action != Skip && c.current.Load() == nil && !c.throttle.mayBegin(p.Now) {
 		d = Decision{Reason: cappedReason} // and ask again
-		c.stats.Capped++
 	}
 	c.wakeAt(d.Wake, top)
-	c.stats.Decisions[d.Action]++
-	c.journal.decided(p, d)
-	c.record(func(to *recorder) { to.decision(p, d) })
+	c.decided(p, d)
 	return d, top
 }
 
@@ -350,39 +337,6 @@ func (c *Collector) containPolicy() {
 		c.fail(fmt.Errorf("gc: policy %T panicked and is off: %v\n%s", c.policy, e, debug.Stack()))
 		c.policy = Spec{}.New()
 	}
-}
-
-// record calls f with the recorder, if there is one. The caller holds mu.
-func (c *Collector) record(f func(*recorder)) {
-	if c.recorder == nil {
-		return
-	}
-	if !c.strict {
-		defer func() {
-			if e := recover(); e != nil {
-				c.setRecorder(nil)
-				c.fail(fmt.Errorf("gc: the recorder panicked and is off: %v\n%s", e, debug.Stack()))
-			}
-		}()
-	}
-	f(c.recorder)
-}
-
-// fail keeps the first error, and has it logged. The caller holds mu.
-func (c *Collector) fail(err error) {
-	c.stats.Failures++
-	first := c.err == nil
-	if first {
-		c.err = err
-	}
-	c.unsaid = append(c.unsaid, saying{slog.LevelError, logPanicked, []slog.Attr{slog.Any("error", err)}, first})
-}
-
-// failed counts a failure at once, and logs it. The caller holds no lock.
-func (c *Collector) failed(err error) {
-	c.mu.Lock()
-	defer c.unlock()
-	c.fail(err)
 }
 
 // releasedLate is told of bytes that came back after their cycle had settled.

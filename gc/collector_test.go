@@ -303,7 +303,7 @@ func TestSyncHidesTheCycleBehindTheWait(t *testing.T) {
 	bad := errors.New("device lost")
 	for range 2 {
 		err := c.Sync(place, func() error {
-			waitFor(t, 30*time.Second, func() bool { return !c.Running() })
+			waitFor(t, 30*time.Second, func() bool { return !c.running() })
 			time.Sleep(time.Millisecond)
 			return bad
 		})
@@ -425,7 +425,7 @@ func TestDueAsksWithoutActing(t *testing.T) {
 		t.Error("due with nothing to watch")
 	}
 	c.own()
-	if !c.Due() || c.Running() {
+	if !c.Due() || c.running() {
 		t.Error("not due, or running")
 	}
 }

@@ -56,7 +56,7 @@ func TestListenCountsWhatLibrariesSay(t *testing.T) {
 	for _, n := range c.Counters() {
 		all += n.Live
 	}
-	if live := c.Samples()[0].Live; live != all {
+	if live := c.Snapshot().Sources[0].Live; live != all {
 		t.Errorf("%d bytes live, want %d as of all libraries", live, all)
 	}
 	if text := c.Diagnose(t.Context(), 0).String(); !strings.Contains(text, t.Name()+"/other: 7 B in 1 object\n") {

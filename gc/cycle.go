@@ -80,7 +80,7 @@ func (c *Collector) beginNow(trigger Trigger, now time.Duration) *collection {
 	if r := c.current.Load(); r != nil {
 		return r
 	}
-	top, _ := c.mostPressed(now)
+	top, _ := c.mostPressed()
 	return c.begin(trigger, Decision{Action: Block}, top, now)
 }
 
@@ -95,8 +95,8 @@ func (c *Collector) Wait() bool {
 	return r != nil
 }
 
-// Running reports whether a cycle that the collector has asked for is under way.
-func (c *Collector) Running() bool { return c.underWay() != nil }
+// running reports whether a cycle that the collector has asked for is under way.
+func (c *Collector) running() bool { return c.underWay() != nil }
 
 // obey starts what d asks for; it returns the cycle that the caller is to
 // wait for if d says Block. The caller holds mu.
@@ -136,6 +136,7 @@ func (c *Collector) begin(trigger Trigger, d Decision, gate *Gate, now time.Dura
 		r.live, r.allocated = gate.source.Sample().Live, gate.source.Allocated()
 	}
 	c.current.Store(r)
+	c.seeLast(now)
 	c.spawn(func() { c.drive(r) })
 	return r
 }
@@ -154,17 +155,6 @@ func (c *Collector) holdFrom(r *collection, since time.Duration) {
 	c.mu.Unlock()
 	r.task.region("hold", func() { <-r.done })
 	c.paused(r, since)
-}
-
-// paused counts that r has held a caller until now.
-func (c *Collector) paused(r *collection, since time.Duration) {
-	now := c.Now()
-	pause := now - since
-	c.mu.Lock()
-	defer c.unlock()
-	c.stats.pause(pause)
-	c.worked(now, Work{Held: pause, Longest: pause})
-	c.record(func(to *recorder) { to.pause(since, pause, r.gate) })
 }
 
 // drive is the goroutine of a cycle.
@@ -223,7 +213,7 @@ func (c *Collector) settle(r *collection) (freed int64) {
 
 // finish takes stock, tells the policy, and lets go of those who wait. It returns
 // the bytes that the cycle freed, of all spaces.
-func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (total int64) {
+func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (freed int64) {
 	tracked := 0
 	for _, reg := range c.allRegistries() {
 		tracked += reg.Len()
@@ -234,54 +224,51 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 	c.settled.Add(1)
 	c.tracked, r.tracked = tracked, tracked
 	end, processor := c.Now(), c.engine.processor()-r.processor
-	cycle := Cycle{Start: r.begin, Trigger: r.trigger, Action: r.action}
-	if r.trigger == TriggerNatural {
-		cycle.Duration, cycle.Work = min(end, c.expected.Cost), c.expected.Work // nobody timed it
-		cycle.Start = end - cycle.Duration
-	} else {
-		cycle.Duration = end - r.begin - r.waited
-		cycle.Exposed = max(0, end-max(r.held, r.begin))
-		processors := runtime.GOMAXPROCS(0)
-		cycle.Work = processor / time.Duration(processors)
-		c.expected.Learn(policy.Measured{
-			Length: cycle.Duration - r.marking.swept, Work: processor, Processors: processors,
-			Scan: c.runtime.scan, Tracked: tracked + objects, Looks: r.marking.looks, Waiting: r.marking.waiting,
-		})
-	}
+	c.time(r, end, processor, objects)
 	c.read(end)
-	for _, g := range c.gates {
-		s, freed := g.rebase(), yields[g]
-		c.see(g, end, s)
-		g.yield.Add(-freed)
-		if g == r.gate {
-			cycle.Freed, cycle.LiveAfter, cycle.Limit = freed, s.Live, s.Limit
-			cycle.Wanted = g.wanted.Swap(0)
-		}
-		total += freed
-	}
-	r.cycle = cycle
+	freed = c.takeStock(r, yields)
 	c.current.CompareAndSwap(r, nil)
-	work := workOf(cycle, processor, total)
-	c.stats.cycle(cycle, work, objects)
-	c.worked(end, work)
-	c.journal.cycles.put(cycle)
 	if !c.closed {
-		c.throttle.learn(cycle, r.gate, end, processor, max(0, r.live-cycle.Freed))
-		if r.gate.isSoft() && cycle.Limit > 0 && r.trigger != TriggerNatural { // of that one nobody knows when it began
-			c.noteOver(cycle, r.gate.dying.Load(), r.gate.allocated-r.allocated)
-		}
-		c.noteBusy(end)
-		c.tellPolicy(cycle)
+		c.throttle.learn(r.cycle, r.gate, end, processor, max(0, r.live-r.cycle.Freed))
+		c.tellPolicy(r.cycle)
 		c.wakeUp()
-		c.record(func(to *recorder) {
-			to.cycle(cycle, r.gate)
-			to.machine(end, r.gate, machineSeen{int64(c.runtime.scan), int64(runtime.GOMAXPROCS(0)), int64(1e6 * c.expected.Slowdown)})
-		})
-		if cycle.Freed > 0 && r.gate.isSoft() && c.idler.every > 0 {
+		if r.cycle.Freed > 0 && r.gate.isSoft() && c.idler.every > 0 {
 			c.askLater(r.gate, slice)
 		}
 	}
-	return total
+	c.ended(r, end, processor, freed, objects)
+	return freed
+}
+
+// time says how long r took, which gave so many objects back, and learns from that. The caller holds mu.
+func (c *Collector) time(r *collection, end, processor time.Duration, objects int) {
+	y := &r.cycle
+	y.Start, y.Trigger, y.Action = r.begin, r.trigger, r.action
+	if r.trigger == TriggerNatural {
+		y.Duration, y.Work = min(end, c.expected.Cost), c.expected.Work // nobody timed it
+		y.Start = end - y.Duration
+		return
+	}
+	processors := runtime.GOMAXPROCS(0)
+	y.Duration, y.Work = end-r.begin-r.waited, processor/time.Duration(processors)
+	y.Exposed = max(0, end-max(r.held, r.begin))
+	c.expected.Learn(policy.Measured{
+		Length: y.Duration - r.marking.swept, Work: processor, Processors: processors,
+		Scan: c.runtime.scan, Tracked: c.tracked + objects, Looks: r.marking.looks, Waiting: r.marking.waiting,
+	})
+}
+
+// takeStock notes in which state r has left the sources, and returns the bytes that it freed. The caller holds mu.
+func (c *Collector) takeStock(r *collection, yields map[*Gate]int64) (freed int64) {
+	for _, g := range c.gates {
+		s := g.rebase()
+		g.yield.Add(-yields[g])
+		freed += yields[g]
+		if g == r.gate {
+			r.cycle.Freed, r.cycle.LiveAfter, r.cycle.Limit, r.cycle.Wanted = yields[g], s.Live, s.Limit, g.wanted.Swap(0)
+		}
+	}
+	return freed
 }
 
 // Reap gives back what a cycle that the runtime ran by itself has found dead,
@@ -296,7 +283,7 @@ func (c *Collector) Reap() int64 {
 }
 
 func (c *Collector) reap() *collection {
-	if c.Running() {
+	if c.running() {
 		return nil // which would have to be waited for
 	}
 	c.settling.Lock()
@@ -318,7 +305,7 @@ func (c *Collector) natural() *collection {
 	if c.current.Load() != nil || c.runtime.cycles == c.seen {
 		return nil
 	}
-	top, _ := c.mostPressed(now)
+	top, _ := c.mostPressed()
 	return c.newCollection(TriggerNatural, Decision{Action: Overlap}, top)
 }
 

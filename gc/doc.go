@@ -22,7 +22,7 @@
 //   - A cycle of the runtime's own frees large owners as it would with
 //     [runtime.AddCleanup], before and after [Collector.Close].
 //   - Misuse that can be seen panics at the call. What cannot be seen there is named
-//     once it shows: [Collector.Survivors]. With EAGERGC_STRICT=1 nothing is contained.
+//     once it shows: [Snapshot].Survivors. With EAGERGC_STRICT=1 nothing is contained.
 //
 // # Locks
 //

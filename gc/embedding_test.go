@@ -316,7 +316,7 @@ func TestSurvivorsAreNamed(t *testing.T) {
 		ownFunc(c, new(thing), 64<<20, func() {})
 		c.Collect(TriggerExplicit)
 	}
-	all := c.Survivors()
+	all := c.survivors()
 	if len(all) != 1 || !strings.Contains(all[0].Site, "TestSurvivorsAreNamed") || all[0].Cycles < manyCycles || all[0].Bytes < 10*64<<20 {
 		t.Errorf("survivors %+v", all)
 	}

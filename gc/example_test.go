@@ -31,7 +31,7 @@ func load(name string) error {
 	gc.Own(collector, img, bytes, free, pixels) // counts bytes; may run a cycle; a cycle calls free(pixels) once img is unreachable
 
 	defer collector.Close()
-	fmt.Println("live:", collector.Samples()[0].Live)
+	fmt.Println("live:", collector.Snapshot().Sources[0].Live)
 	return nil
 }
 
@@ -66,7 +66,7 @@ func ExampleOwn() {
 	for collector.Stats().Pending > 0 { // a free that takes long outlasts its cycle
 		time.Sleep(time.Millisecond)
 	}
-	fmt.Println("left over:", collector.Samples()[0].Live)
+	fmt.Println("left over:", collector.Snapshot().Sources[0].Live)
 	fmt.Println("given back in all:", collector.Stats().Freed == n*8<<20)
 	// Output:
 	// left over: 0

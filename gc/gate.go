@@ -35,6 +35,7 @@ type Gate struct {
 	// Guarded by the collector's mu.
 	allocated, freed int64 // gross bytes when the last cycle had settled
 	liveAfter        int64
+	last             pressure.Sample // the last reading of the source
 	past             *stepRing[Level]
 	step             *Level        // the last of them
 	until            time.Duration // the end of that step
@@ -174,15 +175,14 @@ func (g *Gate) setWake(wake int64) {
 }
 
 // mostPressed returns the gate whose source is under most pressure (of those under the same, as
-// without limits, the one that holds most), and its sample as policies see it; nil if there is none. It notes what all sources hold at
-// that time. The caller holds mu.
-func (c *Collector) mostPressed(now time.Duration) (*Gate, pressure.Sample) {
+// without limits, the one that holds most), and its sample as policies see it; nil if there is none. The caller holds mu.
+func (c *Collector) mostPressed() (*Gate, pressure.Sample) {
 	var top *Gate
 	var most pressure.Sample
 	for _, g := range c.gates {
 		yield := g.yield.Load()
 		s := g.source.Sample()
-		c.see(g, now, s)
+		g.last = s
 		s.Live += yield
 		s.Reserved = max(s.Reserved, s.Live)
 		if at, highest := s.Pressure(), most.Pressure(); top == nil || at > highest || at == highest && s.Live > most.Live {
@@ -197,7 +197,7 @@ func (g *Gate) rebase() pressure.Sample {
 	s := g.source.Sample()
 	g.allocated = g.source.Allocated()
 	g.freed = g.allocated - s.Live
-	g.liveAfter = s.Live
+	g.liveAfter, g.last = s.Live, s
 	return s
 }
 

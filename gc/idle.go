@@ -51,7 +51,7 @@ func (c *Collector) look() {
 	c.idler.timer.Reset(c.idler.every)
 	if now := c.Now(); quiet && c.current.Load() == nil && c.throttle.mayBegin(now) {
 		c.idler.done = gross
-		top, _ := c.mostPressed(now)
+		top, _ := c.mostPressed()
 		c.begin(TriggerExplicit, Decision{Action: Overlap, Reason: "idle"}, top, now)
 	}
 }
@@ -61,7 +61,7 @@ func (c *Collector) look() {
 func (c *Collector) askLater(g *Gate, wait time.Duration) {
 	settled := c.settled.Load()
 	time.AfterFunc(wait, func() {
-		if c.settled.Load() != settled || c.Running() {
+		if c.settled.Load() != settled || c.running() {
 			return
 		}
 		if live := g.source.Sample().Live; c.throttle.mayAsk(c.Now(), g, live) {

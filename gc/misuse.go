@@ -72,7 +72,7 @@ func findPointers(at []uintptr, t reflect.Type, base uintptr) []uintptr {
 // checkRelease panics if release is nil, if arg points into the owner, or if release is a method value of the
 // owner. A closure whose first captured word is the owner's address may have captured a number, which keeps nothing
 // alive, so that is only logged. What hides deeper shows in
-// [Collector.Survivors].
+// [Snapshot].Survivors.
 func checkRelease[T, A any](c *Collector, owner *T, release func(A), arg *A, pointers []uintptr) {
 	if release == nil {
 		panic("gc: Own with a nil release: nobody could give the memory back. If a finalizer or a cleanup of the owner does, take Count")

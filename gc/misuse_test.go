@@ -121,7 +121,7 @@ func TestStrictModeContainsNothing(t *testing.T) {
 func TestResizeAndAccountCount(t *testing.T) {
 	quiet(t)
 	c := newCollector(t, Config{Policy: Spec{}.New()})
-	live := func() int64 { return c.Samples()[0].Live }
+	live := func() int64 { return c.Snapshot().Sources[0].Live }
 	o := new(thing)
 	h := Own(c, o, 100, func(int) {}, 0)
 	for _, bytes := range []int64{300, 50, 0, 7} {
@@ -151,7 +151,7 @@ func TestCyclesWaitForWhatIsAccounted(t *testing.T) {
 			c.Account(10)
 			accountedOwner(c)
 		}
-		live := c.Samples()[0].Live
+		live := c.Snapshot().Sources[0].Live
 		return c.Collect(TriggerExplicit).Freed == live
 	})
 }

@@ -592,7 +592,7 @@ func (m *model) check(t *rapid.T) {
 	if s.Decisions != m.decisions || s.Cycles != m.cycles {
 		t.Fatalf("decisions %v, cycles %v, want %v and %v", s.Decisions, s.Cycles, m.decisions, m.cycles)
 	}
-	if running := m.c.Running(); running != m.running {
+	if running := m.c.running(); running != m.running {
 		t.Fatalf("a cycle is under way: %v", running)
 	}
 	policy := "never"

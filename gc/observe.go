@@ -102,7 +102,7 @@ func (c *Collector) logRefusal() {
 func (c *Collector) topGate() *Gate {
 	c.mu.Lock()
 	defer c.unlock()
-	top, _ := c.mostPressed(c.Now())
+	top, _ := c.mostPressed()
 	return top
 }
 

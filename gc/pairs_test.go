@@ -99,7 +99,7 @@ func allMethods() map[string]func(*paired) {
 		"Close":       func(p *paired) { p.Close() },
 		"Collect":     func(p *paired) { p.Collect(TriggerExplicit) },
 		"Refusal":     func(p *paired) { p.Collect(TriggerRefusal) },
-		"Wait":        func(p *paired) { p.Wait(); p.Running() },
+		"Wait":        func(p *paired) { p.Wait(); p.running() },
 		"Reap":        func(p *paired) { p.Reap() },
 		"natural":     func(p *paired) { runtime.GC() },
 		"Sync":        func(p *paired) { p.Sync(&WaitPlace{Name: "x"}, func() error { return nil }) },
@@ -109,15 +109,9 @@ func allMethods() map[string]func(*paired) {
 		"SetRecorder": func(p *paired) { p.SetRecorder(p.sink); p.SetRecorder(nil) },
 		"Stats": func(p *paired) {
 			p.Stats()
-			p.Recent()
-			p.Reasons()
-			p.Samples()
-			p.Settled()
-			p.Caps()
+			p.Snapshot()
 			_ = p.Err()
 		},
-		"Timeline":      func(p *paired) { p.Timeline() },
-		"Survivors":     func(p *paired) { p.Survivors() },
 		"Diagnose":      func(p *paired) { _ = p.Diagnose(context.Background(), 0).Verdict },
 		"Default":       func(p *paired) { Default().Stats() },
 		"pressure.Host": func(p *paired) { pressure.HostMemory() },

@@ -95,9 +95,7 @@ func (s *samples) survivors(now uint64) []Survivor {
 	return list
 }
 
-// Survivors returns where the memory was given to [Own] that many cycles have not
-// found dead, the largest site first. It rests on samples.
-func (c *Collector) Survivors() []Survivor { return c.samples.survivors(c.settled.Load()) }
+func (c *Collector) survivors() []Survivor { return c.samples.survivors(c.settled.Load()) }
 
 // logSurvivors warns of sites that hold much and that cycles do not free, once each,
 // and again when they have doubled. The caller holds no lock.
@@ -113,7 +111,7 @@ func (c *Collector) logSurvivors() {
 		return
 	}
 	live := c.own().live.Load()
-	for _, v := range c.Survivors() {
+	for _, v := range c.survivors() {
 		if float64(v.Bytes) < muchShare*float64(live) || !s.tell(v) {
 			continue
 		}

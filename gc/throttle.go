@@ -56,9 +56,6 @@ func (p *Caps) check() error {
 	return nil
 }
 
-// Caps returns the caps of a collector, with their defaults filled in.
-func (c *Collector) Caps() Caps { return c.throttle.Caps }
-
 // A throttle bounds what a collector takes from the program: it has a budget of processor time for cycles, a budget of
 // time for which callers are held, and a back-off after cycles that free little. (Gauges, whose
 // yields are estimates, have a back-off of their own.) The collector's mu guards it, but for pause.

@@ -125,7 +125,7 @@ func TestWhoAsksGivesWay(t *testing.T) {
 		owner := new([4]*int)
 		Own(collector, owner, 1<<20, func(int) {}, 0)
 		runtime.KeepAlive(owner)
-		waitFor(t, 20*time.Second, func() bool { return !collector.Running() })
+		waitFor(t, 20*time.Second, func() bool { return !collector.running() })
 		held := uint64(0)
 		for _, n := range collector.Stats().Pauses {
 			held += n

@@ -6,22 +6,6 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A Timeline is what a collector did in the last minutes, in steps of time. A step is
-// 17 ms long at first. Whenever 512 of them are full, each becomes twice as
-// long, up to 0.54 s; from then on the oldest are forgotten, after 4.6 minutes.
-type Timeline struct {
-	Now     time.Duration // the collector's clock
-	Step    time.Duration // the length of a step
-	Sources []Past        // in the order of Collector.Samples
-	Work    []Work        // of the steps in which a cycle ended or a caller was held, oldest first
-}
-
-// A Past is what one source held.
-type Past struct {
-	Space  pressure.Space
-	Levels []Level // of the steps in which the collector has looked, oldest first
-}
-
 // A Level is what a source held in one step: live bytes as the collector has seen them. It looks whenever the policy is asked, right before a
 // cycle gives back what it found, when that is done, and, while the program is
 // at work, each half of Config.Idle. So the top and the bottom of every tooth that
@@ -43,25 +27,6 @@ type Work struct {
 	Freed     int64            // bytes that they gave back
 	Held      time.Duration    // sum of the callers' pauses that have ended
 	Longest   time.Duration    // the longest of those
-}
-
-// Sum returns what was done from a time on. Its Start is that time.
-func (t *Timeline) Sum(from time.Duration) Work {
-	sum := Work{Start: from}
-	for _, w := range t.Work {
-		if w.Start+t.Step <= from {
-			continue
-		}
-		sum.add(&w)
-	}
-	return sum
-}
-
-// Last returns what was done in the last d, or since the start, and how long that
-// is, at least 1 ns.
-func (t *Timeline) Last(d time.Duration) (done Work, span time.Duration) {
-	from := max(0, t.Now-d)
-	return t.Sum(from), max(t.Now-from, 1)
 }
 
 func (w *Work) add(x *Work) {
@@ -178,7 +143,15 @@ func (c *Collector) see(g *Gate, now time.Duration, s pressure.Sample) {
 // seeAll notes what all sources hold. The caller holds mu.
 func (c *Collector) seeAll(now time.Duration) {
 	for _, g := range c.gates {
-		c.see(g, now, g.source.Sample())
+		g.last = g.source.Sample()
+	}
+	c.seeLast(now)
+}
+
+// seeLast notes what all sources held when they were last read, which was just now. The caller holds mu.
+func (c *Collector) seeLast(now time.Duration) {
+	for _, g := range c.gates {
+		c.see(g, now, g.last)
 	}
 }
 
@@ -198,30 +171,27 @@ func workOf(c Cycle, processor time.Duration, freed int64) Work {
 	return w
 }
 
-// Timeline returns what was done in the last minutes, and takes a look itself. It is
-// the caller's. It takes the collector's lock for some microseconds.
-func (c *Collector) Timeline() Timeline {
-	now := c.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seeAll(now)
-	last := c.stepAt(now)
+// history adds what was done in the last minutes to a snapshot. The caller holds mu.
+func (c *Collector) history(s *Snapshot) {
+	last := c.stepAt(s.Now)
 	shift := c.timeline.shift
 	start := func(number int64) time.Duration { return time.Duration((number - 1) << shift) }
-	h := Timeline{Now: now, Step: 1 << shift}
+	s.Step = 1 << shift
 	for _, g := range c.gates {
-		p := Past{Space: g.source.Sample().Space}
+		w := Watched{Sample: g.last, Settled: -1}
+		if c.settled.Load() > 0 {
+			w.Settled = g.liveAfter
+		}
 		g.past.all(last, func(n int64, l *Level) {
 			x := *l
 			x.Start = start(n)
-			p.Levels = append(p.Levels, x)
+			w.Levels = append(w.Levels, x)
 		})
-		h.Sources = append(h.Sources, p)
+		s.Sources = append(s.Sources, w)
 	}
 	c.timeline.work.all(last, func(n int64, w *Work) {
 		x := *w
 		x.Start = start(n)
-		h.Work = append(h.Work, x)
+		s.Work = append(s.Work, x)
 	})
-	return h
 }

@@ -21,7 +21,7 @@ func TestTimelineHasTheTeethOfTheSaw(t *testing.T) {
 	e.mu.Unlock()
 	end <- 0
 	<-got
-	l := c.Timeline()
+	l := c.Snapshot()
 	if len(l.Sources) != 1 {
 		t.Fatalf("%+v", l)
 	}
@@ -35,11 +35,13 @@ func TestTimelineHasTheTeethOfTheSaw(t *testing.T) {
 	if least != 100 || most != 900 {
 		t.Errorf("%d to %d bytes, want 100 to 900", least, most)
 	}
-	w := l.Sum(0)
+	w, _ := l.Last(time.Hour)
 	if w.Cycles[TriggerExplicit] != 1 || w.Busy != 30*ms || w.Held != 30*ms || w.Longest != 30*ms || w.Freed != 700 || w.Processor != 8*ms {
 		t.Errorf("%+v", w)
 	}
-	if w := l.Sum(2 * time.Second); w.Held != 0 {
+	e.pass(time.Second)
+	l = c.Snapshot()
+	if w, _ := l.Last(900 * ms); w.Held != 0 {
 		t.Errorf("%+v later", w)
 	}
 	if s := c.Stats(); s.Processor != 8*ms {
@@ -62,7 +64,7 @@ func TestTimelineForgetsTheOldest(t *testing.T) {
 		if now != 8*time.Second && now != last-each {
 			continue
 		}
-		l := c.Timeline()
+		l := c.Snapshot()
 		first, n := l.Sources[0].Levels[0], len(l.Sources[0].Levels)
 		if early := now < last/2; early && (l.Step > 17*ms || first.Start != 0) || !early && (l.Step != 1<<longestShift || n != timelineLen || l.Now-first.Start > 5*time.Minute) {
 			t.Errorf("after %v: %d steps of %v, the first at %v", now, n, l.Step, first.Start)
@@ -90,12 +92,12 @@ func TestTimelineForgetsTheOldest(t *testing.T) {
 func TestTimelineWithALateClock(t *testing.T) {
 	c, e, g := staged(t, Spec{}.New())
 	e.pass(time.Hour)
-	c.Timeline()
+	c.Snapshot()
 	g.at.Live = 5000
 	c.mu.Lock()
 	c.seeAll(0)
 	c.mu.Unlock()
-	l := c.Timeline()
+	l := c.Snapshot()
 	if n := len(l.Sources[0].Levels); n != 1 {
 		t.Errorf("%d steps", n)
 	}
@@ -118,7 +120,7 @@ func BenchmarkTimeline(b *testing.B) {
 	b.Run("of=read", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			c.Timeline()
+			c.Snapshot()
 		}
 	})
 }

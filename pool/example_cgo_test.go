@@ -61,7 +61,7 @@ func Example_cMemory() {
 		time.Sleep(time.Millisecond)
 	}
 	fmt.Println("given back by cycles:", collector.Stats().Objects)
-	fmt.Println("left over:", collector.Samples()[0].Live)
+	fmt.Println("left over:", collector.Snapshot().Sources[0].Live)
 	// Output:
 	// given back by cycles: 256
 	// left over: 0

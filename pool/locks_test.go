@@ -61,9 +61,8 @@ func (u *needy) touch(from string) error {
 		p.Free(b)
 	}
 	u.c.Stats()
-	u.c.Running()
 	u.c.Policy()
-	u.c.Samples()
+	u.c.Snapshot()
 	u.c.Due()
 	if u.breaks.Load() {
 		return errors.New("broken on purpose")

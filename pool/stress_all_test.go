@@ -134,7 +134,7 @@ func (s *everything) use(rng *rand.Rand) {
 		case 11:
 			s.r.Label(fmt.Sprint("label ", rng.IntN(4)))
 			s.c.Stats()
-			s.c.Samples()
+			s.c.Snapshot()
 		}
 	}
 	for _, o := range owners {

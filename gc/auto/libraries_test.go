@@ -24,12 +24,12 @@ func TestLibrariesAreCountedApart(t *testing.T) {
 		t.Errorf("the gauge reads %d MiB, want 100", got/mib)
 	}
 	const room = 950 - 500 // of what is usable
-	for _, m := range w.collector.Samples() {
+	for _, m := range w.collector.Snapshot().Sources {
 		if m.Headroom() != room*mib {
 			t.Errorf("%d MiB live of %d, want a headroom of %d", m.Live/mib, m.Limit/mib, room)
 		}
 	}
-	if n := len(w.collector.Samples()); n != 2 {
+	if n := len(w.collector.Snapshot().Sources); n != 2 {
 		t.Errorf("%d sources, want the libraries and the rest", n)
 	}
 }

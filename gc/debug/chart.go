@@ -26,7 +26,7 @@ type mark struct {
 	Text    string
 }
 
-func chartsOf(line gc.Timeline) (all []chart) {
+func chartsOf(line *gc.Snapshot) (all []chart) {
 	var marks []mark
 	cycles := 0
 	ago := func(at time.Duration) float64 { return max(0, (line.Now - at).Seconds()) }
@@ -81,7 +81,7 @@ type length struct {
 }
 
 // pausesOf lists the lengths that there were, and those between them.
-func pausesOf(s gc.Stats) (p pauses) {
+func pausesOf(s *gc.Stats) (p pauses) {
 	for i, n := range s.Pauses {
 		if p.N += n; p.N == 0 {
 			continue

@@ -6,7 +6,7 @@
 // With the slash at its end the pattern takes the path without it, too.
 //
 // The page says in a line whether all is well, and what to do if not. It shows the last minutes as they
-// were: the extremes of live memory, cycles and their triggers ([gc.Collector.Timeline]); how long
+// were: the extremes of live memory, cycles and their triggers ([gc.Snapshot]); how long
 // callers were held; and, folded, the pools' reports, the last cycles, and the last decisions with
 // their reasons. It goes on while it is open. With ?format=json it is data.
 //
@@ -83,7 +83,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet:
 		if r.URL.Query().Get("format") == "json" {
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(h.status()) // the client is gone: nobody to tell
+			now := h.c.Snapshot()
+			_ = json.NewEncoder(w).Encode(h.status(&now)) // the client is gone: nobody to tell
 			return
 		}
 		h.page(w)
@@ -167,7 +168,7 @@ func count(n any, noun string) string {
 // page writes the whole page to memory first: a client that reads slowly holds
 // nothing.
 func (h *handler) page(w http.ResponseWriter) {
-	nonce := rand.Text()
+	nonce, now := rand.Text(), h.c.Snapshot()
 	data := struct {
 		status
 		Nonce     string
@@ -175,7 +176,7 @@ func (h *handler) page(w http.ResponseWriter) {
 		Recording bool
 		Charts    []chart
 		Pauses    pauses
-	}{status: h.status(), Nonce: nonce, Recording: h.last != nil, Charts: chartsOf(h.c.Timeline()), Pauses: pausesOf(h.c.Stats())}
+	}{status: h.status(&now), Nonce: nonce, Recording: h.last != nil, Charts: chartsOf(&now), Pauses: pausesOf(&now.Stats)}
 	for _, r := range h.reports {
 		var text strings.Builder
 		if err := r.Report(&text); err != nil {

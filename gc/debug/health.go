@@ -28,18 +28,17 @@ const (
 )
 
 // judge judges by the last minute.
-func (h *handler) judge(s *status) health {
-	line := h.c.Timeline()
-	done, span := line.Last(time.Minute)
+func judge(s *status, now *gc.Snapshot) health {
+	done, span := now.Last(time.Minute)
 	share := func(d time.Duration) float64 { return float64(d) / float64(span) }
 	top := mostPressed(s.Spaces)
 	processor := share(done.Processor) / float64(runtime.GOMAXPROCS(0))
 	last := "in the last minute"
-	if line.Now < time.Minute {
+	if now.Now < time.Minute {
 		last = "since the start"
 	}
 	often := fmt.Sprintf("%s %s freed %v and took %s of the processor time", last, count(total(done), "cycle"), pressure.Bytes(done.Freed), percent(processor))
-	switch caps := h.c.Caps(); {
+	switch caps := now.Caps; {
 	case s.Error != "":
 		return health{"bad", "Something has panicked and was contained; the error is below. The policy in use is " + s.Policy + ".",
 			"Mend what panicked: the program goes on without it.", guide + "seeing-what-it-does"}

@@ -81,42 +81,41 @@ type decision struct {
 	Pressure float64       `json:"pressure"`
 }
 
-func (h *handler) status() status {
-	c := h.c
-	stats, recent := c.Stats(), c.Recent()
+func (h *handler) status(now *gc.Snapshot) status {
+	stats := &now.Stats
 	s := status{
-		Now: c.Now(), Policy: c.Policy(), Running: c.Running(), Spaces: []space{}, Libraries: []library{},
-		Cycles: make(map[string]uint64), Decisions: c.Reasons(), Freed: stats.Freed, Busy: stats.Busy,
+		Now: now.Now, Policy: now.Policy, Running: now.Running, Spaces: []space{}, Libraries: []library{},
+		Cycles: make(map[string]uint64), Decisions: now.Reasons, Freed: stats.Freed, Busy: stats.Busy,
 		Exposed: stats.Exposed, MaxPause: stats.MaxPause, Tracked: stats.Tracked, Cost: stats.Cost, Token: h.token,
 		Capped: stats.Capped, Pending: stats.Pending, OverLimit: stats.OverLimit,
 		Survivors: []survivor{}, Last: []cycle{}, Decided: []decision{},
 	}
-	for _, n := range c.Counters() {
+	for _, n := range now.Libraries {
 		s.Libraries = append(s.Libraries, library(n))
 	}
-	for _, v := range c.Survivors() {
+	for _, v := range now.Survivors {
 		s.Survivors = append(s.Survivors, survivor{v.Site, v.Bytes, v.Cycles})
 	}
-	if err := c.Err(); err != nil {
-		s.Error = err.Error()
+	if now.Err != nil {
+		s.Error = now.Err.Error()
 	}
 	for t, n := range stats.Cycles {
 		s.Cycles[gc.Trigger(t).String()] = n
 	}
-	for _, m := range c.Samples() {
+	for _, m := range now.Sources {
 		s.Spaces = append(s.Spaces, space{m.Space.String(), m.Live, m.Reserved, m.Limit})
 	}
-	for i := len(recent.Cycles) - 1; i >= 0; i-- {
-		y := recent.Cycles[i]
+	for i := len(now.Cycles) - 1; i >= 0; i-- {
+		y := now.Cycles[i]
 		s.Last = append(s.Last, cycle{y.Start, y.Duration, y.Exposed, y.Trigger.String(), y.Action.String(), y.Freed, y.LiveAfter})
 	}
-	for i := len(recent.Decisions) - 1; i >= 0; i-- {
-		d := recent.Decisions[i]
+	for i := len(now.Decisions) - 1; i >= 0; i-- {
+		d := now.Decisions[i]
 		s.Decided = append(s.Decided, decision{
 			d.Now, d.At.String(), d.Sample.Space.String(), d.Sample.Live, d.Sample.Limit, d.Request,
 			d.Action.String(), d.Reason, d.Repeats, d.Sample.Pressure(),
 		})
 	}
-	s.Health = h.judge(&s)
+	s.Health = judge(&s, now)
 	return s
 }

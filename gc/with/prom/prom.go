@@ -91,7 +91,8 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 	var send sender = func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, t, v, labels...)
 	}
-	for _, s := range p.spaces() {
+	now := p.c.Snapshot()
+	for _, s := range spacesOf(&now) {
 		name := s.sum.Space.String()
 		send(live, prometheus.GaugeValue, float64(s.sum.Live), name)
 		send(reserved, prometheus.GaugeValue, float64(s.sum.Reserved), name)
@@ -100,15 +101,15 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 			send(ratio, prometheus.GaugeValue, s.pressure, name)
 		}
 	}
-	for space, bytes := range p.reachable() {
+	for space, bytes := range reachableOf(&now) {
 		send(reachable, prometheus.GaugeValue, float64(bytes), space.String())
 	}
-	send(info, prometheus.GaugeValue, 1, p.c.Policy())
-	s := p.c.Stats()
+	send(info, prometheus.GaugeValue, 1, now.Policy)
+	s := &now.Stats
 	for t, n := range s.Cycles {
 		send(cycles, prometheus.CounterValue, float64(n), gc.Trigger(t).String())
 	}
-	for reason, n := range p.c.Reasons() {
+	for reason, n := range now.Reasons {
 		send(decisions, prometheus.CounterValue, float64(n), reason)
 	}
 	send(freed, prometheus.CounterValue, float64(s.Freed))
@@ -117,18 +118,18 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 	send(processor, prometheus.CounterValue, s.Processor.Seconds())
 	send(expected, prometheus.GaugeValue, s.Cost.Seconds())
 	send(tracked, prometheus.GaugeValue, float64(s.Tracked))
-	p.collectShares(send)
+	sendShares(send, &now)
 	send(failures, prometheus.CounterValue, float64(s.Failures))
 	send(capped, prometheus.CounterValue, float64(s.Capped))
 	send(pending, prometheus.GaugeValue, float64(s.Pending))
 	send(over, prometheus.GaugeValue, oneIf(s.OverLimit))
-	send(running, prometheus.GaugeValue, oneIf(p.c.Running()))
-	for _, n := range p.c.Counters() {
+	send(running, prometheus.GaugeValue, oneIf(now.Running))
+	for _, n := range now.Libraries {
 		send(counted, prometheus.GaugeValue, float64(n.Live), n.Name)
 		send(countedN, prometheus.GaugeValue, float64(n.Objects), n.Name)
 		send(countedGC, prometheus.CounterValue, float64(n.Freed), n.Name)
 	}
-	out <- pauses(&s)
+	out <- pauses(s)
 	p.collectPools(send)
 }
 
@@ -146,28 +147,29 @@ type total struct {
 }
 
 // reachable is what was reachable of each space after the last cycle.
-func (p *collector) reachable() map[pressure.Space]int64 {
+func reachableOf(now *gc.Snapshot) map[pressure.Space]int64 {
 	sums := make(map[pressure.Space]int64)
-	for _, s := range p.c.Settled() {
-		sums[s.Space] += s.Live
+	for _, s := range now.Sources {
+		if s.Settled >= 0 {
+			sums[s.Space] += s.Settled
+		}
 	}
 	return sums
 }
 
-// collectShares sends what cycles and pauses took of the last minute, and may take.
-func (p *collector) collectShares(send sender) {
-	line, caps := p.c.Timeline(), p.c.Caps()
-	done, span := line.Last(time.Minute)
+// sendShares sends what cycles and pauses took of the last minute, and may take.
+func sendShares(send sender, now *gc.Snapshot) {
+	done, span := now.Last(time.Minute)
 	processors := float64(runtime.GOMAXPROCS(0))
 	send(share, prometheus.GaugeValue, float64(done.Processor)/float64(span)/processors, "cycles")
 	send(share, prometheus.GaugeValue, float64(done.Held)/float64(span), "held")
-	send(most, prometheus.GaugeValue, caps.Cycles, "cycles")
-	send(most, prometheus.GaugeValue, caps.Held, "held")
+	send(most, prometheus.GaugeValue, now.Caps.Cycles, "cycles")
+	send(most, prometheus.GaugeValue, now.Caps.Held, "held")
 }
 
-func (p *collector) spaces() map[pressure.Space]*total {
+func spacesOf(now *gc.Snapshot) map[pressure.Space]*total {
 	spaces := make(map[pressure.Space]*total)
-	for _, s := range p.c.Samples() {
+	for _, s := range now.Sources {
 		t := spaces[s.Space]
 		if t == nil {
 			t = &total{sum: pressure.Sample{Space: s.Space}}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -116,7 +117,7 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 		`eagergc_limit_bytes{space="host"}`:                   32 << 20,
 		`eagergc_cycles_total{trigger="policy"}`:              float64(stats.Cycles[gc.TriggerPolicy]),
 		`eagergc_cycles_total{trigger="refusal"}`:             float64(stats.Cycles[gc.TriggerRefusal]),
-		`eagergc_decisions_total{reason="threshold"}`:         float64(c.Reasons()["threshold"]),
+		`eagergc_decisions_total{reason="threshold"}`:         float64(c.Snapshot().Reasons["threshold"]),
 		`eagergc_exposed_pause_seconds`:                       stats.Exposed.Seconds(),
 		`eagergc_pool_refusals_total{space="host"}`:           float64(pools[0].Stats().Refusals),
 		`eagergc_pool_failed_allocations_total{space="host"}`: 1,
@@ -132,8 +133,8 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 }
 
 func settled(c *gc.Collector) (sum int64) {
-	for _, s := range c.Settled() {
-		sum += s.Live
+	for _, s := range c.Snapshot().Sources {
+		sum += s.Settled
 	}
 	return sum
 }
@@ -152,8 +153,8 @@ func TestBucketsAndShares(t *testing.T) {
 	if got, want := strings.Join(bounds, " "), "0.0001 0.0002 0.0005 0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1.0 2.0 5.0 10.0 +Inf"; got != want {
 		t.Errorf("bounds %s, want %s", got, want)
 	}
-	line := c.Timeline()
-	done := line.Sum(0)
+	now := c.Snapshot()
+	done, _ := now.Last(time.Hour)
 	m := regexp.MustCompile(`share_ratio{of="held"} (\S+)`).FindStringSubmatch(w.Body.String())
 	if m == nil || m[1] == "0.0" || done.Held == 0 {
 		t.Errorf("share %v after %v held", m, done.Held)

@@ -2,7 +2,7 @@ package gc
 
 import "testing"
 
-func TestRecentKeepsTheLast(t *testing.T) {
+func TestASnapshotHasTheLast(t *testing.T) {
 	reason, action := "low", Skip
 	c := newCollector(t, Config{Policy: &scripted{decide: func(Point) Decision { return Decision{Action: action, Reason: reason} }}, Limit: 10})
 	own := func() { ownFunc(c, new(thing), 1, func() {}).Release() }
@@ -13,17 +13,17 @@ func TestRecentKeepsTheLast(t *testing.T) {
 	c.Wait()
 	reason, action = "low", Skip
 	own()
-	got := c.Recent()
+	got := c.Snapshot()
 	if d := got.Decisions; len(d) != 3 || d[0].Repeats != 2 || d[1].Action != Overlap || d[2].Reason != "low" || d[0].Sample.Limit != 10 {
 		t.Errorf("decisions %+v", d)
 	}
 	if len(got.Cycles) == 0 || got.Cycles[0].Trigger != TriggerPolicy {
 		t.Errorf("cycles %+v", got.Cycles)
 	}
-	if r := c.Reasons(); r["low"] != 3 || r["high"] != 1 || len(r) != 2 {
+	if r := got.Reasons; r["low"] != 3 || r["high"] != 1 || len(r) != 2 {
 		t.Errorf("reasons %v", r)
 	}
-	if s := c.Samples(); len(s) != 1 || s[0].Limit != 10 {
+	if s := got.Sources; len(s) != 1 || s[0].Limit != 10 {
 		t.Errorf("samples %v", s)
 	}
 	var r ring[int]
