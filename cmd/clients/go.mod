@@ -2,13 +2,11 @@ module github.com/eagergc/eagergc/cmd/clients
 
 go 1.26.0
 
-replace github.com/eagergc/eagergc => ../..
-
 require (
 	github.com/DataDog/zstd v1.5.7
 	github.com/apache/arrow-go/v18 v18.8.0
 	github.com/eagergc/eagergc v0.1.0
-	github.com/eagergc/eagergc/cmd/replay v0.0.0-00010101000000-000000000000
+	github.com/eagergc/eagergc/cmd/replay v0.1.0
 	github.com/mattn/go-sqlite3 v1.14.53
 	github.com/tetratelabs/wazero v1.12.0
 	golang.org/x/sys v0.49.0
@@ -36,8 +34,3 @@ require (
 	gonum.org/v1/plot v0.17.0 // indirect
 )
 
-replace github.com/eagergc/eagergc/cmd/replay => ../replay
-
-replace github.com/eagergc/eagergc/trace/formats => ../../trace/formats
-
-replace github.com/eagergc/eagergc/pool/cuda => ../../pool/cuda

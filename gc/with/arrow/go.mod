@@ -2,11 +2,9 @@ module github.com/eagergc/eagergc/gc/with/arrow
 
 go 1.26.0
 
-replace github.com/eagergc/eagergc => ../../..
-
 require (
 	github.com/apache/arrow-go/v18 v18.8.0
-	github.com/eagergc/eagergc v0.0.0
+	github.com/eagergc/eagergc v0.1.0
 )
 
 require (

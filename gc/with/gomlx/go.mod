@@ -2,10 +2,8 @@ module github.com/eagergc/eagergc/gc/with/gomlx
 
 go 1.26.0
 
-replace github.com/eagergc/eagergc => ../../..
-
 require (
-	github.com/eagergc/eagergc v0.0.0
+	github.com/eagergc/eagergc v0.1.0
 	github.com/gomlx/gomlx v0.26.0
 )
 

@@ -2,11 +2,9 @@ module github.com/eagergc/eagergc/gc/with/govips
 
 go 1.26.0
 
-replace github.com/eagergc/eagergc => ../../..
-
 require (
 	github.com/davidbyttow/govips/v2 v2.18.0
-	github.com/eagergc/eagergc v0.0.0
+	github.com/eagergc/eagergc v0.1.0
 )
 
 require (

@@ -2,8 +2,6 @@ module github.com/eagergc/eagergc/gc/with/malloc
 
 go 1.26.0
 
-replace github.com/eagergc/eagergc => ../../..
-
-require github.com/eagergc/eagergc v0.0.0
+require github.com/eagergc/eagergc v0.1.0
 
 require golang.org/x/sys v0.48.0
