@@ -162,7 +162,7 @@ func (a *Answer) Merge(b *Answer) {
 		a.Broken = make(map[string]string)
 	}
 	maps.Copy(a.Broken, b.Broken)
-	if a.Cells == nil {
+	if len(a.Cells) == 0 {
 		a.Cells = make([]Tally, len(b.Cells))
 	}
 	for i := range b.Cells {
