@@ -14,14 +14,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // failures are what many tests are about
 	log.SetOutput(os.Stderr)                       // which that has changed
-	goleak.VerifyTestMain(m)
+	exit(m.Run())
 }
 
 // waitFor polls cond: the runtime's own cycles are noticed by other goroutines.
@@ -47,7 +45,7 @@ func newCollector(t testing.TB, cfg Config) *Collector {
 		t.Fatal(err)
 	}
 	patient(c)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { atRest(t, c); c.Close() })
 	return c
 }
 
@@ -400,7 +398,9 @@ func TestCloseInFlightLeavesNoGoroutine(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	waitFor(t, 20*time.Second, func() bool { return goleak.Find() == nil })
+	if left := leaked(); left != "" {
+		t.Error(left)
+	}
 }
 
 func TestEnvironmentChoosesThePolicy(t *testing.T) {

@@ -22,7 +22,7 @@ func embed(t testing.TB, cfg Config) *Collector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { atRest(t, c); c.Close() })
 	return c
 }
 

@@ -105,6 +105,7 @@ func staged(t *testing.T, p Policy) (*Collector, *puppet, *graveyard) {
 	g.gate = c.Watch(g)
 	c.addRegistry(g)
 	t.Cleanup(func() {
+		atRest(t, c)
 		c.Close()
 		if !e.closed {
 			t.Error("the collector has not closed its engine")

@@ -1,27 +1,14 @@
 package gc
 
 import (
-	"flag"
 	"math"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
-
-// schedules makes rapid run n of them, unless the command line says otherwise.
-func schedules(t *testing.T, n int) {
-	f := flag.Lookup("rapid.checks")
-	if before := f.Value.String(); before == f.DefValue {
-		f.Value.Set(strconv.Itoa(n))
-		t.Cleanup(func() { f.Value.Set(before) })
-	}
-}
 
 // TestCollectorAgainstAModel runs random schedules against what they must come
 // to: when the policy is asked and what it is shown, what each cycle finds and
@@ -29,10 +16,9 @@ func schedules(t *testing.T, n int) {
 // is held in the middle of its walk, while policies change and panic, functions
 // that give memory back panic, and the collector is closed.
 func TestCollectorAgainstAModel(t *testing.T) {
-	schedules(t, 400)
 	quiet(t)
-	rapid.Check(t, func(rt *rapid.T) {
-		limit := rapid.SampledFrom([]int64{0, 60, 300}).Draw(rt, "limit")
+	schedules(t, 400, func(rt *draw) {
+		limit := oneOf(rt, int64(0), 60, 300)
 		c, err := New(Config{Policy: Spec{}.New(), Limit: limit, Caps: uncapped})
 		if err != nil {
 			rt.Fatal(err)
@@ -40,9 +26,9 @@ func TestCollectorAgainstAModel(t *testing.T) {
 		defer c.Close()
 		c.own()
 		patient(c) // for the walk that is held
-		m := &model{c: c, limit: limit, most: rapid.Uint64Range(1, 4).Draw(rt, "cycles")}
+		m := &model{c: c, limit: limit, most: between(rt, uint64(1), 4)}
 		m.setPolicy(rt)
-		rt.Repeat(map[string]func(*rapid.T){
+		rt.repeat(map[string]func(*draw){
 			"own":        m.own,
 			"own again":  m.own, // more often than the rest
 			"own more":   m.own,
@@ -55,8 +41,8 @@ func TestCollectorAgainstAModel(t *testing.T) {
 			"hold":       m.hold,
 			"set policy": m.setPolicy,
 			"close":      m.close,
-			"":           m.check,
-		})
+		}, m.check)
+		atRest(t, c)
 	})
 }
 
@@ -177,13 +163,13 @@ func (m *model) enough() bool {
 }
 
 // says draws what the policy says when it is asked next.
-func (m *model) says(t *rapid.T, among ...Action) Decision {
+func (m *model) says(t *draw, among ...Action) Decision {
 	if m.enough() && !m.running {
 		among = []Action{Skip}
 	}
 	d := Decision{
-		Action: rapid.SampledFrom(among).Draw(t, "action"),
-		Wake:   rapid.SampledFrom([]int64{0, 50, 150, math.MaxInt64}).Draw(t, "wake"),
+		Action: oneOf(t, among...),
+		Wake:   oneOf(t, int64(0), 50, 150, math.MaxInt64),
 	}
 	if m.policy == nil {
 		return Decision{Wake: math.MaxInt64}
@@ -194,7 +180,7 @@ func (m *model) says(t *rapid.T, among ...Action) Decision {
 
 // asked checks that the policy was asked once more, and what it was shown, and
 // returns what came of it.
-func (m *model) asked(t *rapid.T, want Point, live int64, d Decision) Decision {
+func (m *model) asked(t *draw, want Point, live int64, d Decision) Decision {
 	if p := m.policy; p != nil {
 		if len(p.points) != m.points+1 {
 			t.Fatalf("asked %d times, want once", len(p.points)-m.points)
@@ -232,7 +218,7 @@ const anything = -1
 
 // settled checks a cycle that has ended: it has found all that it had to, and
 // was told to the policy with its yield and the live bytes after it.
-func (m *model) settled(t *rapid.T, trigger Trigger, action Action, b begun, live int64) {
+func (m *model) settled(t *draw, trigger Trigger, action Action, b begun, live int64) {
 	var freed int64
 	for _, o := range b.dead {
 		if o.fate.given.Load() == 0 && (o.old || trigger != TriggerNatural) {
@@ -272,8 +258,8 @@ func (m *model) settled(t *rapid.T, trigger Trigger, action Action, b begun, liv
 	}
 }
 
-func (m *model) own(t *rapid.T) {
-	bytes := rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, 9)).Draw(t, "bytes")
+func (m *model) own(t *draw) {
+	bytes := between(t, 0, oneOf(t, int64(100), 9))
 	among := []Action{Skip, Overlap, Block}
 	if m.full(bytes) {
 		if m.enough() {
@@ -281,7 +267,7 @@ func (m *model) own(t *rapid.T) {
 		}
 		among = []Action{Skip, Block} // a cycle beside Own may end in time, or not
 	}
-	panics := rapid.IntRange(0, 9).Draw(t, "panics") == 0
+	panics := between(t, 0, 9) == 0
 	m.ownAs(t, &fate{panics: panics}, bytes, func() {}, among...)
 }
 
@@ -289,7 +275,7 @@ func (m *model) own(t *rapid.T) {
 func (m *model) full(bytes int64) bool { return m.limit > 0 && m.live() > m.limit-bytes }
 
 // ownAs owns an object whose memory is given back with do.
-func (m *model) ownAs(t *rapid.T, f *fate, bytes int64, do func(), among ...Action) *object {
+func (m *model) ownAs(t *draw, f *fate, bytes int64, do func(), among ...Action) *object {
 	live, b := m.live(), m.begin()
 	d := m.says(t, among...)
 	o := &object{bytes: bytes, owner: new(thing), fate: f}
@@ -326,20 +312,20 @@ func (m *model) ownAs(t *rapid.T, f *fate, bytes int64, do func(), among ...Acti
 }
 
 // pick draws an object, whatever has become of it.
-func (m *model) pick(t *rapid.T) *object {
+func (m *model) pick(t *draw) *object {
 	if len(m.objects) == 0 {
 		t.Skip("nothing owned")
 	}
-	return m.objects[rapid.IntRange(0, len(m.objects)-1).Draw(t, "object")]
+	return m.objects[between(t, 0, len(m.objects)-1)]
 }
 
-func (m *model) drop(t *rapid.T) { m.pick(t).owner = nil }
+func (m *model) drop(t *draw) { m.pick(t).owner = nil }
 
 // release gives an object back by hand, which only works if nobody has. Of a
 // dead one beside a cycle nobody knows.
-func (m *model) release(t *rapid.T) { m.releaseBeside(t, m.running) }
+func (m *model) release(t *draw) { m.releaseBeside(t, m.running) }
 
-func (m *model) releaseBeside(t *rapid.T, cycle bool) {
+func (m *model) releaseBeside(t *draw, cycle bool) {
 	o := m.pick(t)
 	given := o.fate.given.Load()
 	ok := givesBack(o.handle)
@@ -361,12 +347,12 @@ func givesBack(h Handle) (ok bool) {
 	return h.Release()
 }
 
-func (m *model) sync(t *rapid.T) {
+func (m *model) sync(t *draw) {
 	live, b := m.live(), m.begin()
 	d := m.says(t, Skip, Overlap, Block)
 	beside := 0
 	if d.Action != Skip && !m.closed && !m.running && len(m.objects) > 0 {
-		beside = rapid.IntRange(0, 3).Draw(t, "beside")
+		beside = between(t, 0, 3)
 	}
 	m.c.Sync(nil, func() error {
 		for range beside {
@@ -390,7 +376,7 @@ func (m *model) sync(t *rapid.T) {
 	}
 }
 
-func (m *model) due(t *rapid.T) {
+func (m *model) due(t *draw) {
 	d := m.says(t, Skip, Overlap, Block)
 	due := m.c.Due()
 	if m.closed {
@@ -403,12 +389,12 @@ func (m *model) due(t *rapid.T) {
 	}
 }
 
-func (m *model) collect(t *rapid.T) {
+func (m *model) collect(t *draw) {
 	if m.enough() {
 		t.Skip("a cycle too many")
 	}
 	b := m.begin()
-	trigger := rapid.SampledFrom([]Trigger{TriggerExplicit, TriggerRefusal}).Draw(t, "trigger")
+	trigger := oneOf(t, TriggerExplicit, TriggerRefusal)
 	got := m.c.Collect(trigger)
 	if m.closed {
 		if got != (Cycle{}) {
@@ -423,11 +409,11 @@ func (m *model) collect(t *rapid.T) {
 }
 
 // natural has the runtime collect by itself. What is young may be missed.
-func (m *model) natural(t *rapid.T) {
+func (m *model) natural(t *draw) {
 	if m.enough() {
 		t.Skip("a cycle too many")
 	}
-	for range rapid.IntRange(1, 2).Draw(t, "n") {
+	for range between(t, 1, 2) {
 		b := m.begin()
 		m.c.Stats() // takes the lock: the race detector does not know that what was read so far comes before the cycle
 		runtime.GC()
@@ -442,8 +428,8 @@ func (m *model) natural(t *rapid.T) {
 	}
 }
 
-func (m *model) setPolicy(t *rapid.T) {
-	m.policy = &watching{panics: rapid.IntRange(0, 9).Draw(t, "decide panics") == 0, tellPanics: rapid.IntRange(0, 9).Draw(t, "observe panics") == 0}
+func (m *model) setPolicy(t *draw) {
+	m.policy = &watching{panics: between(t, 0, 9) == 0, tellPanics: between(t, 0, 9) == 0}
 	m.points, m.told = 0, 0
 	m.c.SetPolicy(m.policy)
 	if !m.closed {
@@ -451,8 +437,8 @@ func (m *model) setPolicy(t *rapid.T) {
 	}
 }
 
-func (m *model) close(t *rapid.T) {
-	if rapid.IntRange(0, 3).Draw(t, "sure") != 0 {
+func (m *model) close(t *draw) {
+	if between(t, 0, 3) != 0 {
 		t.Skip("not yet")
 	}
 	m.c.Close()
@@ -460,7 +446,7 @@ func (m *model) close(t *rapid.T) {
 }
 
 // hold stops a cycle in the middle of its walk and does something meanwhile.
-func (m *model) hold(t *rapid.T) {
+func (m *model) hold(t *draw) {
 	if m.closed || m.full(1) || m.enough() {
 		t.Skip("no cycle")
 	}
@@ -479,8 +465,8 @@ func (m *model) hold(t *rapid.T) {
 	m.running = true
 	m.walked = slices.DeleteFunc(slices.Clone(first.dead), func(o *object) bool { return o == stop })
 	closing := make(chan held, 1)
-	for range rapid.IntRange(0, 6).Draw(t, "meanwhile") {
-		switch what := rapid.SampledFrom([]string{"own", "release", "drop", "due", "set policy", "collect", "close"}).Draw(t, "what"); {
+	for range between(t, 0, 6) {
+		switch what := oneOf(t, "own", "release", "drop", "due", "set policy", "collect", "close"); {
 		case what == "own" && !m.full(50):
 			m.ownAs(t, new(fate), 50, func() {}, Skip, Overlap)
 		case what == "release":
@@ -528,7 +514,7 @@ func (m *model) hold(t *rapid.T) {
 }
 
 // settledBoth checks the cycle that was held and, if one was asked for, the next.
-func (m *model) settledBoth(t *rapid.T, first, second begun, both bool) {
+func (m *model) settledBoth(t *draw, first, second begun, both bool) {
 	live, held := m.live(), map[*object]bool{}
 	for _, o := range first.dead {
 		held[o] = true
@@ -574,7 +560,7 @@ func (c *Collector) awaitClosed() {
 }
 
 // check compares everything that is counted.
-func (m *model) check(t *rapid.T) {
+func (m *model) check(t *draw) {
 	tracked := 0
 	for _, o := range m.objects {
 		given := o.fate.given.Load()

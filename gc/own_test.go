@@ -34,7 +34,7 @@ func owning(t *testing.T) (*Collector, *puppet, *tomb) {
 	e := newPuppet()
 	c := newOn(e, Config{Caps: uncapped, Idle: -1, Limit: 100}, Spec{}.New())
 	patient(c)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { atRest(t, c); c.Close() })
 	b := &tomb{o: c.own()}
 	c.addRegistry(b)
 	return c, e, b

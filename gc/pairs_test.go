@@ -79,6 +79,7 @@ func pair(t *testing.T, a, b func(*paired)) {
 	done.Wait()
 	runtime.KeepAlive(p.owner)
 	p.gauge.Close()
+	atRest(t, c)
 }
 
 func allMethods() map[string]func(*paired) {

@@ -37,6 +37,7 @@ func watched(t *testing.T, f *foreign, policy string) (*Collector, *Gauge) {
 	t.Cleanup(func() {
 		g.Close()
 		g.Close() // harmless
+		atRest(t, c)
 		c.Close()
 	})
 	return c, g

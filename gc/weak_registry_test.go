@@ -9,14 +9,13 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"pgregory.net/rapid"
 )
 
 // TestRegistryAgainstAModel holds slots to their words: a slot gives up its own
 // word, once, however often its place has been used since.
 func TestRegistryAgainstAModel(t *testing.T) {
 	c := newCollector(t, Config{Policy: Spec{}.New()})
-	rapid.Check(t, func(t *rapid.T) {
+	schedules(t, 100, func(t *draw) {
 		given := make(map[int]int64)
 		r := NewWeakRegistry(c.own().gate, 1<<20, func(_ Slot, w int, bytes int64) { given[w] = bytes })
 		type entry struct {
@@ -25,32 +24,32 @@ func TestRegistryAgainstAModel(t *testing.T) {
 		}
 		var all []entry
 		gone, cycles := make(map[int]bool), 0
-		t.Repeat(map[string]func(*rapid.T){
-			"track": func(t *rapid.T) {
-				for range rapid.IntRange(1, 40).Draw(t, "n") {
+		t.repeat(map[string]func(*draw){
+			"track": func(t *draw) {
+				for range between(t, 1, 40) {
 					o := new(thing)
 					all = append(all, entry{Track(r, o, int64(len(all)), len(all)), o})
 				}
 			},
-			"untrack": func(t *rapid.T) {
+			"untrack": func(t *draw) {
 				if len(all) == 0 {
 					t.Skip("nothing tracked")
 				}
-				i := rapid.IntRange(0, len(all)-1).Draw(t, "i")
+				i := between(t, 0, len(all)-1)
 				w, bytes, ok := r.Untrack(all[i].slot)
 				if ok == gone[i] || ok && (w != i || bytes != int64(i)) {
 					t.Fatalf("Untrack of %d: %d, %d bytes, %v; gone: %v", i, w, bytes, ok, gone[i])
 				}
 				gone[i], all[i].owner = true, nil
 			},
-			"drop and collect": func(t *rapid.T) {
+			"drop and collect": func(t *draw) {
 				if cycles++; cycles > 3 {
 					t.Skip("cycles take long")
 				}
 				clear(given)
 				want := make(map[int]bool)
 				for i := range all {
-					if !gone[i] && rapid.Bool().Draw(t, "drop") {
+					if !gone[i] && (between(t, 0, 1) == 1) {
 						all[i].owner, gone[i], want[i] = nil, true, true
 					}
 				}
@@ -64,11 +63,10 @@ func TestRegistryAgainstAModel(t *testing.T) {
 					}
 				}
 			},
-			"": func(t *rapid.T) {
-				if got, want := r.Len(), len(all)-len(gone); got != want {
-					t.Fatalf("%d tracked, want %d", got, want)
-				}
-			},
+		}, func(t *draw) {
+			if got, want := r.Len(), len(all)-len(gone); got != want {
+				t.Fatalf("%d tracked, want %d", got, want)
+			}
 		})
 		r.Close()
 		runtime.KeepAlive(all)

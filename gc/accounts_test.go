@@ -1,0 +1,179 @@
+package gc
+
+import (
+	"testing"
+	"time"
+	"weak"
+)
+
+// atRest checks the accounts of a collector: what every test leaves behind has to add up, whatever it was about. Each test's
+// collector is checked before it is closed. The memory of Own has to be what its owners hold, each byte that was found dead has
+// to be credited once, each hold and each cycle has to be counted once by all who count.
+func atRest(t testing.TB, c *Collector) {
+	t.Helper()
+	if c.strict { // a panic may have left anything behind
+		return
+	}
+	for end := time.Now().Add(20 * time.Second); c.running() || c.releases.pending() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return // it is about releases that do not end
+		}
+	}
+	c.settling.Lock() // no cycle of the runtime's own is being settled, but for its end
+	defer c.settling.Unlock()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		wrong := c.wrong(t)
+		if wrong == "" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("at rest: %s", wrong)
+			return
+		}
+	}
+}
+
+// wrong says what does not add up. Others may be in the middle of something: it has to be right at last.
+func (c *Collector) wrong(t testing.TB) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.own // which must not be made here: it would be watched
+	var cycles, decisions, reasons, pauses uint64
+	for _, n := range c.stats.Cycles {
+		cycles += n
+	}
+	for _, n := range c.stats.Decisions {
+		decisions += n
+	}
+	for _, n := range c.journal.reasons {
+		reasons += *n
+	}
+	for _, n := range c.stats.Pauses {
+		pauses += n
+	}
+	var work Work
+	c.timeline.work.all(c.stepAt(c.Now()), func(_ int64, w *Work) { work.add(w) })
+	counted := uint64(0)
+	for _, n := range work.Cycles {
+		counted += uint64(n)
+	}
+	gauges, owned := 0, false
+	for _, g := range c.gates {
+		if g.gauge() != nil {
+			gauges++
+		}
+		if _, is := g.source.(*ownership); is {
+			owned = true
+		}
+		switch {
+		case g.yield.Load() != 0:
+			return "bytes are credited to a cycle that has ended"
+		case g.dying.Load() != 0:
+			return "bytes are found dead and neither given back nor to be"
+		case g.gauge() == nil && g.allocated-g.freed != g.liveAfter:
+			return "the state after a cycle does not add up"
+		}
+	}
+	for _, r := range c.registries {
+		if _, is := r.(*gaugeWalk); is {
+			gauges--
+		}
+	}
+	switch {
+	case cycles != c.settled.Load():
+		return "cycles are not counted as they settle"
+	case counted != cycles && c.timeline.shift < longestShift:
+		return "the timeline has other cycles than the counts"
+	case work.Held != c.stats.Exposed && c.timeline.shift < longestShift:
+		return "the timeline has other pauses than the counts"
+	case decisions != reasons:
+		return "decisions are not counted by reason"
+	case (pauses == 0) != (c.stats.MaxPause == 0) && c.stats.Exposed != 0 || c.stats.Exposed < c.stats.MaxPause || c.stats.Exposed > time.Duration(pauses)*c.stats.MaxPause:
+		return "pauses do not add up"
+	case work.Freed > c.stats.Freed:
+		return "the timeline has freed more than the counts"
+	case gauges != 0:
+		return "a gauge has a gate and no place among the registries, or the other way round"
+	case c.throttle.until > c.Now()+time.Second:
+		return "callers are held far into the future"
+	}
+	if owned {
+		return o().wrong(t)
+	}
+	return ""
+}
+
+func (o *ownership) wrong(t testing.TB) string {
+	sum := o.accounted.live.Load()
+	o.mu.Lock()
+	for _, l := range o.libraries {
+		sum += l.live.Load()
+	}
+	o.mu.Unlock()
+	if list := o.kinds.Load(); list != nil {
+		for _, k := range *list {
+			bytes, wrong := k.(interface{ audit() (int64, string) }).audit()
+			if wrong != "" {
+				return wrong
+			}
+			sum += bytes
+		}
+	}
+	for _, r := range o.gate.c.registries {
+		if _, is := r.(*tomb); is {
+			return "" // whose dead a test puts in
+		}
+	}
+	if live := o.live.Load(); live != sum {
+		return "live is not what the owners hold"
+	}
+	return ""
+}
+
+// audit returns the bytes of all that is tracked, and what is wrong with the books of a registry.
+func (r *WeakRegistry[W]) audit() (bytes int64, wrong string) {
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		used, free := 0, 0
+		for n, c := range s.chunks {
+			old := uint32(0)
+			for i := range c.what {
+				isWeak := c.weak[i] != (weak.Pointer[byte]{})
+				if isWeak {
+					old++
+				}
+				if c.gen[i]%2 == 0 {
+					if isWeak {
+						return 0, "a free slot has a weak pointer"
+					}
+					continue
+				}
+				used++
+				bytes += c.what[i].bytes()
+				y := c.what[i].young()
+				if isWeak == (y != 0) {
+					return 0, "an object is young and weak, or neither"
+				}
+				if y != 0 && s.young[y-1].index != uint32(n)<<chunkBits|uint32(i) {
+					return 0, "an object is not where it is young"
+				}
+			}
+			if old != c.old {
+				return 0, "weak pointers are counted wrongly"
+			}
+		}
+		for index := s.free; index != 0; free++ {
+			c, i := s.at(index - 1)
+			if c.gen[i]%2 != 0 {
+				return 0, "a slot in use is free"
+			}
+			index = uint32(c.what[i].bits)
+		}
+		if used != s.used || used+free != len(s.chunks)*chunkLen {
+			return 0, "slots are lost"
+		}
+	}
+	return bytes, ""
+}
