@@ -1,13 +1,17 @@
 package auto
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,12 +22,10 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// The tests start watchers of their own, but for a child of TestImport.
+// The tests start watchers of their own, but for children.
 func TestMain(m *testing.M) {
-	if os.Getenv(childVariable) != "" {
-		if running != nil {
-			<-running.announced // the parent looks for a line in the log
-		}
+	if child := children[os.Getenv(childVariable)]; child != nil {
+		child()
 		os.Exit(0)
 	}
 	Stop()
@@ -32,11 +34,56 @@ func TestMain(m *testing.M) {
 
 const childVariable = "EAGERGC_TEST_CHILD"
 
+// children are programs that a test starts.
+var children = map[string]func(){
+	"ends": func() {},
+	"lives": func() {
+		fmt.Println("collector", Collector() != nil)
+		fmt.Println("stress", isStress())
+		time.Sleep(3 * startAfter)
+	},
+	"limits": func() {
+		debug.SetMemoryLimit(300 << 20)
+		Collector()
+		time.Sleep(reviewEvery * 3 / 2)
+		fmt.Println("limit", debug.SetMemoryLimit(-1))
+	},
+	"none": func() {
+		debug.SetMemoryLimit(math.MaxInt64)
+		Collector()
+		time.Sleep(reviewEvery * 3 / 2)
+		fmt.Println("limit", debug.SetMemoryLimit(-1))
+	},
+	"leaves": func() {
+		Collector()
+		time.Sleep(reviewEvery * 3 / 2)
+		fmt.Println("steered", debug.SetMemoryLimit(-1) < 1<<40)
+		Stop()
+		fmt.Println("limit", debug.SetMemoryLimit(-1))
+	},
+}
+
+func isStress() bool { _, ok := running.keeper.(*stress); return ok }
+
+// run is the test's own binary as one of the children; it returns what that says.
+func run(t *testing.T, child string, env ...string) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), childVariable+"="+child), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
 // A stage is a host that a test sets.
 type stage struct {
 	anonymous, golang, container atomic.Int64
 	others                       int64 // bytes of other processes in the container
 	waiting                      float64
+	needs                        int64   // of golang
+	ready, touched               int64   // of golang, that is heap
 	given                        []int64 // limits that the runtime was given
 	present                      int64   // the runtime's limit
 	broken                       error
@@ -47,11 +94,15 @@ func newStage() *stage { return &stage{present: math.MaxInt64} }
 func (s *stage) resident() (pressure.Resident, error) {
 	return pressure.Resident{Anonymous: s.anonymous.Load(), Mapped: 1 << 40}, s.broken
 }
-func (s *stage) goMemory() int64       { return s.golang.Load() }
-func (s *stage) limit() (int64, error) { return s.container.Load(), nil }
-func (s *stage) free() (int64, error)  { return s.container.Load() - s.anonymous.Load() - s.others, nil }
-func (s *stage) stalls() float64       { return s.waiting }
-func (s *stage) goLimit(bytes int64) int64 {
+func (s *stage) goMemory() int64                    { return s.golang.Load() }
+func (s *stage) goNeeds() int64                     { return s.needs }
+func (s *stage) goFree() (int64, int64)             { return s.golang.Load(), 0 }
+func (s *stage) heapReady() int64                   { return s.ready }
+func (s *stage) heapResident(uint64) (int64, error) { return s.touched, nil }
+func (s *stage) limit() int64                       { return s.container.Load() }
+func (s *stage) free() (int64, error)               { return s.container.Load() - s.anonymous.Load() - s.others, nil }
+func (s *stage) stalls() float64                    { return s.waiting }
+func (s *stage) setGoLimit(bytes int64) int64 {
 	before := s.present
 	if bytes >= 0 {
 		s.present = bytes
@@ -60,13 +111,13 @@ func (s *stage) goLimit(bytes int64) int64 {
 	return before
 }
 
-func begin(t *testing.T, s *stage) *watcher {
+func begun(t *testing.T, s *stage) *watcher {
 	t.Helper()
-	w, err := start(s)
+	w, err := start(s, Options{}, takeGoLimit(s.setGoLimit))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.stop)
+	t.Cleanup(w.end)
 	return w
 }
 
@@ -77,52 +128,31 @@ func TestOutside(t *testing.T) {
 	s := newStage()
 	s.anonymous.Store(100 * mib)
 	s.golang.Store(30 * mib)
-	if got := begin(t, s).outside(); got != 70*mib {
+	if got := begun(t, s).outside(); got != 70*mib {
 		t.Errorf("%d", got)
 	}
 }
 
-// The runtime's limit is what memory outside leaves, with room to work, and goes when
-// the container's limit goes.
-func TestGoMemoryLimitFollows(t *testing.T) {
+// Memory of Go that is not resident hides nothing.
+func TestUntouchedGoMemoryHidesNothing(t *testing.T) {
 	s := newStage()
-	s.anonymous.Store(100 * mib)
-	s.golang.Store(40 * mib)
-	w := begin(t, s)
-	if len(s.given) != 0 || w.gauge.Sample().Limit != 0 {
-		t.Fatalf("no container, yet the runtime was given %d and the gauge %d", s.given, w.gauge.Sample().Limit)
+	s.anonymous.Store(700 * mib)
+	s.golang.Store(10100 * mib)
+	s.ready, s.touched = 10050*mib, 50*mib
+	w := begun(t, s)
+	if got := w.outside(); got != 600*mib {
+		t.Errorf("%d MiB", got/mib)
 	}
-	s.container.Store(1000 * mib)
-	w.review()
-	if want := int64(950-60) * mib; s.present != want || w.gauge.Sample().Limit != (950-40)*mib {
-		t.Errorf("limit of the runtime %d, want %d; of the gauge %d", s.present, want, w.gauge.Sample().Limit)
-	}
-	s.anonymous.Store(101 * mib)
-	if w.review(); len(s.given) != 1 {
-		t.Error("a small change has stopped the world")
-	}
-	s.anonymous.Store(2000 * mib)
-	if w.review(); s.present != 50*mib {
-		t.Errorf("no room to work: %d", s.present)
-	}
-	s.container.Store(0)
-	if w.review(); s.present != math.MaxInt64 {
-		t.Errorf("the container's limit is gone, the runtime's still %d", s.present)
-	}
-}
-
-func TestGoMemoryLimitOfTheProgramIsRespected(t *testing.T) {
-	s := newStage()
-	s.present = 123 * mib
-	s.container.Store(1000 * mib)
-	if begin(t, s).review(); s.present != 123*mib {
-		t.Errorf("changed to %d", s.present)
+	s.golang.Store(100 * mib) // given back
+	s.ready = 50 * mib
+	if got := w.outside(); got != 600*mib {
+		t.Errorf("once it is given back: %d MiB", got/mib)
 	}
 }
 
 // The price goes up with stalls, and down well below where it went up.
 func TestPrice(t *testing.T) {
-	w := begin(t, newStage())
+	w := begun(t, newStage())
 	for _, step := range []struct {
 		stalls float64
 		want   int
@@ -137,30 +167,42 @@ func TestPrice(t *testing.T) {
 // A policy that the program or the environment chose is not replaced.
 func TestPriceLeavesAChosenPolicy(t *testing.T) {
 	t.Setenv(gc.PolicyVariable, "growth:1,min=64MiB")
-	w := begin(t, newStage())
+	w := begun(t, newStage())
 	if w.price(0.5, 0); w.collector.Policy() != "growth:1,min=64MiB" {
 		t.Errorf("policy %s", w.collector.Policy())
 	}
 }
 
-// What stays is logged, each time that cycles become more seldom; what falls in between is work in progress.
-func TestHeldMemoryIsLogged(t *testing.T) {
-	var w watcher
+// What stays is said once, and again when it has doubled, as a leak's does; what falls in between is work in progress.
+func TestHeldMemoryIsSaid(t *testing.T) {
+	var h heldMemory
+	review := func(times int, level int64, resting bool) (said int) {
+		for range times {
+			if bytes, stayed := h.see(level, resting); bytes > 0 {
+				if said++; bytes > level || stayed < reportAfter {
+					t.Errorf("said %d MiB for %v at %d MiB", bytes/mib, stayed, level/mib)
+				}
+			}
+		}
+		return said
+	}
 	for i, step := range []struct {
-		bytes           int64
-		stayed, resting time.Duration
-		want            bool
+		times   int
+		level   int64
+		resting bool
+		want    int
 	}{
-		{700 * mib, reportAfter - 1, 4 * time.Second, false}, // not yet
-		{700 * mib, reportAfter, 4 * time.Second, true},
-		{700 * mib, 2 * reportAfter, 4 * time.Second, false}, // said
-		{700 * mib, 3 * reportAfter, 8 * time.Second, true},
-		{reportLeast - 1, 4 * reportAfter, 16 * time.Second, false}, // it fell
-		{0, 0, 0, false}, // cycles are worth it
-		{reportLeast, reportAfter, time.Second, true},
+		{9, 700 * mib, true, 0}, // not yet
+		{1, 700 * mib, true, 1},
+		{30, 800 * mib, true, 0}, // said
+		{1, 10 * mib, true, 0},
+		{30, 1500 * mib, true, 1},
+		{30, 1500 * mib, false, 0}, // cycles are worth it
+		{30, reportLeast - 1, true, 0},
+		{10, reportLeast, true, 1}, // from below
 	} {
-		if got := w.worthSaying(step.bytes, step.stayed, step.resting); got != step.want {
-			t.Errorf("step %d: said %v", i, got)
+		if got := review(step.times, step.level, step.resting); got != step.want {
+			t.Errorf("step %d: said %d times, want %d", i, got, step.want)
 		}
 	}
 }
@@ -171,7 +213,7 @@ func TestTrim(t *testing.T) {
 	var kept int64
 	trims := 0
 	SetTrim(func() (int64, int64) { return 0, kept }, func() bool { trims++; return true })
-	w := begin(t, newStage())
+	w := begun(t, newStage())
 	now := time.Now()
 	for _, step := range []struct {
 		kept  int64
@@ -188,21 +230,9 @@ func TestTrim(t *testing.T) {
 func TestNothingToRead(t *testing.T) {
 	s := newStage()
 	s.broken = errors.New("no statm")
-	if _, err := start(s); err == nil {
+	if _, err := start(s, Options{}, takeGoLimit(s.setGoLimit)); err == nil {
 		t.Error("no error")
 	}
-}
-
-func TestProfiles(t *testing.T) {
-	p := profiles{folder: t.TempDir()}
-	for range mostProfiles + 3 {
-		p.write()
-	}
-	files, _ := filepath.Glob(filepath.Join(p.folder, "*.heap"))
-	if len(files) != mostProfiles {
-		t.Errorf("%d profiles", len(files))
-	}
-	(&profiles{}).write() // off: writes nothing
 }
 
 // block is memory that the program has mapped itself; a cleanup gives it back.
@@ -226,11 +256,8 @@ func TestResidentMemoryStaysLow(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("not known on " + runtime.GOOS)
 	}
-	w, err := start(system{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.stop()
+	defer Start(Options{})()
+	w := current()
 	const size, total = 4 * mib, 1024 * mib
 	var most int64
 	catchUp := time.Now().Add(time.Minute) // until then a slow machine's cycles and cleanups may
@@ -247,25 +274,108 @@ func TestResidentMemoryStaysLow(t *testing.T) {
 	}
 }
 
-// A program that imports the package is told so, and EAGERGC=off turns it off.
+// A program that imports the package says nothing as long as there is nothing to say, and the environment turns it off.
 func TestImport(t *testing.T) {
-	for _, value := range []string{"", "off"} {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), childVariable+"=1", Variable+"="+value)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
+	for value, want := range map[string]string{
+		"": "collector true\nstress false\n", "on": "collector true\nstress false\n",
+		"off": "collector false\nstress false\n", "OFF": "collector false\nstress false\n", "0": "collector false\nstress false\n", "no": "collector false\nstress false\n",
+	} {
+		if out := run(t, "lives", "EAGERGC="+value); out != want {
+			t.Errorf("EAGERGC=%s: %q", value, out)
 		}
-		if on := strings.Contains(string(out), "eagergc: on"); on == (value == "off") {
-			t.Errorf("%s=%s: %s", Variable, value, out)
+	}
+	if out := run(t, "lives", "EAGERGC=stress"); !strings.Contains(out, "collector false\nstress true\n") || strings.Count(out, "tests alone") != 1 {
+		t.Errorf("stress: %q", out)
+	}
+	if out := run(t, "lives", "EAGERGC=of", "EAGERGC_HOST_HARD_MEMORY_LIMIT=2Gib"); strings.Count(out, "cannot be read") != 2 || !strings.Contains(out, "collector true") {
+		t.Errorf("typing errors: %q", out)
+	}
+	if out := run(t, "ends", "EAGERGC=of"); out != "" {
+		t.Errorf("a program that ends at once: %q", out)
+	}
+}
+
+// What the program has set of Go's limit is never changed, and what we have set is put back.
+func TestGoMemoryLimitOfTheProgram(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("off on " + runtime.GOOS)
+	}
+	const container = "EAGERGC_HOST_HARD_MEMORY_LIMIT=600MiB"
+	none := fmt.Sprintf("limit %d\n", math.MaxInt64)
+	for child, want := range map[string]string{"limits": fmt.Sprintf("limit %d\n", 300*mib), "none": none, "leaves": "steered true\n" + none} {
+		if out := run(t, child, container, "GOMEMLIMIT="); out != want {
+			t.Errorf("%s: %q, want %q", child, out, want)
 		}
+	}
+	if out := run(t, "leaves", container, "GOMEMLIMIT=off"); out != "steered false\n"+none {
+		t.Errorf("GOMEMLIMIT=off: %q", out)
+	}
+}
+
+// Options say what the environment does not, one runs at a time, and the end is the end.
+func TestStart(t *testing.T) {
+	var log safely
+	stop := Start(Options{Limit: 1 << 40, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	first := Collector()
+	again := Start(Options{})
+	if stop(); Collector() == nil || Collector() == first {
+		t.Error("the first one's stop ended the second, or that did not begin")
+	}
+	again()
+	again()
+	if run, ticker := Cycles(); Collector() != nil || run != 0 || ticker != 0 {
+		t.Error("it has not ended")
+	}
+	if !strings.Contains(log.String(), `limit="1.00 TiB"`) {
+		t.Errorf("log: %s", log.String())
+	}
+	t.Setenv("EAGERGC", "off")
+	if Start(Options{})(); Collector() != nil {
+		t.Error("it is off")
+	}
+}
+
+// safely is a log that others may still write to.
+type safely struct {
+	sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *safely) Write(p []byte) (int, error) {
+	s.Lock()
+	defer s.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *safely) String() string {
+	s.Lock()
+	defer s.Unlock()
+	return s.text.String()
+}
+
+// A stress runs cycles, and ends.
+func TestStress(t *testing.T) {
+	t.Setenv("EAGERGC", "stress")
+	stop := Start(Options{Log: slog.New(slog.DiscardHandler)})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for end := time.Now().Add(20 * time.Second); after.NumGC < before.NumGC+10; runtime.ReadMemStats(&after) {
+		if time.Now().After(end) {
+			t.Fatal("cycles do not run")
+		}
+	}
+	stop()
+	runtime.ReadMemStats(&before)
+	time.Sleep(50 * time.Millisecond)
+	if runtime.ReadMemStats(&after); after.NumGC > before.NumGC+1 {
+		t.Errorf("%d cycles after the end", after.NumGC-before.NumGC)
 	}
 }
 
 // The price goes up with the stalls, and down only well below where it went up. A
 // policy that somebody else has chosen stays.
 func TestThePriceFollowsStalls(t *testing.T) {
-	w := begin(t, newStage())
+	w := begun(t, newStage())
 	policy := func(i int) string { return gc.MustParse(urgencies[i].policy).New().String() }
 	for i, step := range []struct {
 		stalls float64
@@ -285,30 +395,34 @@ func TestThePriceFollowsStalls(t *testing.T) {
 // A review takes what the host says now: its stalls, and its limit, which is logged.
 func TestReviewReadsTheHost(t *testing.T) {
 	s := newStage()
-	w := begin(t, s)
+	w := begun(t, s)
 	s.container.Store(1000 * mib)
 	s.waiting = 0.1
-	if w.review(); w.limit != 1000*mib || w.urgency != 1 {
+	if w.review(time.Now()); w.limit != 1000*mib || w.urgency != 1 {
 		t.Errorf("limit %d, urgency %d", w.limit, w.urgency)
 	}
 }
 
 func TestTheSystemIsThisOne(t *testing.T) {
-	t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", "123MiB")
-	if n, err := (system{}).limit(); n != 123*mib || err != nil {
-		t.Errorf("limit %d, %v", n, err)
-	}
-	t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", "1000TiB") // there is less
-	info, err := pressure.HostMemory()
-	if err != nil {
-		t.Skip(err)
-	}
-	if n, err := (system{}).limit(); n != info.Total || err != nil {
-		t.Errorf("limit %d of %d, %v", n, info.Total, err)
-	}
 	t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", "")
-	if n, err := (system{}).limit(); n != pressure.ContainerLimit() || err != nil {
-		t.Errorf("limit %d, %v; the container's is %d", n, err, pressure.ContainerLimit())
+	if n := (system{}).limit(); n != pressure.ContainerLimit() {
+		t.Errorf("limit %d; the container's is %d", n, pressure.ContainerLimit())
+	}
+	t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", "123MiB")
+	if n := (system{}).limit(); n != 123*mib {
+		t.Errorf("limit %d", n)
+	}
+	if n := (system{77 * mib}).limit(); n != 77*mib {
+		t.Errorf("limit %d of the options", n)
+	}
+	t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", "2Gib") // typing errors take nothing away
+	t.Setenv("EAGERGC_HOST_SOFT_MEMORY_LIMIT", "1GiB")
+	if n := (system{}).limit(); n != min(1<<30, hostTotal()) {
+		t.Errorf("limit %d", n)
+	}
+	t.Setenv("EAGERGC_HOST_SOFT_MEMORY_LIMIT", "lots")
+	if n := (system{}).limit(); n != pressure.ContainerLimit() {
+		t.Errorf("limit %d; the container's is %d", n, pressure.ContainerLimit())
 	}
 	want := 0.0
 	if stalls, err := pressure.HostStalls(); err == nil {
@@ -317,4 +431,12 @@ func TestTheSystemIsThisOne(t *testing.T) {
 	if got := (system{}).stalls(); math.Abs(got-want) > 0.5 {
 		t.Errorf("stalls %v, want %v", got, want)
 	}
+}
+
+func hostTotal() int64 {
+	info, err := pressure.HostMemory()
+	if err != nil {
+		return math.MaxInt64
+	}
+	return info.Total
 }

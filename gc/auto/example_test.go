@@ -3,15 +3,45 @@ package auto_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"runtime/pprof"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/auto"
 )
-
-import _ "github.com/eagergc/eagergc/gc/auto"
 
 // The import is all that a program needs; this one also asks what its memory is.
 func Example() {
 	collector := gc.Default()
 	fmt.Print(collector.Diagnose(context.Background(), 2*time.Second))
+}
+
+// Many programs around C libraries have a ticker for what Go's collector does not see:
+//
+//	go func() {
+//		for range time.Tick(10 * time.Second) {
+//			debug.FreeOSMemory()
+//		}
+//	}()
+//
+// It runs where there is nothing to free, and comes too late where much is. This takes its place.
+func ExampleStart() {
+	stop := auto.Start(auto.Options{Trim: true})
+	defer stop()
+	// ... the program ...
+	run, ticker := auto.Cycles()
+	fmt.Printf("%d cycles; a ticker of the same peak would have run %d\n", run, ticker)
+}
+
+// Memory that stays leaves a heap profile, which says what holds it.
+func ExampleOptions_held() {
+	defer auto.Start(auto.Options{Held: func(bytes int64, _ time.Duration) {
+		file, err := os.CreateTemp("", fmt.Sprintf("held-%d-*.heap", bytes))
+		if err != nil {
+			return
+		}
+		defer file.Close()
+		_ = pprof.WriteHeapProfile(file) // a profile more or less
+	}})()
 }

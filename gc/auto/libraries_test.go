@@ -16,7 +16,7 @@ func TestLibrariesAreCountedApart(t *testing.T) {
 	s.anonymous.Store(500 * mib)
 	s.golang.Store(100 * mib)
 	s.container.Store(1000 * mib)
-	w := begin(t, s)
+	w := begun(t, s)
 	if n := w.collector.Counters(); len(n) != 1 || n[0].Name != t.Name() || n[0].Live != 300*mib {
 		t.Errorf("counted %v", n)
 	}

@@ -31,6 +31,6 @@ func (w *watcher) price(stalls, full float64) {
 	if now != w.urgency && w.collector.Policy() == gc.MustParse(urgencies[w.urgency].policy).New().String() {
 		w.urgency = now
 		w.collector.SetPolicy(gc.MustParse(urgencies[now].policy).New())
-		slog.Info("eagergc: price of memory", slog.Float64("stalls", stalls), slog.String("policy", w.collector.Policy()))
+		w.options.log().Debug("eagergc: price of memory", slog.Float64("stalls", stalls), slog.String("policy", w.collector.Policy()))
 	}
 }

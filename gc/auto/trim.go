@@ -2,6 +2,7 @@ package auto
 
 import (
 	"log/slog"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -28,17 +29,26 @@ const (
 	trimLeast = 32 << 20
 )
 
+// due reports whether an allocator that has so much, and keeps so much of it free, is to give that back.
+func (w *watcher) due(last, now time.Time, all, kept int64) bool {
+	return now.Sub(last) >= trimEvery && kept >= trimLeast && float64(kept) >= trimShare*float64(all)
+}
+
 // trim is called with each review, of outside bytes that are resident and not Go's.
 func (w *watcher) trim(outside int64, now time.Time) {
+	if all, kept := w.host.goFree(); w.options.Trim && w.due(w.freed, now, all, kept) {
+		w.freed = now
+		debug.FreeOSMemory()
+		w.options.log().Debug("eagergc: gave free memory of the Go heap back", slog.Int64("free_bytes", kept))
+	}
 	a := linked.Load()
-	if a == nil || now.Sub(w.trimmed) < trimEvery {
+	if a == nil {
 		return
 	}
-	if _, kept := a.stats(); kept < trimLeast || float64(kept) < trimShare*float64(outside) {
-		return
-	}
-	w.trimmed = now
-	if a.trim() {
-		slog.Info("eagergc: trimmed C's allocator", slog.Int64("before_bytes", outside), slog.Int64("after_bytes", w.outside()))
+	if _, kept := a.stats(); w.due(w.trimmed, now, outside, kept) {
+		w.trimmed = now
+		if a.trim() {
+			w.options.log().Debug("eagergc: trimmed C's allocator", slog.Int64("before_bytes", outside), slog.Int64("after_bytes", w.outside()))
+		}
 	}
 }

@@ -3,76 +3,98 @@ package auto
 import (
 	"log/slog"
 	"math"
-	"os"
-	"runtime/debug"
+	"runtime/metrics"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/internal/environ"
 	"github.com/eagergc/eagergc/pressure"
 )
 
 // A host is what a watcher reads of the system and of Go's runtime.
 type host interface {
 	resident() (pressure.Resident, error)
-	goMemory() int64
-	limit() (int64, error)     // of the container or the environment; 0 = none
-	free() (int64, error)      // bytes of the container that nobody holds
-	stalls() float64           // share of the last 10 s in which some task waited for memory
-	goLimit(bytes int64) int64 // as debug.SetMemoryLimit
+	goMemory() int64                            // mapped and not given back
+	goNeeds() int64                             // what of it the last cycle has kept, with what is no heap
+	goFree() (all, free int64)                  // Go's memory, and what of it the heap keeps free
+	heapReady() int64                           // what of it is heap
+	heapResident(address uint64) (int64, error) // what of that is resident
+	limit() int64                               // of the container, the environment or the options; 0 = none
+	free() (int64, error)                       // bytes of the container that nobody holds
+	stalls() float64                            // share of the last 10 s in which some task waited for memory
 }
 
 // A watcher is what the import starts.
 type watcher struct {
 	host      host
+	options   Options
 	collector *gc.Collector
 	gauge     *gc.Gauge
-	steers    bool  // nobody else has set GOMEMLIMIT
+	goLimit   *goLimit
+	untouched untouched
+	ticker    rival
+	held      heldMemory
 	limit     int64 // of the process; 0 = none known
-	goLimit   int64 // that was set last
+	most      int64 // that was outside the Go heap lately
 
-	countedLimit int64         // that was set last for what libraries count
-	urgency      int           // index of prices
-	said         time.Duration // to the next cycle, in the last line of the log
-	profiles     profiles
-	trimmed      time.Time // when C's allocator was last made to give memory back
+	countedLimit   int64     // that was set last for what libraries count
+	urgency        int       // index of prices
+	freed, trimmed time.Time // when Go's heap and C's allocator were last made to give memory back
 
-	announced chan struct{} // closed once the log has been told of the start
+	early     chan struct{} // for a review before it is due
+	notBefore atomic.Int64  // when the next such review may be asked for, in Unix ns
 	once      sync.Once
 	done      chan struct{}
+	ended     chan struct{}
 }
 
-// Readings of limits and stalls are made anew so often.
-const reviewEvery = time.Second
+// Readings of limits and stalls are made anew so often, and where Go has reached its limit.
+const (
+	reviewEvery = time.Second
+	earlyEvery  = reviewEvery / 10
+)
 
 // Below its limit a process keeps this share of it free for what a reading does not show:
 // kernel memory, page tables, and growth until the next look.
 const reserve = 0.05
 
-func start(h host) (*watcher, error) {
+func start(h host, o Options, l *goLimit) (*watcher, error) {
 	if _, err := h.resident(); err != nil {
 		return nil, err
 	}
-	c, err := gc.New(gc.Config{Policy: gc.MustParse(gc.HostPolicy).New()})
+	c, err := gc.New(gc.Config{Policy: gc.MustParse(gc.HostPolicy).New(), Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{host: h, collector: c, announced: make(chan struct{}), done: make(chan struct{}), profiles: profiles{folder: os.Getenv(profilesVariable)}}
-	w.steers = h.goLimit(-1) == math.MaxInt64
-	w.goLimit = math.MaxInt64
+	w := &watcher{host: h, options: o, collector: c, goLimit: l, early: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{})}
 	c.Listen()
-	w.gauge = gc.Watch(c, func() int64 { return max(0, w.outside()-w.counted()) })
-	w.review()
+	w.gauge = gc.Watch(c, w.read)
+	w.review(time.Now())
 	return w, nil
 }
 
-// outside is what the process holds outside the Go heap. The gauge reads what of it libraries do not count.
+// read is what the gauge reads: what is outside the Go heap and is not counted by libraries.
+func (w *watcher) read() int64 {
+	if w.goLimit.reached(w.host.goMemory()) && time.Now().UnixNano() > w.notBefore.Load() {
+		w.notBefore.Store(time.Now().Add(earlyEvery).UnixNano())
+		select {
+		case w.early <- struct{}{}:
+		default:
+		}
+	}
+	return max(0, w.outside()-w.counted())
+}
+
+// outside is what the process holds outside the Go heap.
 func (w *watcher) outside() int64 {
 	r, err := w.host.resident()
 	if err != nil {
 		return 0
 	}
-	return r.Outside(w.host.goMemory())
+	return r.Outside(w.host.goMemory() - w.untouched.of(w.host.heapReady()))
 }
 
 // counted is what libraries have counted through package pressure: the collector has it exactly.
@@ -83,52 +105,64 @@ func (w *watcher) counted() (bytes int64) {
 	return bytes
 }
 
+// stop ends it, and puts back what it has moved. Run has been called.
 func (w *watcher) stop() {
 	w.once.Do(func() {
 		close(w.done)
-		w.gauge.Close()
-		w.collector.Close()
+		<-w.ended
+		w.end()
 	})
 }
 
+func (w *watcher) end() {
+	w.gauge.Close()
+	w.collector.Close()
+	w.goLimit.giveBack()
+}
+
 func (w *watcher) run() {
+	defer close(w.ended)
 	tick := time.NewTicker(reviewEvery)
 	defer tick.Stop()
-	slog.Info("eagergc: on", slog.String("policy", w.collector.Policy()), slog.Int64("limit_bytes", w.limit))
-	close(w.announced)
+	limit := "none"
+	if w.limit > 0 {
+		limit = pressure.Bytes(w.limit).String()
+	}
+	w.options.log().Debug("eagergc: on", slog.String("policy", w.collector.Policy()), slog.String("limit", limit))
 	for {
 		select {
 		case <-w.done:
 			return
-		case <-tick.C:
-			w.review()
+		case <-w.early:
+			w.review(time.Now())
+		case now := <-tick.C:
+			w.review(now)
 			w.report()
 		}
 	}
 }
 
 // review reads limits and stalls again.
-func (w *watcher) review() {
-	limit, err := w.host.limit()
-	if err != nil {
-		limit = 0 // no control groups here: the price is enough
-	}
-	w.limit = limit
-	outside, full := w.outside(), 0.0
-	if limit > 0 {
-		others := w.others(limit)
-		full = crowd(limit, others, outside+w.host.goMemory())
-		usable := int64((1-reserve)*float64(limit)) - others
+func (w *watcher) review(now time.Time) {
+	w.untouched.look(w.host.heapReady(), now, w.host.heapResident)
+	w.limit = w.host.limit()
+	golang, outside, full, left := w.host.goMemory(), w.outside(), 0.0, int64(unlimited)
+	w.most = max(outside, w.most-w.most/16)
+	if w.limit > 0 {
+		others := w.others(w.limit)
+		full = crowd(w.limit, others, outside+golang)
+		usable := int64((1-reserve)*float64(w.limit)) - others
 		counted := w.counted()
-		w.gauge.SetLimit(max(1, usable-w.host.goMemory()-counted))
-		w.limitCounted(counted, usable-w.host.goMemory()-max(0, outside-counted))
-		w.steer(usable - outside)
+		w.gauge.SetLimit(max(1, usable-golang-counted))
+		w.limitCounted(counted, usable-golang-max(0, outside-counted))
+		left = usable - w.most
 	} else {
 		w.gauge.SetLimit(0)
-		w.steer(math.MaxInt64)
 	}
+	w.goLimit.steer(left, w.host.goNeeds(), now)
 	w.price(w.host.stalls(), full)
-	w.trim(outside, time.Now())
+	w.trim(outside, now)
+	w.ticker.see(w.gauge.Sample().Live, w.gauge.Allocated(), w.collector.Now())
 }
 
 // limitCounted leaves libraries what the rest does not take. Each setting has the policy asked anew, so that small changes wait.
@@ -140,68 +174,81 @@ func (w *watcher) limitCounted(counted, left int64) {
 	}
 }
 
-// steer gives the runtime what is left, but always room to work: a limit below what is
-// alive makes Go collect without end. Each setting stops the world, so that small changes wait.
-func (w *watcher) steer(left int64) {
-	if !w.steers {
+// report logs when cycles stop being worth it.
+func (w *watcher) report() {
+	bytes, stayed := w.held.see(w.gauge.Sample().Live, w.gauge.Resting() > 0)
+	if bytes == 0 {
 		return
 	}
-	if left < math.MaxInt64 {
-		left = max(left, w.host.goMemory()+w.host.goMemory()/4)
-	}
-	if change := math.Abs(float64(left) - float64(w.goLimit)); change > 0.05*float64(w.goLimit) {
-		w.host.goLimit(left)
-		w.goLimit = left
+	w.options.log().Info("eagergc: nothing to free: memory outside the Go heap is held, or leaks",
+		slog.String("held", pressure.Bytes(bytes).String()), slog.Duration("stayed", stayed), slog.Duration("next_cycle_in", w.gauge.Resting()))
+	if w.options.Held != nil {
+		go w.options.Held(bytes, stayed)
 	}
 }
 
-// So many bytes that have stayed so long are worth a line in a log: what falls in between is work in progress.
+// heldMemory is what no cycle brings back: so much has stayed for the last reviews. It is worth a line in the log, and another one each time that it
+// has doubled, as a leak's does. What falls in between is work in progress.
+type heldMemory struct {
+	levels [int(reportAfter / reviewEvery)]int64 // at the last reviews
+	n      int                                   // reviews since cycles stopped being worth it
+	said   int64
+}
+
 const (
 	reportLeast = 64 << 20
 	reportAfter = 10 * time.Second
 )
 
-// report logs when cycles stop being worth it, and again when the time to the next one has grown.
-func (w *watcher) report() {
-	bytes, stayed := w.gauge.Held()
-	resting := w.gauge.Resting()
-	if !w.worthSaying(bytes, stayed, resting) {
-		return
+// see is told of each review; bytes are above 0 if that is worth saying.
+func (h *heldMemory) see(level int64, resting bool) (bytes int64, stayed time.Duration) {
+	if !resting {
+		*h = heldMemory{}
+		return 0, 0
 	}
-	slog.Info("eagergc: nothing to free: memory outside the Go heap is held, or leaks",
-		slog.Int64("bytes", bytes), slog.Duration("stayed", stayed), slog.Duration("next_cycle_in", resting))
-	w.profiles.write()
+	h.levels[h.n%len(h.levels)] = level
+	h.n++
+	least := slices.Min(h.levels[:])
+	if h.n < len(h.levels) || least < max(reportLeast, 2*h.said) {
+		return 0, 0
+	}
+	h.said = least
+	return least, time.Duration(h.n) * reviewEvery
 }
 
-func (w *watcher) worthSaying(bytes int64, stayed, resting time.Duration) bool {
-	if resting == 0 {
-		w.said = 0
+// system is the host that the process runs on, with the limit of the options.
+type system struct{ set int64 }
+
+func (system) resident() (pressure.Resident, error)       { return pressure.ReadResident() }
+func (system) goMemory() int64                            { return pressure.GoMemory() }
+func (system) heapReady() int64                           { return heapReady() }
+func (system) heapResident(address uint64) (int64, error) { return residentHeap(address) }
+
+func (system) goNeeds() int64 {
+	var s [4]metrics.Sample
+	for i, name := range []string{"/gc/heap/live:bytes", "/memory/classes/heap/objects:bytes", "/memory/classes/heap/free:bytes", "/memory/classes/heap/unused:bytes"} {
+		s[i].Name = name
 	}
-	if resting <= w.said || bytes < reportLeast || stayed < reportAfter {
-		return false
-	}
-	w.said = resting
-	return true
+	metrics.Read(s[:])
+	read := func(i int) int64 { return int64(s[i].Value.Uint64()) }
+	return pressure.GoMemory() - read(1) - read(2) - read(3) + read(0)
 }
 
-// system is the host that the process runs on.
-type system struct{}
+func (system) goFree() (all, free int64) {
+	s := [...]metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}}
+	metrics.Read(s[:])
+	return pressure.GoMemory(), int64(s[0].Value.Uint64())
+}
 
-func (system) resident() (pressure.Resident, error) { return pressure.ReadResident() }
-func (system) goMemory() int64                      { return pressure.GoMemory() }
-func (system) goLimit(bytes int64) int64            { return debug.SetMemoryLimit(bytes) }
-
-func (system) limit() (int64, error) {
-	limits, err := pressure.LimitsFromEnv(pressure.Host, nil)
-	if err != nil || limits.Hard == (pressure.Limit{}) {
-		return pressure.ContainerLimit(), err
+func (s system) limit() int64 {
+	if s.set > 0 {
+		return s.set
 	}
-	info, err := pressure.HostMemory()
-	if err != nil {
-		return limits.Hard.Bytes, nil
+	info, _ := pressure.HostMemory() // where that is not known a share of it cannot be read
+	if bytes, set := environ.HostLimit(info.Total); set {
+		return bytes
 	}
-	set, err := limits.Hard.Of(info.Total)
-	return min(set, info.Total), err
+	return pressure.ContainerLimit()
 }
 
 func (system) stalls() float64 {

@@ -1,0 +1,38 @@
+package auto
+
+import (
+	"log/slog"
+	"runtime"
+	"sync"
+)
+
+// A stress runs one cycle after another, so that what relies on a cycle not coming just now fails.
+type stress struct {
+	done chan struct{}
+	ends sync.WaitGroup
+}
+
+func startStress(log *slog.Logger) *stress {
+	log.Warn("eagergc: stress: cycles run as often as they can, which is for tests alone")
+	s := &stress{done: make(chan struct{})}
+	s.ends.Add(1)
+	go s.run()
+	return s
+}
+
+func (s *stress) run() {
+	defer s.ends.Done()
+	for {
+		select {
+		case <-s.done:
+			return
+		default:
+			runtime.GC()
+		}
+	}
+}
+
+func (s *stress) stop() {
+	close(s.done)
+	s.ends.Wait()
+}
