@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -27,14 +28,19 @@ func (p *Pool) Alloc(bytes int64, stream uint32) (Block, error) {
 	if c := p.collect.Load(); c != nil {
 		c.gate.Allocating(p.tracker.Live(), size)
 	}
-	f := p.lockFront()
+	f := p.lockCache()
 	i := f.pop(&p.core.headers, size, stream)
 	if i == 0 {
 		f.mu.Unlock()
-		return p.allocMissed(bytes, size, stream)
+		var err error
+		if i, err = p.findInTurn(size, stream); i == 0 {
+			return Block{}, err
+		}
+		f = p.lockCache()
+	} else {
+		f.hits++
 	}
-	f.hits++
-	b, sampled := p.hand(f, i, bytes)
+	b, sampled := p.handOut(f, i, bytes)
 	f.mu.Unlock()
 	if sampled || p.dressed() {
 		return p.dress(b, i, sampled), nil
@@ -42,9 +48,9 @@ func (p *Pool) Alloc(bytes int64, stream uint32) (Block, error) {
 	return b, nil
 }
 
-// hand makes a block of piece i, and reports whether its allocation site is to be
+// handOut makes a block of piece i, and reports whether its allocation site is to be
 // noted. The caller holds f.
-func (p *Pool) hand(f *front, i uint32, bytes int64) (b Block, sampled bool) {
+func (p *Pool) handOut(f *cache, i uint32, bytes int64) (b Block, sampled bool) {
 	h := p.core.headers.at(i)
 	f.count.Take(h.size)
 	f.classes[class(h.size)]++
@@ -76,38 +82,30 @@ func (p *Pool) dress(b Block, i uint32, sampled bool) Block {
 	return b
 }
 
-// allocMissed is the rest of Alloc when the front's rack is empty.
-func (p *Pool) allocMissed(bytes, size int64, stream uint32) (Block, error) {
-	if p.closed.Load() {
-		return Block{}, ErrClosed
-	}
-	i, err := p.findInTurn(size, stream)
-	if i == 0 {
-		return Block{}, err
-	}
-	f := p.lockFront()
-	b, sampled := p.hand(f, i, bytes)
-	f.mu.Unlock()
-	if sampled || p.dressed() {
-		return p.dress(b, i, sampled), nil
-	}
-	return b, nil
-}
-
-// findInTurn looks for a piece wherever there may be one. If others are in line
-// for the ladder, the caller gets in line first.
+// findInTurn looks for a piece wherever there may be one, and climbs the ladder if
+// there is none. If others are in line for the ladder, the caller gets in line first.
 func (p *Pool) findInTurn(size int64, stream uint32) (i uint32, err error) {
+	if p.closed.Load() {
+		return 0, ErrClosed
+	}
 	var t turn
 	defer func() { p.leaveLine(t) }()
 	if p.ladder.waiting.Load() > 0 {
 		t = p.getInLine()
 	}
-	if i, err = p.find(size, stream); i == 0 {
-		p.refused(size)
-		i, err = p.awaitCycle(size, stream, err)
-	}
-	if i != 0 {
+	if i, err = p.find(size, stream); i != 0 {
 		return i, nil
+	}
+	k := p.collect.Load()
+	if k != nil {
+		k.gate.Refused(size)
+		// A wait for the running cycle is no refusal: it was started before the memory ran out.
+		for try := 0; try < awaitMax && k.c.Wait(); try++ {
+			p.ladder.awaited.Add(1)
+			if i, err = p.find(size, stream); i != 0 {
+				return i, nil
+			}
+		}
 	}
 	p.ladder.climbed.Add(1)
 	if t == nil {
@@ -116,16 +114,13 @@ func (p *Pool) findInTurn(size int64, stream uint32) (i uint32, err error) {
 			return i, nil
 		}
 	}
-	p.refused(size)
+	if k != nil {
+		k.gate.Refused(size)
+	}
 	return p.climb(size, stream, err)
 }
 
-// refused has the policy told that size bytes did not fit.
-func (p *Pool) refused(size int64) {
-	if c := p.collect.Load(); c != nil {
-		c.gate.Refused(size)
-	}
-}
+const awaitMax = 4 // waits for a cycle: other goroutines may take what the first has freed
 
 // find looks for a piece without a collection: in the cache, at the upstream, and
 // at the upstream again once the other pools of the device have given cached memory
@@ -143,12 +138,12 @@ func (p *Pool) find(size int64, stream uint32) (uint32, error) {
 	return i, err
 }
 
-// findCached looks for a piece in the depot, in other fronts and in the core.
+// findCached looks for a piece in the depot, in other caches and in the core.
 func (p *Pool) findCached(size int64, stream uint32) uint32 {
 	if p.cfg.Direct {
 		return 0
 	}
-	f := p.lockFront()
+	f := p.lockCache()
 	i := p.restock(f, size, stream)
 	if i == 0 {
 		i = p.steal(f, size, stream)
@@ -157,7 +152,7 @@ func (p *Pool) findCached(size int64, stream uint32) uint32 {
 	if i == 0 {
 		i = p.core.take(size, stream)
 	}
-	if i == 0 && (p.limbo.poll(p) || p.flush() > 0) {
+	if i == 0 && (p.flight.poll(p) || p.flush() > 0) {
 		i = p.core.take(size, stream)
 	}
 	return i
@@ -222,4 +217,100 @@ func (p *Pool) growBy(bytes, size int64, stream uint32) (uint32, error) {
 		return 0, errHardLimit
 	}
 	return p.core.addSegment(addr, bytes, size, stream), nil
+}
+
+// Free gives a block back to the pool at once, for later work of the stream that
+// Alloc was given. It panics if the block was freed before or is not of this pool.
+// It does not wait, and allocates nothing on the Go heap.
+func (p *Pool) Free(b Block) { p.free(b, trace.FreeExplicit) }
+
+func (p *Pool) free(b Block, cause uint32) {
+	i := uint32(b.ref)
+	h := p.core.headers.find(i)
+	if h == nil {
+		panic(fmt.Sprintf("pool: free of a block that is not of this pool: %v", b))
+	}
+	gen := uint32(b.ref >> 32)
+	if gen%2 == 0 || h.gen.Load() == gen && h.addr != b.Addr-p.indent() || !h.gen.CompareAndSwap(gen, gen+1) {
+		p.badFree(b, h)
+	}
+	if h.site != 0 || p.dressed() {
+		p.undress(b, h, cause)
+	}
+	f := p.lockCache()
+	f.count.Give(h.size)
+	if p.bypass.Load() != 0 || h.used.Load() != 0 {
+		f.mu.Unlock()
+		p.setAside(i, h)
+		return
+	}
+	rest, full := f.push(&p.core.headers, i)
+	if full && p.depot.put(&p.core.headers, rest) {
+		rest = 0
+	}
+	p.stock(f)
+	f.mu.Unlock()
+	if rest != 0 {
+		p.overflow(rest)
+	}
+	if p.ladder.waiters.Load() != 0 {
+		p.ladder.freed()
+	}
+}
+
+// overflow gives a chain of pieces to the core that a cache has no room for. The
+// cache is unlocked, so that the pool may have been closed and emptied meanwhile.
+func (p *Pool) overflow(chain uint32) {
+	p.core.give(chain)
+	if p.closed.Load() {
+		p.release(MaxBytes)
+	}
+}
+
+func (p *Pool) badFree(b Block, h *header) {
+	if gen := uint32(b.ref >> 32); gen%2 == 1 && int32(h.gen.Load()-gen) > 0 {
+		panic(fmt.Sprintf("pool: double free, or a block of another pool: %v at %#x (block %#x)", pressure.Bytes(b.Bytes), b.Addr, b.ref))
+	}
+	panic(fmt.Sprintf("pool: free of a block that is not of this pool: %v", b))
+}
+
+// indent is the distance in bytes from the address of a piece to that of its block.
+func (p *Pool) indent() uintptr {
+	if p.poison != nil {
+		return guardBytes
+	}
+	return 0
+}
+
+func (p *Pool) undress(b Block, h *header, cause uint32) {
+	if p.poison != nil {
+		p.poison.takeBack(h, b.Bytes, &p.sites)
+	}
+	if h.site != 0 {
+		p.sites.give(h.site, h.size)
+		h.site = 0
+	}
+	p.record(trace.Event{Kind: trace.Free, ID: b.ref, Bytes: h.size, Stream: h.stream, Aux: cause})
+}
+
+// setAside takes a freed piece past the caches: to those in flight if other streams may
+// still use it, else to the core.
+func (p *Pool) setAside(i uint32, h *header) {
+	if used := h.used.Swap(0); used == 0 || !p.flight.add(p, i, used) {
+		p.retire(i)
+	}
+	p.ladder.freed()
+}
+
+// retire gives a piece to the core. If the pool caches nothing and the segment is
+// free, the segment goes to the upstream.
+func (p *Pool) retire(i uint32) {
+	p.core.headers.at(i).left = 0
+	if !p.cfg.Direct && !p.closed.Load() {
+		p.core.give(i)
+	} else if s, whole := p.core.giveBack(i); whole {
+		p.releaseSegment(s)
+	} else if p.mapper != nil {
+		p.release(MaxBytes)
+	}
 }

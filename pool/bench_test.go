@@ -123,7 +123,7 @@ func BenchmarkAllocFreeParallel(b *testing.B) {
 }
 
 // One op is an allocation and the free of it in a deeper call, where the
-// goroutine looks into another front. Run it with -cpu 16: there are 64 fronts.
+// goroutine looks into another cache. Run it with -cpu 16: there are 64 caches.
 func BenchmarkFreeDeeper(b *testing.B) {
 	p := newPool(b, Config{})
 	var x Block
@@ -134,7 +134,7 @@ func BenchmarkFreeDeeper(b *testing.B) {
 	}
 }
 
-// deeper calls f beyond where lockFront would take the caller to be.
+// deeper calls f beyond where lockCache would take the caller to be.
 //
 //go:noinline
 func deeper(f func()) byte {
@@ -143,11 +143,11 @@ func deeper(f func()) byte {
 	return frame[len(frame)-1]
 }
 
-// One op is an allocation and the free of it, in a goroutine whose front was
+// One op is an allocation and the free of it, in a goroutine whose cache was
 // filled with blocks of other sizes.
 func BenchmarkFullFront(b *testing.B) {
 	p := newPool(b, Config{})
-	large, _ := p.Alloc(keepMax, 0) // later in the core: no growth, which empties fronts
+	large, _ := p.Alloc(keepMax, 0) // later in the core: no growth, which empties caches
 	held := make([]Block, 1100)
 	for i := range held {
 		held[i], _ = p.Alloc(512*int64(1+i%250), 0)
@@ -206,7 +206,7 @@ func BenchmarkCollected(b *testing.B) {
 	}
 }
 
-// A block that is in no front: it is taken from the core and given back to it.
+// A block that is in no cache: it is taken from the core and given back to it.
 func BenchmarkMiss(b *testing.B) {
 	p := newPool(b, Config{})
 	for b.Loop() {

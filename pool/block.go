@@ -34,11 +34,11 @@ func pointer(addr uintptr) unsafe.Pointer {
 //
 //	place           gen     left                        right                     guarded by
 //	handed out      odd     not used                    not used                  -
-//	waits for a     even    not used                    not used                  - (limbo has its number)
+//	waits for a     even    not used                    not used                  - (inFlight has its number)
 //	stream
-//	front's rack    even    next piece of the rack      not used                  front.mu
-//	depot           even    next piece of the rack      of a rack's first piece:  depot.mu
-//	                                                    the next rack
+//	cache's magazine    even    next piece of the magazine      not used                  cache.mu
+//	depot           even    next piece of the magazine      of a magazine's first piece:  depot.mu
+//	                                                    the next magazine
 //	core's tree     even    smaller pieces              larger pieces             core.mu
 //	core's spare    even    next unused header          not used                  core.mu
 //

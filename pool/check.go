@@ -6,9 +6,9 @@ import "fmt"
 // error; nil if there is none. It holds every lock of the pool meanwhile. It is for
 // tests, and for programs that suspect a stray write.
 func (p *Pool) Check() error {
-	for k := range p.fronts {
-		p.fronts[k].mu.Lock()
-		defer p.fronts[k].mu.Unlock()
+	for k := range p.caches {
+		p.caches[k].mu.Lock()
+		defer p.caches[k].mu.Unlock()
 	}
 	p.depot.mu.Lock()
 	defer p.depot.mu.Unlock()
@@ -20,8 +20,8 @@ func (p *Pool) Check() error {
 	if err := p.depot.check(&p.core.headers); err != nil {
 		return err
 	}
-	for k := range p.fronts {
-		if err := p.fronts[k].check(&p.core.headers); err != nil {
+	for k := range p.caches {
+		if err := p.caches[k].check(&p.core.headers); err != nil {
 			return err
 		}
 	}
@@ -30,7 +30,7 @@ func (p *Pool) Check() error {
 
 func (c *core) check() error {
 	var pieces, bytes int64
-	for key, t := range c.shelves {
+	for key, t := range c.bins {
 		var last *header
 		var err error
 		t.each(&c.headers, func(i uint32) bool {
@@ -39,9 +39,9 @@ func (c *core) check() error {
 			case h.hole && (h.addr|uintptr(h.size))&uintptr(c.chunk-1) != 0:
 				err = fmt.Errorf("pool: hole %d is not whole chunks", i)
 			case !h.free || h.gen.Load()%2 == 1:
-				err = fmt.Errorf("pool: piece %d is on a shelf and in use", i)
-			case h.shelf() != key:
-				err = fmt.Errorf("pool: piece %d is on the wrong shelf", i)
+				err = fmt.Errorf("pool: piece %d is in a bin and in use", i)
+			case h.bin() != key:
+				err = fmt.Errorf("pool: piece %d is in the wrong bin", i)
 			case last != nil && !last.before(h.size, h.addr):
 				err = fmt.Errorf("pool: piece %d is out of order", i)
 			}
@@ -57,7 +57,7 @@ func (c *core) check() error {
 		}
 	}
 	if pieces != c.pieces || bytes != c.freed {
-		return fmt.Errorf("pool: %d pieces of %d bytes on shelves, counted %d of %d", pieces, bytes, c.pieces, c.freed)
+		return fmt.Errorf("pool: %d pieces of %d bytes in bins, counted %d of %d", pieces, bytes, c.pieces, c.freed)
 	}
 	return c.checkNeighbours()
 }
@@ -80,30 +80,30 @@ func (c *core) checkNeighbours() error {
 	return nil
 }
 
-func (f *front) check(hs *headers) error {
+func (f *cache) check(hs *headers) error {
 	var cached int64
-	for _, r := range f.racks {
+	for _, r := range f.magazines {
 		if err := r.check(hs); err != nil {
 			return err
 		}
 		cached += int64(r.n) * r.size
 	}
 	if cached != f.cached || cached > f.keep {
-		return fmt.Errorf("pool: %d bytes on racks, counted %d, at most %d", cached, f.cached, f.keep)
+		return fmt.Errorf("pool: %d bytes in magazines, counted %d, at most %d", cached, f.cached, f.keep)
 	}
 	return nil
 }
 
-func (r rack) check(hs *headers) error {
+func (r magazine) check(hs *headers) error {
 	n := uint32(0)
 	for i := r.head; i != 0 && n <= r.n; i = hs.at(i).left {
 		if h := hs.at(i); h.size != r.size || h.stream != r.stream || h.free || h.gen.Load()%2 == 1 {
-			return fmt.Errorf("pool: piece %d does not belong on its rack", i)
+			return fmt.Errorf("pool: piece %d does not belong in its magazine", i)
 		}
 		n++
 	}
-	if n != r.n || n > rackMax {
-		return fmt.Errorf("pool: %d pieces on a rack of %d, at most %d", n, r.n, rackMax)
+	if n != r.n || n > magazineMax {
+		return fmt.Errorf("pool: %d pieces in a magazine of %d, at most %d", n, r.n, magazineMax)
 	}
 	return nil
 }
@@ -113,18 +113,18 @@ func (d *depot) check(hs *headers) error {
 	for _, s := range d.slots {
 		chain := s.head
 		for range s.n {
-			if err := (rack{size: s.size, stream: s.stream, head: chain, n: rackMax}).check(hs); err != nil {
+			if err := (magazine{size: s.size, stream: s.stream, head: chain, n: magazineMax}).check(hs); err != nil {
 				return err
 			}
 			chain = hs.at(chain).right
 		}
 		if chain != 0 {
-			return fmt.Errorf("pool: more racks in the depot than the %d counted", s.n)
+			return fmt.Errorf("pool: more magazines in the depot than the %d counted", s.n)
 		}
 		full += int64(s.n)
 	}
 	if counted := d.full.Load(); full != counted || full > depotMax {
-		return fmt.Errorf("pool: %d racks in the depot, counted %d, at most %d", full, counted, depotMax)
+		return fmt.Errorf("pool: %d magazines in the depot, counted %d, at most %d", full, counted, depotMax)
 	}
 	return nil
 }

@@ -63,42 +63,50 @@ type core struct {
 	headers  headers // first: every call reads it, and few write what follows
 	_        [64]byte
 	mu       sync.Mutex
-	shelves  map[shelf]*tree
+	bins     map[bin]*tree
 	segments int64 // number of segments
 	pieces   int64 // number of free pieces
 	freed    int64 // bytes of free pieces
 	chunk    int64 // of a Mapper, in bytes; 0 = there is none
 }
 
-// A shelf names a set of free pieces that can serve the same requests.
-type shelf struct {
+// A bin names a set of free pieces that can serve the same requests.
+type bin struct {
 	stream uint32
 	small  bool
 	hole   bool
 }
 
-func (h *header) shelf() shelf { return shelf{h.stream, h.small, h.hole} }
+func (h *header) bin() bin { return bin{h.stream, h.small, h.hole} }
 
 // take cuts a piece of size bytes out of the best fit. It returns 0 if none fits.
 func (c *core) take(size int64, stream uint32) uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.shelves[shelf{stream: stream, small: size <= smallMax}]
+	t := c.bins[bin{stream: stream, small: size <= smallMax}]
 	if t == nil {
 		return 0
 	}
 	i := t.bestFit(&c.headers, size)
 	if i != 0 {
-		c.unshelve(i)
+		c.takeFree(i)
 		c.split(i, size)
 	}
 	return i
 }
 
-// split puts what piece i has beyond size back on its shelf.
+// fits reports whether take would find a piece.
+func (c *core) fits(size int64, stream uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.bins[bin{stream: stream, small: size <= smallMax}]
+	return t != nil && t.bestFit(&c.headers, size) != 0
+}
+
+// split puts what piece i has beyond size back in its bin.
 func (c *core) split(i uint32, size int64) {
 	if c.headers.at(i).size > size {
-		c.shelve(c.sever(i, size))
+		c.addFree(c.sever(i, size))
 	}
 }
 
@@ -140,19 +148,19 @@ func (c *core) giveBack(i uint32) (s span, whole bool) {
 	return c.remove(i), true
 }
 
-// put merges piece i with its free neighbours, shelves it and returns it.
+// put merges piece i with its free neighbours, bins it and returns it.
 func (c *core) put(i uint32) uint32 {
 	h := c.headers.at(i)
 	if p := h.prev; p != 0 && c.headers.at(p).free && c.headers.at(p).hole == h.hole {
-		c.unshelve(p)
+		c.takeFree(p)
 		c.absorb(p, i)
 		i, h = p, c.headers.at(p)
 	}
 	if n := h.next; n != 0 && c.headers.at(n).free && c.headers.at(n).hole == h.hole {
-		c.unshelve(n)
+		c.takeFree(n)
 		c.absorb(i, n)
 	}
-	c.shelve(i)
+	c.addFree(i)
 	return i
 }
 
@@ -167,16 +175,16 @@ func (c *core) absorb(i, above uint32) {
 	c.headers.drop(above)
 }
 
-func (c *core) shelve(i uint32) {
+func (c *core) addFree(i uint32) {
 	h := c.headers.at(i)
-	key := h.shelf()
-	t := c.shelves[key]
+	key := h.bin()
+	t := c.bins[key]
 	if t == nil {
-		if c.shelves == nil {
-			c.shelves = map[shelf]*tree{}
+		if c.bins == nil {
+			c.bins = map[bin]*tree{}
 		}
 		t = new(tree)
-		c.shelves[key] = t
+		c.bins[key] = t
 	}
 	h.free = true
 	t.insert(&c.headers, i)
@@ -186,9 +194,9 @@ func (c *core) shelve(i uint32) {
 	}
 }
 
-func (c *core) unshelve(i uint32) {
+func (c *core) takeFree(i uint32) {
 	h := c.headers.at(i)
-	c.shelves[h.shelf()].remove(&c.headers, i)
+	c.bins[h.bin()].remove(&c.headers, i)
 	h.free = false
 	if !h.hole {
 		c.pieces--
@@ -242,7 +250,7 @@ func (c *core) wholes() (bytes int64) {
 
 // wholeSegments returns the free segments, smallest first; the caller holds the core.
 func (c *core) wholeSegments() (all []uint32) {
-	for _, t := range c.shelves {
+	for _, t := range c.bins {
 		t.each(&c.headers, func(i uint32) bool {
 			if h := c.headers.at(i); h.prev == 0 && h.next == 0 && !h.ranged {
 				all = append(all, i)
@@ -261,7 +269,7 @@ func (c *core) wholeSegments() (all []uint32) {
 // holds the core.
 func (c *core) remove(i uint32) span {
 	h := c.headers.at(i)
-	c.unshelve(i)
+	c.takeFree(i)
 	s := span{h.addr, h.size, h.stream, h.small}
 	c.headers.drop(i)
 	c.segments--
@@ -272,7 +280,7 @@ func (c *core) remove(i uint32) span {
 func (c *core) restore(s span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.shelve(c.enter(s))
+	c.addFree(c.enter(s))
 }
 
 // enter makes one piece of a new segment. The caller holds the core.
@@ -284,4 +292,112 @@ func (c *core) enter(s span) uint32 {
 	h.prev, h.next = 0, 0
 	h.ranged, h.hole = false, false
 	return i
+}
+
+// A tree orders the free pieces of one bin by size, then by address. It is a
+// treap. Its links are in the headers, so it allocates nothing. The zero value is
+// empty. The best fit for a size is the smallest piece that is large enough, and
+// among equal ones the piece at the lowest address: so segments at high addresses
+// become free and can be released.
+type tree struct{ root uint32 }
+
+// rank is the priority of a piece in the treap: its number, scrambled.
+func rank(i uint32) uint32 { return i * 0x9e3779b1 }
+
+func (h *header) before(size int64, addr uintptr) bool {
+	return h.size < size || h.size == size && h.addr < addr
+}
+
+// bestFit returns the best fit for size, or 0.
+func (t tree) bestFit(hs *headers, size int64) (best uint32) {
+	for i := t.root; i != 0; {
+		if h := hs.at(i); h.size >= size {
+			best, i = i, h.left
+		} else {
+			i = h.right
+		}
+	}
+	return best
+}
+
+func (t *tree) insert(hs *headers, n uint32) {
+	h := hs.at(n)
+	link := &t.root
+	for *link != 0 && rank(*link) >= rank(n) {
+		if at := hs.at(*link); at.before(h.size, h.addr) {
+			link = &at.right
+		} else {
+			link = &at.left
+		}
+	}
+	rest := *link
+	*link = n
+	// Split the rest in what comes before n and what comes after.
+	less, more := &h.left, &h.right
+	for rest != 0 {
+		if at := hs.at(rest); at.before(h.size, h.addr) {
+			*less, less, rest = rest, &at.right, at.right
+		} else {
+			*more, more, rest = rest, &at.left, at.left
+		}
+	}
+	*less, *more = 0, 0
+}
+
+func (t *tree) remove(hs *headers, n uint32) {
+	h := hs.at(n)
+	link := &t.root
+	for *link != n {
+		if at := hs.at(*link); at.before(h.size, h.addr) {
+			link = &at.right
+		} else {
+			link = &at.left
+		}
+	}
+	// Merge the children in n's place.
+	less, more := h.left, h.right
+	for less != 0 && more != 0 {
+		if rank(less) >= rank(more) {
+			at := hs.at(less)
+			*link, link, less = less, &at.right, at.right
+		} else {
+			at := hs.at(more)
+			*link, link, more = more, &at.left, at.left
+		}
+	}
+	*link = less | more
+}
+
+// each calls f for every piece, in order, until f returns false.
+func (t tree) each(hs *headers, f func(uint32) bool) { walk(hs, t.root, f) }
+
+func walk(hs *headers, i uint32, f func(uint32) bool) bool {
+	if i == 0 {
+		return true
+	}
+	h := hs.at(i)
+	return walk(hs, h.left, f) && f(i) && walk(hs, h.right, f)
+}
+
+// from calls f for every piece of at least size, in order.
+func (t tree) from(hs *headers, size int64, f func(uint32)) { walkFrom(hs, t.root, size, f) }
+
+func walkFrom(hs *headers, i uint32, size int64, f func(uint32)) {
+	if i == 0 {
+		return
+	}
+	h := hs.at(i)
+	if h.size >= size {
+		walkFrom(hs, h.left, size, f)
+		f(i)
+	}
+	walkFrom(hs, h.right, size, f)
+}
+
+// largest returns the size of the largest piece, 0 if there is none.
+func (t tree) largest(hs *headers) (size int64) {
+	for i := t.root; i != 0; i = hs.at(i).right {
+		size = hs.at(i).size
+	}
+	return size
 }

@@ -188,7 +188,7 @@ func (g *group) estimate() pressure.Estimate {
 func (g *group) yield(p *Pool, bytes int64) (released int64) {
 	for _, q := range g.members() {
 		if q != p && released < bytes {
-			q.limbo.poll(q)
+			q.flight.poll(q)
 			q.flush()
 			released += q.giveBack(bytes - released)
 		}

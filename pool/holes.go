@@ -6,9 +6,9 @@ import (
 )
 
 // What a core does over a [Mapper]. A range of addresses is a segment whose
-// pieces may be holes, which have no memory behind them. Holes lie on shelves of
-// their own and are whole chunks. Pieces that are claimed are on no shelf, and
-// nobody else's until they are filled, hollowed out or unclaimed.
+// pieces may be holes, which have no memory behind them. Holes lie in bins of
+// their own and are whole chunks. Pieces that are claimed are in no bin, and
+// nobody else's until they are filled, emptied or unclaimed.
 
 // addRange enters a range of addresses as one hole.
 func (c *core) addRange(s span) {
@@ -17,7 +17,7 @@ func (c *core) addRange(s span) {
 	i := c.enter(s)
 	h := c.headers.at(i)
 	h.ranged, h.hole = true, true
-	c.shelve(i)
+	c.addFree(i)
 }
 
 // claimPlace takes a run of free pieces and holes, in the order of their
@@ -28,7 +28,7 @@ func (c *core) claimPlace(size int64, stream uint32) (place []uint32, need int64
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var best window
-	if holes := c.shelves[shelf{stream: stream, small: size <= smallMax, hole: true}]; holes != nil {
+	if holes := c.bins[bin{stream: stream, small: size <= smallMax, hole: true}]; holes != nil {
 		holes.each(&c.headers, func(i uint32) bool {
 			if run := c.runFrom(i); run != nil {
 				best = c.best(best, run, size)
@@ -37,7 +37,7 @@ func (c *core) claimPlace(size int64, stream uint32) (place []uint32, need int64
 		})
 	}
 	for _, i := range best.pieces {
-		c.unshelve(i)
+		c.takeFree(i)
 	}
 	if best.pieces != nil {
 		c.trim(best)
@@ -106,7 +106,7 @@ func (c *core) best(w window, run []uint32, size int64) window {
 	return w
 }
 
-// trim puts back what the window leaves out. Its pieces are on no shelf.
+// trim puts back what the window leaves out. Its pieces are in no bin.
 func (c *core) trim(w window) {
 	last := len(w.pieces) - 1
 	if w.last > 0 {
@@ -155,7 +155,7 @@ func (c *core) loose() (bytes int64) {
 
 // parts returns those of all free pieces; the caller holds the core.
 func (c *core) parts() (all []part) {
-	for key, t := range c.shelves {
+	for key, t := range c.bins {
 		if key.hole || c.chunk == 0 {
 			continue
 		}
@@ -216,7 +216,7 @@ func choose[T any](all []T, bytes int64, size func(T) int64) (chosen []T, ok boo
 // the holes become one; the caller holds the core.
 func (c *core) claimPart(x part, bytes int64) uint32 {
 	i := x.piece
-	c.unshelve(i)
+	c.takeFree(i)
 	h := c.headers.at(i)
 	if below := h.prev; below == 0 || !c.headers.at(below).hole || x.addr != h.addr {
 		x.addr += uintptr(x.bytes - bytes) // the upper end
@@ -231,8 +231,8 @@ func (c *core) claimPart(x part, bytes int64) uint32 {
 	return i
 }
 
-// hollow makes holes of pieces whose memory is gone.
-func (c *core) hollow(claimed []uint32) {
+// makeHoles makes holes of pieces whose memory is gone.
+func (c *core) makeHoles(claimed []uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, i := range claimed {
@@ -265,7 +265,7 @@ func (c *core) takeEmptyRanges() (out []span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var empty []uint32
-	for key, t := range c.shelves {
+	for key, t := range c.bins {
 		if !key.hole {
 			continue
 		}

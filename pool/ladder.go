@@ -1,11 +1,14 @@
 package pool
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool/internal/guard"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -59,23 +62,6 @@ type Climb struct {
 	Released int64 // bytes by which reserved fell
 	Err      error // why the step failed; nil if it did not
 }
-
-// awaitCycle waits for the running cycle, if there is one, and looks for a piece
-// again. Such a wait is no refusal: the cycle was started before the memory ran out.
-func (p *Pool) awaitCycle(size int64, stream uint32, cause error) (uint32, error) {
-	c := p.collect.Load()
-	for try := 0; c != nil && try < awaitMax && c.c.Wait(); try++ {
-		p.ladder.awaited.Add(1)
-		i, err := p.find(size, stream)
-		if i != 0 {
-			return i, nil
-		}
-		cause = err
-	}
-	return 0, cause
-}
-
-const awaitMax = 4 // tries: other goroutines may take what the first cycle has freed
 
 // climb takes step after step until size bytes fit. The caller has its turn.
 func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
@@ -158,7 +144,7 @@ func (p *Pool) takeStep(s Step) error {
 	case StepPurge:
 		return g.each(p, func(q *Pool) error { return q.eachReclaimable(Reclaimable.Purge) })
 	case StepSynchronize:
-		return g.each(p, func(q *Pool) error { return q.limbo.synchronize(q) })
+		return g.each(p, func(q *Pool) error { return q.flight.synchronize(q) })
 	case StepDrop:
 		return g.each(p, func(q *Pool) error { return q.eachReclaimable(Reclaimable.Drop) })
 	}
@@ -173,6 +159,24 @@ func (p *Pool) takeStep(s Step) error {
 		}
 	}
 	return nil
+}
+
+// Retry calls try, which allocates memory of the device beside the pools, and returns
+// its error. While that is [ErrOutOfMemory], the pools of the device give cached memory
+// back, and then the steps of the ladder are taken, one before each further call.
+func (p *Pool) Retry(try func() error) error {
+	err := try()
+	for s := Step(0); s <= steps && errors.Is(err, ErrOutOfMemory); s++ {
+		if s > 0 {
+			if failed := p.takeStep(s - 1); failed != nil {
+				p.warn(failed)
+			}
+		}
+		p.FreeAllBlocks()
+		p.group.yield(p, MaxBytes)
+		err = try()
+	}
+	return err
 }
 
 // After a collection that freed too little, the climber waits before the next one,
@@ -232,4 +236,89 @@ func (l *ladder) learn(c Climb, size int64) {
 	} else {
 		l.futile++
 	}
+}
+
+// A turn is a place in the line for the ladder. It is closed when all that were
+// before it have left. Nil is no place.
+type turn chan struct{}
+
+// lineMax bounds how long an allocation stands in line. When it is over it takes
+// its turn although others are before it.
+const lineMax = time.Second
+
+// getInLine puts the caller at the end of the line and waits until its turn has
+// come. Until leaveLine, blocks that are freed go past the caches to the core,
+// where those in line look first. Otherwise goroutines that allocate fast would
+// take everything out of their caches.
+func (p *Pool) getInLine() turn {
+	p.bypass.Add(1)
+	l := &p.ladder
+	t := make(turn)
+	l.mu.Lock()
+	l.line = append(l.line, t)
+	l.waiting.Store(int32(len(l.line)))
+	first := len(l.line) == 1
+	l.mu.Unlock()
+	if first {
+		return t
+	}
+	timeout := time.NewTimer(lineMax)
+	defer timeout.Stop()
+	select {
+	case <-t:
+	case <-timeout.C:
+	}
+	return t
+}
+
+// leaveLine gives the turn to the next one.
+func (p *Pool) leaveLine(t turn) {
+	if t == nil {
+		return
+	}
+	l := &p.ladder
+	l.mu.Lock()
+	k := slices.Index(l.line, t)
+	l.line = slices.Delete(l.line, k, k+1)
+	l.waiting.Store(int32(len(l.line)))
+	if k == 0 && len(l.line) > 0 {
+		close(l.line[0])
+	}
+	l.mu.Unlock()
+	p.bypass.Add(-1)
+}
+
+// A Reclaimable is a cache or workspace that can give memory of the pool back.
+// Its methods run on a goroutine that needs memory. They must not allocate from
+// the pool, and must not wait for a goroutine that does.
+type Reclaimable interface {
+	Purge() // gives back what is cheap to make again
+	Drop()  // gives back everything that can be made again
+}
+
+// Register makes the ladder ask r for memory, until cancel is called.
+func (p *Pool) Register(r Reclaimable) (cancel func()) {
+	l := &p.ladder
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := new(Reclaimable)
+	*key = r
+	l.reclaimables = append(l.reclaimables, key)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.reclaimables = slices.DeleteFunc(l.reclaimables, func(k *Reclaimable) bool { return k == key })
+	}
+}
+
+func (p *Pool) eachReclaimable(do func(Reclaimable)) (first error) {
+	p.ladder.mu.Lock()
+	list := slices.Clone(p.ladder.reclaimables)
+	p.ladder.mu.Unlock()
+	for _, r := range list {
+		if err := guard.Error(func() error { do(*r); return nil }); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
 }

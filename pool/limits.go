@@ -140,7 +140,7 @@ func tighter(a, b pressure.Limits) pressure.Limits {
 
 // fitLimits gives cached memory back that is above the limits.
 func (p *Pool) fitLimits() {
-	p.sizeFronts(p.hard.Load())
+	p.sizeCaches(p.hard.Load())
 	p.keepUpstream()
 	if over := -p.headroom(); over > 0 {
 		p.flush()
@@ -159,18 +159,18 @@ func (p *Pool) headroom() int64 {
 	return p.tracker.Headroom(hard)
 }
 
-// sizeFronts sets how much the fronts may keep under a hard limit, and empties
+// sizeCaches sets how much the caches may keep under a hard limit, and empties
 // them.
-func (p *Pool) sizeFronts(hard int64) {
+func (p *Pool) sizeCaches(hard int64) {
 	keep, slack := int64(keepMax), int64(slackMax)
-	if n := int64(len(p.fronts)); hard > 0 {
+	if n := int64(len(p.caches)); hard > 0 {
 		keep = min(keep, hard/n)
 		slack = min(slack, hard/(64*n))
 	}
 	if p.cfg.ExactPeaks {
 		slack = 0
 	}
-	p.eachFront(func(f *front) {
+	p.eachCache(func(f *cache) {
 		f.flush(&p.core)
 		f.keep, f.count.Slack = keep, slack
 	})

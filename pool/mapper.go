@@ -162,7 +162,7 @@ func (p *Pool) mapFrom(place []uint32, need, fresh int64, stream uint32) error {
 		p.tracker.Release(fresh)
 		return err
 	}
-	p.core.hollow(parts)
+	p.core.makeHoles(parts)
 	for _, s := range from {
 		p.record(trace.Event{Kind: trace.Release, Bytes: s.Bytes, Stream: s.Stream})
 	}
@@ -199,7 +199,7 @@ func (p *Pool) unmapPieces(parts []uint32) (released int64) {
 			p.core.unclaim(parts[k : k+1])
 			continue
 		}
-		p.core.hollow(parts[k : k+1])
+		p.core.makeHoles(parts[k : k+1])
 		p.tracker.Release(s.Bytes)
 		p.record(trace.Event{Kind: trace.Release, Bytes: s.Bytes, Stream: s.Stream})
 		released += s.Bytes
@@ -214,6 +214,24 @@ func (p *Pool) freeRanges() {
 			p.warn(err) // addresses are lost, and no memory
 		}
 	}
+}
+
+// CanAllocate reports whether bytes would fit now without a collection: cached, under
+// the limit, or once the pools of the device have given cached memory back. It takes
+// nothing, so another goroutine may be quicker.
+func (p *Pool) CanAllocate(bytes int64, stream uint32) bool {
+	if bytes < 0 || bytes > MaxBytes || p.closed.Load() {
+		return false
+	}
+	size, room := roundUp(max(bytes, 1), quantum), p.headroom()
+	if info, err := p.upstreamInfo(); err == nil {
+		room = min(room, info.Free)
+	}
+	for _, q := range p.group.members() {
+		q.flush()
+		room += q.core.wholes() + q.core.loose() + q.upstreamCached.Load()
+	}
+	return room >= roundUp(size, tightRound) || p.core.fits(size, stream)
 }
 
 // Prepare maps memory ahead of need: afterwards bytes are free in one piece for

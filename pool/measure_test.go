@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,9 @@ func TestMeasure(t *testing.T) {
 	if err != failure {
 		t.Fatal(err)
 	}
+	if m.Peak < 60*mib || m.Peak > 64*mib || m.Collector <= 0 || m.Held <= 0 {
+		t.Errorf("a function that was refused beside 60 MiB of garbage, and waited for a cycle: %+v", m)
+	}
 	if m.Allocs != 2 || m.Bytes != 40*mib+8192 || m.Frees != 5 || m.Net != -60*mib || m.Refusals != 1 || m.Ladder <= 0 || m.Cycles == 0 || m.Elapsed < time.Millisecond {
 		t.Errorf("%+v", m)
 	}
@@ -51,19 +55,73 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-func TestStatsSub(t *testing.T) {
-	p := open(t, pool.Config{})
-	x, _ := p.Alloc(1000, 0)
-	before := p.Stats()
-	y, _ := p.Alloc(1000, 0)
-	z, _ := p.Alloc(3*mib, 0)
-	p.Free(x)
-	d := p.Stats().Sub(before)
-	if d.Allocs != 2 || d.Frees != 1 || d.Live != 3*mib || d.Allocated != 3*mib+1024 || len(d.Classes) != 2 || d.Classes[0] != (pool.Class{Max: 1024, Allocs: 1}) {
-		t.Errorf("%+v", d)
+// Measure waits for work that was queued before, and for that of the function.
+func TestMeasureWaitsForTheDevice(t *testing.T) {
+	d := newDevice()
+	p := open(t, pool.Config{Upstream: d, Space: pressure.Device(0)})
+	d.queued[1]++
+	m, err := p.Measure(func() error {
+		if d.done[1] != 1 {
+			t.Error("what was queued before is counted")
+		}
+		d.queued[1]++
+		b, err := p.Alloc(3*mib, 1)
+		p.Free(b)
+		return err
+	})
+	if err != nil || d.done[1] != 2 || m.Peak != 3*mib || m.Net != 0 {
+		t.Errorf("%v; %d of 2 pieces of work done; %+v", err, d.done[1], m)
 	}
-	p.Free(y)
-	p.Free(z)
+}
+
+// CanAllocate and Retry know what all pools of the device could give back.
+func TestRoomBesideThePools(t *testing.T) {
+	d := newSmall(100 * mib)
+	p := open(t, pool.Config{Upstream: shared{d}, Space: pressure.Device(200)})
+	q := open(t, pool.Config{Upstream: managed{d}, Space: pressure.Managed})
+	x, err := q.Alloc(60*mib, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	can := func(bytes int64, want bool, when string) {
+		t.Helper()
+		if got := p.CanAllocate(bytes, 0); got != want {
+			t.Errorf("%s: %v fits: %v", when, pressure.Bytes(bytes), got)
+		}
+		b, err := p.Alloc(bytes, 0)
+		if (err == nil) != want {
+			t.Errorf("%s: %v", when, err)
+		} else if err == nil {
+			p.Free(b)
+		}
+	}
+	can(40*mib, true, "beside 60 MiB")
+	can(42*mib, false, "beside 60 MiB")
+	q.Free(x)
+	can(90*mib, true, "all is cached, by two pools")
+	can(-1, false, "no size")
+	tries := 0
+	load := func() error { // such as a module, by the driver
+		if tries++; d.total-d.used < 80*mib {
+			return fmt.Errorf("driver: %w", pool.ErrOutOfMemory)
+		}
+		return nil
+	}
+	if err := p.Retry(load); err != nil || tries != 2 {
+		t.Errorf("80 MiB for the driver, all cached: %v after %d calls", err, tries)
+	}
+	tries = 0
+	if _, err := array.New[byte](p, 60*mib); err != nil { // garbage at once
+		t.Fatal(err)
+	}
+	if err := p.Retry(load); err != nil || tries < 3 {
+		t.Errorf("80 MiB for the driver beside garbage: %v after %d calls", err, tries)
+	}
+	other := errors.New("no such kernel")
+	tries = 0
+	if err := p.Retry(func() error { tries++; return other }); err != other || tries != 1 {
+		t.Errorf("another error: %v, %d calls", err, tries)
+	}
 }
 
 func TestExactPeaks(t *testing.T) {

@@ -25,12 +25,12 @@ const (
 // and freed the memory last.
 type poison struct {
 	mu    sync.Mutex
-	last  [4096]grave // ring of the blocks that were freed last
-	freed uint64      // number of blocks that were freed
+	last  [4096]freedBlock // ring of the blocks that were freed last
+	freed uint64           // number of blocks that were freed
 }
 
-// A grave remembers a freed block.
-type grave struct {
+// A freedBlock remembers a freed block.
+type freedBlock struct {
 	addr        uintptr
 	size        int64
 	alloc, free stack
@@ -85,7 +85,7 @@ func (q *poison) takeBack(h *header, bytes int64, sites *sites) {
 	fill(m, freePattern)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.last[q.freed%uint64(len(q.last))] = grave{h.addr, h.size, sites.at(h.site).stack, here()}
+	q.last[q.freed%uint64(len(q.last))] = freedBlock{h.addr, h.size, sites.at(h.site).stack, here()}
 	q.freed++
 }
 

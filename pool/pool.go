@@ -38,11 +38,11 @@ type Pool struct {
 	cfg       Config
 	poison    *poison
 	mapper    Mapper // nil: every segment comes from Upstream.Allocate
-	fronts    []front
-	frontMask uint32                     // number of fronts - 1
-	stocked   numberSet                  // fronts that may have pieces in their racks
-	active    numberSet                  // fronts that may have counts that the tracker lacks
-	bypass    atomic.Int32               // above 0: freed pieces skip the fronts, because of Direct, Close or a climber
+	caches    []cache
+	cacheMask uint32                     // number of caches - 1
+	stocked   numberSet                  // caches that may have pieces in their magazines
+	active    numberSet                  // caches that may have counts that the tracker lacks
+	bypass    atomic.Int32               // above 0: freed pieces skip the caches, because of Direct, Close or a climber
 	closed    atomic.Bool                // Close was called
 	sink      atomic.Pointer[sink]       // takes the events; nil = nobody does
 	collect   atomic.Pointer[collecting] // the collector; nil = none yet
@@ -50,7 +50,7 @@ type Pool struct {
 	cacher    Cacher                     // the upstream, if it caches memory itself
 	group     *group                     // the pools that share the memory, at least this one
 	own, env  pressure.Limits            // in bytes: those of the configuration, and with the environment's; own is guarded by group.mu
-	offsets   [256]atomic.Uint32         // for each hash of a stack, how far from its first front it has moved, see lockFront
+	offsets   [256]atomic.Uint32         // for each hash of a stack, how far from its first cache it has moved, see lockCache
 
 	depot   depot
 	core    core
@@ -60,7 +60,7 @@ type Pool struct {
 	caching        sync.Mutex   // held while upstreamCached changes
 	upstreamCached atomic.Int64 // bytes of the upstream's cache that the group counts as reserved
 	ladder         ladder
-	limbo          limbo
+	flight         inFlight
 	sites          sites
 }
 
@@ -100,12 +100,12 @@ func New(cfg Config) (*Pool, error) {
 		return nil, err
 	}
 	n := 1 << bits.Len(uint(4*runtime.GOMAXPROCS(0)-1))
-	p.fronts = make([]front, n)
-	p.frontMask = uint32(n - 1)
+	p.caches = make([]cache, n)
+	p.cacheMask = uint32(n - 1)
 	p.stocked, p.active = newNumberSet(n), newNumberSet(n)
-	for k := range p.fronts {
-		p.fronts[k].number = uint32(k)
-		p.fronts[k].count = pressure.Shard{Tracker: &p.tracker}
+	for k := range p.caches {
+		p.caches[k].number = uint32(k)
+		p.caches[k].count = pressure.Shard{Tracker: &p.tracker}
 	}
 	if cfg.Poison {
 		p.poison = new(poison)
@@ -119,7 +119,7 @@ func New(cfg Config) (*Pool, error) {
 		p.group.leave(p)
 		return nil, err
 	}
-	p.sizeFronts(p.hard.Load())
+	p.sizeCaches(p.hard.Load())
 	p.keepUpstream()
 	p.SetTrace(cfg.Trace)
 	p.estimate()

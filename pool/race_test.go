@@ -6,7 +6,7 @@ import (
 )
 
 // TestClimbersAreWokenByWhatIsSetAside: a block that another stream has used goes past
-// the fronts when it is freed, and may be what a climber waits for.
+// the caches when it is freed, and may be what a climber waits for.
 func TestClimbersAreWokenByWhatIsSetAside(t *testing.T) {
 	p := newPool(t, Config{})
 	b, err := p.Alloc(1<<20, 0)
@@ -32,16 +32,16 @@ func TestClimbersAreWokenByWhatIsSetAside(t *testing.T) {
 	}
 }
 
-// TestAFreeThatRacesCloseLeavesNothing stops a free where its front is unlocked, and
+// TestAFreeThatRacesCloseLeavesNothing stops a free where its cache is unlocked, and
 // closes the pool there: nobody empties the core after that.
 func TestAFreeThatRacesCloseLeavesNothing(t *testing.T) {
 	p := newPool(t, Config{})
-	b, err := p.Alloc(keepMax+1, 0) // more than a front keeps
+	b, err := p.Alloc(keepMax+1, 0) // more than a cache keeps
 	if err != nil {
 		t.Fatal(err)
 	}
 	i := uint32(b.ref)
-	f := p.lockFront()
+	f := p.lockCache()
 	p.core.headers.at(i).gen.Add(1)
 	f.count.Give(p.core.headers.at(i).size)
 	rest, _ := f.push(&p.core.headers, i)

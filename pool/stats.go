@@ -20,7 +20,7 @@ type Stats struct {
 	FreeBlocks int64         // number of cached pieces
 	Largest    int64         // the largest cached piece
 	Waiting    int64         // number of pieces that wait for another stream
-	Hits       int64         // allocations that found a piece in their front
+	Hits       int64         // allocations that found a piece in their cache
 	Classes    []Class       // allocations by size, smallest first
 	Awaited    int64         // times that an allocation waited for a running cycle
 	Refusals   int64         // allocations that climbed the ladder
@@ -49,9 +49,9 @@ func (s Stats) Fragmentation() float64 {
 // Stats returns the pool's counts. It takes every lock for a moment and walks
 // the cached pieces.
 func (p *Pool) Stats() Stats {
-	s := Stats{Limits: p.estimate(), Waiting: p.limbo.n.Load(), Upstream: p.usage()}
+	s := Stats{Limits: p.estimate(), Waiting: p.flight.n.Load(), Upstream: p.usage()}
 	var sums [classes]int64
-	p.eachFront(func(f *front) { f.read(&s, &sums) })
+	p.eachCache(func(f *cache) { f.read(&s, &sums) })
 	p.depot.read(&s)
 	p.core.read(&s)
 	for k, n := range sums {
@@ -60,19 +60,19 @@ func (p *Pool) Stats() Stats {
 		}
 	}
 	s.Counts = p.tracker.Counts()
-	s.LivePeak = min(s.LivePeak, s.ReservedPeak) // the peak includes bytes that fronts had counted in advance
+	s.LivePeak = min(s.LivePeak, s.ReservedPeak) // the peak includes bytes that caches had counted in advance
 	s.Cached = s.Reserved - s.Live
 	s.Climbing = time.Duration(p.ladder.spent.Load())
 	s.Awaited, s.Refusals, s.Failures = p.ladder.awaited.Load(), p.ladder.climbed.Load(), p.ladder.failed.Load()
 	return s
 }
 
-func (f *front) read(s *Stats, sums *[classes]int64) {
+func (f *cache) read(s *Stats, sums *[classes]int64) {
 	f.count.Settle()
-	for r := range f.racks {
-		if n := f.racks[r].n; n > 0 {
+	for r := range f.magazines {
+		if n := f.magazines[r].n; n > 0 {
 			s.FreeBlocks += int64(n)
-			s.Largest = max(s.Largest, f.racks[r].size)
+			s.Largest = max(s.Largest, f.magazines[r].size)
 		}
 	}
 	for k, n := range f.classes {
@@ -86,7 +86,7 @@ func (d *depot) read(s *Stats) {
 	defer d.mu.Unlock()
 	for _, r := range d.slots {
 		if r.n > 0 {
-			s.FreeBlocks += rackMax * int64(r.n)
+			s.FreeBlocks += magazineMax * int64(r.n)
 			s.Largest = max(s.Largest, r.size)
 		}
 	}
@@ -97,7 +97,7 @@ func (c *core) read(s *Stats) {
 	defer c.mu.Unlock()
 	s.Segments = c.segments
 	s.FreeBlocks += c.pieces
-	for key, t := range c.shelves {
+	for key, t := range c.bins {
 		if key.hole {
 			continue
 		}
@@ -107,7 +107,7 @@ func (c *core) read(s *Stats) {
 
 // ResetPeaks sets the peaks of live and reserved to the present levels.
 func (p *Pool) ResetPeaks() {
-	p.eachFront(func(f *front) { f.count.Settle() })
+	p.eachCache(func(f *cache) { f.count.Settle() })
 	p.tracker.ResetPeaks()
 }
 
@@ -115,7 +115,7 @@ func (p *Pool) ResetPeaks() {
 // block, and makes the pool a [gc.Source].
 func (p *Pool) Sample() pressure.Sample {
 	s := p.tracker.Sample(p.cfg.Space, p.group.limit.Load())
-	p.eachActive(func(f *front) {
+	p.eachActive(func(f *cache) {
 		s.Live -= f.count.Ready()
 		p.age(f)
 	})
@@ -127,7 +127,7 @@ func (p *Pool) Sample() pressure.Sample {
 // included.
 func (p *Pool) Allocated() int64 {
 	sum := p.tracker.Allocated()
-	p.eachActive(func(f *front) { sum += f.count.Pending() })
+	p.eachActive(func(f *cache) { sum += f.count.Pending() })
 	return sum
 }
 
@@ -175,4 +175,69 @@ func orNone(limit int64) string {
 		return "none"
 	}
 	return pressure.Bytes(limit).String()
+}
+
+// A Measurement is what a function did to a pool, as CUDA.jl's @time tells.
+type Measurement struct {
+	Elapsed   time.Duration
+	Allocs    int64         // number of allocations
+	Bytes     int64         // bytes allocated
+	Frees     int64         // number of blocks given back
+	Net       int64         // bytes by which live grew; below 0: it fell
+	Peak      int64         // most live bytes meanwhile: exact with Config.ExactPeaks
+	Refusals  int64         // allocations that climbed the refusal ladder
+	Ladder    time.Duration // sum of the ladder's steps; collections among them
+	Cycles    int64         // cycles that ended meanwhile
+	Collector time.Duration // sum of the cycles' durations, but for those of the runtime's own
+	Held      time.Duration // sum of the pauses of those who were held by cycles
+}
+
+// Measure calls f and says what it did, the work that it has queued included: it waits
+// for the upstream before and after. It counts what other goroutines do to the pool
+// meanwhile, too, and resets the pool's peaks. The error is f's, or that of the wait.
+func (p *Pool) Measure(f func() error) (Measurement, error) {
+	if err := p.flight.synchronize(p); err != nil {
+		return Measurement{}, err
+	}
+	p.ResetPeaks()
+	before, collected, begin := p.Stats(), p.collected(), time.Now()
+	err := f()
+	if waited := p.flight.synchronize(p); err == nil {
+		err = waited
+	}
+	m := p.collected().sub(collected)
+	m.Elapsed = time.Since(begin)
+	s := p.Stats()
+	m.Peak, m.Net = s.LivePeak, s.Live-before.Live
+	m.Allocs, m.Bytes, m.Frees = s.Allocs-before.Allocs, s.Allocated-before.Allocated, s.Frees-before.Frees
+	m.Refusals, m.Ladder = s.Refusals-before.Refusals, s.Climbing-before.Climbing
+	return m, err
+}
+
+// collected reads what the pool's collector has done so far.
+func (p *Pool) collected() (m Measurement) {
+	c := p.collect.Load()
+	if c == nil {
+		return m
+	}
+	s := c.c.Stats()
+	for _, n := range s.Cycles {
+		m.Cycles += int64(n)
+	}
+	m.Collector, m.Held = s.Busy, s.Exposed
+	return m
+}
+
+func (m Measurement) sub(before Measurement) Measurement {
+	m.Cycles -= before.Cycles
+	m.Collector -= before.Collector
+	m.Held -= before.Held
+	return m
+}
+
+// String returns the measurement on one line.
+func (m Measurement) String() string {
+	return fmt.Sprintf("%v (%d allocations: %v, %d given back, net %v, peak %v; %d cycles: %v, held %v; %d refusals: %v)",
+		m.Elapsed.Round(time.Microsecond), m.Allocs, pressure.Bytes(m.Bytes), m.Frees, pressure.Bytes(m.Net), pressure.Bytes(m.Peak),
+		m.Cycles, m.Collector.Round(time.Microsecond), m.Held.Round(time.Microsecond), m.Refusals, m.Ladder.Round(time.Microsecond))
 }

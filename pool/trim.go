@@ -2,10 +2,12 @@ package pool
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -38,7 +40,7 @@ func (p *Pool) releaseSegment(s span) int64 {
 // FreeAllBlocks gives all cached memory that makes up whole segments back to the
 // upstream. It returns the bytes that it gave back.
 func (p *Pool) FreeAllBlocks() int64 {
-	p.limbo.poll(p)
+	p.flight.poll(p)
 	p.flush()
 	return p.giveBack(MaxBytes)
 }
@@ -47,7 +49,7 @@ func (p *Pool) FreeAllBlocks() int64 {
 // segments, and over a [Mapper] whole chunks. It returns the bytes that it gave
 // back.
 func (p *Pool) FreeStream(stream uint32) (released int64) {
-	p.limbo.poll(p)
+	p.flight.poll(p)
 	p.flush()
 	segments, parts := p.core.takeStream(stream)
 	for _, s := range segments {
@@ -103,7 +105,7 @@ func (p *Pool) Sync(place *gc.WaitPlace, wait func() error) error {
 	} else {
 		err = wait()
 	}
-	p.limbo.poll(p)
+	p.flight.poll(p)
 	p.trimToSoft()
 	return err
 }
@@ -121,7 +123,7 @@ func (p *Pool) recorded(wait func() error) func() error {
 // Synchronize is a sync point that waits for all queued work of the upstream. It
 // makes freed memory that waited for other streams ready for use.
 func (p *Pool) Synchronize() error {
-	return p.Sync(nil, func() error { return p.limbo.synchronize(p) })
+	return p.Sync(nil, func() error { return p.flight.synchronize(p) })
 }
 
 func (p *Pool) trimToSoft() {
@@ -195,11 +197,36 @@ func (p *Pool) Close() {
 			c.c.Close()
 		}
 	}
-	if err := p.limbo.synchronize(p); err != nil {
+	if err := p.flight.synchronize(p); err != nil {
 		p.warn(err)
 	}
 	p.warnOfLive()
 	p.FreeAllBlocks()
 	p.setUpstreamCached(nil)
 	p.group.leave(p)
+}
+
+// A LiveError tells [Config].Warn that a pool was closed while blocks were handed
+// out. They stay usable, and go back to the upstream when they are freed.
+type LiveError struct {
+	Space  pressure.Space
+	Bytes  int64    // live when the pool was closed
+	Blocks int64    // and their number
+	By     []Holder // the ten largest, if the pool samples sites
+}
+
+func (e *LiveError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "pool: %v pool closed with %v live in %d blocks", e.Space, pressure.Bytes(e.Bytes), e.Blocks)
+	for _, h := range e.By {
+		fmt.Fprintf(&b, "; %v in %d blocks from %s", pressure.Bytes(h.Bytes), h.Blocks, h.Site)
+	}
+	return b.String()
+}
+
+// warnOfLive tells of blocks that are handed out.
+func (p *Pool) warnOfLive() {
+	if s := p.Stats(); s.Live > 0 {
+		p.warn(&LiveError{Space: p.cfg.Space, Bytes: s.Live, Blocks: s.Allocs - s.Frees, By: p.Holders(10)})
+	}
 }

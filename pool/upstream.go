@@ -1,6 +1,11 @@
 package pool
 
-import "github.com/eagergc/eagergc/pressure"
+import (
+	"reflect"
+
+	"github.com/eagergc/eagergc/pool/internal/guard"
+	"github.com/eagergc/eagergc/pressure"
+)
 
 // An Upstream is where a pool gets its segments. The pool calls it without
 // holding a lock, from any goroutine, several at once.
@@ -39,3 +44,35 @@ type Fence interface {
 	Done() (bool, error) // whether the stream has passed the mark; does not block
 	Close() error        // gives the mark back
 }
+
+func (p *Pool) upstreamAllocate(bytes int64, stream uint32) (uintptr, error) {
+	return guard.Value(func() (uintptr, error) { return p.cfg.Upstream.Allocate(bytes, stream) })
+}
+
+func (p *Pool) upstreamRelease(s span) error {
+	err := guard.Error(func() error { return p.cfg.Upstream.Release(s.addr, s.bytes, s.stream) })
+	if err == nil && p.cacher != nil { // it keeps the memory for now
+		p.setUpstreamCached(func(cached int64) int64 { return cached + s.bytes })
+	}
+	return err
+}
+
+func (p *Pool) upstreamInfo() (pressure.Info, error) { return guard.Value(p.cfg.Upstream.Info) }
+
+// isPointer reports whether v is a pointer, which tells one upstream from another.
+func isPointer(v any) bool { return reflect.TypeOf(v).Kind() == reflect.Pointer }
+
+// addressable reports whether the processor can address the memory of a pool.
+func addressable(cfg Config) bool {
+	_, device := cfg.Space.Device()
+	return !device
+}
+
+// Host is the [Upstream] of this machine's memory, outside the Go heap. It uses
+// mmap on Linux, macOS and the BSDs. New memory reads as zero and takes no physical
+// memory until it is touched. On other systems Allocate returns an error that
+// wraps errors.ErrUnsupported. The zero value is ready to use.
+type Host struct{}
+
+// Info returns how much memory this process may use: see [pressure.HostMemory].
+func (Host) Info() (pressure.Info, error) { return pressure.HostMemory() }

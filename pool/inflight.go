@@ -23,22 +23,22 @@ func (p *Pool) Use(b Block, stream uint32) {
 	}
 }
 
-// limbo holds pieces that were freed while a stream other than their own may
+// inFlight holds pieces that were freed while a stream other than their own may
 // still use them.
-type limbo struct {
+type inFlight struct {
 	n    atomic.Int64
 	mu   sync.Mutex // held for list operations only
-	lost []lost
+	list []waiting
 }
 
-// A lost piece waits for its fence. Without a fence it waits for the whole device.
-type lost struct {
+// A waiting piece waits for its fence. Without a fence it waits for the whole device.
+type waiting struct {
 	piece uint32
 	fence Fence
 }
 
 // add takes a piece in, unless it need not wait. It reports whether it did.
-func (l *limbo) add(p *Pool, piece, used uint32) bool {
+func (l *inFlight) add(p *Pool, piece, used uint32) bool {
 	var fence Fence
 	if up, ok := p.cfg.Upstream.(Fencer); ok && used != manyStreams {
 		f, err := guard.Value(func() (Fence, error) { return up.Fence(used - 1) })
@@ -50,33 +50,33 @@ func (l *limbo) add(p *Pool, piece, used uint32) bool {
 	if _, ok := p.cfg.Upstream.(Synchronizer); !ok && fence == nil {
 		return false // the upstream has no work that runs beside the program
 	}
-	l.put([]lost{{piece, fence}})
+	l.put([]waiting{{piece, fence}})
 	return true
 }
 
-func (l *limbo) put(more []lost) {
+func (l *inFlight) put(more []waiting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lost = append(l.lost, more...)
-	l.n.Store(int64(len(l.lost)))
+	l.list = append(l.list, more...)
+	l.n.Store(int64(len(l.list)))
 }
 
-func (l *limbo) takeAll() []lost {
+func (l *inFlight) takeAll() []waiting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := l.lost
-	l.lost = nil
+	all := l.list
+	l.list = nil
 	l.n.Store(0)
 	return all
 }
 
 // poll gives the pieces whose fence has passed back to the core. It reports
 // whether there were any.
-func (l *limbo) poll(p *Pool) (any bool) {
+func (l *inFlight) poll(p *Pool) (any bool) {
 	if l.n.Load() == 0 {
 		return false
 	}
-	var wait []lost
+	var wait []waiting
 	for _, x := range l.takeAll() {
 		if x.fence != nil {
 			done, err := guard.Value(x.fence.Done)
@@ -95,8 +95,8 @@ func (l *limbo) poll(p *Pool) (any bool) {
 }
 
 // synchronize waits for the device. Then it gives back to the core every piece
-// that was in limbo when the wait began.
-func (l *limbo) synchronize(p *Pool) error {
+// that was in flight when the wait began.
+func (l *inFlight) synchronize(p *Pool) error {
 	up, ok := p.cfg.Upstream.(Synchronizer)
 	if !ok {
 		l.poll(p)
@@ -113,7 +113,7 @@ func (l *limbo) synchronize(p *Pool) error {
 	return nil
 }
 
-func (l *limbo) leave(p *Pool, x lost) {
+func (l *inFlight) leave(p *Pool, x waiting) {
 	if x.fence != nil {
 		if err := guard.Error(x.fence.Close); err != nil {
 			p.warn(err)

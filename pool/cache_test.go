@@ -6,7 +6,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A front that is full of a large piece, as a cycle leaves them behind, still
+// A cache that is full of a large piece, as a cycle leaves them behind, still
 // serves small ones.
 func TestLargePiecesLeaveAFrontToSmallOnes(t *testing.T) {
 	p, err := New(Config{Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 64 << 20}}})
@@ -21,12 +21,12 @@ func TestLargePiecesLeaveAFrontToSmallOnes(t *testing.T) {
 		}
 		p.Free(b)
 	}
-	cycle(p.fronts[0].keep)
+	cycle(p.caches[0].keep)
 	before := p.Stats().Hits
 	for range 1000 {
 		cycle(4096)
 	}
 	if hits := p.Stats().Hits - before; hits < 900 {
-		t.Errorf("%d of 1000 small allocations were served by the front", hits)
+		t.Errorf("%d of 1000 small allocations were served by the cache", hits)
 	}
 }
