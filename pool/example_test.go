@@ -17,7 +17,6 @@ import (
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
 // A service whose requests take memory that no handler frees: a gibibyte goes
@@ -90,7 +89,7 @@ func Example_recording() {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "app.arrows")
 
-	recorder, err := arrowfile.Record(path, &trace.Trace{Name: "app"}, trace.RecorderConfig{})
+	recorder, err := trace.Record(path, &trace.Trace{Name: "app"}, trace.RecorderConfig{})
 	if err != nil {
 		log.Print("goes on without a recording: ", err) // a nil recorder is off
 	}
@@ -117,7 +116,7 @@ func Example_recording() {
 		log.Fatal(err)
 	}
 
-	recorded, err := arrowfile.ReadFile(path)
+	recorded, err := trace.ReadFile(path)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -224,19 +222,19 @@ func (p *noted) Observe(c policy.Cycle) {
 // that it is told.
 func TestAgainstANaiveReplay(t *testing.T) {
 	for range 10 {
-		rapid.Check(t, againstANaiveReplay)
+		check(t, 100, againstANaiveReplay)
 	}
 }
 
-func againstANaiveReplay(t *rapid.T) {
-	tr := genTrace(t, rapid.Bool().Draw(t, "frees"))
+func againstANaiveReplay(t *random) {
+	tr := genTrace(t, t.coin())
 	w, err := Compile(tr, pressure.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := genConfig(t, w)
 	cfg.WaitNoise, cfg.Cost.Slowdown = 0, 0
-	if rapid.IntRange(0, 4).Draw(t, "unlimited") == 0 {
+	if between(t, 0, 4) == 0 {
 		cfg.Limit = 0
 	}
 	fresh := genWhim(t, policy.Skip, policy.Skip, policy.Overlap, policy.Block)

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
@@ -29,14 +27,14 @@ func bruteBlocking(w *Workload, cfg Config) (time.Duration, bool) {
 }
 
 func TestOptimumBlockingIsTheLeast(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := genWorkload(t, rapid.Bool().Draw(t, "frees"))
+	check(t, 100, func(t *random) {
+		w := genWorkload(t, t.coin())
 		if len(w.points) > 12 {
 			t.Skip("too many subsets")
 		}
 		cfg := Config{
-			Limit:  int64(rapid.Float64Range(0.8, 3).Draw(t, "factor") * float64(w.PeakReachable)),
-			Cost:   Fixed(time.Duration(rapid.Int64Range(0, 40).Draw(t, "cycle"))),
+			Limit:  int64((0.8 + t.Float64()*(3-0.8)) * float64(w.PeakReachable)),
+			Cost:   Fixed(time.Duration(between[int64](t, 0, 40))),
 			Ladder: Ladder{Factor: 2},
 		}
 		if cfg.Limit == 0 {
@@ -58,13 +56,13 @@ func TestOptimumBlockingIsTheLeast(t *testing.T) {
 }
 
 func TestOptimumBlockingProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := genWorkload(t, rapid.Bool().Draw(t, "frees"))
+	check(t, 100, func(t *random) {
+		w := genWorkload(t, t.coin())
 		if w.PeakReachable == 0 {
 			t.Skip("no bytes")
 		}
-		limit := int64(rapid.Float64Range(1, 3).Draw(t, "factor") * float64(w.PeakReachable))
-		g := time.Duration(rapid.Int64Range(0, 40).Draw(t, "cycle"))
+		limit := int64((1 + t.Float64()*(3-1)) * float64(w.PeakReachable))
+		g := time.Duration(between[int64](t, 0, 40))
 		at := func(limit int64, g time.Duration) time.Duration {
 			s, err := OptimumBlocking(w, limit, Fixed(g))
 			if err != nil {

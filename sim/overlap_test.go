@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -54,14 +52,14 @@ func bruteOverlap(w *Workload, cfg Config) time.Duration {
 
 func TestOptimumOverlapBound(t *testing.T) {
 	exact, runs := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
-		w := genWorkload(t, rapid.Bool().Draw(t, "frees"))
+	check(t, 100, func(t *random) {
+		w := genWorkload(t, t.coin())
 		if len(w.points) > 8 || w.PeakReachable == 0 {
 			t.Skip("too many schedules, or nothing to limit")
 		}
 		cfg := Config{
-			Limit:  int64(rapid.Float64Range(1, 3).Draw(t, "factor") * float64(w.PeakReachable)),
-			Cost:   Fixed(time.Duration(rapid.Int64Range(0, 60).Draw(t, "cycle"))),
+			Limit:  int64((1 + t.Float64()*(3-1)) * float64(w.PeakReachable)),
+			Cost:   Fixed(time.Duration(between[int64](t, 0, 60))),
 			Ladder: Ladder{Factor: 2},
 		}
 		s, bound, err := OptimumOverlap(w, cfg)
@@ -115,8 +113,8 @@ func TestScheduleHurriesACycle(t *testing.T) {
 }
 
 func TestBoundBelowEveryPolicy(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := genWorkload(t, rapid.Bool().Draw(t, "frees"))
+	check(t, 100, func(t *random) {
+		w := genWorkload(t, t.coin())
 		if w.PeakReachable == 0 {
 			t.Skip("nothing to limit")
 		}

@@ -3,27 +3,23 @@ package sim
 import (
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 // TestMMUIsTheLeast compares with the definition: every window of whole ns.
 func TestMMUIsTheLeast(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	check(t, 100, func(t *random) {
 		var l Log
 		now := time.Duration(0)
-		ns := func(most int64, what string) time.Duration {
-			return time.Duration(rapid.Int64Range(0, most).Draw(t, what))
-		}
+		ns := func() time.Duration { return time.Duration(between(t, 0, 9)) }
 		held := []bool{}
-		for range rapid.IntRange(0, 6).Draw(t, "pauses") {
-			gap, length := ns(9, "gap"), ns(9, "length")
+		for range between(t, 0, 6) {
+			gap, length := ns(), ns()
 			l.Pauses = append(l.Pauses, Pause{At: now + gap, Length: length})
 			now += gap + length
 			held = append(append(held, make([]bool, gap)...), trues(int(length))...)
 		}
-		held = append(held, make([]bool, ns(9, "rest"))...)
-		w := int(ns(30, "window"))
+		held = append(held, make([]bool, ns())...)
+		w := int(3 * ns())
 		got := l.MMU(time.Duration(len(held)), []time.Duration{time.Duration(w)})[0]
 		if w = min(w, len(held)); w == 0 {
 			return

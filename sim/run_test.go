@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -36,31 +34,31 @@ func (p *whim) Observe(policy.Cycle) { p.observed++ }
 func (p *whim) String() string       { return fmt.Sprintf("whim:%d", p.seed) }
 
 // genTrace draws a small trace with drops, explicit frees and syncs.
-func genTrace(t *rapid.T, explicit bool) *trace.Trace {
-	tr := &trace.Trace{Name: "rapid"}
+func genTrace(t *random, explicit bool) *trace.Trace {
+	tr := &trace.Trace{Name: "random"}
 	var now int64
 	var live []trace.Event
-	n := rapid.IntRange(1, 60).Draw(t, "events")
+	n := between(t, 1, 60)
 	for id := uint64(1); len(tr.Events) < n; id++ {
-		now += rapid.Int64Range(0, 20).Draw(t, "gap")
-		switch k := rapid.IntRange(0, 9).Draw(t, "kind"); {
+		now += between[int64](t, 0, 20)
+		switch k := between(t, 0, 9); {
 		case k < 5 || len(tr.Events) == 0:
-			e := trace.Event{Time: now, ID: id, Kind: trace.Alloc, Bytes: rapid.Int64Range(0, 40).Draw(t, "bytes")}
+			e := trace.Event{Time: now, ID: id, Kind: trace.Alloc, Bytes: between[int64](t, 0, 40)}
 			tr.Record(e)
 			live = append(live, e)
 		case k < 8 && len(live) > 0:
-			i := rapid.IntRange(0, len(live)-1).Draw(t, "victim")
+			i := between(t, 0, len(live)-1)
 			e := live[i]
 			live = append(live[:i], live[i+1:]...)
 			e.Time, e.Kind = now, trace.Drop
-			if explicit && rapid.Bool().Draw(t, "explicit") {
+			if explicit && t.coin() {
 				e.Kind = trace.Free
 			}
 			tr.Record(e)
 		default:
-			w := rapid.Int64Range(0, 30).Draw(t, "wait")
+			w := between[int64](t, 0, 30)
 			tr.Record(trace.Event{Time: now, Kind: trace.Sync, Duration: time.Duration(w)})
-			if rapid.Bool().Draw(t, "waited") {
+			if t.coin() {
 				now += w
 			}
 		}
@@ -68,7 +66,7 @@ func genTrace(t *rapid.T, explicit bool) *trace.Trace {
 	return tr
 }
 
-func genWorkload(t *rapid.T, explicit bool) *Workload {
+func genWorkload(t *random, explicit bool) *Workload {
 	w, err := Compile(genTrace(t, explicit), pressure.Host)
 	if err != nil {
 		t.Fatal(err)
@@ -76,32 +74,32 @@ func genWorkload(t *rapid.T, explicit bool) *Workload {
 	return w
 }
 
-func genConfig(t *rapid.T, w *Workload) Config {
+func genConfig(t *random, w *Workload) Config {
 	cfg := Config{
-		Limit:  int64(rapid.Float64Range(0.8, 4).Draw(t, "factor") * float64(w.PeakReachable)),
-		Cost:   Fixed(time.Duration(rapid.Int64Range(0, 40).Draw(t, "cycle"))),
+		Limit:  int64((0.8 + t.Float64()*(4-0.8)) * float64(w.PeakReachable)),
+		Cost:   Fixed(time.Duration(between[int64](t, 0, 40))),
 		Ladder: Ladder{Factor: 2},
 	}
-	if rapid.Bool().Draw(t, "linear") {
+	if t.coin() {
 		cfg.Cost.PerTracked, cfg.Cost.PerFreed = 0.7, 1.3
 	}
-	if rapid.Bool().Draw(t, "noise") {
-		cfg.WaitNoise, cfg.Seed = 0.5, rapid.Uint64().Draw(t, "noise seed")
+	if t.coin() {
+		cfg.WaitNoise, cfg.Seed = 0.5, t.Uint64()
 	}
-	if rapid.Bool().Draw(t, "slow") {
-		cfg.Cost.Slowdown = rapid.Float64Range(0, 2).Draw(t, "slowdown")
+	if t.coin() {
+		cfg.Cost.Slowdown = (0 + t.Float64()*(2-0))
 	}
 	return cfg
 }
 
-func genWhim(t *rapid.T, actions ...policy.Action) func() *whim {
-	seed := rapid.Uint64().Draw(t, "seed")
+func genWhim(t *random, actions ...policy.Action) func() *whim {
+	seed := t.Uint64()
 	return func() *whim { return &whim{seed: seed, actions: actions} }
 }
 
 func TestEnginesAgree(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := genWorkload(t, rapid.Bool().Draw(t, "frees"))
+	check(t, 100, func(t *random) {
+		w := genWorkload(t, t.coin())
 		cfg := genConfig(t, w)
 		p := genWhim(t, policy.Skip, policy.Skip, policy.Overlap, policy.Block)
 		fast, slow := &Log{KeepDecisions: true}, &Log{KeepDecisions: true}
@@ -119,7 +117,7 @@ func TestEnginesAgree(t *testing.T) {
 }
 
 func TestConservation(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	check(t, 100, func(t *random) {
 		tr := genTrace(t, false)
 		w, err := Compile(tr, pressure.Host)
 		if err != nil {
@@ -161,7 +159,7 @@ func TestConservation(t *testing.T) {
 }
 
 func TestSeriesEndsWithTheTotals(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	check(t, 100, func(t *random) {
 		w := genWorkload(t, true)
 		cfg := genConfig(t, w)
 		log := &Log{}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"sort"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // A Workload is one space of a trace, reduced to what a collection policy is
@@ -120,17 +118,13 @@ func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 		Workload: &Workload{Name: t.Name, Space: space, monotone: true},
 		objects:  make(map[uint64]object),
 		labels:   make(map[uint32]int32),
-		ops:      spill.New[op](nil, 0),
-		refs:     spill.New[int32](nil, 0),
-		sizes:    spill.New[int64](nil, 0),
-		points:   spill.New[point](nil, 0),
 	}
 	if len(t.Events) > math.MaxInt32 {
 		return nil, fmt.Errorf("sim: %s: %d events, at most %d can be replayed", t.Name, len(t.Events), math.MaxInt32)
 	}
 	for i, e := range t.Events {
 		if e.Kind == trace.Mark && t.Label(e) == trace.AheadLabel {
-			c.leads = append(c.leads, lead{c.ops.Len(), float64(e.Duration)})
+			c.leads = append(c.leads, lead{len(c.ops), float64(e.Duration)})
 		}
 		if e.Kind != trace.Sync && e.Space != space {
 			continue
@@ -142,19 +136,12 @@ func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 	if c.at.allocs == 0 {
 		return nil, fmt.Errorf("sim: %s: no allocations in %v", t.Name, space)
 	}
-	if err := cmp.Or(c.ops.Err(), c.points.Err(), c.refs.Err(), c.sizes.Err()); err != nil {
-		return nil, fmt.Errorf("sim: %s: %w", t.Name, err)
-	}
 	c.finish()
 	return c.Workload, nil
 }
 
 type compiler struct {
 	*Workload
-	ops     *spill.List[op]
-	refs    *spill.List[int32]
-	sizes   *spill.List[int64]
-	points  *spill.List[point]
 	objects map[uint64]object // those that are there and not dropped, by their ID
 	labels  map[uint32]int32  // wait places, by their label
 	at      totals
@@ -168,7 +155,7 @@ func (c *compiler) add(e trace.Event) error {
 	default:
 		return nil
 	}
-	if c.ops.Len() == 0 {
+	if len(c.ops) == 0 {
 		c.start = e.Time
 	}
 	t := e.Time - c.start
@@ -198,9 +185,9 @@ func (c *compiler) alloc(t int64, e trace.Event) error {
 		return fmt.Errorf("object %d is allocated twice", e.ID)
 	}
 	c.objects[e.ID] = object{e.Bytes, c.at.allocs}
-	c.sizes.Append(e.Bytes)
+	c.sizes = append(c.sizes, e.Bytes)
 	c.op(t, e.Bytes, opAlloc, c.at.allocs)
-	c.points.Append(point{totals: c.at, time: t, arg: e.Bytes})
+	c.points = append(c.points, point{totals: c.at, time: t, arg: e.Bytes})
 	c.at.gross += e.Bytes
 	c.at.net += e.Bytes
 	c.at.allocs++
@@ -219,7 +206,7 @@ func (c *compiler) sync(t int64, e trace.Event) error {
 		c.labels[e.Aux] = place
 	}
 	c.op(t, w, opSync, place)
-	c.points.Append(point{totals: c.at, time: t, arg: w, sync: true})
+	c.points = append(c.points, point{totals: c.at, time: t, arg: w, sync: true})
 	c.at.wait += w
 	return nil
 }
@@ -231,8 +218,8 @@ type object struct {
 }
 
 func (c *compiler) op(t, n int64, which int64, ref int32) {
-	c.ops.Append(makeOp(t, n, which))
-	c.refs.Append(ref)
+	c.ops = append(c.ops, makeOp(t, n, which))
+	c.refs = append(c.refs, ref)
 }
 
 // release takes a drop, or a free that no drop came before.
@@ -260,7 +247,6 @@ func (c *compiler) release(t int64, e trace.Event) error {
 
 func (c *compiler) finish() {
 	w := c.Workload
-	w.ops, w.points, w.refs, w.sizes = c.ops.Items(), c.points.Items(), c.refs.Items(), c.sizes.Items()
 	w.places = len(c.labels)
 	c.end = c.at
 	c.Allocs, c.Drops = int(c.at.allocs), int(c.at.drops)+int(c.at.frees)
@@ -268,24 +254,13 @@ func (c *compiler) finish() {
 	c.AllocatedBytes, c.Wait = c.at.gross, time.Duration(c.at.wait)
 	c.Span = time.Duration(c.last)
 	next := int32(len(w.points))
-	w.nextSync, _ = spill.Slice[int32](len(w.points) + 1)
+	w.nextSync = make([]int32, len(w.points)+1)
 	for i := len(w.points); i >= 0; i-- {
 		if i < len(w.points) && w.points[i].sync {
 			next = int32(i)
 		}
 		w.nextSync[i] = next
 	}
-}
-
-// Free gives back the temporary files that a large workload lies in. Nobody may use w
-// any more. A workload in memory needs no Free.
-func (w *Workload) Free() {
-	spill.FreeItems(w.ops)
-	spill.FreeItems(w.refs)
-	spill.FreeItems(w.sizes)
-	spill.FreeItems(w.points)
-	spill.FreeItems(w.nextSync)
-	*w = Workload{}
 }
 
 // firstTop returns the first allocation in [i, j) whose top is at least

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // Demographics say which objects a trace has: how large they are, and how long
@@ -40,10 +39,7 @@ type LifetimeClass struct {
 func (t *Trace) Demographics(spaces ...pressure.Space) Demographics {
 	born := make(map[uint64]Event)
 	var sizes [65]SizeClass
-	var lifetimes [65]*spill.List[int64]
-	for k := range lifetimes {
-		lifetimes[k] = spill.New[int64](nil, 0)
-	}
+	var lifetimes [65][]int64
 	decades := make(map[time.Duration]*LifetimeClass)
 	count := func(below time.Duration, bytes int64) {
 		c := decades[below]
@@ -71,7 +67,7 @@ func (t *Trace) Demographics(spaces ...pressure.Space) Demographics {
 			}
 			delete(born, e.ID)
 			k := sizeClass(from.Bytes)
-			lifetimes[k].Append(e.Time - from.Time)
+			lifetimes[k] = append(lifetimes[k], e.Time-from.Time)
 			count(decadeAbove(time.Duration(e.Time-from.Time)), from.Bytes)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -47,21 +45,21 @@ func TestDemographics(t *testing.T) {
 // Both ways of classing count every object and every byte once, and agree with
 // Stats.
 func TestDemographicsAddUp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	check(t, 100, func(t *random) {
 		var r trace.Trace
 		var alive []trace.Event
-		for i := range rapid.IntRange(0, 60).Draw(t, "events") {
-			at := int64(i) * rapid.Int64Range(1, 1e9).Draw(t, "gap")
+		for i := range between(t, 0, 60) {
+			at := int64(i) * between[int64](t, 1, 1e9)
 			if i > 0 && at < r.Events[i-1].Time {
 				at = r.Events[i-1].Time
 			}
-			if len(alive) > 0 && rapid.Bool().Draw(t, "die") {
+			if len(alive) > 0 && t.coin() {
 				dead := alive[0]
 				alive = alive[1:]
 				r.Record(trace.Event{Time: at, Kind: trace.Drop, ID: dead.ID})
 				continue
 			}
-			e := trace.Event{Time: at, Kind: trace.Alloc, ID: uint64(i + 1), Bytes: rapid.Int64Range(0, 1<<40).Draw(t, "size")}
+			e := trace.Event{Time: at, Kind: trace.Alloc, ID: uint64(i + 1), Bytes: between[int64](t, 0, 1<<40)}
 			alive = append(alive, e)
 			r.Record(e)
 		}

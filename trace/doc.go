@@ -16,7 +16,7 @@
 // # Recording
 //
 // A [Recorder] takes events from a running program and writes them in batches, in
-// the file format of trace/arrowfile. An event with a Duration is recorded when it
+// the file format of trace/trace. An event with a Duration is recorded when it
 // ends, but its Time is its start. So batches may overlap in time, and a reader
 // sorts the events.
 //

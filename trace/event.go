@@ -60,6 +60,8 @@ const (
 	FreeCycle                  // a cycle found the object dead
 )
 
+const eventBytes = 48 // of an Event
+
 // An Event is one row of a trace: 48 bytes, no pointers. A field is zero unless
 // the description of the event's [Kind] names it.
 type Event struct {

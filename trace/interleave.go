@@ -1,39 +1,33 @@
 package trace
 
-import "github.com/eagergc/eagergc/trace/spill"
+import (
+	"slices"
+	"unsafe"
+)
 
-// Events is a growing list of events, for importers: see package spill.
-type Events = spill.List[Event]
-
-// NewEvents returns an empty list of events, which counts in s.
-func NewEvents(s *spill.Store) *Events { return spill.New[Event](s, 0) }
+// Append appends v to a list, and counts it in a budget.
+func Append[T any](b *Budget, list []T, v T) []T {
+	b.Hold(int64(unsafe.Sizeof(v)))
+	return append(list, v)
+}
 
 // Interleave merges lists of events, each sorted by time, into the longest of them,
-// and returns it; the others are empty then. At equal times the events of an earlier
-// list come first. A list may be nil.
-func Interleave(lists ...*Events) *Events {
-	into, total := -1, 0
+// and returns it; nobody may use the lists after that. At equal times the events of an
+// earlier list come first.
+func Interleave(lists ...[]Event) []Event {
+	into, total := 0, 0
 	for i, list := range lists {
-		if list == nil {
-			continue
-		}
-		total += list.Len()
-		if into < 0 || list.Len() > lists[into].Len() {
+		total += len(list)
+		if len(list) > len(lists[into]) {
 			into = i
 		}
 	}
-	if into < 0 {
-		return NewEvents(nil)
+	if total == 0 {
+		return nil
 	}
-	rest := make([][]Event, len(lists)) // what is not yet in its place
-	for i, list := range lists {
-		if list != nil && i != into {
-			rest[i] = list.Items()
-		}
-	}
-	own := lists[into].Len()
-	lists[into].Grow(total - own)
-	all := lists[into].Items()
+	own := len(lists[into])
+	rest := slices.Clone(lists) // what is not yet in its place
+	all := slices.Grow(lists[into], total-own)[:total]
 	rest[into] = all[:own]
 	// From the back, so that nothing is written over before it is moved.
 	for at := len(all) - 1; len(rest[into]) <= at; at-- {
@@ -46,10 +40,5 @@ func Interleave(lists ...*Events) *Events {
 		end := len(rest[last]) - 1
 		all[at], rest[last] = rest[last][end], rest[last][:end]
 	}
-	for i, list := range lists {
-		if list != nil && i != into {
-			list.Free()
-		}
-	}
-	return lists[into]
+	return all
 }

@@ -1,13 +1,11 @@
 package trace
 
-import "github.com/eagergc/eagergc/trace/spill"
-
 // A Labeler adds texts to the Labels of a trace, each text once, and knows their
 // numbers. It is for one goroutine at a time.
 type Labeler struct {
-	t     *Trace
-	index map[string]uint32
-	store *spill.Store
+	t      *Trace
+	index  map[string]uint32
+	budget *Budget
 }
 
 // labelBytes is what a label takes besides its text: in Labels and in the index.
@@ -17,9 +15,9 @@ const labelBytes = 64
 // already there.
 func NewLabeler(t *Trace) *Labeler { return NewLabelerIn(t, nil) }
 
-// NewLabelerIn is [NewLabeler], and counts in s what the texts take.
-func NewLabelerIn(t *Trace, s *spill.Store) *Labeler {
-	l := &Labeler{t: t, index: make(map[string]uint32), store: s}
+// NewLabelerIn is [NewLabeler], and counts in b what the texts take.
+func NewLabelerIn(t *Trace, b *Budget) *Labeler {
+	l := &Labeler{t: t, index: make(map[string]uint32), budget: b}
 	if len(t.Labels) == 0 {
 		t.Labels = []string{""}
 	}
@@ -39,7 +37,7 @@ func (l *Labeler) Label(text string) uint32 {
 		n = uint32(len(l.t.Labels))
 		l.index[text] = n
 		l.t.Labels = append(l.t.Labels, text)
-		l.store.Hold(int64(len(text)) + labelBytes)
+		l.budget.Hold(int64(len(text)) + labelBytes)
 	}
 	return n
 }

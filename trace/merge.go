@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // Merge returns base with the waits and annotations (Sync and Mark) of sync. The
@@ -39,13 +38,7 @@ func Merge(base, sync *Trace) (*Trace, error) {
 	for key, text := range sync.Meta {
 		out.Meta["sync_"+key] = text
 	}
-	events := spill.New[Event](nil, len(base.Events)+len(sync.Events))
-	copy(events.Grow(len(base.Events)), base.Events)
-	events = Interleave(events, waitsOf(sync, shift, NewLabeler(out)))
-	if err := events.Err(); err != nil {
-		return nil, fmt.Errorf("trace: merge: %w", err)
-	}
-	out.Events = events.Items()
+	out.Events = Interleave(slices.Clone(base.Events), waitsOf(sync, shift, NewLabeler(out)))
 	if space, ok := onlySpace(base.Events); ok {
 		for i := range out.Events {
 			if out.Events[i].Kind == Sync {
@@ -110,13 +103,12 @@ func (t *Trace) sizes(from, to int64) map[Event]int {
 }
 
 // waitsOf returns the Sync and Mark events of t, moved by shift.
-func waitsOf(t *Trace, shift time.Duration, labels *Labeler) *Events {
-	waits := NewEvents(nil)
+func waitsOf(t *Trace, shift time.Duration, labels *Labeler) (waits []Event) {
 	for _, e := range t.Events {
 		if e.Kind == Sync || e.Kind == Mark {
 			e.Time += int64(shift)
 			e.Aux = labels.Label(t.Label(e))
-			waits.Append(e)
+			waits = append(waits, e)
 		}
 	}
 	return waits

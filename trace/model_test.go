@@ -2,16 +2,13 @@ package trace_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/eagergc/eagergc/trace"
 )
@@ -22,12 +19,10 @@ import (
 // counted to the event, in the recorder and in the trace; and after an error or
 // Close nothing is taken.
 func TestRecorderAgainstAModel(t *testing.T) {
-	checks := flag.Lookup("rapid.checks")
-	if before := checks.Value.String(); before == checks.DefValue {
-		checks.Value.Set(strconv.Itoa(2000))
-		defer checks.Value.Set(before)
-	}
-	rapid.Check(t, func(rt *rapid.T) {
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // it says that recordings have failed
+	defer slog.SetDefault(was)
+	check(t, 2000, func(rt *random) {
 		w := &scripted{entered: make(chan struct{}, 1)}
 		room := 64 // events, the least: as many for each shard
 		for room/64 < runtime.GOMAXPROCS(0) {
@@ -36,15 +31,10 @@ func TestRecorderAgainstAModel(t *testing.T) {
 		m := &model{w: w, room: room, on: true, taken: map[uint64]taken{}}
 		m.r = trace.NewRecorder(w, trace.RecorderConfig{Buffer: room, Interval: time.Hour})
 		defer m.r.Close()
-		rt.Repeat(map[string]func(*rapid.T){
-			"record": m.record,
-			"flush":  m.flush,
-			"stuck":  m.stuck,
-			"switch": m.turn,
-			"fail":   m.fail,
-			"close":  m.close,
-			"":       m.check,
-		})
+		for range rt.IntN(60) {
+			pick(rt, m.record, m.flush, m.stuck, m.turn, m.fail, m.close)(rt)
+			m.check(rt)
+		}
 		m.end(rt)
 	})
 }
@@ -105,13 +95,13 @@ type taken struct {
 }
 
 // record takes some events, fewer than the buffers hold together.
-func (m *model) record(t *rapid.T) {
-	m.take(t, rapid.IntRange(1, m.room/4).Draw(t, "n"))
+func (m *model) record(t *random) {
+	m.take(t, between(t, 1, m.room/4))
 }
 
 // take records n events. As long as the writer runs they all find room, since it
 // is waited for when the buffers may be full.
-func (m *model) take(t *rapid.T, n int) {
+func (m *model) take(t *random, n int) {
 	if len(m.taken)+n > m.room {
 		m.flush(t)
 	}
@@ -120,7 +110,7 @@ func (m *model) take(t *rapid.T, n int) {
 	}
 }
 
-func (m *model) one(t *rapid.T, k trace.Kind, d time.Duration) {
+func (m *model) one(t *random, k trace.Kind, d time.Duration) {
 	m.ids++
 	x := taken{Event: trace.Event{Kind: k, ID: m.ids, Bytes: 7, Duration: d, Stream: 3}}
 	if x.Kind.Labelled() {
@@ -140,7 +130,7 @@ func (m *model) one(t *rapid.T, k trace.Kind, d time.Duration) {
 	}
 }
 
-func (m *model) flush(t *rapid.T) {
+func (m *model) flush(t *random) {
 	if err := m.r.Flush(); errors.Is(err, errFull) != m.failed {
 		t.Fatalf("Flush: %v, failed before: %v", err, m.failed)
 	}
@@ -149,7 +139,7 @@ func (m *model) flush(t *rapid.T) {
 
 // whileStuck calls do while the writer is held in a batch of one event, and
 // returns when it has done with it and with what was taken meanwhile.
-func (m *model) whileStuck(t *rapid.T, do func()) {
+func (m *model) whileStuck(t *random, do func()) {
 	m.flush(t)
 	hold := make(chan struct{})
 	m.w.hold = hold
@@ -176,11 +166,11 @@ func (m *model) whileStuck(t *rapid.T, do func()) {
 
 // stuck has the writer fall behind. What then finds room is what the buffers
 // hold, to the event.
-func (m *model) stuck(t *rapid.T) {
+func (m *model) stuck(t *random) {
 	if !m.on {
-		t.Skip("no batch")
+		return
 	}
-	n := rapid.IntRange(0, 2*m.room).Draw(t, "n")
+	n := between(t, 0, 2*m.room)
 	m.whileStuck(t, func() {
 		for i := range n {
 			m.one(t, trace.Alloc, 0)
@@ -192,18 +182,18 @@ func (m *model) stuck(t *rapid.T) {
 	})
 }
 
-func (m *model) turn(t *rapid.T) {
-	on := rapid.Bool().Draw(t, "on")
+func (m *model) turn(t *random) {
+	on := t.coin()
 	m.r.SetOn(on)
 	m.on = on && !m.failed && !m.closed
 }
 
 // fail has the next batch fail. It is lost, and so is what was taken meanwhile.
-func (m *model) fail(t *rapid.T) {
-	if !m.on || rapid.IntRange(0, 3).Draw(t, "sure") > 0 {
-		t.Skip("not yet")
+func (m *model) fail(t *random) {
+	if !m.on || between(t, 0, 3) > 0 {
+		return
 	}
-	n := rapid.IntRange(0, m.room).Draw(t, "n")
+	n := between(t, 0, m.room)
 	m.whileStuck(t, func() {
 		for range n {
 			m.one(t, trace.Alloc, 0)
@@ -215,9 +205,9 @@ func (m *model) fail(t *rapid.T) {
 	})
 }
 
-func (m *model) close(t *rapid.T) {
-	if rapid.IntRange(0, 3).Draw(t, "sure") > 0 {
-		t.Skip("not yet")
+func (m *model) close(t *random) {
+	if between(t, 0, 3) > 0 {
+		return
 	}
 	if err := m.r.Close(); errors.Is(err, errFull) != m.failed {
 		t.Fatalf("Close: %v, failed before: %v", err, m.failed)
@@ -226,14 +216,14 @@ func (m *model) close(t *rapid.T) {
 	m.compare(t)
 }
 
-func (m *model) check(t *rapid.T) {
+func (m *model) check(t *random) {
 	if m.r.On() != m.on || (m.r.Err() != nil) != m.failed {
 		t.Fatalf("on %v, want %v; error %v, failed before: %v", m.r.On(), m.on, m.r.Err(), m.failed)
 	}
 }
 
 // end closes the recorder, if that was not done.
-func (m *model) end(t *rapid.T) {
+func (m *model) end(t *random) {
 	if m.r.Close(); m.w.closed != 1 {
 		t.Fatalf("the writer was closed %d times", m.w.closed)
 	}
@@ -243,7 +233,7 @@ func (m *model) end(t *rapid.T) {
 }
 
 // compare holds what was written to what was taken. The writer is at rest.
-func (m *model) compare(t *rapid.T) {
+func (m *model) compare(t *random) {
 	for ; m.seen < len(m.w.t.Events); m.seen++ {
 		e := m.w.t.Events[m.seen]
 		if !slices.Contains(m.w.starts, m.seen) && e.Time < m.w.t.Events[m.seen-1].Time {
@@ -264,7 +254,7 @@ func (m *model) compare(t *rapid.T) {
 }
 
 // written holds one event to the call that made it.
-func (m *model) written(t *rapid.T, e trace.Event) {
+func (m *model) written(t *random, e trace.Event) {
 	x, ok := m.taken[e.ID]
 	if !ok {
 		t.Fatalf("%+v was not taken, or was written before", e)

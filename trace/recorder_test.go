@@ -11,12 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/eagergc/eagergc/trace"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A keeper is a BatchWriter that keeps everything.
 type keeper struct {

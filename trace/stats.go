@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // Stats are the figures of a trace that do not depend on a policy. The JSON names
@@ -67,10 +66,8 @@ func Percentile[T ~int64](sorted []T, p float64) T {
 	return sorted[max(0, int(rank)-1)]
 }
 
-// quantiles describes the values of a list, which it frees.
-func quantiles(l *spill.List[int64]) Quantiles {
-	defer l.Free()
-	values := l.Items()
+// quantiles describes values, and sorts them.
+func quantiles(values []int64) Quantiles {
 	n := len(values)
 	if n == 0 {
 		return Quantiles{}
@@ -88,7 +85,6 @@ func quantiles(l *spill.List[int64]) Quantiles {
 // spaces do not count. The trace must be valid: see [Trace.Validate].
 func (t *Trace) Stats(spaces ...pressure.Space) Stats {
 	a := adder{born: make(map[uint64]Event), dropFrees: !slices.ContainsFunc(t.Events, func(e Event) bool { return e.Kind == Free })}
-	a.sizes, a.lifetimes, a.waits = spill.New[int64](nil, 0), spill.New[int64](nil, 0), spill.New[int64](nil, 0)
 	for _, e := range t.Events {
 		if e.Kind == Sync || len(spaces) == 0 || slices.Contains(spaces, e.Space) {
 			a.event(e)
@@ -104,7 +100,7 @@ type adder struct {
 	first, last               int64
 	reachable, held, reserved int64
 	born                      map[uint64]Event // reachable objects
-	sizes, lifetimes, waits   *spill.List[int64]
+	sizes, lifetimes, waits   []int64
 }
 
 func (a *adder) event(e Event) {
@@ -113,7 +109,7 @@ func (a *adder) event(e Event) {
 	case Alloc:
 		a.Allocs++
 		a.AllocatedBytes += e.Bytes
-		a.sizes.Append(e.Bytes)
+		a.sizes = append(a.sizes, e.Bytes)
 		a.born[e.ID] = e
 		a.hold(e.Bytes, e.Bytes)
 	case Drop:
@@ -131,7 +127,7 @@ func (a *adder) event(e Event) {
 	case Sync:
 		a.Syncs++
 		a.Wait += e.Duration
-		a.waits.Append(int64(e.Duration))
+		a.waits = append(a.waits, int64(e.Duration))
 	case Cycle:
 		a.Cycles++
 		a.CycleTime += e.Duration
@@ -158,7 +154,7 @@ func (a *adder) die(e Event) int64 {
 		return 0
 	}
 	delete(a.born, e.ID)
-	a.lifetimes.Append(e.Time - from.Time)
+	a.lifetimes = append(a.lifetimes, e.Time-from.Time)
 	a.hold(-from.Bytes, 0)
 	return from.Bytes
 }

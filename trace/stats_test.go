@@ -1,13 +1,8 @@
 package trace_test
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -50,7 +45,7 @@ func TestStats(t *testing.T) {
 
 // TestStatsModel holds the sums to each other.
 func TestStatsModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	check(t, 100, func(t *random) {
 		tr := drawValid(t)
 		s := tr.Stats()
 		reachable := make(map[uint64]int64)
@@ -70,35 +65,4 @@ func TestStatsModel(t *testing.T) {
 			t.Fatalf("%+v, want peak %d and %d bytes in %d objects at the end", s, peak, now, len(reachable))
 		}
 	})
-}
-
-func TestStatsGolden(t *testing.T) {
-	golden, err := os.ReadFile(filepath.Join(shared, "reference", "golden.json"))
-	if err != nil {
-		t.Skipf("needs the recorded workloads beside the checkout: %v", err)
-	}
-	var want []struct {
-		Trace string
-		trace.Stats
-	}
-	if err := json.Unmarshal(golden, &want); err != nil {
-		t.Fatal(err)
-	}
-	for _, w := range want {
-		t.Run(w.Trace, func(t *testing.T) {
-			tr, err := recorded(t, w.Trace)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := tr.Validate(); err != nil {
-				t.Fatal(err)
-			}
-			s := tr.Stats()
-			got := trace.Stats{Allocs: s.Allocs, Drops: s.Drops, Syncs: s.Syncs, PeakReachable: s.PeakReachable,
-				Span: spanLike(s.Span, w.Span), AllocatedBytes: s.AllocatedBytes, Wait: s.Wait}
-			if got != w.Stats {
-				t.Errorf("got  %+v\nwant %+v", got, w.Stats)
-			}
-		})
-	}
 }

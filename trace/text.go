@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // TextHeader is the first line of the text form.
@@ -88,8 +87,8 @@ func (t *Trace) appendText(b []byte, e Event) []byte {
 // with #, and the header may be missing. Times must be in order; ReadText checks
 // no other invariant: see [Trace.Validate]. An error gives the line.
 func ReadText(r io.Reader) (*Trace, error) {
-	t, store := new(Trace), spill.Of(r)
-	p := textReader{t: t, store: store, events: NewEvents(store), labels: NewLabelerIn(t, store)}
+	t, budget := new(Trace), BudgetOf(r)
+	p := textReader{t: t, budget: budget, labels: NewLabelerIn(t, budget)}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	n := 0
@@ -109,17 +108,12 @@ func ReadText(r io.Reader) (*Trace, error) {
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("trace: line %d: %w", n+1, err)
 	}
-	if err := p.events.Err(); err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
-	}
-	t.Events = p.events.Items()
 	return t, nil
 }
 
 type textReader struct {
 	t      *Trace
-	store  *spill.Store
-	events *Events
+	budget *Budget
 	last   int64 // time of the last event
 	labels *Labeler
 }
@@ -141,7 +135,7 @@ func (p *textReader) line(line string) (err error) {
 	if e.Time, err = strconv.ParseInt(word, 10, 64); err != nil {
 		return fmt.Errorf("%q is neither a time nor name, start or meta", word)
 	}
-	if p.events.Len() > 0 && e.Time < p.last {
+	if len(p.t.Events) > 0 && e.Time < p.last {
 		return fmt.Errorf("time goes backwards: %d ns after %d ns", e.Time, p.last)
 	}
 	p.last = e.Time
@@ -152,7 +146,7 @@ func (p *textReader) line(line string) (err error) {
 	if err := p.fields(&e, rest); err != nil {
 		return err
 	}
-	p.events.Append(e)
+	p.t.Events = Append(p.budget, p.t.Events, e)
 	return nil
 }
 
@@ -170,7 +164,7 @@ func (p *textReader) meta(rest string) error {
 		p.t.Meta = make(map[string]string)
 	}
 	p.t.Meta[key] = value
-	p.store.Hold(int64(len(key)+len(value)) + labelBytes)
+	p.budget.Hold(int64(len(key)+len(value)) + labelBytes)
 	return nil
 }
 

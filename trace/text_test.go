@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -34,27 +32,27 @@ func textOf(t interface{ Fatal(...any) }, tr *trace.Trace) string {
 
 // drawValid draws a valid trace: objects are allocated, dropped and freed in any
 // legal order, between waits, cycles and marks.
-func drawValid(t *rapid.T) *trace.Trace {
-	tr := &trace.Trace{Name: rapid.String().Draw(t, "name"), Labels: []string{""}}
-	if rapid.Bool().Draw(t, "with start") {
-		tr.Start = time.Unix(0, rapid.Int64Range(1, 1<<61).Draw(t, "start")).UTC()
+func drawValid(t *random) *trace.Trace {
+	tr := &trace.Trace{Name: textFrom(t), Labels: []string{""}}
+	if t.coin() {
+		tr.Start = time.Unix(0, between[int64](t, 1, 1<<61)).UTC()
 	}
-	if m := rapid.MapOfN(rapid.String(), rapid.String(), 0, 3).Draw(t, "meta"); len(m) > 0 {
-		tr.Meta = m
+	if t.coin() {
+		tr.Meta = map[string]string{textFrom(t): textFrom(t), textFrom(t): ""}
 	}
 	labels := trace.NewLabeler(tr)
 	var there []trace.Event // allocated, and not dropped (Drop) or not freed (Free)
 	now := int64(0)
-	for range rapid.IntRange(0, 60).Draw(t, "events") {
-		now += rapid.Int64Range(0, 1000).Draw(t, "later")
-		e := trace.Event{Time: now, Stream: rapid.Uint32Range(0, 3).Draw(t, "stream"), Space: pressure.Space(rapid.IntRange(0, 5).Draw(t, "space"))}
-		e.Kind = trace.Kind(rapid.IntRange(0, int(trace.Decision)).Draw(t, "kind"))
+	for range between(t, 0, 60) {
+		now += between[int64](t, 0, 1000)
+		e := trace.Event{Time: now, Stream: between[uint32](t, 0, 3), Space: pressure.Space(between(t, 0, 5))}
+		e.Kind = trace.Kind(between(t, 0, int(trace.Decision)))
 		switch e.Kind {
 		case trace.Drop, trace.Free:
 			if len(there) == 0 {
 				continue
 			}
-			i := rapid.IntRange(0, len(there)-1).Draw(t, "which")
+			i := between(t, 0, len(there)-1)
 			o := there[i]
 			if e.Kind == trace.Drop && o.Kind == trace.Drop {
 				continue
@@ -65,15 +63,15 @@ func drawValid(t *rapid.T) *trace.Trace {
 			}
 			e.ID, e.Bytes, e.Space = o.ID, o.Bytes, o.Space
 		case trace.Alloc:
-			e.ID, e.Bytes = uint64(len(tr.Events)+1), rapid.Int64Range(0, 1<<40).Draw(t, "bytes")
+			e.ID, e.Bytes = uint64(len(tr.Events)+1), between[int64](t, 0, 1<<40)
 			there = append(there, e)
 		default:
-			e.Bytes, e.Duration = rapid.Int64Range(0, 1<<40).Draw(t, "bytes"), time.Duration(rapid.Int64Range(0, 1<<40).Draw(t, "duration"))
+			e.Bytes, e.Duration = between[int64](t, 0, 1<<40), time.Duration(between[int64](t, 0, 1<<40))
 		}
 		if e.Kind.Labelled() {
-			e.Aux = labels.Label(rapid.SampledFrom([]string{"", "a b", "c=\"d\"", "\n", "\xff"}).Draw(t, "label"))
+			e.Aux = labels.Label(pick(t, "", "a b", "c=\"d\"", "\n", "\xff"))
 		} else {
-			e.Aux = rapid.Uint32().Draw(t, "aux")
+			e.Aux = t.Uint32()
 		}
 		tr.Record(e)
 	}
@@ -81,7 +79,7 @@ func drawValid(t *rapid.T) *trace.Trace {
 }
 
 func TestTextRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	check(t, 100, func(t *random) {
 		tr := drawValid(t)
 		if err := tr.Validate(); err != nil {
 			t.Fatal(err)

@@ -26,7 +26,6 @@ import (
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
 // program is a collector, a pool with a limit, and some garbage in it.
@@ -489,7 +488,7 @@ func TestDownload(t *testing.T) {
 	if w.Code != http.StatusOK || w.Header().Get("Content-Disposition") != `attachment; filename="last.arrows"` {
 		t.Fatalf("%d %v", w.Code, w.Header())
 	}
-	tr, err := arrowfile.Read(w.Body)
+	tr, err := trace.Read(w.Body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,7 @@
-// Package formats opens trace files of every format that eagergc knows, packed or
-// not. The content of a file says which format it has; its name does not matter.
+// Package formats opens trace files of every format that eagergc knows, packed with
+// gzip or zstd or not. The content of a file says what it is; its name does not matter.
+// A file of unknown origin is held to a [trace.Budget], may unpack to 64 MiB and 100
+// times its bytes, and may ask a decoder of zstd for 8 MiB.
 //
 // To add a format, add one line to the table in this package.
 package formats
@@ -13,13 +15,10 @@ import (
 	"strings"
 
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
-	"github.com/eagergc/eagergc/trace/formats/cupyhooks"
 	"github.com/eagergc/eagergc/trace/formats/kineto"
-	"github.com/eagergc/eagergc/trace/formats/rmmcsv"
+	"github.com/eagergc/eagergc/trace/formats/logs"
 	"github.com/eagergc/eagergc/trace/formats/torchsnap"
-	"github.com/eagergc/eagergc/trace/formats/unpack"
-	"github.com/eagergc/eagergc/trace/spill"
+	_ "github.com/eagergc/eagergc/trace/formats/zstd" // native files may be packed with it
 )
 
 // A Format is one kind of trace file.
@@ -33,10 +32,10 @@ type Format struct {
 // table holds all formats. The first one whose Detect agrees reads the file, so
 // the strictest come first.
 var table = []Format{
-	{"eagergc", "native trace, an Arrow IPC stream (replay import, trace.Recorder)", isArrow, arrowfile.Read},
+	{"eagergc", "native trace, an Arrow IPC stream (replay import, trace.Recorder)", isArrow, trace.Read},
 	{"text", "the text form of a trace, for tests and by hand", isText, trace.ReadText},
-	{"rmm", "RMM event log, CSV (rmm.mr.LoggingResourceAdaptor)", rmmcsv.Detect, rmmcsv.Read},
-	{"cupy", "CuPy memory hooks, JSON lines (DebugPrintHook, or eagergc_hook.py)", cupyhooks.Detect, cupyhooks.Read},
+	{"rmm", "RMM event log, CSV (rmm.mr.LoggingResourceAdaptor)", logs.DetectRMM, logs.ReadRMM},
+	{"cupy", "CuPy memory hooks, JSON lines (DebugPrintHook, or eagergc_hook.py)", logs.DetectCuPy, logs.ReadCuPy},
 	{"torch", "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot)", torchsnap.Detect, torchsnap.Read},
 	{"kineto", "PyTorch profiler, Chrome trace JSON (export_chrome_trace)", kineto.Detect, kineto.Read},
 }
@@ -56,11 +55,10 @@ var ErrUnknown = errors.New("unknown format")
 const headSize = 4096
 
 // An Opener opens trace files. The zero value finds the format by content and
-// holds the file to the bounds of packages unpack and spill. It is safe for
-// concurrent use.
+// holds the file to the bounds of this package. It is safe for concurrent use.
 type Opener struct {
 	From   string // name of the format; "" = find it
-	Memory int64  // bytes that a file may make its reader hold; 0 = 64 MiB and 30 times the file
+	Memory int64  // bytes that a file may make its reader hold; 0 = 16 MiB and 30 times the file
 }
 
 // Open reads the trace file path. from names its format; if it is "", the content
@@ -70,7 +68,7 @@ func Open(path, from string) (*trace.Trace, error) { return Opener{From: from}.O
 // Open reads the trace file path. A trace without a name gets the name of the
 // file. Errors begin with the path, and an error in the content gives its place. If
 // a native trace was cut off, Open returns the part that can be read together with
-// an error that is [arrowfile.ErrTruncated]. With any other error the trace is nil.
+// an error that is [trace.ErrTruncated]. With any other error the trace is nil.
 func (o Opener) Open(path string) (*trace.Trace, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -90,12 +88,12 @@ func (o Opener) Open(path string) (*trace.Trace, error) {
 // Read reads one trace from r, to its end. Results are those of [Opener.Open],
 // but errors have no path.
 func (o Opener) Read(r io.Reader) (*trace.Trace, error) {
-	plain, err := unpack.NewReader(r, &spill.Store{Memory: o.Memory})
+	plain, err := newUnpacker(r, &trace.Budget{Memory: o.Memory})
 	if err != nil {
 		return nil, err
 	}
-	defer plain.Close()
-	head, err := plain.Peek(headSize)
+	defer plain.close()
+	head, err := plain.peek(headSize)
 	if err != nil {
 		return nil, err
 	}

@@ -12,12 +12,11 @@ import (
 	"testing"
 
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
 var (
-	snapshots = filepath.Join("..", "torchsnap", "testdata")
-	profiles  = filepath.Join("..", "kineto", "testdata")
+	snapshots = filepath.Join("torchsnap", "testdata")
+	profiles  = filepath.Join("kineto", "testdata")
 )
 
 func TestOpen(t *testing.T) {
@@ -25,7 +24,6 @@ func TestOpen(t *testing.T) {
 		filepath.Join(snapshots, "devices.p0.pickle"):    "torch",
 		filepath.Join(snapshots, "cut.p4.pickle"):        "torch",
 		filepath.Join(snapshots, "devices.p4.pickle.gz"): "torch",
-		filepath.Join(snapshots, "devices.p4.pickle.xz"): "torch",
 		filepath.Join(profiles, "devices.json"):          "PyTorch profiler",
 		filepath.Join(profiles, "sync.json.gz"):          "PyTorch profiler",
 	} {
@@ -92,7 +90,7 @@ func TestNative(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "trace.pickle")
-	if err := arrowfile.WriteFile(path, want); err != nil {
+	if err := trace.WriteFile(path, want); err != nil {
 		t.Fatal(err)
 	}
 	got, err := Open(path, "")
@@ -128,7 +126,7 @@ func TestNative(t *testing.T) {
 		t.Fatal(err)
 	}
 	cut, err := Open(path, "eagergc")
-	if !errors.Is(err, arrowfile.ErrTruncated) || cut == nil || len(cut.Events) != len(want.Events) {
+	if !errors.Is(err, trace.ErrTruncated) || cut == nil || len(cut.Events) != len(want.Events) {
 		t.Errorf("cut off: %v", err)
 	}
 }
@@ -176,7 +174,7 @@ func TestAll(t *testing.T) {
 }
 
 func ExampleOpen() {
-	t, err := Open(filepath.Join("..", "torchsnap", "testdata", "cut.p4.pickle"), "")
+	t, err := Open(filepath.Join("torchsnap", "testdata", "cut.p4.pickle"), "")
 	if err != nil {
 		panic(err)
 	}

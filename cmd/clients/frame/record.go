@@ -7,7 +7,6 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
 // record makes the program record itself, by own, account or gauge, while it gives everything
@@ -21,7 +20,7 @@ func (w *Way) record(path, by, client string, c Client) (finish func() error, er
 	if err := w.count(by, "never", c); err != nil {
 		return nil, err
 	}
-	r, err := arrowfile.Record(path, &trace.Trace{
+	r, err := trace.Record(path, &trace.Trace{
 		Name: client, Start: time.Now(),
 		Meta: map[string]string{"app": "cmd/clients/" + client, "go": runtime.Version(), "clock": "monotonic", "counted by": by},
 	}, trace.RecorderConfig{})

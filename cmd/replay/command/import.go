@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 	"github.com/eagergc/eagergc/trace/formats"
 )
 
@@ -41,9 +40,9 @@ Formats:
 			debug.SetGCPercent(50)
 			t, err := openTrace(args[0], from)
 			switch {
-			case errors.Is(err, arrowfile.ErrTruncated) && t != nil && recover:
+			case errors.Is(err, trace.ErrTruncated) && t != nil && recover:
 				fmt.Fprintln(cmd.ErrOrStderr(), "replay: recovered:", err)
-			case errors.Is(err, arrowfile.ErrTruncated) && t != nil:
+			case errors.Is(err, trace.ErrTruncated) && t != nil:
 				return fmt.Errorf("%w (--recover takes what is whole)", err)
 			case err != nil:
 				return err
@@ -64,7 +63,7 @@ Formats:
 			if len(spacesOf(t)) == 0 {
 				fmt.Fprintln(cmd.ErrOrStderr(), "replay: there are no allocations in it, so it cannot be replayed: was the profile made with profile_memory=True? Its waits can be added to a memory snapshot with --sync.")
 			}
-			if err := arrowfile.WriteFile(out, t); err != nil {
+			if err := trace.WriteFile(out, t); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", out, pressure.Count(len(t.Events)))

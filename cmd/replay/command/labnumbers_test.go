@@ -17,7 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/trace/arrowfile"
+	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
@@ -110,7 +110,7 @@ func manyEvents(t *testing.T) []byte {
 		all.Events = append(all.Events, e)
 	}
 	var file bytes.Buffer
-	if err := arrowfile.Write(&file, all); err != nil {
+	if err := trace.Write(&file, all); err != nil {
 		t.Fatal(err)
 	}
 	return file.Bytes()

@@ -17,7 +17,6 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
@@ -138,7 +137,7 @@ func (p *page) enliven(cmd *cobra.Command, g *experiment.Grid, files []string) e
 			return err
 		}
 		var native bytes.Buffer
-		if err := arrowfile.Write(&native, t); err != nil {
+		if err := trace.Write(&native, t); err != nil {
 			return err
 		}
 		p.Live.add(fmt.Sprintf("recording-%d", i), native.Bytes())

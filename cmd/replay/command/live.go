@@ -18,7 +18,6 @@ import (
 	"github.com/eagergc/eagergc/pool/cuda"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 	"github.com/eagergc/eagergc/trace/formats"
 )
 
@@ -167,7 +166,7 @@ func parseShare(flag, text string) (float64, error) {
 // happens, if a file is named.
 func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config, record string) (r live.Report, err error) {
 	if record != "" {
-		file, err := arrowfile.Create(record, &trace.Trace{
+		file, err := trace.Create(record, &trace.Trace{
 			Name: formats.Stem(record), Start: time.Now(),
 			Meta: map[string]string{"app": "replay live " + t.Name, "policy": cfg.Policy.String(), live.MetaHeap: strconv.FormatInt(cfg.Ballast, 10)},
 		})

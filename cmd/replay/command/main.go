@@ -14,14 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/spill"
-	"github.com/eagergc/eagergc/trace/wholefile"
 )
 
 // Main is the command: it reads the arguments and ends the process. A program of one's own that
 // has registered a policy (see gc/policy) calls it, and compares that policy with all others.
 func Main() {
-	spill.UseFiles(true)
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt)
@@ -38,8 +35,8 @@ const interrupted = 130
 
 // endOn ends the process on an interrupt. A command that watches its context may
 // end by itself for a moment, with a report. Others are busy, or wait for a file,
-// a pipe or the standard input: they are ended where they are, without the files
-// that are not whole. A second interrupt ends at once.
+// a pipe or the standard input: they are ended where they are, and may leave a file
+// whose name ends in .partial. A second interrupt ends at once.
 func endOn(signals <-chan os.Signal, cancel context.CancelFunc) {
 	<-signals
 	cancel()
@@ -47,7 +44,6 @@ func endOn(signals <-chan os.Signal, cancel context.CancelFunc) {
 	case <-time.After(100 * time.Millisecond):
 	case <-signals:
 	}
-	wholefile.DiscardAll()
 	os.Exit(interrupted)
 }
 
@@ -99,7 +95,7 @@ libraries are built in; recordings of your own come in through the importers.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.PersistentFlags().Var((*sizeFlag)(&maxMemory), "max-memory", "`bytes` that reading one file may take: 2GiB (default: 64MiB and 30 times the file)")
+	root.PersistentFlags().Var((*sizeFlag)(&maxMemory), "max-memory", "`bytes` that reading one file may take: 2GiB (default: 16MiB and 30 times the file)")
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.DisableDefaultCmd = true
 	for _, group := range commands {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
 const snapshot = "../../../trace/formats/torchsnap/testdata/devices.p4.pickle"
@@ -36,7 +35,7 @@ func python(t *testing.T, program string, modules ...string) string {
 }
 
 // A PyTorch snapshot can be opened in pandas: by way of the Arrow file, with the
-// three lines of package arrowfile's documentation.
+// three lines of package trace's documentation.
 func TestPandasReadsASnapshot(t *testing.T) {
 	dir := t.TempDir()
 	arrows := filepath.Join(dir, "run.arrows")
@@ -44,7 +43,7 @@ func TestPandasReadsASnapshot(t *testing.T) {
 	if status := run(t.Context(), []string{"import", snapshot, "-o", arrows}, &stdout, &stderr); status != 0 {
 		t.Fatalf("status %d: %s", status, &stderr)
 	}
-	recorded, err := arrowfile.ReadFile(arrows)
+	recorded, err := trace.ReadFile(arrows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,14 +67,14 @@ func TestPandasReadsASnapshot(t *testing.T) {
 	})
 }
 
-// documented returns the Python in the documentation of package arrowfile.
+// documented returns the Python in the documentation of package trace.
 func documented(t *testing.T) string {
 	t.Helper()
-	text := read(t, "../../../trace/arrowfile/doc.go")
+	text := read(t, "../../../trace/doc.go")
 	m := regexp.MustCompile(`(?m)^//\timport pyarrow.*\n(//\t.*\n)+`).FindString(text)
 	lines := strings.Count(m, "\n")
 	if lines != 3 {
-		t.Fatalf("trace/arrowfile/doc.go has %d lines of Python, want 3:\n%s", lines, m)
+		t.Fatalf("trace/doc.go has %d lines of Python, want 3:\n%s", lines, m)
 	}
 	return strings.ReplaceAll(m, "//\t", "")
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
 // node runs a program with the modules in $NODE_PATH, or skips the test.
@@ -41,7 +40,7 @@ func odd(t *testing.T, path string) (want string) {
 		tr.Record(trace.Event{Time: int64(i) * 1_000_000, Kind: trace.Alloc, Space: space, ID: uint64(i + 1), Bytes: int64(i)})
 	}
 	tr.Record(trace.Event{Time: 5e9, Kind: trace.Sync, Duration: 3 * time.Millisecond, Aux: 1})
-	if err := arrowfile.WriteFile(path, &tr); err != nil {
+	if err := trace.WriteFile(path, &tr); err != nil {
 		t.Fatal(err)
 	}
 	var all, far int64

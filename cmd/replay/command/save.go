@@ -2,17 +2,18 @@ package command
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/trace/wholefile"
 )
 
-// A folder is where results go. Files appear in it whole: see package wholefile.
+// A folder is where results go. Files appear in it whole, or not at all.
 type folder struct {
 	path  string
 	files atomic.Int64 // written so far
@@ -46,23 +47,48 @@ func (f *folder) write(name string, make func(io.Writer) error) error {
 	if name != filepath.Base(path) {
 		return fmt.Errorf("%q is no name of a file", name)
 	}
-	file, err := wholefile.Create(path)
+	file, whole, err := create(path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	defer file.Discard()
 	out := bufio.NewWriterSize(file, 64<<10)
 	if err = make(out); err == nil {
 		err = out.Flush()
 	}
-	if err == nil {
-		err = file.Close()
-	}
-	if err != nil {
+	if err = whole(err); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	f.files.Add(1)
 	return nil
+}
+
+// create starts a file of another name that whole gives its name, or removes after an error.
+// A link at path is replaced, not followed. A device or a pipe is written to as it is, and so
+// is what lies among the system's: /dev/stdout may be a link to a file.
+func create(path string) (file *os.File, whole func(error) error, err error) {
+	info, err := os.Stat(path)
+	full, _ := filepath.Abs(path)
+	system := strings.HasPrefix(full, "/dev/") && !strings.HasPrefix(full, "/dev/shm/") || strings.HasPrefix(full, "/proc/")
+	switch {
+	case err == nil && info.IsDir():
+		return nil, nil, errors.New("is a directory")
+	case err == nil && !info.Mode().IsRegular() || system:
+		file, err = os.OpenFile(path, os.O_WRONLY, 0)
+		return file, func(err error) error { return errors.Join(err, file.Close()) }, err
+	}
+	partial := fmt.Sprintf("%s.%d.partial", path, os.Getpid())
+	if file, err = os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
+		return nil, nil, err
+	}
+	return file, func(err error) error {
+		if err = errors.Join(err, file.Close()); err == nil {
+			err = os.Rename(partial, path)
+		}
+		if err != nil {
+			os.Remove(partial)
+		}
+		return err
+	}, nil
 }
 
 // report says what was written where.

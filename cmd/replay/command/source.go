@@ -14,7 +14,6 @@ import (
 
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 	"github.com/eagergc/eagergc/trace/formats"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 	"github.com/eagergc/eagergc/trace/formats/synthetic"
@@ -110,7 +109,7 @@ func loadTrace(path string) (*trace.Trace, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%w%s", err, suggestion(path, samples.All()))
-	case errors.Is(err, arrowfile.ErrTruncated):
+	case errors.Is(err, trace.ErrTruncated):
 		err = fmt.Errorf("%w (replay import %s --recover -o OUT.arrows takes what is whole)", err, trace.Plain(path))
 	}
 	return t, err

@@ -3,16 +3,19 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"compress/gzip"
+	"encoding/binary"
 	"errors"
 	"io"
 	"syscall/js"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/eagergc/eagergc/cmd/replay/lab/session"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowlite"
 	"github.com/eagergc/eagergc/trace/formats/torchsnap"
-	"github.com/eagergc/eagergc/trace/formats/unpack"
 )
 
 // errOther sends the page to the program that reads everything: for another format,
@@ -21,17 +24,20 @@ var errOther = errors.New("lab: all")
 
 // read reads native traces and PyTorch's snapshots.
 func read(r io.Reader) (*trace.Trace, error) {
-	plain, err := unpack.NewReader(r, nil)
-	if err != nil {
-		return nil, errOther
+	plain := bufio.NewReader(r)
+	if head, _ := plain.Peek(2); string(head) == "\x1f\x8b" {
+		z, err := gzip.NewReader(plain)
+		if err != nil {
+			return nil, errOther
+		}
+		plain = bufio.NewReader(z)
 	}
-	defer plain.Close()
 	head, _ := plain.Peek(4096)
 	var t *trace.Trace
-	err = errOther
+	err := errOther
 	switch {
 	case bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
-		t, err = arrowlite.Read(plain, unzstd)
+		t, err = trace.Read(plain)
 	case torchsnap.Detect(head):
 		t, err = torchsnap.Read(plain)
 	}
@@ -41,13 +47,23 @@ func read(r io.Reader) (*trace.Trace, error) {
 	return t, nil
 }
 
+func init() { trace.UseZstd(trace.Codec{Decompress: unzstd}) }
+
 // unzstd has the page unpack a frame: a decoder in JavaScript has 8 kB. What it throws
-// is a panic here, which arrowlite takes as an error.
-func unzstd(frame []byte, size int) ([]byte, error) {
+// is a panic here, which package trace takes as an error. The page does not look at the frame's
+// check sum: the low half of the hash of all that it unpacks to (RFC 8878, section 3.1.1).
+func unzstd(dst, frame []byte) ([]byte, error) {
+	const flags, hasSum = 4, 1 << 2
+	if len(frame) <= flags+4 || frame[flags]&hasSum == 0 {
+		return nil, errOther
+	}
 	from := js.Global().Get("Uint8Array").New(len(frame))
 	js.CopyBytesToJS(from, frame)
-	out := make([]byte, size)
-	js.CopyBytesToGo(out, js.Global().Call("unzstd", from, size))
+	out := dst[:cap(dst)]
+	js.CopyBytesToGo(out, js.Global().Call("unzstd", from, len(out)))
+	if sum := binary.LittleEndian.Uint32(frame[len(frame)-4:]); sum != uint32(xxhash.Sum64(out)) {
+		return nil, errOther
+	}
 	return out, nil
 }
 

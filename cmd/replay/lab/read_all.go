@@ -9,14 +9,13 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/lab/hand"
 	"github.com/eagergc/eagergc/cmd/replay/lab/session"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 	"github.com/eagergc/eagergc/trace/formats"
 )
 
 // read reads every format that the command line reads.
 func read(r io.Reader) (*trace.Trace, error) { return formats.Opener{}.Read(r) }
 
-func truncated(err error) bool { return errors.Is(err, arrowfile.ErrTruncated) }
+func truncated(err error) bool { return errors.Is(err, trace.ErrTruncated) }
 
 // written reads a policy from its source.
 func written(text string) (*session.Hand, error) {

@@ -12,7 +12,6 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
 // Record a program of your own, compare policies on what was recorded, and
@@ -20,7 +19,7 @@ import (
 func Example() {
 	// Record, with a cycle at every wait: that dates each drop to within one step.
 	var file bytes.Buffer
-	w, err := arrowfile.NewWriter(&file, &trace.Trace{Name: "mine"})
+	w, err := trace.NewWriter(&file, &trace.Trace{Name: "mine"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -31,7 +30,7 @@ func Example() {
 	}
 
 	// Compare.
-	recorded, err := arrowfile.Read(&file)
+	recorded, err := trace.Read(&file)
 	if err != nil {
 		log.Fatal(err)
 	}

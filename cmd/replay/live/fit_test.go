@@ -16,7 +16,6 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
 // near reports whether got is within a share of want.
@@ -201,7 +200,7 @@ func TestProberKeepsARhythm(t *testing.T) {
 // What a live run records of its cycles is what its collector has counted.
 func TestObserveReadsARecordedRun(t *testing.T) {
 	var file bytes.Buffer
-	w, err := arrowfile.NewWriter(&file, &trace.Trace{Name: "run"})
+	w, err := trace.NewWriter(&file, &trace.Trace{Name: "run"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +214,7 @@ func TestObserveReadsARecordedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorded, err := arrowfile.Read(&file)
+	recorded, err := trace.Read(&file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
 // A Recorder records into a window of the last minutes. It is a [trace.Sink]. It is safe for concurrent use. Make one with [New].
@@ -53,7 +52,7 @@ func (r *Recorder) WriteRecording(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return arrowfile.Write(w, t)
+	return trace.Write(w, t)
 }
 
 // Report says what is kept.

@@ -32,7 +32,7 @@ func (p *profile) ahead() {
 		return
 	}
 	var syncs []row
-	for _, ro := range p.rows.Items() {
+	for _, ro := range p.rows {
 		if ro.class == classSync {
 			syncs = append(syncs, ro)
 		}
@@ -45,7 +45,7 @@ func (p *profile) ahead() {
 	}
 	label := p.labels.Label(trace.AheadLabel)
 	mark := func(ns, ahead int64) {
-		p.rows.Append(row{ns: ns, dur: ahead, class: classMark, label: label, index: int32(p.events)})
+		p.rows = trace.Append(p.budget, p.rows, row{ns: ns, dur: ahead, class: classMark, label: label, index: int32(p.events)})
 	}
 	mark(jobs[0].launch, 0) // so that it is known that this was recorded
 	before := int64(0)      // jobs launched before the last wait was over
@@ -93,16 +93,16 @@ const (
 
 // match returns the jobs whose launch is known, in the order of their launches.
 func (p *profile) match() (jobs []job) {
-	launches := p.launches.Items()
+	launches := p.launches
 	slices.SortFunc(launches, func(a, b launch) int { return cmp.Compare(a.correlation, b.correlation) })
-	for _, j := range p.jobs.Items() {
+	for _, j := range p.jobs {
 		i, ok := slices.BinarySearchFunc(launches, j.correlation, func(l launch, c int64) int { return cmp.Compare(l.correlation, c) })
 		if ok && launches[i].ns <= j.begin {
 			j.launch = launches[i].ns
 			jobs = append(jobs, j)
 		}
 	}
-	p.launches.Free()
+	p.launches = nil
 	slices.SortFunc(jobs, func(a, b job) int { return cmp.Or(cmp.Compare(a.launch, b.launch), cmp.Compare(a.begin, b.begin)) })
 	return jobs
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // A memory is the state of one device while rows become events.
@@ -31,9 +30,9 @@ type object struct {
 
 // A builder turns sorted rows into events.
 type builder struct {
-	store   *spill.Store
-	events  *trace.Events
-	before  *trace.Events // at time 0
+	budget  *trace.Budget
+	events  []trace.Event
+	before  []trace.Event // at time 0
 	devices map[pressure.Space]*memory
 	start   int64 // ns from base
 	ids     uint64
@@ -42,10 +41,10 @@ type builder struct {
 
 // finish turns the rows into the trace.
 func (p *profile) finish() (*trace.Trace, error) {
-	if p.rows.Len() > 0 {
+	if len(p.rows) > 0 {
 		p.ahead()
 	}
-	rows := p.rows.Items()
+	rows := p.rows
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("kineto: empty trace: none of %d events is about device memory, a wait or an annotation", p.events)
 	}
@@ -57,25 +56,24 @@ func (p *profile) finish() (*trace.Trace, error) {
 	}
 	b := &builder{
 		devices: make(map[pressure.Space]*memory), start: start(rows),
-		store: p.store, events: trace.NewEvents(p.store), before: trace.NewEvents(p.store),
+		budget: p.budget,
 	}
 	for _, ro := range rows {
 		if err := b.add(ro); err != nil {
 			return nil, p.at(int(ro.index), err)
 		}
 	}
-	p.rows.Free()
+	p.rows = nil
 	if err := b.rest(); err != nil {
 		return nil, fmt.Errorf("kineto: live before the profile: %w", err)
 	}
 	b.spaceSyncs()
 	t := p.t
-	p.meta(b.before.Items())
-	events := trace.Interleave(b.before, b.events)
-	if err := p.store.Err(); err != nil {
+	p.meta(b.before)
+	if err := p.budget.Err(); err != nil {
 		return nil, fmt.Errorf("kineto: %w", err)
 	}
-	t.Events = events.Items()
+	t.Events = trace.Interleave(b.before, b.events)
 	p.clock()
 	t.StartAtFirst()
 	return t, nil
@@ -124,7 +122,7 @@ func (b *builder) add(ro row) error {
 	case classMemory:
 		return b.memory(ro, e)
 	}
-	b.events.Append(e)
+	b.events = trace.Append(b.budget, b.events, e)
 	return nil
 }
 
@@ -148,7 +146,7 @@ func (b *builder) memory(ro row, e trace.Event) error {
 	} else {
 		err = b.drop(d, ro, &e)
 	}
-	b.events.Append(e)
+	b.events = trace.Append(b.budget, b.events, e)
 	return err
 }
 
@@ -162,7 +160,7 @@ func (b *builder) reserve(d *memory, ro row) {
 		e.Kind, e.Bytes = trace.Release, -e.Bytes
 	}
 	d.reserved = ro.reserved
-	b.events.Append(e)
+	b.events = trace.Append(b.budget, b.events, e)
 }
 
 func (b *builder) alloc(d *memory, ro row, e *trace.Event) error {
@@ -206,12 +204,12 @@ const objectBytes = 96
 func (b *builder) put(d *memory, addr uint64, o object) {
 	before := len(d.objects)
 	d.objects[addr] = o
-	b.store.Hold(int64(len(d.objects)-before) * objectBytes)
+	b.budget.Hold(int64(len(d.objects)-before) * objectBytes)
 }
 
 // held adds an object that was live before the profile.
 func (b *builder) held(d *memory, o object) error {
-	b.before.Append(trace.Event{Time: b.start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.bytes})
+	b.before = trace.Append(b.budget, b.before, trace.Event{Time: b.start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.bytes})
 	return b.count(o.bytes)
 }
 
@@ -239,7 +237,7 @@ func (b *builder) spaceSyncs() {
 			space = only
 		}
 	}
-	events := b.events.Items()
+	events := b.events
 	for i := range events {
 		if events[i].Kind == trace.Sync {
 			events[i].Space = space

@@ -1,6 +1,5 @@
 // Package kineto reads the profiles of PyTorch's profiler: Chrome trace JSON as
-// torch.profiler's export_chrome_trace writes it, plain or packed with gzip, zstd
-// or xz.
+// torch.profiler's export_chrome_trace writes it.
 //
 //	[memory], Bytes > 0      Alloc on device "Device Id"
 //	[memory], Bytes < 0      Drop of the object at Addr

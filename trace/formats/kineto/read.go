@@ -9,8 +9,6 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/formats/unpack"
-	"github.com/eagergc/eagergc/trace/spill"
 )
 
 const maxSize = trace.MaxBytes - 1 // bytes, of an object or of all
@@ -34,14 +32,8 @@ func Detect(head []byte) bool {
 // does not close it. Besides the trace it needs about 80 bytes for each event of
 // the trace.
 func Read(r io.Reader) (*trace.Trace, error) {
-	plain, err := unpack.NewReader(r, nil)
-	if err != nil {
-		return nil, fmt.Errorf("kineto: %w", err)
-	}
-	defer plain.Close()
-	p := &profile{scanner: newScanner(plain), t: &trace.Trace{Meta: make(map[string]string)}, store: plain.Store()}
-	p.labels, p.rows = trace.NewLabelerIn(p.t, p.store), spill.New[row](p.store, 0)
-	p.launches, p.jobs = spill.New[launch](p.store, 0), spill.New[job](p.store, 0)
+	p := &profile{scanner: newScanner(r), t: &trace.Trace{Meta: make(map[string]string)}, budget: trace.BudgetOf(r)}
+	p.labels = trace.NewLabelerIn(p.t, p.budget)
 	if err := p.read(); err != nil {
 		return nil, err
 	}
@@ -55,10 +47,10 @@ type profile struct {
 	labels   *trace.Labeler
 	base     int64 // ns since 1970 of ts 0
 	found    bool  // traceEvents
-	store    *spill.Store
-	rows     *spill.List[row]
-	launches *spill.List[launch]
-	jobs     *spill.List[job]
+	budget   *trace.Budget
+	rows     []row
+	launches []launch
+	jobs     []job
 	events   int // read so far
 	skipped  int // events about CPU memory
 }
@@ -185,7 +177,7 @@ func (p *profile) take(e *event) error {
 	if ro.ns, ro.dur, err = e.span(e.class == classSync); err != nil {
 		return err
 	}
-	p.rows.Append(ro)
+	p.rows = trace.Append(p.budget, p.rows, ro)
 	return nil
 }
 
@@ -200,9 +192,9 @@ func (p *profile) device(e *event) error {
 		return err
 	}
 	if e.class == classLaunch {
-		p.launches.Append(launch{correlation: id.n, ns: ns})
+		p.launches = trace.Append(p.budget, p.launches, launch{correlation: id.n, ns: ns})
 	} else {
-		p.jobs.Append(job{correlation: id.n, begin: ns, end: ns + dur})
+		p.jobs = trace.Append(p.budget, p.jobs, job{correlation: id.n, begin: ns, end: ns + dur})
 	}
 	return nil
 }

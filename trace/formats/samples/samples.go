@@ -36,7 +36,7 @@ import (
 	"strings"
 
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
+	_ "github.com/eagergc/eagergc/trace/formats/zstd" // the recordings are packed with it
 )
 
 //go:generate ./generate.sh
@@ -64,7 +64,7 @@ func Open(name string) (*trace.Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := arrowfile.Read(bytes.NewReader(data))
+	t, err := trace.Read(bytes.NewReader(data))
 	if err != nil {
 		return nil, fmt.Errorf("samples: %s: %w", name, err)
 	}

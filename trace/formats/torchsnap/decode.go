@@ -7,7 +7,6 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/spill"
 )
 
 const (
@@ -19,7 +18,7 @@ const (
 // checks fields and numbers texts. What they mean together is for the device.
 type decoder struct {
 	*machine
-	store     *spill.Store
+	budget    *trace.Budget
 	labels    *trace.Labeler
 	labelText int              // bytes of the labels of stacks
 	streams   map[int64]uint32 // stream handles, numbered in order of appearance; 0 stays 0
@@ -175,7 +174,7 @@ func (d *decoder) stream(r *record) uint32 {
 	if !ok {
 		n = uint32(len(d.streams))
 		d.streams[v.n] = n
-		d.store.Hold(32)
+		d.budget.Hold(32)
 	}
 	return n
 }

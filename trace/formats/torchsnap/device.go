@@ -10,7 +10,6 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // step is the time between entries where there is no clock.
@@ -21,8 +20,8 @@ const step = int64(time.Microsecond)
 type device struct {
 	space   pressure.Space
 	all     *census
-	store   *spill.Store
-	events  *trace.Events
+	budget  *trace.Budget
+	events  []trace.Event
 	entries int               // taken so far
 	now     int64             // time of the last entry
 	objects map[uint64]object // by address: the last one there, live or not
@@ -80,15 +79,15 @@ const (
 	maxFresh    = 1 << 16 // segments; a real snapshot has thousands
 )
 
-func newDevice(space pressure.Space, all *census, s *spill.Store) *device {
-	return &device{space: space, all: all, store: s, events: trace.NewEvents(s), objects: make(map[uint64]object)}
+func newDevice(space pressure.Space, all *census, b *trace.Budget) *device {
+	return &device{space: space, all: all, budget: b, objects: make(map[uint64]object)}
 }
 
 // put remembers the last object at an address.
 func (d *device) put(addr uint64, o object) {
 	before := len(d.objects)
 	d.objects[addr] = o
-	d.store.Hold(int64(len(d.objects)-before) * objectBytes)
+	d.budget.Hold(int64(len(d.objects)-before) * objectBytes)
 }
 
 // add takes the next entry. Without a clock, entries are one step apart.
@@ -117,7 +116,7 @@ func (d *device) add(e entry, c clock) error {
 		err = count(&d.released, e.Bytes)
 	}
 	if err == nil {
-		d.events.Append(e.Event)
+		d.events = trace.Append(d.budget, d.events, e.Event)
 	}
 	return err
 }
@@ -160,7 +159,7 @@ func (d *device) isDrop(e entry) bool {
 	o, known := d.objects[e.addr]
 	if !known && !d.requested { // its free_requested may have been before the window
 		d.unknown = append(d.unknown, e)
-		d.store.Hold(objectBytes)
+		d.budget.Hold(objectBytes)
 	}
 	if known && o.live {
 		d.completed++
@@ -173,11 +172,10 @@ func (d *device) skipped() bool { return !d.requested && d.completed > 0 }
 
 // unknownDrops returns the drops of objects that were live before the window, if
 // free_requested was not recorded.
-func (d *device) unknownDrops() (*trace.Events, error) {
+func (d *device) unknownDrops() (drops []trace.Event, err error) {
 	if !d.skipped() {
 		return nil, nil
 	}
-	drops := trace.NewEvents(d.store)
 	seen := make(map[uint64]bool)
 	for _, e := range d.unknown {
 		if seen[e.addr] {
@@ -190,7 +188,7 @@ func (d *device) unknownDrops() (*trace.Events, error) {
 			return nil, err
 		}
 		e.ID, e.Space = o.id, d.space
-		drops.Append(e.Event)
+		drops = trace.Append(d.budget, drops, e.Event)
 		d.completed++
 	}
 	return drops, nil
@@ -220,7 +218,7 @@ func compareFrom(s span, from uint64) int { return cmp.Compare(s.from, from) }
 // hold takes a block that is in use at the end.
 func (d *device) hold(b block) error {
 	d.held = append(d.held, b)
-	d.store.Hold(blockBytes)
+	d.budget.Hold(blockBytes)
 	return count(&d.all.bytes, b.size)
 }
 
@@ -233,14 +231,13 @@ func (d *device) start() int64 {
 }
 
 func (d *device) firstEvent() int64 {
-	events := d.events.Items()
-	for _, e := range events {
+	for _, e := range d.events {
 		if e.Kind == trace.Alloc || e.Kind == trace.Drop {
 			return e.Time
 		}
 	}
-	if len(events) > 0 {
-		return events[0].Time
+	if len(d.events) > 0 {
+		return d.events[0].Time
 	}
 	return math.MaxInt64
 }

@@ -1,6 +1,6 @@
 // Package torchsnap reads the memory snapshots of PyTorch: what
 // torch.cuda.memory._snapshot returns, as torch.cuda.memory._dump_snapshot or
-// pickle.dump writes it, plain or packed with gzip, zstd or xz.
+// pickle.dump writes it.
 //
 // A snapshot holds the last actions of the allocator on each device, oldest first
 // (device_traces), and what the allocator's segments hold at the end (segments).

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/eagergc/eagergc/trace/spill"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // Bounds on the stacks of a snapshot. A snapshot with Python stacks has tens of
@@ -27,7 +27,7 @@ const (
 // PyTorch writes each different frame once and refers to it from many lists; often
 // several entries share one list. So frames and lists have numbers, for the memo.
 type stacks struct {
-	store  *spill.Store
+	budget *trace.Budget
 	frames []frame
 	lists  []uint32 // the stack of each list; that of the last one is set by close
 	open   []byte   // the frames of the last list, 4 bytes each
@@ -56,7 +56,7 @@ func (m *machine) pushFrame() error {
 	if len(s.frames) >= maxFrames {
 		return m.push(value{})
 	}
-	m.store.Hold(64)
+	m.budget.Hold(64)
 	s.frames = append(s.frames, frame{name: textLost, file: textLost})
 	return m.push(value{kind: kFrame, n: int64(len(s.frames) - 1)})
 }
@@ -82,7 +82,7 @@ func (m *machine) setFrame(n int64, items []value) {
 func (s *stacks) newList() int64 {
 	s.close()
 	s.lists = append(s.lists, 0)
-	s.store.Hold(4)
+	s.budget.Hold(4)
 	return int64(len(s.lists)-1)<<listBits | listFrames
 }
 
@@ -133,7 +133,7 @@ func (s *stacks) close() {
 		frames := string(s.open)
 		s.sameStack[frames] = n
 		s.byNumber = append(s.byNumber, labelledStack{frames: frames})
-		s.store.Hold(int64(len(frames)) + 96)
+		s.budget.Hold(int64(len(frames)) + 96)
 	}
 	s.lists[len(s.lists)-1] = n
 	s.open = s.open[:0]

@@ -3,7 +3,7 @@ package torchsnap
 import (
 	"fmt"
 
-	"github.com/eagergc/eagergc/trace/spill"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A memo holds the values that a pickle may refer to again. Keys count up from 0,
@@ -23,13 +23,13 @@ type page struct {
 }
 
 // put stores v under key, which may be a little larger than all others.
-func (m *memo) put(key uint64, v value, s *spill.Store) error {
+func (m *memo) put(key uint64, v value, b *trace.Budget) error {
 	if key > uint64(m.size+maxMemoGap) {
 		return fmt.Errorf("memo key %d after %d keys", key, m.size)
 	}
 	for uint64(len(m.pages))*pageValues <= key {
 		m.pages = append(m.pages, nil)
-		s.Hold(8)
+		b.Hold(8)
 	}
 	m.size = max(m.size, int(key)+1)
 	p := m.pages[key/pageValues]
@@ -40,7 +40,7 @@ func (m *memo) put(key uint64, v value, s *spill.Store) error {
 	default:
 		p = new(page)
 		m.pages[key/pageValues] = p
-		s.Hold(9 * pageValues)
+		b.Hold(9 * pageValues)
 	}
 	p.n[key%pageValues], p.kind[key%pageValues] = v.n, v.kind
 	return nil

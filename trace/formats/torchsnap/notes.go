@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // A note is one external annotation: a part of the program's time with a name.
@@ -41,7 +40,7 @@ func (d *decoder) note(r *record, n *notes) error {
 	if v, ok := r.get(fDevice); ok && v.kind == kInt {
 		key.device = v.n
 	}
-	d.store.Hold(int64(len(key.name)) + noteBytes)
+	d.budget.Hold(int64(len(key.name)) + noteBytes)
 	switch stage := d.text(r, fStage); stage {
 	case "START":
 		if n.open == nil {
@@ -64,16 +63,15 @@ func (d *decoder) note(r *record, n *notes) error {
 }
 
 // marks returns the annotations as events sorted by time.
-func (n *notes) marks(labels *trace.Labeler, start int64, s *spill.Store) *trace.Events {
-	marks := trace.NewEvents(s)
+func (n *notes) marks(labels *trace.Labeler, start int64, b *trace.Budget) (marks []trace.Event) {
 	for _, a := range n.all {
 		from := a.from
 		if from == 0 {
 			from = min(start, a.to)
 		}
 		length := max(0, time.Duration(a.to-from))
-		marks.Append(trace.Event{Time: from, Kind: trace.Mark, Duration: length, Aux: labels.Label(a.name)})
+		marks = trace.Append(b, marks, trace.Event{Time: from, Kind: trace.Mark, Duration: length, Aux: labels.Label(a.name)})
 	}
-	slices.SortStableFunc(marks.Items(), func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
+	slices.SortStableFunc(marks, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
 	return marks
 }

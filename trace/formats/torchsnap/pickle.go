@@ -8,7 +8,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/eagergc/eagergc/trace/spill"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // Bounds on what a pickle may make the reader hold. Real snapshots stay far below
@@ -49,7 +49,7 @@ type machine struct {
 	opcode  int64 // offset of the present opcode
 	stack   []value
 	marks   []int // heights of stack
-	store   *spill.Store
+	budget  *trace.Budget
 	memo    memo
 	texts   []string         // the strings kept; first those of names
 	index   map[string]int64 // of texts
@@ -60,8 +60,8 @@ type machine struct {
 	item   func(list int64, r *record) error
 }
 
-func newMachine(r io.Reader, s *spill.Store, item func(int64, *record) error) *machine {
-	m := &machine{r: bufio.NewReaderSize(r, 64<<10), store: s, index: make(map[string]int64), stacks: stacks{store: s}, item: item}
+func newMachine(r io.Reader, b *trace.Budget, item func(int64, *record) error) *machine {
+	m := &machine{r: bufio.NewReaderSize(r, 64<<10), budget: b, index: make(map[string]int64), stacks: stacks{budget: b}, item: item}
 	for _, text := range append(names, words...) {
 		m.intern([]byte(text))
 	}
@@ -187,7 +187,7 @@ func (m *machine) intern(b []byte) value {
 		s := string(b)
 		m.index[s] = i
 		m.texts = append(m.texts, s)
-		m.store.Hold(int64(len(b)) + 80)
+		m.budget.Hold(int64(len(b)) + 80)
 	}
 	return value{kind: kText, n: i}
 }
@@ -261,7 +261,7 @@ func (m *machine) put(key uint64) error {
 	if v.kind == kDict || v.kind == kList && !v.is(listFrames) {
 		v = value{}
 	}
-	return m.memo.put(key, v, m.store)
+	return m.memo.put(key, v, m.budget)
 }
 
 func (m *machine) get(key uint64) error {

@@ -10,8 +10,6 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/formats/unpack"
-	"github.com/eagergc/eagergc/trace/spill"
 )
 
 // Detect reports whether head, the first bytes of an unpacked file, looks like a
@@ -31,15 +29,10 @@ func containsKey(head []byte) bool {
 // Read reads a snapshot as the package comment describes. It reads r to its end and
 // does not close it. Besides the trace it needs about as much memory again.
 func Read(r io.Reader) (*trace.Trace, error) {
-	plain, err := unpack.NewReader(r, nil)
-	if err != nil {
-		return nil, fmt.Errorf("torchsnap: %w", err)
-	}
-	defer plain.Close()
 	t := &trace.Trace{Meta: map[string]string{"source": "torch.cuda.memory snapshot"}}
-	s := &snapshot{t: t, store: plain.Store()}
-	s.decode = decoder{store: s.store, labels: trace.NewLabelerIn(t, s.store), streams: map[int64]uint32{0: 0}}
-	s.decode.machine = newMachine(plain, s.store, s.item)
+	s := &snapshot{t: t, budget: trace.BudgetOf(r)}
+	s.decode = decoder{budget: s.budget, labels: trace.NewLabelerIn(t, s.budget), streams: map[int64]uint32{0: 0}}
+	s.decode.machine = newMachine(r, s.budget, s.item)
 	if err := s.decode.execute(); err != nil {
 		return nil, err
 	}
@@ -54,7 +47,7 @@ func Read(r io.Reader) (*trace.Trace, error) {
 // keep what they mean.
 type snapshot struct {
 	decode  decoder
-	store   *spill.Store
+	budget  *trace.Budget
 	t       *trace.Trace
 	all     census
 	devices []*device
@@ -79,7 +72,7 @@ func (s *snapshot) item(list int64, r *record) error {
 		}
 		if ok {
 			s.blocks = append(s.blocks, b)
-			s.store.Hold(blockBytes)
+			s.budget.Hold(blockBytes)
 		}
 		return nil
 	case listNotes:
@@ -106,7 +99,7 @@ func (s *snapshot) device(n int64) (*device, error) {
 		return nil, fmt.Errorf("device %d: at most %d devices", n, pressure.MaxDevices)
 	}
 	for int64(len(s.devices)) <= n {
-		s.devices = append(s.devices, newDevice(pressure.Device(len(s.devices)), &s.all, s.store))
+		s.devices = append(s.devices, newDevice(pressure.Device(len(s.devices)), &s.all, s.budget))
 	}
 	return s.devices[n], nil
 }
@@ -148,7 +141,7 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 		start = min(start, d.start())
 	}
 	t := s.t
-	lists := []*trace.Events{nil}
+	lists := [][]trace.Event{nil}
 	completed := 0
 	for _, d := range s.devices {
 		drops, err := d.unknownDrops()
@@ -164,15 +157,14 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 	}
 	t.Meta["clock"] = "none: entries are put 1 us apart, in their order"
 	if clock == clockWall {
-		lists = append(lists, s.notes.marks(labels, start, s.store))
+		lists = append(lists, s.notes.marks(labels, start, s.budget))
 		t.Meta["clock"] = "wall clock, us"
 		t.Start = time.Unix(0, 0).UTC()
 	}
-	events := trace.Interleave(lists...)
-	if err := s.store.Err(); err != nil {
+	if err := s.budget.Err(); err != nil {
 		return nil, fmt.Errorf("torchsnap: %w", err)
 	}
-	t.Events = events.Items()
+	t.Events = trace.Interleave(lists...)
 	t.Meta["entries"] = strconv.Itoa(s.entries)
 	t.Meta["devices"] = strconv.Itoa(len(s.devices))
 	t.StartAtFirst()
@@ -181,17 +173,16 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 
 // before returns what the devices held before their first entries, as events at
 // start.
-func (s *snapshot) before(start int64) *trace.Events {
-	events := trace.NewEvents(s.store)
+func (s *snapshot) before(start int64) (events []trace.Event) {
 	var objects int
 	var bytes int64
 	for _, d := range s.devices {
 		held, reserved := d.liveBefore()
 		if reserved > 0 {
-			events.Append(trace.Event{Time: start, Kind: trace.Reserve, Space: d.space, Bytes: reserved})
+			events = append(events, trace.Event{Time: start, Kind: trace.Reserve, Space: d.space, Bytes: reserved})
 		}
 		for _, o := range held {
-			events.Append(trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream, Aux: o.label})
+			events = trace.Append(s.budget, events, trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream, Aux: o.label})
 			bytes += o.size
 		}
 		objects += len(held)

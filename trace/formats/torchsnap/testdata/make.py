@@ -94,8 +94,6 @@ with open("cut.p2.pickle", "wb") as f:
     pickle.dump(cut, f, protocol=2)
 with open("devices.p4.pickle.gz", "wb") as f:
     f.write(gzip.compress(pickle.dumps(devices, protocol=4), mtime=0))
-with open("devices.p4.pickle.xz", "wb") as f:
-    f.write(lzma.compress(pickle.dumps(devices, protocol=4)))
 
 
 class Evil:

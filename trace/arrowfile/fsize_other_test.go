@@ -1,7 +1,0 @@
-//go:build !linux
-
-package arrowfile_test
-
-const canLimitFileSize = false
-
-func limitFileSize(uint64) {}

@@ -1,0 +1,52 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	freeMemory  = 16 << 20 // bytes that the smallest input may make its reader hold
+	memoryRatio = 30       // bytes that each byte of the input adds; real recordings need 3 to 12
+)
+
+// ErrTooLarge reports an input that needs more memory than its [Budget] allows.
+var ErrTooLarge = errors.New("needs more memory than its size allows")
+
+// A Budget bounds what a reader holds of an input of unknown origin: 16 MiB, and 30
+// times the bytes of the input, as they are packed. A nil Budget allows everything.
+// It is for one goroutine at a time.
+type Budget struct {
+	Memory int64 // bytes that may be held in any case; 16 MiB if it is less
+
+	read, held int64
+}
+
+// BudgetOf returns the budget of a reader that has one, as those of package
+// trace/formats do, or nil.
+func BudgetOf(r io.Reader) *Budget {
+	if r, ok := r.(interface{ Budget() *Budget }); ok {
+		return r.Budget()
+	}
+	return nil
+}
+
+// Read counts n more bytes of the input.
+func (b *Budget) Read(n int) { b.read += int64(n) }
+
+// Hold counts bytes that the reader holds from now on, or with a minus no longer. [Budget.Err]
+// says whether they are too many; a reader need not ask after each call.
+func (b *Budget) Hold(bytes int64) {
+	if b != nil {
+		b.held += bytes
+	}
+}
+
+// Err returns an [ErrTooLarge] while more is held than the input may ask for.
+func (b *Budget) Err() error {
+	if b != nil && b.held > max(freeMemory+memoryRatio*b.read, b.Memory) {
+		return fmt.Errorf("%w: %d bytes so far, after %d bytes of the file (--max-memory allows more)", ErrTooLarge, b.held, b.read)
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+// Package logs reads what allocators and profilers write event by event, as lines of
+// text: RMM's log ([ReadRMM]), CuPy's hooks ([ReadCuPy]) and heaptrack's recordings
+// ([ReadHeaptrack]). All read to the end of a reader, which is not packed, count what they hold in
+// its budget ([trace.BudgetOf]), and give the line of an error.
+package logs
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// A book takes the events of a log, with times in ns of any clock, and gives
+// objects their identities. If the log frees an address that it did not allocate,
+// the object was there before the log began: the book allocates it before all
+// other events. A program uses an address again and again; each use is another object.
+type book struct {
+	// slack is how far a time may go backwards, as it does when several threads
+	// write to one log. Such an event gets the time of the event before it. A time
+	// that goes back further is an error.
+	slack time.Duration
+
+	budget *trace.Budget // counts what the book holds
+
+	events, before, waits []trace.Event
+	streams               map[uint64]uint32 // by handle or address
+	objects               map[place]object  // by address: the last one there, live or not
+	now                   int64
+	started               bool
+	line                  int // of the event, for errors
+	ids                   uint64
+	gross                 int64
+	beforeBytes           int64
+	corrections           int
+}
+
+type place struct {
+	space pressure.Space
+	addr  uint64
+}
+
+// An object is the last one seen at an address.
+type object struct {
+	id    uint64
+	bytes int64
+	live  bool
+	line  int // of the allocation, or of the free once it is freed
+}
+
+// objectBytes is what an address takes in the book.
+const objectBytes = 112
+
+// put remembers the last object at an address.
+func (b *book) put(space pressure.Space, addr uint64, o object) {
+	before := len(b.objects)
+	b.objects[place{space, addr}] = o
+	b.budget.Hold(int64(len(b.objects)-before) * objectBytes)
+}
+
+// stream numbers the streams of a GPU in the order in which the log names them: 0 and
+// cudaStreamLegacy (1) are the default stream, which is 0.
+func (b *book) stream(handle uint64) uint32 {
+	if handle <= 1 {
+		return 0
+	}
+	n, ok := b.streams[handle]
+	if !ok {
+		if b.streams == nil {
+			b.streams = make(map[uint64]uint32)
+		}
+		n = uint32(len(b.streams) + 1)
+		b.streams[handle] = n
+		b.budget.Hold(32)
+	}
+	return n
+}
+
+// add takes an event that is about no object.
+func (b *book) add(e trace.Event) error {
+	if e.Bytes < 0 || e.Bytes >= trace.MaxBytes {
+		return fmt.Errorf("%d bytes", e.Bytes)
+	}
+	if e.Duration < 0 {
+		return fmt.Errorf("lasts %d ns", e.Duration)
+	}
+	if b.started && e.Time < b.now {
+		if b.now-e.Time > int64(b.slack) {
+			return fmt.Errorf("time goes backwards: %d ns after %d ns", e.Time, b.now)
+		}
+		e.Time = b.now
+		b.corrections++
+	}
+	b.now, b.started = e.Time, true
+	b.events = trace.Append(b.budget, b.events, e)
+	return nil
+}
+
+// wait takes a wait of e.Duration that began at e.Time. Logs write a wait when it
+// is over, so e.Time may be before the times of earlier events.
+func (b *book) wait(e trace.Event) error {
+	if e.Duration < 0 {
+		return fmt.Errorf("lasts %d ns", e.Duration)
+	}
+	e.Kind = trace.Sync
+	b.waits = trace.Append(b.budget, b.waits, e)
+	return nil
+}
+
+// alloc takes the allocation of e.Bytes at an address of e.Space.
+func (b *book) alloc(e trace.Event, addr uint64) error {
+	if o := b.at(e.Space, addr); o.live {
+		return fmt.Errorf("allocation at address %#x, which line %d allocated and nothing freed", addr, o.line)
+	}
+	if err := b.count(e.Bytes); err != nil {
+		return err
+	}
+	b.ids++
+	e.Kind, e.ID = trace.Alloc, b.ids
+	b.put(e.Space, addr, object{id: e.ID, bytes: e.Bytes, live: true, line: b.line})
+	return b.add(e)
+}
+
+// free takes the free of the object at an address of e.Space. It becomes a Drop,
+// because the program has no use for the object any more. e.Bytes is the size in
+// the log, or -1 if the log has none.
+func (b *book) free(e trace.Event, addr uint64) error {
+	o := b.at(e.Space, addr)
+	switch {
+	case !o.live && o.id != 0:
+		return fmt.Errorf("double free of address %#x, which line %d freed", addr, o.line)
+	case !o.live && e.Bytes < 0:
+		return fmt.Errorf("free of address %#x, which was never allocated", addr)
+	case !o.live:
+		if err := b.count(e.Bytes); err != nil {
+			return err
+		}
+		b.ids++
+		o = object{id: b.ids, bytes: e.Bytes}
+		b.before = trace.Append(b.budget, b.before, trace.Event{Kind: trace.Alloc, ID: o.id, Bytes: o.bytes, Space: e.Space})
+		b.beforeBytes += o.bytes
+	case e.Bytes >= 0 && e.Bytes != o.bytes:
+		return fmt.Errorf("free of %d bytes at address %#x, where line %d allocated %d", e.Bytes, addr, o.line, o.bytes)
+	}
+	b.put(e.Space, addr, object{id: o.id, bytes: o.bytes, line: b.line})
+	e.Kind, e.ID, e.Bytes = trace.Drop, o.id, o.bytes
+	return b.add(e)
+}
+
+// live reports whether there is an object at an address.
+func (b *book) live(space pressure.Space, addr uint64) bool { return b.at(space, addr).live }
+
+func (b *book) at(space pressure.Space, addr uint64) object {
+	if b.objects == nil {
+		b.objects = make(map[place]object)
+	}
+	return b.objects[place{space, addr}]
+}
+
+// count adds to the sum of all sizes, which must stay below 2^62.
+func (b *book) count(bytes int64) error {
+	if bytes < 0 || bytes >= trace.MaxBytes-b.gross {
+		return fmt.Errorf("%d bytes: negative, or the sizes so far add up to over 2^62", bytes)
+	}
+	b.gross += bytes
+	return nil
+}
+
+// finish puts the events into t, from time 0, and counts in t.Meta what the book
+// had to add or correct. epoch is the wall clock of time 0 of the log; zero if
+// unknown. A log without events is an error.
+func (b *book) finish(t *trace.Trace, epoch time.Time) error {
+	if len(b.events) == 0 {
+		return errors.New("empty trace: no event is about memory")
+	}
+	trace.Sort(b.waits)
+	first := b.events[0].Time
+	if len(b.waits) > 0 {
+		first = min(first, b.waits[0].Time)
+	}
+	for i := range b.before {
+		b.before[i].Time = first
+	}
+	t.Start = epoch
+	objects := len(b.before)
+	t.Events = trace.Interleave(b.before, b.events, b.waits)
+	if t.Meta == nil {
+		t.Meta = make(map[string]string)
+	}
+	if objects > 0 {
+		t.Meta["live_before_objects"] = strconv.Itoa(objects)
+		t.Meta["live_before_bytes"] = strconv.FormatInt(b.beforeBytes, 10)
+	}
+	if b.corrections > 0 {
+		t.Meta["clock_corrections"] = strconv.Itoa(b.corrections)
+	}
+	t.StartAtFirst()
+	return nil
+}
+
+// maxLine bounds the lines of a log, in bytes.
+const maxLine = 1 << 20
+
+// lines calls each with every line of r, in order. An error, of each or of
+// reading, gives the number of the line, from 1.
+func (b *book) lines(r io.Reader, each func(line []byte) error) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	n := 0
+	for lines.Scan() {
+		n++
+		b.line = n
+		if err := each(lines.Bytes()); err != nil {
+			if !lines.Scan() && lines.Err() != nil { // the line is not whole
+				err = lines.Err()
+			}
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("line %d: %w", n+1, err)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package logs
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
+)
+
+// TestBook replays random logs over few addresses beside a map of what is where.
+func TestBook(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type place struct {
+			space pressure.Space
+			addr  uint64
+		}
+		b := book{slack: 10}
+		there, seen := map[place]int64{}, map[place]bool{}
+		var now, live, before int64
+		added := 0
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			when := now + rapid.Int64Range(-10, 20).Draw(t, "later")
+			at := place{pressure.Space(rapid.IntRange(0, 1).Draw(t, "space")), rapid.Uint64Range(1, 4).Draw(t, "address")}
+			bytes := rapid.Int64Range(0, 100).Draw(t, "bytes")
+			e := trace.Event{Time: when, Space: at.space, Bytes: bytes}
+			size, isThere := there[at]
+			var err error
+			switch {
+			case rapid.Bool().Draw(t, "alloc"):
+				if err = b.alloc(e, at.addr); (err == nil) == isThere {
+					t.Fatalf("alloc at %v, where there is something (%v): %v", at, isThere, err)
+				}
+				if err == nil {
+					there[at] = bytes
+					live += bytes
+				}
+			case isThere:
+				if rapid.Bool().Draw(t, "size known") {
+					e.Bytes = size
+				} else {
+					e.Bytes = -1
+				}
+				if err = b.free(e, at.addr); err != nil {
+					t.Fatal(err)
+				}
+				delete(there, at)
+				live -= size
+			default:
+				if err = b.free(e, at.addr); (err == nil) == seen[at] {
+					t.Fatalf("free at %v, which was seen before (%v): %v", at, seen[at], err)
+				}
+				if err == nil {
+					before += bytes
+				}
+			}
+			if err != nil {
+				return // an importer stops here
+			}
+			if added++; added == 1 {
+				now = when
+			}
+			now = max(now, when)
+			seen[at] = true
+			if _, ok := there[at]; ok != b.live(at.space, at.addr) {
+				t.Fatalf("live at %v: %v", at, !ok)
+			}
+		}
+		if added == 0 {
+			return
+		}
+		if err := b.wait(trace.Event{Time: now, Duration: 5}); err != nil {
+			t.Fatal(err)
+		}
+		var tr trace.Trace
+		if err := b.finish(&tr, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if s := tr.Stats(); s.LastBytes != live || s.LastObjects != len(there) || s.Syncs != 1 || s.AllocatedBytes < before {
+			t.Fatalf("%+v, want %d bytes in %d objects", s, live, len(there))
+		}
+	})
+}
+
+func TestLines(t *testing.T) {
+	var b book
+	stop := errors.New("stop")
+	err := b.lines(strings.NewReader("a\nb\nc"), func(line []byte) error {
+		if string(line) == "b" {
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) || err.Error() != "line 2: stop" {
+		t.Errorf("%v", err)
+	}
+	if err := b.finish(new(trace.Trace), time.Time{}); err == nil {
+		t.Error("no error of a log without events")
+	}
+	if b.wait(trace.Event{Duration: -1}) == nil || b.add(trace.Event{Duration: -1}) == nil || b.add(trace.Event{Bytes: -1}) == nil {
+		t.Error("no error of a negative number")
+	}
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package trace_test
+
+const canLimitFileSize = false
+
+func limitFileSize(uint64) {}

@@ -1,3 +1,0 @@
-package spill
-
-func isClosed(m *mapping) bool { return m.file.Fd() == ^uintptr(0) }

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package spill
-
-func isClosed(*mapping) bool { return true }

@@ -1,0 +1,293 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// The largest record batch. A batch is held in memory, and every row has the text
+// of its label: that of an allocation site has some hundred bytes.
+const (
+	batchRows = 2 << 10 // a file that is cut off loses at most the last of its batches
+	batchText = 4 << 20 // bytes of labels
+)
+
+// Framing of a stream: https://arrow.apache.org/docs/format/Columnar.html
+const (
+	continuation = 0xFFFFFFFF // before the length of a message's header
+	keySum       = "eagergc.crc32c"
+)
+
+// The spaces whose words a file begins with. The first event of another brings the
+// words of all, in a dictionary that replaces the first.
+const (
+	usualSpaces = 11 // of the host, and of 8 devices
+	allSpaces   = 256
+)
+
+var errClosed = errors.New("trace: write after Close")
+
+// A Writer writes a native file batch by batch. When [Writer.WriteBatch] returns, the
+// whole batch is in the underlying writer. A Writer is a [BatchWriter], for one
+// goroutine at a time. After an error every call returns that error.
+type Writer struct {
+	to      io.Writer
+	codec   Codec
+	numbers map[string]uint32 // labels in the order in which the file has them
+	cache   []numbered        // of labels, by their index
+	spaces  int               // whose words are written
+	events  int
+	err     error
+
+	message, body, packed []byte
+	buffers               []extent
+}
+
+type numbered struct {
+	text   string
+	number uint32
+}
+
+// NewWriter starts a file in w with the Name, Start and Meta of t; it ignores the
+// events and labels of t. The caller closes w after the Writer.
+func NewWriter(w io.Writer, t *Trace) (*Writer, error) {
+	f := &Writer{to: w, numbers: map[string]uint32{"": 0}, spaces: usualSpaces}
+	if codec := zstd.Load(); codec != nil {
+		f.codec = *codec
+	}
+	f.send(schemaMessage, schemaOf(t))
+	f.words(colKind, Kinds, func(i int) string { return Kind(i).String() })
+	if f.knowSpaces(); f.err != nil {
+		return nil, f.err
+	}
+	return f, nil
+}
+
+// WriteBatch writes events, sorted or not. The Aux of a labelled event is an index
+// into labels, as in a [Trace]. WriteBatch keeps neither slice. Its error is a
+// [PartError].
+func (f *Writer) WriteBatch(events []Event, labels []string) error {
+	for written := 0; written < len(events); {
+		n := fits(events[written:], labels)
+		if f.write(events[written:written+n], labels); f.err != nil {
+			return &PartError{Written: written, Err: f.err}
+		}
+		written += n
+	}
+	return nil
+}
+
+// fits returns how many of the first events make one batch.
+func fits(events []Event, labels []string) int {
+	view, text := Trace{Labels: labels}, 0
+	for i := range events[:min(len(events), batchRows)] {
+		if text += len(view.Label(events[i])); text > batchText && i > 0 {
+			return i
+		}
+	}
+	return min(len(events), batchRows)
+}
+
+func (f *Writer) write(events []Event, labels []string) {
+	for i := range events {
+		if int(events[i].Space) >= f.spaces {
+			f.spaces = allSpaces
+			f.knowSpaces()
+		}
+	}
+	f.body, f.buffers = f.body[:0], f.buffers[:0]
+	for c := range colLabel {
+		f.buffer(nil) // no nulls
+		f.buffer(f.column(c, events, labels))
+	}
+	nulls := f.texts(events, labels)
+	nodes := make([]extent, columns)
+	for c := range nodes {
+		nodes[c].at = int64(len(events))
+	}
+	nodes[colLabel].length = int64(nulls)
+	var packing any
+	if f.codec.Compress != nil {
+		packing = flat{codecZstd, uint8(0)}
+	}
+	f.send(batchMessage, flat{int64(len(events)), nodes, f.buffers, packing})
+	if f.err == nil {
+		f.events += len(events)
+	}
+}
+
+func (f *Writer) knowSpaces() {
+	f.words(colSpace, f.spaces, func(i int) string { return pressure.Space(i).String() })
+}
+
+// words writes the dictionary of a column.
+func (f *Writer) words(c, n int, word func(int) string) {
+	codec := f.codec
+	defer func() { f.codec = codec }()
+	f.codec.Compress = nil
+	var all []byte
+	offsets := make([]byte, 4, 4*(n+1))
+	for i := range n {
+		all = append(all, word(i)...)
+		offsets = little.AppendUint32(offsets, uint32(len(all)))
+	}
+	f.body, f.buffers = f.body[:0], f.buffers[:0]
+	f.buffer(nil)
+	f.buffer(offsets)
+	f.buffer(all)
+	f.send(dictionaryMessage, flat{int64(c), flat{int64(n), []extent{{int64(n), 0}}, f.buffers}, false})
+}
+
+// buffer appends a buffer to the body.
+func (f *Writer) buffer(data []byte) {
+	at := len(f.body)
+	if len(data) > 0 && f.codec.Compress != nil {
+		f.body = f.codec.Compress(little.AppendUint64(f.body, uint64(len(data))), data)
+	} else {
+		f.body = append(f.body, data...)
+	}
+	f.buffers = append(f.buffers, extent{int64(at), int64(len(f.body) - at)})
+	for len(f.body)%8 > 0 {
+		f.body = append(f.body, 0)
+	}
+}
+
+// column returns the numbers of a column other than that of labels, valid until the
+// next call.
+func (f *Writer) column(c int, events []Event, labels []string) []byte {
+	if size := 8 * len(events); cap(f.packed) < size {
+		f.packed = make([]byte, size)
+	}
+	b := f.packed[:format[c].form.width()*len(events)]
+	switch c {
+	case colTime:
+		for i := range events {
+			little.PutUint64(b[8*i:], uint64(events[i].Time))
+		}
+	case colKind:
+		for i := range events {
+			b[i] = uint8(events[i].Kind)
+		}
+	case colSpace:
+		for i := range events {
+			b[i] = uint8(events[i].Space)
+		}
+	case colID:
+		for i := range events {
+			little.PutUint64(b[8*i:], events[i].ID)
+		}
+	case colBytes:
+		for i := range events {
+			little.PutUint64(b[8*i:], uint64(events[i].Bytes))
+		}
+	case colDuration:
+		for i := range events {
+			little.PutUint64(b[8*i:], uint64(events[i].Duration))
+		}
+	case colStream:
+		for i := range events {
+			little.PutUint32(b[4*i:], events[i].Stream)
+		}
+	case colAux:
+		for i := range events {
+			little.PutUint32(b[4*i:], f.aux(&events[i], labels))
+		}
+	}
+	return b
+}
+
+// aux returns the number of a label in the file, or the Aux of an event without one.
+func (f *Writer) aux(e *Event, labels []string) uint32 {
+	if !e.Kind.Labelled() {
+		return e.Aux
+	}
+	if int(e.Aux) >= len(labels) || labels[e.Aux] == "" {
+		return 0
+	}
+	if int(e.Aux) >= len(f.cache) {
+		f.cache = append(f.cache, make([]numbered, len(labels)-len(f.cache))...)
+	}
+	known := &f.cache[e.Aux]
+	if text := labels[e.Aux]; known.text != text {
+		n, ok := f.numbers[text]
+		if !ok {
+			n = uint32(len(f.numbers))
+			f.numbers[text] = n
+		}
+		*known = numbered{text, n}
+	}
+	return known.number
+}
+
+// texts appends the buffers of the labels, and returns how many events have none.
+func (f *Writer) texts(events []Event, labels []string) (nulls int) {
+	view := Trace{Labels: labels}
+	valid, offsets, all := make([]byte, (len(events)+7)/8), make([]byte, 4, 4*(len(events)+1)), f.packed[:0]
+	for i := range events {
+		if label := view.Label(events[i]); label != "" {
+			valid[i/8] |= 1 << (i % 8)
+			all = append(all, label...)
+		} else {
+			nulls++
+		}
+		offsets = little.AppendUint32(offsets, uint32(len(all)))
+	}
+	f.packed = all
+	f.buffer(valid)
+	f.buffer(offsets)
+	f.buffer(all)
+	return nulls
+}
+
+// send writes a message with the body, and a check sum of both.
+func (f *Writer) send(kind uint8, of flat) {
+	if f.err != nil {
+		return
+	}
+	const head = 8
+	m := flat{metadataV5, kind, of, int64(len(f.body)), pairs(keySum, "00000000")}
+	b, end := m.appendTo(append(f.message[:0], make([]byte, head)...))
+	little.PutUint32(b, continuation)
+	little.PutUint32(b[4:], uint32(len(b)-head))
+	copy(b[end-8:], sumOf(b[head:], end-8-head, f.body))
+	f.message = append(b, f.body...)
+	f.put(fmt.Sprintf("event %d", f.events), f.message)
+}
+
+func (f *Writer) put(where string, b []byte) {
+	if _, err := f.to.Write(b); err != nil {
+		f.err = fmt.Errorf("trace: write at %s: %w", where, err)
+	}
+}
+
+// Close writes the end mark of the stream; without it the file counts as cut off.
+// It does not close the underlying writer.
+func (f *Writer) Close() error {
+	if f.err == errClosed {
+		return nil
+	}
+	if f.err == nil {
+		f.put("the end of the stream", little.AppendUint64(nil, continuation))
+	}
+	if f.err != nil {
+		return f.err
+	}
+	f.err = errClosed
+	return nil
+}
+
+// Write writes t to w as a native file. The same trace always gives the same bytes, also
+// after it was written and read back. Labels that no event refers to are left out.
+func Write(w io.Writer, t *Trace) error {
+	f, err := NewWriter(w, t)
+	if err != nil {
+		return err
+	}
+	if err := f.WriteBatch(t.Events, t.Labels); err != nil {
+		return err
+	}
+	return f.Close()
+}
