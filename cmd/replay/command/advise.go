@@ -42,7 +42,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
   replay advise my.arrows --cycle 5ms --lost 0.5%
   replay calibrate --heap 1GiB -o machine.json && replay advise my.arrows --machine machine.json
   replay advise gpt2 --cycle 10ms --format json | jq .limit_bytes`,
-		Args: cobra.MinimumNArgs(1),
+		Args: files(1, many, "at least one recording"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			bound, err := parseShare("lost", lost)
 			if err != nil {
@@ -57,7 +57,9 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 			}
 			from := givenCost(g)
 			if f := cmd.Flags(); !f.Changed("cycle") && !f.Changed("machine") {
-				if g.Costs[0], from, err = measureCycle(cmd.Context(), heap); err != nil {
+				stop := saying(cmd.ErrOrStderr(), "measuring what a cycle takes here")
+				g.Costs[0], from, err = measureCycle(cmd.Context(), heap)
+				if stop(); err != nil {
 					return err
 				}
 			}

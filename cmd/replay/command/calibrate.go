@@ -49,7 +49,7 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
   replay compare --machine machine.json
   replay calibrate --heap 16MiB --busy 4 --time 1m
   replay live gpt2 --policy cudajl --ballast 16MiB --record run.arrows && replay calibrate run.arrows -o machine.json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: files(0, 1, "at most one recording of a live run"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if cal.Heap, err = parseSize("heap", heap); err != nil {
 				return err
@@ -72,13 +72,18 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
 					return err
 				}
 			}
+			if err := errors.Join(canWrite(out), canWrite(cycles)); err != nil {
+				return err
+			}
 			closing, err := mem.open()
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, closing()) }()
 			cal.Memory = mem.Memory
+			stop := saying(cmd.ErrOrStderr(), fmt.Sprintf("measuring cycles for %v, longer on a busy machine", cal.Time))
 			m, fit, seen, err := live.Calibrate(cmd.Context(), cal)
+			stop()
 			if err == nil && cycles != "" {
 				err = saveCycles(cycles, seen)
 			}

@@ -1,13 +1,7 @@
 package command
 
 import (
-	"io"
-	"os"
-	"time"
-
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 )
@@ -28,6 +22,20 @@ table and writes plots and machine-readable results to a folder. Without a
 FILE it takes the workloads that are built in. A FILE is a native trace,
 anything that replay import reads, or the name of a built-in workload.
 
+The words of the table:
+  limit          the most memory that may be held; 1.5x is a factor of the peak
+                 reachable bytes: the most that the program had in use at once
+  cycle          one garbage collection; --cycle says how long it takes
+  refusal        an allocation that does not fit below the limit: the program is then
+                 held while all garbage is freed; --ladder says for how long
+  exposed pause  how long the program was held, beyond the time for which it waited
+                 for its device anyway
+  time lost      exposed pause and 5 % of the cycles' own time, as a share of the
+                 recorded time
+  optimum        the best schedule of cycles for who knows the whole recording
+
+--format bench is read by benchstat (golang.org/x/perf/cmd/benchstat).
+
 Policies (replay policies tells their parameters; all is all of them):
 ` + policyList(false),
 		Example: `  replay compare
@@ -38,6 +46,9 @@ Policies (replay policies tells their parameters; all is all of them):
 		RunE: func(cmd *cobra.Command, files []string) error {
 			g, err := s.grid(files)
 			if err != nil {
+				return err
+			}
+			if err := canWrite(out); err != nil {
 				return err
 			}
 			if out != "" {
@@ -69,45 +80,4 @@ func runGrid(cmd *cobra.Command, g *experiment.Grid) error {
 	bar := newProgress(cmd.ErrOrStderr(), "runs", g.Len())
 	defer bar.done()
 	return g.Run(cmd.Context(), func(*experiment.Outcome) error { bar.add(); return nil })
-}
-
-// A progress shows how far a long job is: on a terminal only, and only once
-// it has taken a second.
-type progress struct {
-	bar   *progressbar.ProgressBar // nil if there is no terminal
-	start time.Time
-	n     int // done so far
-}
-
-func newProgress(stderr io.Writer, what string, total int) *progress {
-	p := &progress{start: time.Now()}
-	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.bar = progressbar.NewOptions(total,
-			progressbar.OptionSetWriter(stderr),
-			progressbar.OptionSetDescription(what),
-			progressbar.OptionShowCount(),
-			progressbar.OptionSetElapsedTime(false), // it counts from the first time that the bar is drawn
-			progressbar.OptionSetPredictTime(false),
-			progressbar.OptionSetWidth(30),
-			progressbar.OptionThrottle(100*time.Millisecond),
-			progressbar.OptionClearOnFinish())
-	}
-	return p
-}
-
-// add says that one more of the total is done.
-func (p *progress) add() {
-	if p.bar == nil {
-		return
-	}
-	if p.n++; time.Since(p.start) > time.Second {
-		_ = p.bar.Set(p.n) // a bar that cannot be drawn is no failure of the job
-	}
-}
-
-// done takes the bar away.
-func (p *progress) done() {
-	if p.bar != nil && p.bar.State().CurrentNum > 0 {
-		_ = p.bar.Clear()
-	}
 }

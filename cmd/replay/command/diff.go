@@ -29,11 +29,14 @@ replay info reads.`,
 		Example: `  replay diff before.arrows after.arrows
   replay diff before.arrows after.arrows --plot diff.svg
   replay diff mlp gpt2 --format json`,
-		Args: cobra.ExactArgs(2),
+		Args: files(2, 2, "two recordings"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			kind := strings.TrimPrefix(filepath.Ext(plot), ".")
 			if plot != "" && !slices.Contains(chart.Formats(), kind) {
 				return fmt.Errorf("--plot %s: unknown format %q (want .svg or .png)", plot, kind)
+			}
+			if err := canWrite(plot); err != nil {
+				return err
 			}
 			var d difference
 			for i, path := range files {

@@ -56,7 +56,7 @@ func newExport() *cobra.Command {
   replay export run.arrows --to perfetto --policy pacer,cudajl --limit 1.5x -o run.json
   replay export run.arrows --to pprof -o mem.pb.gz && go tool pprof -top mem.pb.gz
   replay export gpt2 --to text -o gpt2.txt`,
-		Args: cobra.ExactArgs(1),
+		Args: files(1, 1, "one recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			i := slices.IndexFunc(exporters, func(e exporter) bool { return e.name == to })
 			if i < 0 {
@@ -64,6 +64,9 @@ func newExport() *cobra.Command {
 			}
 			if out == "" {
 				return errors.New("export: no output: say -o OUT")
+			}
+			if err := canWrite(out); err != nil {
+				return err
 			}
 			t, err := loadValid(args[0])
 			if err != nil {
@@ -91,6 +94,7 @@ func newExport() *cobra.Command {
 	f.StringVar(&s.policies, "policy", "", "with --to perfetto: replay under this `list` of policies, each a process beside the recording")
 	f.StringVar(&to, "to", "", "`format`: "+strings.Join(exportNames(), ", "))
 	f.DurationVar(&options.at, "at", pprof.AtPeak, "`time` of a pprof profile (default: the peak)")
+	f.Lookup("at").DefValue = "0s" // which help leaves out
 	f.StringVarP(&out, "output", "o", "", "`file` to write")
 	_ = cmd.MarkFlagRequired("to")
 	return cmd

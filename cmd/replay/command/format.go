@@ -22,6 +22,22 @@ func formatFlag(cmd *cobra.Command, format *string, about string, names ...strin
 	cmd.PreRunE = func(*cobra.Command, []string) error { return oneOf("format", *format, names) }
 }
 
+const many = 1 << 30
+
+// files says how many arguments a command takes.
+func files(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) > most && most == 0:
+			return fmt.Errorf("%s takes no file, got %q", cmd.CommandPath(), args)
+		case len(args) < least || len(args) > most:
+			example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+			return fmt.Errorf("%s: want %s, got %d. For example: %s", cmd.CommandPath(), what, len(args), example)
+		}
+		return nil
+	}
+}
+
 // oneOf refuses a text that is none of names.
 func oneOf(what, text string, names []string) error {
 	if slices.Contains(names, text) {

@@ -1,6 +1,10 @@
 package command
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+)
 
 // FuzzArguments gives every reader of an argument the same text: none panics,
 // and what is accepted means something.
@@ -14,7 +18,7 @@ func FuzzArguments(f *testing.F) {
 		if cost, err := parseCycle(text); err == nil && cost.Base < 0 {
 			t.Fatalf("cycle %q takes %v", text, cost.Base)
 		}
-		if n, err := parseBytes(text); err == nil && n < 0 {
+		if n, err := experiment.ParseBytes(text); err == nil && n < 0 {
 			t.Fatalf("%q is %d bytes", text, n)
 		}
 	})

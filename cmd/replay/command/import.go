@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"github.com/eagergc/eagergc/pressure"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,10 +33,16 @@ Formats:
 		Example: `  replay import snapshot.pickle -o run.arrows
   replay import snapshot.pickle.gz --sync profile.json.gz -o run.arrows
   replay import killed.arrows.partial --recover -o run.arrows`,
-		Args: cobra.ExactArgs(1),
+		Args: files(1, 1, "one file of another tool"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
 				return errors.New("import: no output: say -o OUT.arrows")
+			}
+			if kind := filepath.Ext(out); kind != "" && !slices.Contains([]string{".arrows", ".arrow"}, kind) {
+				return fmt.Errorf("-o %s: import writes a native trace: name it %s.arrows", out, strings.TrimSuffix(out, kind))
+			}
+			if err := canWrite(out); err != nil {
+				return err
 			}
 			// An import is one pass: garbage costs memory here, collections cost little.
 			debug.SetGCPercent(50)
@@ -61,7 +69,7 @@ Formats:
 				t.Name = formats.Stem(out)
 			}
 			if len(spacesOf(t)) == 0 {
-				fmt.Fprintln(cmd.ErrOrStderr(), "replay: there are no allocations in it, so it cannot be replayed: was the profile made with profile_memory=True? Its waits can be added to a memory snapshot with --sync.")
+				fmt.Fprintln(cmd.ErrOrStderr(), "replay:", noAllocations)
 			}
 			if err := trace.WriteFile(out, t); err != nil {
 				return err

@@ -27,7 +27,7 @@ native trace, anything that replay import reads, or the name of a built-in workl
 		Example: `  replay info gpt2
   replay info snapshot.pickle.gz my.arrows
   replay info my.arrows --format json | jq .allocated_bytes`,
-		Args: cobra.MinimumNArgs(1),
+		Args: files(1, many, "at least one recording"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			out := printerFor(cmd.OutOrStdout(), format)
 			for i, path := range files {

@@ -37,10 +37,14 @@ command, which takes a minute the first time. Where there is no Go, use a lab.ht
 that was written elsewhere.`,
 		Example: `  replay lab
   replay lab -o lab.html`,
-		Args: cobra.NoArgs,
+		Args: files(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprintln(cmd.ErrOrStderr(), "replay: building the simulator for the browser ...")
+			if err := canWrite(out); err != nil {
+				return err
+			}
+			stop := saying(cmd.ErrOrStderr(), "building the simulator for the browser")
 			b, err := buildLab(cmd.Context())
+			stop()
 			if err != nil {
 				return err
 			}

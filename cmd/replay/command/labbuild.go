@@ -24,7 +24,7 @@ type labBuild struct {
 	parts map[string][]byte // by name; programs are packed with zstd
 }
 
-// programs are the builds of cmd/lab: what the page needs to begin with, and what
+// programs are the builds of package lab: what the page needs to begin with, and what
 // it loads for the formats that this one does not read.
 var programs = map[string]string{"lab": "small", "all": ""}
 
@@ -35,7 +35,7 @@ const (
 	inlineOurs = "-gcflags=github.com/eagergc/eagergc/...="
 )
 
-// buildLab builds cmd/lab with the go command, from the source of this program.
+// buildLab builds package lab with the go command, from the source of this program.
 func buildLab(ctx context.Context) (*labBuild, error) {
 	src, err := labSource(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func buildLab(ctx context.Context) (*labBuild, error) {
 	}
 	for name, tags := range programs {
 		file := filepath.Join(dir, name+".wasm")
-		if _, err := goCommand(ctx, src, "build", "-trimpath", "-ldflags=-s -w", inlineNone, inlineOurs, "-tags="+tags, "-o", file, "./cmd/replay/lab"); err != nil {
+		if _, err := goCommand(ctx, src, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", inlineNone, inlineOurs, "-tags="+tags, "-o", file, "./lab"); err != nil {
 			return nil, err
 		}
 		wasm, err := os.ReadFile(file)
@@ -93,8 +93,8 @@ func labSource(ctx context.Context) (string, error) {
 		return "", errors.New("lab: the page's program is built with the go command, which is not here: write the page where Go is, with replay lab -o lab.html, and open it in any browser")
 	}
 	_, file, _, _ := runtime.Caller(0)
-	src := filepath.Dir(filepath.Dir(filepath.Dir(file)))
-	if _, err := os.Stat(filepath.Join(src, "cmd", "lab", "main.go")); err == nil {
+	src := filepath.Dir(filepath.Dir(file))
+	if _, err := os.Stat(filepath.Join(src, "lab", "main.go")); err == nil {
 		return src, nil
 	}
 	b, ok := debug.ReadBuildInfo()
@@ -113,7 +113,7 @@ func labSource(ctx context.Context) (string, error) {
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOFLAGS=-mod=readonly", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOFLAGS=-mod=readonly", "GOWORK=")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/cmd/replay/lab/session/mine"
 	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
@@ -26,7 +25,7 @@ type inside struct {
 	Connect  template.JS // where the page may load its parts from
 	Samples  []group
 	Policies []string
-	Hand     string // the policy to begin with
+	Mine     string // the program that the page's rule becomes
 	Parts    []part
 }
 
@@ -48,7 +47,11 @@ func newLivePart(b *labBuild, whole, open bool) (*inside, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &inside{Open: open, Connect: "'self'", Policies: contenderNames(), Hand: mine.Text}
+	program, err := readAssets("mine/main.go")
+	if err != nil {
+		return nil, err
+	}
+	l := &inside{Open: open, Connect: "'self'", Policies: contenderNames(), Mine: program}
 	l.Samples = []group{{"PyTorch, on a GPU", samples.Names()}, {"Go, with C libraries", samples.Programs()}}
 	text, err := json.Marshal(b.glue + worker)
 	if err != nil {

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/eagergc/eagergc/cmd/replay/lab/session/mine"
 )
 
 // A seen is what of the charts is looked at.
@@ -139,7 +137,7 @@ func TestLabKeys(t *testing.T) {
 // TestLabTakenAway takes a table, a picture and a link from the page: the table is that
 // of the command line, and the link shows the same again.
 func TestLabTakenAway(t *testing.T) {
-	c := openLab(t, "sample=mlp&limit=2x&cycle=20ms&price=0.01&policies=never;cudajl;threshold:0.7&pair=cudajl;never&time=0.5,1&why=0,3&chart=front&rule=live+%3E+0.9*limit&name=mine&on=1")
+	c := openLab(t, "sample=mlp&limit=2x&cycle=20ms&price=0.01&policies=never;cudajl;threshold:0.7&pair=cudajl;never&time=0.5,1&why=0,3&chart=front&rule=live+%3E+0.9*limit&on=1")
 	dir := c.downloads()
 	settled(c)
 	want, wantState := look(c), json.RawMessage(nil)
@@ -202,42 +200,29 @@ func taken(t *testing.T, file string) []byte {
 	}
 }
 
-// TestLabHand writes policies in the page: what is wrong is said at its place.
-func TestLabHand(t *testing.T) {
+// TestLabRule writes a policy in the page: what is wrong is said at its place, and the
+// program that is copied says the same.
+func TestLabRule(t *testing.T) {
 	c := openLab(t, "sample=mlp&policies=never;pacer")
 	settled(c)
-	var text string
-	c.eval(`document.querySelector("[name=hand]").value`, &text)
-	if text != mine.Text {
-		t.Errorf("the page begins with\n%s", text)
-	}
-	write := func(name, text string) {
+	write := func(text string) {
 		t.Helper()
-		c.eval(fmt.Sprintf(`{ const e = document.querySelector("[name=%s]"); e.value = %q; e.dispatchEvent(new Event("input")); }`, name, text), nil)
+		c.eval(fmt.Sprintf(`{ const e = document.querySelector("[name=rule]"); e.value = %q; e.dispatchEvent(new Event("input")); }`, text), nil)
 	}
-	wrong := func(want, marked string) {
-		t.Helper()
-		c.until(fmt.Sprintf(`document.querySelector(".hand .problem button")?.textContent.includes(%q)`, want))
-		var selected string
-		c.eval(`document.querySelector(".hand .problem button").click(); var e = document.activeElement; e.name + ": " + e.value.slice(e.selectionStart, e.selectionEnd)`, &selected)
-		if selected != marked {
-			t.Errorf("%s: marked is %q, want %q", want, selected, marked)
-		}
+	c.eval(`document.querySelector(".rule").open = true`, nil)
+	write("live > 0.5*limt")
+	c.until(`document.querySelector(".rule .problem button")?.textContent.includes("column 12: \"limt\" is none of live")`)
+	var selected string
+	c.eval(`document.querySelector(".rule .problem button").click(); var e = document.activeElement; e.name + ": " + e.value.slice(e.selectionStart, e.selectionEnd)`, &selected)
+	if selected != "rule: limt" {
+		t.Errorf("marked is %q", selected)
 	}
-	c.eval(`document.querySelector(".hand").open = true`, nil)
-	write("rule", "live > 0.5*limt")
-	wrong("column 12: undefined: limt", "rule: limt")
-	write("rule", "live > 0.5*limit")
-	c.until(`!document.querySelector(".hand .problem").textContent && lab.state.hand?.on`)
+	write("live > 0.5*limit")
+	c.until(`!document.querySelector(".rule .problem").textContent && lab.state.rule?.on`)
 	settled(c)
 	c.until(`[...document.querySelectorAll(".ranks td:first-child")].some((e) => e.textContent.trim() === "mine")`)
-	write("hand", strings.Replace(mine.Text, "cycle.Freed }", "cycle.Fred }", 1))
-	wrong("cycle.Fred undefined", "hand: Fred }")
-	write("hand", strings.Replace(mine.Text, "steps = 500", "steps = 0", 1))
-	wrong("division by zero", `hand: steps, Reason: "not yet"}`)
-	c.eval(`document.querySelector("[name=again]").click()`, nil)
-	c.until(`document.activeElement.name === "rule" && !document.querySelector(".hand .problem").textContent`)
-	settled(c)
+	c.eval(`document.querySelector("[name=copy]").click()`, nil)
+	c.until(`document.querySelector(".lines").textContent.includes("return live > 0.5*limit\n")`)
 	wellBehaved(t, c)
 }
 

@@ -47,7 +47,7 @@ from which replay calibrate finds the machine.`,
 		Example: `  replay live mlp --policy cudajl --limit 1.5x --ballast 256MiB
   replay calibrate --heap 256MiB -o machine.json && replay live mlp --ballast 256MiB --machine machine.json
   replay live gpt2 --speed 0 --touch 0 --format json`,
-		Args: cobra.ExactArgs(1),
+		Args: files(1, 1, "one recording"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if speed < 0 || head < 0 || measure < 0 {
 				return errors.New("live: --speed, --for and --measure: want 0 or more")
@@ -142,7 +142,7 @@ func parseSize(flag, text string) (int64, error) {
 	if text == "0" {
 		return 0, nil
 	}
-	n, err := parseBytes(text)
+	n, err := experiment.ParseBytes(text)
 	if err != nil {
 		return 0, fmt.Errorf("--%s: %w", flag, err)
 	}
@@ -177,7 +177,9 @@ func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config, record string)
 		cfg.Recorder = recorder
 		defer func() { err = errors.Join(err, recorder.Close()) }()
 	}
+	stop := saying(cmd.ErrOrStderr(), "running "+t.Name)
 	r, err = live.Run(cmd.Context(), t, cfg)
+	stop()
 	if err == nil && r.Stats.Failures > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "replay: %d panics in the policy or in the pool's release: the policy was off from the first on\n", r.Stats.Failures)
 	}

@@ -25,7 +25,7 @@ func Main() {
 	go endOn(signals, cancel)
 	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	if ctx.Err() != nil {
-		status = interrupted
+		select {} // endOn says so and ends
 	}
 	os.Exit(status)
 }
@@ -44,6 +44,7 @@ func endOn(signals <-chan os.Signal, cancel context.CancelFunc) {
 	case <-time.After(100 * time.Millisecond):
 	case <-signals:
 	}
+	fmt.Fprintln(os.Stderr, "\nreplay: interrupted; a sweep goes on where it stopped when the same command is run again")
 	os.Exit(interrupted)
 }
 
@@ -54,6 +55,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	if err := root.ExecuteContext(ctx); err != nil {
+		if ctx.Err() != nil {
+			return interrupted
+		}
 		var lines []string
 		for line := range strings.Lines(err.Error()) { // of several errors; names are quoted in them
 			lines = append(lines, trace.Plain(strings.TrimSuffix(line, "\n")))

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/perf/benchfmt"
-
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
@@ -96,46 +94,45 @@ func writeCSV(w io.Writer, g *experiment.Grid) error {
 	return out.Error()
 }
 
-// writeBench writes the Go benchmark format with base units, so that benchstat
-// compares two files. A replay is exact, so its units say assume=exact. A cell
-// without an outcome becomes a line that benchstat skips.
+// benchValues are what a line of the benchmark format has, in base units.
+var benchValues = []struct {
+	unit string
+	of   func(*sim.Result) float64
+}{
+	{"elapsed-sec", func(r *sim.Result) float64 { return r.Elapsed.Seconds() }},
+	{"pause-sec", func(r *sim.Result) float64 { return r.ExposedPause.Seconds() }},
+	{"max-pause-sec", func(r *sim.Result) float64 { return r.MaxPause.Seconds() }},
+	{"gc-busy-sec", func(r *sim.Result) float64 { return r.GCBusy.Seconds() }},
+	{"collections", func(r *sim.Result) float64 { return float64(r.Collections) }},
+	{"refusals", func(r *sim.Result) float64 { return float64(r.RefusalCollections) }},
+	{"failures", func(r *sim.Result) float64 { return float64(r.FailedAllocs) }},
+	{"peak-B", func(r *sim.Result) float64 { return float64(r.PeakLive) }},
+	{"mean-B", func(r *sim.Result) float64 { return r.MeanLive }},
+	{"garbage-B", func(r *sim.Result) float64 { return r.MeanGarbage }},
+}
+
+// writeBench writes the Go benchmark format, so that benchstat compares two files. A
+// replay is exact, so its units say assume=exact. A cell without an outcome becomes a
+// line that benchstat skips.
 func writeBench(w io.Writer, g *experiment.Grid) error {
-	out := benchfmt.NewWriter(w)
-	for _, unit := range []string{"elapsed-sec", "pause-sec", "max-pause-sec", "gc-busy-sec", "collections", "refusals", "failures", "peak-B", "mean-B", "garbage-B"} {
-		m := benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: unit, Key: "assume"}, OrigUnit: unit, Value: "exact"}
-		if err := out.Write(&m); err != nil {
-			return err
-		}
+	var b bytes.Buffer
+	for _, v := range benchValues {
+		fmt.Fprintf(&b, "Unit %s assume=exact\n", v.unit)
 	}
 	for i, o := range g.Outcomes() {
 		name := g.Name(g.Cell(i))
 		if o.Err != nil {
-			if _, err := fmt.Fprintf(w, "%s: %v\n", name, o.Err); err != nil {
-				return err
-			}
+			fmt.Fprintf(&b, "%s: %v\n", name, o.Err)
 			continue
 		}
-		r := benchfmt.Result{Name: benchfmt.Name(name), Iters: 1, Values: benchValues(&o.Result)}
-		if err := out.Write(&r); err != nil {
-			return err
+		fmt.Fprintf(&b, "Benchmark%s 1", name)
+		for _, v := range benchValues {
+			fmt.Fprintf(&b, " %v %s", v.of(&o.Result), v.unit)
 		}
+		b.WriteByte('\n')
 	}
-	return nil
-}
-
-func benchValues(r *sim.Result) []benchfmt.Value {
-	return []benchfmt.Value{
-		{Value: r.Elapsed.Seconds(), Unit: "elapsed-sec"},
-		{Value: r.ExposedPause.Seconds(), Unit: "pause-sec"},
-		{Value: r.MaxPause.Seconds(), Unit: "max-pause-sec"},
-		{Value: r.GCBusy.Seconds(), Unit: "gc-busy-sec"},
-		{Value: float64(r.Collections), Unit: "collections"},
-		{Value: float64(r.RefusalCollections), Unit: "refusals"},
-		{Value: float64(r.FailedAllocs), Unit: "failures"},
-		{Value: float64(r.PeakLive), Unit: "peak-B"},
-		{Value: r.MeanLive, Unit: "mean-B"},
-		{Value: r.MeanGarbage, Unit: "garbage-B"},
-	}
+	_, err := w.Write(b.Bytes())
+	return err
 }
 
 // readResults reads the JSON lines of a comparison, or returns nil if the file

@@ -33,13 +33,16 @@ mutator utilization, under each policy at one limit and cost. For the
 results.json of a comparison: exposed pause and collections against the limit.`,
 		Example: `  replay plot replay-out/results.json --format png
   replay plot my.arrows --policies never,cudajl --limit 1.25x --cycle 5ms -o pictures`,
-		Args: cobra.MinimumNArgs(1),
+		Args: files(1, many, "at least one recording, or a results.json"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			kinds := strings.Split(format, ",")
 			for _, k := range kinds {
 				if err := oneOf("format", k, chart.Formats()); err != nil {
 					return err
 				}
+			}
+			if err := canWrite(out); err != nil {
+				return err
 			}
 			var all []picture
 			for _, path := range files {

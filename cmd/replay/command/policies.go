@@ -17,7 +17,7 @@ func newPolicies() *cobra.Command {
 		Long: `policies lists what --policy and --policies take. Parameters follow the name
 after a colon, separated by commas; the first may come without its key:
 threshold:0.9, periodic:5ms, growth:0.5,overlap=false.`,
-		Args: cobra.NoArgs,
+		Args: files(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := newPrinter(cmd.OutOrStdout())
 			fmt.Fprint(out, policyList(true))

@@ -50,6 +50,9 @@ the recordings that are built in. Limits and words are those of replay compare.`
 			if err != nil {
 				return err
 			}
+			if err := canWrite(out); err != nil {
+				return err
+			}
 			if err := runGrid(cmd, g); err != nil {
 				return err
 			}
@@ -147,7 +150,7 @@ func (p *page) assets() (err error) {
 	}
 	scripts := []string{"uPlot.iife.min.js", "charts.js", "memory.js", "page.js"}
 	if p.Live != nil {
-		scripts = append(scripts, "live.js", "save.js", "hand.js", "dials.js", p.Live.script())
+		scripts = append(scripts, "live.js", "save.js", "rule.js", "dials.js", p.Live.script())
 	}
 	script, err := readAssets(scripts...)
 	p.JS = template.JS(script)

@@ -40,8 +40,13 @@ Policies are listed by replay policies.`,
   replay run my.arrows --policy threshold:0.9 --limit 8GiB --cycle 5ms --ladder 20ms
   replay run mlp --policy cudajl --why=cycles
   replay run mlp --policy cudajl --at 0.5s`,
-		Args: cobra.ExactArgs(1),
+		Args: files(1, 2, "one recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 && why == "all" { // --why cycles is --why=cycles
+				why = args[1]
+			} else if len(args) == 2 {
+				return files(1, 1, "one recording")(cmd, args)
+			}
 			one, err := s.cell(args[0])
 			if err != nil {
 				return err

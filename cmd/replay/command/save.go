@@ -31,6 +31,33 @@ func openFolder(path string) (*folder, error) {
 	return &folder{path: path}, nil
 }
 
+// canWrite finds out before the work that a file or a folder cannot be written after it.
+// It makes nothing. An empty path is no output.
+func canWrite(path string) error {
+	if path == "" {
+		return nil
+	}
+	dir := path
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		return nil // a device or a pipe
+	}
+	for ; err != nil || !info.IsDir(); info, err = os.Stat(dir) {
+		if err == nil && dir != path {
+			return fmt.Errorf("%s cannot be written: %s is no folder", path, dir)
+		}
+		if filepath.Dir(dir) == dir {
+			return err
+		}
+		dir = filepath.Dir(dir)
+	}
+	f, err := os.CreateTemp(dir, ".replay-*")
+	if err != nil {
+		return fmt.Errorf("%s cannot be written: %w", path, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // writeFile puts a file at path once all of it has been made, in a folder that
 // is made if need be.
 func writeFile(path string, make func(io.Writer) error) error {

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/pressure"
 	"io/fs"
 	"os"
@@ -76,11 +77,16 @@ func named(files []string) []string {
 	return all
 }
 
+const noAllocations = "there are no allocations in it, so it cannot be replayed: was the profile made with profile_memory=True? Its waits can be added to a memory snapshot: replay import SNAPSHOT --sync PROFILE"
+
 // loadWorkload reads a file and compiles the space in which it allocates most.
 func loadWorkload(path string) (*sim.Workload, error) {
 	t, err := loadTrace(path)
 	if err != nil {
 		return nil, err
+	}
+	if len(spacesOf(t)) == 0 {
+		return nil, fmt.Errorf("%s: %s", path, noAllocations)
 	}
 	w, err := sim.Compile(t, sim.SpaceOf(t))
 	if err != nil {
@@ -144,7 +150,7 @@ func openTrace(path, from string) (*trace.Trace, error) {
 type sizeFlag int64
 
 func (f *sizeFlag) Set(text string) (err error) {
-	n, err := parseBytes(text)
+	n, err := experiment.ParseBytes(text)
 	*f = sizeFlag(n)
 	return err
 }

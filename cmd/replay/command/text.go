@@ -11,18 +11,6 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// parseBytes reads a number of bytes with the units of [pressure.ParseLimit].
-func parseBytes(text string) (int64, error) {
-	l, err := pressure.ParseLimit(text)
-	switch {
-	case err != nil:
-		return 0, err
-	case l.Percent > 0 || l.Bytes == 0:
-		return 0, fmt.Errorf("%q is not a number of bytes", text)
-	}
-	return l.Bytes, nil
-}
-
 // quantity writes a value of a unit: ns, B, B/s, 1/s, ratio, or empty for a count.
 func quantity(v float64, unit string) string {
 	switch unit {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -61,11 +60,8 @@ func parseBound(text, unit string) (value float64, relative bool, err error) {
 		d, err := time.ParseDuration(text)
 		return float64(d), false, err
 	case "B":
-		size, err := pressure.ParseLimit(text)
-		if err == nil && size.Bytes <= 0 {
-			err = fmt.Errorf("%q is not a number of bytes", text)
-		}
-		return float64(size.Bytes), false, err
+		n, err := ParseBytes(text)
+		return float64(n), false, err
 	}
 	value, err = strconv.ParseFloat(text, 64)
 	return value, false, err

@@ -94,7 +94,7 @@ func (t *Gate) baseline(g *Grid, c Cell) (*sim.Result, error) {
 	case t.Baseline != nil:
 		r, ok := t.Baseline[g.key(c)]
 		if !ok {
-			return nil, fmt.Errorf("the results have no cell %+v", g.key(c))
+			return nil, fmt.Errorf("the baseline has no result of %s", g.Name(c))
 		}
 		return &r, nil
 	case len(g.Contenders) > 1:

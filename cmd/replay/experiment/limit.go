@@ -26,11 +26,27 @@ func ParseLimit(text string) (Limit, error) {
 		}
 		return Limit{Factor: f}, nil
 	}
-	size, err := pressure.ParseLimit(text)
-	if err != nil || size.Bytes <= 0 {
-		return Limit{}, fmt.Errorf("limit %q: want a size such as 8GiB or a factor of the peak reachable bytes such as 1.5x", text)
+	n, err := ParseBytes(text)
+	if err != nil {
+		return Limit{}, fmt.Errorf("limit %w, or a factor of the peak reachable bytes such as 1.5x", err)
 	}
-	return Limit{Bytes: size.Bytes}, nil
+	return Limit{Bytes: n}, nil
+}
+
+// ParseBytes reads a number of bytes above 0 with its unit, in large letters or small: 8GiB, 100mb.
+// Without a unit it is refused: who writes 1.5 means anything but bytes.
+func ParseBytes(text string) (int64, error) {
+	size, err := pressure.ParseLimit(text)
+	if err != nil {
+		size, err = pressure.ParseLimit(strings.Replace(strings.ToUpper(text), "IB", "iB", 1))
+	}
+	switch {
+	case text != "" && strings.Trim(text, "0123456789.") == "":
+		return 0, fmt.Errorf("%q has no unit: want a size such as %sGiB", text, text)
+	case err != nil || size.Bytes <= 0:
+		return 0, fmt.Errorf("%q: want a size such as 8GiB", text)
+	}
+	return size.Bytes, nil
 }
 
 // Of returns the limit in bytes for w.

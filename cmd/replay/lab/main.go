@@ -20,7 +20,7 @@ import (
 
 func main() {
 	debug.SetGCPercent(50) // memory of a page is never given back: garbage costs more than collections
-	s := &session.Session{Read: read, Truncated: truncated, Hand: written}
+	s := &session.Session{Read: read, Truncated: truncated}
 	js.Global().Set("eagergc", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		return answer(s, args[0].String(), args[1], args[2])
 	}))
@@ -53,7 +53,7 @@ func answer(s *session.Session, op string, args, file js.Value) (out map[string]
 	if err != nil {
 		return map[string]any{"error": err.Error()}
 	}
-	return map[string]any{"answer": value(reflect.ValueOf(a))}
+	return map[string]any{"answer": value(reflect.ValueOf(&a))}
 }
 
 func ask(s *session.Session, op string, q question, file js.Value) (any, error) {
@@ -70,8 +70,8 @@ func ask(s *session.Session, op string, q question, file js.Value) (any, error) 
 		return s.View(q.Setting, q.Known, q.Price)
 	case "advise":
 		return s.Advise(q.Setting, q.Lost, q.Worlds)
-	case "hand":
-		return s.Check(q.Hand)
+	case "rule":
+		return nil, session.Check(q.Rule)
 	case "explain":
 		return s.Explain(q.Setting, q.At)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/eagergc/eagergc/cmd/replay/lab/session"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/torchsnap"
 )
@@ -68,5 +67,3 @@ func unzstd(dst, frame []byte) ([]byte, error) {
 }
 
 func truncated(error) bool { return false }
-
-func written(string) (*session.Hand, error) { return nil, errOther }

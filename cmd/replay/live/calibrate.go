@@ -174,7 +174,7 @@ func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration
 		sum.sees, sum.looks = sum.sees+p.sees, sum.looks+p.looks
 		sum.seen, sum.allocs, sum.ladders = append(sum.seen, p.seen...), append(sum.allocs, p.allocs...), append(sum.ladders, p.ladders...)
 		if seed > mostPrograms && len(sum.seen) < 2*minObservations {
-			return nil, fmt.Errorf("live: %d programs ran %d cycles: at least %d are needed", seed, len(sum.seen), 2*minObservations)
+			return nil, fmt.Errorf("live: %d programs had %d cycles that can be measured, and %d are needed: is other work running here? Measure for longer, or when the machine is quiet", seed, len(sum.seen), 2*minObservations)
 		}
 		if pace > 0 {
 			took, err := cal.pace(ctx, pace)

@@ -53,8 +53,8 @@ const liven = (section) => {
   const live = { section, get recording() { return recording; }, get state() { return state; } };
 
   const factor = () => parseFloat(state.limit);
-  const policies = () => state.hand?.on && state.hand.name ? [...state.policies, state.hand.name] : state.policies;
-  const question = () => ({ policies: policies(), limits: [state.limit], limit: 0, cycle: state.cycle, ladder: "2x", hand: state.hand?.on && state.hand.name ? state.hand.text : "" });
+  const policies = () => state.rule?.on ? [...state.policies, "mine"] : state.policies;
+  const question = () => ({ policies: policies(), limits: [state.limit], limit: 0, cycle: state.cycle, ladder: "2x", rule: state.rule?.on ? state.rule.text : "" });
   const shown = () => {
     const names = policies(), two = (report.recordings[k].pair ?? []).filter((p) => names.includes(p));
     for (const p of ["pacer", "never", ...names]) if (two.length < 2 && names.includes(p) && !two.includes(p)) two.push(p);
@@ -109,7 +109,7 @@ const liven = (section) => {
     const count = () => { if (mine === turn) bar.value = ++ran / (q.policies.length + 1); };
     const limits = [...new Set([...sweepLimits, state.limit])].sort((a, b) => parseFloat(a) - parseFloat(b));
     try {
-      const id = (p) => [p, q.cycle, q.hand].join();
+      const id = (p) => [p, q.cycle, q.rule].join();
       const all = { ...q, limits, limit: limits.indexOf(state.limit) };
       const detail = ask(recording, "run", { ...q, slots: 2500 }, { key: k + "exact", front: true }).then((a) => { if (mine === turn) { show(a, pair); if (wanted) want(); } count(); });
       const [, ...parts] = await Promise.all([detail, ...q.policies.toSorted(optimaFirst).map((p) => ask(recording, "sweep", { ...all, policies: [p], known: known.get(id(p)) ?? [] }, { key: k + "sweep" + p })
@@ -146,7 +146,7 @@ const liven = (section) => {
     el.price.value = priceOf(state.price);
     for (const box of form.querySelectorAll("[name=policy]")) box.checked = state.policies.includes(box.value);
     el.others.value = state.policies.filter((p) => !form.querySelector(`[name=policy][value="${CSS.escape(p)}"]`)).join(", ");
-    live.put(state.hand?.text, state.hand?.on);
+    live.put(state.rule?.text, state.rule?.on);
     label();
   };
   const label = () => {
@@ -156,7 +156,7 @@ const liven = (section) => {
     el.cycle.previousElementSibling.textContent = el.cycle.ariaValueText = state.cycle;
     el.price.previousElementSibling.textContent = el.price.ariaValueText = state.price ? `${span(state.price)} a GiB and second` : "none";
     form.querySelector(".choice summary span").textContent = policies().join(", ");
-    find(".hand summary").textContent = "write a policy" + (state.hand?.on ? `: ${state.hand.name} runs` : "");
+    find(".rule summary").textContent = "write a policy" + (state.rule?.on ? ": mine runs" : "");
     el.undo.disabled = !past.length;
     el.redo.disabled = !future.length;
   };
@@ -225,7 +225,7 @@ const liven = (section) => {
   };
   const lines = (text) => { const pre = find(".lines"); pre.hidden = !text; pre.textContent = text; };
   saving(live, form, lines);
-  handing(live, form, change, lines);
+  ruling(live, form, change, lines);
 
   live.use = (one, to, seen) => {
     recording = one;

@@ -90,14 +90,7 @@ const reply = async (m, { recording, op, args, resolve, reject }) => {
       m.holds = recording;
       if (op === "load") { resolve(info); return; }
     }
-    resolve(await call(m, op === "load" ? "info" : op, args).catch(async (err) => {
-      if (!err.message.endsWith(needsAll)) throw err;
-      recording.all = true;
-      m = await hire(m.k, "all");
-      await call(m, "load", { name: recording.name, recover: !!recording.recover }, recording.file);
-      m.holds = recording;
-      return call(m, op, args);
-    }));
+    resolve(await call(m, op === "load" ? "info" : op, args));
   } catch (err) {
     reject(err);
   } finally {

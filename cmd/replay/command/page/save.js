@@ -54,15 +54,13 @@ const saving = (live, form, lines) => {
 };
 
 // A link holds the settings, and of a sample the recording too.
-const linkOf = ({ state, recording, seen, ruled }) => {
+const linkOf = ({ state, recording, seen }) => {
   const p = new URLSearchParams({ limit: state.limit, cycle: state.cycle, policies: state.policies.join(";") });
   if (recording.sample) p.set("sample", recording.sample);
   if (state.price) p.set("price", state.price);
-  if (state.hand) {
-    const rule = ruled(state.hand.text);
-    rule === undefined ? p.set("hand", state.hand.text) : p.set("rule", rule);
-    p.set("name", state.hand.name);
-    if (state.hand.on) p.set("on", "1");
+  if (state.rule) {
+    p.set("rule", state.rule.text);
+    if (state.rule.on) p.set("on", "1");
   }
   const { from, to, zoomed, pair, cycle, chart } = seen();
   if (zoomed) p.set("time", from.toPrecision(6) + "," + to.toPrecision(6));
@@ -77,7 +75,7 @@ const linked = () => {
   if (/^\d+(\.\d+)?(s|ms|us)$/.test(p.get("cycle") ?? "")) to.cycle = p.get("cycle");
   if (p.get("price") > 0) to.price = +p.get("price");
   if (p.get("policies")) to.policies = p.get("policies").split(";");
-  if (p.has("hand") || p.has("rule")) to.hand = { text: p.get("hand") ?? lab.written(p.get("rule")), name: p.get("name"), on: p.has("on") };
+  if (p.has("rule")) to.rule = { text: p.get("rule"), on: p.has("on") };
   const seen = { pair: p.get("pair")?.split(";"), chart: p.get("chart") }, pairOf = (name) => p.get(name)?.split(",").map(Number);
   [seen.from, seen.to] = pairOf("time") ?? [];
   seen.cycle = pairOf("why");

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -21,7 +22,7 @@ type Setting struct {
 	Limit    int      `json:"limit"`  // the one that is shown in detail, an index in Limits
 	Cycle    string   `json:"cycle"`  // 10ms
 	Ladder   string   `json:"ladder"` // 2x or 20ms
-	Hand     string   `json:"hand"`   // source of a policy, which Policies may name; empty: none
+	Rule     string   `json:"rule"`   // of the policy [Mine], which Policies may name; empty: there is none
 }
 
 // grid reads a setting.
@@ -29,12 +30,9 @@ func (s *Session) grid(q Setting) (*experiment.Grid, error) {
 	if s.load == nil {
 		return nil, errNothing
 	}
-	if err := s.write(q.Hand); err != nil {
-		return nil, err
-	}
 	g := &experiment.Grid{Workloads: []*sim.Workload{s.load}}
 	for _, text := range q.Policies {
-		c, err := s.contender(text)
+		c, err := contender(text, q.Rule)
 		if err != nil {
 			return nil, err
 		}
@@ -61,11 +59,12 @@ func (s *Session) grid(q Setting) (*experiment.Grid, error) {
 	return g, nil
 }
 
-func (s *Session) contender(text string) (sim.Contender, error) {
-	if s.hand != nil && text == s.hand.Name {
-		return sim.NewContender(text, s.hand.New), nil
+func contender(text, rule string) (sim.Contender, error) {
+	if text != Mine || rule == "" {
+		return sim.ParseContender(text)
 	}
-	return sim.ParseContender(text)
+	of, err := parseRule(rule)
+	return sim.NewContender(Mine, func() policy.Policy { return &ruled{rule: of} }), err
 }
 
 // Sweep replays every policy at every limit and returns the results that there are.
@@ -87,7 +86,7 @@ func (s *Session) ran(q Setting, known []sim.Result) (*experiment.Grid, error) {
 	if err := g.Run(context.Background(), nil); err != nil {
 		return nil, err
 	}
-	return g, s.failed()
+	return g, nil
 }
 
 // Shown is what the page shows of the runs at one limit.
@@ -120,7 +119,7 @@ func (s *Session) Run(q Setting, slots int) (*Shown, error) {
 	if len(runs) > 0 {
 		out.Recording = b.Recording(0, runs)
 	}
-	return out, s.failed()
+	return out, nil
 }
 
 // A Picture is everything that the page shows beside the memory over time.
@@ -253,4 +252,10 @@ func (s *Session) Explain(q Setting, at time.Duration) (string, error) {
 		return "", err
 	}
 	return view.Explain(g.Contenders[0], cfg.Log, at), nil
+}
+
+// Check says what is wrong with a rule, after the column where it is.
+func Check(rule string) error {
+	_, err := parseRule(rule)
+	return err
 }

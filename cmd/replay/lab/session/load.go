@@ -19,13 +19,8 @@ type Session struct {
 	// Truncated reports whether an error of Read is that the recording is cut off.
 	Truncated func(error) bool
 
-	// Hand reads a policy from its source; nil: none can be written.
-	Hand func(text string) (*Hand, error)
-
 	load *sim.Workload
 	info Info
-	hand *Hand  // the policy written in the page; nil if there is none
-	text string // of it
 }
 
 // Info says what a recording is.
