@@ -23,8 +23,14 @@ import (
 func (c *Collector) Account(bytes int64) {
 	a := &c.own().accounted
 	if bytes < 0 {
-		a.check(bytes)
-		a.less(-bytes)
+		if bytes < -MaxBytes {
+			checkBytes("Account", bytes)
+		}
+		if left := a.live.Add(bytes); left < 0 {
+			a.live.Add(-bytes)
+			panic(fmt.Sprintf("gc: Account takes back %d bytes, where only %d are counted", -bytes, left-bytes))
+		}
+		a.gave(-bytes)
 		return
 	}
 	checkBytes("Account", bytes)
@@ -54,20 +60,13 @@ func (a *accounted) more(bytes int64) {
 	}
 }
 
-func (a *accounted) less(bytes int64) {
+// gave is told that bytes were taken from live.
+func (a *accounted) gave(bytes int64) {
 	o, c := a.o, a.o.gate.c
-	a.live.Add(-bytes)
 	a.given.Add(bytes)
 	o.giveBack(bytes)
 	if c.recording.Load() {
 		a.log.less(c, bytes, trace.FreeExplicit, o.space)
-	}
-}
-
-// check panics if there are not so many bytes to take back. They are below 0.
-func (a *accounted) check(bytes int64) {
-	if live := a.live.Load(); bytes < -MaxBytes || live+bytes < 0 {
-		panic(fmt.Sprintf("gc: Account takes back %d bytes, where only %d are counted", -bytes, live))
 	}
 }
 
@@ -98,7 +97,7 @@ func (l *accountLog) more(c *Collector, bytes int64, site string, space pressure
 	l.last++
 	id := accountID | l.last
 	l.all = append(l.all, counted{id, bytes})
-	c.recordMore(id, bytes, site, space)
+	c.recordAlloc(id, bytes, site, space)
 }
 
 func (l *accountLog) less(c *Collector, bytes int64, why uint32, space pressure.Space) {
@@ -106,7 +105,7 @@ func (l *accountLog) less(c *Collector, bytes int64, why uint32, space pressure.
 	defer l.mu.Unlock()
 	for l.back += bytes; len(l.all) > 0 && l.back >= l.all[0].bytes; l.all = l.all[1:] {
 		l.back -= l.all[0].bytes
-		c.recordLess(l.all[0].id, l.all[0].bytes, why, space)
+		c.recordFree(l.all[0].id, l.all[0].bytes, why, space)
 	}
 	if len(l.all) == 0 {
 		l.back = 0 // it was counted before the recording began

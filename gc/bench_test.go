@@ -86,7 +86,7 @@ func BenchmarkTrack(b *testing.B) {
 func BenchmarkPoint(b *testing.B) {
 	for _, policy := range []string{"never", "cudajl"} {
 		c := newCollector(b, Config{Policy: MustParse(policy).New()})
-		g := c.Watch(&level{pressure.Sample{Live: 1 << 20, Limit: 1 << 30}})
+		g := c.NewGate(&level{pressure.Sample{Live: 1 << 20, Limit: 1 << 30}})
 		b.Run("at=allocation/policy="+policy, func(b *testing.B) {
 			for b.Loop() {
 				g.Allocating(1<<20, 4096)

@@ -83,7 +83,7 @@ type Config struct {
 }
 
 // HostPolicy is the text form of the policy of a collector that is given none, and watches memory of the
-// host alone. That is shared with other programs, so it has a price: see [Pacer].
+// host alone. That is shared with other programs, so it has a price: see package policy.
 const HostPolicy = "pacer:memory=1e-8,cpu=1%"
 
 // DefaultPolicy is the text form of the policy of a collector that is given none, and watches
@@ -196,18 +196,13 @@ func (c *Collector) SetPolicy(p Policy) {
 	if p == nil {
 		p = Spec{}.New()
 	}
-	from, to := c.swapPolicy(p)
-	c.logSwitch(from, to)
-}
-
-func (c *Collector) swapPolicy(p Policy) (from, to string) {
-	to = p.String()
+	to := p.String()
 	c.mu.Lock()
-	defer c.unlock()
-	from = c.policy.String()
+	from := c.policy.String()
 	c.policy, c.unchosen = p, false
 	c.changed()
-	return from, to
+	c.unlock()
+	c.logSwitch(from, to)
 }
 
 // Policy returns the text form of the policy in use.

@@ -55,7 +55,8 @@ func (c *Collector) join(name string, read func() (bytes, objects int64)) func(i
 		if bytes > 0 {
 			l.more(bytes)
 		} else {
-			l.less(-bytes)
+			l.live.Add(bytes)
+			l.gave(-bytes)
 		}
 	}
 }

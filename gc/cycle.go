@@ -57,7 +57,7 @@ func (c *Collector) Collect(trigger Trigger) Cycle {
 		c.logRefusal()
 	}
 	since := c.Now()
-	if r := c.underWay(); r != nil { // began before the call
+	if r := c.current.Load(); r != nil { // began before the call
 		c.holdFrom(r, since)
 		since = c.Now()
 	}
@@ -68,9 +68,6 @@ func (c *Collector) Collect(trigger Trigger) Cycle {
 	c.holdFrom(r, since)
 	return r.cycle
 }
-
-// underWay returns the cycle that the collector has asked for, or nil.
-func (c *Collector) underWay() *collection { return c.current.Load() }
 
 // beginNow starts a cycle for whoever asks, unless one is under way. It returns
 // that, or nil if the collector is closed.
@@ -88,7 +85,7 @@ func (c *Collector) beginNow(trigger Trigger, now time.Duration) *collection {
 // was one. An allocation that does not fit waits so before it asks for a
 // cycle of its own.
 func (c *Collector) Wait() bool {
-	r := c.underWay()
+	r := c.current.Load()
 	if r != nil {
 		c.hold(r)
 	}
@@ -96,7 +93,7 @@ func (c *Collector) Wait() bool {
 }
 
 // running reports whether a cycle that the collector has asked for is under way.
-func (c *Collector) running() bool { return c.underWay() != nil }
+func (c *Collector) running() bool { return c.current.Load() != nil }
 
 // obey starts what d asks for; it returns the cycle that the caller is to
 // wait for if d says Block. The caller holds mu.

@@ -28,7 +28,7 @@ func TestDefaultPolicyIsOfTheSpace(t *testing.T) {
 	} {
 		c := embed(t, Config{Policy: test.policy})
 		for _, s := range test.spaces {
-			c.Watch(place{s})
+			c.NewGate(place{s})
 		}
 		if got := c.Policy(); got != MustParse(test.want).New().String() {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
@@ -36,7 +36,7 @@ func TestDefaultPolicyIsOfTheSpace(t *testing.T) {
 	}
 	c := embed(t, Config{})
 	c.SetPolicy(chosen())
-	if c.Watch(place{pressure.Device(0)}); c.Policy() != chosen().String() {
+	if c.NewGate(place{pressure.Device(0)}); c.Policy() != chosen().String() {
 		t.Errorf("set: %s", c.Policy())
 	}
 }

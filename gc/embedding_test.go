@@ -78,7 +78,7 @@ func TestASlowReleaseHoldsNobody(t *testing.T) {
 		for range 20 {
 			ownFunc(c, new(thing), 60, func() {})
 		}
-		NewWeakRegistry(c.Watch(new(level)), 0, func(Slot, int, int64) {}).Close()
+		NewWeakRegistry(c.NewGate(new(level)), 0, func(Slot, int, int64) {}).Close()
 		c.Collect(TriggerRefusal)
 		c.Reap()
 	})

@@ -102,7 +102,7 @@ func staged(t *testing.T, p Policy) (*Collector, *puppet, *graveyard) {
 	c := newOn(e, Config{Caps: uncapped}, p)
 	patient(c)
 	g := &graveyard{level: level{pressure.Sample{Live: 100, Limit: 1000}}}
-	g.gate = c.Watch(g)
+	g.gate = c.NewGate(g)
 	c.addRegistry(g)
 	t.Cleanup(func() {
 		atRest(t, c)

@@ -41,9 +41,9 @@ type Gate struct {
 	until            time.Duration // the end of that step
 }
 
-// Watch makes the collector count src, which must stay usable until the
-// collector is closed or the gate is.
-func (c *Collector) Watch(src Source) *Gate {
+// NewGate makes the collector count src, which must stay usable until the
+// collector is closed or the gate is. It is for pools; a program's own counter is for [Watch].
+func (c *Collector) NewGate(src Source) *Gate {
 	g := &Gate{c: c, source: src, past: new(stepRing[Level])}
 	g.rebase()
 	c.mu.Lock()
@@ -75,9 +75,6 @@ func (g *Gate) Changed() {
 		g.wake.Store(0)
 	}
 }
-
-// Collector returns the collector that the gate belongs to.
-func (g *Gate) Collector() *Collector { return g.c }
 
 // Allocating is called before request bytes are handed out, when live bytes are
 // handed out already. The caller holds no lock. It asks the policy if that is
@@ -142,8 +139,8 @@ func (g *Gate) gauge() *Gauge {
 	if g == nil {
 		return nil
 	}
-	gauge, _ := g.source.(*Gauge)
-	return gauge
+	gauge, _ := g.source.(gaugeSource)
+	return gauge.Gauge
 }
 
 // wakeAt makes every gate ask again at the pressure that top has with wake bytes

@@ -5,13 +5,13 @@ import "time"
 // defaultIdle is the zero value of Config.Idle.
 const defaultIdle = time.Second
 
-// An idler looks whether the program has gone quiet: whether nothing was counted
-// between two looks. Then one cycle gives back what the program has left behind;
-// after that there is no look until something is tracked again.
+// An idler checks whether the program has gone quiet: whether nothing was counted
+// between two checks. Then one cycle gives back what the program has left behind;
+// after that there is no check until something is tracked again.
 type idler struct {
-	every time.Duration // between two looks; 0 = never
+	every time.Duration // between two checks; 0 = never
 	timer *time.Timer
-	last  int64 // gross bytes at the last look
+	last  int64 // gross bytes at the last check
 	done  int64 // gross bytes at the last cycle for a quiet program
 }
 
@@ -22,19 +22,19 @@ func newIdler(after time.Duration) idler {
 	return idler{every: max(0, after/2)}
 }
 
-// wake starts to look. The caller holds mu.
+// wakeIdler starts to check. The caller holds mu.
 func (c *Collector) wakeIdler() {
 	switch i := &c.idler; {
 	case i.every <= 0 || c.closed:
 	case i.timer == nil:
-		i.timer = time.AfterFunc(i.every, c.look)
+		i.timer = time.AfterFunc(i.every, c.checkQuiet)
 	default:
 		i.timer.Reset(i.every)
 	}
 }
 
-// look is what the timer calls.
-func (c *Collector) look() {
+// checkQuiet is what the timer calls.
+func (c *Collector) checkQuiet() {
 	c.mu.Lock()
 	defer c.unlock()
 	if c.closed {

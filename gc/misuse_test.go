@@ -58,6 +58,7 @@ func TestMisuseIsRefusedAtTheCall(t *testing.T) {
 		"negative limit":        {"SetLimit with -1", func() { c.SetLimit(-1) }},
 		"negative account":      {"takes back 5 bytes, where only 0", func() { c.Account(-5) }},
 		"absurd account":        {"Account with", func() { c.Account(math.MaxInt64) }},
+		"absurdly less":         {"Account with", func() { c.Account(math.MinInt64) }},
 		"resize":                {"Resize with -1", func() { Own(c, f, 1, free, 3).Resize(-1) }},
 	} {
 		t.Run(what, func(t *testing.T) { mustPanic(t, tc.want, tc.do) })

@@ -185,7 +185,7 @@ func TestWhyCyclesTakeMuchTime(t *testing.T) {
 	e.each = time.Duration(runtime.GOMAXPROCS(0)) * time.Second
 	c := newOn(e, Config{Caps: uncapped, Idle: -1, Log: slog.New(log)}, &scripted{decide: func(Point) Decision { return Decision{Action: Overlap, Reason: "it pays"} }})
 	t.Cleanup(c.Close)
-	c.Watch(new(level))
+	c.NewGate(new(level))
 	cycle := func() {
 		c.Sync(nil, func() error { return nil })
 		end := <-e.marks

@@ -69,7 +69,7 @@ func ownWith[T, A any](r *cleanups[A], owner *T, bytes int64, x cleanup[A]) Hand
 	slot := r.track(unsafe.Pointer(owner), bytes, x)
 	c.samples.choose(r, slot, bytes, gross, &c.settled)
 	if c.recording.Load() {
-		c.recordAlloc(r.id(slot), bytes)
+		c.recordAlloc(r.id(slot), bytes, siteOf(), r.o.space)
 	}
 	runtime.KeepAlive(owner) // or it could be found dead before that
 	return Handle{r, slot}
@@ -127,7 +127,7 @@ func (r *cleanups[A]) giveBack(slot Slot, x cleanup[A], bytes int64, why uint32)
 	defer func() {
 		r.o.giveBack(bytes)
 		if c := r.o.gate.c; c.recording.Load() {
-			c.recordFree(r.id(slot), bytes, why)
+			c.recordFree(r.id(slot), bytes, why, r.o.space)
 		}
 	}()
 	x.release(x.arg)
@@ -141,7 +141,7 @@ func (r *cleanups[A]) id(slot Slot) uint64 {
 
 func (r *cleanups[A]) resize(slot Slot, bytes int64) bool {
 	checkBytes("Resize", bytes)
-	before, ok := r.WeakRegistry.Resize(slot, bytes)
+	before, ok := r.setBytes(slot, bytes)
 	switch {
 	case !ok:
 		return false
@@ -152,8 +152,8 @@ func (r *cleanups[A]) resize(slot Slot, bytes int64) bool {
 		r.o.giveBack(before - bytes)
 	}
 	if c := r.o.gate.c; c.recording.Load() {
-		c.recordFree(r.id(slot), before, trace.FreeExplicit)
-		c.recordAlloc(r.id(slot), bytes)
+		c.recordFree(r.id(slot), before, trace.FreeExplicit, r.o.space)
+		c.recordAlloc(r.id(slot), bytes, siteOf(), r.o.space)
 	}
 	return true
 }
@@ -215,7 +215,7 @@ func newOwnership(c *Collector, cfg Config) *ownership {
 	o := &ownership{space: cfg.Space}
 	o.accounted.o = o
 	o.limit.Store(cfg.Limit)
-	o.gate = c.Watch(o)
+	o.gate = c.NewGate(o)
 	o.gate.soft = cfg.Caps.Assist >= 0
 	c.addRegistry((*accountWalk)(o))
 	return o

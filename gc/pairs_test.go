@@ -61,7 +61,7 @@ func pair(t *testing.T, a, b func(*paired)) {
 	defer c.Close()
 	p := &paired{Collector: c, owner: new(thing), sink: &recording{made: time.Now(), labels: trace.NewLabeler(new(trace.Trace))}}
 	p.gauge = Watch(c, func() int64 { return 1 << 20 })
-	p.gate = c.Watch(new(level))
+	p.gate = c.NewGate(new(level))
 	p.handle = ownFunc(c, p.owner, 10, func() {})
 	ownFunc(c, new(thing), 1<<19, func() {})
 	start := make(chan struct{})
@@ -95,7 +95,7 @@ func allMethods() map[string]func(*paired) {
 		"Gauge.Close": func(p *paired) { p.gauge.Close() },
 		"Gate":        func(p *paired) { p.gate.Allocating(10, 10); p.gate.Refused(10); p.gate.Changed() },
 		"Gate.Close":  func(p *paired) { p.gate.Close() },
-		"watch":       func(p *paired) { p.Collector.Watch(new(level)).Close() },
+		"watch":       func(p *paired) { p.Collector.NewGate(new(level)).Close() },
 		"registry":    func(p *paired) { NewWeakRegistry(p.gate, 0, func(Slot, int, int64) {}).Close() },
 		"Close":       func(p *paired) { p.Close() },
 		"Collect":     func(p *paired) { p.Collect(TriggerExplicit) },

@@ -87,31 +87,24 @@ func (r *recorder) machine(at time.Duration, g *Gate, seen machineSeen) {
 	r.seen = seen
 }
 
-// recordAlloc records that bytes were given to Own or Account, with the site of the call.
-func (c *Collector) recordAlloc(id uint64, bytes int64) {
-	c.recordMore(id, bytes, siteOf(), c.own().space)
+// recordAlloc records that bytes came under an identity, and where; recordFree that they came back, and why.
+func (c *Collector) recordAlloc(id uint64, bytes int64, site string, space pressure.Space) {
+	c.recordNow(trace.Event{Kind: trace.Alloc, Space: space, ID: id, Bytes: bytes}, site)
 }
 
-func (c *Collector) recordMore(id uint64, bytes int64, site string, space pressure.Space) {
+func (c *Collector) recordFree(id uint64, bytes int64, why uint32, space pressure.Space) {
+	c.recordNow(trace.Event{Kind: trace.Free, Space: space, ID: id, Bytes: bytes, Aux: why}, "")
+}
+
+func (c *Collector) recordNow(e trace.Event, label string) {
 	c.mu.Lock()
 	defer c.unlock()
 	c.record(func(to *recorder) {
-		to.out.Record(trace.Event{
-			Time: int64(to.out.Now()), Kind: trace.Alloc, Space: space, ID: id, Bytes: bytes, Aux: to.out.Label(site),
-		})
-	})
-}
-
-// recordFree records that they came back, and why.
-func (c *Collector) recordFree(id uint64, bytes int64, why uint32) {
-	c.recordLess(id, bytes, why, c.own().space)
-}
-
-func (c *Collector) recordLess(id uint64, bytes int64, why uint32, space pressure.Space) {
-	c.mu.Lock()
-	defer c.unlock()
-	c.record(func(to *recorder) {
-		to.out.Record(trace.Event{Time: int64(to.out.Now()), Kind: trace.Free, Space: space, ID: id, Bytes: bytes, Aux: why})
+		e.Time = int64(to.out.Now())
+		if label != "" {
+			e.Aux = to.out.Label(label)
+		}
+		to.out.Record(e)
 	})
 }
 

@@ -83,12 +83,12 @@ func TestCyclesKeepToTheirShareOfTheProcessor(t *testing.T) {
 	defer c.Close()
 	src := new(shrinking)
 	src.at.Live, src.at.Limit = 100, 1000
-	gate := c.Watch(src)
+	gate := c.NewGate(src)
 	cycles := 0
 	for e.now() < time.Second {
 		src.allocated += 100
 		gate.Allocating(100, 100)
-		if r := c.underWay(); r != nil {
+		if r := c.current.Load(); r != nil {
 			cycles++
 			end := <-e.marks
 			e.pass(3 * ms)
@@ -119,7 +119,7 @@ func TestWhoAsksGivesWay(t *testing.T) {
 		e.pass(c.saved)
 		go func() {
 			end := <-e.marks
-			waitFor(t, 20*time.Second, func() bool { return collector.underWay().passed.Load() > 0 }) // the caller has come by
+			waitFor(t, 20*time.Second, func() bool { return collector.current.Load().passed.Load() > 0 }) // the caller has come by
 			end <- 0
 		}()
 		owner := new([4]*int)

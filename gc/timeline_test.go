@@ -107,7 +107,7 @@ func TestTimelineWithALateClock(t *testing.T) {
 // takes, and the reading of all that is kept, which the debug page takes.
 func BenchmarkTimeline(b *testing.B) {
 	c := newCollector(b, Config{Idle: -1})
-	g := c.Watch(&level{})
+	g := c.NewGate(&level{})
 	b.Run("of=see", func(b *testing.B) {
 		now, s := time.Duration(0), g.source.Sample()
 		c.mu.Lock()

@@ -194,10 +194,9 @@ func (r *WeakRegistry[W]) has(slot Slot) bool {
 	return c.gen[i] == slot.gen()
 }
 
-// Resize changes the bytes of a tracked object, and returns those that it had. It
+// setBytes changes the bytes of a tracked object, and returns those that it had. It
 // returns false if the slot was given up before or a cycle has found its object dead.
-func (r *WeakRegistry[W]) Resize(slot Slot, bytes int64) (before int64, ok bool) {
-	checkBytes("Resize", bytes)
+func (r *WeakRegistry[W]) setBytes(slot Slot, bytes int64) (before int64, ok bool) {
 	s := &r.shards[slot.shard()]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,59 +280,59 @@ func (r *WeakRegistry[W]) promoteAll() {
 	}
 }
 
-// corpses are what dead objects owned.
-type corpses[W any] struct {
+// remains are what dead objects owned.
+type remains[W any] struct {
 	r   *WeakRegistry[W]
-	all []corpse[W]
+	all []dead[W]
 }
 
-type corpse[W any] struct {
+type dead[W any] struct {
 	slot Slot
 	w    W
 	size int64
 }
 
-func (d *corpses[W]) bytes(i int) int64 { return d.all[i].size }
-func (d *corpses[W]) give(i int)        { d.r.give(d.all[i].slot, d.all[i].w, d.all[i].size) }
+func (d *remains[W]) bytes(i int) int64 { return d.all[i].size }
+func (d *remains[W]) give(i int)        { d.r.give(d.all[i].slot, d.all[i].w, d.all[i].size) }
 
 // walk has what belongs to dead objects given back. It holds a shard's lock for one
 // chunk at a time.
 func (r *WeakRegistry[W]) walk(cycle *collection) {
-	var dead []corpse[W]
+	var found []dead[W]
 	for i := range r.shards {
 		s := &r.shards[i]
 		for n, more := 0, true; more; n++ {
 			s.mu.Lock()
 			if more = n < len(s.chunks); more {
-				dead = s.bury(i, n, dead)
+				found = s.collectDead(i, n, found)
 			}
 			s.mu.Unlock()
-			if len(dead) >= chunkLen || len(dead) > 0 && !more {
-				cycle.found(&batch{gate: r.gate, dead: &corpses[W]{r, dead}, counted: r.counted, n: len(dead)})
-				dead = nil
+			if len(found) >= chunkLen || len(found) > 0 && !more {
+				cycle.found(&batch{gate: r.gate, dead: &remains[W]{r, found}, counted: r.counted, n: len(found)})
+				found = nil
 			}
 		}
 	}
 }
 
-// bury frees the slots of chunk n whose objects are dead, and appends what they
-// owned to dead. The shard has the number given.
-func (s *shard[W]) bury(number, n int, dead []corpse[W]) []corpse[W] {
+// collectDead frees the slots of chunk n whose objects are dead, and appends what they
+// owned to found. The shard has the number given.
+func (s *shard[W]) collectDead(number, n int, found []dead[W]) []dead[W] {
 	c := s.chunks[n]
 	if c.old == 0 {
-		return dead
+		return found
 	}
 	for i := range c.weak {
 		p := c.weak[i]
 		if p == (weak.Pointer[byte]{}) || p.Value() != nil {
 			continue
 		}
-		if dead == nil {
-			dead = make([]corpse[W], 0, min(2*chunkLen, int(c.old)+chunkLen))
+		if found == nil {
+			found = make([]dead[W], 0, min(2*chunkLen, int(c.old)+chunkLen))
 		}
 		index := uint32(n)<<chunkBits | uint32(i)
-		dead = append(dead, corpse[W]{makeSlot(c.gen[i], number, index), c.what[i].w, c.what[i].bytes()})
+		found = append(found, dead[W]{makeSlot(c.gen[i], number, index), c.what[i].w, c.what[i].bytes()})
 		s.forget(index, c, uint32(i))
 	}
-	return dead
+	return found
 }

@@ -89,7 +89,7 @@ func TestTheSpaceUnderMostPressureDecides(t *testing.T) {
 	host := &level{pressure.Sample{Space: pressure.Host, Live: 10, Limit: 100}}
 	device := &level{pressure.Sample{Space: pressure.Device(0), Live: 300, Limit: 1000}}
 	none := &level{pressure.Sample{Space: pressure.Pinned, Live: 1 << 40}}
-	atHost, atDevice, atNone := c.Watch(host), c.Watch(device), c.Watch(none)
+	atHost, atDevice, atNone := c.NewGate(host), c.NewGate(device), c.NewGate(none)
 	step := func(what string, want int, g *Gate, live int64) {
 		t.Helper()
 		if g.Allocating(live, 0); len(asked) != want {
@@ -210,7 +210,7 @@ func TestAPolicySeesWhatACycleFreesWhenItEnds(t *testing.T) {
 		decide:  func(p Point) Decision { seen = append(seen, p); return Decision{} },
 		observe: func(c Cycle) { ended = append(ended, c) },
 	}})
-	gate := c.Watch(src)
+	gate := c.NewGate(src)
 	given, middle, goOn := 0, make(chan bool), make(chan bool)
 	r := NewWeakRegistry(gate, 1<<20, func(Slot, uint64, int64) {
 		if given == objects/2 {

@@ -139,7 +139,7 @@ func (g *group) gate(c *gc.Collector) *gc.Gate {
 	defer g.mu.Unlock()
 	s := g.gates[c]
 	if s == nil {
-		s = &sharedGate{Gate: c.Watch(g)}
+		s = &sharedGate{Gate: c.NewGate(g)}
 		g.gates[c] = s
 	}
 	s.pools++
