@@ -139,8 +139,8 @@ func (g *Gate) gauge() *Gauge {
 	if g == nil {
 		return nil
 	}
-	gauge, _ := g.source.(gaugeSource)
-	return gauge.Gauge
+	gauge, _ := g.source.(*Gauge)
+	return gauge
 }
 
 // wakeAt makes every gate ask again at the pressure that top has with wake bytes

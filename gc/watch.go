@@ -71,7 +71,7 @@ func Watch(c *Collector, read func() int64) *Gauge {
 		g.log.more(c, g.low, gaugeSite, pressure.Host)
 	}
 	g.backoff.level = g.low
-	g.gate = c.NewGate(gaugeSource{g})
+	g.gate = c.NewGate(g)
 	c.addRegistry((*gaugeWalk)(g))
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,16 +92,14 @@ func (g *Gauge) Close() {
 	})
 }
 
-// A gaugeSource is a gauge as a gate sees it: as the last look did.
-type gaugeSource struct{ *Gauge }
-
-func (g gaugeSource) Sample() pressure.Sample {
+// Sample implements [Source] with what the last look saw.
+func (g *Gauge) Sample() pressure.Sample {
 	level := g.level.Load()
 	return pressure.Sample{Space: pressure.Host, Live: level, Reserved: level, Limit: g.limit.Load()}
 }
 
-// Allocated returns the gauge's level at first, and all rises since.
-func (g gaugeSource) Allocated() int64 { return g.grown.Load() }
+// Allocated implements [Source]: the gauge's level at first, and all rises since.
+func (g *Gauge) Allocated() int64 { return g.grown.Load() }
 
 // Look reads the gauge, and asks the policy if it has risen. While cycles bring memory back it asks where the gauge
 // stands still, too: an allocator may take what is new from what was freed before, so that garbage does not show.
