@@ -8,7 +8,6 @@
 package gomlx
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -69,13 +68,14 @@ func Wrap(inner backends.Backend, configs ...gc.Config) (*Backend, error) {
 		if n < len(configs) {
 			config = configs[n]
 		}
-		m, err := newMemory(n, config, inner.HasSharedBuffers())
+		m, err := newMemory(inner, n, config)
 		if err != nil {
-			return nil, errors.Join(err, b.close())
+			b.close()
+			return nil, err
 		}
 		b.devices = append(b.devices, m)
 	}
-	b.host = &memory{collector: gc.Default(), shared: true}
+	b.host = &memory{backend: inner, collector: gc.Default(), shared: true}
 	if inner.HasSharedBuffers() && len(b.devices) > 0 {
 		b.host = b.devices[0]
 	}
@@ -99,14 +99,13 @@ func (b *Backend) Description() string { return name + " collection over " + b.B
 // Finalize finalizes the other backend, and ends what collects for it.
 func (b *Backend) Finalize() {
 	b.Backend.Finalize()
-	_ = b.close()
+	b.close()
 }
 
-func (b *Backend) close() error {
+func (b *Backend) close() {
 	for _, m := range b.devices {
 		m.close()
 	}
-	return nil
 }
 
 // Builder implements [backends.Backend].
@@ -119,9 +118,7 @@ func (b *Backend) BufferFinalize(x backends.Buffer) error {
 		return err
 	}
 	defer runtime.KeepAlive(own)
-	if own.handle.Release() {
-		return own.held.err
-	}
+	own.take()
 	return b.Backend.BufferFinalize(own.held.inner)
 }
 
@@ -169,7 +166,7 @@ func (b *Backend) BufferCopyToDevice(x backends.Buffer, device backends.DeviceNu
 		return nil, err
 	}
 	defer runtime.KeepAlive(own)
-	return b.allocate(device, own.shape, func() (backends.Buffer, error) {
+	return b.allocate(device, *own.shape, func() (backends.Buffer, error) {
 		return b.Backend.BufferCopyToDevice(own.held.inner, device)
 	})
 }
@@ -180,7 +177,7 @@ func (b *Backend) NewSharedBuffer(device backends.DeviceNum, shape shapes.Shape)
 	if err != nil {
 		return nil, nil, err
 	}
-	return b.track(b.host, inner, shape, device), flat, nil
+	return b.track(b.host, inner, &shape, device), flat, nil
 }
 
 // BufferData implements [backends.DataInterface].
@@ -204,5 +201,5 @@ func (b *Backend) allocate(device backends.DeviceNum, shape shapes.Shape, from f
 	if err != nil {
 		return nil, err
 	}
-	return b.track(m, inner, shape, device), nil
+	return b.track(m, inner, &shape, device), nil
 }

@@ -13,23 +13,21 @@ import (
 type buffer struct {
 	held   *held
 	handle gc.Handle
-	shape  shapes.Shape
+	shape  *shapes.Shape
 	device backends.DeviceNum
 }
 
 // What is held of the other backend is given back once the buffer is unreachable.
 type held struct {
-	backend *Backend
-	memory  *memory
-	inner   backends.Buffer
-	bytes   int64
-	donated bool // an execution has taken it
-	err     error
+	memory *memory
+	inner  backends.Buffer
+	bytes  int64
+	taken  bool // somebody else gives it back: the program, or an execution that was given it
 }
 
 // track counts a buffer that the other backend has made.
-func (b *Backend) track(m *memory, inner backends.Buffer, shape shapes.Shape, device backends.DeviceNum) *buffer {
-	h := &held{backend: b, memory: m, inner: inner, bytes: int64(shape.Memory())}
+func (b *Backend) track(m *memory, inner backends.Buffer, shape *shapes.Shape, device backends.DeviceNum) *buffer {
+	h := &held{memory: m, inner: inner, bytes: int64(shape.Memory())}
 	own := &buffer{held: h, shape: shape, device: device}
 	m.live.Add(h.bytes)
 	own.handle = gc.Own(m.collector, own, h.bytes, (*held).release, h)
@@ -39,21 +37,21 @@ func (b *Backend) track(m *memory, inner backends.Buffer, shape shapes.Shape, de
 // release is called once. The other backend's buffers die with it.
 func (h *held) release() {
 	h.memory.live.Add(-h.bytes)
-	if !h.donated && !h.backend.IsFinalized() {
-		h.err = h.backend.Backend.BufferFinalize(h.inner)
+	if of := h.memory.backend; !h.taken && !of.IsFinalized() {
+		_ = of.BufferFinalize(h.inner)
 	}
 }
 
-// donate is called when an execution has taken the buffer's memory.
-func (o *buffer) donate() {
-	o.held.donated = true
-	o.handle.Release()
+// take says that somebody else gives the buffer's memory back. It reports whether that is so: once.
+func (o *buffer) take() bool {
+	o.held.taken = true
+	return o.handle.Release()
 }
 
 // own returns the buffer that x is.
 func (b *Backend) own(x backends.Buffer) (*buffer, error) {
 	own, ok := x.(*buffer)
-	if !ok || own.held.backend != b {
+	if !ok || own.held.memory.backend != b.Backend {
 		return nil, fmt.Errorf("gomlx: the buffer, a %T, is not one of this backend", x)
 	}
 	return own, nil

@@ -62,7 +62,7 @@ func (e *executable) Execute(inputs []backends.Buffer, donate []bool, device bac
 	}
 	for i, taken := range donate {
 		if taken {
-			inputs[i].(*buffer).donate()
+			inputs[i].(*buffer).take()
 		}
 	}
 	return outputs, e.track(outputs, device)
@@ -77,7 +77,7 @@ func (e *executable) track(outputs []backends.Buffer, device backends.DeviceNum)
 				return err
 			}
 		}
-		outputs[i] = e.backend.track(e.backend.of(device), inner, e.outputs[i%len(e.outputs)], device)
+		outputs[i] = e.backend.track(e.backend.of(device), inner, &e.outputs[i%len(e.outputs)], device)
 	}
 	return nil
 }

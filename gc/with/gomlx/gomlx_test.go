@@ -342,13 +342,13 @@ func BenchmarkBuffer(b *testing.B) {
 	b.Run("donated", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			eager.track(m, raw, shape, 0).donate()
+			eager.track(m, raw, &shape, 0).take()
 		}
 	})
 	b.Run("forgotten", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			eager.track(m, raw, shape, 0).held.donated = true
+			eager.track(m, raw, &shape, 0).held.taken = true
 		}
 	})
 }

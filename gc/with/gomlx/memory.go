@@ -6,12 +6,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gomlx/gomlx/backends"
+
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
 )
 
 // A memory is a device's, or the host's.
 type memory struct {
+	backend   backends.Backend // the other one
 	collector *gc.Collector
 	shared    bool // the collector is not ours
 	space     pressure.Space
@@ -23,11 +26,13 @@ type memory struct {
 // (xla.NewWithOptions): the limit leaves a tenth of that to what executions need while they run.
 const share = 0.75 * 0.9
 
-func newMemory(device int, config gc.Config, host bool) (m *memory, err error) {
-	m = new(memory)
+func newMemory(of backends.Backend, device int, config gc.Config) (m *memory, err error) {
+	m = &memory{backend: of}
+	host := of.HasSharedBuffers()
 	switch {
 	case host && config == (gc.Config{}):
-		return &memory{collector: gc.Default(), shared: true}, nil
+		m.collector, m.shared = gc.Default(), true
+		return m, nil
 	case !host:
 		m.space = pressure.Device(device)
 	}

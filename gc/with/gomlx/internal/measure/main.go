@@ -56,7 +56,7 @@ func run(args []string, out io.Writer) (err error) {
 	flags.StringVar(&e.plugin, "plugin", "", "path of a PJRT plugin; simplego if empty")
 	flags.StringVar(&e.options, "options", "", "of the plugin's client: memory_fraction=0.1,preallocate=true,allocator=bfc")
 	flags.StringVar(&e.program, "program", "array", "array, dense, train, serve, or probe")
-	flags.StringVar(&e.manners, "manners", "hand,default", "asis, hand, tick100ms, bare (the wrapper without a limit), default, soft (assists), or a policy")
+	flags.StringVar(&e.manners, "manners", "hand,default", "asis, hand, tick100ms, hand+tick25ms, wrapped (and finalized by hand), bare (the wrapper without a limit), default, soft (assists), or a policy")
 	flags.StringVar(&e.heaps, "heaps", "0", "MiB of Go pointers beside the program")
 	flags.TextVar(&e.limit, "limit", pressure.Limit{}, "of the wrapper")
 	flags.IntVar(&e.steps, "steps", 100, "of a run")
@@ -148,7 +148,10 @@ func (e *experiment) backend(manner string) (backends.Backend, *gc.Collector, er
 	}
 	config.Limit = limit
 	switch {
-	case manner == "hand":
+	case manner == "wrapped": // and finalized by hand
+		b, err := gomlx.Wrap(e.raw, config)
+		return b, b.Collector(0), err
+	case strings.HasPrefix(manner, "hand"):
 		return e.raw, nil, nil
 	case manner == "asis" || strings.HasPrefix(manner, "tick"):
 		return forgetful{e.raw}, nil, nil
@@ -195,7 +198,7 @@ func (e *experiment) cell(manner string, heap int) error {
 		return errors.New("no such program")
 	}
 	done := func(...*tensors.Tensor) {}
-	if manner == "hand" {
+	if strings.HasPrefix(manner, "hand") || manner == "wrapped" {
 		done = func(all ...*tensors.Tensor) {
 			for _, t := range all {
 				t.MustFinalizeAll()
@@ -203,13 +206,12 @@ func (e *experiment) cell(manner string, heap int) error {
 		}
 	}
 	step, err := make(backend, e.small, done)
-	if err != nil {
-		return err
+	for i := 0; i < 3 && err == nil; i++ { // compiles
+		err = step()
 	}
-	for range 3 { // compiles
-		if err := step(); err != nil {
-			return err
-		}
+	if err != nil {
+		(&measurement{failed: err}).print(e, manner, heap, collector)
+		return nil
 	}
 	if e.trace != "" {
 		file, err := os.Create(e.trace)
@@ -240,7 +242,8 @@ func (e *experiment) cell(manner string, heap int) error {
 // beside starts a ticker that collects, if the manner is one, and what writes the curve.
 func (e *experiment) beside(manner string) (stop func()) {
 	quit, gone := make(chan struct{}), make(chan struct{})
-	every, _ := time.ParseDuration(strings.TrimPrefix(manner, "tick"))
+	_, period, _ := strings.Cut(manner, "tick")
+	every, _ := time.ParseDuration(period)
 	go func() {
 		defer close(gone)
 		if every == 0 {

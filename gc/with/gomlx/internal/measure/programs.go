@@ -19,7 +19,7 @@ import (
 // gives to done, which finalizes it, or forgets it.
 type program func(b backends.Backend, small int, done func(...*tensors.Tensor)) (step func() error, err error)
 
-var programs = map[string]program{"array": arrays, "dense": dense, "train": training, "serve": serving}
+var programs = map[string]program{"array": arrays, "dense": dense, "train": training, "serve": serving, "tiny": tiny}
 
 // try calls f and returns the error that it panics with: GoMLX's Must functions do.
 func try(f func()) (err error) {
@@ -70,6 +70,19 @@ func arrays(b backends.Backend, small int, done func(...*tensors.Tensor)) (func(
 			x = next
 		})
 	}, nil
+}
+
+// tiny: one execution whose results are 32 arrays of 16 KiB, to see what an array costs.
+func tiny(b backends.Backend, _ int, done func(...*tensors.Tensor)) (func() error, error) {
+	many := MustNewExec(b, func(x *Node) []*Node {
+		all := make([]*Node, 32)
+		for i := range all {
+			all[i] = AddScalar(x, float64(i))
+		}
+		return all
+	})
+	x := random(4096)
+	return func() error { return try(func() { done(many.MustExec(x)...) }) }, nil
 }
 
 // dense: two layers and their gradients, operation by operation, with momentum; batches are copied out of the data.
