@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gomlx/gomlx/backends"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
@@ -50,7 +51,14 @@ type Backend struct {
 	backends.Backend
 	devices []*memory // by number
 	host    *memory   // of shared buffers
+	end     end
 	reading gc.WaitPlace
+}
+
+// An end comes once, and not while a cycle's release uses the other backend.
+type end struct {
+	mu   sync.RWMutex
+	come bool
 }
 
 // Wrap makes a backend of inner, which it takes over. Each device has a collector, by the config of its number, or
@@ -68,14 +76,14 @@ func Wrap(inner backends.Backend, configs ...gc.Config) (*Backend, error) {
 		if n < len(configs) {
 			config = configs[n]
 		}
-		m, err := newMemory(inner, n, config)
+		m, err := newMemory(b, n, config)
 		if err != nil {
 			b.close()
 			return nil, err
 		}
 		b.devices = append(b.devices, m)
 	}
-	b.host = &memory{backend: inner, collector: gc.Default(), shared: true}
+	b.host = &memory{backend: b, collector: gc.Default(), shared: true}
 	if inner.HasSharedBuffers() && len(b.devices) > 0 {
 		b.host = b.devices[0]
 	}
@@ -98,7 +106,10 @@ func (b *Backend) Description() string { return name + " collection over " + b.B
 
 // Finalize finalizes the other backend, and ends what collects for it.
 func (b *Backend) Finalize() {
+	b.end.mu.Lock()
+	b.end.come = true
 	b.Backend.Finalize()
+	b.end.mu.Unlock()
 	b.close()
 }
 

@@ -37,8 +37,14 @@ func (b *Backend) track(m *memory, inner backends.Buffer, shape *shapes.Shape, d
 // release is called once. The other backend's buffers die with it.
 func (h *held) release() {
 	h.memory.live.Add(-h.bytes)
-	if of := h.memory.backend; !h.taken && !of.IsFinalized() {
-		_ = of.BufferFinalize(h.inner)
+	if h.taken {
+		return
+	}
+	of := h.memory.backend
+	of.end.mu.RLock()
+	defer of.end.mu.RUnlock()
+	if !of.end.come {
+		_ = of.Backend.BufferFinalize(h.inner)
 	}
 }
 
@@ -51,7 +57,7 @@ func (o *buffer) take() bool {
 // own returns the buffer that x is.
 func (b *Backend) own(x backends.Buffer) (*buffer, error) {
 	own, ok := x.(*buffer)
-	if !ok || own.held.memory.backend != b.Backend {
+	if !ok || own.held.memory.backend != b {
 		return nil, fmt.Errorf("gomlx: the buffer, a %T, is not one of this backend", x)
 	}
 	return own, nil

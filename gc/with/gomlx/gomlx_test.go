@@ -17,6 +17,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/tensors"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A tight backend is one on which so many bytes fit and no more, as on a device: it says so in
@@ -351,4 +352,53 @@ func BenchmarkBuffer(b *testing.B) {
 			eager.track(m, raw, &shape, 0).held.taken = true
 		}
 	})
+}
+
+// A sink keeps what it is told.
+type sink struct {
+	mu     sync.Mutex
+	begin  time.Time
+	labels map[string]uint32
+	kinds  map[trace.Kind]int
+}
+
+func (s *sink) Now() time.Duration { return time.Since(s.begin) }
+
+func (s *sink) Record(e trace.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kinds[e.Kind]++
+}
+
+func (s *sink) Label(text string) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.labels[text]; !known {
+		s.labels[text] = uint32(len(s.labels) + 1)
+	}
+	return s.labels[text]
+}
+
+func TestARecordingHasEveryBufferAndEveryWaitByPlace(t *testing.T) {
+	s := &sink{begin: time.Now(), labels: map[string]uint32{}, kinds: map[trace.Kind]int{}}
+	device := newTight(t, 1<<30)
+	b, m := wrap(t, device, gc.Config{Limit: 1 << 30, Recorder: s, Policy: gc.MustParse("always").New(), Caps: gc.Caps{Cycles: 1}})
+	run := graph.MustNewExec(b, twice).WithName("double")
+	for range 5 {
+		tensors.MustCopyFlatData[float32](run.MustExec1(array()))
+	}
+	for end := time.Now().Add(10 * time.Second); m.live.Load() > 0 && time.Now().Before(end); {
+		m.collector.Collect(gc.TriggerExplicit)
+	}
+	m.collector.SetRecorder(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kinds[trace.Alloc] != 10 || s.kinds[trace.Free] != 10 || s.kinds[trace.Sync] != 10 {
+		t.Errorf("%d made, %d freed, %d waits; want 10 of each", s.kinds[trace.Alloc], s.kinds[trace.Free], s.kinds[trace.Sync])
+	}
+	for _, place := range []string{"gomlx: double#0", "gomlx: read"} {
+		if s.labels[place] == 0 {
+			t.Errorf("no wait at %q: %v", place, s.labels)
+		}
+	}
 }

@@ -6,15 +6,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gomlx/gomlx/backends"
-
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
 )
 
 // A memory is a device's, or the host's.
 type memory struct {
-	backend   backends.Backend // the other one
+	backend   *Backend
 	collector *gc.Collector
 	shared    bool // the collector is not ours
 	space     pressure.Space
@@ -26,7 +24,7 @@ type memory struct {
 // (xla.NewWithOptions): the limit leaves a tenth of that to what executions need while they run.
 const share = 0.75 * 0.9
 
-func newMemory(of backends.Backend, device int, config gc.Config) (m *memory, err error) {
+func newMemory(of *Backend, device int, config gc.Config) (m *memory, err error) {
 	m = &memory{backend: of}
 	host := of.HasSharedBuffers()
 	switch {

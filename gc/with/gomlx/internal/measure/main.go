@@ -25,7 +25,6 @@ import (
 	"github.com/eagergc/eagergc/gc/with/gomlx"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/arrowfile"
 )
 
 func main() {
@@ -156,7 +155,7 @@ func (e *experiment) backend(manner string) (backends.Backend, *gc.Collector, er
 	case manner == "asis" || strings.HasPrefix(manner, "tick"):
 		return forgetful{e.raw}, nil, nil
 	case e.record != "":
-		recorder, err := arrowfile.Record(e.record, &trace.Trace{Name: "gomlx-" + e.program}, trace.RecorderConfig{})
+		recorder, err := trace.Record(e.record, &trace.Trace{Name: "gomlx-" + e.program}, trace.RecorderConfig{})
 		if err != nil {
 			return nil, nil, err
 		}

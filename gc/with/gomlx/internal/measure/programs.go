@@ -105,6 +105,11 @@ func dense(b backends.Backend, small int, done func(...*tensors.Tensor)) (func()
 	x, y := random(len(cuts)*batch, in), random(len(cuts)*batch, out)
 	weights := []*tensors.Tensor{random(in, hidden), random(hidden, out)}
 	moments := []*tensors.Tensor{random(in, hidden), random(hidden, out)}
+	for _, cut := range cuts { // compiles
+		if err := try(func() { done(cut.MustExec1(x), cut.MustExec1(y)) }); err != nil {
+			return nil, err
+		}
+	}
 	return func() error {
 		return try(func() {
 			cut := cuts[rand.IntN(len(cuts))]
@@ -176,9 +181,8 @@ func serving(b backends.Backend, small int, done func(...*tensors.Tensor)) (func
 	for i, n := range sizes {
 		pictures[i] = make([]float32, n*side*side*3)
 	}
-	request := func() error {
+	request := func(i int) error {
 		return try(func() {
-			i := rand.IntN(len(sizes))
 			x := tensors.FromFlatDataAndDimensions(pictures[i], sizes[i], side, side, 3)
 			y := normal.MustExec1(x)
 			done(x)
@@ -191,15 +195,17 @@ func serving(b backends.Backend, small int, done func(...*tensors.Tensor)) (func
 			done(y)
 		})
 	}
-	if err := request(); err != nil { // moves the weights, which no two may at once
-		return nil, err
+	for i := range sizes { // compiles, and moves the weights, which no two may at once
+		if err := request(i); err != nil {
+			return nil, err
+		}
 	}
 	return func() error {
 		const clients = 4
 		var all sync.WaitGroup
 		var errs [clients]error
 		for c := range clients {
-			all.Go(func() { errs[c] = request() })
+			all.Go(func() { errs[c] = request(rand.IntN(len(sizes))) })
 		}
 		all.Wait()
 		for _, err := range errs {
