@@ -92,6 +92,11 @@ func (p *DriverPool) Close() error {
 // Alloc returns memory that work queued on s from now on may use; other streams
 // must wait for an event recorded on s after this call.
 func (p *DriverPool) Alloc(bytes int64, s *Stream) (addr uintptr, err error) {
+	err = p.dev.retry(func() error { addr, err = p.alloc(bytes, s); return err })
+	return addr, err
+}
+
+func (p *DriverPool) alloc(bytes int64, s *Stream) (addr uintptr, err error) {
 	if s == nil || s.closed.Load() { // its successor is the default stream
 		s = p.dev.Default()
 	}
@@ -143,7 +148,7 @@ type DriverMemory struct {
 func (p *DriverPool) Upstream() *DriverMemory {
 	m := &DriverMemory{of: p}
 	m.order, m.kind, m.info = order{p.dev}, "stream-ordered", p.dev.info
-	m.allocate, m.release = p.Alloc, p.Free
+	m.allocate, m.release = p.alloc, p.Free
 	m.mover = mover{p.dev}
 	return m
 }

@@ -80,7 +80,8 @@ type HostBuffer struct {
 
 // NewHostBuffer allocates a buffer, which the caller closes.
 func (d *Device) NewHostBuffer(bytes int) (*HostBuffer, error) {
-	addr, err := hostAlloc(d, int64(bytes))
+	var addr uintptr
+	err := d.retry(func() (err error) { addr, err = hostAlloc(d, int64(bytes)); return err })
 	if err != nil {
 		return nil, err
 	}

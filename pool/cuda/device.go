@@ -28,6 +28,10 @@ type Device struct {
 	pollFor atomic.Int64 // ns
 	staging atomic.Pointer[pool.Pool]
 
+	total    int64                 // bytes
+	pageable bool                  // it can use any memory of the host
+	captured atomic.Pointer[Graph] // whose capture began last
+
 	// syncer is asked before each wait for the GPU, with the place of the wait.
 	syncer                              atomic.Pointer[Syncer]
 	onDevice, onStream, onEvent, onCopy gc.WaitPlace
@@ -74,7 +78,9 @@ func Open(n int) (*Device, error) {
 	d.onDevice.Name, d.onStream.Name = "device synchronize", "stream synchronize"
 	d.onEvent.Name, d.onCopy.Name = "event synchronize", "copy to host"
 	streams.add(&d.null)
-	if err := errors.Join(grantDriverPools(n), mapped.grant(n)); err != nil {
+	_, d.total, err = d.MemInfo()
+	d.pageable = canUsePageable(n)
+	if err := errors.Join(err, grantDriverPools(n), mapped.grant(n)); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -135,13 +141,25 @@ type Syncer interface {
 }
 
 // SyncThrough makes every wait for the device a sync point of s, which may hide
-// a collection behind it. Nil undoes that.
+// a collection behind it. If s is a pool, what the driver allocates beside it climbs
+// its ladder: modules, graphs, streams, host buffers. Nil undoes that. [Default] does it.
 func (d *Device) SyncThrough(s Syncer) {
 	if s == nil {
 		d.syncer.Store(nil)
 		return
 	}
 	d.syncer.Store(&s)
+}
+
+// retry calls f, which has the driver allocate memory. Where it finds none, the pool
+// that the waits go through makes room: see [pool.Pool.Retry].
+func (d *Device) retry(f func() error) error {
+	if s := d.syncer.Load(); s != nil {
+		if p, ok := (*s).(interface{ Retry(func() error) error }); ok {
+			return p.Retry(f)
+		}
+	}
+	return f()
 }
 
 // wait blocks in f, as a sync point.
@@ -190,6 +208,13 @@ func (d *Device) Synchronize() error {
 
 // contexts are the primary contexts of the devices that were opened.
 var contexts sync.Map // of handle, by device number
+
+// several reports whether more than one device was opened.
+func several() bool {
+	n := 0
+	contexts.Range(func(any, any) bool { n++; return n < 2 })
+	return n > 1
+}
 
 // canUse reports whether kernels on d may use the memory of another device, and
 // enables it the first time.

@@ -29,11 +29,16 @@ package cuda
 import (
 	"errors"
 	"fmt"
+
+	"github.com/eagergc/eagergc/pool"
 )
 
 // ErrNoCUDA is returned by every entry of a program that was built without the
-// tag cuda.
+// tag cuda, but for [Default].
 var ErrNoCUDA = errors.New("cuda: built without the tag cuda")
+
+// ErrNoDevice is returned where [Pools] have no device.
+var ErrNoDevice = errors.New("cuda: there is no GPU")
 
 // An Error is a call of the driver that failed.
 type Error struct {
@@ -48,6 +53,11 @@ const (
 	codeOutOfMemory = 2
 	codeStubLibrary = 34
 )
+
+// Is reports whether target is [pool.ErrOutOfMemory] and the driver found no memory.
+func (e *Error) Is(target error) bool {
+	return target == pool.ErrOutOfMemory && e.Code == codeOutOfMemory
+}
 
 func (e *Error) Error() string {
 	if e.Code == codeStubLibrary {

@@ -131,6 +131,14 @@ func deviceName(n int) (string, error) {
 	return C.GoString(&name[0]), nil
 }
 
+// canUsePageable reports whether a device can use memory of the host that the driver
+// has not heard of.
+func canUsePageable(n int) bool {
+	var yes C.int
+	r := C.cuDeviceGetAttribute(&yes, C.CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, C.CUdevice(n))
+	return r == C.CUDA_SUCCESS && yes != 0
+}
+
 func driverVersion() int { return cu.Version() }
 
 func memInfo(d *Device) (free, total int64, err error) {
@@ -343,10 +351,20 @@ func captureBegin(s *Stream) error {
 	return check("cuStreamBeginCapture", s.dev.index, C.eg_capture_begin(C.handle(s.dev.ctx), C.handle(s.h)))
 }
 
-func captureEnd(s *Stream) (exec handle, err error) {
+func captureEnd(s *Stream) (graph handle, err error) {
+	var g C.handle
+	err = check("cuStreamEndCapture", s.dev.index, C.eg_capture_end(C.handle(s.dev.ctx), C.handle(s.h), &g))
+	return handle(g), err
+}
+
+func graphInstantiate(d *Device, graph handle) (exec handle, err error) {
 	var e C.handle
-	err = check("cuStreamEndCapture", s.dev.index, C.eg_capture_end(C.handle(s.dev.ctx), C.handle(s.h), &e))
+	err = check("cuGraphInstantiate", d.index, C.eg_graph_instantiate(C.handle(d.ctx), C.handle(graph), &e))
 	return handle(e), err
+}
+
+func graphFree(d *Device, graph handle) error {
+	return check("cuGraphDestroy", d.index, C.eg_graph_free(C.handle(d.ctx), C.handle(graph)))
 }
 
 func graphLaunch(s *Stream, exec handle) error {

@@ -46,6 +46,9 @@ func streamWait(s *Stream, e handle) error                                      
 func streamCapturing(s *Stream) (bool, error)                                     { return false, ErrNoCUDA }
 func captureBegin(s *Stream) error                                                { return ErrNoCUDA }
 func captureEnd(s *Stream) (handle, error)                                        { return 0, ErrNoCUDA }
+func graphInstantiate(d *Device, graph handle) (handle, error)                    { return 0, ErrNoCUDA }
+func graphFree(d *Device, graph handle) error                                     { return ErrNoCUDA }
+func canUsePageable(n int) bool                                                   { return false }
 func graphLaunch(s *Stream, exec handle) error                                    { return ErrNoCUDA }
 func graphDestroy(d *Device, exec handle) error                                   { return ErrNoCUDA }
 func eventCreate(d *Device, timing bool) (handle, error)                          { return 0, ErrNoCUDA }

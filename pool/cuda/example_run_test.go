@@ -20,11 +20,12 @@ func TestExampleTraining(t *testing.T) {
 	}
 	stdout := os.Stdout
 	os.Stdout = write
+	Example()
 	Example_training()
 	os.Stdout = stdout
 	write.Close()
 	got, err := io.ReadAll(read)
-	if want := "weights 3.00 to 3.00, within the limit: true\n"; err != nil || string(got) != want {
+	if want := "float32[3] in device0 memory: 2.5 3 3.5\nweights 3.00 to 3.00, within the limit: true\n"; err != nil || string(got) != want {
 		t.Errorf("printed %q, %v; want %q", got, err, want)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"log"
 	"slices"
 
-	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/cuda"
 	"github.com/eagergc/eagergc/pressure"
@@ -47,88 +45,61 @@ DONE:
 	ret;
 }`
 
-type vector = array.Array[float32]
-
-// A model computes on one stream. Each operation has a new array for a result.
-type model struct {
-	memory *pool.Pool
-	stream *cuda.Stream
-	kernel *cuda.Kernel
-}
-
-func (m *model) subtract(a, b vector, scale float32) (vector, error) {
-	out, err := array.New[float32](m.memory, a.Len(), array.On(m.stream.ID()))
+// The shortest program: arrays, a kernel and its result. It needs the build tag cuda
+// and a GPU.
+func Example() {
+	p, err := cuda.Default(0)
 	if err != nil {
-		return out, err
+		log.Fatal(err)
 	}
-	n := uint32(a.Len())
-	return out, cuda.With(out, m.stream, func(out uintptr) error {
-		return cuda.With(a, m.stream, func(a uintptr) error {
-			return cuda.With(b, m.stream, func(b uintptr) error {
-				var args cuda.Args
-				args.Ptr(out).Ptr(a).Ptr(b).Float32(scale).Uint32(n)
-				return m.kernel.Launch(m.stream, cuda.Dim{X: (n + 255) / 256}, cuda.Dim{X: 256}, 0, &args)
-			})
-		})
-	})
+	defer p.Close()
+	kernel, err := p.Kernel(subtract, "subtract")
+	if err != nil {
+		log.Fatal(err)
+	}
+	a, err := array.From(p.Memory, []float32{5, 6, 7})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := cuda.Launch(kernel, nil, cuda.Dim{}, cuda.Dim{X: 3}, a, a, a, 0.5, a.Len()); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(a) // float32[3] in device0 memory: 2.5 3 3.5
 }
 
 // A training loop on GPU 0 that frees nothing by hand: 2.3 GiB of intermediate
 // results go through 256 MiB. The end of each step is a sync point, behind which
-// a cycle may hide. It needs the build tag cuda and a GPU.
+// a cycle may hide; the next batch is uploaded beside it. It needs the build tag cuda
+// and a GPU.
 func Example_training() {
-	device, err := cuda.Open(0)
+	p, err := cuda.Default(0)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer device.Close()
-	collector, err := gc.New(gc.Config{})
+	defer p.Close()
+	if err := p.Memory.SetLimits(pressure.Limits{Hard: pressure.Limit{Bytes: 256 << 20}}); err != nil {
+		log.Fatal(err)
+	}
+	kernel, err := p.Kernel(subtract, "subtract")
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer collector.Close()
-	memory, err := pool.New(pool.Config{
-		Upstream: device.Memory(), Space: device.Space(), Collector: collector,
-		Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 256 << 20}},
-	})
+	uploads, err := p.Device.NewStream()
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer memory.Close()
-	pinned, err := pool.New(pool.Config{Upstream: device.Pinned(), Space: pressure.Pinned, Collector: collector})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer pinned.Close()
-	device.SyncThrough(memory) // every wait for the device asks the policy
-	defer device.SyncThrough(nil)
-	device.StageThrough(pinned) // uploads go on beside the program
-	defer device.StageThrough(nil)
 
-	module, err := device.Load(subtract)
-	if err != nil {
-		log.Fatal(err)
+	// minus returns a - scale * b in a new array.
+	minus := func(a, b array.Array[float32], scale float32) (array.Array[float32], error) {
+		out, err := array.Like(a)
+		if err != nil {
+			return out, err
+		}
+		n := a.Len()
+		return out, cuda.Launch(kernel, nil, cuda.Dim{X: uint32(n+255) / 256}, cuda.Dim{X: 256}, out, a, b, scale, n)
 	}
-	defer module.Close()
-	m := &model{memory: memory}
-	if m.kernel, err = module.Kernel("subtract"); err != nil {
-		log.Fatal(err)
-	}
-	if m.stream, err = device.NewStream(); err != nil {
-		log.Fatal(err)
-	}
-	defer m.stream.Close()
-	uploads, err := device.NewStream() // beside the loop's work
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer uploads.Close()
-
 	const n = 1 << 20
-	weights, err := array.New[float32](memory, n, array.On(m.stream.ID()))
-	if err == nil {
-		err = weights.Fill(0)
-	}
+	weights, err := array.Zeros[float32](p.Memory, n)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -137,24 +108,24 @@ func Example_training() {
 		for i := 0; i < 300 && yield(samples); i++ {
 		}
 	}
-	for batch, err := range array.Ahead[array.Array[float32]](memory, 1, source, array.On(uploads.ID())) {
+	for batch, err := range array.Ahead[array.Array[float32]](p.Memory, 1, source, array.On(uploads.ID())) {
 		if err != nil {
 			log.Fatal(err)
 		}
-		gradient, err := m.subtract(weights, batch, 1)
+		gradient, err := minus(weights, batch, 1)
 		if err != nil {
 			log.Fatal(err)
 		}
-		if weights, err = m.subtract(weights, gradient, 0.25); err != nil { // the old ones are garbage now
+		if weights, err = minus(weights, gradient, 0.25); err != nil { // the old ones are garbage now
 			log.Fatal(err)
 		}
-		if err := m.stream.Synchronize(); err != nil { // the end of the step
+		if err := p.Synchronize(); err != nil { // the end of the step
 			log.Fatal(err)
 		}
 	}
-	found := make([]float32, n)
-	if err := weights.CopyOut(found); err != nil {
+	found, err := weights.ToSlice()
+	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("weights %.2f to %.2f, within the limit: %v\n", slices.Min(found), slices.Max(found), memory.Stats().ReservedPeak <= 256<<20)
+	fmt.Printf("weights %.2f to %.2f, within the limit: %v\n", slices.Min(found), slices.Max(found), p.Memory.Stats().ReservedPeak <= 256<<20)
 }

@@ -40,8 +40,8 @@ func (d *Device) stageUpload(s *Stream, to uintptr, from []byte) (bool, error) {
 }
 
 // Registered is a slice of the program's own whose pages are locked, so that the
-// device copies to and from it at full speed and beside the program. Make one with
-// [Register].
+// device copies to and from it at full speed and beside the program, and kernels use
+// it as it is, as an argument of [Launch]. Make one with [Register].
 type Registered[T any] struct {
 	s []T
 	r *registration
@@ -66,7 +66,7 @@ func Register[T any](d *Device, s []T) (*Registered[T], error) {
 		return nil, errors.New("cuda: register of an empty slice")
 	}
 	r := &registration{dev: d, addr: uintptr(unsafe.Pointer(unsafe.SliceData(s)))}
-	if err := hostRegister(d, r.addr, int64(len(s))*int64(unsafe.Sizeof(s[0]))); err != nil {
+	if err := d.retry(func() error { return hostRegister(d, r.addr, int64(len(s))*int64(unsafe.Sizeof(s[0]))) }); err != nil {
 		return nil, err
 	}
 	r.pin.Pin(unsafe.SliceData(s))
@@ -82,6 +82,10 @@ func (r *registration) undo() error {
 	})
 	return r.err
 }
+
+// address is that for [Launch]: a kernel reads and writes the slice itself, over the
+// bus. The caller keeps x, and the slice in place, until the work is done.
+func (x *Registered[T]) address() uintptr { return x.r.addr }
 
 // Slice returns the elements. Copies that are queued may still use them.
 func (x *Registered[T]) Slice() []T { return x.s }

@@ -88,8 +88,21 @@ func TestManagedMemoryMoves(t *testing.T) {
 	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
 	const n = 16 << 20
 	a := must[array.Array[uint32]](t)(array.New[uint32](p, n/4, array.On(s.ID())))
+	prefetches := func() int64 {
+		for _, c := range Calls() {
+			if c.Name == "cuMemPrefetchAsync" {
+				return c.Calls
+			}
+		}
+		return 0
+	}
+	begun := prefetches()
 	for round := range uint32(3) {
 		ok(t, With(a, s, func(addr uintptr) error { return w.Stamp(s, addr, n, round) }))
+		ok(t, With(a.View(0, 10), s, func(uintptr) error { return nil }))
+		if moved := prefetches() - begun; moved != int64(round+1) && !several() {
+			t.Errorf("round %d: moved %d times so far", round, moved)
+		}
 		first := must[uint32](t)(a.At(0))
 		ok(t, a.Set(0, first+1))
 		ok(t, a.Set(0, first))

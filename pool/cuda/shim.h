@@ -204,13 +204,14 @@ static CUresult eg_stream_capturing(handle ctx, handle s, int *yes) {
 static CUresult eg_capture_begin(handle ctx, handle s) {
 	IN((CUcontext)ctx, CALL(cuStreamBeginCapture, (CUstream)s, CU_STREAM_CAPTURE_MODE_RELAXED));
 }
-static CUresult eg_capture_end(handle ctx, handle s, handle *exec) {
-	CUgraph graph = NULL;
-	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
-	if (r == CUDA_SUCCESS) r = CALL(cuStreamEndCapture, (CUstream)s, &graph);
-	if (r == CUDA_SUCCESS) r = CALL(cuGraphInstantiateWithFlags, (CUgraphExec *)exec, graph, 0);
-	if (graph != NULL) CALL(cuGraphDestroy, graph);
-	return r;
+static CUresult eg_capture_end(handle ctx, handle s, handle *graph) {
+	IN((CUcontext)ctx, CALL(cuStreamEndCapture, (CUstream)s, (CUgraph *)graph));
+}
+static CUresult eg_graph_instantiate(handle ctx, handle graph, handle *exec) {
+	IN((CUcontext)ctx, CALL(cuGraphInstantiateWithFlags, (CUgraphExec *)exec, (CUgraph)graph, 0));
+}
+static CUresult eg_graph_free(handle ctx, handle graph) {
+	IN((CUcontext)ctx, CALL(cuGraphDestroy, (CUgraph)graph));
 }
 static CUresult eg_graph_launch(handle ctx, handle exec, handle s) {
 	IN((CUcontext)ctx, CALL(cuGraphLaunch, (CUgraphExec)exec, (CUstream)s));

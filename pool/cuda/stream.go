@@ -18,6 +18,8 @@ type Stream struct {
 	closed atomic.Bool
 	tail   handle // once closed: an event after all of its work
 
+	graph atomic.Pointer[Graph] // that is being captured; nil: none
+
 	markOnce sync.Once
 	mark     handle // an event for marks that are waited for at once
 	markErr  error
@@ -26,11 +28,10 @@ type Stream struct {
 // NewStream returns a new stream of d. It does not wait for the default stream,
 // nor the default stream for it.
 func (d *Device) NewStream() (*Stream, error) {
-	h, err := streamCreate(d)
-	if err != nil {
+	s := &Stream{dev: d}
+	if err := d.retry(func() (err error) { s.h, err = streamCreate(d); return err }); err != nil {
 		return nil, err
 	}
-	s := &Stream{dev: d, h: h}
 	streams.add(s)
 	return s, nil
 }

@@ -31,12 +31,15 @@ func (u *Upstream) Release(addr uintptr, _ int64, stream uint32) error {
 // Info returns what the driver says about the memory.
 func (u *Upstream) Info() (pressure.Info, error) { return u.info() }
 
-// Shares returns the space that the memory comes out of: the device, also for
-// managed memory and that of the driver's pools, or pinned memory. So all pools on a
-// device share its limits and make room for each other: see [pool.Sharer].
+// Shares returns the space that the memory comes out of: the device, also for that of
+// the driver's pools, or pinned or managed memory, which are the machine's. So all pools
+// on a device share its limits and make room for each other: see [pool.Sharer].
 func (u *Upstream) Shares() pressure.Space {
-	if u.kind == "pinned" {
+	switch u.kind {
+	case "pinned":
 		return pressure.Pinned
+	case "managed":
+		return pressure.Managed
 	}
 	return u.dev.Space()
 }
@@ -90,11 +93,12 @@ func (d *Device) Pinned() *Upstream {
 }
 
 // Managed returns memory that the driver moves between host and device when it is
-// touched. Ask for no more of it than the device has free: the driver grants more,
-// but then moves the same memory again and again. See [Stream.Prefetch] and
-// [Device.Advise].
+// touched. There may be more of it than the device has, if a step touches less than
+// that: otherwise the driver moves the same memory again and again. It is accounted as
+// the machine's memory, with limits of its own (CUDA.jl 6.1 does so, #3092). See
+// [Stream.Prefetch] and [Device.Advise].
 func (d *Device) Managed() *Upstream {
-	return &Upstream{order: order{d}, kind: "managed", info: d.info,
+	return &Upstream{order: order{d}, kind: "managed", info: pressure.HostMemory,
 		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return managedAlloc(d, bytes) },
 		release:  func(addr uintptr, _ *Stream) error { return memFree(d, addr) }}
 }

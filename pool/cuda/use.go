@@ -14,50 +14,59 @@ import (
 //
 // Memory of another device is reached through peer access, which With enables. If
 // the hardware has none, With fails with a [ReachError]. While s captures a graph,
-// the array is tainted: since nobody knows when the graph runs, later uses first
-// wait for the whole device. Managed memory that was used elsewhere moves to the
+// the graph keeps the array's memory until it is closed, and the array is tainted:
+// since nobody knows when the graph runs, later uses first wait for the whole device. Managed memory that was used elsewhere moves to the
 // device at once, and not page by page.
 func With[T any](a array.Array[T], s *Stream, f func(addr uintptr) error) error {
-	return a.Reach(func(m array.Memory) error {
-		if err := reachable(m, s); err != nil {
-			return err
-		}
-		capturing, err := s.Capturing()
-		switch {
-		case err != nil:
-			return err
-		case capturing:
-			m.Taint()
-			return f(m.Addr)
-		case m.Tainted():
-			if err := s.dev.Synchronize(); err != nil {
-				return err
-			}
-		}
-		if m.Space == pressure.Managed {
-			s.bring(m)
-		}
-		last := m.LastStream()
-		if err := s.after(last); err != nil {
-			return err
-		}
-		failed := f(m.Addr)
-		// Somebody may have used the array on a third stream meanwhile. Whoever
-		// comes next waits for s alone, so s must come after that one, too.
-		if before := m.UsedBy(s.id); before != last {
-			err = s.after(before)
-		}
-		if failed != nil {
-			return failed
-		}
-		return err
-	})
+	return a.Reach(func(m array.Memory) error { return use(m, s, f) })
 }
 
-// bring has the driver move managed memory to the device of s, if it was used
-// elsewhere before. It is advice: where the driver cannot, the memory moves page by
-// page when it is touched.
+// use is With for memory that is reached.
+func use(m array.Memory, s *Stream, f func(addr uintptr) error) error {
+	if err := reachable(m, s); err != nil {
+		return err
+	}
+	capturing, err := s.Capturing()
+	switch {
+	case err != nil:
+		return err
+	case capturing:
+		m.Taint()
+		s.keep(m.Keep())
+		return f(m.Addr)
+	case m.Tainted():
+		if err := s.dev.Synchronize(); err != nil {
+			return err
+		}
+	}
+	if m.Space == pressure.Managed {
+		s.bring(m)
+	}
+	last := m.LastStream()
+	if err := s.after(last); err != nil {
+		return err
+	}
+	failed := f(m.Addr)
+	// Somebody may have used the array on a third stream meanwhile. Whoever
+	// comes next waits for s alone, so s must come after that one, too.
+	if before := m.UsedBy(s.id); before != last {
+		err = s.after(before)
+	}
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// bring has the driver move the part of managed memory that is to be used to the device
+// of s, if it was used elsewhere before. It is advice: where the driver cannot, the
+// memory moves page by page when it is touched. That is left to the driver where
+// several devices are open, which may share the memory (CUDA.jl#2626), and for more than
+// half of what the device has, of which a kernel may need little.
 func (s *Stream) bring(m array.Memory) {
+	if several() || 2*m.Bytes > s.dev.total {
+		return
+	}
 	if m.MoveTo(s.dev.index) {
 		_ = s.Prefetch(m.Addr, m.Bytes, s.dev.index)
 	}
@@ -110,6 +119,9 @@ func (e *ReachError) Unwrap() error { return array.ErrReach }
 // reachable checks that work on s may use the memory, and enables peer access.
 func reachable(m array.Memory, s *Stream) error {
 	on, isDevice := m.Space.Device()
+	if m.Space == pressure.Host && !s.dev.pageable {
+		return fmt.Errorf("cuda: %w: %v cannot use host memory that is not page-locked: make the array in a pool of pinned or managed memory, or copy it to one of the device", array.ErrReach, s.dev)
+	}
 	if !isDevice || on == s.dev.index {
 		return nil
 	}
