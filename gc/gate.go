@@ -172,7 +172,7 @@ func (g *Gate) setWake(wake int64) {
 }
 
 // mostPressed returns the gate whose source is under most pressure (of those under the same, as
-// without limits, the one that holds most), and its sample as policies see it; nil if there is none. The caller holds mu.
+// without limits, the one that has grown most since the last cycle), and its sample as policies see it; nil if there is none. The caller holds mu.
 func (c *Collector) mostPressed() (*Gate, pressure.Sample) {
 	var top *Gate
 	var most pressure.Sample
@@ -182,12 +182,15 @@ func (c *Collector) mostPressed() (*Gate, pressure.Sample) {
 		g.last = s
 		s.Live += yield
 		s.Reserved = max(s.Reserved, s.Live)
-		if at, highest := s.Pressure(), most.Pressure(); top == nil || at > highest || at == highest && s.Live > most.Live {
+		if at, highest := s.Pressure(), most.Pressure(); top == nil || at > highest || at == highest && g.sinceCycle() > top.sinceCycle() {
 			top, most = g, s
 		}
 	}
 	return top, most
 }
+
+// sinceCycle is the gross bytes since the last cycle had settled. The caller holds mu.
+func (g *Gate) sinceCycle() int64 { return g.source.Allocated() - g.allocated }
 
 // rebase notes the state in which a cycle left the source, and returns its sample.
 func (g *Gate) rebase() pressure.Sample {

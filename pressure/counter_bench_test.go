@@ -7,8 +7,57 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
 )
+
+// each runs a benchmark on one goroutine and on eight, without a collector that listens and with one.
+func each(b *testing.B, way string, body func()) {
+	for _, goroutines := range []int{1, 8} {
+		for _, collector := range []string{"off", "on"} {
+			b.Run(fmt.Sprintf("way=%s/goroutines=%d/collector=%s", way, goroutines, collector), func(b *testing.B) {
+				if collector == "on" {
+					c, err := gc.New(gc.Config{})
+					if err != nil {
+						b.Fatal(err)
+					}
+					defer c.Close()
+					c.Listen()
+				}
+				b.ReportAllocs()
+				if goroutines == 1 {
+					for b.Loop() {
+						body()
+					}
+					return
+				}
+				procs := runtime.GOMAXPROCS(min(8, runtime.NumCPU()))
+				defer runtime.GOMAXPROCS(procs)
+				b.SetParallelism((goroutines + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0))
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						body()
+					}
+				})
+			})
+		}
+	}
+}
+
+var images = pressure.NewCounter("images")
+
+// BenchmarkAdd counts an object and counts it off, beside the same on one number that all share.
+func BenchmarkAdd(b *testing.B) {
+	var shared atomic.Int64
+	each(b, "Add", func() {
+		images.Add(4096)
+		images.Sub(4096)
+	})
+	each(b, "atomic", func() {
+		shared.Add(4096)
+		shared.Add(-4096)
+	})
+}
 
 type image struct {
 	pixels  uintptr
@@ -17,82 +66,34 @@ type image struct {
 	cleanup runtime.Cleanup
 }
 
-var (
-	images = pressure.NewCounter("images")
-	out    int
-)
+func freePixels(uintptr) {}
 
-// parallel runs body on so many goroutines of one loop.
-func parallel(b *testing.B, goroutines int, body func(more func() bool)) {
-	b.ReportAllocs()
-	if goroutines == 1 {
-		body(b.Loop)
-		return
-	}
-	b.SetParallelism((goroutines + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0))
-	b.RunParallel(func(pb *testing.PB) { body(pb.Next) })
-}
-
-// BenchmarkAdd counts an object and counts it off, beside the same on one plain number and on one that goroutines share.
-func BenchmarkAdd(b *testing.B) {
-	var shared atomic.Int64
-	for _, goroutines := range []int{1, 8} {
-		b.Run(fmt.Sprintf("way=Add/goroutines=%d", goroutines), func(b *testing.B) {
-			parallel(b, goroutines, func(more func() bool) {
-				for more() {
-					images.Add(4096)
-					images.Sub(4096)
-				}
-			})
-		})
-		b.Run(fmt.Sprintf("way=atomic/goroutines=%d", goroutines), func(b *testing.B) {
-			parallel(b, goroutines, func(more func() bool) {
-				for more() {
-					shared.Add(4096)
-					shared.Add(-4096)
-				}
-			})
-		})
-	}
-}
-
-func freeNothing(uintptr) {}
-
-// BenchmarkOwn makes an object whose memory is given back in five ways; free does nothing, so that
-// what is measured is the way. Own=..hand and AddCleanup=..hand stop the cleanup.
+// BenchmarkOwn makes an object, whose memory is given back in one of six ways. There is no memory, so that
+// what is measured is the way: hand stops the cleanup, and free is a call of the function that frees.
 func BenchmarkOwn(b *testing.B) {
-	one := uintptr(unsafe.Pointer(&out)) // some address that is no object's
-	ways := []struct {
-		name string
-		do   func(p *image)
-	}{
-		{"Own", func(p *image) { pressure.Own(images, p, 4096, freeNothing, one) }},
-		{"AddCleanup", func(p *image) { runtime.AddCleanup(p, freeNothing, one) }},
-		{"SetFinalizer", func(p *image) { runtime.SetFinalizer(p, func(p *image) { freeNothing(p.pixels) }) }},
-		{"Own-hand", func(p *image) {
-			p.cleanup = pressure.Own(images, p, 4096, freeNothing, one)
-			p.cleanup.Stop()
-			freeNothing(one)
-			images.Sub(4096)
-		}},
-		{"AddCleanup-hand", func(p *image) {
-			p.cleanup = runtime.AddCleanup(p, freeNothing, one)
-			p.cleanup.Stop()
-			freeNothing(one)
-		}},
-		{"free", func(p *image) { freeNothing(p.pixels) }},
-	}
-	for _, goroutines := range []int{1, 8} {
-		for _, way := range ways {
-			b.Run(fmt.Sprintf("way=%s/goroutines=%d", way.name, goroutines), func(b *testing.B) {
-				parallel(b, goroutines, func(more func() bool) {
-					for more() {
-						p := &image{bytes: 4096}
-						way.do(p)
-						runtime.KeepAlive(p)
-					}
-				})
-			})
-		}
-	}
+	pixels := uintptr(unsafe.Pointer(images)) // some address that is not the owner's
+	each(b, "Own", func() { pressure.Own(images, new(image), 4096, freePixels, pixels) })
+	each(b, "AddCleanup", func() { runtime.AddCleanup(new(image), freePixels, pixels) })
+	each(b, "SetFinalizer", func() { runtime.SetFinalizer(new(image), func(p *image) { freePixels(p.pixels) }) })
+	each(b, "Own-hand", func() {
+		p := new(image)
+		p.cleanup = pressure.Own(images, p, 4096, freePixels, pixels)
+		p.cleanup.Stop()
+		freePixels(pixels)
+		images.Sub(4096)
+		runtime.KeepAlive(p)
+	})
+	each(b, "AddCleanup-hand", func() {
+		p := new(image)
+		p.cleanup = runtime.AddCleanup(p, freePixels, pixels)
+		p.cleanup.Stop()
+		freePixels(pixels)
+		runtime.KeepAlive(p)
+	})
+	each(b, "free", func() {
+		made = &image{pixels: pixels}
+		freePixels(made.pixels)
+	})
 }
+
+var made *image // or the compiler would put it on the stack
