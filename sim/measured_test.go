@@ -12,7 +12,7 @@ import (
 // nothing but refusals collects. Times differ: in a machine's world the program does
 // nothing else while it waits.
 func TestMachineOfTheBaseWorldIsTheBaseWorld(t *testing.T) {
-	w := sample(t, "mlp")
+	w := sawtooth(t, 2000)
 	cfg := Config{Limit: w.PeakReachable * 3 / 2, Cost: Fixed(10 * time.Millisecond), Ladder: Ladder{Factor: 2}}
 	want := Run(w, policy.Spec{}.New(), cfg)
 	cfg.Machine = MachineOf(cfg.Cost, cfg.Ladder)

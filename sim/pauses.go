@@ -4,20 +4,7 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
-
-// Histogram returns the exposed pauses of a run in ns, from 1 ns to one hour
-// with three significant digits. A longer pause is counted as one hour.
-func (l *Log) Histogram() *hdrhistogram.Histogram {
-	const most = int64(time.Hour)
-	h := hdrhistogram.New(1, most, 3)
-	for _, p := range l.Pauses {
-		_ = h.RecordValue(min(int64(p.Length), most)) // cannot fail: the value is in range
-	}
-	return h
-}
 
 // Lengths returns the lengths of the exposed pauses of a run, the shortest first. The
 // result is the caller's.

@@ -1,4 +1,4 @@
-package sim_test
+package experiment_test
 
 import (
 	"math"

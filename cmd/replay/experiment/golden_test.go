@@ -1,4 +1,4 @@
-package sim
+package experiment_test
 
 import (
 	"encoding/json"
@@ -7,23 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc/policy"
-	"github.com/eagergc/eagergc/trace/formats/samples"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
 )
-
-// sample compiles one of the traces that ship with the project.
-func sample(t testing.TB, name string) *Workload {
-	t.Helper()
-	tr, err := samples.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := Compile(tr, SpaceOf(tr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
 
 // A golden is what an independent implementation of the replay semantics
 // (DESIGN.md, section 6) gave for one trace.
@@ -36,7 +22,7 @@ type golden struct {
 	Span           time.Duration `json:"span_ns"`
 	AllocatedBytes int64         `json:"allocated_bytes"`
 	Wait           time.Duration `json:"wait_ns"`
-	Runs           []Result      `json:"runs"`
+	Runs           []sim.Result  `json:"runs"`
 }
 
 func TestGolden(t *testing.T) {
@@ -50,7 +36,7 @@ func TestGolden(t *testing.T) {
 	}
 	for _, want := range all {
 		t.Run(want.Trace, func(t *testing.T) {
-			w := sample(t, want.Trace)
+			w := compile(t, []*trace.Trace{sample(t, want.Trace)})[0]
 			got := golden{want.Trace, w.Allocs, w.Drops, w.Syncs, w.PeakReachable, w.Span, w.AllocatedBytes, w.Wait, nil}
 			runs := want.Runs
 			want.Runs = nil
@@ -72,20 +58,20 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func checkGolden(t *testing.T, w *Workload, want Result) {
+func checkGolden(t *testing.T, w *sim.Workload, want sim.Result) {
 	t.Helper()
-	c, err := ParseContender(want.Policy)
+	c, err := sim.ParseContender(want.Policy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Limit: int64(math.Floor(want.LimitFactor * float64(w.PeakReachable))), Cost: Fixed(want.Cycle), Ladder: Ladder{Factor: 2}}
+	cfg := sim.Config{Limit: int64(math.Floor(want.LimitFactor * float64(w.PeakReachable))), Cost: sim.Fixed(want.Cycle), Ladder: sim.Ladder{Factor: 2}}
 	got, err := c.Run(w, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := got
 	// Compare what the reference has: an optimum has only its exposed pause.
-	got = Result{Trace: want.Trace, Policy: got.Policy, LimitFactor: want.LimitFactor, LimitBytes: got.LimitBytes, Cycle: got.Cycle, ExposedPause: got.ExposedPause}
+	got = sim.Result{Trace: want.Trace, Policy: got.Policy, LimitFactor: want.LimitFactor, LimitBytes: got.LimitBytes, Cycle: got.Cycle, ExposedPause: got.ExposedPause}
 	if want.Policy != "optimum-blocking" {
 		got.Ladder, got.Collections, got.RefusalCollections = all.Ladder, all.Collections, all.RefusalCollections
 		got.FailedAllocs, got.MaxPause, got.PeakLive = all.FailedAllocs, all.MaxPause, all.PeakLive
@@ -93,12 +79,6 @@ func checkGolden(t *testing.T, w *Workload, want Result) {
 	want.Trace = got.Trace
 	if !equal(t, got, want) {
 		t.Errorf("%s %s at %gx, cycle %v:\n got %+v\nwant %+v", w.Name, want.Policy, want.LimitFactor, want.Cycle, got, want)
-	}
-	if want.Policy == "optimum-blocking" {
-		return
-	}
-	if events := runEvents(w, policy.MustParse(want.Policy).New(), cfg); events != all {
-		t.Errorf("%s %s: event by event %+v, by decision %+v", w.Name, want.Policy, events, all)
 	}
 }
 

@@ -1,24 +1,17 @@
-package sim_test
+package experiment_test
 
 import (
 	"testing"
 
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/trace/formats/samples"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // Reasons are the decisions that a cycle followed, and no other question matters to
 // who asks why a cycle ran.
 func TestKeepReasons(t *testing.T) {
-	tr, err := samples.Open("mlp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := sim.Compile(tr, sim.SpaceOf(tr))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := compile(t, []*trace.Trace{sample(t, "mlp")})[0]
 	for _, text := range []string{"cudajl", "pacer", "never", "v8step"} {
 		c, err := sim.ParseContender(text)
 		if err != nil {

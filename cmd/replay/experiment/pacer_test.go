@@ -1,4 +1,4 @@
-package sim_test
+package experiment_test
 
 import (
 	"fmt"
@@ -26,14 +26,19 @@ func compile(t testing.TB, traces []*trace.Trace) []*sim.Workload {
 	return all
 }
 
+func sample(t testing.TB, name string) *trace.Trace {
+	t.Helper()
+	tr, err := samples.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
 func recorded(t testing.TB) []*trace.Trace {
 	var all []*trace.Trace
 	for _, name := range samples.Names() {
-		tr, err := samples.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, tr)
+		all = append(all, sample(t, name))
 	}
 	return all
 }
@@ -194,13 +199,61 @@ func TestPacerIsLazyWhereACycleOutlastsHeadroom(t *testing.T) {
 // TestPacerDoesNotStartWhereItFreedNothing: near its peak ppo drops what it holds only after the request that does not
 // fit. A cycle just before it frees nothing, and the ladder follows.
 func TestPacerDoesNotStartWhereItFreedNothing(t *testing.T) {
-	tr, err := samples.Open("ppo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := compile(t, []*trace.Trace{tr})[0]
+	w := compile(t, []*trace.Trace{sample(t, "ppo")})[0]
 	cfg := sim.Config{Limit: int64(1.1 * float64(w.PeakReachable)), Cost: sim.Fixed(100 * time.Microsecond), Ladder: sim.Ladder{Factor: 2}}
 	if r := sim.Run(w, policy.MustParse("pacer").New(), cfg); r.RefusalCollections > 100 {
 		t.Errorf("%d cycles, %d refusals", r.Collections, r.RefusalCollections)
 	}
+}
+
+// BenchmarkPacer gives what the pacer costs a program: the time that a run takes more with it than without, by
+// point, which is an allocation or a sync, and by decision, which is a point at which it does not sleep. Points are
+// those of all recordings.
+func BenchmarkPacer(b *testing.B) {
+	var all []*sim.Workload
+	points := 0
+	for _, name := range samples.All() {
+		w := compile(b, []*trace.Trace{sample(b, name)})[0]
+		all = append(all, w)
+		points += w.Allocs + w.Syncs
+	}
+	replay := func(w *sim.Workload, p policy.Policy) time.Duration {
+		begin := time.Now()
+		sim.Run(w, p, sim.Config{Limit: w.PeakReachable * 3 / 2, Cost: sim.Fixed(time.Millisecond), Ladder: sim.Ladder{Factor: 2}})
+		return time.Since(begin)
+	}
+	asked := 0
+	for _, w := range all {
+		count := &counting{Policy: policy.MustParse("pacer").New()}
+		replay(w, count)
+		asked += count.asked
+	}
+	with, without := make([]time.Duration, len(all)), make([]time.Duration, len(all)) // the least, since others may be at work
+	for i := range all {
+		with[i], without[i] = time.Hour, time.Hour
+	}
+	for b.Loop() {
+		for i, w := range all {
+			with[i] = min(with[i], replay(w, policy.MustParse("pacer").New()))
+			without[i] = min(without[i], replay(w, policy.Spec{}.New()))
+		}
+	}
+	sum := time.Duration(0)
+	for i := range all {
+		sum += with[i] - without[i]
+	}
+	b.ReportMetric(float64(sum)/float64(points), "ns/point")
+	b.ReportMetric(float64(sum)/float64(asked), "ns/decision")
+	b.ReportMetric(0, "ns/op")
+}
+
+// A counting policy counts how often it is asked.
+type counting struct {
+	policy.Policy
+	asked int
+}
+
+func (c *counting) Decide(p policy.Point) policy.Decision {
+	c.asked++
+	return c.Policy.Decide(p)
 }
