@@ -151,7 +151,7 @@ func TestSettledYieldIsExact(t *testing.T) {
 	perGoroutine := steps(t) / goroutines
 	var all sync.WaitGroup
 	for n := range goroutines {
-		all.Go(func() {
+		beside(&all, func() {
 			rng := rand.New(rand.NewPCG(uint64(n), 1))
 			things, states := make([]*thing, slots), make([]*state, slots)
 			w.barrier.RLock()
@@ -489,7 +489,7 @@ func TestCollectBesideCyclesOfOthers(t *testing.T) {
 	heap := tree(15)
 	var stop atomic.Bool
 	var other sync.WaitGroup
-	other.Go(func() {
+	beside(&other, func() {
 		for !stop.Load() {
 			runtime.GC()
 		}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -98,4 +99,13 @@ func exit(code int) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// beside runs f in a goroutine that wg waits for.
+func beside(wg *sync.WaitGroup, f func()) {
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		f()
+	}()
 }

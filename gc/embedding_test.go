@@ -345,7 +345,7 @@ func TestStress(t *testing.T) {
 		soon(t, 60*time.Second, "64 goroutines", func() {
 			var all sync.WaitGroup
 			for g := range 64 {
-				all.Go(func() {
+				beside(&all, func() {
 					for i := range 200 {
 						func() {
 							cache.Lock()

@@ -144,7 +144,7 @@ func TestCallersShareTheNextCycle(t *testing.T) {
 	first := <-e.marks // the caller was not held
 	var done sync.WaitGroup
 	for range 8 {
-		done.Go(func() { c.Collect(TriggerExplicit) })
+		beside(&done, func() { c.Collect(TriggerExplicit) })
 	}
 	waitFor(t, 30*time.Second, func() bool { // until one waits
 		c.mu.Lock()

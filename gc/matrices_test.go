@@ -87,7 +87,7 @@ func runMatrices(b *testing.B, keep func(*matrix)) {
 	resident := watchResident(stop)
 	var workers sync.WaitGroup
 	for w := range steps {
-		workers.Go(func() {
+		beside(&workers, func() {
 			for time.Since(begin) < 2400*time.Millisecond {
 				at := time.Now()
 				oneMatrix(b, keep)

@@ -91,11 +91,13 @@ func (r *goRuntime) mark() marking {
 	probe := newProbe()
 	returned := make(chan struct{})
 	r.calls.Add(1)
-	r.marking.Go(func() {
+	r.marking.Add(1)
+	go func() {
+		defer r.marking.Done()
 		defer close(returned)
 		defer r.returns.Add(1)
 		runtime.GC()
-	})
+	}()
 	began := time.Now()
 	nap := time.NewTimer(0)
 	for {

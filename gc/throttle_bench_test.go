@@ -79,7 +79,7 @@ func (s *service) serve(d time.Duration) (requests, cpu float64) {
 	var all sync.WaitGroup
 	end := time.Now().Add(d)
 	for range runtime.GOMAXPROCS(0) {
-		all.Go(func() {
+		beside(&all, func() {
 			page := make([]byte, 256<<10)
 			for ; time.Now().Before(end); served.Add(1) {
 				Own(s.c, new(thing), serviceOwns, func(int) {}, 0)

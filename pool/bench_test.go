@@ -266,10 +266,12 @@ func BenchmarkReading(b *testing.B) {
 	p := newPool(b, Config{})
 	var all sync.WaitGroup
 	for range 1000 {
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
 			x, _ := p.Alloc(512, 0)
 			p.Free(x)
-		})
+		}()
 	}
 	all.Wait()
 	for b.Loop() {

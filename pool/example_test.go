@@ -59,7 +59,9 @@ func Example_service() {
 	var answered atomic.Int64
 	var clients sync.WaitGroup
 	for range 8 {
-		clients.Go(func() {
+		clients.Add(1)
+		go func() {
+			defer clients.Done()
 			for range 32 {
 				w := httptest.NewRecorder()
 				mux.ServeHTTP(w, httptest.NewRequest("GET", "/render", nil))
@@ -67,7 +69,7 @@ func Example_service() {
 					answered.Add(1)
 				}
 			}
-		})
+		}()
 	}
 	clients.Wait()
 	fmt.Println("answered:", answered.Load())

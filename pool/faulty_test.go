@@ -46,7 +46,11 @@ func TestGoesOnUnderFaults(t *testing.T) {
 		}
 		var work sync.WaitGroup
 		for g := range uint64(4) {
-			work.Go(func() { churn(t, p, rand.New(rand.NewPCG(seed, g))) })
+			work.Add(1)
+			go func() {
+				defer work.Done()
+				churn(t, p, rand.New(rand.NewPCG(seed, g)))
+			}()
 		}
 		work.Wait()
 		pooltest.Check(t, p)

@@ -374,7 +374,9 @@ func TestPoolsComeAndGo(t *testing.T) {
 	defer c.Close()
 	var wg sync.WaitGroup
 	for range 4 {
-		wg.Go(func() {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
 			for range 20 {
 				p, err := pool.New(pool.Config{Upstream: d, Space: pressure.Device(0), Collector: c, Limits: hard(48 * mib)})
 				if err != nil {
@@ -390,7 +392,7 @@ func TestPoolsComeAndGo(t *testing.T) {
 				}
 				p.Close()
 			}
-		})
+		}()
 	}
 	wg.Wait()
 	if d.used != 0 || d.peak > 48*mib {

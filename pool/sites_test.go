@@ -134,14 +134,16 @@ func TestSitesWhileBusy(t *testing.T) {
 	p := sampled(t, 4<<10, nil)
 	var work sync.WaitGroup
 	for range 4 {
-		work.Go(func() {
+		work.Add(1)
+		go func() {
+			defer work.Done()
 			for range 2000 {
 				x := hither(p, 1000)
 				y := thither(p, 100<<10)
 				p.Free(x)
 				p.Free(y)
 			}
-		})
+		}()
 	}
 	for range 50 {
 		for _, h := range p.Holders(-1) {

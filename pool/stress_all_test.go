@@ -37,7 +37,11 @@ func TestStressTogether(t *testing.T) {
 			s := &everything{t: t, p: p, c: c, r: r}
 			var work sync.WaitGroup
 			for seed := range uint64(16) {
-				work.Go(func() { s.use(rand.New(rand.NewPCG(seed, uint64(procs)))) })
+				work.Add(1)
+				go func() {
+					defer work.Done()
+					s.use(rand.New(rand.NewPCG(seed, uint64(procs))))
+				}()
 			}
 			work.Wait()
 			pooltest.Collect(c)
@@ -47,12 +51,18 @@ func TestStressTogether(t *testing.T) {
 			stats, counts := c.Stats(), p.Stats()
 			p.SetTrace(nil) // what follows makes events without end
 			for range 4 {
-				work.Go(func() { untilClosed(p) })
-				work.Go(func() {
+				work.Add(1)
+				go func() {
+					defer work.Done()
+					untilClosed(p)
+				}()
+				work.Add(1)
+				go func() {
+					defer work.Done()
 					for (c.Collect(gc.TriggerExplicit) != gc.Cycle{}) {
 						c.Sync(nil, func() error { return nil })
 					}
-				})
+				}()
 			}
 			c.Close()
 			p.Close()

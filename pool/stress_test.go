@@ -35,7 +35,11 @@ func TestStress(t *testing.T) {
 			stop := p.TrimIdle(time.Millisecond)
 			var work sync.WaitGroup
 			for seed := range uint64(16) {
-				work.Go(func() { stress(t, p, c, rand.New(rand.NewPCG(seed, uint64(procs)))) })
+				work.Add(1)
+				go func() {
+					defer work.Done()
+					stress(t, p, c, rand.New(rand.NewPCG(seed, uint64(procs))))
+				}()
 			}
 			work.Wait()
 			pooltest.Collect(c)
@@ -46,7 +50,11 @@ func TestStress(t *testing.T) {
 			}
 			stop = p.TrimIdle(time.Millisecond)
 			for range 4 {
-				work.Go(func() { untilClosed(p) })
+				work.Add(1)
+				go func() {
+					defer work.Done()
+					untilClosed(p)
+				}()
 			}
 			time.Sleep(time.Millisecond)
 			c.Close()

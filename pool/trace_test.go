@@ -98,18 +98,21 @@ func TestTraceAddsUp(t *testing.T) {
 func record(t *testing.T, p *pool.Pool) (kept array.Array[byte]) {
 	var work sync.WaitGroup
 	for seed := range uint64(2) {
-		work.Go(func() {
+		work.Add(1)
+		go func() {
+			defer work.Done()
 			rng := rand.New(rand.NewPCG(seed, 5))
 			for range 300 {
 				a, err := array.New[byte](p, rng.IntN(1<<20))
-				if oom, ok := errors.AsType[*pool.OutOfMemoryError](err); ok {
+				var oom *pool.OutOfMemoryError
+				if errors.As(err, &oom) {
 					t.Error(oom.Detail())
 				}
 				if rng.IntN(2) == 0 {
 					a.Free()
 				}
 			}
-		})
+		}()
 	}
 	work.Wait()
 	kept, err := array.New[byte](p, 1000)

@@ -171,7 +171,9 @@ func TestRecorderConcurrent(t *testing.T) {
 	var wg sync.WaitGroup
 	handoff := make(chan uint64, 64) // objects are freed by other goroutines
 	for g := range goroutines {
-		wg.Go(func() {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
 			for i := range each {
 				id := ids.Add(1)
 				record(r, trace.Event{Kind: trace.Alloc, ID: id, Bytes: int64(id), Stream: uint32(g)})
@@ -185,7 +187,7 @@ func TestRecorderConcurrent(t *testing.T) {
 					record(r, trace.Event{Kind: trace.Sync, Aux: r.Label(fmt.Sprint("site ", g))})
 				}
 			}
-		})
+		}()
 	}
 	wg.Wait()
 	if err := r.Close(); err != nil || r.Lost() > 0 {

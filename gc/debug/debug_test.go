@@ -409,7 +409,9 @@ func BenchmarkPairs(b *testing.B) {
 			var stop atomic.Bool
 			var busy sync.WaitGroup
 			for i := range counts {
-				busy.Go(func() {
+				busy.Add(1)
+				go func() {
+					defer busy.Done()
 					for !stop.Load() {
 						a, err := array.New[byte](p, 4096)
 						if err != nil {
@@ -419,7 +421,7 @@ func BenchmarkPairs(b *testing.B) {
 						a.Free()
 						counts[i].Add(1)
 					}
-				})
+				}()
 			}
 			window := func(look bool) float64 {
 				begin, before := time.Now(), counts[0].Load()+counts[1].Load()

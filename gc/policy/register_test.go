@@ -4,13 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
-	"pgregory.net/rapid"
 )
 
 // variants are the texts that properties of all policies are tested with: each
@@ -83,20 +83,20 @@ func (w *world) obey(d Decision) {
 func TestWake(t *testing.T) {
 	for _, spec := range variants() {
 		t.Run(spec.String(), func(t *testing.T) {
-			rapid.Check(t, func(r *rapid.T) { testWake(r, spec) })
+			check(t, func(r *draw) { testWake(r, spec) })
 		})
 	}
 }
 
-func testWake(r *rapid.T, spec Spec) {
-	asked := &world{policy: spec.New(), limit: rapid.SampledFrom([]int64{0, 1000, 1 << 30, 140e9}).Draw(r, "limit")}
+func testWake(r *draw, spec Spec) {
+	asked := &world{policy: spec.New(), limit: []int64{0, 1000, 1 << 30, 140e9}[r.IntN(4)]}
 	woken := &world{policy: spec.New(), limit: asked.limit}
 	unit := max(1000, asked.limit)
-	steps := rapid.IntRange(1, 60).Draw(r, "steps")
+	steps := 1 + r.IntN(60)
 	for i := range steps {
-		gap := time.Duration(rapid.IntRange(0, 300).Draw(r, "gap")) * 100 * time.Microsecond
-		kind := rapid.SampledFrom([]string{"alloc", "alloc", "alloc", "drop", "free", "sync", "finish", "natural", "refuse"}).Draw(r, "kind")
-		share := rapid.Float64Range(0, 0.3).Draw(r, "share")
+		gap := time.Duration(r.IntN(301)) * 100 * time.Microsecond
+		kind := []string{"alloc", "alloc", "alloc", "drop", "free", "sync", "finish", "natural", "refuse"}[r.IntN(9)]
+		share := 0.3 * r.Float64()
 		for _, w := range []*world{asked, woken} {
 			w.now += gap
 			bytes := int64(share * float64(unit))
@@ -139,26 +139,28 @@ func testWake(r *rapid.T, spec Spec) {
 // TestAnyPoint asks every policy about points that make no sense together:
 // none may panic, allocate, or wake below 0.
 func TestAnyPoint(t *testing.T) {
-	amount := func(r *rapid.T, name string) int64 { return rapid.Int64Range(0, math.MaxInt64/4).Draw(r, name) }
+	amount := func(r *draw) int64 { // often an end of the range
+		return []int64{0, 1, math.MaxInt64 / 4, r.Int64N(math.MaxInt64 / 4), r.Int64N(1 << r.IntN(62))}[r.IntN(5)]
+	}
 	for _, spec := range variants() {
 		t.Run(spec.String(), func(t *testing.T) {
-			rapid.Check(t, func(r *rapid.T) {
+			check(t, func(r *draw) {
 				p := spec.New()
-				for range rapid.IntRange(1, 8).Draw(r, "n") {
-					if rapid.Bool().Draw(r, "cycle") {
+				for range 1 + r.IntN(8) {
+					if r.IntN(2) == 0 {
 						p.Observe(Cycle{
-							Start: time.Duration(amount(r, "start")), Duration: time.Duration(amount(r, "length")),
-							Exposed: time.Duration(amount(r, "exposed")), Freed: amount(r, "yield"),
-							Trigger:   Trigger(rapid.IntRange(0, 3).Draw(r, "trigger")),
-							LiveAfter: amount(r, "left"), Limit: amount(r, "limit"),
+							Start: time.Duration(amount(r)), Duration: time.Duration(amount(r)),
+							Exposed: time.Duration(amount(r)), Freed: amount(r),
+							Trigger:   Trigger(r.IntN(4)),
+							LiveAfter: amount(r), Limit: amount(r),
 						})
 					}
 					at := Point{
-						Now: time.Duration(amount(r, "now")), At: PointKind(rapid.IntRange(0, 1).Draw(r, "at")),
-						Sample:  pressure.Sample{Live: amount(r, "live"), Reserved: amount(r, "reserved"), Limit: amount(r, "limit") * int64(rapid.IntRange(0, 1).Draw(r, "limited"))},
-						Request: amount(r, "request"), Wait: time.Duration(amount(r, "wait")), WillBlock: rapid.Bool().Draw(r, "blocks"),
-						Allocated: amount(r, "allocated"), Freed: amount(r, "freed"), LiveAfter: amount(r, "left"),
-						Cost: time.Duration(amount(r, "cost")), Running: rapid.Bool().Draw(r, "running"),
+						Now: time.Duration(amount(r)), At: PointKind(r.IntN(2)),
+						Sample:  pressure.Sample{Live: amount(r), Reserved: amount(r), Limit: amount(r) * int64(r.IntN(2))},
+						Request: amount(r), Wait: time.Duration(amount(r)), WillBlock: (r.IntN(2) == 0),
+						Allocated: amount(r), Freed: amount(r), LiveAfter: amount(r),
+						Cost: time.Duration(amount(r)), Running: (r.IntN(2) == 0),
 					}
 					d := p.Decide(at)
 					switch {
@@ -350,6 +352,28 @@ func TestRegister(t *testing.T) {
 				}
 			}()
 			Register(c.name, c.doc, c.fresh)
+		}()
+	}
+}
+
+// A draw is a test with random numbers.
+type draw struct {
+	*testing.T
+	*rand.Rand
+}
+
+// check runs f with 100 seeds; a failure names its own.
+func check(t *testing.T, f func(*draw)) {
+	for range 100 {
+		seed, done := rand.Uint64(), false
+		func() {
+			defer func() {
+				if !done {
+					t.Logf("seed %d", seed)
+				}
+			}()
+			f(&draw{t, rand.New(rand.NewPCG(seed, 0))})
+			done = true
 		}()
 	}
 }

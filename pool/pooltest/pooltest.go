@@ -320,7 +320,9 @@ func concurrent(t *testing.T, open Maker) {
 	stop, watched := watch(t, p, hard)
 	var work sync.WaitGroup
 	for seed := range uint64(8) {
-		work.Go(func() {
+		work.Add(1)
+		go func() {
+			defer work.Done()
 			rng := rand.New(rand.NewPCG(seed, 2))
 			var held []pool.Block
 			for range 300 {
@@ -345,7 +347,7 @@ func concurrent(t *testing.T, open Maker) {
 			for _, b := range held {
 				p.Free(b)
 			}
-		})
+		}()
 	}
 	work.Wait()
 	close(stop)
