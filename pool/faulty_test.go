@@ -22,11 +22,11 @@ import (
 // A pool over an upstream that fails in every way goes on, and loses nothing.
 func TestGoesOnUnderFaults(t *testing.T) {
 	const hard = 64 << 20
-	injected := map[pooltest.Fault]int64{}
+	injected := map[Fault]int64{}
 	for seed := range uint64(4) {
-		up := &pooltest.Faulty{Upstream: pool.Host{}, Seed: seed, OutageLength: 3, Delay: 100 * time.Microsecond, Rate: map[pooltest.Fault]float64{
-			pooltest.FaultRefuse: 0.2, pooltest.FaultOutage: 0.02, pooltest.FaultSlow: 0.1, pooltest.FaultRelease: 0.3,
-			pooltest.FaultSync: 0.3, pooltest.FaultPanic: 0.05,
+		up := &Faulty{Upstream: pool.Host{}, Seed: seed, OutageLength: 3, Delay: 100 * time.Microsecond, Rate: map[Fault]float64{
+			FaultRefuse: 0.2, FaultOutage: 0.02, FaultSlow: 0.1, FaultRelease: 0.3,
+			FaultSync: 0.3, FaultPanic: 0.05,
 		}}
 		var warned atomic.Int64
 		p, err := pool.New(pool.Config{
@@ -36,7 +36,7 @@ func TestGoesOnUnderFaults(t *testing.T) {
 					return
 				}
 				warned.Add(1)
-				if !errors.Is(err, pooltest.ErrInjected) && !strings.Contains(err.Error(), "contained panic") {
+				if !errors.Is(err, ErrInjected) && !strings.Contains(err.Error(), "contained panic") {
 					t.Error(err)
 				}
 			},
@@ -65,15 +65,15 @@ func TestGoesOnUnderFaults(t *testing.T) {
 			p.Synchronize()
 			p.FreeAllBlocks()
 		}
-		for f := pooltest.FaultRefuse; f <= pooltest.FaultPanic; f++ {
+		for f := FaultRefuse; f <= FaultPanic; f++ {
 			injected[f] += up.Injected(f)
 		}
 		if warned.Load() == 0 {
 			t.Error("failed releases were told to nobody")
 		}
 	}
-	for f := pooltest.FaultRefuse; f <= pooltest.FaultPanic; f++ {
-		if injected[f] == 0 && f != pooltest.FaultInfo {
+	for f := FaultRefuse; f <= FaultPanic; f++ {
+		if injected[f] == 0 && f != FaultInfo {
 			t.Errorf("no fault of kind %v", f)
 		}
 	}
@@ -108,7 +108,7 @@ func churn(t *testing.T, p *pool.Pool, rng *rand.Rand) {
 // The budget survives an upstream that does not answer: CUDA.jl#2795.
 func TestBudgetGoesOnWhenInfoFails(t *testing.T) {
 	var told []error
-	up := &pooltest.Faulty{Upstream: pool.Host{}, Rate: map[pooltest.Fault]float64{pooltest.FaultInfo: 1}}
+	up := &Faulty{Upstream: pool.Host{}, Rate: map[Fault]float64{FaultInfo: 1}}
 	p, err := pool.New(pool.Config{Upstream: up, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 1 << 30}}, Warn: func(err error) { told = append(told, err) }})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestBudgetGoesOnWhenInfoFails(t *testing.T) {
 	if len(told) != 1 {
 		t.Errorf("told %d times", len(told))
 	}
-	if _, err := pool.New(pool.Config{Upstream: up, Limits: pressure.Limits{Hard: pressure.Limit{Percent: 50}}}); !errors.Is(err, pooltest.ErrInjected) {
+	if _, err := pool.New(pool.Config{Upstream: up, Limits: pressure.Limits{Hard: pressure.Limit{Percent: 50}}}); !errors.Is(err, ErrInjected) {
 		t.Errorf("a share of an unknown total: %v", err)
 	}
 }
@@ -165,7 +165,7 @@ func TestPanicsOfInfoAndWarnAreContained(t *testing.T) {
 
 // Every step that fails lets the next one be tried; the error says what each did.
 func TestLadderClimbsPastFailingSteps(t *testing.T) {
-	up := &pooltest.Faulty{Upstream: pool.Host{}, Rate: map[pooltest.Fault]float64{pooltest.FaultSync: 1}}
+	up := &Faulty{Upstream: pool.Host{}, Rate: map[Fault]float64{FaultSync: 1}}
 	p, err := pool.New(pool.Config{Upstream: up, Sites: 1, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestEachStepIsReachedPastThoseThatFail(t *testing.T) {
 			continue // an allocation waits for a cycle under way before it is refused
 		}
 		t.Run(step.String(), func(t *testing.T) {
-			up := &pooltest.Faulty{Upstream: newDevice(), Rate: map[pooltest.Fault]float64{pooltest.FaultSync: 1}}
+			up := &Faulty{Upstream: newDevice(), Rate: map[Fault]float64{FaultSync: 1}}
 			if step == pool.StepSynchronize {
 				up.Rate = nil
 			}

@@ -9,8 +9,8 @@ import (
 )
 
 // hostChunks returns memory that can be mapped, and holds the test to giving it all back.
-func hostChunks(t testing.TB, size int64) *pooltest.Chunks {
-	c, done, err := pooltest.HostChunks(size)
+func hostChunks(t testing.TB, size int64) *Chunks {
+	c, done, err := HostChunks(size)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,12 @@ import (
 	"testing"
 
 	"github.com/eagergc/eagergc/pool"
-	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 )
 
 // mapped returns a pool over chunks that have addresses and no memory.
-func mapped(t testing.TB, hard int64) (*pooltest.Chunks, *pool.Pool, func(mib int64) pool.Block) {
-	c := new(pooltest.Chunks)
+func mapped(t testing.TB, hard int64) (*Chunks, *pool.Pool, func(mib int64) pool.Block) {
+	c := new(Chunks)
 	p := maker(pool.Config{Upstream: c, Space: pressure.Device(0)})(t, pressure.Limits{Hard: pressure.Limit{Bytes: hard}})
 	t.Cleanup(func() {
 		p.Close()
@@ -33,7 +32,7 @@ func mapped(t testing.TB, hard int64) (*pooltest.Chunks, *pool.Pool, func(mib in
 // Chunks are as large as the pool is told; else a 256th of its limit.
 func TestChunkSize(t *testing.T) {
 	for chunk, held := range map[int64]int64{0: 4 * mib, 2 * mib: 2 * mib, 32 * mib: 32 * mib} {
-		c := new(pooltest.Chunks)
+		c := new(Chunks)
 		p, err := pool.New(pool.Config{Upstream: c, Space: pressure.Device(0), Chunk: chunk, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 1 << 30}}})
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +45,7 @@ func TestChunkSize(t *testing.T) {
 		p.Close()
 	}
 	for _, chunk := range []int64{-1, 1, 3 * mib} {
-		if _, err := pool.New(pool.Config{Upstream: new(pooltest.Chunks), Chunk: chunk}); err == nil || !strings.Contains(err.Error(), "chunks of") {
+		if _, err := pool.New(pool.Config{Upstream: new(Chunks), Chunk: chunk}); err == nil || !strings.Contains(err.Error(), "chunks of") {
 			t.Errorf("chunk %d: %v", chunk, err)
 		}
 	}
@@ -93,7 +92,7 @@ func TestMapperFillsHoles(t *testing.T) {
 
 // A block that no range of addresses has room for leaves none behind.
 func TestMapperRefusesWhatNoRangeHolds(t *testing.T) {
-	c := &pooltest.Chunks{Room: 64 * mib, Bytes: 1 << 30}
+	c := &Chunks{Room: 64 * mib, Bytes: 1 << 30}
 	p := maker(pool.Config{Upstream: c, Space: pressure.Device(0)})(t, pressure.Limits{})
 	if _, err := p.Alloc(65*mib, 0); !errors.Is(err, pool.ErrOutOfMemory) || !strings.Contains(err.Error(), "a range of addresses has") {
 		t.Error(err)
@@ -121,7 +120,7 @@ func TestMapperMovesNothingInVain(t *testing.T) {
 
 // An upstream that has less than the limit says lets memory move, too.
 func TestMapperMovesWhenTheUpstreamIsFull(t *testing.T) {
-	c := &pooltest.Chunks{Bytes: 64 * mib}
+	c := &Chunks{Bytes: 64 * mib}
 	p := maker(pool.Config{Upstream: c, Space: pressure.Device(0)})(t, pressure.Limits{Hard: pressure.Limit{Bytes: 1 << 30}})
 	defer p.Close()
 	var held []pool.Block
@@ -177,9 +176,9 @@ func TestPrepare(t *testing.T) {
 // pool counts as reserved is what the upstream has given.
 func TestMapperAgainstModel(t *testing.T) {
 	schedules(t, 100, func(rt *schedule) {
-		c := &pooltest.Chunks{Size: 64 << 10, Room: 8 * mib, Bytes: 6 * mib}
-		faulty := &pooltest.Faulty{Upstream: c, Seed: rt.Uint64(), OutageLength: 3,
-			Rate: map[pooltest.Fault]float64{pooltest.FaultRefuse: 0.05, pooltest.FaultOutage: 0.02, pooltest.FaultRelease: 0.1, pooltest.FaultPanic: 0.02}}
+		c := &Chunks{Size: 64 << 10, Room: 8 * mib, Bytes: 6 * mib}
+		faulty := &Faulty{Upstream: c, Seed: rt.Uint64(), OutageLength: 3,
+			Rate: map[Fault]float64{FaultRefuse: 0.05, FaultOutage: 0.02, FaultRelease: 0.1, FaultPanic: 0.02}}
 		var limits pressure.Limits
 		limits.Hard.Bytes = int64(rt.between(0, 4)) * mib
 		p, err := pool.New(pool.Config{Upstream: faulty, Space: pressure.Device(0), Limits: limits})

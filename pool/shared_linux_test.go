@@ -9,7 +9,7 @@ import (
 )
 
 // sharedChunks is memory that all pools of the suite share, as those of a device do.
-type sharedChunks struct{ *pooltest.Chunks }
+type sharedChunks struct{ *Chunks }
 
 func (sharedChunks) Shares() pressure.Space { return pressure.Device(30) }
 

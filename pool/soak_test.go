@@ -20,7 +20,7 @@ import (
 // counted is host memory that counts what it has handed out, with faults that can be
 // switched off.
 type counted struct {
-	pooltest.Faulty
+	Faulty
 	calm atomic.Bool
 }
 
@@ -65,9 +65,9 @@ func (h *hostBytes) Release(addr uintptr, n int64, stream uint32) error {
 // panics, policies are switched, and the pool is trimmed. At the end nothing is left.
 func TestSoak(t *testing.T) {
 	host := new(hostBytes)
-	up := &counted{Faulty: pooltest.Faulty{Upstream: host, Seed: 1, OutageLength: 5, Delay: time.Millisecond, Rate: map[pooltest.Fault]float64{
-		pooltest.FaultRefuse: 0.02, pooltest.FaultOutage: 0.002, pooltest.FaultSlow: 0.01, pooltest.FaultRelease: 0.02,
-		pooltest.FaultSync: 0.05, pooltest.FaultInfo: 0.2, pooltest.FaultPanic: 0.002,
+	up := &counted{Faulty: Faulty{Upstream: host, Seed: 1, OutageLength: 5, Delay: time.Millisecond, Rate: map[Fault]float64{
+		FaultRefuse: 0.02, FaultOutage: 0.002, FaultSlow: 0.01, FaultRelease: 0.02,
+		FaultSync: 0.05, FaultInfo: 0.2, FaultPanic: 0.002,
 	}}}
 	c, err := gc.New(gc.Config{})
 	if err != nil {
@@ -99,7 +99,7 @@ func TestSoak(t *testing.T) {
 		}()
 	}
 	work.Wait()
-	if up.Injected(pooltest.FaultRefuse) == 0 {
+	if up.Injected(FaultRefuse) == 0 {
 		t.Error("no faults: nothing was tried")
 	}
 	up.calm.Store(true)

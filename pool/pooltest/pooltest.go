@@ -1,5 +1,5 @@
 // Package pooltest tests that a pool keeps the promises of package pool, whatever
-// its upstream, its options and its adaptors. [Faulty] is an upstream that fails.
+// its upstream, its options and its adaptors.
 package pooltest
 
 import (

@@ -28,13 +28,13 @@ func onAddresses(t *testing.T, tr *trace.Trace, kind addressonly.Kind, factor fl
 }
 
 // A pool without memory refuses what a real pool does, and moves about as much.
-func TestHollowDoesWhatAPoolDoes(t *testing.T) {
+func TestAddressesAloneDoWhatAPoolDoes(t *testing.T) {
 	for _, name := range []string{"gnn", "gpt2", "burst"} {
 		real, tr, count := onChunks(t, name, 1.5)
 		said, m, _ := onAddresses(t, tr, addressonly.Virtual, 1.5)
-		if said.FailedAllocs != 0 || !near(float64(said.RefusalCollections), float64(real.RefusalCollections), 0.05) || !near(float64(m.Mapped()), float64(count.Mapped), 0.2) {
+		if said.FailedAllocs != 0 || !near(float64(said.RefusalCollections), float64(real.RefusalCollections), 0.05) || !near(float64(m.Mapped()), float64(count.mapped), 0.2) {
 			t.Errorf("%s: %d refusals, %d chunks mapped; simulated %d, %d, and %d failed", name,
-				real.RefusalCollections, count.Mapped, said.RefusalCollections, m.Mapped(), said.FailedAllocs)
+				real.RefusalCollections, count.mapped, said.RefusalCollections, m.Mapped(), said.FailedAllocs)
 		}
 	}
 }

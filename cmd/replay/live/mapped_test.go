@@ -2,10 +2,11 @@ package live
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"testing"
 
-	"github.com/eagergc/eagergc/pool/pooltest"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
@@ -13,7 +14,7 @@ import (
 
 // onChunks runs a recording at a limit on memory that can be mapped, without
 // memory behind it.
-func onChunks(tb testing.TB, name string, factor float64) (Report, *trace.Trace, pooltest.ChunkCounts) {
+func onChunks(tb testing.TB, name string, factor float64) (Report, *trace.Trace, chunks) {
 	t, err := samples.Open(name)
 	if err != nil {
 		tb.Fatal(err)
@@ -23,12 +24,12 @@ func onChunks(tb testing.TB, name string, factor float64) (Report, *trace.Trace,
 	if err != nil {
 		tb.Fatal(err)
 	}
-	chunks := new(pooltest.Chunks)
+	chunks := new(chunks)
 	r, err := Run(context.Background(), t, Config{Limit: int64(factor * float64(w.PeakReachable)), Space: space, Memory: Memory{Upstream: chunks, Space: space}})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return r, t, chunks.Counts()
+	return r, t, *chunks
 }
 
 // Fragments fail no allocation of recordings that whole segments fail, and what is
@@ -40,10 +41,10 @@ func TestMappedMemoryFailsNothing(t *testing.T) {
 		if r.FailedAllocs != 0 {
 			t.Errorf("%s: %d allocations failed", name, r.FailedAllocs)
 		}
-		if share := float64(n.Unmapped) / float64(asked(tr)); share > most {
+		if share := float64(n.unmapped) / float64(asked(tr)); share > most {
 			t.Errorf("%s: %.3f bytes unmapped for each that was asked for, at most %v", name, share, most)
 		}
-		if n.Released+n.Allocs != 0 {
+		if n.segments != 0 {
 			t.Errorf("%s: segments were taken beside the chunks: %+v", name, n)
 		}
 	}
@@ -58,22 +59,57 @@ func asked(t *trace.Trace) (bytes int64) {
 	return bytes
 }
 
-// BenchmarkMapped counts what a pool asks of memory that can be mapped.
-func BenchmarkMapped(b *testing.B) {
-	for _, name := range slices.Sorted(slices.Values(samples.Names())) {
-		for _, limit := range []string{"1.25x", "1.5x", "2x"} {
-			b.Run("trace="+name+"/limit="+limit, func(b *testing.B) {
-				factor := map[string]float64{"1.25x": 1.25, "1.5x": 1.5, "2x": 2}[limit]
-				for b.Loop() {
-					r, t, n := onChunks(b, name, factor)
-					b.ReportMetric(float64(n.Unmapped+n.Released)/float64(asked(t)), "unmapped-B/asked-B")
-					b.ReportMetric(float64(n.Created), "created")
-					b.ReportMetric(float64(n.Mapped), "mapped")
-					b.ReportMetric(float64(n.Runs), "runs")
-					b.ReportMetric(float64(r.FailedAllocs), "failed")
-					b.ReportMetric(float64(r.RefusalCollections), "refusals")
-				}
-			})
-		}
-	}
+// chunks are addresses in a mapper's chunks, without memory. One goroutine at a time.
+type chunks struct {
+	next     uintptr
+	size     int64 // of a chunk
+	mapped   int64 // chunks that were put behind addresses
+	unmapped int64 // bytes whose addresses were taken from them, those moved included
+	segments int   // calls of Allocate and Release
 }
+
+func (*chunks) Granule() int64 { return 2 << 20 }
+
+func (c *chunks) Range(chunk int64, _ uint32) (uintptr, int64, error) {
+	const room = 1 << 40
+	c.size = chunk
+	c.next += room
+	return c.next &^ uintptr(chunk-1), room - chunk, nil
+}
+
+func (c *chunks) Map(to, from []pool.Span, _ uint32) error {
+	for _, s := range to {
+		c.mapped += s.Bytes / c.size
+	}
+	for _, s := range from {
+		c.unmapped += s.Bytes
+	}
+	return nil
+}
+
+func (c *chunks) Unmap(s pool.Span) error {
+	c.unmapped += s.Bytes
+	return nil
+}
+
+func (*chunks) FreeRange(uintptr) error { return nil }
+
+func (c *chunks) Allocate(bytes int64, _ uint32) (uintptr, error) {
+	c.segments++
+	c.next += uintptr(bytes)
+	return c.next - uintptr(bytes), nil
+}
+
+func (c *chunks) Release(uintptr, int64, uint32) error {
+	c.segments++
+	return nil
+}
+
+func (*chunks) Info() (pressure.Info, error) {
+	return pressure.Info{}, errors.New("there is no memory")
+}
+
+func (*chunks) Upload(uintptr, []byte, uint32) error       { return nil }
+func (*chunks) Download([]byte, uintptr, uint32) error     { return nil }
+func (*chunks) Copy(uintptr, uintptr, int64, uint32) error { return nil }
+func (*chunks) Fill(uintptr, []byte, int64, uint32) error  { return nil }

@@ -1,4 +1,4 @@
-package pooltest
+package pool_test
 
 import (
 	"errors"
@@ -52,8 +52,8 @@ type ChunkCounts struct {
 }
 
 var (
-	errChunks = errors.New("pooltest: broken promise")
-	errFull   = errors.New("pooltest: no more memory")
+	errChunks = errors.New("broken promise")
+	errFull   = errors.New("no more memory")
 )
 
 // Counts returns what was asked for so far.
@@ -84,7 +84,7 @@ func (c *Chunks) Left() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.ranges)+len(c.mapped)+len(c.plain) > 0 || c.count.Held != 0 {
-		return fmt.Errorf("pooltest: %d ranges, %d chunks, %d segments and %d bytes are left", len(c.ranges), len(c.mapped), len(c.plain), c.count.Held)
+		return fmt.Errorf("%d ranges, %d chunks, %d segments and %d bytes are left", len(c.ranges), len(c.mapped), len(c.plain), c.count.Held)
 	}
 	return nil
 }

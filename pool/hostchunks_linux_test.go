@@ -1,4 +1,4 @@
-package pooltest
+package pool_test
 
 import (
 	"unsafe"

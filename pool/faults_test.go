@@ -1,4 +1,4 @@
-package pooltest
+package pool_test
 
 import (
 	"errors"
@@ -73,7 +73,7 @@ func (u *Faulty) fails(f Fault) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.roll(f) {
-		return fmt.Errorf("pooltest: %w: %v", ErrInjected, f)
+		return fmt.Errorf("%w: %v", ErrInjected, f)
 	}
 	return nil
 }
@@ -98,12 +98,12 @@ func (u *Faulty) beforeAllocate() (slow bool, err error) {
 	case u.outage > 0:
 		u.outage--
 		u.count[FaultOutage]++
-		err = fmt.Errorf("pooltest: %w: %v", ErrInjected, FaultOutage)
+		err = fmt.Errorf("%w: %v", ErrInjected, FaultOutage)
 	case u.roll(FaultOutage):
 		u.outage = u.OutageLength
-		err = fmt.Errorf("pooltest: %w: %v", ErrInjected, FaultOutage)
+		err = fmt.Errorf("%w: %v", ErrInjected, FaultOutage)
 	case u.roll(FaultRefuse):
-		err = fmt.Errorf("pooltest: %w: %v", ErrInjected, FaultRefuse)
+		err = fmt.Errorf("%w: %v", ErrInjected, FaultRefuse)
 	case u.roll(FaultPanic):
 		panic(ErrInjected)
 	}
