@@ -16,7 +16,8 @@ func atRest(t testing.TB, c *Collector) {
 	}
 	for end := time.Now().Add(20 * time.Second); c.running() || c.releases.pending() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			return // it is about releases that do not end
+			t.Errorf("at rest: a cycle runs: %v; releases that have not ended: %d", c.running(), c.releases.pending())
+			return
 		}
 	}
 	c.settling.Lock() // no cycle of the runtime's own is being settled, but for its end

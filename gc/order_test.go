@@ -124,7 +124,8 @@ func TestManyReleasesThatNeverReturn(t *testing.T) {
 	c.releases.patience, c.releases.bound = 1, 10
 	const bad, good = manyStuck + 2, 1000
 	block := make(chan struct{})
-	defer close(block)
+	unblock := sync.OnceFunc(func() { close(block) })
+	defer unblock()
 	var released atomic.Int64
 	for range bad {
 		ownFunc(c, new(thing), 100, func() { <-block })
@@ -142,6 +143,9 @@ func TestManyReleasesThatNeverReturn(t *testing.T) {
 	if len(log.of(logOver, "")) > 0 || !c.Stats().OverLimit {
 		t.Errorf("the log says %+v", log.all)
 	}
+	unblock() // what comes late counts, too
+	waitFor(t, 20*time.Second, func() bool { return c.Stats().Pending == 0 })
+	waitFor(t, 20*time.Second, func() bool { s := c.Stats(); return s.Objects == bad+good && s.Freed == 100*bad+good })
 }
 
 // TestWhyOverTheLimit: what was added during the cycle is not taken for reachable.
