@@ -69,7 +69,7 @@ func (c *Collector) wrong(t testing.TB) string {
 		switch {
 		case g.yield.Load() != 0:
 			return "bytes are credited to a cycle that has ended"
-		case g.dying.Load() != 0:
+		case c.releases.dying(g) != 0:
 			return "bytes are found dead and neither given back nor to be"
 		case g.gauge() == nil && g.allocated-g.freed != g.liveAfter:
 			return "the state after a cycle does not add up"

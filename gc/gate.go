@@ -28,7 +28,7 @@ type Gate struct {
 	// policy has been told of the cycle. Otherwise the policy would take them for
 	// freed by the program, which would look as if it allocated much faster.
 	yield atomic.Int64
-	dying atomic.Int64 // bytes that were found dead, and are not given back yet
+	dying int64 // bytes that were found dead, and are not given back yet. Guarded by the lock of the releases
 
 	wanted atomic.Int64 // least live + request that did not fit since the last cycle; 0 = none
 

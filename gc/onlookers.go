@@ -43,7 +43,7 @@ func (c *Collector) ended(r *collection, end, processor time.Duration, freed int
 		return
 	}
 	if r.gate.isSoft() && r.cycle.Limit > 0 && r.trigger != TriggerNatural { // of that one nobody knows when it began
-		c.noteOver(r.cycle, r.gate.dying.Load(), r.gate.allocated-r.allocated)
+		c.noteOver(r.cycle, c.releases.dying(r.gate), r.gate.allocated-r.allocated)
 	}
 	c.noteBusy(end)
 	c.record(func(to *recorder) {

@@ -77,14 +77,16 @@ func newReleases(c *Collector) *releases {
 func (r *collection) found(b *batch) {
 	all := r.releases
 	b.cycle = r
+	bytes := int64(0)
 	for i := range b.n {
-		b.gate.dying.Add(b.dead.bytes(i))
+		bytes += b.dead.bytes(i)
 	}
 	now := readPending()
 	b.fence = fence{finalizers: now.finalizers, marks: all.c.engine.marked()}
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	r.batches = append(r.batches, b)
+	b.gate.dying += bytes
 	if all.c.passed(b, now) {
 		all.begin(b)
 		return
@@ -225,7 +227,7 @@ func (r *releases) done(w *worker, failure error) (more bool) {
 	}
 	b, bytes := w.batch, w.batch.dead.bytes(w.i)
 	r.mu.Lock()
-	b.gate.dying.Add(-bytes)
+	b.gate.dying -= bytes
 	over := b.cycle.over
 	if !over {
 		b.gate.yield.Add(bytes)
@@ -355,6 +357,13 @@ func (r *releases) close(cycle *collection) (objects int, yields map[*Gate]int64
 	}
 	cycle.batches = nil
 	return cycle.objects, yields
+}
+
+// dying returns how many bytes of g were found dead and are not given back yet.
+func (r *releases) dying(g *Gate) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return g.dying
 }
 
 // pending returns how many dead objects are not given back yet.
