@@ -1,3 +1,5 @@
+//go:build !js
+
 package chart
 
 import (
@@ -6,8 +8,6 @@ import (
 	"time"
 
 	"gonum.org/v1/plot"
-
-	"github.com/eagergc/eagergc/cmd/replay/view"
 )
 
 // A unit scales an axis to numbers that can be read.
@@ -82,28 +82,6 @@ func linearTicks(n int) plot.TickerFunc {
 		}
 		return ticks
 	}
-}
-
-// logFromZero makes a an axis of the values, none negative, on which factors are
-// distances. Zeros, which have no logarithm, are placed by the returned
-// function at the foot of the axis, where a tick says 0.
-func logFromZero(a *plot.Axis, values []float64) (place func(float64) float64) {
-	least, most, zero := view.LogRange(values)
-	if most == 0 {
-		least, most = 1, 1
-	}
-	foot := least / 1.2
-	if zero {
-		foot = least / 3
-	}
-	most = max(most, 3*least)
-	a.Min, a.Max = math.Log10(foot), math.Log10(most)+0.08*math.Log10(most/foot) // room above for markers
-	ticks := logTicks(least/1.2, most)
-	if zero {
-		ticks = append(ticks, plot.Tick{Value: a.Min, Label: "0"})
-	}
-	a.Tick.Marker = plot.ConstantTicks(ticks)
-	return func(v float64) float64 { return math.Log10(max(v, foot)) }
 }
 
 // logTicks marks the logarithms of 1 to 9 times the powers of ten from low to

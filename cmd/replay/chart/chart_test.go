@@ -18,7 +18,6 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/recorder"
 
-	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
 )
@@ -60,7 +59,7 @@ func charts(runs []Run) map[string]*Chart {
 		overheads = append(overheads, Overhead{Policy: r.Result.Policy, Factor: 1.25, Wall: 1.1, Processor: 1.2}, Overhead{Policy: r.Result.Policy, Factor: 2, Wall: 1, Processor: 1})
 		curves = append(curves, Curve{Name: r.Result.Policy, Levels: r.Levels})
 	}
-	p := view.NewPalette(names)
+	p := NewPalette(names)
 	return map[string]*Chart{
 		"memory":    Memory("title", "note", runs, p),
 		"pauses":    Pauses("title", "note", runs, p),
@@ -126,7 +125,7 @@ func TestPanelsKeepToTheirPlace(t *testing.T) {
 			})
 		}
 	}
-	c := Limits("title", "note", results, view.NewPalette([]string{"never"}))
+	c := Limits("title", "note", results, NewPalette([]string{"never"}))
 	tiles := draw.Tiles{Rows: len(c.panels), Cols: len(c.panels[0])}
 	body := draw.NewCanvas(new(recorder.Canvas), c.width*vg.Length(tiles.Cols), c.height*vg.Length(tiles.Rows))
 	const gap = 6 // points: between two rows, and under the legend
@@ -211,7 +210,7 @@ func TestAxes(t *testing.T) {
 // Every colour of an SVG has a dark one: what a policy's is, and black and white.
 func TestEveryColourTurnsDark(t *testing.T) {
 	var runs []Run
-	for _, name := range view.Owners() {
+	for _, name := range ownerNames() {
 		runs = append(runs, run(name, time.Millisecond, time.Millisecond))
 	}
 	style := DarkStyle("svg")
@@ -221,6 +220,14 @@ func TestEveryColourTurnsDark(t *testing.T) {
 			if !strings.Contains(style, `"`+m+`"`) {
 				t.Fatalf("%s has %s, which stays as it is on a dark page", name, m)
 			}
+		}
+	}
+}
+
+func TestFileStem(t *testing.T) {
+	for text, want := range map[string]string{"gpt2": "gpt2", "../a b/c": "-a-b-c", "cycle 1ms": "cycle-1ms", "µ": "-", "...": ""} {
+		if got := Stem(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}
 }

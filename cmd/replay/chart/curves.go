@@ -1,3 +1,5 @@
+//go:build !js
+
 package chart
 
 import (
@@ -7,7 +9,6 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -29,14 +30,14 @@ func Curves(title, note string, curves []Curve) *Chart {
 	}
 	mem, clock := bytesUnit(most), timeUnit(end)
 	p := newPanel("", fmt.Sprintf("time (%s)", clock.name), fmt.Sprintf("memory (%s)", mem.name))
-	palette := view.NewPalette(curveNames(curves)) // of no policy: looks in order
+	palette := NewPalette(curveNames(curves)) // of no policy: looks in order
 	var lines []*plotter.Line
 	for _, k := range curves {
 		xys := make(plotter.XYs, len(k.Levels))
 		for j, l := range k.Levels {
 			xys[j] = plotter.XY{X: float64(l.At) / clock.size, Y: float64(l.Live-l.Garbage) / mem.size}
 		}
-		look := lookOf(palette, k.Name)
+		look := palette.of(k.Name)
 		style := look.line()
 		style.Width = 0.8
 		lines = append(lines, &plotter.Line{XYs: xys, LineStyle: style, StepStyle: plotter.PostStep})

@@ -1,12 +1,10 @@
-// Package chart draws replays: memory over time, pauses, minimum mutator
-// utilization, metrics against the limit, the Pareto front of pause and collector
-// time, and lower-bound overheads.
+// Package chart says what runs of the simulator look like: lines, tables, words, and the
+// looks of policies. A [Builder] makes them for pages, whose script draws [Data] with uPlot.
+// The same are drawn with gonum to files: [OfGrid] says which pictures a comparison has, and a
+// [Chart] is written as SVG or PNG. What needs gonum is not built for js: the simulator in a
+// page draws with the page's script.
 //
-// Each function returns a [Chart], which is written as SVG or PNG. An SVG is dark
-// where the reader's page is dark. A [Palette] gives a policy its look: a colour
-// that belongs to it in every picture, a dash pattern and a marker, so that lines
-// can be told apart without colour and in print. Legends stand above the panels,
-// names of lines beside them where there is room.
-//
-// The same input gives the same bytes.
+// An SVG is dark where the reader's page is dark. A [Palette] gives a policy its look: a colour
+// that belongs to it in every picture, a dash pattern and a marker, so that lines can be told
+// apart without colour and in print. The same input gives the same bytes.
 package chart

@@ -1,3 +1,5 @@
+//go:build !js
+
 package chart
 
 import (
@@ -11,7 +13,6 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -48,17 +49,17 @@ func DarkStyle(selector string) string {
 	var b strings.Builder
 	rule := func(light, dark color.RGBA) {
 		for _, property := range []string{"fill", "stroke"} {
-			fmt.Fprintf(&b, "%s [style*=\"%s:%s\"] { %[2]s: %[4]s !important }\n", selector, property, view.Hex(light), view.Hex(dark))
+			fmt.Fprintf(&b, "%s [style*=\"%s:%s\"] { %[2]s: %[4]s !important }\n", selector, property, hex(light), hex(dark))
 		}
 	}
 	// What has no style of its own is black.
-	fmt.Fprintf(&b, "%[1]s text, %[1]s path:not([style*=\"fill:\"]) { fill: %[2]s }\n", selector, view.Hex(view.RGB(0xE8E8E6)))
-	rule(black, view.RGB(0xE8E8E6))
-	rule(white, view.RGB(0x161719))
-	rule(faint, view.RGB(0x34373C))
-	palette := view.NewPalette(view.Owners())
-	for _, name := range view.Owners() {
-		o := palette.Of(name)
+	fmt.Fprintf(&b, "%[1]s text, %[1]s path:not([style*=\"fill:\"]) { fill: %[2]s }\n", selector, hex(rgb(0xE8E8E6)))
+	rule(black, rgb(0xE8E8E6))
+	rule(white, rgb(0x161719))
+	rule(faint, rgb(0x34373C))
+	palette := NewPalette(ownerNames())
+	for _, name := range ownerNames() {
+		o := palette.of(name)
 		if o.Light != black {
 			rule(o.Light, o.Dark)
 		}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/cmd/replay/live"
-	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
@@ -137,12 +137,12 @@ func writeAdviceJSON(w io.Writer, name string, a *experiment.Advice) error {
 	return out.Encode(struct {
 		*experiment.Advice
 		Go string `json:"go"`
-	}{a, view.Program(a)})
+	}{a, chart.Program(a)})
 }
 
 // writeAdvice prints an advice in words.
 func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, sure, from string) {
-	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", trace.Plain(load.Name), a.Policy, pressure.Bytes(a.Limit).String(), wrap(view.AdviceText(a)))
+	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", trace.Plain(load.Name), a.Policy, pressure.Bytes(a.Limit).String(), wrap(chart.AdviceText(a)))
 	t := table{{"at this limit", "exposed pause", "p99 pause", "refusals", "of a core", "as good from"}}
 	for _, o := range append([]experiment.Option{a.Choice}, a.Others...) {
 		needs := "no limit"
@@ -157,7 +157,7 @@ func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, sure, fr
 	}
 	t.print(w)
 	fmt.Fprintf(w, "\n%s\n\n", wrap(fmt.Sprintf("How sure: %s. Made for a %s.", sure, from)))
-	fmt.Fprintf(w, "  %s\n  %s=%s  # the same policy without a change in the code\n\n", view.Program(a), gc.PolicyVariable, a.Policy)
+	fmt.Fprintf(w, "  %s\n  %s=%s  # the same policy without a change in the code\n\n", chart.Program(a), gc.PolicyVariable, a.Policy)
 }
 
 // givenCost says what a cycle costs that was not measured here.

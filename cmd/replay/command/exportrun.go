@@ -7,7 +7,6 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
@@ -22,7 +21,7 @@ func perfettoRuns(s *setting, file string) ([]perfetto.Run, error) {
 		return nil, err
 	}
 	var runs []perfetto.Run
-	for _, r := range view.LogRuns(g, experiment.Cell{}, slots, true) {
+	for _, r := range chart.LogRuns(g, experiment.Cell{}, slots, true) {
 		runs = append(runs, perfettoRun(&r, fmt.Sprintf("%s, limit %s, %s", r.Result.Policy, g.Limits[0], experiment.CostName(g.Costs[0]))))
 	}
 	return runs, nil

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
@@ -105,11 +105,11 @@ func labPage(b *labBuild, whole bool) (*page, error) {
 		return nil, err
 	}
 	r := recording{ID: "recording", Name: "no recording yet"}
-	for _, f := range view.NewBuilder(g, 0, 0).Figures(0, nil) {
+	for _, f := range chart.NewBuilder(g, 0, 0).Figures(0, nil) {
 		r.Charts = append(r.Charts, figure{Figure: f})
 	}
 	p := &page{Title: "The lab", Verdict: "When should a program collect garbage, and under which limit? Open a recording, move the dials, and see.", Recordings: []recording{r}}
-	if p.Data, err = script(&view.Data{Policies: []view.PolicyLook{}, Recordings: []view.Recording{{}}}); err != nil {
+	if p.Data, err = script(&chart.Data{Policies: []chart.PolicyLook{}, Recordings: []chart.Recording{{}}}); err != nil {
 		return nil, err
 	}
 	p.Provenance = []entry{{"replay", version()}}
@@ -133,7 +133,7 @@ func (p *page) enliven(cmd *cobra.Command, g *experiment.Grid, files []string) e
 		return err
 	}
 	files = named(files)
-	cell := typical(g, 0)
+	cell := chart.Typical(g, 0)
 	for i, file := range files {
 		t, err := loadTrace(file)
 		if err != nil {
@@ -147,7 +147,7 @@ func (p *page) enliven(cmd *cobra.Command, g *experiment.Grid, files []string) e
 		w := g.Workloads[i]
 		factor := float64(g.Limits[cell.Limit].Of(w)) / float64(max(1, w.PeakReachable))
 		state, err := json.Marshal(map[string]any{
-			"limit": strconv.FormatFloat(factor, 'g', 6, 64) + "x", "cycle": g.Costs[cell.Cost].Of(0, 0).String(), "policies": view.Names(g),
+			"limit": strconv.FormatFloat(factor, 'g', 6, 64) + "x", "cycle": g.Costs[cell.Cost].Of(0, 0).String(), "policies": chart.Names(g),
 		})
 		if err != nil {
 			return err

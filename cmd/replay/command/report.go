@@ -18,7 +18,6 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/cmd/replay/view"
 )
 
 //go:embed page
@@ -83,8 +82,8 @@ the recordings that are built in. Limits and words are those of replay compare.`
 // A page is what the template shows.
 type page struct {
 	Title, Verdict, World, LostBy string
-	Cards                         []view.Card
-	Summaries                     []view.Table
+	Cards                         []chart.Card
+	Summaries                     []chart.Table
 	Recordings                    []recording
 	Live                          *inside // nil: no simulator is in the page
 	Provenance                    []entry
@@ -101,26 +100,26 @@ type recording struct {
 	Index                      int
 	ID, Name, Short, About, At string
 	Open                       bool
-	Cards                      []view.Card
+	Cards                      []chart.Card
 	State                      string        // of its dials, where there are some
 	Spark                      string        // path of its reachable bytes, 100 wide and 20 high
 	Memory                     template.HTML // the picture for where there is no script
-	Runs                       view.Table
+	Runs                       chart.Table
 	Charts                     []figure
-	Reasons                    view.Table // policy, decision, reason, how often
+	Reasons                    chart.Table // policy, decision, reason, how often
 }
 
 // newPage makes the page of a grid that has run: details are at its typical limit
 // and last cost.
 func newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, error) {
-	b := &pageBuilder{Builder: view.NewBuilder(g, len(g.Costs)-1, typical(g, 0).Limit)}
-	b.data.Policies = view.Looks(g, b.Palette)
-	p := &page{Title: b.title(), Verdict: view.Verdict(g, b.Cost), World: b.world(), LostBy: lostBy(g)}
+	b := &pageBuilder{Builder: chart.NewBuilder(g, len(g.Costs)-1, chart.Typical(g, 0).Limit)}
+	b.data.Policies = chart.Looks(g, b.Palette)
+	p := &page{Title: b.title(), Verdict: chart.Verdict(g, b.Cost), World: b.world(), LostBy: lostBy(g)}
 	for j := range g.Costs {
-		p.Summaries = append(p.Summaries, view.Summary(g, j))
+		p.Summaries = append(p.Summaries, chart.Summary(g, j))
 	}
 	n := len(g.Workloads)
-	p.Recordings, b.data.Recordings, b.advice = make([]recording, n), make([]view.Recording, n), make([]*experiment.Advice, n)
+	p.Recordings, b.data.Recordings, b.advice = make([]recording, n), make([]chart.Recording, n), make([]*experiment.Advice, n)
 	var cores errgroup.Group
 	cores.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range n {
@@ -198,24 +197,24 @@ func (p *page) write(w io.Writer) error {
 
 // A pageBuilder makes the parts of a page.
 type pageBuilder struct {
-	*view.Builder
-	data   view.Data
+	*chart.Builder
+	data   chart.Data
 	advice []*experiment.Advice // of each recording; nil where there is none
 }
 
 // recording makes the part of one workload, and its data. Calls for different
 // workloads may be concurrent.
-func (b *pageBuilder) recording(ctx context.Context, i int) (r recording, data view.Recording, err error) {
+func (b *pageBuilder) recording(ctx context.Context, i int) (r recording, data chart.Recording, err error) {
 	g, w := b.Grid, b.Grid.Workloads[i]
-	runs := view.LogRuns(g, typical(g, i), b.slots(), true)
+	runs := chart.LogRuns(g, chart.Typical(g, i), b.slots(), true)
 	advice, err := advise(ctx, g, i, b.Cost, 0, 0)
 	if err != nil && !errors.Is(err, experiment.ErrNoAdvice) {
 		return r, data, err
 	}
 	b.advice[i] = advice
 	r = recording{
-		Index: i, ID: "recording-" + fileStem(w.Name), Name: w.Name, Short: b.short(i, advice), About: view.About(w),
-		At: b.At(i), Open: len(g.Workloads) == 1, Runs: view.RunTable(runs), Reasons: view.Reasons(runs), Spark: view.Spark(runs),
+		Index: i, ID: "recording-" + chart.Stem(w.Name), Name: w.Name, Short: b.short(i, advice), About: chart.About(w),
+		At: b.At(i), Open: len(g.Workloads) == 1, Runs: chart.RunTable(runs), Reasons: chart.Reasons(runs), Spark: chart.Spark(runs),
 	}
 	if len(g.Workloads) > 1 {
 		r.Cards = b.AdviceCards(advice)
@@ -231,7 +230,7 @@ func (b *pageBuilder) recording(ctx context.Context, i int) (r recording, data v
 	if r.Charts, err = b.figures(i, runs); err != nil {
 		return r, data, err
 	}
-	data.Charts = make(map[string][]view.LineChart)
+	data.Charts = make(map[string][]chart.LineChart)
 	for _, f := range r.Charts {
 		data.Charts[f.Kind] = f.Data
 	}

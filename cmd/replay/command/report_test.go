@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 )
 
 // reportOf writes a report and returns its text.
@@ -92,7 +92,7 @@ func TestReportHasEveryCycle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var data view.Data
+	var data chart.Data
 	if err := json.NewDecoder(unzip).Decode(&data); err != nil {
 		t.Fatal(err)
 	}

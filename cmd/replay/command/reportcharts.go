@@ -9,46 +9,32 @@ import (
 	"slices"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
-	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/sim"
 )
 
 // A figure is one kind of chart of a recording, and its picture for where there is
 // no script.
 type figure struct {
-	view.Figure
+	chart.Figure
 	Static template.HTML
 }
 
 // figures are the charts of a recording, in the order of their tabs.
 func (b *pageBuilder) figures(workload int, runs []chart.Run) ([]figure, error) {
-	g, note := b.Grid, b.Grid.Workloads[workload].Name+", "+b.At(workload)
-	var own []sim.Result
-	for _, o := range b.Own(workload) {
-		if o.Err == nil {
-			own = append(own, o.Result)
-		}
+	made := b.Figures(workload, runs)
+	pictures, err := chart.Inlined(made, b.Grid.Workloads[workload].Name+", "+b.At(workload), b.Palette)
+	if err != nil {
+		return nil, err
 	}
-	pictures := map[string]*chart.Chart{
-		"pauses": chart.Pauses("How long the program was held", note, runs, b.Palette),
-		"mmu":    chart.MMU("Minimum mutator utilization", note, runs, b.Palette),
-		"lbo":    chart.LBO("Lower-bound overhead", g.Workloads[workload].Name, view.Overheads(g, b.Cost, []int{workload}), b.Palette),
-		"front":  chart.Front("Pareto front", note, b.AtLimit(workload), b.Palette),
-		"limits": chart.Limits("Exposed pause and collections against the limit", "", own, b.Palette),
-	}
-	var all []figure
-	for _, f := range b.Figures(workload, runs) {
-		picture, err := inline(pictures[f.Kind])
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, figure{f, picture})
+	all := make([]figure, len(made))
+	for i, f := range made {
+		all[i] = figure{f, template.HTML(pictures[i])}
 	}
 	return all, nil
 }
 
 // script is the data as the page carries them: JSON, packed with gzip, in base64.
-func script(d *view.Data) (template.JS, error) {
+func script(d *chart.Data) (template.JS, error) {
 	var b bytes.Buffer
 	zip, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -37,28 +37,28 @@ func (b *pageBuilder) world() string {
 
 // lostBy says what the figures of a summary are.
 func lostBy(g *experiment.Grid) string {
-	return fmt.Sprintf("Time lost, %s: (exposed pause + %v x collector time) / recorded time", view.MeanOver(g), sim.CPUPrice)
+	return fmt.Sprintf("Time lost, %s: (exposed pause + %v x collector time) / recorded time", chart.MeanOver(g), sim.CPUPrice)
 }
 
-func card(name, value, about, mark string) view.Card {
-	return view.Card{Name: name, Value: value, About: about, Mark: mark}
+func card(name, value, about, mark string) chart.Card {
+	return chart.Card{Name: name, Value: value, About: about, Mark: mark}
 }
 
 // cards are the first thing that is seen.
-func (b *pageBuilder) cards() []view.Card {
+func (b *pageBuilder) cards() []chart.Card {
 	g, r := b.Grid, b.Ranks
 	if r.Best < 0 {
 		return nil
 	}
-	lost := func(p int) string { return view.LostText(g.Lost(b.Cost, p, experiment.AllLimits)) }
+	lost := func(p int) string { return chart.LostText(g.Lost(b.Cost, p, experiment.AllLimits)) }
 	name := g.Contenders[r.Best].String()
-	best := card("Policy", name, fmt.Sprintf("loses %s of the time over all limits", lost(r.Best)), view.Hex(b.Palette.Of(name).Light))
+	best := card("Policy", name, fmt.Sprintf("loses %s of the time over all limits", lost(r.Best)), b.Palette.Mark(name))
 	if r.Second >= 0 {
 		best.About += fmt.Sprintf("; the next best, %s, loses %s", g.Contenders[r.Second], lost(r.Second))
 	} else {
 		best.About += "; no other policy ran"
 	}
-	cards := []view.Card{best}
+	cards := []chart.Card{best}
 	if len(g.Workloads) == 1 {
 		cards = append(cards, b.AdviceCards(b.advice[0])...)
 	} else {
@@ -77,7 +77,7 @@ func (b *pageBuilder) cards() []view.Card {
 }
 
 // limitsCard sums up the limits of several recordings.
-func (b *pageBuilder) limitsCard() view.Card {
+func (b *pageBuilder) limitsCard() chart.Card {
 	least, most, n := 0.0, 0.0, 0
 	for _, a := range b.advice {
 		if a == nil {

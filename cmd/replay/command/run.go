@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
@@ -70,7 +70,7 @@ Policies are listed by replay policies.`,
 			out := printerFor(cmd.OutOrStdout(), format)
 			switch {
 			case around:
-				fmt.Fprint(out, view.Explain(one.contender, log, at))
+				fmt.Fprint(out, chart.Explain(one.contender, log, at))
 			case why != "":
 				writeDecisions(out, whyOf(log, why))
 			case format == "json":

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 )
 
@@ -136,11 +137,7 @@ func saveGrid(g *experiment.Grid, path string, stderr io.Writer) error {
 			return err
 		}
 	}
-	pictures, err := drawGrid(g)
-	if err != nil {
-		return err
-	}
-	if err := dir.savePictures(pictures, []string{"svg"}); err != nil {
+	if err := dir.savePictures(chart.OfGrid(g), []string{"svg"}); err != nil {
 		return err
 	}
 	dir.report(stderr)

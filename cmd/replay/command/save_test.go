@@ -35,11 +35,3 @@ func TestFolderWritesWholeFilesOnly(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 }
-
-func TestFileStem(t *testing.T) {
-	for text, want := range map[string]string{"gpt2": "gpt2", "../a b/c": "-a-b-c", "cycle 1ms": "cycle-1ms", "µ": "-", "...": ""} {
-		if got := fileStem(text); got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
-		}
-	}
-}

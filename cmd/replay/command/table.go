@@ -7,8 +7,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -26,12 +26,12 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 		fmt.Fprintf(out, "\n%s: %s allocations, %s waits, %s, peak reachable %s\n", load.Name,
 			pressure.Count(load.Allocs), pressure.Count(load.Syncs), pressure.Duration(load.Span), pressure.Bytes(load.PeakReachable).String())
 		for j := range g.Costs {
-			table(view.Block(g, i, j)).print(out)
+			table(chart.Block(g, i, j)).print(out)
 		}
 	}
-	fmt.Fprintf(out, "\nTime lost, %s: (exposed pause + %v x collector time) / recorded time\n", view.MeanOver(g), sim.CPUPrice)
+	fmt.Fprintf(out, "\nTime lost, %s: (exposed pause + %v x collector time) / recorded time\n", chart.MeanOver(g), sim.CPUPrice)
 	for j := range g.Costs {
-		t := table(view.Summary(g, j))
+		t := table(chart.Summary(g, j))
 		if p := g.Rank(j).Best; p >= 0 {
 			t[p+1][0] = best + t[p+1][0]
 		}
@@ -42,8 +42,8 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 	}
 	fmt.Fprintln(out)
 	for j := range g.Costs {
-		fmt.Fprintln(out, view.Verdict(g, j))
-		if text := view.Savings(g, j); text != "" {
+		fmt.Fprintln(out, chart.Verdict(g, j))
+		if text := chart.Savings(g, j); text != "" {
 			fmt.Fprintln(out, text)
 		}
 	}

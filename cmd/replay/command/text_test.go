@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 )
 
 func TestTexts(t *testing.T) {
@@ -24,7 +24,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
 	}
-	if got := view.LostText(math.NaN()); got != "-" {
+	if got := chart.LostText(math.NaN()); got != "-" {
 		t.Errorf("no share is %q", got)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/cmd/replay/view"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 )
@@ -91,10 +91,10 @@ func (s *Session) ran(q Setting, known []sim.Result) (*experiment.Grid, error) {
 
 // Shown is what the page shows of the runs at one limit.
 type Shown struct {
-	Policies  []view.PolicyLook `json:"policies"`
-	Recording view.Recording    `json:"recording"`
-	At        string            `json:"at"`
-	Results   []sim.Result      `json:"results"`
+	Policies  []chart.PolicyLook `json:"policies"`
+	Recording chart.Recording    `json:"recording"`
+	At        string             `json:"at"`
+	Results   []sim.Result       `json:"results"`
 }
 
 // Run replays policies at the limit in detail, with at most slots levels of memory
@@ -105,7 +105,7 @@ func (s *Session) Run(q Setting, slots int) (*Shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs := view.LogRuns(g, experiment.Cell{}, slots, true)
+	runs := chart.LogRuns(g, experiment.Cell{}, slots, true)
 	out := &Shown{}
 	for _, r := range runs {
 		out.Results = append(out.Results, r.Result)
@@ -114,8 +114,8 @@ func (s *Session) Run(q Setting, slots int) (*Shown, error) {
 	if err := g.Run(context.Background(), nil); err != nil {
 		return nil, err
 	}
-	b := view.NewBuilder(g, 0, 0)
-	out.Policies, out.At = view.Looks(g, b.Palette), b.At(0)
+	b := chart.NewBuilder(g, 0, 0)
+	out.Policies, out.At = chart.Looks(g, b.Palette), b.At(0)
 	if len(runs) > 0 {
 		out.Recording = b.Recording(0, runs)
 	}
@@ -126,11 +126,11 @@ func (s *Session) Run(q Setting, slots int) (*Shown, error) {
 type Picture struct {
 	Verdict string         `json:"verdict"` // which policy loses least
 	Beside  string         `json:"beside"`  // what it is compared with
-	Table   view.Table     `json:"table"`   // the policies at the limit, the least lost first
-	Figures []view.Figure  `json:"figures"`
+	Table   chart.Table    `json:"table"`   // the policies at the limit, the least lost first
+	Figures []chart.Figure `json:"figures"`
 	Charts  map[string]any `json:"charts"` // the lines of each figure, by its kind
-	Runs    view.Table     `json:"runs"`
-	Reasons view.Table     `json:"reasons"`
+	Runs    chart.Table    `json:"runs"`
+	Reasons chart.Table    `json:"reasons"`
 }
 
 // View replays what is not known and returns the charts, the tables and the
@@ -141,9 +141,9 @@ func (s *Session) View(q Setting, known []sim.Result, price float64) (*Picture, 
 	if err != nil {
 		return nil, err
 	}
-	b := view.NewBuilder(g, 0, q.Limit)
-	runs := view.LogRuns(g, b.Cell(0), 1, true)
-	p := &Picture{Figures: b.Figures(0, runs), Charts: make(map[string]any), Runs: view.RunTable(runs), Reasons: view.Reasons(runs)}
+	b := chart.NewBuilder(g, 0, q.Limit)
+	runs := chart.LogRuns(g, b.Cell(0), 1, true)
+	p := &Picture{Figures: b.Figures(0, runs), Charts: make(map[string]any), Runs: chart.RunTable(runs), Reasons: chart.Reasons(runs)}
 	for _, f := range p.Figures {
 		p.Charts[f.Kind] = f.Data
 	}
@@ -159,9 +159,9 @@ func Lost(r *sim.Result, price float64) float64 {
 
 // rank orders runs by what they lose, and says which loses least: of those under
 // which no allocation fails, and that could be run without knowing the future.
-func (p *Picture) rank(runs []view.Run, price float64, at string) {
+func (p *Picture) rank(runs []chart.Run, price float64, at string) {
 	order := slices.Clone(runs)
-	slices.SortStableFunc(order, func(a, b view.Run) int {
+	slices.SortStableFunc(order, func(a, b chart.Run) int {
 		if x, y := a.Result.FailedAllocs > 0, b.Result.FailedAllocs > 0; x != y {
 			if x {
 				return 1
@@ -177,7 +177,7 @@ func (p *Picture) rank(runs []view.Run, price float64, at string) {
 		}
 		return 0
 	})
-	p.Table = view.Table{{"policy", "lost", "exposed pause", "longest", "cycles", "forced", "failed", "mean live"}}
+	p.Table = chart.Table{{"policy", "lost", "exposed pause", "longest", "cycles", "forced", "failed", "mean live"}}
 	var best *sim.Result
 	var others []string
 	for i := range order {
@@ -215,9 +215,9 @@ func (p *Picture) rank(runs []view.Run, price float64, at string) {
 // An Answer is advice, and what to write to follow it.
 type Answer struct {
 	*experiment.Advice
-	Go    string      `json:"go"`
-	Text  string      `json:"text"`
-	Cards []view.Card `json:"cards"`
+	Go    string       `json:"go"`
+	Text  string       `json:"text"`
+	Cards []chart.Card `json:"cards"`
 }
 
 // Advise finds the policy that does with the smallest limit, as the command line does.
@@ -229,14 +229,14 @@ func (s *Session) Advise(q Setting, lost float64, variants int) (*Answer, error)
 	}
 	question := experiment.Question{Workload: s.load, Policies: g.Contenders, World: g.World(0), Lost: lost, Variants: variants}
 	a, err := question.Advise(context.Background())
-	b := view.Builder{Grid: g, Palette: view.NewPalette(view.Names(g))}
+	b := chart.Builder{Grid: g, Palette: chart.NewPalette(chart.Names(g))}
 	switch {
 	case errors.Is(err, experiment.ErrNoAdvice):
 		return &Answer{Cards: b.AdviceCards(nil)}, nil
 	case err != nil:
 		return nil, err
 	}
-	return &Answer{Advice: a, Go: view.Program(a), Text: view.AdviceText(a), Cards: b.AdviceCards(a)}, nil
+	return &Answer{Advice: a, Go: chart.Program(a), Text: chart.AdviceText(a), Cards: b.AdviceCards(a)}, nil
 }
 
 // Explain says what a policy saw and answered last before a time of the recording.
@@ -251,7 +251,7 @@ func (s *Session) Explain(q Setting, at time.Duration) (string, error) {
 	if _, err := g.Contenders[0].Run(s.load, cfg); err != nil {
 		return "", err
 	}
-	return view.Explain(g.Contenders[0], cfg.Log, at), nil
+	return chart.Explain(g.Contenders[0], cfg.Log, at), nil
 }
 
 // Check says what is wrong with a rule, after the column where it is.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/eagergc/eagergc/cmd/replay/view"
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -73,7 +73,7 @@ func (s *Session) Load(from Source) (Info, error) {
 	}
 	s.load = w
 	s.info = Info{
-		Name: w.Name, About: view.About(w), Source: t.Meta["source"], Events: len(t.Events), Allocs: w.Allocs, Syncs: w.Syncs, Span: w.Span,
+		Name: w.Name, About: chart.About(w), Source: t.Meta["source"], Events: len(t.Events), Allocs: w.Allocs, Syncs: w.Syncs, Span: w.Span,
 		Peak: w.PeakReachable, Gross: w.AllocatedBytes, Space: w.Space.String(),
 	}
 	return s.info, nil

@@ -1,4 +1,4 @@
-package view
+package chart
 
 import (
 	"fmt"
@@ -62,13 +62,13 @@ func TestColoursAreToldApartByEveryReader(t *testing.T) {
 	inReport := []string{"never", "cudajl", "sqrt", "v8step", "pacer", "optimum-overlap"}
 	for page, of := range map[string]struct {
 		paper color.RGBA
-		look  func(Look) color.RGBA
+		draw  func(look) color.RGBA
 	}{
-		"light": {white, func(l Look) color.RGBA { return l.Light }},
-		"dark":  {RGB(0x161719), func(l Look) color.RGBA { return l.Dark }},
+		"light": {white, func(l look) color.RGBA { return l.Light }},
+		"dark":  {rgb(0x161719), func(l look) color.RGBA { return l.Dark }},
 	} {
 		for i, a := range owners {
-			if c := contrast(of.look(a.Look), of.paper); c < 3 {
+			if c := contrast(of.draw(a.look), of.paper); c < 3 {
 				t.Errorf("%s on a %s page: contrast %.2f, want 3 (WCAG 1.4.11)", a.name, page, c)
 			}
 			for _, b := range owners[:i] {
@@ -77,7 +77,7 @@ func TestColoursAreToldApartByEveryReader(t *testing.T) {
 					want = 0.11
 				}
 				for name, sight := range sights {
-					x, y := oklab(of.look(a.Look), sight), oklab(of.look(b.Look), sight)
+					x, y := oklab(of.draw(a.look), sight), oklab(of.draw(b.look), sight)
 					if d := math.Hypot(math.Hypot(x[0]-y[0], x[1]-y[1]), x[2]-y[2]); d < want {
 						t.Errorf("%s and %s on a %s page, for eyes that see %s: distance %.3f, want %.2f", a.name, b.name, page, name, d, want)
 					}
@@ -90,7 +90,7 @@ func TestColoursAreToldApartByEveryReader(t *testing.T) {
 // A policy has its colour in every company; no two lines of a picture have the
 // same look, and without colour the dashes of the default ones differ.
 func TestColoursBelongToPolicies(t *testing.T) {
-	alone := NewPalette([]string{"pacer"}).Of("pacer")
+	alone := NewPalette([]string{"pacer"}).of("pacer")
 	var names []string
 	for _, o := range owners {
 		names = append(names, o.name)
@@ -100,20 +100,20 @@ func TestColoursBelongToPolicies(t *testing.T) {
 		names = append(names, fmt.Sprintf("policy-%d", i))
 	}
 	p := NewPalette(names)
-	if got := p.Of("pacer"); got.Light != alone.Light || got.Width <= p.Of("sqrt").Width {
+	if got := p.of("pacer"); got.Light != alone.Light || got.Width <= p.of("sqrt").Width {
 		t.Errorf("pacer has %+v in company, want %+v", got, alone)
 	}
-	if got := NewPalette([]string{"never", "pacer:share=0.2"}).Of("pacer:share=0.2"); got.Light != alone.Light {
+	if got := NewPalette([]string{"never", "pacer:share=0.2"}).of("pacer:share=0.2"); got.Light != alone.Light {
 		t.Errorf("the only pacer of a picture has %v, want %v", got.Light, alone.Light)
 	}
 	for i := range 12 {
-		if got := p.Of(fmt.Sprintf("policy-%d", i)); got.Light == alone.Light {
+		if got := p.of(fmt.Sprintf("policy-%d", i)); got.Light == alone.Light {
 			t.Errorf("policy-%d has pacer's colour", i)
 		}
 	}
 	seen := make(map[string]string)
 	for _, n := range names {
-		l := p.Of(n)
+		l := p.of(n)
 		look := fmt.Sprint(l.Light, l.Dash)
 		if other, ok := seen[look]; ok {
 			t.Errorf("%s looks like %s", n, other)
@@ -131,16 +131,16 @@ func TestColoursBelongToPolicies(t *testing.T) {
 
 // A policy of a reader's own, alone in a picture, is not taken for pacer.
 func TestStrangersLeavePacersLook(t *testing.T) {
-	pacer := NewPalette([]string{"pacer"}).Of("pacer")
-	for _, policies := range [][]string{{"half"}, {"half", "third"}, {"half", "never"}, Owners()[1:], append(Owners()[1:], "half")} {
+	pacer := NewPalette([]string{"pacer"}).of("pacer")
+	for _, policies := range [][]string{{"half"}, {"half", "third"}, {"half", "never"}, ownerNames()[1:], append(ownerNames()[1:], "half")} {
 		p := NewPalette(policies)
 		for _, name := range policies {
-			if p.Of(name).Light == pacer.Light {
+			if p.of(name).Light == pacer.Light {
 				t.Errorf("%s of %v is drawn as pacer", name, policies)
 			}
 		}
 	}
-	if got := NewPalette([]string{"pacer:share=0.2"}).Of("pacer:share=0.2"); got.Light != pacer.Light {
+	if got := NewPalette([]string{"pacer:share=0.2"}).of("pacer:share=0.2"); got.Light != pacer.Light {
 		t.Error("pacer with a parameter is another policy's colour")
 	}
 }

@@ -1,10 +1,11 @@
-package view
+package chart
 
 import (
 	"fmt"
 	"github.com/eagergc/eagergc/pressure"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
@@ -12,19 +13,30 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A LineChart is a chart of one line for each policy.
+// A Figure is one kind of chart of a recording, and the table behind it.
+type Figure struct {
+	Kind    string      `json:"kind"`
+	Name    string      `json:"name"`
+	Caption string      `json:"caption"`
+	Table   Table       `json:"table"`
+	Data    []LineChart `json:"-"` // side by side
+}
+
+// A LineChart is a chart of one line for each policy: a page draws it, and so do the
+// functions that return a [Chart].
 type LineChart struct {
 	Label string      `json:"label"` // what a reader who does not see it is told
-	X     Axis        `json:"x"`
-	Y     Axis        `json:"y"`
-	Lines []Line      `json:"lines"`
+	X     axis        `json:"x"`
+	Y     axis        `json:"y"`
+	Lines []line      `json:"lines"`
 	Front [][]float64 `json:"front,omitempty"` // x and y of a line through the best
 	Step  bool        `json:"step,omitempty"`
 	Dots  bool        `json:"dots,omitempty"`
+	title string      // of its panel
 }
 
-// An Axis is one of the two of a chart.
-type Axis struct {
+// An axis is one of the two of a chart.
+type axis struct {
 	Label string    `json:"label"`
 	Unit  string    `json:"unit"`            // s, %, x, nines (of a percentile) or none
 	Log   bool      `json:"log,omitempty"`   // factors are distances
@@ -33,54 +45,71 @@ type Axis struct {
 	Ticks []float64 `json:"ticks,omitempty"`
 }
 
-// A Line is that of one policy.
-type Line struct {
-	Policy int        `json:"policy"`
+// A line is that of one policy.
+type line struct {
+	Policy int        `json:"policy"` // its index on the page
 	X      []float64  `json:"x"`
 	Y      []*float64 `json:"y"`    // null: nothing there
 	Rest   string     `json:"rest"` // what sums it up
+	policy string
 }
 
-func (l *Line) add(x, y float64) {
+func (l *line) add(x, y float64) {
 	y = round(y)
 	l.X, l.Y = append(l.X, round(x)), append(l.Y, &y)
 }
 
-// Own returns the outcomes of one workload.
-func (b *Builder) Own(workload int) (all []*experiment.Outcome) {
-	for p := range b.Grid.Contenders {
-		all = append(all, b.Grid.Select(p, func(c experiment.Cell) bool { return c.Workload == workload && c.Cost == b.Cost })...)
+// lineOf returns the line of a policy in a chart, which is made if need be.
+func (c *LineChart) lineOf(policy string) *line {
+	i := slices.IndexFunc(c.Lines, func(l line) bool { return l.policy == policy })
+	if i < 0 {
+		i = len(c.Lines)
+		c.Lines = append(c.Lines, line{policy: policy})
 	}
-	return all
+	return &c.Lines[i]
 }
 
-func (b *Builder) AtLimit(workload int) (all []sim.Result) {
+// Figures are the charts of a recording, in the order of their tabs.
+func (b *Builder) Figures(workload int, runs []Run) []Figure {
 	at := b.Cell(workload)
+	var own, atLimit []sim.Result
 	for p := range b.Grid.Contenders {
 		at.Contender = p
-		if o := b.Grid.At(at); o.Err == nil {
-			all = append(all, o.Result)
+		for at.Limit = range b.Grid.Limits {
+			if o := b.Grid.At(at); o.Err == nil {
+				if own = append(own, o.Result); at.Limit == b.Limit {
+					atLimit = append(atLimit, o.Result)
+				}
+			}
+		}
+	}
+	limits := limitsFigure(own, b.Grid.Limits[b.Limit].Of(b.Grid.Workloads[workload]))
+	limits.Table = plain(Block(b.Grid, workload, b.Cost))
+	all := []Figure{pausesFigure(runs), mmuFigure(runs), lboFigure(overheads(b.Grid, b.Cost, []int{workload})), frontFigure(atLimit), limits}
+	for _, f := range all {
+		for _, c := range f.Data {
+			for i := range c.Lines {
+				c.Lines[i].Policy = slices.Index(Names(b.Grid), c.Lines[i].policy)
+			}
 		}
 	}
 	return all
 }
 
-func (b *Builder) policy(name string) int { return slices.Index(Names(b.Grid), name) }
-
-func (b *Builder) pauses(runs []Run) Figure {
+func pausesFigure(runs []Run) Figure {
 	c := LineChart{
 		Label: "Exposed pauses by percentile, a line for each policy.", Step: true,
-		X: Axis{Label: "percentile of the pauses", Unit: "nines", Ticks: []float64{0, math.Log10(2), math.Log10(4)}},
-		Y: Axis{Label: "exposed pause", Unit: "s", Log: true},
+		X: axis{Label: "percentile of the pauses", Unit: "nines", Ticks: []float64{0, math.Log10(2), math.Log10(4)}},
+		Y: axis{Label: "exposed pause", Unit: "s", Log: true},
 	}
 	percents := []float64{50, 90, 99, 99.9, 99.99}
 	t := Table{{"policy", "pauses", "p50", "p90", "p99", "p99.9", "p99.99", "longest"}}
 	right := 2.0
 	for _, r := range runs {
-		l := Line{Policy: b.policy(r.Result.Policy), Rest: "no pause"}
-		for _, q := range Quantiles(r.Log) {
-			l.add(q.Nines, q.Pause.Seconds())
-			right = max(right, q.Nines)
+		l := c.lineOf(r.Result.Policy)
+		for _, q := range quantiles(r.Log) {
+			l.add(q.nines, q.pause.Seconds())
+			right = max(right, q.nines)
 		}
 		row := []string{r.Result.Policy, pressure.Count(len(r.Log.Pauses))}
 		lengths := r.Log.Lengths()
@@ -94,9 +123,8 @@ func (b *Builder) pauses(runs []Run) Figure {
 		t = append(t, append(row, pressure.Duration(r.Result.MaxPause)))
 		if n := len(lengths); n > 0 {
 			l.Rest = fmt.Sprintf("%s, longest %s", plural(n, "pause"), pressure.Duration(lengths[n-1]))
-			c.Lines = append(c.Lines, l)
 		} else {
-			c.Lines = append(c.Lines, Line{Policy: l.Policy, X: []float64{0}, Y: []*float64{nil}, Rest: l.Rest})
+			l.X, l.Y, l.Rest = []float64{0}, []*float64{nil}, "no pause"
 		}
 	}
 	for k := 1.0; k <= right; k++ {
@@ -107,19 +135,20 @@ func (b *Builder) pauses(runs []Run) Figure {
 		Caption: "How long the program was held: read up from 99 % to see the pause that 1 in 100 is longer than. A line ends at the longest pause; n pauses tell nothing beyond 1 - 1/n."}
 }
 
-func (b *Builder) mmu(runs []Run) Figure {
+func mmuFigure(runs []Run) Figure {
 	c := LineChart{
 		Label: "Minimum mutator utilization against the window, a line for each policy.",
-		X:     Axis{Label: "window", Unit: "s", Log: true},
-		Y:     Axis{Label: "share of the window that the program ran", Unit: "%", Range: []float64{0, 100}},
+		X:     axis{Label: "window", Unit: "s", Log: true},
+		Y:     axis{Label: "share of the window that the program ran", Unit: "%", Range: []float64{0, 100}},
 	}
-	windows := MMUWindows(runs)
+	windows := mmuWindows(runs)
+	c.X.Range = []float64{windows[0].Seconds(), windows[len(windows)-1].Seconds()}
 	t := Table{{"policy"}}
 	for _, w := range experiment.Windows {
 		t[0] = append(t[0], w.String())
 	}
 	for _, r := range runs {
-		l := Line{Policy: b.policy(r.Result.Policy)}
+		l := c.lineOf(r.Result.Policy)
 		for i, u := range r.Log.MMU(r.Result.Elapsed, windows) {
 			l.add(windows[i].Seconds(), 100*u)
 		}
@@ -129,44 +158,36 @@ func (b *Builder) mmu(runs []Run) Figure {
 		}
 		l.Rest = row[2] + " of any " + experiment.Windows[1].String()
 		t = append(t, row)
-		c.Lines = append(c.Lines, l)
 	}
 	return Figure{Kind: "mmu", Name: "Utilization (MMU)", Table: t, Data: []LineChart{c},
 		Caption: "Minimum mutator utilization: of any window of this length, the program ran at least this share."}
 }
 
-func (b *Builder) lbo(workload int) Figure {
-	all := Overheads(b.Grid, b.Cost, []int{workload})
+func lboFigure(all []Overhead) Figure {
 	f := Figure{Kind: "lbo", Name: "Overhead (LBO)", Table: Table{{"policy", "limit", "elapsed time", "processor time"}},
 		Caption: "Lower-bound overhead: total time over the least that any run could take, 1x if the collector cost nothing. On the left elapsed time, on the right processor time."}
+	var factors []float64
+	for _, o := range all {
+		factors = append(factors, o.Factor)
+		f.Table = append(f.Table, []string{o.Policy, pressure.Number(o.Factor) + "x", fmt.Sprintf("%.4f", o.Wall), fmt.Sprintf("%.4f", o.Processor)})
+	}
 	for i, name := range []string{"elapsed", "processor"} {
-		c := LineChart{Label: "Lower-bound overhead of " + name + " time against the limit.", Dots: true,
-			X: factorAxis(b.Grid, workload), Y: Axis{Label: "overhead, " + name + " time", Unit: "x"}}
-		for p, who := range Names(b.Grid) {
-			l := Line{Policy: p}
-			for _, o := range all {
-				if o.Policy == who {
-					v := [2]float64{o.Wall, o.Processor}[i]
-					l.add(o.Factor, v)
-					if l.Rest == "" {
-						l.Rest = pressure.Number(v) + "x at " + pressure.Number(o.Factor) + "x"
-					}
-				}
-			}
-			if len(l.X) > 0 {
-				c.Lines = append(c.Lines, l)
+		c := LineChart{Label: "Lower-bound overhead of " + name + " time against the limit.", Dots: true, title: name + " time",
+			X: factorAxis(factors), Y: axis{Label: "overhead, " + name + " time", Unit: "x"}}
+		for _, o := range all {
+			l, v := c.lineOf(o.Policy), [2]float64{o.Wall, o.Processor}[i]
+			l.add(o.Factor, v)
+			if l.Rest == "" {
+				l.Rest = pressure.Number(v) + "x at " + pressure.Number(o.Factor) + "x"
 			}
 		}
 		f.Data = append(f.Data, c)
 	}
-	for _, o := range all {
-		f.Table = append(f.Table, []string{o.Policy, pressure.Number(o.Factor) + "x", fmt.Sprintf("%.4f", o.Wall), fmt.Sprintf("%.4f", o.Processor)})
-	}
 	return f
 }
 
-// Overheads are those of a grid at one cost, over some workloads.
-func Overheads(g *experiment.Grid, cost int, workloads []int) (all []Overhead) {
+// overheads are those of a grid at one cost, over some workloads.
+func overheads(g *experiment.Grid, cost int, workloads []int) (all []Overhead) {
 	for p, who := range g.Contenders {
 		for l := range g.Limits {
 			var of []*experiment.Outcome
@@ -175,7 +196,7 @@ func Overheads(g *experiment.Grid, cost int, workloads []int) (all []Overhead) {
 				of = append(of, g.At(experiment.Cell{Workload: w, Limit: l, Cost: cost, Contender: p}))
 				factor = float64(g.Limits[l].Of(g.Workloads[w])) / float64(max(1, g.Workloads[w].PeakReachable))
 			}
-			o := Overhead{Policy: who.String(), Factor: round(factor), Wall: experiment.Mean(of, (*experiment.Outcome).WallLBO), Processor: experiment.Mean(of, (*experiment.Outcome).CPULBO)}
+			o := Overhead{Policy: who.String(), Factor: rounded(factor), Wall: experiment.Mean(of, (*experiment.Outcome).WallLBO), Processor: experiment.Mean(of, (*experiment.Outcome).CPULBO)}
 			if !math.IsNaN(o.Wall) {
 				all = append(all, o)
 			}
@@ -184,21 +205,20 @@ func Overheads(g *experiment.Grid, cost int, workloads []int) (all []Overhead) {
 	return all
 }
 
-func (b *Builder) front(workload int) Figure {
-	results := b.AtLimit(workload)
-	front := FrontOf(results)
+func frontFigure(results []sim.Result) Figure {
+	front := frontOf(results)
 	c := LineChart{
 		Label: "Exposed pause against collector time, a point for each policy, and the Pareto front.", Dots: true,
-		X: Axis{Label: "collector time (% of recorded time)", Unit: "%"}, Y: Axis{Label: "exposed pause (% of recorded time)", Unit: "%"},
+		X: axis{Label: "collector time (% of recorded time)", Unit: "%"}, Y: axis{Label: "exposed pause (% of recorded time)", Unit: "%"},
 	}
 	t := Table{{"policy", "collector time", "exposed pause", "on the front"}}
 	var xs, ys []float64
 	for i, r := range results {
 		x, y := 100*share(r.GCBusy, r.Span), 100*share(r.ExposedPause, r.Span)
 		xs, ys = append(xs, x), append(ys, y)
-		l := Line{Policy: b.policy(r.Policy), Rest: fmt.Sprintf("%s / %s", pressure.Percent(x/100), pressure.Percent(y/100))}
+		l := c.lineOf(r.Policy)
+		l.Rest = fmt.Sprintf("%s / %s", pressure.Percent(x/100), pressure.Percent(y/100))
 		l.add(x, y)
-		c.Lines = append(c.Lines, l)
 		on := "no"
 		if slices.Contains(front, i) {
 			on = "yes"
@@ -219,9 +239,9 @@ func (b *Builder) front(workload int) Figure {
 
 func share(part, whole time.Duration) float64 { return float64(part) / float64(max(1, whole)) }
 
-// LogRange returns the least and the most of the values above 0, and whether one is 0.
+// logRange returns the least and the most of the values above 0, and whether one is 0.
 // If none is above, most is 0. No value may be negative.
-func LogRange(values []float64) (least, most float64, zero bool) {
+func logRange(values []float64) (least, most float64, zero bool) {
 	least = math.Inf(1)
 	for _, v := range values {
 		most = max(most, v)
@@ -236,8 +256,8 @@ func LogRange(values []float64) (least, most float64, zero bool) {
 
 // fit makes a an axis of the values on which factors are distances, with a place
 // for 0 if one is 0.
-func (a *Axis) fit(values []float64) {
-	least, most, zero := LogRange(values)
+func (a *axis) fit(values []float64) {
+	least, most, zero := logRange(values)
 	switch {
 	case most == 0:
 		a.Range = []float64{0, 1}
@@ -248,46 +268,44 @@ func (a *Axis) fit(values []float64) {
 	}
 }
 
-// factorAxis is the axis of the limits of a grid for a workload.
-func factorAxis(g *experiment.Grid, workload int) Axis {
-	a := Axis{Label: "limit / peak reachable", Unit: "x", Log: true}
-	w := g.Workloads[workload]
-	for _, l := range g.Limits {
-		a.Ticks = append(a.Ticks, round(float64(l.Of(w))/float64(max(1, w.PeakReachable))))
+// factorAxis is the axis of some limits.
+func factorAxis(factors []float64) axis {
+	a := axis{Label: "limit / peak reachable", Unit: "x", Log: true}
+	for _, f := range factors {
+		if f = rounded(f); !slices.Contains(a.Ticks, f) {
+			a.Ticks = append(a.Ticks, f)
+		}
 	}
-	a.Range = []float64{round(slices.Min(a.Ticks) / 1.05), round(slices.Max(a.Ticks) * 1.05)}
+	if slices.Sort(a.Ticks); len(a.Ticks) > 0 {
+		a.Range = []float64{round(a.Ticks[0] / 1.05), round(a.Ticks[len(a.Ticks)-1] * 1.05)}
+	}
 	return a
 }
 
-func (b *Builder) limits(workload int) Figure {
-	g := b.Grid
-	pause := LineChart{Label: "Exposed pause against the limit, a line for each policy.", Dots: true,
-		X: factorAxis(g, workload), Y: Axis{Label: "exposed pause (% of recorded time)", Unit: "%"}}
-	count := LineChart{Label: "Collections against the limit, a line for each policy.", Dots: true, X: pause.X, Y: Axis{Label: "collections", Unit: ""}}
-	var pauses, counts []float64
-	for p := range g.Contenders {
-		a, c := Line{Policy: p}, Line{Policy: p}
-		for l := range g.Limits {
-			o := g.At(experiment.Cell{Workload: workload, Limit: l, Cost: b.Cost, Contender: p})
-			if o.Err != nil {
-				continue
-			}
-			x, n := o.LimitFactor, float64(o.Collections+o.RefusalCollections)
-			y := 100 * share(o.ExposedPause, o.Span)
-			a.add(x, y)
-			c.add(x, n)
-			pauses, counts = append(pauses, y), append(counts, n)
-			if l == b.Limit {
-				a.Rest, c.Rest = fmt.Sprintf("%s at %s", pressure.Percent(y/100), g.Limits[l]), fmt.Sprintf("%s at %s", pressure.Count(int(n)), g.Limits[l])
-			}
-		}
-		if len(a.X) > 0 {
-			pause.Lines, count.Lines = append(pause.Lines, a), append(count.Lines, c)
+// rounded drops what flooring a limit to whole bytes did to its factor.
+func rounded(factor float64) float64 { return math.Round(factor*1e4) / 1e4 }
+
+// limitsFigure is of the results of one trace; what sums up a line is at limit.
+func limitsFigure(results []sim.Result, limit int64) Figure {
+	var pauses, counts, factors []float64
+	pause := LineChart{Label: "Exposed pause against the limit, a line for each policy.", Dots: true, Y: axis{Label: "exposed pause (% of recorded time)", Unit: "%"}}
+	count := LineChart{Label: "Collections against the limit, a line for each policy.", Dots: true, Y: axis{Label: "collections", Unit: ""}}
+	for _, r := range results {
+		x, n := rounded(r.LimitFactor), r.Collections+r.RefusalCollections
+		y := 100 * share(r.ExposedPause, r.Span)
+		a, c := pause.lineOf(r.Policy), count.lineOf(r.Policy)
+		a.add(x, y)
+		c.add(x, float64(n))
+		pauses, counts, factors = append(pauses, y), append(counts, float64(n)), append(factors, x)
+		if r.LimitBytes == limit {
+			at := " at " + strconv.FormatFloat(x, 'g', -1, 64) + "x"
+			a.Rest, c.Rest = pressure.Percent(y/100)+at, pressure.Count(n)+at
 		}
 	}
+	pause.X, count.X = factorAxis(factors), factorAxis(factors)
 	pause.Y.fit(pauses)
 	count.Y.fit(counts)
-	return Figure{Kind: "limits", Name: "Against the limit", Table: plain(Block(g, workload, b.Cost)), Data: []LineChart{pause, count},
+	return Figure{Kind: "limits", Name: "Against the limit", Data: []LineChart{pause, count},
 		Caption: "Exposed pause and collections against the limit. In the table: exposed pause, then collections asked for by the policy + forced by a refusal."}
 }
 
@@ -303,7 +321,10 @@ func plain(t Table) Table {
 	return t
 }
 
-// Figures are the charts of a recording, in the order of their tabs.
-func (b *Builder) Figures(workload int, runs []Run) []Figure {
-	return []Figure{b.pauses(runs), b.mmu(runs), b.lbo(workload), b.front(workload), b.limits(workload)}
+// plural writes n of something.
+func plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return pressure.Count(n) + " " + what
 }

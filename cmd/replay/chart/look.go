@@ -1,4 +1,4 @@
-package view
+package chart
 
 import (
 	"fmt"
@@ -7,38 +7,37 @@ import (
 	"strings"
 )
 
+// Colours of what is no policy. On a dark page, ink is white and paper black.
 var (
 	black = color.RGBA{A: 255}
+	faint = color.RGBA{R: 0xE4, G: 0xE4, B: 0xE4, A: 255}
 	white = color.RGBA{R: 255, G: 255, B: 255, A: 255}
 )
 
-// A Shape is the form of a mark.
-type Shape uint8
-
-// The shapes.
+// Shapes of marks.
 const (
-	Circle Shape = iota
-	Plus
-	Square
-	Triangle
-	Ring
-	Box
-	Cross
-	Pyramid
+	circle = iota
+	plus
+	square
+	triangleUp
+	ring
+	box
+	cross
+	pyramid
 )
 
-// A Look is how a policy is drawn, in every picture.
-type Look struct {
+// A look is how a policy is drawn, in every picture.
+type look struct {
 	Light, Dark color.RGBA // on a light page, on a dark one
 	Dash        []float64  // of lines, in points; nil is an unbroken line
 	Width       float64    // of lines, in points
-	Shape       Shape
+	shapeOf     int        // of marks
 }
 
 // An owner is a policy and the look that belongs to it.
 type owner struct {
 	name string
-	Look
+	look
 }
 
 // owners are the policies that are compared by default, and their looks. The
@@ -46,27 +45,27 @@ type owner struct {
 // one of the three kinds of colour blindness, and from the page; the test of
 // this package holds that. Pacer's line is the widest.
 var owners = []owner{
-	{"pacer", Look{RGB(0x1547C0), RGB(0x4B84FE), nil, 2.6, Circle}},
-	{"never", Look{RGB(0x716D6E), RGB(0x6A6B6A), nil, 1.5, Plus}},
-	{"cudajl", Look{RGB(0xBA5400), RGB(0xEE6E17), []float64{7, 2}, 1.5, Square}},
-	{"sqrt", Look{RGB(0x5DA17C), RGB(0x9DD9B0), []float64{3, 2}, 1.5, Triangle}},
-	{"v8step", Look{RGB(0x8E0070), RGB(0xC18AAF), []float64{8, 2, 2, 2}, 1.5, Ring}},
-	{"rtorch", Look{RGB(0xBA8C2A), RGB(0xEDB33F), []float64{5, 1}, 1.5, Box}},
-	{"opencl", Look{RGB(0x1E7DAB), RGB(0x27BAF2), []float64{11, 3}, 1.5, Cross}},
-	{"growth", Look{RGB(0x410418), RGB(0xD27879), []float64{6, 2, 2, 2, 2, 2}, 1.5, Triangle}},
-	{"dotnet", Look{RGB(0x2F3D06), RGB(0xE7E57B), []float64{2, 2}, 1.5, Square}},
-	{"optimum-blocking", Look{RGB(0x6A4F32), RGB(0x8D642F), []float64{9, 2}, 1.5, Pyramid}},
-	{"optimum-overlap", Look{RGB(0x000000), RGB(0xFFFFFF), []float64{4, 3}, 1.5, Pyramid}},
+	{"pacer", look{rgb(0x1547C0), rgb(0x4B84FE), nil, 2.6, circle}},
+	{"never", look{rgb(0x716D6E), rgb(0x6A6B6A), nil, 1.5, plus}},
+	{"cudajl", look{rgb(0xBA5400), rgb(0xEE6E17), []float64{7, 2}, 1.5, square}},
+	{"sqrt", look{rgb(0x5DA17C), rgb(0x9DD9B0), []float64{3, 2}, 1.5, triangleUp}},
+	{"v8step", look{rgb(0x8E0070), rgb(0xC18AAF), []float64{8, 2, 2, 2}, 1.5, ring}},
+	{"rtorch", look{rgb(0xBA8C2A), rgb(0xEDB33F), []float64{5, 1}, 1.5, box}},
+	{"opencl", look{rgb(0x1E7DAB), rgb(0x27BAF2), []float64{11, 3}, 1.5, cross}},
+	{"growth", look{rgb(0x410418), rgb(0xD27879), []float64{6, 2, 2, 2, 2, 2}, 1.5, triangleUp}},
+	{"dotnet", look{rgb(0x2F3D06), rgb(0xE7E57B), []float64{2, 2}, 1.5, square}},
+	{"optimum-blocking", look{rgb(0x6A4F32), rgb(0x8D642F), []float64{9, 2}, 1.5, pyramid}},
+	{"optimum-overlap", look{rgb(0x000000), rgb(0xFFFFFF), []float64{4, 3}, 1.5, pyramid}},
 }
 
-// RGB returns the colour 0xRRGGBB.
-func RGB(hex uint32) color.RGBA {
-	return color.RGBA{R: uint8(hex >> 16), G: uint8(hex >> 8), B: uint8(hex), A: 255}
+// rgb returns the colour 0xRRGGBB.
+func rgb(code uint32) color.RGBA {
+	return color.RGBA{R: uint8(code >> 16), G: uint8(code >> 8), B: uint8(code), A: 255}
 }
 
 // A Palette maps policies to looks. The zero value draws everything in black.
 // It is safe for concurrent use once made.
-type Palette struct{ looks map[string]Look }
+type Palette struct{ looks map[string]look }
 
 // NewPalette returns the looks of the policies of one picture. A policy that is
 // compared by default has the same look in every picture. The others, and a
@@ -74,10 +73,10 @@ type Palette struct{ looks map[string]Look }
 // picture has left, in their order, but never pacer's. Where none is left, colours come again with
 // another dash: that of the policy with other parameters, else any.
 func NewPalette(policies []string) Palette {
-	p := Palette{make(map[string]Look, len(policies))}
+	p := Palette{make(map[string]look, len(policies))}
 	taken := make([]int, len(owners)) // how often
 	take := func(name string, i int) {
-		l := owners[i].Look
+		l := owners[i].look
 		if n := taken[i]; n > 0 {
 			l.Dash = []float64{float64(2 + 2*n), 2, 1, 2}
 		}
@@ -109,16 +108,16 @@ func NewPalette(policies []string) Palette {
 	return p
 }
 
-// Of returns the look of a policy.
-func (p Palette) Of(policy string) Look {
+// of returns the look of a policy.
+func (p Palette) of(policy string) look {
 	if l, ok := p.looks[policy]; ok {
 		return l
 	}
-	return Look{Light: black, Dark: white, Width: 1.5, Shape: Circle}
+	return look{Light: black, Dark: white, Width: 1.5, shapeOf: circle}
 }
 
-// Owners are the policies that have a look of their own.
-func Owners() []string {
+// ownerNames are the policies that have a look of their own.
+func ownerNames() []string {
 	var names []string
 	for _, o := range owners {
 		names = append(names, o.name)
@@ -126,5 +125,8 @@ func Owners() []string {
 	return names
 }
 
-// Hex returns a colour as CSS writes it, in the letters of our SVG files.
-func Hex(c color.RGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) }
+// hex returns a colour as CSS writes it, in the letters of our SVG files.
+func hex(c color.RGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) }
+
+// Mark is the colour of a policy on a light page, as CSS writes it.
+func (p Palette) Mark(policy string) string { return hex(p.of(policy).Light) }

@@ -1,4 +1,4 @@
-package view
+package chart
 
 import (
 	"fmt"
@@ -15,8 +15,6 @@ type Card struct {
 	Mark  string `json:"mark,omitempty"` // colour of its edge
 }
 
-func (b *Builder) mark(policy string) string { return Hex(b.Palette.Of(policy).Light) }
-
 // AdviceCards say which limit one recording needs, and what that saves.
 func (b *Builder) AdviceCards(a *experiment.Advice) []Card {
 	if a == nil {
@@ -24,7 +22,7 @@ func (b *Builder) AdviceCards(a *experiment.Advice) []Card {
 	}
 	c := a.Choice
 	cards := []Card{{"Limit", pressure.Bytes(a.Limit).String(), fmt.Sprintf("the smallest, with %s: no refusal, %s of the time lost, p99 pause %s, %s of a core",
-		a.Policy, pressure.Percent(c.Lost), pressure.Duration(c.P99), pressure.Percent(c.Core)), b.mark(a.Policy)}}
+		a.Policy, pressure.Percent(c.Lost), pressure.Duration(c.P99), pressure.Percent(c.Core)), b.Palette.Mark(a.Policy)}}
 	for _, o := range a.Others {
 		switch {
 		case o.Policy != "never":

@@ -1,4 +1,4 @@
-package view
+package chart
 
 import (
 	"encoding/base64"
@@ -35,8 +35,8 @@ type PolicyLook struct {
 func Looks(g *experiment.Grid, palette Palette) []PolicyLook {
 	var all []PolicyLook
 	for _, name := range Names(g) {
-		l := palette.Of(name)
-		all = append(all, PolicyLook{name, Hex(l.Light), Hex(l.Dark), l.Dash, l.Width})
+		l := palette.of(name)
+		all = append(all, PolicyLook{name, hex(l.Light), hex(l.Dark), l.Dash, l.Width})
 	}
 	return all
 }
@@ -48,14 +48,14 @@ type Recording struct {
 	Top     float64                `json:"top"` // of the memory axes
 	End     float64                `json:"end"` // of the time axes
 	Shown   [2]int                 `json:"shown"`
-	Runs    []RunData              `json:"runs"`
+	Runs    []runData              `json:"runs"`
 	Reasons []string               `json:"reasons"` // decisions and why
 	Charts  map[string][]LineChart `json:"charts"`
 }
 
-// RunData is a run in time. T, Live and Reach are 32-bit floats, little end
+// runData is a run in time. T, Live and Reach are 32-bit floats, little end
 // first, in base64.
-type RunData struct {
+type runData struct {
 	Policy  int     `json:"policy"`
 	T       string  `json:"t"`
 	Live    string  `json:"live"`
@@ -63,12 +63,12 @@ type RunData struct {
 	Peak    float64 `json:"peak"`
 	Mean    float64 `json:"mean"`
 	Garbage float64 `json:"garbage"`
-	Cycles  Cycles  `json:"cycles"`
+	Cycles  cycles  `json:"cycles"`
 }
 
-// Cycles is a column for each fact about the cycles, and about the last answer
+// cycles is a column for each fact about the cycles, and about the last answer
 // of the policy before each.
-type Cycles struct {
+type cycles struct {
 	Start  []float64 `json:"start"`
 	Took   []float64 `json:"took"`
 	Held   []float64 `json:"held"`
@@ -85,11 +85,11 @@ func (b *Builder) Recording(workload int, runs []Run) Recording {
 	at := b.Cell(workload)
 	w := b.Grid.Workloads[workload]
 	limit := b.Grid.Limits[at.Limit].Of(w)
-	windows := MMUWindows(runs)
+	windows := mmuWindows(runs)
 	d := Recording{Name: w.Name, Limit: gib(limit), Top: gib(limit), End: windows[len(windows)-1].Seconds(), Shown: b.shown(runs)}
 	for _, r := range runs {
 		d.Top = max(d.Top, gib(r.Result.PeakLive))
-		d.Runs = append(d.Runs, b.runData(&d, &r))
+		d.Runs = append(d.Runs, b.columns(&d, &r))
 	}
 	return d
 }
@@ -108,7 +108,7 @@ func (b *Builder) shown(runs []Run) [2]int {
 	return [2]int{best, other}
 }
 
-func (b *Builder) runData(of *Recording, r *Run) RunData {
+func (b *Builder) columns(of *Recording, r *Run) runData {
 	var t, live, reach []float32
 	for _, x := range r.Levels {
 		at := float32(x.At.Seconds())
@@ -117,9 +117,9 @@ func (b *Builder) runData(of *Recording, r *Run) RunData {
 		}
 		t, live, reach = append(t, at), append(live, float32(gib(x.Live))), append(reach, float32(gib(x.Live-x.Garbage)))
 	}
-	return RunData{
+	return runData{
 		Policy: slices.Index(Names(b.Grid), r.Result.Policy), T: packed(t), Live: packed(live), Reach: packed(reach),
-		Peak: gib(r.Result.PeakLive), Mean: gib(int64(r.Result.MeanLive)), Garbage: gib(int64(r.Result.MeanGarbage)), Cycles: of.cycles(r.Log),
+		Peak: gib(r.Result.PeakLive), Mean: gib(int64(r.Result.MeanLive)), Garbage: gib(int64(r.Result.MeanGarbage)), Cycles: of.joined(r.Log),
 	}
 }
 
@@ -131,8 +131,8 @@ func packed(values []float32) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// cycles joins each cycle with the last answer of the policy before it.
-func (r *Recording) cycles(log *sim.Log) (d Cycles) {
+// joined joins each cycle with the last answer of the policy before it.
+func (r *Recording) joined(log *sim.Log) (d cycles) {
 	d.Start = []float64{} // a script counts them, also where there are none
 	for _, c := range log.Cycles {
 		forced := 0

@@ -1,0 +1,218 @@
+//go:build !js
+
+package chart
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/eagergc/eagergc/sim"
+)
+
+// Pauses draws the lengths of exposed pauses by percentile, on the axis of
+// HdrHistogram's plots: 90 %, 99 %, 99.9 % are as far apart as 0 % and 90 %. The
+// line of a run ends at its longest pause; n pauses tell nothing beyond the
+// percentile 1 - 1/n.
+func Pauses(title, note string, runs []Run, palette Palette) *Chart {
+	return lineCharts(title, note, 600, 300, palette, [][]LineChart{pausesFigure(runs).Data})
+}
+
+// MMU draws the minimum mutator utilization of runs against the window.
+func MMU(title, note string, runs []Run, palette Palette) *Chart {
+	return lineCharts(title, note, 600, 300, palette, [][]LineChart{mmuFigure(runs).Data})
+}
+
+// LBO draws lower-bound overheads against the limit factor: of elapsed time on
+// the left, of processor time on the right.
+func LBO(title, note string, all []Overhead, palette Palette) *Chart {
+	return lineCharts(title, note, 360, 260, palette, [][]LineChart{lboFigure(all).Data})
+}
+
+// Limits draws exposed pause, as a share of the recorded time (upper panels),
+// and collections (lower panels) against the limit factor, a column for each
+// trace, five to a row. Results are of one cost; their order is that of the
+// columns and of the legend.
+func Limits(title, note string, results []sim.Result, palette Palette) *Chart {
+	return columns(title, note, 190, results, palette, func(of []sim.Result) []LineChart { return limitsFigure(of, 0).Data })
+}
+
+// Front draws the Pareto front of exposed pause against collector time, a panel
+// for each trace, both as shares of the recorded time. Results are of one limit
+// and one cost. The front joins the policies that no other beats in one without
+// losing in the other; the optima know the recording, so they are drawn, and
+// are not of the front.
+func Front(title, note string, results []sim.Result, palette Palette) *Chart {
+	return columns(title, note, 230, results, palette, func(of []sim.Result) []LineChart { return frontFigure(of).Data })
+}
+
+// columns draws the charts of each trace below each other, five traces to a row.
+func columns(title, note string, height vg.Length, results []sim.Result, palette Palette, of func([]sim.Result) []LineChart) *Chart {
+	var all [][]LineChart // of each trace
+	for rest := results; len(rest) > 0; {
+		trace := rest[0].Trace
+		other := func(r sim.Result) bool { return r.Trace != trace }
+		one := of(slices.DeleteFunc(slices.Clone(rest), other))
+		one[0].title = trace
+		all = append(all, one)
+		rest = slices.DeleteFunc(slices.Clone(rest), func(r sim.Result) bool { return !other(r) })
+	}
+	rows := max(1, (len(all)+4)/5)
+	length := max(1, (len(all)+rows-1)/rows)
+	var charts [][]LineChart
+	for some := range slices.Chunk(all, length) {
+		for k := range some[0] {
+			row := make([]LineChart, length)
+			for i, one := range some {
+				row[i] = one[k]
+			}
+			charts = append(charts, row)
+		}
+	}
+	return lineCharts(title, note, max(200, 600/vg.Length(length)), height, palette, charts)
+}
+
+// lineCharts draws rows of panels. One without lines stays empty.
+func lineCharts(title, note string, width, height vg.Length, palette Palette, rows [][]LineChart) *Chart {
+	c := &Chart{title: title, note: note, width: width, height: height}
+	known := make(map[string]bool)
+	for _, row := range rows {
+		panels := make([]*plot.Plot, len(row))
+		for i, l := range row {
+			if len(l.Lines) == 0 {
+				continue
+			}
+			panels[i] = l.panel(palette, len(rows) == 1)
+			for _, line := range l.Lines {
+				if look := palette.of(line.policy); !known[line.policy] {
+					known[line.policy] = true
+					k := key{text: line.policy, line: look.line()}
+					if l.Dots {
+						k.shape = look.shape()
+					}
+					c.keys = append(c.keys, k)
+				}
+			}
+			if l.Front != nil && !known["front"] {
+				known["front"] = true
+				defer func() { c.keys = append(c.keys, key{text: "front", line: frontLine}) }()
+			}
+		}
+		c.panels = append(c.panels, panels)
+	}
+	return c
+}
+
+var frontLine = draw.LineStyle{Color: black, Width: 0.7}
+
+// panel draws a chart, with the names of its lines beside it if they are to be named.
+func (l *LineChart) panel(palette Palette, named bool) *plot.Plot {
+	p := newPanel(l.title, l.X.Label, l.Y.Label)
+	var xs, ys []float64
+	for _, line := range l.Lines {
+		for i, y := range line.Y {
+			if y != nil {
+				xs, ys = append(xs, line.X[i]), append(ys, *y)
+			}
+		}
+	}
+	x, y := l.X.on(&p.X, xs), l.Y.on(&p.Y, ys)
+	var lines []labelled
+	var marks []plot.Plotter
+	for _, line := range l.Lines {
+		look := palette.of(line.policy)
+		var xys plotter.XYs
+		for i, v := range line.Y {
+			if v != nil {
+				xys = append(xys, plotter.XY{X: x(line.X[i]), Y: y(*v)})
+			}
+		}
+		if len(xys) == 0 {
+			continue
+		}
+		slices.SortStableFunc(xys, func(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) })
+		of := &plotter.Line{XYs: xys, LineStyle: look.line()}
+		if l.Step {
+			of.StepStyle = plotter.PostStep
+		}
+		lines = append(lines, labelled{of, line.policy})
+		if l.Dots {
+			marks = append(marks, &plotter.Scatter{XYs: xys, GlyphStyle: glyph(look.line(), look.shape())})
+		}
+	}
+	if l.Front != nil {
+		var front plotter.XYs
+		for i, at := range l.Front[0] {
+			front = append(front, plotter.XY{X: x(at), Y: y(l.Front[1][i])})
+		}
+		if n := len(front); n > 0 { // from the top edge to the right one: what lies above is beaten
+			front = slices.Concat(plotter.XYs{{X: front[0].X, Y: p.Y.Max}}, front, plotter.XYs{{X: p.X.Max, Y: front[n-1].Y}})
+		}
+		p.Add(&plotter.Line{XYs: front, LineStyle: frontLine, StepStyle: plotter.PostStep})
+		named = false // points
+	}
+	if named {
+		addLabelled(p, lines)
+	} else {
+		for _, l := range lines {
+			p.Add(l.Line)
+		}
+	}
+	p.Add(marks...)
+	return p
+}
+
+// on makes a an axis of values, and returns the places of values on it.
+func (x *axis) on(a *plot.Axis, values []float64) (place func(float64) float64) {
+	least, most := 0.0, 1.0
+	switch {
+	case x.Range != nil:
+		least, most = x.Range[0], x.Range[1]
+	case len(values) > 0:
+		least, most = slices.Min(values), slices.Max(values)
+	}
+	switch {
+	case x.Zero > 0: // factors are distances, and zeros, which have no logarithm, are at the foot
+		foot := x.Zero / 3
+		a.Min, a.Max = math.Log10(foot), math.Log10(max(most, x.Zero*1.3))
+		a.Tick.Marker = append(plot.ConstantTicks(logTicks(x.Zero/1.2, most)), plot.Tick{Value: a.Min, Label: "0"})
+		return func(v float64) float64 { return math.Log10(max(v, foot)) }
+	case x.Log && x.Unit == "s":
+		if x.Range == nil { // whole decades, three at least
+			most = math.Pow(10, math.Ceil(math.Log10(max(most, 1e-6)*1.1)))
+			least = max(math.Pow(10, math.Floor(math.Log10(max(least, 1e-6)*0.9))), most/1e4, 1e-6)
+		}
+		logTimeAxis(a, time.Duration(least*1e9), time.Duration(max(most, 10*least)*1e9))
+		return func(v float64) float64 { return math.Log10(max(v, least)) }
+	case x.Log:
+		a.Min, a.Max = math.Log10(least), math.Log10(most)
+		a.Tick.Marker = plot.ConstantTicks(logTicks(least, most))
+		if x.Ticks != nil {
+			a.Tick.Marker = logTicksAt(x.Ticks, x.Unit)
+		}
+		return math.Log10
+	case x.Unit == "nines":
+		a.Tick.Marker = percentileTicks(most)
+	}
+	a.Min, a.Max = least, most
+	if a.Min == a.Max {
+		a.Max++
+	}
+	return func(v float64) float64 { return v }
+}
+
+// percentileTicks marks 0, 50, 90, 99, 99.9 ... % up to a number of nines.
+func percentileTicks(right float64) plot.ConstantTicks {
+	ticks := plot.ConstantTicks{{Value: 0, Label: "0%"}, {Value: math.Log10(2), Label: "50%"}, {Value: math.Log10(4), Label: "75%"}}
+	for k := 1.0; k <= right; k++ {
+		ticks = append(ticks, plot.Tick{Value: k, Label: fmt.Sprintf("%g%%", 100-math.Pow(10, 2-k))})
+	}
+	return ticks
+}

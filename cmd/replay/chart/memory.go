@@ -1,0 +1,168 @@
+//go:build !js
+
+package chart
+
+import (
+	"fmt"
+	"image/color"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// Strengths of a policy's colour in its panel of Memory.
+const (
+	reachableTint = 0xD0
+	garbageTint   = 0x50
+)
+
+// Memory draws reachable and garbage over time, a panel for each run in the
+// colour of its policy, with a mark for each cycle. Time is the run's own: a run
+// that is held longer ends later. The axis ends with the longest run that takes
+// at most twice as long as the shortest; where a run goes on beyond, its panel
+// says until when.
+func Memory(title, note string, runs []Run, palette Palette) *Chart {
+	c := &Chart{title: title, note: note, width: 640, height: 120}
+	var most int64
+	for _, r := range runs {
+		most = max(most, r.Result.PeakLive, r.Result.LimitBytes)
+	}
+	end := timeShown(runs)
+	mem, clock := bytesUnit(most), timeUnit(end)
+	limit := draw.LineStyle{Color: black, Width: 1, Dashes: []vg.Length{4, 3}}
+	mark := draw.LineStyle{Color: black, Width: 0.8}
+	for i, r := range runs {
+		x, title := "", r.Result.Policy
+		if i == len(runs)-1 {
+			x = fmt.Sprintf("time (%s)", clock.name)
+		}
+		if r.Result.Elapsed > end {
+			title += fmt.Sprintf(": cut off here, it goes on to %.3g %s", float64(r.Result.Elapsed)/clock.size, clock.name)
+		}
+		p := newPanel(title, x, fmt.Sprintf("memory (%s)", mem.name))
+		look := palette.of(r.Result.Policy)
+		p.Add(area(r.Levels, clock, mem, look.fill(garbageTint), func(l sim.Level) int64 { return l.Live }))
+		p.Add(area(r.Levels, clock, mem, look.fill(reachableTint), func(l sim.Level) int64 { return l.Live - l.Garbage }))
+		if b := float64(r.Result.LimitBytes) / mem.size; b > 0 {
+			p.Add(&plotter.Line{XYs: plotter.XYs{{X: 0, Y: b}, {X: float64(end) / clock.size, Y: b}}, LineStyle: limit})
+		}
+		top := float64(most) / mem.size
+		p.Add(cycleRug(r.Log, gc.TriggerPolicy, mark, clock, top*1.06, top*1.16))
+		p.Add(cycleRug(r.Log, gc.TriggerRefusal, mark, clock, top*1.18, top*1.28))
+		p.X.Min, p.X.Max = 0, float64(end)/clock.size
+		p.X.Tick.Marker, p.Y.Tick.Marker = linearTicks(10), linearTicks(4)
+		p.Y.Min, p.Y.Max = 0, top*1.3
+		c.panels = append(c.panels, []*plot.Plot{p})
+	}
+	grey := look{Light: rgb(0x716D6E)} // strong and weak as in the panels, of no policy's colour but that of never
+	c.keys = []key{
+		{text: "reachable", line: grey.fill(reachableTint), patch: true}, {text: "garbage", line: grey.fill(garbageTint), patch: true},
+		{text: "limit", line: limit}, {text: "cycle asked for by the policy", line: mark, rug: true},
+		{text: "cycle forced by a refusal", line: draw.LineStyle{Color: black}, shape: refused{}},
+	}
+	return c
+}
+
+func (l *look) shape() draw.GlyphDrawer {
+	return [...]draw.GlyphDrawer{circle: draw.CircleGlyph{}, plus: draw.PlusGlyph{}, square: draw.SquareGlyph{}, triangleUp: draw.TriangleGlyph{},
+		ring: draw.RingGlyph{}, box: draw.BoxGlyph{}, cross: draw.CrossGlyph{}, pyramid: draw.PyramidGlyph{}}[l.shapeOf]
+}
+
+func (l *look) line() draw.LineStyle {
+	var dashes []vg.Length
+	for _, d := range l.Dash {
+		dashes = append(dashes, vg.Length(d))
+	}
+	return draw.LineStyle{Color: l.Light, Width: vg.Length(l.Width), Dashes: dashes}
+}
+
+// A tint is a colour that an SVG names as it is, so that its dark style finds it:
+// gonum divides by the alpha, and rounds down.
+type tint struct{ color.NRGBA }
+
+// RGBA implements [color.Color].
+func (t tint) RGBA() (r, g, b, a uint32) {
+	r, g, b, a = t.NRGBA.RGBA()
+	return min(r+1, a), min(g+1, a), min(b+1, a), a
+}
+
+// fill is a line style that carries the look's colour for an area.
+func (l *look) fill(alpha uint8) draw.LineStyle {
+	return draw.LineStyle{Color: tint{color.NRGBA{R: l.Light.R, G: l.Light.G, B: l.Light.B, A: alpha}}}
+}
+
+// area fills from 0 up to a level.
+func area(levels []sim.Level, clock, mem unit, style draw.LineStyle, of func(sim.Level) int64) plot.Plotter {
+	xys := make(plotter.XYs, len(levels))
+	for i, l := range levels {
+		xys[i] = plotter.XY{X: float64(l.At) / clock.size, Y: float64(of(l)) / mem.size}
+	}
+	return &plotter.Line{XYs: xys, LineStyle: draw.LineStyle{}, FillColor: style.Color, StepStyle: plotter.PostStep}
+}
+
+// A rug is a row of marks: short upright lines, or triangles for refusals.
+type rug struct {
+	at     []float64
+	y0, y1 float64
+	style  draw.LineStyle
+
+	refusal bool
+}
+
+func cycleRug(l *sim.Log, t gc.Trigger, style draw.LineStyle, clock unit, y0, y1 float64) rug {
+	r := rug{y0: y0, y1: y1, style: style, refusal: t == gc.TriggerRefusal}
+	for _, c := range l.Cycles {
+		if c.Trigger == t {
+			r.at = append(r.at, float64(c.Start)/clock.size)
+		}
+	}
+	return r
+}
+
+// Plot implements [plot.Plotter]. All marks are one path, which keeps files small.
+func (r rug) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	var path vg.Path
+	for _, at := range r.at {
+		if at > p.X.Max {
+			break
+		}
+		if r.refusal {
+			path = append(path, triangle(vg.Point{X: x(at), Y: y((r.y0 + r.y1) / 2)}, 2.6)...)
+			continue
+		}
+		path.Move(vg.Point{X: x(at), Y: y(r.y0)})
+		path.Line(vg.Point{X: x(at), Y: y(r.y1)})
+	}
+	if len(path) == 0 {
+		return
+	}
+	c.SetLineStyle(r.style)
+	if r.refusal {
+		c.Fill(path)
+	} else {
+		c.Stroke(path)
+	}
+}
+
+// refused is the mark of a refusal: a triangle that points down.
+type refused struct{}
+
+// DrawGlyph implements [draw.GlyphDrawer].
+func (refused) DrawGlyph(c *draw.Canvas, s draw.GlyphStyle, at vg.Point) {
+	c.SetColor(s.Color)
+	c.Fill(triangle(at, s.Radius))
+}
+
+func triangle(at vg.Point, r vg.Length) (path vg.Path) {
+	path.Move(vg.Point{X: at.X - r, Y: at.Y + r})
+	path.Line(vg.Point{X: at.X + r, Y: at.Y + r})
+	path.Line(vg.Point{X: at.X, Y: at.Y - r})
+	path.Close()
+	return path
+}

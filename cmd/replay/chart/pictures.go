@@ -1,0 +1,126 @@
+//go:build !js
+
+package chart
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gonum.org/v1/plot/vg"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim"
+)
+
+// A Picture is a chart and the stem of its file.
+type Picture struct {
+	Stem  string
+	Chart *Chart
+}
+
+// Typical is the cell of a workload that is shown in detail: at the middle of the
+// limits, the tighter one of two, and the last cost.
+func Typical(g *experiment.Grid, workload int) experiment.Cell {
+	return experiment.Cell{Workload: workload, Limit: (len(g.Limits) - 1) / 2, Cost: len(g.Costs) - 1}
+}
+
+// OfGrid returns the pictures of a grid that has run: every cost against the limits,
+// with its Pareto front and overheads, and [OfCell] of each workload's [Typical] cell.
+func OfGrid(g *experiment.Grid) []Picture {
+	colours, limit := NewPalette(Names(g)), Typical(g, 0).Limit
+	workloads := make([]int, len(g.Workloads))
+	var all []Picture
+	for i := range workloads {
+		workloads[i] = i
+	}
+	for j, cost := range g.Costs {
+		name := experiment.CostName(cost)
+		note, stem := name+", ladder "+g.Ladder.String(), Stem(name)
+		atLimit := slices.DeleteFunc(g.Finished(j), func(r sim.Result) bool {
+			return !slices.ContainsFunc(g.Workloads, func(w *sim.Workload) bool { return w.Name == r.Trace && g.Limits[limit].Of(w) == r.LimitBytes })
+		})
+		all = append(all,
+			Picture{"limits-" + stem, Limits(limitsTitle, note, g.Finished(j), colours)},
+			Picture{"front-" + stem, Front("Pareto front of exposed pause and collector time", fmt.Sprintf("limit %s, %s", g.Limits[limit], note), atLimit, colours)},
+			Picture{"lbo-" + stem, LBO("Lower-bound overhead, "+MeanOver(g), note, overheads(g, j, workloads), colours)})
+	}
+	for i := range g.Workloads {
+		all = append(all, OfCell(g, Typical(g, i))...)
+	}
+	return all
+}
+
+const limitsTitle = "Exposed pause and collections against the limit"
+
+// OfResults returns the pictures of results without their recordings: each cost against
+// the limits.
+func OfResults(results []sim.Result) []Picture {
+	type cost struct{ cycle, ladder time.Duration }
+	byCost := make(map[cost][]sim.Result)
+	var costs []cost
+	var names []string
+	for _, r := range results {
+		k := cost{r.Cycle, r.Ladder}
+		if byCost[k] == nil {
+			costs = append(costs, k)
+		}
+		byCost[k] = append(byCost[k], r)
+		names = append(names, r.Policy)
+	}
+	var all []Picture
+	for _, k := range costs {
+		all = append(all, Picture{fmt.Sprintf("limits-cycle-%v", k.cycle),
+			Limits(limitsTitle, fmt.Sprintf("cycle %v, ladder %v", k.cycle, k.ladder), byCost[k], NewPalette(names))})
+	}
+	return all
+}
+
+// OfCell replays a cell under each contender, and draws memory, pauses and utilization.
+func OfCell(g *experiment.Grid, at experiment.Cell) []Picture {
+	const slots = 400 // of a memory chart, whose panels are 640 points wide
+	runs := LogRuns(g, at, slots, false)
+	if len(runs) == 0 {
+		return nil
+	}
+	w, l, colours := g.Workloads[at.Workload], g.Limits[at.Limit], NewPalette(Names(g))
+	note := fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, pressure.Bytes(l.Of(w)), experiment.CostName(g.Costs[at.Cost]), g.Ladder)
+	stem := Stem(w.Name)
+	return []Picture{
+		{"memory-" + stem, Memory("Live memory and collections over time", note, runs, colours)},
+		{"pauses-" + stem, Pauses("How long the program was held", note, runs, colours)},
+		{"histogram-" + stem, PauseHistogram("How often the program was held for how long", note, runs, colours)},
+		{"mmu-" + stem, MMU("Minimum mutator utilization", note, runs, colours)},
+	}
+}
+
+// Inlined returns the charts of figures as SVG for a page, in their order.
+func Inlined(figures []Figure, title string, palette Palette) ([]string, error) {
+	var all []string
+	for _, f := range figures {
+		width, height := 600, 300
+		if len(f.Data) > 1 {
+			width, height = 360, 260
+		}
+		text, err := lineCharts(f.Name, title, vg.Length(width), vg.Length(height), palette, [][]LineChart{f.Data}).Inline()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, text)
+	}
+	return all, nil
+}
+
+// Stem makes a part of a file's name of any text: letters, digits, dots and dashes.
+func Stem(text string) string {
+	stem := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-', r == '_':
+			return r
+		}
+		return '-'
+	}, text)
+	return strings.TrimLeft(stem, ".")
+}
