@@ -5,6 +5,9 @@ package chart
 import (
 	"fmt"
 	"image/color"
+	"maps"
+	"slices"
+	"time"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -32,7 +35,7 @@ func Memory(title, note string, runs []Run, palette Palette) *Chart {
 	for _, r := range runs {
 		most = max(most, r.Result.PeakLive, r.Result.LimitBytes)
 	}
-	end := timeShown(runs)
+	end, dense := timeShown(runs), false
 	mem, clock := bytesUnit(most), timeUnit(end)
 	limit := draw.LineStyle{Color: black, Width: 1, Dashes: []vg.Length{4, 3}}
 	mark := draw.LineStyle{Color: black, Width: 0.8}
@@ -46,8 +49,13 @@ func Memory(title, note string, runs []Run, palette Palette) *Chart {
 		}
 		p := newPanel(title, x, fmt.Sprintf("memory (%s)", mem.name))
 		look := palette.of(r.Result.Policy)
-		p.Add(area(r.Levels, clock, mem, look.fill(garbageTint), func(l sim.Level) int64 { return l.Live }))
-		p.Add(area(r.Levels, clock, mem, look.fill(reachableTint), func(l sim.Level) int64 { return l.Live - l.Garbage }))
+		if len(r.Log.Cycles) > manyCycles {
+			dense = true
+			p.Add(bands(columnsOf(r.Levels, end), clock, mem, &look)...)
+		} else {
+			p.Add(area(r.Levels, clock, mem, look.fill(garbageTint), func(l sim.Level) int64 { return l.Live }))
+			p.Add(area(r.Levels, clock, mem, look.fill(reachableTint), func(l sim.Level) int64 { return l.Live - l.Garbage }))
+		}
 		if b := float64(r.Result.LimitBytes) / mem.size; b > 0 {
 			p.Add(&plotter.Line{XYs: plotter.XYs{{X: 0, Y: b}, {X: float64(end) / clock.size, Y: b}}, LineStyle: limit})
 		}
@@ -65,7 +73,61 @@ func Memory(title, note string, runs []Run, palette Palette) *Chart {
 		{text: "limit", line: limit}, {text: "cycle asked for by the policy", line: mark, rug: true},
 		{text: "cycle forced by a refusal", line: draw.LineStyle{Color: black}, shape: refused{}},
 	}
+	if dense {
+		c.keys = append(c.keys, key{text: "live: least, mean and most of a column", line: draw.LineStyle{Color: grey.Light, Width: 1}})
+	}
 	return c
+}
+
+// manyCycles are too many to be told apart in a panel 600 points wide.
+const manyCycles = 120
+
+// A column is the memory in a part of the time axis.
+type column struct {
+	at                    float64
+	low, high             float64 // of live
+	live, reachable, span float64 // sums over time
+}
+
+// columnsOf cuts levels, which hold until the next, into columns 2 points wide.
+func columnsOf(levels []sim.Level, end time.Duration) []column {
+	all := make([]column, 300)
+	wide := float64(max(1, end)) / float64(len(all))
+	for i, l := range levels {
+		until := levels[min(i+1, len(levels)-1)].At
+		for k := int(float64(l.At) / wide); k < len(all) && float64(k)*wide <= float64(until); k++ {
+			c := &all[k]
+			held := max(1, min(float64(until), float64(k+1)*wide)-max(float64(l.At), float64(k)*wide))
+			if c.span == 0 {
+				c.low = float64(l.Live)
+			}
+			c.at, c.low, c.high = (float64(k)+0.5)*wide, min(c.low, float64(l.Live)), max(c.high, float64(l.Live))
+			c.live, c.reachable, c.span = c.live+held*float64(l.Live), c.reachable+held*float64(l.Live-l.Garbage), c.span+held
+		}
+	}
+	return slices.DeleteFunc(all, func(c column) bool { return c.span == 0 })
+}
+
+// bands draw columns: the mean of what is reachable, and live from its least to its most,
+// with its mean.
+func bands(columns []column, clock, mem unit, look *look) []plot.Plotter {
+	reachable, band, mean := plotter.XYs{}, plotter.XYs{}, plotter.XYs{}
+	for _, c := range columns {
+		x := c.at / clock.size
+		reachable = append(reachable, plotter.XY{X: x, Y: c.reachable / c.span / mem.size})
+		mean = append(mean, plotter.XY{X: x, Y: c.live / c.span / mem.size})
+		band = append(band, plotter.XY{X: x, Y: c.high / mem.size})
+	}
+	for _, c := range slices.Backward(columns) {
+		band = append(band, plotter.XY{X: c.at / clock.size, Y: c.low / mem.size})
+	}
+	line := look.line()
+	line.Width, line.Dashes = 0.8, nil
+	return []plot.Plotter{
+		&plotter.Line{XYs: reachable, FillColor: look.fill(reachableTint).Color},
+		&plotter.Polygon{XYs: []plotter.XYs{band}, Color: look.fill(garbageTint).Color},
+		&plotter.Line{XYs: mean, LineStyle: line},
+	}
 }
 
 func (l *look) shape() draw.GlyphDrawer {
@@ -105,7 +167,8 @@ func area(levels []sim.Level, clock, mem unit, style draw.LineStyle, of func(sim
 	return &plotter.Line{XYs: xys, LineStyle: draw.LineStyle{}, FillColor: style.Color, StepStyle: plotter.PostStep}
 }
 
-// A rug is a row of marks: short upright lines, or triangles for refusals.
+// A rug is a row of marks: short upright lines, or triangles for refusals. Where they would
+// merge, it is a strip: how many there are in each two points.
 type rug struct {
 	at     []float64
 	y0, y1 float64
@@ -128,6 +191,10 @@ func cycleRug(l *sim.Log, t gc.Trigger, style draw.LineStyle, clock unit, y0, y1
 func (r rug) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	var path vg.Path
+	if len(r.at) > manyCycles {
+		r.strip(c, x, y, p.X.Max)
+		return
+	}
 	for _, at := range r.at {
 		if at > p.X.Max {
 			break
@@ -148,6 +215,29 @@ func (r rug) Plot(c draw.Canvas, p *plot.Plot) {
 	} else {
 		c.Stroke(path)
 	}
+}
+
+// strip draws how many marks there are in each two points, beside the most.
+func (r rug) strip(c draw.Canvas, x, y func(float64) vg.Length, end float64) {
+	counts, most := make(map[int]int), 1
+	for _, at := range r.at {
+		if at <= end {
+			k := int(x(at) / 2)
+			counts[k]++
+			most = max(most, counts[k])
+		}
+	}
+	var path vg.Path
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		left, top := vg.Length(2*k), y(r.y0+(r.y1-r.y0)*float64(counts[k])/float64(most))
+		path.Move(vg.Point{X: left, Y: y(r.y0)})
+		path.Line(vg.Point{X: left, Y: top})
+		path.Line(vg.Point{X: left + 2, Y: top})
+		path.Line(vg.Point{X: left + 2, Y: y(r.y0)})
+		path.Close()
+	}
+	c.SetColor(r.style.Color)
+	c.Fill(path)
 }
 
 // refused is the mark of a refusal: a triangle that points down.

@@ -2,10 +2,41 @@
 // cycles, which can be asked why they ran.
 const floats = (text) => new Float32Array(decoded(text).buffer);
 
-// steps draws levels as what they are: they hold until the next. Where there are
-// more than the screen has columns, lines look the same and are quicker.
-const stepped = uPlot.paths.stepped({ align: 1 }), straight = uPlot.paths.linear();
-const steps = (u, s, from, to) => (to - from > 2 * u.bbox.width ? straight : stepped)(u, s, from, to);
+// steps draws levels as what they are: they hold until the next. Where cycles cannot be told
+// apart, live is a band from the least to the most of each column with the
+// mean in it, and reachable its mean.
+const stepped = uPlot.paths.stepped({ align: 1 });
+const straight = uPlot.paths.linear();
+const steps = (side) => (u, s, from, to) => (many(u, side) ? dense : to - from > 2 * u.bbox.width ? straight : stepped)(u, s, from, to);
+
+// many says that cycles cannot be told apart in what is seen.
+const many = (u, side) => {
+  const { min, max } = u.scales.x;
+  return side.run.cycles.start.filter((t) => t >= min && t <= max).length > u.bbox.width / devicePixelRatio / 6;
+};
+const dense = (u, s, from, to) => {
+  const { left, width } = u.bbox, { min, max } = u.scales.x, [t, v] = [u.data[0], u.data[s]];
+  const n = Math.max(1, Math.floor(width / devicePixelRatio)), column = (time) => Math.min(n - 1, Math.max(0, Math.floor((time - min) / (max - min) * n)));
+  const low = new Float64Array(n).fill(Infinity), high = new Float64Array(n).fill(-Infinity), sum = new Float64Array(n), time = new Float64Array(n);
+  for (let i = from; i <= to; i++) {
+    const end = t[i + 1] ?? t[i];
+    for (let k = column(t[i]); k <= column(end); k++) {
+      const held = Math.max(1e-12, Math.min(end, min + (k + 1) / n * (max - min)) - Math.max(t[i], min + k / n * (max - min)));
+      low[k] = Math.min(low[k], v[i]);
+      high[k] = Math.max(high[k], v[i]);
+      sum[k] += v[i] * held;
+      time[k] += held;
+    }
+  }
+  const fill = new Path2D(), stroke = new Path2D(), at = [...time.keys()].filter((k) => time[k] > 0);
+  const x = (k) => left + (k + .5) / n * width, y = (value) => u.valToPos(value, "y", true);
+  for (const k of at) {
+    stroke.lineTo(x(k), y(sum[k] / time[k]));
+    fill.lineTo(x(k), y(s === 1 ? high[k] : sum[k] / time[k]));
+  }
+  for (const k of at.reverse()) fill.lineTo(x(k), y(s === 1 ? low[k] : 0));
+  return { stroke, fill, clip: null, band: null, gaps: null, flags: 1 };
+};
 
 // line is the upper edge of what is live.
 const line = (p) => Object.assign(html("span"), { style: `border-top: 2px solid ${colour(p)}; width: 1.2rem` });
@@ -26,14 +57,21 @@ const limit = (r) => (u) => {
 };
 
 // marks draws the cycles along the upper edge: a line for one that the policy
-// asked for, a triangle for one that a refusal forced; the chosen one is larger.
+// asked for, a triangle for one that a refusal forced; the chosen one is larger. Where
+// they would merge, there is a strip for each kind: how many are in a column.
 const marks = (side) => (u) => {
-  const ctx = u.ctx, px = devicePixelRatio, top = u.bbox.top, c = side.run.cycles;
+  const ctx = u.ctx, px = devicePixelRatio, top = u.bbox.top, c = side.run.cycles, seen = [], merged = many(u, side), columns = [new Map(), new Map()];
+  for (let i = 0; i < c.start.length; i++) if (c.start[i] >= u.scales.x.min && c.start[i] <= u.scales.x.max) seen.push(i);
   ctx.save();
+  ctx.fillStyle = css("--fg");
   ctx.beginPath();
-  for (let i = 0; i < c.start.length; i++) {
+  for (const i of seen) {
     const x = u.valToPos(c.start[i], "x", true);
-    if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
+    if (merged && i !== side.chosen) {
+      const of = columns[c.forced[i]], k = Math.floor(x / (2 * px));
+      of.set(k, (of.get(k) ?? 0) + 1);
+      continue;
+    }
     const h = (i === side.chosen ? 14 : 7) * px, w = (i === side.chosen ? 5 : 3) * px;
     if (c.forced[i]) {
       ctx.moveTo(x - w, top + 8 * px);
@@ -41,12 +79,15 @@ const marks = (side) => (u) => {
       ctx.lineTo(x, top + 8 * px + h);
     } else ctx.rect(x - px / 2, top, i === side.chosen ? 2 * px : px, h);
   }
-  ctx.fillStyle = css("--fg");
   ctx.fill();
+  columns.forEach((of, forced) => {
+    const most = Math.max(...of.values());
+    for (const [k, n] of of) { const h = 7 * px * n / most; ctx.fillRect(k * 2 * px, top + (forced ? 15 : 7) * px - h, 2 * px, h); }
+  });
   ctx.restore();
 };
 
-// why says of a cycle what `replay explain` says.
+// why says of a cycle what `replay run --at` says.
 const why = (r, side) => {
   const c = side.run.cycles, i = side.chosen, name = report.policies[side.run.policy].name;
   const asked = c.asked[i] < 0 ? "a wait of " + span(-c.asked[i]) : "an allocation of " + bytes(c.asked[i]);
@@ -111,8 +152,8 @@ const memory = (el, r) => {
         cursor: { drag: { x: true, y: false }, sync: { key: r.name, scales: ["x", null] }, points: { show: false } },
         scales: { x: { time: false, range: (_, a, b) => [a, b] }, y: { range: [0, r.top * 1.1] } },
         axes: [axis({ label: "time of the run (s)", unit: "time" }, place, true), axis({ label: "memory (GiB)", unit: "GiB" }, place)],
-        series: [{}, { stroke: colour(p), width: 1, fill: colour(p) + "50", paths: steps, points: { show: false } },
-          { stroke: colour(p), width: 0, fill: colour(p) + "B0", paths: steps, points: { show: false } }],
+        series: [{}, { stroke: colour(p), width: 1, fill: colour(p) + "50", paths: steps(side), points: { show: false } },
+          { stroke: colour(p), width: 0, fill: colour(p) + "B0", paths: steps(side), points: { show: false } }],
         hooks: { draw: [limit(r), marks(side)], setCursor: [shown], setScale: [(v, k) => k === "x" && plots.length === 2 && zoom(v.scales.x.min, v.scales.x.max)] },
       }, [t, live, reach], place);
       shown();
@@ -138,7 +179,7 @@ const memory = (el, r) => {
     return [html("div", {}, html("div", { className: "tools" }, select, step(-1, "\u2039 cycle"), step(1, "cycle \u203A")), place), draw, side];
   };
   const sides = r.shown.map(half);
-  const key = `- - limit ${units.GiB(r.limit)}    | a cycle that was asked for    \u25BC one that a refusal forced`;
+  const key = `- - limit ${units.GiB(r.limit)}    | a cycle that was asked for    \u25BC one that a refusal forced    where there are many: the least, the mean and the most of a column, and how many cycles, those that were forced below; zoom in to see each`;
   el.replaceChildren(html("div", { className: "pair" }, ...sides.map((s) => s[0])), html("p", { className: "key", textContent: key }), said);
   sides.forEach((s) => s[1]());
   return Object.assign(plots, { zoom, choose: (s, i) => chosen[s]?.(i) });
