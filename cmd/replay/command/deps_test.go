@@ -12,17 +12,15 @@ const module = "github.com/eagergc/eagergc/"
 // what its job needs; each ban says what it would cost.
 func TestDeps(t *testing.T) {
 	heavy := map[string]string{
-		"github.com/apache/arrow-go/v18/arrow":    "5 MB of binary: only trace/arrowfile writes it and pool/arrowmem serves it",
-		"gonum.org/v1/plot":                       "8 MB of binary for pictures: only sim/chart draws",
-		"github.com/prometheus/client_golang":     "7 MB and a metrics registry: only gc/prom exports",
-		"gorgonia.org/cu":                         "cgo and a CUDA toolkit: only pool/cuda reaches a device",
-		"github.com/spf13/cobra":                  "a command line: only cmd/replay has one",
-		"github.com/HdrHistogram/hdrhistogram-go": "histograms are for replays",
-		"github.com/montanaflynn/stats":           "summaries are for cmd/replay",
-		"github.com/google/pprof/profile":         "a profile's reader, too: only trace/pprof and pool/pprof write profiles",
-		"net/http":                                "a library that counts bytes opens no ports",
-		module + "sim":                            "an app does not replay itself",
-		module + "trace/arrowfile":                "an app that records chooses its writer",
+		"gonum.org/v1/plot":                   "8 MB of binary for pictures: only sim/chart draws",
+		"github.com/prometheus/client_golang": "7 MB and a metrics registry: only gc/prom exports",
+		"gorgonia.org/cu":                     "cgo and a CUDA toolkit: only pool/cuda reaches a device",
+		"github.com/spf13/cobra":              "a command line: only cmd/replay has one",
+		"github.com/montanaflynn/stats":       "summaries are for cmd/replay",
+		"github.com/google/pprof/profile":     "a profile's reader, too: only trace/pprof and pool/pprof write profiles",
+		"net/http":                            "a library that counts bytes opens no ports",
+		module + "sim":                        "an app does not replay itself",
+		"github.com/klauspost/compress":       "a program that records packs with zstd if it imports trace/formats/zstd",
 	}
 	with := func(more map[string]string, less ...string) map[string]string {
 		all := make(map[string]string)
@@ -36,20 +34,17 @@ func TestDeps(t *testing.T) {
 		}
 		return all
 	}
-	const hdr = "github.com/HdrHistogram/hdrhistogram-go"
 	for pkg, banned := range map[string]map[string]string{
-		"pressure": with(map[string]string{module + "gc": "pressure is below gc", module + "trace": "a trace is made of samples, not the reverse"}),
-		"trace":    with(map[string]string{module + "gc": "a recording outlives the collector that was recorded"}),
-		"gc":       with(map[string]string{module + "pool": "policies serve memory of any owner"}),
-		"sim":      with(map[string]string{module + "pool": "a replay holds no memory"}, hdr, module+"sim"),
-		"trace/arrowfile": with(map[string]string{module + "gc": "a file format knows no policy"},
-			"github.com/apache/arrow-go/v18/arrow", "net/http", module+"trace/arrowfile"),
-		"trace/torchsnap": heavy,
-		"trace/kineto":    heavy,
-		"pool":            heavy,
-		"gc/debug":        with(nil, "net/http"),
-		"gc/debug/flight": with(nil, module+"trace/arrowfile", "github.com/apache/arrow-go/v18/arrow", "net/http"),
-		"pool/pprof":      with(nil, "net/http", "github.com/google/pprof/profile"),
+		"pressure":                with(map[string]string{module + "gc": "pressure is below gc", module + "trace": "a trace is made of samples, not the reverse"}),
+		"trace":                   with(map[string]string{module + "gc": "a recording outlives the collector that was recorded"}),
+		"gc":                      with(map[string]string{module + "pool": "policies serve memory of any owner"}),
+		"sim":                     with(map[string]string{module + "pool": "a replay holds no memory"}, module+"sim"),
+		"trace/formats/torchsnap": heavy,
+		"trace/formats/kineto":    heavy,
+		"pool":                    heavy,
+		"gc/debug":                with(nil, "net/http"),
+		"gc/debug/flight":         with(nil, "net/http"),
+		"trace/formats/poolpprof": with(nil, "net/http", "github.com/google/pprof/profile"),
 	} {
 		if pkg == "pool" && !exists(t, pkg) {
 			continue
@@ -65,7 +60,7 @@ func TestDeps(t *testing.T) {
 		})
 	}
 	t.Run("beam", func(t *testing.T) {
-		for _, pkg := range []string{"cmd/replay", "sim/fleet"} {
+		for _, pkg := range []string{"cmd/replay"} {
 			for path := range deps(t, module+pkg) {
 				if strings.HasPrefix(path, "github.com/apache/beam/") {
 					t.Errorf("%s imports %s: Beam's 800 packages are for sim/fleet/beam alone", pkg, path)

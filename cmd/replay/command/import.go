@@ -25,7 +25,7 @@ func newImport() *cobra.Command {
 		Short: "Turn a recording of another tool into a native trace",
 		Long: `import reads a recording and writes it as a native trace: an Arrow IPC
 stream that pandas, polars, Julia, R and DuckDB read too. The format is found
-from the content; gzip, zstd and xz are unpacked. --sync adds the waits and
+from the content; gzip and zstd are unpacked. --sync adds the waits and
 annotations of a profile of the same run, matched by the wall clock.
 
 Formats:

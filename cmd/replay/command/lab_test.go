@@ -196,8 +196,8 @@ func TestLabOpens(t *testing.T) {
 	for i := range files {
 		files[i] = filepath.Join(dir, files[i])
 	}
-	for _, pattern := range []string{"torchsnap/testdata/*.pickle*", "kineto/testdata/*.json*", "rmmcsv/testdata/*.csv*", "cupyhooks/testdata/*.jsonl*", "umpire/testdata/*.json*"} {
-		found, err := filepath.Glob(filepath.Join("..", "..", "trace", filepath.FromSlash(pattern)))
+	for _, pattern := range []string{"torchsnap/testdata/*.pickle*", "kineto/testdata/*.json*", "logs/testdata/*.*"} {
+		found, err := filepath.Glob(filepath.Join("..", "..", "..", "trace", "formats", filepath.FromSlash(pattern)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func (r *Recorder) Trace() (*trace.Trace, error) {
 	return t, nil
 }
 
-// WriteRecording writes the last minutes as a file of package trace/arrowfile, for
+// WriteRecording writes the last minutes as a native file, for
 // the command replay and all that reads Arrow.
 func (r *Recorder) WriteRecording(w io.Writer) error {
 	t, err := r.Trace()

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Makes the samples from the recordings in ../shared/traces beside the repository.
+# Makes the samples from the recordings in ../shared/traces beside the repository. It needs xz.
 set -eu
 cd "$(dirname "$0")"
-recordings=../../../shared/traces
+recordings=../../../../shared/traces
 for snapshot in "$recordings"/*.snapshot.pickle.*z; do
 	name=$(basename "$snapshot" | cut -d. -f1)
-	go run ../../cmd/replay import "$snapshot" \
+	case $snapshot in *.xz) xz -dc "$snapshot" ;; *) cat "$snapshot" ;; esac |
+		go run ../../../cmd/replay import /dev/stdin \
 		--sync "$recordings/$name.sync.kineto.json.gz" --name "$name" -o "$name.arrows"
 done
 # The Go programs record themselves, while they give everything back by hand: see
@@ -13,7 +14,7 @@ done
 clients=$(mktemp -d)
 trap 'rm -r "$clients"' EXIT
 record() { # client, how it is counted
-	(cd "../../cmd/clients/$1" && go build -o "$clients" .)
+	(cd "../../../cmd/clients/$1" && go build -o "$clients" .)
 	EAGERGC=off "$clients/$1" -way close -idle 100ms -by "$2" -record "$1.arrows"
 }
 record thumb gauge
