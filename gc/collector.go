@@ -84,7 +84,7 @@ type Config struct {
 
 // HostPolicy is the text form of the policy of a collector that is given none, and watches memory of the
 // host alone. That is shared with other programs, so it has a price: see package policy.
-const HostPolicy = "pacer:memory=1e-8,cpu=1%"
+const HostPolicy = "host"
 
 // DefaultPolicy is the text form of the policy of a collector that is given none, and watches
 // other memory, such as a device's: the program's own up to its limit.

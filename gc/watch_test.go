@@ -268,7 +268,7 @@ func TestBackoffKnowsWhatIsHeld(t *testing.T) {
 func TestGaugeThatStandsStillAsks(t *testing.T) {
 	var f foreign
 	f.bytes.Store(64 << 20)
-	c, g := watched(t, &f, "pacer:memory=1e-8,cpu=1%")
+	c, g := watched(t, &f, "host")
 	waitFor(t, 20*time.Second, func() bool {
 		for range 8 {
 			f.alloc(1 << 20)

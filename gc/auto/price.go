@@ -15,8 +15,8 @@ var urgencies = []struct {
 	policy       string
 }{
 	{0, 0, gc.HostPolicy},
-	{0.02, 0.75, "pacer:memory=4e-8,cpu=2%"},
-	{0.2, 0.9, "pacer:memory=1.6e-7,cpu=4%"},
+	{0.02, 0.75, "host:price=8e-8,overhead=2%"},
+	{0.2, 0.9, "host:price=3.2e-7,overhead=4%"},
 }
 
 // price chooses the policy for what is seen: stalls, and how full a shared container is.

@@ -1,7 +1,10 @@
 package policy
 
 import (
+	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -70,7 +73,7 @@ func TestPacerLearnsALoop(t *testing.T) {
 	if n := l.w.cycles - before; n < 25 || n > 60 {
 		t.Errorf("%d cycles in 50 steps", n)
 	}
-	if l.hit["headroom may not outlast a cycle"]+l.hit["foreseen: headroom does not outlast a cycle"]+l.hit["planned: the best place before headroom ends"] < 20 {
+	if l.hit["headroom may not outlast a cycle"]+l.hit["foreseen: headroom does not outlast a cycle"]+l.hit["the wait hides what the headroom is worth"] < 20 {
 		t.Errorf("reasons %v, want mostly what drills have taught", l.hit)
 	}
 }
@@ -84,12 +87,12 @@ func TestPacerIsLazyWithRoom(t *testing.T) {
 	}
 }
 
-// TestPacerMemoryBuysCycles: the dearer memory is, the more cycles; also
+// TestHostMemoryBuysCycles: the dearer memory is, the more cycles; also
 // without a limit.
-func TestPacerMemoryBuysCycles(t *testing.T) {
+func TestHostMemoryBuysCycles(t *testing.T) {
 	for _, limit := range []int64{0, 10 * GB} {
 		var last uint64
-		for _, text := range []string{"pacer:memory=1e-13", "pacer:memory=1e-11", "pacer:memory=1e-9"} {
+		for _, text := range []string{"host:price=1e-13,overhead=0%", "host:price=1e-11,overhead=0%", "host:price=1e-9,overhead=0%"} {
 			l := newLoop(text, limit)
 			l.run(200)
 			if l.w.cycles <= last {
@@ -109,122 +112,6 @@ func TestPacerBlocksWithoutHeadroom(t *testing.T) {
 	at := grow(2*ms, 995, 100, 0, 0, 1000)
 	if d := p.Decide(at); d.Action != Block {
 		t.Errorf("answers %+v where the request does not fit", d)
-	}
-}
-
-// TestPacerWaitsEarlyOnceBitten: after a cycle that freed too little it waits
-// for the next one before the request that would not fit.
-func TestPacerWaitsEarlyOnceBitten(t *testing.T) {
-	p := MustParse("pacer").New()
-	at := grow(2*ms, 700, 200, 0, 0, 1000)
-	at.Running = true
-	if d := p.Decide(at); d.Action != Skip {
-		t.Errorf("waits at once: %+v", d)
-	}
-	short := at
-	short.Request = 400
-	p.Decide(short) // what is refused does not fit
-	p.Observe(Cycle{Start: 2 * ms, Duration: ms, Trigger: TriggerRefusal, Action: Block})
-	if d := p.Decide(at); d.Action != Block {
-		t.Errorf("does not wait: %+v", d)
-	}
-}
-
-// TestHistoryFollows: the match is a period back, whatever the period, and is
-// found again after a surprise.
-func TestHistoryFollows(t *testing.T) {
-	h := new(history)
-	now := moment{}
-	for i := range 2000 {
-		request := int64(100 + i%37)
-		if i == 1500 {
-			request = 7777
-		}
-		now.time += ms
-		h.see(now, &Point{At: Allocation, Request: request}, 1)
-		now.total += request
-		if i > 100 && i < 1500 || i > 1600 {
-			if lag := h.head - 1 - h.match; lag <= 0 || lag%37 != 0 {
-				t.Fatalf("token %d: match %d back", i, lag)
-			}
-		}
-		if i == 1500 && h.match != 0 {
-			t.Error("the surprise matches")
-		}
-	}
-}
-
-// TestHistoryForesees: requests of 100 and of 200 bytes, a long one at each tenth, 1 ms
-// apart. A cycle of 4.5 ms that starts at the next one is over after five.
-func TestHistoryForesees(t *testing.T) {
-	h := new(history)
-	now := moment{}
-	request := func(i int) int64 {
-		if i%10 == 0 {
-			return 5000
-		}
-		return int64(100 + i%2*100)
-	}
-	for i := range 300 {
-		h.see(now, &Point{At: Allocation, Request: request(i), Cost: 4500 * time.Microsecond}, 1)
-		now.time, now.total = now.time+ms, now.total+request(i)
-		if i < 100 {
-			continue
-		}
-		want := int64(0)
-		for k := range 5 {
-			want += request(i + 1 + k)
-		}
-		if last, most, ok := h.foresee(); !ok || last != want || most != want {
-			t.Fatalf("at %d foresees %v, at most %v, %v; want %v", i, last, most, ok, want)
-		}
-	}
-}
-
-// TestHistoryForeseesALongCycle: requests of 100 bytes, 1 ms apart. Of the newest 41 it is not known
-// yet what follows until a cycle of 40.5 ms is over.
-func TestHistoryForeseesALongCycle(t *testing.T) {
-	h := new(history)
-	now := moment{}
-	for i := range 200 {
-		h.see(now, &Point{At: Allocation, Request: 100, Cost: 40500 * time.Microsecond}, 1)
-		now.time, now.total = now.time+ms, now.total+100
-		if i < 100 {
-			continue
-		}
-		if last, most, ok := h.foresee(); !ok || last != 4100 || most != 4100 {
-			t.Fatalf("at %d foresees %v, at most %v, %v", i, last, most, ok)
-		}
-	}
-}
-
-// TestHistoryPlans: steps of a request of 500 bytes and nine of 100, 1 ms apart but for 20 ms after the
-// fifth. Whether a wall is in this step or three steps on, a cycle of 15 ms is to start before that wait if
-// time is dear; if bytes are, at the wall.
-func TestHistoryPlans(t *testing.T) {
-	h := new(history)
-	now := moment{}
-	for i := range 300 {
-		request := int64(100)
-		if i%10 == 0 {
-			request = 500
-		}
-		h.see(now, &Point{At: Allocation, Request: request}, 1)
-		if i > 100 && i%10 == 4 {
-			for _, steps := range []int64{0, 1, 3} {
-				wall := now.total + 100 + 500 + steps*1400 // five requests fit after this one
-				if lead, ok := h.plan(now, wall, float64(15*ms), 0, 1); !ok || lead != 501 {
-					t.Fatalf("at %d, %d steps ahead: a lead of %v, %v; want 501", i, steps, lead, ok)
-				}
-				if lead, ok := h.plan(now, wall, float64(15*ms), 0, 1e6); !ok || lead != 0 {
-					t.Fatalf("at %d, %d steps ahead, bytes are dear: a lead of %v, %v; want 0", i, steps, lead, ok)
-				}
-			}
-		}
-		now.time, now.total = now.time+ms, now.total+request
-		if i%10 == 4 {
-			now.time += 20 * ms
-		}
 	}
 }
 
@@ -270,66 +157,11 @@ func TestPacerTakesAWait(t *testing.T) {
 	}
 }
 
-// TestPracticeFindsTheMargin: a program that allocates ten bytes in a cycle, one by one, is to
-// start when there is room for ten, where a pause costs more than bytes; where bytes
-// are dear, it is not to start early at all.
-func TestPracticeFindsTheMargin(t *testing.T) {
-	for _, c := range []struct {
-		price     float64 // in cycles per byte
-		low, high float64
-	}{{1e-4, 10, 20}, {0.01, 10, 20}, {0.2, 0, 1}} {
-		var p practice
-		now := moment{}
-		for range 20000 {
-			now.time, now.total = now.time+ms/10, now.total+1
-			p.see(&scene{now: now, top: now.total + 1, guess: new([guesses]float64), g: float64(ms), budget: 512, headroom: 400, reachable: 112})
-		}
-		p.choose(float64(ms), c.price*float64(ms))
-		if got := 512 * marginOf[p.margin]; got < c.low || got > c.high {
-			t.Errorf("a byte is worth %g cycles: starts with room for %g, want %g to %g", c.price, got, c.low, c.high)
-		}
-	}
-}
-
-// TestOutlookIsWhatDecides: while no cycle is under way, one starts where room is used up.
-func TestOutlookIsWhatDecides(t *testing.T) {
-	l := newLoop("pacer", 200*MB)
-	p := l.w.policy.(*pacer)
-	starts := 0
-	l.w.policy = &lookedAt{p, func(at Point, d Decision) {
-		o := p.Outlook(at)
-		if at.Running || exceeds(&at, 200*MB) || d.Reason == "asleep" || d.Reason == "a cycle would free too little" {
-			return
-		}
-		if near := o.Room <= o.Guess+o.Margin; near != (d.Action != Skip) {
-			t.Fatalf("step %d: %+v, and answers %+v", l.step, o, d)
-		} else if near {
-			starts++
-		}
-	}}
-	l.run(100)
-	if starts < 20 {
-		t.Errorf("%d starts", starts)
-	}
-}
-
-// A lookedAt is a pacer that is looked at after each answer.
-type lookedAt struct {
-	*pacer
-	look func(Point, Decision)
-}
-
-func (w *lookedAt) Decide(at Point) Decision {
-	d := w.pacer.Decide(at)
-	w.look(at, d)
-	return d
-}
-
-// BenchmarkPacerAwake asks at requests that are all worth remembering, so that
-// none is answered from Wake: plans are part of the figure. A decision costs
+// BenchmarkAwake asks at requests that are all worth remembering, so that
+// none is answered from Wake. A decision costs
 // what pacer takes more than never, which does nothing but pass time.
-func BenchmarkPacerAwake(b *testing.B) {
-	for _, policy := range []string{"never", "pacer"} {
+func BenchmarkAwake(b *testing.B) {
+	for _, policy := range []string{"never", "pacer", "host"} {
 		b.Run(policy, func(b *testing.B) {
 			l := newLoop(policy, 250*MB)
 			l.run(20)
@@ -348,10 +180,10 @@ func BenchmarkPacerAwake(b *testing.B) {
 	}
 }
 
-// TestStretch: cycles that take twice as long as is said make the pacer go by twice
+// TestCorrection: cycles that take twice as long as is said make the pacer go by twice
 // what it is told, and back.
-func TestStretch(t *testing.T) {
-	var s stretch
+func TestCorrection(t *testing.T) {
+	var s correction
 	if got := s.of(ms); got != ms {
 		t.Errorf("%v before the first cycle", got)
 	}
@@ -406,17 +238,149 @@ func TestCeiling(t *testing.T) {
 	is("the limit is there", 1000, 1000)
 }
 
-// TestPacerKeepsToItsHeadroom: where memory has a price, live bytes above the headroom start a cycle, also after
+// TestForecast: requests of 100 and of 200 bytes, a long one at each tenth, 1 ms
+// apart. A cycle that starts at the next one is over after so many as its length tells.
+func TestForecast(t *testing.T) {
+	request := func(i int) int64 {
+		if i%10 == 0 {
+			return 5000
+		}
+		return int64(100 + i%2*100)
+	}
+	for _, length := range []int{5, 41} {
+		f := new(forecast)
+		now := moment{}
+		for i := range 400 {
+			f.see(now, &Point{At: Allocation, Request: request(i), Cost: time.Duration(length)*ms - ms/2}, 1)
+			now.time, now.total = now.time+ms, now.total+request(i)
+			if i < 200 {
+				continue
+			}
+			want := int64(0)
+			for k := range length {
+				want += request(i + 1 + k)
+			}
+			if last, most, ok := f.followed(); !ok || last != want || most != want {
+				t.Fatalf("%d ms, at %d: foresees %v, at most %v, %v; want %v", length, i, last, most, ok, want)
+			}
+		}
+	}
+}
+
+// TestDrillsFindTheMargin: a program that allocates ten bytes in a cycle, one by one, is to
+// start when there is room for ten, where a pause costs more than bytes; where bytes
+// are dear, it is not to start early at all.
+func TestDrillsFindTheMargin(t *testing.T) {
+	for _, c := range []struct {
+		price     float64 // in cycles per byte
+		low, high int64
+	}{{1e-4, 10, 20}, {0.01, 10, 20}, {0.2, 0, 1}} {
+		var d drills
+		now := moment{}
+		for range 20000 {
+			now.time, now.total = now.time+ms/10, now.total+1
+			d.see(&scene{now: now, top: now.total + 1, guess: new([guesses]float64), used: guesses, g: float64(ms), price: c.price * float64(ms), budget: 64, headroom: 50})
+		}
+		if got := d.marginOf(d.margin); got < c.low || got > c.high {
+			t.Errorf("a byte is worth %g cycles: starts with room for %d, want %d to %d", c.price, got, c.low, c.high)
+		}
+		if got := d.pace(now); math.Abs(got-float64(ms/10)) > 1 {
+			t.Errorf("a byte lasts %g ns, want %v", got, ms/10)
+		}
+	}
+}
+
+// TestDrillsAgainstTheWholePast: what a drill says of every grain, margin and guess is what a search through
+// all of the past says.
+func TestDrillsAgainstTheWholePast(t *testing.T) {
+	draw := rand.New(rand.NewPCG(3, 4))
+	const grain, budget, g = 16, 16 * drillGrains, 5e6
+	type place struct {
+		now   moment
+		top   int64
+		guess [guesses]float64
+	}
+	var d drills
+	var past []place
+	var want [guesses][margins]score
+	now, judged := moment{}, int64(0)
+	for range 3000 {
+		now.time += time.Duration(draw.Int64N(1e6))
+		p := place{now: now, top: now.total + draw.Int64N(3*grain)}
+		for k := range p.guess {
+			if k > 0 {
+				p.guess[k] = float64(draw.Int64N(8 * grain))
+			}
+		}
+		past = append(past, p)
+		s := &scene{now: now, top: p.top, guess: &p.guess, used: guesses, g: g, price: 1, budget: budget, headroom: budget}
+		d.see(s)
+		for ; judged < p.top/grain; judged++ {
+			wall := judged + 1
+			for k := range want {
+				for m := range margins {
+					q := &want[k][m]
+					q.hidden, q.early = keepScore*q.hidden, keepScore*q.early
+					from := slices.IndexFunc(past, func(p place) bool { return p.top/grain >= wall-drillGrains })
+					x := slices.IndexFunc(past, func(p place) bool { return (p.top+int64(p.guess[k]))/grain >= wall-int64(1)<<m>>1 })
+					if x >= 0 {
+						start := &past[max(x, from)].now
+						q.hidden += s.hidden(start)
+						q.early += float64(wall*grain - start.total)
+					}
+				}
+			}
+		}
+		now.total = p.top
+	}
+	for k := range want {
+		for m, q := range want[k] {
+			if got := d.scores[k][m]; math.Abs(got.hidden-q.hidden) > 1e-6*q.hidden || math.Abs(got.early-q.early) > 1e-6*q.early {
+				t.Errorf("guess %d, margin %d: %+v, want %+v", k, m, got, q)
+			}
+		}
+	}
+}
+
+// TestHostKeepsToItsHeadroom: live bytes above the headroom start a cycle, also after
 // cycles that were dear for what they freed.
-func TestPacerKeepsToItsHeadroom(t *testing.T) {
-	p := &pacer{Share: 0.05, Memory: 1e-8}
-	p.Observe(Cycle{Duration: time.Second, Trigger: TriggerPolicy, Action: Overlap, Freed: 1, LiveAfter: 10 * miB})
-	at := Point{Now: 2 * time.Second, At: Allocation, Request: 1, LiveAfter: 10 * miB, Cost: ms, Work: ms}
+func TestHostKeepsToItsHeadroom(t *testing.T) {
 	for live, want := range map[int64]Action{11 * miB: Skip, 13 * miB: Overlap} {
+		p := MustParse("host:overhead=0%").New()
+		p.Observe(Cycle{Duration: time.Second, Trigger: TriggerPolicy, Action: Overlap, Freed: 1, LiveAfter: 10 * miB})
+		at := Point{Now: 2 * time.Second, At: Allocation, Request: 1, LiveAfter: 10 * miB, Cost: ms, Work: ms}
 		at.Sample.Live = live
-		q := *p
-		if d := q.Decide(at); d.Action != want {
+		if d := p.Decide(at); d.Action != want {
 			t.Errorf("%d MiB live: %v (%s), want %v", live/miB, d.Action, d.Reason, want)
+		}
+	}
+}
+
+// TestHostTakesItsOverhead: where the price asks for nothing, cycles take the share that is the target.
+func TestHostTakesItsOverhead(t *testing.T) {
+	for _, share := range []float64{0.005, 0.02, 0.05} {
+		l := newLoop(fmt.Sprintf("host:price=0,overhead=%g%%", 100*share), 0)
+		l.run(2000)
+		got := float64(l.w.cycles) * float64(ms) / float64(l.w.now)
+		if got < 0.8*share || got > 1.2*share {
+			t.Errorf("cycles take %.2f%%, want %g%%", 100*got, 100*share)
+		}
+	}
+}
+
+// TestCPUControl holds the heap to the published rule.
+func TestCPUControl(t *testing.T) {
+	p := MustParse("cpucontrol:15%,min=1000").New().(*cpuControl)
+	p.Decide(grow(0, 0, 1, 0, 0, 0))
+	want := 1000.
+	for i, c := range []struct{ work, overhead float64 }{ // one cycle in each 100 ns; overhead over the last three
+		{10, 10. / 90}, {30, 40. / 160}, {20, 60. / 240}, {1, 51. / 249},
+	} {
+		end := time.Duration(100 * (i + 1))
+		p.Observe(Cycle{Start: end - time.Duration(c.work), Duration: time.Duration(c.work), Work: time.Duration(c.work)})
+		want *= 0.5 + 1/(1+math.Exp(-100*(c.overhead-0.15)))
+		if math.Abs(p.heap-want) > 1e-9*want {
+			t.Errorf("cycle %d: heap %.0f, want %.0f", i, p.heap, want)
 		}
 	}
 }

@@ -131,10 +131,12 @@ var builtin = []row{
 	{"growth", "when live bytes have grown by a factor since the last cycle", "Go's GOGC", "growth:1,min=1%", func() Policy { return new(growth) }},
 	{"erlang", "when a virtual heap is full; it grows and shrinks with what is reachable", "Erlang/OTP", "erlang:min=1%", func() Policy { return new(erlang) }},
 	{"sqrt", "at the headroom whose price equals the collector time that it saves", "MemBalancer, V8", "", func() Policy { return new(sqrt) }},
+	{"cpucontrol", "when the heap is full; it grows while cycles take more than a share of processor time, and shrinks while less", "ZGC (MPLR'23), Ruby MMTk", "cpucontrol:min=1%", func() Policy { return new(cpuControl) }},
 	{"v8step", "after a fixed growth beside the program, after a large one blocking", "V8", "v8step:soft=1%", func() Policy { return new(v8step) }},
 	{"dotnet", "after a budget of new bytes that grows when cycles free little; at most a fifth of the time", ".NET", "dotnet:budget=0.4%", func() Policy { return new(dotnet) }},
 	{"art", "when new bytes weigh more than the heap's free part; blocking when falling behind", "Android ART", "art:free=1%,stop=25%", func() Policy { return new(art) }},
 	{"pacer", "beside the program, so as to end just before headroom does, where it frees the most for its pause", "", "", func() Policy { return new(pacer) }},
+	{"host", "at the headroom that a price of memory grants, or sooner while cycles take less than a share of processor time", "", "", func() Policy { return new(host) }},
 	{"gomemlimit", "a model of Go's pacer under a memory limit steered by headroom", "Go 1.26", "", func() Policy { return new(goMemLimit) }},
 }
 

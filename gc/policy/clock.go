@@ -46,3 +46,8 @@ func (c *clock) pass(to time.Duration, beside bool) {
 	}
 	c.time += d
 }
+
+// beside is the time that a cycle runs until the program, slowed by it, is at a moment. Its differences count.
+func (m *moment) beside(slow float64) float64 {
+	return float64(m.time) + slow*float64(m.time-m.waited)
+}

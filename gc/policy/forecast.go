@@ -1,0 +1,139 @@
+package policy
+
+import "math/bits"
+
+// A forecast says how many bytes the program is about to allocate, from what followed
+// when it last did what it does now. What it does is its last tokens, which are its syncs and its large
+// requests, and how many grains it has grown since the last of them.
+type forecast struct {
+	tokens [longest]uint64
+	count  int
+	since  uint64 // grains since the last token
+	here   keys   // of the present
+	tables [len(contexts)][1024]situation
+	ring   [1024]entry // the newest ones
+	head   int64       // number of the next entry
+	known  int64       // number of the first for which it is not known yet what followed
+}
+
+// contexts are the numbers of tokens by which situations are told apart. The longest that is known counts.
+var contexts = [...]int{2, 8, longest}
+
+const longest = 24
+
+// keys are hashes of a situation, one for each context.
+type keys [len(contexts)]uint64
+
+// A situation is what is known of one.
+type situation struct {
+	key        uint64
+	last, most int64 // bytes that followed the last time, and the most lately; below 0 if not known
+	kept       int64 // bytes that a cycle kept which started there; below 0 if not known
+}
+
+const (
+	mostFades = 16 // of the difference between the most and what followed, a 16th each time
+	syncToken = 1
+	mix       = 0x9e3779b97f4a7c15 // odd
+)
+
+// An entry is a moment worth remembering: a token, or a grain of growth.
+type entry struct {
+	moment
+	top  int64 // total, once the request is granted
+	keys keys
+}
+
+func (f *forecast) at(s int64) *entry { return &f.ring[uint64(s)%uint64(len(f.ring))] }
+
+// at returns what is known of a situation in a context; nil if nothing is.
+func (f *forecast) find(context int, k *keys) *situation {
+	if x := &f.tables[context][k[context]>>54]; x.key == k[context] {
+		return x
+	}
+	return nil
+}
+
+// visit calls note for a situation in each context.
+func (f *forecast) visit(k *keys, note func(*situation)) {
+	for i, key := range k {
+		x := &f.tables[i][key>>54]
+		if x.key != key {
+			*x = situation{key, -1, -1, -1}
+		}
+		note(x)
+	}
+}
+
+// see remembers a point, if it is worth it. A request's token is its size to a factor of two:
+// no two steps of some programs have the same sizes.
+func (f *forecast) see(now moment, at *Point, grain int64) bool {
+	token := uint64(0)
+	switch {
+	case at.At == Sync:
+		token = syncToken
+	case at.Request >= grain:
+		token = uint64(bits.Len64(uint64(at.Request)))*0xff51afd7ed558ccd | 2
+	case f.head > 0 && now.total-f.at(f.head-1).total < grain:
+		return false
+	}
+	f.measure(now, float64(at.Cost), at.Slowdown)
+	f.since++
+	if token != 0 {
+		f.since = 0
+		f.tokens[f.count%longest] = token
+		f.count++
+	}
+	f.here = f.keys()
+	*f.at(f.head) = entry{now, now.total + at.Request, f.here}
+	f.head++
+	return true
+}
+
+// keys returns those of the present.
+func (f *forecast) keys() (k keys) {
+	h, context := uint64(0), 0
+	for i := range longest {
+		h = h*mix + f.tokens[(f.count+longest-1-i)%longest]
+		if i+1 == contexts[context] {
+			x := (h + f.since) * mix
+			k[context] = (x ^ x>>29) * 0xff51afd7ed558ccd
+			context++
+		}
+	}
+	return k
+}
+
+// measure learns what followed those entries for which it is known now: the bytes that were
+// allocated after an entry, its request not counted, until a cycle of length g was over that
+// started at the entry after it.
+func (f *forecast) measure(now moment, g, slow float64) {
+	f.known = max(f.known, f.head-int64(len(f.ring)))
+	for here := now.beside(slow); f.known+1 < f.head && f.at(f.known+1).beside(slow)+g < here; f.known++ {
+		e := f.at(f.known)
+		followed := max(0, f.at(f.head-1).top-e.top)
+		f.visit(&e.keys, func(x *situation) {
+			x.last, x.most = followed, max(followed, x.most-(x.most-followed)/mostFades)
+		})
+	}
+}
+
+// followed returns the bytes that followed the last time, and the most lately; ok is false if nothing is known.
+func (f *forecast) followed() (last, most int64, ok bool) {
+	for i := len(contexts) - 1; i >= 0; i-- {
+		if x := f.find(i, &f.here); x != nil && x.most >= 0 {
+			return x.last, x.most, true
+		}
+	}
+	return 0, 0, false
+}
+
+// kept returns what a cycle kept that started in this situation; below 0 if that is not known.
+func (f *forecast) kept() int64 {
+	for i := len(contexts) - 1; i >= 0; i-- {
+		if x := f.find(i, &f.here); x != nil && x.kept >= 0 {
+			return x.kept
+		}
+	}
+	return -1
+}

@@ -1,0 +1,158 @@
+package policy
+
+import (
+	"math"
+	"time"
+)
+
+// host is our own, and the default for memory of the host, which a program shares with others: so each
+// byte has a price, and a limit is only a guard. In five sentences:
+//
+// Garbage may reach sqrt(w r / price) bytes, MemBalancer's optimum (see [sqrt]): w is the processor time of
+// a cycle, r the rate of allocation. A cycle starts so early that it ends by then, as far as r foretells.
+// If cycles have taken a smaller share of the processor time than overhead, one starts sooner: overhead is a
+// target. Near a limit a cycle starts as early as costs least, by what the last 64 grains of memory tell:
+// see [drills]. What does not fit waits for a cycle.
+//
+// The zero value collects where a limit asks for it.
+type host struct {
+	Price    float64 // of memory, per byte; 0 = free up to the limit
+	Overhead float64 // target: share of processor time that cycles are to take at least, 0 to 1; 0 = none
+
+	busy time.Duration // sum of the processor time that cycles took
+	last time.Duration // when the last cycle started
+
+	asleep int64         // nothing happens at an allocation before this many bytes are live
+	freed  int64         // by all cycles
+	held   time.Duration // sum of the exposed pauses
+	began  int64         // total at which the last cycle started
+	wall   int64         // total at which memory ended then
+
+	flow   flow
+	price  price
+	drills drills
+}
+
+const (
+	hostShare  = 0.05 // price of a second of cycles, in seconds of pause
+	shareOwed  = 8    // cycles that are made up for after a time with fewer
+	mostCycles = 0.25 // share of the time that they may take then: the default of gc.Caps
+)
+
+func (p *host) params() []Param {
+	return []Param{
+		bind(&p.Price, "price", 2e-8, numberKind(0, 1), "price of memory per byte, as sqrt's c: trades memory for cycles; 0 uses all of a known limit"),
+		bind(&p.Overhead, "overhead", 0.01, percentKind(), "target: the share of processor time that cycles take at least, for as little memory as that buys; 0% = no target"),
+	}
+}
+
+func (p *host) Decide(at Point) Decision {
+	due := p.Overhead > 0 && at.Now >= p.due(at.work()) // a gauge that stands still asks, too
+	if !due && at.At == Allocation && granted(&at) < p.asleep {
+		return Decision{Wake: p.asleep, Reason: "asleep"}
+	}
+	now := moment{time: at.Now - p.held, total: at.Sample.Live + p.freed}
+	p.flow.see(now, at.Request, at.Cost)
+	limit, end := at.Sample.Limit, p.end(&at)
+	if limit > 0 {
+		end = min(end, limit-p.early(&at, now, limit))
+	}
+	p.asleep = at.Sample.Live + 1 + max(0, end)>>10
+	d := Decision{Wake: p.asleep}
+	switch {
+	case at.Running:
+		d.Reason = "cycle under way"
+	case limit > 0 && granted(&at) > limit:
+		d.Action, d.Reason = Block, "no headroom left"
+	case due:
+		d.Action, d.Reason = Overlap, "cycles may take more time"
+	case granted(&at) > end:
+		d.Action, d.Reason = Overlap, "headroom used up"
+	default:
+		d.Reason = "headroom lasts"
+	}
+	if d.Action != Skip {
+		p.began, p.wall = now.total, p.freed+limit
+	}
+	return d
+}
+
+// end is the live bytes at which headroom ends that the price grants, less what the program allocates
+// in a cycle, and half of it at most.
+func (p *host) end(at *Point) int64 {
+	h := int64(math.MaxInt64)
+	switch {
+	case p.Price > 0:
+		h = p.flow.headroom(at.work(), p.Price)
+	case p.Overhead > 0: // a guard: the target decides
+		h = max(2*miB, toBytes(4*float64(at.work())*p.flow.rate/p.Overhead))
+	}
+	h -= min(h/2, toBytes(p.flow.rate*float64(at.Cost)))
+	return min(at.LiveAfter, math.MaxInt64-h) + h
+}
+
+// early is the room before the limit with which a cycle starts. One that follows the last at once frees next
+// to nothing: it waits until half as much was allocated as there is room.
+func (p *host) early(at *Point, now moment, limit int64) int64 {
+	cost := hostShare*float64(at.Cost) + p.drills.cost
+	p.drills.see(&scene{
+		now: now, top: now.total + at.Request, guess: new([guesses]float64), used: 1, g: float64(at.Cost),
+		price: p.price.of(cost, limit), budget: limit, headroom: max(1, limit-at.LiveAfter), walls: [2]int64{p.freed + limit, p.wall},
+	})
+	if float64(now.total+at.Request-p.began) < halfway*float64(limit-granted(at)) {
+		return 0
+	}
+	return p.drills.marginOf(p.drills.margin)
+}
+
+// due is when a cycle that takes w of processor time may start so that all take the target. After a time with
+// fewer, some are made up for, at no more than a quarter of the time, which is what a collector's
+// caps allow; after one with more, cycles come at half the usual rate.
+func (p *host) due(w time.Duration) time.Duration {
+	period := float64(w) / p.Overhead
+	early := float64(p.busy+w)/p.Overhead - float64(p.last)
+	return p.last + time.Duration(min(max(early, min(period, float64(w)/mostCycles)), 2*period))
+}
+
+// Observe learns what a cycle cost and freed.
+func (p *host) Observe(c Cycle) {
+	p.freed += c.Freed
+	p.held += c.Exposed
+	p.busy = max(p.busy, time.Duration(p.Overhead*float64(c.Start))-shareOwed*c.work()) + c.work()
+	p.last, p.asleep = c.Start, 0
+	if c.Trigger != TriggerNatural {
+		early := max(0, p.wall-p.began)
+		p.price.learn(float64(c.Exposed)+hostShare*float64(c.Duration), float64(c.Freed), float64(early))
+		p.wall = 0
+	}
+}
+
+func (p *host) String() string { return textOf("host", p.params()) }
+
+// A flow is how fast the program allocates.
+type flow struct {
+	rate  float64 // bytes per ns, smoothed
+	begin moment  // of the present window, which is as long as a cycle
+	begun bool
+}
+
+const keepRate = 0.8
+
+func (f *flow) see(now moment, request int64, g time.Duration) {
+	if !f.begun || now.total < f.begin.total { // the program freed by itself
+		f.begin, f.begun = now, true
+		return
+	}
+	if length := now.time - f.begin.time; length >= g {
+		grown := float64(now.total - f.begin.total + request)
+		f.rate = keepRate*f.rate + (1-keepRate)*grown/float64(max(1, length))
+		f.begin = now
+	}
+}
+
+const v8Price = 3e-10 // of memory, per byte
+
+// headroom is what the square-root rule grants at a price.
+func (f *flow) headroom(work time.Duration, price float64) int64 {
+	return max(2*miB, toBytes(math.Sqrt(float64(work)*f.rate/price)))
+}
