@@ -160,4 +160,4 @@ func siteOf() string {
 	return text
 }
 
-var packagePath = reflect.TypeFor[Action]().PkgPath() + "."
+var packagePath = reflect.TypeFor[Collector]().PkgPath() + "."

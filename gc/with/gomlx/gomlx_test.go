@@ -396,6 +396,11 @@ func TestARecordingHasEveryBufferAndEveryWaitByPlace(t *testing.T) {
 	if s.kinds[trace.Alloc] != 10 || s.kinds[trace.Free] != 10 || s.kinds[trace.Sync] != 10 {
 		t.Errorf("%d made, %d freed, %d waits; want 10 of each", s.kinds[trace.Alloc], s.kinds[trace.Free], s.kinds[trace.Sync])
 	}
+	for site := range s.labels {
+		if strings.HasPrefix(site, "github.com/eagergc/eagergc/gc.") {
+			t.Errorf("the site of a buffer is gc's own: %s", site)
+		}
+	}
 	for _, place := range []string{"gomlx: double#0", "gomlx: read"} {
 		if s.labels[place] == 0 {
 			t.Errorf("no wait at %q: %v", place, s.labels)
