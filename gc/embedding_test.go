@@ -199,11 +199,17 @@ func TestAfterCloseMemoryIsStillReleased(t *testing.T) {
 
 // TestAForgottenCollectorGoes: with what it tracks, without a goroutine left.
 func TestAForgottenCollectorGoes(t *testing.T) {
+	for _, idle := range []time.Duration{0, -1} { // with a timer that keeps it, and without
+		t.Run(idle.String(), func(t *testing.T) { forgottenCollectorGoes(t, idle) })
+	}
+}
+
+func forgottenCollectorGoes(t *testing.T, idle time.Duration) {
 	gone := make(chan struct{})
 	var released atomic.Bool
 	before := runtime.NumGoroutine()
 	func() {
-		c, err := New(Config{})
+		c, err := New(Config{Idle: idle})
 		if err != nil {
 			t.Fatal(err)
 		}

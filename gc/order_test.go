@@ -212,3 +212,50 @@ func TestWhyCyclesTakeMuchTime(t *testing.T) {
 		}
 	}
 }
+
+// TestAFenceIsPassedWhenItsFinalizersHaveRun: others that were queued later may run before them.
+func TestAFenceIsPassedWhenItsFinalizersHaveRun(t *testing.T) {
+	c, _, _ := staged(t, Spec{}.New())
+	b := &batch{fence: fence{finalizers: 5}}
+	for i, step := range []struct {
+		queued, run uint64
+		passed      bool
+	}{{5, 4, false}, {9, 5, false}, {12, 8, false}, {12, 9, true}} {
+		if got := c.passed(b, pending{finalizers: step.queued, finalized: step.run, cleanups: 1}); got != step.passed {
+			t.Errorf("step %d: passed %v", i, got)
+		}
+	}
+	if b = new(batch); !c.passed(b, pending{}) {
+		t.Error("waits, where none was queued")
+	}
+	b = &batch{counted: true}
+	for _, p := range []pending{{cleanups: 1}, {finalizers: 1}} {
+		if c.passed(b, p) {
+			t.Errorf("what is counted is given back with %+v", p)
+		}
+	}
+	if !c.passed(b, pending{cleanups: 1, cleaned: 1}) {
+		t.Error("what is counted waits for ever")
+	}
+	b = &batch{counted: true, fence: fence{marks: 1}} // the sweep may still find finalizers and cleanups due
+	if c.passed(b, pending{}) {
+		t.Error("what is counted is given back before the sweep has ended")
+	}
+}
+
+// TestACycleTellsWhatWasWanted: the least that did not fit since the last one.
+func TestACycleTellsWhatWasWanted(t *testing.T) {
+	c, e, g := staged(t, Spec{}.New())
+	for _, step := range []struct {
+		refused []int64
+		want    int64
+	}{{[]int64{50, 20, 70}, 120}, {nil, 0}, {[]int64{70, 50}, 150}} {
+		for _, bytes := range step.refused {
+			g.gate.Refused(bytes)
+		}
+		go func() { (<-e.marks) <- 0 }()
+		if got := c.Collect(TriggerExplicit).Wanted; got != step.want {
+			t.Errorf("refused %d: the cycle says %d, want %d", step.refused, got, step.want)
+		}
+	}
+}

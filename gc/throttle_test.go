@@ -57,7 +57,7 @@ func TestCyclesThatFreeLittleRestTwiceAsLongEachTime(t *testing.T) {
 	cycle := Cycle{Start: now, Duration: 10 * ms, Trigger: TriggerPolicy, Freed: 1, LiveAfter: 1000}
 	for n, want := range []time.Duration{160 * ms, 320 * ms, 640 * ms, 1280 * ms} {
 		b.learn(cycle, g, now, 0, 1000)
-		if b.mayAsk(now+want-1, g, 1000) || !b.mayAsk(now+want, g, 1000) || !b.mayAsk(now, g, 800) || b.mayAsk(now, new(Gate), 800) {
+		if b.mayAsk(now+want-1, g, 1000) || !b.mayAsk(now+want, g, 1000) || !b.mayAsk(now, g, 874) || b.mayAsk(now, g, 876) || b.mayAsk(now, new(Gate), 800) {
 			t.Fatalf("after %d such cycles: %+v, want %v", n+1, b.pause.Load(), want)
 		}
 	}
@@ -134,5 +134,34 @@ func TestWhoAsksGivesWay(t *testing.T) {
 			t.Errorf("%+v: %d callers were held, %+v", c, held, collector.Stats().Last)
 		}
 		collector.Close()
+	}
+}
+
+// TestCyclesInARowOweTogether: whoever asks for them, the next that the policy wants waits for the share of all.
+func TestCyclesInARowOweTogether(t *testing.T) {
+	b := throttle{Caps: Caps{Cycles: 0.25}}
+	g := &Gate{source: new(level)}
+	each := 100 * ms * time.Duration(runtime.GOMAXPROCS(0)) // of all processors, which is 400 ms of the share
+	for i, next := range []time.Duration{1400, 1800, 2200} {
+		c := Cycle{Start: time.Second + time.Duration(i)*100*ms, Duration: 100 * ms, Trigger: TriggerExplicit, Freed: 500, LiveAfter: 500}
+		b.learn(c, g, c.Start+c.Duration, each, 500)
+		if b.mayBegin(next*ms-1) || !b.mayBegin(next*ms) {
+			t.Errorf("after %d cycles the next may begin at %v, want %v ms", i+1, b.next, int64(next))
+		}
+	}
+}
+
+// TestWhatIsNotHeldIsSaved: a caller that went on early leaves the rest of its time to others, once.
+func TestWhatIsNotHeldIsSaved(t *testing.T) {
+	b := throttle{Caps: Caps{Held: 0.05, Assist: 10 * ms}}
+	now := 20 * time.Second
+	if got := b.hold(now, 10*ms); got != 10*ms {
+		t.Fatalf("held for %v", got)
+	}
+	saved := b.saved
+	b.letGo(now + ms)
+	b.letGo(now + ms)
+	if got := b.saved - saved; got != 9*ms || b.until != now+ms {
+		t.Errorf("%v are saved of 9 that were not used; held until %v", got, b.until)
 	}
 }
