@@ -164,14 +164,10 @@ func touched(b []byte) []byte {
 }
 
 func mallocBytes(size int) []byte {
-	p, err := malloc(size)
-	if err != nil {
-		panic(err)
-	}
-	return touched(unsafe.Slice((*byte)(p), size))
+	return touched(unsafe.Slice((*byte)(malloc(size)), size))
 }
 
-func freeBytes(b []byte) { Free(unsafe.Pointer(unsafe.SliceData(b))) }
+func freeBytes(b []byte) { free(unsafe.Pointer(unsafe.SliceData(b))) }
 
 // keepArenas frees what some threads have allocated, but for one block each on top, which
 // keeps their arenas as large as they were.

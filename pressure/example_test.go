@@ -1,0 +1,38 @@
+package pressure_test
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// What a library does that others use: the program decides whether anybody listens.
+func ExampleOwn() {
+	var images = pressure.NewCounter("libfoo") // once
+
+	type Image struct {
+		pixels uintptr // C memory
+		size   int64
+	}
+	freed := make(chan uintptr)
+	freePixels := func(pixels uintptr) { freed <- pixels } // C.foo_free
+	load := func(pixels uintptr, size int64) *Image {
+		img := &Image{pixels: pixels, size: size}
+		pressure.Own(images, img, size, freePixels, pixels) // as runtime.AddCleanup, and counts size until the pixels are freed
+		return img
+	}
+	runtime.KeepAlive(load(7, 8<<20))
+
+	for {
+		runtime.GC() // as sooner or later, or a collector that listens
+		select {
+		case pixels := <-freed:
+			fmt.Println("freed", pixels)
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+	// Output: freed 7
+}
