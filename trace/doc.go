@@ -15,10 +15,49 @@
 //
 // # Recording
 //
-// A [Recorder] takes events from a running program and writes them in batches, in
-// the file format of trace/trace. An event with a Duration is recorded when it
-// ends, but its Time is its start. So batches may overlap in time, and a reader
-// sorts the events.
+// A [Recorder] takes events from a running program and writes them in batches. An
+// event with a Duration is recorded when it ends, but its Time is its start. So batches
+// may overlap in time, and a reader sorts the events.
+//
+// # The native file
+//
+// A trace is kept as an Arrow IPC stream ([Write], [Read]), which pandas, polars, Julia, R
+// and DuckDB read without any code of this project. In Python:
+//
+//	import pyarrow as pa
+//	with pa.OSFile("run.arrows") as file, pa.ipc.open_stream(file) as stream:
+//	    events = stream.read_pandas()
+//
+// Then events[events.kind == "alloc"].groupby("label").bytes.sum() gives the bytes of
+// each allocation site. One row is one [Event], one record batch at most 2,048 of them;
+// only the column label has nulls.
+//
+//	time      duration[ns]  from the start of the trace
+//	kind      words         alloc, drop, free, sync, cycle, refuse, reserve,
+//	                        release, mark, decision
+//	space     words         host, pinned, managed, device0, device1, ...
+//	id        uint64        identity of the object, of alloc, drop and free
+//	bytes     int64         size or yield
+//	duration  duration[ns]
+//	stream    uint32        stream or thread
+//	aux       uint32        cause, trigger, step, or the number of the label
+//	label     utf8          text of an alloc (its allocation site), sync, mark or decision
+//
+// Words are a dictionary of strings, whose indices take a byte. The metadata of a
+// column has its unit, and what the numbers of aux mean for each kind. In version 1
+// of the format, which is read too, kind and space are the numbers (uint8) of [Kind]
+// and pressure.Space, and time and duration are int64. Labels are numbered in the order
+// of their first use in the file.
+//
+// The metadata of the schema holds eagergc.version, eagergc.name, eagergc.start
+// (the wall clock of time 0, RFC 3339) and eagergc.meta.KEY for each key of
+// Trace.Meta. The custom metadata of each message holds eagergc.crc32c, a check sum of
+// its header and body. An event takes 42 bytes and its label; a program that imports
+// trace/formats/zstd packs that, to about a tenth ([UseZstd]).
+//
+// A stream ends with a mark. If it is missing, the file was cut off; the whole batches
+// before the cut can be read: see [TruncatedError]. A file of unknown origin makes its
+// reader hold no more than its size allows: see [Budget].
 //
 // # Invariants
 //

@@ -65,7 +65,7 @@ func newExport() *cobra.Command {
 			if out == "" {
 				return errors.New("export: no output: say -o OUT")
 			}
-			if err := canWrite(out); err != nil {
+			if err := canWrite(out, args...); err != nil {
 				return err
 			}
 			t, err := loadValid(args[0])
@@ -83,7 +83,7 @@ func newExport() *cobra.Command {
 			if err := writeFile(out, func(w io.Writer) error { return exporters[i].write(w, t, options) }); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", out, pressure.Count(len(t.Events)))
+			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", trace.Plain(out), pressure.Count(len(t.Events)))
 			return nil
 		},
 	}

@@ -41,7 +41,7 @@ Formats:
 			if kind := filepath.Ext(out); kind != "" && !slices.Contains([]string{".arrows", ".arrow"}, kind) {
 				return fmt.Errorf("-o %s: import writes a native trace: name it %s.arrows", out, strings.TrimSuffix(out, kind))
 			}
-			if err := canWrite(out); err != nil {
+			if err := canWrite(out, args[0], syncFile); err != nil {
 				return err
 			}
 			// An import is one pass: garbage costs memory here, collections cost little.
@@ -74,7 +74,7 @@ Formats:
 			if err := trace.WriteFile(out, t); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", out, pressure.Count(len(t.Events)))
+			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", trace.Plain(out), pressure.Count(len(t.Events)))
 			return nil
 		},
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/eagergc/eagergc/trace"
 )
 
 func newLab() *cobra.Command {
@@ -69,7 +71,7 @@ func writeLab(cmd *cobra.Command, b *labBuild, out string) error {
 	if err := writeFile(out, p.write); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s\n", out)
+	fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s\n", trace.Plain(out))
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/trace"
 )
 
 //go:embed page
@@ -67,7 +68,7 @@ the recordings that are built in. Limits and words are those of replay compare.`
 			if err := writeFile(out, p.write); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s\n", out)
+			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s\n", trace.Plain(out))
 			return nil
 		},
 	}

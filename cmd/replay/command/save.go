@@ -12,6 +12,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A folder is where results go. Files appear in it whole, or not at all.
@@ -34,12 +35,17 @@ func openFolder(path string) (*folder, error) {
 
 // canWrite finds out before the work that a file or a folder cannot be written after it.
 // It makes nothing. An empty path is no output.
-func canWrite(path string) error {
+func canWrite(path string, inputs ...string) error {
 	if path == "" {
 		return nil
 	}
 	dir := path
 	info, err := os.Stat(dir)
+	for _, input := range inputs {
+		if from, wrong := os.Stat(input); err == nil && wrong == nil && info.Mode().IsRegular() && os.SameFile(info, from) {
+			return fmt.Errorf("-o %s is the input", path)
+		}
+	}
 	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
 		return nil // a device or a pipe
 	}
@@ -121,7 +127,7 @@ func create(path string) (file *os.File, whole func(error) error, err error) {
 
 // report says what was written where.
 func (f *folder) report(stderr io.Writer) {
-	fmt.Fprintf(stderr, "replay: wrote %d files to %s\n", f.files.Load(), f.path)
+	fmt.Fprintf(stderr, "replay: wrote %d files to %s\n", f.files.Load(), trace.Plain(f.path))
 }
 
 // saveGrid writes the results of a grid to a folder and says so.
