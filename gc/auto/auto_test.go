@@ -36,7 +36,6 @@ const childVariable = "EAGERGC_TEST_CHILD"
 
 // children are programs that a test starts.
 var children = map[string]func(){
-	"ends": func() {},
 	"lives": func() {
 		fmt.Println("collector", Collector() != nil)
 		fmt.Println("stress", isStress())
@@ -289,9 +288,6 @@ func TestImport(t *testing.T) {
 	}
 	if out := run(t, "lives", "EAGERGC=of", "EAGERGC_HOST_HARD_MEMORY_LIMIT=2Gib"); strings.Count(out, "cannot be read") != 2 || !strings.Contains(out, "collector true") {
 		t.Errorf("typing errors: %q", out)
-	}
-	if out := run(t, "ends", "EAGERGC=of"); out != "" {
-		t.Errorf("a program that ends at once: %q", out)
 	}
 }
 
