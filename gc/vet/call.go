@@ -1,0 +1,289 @@
+package vet
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/cfg"
+)
+
+// check reports the first C call of f that is given memory of v, and during which nothing keeps v alive.
+func (p *pkg) check(f *ast.FuncDecl, object, v types.Object, o *owner) {
+	m := &memory{pkg: p, v: v, owner: o, locals: make(map[types.Object]bool)}
+	m.learn(f.Body)
+	var flow *cfg.CFG
+	done := false
+	var look func(n ast.Node, inside bool) // inside a function that may run at any time
+	look = func(n ast.Node, inside bool) {
+		ast.Inspect(n, func(n ast.Node) bool {
+			if done {
+				return false
+			}
+			switch n := n.(type) {
+			case *ast.FuncLit:
+				look(n.Body, true)
+				return false
+			case *ast.CallExpr:
+				if lit, ok := ast.Unparen(n.Fun).(*ast.FuncLit); ok { // runs here: cgo writes such around its calls
+					look(lit.Body, inside)
+					for _, a := range n.Args {
+						look(a, inside)
+					}
+					return false
+				}
+				name, isC := cCall(n)
+				if !isC || inside || !m.passes(n) {
+					return true
+				}
+				if flow == nil {
+					flow = cfg.New(f.Body, func(*ast.CallExpr) bool { return true })
+				}
+				if !m.keptBefore(f.Body, n.Pos()) && !m.usedAfter(flow, n) {
+					if done = true; !object.Exported() && p.callersKeep(f, object, v) {
+						return false
+					}
+					p.Reportf(n.Pos(), "C.%s gets memory of %s, whose finalizer may run during the call: put runtime.KeepAlive(%s) after it", name, v.Name(), v.Name())
+				}
+			}
+			return true
+		})
+	}
+	look(f.Body, false)
+}
+
+// callersKeep reports whether all calls of a function, of which there are some, keep what they give it for v: they use it later.
+func (p *pkg) callersKeep(f *ast.FuncDecl, object, v types.Object) bool {
+	keep, calls := true, 0
+	for _, in := range p.funcs {
+		flow := cfg.New(in.Body, func(*ast.CallExpr) bool { return true })
+		ast.Inspect(in.Body, func(n ast.Node) bool {
+			c, ok := n.(*ast.CallExpr)
+			if !ok || p.called(c) != object {
+				return true
+			}
+			calls++
+			id, ok := p.argument(f, c, v).(*ast.Ident)
+			if !ok {
+				keep = false
+				return true
+			}
+			m := &memory{pkg: p, v: p.TypesInfo.Uses[id], owner: new(owner)}
+			keep = keep && m.v != nil && (m.keptBefore(in.Body, c.Pos()) || m.usedAfter(flow, c))
+			return true
+		})
+	}
+	return keep && calls > 0
+}
+
+// argument is what a call of f gives for its receiver or parameter v.
+func (p *pkg) argument(f *ast.FuncDecl, c *ast.CallExpr, v types.Object) ast.Expr {
+	if f.Recv != nil && len(f.Recv.List[0].Names) == 1 && p.TypesInfo.Defs[f.Recv.List[0].Names[0]] == v {
+		if s, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr); ok {
+			return ast.Unparen(s.X)
+		}
+		return nil
+	}
+	i := 0
+	for _, field := range f.Type.Params.List {
+		for _, name := range field.Names {
+			if p.TypesInfo.Defs[name] == v && i < len(c.Args) {
+				return ast.Unparen(c.Args[i])
+			}
+			i++
+		}
+	}
+	return nil
+}
+
+// cCall is the name of the C function that a call of cgo's output calls.
+func cCall(c *ast.CallExpr) (string, bool) {
+	id, ok := ast.Unparen(c.Fun).(*ast.Ident)
+	if !ok {
+		return "", false
+	}
+	for _, prefix := range []string{"_Cfunc_", "_C2func_"} {
+		if name, ok := strings.CutPrefix(id.Name, prefix); ok {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// A memory knows which expressions of a function are C memory of v.
+type memory struct {
+	*pkg
+	v      types.Object
+	owner  *owner
+	locals map[types.Object]bool // variables that hold such
+}
+
+// learn finds the variables that hold C memory of v, and those that hold what they hold.
+func (m *memory) learn(body ast.Node) {
+	for before := -1; len(m.locals) != before; {
+		before = len(m.locals)
+		ast.Inspect(body, func(n ast.Node) bool {
+			a, ok := n.(*ast.AssignStmt)
+			if !ok || len(a.Lhs) != len(a.Rhs) {
+				return true
+			}
+			for i, e := range a.Rhs {
+				id, ok := a.Lhs[i].(*ast.Ident)
+				if !ok || !m.points(e) {
+					continue
+				}
+				if o := m.object(id); o != nil && o != m.v {
+					m.locals[o] = true
+				}
+			}
+			return true
+		})
+	}
+}
+
+func (m *memory) object(id *ast.Ident) types.Object {
+	if o := m.TypesInfo.Defs[id]; o != nil {
+		return o
+	}
+	return m.TypesInfo.Uses[id]
+}
+
+// points reports whether e is a pointer to C memory of v.
+func (m *memory) points(e ast.Expr) bool { return isPointer(m.TypesInfo.TypeOf(e)) && m.from(e) }
+
+// passes reports whether a C call gets C memory of v, and nothing that keeps v alive.
+func (m *memory) passes(c *ast.CallExpr) (passes bool) {
+	for _, a := range c.Args {
+		if m.keeps(a) {
+			return false
+		}
+		passes = passes || m.points(a)
+	}
+	return passes
+}
+
+// keeps reports whether e is v itself, or an address in it: cgo keeps that alive.
+func (m *memory) keeps(e ast.Expr) bool {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		return m.is(e, m.v)
+	case *ast.UnaryExpr:
+		return e.Op == token.AND && m.inGo(e.X)
+	case *ast.CallExpr:
+		return m.isConversion(e) && m.keeps(e.Args[0])
+	}
+	return false
+}
+
+// inGo reports whether e is a place in v's own memory, that of Go.
+func (m *memory) inGo(e ast.Expr) bool {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		return m.is(e, m.v)
+	case *ast.SelectorExpr:
+		return m.is(e.X, m.v) || !isPointer(m.TypesInfo.TypeOf(e.X)) && m.inGo(e.X)
+	case *ast.IndexExpr:
+		_, array := m.TypesInfo.TypeOf(e.X).Underlying().(*types.Array)
+		return array && m.inGo(e.X)
+	}
+	return false
+}
+
+// from reports whether e is, or was read by way of, a pointer in v to C memory that the finalizer frees.
+func (m *memory) from(e ast.Expr) bool {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		return m.locals[m.object(e)]
+	case *ast.SelectorExpr:
+		if m.is(e.X, m.v) {
+			return m.owner.frees(e.Sel.Name) && isPointer(m.TypesInfo.TypeOf(e)) && !isGo(m.TypesInfo.TypeOf(e))
+		}
+		return m.from(e.X)
+	case *ast.StarExpr:
+		return m.from(e.X)
+	case *ast.IndexExpr:
+		return m.from(e.X)
+	case *ast.UnaryExpr:
+		return e.Op == token.AND && m.from(e.X)
+	case *ast.CallExpr:
+		if m.isConversion(e) {
+			return m.from(e.Args[0])
+		}
+		s, ok := ast.Unparen(e.Fun).(*ast.SelectorExpr) // v.native()
+		return ok && m.is(s.X, m.v) && !isGo(m.TypesInfo.TypeOf(e)) && m.isGetter(e)
+	}
+	return false
+}
+
+// isGetter reports whether a method returns C memory of its receiver.
+func (m *memory) isGetter(c *ast.CallExpr) bool {
+	body, v := m.ofFirst(m.called(c))
+	if body == nil {
+		return false
+	}
+	of := &memory{pkg: m.pkg, v: v, owner: m.owner}
+	found := false
+	ast.Inspect(body, func(n ast.Node) bool {
+		if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) == 1 {
+			e := ast.Unparen(r.Results[0])
+			if inner, ok := e.(*ast.CallExpr); ok && !m.isConversion(inner) {
+				return true // no deeper
+			}
+			found = found || of.points(e)
+		}
+		return true
+	})
+	return found
+}
+
+func (m *memory) isConversion(c *ast.CallExpr) bool {
+	return len(c.Args) == 1 && m.TypesInfo.Types[c.Fun].IsType()
+}
+
+// isPointer reports whether values of a type may point to C memory.
+func isPointer(t types.Type) bool {
+	if t == nil {
+		return false
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Pointer:
+		return true
+	case *types.Basic:
+		return u.Kind() == types.UnsafePointer
+	}
+	return false
+}
+
+// isGo reports whether a type points to a type of Go's: not one of cgo's, which are called _Ctype_.
+func isGo(t types.Type) bool {
+	p, ok := t.Underlying().(*types.Pointer)
+	if !ok {
+		return false
+	}
+	for {
+		next, ok := p.Elem().Underlying().(*types.Pointer)
+		if !ok {
+			break
+		}
+		p = next
+	}
+	return !isOfC(p.Elem())
+}
+
+// isOfC reports whether a type is one of cgo's.
+func isOfC(t types.Type) bool {
+	for {
+		switch n := t.(type) {
+		case *types.Alias:
+			if strings.HasPrefix(n.Obj().Name(), "_Ctype_") {
+				return true
+			}
+			t = n.Rhs()
+			continue
+		case *types.Named:
+			return strings.HasPrefix(n.Obj().Name(), "_Ctype_")
+		}
+		return false
+	}
+}

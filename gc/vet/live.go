@@ -1,0 +1,90 @@
+package vet
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+
+	"golang.org/x/tools/go/cfg"
+)
+
+// keptBefore reports whether something that comes before a call in the text keeps v alive until the function's end:
+// a deferred call that has v, a lock that the finalizer takes, too, or that it has no finalizer any more.
+func (m *memory) keptBefore(body ast.Node, call token.Pos) (kept bool) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		if n == nil || n.Pos() >= call {
+			return false
+		}
+		switch n := n.(type) {
+		case *ast.DeferStmt:
+			kept = kept || m.defers(n.Call)
+			return false
+		case *ast.CallExpr:
+			if l, ok := m.locks(n, m.v); ok && slices.ContainsFunc(m.owner.locks, l.same) {
+				kept = true
+			}
+			if isFunc(m.called(n), "runtime", "SetFinalizer") && m.is(n.Args[0], m.v) {
+				kept = true
+			}
+		}
+		return true
+	})
+	return kept
+}
+
+// defers reports whether a deferred call keeps v: as an argument, as the receiver, or in a function that captures it. The
+// function and the arguments of a deferred call are read at once, so that a part that was read does not.
+func (m *memory) defers(c *ast.CallExpr) bool {
+	if lit, ok := ast.Unparen(c.Fun).(*ast.FuncLit); ok && m.uses(lit, m.v) {
+		return true
+	}
+	if s, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr); ok && (m.is(s.X, m.v) || !isPointer(m.TypesInfo.TypeOf(s.X)) && m.inGo(s.X)) {
+		return true
+	}
+	return slices.ContainsFunc(c.Args, func(a ast.Expr) bool { return m.keeps(a) })
+}
+
+// usedAfter reports whether v is used after a call, on some way from there to the end: then it is alive in the call.
+func (m *memory) usedAfter(flow *cfg.CFG, call *ast.CallExpr) bool {
+	seen := make(map[*cfg.Block]bool)
+	var from func(b *cfg.Block) bool
+	from = func(b *cfg.Block) bool {
+		if seen[b] {
+			return false
+		}
+		seen[b] = true
+		return slices.ContainsFunc(b.Nodes, func(n ast.Node) bool { return m.uses(n, m.v) }) || slices.ContainsFunc(b.Succs, from)
+	}
+	var block *cfg.Block // with the smallest node that has the call: the head of a loop has its body, too
+	at := 0
+	for _, b := range flow.Blocks {
+		for i, n := range b.Nodes {
+			if n.Pos() <= call.Pos() && call.End() <= n.End() && (block == nil || n.End()-n.Pos() < block.Nodes[at].End()-block.Nodes[at].Pos()) {
+				block, at = b, i
+			}
+		}
+	}
+	if block == nil {
+		return true // no way leads there
+	}
+	return m.usesFrom(block.Nodes[at], call.End()) ||
+		slices.ContainsFunc(block.Nodes[at+1:], func(n ast.Node) bool { return m.uses(n, m.v) }) ||
+		slices.ContainsFunc(block.Succs, from)
+}
+
+// usesFrom reports whether v is used in n from a place on, or is given to a call that the one which ends there is an argument of.
+func (m *memory) usesFrom(n ast.Node, pos token.Pos) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			found = found || n.Pos() >= pos && m.TypesInfo.Uses[n] == m.v
+		case *ast.CallExpr:
+			if n.Pos() < pos && pos < n.End() {
+				s, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr)
+				found = found || ok && m.is(s.X, m.v) || slices.ContainsFunc(n.Args, func(a ast.Expr) bool { return m.is(a, m.v) })
+			}
+		}
+		return !found
+	})
+	return found
+}
