@@ -34,6 +34,7 @@ type Gauge struct {
 	log      accountLog    // of its moves, for a recording
 	broken   bool          // its function has panicked
 	backoff  backoff
+	due      due
 	stop     chan struct{}
 	once     sync.Once
 }
@@ -116,10 +117,37 @@ func (g *Gauge) Look() int64 {
 	case level < was:
 		g.gate.fell(level)
 	case level == was && !g.backoff.proved(): // nothing moves
+	case g.due.wait(readPending(), g.c.Now()): // what is due is as good as freed
 	case g.overAtFirst(level) || !g.backoff.on(level, goHeap(), g.c.Now()):
 		g.gate.rose(was, level-was)
 	}
 	return level
+}
+
+// A due is finalizers and cleanups that are queued. No cycle is asked for until they have run: another one
+// would find little more, and those queue up behind. But if none runs for stuckAfter, one of them blocks, and does not hold up what others free.
+type due struct {
+	ran   uint64 // so far
+	since time.Duration
+	stuck bool
+}
+
+const stuckAfter = 10 * time.Second
+
+func (d *due) wait(p pending, now time.Duration) bool {
+	if ran := p.finalized + p.cleaned; ran != d.ran || !p.waiting() {
+		*d = due{ran: ran, since: now}
+	}
+	d.stuck = now-d.since >= stuckAfter
+	return p.waiting() && !d.stuck
+}
+
+// Stuck reports whether finalizers or cleanups are due of which none has run for 10 s: one of them blocks, so that what the others
+// hold is not freed. Runtimes before Go 1.26 do not say so.
+func (g *Gauge) Stuck() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.due.stuck
 }
 
 // overAtFirst reports whether the gauge is above its limit, and no cycle was in vain yet.

@@ -339,3 +339,61 @@ func TestAGaugeThatPanics(t *testing.T) {
 	c.Collect(TriggerExplicit)
 	g.Close()
 }
+
+// While finalizers wait for a lock no cycle is asked for; they have run once it is released, and then one is.
+func TestNoCycleWhileFinalizersAreDue(t *testing.T) {
+	quiet(t)
+	var f foreign
+	var lock sync.Mutex
+	lock.Lock()
+	for range 50 {
+		h := new(handle)
+		runtime.SetFinalizer(h, func(*handle) { lock.Lock(); lock.Unlock() })
+	}
+	runtime.GC()
+	waitFor(t, 20*time.Second, func() bool { return readPending().waiting() || readPending() == pending{cycles: readPending().cycles} })
+	if !readPending().waiting() {
+		lock.Unlock()
+		t.Skip("this runtime does not say what is due")
+	}
+	c, g := watched(t, &f, "growth:min=1MiB")
+	for range 200 {
+		f.alloc(1 << 20)
+		g.Look()
+		time.Sleep(time.Millisecond) // a cycle is counted once it has ended
+	}
+	asked := c.Stats().Cycles[TriggerPolicy]
+	lock.Unlock()
+	if asked != 0 {
+		t.Errorf("%d cycles while finalizers were due", asked)
+	}
+	waitFor(t, 20*time.Second, func() bool {
+		f.alloc(1 << 20)
+		g.Look()
+		return c.Stats().Cycles[TriggerPolicy] > 0
+	})
+}
+
+// A finalizer that blocks is told after a time, and stops nothing else.
+func TestDue(t *testing.T) {
+	var d due
+	queued := func(n, ran uint64) pending { return pending{finalizers: n, finalized: ran} }
+	for i, step := range []struct {
+		p           pending
+		at          time.Duration
+		wait, stuck bool
+	}{
+		{queued(0, 0), 1, false, false},
+		{queued(5, 0), 2, true, false},
+		{queued(5, 1), 11, true, false},
+		{queued(9, 1), 20, true, false},
+		{queued(9, 1), 21, false, true},
+		{queued(9, 2), 22, true, false},
+		{queued(9, 9), 100, false, false},
+		{queued(10, 9), 109, true, false},
+	} {
+		if wait := d.wait(step.p, step.at*time.Second); wait != step.wait || d.stuck != step.stuck {
+			t.Errorf("step %d: waits %v, stuck %v", i, wait, d.stuck)
+		}
+	}
+}

@@ -37,6 +37,7 @@ type watcher struct {
 	untouched untouched
 	ticker    rival
 	held      heldMemory
+	stuck     bool  // as the log has it
 	limit     int64 // of the process; 0 = none known
 	most      int64 // that was outside the Go heap lately
 
@@ -176,6 +177,11 @@ func (w *watcher) limitCounted(counted, left int64) {
 
 // report logs when cycles stop being worth it.
 func (w *watcher) report() {
+	if stuck := w.gauge.Stuck(); stuck != w.stuck {
+		if w.stuck = stuck; stuck {
+			w.options.log().Warn("eagergc: finalizers or cleanups that are due have not run for 10 s: one of them blocks (/debug/pprof/goroutine?debug=2 shows it under runtime.runFinalizers or runtime.runCleanups)")
+		}
+	}
 	bytes, stayed := w.held.see(w.gauge.Sample().Live, w.gauge.Resting() > 0)
 	if bytes == 0 {
 		return

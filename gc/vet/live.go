@@ -78,6 +78,10 @@ func (m *memory) usesFrom(n ast.Node, pos token.Pos) (found bool) {
 		switch n := n.(type) {
 		case *ast.Ident:
 			found = found || n.Pos() >= pos && m.TypesInfo.Uses[n] == m.v
+		case *ast.AssignStmt: // what is assigned to is written after the call
+			if n.Rhs[0].Pos() < pos && pos <= n.End() {
+				found = found || slices.ContainsFunc(n.Lhs, func(l ast.Expr) bool { return m.uses(l, m.v) })
+			}
 		case *ast.CallExpr:
 			if n.Pos() < pos && pos < n.End() {
 				s, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr)

@@ -150,6 +150,8 @@ type Iterator struct {
 	of *Surface
 }
 
+func (s *Surface) Stored() { s.size = int(_Cfunc_width(s.native)) }
+
 func (s *Surface) Outer() int { return s.plus(_Cfunc_width(s.native)) }
 
 func (s *Surface) plus(n _Ctype_int) int { return int(n) + s.size }
