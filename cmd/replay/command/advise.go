@@ -8,6 +8,8 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,7 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
 // advisePolicies are those of compare that may be chosen.
@@ -25,10 +28,10 @@ const advisePolicies = "never,cudajl,opencl,growth,sqrt,v8step,dotnet,pacer"
 
 func newAdvise() *cobra.Command {
 	var (
-		s          setting
-		format     string
-		heap, lost string
-		worlds     int
+		s                  setting
+		format             string
+		heap, lost, device string
+		worlds             int
 	)
 	cmd := &cobra.Command{
 		Use:   "advise FILE...",
@@ -51,6 +54,10 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 			if worlds < 0 {
 				return errors.New("--worlds: want 0 or more")
 			}
+			most, err := parseSize("device", device)
+			if err != nil {
+				return err
+			}
 			g, err := s.grid(files)
 			if err != nil {
 				return err
@@ -63,9 +70,14 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 					return err
 				}
 			}
+			python, err := madeByPyTorch(files)
+			if err != nil {
+				return err
+			}
 			out := printerFor(cmd.OutOrStdout(), format)
 			for i, w := range g.Workloads {
-				a, err := advise(cmd.Context(), g, i, 0, bound, worlds)
+				q := experiment.Question{Workload: w, Policies: g.Contenders, World: g.World(0), Lost: bound, Most: most, Variants: worlds}
+				a, err := q.Advise(cmd.Context())
 				switch {
 				case err != nil && !errors.Is(err, experiment.ErrNoAdvice):
 					return err
@@ -74,9 +86,23 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 						return err
 					}
 				case a == nil:
-					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, however large the limit (%s).\n", trace.Plain(w.Name), pressure.Percent(bound), from)
+					however := "however large the limit"
+					if most > 0 {
+						however = "with the " + pressure.Bytes(most).String() + " of the device"
+					}
+					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, %s (%s).\n", trace.Plain(w.Name), pressure.Percent(bound), however, from)
 				default:
 					writeAdvice(out, w, a, sureText(a, g.Machine), from)
+				}
+				if format != "json" {
+					if g.Machine == nil {
+						if err := writeCosts(cmd.Context(), out, q, g.Costs[0]); err != nil {
+							return err
+						}
+					}
+					if python[i] {
+						fmt.Fprintln(out, wrap(ofPyTorch)+"\n")
+					}
 				}
 			}
 			return out.err
@@ -87,6 +113,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 	s.limits = "1x" // of the grid; advice finds its own
 	f := cmd.Flags()
 	f.StringVar(&heap, "heap", "64MiB", "`size` of the program's Go heap with pointers, which is what a cycle costs")
+	f.StringVar(&device, "device", "0", "the most `bytes` that there are, such as 80GiB: no larger limit is advised; 0: any")
 	f.StringVar(&lost, "lost", "1%", "the most `share` of the recorded time that may be lost to pauses and cycles")
 	f.IntVar(&worlds, "worlds", 10, "in how many `other` worlds the limit must do: waits foretold wrong, cycles 0.7 to 1.4 times as long")
 	formatFlag(cmd, &format, ", an object to a line for each recording", "text", "json")
@@ -99,6 +126,56 @@ func advise(ctx context.Context, g *experiment.Grid, workload, cost int, lost fl
 		Workload: g.Workloads[workload], Policies: g.Contenders, World: g.World(cost), Lost: lost, Variants: variants,
 	}
 	return q.Advise(ctx)
+}
+
+// ofPyTorch says what advice on a recording of PyTorch stands for.
+const ofPyTorch = "This is a recording of PyTorch, which counts references and needs no such limit itself. The advice is for a program that allocates and drops the same under a tracing garbage collector, such as Go's."
+
+// madeByPyTorch reports for each recording whether PyTorch made it.
+func madeByPyTorch(files []string) ([]bool, error) {
+	var all []bool
+	for _, file := range named(files) {
+		if slices.Contains(samples.All(), file) {
+			all = append(all, slices.Contains(samples.Names(), file))
+			continue
+		}
+		t, err := loadTrace(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, strings.Contains(strings.ToLower(t.Meta["source"]), "torch"))
+	}
+	return all, nil
+}
+
+// writeCosts answers the question for cycles a third and three times as long, too: what a
+// cycle takes is what the advice hangs on most.
+func writeCosts(ctx context.Context, w io.Writer, q experiment.Question, cost sim.Cost) error {
+	world := q.World
+	q.Variants = 0
+	t := table{{"if a cycle takes", left + "policy", "limit", "time lost", "of a core"}}
+	for _, f := range []float64{1. / 3, 1, 3} {
+		q.World = func(limit int64) sim.Config {
+			cfg := world(limit)
+			cfg.Cost = sim.Cost{Base: time.Duration(f * float64(cost.Of(0, 0)))}
+			return cfg
+		}
+		row := []string{pressure.Duration(time.Duration(f * float64(cost.Of(0, 0)))), left + "none", "none", "", ""}
+		a, err := q.Advise(ctx)
+		switch {
+		case err == nil:
+			row = []string{row[0], left + a.Policy, pressure.Bytes(a.Limit).String(), pressure.Percent(a.Choice.Lost), pressure.Percent(a.Choice.Core)}
+		case !errors.Is(err, experiment.ErrNoAdvice):
+			return err
+		}
+		if f == 1 {
+			row[0] += " (taken here)"
+		}
+		t = append(t, row)
+	}
+	t.print(w)
+	fmt.Fprintln(w)
+	return nil
 }
 
 // measureCycle measures what a cycle costs here, and says how it did.

@@ -40,15 +40,15 @@ The baseline is another policy, or a file of results that compare wrote as JSON.
 			if err != nil {
 				return err
 			}
-			gate := experiment.Gate{Conditions: conditions}
-			if gate.Baseline, err = readBaseline(baseline); err != nil {
+			known, err := readBaseline(baseline)
+			if err != nil {
 				return err
 			}
 			g, err := s.grid(files)
 			if err != nil {
 				return err
 			}
-			if baseline != "" && gate.Baseline == nil {
+			if baseline != "" && known == nil {
 				c, err := sim.ParseContender(baseline)
 				if err != nil {
 					return err
@@ -58,7 +58,7 @@ The baseline is another policy, or a file of results that compare wrote as JSON.
 			if err := runGrid(cmd, g); err != nil {
 				return err
 			}
-			failures, means, err := gate.Check(g)
+			failures, means, err := g.Check(conditions, known)
 			if err != nil {
 				return err
 			}

@@ -27,6 +27,8 @@ type Question struct {
 	// Lost is the most time that may be lost, as a share of the recorded time; 0
 	// is DefaultLost.
 	Lost float64
+	// Most is the largest limit that there is memory for; 0: any.
+	Most int64
 	// Variants is how many other worlds the chosen limit must do for: in each, cycles
 	// take from 0.7 to 1.4 times as long. Where World has a machine, its noise is
 	// drawn from another seed; else the expected waits are told wrong by up to a half.
@@ -104,7 +106,9 @@ func (q Question) Advise(ctx context.Context) (*Advice, error) {
 		return nil, ErrNoAdvice
 	}
 	chosen := q.Policies[best]
-	a.Limit = roundUp(a.Most)
+	if a.Limit = roundUp(a.Most); q.Most > 0 {
+		a.Limit = min(a.Limit, q.Most)
+	}
 	a.Choice = q.option(chosen, a.Limit)
 	a.Choice.Needs = needs[best]
 	lost := a.Choice.Lost
@@ -161,7 +165,7 @@ func delay(r *sim.Result) time.Duration { return max(r.ExposedPause, r.Elapsed-r
 // smallest is [MinLimit], 0 if there is none.
 func (q *Question) smallest(c sim.Contender, world World, ok func(*sim.Result) bool) int64 {
 	n, err := MinLimit(q.Workload, c, world, ok)
-	if err != nil {
+	if err != nil || q.Most > 0 && n > q.Most {
 		return 0
 	}
 	return n

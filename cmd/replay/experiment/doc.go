@@ -6,11 +6,7 @@
 //
 //   - [Grid.Rank] orders the policies by the time that is lost under them.
 //   - [Grid.Front] is the Pareto front of two metrics.
-//   - [Gate] holds a policy to conditions, against a baseline or without one.
-//   - [Study] holds every policy against a reference and the optimum, over many
-//     limits and costs, with parameters tuned on all workloads but one.
-//   - [Proof] holds one policy against its rivals and the best schedule known, in
-//     [Trials] in which something is wrong or unusual.
+//   - [Grid.Check] holds a policy to conditions, against a baseline or without one.
 //
 // # Measures
 //

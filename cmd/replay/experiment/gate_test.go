@@ -26,8 +26,8 @@ func TestGateNamesWhatFails(t *testing.T) {
 	g := small(t, "always,never")
 	g.Limits = g.Limits[1:]
 	g.must(t)
-	gate := Gate{Conditions: conditions(t, "failed_allocs==0", "collections<=0.5x", "geomean collections<=1000x", "geomean collections<=1x")}
-	failures, means, err := gate.Check(g)
+	held := conditions(t, "failed_allocs==0", "collections<=0.5x", "geomean collections<=1000x", "geomean collections<=1x")
+	failures, means, err := g.Check(held, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,21 +46,19 @@ func TestGateNamesWhatFails(t *testing.T) {
 
 func TestGateAgainstResults(t *testing.T) {
 	g := small(t, "never").must(t)
-	gate := Gate{Conditions: conditions(t, "exposed_pause<=1x", "geomean exposed_pause==1x")}
-	if _, _, err := gate.Check(g); err == nil || !strings.Contains(err.Error(), "no baseline") {
+	held := conditions(t, "exposed_pause<=1x", "geomean exposed_pause==1x")
+	if _, _, err := g.Check(held, nil); err == nil || !strings.Contains(err.Error(), "no baseline") {
 		t.Errorf("without a baseline: %v", err)
 	}
 	var results []sim.Result
 	for _, o := range g.Outcomes() {
 		results = append(results, o.Result)
 	}
-	gate.Baseline = ByKey(results)
-	failures, means, err := gate.Check(g)
+	failures, means, err := g.Check(held, ByKey(results))
 	if err != nil || len(failures) != 0 || len(means) != 1 || !means[0].OK {
 		t.Errorf("against itself: %v, %v, %v", failures, means, err)
 	}
-	gate.Baseline = ByKey(results[1:])
-	if _, _, err := gate.Check(g); err == nil || !strings.Contains(err.Error(), "no cell") {
+	if _, _, err := g.Check(held, ByKey(results[1:])); err == nil || !strings.Contains(err.Error(), "has no result of") {
 		t.Errorf("against results that lack one: %v", err)
 	}
 }
@@ -70,7 +68,7 @@ func TestConditionErrors(t *testing.T) {
 		"max_pause":                "want METRIC<=VALUE",
 		"speed<=1":                 `no metric "speed"`,
 		"max_pause<=20":            "missing unit",
-		"peak_live<=10%":           "not a number of bytes",
+		"peak_live<=10%":           `"10%": want a size`,
 		"geomean exposed_pause<=1": "missing unit",
 		"geomean collections<=1":   "give the bound as 0.5x",
 		"collections==NaN":         "finite",

@@ -1,0 +1,124 @@
+package command
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// shorter is what is put behind the long examples, unless EAGERGC_EXAMPLES=whole.
+var shorter = map[string][]string{
+	"replay compare":   {"mlp", "--policies", "never,pacer"},
+	"replay report":    {"mlp", "--policies", "never,pacer"},
+	"replay sweep":     {"mlp", "--policies", "never,pacer", "--limits", "1.5x"},
+	"replay gate":      {"mlp", "--limits", "4x"},
+	"replay calibrate": {"--heap", "1MiB", "--time", "300ms"},
+	"replay live":      {"--for", "50ms", "--ballast", "1MiB", "--measure", "0", "--speed", "0", "--touch", "0"},
+	"replay advise":    {"--worlds", "0", "--heap", "1MiB"},
+}
+
+// unlike are examples that a test cannot run: what they wait for, or why they may fail.
+var unlike = map[string]string{
+	"replay lab":             "serves until Ctrl-C",
+	"replay lab -o lab.html": "TestLab builds the page",
+	"replay import killed.arrows.partial --recover -o run.arrows": "a recorder has to be killed for it",
+}
+
+// Every example of the help runs as it is written, in a folder with the files that it names.
+func TestExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("minutes")
+	}
+	snapshots, err := filepath.Abs("../../../trace/formats/torchsnap/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	do := func(args ...string) (string, string, int) {
+		var stdout, stderr bytes.Buffer
+		status := run(t.Context(), args, &stdout, &stderr)
+		return stdout.String(), stderr.String(), status
+	}
+	for _, name := range []string{"snapshot.pickle", "snapshot.pickle.gz"} {
+		text, err := os.ReadFile(filepath.Join(snapshots, strings.Replace(name, "snapshot", "devices.p4", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.WriteFile(name, text, 0o644)
+	}
+	for _, name := range []string{"my.arrows", "run.arrows", "before.arrows", "after.arrows"} {
+		if _, text, status := do("import", "snapshot.pickle", "-o", name); status != 0 {
+			t.Fatal(text)
+		}
+	}
+	if results, text, status := do("compare", "mlp", "--policies", "cudajl", "--format", "json", "-o", "replay-out"); status != 0 {
+		t.Fatal(text)
+	} else {
+		os.WriteFile("results.json", []byte(results), 0o644)
+	}
+	const machine = `{"about": "a test", "mark": {"base_ns": 100000}, "settle": {"per_object_ns": 50}, "stretch": 1.5, "noise": [0.9, 1, 1.5]}`
+	os.WriteFile("machine.json", []byte(machine), 0o644) // where calibrate finds the machine too busy
+	n := 0
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		for line := range strings.Lines(c.Example) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), "  #")
+			for _, one := range strings.Split(line, " && ") {
+				one, _, _ = strings.Cut(one, " | ")
+				one, out, redirected := strings.Cut(strings.TrimSpace(one), " > ")
+				args := words(one)
+				if _, why := unlike[one]; why || len(args) == 0 || args[0] != "replay" || strings.Contains(line, "--sync") {
+					continue
+				}
+				if len(args) > 1 && os.Getenv("EAGERGC_EXAMPLES") != "whole" {
+					more := shorter["replay "+args[1]]
+					if len(more) > 0 && !strings.HasPrefix(more[0], "-") && len(args) > 2 && !strings.HasPrefix(args[2], "-") {
+						more = more[1:]
+					}
+					args = append(args, more...)
+				}
+				if args[1] == "calibrate" && !strings.HasPrefix(args[2], "-") {
+					continue // of a run that was shortened
+				}
+				stdout, stderr, status := do(args[1:]...)
+				if status != 0 && !strings.Contains(stderr, "is other work running here?") && args[1] != "gate" {
+					t.Errorf("%s\n%s", one, stderr)
+				}
+				if redirected {
+					os.WriteFile(out, []byte(stdout), 0o644)
+				}
+				n++
+			}
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot())
+	if n < 40 {
+		t.Errorf("%d examples ran", n)
+	}
+}
+
+// words cuts a line as a shell does that knows quotes only.
+func words(line string) (all []string) {
+	quoted, word, any := false, "", false
+	for _, r := range line + " " {
+		switch {
+		case r == '\'':
+			quoted, any = !quoted, true
+		case r == ' ' && !quoted:
+			if word != "" || any {
+				all = append(all, word)
+			}
+			word, any = "", false
+		default:
+			word += string(r)
+		}
+	}
+	return all
+}
