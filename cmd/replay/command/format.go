@@ -29,10 +29,10 @@ func files(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) > most && most == 0:
-			return fmt.Errorf("%s takes no file, got %q", cmd.CommandPath(), args)
+			return fmt.Errorf("%s takes no file, got %q", cmd.Name(), args)
 		case len(args) < least || len(args) > most:
 			example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
-			return fmt.Errorf("%s: want %s, got %d. For example: %s", cmd.CommandPath(), what, len(args), example)
+			return fmt.Errorf("%s: want %s, got %d. For example: %s", cmd.Name(), what, len(args), example)
 		}
 		return nil
 	}
