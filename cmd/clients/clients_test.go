@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-const published = "../../results/2026-11-22-clients"
+const published = "../../results/2026-11-23-clients"
 
 // Every table that is published is what the runs say.
 func TestTablesAreOfTheRuns(t *testing.T) {
@@ -43,7 +43,7 @@ func TestMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	serve := func(way string, requests int) (run, error) {
-		return measure(program, way, job{program: "pack", args: "-requests " + strconv.Itoa(requests)})
+		return measure(program, way, job{"pack", strconv.Itoa(requests), "2"})
 	}
 	var all runs
 	for _, way := range []string{"plain", "tick:10ms", "close+auto"} {

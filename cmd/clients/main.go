@@ -2,8 +2,8 @@
 // heap, in each of the ways in which such memory can go back, and writes down what they
 // held and how long they took.
 //
-//	go run . -o ../../results/2026-11-22-clients           measures all, and makes tables and pictures
-//	go run . -tables -o ../../results/2026-11-22-clients   makes them again from runs.csv
+//	go run . -o ../../results/2026-11-23-clients           measures all, and makes tables and pictures
+//	go run . -tables -o ../../results/2026-11-23-clients   makes them again from runs.csv
 //	go run . -only query -ways plain,close,auto -rounds 1  prints some runs
 //
 // Each client is a folder beside this file. Give it two cores of its own (taskset). See plan.go for
@@ -14,17 +14,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strings"
-	"time"
 )
 
 func main() {
 	var s settings
 	flag.StringVar(&s.out, "o", "", "folder for runs.csv, timeline.csv, tables and pictures; empty prints runs only")
 	flag.StringVar(&s.only, "only", "", "clients to run, such as query,arrow; empty is all")
-	flag.StringVar(&s.ways, "ways", "", "ways to run; empty is those of the plan")
-	flag.IntVar(&s.rounds, "rounds", 5, "times that each way is run at most")
-	flag.DurationVar(&s.length, "for", time.Hour, "no round begins that is expected to end later")
+	flag.StringVar(&s.ways, "ways", ways, "ways to run")
+	flag.IntVar(&s.rounds, "rounds", 5, "times that each way is run")
 	flag.StringVar(&s.built, "bin", "", "folder with clients that are built already; empty builds them")
 	tables := flag.Bool("tables", false, "only make tables and pictures from the runs in the folder")
 	flag.Parse()
@@ -40,29 +37,3 @@ func main() {
 		os.Exit(1)
 	}
 }
-
-type settings struct {
-	out, only, ways, built string
-	rounds                 int
-	length                 time.Duration
-}
-
-func (s settings) plan() []job {
-	var jobs []job
-	for _, j := range plan() {
-		if s.only != "" && !contains(s.only, j.program) {
-			continue
-		}
-		if s.ways != "" {
-			j.plan = []times{{j.rounds(), s.ways}}
-		}
-		for i, t := range j.plan {
-			j.plan[i].rounds = min(t.rounds, s.rounds)
-		}
-		jobs = append(jobs, j)
-	}
-	return jobs
-}
-
-// contains reports whether a list with commas has the name.
-func contains(list, name string) bool { return strings.Contains(","+list+",", ","+name+",") }

@@ -35,7 +35,7 @@ func build(program, folder string) error {
 // work begins. It returns errNoWay if the client has no such way, and errNoReading if it
 // was gone too soon.
 func measure(program, way string, j job) (r run, err error) {
-	cmd := exec.Command(program, append([]string{"-way", way}, strings.Fields(j.args)...)...)
+	cmd := exec.Command(program, j.args(way)...)
 	cmd.Env = os.Environ()
 	if !strings.HasSuffix(way, "auto") {
 		cmd.Env = append(cmd.Env, "EAGERGC=off")
@@ -50,7 +50,7 @@ func measure(program, way string, j job) (r run, err error) {
 		return r, err
 	}
 	lines := bufio.NewScanner(pipe)
-	r = run{Client: j.program, Load: j.load, Way: way}
+	r = run{Client: j.program, Way: way}
 	if lines.Scan() && lines.Text() == frame.Begin {
 		stop := make(chan struct{})
 		done := make(chan []reading)

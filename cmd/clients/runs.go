@@ -13,9 +13,9 @@ import (
 
 // A run is one run of a client.
 type run struct {
-	Client, Load, Way string
-	Round             int
-	Mean, Peak        float64 // resident MiB while it worked
+	Client, Way string
+	Round       int
+	Mean, Peak  float64 // resident MiB while it worked
 	frame.Report
 	timeline []reading // a look each 5 ms
 }
@@ -44,8 +44,8 @@ var columns = []struct {
 
 // pictured are the clients whose memory over time is kept, and drawn the ways in the order of the picture's key.
 var (
-	pictured = []string{"query", "arrow", "pack"}
-	drawn    = []string{"plain", "memlimit:512", "tick:100ms", "auto", "gauge", "own", "close"}
+	pictured = []string{"query"}
+	drawn    = []string{"plain", "auto", "close"}
 )
 
 // write leaves every run in runs.csv, and in timeline.csv the resident memory of the first round
@@ -54,19 +54,19 @@ func (all runs) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	rows := [][]string{{"client", "load", "way", "round"}}
+	rows := [][]string{{"client", "way", "round"}}
 	lines := [][]string{{"client", "way", "ms", "resident_mib"}}
 	for _, c := range columns {
 		rows[0] = append(rows[0], c.name)
 	}
 	for i := range all {
 		r := &all[i]
-		row := []string{r.Client, r.Load, r.Way, strconv.Itoa(r.Round)}
+		row := []string{r.Client, r.Way, strconv.Itoa(r.Round)}
 		for _, c := range columns {
 			row = append(row, strconv.FormatFloat(*c.of(r), 'f', c.digits, 64))
 		}
 		rows = append(rows, row)
-		if r.Round > 0 || r.Load != "" || !slices.Contains(pictured, r.Client) || !slices.Contains(drawn, r.Way) {
+		if r.Round > 0 || !slices.Contains(pictured, r.Client) || !slices.Contains(drawn, r.Way) {
 			continue
 		}
 		for part := range slices.Chunk(r.timeline, max(1, len(r.timeline)/100)) {
@@ -111,12 +111,12 @@ func readRuns(name string) (all runs, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(rows[0]) < 4 {
-		return nil, fmt.Errorf("%s:1: %d columns, want client, load, way and round first", name, len(rows[0]))
+	if len(rows[0]) < 3 {
+		return nil, fmt.Errorf("%s:1: %d columns, want client, way and round first", name, len(rows[0]))
 	}
 	for line, row := range rows[1:] {
-		r := run{Client: row[0], Load: row[1], Way: row[2]}
-		r.Round, err = strconv.Atoi(row[3])
+		r := run{Client: row[0], Way: row[1]}
+		r.Round, err = strconv.Atoi(row[2])
 		for _, c := range columns {
 			if i := slices.Index(rows[0], c.name); i >= 0 && err == nil {
 				*c.of(&r), err = strconv.ParseFloat(row[i], 64)

@@ -10,7 +10,7 @@ import (
 )
 
 // Documents with tables in them, from the folder of the runs.
-var documents = []string{"README.md", "../../README.md", "../../gc/EMBEDDING.md"}
+var documents = []string{"README.md", "../../README.md"}
 
 // present makes every table and picture of a folder from its runs.
 func present(dir string) error {
@@ -54,41 +54,16 @@ func (all runs) fill(text []byte) (filled []byte, err error) {
 	return filled, err
 }
 
-var tables = map[string]func(runs) string{
-	"lead": runs.lead, "pick": runs.pick, "all": runs.everyClient, "each": runs.each,
-}
+var tables = map[string]func(runs) string{"lead": runs.lead, "memory": runs.everyClient, "each": runs.each}
 
-// of returns the runs of one client under one load in one way.
-func (all runs) of(client, load, way string) (some runs) {
+// of returns the runs of one client in one way.
+func (all runs) of(client, way string) (some runs) {
 	for _, r := range all {
-		if r.Client == client && r.Load == load && r.Way == way {
+		if r.Client == client && r.Way == way {
 			some = append(some, r)
 		}
 	}
 	return some
-}
-
-// names returns what f says of runs, each once, in the order of the plan.
-func (all runs) names(f func(run) string) (names []string) {
-	for _, r := range all {
-		if n := f(r); !slices.Contains(names, n) {
-			names = append(names, n)
-		}
-	}
-	order := strings.Split(allWays, ",")
-	for _, c := range clients {
-		order = append(order, c.program)
-	}
-	order = append(order, "", "tenfold", "idle")
-	slices.SortStableFunc(names, func(a, b string) int { return place(order, a) - place(order, b) })
-	return names
-}
-
-func place(order []string, name string) int {
-	if i := slices.Index(order, name); i >= 0 {
-		return i
-	}
-	return len(order)
 }
 
 func (all runs) values(of func(*run) *float64) []float64 {
@@ -144,75 +119,51 @@ func markdown(text int, header []string, rows [][]string) string {
 	return b.String()
 }
 
-// titles of the table that the project's README leads with.
-var titles = []struct{ client, title string }{
-	{"query", "SQLite"}, {"pack", "zstd"}, {"arrow", "Arrow"}, {"wasm", "WebAssembly"}, {"thumb", "libvips"}, {"lru", "LRU cache"}, {"matrix", "large Go heap"},
+// lead is for the README of the project: one program that the import helps, and one that it does not.
+func (all runs) lead() string {
+	var rows [][]string
+	for _, r := range []struct{ client, way, title string }{
+		{"query", "plain", "a service with SQLite, as it is"}, {"query", "auto", "**with the import**"}, {"query", "close", "closing everything by hand"},
+		{"matrix", "plain", "one with a large Go heap, as it is"}, {"matrix", "auto", "with the import: **no help**"},
+	} {
+		some := all.of(r.client, r.way)
+		rows = append(rows, []string{r.title, some.memory(), fmt.Sprintf("%.1f", some.median(cpu)), fmt.Sprintf("%.0f", some.median(p99))})
+	}
+	return markdown(1, []string{"", "resident memory, mean / peak MiB", "processor time, s", "p99 of a request, ms"}, rows)
 }
 
-// lead is for the README of the project, pick for the guide.
-func (all runs) lead() string { return all.choice("results/2026-11-22-clients/README.md") }
-func (all runs) pick() string { return all.choice("../results/2026-11-22-clients/README.md") }
-
-// choice is mean and peak MiB of the clients in the ways that a reader chooses from.
-func (all runs) choice(link string) string {
-	header := []string{"[resident memory](" + link + "), mean / peak MiB"}
-	for _, t := range titles {
-		header = append(header, t.title)
+// everyClient is mean and peak MiB of every client in every way.
+func (all runs) everyClient() string {
+	header := []string{"way"}
+	for _, j := range jobs {
+		header = append(header, j.program)
 	}
 	var rows [][]string
-	for _, w := range []struct{ way, title string }{
-		{"plain", "as it is"}, {"memlimit:512", "`GOMEMLIMIT=512MiB`"}, {"auto", "**the import**"},
-		{"gauge", "a gauge of the library's own counter (`gc.Watch`)"}, {"own", "`gc.Own` for each object"},
-		{"tick:100ms", "`runtime.GC()` each 100 ms"}, {"close", "`Close` everywhere"},
-	} {
-		row := []string{w.title}
-		for _, t := range titles {
-			row = append(row, all.of(t.client, "", w.way).memory())
+	for way := range strings.SplitSeq(ways, ",") {
+		row := []string{way}
+		for _, j := range jobs {
+			row = append(row, all.of(j.program, way).memory())
 		}
 		rows = append(rows, row)
 	}
 	return markdown(1, header, rows)
 }
 
-// everyClient is mean and peak MiB of every client in every way, of those that were run.
-func (all runs) everyClient() string {
-	var ran runs
-	for _, r := range all {
-		if r.Load == "" && slices.ContainsFunc(clients, func(c client) bool { return c.program == r.Client }) {
-			ran = append(ran, r)
-		}
-	}
-	programs := ran.names(func(r run) string { return r.Client })
-	var rows [][]string
-	for _, way := range ran.names(func(r run) string { return r.Way }) {
-		row := []string{way}
-		for _, program := range programs {
-			row = append(row, ran.of(program, "", way).memory())
-		}
-		rows = append(rows, row)
-	}
-	return markdown(1, append([]string{"way"}, programs...), rows)
-}
-
-var loadTitles = map[string]string{"": "", "tenfold": ", ten times as many at once", "idle": ", with four idle phases of 400 ms"}
-
-// each is one table for every client and load, with the spread of its rounds.
+// each is one table for every client, with the spread of its rounds.
 func (all runs) each() string {
 	var b strings.Builder
-	for _, load := range all.names(func(r run) string { return r.Load }) {
-		for _, client := range all.names(func(r run) string { return r.Client }) {
-			var rows [][]string
-			for _, way := range all.names(func(r run) string { return r.Way }) {
-				if some := all.of(client, load, way); len(some) > 0 {
-					rows = append(rows, some.row(way))
-				}
+	for _, j := range jobs {
+		var rows [][]string
+		for way := range strings.SplitSeq(ways, ",") {
+			if some := all.of(j.program, way); len(some) > 0 {
+				rows = append(rows, some.row(way))
 			}
-			if rows == nil {
-				continue
-			}
-			fmt.Fprintf(&b, "### %s%s\n\n", client, loadTitles[load])
-			b.WriteString(markdown(1, []string{"way", "rounds", "mean MiB", "peak MiB", "s", "CPU s", "GC CPU s", "1000 faults", "cycles", "ms of one", "p50 ms", "p99 ms"}, rows) + "\n")
 		}
+		if rows == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "### %s\n\n", j.program)
+		b.WriteString(markdown(1, []string{"way", "rounds", "mean MiB", "peak MiB", "s", "CPU s", "GC CPU s", "1000 faults", "cycles", "ms of one", "p50 ms", "p99 ms"}, rows) + "\n")
 	}
 	return b.String()
 }
