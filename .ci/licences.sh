@@ -14,5 +14,5 @@ while read -r module dir; do
 		status=1
 	fi
 	echo "$kind $module" >>"${1:-/dev/null}"
-done < <(go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' ./... | sort -u)
+done < <(go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' work | sort -u)
 exit $status
