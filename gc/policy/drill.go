@@ -5,15 +5,10 @@ import (
 	"time"
 )
 
-// Drills find out how early to start a cycle. A drill takes memory to end at a place where it does
-// not, and asks: had the cycle started so many grains before, how long would it have held the program,
-// and how many bytes would it have given up? The answer is known as soon as that place is
-// reached, for what the program did since is known. So every grain of memory is a drill, and for
-// every margin it takes one look at a ring of when the last grains were reached.
-//
-// A start is a guess and a margin: a cycle starts once room is less than both. A guess changes with what the
-// program does, a margin does not. Each guess has a ring of its own: of when total and guess first
-// reached each grain, which is when it would have started a cycle that memory's end there asks for.
+// Drills find out how early to start a cycle. A drill takes memory to end at a place where it does not: for how long
+// would a cycle have held the program that started so many grains before, and how many bytes would it have given up?
+// That is known once the program gets there. So every grain is a drill, and each margin takes one look at a ring of when
+// the last grains were reached. Each guess has its own: of when total and guess first reached them.
 type drills struct {
 	grain  int64 // bytes: budget / drillGrains, about
 	rings  [guesses]ring
@@ -33,12 +28,11 @@ const (
 	wallWeight  = 32          // of the place at which headroom really ends, or did when the last cycle started, in grains
 )
 
-// A moment is where a program is: the time that it has run, pauses and slowdown not counted, the
-// bytes that would be live had no cycle freed any, and for how much of the time it waited.
+// A moment is where a program is.
 type moment struct {
-	time   time.Duration
-	total  int64
-	waited time.Duration
+	time   time.Duration // that it has run, pauses and slowdown not counted
+	total  int64         // bytes that would be live had no cycle freed any
+	waited time.Duration // of that time
 }
 
 // A ring is when a guess first reached each of the last grains.
@@ -193,10 +187,9 @@ func (p *price) learn(paid, got, early float64) {
 	p.cycles = keepPrice*p.cycles + 1
 }
 
-// of returns what a byte is worth, in ns, where drills say that a cycle costs so much. What cycles cost in
-// fact feeds on itself: late starts make bytes dear, and dear bytes make starts late. What they would cost does
-// not, but drills are no cycles. So it is the geometric mean of both. Before the first cycle it is what drills
-// say, and a cycle is taken to free all of the budget.
+// of returns what a byte is worth, in ns, where drills say that a cycle costs so much: the geometric mean of what cycles
+// cost, which feeds on itself, since dear bytes make starts late and late starts make bytes dear, and of what drills say.
+// Before the first cycle it is the latter, and a cycle is taken to free all of the budget.
 func (p *price) of(drilled float64, budget int64) float64 {
 	if p.got <= 0 {
 		return drilled / float64(max(1, budget))

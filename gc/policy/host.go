@@ -5,16 +5,12 @@ import (
 	"time"
 )
 
-// host is our own, and the default for memory of the host, which a program shares with others: so each
-// byte has a price, and a limit is only a guard. In five sentences:
-//
-// Garbage may reach sqrt(w r / price) bytes, MemBalancer's optimum (see [sqrt]): w is the processor time of
-// a cycle, r the rate of allocation. A cycle starts so early that it ends by then, as far as r foretells.
-// If cycles have taken a smaller share of the processor time than overhead, one starts sooner: overhead is a
-// target. Near a limit a cycle starts as early as costs least, by what the last 64 grains of memory tell:
-// see [drills]. What does not fit waits for a cycle.
-//
-// The zero value collects where a limit asks for it.
+// host is our own, and the default for memory of the host, which a program shares with others: each byte has a
+// price, and a limit is a guard. Garbage may reach sqrt(w r / price) bytes, MemBalancer's optimum (see [sqrt]): w is the
+// processor time of a cycle, r the rate of allocation. A cycle starts so early that it ends by then. If cycles
+// have taken a smaller share of the processor time than overhead, one starts sooner: overhead is a target. Near a limit a
+// cycle starts as early as costs least, by what the last grains of memory tell: see [drills]. What does not fit waits
+// for a cycle. The zero value collects where a limit asks for it.
 type host struct {
 	Price    float64 // of memory, per byte; 0 = free up to the limit
 	Overhead float64 // target: share of processor time that cycles are to take at least, 0 to 1; 0 = none
@@ -58,7 +54,7 @@ func (p *host) Decide(at Point) Decision {
 		end = min(end, limit-p.early(&at, now, limit))
 	}
 	p.asleep = at.Sample.Live + 1 + max(0, end)>>10
-	d := Decision{Wake: p.asleep}
+	d := Decision{Wake: p.asleep, Reason: "headroom lasts"}
 	switch {
 	case at.Running:
 		d.Reason = "cycle under way"
@@ -68,8 +64,6 @@ func (p *host) Decide(at Point) Decision {
 		d.Action, d.Reason = Overlap, "cycles may take more time"
 	case granted(&at) > end:
 		d.Action, d.Reason = Overlap, "headroom used up"
-	default:
-		d.Reason = "headroom lasts"
 	}
 	if d.Action != Skip {
 		p.began, p.wall = now.total, p.freed+limit
@@ -91,8 +85,7 @@ func (p *host) end(at *Point) int64 {
 	return min(at.LiveAfter, math.MaxInt64-h) + h
 }
 
-// early is the room before the limit with which a cycle starts. One that follows the last at once frees next
-// to nothing: it waits until half as much was allocated as there is room.
+// early is the room before the limit with which a cycle starts, but none that would follow the last at once.
 func (p *host) early(at *Point, now moment, limit int64) int64 {
 	cost := hostShare*float64(at.Cost) + p.drills.cost
 	p.drills.see(&scene{
@@ -106,8 +99,7 @@ func (p *host) early(at *Point, now moment, limit int64) int64 {
 }
 
 // due is when a cycle that takes w of processor time may start so that all take the target. After a time with
-// fewer, some are made up for, at no more than a quarter of the time, which is what a collector's
-// caps allow; after one with more, cycles come at half the usual rate.
+// fewer, some are made up for; after one with more, cycles come at half the usual rate.
 func (p *host) due(w time.Duration) time.Duration {
 	period := float64(w) / p.Overhead
 	early := float64(p.busy+w)/p.Overhead - float64(p.last)

@@ -23,14 +23,9 @@ func (s *correction) learn(took time.Duration) {
 	s.meant = keepLength*s.meant + float64(s.told)
 }
 
-// A ceiling is where memory ends, if that is before the limit: fragments, other processes and a
-// library's own memory are in no limit. It lies between the most that was granted, which is
-// the limit to go by, and the least that was refused. What is in between is asked for beside a
-// cycle: so it costs no more than a cycle that blocks, whether it is granted or not.
-//
-// After a number of cycles without an end the limit that was told is gone by again, until the next
-// end, still with a cycle beside whatever is above the most that was granted. Each time that this
-// proves wrong, the number is larger.
+// A ceiling is where memory ends, if that is before the limit, in which fragments, other processes and a library's
+// own memory are not: the most that was granted is the limit to go by. What is above is asked for beside a cycle. After
+// a number of cycles without an end the limit that was told counts again; each time that this proves wrong, after more.
 type ceiling struct {
 	granted int64 // most live bytes since memory ended last
 	ended   bool  // it has

@@ -6,20 +6,10 @@ import (
 )
 
 // pacer starts cycles beside the program, just so early that each ends before headroom does. It is our own, and
-// the default for a device. POLICIES.md derives the rule:
-//
-// A cycle that is still under way when headroom ends holds the program for e ns, the rest of its length. One that started
-// while there was room for b bytes gives these up, and cycles come so much more often. What is least on average is
-//
-//	e + price b,    price = what cycles cost / what they free
-//
-// so a cycle starts once room, which is headroom less the request, is less than a guess and a margin. A guess is
-// what the program is about to allocate until a cycle could be over that starts at the next opportunity; see [forecast].
-// Which guess is best, and with which margin, is found by [drills]. So a forecast that keeps failing costs no more than
-// having none, and no constant says how careful to be. Where a cycle outlasts headroom, nothing can be hidden, and drills
-// say not to start early at all: a blocking cycle where headroom ends.
-//
-// The zero value takes collector time to be free. State is bounded, about 200 KiB.
+// the default for a device. POLICIES.md derives the rule, and has it in 40 lines: a cycle starts once room, which is headroom
+// less the request, is less than a guess and a margin. A guess is what the program is about to allocate until a
+// cycle could be over that starts at the next opportunity: see [forecast]. Which guess and margin cost least is
+// found by [drills]. The zero value takes collector time to be free. State is bounded, about 200 KiB.
 type pacer struct {
 	Share float64 // price of collector time, in seconds of pause per second
 
@@ -43,11 +33,9 @@ type pacer struct {
 
 // A start is where a cycle began.
 type start struct {
-	total int64
-	early int64 // room that there was
-	wall  int64 // total at which headroom ended
-	keys  keys
-	under bool // the cycle is under way
+	total, early, wall int64 // total there, room that there was, and total at which headroom ended
+	keys               keys
+	under              bool // the cycle is under way
 }
 
 // The guesses.
@@ -131,8 +119,7 @@ func (p *pacer) learn(at *Point, now moment, budget, grain int64) {
 	})
 }
 
-// foresee makes the guesses anew that go by what the program does. Where nothing is known, it takes the margin that
-// is best without a guess.
+// foresee makes the guesses anew that go by what the program does.
 func (p *pacer) foresee(now moment, budget int64, price float64) {
 	last, most, ok := p.forecast.followed()
 	if !ok {
