@@ -271,7 +271,7 @@ func (s *sites) read() map[string]Holder {
 }
 
 // text returns the frames of the stack, one a line, as the labels of a
-// [trace.Event] have them. It begins with the innermost caller outside this package.
+// [trace.Event] have them. It begins with the innermost caller outside this package and package array.
 func (at stack) text() string {
 	n := slices.Index(at[:], 0)
 	if n < 0 {
@@ -280,10 +280,17 @@ func (at stack) text() string {
 	if n == 0 {
 		return "(too many sites)"
 	}
-	return pressure.SiteText(at[:n], packagePath)
+	text := pressure.SiteText(at[:n], packagePath)
+	for strings.HasPrefix(text, arrays) { // whose caller is the site
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	return text
 }
 
-var packagePath = reflect.TypeFor[Pool]().PkgPath() + "."
+var (
+	packagePath = reflect.TypeFor[Pool]().PkgPath() + "."
+	arrays      = reflect.TypeFor[Pool]().PkgPath() + "/array."
+)
 
 // site returns the innermost caller outside this package, as people read it.
 func (at stack) site() string { return pressure.SiteLine(at.text()) }
