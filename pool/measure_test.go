@@ -185,6 +185,83 @@ func TestCloseSaysWhatIsLive(t *testing.T) {
 	}
 }
 
+// The report has the lines of CUDA.jl's pool_status, with the numbers of the moment.
+func TestReport(t *testing.T) {
+	d := newSmall(100 * mib)
+	p := open(t, pool.Config{Upstream: d, Space: pressure.Device(0), Limits: hard(90 * mib), ExactPeaks: true})
+	x, _ := p.Alloc(8192, 0)
+	y, _ := p.Alloc(30*mib, 0)
+	p.Free(y)
+	var b strings.Builder
+	if err := p.Report(&b); err != nil {
+		t.Fatal(err)
+	}
+	const want = `Effective device0 memory usage: 32.00% (32.00 MiB/100.00 MiB)
+Memory pool usage: 8.00 KiB (32.00 MiB reserved)
+Memory limit: soft = none, hard = 90.00 MiB
+Cached: 31.99 MiB in 2 pieces of 2 segments, largest 30.00 MiB (fragmentation 6%)
+Peaks: 30.01 MiB live, 32.00 MiB reserved
+Allocations: 2 of 30.01 MiB, 1 given back; 0 refused, 0 failed
+`
+	if got := b.String(); got != want {
+		t.Errorf("report:\n%s\nwant:\n%s", got, want)
+	}
+	p.Free(x)
+}
+
+// Memory that is cached is handed out without a call of the upstream, also under a hard
+// limit: no question, no wait. A pool that is Direct caches nothing.
+func TestCallsOfTheUpstream(t *testing.T) {
+	for _, direct := range []bool{false, true} {
+		u := &asked{small: newSmall(100 * mib)}
+		p := open(t, pool.Config{Upstream: u, Space: pressure.Device(0), Limits: hard(90 * mib), Direct: direct})
+		for range 3 {
+			b, err := p.Alloc(3*mib, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Free(b)
+		}
+		u.calls = 0
+		for range 100 {
+			b, err := p.Alloc(3*mib, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Free(b)
+		}
+		if direct && (u.calls != 200 || u.used != 0) || !direct && u.calls != 0 {
+			t.Errorf("direct %v: %d calls for 100 allocations, %d bytes kept", direct, u.calls, u.used)
+		}
+	}
+}
+
+// asked counts the calls of an upstream, those of pressure.Budget for an estimate apart.
+type asked struct {
+	*small
+	calls int
+}
+
+func (a *asked) Allocate(bytes int64, stream uint32) (uintptr, error) {
+	a.calls++
+	return a.small.Allocate(bytes, stream)
+}
+
+func (a *asked) Release(addr uintptr, bytes int64, stream uint32) error {
+	a.calls++
+	return a.small.Release(addr, bytes, stream)
+}
+
+func (a *asked) Fence(stream uint32) (pool.Fence, error) {
+	a.calls++
+	return a.small.Fence(stream)
+}
+
+func (a *asked) Synchronize() error {
+	a.calls++
+	return a.small.Synchronize()
+}
+
 // The report says what others hold of the device.
 func TestReportSaysWhatOthersHold(t *testing.T) {
 	d := newSmall(100 * mib)

@@ -191,3 +191,33 @@ func TestLaunchSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("a stream of another device: %v", err)
 	}
 }
+
+// Without peer access the error names both devices and says what to do.
+func TestNoPeerAccess(t *testing.T) {
+	d := &Device{index: 1, peers: map[int]bool{0: false}}
+	d.null.dev = d
+	far := must[*pool.Pool](t)(pool.New(pool.Config{Upstream: pool.Host{}, Space: pressure.Device(0)}))
+	defer far.Close()
+	a := must[array.Array[float32]](t)(array.New[float32](far, 256))
+	err := Launch(&Kernel{dev: d, name: "k"}, nil, Dim{}, Dim{}, a)
+	if reach := new(ReachError); !errors.As(err, &reach) || !errors.Is(err, array.ErrReach) || *reach != (ReachError{Bytes: 1024, On: 0, From: 1}) {
+		t.Fatalf("%v", err)
+	}
+	for _, part := range []string{"1.00 KiB on device 0 cannot be used on device 1", "no peer access", "copy it with CopyTo to an array of device 1, or use it on device 0"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q lacks %q", err, part)
+		}
+	}
+	a.Free()
+}
+
+// Managed memory has limits of its own: those of a device do not bind it.
+func TestManagedMemoryIsTheMachines(t *testing.T) {
+	d := &Device{index: 3}
+	if space := d.Managed().Shares(); space != pressure.Managed {
+		t.Errorf("managed memory comes out of %v", space)
+	}
+	if space := d.Memory().Shares(); space != d.Space() {
+		t.Errorf("device memory comes out of %v", space)
+	}
+}
