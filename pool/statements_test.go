@@ -2,6 +2,8 @@ package pool_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -9,6 +11,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -62,6 +65,48 @@ func TestStatementsAreHeld(t *testing.T) {
 	}
 	if got, err := os.ReadFile(statements + "/README.md"); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the table is out of date (go test ./pool -run Statements -update-statements): %v", err)
+	}
+}
+
+var mutate = flag.Bool("mutations", false, "apply each mutation of the table, and want its test to fail")
+
+// TestMutationsAreNoticed breaks one line at a time, and wants the test that holds it to
+// fail: a test that cannot fail holds nothing. It takes some seconds for each line.
+func TestMutationsAreNoticed(t *testing.T) {
+	list, err := os.ReadFile(statements + "/mutations.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(list)) {
+		part := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(part) != 4 {
+			t.Fatalf("not a test, a file, and what to replace by what: %q", line)
+		}
+		test, file := part[0], filepath.Join(root, part[1])
+		whole, err := os.ReadFile(file)
+		if n := strings.Count(string(whole), part[2]); err != nil || n != 1 {
+			t.Errorf("%s: %s has %q %d times, %v", test, part[1], part[2], n, err)
+			continue
+		}
+		if !*mutate {
+			continue
+		}
+		dir := t.TempDir()
+		broken, overlay := filepath.Join(dir, "broken.go"), filepath.Join(dir, "overlay.json")
+		replaced, _ := json.Marshal(map[string]any{"Replace": map[string]string{file: broken}})
+		if err := errors.Join(os.WriteFile(broken, []byte(strings.Replace(string(whole), part[2], part[3], 1)), 0o600), os.WriteFile(overlay, replaced, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		_, name, _ := strings.Cut(test, ".")
+		run := exec.Command("go", "test", "-overlay", overlay, "-run", "^"+name+"$", ".")
+		run.Dir = filepath.Dir(file)
+		if out, err := run.CombinedOutput(); err == nil || !strings.Contains(string(out), "--- FAIL: "+name) {
+			t.Errorf("%s does not notice %q in place of %q in %s: %v\n%s", test, part[3], part[2], part[1], err, out)
+		}
 	}
 }
 
