@@ -66,8 +66,8 @@ func (h *hostBytes) Release(addr uintptr, n int64, stream uint32) error {
 func TestSoak(t *testing.T) {
 	host := new(hostBytes)
 	up := &counted{Faulty: Faulty{Upstream: host, Seed: 1, OutageLength: 5, Delay: time.Millisecond, Rate: map[Fault]float64{
-		FaultRefuse: 0.02, FaultOutage: 0.002, FaultSlow: 0.01, FaultRelease: 0.02,
-		FaultSync: 0.05, FaultInfo: 0.2, FaultPanic: 0.002,
+		FaultRefuse: 0.2, FaultOutage: 0.02, FaultSlow: 0.01, FaultRelease: 0.2,
+		FaultSync: 0.05, FaultInfo: 0.2, FaultPanic: 0.05,
 	}}}
 	c, err := gc.New(gc.Config{})
 	if err != nil {
@@ -99,7 +99,7 @@ func TestSoak(t *testing.T) {
 		}()
 	}
 	work.Wait()
-	if up.Injected(FaultRefuse) == 0 {
+	if up.Injected(FaultRefuse)+up.Injected(FaultRelease)+up.Injected(FaultPanic) == 0 {
 		t.Error("no faults: nothing was tried")
 	}
 	up.calm.Store(true)
