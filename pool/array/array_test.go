@@ -551,8 +551,7 @@ func TestKeep(t *testing.T) {
 	p := open(t, pool.Config{})
 	a := must[array.Array[byte]](t)(array.New[byte](p, 1000))
 	var done func()
-	a.Reach(func(m array.Memory) error { done = m.Keep(); return nil })
-	a.Free()
+	a.Reach(func(m array.Memory) error { done = m.Keep(); a.Free(); return nil })
 	if p.Sample().Live == 0 {
 		t.Error("what is kept went back")
 	}
