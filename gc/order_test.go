@@ -88,7 +88,7 @@ func TestCountLastsUntilMemoryIsBack(t *testing.T) {
 		if i%2 == 0 {
 			runtime.SetFinalizer(o, func(*bound) { back.Add(1) })
 		} else {
-			runtime.AddCleanup(o, func(int) { back.Add(1) }, 0)
+			runtime.AddCleanup(o, func(int) { time.Sleep(100 * time.Microsecond); back.Add(1) }, 0)
 		}
 		Count(c, o, 10)
 	}
@@ -176,8 +176,13 @@ func TestWhyOverTheLimit(t *testing.T) {
 	cycle(func() {})
 	c.Account(-100)
 	cycle(func() {})
+	if c.Stats().OverLimit {
+		t.Error("over the limit still")
+	}
+	cycle(func() { c.Account(100) }) // over it once more, which is told once more
+	waitFor(t, 20*time.Second, func() bool { return len(log.of(logOverLate, "")) == 2 })
 	c.Close()
-	if s := c.Stats(); s.Over != 1 || s.OverLimit || len(log.of(logOver, "")) != 1 || len(log.of(logOverLate, "")) != 1 || len(log.of(logOverStuck, "")) > 0 {
+	if s := c.Stats(); s.Over != 2 || len(log.of(logOver, "")) != 1 || len(log.of(logOverStuck, "")) > 0 {
 		t.Errorf("%+v, logged %+v", s, log.all)
 	}
 }

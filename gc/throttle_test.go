@@ -100,6 +100,9 @@ func TestCyclesKeepToTheirShareOfTheProcessor(t *testing.T) {
 		}
 		e.pass(ms / 10)
 	}
+	if c.Stats().Capped == 0 {
+		t.Error("nobody is told that a cap holds cycles back")
+	}
 	if cycles < 75 || cycles > 90 { // of 3 ms each, in 1 s: a quarter is 83
 		t.Errorf("%d cycles, want 83", cycles)
 	}
@@ -163,5 +166,18 @@ func TestWhatIsNotHeldIsSaved(t *testing.T) {
 	b.letGo(now + ms)
 	if got := b.saved - saved; got != 9*ms || b.until != now+ms {
 		t.Errorf("%v are saved of 9 that were not used; held until %v", got, b.until)
+	}
+}
+
+// TestAChangeEndsTheBackOff: after another limit cycles may be worth it again.
+func TestAChangeEndsTheBackOff(t *testing.T) {
+	c, e, g := staged(t, Spec{}.New())
+	c.mu.Lock()
+	c.throttle.futile = 5
+	c.throttle.pause.Store(&pause{until: time.Hour, gate: g.gate})
+	c.mu.Unlock()
+	c.SetLimit(500)
+	if !c.throttle.mayAsk(e.now(), g.gate, 100) || c.throttle.futile != 0 {
+		t.Errorf("backs off after a change: %+v", c.throttle.pause.Load())
 	}
 }

@@ -397,3 +397,16 @@ func TestDue(t *testing.T) {
 		}
 	}
 }
+
+// TestAGaugesYieldIsCreditedOnce, though cycles may come before the last one was judged.
+func TestAGaugesYieldIsCreditedOnce(t *testing.T) {
+	c := embed(t, Config{Policy: Spec{}.New()})
+	g := Watch(c, func() int64 { return 50 })
+	defer g.Close()
+	g.mu.Lock()
+	g.brought, g.credited = 100, 0
+	g.mu.Unlock()
+	if first, second := (*gaugeWalk)(g).credit(), (*gaugeWalk)(g).credit(); first != 100 || second != 0 {
+		t.Errorf("credits %d and then %d bytes of 100", first, second)
+	}
+}
