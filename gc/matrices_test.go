@@ -9,11 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // BenchmarkMatrices is a program that hurts: two workers make matrices of 1 MiB in
@@ -62,7 +61,7 @@ type matrix struct {
 }
 
 func unmap(memory []byte) {
-	if err := unix.Munmap(memory); err != nil {
+	if err := syscall.Munmap(memory); err != nil {
 		panic(err)
 	}
 }
@@ -113,7 +112,7 @@ func runMatrices(b *testing.B, keep func(*matrix)) {
 }
 
 func oneMatrix(b *testing.B, keep func(*matrix)) {
-	memory, err := unix.Mmap(-1, 0, matrixBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	memory, err := syscall.Mmap(-1, 0, matrixBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		b.Error(err)
 		return
@@ -161,7 +160,7 @@ func watchResident(stop chan struct{}) chan resident {
 
 // processTime returns the processor time that the process has taken.
 func processTime() time.Duration {
-	var u unix.Rusage
-	unix.Getrusage(unix.RUSAGE_SELF, &u)
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -8,11 +8,10 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool/internal/cmalloc"
@@ -217,8 +216,8 @@ func BenchmarkMiss(b *testing.B) {
 
 // cpuTime returns the processor time that this process has used.
 func cpuTime() time.Duration {
-	var u unix.Rusage
-	unix.Getrusage(unix.RUSAGE_SELF, &u)
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 

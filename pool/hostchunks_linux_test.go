@@ -1,9 +1,9 @@
 package pool_test
 
 import (
+	"os"
+	"syscall"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/eagergc/eagergc/pool"
 )
@@ -13,30 +13,36 @@ import (
 // chunks of a GPU's memory can. Each range of addresses has 4 GiB. Close gives the
 // file back, after the pools.
 func HostChunks(size int64) (c *Chunks, close func() error, err error) {
-	fd, err := unix.MemfdCreate("chunks", unix.MFD_CLOEXEC)
+	memory, err := os.CreateTemp("/dev/shm", "chunks")
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &file{fd: fd, places: map[uintptr]int64{}}
-	return &Chunks{Size: size, Room: 4 << 30, behind: f}, func() error { return unix.Close(fd) }, nil
+	if err := os.Remove(memory.Name()); err != nil {
+		return nil, nil, err
+	}
+	f := &file{memory: memory, places: map[uintptr]int64{}}
+	return &Chunks{Size: size, Room: 4 << 30, behind: f}, memory.Close, nil
 }
 
 // A file is memory whose places are mapped at addresses. Chunks guards it.
 type file struct {
 	pool.Host
-	fd     int
+	memory *os.File
 	end    int64
 	spare  []int64
 	places map[uintptr]int64 // by the address
 }
 
 func (f *file) reserve(bytes int64) (uintptr, error) {
-	p, err := unix.MmapPtr(-1, 0, nil, uintptr(bytes), unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
-	return uintptr(p), err
+	return mmap(0, bytes, syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE, -1, 0)
 }
 
 func (f *file) forget(addr uintptr, bytes int64) error {
-	return unix.MunmapPtr(pointer(addr), uintptr(bytes))
+	_, _, errno := syscall.Syscall(syscall.SYS_MUNMAP, addr, uintptr(bytes), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // put maps at to what was mapped at from, where nothing is afterwards.
@@ -44,8 +50,7 @@ func (f *file) put(to, from uintptr, bytes int64) (err error) {
 	place, known := f.places[from]
 	if from != 0 {
 		delete(f.places, from)
-		_, err = unix.MmapPtr(-1, 0, pointer(from), uintptr(bytes), unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE|unix.MAP_FIXED)
-		if err != nil {
+		if _, err = mmap(from, bytes, syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE|syscall.MAP_FIXED, -1, 0); err != nil {
 			return err
 		}
 	}
@@ -59,7 +64,7 @@ func (f *file) put(to, from uintptr, bytes int64) (err error) {
 		}
 	}
 	f.places[to] = place
-	_, err = unix.MmapPtr(f.fd, place, pointer(to), uintptr(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
+	_, err = mmap(to, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_FIXED, int(f.memory.Fd()), place)
 	return err
 }
 
@@ -71,8 +76,17 @@ func (f *file) take(bytes int64) (place int64, err error) {
 	}
 	place = f.end
 	f.end += bytes
-	return place, unix.Ftruncate(f.fd, f.end)
+	return place, f.memory.Truncate(f.end)
 }
 
 // pointer turns the address of memory outside the Go heap into a pointer.
 func pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
+
+// mmap is the system call: package syscall's Mmap takes no address.
+func mmap(at uintptr, bytes int64, prot, flags, fd int, place int64) (uintptr, error) {
+	p, _, errno := syscall.Syscall6(syscall.SYS_MMAP, at, uintptr(bytes), uintptr(prot), uintptr(flags), uintptr(fd), uintptr(place))
+	if errno != 0 {
+		return 0, errno
+	}
+	return p, nil
+}

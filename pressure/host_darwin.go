@@ -1,23 +1,26 @@
 package pressure
 
 import (
+	"encoding/binary"
 	"errors"
-
-	"golang.org/x/sys/unix"
+	"os"
+	"syscall"
 )
 
 // hostMemory: macOS reports free pages, not reclaimable ones, so Free is a
 // lower bound.
 func hostMemory() (Info, error) {
-	total, err := unix.SysctlUint64("hw.memsize")
+	total, err := syscall.Sysctl("hw.memsize") // the eight bytes of a number, less a last one that is 0
 	if err != nil {
 		return Info{}, err
 	}
-	pages, err := unix.SysctlUint32("vm.page_free_count")
+	pages, err := syscall.SysctlUint32("vm.page_free_count")
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{Free: int64(pages) * int64(unix.Getpagesize()), Total: int64(total)}, nil
+	var number [8]byte
+	copy(number[:], total)
+	return Info{Free: int64(pages) * int64(os.Getpagesize()), Total: int64(binary.LittleEndian.Uint64(number[:]))}, nil
 }
 
 // HostStalls returns an error: macOS has no pressure stall information.

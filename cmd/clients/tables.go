@@ -144,7 +144,9 @@ func (all runs) everyClient() string {
 		for _, j := range jobs {
 			row = append(row, all.of(j.program, way).memory())
 		}
-		rows = append(rows, row)
+		if strings.Join(row[1:], "") != "" {
+			rows = append(rows, row)
+		}
 	}
 	return markdown(1, header, rows)
 }

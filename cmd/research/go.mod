@@ -18,6 +18,5 @@ require (
 	github.com/montanaflynn/stats v0.14.0 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/spf13/pflag v1.0.9 // indirect
-	golang.org/x/sys v0.48.0 // indirect
 	gorgonia.org/cu v0.9.6 // indirect
 )

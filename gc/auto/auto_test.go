@@ -13,10 +13,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
@@ -238,7 +237,7 @@ func TestNothingToRead(t *testing.T) {
 type block struct{ data []byte }
 
 func newBlock(t *testing.T, size int) *block {
-	data, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	data, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +245,7 @@ func newBlock(t *testing.T, size int) *block {
 		data[i] = 1
 	}
 	b := &block{data}
-	runtime.AddCleanup(b, func(data []byte) { _ = unix.Munmap(data) }, data)
+	runtime.AddCleanup(b, func(data []byte) { _ = syscall.Munmap(data) }, data)
 	return b
 }
 

@@ -36,9 +36,9 @@ func importer(t *testing.T, requires ...string) (dir string, command func(...str
 	}
 }
 
-// TestAnImporterSeesThreeModules: the program, this module and golang.org/x/sys. Its go
+// TestAnImporterSeesTwoModules: the program and this module. Its go
 // line stays as it is.
-func TestAnImporterSeesThreeModules(t *testing.T) {
+func TestAnImporterSeesTwoModules(t *testing.T) {
 	dir, command := importer(t)
 	if out, err := command("build", "-o", filepath.Join(dir, "app"), "."); err != nil {
 		t.Fatalf("%v\n%s", err, out)
