@@ -348,7 +348,10 @@ func TestNoCycleWhileFinalizersAreDue(t *testing.T) {
 	lock.Lock()
 	for range 50 {
 		h := new(handle)
-		runtime.SetFinalizer(h, func(*handle) { lock.Lock(); lock.Unlock() })
+		runtime.SetFinalizer(h, func(*handle) {
+			lock.Lock()
+			defer lock.Unlock()
+		})
 	}
 	runtime.GC()
 	waitFor(t, 20*time.Second, func() bool { return readPending().waiting() || readPending() == pending{cycles: readPending().cycles} })

@@ -3,7 +3,6 @@ package pool_test
 import (
 	"os"
 	"syscall"
-	"unsafe"
 
 	"github.com/eagergc/eagergc/pool"
 )
@@ -78,9 +77,6 @@ func (f *file) take(bytes int64) (place int64, err error) {
 	f.end += bytes
 	return place, f.memory.Truncate(f.end)
 }
-
-// pointer turns the address of memory outside the Go heap into a pointer.
-func pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 
 // mmap is the system call: package syscall's Mmap takes no address.
 func mmap(at uintptr, bytes int64, prot, flags, fd int, place int64) (uintptr, error) {

@@ -50,5 +50,3 @@ func between[T ~int | ~int64 | ~uint32 | ~uint64](r *random, low, high T) T {
 }
 
 func (r *random) coin() bool { return r.IntN(2) == 0 }
-
-func pick[T any](r *random, list ...T) T { return list[r.IntN(len(list))] }

@@ -20,26 +20,16 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/synthetic"
 )
 
-// loadWorkloads reads and compiles files, or the built-in workloads if there
-// are none, side by side and in order.
+// loadWorkloads reads and compiles files, or the built-in workloads if there are none, side by
+// side and in order. It gives those of the same name a number, so that rows of results and
+// files of plots are not taken for one another.
 func loadWorkloads(files []string) ([]*sim.Workload, error) {
-	return loadAll(files, loadWorkload, func(w *sim.Workload) *string { return &w.Name })
-}
-
-// loadTraces reads the same, without compiling it.
-func loadTraces(files []string) ([]*trace.Trace, error) {
-	return loadAll(files, loadTrace, func(t *trace.Trace) *string { return &t.Name })
-}
-
-// loadAll gives those of the same name a number, so that rows of results and files
-// of plots are not taken for one another.
-func loadAll[T any](files []string, load func(string) (T, error), name func(T) *string) ([]T, error) {
 	files = named(files)
-	all := make([]T, len(files))
+	all := make([]*sim.Workload, len(files))
 	var g errgroup.Group
 	for i, f := range files {
 		g.Go(func() (err error) {
-			all[i], err = load(f)
+			all[i], err = loadWorkload(f)
 			return err
 		})
 	}
@@ -47,11 +37,11 @@ func loadAll[T any](files []string, load func(string) (T, error), name func(T) *
 		return nil, err
 	}
 	seen := make(map[string]int)
-	for _, x := range all {
-		text := name(x)
-		seen[*text]++
-		if n := seen[*text]; n > 1 {
-			*text = fmt.Sprintf("%s-%d", *text, n)
+	for _, w := range all {
+		name := w.Name
+		seen[name]++
+		if n := seen[name]; n > 1 {
+			w.Name = fmt.Sprintf("%s-%d", name, n)
 		}
 	}
 	return all, nil
