@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/pressure"
 	"path/filepath"
 	"runtime/debug"
@@ -69,7 +70,7 @@ Formats:
 				t.Name = formats.Stem(out)
 			}
 			if len(spacesOf(t)) == 0 {
-				fmt.Fprintln(cmd.ErrOrStderr(), "replay:", noAllocations)
+				fmt.Fprintln(cmd.ErrOrStderr(), "replay:", experiment.ErrNoAllocations)
 			}
 			if err := trace.WriteFile(out, t); err != nil {
 				return err

@@ -3,8 +3,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/pressure"
 	"io/fs"
 	"os"
 	"slices"
@@ -13,6 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats"
@@ -67,18 +67,13 @@ func named(files []string) []string {
 	return all
 }
 
-const noAllocations = "there are no allocations in it, so it cannot be replayed: was the profile made with profile_memory=True? Its waits can be added to a memory snapshot: replay import SNAPSHOT --sync PROFILE"
-
 // loadWorkload reads a file and compiles the space in which it allocates most.
 func loadWorkload(path string) (*sim.Workload, error) {
 	t, err := loadTrace(path)
 	if err != nil {
 		return nil, err
 	}
-	if len(spacesOf(t)) == 0 {
-		return nil, fmt.Errorf("%s: %s", path, noAllocations)
-	}
-	w, err := sim.Compile(t, sim.SpaceOf(t))
+	w, err := experiment.Compile(t)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"io"
 	"time"
 
@@ -67,7 +68,7 @@ func (s *Session) Load(from Source) (Info, error) {
 		t.Name = trace.Stem(from.Name)
 	}
 	t.Name = trace.Plain(t.Name)
-	w, err := sim.Compile(t, sim.SpaceOf(t))
+	w, err := experiment.Compile(t)
 	if err != nil {
 		return Info{}, fmt.Errorf("%s: %w", from.Name, err)
 	}
