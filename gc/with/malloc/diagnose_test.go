@@ -5,6 +5,7 @@ package malloc
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -137,8 +138,13 @@ var programs = []program{
 			panic(err)
 		}
 		defer os.Remove(file.Name())
-		if _, err := file.Write(make([]byte, 200*mib)); err != nil {
-			panic(err)
+		for part := make([]byte, mib); ; { // not all at once: that would be garbage of the Go heap
+			if end, err := file.Write(part); err != nil || end != mib {
+				panic(err)
+			}
+			if at, err := file.Seek(0, io.SeekCurrent); err != nil || at >= 200*mib {
+				break
+			}
 		}
 		data, err := unix.Mmap(int(file.Fd()), 0, 200*mib, unix.PROT_READ, unix.MAP_SHARED)
 		if err != nil {
