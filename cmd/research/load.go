@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats"
@@ -58,7 +59,7 @@ func open(name string) ([]*trace.Trace, error) {
 // compile prepares recordings for replays, each in the space in which it allocates most.
 func compile(programs []*trace.Trace) (loads []*sim.Workload, err error) {
 	for _, p := range programs {
-		w, err := sim.Compile(p, sim.SpaceOf(p))
+		w, err := experiment.Compile(p)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Name, err)
 		}

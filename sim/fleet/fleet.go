@@ -98,7 +98,7 @@ func read(recording io.Reader) (*sim.Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sim.Compile(t, sim.SpaceOf(t))
+	return experiment.Compile(t)
 }
 
 // An Answer is what is known of some recordings. The zero value knows none. It is for one

@@ -17,7 +17,7 @@ func TestDeps(t *testing.T) {
 		"gorgonia.org/cu":                     "cgo and a CUDA toolkit: only pool/cuda reaches a device",
 		"github.com/spf13/cobra":              "a command line: only cmd/replay has one",
 		"github.com/montanaflynn/stats":       "summaries are for cmd/replay",
-		"github.com/google/pprof/profile":     "a profile's reader, too: only trace/pprof and pool/pprof write profiles",
+		"github.com/google/pprof/profile":     "a profile's reader, too: only trace/formats/pprof and poolpprof write profiles",
 		"net/http":                            "a library that counts bytes opens no ports",
 		module + "sim":                        "an app does not replay itself",
 		"github.com/klauspost/compress":       "a program that records packs with zstd if it imports trace/formats/zstd",
@@ -37,6 +37,9 @@ func TestDeps(t *testing.T) {
 	for pkg, banned := range map[string]map[string]string{
 		"pressure":                with(map[string]string{module + "gc": "pressure is below gc", module + "trace": "a trace is made of samples, not the reverse"}),
 		"trace":                   with(map[string]string{module + "gc": "a recording outlives the collector that was recorded"}),
+		"gc/policy":               with(map[string]string{module + "trace": "a rule knows no recording"}),
+		"gc/auto":                 heavy,
+		"gc/gctest":               with(map[string]string{module + "trace": "tests of a binding link what the binding does"}),
 		"gc":                      with(map[string]string{module + "pool": "policies serve memory of any owner"}),
 		"sim":                     with(map[string]string{module + "pool": "a replay holds no memory"}, module+"sim"),
 		"trace/formats/torchsnap": heavy,
@@ -46,9 +49,6 @@ func TestDeps(t *testing.T) {
 		"gc/debug/flight":         with(nil, "net/http"),
 		"trace/formats/poolpprof": with(nil, "net/http", "github.com/google/pprof/profile"),
 	} {
-		if pkg == "pool" && !exists(t, pkg) {
-			continue
-		}
 		t.Run(pkg, func(t *testing.T) {
 			for path := range deps(t, module+pkg) {
 				for bad, why := range banned {
@@ -76,10 +76,6 @@ func TestDeps(t *testing.T) {
 			}
 		}
 	})
-}
-
-func exists(t *testing.T, pkg string) bool {
-	return exec.Command("go", "list", module+pkg).Run() == nil
 }
 
 func deps(t *testing.T, pkg string) map[string]bool {
