@@ -46,7 +46,7 @@ func charts(runs []Run) map[string]*Chart {
 	var names []string
 	var results, atLimit []sim.Result
 	var curves []Curve
-	var overheads []Overhead
+	var overheads []overhead
 	for _, r := range runs {
 		names = append(names, r.Result.Policy)
 		for _, f := range []float64{1.25, 2} {
@@ -56,19 +56,19 @@ func charts(runs []Run) map[string]*Chart {
 				atLimit = append(atLimit, r.Result)
 			}
 		}
-		overheads = append(overheads, Overhead{Policy: r.Result.Policy, Factor: 1.25, Wall: 1.1, Processor: 1.2}, Overhead{Policy: r.Result.Policy, Factor: 2, Wall: 1, Processor: 1})
+		overheads = append(overheads, overhead{Policy: r.Result.Policy, Factor: 1.25, Wall: 1.1, Processor: 1.2}, overhead{Policy: r.Result.Policy, Factor: 2, Wall: 1, Processor: 1})
 		curves = append(curves, Curve{Name: r.Result.Policy, Levels: r.Levels})
 	}
 	p := NewPalette(names)
 	return map[string]*Chart{
 		"memory":    Memory("title", "note", runs, p),
-		"pauses":    Pauses("title", "note", runs, p),
-		"histogram": PauseHistogram("title", "note", runs, p),
-		"mmu":       MMU("title", "note", runs, p),
+		"pauses":    pausesChart("title", "note", runs, p),
+		"histogram": pauseHistogram("title", "note", runs, p),
+		"mmu":       mmuChart("title", "note", runs, p),
 		"curves":    Curves("title", "note", curves),
-		"limits":    Limits("title", "note", results, p),
-		"front":     Front("title", "note", atLimit, p),
-		"lbo":       LBO("title", "note", overheads, p),
+		"limits":    limitsChart("title", "note", results, p),
+		"front":     frontChart("title", "note", atLimit, p),
+		"lbo":       lboChart("title", "note", overheads, p),
 	}
 }
 
@@ -125,7 +125,7 @@ func TestPanelsKeepToTheirPlace(t *testing.T) {
 			})
 		}
 	}
-	c := Limits("title", "note", results, NewPalette([]string{"never"}))
+	c := limitsChart("title", "note", results, NewPalette([]string{"never"}))
 	tiles := draw.Tiles{Rows: len(c.panels), Cols: len(c.panels[0])}
 	body := draw.NewCanvas(new(recorder.Canvas), c.width*vg.Length(tiles.Cols), c.height*vg.Length(tiles.Rows))
 	const gap = 6 // points: between two rows, and under the legend

@@ -163,7 +163,7 @@ func mmuFigure(runs []Run) Figure {
 		Caption: "Minimum mutator utilization: of any window of this length, the program ran at least this share."}
 }
 
-func lboFigure(all []Overhead) Figure {
+func lboFigure(all []overhead) Figure {
 	f := Figure{Kind: "lbo", Name: "Overhead (LBO)", Table: Table{{"policy", "limit", "elapsed time", "processor time"}},
 		Caption: "Lower-bound overhead: total time over the least that any run could take, 1x if the collector cost nothing. On the left elapsed time, on the right processor time."}
 	var factors []float64
@@ -187,7 +187,7 @@ func lboFigure(all []Overhead) Figure {
 }
 
 // overheads are those of a grid at one cost, over some workloads.
-func overheads(g *experiment.Grid, cost int, workloads []int) (all []Overhead) {
+func overheads(g *experiment.Grid, cost int, workloads []int) (all []overhead) {
 	for p, who := range g.Contenders {
 		for l := range g.Limits {
 			var of []*experiment.Outcome
@@ -196,7 +196,7 @@ func overheads(g *experiment.Grid, cost int, workloads []int) (all []Overhead) {
 				of = append(of, g.At(experiment.Cell{Workload: w, Limit: l, Cost: cost, Contender: p}))
 				factor = float64(g.Limits[l].Of(g.Workloads[w])) / float64(max(1, g.Workloads[w].PeakReachable))
 			}
-			o := Overhead{Policy: who.String(), Factor: rounded(factor), Wall: experiment.Mean(of, (*experiment.Outcome).WallLBO), Processor: experiment.Mean(of, (*experiment.Outcome).CPULBO)}
+			o := overhead{Policy: who.String(), Factor: rounded(factor), Wall: experiment.Mean(of, (*experiment.Outcome).WallLBO), Processor: experiment.Mean(of, (*experiment.Outcome).CPULBO)}
 			if !math.IsNaN(o.Wall) {
 				all = append(all, o)
 			}

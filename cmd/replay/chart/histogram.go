@@ -22,9 +22,9 @@ func counted(r Run) string {
 	return fmt.Sprintf("%s: %d pauses", r.Result.Policy, len(r.Log.Pauses))
 }
 
-// PauseHistogram draws how many exposed pauses of which length each run had, a
+// pauseHistogram draws how many exposed pauses of which length each run had, a
 // panel for each. Ten bins make a decade.
-func PauseHistogram(title, note string, runs []Run, palette Palette) *Chart {
+func pauseHistogram(title, note string, runs []Run, palette Palette) *Chart {
 	c := &Chart{title: title, note: note, width: 560, height: 90}
 	least, most := pauseRange(runs)
 	bins := int(math.Round(10 * math.Log10(float64(most)/float64(least))))

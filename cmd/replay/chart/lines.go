@@ -17,39 +17,39 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// Pauses draws the lengths of exposed pauses by percentile, on the axis of
+// pausesChart draws the lengths of exposed pauses by percentile, on the axis of
 // HdrHistogram's plots: 90 %, 99 %, 99.9 % are as far apart as 0 % and 90 %. The
 // line of a run ends at its longest pause; n pauses tell nothing beyond the
 // percentile 1 - 1/n.
-func Pauses(title, note string, runs []Run, palette Palette) *Chart {
+func pausesChart(title, note string, runs []Run, palette Palette) *Chart {
 	return lineCharts(title, note, 600, 300, palette, [][]LineChart{pausesFigure(runs).Data})
 }
 
-// MMU draws the minimum mutator utilization of runs against the window.
-func MMU(title, note string, runs []Run, palette Palette) *Chart {
+// mmuChart draws the minimum mutator utilization of runs against the window.
+func mmuChart(title, note string, runs []Run, palette Palette) *Chart {
 	return lineCharts(title, note, 600, 300, palette, [][]LineChart{mmuFigure(runs).Data})
 }
 
-// LBO draws lower-bound overheads against the limit factor: of elapsed time on
+// lboChart draws lower-bound overheads against the limit factor: of elapsed time on
 // the left, of processor time on the right.
-func LBO(title, note string, all []Overhead, palette Palette) *Chart {
+func lboChart(title, note string, all []overhead, palette Palette) *Chart {
 	return lineCharts(title, note, 360, 260, palette, [][]LineChart{lboFigure(all).Data})
 }
 
-// Limits draws exposed pause, as a share of the recorded time (upper panels),
+// limitsChart draws exposed pause, as a share of the recorded time (upper panels),
 // and collections (lower panels) against the limit factor, a column for each
 // trace, five to a row. Results are of one cost; their order is that of the
 // columns and of the legend.
-func Limits(title, note string, results []sim.Result, palette Palette) *Chart {
+func limitsChart(title, note string, results []sim.Result, palette Palette) *Chart {
 	return columns(title, note, 190, results, palette, func(of []sim.Result) []LineChart { return limitsFigure(of, 0).Data })
 }
 
-// Front draws the Pareto front of exposed pause against collector time, a panel
+// frontChart draws the Pareto front of exposed pause against collector time, a panel
 // for each trace, both as shares of the recorded time. Results are of one limit
 // and one cost. The front joins the policies that no other beats in one without
 // losing in the other; the optima know the recording, so they are drawn, and
 // are not of the front.
-func Front(title, note string, results []sim.Result, palette Palette) *Chart {
+func frontChart(title, note string, results []sim.Result, palette Palette) *Chart {
 	return columns(title, note, 230, results, palette, func(of []sim.Result) []LineChart { return frontFigure(of).Data })
 }
 

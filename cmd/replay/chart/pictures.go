@@ -43,9 +43,9 @@ func OfGrid(g *experiment.Grid) []Picture {
 			return !slices.ContainsFunc(g.Workloads, func(w *sim.Workload) bool { return w.Name == r.Trace && g.Limits[limit].Of(w) == r.LimitBytes })
 		})
 		all = append(all,
-			Picture{"limits-" + stem, Limits(limitsTitle, note, g.Finished(j), colours)},
-			Picture{"front-" + stem, Front("Pareto front of exposed pause and collector time", fmt.Sprintf("limit %s, %s", g.Limits[limit], note), atLimit, colours)},
-			Picture{"lbo-" + stem, LBO("Lower-bound overhead, "+MeanOver(g), note, overheads(g, j, workloads), colours)})
+			Picture{"limits-" + stem, limitsChart(limitsTitle, note, g.Finished(j), colours)},
+			Picture{"front-" + stem, frontChart("Pareto front of exposed pause and collector time", fmt.Sprintf("limit %s, %s", g.Limits[limit], note), atLimit, colours)},
+			Picture{"lbo-" + stem, lboChart("Lower-bound overhead, "+MeanOver(g), note, overheads(g, j, workloads), colours)})
 	}
 	for i := range g.Workloads {
 		all = append(all, OfCell(g, Typical(g, i))...)
@@ -73,7 +73,7 @@ func OfResults(results []sim.Result) []Picture {
 	var all []Picture
 	for _, k := range costs {
 		all = append(all, Picture{fmt.Sprintf("limits-cycle-%v", k.cycle),
-			Limits(limitsTitle, fmt.Sprintf("cycle %v, ladder %v", k.cycle, k.ladder), byCost[k], NewPalette(names))})
+			limitsChart(limitsTitle, fmt.Sprintf("cycle %v, ladder %v", k.cycle, k.ladder), byCost[k], NewPalette(names))})
 	}
 	return all
 }
@@ -90,9 +90,9 @@ func OfCell(g *experiment.Grid, at experiment.Cell) []Picture {
 	stem := Stem(w.Name)
 	return []Picture{
 		{"memory-" + stem, Memory("Live memory and collections over time", note, runs, colours)},
-		{"pauses-" + stem, Pauses("How long the program was held", note, runs, colours)},
-		{"histogram-" + stem, PauseHistogram("How often the program was held for how long", note, runs, colours)},
-		{"mmu-" + stem, MMU("Minimum mutator utilization", note, runs, colours)},
+		{"pauses-" + stem, pausesChart("How long the program was held", note, runs, colours)},
+		{"histogram-" + stem, pauseHistogram("How often the program was held for how long", note, runs, colours)},
+		{"mmu-" + stem, mmuChart("Minimum mutator utilization", note, runs, colours)},
 	}
 }
 

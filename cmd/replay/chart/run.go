@@ -71,10 +71,10 @@ func quantiles(l *sim.Log) []quantile {
 	return out
 }
 
-// An Overhead is the lower-bound overhead of a policy at one limit (Cai,
+// An overhead is the lower-bound overhead of a policy at one limit (Cai,
 // Blackburn, Bond and Maas, ISPASS 2022): total cost over the least possible
 // cost, 1 if the collector costs nothing.
-type Overhead struct {
+type overhead struct {
 	Policy    string
 	Factor    float64 // of the limit
 	Wall      float64 // of elapsed time

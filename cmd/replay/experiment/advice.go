@@ -162,9 +162,9 @@ func (q *Question) lost(r *sim.Result) float64 {
 // world where those slow it down.
 func delay(r *sim.Result) time.Duration { return max(r.ExposedPause, r.Elapsed-r.Span) }
 
-// smallest is [MinLimit], 0 if there is none.
+// smallest is minLimit, 0 if there is none.
 func (q *Question) smallest(c sim.Contender, world World, ok func(*sim.Result) bool) int64 {
-	n, err := MinLimit(q.Workload, c, world, ok)
+	n, err := minLimit(q.Workload, c, world, ok)
 	if err != nil || q.Most > 0 && n > q.Most {
 		return 0
 	}

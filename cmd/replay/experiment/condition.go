@@ -33,7 +33,7 @@ func ParseCondition(text string) (Condition, error) {
 	if m == nil {
 		return Condition{}, fmt.Errorf("condition %q: want METRIC<=VALUE, such as max_pause<=20ms, or geomean exposed_pause<=0.5x", text)
 	}
-	metric, err := MetricNamed(m[2])
+	metric, err := metricNamed(m[2])
 	if err != nil {
 		return Condition{}, fmt.Errorf("condition %q: %w", text, err)
 	}

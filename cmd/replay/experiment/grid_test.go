@@ -71,8 +71,8 @@ func TestCellsAreWhereTheyBelong(t *testing.T) {
 			o.Policy != g.Contenders[c.Contender].String() || o.Trace != g.Workloads[c.Workload].Name {
 			t.Errorf("cell %+v has %+v", c, o.Result)
 		}
-		if KeyOf(&o.Result) != g.key(c) {
-			t.Errorf("cell %+v goes by %+v, its result by %+v", c, g.key(c), KeyOf(&o.Result))
+		if keyOf(&o.Result) != g.key(c) {
+			t.Errorf("cell %+v goes by %+v, its result by %+v", c, g.key(c), keyOf(&o.Result))
 		}
 		hopeless := o.Policy == "optimum-blocking" && o.LimitBytes == 50
 		if errors.Is(o.Err, sim.ErrNoSchedule) != hopeless {

@@ -45,9 +45,9 @@ var metrics = []Metric{
 	Objective,
 }
 
-// MetricNamed finds a metric by its name, with or without its unit:
+// metricNamed finds a metric by its name, with or without its unit:
 // exposed_pause_ns or exposed_pause.
-func MetricNamed(name string) (Metric, error) {
+func metricNamed(name string) (Metric, error) {
 	var names []string
 	for _, m := range metrics {
 		bare := strings.TrimSuffix(strings.TrimSuffix(m.Name, "_ns"), "_bytes")

@@ -11,14 +11,14 @@ import (
 )
 
 func TestMetricNames(t *testing.T) {
-	a, err := MetricNamed("exposed_pause")
+	a, err := metricNamed("exposed_pause")
 	if err != nil || a.Name != "exposed_pause_ns" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if b, err := MetricNamed("exposed_pause_ns"); err != nil || b.Name != a.Name {
+	if b, err := metricNamed("exposed_pause_ns"); err != nil || b.Name != a.Name {
 		t.Errorf("%+v, %v", b, err)
 	}
-	if _, err := MetricNamed("speed"); err == nil || !strings.Contains(err.Error(), "exposed_pause") {
+	if _, err := metricNamed("speed"); err == nil || !strings.Contains(err.Error(), "exposed_pause") {
 		t.Errorf("unknown metric: %v", err)
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// MinLimit returns the smallest limit, in bytes, at which ok holds for the
+// minLimit returns the smallest limit, in bytes, at which ok holds for the
 // result of running w under c in a world. It halves the interval between the peak of the
 // reachable bytes (below which nothing completes) and all that w allocates,
 // until it is shorter than 1/1000 of the limit. It supposes that what holds at a
 // limit holds at larger ones; for policies it nearly does.
-func MinLimit(w *sim.Workload, c sim.Contender, world World, ok func(*sim.Result) bool) (int64, error) {
+func minLimit(w *sim.Workload, c sim.Contender, world World, ok func(*sim.Result) bool) (int64, error) {
 	holds := func(limit int64) (bool, error) {
 		r, err := c.Run(w, world(limit))
 		return err == nil && ok(&r), err
@@ -45,7 +45,7 @@ func MinLimit(w *sim.Workload, c sim.Contender, world World, ok func(*sim.Result
 	return high, nil
 }
 
-// MinLimits returns [MinLimit] for every cost, contender and workload of the
+// MinLimits returns minLimit for every cost, contender and workload of the
 // grid, in [cost][contender][workload]; -1 where no limit will do. The limits of
 // the grid do not count. The error is the context's.
 func (g *Grid) MinLimits(ctx context.Context, ok func(*sim.Result) bool) ([][][]int64, error) {
@@ -58,7 +58,7 @@ func (g *Grid) MinLimits(ctx context.Context, ok func(*sim.Result) bool) ([][][]
 			limits[k][p] = make([]int64, len(g.Workloads))
 			for i, w := range g.Workloads {
 				cores.Go(func() error {
-					n, err := MinLimit(w, who, g.World(k), ok)
+					n, err := minLimit(w, who, g.World(k), ok)
 					if err != nil {
 						n = -1
 					}

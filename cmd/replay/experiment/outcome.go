@@ -61,14 +61,14 @@ type Key struct {
 	Cycle, Ladder time.Duration
 }
 
-// KeyOf returns the key of a result.
-func KeyOf(r *sim.Result) Key { return Key{r.Trace, r.Policy, r.LimitBytes, r.Cycle, r.Ladder} }
+// keyOf returns the key of a result.
+func keyOf(r *sim.Result) Key { return Key{r.Trace, r.Policy, r.LimitBytes, r.Cycle, r.Ladder} }
 
 // ByKey finds results by what was run. Of several the last counts.
 func ByKey(results []sim.Result) map[Key]sim.Result {
 	all := make(map[Key]sim.Result, len(results))
 	for _, r := range results {
-		all[KeyOf(&r)] = r
+		all[keyOf(&r)] = r
 	}
 	return all
 }

@@ -47,7 +47,7 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, []Obser
 	if err != nil {
 		return nil, Fit{}, nil, err
 	}
-	m, fit, err := FitMachine(cal.Heap, full.seen)
+	m, fit, err := fitMachine(cal.Heap, full.seen)
 	if err != nil {
 		return nil, fit, full.seen, err
 	}

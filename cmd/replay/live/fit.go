@@ -39,10 +39,10 @@ func (f Fit) String() string {
 // minObservations is how few cycles can be fitted: half of them are for the check.
 const minObservations = 16
 
-// FitMachine finds the machine on which cycles take what was observed, for an app
+// fitMachine finds the machine on which cycles take what was observed, for an app
 // with a Go heap of so many bytes with pointers. Its cost of a mark is that of this
 // heap. It returns an error if there are too few cycles to say.
-func FitMachine(heap int64, all []Observation) (*sim.Machine, Fit, error) {
+func fitMachine(heap int64, all []Observation) (*sim.Machine, Fit, error) {
 	if len(all) < minObservations {
 		return nil, Fit{}, fmt.Errorf("live: %d cycles: at least %d are needed to fit a machine", len(all), minObservations)
 	}

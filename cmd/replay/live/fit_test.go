@@ -40,7 +40,7 @@ func TestFitFindsTheMachine(t *testing.T) {
 		}
 		all = append(all, o)
 	}
-	m, fit, err := FitMachine(16<<20, all)
+	m, fit, err := fitMachine(16<<20, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestFitFindsTheMachine(t *testing.T) {
 	if fit.Half > 0.08 || fit.Most > 0.2 {
 		t.Errorf("%v", fit)
 	}
-	if _, _, err := FitMachine(0, all[:5]); err == nil {
+	if _, _, err := fitMachine(0, all[:5]); err == nil {
 		t.Error("five cycles are enough")
 	}
 }
@@ -113,7 +113,7 @@ func TestFitFindsTheSweep(t *testing.T) {
 		o.Held = 4*time.Millisecond + max(0, 64e5-o.Gap) + time.Duration(r.IntN(1e5))
 		all = append(all, o)
 	}
-	m, _, err := FitMachine(0, all)
+	m, _, err := fitMachine(0, all)
 	if err != nil || m.Sweep.Base != 64e5 || m.Stretch != 1 || m.Start != 3e5 || !near(float64(m.Cycle(0, 0, 0)), 4e6, 0.05) {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -131,7 +131,7 @@ func TestFitFindsWhatTheGapDoes(t *testing.T) {
 		o.Held = time.Duration((4e6*want.Of(gap) + 500*float64(o.Objects)) * (0.97 + 0.06*r.Float64()))
 		all = append(all, o)
 	}
-	m, fit, err := FitMachine(0, all)
+	m, fit, err := fitMachine(0, all)
 	if err != nil || fit.Half > 0.03 || !near(m.Settle.PerObject, 500, 0.05) {
 		t.Fatalf("%+v, %v, %v", m, fit, err)
 	}
@@ -218,7 +218,7 @@ func TestObserveReadsARecordedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := Observe(recorded)
+	all := observe(recorded)
 	if len(all) != got.Collections+got.RefusalCollections || len(all) < minObservations {
 		t.Fatalf("%d cycles, ran %d+%d", len(all), got.Collections, got.RefusalCollections)
 	}

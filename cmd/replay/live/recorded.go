@@ -33,7 +33,7 @@ func FitRecording(t *trace.Trace, heap int64) (*sim.Machine, Fit, error) {
 	if heap = cmp.Or(heap, ballast, seen[gc.HeapLabel]); heap == 0 {
 		return nil, Fit{}, errors.New("live: the recording does not say how large the Go heap was, so it has to be given")
 	}
-	m, fit, err := FitMachine(heap, Observe(t))
+	m, fit, err := fitMachine(heap, observe(t))
 	if err != nil {
 		return nil, fit, err
 	}
@@ -43,10 +43,10 @@ func FitRecording(t *trace.Trace, heap int64) (*sim.Machine, Fit, error) {
 	return m, fit, nil
 }
 
-// Observe reads the cycles of a recording of a live run: those that the policy or a
+// observe reads the cycles of a recording of a live run: those that the policy or a
 // refusal asked for. What a recording tells of the objects is what its pool was
 // told.
-func Observe(t *trace.Trace) []Observation {
+func observe(t *trace.Trace) []Observation {
 	var (
 		all  []Observation
 		idle = idleTimes(t)
