@@ -21,7 +21,7 @@ func draw(dir string) error {
 	for _, client := range pictured {
 		curves := make([]chart.Curve, len(drawn))
 		for i, w := range drawn {
-			curves[i].Name = w
+			curves[i].Name = wayTitles[w]
 		}
 		for line, row := range rows[1:] {
 			i := slices.Index(drawn, row[1])
@@ -51,8 +51,7 @@ func drawOne(name, client string, curves []chart.Curve) error {
 	if err != nil {
 		return err
 	}
-	title := fmt.Sprintf("Resident memory of %s, in %d ways", client, len(curves))
-	err = chart.Curves(title, "two cores; the first round", curves).Write(file, "svg")
+	err = chart.Curves("Resident memory of "+clientTitles[client], "two cores; the first round", curves).Write(file, "svg")
 	if closed := file.Close(); err == nil {
 		err = closed
 	}

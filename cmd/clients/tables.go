@@ -119,15 +119,18 @@ func markdown(text int, header []string, rows [][]string) string {
 	return b.String()
 }
 
+// What readers of the README are told of clients and ways.
+var (
+	clientTitles = map[string]string{"query": "a service with SQLite", "matrix": "a service with a large Go heap"}
+	wayTitles    = map[string]string{"plain": "as it is", "auto": "with the import", "close": "closing everything by hand"}
+)
+
 // lead is for the README of the project: one program that the import helps, and one that it does not.
 func (all runs) lead() string {
 	var rows [][]string
-	for _, r := range []struct{ client, way, title string }{
-		{"query", "plain", "a service with SQLite, as it is"}, {"query", "auto", "**with the import**"}, {"query", "close", "closing everything by hand"},
-		{"matrix", "plain", "one with a large Go heap, as it is"}, {"matrix", "auto", "with the import: **no help**"},
-	} {
+	for _, r := range []struct{ client, way string }{{"query", "plain"}, {"query", "auto"}, {"query", "close"}, {"matrix", "plain"}, {"matrix", "auto"}} {
 		some := all.of(r.client, r.way)
-		rows = append(rows, []string{r.title, some.memory(), fmt.Sprintf("%.1f", some.median(cpu)), fmt.Sprintf("%.0f", some.median(p99))})
+		rows = append(rows, []string{clientTitles[r.client] + ", " + wayTitles[r.way], some.memory(), fmt.Sprintf("%.1f", some.median(cpu)), fmt.Sprintf("%.0f", some.median(p99))})
 	}
 	return markdown(1, []string{"", "resident memory, mean / peak MiB", "processor time, s", "p99 of a request, ms"}, rows)
 }
