@@ -2,10 +2,10 @@ package chart
 
 import (
 	"fmt"
-	"github.com/eagergc/eagergc/pressure"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // Program is what to write to follow an advice.

@@ -2,10 +2,10 @@ package chart
 
 import (
 	"fmt"
-	"github.com/eagergc/eagergc/pressure"
 	"sync"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 )
 

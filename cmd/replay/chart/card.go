@@ -2,9 +2,9 @@ package chart
 
 import (
 	"fmt"
-	"github.com/eagergc/eagergc/pressure"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // A Card is one figure that matters.

@@ -2,13 +2,13 @@ package chart
 
 import (
 	"fmt"
-	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"sort"
 	"strings"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 )
 

@@ -2,13 +2,13 @@ package chart
 
 import (
 	"fmt"
-	"github.com/eagergc/eagergc/pressure"
 	"math"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 )

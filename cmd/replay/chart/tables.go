@@ -3,12 +3,12 @@ package chart
 import (
 	"errors"
 	"fmt"
-	"github.com/eagergc/eagergc/pressure"
 	"math"
 	"strings"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 )
 

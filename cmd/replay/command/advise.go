@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"runtime"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
@@ -58,6 +58,10 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 			if err != nil {
 				return err
 			}
+			size, err := parseSize("heap", heap)
+			if err != nil {
+				return err
+			}
 			g, err := s.grid(files)
 			if err != nil {
 				return err
@@ -65,7 +69,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 			from := givenCost(g)
 			if f := cmd.Flags(); !f.Changed("cycle") && !f.Changed("machine") {
 				stop := saying(cmd.ErrOrStderr(), "measuring what a cycle takes here")
-				g.Costs[0], from, err = measureCycle(cmd.Context(), heap)
+				g.Costs[0], from, err = measureCycle(cmd.Context(), size)
 				if stop(); err != nil {
 					return err
 				}
@@ -179,12 +183,8 @@ func writeCosts(ctx context.Context, w io.Writer, q experiment.Question, cost si
 }
 
 // measureCycle measures what a cycle costs here, and says how it did.
-func measureCycle(ctx context.Context, heap string) (sim.Cost, string, error) {
-	n, err := parseSize("heap", heap)
-	if err != nil {
-		return sim.Cost{}, "", err
-	}
-	m, fit, _, err := live.Calibrate(ctx, live.Calibration{Heap: n, Memory: live.Memory{Direct: true}, Time: 2 * time.Second})
+func measureCycle(ctx context.Context, heap int64) (sim.Cost, string, error) {
+	m, fit, _, err := live.Calibrate(ctx, live.Calibration{Heap: heap, Memory: live.Memory{Direct: true}, Time: 2 * time.Second})
 	if err != nil {
 		return sim.Cost{}, "", err
 	}
@@ -194,7 +194,7 @@ func measureCycle(ctx context.Context, heap string) (sim.Cost, string, error) {
 		scatter = ". They scatter, as they do where other work runs: ask again when the machine is quiet, or give --cycle"
 	}
 	return cost, fmt.Sprintf("cycle of %s, measured here (half of the cycles within %s of what is expected; %s/%s, %d cores, %s) beside %s of Go heap with pointers%s",
-		pressure.Duration(cost.Of(0, 0)), pressure.Percent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), pressure.Bytes(n).String(), scatter), nil
+		pressure.Duration(cost.Of(0, 0)), pressure.Percent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), pressure.Bytes(heap).String(), scatter), nil
 }
 
 // muchScatter is how far half of the cycles may be from what is expected on a machine

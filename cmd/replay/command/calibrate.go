@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"os"
 	"runtime"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/cmd/replay/live"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -53,6 +53,9 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if cal.Heap, err = parseSize("heap", heap); err != nil {
 				return err
+			}
+			if cal.Time <= 0 || scale < 1 {
+				return errors.New("--time and --scale: want more than 0, such as --time 30s --scale 16")
 			}
 			if len(args) > 0 {
 				if !cmd.Flags().Changed("heap") {

@@ -3,7 +3,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/perfetto"
 	"github.com/eagergc/eagergc/trace/formats/pprof"
@@ -96,7 +96,6 @@ func newExport() *cobra.Command {
 	f.DurationVar(&options.at, "at", pprof.AtPeak, "`time` of a pprof profile (default: the peak)")
 	f.Lookup("at").DefValue = "0s" // which help leaves out
 	f.StringVarP(&out, "output", "o", "", "`file` to write")
-	_ = cmd.MarkFlagRequired("to")
 	return cmd
 }
 

@@ -33,21 +33,15 @@ func (s *setting) many(text *string) {
 	s.list[text] = true
 }
 
-// onePolicy adds --policy; required if there is no default.
+// onePolicy adds --policy, which has to be given if there is no default.
 func (s *setting) onePolicy(cmd *cobra.Command, preset string) {
 	cmd.Flags().StringVar(&s.policies, "policy", preset, "`policy`: see replay policies")
-	if preset == "" {
-		_ = cmd.MarkFlagRequired("policy")
-	}
 }
 
-// manyPolicies adds --policies; required if there is no default.
+// manyPolicies adds --policies, which has to be given if there is no default.
 func (s *setting) manyPolicies(cmd *cobra.Command, preset string) {
 	s.many(&s.policies)
 	cmd.Flags().StringVar(&s.policies, "policies", preset, "`list` of policies and optima")
-	if preset == "" {
-		_ = cmd.MarkFlagRequired("policies")
-	}
 }
 
 // oneLimit adds --limit.
@@ -142,19 +136,40 @@ func (c *cell) run(decisions bool) (sim.Result, *sim.Log, error) {
 
 func (s *setting) readPolicies(g *experiment.Grid) error {
 	text, err := s.expanded(&s.policies)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case text == "" && s.list[&s.policies]:
+		return errors.New("no policies: give some, such as --policies never,pacer (replay policies lists them)")
+	case text == "":
+		return errors.New("no policy: give one, such as --policy pacer (replay policies lists them)")
 	}
 	if !s.list[&s.policies] {
 		c, err := sim.ParseContender(text)
 		g.Contenders = []sim.Contender{c}
-		return err
+		return policyError(text, err)
 	}
 	if text == "all" {
 		text = strings.Join(contenderNames(), ",")
 	}
 	g.Contenders, err = sim.ParseContenders(text)
-	return err
+	return policyError("", err)
+}
+
+// policyError adds what may have been meant to the error for the text of one policy.
+func policyError(text string, err error) error {
+	name, param, found := strings.Cut(text, ",")
+	switch {
+	case err == nil:
+		return nil
+	case found && !strings.Contains(name, ":"):
+		return fmt.Errorf("policy %q: a parameter follows a colon: %s:%s", text, name, param)
+	}
+	name, _, _ = strings.Cut(text, ":")
+	if slices.Contains(contenderNames(), name) {
+		return err
+	}
+	return fmt.Errorf("%w%s", err, suggestion(name, contenderNames()))
 }
 
 func (s *setting) readLimits(g *experiment.Grid) (err error) {
@@ -203,7 +218,7 @@ func (s *setting) readMachine(g *experiment.Grid) (err error) {
 	}
 	if s.space != "" {
 		if !slices.Contains(addressonly.Kinds, addressonly.Kind(s.space)) {
-			return fmt.Errorf("--pool %s: want one of %v", s.space, addressonly.Kinds)
+			return fmt.Errorf("--pool %s: want %s", s.space, orList(poolKinds()))
 		}
 		g.Memory = func(limit int64) sim.Memory { return newAddressOnly(addressonly.Kind(s.space), limit) }
 	}
@@ -212,6 +227,14 @@ func (s *setting) readMachine(g *experiment.Grid) (err error) {
 		g.Contenders = slices.DeleteFunc(g.Contenders, func(c sim.Contender) bool { return slices.Contains(sim.Optima(), c.String()) })
 	}
 	return nil
+}
+
+func poolKinds() []string {
+	var names []string
+	for _, k := range addressonly.Kinds {
+		names = append(names, string(k))
+	}
+	return names
 }
 
 // newAddressOnly makes a pool without memory. It cannot fail: the kind is known.
@@ -231,7 +254,7 @@ func loadMachine(path string) (*sim.Machine, error) {
 	defer f.Close()
 	m, err := sim.ReadMachine(f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w: want a file that replay calibrate wrote", path, err)
 	}
 	return m, nil
 }

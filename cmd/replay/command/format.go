@@ -29,7 +29,7 @@ func files(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) > most && most == 0:
-			return fmt.Errorf("%s takes no file, got %q", cmd.Name(), args)
+			return fmt.Errorf("%s takes no file, got %s", cmd.Name(), strings.Join(args, " "))
 		case len(args) < least || len(args) > most:
 			example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
 			return fmt.Errorf("%s: want %s, got %d. For example: %s", cmd.Name(), what, len(args), example)
@@ -40,8 +40,11 @@ func files(least, most int, what string) cobra.PositionalArgs {
 
 // oneOf refuses a text that is none of names.
 func oneOf(what, text string, names []string) error {
-	if slices.Contains(names, text) {
+	switch {
+	case slices.Contains(names, text):
 		return nil
+	case text == "":
+		return fmt.Errorf("no %s: want %s", what, orList(names))
 	}
 	return fmt.Errorf("unknown %s %q%s (want %s)", what, text, suggestion(text, names), orList(names))
 }
@@ -95,16 +98,33 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// flagError names the flag that an unknown one is nearest to.
+// flagError says what to write in place of a flag that there is not, or of a value that it does not take.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
+	var value *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &value):
+		f := value.GetFlag()
+		if want := valuesOf[f.Value.Type()]; want != "" {
+			return fmt.Errorf("--%s %s: want %s", f.Name, value.GetValue(), want)
+		}
+		return err
+	case !errors.As(err, &unknown):
 		return err
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
+	if near := nearest(unknown.GetSpecifiedName(), names); near != "" && len(unknown.GetSpecifiedName()) > 1 {
 		return fmt.Errorf("%w, did you mean --%s?", err, near)
 	}
-	return err
+	return fmt.Errorf("%w (%s --help lists them)", err, cmd.CommandPath())
+}
+
+// valuesOf says what flags of a type take, where the package strconv would say how it failed.
+var valuesOf = map[string]string{
+	"duration": "a duration such as 10s or 200ms",
+	"int":      "a whole number",
+	"int64":    "a whole number",
+	"uint64":   "a whole number of 0 or more",
+	"float64":  "a number such as 0.5",
 }

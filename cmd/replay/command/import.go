@@ -3,8 +3,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/pressure"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -12,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats"
 )
@@ -62,7 +62,7 @@ Formats:
 					return err
 				}
 				if t, err = trace.Merge(t, s); err != nil {
-					return fmt.Errorf("%s: %s: %w", args[0], syncFile, err)
+					return fmt.Errorf("%s: --sync %s: %w: want the profile of the same run", args[0], syncFile, err)
 				}
 			}
 			t.Name = name

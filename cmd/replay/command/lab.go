@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os/exec"
 	"path"
 	"runtime"
@@ -43,6 +44,9 @@ that was written elsewhere.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := canWrite(out); err != nil {
 				return err
+			}
+			if at, err := netip.ParseAddrPort(address); err != nil || !at.Addr().IsLoopback() {
+				return fmt.Errorf("--listen %s: want an address of this machine, such as 127.0.0.1:8080", address)
 			}
 			stop := saying(cmd.ErrOrStderr(), "building the simulator for the browser")
 			b, err := buildLab(cmd.Context())
@@ -89,13 +93,9 @@ func serveLab(cmd *cobra.Command, b *labBuild, address string, browse bool) erro
 	if err != nil {
 		return err
 	}
-	at, ok := listener.Addr().(*net.TCPAddr)
-	if !ok || !at.IP.IsLoopback() {
-		listener.Close()
-		return fmt.Errorf("--listen %s: want an address of this machine, such as 127.0.0.1:8080", address)
-	}
-	server := &http.Server{Handler: labHandler(b, text.String(), at.String()), ReadHeaderTimeout: 10 * time.Second}
-	url := "http://" + at.String() + "/"
+	at := listener.Addr().String()
+	server := &http.Server{Handler: labHandler(b, text.String(), at), ReadHeaderTimeout: 10 * time.Second}
+	url := "http://" + at + "/"
 	fmt.Fprintf(cmd.ErrOrStderr(), "replay: the lab is at %s until Ctrl-C\n", url)
 	if browse {
 		if err := browser(url).Start(); err != nil {

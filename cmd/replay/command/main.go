@@ -101,6 +101,17 @@ libraries are built in; recordings of your own come in through the importers.`,
 	}
 	root.PersistentFlags().Var((*sizeFlag)(&maxMemory), "max-memory", "`bytes` that reading one file may take: 2GiB (default: 16MiB and 30 times the file)")
 	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(&cobra.Command{
+		Use:   "help [command]",
+		Short: "Say what a command does",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err == nil && len(rest) == 0 {
+				err = cmd.Help()
+			}
+			return err
+		},
+	})
 	root.CompletionOptions.DisableDefaultCmd = true
 	for _, group := range commands {
 		root.AddGroup(&cobra.Group{ID: group.about, Title: group.about})

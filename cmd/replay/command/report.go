@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -46,11 +47,14 @@ the recordings that are built in. Limits and words are those of replay compare.`
 		Example: `  replay report -o report.html
   replay report my.arrows --policies never,cudajl,threshold:0.9 --limits 1.25x,1.5x,2x -o mine.html`,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			g, err := s.grid(files)
-			if err != nil {
-				return err
+			if kind := filepath.Ext(out); kind != "" && kind != ".html" && kind != ".htm" {
+				return fmt.Errorf("-o %s: report writes HTML: name it %s.html", out, strings.TrimSuffix(out, kind))
 			}
 			if err := canWrite(out); err != nil {
+				return err
+			}
+			g, err := s.grid(files)
+			if err != nil {
 				return err
 			}
 			if err := runGrid(cmd, g); err != nil {

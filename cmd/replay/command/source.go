@@ -98,6 +98,10 @@ func loadTrace(path string) (*trace.Trace, error) {
 	}
 	t, err := openTrace(path, "")
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && path == "-":
+		err = errors.New("the standard input cannot be read: save it to a file first")
+	case errors.Is(err, fs.ErrNotExist) && strings.Contains(path, "://"):
+		err = fmt.Errorf("%s is an address: download it to a file first", trace.Plain(path))
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%w%s", err, suggestion(path, samples.All()))
 	case errors.Is(err, trace.ErrTruncated):

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 )
 

@@ -2,13 +2,13 @@ package command
 
 import (
 	"fmt"
-	"github.com/eagergc/eagergc/pressure"
 	"io"
 	"math"
 	"strings"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 )

@@ -2,12 +2,12 @@ package command
 
 import (
 	"bytes"
-	"github.com/eagergc/eagergc/pressure"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
+	"github.com/eagergc/eagergc/pressure"
 )
 
 func TestTexts(t *testing.T) {

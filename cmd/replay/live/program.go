@@ -16,7 +16,7 @@ import (
 // granule of 512 bytes then weigh more than they did.
 func Scale(t *trace.Trace, n int64) (*trace.Trace, error) {
 	if n < 1 {
-		return nil, fmt.Errorf("live: scale 1/%d: want 1 or more", n)
+		return nil, fmt.Errorf("live: scale %d: want a number of 1 or more, to divide by", n)
 	}
 	scaled := *t
 	scaled.Events = make([]trace.Event, len(t.Events))

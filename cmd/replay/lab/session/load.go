@@ -3,11 +3,11 @@ package session
 import (
 	"errors"
 	"fmt"
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"io"
 	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 )
