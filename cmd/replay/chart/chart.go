@@ -3,7 +3,9 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
+	"image/color"
 	"io"
 
 	stdfont "golang.org/x/image/font"
@@ -14,6 +16,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgpdf"
+	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/eagergc/eagergc/trace"
 )
@@ -27,6 +31,8 @@ type Chart struct {
 	keys   []key
 	width  vg.Length // of one panel
 	height vg.Length
+	scale  float64 // of the whole; 0 is 1
+	bare   bool    // without title and note
 }
 
 // A key is an entry of the legend. A rug is drawn as a tick, a fill as a patch.
@@ -39,7 +45,32 @@ type key struct {
 }
 
 // Formats are what [Chart.Write] can write.
-func Formats() []string { return []string{"svg", "png"} }
+func Formats() []string { return []string{"svg", "png", "pdf"} }
+
+// A Layout is how charts are set for a page or a slide. Of the zero value nothing is changed.
+type Layout struct {
+	Title string  // in place of the chart's own
+	Bare  bool    // no title and no note: the caption says it
+	Width float64 // of the whole, points of 1/72 inch
+	Font  float64 // size of labels, points; lines grow with it
+}
+
+// fontSize is that of labels, unless a layout has another.
+const fontSize = 9
+
+// Lay sets c for a layout.
+func (c *Chart) Lay(l Layout) {
+	if l.Title != "" {
+		c.title = l.Title
+	}
+	c.bare, c.scale = l.Bare, 1
+	if l.Font > 0 {
+		c.scale = l.Font / fontSize
+	}
+	if l.Width > 0 {
+		c.width = max(60, (vg.Length(l.Width/c.scale)-2*margin)/vg.Length(len(c.panels[0])))
+	}
+}
 
 const (
 	margin  = vg.Length(10)
@@ -48,30 +79,67 @@ const (
 )
 
 // Write draws the chart in a format: svg, which follows the reader from a light
-// page to a dark one, or png, light, at 144 dots per inch.
+// page to a dark one, png, light, at 144 dots per inch, or pdf.
 func (c *Chart) Write(w io.Writer, format string) error {
 	width := vg.Length(len(c.panels[0]))*c.width + 2*margin
 	rows := c.legendRows(width - 2*margin)
 	height := vg.Length(len(c.panels))*c.height + c.headHeight(rows) + margin
-	switch format {
-	case "svg":
-		text, err := c.svg(width, height, rows)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(text)
-		return err
-	case "png":
-		canvas := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(144))}
-		c.draw(draw.New(canvas), rows)
-		_, err := canvas.WriteTo(w)
-		return err
+	scale := cmp.Or(c.scale, 1)
+	canvas := canvases[format]
+	if canvas == nil {
+		return fmt.Errorf("chart: unknown format %q (want svg, png or pdf)", format)
 	}
-	return fmt.Errorf("chart: unknown format %q (want svg or png)", format)
+	on := canvas(width*vg.Length(scale), height*vg.Length(scale))
+	if scale != 1 {
+		on.Scale(scale, scale)
+	}
+	c.draw(draw.NewCanvas(on, width, height), rows)
+	if format == "svg" {
+		return c.writeSVG(w, on)
+	}
+	_, err := on.WriteTo(w)
+	return err
+}
+
+// canvases are what formats are drawn on.
+var canvases = map[string]func(width, height vg.Length) vg.CanvasWriterTo{
+	"svg": func(w, h vg.Length) vg.CanvasWriterTo { return vgsvg.New(w, h) },
+	"pdf": func(w, h vg.Length) vg.CanvasWriterTo { return paper{vgpdf.New(w, h)} },
+	"png": func(w, h vg.Length) vg.CanvasWriterTo {
+		return vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(144))}
+	},
+}
+
+// A paper is a canvas for PDF that works round two faults of vgpdf v0.17: it registers a bold font
+// under the style of the regular one, and takes colours multiplied with their alpha for plain ones.
+type paper struct{ *vgpdf.Canvas }
+
+func (p paper) FillString(f font.Face, at vg.Point, text string) {
+	if f.Font.Weight != stdfont.WeightNormal {
+		f.Font.Weight = stdfont.WeightNormal
+		f = font.DefaultCache.Lookup(f.Font, f.Font.Size)
+	}
+	p.Canvas.FillString(f, at, text)
+}
+
+func (p paper) SetColor(c color.Color) {
+	p.Canvas.SetColor(straight{color.NRGBAModel.Convert(c).(color.NRGBA)})
+}
+
+// A straight colour does not multiply with its alpha.
+type straight struct{ color.NRGBA }
+
+// RGBA implements [color.Color], but for that.
+func (p straight) RGBA() (r, g, b, a uint32) {
+	return 0x101 * uint32(p.R), 0x101 * uint32(p.G), 0x101 * uint32(p.B), 0x101 * uint32(p.A)
 }
 
 func (c *Chart) headHeight(rows [][]key) vg.Length {
-	return margin + 18 + leading + vg.Length(len(rows))*leading + 8
+	height := margin + vg.Length(len(rows))*leading + 8
+	if !c.bare {
+		height += 18 + leading
+	}
+	return height
 }
 
 // legendRows breaks the legend into lines that fit the width.
@@ -89,7 +157,7 @@ func (c *Chart) legendRows(width vg.Length) [][]key {
 	return rows
 }
 
-func keyWidth(k key) vg.Length { return sample + 6 + style(9).Width(k.text) + 18 }
+func keyWidth(k key) vg.Length { return sample + 6 + style(fontSize).Width(k.text) + 18 }
 
 // style is the text style of all texts.
 func style(size vg.Length) text.Style {
@@ -114,12 +182,14 @@ func (c *Chart) draw(dc draw.Canvas, rows [][]key) {
 	dc.SetColor(white)
 	dc.Fill(dc.Rectangle.Path())
 	y := dc.Max.Y - margin - 7
-	bold := style(13)
-	bold.Font.Weight = stdfont.WeightBold
-	dc.FillText(bold, vg.Point{X: margin, Y: y}, c.title)
-	y -= 18
-	dc.FillText(style(9), vg.Point{X: margin, Y: y}, c.note)
-	y -= leading + 3
+	if !c.bare {
+		bold := style(13)
+		bold.Font.Weight = stdfont.WeightBold
+		dc.FillText(bold, vg.Point{X: margin, Y: y}, c.title)
+		y -= 18
+		dc.FillText(style(fontSize), vg.Point{X: margin, Y: y}, c.note)
+		y -= leading + 3
+	}
 	for _, row := range rows {
 		x := margin
 		for _, k := range row {
@@ -169,7 +239,7 @@ func (k *key) draw(dc *draw.Canvas, at vg.Point) {
 	if k.shape != nil {
 		dc.DrawGlyph(glyph(k.line, k.shape), vg.Point{X: mid, Y: at.Y})
 	}
-	dc.FillText(style(9), vg.Point{X: at.X + sample + 6, Y: at.Y}, k.text)
+	dc.FillText(style(fontSize), vg.Point{X: at.X + sample + 6, Y: at.Y}, k.text)
 }
 
 func glyph(line draw.LineStyle, shape draw.GlyphDrawer) draw.GlyphStyle {
@@ -185,7 +255,7 @@ func newPanel(title, x, y string) *plot.Plot {
 	p.Title.Padding = 3
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		label, tick := a.Label.TextStyle, a.Tick.Label
-		label.Font, tick.Font = style(9).Font, style(8).Font
+		label.Font, tick.Font = style(fontSize).Font, style(8).Font
 		a.Label.TextStyle, a.Tick.Label = label, tick
 		a.LineStyle.Width, a.Tick.LineStyle.Width = 0.5, 0.5
 		a.Tick.Length = 4

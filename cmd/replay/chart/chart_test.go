@@ -101,6 +101,14 @@ func TestChartsNameTheirPoliciesAndRepeat(t *testing.T) {
 		if !bytes.Equal(svg, write(t, again[name], "svg")) {
 			t.Errorf("%s differs when drawn again", name)
 		}
+		if pdf := write(t, c, "pdf"); !bytes.HasPrefix(pdf, []byte("%PDF-")) || !bytes.Contains(pdf, []byte("%%EOF")) {
+			t.Errorf("%s is no PDF", name)
+		}
+		c.Lay(Layout{Title: "another <title>", Width: 240, Font: 7})
+		if narrow := string(write(t, c, "svg")); !strings.Contains(narrow, `width="240pt"`) || !strings.Contains(narrow, "another &lt;title&gt;") {
+			t.Errorf("%s is not 240 points wide: %.300s", name, narrow)
+		}
+		c.Lay(Layout{Width: 640})
 		img, err := png.Decode(bytes.NewReader(write(t, c, "png")))
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,7 @@
 // Package chart says what runs of the simulator look like: lines, tables, words, and the
 // looks of policies. A [Builder] makes them for pages, whose script draws [Data] with uPlot.
 // The same are drawn with gonum to files: [OfGrid] says which pictures a comparison has, and a
-// [Chart] is written as SVG or PNG. What needs gonum is not built for js: the simulator in a
+// [Chart] is written as SVG, PNG or PDF. What needs gonum is not built for js: the simulator in a
 // page draws with the page's script.
 //
 // An SVG is dark where the reader's page is dark. A [Palette] gives a policy its look: a colour

@@ -96,6 +96,19 @@ func OfCell(g *experiment.Grid, at experiment.Cell) []Picture {
 	}
 }
 
+// OfWindow replays a cell under each contender, and draws memory from one moment of a run to
+// another. The axis begins with the window.
+func OfWindow(g *experiment.Grid, at experiment.Cell, from, to time.Duration) []Picture {
+	w, l := g.Workloads[at.Workload], g.Limits[at.Limit]
+	slots := 400 * max(1, int(w.Span/max(1, to-from)))
+	runs := LogRuns(g, at, min(slots, 1<<20), false)
+	for i := range runs {
+		runs[i] = runs[i].between(from, to)
+	}
+	note := fmt.Sprintf("%s from %v, limit %s (%s), %s", w.Name, from, l, pressure.Bytes(l.Of(w)), experiment.CostName(g.Costs[at.Cost]))
+	return []Picture{{"memory-" + Stem(w.Name), Memory("Live memory and collections over time", note, runs, NewPalette(Names(g)))}}
+}
+
 // Inlined returns the charts of figures as SVG for a page, in their order.
 func Inlined(figures []Figure, title string, palette Palette) ([]string, error) {
 	var all []string

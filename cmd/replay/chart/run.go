@@ -16,6 +16,25 @@ type Run struct {
 	Levels []sim.Level // from [sim.Workload.Series]; only Memory needs them
 }
 
+// between is the part of a run from one moment to another, as a run whose time begins there.
+func (r Run) between(from, to time.Duration) Run {
+	part := Run{Result: r.Result, Log: new(sim.Log)}
+	part.Result.Elapsed = min(to, r.Result.Elapsed) - from
+	for _, l := range r.Levels {
+		if l.At <= to {
+			l.At = max(0, l.At-from)
+			part.Levels = append(part.Levels, l)
+		}
+	}
+	for _, c := range r.Log.Cycles {
+		if c.Start >= from && c.Start <= to {
+			c.Start -= from
+			part.Log.Cycles = append(part.Log.Cycles, c)
+		}
+	}
+	return part
+}
+
 // timeShown is where the time axis of runs ends.
 func timeShown(runs []Run) (end time.Duration) {
 	var shortest time.Duration

@@ -6,27 +6,23 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"io"
 	"regexp"
 	"strings"
-
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/eagergc/eagergc/trace"
 )
 
-// svg returns the chart as a file: dark where the reader's page is dark.
-func (c *Chart) svg(width, height vg.Length, rows [][]key) ([]byte, error) {
+// writeSVG writes what was drawn as a file: dark where the reader's page is dark.
+func (c *Chart) writeSVG(w io.Writer, canvas io.WriterTo) error {
 	var b bytes.Buffer
-	canvas := vgsvg.New(width, height)
-	c.draw(draw.New(canvas), rows)
 	if _, err := canvas.WriteTo(&b); err != nil {
-		return nil, err
+		return err
 	}
 	text := strings.ReplaceAll(b.String(), "font-family:Liberation Sans;font-variant:normal;", "font-family:Liberation Sans,Arimo,Arial,Helvetica,sans-serif;")
 	head := fmt.Sprintf("<style>@media (prefers-color-scheme: dark) {\n%s}</style>\n<title>%s</title>\n", DarkStyle("svg"), escape(trace.Plain(c.title)))
-	return []byte(strings.Replace(text, ">\n<g ", ">\n"+head+"<g ", 1)), nil
+	_, err := io.WriteString(w, strings.Replace(text, ">\n<g ", ">\n"+head+"<g ", 1))
+	return err
 }
 
 var (

@@ -33,7 +33,7 @@ replay info reads.`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			kind := strings.TrimPrefix(filepath.Ext(plot), ".")
 			if plot != "" && !slices.Contains(chart.Formats(), kind) {
-				return fmt.Errorf("--plot %s: unknown format %q (want .svg or .png)", plot, kind)
+				return fmt.Errorf("--plot %s: unknown format %q (want .svg, .png or .pdf)", plot, kind)
 			}
 			if err := canWrite(plot); err != nil {
 				return err
@@ -63,7 +63,7 @@ replay info reads.`,
 		},
 	}
 	formatFlag(cmd, &format, ", an object to a line for each figure", "text", "json")
-	cmd.Flags().StringVar(&plot, "plot", "", "`file` (.svg or .png) to draw both curves to, on one time axis")
+	cmd.Flags().StringVar(&plot, "plot", "", "`file` (.svg, .png or .pdf) to draw both curves to, on one time axis")
 	return cmd
 }
 

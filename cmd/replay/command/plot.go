@@ -1,13 +1,18 @@
 package command
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/plot/vg"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
@@ -15,8 +20,10 @@ import (
 
 func newPlot() *cobra.Command {
 	var (
-		format, out string
-		s           setting
+		format, out, width string
+		layout             chart.Layout
+		from, to           time.Duration
+		s                  setting
 	)
 	cmd := &cobra.Command{
 		Use:   "plot FILE...",
@@ -24,9 +31,13 @@ func newPlot() *cobra.Command {
 		Long: `plot draws what it is given. For a recording: live memory and garbage over
 time with every cycle marked, the distribution of pauses, and the minimum
 mutator utilization, under each policy at one limit and cost. For the
-results.json of a comparison: exposed pause and collections against the limit.`,
+results.json of a comparison: exposed pause and collections against the limit.
+
+For a paper: --format pdf, --width of the column, --font, and --bare where the caption
+says what it is. With --from and --to a window of a run is drawn, memory alone.`,
 		Example: `  replay plot replay-out/results.json --format png
-  replay plot my.arrows --policies never,cudajl --limit 1.25x --cycle 5ms -o pictures`,
+  replay plot my.arrows --policies never,cudajl --limit 1.25x --cycle 5ms -o pictures
+  replay plot mlp --policies cudajl,pacer --format pdf --width 3.3in --font 8 --bare --from 0.4s --to 0.6s`,
 		Args: files(1, many, "at least one recording, or a results.json"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			kinds := strings.Split(format, ",")
@@ -35,16 +46,32 @@ results.json of a comparison: exposed pause and collections against the limit.`,
 					return err
 				}
 			}
+			if width != "" {
+				w, err := vg.ParseLength(width)
+				if err != nil || !(w > 0) || strings.Trim(width, "0123456789.") == "" {
+					return fmt.Errorf("--width %s: want a width such as 3.3in, 84mm or 240pt", width)
+				}
+				layout.Width = w.Points()
+			}
+			if layout.Font < 0 || layout.Font > 100 {
+				return fmt.Errorf("--font %v: want points, such as 8", layout.Font)
+			}
+			if from < 0 || to < 0 || to > 0 && to <= from {
+				return fmt.Errorf("--from %v --to %v: want a window of the run, such as --from 0.4s --to 0.6s", from, to)
+			}
 			if err := canWrite(out); err != nil {
 				return err
 			}
 			var all []chart.Picture
 			for _, path := range files {
-				drawn, err := drawFile(path, &s)
+				drawn, err := drawFile(path, &s, from, to)
 				if err != nil {
 					return err
 				}
 				all = append(all, drawn...)
+			}
+			for _, p := range all {
+				p.Chart.Lay(layout)
 			}
 			dir, err := openFolder(out)
 			if err != nil {
@@ -61,13 +88,19 @@ results.json of a comparison: exposed pause and collections against the limit.`,
 	s.oneLimit(cmd)
 	s.oneCost(cmd)
 	f := cmd.Flags()
-	f.StringVar(&format, "format", "svg", "`list` of svg, png")
+	f.StringVar(&format, "format", "svg", "`list` of svg, png, pdf")
+	f.StringVar(&width, "width", "", "`width` of a picture: 3.3in, 84mm, 240pt")
+	f.Float64Var(&layout.Font, "font", 0, "`points` of labels (default: 9)")
+	f.StringVar(&layout.Title, "title", "", "`text` in place of a picture's title")
+	f.BoolVar(&layout.Bare, "bare", false, "draw no title")
+	f.DurationVar(&from, "from", 0, "`time` of a run at which to begin")
+	f.DurationVar(&to, "to", 0, "`time` of a run at which to end (default: all of it)")
 	f.StringVarP(&out, "output", "o", "replay-out", "`folder` for the pictures")
 	return cmd
 }
 
-// drawFile draws the results in a file, or the recording in it as set.
-func drawFile(path string, s *setting) ([]chart.Picture, error) {
+// drawFile draws the results in a file, or the recording in it as set: a window of it if to is not 0.
+func drawFile(path string, s *setting, from, to time.Duration) ([]chart.Picture, error) {
 	results, err := readResults(path)
 	switch {
 	case results != nil:
@@ -78,6 +111,12 @@ func drawFile(path string, s *setting) ([]chart.Picture, error) {
 	g, err := s.grid([]string{path})
 	if err != nil {
 		return nil, err
+	}
+	if length := g.Workloads[0].Span; from >= length {
+		return nil, fmt.Errorf("--from %v: %s runs from 0 to %v", from, g.Workloads[0].Name, length)
+	}
+	if from > 0 || to > 0 {
+		return chart.OfWindow(g, experiment.Cell{}, from, cmp.Or(to, math.MaxInt64)), nil
 	}
 	return chart.OfCell(g, experiment.Cell{}), nil
 }
