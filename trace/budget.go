@@ -20,7 +20,7 @@ var ErrTooLarge = errors.New("needs more memory than its size allows")
 type Budget struct {
 	Memory int64 // bytes that may be held in any case; 16 MiB if it is less
 
-	read, held int64
+	read, held, most int64 // most is the most that was held at any time
 }
 
 // BudgetOf returns the budget of a reader that has one, as those of package
@@ -40,13 +40,14 @@ func (b *Budget) Read(n int) { b.read += int64(n) }
 func (b *Budget) Hold(bytes int64) {
 	if b != nil {
 		b.held += bytes
+		b.most = max(b.most, b.held)
 	}
 }
 
-// Err returns an [ErrTooLarge] while more is held than the input may ask for.
+// Err returns an [ErrTooLarge] once more was held, if only for a moment, than what was read of the input may ask for.
 func (b *Budget) Err() error {
-	if b != nil && b.held > max(freeMemory+memoryRatio*b.read, b.Memory) {
-		return fmt.Errorf("%w: %d bytes so far, after %d bytes of the file (--max-memory allows more)", ErrTooLarge, b.held, b.read)
+	if b != nil && b.most > max(freeMemory+memoryRatio*b.read, b.Memory) {
+		return fmt.Errorf("%w: %d bytes so far, after %d bytes of the file (--max-memory allows more)", ErrTooLarge, b.most, b.read)
 	}
 	return nil
 }

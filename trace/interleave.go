@@ -5,10 +5,14 @@ import (
 	"unsafe"
 )
 
-// Append appends v to a list, and counts it in a budget.
+// Append appends v to a list, and counts in a budget what the list takes. While it grows that is two arrays.
 func Append[T any](b *Budget, list []T, v T) []T {
-	b.Hold(int64(unsafe.Sizeof(v)))
-	return append(list, v)
+	before := cap(list)
+	if list = append(list, v); cap(list) != before {
+		b.Hold(int64(cap(list)) * int64(unsafe.Sizeof(v)))
+		b.Hold(-int64(before) * int64(unsafe.Sizeof(v)))
+	}
+	return list
 }
 
 // Interleave merges lists of events, each sorted by time, into the longest of them,
