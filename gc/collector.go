@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/eagergc/eagergc/gc/internal/environ"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -144,19 +143,17 @@ func newOn(e engine, cfg Config, p Policy) *Collector {
 
 // choosePolicy returns nil if nobody has chosen one.
 func choosePolicy(configured Policy) Policy {
-	text := environ.Text(PolicyVariable)
-	if text == "" {
-		return configured
-	}
-	if text == environ.None {
-		text = "never"
-	}
-	spec, err := Parse(text)
-	if err != nil {
-		environ.Refuse(PolicyVariable, err)
-		return configured
-	}
-	return spec.New()
+	pressure.Env(PolicyVariable, func(text string) error {
+		if text == "none" {
+			text = "never"
+		}
+		spec, err := Parse(text)
+		if err == nil {
+			configured = spec.New()
+		}
+		return err
+	})
+	return configured
 }
 
 // Close stops the collector: no cycle is started and no policy asked from now on.

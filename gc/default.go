@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/eagergc/eagergc/gc/internal/environ"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -12,7 +11,7 @@ import (
 // nobody should close: libraries that count memory of the host share it, and it listens to
 // those that count through package pressure. Its policy is
 // [HostPolicy], or that of the environment. Its limit is that of the
-// environment for host memory, see [pressure.LimitsFromEnv], the hard one before the
+// environment for host memory, see [pressure.EnvLimit], the hard one before the
 // soft one; else nine tenths of what the machine or the container has.
 func Default() *Collector {
 	theDefault.once.Do(func() { theDefault.collector = newDefault() })
@@ -41,7 +40,7 @@ func defaultLimit() int64 {
 	if err != nil {
 		info = pressure.Info{}
 	}
-	limit, set := environ.HostLimit(info.Total)
+	limit, set := pressure.EnvLimit(pressure.Host, info.Total)
 	if !set {
 		limit = int64(defaultShare * float64(info.Total))
 	}
@@ -61,7 +60,7 @@ func (c *Collector) checkLimit(bytes int64) {
 // panic that can be seen, and no panic be contained: for tests.
 const StrictVariable = "EAGERGC_STRICT"
 
-func strict() bool { return environ.Choice(StrictVariable, "off", "on") == "on" }
+func strict() bool { return pressure.EnvChoice(StrictVariable, "off", "on") == "on" }
 
 // misuse says what the program does wrong, aloud; in strict mode it panics. The
 // caller does not hold mu.

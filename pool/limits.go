@@ -15,13 +15,9 @@ var errDirectSoft = errors.New("pool: a soft limit bounds what is cached, and a 
 
 // chooseLimits reads the limits of the configuration, and those of the environment
 // that it leaves open.
-func (p *Pool) chooseLimits() error {
-	all, err := p.cfg.Limits.OrFromEnv(p.place(), nil)
-	if err != nil {
-		return fmt.Errorf("pool: %w", err)
-	}
+func (p *Pool) chooseLimits() (err error) {
 	if p.own, err = p.inBytes(p.cfg.Limits); err == nil {
-		p.env, err = p.inBytes(all)
+		p.env = p.own.OrFromEnv(p.place(), p.inBytes)
 	}
 	return err
 }

@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Upstream   Upstream        // where segments come from; nil: Host
 	Space      pressure.Space  // the memory that the upstream gives, for samples and traces
-	Limits     pressure.Limits // of the device while this pool is open, for all its pools, see Sharer: of several the smallest; one that no pool sets is that of the environment, see pressure.LimitsFromEnv; none there: only the upstream refuses
+	Limits     pressure.Limits // of the device while this pool is open, for all its pools, see Sharer: of several the smallest; one that no pool sets is that of the environment, see pressure.Limits.OrFromEnv; none there: only the upstream refuses
 	Collector  *gc.Collector   // finds dead arrays; nil: at the first array the pool makes a private one with the policy never
 	Trace      trace.Sink      // told of every event; nil = off
 	Direct     bool            // cache nothing: every block is a segment of its own
@@ -74,9 +74,9 @@ var (
 // MaxBytes is the largest size that can be asked for, 64 TiB.
 const MaxBytes = 1 << 46
 
-// New returns a pool. It fails if the limits in the environment cannot be parsed,
-// if a limit is a share of a total that the upstream does not know, and if Poison
-// is set for memory that the processor cannot address.
+// New returns a pool. It fails if a limit of the configuration is a share of a total that the upstream does not know, or a soft one
+// of a pool that is Direct, and if Poison is set for memory that the processor cannot address. A
+// limit of the environment that cannot be obeyed is said in the log instead, and counts as not set.
 func New(cfg Config) (*Pool, error) {
 	if cfg.Upstream == nil {
 		cfg.Upstream = Host{}

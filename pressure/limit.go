@@ -4,25 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 )
 
-// Names of the environment variables that [LimitsFromEnv] reads for every device.
-// For one space the name of the space follows EAGERGC_:
-// EAGERGC_DEVICE0_HARD_MEMORY_LIMIT, EAGERGC_PINNED_SOFT_MEMORY_LIMIT.
-const (
-	EnvSoft = envPrefix + envSoft
-	EnvHard = envPrefix + envHard
-
-	envPrefix = "EAGERGC_"
-	envSoft   = "SOFT_MEMORY_LIMIT"
-	envHard   = "HARD_MEMORY_LIMIT"
-)
-
 // A Limit is a number of bytes or a share of a space's total. The zero value
-// means no limit. Its text form is that of CUDA.jl's memory limits: 10000,
+// means no limit. Its text form is that of CUDA.jl's memory limits, with a unit: 10000B,
 // 100M, 1.5GiB, 50%.
 type Limit struct {
 	Bytes   int64   // absolute bytes; used if Percent is 0
@@ -40,7 +27,7 @@ var units = []struct {
 	name string
 	size int64
 }{
-	{"", 1}, {"B", 1},
+	{"B", 1},
 	{"k", 1e3}, {"kB", 1e3}, {"K", 1e3}, {"KB", 1e3}, {"M", 1e6}, {"MB", 1e6}, {"G", 1e9}, {"GB", 1e9},
 	{"T", 1e12}, {"TB", 1e12}, {"P", 1e15}, {"PB", 1e15},
 	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"PiB", 1 << 50},
@@ -48,8 +35,8 @@ var units = []struct {
 
 // ParseLimit reads a limit: a number and a unit, with nothing or one space
 // between them. Units k, M, G, T, P, with or without B, are powers of 1000; KiB,
-// MiB, GiB, TiB, PiB are powers of 1024; none is bytes; % is a share of the
-// total. Fractions of a byte are cut off. The empty text and "none" mean no limit; spaces around the text do not count.
+// MiB, GiB, TiB, PiB are powers of 1024; B is bytes; % is a share of the
+// total. A number without a unit is an error: who writes 1.5 means anything but bytes. Fractions of a byte are cut off. The empty text and "none" mean no limit; spaces around the text do not count.
 func ParseLimit(text string) (Limit, error) {
 	if text = strings.TrimSpace(text); text == "" || text == "none" {
 		return Limit{}, nil
@@ -68,6 +55,9 @@ func ParseLimit(text string) (Limit, error) {
 			return Limit{}, fmt.Errorf("pressure: limit %q: a share must be above 0%% and at most 100%%", text)
 		}
 		return Limit{Percent: value}, nil
+	}
+	if unit == "" {
+		return Limit{}, fmt.Errorf("pressure: limit %q has no unit: want a size such as %sGiB, or %sB if it is bytes", text, number, number)
 	}
 	size, err := unitSize(unit)
 	if err != nil {
@@ -114,7 +104,7 @@ func (l Limit) String() string {
 	if l.Bytes == 0 {
 		return ""
 	}
-	best := strconv.FormatInt(l.Bytes, 10)
+	best := strconv.FormatInt(l.Bytes, 10) + "B"
 	for _, u := range units {
 		if u.size > 1 && l.Bytes%u.size == 0 {
 			if text := strconv.FormatInt(l.Bytes/u.size, 10) + u.name; len(text) < len(best) {
@@ -144,43 +134,6 @@ func (l Limit) Of(total int64) (int64, error) {
 		return 0, fmt.Errorf("pressure: limit %v: the total of the space is not known", l)
 	}
 	return max(1, int64(l.Percent/100*float64(total))), nil
-}
-
-// LimitsFromEnv reads the limits of a space from the environment through lookup,
-// which is [os.LookupEnv] if nil. The variable of the space goes before the
-// general one. The general one is for devices only: host and pinned memory have
-// limits of their own or none. A variable that is absent or empty sets no limit, and "none" says that there is none, whatever the
-// general one says. One that cannot be read is an error, and counts as absent: the limits that can be read are returned with it.
-func LimitsFromEnv(space Space, lookup func(string) (string, bool)) (Limits, error) {
-	return Limits{}.OrFromEnv(space, lookup)
-}
-
-// OrFromEnv returns l, with the limit of [LimitsFromEnv] where l has none. Only the
-// variables of limits that l does not have are read.
-func (l Limits) OrFromEnv(space Space, lookup func(string) (string, bool)) (Limits, error) {
-	if lookup == nil {
-		lookup = os.LookupEnv
-	}
-	prefixes := []string{envPrefix + strings.ToUpper(space.String()) + "_", envPrefix}
-	if space == Host || space == Pinned {
-		prefixes = prefixes[:1]
-	}
-	var bad []error
-	read := func(set Limit, kind string) Limit {
-		for _, prefix := range prefixes {
-			text, _ := lookup(prefix + kind)
-			if set != (Limit{}) || strings.TrimSpace(text) == "" {
-				continue
-			}
-			l, err := ParseLimit(text)
-			if err == nil {
-				return l
-			}
-			bad = append(bad, fmt.Errorf("%s: %w", prefix+kind, err))
-		}
-		return set
-	}
-	return Limits{Soft: read(l.Soft, envSoft), Hard: read(l.Hard, envHard)}, errors.Join(bad...)
 }
 
 // Of returns the limits in bytes for a space of total bytes: see [Limit.Of].

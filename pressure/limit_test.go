@@ -1,6 +1,7 @@
 package pressure
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -8,18 +9,18 @@ import (
 
 func TestParseLimit(t *testing.T) {
 	for text, want := range map[string]Limit{
-		"":                    {},
-		"10000":               {Bytes: 10000},
-		"100M":                {Bytes: 100e6},
-		"100MB":               {Bytes: 100e6},
-		"1.5GiB":              {Bytes: 3 << 29},
-		"1.5 GiB":             {Bytes: 3 << 29},
-		"2k":                  {Bytes: 2000},
-		"2KiB":                {Bytes: 2048},
-		"0.5k":                {Bytes: 500},
-		"50%":                 {Percent: 50},
-		"12.5%":               {Percent: 12.5},
-		"9223372036854775807": {Bytes: math.MaxInt64},
+		"":                     {},
+		"10000B":               {Bytes: 10000},
+		"100M":                 {Bytes: 100e6},
+		"100MB":                {Bytes: 100e6},
+		"1.5GiB":               {Bytes: 3 << 29},
+		"1.5 GiB":              {Bytes: 3 << 29},
+		"2k":                   {Bytes: 2000},
+		"2KiB":                 {Bytes: 2048},
+		"0.5k":                 {Bytes: 500},
+		"50%":                  {Percent: 50},
+		"12.5%":                {Percent: 12.5},
+		"9223372036854775807B": {Bytes: math.MaxInt64},
 	} {
 		got, err := ParseLimit(text)
 		if err != nil || got != want {
@@ -36,8 +37,10 @@ func TestParseLimitSaysWhatIsWrong(t *testing.T) {
 		"-1":                   "want a number",
 		"GiB":                  "want a number",
 		"1.2.3M":               "want a number",
-		"0":                    "out of range",
-		"9223372036854775808":  "out of range",
+		"0B":                   "out of range",
+		"1500":                 "no unit: want a size such as 1500GiB",
+		"1.5":                  "no unit: want a size such as 1.5GiB",
+		"9223372036854775808B": "out of range",
 		"8388608TiB":           "out of range",
 		"9007199254740993000P": "out of range",
 		"101%":                 "at most 100%",
@@ -50,7 +53,7 @@ func TestParseLimitSaysWhatIsWrong(t *testing.T) {
 }
 
 func FuzzParseLimit(f *testing.F) {
-	for _, seed := range []string{"10000", "100M", "50%", "1.5GiB", "0.1KiB", "1e3", "99.99%", "7 TB", "٣M"} {
+	for _, seed := range []string{"10000B", "100M", "50%", "1.5GiB", "0.1KiB", "1e3", "99.99%", "7 TB", "٣M"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -82,38 +85,63 @@ func TestLimitOf(t *testing.T) {
 	}
 }
 
-func TestLimitsFromEnv(t *testing.T) {
-	env := map[string]string{EnvSoft: "1GiB", EnvHard: "50%"}
-	look := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-	got, err := LimitsFromEnv(Device(0), look)
-	if want := (Limits{Soft: Limit{Bytes: 1 << 30}, Hard: Limit{Percent: 50}}); err != nil || got != want {
-		t.Errorf("got %v, %v; want %v", got, err, want)
+const (
+	allSoft = "EAGERGC_SOFT_MEMORY_LIMIT"
+	allHard = "EAGERGC_HARD_MEMORY_LIMIT"
+)
+
+func asItIs(l Limits) (Limits, error) { return l, nil }
+
+// What cannot be read, or not be obeyed, is said by name, and takes no other limit with it; the general variable is asked then.
+func TestOrFromEnv(t *testing.T) {
+	t.Setenv(allSoft, "1GiB")
+	t.Setenv(allHard, "50%")
+	refused := func(l Limits) (Limits, error) {
+		if l.Hard != (Limit{}) {
+			return l, errors.New("not here")
+		}
+		return l, nil
 	}
-	env[EnvHard] = "lots"
-	got, err = LimitsFromEnv(Device(0), look)
-	if err == nil || !strings.Contains(err.Error(), EnvHard) {
-		t.Errorf("error %v does not name %s", err, EnvHard)
-	}
-	if want := (Limits{Soft: Limit{Bytes: 1 << 30}}); got != want {
-		t.Errorf("what can be read: %v, want %v", got, want)
-	}
-	env["EAGERGC_DEVICE0_SOFT_MEMORY_LIMIT"] = "2Gib"
-	env["EAGERGC_DEVICE0_HARD_MEMORY_LIMIT"] = " none "
-	got, err = LimitsFromEnv(Device(0), look)
-	if want := (Limits{Soft: Limit{Bytes: 1 << 30}}); got != want || strings.Contains(err.Error(), EnvHard) {
-		t.Errorf("%v, %v; want %v", got, err, want)
+	for _, test := range []struct {
+		soft, hard string
+		obey       func(Limits) (Limits, error)
+		want       Limits
+		warns      []string
+	}{
+		{"", "", asItIs, Limits{Soft: Limit{Bytes: 1 << 30}, Hard: Limit{Percent: 50}}, nil},
+		{"", "lots", asItIs, Limits{Soft: Limit{Bytes: 1 << 30}, Hard: Limit{Percent: 50}}, []string{"DEVICE0_HARD"}},
+		{"2Gib", " none ", asItIs, Limits{Soft: Limit{Bytes: 1 << 30}}, []string{"DEVICE0_SOFT"}},
+		{"3000", "4000B", asItIs, Limits{Soft: Limit{Bytes: 3000}, Hard: Limit{Bytes: 4000}}, nil},
+		{"", "1GiB", refused, Limits{Soft: Limit{Bytes: 1 << 30}}, []string{"DEVICE0_HARD", "EAGERGC_HARD", "not here"}},
+	} {
+		t.Setenv("EAGERGC_DEVICE0_SOFT_MEMORY_LIMIT", test.soft)
+		t.Setenv("EAGERGC_DEVICE0_HARD_MEMORY_LIMIT", test.hard)
+		out := warnings(t, func() {
+			if got := (Limits{}).OrFromEnv(Device(0), test.obey); got != test.want {
+				t.Errorf("%q and %q: %v, want %v", test.soft, test.hard, got, test.want)
+			}
+		})
+		for _, name := range test.warns {
+			if !strings.Contains(out, name) {
+				t.Errorf("%q and %q: no word of %s in %q", test.soft, test.hard, name, out)
+			}
+		}
+		if len(test.warns) == 0 && out != "" {
+			t.Errorf("%q and %q: said %q", test.soft, test.hard, out)
+		}
 	}
 }
 
 // The variable of a space goes before the general one, limit by limit; the
 // general one does not bound memory of the host.
-func TestLimitsFromEnvOfASpace(t *testing.T) {
-	env := map[string]string{
-		EnvSoft: "1GiB", EnvHard: "50%",
+func TestOrFromEnvOfASpace(t *testing.T) {
+	for name, text := range map[string]string{
+		allSoft: "1GiB", allHard: "50%",
 		"EAGERGC_DEVICE1_HARD_MEMORY_LIMIT": "2GiB",
 		"EAGERGC_PINNED_SOFT_MEMORY_LIMIT":  "1MiB",
+	} {
+		t.Setenv(name, text)
 	}
-	look := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	gib := func(n int64) Limit { return Limit{Bytes: n << 30} }
 	for space, want := range map[Space]Limits{
 		Device(0): {Soft: gib(1), Hard: Limit{Percent: 50}},
@@ -122,8 +150,11 @@ func TestLimitsFromEnvOfASpace(t *testing.T) {
 		Pinned:    {Soft: Limit{Bytes: 1 << 20}},
 		Host:      {},
 	} {
-		if got, err := LimitsFromEnv(space, look); err != nil || got != want {
-			t.Errorf("%v: got %v, %v; want %v", space, got, err, want)
+		if got := (Limits{}).OrFromEnv(space, asItIs); got != want {
+			t.Errorf("%v: got %v, want %v", space, got, want)
+		}
+		if got := (Limits{Hard: gib(9)}).OrFromEnv(space, asItIs); got.Hard != gib(9) || got.Soft != want.Soft {
+			t.Errorf("%v: got %v beside a limit of its own", space, got)
 		}
 	}
 }

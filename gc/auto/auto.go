@@ -42,7 +42,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/gc/internal/environ"
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // Options change what the import does. The zero value is the import.
@@ -109,7 +109,7 @@ func Start(o Options) (stop func()) {
 // begin starts what the environment says. The caller holds the lock.
 func begin(o Options) keeper {
 	running.due = nil
-	switch environ.Choice("EAGERGC", "on", "off", "stress") {
+	switch pressure.EnvChoice("EAGERGC", "on", "off", "stress") {
 	case "off":
 		return nil
 	case "stress":

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/gc/internal/environ"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -251,7 +250,7 @@ func (s system) limit() int64 {
 		return s.set
 	}
 	info, _ := pressure.HostMemory() // where that is not known a share of it cannot be read
-	if bytes, set := environ.HostLimit(info.Total); set {
+	if bytes, set := pressure.EnvLimit(pressure.Host, info.Total); set {
 		return bytes
 	}
 	return pressure.ContainerLimit()

@@ -370,7 +370,7 @@ func TestHostTakesItsOverhead(t *testing.T) {
 
 // TestCPUControl holds the heap to the published rule.
 func TestCPUControl(t *testing.T) {
-	p := MustParse("cpucontrol:15%,min=1000").New().(*cpuControl)
+	p := MustParse("cpucontrol:15%,min=1000B").New().(*cpuControl)
 	p.Decide(grow(0, 0, 1, 0, 0, 0))
 	want := 1000.
 	for i, c := range []struct{ work, overhead float64 }{ // one cycle in each 100 ns; overhead over the last three

@@ -155,7 +155,7 @@ func (s size) Of(limit int64) int64 {
 	return s.Bytes
 }
 
-// String returns the form that [pressure.ParseLimit] reads: 64MiB, 1500 or 2%.
+// String returns the form that [pressure.ParseLimit] reads: 64MiB, 1500B or 2%.
 func (s size) String() string { return pressure.Limit(s).String() }
 
 // sizeKind is a size above 0; a percentage of the limit falls back on the
@@ -168,7 +168,7 @@ func sizeKind(fallback int64) kind[size] {
 	}
 }
 
-// bytesKind is a number of bytes above 0, with a unit or without.
+// bytesKind is a number of bytes above 0, with its unit.
 func bytesKind() kind[int64] {
 	return kind[int64]{
 		values: "a size such as 64MiB",

@@ -23,8 +23,8 @@ func TestParseCanonical(t *testing.T) {
 		{"softmax:100000KiB", "softmax:max=102400k"},
 		{"growth:min=100M", "growth:1,min=100M"},
 		{"growth:min=1.5 GiB", "growth:1,min=1536MiB"},
-		{"softmax:max=300000000", "softmax"},
-		{"v8step:soft=67108864,hard=50%", "v8step"},
+		{"softmax:max=300000000B", "softmax"},
+		{"v8step:soft=67108864B,hard=50%", "v8step"},
 		{"random:0.5,seed=1", "random:0.5"},
 		{"sqrt:c=0.000000001", "sqrt:c=1e-09"},
 	} {

@@ -32,7 +32,7 @@ func variants() []Spec {
 		}
 	}
 	return append(specs, MustParse("opencl:trigger=30%,high=60%,reset=true"), MustParse("every-sync:n=3"),
-		MustParse("random:0.5"), MustParse("periodic:1ms"), MustParse("threshold:0.1"), MustParse("growth:0.25,min=1"))
+		MustParse("random:0.5"), MustParse("periodic:1ms"), MustParse("threshold:0.1"), MustParse("growth:0.25,min=1B"))
 }
 
 // A world is a heap that obeys its policy, so that Points are consistent with

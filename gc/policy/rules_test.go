@@ -99,7 +99,7 @@ func TestGrowth(t *testing.T) {
 }
 
 func TestErlang(t *testing.T) {
-	walk(t, "erlang:min=1000", []step{
+	walk(t, "erlang:min=1000B", []step{
 		{"1000 is not above 1000", nil, grow(0, 900, 100, 0, 0, 0), Skip},
 		{"above", nil, grow(0, 901, 100, 0, 0, 0), Block},
 		// 753/3 = 251 > 1000/4: 1618; 251 > 404 is false.
@@ -117,7 +117,7 @@ func TestErlang(t *testing.T) {
 		{"less: halved", own(0, 1, 0, 1057), grow(0, 2117, 0, 0, 0, 0), Skip},
 		{"less: halved", nil, grow(0, 2117, 1, 0, 0, 0), Block},
 	})
-	walk(t, "erlang:min=1000", []step{
+	walk(t, "erlang:min=1000B", []step{
 		{"", nil, grow(0, 1, 0, 0, 0, 0), Skip},
 		{"750/3 = 1000/4: the same", own(0, 1, 0, 750), grow(0, 1001, 0, 0, 0, 0), Block},
 	})
@@ -244,7 +244,7 @@ func TestSqrt(t *testing.T) {
 // TestBlockingRulesOverlap: every rule that blocks can run its cycles beside
 // the program instead, and starts none while one is under way.
 func TestBlockingRulesOverlap(t *testing.T) {
-	for _, text := range []string{"always", "every-sync", "periodic:1ns", "random:1", "threshold:0.1", "cudajl", "autopacer", "rtorch:reserved=0", "opencl", "softmax:max=1", "erlang:min=1"} {
+	for _, text := range []string{"always", "every-sync", "periodic:1ns", "random:1", "threshold:0.1", "cudajl", "autopacer", "rtorch:reserved=0", "opencl", "softmax:max=1B", "erlang:min=1B"} {
 		at := grow(time.Second, 970*miB, miB, 0, 0, 1000*miB)
 		at.At = map[bool]PointKind{true: Sync, false: Allocation}[text == "always" || text == "every-sync" || text == "autopacer"]
 		if d := MustParse(text).New().Decide(at); d.Action != Block {
@@ -312,7 +312,7 @@ func TestRTorch(t *testing.T) {
 }
 
 func TestOpenCL(t *testing.T) {
-	walk(t, "opencl:trigger=500,high=900", []step{
+	walk(t, "opencl:trigger=500B,high=900B", []step{
 		{"500 is not above, whatever the request", nil, grow(0, 500, 1000, 0, 0, 0), Skip},
 		{"above", nil, grow(0, 501, 1, 0, 0, 0), Block},
 		{"not in vain", own(0, 1, 1, 500), grow(0, 501, 1, 0, 0, 0), Block},
@@ -321,7 +321,7 @@ func TestOpenCL(t *testing.T) {
 		{"never out of the zone again", own(0, 1, 900, 1), grow(0, 1, 1, 0, 0, 0), Skip},
 		{"never out of the zone again", nil, grow(0, 600, 1, 0, 0, 0), Skip},
 	})
-	walk(t, "opencl:trigger=500,high=900,reset=true", []step{
+	walk(t, "opencl:trigger=500B,high=900B,reset=true", []step{
 		{"above", nil, grow(0, 501, 1, 0, 0, 0), Block},
 		{"in vain", own(0, 1, 0, 501), grow(0, 600, 1, 0, 0, 0), Skip},
 		{"out of the zone", nil, grow(0, 500, 1, 0, 0, 0), Skip},
@@ -417,7 +417,7 @@ func TestAutoPacerIntervals(t *testing.T) {
 func TestART(t *testing.T) {
 	const big = artImmediate + 1 // checked whatever its number
 	to := func(live int64) Point { return grow(0, live-big, big, 0, 0, 0) }
-	walk(t, "art:free=1000000,stop=5000000", []step{
+	walk(t, "art:free=1000000B,stop=5000000B", []step{
 		{"half of 1999999 is 999999", nil, to(1999999), Skip},
 		{"urgency 1", nil, to(2000000), Overlap},
 		{"under way", nil, running(to(2000000)), Skip},
@@ -428,11 +428,11 @@ func TestART(t *testing.T) {
 		{"old counts 45, and half of the new 999955", nil, to(4999909), Overlap},
 		{"below stop it does not wait", own(0, 1, 0, 0), grow(0, 9000000, artImmediate, 0, 0, 0), Skip},
 	})
-	walk(t, "art:free=1000,stop=1000000", []step{
+	walk(t, "art:free=1000B,stop=1000000B", []step{
 		{"urgency 500, at stop", nil, to(1000000), Overlap},
 		{"above stop", nil, to(1000001), Block},
 	})
-	walk(t, "art:free=100", []step{
+	walk(t, "art:free=100B", []step{
 		{"", nil, alloc(0, 0, 0), Skip},
 		{"old bytes count 1/65536: 99", own(0, 1, 0, 100*65536-1), to(100*65536 - 1), Skip},
 		{"100", own(0, 1, 0, 100*65536), to(100 * 65536), Overlap},
@@ -452,7 +452,7 @@ func TestART(t *testing.T) {
 
 func TestGoMemLimit(t *testing.T) {
 	// No limit: 61/64 of the way to 4 MiB is 3997696 bytes, of 1 kB each.
-	p := MustParse("gomemlimit:handle=1000").New()
+	p := MustParse("gomemlimit:handle=1000B").New()
 	n := 1
 	for ; p.Decide(alloc(time.Second, 0, 0)).Action == Skip; n++ {
 	}
@@ -470,7 +470,7 @@ func TestGoMemLimit(t *testing.T) {
 
 	// 1 % of 200 MB of headroom is 2 MB; less 1 MiB (3 % of the goal is less) that is
 	// below 1 MiB, which is then the goal: 61/64 of it are 999424 bytes.
-	p = MustParse("gomemlimit:handle=1000").New()
+	p = MustParse("gomemlimit:handle=1000B").New()
 	for n = 1; p.Decide(alloc(0, 800*MB, GB)).Action == Skip; n++ {
 	}
 	if n != 1000 {

@@ -2,8 +2,6 @@ package cuda
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"sync"
 
 	"github.com/eagergc/eagergc/gc"
@@ -12,10 +10,10 @@ import (
 )
 
 // Variables of the environment that [Default] reads, beside the limits of
-// [pressure.LimitsFromEnv] and the policy of [gc.New].
+// [pressure.Limits.OrFromEnv] and the policy of [gc.New].
 const (
 	EnvMemory = "EAGERGC_DEFAULT_MEMORY" // the memory that Pools.Memory is: device, managed or pinned
-	EnvPool   = "EAGERGC_MEMORY_POOL"    // none: pools cache nothing
+	EnvPool   = "EAGERGC_MEMORY_POOL"    // none: pools cache nothing; on
 )
 
 // Pools are the memories of one device, with one collector. Every wait for the
@@ -64,10 +62,7 @@ func Default(n int) (*Pools, error) {
 }
 
 func (p *Pools) open() (err error) {
-	direct, err := directOfEnv()
-	if err != nil {
-		return err
-	}
+	direct := pressure.EnvChoice(EnvPool, "on", "none") == "none"
 	if p.Collector, err = gc.New(gc.Config{}); err != nil {
 		return err
 	}
@@ -87,32 +82,19 @@ func (p *Pools) open() (err error) {
 	}
 	p.Pinned = over(p.Device.Pinned(), pressure.Pinned)
 	p.Managed = over(p.Device.Managed(), pressure.Managed)
-	switch kind := os.Getenv(EnvMemory); kind {
-	case "", "device":
+	switch pressure.EnvChoice(EnvMemory, "device", "managed", "pinned") {
+	case "device":
 		p.Memory = over(p.Device.Memory(), p.Device.Space())
 	case "managed":
 		p.Memory = p.Managed
 	case "pinned":
 		p.Memory = p.Pinned
-	default:
-		return fmt.Errorf("cuda: %s=%q: want device, managed or pinned", EnvMemory, kind)
 	}
 	if err == nil {
 		p.Device.SyncThrough(p.Memory)
 		p.Device.StageThrough(p.Pinned)
 	}
 	return err
-}
-
-func directOfEnv() (bool, error) {
-	switch choice := os.Getenv(EnvPool); choice {
-	case "none":
-		return true, nil
-	case "":
-		return false, nil
-	default:
-		return false, fmt.Errorf("cuda: %s=%q: want none, or nothing", EnvPool, choice)
-	}
 }
 
 // Kernel returns the kernel of that name in PTX text or a cubin, which is loaded at

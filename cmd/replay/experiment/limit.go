@@ -60,11 +60,7 @@ func (l Limit) Of(w *sim.Workload) int64 {
 // String returns the form that [ParseLimit] reads.
 func (l Limit) String() string {
 	if l.Factor == 0 {
-		text := pressure.Limit{Bytes: l.Bytes}.String()
-		if strings.Trim(text, "0123456789") == "" {
-			text += "B"
-		}
-		return text
+		return pressure.Limit{Bytes: l.Bytes}.String()
 	}
 	return strconv.FormatFloat(l.Factor, 'g', -1, 64) + "x"
 }

@@ -23,7 +23,7 @@ import (
 // New returns an allocator over a pool of host memory of its own, which c collects for.
 // Limit is the most bytes that the pool holds: what is live at once, and half as
 // much again for what waits for a cycle, is a good one. 0 takes the limit of the
-// environment, see [pressure.LimitsFromEnv]. An allocation beyond the limit, with all of it in use, panics
+// environment, see [pressure.Limits.OrFromEnv]. An allocation beyond the limit, with all of it in use, panics
 // with a [pool.OutOfMemoryError], as Arrow's allocators do.
 func New(c *gc.Collector, limit int64) (*arrowmem.Allocator, error) {
 	p, err := pool.New(pool.Config{Collector: c, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: limit}}})

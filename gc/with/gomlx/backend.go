@@ -63,7 +63,7 @@ type end struct {
 
 // Wrap makes a backend of inner, which it takes over. Each device has a collector, by the config of its number, or
 // the zero one. Space is filled in, and Limit where it is 0: by EAGERGC_DEVICE0_HARD_MEMORY_LIMIT and the like, see
-// [pressure.LimitsFromEnv], or else 2/3 of a CUDA device's memory, a tenth less than XLA takes of it. Where
+// [pressure.Limits.OrFromEnv], or else 2/3 of a CUDA device's memory, a tenth less than XLA takes of it. Where
 // nothing is known there is no limit until an allocation fails. Where Caps.Assist is 0 callers wait for whole cycles.
 //
 // Buffers that inner shares with the program are memory of the host, and so are all where it

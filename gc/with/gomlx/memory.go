@@ -36,9 +36,7 @@ func newMemory(of *Backend, device int, config gc.Config) (m *memory, err error)
 	}
 	config.Space = m.space
 	if config.Limit == 0 && !host {
-		if config.Limit, err = limitOf(device); err != nil {
-			return nil, fmt.Errorf("gomlx: device %d: %w", device, err)
-		}
+		config.Limit = limitOf(device)
 	}
 	if config.Caps.Assist == 0 {
 		config.Caps.Assist = -1
@@ -49,18 +47,12 @@ func newMemory(of *Backend, device int, config gc.Config) (m *memory, err error)
 }
 
 // limitOf returns the limit of a device: what the environment says, or what XLA's allocator has.
-func limitOf(device int) (int64, error) {
+func limitOf(device int) int64 {
 	total := deviceMemory(device)
-	limits, err := pressure.LimitsFromEnv(pressure.Device(device), nil)
-	if err != nil {
-		return 0, err
+	if bytes, set := pressure.EnvLimit(pressure.Device(device), total); set {
+		return bytes
 	}
-	for _, l := range []pressure.Limit{limits.Hard, limits.Soft} {
-		if l != (pressure.Limit{}) {
-			return l.Of(total)
-		}
-	}
-	return int64(share * float64(total)), nil
+	return int64(share * float64(total))
 }
 
 func (m *memory) close() {

@@ -1,4 +1,4 @@
-package environ
+package pressure
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ func warnings(t *testing.T, f func()) string {
 	return out.String()
 }
 
-func TestChoice(t *testing.T) {
+func TestEnvChoice(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "on", " ": "on", "on": "on", "1": "on", "TRUE": "on", "yes": "on",
 		"off": "off", "OFF": "off", "0": "off", "false": "off", "No": "off", "none": "off", " off ": "off",
@@ -27,7 +27,7 @@ func TestChoice(t *testing.T) {
 	} {
 		t.Setenv("EAGERGC", text)
 		var got string
-		out := warnings(t, func() { got = Choice("EAGERGC", "on", "off", "stress"); Choice("EAGERGC", "on", "off", "stress") })
+		out := warnings(t, func() { got = EnvChoice("EAGERGC", "on", "off", "stress"); EnvChoice("EAGERGC", "on", "off", "stress") })
 		if got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
@@ -38,7 +38,7 @@ func TestChoice(t *testing.T) {
 }
 
 // What cannot be read takes no other with it, is named, and is not taken for a limit of nothing.
-func TestHostLimit(t *testing.T) {
+func TestEnvLimit(t *testing.T) {
 	const total = 100 << 30
 	for _, test := range []struct {
 		hard, soft string
@@ -60,10 +60,10 @@ func TestHostLimit(t *testing.T) {
 		t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", test.hard)
 		t.Setenv("EAGERGC_HOST_SOFT_MEMORY_LIMIT", test.soft)
 		out := warnings(t, func() {
-			if bytes, set := HostLimit(total); bytes != test.bytes || set != test.set {
+			if bytes, set := EnvLimit(Host, total); bytes != test.bytes || set != test.set {
 				t.Errorf("%q and %q: %d, %v; want %d, %v", test.hard, test.soft, bytes, set, test.bytes, test.set)
 			}
-			HostLimit(total)
+			EnvLimit(Host, total)
 		})
 		if want := min(1, len(test.warns)); strings.Count(out, "cannot be read") != want || !strings.Contains(out, test.warns) {
 			t.Errorf("%q and %q: said %q", test.hard, test.soft, out)
