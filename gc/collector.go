@@ -60,6 +60,8 @@ type Collector struct {
 	listening func()        // ends it; nil = to no library
 	tracked   int
 	goroutine sync.WaitGroup
+	silent    bool           // the log is told nothing more
+	sayings   sync.WaitGroup // of what it is being told
 }
 
 // A walker knows of memory that cycles give back: a WeakRegistry[W] of any W.
@@ -158,7 +160,7 @@ func choosePolicy(configured Policy) Policy {
 
 // Close stops the collector: no cycle is started and no policy asked from now on.
 // It waits for the cycle under way, and for releases as [Collector.Collect]
-// does. What is still tracked, or is tracked later, is given back when a cycle of
+// does. When it returns, the log is told nothing more. What is still tracked, or is tracked later, is given back when a cycle of
 // the runtime's own finds it dead. Closing twice is harmless.
 func (c *Collector) Close() {
 	c.mu.Lock()
@@ -182,6 +184,10 @@ func (c *Collector) Close() {
 	c.goroutine.Wait()
 	c.releases.wait()
 	c.engine.close()
+	c.mu.Lock()
+	c.silent = true
+	c.mu.Unlock()
+	c.sayings.Wait()
 }
 
 // Now returns the time since the collector was made: the clock of its points,

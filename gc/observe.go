@@ -55,6 +55,14 @@ func (c *Collector) say(s saying) {
 	if log == nil || !log.Enabled(context.Background(), s.level) {
 		return
 	}
+	c.mu.Lock()
+	if c.silent {
+		c.mu.Unlock()
+		return
+	}
+	c.sayings.Add(1)
+	c.mu.Unlock()
+	defer c.sayings.Done()
 	if !c.strict {
 		defer func() {
 			if e := recover(); e != nil { // there is nobody else to tell

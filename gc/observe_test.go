@@ -12,6 +12,7 @@ import (
 	"runtime/trace"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -43,6 +44,12 @@ func (h *events) Handle(_ context.Context, r slog.Record) error {
 	defer h.mu.Unlock()
 	h.all = append(h.all, e)
 	return nil
+}
+
+func (h *events) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.all)
 }
 
 // of returns the events of one text and, if trigger is not "", one trigger.
@@ -195,5 +202,29 @@ func awaitHeld(c *Collector) {
 		if held {
 			return
 		}
+	}
+}
+
+// After Close the log is told nothing more: not of releases that come late, of cycles of the
+// runtime's own, nor of a finalizer that blocks.
+func TestTheLogIsToldNothingAfterClose(t *testing.T) {
+	h := &events{level: slog.LevelDebug}
+	c := embed(t, Config{Log: slog.New(h)})
+	began, blocks := make(chan bool), make(chan bool)
+	ownFunc(c, new(thing), 1<<20, func() { close(began); <-blocks; panic("late") })
+	ownFunc(c, new(thing), 1<<20, func() {})
+	c.Collect(TriggerExplicit)
+	<-began
+	c.Close()
+	told := h.count()
+	if told == 0 {
+		t.Fatal("nothing was logged before")
+	}
+	close(blocks)
+	var released atomic.Bool
+	ownFunc(c, new(thing), 1<<20, func() { released.Store(true) })
+	waitFor(t, 20*time.Second, func() bool { runtime.GC(); c.Reap(); return released.Load() && c.Err() != nil && c.Stats().Pending == 0 })
+	if n := h.count(); n != told {
+		t.Errorf("%d words after Close", n-told)
 	}
 }
