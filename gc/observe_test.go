@@ -223,7 +223,11 @@ func TestTheLogIsToldNothingAfterClose(t *testing.T) {
 	close(blocks)
 	var released atomic.Bool
 	ownFunc(c, new(thing), 1<<20, func() { released.Store(true) })
-	waitFor(t, 20*time.Second, func() bool { runtime.GC(); c.Reap(); return released.Load() && c.Err() != nil && c.Stats().Pending == 0 })
+	waitFor(t, 20*time.Second, func() bool {
+		runtime.GC()
+		c.Reap()
+		return released.Load() && c.Err() != nil && c.Stats().Pending == 0
+	})
 	if n := h.count(); n != told {
 		t.Errorf("%d words after Close", n-told)
 	}
