@@ -22,25 +22,15 @@ const mostLabels = 12
 
 // addLabelled draws lines and, if there are few enough, their names.
 func addLabelled(p *plot.Plot, lines []labelled) {
-	var plain []*plotter.Line
-	for _, l := range lines {
-		plain = append(plain, l.Line)
-	}
-	addLines(p, plain)
-	if len(lines) <= mostLabels {
-		p.Add(labels(lines))
-	}
-}
-
-// addLines draws solid lines first, so that where lines coincide the dashes of
-// one show over the other.
-func addLines(p *plot.Plot, lines []*plotter.Line) {
-	for _, dashed := range []bool{false, true} {
+	for _, dashed := range []bool{false, true} { // over solid lines that coincide with them
 		for _, l := range lines {
 			if (l.Dashes != nil) == dashed {
-				p.Add(l)
+				p.Add(l.Line)
 			}
 		}
+	}
+	if len(lines) <= mostLabels {
+		p.Add(labels(lines))
 	}
 }
 

@@ -18,18 +18,18 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// Strengths of a policy's colour in its panel of Memory.
+// Strengths of a policy's colour in its panel of memoryChart.
 const (
 	reachableTint = 0xD0
 	garbageTint   = 0x50
 )
 
-// Memory draws reachable and garbage over time, a panel for each run in the
+// memoryChart draws reachable and garbage over time, a panel for each run in the
 // colour of its policy, with a mark for each cycle. Time is the run's own: a run
 // that is held longer ends later. The axis ends with the longest run that takes
 // at most twice as long as the shortest; where a run goes on beyond, its panel
 // says until when.
-func Memory(title, note string, runs []Run, palette Palette) *Chart {
+func memoryChart(title, note string, runs []Run, palette Palette) *Chart {
 	c := &Chart{title: title, note: note, width: 640, height: 120}
 	var most int64
 	for _, r := range runs {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"gonum.org/v1/plot/vg"
-
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -89,9 +87,8 @@ func OfCell(g *experiment.Grid, at experiment.Cell) []Picture {
 	note := fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, pressure.Bytes(l.Of(w)), experiment.CostName(g.Costs[at.Cost]), g.Ladder)
 	stem := Stem(w.Name)
 	return []Picture{
-		{"memory-" + stem, Memory("Live memory and collections over time", note, runs, colours)},
+		{"memory-" + stem, memoryChart("Live memory and collections over time", note, runs, colours)},
 		{"pauses-" + stem, pausesChart("How long the program was held", note, runs, colours)},
-		{"histogram-" + stem, pauseHistogram("How often the program was held for how long", note, runs, colours)},
 		{"mmu-" + stem, mmuChart("Minimum mutator utilization", note, runs, colours)},
 	}
 }
@@ -106,24 +103,7 @@ func OfWindow(g *experiment.Grid, at experiment.Cell, from, to time.Duration) []
 		runs[i] = runs[i].between(from, to)
 	}
 	note := fmt.Sprintf("%s from %v, limit %s (%s), %s", w.Name, from, l, pressure.Bytes(l.Of(w)), experiment.CostName(g.Costs[at.Cost]))
-	return []Picture{{"memory-" + Stem(w.Name), Memory("Live memory and collections over time", note, runs, NewPalette(Names(g)))}}
-}
-
-// Inlined returns the charts of figures as SVG for a page, in their order.
-func Inlined(figures []Figure, title string, palette Palette) ([]string, error) {
-	var all []string
-	for _, f := range figures {
-		width, height := 600, 300
-		if len(f.Data) > 1 {
-			width, height = 360, 260
-		}
-		text, err := lineCharts(f.Name, title, vg.Length(width), vg.Length(height), palette, [][]LineChart{f.Data}).Inline()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, text)
-	}
-	return all, nil
+	return []Picture{{"memory-" + Stem(w.Name), memoryChart("Live memory and collections over time", note, runs, NewPalette(Names(g)))}}
 }
 
 // Stem makes a part of a file's name of any text: letters, digits, dots and dashes.

@@ -13,7 +13,7 @@ import (
 type Run struct {
 	Result sim.Result
 	Log    *sim.Log
-	Levels []sim.Level // from [sim.Workload.Series]; only Memory needs them
+	Levels []sim.Level // from [sim.Workload.Series]; only memoryChart needs them
 }
 
 // between is the part of a run from one moment to another, as a run whose time begins there.

@@ -4,21 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 )
 
 func newDiff() *cobra.Command {
-	var format, plot string
+	var format string
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Say what changed from one recording to another",
@@ -27,17 +25,9 @@ scale, then peaks, rates, sizes, lifetimes, waits and cycles, and what changed.
 It compares the memory space in which each allocates most. A and B are what
 replay info reads.`,
 		Example: `  replay diff before.arrows after.arrows
-  replay diff before.arrows after.arrows --plot diff.svg
   replay diff mlp gpt2 --format json`,
 		Args: files(2, 2, "two recordings"),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			kind := strings.TrimPrefix(filepath.Ext(plot), ".")
-			if plot != "" && !slices.Contains(chart.Formats(), kind) {
-				return fmt.Errorf("--plot %s: unknown format %q (want .svg, .png or .pdf)", plot, kind)
-			}
-			if err := canWrite(plot); err != nil {
-				return err
-			}
 			var d difference
 			for i, path := range files {
 				t, err := loadValid(path)
@@ -45,11 +35,6 @@ replay info reads.`,
 					return err
 				}
 				d[i] = describeSide(t)
-			}
-			if plot != "" {
-				if err := d.draw(plot, kind, files); err != nil {
-					return err
-				}
 			}
 			out := printerFor(cmd.OutOrStdout(), format)
 			if format == "json" {
@@ -63,7 +48,6 @@ replay info reads.`,
 		},
 	}
 	formatFlag(cmd, &format, ", an object to a line for each figure", "text", "json")
-	cmd.Flags().StringVar(&plot, "plot", "", "`file` (.svg, .png or .pdf) to draw both curves to, on one time axis")
 	return cmd
 }
 
@@ -149,25 +133,6 @@ func (d *difference) print(w io.Writer) {
 		}
 	}
 	g.print(w)
-}
-
-// draw draws both curves to a file. Recordings of one name go by their files.
-func (d *difference) draw(path, kind string, files []string) error {
-	const slots = 800
-	end := max(d[0].stats.Span, d[1].stats.Span)
-	var curves []chart.Curve
-	for i, s := range d {
-		name := s.name
-		if d[0].name == d[1].name {
-			name = files[i]
-		}
-		curves = append(curves, chart.Curve{Name: name, Levels: sim.Thin(s.curve, end, slots)})
-	}
-	note := fmt.Sprintf("peak %s and %s of %v and %v memory",
-		pressure.Bytes(d[0].stats.PeakReachable).String(), pressure.Bytes(d[1].stats.PeakReachable).String(), d[0].space, d[1].space)
-	return writeFile(path, func(w io.Writer) error {
-		return chart.Curves("Reachable bytes over time", note, curves).Write(w, kind)
-	})
 }
 
 // changeText says how far b is from a: in percent, as a factor where it is

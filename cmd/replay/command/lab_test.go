@@ -17,7 +17,6 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace/formats/samples"
-	"github.com/eagergc/eagergc/trace/formats/synthetic"
 )
 
 // The lab, and the lab as one file, are built once for all tests.
@@ -100,24 +99,6 @@ func TestLab(t *testing.T) {
 	c.eval(`{ const o = document.querySelector(".dials").elements.others; o.value = "threshold:2"; o.dispatchEvent(new Event("change")); }`, nil)
 	c.until(`document.querySelector(".dials > .problem").textContent.includes("threshold")`)
 	wellBehaved(t, c)
-}
-
-// TestLiveReport: a report that carries the simulator carries every recording of its
-// grid, those that are made up from a seed too.
-func TestLiveReport(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "report.html")
-	var stderr bytes.Buffer
-	args := []string{"report", "synthetic:7", "mlp", "--live", "--policies", "never", "--limits", "2x", "-o", out}
-	if run(context.Background(), args, io.Discard, &stderr) != 0 {
-		t.Fatal(stderr.String())
-	}
-	text, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := len(synthetic.Shapes()) + 1; bytes.Count(text, []byte(`id="part-recording-`)) != want {
-		t.Errorf("%d recordings, want %d", bytes.Count(text, []byte(`id="part-recording-`)), want)
-	}
 }
 
 // TestLabIsEqual holds the results in the browser to native ones, to the last bit: of

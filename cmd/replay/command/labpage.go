@@ -1,16 +1,10 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"html/template"
-	"strconv"
-
-	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
@@ -19,9 +13,8 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
-// An inside is what a page has beside a report's if the simulator is in it.
+// An inside is what a page has beside a report's: the simulator.
 type inside struct {
-	Open     bool        // it opens recordings
 	Connect  template.JS // where the page may load its parts from
 	Samples  []group
 	Policies []string
@@ -42,7 +35,7 @@ type part struct {
 }
 
 // newLivePart makes the live part of a page. Whole pages carry all that others load.
-func newLivePart(b *labBuild, whole, open bool) (*inside, error) {
+func newLivePart(b *labBuild, whole bool) (*inside, error) {
 	worker, err := readAssets("fzstd.js", "worker.js")
 	if err != nil {
 		return nil, err
@@ -51,7 +44,7 @@ func newLivePart(b *labBuild, whole, open bool) (*inside, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &inside{Open: open, Connect: "'self'", Policies: contenderNames(), Mine: program}
+	l := &inside{Connect: "'self'", Policies: contenderNames(), Mine: program}
 	l.Samples = []group{{"PyTorch, on a GPU", samples.Names()}, {"Go, with C libraries", samples.Programs()}}
 	text, err := json.Marshal(b.glue + worker)
 	if err != nil {
@@ -63,10 +56,8 @@ func newLivePart(b *labBuild, whole, open bool) (*inside, error) {
 	}
 	l.Connect = "'none'"
 	names := []string{"lab", "all"}
-	if open {
-		for _, s := range samples.All() {
-			names = append(names, samplePart+s)
-		}
+	for _, s := range samples.All() {
+		names = append(names, samplePart+s)
 	}
 	for _, name := range names {
 		data, err := b.part(name)
@@ -76,14 +67,6 @@ func newLivePart(b *labBuild, whole, open bool) (*inside, error) {
 		l.add(name, data)
 	}
 	return l, nil
-}
-
-// script is what begins in the page.
-func (l *inside) script() string {
-	if l.Open {
-		return "open.js"
-	}
-	return "inside.js"
 }
 
 func (l *inside) add(name string, data []byte) {
@@ -106,53 +89,15 @@ func labPage(b *labBuild, whole bool) (*page, error) {
 	}
 	r := recording{ID: "recording", Name: "no recording yet"}
 	for _, f := range chart.NewBuilder(g, 0, 0).Figures(0, nil) {
-		r.Charts = append(r.Charts, figure{Figure: f})
+		r.Charts = append(r.Charts, f)
 	}
 	p := &page{Title: "The lab", Verdict: "When should a program collect garbage, and under which limit? Open a recording, move the dials, and see.", Recordings: []recording{r}}
 	if p.Data, err = script(&chart.Data{Policies: []chart.PolicyLook{}, Recordings: []chart.Recording{{}}}); err != nil {
 		return nil, err
 	}
 	p.Provenance = []entry{{"replay", version()}}
-	if p.Live, err = newLivePart(b, whole, true); err != nil {
+	if p.Live, err = newLivePart(b, whole); err != nil {
 		return nil, err
 	}
 	return p, nil
-}
-
-// enliven puts the simulator into the page of a report, with its recordings as
-// native traces.
-func (p *page) enliven(cmd *cobra.Command, g *experiment.Grid, files []string) error {
-	if g.Machine != nil {
-		return errors.New("--live: the simulator in a page knows no --machine")
-	}
-	b, err := buildLab(cmd.Context())
-	if err != nil {
-		return err
-	}
-	if p.Live, err = newLivePart(b, true, false); err != nil {
-		return err
-	}
-	files = named(files)
-	cell := chart.Typical(g, 0)
-	for i, file := range files {
-		t, err := loadTrace(file)
-		if err != nil {
-			return err
-		}
-		var native bytes.Buffer
-		if err := trace.Write(&native, t); err != nil {
-			return err
-		}
-		p.Live.add(fmt.Sprintf("recording-%d", i), native.Bytes())
-		w := g.Workloads[i]
-		factor := float64(g.Limits[cell.Limit].Of(w)) / float64(max(1, w.PeakReachable))
-		state, err := json.Marshal(map[string]any{
-			"limit": strconv.FormatFloat(factor, 'g', 6, 64) + "x", "cycle": g.Costs[cell.Cost].Of(0, 0).String(), "policies": chart.Names(g),
-		})
-		if err != nil {
-			return err
-		}
-		p.Recordings[i].State = string(state)
-	}
-	return nil
 }

@@ -2,10 +2,12 @@ package command
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -31,9 +33,8 @@ const reportPolicies = "never,cudajl,sqrt,v8step,pacer,optimum-overlap"
 
 func newReport() *cobra.Command {
 	var (
-		out  string
-		live bool
-		s    setting
+		out string
+		s   setting
 	)
 	cmd := &cobra.Command{
 		Use:   "report [FILE...] -o report.html",
@@ -42,8 +43,7 @@ func newReport() *cobra.Command {
 nothing else: which policy, which limit, and what is saved, first; then for each
 recording its memory over time under two policies side by side, with every
 collection and why it ran, the pauses, the utilization, the overhead, and the
-Pareto front. Without JavaScript the charts are pictures. Without a FILE it takes
-the recordings that are built in. Limits and words are those of replay compare.`,
+Pareto front. Without a FILE it takes the recordings that are built in. Limits and words are those of replay compare.`,
 		Example: `  replay report -o report.html
   replay report my.arrows --policies never,cudajl,threshold:0.9 --limits 1.25x,1.5x,2x -o mine.html`,
 		RunE: func(cmd *cobra.Command, files []string) error {
@@ -64,11 +64,6 @@ the recordings that are built in. Limits and words are those of replay compare.`
 			if err != nil {
 				return err
 			}
-			if live {
-				if err := p.enliven(cmd, g, files); err != nil {
-					return err
-				}
-			}
 			if err := writeFile(out, p.write); err != nil {
 				return err
 			}
@@ -80,7 +75,6 @@ the recordings that are built in. Limits and words are those of replay compare.`
 	s.manyLimits(cmd, defaultLimits)
 	s.manyCosts(cmd, "10ms")
 	cmd.Flags().StringVarP(&out, "output", "o", "report.html", "`file` to write")
-	cmd.Flags().BoolVar(&live, "live", false, "put the simulator and the recordings into the page: its limits and costs can be moved there, see replay lab")
 	return cmd
 }
 
@@ -106,11 +100,9 @@ type recording struct {
 	ID, Name, Short, About, At string
 	Open                       bool
 	Cards                      []chart.Card
-	State                      string        // of its dials, where there are some
-	Spark                      string        // path of its reachable bytes, 100 wide and 20 high
-	Memory                     template.HTML // the picture for where there is no script
+	Spark                      string // path of its reachable bytes, 100 wide and 20 high
 	Runs                       chart.Table
-	Charts                     []figure
+	Charts                     []chart.Figure
 	Reasons                    chart.Table // policy, decision, reason, how often
 }
 
@@ -148,23 +140,19 @@ func newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, err
 }
 
 // assets reads the parts of the page that do not change.
-func (p *page) assets() (err error) {
-	if p.CSS, err = pageStyle(); err != nil {
+func (p *page) assets() error {
+	style, err := readAssets("uPlot.min.css", "page.css")
+	if err != nil {
 		return err
 	}
+	p.CSS = template.CSS(style)
 	scripts := []string{"uPlot.iife.min.js", "charts.js", "memory.js", "page.js"}
 	if p.Live != nil {
-		scripts = append(scripts, "live.js", "save.js", "rule.js", "dials.js", p.Live.script())
+		scripts = append(scripts, "live.js", "save.js", "rule.js", "dials.js", "open.js")
 	}
 	script, err := readAssets(scripts...)
 	p.JS = template.JS(script)
 	return err
-}
-
-// pageStyle is the style of every report.
-func pageStyle() (template.CSS, error) {
-	style, err := readAssets("uPlot.min.css", "page.css")
-	return template.CSS(style + "@media screen and (prefers-color-scheme: dark) {\n" + chart.DarkStyle(".static") + "}\n"), err
 }
 
 func readAssets(names ...string) (string, error) {
@@ -225,16 +213,7 @@ func (b *pageBuilder) recording(ctx context.Context, i int) (r recording, data c
 		r.Cards = b.AdviceCards(advice)
 	}
 	data = b.Recording(i, runs)
-	pair := []chart.Run{runs[data.Shown[0]]}
-	if data.Shown[1] != data.Shown[0] {
-		pair = append(pair, runs[data.Shown[1]])
-	}
-	if r.Memory, err = inline(chart.Memory("Live memory and collections over time", r.At, thinner(pair), b.Palette)); err != nil {
-		return r, data, err
-	}
-	if r.Charts, err = b.figures(i, runs); err != nil {
-		return r, data, err
-	}
+	r.Charts = b.Figures(i, runs)
 	data.Charts = make(map[string][]chart.LineChart)
 	for _, f := range r.Charts {
 		data.Charts[f.Kind] = f.Data
@@ -242,8 +221,22 @@ func (b *pageBuilder) recording(ctx context.Context, i int) (r recording, data c
 	return r, data, nil
 }
 
-// inline is a chart as a part of the page.
-func inline(c *chart.Chart) (template.HTML, error) {
-	text, err := c.Inline()
-	return template.HTML(text), err
+// script is the data as the page carries them: JSON, packed with gzip, in base64.
+func script(d *chart.Data) (template.JS, error) {
+	var b bytes.Buffer
+	zip, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		return "", err
+	}
+	if err := json.NewEncoder(zip).Encode(d); err != nil {
+		return "", err
+	}
+	err = zip.Close()
+	return template.JS(`"` + base64.StdEncoding.EncodeToString(b.Bytes()) + `"`), err
+}
+
+// slots bounds the page's size: what all its runs together are thinned to.
+func (b *pageBuilder) slots() int {
+	const all, most, least = 120_000, 40_000, 300
+	return min(most, max(least, all/max(1, len(b.Grid.Workloads)*len(b.Grid.Contenders))))
 }

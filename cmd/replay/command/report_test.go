@@ -30,29 +30,6 @@ func reportOf(t *testing.T, args ...string) string {
 	return string(text)
 }
 
-// Without a script every chart is a picture, and one that turns dark.
-func TestReportHasEveryPicture(t *testing.T) {
-	page := reportOf(t, "mlp", "resnet", "--policies", "never,pacer,optimum-overlap", "--limits", "1.5x,2x")
-	pictures := regexp.MustCompile(`(?s)<noscript><div class="static">(.*?)</div></noscript>`).FindAllStringSubmatch(page, -1)
-	if want := 2 * 6; len(pictures) != want {
-		t.Fatalf("%d pictures, want %d", len(pictures), want)
-	}
-	for i, p := range pictures {
-		if !strings.HasPrefix(p[1], "<svg viewBox=") || strings.Count(p[1], "<path") < 5 || strings.Contains(p[1], "NaN") {
-			t.Errorf("picture %d is %.80s", i, p[1])
-		}
-	}
-	if !strings.Contains(page, `.static [style*="stroke:#1547C0"] { stroke: #4B84FE !important }`) {
-		t.Error("pictures have no dark style")
-	}
-	if n := strings.Count(page, `<details class="recording"`); n != 2 || strings.Contains(page, `id="recording-mlp" open`) {
-		t.Errorf("%d recordings, want 2 and both closed below their overview", n)
-	}
-	if strings.Contains(page, "data:,") {
-		t.Error("a picture is empty")
-	}
-}
-
 // The page says what compare says, of the same limits.
 func TestReportSaysWhatCompareSays(t *testing.T) {
 	var stdout, stderr bytes.Buffer

@@ -41,20 +41,6 @@ func TestTablesFitTheScreen(t *testing.T) {
 	}
 }
 
-func TestLongLinesAreFolded(t *testing.T) {
-	text := screenOf(40, func(p *printer) {
-		p.Write([]byte("  threshold         a blocking cycle whenever pres"))
-		p.Write([]byte("sure has reached a ratio of the limit\nshort\n"))
-	})
-	want := "  threshold         a blocking cycle\n                    whenever pressure\n                    has reached a ratio\n                    of the limit\nshort\n"
-	if text != want {
-		t.Errorf("got\n%s\nwant\n%s", text, want)
-	}
-	if same := "no terminal: " + strings.Repeat("word ", 40) + "\n"; screenOf(0, func(p *printer) { p.Write([]byte(same)) }) != same {
-		t.Error("what is no terminal is folded")
-	}
-}
-
 func TestColourIsForTerminals(t *testing.T) {
 	plain := screenOf(80, func(p *printer) { table{{"policy", "lost"}, {best + "pacer", "1%"}}.print(p) })
 	if strings.Contains(plain, "\x1b") || strings.Contains(plain, best) {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,8 +17,8 @@ import (
 
 func newSweep() *cobra.Command {
 	var (
-		out, smallest string
-		s             setting
+		out string
+		s   setting
 	)
 	cmd := &cobra.Command{
 		Use:   "sweep [FILE...] --policies LIST",
@@ -34,20 +33,13 @@ cycle. Lists may have braces, which stand for each of their values:
 It prints, for every workload, limit and cycle, the Pareto front of exposed pause
 against collector time and against mean memory. Results go to the folder of -o
 as they come, one JSON object to a line. A sweep that was interrupted and is run
-again does not repeat the runs that are there.
-
-With --smallest, it prints the smallest limit at which each policy meets a
-condition instead, found by bisection; --limits is not used then.`,
+again does not repeat the runs that are there.`,
 		Example: `  replay sweep --policies 'never,cudajl,threshold:{0.5..0.95/10},periodic:{1ms..1s*10}' --limits '{1.1x..6x/20}'
-  replay sweep my.arrows --policies cudajl --limits 1.5x --cycle '{0.1ms..1s*13}' -o results/cost
-  replay sweep --policies never,cudajl --smallest 'refusal_collections==0'`,
+  replay sweep my.arrows --policies cudajl --limits 1.5x --cycle '{0.1ms..1s*13}' -o results/cost`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			g, err := s.grid(files)
 			if err != nil {
 				return err
-			}
-			if smallest != "" {
-				return writeSmallest(cmd, g, smallest)
 			}
 			if err := sweep(cmd, g, out); err != nil {
 				return err
@@ -59,7 +51,6 @@ condition instead, found by bisection; --limits is not used then.`,
 	s.manyLimits(cmd, "{1.25x..4x*6}")
 	s.manyCosts(cmd, "10ms")
 	f := cmd.Flags()
-	f.StringVar(&smallest, "smallest", "", "find the smallest limit that meets this `condition`, such as refusal_collections==0")
 	f.StringVarP(&out, "output", "o", "", "`folder` for the results; empty writes none")
 	return cmd
 }
@@ -160,46 +151,4 @@ func frontTable(front []sim.Result) table {
 		t = append(t, []string{r.Policy, pressure.Duration(r.ExposedPause), pressure.Duration(r.GCBusy), pressure.Bytes(r.MeanLive).String(), pressure.Count(r.RefusalCollections)})
 	}
 	return t
-}
-
-// writeSmallest prints the smallest limit that meets a condition, for each
-// policy, cost and workload.
-func writeSmallest(cmd *cobra.Command, g *experiment.Grid, text string) error {
-	cond, err := experiment.ParseCondition(text)
-	if err != nil {
-		return err
-	}
-	if cond.Relative {
-		return fmt.Errorf("condition %q: the smallest limit has no baseline", text)
-	}
-	limits, err := g.MinLimits(cmd.Context(), func(r *sim.Result) bool { return cond.Holds(r, nil) })
-	if err != nil {
-		return err
-	}
-	out := newPrinter(cmd.OutOrStdout())
-	fmt.Fprintf(out, "Smallest limit at which %s, as a factor of the peak reachable bytes\n", cond.Text)
-	for k := range g.Costs {
-		head := []string{g.CostName(k)}
-		for _, load := range g.Workloads {
-			head = append(head, load.Name)
-		}
-		t := table{head}
-		for p, name := range g.Contenders {
-			row := []string{name.String()}
-			for i, load := range g.Workloads {
-				row = append(row, limitText(limits[k][p][i], load))
-			}
-			t = append(t, row)
-		}
-		fmt.Fprintln(out)
-		t.print(out)
-	}
-	return out.err
-}
-
-func limitText(bytes int64, w *sim.Workload) string {
-	if bytes < 0 {
-		return "none"
-	}
-	return strings.TrimSuffix(pressure.Number(float64(bytes)/float64(w.PeakReachable)), ".") + "x"
 }

@@ -3,8 +3,6 @@ package command
 import (
 	"fmt"
 	"io"
-	"math"
-	"strings"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
@@ -35,9 +33,6 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 		if p := g.Rank(j).Best; p >= 0 {
 			t[p+1][0] = best + t[p+1][0]
 		}
-		if out.width >= 96 {
-			t = withBars(t, g, j)
-		}
 		t.print(out)
 	}
 	fmt.Fprintln(out)
@@ -48,30 +43,4 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 		}
 	}
 	return out.err
-}
-
-// withBars adds a bar to each row where the screen has room: the time lost over all
-// limits, beside the most.
-func withBars(t table, g *experiment.Grid, cost int) table {
-	const cells = 12
-	most := 0.0
-	for p := range g.Contenders {
-		if lost := g.Lost(cost, p, experiment.AllLimits); lost > most {
-			most = lost
-		}
-	}
-	t[0] = append(t[0], left+"all")
-	for p := range g.Contenders {
-		lost := g.Lost(cost, p, experiment.AllLimits)
-		n := 0
-		if most > 0 && !math.IsNaN(lost) {
-			n = int(math.Round(8 * cells * lost / most))
-		}
-		bar := strings.Repeat("█", n/8)
-		if n%8 > 0 {
-			bar += string([]rune("▏▎▍▌▋▊▉")[n%8-1])
-		}
-		t[p+1] = append(t[p+1], left+bar)
-	}
-	return t
 }

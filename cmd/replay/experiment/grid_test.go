@@ -160,23 +160,21 @@ func TestDetails(t *testing.T) {
 func TestMinLimit(t *testing.T) {
 	g := small(t, "never")
 	few := func(r *sim.Result) bool { return r.RefusalCollections <= 3 }
-	limits, err := g.MinLimits(t.Context(), few)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, w := range g.Workloads {
+	for _, w := range g.Workloads {
+		found, err := minLimit(w, g.Contenders[0], g.World(1), few)
+		if err != nil {
+			t.Fatal(err)
+		}
 		cfg := sim.Config{Cost: g.Costs[1], Ladder: g.Ladder}
-		found := limits[1][0][i]
 		for limit, want := range map[int64]bool{found: true, found*998/1000 - 1: false} {
 			cfg.Limit = limit
 			if r, _ := g.Contenders[0].Run(w, cfg); few(&r) != want {
 				t.Errorf("%s: limit %d, found %d: %d refusals", w.Name, limit, found, r.RefusalCollections)
 			}
 		}
-	}
-	limits, err = g.MinLimits(t.Context(), func(*sim.Result) bool { return false })
-	if err != nil || limits[0][0][0] != -1 {
-		t.Errorf("a condition that never holds gives %v, %v", limits, err)
+		if _, err := minLimit(w, g.Contenders[0], g.World(1), func(*sim.Result) bool { return false }); err == nil {
+			t.Error("a condition that never holds has a limit")
+		}
 	}
 }
 

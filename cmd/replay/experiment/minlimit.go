@@ -1,12 +1,8 @@
 package experiment
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"runtime"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/eagergc/eagergc/sim"
 )
@@ -43,30 +39,4 @@ func minLimit(w *sim.Workload, c sim.Contender, world World, ok func(*sim.Result
 		}
 	}
 	return high, nil
-}
-
-// MinLimits returns minLimit for every cost, contender and workload of the
-// grid, in [cost][contender][workload]; -1 where no limit will do. The limits of
-// the grid do not count. The error is the context's.
-func (g *Grid) MinLimits(ctx context.Context, ok func(*sim.Result) bool) ([][][]int64, error) {
-	limits := make([][][]int64, len(g.Costs))
-	var cores errgroup.Group
-	cores.SetLimit(runtime.GOMAXPROCS(0))
-	for k := range limits {
-		limits[k] = make([][]int64, len(g.Contenders))
-		for p, who := range g.Contenders {
-			limits[k][p] = make([]int64, len(g.Workloads))
-			for i, w := range g.Workloads {
-				cores.Go(func() error {
-					n, err := minLimit(w, who, g.World(k), ok)
-					if err != nil {
-						n = -1
-					}
-					limits[k][p][i] = n
-					return context.Cause(ctx)
-				})
-			}
-		}
-	}
-	return limits, cores.Wait()
 }
