@@ -9,8 +9,9 @@ import (
 )
 
 type settings struct {
-	out, only, ways, built string
-	rounds                 int
+	plan
+	out, only, built string
+	rounds           int
 }
 
 // bench builds the clients and runs them: first every way of every client, then all of it again, so
@@ -23,11 +24,11 @@ func (s settings) bench() error {
 		}
 		defer os.RemoveAll(dir)
 		s.built = dir
-		for _, j := range jobs {
-			if !contains(s.only, j.program) {
+		for _, j := range s.jobs {
+			if !contains(s.only, filepath.Base(j.program)) {
 				continue
 			}
-			if err := build(filepath.Join(dir, j.program), j.program); err != nil {
+			if err := build(filepath.Join(dir, filepath.Base(j.program)), j.program); err != nil {
 				return fmt.Errorf("%s: %w", j.program, err)
 			}
 		}
@@ -35,12 +36,12 @@ func (s settings) bench() error {
 	var all runs
 	var failed []error
 	for round := range s.rounds {
-		for _, j := range jobs {
-			if !contains(s.only, j.program) {
+		for _, j := range s.jobs {
+			if !contains(s.only, filepath.Base(j.program)) {
 				continue
 			}
 			for way := range strings.SplitSeq(s.ways, ",") {
-				r, err := measure(filepath.Join(s.built, j.program), way, j)
+				r, err := measure(filepath.Join(s.built, filepath.Base(j.program)), way, j)
 				if errors.Is(err, errNoWay) {
 					continue
 				}
@@ -50,13 +51,13 @@ func (s settings) bench() error {
 				}
 				r.Round = round
 				all = append(all, r)
-				fmt.Fprintf(os.Stderr, "%s %d %-16s %5.0f %5.0f MiB %6.2f s %5.2f s of CPU, %.0f cycles, p50 %.1f p99 %.1f ms\n",
-					r.Client, r.Round, r.Way, r.Mean, r.Peak, r.Seconds, r.CPU, r.Cycles, r.P50, r.P99)
+				fmt.Fprintf(os.Stderr, "%s %d %-16s %5.0f %5.0f MiB %6.2f s %5.2f s of CPU, %.0f cycles, %.0f of them forced, p50 %.1f p99 %.1f ms\n",
+					r.Client, r.Round, r.Way, r.Mean, r.Peak, r.Seconds, r.CPU, r.Cycles, r.Forced, r.P50, r.P99)
 			}
 			if s.out == "" {
 				continue
 			}
-			if err := all.write(s.out); err != nil { // the next client may be stopped
+			if err := all.write(s.out, s.file); err != nil { // the next client may be stopped
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -24,9 +25,13 @@ var (
 	errNoReading = errors.New("the client had ended before its memory was read: it needs more requests")
 )
 
+// build builds a client, in the module that it is of.
 func build(program, folder string) error {
-	cmd := exec.Command("go", "build", "-o", program, ".")
-	cmd.Dir = folder
+	cmd := exec.Command("go", "build", "-o", program, "./"+folder)
+	module, _, _ := strings.Cut(folder, "/")
+	if _, err := os.Stat(filepath.Join(module, "go.mod")); err == nil {
+		cmd = exec.Command("../../.ci/with", "cmd/clients/"+module, "go", "build", "-o", program, "./"+strings.TrimPrefix(folder, module)[min(1, len(folder)-len(module)):])
+	}
 	cmd.Stderr = os.Stderr
 	return cmd.Run()
 }
@@ -36,7 +41,7 @@ func build(program, folder string) error {
 // was gone too soon.
 func measure(program, way string, j job) (r run, err error) {
 	cmd := exec.Command(program, j.args(way)...)
-	cmd.Env = os.Environ()
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(program))
 	if !strings.HasSuffix(way, "auto") {
 		cmd.Env = append(cmd.Env, "EAGERGC=off")
 	}
@@ -50,7 +55,7 @@ func measure(program, way string, j job) (r run, err error) {
 		return r, err
 	}
 	lines := bufio.NewScanner(pipe)
-	r = run{Client: j.program, Way: way}
+	r = run{Client: filepath.Base(j.program), Way: way}
 	if lines.Scan() && lines.Text() == frame.Begin {
 		stop := make(chan struct{})
 		done := make(chan []reading)
@@ -64,7 +69,7 @@ func measure(program, way string, j job) (r run, err error) {
 		if strings.Contains(message.String(), frame.ErrNoWay.Error()) {
 			return r, errNoWay
 		}
-		return r, errors.Join(waited, errors.New(message.String()))
+		return r, errors.Join(waited, errors.New(message.String()[:min(message.Len(), 400)]))
 	}
 	if err == nil && len(r.timeline) == 0 {
 		err = errNoReading

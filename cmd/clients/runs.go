@@ -35,6 +35,7 @@ var columns = []struct {
 	{"gc_cpu_s", 3, func(r *run) *float64 { return &r.GCCPU }},
 	{"faults", 0, func(r *run) *float64 { return &r.Faults }},
 	{"cycles", 0, func(r *run) *float64 { return &r.Cycles }},
+	{"forced", 0, func(r *run) *float64 { return &r.Forced }},
 	{"first_cycle_ms", 2, func(r *run) *float64 { return &r.FirstCycle }},
 	{"cycle_ms", 2, func(r *run) *float64 { return &r.Cycle }},
 	{"p50_ms", 2, func(r *run) *float64 { return &r.P50 }},
@@ -48,9 +49,9 @@ var (
 	drawn    = []string{"plain", "auto", "close"}
 )
 
-// write leaves every run in runs.csv, and in timeline.csv the resident memory of the first round
+// write leaves every run in a file and, of clients that are pictured, in timeline.csv the resident memory of the first round
 // over time: the highest of each hundredth part.
-func (all runs) write(dir string) error {
+func (all runs) write(dir, file string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (all runs) write(dir string) error {
 			lines = append(lines, []string{r.Client, r.Way, strconv.FormatInt(high.at.Milliseconds(), 10), strconv.FormatFloat(high.resident, 'f', 0, 64)})
 		}
 	}
-	if err := writeCSV(filepath.Join(dir, "runs.csv"), rows); err != nil {
+	if err := writeCSV(filepath.Join(dir, file), rows); err != nil || len(lines) == 1 {
 		return err
 	}
 	return writeCSV(filepath.Join(dir, "timeline.csv"), lines)
@@ -103,6 +104,18 @@ func readCSV(name string) ([][]string, error) {
 		err = fmt.Errorf("%s: no header", name)
 	}
 	return rows, err
+}
+
+// readAll reads the runs of both plans.
+func readAll(dir string) (all runs, err error) {
+	for _, p := range []plan{ours, strangers} {
+		some, err := readRuns(filepath.Join(dir, p.file))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
 }
 
 // readRuns reads a runs.csv. A column that an older one does not have is 0.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,7 +15,7 @@ var documents = []string{"README.md", "../../README.md"}
 
 // present makes every table and picture of a folder from its runs.
 func present(dir string) error {
-	all, err := readRuns(filepath.Join(dir, "runs.csv"))
+	all, err := readAll(dir)
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (all runs) fill(text []byte) (filled []byte, err error) {
 	return filled, err
 }
 
-var tables = map[string]func(runs) string{"lead": runs.lead, "memory": runs.everyClient, "each": runs.each}
+var tables = map[string]func(runs) string{"lead": runs.lead, "memory": runs.everyClient, "each": runs.each, "strangers": runs.strangers}
 
 // of returns the runs of one client in one way.
 func (all runs) of(client, way string) (some runs) {
@@ -90,6 +91,7 @@ var (
 	seconds = func(r *run) *float64 { return &r.Seconds }
 	cpu     = func(r *run) *float64 { return &r.CPU }
 	faults  = func(r *run) *float64 { return &r.Faults }
+	forced  = func(r *run) *float64 { return &r.Forced }
 	cycles  = func(r *run) *float64 { return &r.Cycles }
 	p50     = func(r *run) *float64 { return &r.P50 }
 	p99     = func(r *run) *float64 { return &r.P99 }
@@ -138,13 +140,13 @@ func (all runs) lead() string {
 // everyClient is mean and peak MiB of every client in every way.
 func (all runs) everyClient() string {
 	header := []string{"way"}
-	for _, j := range jobs {
+	for _, j := range ours.jobs {
 		header = append(header, j.program)
 	}
 	var rows [][]string
 	for way := range strings.SplitSeq(ways, ",") {
 		row := []string{way}
-		for _, j := range jobs {
+		for _, j := range ours.jobs {
 			row = append(row, all.of(j.program, way).memory())
 		}
 		if strings.Join(row[1:], "") != "" {
@@ -154,10 +156,41 @@ func (all runs) everyClient() string {
 	return markdown(1, header, rows)
 }
 
+// strangers is what every stranger takes in every way and, last, the worst of each way: the largest ratio, over all programs, of mean
+// memory x processor time to the least that any way takes.
+func (all runs) strangers() string {
+	ways := strings.Split(strangers.ways, ",")
+	header, worst := append([]string{"mean / peak MiB; processor s; cycles (forced)"}, ways...), make([]float64, len(ways))
+	var rows [][]string
+	for _, j := range strangers.jobs {
+		row, products := []string{filepath.Base(j.program)}, make([]float64, len(ways))
+		least := math.Inf(1)
+		for i, way := range ways {
+			some := all.of(row[0], way)
+			if len(some) == 0 {
+				row = append(row, "")
+				continue
+			}
+			row = append(row, fmt.Sprintf("%s; %.2f; %.0f (%.0f)", some.memory(), some.median(cpu), some.median(cycles), some.median(forced)))
+			products[i] = some.median(mean) * some.median(cpu)
+			least = min(least, products[i])
+		}
+		for i, product := range products {
+			worst[i] = max(worst[i], product/least)
+		}
+		rows = append(rows, row)
+	}
+	last := []string{"worst"}
+	for _, ratio := range worst {
+		last = append(last, fmt.Sprintf("%.1f", ratio))
+	}
+	return markdown(1, header, append(rows, last))
+}
+
 // each is one table for every client, with the spread of its rounds.
 func (all runs) each() string {
 	var b strings.Builder
-	for _, j := range jobs {
+	for _, j := range ours.jobs {
 		var rows [][]string
 		for way := range strings.SplitSeq(ways, ",") {
 			if some := all.of(j.program, way); len(some) > 0 {

@@ -39,6 +39,7 @@ type Report struct {
 	GCCPU      float64 // s of it in Go's collector, by the runtime's estimate
 	Faults     float64 // pages that the system had to find for the work (minor faults)
 	Cycles     float64
+	Forced     float64 // of them
 	FirstCycle float64 // ms that a cycle takes before the work begins
 	Cycle      float64 // ms, median of the cycles that the way itself runs
 }
@@ -122,7 +123,7 @@ func (c Client) run(name, wayName string, idle time.Duration, record, by string)
 	}
 	return Report{
 		Seconds: took.Seconds(), P50: quantile(times, 0.5), P99: quantile(times, 0.99), Longest: quantile(times, 1),
-		CPU: after.cpu - before.cpu, GCCPU: after.gc - before.gc, Faults: float64(after.faults - before.faults), Cycles: float64(after.cycles - before.cycles),
+		CPU: after.cpu - before.cpu, GCCPU: after.gc - before.gc, Faults: float64(after.faults - before.faults), Cycles: float64(after.cycles - before.cycles), Forced: float64(after.forced - before.forced),
 		FirstCycle: ms(firstCycle), Cycle: way.cycle(),
 	}, nil
 }
@@ -142,6 +143,7 @@ type used struct {
 	cpu, gc float64
 	faults  int64
 	cycles  uint64
+	forced  uint64
 }
 
 func usage() used {
@@ -149,12 +151,13 @@ func usage() used {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
 		panic(err)
 	}
-	s := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
+	s := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}, {Name: "/gc/cycles/forced:gc-cycles"}}
 	metrics.Read(s)
 	return used{
 		faults: r.Minflt,
 		cpu:    float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9,
 		gc:     s[1].Value.Float64() - s[2].Value.Float64(),
 		cycles: s[0].Value.Uint64(),
+		forced: s[3].Value.Uint64(),
 	}
 }

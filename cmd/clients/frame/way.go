@@ -167,6 +167,29 @@ func Keep[T, A any](w *Way, owner *T, bytes int64, free func(A), arg A) (done fu
 	return func() {}
 }
 
+// Hold is [Keep] for an owner that its binding frees, by a finalizer; free is what a program calls that does not wait for it.
+func Hold[T any](w *Way, owner *T, bytes int64, free func()) (done func()) {
+	counted := func() {}
+	switch w.counts {
+	case "own":
+		h := gc.Count(w.collector, owner, bytes)
+		counted = func() { h.Release() }
+	case "account":
+		w.collector.Account(bytes)
+		back := func(bytes int64) { w.collector.Account(-bytes) }
+		cleanup := runtime.AddCleanup(owner, back, bytes)
+		counted = func() { cleanup.Stop(); back(bytes) }
+	}
+	done = func() { free(); counted() }
+	switch {
+	case w.name == "late":
+		return w.giveBackLate(done)
+	case w.Closes():
+		return done
+	}
+	return func() {}
+}
+
 // giveBackLate gives back what requests are done with, and returns what has the next call do that for done.
 func (w *Way) giveBackLate(done func()) func() {
 	w.mu.Lock()

@@ -80,16 +80,6 @@ func serve(w *frame.Way, photo []byte) error {
 	return nil
 }
 
-// hold is what the service does about an image: it closes it, counts it or leaves it to
-// govips's finalizer.
 func hold(w *frame.Way, img *vips.ImageRef) (done func()) {
-	bytes := int64(img.Width()) * int64(img.Height()) * int64(img.Bands())
-	counted := func() {}
-	if w.Counts() {
-		counted = frame.Keep(w, img, bytes, func(struct{}) {}, struct{}{}) // the finalizer frees
-	}
-	if w.Closes() {
-		return func() { img.Close(); counted() }
-	}
-	return counted
+	return frame.Hold(w, img, int64(img.Width())*int64(img.Height())*int64(img.Bands()), img.Close)
 }

@@ -1,0 +1,56 @@
+// Wasmer compiles and runs a plugin of each request's own. Wasmer-go's finalizers free modules, instances and stores.
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/wasmerio/wasmer-go/wasmer"
+
+	"github.com/eagergc/eagergc/cmd/clients/frame"
+	_ "github.com/eagergc/eagergc/gc/auto" // the parent sets EAGERGC=off for all ways but auto
+)
+
+const (
+	pages  = 16 // of memory, of 64 KiB each
+	plugin = `(module (memory 16) (func (export "run") (param i32) (result i32) (local i32)
+		(loop (i32.store (local.get 1) (local.get 0))
+			(br_if 0 (i32.lt_u (local.tee 1 (i32.add (local.get 1) (i32.const 4096))) (i32.const 0x100000))))
+		(local.get 1)))`
+)
+
+func main() {
+	frame.Main("wasmer", frame.Client{Workers: 2, Requests: 600, Start: start})
+}
+
+func start(w *frame.Way) (frame.Service, error) {
+	code, err := wasmer.Wat2Wasm(plugin)
+	if err != nil {
+		return nil, err
+	}
+	engine := wasmer.NewEngine()
+	return func(i int) error {
+		store := wasmer.NewStore(engine)
+		defer frame.Hold(w, store, 16<<10, store.Close)()
+		module, err := wasmer.NewModule(store, code)
+		if err != nil {
+			return err
+		}
+		defer frame.Hold(w, module, 16<<10, module.Close)()
+		instance, err := wasmer.NewInstance(module, wasmer.NewImportObject())
+		if err != nil {
+			return err
+		}
+		defer frame.Hold(w, instance, pages<<16, instance.Close)()
+		run, err := instance.Exports.GetFunction("run")
+		if err != nil {
+			return err
+		}
+		out, err := run(i)
+		runtime.KeepAlive(instance) // the binding does not, and crashes in every way that runs cycles
+		if err == nil && out != int32(pages<<16) {
+			err = fmt.Errorf("the plugin has written up to %v", out)
+		}
+		return err
+	}, nil
+}
