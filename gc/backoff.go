@@ -28,7 +28,7 @@ const (
 	leastYield  = 2 << 20  // bytes that are worth a cycle if they are most of the growth before it
 	provedShare = 0.25     // of the late cycles, that are to bring something back
 	restShare   = 0.01     // of the processor time, for cycles that bring nothing
-	keptShare   = 0.05     // of it, for one that brought nothing among others that did, and for those after which much ran, and the gauge stands as before
+	keptShare   = 0.05     // of it, for a cycle that freed nothing although recent ones did
 	restLeast   = 16 << 20 // bytes that are worth a wait
 	firstRest   = 10 * time.Millisecond
 	lastRest    = 2 * time.Minute

@@ -80,7 +80,7 @@ type Config struct {
 	Space    pressure.Space // of the memory given to Own
 	Limit    int64          // budget of the memory given to Own, in bytes; 0 = none known. A goal: see [Own]
 	Caps     Caps           // what it may take from the program at most
-	Idle     time.Duration  // when nothing was counted for so long, or half as long again, one cycle gives back what is dead, unless the policy is never; 0 = 1 s, below 0 = off
+	Idle     time.Duration  // after 1 to 1.5 times this long without an allocation one cycle runs, unless the policy is never; 0 = 1 s, below 0 = off
 }
 
 // HostPolicy is the text form of the policy of a collector that is given none, and watches memory of the

@@ -321,7 +321,7 @@ func (g *gaugeWalk) promoteAll() {
 // walk is called after the mark. It waits for a slice until finalizers and cleanups have run, and counts what the
 // gauge has fallen by. On busy processors that may take long, since the sweep, which
 // finds what is due, gives way to the program after each span; the next cycle begins with what is left of the
-// sweep, and does not give way. So it may start, and a later look judges both.
+// sweep, and does not give way. So the next cycle may start before this one is measured; then both are measured together.
 func (g *gaugeWalk) walk(r *collection) {
 	g.begin(r.trigger != TriggerNatural)
 	r.await(slice, g.settled)

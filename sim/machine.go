@@ -34,7 +34,7 @@ type Machine struct {
 	Map    Linear        `json:"map"`        // of an allocation that puts memory behind other addresses: see Mapper; objects: chunks
 	Heap   int64         `json:"heap_bytes"` // the app's Go heap with pointers
 
-	After    Curve   `json:"after"`    // factor of Start and Mark by the time since the last cycle ended: caches and cores are as that left them, or as others have since
+	After    Curve   `json:"after"`    // factor of Start and Mark by the time since the last cycle ended: a cycle soon after another finds warm caches
 	Stretch  float64 `json:"stretch"`  // of a cycle while the program works: 1 or 0 = not at all, 2 = twice as long
 	Slowdown float64 `json:"slowdown"` // of the program beside a cycle: 0 = none, 1 = half speed
 	Sees     float64 `json:"sees"`     // slowdown that a collector learns of there, from goroutines that wait: see gc.Point

@@ -7,7 +7,7 @@ import (
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
-// Told is how what a policy is told differs from what is so. The zero value is the truth.
+// Told distorts what a policy sees: limit and cost, times a factor. The zero value is the truth.
 type Told struct {
 	Limit   float64 // the limit is told to be so many times what it is; 0: as it is
 	Cost    float64 // the same of the cost of a cycle

@@ -47,7 +47,7 @@ func Trials() []Trial {
 		{Name: "pairs", About: "two programs under one limit take turns of 20 ms, each with the next in the list", Limits: trialLimits, change: pairs},
 		{Name: "slow-0.25", About: "the program takes 1.25 times as long beside a cycle", Limits: trialLimits, Slowdown: 0.25},
 		{Name: "slow-1", About: "the program takes twice as long beside a cycle", Limits: trialLimits, Slowdown: 1},
-		{Name: "learned", About: "cycles differ in length, the program takes 1.05 times as long beside them, and policies are told what a collector learns of both and of waits, which expects half of the first cycle", Limits: trialLimits, Slowdown: 0.05, Noise: trialNoise},
+		{Name: "learned", About: "cycles differ in length, the program is 5 % slower beside them, and policies see learned estimates of both and of waits; the first estimate is half the truth", Limits: trialLimits, Slowdown: 0.05, Noise: trialNoise},
 	}
 }
 

@@ -36,7 +36,7 @@ func (k PointKind) String() string {
 type Point struct {
 	Now       time.Duration   // monotonic, from the start of the collector or the trace
 	At        PointKind       //
-	Sample    pressure.Sample // live (before the request; what a cycle frees counts until it has ended), reserved and limit
+	Sample    pressure.Sample // live, reserved and limit. Live excludes Request; what the running cycle has freed is still live
 	Request   int64           // bytes asked for; 0 at a sync
 	Wait      time.Duration   // how long the caller is expected to block anyway; 0 if it will not
 	WillBlock bool            // the caller is about to wait

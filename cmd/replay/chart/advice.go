@@ -24,14 +24,14 @@ func AdviceText(a *experiment.Advice) string {
 	if c.Pauses > 0 {
 		pause = "p99 pause " + pressure.Duration(c.P99)
 	}
-	text := fmt.Sprintf("With %s at %s: no refusal, %s, %s of the time, %s of a core", a.Policy, pressure.Bytes(a.Limit).String(), pause, pressure.Percent(c.Held), pressure.Percent(c.Core))
+	text := fmt.Sprintf("With %s at %s: no refusal, %s, %s of the time lost, %s of one core for the collector", a.Policy, pressure.Bytes(a.Limit).String(), pause, pressure.Percent(c.Lost), pressure.Percent(c.Core))
 	for _, o := range a.Others {
 		if o.Policy == "never" && o.Exposed > c.Exposed {
 			need := "cannot do as well"
 			if o.Needs > 0 {
-				need = "needs " + pressure.Bytes(o.Needs).String()
+				need = "needs " + pressure.Bytes(o.Needs).String() + " to lose as little"
 			}
-			text += fmt.Sprintf("; never %s or loses %s", need, pressure.Duration(o.Exposed))
+			text += fmt.Sprintf("; never loses %s there, and %s", pressure.Percent(o.Lost), need)
 		}
 	}
 	return text + fmt.Sprintf("; below %s nothing helps: that much is reachable.", pressure.Bytes(a.Reachable).String())

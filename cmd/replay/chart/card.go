@@ -21,7 +21,7 @@ func (b *Builder) AdviceCards(a *experiment.Advice) []Card {
 		return []Card{{"Limit", "none", fmt.Sprintf("no policy loses under %s, however large the limit", pressure.Percent(experiment.DefaultLost)), ""}}
 	}
 	c := a.Choice
-	cards := []Card{{"Limit", pressure.Bytes(a.Limit).String(), fmt.Sprintf("the smallest, with %s: no refusal, %s of the time lost, p99 pause %s, %s of a core",
+	cards := []Card{{"Limit", pressure.Bytes(a.Limit).String(), fmt.Sprintf("the smallest, with %s: no refusal, %s of the time lost, p99 pause %s, %s of one core for the collector",
 		a.Policy, pressure.Percent(c.Lost), pressure.Duration(c.P99), pressure.Percent(c.Core)), b.Palette.Mark(a.Policy)}}
 	for _, o := range a.Others {
 		switch {

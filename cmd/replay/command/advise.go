@@ -40,7 +40,7 @@ func newAdvise() *cobra.Command {
 refuses nothing there, and loses at most --lost of the recorded time. It says what
 that policy costs, what the others would, how sure that is, and what to write into
 the program. Where neither --cycle nor --machine says what a cycle takes, it is
-measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
+measured here, beside a Go heap of --heap; let nothing else run meanwhile.` + words,
 		Example: `  replay advise my.arrows
   replay advise my.arrows --cycle 5ms --lost 0.5%
   replay calibrate --heap 1GiB -o machine.json && replay advise my.arrows --machine machine.json
@@ -119,7 +119,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.`,
 	f.StringVar(&heap, "heap", "64MiB", "`size` of the program's Go heap with pointers, which is what a cycle costs")
 	f.StringVar(&device, "device", "0", "the most `bytes` that there are, such as 80GiB: no larger limit is advised; 0: any")
 	f.StringVar(&lost, "lost", "1%", "the most `share` of the recorded time that may be lost to pauses and cycles")
-	f.IntVar(&worlds, "worlds", 10, "in how many `other` worlds the limit must do: waits foretold wrong, cycles 0.7 to 1.4 times as long")
+	f.IntVar(&worlds, "worlds", 10, "in how many `other` simulations the limit must do, too: waits foretold wrong, cycles 0.7 to 1.4 times as long")
 	formatFlag(cmd, &format, ", an object to a line for each recording", "text", "json")
 	return cmd
 }
@@ -157,7 +157,8 @@ func madeByPyTorch(files []string) ([]bool, error) {
 func writeCosts(ctx context.Context, w io.Writer, q experiment.Question, cost sim.Cost) error {
 	world := q.World
 	q.Variants = 0
-	t := table{{"if a cycle takes", left + "policy", "limit", "time lost", "of a core"}}
+	fmt.Fprintln(w, "  The smallest limit in one simulation, by how long a cycle takes:")
+	t := table{{"cycle", left + "policy", "limit", "time lost", "of one core"}}
 	for _, f := range []float64{1. / 3, 1, 3} {
 		q.World = func(limit int64) sim.Config {
 			cfg := world(limit)
@@ -220,7 +221,7 @@ func writeAdviceJSON(w io.Writer, name string, a *experiment.Advice) error {
 // writeAdvice prints an advice in words.
 func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, sure, from string) {
 	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", trace.Plain(load.Name), a.Policy, pressure.Bytes(a.Limit).String(), wrap(chart.AdviceText(a)))
-	t := table{{"at this limit", "exposed pause", "p99 pause", "refusals", "of a core", "as good from"}}
+	t := table{{"at this limit", "exposed pause", "p99 pause", "time lost", "refusals", "of one core", "as good from"}}
 	for _, o := range append([]experiment.Option{a.Choice}, a.Others...) {
 		needs := "no limit"
 		if o.Needs > 0 {
@@ -230,7 +231,7 @@ func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, sure, fr
 		if o.Failed > 0 {
 			refused += fmt.Sprintf(" !%d", o.Failed)
 		}
-		t = append(t, []string{o.Policy, pressure.Duration(o.Exposed), pressure.Duration(o.P99), refused, pressure.Percent(o.Core), needs})
+		t = append(t, []string{o.Policy, pressure.Duration(o.Exposed), pressure.Duration(o.P99), pressure.Percent(o.Lost), refused, pressure.Percent(o.Core), needs})
 	}
 	t.print(w)
 	fmt.Fprintf(w, "\n%s\n\n", wrap(fmt.Sprintf("How sure: %s. Made for a %s.", sure, from)))
@@ -252,13 +253,13 @@ func givenCost(g *experiment.Grid) string {
 // sureText says in how many worlds the advice holds.
 func sureText(a *experiment.Advice, m *sim.Machine) string {
 	if a.Variants == 0 {
-		return "one world only, no other was tried"
+		return "one simulation only, no other was tried"
 	}
 	differ := "waits foretold wrong by up to a half"
 	if m != nil {
 		differ = "the machine's noise from other seeds" + noiseText(m.Noise)
 	}
-	text := fmt.Sprintf("in %d other worlds (%s, cycles 0.7 to 1.4 times as long) it needs %s to %s",
+	text := fmt.Sprintf("in %d other simulations (%s, cycles 0.7 to 1.4 times as long) it needs %s to %s",
 		a.Variants, differ, pressure.Bytes(a.Least).String(), pressure.Bytes(a.Most).String())
 	if a.Unmet > 0 {
 		text += fmt.Sprintf("; in %d of them no limit does", a.Unmet)

@@ -20,19 +20,7 @@ func newCompare() *cobra.Command {
 		Long: `compare replays every workload under every policy, limit and cost, prints a
 table and writes plots and machine-readable results to a folder. Without a
 FILE it takes the workloads that are built in. A FILE is a native trace,
-anything that replay import reads, or the name of a built-in workload.
-
-The words of the table:
-  limit          the most memory that may be held; 1.5x is a factor of the peak
-                 reachable bytes: the most that the program had in use at once
-  cycle          one garbage collection; --cycle says how long it takes
-  refusal        an allocation that does not fit below the limit: the program is then
-                 held while all garbage is freed; --ladder says for how long
-  exposed pause  how long the program was held, beyond the time for which it waited
-                 for its device anyway
-  time lost      exposed pause and 5 % of the cycles' own time, as a share of the
-                 recorded time
-  optimum        the best schedule of cycles for who knows the whole recording
+anything that replay import reads, or the name of a built-in workload.` + words + `
 
 --format bench is read by benchstat (golang.org/x/perf/cmd/benchstat).
 

@@ -70,7 +70,7 @@ func TestExamples(t *testing.T) {
 			for _, one := range strings.Split(line, " && ") {
 				one, _, _ = strings.Cut(one, " | ")
 				one, out, redirected := strings.Cut(strings.TrimSpace(one), " > ")
-				args := words(one)
+				args := wordsOf(one)
 				if _, why := unlike[one]; why || len(args) == 0 || args[0] != "replay" || strings.Contains(line, "--sync") {
 					continue
 				}
@@ -107,8 +107,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// words cuts a line as a shell does that knows quotes only.
-func words(line string) (all []string) {
+// wordsOf cuts a line as a shell does that knows quotes only.
+func wordsOf(line string) (all []string) {
 	quoted, word, any := false, "", false
 	for _, r := range line + " " {
 		switch {

@@ -22,6 +22,21 @@ func formatFlag(cmd *cobra.Command, format *string, about string, names ...strin
 	cmd.PreRunE = func(*cobra.Command, []string) error { return oneOf("format", *format, names) }
 }
 
+// words are those of the tables, for the help of the commands that print them.
+const words = `
+
+Words:
+  limit          the most memory that may be held; 1.5x is a factor of the peak
+                 reachable bytes: the most that the program had in use at once
+  cycle          one garbage collection; --cycle says how long it takes
+  refusal        an allocation that does not fit below the limit: the program is then
+                 held while all garbage is freed; --ladder says for how long
+  exposed pause  how long the program was held, beyond the time for which it waited
+                 for its device anyway
+  time lost      exposed pause and 5 % of the cycles' own time, as a share of the
+                 recorded time
+  optimum        the best schedule of cycles for who knows the whole recording`
+
 const many = 1 << 30
 
 // files says how many arguments a command takes.

@@ -35,7 +35,7 @@ anything that replay import reads, or the name of a built-in workload.
 answered and why, and the cycles before and after. That time is on the recording's
 clock, as replay info shows it: pauses of the replay do not count.
 
-Policies are listed by replay policies.`,
+Policies are listed by replay policies.` + words,
 		Example: `  replay run gpt2 --policy cudajl --limit 1.5x
   replay run my.arrows --policy threshold:0.9 --limit 8GiB --cycle 5ms --ladder 20ms
   replay run mlp --policy cudajl --why=cycles

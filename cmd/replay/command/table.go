@@ -15,8 +15,9 @@ import (
 // workloads, and a verdict.
 func writeTable(w io.Writer, g *experiment.Grid) error {
 	out := newPrinter(w)
-	fmt.Fprintln(out, "Each cell: exposed pause, then collections as asked for by the policy + forced by a refusal;")
-	fmt.Fprintln(out, "!n = n allocations failed even so. A limit such as 1.5x is a factor of the peak reachable bytes.")
+	fmt.Fprintln(out, "Each cell: exposed pause (how long the program was held, beyond its own waits), then collections:")
+	fmt.Fprintln(out, "asked for by the policy + forced by an allocation that did not fit; !n = n allocations failed even so.")
+	fmt.Fprintln(out, "A limit such as 1.5x is a factor of the peak reachable bytes.")
 	if g.Machine != nil {
 		fmt.Fprintf(out, "Simulated on the machine: %s.\n", trace.Plain(g.Machine.About))
 	}

@@ -106,9 +106,7 @@ func (q Question) Advise(ctx context.Context) (*Advice, error) {
 		return nil, ErrNoAdvice
 	}
 	chosen := q.Policies[best]
-	if a.Limit = roundUp(a.Most); q.Most > 0 {
-		a.Limit = min(a.Limit, q.Most)
-	}
+	a.Limit = q.round(chosen, a.Most)
 	a.Choice = q.option(chosen, a.Limit)
 	a.Choice.Needs = needs[best]
 	lost := a.Choice.Lost
@@ -125,6 +123,17 @@ func (q Question) Advise(ctx context.Context) (*Advice, error) {
 	}
 	slices.SortStableFunc(a.Others, func(x, y Option) int { return cmp.Compare(x.Lost, y.Lost) })
 	return a, nil
+}
+
+// round rounds a limit up to where the policy is within the bounds, too: with a little more
+// memory a policy may start its cycles elsewhere, and lose more.
+func (q *Question) round(c sim.Contender, limit int64) int64 {
+	for n, tries := roundUp(limit), 0; tries < 40 && (q.Most == 0 || n <= q.Most); n, tries = roundUp(n+1), tries+1 {
+		if r, err := c.Run(q.Workload, q.World(n)); err == nil && q.suits(&r) {
+			return n
+		}
+	}
+	return limit
 }
 
 // near is how much more than the least a policy may need and still be chosen, if
