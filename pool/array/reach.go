@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/internal/guard"
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -39,6 +40,9 @@ func (m *memory) note(stream uint32) {
 	m.uses.Add(1)
 	runtime.KeepAlive(m)
 }
+
+// Upstream returns where the pool has the memory from.
+func (m Memory) Upstream() pool.Upstream { return m.m.pool.Upstream() }
 
 // LastStream returns the stream whose work used the memory last.
 func (m Memory) LastStream() uint32 { return m.m.lastStream() }

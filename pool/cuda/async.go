@@ -2,87 +2,65 @@ package cuda
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/eagergc/eagergc/pool"
 )
 
 // A DriverPool is a memory pool of the driver. Allocation and free are work of a
-// stream, done in its order. The driver keeps freed memory up to a threshold. All
-// devices of the process that have peer access can use its memory. It is safe for
-// concurrent use.
+// stream, done in its order. The driver keeps freed memory up to a threshold. It is
+// safe for concurrent use.
 type DriverPool struct {
 	dev      *Device
 	h        handle
-	borrowed bool // it is the device's
+	borrowed bool         // it is the device's
+	users    map[int]bool // other devices whose work may use the memory in place
 }
 
 // NewDriverPool makes a pool on d. What it holds above threshold bytes and has
 // free goes back to the device when a stream is synchronised. With a negative
 // threshold the pool keeps everything until [DriverPool.Trim]. The soft limit of a
 // [pool.Pool] over it replaces the threshold.
-func (d *Device) NewDriverPool(threshold int64) (*DriverPool, error) {
+//
+// Work of the users may use the memory in place, as far as they have peer access to d.
+// Without users only [CopyTo] brings it to another device. That is the safe way: some drivers
+// lose data of copies into a pool that another device may use (CUDA.jl#3112).
+func (d *Device) NewDriverPool(threshold int64, users ...*Device) (*DriverPool, error) {
 	h, err := poolCreate(d, uint64(threshold))
 	if err != nil {
 		return nil, err
 	}
-	return d.share(&DriverPool{dev: d, h: h})
+	return (&DriverPool{dev: d, h: h}).share(users)
 }
 
 // CurrentDriverPool returns the pool that the driver uses for memory of d where a
 // program names none: other libraries of the process allocate from it, too. To
-// close it leaves it to them.
-func (d *Device) CurrentDriverPool() (*DriverPool, error) {
+// close it leaves it to them. Users are those of [Device.NewDriverPool].
+func (d *Device) CurrentDriverPool(users ...*Device) (*DriverPool, error) {
 	h, err := poolCurrent(d)
 	if err != nil {
 		return nil, err
 	}
-	return d.share(&DriverPool{dev: d, h: h, borrowed: true})
+	return (&DriverPool{dev: d, h: h, borrowed: true}).share(users)
 }
 
-// share lets the devices that are open use the memory of p, and those that are
-// opened later.
-func (d *Device) share(p *DriverPool) (*DriverPool, error) {
-	driverPools.Store(p, true)
-	var failed error
-	contexts.Range(func(n, _ any) bool {
-		failed = p.grant(n.(int))
-		return failed == nil
-	})
-	if failed != nil {
-		return nil, errors.Join(failed, p.Close())
+// share lets other devices use the memory of p.
+func (p *DriverPool) share(users []*Device) (*DriverPool, error) {
+	p.users = map[int]bool{p.dev.index: true}
+	for _, u := range users {
+		can, err := u.canUse(p.dev.index)
+		if err == nil && can && !p.users[u.index] {
+			err = poolAccess(p.dev, p.h, u.index)
+		}
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		p.users[u.index] = can
 	}
 	return p, nil
 }
 
-// driverPools are the pools of the process that are not closed, as keys.
-var driverPools sync.Map
-
-// grant lets device n use the memory of p, if it can.
-func (p *DriverPool) grant(n int) error {
-	if n == p.dev.index {
-		return nil
-	}
-	can, err := canPeer(n, p.dev.index)
-	if err != nil || !can {
-		return err
-	}
-	return poolAccess(p.dev, p.h, n)
-}
-
-// grantDriverPools lets a device that has been opened use the pools that were made
-// before.
-func grantDriverPools(n int) (err error) {
-	driverPools.Range(func(p, _ any) bool {
-		err = errors.Join(err, p.(*DriverPool).grant(n))
-		return true
-	})
-	return err
-}
-
 // Close gives the pool back. Memory still in use stays valid until it is freed.
 func (p *DriverPool) Close() error {
-	driverPools.Delete(p)
 	if p.borrowed {
 		return nil
 	}
@@ -100,6 +78,7 @@ func (p *DriverPool) alloc(bytes int64, s *Stream) (addr uintptr, err error) {
 	if s == nil || s.closed.Load() { // its successor is the default stream
 		s = p.dev.Default()
 	}
+	defer s.spend("allocate", bytes)()
 	return poolAlloc(p.dev, p.h, s.h, bytes)
 }
 

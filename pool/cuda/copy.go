@@ -9,11 +9,14 @@ import (
 // any combination, on one device. Both must stay allocated until it is done.
 // [CopyTo] copies arrays, also between devices.
 func (s *Stream) Copy(dst, src uintptr, bytes int64) error {
+	defer s.spend("copy", bytes)()
 	return copyAsync(s, dst, src, bytes)
 }
 
 // Fill queues the setting of bytes to v.
-func (s *Stream) Fill(dst uintptr, v byte, bytes int64) error { return fill8(s, dst, v, bytes) }
+func (s *Stream) Fill(dst uintptr, v byte, bytes int64) error {
+	return s.FillPattern(dst, []byte{v}, bytes)
+}
 
 // FillPattern queues the writing of pattern, count times. A pattern of 1, 2 or 4
 // bytes costs one pass over the memory, any other one more.
@@ -23,6 +26,7 @@ func (s *Stream) FillPattern(dst uintptr, pattern []byte, count int64) error {
 	case n == 0 || count == 0:
 		return nil
 	case n == 1 || n == 2 || n == 4:
+		defer s.spend("fill", n*count)()
 		return fill(s, dst, pattern, count)
 	}
 	if err := s.Upload(dst, pattern); err != nil {
@@ -43,7 +47,9 @@ func (s *Stream) Upload(dst uintptr, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
+	done := s.spend("copy from the host", int64(len(src)))
 	pinned, err := upload(s, dst, unsafe.Pointer(unsafe.SliceData(src)), int64(len(src)))
+	done()
 	if err != nil || !pinned {
 		return err
 	}
@@ -57,7 +63,10 @@ func (s *Stream) Download(dst []byte, src uintptr) error {
 		return nil
 	}
 	get := func() error {
-		if err := download(s, unsafe.Pointer(unsafe.SliceData(dst)), src, int64(len(dst))); err != nil {
+		done := s.spend("copy to the host", int64(len(dst)))
+		err := download(s, unsafe.Pointer(unsafe.SliceData(dst)), src, int64(len(dst)))
+		done()
+		if err != nil {
 			return err
 		}
 		return s.await()

@@ -10,6 +10,7 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // handle is a C handle of the driver: a context, stream, event, module,
@@ -31,6 +32,8 @@ type Device struct {
 	total    int64                 // bytes
 	pageable bool                  // it can use any memory of the host
 	captured atomic.Pointer[Graph] // whose capture began last
+	profile  atomic.Pointer[profile]
+	nvtx     trace.Sink // nil: no tool listens
 
 	// syncer is asked before each wait for the GPU, with the place of the wait.
 	syncer                              atomic.Pointer[Syncer]
@@ -72,7 +75,7 @@ func Open(n int) (*Device, error) {
 		return nil, err
 	}
 	contexts.Store(n, ctx)
-	d := &Device{index: n, name: name, ctx: ctx, peers: map[int]bool{}}
+	d := &Device{index: n, name: name, ctx: ctx, peers: map[int]bool{}, nvtx: newNVTX()}
 	d.null.dev = d
 	d.PollFor(defaultPoll)
 	d.onDevice.Name, d.onStream.Name = "device synchronize", "stream synchronize"
@@ -80,7 +83,7 @@ func Open(n int) (*Device, error) {
 	streams.add(&d.null)
 	_, d.total, err = d.MemInfo()
 	d.pageable = canUsePageable(n)
-	if err := errors.Join(err, grantDriverPools(n), mapped.grant(n)); err != nil {
+	if err := errors.Join(err, mapped.grant(n)); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -164,6 +167,13 @@ func (d *Device) retry(f func() error) error {
 
 // wait blocks in f, as a sync point.
 func (d *Device) wait(place *gc.WaitPlace, f func() error) error {
+	if p := d.profile.Load(); p != nil {
+		begin := time.Now()
+		defer func() { p.add("wait", place.Name, 1, 0, time.Since(begin)) }()
+	}
+	if wait := f; d.nvtx != nil {
+		f = func() error { return ranged(place.Name, wait) }
+	}
 	if s := d.syncer.Load(); s != nil {
 		return (*s).Sync(place, f)
 	}

@@ -3,7 +3,7 @@
 package cuda
 
 /*
-#cgo LDFLAGS: -lcuda
+#cgo LDFLAGS: -lcuda -ldl
 #include "shim.h"
 #cgo noescape eg_mem_alloc
 #cgo noescape eg_host_alloc
@@ -164,6 +164,23 @@ func calls() (all []CallCount) {
 		return true
 	})
 	return all
+}
+
+// nvtxLoad looks for the library that tells tools of ranges.
+var nvtxLoad = sync.OnceValue(func() bool { return C.eg_nvtx_load() != 0 })
+
+func nvtxStart(text string) uint64 {
+	t := C.CString(text)
+	defer C.free(unsafe.Pointer(t))
+	return uint64(C.eg_nvtx_start(t))
+}
+
+func nvtxEnd(id uint64) { C.eg_nvtx_end(C.uint64_t(id)) }
+
+func nvtxMark(text string) {
+	t := C.CString(text)
+	defer C.free(unsafe.Pointer(t))
+	C.eg_nvtx_mark(t)
 }
 
 func memAlloc(d *Device, bytes int64) (ptr uintptr, err error) {
@@ -476,11 +493,6 @@ func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error {
 func copyPeer(s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64) error {
 	return check("cuMemcpyPeerAsync", s.dev.index, C.eg_copy_peer(C.handle(s.dev.ctx), C.uint64_t(dst), C.handle(contextOf(to)),
 		C.uint64_t(src), C.handle(contextOf(from)), C.size_t(bytes), C.handle(s.h)))
-}
-
-func fill8(s *Stream, dst uintptr, v byte, bytes int64) error {
-	return check("cuMemsetD8Async", s.dev.index, C.eg_fill(C.handle(s.dev.ctx), C.uint64_t(dst), C.uint32_t(v), 1,
-		C.size_t(bytes), C.handle(s.h)))
 }
 
 // fill writes a pattern of 1, 2 or 4 bytes.

@@ -1,4 +1,4 @@
-//go:build !cuda || !cgo
+//go:build (!cuda || !cgo) && !cudasim
 
 package cuda
 
@@ -69,10 +69,14 @@ func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error { r
 func copyPeer(s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64) error {
 	return ErrNoCUDA
 }
-func fill8(s *Stream, dst uintptr, v byte, bytes int64) error        { return ErrNoCUDA }
 func canPeer(n, peer int) (bool, error)                              { return false, ErrNoCUDA }
 func enablePeer(d *Device, peer int) error                           { return ErrNoCUDA }
 func fill(s *Stream, dst uintptr, pattern []byte, count int64) error { return ErrNoCUDA }
+
+func nvtxLoad() bool          { return false }
+func nvtxStart(string) uint64 { return 0 }
+func nvtxEnd(uint64)          {}
+func nvtxMark(string)         {}
 
 func calls() []CallCount                                                  { return nil }
 func addressReserve(d *Device, bytes int64) (uintptr, error)              { return 0, ErrNoCUDA }

@@ -44,7 +44,10 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 func (s *Stream) Capturing() (bool, error) { return streamCapturing(s) }
 
 // Launch queues the work of the graph on s.
-func (g *Graph) Launch(s *Stream) error { return graphLaunch(s, g.h) }
+func (g *Graph) Launch(s *Stream) error {
+	defer s.spend("graph", 0)()
+	return graphLaunch(s, g.h)
+}
 
 // keep has the graph that is being captured keep memory until it is closed. A stream
 // may have joined the capture of another one of the device.

@@ -50,6 +50,7 @@ func (k *Kernel) Launch(s *Stream, grid, block Dim, shared int, args *Args) erro
 	if s.dev.index != k.dev.index {
 		return fmt.Errorf("cuda: kernel %s of %v launched on a stream of %v: load the module there too", k.name, k.dev, s.dev)
 	}
+	defer s.spend(k.name, 0)()
 	return launch(s, k.h, grid.orOne(), block.orOne(), shared, args.buf[:args.n])
 }
 

@@ -21,12 +21,12 @@ func TestMemoryMovesToWhereItIsNeeded(t *testing.T) {
 	w := must[*Work](t)(NewWork(d))
 	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
 	s := must[*Stream](t)(d.NewStream())
-	const limit = 1 << 30
+	limit := scaled(d, 1<<30)
 	p := must[*pool.Pool](t)(pool.New(pool.Config{Upstream: up, Space: d.Space(),
 		Limits: pressure.Limits{Hard: pressure.Limit{Bytes: limit}}, Warn: func(err error) { t.Error(err) }}))
-	take := func(mib int, stream uint32) array.Array[byte] {
+	take := func(mib int64, stream uint32) array.Array[byte] {
 		t.Helper()
-		return must[array.Array[byte]](t)(array.New[byte](p, mib<<20, array.On(stream)))
+		return must[array.Array[byte]](t)(array.New[byte](p, int(scaled(d, mib<<20)), array.On(stream)))
 	}
 	stamp := func(a array.Array[byte], value uint32) {
 		t.Helper()

@@ -7,6 +7,7 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // Variables of the environment that [Default] reads, beside the limits of
@@ -66,9 +67,10 @@ func (p *Pools) open() (err error) {
 	if p.Collector, err = gc.New(gc.Config{}); err != nil {
 		return err
 	}
+	var sink trace.Sink
 	over := func(up pool.Upstream, space pressure.Space) (made *pool.Pool) {
 		if err == nil {
-			made, err = pool.New(pool.Config{Upstream: up, Space: space, Collector: p.Collector, Direct: direct})
+			made, err = pool.New(pool.Config{Upstream: up, Space: space, Collector: p.Collector, Direct: direct, Trace: sink})
 		}
 		return made
 	}
@@ -79,6 +81,9 @@ func (p *Pools) open() (err error) {
 	}
 	if p.Device, err = Open(p.index); err != nil {
 		return err
+	}
+	if sink = p.Device.nvtx; sink != nil {
+		p.Collector.SetRecorder(sink)
 	}
 	p.Pinned = over(p.Device.Pinned(), pressure.Pinned)
 	p.Managed = over(p.Device.Managed(), pressure.Managed)

@@ -3,7 +3,9 @@
 // makes its context current and calls the driver within one call from Go, so
 // both happen on the same OS thread and no goroutine has to be locked to one.
 #include <cuda.h>
+#include <dlfcn.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
 
 // Each call of the driver is counted and timed under its name: CALL(f, args).
@@ -263,3 +265,18 @@ static const char *eg_error_name(CUresult r) {
 	const char *name = NULL;
 	return cuGetErrorName(r, &name) == CUDA_SUCCESS ? name : "";
 }
+
+// What tells a tool of ranges, if it is installed.
+static uint64_t (*eg_range_start)(const char *);
+static void (*eg_range_end)(uint64_t), (*eg_mark)(const char *);
+static int eg_nvtx_load(void) {
+	void *lib = dlopen("libnvToolsExt.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (lib == NULL) return 0;
+	eg_range_start = (uint64_t(*)(const char *))dlsym(lib, "nvtxRangeStartA");
+	eg_range_end = (void (*)(uint64_t))dlsym(lib, "nvtxRangeEnd");
+	eg_mark = (void (*)(const char *))dlsym(lib, "nvtxMarkA");
+	return eg_range_start != NULL && eg_range_end != NULL && eg_mark != NULL;
+}
+static uint64_t eg_nvtx_start(const char *text) { return eg_range_start(text); }
+static void eg_nvtx_end(uint64_t id) { eg_range_end(id); }
+static void eg_nvtx_mark(const char *text) { eg_mark(text); }

@@ -13,7 +13,8 @@ import (
 // once.
 //
 // Memory of another device is reached through peer access, which With enables. If
-// the hardware has none, With fails with a [ReachError]. While s captures a graph,
+// the hardware has none, or the memory is a [DriverPool]'s without that user, With fails
+// with a [ReachError]. While s captures a graph,
 // the graph keeps the array's memory until it is closed, and the array is tainted:
 // since nobody knows when the graph runs, later uses first wait for the whole device. Managed memory that was used elsewhere moves to the
 // device at once, and not page by page.
@@ -43,14 +44,14 @@ func use(m array.Memory, s *Stream, f func(addr uintptr) error) error {
 		s.bring(m)
 	}
 	last := m.LastStream()
-	if err := s.after(last); err != nil {
+	if err := s.afterUse(m, last); err != nil {
 		return err
 	}
 	failed := f(m.Addr)
 	// Somebody may have used the array on a third stream meanwhile. Whoever
 	// comes next waits for s alone, so s must come after that one, too.
 	if before := m.UsedBy(s.id); before != last {
-		err = s.after(before)
+		err = s.afterUse(m, before)
 	}
 	if failed != nil {
 		return failed
@@ -70,6 +71,15 @@ func (s *Stream) bring(m array.Memory) {
 	if m.MoveTo(s.dev.index) {
 		_ = s.Prefetch(m.Addr, m.Bytes, s.dev.index)
 	}
+}
+
+// afterUse makes later work of s come after the work of a stream that used the memory:
+// number 0 is the default stream of the device that the memory is of.
+func (s *Stream) afterUse(m array.Memory, stream uint32) error {
+	if up, is := m.Upstream().(interface{ Device() *Device }); is && stream == 0 {
+		stream = up.Device().null.id
+	}
+	return s.after(stream)
 }
 
 // after makes later work of s come after the work of the stream given.
@@ -126,6 +136,9 @@ func reachable(m array.Memory, s *Stream) error {
 		return nil
 	}
 	ok, err := s.dev.canUse(on)
+	if driver, is := m.Upstream().(*DriverMemory); is {
+		ok = ok && driver.of.users[s.dev.index]
+	}
 	if err == nil && !ok {
 		err = &ReachError{Bytes: m.Bytes, On: on, From: s.dev.index}
 	}
@@ -144,13 +157,13 @@ func CopyTo[T any](to, from array.Array[T], s *Stream) error {
 	return from.Reach(func(src array.Memory) error {
 		return to.Reach(func(dst array.Memory) error {
 			for _, m := range []array.Memory{src, dst} {
-				if err := s.after(m.LastStream()); err != nil {
+				if err := s.afterUse(m, m.LastStream()); err != nil {
 					return err
 				}
 			}
 			err := s.copyAnywhere(dst, src)
 			for _, m := range []array.Memory{src, dst} {
-				if e := s.after(m.UsedBy(s.id)); err == nil {
+				if e := s.afterUse(m, m.UsedBy(s.id)); err == nil {
 					err = e
 				}
 			}
@@ -170,7 +183,8 @@ func (s *Stream) copyAnywhere(dst, src array.Memory) error {
 	to, toDevice := dst.Space.Device()
 	from, fromDevice := src.Space.Device()
 	if toDevice && fromDevice && to != from {
+		defer s.spend("copy between devices", src.Bytes)()
 		return copyPeer(s, dst.Addr, to, src.Addr, from, src.Bytes)
 	}
-	return copyAsync(s, dst.Addr, src.Addr, src.Bytes)
+	return s.Copy(dst.Addr, src.Addr, src.Bytes)
 }
