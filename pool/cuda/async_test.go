@@ -72,6 +72,12 @@ func TestDriverPoolsTakePart(t *testing.T) {
 	d := open(t)
 	own := must[*DriverPool](t)(d.NewDriverPool(-1))
 	current := must[*DriverPool](t)(d.CurrentDriverPool())
+	addr := must[uintptr](t)(current.Alloc(32<<20, nil))
+	again := must[*DriverPool](t)(d.CurrentDriverPool())
+	if mine, device := must[pool.Usage](t)(own.Usage()), must[pool.Usage](t)(again.Usage()); mine.Used != 0 || device.Used < 32<<20 {
+		t.Errorf("32 MiB of the device's current pool: %d bytes used of that, %d of another", device.Used, mine.Used)
+	}
+	ok(t, current.Free(addr, nil))
 	for name, driver := range map[string]*DriverPool{"own": own, "current": current} {
 		t.Run(name, func(t *testing.T) {
 			limits := pressure.Limits{Hard: pressure.Limit{Bytes: 256 << 20}}

@@ -88,14 +88,7 @@ func TestManagedMemoryMoves(t *testing.T) {
 	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
 	const n = 16 << 20
 	a := must[array.Array[uint32]](t)(array.New[uint32](p, n/4, array.On(s.ID())))
-	prefetches := func() int64 {
-		for _, c := range Calls() {
-			if c.Name == "cuMemPrefetchAsync" {
-				return c.Calls
-			}
-		}
-		return 0
-	}
+	prefetches := func() int64 { return byName(Calls())["cuMemPrefetchAsync"].Calls }
 	begun := prefetches()
 	for round := range uint32(3) {
 		ok(t, With(a, s, func(addr uintptr) error { return w.Stamp(s, addr, n, round) }))
@@ -113,9 +106,13 @@ func TestManagedMemoryMoves(t *testing.T) {
 		}
 	}
 	// Advice of every kind is taken, and changes no contents.
+	advised := byName(Calls())["cuMemAdvise"].Calls
 	ok(t, a.Reach(func(m array.Memory) error {
 		for _, advice := range []Advice{ReadMostly, NotReadMostly, PreferLocation, NoPreferredLocation, AccessedBy, NotAccessedBy} {
 			ok(t, d.Advise(m.Addr, m.Bytes, advice, d.Index()))
+		}
+		if n := byName(Calls())["cuMemAdvise"].Calls - advised; n != 6 {
+			t.Errorf("the driver heard %d of 6 pieces of advice", n)
 		}
 		for _, where := range []int{HostMemory, d.Index()} {
 			ok(t, s.Prefetch(m.Addr, m.Bytes, where))

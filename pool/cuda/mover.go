@@ -1,7 +1,8 @@
 package cuda
 
 // mover copies for the pool to and from memory that the processor cannot address.
-// It uses the stream of the array, or the default stream if that one is closed.
+// It uses the stream of the array, or the default stream if that one is closed or of
+// another device, which may have no access to the memory.
 type mover struct{ dev *Device }
 
 func (m mover) Upload(to uintptr, from []byte, stream uint32) error {
@@ -25,17 +26,16 @@ func (m mover) Fill(to uintptr, pattern []byte, count int64, stream uint32) erro
 	return m.on(stream, func(s *Stream) error { return s.FillPattern(to, pattern, count) })
 }
 
-// on calls f with the stream of that number. If that one is closed, on waits until
-// its work has ended and calls f with the default stream.
+// on calls f with the stream of that number. If that one is closed or of another device, on
+// calls f with the default stream, behind the work of that one, and waits.
 func (m mover) on(stream uint32, f func(*Stream) error) error {
-	if s := m.dev.stream(stream); s != nil && !s.closed.Load() {
+	if s := m.dev.stream(stream); s != nil && !s.closed.Load() && s.dev.index == m.dev.index {
 		return f(s)
-	} else if s != nil {
-		if err := s.Synchronize(); err != nil {
-			return err
-		}
 	}
 	null := m.dev.Default()
+	if err := null.after(stream); err != nil {
+		return err
+	}
 	if err := f(null); err != nil {
 		return err
 	}

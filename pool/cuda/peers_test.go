@@ -25,6 +25,7 @@ func TestUsersOfADriverPool(t *testing.T) {
 	k := must[*Kernel](t)(must[*Module](t)(e.Load(double)).Kernel("double"))
 	for name, users := range map[string][]*Device{"nobody": nil, "the other": {e}} {
 		driver := must[*DriverPool](t)(d.NewDriverPool(-1, users...))
+		t.Cleanup(func() { ok(t, driver.Close()) }) // after the pool
 		p := newPool(t, driver.Upstream(), d.Space(), true)
 		a := must[array.Array[float32]](t)(array.From(p, []float32{1, 2, 3}))
 		err := Launch(k, s, Dim{}, Dim{X: 3}, a)
@@ -51,7 +52,6 @@ func TestUsersOfADriverPool(t *testing.T) {
 		}
 		a.Free()
 		b.Free()
-		ok(t, driver.Close())
 	}
 }
 
@@ -61,7 +61,7 @@ func TestUsersOfADriverPool(t *testing.T) {
 func TestPeerCopies(t *testing.T) {
 	d, e := openIndex(t, 0), openIndex(t, 1)
 	alone, shared := must[*DriverPool](t)(d.NewDriverPool(-1)), must[*DriverPool](t)(d.NewDriverPool(-1, e))
-	defer func() { ok(t, errors.Join(alone.Close(), shared.Close())) }()
+	t.Cleanup(func() { ok(t, errors.Join(alone.Close(), shared.Close())) })
 	for _, m := range []memory{
 		{"mapped", d.Memory(), d.Space(), false},
 		{"segments", d.segments(), d.Space(), false},

@@ -14,6 +14,7 @@ import (
 // One call has a device, or the host where there is none: arrays, waits and Close work
 // the same.
 func TestDefault(t *testing.T) {
+	before := held()
 	p := must[*Pools](t)(Default(0))
 	if same := must[*Pools](t)(Default(0)); same != p {
 		t.Error("a second call makes other pools")
@@ -46,6 +47,9 @@ func TestDefault(t *testing.T) {
 		t.Error("closed pools are handed out again")
 	}
 	ok(t, again.Close())
+	if n := held() - before; n != 0 {
+		t.Errorf("%d pieces of memory are left", n)
+	}
 }
 
 // The environment chooses the memory, and whether pools cache.

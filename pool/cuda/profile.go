@@ -31,7 +31,7 @@ type Spent struct {
 
 // Profile calls f and says where the time of it and of the work that it has queued went:
 // kernels, copies and stream-ordered allocations by the GPU's clock, waits, and calls of
-// the driver, beside what [pool.Pool.Measure] says of cycles and refusals. Work of other
+// the driver, the profile's own included, beside what [pool.Pool.Measure] says of cycles and refusals. Work of other
 // goroutines meanwhile counts, too; work that a graph repeats counts as one. The GPU's times take two events for
 // each piece of work, some microseconds; the program pays for them only while a profile
 // is taken. One is taken at a time. The error is f's, or that of a wait.

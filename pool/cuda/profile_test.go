@@ -29,15 +29,15 @@ func TestProfile(t *testing.T) {
 	driver := must[*DriverPool](t)(p.Device.NewDriverPool(-1))
 	a := must[array.Array[byte]](t)(array.New[byte](p.Memory, 1<<20, array.On(s.ID())))
 	work := func() error {
-		for range 3 {
-			ok(t, w.Spin(s, 5*time.Millisecond))
-		}
 		ok(t, a.CopyIn(make([]byte, 1<<20)))
 		for range 2 * atOnce { // more than have an event at a time
 			ok(t, a.View(0, 100).Fill(1))
 		}
 		addr := must[uintptr](t)(driver.Alloc(1<<20, s))
 		ok(t, driver.Free(addr, s))
+		for range 3 {
+			ok(t, w.Spin(s, 5*time.Millisecond))
+		}
 		return s.Synchronize()
 	}
 	ok(t, work()) // loads what is loaded at first use

@@ -34,9 +34,10 @@ type simulation struct {
 	objects  map[handle]any
 	last     handle
 	calls    map[string]int64
-	peers    bool // the devices can use each other's memory
-	pageable bool // ... and any memory of the host
-	staged   int  // copies between devices that went through the host
+	peers    bool   // the devices can use each other's memory
+	pageable bool   // ... and any memory of the host
+	failing  string // the call of the driver that fails
+	staged   int    // copies between devices that went through the host
 	chunks   map[chunk]*simChunk
 	memory   *os.File // where chunks lie, so that one can be at two addresses
 	end      int64    // of the file
@@ -112,6 +113,17 @@ func (s *simulation) called(name string) {
 	s.mu.Lock()
 	s.calls[name]++
 	s.mu.Unlock()
+}
+
+// asked counts a call, which may fail.
+func (s *simulation) asked(name string, device int) error {
+	s.called(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failing == name {
+		return simError(name, device, 999, "CUDA_ERROR_UNKNOWN")
+	}
+	return nil
 }
 
 func simObject[T any](h handle) T {
@@ -211,9 +223,11 @@ func mapMemory(bytes int64, prot int) ([]byte, error) {
 
 // allocate makes a region; device memory counts as used. The caller holds no lock.
 func (s *simulation) allocate(call, kind string, device int, bytes int64) (*simRegion, error) {
+	if err := s.asked(call, device); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls[call]++
 	if kind == "device" && s.devices[device].used+bytes > s.devices[device].total {
 		return nil, outOfMemory(call, device)
 	}
@@ -270,7 +284,7 @@ func (s *simulation) reach(device int, addr uintptr, bytes int64, byKernel bool)
 		switch {
 		case r == nil && s.pageable:
 			return bytesAt(addr, int(bytes))
-		case r == nil || byKernel && !s.mayUse(device, r):
+		case r == nil || (byKernel || r.pool != nil || r.kind == "mapped") && !s.mayUse(device, r):
 			s.devices[device].broken = simError("work", device, 700, "CUDA_ERROR_ILLEGAL_ADDRESS")
 			return nil
 		}
@@ -373,6 +387,9 @@ func enablePeer(d *Device, peer int) error {
 }
 
 func memInfo(d *Device) (free, total int64, err error) {
+	if err := sim.asked("cuMemGetInfo", d.index); err != nil {
+		return 0, 0, err
+	}
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	x := sim.devices[d.index]
@@ -380,7 +397,9 @@ func memInfo(d *Device) (free, total int64, err error) {
 }
 
 func syncContext(d *Device) error {
-	sim.called("cuCtxSynchronize")
+	if err := sim.asked("cuCtxSynchronize", d.index); err != nil {
+		return err
+	}
 	list := []*simStream{sim.devices[d.index].null}
 	sim.mu.Lock()
 	for _, o := range sim.objects {
@@ -425,6 +444,9 @@ func memFree(d *Device, addr uintptr) error  { return sim.release("cuMemFree", d
 func hostFree(d *Device, addr uintptr) error { return sim.release("cuMemFreeHost", d, addr) }
 
 func hostRegister(d *Device, addr uintptr, bytes int64) error {
+	if err := sim.asked("cuMemHostRegister", d.index); err != nil {
+		return err
+	}
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	if sim.find(addr) != nil {
@@ -438,11 +460,15 @@ func hostUnregister(d *Device, addr uintptr) error {
 }
 
 func prefetch(s *Stream, addr uintptr, bytes int64, device int) error {
-	sim.called("cuMemPrefetchAsync")
+	if err := sim.asked("cuMemPrefetchAsync", s.dev.index); err != nil {
+		return err
+	}
 	return nil
 }
 func advise(d *Device, addr uintptr, bytes int64, a Advice, device int) error {
-	sim.called("cuMemAdvise")
+	if err := sim.asked("cuMemAdvise", d.index); err != nil {
+		return err
+	}
 	return nil
 }
 
@@ -567,6 +593,9 @@ func unmapChunks(d *Device, addr uintptr, bytes int64) error {
 }
 
 func poolCreate(d *Device, threshold uint64) (handle, error) {
+	if err := sim.asked("cuMemPoolCreate", d.index); err != nil {
+		return 0, err
+	}
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	return sim.add(&simPool{device: d.index, threshold: threshold, free: map[int64][]*simRegion{}, access: map[int]bool{}}), nil
@@ -670,6 +699,9 @@ func trimPools(d *Device) (err error) {
 }
 
 func streamCreate(d *Device) (handle, error) {
+	if err := sim.asked("cuStreamCreate", d.index); err != nil {
+		return 0, err
+	}
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	sim.calls["cuStreamCreate"]++
@@ -678,7 +710,9 @@ func streamCreate(d *Device) (handle, error) {
 func streamDestroy(s *Stream) error { return nil }
 
 func streamIdle(s *Stream) (bool, error) {
-	sim.called("cuStreamQuery")
+	if err := sim.asked("cuStreamQuery", s.dev.index); err != nil {
+		return false, err
+	}
 	x := simStreamOf(s.dev, s.h)
 	x.mu.Lock()
 	idle := x.left == 0
@@ -690,11 +724,16 @@ func streamIdle(s *Stream) (bool, error) {
 }
 
 func streamSync(s *Stream) error {
-	sim.called("cuStreamSynchronize")
+	if err := sim.asked("cuStreamSynchronize", s.dev.index); err != nil {
+		return err
+	}
 	return errors.Join(simStreamOf(s.dev, s.h).wait(), trimPools(s.dev))
 }
 
 func streamWait(s *Stream, e handle) error {
+	if err := sim.asked("cuStreamWaitEvent", s.dev.index); err != nil {
+		return err
+	}
 	x := simObject[*simEvent](e)
 	x.mu.Lock()
 	done := x.done
@@ -713,6 +752,9 @@ func streamCapturing(s *Stream) (bool, error) {
 }
 
 func captureBegin(s *Stream) error {
+	if err := sim.asked("cuStreamBeginCapture", s.dev.index); err != nil {
+		return err
+	}
 	x := simStreamOf(s.dev, s.h)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -734,6 +776,9 @@ func captureEnd(s *Stream) (handle, error) {
 func graphInstantiate(d *Device, graph handle) (handle, error) { return graph, nil }
 
 func graphLaunch(s *Stream, exec handle) error {
+	if err := sim.asked("cuGraphLaunch", s.dev.index); err != nil {
+		return err
+	}
 	for _, work := range *simObject[*[]func()](exec) {
 		simStreamOf(s.dev, s.h).do(work)
 	}
@@ -741,12 +786,18 @@ func graphLaunch(s *Stream, exec handle) error {
 }
 
 func eventCreate(d *Device, timing bool) (handle, error) {
+	if err := sim.asked("cuEventCreate", d.index); err != nil {
+		return 0, err
+	}
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	return sim.add(&simEvent{}), nil
 }
 
 func eventRecord(s *Stream, e handle) error {
+	if err := sim.asked("cuEventRecord", s.dev.index); err != nil {
+		return err
+	}
 	x, done := simObject[*simEvent](e), make(chan struct{})
 	x.mu.Lock()
 	x.done = done
@@ -792,6 +843,9 @@ func eventElapsed(d *Device, from, to handle) (float64, error) {
 }
 
 func moduleLoad(d *Device, image string) (handle, error) {
+	if err := sim.asked("cuModuleLoadData", d.index); err != nil {
+		return 0, err
+	}
 	if !strings.Contains(image, ".entry") {
 		return 0, simError("cuModuleLoadData", d.index, 218, "CUDA_ERROR_INVALID_PTX")
 	}
@@ -811,7 +865,9 @@ func moduleFunction(d *Device, m handle, name string) (handle, error) {
 }
 
 func launch(s *Stream, fn handle, grid, block Dim, shared int, args []byte) error {
-	sim.called("cuLaunchKernel")
+	if err := sim.asked("cuLaunchKernel", s.dev.index); err != nil {
+		return err
+	}
 	f, packed := simObject[func(int, Dim, Dim, []byte)](fn), append([]byte(nil), args...)
 	simStreamOf(s.dev, s.h).do(func() { f(s.dev.index, grid, block, packed) })
 	return nil
@@ -825,13 +881,17 @@ func simCopy(s *Stream, dst, src uintptr, bytes int64) {
 }
 
 func copyAsync(s *Stream, dst, src uintptr, bytes int64) error {
-	sim.called("cuMemcpyAsync")
+	if err := sim.asked("cuMemcpyAsync", s.dev.index); err != nil {
+		return err
+	}
 	simCopy(s, dst, src, bytes)
 	return nil
 }
 
 func copyPeer(s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64) error {
-	sim.called("cuMemcpyPeerAsync")
+	if err := sim.asked("cuMemcpyPeerAsync", s.dev.index); err != nil {
+		return err
+	}
 	simStreamOf(s.dev, s.h).do(func() {
 		there := sim.reach(from, src, bytes, false)
 		if !sim.peers { // by way of the host
@@ -846,7 +906,9 @@ func copyPeer(s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64
 }
 
 func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) (bool, error) {
-	sim.called("cuMemcpyHtoDAsync")
+	if err := sim.asked("cuMemcpyHtoDAsync", s.dev.index); err != nil {
+		return false, err
+	}
 	from := unsafe.Slice((*byte)(src), bytes)
 	sim.mu.Lock()
 	pinned := sim.find(uintptr(src)) != nil
@@ -860,7 +922,9 @@ func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) (bool, erro
 }
 
 func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error {
-	sim.called("cuMemcpyDtoHAsync")
+	if err := sim.asked("cuMemcpyDtoHAsync", s.dev.index); err != nil {
+		return err
+	}
 	device := s.dev.index
 	simStreamOf(s.dev, s.h).do(func() {
 		copy(unsafe.Slice((*byte)(dst), bytes), sim.reach(device, src, bytes, false))
@@ -869,6 +933,9 @@ func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error {
 }
 
 func fill(s *Stream, dst uintptr, pattern []byte, count int64) error {
+	if err := sim.asked("cuMemsetAsync", s.dev.index); err != nil {
+		return err
+	}
 	device, p := s.dev.index, append([]byte(nil), pattern...)
 	simStreamOf(s.dev, s.h).do(func() {
 		b := sim.reach(device, dst, int64(len(p))*count, false)
@@ -905,4 +972,11 @@ func nvtxMark(text string) {
 	simTool.Lock()
 	defer simTool.Unlock()
 	simTool.told = append(simTool.told, text)
+}
+
+// held is how many pieces of memory the driver has handed out.
+func held() int {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	return len(sim.regions)
 }

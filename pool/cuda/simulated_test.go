@@ -138,3 +138,55 @@ func TestEveryAllocationOfTheDriverClimbs(t *testing.T) {
 	ok(t, p.Synchronize())
 	ok(t, driver.Close())
 }
+
+// A call of the driver that fails is an error of the call that needed it.
+func TestEveryFailureIsReturned(t *testing.T) {
+	d, e := openIndex(t, 0), openIndex(t, 1)
+	p, far := newPool(t, d.Memory(), d.Space(), false), newPool(t, e.Memory(), e.Space(), false)
+	s := must[*Stream](t)(d.NewStream())
+	k := must[*Kernel](t)(must[*Module](t)(d.Load(double)).Kernel("double"))
+	driver := must[*DriverPool](t)(d.NewDriverPool(-1))
+	a, b := must[array.Array[byte]](t)(array.New[byte](p, 100, array.On(s.ID()))), must[array.Array[byte]](t)(array.New[byte](far, 100))
+	event := must[*Event](t)(d.NewEvent(true))
+	graph := must[*Graph](t)(s.Capture(func() error { return Launch(k, s, Dim{}, Dim{X: 1}, a) }))
+	host, slice := must[*HostBuffer](t)(d.NewHostBuffer(100)), make([]byte, 100)
+	addr, _ := a.Block()
+	for _, c := range []struct {
+		call string
+		do   func() error
+	}{
+		{"cuLaunchKernel", func() error { return Launch(k, s, Dim{}, Dim{X: 1}, a) }},
+		{"cuGraphLaunch", func() error { return graph.Launch(s) }},
+		{"cuMemcpyAsync", func() error { return s.Copy(host.Addr(), addr.Addr, 100) }},
+		{"cuMemcpyPeerAsync", func() error { return CopyTo(b, a, s) }},
+		{"cuMemcpyHtoDAsync", func() error { return a.CopyIn(slice) }},
+		{"cuMemcpyDtoHAsync", func() error { return a.CopyOut(slice) }},
+		{"cuMemsetAsync", func() error { return a.Fill(1) }},
+		{"cuMemPrefetchAsync", func() error { return s.Prefetch(addr.Addr, 100, 0) }},
+		{"cuMemAdvise", func() error { return d.Advise(addr.Addr, 100, ReadMostly, 0) }},
+		{"cuEventRecord", func() error { return event.Record(s) }},
+		{"cuEventCreate", func() error { _, err := d.NewEvent(false); return err }},
+		{"cuStreamCreate", func() error { _, err := d.NewStream(); return err }},
+		{"cuStreamQuery", s.Synchronize},
+		{"cuStreamWaitEvent", func() error { return s.Wait(event) }},
+		{"cuStreamBeginCapture", func() error { _, err := s.Capture(func() error { return nil }); return err }},
+		{"cuCtxSynchronize", d.Synchronize},
+		{"cuModuleLoadData", func() error { _, err := d.Load(double); return err }},
+		{"cuMemHostAlloc", func() error { _, err := d.NewHostBuffer(8); return err }},
+		{"cuMemHostRegister", func() error { _, err := Register(d, slice); return err }},
+		{"cuMemPoolCreate", func() error { _, err := d.NewDriverPool(0); return err }},
+		{"cuMemAllocFromPoolAsync", func() error { _, err := driver.Alloc(100, s); return err }},
+		{"cuMemGetInfo", func() error { _, _, err := d.MemInfo(); return err }},
+	} {
+		sim.failing = c.call
+		err := c.do()
+		sim.failing = ""
+		if e := new(Error); !errors.As(err, &e) || e.Call != c.call || e.Code != 999 {
+			t.Errorf("%s fails: %v", c.call, err)
+		}
+	}
+	ok(t, s.Synchronize())
+	a.Free()
+	b.Free()
+	ok(t, errors.Join(graph.Close(), host.Close(), event.Close(), driver.Close()))
+}
