@@ -156,7 +156,6 @@ func TestCyclesCostWhatTheyFindAndWhatTheyKeep(t *testing.T) {
 func TestAccountIsAskedAboutAndRecorded(t *testing.T) {
 	var asked []int64
 	to := &recording{made: time.Now()}
-	to.labels = trace.NewLabeler(&to.Trace)
 	c := newOn(newPuppet(), Config{Caps: uncapped, Idle: -1, Recorder: to}, &scripted{decide: func(p Point) Decision {
 		asked = append(asked, p.Request)
 		return Decision{}

@@ -59,7 +59,7 @@ func pair(t *testing.T, a, b func(*paired)) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	p := &paired{Collector: c, owner: new(thing), sink: &recording{made: time.Now(), labels: trace.NewLabeler(new(trace.Trace))}}
+	p := &paired{Collector: c, owner: new(thing), sink: &recording{made: time.Now()}}
 	p.gauge = Watch(c, func() int64 { return 1 << 20 })
 	p.gate = c.NewGate(new(level))
 	p.handle = ownFunc(c, p.owner, 10, func() {})

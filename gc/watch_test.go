@@ -185,7 +185,6 @@ func TestGaugeFallsLate(t *testing.T) {
 // A recording has what the gauge read: rises, and what came back.
 func TestGaugeIsRecorded(t *testing.T) {
 	rec := &recording{made: time.Now()}
-	rec.labels = trace.NewLabeler(&rec.Trace)
 	var bytes atomic.Int64
 	bytes.Store(5)
 	c := embed(t, Config{Policy: Spec{}.New(), Recorder: rec})

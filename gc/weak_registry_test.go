@@ -2,6 +2,7 @@ package gc
 
 import (
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,11 +118,20 @@ func TestTheSpaceUnderMostPressureDecides(t *testing.T) {
 // recording is a Recorder in memory, for a test that is at rest when it looks.
 type recording struct {
 	trace.Trace
-	labels *trace.Labeler
-	made   time.Time
+	made time.Time
 }
 
-func (r *recording) Label(text string) uint32 { return r.labels.Label(text) }
+func (r *recording) Label(text string) uint32 {
+	if r.Labels == nil {
+		r.Labels = []string{""}
+	}
+	i := slices.Index(r.Labels, text)
+	if i < 0 {
+		i = len(r.Labels)
+		r.Labels = append(r.Labels, text)
+	}
+	return uint32(i)
+}
 
 // Now is a clock that has run for a year when the collector is made.
 func (r *recording) Now() time.Duration { return year + time.Since(r.made) }
@@ -131,7 +141,6 @@ const year = 365 * 24 * time.Hour
 func TestRecorderIsToldWhatHappened(t *testing.T) {
 	quiet(t)
 	rec := &recording{made: time.Now()}
-	rec.labels = trace.NewLabeler(&rec.Trace)
 	c := newCollector(t, Config{
 		Space:    pressure.Pinned,
 		Recorder: rec,

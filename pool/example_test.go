@@ -122,7 +122,13 @@ func Example_recording() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s := recorded.Stats(pressure.Host)
-	fmt.Println(s.Allocs, "allocations of", pressure.Bytes(s.AllocatedBytes), "and", s.Syncs, "waits")
+	var bytes pressure.Bytes
+	count := make(map[trace.Kind]int)
+	for _, e := range recorded.Events {
+		if count[e.Kind]++; e.Kind == trace.Alloc {
+			bytes += pressure.Bytes(e.Bytes)
+		}
+	}
+	fmt.Println(count[trace.Alloc], "allocations of", bytes, "and", count[trace.Sync], "waits")
 	// Output: 10 allocations of 10.00 MiB and 10 waits
 }

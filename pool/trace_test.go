@@ -23,15 +23,10 @@ import (
 type tape struct {
 	mu sync.Mutex
 	trace.Trace
-	labels *trace.Labeler
-	made   time.Time
+	made time.Time
 }
 
-func newTape() *tape {
-	s := &tape{made: time.Now()}
-	s.labels = trace.NewLabeler(&s.Trace)
-	return s
-}
+func newTape() *tape { return &tape{made: time.Now()} }
 
 func (s *tape) Record(e trace.Event) {
 	s.mu.Lock()
@@ -42,7 +37,15 @@ func (s *tape) Record(e trace.Event) {
 func (s *tape) Label(text string) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.labels.Label(text)
+	if s.Trace.Labels == nil {
+		s.Trace.Labels = []string{""}
+	}
+	i := slices.Index(s.Trace.Labels, text)
+	if i < 0 {
+		i = len(s.Trace.Labels)
+		s.Trace.Labels = append(s.Trace.Labels, text)
+	}
+	return uint32(i)
 }
 
 func (s *tape) Now() time.Duration { return time.Since(s.made) }

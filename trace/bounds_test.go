@@ -122,31 +122,33 @@ func TestBomb(t *testing.T) {
 	if _, err := small.read(bytes.NewReader(file)); !errors.Is(err, errBound) || !strings.Contains(err.Error(), "unpacked bytes") {
 		t.Errorf("%d bytes that unpack to %d: error %v", len(file), 4<<20*43, err)
 	}
-	b := &Budget{}
-	b.Read(len(file))
-	if _, err := Read(spent{bytes.NewReader(file), b}); !errors.Is(err, ErrTooLarge) {
+	if _, err := Read(&purse{Reader: bytes.NewReader(file), left: 16<<20 + 30*int64(len(file))}); !errors.Is(err, errSpent) {
 		t.Errorf("%d bytes of which 200 MB of events are made: error %v", len(file), err)
 	}
 }
 
-// spent is a reader whose budget is nearly spent.
-type spent struct {
+// A purse is a reader with a budget.
+type purse struct {
 	*bytes.Reader
-	budget *Budget
+	left int64 // bytes that may still be held
 }
 
-func (s spent) Budget() *Budget { return s.budget }
+var errSpent = errors.New("spent")
 
-// TestBudget: what a reader holds is counted, in both forms of a trace.
+func (p *purse) Hold(bytes int64) { p.left -= bytes }
+
+func (p *purse) Err() error {
+	if p.left < 0 {
+		return errSpent
+	}
+	return nil
+}
+
+// TestBudget: what a reader holds is counted.
 func TestBudget(t *testing.T) {
-	for _, c := range []struct {
-		held int64
-		want error
-	}{{freeMemory - 20_000, nil}, {freeMemory - 100, ErrTooLarge}} {
-		b := &Budget{}
-		b.Hold(c.held)
-		if _, err := Read(spent{bytes.NewReader(hundred(t)), b}); !errors.Is(err, c.want) {
-			t.Errorf("after %d bytes: %v, want %v", c.held, err, c.want)
+	for left, want := range map[int64]error{20_000: nil, 100: errSpent} {
+		if _, err := Read(&purse{bytes.NewReader(hundred(t)), left}); !errors.Is(err, want) {
+			t.Errorf("of %d bytes: %v, want %v", left, err, want)
 		}
 	}
 }

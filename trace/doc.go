@@ -56,8 +56,7 @@
 // trace/formats/zstd packs that, to about a tenth ([UseZstd]).
 //
 // A stream ends with a mark. If it is missing, the file was cut off; the whole batches
-// before the cut can be read: see [TruncatedError]. A file of unknown origin makes its
-// reader hold no more than its size allows: see [Budget].
+// before the cut can be read: see [TruncatedError].
 //
 // # Invariants
 //

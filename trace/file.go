@@ -121,7 +121,7 @@ func WriteFile(path string, t *Trace) error {
 }
 
 // ReadFile reads the native file path, as [Read] does. Errors name the file; a trace
-// without a name gets the file's stem.
+// without a name gets the name of the file without its ending.
 func ReadFile(path string) (*Trace, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -133,7 +133,7 @@ func ReadFile(path string) (*Trace, error) {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	if t != nil && t.Name == "" {
-		t.Name = Stem(path)
+		t.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	}
 	return t, err
 }

@@ -26,7 +26,8 @@ func drawTrace(t *random) *trace.Trace {
 	if t.coin() {
 		tr.Start = time.Unix(0, between[int64](t, 0, 1<<61)).UTC()
 	}
-	labels := trace.NewLabeler(tr)
+	texts := []string{"", "a", "b", "größer"}
+	tr.Labels = []string{""}
 	now := between[int64](t, -1000, 1<<60)
 	for range between(t, 0, 50) {
 		e := trace.Event{
@@ -37,7 +38,11 @@ func drawTrace(t *random) *trace.Trace {
 			Space: pressure.Space(uint8(t.Uint32())),
 		}
 		if e.Kind.Labelled() {
-			e.Aux = labels.Label(pick(t, "", "a", "b", "größer"))
+			text := pick(t, texts...)
+			if !slices.Contains(tr.Labels, text) {
+				tr.Labels = append(tr.Labels, text)
+			}
+			e.Aux = uint32(slices.Index(tr.Labels, text))
 		}
 		tr.Record(e)
 		now += between[int64](t, 0, 100)

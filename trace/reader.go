@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
@@ -56,8 +55,9 @@ func overBound(what string, got, limit int64) error {
 }
 
 // Read reads a native file. Labels are numbered in the order of their first use, and
-// [Sort] puts the events in order. What it holds is bounded by the budget of r, if it
-// has one ([BudgetOf]).
+// [Sort] puts the events in order. What it holds is bounded by r if that
+// has methods Hold(bytes int64), which counts, and Err() error, as those of package
+// trace/formats have.
 //
 // If the file is cut off, Read returns the events of its whole batches together
 // with a [TruncatedError]; the trace is nil if not even the schema is whole. With
@@ -66,7 +66,10 @@ func overBound(what string, got, limit int64) error {
 func Read(r io.Reader) (*Trace, error) { return usualBounds.read(r) }
 
 func (l bounds) read(from io.Reader) (*Trace, error) {
-	r := reader{from: bufio.NewReaderSize(from, 64<<10), bounds: l, budget: BudgetOf(from), t: new(Trace)}
+	r := reader{from: bufio.NewReaderSize(from, 64<<10), bounds: l, budget: unbounded{}, t: new(Trace)}
+	if b, ok := from.(budget); ok {
+		r.budget = b
+	}
 	if err := r.messages(); err != nil {
 		return nil, fmt.Errorf("trace: byte %d: %w", r.offset, err)
 	}
@@ -81,13 +84,26 @@ func (l bounds) read(from io.Reader) (*Trace, error) {
 	return r.t, cut
 }
 
+// A budget counts what a reader holds, and says when it is too much.
+type budget interface {
+	Hold(bytes int64)
+	Err() error
+}
+
+type unbounded struct{}
+
+func (unbounded) Hold(int64) {}
+func (unbounded) Err() error { return nil }
+
+const labelBytes = 64 // that a label takes besides its text: in Labels and in the index
+
 // A reader turns the messages of a stream into events.
 type reader struct {
 	from    io.Reader
 	bounds  bounds
-	budget  *Budget
+	budget  budget
 	t       *Trace
-	labels  *Labeler // nil before the schema
+	labels  map[string]uint32 // their numbers; nil before the schema
 	columns [columns]place
 	fields  int // columns of the file, which may have others
 	buffers int // of each of its batches
@@ -270,7 +286,7 @@ func (r *reader) schema(s table) error {
 	if s.number(0, 2, 0) != 0 {
 		return errors.New("big-endian numbers")
 	}
-	r.labels = NewLabelerIn(r.t, r.budget)
+	r.t.Labels, r.labels = []string{""}, map[string]uint32{"": 0}
 	return nil
 }
 
@@ -595,11 +611,14 @@ func (r *reader) labelled(text []byte) (uint32, error) {
 	if size := int64(len(text)); size > r.bounds.label {
 		return 0, overBound("bytes of a label", size, r.bounds.label)
 	}
-	if n, ok := r.labels.index[string(text)]; ok {
+	if n, ok := r.labels[string(text)]; ok {
 		return n, nil
 	}
 	if r.texts += int64(len(text)); r.texts > r.bounds.labels {
 		return 0, overBound("bytes of labels", r.texts, r.bounds.labels)
 	}
-	return r.labels.Label(strings.Clone(string(text))), nil
+	r.budget.Hold(int64(len(text)) + labelBytes)
+	n, own := uint32(len(r.t.Labels)), string(text)
+	r.t.Labels, r.labels[own] = append(r.t.Labels, own), n
+	return n, nil
 }

@@ -53,7 +53,7 @@ func program(t testing.TB) (*gc.Collector, *pool.Pool) {
 func recorded(t testing.TB) (*gc.Collector, *pool.Pool, *flight.Recorder) {
 	t.Helper()
 	c, p := program(t)
-	last := flight.New(trace.WindowConfig{})
+	last := flight.New(flight.Config{})
 	t.Cleanup(func() {
 		if err := last.Close(); err != nil {
 			t.Error(err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 	"github.com/eagergc/eagergc/trace/formats/synthetic"
 )
 
@@ -28,7 +28,7 @@ func answers(t *testing.T) (all []*Answer, loads []*sim.Workload) {
 		}
 		tr.Events = tr.Events[:min(len(tr.Events), 4000)]
 		var text bytes.Buffer
-		if err := trace.WriteText(&text, tr); err != nil {
+		if err := recording.WriteText(&text, tr); err != nil {
 			t.Fatal(err)
 		}
 		a, err := question.Map(shape, &text)

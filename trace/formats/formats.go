@@ -1,6 +1,6 @@
 // Package formats opens trace files of every format that eagergc knows, packed with
 // gzip or zstd or not. The content of a file says what it is; its name does not matter.
-// A file of unknown origin is held to a [trace.Budget], may unpack to 64 MiB and 100
+// A file of unknown origin is held to a [recording.Budget], may unpack to 64 MiB and 100
 // times its bytes, and may ask a decoder of zstd for 8 MiB.
 //
 // To add a format, add one line to the table in this package.
@@ -17,6 +17,7 @@ import (
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/kineto"
 	"github.com/eagergc/eagergc/trace/formats/logs"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 	"github.com/eagergc/eagergc/trace/formats/torchsnap"
 	_ "github.com/eagergc/eagergc/trace/formats/zstd" // native files may be packed with it
 )
@@ -33,7 +34,7 @@ type Format struct {
 // the strictest come first.
 var table = []Format{
 	{"eagergc", "native trace, an Arrow IPC stream (replay import, trace.Recorder)", isArrow, trace.Read},
-	{"text", "the text form of a trace, for tests and by hand", isText, trace.ReadText},
+	{"text", "the text form of a trace, for tests and by hand", isText, recording.ReadText},
 	{"rmm", "RMM event log, CSV (rmm.mr.LoggingResourceAdaptor)", logs.DetectRMM, logs.ReadRMM},
 	{"cupy", "CuPy memory hooks, JSON lines (DebugPrintHook, or eagergc_hook.py)", logs.DetectCuPy, logs.ReadCuPy},
 	{"heaptrack", "heaptrack of a C or C++ program (NAME.zst, NAME.gz)", logs.DetectHeaptrack, logs.ReadHeaptrack},
@@ -44,7 +45,7 @@ var table = []Format{
 // isArrow looks for the mark before each message of an Arrow IPC stream.
 func isArrow(head []byte) bool { return bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}) }
 
-func isText(head []byte) bool { return bytes.HasPrefix(head, []byte(trace.TextHeader)) }
+func isText(head []byte) bool { return bytes.HasPrefix(head, []byte(recording.TextHeader)) }
 
 // All returns the known formats.
 func All() []Format { return append([]Format(nil), table...) }
@@ -89,7 +90,7 @@ func (o Opener) Open(path string) (*trace.Trace, error) {
 // Read reads one trace from r, to its end. Results are those of [Opener.Open],
 // but errors have no path.
 func (o Opener) Read(r io.Reader) (*trace.Trace, error) {
-	plain, err := newUnpacker(r, &trace.Budget{Memory: o.Memory})
+	plain, err := newUnpacker(r, &recording.Budget{Memory: o.Memory})
 	if err != nil {
 		return nil, err
 	}
@@ -125,4 +126,4 @@ func (o Opener) find(head []byte) (Format, error) {
 
 // Stem returns the name of a trace file without its folder and its endings:
 // gpt2 for traces/gpt2.snapshot.pickle.gz.
-func Stem(path string) string { return trace.Stem(path) }
+func Stem(path string) string { return recording.Stem(path) }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 var (
@@ -115,7 +116,7 @@ func TestNative(t *testing.T) {
 	}
 	checkSame(t, got, want)
 	var text bytes.Buffer
-	if err := trace.WriteText(&text, want); err != nil {
+	if err := recording.WriteText(&text, want); err != nil {
 		t.Fatal(err)
 	}
 	if got, err = (Opener{}).Read(&text); err != nil {

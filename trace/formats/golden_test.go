@@ -13,6 +13,7 @@ import (
 
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // shared is the folder of recorded workloads beside the checkout.
@@ -105,7 +106,7 @@ func recorded(t *testing.T, name string) (*trace.Trace, error) {
 	if err != nil || len(snapshot) != 1 {
 		t.Fatalf("snapshots of %s: %q, %v", name, snapshot, err)
 	}
-	return trace.Merge(readAs(t, snapshot[0], "torch"), readAs(t, stem+".sync.kineto.json.gz", "kineto"))
+	return recording.Merge(readAs(t, snapshot[0], "torch"), readAs(t, stem+".sync.kineto.json.gz", "kineto"))
 }
 
 func TestMergeGolden(t *testing.T) {
@@ -147,7 +148,7 @@ func TestMergeSample(t *testing.T) {
 	base := readAs(t, filepath.Join("torchsnap", "testdata", "cut.p4.pickle"), "torch")
 	sync := readAs(t, filepath.Join("kineto", "testdata", "sync.json.gz"), "kineto")
 	events := slices.Clone(base.Events)
-	merged, err := trace.Merge(base, sync)
+	merged, err := recording.Merge(base, sync)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func TestStatsGolden(t *testing.T) {
 	}
 	var want []struct {
 		Trace string
-		trace.Stats
+		recording.Stats
 	}
 	if err := json.Unmarshal(golden, &want); err != nil {
 		t.Fatal(err)
@@ -203,8 +204,8 @@ func TestStatsGolden(t *testing.T) {
 			if err := tr.Validate(); err != nil {
 				t.Fatal(err)
 			}
-			s := tr.Stats()
-			got := trace.Stats{Allocs: s.Allocs, Drops: s.Drops, Syncs: s.Syncs, PeakReachable: s.PeakReachable,
+			s := recording.StatsOf(tr)
+			got := recording.Stats{Allocs: s.Allocs, Drops: s.Drops, Syncs: s.Syncs, PeakReachable: s.PeakReachable,
 				Span: spanLike(s.Span, w.Span), AllocatedBytes: s.AllocatedBytes, Wait: s.Wait}
 			if got != w.Stats {
 				t.Errorf("got  %+v\nwant %+v", got, w.Stats)

@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 const (
@@ -28,17 +28,17 @@ var errUnpacked = errors.New("unpacks to too many bytes")
 // An unpacker reads the unpacked bytes of a stream, which the first bytes tell to be
 // packed with gzip or zstd, or not to be packed.
 type unpacker struct {
-	from   *bufio.Reader // the unpacked bytes
-	method string        // gzip, zstd or "" if the stream is not packed
-	budget *trace.Budget
-	packed int64 // bytes of the stream read so far
-	offset int64 // unpacked bytes read so far
-	window int64 // bytes that the decoder keeps at most
-	close  func()
+	from              *bufio.Reader // the unpacked bytes
+	method            string        // gzip, zstd or "" if the stream is not packed
+	*recording.Budget               // counts the bytes that are held of the stream
+	packed            int64         // bytes of the stream read so far
+	offset            int64         // unpacked bytes read so far
+	window            int64         // bytes that the decoder keeps at most
+	close             func()
 }
 
-func newUnpacker(r io.Reader, b *trace.Budget) (*unpacker, error) {
-	u := &unpacker{budget: b, close: func() {}}
+func newUnpacker(r io.Reader, b *recording.Budget) (*unpacker, error) {
+	u := &unpacker{Budget: b, close: func() {}}
 	head := bufio.NewReaderSize(&counter{r, u}, bufferSize)
 	magic, err := head.Peek(4)
 	if err != nil && err != io.EOF {
@@ -66,7 +66,7 @@ func newUnpacker(r io.Reader, b *trace.Budget) (*unpacker, error) {
 }
 
 func (u *unpacker) zstd(r io.Reader) (io.Reader, error) {
-	u.window = min(mostWindow, max(usualWindow, u.budget.Memory))
+	u.window = min(mostWindow, max(usualWindow, u.Memory))
 	// One goroutine is enough: parsing takes longer than decoding.
 	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(uint64(u.window)))
@@ -85,13 +85,9 @@ type counter struct {
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
 	c.u.packed += int64(n)
-	c.u.budget.Read(n)
+	c.u.Arrived(n)
 	return n, err
 }
-
-// Budget returns what counts the bytes that are held of the stream: see
-// [trace.BudgetOf].
-func (u *unpacker) Budget() *trace.Budget { return u.budget }
 
 // peek returns the next n bytes without reading them, fewer if the stream ends before.
 func (u *unpacker) peek(n int) ([]byte, error) {
@@ -106,12 +102,12 @@ func (u *unpacker) peek(n int) ([]byte, error) {
 // the offset among the unpacked bytes. It is an error, too, if the budget is spent.
 func (u *unpacker) Read(p []byte) (int, error) {
 	n, err := u.from.Read(p)
-	u.budget.Hold(min(int64(n), max(0, u.window-u.offset))) // the decoder's window fills up
+	u.Hold(min(int64(n), max(0, u.window-u.offset))) // the decoder's window fills up
 	u.offset += int64(n)
-	if most := freeUnpacked + unpackedRatio*u.packed; u.method != "" && u.offset > most && u.budget.Memory == 0 {
+	if most := freeUnpacked + unpackedRatio*u.packed; u.method != "" && u.offset > most && u.Memory == 0 {
 		return 0, u.wrap(fmt.Errorf("%w: more than %d after %d packed ones (--max-memory allows more)", errUnpacked, most, u.packed))
 	}
-	if err := u.budget.Err(); err != nil {
+	if err := u.Err(); err != nil {
 		return 0, u.wrap(err)
 	}
 	if err != io.EOF {

@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // packed returns text packed in every known way, or in some, and as it is.
@@ -42,7 +42,7 @@ func packed(tb testing.TB, text []byte, methods ...string) map[string][]byte {
 }
 
 func readAll(file []byte) (text []byte, method string, err error) {
-	u, err := newUnpacker(bytes.NewReader(file), new(trace.Budget))
+	u, err := newUnpacker(bytes.NewReader(file), new(recording.Budget))
 	if err != nil {
 		return nil, "", err
 	}
@@ -69,7 +69,7 @@ func TestMethods(t *testing.T) {
 
 func TestPeek(t *testing.T) {
 	for method, file := range packed(t, text) {
-		u, err := newUnpacker(bytes.NewReader(file), new(trace.Budget))
+		u, err := newUnpacker(bytes.NewReader(file), new(recording.Budget))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestBomb(t *testing.T) {
 	files := packed(t, zeros, "gzip", "zstd")
 	files[""] = zeros
 	for method, file := range files {
-		u, err := newUnpacker(bytes.NewReader(file), new(trace.Budget))
+		u, err := newUnpacker(bytes.NewReader(file), new(recording.Budget))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestBomb(t *testing.T) {
 		if method == "" && err != nil {
 			t.Error(err)
 		}
-		u, err = newUnpacker(bytes.NewReader(file), &trace.Budget{Memory: 200 << 20})
+		u, err = newUnpacker(bytes.NewReader(file), &recording.Budget{Memory: 200 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,12 +116,12 @@ func TestBomb(t *testing.T) {
 
 // What is held of a stream is in proportion to it.
 func TestHeld(t *testing.T) {
-	u, err := newUnpacker(bytes.NewReader(text), new(trace.Budget))
+	u, err := newUnpacker(bytes.NewReader(text), new(recording.Budget))
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.Budget().Hold(27 << 20) // 16 MiB and 30 x 360,000 bytes is 26.3 MiB
-	if _, err := io.ReadAll(u); !errors.Is(err, trace.ErrTooLarge) {
+	u.Hold(27 << 20) // 16 MiB and 30 x 360,000 bytes is 26.3 MiB
+	if _, err := io.ReadAll(u); !errors.Is(err, recording.ErrTooLarge) {
 		t.Errorf("%v", err)
 	}
 }
@@ -140,7 +140,7 @@ func TestWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for memory, ok := range map[int64]bool{0: false, 16 << 20: false, 32 << 20: true} {
-		u, err := newUnpacker(bytes.NewReader(b.Bytes()), &trace.Budget{Memory: memory})
+		u, err := newUnpacker(bytes.NewReader(b.Bytes()), &recording.Budget{Memory: memory})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ import (
 	"gonum.org/v1/plot/vg/vgpdf"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // A Chart is a finished picture. It is made by the functions of this package
@@ -164,18 +164,18 @@ func style(size vg.Length) text.Style {
 	return text.Style{Color: black, Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}, YAlign: draw.YCenter, Handler: plainText{plot.DefaultTextHandler}}
 }
 
-// plainText draws texts as [trace.Plain] says: names come from files, and with a control
+// plainText draws texts as [recording.Plain] says: names come from files, and with a control
 // character in it an SVG is no XML.
 type plainText struct{ text.Handler }
 
-func (h plainText) Lines(txt string) []string { return []string{trace.Plain(txt)} }
+func (h plainText) Lines(txt string) []string { return []string{recording.Plain(txt)} }
 
 func (h plainText) Box(txt string, f font.Font) (width, height, depth vg.Length) {
-	return h.Handler.Box(trace.Plain(txt), f)
+	return h.Handler.Box(recording.Plain(txt), f)
 }
 
 func (h plainText) Draw(c vg.Canvas, txt string, s text.Style, at vg.Point) {
-	h.Handler.Draw(c, trace.Plain(txt), s, at)
+	h.Handler.Draw(c, recording.Plain(txt), s, at)
 }
 
 func (c *Chart) draw(dc draw.Canvas, rows [][]key) {

@@ -10,7 +10,7 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // A Figure is one kind of chart of a recording, and the table behind it.
@@ -116,7 +116,7 @@ func pausesFigure(runs []Run) Figure {
 		for _, p := range percents {
 			cell := "-" // too few to tell
 			if float64(len(lengths))*(1-p/100) >= 1-1e-9 {
-				cell = pressure.Duration(trace.Percentile(lengths, p))
+				cell = pressure.Duration(recording.Percentile(lengths, p))
 			}
 			row = append(row, cell)
 		}

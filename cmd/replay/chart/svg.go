@@ -9,7 +9,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // writeSVG writes what was drawn as a file: dark where the reader's page is dark.
@@ -19,7 +19,7 @@ func (c *Chart) writeSVG(w io.Writer, canvas io.WriterTo) error {
 		return err
 	}
 	text := strings.ReplaceAll(b.String(), "font-family:Liberation Sans;font-variant:normal;", "font-family:Liberation Sans,Arimo,Arial,Helvetica,sans-serif;")
-	head := fmt.Sprintf("<style>@media (prefers-color-scheme: dark) {\n%s}</style>\n<title>%s</title>\n", darkStyle(), escape(trace.Plain(c.title)))
+	head := fmt.Sprintf("<style>@media (prefers-color-scheme: dark) {\n%s}</style>\n<title>%s</title>\n", darkStyle(), escape(recording.Plain(c.title)))
 	_, err := io.WriteString(w, strings.Replace(text, ">\n<g ", ">\n"+head+"<g ", 1))
 	return err
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
@@ -94,7 +94,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.` + wo
 					if most > 0 {
 						however = "with the " + pressure.Bytes(most).String() + " of the device"
 					}
-					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, %s (%s).\n", trace.Plain(w.Name), pressure.Percent(bound), however, from)
+					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, %s (%s).\n", recording.Plain(w.Name), pressure.Percent(bound), however, from)
 				default:
 					writeAdvice(out, w, a, sureText(a, g.Machine), from)
 				}
@@ -220,7 +220,7 @@ func writeAdviceJSON(w io.Writer, name string, a *experiment.Advice) error {
 
 // writeAdvice prints an advice in words.
 func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, sure, from string) {
-	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", trace.Plain(load.Name), a.Policy, pressure.Bytes(a.Limit).String(), wrap(chart.AdviceText(a)))
+	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", recording.Plain(load.Name), a.Policy, pressure.Bytes(a.Limit).String(), wrap(chart.AdviceText(a)))
 	t := table{{"at this limit", "exposed pause", "p99 pause", "time lost", "refusals", "of one core", "as good from"}}
 	for _, o := range append([]experiment.Option{a.Choice}, a.Others...) {
 		needs := "no limit"
@@ -243,7 +243,7 @@ func givenCost(g *experiment.Grid) string {
 	d, fixed := experiment.FixedCycle(g.Costs[0])
 	switch {
 	case g.Machine != nil:
-		return fmt.Sprintf("cycle of %s, and more for what it gives back, on the machine that was given (%s)", pressure.Duration(d), trace.Plain(g.Machine.About))
+		return fmt.Sprintf("cycle of %s, and more for what it gives back, on the machine that was given (%s)", pressure.Duration(d), recording.Plain(g.Machine.About))
 	case fixed:
 		return "cycle of " + d.String() + ", as given"
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 func newDiff() *cobra.Command {
@@ -55,7 +56,7 @@ replay info reads.`,
 type side struct {
 	name  string
 	space pressure.Space
-	stats trace.Stats
+	stats recording.Stats
 	curve []sim.Level // reachable bytes after each change; time from the first event
 }
 
@@ -63,7 +64,7 @@ type difference [2]side
 
 func describeSide(t *trace.Trace) side {
 	s := side{name: t.Name, space: sim.SpaceOf(t)}
-	s.stats = t.Stats(s.space)
+	s.stats = recording.StatsOf(t, s.space)
 	size := make(map[uint64]int64) // of reachable objects
 	sum := int64(0)
 	for _, e := range t.Events {
@@ -85,33 +86,33 @@ func describeSide(t *trace.Trace) side {
 // A measure is one line of a difference.
 type measure struct {
 	name, unit string
-	of         func(*trace.Stats) float64
+	of         func(*recording.Stats) float64
 }
 
 // measures are what is compared, in order.
 var measures = []measure{
-	{"time", "ns", func(s *trace.Stats) float64 { return float64(s.Span) }},
-	{"peak reachable", "B", func(s *trace.Stats) float64 { return float64(s.PeakReachable) }},
-	{"peak held", "B", func(s *trace.Stats) float64 { return float64(s.PeakHeld) }},
-	{"peak reserved", "B", func(s *trace.Stats) float64 { return float64(s.PeakReserved) }},
-	{"left at the end", "B", func(s *trace.Stats) float64 { return float64(s.LastBytes) }},
-	{"allocations", "", func(s *trace.Stats) float64 { return float64(s.Allocs) }},
-	{"allocated", "B", func(s *trace.Stats) float64 { return float64(s.AllocatedBytes) }},
-	{"allocations/s", "1/s", func(s *trace.Stats) float64 { return s.AllocRate }},
-	{"allocated/s", "B/s", func(s *trace.Stats) float64 { return s.ByteRate }},
-	{"size p50", "B", func(s *trace.Stats) float64 { return float64(s.Sizes.P50) }},
-	{"size p99", "B", func(s *trace.Stats) float64 { return float64(s.Sizes.P99) }},
-	{"lifetime p50", "ns", func(s *trace.Stats) float64 { return float64(s.Lifetimes.P50) }},
-	{"lifetime p90", "ns", func(s *trace.Stats) float64 { return float64(s.Lifetimes.P90) }},
-	{"lifetime p99", "ns", func(s *trace.Stats) float64 { return float64(s.Lifetimes.P99) }},
-	{"waits", "", func(s *trace.Stats) float64 { return float64(s.Syncs) }},
-	{"waited", "ns", func(s *trace.Stats) float64 { return float64(s.Wait) }},
-	{"share waiting", "ratio", func(s *trace.Stats) float64 { return s.WaitShare }},
-	{"wait p50", "ns", func(s *trace.Stats) float64 { return float64(s.Waits.P50) }},
-	{"wait p99", "ns", func(s *trace.Stats) float64 { return float64(s.Waits.P99) }},
-	{"cycles", "", func(s *trace.Stats) float64 { return float64(s.Cycles) }},
-	{"time in cycles", "ns", func(s *trace.Stats) float64 { return float64(s.CycleTime) }},
-	{"refusals", "", func(s *trace.Stats) float64 { return float64(s.Refusals) }},
+	{"time", "ns", func(s *recording.Stats) float64 { return float64(s.Span) }},
+	{"peak reachable", "B", func(s *recording.Stats) float64 { return float64(s.PeakReachable) }},
+	{"peak held", "B", func(s *recording.Stats) float64 { return float64(s.PeakHeld) }},
+	{"peak reserved", "B", func(s *recording.Stats) float64 { return float64(s.PeakReserved) }},
+	{"left at the end", "B", func(s *recording.Stats) float64 { return float64(s.LastBytes) }},
+	{"allocations", "", func(s *recording.Stats) float64 { return float64(s.Allocs) }},
+	{"allocated", "B", func(s *recording.Stats) float64 { return float64(s.AllocatedBytes) }},
+	{"allocations/s", "1/s", func(s *recording.Stats) float64 { return s.AllocRate }},
+	{"allocated/s", "B/s", func(s *recording.Stats) float64 { return s.ByteRate }},
+	{"size p50", "B", func(s *recording.Stats) float64 { return float64(s.Sizes.P50) }},
+	{"size p99", "B", func(s *recording.Stats) float64 { return float64(s.Sizes.P99) }},
+	{"lifetime p50", "ns", func(s *recording.Stats) float64 { return float64(s.Lifetimes.P50) }},
+	{"lifetime p90", "ns", func(s *recording.Stats) float64 { return float64(s.Lifetimes.P90) }},
+	{"lifetime p99", "ns", func(s *recording.Stats) float64 { return float64(s.Lifetimes.P99) }},
+	{"waits", "", func(s *recording.Stats) float64 { return float64(s.Syncs) }},
+	{"waited", "ns", func(s *recording.Stats) float64 { return float64(s.Wait) }},
+	{"share waiting", "ratio", func(s *recording.Stats) float64 { return s.WaitShare }},
+	{"wait p50", "ns", func(s *recording.Stats) float64 { return float64(s.Waits.P50) }},
+	{"wait p99", "ns", func(s *recording.Stats) float64 { return float64(s.Waits.P99) }},
+	{"cycles", "", func(s *recording.Stats) float64 { return float64(s.Cycles) }},
+	{"time in cycles", "ns", func(s *recording.Stats) float64 { return float64(s.CycleTime) }},
+	{"refusals", "", func(s *recording.Stats) float64 { return float64(s.Refusals) }},
 }
 
 // print writes the curves, then a line for each figure that either has.

@@ -14,6 +14,7 @@ import (
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/perfetto"
 	"github.com/eagergc/eagergc/trace/formats/pprof"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // An exporter writes a trace for another tool.
@@ -34,7 +35,7 @@ var exporters = []exporter{
 		func(w io.Writer, t *trace.Trace, o exportOptions) error { return perfetto.Write(w, t, o.runs...) }},
 	{"pprof", "live bytes by allocation site, at their peak or --at a time, for go tool pprof",
 		func(w io.Writer, t *trace.Trace, o exportOptions) error { return pprof.Write(w, t, o.at) }},
-	{"text", "one line for each event, which replay import reads", plainly(trace.WriteText)},
+	{"text", "one line for each event, which replay import reads", plainly(recording.WriteText)},
 }
 
 // plainly is for exporters of a whole trace.
@@ -83,7 +84,7 @@ func newExport() *cobra.Command {
 			if err := writeFile(out, func(w io.Writer) error { return exporters[i].write(w, t, options) }); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", trace.Plain(out), pressure.Count(len(t.Events)))
+			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", recording.Plain(out), pressure.Count(len(t.Events)))
 			return nil
 		},
 	}

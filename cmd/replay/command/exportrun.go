@@ -11,6 +11,7 @@ import (
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/perfetto"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // perfettoRuns replays a recording under the policies of a setting.
@@ -34,7 +35,7 @@ func perfettoRun(r *chart.Run, name string) perfetto.Run {
 		out.Levels = append(out.Levels, perfetto.Level{Time: int64(l.At), Reachable: l.Live - l.Garbage, Garbage: l.Garbage})
 	}
 	texts := new(trace.Trace)
-	labels := trace.NewLabeler(texts)
+	labels := recording.NewLabeler(texts, nil)
 	for _, c := range r.Log.Cycles {
 		if c.Trigger == gc.TriggerRefusal {
 			out.Events = append(out.Events, trace.Event{Time: int64(c.Start), Kind: trace.Refuse, Duration: c.Exposed})

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/addressonly"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/pool/addressonly"
 	"github.com/eagergc/eagergc/sim"
 )
 

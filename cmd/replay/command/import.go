@@ -14,6 +14,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 func newImport() *cobra.Command {
@@ -61,7 +62,7 @@ Formats:
 				if err != nil {
 					return err
 				}
-				if t, err = trace.Merge(t, s); err != nil {
+				if t, err = recording.Merge(t, s); err != nil {
 					return fmt.Errorf("%s: --sync %s: %w: want the profile of the same run", args[0], syncFile, err)
 				}
 			}
@@ -75,7 +76,7 @@ Formats:
 			if err := trace.WriteFile(out, t); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", trace.Plain(out), pressure.Count(len(t.Events)))
+			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", recording.Plain(out), pressure.Count(len(t.Events)))
 			return nil
 		},
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 func newInfo() *cobra.Command {
@@ -72,9 +73,9 @@ func writeStats(w io.Writer, t *trace.Trace) error {
 		line, err := json.Marshal(struct {
 			Trace string `json:"trace"`
 			Space string `json:"space"`
-			trace.Stats
-			trace.Demographics
-		}{t.Name, s.String(), t.Stats(s), t.Demographics(s)})
+			recording.Stats
+			recording.Demographics
+		}{t.Name, s.String(), recording.StatsOf(t, s), recording.DemographicsOf(t, s)})
 		if err != nil {
 			return err
 		}
@@ -85,7 +86,7 @@ func writeStats(w io.Writer, t *trace.Trace) error {
 
 // describe prints one trace.
 func describe(w io.Writer, t *trace.Trace) {
-	all := t.Stats()
+	all := recording.StatsOf(t)
 	rows := table{
 		{t.Name, ""},
 		{"events", left + kindCounts(t)},
@@ -96,7 +97,7 @@ func describe(w io.Writer, t *trace.Trace) {
 	}
 	rows = append(rows, []string{"waits", left + fmt.Sprintf("%s in all, %s of the time; %s", pressure.Duration(all.Wait), pressure.Percent(all.WaitShare), durations(all.Waits))})
 	for _, space := range spacesOf(t) {
-		s := t.Stats(space)
+		s := recording.StatsOf(t, space)
 		rows = append(rows, table{
 			{space.String(), left + fmt.Sprintf("%s allocated in %s objects, %s at the end", pressure.Bytes(s.AllocatedBytes).String(), pressure.Count(s.Allocs), pressure.Count(s.LastObjects))},
 			{"  peak", left + peaks(&s)},
@@ -109,12 +110,12 @@ func describe(w io.Writer, t *trace.Trace) {
 	}
 	rows.print(w)
 	for _, space := range spacesOf(t) {
-		s := t.Stats(space)
-		describeObjects(w, space, &s, t.Demographics(space))
+		s := recording.StatsOf(t, space)
+		describeObjects(w, space, &s, recording.DemographicsOf(t, space))
 	}
 }
 
-func peaks(s *trace.Stats) string {
+func peaks(s *recording.Stats) string {
 	text := pressure.Bytes(s.PeakReachable).String() + " reachable"
 	if s.PeakHeld != s.PeakReachable {
 		text += ", " + pressure.Bytes(s.PeakHeld).String() + " held with garbage"
@@ -125,7 +126,7 @@ func peaks(s *trace.Stats) string {
 	return text
 }
 
-func durations(q trace.Quantiles) string {
+func durations(q recording.Quantiles) string {
 	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", pressure.Duration(time.Duration(q.P50)), pressure.Duration(time.Duration(q.P90)), pressure.Duration(time.Duration(q.P99)), pressure.Duration(time.Duration(q.Max)))
 }
 
@@ -146,7 +147,7 @@ func kindCounts(t *trace.Trace) string {
 
 // describeObjects prints which objects a space has: by size, and by how long
 // they lived.
-func describeObjects(w io.Writer, space pressure.Space, s *trace.Stats, d trace.Demographics) {
+func describeObjects(w io.Writer, space pressure.Space, s *recording.Stats, d recording.Demographics) {
 	share := func(part, all int64) string { return pressure.Percent(float64(part) / float64(max(all, 1))) }
 	sizes := table{{space.String() + ", size up to", "objects", "bytes", "of all", "never freed", "lifetime p50", "p90", "p99"}}
 	for _, c := range d.Sizes {

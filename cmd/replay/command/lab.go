@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 func newLab() *cobra.Command {
@@ -75,7 +75,7 @@ func writeLab(cmd *cobra.Command, b *labBuild, out string) error {
 	if err := writeFile(out, p.write); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s\n", trace.Plain(out))
+	fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s\n", recording.Plain(out))
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 func newLive() *cobra.Command {
@@ -212,7 +213,7 @@ type liveRun struct {
 }
 
 func newLiveRun(r sim.Result, log *sim.Log) *liveRun {
-	return &liveRun{Result: r, P99Pause: trace.Percentile(log.Lengths(), 99)}
+	return &liveRun{Result: r, P99Pause: recording.Percentile(log.Lengths(), 99)}
 }
 
 // simulate runs w in the world of a machine. Unless the live

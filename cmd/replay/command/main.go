@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // Main is the command: it reads the arguments and ends the process. A program of one's own that
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		var lines []string
 		for line := range strings.Lines(err.Error()) { // of several errors; names are quoted in them
-			lines = append(lines, trace.Plain(strings.TrimSuffix(line, "\n")))
+			lines = append(lines, recording.Plain(strings.TrimSuffix(line, "\n")))
 		}
 		fmt.Fprintln(stderr, "replay:", strings.Join(lines, "\n"))
 		return 1

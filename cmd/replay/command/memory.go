@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/eagergc/eagergc/cmd/replay/addressonly"
 	"github.com/eagergc/eagergc/cmd/replay/live"
-	"github.com/eagergc/eagergc/pool/addressonly"
 	"github.com/eagergc/eagergc/pool/cuda"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // writers are the values of --format.
@@ -165,7 +165,7 @@ func parseResults(path string, r io.Reader) ([]sim.Result, error) {
 		}
 		if row.Elapsed != nil {
 			row.Result.Elapsed = time.Duration(*row.Elapsed)
-			row.Trace, row.Policy = trace.Plain(row.Trace), trace.Plain(row.Policy)
+			row.Trace, row.Policy = recording.Plain(row.Trace), recording.Plain(row.Policy)
 			results = append(results, row.Result)
 		}
 	}

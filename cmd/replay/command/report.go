@@ -21,7 +21,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 //go:embed page
@@ -67,7 +67,7 @@ Pareto front. Without a FILE it takes the recordings that are built in. Limits a
 			if err := writeFile(out, p.write); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s\n", trace.Plain(out))
+			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s\n", recording.Plain(out))
 			return nil
 		},
 	}
@@ -83,7 +83,7 @@ type page struct {
 	Title, Verdict, World, LostBy string
 	Cards                         []chart.Card
 	Summaries                     []chart.Table
-	Recordings                    []recording
+	Recordings                    []pageRecording
 	Live                          *inside // nil: no simulator is in the page
 	Provenance                    []entry
 	Data                          template.JS
@@ -94,8 +94,8 @@ type page struct {
 
 type entry struct{ Name, Value string }
 
-// A recording is one workload of the page.
-type recording struct {
+// A pageRecording is one workload of the page.
+type pageRecording struct {
 	Index                      int
 	ID, Name, Short, About, At string
 	Open                       bool
@@ -116,7 +116,7 @@ func newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, err
 		p.Summaries = append(p.Summaries, chart.Summary(g, j))
 	}
 	n := len(g.Workloads)
-	p.Recordings, b.data.Recordings, b.advice = make([]recording, n), make([]chart.Recording, n), make([]*experiment.Advice, n)
+	p.Recordings, b.data.Recordings, b.advice = make([]pageRecording, n), make([]chart.Recording, n), make([]*experiment.Advice, n)
 	var cores errgroup.Group
 	cores.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range n {
@@ -197,7 +197,7 @@ type pageBuilder struct {
 
 // recording makes the part of one workload, and its data. Calls for different
 // workloads may be concurrent.
-func (b *pageBuilder) recording(ctx context.Context, i int) (r recording, data chart.Recording, err error) {
+func (b *pageBuilder) recording(ctx context.Context, i int) (r pageRecording, data chart.Recording, err error) {
 	g, w := b.Grid, b.Grid.Workloads[i]
 	runs := chart.LogRuns(g, chart.Typical(g, i), b.slots(), true)
 	advice, err := advise(ctx, g, i, b.Cost, 0, 0)
@@ -205,7 +205,7 @@ func (b *pageBuilder) recording(ctx context.Context, i int) (r recording, data c
 		return r, data, err
 	}
 	b.advice[i] = advice
-	r = recording{
+	r = pageRecording{
 		Index: i, ID: "recording-" + chart.Stem(w.Name), Name: w.Name, Short: b.short(i, advice), About: chart.About(w),
 		At: b.At(i), Open: len(g.Workloads) == 1, Runs: chart.RunTable(runs), Reasons: chart.Reasons(runs), Spark: chart.Spark(runs),
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 func newRun() *cobra.Command {
@@ -120,7 +120,7 @@ func percentiles(sorted []time.Duration) string {
 	if len(sorted) == 0 {
 		return "none"
 	}
-	at := func(p float64) string { return pressure.Duration(trace.Percentile(sorted, p)) }
+	at := func(p float64) string { return pressure.Duration(recording.Percentile(sorted, p)) }
 	return fmt.Sprintf("%s: p50 %s p90 %s p99 %s max %s", pressure.Count(len(sorted)), at(50), at(90), at(99), at(100))
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // A folder is where results go. Files appear in it whole, or not at all.
@@ -127,7 +127,7 @@ func create(path string) (file *os.File, whole func(error) error, err error) {
 
 // report says what was written where.
 func (f *folder) report(stderr io.Writer) {
-	fmt.Fprintf(stderr, "replay: wrote %d files to %s\n", f.files.Load(), trace.Plain(f.path))
+	fmt.Fprintf(stderr, "replay: wrote %d files to %s\n", f.files.Load(), recording.Plain(f.path))
 }
 
 // saveGrid writes the results of a grid to a folder and says so.

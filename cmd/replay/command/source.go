@@ -16,6 +16,7 @@ import (
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 	"github.com/eagergc/eagergc/trace/formats/synthetic"
 )
@@ -101,11 +102,11 @@ func loadTrace(path string) (*trace.Trace, error) {
 	case errors.Is(err, fs.ErrNotExist) && path == "-":
 		err = errors.New("the standard input cannot be read: save it to a file first")
 	case errors.Is(err, fs.ErrNotExist) && strings.Contains(path, "://"):
-		err = fmt.Errorf("%s is an address: download it to a file first", trace.Plain(path))
+		err = fmt.Errorf("%s is an address: download it to a file first", recording.Plain(path))
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%w%s", err, suggestion(path, samples.All()))
 	case errors.Is(err, trace.ErrTruncated):
-		err = fmt.Errorf("%w (replay import %s --recover -o OUT.arrows takes what is whole)", err, trace.Plain(path))
+		err = fmt.Errorf("%w (replay import %s --recover -o OUT.arrows takes what is whole)", err, recording.Plain(path))
 	}
 	return t, err
 }
@@ -130,7 +131,7 @@ var maxMemory int64
 func openTrace(path, from string) (*trace.Trace, error) {
 	t, err := formats.Opener{From: from, Memory: maxMemory}.Open(path)
 	if t != nil {
-		t.Name = trace.Plain(t.Name)
+		t.Name = recording.Plain(t.Name)
 	}
 	return t, err
 }

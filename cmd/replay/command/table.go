@@ -8,7 +8,7 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // writeTable prints a block for each workload and cost, a summary over the
@@ -19,7 +19,7 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 	fmt.Fprintln(out, "asked for by the policy + forced by an allocation that did not fit; !n = n allocations failed even so.")
 	fmt.Fprintln(out, "A limit such as 1.5x is a factor of the peak reachable bytes.")
 	if g.Machine != nil {
-		fmt.Fprintf(out, "Simulated on the machine: %s.\n", trace.Plain(g.Machine.About))
+		fmt.Fprintf(out, "Simulated on the machine: %s.\n", recording.Plain(g.Machine.About))
 	}
 	for i, load := range g.Workloads {
 		fmt.Fprintf(out, "\n%s: %s allocations, %s waits, %s, peak reachable %s\n", load.Name,

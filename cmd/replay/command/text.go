@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // quantity writes a value of a unit: ns, B, B/s, 1/s, ratio, or empty for a count.
@@ -47,7 +47,7 @@ func (t table) print(w io.Writer) {
 	for _, row := range t {
 		for i, cell := range row {
 			text := trimMarks(cell)
-			plain := trace.Plain(text)
+			plain := recording.Plain(text)
 			row[i] = cell[:len(cell)-len(text)] + plain
 			width[i] = max(width[i], utf8.RuneCountInString(plain))
 		}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // ErrNoAdvice reports a workload on which no policy does what was asked, however
@@ -211,7 +211,7 @@ func (q *Question) option(c sim.Contender, limit int64) Option {
 		panic(err) // only an optimum has no run
 	}
 	return Option{
-		Policy: c.String(), Exposed: r.ExposedPause, P99: trace.Percentile(cfg.Log.Lengths(), 99), Longest: r.MaxPause, Pauses: len(cfg.Log.Pauses),
+		Policy: c.String(), Exposed: r.ExposedPause, P99: recording.Percentile(cfg.Log.Lengths(), 99), Longest: r.MaxPause, Pauses: len(cfg.Log.Pauses),
 		Cycles: r.Collections + r.RefusalCollections, Refusals: r.RefusalCollections, Failed: r.FailedAllocs,
 		Lost: q.lost(&r), Held: float64(delay(&r)) / float64(max(1, r.Span)), Core: float64(r.GCBusy) / float64(max(1, r.Elapsed)),
 	}

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eagergc/eagergc/cmd/replay/addressonly"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
-	"github.com/eagergc/eagergc/pool/addressonly"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"

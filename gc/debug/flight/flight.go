@@ -1,14 +1,14 @@
 // Package flight keeps the last minutes of a running program, as the recorder of an
 // aeroplane does, to be downloaded as a recording.
 //
-//	last := flight.New(trace.WindowConfig{})
+//	last := flight.New(flight.Config{})
 //	collector, err := gc.New(gc.Config{Recorder: last})
 //	pool, err := pool.New(pool.Config{Collector: collector, Trace: last})
 //	mux.Handle("/debug/eagergc/", debug.Handler(collector, pool, last))
 //
 // The page then has a button for it. Every event is recorded, which an allocation pays
 // with some tens of nanoseconds ([trace.Recorder]); the memory that this takes is bounded, see
-// [trace.Window]. The package links Arrow; package gc/debug alone does not.
+// [Config].
 package flight
 
 import (
@@ -23,35 +23,26 @@ import (
 // A Recorder records into a window of the last minutes. It is a [trace.Sink]. It is safe for concurrent use. Make one with [New].
 type Recorder struct {
 	*trace.Recorder
-	window *trace.Window
+	window *window
 	start  time.Time
 }
 
 // New returns a recorder that is on, and keeps as much as c says. Close it when the
 // program ends; what it keeps can still be read.
-func New(c trace.WindowConfig) *Recorder {
-	w := trace.NewWindow(c)
+func New(c Config) *Recorder {
+	w := newWindow(c)
 	return &Recorder{trace.NewRecorder(w, trace.RecorderConfig{}), w, time.Now()}
-}
-
-// Trace returns the last minutes.
-func (r *Recorder) Trace() (*trace.Trace, error) {
-	if err := r.Flush(); err != nil {
-		return nil, err
-	}
-	t := r.window.Trace(r.start)
-	t.Name = "last"
-	t.Meta = map[string]string{"source": "gc/debug/flight", "clock": "monotonic", "lost": fmt.Sprint(r.Lost())}
-	return t, nil
 }
 
 // WriteRecording writes the last minutes as a native file, for
 // the command replay and all that reads Arrow.
 func (r *Recorder) WriteRecording(w io.Writer) error {
-	t, err := r.Trace()
-	if err != nil {
+	if err := r.Flush(); err != nil {
 		return err
 	}
+	t := r.window.trace(r.start)
+	t.Name = "last"
+	t.Meta = map[string]string{"source": "gc/debug/flight", "clock": "monotonic", "lost": fmt.Sprint(r.Lost())}
 	return trace.Write(w, t)
 }
 
@@ -60,7 +51,7 @@ func (r *Recorder) Report(w io.Writer) error {
 	if err := r.Flush(); err != nil {
 		return err
 	}
-	events, span := r.window.Held()
+	events, span := r.window.held()
 	_, err := fmt.Fprintf(w, "The last %v: %d events, about %v of memory; %d lost since the start.\n",
 		span.Round(time.Millisecond), events, pressure.Bytes(int64(events)*eventBytes), r.Lost())
 	return err

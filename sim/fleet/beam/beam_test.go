@@ -9,7 +9,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/eagergc/eagergc/sim/fleet"
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 	"github.com/eagergc/eagergc/trace/formats/synthetic"
 )
 
@@ -34,7 +34,7 @@ func TestPipeline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := trace.WriteText(f, tr); err != nil {
+		if err := recording.WriteText(f, tr); err != nil {
 			t.Fatal(err)
 		}
 		f.Close()

@@ -7,6 +7,7 @@ import (
 	gotime "time"
 
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // A job is work of a device: a kernel, a copy or a fill. Times are ns from base.
@@ -45,7 +46,7 @@ func (p *profile) ahead() {
 	}
 	label := p.labels.Label(trace.AheadLabel)
 	mark := func(ns, ahead int64) {
-		p.rows = trace.Append(p.budget, p.rows, row{ns: ns, dur: ahead, class: classMark, label: label, index: int32(p.events)})
+		p.rows = recording.Append(p.budget, p.rows, row{ns: ns, dur: ahead, class: classMark, label: label, index: int32(p.events)})
 	}
 	mark(jobs[0].launch, 0) // so that it is known that this was recorded
 	before := int64(0)      // jobs launched before the last wait was over

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // profileOf is a profile of launches, jobs and waits: "launch id at", "job id from to"
@@ -62,7 +63,7 @@ func TestNothingIsKnownWithoutJobs(t *testing.T) {
 	tr := mustRead(t, []byte(profileOf("launch 1 100", "wait 160 510")))
 	for _, e := range tr.Events {
 		if e.Kind == trace.Mark {
-			t.Errorf("%s", tr.Text(e))
+			t.Errorf("%s", recording.Text(tr, e))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // A memory is the state of one device while rows become events.
@@ -30,7 +31,7 @@ type object struct {
 
 // A builder turns sorted rows into events.
 type builder struct {
-	budget  *trace.Budget
+	budget  *recording.Budget
 	events  []trace.Event
 	before  []trace.Event // at time 0
 	devices map[pressure.Space]*memory
@@ -73,9 +74,9 @@ func (p *profile) finish() (*trace.Trace, error) {
 	if err := p.budget.Err(); err != nil {
 		return nil, fmt.Errorf("kineto: %w", err)
 	}
-	t.Events = trace.Interleave(b.before, b.events)
+	t.Events = recording.Interleave(b.before, b.events)
 	p.clock()
-	t.StartAtFirst()
+	recording.StartAtFirst(t)
 	return t, nil
 }
 
@@ -122,7 +123,7 @@ func (b *builder) add(ro row) error {
 	case classMemory:
 		return b.memory(ro, e)
 	}
-	b.events = trace.Append(b.budget, b.events, e)
+	b.events = recording.Append(b.budget, b.events, e)
 	return nil
 }
 
@@ -146,7 +147,7 @@ func (b *builder) memory(ro row, e trace.Event) error {
 	} else {
 		err = b.drop(d, ro, &e)
 	}
-	b.events = trace.Append(b.budget, b.events, e)
+	b.events = recording.Append(b.budget, b.events, e)
 	return err
 }
 
@@ -160,7 +161,7 @@ func (b *builder) reserve(d *memory, ro row) {
 		e.Kind, e.Bytes = trace.Release, -e.Bytes
 	}
 	d.reserved = ro.reserved
-	b.events = trace.Append(b.budget, b.events, e)
+	b.events = recording.Append(b.budget, b.events, e)
 }
 
 func (b *builder) alloc(d *memory, ro row, e *trace.Event) error {
@@ -209,7 +210,7 @@ func (b *builder) put(d *memory, addr uint64, o object) {
 
 // held adds an object that was live before the profile.
 func (b *builder) held(d *memory, o object) error {
-	b.before = trace.Append(b.budget, b.before, trace.Event{Time: b.start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.bytes})
+	b.before = recording.Append(b.budget, b.before, trace.Event{Time: b.start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.bytes})
 	return b.count(o.bytes)
 }
 

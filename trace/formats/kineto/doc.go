@@ -15,7 +15,7 @@
 // Everything else is left out. Trace.Meta counts the events about memory of the
 // CPU (Device Type 0) that were left out. A profile has [memory] events only if it
 // was made with profile_memory=True. Without them it gives only waits and marks,
-// which [trace.Merge] adds to a memory snapshot of the same program.
+// which [recording.Merge] adds to a memory snapshot of the same program.
 //
 // # Time
 //

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 const maxSize = trace.MaxBytes - 1 // bytes, of an object or of all
@@ -32,8 +33,8 @@ func Detect(head []byte) bool {
 // does not close it. Besides the trace it needs about 80 bytes for each event of
 // the trace.
 func Read(r io.Reader) (*trace.Trace, error) {
-	p := &profile{scanner: newScanner(r), t: &trace.Trace{Meta: make(map[string]string)}, budget: trace.BudgetOf(r)}
-	p.labels = trace.NewLabelerIn(p.t, p.budget)
+	p := &profile{scanner: newScanner(r), t: &trace.Trace{Meta: make(map[string]string)}, budget: recording.BudgetOf(r)}
+	p.labels = recording.NewLabeler(p.t, p.budget)
 	if err := p.read(); err != nil {
 		return nil, err
 	}
@@ -44,10 +45,10 @@ func Read(r io.Reader) (*trace.Trace, error) {
 type profile struct {
 	*scanner
 	t        *trace.Trace
-	labels   *trace.Labeler
+	labels   *recording.Labeler
 	base     int64 // ns since 1970 of ts 0
 	found    bool  // traceEvents
-	budget   *trace.Budget
+	budget   *recording.Budget
 	rows     []row
 	launches []launch
 	jobs     []job
@@ -177,7 +178,7 @@ func (p *profile) take(e *event) error {
 	if ro.ns, ro.dur, err = e.span(e.class == classSync); err != nil {
 		return err
 	}
-	p.rows = trace.Append(p.budget, p.rows, ro)
+	p.rows = recording.Append(p.budget, p.rows, ro)
 	return nil
 }
 
@@ -192,9 +193,9 @@ func (p *profile) device(e *event) error {
 		return err
 	}
 	if e.class == classLaunch {
-		p.launches = trace.Append(p.budget, p.launches, launch{correlation: id.n, ns: ns})
+		p.launches = recording.Append(p.budget, p.launches, launch{correlation: id.n, ns: ns})
 	} else {
-		p.jobs = trace.Append(p.budget, p.jobs, job{correlation: id.n, begin: ns, end: ns + dur})
+		p.jobs = recording.Append(p.budget, p.jobs, job{correlation: id.n, begin: ns, end: ns + dur})
 	}
 	return nil
 }

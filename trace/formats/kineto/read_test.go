@@ -13,6 +13,7 @@ import (
 	gotime "time"
 
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 func sample(tb testing.TB, name string) []byte {
@@ -45,7 +46,7 @@ func checkEvents(t *testing.T, tr *trace.Trace, want ...string) {
 	t.Helper()
 	var got []string
 	for _, e := range tr.Events {
-		got = append(got, tr.Text(e))
+		got = append(got, recording.Text(tr, e))
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -1,7 +1,7 @@
 // Package logs reads what allocators and profilers write event by event, as lines of
 // text: RMM's log ([ReadRMM]), CuPy's hooks ([ReadCuPy]) and heaptrack's recordings
 // ([ReadHeaptrack]). All read to the end of a reader, which is not packed, count what they hold in
-// its budget ([trace.BudgetOf]), and give the line of an error.
+// its budget ([recording.BudgetOf]), and give the line of an error.
 package logs
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // A book takes the events of a log, with times in ns of any clock, and gives
@@ -26,7 +27,7 @@ type book struct {
 	// that goes back further is an error.
 	slack time.Duration
 
-	budget *trace.Budget // counts what the book holds
+	budget *recording.Budget // counts what the book holds
 
 	events, before, waits []trace.Event
 	streams               map[uint64]uint32 // by handle or address
@@ -97,7 +98,7 @@ func (b *book) add(e trace.Event) error {
 		b.corrections++
 	}
 	b.now, b.started = e.Time, true
-	b.events = trace.Append(b.budget, b.events, e)
+	b.events = recording.Append(b.budget, b.events, e)
 	return nil
 }
 
@@ -108,7 +109,7 @@ func (b *book) wait(e trace.Event) error {
 		return fmt.Errorf("lasts %d ns", e.Duration)
 	}
 	e.Kind = trace.Sync
-	b.waits = trace.Append(b.budget, b.waits, e)
+	b.waits = recording.Append(b.budget, b.waits, e)
 	return nil
 }
 
@@ -142,7 +143,7 @@ func (b *book) free(e trace.Event, addr uint64) error {
 		}
 		b.ids++
 		o = object{id: b.ids, bytes: e.Bytes}
-		b.before = trace.Append(b.budget, b.before, trace.Event{Kind: trace.Alloc, ID: o.id, Bytes: o.bytes, Space: e.Space})
+		b.before = recording.Append(b.budget, b.before, trace.Event{Kind: trace.Alloc, ID: o.id, Bytes: o.bytes, Space: e.Space})
 		b.beforeBytes += o.bytes
 	case e.Bytes >= 0 && e.Bytes != o.bytes:
 		return fmt.Errorf("free of %d bytes at address %#x, where line %d allocated %d", e.Bytes, addr, o.line, o.bytes)
@@ -188,7 +189,7 @@ func (b *book) finish(t *trace.Trace, epoch time.Time) error {
 	}
 	t.Start = epoch
 	objects := len(b.before)
-	t.Events = trace.Interleave(b.before, b.events, b.waits)
+	t.Events = recording.Interleave(b.before, b.events, b.waits)
 	if t.Meta == nil {
 		t.Meta = make(map[string]string)
 	}
@@ -199,7 +200,7 @@ func (b *book) finish(t *trace.Trace, epoch time.Time) error {
 	if b.corrections > 0 {
 		t.Meta["clock_corrections"] = strconv.Itoa(b.corrections)
 	}
-	t.StartAtFirst()
+	recording.StartAtFirst(t)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // TestBook replays random logs over few addresses beside a map of what is where.
@@ -83,7 +84,7 @@ func TestBook(t *testing.T) {
 		if err := tr.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		if s := tr.Stats(); s.LastBytes != live || s.LastObjects != len(there) || s.Syncs != 1 || s.AllocatedBytes < before {
+		if s := recording.StatsOf(&tr); s.LastBytes != live || s.LastObjects != len(there) || s.Syncs != 1 || s.AllocatedBytes < before {
 			t.Fatalf("%+v, want %d bytes in %d objects", s, live, len(there))
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // hookVersion is the version of the lines of eagergc_hook.py that are read.
@@ -53,8 +54,8 @@ type cupyRow struct {
 // time 0.
 func ReadCuPy(r io.Reader) (*trace.Trace, error) {
 	t := &trace.Trace{Meta: map[string]string{"source": "CuPy memory hooks"}}
-	budget := trace.BudgetOf(r)
-	l := cupyLog{t: t, labels: trace.NewLabelerIn(t, budget), book: book{slack: time.Second, budget: budget}}
+	budget := recording.BudgetOf(r)
+	l := cupyLog{t: t, labels: recording.NewLabeler(t, budget), book: book{slack: time.Second, budget: budget}}
 	err := l.book.lines(r, func(line []byte) error {
 		if len(bytes.TrimSpace(line)) == 0 {
 			return nil
@@ -82,7 +83,7 @@ func ReadCuPy(r io.Reader) (*trace.Trace, error) {
 type cupyLog struct {
 	t      *trace.Trace
 	book   book
-	labels *trace.Labeler
+	labels *recording.Labeler
 	rows   int64
 	timed  bool
 }

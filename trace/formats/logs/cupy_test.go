@@ -13,6 +13,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/logs"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // sample returns a recording: CuPy 14.2 on one H200, three solves by conjugate
@@ -54,7 +55,7 @@ func TestRecorded(t *testing.T) {
 	file := sample(t, "cg.jsonl.gz")
 	count := func(text string) int { return bytes.Count(file, []byte(text)) }
 	tr := readCuPy(t, file)
-	s := tr.Stats()
+	s := recording.StatsOf(tr)
 	if s.Allocs != count(`"hook":"malloc"`)+1 || s.Drops != count(`"hook":"free"`) || s.Syncs != count(`"hook":"sync"`) || s.Wait <= 0 {
 		t.Errorf("%+v", s)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // DetectHeaptrack reports whether head, the first bytes of an unpacked file, is that of
@@ -36,8 +37,8 @@ func DetectHeaptrack(head []byte) bool {
 // packs so well that a large one needs more than its budget: replay --max-memory.
 func ReadHeaptrack(r io.Reader) (*trace.Trace, error) {
 	t := &trace.Trace{Meta: map[string]string{"source": "heaptrack", "clock": "of the program, every 10 ms; events between are spread evenly"}}
-	b := trace.BudgetOf(r)
-	h := heaptrack{book: book{budget: b}, t: t, labels: trace.NewLabelerIn(t, b)}
+	b := recording.BudgetOf(r)
+	h := heaptrack{book: book{budget: b}, t: t, labels: recording.NewLabeler(t, b)}
 	err := h.book.lines(r, func(line []byte) error {
 		if len(line) < 2 || line[1] != ' ' {
 			return nil
@@ -56,7 +57,7 @@ func ReadHeaptrack(r io.Reader) (*trace.Trace, error) {
 type heaptrack struct {
 	book   book
 	t      *trace.Trace
-	labels *trace.Labeler
+	labels *recording.Labeler
 
 	version uint64
 	texts   []string
@@ -81,7 +82,7 @@ const mostFrames = 96
 func (h *heaptrack) line(what byte, rest string) error {
 	switch what {
 	case 'X':
-		h.t.Meta["app"] = trace.Plain(rest)
+		h.t.Meta["app"] = recording.Plain(rest)
 		return nil
 	case 's':
 		if _, text, ok := strings.Cut(rest, " "); ok && h.version >= 3 {
@@ -109,15 +110,15 @@ func (h *heaptrack) line(what byte, rest string) error {
 	case 'v':
 		h.version = n[1]
 	case 'i':
-		h.places = trace.Append(h.book.budget, h.places, n[2:])
+		h.places = recording.Append(h.book.budget, h.places, n[2:])
 		h.book.budget.Hold(int64(len(n)) * 8)
 	case 't':
-		h.stacks = trace.Append(h.book.budget, h.stacks, [2]uint64{n[0], n[1]})
+		h.stacks = recording.Append(h.book.budget, h.stacks, [2]uint64{n[0], n[1]})
 	case 'a':
 		if n[0] >= uint64(trace.MaxBytes) {
 			return fmt.Errorf("%d bytes", n[0])
 		}
-		h.kinds = trace.Append(h.book.budget, h.kinds, heapKind{size: int64(n[0]), label: h.labels.Label(h.site(n[1]))})
+		h.kinds = recording.Append(h.book.budget, h.kinds, heapKind{size: int64(n[0]), label: h.labels.Label(h.site(n[1]))})
 	case 'c':
 		return h.stamp(n[0])
 	default:
@@ -152,7 +153,7 @@ func (h *heaptrack) event(what byte, n uint64) error {
 		}
 		h.gross += k.size
 		h.ids++
-		e.ID, k.live = h.ids, trace.Append(h.book.budget, k.live, h.ids)
+		e.ID, k.live = h.ids, recording.Append(h.book.budget, k.live, h.ids)
 	} else {
 		last := len(k.live) - 1
 		if last < 0 {
@@ -161,7 +162,7 @@ func (h *heaptrack) event(what byte, n uint64) error {
 		e.Kind, e.Aux, e.ID, k.live = trace.Drop, 0, k.live[last], k.live[:last]
 		h.book.budget.Hold(-8)
 	}
-	h.t.Events = trace.Append(h.book.budget, h.t.Events, e)
+	h.t.Events = recording.Append(h.book.budget, h.t.Events, e)
 	return nil
 }
 

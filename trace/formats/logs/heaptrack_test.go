@@ -8,6 +8,7 @@ import (
 
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/logs"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // TestHeaptrack reads what heaptrack 1.4 wrote of ls -R, of coreutils 9.1.
@@ -23,7 +24,7 @@ func TestHeaptrack(t *testing.T) {
 	if err := tr.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	s := tr.Stats()
+	s := recording.StatsOf(tr)
 	var last int64 // stamp
 	fmt.Sscanf(string(file[bytes.LastIndex(file, []byte("\nc "))+1:]), "c %x", &last)
 	if s.Allocs != bytes.Count(file, []byte("\n+ ")) || s.Drops != bytes.Count(file, []byte("\n- ")) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/logs"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 const head = "Thread,Time,Action,Pointer,Size,Stream\n"
@@ -28,7 +29,7 @@ func readRMM(t *testing.T, rows string) *trace.Trace {
 func text(tr *trace.Trace) string {
 	var b strings.Builder
 	for _, e := range tr.Events {
-		b.WriteString(tr.Text(e) + "\n")
+		b.WriteString(recording.Text(tr, e) + "\n")
 	}
 	return b.String()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/perfetto"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
@@ -108,7 +109,7 @@ func rows(t *testing.T, tr *trace.Trace, runs ...perfetto.Run) []row {
 }
 
 func TestWrite(t *testing.T) {
-	tr, err := trace.ReadText(strings.NewReader(`
+	tr, err := recording.ReadText(strings.NewReader(`
 name "run"
 meta "policy" "cudajl"
 0 reserve bytes=4096 space=device0
@@ -189,7 +190,7 @@ func TestSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, peak, syncs := tr.Stats(), 0., 0
+		s, peak, syncs := recording.StatsOf(tr), 0., 0
 		for _, r := range rows(t, tr) {
 			if r.Phase == "C" && *r.Name == "reachable" {
 				var args map[string]float64

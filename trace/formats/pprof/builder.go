@@ -8,7 +8,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // Sample values, as in Go's heap profiles.
@@ -64,7 +64,7 @@ func (b *builder) location(line string) *profile.Location {
 		return l
 	}
 	name, place, _ := strings.Cut(line, "\t")
-	name, place = trace.Plain(name), trace.Plain(place)
+	name, place = recording.Plain(name), recording.Plain(place)
 	file, number := place, int64(0)
 	if i := strings.LastIndexByte(place, ':'); i >= 0 {
 		if n, err := strconv.ParseInt(place[i+1:], 10, 32); err == nil && n >= 0 {

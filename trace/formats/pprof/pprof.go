@@ -29,6 +29,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // AtPeak stands for the moment at which the most bytes are reachable.
@@ -72,7 +73,7 @@ func Profile(t *trace.Trace, at time.Duration) *profile.Profile {
 		p.TimeNanos = t.Start.UnixNano() + p.DurationNanos
 	}
 	if t.Name != "" {
-		p.Comments = append(p.Comments, trace.Plain(t.Name))
+		p.Comments = append(p.Comments, recording.Plain(t.Name))
 	}
 	return p
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/pprof"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
@@ -57,7 +58,7 @@ func written(t *testing.T, tr *trace.Trace, at time.Duration) (*profile.Profile,
 }
 
 func TestWrite(t *testing.T) {
-	tr, err := trace.ReadText(strings.NewReader(text))
+	tr, err := recording.ReadText(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestWrite(t *testing.T) {
 // the space really holds is unknown: 512 bytes stand for 512/(1-exp(-512/739)),
 // which is 1024.33.
 func TestSampled(t *testing.T) {
-	tr, err := trace.ReadText(strings.NewReader(`
+	tr, err := recording.ReadText(strings.NewReader(`
 0 mark bytes=739 space=device0 label="pool: bytes between sampled sites"
 0 alloc id=1 bytes=512 space=device0 label="f"
 1 alloc id=2 bytes=512 space=device0
@@ -126,14 +127,14 @@ func TestSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, got := written(t, tr, pprof.AtPeak)
-	if len(got) != 1 || p.Sample[0].Value[3] != tr.Stats().PeakReachable {
-		t.Errorf("%q, want a peak of %d", got, tr.Stats().PeakReachable)
+	if len(got) != 1 || p.Sample[0].Value[3] != recording.StatsOf(tr).PeakReachable {
+		t.Errorf("%q, want a peak of %d", got, recording.StatsOf(tr).PeakReachable)
 	}
 }
 
 // TestTool reads the profile with go tool pprof itself.
 func TestTool(t *testing.T) {
-	tr, err := trace.ReadText(strings.NewReader(text))
+	tr, err := recording.ReadText(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func Open(shape string, seed uint64) (*trace.Trace, error) {
 	// What happens at one time stays in its order, memory before waits: a drop
 	// that was put later comes after the allocation of its object.
 	slices.SortStableFunc(s.events, func(a, b trace.Event) int { return int(a.Time - b.Time) })
-	trace.SetSizes(s.events)
+	setSizes(s.events)
 	return &trace.Trace{Name: fmt.Sprintf("%s:%d", shape, seed), Events: s.events}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 const (
@@ -18,8 +19,8 @@ const (
 // checks fields and numbers texts. What they mean together is for the device.
 type decoder struct {
 	*machine
-	budget    *trace.Budget
-	labels    *trace.Labeler
+	budget    *recording.Budget
+	labels    *recording.Labeler
 	labelText int              // bytes of the labels of stacks
 	streams   map[int64]uint32 // stream handles, numbered in order of appearance; 0 stays 0
 	clock     clock

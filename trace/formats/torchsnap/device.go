@@ -10,6 +10,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // step is the time between entries where there is no clock.
@@ -20,7 +21,7 @@ const step = int64(time.Microsecond)
 type device struct {
 	space   pressure.Space
 	all     *census
-	budget  *trace.Budget
+	budget  *recording.Budget
 	events  []trace.Event
 	entries int               // taken so far
 	now     int64             // time of the last entry
@@ -79,7 +80,7 @@ const (
 	maxFresh    = 1 << 16 // segments; a real snapshot has thousands
 )
 
-func newDevice(space pressure.Space, all *census, b *trace.Budget) *device {
+func newDevice(space pressure.Space, all *census, b *recording.Budget) *device {
 	return &device{space: space, all: all, budget: b, objects: make(map[uint64]object)}
 }
 
@@ -116,7 +117,7 @@ func (d *device) add(e entry, c clock) error {
 		err = count(&d.released, e.Bytes)
 	}
 	if err == nil {
-		d.events = trace.Append(d.budget, d.events, e.Event)
+		d.events = recording.Append(d.budget, d.events, e.Event)
 	}
 	return err
 }
@@ -188,7 +189,7 @@ func (d *device) unknownDrops() (drops []trace.Event, err error) {
 			return nil, err
 		}
 		e.ID, e.Space = o.id, d.space
-		drops = trace.Append(d.budget, drops, e.Event)
+		drops = recording.Append(d.budget, drops, e.Event)
 		d.completed++
 	}
 	return drops, nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // Bounds on the stacks of a snapshot. A snapshot with Python stacks has tens of
@@ -27,7 +27,7 @@ const (
 // PyTorch writes each different frame once and refers to it from many lists; often
 // several entries share one list. So frames and lists have numbers, for the memo.
 type stacks struct {
-	budget *trace.Budget
+	budget *recording.Budget
 	frames []frame
 	lists  []uint32 // the stack of each list; that of the last one is set by close
 	open   []byte   // the frames of the last list, 4 bytes each

@@ -3,7 +3,7 @@ package torchsnap
 import (
 	"fmt"
 
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // A memo holds the values that a pickle may refer to again. Keys count up from 0,
@@ -23,7 +23,7 @@ type page struct {
 }
 
 // put stores v under key, which may be a little larger than all others.
-func (m *memo) put(key uint64, v value, b *trace.Budget) error {
+func (m *memo) put(key uint64, v value, b *recording.Budget) error {
 	if key > uint64(m.size+maxMemoGap) {
 		return fmt.Errorf("memo key %d after %d keys", key, m.size)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // A note is one external annotation: a part of the program's time with a name.
@@ -63,14 +64,14 @@ func (d *decoder) note(r *record, n *notes) error {
 }
 
 // marks returns the annotations as events sorted by time.
-func (n *notes) marks(labels *trace.Labeler, start int64, b *trace.Budget) (marks []trace.Event) {
+func (n *notes) marks(labels *recording.Labeler, start int64, b *recording.Budget) (marks []trace.Event) {
 	for _, a := range n.all {
 		from := a.from
 		if from == 0 {
 			from = min(start, a.to)
 		}
 		length := max(0, time.Duration(a.to-from))
-		marks = trace.Append(b, marks, trace.Event{Time: from, Kind: trace.Mark, Duration: length, Aux: labels.Label(a.name)})
+		marks = recording.Append(b, marks, trace.Event{Time: from, Kind: trace.Mark, Duration: length, Aux: labels.Label(a.name)})
 	}
 	slices.SortStableFunc(marks, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
 	return marks

@@ -8,7 +8,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // Bounds on what a pickle may make the reader hold. Real snapshots stay far below
@@ -49,7 +49,7 @@ type machine struct {
 	opcode  int64 // offset of the present opcode
 	stack   []value
 	marks   []int // heights of stack
-	budget  *trace.Budget
+	budget  *recording.Budget
 	memo    memo
 	texts   []string         // the strings kept; first those of names
 	index   map[string]int64 // of texts
@@ -60,7 +60,7 @@ type machine struct {
 	item   func(list int64, r *record) error
 }
 
-func newMachine(r io.Reader, b *trace.Budget, item func(int64, *record) error) *machine {
+func newMachine(r io.Reader, b *recording.Budget, item func(int64, *record) error) *machine {
 	m := &machine{r: bufio.NewReaderSize(r, 64<<10), budget: b, index: make(map[string]int64), stacks: stacks{budget: b}, item: item}
 	for _, text := range append(names, words...) {
 		m.intern([]byte(text))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // Detect reports whether head, the first bytes of an unpacked file, looks like a
@@ -30,8 +31,8 @@ func containsKey(head []byte) bool {
 // does not close it. Besides the trace it needs about as much memory again.
 func Read(r io.Reader) (*trace.Trace, error) {
 	t := &trace.Trace{Meta: map[string]string{"source": "torch.cuda.memory snapshot"}}
-	s := &snapshot{t: t, budget: trace.BudgetOf(r)}
-	s.decode = decoder{budget: s.budget, labels: trace.NewLabelerIn(t, s.budget), streams: map[int64]uint32{0: 0}}
+	s := &snapshot{t: t, budget: recording.BudgetOf(r)}
+	s.decode = decoder{budget: s.budget, labels: recording.NewLabeler(t, s.budget), streams: map[int64]uint32{0: 0}}
 	s.decode.machine = newMachine(r, s.budget, s.item)
 	if err := s.decode.execute(); err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func Read(r io.Reader) (*trace.Trace, error) {
 // keep what they mean.
 type snapshot struct {
 	decode  decoder
-	budget  *trace.Budget
+	budget  *recording.Budget
 	t       *trace.Trace
 	all     census
 	devices []*device
@@ -164,10 +165,10 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 	if err := s.budget.Err(); err != nil {
 		return nil, fmt.Errorf("torchsnap: %w", err)
 	}
-	t.Events = trace.Interleave(lists...)
+	t.Events = recording.Interleave(lists...)
 	t.Meta["entries"] = strconv.Itoa(s.entries)
 	t.Meta["devices"] = strconv.Itoa(len(s.devices))
-	t.StartAtFirst()
+	recording.StartAtFirst(t)
 	return t, nil
 }
 
@@ -182,7 +183,7 @@ func (s *snapshot) before(start int64) (events []trace.Event) {
 			events = append(events, trace.Event{Time: start, Kind: trace.Reserve, Space: d.space, Bytes: reserved})
 		}
 		for _, o := range held {
-			events = trace.Append(s.budget, events, trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream, Aux: o.label})
+			events = recording.Append(s.budget, events, trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream, Aux: o.label})
 			bytes += o.size
 		}
 		objects += len(held)

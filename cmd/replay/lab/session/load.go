@@ -10,6 +10,7 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // A Session holds one recording and answers questions about it. It is for one
@@ -65,9 +66,9 @@ func (s *Session) Load(from Source) (Info, error) {
 		return Info{}, err
 	}
 	if t.Name == "" {
-		t.Name = trace.Stem(from.Name)
+		t.Name = recording.Stem(from.Name)
 	}
-	t.Name = trace.Plain(t.Name)
+	t.Name = recording.Plain(t.Name)
 	w, err := experiment.Compile(t)
 	if err != nil {
 		return Info{}, fmt.Errorf("%s: %w", from.Name, err)

@@ -1,4 +1,4 @@
-package trace
+package recording
 
 import (
 	"errors"
@@ -23,17 +23,19 @@ type Budget struct {
 	read, held, most int64 // most is the most that was held at any time
 }
 
-// BudgetOf returns the budget of a reader that has one, as those of package
+// BudgetOf returns the budget of a reader that embeds one, as those of package
 // trace/formats do, or nil.
 func BudgetOf(r io.Reader) *Budget {
-	if r, ok := r.(interface{ Budget() *Budget }); ok {
-		return r.Budget()
+	if r, ok := r.(interface{ own() *Budget }); ok {
+		return r.own()
 	}
 	return nil
 }
 
-// Read counts n more bytes of the input.
-func (b *Budget) Read(n int) { b.read += int64(n) }
+func (b *Budget) own() *Budget { return b }
+
+// Arrived counts n more bytes of the input.
+func (b *Budget) Arrived(n int) { b.read += int64(n) }
 
 // Hold counts bytes that the reader holds from now on, or with a minus no longer. [Budget.Err]
 // says whether they are too many; a reader need not ask after each call.

@@ -1,4 +1,4 @@
-package trace
+package recording
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // Stats are the figures of a trace that do not depend on a policy. The JSON names
@@ -81,12 +82,12 @@ func quantiles(values []int64) Quantiles {
 	return Quantiles{Min: values[0], P50: at(50), P90: at(90), P99: at(99), Max: values[n-1], Mean: sum / float64(n)}
 }
 
-// Stats adds up the events of t. If spaces are given, memory events of other
-// spaces do not count. The trace must be valid: see [Trace.Validate].
-func (t *Trace) Stats(spaces ...pressure.Space) Stats {
-	a := adder{born: make(map[uint64]Event), dropFrees: !slices.ContainsFunc(t.Events, func(e Event) bool { return e.Kind == Free })}
+// StatsOf adds up the events of t. If spaces are given, memory events of other
+// spaces do not count. The trace must be valid: see [trace.Trace.Validate].
+func StatsOf(t *trace.Trace, spaces ...pressure.Space) Stats {
+	a := adder{born: make(map[uint64]trace.Event), dropFrees: !slices.ContainsFunc(t.Events, func(e trace.Event) bool { return e.Kind == trace.Free })}
 	for _, e := range t.Events {
-		if e.Kind == Sync || len(spaces) == 0 || slices.Contains(spaces, e.Space) {
+		if e.Kind == trace.Sync || len(spaces) == 0 || slices.Contains(spaces, e.Space) {
 			a.event(e)
 		}
 	}
@@ -99,46 +100,46 @@ type adder struct {
 	dropFrees                 bool // the trace has no Free: a drop gives the bytes back
 	first, last               int64
 	reachable, held, reserved int64
-	born                      map[uint64]Event // reachable objects
+	born                      map[uint64]trace.Event // reachable objects
 	sizes, lifetimes, waits   []int64
 }
 
-func (a *adder) event(e Event) {
+func (a *adder) event(e trace.Event) {
 	a.Events++
 	switch e.Kind {
-	case Alloc:
+	case trace.Alloc:
 		a.Allocs++
 		a.AllocatedBytes += e.Bytes
 		a.sizes = append(a.sizes, e.Bytes)
 		a.born[e.ID] = e
 		a.hold(e.Bytes, e.Bytes)
-	case Drop:
+	case trace.Drop:
 		a.Drops++
 		size := a.die(e)
 		a.DroppedBytes += size
 		if a.dropFrees {
 			a.hold(0, -size)
 		}
-	case Free:
+	case trace.Free:
 		a.Frees++
 		a.FreedBytes += e.Bytes
 		a.die(e)
 		a.hold(0, -e.Bytes)
-	case Sync:
+	case trace.Sync:
 		a.Syncs++
 		a.Wait += e.Duration
 		a.waits = append(a.waits, int64(e.Duration))
-	case Cycle:
+	case trace.Cycle:
 		a.Cycles++
 		a.CycleTime += e.Duration
-	case Refuse:
+	case trace.Refuse:
 		a.Refusals++
-	case Reserve:
+	case trace.Reserve:
 		a.reserve(e.Bytes)
-	case Release:
+	case trace.Release:
 		a.reserve(-e.Bytes)
 	}
-	if e.Kind <= Sync {
+	if e.Kind <= trace.Sync {
 		if a.Allocs+a.Drops+a.Frees+a.Syncs == 1 {
 			a.first = e.Time
 		}
@@ -148,7 +149,7 @@ func (a *adder) event(e Event) {
 
 // die removes the object of a Drop or Free from the reachable ones. It returns the
 // object's size, or 0 if a drop has removed it before.
-func (a *adder) die(e Event) int64 {
+func (a *adder) die(e trace.Event) int64 {
 	from, ok := a.born[e.ID]
 	if !ok {
 		return 0

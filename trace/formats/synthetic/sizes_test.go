@@ -1,4 +1,4 @@
-package trace_test
+package synthetic
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ func TestSetSizes(t *testing.T) {
 	want := slices.Clone(events)
 	want[1].Bytes, want[1].Space = 8, device
 	want[2].Bytes, want[2].Space = 8, device
-	trace.SetSizes(events)
+	setSizes(events)
 	if !slices.Equal(events, want) {
 		t.Errorf("got %+v\nwant %+v", events, want)
 	}

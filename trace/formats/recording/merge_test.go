@@ -1,4 +1,4 @@
-package trace_test
+package recording_test
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 func TestMergeOrder(t *testing.T) {
@@ -23,7 +24,7 @@ func TestMergeOrder(t *testing.T) {
 		{Time: 5, Kind: trace.Sync, Duration: 2},
 		{Time: 15, Kind: trace.Sync, Duration: 3},
 	}}
-	got, err := trace.Merge(base, sync)
+	got, err := recording.Merge(base, sync)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func TestMergeOrder(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v at %v", got, want, at)
 	}
 	for _, bad := range []*trace.Trace{{}, {Start: time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC)}} {
-		if _, err := trace.Merge(base, bad); err == nil {
+		if _, err := recording.Merge(base, bad); err == nil {
 			t.Errorf("merge with a start of %v: no error", bad.Start)
 		}
 	}
@@ -66,7 +67,7 @@ func TestInterleave(t *testing.T) {
 			lists = append(lists, list)
 		}
 		slices.SortStableFunc(want, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
-		if got := trace.Interleave(lists...); !slices.Equal(got, want) {
+		if got := recording.Interleave(lists...); !slices.Equal(got, want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 	})
@@ -76,7 +77,7 @@ func TestStartAtFirst(t *testing.T) {
 	tr := &trace.Trace{Start: time.Unix(0, 0), Events: []trace.Event{
 		{Time: 90, Kind: trace.Mark, Duration: 3}, {Time: 95, Kind: trace.Reserve, Bytes: 1}, {Time: 100, Kind: trace.Alloc}, {Time: 107, Kind: trace.Sync},
 	}}
-	tr.StartAtFirst()
+	recording.StartAtFirst(tr)
 	want := []trace.Event{{Kind: trace.Mark}, {Kind: trace.Reserve, Bytes: 1}, {Kind: trace.Alloc}, {Time: 7, Kind: trace.Sync}}
 	if !slices.Equal(tr.Events, want) || !tr.Start.Equal(time.Unix(0, 100)) {
 		t.Errorf("got %+v", tr)
@@ -103,7 +104,7 @@ func TestMergeOtherProgram(t *testing.T) {
 		"the same":       {of(at, 100, 200, 9), ""},
 		"only its waits": {of(at.Add(time.Second)), ""},
 	} {
-		_, err := trace.Merge(of(at, 100, 200, 300), c.sync)
+		_, err := recording.Merge(of(at, 100, 200, 300), c.sync)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -114,7 +115,7 @@ func TestMergeOtherProgram(t *testing.T) {
 func TestMergeOfOtherCenturies(t *testing.T) {
 	old, now := &trace.Trace{Start: time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)}, &trace.Trace{Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	for _, pair := range [][2]*trace.Trace{{old, now}, {now, old}} {
-		if _, err := trace.Merge(pair[0], pair[1]); err == nil || !strings.Contains(err.Error(), "centuries apart") {
+		if _, err := recording.Merge(pair[0], pair[1]); err == nil || !strings.Contains(err.Error(), "centuries apart") {
 			t.Errorf("%v", err)
 		}
 	}

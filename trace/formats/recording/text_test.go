@@ -1,8 +1,7 @@
-package trace_test
+package recording_test
 
 import (
 	"bytes"
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,12 +9,13 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // parse reads a trace in text form.
 func parse(t testing.TB, text string) *trace.Trace {
 	t.Helper()
-	tr, err := trace.ReadText(strings.NewReader(text))
+	tr, err := recording.ReadText(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func parse(t testing.TB, text string) *trace.Trace {
 
 func textOf(t interface{ Fatal(...any) }, tr *trace.Trace) string {
 	var b bytes.Buffer
-	if err := trace.WriteText(&b, tr); err != nil {
+	if err := recording.WriteText(&b, tr); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -40,7 +40,7 @@ func drawValid(t *random) *trace.Trace {
 	if t.coin() {
 		tr.Meta = map[string]string{textFrom(t): textFrom(t), textFrom(t): ""}
 	}
-	labels := trace.NewLabeler(tr)
+	labels := recording.NewLabeler(tr, nil)
 	var there []trace.Event // allocated, and not dropped (Drop) or not freed (Free)
 	now := int64(0)
 	for range between(t, 0, 60) {
@@ -85,7 +85,7 @@ func TestTextRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := textOf(t, tr)
-		got, err := trace.ReadText(strings.NewReader(text))
+		got, err := recording.ReadText(strings.NewReader(text))
 		if err != nil {
 			t.Fatalf("%v in:\n%s", err, text)
 		}
@@ -112,52 +112,8 @@ func TestTextErrors(t *testing.T) {
 		{`meta "a"`, "line 1: invalid syntax"},
 		{strings.Repeat("x", 2<<20), "line 1: bufio.Scanner: token too long"},
 	} {
-		if _, err := trace.ReadText(strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := recording.ReadText(strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.40q: error %v, want %q", c.text, err, c.want)
-		}
-	}
-}
-
-func TestValidate(t *testing.T) {
-	for _, c := range []struct {
-		text, want string
-		index      int
-	}{
-		{"0 alloc id=1 bytes=8\n1 drop id=1 bytes=8\n2 free id=1 bytes=8", "", 0},
-		{"0 alloc id=1 bytes=8\n1 free id=1 bytes=8", "", 0},
-		{"-5 mark\n-5 decision bytes=-1", "", 0},
-		{"0 alloc id=1\n1 alloc id=1", "object 1 is allocated twice", 1},
-		{"0 alloc id=1\n1 free id=1\n2 alloc id=1", "object 1 is allocated again", 2},
-		{"0 drop id=1", "object 1 was not allocated", 0},
-		{"0 alloc id=1\n1 drop id=1\n1 drop id=1", "dropped before", 2},
-		{"0 alloc id=1\n1 free id=1\n1 drop id=1", "object 1 was freed before", 2},
-		{"0 alloc id=1\n1 free id=1\n1 free id=1", "object 1 was freed before", 2},
-		{"0 alloc id=1 bytes=8\n1 drop id=1 bytes=9", "9 bytes of object 1, which has 8", 1},
-		{"0 alloc id=1\n1 drop id=1 space=device0", "object 1 is in host, not in device0", 1},
-		{"0 alloc id=1 bytes=-1", "-1 bytes", 0},
-		{"0 reserve bytes=4611686018427387904", "not below 2^62", 0},
-		{"0 alloc id=1 bytes=4611686018427387903\n0 alloc id=2 bytes=1", "all sizes together", 1},
-		{"0 sync duration=-1", "lasts -1 ns", 0},
-	} {
-		err := parse(t, c.text).Validate()
-		if c.want == "" {
-			if err != nil {
-				t.Errorf("%q: %v", c.text, err)
-			}
-			continue
-		}
-		var ee *trace.EventError
-		if !errors.As(err, &ee) || ee.Index != c.index || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: error %v, want %q at event %d", c.text, err, c.want, c.index)
-		}
-	}
-	for _, tr := range []*trace.Trace{
-		{Events: []trace.Event{{Time: 2}, {Time: 1, ID: 1}}},
-		{Events: []trace.Event{{Kind: 200}}},
-		{Events: []trace.Event{{Kind: trace.Sync, Aux: 1}}, Labels: []string{""}},
-	} {
-		if err := tr.Validate(); err == nil {
-			t.Errorf("no error of %v", tr.Events)
 		}
 	}
 }
@@ -166,11 +122,11 @@ func FuzzReadText(f *testing.F) {
 	f.Add("eagergc trace 1\nname \"x\"\nmeta \"a\" \"b\"\n0 alloc id=1 bytes=5 space=device0 label=\"y\"\n5 sync duration=3\n")
 	f.Add("start 2026-11-21T05:00:00Z\n# note\n0 free id=1 aux=1 stream=2")
 	f.Fuzz(func(t *testing.T, text string) {
-		tr, err := trace.ReadText(strings.NewReader(text))
+		tr, err := recording.ReadText(strings.NewReader(text))
 		if err != nil {
 			return
 		}
-		again, err := trace.ReadText(strings.NewReader(textOf(t, tr)))
+		again, err := recording.ReadText(strings.NewReader(textOf(t, tr)))
 		if err != nil {
 			t.Fatalf("%v in:\n%s", err, textOf(t, tr))
 		}

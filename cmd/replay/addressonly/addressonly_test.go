@@ -3,7 +3,7 @@ package addressonly_test
 import (
 	"testing"
 
-	"github.com/eagergc/eagergc/pool/addressonly"
+	"github.com/eagergc/eagergc/cmd/replay/addressonly"
 )
 
 const mib = 1 << 20

@@ -1,4 +1,4 @@
-package trace_test
+package recording_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 func TestStats(t *testing.T) {
@@ -22,23 +23,23 @@ func TestStats(t *testing.T) {
 80 refuse bytes=9
 90 release bytes=2048
 `)
-	want := trace.Stats{
+	want := recording.Stats{
 		Events: 11, Allocs: 3, Drops: 1, Frees: 2, Syncs: 1, Cycles: 1, Refusals: 1,
 		AllocatedBytes: 1600, DroppedBytes: 100, FreedBytes: 600,
 		PeakReachable: 1500, PeakHeld: 1500, PeakReserved: 2048, LastBytes: 1000, LastObjects: 1,
 		Span: 60, Wait: 30, CycleTime: 7, WaitShare: 0.5,
 		AllocRate: 3 / time.Duration(60).Seconds(), ByteRate: 1600 / time.Duration(60).Seconds(),
-		Sizes:     trace.Quantiles{Min: 100, P50: 500, P90: 1000, P99: 1000, Max: 1000, Mean: 1600. / 3},
-		Lifetimes: trace.Quantiles{Min: 10, P50: 10, P90: 20, P99: 20, Max: 20, Mean: 15},
-		Waits:     trace.Quantiles{Min: 30, P50: 30, P90: 30, P99: 30, Max: 30, Mean: 30},
+		Sizes:     recording.Quantiles{Min: 100, P50: 500, P90: 1000, P99: 1000, Max: 1000, Mean: 1600. / 3},
+		Lifetimes: recording.Quantiles{Min: 10, P50: 10, P90: 20, P99: 20, Max: 20, Mean: 15},
+		Waits:     recording.Quantiles{Min: 30, P50: 30, P90: 30, P99: 30, Max: 30, Mean: 30},
 	}
-	if got := s.Stats(); got != want {
+	if got := recording.StatsOf(s); got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if got := s.Stats(pressure.Device(1)); got.AllocatedBytes != 1000 || got.Syncs != 1 || got.PeakReserved != 0 {
+	if got := recording.StatsOf(s, pressure.Device(1)); got.AllocatedBytes != 1000 || got.Syncs != 1 || got.PeakReserved != 0 {
 		t.Errorf("of device 1: %+v", got)
 	}
-	if got := new(trace.Trace).Stats(); got != (trace.Stats{}) {
+	if got := recording.StatsOf(new(trace.Trace)); got != (recording.Stats{}) {
 		t.Errorf("of nothing: %+v", got)
 	}
 }
@@ -47,7 +48,7 @@ func TestStats(t *testing.T) {
 func TestStatsModel(t *testing.T) {
 	check(t, 100, func(t *random) {
 		tr := drawValid(t)
-		s := tr.Stats()
+		s := recording.StatsOf(tr)
 		reachable := make(map[uint64]int64)
 		var peak, now int64
 		for _, e := range tr.Events {

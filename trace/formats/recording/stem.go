@@ -1,4 +1,4 @@
-package trace
+package recording
 
 import (
 	"path/filepath"

@@ -1,4 +1,4 @@
-package trace_test
+package flight
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 func TestWindowIsARecording(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		cfg := trace.WindowConfig{Last: time.Duration(1 + r.Int64N(3000)), Events: 1 + r.IntN(400)}
-		w := trace.NewWindow(cfg)
+		cfg := Config{Last: time.Duration(1 + r.Int64N(3000)), Events: 1 + r.IntN(400)}
+		w := newWindow(cfg)
 		live := map[uint64]int64{}
 		var all []trace.Event
 		labels := []string{""}
@@ -46,7 +46,7 @@ func TestWindowIsARecording(t *testing.T) {
 			}
 			clear(batch) // a window keeps no slice
 		}
-		got := w.Trace(time.Time{})
+		got := w.trace(time.Time{})
 		if err := got.Validate(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -62,7 +62,7 @@ func TestWindowIsARecording(t *testing.T) {
 		if fmt.Sprint(left) != fmt.Sprint(live) {
 			t.Fatalf("seed %d: live %v, want %v", seed, left, live)
 		}
-		n, span := w.Held()
+		n, span := w.held()
 		for i := range n { // the end is as it was
 			a, b := got.Events[len(got.Events)-1-i], all[len(all)-1-i]
 			if shift := b.Time - a.Time; a.ID != b.ID || a.Kind != b.Kind || got.Label(a) != (&trace.Trace{Labels: labels}).Label(b) || shift != all[len(all)-1].Time-int64(span) {
@@ -77,7 +77,7 @@ func TestWindowIsARecording(t *testing.T) {
 
 // Where allocations were lost, what is left is still a recording.
 func TestWindowWithoutSomeAllocations(t *testing.T) {
-	w := trace.NewWindow(trace.WindowConfig{})
+	w := newWindow(Config{})
 	free := func(at int64, id uint64) trace.Event {
 		return trace.Event{Time: at, Kind: trace.Free, ID: id, Bytes: 5}
 	}
@@ -87,7 +87,7 @@ func TestWindowWithoutSomeAllocations(t *testing.T) {
 	if err := w.WriteBatch([]trace.Event{free(1, 1), alloc(2, 2), free(3, 2), alloc(4, 3), alloc(5, 3), free(6, 4)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	got := w.Trace(time.Time{})
+	got := w.trace(time.Time{})
 	if err := got.Validate(); err != nil || len(got.Events) != 3 {
 		t.Errorf("%v: %v", got.Events, err)
 	}
@@ -95,7 +95,7 @@ func TestWindowWithoutSomeAllocations(t *testing.T) {
 
 // Through a recorder: the rate at which sites are sampled is not forgotten.
 func TestWindowKeepsTheSiteRate(t *testing.T) {
-	w := trace.NewWindow(trace.WindowConfig{Events: 10})
+	w := newWindow(Config{Events: 10})
 	r := trace.NewRecorder(w, trace.RecorderConfig{})
 	r.Record(trace.Event{Kind: trace.Mark, Bytes: 4096, Aux: r.Label(trace.SiteRateLabel)})
 	for i := range 100 {
@@ -107,7 +107,7 @@ func TestWindowKeepsTheSiteRate(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	got := w.Trace(time.Time{})
+	got := w.trace(time.Time{})
 	if e := got.Events[0]; len(got.Events) != 101 || e.Kind != trace.Mark || got.Label(e) != trace.SiteRateLabel || e.Bytes != 4096 {
 		t.Errorf("%d events, the first is %+v", len(got.Events), e)
 	}
@@ -117,7 +117,7 @@ func TestWindowKeepsTheSiteRate(t *testing.T) {
 // recorder's goroutine.
 func BenchmarkWindow(b *testing.B) {
 	const n = 1000
-	w := trace.NewWindow(trace.WindowConfig{Events: 100 * n})
+	w := newWindow(Config{Events: 100 * n})
 	batch := make([]trace.Event, n)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

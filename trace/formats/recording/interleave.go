@@ -1,8 +1,10 @@
-package trace
+package recording
 
 import (
 	"slices"
 	"unsafe"
+
+	"github.com/eagergc/eagergc/trace"
 )
 
 // Append appends v to a list, and counts in a budget what the list takes. While it grows that is two arrays.
@@ -18,7 +20,7 @@ func Append[T any](b *Budget, list []T, v T) []T {
 // Interleave merges lists of events, each sorted by time, into the longest of them,
 // and returns it; nobody may use the lists after that. At equal times the events of an
 // earlier list come first.
-func Interleave(lists ...[]Event) []Event {
+func Interleave(lists ...[]trace.Event) []trace.Event {
 	into, total := 0, 0
 	for i, list := range lists {
 		total += len(list)

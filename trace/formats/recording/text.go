@@ -1,4 +1,4 @@
-package trace
+package recording
 
 import (
 	"bufio"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // TextHeader is the first line of the text form.
@@ -26,7 +27,7 @@ const TextHeader = "eagergc trace 1"
 //	0 alloc id=1 bytes=1048576 space=device0
 //	1500 sync space=device0 duration=250000 label="cudaStreamSynchronize"
 //	2000 drop id=1 bytes=1048576 space=device0
-func WriteText(w io.Writer, t *Trace) error {
+func WriteText(w io.Writer, t *trace.Trace) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	fmt.Fprintln(out, TextHeader)
 	if t.Name != "" {
@@ -40,7 +41,7 @@ func WriteText(w io.Writer, t *Trace) error {
 	}
 	var line []byte
 	for _, e := range t.Events {
-		line = t.appendText(line[:0], e)
+		line = appendText(line[:0], t, e)
 		line = append(line, '\n')
 		out.Write(line) // the first error stays, and Flush returns it
 	}
@@ -51,9 +52,9 @@ func WriteText(w io.Writer, t *Trace) error {
 }
 
 // Text returns the line of e in the text form of t.
-func (t *Trace) Text(e Event) string { return string(t.appendText(nil, e)) }
+func Text(t *trace.Trace, e trace.Event) string { return string(appendText(nil, t, e)) }
 
-func (t *Trace) appendText(b []byte, e Event) []byte {
+func appendText(b []byte, t *trace.Trace, e trace.Event) []byte {
 	b = strconv.AppendInt(b, e.Time, 10)
 	b = append(append(b, ' '), e.Kind.String()...)
 	number := func(key string, v uint64) {
@@ -85,10 +86,10 @@ func (t *Trace) appendText(b []byte, e Event) []byte {
 
 // ReadText reads what [WriteText] writes. It skips empty lines and lines that begin
 // with #, and the header may be missing. Times must be in order; ReadText checks
-// no other invariant: see [Trace.Validate]. An error gives the line.
-func ReadText(r io.Reader) (*Trace, error) {
-	t, budget := new(Trace), BudgetOf(r)
-	p := textReader{t: t, budget: budget, labels: NewLabelerIn(t, budget)}
+// no other invariant: see [trace.Trace.Validate]. An error gives the line.
+func ReadText(r io.Reader) (*trace.Trace, error) {
+	t, budget := new(trace.Trace), BudgetOf(r)
+	p := textReader{t: t, budget: budget, labels: NewLabeler(t, budget)}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	n := 0
@@ -112,7 +113,7 @@ func ReadText(r io.Reader) (*Trace, error) {
 }
 
 type textReader struct {
-	t      *Trace
+	t      *trace.Trace
 	budget *Budget
 	last   int64 // time of the last event
 	labels *Labeler
@@ -131,7 +132,7 @@ func (p *textReader) line(line string) (err error) {
 	case "meta":
 		return p.meta(rest)
 	}
-	e := Event{}
+	e := trace.Event{}
 	if e.Time, err = strconv.ParseInt(word, 10, 64); err != nil {
 		return fmt.Errorf("%q is neither a time nor name, start or meta", word)
 	}
@@ -140,7 +141,7 @@ func (p *textReader) line(line string) (err error) {
 	}
 	p.last = e.Time
 	kind, rest, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
-	if e.Kind, err = ParseKind(kind); err != nil {
+	if e.Kind, err = trace.ParseKind(kind); err != nil {
 		return err
 	}
 	if err := p.fields(&e, rest); err != nil {
@@ -169,7 +170,7 @@ func (p *textReader) meta(rest string) error {
 }
 
 // fields reads key=value pairs; a label is the last of them.
-func (p *textReader) fields(e *Event, rest string) error {
+func (p *textReader) fields(e *trace.Event, rest string) error {
 	for rest = strings.TrimLeft(rest, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
 		key, after, ok := strings.Cut(rest, "=")
 		if !ok {
@@ -184,7 +185,7 @@ func (p *textReader) fields(e *Event, rest string) error {
 			return nil
 		}
 		value, tail, _ := strings.Cut(after, " ")
-		if err := e.set(key, value); err != nil {
+		if err := set(e, key, value); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 		rest = tail
@@ -192,7 +193,7 @@ func (p *textReader) fields(e *Event, rest string) error {
 	return nil
 }
 
-func (e *Event) set(key, value string) error {
+func set(e *trace.Event, key, value string) error {
 	var err error
 	var n uint64
 	switch key {

@@ -1,4 +1,4 @@
-package trace
+package recording
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // Demographics say which objects a trace has: how large they are, and how long
@@ -33,11 +34,11 @@ type LifetimeClass struct {
 	Bytes   int64         `json:"allocated_bytes"`
 }
 
-// Demographics sorts the objects of t into classes. If spaces are given, objects
+// DemographicsOf sorts the objects of t into classes. If spaces are given, objects
 // in other spaces do not count. An object dies when it is dropped or freed,
 // whichever comes first.
-func (t *Trace) Demographics(spaces ...pressure.Space) Demographics {
-	born := make(map[uint64]Event)
+func DemographicsOf(t *trace.Trace, spaces ...pressure.Space) Demographics {
+	born := make(map[uint64]trace.Event)
 	var sizes [65]SizeClass
 	var lifetimes [65][]int64
 	decades := make(map[time.Duration]*LifetimeClass)
@@ -55,12 +56,12 @@ func (t *Trace) Demographics(spaces ...pressure.Space) Demographics {
 			continue
 		}
 		switch e.Kind {
-		case Alloc:
+		case trace.Alloc:
 			k := sizeClass(e.Bytes)
 			sizes[k].Objects++
 			sizes[k].Bytes += e.Bytes
 			born[e.ID] = e
-		case Drop, Free:
+		case trace.Drop, trace.Free:
 			from, ok := born[e.ID]
 			if !ok {
 				continue

@@ -1,4 +1,4 @@
-package trace
+package recording
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // Merge returns base with the waits and annotations (Sync and Mark) of sync. The
@@ -15,14 +16,14 @@ import (
 // snapshot and a profile. Both must have a Start. Other events of sync are left
 // out, because base has the memory events. At equal times base comes first.
 //
-// [Trace.StartAtFirst] defines time 0 of the result. If base has only one space,
+// [StartAtFirst] defines time 0 of the result. If base has only one space,
 // the Sync events belong to that space. Merge changes neither trace, and the
 // result shares no memory with them.
 //
 // It is an error if the two cannot be of the same program: their spans must overlap,
 // and if both have allocations, half of those that one has in the time of both must
 // be in the other, with the same size.
-func Merge(base, sync *Trace) (*Trace, error) {
+func Merge(base, sync *trace.Trace) (*trace.Trace, error) {
 	if base.Start.IsZero() || sync.Start.IsZero() {
 		return nil, errors.New("trace: merge: both traces need the wall clock of their start")
 	}
@@ -33,27 +34,27 @@ func Merge(base, sync *Trace) (*Trace, error) {
 	if err := sameProgram(base, sync, shift); err != nil {
 		return nil, fmt.Errorf("trace: merge: %w", err)
 	}
-	out := &Trace{Name: base.Name, Start: base.Start, Meta: make(map[string]string), Labels: slices.Clone(base.Labels)}
+	out := &trace.Trace{Name: base.Name, Start: base.Start, Meta: make(map[string]string), Labels: slices.Clone(base.Labels)}
 	maps.Copy(out.Meta, base.Meta)
 	for key, text := range sync.Meta {
 		out.Meta["sync_"+key] = text
 	}
-	out.Events = Interleave(slices.Clone(base.Events), waitsOf(sync, shift, NewLabeler(out)))
+	out.Events = Interleave(slices.Clone(base.Events), waitsOf(sync, shift, NewLabeler(out, nil)))
 	if space, ok := onlySpace(base.Events); ok {
 		for i := range out.Events {
-			if out.Events[i].Kind == Sync {
+			if out.Events[i].Kind == trace.Sync {
 				out.Events[i].Space = space
 			}
 		}
 	}
-	out.StartAtFirst()
+	StartAtFirst(out)
 	return out, nil
 }
 
 // A span is the time from the first to the last event of a trace.
 type span struct{ from, to time.Time }
 
-func (t *Trace) span() span {
+func spanOf(t *trace.Trace) span {
 	var last int64
 	for _, e := range t.Events {
 		last = max(last, e.Time+int64(e.Duration))
@@ -68,14 +69,14 @@ func (s span) String() string {
 
 // sameProgram returns an error if base and sync, which begins shift later, are of
 // different programs.
-func sameProgram(base, sync *Trace, shift time.Duration) error {
-	a, b := base.span(), sync.span()
+func sameProgram(base, sync *trace.Trace, shift time.Duration) error {
+	a, b := spanOf(base), spanOf(sync)
 	if a.to.Before(b.from) || b.to.Before(a.from) {
 		return fmt.Errorf("not of the same time: one is from %v, the other from %v", a, b)
 	}
 	from := max(0, int64(shift))
 	to := min(int64(a.to.Sub(base.Start)), int64(b.to.Sub(base.Start)))
-	ours, theirs := base.sizes(from, to), sync.sizes(from-int64(shift), to-int64(shift))
+	ours, theirs := sizesOf(base, from, to), sizesOf(sync, from-int64(shift), to-int64(shift))
 	total, both := 0, 0
 	for key, n := range theirs {
 		total += n
@@ -92,20 +93,20 @@ func sameProgram(base, sync *Trace, shift time.Duration) error {
 }
 
 // sizes counts the allocations of each size and space from one time to another.
-func (t *Trace) sizes(from, to int64) map[Event]int {
-	count := make(map[Event]int)
+func sizesOf(t *trace.Trace, from, to int64) map[trace.Event]int {
+	count := make(map[trace.Event]int)
 	for _, e := range t.Events {
-		if e.Kind == Alloc && from <= e.Time && e.Time <= to {
-			count[Event{Space: e.Space, Bytes: e.Bytes}]++
+		if e.Kind == trace.Alloc && from <= e.Time && e.Time <= to {
+			count[trace.Event{Space: e.Space, Bytes: e.Bytes}]++
 		}
 	}
 	return count
 }
 
 // waitsOf returns the Sync and Mark events of t, moved by shift.
-func waitsOf(t *Trace, shift time.Duration, labels *Labeler) (waits []Event) {
+func waitsOf(t *trace.Trace, shift time.Duration, labels *Labeler) (waits []trace.Event) {
 	for _, e := range t.Events {
-		if e.Kind == Sync || e.Kind == Mark {
+		if e.Kind == trace.Sync || e.Kind == trace.Mark {
 			e.Time += int64(shift)
 			e.Aux = labels.Label(t.Label(e))
 			waits = append(waits, e)
@@ -115,9 +116,9 @@ func waitsOf(t *Trace, shift time.Duration, labels *Labeler) (waits []Event) {
 }
 
 // onlySpace returns the space of all Alloc events, if there is only one.
-func onlySpace(events []Event) (space pressure.Space, ok bool) {
+func onlySpace(events []trace.Event) (space pressure.Space, ok bool) {
 	for _, e := range events {
-		if e.Kind != Alloc {
+		if e.Kind != trace.Alloc {
 			continue
 		}
 		if ok && e.Space != space {
@@ -128,18 +129,18 @@ func onlySpace(events []Event) (space pressure.Space, ok bool) {
 	return space, ok
 }
 
-// StartAtFirst moves all events and Start so that the first Alloc, Drop, Free or
+// StartAtFirst moves all events and the Start of t so that the first Alloc, Drop, Free or
 // Sync is at time 0. An event before it (memory reserved for the first object, or
 // an annotation around it) is moved to time 0 and keeps the part of its duration
 // that comes after that. A trace without an Alloc, Drop, Free or Sync starts at
 // its first event.
-func (t *Trace) StartAtFirst() {
+func StartAtFirst(t *trace.Trace) {
 	if len(t.Events) == 0 {
 		return
 	}
 	first := t.Events[0].Time
 	for _, e := range t.Events {
-		if e.Kind == Alloc || e.Kind == Drop || e.Kind == Free || e.Kind == Sync {
+		if e.Kind == trace.Alloc || e.Kind == trace.Drop || e.Kind == trace.Free || e.Kind == trace.Sync {
 			first = e.Time
 			break
 		}

@@ -1,9 +1,11 @@
-package trace
+package recording
+
+import "github.com/eagergc/eagergc/trace"
 
 // A Labeler adds texts to the Labels of a trace, each text once, and knows their
 // numbers. It is for one goroutine at a time.
 type Labeler struct {
-	t      *Trace
+	t      *trace.Trace
 	index  map[string]uint32
 	budget *Budget
 }
@@ -11,12 +13,9 @@ type Labeler struct {
 // labelBytes is what a label takes besides its text: in Labels and in the index.
 const labelBytes = 64
 
-// NewLabeler returns a Labeler that adds to t.Labels. It knows the texts that are
-// already there.
-func NewLabeler(t *Trace) *Labeler { return NewLabelerIn(t, nil) }
-
-// NewLabelerIn is [NewLabeler], and counts in b what the texts take.
-func NewLabelerIn(t *Trace, b *Budget) *Labeler {
+// NewLabeler returns a Labeler that adds to t.Labels, and counts in b what the texts
+// take. It knows the texts that are already there.
+func NewLabeler(t *trace.Trace, b *Budget) *Labeler {
 	l := &Labeler{t: t, index: make(map[string]uint32), budget: b}
 	if len(t.Labels) == 0 {
 		t.Labels = []string{""}

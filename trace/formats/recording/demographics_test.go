@@ -1,4 +1,4 @@
-package trace_test
+package recording_test
 
 import (
 	"reflect"
@@ -7,10 +7,11 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 func TestDemographics(t *testing.T) {
-	var r trace.Trace
+	r := new(trace.Trace)
 	add := func(at int64, kind trace.Kind, id uint64, bytes int64, space pressure.Space) {
 		r.Record(trace.Event{Time: at, Kind: kind, ID: id, Bytes: bytes, Space: space})
 	}
@@ -22,13 +23,13 @@ func TestDemographics(t *testing.T) {
 	add(1000, trace.Free, 3, 2048, pressure.Host)
 	add(5000, trace.Free, 2, 1025, pressure.Host) // dead already
 	add(5000, trace.Free, 4, 1, pressure.Pinned)
-	got := r.Demographics(pressure.Host)
-	want := trace.Demographics{
-		Sizes: []trace.SizeClass{
+	got := recording.DemographicsOf(r, pressure.Host)
+	want := recording.Demographics{
+		Sizes: []recording.SizeClass{
 			{Max: 1024, Objects: 1, Bytes: 1024, Survivors: 1},
-			{Max: 2048, Objects: 2, Bytes: 3073, Lifetimes: trace.Quantiles{Min: 999, P50: 999, P90: 1000, P99: 1000, Max: 1000, Mean: 999.5}},
+			{Max: 2048, Objects: 2, Bytes: 3073, Lifetimes: recording.Quantiles{Min: 999, P50: 999, P90: 1000, P99: 1000, Max: 1000, Mean: 999.5}},
 		},
-		Lifetimes: []trace.LifetimeClass{
+		Lifetimes: []recording.LifetimeClass{
 			{Below: time.Microsecond, Objects: 1, Bytes: 1025},
 			{Below: 10 * time.Microsecond, Objects: 1, Bytes: 2048},
 			{Below: 0, Objects: 1, Bytes: 1024},
@@ -37,7 +38,7 @@ func TestDemographics(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if all := r.Demographics(); len(all.Sizes) != 3 || all.Sizes[0].Max != 1 {
+	if all := recording.DemographicsOf(r); len(all.Sizes) != 3 || all.Sizes[0].Max != 1 {
 		t.Errorf("all spaces: %+v", all)
 	}
 }
@@ -46,7 +47,7 @@ func TestDemographics(t *testing.T) {
 // Stats.
 func TestDemographicsAddUp(t *testing.T) {
 	check(t, 100, func(t *random) {
-		var r trace.Trace
+		r := new(trace.Trace)
 		var alive []trace.Event
 		for i := range between(t, 0, 60) {
 			at := int64(i) * between[int64](t, 1, 1e9)
@@ -63,7 +64,7 @@ func TestDemographicsAddUp(t *testing.T) {
 			alive = append(alive, e)
 			r.Record(e)
 		}
-		s, d := r.Stats(), r.Demographics()
+		s, d := recording.StatsOf(r), recording.DemographicsOf(r)
 		objects, bytes, survivors := 0, int64(0), 0
 		for _, c := range d.Sizes {
 			objects, bytes, survivors = objects+c.Objects, bytes+c.Bytes, survivors+c.Survivors

@@ -1,16 +1,16 @@
-package trace_test
+package recording_test
 
 import (
 	"fmt"
 	"log"
 	"strings"
 
-	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 // The text form of a trace is for tests and for writing by hand.
 func ExampleReadText() {
-	t, err := trace.ReadText(strings.NewReader(`
+	t, err := recording.ReadText(strings.NewReader(`
 0       alloc id=1 bytes=4096 space=device0
 1000    alloc id=2 bytes=8192 space=device0
 5000    drop  id=1 bytes=4096 space=device0
@@ -22,14 +22,14 @@ func ExampleReadText() {
 	if err := t.Validate(); err != nil {
 		log.Fatal(err)
 	}
-	s := t.Stats()
+	s := recording.StatsOf(t)
 	fmt.Println(s.Allocs, s.Drops, s.Syncs, s.PeakReachable, s.Span, s.Wait)
 	// Output: 2 1 1 12288 6µs 250µs
 }
 
 // An invalid trace is refused with the place.
-func ExampleTrace_Validate() {
-	t, err := trace.ReadText(strings.NewReader("0 alloc id=1 bytes=8\n5 drop id=1 bytes=8\n9 drop id=1 bytes=8"))
+func ExampleReadText_invalid() {
+	t, err := recording.ReadText(strings.NewReader("0 alloc id=1 bytes=8\n5 drop id=1 bytes=8\n9 drop id=1 bytes=8"))
 	if err != nil {
 		log.Fatal(err)
 	}
