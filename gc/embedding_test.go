@@ -309,28 +309,40 @@ func TestTheFirstFailureIsLogged(t *testing.T) {
 }
 
 // TestSurvivorsAreNamed: an owner that its own release keeps alive, in a way that
-// Own cannot see.
+// Own cannot see, and more of them. What only stays, as the weights of a model do, is told nobody.
 func TestSurvivorsAreNamed(t *testing.T) {
 	quiet(t)
 	h := &events{level: slog.LevelWarn}
 	c := embed(t, Config{Caps: uncapped, Log: slog.New(h)})
 	type leak struct{ owner **thing }
-	for range 20 {
-		o := new(thing)
-		Own(c, o, 64<<20, func(leak) {}, leak{&o})
+	grow := func(n int) {
+		for range n {
+			o := new(thing)
+			Own(c, o, 64<<20, func(leak) {}, leak{&o})
+		}
+		for range manyCycles + 1 {
+			ownFunc(c, new(thing), 64<<20, func() {})
+			c.Collect(TriggerExplicit)
+		}
 	}
-	for range manyCycles + 1 {
-		ownFunc(c, new(thing), 64<<20, func() {})
-		c.Collect(TriggerExplicit)
+	look := func() { // as if the last look had been long ago
+		c.samples.mu.Lock()
+		c.samples.looked = -survivorLook
+		c.samples.mu.Unlock()
+		c.logSurvivors()
 	}
-	all := c.survivors()
-	if len(all) != 1 || !strings.Contains(all[0].Site, "TestSurvivorsAreNamed") || all[0].Cycles < manyCycles || all[0].Bytes < 10*64<<20 {
-		t.Errorf("survivors %+v", all)
+	for _, n := range []int{400, 3000} { // from one line: a site is a stack
+		grow(n)
+		all := c.survivors()
+		if len(all) != 1 || !strings.Contains(all[0].Site, "TestSurvivorsAreNamed") || all[0].Cycles < manyCycles || all[0].Bytes < int64(n)<<24 {
+			t.Errorf("survivors %+v", all)
+		}
+		look()
+		look()
+		if told := len(h.of(logSurvives, "")); told != n/3000 {
+			t.Errorf("told %d times of %d", told, n)
+		}
 	}
-	waitFor(t, 20*time.Second, func() bool {
-		c.Collect(TriggerExplicit)
-		return len(h.of(logSurvives, "")) > 0
-	})
 }
 
 // TestStress owns, forgets, releases and resizes on 64 goroutines with a lock held,

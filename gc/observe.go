@@ -17,7 +17,7 @@ const (
 	logRefused  = "eagergc: allocation refused"
 	logSwitched = "eagergc: policy switched"
 	logPanicked = "eagergc: failure contained"
-	logSurvives = "eagergc: many cycles have not found this memory dead: a cache, a leak, or an owner that its own release keeps alive"
+	logSurvives = "eagergc: many cycles have not found this memory dead, and it has doubled: a cache, a leak, or an owner that its own release keeps alive"
 	logCaptured = "eagergc: a release given to Own seems to have captured its owner, which would keep that alive for ever: write a function that takes what it needs as its argument"
 	logLimit    = "eagergc: the limit is above what this machine or container has"
 )
@@ -127,15 +127,19 @@ type busyLog struct {
 	processor time.Duration // that cycles had taken by then
 	cycles    uint64        // that there had been
 	told      float64       // the share when it was last logged
+	exposed   time.Duration // that callers had been held by then
+	toldHeld  float64       // the share when that was last logged
 }
 
 const (
 	logBusy    = "eagergc: cycles take much processor time. To have fewer: a higher limit, a lower price of memory or share of the processor (memory= and cpu= of the policy), a smaller Go heap, or Close where much is allocated. Caps.Cycles is what they may take at most"
+	logHeld    = "eagergc: callers are held for much of the time: what is free fills up sooner than a cycle ends. Raise the limit, keep fewer pointers in the Go heap, which makes cycles shorter, or release by hand what is large and short-lived"
 	busyWindow = time.Minute
 	busyShare  = 0.03
+	heldShare  = 0.1
 )
 
-// noteBusy logs that, once a minute at most, and again only for twice the share. The caller holds mu.
+// noteBusy logs that, and that callers are held, once a minute at most, and again only for twice the share. The caller holds mu.
 func (c *Collector) noteBusy(now time.Duration) {
 	b := &c.busy
 	window := now - b.from
@@ -155,7 +159,14 @@ func (c *Collector) noteBusy(now time.Duration) {
 			slog.Float64("at_most", c.throttle.Cycles), slog.Duration("cycle", c.expected.Cost),
 		}, true})
 	}
-	b.from, b.processor, b.cycles = now, c.stats.Processor, cycles
+	if held := float64(c.stats.Exposed-b.exposed) / float64(window); held >= max(heldShare, 2*b.toldHeld) {
+		b.toldHeld = held
+		c.unsaid = append(c.unsaid, saying{slog.LevelWarn, logHeld, []slog.Attr{
+			slog.Float64("held_share", held), slog.Uint64("cycles", cycles-b.cycles), slog.Duration("cycle", c.expected.Cost),
+			slog.Int64("live_after_bytes", c.stats.Last.LiveAfter), slog.Int64("limit_bytes", c.stats.Last.Limit),
+		}, true})
+	}
+	b.from, b.processor, b.cycles, b.exposed = now, c.stats.Processor, cycles, c.stats.Exposed
 }
 
 // An overLimit is what is known of a limit of Own that cycles do not keep.

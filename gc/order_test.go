@@ -218,6 +218,40 @@ func TestWhyCyclesTakeMuchTime(t *testing.T) {
 	}
 }
 
+// TestThatCallersAreHeld is logged, where it is for a tenth of a minute.
+func TestThatCallersAreHeld(t *testing.T) {
+	for _, minute := range []struct {
+		held   time.Duration
+		logged int
+	}{{5 * time.Second, 0}, {10 * time.Second, 1}} {
+		log := &events{level: slog.LevelWarn}
+		e := newPuppet()
+		c := newOn(e, Config{Caps: uncapped, Idle: -1, Log: slog.New(log)}, MustParse("never").New())
+		c.NewGate(new(level))
+		for _, held := range []time.Duration{minute.held, 0} {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				c.Collect(TriggerExplicit)
+			}()
+			end := <-e.marks
+			waitFor(t, 20*time.Second, func() bool {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return c.current.Load().held != noOne
+			})
+			e.pass(held)
+			end <- 0
+			<-done
+			e.pass(time.Minute - held)
+		}
+		if got := log.of(logHeld, ""); len(got) != minute.logged {
+			t.Errorf("held for %v of a minute: logged %+v", minute.held, got)
+		}
+		c.Close()
+	}
+}
+
 // TestAFenceIsPassedWhenItsFinalizersHaveRun: others that were queued later may run before them.
 func TestAFenceIsPassedWhenItsFinalizersHaveRun(t *testing.T) {
 	c, _, _ := staged(t, Spec{}.New())

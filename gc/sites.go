@@ -2,6 +2,7 @@ package gc
 
 import (
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
@@ -38,14 +39,17 @@ type samples struct {
 
 	mu     sync.Mutex
 	all    []sample
+	every  int64 // mean of the gross bytes from the last owner chosen to the next
 	looked time.Duration
-	told   map[string]int64 // bytes of a site when it was last logged
+	seen   map[string]int64 // bytes of a site when it was first looked at, or last logged
 }
 
 // On average one owner in sampleRate bytes is chosen, as Go's heap profile does
-// (runtime.MemProfileRate is 512 KiB; what is owned is larger than Go objects are).
+// (runtime.MemProfileRate is 512 KiB; what is owned is larger than Go objects are), and one in sampleOwners
+// where owners are large: a stack takes 1 us, which is more than all else that Own does.
 const (
 	sampleRate   = 4 << 20
+	sampleOwners = 8
 	samplesMax   = 4096
 	manyCycles   = 16          // that a survivor has outlived
 	survivorLook = time.Second // between two looks for what to log
@@ -54,16 +58,17 @@ const (
 
 // choose notes an owner, if gross bytes have come to the next one.
 func (s *samples) choose(in handles, slot Slot, bytes, gross int64, cycles *atomic.Uint64) {
-	next := s.next.Load()
-	if gross < next || !s.next.CompareAndSwap(next, gross+int64(rand.ExpFloat64()*sampleRate)) {
+	next, every := s.next.Load(), max(sampleRate, sampleOwners*min(bytes, math.MaxInt64>>16))
+	if gross < next || !s.next.CompareAndSwap(next, gross+int64(rand.ExpFloat64()*float64(every))) {
 		return
 	}
 	at := siteOf()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.all) < samplesMax {
-		s.all = append(s.all, sample{in, slot, at, max(bytes, sampleRate), cycles.Load()})
+		s.all = append(s.all, sample{in, slot, at, max(bytes, s.every), cycles.Load()})
 	}
+	s.every = every
 }
 
 // survivors forgets the samples that are dead, and returns the sites of those
@@ -97,8 +102,8 @@ func (s *samples) survivors(now uint64) []Survivor {
 
 func (c *Collector) survivors() []Survivor { return c.samples.survivors(c.settled.Load()) }
 
-// logSurvivors warns of sites that hold much and that cycles do not free, once each,
-// and again when they have doubled. The caller holds no lock.
+// logSurvivors warns of sites that hold much, that cycles do not free, and that hold twice what they held when they
+// were first looked at, or last logged. What only stays, as the weights of a model do, is in use. The caller holds no lock.
 func (c *Collector) logSurvivors() {
 	s, now := &c.samples, c.Now()
 	s.mu.Lock()
@@ -112,7 +117,7 @@ func (c *Collector) logSurvivors() {
 	}
 	live := c.own().live.Load()
 	for _, v := range c.survivors() {
-		if float64(v.Bytes) < muchShare*float64(live) || !s.tell(v) {
+		if float64(v.Bytes) < muchShare*float64(live) || !s.grown(v) {
 			continue
 		}
 		c.say(saying{slog.LevelWarn, logSurvives, []slog.Attr{
@@ -121,17 +126,18 @@ func (c *Collector) logSurvivors() {
 	}
 }
 
-func (s *samples) tell(v Survivor) bool {
+func (s *samples) grown(v Survivor) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.told == nil {
-		s.told = make(map[string]int64)
-	}
-	if v.Bytes < 2*s.told[v.Site] {
+	before := s.seen[v.Site]
+	if before > 0 && v.Bytes < 2*before {
 		return false
 	}
-	s.told[v.Site] = v.Bytes
-	return true
+	if s.seen == nil {
+		s.seen = make(map[string]int64)
+	}
+	s.seen[v.Site] = v.Bytes
+	return before > 0
 }
 
 // A stack is what runtime.Callers gives: return addresses, innermost first.
