@@ -5,7 +5,9 @@ import (
 	"sync"
 
 	"github.com/gomlx/gomlx/backends"
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	. "github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
 	"github.com/gomlx/gomlx/pkg/core/tensors"
 	"github.com/gomlx/gomlx/pkg/ml/context"
 	"github.com/gomlx/gomlx/pkg/ml/layers"
@@ -15,11 +17,18 @@ import (
 	"github.com/gomlx/gomlx/pkg/ml/train/optimizers"
 )
 
-// A program runs on b with sizes divided by small, and returns its step. What it is done with it
+// A program makes itself on b with sizes divided by small, and returns its step. What it is done with it
 // gives to done, which finalizes it, or forgets it.
-type program func(b backends.Backend, small int, done func(...*tensors.Tensor)) (step func() error, err error)
+type program struct {
+	make      func(b backends.Backend, small int, done func(...*tensors.Tensor)) (step func() error, err error)
+	reachable int64 // MiB at most, on the device
+	scratch   int64 // MiB that its executions need beside their results
+}
 
-var programs = map[string]program{"array": arrays, "dense": dense, "train": training, "serve": serving, "tiny": tiny}
+var programs = map[string]program{
+	"array": {arrays, 448, 128}, "dense": {dense, 254, 128}, "train": {training, 152, 1024}, "serve": {serving, 250, 128}, "tiny": {tiny, 4, 128}, "slow": {slow, 448, 256},
+	"each": {arraysOnEach, 448, 128},
+}
 
 // try calls f and returns the error that it panics with: GoMLX's Must functions do.
 func try(f func()) (err error) {
@@ -36,33 +45,66 @@ func try(f func()) (err error) {
 	return nil
 }
 
-func random(dims ...int) *tensors.Tensor {
-	size := 1
-	for _, d := range dims {
-		size *= d
+// noise is what random tensors are cut from.
+var noise []float32
+
+func numbers(n int) []float32 {
+	for len(noise) < n {
+		noise = append(noise, (rand.Float32()-0.5)/16)
 	}
-	flat := make([]float32, size)
-	for i := range flat {
-		flat[i] = (rand.Float32() - 0.5) / 16
+	return noise[:n]
+}
+
+// random returns a tensor that is on the device and nowhere else.
+func random(b backends.Backend, device backends.DeviceNum, dims ...int) *tensors.Tensor {
+	shape := shapes.Make(dtypes.Float32, dims...)
+	buffer, err := b.BufferFromFlatData(device, numbers(shape.Size()), shape)
+	if err != nil {
+		panic(err)
 	}
-	return tensors.FromFlatDataAndDimensions(flat, dims...)
+	t, err := tensors.FromBuffer(b, buffer)
+	if err != nil {
+		panic(err)
+	}
+	return t
 }
 
 // arrays: a product, tanh, a scale and a sum, each an array of its own.
 func arrays(b backends.Backend, small int, done func(...*tensors.Tensor)) (func() error, error) {
+	return arraysOn(b, 0, 1, small, done)
+}
+
+// slow: the same with 40 products in place of one.
+func slow(b backends.Backend, small int, done func(...*tensors.Tensor)) (func() error, error) {
+	return arraysOn(b, 0, 40, small, done)
+}
+
+func arraysOn(b backends.Backend, device backends.DeviceNum, products, small int, done func(...*tensors.Tensor)) (func() error, error) {
 	n := 4096 / small
-	product := MustNewExec(b, func(x, w *Node) *Node { return Dot(x, w) })
+	on := func(e *Exec, args ...any) *tensors.Tensor {
+		all, err := e.ExecOnDevice(device, args...)
+		if err != nil {
+			panic(err)
+		}
+		return all[0]
+	}
+	product := MustNewExec(b, func(x, w *Node) *Node {
+		for range products {
+			x = Dot(x, w)
+		}
+		return x
+	})
 	bend := MustNewExec(b, func(x *Node) *Node { return Tanh(x) })
 	scale := MustNewExec(b, func(x *Node) *Node { return MulScalar(x, 0.5) })
 	sum := MustNewExec(b, func(x, y *Node) *Node { return Add(x, y) })
-	w, first := random(n, n), random(n, n)
+	w, first := random(b, device, n, n), random(b, device, n, n)
 	x := first
 	return func() error {
 		return try(func() {
-			y := product.MustExec1(x, w)
-			z := bend.MustExec1(y)
-			s := scale.MustExec1(z)
-			next := sum.MustExec1(s, first)
+			y := on(product, x, w)
+			z := on(bend, y)
+			s := on(scale, z)
+			next := on(sum, s, first)
 			done(y, z, s)
 			if x != first {
 				done(x)
@@ -70,6 +112,35 @@ func arrays(b backends.Backend, small int, done func(...*tensors.Tensor)) (func(
 			x = next
 		})
 	}, nil
+}
+
+// arraysOnEach runs arrays on every device at once, each on a goroutine of its own.
+func arraysOnEach(b backends.Backend, small int, done func(...*tensors.Tensor)) (func() error, error) {
+	steps := make([]func() error, b.NumDevices())
+	for n := range steps {
+		step, err := arraysOn(b, backends.DeviceNum(n), 1, small, done)
+		if err != nil {
+			return nil, err
+		}
+		steps[n] = step
+	}
+	return func() error { return together(len(steps), func(n int) error { return steps[n]() }) }, nil
+}
+
+// together calls f with 0 to n-1 at once, and returns what went wrong first.
+func together(n int, f func(int) error) error {
+	var all sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		all.Go(func() { errs[i] = f(i) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tiny: one execution whose results are 32 arrays of 16 KiB, to see what an array costs.
@@ -81,7 +152,7 @@ func tiny(b backends.Backend, _ int, done func(...*tensors.Tensor)) (func() erro
 		}
 		return all
 	})
-	x := random(4096)
+	x := random(b, 0, 4096)
 	return func() error { return try(func() { done(many.MustExec(x)...) }) }, nil
 }
 
@@ -102,17 +173,18 @@ func dense(b backends.Backend, small int, done func(...*tensors.Tensor)) (func()
 	momentum := two(func(m, g *Node) *Node { return Add(MulScalar(m, 0.9), g) })
 	update := two(func(w, m *Node) *Node { return Sub(w, MulScalar(m, 1e-6)) })
 
-	x, y := random(len(cuts)*batch, in), random(len(cuts)*batch, out)
-	weights := []*tensors.Tensor{random(in, hidden), random(hidden, out)}
-	moments := []*tensors.Tensor{random(in, hidden), random(hidden, out)}
+	x, y := random(b, 0, len(cuts)*batch, in), random(b, 0, len(cuts)*batch, out)
+	weights := []*tensors.Tensor{random(b, 0, in, hidden), random(b, 0, hidden, out)}
+	moments := []*tensors.Tensor{random(b, 0, in, hidden), random(b, 0, hidden, out)}
 	for _, cut := range cuts { // compiles
 		if err := try(func() { done(cut.MustExec1(x), cut.MustExec1(y)) }); err != nil {
 			return nil, err
 		}
 	}
+	draw := rand.New(rand.NewPCG(1, 2))
 	return func() error {
 		return try(func() {
-			cut := cuts[rand.IntN(len(cuts))]
+			cut := cuts[draw.IntN(len(cuts))]
 			bx, by := cut.MustExec1(x), cut.MustExec1(y)
 			z := product.MustExec1(bx, weights[0])
 			h := relu.MustExec1(z)
@@ -146,7 +218,7 @@ func training(b backends.Backend, small int, _ func(...*tensors.Tensor)) (func()
 	}
 	trainer := train.NewTrainer(b, context.New(), model, losses.SparseCategoricalCrossEntropyLogits, optimizers.Adam().Done(), nil, nil)
 	loop := train.NewLoop(trainer)
-	data := &images{batch: batch, side: side, classes: classes, pixels: random(batch, side, side, 3)}
+	data := &images{batch: batch, side: side, classes: classes, pixels: tensors.FromFlatDataAndDimensions(numbers(batch*side*side*3), batch, side, side, 3)}
 	return func() error {
 		_, err := loop.RunSteps(data, 1)
 		return err
@@ -173,7 +245,7 @@ func (d *images) Yield() (spec any, inputs, labels []*tensors.Tensor, err error)
 // serving: four clients at once send pictures, 1 to 32 in a request; three stages of a model answer.
 func serving(b backends.Backend, small int, done func(...*tensors.Tensor)) (func() error, error) {
 	side, width := max(8, 128/small), 1024/small
-	weights := []*tensors.Tensor{random(side*side*3, width), random(width, 4*width), random(4*width, 64)}
+	weights := []*tensors.Tensor{random(b, 0, side*side*3, width), random(b, 0, width, 4*width), random(b, 0, 4*width, 64)}
 	normal := MustNewExec(b, func(x *Node) *Node { return Reshape(Sub(x, ReduceAllMean(x)), x.Shape().Dimensions[0], -1) })
 	layer := MustNewExec(b, func(x, w *Node) *Node { return Tanh(Dot(x, w)) })
 	sizes := []int{1, 4, 16, 32}
@@ -200,19 +272,9 @@ func serving(b backends.Backend, small int, done func(...*tensors.Tensor)) (func
 			return nil, err
 		}
 	}
+	draw := rand.New(rand.NewPCG(1, 2))
 	return func() error {
-		const clients = 4
-		var all sync.WaitGroup
-		var errs [clients]error
-		for c := range clients {
-			all.Go(func() { errs[c] = request(rand.IntN(len(sizes))) })
-		}
-		all.Wait()
-		for _, err := range errs {
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		next := []int{draw.IntN(len(sizes)), draw.IntN(len(sizes)), draw.IntN(len(sizes)), draw.IntN(len(sizes))}
+		return together(len(next), func(client int) error { return request(next[client]) })
 	}, nil
 }
