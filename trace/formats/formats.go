@@ -37,7 +37,6 @@ var table = []Format{
 	{"text", "the text form of a trace, for tests and by hand", isText, recording.ReadText},
 	{"rmm", "RMM event log, CSV (rmm.mr.LoggingResourceAdaptor)", logs.DetectRMM, logs.ReadRMM},
 	{"cupy", "CuPy memory hooks, JSON lines (DebugPrintHook, or eagergc_hook.py)", logs.DetectCuPy, logs.ReadCuPy},
-	{"heaptrack", "heaptrack of a C or C++ program (NAME.zst, NAME.gz)", logs.DetectHeaptrack, logs.ReadHeaptrack},
 	{"torch", "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot)", torchsnap.Detect, torchsnap.Read},
 	{"kineto", "PyTorch profiler, Chrome trace JSON (export_chrome_trace)", kineto.Detect, kineto.Read},
 }
@@ -63,10 +62,6 @@ type Opener struct {
 	Memory int64  // bytes that a file may make its reader hold; 0 = 16 MiB and 30 times the file
 }
 
-// Open reads the trace file path. from names its format; if it is "", the content
-// decides.
-func Open(path, from string) (*trace.Trace, error) { return Opener{From: from}.Open(path) }
-
 // Open reads the trace file path. A trace without a name gets the name of the
 // file. Errors begin with the path, and an error in the content gives its place. If
 // a native trace was cut off, Open returns the part that can be read together with
@@ -79,7 +74,7 @@ func (o Opener) Open(path string) (*trace.Trace, error) {
 	defer f.Close()
 	t, err := o.Read(f)
 	if t != nil && t.Name == "" {
-		t.Name = Stem(path)
+		t.Name = recording.Stem(path)
 	}
 	if err != nil {
 		err = fmt.Errorf("formats: %s: %w", path, err)
@@ -123,7 +118,3 @@ func (o Opener) find(head []byte) (Format, error) {
 	}
 	return Format{}, fmt.Errorf("%w: it begins with %.16q (known: %s)", ErrUnknown, head, names)
 }
-
-// Stem returns the name of a trace file without its folder and its endings:
-// gpt2 for traces/gpt2.snapshot.pickle.gz.
-func Stem(path string) string { return recording.Stem(path) }

@@ -28,7 +28,7 @@ func TestOpen(t *testing.T) {
 		filepath.Join(profiles, "devices.json"):          "PyTorch profiler",
 		filepath.Join(profiles, "sync.json.gz"):          "PyTorch profiler",
 	} {
-		tr, err := Open(path, "")
+		tr, err := Opener{}.Open(path)
 		if err != nil || !strings.HasPrefix(tr.Meta["source"], source) || len(tr.Events) == 0 {
 			t.Errorf("%s: %v, %v", path, tr, err)
 			continue
@@ -42,7 +42,7 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Open(renamed, "")
+		again, err := Opener{}.Open(renamed)
 		if err != nil || len(again.Events) != len(tr.Events) || again.Name != "trace" {
 			t.Errorf("%s renamed: %v", path, err)
 		}
@@ -86,7 +86,7 @@ func TestOpenErrors(t *testing.T) {
 // one that was cut off is not lost.
 func TestNative(t *testing.T) {
 	dir := t.TempDir()
-	want, err := Open(filepath.Join(snapshots, "cut.p4.pickle"), "")
+	want, err := Opener{}.Open(filepath.Join(snapshots, "cut.p4.pickle"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestNative(t *testing.T) {
 	if err := trace.WriteFile(path, want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Open(path, "")
+	got, err := Opener{}.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestNative(t *testing.T) {
 	if err := os.WriteFile(path, file[:len(file)-8], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cut, err := Open(path, "eagergc")
+	cut, err := Opener{From: "eagergc"}.Open(path)
 	if !errors.Is(err, trace.ErrTruncated) || cut == nil || len(cut.Events) != len(want.Events) {
 		t.Errorf("cut off: %v", err)
 	}
@@ -158,8 +158,8 @@ func TestStem(t *testing.T) {
 		"traces/gpt2.snapshot.pickle.gz": "gpt2", "gp-full.kineto.json.gz": "gp-full", "a.b.PKL": "a.b",
 		"plain": "plain", ".json": ".json", "x.arrows": "x",
 	} {
-		if got := Stem(path); got != want {
-			t.Errorf("Stem(%q) = %q, want %q", path, got, want)
+		if got := recording.Stem(path); got != want {
+			t.Errorf("recording.Stem(%q) = %q, want %q", path, got, want)
 		}
 	}
 }
@@ -174,8 +174,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-func ExampleOpen() {
-	t, err := Open(filepath.Join("torchsnap", "testdata", "cut.p4.pickle"), "")
+func ExampleOpener() {
+	t, err := Opener{}.Open(filepath.Join("torchsnap", "testdata", "cut.p4.pickle"))
 	if err != nil {
 		panic(err)
 	}

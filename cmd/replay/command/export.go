@@ -20,41 +20,31 @@ import (
 // An exporter writes a trace for another tool.
 type exporter struct {
 	name, about string
-	write       func(w io.Writer, t *trace.Trace, o exportOptions) error
-}
-
-// exportOptions are what some formats take besides the trace.
-type exportOptions struct {
-	at   time.Duration  // of a profile
-	runs []perfetto.Run // of policies, beside the recording
+	write       func(w io.Writer, t *trace.Trace, at time.Duration) error
 }
 
 // exporters are the values of --to: one line for each.
 var exporters = []exporter{
-	{"perfetto", "JSON for ui.perfetto.dev: memory as counters, waits and cycles as slices; with --policy, runs beside it",
-		func(w io.Writer, t *trace.Trace, o exportOptions) error { return perfetto.Write(w, t, o.runs...) }},
-	{"pprof", "live bytes by allocation site, at their peak or --at a time, for go tool pprof",
-		func(w io.Writer, t *trace.Trace, o exportOptions) error { return pprof.Write(w, t, o.at) }},
+	{"perfetto", "JSON for ui.perfetto.dev: memory as counters, waits and cycles as slices", plainly(perfetto.Write)},
+	{"pprof", "live bytes by allocation site, at their peak or --at a time, for go tool pprof", pprof.Write},
 	{"text", "one line for each event, which replay import reads", plainly(recording.WriteText)},
 }
 
-// plainly is for exporters of a whole trace.
-func plainly(write func(io.Writer, *trace.Trace) error) func(io.Writer, *trace.Trace, exportOptions) error {
-	return func(w io.Writer, t *trace.Trace, _ exportOptions) error { return write(w, t) }
+// plainly is for formats of a whole trace, at no time of it.
+func plainly(write func(io.Writer, *trace.Trace) error) func(io.Writer, *trace.Trace, time.Duration) error {
+	return func(w io.Writer, t *trace.Trace, _ time.Duration) error { return write(w, t) }
 }
 
 func newExport() *cobra.Command {
 	var (
 		to, out string
-		options exportOptions
-		s       setting
+		at      time.Duration // of a profile
 	)
 	cmd := &cobra.Command{
 		Use:   "export FILE --to FORMAT -o OUT",
 		Short: "Write a recording in the format of another tool",
 		Long:  "export writes a recording for other tools. FILE is anything that replay import\nreads, or the name of a built-in workload.\n\nFormats:\n" + exportHelp(),
 		Example: `  replay export run.arrows --to perfetto -o run.json     # open in ui.perfetto.dev
-  replay export run.arrows --to perfetto --policy pacer,cudajl --limit 1.5x -o run.json
   replay export run.arrows --to pprof -o mem.pb.gz && go tool pprof -top mem.pb.gz
   replay export gpt2 --to text -o gpt2.txt`,
 		Args: files(1, 1, "one recording"),
@@ -73,28 +63,16 @@ func newExport() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if s.policies != "" {
-				if to != "perfetto" {
-					return errors.New("export: --policy is for --to perfetto")
-				}
-				if options.runs, err = perfettoRuns(&s, args[0]); err != nil {
-					return err
-				}
-			}
-			if err := writeFile(out, func(w io.Writer) error { return exporters[i].write(w, t, options) }); err != nil {
+			if err := writeFile(out, func(w io.Writer) error { return exporters[i].write(w, t, at) }); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "replay: wrote %s: %s events\n", recording.Plain(out), pressure.Count(len(t.Events)))
 			return nil
 		},
 	}
-	s.many(&s.policies)
-	s.oneLimit(cmd)
-	s.oneCost(cmd)
 	f := cmd.Flags()
-	f.StringVar(&s.policies, "policy", "", "with --to perfetto: replay under this `list` of policies, each a process beside the recording")
 	f.StringVar(&to, "to", "", "`format`: "+strings.Join(exportNames(), ", "))
-	f.DurationVar(&options.at, "at", pprof.AtPeak, "`time` of a pprof profile (default: the peak)")
+	f.DurationVar(&at, "at", pprof.AtPeak, "`time` of a pprof profile (default: the peak)")
 	f.Lookup("at").DefValue = "0s" // which help leaves out
 	f.StringVarP(&out, "output", "o", "", "`file` to write")
 	return cmd

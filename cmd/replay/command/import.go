@@ -68,7 +68,7 @@ Formats:
 			}
 			t.Name = name
 			if name == "" {
-				t.Name = formats.Stem(out)
+				t.Name = recording.Stem(out)
 			}
 			if len(spacesOf(t)) == 0 {
 				fmt.Fprintln(cmd.ErrOrStderr(), "replay:", experiment.ErrNoAllocations)

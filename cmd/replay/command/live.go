@@ -18,7 +18,6 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/formats"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
@@ -168,7 +167,7 @@ func parseShare(flag, text string) (float64, error) {
 func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config, record string) (r live.Report, err error) {
 	if record != "" {
 		file, err := trace.Create(record, &trace.Trace{
-			Name: formats.Stem(record), Start: time.Now(),
+			Name: recording.Stem(record), Start: time.Now(),
 			Meta: map[string]string{"app": "replay live " + t.Name, "policy": cfg.Policy.String(), live.MetaHeap: strconv.FormatInt(cfg.Ballast, 10)},
 		})
 		if err != nil {

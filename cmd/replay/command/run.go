@@ -159,3 +159,13 @@ func writeDecisions(w io.Writer, all []sim.Decided) {
 			d.Now.Seconds(), d.At, pressure.Bytes(d.Sample.Live).String(), ask, 100*d.Sample.Pressure(), d.Action, d.Reason)
 	}
 }
+
+// chosen returns the decisions that started a cycle.
+func chosen(log *sim.Log) (some []sim.Decided) {
+	for _, d := range log.Decisions {
+		if d.Action != gc.Skip {
+			some = append(some, d)
+		}
+	}
+	return some
+}

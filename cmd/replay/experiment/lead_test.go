@@ -56,7 +56,7 @@ func TestElasticWaitsAsOnAGPU(t *testing.T) {
 
 func profile(t *testing.T, path string) *trace.Trace {
 	t.Helper()
-	p, err := formats.Open(path, "kineto")
+	p, err := formats.Opener{From: "kineto"}.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

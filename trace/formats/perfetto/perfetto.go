@@ -9,8 +9,6 @@
 //	           marks with a duration
 //	instants   decisions, named by their reason, and marks without a duration
 //
-// A [Run] of a policy is a process too, beside the recording.
-//
 // The format wants two slices on one track to be nested or apart, so slices that
 // overlap in part are on different tracks. Times are microseconds with three
 // decimals, exact to the ns.
@@ -37,9 +35,8 @@ var (
 	triggers = [...]string{"policy", "refusal", "natural", "explicit"}
 )
 
-// Write writes t, which must be valid (see [trace.Trace.Validate]), and beside it
-// what policies did with it.
-func Write(w io.Writer, t *trace.Trace, runs ...Run) error {
+// Write writes t, which must be valid (see [trace.Trace.Validate]).
+func Write(w io.Writer, t *trace.Trace) error {
 	p := &writer{
 		t: t, out: bufio.NewWriterSize(w, 64<<10),
 		dropFrees: !slices.ContainsFunc(t.Events, func(e trace.Event) bool { return e.Kind == trace.Free }),
@@ -51,9 +48,6 @@ func Write(w io.Writer, t *trace.Trace, runs ...Run) error {
 		if i+1 == len(t.Events) || t.Events[i+1].Time != e.Time {
 			p.counters(e.Time)
 		}
-	}
-	for i := range runs {
-		p.run(firstRun+i, &runs[i])
 	}
 	p.out.WriteString("\n]}\n")
 	if err := p.out.Flush(); err != nil {
@@ -233,15 +227,11 @@ func (p *writer) lane(s *space, e trace.Event, instant bool) int {
 	return s.tids
 }
 
-func newSpace(pid int) *space {
-	return &space{pid: pid, shown: make(map[string]int64), tracks: make(map[track]*[]lane)}
-}
-
 // space returns the process of a space, and names it.
 func (p *writer) space(name pressure.Space) *space {
 	s := p.spaces[name]
 	if s == nil {
-		s = newSpace(int(name) + 1)
+		s = &space{pid: int(name) + 1, shown: make(map[string]int64), tracks: make(map[track]*[]lane)}
 		p.spaces[name] = s
 		p.row("M", s.pid, 0, 0, "process_name", `,"args":{"name":`+string(quoted(name.String()))+`}`)
 	}

@@ -31,10 +31,10 @@ type row struct {
 
 // rows writes tr and holds every event to the documented schema: the phases
 // used, the fields that each wants, and that slices of a thread nest.
-func rows(t *testing.T, tr *trace.Trace, runs ...perfetto.Run) []row {
+func rows(t *testing.T, tr *trace.Trace) []row {
 	t.Helper()
 	var b bytes.Buffer
-	if err := perfetto.Write(&b, tr, runs...); err != nil {
+	if err := perfetto.Write(&b, tr); err != nil {
 		t.Fatal(err)
 	}
 	var file struct {
@@ -219,34 +219,6 @@ func TestWriteError(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
-
-// A run of a policy is a process of its own, with every kind of event.
-func TestRunsAreProcesses(t *testing.T) {
-	tr := &trace.Trace{Name: "t", Labels: []string{""}}
-	tr.Record(trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 8})
-	run := perfetto.Run{
-		Name:   "pacer, limit 1.5x",
-		Levels: []perfetto.Level{{Time: 0, Reachable: 8}, {Time: 5, Reachable: 8, Garbage: 16}, {Time: 9, Reachable: 8}},
-		Events: []trace.Event{
-			{Time: 5, Kind: trace.Refuse, Duration: 4},
-			{Time: 5, Kind: trace.Cycle, Duration: 4, Bytes: 16, Aux: uint32(gc.TriggerRefusal)},
-			{Time: 5, Kind: trace.Mark, Duration: 4, Aux: 1},
-			{Time: 9, Kind: trace.Decision, Bytes: int64(gc.Overlap), Aux: 2},
-		},
-		Labels: []string{"", "exposed pause", "headroom"},
-	}
-	count := map[string]int{}
-	for _, r := range rows(t, tr, run, run) {
-		if *r.Pid >= 1000 {
-			count[r.Phase+" "+*r.Name]++
-		}
-	}
-	for name, want := range map[string]int{"M process_name": 2, "C reachable": 2, "C garbage": 4, "X refuse": 2, "X cycle": 2, "X exposed pause": 2, "i headroom": 2} {
-		if count[name] != want {
-			t.Errorf("%d of %q, want %d: %v", count[name], name, want, count)
-		}
-	}
-}
 
 // A mark tells its number.
 func TestNumberOfAMark(t *testing.T) {

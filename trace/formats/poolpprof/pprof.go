@@ -9,8 +9,6 @@
 // The profile has bytes and blocks, live and allocated so far, as Go's heap
 // profiles do. It is made of what the pools sample anyway. (A profile of
 // runtime/pprof.NewProfile would count blocks only, and keep a map entry for each.)
-// Where a pool samples too rarely for what it holds, the profile says so in
-// its comments (go tool pprof -comments), and what to set instead.
 // Package trace/pprof makes such a profile of a recording.
 package pprof
 
@@ -19,8 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"math/bits"
 	"net/http"
 
 	"github.com/eagergc/eagergc/gc/debug"
@@ -47,10 +43,9 @@ func Write(w io.Writer, pools ...*pool.Pool) error {
 			continue
 		}
 		rate = max(rate, p.SiteRate())
-		holders, live := p.Holders(-1), p.Sample().Live
-		comments = append(comments, fmt.Sprintf("%v pool: %v live, sites sampled every %v on average%s",
-			p.Space(), pressure.Bytes(live), pressure.Bytes(p.SiteRate()), coarse(holders, live, p.SiteRate())))
-		for _, h := range holders {
+		comments = append(comments, fmt.Sprintf("%v pool: %v live, sites sampled every %v on average",
+			p.Space(), pressure.Bytes(p.Sample().Live), pressure.Bytes(p.SiteRate())))
+		for _, h := range p.Holders(-1) {
 			sites = append(sites, pprof.Site{
 				Stack: h.Stack, Space: p.Space(),
 				AllocObjects: h.AllocBlocks, AllocBytes: h.AllocBytes, InuseObjects: h.Blocks, InuseBytes: h.Bytes,
@@ -61,48 +56,6 @@ func Write(w io.Writer, pools ...*pool.Pool) error {
 		return ErrNoSites
 	}
 	return pprof.WriteSites(w, sites, rate, comments...)
-}
-
-// A profile is too coarse where the estimate for all that is live is likely to be off by
-// more than a tenth. The rate that is proposed makes that a thirtieth, so that a site with a
-// tenth of all is off by a tenth.
-const (
-	tooCoarse = 0.1
-	samples   = 1000
-)
-
-// coarse says so where a rate is too coarse for what is live; else it is empty.
-func coarse(holders []pool.Holder, live, rate int64) string {
-	off := deviation(holders, live, rate)
-	if live == 0 || off <= tooCoarse {
-		return ""
-	}
-	fine := int64(1) << max(0, bits.Len64(uint64(live/samples))-1)
-	return fmt.Sprintf(". That is too coarse for what is held: the sum is likely to be off by %.0f %%, and each site by more. "+
-		"Set pool.Config.Sites to %d (%v), or to pool.SitesByLimit for a pool with a limit", 100*off, fine, pressure.Bytes(fine))
-}
-
-// deviation is the standard deviation of the estimate for all that is live, as a share of it. A
-// block of size bytes is in the sample with probability p = 1-exp(-size/rate) and then counts 1/p
-// times (Horvitz and Thompson 1952), so each of them adds size² (1-p)/p to the variance. The sizes are the
-// means of the sites. What no sample has been seen of has small blocks, which add size x rate.
-func deviation(holders []pool.Holder, live, rate int64) float64 {
-	if rate <= 1 || live == 0 {
-		return 0
-	}
-	var variance float64
-	unseen := float64(live)
-	for _, h := range holders {
-		if h.Blocks <= 0 || h.Bytes <= 0 {
-			continue
-		}
-		size := float64(h.Bytes) / float64(h.Blocks)
-		p := -math.Expm1(-size / float64(rate))
-		variance += float64(h.Bytes) * size * (1 - p) / p
-		unseen -= float64(h.Bytes)
-	}
-	variance += max(0, unseen) * float64(rate)
-	return math.Sqrt(variance) / float64(live)
 }
 
 // Handler serves what [Write] writes. Like the page of package gc/debug it answers

@@ -3,13 +3,11 @@ package pprof_test
 import (
 	"bytes"
 	"errors"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -131,57 +129,6 @@ func TestHandler(t *testing.T) {
 	}
 	if err := pprof.Write(new(bytes.Buffer), newPool(t, 0)); !errors.Is(err, pprof.ErrNoSites) {
 		t.Errorf("%v", err)
-	}
-}
-
-// What is said of the rate agrees with how far off the profiles of many pools are.
-func TestTooCoarse(t *testing.T) {
-	for _, c := range []struct {
-		rate, size int64
-		blocks     int
-		coarse     bool
-	}{
-		{1, 4 << 10, 100, false},
-		{256 << 10, 4 << 10, 2000, true}, // 8 MB in small blocks: 31 samples
-		{4 << 10, 4 << 10, 2000, false},
-		{1 << 20, 16 << 20, 3, false}, // few, but each is sampled
-		{128 << 20, 4 << 10, 2000, true},
-	} {
-		var worst, off float64
-		said := 0
-		const pools = 30
-		for range pools {
-			p := newPool(t, c.rate)
-			var held []pool.Block
-			for range c.blocks {
-				held = append(held, alloc(p, c.size))
-			}
-			var out bytes.Buffer
-			if err := pprof.Write(&out, p); err != nil {
-				t.Fatal(err)
-			}
-			got, err := profile.Parse(&out)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(got.Comments[0], "too coarse") {
-				said++
-			}
-			var sum int64
-			for _, s := range got.Sample {
-				sum += s.Value[3]
-			}
-			d := float64(sum)/float64(c.size*int64(c.blocks)) - 1
-			off += d * d
-			worst = max(worst, math.Abs(d))
-			for _, b := range held {
-				p.Free(b)
-			}
-		}
-		off = math.Sqrt(off / pools)
-		if c.coarse && (said < pools*8/10 || off < 0.05) || !c.coarse && (said > 0 || off > 0.1) {
-			t.Errorf("a sample each %d bytes, blocks of %d: said to be too coarse %d times of %d, off by %.2f on average, %.2f at worst", c.rate, c.size, said, pools, off, worst)
-		}
 	}
 }
 

@@ -19,11 +19,10 @@ const (
 // checks fields and numbers texts. What they mean together is for the device.
 type decoder struct {
 	*machine
-	budget    *recording.Budget
-	labels    *recording.Labeler
-	labelText int              // bytes of the labels of stacks
-	streams   map[int64]uint32 // stream handles, numbered in order of appearance; 0 stays 0
-	clock     clock
+	budget  *recording.Budget
+	labels  *recording.Labeler
+	streams map[int64]uint32 // stream handles, numbered in order of appearance; 0 stays 0
+	clock   clock
 }
 
 // clock says whether entries have times: all or none.
@@ -84,9 +83,6 @@ func (d *decoder) memory(r *record, action string, e *entry) error {
 	if e.Bytes, err = r.integer(fSize, 1, maxSize); err != nil {
 		return fmt.Errorf("%s: %w", action, err)
 	}
-	if e.Kind == trace.Alloc {
-		e.Aux = d.stackLabel(r)
-	}
 	return nil
 }
 
@@ -96,7 +92,6 @@ type block struct {
 	size   int64
 	list   int64 // number of the list of blocks that it is in
 	stream uint32
-	label  uint32 // of its stack
 }
 
 // block reads a block; ok is false if it is not in use.
@@ -116,7 +111,7 @@ func (d *decoder) block(number int64, r *record) (b block, ok bool, err error) {
 	if err != nil {
 		return b, false, err
 	}
-	return block{addr: uint64(addr), size: n, list: number, label: d.stackLabel(r)}, true, nil
+	return block{addr: uint64(addr), size: n, list: number}, true, nil
 }
 
 // A segment is memory that a device's allocator holds at the end.

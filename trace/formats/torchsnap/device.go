@@ -46,7 +46,6 @@ type object struct {
 	addr   uint64
 	size   int64
 	stream uint32
-	label  uint32 // of the stack of one that was live before the window
 	live   bool
 	entry  int // that allocated or freed it
 }
@@ -248,7 +247,7 @@ func (d *device) firstEvent() int64 {
 func (d *device) liveBefore() (objects []object, reserved int64) {
 	for _, b := range d.held {
 		if _, known := d.objects[b.addr]; !known {
-			o := object{id: d.all.newID(), addr: b.addr, size: b.size, stream: b.stream, label: b.label}
+			o := object{id: d.all.newID(), addr: b.addr, size: b.size, stream: b.stream}
 			d.put(b.addr, o)
 			d.before = append(d.before, o)
 		}

@@ -19,18 +19,8 @@
 // PyTorch can leave actions out of the history (skip_actions). Without
 // free_requested, free_completed becomes the Drop, which may be later than the moment
 // when the object became unreachable; Trace.Meta["drops_known_when_completed"]
-// counts these drops. Keys that are not listed here, such as pool_id and
-// user_metadata, are ignored.
-//
-// # Allocation sites
-//
-// If the history was recorded with stacks, the label of an Alloc is its
-// allocation site: the frames of its entry, in the form that package trace/pprof
-// reads. An object that was live before the window has the frames of its block.
-// A Python function gets the name of its module (modeling_gpt2.forward). Frames of
-// the Python interpreter, and of the code that took the stack, are left out.
-// At most 96 frames or 8 KiB of a stack are kept, and at most 65536 stacks; any
-// further stack becomes "(too many sites)".
+// counts these drops. Keys that are not listed here, such as frames (stacks),
+// pool_id and user_metadata, are ignored.
 //
 // # Before the window
 //

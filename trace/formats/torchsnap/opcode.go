@@ -293,7 +293,7 @@ func (m *machine) dup() error {
 	if err != nil {
 		return err
 	}
-	if v.kind == kDict || v.kind == kList && !v.is(listFrames) {
+	if v.kind == kDict || v.kind == kList {
 		v = value{}
 	}
 	return m.push(v)

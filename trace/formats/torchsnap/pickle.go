@@ -31,7 +31,6 @@ const (
 	kText              // n is an index into texts
 	kDict              // n is an index into records
 	kList              // n is a list number
-	kFrame             // n is an index into the frames of the stacks
 )
 
 // A value is one item on the pickle's stack or in its memo.
@@ -56,12 +55,11 @@ type machine struct {
 	records []record
 	spare   []int64 // records not in use
 	lists
-	stacks stacks
-	item   func(list int64, r *record) error
+	item func(list int64, r *record) error
 }
 
 func newMachine(r io.Reader, b *recording.Budget, item func(int64, *record) error) *machine {
-	m := &machine{r: bufio.NewReaderSize(r, 64<<10), budget: b, index: make(map[string]int64), stacks: stacks{budget: b}, item: item}
+	m := &machine{r: bufio.NewReaderSize(r, 64<<10), budget: b, index: make(map[string]int64), item: item}
 	for _, text := range append(names, words...) {
 		m.intern([]byte(text))
 	}
@@ -251,14 +249,13 @@ func (m *machine) top() (value, error) {
 }
 
 // put stores the top of the stack in the memo. Of a dict or list it stores no
-// content, unless that is a list of frames: no snapshot refers a second time to any
-// other container that matters.
+// content: no snapshot refers a second time to a container that matters.
 func (m *machine) put(key uint64) error {
 	v, err := m.top()
 	if err != nil {
 		return err
 	}
-	if v.kind == kDict || v.kind == kList && !v.is(listFrames) {
+	if v.kind == kDict || v.kind == kList {
 		v = value{}
 	}
 	return m.memo.put(key, v, m.budget)

@@ -21,7 +21,6 @@ const (
 	fStage
 	fName
 	fBlocks
-	fFrames
 	fields // number of fields
 )
 
@@ -29,9 +28,8 @@ const (
 var names = []string{
 	fAction: "action", fAddr: "addr", fSize: "size", fStream: "stream", fTime: "time_us", fDevice: "device",
 	fAddress: "address", fTotal: "total_size", fRequested: "requested_size", fState: "state", fStage: "stage",
-	fName: "name", fBlocks: "blocks", fFrames: "frames",
+	fName: "name", fBlocks: "blocks",
 	textLost: "\x00", textSegments: "segments", textTraces: "device_traces", textNotes: "external_annotations",
-	textFile: "filename", textLine: "line",
 }
 
 const (
@@ -39,8 +37,6 @@ const (
 	textSegments
 	textTraces
 	textNotes
-	textFile
-	textLine
 )
 
 // words are the other strings that matter. They are interned first, so that they
@@ -57,7 +53,7 @@ type record struct {
 func (r *record) get(field int) (value, bool) { return r.v[field], r.has&(1<<field) != 0 }
 
 // The low byte of a list's number says what the list is. The rest of the number
-// counts lists of blocks, lists of frames, and lists of entries; the number of a
+// counts lists of blocks and lists of entries; the number of a
 // list of entries is its device.
 const (
 	listOther int64 = iota
@@ -66,7 +62,6 @@ const (
 	listTraces
 	listNotes
 	listEntries
-	listFrames
 	listBits = 8
 )
 
@@ -86,9 +81,6 @@ func numbered(list int64, count *int64) int64 {
 func (m *machine) pushDict() error {
 	if err := m.deliver(); err != nil {
 		return err
-	}
-	if m.inFrames() {
-		return m.pushFrame()
 	}
 	var i int64
 	if n := len(m.spare); n > 0 {
@@ -146,8 +138,6 @@ func (m *machine) inList(what int64) bool {
 	return h > 0 && m.stack[h-1].is(what) || f > 0 && m.stack[f-1].is(what)
 }
 
-func (m *machine) inFrames() bool { return len(m.stacks.lists) > 0 && m.inList(listFrames) }
-
 // is says whether v is a list of the given kind.
 func (v value) is(what int64) bool { return v.kind == kList && v.n&(1<<listBits-1) == what }
 
@@ -156,8 +146,6 @@ func (m *machine) listAt(i int64) int64 {
 	// root: the key is in the outermost dict, at the bottom of the stack.
 	root := len(m.marks) == 0 && len(m.stack) == 2 || len(m.marks) == 1 && m.marks[0] == 1
 	switch {
-	case i == fFrames:
-		return m.stacks.newList()
 	case i == fBlocks:
 		return numbered(listBlocks, &m.blocks)
 	case i == textSegments && root:
@@ -201,13 +189,8 @@ func (m *machine) set(items []value) error {
 	if err != nil {
 		return err
 	}
-	if into.kind != kDict && into.kind != kFrame || len(items)%2 != 0 {
+	if into.kind != kDict || len(items)%2 != 0 {
 		return errors.New("items of what is no dict")
-	}
-	if into.kind == kFrame {
-		m.setFrame(into.n, items)
-		m.release(items)
-		return nil
 	}
 	r := &m.records[into.n]
 	for i := 0; i < len(items); i += 2 {
@@ -257,9 +240,6 @@ func (m *machine) extend(items []value) error {
 func (m *machine) extendBy(list int64, v value) error {
 	switch what := list & (1<<listBits - 1); {
 	case what == listOther:
-		return nil
-	case what == listFrames:
-		m.extendFrames(list, v)
 		return nil
 	case what == listTraces:
 		if v.kind != kList {

@@ -183,7 +183,7 @@ func (s *snapshot) before(start int64) (events []trace.Event) {
 			events = append(events, trace.Event{Time: start, Kind: trace.Reserve, Space: d.space, Bytes: reserved})
 		}
 		for _, o := range held {
-			events = recording.Append(s.budget, events, trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream, Aux: o.label})
+			events = recording.Append(s.budget, events, trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream})
 			bytes += o.size
 		}
 		objects += len(held)

@@ -133,10 +133,10 @@ func TestEvents(t *testing.T) {
 		`0 mark duration=8000 label="step"`,
 		`0 reserve bytes=8192 space=device1`,
 		`0 alloc id=3 bytes=600 space=device1`,
-		`0 alloc id=1 bytes=1000 space=device0 label="train.step\ttrain.py:7\ntrain.step\ttrain.py:7"`,
+		`0 alloc id=1 bytes=1000 space=device0`,
 		`4000 drop id=3 bytes=600 space=device1`,
 		`9000 alloc id=4 bytes=3000 space=device1`,
-		`19000 alloc id=2 bytes=500 space=device0 stream=1 label="train.step\ttrain.py:7\ntrain.step\ttrain.py:7"`,
+		`19000 alloc id=2 bytes=500 space=device0 stream=1`,
 		`29000 mark space=device1 label="snapshot"`,
 	)
 	if want := time.UnixMicro(1_700_000_000_000_001); !tr.Start.Equal(want) {
