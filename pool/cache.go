@@ -23,7 +23,7 @@ type cache struct {
 	active      bool   // the cache is in Pool.active
 	used        bool   // a goroutine has used the cache since the pool's last Sample
 	stocked     bool   // the cache is in Pool.stocked
-	count       pressure.Shard
+	count       shard
 	cached      int64          // bytes in the magazines
 	keep        int64          // largest allowed value of cached
 	lastEmptied int            // the magazine that was emptied last to make room

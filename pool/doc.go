@@ -35,7 +35,7 @@
 //	a cache: several, by number    cache.mu
 //	magazines for any cache    depot.mu
 //	the free pieces    core.mu
-//	short ones, with nothing taken inside    ladder, inFlight, sites, poison, Pool.caching, Scope, pressure.Budget, a trace.Recorder's
+//	short ones, with nothing taken inside    ladder, inFlight, sites, poison, Pool.caching, Scope, budget, a trace.Recorder's
 //
 // The pool holds none of its locks while it calls the upstream, a Record, a
 // [Reclaimable] or other code that is not its own, or while somebody waits. So

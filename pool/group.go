@@ -32,8 +32,8 @@ type Sharer interface {
 type group struct {
 	space   pressure.Space // of the device
 	start   time.Time
-	tracker pressure.Tracker // reserved bytes of all pools; it does not count live bytes
-	budget  pressure.Budget
+	tracker tracker // reserved bytes of all pools; it does not count live bytes
+	budget  budget
 	soft    atomic.Int64 // soft limit in bytes; 0 = none
 	limit   atomic.Int64 // the budget as last estimated, in bytes; 0 = unknown
 
@@ -177,7 +177,7 @@ func (g *group) Allocated() int64 {
 
 // estimate brings the budget up to date and returns it. Every ten seconds that
 // asks the upstream.
-func (g *group) estimate() pressure.Estimate {
+func (g *group) estimate() estimate {
 	e := g.budget.At(time.Since(g.start), g.tracker.Reserved())
 	g.limit.Store(e.Budget)
 	return e

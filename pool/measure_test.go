@@ -236,7 +236,7 @@ func TestCallsOfTheUpstream(t *testing.T) {
 	}
 }
 
-// asked counts the calls of an upstream, those of pressure.Budget for an estimate apart.
+// asked counts the calls of an upstream, those of a budget for an estimate apart.
 type asked struct {
 	*small
 	calls int

@@ -54,7 +54,7 @@ type Pool struct {
 
 	depot   depot
 	core    core
-	tracker pressure.Tracker
+	tracker tracker
 	once    sync.Mutex // held while collect is made and while sink changes
 
 	caching        sync.Mutex   // held while upstreamCached changes
@@ -105,7 +105,7 @@ func New(cfg Config) (*Pool, error) {
 	p.stocked, p.active = newNumberSet(n), newNumberSet(n)
 	for k := range p.caches {
 		p.caches[k].number = uint32(k)
-		p.caches[k].count = pressure.Shard{Tracker: &p.tracker}
+		p.caches[k].count = shard{tracker: &p.tracker}
 	}
 	if cfg.Poison {
 		p.poison = new(poison)

@@ -14,20 +14,24 @@ import (
 // reading. LivePeak alone may be too high, by up to 1 MiB for each processor that
 // allocated; with [Config].ExactPeaks it is exact.
 type Stats struct {
-	pressure.Counts
-	Cached     int64         // reserved - live
-	Segments   int64         // number of segments taken from the upstream; of a Mapper, of ranges of addresses
-	FreeBlocks int64         // number of cached pieces
-	Largest    int64         // the largest cached piece
-	Waiting    int64         // number of pieces that wait for another stream
-	Hits       int64         // allocations that found a piece in their cache
-	Classes    []Class       // allocations by size, smallest first
-	Awaited    int64         // times that an allocation waited for a running cycle
-	Refusals   int64         // allocations that climbed the ladder
-	Failures   int64         // refusals that ended in an OutOfMemoryError
-	Climbing   time.Duration // sum of the durations of all steps of the ladder
-	Limits     pressure.Estimate
-	Upstream   Usage // what the upstream counts, if it is a Cacher
+	Live, LivePeak         int64 // bytes handed out now, and their peak since the last reset
+	Reserved, ReservedPeak int64 // bytes taken from the upstream, and their peak
+	Allocated, Freed       int64 // gross bytes handed out and given back, from the start
+	Allocs, Frees          int64 // how often
+
+	Cached     int64                              // reserved - live
+	Segments   int64                              // number of segments taken from the upstream; of a Mapper, of ranges of addresses
+	FreeBlocks int64                              // number of cached pieces
+	Largest    int64                              // the largest cached piece
+	Waiting    int64                              // number of pieces that wait for another stream
+	Hits       int64                              // allocations that found a piece in their cache
+	Classes    []Class                            // allocations by size, smallest first
+	Awaited    int64                              // times that an allocation waited for a running cycle
+	Refusals   int64                              // allocations that climbed the ladder
+	Failures   int64                              // refusals that ended in an OutOfMemoryError
+	Climbing   time.Duration                      // sum of the durations of all steps of the ladder
+	Limits     struct{ Soft, Hard, Budget int64 } // the limits in bytes, and what the space may hold; 0 = none known
+	Upstream   Usage                              // what the upstream counts, if it is a Cacher
 }
 
 // A Class counts the allocations of one range of sizes.
@@ -59,7 +63,7 @@ func (p *Pool) Stats() Stats {
 			s.Classes = append(s.Classes, Class{Max: 1 << k, Allocs: n})
 		}
 	}
-	s.Counts = p.tracker.Counts()
+	p.tracker.Counts(&s)
 	s.LivePeak = min(s.LivePeak, s.ReservedPeak) // the peak includes bytes that caches had counted in advance
 	s.Cached = s.Reserved - s.Live
 	s.Climbing = time.Duration(p.ladder.spent.Load())
@@ -131,7 +135,7 @@ func (p *Pool) Allocated() int64 {
 	return sum
 }
 
-func (p *Pool) estimate() pressure.Estimate { return p.group.estimate() }
+func (p *Pool) estimate() estimate { return p.group.estimate() }
 
 // Report writes what the pool holds, in the layout of CUDA.jl's pool_status.
 func (p *Pool) Report(w io.Writer) error {

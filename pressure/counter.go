@@ -23,7 +23,7 @@ type Counter struct {
 
 	mu             sync.Mutex // held to move a part's count, and to read all of them
 	bytes, objects int64      // that no part holds
-	_              pad
+	_              [64]byte
 	parts          [counterParts]counterPart
 }
 

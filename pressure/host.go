@@ -139,3 +139,9 @@ func keyed(text []byte) map[string]int64 {
 	}
 	return fields
 }
+
+// Info is what a space says of itself. Both are bytes.
+type Info struct {
+	Free  int64 // what could be taken from it now
+	Total int64 // what it has in all
+}

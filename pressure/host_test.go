@@ -1,7 +1,6 @@
 package pressure
 
 import (
-	"errors"
 	"runtime"
 	"testing"
 	"testing/fstest"
@@ -107,58 +106,5 @@ func TestLinuxStalls(t *testing.T) {
 		if _, err := linuxStalls(files(map[string]string{"proc/pressure/memory": bad})); err == nil {
 			t.Errorf("no error for %q", bad)
 		}
-	}
-}
-
-func TestBudget(t *testing.T) {
-	info, fail := Info{Free: 100, Total: 1000}, error(nil)
-	var told []error
-	asked := 0
-	b := Budget{
-		Info:   func() (Info, error) { asked++; return info, fail },
-		Failed: func(err error) { told = append(told, err) },
-	}
-	at := func(s int, reserved, want int64) {
-		t.Helper()
-		if got := b.At(time.Duration(s)*time.Second, reserved).Budget; got != want {
-			t.Errorf("budget at %d s = %d, want %d", s, got, want)
-		}
-	}
-	at(0, 50, 150)
-	info.Free = 500
-	at(9, 50, 150) // holds for ten seconds
-	at(10, 50, 550)
-	fail = errors.New("no answer")
-	at(20, 70, 550) // goes on with what it knows
-	at(30, 70, 550)
-	if len(told) != 1 {
-		t.Errorf("told %d times of one row of failures", len(told))
-	}
-	fail = nil
-	at(40, 0, 500)
-	if asked != 5 {
-		t.Errorf("asked %d times, want 5", asked)
-	}
-}
-
-func TestBudgetPrefersLimits(t *testing.T) {
-	know := func() (Info, error) { return Info{Free: 100, Total: 1000}, nil }
-	soft, hard := Limit{Bytes: 300}, Limit{Percent: 80}
-	for _, c := range []struct {
-		limits Limits
-		want   Estimate
-	}{
-		{Limits{Soft: soft, Hard: hard}, Estimate{Soft: 300, Hard: 800, Budget: 800}},
-		{Limits{Soft: soft}, Estimate{Soft: 300, Budget: 300}},
-		{Limits{}, Estimate{Budget: 110}},
-	} {
-		b := Budget{Limits: c.limits, Info: know}
-		if got := b.At(0, 10); got != c.want {
-			t.Errorf("%+v: %+v, want %+v", c.limits, got, c.want)
-		}
-	}
-	silent := Budget{Limits: Limits{Hard: Limit{Bytes: 7}}}
-	if got := silent.At(0, 0); got.Budget != 7 {
-		t.Errorf("without a source: %+v", got)
 	}
 }

@@ -81,25 +81,3 @@ func TestGoMemoryIsLessWhatWasReleased(t *testing.T) {
 		t.Errorf("%d bytes with 64 MiB in use, %d without", with, without)
 	}
 }
-
-func TestSetLimitsAsksAnew(t *testing.T) {
-	asked := 0
-	b := Budget{Limits: Limits{Hard: Limit{Percent: 50}}, Info: func() (Info, error) {
-		asked++
-		return Info{Total: 1000, Free: 1000}, nil
-	}}
-	if e := b.At(0, 0); e.Hard != 500 {
-		t.Errorf("%+v", e)
-	}
-	b.At(BudgetInterval-1, 0)
-	b.SetLimits(Limits{Hard: Limit{Percent: 30}, Soft: Limit{Bytes: 100}})
-	if e := b.At(BudgetInterval-1, 0); e.Hard != 300 || e.Soft != 100 || asked != 2 {
-		t.Errorf("%+v after %d questions", e, asked)
-	}
-	if b.At(2*BudgetInterval-2, 0); asked != 2 {
-		t.Errorf("%d questions before the last answer was old", asked)
-	}
-	if b.At(2*BudgetInterval-1, 0); asked != 3 {
-		t.Errorf("%d questions once it was", asked)
-	}
-}

@@ -1,23 +1,25 @@
-package pressure
+package pool
 
 import (
 	"fmt"
 	"sync/atomic"
+
+	"github.com/eagergc/eagergc/pressure"
 )
 
-// A Tracker counts the bytes that one space holds. The zero value is ready and
+// A tracker counts the bytes that one space holds. The zero value is ready and
 // has counted nothing. Its methods are lock-free, do not allocate and are safe
 // for concurrent use. Counters that different callers write lie on cache lines
 // of their own; callers that count many times a microsecond go through a
-// [Shard].
+// shard.
 //
 // A tracker may be part of a larger one: its reserved bytes then count there, too,
 // and a limit bounds the reserved bytes of the larger one. Set Within before the
 // first use.
 //
 // A count that falls below zero panics: something was given back twice.
-type Tracker struct {
-	Within *Tracker // nil = not part of another
+type tracker struct {
+	Within *tracker // nil = not part of another
 
 	live gauge
 	_    pad
@@ -40,33 +42,11 @@ type gauge struct {
 	now, peak atomic.Int64
 }
 
-// Counts is one reading of a [Tracker]. Its fields are read one after the other
-// while others count on, so they agree with each other only at rest.
-type Counts struct {
-	Live, LivePeak         int64 // bytes handed out now, and their peak since the last reset
-	Reserved, ReservedPeak int64 // bytes taken from the upstream, and their peak
-	Allocated, Freed       int64 // gross bytes handed out and given back, from the start
-	Allocs, Frees          int64 // how often
-}
-
-// Take counts bytes as handed out.
-func (t *Tracker) Take(bytes int64) {
-	t.live.add(bytes)
-	t.allocated.Add(bytes)
-	t.allocs.Add(1)
-}
-
-// Give counts bytes as given back. Counts must be of what Take took.
-func (t *Tracker) Give(bytes int64) {
-	t.live.sub("live", bytes)
-	t.frees.Add(1)
-}
-
 // Reserve counts bytes as taken from the upstream if reserved does not pass
 // limit by it, and reports whether it did. Callers ask first and go to the
 // upstream after, so reserved bytes are never above limit. A limit of 0 means no
 // limit.
-func (t *Tracker) Reserve(bytes, limit int64) bool {
+func (t *tracker) Reserve(bytes, limit int64) bool {
 	if t.Within != nil {
 		if !t.Within.Reserve(bytes, limit) {
 			return false
@@ -78,7 +58,7 @@ func (t *Tracker) Reserve(bytes, limit int64) bool {
 
 // Headroom returns how many bytes may still be reserved under limit: less than 0 if
 // the limit has fallen below what is reserved.
-func (t *Tracker) Headroom(limit int64) int64 {
+func (t *tracker) Headroom(limit int64) int64 {
 	for t.Within != nil {
 		t = t.Within
 	}
@@ -87,7 +67,7 @@ func (t *Tracker) Headroom(limit int64) int64 {
 
 // Release counts bytes as given back to the upstream. Callers count after the
 // upstream has taken them.
-func (t *Tracker) Release(bytes int64) {
+func (t *tracker) Release(bytes int64) {
 	t.held.sub("reserved", bytes)
 	if t.Within != nil {
 		t.Within.Release(bytes)
@@ -96,39 +76,32 @@ func (t *Tracker) Release(bytes int64) {
 
 // Live returns the bytes that are handed out, those included that shards hold
 // ready.
-func (t *Tracker) Live() int64 { return t.live.now.Load() }
+func (t *tracker) Live() int64 { return t.live.now.Load() }
 
 // Reserved returns the bytes that are taken from the upstream.
-func (t *Tracker) Reserved() int64 { return t.held.now.Load() }
+func (t *tracker) Reserved() int64 { return t.held.now.Load() }
 
 // Sample returns the tracker's reading for space under limit, in bytes.
-func (t *Tracker) Sample(space Space, limit int64) Sample {
-	return Sample{Space: space, Live: t.Live(), Reserved: t.Reserved(), Limit: limit}
+func (t *tracker) Sample(space pressure.Space, limit int64) pressure.Sample {
+	return pressure.Sample{Space: space, Live: t.Live(), Reserved: t.Reserved(), Limit: limit}
 }
 
 // Allocated returns the gross bytes handed out, from the start.
-func (t *Tracker) Allocated() int64 { return t.allocated.Load() }
+func (t *tracker) Allocated() int64 { return t.allocated.Load() }
 
-// Counts returns all counters.
-func (t *Tracker) Counts() Counts {
-	c := Counts{
-		Live: t.Live(), LivePeak: t.live.peak.Load(),
-		Reserved: t.Reserved(), ReservedPeak: t.held.peak.Load(),
-		Frees: t.frees.Load(), Allocated: t.allocated.Load(), Allocs: t.allocs.Load(),
-	}
-	c.Freed = c.Allocated - c.Live
-	return c
+// Counts sets what t counts. The numbers are read one after the other while others
+// count on, so they agree with each other only at rest.
+func (t *tracker) Counts(s *Stats) {
+	s.Live, s.LivePeak = t.Live(), t.live.peak.Load()
+	s.Reserved, s.ReservedPeak = t.Reserved(), t.held.peak.Load()
+	s.Frees, s.Allocated, s.Allocs = t.frees.Load(), t.allocated.Load(), t.allocs.Load()
+	s.Freed = s.Allocated - s.Live
 }
 
 // ResetPeaks sets the peaks to the present levels.
-func (t *Tracker) ResetPeaks() {
+func (t *tracker) ResetPeaks() {
 	t.live.peak.Store(t.live.now.Load())
 	t.held.peak.Store(t.held.now.Load())
-}
-
-func (g *gauge) add(bytes int64) {
-	mustNotBeNegative("taken", bytes)
-	g.raise(g.now.Add(bytes))
 }
 
 func (g *gauge) tryAdd(bytes, limit int64) bool {
@@ -148,7 +121,7 @@ func (g *gauge) tryAdd(bytes, limit int64) bool {
 func (g *gauge) sub(what string, bytes int64) {
 	mustNotBeNegative("given back", bytes)
 	if now := g.now.Add(-bytes); now < 0 {
-		panic(fmt.Sprintf("pressure: %s fell to %d bytes when %d were given back", what, now, bytes))
+		panic(fmt.Sprintf("pool: %s fell to %d bytes when %d were given back", what, now, bytes))
 	}
 }
 
@@ -163,18 +136,18 @@ func (g *gauge) raise(level int64) {
 
 func mustNotBeNegative(what string, bytes int64) {
 	if bytes < 0 {
-		panic(fmt.Sprintf("pressure: %d bytes %s", bytes, what))
+		panic(fmt.Sprintf("pool: %d bytes %s", bytes, what))
 	}
 }
 
-// A Shard counts for a tracker. One goroutine at a time uses it; its owner guards
+// A shard counts for a tracker. One goroutine at a time uses it; its owner guards
 // it with a lock. It takes some bytes in advance and gives them back late, so that
 // most calls touch no shared memory. The tracker's live bytes are therefore too
 // high by what its shards hold ready, at most 2 x Slack each, and never too low.
 // Settle makes them exact. The peak of live is exact while only one shard is in
 // use, and otherwise wrong by at most what the shards hold ready.
-type Shard struct {
-	Tracker *Tracker
+type shard struct {
+	tracker *tracker
 	Slack   int64 // bytes taken in advance; 0 = none
 
 	ready, least  int64 // bytes taken and not handed out; their minimum since the last exchange
@@ -182,10 +155,10 @@ type Shard struct {
 }
 
 // Take counts bytes as handed out.
-func (s *Shard) Take(bytes int64) {
+func (s *shard) Take(bytes int64) {
 	if s.ready < bytes {
 		s.exchange(bytes + s.Slack)
-		s.Tracker.live.raise(s.Tracker.live.now.Load() - s.Slack)
+		s.tracker.live.raise(s.tracker.live.now.Load() - s.Slack)
 	}
 	s.ready -= bytes
 	s.least = min(s.least, s.ready)
@@ -194,7 +167,7 @@ func (s *Shard) Take(bytes int64) {
 }
 
 // Give counts bytes as given back; any shard of the tracker will do.
-func (s *Shard) Give(bytes int64) {
+func (s *shard) Give(bytes int64) {
 	s.ready += bytes
 	s.out++
 	if s.ready > 2*s.Slack {
@@ -204,18 +177,18 @@ func (s *Shard) Give(bytes int64) {
 
 // Ready returns the bytes by which the tracker's live is too high because of
 // this shard.
-func (s *Shard) Ready() int64 { return s.ready }
+func (s *shard) Ready() int64 { return s.ready }
 
 // Pending returns the gross bytes handed out that the tracker has not counted yet.
-func (s *Shard) Pending() int64 { return s.bytes }
+func (s *shard) Pending() int64 { return s.bytes }
 
 // Settle tells the tracker everything and holds no bytes ready.
-func (s *Shard) Settle() { s.exchange(0) }
+func (s *shard) Settle() { s.exchange(0) }
 
 // exchange tells the tracker what it has not counted yet, and leaves want bytes
 // ready. Bytes that are only taken in advance do not count for the peak.
-func (s *Shard) exchange(want int64) {
-	t := s.Tracker
+func (s *shard) exchange(want int64) {
+	t := s.tracker
 	t.allocated.Add(s.bytes)
 	t.allocs.Add(s.n)
 	t.frees.Add(s.out)

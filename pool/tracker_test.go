@@ -1,4 +1,4 @@
-package pressure
+package pool
 
 import (
 	"math/rand/v2"
@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // TestTrackerAgainstModel: what any callers take and give back, through shards or not, is counted as a plain sum would.
@@ -19,17 +21,12 @@ func TestTrackerAgainstModel(t *testing.T) {
 }
 
 func trackerAgainstModel(t *testing.T, rng *rand.Rand) bool {
-	var tr Tracker
-	shards := []*Shard{{Tracker: &tr, Slack: 4096}, {Tracker: &tr, Slack: 100}, {Tracker: &tr}}
-	type counter interface {
-		Take(int64)
-		Give(int64)
-	}
-	ways := []counter{shards[0], shards[1], shards[2], &tr}
+	var tr tracker
+	shards := []*shard{{tracker: &tr, Slack: 4096}, {tracker: &tr, Slack: 100}, {tracker: &tr}}
 	var live, peak, allocated, allocs, frees int64
 	var held []int64
 	for range rng.IntN(100) {
-		way := ways[rng.IntN(len(ways))]
+		way := shards[rng.IntN(len(shards))]
 		switch k := rng.IntN(10); {
 		case k < 5:
 			n := rng.Int64N(10001)
@@ -57,7 +54,7 @@ func trackerAgainstModel(t *testing.T, rng *rand.Rand) bool {
 	for _, s := range shards {
 		s.Settle()
 	}
-	c := tr.Counts()
+	c := countsOf(&tr)
 	if c.Live != live || c.Allocated != allocated || c.Allocs != allocs || c.Frees != frees || c.Freed != allocated-live {
 		t.Errorf("counts %+v, want live %d allocated %d allocs %d frees %d", c, live, allocated, allocs, frees)
 	}
@@ -68,21 +65,21 @@ func trackerAgainstModel(t *testing.T, rng *rand.Rand) bool {
 }
 
 func TestShardPeakIsExactForOneShard(t *testing.T) {
-	var tr Tracker
-	s := Shard{Tracker: &tr, Slack: 1 << 20}
+	var tr tracker
+	s := shard{tracker: &tr, Slack: 1 << 20}
 	for _, n := range []int64{100, 1 << 19, 3 << 20} {
 		s.Take(n)
 	}
 	s.Give(3 << 20)
 	s.Settle()
-	if got, want := tr.Counts().LivePeak, int64(100+1<<19+3<<20); got != want {
+	if got, want := countsOf(&tr).LivePeak, int64(100+1<<19+3<<20); got != want {
 		t.Errorf("peak %d, want %d", got, want)
 	}
 }
 
 func TestTrackerNeverPassesItsLimit(t *testing.T) {
 	const limit = 1000
-	var tr Tracker
+	var tr tracker
 	var over atomic.Int64
 	stop := make(chan struct{})
 	var watch, work sync.WaitGroup
@@ -116,7 +113,7 @@ func TestTrackerNeverPassesItsLimit(t *testing.T) {
 	work.Wait()
 	close(stop)
 	watch.Wait()
-	if c := tr.Counts(); over.Load() != 0 || c.ReservedPeak > limit || c.Reserved != 0 {
+	if c := countsOf(&tr); over.Load() != 0 || c.ReservedPeak > limit || c.Reserved != 0 {
 		t.Errorf("seen above the limit %d times, counts %+v", over.Load(), c)
 	}
 	if tr.Reserve(limit+1, limit) || !tr.Reserve(limit, limit) || tr.Reserve(1, limit) {
@@ -125,10 +122,10 @@ func TestTrackerNeverPassesItsLimit(t *testing.T) {
 }
 
 func TestTrackerPanicsWithNumbers(t *testing.T) {
-	for name, broken := range map[string]func(*Tracker){
-		"-8 bytes":       func(tr *Tracker) { tr.Give(8) },
-		"reserved":       func(tr *Tracker) { tr.Release(8) },
-		"-3 bytes taken": func(tr *Tracker) { tr.Take(-3) },
+	for name, broken := range map[string]func(*tracker){
+		"-8 bytes":       func(tr *tracker) { (&shard{tracker: tr}).Give(8); tr.live.sub("live", 8) },
+		"reserved":       func(tr *tracker) { tr.Release(8) },
+		"-3 bytes taken": func(tr *tracker) { tr.Reserve(-3, 0) },
 	} {
 		func() {
 			defer func() {
@@ -136,45 +133,36 @@ func TestTrackerPanicsWithNumbers(t *testing.T) {
 					t.Errorf("panic %q does not say %q", text, name)
 				}
 			}()
-			broken(new(Tracker))
+			broken(new(tracker))
 		}()
 	}
 }
 
 func TestTrackerDoesNotAllocate(t *testing.T) {
-	var tr Tracker
-	s := Shard{Tracker: &tr, Slack: 512}
+	var tr tracker
+	s := shard{tracker: &tr, Slack: 512}
 	if n := testing.AllocsPerRun(100, func() {
-		tr.Take(8)
-		tr.Give(8)
 		s.Take(1024)
 		s.Give(1024)
-		_ = tr.Sample(Host, 0)
+		_ = tr.Sample(pressure.Host, 0)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 func BenchmarkTracker(b *testing.B) {
-	b.Run("direct", func(b *testing.B) {
-		var tr Tracker
-		for b.Loop() {
-			tr.Take(512)
-			tr.Give(512)
-		}
-	})
 	b.Run("shard", func(b *testing.B) {
-		var tr Tracker
-		s := Shard{Tracker: &tr, Slack: 1 << 20}
+		var tr tracker
+		s := shard{tracker: &tr, Slack: 1 << 20}
 		for b.Loop() {
 			s.Take(512)
 			s.Give(512)
 		}
 	})
 	b.Run("shard-parallel", func(b *testing.B) {
-		var tr Tracker
+		var tr tracker
 		b.RunParallel(func(pb *testing.PB) {
-			s := Shard{Tracker: &tr, Slack: 1 << 20}
+			s := shard{tracker: &tr, Slack: 1 << 20}
 			for pb.Next() {
 				s.Take(512)
 				s.Give(512)
@@ -185,8 +173,8 @@ func BenchmarkTracker(b *testing.B) {
 
 // A limit bounds what two trackers reserve together.
 func TestTrackerWithin(t *testing.T) {
-	var all Tracker
-	a, b := Tracker{Within: &all}, Tracker{Within: &all}
+	var all tracker
+	a, b := tracker{Within: &all}, tracker{Within: &all}
 	if !a.Reserve(60, 100) || b.Reserve(50, 100) || !b.Reserve(40, 100) || a.Reserve(1, 100) {
 		t.Errorf("reserved %d and %d under a limit of 100", a.Reserved(), b.Reserved())
 	}
@@ -198,8 +186,8 @@ func TestTrackerWithin(t *testing.T) {
 
 // TestTheLimitIsThatOfAllWithin: a tracker within another has no limit of its own.
 func TestTheLimitIsThatOfAllWithin(t *testing.T) {
-	var all Tracker
-	a, b := Tracker{Within: &all}, Tracker{Within: &all}
+	var all tracker
+	a, b := tracker{Within: &all}, tracker{Within: &all}
 	if !a.Reserve(60, 100) || !b.Reserve(40, 100) || b.Reserve(1, 100) {
 		t.Error("100 bytes take 60 and 40, and not one more")
 	}
@@ -207,15 +195,15 @@ func TestTheLimitIsThatOfAllWithin(t *testing.T) {
 	if !b.Reserve(60, 100) || b.Reserved() != 100 || a.Reserved() != 0 || all.Reserved() != 100 {
 		t.Errorf("%d and %d of %d", a.Reserved(), b.Reserved(), all.Reserved())
 	}
-	if all.Counts().ReservedPeak != 100 || b.Headroom(150) != 50 {
-		t.Errorf("peak %d, headroom %d", all.Counts().ReservedPeak, b.Headroom(150))
+	if countsOf(&all).ReservedPeak != 100 || b.Headroom(150) != 50 {
+		t.Errorf("peak %d, headroom %d", countsOf(&all).ReservedPeak, b.Headroom(150))
 	}
 }
 
 // TestAShardTakesAndGivesInAdvance: with 100 bytes of slack, by hand.
 func TestAShardTakesAndGivesInAdvance(t *testing.T) {
-	var tr Tracker
-	s := Shard{Tracker: &tr, Slack: 100}
+	var tr tracker
+	s := shard{tracker: &tr, Slack: 100}
 	for i, step := range []struct {
 		do    func(int64)
 		bytes int64
@@ -235,7 +223,12 @@ func TestAShardTakesAndGivesInAdvance(t *testing.T) {
 		}
 	}
 	s.Settle()
-	if c := tr.Counts(); c.Live != 59 || c.LivePeak != 160 || c.Allocs != 3 || c.Frees != 2 || c.Allocated != 160 || s.Ready() != 0 || s.Pending() != 0 {
+	if c := countsOf(&tr); c.Live != 59 || c.LivePeak != 160 || c.Allocs != 3 || c.Frees != 2 || c.Allocated != 160 || s.Ready() != 0 || s.Pending() != 0 {
 		t.Errorf("%+v", c)
 	}
+}
+
+func countsOf(t *tracker) (s Stats) {
+	t.Counts(&s)
+	return s
 }

@@ -1,14 +1,16 @@
-package pressure
+package pool
 
 import (
 	"sync"
 	"time"
+
+	"github.com/eagergc/eagergc/pressure"
 )
 
-// BudgetInterval is how long an estimate of a [Budget] holds, as in CUDA.jl.
-const BudgetInterval = 10 * time.Second
+// budgetInterval is how long an estimate of a budget holds, as in CUDA.jl.
+const budgetInterval = 10 * time.Second
 
-// A Budget says what a space may hold, as CUDA.jl 5.4 estimates it: the hard
+// A budget says what a space may hold, as CUDA.jl 5.4 estimates it: the hard
 // limit; without one the soft limit; without that free + live + cached bytes,
 // estimated anew every ten seconds. When the space does not answer, the last
 // estimate stays, and Failed is told of the first failure in a row. (In CUDA.jl
@@ -16,37 +18,31 @@ const BudgetInterval = 10 * time.Second
 //
 // Set the fields before the first use, and Limits later by SetLimits only. The
 // methods are safe for concurrent use.
-type Budget struct {
-	Limits Limits
-	Info   func() (Info, error) // asks the space; nil = nothing is known but absolute limits
-	Failed func(error)          // told of a failure, once; nil = nobody is
+type budget struct {
+	Limits pressure.Limits
+	Info   func() (pressure.Info, error) // asks the space; nil = nothing is known but absolute limits
+	Failed func(error)                   // told of a failure, once; nil = nobody is
 
 	mu     sync.Mutex
 	asking bool          // somebody asks the space, without the lock
 	known  bool          // there is an estimate
 	failed bool          // the last one failed
 	next   time.Duration // when to estimate anew
-	last   Estimate
+	last   estimate
 	free   int64 // free + reserved at the last success; 0 = none yet
 }
 
-// Info is what a space says of itself. Both are bytes.
-type Info struct {
-	Free  int64 // what could be taken from it now
-	Total int64 // what it has in all
-}
-
-// An Estimate is one answer of a [Budget], in bytes; 0 = none known.
-type Estimate struct {
+// An estimate is one answer of a budget, in bytes; 0 = none known.
+type estimate struct {
 	Soft, Hard int64 // the limits, shares of the total resolved
 	Budget     int64 // what the space may hold
 }
 
 // At returns the estimate at time now of any monotonic clock, for a space of
 // which reserved bytes are taken (live + cached). It asks the space at the first
-// call and when the last estimate is [BudgetInterval] old; meanwhile other
+// call and when the last estimate is budgetInterval old; meanwhile other
 // callers get the last estimate and wait for nobody.
-func (b *Budget) At(now time.Duration, reserved int64) Estimate {
+func (b *budget) At(now time.Duration, reserved int64) estimate {
 	b.mu.Lock()
 	e, due := b.last, !b.asking && !(b.known && now < b.next)
 	b.asking = b.asking || due
@@ -57,8 +53,8 @@ func (b *Budget) At(now time.Duration, reserved int64) Estimate {
 	info, err := b.ask()
 	b.mu.Lock()
 	first := err != nil && !b.failed
-	b.asking, b.known, b.failed, b.next = false, true, err != nil, now+BudgetInterval
-	b.estimate(info, err, reserved)
+	b.asking, b.known, b.failed, b.next = false, true, err != nil, now+budgetInterval
+	b.update(info, err, reserved)
 	e = b.last
 	b.mu.Unlock()
 	if first && b.Failed != nil {
@@ -68,16 +64,16 @@ func (b *Budget) At(now time.Duration, reserved int64) Estimate {
 }
 
 // SetLimits changes the limits. The next At estimates anew.
-func (b *Budget) SetLimits(l Limits) {
+func (b *budget) SetLimits(l pressure.Limits) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.Limits, b.known = l, false
 	b.last.Soft, b.last.Hard = 0, 0
 }
 
-// estimate works out the budget. If the space did not answer, it uses what is
+// update works out the budget. If the space did not answer, it uses what is
 // known from before.
-func (b *Budget) estimate(info Info, err error, reserved int64) {
+func (b *budget) update(info pressure.Info, err error, reserved int64) {
 	if err == nil && b.Info != nil {
 		b.free = max(info.Free, 0) + reserved
 	}
@@ -97,9 +93,9 @@ func (b *Budget) estimate(info Info, err error, reserved int64) {
 	}
 }
 
-func (b *Budget) ask() (Info, error) {
+func (b *budget) ask() (pressure.Info, error) {
 	if b.Info == nil {
-		return Info{}, nil
+		return pressure.Info{}, nil
 	}
 	return b.Info()
 }
