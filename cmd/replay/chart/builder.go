@@ -81,7 +81,11 @@ func (b *Builder) At(workload int) string {
 	if b.Grid.Machine != nil {
 		cost = "costs of the machine"
 	}
-	return fmt.Sprintf("a limit of %s (%s), %s", l, pressure.Bytes(l.Of(b.Grid.Workloads[workload])).String(), cost)
+	limit := pressure.Bytes(l.Of(b.Grid.Workloads[workload])).String()
+	if l.Factor > 0 {
+		limit = fmt.Sprintf("%s (%s)", l, limit)
+	}
+	return fmt.Sprintf("a limit of %s, %s", limit, cost)
 }
 
 // About describes a workload.

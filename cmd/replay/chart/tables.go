@@ -31,7 +31,7 @@ func MeanOver(g *experiment.Grid) string {
 func Block(g *experiment.Grid, workload, cost int) Table {
 	head := []string{g.CostName(cost)}
 	for _, l := range g.Limits {
-		head = append(head, l.String(), left)
+		head = append(head, limitName(l), left)
 	}
 	t := Table{head}
 	for p, name := range g.Contenders {
@@ -64,7 +64,7 @@ func cellText(o *experiment.Outcome) (pause, cycles string) {
 func Summary(g *experiment.Grid, cost int) Table {
 	head := []string{g.CostName(cost)}
 	for _, l := range g.Limits {
-		head = append(head, l.String())
+		head = append(head, limitName(l))
 	}
 	t := Table{append(head, "all", "longest", "failed")}
 	for p, name := range g.Contenders {
@@ -185,4 +185,12 @@ func Reasons(runs []Run) Table {
 		}
 	}
 	return counts
+}
+
+// limitName is a limit as people say it: 1.5x, 8.00 GiB.
+func limitName(l experiment.Limit) string {
+	if l.Factor == 0 {
+		return pressure.Bytes(l.Bytes).String()
+	}
+	return l.String()
 }

@@ -40,7 +40,7 @@ func TestReportInBrowser(t *testing.T) {
 	c := newChromium(t)
 	file := filepath.Join(t.TempDir(), "report.html")
 	var stderr bytes.Buffer
-	if status := run(t.Context(), []string{"report", "mlp", "--policies", "never,cudajl", "-o", file}, io.Discard, &stderr); status != 0 {
+	if status := run(t.Context(), []string{"report", "mlp", "--policies", "never,cudajl", "--limits", "1.25x,1.5x,2x", "-o", file}, io.Discard, &stderr); status != 0 {
 		t.Fatalf("replay report: %s", &stderr)
 	}
 	type found struct {

@@ -106,10 +106,10 @@ type pageRecording struct {
 	Reasons                    chart.Table // policy, decision, reason, how often
 }
 
-// newPage makes the page of a grid that has run: details are at its typical limit
-// and last cost.
+// newPage makes the page of a grid that has run: details are at its last cost, and at the limit that is
+// advised for a recording, or at the typical one where the user has said the limits.
 func newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, error) {
-	b := &pageBuilder{Builder: chart.NewBuilder(g, len(g.Costs)-1, chart.Typical(g, 0).Limit)}
+	b := &pageBuilder{Builder: chart.NewBuilder(g, len(g.Costs)-1, chart.Typical(g, 0).Limit), asked: cmd.Flags().Changed("limits")}
 	b.data.Policies = chart.Looks(g, b.Palette)
 	p := &page{Title: b.title(), Verdict: chart.Verdict(g, b.Cost), World: b.world(), LostBy: lostBy(g)}
 	for j := range g.Costs {
@@ -192,6 +192,7 @@ func (p *page) write(w io.Writer) error {
 type pageBuilder struct {
 	*chart.Builder
 	data   chart.Data
+	asked  bool                 // for the limits of the grid
 	advice []*experiment.Advice // of each recording; nil where there is none
 }
 
@@ -199,20 +200,26 @@ type pageBuilder struct {
 // workloads may be concurrent.
 func (b *pageBuilder) recording(ctx context.Context, i int) (r pageRecording, data chart.Recording, err error) {
 	g, w := b.Grid, b.Grid.Workloads[i]
-	runs := chart.LogRuns(g, chart.Typical(g, i), b.slots(), true)
 	advice, err := advise(ctx, g, i, b.Cost, 0, 0)
 	if err != nil && !errors.Is(err, experiment.ErrNoAdvice) {
 		return r, data, err
 	}
 	b.advice[i] = advice
+	shown := *b.Builder
+	if advice != nil && !b.asked {
+		alone := *g
+		alone.Limits = []experiment.Limit{{Bytes: advice.Limit}}
+		shown.Grid, shown.Limit = &alone, 0
+	}
+	runs := chart.LogRuns(shown.Grid, shown.Cell(i), b.slots(), true)
 	r = pageRecording{
 		Index: i, ID: "recording-" + chart.Stem(w.Name), Name: w.Name, Short: b.short(i, advice), About: chart.About(w),
-		At: b.At(i), Open: len(g.Workloads) == 1, Runs: chart.RunTable(runs), Reasons: chart.Reasons(runs), Spark: chart.Spark(runs),
+		At: shown.At(i), Open: len(g.Workloads) == 1, Runs: chart.RunTable(runs), Reasons: chart.Reasons(runs), Spark: chart.Spark(runs),
 	}
 	if len(g.Workloads) > 1 {
 		r.Cards = b.AdviceCards(advice)
 	}
-	data = b.Recording(i, runs)
+	data = shown.Recording(i, runs)
 	r.Charts = b.Figures(i, runs)
 	data.Charts = make(map[string][]chart.LineChart)
 	for _, f := range r.Charts {

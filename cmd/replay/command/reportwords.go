@@ -30,7 +30,7 @@ func (b *pageBuilder) world() string {
 	if m := b.Grid.Machine; m != nil {
 		cost = fmt.Sprintf("that of a machine where one that frees nothing takes %s (%s)", pressure.Duration(m.Cycle(0, 0, 0)), m.About)
 	}
-	return fmt.Sprintf("Each policy was replayed on the recorded allocations and waits, on a virtual clock; the cost of a collection: %s, of the refusal ladder: %s. "+
+	return fmt.Sprintf("Each policy was replayed on the recorded allocations and waits, on a virtual clock; the cost of a collection: %s; of the ladder, which is tried when an allocation does not fit: %s. "+
 		"A pause counts as exposed only beyond what the program waited for the device anyway. A limit such as 1.5x is a factor of the "+
 		"peak reachable bytes: the most that was in use at once.", cost, b.Grid.Ladder)
 }
@@ -52,7 +52,7 @@ func (b *pageBuilder) cards() []chart.Card {
 	}
 	lost := func(p int) string { return chart.LostText(g.Lost(b.Cost, p, experiment.AllLimits)) }
 	name := g.Contenders[r.Best].String()
-	best := card("Policy", name, fmt.Sprintf("loses %s of the time over all limits", lost(r.Best)), b.Palette.Mark(name))
+	best := card("Policy", name, fmt.Sprintf("loses %s of the time in the mean over all limits of the table", lost(r.Best)), b.Palette.Mark(name))
 	if r.Second >= 0 {
 		best.About += fmt.Sprintf("; the next best, %s, loses %s", g.Contenders[r.Second], lost(r.Second))
 	} else {
