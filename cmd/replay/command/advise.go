@@ -185,7 +185,7 @@ func writeCosts(ctx context.Context, w io.Writer, q experiment.Question, cost si
 
 // measureCycle measures what a cycle costs here, and says how it did.
 func measureCycle(ctx context.Context, heap int64) (sim.Cost, string, error) {
-	m, fit, _, err := live.Calibrate(ctx, live.Calibration{Heap: heap, Memory: live.Memory{Direct: true}, Time: 2 * time.Second})
+	m, fit, err := live.Calibrate(ctx, live.Calibration{Heap: heap, Memory: live.Memory{Direct: true}, Time: 2 * time.Second})
 	if err != nil {
 		return sim.Cost{}, "", err
 	}

@@ -57,6 +57,7 @@ func TestBombs(t *testing.T) {
 	}
 	for name := range bombs {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			path := filepath.Join(t.TempDir(), name+".gz")
 			size := writeBomb(t, path, name, 2)
 			cmd := exec.Command("replay", "info", path)

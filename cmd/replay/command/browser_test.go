@@ -37,6 +37,7 @@ const probe = `(async () => {
 // TestReportInBrowser opens a report in headless Chromium: it draws,
 // answers mouse and keyboard, asks for nothing, and says nothing on the console.
 func TestReportInBrowser(t *testing.T) {
+	t.Parallel()
 	c := newChromium(t)
 	file := filepath.Join(t.TempDir(), "report.html")
 	var stderr bytes.Buffer

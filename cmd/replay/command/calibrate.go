@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -21,10 +20,10 @@ import (
 
 func newCalibrate() *cobra.Command {
 	var (
-		out, heap, like, cycles string
-		scale                   int64
-		cal                     live.Calibration
-		mem                     memory
+		out, heap, like string
+		scale           int64
+		cal             live.Calibration
+		mem             memory
 	)
 	cmd := &cobra.Command{
 		Use:   "calibrate [RUN.arrows]",
@@ -75,7 +74,7 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
 					return err
 				}
 			}
-			if err := errors.Join(canWrite(out), canWrite(cycles)); err != nil {
+			if err := canWrite(out); err != nil {
 				return err
 			}
 			closing, err := mem.open()
@@ -85,11 +84,8 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
 			defer func() { err = errors.Join(err, closing()) }()
 			cal.Memory = mem.Memory
 			stop := saying(cmd.ErrOrStderr(), fmt.Sprintf("measuring cycles for %v, longer on a busy machine", cal.Time))
-			m, fit, seen, err := live.Calibrate(cmd.Context(), cal)
+			m, fit, err := live.Calibrate(cmd.Context(), cal)
 			stop()
-			if err == nil && cycles != "" {
-				err = saveCycles(cycles, seen)
-			}
 			if err != nil {
 				return err
 			}
@@ -105,7 +101,6 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
 	f.DurationVar(&cal.Time, "time", 30*time.Second, "how `long` to measure")
 	f.StringVar(&like, "like", "", "`recording` of the app, which is executed to measure; empty: made-up programs")
 	f.Int64Var(&scale, "scale", 1, "divide all sizes of that recording by `n`")
-	f.StringVar(&cycles, "cycles", "", "JSON lines `file` to write: what each cycle took")
 	mem.register(f)
 	return cmd
 }
@@ -122,18 +117,6 @@ func fitRun(cmd *cobra.Command, path string, heap int64, out string) error {
 	}
 	m.About = fmt.Sprintf("fitted to %s; Go heap %s", t.Name, pressure.Bytes(m.Heap).String())
 	return saveMachine(cmd, out, m, fit)
-}
-
-// saveCycles writes a cycle to a line.
-func saveCycles(path string, all []live.Observation) error {
-	var b bytes.Buffer
-	out := json.NewEncoder(&b)
-	for _, o := range all {
-		if err := out.Encode(o); err != nil {
-			return err
-		}
-	}
-	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
 // saveMachine writes a machine to a file or prints it, and says what it is.

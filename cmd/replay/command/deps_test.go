@@ -1,7 +1,9 @@
 package command
 
 import (
+	"maps"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,7 +36,7 @@ func TestDeps(t *testing.T) {
 		}
 		return all
 	}
-	for pkg, banned := range map[string]map[string]string{
+	bans := map[string]map[string]string{
 		"pressure":                with(map[string]string{module + "gc": "pressure is below gc", module + "trace": "a trace is made of samples, not the reverse"}),
 		"trace":                   with(map[string]string{module + "gc": "a recording outlives the collector that was recorded"}),
 		"gc/policy":               with(map[string]string{module + "trace": "a rule knows no recording"}),
@@ -48,45 +50,49 @@ func TestDeps(t *testing.T) {
 		"gc/debug":                with(nil, "net/http"),
 		"gc/debug/flight":         with(nil, "net/http"),
 		"trace/formats/poolpprof": with(nil, "net/http", "github.com/google/pprof/profile"),
-	} {
-		t.Run(pkg, func(t *testing.T) {
-			for path := range deps(t, module+pkg) {
-				for bad, why := range banned {
-					if path == bad || strings.HasPrefix(path, bad+"/") && bad != module+"trace" {
-						t.Errorf("%s imports %s: %s", pkg, path, why)
-					}
-				}
-			}
-		})
 	}
-	t.Run("beam", func(t *testing.T) {
-		for _, pkg := range []string{"cmd/replay"} {
-			for path := range deps(t, module+pkg) {
-				if strings.HasPrefix(path, "github.com/apache/beam/") {
-					t.Errorf("%s imports %s: Beam's 800 packages are for sim/fleet/beam alone", pkg, path)
+	links := deps(t, append(slices.Collect(maps.Keys(bans)), "cmd/replay"))
+	for pkg, banned := range bans {
+		for path := range links[pkg] {
+			for bad, why := range banned {
+				if path == bad || strings.HasPrefix(path, bad+"/") && bad != module+"trace" {
+					t.Errorf("%s imports %s: %s", pkg, path, why)
 				}
 			}
 		}
-	})
-	t.Run("bans exist", func(t *testing.T) {
-		all := deps(t, module+"cmd/replay")
-		for bad := range heavy {
-			if bad != "gorgonia.org/cu" && bad != "github.com/prometheus/client_golang" && !all[bad] {
-				t.Errorf("%s is banned but cmd/replay does not link it: is the path right?", bad)
-			}
+	}
+	all := links["cmd/replay"]
+	for path := range all {
+		if strings.HasPrefix(path, "github.com/apache/beam/") {
+			t.Errorf("cmd/replay imports %s: Beam's 800 packages are for sim/fleet/beam alone", path)
 		}
-	})
+	}
+	for bad := range heavy {
+		if bad != "gorgonia.org/cu" && bad != "github.com/prometheus/client_golang" && !all[bad] {
+			t.Errorf("%s is banned but cmd/replay does not link it: is the path right?", bad)
+		}
+	}
 }
 
-func deps(t *testing.T, pkg string) map[string]bool {
+// deps returns what each package of ours links.
+func deps(t *testing.T, packages []string) map[string]map[string]bool {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", pkg).Output()
-	if err != nil {
-		t.Fatalf("go list -deps %s: %v", pkg, err)
+	args := []string{"list", "-f", `{{.ImportPath}} {{join .Deps " "}}`}
+	for _, pkg := range packages {
+		args = append(args, module+pkg)
 	}
-	all := make(map[string]bool)
-	for path := range strings.FieldsSeq(string(out)) {
-		all[path] = true
+	out, err := exec.Command("go", args...).Output()
+	if err != nil {
+		t.Fatalf("go %v: %v", args, err)
+	}
+	all := make(map[string]map[string]bool)
+	for line := range strings.Lines(string(out)) {
+		paths := strings.Fields(line)
+		links := make(map[string]bool)
+		for _, path := range paths {
+			links[path] = true
+		}
+		all[strings.TrimPrefix(paths[0], module)] = links
 	}
 	return all
 }

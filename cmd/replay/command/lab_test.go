@@ -77,6 +77,7 @@ func wellBehaved(t *testing.T, c *chromium) {
 
 // TestLab moves the dials as a reader would.
 func TestLab(t *testing.T) {
+	t.Parallel()
 	c := openLab(t, "sample=mlp&limit=2x&cycle=20ms&policies=never;cudajl;threshold:0.7")
 	verdict := "document.querySelector('.verdict').textContent"
 	c.until(verdict)
@@ -105,6 +106,7 @@ func TestLab(t *testing.T) {
 // some recordings under every policy. EAGERGC_LAB=all has it try all of them at twelve
 // limits and costs each, which takes minutes.
 func TestLabIsEqual(t *testing.T) {
+	t.Parallel()
 	c := openLab(t, "")
 	names, policies := samples.All(), contenderNames()
 	limits, cycles := []string{"1.1x", "1.5x", "2x", "4x"}, []string{"1ms", "10ms", "100ms"}
@@ -152,6 +154,7 @@ func TestLabIsEqual(t *testing.T) {
 // TestLabOpens drops a file of each format on the page, whole ones and broken ones:
 // what the page says is what the command line says.
 func TestLabOpens(t *testing.T) {
+	t.Parallel()
 	c := openLab(t, "")
 	dir := t.TempDir()
 	for _, format := range []string{"text"} {

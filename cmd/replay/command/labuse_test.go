@@ -43,6 +43,7 @@ func middle(c *chromium, selector string) (at point, width float64) {
 // TestLabTouch uses a telephone at night: fingers move dials and charts, and nothing
 // is wider than the screen.
 func TestLabTouch(t *testing.T) {
+	t.Parallel()
 	c := openLab(t, "sample=mlp&limit=2x&policies=never;cudajl")
 	c.screen(390, true, map[string]string{"color-scheme": "dark", "reduced-motion": "reduce"})
 	settled(c)
@@ -85,6 +86,7 @@ func TestLabTouch(t *testing.T) {
 
 // TestLabKeys uses the page without a mouse.
 func TestLabKeys(t *testing.T) {
+	t.Parallel()
 	c := openLab(t, "sample=mlp&limit=2x&policies=never;cudajl")
 	c.screen(768, false, nil)
 	settled(c)
@@ -137,6 +139,7 @@ func TestLabKeys(t *testing.T) {
 // TestLabTakenAway takes a table, a picture and a link from the page: the table is that
 // of the command line, and the link shows the same again.
 func TestLabTakenAway(t *testing.T) {
+	t.Parallel()
 	c := openLab(t, "sample=mlp&limit=2x&cycle=20ms&price=0.01&policies=never;cudajl;threshold:0.7&pair=cudajl;never&time=0.5,1&why=0,3&chart=front&rule=live+%3E+0.9*limit&on=1")
 	dir := c.downloads()
 	settled(c)
@@ -203,6 +206,7 @@ func taken(t *testing.T, file string) []byte {
 // TestLabRule writes a policy in the page: what is wrong is said at its place, and the
 // program that is copied says the same.
 func TestLabRule(t *testing.T) {
+	t.Parallel()
 	c := openLab(t, "sample=mlp&policies=never;pacer")
 	settled(c)
 	write := func(text string) {

@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"runtime/debug"
 	"syscall/js"
-	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/lab/session"
 	"github.com/eagergc/eagergc/sim"
@@ -30,14 +29,13 @@ func main() {
 // A question has the arguments of every operation; each takes its own.
 type question struct {
 	session.Setting
-	Name    string        `json:"name"`    // load: of the file
-	Recover bool          `json:"recover"` // load: see session.Source
-	Slots   int           `json:"slots"`   // run
-	Known   []sim.Result  `json:"known"`   // sweep, view
-	Price   float64       `json:"price"`   // view
-	Lost    float64       `json:"lost"`    // advise
-	Worlds  int           `json:"worlds"`  // advise
-	At      time.Duration `json:"at"`      // explain
+	Name    string       `json:"name"`    // load: of the file
+	Recover bool         `json:"recover"` // load: see session.Source
+	Slots   int          `json:"slots"`   // run
+	Known   []sim.Result `json:"known"`   // sweep, view
+	Price   float64      `json:"price"`   // view
+	Lost    float64      `json:"lost"`    // advise
+	Worlds  int          `json:"worlds"`  // advise
 }
 
 // answer does one operation and returns its answer or an error.
@@ -72,8 +70,6 @@ func ask(s *session.Session, op string, q question, file js.Value) (any, error) 
 		return s.Advise(q.Setting, q.Lost, q.Worlds)
 	case "rule":
 		return nil, session.Check(q.Rule)
-	case "explain":
-		return s.Explain(q.Setting, q.At)
 	}
 	return nil, fmt.Errorf("no operation %q", op)
 }

@@ -27,29 +27,29 @@ type Calibration struct {
 // Calibrate measures what cycles and allocations cost on this machine, in the
 // app's conditions: with its heap of pointers, its memory and its busy goroutines.
 // It executes programs as [Run] does, under a policy that collects now and then,
-// and returns the machine, how well that explains cycles that it was not
-// fitted to, and the cycles. It takes the time that it is given, and as much memory as the heap and
+// and returns the machine, and how well that explains cycles that it was not
+// fitted to. It takes the time that it is given, and as much memory as the heap and
 // 1 GiB, or what Like takes. Nothing else should run meanwhile.
-func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, []Observation, error) {
+func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, error) {
 	if cal.Time == 0 {
 		cal.Time = 30 * time.Second
 	}
 	defer spin(cal.Busy)()
 	bare, err := cal.measure(ctx, 0, cal.Time/10, false, 0) // to tell what the heap costs from the rest
 	if err != nil {
-		return nil, Fit{}, nil, err
+		return nil, Fit{}, err
 	}
 	computed, err := cal.measure(ctx, cal.Heap, cal.Time/6, true, 0)
 	if err != nil {
-		return nil, Fit{}, nil, err
+		return nil, Fit{}, err
 	}
 	full, err := cal.measure(ctx, cal.Heap, cal.Time-cal.Time/10-cal.Time/6, false, paceTime)
 	if err != nil {
-		return nil, Fit{}, nil, err
+		return nil, Fit{}, err
 	}
 	m, fit, err := fitMachine(cal.Heap, full.seen)
 	if err != nil {
-		return nil, fit, full.seen, err
+		return nil, fit, err
 	}
 	if base := fitShape(bare.seen).x[0]; cal.Heap > 0 {
 		heap := min(float64(m.Mark.Base), max(0, float64(m.Mark.Base+m.Start)-base))
@@ -61,7 +61,7 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, []Obser
 	m.Slowdown = computed.work.Slowdown()
 	m.Sees, m.Cores = full.sees/float64(full.looks), runtime.GOMAXPROCS(0)
 	m.Pace = median(full.paces)
-	return m, fit, full.seen, nil
+	return m, fit, nil
 }
 
 // Pace measures how fast the machine m is now, and returns how many times as long as when

@@ -10,15 +10,15 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// An Observation is one cycle of a live run, with what its length depends on.
-type Observation struct {
-	Held    time.Duration `json:"held_ns"`    // of the cycle, while the program was held or waited for the device
-	Working time.Duration `json:"working_ns"` // of the cycle, while the program worked
-	Gap     time.Duration `json:"gap_ns"`     // from the end of the cycle before it to its begin
-	Tracked int           `json:"tracked"`    // objects that the collector knew
-	Objects int           `json:"objects"`    // objects that it gave back
-	Bytes   int64         `json:"bytes"`      // bytes that it gave back, if giving them back depends on how many they are
-	Start   time.Duration `json:"start_ns"`   // until its mark began, as far as is known; negative: it is not
+// An observation is one cycle of a live run, with what its length depends on.
+type observation struct {
+	Held    time.Duration // of the cycle, while the program was held or waited for the device
+	Working time.Duration // of the cycle, while the program worked
+	Gap     time.Duration // from the end of the cycle before it to its begin
+	Tracked int           // objects that the collector knew
+	Objects int           // objects that it gave back
+	Bytes   int64         // bytes that it gave back, if giving them back depends on how many they are
+	Start   time.Duration // until its mark began, as far as is known; negative: it is not
 }
 
 // A Fit says how well a machine explains cycles that it was not fitted to: every
@@ -42,11 +42,11 @@ const minObservations = 16
 // fitMachine finds the machine on which cycles take what was observed, for an app
 // with a Go heap of so many bytes with pointers. Its cost of a mark is that of this
 // heap. It returns an error if there are too few cycles to say.
-func fitMachine(heap int64, all []Observation) (*sim.Machine, Fit, error) {
+func fitMachine(heap int64, all []observation) (*sim.Machine, Fit, error) {
 	if len(all) < minObservations {
 		return nil, Fit{}, fmt.Errorf("live: %d cycles: at least %d are needed to fit a machine", len(all), minObservations)
 	}
-	var odd, even []Observation
+	var odd, even []observation
 	for i, o := range all {
 		if i%2 == 0 {
 			even = append(even, o)
@@ -82,19 +82,19 @@ type shape struct {
 
 // work is how long o would have taken with the program held, without what was
 // left to sweep.
-func (s *shape) work(o *Observation) float64 {
+func (s *shape) work(o *observation) float64 {
 	return float64(o.Held) + float64(o.Working)/s.stretch - float64(s.unswept(o))
 }
 
 // unswept is how long the sweep of the last cycle still took when o was asked for.
-func (s *shape) unswept(o *Observation) time.Duration { return max(0, s.sweep-o.Gap) }
+func (s *shape) unswept(o *observation) time.Duration { return max(0, s.sweep-o.Gap) }
 
-func (s *shape) row(o *Observation) [4]float64 {
+func (s *shape) row(o *observation) [4]float64 {
 	f := s.after.Of(o.Gap)
 	return [4]float64{f, f * float64(o.Tracked), float64(o.Objects), float64(o.Bytes)}
 }
 
-func (s *shape) predict(o *Observation) (sum float64) {
+func (s *shape) predict(o *observation) (sum float64) {
 	for j, v := range s.row(o) {
 		sum += v * s.x[j]
 	}
@@ -109,7 +109,7 @@ var (
 )
 
 // fitShape improves one after the other what is not linear, until nothing helps.
-func fitShape(all []Observation) shape {
+func fitShape(all []observation) shape {
 	best := shape{stretch: 1}
 	least := best.linear(all)
 	try := func(s shape) {
@@ -159,7 +159,7 @@ const leastAtGap = 8
 // that leaves the least absolute deviations, relative to the length of the cycle. That is
 // the middle of what marks took over what they would take without a curve, where a cycle
 // counts as much as its mark is of it. Over all it is 1 in the mean.
-func (s shape) curve(all []Observation) (c sim.Curve) {
+func (s shape) curve(all []observation) (c sim.Curve) {
 	type ratio struct{ factor, weight float64 }
 	near := make([][]ratio, len(gaps))
 	s.after = nil
@@ -200,7 +200,7 @@ func (s shape) curve(all []Observation) (c sim.Curve) {
 // linear fits x by least absolute deviations, relative to the length of the cycle:
 // repeated least squares in which a cycle weighs less the further off it is. It
 // returns the mean deviation.
-func (s *shape) linear(all []Observation) float64 {
+func (s *shape) linear(all []observation) float64 {
 	weight := make([]float64, len(all))
 	for i := range weight {
 		weight[i] = 1
@@ -221,7 +221,7 @@ func (s *shape) linear(all []Observation) float64 {
 
 // solve returns the x, none below 0, with the least weighted squares: one after
 // the other, until they stay.
-func (s *shape) solve(all []Observation, weight []float64) (x [4]float64) {
+func (s *shape) solve(all []observation, weight []float64) (x [4]float64) {
 	var a [4][4]float64
 	var b [4]float64
 	for i := range all {
@@ -260,8 +260,8 @@ const (
 // noise is the distribution of what cycles take, over what they should, and what some
 // stall beyond that: of those that held the program, whose lengths are pauses, unless
 // they are few.
-func (s *shape) noise(all []Observation) (sim.Noise, sim.Stall) {
-	held := slices.DeleteFunc(slices.Clone(all), func(o Observation) bool { return o.Working*10 >= o.Held })
+func (s *shape) noise(all []observation) (sim.Noise, sim.Stall) {
+	held := slices.DeleteFunc(slices.Clone(all), func(o observation) bool { return o.Working*10 >= o.Held })
 	if len(held) < noiseQuantiles {
 		held = all
 	}
@@ -329,7 +329,7 @@ func quantiles(values []float64, n int) []float64 {
 }
 
 // check holds a shape to cycles that it was not fitted to.
-func (s *shape) check(all []Observation) Fit {
+func (s *shape) check(all []observation) Fit {
 	var said, took float64
 	var off []float64
 	for i := range all {

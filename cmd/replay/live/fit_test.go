@@ -25,9 +25,9 @@ func near(got, want, share float64) bool { return math.Abs(got-want) <= share*wa
 // some of them stall: 20 ms, whatever they take.
 func TestFitFindsTheMachine(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	var all []Observation
+	var all []observation
 	for range 600 {
-		o := Observation{Gap: time.Duration(1e5 * math.Exp(8*r.Float64())), Tracked: r.IntN(5000), Objects: r.IntN(2000), Bytes: r.Int64N(1 << 30), Start: 3e5}
+		o := observation{Gap: time.Duration(1e5 * math.Exp(8*r.Float64())), Tracked: r.IntN(5000), Objects: r.IntN(2000), Bytes: r.Int64N(1 << 30), Start: 3e5}
 		length := 2e6 + 200*float64(o.Tracked) + 3000*float64(o.Objects) + 1e6*float64(o.Bytes)/(1<<30)
 		length *= 0.9 + 0.2*r.Float64()
 		if r.IntN(25) == 0 {
@@ -106,9 +106,9 @@ func TestSplitTellsStallsFromNoise(t *testing.T) {
 // The sweep of the last cycle is found, and it is no part of the time until the mark begins.
 func TestFitFindsTheSweep(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	var all []Observation
+	var all []observation
 	for range 200 {
-		o := Observation{Gap: time.Duration(r.IntN(8)) * time.Millisecond}
+		o := observation{Gap: time.Duration(r.IntN(8)) * time.Millisecond}
 		o.Start = 3e5 + max(0, 64e5-o.Gap)
 		o.Held = 4*time.Millisecond + max(0, 64e5-o.Gap) + time.Duration(r.IntN(1e5))
 		all = append(all, o)
@@ -124,10 +124,10 @@ func TestFitFindsTheSweep(t *testing.T) {
 func TestFitFindsWhatTheGapDoes(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	want := sim.Curve{{At: time.Millisecond, Factor: 0.9}, {At: 100 * time.Millisecond, Factor: 1.2}}
-	var all []Observation
+	var all []observation
 	for range 800 {
 		gap := time.Duration(between(r, 1e5, 3e8))
-		o := Observation{Gap: gap, Objects: int(between(r, 1, 20) * float64(gap) / 1e6), Start: -1}
+		o := observation{Gap: gap, Objects: int(between(r, 1, 20) * float64(gap) / 1e6), Start: -1}
 		o.Held = time.Duration((4e6*want.Of(gap) + 500*float64(o.Objects)) * (0.97 + 0.06*r.Float64()))
 		all = append(all, o)
 	}
@@ -255,7 +255,7 @@ func TestCalibrate(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	slow := Memory{Upstream: slowRelease{}, Direct: true, Touch: 1}
-	m, fit, _, err := Calibrate(t.Context(), Calibration{Heap: 32 << 20, Memory: slow, Time: 2 * time.Second})
+	m, fit, err := Calibrate(t.Context(), Calibration{Heap: 32 << 20, Memory: slow, Time: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestCalibrate(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, _, err := Calibrate(ctx, Calibration{}); err == nil {
+	if _, _, err := Calibrate(ctx, Calibration{}); err == nil {
 		t.Error("a cancelled calibration went on")
 	}
 }

@@ -9,7 +9,7 @@ import (
 // A probe notes what the cycles and the allocations of a run take. Its times are
 // of the collector's clock.
 type probe struct {
-	seen    []Observation
+	seen    []observation
 	allocs  []allocation    // that no cycle has held
 	ladders []allocation    // that one refusal has held, without its cycle
 	paces   []time.Duration // what the cycles of the steady program took
@@ -69,7 +69,7 @@ func (p *probe) look(c *gc.Collector) {
 	}
 	stats := c.Stats()
 	p.sees, p.looks = p.sees+stats.Slowdown, p.looks+1
-	o := Observation{
+	o := observation{
 		Gap: cycle.Start - p.end, Objects: int(stats.Objects - p.objects), Start: -1,
 	}
 	if p.bytes {

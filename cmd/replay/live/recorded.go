@@ -46,9 +46,9 @@ func FitRecording(t *trace.Trace, heap int64) (*sim.Machine, Fit, error) {
 // observe reads the cycles of a recording of a live run: those that the policy or a
 // refusal asked for. What a recording tells of the objects is what its pool was
 // told.
-func observe(t *trace.Trace) []Observation {
+func observe(t *trace.Trace) []observation {
 	var (
-		all  []Observation
+		all  []observation
 		idle = idleTimes(t)
 		live int
 		end  = int64(math.MinInt64 / 2)
@@ -66,7 +66,7 @@ func observe(t *trace.Trace) []Observation {
 				live--
 			}
 		}
-		o := Observation{Gap: time.Duration(e.Time - end), Tracked: live, Bytes: e.Bytes, Start: -1}
+		o := observation{Gap: time.Duration(e.Time - end), Tracked: live, Bytes: e.Bytes, Start: -1}
 		stop := e.Time + int64(e.Duration)
 		for _, f := range t.Events[i:] {
 			if f.Time > stop {

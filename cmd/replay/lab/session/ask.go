@@ -239,21 +239,6 @@ func (s *Session) Advise(q Setting, lost float64, variants int) (*Answer, error)
 	return &Answer{Advice: a, Go: chart.Program(a), Text: chart.AdviceText(a), Cards: b.AdviceCards(a)}, nil
 }
 
-// Explain says what a policy saw and answered last before a time of the recording.
-func (s *Session) Explain(q Setting, at time.Duration) (string, error) {
-	q.Limits, q.Limit, q.Policies = q.Limits[q.Limit:q.Limit+1], 0, q.Policies[:min(1, len(q.Policies))]
-	g, err := s.grid(q)
-	if err != nil {
-		return "", err
-	}
-	cfg := g.Config(experiment.Cell{})
-	cfg.Log = &sim.Log{KeepDecisions: true}
-	if _, err := g.Contenders[0].Run(s.load, cfg); err != nil {
-		return "", err
-	}
-	return chart.Explain(g.Contenders[0], cfg.Log, at), nil
-}
-
 // Check says what is wrong with a rule, after the column where it is.
 func Check(rule string) error {
 	_, err := parseRule(rule)
