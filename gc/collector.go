@@ -257,7 +257,7 @@ func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 		return Decision{}, top
 	}
 	if top == g {
-		s.Live = live
+		s.Live = live + c.kept(g) - g.liveAfter
 	}
 	c.fill(&p, top, s)
 	d := c.askPolicy(p)

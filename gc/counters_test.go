@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,4 +100,33 @@ func listener(t *testing.T, cfg Config) *Collector {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// What libraries count asks the policy as if nothing else were watched, however much a gauge reads of the rest.
+func TestAGaugeDoesNotHideWhatLibrariesCount(t *testing.T) {
+	lib := pressure.NewCounter(t.Name())
+	var at []Point
+	c := listener(t, Config{Policy: &scripted{decide: func(p Point) Decision {
+		at = append(at, p)
+		return Decision{Wake: p.Sample.Live + 10<<20}
+	}}})
+	c.Listen()
+	lib.Add(1)
+	var rest atomic.Int64
+	rest.Store(1 << 30)
+	g := Watch(c, rest.Load)
+	defer g.Close()
+	rest.Add(1 << 20)
+	g.Look()
+	c.mu.Lock()
+	asked := len(at)
+	c.mu.Unlock()
+	grown := c.own().live.Load() // other tests' counters are in it
+	lib.Add(11 << 20)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := at[len(at)-1]
+	if len(at) <= asked || last.Request != 11<<20 || last.Sample.Live != last.LiveAfter+grown || last.LiveAfter < 1<<30 {
+		t.Errorf("asked %d times, and then %d; last at %+v: want a library's growth on top of what both had", asked, len(at)-asked, last)
+	}
 }

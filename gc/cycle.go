@@ -226,7 +226,7 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 	freed = c.takeStock(r, yields)
 	c.current.CompareAndSwap(r, nil)
 	if !c.closed {
-		c.throttle.learn(r.cycle, r.gate, end, processor, max(0, r.live-r.cycle.Freed))
+		c.throttle.learn(r.cycle, r.gate, end, processor, max(0, r.live-yields[r.gate]))
 		c.tellPolicy(r.cycle)
 		c.wakeUp()
 		if r.cycle.Freed > 0 && r.gate.isSoft() && c.idler.every > 0 {
@@ -261,9 +261,16 @@ func (c *Collector) takeStock(r *collection, yields map[*Gate]int64) (freed int6
 		s := g.rebase()
 		g.yield.Add(-yields[g])
 		freed += yields[g]
-		if g == r.gate {
-			r.cycle.Freed, r.cycle.LiveAfter, r.cycle.Limit, r.cycle.Wanted = yields[g], s.Live, s.Limit, g.wanted.Swap(0)
+		if r.gate != nil && g.shares(r.gate) {
+			r.cycle.Freed += yields[g]
+			r.cycle.LiveAfter += s.Live
 		}
+		if g == r.gate {
+			r.cycle.Limit, r.cycle.Wanted = s.Limit, g.wanted.Swap(0)
+		}
+	}
+	if r.gate != nil && r.cycle.Limit > 0 {
+		r.cycle.Limit += r.cycle.LiveAfter - r.gate.liveAfter
 	}
 	return freed
 }

@@ -144,17 +144,21 @@ func (g *Gate) gauge() *Gauge {
 }
 
 // wakeAt makes every gate ask again at the pressure that top has with wake bytes
-// live. Below that pressure the policy need not be asked, since it is only shown
-// the space under most pressure. The caller holds mu.
+// live; those that are one memory with it, once they have grown as much since the last cycle. Below that pressure the policy need not be
+// asked, since it is only shown the space under most pressure. The caller holds mu.
 func (c *Collector) wakeAt(wake int64, top *Gate) {
 	if len(c.gates) == 1 {
 		top.setWake(wake)
 		return
 	}
-	limit := top.source.Sample().Limit
+	limit, shared, grows := top.source.Sample().Limit, c.kept(top), wake > 0 && wake < math.MaxInt64
 	for _, g := range c.gates {
 		w := wake
-		if g != top && wake > 0 && wake < math.MaxInt64 && limit > 0 {
+		switch {
+		case !grows:
+		case g.shares(top):
+			w = max(1, wake-shared+g.liveAfter)
+		case g != top && limit > 0:
 			w = math.MaxInt64 // without a limit it never is under most pressure
 			if its := g.source.Sample().Limit; its > 0 {
 				w = int64(min(float64(wake)/float64(limit)*float64(its), math.MaxInt64/2))
@@ -164,6 +168,24 @@ func (c *Collector) wakeAt(wake int64, top *Gate) {
 	}
 }
 
+// shares reports whether g and other are parts of one memory, each counted in its own way: what libraries count of the host's, and what a gauge
+// reads of the rest. The policy is shown one memory, which has grown as much as the part that has grown most: their sum would hide
+// garbage, since what a library frees and its allocator keeps shows in the rest.
+func (g *Gate) shares(other *Gate) bool {
+	part := func(g *Gate) bool { return (g.soft || g.gauge() != nil) && g.last.Space == pressure.Host }
+	return g == other || part(g) && part(other)
+}
+
+// kept is what the last cycle has left of the memory that top is a part of. The caller holds mu.
+func (c *Collector) kept(top *Gate) (bytes int64) {
+	for _, g := range c.gates {
+		if g.shares(top) {
+			bytes += g.liveAfter
+		}
+	}
+	return bytes
+}
+
 // setWake does not store what is there already: a store costs more than a load.
 func (g *Gate) setWake(wake int64) {
 	if g.wake.Load() != wake {
@@ -171,8 +193,8 @@ func (g *Gate) setWake(wake int64) {
 	}
 }
 
-// mostPressed returns the gate whose source is under most pressure (of those under the same, as
-// without limits, the one that has grown most since the last cycle), and its sample as policies see it; nil if there is none. The caller holds mu.
+// mostPressed returns the gate whose source is under most pressure (of those under the same, as without limits, and of the parts of one
+// memory, the one that has grown most since the last cycle), and its sample as policies see it; nil if there is none. The caller holds mu.
 func (c *Collector) mostPressed() (*Gate, pressure.Sample) {
 	var top *Gate
 	var most pressure.Sample
@@ -182,15 +204,22 @@ func (c *Collector) mostPressed() (*Gate, pressure.Sample) {
 		g.last = s
 		s.Live += yield
 		s.Reserved = max(s.Reserved, s.Live)
-		if at, highest := s.Pressure(), most.Pressure(); top == nil || at > highest || at == highest && g.sinceCycle() > top.sinceCycle() {
+		if at, highest := s.Pressure(), most.Pressure(); top == nil || !g.shares(top) && at > highest ||
+			(at == highest || g.shares(top)) && s.Live-g.liveAfter > most.Live-top.liveAfter {
 			top, most = g, s
 		}
 	}
+	if top == nil {
+		return nil, most
+	}
+	others := c.kept(top) - top.liveAfter
+	most.Live += others
+	most.Reserved += others
+	if most.Limit > 0 {
+		most.Limit += others
+	}
 	return top, most
 }
-
-// sinceCycle is the gross bytes since the last cycle had settled. The caller holds mu.
-func (g *Gate) sinceCycle() int64 { return g.source.Allocated() - g.allocated }
 
 // rebase notes the state in which a cycle left the source, and returns its sample.
 func (g *Gate) rebase() pressure.Sample {
@@ -207,7 +236,7 @@ func (c *Collector) fill(p *Point, g *Gate, s pressure.Sample) {
 	p.Sample = s
 	p.Allocated = allocated - g.allocated
 	p.Freed = allocated - s.Live - g.freed
-	p.LiveAfter = g.liveAfter
+	p.LiveAfter = c.kept(g)
 	p.Cost, p.Work, p.Slowdown = c.expected.Cost, c.expected.Work, c.expected.Slowdown
 	p.Running = c.current.Load() != nil
 	p.Cycles = c.runtime.cycles - c.first

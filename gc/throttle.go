@@ -75,6 +75,7 @@ type pause struct {
 	until time.Duration
 	gate  *Gate
 	low   int64 // live bytes of the gate below which something has changed
+	high  int64 // and above which, for a memory that grows is another one than the cycles have judged
 }
 
 // Cycles that free little are of no use. After the nth in a row the policy is not
@@ -99,7 +100,7 @@ const cappedReason = "capped"
 // mayAsk reports whether a cycle may start at an allocation of g with so many live bytes. It needs no lock.
 func (t *throttle) mayAsk(now time.Duration, g *Gate, live int64) bool {
 	p := t.pause.Load()
-	return p == nil || now >= p.until || g == p.gate && live < p.low
+	return p == nil || now >= p.until || g == p.gate && (live < p.low || live > p.high)
 }
 
 // mayBegin reports whether cycles keep to their share of the processor time if one starts now.
@@ -141,7 +142,7 @@ func (t *throttle) learn(c Cycle, g *Gate, now, processor time.Duration, kept in
 		t.pause.Store(nil)
 		return
 	}
-	t.pause.Store(&pause{until, g, c.LiveAfter - c.LiveAfter/8})
+	t.pause.Store(&pause{until, g, g.liveAfter - g.liveAfter/8, 2*g.liveAfter + restLeast})
 }
 
 // leastAssist is the shortest wait that is worth a timer. Less is owed.

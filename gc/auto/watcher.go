@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
@@ -40,9 +41,11 @@ type watcher struct {
 	limit     int64 // of the process; 0 = none known
 	most      int64 // that was outside the Go heap lately
 
-	countedLimit   int64     // that was set last for what libraries count
-	urgency        int       // index of prices
-	freed, trimmed time.Time // when Go's heap and C's allocator were last made to give memory back
+	libraries      atomic.Pointer[[]func() (bytes, objects int64)] // read what each counts
+	deaf           func()                                          // forgets those to come
+	countedLimit   int64                                           // that was set last for what libraries count
+	urgency        int                                             // index of prices
+	freed, trimmed time.Time                                       // when Go's heap and C's allocator were last made to give memory back
 
 	early     chan struct{} // for a review before it is due
 	notBefore atomic.Int64  // when the next such review may be asked for, in Unix ns
@@ -71,6 +74,13 @@ func start(h host, o Options, l *goLimit) (*watcher, error) {
 	}
 	w := &watcher{host: h, options: o, collector: c, goLimit: l, early: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{})}
 	c.Listen()
+	w.libraries.Store(new([]func() (bytes, objects int64)))
+	w.deaf = pressure.Listen(func(_ string, read func() (bytes, objects int64)) func(int64, unsafe.Pointer) {
+		before := *w.libraries.Load()
+		all := append(before[:len(before):len(before)], read)
+		w.libraries.Store(&all)
+		return nil
+	})
 	w.gauge = gc.Watch(c, w.read)
 	w.review(time.Now())
 	return w, nil
@@ -97,10 +107,11 @@ func (w *watcher) outside() int64 {
 	return r.Outside(w.host.goMemory() - w.untouched.of(w.host.heapReady()))
 }
 
-// counted is what libraries have counted through package pressure: the collector has it exactly.
+// counted is what libraries have counted through package pressure, which the collector has exactly. It is read at every look.
 func (w *watcher) counted() (bytes int64) {
-	for _, n := range w.collector.Counters() {
-		bytes += n.Live
+	for _, read := range *w.libraries.Load() {
+		n, _ := read()
+		bytes += n
 	}
 	return bytes
 }
@@ -115,6 +126,7 @@ func (w *watcher) stop() {
 }
 
 func (w *watcher) end() {
+	w.deaf()
 	w.gauge.Close()
 	w.collector.Close()
 	w.goLimit.giveBack()
