@@ -94,7 +94,7 @@ func TestReadmeCommands(t *testing.T) {
 }
 
 // What the README and the guide show of Go is part of an Example, which compiles
-// and mostly runs. The README's are the import, and five lines.
+// and mostly runs. The README's are the import, five lines, and ten for a GPU.
 func TestReadmeSnippets(t *testing.T) {
 	var examples strings.Builder
 	err := filepath.WalkDir("../../..", func(path string, _ fs.DirEntry, err error) error {
@@ -109,8 +109,8 @@ func TestReadmeSnippets(t *testing.T) {
 		t.Fatal(err)
 	}
 	short := blocks(t, readme, "go")
-	if len(short) != 2 || strings.Count(short[0], "\n") > 1 || strings.Count(short[1], "\n") > 5 {
-		t.Errorf("README.md shows %q; want a line and a piece of five lines", short)
+	if len(short) != 3 || strings.Count(short[0], "\n") > 1 || strings.Count(short[1], "\n") > 5 || strings.Count(short[2], "\n") > 10 {
+		t.Errorf("README.md shows %q; want a line, a piece of five lines and one of ten", short)
 	}
 	for _, code := range slices.Concat(short, blocks(t, embedding, "go")) {
 		if strings.HasPrefix(code, "import _ ") {
