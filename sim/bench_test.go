@@ -35,14 +35,14 @@ func BenchmarkOptimum(b *testing.B) {
 	cfg := Config{Limit: w.PeakReachable * 3 / 2, Cost: Fixed(10 * time.Millisecond), Ladder: Ladder{Factor: 2}}
 	b.Run("kind=blocking", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := OptimumBlocking(w, cfg.Limit, cfg.Cost); err != nil {
+			if _, err := optimumBlocking(w, cfg.Limit, cfg.Cost); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("kind=overlap", func(b *testing.B) {
 		for b.Loop() {
-			if _, _, err := OptimumOverlap(w, cfg); err != nil {
+			if _, _, err := optimumOverlap(w, cfg); err != nil {
 				b.Fatal(err)
 			}
 		}

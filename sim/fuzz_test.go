@@ -2,23 +2,6 @@ package sim
 
 import "testing"
 
-func FuzzParseContenders(f *testing.F) {
-	for _, seed := range []string{"never,cudajl", "optimum-overlap", "threshold:0.5,overlap=true,random", "pacer:share=0.05,,", ","} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		all, err := ParseContenders(text)
-		if err != nil {
-			return
-		}
-		for _, c := range all {
-			if again, err := ParseContender(c.String()); err != nil || again.String() != c.String() {
-				t.Fatalf("%q: %v prints as %q, which reads as %v, %v", text, c, c.String(), again, err)
-			}
-		}
-	})
-}
-
 func FuzzParseLadder(f *testing.F) {
 	for _, seed := range []string{"2x", "20ms", "0x", "-0x", "1e6x", "NaNx", "1h3ns", "9223372036854775807ns"} {
 		f.Add(seed)

@@ -2,14 +2,9 @@ package sim
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
-	"sort"
 	"time"
 )
 
@@ -160,60 +155,4 @@ func (m *Machine) Times(f float64) *Machine {
 // Cost is the base world's cost of a cycle on m.
 func (m *Machine) Cost() Cost {
 	return Cost{Base: m.Cycle(0, 0, 0), PerTracked: m.Mark.PerObject, PerFreed: m.Settle.PerObject, Slowdown: m.Slowdown}
-}
-
-// ReadMachine reads the JSON form of a Machine. Its error says where it is wrong.
-func ReadMachine(r io.Reader) (*Machine, error) {
-	m := new(Machine)
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	if err := d.Decode(m); err != nil {
-		return nil, fmt.Errorf("byte %d: %w", d.InputOffset(), err)
-	}
-	if d.More() {
-		return nil, fmt.Errorf("byte %d: more than one object", d.InputOffset())
-	}
-	return m, m.check()
-}
-
-func (m *Machine) check() error {
-	if !sort.Float64sAreSorted(m.Noise) || len(m.Noise) == 1 {
-		return fmt.Errorf("noise: want two or more quantiles, the least first")
-	}
-	if s := &m.Stall; s.Share > 1 || s.Share > 0 && len(s.Length) < 2 || !sort.Float64sAreSorted(s.Length) {
-		return fmt.Errorf("stall: want a share of at most 1, and two or more quantiles of the length, the least first")
-	}
-	for i, p := range m.After {
-		if p.At <= 0 || i > 0 && p.At <= m.After[i-1].At {
-			return fmt.Errorf("after: want times above 0, the shortest first")
-		}
-	}
-	return negative(reflect.ValueOf(*m), "")
-}
-
-// negative returns an error for the first number of v that is negative or none.
-func negative(v reflect.Value, name string) error {
-	switch v.Kind() {
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if err := negative(v.Field(i), v.Type().Field(i).Tag.Get("json")); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			if err := negative(v.Index(i), name); err != nil {
-				return err
-			}
-		}
-	case reflect.Int, reflect.Int64:
-		if v.Int() < 0 {
-			return fmt.Errorf("%s: negative: %d", name, v.Int())
-		}
-	case reflect.Float64:
-		if f := v.Float(); !(f >= 0) || math.IsInf(f, 0) {
-			return fmt.Errorf("%s: %v is no cost", name, f)
-		}
-	}
-	return nil
 }

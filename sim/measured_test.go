@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -79,25 +78,5 @@ func TestFailedAllocationsAreMissing(t *testing.T) {
 	r := Run(w, policy.Spec{}.New(), Config{Limit: 50, Machine: new(Machine)})
 	if r.FailedAllocs != 100 || r.PeakLive != 0 {
 		t.Errorf("%+v", r)
-	}
-}
-
-func TestReadMachine(t *testing.T) {
-	for text, want := range map[string]string{
-		`{"about": "x", "mark": {"base_ns": 5}, "noise": [0.5, 1]}`: "",
-		`{"start_ns": 5} {}`:           "byte 16: more than one object",
-		`{"start_ns": -5}`:             "start_ns: negative: -5",
-		`{"mark": {"per_gib_ns": -5}}`: "per_gib_ns",
-		`{"noise": [2, 1]}`:            "the least first",
-		`{"bass_ns": 5}`:               "unknown field",
-		`{"start_ns": `:                "byte ",
-	} {
-		m, err := ReadMachine(strings.NewReader(text))
-		switch {
-		case want == "" && (err != nil || m.Mark.Base != 5):
-			t.Errorf("%s is %+v, %v", text, m, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-			t.Errorf("%s gives %v, want %q", text, err, want)
-		}
 	}
 }

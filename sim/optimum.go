@@ -9,6 +9,39 @@ import (
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
+// Optima lists the optima of [Optimum]: optimum-blocking has the least exposed pause that
+// blocking cycles can have, optimum-overlap the least known of all schedules, and
+// optimum-objective the least known delay + CPUPrice x collector time.
+func Optima() []string { return []string{"optimum-blocking", "optimum-overlap", "optimum-objective"} }
+
+var errBaseOnly = errors.New("sim: an optimum is known in the base world alone, without a machine")
+
+// Optimum replays w under the named one of [Optima], which knows the whole workload, and returns
+// a proven lower bound on what it makes least, too. It fails with [ErrNoSchedule] where the limit is too small,
+// with [ErrTooLong], and with a Machine; the result then says what was to be run, and no more.
+func Optimum(name string, w *Workload, cfg Config) (r Result, bound time.Duration, err error) {
+	var s schedule
+	switch {
+	case cfg.Machine != nil:
+		return Result{}, 0, errBaseOnly
+	case name == "optimum-blocking":
+		s, err = optimumBlocking(w, cfg.Limit, cfg.Cost)
+		bound = s.Exposed
+	case name == "optimum-overlap":
+		s, bound, err = optimumOverlap(w, cfg)
+	case name == "optimum-objective":
+		s, bound, err = optimumObjective(w, cfg)
+	default:
+		panic("sim: no optimum " + name)
+	}
+	if err != nil {
+		r = newBase(w, nil, cfg).res
+		r.Policy = name
+		return r, 0, err
+	}
+	return runSchedule(w, name, s, cfg), bound, nil
+}
+
 // ErrNoSchedule says that not even a cycle at every point keeps a workload
 // under its limit: the limit is below the peak of the reachable bytes.
 var ErrNoSchedule = errors.New("sim: no schedule fits the limit")
@@ -27,9 +60,9 @@ func (w *Workload) tooLong() error {
 	return nil
 }
 
-// A Schedule is a list of cycles that keeps a workload under a limit without
+// A schedule is a list of cycles that keeps a workload under a limit without
 // a refusal, and the exposed pause that it was computed to have.
-type Schedule struct {
+type schedule struct {
 	Exposed time.Duration
 	steps   []step
 }
@@ -40,7 +73,7 @@ type step struct {
 	action policy.Action
 }
 
-// OptimumBlocking returns the schedule of blocking cycles that has the least
+// optimumBlocking returns the schedule of blocking cycles that has the least
 // total exposed pause of all that never refuse; of those, one with the fewest
 // cycles. A cycle costs g before an allocation and max(0, g - w) at a sync
 // that waits w.
@@ -54,12 +87,12 @@ type step struct {
 // counted at the least that it could cost there: with only the reachable objects
 // tracked, and none freed. Exposed is then a lower bound; a run of the schedule
 // shows what it really costs.
-func OptimumBlocking(w *Workload, limit int64, cost Cost) (Schedule, error) {
+func optimumBlocking(w *Workload, limit int64, cost Cost) (schedule, error) {
 	if limit <= 0 {
-		return Schedule{}, nil
+		return schedule{}, nil
 	}
 	if err := w.tooLong(); err != nil {
-		return Schedule{}, err
+		return schedule{}, err
 	}
 	n := len(w.points)
 	// Node 0 is the start, node i+1 a cycle at point i, node n+1 the end.
@@ -75,7 +108,7 @@ func OptimumBlocking(w *Workload, limit int64, cost Cost) (Schedule, error) {
 		queue = append(queue, int32(node-1))
 		far.advance(node - 1)
 		if far.oldest == node {
-			return Schedule{}, fmt.Errorf("%w: %d bytes, at point %d of %s (peak reachable %d)", ErrNoSchedule, limit, node-1, w.Name, w.PeakReachable)
+			return schedule{}, fmt.Errorf("%w: %d bytes, at point %d of %s (peak reachable %d)", ErrNoSchedule, limit, node-1, w.Name, w.PeakReachable)
 		}
 		for int(queue[head]) < far.oldest {
 			head++
@@ -86,7 +119,7 @@ func OptimumBlocking(w *Workload, limit int64, cost Cost) (Schedule, error) {
 			best[node].add(leastCost(&w.points[node-1], &cost))
 		}
 	}
-	s := Schedule{Exposed: time.Duration(best[n+1].exposed)}
+	s := schedule{Exposed: time.Duration(best[n+1].exposed)}
 	for node := prev[n+1]; node > 0; node = prev[node] {
 		s.steps = append(s.steps, step{int(node) - 1, policy.Block})
 	}
@@ -160,9 +193,9 @@ func reverse(s []step) {
 	}
 }
 
-// RunSchedule runs w under a schedule, so that an optimum has all the metrics
+// runSchedule runs w under a schedule, so that an optimum has all the metrics
 // of a policy. The name goes into the result.
-func RunSchedule(w *Workload, name string, s Schedule, cfg Config) Result {
+func runSchedule(w *Workload, name string, s schedule, cfg Config) Result {
 	m := newBase(w, nil, cfg)
 	m.res.Policy = name
 	m.setWake(math.MaxInt64)

@@ -12,13 +12,13 @@ import (
 func bruteBlocking(w *Workload, cfg Config) (time.Duration, bool) {
 	best, found := time.Duration(0), false
 	for set := 0; set < 1<<len(w.points); set++ {
-		s := Schedule{}
+		s := schedule{}
 		for i := range w.points {
 			if set>>i&1 == 1 {
 				s.steps = append(s.steps, step{i, policy.Block})
 			}
 		}
-		r := RunSchedule(w, "brute", s, cfg)
+		r := runSchedule(w, "brute", s, cfg)
 		if r.RefusalCollections == 0 && (!found || r.ExposedPause < best) {
 			best, found = r.ExposedPause, true
 		}
@@ -41,14 +41,14 @@ func TestOptimumBlockingIsTheLeast(t *testing.T) {
 			t.Skip("0 is no limit")
 		}
 		want, ok := bruteBlocking(w, cfg)
-		s, err := OptimumBlocking(w, cfg.Limit, cfg.Cost)
+		s, err := optimumBlocking(w, cfg.Limit, cfg.Cost)
 		if ok != (err == nil) || err != nil && !errors.Is(err, ErrNoSchedule) {
 			t.Fatalf("brute force %v, %v", ok, err)
 		}
 		if !ok {
 			return
 		}
-		r := RunSchedule(w, "optimum-blocking", s, cfg)
+		r := runSchedule(w, "optimum-blocking", s, cfg)
 		if s.Exposed != want || r.ExposedPause != want || r.RefusalCollections != 0 {
 			t.Fatalf("optimum %v, run %+v, brute force %v", s.Exposed, r, want)
 		}
@@ -64,7 +64,7 @@ func TestOptimumBlockingProperties(t *testing.T) {
 		limit := int64((1 + t.Float64()*(3-1)) * float64(w.PeakReachable))
 		g := time.Duration(between[int64](t, 0, 40))
 		at := func(limit int64, g time.Duration) time.Duration {
-			s, err := OptimumBlocking(w, limit, Fixed(g))
+			s, err := optimumBlocking(w, limit, Fixed(g))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
-// OptimumOverlap returns the best schedule of overlapped cycles that it knows.
+// optimumOverlap returns the best schedule of overlapped cycles that it knows.
 // Where that costs less, the schedule holds the program until a cycle has ended; it may start
 // the next one at the same point, which no policy can.
 // It also returns a proven lower bound on the exposed pause of every schedule, of
@@ -30,7 +30,7 @@ import (
 // The schedule comes from a path that counts both terms exactly, but keeps only
 // two ways to reach each point: the cheapest, and the cheapest if the next cycle
 // starts before this one has ended. It is compared with the bound's own path and
-// with [OptimumBlocking], and the best of the three is returned. Where its exposed
+// with optimumBlocking, and the best of the three is returned. Where its exposed
 // pause equals the bound, it is the optimum. Of equal ones, the one with the
 // fewest cycles is taken.
 //
@@ -39,25 +39,25 @@ import (
 // The bound holds if the ladder is no shorter than a cycle. Where cycles differ in
 // cost, it counts each as the cheapest. Where they slow the program, it counts
 // only the part of a cycle that the program can hide.
-func OptimumOverlap(w *Workload, cfg Config) (s Schedule, bound time.Duration, err error) {
+func optimumOverlap(w *Workload, cfg Config) (s schedule, bound time.Duration, err error) {
 	return overlapped(w, cfg, 0)
 }
 
-// OptimumObjective is [OptimumOverlap] for the least delay + CPUPrice x collector
+// optimumObjective is optimumOverlap for the least delay + CPUPrice x collector
 // time, and bounds that. A cycle more is worth its price only where it saves more
 // than that in pauses. The delay is the exposed pause and, where cycles slow the
 // program, what that takes, which the bound leaves out.
-func OptimumObjective(w *Workload, cfg Config) (s Schedule, bound time.Duration, err error) {
+func optimumObjective(w *Workload, cfg Config) (s schedule, bound time.Duration, err error) {
 	return overlapped(w, cfg, CPUPrice)
 }
 
-func overlapped(w *Workload, cfg Config, share float64) (best Schedule, bound time.Duration, err error) {
+func overlapped(w *Workload, cfg Config, share float64) (best schedule, bound time.Duration, err error) {
 	if cfg.Limit <= 0 {
-		return Schedule{}, 0, nil
+		return schedule{}, 0, nil
 	}
 	far, err := w.reaches(cfg.Limit)
 	if err != nil {
-		return Schedule{}, 0, err
+		return schedule{}, 0, err
 	}
 	cfg.Log = nil
 	g := leastCycle(w, &cfg.Cost)
@@ -66,22 +66,22 @@ func overlapped(w *Workload, cfg Config, share float64) (best Schedule, bound ti
 	bound = time.Duration(low.solve())
 	least := time.Duration(math.MaxInt64)
 	try := func(steps []step) {
-		r := RunSchedule(w, "", Schedule{steps: steps}, cfg)
+		r := runSchedule(w, "", schedule{steps: steps}, cfg)
 		cost := r.ExposedPause
 		if share > 0 {
 			cost = r.Delay() + time.Duration(share*float64(r.GCBusy))
 		}
 		if cost < least || cost == least && len(steps) < len(best.steps) {
-			least, best = cost, Schedule{Exposed: r.ExposedPause, steps: steps}
+			least, best = cost, schedule{Exposed: r.ExposedPause, steps: steps}
 		}
 	}
 	try(low.steps())
 	if least == bound {
 		return best, bound, nil
 	}
-	blocking, err := OptimumBlocking(w, cfg.Limit, cfg.Cost)
+	blocking, err := optimumBlocking(w, cfg.Limit, cfg.Cost)
 	if err != nil {
-		return Schedule{}, 0, err
+		return schedule{}, 0, err
 	}
 	try(blocking.steps)
 	if slow := cfg.Cost.Slowdown; share > 0 {

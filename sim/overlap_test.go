@@ -42,7 +42,7 @@ func bruteOverlap(w *Workload, cfg Config) time.Duration {
 				steps = append(steps, step{i, a})
 			}
 		}
-		pause := min(Run(w, &script{actions: actions}, cfg).ExposedPause, RunSchedule(w, "", Schedule{steps: steps}, cfg).ExposedPause)
+		pause := min(Run(w, &script{actions: actions}, cfg).ExposedPause, runSchedule(w, "", schedule{steps: steps}, cfg).ExposedPause)
 		if best < 0 || pause < best {
 			best = pause
 		}
@@ -62,7 +62,7 @@ func TestOptimumOverlapBound(t *testing.T) {
 			Cost:   Fixed(time.Duration(between[int64](t, 0, 60))),
 			Ladder: Ladder{Factor: 2},
 		}
-		s, bound, err := OptimumOverlap(w, cfg)
+		s, bound, err := optimumOverlap(w, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,10 +73,10 @@ func TestOptimumOverlapBound(t *testing.T) {
 		if s.Exposed < best {
 			t.Fatalf("schedule claims %v, below every schedule: %v", s.Exposed, best)
 		}
-		if r := RunSchedule(w, "", s, cfg); r.RefusalCollections != 0 || r.ExposedPause != s.Exposed {
+		if r := runSchedule(w, "", s, cfg); r.RefusalCollections != 0 || r.ExposedPause != s.Exposed {
 			t.Fatalf("schedule claims %v, runs as %+v", s.Exposed, r)
 		}
-		blocking, err := OptimumBlocking(w, cfg.Limit, cfg.Cost)
+		blocking, err := optimumBlocking(w, cfg.Limit, cfg.Cost)
 		if err != nil || s.Exposed > blocking.Exposed {
 			t.Fatalf("%v is worse than blocking %v, %v", s.Exposed, blocking.Exposed, err)
 		}
@@ -103,7 +103,7 @@ func TestScheduleHurriesACycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := Config{Limit: w.PeakReachable, Cost: Fixed(29), Ladder: Ladder{Factor: 2}}
-	s, bound, err := OptimumOverlap(w, cfg)
+	s, bound, err := optimumOverlap(w, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestBoundBelowEveryPolicy(t *testing.T) {
 		}
 		cfg := genConfig(t, w)
 		cfg.Limit = max(cfg.Limit, w.PeakReachable)
-		_, bound, err := OptimumOverlap(w, cfg)
+		_, bound, err := optimumOverlap(w, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

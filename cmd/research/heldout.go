@@ -1,13 +1,11 @@
 package main
 
 import (
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
-
 	"context"
 	"math"
 	"strings"
 
-	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 )
 
 // Families are the policies with parameters worth tuning, each with what is
@@ -37,7 +35,7 @@ func LeaveOneOut(ctx context.Context, grid experiment.Grid) ([]Choice, error) {
 	}
 	var all []Choice
 	for _, family := range Families {
-		who, err := sim.ParseContenders(strings.Join(append([]string{Reference}, family...), ","))
+		who, err := experiment.ParseContenders(strings.Join(append([]string{Reference}, family...), ","))
 		if err != nil {
 			return nil, err
 		}

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
-
 	"context"
 	"runtime"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -77,7 +76,7 @@ func (t *Tried) cause(l *Loss) (Cause, error) {
 		return Trade, nil
 	}
 	loses := func(who string) (bool, error) {
-		c, err := sim.ParseContender(who)
+		c, err := experiment.ParseContender(who)
 		if err != nil {
 			return false, err
 		}

@@ -62,16 +62,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // everyone is every policy with its default parameters, cudajl as its authors run it, and the optima.
-func everyone() []sim.Contender {
+func everyone() []experiment.Contender {
 	var names []string
 	for _, p := range policy.List() {
 		names = append(names, p.Name)
 	}
 	names = append(names, sim.Optima()...)
 	names = append(names, "cudajl:poll=50us", "cudajl:poll=50us,overlap=true")
-	all := make([]sim.Contender, len(names))
+	all := make([]experiment.Contender, len(names))
 	for i, name := range names {
-		c, err := sim.ParseContender(name)
+		c, err := experiment.ParseContender(name)
 		if err != nil {
 			panic(err) // a name of our own table
 		}

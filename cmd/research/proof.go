@@ -1,14 +1,13 @@
 package main
 
 import (
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
-
 	"context"
 	"fmt"
 	"math"
 	"strings"
 	"time"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -20,7 +19,7 @@ var Rivals = []string{Reference, Reference + ":overlap=true", "sqrt", "never", R
 // A Proof holds one policy against [Rivals] and the best schedule known, in trials.
 // Its measure J is [sim.Result.Objective].
 type Proof struct {
-	Policy sim.Contender
+	Policy experiment.Contender
 	Trials []*Tried
 	Tuned  *Tuning // nil if the policy has nothing to tune, or was not tried plainly
 }
@@ -36,12 +35,12 @@ type Tried struct {
 
 // NewProof tries a policy on programs. It calls each, if it is not nil, with the name
 // of a trial before that runs.
-func NewProof(ctx context.Context, programs []*trace.Trace, policy sim.Contender, trials []Trial, each func(name string)) (*Proof, error) {
-	who, err := sim.ParseContenders(strings.Join(Rivals, ","))
+func NewProof(ctx context.Context, programs []*trace.Trace, policy experiment.Contender, trials []Trial, each func(name string)) (*Proof, error) {
+	who, err := experiment.ParseContenders(strings.Join(Rivals, ","))
 	if err != nil {
 		return nil, err
 	}
-	optima, err := sim.ParseContenders("optimum-overlap,optimum-objective")
+	optima, err := experiment.ParseContenders("optimum-overlap,optimum-objective")
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +60,7 @@ func NewProof(ctx context.Context, programs []*trace.Trace, policy sim.Contender
 		if t.change == nil {
 			unchanged = loads
 		}
-		tried := &Tried{Trial: t, Grid: t.grid(loads, append([]sim.Contender{policy}, who...))}
+		tried := &Tried{Trial: t, Grid: t.grid(loads, append([]experiment.Contender{policy}, who...))}
 		if best[t.world()] == nil {
 			g := t.grid(loads, optima)
 			g.Noise = nil // they are of the base world
@@ -199,7 +198,7 @@ func (t *Tried) tune(ctx context.Context) (*Tuning, error) {
 	if family == nil || len(t.Workloads) < 2 {
 		return nil, nil
 	}
-	who, err := sim.ParseContenders(strings.Join(family, ","))
+	who, err := experiment.ParseContenders(strings.Join(family, ","))
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
-
 	"math"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
@@ -32,7 +31,7 @@ func program(name string, n int) *trace.Trace {
 
 func proofOf(t *testing.T, policy, trials string) *Proof {
 	t.Helper()
-	who, err := sim.ParseContender(policy)
+	who, err := experiment.ParseContender(policy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +112,7 @@ func TestCausesAreWhatTheySay(t *testing.T) {
 			if instead == "" {
 				continue
 			}
-			who, err := sim.ParseContender(instead)
+			who, err := experiment.ParseContender(instead)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +181,7 @@ func TestLearnedTrial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := sim.ParseContenders("sqrt")
+	who, err := experiment.ParseContenders("sqrt")
 	if err != nil {
 		t.Fatal(err)
 	}

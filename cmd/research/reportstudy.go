@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/sim"
 )
 
 // A study is written as Markdown.
@@ -199,7 +198,7 @@ func (r *study) optimum() {
 	fmt.Fprintf(r, "\n%d of %d cells are exact; the others are above.\n", exact, len(r.Bounds))
 }
 
-func code(who sim.Contender) string { return "`" + who.String() + "`" }
+func code(who experiment.Contender) string { return "`" + who.String() + "`" }
 
 func ratioText(x float64) string {
 	switch {

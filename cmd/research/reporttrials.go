@@ -30,7 +30,7 @@ func prove(ctx context.Context, programs []*trace.Trace, policy, names, out stri
 	if err != nil {
 		return err
 	}
-	who, err := sim.ParseContender(policy)
+	who, err := experiment.ParseContender(policy)
 	if err != nil {
 		return err
 	}

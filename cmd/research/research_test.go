@@ -47,7 +47,7 @@ func TestHeldOutChoosesOnTheOthers(t *testing.T) {
 }
 
 func TestStudy(t *testing.T) {
-	who, err := sim.ParseContenders("cudajl,optimum-overlap")
+	who, err := experiment.ParseContenders("cudajl,optimum-overlap")
 	if err != nil {
 		t.Fatal(err)
 	}

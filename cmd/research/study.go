@@ -1,12 +1,11 @@
 package main
 
 import (
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
-
 	"context"
 	"slices"
 	"time"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -45,7 +44,7 @@ type Bound struct {
 }
 
 // NewStudy runs everything: some thousand replays.
-func NewStudy(ctx context.Context, workloads []*sim.Workload, contenders []sim.Contender) (*Study, error) {
+func NewStudy(ctx context.Context, workloads []*sim.Workload, contenders []experiment.Contender) (*Study, error) {
 	grid := func(factors []float64, costs []sim.Cost) *experiment.Grid {
 		return &experiment.Grid{Workloads: workloads, Contenders: contenders, Limits: factorLimits(factors), Costs: costs, Ladder: sim.Ladder{Factor: 2}}
 	}
@@ -76,8 +75,8 @@ func (s *Study) bounds() {
 	for i := range g.Len() {
 		c := g.Cell(i)
 		cfg := g.Config(c)
-		if best, bound, err := sim.OptimumOverlap(g.Workloads[c.Workload], cfg); err == nil {
-			s.Bounds = append(s.Bounds, Bound{g.Workloads[c.Workload].Name, g.Limits[c.Limit], cfg.Cost.Base, best.Exposed, bound})
+		if best, bound, err := sim.Optimum("optimum-overlap", g.Workloads[c.Workload], cfg); err == nil {
+			s.Bounds = append(s.Bounds, Bound{g.Workloads[c.Workload].Name, g.Limits[c.Limit], cfg.Cost.Base, best.ExposedPause, bound})
 		}
 	}
 }

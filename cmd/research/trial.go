@@ -1,13 +1,12 @@
 package main
 
 import (
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
-
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -60,7 +59,7 @@ func (t *Trial) world() string {
 }
 
 // grid returns the cells of a trial, not run.
-func (t *Trial) grid(loads []*sim.Workload, who []sim.Contender) *experiment.Grid {
+func (t *Trial) grid(loads []*sim.Workload, who []experiment.Contender) *experiment.Grid {
 	g := &experiment.Grid{Workloads: loads, Contenders: who, Limits: factorLimits(t.Limits), Costs: fixedCosts(trialCycles), Ladder: sim.Ladder{Factor: 2}, Told: t.Told, Noise: t.Noise}
 	for i := range g.Costs {
 		g.Costs[i].Slowdown = t.Slowdown

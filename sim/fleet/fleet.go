@@ -23,7 +23,7 @@ import (
 // A Question is data: its JSON form goes to other machines. Its cells are the product of
 // its limits, cycles and policies, in that order.
 type Question struct {
-	Policies []string        `json:"policies"`  // text forms that sim.ParseContender reads
+	Policies []string        `json:"policies"`  // text forms that experiment.ParseContender reads
 	Limits   []string        `json:"limits"`    // that experiment.ParseLimit reads: 1.5x, 8GiB
 	Cycles   []time.Duration `json:"cycles_ns"` // what a collection takes
 	Ladder   string          `json:"ladder"`    // that sim.ParseLadder reads: 2x, 20ms
@@ -34,7 +34,7 @@ func (q *Question) grid() (*experiment.Grid, error) {
 	g := new(experiment.Grid)
 	var err error
 	for _, text := range q.Policies {
-		c, err := sim.ParseContender(text)
+		c, err := experiment.ParseContender(text)
 		if err != nil {
 			return nil, fmt.Errorf("fleet: %w", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -14,7 +15,7 @@ import (
 
 // Explain says what a contender saw and answered last before a time of the recording,
 // and which cycles came before and after. The log must have all decisions.
-func Explain(c sim.Contender, log *sim.Log, at time.Duration) string {
+func Explain(c experiment.Contender, log *sim.Log, at time.Duration) string {
 	out := new(strings.Builder)
 	ds := log.Decisions
 	next := sort.Search(len(ds), func(i int) bool { return ds[i].Trace > at })

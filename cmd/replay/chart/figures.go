@@ -149,11 +149,11 @@ func mmuFigure(runs []Run) Figure {
 	}
 	for _, r := range runs {
 		l := c.lineOf(r.Result.Policy)
-		for i, u := range r.Log.MMU(r.Result.Elapsed, windows) {
+		for i, u := range experiment.MMU(r.Log, r.Result.Elapsed, windows) {
 			l.add(windows[i].Seconds(), 100*u)
 		}
 		row := []string{r.Result.Policy}
-		for _, u := range r.Log.MMU(r.Result.Elapsed, experiment.Windows) {
+		for _, u := range experiment.MMU(r.Log, r.Result.Elapsed, experiment.Windows) {
 			row = append(row, pressure.Percent(u))
 		}
 		l.Rest = row[2] + " of any " + experiment.Windows[1].String()
@@ -222,7 +222,7 @@ func frontFigure(results []sim.Result) Figure {
 		on := "no"
 		if slices.Contains(front, i) {
 			on = "yes"
-		} else if sim.Foresees(r.Policy) {
+		} else if experiment.Foresees(r.Policy) {
 			on = "knows the future"
 		}
 		t = append(t, []string{r.Policy, pressure.Percent(x / 100), pressure.Percent(y / 100), on})

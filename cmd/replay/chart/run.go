@@ -54,7 +54,18 @@ func timeShown(runs []Run) (end time.Duration) {
 // mmuWindows are the windows of an MMU curve: from 1 ms to the longest run that
 // a memory chart shows whole.
 func mmuWindows(runs []Run) []time.Duration {
-	return sim.Windows(time.Millisecond, max(timeShown(runs), 2*time.Millisecond), 80)
+	return windows(time.Millisecond, max(timeShown(runs), 2*time.Millisecond), 80)
+}
+
+// windows returns n window lengths for an MMU curve, spaced evenly in their
+// logarithm from least to most.
+func windows(least, most time.Duration, n int) []time.Duration {
+	ws := make([]time.Duration, n)
+	for i := range ws {
+		f := float64(i) / float64(max(1, n-1))
+		ws[i] = time.Duration(math.Round(float64(least) * math.Pow(float64(most)/float64(least), f)))
+	}
+	return ws
 }
 
 // A quantile is a point of a line of a chart of pauses. nines is 0 at the shortest pause,
@@ -106,7 +117,7 @@ func frontOf(results []sim.Result) []int {
 	var of []sim.Result
 	var at []int
 	for i, r := range results {
-		if r.FailedAllocs == 0 && !sim.Foresees(r.Policy) {
+		if r.FailedAllocs == 0 && !experiment.Foresees(r.Policy) {
 			of, at = append(of, r), append(at, i)
 		}
 	}

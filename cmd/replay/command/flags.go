@@ -114,7 +114,7 @@ func (s *setting) question() (*experiment.Grid, error) {
 // A cell is one run as flags say it.
 type cell struct {
 	workload  *sim.Workload
-	contender sim.Contender
+	contender experiment.Contender
 	config    sim.Config
 }
 
@@ -145,14 +145,14 @@ func (s *setting) readPolicies(g *experiment.Grid) error {
 		return errors.New("no policy: give one, such as --policy pacer (replay policies lists them)")
 	}
 	if !s.list[&s.policies] {
-		c, err := sim.ParseContender(text)
-		g.Contenders = []sim.Contender{c}
+		c, err := experiment.ParseContender(text)
+		g.Contenders = []experiment.Contender{c}
 		return policyError(text, err)
 	}
 	if text == "all" {
 		text = strings.Join(contenderNames(), ",")
 	}
-	g.Contenders, err = sim.ParseContenders(text)
+	g.Contenders, err = experiment.ParseContenders(text)
 	return policyError("", err)
 }
 
@@ -224,7 +224,7 @@ func (s *setting) readMachine(g *experiment.Grid) (err error) {
 	}
 	g.SetMachine(m, s.seed)
 	if len(g.Contenders) > 1 { // the base world alone has optima
-		g.Contenders = slices.DeleteFunc(g.Contenders, func(c sim.Contender) bool { return slices.Contains(sim.Optima(), c.String()) })
+		g.Contenders = slices.DeleteFunc(g.Contenders, func(c experiment.Contender) bool { return slices.Contains(sim.Optima(), c.String()) })
 	}
 	return nil
 }
@@ -252,7 +252,7 @@ func loadMachine(path string) (*sim.Machine, error) {
 		return nil, err
 	}
 	defer f.Close()
-	m, err := sim.ReadMachine(f)
+	m, err := experiment.ReadMachine(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: want a file that replay calibrate wrote", path, err)
 	}

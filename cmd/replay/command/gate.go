@@ -49,7 +49,7 @@ The baseline is another policy, or a file of results that compare wrote as JSON.
 				return err
 			}
 			if baseline != "" && known == nil {
-				c, err := sim.ParseContender(baseline)
+				c, err := experiment.ParseContender(baseline)
 				if err != nil {
 					return err
 				}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
@@ -142,7 +142,7 @@ func TestLabTimes(t *testing.T) {
 	c := openLab(t, "")
 	c.hold("many.arrows", manyEvents(t))
 	all := contenderNames()
-	slices.SortStableFunc(all, func(a, b string) int { return bool2int(sim.Foresees(b)) - bool2int(sim.Foresees(a)) }) // as dials.js asks
+	slices.SortStableFunc(all, func(a, b string) int { return bool2int(experiment.Foresees(b)) - bool2int(experiment.Foresees(a)) }) // as dials.js asks
 	everything, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)

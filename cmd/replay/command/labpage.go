@@ -79,7 +79,7 @@ func labPage(b *labBuild, whole bool) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	contenders, err := sim.ParseContenders("never")
+	contenders, err := experiment.ParseContenders("never")
 	if err != nil {
 		return nil, err
 	}

@@ -22,8 +22,8 @@ var ErrNoAdvice = errors.New("no policy keeps within the bound at any limit")
 // A Question is what advice is asked for.
 type Question struct {
 	Workload *sim.Workload
-	Policies []sim.Contender // that may be chosen; those that foresee are passed over
-	World    World           // whose costs count
+	Policies []Contender // that may be chosen; those that foresee are passed over
+	World    World       // whose costs count
 	// Lost is the most time that may be lost, as a share of the recorded time; 0
 	// is DefaultLost.
 	Lost float64
@@ -77,7 +77,7 @@ type Option struct {
 // cores. It returns [ErrNoAdvice], or the context's error.
 func (q Question) Advise(ctx context.Context) (*Advice, error) {
 	q.Lost = cmp.Or(q.Lost, DefaultLost)
-	q.Policies = slices.DeleteFunc(slices.Clone(q.Policies), func(c sim.Contender) bool { return sim.Foresees(c.String()) })
+	q.Policies = slices.DeleteFunc(slices.Clone(q.Policies), func(c Contender) bool { return Foresees(c.String()) })
 	needs, err := q.each(ctx, len(q.Policies), func(i int) int64 { return q.smallest(q.Policies[i], q.World, q.suits) })
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (q Question) Advise(ctx context.Context) (*Advice, error) {
 
 // round rounds a limit up to where the policy is within the bounds, too: with a little more
 // memory a policy may start its cycles elsewhere, and lose more.
-func (q *Question) round(c sim.Contender, limit int64) int64 {
+func (q *Question) round(c Contender, limit int64) int64 {
 	for n, tries := roundUp(limit), 0; tries < 40 && (q.Most == 0 || n <= q.Most); n, tries = roundUp(n+1), tries+1 {
 		if r, err := c.Run(q.Workload, q.World(n)); err == nil && q.suits(&r) {
 			return n
@@ -141,7 +141,7 @@ func (q *Question) round(c sim.Contender, limit int64) int64 {
 const near = 1.25
 
 // vary finds what a policy needs in other worlds; here it needs n.
-func (q *Question) vary(ctx context.Context, c sim.Contender, n int64) (*Advice, error) {
+func (q *Question) vary(ctx context.Context, c Contender, n int64) (*Advice, error) {
 	cost := q.World(n).Cost
 	a := &Advice{
 		Trace: q.Workload.Name, Policy: c.String(), Least: n, Most: n, Reachable: q.Workload.PeakReachable,
@@ -172,7 +172,7 @@ func (q *Question) lost(r *sim.Result) float64 {
 func delay(r *sim.Result) time.Duration { return max(r.ExposedPause, r.Elapsed-r.Span) }
 
 // smallest is minLimit, 0 if there is none.
-func (q *Question) smallest(c sim.Contender, world World, ok func(*sim.Result) bool) int64 {
+func (q *Question) smallest(c Contender, world World, ok func(*sim.Result) bool) int64 {
 	n, err := minLimit(q.Workload, c, world, ok)
 	if err != nil || q.Most > 0 && n > q.Most {
 		return 0
@@ -203,7 +203,7 @@ func (q *Question) variant(i int) World {
 func times(f float64, d time.Duration) time.Duration { return time.Duration(f * float64(d)) }
 
 // option replays a policy under a limit.
-func (q *Question) option(c sim.Contender, limit int64) Option {
+func (q *Question) option(c Contender, limit int64) Option {
 	cfg := q.World(limit)
 	cfg.Log = new(sim.Log)
 	r, err := c.Run(q.Workload, cfg)

@@ -20,7 +20,7 @@ func question(t *testing.T, name, policies string, cycle time.Duration) Question
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := sim.ParseContenders(policies)
+	who, err := ParseContenders(policies)
 	if err != nil {
 		t.Fatal(err)
 	}

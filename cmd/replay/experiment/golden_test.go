@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -60,7 +61,7 @@ func TestGolden(t *testing.T) {
 
 func checkGolden(t *testing.T, w *sim.Workload, want sim.Result) {
 	t.Helper()
-	c, err := sim.ParseContender(want.Policy)
+	c, err := experiment.ParseContender(want.Policy)
 	if err != nil {
 		t.Fatal(err)
 	}

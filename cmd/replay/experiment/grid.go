@@ -19,7 +19,7 @@ type Grid struct {
 	Workloads  []*sim.Workload
 	Limits     []Limit
 	Costs      []sim.Cost
-	Contenders []sim.Contender
+	Contenders []Contender
 	Ladder     sim.Ladder
 	WaitNoise  float64                      // see sim.Config
 	Told       sim.Told                     // see sim.Config

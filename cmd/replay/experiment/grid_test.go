@@ -36,7 +36,7 @@ func sawtooth(t *testing.T, name string, n int) *sim.Workload {
 // The first limit is below what is reachable.
 func small(t *testing.T, contenders string) *Grid {
 	t.Helper()
-	who, err := sim.ParseContenders(contenders)
+	who, err := ParseContenders(contenders)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 // reachable bytes (below which nothing completes) and all that w allocates,
 // until it is shorter than 1/1000 of the limit. It supposes that what holds at a
 // limit holds at larger ones; for policies it nearly does.
-func minLimit(w *sim.Workload, c sim.Contender, world World, ok func(*sim.Result) bool) (int64, error) {
+func minLimit(w *sim.Workload, c Contender, world World, ok func(*sim.Result) bool) (int64, error) {
 	holds := func(limit int64) (bool, error) {
 		r, err := c.Run(w, world(limit))
 		return err == nil && ok(&r), err

@@ -28,7 +28,7 @@ var Windows = []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, tim
 // read fills in the details.
 func (o *Outcome) read(w *sim.Workload, log *sim.Log) {
 	o.Wasted = log.Wasted()
-	o.MMU = log.MMU(o.Elapsed, Windows)
+	o.MMU = MMU(log, o.Elapsed, Windows)
 	if sorted := w.Latencies(log, 100*time.Millisecond); len(sorted) > 0 {
 		for _, q := range Quantiles {
 			o.Latency = append(o.Latency, sorted[min(len(sorted)-1, int(q*float64(len(sorted))))])

@@ -69,7 +69,7 @@ const (
 type duel []*experiment.Outcome
 
 func fight(t testing.TB, ws []*sim.Workload) duel {
-	who, err := sim.ParseContenders("cudajl, never, optimum-overlap, pacer")
+	who, err := experiment.ParseContenders("cudajl, never, optimum-overlap, pacer")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func (g *Grid) Rank(cost int) Ranks {
 			if r.Optimum < 0 || lost < g.Lost(cost, r.Optimum, AllLimits) {
 				r.Optimum = p
 			}
-		case sim.Foresees(name.String()):
+		case Foresees(name.String()):
 		default:
 			if name.String() == "never" {
 				r.Never = p

@@ -3,6 +3,7 @@ package experiment_test
 import (
 	"testing"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
@@ -13,7 +14,7 @@ import (
 func TestKeepReasons(t *testing.T) {
 	w := compile(t, []*trace.Trace{sample(t, "mlp")})[0]
 	for _, text := range []string{"cudajl", "pacer", "never", "v8step"} {
-		c, err := sim.ParseContender(text)
+		c, err := experiment.ParseContender(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,12 +59,12 @@ func (s *Session) grid(q Setting) (*experiment.Grid, error) {
 	return g, nil
 }
 
-func contender(text, rule string) (sim.Contender, error) {
+func contender(text, rule string) (experiment.Contender, error) {
 	if text != Mine || rule == "" {
-		return sim.ParseContender(text)
+		return experiment.ParseContender(text)
 	}
 	of, err := parseRule(rule)
-	return sim.NewContender(Mine, func() policy.Policy { return &ruled{rule: of} }), err
+	return experiment.NewContender(Mine, func() policy.Policy { return &ruled{rule: of} }), err
 }
 
 // Sweep replays every policy at every limit and returns the results that there are.
@@ -186,7 +186,7 @@ func (p *Picture) rank(runs []chart.Run, price float64, at string) {
 		p.Table = append(p.Table, []string{r.Policy, lost, pressure.Duration(r.ExposedPause), pressure.Duration(r.MaxPause), pressure.Count(r.Collections),
 			pressure.Count(r.RefusalCollections), pressure.Count(r.FailedAllocs), pressure.Bytes(r.MeanLive).String()})
 		switch {
-		case sim.Foresees(r.Policy) || r.FailedAllocs > 0:
+		case experiment.Foresees(r.Policy) || r.FailedAllocs > 0:
 			if r.Policy == "optimum-overlap" {
 				others = append(others, "the optimum, which knows the future, "+lost)
 			}

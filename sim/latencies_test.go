@@ -2,30 +2,12 @@ package sim
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
-
-func TestParseContenders(t *testing.T) {
-	cs, err := ParseContenders("never, threshold:0.8,optimum-blocking")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, c := range cs {
-		names = append(names, c.String())
-	}
-	if want := []string{"never", "threshold:0.8", "optimum-blocking"}; !reflect.DeepEqual(names, want) {
-		t.Errorf("got %q", names)
-	}
-	if _, err := ParseContender("optimum-blokcing"); err == nil || !strings.Contains(err.Error(), "optimum-blocking") {
-		t.Errorf("a misspelt optimum gives %v", err)
-	}
-}
 
 func sawtooth(t testing.TB, n int) *Workload {
 	t.Helper()
@@ -43,16 +25,6 @@ func sawtooth(t testing.TB, n int) *Workload {
 		t.Fatal(err)
 	}
 	return w
-}
-
-func TestMMU(t *testing.T) {
-	l := &Log{Pauses: []Pause{{At: 100, Length: 50}, {At: 200, Length: 100}}}
-	got := l.MMU(1000, []time.Duration{50, 100, 200, 1000, 5000})
-	// A window of 200 ns from 100 to 300 holds both pauses.
-	want := []float64{0, 0, 1 - 150.0/200, 1 - 150.0/1000, 1 - 150.0/1000}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("MMU %v, want %v", got, want)
-	}
 }
 
 func TestLatencies(t *testing.T) {
