@@ -6,14 +6,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -22,36 +20,78 @@ var updateStatements = flag.Bool("update-statements", false, "write the table of
 
 const statements = "../results/2026-11-22-seeds"
 
+// A mutation breaks what a test holds: statements by their names, the test, the file, and
+// what to replace by what. In the table ⏎ is the end of a line and ⇥ a tab.
+type mutation struct {
+	statements      []string
+	test, file      string
+	broken, by, old string // the file with the mistake in it; the lines that differ
+}
+
+func mutationsOf(t *testing.T) (list []mutation) {
+	text, err := os.ReadFile(statements + "/mutations.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		part := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(part) != 5 {
+			t.Fatalf("not statements, a test, a file, and what to replace by what: %q", line)
+		}
+		plain := strings.NewReplacer("⏎", "\n", "⇥", "\t").Replace
+		whole, err := os.ReadFile(filepath.Join("..", part[2]))
+		if n := strings.Count(string(whole), plain(part[3])); err != nil || n != 1 {
+			t.Errorf("%s: %s has %q %d times, %v", part[0], part[2], part[3], n, err)
+		}
+		list = append(list, mutation{strings.Fields(part[0]), part[1], part[2],
+			strings.Replace(string(whole), plain(part[3]), plain(part[4]), 1), part[4], part[3]})
+	}
+	return list
+}
+
 // TestStatementsAreHeld makes the table of what the seeds' documents say out of the
-// list of statements and the tests that there are: a test that is renamed or goes
-// away fails it.
+// list of statements and that of mutations: each statement has a test that there is, and a
+// mistake that it notices.
 func TestStatementsAreHeld(t *testing.T) {
-	files := testsOf(t, "..")
+	files, held := testsOf(t, ".."), map[string][]mutation{}
+	for _, m := range mutationsOf(t) {
+		name, _, _ := strings.Cut(m.test, "/")
+		if files[name] == "" {
+			t.Errorf("%v: there is no test %s", m.statements, m.test)
+		}
+		for _, s := range m.statements {
+			held[s] = append(held[s], m)
+		}
+	}
 	list, err := os.ReadFile(statements + "/statements.tsv")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var table bytes.Buffer
-	source, n := "", 0
+	source := ""
 	for line := range strings.Lines(string(list)) {
-		part := strings.Split(strings.TrimSpace(line), "\t")
-		if len(part) != 3 || part[2] == "" {
-			t.Fatalf("not a source, a statement and its tests: %q", line)
+		id, text, ok := strings.Cut(strings.TrimSpace(line), "\t")
+		if !ok || len(held[id]) == 0 {
+			t.Fatalf("not a name and a statement that a mutation has: %q", line)
 		}
-		if part[0] != source {
-			source = part[0]
-			fmt.Fprintf(&table, "\n## %s\n\n| | statement | held by |\n|---|---|---|\n", titles[source])
+		if id[:1] != source {
+			source = id[:1]
+			fmt.Fprintf(&table, "\n## %s\n\n| | statement | test | a mistake that it notices |\n|---|---|---|---|\n", titles[source])
 		}
-		n++
-		var tests []string
-		for _, name := range strings.Fields(part[2]) {
-			file, ok := files[name]
-			if !ok {
-				t.Errorf("statement %d, %q: there is no test %s", n, part[1], name)
+		for k, m := range held[id] {
+			name, _, _ := strings.Cut(m.test, "/")
+			if k > 0 {
+				id, text = "", ""
 			}
-			tests = append(tests, fmt.Sprintf("[%s](../../%s)", name, file))
+			show := func(code string) string {
+				return "`" + strings.NewReplacer("⏎", " ", "⇥", "", "|", "\\|", "\t", "").Replace(code) + "`"
+			}
+			fmt.Fprintf(&table, "| %s | %s | [%s](../../%s) | %s: %s for %s |\n", id, strings.ReplaceAll(text, "|", "\\|"), m.test, files[name], path.Base(m.file), show(m.by), show(m.old))
 		}
-		fmt.Fprintf(&table, "| %d | %s | %s |\n", n, part[1], strings.Join(tests, ", "))
+		delete(held, strings.Split(line, "\t")[0])
+	}
+	for id := range held {
+		t.Errorf("a mutation for %s, which is no statement", id)
 	}
 	head, err := os.ReadFile(statements + "/head.md")
 	if err != nil {
@@ -71,71 +111,63 @@ func TestStatementsAreHeld(t *testing.T) {
 var mutate = flag.Bool("mutations", false, "apply each mutation of the table, and want its test to fail")
 
 // TestMutationsAreNoticed breaks one line at a time, and wants the test that holds it to
-// fail: a test that cannot fail holds nothing. It takes some seconds for each line.
+// fail: a test that cannot fail holds nothing. It takes some seconds for each. Those of one
+// document: -run 'Mutations/^J'.
 func TestMutationsAreNoticed(t *testing.T) {
-	list, err := os.ReadFile(statements + "/mutations.tsv")
-	if err != nil {
-		t.Fatal(err)
+	if !*mutate {
+		t.Skip("takes half an hour: -mutations")
 	}
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(list)) {
-		part := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(part) != 4 {
-			t.Fatalf("not a test, a file, and what to replace by what: %q", line)
-		}
-		test, file := part[0], filepath.Join(root, part[1])
-		whole, err := os.ReadFile(file)
-		if n := strings.Count(string(whole), part[2]); err != nil || n != 1 {
-			t.Errorf("%s: %s has %q %d times, %v", test, part[1], part[2], n, err)
-			continue
-		}
-		if !*mutate {
-			continue
-		}
-		dir := t.TempDir()
-		broken, overlay := filepath.Join(dir, "broken.go"), filepath.Join(dir, "overlay.json")
-		replaced, _ := json.Marshal(map[string]any{"Replace": map[string]string{file: broken}})
-		if err := errors.Join(os.WriteFile(broken, []byte(strings.Replace(string(whole), part[2], part[3], 1)), 0o600), os.WriteFile(overlay, replaced, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		_, name, _ := strings.Cut(test, ".")
-		run := exec.Command("go", "test", "-overlay", overlay, "-run", "^"+name+"$", ".")
-		run.Dir = filepath.Dir(file)
-		if out, err := run.CombinedOutput(); err == nil || !strings.Contains(string(out), "--- FAIL: "+name) {
-			t.Errorf("%s does not notice %q in place of %q in %s: %v\n%s", test, part[3], part[2], part[1], err, out)
-		}
+	files := testsOf(t, root)
+	for _, m := range mutationsOf(t) {
+		t.Run(m.statements[0], func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			broken, overlay := filepath.Join(dir, "broken.go"), filepath.Join(dir, "overlay.json")
+			replaced, _ := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, m.file): broken}})
+			if err := errors.Join(os.WriteFile(broken, []byte(m.broken), 0o600), os.WriteFile(overlay, replaced, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			_, test, _ := strings.Cut(m.test, ".")
+			name, _, _ := strings.Cut(m.test, "/")
+			run := exec.Command("go", "test", "-tags", "cudasim", "-vet=off", "-ldflags=-s -w", "-short", "-timeout", "2m", "-overlay", overlay,
+				"-run", "^"+strings.ReplaceAll(test, "/", "$/^")+"$", ".")
+			run.Dir = filepath.Join(root, filepath.Dir(files[name]))
+			out, err := run.CombinedOutput()
+			if noticed := strings.Contains(string(out), "--- FAIL: "+test) || strings.Contains(string(out), "panic: "); err == nil || !noticed {
+				t.Errorf("%s does not notice %q in place of %q in %s: %v\n%s", m.test, m.by, m.old, m.file, err, out)
+			}
+		})
 	}
 }
 
 var titles = map[string]string{
-	"release":       "CUDA.jl 5.4, release notes",
-	"documentation": "CUDA.jl, memory documentation",
-	"cupy":          "CuPy, memory management guide",
-	"guide":         "CUDA memory management for deep learning",
+	"J": "CUDA.jl, memory documentation",
+	"F": "CUDA.jl, frequent questions",
+	"C": "CuPy, memory management guide",
+	"R": "CUDA.jl 5.4, release notes",
+	"G": "CUDA memory management for deep learning",
 }
 
-// testsOf returns the files of all tests, examples and benchmarks below a folder,
-// by package.Name.
+// testsOf returns the files of all tests and examples of the rooms that hold statements,
+// by folder.Name.
 func testsOf(t *testing.T, root string) map[string]string {
 	files := map[string]string{}
-	for _, room := range []string{"gc", "pool", "pressure"} {
+	for _, room := range []string{"gc", "pool", "pressure", "cmd/research/dense"} {
 		err := filepath.WalkDir(filepath.Join(root, room), func(file string, d fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(file, "_test.go") {
 				return err
 			}
-			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			text, err := os.ReadFile(file)
 			if err != nil {
 				return err
 			}
-			for _, d := range parsed.Decls {
-				f, ok := d.(*ast.FuncDecl)
-				if ok && (strings.HasPrefix(f.Name.Name, "Test") || strings.HasPrefix(f.Name.Name, "Example") || strings.HasPrefix(f.Name.Name, "Benchmark")) {
-					from, _ := filepath.Rel(root, file)
-					files[strings.TrimSuffix(parsed.Name.Name, "_test")+"."+f.Name.Name] = path.Clean(filepath.ToSlash(from))
-				}
+			for _, f := range testFunction.FindAllSubmatch(text, -1) {
+				from, _ := filepath.Rel(root, file)
+				files[filepath.Base(filepath.Dir(file))+"."+string(f[1])] = filepath.ToSlash(from)
 			}
 			return nil
 		})
@@ -145,3 +177,5 @@ func testsOf(t *testing.T, root string) map[string]string {
 	}
 	return files
 }
+
+var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Example)\w*)\(`)
