@@ -138,32 +138,6 @@ func TestExactPeaks(t *testing.T) {
 	}
 }
 
-func TestFreeStream(t *testing.T) {
-	d := newSmall(1000 * mib)
-	p := open(t, pool.Config{Upstream: d, Space: pressure.Device(0)})
-	for stream := range uint32(3) {
-		for _, n := range []int64{1000, 30 * mib} {
-			b, err := p.Alloc(n, stream)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer p.Free(b)
-			c, _ := p.Alloc(n, stream)
-			p.Free(c)
-		}
-	}
-	if n := p.FreeStream(1); n != 30*mib || d.used != 3*32*mib+60*mib {
-		t.Errorf("%d bytes of stream 1 went back, %d are left", n, d.used)
-	}
-	if n := p.FreeStream(1); n != 0 {
-		t.Errorf("then %d", n)
-	}
-	if err := p.Check(); err != nil {
-		t.Error(err)
-	}
-}
-
-// Close says how much is handed out, and who has it.
 func TestCloseSaysWhatIsLive(t *testing.T) {
 	var warned []error
 	p, err := pool.New(pool.Config{Sites: 1, Warn: func(err error) { warned = append(warned, err) }})

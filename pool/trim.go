@@ -45,37 +45,6 @@ func (p *Pool) FreeAllBlocks() int64 {
 	return p.giveBack(MaxBytes)
 }
 
-// FreeStream gives the cached memory of one stream back to the upstream: whole
-// segments, and over a [Mapper] whole chunks. It returns the bytes that it gave
-// back.
-func (p *Pool) FreeStream(stream uint32) (released int64) {
-	p.flight.poll(p)
-	p.flush()
-	segments, parts := p.core.takeStream(stream)
-	for _, s := range segments {
-		released += p.releaseSegment(s)
-	}
-	return released + p.unmapPieces(parts)
-}
-
-// takeStream takes the whole free segments of a stream out of the core, and claims
-// the chunks that lie behind its free pieces.
-func (c *core) takeStream(stream uint32) (segments []span, parts []uint32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, i := range c.wholeSegments() {
-		if c.headers.at(i).stream == stream {
-			segments = append(segments, c.remove(i))
-		}
-	}
-	for _, x := range c.parts() {
-		if c.headers.at(x.piece).stream == stream {
-			parts = append(parts, c.claimPart(x, x.bytes))
-		}
-	}
-	return segments, parts
-}
-
 // Reclaim takes the steps of the refusal ladder up to level, needed or not, and
 // gives cached memory back to the upstream. It returns the bytes by which reserved
 // memory fell.

@@ -92,7 +92,7 @@ func BenchmarkMap(b *testing.B) {
 	for _, mib := range []int64{2, 8, 32, 64, 128, 512} {
 		for _, what := range []string{"new", "move"} {
 			b.Run(fmt.Sprintf("what=%s/MiB=%d", what, mib), func(b *testing.B) {
-				up := d.Memory()
+				up := d.memory()
 				base, _, err := up.Range(mib<<20, 0)
 				ok(b, err)
 				here, there := pool.Span{Addr: base, Bytes: bytes}, pool.Span{Addr: base + bytes, Bytes: bytes}
@@ -154,7 +154,7 @@ func benchBulkFree(b *testing.B, driver *DriverPool, s *Stream) {
 // benchPool is a pool of device memory with a collector and the default policy.
 func benchPool(b *testing.B, d *Device) *pool.Pool {
 	c := must[*gc.Collector](b)(gc.New(gc.Config{}))
-	p := must[*pool.Pool](b)(pool.New(pool.Config{Upstream: d.Memory(), Space: d.Space(), Collector: c}))
+	p := must[*pool.Pool](b)(pool.New(pool.Config{Upstream: d.memory(), Space: d.Space(), Collector: c}))
 	b.Cleanup(func() {
 		p.Close()
 		c.Close()

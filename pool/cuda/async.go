@@ -98,9 +98,6 @@ func (p *DriverPool) Free(addr uintptr, s *Stream) error {
 	return poolFree(p.dev, null.h, addr)
 }
 
-// SetThreshold changes the threshold of [Device.NewDriverPool].
-func (p *DriverPool) SetThreshold(bytes int64) error { return poolThreshold(p.dev, p.h, uint64(bytes)) }
-
 // Trim waits for the device, and gives free memory back to it until at most
 // keep bytes are reserved, or none is free. Without the wait the driver would
 // keep memory whose free it has queued, even if the stream has passed it.
@@ -115,28 +112,22 @@ func (p *DriverPool) Trim(keep int64) error {
 // device, those of them that are handed out, and the most of both so far.
 func (p *DriverPool) Usage() (pool.Usage, error) { return poolUsage(p.dev, p.h) }
 
-// DriverMemory is the memory of a [DriverPool] for a [pool.Pool] that caches
+// driverMemory is the memory of a [DriverPool] for a [pool.Pool] that caches
 // nothing itself. It is a [pool.Cacher].
-type DriverMemory struct {
-	DeviceMemory
-	of *DriverPool
+type driverMemory struct {
+	deviceMemory
+	*DriverPool
 }
 
 // Upstream returns the pool's memory for a [pool.Pool] with the option Direct:
 // allocation and release are work of the stream.
-func (p *DriverPool) Upstream() *DriverMemory {
-	m := &DriverMemory{of: p}
+func (p *DriverPool) Upstream() pool.Upstream {
+	m := &driverMemory{DriverPool: p}
 	m.order, m.kind, m.info = order{p.dev}, "stream-ordered", p.dev.info
 	m.allocate, m.release = p.alloc, p.Free
 	m.mover = mover{p.dev}
 	return m
 }
 
-// Keep sets the driver's threshold: see [Device.NewDriverPool].
-func (m *DriverMemory) Keep(bytes int64) error { return m.of.SetThreshold(bytes) }
-
-// Trim is [DriverPool.Trim].
-func (m *DriverMemory) Trim(keep int64) error { return m.of.Trim(keep) }
-
-// Usage is [DriverPool.Usage].
-func (m *DriverMemory) Usage() (pool.Usage, error) { return m.of.Usage() }
+// Keep is that of [pool.Cacher].
+func (p *DriverPool) Keep(bytes int64) error { return poolThreshold(p.dev, p.h, uint64(bytes)) }

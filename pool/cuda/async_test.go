@@ -29,7 +29,7 @@ func TestDriverPoolKeepsAndTrims(t *testing.T) {
 	usage("freed", 0, true)
 	ok(t, p.Trim(0))
 	usage("trimmed", 0, false)
-	ok(t, p.SetThreshold(0))
+	ok(t, p.Keep(0))
 	addr = must[uintptr](t)(p.Alloc(n, s))
 	ok(t, p.Free(addr, s))
 	usage("freed with threshold 0", 0, false)
@@ -85,7 +85,7 @@ func TestDriverPoolsTakePart(t *testing.T) {
 			defer a.Close()
 			b := must[*pool.Pool](t)(pool.New(pool.Config{Upstream: d.Memory(), Space: d.Space(), Limits: limits}))
 			defer b.Close()
-			ok(t, driver.SetThreshold(-1)) // keep everything
+			ok(t, driver.Keep(-1)) // keep everything
 			x := must[pool.Block](t)(a.Alloc(200<<20, 0))
 			a.Free(x)
 			ok(t, d.Synchronize())

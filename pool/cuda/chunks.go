@@ -43,7 +43,7 @@ func (c deviceChunks) usedBy(n int) (bool, error) {
 }
 
 func (c deviceChunks) total() (int64, error) {
-	_, total, err := c.dev.MemInfo()
+	_, total, err := memInfo(c.dev)
 	return total, err
 }
 
@@ -60,7 +60,7 @@ func (c deviceChunks) after(stream, before uint32) error {
 
 func (c deviceChunks) capturing(stream uint32) (bool, error) {
 	if s := c.dev.stream(stream); s != nil && !s.closed.Load() {
-		return s.Capturing()
+		return s.capturing()
 	}
 	return false, nil
 }
@@ -70,7 +70,7 @@ func (c deviceChunks) end(stream uint32) (mark, error) {
 	if s == nil {
 		return passed{}, nil
 	}
-	e, err := s.dev.NewEvent(false) // an event records streams of its own device only
+	e, err := s.dev.newEvent(false) // an event records streams of its own device only
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (passed) wait() error { return nil }
 
 // wait blocks until the work before e has ended. It is no sync point: the pool
 // waits while it makes room.
-func (e *Event) wait() error {
+func (e *event) wait() error {
 	if e.dev.ended.Load() {
 		return nil
 	}

@@ -13,14 +13,14 @@ func (s *Stream) Copy(dst, src uintptr, bytes int64) error {
 	return copyAsync(s, dst, src, bytes)
 }
 
-// Fill queues the setting of bytes to v.
-func (s *Stream) Fill(dst uintptr, v byte, bytes int64) error {
-	return s.FillPattern(dst, []byte{v}, bytes)
+// fill queues the setting of bytes to v.
+func (s *Stream) fill(dst uintptr, v byte, bytes int64) error {
+	return s.fillPattern(dst, []byte{v}, bytes)
 }
 
-// FillPattern queues the writing of pattern, count times. A pattern of 1, 2 or 4
+// fillPattern queues the writing of pattern, count times. A pattern of 1, 2 or 4
 // bytes costs one pass over the memory, any other one more.
-func (s *Stream) FillPattern(dst uintptr, pattern []byte, count int64) error {
+func (s *Stream) fillPattern(dst uintptr, pattern []byte, count int64) error {
 	n := int64(len(pattern))
 	switch {
 	case n == 0 || count == 0:
@@ -29,7 +29,7 @@ func (s *Stream) FillPattern(dst uintptr, pattern []byte, count int64) error {
 		defer s.spend("fill", n*count)()
 		return fill(s, dst, pattern, count)
 	}
-	if err := s.Upload(dst, pattern); err != nil {
+	if err := s.upload(dst, pattern); err != nil {
 		return err
 	}
 	for done := int64(1); done < count; done *= 2 { // copy what is there behind itself
@@ -40,10 +40,10 @@ func (s *Stream) FillPattern(dst uintptr, pattern []byte, count int64) error {
 	return nil
 }
 
-// Upload copies src to the device and blocks until src has been read. From memory
+// upload copies src to the device and blocks until src has been read. From memory
 // that is not pinned that takes about as long as the copy. From pinned memory it is
 // a sync point; there [Stream.Copy] does not block.
-func (s *Stream) Upload(dst uintptr, src []byte) error {
+func (s *Stream) upload(dst uintptr, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
@@ -56,9 +56,9 @@ func (s *Stream) Upload(dst uintptr, src []byte) error {
 	return s.Synchronize()
 }
 
-// Download copies from the device to dst and blocks until that is done. It is
+// download copies from the device to dst and blocks until that is done. It is
 // a sync point if s has work left.
-func (s *Stream) Download(dst []byte, src uintptr) error {
+func (s *Stream) download(dst []byte, src uintptr) error {
 	if len(dst) == 0 {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (s *Stream) Download(dst []byte, src uintptr) error {
 		}
 		return s.await()
 	}
-	if idle, err := s.Idle(); err != nil {
+	if idle, err := s.idle(); err != nil {
 		return err
 	} else if idle {
 		return get()

@@ -36,8 +36,8 @@ type Device struct {
 	nvtx     trace.Sink // nil: no tool listens
 
 	// syncer is asked before each wait for the GPU, with the place of the wait.
-	syncer                              atomic.Pointer[Syncer]
-	onDevice, onStream, onEvent, onCopy gc.WaitPlace
+	syncer                     atomic.Pointer[syncer]
+	onDevice, onStream, onCopy gc.WaitPlace
 
 	mu    sync.Mutex
 	peers map[int]bool // devices whose memory this one may use, or not
@@ -79,9 +79,9 @@ func Open(n int) (*Device, error) {
 	d.null.dev = d
 	d.PollFor(defaultPoll)
 	d.onDevice.Name, d.onStream.Name = "device synchronize", "stream synchronize"
-	d.onEvent.Name, d.onCopy.Name = "event synchronize", "copy to host"
+	d.onCopy.Name = "copy to host"
 	streams.add(&d.null)
-	_, d.total, err = d.MemInfo()
+	_, d.total, err = memInfo(d)
 	d.pageable = canUsePageable(n)
 	if err := errors.Join(err, mapped.grant(n)); err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -129,24 +129,16 @@ func (d *Device) Space() pressure.Space { return pressure.Device(d.index) }
 // String returns the number and name of the device.
 func (d *Device) String() string { return fmt.Sprintf("device %d (%s)", d.index, d.name) }
 
-// MemInfo asks the driver for the free and total bytes of the device, over all
-// processes that use it.
-func (d *Device) MemInfo() (free, total int64, err error) { return memInfo(d) }
-
-// DriverVersion returns the CUDA version that the driver supports, as 1000 x
-// major + 10 x minor.
-func (d *Device) DriverVersion() int { return driverVersion() }
-
-// A Syncer is told of a wait and must call it once: a [pool.Pool], or a
-// [gc.Collector] that serves several.
-type Syncer interface {
+// syncer is told of a wait, and must call it once.
+type syncer interface {
 	Sync(place *gc.WaitPlace, wait func() error) error
 }
 
-// SyncThrough makes every wait for the device a sync point of s, which may hide
+// SyncThrough makes every wait for the device a sync point of s, a [pool.Pool] or a
+// [gc.Collector] that serves several, which may hide
 // a collection behind it. If s is a pool, what the driver allocates beside it climbs
 // its ladder: modules, graphs, streams, host buffers. Nil undoes that. [Default] does it.
-func (d *Device) SyncThrough(s Syncer) {
+func (d *Device) SyncThrough(s syncer) {
 	if s == nil {
 		d.syncer.Store(nil)
 		return
@@ -205,7 +197,7 @@ func (d *Device) poll(done func() (bool, error), block func() error) error {
 // is a sync point if any stream of d has work left.
 func (d *Device) Synchronize() error {
 	for _, s := range streams.of(d) {
-		if idle, err := s.Idle(); err != nil || idle {
+		if idle, err := s.idle(); err != nil || idle {
 			if err != nil {
 				return err
 			}

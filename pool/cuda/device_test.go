@@ -63,7 +63,7 @@ func TestOpenWithoutDevice(t *testing.T) {
 
 func TestDeviceReports(t *testing.T) {
 	d := open(t)
-	free, total, err := d.MemInfo()
+	free, total, err := memInfo(d)
 	ok(t, err)
 	if free <= 0 || total < free || d.Name() == "" {
 		t.Errorf("%v: %d of %d bytes free", d, free, total)
@@ -71,14 +71,14 @@ func TestDeviceReports(t *testing.T) {
 	if _, err := Open(1 << 20); err == nil {
 		t.Error("device 1048576 opened")
 	}
-	t.Logf("%v, CUDA %d, %d MiB free of %d", d, d.DriverVersion(), free>>20, total>>20)
+	t.Logf("%v, %d MiB free of %d", d, free>>20, total>>20)
 }
 
 func TestSpinTakesItsTime(t *testing.T) {
 	d := open(t)
 	s := must[*Stream](t)(d.NewStream())
 	w := must[*Work](t)(NewWork(d))
-	from, to := must[*Event](t)(d.NewEvent(true)), must[*Event](t)(d.NewEvent(true))
+	from, to := must[*event](t)(d.newEvent(true)), must[*event](t)(d.newEvent(true))
 	ok(t, w.Spin(s, time.Microsecond)) // load the kernel
 	ok(t, s.Synchronize())
 	ok(t, from.Record(s))
@@ -87,11 +87,11 @@ func TestSpinTakesItsTime(t *testing.T) {
 	if done := must[bool](t)(to.Done()); done {
 		t.Error("the event is done while the kernel spins")
 	}
-	if idle := must[bool](t)(s.Idle()); idle {
+	if idle := must[bool](t)(s.idle()); idle {
 		t.Error("the stream is idle while the kernel spins")
 	}
-	ok(t, to.Synchronize())
-	took := must[time.Duration](t)(Elapsed(from, to))
+	ok(t, to.wait())
+	took := must[time.Duration](t)(elapsed(from, to))
 	if took < 9*time.Millisecond || took > 50*time.Millisecond {
 		t.Errorf("spun for %v, want 10 ms", took)
 	}
@@ -112,11 +112,7 @@ func TestWaitsAreSyncPoints(t *testing.T) {
 	if policy.syncs != 0 {
 		t.Errorf("%d sync points on an idle stream, want 0", policy.syncs)
 	}
-	for i, sync := range []func() error{s.Synchronize, d.Synchronize, func() error {
-		e := must[*Event](t)(d.NewEvent(false))
-		ok(t, e.Record(s))
-		return e.Synchronize()
-	}} {
+	for i, sync := range []func() error{s.Synchronize, d.Synchronize} {
 		ok(t, w.Spin(s, 5*time.Millisecond))
 		ok(t, sync())
 		if policy.syncs != i+1 {
@@ -151,30 +147,30 @@ func TestCopies(t *testing.T) {
 	for i := range in {
 		in[i] = byte(i * 7)
 	}
-	ok(t, s.Upload(a, in))
+	ok(t, s.upload(a, in))
 	ok(t, s.Copy(b, a, n))
 	ok(t, s.Copy(pinned.Addr(), b, n))
-	ok(t, s.Download(out, b))
+	ok(t, s.download(out, b))
 	if string(out) != string(in) || string(pinned.Bytes()) != string(in) {
 		t.Error("bytes changed on the way")
 	}
-	ok(t, s.Fill(b, 9, n))
-	ok(t, s.Download(out, b))
+	ok(t, s.fill(b, 9, n))
+	ok(t, s.download(out, b))
 	if out[0] != 9 || out[n-1] != 9 {
 		t.Error("not filled")
 	}
 	for _, pattern := range []string{"ab", "abcd", "abc", "abcdefgh"} {
 		count := n / len(pattern)
-		ok(t, s.FillPattern(a, []byte(pattern), int64(count)))
-		ok(t, s.Download(out, a))
+		ok(t, s.fillPattern(a, []byte(pattern), int64(count)))
+		ok(t, s.download(out, a))
 		if got := string(out[:count*len(pattern)]); got != strings.Repeat(pattern, count) {
 			t.Errorf("pattern %q: wrong bytes", pattern)
 		}
 	}
 	copy(pinned.Bytes(), "pinned")
-	ok(t, s.Upload(a, pinned.Bytes())) // must not return before it is read
+	ok(t, s.upload(a, pinned.Bytes())) // must not return before it is read
 	clear(pinned.Bytes())
-	ok(t, s.Download(out, a))
+	ok(t, s.download(out, a))
 	if string(out[:6]) != "pinned" {
 		t.Errorf("uploaded %q", out[:6])
 	}
@@ -196,7 +192,7 @@ func TestWorkFindsWrongWords(t *testing.T) {
 	if wrong.Uint32(0) != 0 {
 		t.Errorf("%d words differ", wrong.Uint32(0))
 	}
-	ok(t, s.Fill(p+4096, 0xff, 8))
+	ok(t, s.fill(p+4096, 0xff, 8))
 	ok(t, w.Verify(s, p, n, 42, wrong.Addr()))
 	ok(t, s.Synchronize())
 	if wrong.Uint32(0) != 2 {

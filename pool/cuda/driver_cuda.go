@@ -139,8 +139,6 @@ func canUsePageable(n int) bool {
 	return r == C.CUDA_SUCCESS && yes != 0
 }
 
-func driverVersion() int { return cu.Version() }
-
 func memInfo(d *Device) (free, total int64, err error) {
 	err = within("cuMemGetInfo", d, func() (err error) { free, total, err = cu.MemInfo(); return err })
 	return free, total, err

@@ -16,7 +16,6 @@ func countDevices() (int, error)                                                
 func retainContext(n int) (handle, error)                                         { return 0, ErrNoCUDA }
 func releaseContext(n int) error                                                  { return ErrNoCUDA }
 func deviceName(n int) (string, error)                                            { return "", ErrNoCUDA }
-func driverVersion() int                                                          { return 0 }
 func memInfo(d *Device) (int64, int64, error)                                     { return 0, 0, ErrNoCUDA }
 func syncContext(d *Device) error                                                 { return ErrNoCUDA }
 func memAlloc(d *Device, bytes int64) (uintptr, error)                            { return 0, ErrNoCUDA }

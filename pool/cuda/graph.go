@@ -39,9 +39,9 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 	return g, nil
 }
 
-// Capturing reports whether work given to s is recorded into a graph instead
+// capturing reports whether work given to s is recorded into a graph instead
 // of being done.
-func (s *Stream) Capturing() (bool, error) { return streamCapturing(s) }
+func (s *Stream) capturing() (bool, error) { return streamCapturing(s) }
 
 // Launch queues the work of the graph on s.
 func (g *Graph) Launch(s *Stream) error {

@@ -17,9 +17,9 @@ func TestCaptureRepeatsWork(t *testing.T) {
 	const n = 1 << 20
 	p := must[uintptr](t)(memAlloc(d, n))
 	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
-	ok(t, s.Fill(p, 0, n))
+	ok(t, s.fill(p, 0, n))
 	g := must[*Graph](t)(s.Capture(func() error {
-		if !must[bool](t)(s.Capturing()) {
+		if !must[bool](t)(s.capturing()) {
 			t.Error("not capturing")
 		}
 		return w.Stamp(s, p, n, 3)
@@ -138,11 +138,11 @@ func TestTheDriverGetsWhatIsCached(t *testing.T) {
 	if p.Device == nil {
 		t.Skip("no GPU")
 	}
-	free, _, err := p.Device.MemInfo()
+	free, _, err := memInfo(p.Device)
 	ok(t, err)
 	most := free / 10 * 9 &^ (1<<30 - 1)
 	p.Memory.Free(must[pool.Block](t)(p.Memory.Alloc(most, 0)))
-	if left, _, _ := p.Device.MemInfo(); left > free-most+1<<30 {
+	if left, _, _ := memInfo(p.Device); left > free-most+1<<30 {
 		t.Fatalf("of %d free bytes %d are left beside %d that are cached", free, left, most)
 	}
 	driver := must[*DriverPool](t)(p.Device.NewDriverPool(0))
@@ -156,6 +156,6 @@ func TestTheDriverGetsWhatIsCached(t *testing.T) {
 func BenchmarkCapturing(b *testing.B) {
 	s := must[*Stream](b)(open(b).NewStream())
 	for b.Loop() {
-		s.Capturing()
+		s.capturing()
 	}
 }

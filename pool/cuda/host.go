@@ -10,13 +10,13 @@ import (
 	"github.com/eagergc/eagergc/pool/array"
 )
 
-// StageThrough makes uploads of arrays not wait for the device: CopyIn then copies
+// stageThrough makes uploads of arrays not wait for the device: CopyIn then copies
 // into a block of the pinned pool, queues the rest of the way on the stream, and
 // returns. The block goes back to the pinned pool when the copy has ended. Without
 // it, and where the pinned pool has no room or the slice is larger than 64 MiB, an
 // upload from memory that is not page-locked blocks for about as long as the copy
 // takes. Nil undoes it. Stats of the pinned pool say what is on its way.
-func (d *Device) StageThrough(pinned *pool.Pool) { d.staging.Store(pinned) }
+func (d *Device) stageThrough(pinned *pool.Pool) { d.staging.Store(pinned) }
 
 const mostStaged = 64 << 20 // bytes; the copy by the processor is then most of the time
 

@@ -14,7 +14,7 @@ import (
 func TestStagedUploadsDoNotWait(t *testing.T) {
 	d := open(t)
 	p, pinned := newPool(t, d.Memory(), d.Space(), false), newPool(t, d.Pinned(), pressure.Pinned, false)
-	d.StageThrough(pinned)
+	d.stageThrough(pinned)
 	s := must[*Stream](t)(d.NewStream())
 	w := must[*Work](t)(NewWork(d))
 	want := pattern(1_000_000)
@@ -108,11 +108,11 @@ func TestManagedMemoryMoves(t *testing.T) {
 	// Advice of every kind is taken, and changes no contents.
 	advised := byName(Calls())["cuMemAdvise"].Calls
 	ok(t, a.Reach(func(m array.Memory) error {
-		for _, advice := range []Advice{ReadMostly, NotReadMostly, PreferLocation, NoPreferredLocation, AccessedBy, NotAccessedBy} {
+		for _, advice := range []Advice{ReadMostly, PreferLocation} {
 			ok(t, d.Advise(m.Addr, m.Bytes, advice, d.Index()))
 		}
-		if n := byName(Calls())["cuMemAdvise"].Calls - advised; n != 6 {
-			t.Errorf("the driver heard %d of 6 pieces of advice", n)
+		if n := byName(Calls())["cuMemAdvise"].Calls - advised; n != 2 {
+			t.Errorf("the driver heard %d of 2 pieces of advice", n)
 		}
 		for _, where := range []int{HostMemory, d.Index()} {
 			ok(t, s.Prefetch(m.Addr, m.Bytes, where))
@@ -134,8 +134,8 @@ func TestManagedMemoryMoves(t *testing.T) {
 func TestPipeline(t *testing.T) {
 	d := open(t)
 	p, pinned := newPool(t, d.Memory(), d.Space(), false), newPool(t, d.Pinned(), pressure.Pinned, false)
-	d.StageThrough(pinned)
-	defer d.StageThrough(nil)
+	d.stageThrough(pinned)
+	defer d.stageThrough(nil)
 	uploads := must[*Stream](t)(d.NewStream())
 	type batch[V any] struct{ Inputs, Labels V }
 	data := pattern(1_000_000)

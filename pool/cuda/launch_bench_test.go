@@ -19,7 +19,7 @@ func BenchmarkLaunch(b *testing.B) {
 	for name, queue := range map[string]func() error{
 		"packed": func() error { return w.Spin(s, 0) },
 		"copy":   func() error { return s.Copy(to, from, 4096) },
-		"fill":   func() error { return s.Fill(to, 1, 4096) },
+		"fill":   func() error { return s.fill(to, 1, 4096) },
 		"with":   func() error { return With(a, s, func(addr uintptr) error { return w.Stamp(s, addr, 4096, 1) }) },
 		"arrays": func() error { return Launch(k, s, Dim{}, Dim{X: 32}, a) },
 	} {
@@ -75,11 +75,11 @@ func BenchmarkTransfers(b *testing.B) {
 			})
 		}
 		size := "/MiB=" + map[int]string{1: "1", 16: "16", 256: "256"}[mib]
-		measure("up/from=pageable"+size, func() error { return s.Upload(there, pageable) })
+		measure("up/from=pageable"+size, func() error { return s.upload(there, pageable) })
 		measure("up/from=pinned"+size, func() error { return s.Copy(there, pinned.Addr(), int64(n)) })
 		measure("up/from=registered"+size, func() error { return r.Upload(a, s) })
 		measure("up/from=staged"+size, func() error { return a.CopyIn(pageable) })
-		measure("down/from=pageable"+size, func() error { return s.Download(pageable, there) })
+		measure("down/from=pageable"+size, func() error { return s.download(pageable, there) })
 		measure("down/from=pinned"+size, func() error { return s.Copy(pinned.Addr(), there, int64(n)) })
 		a.Free()
 		ok(b, r.Close())

@@ -5,12 +5,8 @@ package cuda
 type Advice uint8
 
 const (
-	ReadMostly          Advice = iota + 1 // keep copies where it is read
-	NotReadMostly                         // undo ReadMostly
-	PreferLocation                        // keep it on the device given
-	NoPreferredLocation                   // undo PreferLocation
-	AccessedBy                            // map it into the device given
-	NotAccessedBy                         // undo AccessedBy
+	ReadMostly     Advice = 1 // keep copies where it is read
+	PreferLocation Advice = 3 // keep it on the device given
 )
 
 // HostMemory is the device number that means the host, for [Stream.Prefetch]

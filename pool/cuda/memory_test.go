@@ -14,7 +14,7 @@ import (
 // driver holds no more than the pool counts.
 func TestMemoryMovesToWhereItIsNeeded(t *testing.T) {
 	d := open(t)
-	up := d.Memory()
+	up := d.memory()
 	if up.Granule() == 0 {
 		t.Skip("this device cannot map memory")
 	}
@@ -32,7 +32,7 @@ func TestMemoryMovesToWhereItIsNeeded(t *testing.T) {
 		t.Helper()
 		ok(t, With(a, s, func(addr uintptr) error { return w.Stamp(s, addr, a.Bytes(), value) }))
 	}
-	before, _, err := d.MemInfo()
+	before, _, err := memInfo(d)
 	ok(t, err)
 	var keep, gaps []array.Array[byte]
 	for i := range 3 {
@@ -50,7 +50,7 @@ func TestMemoryMovesToWhereItIsNeeded(t *testing.T) {
 	stamp(large, 10)
 	other := take(180, 0) // of another stream
 	ok(t, other.Fill(11))
-	after, _, err := d.MemInfo()
+	after, _, err := memInfo(d)
 	ok(t, err)
 	if reserved := p.Stats().Reserved; reserved > limit || before-after > limit+64<<20 {
 		t.Errorf("%v reserved, and the driver has %v less", pressure.Bytes(reserved), pressure.Bytes(before-after))
@@ -90,7 +90,7 @@ func TestMemoryMovesToWhereItIsNeeded(t *testing.T) {
 // Prepared memory serves allocations without a call that maps.
 func TestPreparedMemoryIsMapped(t *testing.T) {
 	d := open(t)
-	up := d.Memory()
+	up := d.memory()
 	if up.Granule() == 0 {
 		t.Skip("this device cannot map memory")
 	}

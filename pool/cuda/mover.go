@@ -10,12 +10,12 @@ func (m mover) Upload(to uintptr, from []byte, stream uint32) error {
 		if staged, err := m.dev.stageUpload(s, to, from); staged || err != nil {
 			return err
 		}
-		return s.Upload(to, from)
+		return s.upload(to, from)
 	})
 }
 
 func (m mover) Download(to []byte, from uintptr, stream uint32) error {
-	return m.on(stream, func(s *Stream) error { return s.Download(to, from) })
+	return m.on(stream, func(s *Stream) error { return s.download(to, from) })
 }
 
 func (m mover) Copy(to, from uintptr, bytes int64, stream uint32) error {
@@ -23,7 +23,7 @@ func (m mover) Copy(to, from uintptr, bytes int64, stream uint32) error {
 }
 
 func (m mover) Fill(to uintptr, pattern []byte, count int64, stream uint32) error {
-	return m.on(stream, func(s *Stream) error { return s.FillPattern(to, pattern, count) })
+	return m.on(stream, func(s *Stream) error { return s.fillPattern(to, pattern, count) })
 }
 
 // on calls f with the stream of that number. If that one is closed or of another device, on

@@ -11,7 +11,7 @@ import (
 	"github.com/eagergc/eagergc/pool"
 )
 
-// pages maps memory of one device behind addresses: the part of [DeviceMemory]
+// pages maps memory of one device behind addresses: the part of [deviceMemory]
 // that is a [pool.Mapper]. Memory that moves keeps its chunks. It is mapped at
 // the new addresses at once, and its old addresses are unmapped when the work
 // that may still use them has ended: until then the chunk has both. Nobody waits,

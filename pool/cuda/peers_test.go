@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,10 +30,9 @@ func TestUsersOfADriverPool(t *testing.T) {
 		p := newPool(t, driver.Upstream(), d.Space(), true)
 		a := must[array.Array[float32]](t)(array.From(p, []float32{1, 2, 3}))
 		err := Launch(k, s, Dim{}, Dim{X: 3}, a)
-		reach := new(ReachError)
 		switch want := []float32{2, 4, 6}; {
 		case users == nil || !can:
-			if !errors.As(err, &reach) || reach.On != 0 || reach.From != 1 {
+			if !errors.Is(err, array.ErrReach) || !strings.Contains(err.Error(), "on device 0 cannot be used on device 1") {
 				t.Errorf("memory for %s: %v", name, err)
 			}
 		case err != nil:
@@ -99,7 +99,7 @@ func peerCopies(t *testing.T, to, from *pool.Pool, dst, src *Device) {
 	for begin := time.Now(); time.Since(begin) < *peerTime; rounds++ {
 		seed := random.Uint32()
 		ok(t, With(a, s, func(addr uintptr) error { return w.Stamp(s, addr, bytes, seed) }))
-		ok(t, With(b, check, func(addr uintptr) error { return check.Fill(addr, 0xa5, bytes) }))
+		ok(t, With(b, check, func(addr uintptr) error { return check.fill(addr, 0xa5, bytes) }))
 		small := rounds%2 == 0 // half of the rounds are many small pieces
 		for at := 0; at < bytes; {
 			n := 1 << random.IntN(23)

@@ -13,8 +13,8 @@ import (
 // Variables of the environment that [Default] reads, beside the limits of
 // [pressure.Limits.OrFromEnv] and the policy of [gc.New].
 const (
-	EnvMemory = "EAGERGC_DEFAULT_MEMORY" // the memory that Pools.Memory is: device, managed or pinned
-	EnvPool   = "EAGERGC_MEMORY_POOL"    // none: pools cache nothing; on
+	envMemory = "EAGERGC_DEFAULT_MEMORY" // the memory that Pools.Memory is: device, managed or pinned
+	envPool   = "EAGERGC_MEMORY_POOL"    // none: pools cache nothing; on
 )
 
 // Pools are the memories of one device, with one collector. Every wait for the
@@ -63,7 +63,7 @@ func Default(n int) (*Pools, error) {
 }
 
 func (p *Pools) open() (err error) {
-	direct := pressure.EnvChoice(EnvPool, "on", "none") == "none"
+	direct := pressure.EnvChoice(envPool, "on", "none") == "none"
 	if p.Collector, err = gc.New(gc.Config{}); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (p *Pools) open() (err error) {
 	}
 	p.Pinned = over(p.Device.Pinned(), pressure.Pinned)
 	p.Managed = over(p.Device.Managed(), pressure.Managed)
-	switch pressure.EnvChoice(EnvMemory, "device", "managed", "pinned") {
+	switch pressure.EnvChoice(envMemory, "device", "managed", "pinned") {
 	case "device":
 		p.Memory = over(p.Device.Memory(), p.Device.Space())
 	case "managed":
@@ -97,7 +97,7 @@ func (p *Pools) open() (err error) {
 	}
 	if err == nil {
 		p.Device.SyncThrough(p.Memory)
-		p.Device.StageThrough(p.Pinned)
+		p.Device.stageThrough(p.Pinned)
 	}
 	return err
 }
@@ -143,7 +143,7 @@ func (p *Pools) Close() error {
 func (p *Pools) close() (err error) {
 	if p.Device != nil {
 		p.Device.SyncThrough(nil)
-		p.Device.StageThrough(nil)
+		p.Device.stageThrough(nil)
 	}
 	for _, m := range []*pool.Pool{p.Memory, p.Managed, p.Pinned} {
 		if m != nil {

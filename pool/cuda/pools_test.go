@@ -55,7 +55,7 @@ func TestDefault(t *testing.T) {
 // The environment chooses the memory, and whether pools cache.
 func TestDefaultOfTheEnvironment(t *testing.T) {
 	for env, cached := range map[string]bool{"": true, "none": false, "OFF": false, "all": true} {
-		t.Setenv(EnvPool, env)
+		t.Setenv(envPool, env)
 		p := must[*Pools](t)(Default(0))
 		b := must[pool.Block](t)(p.Memory.Alloc(1000, 0))
 		p.Memory.Free(b)
@@ -64,12 +64,12 @@ func TestDefaultOfTheEnvironment(t *testing.T) {
 		}
 		ok(t, p.Close())
 	}
-	t.Setenv(EnvPool, "")
+	t.Setenv(envPool, "")
 	if n, err := Count(); err != nil || n == 0 {
 		return
 	}
 	for env, want := range map[string]pressure.Space{"device": pressure.Device(0), "managed": pressure.Managed, "pinned": pressure.Pinned, "unified": pressure.Device(0)} {
-		t.Setenv(EnvMemory, env)
+		t.Setenv(envMemory, env)
 		p := must[*Pools](t)(Default(0))
 		if p.Memory.Space() != want {
 			t.Errorf("%s: memory of %v", env, p.Memory.Space())
@@ -196,7 +196,7 @@ func TestNoPeerAccess(t *testing.T) {
 	defer far.Close()
 	a := must[array.Array[float32]](t)(array.New[float32](far, 256))
 	err := Launch(&Kernel{dev: d, name: "k"}, nil, Dim{}, Dim{}, a)
-	if reach := new(ReachError); !errors.As(err, &reach) || !errors.Is(err, array.ErrReach) || *reach != (ReachError{Bytes: 1024, On: 0, From: 1}) {
+	if !errors.Is(err, array.ErrReach) {
 		t.Fatalf("%v", err)
 	}
 	for _, part := range []string{"1.00 KiB on device 0 cannot be used on device 1", "no peer access", "copy it with CopyTo to an array of device 1, or use it on device 0"} {
@@ -210,10 +210,10 @@ func TestNoPeerAccess(t *testing.T) {
 // Managed memory has limits of its own: those of a device do not bind it.
 func TestManagedMemoryIsTheMachines(t *testing.T) {
 	d := &Device{index: 3}
-	if space := d.Managed().Shares(); space != pressure.Managed {
+	if space := d.Managed().(pool.Sharer).Shares(); space != pressure.Managed {
 		t.Errorf("managed memory comes out of %v", space)
 	}
-	if space := d.Memory().Shares(); space != d.Space() {
+	if space := d.Memory().(pool.Sharer).Shares(); space != d.Space() {
 		t.Errorf("device memory comes out of %v", space)
 	}
 }

@@ -88,13 +88,13 @@ type profile struct {
 	mu    sync.Mutex
 	spent map[Spent]*Spent // by On and Name
 	queue []timed
-	spare []*Event
+	spare []*event
 	err   error
 }
 
 // timed is work between two events.
 type timed struct {
-	from, to *Event
+	from, to *event
 	name     string
 	bytes    int64
 }
@@ -118,14 +118,14 @@ func (p *profile) add(on, name string, count, bytes int64, d time.Duration) {
 }
 
 // mark puts an event behind the work of s.
-func (p *profile) mark(s *Stream) (e *Event, err error) {
+func (p *profile) mark(s *Stream) (e *event, err error) {
 	p.mu.Lock()
 	if n := len(p.spare); n > 0 {
 		e, p.spare = p.spare[n-1], p.spare[:n-1]
 	}
 	p.mu.Unlock()
 	if e == nil {
-		if e, err = s.dev.NewEvent(true); err != nil {
+		if e, err = s.dev.newEvent(true); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +145,7 @@ func (p *profile) collect(leave int) error {
 			break
 		}
 		ended := x.to.wait()
-		took, failed := Elapsed(x.from, x.to)
+		took, failed := elapsed(x.from, x.to)
 		err = errors.Join(err, ended, failed)
 		p.add("gpu", x.name, 1, x.bytes, took)
 		queue = queue[1:]
@@ -178,7 +178,7 @@ func (s *Stream) spend(name string, bytes int64) (done func()) {
 }
 
 func (p *profile) spend(s *Stream, name string, bytes int64) func() {
-	if capturing, err := s.Capturing(); capturing || err != nil {
+	if capturing, err := s.capturing(); capturing || err != nil {
 		return nothing
 	}
 	from, err := p.mark(s)

@@ -370,7 +370,6 @@ func countDevices() (int, error)              { return len(sim.devices), nil }
 func retainContext(n int) (handle, error)     { return handle(n + 1), nil }
 func releaseContext(n int) error              { return nil }
 func deviceName(n int) (string, error)        { return "simulated", nil }
-func driverVersion() int                      { return 12080 }
 func canUsePageable(n int) bool               { return sim.pageable }
 func canPeer(n, peer int) (bool, error)       { return sim.peers, nil }
 func eventDestroy(d *Device, e handle) error  { return nil }

@@ -33,8 +33,8 @@ func TestWithoutPeers(t *testing.T) {
 		if got := must[[]uint32](t)(b.ToSlice()); !slices.Equal(got, pattern(1000)) {
 			t.Errorf("%s: other elements arrived", m.name)
 		}
-		reach, staged := new(ReachError), sim.staged-before
-		if _, device := m.space.Device(); device != errors.As(err, &reach) || device != (staged == 1) {
+		staged := sim.staged - before
+		if _, device := m.space.Device(); device != errors.Is(err, array.ErrReach) || device != (staged == 1) {
 			t.Errorf("%s: %v, %d copies by way of the host", m.name, err, staged)
 		}
 		a.Free()
@@ -81,7 +81,7 @@ func TestMoreManagedMemoryThanTheDeviceHas(t *testing.T) {
 	if n := wrong.Uint32(0); n != 0 {
 		t.Errorf("%d words differ", n)
 	}
-	if free, total, _ := d.MemInfo(); total-free > simTotal/8 {
+	if free, total, _ := memInfo(d); total-free > simTotal/8 {
 		t.Errorf("managed memory is taken from the device: %d of %d bytes are free", free, total)
 	}
 	_ = e
@@ -127,7 +127,7 @@ func TestEveryAllocationOfTheDriverClimbs(t *testing.T) {
 	p := must[*Pools](t)(Default(0))
 	defer p.Close()
 	driver := must[*DriverPool](t)(p.Device.NewDriverPool(0))
-	free, _, err := p.Device.MemInfo()
+	free, _, err := memInfo(p.Device)
 	ok(t, err)
 	p.Memory.Free(must[pool.Block](t)(p.Memory.Alloc(free*9/10, 0)))
 	addr, err := driver.Alloc(free/2, p.Device.Default())
@@ -147,7 +147,7 @@ func TestEveryFailureIsReturned(t *testing.T) {
 	k := must[*Kernel](t)(must[*Module](t)(d.Load(double)).Kernel("double"))
 	driver := must[*DriverPool](t)(d.NewDriverPool(-1))
 	a, b := must[array.Array[byte]](t)(array.New[byte](p, 100, array.On(s.ID()))), must[array.Array[byte]](t)(array.New[byte](far, 100))
-	event := must[*Event](t)(d.NewEvent(true))
+	event := must[*event](t)(d.newEvent(true))
 	graph := must[*Graph](t)(s.Capture(func() error { return Launch(k, s, Dim{}, Dim{X: 1}, a) }))
 	host, slice := must[*HostBuffer](t)(d.NewHostBuffer(100)), make([]byte, 100)
 	addr, _ := a.Block()
@@ -165,10 +165,10 @@ func TestEveryFailureIsReturned(t *testing.T) {
 		{"cuMemPrefetchAsync", func() error { return s.Prefetch(addr.Addr, 100, 0) }},
 		{"cuMemAdvise", func() error { return d.Advise(addr.Addr, 100, ReadMostly, 0) }},
 		{"cuEventRecord", func() error { return event.Record(s) }},
-		{"cuEventCreate", func() error { _, err := d.NewEvent(false); return err }},
+		{"cuEventCreate", func() error { _, err := d.newEvent(false); return err }},
 		{"cuStreamCreate", func() error { _, err := d.NewStream(); return err }},
 		{"cuStreamQuery", s.Synchronize},
-		{"cuStreamWaitEvent", func() error { return s.Wait(event) }},
+		{"cuStreamWaitEvent", func() error { return s.after(d.null.id) }},
 		{"cuStreamBeginCapture", func() error { _, err := s.Capture(func() error { return nil }); return err }},
 		{"cuCtxSynchronize", d.Synchronize},
 		{"cuModuleLoadData", func() error { _, err := d.Load(double); return err }},
@@ -176,7 +176,7 @@ func TestEveryFailureIsReturned(t *testing.T) {
 		{"cuMemHostRegister", func() error { _, err := Register(d, slice); return err }},
 		{"cuMemPoolCreate", func() error { _, err := d.NewDriverPool(0); return err }},
 		{"cuMemAllocFromPoolAsync", func() error { _, err := driver.Alloc(100, s); return err }},
-		{"cuMemGetInfo", func() error { _, _, err := d.MemInfo(); return err }},
+		{"cuMemGetInfo", func() error { _, _, err := memInfo(d); return err }},
 	} {
 		sim.failing = c.call
 		err := c.do()

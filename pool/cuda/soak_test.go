@@ -60,7 +60,7 @@ func soakOver(t *testing.T, d *Device, up pool.Upstream) {
 	for i, x := range workers {
 		x.other = workers[(i+1)%len(workers)].s
 	}
-	before, _, err := d.MemInfo()
+	before, _, err := memInfo(d)
 	ok(t, err)
 	most, stop := watchDriver(t, d, before)
 
@@ -100,7 +100,7 @@ func soakOver(t *testing.T, d *Device, up pool.Upstream) {
 	}
 	p.Close()
 	c.Close()
-	after, _, err := d.MemInfo()
+	after, _, err := memInfo(d)
 	ok(t, err)
 	if before-after > slack {
 		t.Errorf("%v not given back to the driver", pressure.Bytes(before-after))
@@ -121,7 +121,7 @@ func watchDriver(t *testing.T, d *Device, before int64) (most *atomic.Int64, sto
 				return
 			case <-time.After(time.Millisecond):
 			}
-			free, _, err := d.MemInfo()
+			free, _, err := memInfo(d)
 			if err != nil {
 				t.Error(err)
 				return

@@ -70,8 +70,8 @@ func (s *Stream) Close() error {
 	return errors.Join(err, streamDestroy(s))
 }
 
-// Idle asks the driver, without waiting, whether all work of s has ended.
-func (s *Stream) Idle() (bool, error) {
+// idle asks the driver, without waiting, whether all work of s has ended.
+func (s *Stream) idle() (bool, error) {
 	if s.closed.Load() {
 		return eventDone(s.dev, s.tail)
 	}
@@ -81,7 +81,7 @@ func (s *Stream) Idle() (bool, error) {
 // Synchronize blocks until all work of s has ended. It is a sync point if there
 // is work left.
 func (s *Stream) Synchronize() error {
-	if idle, err := s.Idle(); idle || err != nil {
+	if idle, err := s.idle(); idle || err != nil {
 		return err
 	}
 	return s.dev.wait(&s.dev.onStream, s.await)
@@ -89,7 +89,7 @@ func (s *Stream) Synchronize() error {
 
 // await blocks until all work of s has ended.
 func (s *Stream) await() error {
-	return s.dev.poll(s.Idle, func() error {
+	return s.dev.poll(s.idle, func() error {
 		if s.closed.Load() {
 			return eventSync(s.dev, s.tail)
 		}
@@ -98,7 +98,7 @@ func (s *Stream) await() error {
 }
 
 // recordEnd records e behind the work of s, which may be closed.
-func (s *Stream) recordEnd(e *Event) error {
+func (s *Stream) recordEnd(e *event) error {
 	if !s.closed.Load() {
 		return e.Record(s)
 	}
@@ -109,25 +109,21 @@ func (s *Stream) recordEnd(e *Event) error {
 	return e.Record(null)
 }
 
-// Wait makes later work of s wait for e, without blocking the caller. The event
-// may be of another device.
-func (s *Stream) Wait(e *Event) error { return streamWait(s, e.h) }
-
-// An Event marks a place in the work of a stream.
-type Event struct {
+// An event marks a place in the work of a stream.
+type event struct {
 	dev *Device
 	h   handle
 }
 
-// NewEvent returns an event of d. Only one made with timing can be given to
+// newEvent returns an event of d. Only one made with timing can be given to
 // [Elapsed]; one without is cheaper.
-func (d *Device) NewEvent(timing bool) (*Event, error) {
+func (d *Device) newEvent(timing bool) (*event, error) {
 	h, err := eventCreate(d, timing)
-	return &Event{d, h}, err
+	return &event{d, h}, err
 }
 
 // Close gives the event back. Those that are left go with the device.
-func (e *Event) Close() error {
+func (e *event) Close() error {
 	if e.dev.ended.Load() {
 		return nil
 	}
@@ -136,32 +132,21 @@ func (e *Event) Close() error {
 
 // Record puts e behind the work given to s so far. An event can be recorded
 // again and then marks the new place.
-func (e *Event) Record(s *Stream) error { return eventRecord(s, e.h) }
+func (e *event) Record(s *Stream) error { return eventRecord(s, e.h) }
 
 // Done asks the driver, without waiting, whether the work before e has ended.
 // An event that was never recorded is done, and so is one of a device that was
 // closed.
-func (e *Event) Done() (bool, error) {
+func (e *event) Done() (bool, error) {
 	if e.dev.ended.Load() {
 		return true, nil
 	}
 	return eventDone(e.dev, e.h)
 }
 
-// Synchronize blocks until the work before e has ended. It is a sync point if
-// that has not happened yet.
-func (e *Event) Synchronize() error {
-	if done, err := e.Done(); done || err != nil {
-		return err
-	}
-	return e.dev.wait(&e.dev.onEvent, func() error {
-		return e.dev.poll(e.Done, func() error { return eventSync(e.dev, e.h) })
-	})
-}
-
-// Elapsed returns the time between two events with timing, both done, to about
+// elapsed returns the time between two events with timing, both done, to about
 // half a microsecond.
-func Elapsed(from, to *Event) (time.Duration, error) {
+func elapsed(from, to *event) (time.Duration, error) {
 	ms, err := eventElapsed(from.dev, from.h, to.h)
 	return time.Duration(ms * float64(time.Millisecond)), err
 }

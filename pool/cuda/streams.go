@@ -28,7 +28,7 @@ func (r *streamTable) forgetEnded() {
 		if !s.closed.Load() {
 			continue
 		}
-		if done, err := s.Idle(); done && err == nil {
+		if done, err := s.idle(); done && err == nil {
 			delete(r.byID, id)
 		}
 	}

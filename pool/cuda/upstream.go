@@ -7,10 +7,9 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// An Upstream gives a pool memory of one kind that lies on, or is used by, one
-// device: [Device.Memory], [Device.Pinned], [Device.Managed] or
-// [DriverPool.Upstream]. It is safe for concurrent use.
-type Upstream struct {
+// An upstream gives a pool memory of one kind that lies on, or is used by, one
+// device. It is safe for concurrent use.
+type upstream struct {
 	order
 	kind     string
 	allocate func(bytes int64, s *Stream) (uintptr, error)
@@ -19,22 +18,22 @@ type Upstream struct {
 }
 
 // Allocate is that of [pool.Upstream].
-func (u *Upstream) Allocate(bytes int64, stream uint32) (uintptr, error) {
+func (u *upstream) Allocate(bytes int64, stream uint32) (uintptr, error) {
 	return u.allocate(bytes, u.dev.stream(stream))
 }
 
 // Release is that of [pool.Upstream].
-func (u *Upstream) Release(addr uintptr, _ int64, stream uint32) error {
+func (u *upstream) Release(addr uintptr, _ int64, stream uint32) error {
 	return u.release(addr, u.dev.stream(stream))
 }
 
 // Info returns what the driver says about the memory.
-func (u *Upstream) Info() (pressure.Info, error) { return u.info() }
+func (u *upstream) Info() (pressure.Info, error) { return u.info() }
 
 // Shares returns the space that the memory comes out of: the device, also for that of
 // the driver's pools, or pinned or managed memory, which are the machine's. So all pools
 // on a device share its limits and make room for each other: see [pool.Sharer].
-func (u *Upstream) Shares() pressure.Space {
+func (u *upstream) Shares() pressure.Space {
 	switch u.kind {
 	case "pinned":
 		return pressure.Pinned
@@ -44,16 +43,15 @@ func (u *Upstream) Shares() pressure.Space {
 	return u.dev.Space()
 }
 
-// Device returns the device.
-func (u *Upstream) Device() *Device { return u.dev }
+func (u *upstream) device() *Device { return u.dev }
 
 // String names the kind of memory and the device.
-func (u *Upstream) String() string { return fmt.Sprintf("%s memory of %v", u.kind, u.dev) }
+func (u *upstream) String() string { return fmt.Sprintf("%s memory of %v", u.kind, u.dev) }
 
-// DeviceMemory is an [Upstream] whose memory the processor cannot address;
+// deviceMemory is an upstream whose memory the processor cannot address;
 // arrays reach it through copies.
-type DeviceMemory struct {
-	Upstream
+type deviceMemory struct {
+	upstream
 	mover
 	*pages
 }
@@ -62,7 +60,9 @@ type DeviceMemory struct {
 // of it behind addresses of its own, and moves them to where they are needed, so
 // that fragments of one size are memory for another; [pool.Config].Chunk says how large chunks are. Where the device cannot do
 // that, or for a pool that caches nothing, it is as cuMemAlloc gives it: each segment goes back as a whole.
-func (d *Device) Memory() *DeviceMemory {
+func (d *Device) Memory() pool.Upstream { return d.memory() }
+
+func (d *Device) memory() *deviceMemory {
 	m := d.segments()
 	granule, err := mapGranule(d)
 	if err != nil {
@@ -75,19 +75,19 @@ func (d *Device) Memory() *DeviceMemory {
 // segments returns the device's own memory as cuMemAlloc gives it: each segment
 // keeps its addresses, and goes back as a whole. Giving it back makes the driver
 // wait for the device, so it wants a caching pool.
-func (d *Device) segments() *DeviceMemory {
-	u := Upstream{order: order{d}, kind: "device", info: d.info,
+func (d *Device) segments() *deviceMemory {
+	u := upstream{order: order{d}, kind: "device", info: d.info,
 		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return memAlloc(d, bytes) },
 		release:  func(addr uintptr, _ *Stream) error { return memFree(d, addr) }}
-	return &DeviceMemory{u, mover{d}, nil}
+	return &deviceMemory{u, mover{d}, nil}
 }
 
 // Pinned returns page-locked host memory. The GPU reads and writes it at full
 // speed, and copies of it run beside the program. All devices can use it. Allocate
 // it with stream 0: the processor touches it first, and would wait for any other
 // stream.
-func (d *Device) Pinned() *Upstream {
-	return &Upstream{order: order{d}, kind: "pinned", info: pressure.HostMemory,
+func (d *Device) Pinned() pool.Upstream {
+	return &upstream{order: order{d}, kind: "pinned", info: pressure.HostMemory,
 		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return hostAlloc(d, bytes) },
 		release:  func(addr uintptr, _ *Stream) error { return hostFree(d, addr) }}
 }
@@ -97,14 +97,14 @@ func (d *Device) Pinned() *Upstream {
 // that: otherwise the driver moves the same memory again and again. It is accounted as
 // the machine's memory, with limits of its own (CUDA.jl 6.1 does so, #3092). See
 // [Stream.Prefetch] and [Device.Advise].
-func (d *Device) Managed() *Upstream {
-	return &Upstream{order: order{d}, kind: "managed", info: pressure.HostMemory,
+func (d *Device) Managed() pool.Upstream {
+	return &upstream{order: order{d}, kind: "managed", info: pressure.HostMemory,
 		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return managedAlloc(d, bytes) },
 		release:  func(addr uintptr, _ *Stream) error { return memFree(d, addr) }}
 }
 
 func (d *Device) info() (pressure.Info, error) {
-	free, total, err := d.MemInfo()
+	free, total, err := memInfo(d)
 	return pressure.Info{Free: free, Total: total}, err
 }
 

@@ -14,7 +14,7 @@ import (
 //
 // Memory of another device is reached through peer access, which With enables. If
 // the hardware has none, or the memory is a [DriverPool]'s without that user, With fails
-// with a [ReachError]. While s captures a graph,
+// with [array.ErrReach]. While s captures a graph,
 // the graph keeps the array's memory until it is closed, and the array is tainted:
 // since nobody knows when the graph runs, later uses first wait for the whole device. Managed memory that was used elsewhere moves to the
 // device at once, and not page by page.
@@ -27,7 +27,7 @@ func use(m array.Memory, s *Stream, f func(addr uintptr) error) error {
 	if err := reachable(m, s); err != nil {
 		return err
 	}
-	capturing, err := s.Capturing()
+	capturing, err := s.capturing()
 	switch {
 	case err != nil:
 		return err
@@ -76,8 +76,8 @@ func (s *Stream) bring(m array.Memory) {
 // afterUse makes later work of s come after the work of a stream that used the memory:
 // number 0 is the default stream of the device that the memory is of.
 func (s *Stream) afterUse(m array.Memory, stream uint32) error {
-	if up, is := m.Upstream().(interface{ Device() *Device }); is && stream == 0 {
-		stream = up.Device().null.id
+	if up, is := m.Upstream().(interface{ device() *Device }); is && stream == 0 {
+		stream = up.device().null.id
 	}
 	return s.after(stream)
 }
@@ -111,21 +111,6 @@ func (s *Stream) marker() (handle, error) {
 	return s.mark, s.markErr
 }
 
-// ReachError says that work on one device cannot use memory of another.
-type ReachError struct {
-	Bytes    int64
-	On, From int // the device whose memory it is, and the one that wants to use it
-}
-
-func (e *ReachError) Error() string {
-	return fmt.Sprintf("cuda: %v on device %d cannot be used on device %d, which has no peer access to it: "+
-		"copy it with CopyTo to an array of device %d, or use it on device %d",
-		pressure.Bytes(e.Bytes), e.On, e.From, e.From, e.On)
-}
-
-// Unwrap returns [array.ErrReach].
-func (e *ReachError) Unwrap() error { return array.ErrReach }
-
 // reachable checks that work on s may use the memory, and enables peer access.
 func reachable(m array.Memory, s *Stream) error {
 	on, isDevice := m.Space.Device()
@@ -136,11 +121,12 @@ func reachable(m array.Memory, s *Stream) error {
 		return nil
 	}
 	ok, err := s.dev.canUse(on)
-	if driver, is := m.Upstream().(*DriverMemory); is {
-		ok = ok && driver.of.users[s.dev.index]
+	if driver, is := m.Upstream().(*driverMemory); is {
+		ok = ok && driver.users[s.dev.index]
 	}
 	if err == nil && !ok {
-		err = &ReachError{Bytes: m.Bytes, On: on, From: s.dev.index}
+		err = fmt.Errorf("cuda: %w: %v on device %d cannot be used on device %d, which has no peer access to it: copy it with CopyTo to an array of device %[4]d, or use it on device %[3]d",
+			array.ErrReach, pressure.Bytes(m.Bytes), on, s.dev.index)
 	}
 	return err
 }

@@ -132,7 +132,7 @@ func TestStreamOrder(t *testing.T) {
 	h := newArray(pinned, 0)
 	ok(t, With(h, other, func(addr uintptr) error { slowly(other, addr, 0); return nil }))
 	ok(t, h.Do(func(bytes []byte) error { // must wait for the kernel
-		if idle := must[bool](t)(other.Idle()); !idle {
+		if idle := must[bool](t)(other.idle()); !idle {
 			t.Error("the processor gets pinned memory while a kernel writes it")
 		}
 		return nil
@@ -183,8 +183,8 @@ func TestCaptureTaints(t *testing.T) {
 func TestBatchesArriveWhole(t *testing.T) {
 	d := open(t)
 	p, pinned := newPool(t, d.Memory(), d.Space(), false), newPool(t, d.Pinned(), pressure.Pinned, false)
-	d.StageThrough(pinned)
-	defer d.StageThrough(nil)
+	d.stageThrough(pinned)
+	defer d.stageThrough(nil)
 	s, uploads := must[*Stream](t)(d.NewStream()), must[*Stream](t)(d.NewStream())
 	data := pattern(1_000_000)
 	seen := 0
@@ -262,8 +262,7 @@ func twoDevices(t *testing.T, d *Device, m memory) {
 	verify := func(what string, a array.Array[byte]) {
 		t.Helper()
 		err := With(a, se, func(addr uintptr) error { return we.Verify(se, addr, n, 7, wrong.Addr()) })
-		var unreachable *ReachError
-		if can, _ := canPeer(e.index, d.index); errors.As(err, &unreachable) && errors.Is(err, array.ErrReach) && !can {
+		if can, _ := canPeer(e.index, d.index); errors.Is(err, array.ErrReach) && !can {
 			t.Logf("%s: no peer access: %v", what, err)
 			return
 		}
@@ -318,7 +317,7 @@ func TestStreamsOverlap(t *testing.T) {
 		ok(t, w.Spin(s, 100*time.Millisecond))
 		ok(t, w.Spin(other, 0))
 		ok(t, other.Synchronize())
-		idle := must[bool](t)(s.Idle())
+		idle := must[bool](t)(s.idle())
 		overlap = !idle
 		ok(t, s.Synchronize())
 	}
