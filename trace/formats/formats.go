@@ -37,6 +37,7 @@ var table = []Format{
 	{"text", "the text form of a trace, for tests and by hand", isText, recording.ReadText},
 	{"rmm", "RMM event log, CSV (rmm.mr.LoggingResourceAdaptor)", logs.DetectRMM, logs.ReadRMM},
 	{"cupy", "CuPy memory hooks, JSON lines (DebugPrintHook, or eagergc_hook.py)", logs.DetectCuPy, logs.ReadCuPy},
+	{"heaptrack", "heaptrack of a C or C++ program (NAME.zst, NAME.gz)", logs.DetectHeaptrack, logs.ReadHeaptrack},
 	{"torch", "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot)", torchsnap.Detect, torchsnap.Read},
 	{"kineto", "PyTorch profiler, Chrome trace JSON (export_chrome_trace)", kineto.Detect, kineto.Read},
 }

@@ -1,6 +1,7 @@
-// Package logs reads what allocators write event by event, as lines of text: RMM's log
-// ([ReadRMM]) and CuPy's hooks ([ReadCuPy]). Both read to the end of a reader, which is not
-// packed, count what they hold in its budget ([recording.BudgetOf]), and give the line of an error.
+// Package logs reads what allocators and profilers write event by event, as lines of
+// text: RMM's log ([ReadRMM]), CuPy's hooks ([ReadCuPy]) and heaptrack's recordings
+// ([ReadHeaptrack]). All read to the end of a reader, which is not packed, count what they hold in
+// its budget ([recording.BudgetOf]), and give the line of an error.
 package logs
 
 import (
