@@ -8,9 +8,9 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 )
 
-// Families are the policies with parameters worth tuning, each with what is
+// families are the policies with parameters worth tuning, each with what is
 // tried. The default of a family comes first.
-var Families = [][]string{
+var families = [][]string{
 	{"threshold:0.8", "threshold:0.5", "threshold:0.6", "threshold:0.7", "threshold:0.9", "threshold:0.95"},
 	{"periodic:10ms", "periodic:1ms", "periodic:3ms", "periodic:30ms", "periodic:100ms", "periodic:300ms"},
 	{"growth", "growth:0.25", "growth:0.5", "growth:0.82", "growth:1.5", "growth:2"},
@@ -27,15 +27,15 @@ type Choice struct {
 	Hindsight float64 // of the best one on Trace
 }
 
-// LeaveOneOut tunes every family on all workloads of a grid but one and tests it
+// leaveOneOut tunes every family on all workloads of a grid but one and tests it
 // there. The contenders of the grid do not count.
-func LeaveOneOut(ctx context.Context, grid experiment.Grid) ([]Choice, error) {
+func leaveOneOut(ctx context.Context, grid experiment.Grid) ([]Choice, error) {
 	if len(grid.Workloads) < 2 {
 		return nil, nil
 	}
 	var all []Choice
-	for _, family := range Families {
-		who, err := experiment.ParseContenders(strings.Join(append([]string{Reference}, family...), ","))
+	for _, family := range families {
+		who, err := experiment.ParseContenders(strings.Join(append([]string{reference}, family...), ","))
 		if err != nil {
 			return nil, err
 		}

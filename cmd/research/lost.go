@@ -11,9 +11,9 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A Loss is a cell in which the policy is worse than a rival: more than 2 ms later,
+// A loss is a cell in which the policy is worse than a rival: more than 2 ms later,
 // or with more than two refusals above its.
-type Loss struct {
+type loss struct {
 	experiment.Cell
 	Policy     *experiment.Outcome
 	Rivals     []*experiment.Outcome // cudajl, sqrt, never
@@ -29,14 +29,14 @@ type Cause string
 
 // Causes of a loss.
 const (
-	Trade Cause = "price"    // it is later, and runs so much fewer cycles that its J is the least
-	Wrong Cause = "told"     // it does not lose if it is told the truth
+	trade Cause = "price"    // it is later, and runs so much fewer cycles that its J is the least
+	wrong Cause = "told"     // it does not lose if it is told the truth
 	Short Cause = "headroom" // it lasts for less than a cycle on average, so that little can be hidden by anyone
 	Rule  Cause = "rule"     // none of these
 )
 
 // worse reports by what an outcome loses.
-func (l *Loss) worse(o *experiment.Outcome) (delay, refusals bool) {
+func (l *loss) worse(o *experiment.Outcome) (delay, refusals bool) {
 	for _, r := range l.Rivals {
 		delay = delay || o.Delay() > r.Delay()+2*time.Millisecond
 		refusals = refusals || o.RefusalCollections > r.RefusalCollections+2
@@ -45,13 +45,13 @@ func (l *Loss) worse(o *experiment.Outcome) (delay, refusals bool) {
 }
 
 // lose finds the lost cells, and what each is lost by.
-func (t *Tried) lose(ctx context.Context) error {
+func (t *tried) lose(ctx context.Context) error {
 	for i, o := range t.Outcomes() {
 		c := t.Cell(i)
 		if c.Contender != 0 {
 			continue
 		}
-		l := Loss{Cell: c, Policy: o, Rivals: []*experiment.Outcome{t.Outcomes()[i+1], t.Outcomes()[i+3], t.Outcomes()[i+4]}, Known: t.Known(i)}
+		l := loss{Cell: c, Policy: o, Rivals: []*experiment.Outcome{t.Outcomes()[i+1], t.Outcomes()[i+3], t.Outcomes()[i+4]}, Known: t.Known(i)}
 		l.Headroom = o.Span / time.Duration(max(1, l.Rivals[2].RefusalCollections))
 		if l.ByDelay, l.ByRefusals = l.worse(o); l.ByDelay || l.ByRefusals {
 			t.Lost = append(t.Lost, l)
@@ -71,9 +71,9 @@ func (t *Tried) lose(ctx context.Context) error {
 }
 
 // cause runs the cell of a loss with less and less that could be wanting.
-func (t *Tried) cause(l *Loss) (Cause, error) {
+func (t *tried) cause(l *loss) (Cause, error) {
 	if !l.ByRefusals && l.Policy.Objective() <= min(l.Rivals[0].Objective(), l.Rivals[1].Objective(), l.Rivals[2].Objective()) {
-		return Trade, nil
+		return trade, nil
 	}
 	loses := func(who string) (bool, error) {
 		c, err := experiment.ParseContender(who)
@@ -88,7 +88,7 @@ func (t *Tried) cause(l *Loss) (Cause, error) {
 	}
 	if t.Config(l.Cell).Told != (sim.Told{}) {
 		if lost, err := loses(t.Contenders[0].String()); err != nil || !lost {
-			return Wrong, err
+			return wrong, err
 		}
 	}
 	if l.Headroom < t.Costs[l.Cost].Base {

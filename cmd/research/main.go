@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	study, err := NewStudy(ctx, loads, everyone())
+	study, err := newStudy(ctx, loads, everyone())
 	if err != nil {
 		return err
 	}

@@ -12,31 +12,31 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Rivals are what a [Proof] holds a policy against: the cudajl ones in their pauses,
+// rivals are what a proof holds a policy against: the cudajl ones in their pauses,
 // and the first, sqrt and never in the cells that are lost.
-var Rivals = []string{Reference, Reference + ":overlap=true", "sqrt", "never", Reference + ":poll=50us"}
+var rivals = []string{reference, reference + ":overlap=true", "sqrt", "never", reference + ":poll=50us"}
 
-// A Proof holds one policy against [Rivals] and the best schedule known, in trials.
+// A proof holds one policy against rivals and the best schedule known, in trials.
 // Its measure J is [sim.Result.Objective].
-type Proof struct {
+type proof struct {
 	Policy experiment.Contender
-	Trials []*Tried
-	Tuned  *Tuning // nil if the policy has nothing to tune, or was not tried plainly
+	Trials []*tried
+	Tuned  *tuning // nil if the policy has nothing to tune, or was not tried plainly
 }
 
-// A Tried is a trial that has run: the first contender of its grid is the policy,
+// A tried is a trial that has run: the first contender of its grid is the policy,
 // the others are the rivals.
-type Tried struct {
+type tried struct {
 	*experiment.Grid
-	Trial Trial
-	Lost  []Loss
+	Trial trial
+	Lost  []loss
 	known []*experiment.Outcome // the best schedule known, by workload, limit and cost
 }
 
-// NewProof tries a policy on programs. It calls each, if it is not nil, with the name
+// newProof tries a policy on programs. It calls each, if it is not nil, with the name
 // of a trial before that runs.
-func NewProof(ctx context.Context, programs []*trace.Trace, policy experiment.Contender, trials []Trial, each func(name string)) (*Proof, error) {
-	who, err := experiment.ParseContenders(strings.Join(Rivals, ","))
+func newProof(ctx context.Context, programs []*trace.Trace, policy experiment.Contender, trials []trial, each func(name string)) (*proof, error) {
+	who, err := experiment.ParseContenders(strings.Join(rivals, ","))
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func NewProof(ctx context.Context, programs []*trace.Trace, policy experiment.Co
 	if err != nil {
 		return nil, err
 	}
-	p := &Proof{Policy: policy}
+	p := &proof{Policy: policy}
 	best := make(map[string]*experiment.Grid) // the optima are told nothing: trials share them
 	var unchanged []*sim.Workload             // what most trials run
 	for _, t := range trials {
@@ -60,7 +60,7 @@ func NewProof(ctx context.Context, programs []*trace.Trace, policy experiment.Co
 		if t.change == nil {
 			unchanged = loads
 		}
-		tried := &Tried{Trial: t, Grid: t.grid(loads, append([]experiment.Contender{policy}, who...))}
+		tried := &tried{Trial: t, Grid: t.grid(loads, append([]experiment.Contender{policy}, who...))}
 		if best[t.world()] == nil {
 			g := t.grid(loads, optima)
 			g.Noise = nil // they are of the base world
@@ -76,7 +76,7 @@ func NewProof(ctx context.Context, programs []*trace.Trace, policy experiment.Co
 			return nil, err
 		}
 		p.Trials = append(p.Trials, tried)
-		if t.Name != Trials()[0].Name {
+		if t.Name != allTrials()[0].Name {
 			continue
 		}
 		if p.Tuned, err = tried.tune(ctx); err != nil {
@@ -86,7 +86,7 @@ func NewProof(ctx context.Context, programs []*trace.Trace, policy experiment.Co
 	return p, nil
 }
 
-func (t *Trial) compile(programs []*trace.Trace) ([]*sim.Workload, error) {
+func (t *trial) compile(programs []*trace.Trace) ([]*sim.Workload, error) {
 	if t.change != nil {
 		programs = t.change(programs)
 	}
@@ -94,7 +94,7 @@ func (t *Trial) compile(programs []*trace.Trace) ([]*sim.Workload, error) {
 }
 
 // know takes what has the least J in each cell, of the optima and of all that ran.
-func (t *Tried) know(optima *experiment.Grid) {
+func (t *tried) know(optima *experiment.Grid) {
 	t.known = make([]*experiment.Outcome, t.Len()/len(t.Contenders))
 	for i := range t.known {
 		for _, g := range []*experiment.Grid{t.Grid, optima} {
@@ -109,7 +109,7 @@ func (t *Tried) know(optima *experiment.Grid) {
 }
 
 // Known returns J of the best schedule known in the cell of an index in the Grid.
-func (t *Tried) Known(i int) time.Duration {
+func (t *tried) Known(i int) time.Duration {
 	best := t.best(i)
 	if best == nil {
 		return math.MaxInt64
@@ -118,21 +118,21 @@ func (t *Tried) Known(i int) time.Duration {
 }
 
 // best is that schedule; nil if none ran to its end.
-func (t *Tried) best(i int) *experiment.Outcome { return t.known[i/len(t.Contenders)] }
+func (t *tried) best(i int) *experiment.Outcome { return t.known[i/len(t.Contenders)] }
 
-// J is the geometric mean of a contender's J against the best schedule known, 1 ms
+// j is the geometric mean of a contender's J against the best schedule known, 1 ms
 // added to both, over the cells for which keep is true; nil keeps all.
-func (t *Tried) J(contender int, keep func(experiment.Cell) bool) float64 {
+func (t *tried) J(contender int, keep func(experiment.Cell) bool) float64 {
 	return t.mean(contender, keep, func(i int, o *experiment.Outcome) float64 { return ratio(o.Objective(), t.Known(i)) })
 }
 
-// Delayed is the same of the policy's delay against that of another contender.
-func (t *Tried) Delayed(against int, keep func(experiment.Cell) bool) float64 {
+// delayed is the same of the policy's delay against that of another contender.
+func (t *tried) Delayed(against int, keep func(experiment.Cell) bool) float64 {
 	return t.mean(0, keep, func(i int, o *experiment.Outcome) float64 { return ratio(o.Delay(), t.Outcomes()[i+against].Delay()) })
 }
 
-// KnownDelayed is the same of the best schedule known. That knows all that will come.
-func (t *Tried) KnownDelayed(against int, keep func(experiment.Cell) bool) float64 {
+// knownDelayed is the same of the best schedule known. That knows all that will come.
+func (t *tried) KnownDelayed(against int, keep func(experiment.Cell) bool) float64 {
 	return t.mean(0, keep, func(i int, _ *experiment.Outcome) float64 {
 		best := t.best(i)
 		if best == nil {
@@ -147,7 +147,7 @@ func Of(workload int) func(experiment.Cell) bool {
 	return func(c experiment.Cell) bool { return c.Workload == workload }
 }
 
-func (t *Tried) mean(contender int, keep func(experiment.Cell) bool, number func(int, *experiment.Outcome) float64) float64 {
+func (t *tried) mean(contender int, keep func(experiment.Cell) bool, number func(int, *experiment.Outcome) float64) float64 {
 	var xs []float64
 	for i, o := range t.Outcomes() {
 		if c := t.Cell(i); c.Contender == contender && (keep == nil || keep(c)) {
@@ -162,7 +162,7 @@ func ratio(a, b time.Duration) float64 {
 }
 
 // Worst returns the workload with the largest J of the policy, and that.
-func (t *Tried) Worst() (workload int, j float64) {
+func (t *tried) Worst() (workload int, j float64) {
 	for i := range t.Workloads {
 		if x := t.J(0, Of(i)); x > j {
 			workload, j = i, x
@@ -171,26 +171,26 @@ func (t *Tried) Worst() (workload int, j float64) {
 	return workload, j
 }
 
-// A Tuning is what tuning a policy's parameters gives: J over all workloads, each as
+// A tuning is what tuning a policy's parameters gives: J over all workloads, each as
 // in [Tried.J].
-type Tuning struct {
+type tuning struct {
 	Chosen  string  // that does best on all workloads
 	Seen    float64 // its J
-	Left    float64 // J where each workload is judged with what does best on the others
-	Default float64 // J of the policy as it was given
-	PerLoad []LeftOut
+	Left    float64 // j where each workload is judged with what does best on the others
+	Default float64 // j of the policy as it was given
+	PerLoad []leftOut
 }
 
-// A LeftOut is a workload with what was tuned on the others.
-type LeftOut struct {
+// A leftOut is a workload with what was tuned on the others.
+type leftOut struct {
 	Trace, Chosen string
 	J, Default    float64
 }
 
 // tune tries every member of the family of the policy.
-func (t *Tried) tune(ctx context.Context) (*Tuning, error) {
+func (t *tried) tune(ctx context.Context) (*tuning, error) {
 	var family []string
-	for _, f := range Families {
+	for _, f := range families {
 		if f[0] == t.Contenders[0].String() {
 			family = f
 		}
@@ -206,7 +206,7 @@ func (t *Tried) tune(ctx context.Context) (*Tuning, error) {
 	if err := g.Run(ctx, nil); err != nil {
 		return nil, err
 	}
-	all := &Tried{Grid: g, known: t.known}
+	all := &tried{Grid: g, known: t.known}
 	js := make([][]float64, len(who)) // by contender and workload
 	for p := range who {
 		for i := range t.Workloads {
@@ -214,12 +214,12 @@ func (t *Tried) tune(ctx context.Context) (*Tuning, error) {
 		}
 	}
 	best := bestOf(js, -1)
-	r := &Tuning{Chosen: family[best], Seen: experiment.GeometricMean(js[best]), Default: experiment.GeometricMean(js[0])}
+	r := &tuning{Chosen: family[best], Seen: experiment.GeometricMean(js[best]), Default: experiment.GeometricMean(js[0])}
 	var left []float64
 	for i, w := range t.Workloads {
 		p := bestOf(js, i)
 		left = append(left, js[p][i])
-		r.PerLoad = append(r.PerLoad, LeftOut{w.Name, family[p], js[p][i], js[0][i]})
+		r.PerLoad = append(r.PerLoad, leftOut{w.Name, family[p], js[p][i], js[0][i]})
 	}
 	r.Left = experiment.GeometricMean(left)
 	return r, nil

@@ -29,17 +29,17 @@ func program(name string, n int) *trace.Trace {
 	return t
 }
 
-func proofOf(t *testing.T, policy, trials string) *Proof {
+func proofOf(t *testing.T, policy, trials string) *proof {
 	t.Helper()
 	who, err := experiment.ParseContender(policy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	some, err := TrialsNamed(trials)
+	some, err := trialsNamed(trials)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewProof(t.Context(), []*trace.Trace{program("short", 300), program("long", 700)}, who, some, nil)
+	p, err := newProof(t.Context(), []*trace.Trace{program("short", 300), program("long", 700)}, who, some, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func proofOf(t *testing.T, policy, trials string) *Proof {
 
 func TestProofKnowsTheBest(t *testing.T) {
 	p := proofOf(t, "pacer", "all")
-	if len(p.Trials) != len(Trials()) {
+	if len(p.Trials) != len(allTrials()) {
 		t.Fatalf("%d trials", len(p.Trials))
 	}
 	for k, x := range p.Trials {
@@ -108,7 +108,7 @@ func TestCausesAreWhatTheySay(t *testing.T) {
 			seen[l.Cause] = true
 			cfg := x.Config(l.Cell)
 			cfg.Told = sim.Told{}
-			instead := map[Cause]string{Wrong: "threshold:0.97"}[l.Cause]
+			instead := map[Cause]string{wrong: "threshold:0.97"}[l.Cause]
 			if instead == "" {
 				continue
 			}
@@ -122,7 +122,7 @@ func TestCausesAreWhatTheySay(t *testing.T) {
 			}
 		}
 	}
-	if !seen[Wrong] || !seen[Rule] {
+	if !seen[wrong] || !seen[Rule] {
 		t.Errorf("causes %v: the test tries too little", seen)
 	}
 }
@@ -157,14 +157,14 @@ func TestTrialsChangePrograms(t *testing.T) {
 }
 
 func TestTrialsNamed(t *testing.T) {
-	some, err := TrialsNamed("limit-5%, plain")
+	some, err := trialsNamed("limit-5%, plain")
 	if err != nil || len(some) != 2 || some[0].Told.Limit != 1.05 || some[1].Name != "plain" {
 		t.Errorf("%+v, %v", some, err)
 	}
-	if _, err := TrialsNamed("plain,pear"); err == nil {
+	if _, err := trialsNamed("plain,pear"); err == nil {
 		t.Error("a trial that is not there")
 	}
-	if x := (&Tried{Grid: &experiment.Grid{}}).J(0, nil); !math.IsNaN(x) {
+	if x := (&tried{Grid: &experiment.Grid{}}).J(0, nil); !math.IsNaN(x) {
 		t.Errorf("J of nothing is %v", x)
 	}
 }
@@ -172,7 +172,7 @@ func TestTrialsNamed(t *testing.T) {
 // TestLearnedTrial: before its first cycle a policy is told half of what cycles take, then about what they
 // took, and they differ.
 func TestLearnedTrial(t *testing.T) {
-	some, err := TrialsNamed("learned")
+	some, err := trialsNamed("learned")
 	if err != nil {
 		t.Fatal(err)
 	}

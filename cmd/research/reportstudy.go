@@ -9,15 +9,15 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 )
 
-// A study is written as Markdown.
-type study struct {
-	*Study
+// A studyReport is written as Markdown.
+type studyReport struct {
+	*study
 	markdown
 }
 
 // writeStudy writes the report of a study as Markdown.
-func writeStudy(w io.Writer, s *Study) error {
-	r := &study{Study: s}
+func writeStudy(w io.Writer, s *study) error {
+	r := &studyReport{study: s}
 	r.headline()
 	r.costs()
 	r.overhead("Wall", (*experiment.Outcome).WallLBO)
@@ -30,10 +30,10 @@ func writeStudy(w io.Writer, s *Study) error {
 	return err
 }
 
-func (r *study) headline() {
+func (r *studyReport) headline() {
 	g := r.Grid
-	ref, opt := g.Find(Reference), g.Find(Best)
-	judged := func(p int) []*experiment.Outcome { return g.Select(p, r.Judged) }
+	ref, opt := g.Find(reference), g.Find(Best)
+	judged := func(p int) []*experiment.Outcome { return g.Select(p, r.judged) }
 	ratio := func(outcomes []*experiment.Outcome, to int, m experiment.Metric) string {
 		if to < 0 {
 			return "-"
@@ -46,7 +46,7 @@ Limits 1.5x, 2x and 4x of the peak reachable bytes, cycles of 1 and 10 ms, ladde
 Pause: exposed pause against %s, geometric mean of the cells with 1 ms added to both sides; worst: the largest ratio of any cell, and in how many it is above 1.
 Collector: its time against %s's. Objective: exposed + 0.05 x collector time, against %s. Missed: refusals. Wasted: cycles that freed under 1 %%.
 
-`, len(g.Workloads), len(judged(0)), Reference, Reference, Best)
+`, len(g.Workloads), len(judged(0)), reference, reference, Best)
 	r.head("policy", "pause", "worst", "above 1", "collector", "objective", "hidden", "cycles", "wasted", "missed", "failed")
 	for p, who := range g.Contenders {
 		outcomes := judged(p)
@@ -73,15 +73,15 @@ Collector: its time against %s's. Objective: exposed + 0.05 x collector time, ag
 	}
 }
 
-func (r *study) costs() {
+func (r *studyReport) costs() {
 	g := r.Grid
-	fmt.Fprintf(r, "\n## Sensitivity to the cost of a cycle\n\nExposed pause against %s over limits 1.25x to 6x, by the length of a cycle; missed: refusals over all of them. At 1x every policy lives off refusals.\n\n", Reference)
+	fmt.Fprintf(r, "\n## Sensitivity to the cost of a cycle\n\nExposed pause against %s over limits 1.25x to 6x, by the length of a cycle; missed: refusals over all of them. At 1x every policy lives off refusals.\n\n", reference)
 	head := []any{"policy"}
 	for _, cost := range g.Costs {
 		head = append(head, cost.Base.String())
 	}
 	r.head(append(head, "missed")...)
-	ref := g.Find(Reference)
+	ref := g.Find(reference)
 	for p, who := range g.Contenders {
 		cols := []any{code(who)}
 		missed := 0
@@ -100,11 +100,11 @@ func (r *study) costs() {
 }
 
 // tenMS reports whether a cycle takes 10 ms.
-func (r *study) tenMS(c experiment.Cell) bool {
+func (r *studyReport) tenMS(c experiment.Cell) bool {
 	return r.Grid.Costs[c.Cost].Base == 10*time.Millisecond
 }
 
-func (r *study) overhead(name string, lbo func(*experiment.Outcome) float64) {
+func (r *studyReport) overhead(name string, lbo func(*experiment.Outcome) float64) {
 	g := r.Grid
 	fmt.Fprintf(r, "\n## %s time: lower-bound overhead by limit\n\nGeometric mean over the workloads, cycle 10 ms; 1.000 is none.\n\n", name)
 	head := []any{"policy"}
@@ -122,7 +122,7 @@ func (r *study) overhead(name string, lbo func(*experiment.Outcome) float64) {
 	}
 }
 
-func (r *study) latency() {
+func (r *studyReport) latency() {
 	g := r.Grid
 	r.WriteString("\n## Latency and utilization\n\nLimit 1.5x, cycle 10 ms. Metered latency of the intervals between syncs (window 100 ms), geometric mean over the workloads; MMU, the least over them.\n\n")
 	head := []any{"policy"}
@@ -153,7 +153,7 @@ func (r *study) latency() {
 	}
 }
 
-func (r *study) robustness() {
+func (r *studyReport) robustness() {
 	fmt.Fprintf(r, "\n## Robustness\n\nObjective against %s in the judged cells: with true waits, with every expected wait wrong by up to a half, and with a linear cost of 0.1 ms + 0.25 ms per MiB of pointerful Go heap.\n\n", Best)
 	head := []any{"policy", "true waits", "wrong waits"}
 	for _, cost := range r.Heaps.Costs {
@@ -168,7 +168,7 @@ func (r *study) robustness() {
 		return ratioText(experiment.MeanRatio(g.Select(p, keep), g.Select(opt, keep), experiment.Objective))
 	}
 	for p, who := range r.Grid.Contenders {
-		cols := []any{code(who), ratio(r.Grid, p, r.Judged), ratio(r.Noisy, p, nil)}
+		cols := []any{code(who), ratio(r.Grid, p, r.judged), ratio(r.Noisy, p, nil)}
 		for k := range r.Heaps.Costs {
 			cols = append(cols, ratio(r.Heaps, p, func(c experiment.Cell) bool { return c.Cost == k }))
 		}
@@ -176,15 +176,15 @@ func (r *study) robustness() {
 	}
 }
 
-func (r *study) heldOut() {
-	fmt.Fprintf(r, "\n## Train on four, test on the fifth\n\nFor each family, the parameters that do best (objective) on the other workloads, and what they give on the one held out, against %s there. The last columns are the default parameters on the same workload, and the best in hindsight.\n\n", Reference)
+func (r *studyReport) heldOut() {
+	fmt.Fprintf(r, "\n## Train on four, test on the fifth\n\nFor each family, the parameters that do best (objective) on the other workloads, and what they give on the one held out, against %s there. The last columns are the default parameters on the same workload, and the best in hindsight.\n\n", reference)
 	r.head("held out", "chosen", "objective", "default", "hindsight")
 	for _, h := range r.Held {
 		r.row(h.Trace, "`"+h.Chosen+"`", ratioText(h.Ratio), ratioText(h.Default), ratioText(h.Hindsight))
 	}
 }
 
-func (r *study) optimum() {
+func (r *studyReport) optimum() {
 	fmt.Fprintf(r, "\n## The optimum\n\nExposed pause of the best overlapped schedule known (%s) and the bound that no schedule beats. Where they agree it is the optimum.\n\n", Best)
 	r.head("workload", "limit", "cycle", "best known", "bound", "gap")
 	exact := 0

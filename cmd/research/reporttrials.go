@@ -18,7 +18,7 @@ import (
 // trialList describes every trial in a line.
 func trialList() string {
 	var b strings.Builder
-	for _, t := range Trials() {
+	for _, t := range allTrials() {
 		fmt.Fprintf(&b, "  %-12s  %s\n", t.Name, t.About)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
@@ -26,7 +26,7 @@ func trialList() string {
 
 // prove judges one policy in trials.
 func prove(ctx context.Context, programs []*trace.Trace, policy, names, out string, stdout, stderr io.Writer) error {
-	trials, err := TrialsNamed(names)
+	trials, err := trialsNamed(names)
 	if err != nil {
 		return err
 	}
@@ -34,22 +34,22 @@ func prove(ctx context.Context, programs []*trace.Trace, policy, names, out stri
 	if err != nil {
 		return err
 	}
-	p, err := NewProof(ctx, programs, who, trials, func(name string) { fmt.Fprintln(stderr, "research: trial", name) })
+	p, err := newProof(ctx, programs, who, trials, func(name string) { fmt.Fprintln(stderr, "research: trial", name) })
 	if err != nil {
 		return err
 	}
 	return save(out, stdout, func(w io.Writer) error { return writeProof(w, p) }, func(w io.Writer) error { return writeTried(w, p) })
 }
 
-// A proof is written as Markdown.
-type proof struct {
-	*Proof
+// A proofReport is written as Markdown.
+type proofReport struct {
+	*proof
 	markdown
 }
 
 // writeProof writes the report of a proof as Markdown.
-func writeProof(w io.Writer, p *Proof) error {
-	r := &proof{Proof: p}
+func writeProof(w io.Writer, p *proof) error {
+	r := &proofReport{proof: p}
 	r.trials()
 	r.byWorkload()
 	r.byCell()
@@ -59,7 +59,7 @@ func writeProof(w io.Writer, p *Proof) error {
 	return err
 }
 
-func (r *proof) trials() {
+func (r *proofReport) trials() {
 	fmt.Fprintf(r, `# %s in trials
 
 Cycles of 0.1, 1, 10 and 100 ms, limits of 1.25x, 1.5x, 2x and 4x of the peak reachable bytes where nothing else is said, ladder of 2 cycles. Delay: exposed pause, and what the program loses beside cycles.
@@ -86,19 +86,19 @@ Lost: cells in which it is above %s, %s or %s by more than 2 ms of delay or two 
 // tabled is what tables give by program, limit and cycle.
 var tabled = []struct {
 	name string
-	of   func(*Tried, func(experiment.Cell) bool) string
+	of   func(*tried, func(experiment.Cell) bool) string
 }{
-	{"J", func(t *Tried, keep func(experiment.Cell) bool) string { return ratioText(t.J(0, keep)) }},
-	{"Delay / cudajl", func(t *Tried, keep func(experiment.Cell) bool) string { return delayed(t, 1, keep) }},
-	{"Delay / cudajl overlapped", func(t *Tried, keep func(experiment.Cell) bool) string { return delayed(t, 2, keep) }},
+	{"J", func(t *tried, keep func(experiment.Cell) bool) string { return ratioText(t.J(0, keep)) }},
+	{"Delay / cudajl", func(t *tried, keep func(experiment.Cell) bool) string { return delayed(t, 1, keep) }},
+	{"Delay / cudajl overlapped", func(t *tried, keep func(experiment.Cell) bool) string { return delayed(t, 2, keep) }},
 }
 
 // delayed is the delay against that of a rival, of the policy and, in brackets, of the best schedule known.
-func delayed(t *Tried, rival int, keep func(experiment.Cell) bool) string {
+func delayed(t *tried, rival int, keep func(experiment.Cell) bool) string {
 	return fmt.Sprintf("%s (%s)", ratioText(t.Delayed(rival, keep)), ratioText(t.KnownDelayed(rival, keep)))
 }
 
-func (r *proof) byWorkload() {
+func (r *proofReport) byWorkload() {
 	for _, m := range tabled {
 		fmt.Fprintf(r, "\n## %s by program\n\n", m.name)
 		head := []any{"program"}
@@ -116,7 +116,7 @@ func (r *proof) byWorkload() {
 	}
 }
 
-func (r *proof) byCell() {
+func (r *proofReport) byCell() {
 	t := r.Trials[0]
 	for _, m := range tabled {
 		fmt.Fprintf(r, "\n## %s by limit and cycle: %s\n\n", m.name, t.Trial.Name)
@@ -135,7 +135,7 @@ func (r *proof) byCell() {
 	}
 }
 
-func (r *proof) tuned() {
+func (r *proofReport) tuned() {
 	x := r.Tuned
 	if x == nil {
 		return
@@ -148,7 +148,7 @@ func (r *proof) tuned() {
 	}
 }
 
-func (r *proof) losses() {
+func (r *proofReport) losses() {
 	r.WriteString("\n## Lost cells\n\n")
 	r.WriteString(`Delay in ms, cycles + refusals. Headroom: how long it lasts, on average, as a share of a cycle. Cause, the first that holds. Price: it is later, but its J is
 the least, by the price of collector time. Told: it does not lose if it is told the truth. Headroom: it lasts for less than a cycle, so that little can be hidden
@@ -156,7 +156,7 @@ by anyone. Rule: none of these.
 
 `)
 	r.head("cause", "delay", "refusals", "all")
-	for _, cause := range []Cause{Trade, Wrong, Short, Rule} {
+	for _, cause := range []Cause{trade, wrong, Short, Rule} {
 		var delay, refusals, all int
 		for _, t := range r.Trials {
 			for _, l := range t.Lost {
@@ -198,7 +198,7 @@ func delayText(o *experiment.Outcome) string {
 func milliseconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1e3, 'f', 1, 64) }
 
 // writeTried writes a line for each cell of each trial: delays and J in us.
-func writeTried(w io.Writer, p *Proof) error {
+func writeTried(w io.Writer, p *proof) error {
 	out := csv.NewWriter(w)
 	head := []string{"trial", "program", "limit", "cycle", "known_j_us"}
 	for _, who := range p.Trials[0].Contenders {

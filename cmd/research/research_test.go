@@ -30,8 +30,8 @@ func twoLoads(t *testing.T) *experiment.Grid {
 }
 
 func TestHeldOutChoosesOnTheOthers(t *testing.T) {
-	all, err := LeaveOneOut(t.Context(), *twoLoads(t))
-	if err != nil || len(all) != 2*len(Families) {
+	all, err := leaveOneOut(t.Context(), *twoLoads(t))
+	if err != nil || len(all) != 2*len(families) {
 		t.Fatalf("%d choices, %v", len(all), err)
 	}
 	for _, c := range all {
@@ -41,7 +41,7 @@ func TestHeldOutChoosesOnTheOthers(t *testing.T) {
 	}
 	one := twoLoads(t)
 	one.Workloads = one.Workloads[:1]
-	if all, err := LeaveOneOut(t.Context(), *one); all != nil || err != nil {
+	if all, err := leaveOneOut(t.Context(), *one); all != nil || err != nil {
 		t.Errorf("one workload: %v, %v", all, err)
 	}
 }
@@ -51,11 +51,11 @@ func TestStudy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewStudy(t.Context(), compiled(t, program("only", 300)), who)
+	s, err := newStudy(t.Context(), compiled(t, program("only", 300)), who)
 	if err != nil {
 		t.Fatal(err)
 	}
-	judged := s.Grid.Select(0, s.Judged)
+	judged := s.Grid.Select(0, s.judged)
 	if len(judged) != 6 || experiment.MeanRatio(judged, judged, experiment.Exposed) != 1 {
 		t.Errorf("%d judged cells", len(judged))
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// What a [Study] holds policies against.
+// What a study holds policies against.
 const (
-	Reference = "cudajl"          // exposed pause and collector time
+	reference = "cudajl"          // exposed pause and collector time
 	Best      = "optimum-overlap" // the objective
 )
 
@@ -24,27 +24,27 @@ var (
 	heapMiB       = []float64{1, 16, 64, 256, 1024}
 )
 
-// A Study holds policies against the reference and the best schedule known. It
+// A study holds policies against the reference and the best schedule known. It
 // is judged at limits of 1.5x, 2x and 4x and cycles of 1 and 10 ms; the other
 // limits and cycles show how far that reaches.
-type Study struct {
+type study struct {
 	Grid   *experiment.Grid // limits 1x to 6x, cycles 0.1 ms to 1 s, true waits, with details
 	Noisy  *experiment.Grid // the judged cells, with expected waits wrong by up to a half
 	Heaps  *experiment.Grid // the judged limits, with cycles that cost what a Go heap of some size does
-	Bounds []Bound          // of the best schedule
+	Bounds []bound          // of the best schedule
 	Held   []Choice         // leave one out
 }
 
-// A Bound is how far the best schedule known is from what none can beat.
-type Bound struct {
+// A bound is how far the best schedule known is from what none can beat.
+type bound struct {
 	Trace          string
 	Limit          experiment.Limit
 	Cycle          time.Duration
 	Known, AtLeast time.Duration // exposed pause
 }
 
-// NewStudy runs everything: some thousand replays.
-func NewStudy(ctx context.Context, workloads []*sim.Workload, contenders []experiment.Contender) (*Study, error) {
+// newStudy runs everything: some thousand replays.
+func newStudy(ctx context.Context, workloads []*sim.Workload, contenders []experiment.Contender) (*study, error) {
 	grid := func(factors []float64, costs []sim.Cost) *experiment.Grid {
 		return &experiment.Grid{Workloads: workloads, Contenders: contenders, Limits: factorLimits(factors), Costs: costs, Ladder: sim.Ladder{Factor: 2}}
 	}
@@ -52,7 +52,7 @@ func NewStudy(ctx context.Context, workloads []*sim.Workload, contenders []exper
 	for _, mib := range heapMiB { // 0.1 ms for an empty heap and 0.25 ms per MiB, about what two cores take
 		heaps = append(heaps, sim.Cost{Base: 100 * time.Microsecond, PerMiB: 250 * time.Microsecond, HeapMiB: mib})
 	}
-	s := &Study{
+	s := &study{
 		Grid:  grid(studyFactors, fixedCosts(studyCycles)),
 		Noisy: grid(judgedFactors, fixedCosts(judgedCycles)),
 		Heaps: grid(judgedFactors, heaps),
@@ -66,23 +66,23 @@ func NewStudy(ctx context.Context, workloads []*sim.Workload, contenders []exper
 	}
 	s.bounds()
 	var err error
-	s.Held, err = LeaveOneOut(ctx, *grid(judgedFactors, fixedCosts(judgedCycles)))
+	s.Held, err = leaveOneOut(ctx, *grid(judgedFactors, fixedCosts(judgedCycles)))
 	return s, err
 }
 
-func (s *Study) bounds() {
+func (s *study) bounds() {
 	g := &experiment.Grid{Workloads: s.Grid.Workloads, Limits: s.Grid.Limits[1:], Costs: fixedCosts(boundCycles), Ladder: s.Grid.Ladder, Contenders: s.Grid.Contenders[:1]}
 	for i := range g.Len() {
 		c := g.Cell(i)
 		cfg := g.Config(c)
-		if best, bound, err := sim.Optimum("optimum-overlap", g.Workloads[c.Workload], cfg); err == nil {
-			s.Bounds = append(s.Bounds, Bound{g.Workloads[c.Workload].Name, g.Limits[c.Limit], cfg.Cost.Base, best.ExposedPause, bound})
+		if best, least, err := sim.Optimum("optimum-overlap", g.Workloads[c.Workload], cfg); err == nil {
+			s.Bounds = append(s.Bounds, bound{g.Workloads[c.Workload].Name, g.Limits[c.Limit], cfg.Cost.Base, best.ExposedPause, least})
 		}
 	}
 }
 
-// Judged reports whether the study is judged by a cell of its Grid.
-func (s *Study) Judged(c experiment.Cell) bool {
+// judged reports whether the study is judged by a cell of its Grid.
+func (s *study) judged(c experiment.Cell) bool {
 	return slices.Contains(judgedFactors, s.Grid.Limits[c.Limit].Factor) && slices.Contains(judgedCycles, s.Grid.Costs[c.Cost].Base)
 }
 

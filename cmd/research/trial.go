@@ -11,8 +11,8 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A Trial is a world in which a policy is judged. All have cycles of 0.1 to 100 ms.
-type Trial struct {
+// A trial is a world in which a policy is judged. All have cycles of 0.1 to 100 ms.
+type trial struct {
 	Name     string
 	About    string
 	Limits   []float64 // factors of the peak reachable bytes
@@ -32,9 +32,9 @@ var (
 // out (results/2026-11-22-fidelity as of commit 24f90ac, machine-host-1MiB.json).
 var trialNoise = sim.Noise{0.65, 0.82, 0.87, 0.89, 0.92, 0.94, 0.96, 0.98, 0.99, 1.01, 1.03, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15, 1.19, 1.22, 1.36, 1.64}
 
-// Trials are all trials. The first is the plain one: the others differ from it.
-func Trials() []Trial {
-	return []Trial{
+// allTrials are all trials. The first is the plain one: the others differ from it.
+func allTrials() []trial {
+	return []trial{
 		{Name: "plain", About: "nothing goes wrong", Limits: trialLimits},
 		{Name: "limit-2%", About: "memory runs out 2 % before the limit that policies are told", Limits: trialLimits, Told: sim.Told{Limit: 1.02}},
 		{Name: "limit-5%", About: "5 % before it", Limits: trialLimits, Told: sim.Told{Limit: 1.05}},
@@ -51,7 +51,7 @@ func Trials() []Trial {
 }
 
 // world names what an optimum sees of a trial.
-func (t *Trial) world() string {
+func (t *trial) world() string {
 	if t.change != nil {
 		return t.Name
 	}
@@ -59,7 +59,7 @@ func (t *Trial) world() string {
 }
 
 // grid returns the cells of a trial, not run.
-func (t *Trial) grid(loads []*sim.Workload, who []experiment.Contender) *experiment.Grid {
+func (t *trial) grid(loads []*sim.Workload, who []experiment.Contender) *experiment.Grid {
 	g := &experiment.Grid{Workloads: loads, Contenders: who, Limits: factorLimits(t.Limits), Costs: fixedCosts(trialCycles), Ladder: sim.Ladder{Factor: 2}, Told: t.Told, Noise: t.Noise}
 	for i := range g.Costs {
 		g.Costs[i].Slowdown = t.Slowdown
@@ -146,25 +146,25 @@ func eventsOf(t *trace.Trace) []trace.Event {
 	return out
 }
 
-// TrialsNamed returns the trials of a list of names; all for "all".
-func TrialsNamed(text string) ([]Trial, error) {
+// trialsNamed returns the trials of a list of names; all for "all".
+func trialsNamed(text string) ([]trial, error) {
 	if text == "all" {
-		return Trials(), nil
+		return allTrials(), nil
 	}
-	var some []Trial
+	var some []trial
 	for name := range strings.SplitSeq(text, ",") {
-		i := slices.IndexFunc(Trials(), func(t Trial) bool { return t.Name == strings.TrimSpace(name) })
+		i := slices.IndexFunc(allTrials(), func(t trial) bool { return t.Name == strings.TrimSpace(name) })
 		if i < 0 {
-			return nil, fmt.Errorf("no trial %q (there are %s)", name, strings.Join(TrialNames(), ", "))
+			return nil, fmt.Errorf("no trial %q (there are %s)", name, strings.Join(trialNames(), ", "))
 		}
-		some = append(some, Trials()[i])
+		some = append(some, allTrials()[i])
 	}
 	return some, nil
 }
 
-// TrialNames are the names of all trials.
-func TrialNames() (names []string) {
-	for _, t := range Trials() {
+// trialNames are the names of all trials.
+func trialNames() (names []string) {
+	for _, t := range allTrials() {
 		names = append(names, t.Name)
 	}
 	return names

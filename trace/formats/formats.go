@@ -50,8 +50,8 @@ func isText(head []byte) bool { return bytes.HasPrefix(head, []byte(recording.Te
 // All returns the known formats.
 func All() []Format { return append([]Format(nil), table...) }
 
-// ErrUnknown reports a file, or the name of a format, that is not known.
-var ErrUnknown = errors.New("unknown format")
+// errUnknown reports a file, or the name of a format, that is not known.
+var errUnknown = errors.New("unknown format")
 
 // headSize is how much of a file Detect sees.
 const headSize = 4096
@@ -113,9 +113,9 @@ func (o Opener) find(head []byte) (Format, error) {
 	names := strings.Join(known, ", ")
 	switch {
 	case o.From != "":
-		return Format{}, fmt.Errorf("%w %q (known: %s)", ErrUnknown, o.From, names)
+		return Format{}, fmt.Errorf("%w %q (known: %s)", errUnknown, o.From, names)
 	case len(head) == 0:
 		return Format{}, errors.New("empty file")
 	}
-	return Format{}, fmt.Errorf("%w: it begins with %.16q (known: %s)", ErrUnknown, head, names)
+	return Format{}, fmt.Errorf("%w: it begins with %.16q (known: %s)", errUnknown, head, names)
 }

@@ -67,8 +67,8 @@ func TestOpenErrors(t *testing.T) {
 		{filepath.Join(dir, "none"), "no such file", Opener{}, fs.ErrNotExist},
 		{dir, "is a directory", Opener{}, nil},
 		{empty, "empty: empty file", Opener{}, nil},
-		{other, `other: unknown format: it begins with "ELF or so" (known: `, Opener{}, ErrUnknown},
-		{other, `unknown format "npy" (known: `, Opener{From: "npy"}, ErrUnknown},
+		{other, `other: unknown format: it begins with "ELF or so" (known: `, Opener{}, errUnknown},
+		{other, `unknown format "npy" (known: `, Opener{From: "npy"}, errUnknown},
 		{cut, "cut.json: kineto: byte 21: unexpected EOF", Opener{}, nil},
 		{cut, "cut.json: torchsnap: byte 0: unknown opcode", Opener{From: "torch"}, nil},
 	} {

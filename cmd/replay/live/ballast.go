@@ -1,7 +1,7 @@
 package live
 
-// A Ballast is a Go heap of pointers. It does nothing but cost the collector time.
-type Ballast struct{ trees []*node }
+// A ballast is a Go heap of pointers. It does nothing but cost the collector time.
+type ballast struct{ trees []*node }
 
 // A node takes 48 bytes, as much as the small structs of an app.
 type node struct {
@@ -15,8 +15,8 @@ const nodeBytes = 48
 const treeNodes = 1<<12 - 1
 
 // NewBallast returns about bytes of reachable nodes.
-func NewBallast(bytes int64) *Ballast {
-	b := new(Ballast)
+func NewBallast(bytes int64) *ballast {
+	b := new(ballast)
 	for n := bytes / nodeBytes; n > 0; n -= treeNodes {
 		b.trees = append(b.trees, newTree(int(min(n, treeNodes))))
 	}

@@ -41,7 +41,7 @@ const unknown = "(unknown)"
 // with gzip, as go tool pprof expects. The trace must be valid: see
 // [trace.Trace.Validate].
 func Write(w io.Writer, t *trace.Trace, at time.Duration) error {
-	return write(w, Profile(t, at))
+	return write(w, profileOf(t, at))
 }
 
 func write(w io.Writer, p *profile.Profile) error {
@@ -51,8 +51,8 @@ func write(w io.Writer, p *profile.Profile) error {
 	return nil
 }
 
-// Profile returns the profile that [Write] writes.
-func Profile(t *trace.Trace, at time.Duration) *profile.Profile {
+// profileOf returns the profile that [Write] writes.
+func profileOf(t *trace.Trace, at time.Duration) *profile.Profile {
 	last := len(t.Events)
 	if at == AtPeak {
 		last = peak(t)

@@ -22,7 +22,7 @@ type Setting struct {
 	Limit    int      `json:"limit"`  // the one that is shown in detail, an index in Limits
 	Cycle    string   `json:"cycle"`  // 10ms
 	Ladder   string   `json:"ladder"` // 2x or 20ms
-	Rule     string   `json:"rule"`   // of the policy [Mine], which Policies may name; empty: there is none
+	Rule     string   `json:"rule"`   // of the policy mine, which Policies may name; empty: there is none
 }
 
 // grid reads a setting.
@@ -60,11 +60,11 @@ func (s *Session) grid(q Setting) (*experiment.Grid, error) {
 }
 
 func contender(text, rule string) (experiment.Contender, error) {
-	if text != Mine || rule == "" {
+	if text != mine || rule == "" {
 		return experiment.ParseContender(text)
 	}
 	of, err := parseRule(rule)
-	return experiment.NewContender(Mine, func() policy.Policy { return &ruled{rule: of} }), err
+	return experiment.NewContender(mine, func() policy.Policy { return &ruled{rule: of} }), err
 }
 
 // Sweep replays every policy at every limit and returns the results that there are.
@@ -89,8 +89,8 @@ func (s *Session) ran(q Setting, known []sim.Result) (*experiment.Grid, error) {
 	return g, nil
 }
 
-// Shown is what the page shows of the runs at one limit.
-type Shown struct {
+// shown is what the page shows of the runs at one limit.
+type shown struct {
 	Policies  []chart.PolicyLook `json:"policies"`
 	Recording chart.Recording    `json:"recording"`
 	At        string             `json:"at"`
@@ -99,14 +99,14 @@ type Shown struct {
 
 // Run replays policies at the limit in detail, with at most slots levels of memory
 // over time for each.
-func (s *Session) Run(q Setting, slots int) (*Shown, error) {
+func (s *Session) Run(q Setting, slots int) (*shown, error) {
 	q.Limits, q.Limit = q.Limits[q.Limit:q.Limit+1], 0
 	g, err := s.grid(q)
 	if err != nil {
 		return nil, err
 	}
 	runs := chart.LogRuns(g, experiment.Cell{}, slots, true)
-	out := &Shown{}
+	out := &shown{}
 	for _, r := range runs {
 		out.Results = append(out.Results, r.Result)
 	}
@@ -122,8 +122,8 @@ func (s *Session) Run(q Setting, slots int) (*Shown, error) {
 	return out, nil
 }
 
-// A Picture is everything that the page shows beside the memory over time.
-type Picture struct {
+// A picture is everything that the page shows beside the memory over time.
+type picture struct {
 	Verdict string         `json:"verdict"` // which policy loses least
 	Beside  string         `json:"beside"`  // what it is compared with
 	Table   chart.Table    `json:"table"`   // the policies at the limit, the least lost first
@@ -136,14 +136,14 @@ type Picture struct {
 // View replays what is not known and returns the charts, the tables and the
 // verdict. Price is what a GiB that is held for a second is worth, in seconds of
 // pause; 0 leaves memory out.
-func (s *Session) View(q Setting, known []sim.Result, price float64) (*Picture, error) {
+func (s *Session) View(q Setting, known []sim.Result, price float64) (*picture, error) {
 	g, err := s.ran(q, known)
 	if err != nil {
 		return nil, err
 	}
 	b := chart.NewBuilder(g, 0, q.Limit)
 	runs := chart.LogRuns(g, b.Cell(0), 1, true)
-	p := &Picture{Figures: b.Figures(0, runs), Charts: make(map[string]any), Runs: chart.RunTable(runs), Reasons: chart.Reasons(runs)}
+	p := &picture{Figures: b.Figures(0, runs), Charts: make(map[string]any), Runs: chart.RunTable(runs), Reasons: chart.Reasons(runs)}
 	for _, f := range p.Figures {
 		p.Charts[f.Kind] = f.Data
 	}
@@ -151,15 +151,15 @@ func (s *Session) View(q Setting, known []sim.Result, price float64) (*Picture, 
 	return p, nil
 }
 
-// Lost is the share of the recorded time that a run loses, where memory has a price.
-func Lost(r *sim.Result, price float64) float64 {
+// lost is the share of the recorded time that a run loses, where memory has a price.
+func lost(r *sim.Result, price float64) float64 {
 	held := price * r.MeanLive / (1 << 30) * r.Elapsed.Seconds()
 	return (r.Objective().Seconds() + held) / max(1e-9, r.Span.Seconds())
 }
 
 // rank orders runs by what they lose, and says which loses least: of those under
 // which no allocation fails, and that could be run without knowing the future.
-func (p *Picture) rank(runs []chart.Run, price float64, at string) {
+func (p *picture) rank(runs []chart.Run, price float64, at string) {
 	order := slices.Clone(runs)
 	slices.SortStableFunc(order, func(a, b chart.Run) int {
 		if x, y := a.Result.FailedAllocs > 0, b.Result.FailedAllocs > 0; x != y {
@@ -168,7 +168,7 @@ func (p *Picture) rank(runs []chart.Run, price float64, at string) {
 			}
 			return -1
 		}
-		x, y := Lost(&a.Result, price), Lost(&b.Result, price)
+		x, y := lost(&a.Result, price), lost(&b.Result, price)
 		switch {
 		case x < y:
 			return -1
@@ -182,7 +182,7 @@ func (p *Picture) rank(runs []chart.Run, price float64, at string) {
 	var others []string
 	for i := range order {
 		r := &order[i].Result
-		lost := pressure.Percent(Lost(r, price))
+		lost := pressure.Percent(lost(r, price))
 		p.Table = append(p.Table, []string{r.Policy, lost, pressure.Duration(r.ExposedPause), pressure.Duration(r.MaxPause), pressure.Count(r.Collections),
 			pressure.Count(r.RefusalCollections), pressure.Count(r.FailedAllocs), pressure.Bytes(r.MeanLive).String()})
 		switch {
@@ -199,7 +199,7 @@ func (p *Picture) rank(runs []chart.Run, price float64, at string) {
 	if best == nil {
 		p.Verdict = "Allocations fail under every policy that ran."
 	} else {
-		p.Verdict = fmt.Sprintf("%s loses least: %s of the time", best.Policy, pressure.Percent(Lost(best, price)))
+		p.Verdict = fmt.Sprintf("%s loses least: %s of the time", best.Policy, pressure.Percent(lost(best, price)))
 		if price > 0 {
 			p.Verdict += ", memory at its price"
 		}
@@ -213,7 +213,7 @@ func (p *Picture) rank(runs []chart.Run, price float64, at string) {
 }
 
 // An Answer is advice, and what to write to follow it.
-type Answer struct {
+type answer struct {
 	*experiment.Advice
 	Go    string       `json:"go"`
 	Text  string       `json:"text"`
@@ -221,7 +221,7 @@ type Answer struct {
 }
 
 // Advise finds the policy that does with the smallest limit, as the command line does.
-func (s *Session) Advise(q Setting, lost float64, variants int) (*Answer, error) {
+func (s *Session) Advise(q Setting, lost float64, variants int) (*answer, error) {
 	q.Limits, q.Limit = []string{"1x"}, 0
 	g, err := s.grid(q)
 	if err != nil {
@@ -232,11 +232,11 @@ func (s *Session) Advise(q Setting, lost float64, variants int) (*Answer, error)
 	b := chart.Builder{Grid: g, Palette: chart.NewPalette(chart.Names(g))}
 	switch {
 	case errors.Is(err, experiment.ErrNoAdvice):
-		return &Answer{Cards: b.AdviceCards(nil)}, nil
+		return &answer{Cards: b.AdviceCards(nil)}, nil
 	case err != nil:
 		return nil, err
 	}
-	return &Answer{Advice: a, Go: chart.Program(a), Text: chart.AdviceText(a), Cards: b.AdviceCards(a)}, nil
+	return &answer{Advice: a, Go: chart.Program(a), Text: chart.AdviceText(a), Cards: b.AdviceCards(a)}, nil
 }
 
 // Check says what is wrong with a rule, after the column where it is.

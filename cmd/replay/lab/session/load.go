@@ -22,11 +22,11 @@ type Session struct {
 	Truncated func(error) bool
 
 	load *sim.Workload
-	info Info
+	info info
 }
 
-// Info says what a recording is.
-type Info struct {
+// info says what a recording is.
+type info struct {
 	Name   string        `json:"name"`
 	About  string        `json:"about"`
 	Source string        `json:"source,omitempty"` // the program or format that made it
@@ -39,9 +39,9 @@ type Info struct {
 	Space  string        `json:"space"`
 }
 
-// ErrCut reports a recording that is cut off, of which something can be read: see
+// errCut reports a recording that is cut off, of which something can be read: see
 // [Source.Recover].
-var ErrCut = errors.New("cut off")
+var errCut = errors.New("cut off")
 
 // A Source is a recording to be read.
 type Source struct {
@@ -52,7 +52,7 @@ type Source struct {
 
 // Load reads a recording and replaces the one before, unless there is an error. Its
 // errors are those of the command line.
-func (s *Session) Load(from Source) (Info, error) {
+func (s *Session) Load(from Source) (info, error) {
 	t, err := s.Read(from.From)
 	cut := err != nil && t != nil && s.Truncated(err)
 	if err != nil {
@@ -61,9 +61,9 @@ func (s *Session) Load(from Source) (Info, error) {
 	switch {
 	case cut && from.Recover:
 	case cut:
-		return Info{}, fmt.Errorf("%w (%w)", err, ErrCut)
+		return info{}, fmt.Errorf("%w (%w)", err, errCut)
 	case err != nil:
-		return Info{}, err
+		return info{}, err
 	}
 	if t.Name == "" {
 		t.Name = recording.Stem(from.Name)
@@ -71,20 +71,20 @@ func (s *Session) Load(from Source) (Info, error) {
 	t.Name = recording.Plain(t.Name)
 	w, err := experiment.Compile(t)
 	if err != nil {
-		return Info{}, fmt.Errorf("%s: %w", from.Name, err)
+		return info{}, fmt.Errorf("%s: %w", from.Name, err)
 	}
 	s.load = w
-	s.info = Info{
+	s.info = info{
 		Name: w.Name, About: chart.About(w), Source: t.Meta["source"], Events: len(t.Events), Allocs: w.Allocs, Syncs: w.Syncs, Span: w.Span,
 		Peak: w.PeakReachable, Gross: w.AllocatedBytes, Space: w.Space.String(),
 	}
 	return s.info, nil
 }
 
-// Info returns what the recording is that was loaded last.
-func (s *Session) Info() (Info, error) {
+// info returns what the recording is that was loaded last.
+func (s *Session) Info() (info, error) {
 	if s.load == nil {
-		return Info{}, errNothing
+		return info{}, errNothing
 	}
 	return s.info, nil
 }

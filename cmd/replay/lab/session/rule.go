@@ -12,8 +12,8 @@ import (
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
-// Mine is the name of the policy that follows a rule of the page.
-const Mine = "mine"
+// mine is the name of the policy that follows a rule of the page.
+const mine = "mine"
 
 // A ruled policy collects beside the program when its rule says so. page/mine/main.go
 // is the same as a program.
@@ -40,7 +40,7 @@ func (p *ruled) Decide(at policy.Point) policy.Decision {
 
 func (p *ruled) Observe(c policy.Cycle) { p.last, p.yield = c.Start, c.Freed }
 
-func (p *ruled) String() string { return Mine }
+func (p *ruled) String() string { return mine }
 
 // parseRule reads an expression of Go over names and numbers, such as
 // live > 0.8*limit && allocated > 0.1*limit. Errors begin with a column, from 1.

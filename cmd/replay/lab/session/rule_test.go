@@ -72,7 +72,7 @@ func TestRuleIsTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Session{load: load}
-	got, err := s.Sweep(Setting{Policies: []string{Mine}, Limits: []string{"1.5x"}, Cycle: "10ms", Ladder: "2x", Rule: string(rule[1])}, nil)
+	got, err := s.Sweep(Setting{Policies: []string{mine}, Limits: []string{"1.5x"}, Cycle: "10ms", Ladder: "2x", Rule: string(rule[1])}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
