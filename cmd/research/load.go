@@ -17,7 +17,7 @@ import (
 // load reads recordings by their names.
 func load(names []string) (all []*trace.Trace, err error) {
 	if len(names) == 0 {
-		names = samples.All()
+		names = append(samples.Names(), samples.Programs()...)
 	}
 	for _, name := range names {
 		some, err := open(name)

@@ -1,24 +1,32 @@
-"""Prints the table of README.md: python3 table.py first.bench fast.bench slow.bench ..."""
+"""The cells of README.md: python3 table.py cells.bench tick1s.bench, or first.bench, or slow.bench ..."""
 import collections, re, statistics, sys
 
-cells, order = collections.defaultdict(list), []
-for name in sys.argv[1:]:
-    for line in open(name):
-        m = re.match(r"BenchmarkGomlx/program=(\w+)/heap=(\d+)MiB/limit=(\S*)/manner=(\S+) (\d+) (\d+) ns/op", line)
-        if not m:
-            continue
-        group = (name.split(".")[0], m[1], m[3], int(m[2]))
-        if group not in order:
-            order.append(group)
-        n = {unit: int(v) for v, unit in re.findall(r"(\d+) ([a-zA-Z-]+)", line[m.end():])}
-        cells[group, m[4]].append((int(m[6]) / 1e6, int(m[5]), n))
-for g in order:
-    hand = statistics.median(v[0] for v in cells[g, "hand"]) if cells[g, "hand"] else None
-    print(*g)
-    for (group, manner), runs in cells.items():
-        if group != g or not runs:
-            continue
-        ms = statistics.median(v[0] for v in runs)
-        last = runs[-1][2]
-        print(f"    {manner:10} {ms:8.2f} ms a step {ms / hand - 1 if hand else 0:+8.1%} of hand, {len(runs)} runs ({', '.join('%.2f' % v[0] for v in runs)}), "
-              f"{last.get('gc-cycles')} cycles in {runs[-1][1]} steps, {last.get('exposed-ns', 0) / 1e6:.0f} ms exposed, peak {last.get('peak-buffers')} buffers{', FAILED' if last.get('failed') else ''}")
+def read(names):
+    """Runs by (program, MiB of heap, limit, manner)."""
+    cells = collections.defaultdict(list)
+    for name in names:
+        for line in open(name):
+            m = re.match(r"BenchmarkGomlx/program=(\w+)/heap=(\S+)MiB/limit=(\S*)/manner=(\S+) (\d+) (.*)", line)
+            if m:
+                n = {unit: int(v) for v, unit in re.findall(r"(\d+) ([a-zA-Z0-9-]+(?:/op)?)", m[6])}
+                limit = float(m[3][:-1]) if m[3].endswith("x") else m[3]
+                cells[m[1], int(float(m[2])), limit, m[4]].append(n | {"steps": int(m[5])})
+    return cells
+
+def main(names):
+    cells = read(names)
+    ms = {key: statistics.median(r["ns/op"] for r in runs) / 1e6 for key, runs in cells.items()}
+    manners = [m for m in ("default", "never", "cudajl", "tick100ms", "tick1s", "default@12", "default@8", "default@4", "default@2", "hand@8", "hand@4") if any(k[3] == m for k in cells)]
+    print("| program, heap, limit | by hand | " + " | ".join(manners) + " | cycle ms | by hand: lowest to highest |\n|---|--:|" + "--:|" * (len(manners) + 2))
+    for group in dict.fromkeys(k[:3] for k in cells):
+        hand = [r["ns/op"] / 1e6 for r in cells[group + ("hand",)]]
+        row = [f"{group[0]}, {group[1]} MiB, {group[2]}{'x' if isinstance(group[2], float) else ''}", f"{statistics.median(hand):.2f}" if hand else ""]
+        for m in manners:
+            at = ms.get(group + (m,))
+            row.append("" if at is None else f"{at:.2f}" + (f" ({at / statistics.median(hand) - 1:+.0%})" if hand else ""))
+        cycle = [r.get("cycle-ns", 0) / 1e6 for r in cells[group + ("default",)]]
+        row += [f"{statistics.median(cycle):.1f}" if cycle else "", f"{min(hand):.2f} to {max(hand):.2f}" if hand else ""]
+        print("| " + " | ".join(row) + " |")
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -45,7 +45,7 @@ func newLivePart(b *labBuild, whole bool) (*inside, error) {
 		return nil, err
 	}
 	l := &inside{Connect: "'self'", Policies: contenderNames(), Mine: program}
-	l.Samples = []group{{"PyTorch, on a GPU", samples.Names()}, {"Go, with C libraries", samples.Programs()}}
+	l.Samples = []group{{"PyTorch, on a GPU", samples.Names()}, {"Go, with C libraries", samples.Programs()}, {"Go, with GoMLX on a GPU", samples.GoMLX()}}
 	text, err := json.Marshal(b.glue + worker)
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func loadWorkloads(files []string) ([]*sim.Workload, error) {
 // seed, SHAPE:SEED, for synthetic:SEED.
 func named(files []string) []string {
 	if len(files) == 0 {
-		return samples.All()
+		return append(samples.Names(), samples.Programs()...)
 	}
 	var all []string
 	for _, f := range files {

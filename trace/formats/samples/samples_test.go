@@ -43,6 +43,15 @@ func TestProgramsAreWhatTheyAreSaidToBe(t *testing.T) {
 	for _, name := range samples.Programs() {
 		check(t, name, pressure.Host, want[name])
 	}
+	want = map[string]string{
+		"array": "334 allocations, 332 waits",
+		"dense": "1093 allocations, 1087 waits",
+		"conv":  "2203 allocations, 249 waits",
+		"infer": "1683 allocations, 1680 waits",
+	}
+	for _, name := range samples.GoMLX() {
+		check(t, name, pressure.Device(0), want[name])
+	}
 }
 
 func check(t *testing.T, name string, space pressure.Space, want string) {
