@@ -132,7 +132,7 @@ type busyLog struct {
 }
 
 const (
-	logBusy    = "eagergc: cycles take much processor time. To have fewer: a higher limit, a lower price of memory or share of the processor (memory= and cpu= of the policy), a smaller Go heap, or Close where much is allocated. Caps.Cycles is what they may take at most"
+	logBusy    = "eagergc: cycles take much processor time. To have fewer: a higher limit, a lower price of memory or share of the processor (price= and overhead= of host), a smaller Go heap, or Close where much is allocated. Caps.Cycles is what they may take at most"
 	logHeld    = "eagergc: callers are held for much of the time: what is free fills up sooner than a cycle ends. Raise the limit, keep fewer pointers in the Go heap, which makes cycles shorter, or release by hand what is large and short-lived"
 	busyWindow = time.Minute
 	busyShare  = 0.03
@@ -172,7 +172,8 @@ func (c *Collector) noteBusy(now time.Duration) {
 // An overLimit is what is known of a limit of Own that cycles do not keep.
 type overLimit struct {
 	now  bool
-	told [3]bool // by cause, since it began
+	told [3]bool       // by cause
+	last time.Duration // when a cycle last left more than the limit
 }
 
 // Why a cycle leaves more than the limit, and what to do.
@@ -191,14 +192,17 @@ func (c *Collector) noteOver(cycle Cycle, dying, added int64) {
 	cause, text := 0, logOver
 	switch {
 	case cycle.LiveAfter <= cycle.Limit:
-		*o = overLimit{}
+		o.now = false
+		if cycle.Start > o.last+busyWindow { // else it goes up and down about the limit
+			o.told = [3]bool{}
+		}
 		return
 	case cycle.LiveAfter-dying <= cycle.Limit:
 		cause, text = 1, logOverStuck
 	case kept <= cycle.Limit:
 		cause, text = 2, logOverLate
 	}
-	if !o.now {
+	if o.last = cycle.Start; !o.now {
 		o.now = true
 		c.stats.Over++
 	}

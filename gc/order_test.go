@@ -179,10 +179,14 @@ func TestWhyOverTheLimit(t *testing.T) {
 	if c.Stats().OverLimit {
 		t.Error("over the limit still")
 	}
+	cycle(func() { c.Account(100) }) // over it again at once: told already
+	c.Account(-100)
+	e.pass(2 * busyWindow)
+	cycle(func() {})
 	cycle(func() { c.Account(100) }) // over it once more, which is told once more
 	waitFor(t, 20*time.Second, func() bool { return len(log.of(logOverLate, "")) == 2 })
 	c.Close()
-	if s := c.Stats(); s.Over != 2 || len(log.of(logOver, "")) != 1 || len(log.of(logOverStuck, "")) > 0 {
+	if s := c.Stats(); s.Over != 3 || len(log.of(logOver, "")) != 1 || len(log.of(logOverStuck, "")) > 0 {
 		t.Errorf("%+v, logged %+v", s, log.all)
 	}
 }
