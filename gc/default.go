@@ -49,6 +49,9 @@ func defaultLimit() int64 {
 
 // checkLimit warns of a limit that cannot be reached.
 func (c *Collector) checkLimit(bytes int64) {
+	if bytes == 0 {
+		return
+	}
 	info, err := pressure.HostMemory()
 	if err != nil || bytes <= info.Total {
 		return

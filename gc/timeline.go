@@ -49,8 +49,8 @@ const (
 // A timeline keeps steps. The collector's mu guards it. Its times never go back by
 // more than a step or so: who reads the clock first may come second.
 type timeline struct {
-	shift uint // steps of 2^shift ns
-	work  stepRing[Work]
+	shift uint            // steps of 2^shift ns
+	work  *stepRing[Work] // nil before the first cycle
 }
 
 // A stepRing keeps the last steps. Each says which one it is, so that
@@ -75,7 +75,7 @@ func (s *stepRing[T]) at(number int64) (of *T, fresh bool) {
 
 // all calls f for each step that is no older than the last ones, oldest first.
 func (s *stepRing[T]) all(now int64, f func(number int64, of *T)) {
-	for n := max(1, now-timelineLen+1); n <= now; n++ {
+	for n := max(1, now-timelineLen+1); n <= now && s != nil; n++ {
 		if x := &s[n%timelineLen]; x.number == n {
 			f(n, &x.of)
 		}
@@ -97,7 +97,7 @@ func (c *Collector) stepAt(now time.Duration) int64 {
 	h := &c.timeline
 	n := int64(now)>>h.shift + 1
 	for n > timelineLen && h.shift < longestShift {
-		h.work = *h.work.coarser(timelineLen, joinWork)
+		h.work = h.work.coarser(timelineLen, joinWork)
 		for _, g := range c.gates {
 			g.past, g.until = g.past.coarser(timelineLen, joinLevel), 0
 		}
@@ -157,6 +157,9 @@ func (c *Collector) seeLast(now time.Duration) {
 
 // worked adds to the step of now. The caller holds mu.
 func (c *Collector) worked(now time.Duration, x Work) {
+	if c.timeline.work == nil {
+		c.timeline.work = new(stepRing[Work])
+	}
 	w, fresh := c.timeline.work.at(c.stepAt(now))
 	joinWork(w, &x, fresh)
 }

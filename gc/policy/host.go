@@ -6,11 +6,10 @@ import (
 )
 
 // host is our own, and the default for memory of the host, which a program shares with others: each byte has a
-// price, and a limit is a guard. Garbage may reach sqrt(w r / price) bytes, MemBalancer's optimum (see [sqrt]): w is the
-// processor time of a cycle, r the rate of allocation. A cycle starts so early that it ends by then. If cycles
-// have taken a smaller share of the processor time than overhead, one starts sooner: overhead is a target. Near a limit a
-// cycle starts as early as costs least, by what the last grains of memory tell: see [drills]. What does not fit waits
-// for a cycle. The zero value collects where a limit asks for it.
+// price, and a limit is a guard. Garbage may reach sqrt(w r / price) bytes, MemBalancer's optimum (see [sqrt]): w is the processor
+// time of a cycle, r the rate of allocation. A cycle starts so early that it ends by then. If cycles have taken a smaller share of
+// the processor time than overhead, one starts sooner: overhead is a target. Near a limit a cycle starts as early as costs least, by
+// what the last grains of memory tell: see [drills]. What does not fit waits for a cycle. The zero value collects where a limit asks for it.
 type host struct {
 	Price    float64 // of memory, per byte; 0 = free up to the limit
 	Overhead float64 // target: share of processor time that cycles are to take at least, 0 to 1; 0 = none
@@ -26,13 +25,15 @@ type host struct {
 
 	flow   flow
 	price  price
-	drills drills
+	drills *drills // nil as long as there is no limit
 }
 
 const (
 	hostShare  = 0.05 // price of a second of cycles, in seconds of pause
 	shareOwed  = 8    // cycles that are made up for after a time with fewer
-	mostCycles = 0.25 // share of the time that they may take then: the default of gc.Caps
+	keepRate   = 0.8
+	v8Price    = 3e-10 // of memory, per byte
+	mostCycles = 0.25  // share of the time that they may take then: the default of gc.Caps
 )
 
 func (p *host) params() []Param {
@@ -87,6 +88,9 @@ func (p *host) end(at *Point) int64 {
 
 // early is the room before the limit with which a cycle starts, but none that would follow the last at once.
 func (p *host) early(at *Point, now moment, limit int64) int64 {
+	if p.drills == nil {
+		p.drills = new(drills)
+	}
 	cost := hostShare*float64(at.Cost) + p.drills.cost
 	p.drills.see(&scene{
 		now: now, top: now.total + at.Request, guess: new([guesses]float64), used: 1, g: float64(at.Cost),
@@ -102,8 +106,8 @@ func (p *host) early(at *Point, now moment, limit int64) int64 {
 // fewer, some are made up for; after one with more, cycles come at half the usual rate.
 func (p *host) due(w time.Duration) time.Duration {
 	period := float64(w) / p.Overhead
-	early := float64(p.busy+w)/p.Overhead - float64(p.last)
-	return p.last + time.Duration(min(max(early, min(period, float64(w)/mostCycles)), 2*period))
+	early := max(float64(p.busy+w)/p.Overhead-float64(p.last), min(period, float64(w)/mostCycles))
+	return p.last + time.Duration(min(early, 2*period))
 }
 
 // Observe learns what a cycle cost and freed.
@@ -128,8 +132,6 @@ type flow struct {
 	begun bool
 }
 
-const keepRate = 0.8
-
 func (f *flow) see(now moment, request int64, g time.Duration) {
 	if !f.begun || now.total < f.begin.total { // the program freed by itself
 		f.begin, f.begun = now, true
@@ -141,8 +143,6 @@ func (f *flow) see(now moment, request int64, g time.Duration) {
 		f.begin = now
 	}
 }
-
-const v8Price = 3e-10 // of memory, per byte
 
 // headroom is what the square-root rule grants at a price.
 func (f *flow) headroom(work time.Duration, price float64) int64 {
