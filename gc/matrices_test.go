@@ -157,10 +157,3 @@ func watchResident(stop chan struct{}) chan resident {
 	}()
 	return result
 }
-
-// processTime returns the processor time that the process has taken.
-func processTime() time.Duration {
-	var u syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}

@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/metrics"
 	"sync"
@@ -66,6 +67,10 @@ type goRuntime struct {
 	calls   atomic.Int64   // of runtime.GC
 	returns atomic.Int64   // of them
 	ended   func()
+
+	mu   sync.Mutex
+	paid [2]time.Duration // processor time at the last call of processor: of cycles by Go's count, and of the process
+	sum  time.Duration    // of cycles so far
 }
 
 func newGoRuntime() *goRuntime {
@@ -177,10 +182,18 @@ func displaced(runnable, cores int) int {
 //go:noinline
 func newProbe() weak.Pointer[Cycle] { return weak.Make(new(Cycle)) }
 
+// processor takes what Go counts, which is by the clock: where other programs have the processors, that is more than the process got,
+// which bounds it.
 func (r *goRuntime) processor() time.Duration {
 	s := [...]metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	metrics.Read(s[:])
-	return time.Duration((s[0].Value.Float64() - s[1].Value.Float64()) * float64(time.Second))
+	now := [2]time.Duration{time.Duration((s[0].Value.Float64() - s[1].Value.Float64()) * float64(time.Second))}
+	now[1] = cmp.Or(processTime(), now[0])
+	r.sum += max(0, min(now[0]-r.paid[0], now[1]-r.paid[1]))
+	r.paid = now
+	return r.sum
 }
 
 // spare takes about 1 us.

@@ -198,6 +198,12 @@ func TestHeldMemoryIsSaid(t *testing.T) {
 		{30, 1500 * mib, false, 0}, // cycles are worth it
 		{30, reportLeast - 1, true, 0},
 		{10, reportLeast, true, 1}, // from below
+		{1, 10 * mib, false, 0},
+		{30, 9 * mib, true, 0},
+		{30, 17 * mib, true, 0},
+		{30, 18 * mib, true, 1}, // a slow leak
+		{30, 35 * mib, true, 0},
+		{30, 36 * mib, true, 1},
 	} {
 		if got := review(step.times, step.level, step.resting); got != step.want {
 			t.Errorf("step %d: said %d times, want %d", i, got, step.want)

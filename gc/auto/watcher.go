@@ -206,15 +206,17 @@ func (w *watcher) report() {
 }
 
 // heldMemory is what no cycle brings back: so much has stayed for the last reviews. It is worth a line in the log, and another one each time that it
-// has doubled, as a leak's does. What falls in between is work in progress.
+// has doubled, as a leak's does. Little is worth one only once that has doubled. What falls in between is work in progress.
 type heldMemory struct {
 	levels [int(reportAfter / reviewEvery)]int64 // at the last reviews
 	n      int                                   // reviews since cycles stopped being worth it
+	first  int64                                 // that had stayed so long
 	said   int64
 }
 
 const (
 	reportLeast = 64 << 20
+	reportLeak  = 16 << 20 // if it was half as much before
 	reportAfter = 10 * time.Second
 )
 
@@ -227,7 +229,13 @@ func (h *heldMemory) see(level int64, resting bool) (bytes int64, stayed time.Du
 	h.levels[h.n%len(h.levels)] = level
 	h.n++
 	least := slices.Min(h.levels[:])
-	if h.n < len(h.levels) || least < max(reportLeast, 2*h.said) {
+	if h.n < len(h.levels) {
+		return 0, 0
+	}
+	if h.n == len(h.levels) {
+		h.first = least
+	}
+	if least < 2*h.said || least < reportLeast && least < max(reportLeak, 2*h.first) {
 		return 0, 0
 	}
 	h.said = least
