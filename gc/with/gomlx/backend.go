@@ -9,7 +9,6 @@ package gomlx
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -124,43 +123,31 @@ func (b *Backend) Builder(name string) backends.Builder { return &builder{b.Back
 
 // BufferFinalize gives the buffer back now. A second time the other backend says what it says to that.
 func (b *Backend) BufferFinalize(x backends.Buffer) error {
-	own, err := b.own(x)
-	if err != nil {
-		return err
-	}
-	defer runtime.KeepAlive(own)
-	own.take()
-	return b.Backend.BufferFinalize(own.held.inner)
+	_, err := with(b, x, func(own *buffer) (none struct{}, err error) {
+		own.take()
+		return none, b.Backend.BufferFinalize(own.held.inner)
+	})
+	return err
 }
 
 // BufferShape implements [backends.DataInterface].
 func (b *Backend) BufferShape(x backends.Buffer) (shapes.Shape, error) {
-	own, err := b.own(x)
-	if err != nil {
-		return shapes.Invalid(), err
-	}
-	return own.shape.Clone(), nil
+	return with(b, x, func(own *buffer) (shapes.Shape, error) { return own.shape.Clone(), nil })
 }
 
 // BufferDeviceNum implements [backends.DataInterface].
 func (b *Backend) BufferDeviceNum(x backends.Buffer) (backends.DeviceNum, error) {
-	own, err := b.own(x)
-	if err != nil {
-		return 0, err
-	}
-	return own.device, nil
+	return with(b, x, func(own *buffer) (backends.DeviceNum, error) { return own.device, nil })
 }
 
 // BufferToFlatData implements [backends.DataInterface]. It waits for the device, so that a cycle may run beside it.
 func (b *Backend) BufferToFlatData(x backends.Buffer, flat any) error {
-	own, err := b.own(x)
-	if err != nil {
-		return err
-	}
-	defer runtime.KeepAlive(own)
-	return b.of(own.device).collector.Sync(&b.reading, func() error {
-		return b.Backend.BufferToFlatData(own.held.inner, flat)
+	_, err := with(b, x, func(own *buffer) (none struct{}, err error) {
+		return none, b.of(own.device).collector.Sync(&b.reading, func() error {
+			return b.Backend.BufferToFlatData(own.held.inner, flat)
+		})
 	})
+	return err
 }
 
 // BufferFromFlatData implements [backends.DataInterface].
@@ -172,13 +159,10 @@ func (b *Backend) BufferFromFlatData(device backends.DeviceNum, flat any, shape 
 
 // BufferCopyToDevice implements [backends.DataInterface].
 func (b *Backend) BufferCopyToDevice(x backends.Buffer, device backends.DeviceNum) (backends.Buffer, error) {
-	own, err := b.own(x)
-	if err != nil {
-		return nil, err
-	}
-	defer runtime.KeepAlive(own)
-	return b.allocate(device, *own.shape, func() (backends.Buffer, error) {
-		return b.Backend.BufferCopyToDevice(own.held.inner, device)
+	return with(b, x, func(own *buffer) (backends.Buffer, error) {
+		return b.allocate(device, *own.shape, func() (backends.Buffer, error) {
+			return b.Backend.BufferCopyToDevice(own.held.inner, device)
+		})
 	})
 }
 
@@ -193,12 +177,7 @@ func (b *Backend) NewSharedBuffer(device backends.DeviceNum, shape shapes.Shape)
 
 // BufferData implements [backends.DataInterface].
 func (b *Backend) BufferData(x backends.Buffer) (flat any, err error) {
-	own, err := b.own(x)
-	if err != nil {
-		return nil, err
-	}
-	defer runtime.KeepAlive(own)
-	return b.Backend.BufferData(own.held.inner)
+	return with(b, x, func(own *buffer) (any, error) { return b.Backend.BufferData(own.held.inner) })
 }
 
 // allocate makes one buffer, by the ladder.

@@ -2,6 +2,7 @@ package gomlx
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/gomlx/gomlx/backends"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
@@ -48,10 +49,10 @@ func (h *held) release() {
 	}
 }
 
-// take says that somebody else gives the buffer's memory back. It reports whether that is so: once.
-func (o *buffer) take() bool {
+// take says that somebody else gives the buffer's memory back.
+func (o *buffer) take() {
 	o.held.taken = true
-	return o.handle.Release()
+	o.handle.Release()
 }
 
 // own returns the buffer that x is.
@@ -61,4 +62,14 @@ func (b *Backend) own(x backends.Buffer) (*buffer, error) {
 		return nil, fmt.Errorf("gomlx: the buffer, a %T, is not one of this backend", x)
 	}
 	return own, nil
+}
+
+// with calls f with the buffer that x is, which it keeps alive.
+func with[T any](b *Backend, x backends.Buffer, f func(own *buffer) (T, error)) (result T, err error) {
+	own, err := b.own(x)
+	if err != nil {
+		return result, err
+	}
+	defer runtime.KeepAlive(own)
+	return f(own)
 }

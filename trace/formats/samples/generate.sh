@@ -22,4 +22,4 @@ record query gauge
 record arrow own
 record wasm own
 record matrix account
-# Those of GoMLX were recorded on a GPU: results/2026-11-23-gomlx says how. -record names the raw file, which import packs.
+# Those of GoMLX were recorded on a GPU: results/2026-11-23-gomlx says how.

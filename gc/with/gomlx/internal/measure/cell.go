@@ -92,20 +92,19 @@ func (c *cell) backend() (b backends.Backend, err error) {
 	var configs []gc.Config
 	for n := range c.raw.NumDevices() {
 		config := gc.Config{Limit: c.limit() * int64(n+1)}
-		switch {
-		case c.record != "":
-			recorder, err := trace.Record(c.record, &trace.Trace{Name: "gomlx-" + c.name}, trace.RecorderConfig{})
-			if err != nil {
-				return nil, err
-			}
-			c.recorder, config.Recorder = recorder, recorder
-			config.Limit, config.Caps.Cycles, config.Policy = 0, 1, gc.MustParse("always").New()
-		case c.manner != "default" && c.manner != "wrapped":
+		if c.manner != "default" && c.manner != "wrapped" {
 			spec, err := gc.Parse(c.manner)
 			if err != nil {
 				return nil, err
 			}
 			config.Policy = spec.New()
+		}
+		if c.record != "" && n == 0 {
+			recorder, err := trace.Record(c.record, &trace.Trace{Name: c.name}, trace.RecorderConfig{})
+			if err != nil {
+				return nil, err
+			}
+			c.recorder, config.Recorder = recorder, recorder
 		}
 		configs = append(configs, config)
 	}

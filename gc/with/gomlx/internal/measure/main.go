@@ -47,7 +47,7 @@ func run(args []string, out io.Writer) (err error) {
 	flags.IntVar(&e.steps, "steps", 1000, "of a run")
 	flags.IntVar(&e.small, "small", 1, "divides the programs' sizes")
 	flags.DurationVar(&e.seconds, "seconds", 400*time.Millisecond, "a run is cut off after")
-	flags.StringVar(&e.record, "record", "", "file of a recording, with a cycle at every wait")
+	flags.StringVar(&e.record, "record", "", "file of a recording of the first device; wrapped is recorded as it runs")
 	flags.StringVar(&e.curve, "curve", "", "beginning of files of the buffers alive over time")
 	flags.StringVar(&e.trace, "trace", "", "file of an execution trace of the last run")
 	if err := flags.Parse(args); err != nil {
