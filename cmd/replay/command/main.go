@@ -88,8 +88,9 @@ policies that decide when a garbage collector should run, and compares what
 each policy costs: how long it holds the program, how much garbage it leaves,
 how often memory runs out.
 
-No GPU is needed. Recordings of eleven PyTorch programs and of five Go programs with C
-libraries are built in; recordings of your own come in through the importers.`,
+No GPU is needed. Recordings of eleven PyTorch programs, of five Go programs with C
+libraries and of four with GoMLX on a GPU (array, dense, conv, infer) are built in;
+recordings of your own come in through the importers.`,
 		Example: `  replay compare                                   # every policy on the built-in workloads
   replay compare my.arrows --limits 8GiB           # on a recording of your own
   replay import snapshot.pickle -o my.arrows       # from torch.cuda.memory._dump_snapshot

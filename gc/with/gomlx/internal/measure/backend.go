@@ -57,7 +57,7 @@ func (m *memo) Builder(name string) backends.Builder {
 func (b *builder) Compile(outputs []backends.Op, shardings []*backends.ShardingSpec) (backends.Executable, error) {
 	b.memo.mu.Lock()
 	defer b.memo.mu.Unlock()
-	key := fmt.Sprint(b.name, b.memo.times[b.name])
+	key := fmt.Sprint(b.memo.program, b.name, b.memo.times[b.name])
 	b.memo.times[b.name]++
 	if made := b.memo.made[key]; made != nil {
 		return made, nil
@@ -69,7 +69,7 @@ func (b *builder) Compile(outputs []backends.Op, shardings []*backends.ShardingS
 	return b.memo.made[key], err
 }
 
-// leave fills the arena of each device so that so many bytes are left of it, but for a chunk.
+// leave fills the arena of each device so that so many bytes are left of the first one's, twice as many of the second one's.
 func (m *memo) leave(bytes, arena int64) error {
 	const chunk = 16 << 20
 	if m.chunk == nil {
@@ -78,19 +78,18 @@ func (m *memo) leave(bytes, arena int64) error {
 		})
 		m.ballast = make([][]*tensors.Tensor, m.NumDevices())
 	}
-	for device, held := range m.ballast {
-		for int64(len(held)+1)*chunk <= arena-bytes {
+	for device := range m.ballast {
+		for _, t := range m.ballast[device] {
+			t.MustFinalizeAll()
+		}
+		m.ballast[device] = nil
+		for n := int64(0); n < (arena-bytes*int64(device+1))/chunk; n++ {
 			all, err := m.chunk.ExecOnDevice(backends.DeviceNum(device))
 			if err != nil {
 				return err
 			}
-			held = append(held, all...)
+			m.ballast[device] = append(m.ballast[device], all...)
 		}
-		for len(held) > 0 && int64(len(held))*chunk > arena-bytes {
-			held[len(held)-1].MustFinalizeAll()
-			held = held[:len(held)-1]
-		}
-		m.ballast[device] = held
 	}
 	return nil
 }

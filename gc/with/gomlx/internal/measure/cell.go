@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	rtrace "runtime/trace"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,7 +60,7 @@ func (c *cell) begin() error {
 			return err
 		}
 	}
-	c.raw.times = map[string]int{}
+	c.raw.program, c.raw.times = c.name, map[string]int{}
 	b, err := c.backend()
 	if err != nil {
 		return err
@@ -127,12 +126,7 @@ func (c *cell) run() error {
 	every, _ := time.ParseDuration(period)
 	untick := each(every, runtime.GC)
 	if c.failed = c.begin(); c.failed == nil {
-		stop, err := c.traced()
-		if err != nil {
-			return err
-		}
 		c.measure()
-		stop()
 	}
 	untick()
 	c.print(label)
@@ -151,17 +145,6 @@ func (c *cell) run() error {
 		fmt.Fprintf(c.out, "# %d buffers are left\n", left)
 	}
 	return nil
-}
-
-func (c *cell) traced() (stop func(), err error) {
-	if c.trace == "" {
-		return func() {}, nil
-	}
-	file, err := os.Create(c.trace)
-	if err == nil {
-		err = rtrace.Start(file)
-	}
-	return func() { rtrace.Stop(); file.Close() }, err
 }
 
 // each calls f every so often until stop is called. Never, if that is 0.

@@ -27,7 +27,7 @@ type experiment struct {
 	programs, manners, heaps, limits string
 	rounds, steps, small             int
 	seconds                          time.Duration
-	record, curve, trace             string
+	record, curve                    string
 
 	raw *memo
 	out io.Writer
@@ -49,7 +49,6 @@ func run(args []string, out io.Writer) (err error) {
 	flags.DurationVar(&e.seconds, "seconds", 400*time.Millisecond, "a run is cut off after")
 	flags.StringVar(&e.record, "record", "", "file of a recording of the first device; wrapped is recorded as it runs")
 	flags.StringVar(&e.curve, "curve", "", "beginning of files of the buffers alive over time")
-	flags.StringVar(&e.trace, "trace", "", "file of an execution trace of the last run")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
