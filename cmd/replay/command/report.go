@@ -22,6 +22,7 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/trace/formats/recording"
+	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
 //go:embed page
@@ -172,7 +173,7 @@ func (p *page) write(w io.Writer) error {
 	if err := p.assets(); err != nil {
 		return err
 	}
-	t, err := template.ParseFS(pageFiles, "page/page.html", "page/live.html")
+	t, err := template.New("page.html").Funcs(template.FuncMap{"about": samples.About}).ParseFS(pageFiles, "page/page.html", "page/live.html")
 	if err != nil {
 		return err
 	}

@@ -1,37 +1,13 @@
 // Package samples holds recordings for comparisons, benchmarks and notebooks: eleven
-// PyTorch programs on one H200, each a memory snapshot merged with the waits of
-// its profile.
-//
-//	mlp     linear model with Adam, batches copied out of the data: the toy model of CUDA.jl's 5.4 post
-//	resnet  ResNet-50 with SGD, pinned input copied to the device each step
-//	gpt2    GPT-2 small with AdamW, sequence length drawn per step
-//	vit     ViT-S/16 under bf16 autocast, every tenth step an evaluation
-//	gp      exact Gaussian process on 24,000 points
-//	gnn     graph network, every batch of another shape
-//	burst   bursts of inference with idle time between
-//	rcnn    Faster R-CNN, images of many sizes, many short waits
-//	ppo     PPO: rollouts of 8,192 environments on the device, then updates, in turn
-//	serve   inference of three models, Poisson arrivals, batches of 1 to 64
-//	spectral  Navier-Stokes by Runge-Kutta, all temporaries from Python
-//
-// And, from [Programs], five Go programs whose memory lies outside the Go heap (cmd/clients), each
-// recorded by package gc on two idle cores while it gave everything back by hand:
-//
-//	thumb   image service over libvips: a gauge of what libvips has allocated
-//	matrix  matrices of 1 MiB in memory of C's malloc: account
-//	wasm    plugins under wazero, each with 16 MiB of its own: own
-//	arrow   record batches of Apache Arrow, with its allocator over malloc: own
-//	query   databases in memory: a gauge of what SQLite has allocated
+// PyTorch programs on one H200, each a memory snapshot merged with the waits of its profile;
+// and, from [Programs], five Go programs whose memory lies outside the Go heap (cmd/clients), each
+// recorded by package gc on two idle cores while it gave everything back by hand. [About] says
+// what each does.
 //
 // And, from [GoMLX], four Go programs on one H100, whose arrays lie on the device (gc/with/gomlx/internal/measure). The backend
 // that counts them recorded them with a cycle at every wait, which says when an array died to within a wait; the time for which
 // cycles held the program is taken out. What ran beside the cycles took longer than alone: steps last 1.1 (conv) to 8 (dense) times
 // as long as live.
-//
-//	array   a product of 4096 x 4096, tanh, scale, add: four arrays of 64 MiB a step
-//	dense   two layers and their gradients, operation by operation, with momentum
-//	conv    a convolutional network in GoMLX's own trainer, batches of 48 MiB
-//	infer   inference for four clients at once, requests of 1 to 32 pictures
 //
 // PyTorch counts references, and the five say when they are done with an object. So
 // the end of an object is the moment at which it became unreachable; what a gauge reads has
@@ -54,17 +30,64 @@ import (
 //go:embed *.arrows
 var files embed.FS
 
-// Names returns the names of the PyTorch programs, in the order in which they were
-// recorded. The result is the caller's.
-func Names() []string {
-	return []string{"mlp", "resnet", "gpt2", "vit", "gp", "gnn", "burst", "rcnn", "ppo", "serve", "spectral"}
+// A sample is the name of a recording, and what its program does.
+type sample struct{ name, about string }
+
+var torch = []sample{ // in the order in which they were recorded
+	{"mlp", "linear model with Adam: the toy model of CUDA.jl's 5.4 post"},
+	{"resnet", "ResNet-50 with SGD, input copied to the device each step"},
+	{"gpt2", "GPT-2 small with AdamW, sequences of any length"},
+	{"vit", "ViT-S/16 under bf16, every tenth step an evaluation"},
+	{"gp", "exact Gaussian process on 24,000 points"},
+	{"gnn", "graph network, every batch of another shape"},
+	{"burst", "bursts of inference with idle time between"},
+	{"rcnn", "Faster R-CNN, images of many sizes, many short waits"},
+	{"ppo", "PPO: rollouts of 8,192 environments, then updates, in turn"},
+	{"serve", "inference of three models, batches of 1 to 64"},
+	{"spectral", "Navier-Stokes by Runge-Kutta, all temporaries from Python"},
 }
 
+var golang = []sample{
+	{"thumb", "image service over libvips: a gauge of what libvips has allocated"},
+	{"matrix", "matrices of 1 MiB in memory of C's malloc: account"},
+	{"wasm", "plugins under wazero, each with 16 MiB of its own: own"},
+	{"arrow", "record batches of Apache Arrow, with its allocator over malloc: own"},
+	{"query", "databases in memory: a gauge of what SQLite has allocated"},
+}
+
+var goMLX = []sample{
+	{"array", "a product of 4096 x 4096, tanh, scale, add: four arrays of 64 MiB a step"},
+	{"dense", "two layers and their gradients, operation by operation, with momentum"},
+	{"conv", "a convolutional network in GoMLX's own trainer, batches of 48 MiB"},
+	{"infer", "inference for four clients at once, requests of 1 to 32 pictures"},
+}
+
+func namesOf(all []sample) (names []string) {
+	for _, s := range all {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// Names returns the names of the PyTorch programs, in the order in which they were
+// recorded. The result is the caller's.
+func Names() []string { return namesOf(torch) }
+
 // GoMLX returns the names of the Go programs whose memory is a GPU's. The result is the caller's.
-func GoMLX() []string { return []string{"array", "dense", "conv", "infer"} }
+func GoMLX() []string { return namesOf(goMLX) }
 
 // Programs returns the names of the Go programs whose memory is the host's. The result is the caller's.
-func Programs() []string { return []string{"thumb", "matrix", "wasm", "arrow", "query"} }
+func Programs() []string { return namesOf(golang) }
+
+// About says in a few words what the program of a name does; empty for other names.
+func About(name string) string {
+	for _, s := range slices.Concat(torch, golang, goMLX) {
+		if s.name == name {
+			return s.about
+		}
+	}
+	return ""
+}
 
 // All returns all names: of PyTorch's programs, of Go's, and of GoMLX's.
 func All() []string { return slices.Concat(Names(), Programs(), GoMLX()) }

@@ -29,7 +29,13 @@ const span = (seconds) => {
   const v = Math.abs(seconds);
   return v === 0 ? "0" : v >= 1 ? number(seconds) + " s" : v >= 1e-3 ? number(1e3 * seconds) + " ms" : number(1e6 * seconds) + " us";
 };
-const units = { "": number, s: span, "%": (v) => number(v) + " %", GiB: (v) => number(v) + " GiB", x: (v) => +v.toFixed(3) + "x", nines: (v) => +(100 - 100 * 10 ** -v).toPrecision(6) + " %" };
+const bytes = (n) => {
+  const names = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let u = 0;
+  for (; n >= 1024 && u < names.length - 1; u++) n /= 1024;
+  return (u ? number(n) : Math.round(n)) + " " + names[u];
+};
+const units = { "": number, s: span, "%": (v) => number(v) + " %", GiB: (v) => bytes(v * 2 ** 30), x: (v) => +v.toFixed(3) + "x", nines: (v) => +(100 - 100 * 10 ** -v).toPrecision(6) + " %" };
 
 // Height of a chart, and its width beside a padding of 24.
 const height = 300;
@@ -44,14 +50,22 @@ const splits = (a) => (u, i, min, max) => {
   return ticks;
 };
 
+// memoryAxis is one of GiB up to top, in the unit in which that is at least 1.
+const memoryAxis = (top) => {
+  let names = ["GiB", "MiB", "KiB", "B"], per = 1;
+  for (; top * per < 1 && names.length > 1; per *= 1024) names.shift();
+  const incrs = [1, 10, 100, 1000].flatMap((ten) => [1, 2, 5].map((k) => k * ten / per));
+  return { label: `memory (${names[0]})`, unit: "GiB", per, ...(per > 1 ? { incrs } : {}) };
+};
+
 // axis is one of the two of a chart; a narrow chart has no room for its label.
 const axis = (a, el, across) => {
   const narrow = !across && el.clientWidth < 420;
   return {
     label: narrow ? undefined : a.label, stroke: css("--fg"), font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", labelSize: 20,
     grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 }, size: across ? 34 : 64,
-    ...(a.ticks ? { splits: () => a.ticks } : a.log || a.zero ? { splits: splits(a) } : {}), filter: (u, at) => at,
-    values: (u, at) => at.map((v) => v === null ? "" : a.unit === "GiB" || a.unit === "time" ? +v.toPrecision(6) : units[a.unit](v)),
+    ...(a.incrs ? { incrs: a.incrs } : {}), ...(a.ticks ? { splits: () => a.ticks } : a.log || a.zero ? { splits: splits(a) } : {}), filter: (u, at) => at,
+    values: (u, at) => at.map((v) => v === null ? "" : a.unit === "GiB" || a.unit === "time" ? +(v * (a.per ?? 1)).toPrecision(6) : units[a.unit](v)),
   };
 };
 

@@ -91,18 +91,11 @@ const marks = (side) => (u) => {
 const why = (r, side) => {
   const c = side.run.cycles, i = side.chosen, name = report.policies[side.run.policy].name;
   const asked = c.asked[i] < 0 ? "a wait of " + span(-c.asked[i]) : "an allocation of " + bytes(c.asked[i]);
-  const saw = `${name} saw ${number(c.live[i])} GiB live of ${number(r.limit)} GiB, before ${asked}, and answered ${r.reasons[c.reason[i]]}.`;
-  const came = `It took ${span(c.took[i])}, held the program for ${span(c.held[i])}, freed ${number(c.freed[i])} GiB and left ${number(c.after[i])} GiB.`;
+  const saw = `${name} saw ${units.GiB(c.live[i])} live of ${units.GiB(r.limit)}, before ${asked}, and answered ${r.reasons[c.reason[i]]}.`;
+  const came = `It took ${span(c.took[i])}, held the program for ${span(c.held[i])}, freed ${units.GiB(c.freed[i])} and left ${units.GiB(c.after[i])}.`;
   return c.forced[i]
     ? `${i + 1} of ${c.start.length}: at ${c.start[i].toFixed(4)} s an allocation did not fit, and the refusal ladder ran a cycle. ${came} Last asked before it, ${saw}`
     : `${i + 1} of ${c.start.length}: at ${c.start[i].toFixed(4)} s the policy asked for a cycle. ${saw} ${came}`;
-};
-
-const bytes = (n) => {
-  const names = ["B", "KiB", "MiB", "GiB", "TiB"];
-  let u = 0;
-  for (; n >= 1024 && u < names.length - 1; u++) n /= 1024;
-  return (u ? number(n) : n) + " " + names[u];
 };
 
 // memory draws the pair of a recording. Both show the same time.
@@ -151,7 +144,7 @@ const memory = (el, r) => {
         width: width(place), height: 280, legend: { show: false },
         cursor: { drag: { x: true, y: false }, sync: { key: r.name, scales: ["x", null] }, points: { show: false } },
         scales: { x: { time: false, range: (_, a, b) => [a, b] }, y: { range: [0, r.top * 1.1] } },
-        axes: [axis({ label: "time of the run (s)", unit: "time" }, place, true), axis({ label: "memory (GiB)", unit: "GiB" }, place)],
+        axes: [axis({ label: "time of the run (s)", unit: "time" }, place, true), axis(memoryAxis(r.top), place)],
         series: [{}, { stroke: colour(p), width: 1, fill: colour(p) + "50", paths: steps(side), points: { show: false } },
           { stroke: colour(p), width: 0, fill: colour(p) + "B0", paths: steps(side), points: { show: false } }],
         hooks: { draw: [limit(r), marks(side)], setCursor: [shown], setScale: [(v, k) => k === "x" && plots.length === 2 && zoom(v.scales.x.min, v.scales.x.max)] },
