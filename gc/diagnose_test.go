@@ -11,23 +11,23 @@ import (
 // Programs with a known cause are in gc/with/malloc, which has a real allocator; here is what decides.
 func TestVerdict(t *testing.T) {
 	const mib = 1 << 20
-	at := func(anonymous, inUse, kept int64) Footprint {
-		return Footprint{Resident: pressure.Resident{Anonymous: anonymous * mib, Mapped: math.MaxInt32}, CInUse: inUse * mib, CKept: kept * mib}
+	at := func(anonymous, inUse, kept int64) footprint {
+		return footprint{resident: pressure.Resident{Anonymous: anonymous * mib, Mapped: math.MaxInt32}, cInUse: inUse * mib, cKept: kept * mib}
 	}
 	for name, c := range map[string]struct {
-		before, after, later Footprint
-		want                 Verdict
+		before, after, later footprint
+		want                 string
 	}{
-		"half of it is freed":               {at(400, 390, 5), at(200, 190, 5), at(200, 190, 5), GarbageLag},
-		"freed, but the allocator keeps it": {at(400, 390, 5), at(400, 190, 205), at(400, 190, 205), GarbageLag},
-		"kept all along":                    {at(400, 10, 380), at(400, 10, 380), at(400, 10, 380), AllocatorRetention},
-		"grows":                             {at(400, 390, 5), at(400, 390, 5), at(450, 440, 5), ReachableGrowth},
-		"grows into what was kept":          {at(400, 100, 295), at(400, 100, 295), at(400, 200, 195), ReachableGrowth},
-		"stays":                             {at(400, 390, 5), at(395, 385, 5), at(396, 386, 5), Healthy},
-		"small":                             {at(20, 15, 4), at(10, 5, 4), at(12, 7, 4), Healthy},
-		"freed, no allocator known":         {at(400, -1, 0), at(200, -1, 0), at(200, -1, 0), GarbageLag},
+		"half of it is freed":               {at(400, 390, 5), at(200, 190, 5), at(200, 190, 5), garbageLag},
+		"freed, but the allocator keeps it": {at(400, 390, 5), at(400, 190, 205), at(400, 190, 205), garbageLag},
+		"kept all along":                    {at(400, 10, 380), at(400, 10, 380), at(400, 10, 380), allocatorRetention},
+		"grows":                             {at(400, 390, 5), at(400, 390, 5), at(450, 440, 5), reachableGrowth},
+		"grows into what was kept":          {at(400, 100, 295), at(400, 100, 295), at(400, 200, 195), reachableGrowth},
+		"stays":                             {at(400, 390, 5), at(395, 385, 5), at(396, 386, 5), healthy},
+		"small":                             {at(20, 15, 4), at(10, 5, 4), at(12, 7, 4), healthy},
+		"freed, no allocator known":         {at(400, -1, 0), at(200, -1, 0), at(200, -1, 0), garbageLag},
 	} {
-		d := Diagnosis{Before: c.before, After: c.after, Later: c.later}
+		d := Diagnosis{Verdict: healthy, before: c.before, after: c.after, later: c.later}
 		if d.decide(); d.Verdict != c.want {
 			t.Errorf("%s: %v (%s), want %v", name, d.Verdict, d.Reason, c.want)
 		}
@@ -52,10 +52,10 @@ func TestDiagnosisNamesWhatIsUnknown(t *testing.T) {
 
 // TestDiagnosisHasEveryFigure: a row for each, with the three moments.
 func TestDiagnosisHasEveryFigure(t *testing.T) {
-	f := Footprint{Resident: pressure.Resident{Anonymous: 100 << 20, Mapped: 1 << 20}, GoLive: 2 << 20, GoKept: 3 << 20, GoOther: 4 << 20, Counted: 5 << 20, CInUse: 6 << 20, CKept: 7 << 20}
+	f := footprint{resident: pressure.Resident{Anonymous: 100 << 20, Mapped: 1 << 20}, goLive: 2 << 20, goKept: 3 << 20, goOther: 4 << 20, counted: 5 << 20, cInUse: 6 << 20, cKept: 7 << 20}
 	later := f
-	later.GoLive = 9 << 20
-	text := Diagnosis{Before: f, After: f, Later: later}.String()
+	later.goLive = 9 << 20
+	text := Diagnosis{before: f, after: f, later: later}.String()
 	for _, want := range []string{"100.00 MiB", "2.00 MiB", "9.00 MiB", "3.00 MiB", "4.00 MiB", "5.00 MiB", "6.00 MiB", "7.00 MiB", "1.00 MiB", "91.00 MiB", "84.00 MiB"} {
 		if !strings.Contains(text, " "+want) {
 			t.Errorf("%s is missing:\n%s", want, text)

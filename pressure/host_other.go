@@ -12,8 +12,8 @@ func hostMemory() (Info, error) {
 }
 
 // HostStalls returns an error: only Linux has pressure stall information.
-func HostStalls() (Stalls, error) {
-	return Stalls{}, errors.New("pressure: no pressure stall information on this system")
+func HostStalls() (float64, error) {
+	return 0, errors.New("pressure: no pressure stall information on this system")
 }
 
 func readResident() (Resident, error) {

@@ -26,7 +26,7 @@ type Machine struct {
 	Sweep  Linear        `json:"sweep"`      // after the mark, beside the program; bytes: of the Go heap with pointers
 	Settle Linear        `json:"settle"`     // objects and bytes: given back
 	Ladder time.Duration `json:"ladder_ns"`  // of the refusal ladder, beyond its cycle
-	Map    Linear        `json:"map"`        // of an allocation that puts memory behind other addresses: see Mapper; objects: chunks
+	Map    Linear        `json:"map"`        // of an allocation that puts memory behind other addresses, where the Memory has a method Mapped; objects: chunks
 	Heap   int64         `json:"heap_bytes"` // the app's Go heap with pointers
 
 	After    Curve   `json:"after"`    // factor of Start and Mark by the time since the last cycle ended: a cycle soon after another finds warm caches
@@ -87,8 +87,8 @@ func (c Curve) Of(d time.Duration) float64 {
 // first and the largest last. No quantiles are no noise.
 type Noise []float64
 
-// Draw returns a factor.
-func (n Noise) Draw(r *rand.Rand) float64 {
+// draw returns a factor.
+func (n Noise) draw(r *rand.Rand) float64 {
 	if len(n) < 2 {
 		return 1
 	}
@@ -102,8 +102,8 @@ type Stall struct {
 	Length []float64 `json:"length_ns,omitempty"` // of one: two or more quantiles, evenly spaced, the least first
 }
 
-// Draw returns how long a cycle stalls, in ns: mostly 0.
-func (s *Stall) Draw(r *rand.Rand) float64 {
+// draw returns how long a cycle stalls, in ns: mostly 0.
+func (s *Stall) draw(r *rand.Rand) float64 {
 	if s.Share == 0 || r.Float64() >= s.Share {
 		return 0
 	}

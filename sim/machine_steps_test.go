@@ -95,7 +95,7 @@ func TestStallsOfAMachine(t *testing.T) {
 	slow, r := m.Times(2), rand.New(rand.NewPCG(1, 2))
 	stalled := 0
 	for range 1000 {
-		if d := slow.Stall.Draw(r); d != 0 {
+		if d := slow.Stall.draw(r); d != 0 {
 			stalled++
 			if d < 5 || d > 7 {
 				t.Fatalf("a stall of %v", d)

@@ -17,7 +17,7 @@ type measured struct {
 	cfg    Config
 	*Machine
 	memory Memory
-	mapper Mapper // is memory, or nil
+	mapper mapper // is memory, or nil
 	mapped int64  // chunks
 	random *rand.Rand
 	stalls *rand.Rand // another source, so that noise is the same with stalls and without
@@ -78,7 +78,7 @@ func runMeasured(w *Workload, p policy.Policy, cfg Config) Result {
 	if r.memory == nil {
 		r.memory = &exactly{w: w, limit: cfg.Limit}
 	}
-	r.mapper, _ = r.memory.(Mapper)
+	r.mapper, _ = r.memory.(mapper)
 	if cfg.Told.Learned {
 		r.learned = newLearner(r.Cores, r.Heap, r.Sees, cfg.Seed)
 	}
@@ -363,7 +363,7 @@ func (r *measured) obey(d policy.Decision) (hold bool) {
 func (r *measured) begin(trigger policy.Trigger, action policy.Action) {
 	c := &cycle{
 		Cycle: policy.Cycle{Start: time.Duration(r.now), Trigger: trigger, Action: action},
-		noise: r.Noise.Draw(r.random), after: r.After.Of(time.Duration(r.now - r.ended)), begin: r.now, held: math.Inf(1),
+		noise: r.Noise.draw(r.random), after: r.After.Of(time.Duration(r.now - r.ended)), begin: r.now, held: math.Inf(1),
 	}
 	c.left = r.debt + c.noise*c.after*float64(r.Start)
 	r.cycle, r.debt = c, 0
@@ -379,7 +379,7 @@ func (r *measured) next() {
 	case starting:
 		c.mark = r.now
 		c.found = len(r.dropped)
-		c.left = c.noise*c.after*r.Mark.Of(r.tracked(), r.Heap) + r.Stall.Draw(r.stalls)
+		c.left = c.noise*c.after*r.Mark.Of(r.tracked(), r.Heap) + r.Stall.draw(r.stalls)
 	case marking:
 		c.done = r.now
 		var bytes int64

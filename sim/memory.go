@@ -13,8 +13,8 @@ type Memory interface {
 	Reserved() int64
 }
 
-// A Mapper is a Memory that puts memory behind addresses, in chunks.
-type Mapper interface {
+// A mapper is a Memory that puts memory behind addresses, in chunks.
+type mapper interface {
 	Memory
 	// Mapped returns how many chunks it has put there so far.
 	Mapped() int64

@@ -182,14 +182,18 @@ func TestSeriesEndsWithTheTotals(t *testing.T) {
 	})
 }
 
-// TestThinKeepsTheEndsAndExtremesOfEachSlot: levels 10 ns apart, in slots of 100 ns.
-func TestThinKeepsTheEndsAndExtremesOfEachSlot(t *testing.T) {
+// TestASamplerKeepsTheEndsAndExtremesOfEachSlot: levels 10 ns apart, in slots of 100 ns.
+func TestASamplerKeepsTheEndsAndExtremesOfEachSlot(t *testing.T) {
 	var all []Level
 	for i, live := range []int64{5, 9, 9, 5, 1, 1, 5, 4, 4, 3, 3, 3, 7, 3} {
 		all = append(all, Level{At: time.Duration(i * 10), Live: live})
 	}
 	var got [][2]int64
-	for _, x := range Thin(all, 300, 3) {
+	s := sampler{slot: 100}
+	for _, l := range all {
+		s.add(l)
+	}
+	for _, x := range s.flush() {
 		got = append(got, [2]int64{int64(x.At), x.Live})
 	}
 	want := [][2]int64{{0, 5}, {10, 9}, {40, 1}, {90, 3}, {100, 3}, {120, 7}, {130, 3}}

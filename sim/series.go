@@ -48,16 +48,6 @@ func (w *Workload) Series(l *Log, elapsed time.Duration, slots int) []Level {
 	return s.flush()
 }
 
-// Thin returns what [Workload.Series] would keep of levels, which are in order of
-// time: at most four for each of the slots.
-func Thin(levels []Level, elapsed time.Duration, slots int) []Level {
-	s := sampler{slot: max(1, elapsed/time.Duration(max(1, slots)))}
-	for _, l := range levels {
-		s.add(l)
-	}
-	return s.flush()
-}
-
 // A sampler keeps the first, highest, lowest and last level of each slot.
 type sampler struct {
 	slot                   time.Duration

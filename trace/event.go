@@ -27,9 +27,6 @@ const (
 	kinds                // number of kinds
 )
 
-// Kinds is the number of kinds.
-const Kinds = int(kinds)
-
 var kindNames = [kinds]string{"alloc", "drop", "free", "sync", "cycle", "refuse", "reserve", "release", "mark", "decision"}
 
 // String returns the kind's name in lower case, as it appears in tables.

@@ -59,7 +59,7 @@ func NewWriter(w io.Writer, t *Trace) (*Writer, error) {
 		f.codec = *codec
 	}
 	f.send(schemaMessage, schemaOf(t))
-	f.words(colKind, Kinds, func(i int) string { return Kind(i).String() })
+	f.words(colKind, int(kinds), func(i int) string { return Kind(i).String() })
 	if f.knowSpaces(); f.err != nil {
 		return nil, f.err
 	}

@@ -5,13 +5,11 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
-
-	"github.com/eagergc/eagergc/gc"
 )
 
 // An allocator is C's, for a program that has one.
 type allocator struct {
-	stats gc.AllocatorStats
+	stats func() (inUse, kept int64)
 	trim  func() bool
 }
 
@@ -20,7 +18,9 @@ var linked atomic.Pointer[allocator]
 // SetTrim says how to read C's allocator and how to make it give free pages back to the
 // system. Package gc/with/malloc calls it. Where a large part of the memory outside
 // the Go heap is free and stays with the allocator, it is trimmed, at most each two minutes.
-func SetTrim(stats gc.AllocatorStats, trim func() bool) { linked.Store(&allocator{stats, trim}) }
+func SetTrim(stats func() (inUse, kept int64), trim func() bool) {
+	linked.Store(&allocator{stats, trim})
+}
 
 // CockroachDB purges its allocator as seldom, and where a fifth of it is overhead.
 const (

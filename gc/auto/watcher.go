@@ -281,9 +281,6 @@ func (s system) limit() int64 {
 }
 
 func (system) stalls() float64 {
-	s, err := pressure.HostStalls()
-	if err != nil {
-		return 0
-	}
-	return s.Some.Avg10
+	share, _ := pressure.HostStalls() // 0 where it is not known
+	return share
 }
