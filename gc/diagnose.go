@@ -79,7 +79,7 @@ type Diagnosis struct {
 	before  footprint
 	after   footprint // once two cycles had run, so that what is left is in use or kept
 	later   footprint // the same again at the end of the window
-	growing []growing   // what grew most in the window, most first: at most five
+	growing []growing // what grew most in the window, most first: at most five
 }
 
 // A growing is a place in the program whose memory or goroutines grew.
