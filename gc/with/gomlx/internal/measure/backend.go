@@ -31,7 +31,8 @@ type memo struct {
 	backends.Backend
 	mu      sync.Mutex
 	made    map[string]backends.Executable
-	times   map[string]int      // since the run's begin
+	program string
+	times   map[string]int      // since the begin of a run of the program
 	ballast [][]*tensors.Tensor // by device
 	chunk   *graph.Exec
 }
