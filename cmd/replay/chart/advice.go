@@ -36,3 +36,33 @@ func AdviceText(a *experiment.Advice) string {
 	}
 	return text + fmt.Sprintf("; below %s nothing helps: that much is reachable.", pressure.Bytes(a.Reachable).String())
 }
+
+// A Card is one figure that matters.
+type Card struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	About string `json:"about"`
+	Mark  string `json:"mark,omitempty"` // colour of its edge
+}
+
+// AdviceCards say which limit one recording needs, and what that saves.
+func (b *Builder) AdviceCards(a *experiment.Advice) []Card {
+	if a == nil {
+		return []Card{{"Limit", "none", fmt.Sprintf("no policy loses under %s, however large the limit", pressure.Percent(experiment.DefaultLost)), ""}}
+	}
+	c := a.Choice
+	cards := []Card{{"Limit", pressure.Bytes(a.Limit).String(), fmt.Sprintf("the smallest, with %s: no refusal, %s of the time lost, p99 pause %s, %s of one core for the collector",
+		a.Policy, pressure.Percent(c.Lost), pressure.Duration(c.P99), pressure.Percent(c.Core)), b.Palette.Mark(a.Policy)}}
+	for _, o := range a.Others {
+		switch {
+		case o.Policy != "never":
+		case o.Needs > a.Limit:
+			cards = append(cards, Card{"Memory saved, against never collecting early", pressure.Bytes(o.Needs - a.Limit).String(),
+				fmt.Sprintf("never needs %s to lose as little; at %s it loses %s", pressure.Bytes(o.Needs).String(), pressure.Bytes(a.Limit).String(), pressure.Duration(o.Exposed)), ""})
+		case o.Exposed > c.Exposed:
+			cards = append(cards, Card{"Time saved, against never collecting early", pressure.Duration(o.Exposed - c.Exposed),
+				fmt.Sprintf("never is held for %s at %s", pressure.Duration(o.Exposed), pressure.Bytes(a.Limit).String()), ""})
+		}
+	}
+	return append(cards, Card{"Below this nothing helps", pressure.Bytes(a.Reachable).String(), "that much is reachable at once, garbage or not", ""})
+}

@@ -63,23 +63,14 @@ func (s *setting) oneCost(cmd *cobra.Command) {
 
 // manyCosts adds --cycle, which takes a list, --ladder, and the flags of a machine.
 func (s *setting) manyCosts(cmd *cobra.Command, preset string) {
-	s.manyCycles(cmd, preset)
+	s.many(&s.cycles)
+	cmd.Flags().StringVar(&s.cycles, "cycle", preset, "how long one collection takes: a `list` of durations")
 	s.price(cmd)
 }
 
-// manyCycles adds --cycle alone.
-func (s *setting) manyCycles(cmd *cobra.Command, preset string) {
-	s.many(&s.cycles)
-	cmd.Flags().StringVar(&s.cycles, "cycle", preset, "how long one collection takes: a `list` of durations")
-}
-
+// price adds --pool, --ladder and the flags of a machine, beside --cycle.
 func (s *setting) price(cmd *cobra.Command) {
-	s.times(cmd)
 	cmd.Flags().StringVar(&s.space, "pool", "", "the `kind` of pool whose address space decides what fits: exact, segments or virtual (default: the sum of bytes)")
-}
-
-// times adds --ladder and the flags of a machine, beside --cycle.
-func (s *setting) times(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.ladder, "ladder", "2x", "how long the refusal ladder takes, as a `time` (20ms) or in cycles (2x)")
 	s.world(cmd)
 	for _, name := range []string{"cycle", "ladder"} {
@@ -97,18 +88,13 @@ func (s *setting) world(cmd *cobra.Command) {
 
 // grid reads the flags and the workloads, in that order: the grid has not run.
 func (s *setting) grid(files []string) (*experiment.Grid, error) {
-	g, err := s.question()
-	if err != nil {
+	g := new(experiment.Grid)
+	if err := errors.Join(s.readPolicies(g), s.readLimits(g), s.readCosts(g)); err != nil {
 		return nil, err
 	}
+	var err error
 	g.Workloads, err = loadWorkloads(files)
 	return g, err
-}
-
-// question reads the flags: a grid without workloads.
-func (s *setting) question() (*experiment.Grid, error) {
-	g := new(experiment.Grid)
-	return g, errors.Join(s.readPolicies(g), s.readLimits(g), s.readCosts(g))
 }
 
 // A cell is one run as flags say it.
