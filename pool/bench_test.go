@@ -342,8 +342,8 @@ func BenchmarkRecord(b *testing.B) {
 // discard throws events away.
 type discard struct{}
 
-func (discard) WriteBatch([]trace.Event, []string) error { return nil }
-func (discard) Close() error                             { return nil }
+func (discard) WriteBatch(e []trace.Event, _ []string) (int, error) { return len(e), nil }
+func (discard) Close() error                                        { return nil }
 
 // What noting sites adds to an allocation and its free: rate=0 is off, at
 // rate=never no block is ever sampled, at rate=1 each is.

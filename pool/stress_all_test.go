@@ -155,10 +155,10 @@ func (s *everything) use(rng *rand.Rand) {
 // written keeps what a recorder writes.
 type written struct{ trace.Trace }
 
-func (w *written) WriteBatch(events []trace.Event, labels []string) error {
+func (w *written) WriteBatch(events []trace.Event, labels []string) (int, error) {
 	w.Events = append(w.Events, events...)
 	w.Labels = append(w.Labels[:0], labels...)
-	return nil
+	return len(events), nil
 }
 
 func (w *written) Close() error { return nil }

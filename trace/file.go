@@ -63,9 +63,6 @@ func createPartial(path string) (*os.File, error) {
 	}
 }
 
-// Partial returns the name that the file has until Close.
-func (f *File) Partial() string { return f.file.Name() }
-
 // Close ends the stream, waits until the disk has it, and gives the file its final
 // name. It replaces a file or link of that name; it does not follow the link. After
 // an error the partial file stays, with all that was written to it. A second Close
@@ -111,7 +108,7 @@ func WriteFile(path string, t *Trace) error {
 	if err != nil {
 		return err
 	}
-	if err = f.WriteBatch(t.Events, t.Labels); err == nil {
+	if _, err = f.WriteBatch(t.Events, t.Labels); err == nil {
 		err = f.Close()
 	}
 	if err != nil {

@@ -60,13 +60,13 @@ func TestCreate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.WriteBatch(tr.Events, tr.Labels); err != nil {
+	if _, err := f.WriteBatch(tr.Events, tr.Labels); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := names(t, dir), []string{"run.arrows.2.partial", "run.arrows.partial"}; !slices.Equal(got, want) {
 		t.Errorf("before Close: %v, want %v", got, want)
 	}
-	got, err := trace.ReadFile(f.Partial())
+	got, err := trace.ReadFile(path + ".2.partial")
 	if !errors.Is(err, trace.ErrTruncated) || len(got.Events) != 20 {
 		t.Errorf("partial file: %v", err)
 	}

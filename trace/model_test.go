@@ -51,7 +51,7 @@ type scripted struct {
 	late    bool // written to after Close or an error
 }
 
-func (w *scripted) WriteBatch(events []trace.Event, labels []string) error {
+func (w *scripted) WriteBatch(events []trace.Event, labels []string) (int, error) {
 	if hold := w.hold; hold != nil {
 		w.entered <- struct{}{}
 		<-hold
@@ -60,12 +60,12 @@ func (w *scripted) WriteBatch(events []trace.Event, labels []string) error {
 	if w.err != nil {
 		w.late = w.late || errors.Is(w.err, errLate)
 		defer func() { w.err = errLate }()
-		return w.err
+		return 0, w.err
 	}
 	w.starts = append(w.starts, len(w.t.Events))
 	w.t.Events = append(w.t.Events, events...)
 	w.t.Labels = slices.Clone(labels)
-	return nil
+	return len(events), nil
 }
 
 func (w *scripted) Close() error { w.closed++; return nil }

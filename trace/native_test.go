@@ -120,7 +120,7 @@ func TestUnsorted(t *testing.T) {
 		{{Time: 5, Kind: trace.Sync}, {Time: 5, Kind: trace.Alloc, ID: 1}},
 		{{Time: 3, Kind: trace.Alloc, ID: 2}, {Time: 5, Kind: trace.Drop, ID: 1}},
 	} {
-		if err := w.WriteBatch(batch, nil); err != nil {
+		if _, err := w.WriteBatch(batch, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,10 +135,10 @@ func TestUnsorted(t *testing.T) {
 	if !reflect.DeepEqual(tr.Events, want) {
 		t.Errorf("got %v, want %v", tr.Events, want)
 	}
-	if err := w.WriteBatch(nil, nil); err != nil {
+	if _, err := w.WriteBatch(nil, nil); err != nil {
 		t.Errorf("no events after Close: %v", err)
 	}
-	if err := w.WriteBatch(make([]trace.Event, 1), nil); err == nil {
+	if _, err := w.WriteBatch(make([]trace.Event, 1), nil); err == nil {
 		t.Error("no error of an event after Close")
 	}
 }
@@ -156,7 +156,7 @@ func TestTruncated(t *testing.T) {
 	for i := range 4 {
 		ends = append(ends, b.Len())
 		if i < 3 {
-			if err := w.WriteBatch(tr.Events[i*20:i*20+20], tr.Labels); err != nil {
+			if _, err := w.WriteBatch(tr.Events[i*20:i*20+20], tr.Labels); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -253,9 +253,8 @@ func TestDiskFullBetweenBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var part *trace.PartError
-	if err := w.WriteBatch(tr.Events, tr.Labels); !errors.As(err, &part) || !errors.Is(err, syscall.ENOSPC) || part.Written == 0 || part.Written%2048 != 0 {
-		t.Errorf("error %v: %+v", err, part)
+	if written, err := w.WriteBatch(tr.Events, tr.Labels); !errors.Is(err, syscall.ENOSPC) || written == 0 || written%2048 != 0 {
+		t.Errorf("error %v after %d events", err, written)
 	}
 }
 

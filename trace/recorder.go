@@ -2,7 +2,6 @@ package trace
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/bits"
@@ -327,11 +326,8 @@ func (r *Recorder) flush() {
 	r.mu.RLock()
 	labels := r.labels
 	r.mu.RUnlock()
-	if err := r.to.WriteBatch(batch, labels); err != nil {
-		var part *PartError
-		if errors.As(err, &part) {
-			batch = batch[part.Written:]
-		}
+	if written, err := r.to.WriteBatch(batch, labels); err != nil {
+		batch = batch[written:]
 		r.lost.Add(int64(len(batch)))
 		if lost > 0 && slices.Contains(batch, mark) { // which nobody recorded
 			r.lost.Add(-1)

@@ -24,19 +24,19 @@ type keeper struct {
 	hold    chan struct{} // if set, a batch waits for it
 }
 
-func (k *keeper) WriteBatch(events []trace.Event, labels []string) error {
+func (k *keeper) WriteBatch(events []trace.Event, labels []string) (int, error) {
 	if k.hold != nil {
 		<-k.hold
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.err != nil {
-		return k.err
+		return 0, k.err
 	}
 	k.batches = append(k.batches, len(events))
 	k.t.Events = append(k.t.Events, events...)
 	k.t.Labels = slices.Clone(labels)
-	return nil
+	return len(events), nil
 }
 
 func (k *keeper) Close() error {
@@ -273,13 +273,13 @@ type partly struct {
 	room int
 }
 
-func (p *partly) WriteBatch(events []trace.Event, labels []string) error {
+func (p *partly) WriteBatch(events []trace.Event, labels []string) (int, error) {
 	n := min(p.room, len(events))
 	p.keeper.WriteBatch(events[:n], labels)
 	if p.room -= n; n < len(events) {
-		return &trace.PartError{Written: n, Err: errors.New("disk full")}
+		return n, errors.New("disk full")
 	}
-	return nil
+	return len(events), nil
 }
 
 // TestRecorderCountsWhatWasWritten: each event is in the file or lost, also those of
@@ -342,8 +342,8 @@ func TestRecordAllocates(t *testing.T) {
 
 type discard struct{}
 
-func (discard) WriteBatch([]trace.Event, []string) error { return nil }
-func (discard) Close() error                             { return nil }
+func (discard) WriteBatch(e []trace.Event, _ []string) (int, error) { return len(e), nil }
+func (discard) Close() error                                        { return nil }
 
 // BenchmarkRecord is what the program pays for an event. The writer is waited for
 // off the clock, so that no event is lost: losing one is cheaper.

@@ -67,17 +67,17 @@ func NewWriter(w io.Writer, t *Trace) (*Writer, error) {
 }
 
 // WriteBatch writes events, sorted or not. The Aux of a labelled event is an index
-// into labels, as in a [Trace]. WriteBatch keeps neither slice. Its error is a
-// [PartError].
-func (f *Writer) WriteBatch(events []Event, labels []string) error {
-	for written := 0; written < len(events); {
+// into labels, as in a [Trace]. WriteBatch keeps neither slice. It returns how
+// many of the first events were written, and an error if those are not all.
+func (f *Writer) WriteBatch(events []Event, labels []string) (written int, err error) {
+	for written < len(events) {
 		n := fits(events[written:], labels)
 		if f.write(events[written:written+n], labels); f.err != nil {
-			return &PartError{Written: written, Err: f.err}
+			return written, f.err
 		}
 		written += n
 	}
-	return nil
+	return written, nil
 }
 
 // fits returns how many of the first events make one batch.
@@ -286,7 +286,7 @@ func Write(w io.Writer, t *Trace) error {
 	if err != nil {
 		return err
 	}
-	if err := f.WriteBatch(t.Events, t.Labels); err != nil {
+	if _, err := f.WriteBatch(t.Events, t.Labels); err != nil {
 		return err
 	}
 	return f.Close()

@@ -41,9 +41,9 @@ func newWindow(c Config) *window {
 }
 
 // WriteBatch implements [trace.BatchWriter] for one recorder, whose labels keep their numbers.
-func (w *window) WriteBatch(events []trace.Event, labels []string) error {
+func (w *window) WriteBatch(events []trace.Event, labels []string) (int, error) {
 	if len(events) == 0 {
-		return nil
+		return len(events), nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +56,7 @@ func (w *window) WriteBatch(events []trace.Event, labels []string) error {
 		w.batches[0] = nil
 		w.batches = w.batches[1:]
 	}
-	return nil
+	return len(events), nil
 }
 
 func lastOf(batch []trace.Event) int64 { return batch[len(batch)-1].Time }

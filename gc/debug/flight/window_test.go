@@ -41,7 +41,7 @@ func TestWindowIsARecording(t *testing.T) {
 				batch = append(batch, e)
 			}
 			all = append(all, batch...)
-			if err := w.WriteBatch(batch, labels); err != nil {
+			if _, err := w.WriteBatch(batch, labels); err != nil {
 				t.Fatal(err)
 			}
 			clear(batch) // a window keeps no slice
@@ -84,7 +84,7 @@ func TestWindowWithoutSomeAllocations(t *testing.T) {
 	alloc := func(at int64, id uint64) trace.Event {
 		return trace.Event{Time: at, Kind: trace.Alloc, ID: id, Bytes: 5}
 	}
-	if err := w.WriteBatch([]trace.Event{free(1, 1), alloc(2, 2), free(3, 2), alloc(4, 3), alloc(5, 3), free(6, 4)}, nil); err != nil {
+	if _, err := w.WriteBatch([]trace.Event{free(1, 1), alloc(2, 2), free(3, 2), alloc(4, 3), alloc(5, 3), free(6, 4)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	got := w.trace(time.Time{})
@@ -128,7 +128,7 @@ func BenchmarkWindow(b *testing.B) {
 				batch[k].Kind = trace.Free
 			}
 		}
-		if err := w.WriteBatch(batch, nil); err != nil {
+		if _, err := w.WriteBatch(batch, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
