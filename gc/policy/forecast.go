@@ -24,17 +24,18 @@ const longest = 24
 // keys are hashes of a situation, one for each context.
 type keys [len(contexts)]uint64
 
-// A situation is what is known of one.
+// A situation is what is known of one. Bytes below 0 are not known.
 type situation struct {
 	key        uint64
-	last, most int64 // bytes that followed the last time, and the most lately; below 0 if not known
-	kept       int64 // bytes that a cycle kept which started there; below 0 if not known
+	last, most int64 // that followed the last time, and the most lately
+	kept       int64 // by a cycle that started there
 }
 
 const (
 	mostFades = 16 // of the difference between the most and what followed, a 16th each time
 	syncToken = 1
-	mix       = 0x9e3779b97f4a7c15 // odd
+	mix       = 0x9e3779b97f4a7c15 // odd, as is the other
+	mix2      = 0xff51afd7ed558ccd
 )
 
 // An entry is a moment worth remembering: a token, or a grain of growth.
@@ -46,25 +47,6 @@ type entry struct {
 
 func (f *forecast) at(s int64) *entry { return &f.ring[uint64(s)%uint64(len(f.ring))] }
 
-// at returns what is known of a situation in a context; nil if nothing is.
-func (f *forecast) find(context int, k *keys) *situation {
-	if x := &f.tables[context][k[context]>>54]; x.key == k[context] {
-		return x
-	}
-	return nil
-}
-
-// visit calls note for a situation in each context.
-func (f *forecast) visit(k *keys, note func(*situation)) {
-	for i, key := range k {
-		x := &f.tables[i][key>>54]
-		if x.key != key {
-			*x = situation{key, -1, -1, -1}
-		}
-		note(x)
-	}
-}
-
 // see remembers a point, if it is worth it. A request's token is its size to a factor of two:
 // no two steps of some programs have the same sizes.
 func (f *forecast) see(now moment, at *Point, grain int64) bool {
@@ -73,7 +55,7 @@ func (f *forecast) see(now moment, at *Point, grain int64) bool {
 	case at.At == Sync:
 		token = syncToken
 	case at.Request >= grain:
-		token = uint64(bits.Len64(uint64(at.Request)))*0xff51afd7ed558ccd | 2
+		token = uint64(bits.Len64(uint64(at.Request)))*mix2 | 2
 	case f.head > 0 && now.total-f.at(f.head-1).total < grain:
 		return false
 	}
@@ -84,24 +66,18 @@ func (f *forecast) see(now moment, at *Point, grain int64) bool {
 		f.tokens[f.count%longest] = token
 		f.count++
 	}
-	f.here = f.keys()
-	*f.at(f.head) = entry{now, now.total + at.Request, f.here}
-	f.head++
-	return true
-}
-
-// keys returns those of the present.
-func (f *forecast) keys() (k keys) {
 	h, context := uint64(0), 0
 	for i := range longest {
 		h = h*mix + f.tokens[(f.count+longest-1-i)%longest]
 		if i+1 == contexts[context] {
 			x := (h + f.since) * mix
-			k[context] = (x ^ x>>29) * 0xff51afd7ed558ccd
+			f.here[context] = (x ^ x>>29) * mix2
 			context++
 		}
 	}
-	return k
+	*f.at(f.head) = entry{now, now.total + at.Request, f.here}
+	f.head++
+	return true
 }
 
 // measure learns what followed those entries for which it is known now: the bytes that were
@@ -109,31 +85,38 @@ func (f *forecast) keys() (k keys) {
 // started at the entry after it.
 func (f *forecast) measure(now moment, g, slow float64) {
 	f.known = max(f.known, f.head-int64(len(f.ring)))
-	for here := now.beside(slow); f.known+1 < f.head && f.at(f.known+1).beside(slow)+g < here; f.known++ {
+	for f.known+1 < f.head && now.since(&f.at(f.known+1).moment, slow) > g {
 		e := f.at(f.known)
 		followed := max(0, f.at(f.head-1).top-e.top)
 		f.visit(&e.keys, func(x *situation) {
 			x.last, x.most = followed, max(followed, x.most-(x.most-followed)/mostFades)
 		})
+		f.known++
 	}
 }
 
-// followed returns the bytes that followed the last time, and the most lately; ok is false if nothing is known.
-func (f *forecast) followed() (last, most int64, ok bool) {
-	for i := len(contexts) - 1; i >= 0; i-- {
-		if x := f.find(i, &f.here); x != nil && x.most >= 0 {
-			return x.last, x.most, true
+// visit calls note for a situation in each context. One that is new takes the place of an old one.
+func (f *forecast) visit(k *keys, note func(*situation)) {
+	for i, key := range k {
+		x := &f.tables[i][key>>54]
+		if x.key != key {
+			*x = situation{key, -1, -1, -1}
 		}
+		note(x)
 	}
-	return 0, 0, false
 }
 
-// kept returns what a cycle kept that started in this situation; below 0 if that is not known.
-func (f *forecast) kept() int64 {
-	for i := len(contexts) - 1; i >= 0; i-- {
-		if x := f.find(i, &f.here); x != nil && x.kept >= 0 {
-			return x.kept
+// recall returns what is known of the present. What followed is 0 if it is not known.
+func (f *forecast) recall() situation {
+	now := situation{kept: -1}
+	for i, key := range f.here {
+		x := &f.tables[i][key>>54]
+		if x.key == key && x.most >= 0 {
+			now.last, now.most = x.last, x.most
+		}
+		if x.key == key && x.kept >= 0 {
+			now.kept = x.kept
 		}
 	}
-	return -1
+	return now
 }

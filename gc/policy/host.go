@@ -93,13 +93,13 @@ func (p *host) early(at *Point, now moment, limit int64) int64 {
 	}
 	cost := hostShare*float64(at.Cost) + p.drills.cost
 	p.drills.see(&scene{
-		now: now, top: now.total + at.Request, guess: new([guesses]float64), used: 1, g: float64(at.Cost),
-		price: p.price.of(cost, limit), budget: limit, headroom: max(1, limit-at.LiveAfter), walls: [2]int64{p.freed + limit, p.wall},
+		now: now, top: now.total + at.Request, guess: make([]float64, 1), g: float64(at.Cost),
+		price: p.price.of(cost, limit), budget: limit, headroom: max(1, limit-at.LiveAfter), ends: [2]int64{p.freed + limit, p.wall},
 	})
 	if float64(now.total+at.Request-p.began) < halfway*float64(limit-granted(at)) {
 		return 0
 	}
-	return p.drills.marginOf(p.drills.margin)
+	return int64(p.drills.room(make([]float64, 1)))
 }
 
 // due is when a cycle that takes w of processor time may start so that all take the target. After a time with

@@ -1,23 +1,26 @@
 package policy
 
 import (
+	"math"
 	"math/bits"
 	"time"
 )
 
 // pacer starts cycles beside the program, just so early that each ends before headroom does. It is our own, and
-// the default for a device. POLICIES.md derives the rule, and has it in 40 lines: a cycle starts once room, which is headroom
-// less the request, is less than a guess and a margin. A guess is what the program is about to allocate until a
-// cycle could be over that starts at the next opportunity: see [forecast]. Which guess and margin cost least is
-// found by [drills]. The zero value takes collector time to be free. State is bounded, about 200 KiB.
+// the default for a device. POLICIES.md derives the rule and states it whole: a cycle starts once room, which is
+// headroom less the request, is less than a guess and a margin. A guess is what the program is about to
+// allocate until a cycle could be over that starts at the next opportunity: see [forecast]. Which guess and margin
+// cost least is found by [drills]. The zero value takes collector time to be free. State is bounded, about 200 KiB.
 type pacer struct {
 	Share float64 // price of collector time, in seconds of pause per second
 
 	asleep int64         // nothing happens at an allocation before this many bytes are live
 	freed  int64         // by all cycles
 	held   time.Duration // sum of the exposed pauses
+	now    moment        // the last look
+	wait   time.Duration // that the program was expected to be in from then on
+	start  start         // of the last cycle
 
-	clock    clock
 	flow     flow
 	length   correction
 	ceiling  ceiling
@@ -26,16 +29,12 @@ type pacer struct {
 	drills   drills
 	guess    [guesses]float64 // bytes
 	followed float64          // bytes that followed the last time
-
-	headroom int64 // that the last cycle left
-	start    start // of the last cycle
 }
 
-// A start is where a cycle began.
+// A start is where a cycle of the policy began.
 type start struct {
-	total, early, wall int64 // total there, room that there was, and total at which headroom ended
-	keys               keys
-	under              bool // the cycle is under way
+	total, room, end int64 // total there; room that there was, 0 once the cycle has ended; total at which headroom ended
+	keys             keys
 }
 
 // The guesses.
@@ -51,7 +50,6 @@ const (
 const (
 	halfway   = 0.5 // of the room is allocated since the last cycle started, or the next one would free too little
 	fruitful  = 0.2 // of the room: what a cycle frees that starts early, as far as is known
-	paceOver  = 4   // grains over which the pace is taken
 	unhurried = 2   // times what a byte is worth: how long it has to last
 )
 
@@ -65,96 +63,78 @@ func (p *pacer) Decide(at Point) Decision {
 	if at.At == Allocation && granted(&at) < p.asleep {
 		return Decision{Wake: p.asleep, Reason: "asleep"}
 	}
+	told, budget := at.Sample.Limit, p.ceiling.of(at.Sample.Live, at.Sample.Limit)
 	p.length.told, at.Cost = at.Cost, p.length.of(at.Cost)
-	told := at.Sample.Limit
-	known := p.ceiling.see(at.Sample.Live, told)
-	at.Sample.Limit = p.ceiling.under(told)
-	p.clock.see(&at, p.held)
-	now := moment{p.clock.time, at.Sample.Live + p.freed, p.clock.waited}
-	p.flow.see(now, at.Request, at.Cost)
-	budget := at.Sample.Limit
+	p.look(&at)
+	p.flow.see(p.now, at.Request, at.Cost)
 	if budget <= 0 {
-		budget = at.LiveAfter + p.flow.headroom(at.work(), v8Price)
+		h := p.flow.headroom(at.work(), v8Price)
+		budget = min(at.LiveAfter, math.MaxInt64-1-h) + h
 	}
 	grain := int64(1) << bits.Len64(uint64(budget>>10))
-	p.asleep = at.Sample.Live + grain
-	if known > 0 {
-		p.asleep = min(p.asleep, known+1)
-	}
-	p.learn(&at, now, budget, grain)
+	p.asleep = min(at.Sample.Live+grain, budget+1)
+	p.learn(&at, budget, grain)
 	d := Decision{Wake: p.asleep}
 	switch {
 	case at.Running:
 		d.Reason = "cycle under way"
 	case told > 0 && granted(&at) > told:
 		d.Action, d.Reason = Block, "no headroom left"
-	case known > 0 && granted(&at) > known:
-		d.Action, d.Reason = Overlap, "memory may end here"
 	case granted(&at) > budget:
 		d.Action, d.Reason = Overlap, "headroom used up"
 	default:
-		d.Action, d.Reason = p.choose(&at, now, budget)
+		d.Action, d.Reason = p.choose(&at, budget)
 	}
 	if d.Action != Skip {
-		p.start = start{now.total, max(0, budget-granted(&at)), p.freed + budget, p.forecast.here, true}
-		p.clock.lost = 0
+		p.start = start{p.now.total, max(0, budget-granted(&at)), p.freed + budget, p.forecast.here}
 	}
 	return d
 }
 
+// look notes where the program is. Pauses are no time of its own; waits are.
+func (p *pacer) look(at *Point) {
+	time := max(p.now.time, at.Now-p.held)
+	p.now = moment{time, at.Sample.Live + p.freed, p.now.waited + min(p.wait, time-p.now.time)}
+	if p.wait = 0; at.At == Sync {
+		p.wait = at.Wait
+	}
+}
+
 // learn brings the guesses and the drills to a point.
-func (p *pacer) learn(at *Point, now moment, budget, grain int64) {
-	if p.headroom == 0 {
-		p.headroom = budget / 2
-	}
+func (p *pacer) learn(at *Point, budget, grain int64) {
 	price := p.price.of(p.Share*float64(at.Cost)+p.drills.cost, budget)
-	if p.forecast.see(now, at, grain) {
-		p.foresee(now, budget, price)
+	if p.forecast.see(p.now, at, grain) {
+		x := p.forecast.recall()
+		p.followed, p.guess[mostLately], p.guess[whileSlow] = float64(x.last), float64(x.most), 0
+		if p.drills.pace(p.now) < unhurried*price {
+			p.guess[whileSlow] = -float64(budget)
+		}
 	}
-	wait := p.waitWorth(at, budget, price)
+	wait := 0.
+	if at.At == Sync && at.Wait > 0 { // what it hides, in bytes
+		saved := p.drills.cost - float64(max(0, at.Cost-at.Wait))
+		wait = float64(min(toBytes(saved/price), budget/2))
+	}
 	p.guess[orWait], p.guess[lastOrWait] = wait, max(wait, p.followed)
 	p.drills.see(&scene{
-		now: now, top: now.total + at.Request, guess: &p.guess, used: guesses, g: float64(at.Cost), slow: at.Slowdown,
-		price: price, budget: budget, headroom: p.headroom, walls: [2]int64{p.freed + budget, p.start.wall},
+		now: p.now, top: p.now.total + at.Request, guess: p.guess[:], g: float64(at.Cost), slow: at.Slowdown,
+		price: price, budget: budget, headroom: max(1, budget-at.LiveAfter), ends: [2]int64{p.freed + budget, p.start.end},
 	})
 }
 
-// foresee makes the guesses anew that go by what the program does.
-func (p *pacer) foresee(now moment, budget int64, price float64) {
-	last, most, ok := p.forecast.followed()
-	if !ok {
-		last = p.drills.marginOf(p.drills.plain)
-		most = last
-	}
-	p.followed, p.guess[mostLately], p.guess[whileSlow] = float64(last), float64(most), 0
-	if p.drills.pace(now) < unhurried*price {
-		p.guess[whileSlow] = -float64(budget)
-	}
-}
-
-// waitWorth is the room for which a cycle that starts beside the wait costs no more than one
-// does on average: what the wait does not hide, and the bytes that it gives up.
-func (p *pacer) waitWorth(at *Point, budget int64, price float64) float64 {
-	if at.At != Sync || at.Wait <= 0 {
-		return 0
-	}
-	saved := p.drills.cost - float64(max(0, at.Cost-at.Wait))
-	return float64(min(toBytes(saved/price), budget/2))
-}
-
 // choose decides where no cycle is under way and the request fits.
-func (p *pacer) choose(at *Point, now moment, budget int64) (Action, string) {
+func (p *pacer) choose(at *Point, budget int64) (Action, string) {
 	room := float64(budget - granted(at))
-	kept := p.forecast.kept()
-	switch {
-	case room >= p.drills.room(&p.guess):
+	if room >= p.drills.room(p.guess[:]) {
 		return Skip, "headroom lasts"
-	case float64(now.total+at.Request-p.start.total) < halfway*room:
+	}
+	if float64(p.now.total+at.Request-p.start.total) < halfway*room {
 		return Skip, "a cycle would free too little"
-	case kept >= 0 && float64(at.Sample.Live-kept) < fruitful*room:
+	}
+	if kept := p.forecast.recall().kept; kept >= 0 && float64(at.Sample.Live-kept) < fruitful*room {
 		return Skip, "a cycle freed too little here"
-	case p.price.got <= 0 && p.guess[whileSlow] < 0:
-		return Skip, "headroom does not last"
+	}
+	switch {
 	case p.drills.guess >= orWait && at.At == Sync && at.Wait > 0:
 		return Overlap, "the wait hides what the headroom is worth"
 	case p.guess[p.drills.guess] == 0:
@@ -165,7 +145,6 @@ func (p *pacer) choose(at *Point, now moment, budget int64) (Action, string) {
 
 // Observe learns what a cycle cost and freed.
 func (p *pacer) Observe(c Cycle) {
-	lost := p.clock.end(c, c.Exposed, p.held)
 	p.freed += c.Freed
 	p.held += c.Exposed
 	p.asleep = 0
@@ -173,20 +152,103 @@ func (p *pacer) Observe(c Cycle) {
 	if c.Trigger == TriggerNatural {
 		return
 	}
-	p.price.learn(float64(c.Exposed+lost)+p.Share*float64(c.Duration), float64(c.Freed), float64(p.start.early))
-	kept, here := max(0, p.start.total-p.freed), &p.start.keys
-	if c.Trigger == TriggerRefusal {
-		kept, here = c.LiveAfter, &p.forecast.here
-	} else {
+	p.price.learn(float64(c.Exposed)+p.Share*float64(c.Duration), float64(c.Freed), float64(p.start.room))
+	if c.Trigger != TriggerRefusal {
 		p.length.learn(c.Duration)
 	}
-	if p.start.under || c.Trigger == TriggerRefusal {
-		p.forecast.visit(here, func(x *situation) { x.kept = kept })
+	if p.start.room > 0 {
+		p.forecast.visit(&p.start.keys, func(x *situation) { x.kept = max(0, p.start.total-p.freed) })
 	}
-	p.start.early, p.start.under = 0, false
-	if c.Limit > 0 {
-		p.headroom = max(1, c.Limit-c.LiveAfter)
-	}
+	p.start.room = 0
 }
 
 func (p *pacer) String() string { return textOf("pacer", p.params()) }
+
+// A correction is by how much longer cycles take than a policy is told.
+type correction struct {
+	told        time.Duration // at the last decision
+	took, meant float64       // decaying sums, ns
+}
+
+const keepLength = 0.9 // per cycle: the last ten count
+
+// of corrects what is told about a cycle.
+func (s *correction) of(told time.Duration) time.Duration {
+	if s.meant <= 0 {
+		return told
+	}
+	return time.Duration(float64(told) * min(max(s.took/s.meant, 0.25), 4))
+}
+
+func (s *correction) learn(took time.Duration) {
+	s.took = keepLength*s.took + float64(took)
+	s.meant = keepLength*s.meant + float64(s.told)
+}
+
+// A ceiling is where memory ends, if that is before the limit, in which fragments, other processes and a library's
+// own memory are not: the most that was granted is the limit to go by. After
+// keep cycles without an end the limit that was told counts again; each time that this proves wrong, after more.
+type ceiling struct {
+	granted int64 // most live bytes since memory ended last
+	cycles  int   // since then
+	keep    int   // 0 if memory has never ended
+}
+
+const (
+	ceilingKeep = 256
+	ceilingMore = 4 // times as many the next time
+)
+
+// of notes what is live, and returns the limit to go by.
+func (c *ceiling) of(live, told int64) int64 {
+	c.granted = max(c.granted, live)
+	if c.cycles >= c.keep {
+		return told
+	}
+	return min(told, c.granted)
+}
+
+// learn is told of a cycle. Memory has ended if something did not fit that would have under
+// the limit.
+func (c *ceiling) learn(done Cycle) {
+	if done.Wanted <= 0 || done.Wanted > done.Limit {
+		c.cycles++
+		return
+	}
+	if live := done.LiveAfter + done.Freed; live > c.granted || done.Wanted <= c.granted {
+		c.granted = live
+	}
+	if c.keep == 0 {
+		c.keep = ceilingKeep
+	} else if c.cycles >= c.keep {
+		c.keep *= ceilingMore
+	}
+	c.cycles = 0
+}
+
+// A price is what freed bytes have cost so far: decaying sums over cycles.
+type price struct {
+	paid   float64 // ns
+	got    float64 // bytes that were freed
+	early  float64 // bytes of room at their starts, which later ones would have freed
+	cycles float64
+}
+
+const keepPrice = 0.85 // per cycle: the last seven count
+
+func (p *price) learn(paid, got, early float64) {
+	p.paid = keepPrice*p.paid + paid
+	p.got = keepPrice*p.got + got
+	p.early = keepPrice*p.early + early
+	p.cycles = keepPrice*p.cycles + 1
+}
+
+// of returns what a byte is worth, in ns, where drills say that a cycle costs so much: the geometric mean of what cycles
+// cost, which feeds on itself, since dear bytes make starts late and late starts make bytes dear, and of what drills say.
+// Before the first cycle it is the latter, and a cycle is taken to free all of the budget.
+func (p *price) of(drilled float64, budget int64) float64 {
+	if p.got <= 0 {
+		return drilled / float64(max(1, budget))
+	}
+	return math.Sqrt(p.paid / p.got * drilled * p.cycles / (p.got + p.early))
+}

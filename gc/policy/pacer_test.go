@@ -203,39 +203,36 @@ func TestCorrection(t *testing.T) {
 // falls where less is refused, and is forgotten, for longer each time that this was wrong.
 func TestCeiling(t *testing.T) {
 	var c ceiling
-	is := func(what string, under, known int64) {
+	is := func(what string, limit int64) {
 		t.Helper()
-		if got := c.under(1000); got != under {
-			t.Errorf("%s: limit %d, want %d", what, got, under)
-		}
-		if got := c.see(0, 1000); got != known {
-			t.Errorf("%s: %d are known to be there, want %d", what, got, known)
+		if got := c.of(0, 1000); got != limit {
+			t.Errorf("%s: limit %d, want %d", what, got, limit)
 		}
 	}
 	ends := func(live, request int64) {
 		c.learn(Cycle{Freed: 300, LiveAfter: live - 300, Limit: 1000, Wanted: live + request})
 	}
-	c.see(900, 1000)
+	c.of(900, 1000)
 	ends(990, 20)
-	is("a refusal of what does not fit", 1000, 1000)
+	is("a refusal of what does not fit", 1000)
 	ends(900, 50)
-	is("a refusal of what should fit", 900, 900)
-	c.see(940, 1000)
-	is("granted", 940, 940)
+	is("a refusal of what should fit", 900)
+	c.of(940, 1000)
+	is("granted", 940)
 	ends(800, 100)
-	is("a refusal of what was granted before", 800, 800)
+	is("a refusal of what was granted before", 800)
 	for keep := ceilingKeep; keep <= ceilingKeep*ceilingMore*ceilingMore; keep *= ceilingMore {
 		for i := range keep {
-			if c.under(1000) != 800 {
+			if c.of(0, 1000) != 800 {
 				t.Fatalf("forgotten after %d cycles, want %d", i, keep)
 			}
 			c.learn(Cycle{Limit: 1000})
 		}
-		is("forgotten, and asked for beside a cycle", 1000, 800)
+		is("forgotten", 1000)
 		ends(800, 100)
 	}
-	c.see(2000, 1000)
-	is("the limit is there", 1000, 1000)
+	c.of(2000, 1000)
+	is("the limit is there", 1000)
 }
 
 // TestForecast: requests of 100 and of 200 bytes, a long one at each tenth, 1 ms
@@ -260,8 +257,8 @@ func TestForecast(t *testing.T) {
 			for k := range length {
 				want += request(i + 1 + k)
 			}
-			if last, most, ok := f.followed(); !ok || last != want || most != want {
-				t.Fatalf("%d ms, at %d: foresees %v, at most %v, %v; want %v", length, i, last, most, ok, want)
+			if x := f.recall(); x.last != want || x.most != want {
+				t.Fatalf("%d ms, at %d: foresees %v, at most %v; want %v", length, i, x.last, x.most, want)
 			}
 		}
 	}
@@ -279,9 +276,9 @@ func TestDrillsFindTheMargin(t *testing.T) {
 		now := moment{}
 		for range 20000 {
 			now.time, now.total = now.time+ms/10, now.total+1
-			d.see(&scene{now: now, top: now.total + 1, guess: new([guesses]float64), used: guesses, g: float64(ms), price: c.price * float64(ms), budget: 64, headroom: 50})
+			d.see(&scene{now: now, top: now.total + 1, guess: make([]float64, guesses), g: float64(ms), price: c.price * float64(ms), budget: 64, headroom: 50})
 		}
-		if got := d.marginOf(d.margin); got < c.low || got > c.high {
+		if got := int64(d.room(make([]float64, guesses))); got < c.low || got > c.high {
 			t.Errorf("a byte is worth %g cycles: starts with room for %d, want %d to %d", c.price, got, c.low, c.high)
 		}
 		if got := d.pace(now); math.Abs(got-float64(ms/10)) > 1 {
@@ -302,7 +299,7 @@ func TestDrillsAgainstTheWholePast(t *testing.T) {
 	}
 	var d drills
 	var past []place
-	var want [guesses][margins]score
+	var hidden, early [guesses][margins]float64
 	now, judged := moment{}, int64(0)
 	for range 3000 {
 		now.time += time.Duration(draw.Int64N(1e6))
@@ -313,30 +310,30 @@ func TestDrillsAgainstTheWholePast(t *testing.T) {
 			}
 		}
 		past = append(past, p)
-		s := &scene{now: now, top: p.top, guess: &p.guess, used: guesses, g: g, price: 1, budget: budget, headroom: budget}
+		s := &scene{now: now, top: p.top, guess: p.guess[:], g: g, price: 1, budget: budget, headroom: budget}
 		d.see(s)
 		for ; judged < p.top/grain; judged++ {
 			wall := judged + 1
-			for k := range want {
+			for k := range guesses {
 				for m := range margins {
-					q := &want[k][m]
-					q.hidden, q.early = keepScore*q.hidden, keepScore*q.early
+					hidden[k][m], early[k][m] = keepScore*hidden[k][m], keepScore*early[k][m]
 					from := slices.IndexFunc(past, func(p place) bool { return p.top/grain >= wall-drillGrains })
 					x := slices.IndexFunc(past, func(p place) bool { return (p.top+int64(p.guess[k]))/grain >= wall-int64(1)<<m>>1 })
 					if x >= 0 {
 						start := &past[max(x, from)].now
-						q.hidden += s.hidden(start)
-						q.early += float64(wall*grain - start.total)
+						passed := float64(now.time - start.time)
+						hidden[k][m] += min(1, passed/g)
+						early[k][m] += float64(wall*grain - start.total)
 					}
 				}
 			}
 		}
 		now.total = p.top
 	}
-	for k := range want {
-		for m, q := range want[k] {
-			if got := d.scores[k][m]; math.Abs(got.hidden-q.hidden) > 1e-6*q.hidden || math.Abs(got.early-q.early) > 1e-6*q.early {
-				t.Errorf("guess %d, margin %d: %+v, want %+v", k, m, got, q)
+	for k := range guesses {
+		for m := range margins {
+			if h, e := d.hidden[k][m], d.early[k][m]; math.Abs(h-hidden[k][m]) > 1e-6*h || math.Abs(e-early[k][m]) > 1e-6*e {
+				t.Errorf("guess %d, margin %d: hides %g and gives up %g, want %g and %g", k, m, h, e, hidden[k][m], early[k][m])
 			}
 		}
 	}
