@@ -45,26 +45,23 @@ DONE:
 	ret;
 }`
 
-// The shortest program: arrays, a kernel and its result. It needs the build tag cuda
+// must ends the program where there is an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
+}
+
+// The shortest program: an array, a kernel and its result. It needs the build tag cuda
 // and a GPU.
 func Example() {
-	p, err := cuda.Default(0)
-	if err != nil {
-		log.Fatal(err)
-	}
+	p := must(cuda.Default(0))
 	defer p.Close()
-	kernel, err := p.Kernel(subtract, "subtract")
-	if err != nil {
-		log.Fatal(err)
-	}
-	a, err := array.From(p.Memory, []float32{5, 6, 7})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := cuda.Launch(kernel, nil, cuda.Dim{}, cuda.Dim{X: 3}, a, a, a, 0.5, a.Len()); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(a) // float32[3] in device0 memory: 2.5 3 3.5
+	kernel := must(p.Kernel(subtract, "subtract"))
+	a := must(array.From(p.Memory, []float32{5, 6, 7}))
+	err := cuda.Launch(kernel, nil, cuda.Dim{}, cuda.Dim{X: 3}, a, a, a, 0.5, a.Len())
+	fmt.Println(a, err) // float32[3] in device0 memory: 2.5 3 3.5 <nil>
 }
 
 // A training loop on GPU 0 that frees nothing by hand: 2.3 GiB of intermediate
@@ -72,60 +69,35 @@ func Example() {
 // a cycle may hide; the next batch is uploaded beside it. It needs the build tag cuda
 // and a GPU.
 func Example_training() {
-	p, err := cuda.Default(0)
-	if err != nil {
-		log.Fatal(err)
-	}
+	p := must(cuda.Default(0))
 	defer p.Close()
 	if err := p.Memory.SetLimits(pressure.Limits{Hard: pressure.Limit{Bytes: 256 << 20}}); err != nil {
 		log.Fatal(err)
 	}
-	kernel, err := p.Kernel(subtract, "subtract")
-	if err != nil {
-		log.Fatal(err)
-	}
-	uploads, err := p.Device.NewStream()
-	if err != nil {
-		log.Fatal(err)
-	}
+	kernel, uploads := must(p.Kernel(subtract, "subtract")), must(p.Device.NewStream())
 
 	// minus returns a - scale * b in a new array.
-	minus := func(a, b array.Array[float32], scale float32) (array.Array[float32], error) {
-		out, err := array.Like(a)
-		if err != nil {
-			return out, err
+	minus := func(a, b array.Array[float32], scale float32) array.Array[float32] {
+		out, n := must(array.Like(a)), a.Len()
+		if err := cuda.Launch(kernel, nil, cuda.Dim{X: uint32(n+255) / 256}, cuda.Dim{X: 256}, out, a, b, scale, n); err != nil {
+			log.Fatal(err)
 		}
-		n := a.Len()
-		return out, cuda.Launch(kernel, nil, cuda.Dim{X: uint32(n+255) / 256}, cuda.Dim{X: 256}, out, a, b, scale, n)
+		return out
 	}
 	const n = 1 << 20
-	weights, err := array.Zeros[float32](p.Memory, n)
-	if err != nil {
-		log.Fatal(err)
-	}
+	weights := must(array.Zeros[float32](p.Memory, n))
 	samples := slices.Repeat([]float32{3}, n) // of which the weights are to find the mean
 	source := func(yield func([]float32) bool) {
 		for i := 0; i < 300 && yield(samples); i++ {
 		}
 	}
 	for batch, err := range array.Ahead[array.Array[float32]](p.Memory, 1, source, array.On(uploads.ID())) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		gradient, err := minus(weights, batch, 1)
-		if err != nil {
-			log.Fatal(err)
-		}
-		if weights, err = minus(weights, gradient, 0.25); err != nil { // the old ones are garbage now
-			log.Fatal(err)
-		}
-		if err := p.Synchronize(); err != nil { // the end of the step
+		gradient := minus(weights, must(batch, err), 1)
+		weights = minus(weights, gradient, 0.25) // the old ones are garbage now
+		if err := p.Synchronize(); err != nil {  // the end of the step
 			log.Fatal(err)
 		}
 	}
-	found, err := weights.ToSlice()
-	if err != nil {
-		log.Fatal(err)
-	}
+	found := must(weights.ToSlice())
 	fmt.Printf("weights %.2f to %.2f, within the limit: %v\n", slices.Min(found), slices.Max(found), p.Memory.Stats().ReservedPeak <= 256<<20)
 }
