@@ -47,10 +47,11 @@ func TestDriverPoolFreeAfterItsStreamIsGone(t *testing.T) {
 	const n = 1 << 20
 	addr := must[uintptr](t)(p.Alloc(n, s))
 	ok(t, w.Stamp(s, addr, n, 1))
-	ok(t, w.Spin(s, 5*time.Millisecond))
+	ok(t, w.Spin(s, 100*time.Millisecond))
 	ok(t, w.Verify(s, addr, n, 1, wrong.Addr()))
 	ok(t, s.Close())
 	ok(t, p.Free(addr, s))
+	time.Sleep(20 * time.Millisecond) // what need not wait for s is freed now
 	again := must[uintptr](t)(p.Alloc(n, other)) // may be the same memory, in order
 	ok(t, w.Stamp(other, again, n, 2))
 	ok(t, d.Synchronize())

@@ -115,6 +115,9 @@ func TestWaitsAreSyncPoints(t *testing.T) {
 	for i, sync := range []func() error{s.Synchronize, d.Synchronize} {
 		ok(t, w.Spin(s, 5*time.Millisecond))
 		ok(t, sync())
+		if idle := must[bool](t)(s.idle()); !idle {
+			t.Errorf("wait %d ended before the work", i)
+		}
 		if policy.syncs != i+1 {
 			t.Errorf("%d sync points after wait %d", policy.syncs, i+1)
 		}

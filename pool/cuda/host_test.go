@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 	"testing"
@@ -91,12 +92,17 @@ func TestManagedMemoryMoves(t *testing.T) {
 	prefetches := func() int64 { return byName(Calls())["cuMemPrefetchAsync"].Calls }
 	begun := prefetches()
 	for round := range uint32(3) {
-		ok(t, With(a, s, func(addr uintptr) error { return w.Stamp(s, addr, n, round) }))
+		ok(t, With(a, s, func(addr uintptr) error {
+			return errors.Join(w.Spin(s, 20*time.Millisecond), w.Stamp(s, addr, n, round))
+		}))
 		ok(t, With(a.View(0, 10), s, func(uintptr) error { return nil }))
 		if moved := prefetches() - begun; moved != int64(round+1) && !several() {
 			t.Errorf("round %d: moved %d times so far", round, moved)
 		}
-		first := must[uint32](t)(a.At(0))
+		first := must[uint32](t)(a.At(0)) // waits for the kernel
+		if z := round * 0x85ebca6b; first != z^z>>13 {
+			t.Errorf("round %d: the processor reads %#x", round, first)
+		}
 		ok(t, a.Set(0, first+1))
 		ok(t, a.Set(0, first))
 		ok(t, With(a, s, func(addr uintptr) error { return w.Verify(s, addr, n, round, wrong.Addr()) }))
