@@ -51,7 +51,7 @@ func TestDriverPoolFreeAfterItsStreamIsGone(t *testing.T) {
 	ok(t, w.Verify(s, addr, n, 1, wrong.Addr()))
 	ok(t, s.Close())
 	ok(t, p.Free(addr, s))
-	time.Sleep(20 * time.Millisecond) // what need not wait for s is freed now
+	time.Sleep(20 * time.Millisecond)            // what need not wait for s is freed now
 	again := must[uintptr](t)(p.Alloc(n, other)) // may be the same memory, in order
 	ok(t, w.Stamp(other, again, n, 2))
 	ok(t, d.Synchronize())
