@@ -1,4 +1,5 @@
-// Wasmer compiles and runs a plugin of each request's own. Wasmer-go's finalizers free modules, instances and stores.
+// Wasmer compiles and runs a plugin of each request's own. Wasmer-go's finalizers free modules, instances and stores. The binding lacks
+// calls of runtime.KeepAlive, so that a run crashes now and then in every way that runs cycles often.
 package main
 
 import (
