@@ -15,7 +15,9 @@ def steps(rows, until):
     return path + f"H{x(until):.1f}"
 
 out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {W} {H}" font-family="sans-serif" font-size="12">',
-       f'<title>Device memory of an array program of GoMLX over time</title><rect width="{W}" height="{H}" fill="white"/>']
+       f'<title>Device memory of an array program of GoMLX over time</title>'
+       '<style>@media (prefers-color-scheme: dark) { rect { fill: #161719 } text:not([fill]) { fill: #E8E8E6 } path[stroke="#ddd"] { stroke: #34373C } path[stroke="#555"] { stroke: #B8B8B6 } }</style>'
+       f'<rect width="{W}" height="{H}" fill="white"/>']
 for gib in (0, 0.5, 1, 1.5, 2):
     n = gib * 16
     out.append(f'<path d="M{L} {y(n):.1f}H{x(SPAN):.1f}" stroke="#ddd"/><text x="{L-6}" y="{y(n)+4:.1f}" text-anchor="end">{gib:g} GiB</text>')
