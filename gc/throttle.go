@@ -16,6 +16,9 @@ type Caps struct {
 	// collector starts may take, 0 to 1; what only idle cores do does not count. 0 means
 	// 0.25. With 1 there is no cap, and no back-off after cycles that free little.
 	Cycles float64
+	// Gauges is the most cycles a second that a gauge asks for. Finalizers and cleanups of others free what it reads, and many
+	// bindings crash where one of those runs during a call: AUDIT.md. Fewer cycles are fewer chances, and more memory. 0 means 25.
+	Gauges float64
 	// Held is the most of any second for which callers of Own and Account are told to wait, 0 to 1.
 	// 0 means 0.05. On a machine whose processors are all taken a timer fires late, and a waiting goroutine goes on
 	// later still: that is not in it, and has no bound.
@@ -29,6 +32,7 @@ type Caps struct {
 
 const (
 	defaultCycles = 0.25
+	defaultGauges = 25
 	defaultHeld   = 0.05
 	defaultAssist = 10 * time.Millisecond
 )
@@ -46,6 +50,12 @@ func (p *Caps) check() error {
 	}
 	if p.Cycles == 0 {
 		p.Cycles = defaultCycles
+	}
+	if p.Gauges < 0 {
+		return fmt.Errorf("gc: Caps.Gauges is %v: want cycles a second, 0 or more", p.Gauges)
+	}
+	if p.Gauges == 0 {
+		p.Gauges = defaultGauges
 	}
 	if p.Held == 0 {
 		p.Held = defaultHeld
