@@ -67,6 +67,8 @@ func (c *Collector) wrong(t testing.TB) string {
 			owned = true
 		}
 		switch {
+		case !levels(g.past):
+			return "a step of the timeline has levels outside of its least and its most"
 		case g.yield.Load() != 0:
 			return "bytes are credited to a cycle that has ended"
 		case c.releases.dying(g) != 0:
@@ -93,6 +95,8 @@ func (c *Collector) wrong(t testing.TB) string {
 		return "pauses do not add up"
 	case work.Freed > c.stats.Freed:
 		return "the timeline has freed more than the counts"
+	case c.releases.finished < c.stats.Objects:
+		return "objects were given back by no release that has ended"
 	case gauges != 0:
 		return "a gauge has a gate and no place among the registries, or the other way round"
 	case c.throttle.until > c.Now()+time.Second:
@@ -102,6 +106,16 @@ func (c *Collector) wrong(t testing.TB) string {
 		return o().wrong(t)
 	}
 	return ""
+}
+
+// levels reports whether the least and the most of each step are that.
+func levels(past *stepRing[Level]) bool {
+	for _, x := range past {
+		if l := x.of; l.Least > min(l.First, l.Last) || l.Most < max(l.First, l.Last) {
+			return false
+		}
+	}
+	return true
 }
 
 func (o *ownership) wrong(t testing.TB) string {
@@ -124,6 +138,9 @@ func (o *ownership) wrong(t testing.TB) string {
 		if _, is := r.(*tomb); is {
 			return "" // whose dead a test puts in
 		}
+	}
+	if owed := time.Duration(o.owed.Load()); owed >= leastAssist {
+		return "callers owe what they would have been held for"
 	}
 	if live := o.live.Load(); live != sum {
 		return "live is not what the owners hold"

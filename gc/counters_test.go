@@ -130,3 +130,27 @@ func TestAGaugeDoesNotHideWhatLibrariesCount(t *testing.T) {
 		t.Errorf("asked %d times, and then %d; last at %+v: want a library's growth on top of what both had", asked, len(at)-asked, last)
 	}
 }
+
+// What a library has counted while nobody heard it is found at the next cycle, in its own count and in the sum; what its cycles have given back adds up.
+func TestWhatWasMissedOfALibraryIsCounted(t *testing.T) {
+	c := newCollector(t, Config{})
+	var held int64
+	moved := c.join("lib", func() (bytes, objects int64) { return held, 1 })
+	held = 10 << 20 // and nobody is told
+	c.Collect(TriggerExplicit)
+	if live := c.own().live.Load(); live != held {
+		t.Errorf("%d bytes are counted of %d", live, held)
+	}
+	l := c.own().libraries[0]
+	for i := range int64(3) {
+		held -= 1 << 20
+		l.before.Store(l.given.Load())
+		moved(-1<<20, nil)
+		r := c.newCollection(TriggerExplicit, Decision{}, c.own().gate)
+		(*accountWalk)(c.own()).walk(r)
+		c.own().gate.yield.Add(-r.batches[0].freed)
+		if freed := l.freed.Load(); freed != (i+1)<<20 {
+			t.Errorf("%d bytes were given back after %d cycles of 1 MiB each", freed, i+1)
+		}
+	}
+}

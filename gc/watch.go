@@ -118,7 +118,7 @@ func (g *Gauge) Look() int64 {
 		g.gate.fell(level)
 	case level == was && !g.backoff.proved(): // nothing moves
 	case g.due.wait(readPending(), g.c.Now()): // what is due is as good as freed
-	case float64(g.c.Now()-g.since)*g.c.throttle.Gauges < float64(time.Second): // a cycle has only just been
+	case g.since > 0 && float64(g.c.Now()-g.since)*g.c.throttle.Gauges < float64(time.Second): // a cycle has only just been
 	case g.overAtFirst(level) || !g.backoff.on(level, goHeap(), g.c.Now()):
 		g.gate.rose(was, level-was)
 	}

@@ -64,7 +64,12 @@ func open(t *testing.T, cfg pool.Config) *pool.Pool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Close)
+	t.Cleanup(func() {
+		if err := p.Books(); err != nil && !p.Closed() {
+			t.Errorf("at rest: %v", err)
+		}
+		p.Close()
+	})
 	return p
 }
 

@@ -457,7 +457,7 @@ func (m *deviceModel) check(t *schedule) {
 	if m.closed && !kept && s.Live == 0 && s.Waiting == 0 && reserved != 0 {
 		t.Fatalf("a closed pool caches %d bytes", reserved)
 	}
-	if err := m.p.Check(); err != nil {
+	if err := m.p.Books(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -209,7 +209,7 @@ func (m *model) check(rt *schedule) {
 		m.garbage -= m.live - live
 		m.live = live
 	}
-	if err := m.p.Check(); err != nil {
+	if err := m.p.Books(); err != nil {
 		rt.Fatal(err)
 	}
 }

@@ -125,7 +125,7 @@ func meddle(t *testing.T, rng *rand.Rand, p *pool.Pool, c *gc.Collector) {
 	case 3:
 		p.SetLimits(pressure.Limits{Hard: pressure.Limit{Bytes: int64(40+rng.IntN(24)) * mib}, Soft: pressure.Limit{Bytes: int64(rng.IntN(64)) * mib}})
 	}
-	if err := p.Check(); err != nil {
+	if err := p.Books(); err != nil {
 		t.Error(err)
 	}
 }
