@@ -42,6 +42,11 @@ func (p *Pool) wrong() error {
 	for _, q := range p.group.members() {
 		devices += q.tracker.Reserved() + q.upstreamCached.Load()
 	}
+	known := p.cacher != nil && !p.closed.Load()
+	if known {
+		_, err := p.cacher.Usage()
+		known = err == nil // else nobody knows what it has
+	}
 	switch {
 	case live != s.Live || blocks != s.Allocs-s.Frees:
 		return fmt.Errorf("%d blocks have %d bytes, counted %d of %d", blocks, live, s.Allocs-s.Frees, s.Live)
@@ -51,7 +56,7 @@ func (p *Pool) wrong() error {
 		return fmt.Errorf("counts do not add up: %+v", s)
 	case p.group.past.Load() == 0 && devices != p.group.tracker.Reserved():
 		return fmt.Errorf("pools and upstreams hold %d bytes of a device, which has %d reserved", devices, p.group.tracker.Reserved())
-	case s.Upstream.ReservedPeak > 0 && !p.closed.Load() && s.Reserved+p.upstreamCached.Load() != max(s.Reserved, s.Upstream.Reserved):
+	case known && s.Reserved+p.upstreamCached.Load() != max(s.Reserved, s.Upstream.Reserved):
 		return fmt.Errorf("the upstream has %d bytes, counted %d and %d in its cache", s.Upstream.Reserved, s.Reserved, p.upstreamCached.Load())
 	}
 	return nil
