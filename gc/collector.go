@@ -252,7 +252,7 @@ func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 	if p.Now-c.readAt >= readEvery {
 		c.lookForCycles(p.Now)
 	}
-	top, s := c.mostPressed()
+	top, s := c.mostPressed(g, p.Request)
 	if top == nil || c.closed {
 		return Decision{}, top
 	}

@@ -77,7 +77,7 @@ func (c *Collector) beginNow(trigger Trigger, now time.Duration) *collection {
 	if r := c.current.Load(); r != nil {
 		return r
 	}
-	top, _ := c.mostPressed()
+	top, _ := c.mostPressed(nil, 0)
 	return c.begin(trigger, Decision{Action: Block}, top, now)
 }
 
@@ -309,7 +309,7 @@ func (c *Collector) natural() *collection {
 	if c.current.Load() != nil || c.runtime.cycles == c.seen {
 		return nil
 	}
-	top, _ := c.mostPressed()
+	top, _ := c.mostPressed(nil, 0)
 	return c.newCollection(TriggerNatural, Decision{Action: Overlap}, top)
 }
 

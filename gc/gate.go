@@ -194,19 +194,25 @@ func (g *Gate) setWake(wake int64) {
 }
 
 // mostPressed returns the gate whose source is under most pressure (of those under the same, as without limits, and of the parts of one
-// memory, the one that has grown most since the last cycle), and its sample as policies see it; nil if there is none. The caller holds mu.
-func (c *Collector) mostPressed() (*Gate, pressure.Sample) {
+// memory, the one that has grown most since the last cycle, with the request that asks counts as its growth), and its sample as policies
+// see it; nil if there is none. The caller holds mu.
+func (c *Collector) mostPressed(asks *Gate, request int64) (*Gate, pressure.Sample) {
 	var top *Gate
 	var most pressure.Sample
+	var grown int64
 	for _, g := range c.gates {
 		yield := g.yield.Load()
 		s := g.source.Sample()
 		g.last = s
 		s.Live += yield
 		s.Reserved = max(s.Reserved, s.Live)
+		growth := s.Live - g.liveAfter
+		if g == asks {
+			growth += request
+		}
 		if at, highest := s.Pressure(), most.Pressure(); top == nil || !g.shares(top) && at > highest ||
-			(at == highest || g.shares(top)) && s.Live-g.liveAfter > most.Live-top.liveAfter {
-			top, most = g, s
+			(at == highest || g.shares(top)) && growth > grown {
+			top, most, grown = g, s, growth
 		}
 	}
 	if top == nil {

@@ -51,7 +51,7 @@ func (c *Collector) checkQuiet() {
 	c.idler.timer.Reset(c.idler.every)
 	if now := c.Now(); quiet && c.current.Load() == nil && c.throttle.mayBegin(now) {
 		c.idler.done = gross
-		top, _ := c.mostPressed()
+		top, _ := c.mostPressed(nil, 0)
 		c.begin(TriggerExplicit, Decision{Action: Overlap, Reason: "idle"}, top, now)
 	}
 }

@@ -110,7 +110,7 @@ func (c *Collector) logRefusal() {
 func (c *Collector) topGate() *Gate {
 	c.mu.Lock()
 	defer c.unlock()
-	top, _ := c.mostPressed()
+	top, _ := c.mostPressed(nil, 0)
 	return top
 }
 

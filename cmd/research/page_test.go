@@ -15,24 +15,24 @@ import (
 // A page is the rule of pacer, written from gc/policy/POLICIES.md alone, with maps and lists that forget
 // nothing, and with the page's names.
 type page struct {
-	asleep, freed, granted, live, grain int64
-	held, time, waited, wait, told      time.Duration
-	took, meant, paid, got, early, n    float64
-	unharmed, keep, learned, since      int
-	entries                             []place
-	tokens                              []uint64
-	slots                               [3]map[uint64]known
-	keys                                [3]uint64
-	last, most, slow                    float64
-	rings                               [5]map[int64]place
-	next                                [5]int64
-	reset                               place // of the rings
-	hidden, given                       [5][7]float64
-	sum, cost                           float64
-	k, m                                int
-	startTotal, startRoom, startEnd     int64
-	startKeys                           [3]uint64
-	guess                               [5]float64
+	asleep, freed, granted, grain    int64
+	held, time, waited, wait, told   time.Duration
+	took, meant, paid, got, early, n float64
+	unharmed, keep, learned, since   int
+	entries                          []place
+	tokens                           []uint64
+	slots                            [3]map[uint64]known
+	keys                             [3]uint64
+	last, most, slow                 float64
+	rings                            [5]map[int64]place
+	next                             [5]int64
+	reset                            place // of the rings
+	hidden, given                    [5][7]float64
+	sum, cost                        float64
+	k, m                             int
+	startTotal, startRoom, startEnd  int64
+	startKeys                        [3]uint64
+	guess                            [5]float64
 }
 
 type place struct {

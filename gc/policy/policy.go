@@ -54,9 +54,6 @@ type Point struct {
 // nobody waits for it.
 func (p *Point) work() time.Duration { return known(p.Work, p.Cost) }
 
-// taken is what the program loses beside a cycle, as a share of its length.
-func (p *Point) taken() float64 { return p.Slowdown / (1 + p.Slowdown) }
-
 // work is the processor time that the cycle took.
 func (c *Cycle) work() time.Duration { return known(c.Work, c.Duration) }
 

@@ -87,10 +87,7 @@ func labPage(b *labBuild, whole bool) (*page, error) {
 	if err := g.Run(context.Background(), nil); err != nil {
 		return nil, err
 	}
-	r := pageRecording{ID: "recording", Name: "no recording yet"}
-	for _, f := range chart.NewBuilder(g, 0, 0).Figures(0, nil) {
-		r.Charts = append(r.Charts, f)
-	}
+	r := pageRecording{ID: "recording", Name: "no recording yet", Charts: chart.NewBuilder(g, 0, 0).Figures(0, nil)}
 	p := &page{Title: "The lab", Verdict: "When should a program collect garbage, and under which limit? Open a recording, move the dials, and see.", Recordings: []pageRecording{r}}
 	if p.Data, err = script(&chart.Data{Policies: []chart.PolicyLook{}, Recordings: []chart.Recording{{}}}); err != nil {
 		return nil, err
