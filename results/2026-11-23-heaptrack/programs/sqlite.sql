@@ -1,0 +1,9 @@
+CREATE TABLE t(a INTEGER PRIMARY KEY, b INTEGER, c TEXT);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<60000)
+INSERT INTO t SELECT i, (i*7919)%1009, hex(randomblob(i%60)) FROM n;
+CREATE INDEX tb ON t(b);
+SELECT count(*), sum(length(c)) FROM (SELECT b, group_concat(c) AS c FROM t GROUP BY b);
+DELETE FROM t WHERE b%3=0;
+SELECT count(*) FROM t x JOIN t y ON x.b=y.b AND x.a<y.a WHERE x.a%10=0;
+SELECT count(DISTINCT c) FROM t;
+DROP TABLE t;
