@@ -29,7 +29,7 @@ func varied(n int) *trace.Trace {
 	tr := &trace.Trace{Name: "varied", Start: time.Unix(1e9, 7).UTC(), Meta: map[string]string{"app": "a test"}, Labels: []string{"", "unused", "größer", "loss.item()"}}
 	for i := range n {
 		e := trace.Event{Time: int64(i) * 1000, ID: uint64(i) << 40, Bytes: int64(i%7) << 20, Duration: time.Duration(i), Stream: uint32(i % 3),
-			Kind: trace.Kind(i % trace.Kinds), Space: pressure.Space(i % 40), Aux: uint32(i % 4)}
+			Kind: trace.Kind(i % (1 + int(trace.Decision))), Space: pressure.Space(i % 40), Aux: uint32(i % 4)}
 		if e.Kind.Labelled() {
 			e.Aux = uint32(i%2) * uint32(2+i%4/2)
 		}
