@@ -29,7 +29,8 @@
 //	    events = stream.read_pandas()
 //
 // Then events[events.kind == "alloc"].groupby("label").bytes.sum() gives the bytes of
-// each allocation site. One row is one [Event], one record batch at most 2,048 of them;
+// each allocation site; notebooks/views.sql has five views for DuckDB: live bytes over time,
+// pauses, cycles, sites and waits. One row is one [Event], one record batch at most 2,048 of them;
 // only the column label has nulls.
 //
 //	time      duration[ns]  from the start of the trace
