@@ -17,7 +17,7 @@ type Caps struct {
 	// 0.25. With 1 there is no cap, and no back-off after cycles that free little.
 	Cycles float64
 	// Gauges is the most cycles a second that a gauge asks for. Finalizers and cleanups of others free what it reads, and many
-	// bindings crash where one of those runs during a call: AUDIT.md. Fewer cycles are fewer chances, and more memory. 0 means 25.
+	// bindings crash where one of those runs during a call: AUDIT.md. Fewer cycles are fewer chances, and more memory. 0 means 100.
 	Gauges float64
 	// Held is the most of any second for which callers of Own and Account are told to wait, 0 to 1.
 	// 0 means 0.05. On a machine whose processors are all taken a timer fires late, and a waiting goroutine goes on
@@ -32,7 +32,7 @@ type Caps struct {
 
 const (
 	defaultCycles = 0.25
-	defaultGauges = 25
+	defaultGauges = 100
 	defaultHeld   = 0.05
 	defaultAssist = 10 * time.Millisecond
 )
