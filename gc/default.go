@@ -40,7 +40,7 @@ func defaultLimit() int64 {
 	if err != nil {
 		info = pressure.Info{}
 	}
-	limit, set := pressure.EnvLimit(pressure.Host, info.Total)
+	limit, set := pressure.EnvLimit(pressure.Host, func() int64 { return info.Total })
 	if !set {
 		limit = int64(defaultShare * float64(info.Total))
 	}

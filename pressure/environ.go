@@ -51,17 +51,18 @@ func EnvChoice(name string, words ...string) string {
 }
 
 // EnvLimit is the limit of a space that the environment sets, in bytes: the hard one before the soft one, and at most
-// total, the bytes of the space, where those are known. Set is false if it sets none; a limit of 0 bytes that is
-// set means that there is to be none.
-func EnvLimit(space Space, total int64) (bytes int64, set bool) {
+// total, the bytes of the space, where those are known (0: they are not). Total is called only for a variable that is
+// set. Set is false if none is; a limit of 0 bytes that is set means that there is to be none.
+func EnvLimit(space Space, total func() int64) (bytes int64, set bool) {
 	for _, kind := range []string{envHard, envSoft} {
 		l, set := envLimit(space, kind, func(l Limit) (Limit, error) {
-			bytes, err := l.Of(total)
+			all := total()
+			bytes, err := l.Of(all)
+			if all > 0 {
+				bytes = min(bytes, all)
+			}
 			return Limit{Bytes: bytes}, err
 		})
-		if set && total > 0 {
-			l.Bytes = min(l.Bytes, total)
-		}
 		if set {
 			return l.Bytes, true
 		}

@@ -40,6 +40,7 @@ func TestEnvChoice(t *testing.T) {
 // What cannot be read takes no other with it, is named, and is not taken for a limit of nothing.
 func TestEnvLimit(t *testing.T) {
 	const total = 100 << 30
+	all := func() int64 { return total }
 	for _, test := range []struct {
 		hard, soft string
 		bytes      int64
@@ -60,10 +61,10 @@ func TestEnvLimit(t *testing.T) {
 		t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", test.hard)
 		t.Setenv("EAGERGC_HOST_SOFT_MEMORY_LIMIT", test.soft)
 		out := warnings(t, func() {
-			if bytes, set := EnvLimit(Host, total); bytes != test.bytes || set != test.set {
+			if bytes, set := EnvLimit(Host, all); bytes != test.bytes || set != test.set {
 				t.Errorf("%q and %q: %d, %v; want %d, %v", test.hard, test.soft, bytes, set, test.bytes, test.set)
 			}
-			EnvLimit(Host, total)
+			EnvLimit(Host, all)
 		})
 		if want := min(1, len(test.warns)); strings.Count(out, "cannot be read") != want || !strings.Contains(out, test.warns) {
 			t.Errorf("%q and %q: said %q", test.hard, test.soft, out)

@@ -3,7 +3,6 @@ package auto
 import (
 	"log/slog"
 	"math"
-	"os"
 	"runtime/metrics"
 	"slices"
 	"sync"
@@ -270,11 +269,11 @@ func (s system) limit() int64 {
 	if s.set > 0 {
 		return s.set
 	}
-	if os.Getenv("EAGERGC_HOST_HARD_MEMORY_LIMIT") == "" && os.Getenv("EAGERGC_HOST_SOFT_MEMORY_LIMIT") == "" {
-		return pressure.ContainerLimit() // without reading what the machine has
-	}
-	info, _ := pressure.HostMemory() // where that is not known a share of it cannot be read
-	if bytes, set := pressure.EnvLimit(pressure.Host, info.Total); set {
+	bytes, set := pressure.EnvLimit(pressure.Host, func() int64 {
+		info, _ := pressure.HostMemory() // where that is not known a share of it cannot be read
+		return info.Total
+	})
+	if set {
 		return bytes
 	}
 	return pressure.ContainerLimit()

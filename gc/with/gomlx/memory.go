@@ -49,7 +49,7 @@ func newMemory(of *Backend, device int, config gc.Config) (m *memory, err error)
 // limitOf returns the limit of a device: what the environment says, or what XLA's allocator has.
 func limitOf(device int) int64 {
 	total := deviceMemory(device)
-	if bytes, set := pressure.EnvLimit(pressure.Device(device), total); set {
+	if bytes, set := pressure.EnvLimit(pressure.Device(device), func() int64 { return total }); set {
 		return bytes
 	}
 	return int64(share * float64(total))
