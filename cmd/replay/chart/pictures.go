@@ -76,18 +76,18 @@ func OfResults(results []sim.Result) []Picture {
 	return all
 }
 
+// memorySlots are those of a memory chart, whose panels are 640 points wide.
+const memorySlots = 400
+
 // OfCell replays a cell under each contender, and draws memory, pauses and utilization.
 func OfCell(g *experiment.Grid, at experiment.Cell) []Picture {
-	const slots = 400 // of a memory chart, whose panels are 640 points wide
-	runs := LogRuns(g, at, slots, false)
+	runs, note := LogRuns(g, at, memorySlots, false), cellNote(g, at)
 	if len(runs) == 0 {
 		return nil
 	}
-	w, l, colours := g.Workloads[at.Workload], g.Limits[at.Limit], NewPalette(Names(g))
-	note := fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, pressure.Bytes(l.Of(w)), experiment.CostName(g.Costs[at.Cost]), g.Ladder)
-	stem := Stem(w.Name)
+	colours, stem := NewPalette(Names(g)), Stem(g.Workloads[at.Workload].Name)
 	return []Picture{
-		{"memory-" + stem, memoryChart("Live memory and collections over time", note, runs, colours)},
+		memoryOf(g, at, runs, note),
 		{"pauses-" + stem, pausesChart("How long the program was held", note, runs, colours)},
 		{"mmu-" + stem, mmuChart("Minimum mutator utilization", note, runs, colours)},
 	}
@@ -96,14 +96,25 @@ func OfCell(g *experiment.Grid, at experiment.Cell) []Picture {
 // OfWindow replays a cell under each contender, and draws memory from one moment of a run to
 // another. The axis begins with the window.
 func OfWindow(g *experiment.Grid, at experiment.Cell, from, to time.Duration) []Picture {
-	w, l := g.Workloads[at.Workload], g.Limits[at.Limit]
-	slots := 400 * max(1, int(w.Span/max(1, to-from)))
+	slots := memorySlots * max(1, int(g.Workloads[at.Workload].Span/max(1, to-from)))
 	runs := LogRuns(g, at, min(slots, 1<<20), false)
+	if len(runs) == 0 {
+		return nil
+	}
 	for i := range runs {
 		runs[i] = runs[i].between(from, to)
 	}
-	note := fmt.Sprintf("%s from %v, limit %s (%s), %s", w.Name, from, l, pressure.Bytes(l.Of(w)), experiment.CostName(g.Costs[at.Cost]))
-	return []Picture{{"memory-" + Stem(w.Name), memoryChart("Live memory and collections over time", note, runs, NewPalette(Names(g)))}}
+	return []Picture{memoryOf(g, at, runs, fmt.Sprintf("%s, from %v", cellNote(g, at), from))}
+}
+
+func memoryOf(g *experiment.Grid, at experiment.Cell, runs []Run, note string) Picture {
+	return Picture{"memory-" + Stem(g.Workloads[at.Workload].Name), memoryChart("Live memory and collections over time", note, runs, NewPalette(Names(g)))}
+}
+
+// cellNote says what was run.
+func cellNote(g *experiment.Grid, at experiment.Cell) string {
+	w, l := g.Workloads[at.Workload], g.Limits[at.Limit]
+	return fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, pressure.Bytes(l.Of(w)), experiment.CostName(g.Costs[at.Cost]), g.Ladder)
 }
 
 // Stem makes a part of a file's name of any text: letters, digits, dots and dashes.
