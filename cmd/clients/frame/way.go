@@ -158,13 +158,7 @@ func Keep[T, A any](w *Way, owner *T, bytes int64, free func(A), arg A) (done fu
 		}
 		done = func() { free(arg) }
 	}
-	if w.name == "late" {
-		return w.giveBackLate(done)
-	}
-	if w.Closes() {
-		return done
-	}
-	return func() {}
+	return w.byHand(done)
 }
 
 // Hold is [Keep] for an owner that its binding frees, by a finalizer; free is what a program calls that does not wait for it.
@@ -180,7 +174,11 @@ func Hold[T any](w *Way, owner *T, bytes int64, free func()) (done func()) {
 		cleanup := runtime.AddCleanup(owner, back, bytes)
 		counted = func() { cleanup.Stop(); back(bytes) }
 	}
-	done = func() { free(); counted() }
+	return w.byHand(func() { free(); counted() })
+}
+
+// byHand is what a request calls when it is done: done at once or one request late where the way gives back by hand, else nothing.
+func (w *Way) byHand(done func()) func() {
 	switch {
 	case w.name == "late":
 		return w.giveBackLate(done)

@@ -29,7 +29,7 @@ func start(w *frame.Way) (frame.Service, error) {
 	}))
 	return func(i int) error {
 		r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(compiled))
-		module, err := r.Instantiate(ctx, plugin)
+		module, err := r.Instantiate(ctx, frame.Plugin(memoryBytes>>16))
 		if err != nil {
 			return err
 		}
@@ -69,19 +69,3 @@ func (l *linear) Reallocate(size uint64) []byte {
 }
 
 func (l *linear) Free() { l.done() }
-
-// plugin exports run(x): it writes x to each page of its memory and returns how far it came.
-var plugin = []byte{
-	0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00, // a module, version 1
-	1, 6, 1, 0x60, 1, 0x7f, 1, 0x7f, // type 0: i32 -> i32
-	3, 2, 1, 0, // function 0 has type 0
-	5, 4, 1, 0, 0x80, 0x02, // a memory of 256 pages of 64 KiB
-	7, 7, 1, 3, 'r', 'u', 'n', 0, 0, // export function 0
-	10, 34, 1, 32, 1, 1, 0x7f, // its code, with one i32 of its own
-	0x03, 0x40, // loop
-	0x20, 1, 0x20, 0, 0x36, 2, 0, // memory[local 1] = x
-	0x20, 1, 0x41, 0x80, 0x20, 0x6a, 0x22, 1, // local 1 += 4096
-	0x41, 0x80, 0x80, 0x80, 0x08, 0x49, // < 16 MiB
-	0x0d, 0, 0x0b, // again
-	0x20, 1, 0x0b, // return local 1
-}

@@ -12,28 +12,18 @@ import (
 	_ "github.com/eagergc/eagergc/gc/auto" // the parent sets EAGERGC=off for all ways but auto
 )
 
-const (
-	pages  = 16 // of memory, of 64 KiB each
-	plugin = `(module (memory 16) (func (export "run") (param i32) (result i32) (local i32)
-		(loop (i32.store (local.get 1) (local.get 0))
-			(br_if 0 (i32.lt_u (local.tee 1 (i32.add (local.get 1) (i32.const 4096))) (i32.const 0x100000))))
-		(local.get 1)))`
-)
+const pages = 16 // of memory, of 64 KiB each
 
 func main() {
 	frame.Main("wasmer", frame.Client{Workers: 2, Requests: 600, Start: start})
 }
 
 func start(w *frame.Way) (frame.Service, error) {
-	code, err := wasmer.Wat2Wasm(plugin)
-	if err != nil {
-		return nil, err
-	}
 	engine := wasmer.NewEngine()
 	return func(i int) error {
 		store := wasmer.NewStore(engine)
 		defer frame.Hold(w, store, 16<<10, store.Close)()
-		module, err := wasmer.NewModule(store, code)
+		module, err := wasmer.NewModule(store, frame.Plugin(pages))
 		if err != nil {
 			return err
 		}
