@@ -35,7 +35,7 @@ type Collector struct {
 
 	settled atomic.Uint64              // number of cycles that have; changed under mu
 	current atomic.Pointer[collection] // the cycle under way; changed under mu
-	awake   atomic.Bool                // it is in alive, and looks whether the program is quiet
+	awake   atomic.Bool                // it is in alive, and checks whether the program is quiet
 
 	throttle throttle // guarded by mu, but for mayAsk
 
@@ -61,7 +61,7 @@ type Collector struct {
 	tracked   int
 	goroutine sync.WaitGroup
 	silent    bool           // the log is told nothing more
-	sayings   sync.WaitGroup // of what it is being told
+	logging   sync.WaitGroup // entries that the log is being given
 }
 
 // A walker knows of memory that cycles give back: a WeakRegistry[W] of any W.
@@ -187,7 +187,7 @@ func (c *Collector) Close() {
 	c.mu.Lock()
 	c.silent = true
 	c.mu.Unlock()
-	c.sayings.Wait()
+	c.logging.Wait()
 }
 
 // Now returns the time since the collector was made: the clock of its points,
@@ -250,7 +250,7 @@ func (c *Collector) Due() bool {
 // mu.
 func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
 	if p.Now-c.readAt >= readEvery {
-		c.lookForCycles(p.Now)
+		c.noticeCycles(p.Now)
 	}
 	top, s := c.mostPressed(g, p.Request)
 	if top == nil || c.closed {
@@ -291,9 +291,9 @@ func (c *Collector) read(now time.Duration) {
 	c.expected.See(c.runtime.scan, c.tracked)
 }
 
-// lookForCycles looks for cycles that the runtime has run by itself, and has them
+// noticeCycles finds cycles that the runtime has run by itself, and has them
 // settled. The caller holds mu.
-func (c *Collector) lookForCycles(now time.Duration) {
+func (c *Collector) noticeCycles(now time.Duration) {
 	c.read(now)
 	if c.runtime.cycles == c.seen || c.current.Load() != nil || c.reaping {
 		return

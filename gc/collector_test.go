@@ -52,7 +52,7 @@ func newCollector(t testing.TB, cfg Config) *Collector {
 // patient has cycles wait for their releases for a minute: on a slow machine, too, all that a
 // cycle frees is its yield then.
 func patient(c *Collector) {
-	c.releases.patience = int(time.Minute / releaseLook)
+	c.releases.patience = int(time.Minute / releasePoll)
 	c.releases.bound = c.releases.patience
 }
 

@@ -16,9 +16,9 @@ func TestSlowdownIsWhatGoroutinesWaitFor(t *testing.T) {
 		want float64
 	}{
 		{marking{}, 0},                            // too short to be seen
-		{marking{looks: 10}, 0},                   // idle processors
-		{marking{looks: 10, waiting: 10}, 1. / 3}, // one of four is taken
-		{marking{looks: 10, waiting: 5}, 1. / 7},  // and half of the time missed
+		{marking{polls: 10}, 0},                   // idle processors
+		{marking{polls: 10, waiting: 10}, 1. / 3}, // one of four is taken
+		{marking{polls: 10, waiting: 5}, 1. / 7},  // and half of the time missed
 	} {
 		told := -1.0
 		collector, e, g := staged(t, &scripted{decide: func(p Point) Decision {

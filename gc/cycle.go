@@ -251,7 +251,7 @@ func (c *Collector) time(r *collection, end, processor time.Duration, objects in
 	y.Exposed = max(0, end-max(r.held, r.begin))
 	c.expected.Learn(policy.Measured{
 		Length: y.Duration - r.marking.swept, Work: processor, Processors: processors,
-		Scan: c.runtime.scan, Tracked: c.tracked + objects, Looks: r.marking.looks, Waiting: r.marking.waiting,
+		Scan: c.runtime.scan, Tracked: c.tracked + objects, Polls: r.marking.polls, Waiting: r.marking.waiting,
 	})
 }
 
@@ -317,5 +317,5 @@ func (c *Collector) natural() *collection {
 func (c *Collector) cycleEnded() {
 	c.mu.Lock()
 	defer c.unlock()
-	c.lookForCycles(c.Now())
+	c.noticeCycles(c.Now())
 }

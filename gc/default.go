@@ -71,14 +71,14 @@ func (c *Collector) misuse(text string, attrs ...slog.Attr) {
 	if c.strict {
 		panic(text + ": " + slog.GroupValue(attrs...).String())
 	}
-	c.say(saying{slog.LevelWarn, text, attrs, true})
+	c.say(logEntry{slog.LevelWarn, text, attrs, true})
 }
 
 // alive are the collectors that track something. A program may forget a collector,
 // but what its owners hold still has to be given back.
 var alive sync.Map // of *Collector
 
-// stayAwake keeps the collector alive as long as it tracks something, and looks whether
+// stayAwake keeps the collector alive as long as it tracks something, and checks whether
 // the program goes quiet.
 func (c *Collector) stayAwake() {
 	c.awake.Store(true) // before: see letGo

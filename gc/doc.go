@@ -35,7 +35,7 @@
 // the collector. The function given to [Collector.Sync] runs under no lock. Package
 // pool has the order of all locks of both.
 //
-// # Looking on
+// # Onlookers
 //
 // Config.Log is told of cycles, refusals, new policies, failures that were
 // contained, and what the program should mend.

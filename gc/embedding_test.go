@@ -325,9 +325,9 @@ func TestSurvivorsAreNamed(t *testing.T) {
 			c.Collect(TriggerExplicit)
 		}
 	}
-	look := func() { // as if the last look had been long ago
+	check := func() { // as if the last check had been long ago
 		c.samples.mu.Lock()
-		c.samples.looked = -survivorLook
+		c.samples.checked = -survivorCheck
 		c.samples.mu.Unlock()
 		c.logSurvivors()
 	}
@@ -337,8 +337,8 @@ func TestSurvivorsAreNamed(t *testing.T) {
 		if len(all) != 1 || !strings.Contains(all[0].Site, "TestSurvivorsAreNamed") || all[0].Cycles < manyCycles || all[0].Bytes < int64(n)<<24 {
 			t.Errorf("survivors %+v", all)
 		}
-		look()
-		look()
+		check()
+		check()
 		if told := len(h.of(logSurvives, "")); told != n/3000 {
 			t.Errorf("told %d times of %d", told, n)
 		}

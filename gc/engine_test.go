@@ -184,7 +184,7 @@ func TestNaturalCyclesAreSettledOnce(t *testing.T) {
 
 	g.dead = 20
 	e.cycle()
-	g.gate.Allocating(100, 1) // a point notices, within a millisecond of the last look not
+	g.gate.Allocating(100, 1) // a point notices, within a millisecond of the last reading not
 	if c.Reap(); natural() != 2 {
 		t.Errorf("%d natural cycles, want 2", natural())
 	}

@@ -26,7 +26,7 @@ type Gate struct {
 
 	// Bytes that the walk under way has given back. They count as live until the
 	// policy has been told of the cycle. Otherwise the policy would take them for
-	// freed by the program, which would look as if it allocated much faster.
+	// freed by the program, as if it allocated much faster.
 	yield atomic.Int64
 	dying int64 // bytes that were found dead, and are not given back yet. Guarded by the lock of the releases
 

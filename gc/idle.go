@@ -57,7 +57,7 @@ func (c *Collector) checkQuiet() {
 }
 
 // askLater asks the policy about g after a wait, and then after twice as long each time, until the next cycle or
-// until the idler looks. The last cycle has freed something: what dies between two allocations shows to nobody.
+// until the idler checks. The last cycle has freed something: what dies between two allocations shows to nobody.
 func (c *Collector) askLater(g *Gate, wait time.Duration) {
 	settled := c.settled.Load()
 	time.AfterFunc(wait, func() {
@@ -74,7 +74,7 @@ func (c *Collector) askLater(g *Gate, wait time.Duration) {
 }
 
 // gross returns the bytes that sources have handed out so far, and those that are live.
-// Gauges do not count: they look by themselves.
+// Gauges do not count: they ask by themselves.
 func (c *Collector) gross() (gross, live int64) {
 	for _, g := range c.gates {
 		if g.gauge() == nil {

@@ -22,8 +22,8 @@ const (
 	logLimit    = "eagergc: the limit is above what this machine or container has"
 )
 
-// A saying waits for the log.
-type saying struct {
+// A logEntry waits for the log.
+type logEntry struct {
 	level slog.Level
 	text  string
 	attrs []slog.Attr
@@ -32,8 +32,8 @@ type saying struct {
 
 // unlock unlocks mu, and logs what was to be said while it was held.
 func (c *Collector) unlock() {
-	all := c.unsaid
-	c.unsaid = nil
+	all := c.pendingLog
+	c.pendingLog = nil
 	c.mu.Unlock()
 	for _, s := range all {
 		c.say(s)
@@ -47,7 +47,7 @@ func (c *Collector) flush() {
 }
 
 // say logs s. The caller does not hold mu.
-func (c *Collector) say(s saying) {
+func (c *Collector) say(s logEntry) {
 	log := c.log
 	if log == nil && s.aloud {
 		log = slog.Default()
@@ -60,9 +60,9 @@ func (c *Collector) say(s saying) {
 		c.mu.Unlock()
 		return
 	}
-	c.sayings.Add(1)
+	c.logging.Add(1)
 	c.mu.Unlock()
-	defer c.sayings.Done()
+	defer c.logging.Done()
 	if !c.strict {
 		defer func() {
 			if e := recover(); e != nil { // there is nobody else to tell
@@ -84,7 +84,7 @@ func (c *Collector) logs() bool {
 }
 
 func (c *Collector) debug(text string, attrs ...slog.Attr) {
-	c.say(saying{level: slog.LevelDebug, text: text, attrs: attrs})
+	c.say(logEntry{level: slog.LevelDebug, text: text, attrs: attrs})
 }
 
 func (c *Collector) logBegin(r *collection) {
@@ -153,7 +153,7 @@ func (c *Collector) noteBusy(now time.Duration) {
 	share := float64(c.stats.Processor-b.processor) / float64(window) / float64(runtime.GOMAXPROCS(0))
 	if share >= max(busyShare, 2*b.told) {
 		b.told = share
-		c.unsaid = append(c.unsaid, saying{slog.LevelInfo, logBusy, []slog.Attr{
+		c.pendingLog = append(c.pendingLog, logEntry{slog.LevelInfo, logBusy, []slog.Attr{
 			slog.Float64("processor_share", share), slog.Float64("cycles_per_second", float64(cycles-b.cycles)/window.Seconds()),
 			slog.String("policy", c.policy.String()), slog.String("last_reason", c.journal.lastReason()),
 			slog.Float64("at_most", c.throttle.Cycles), slog.Duration("cycle", c.expected.Cost),
@@ -161,7 +161,7 @@ func (c *Collector) noteBusy(now time.Duration) {
 	}
 	if held := float64(c.stats.Exposed-b.exposed) / float64(window); held >= max(heldShare, 2*b.toldHeld) {
 		b.toldHeld = held
-		c.unsaid = append(c.unsaid, saying{slog.LevelWarn, logHeld, []slog.Attr{
+		c.pendingLog = append(c.pendingLog, logEntry{slog.LevelWarn, logHeld, []slog.Attr{
 			slog.Float64("held_share", held), slog.Uint64("cycles", cycles-b.cycles), slog.Duration("cycle", c.expected.Cost),
 			slog.Int64("live_after_bytes", c.stats.Last.LiveAfter), slog.Int64("limit_bytes", c.stats.Last.Limit),
 		}, true})
@@ -210,7 +210,7 @@ func (c *Collector) noteOver(cycle Cycle, dying, added int64) {
 		return
 	}
 	o.told[cause] = true
-	c.unsaid = append(c.unsaid, saying{slog.LevelWarn, text, []slog.Attr{
+	c.pendingLog = append(c.pendingLog, logEntry{slog.LevelWarn, text, []slog.Attr{
 		slog.Int64("live_bytes", cycle.LiveAfter), slog.Int64("limit_bytes", cycle.Limit), slog.Int64("freed_bytes", cycle.Freed),
 		slog.Int64("not_given_back_bytes", dying), slog.Int64("added_bytes", added), slog.Duration("cycle", cycle.Duration),
 		slog.Int64("enough_bytes", cycle.LiveAfter-dying+added),

@@ -11,14 +11,14 @@ import (
 // onlookers are told what a collector has decided and done: counts, timeline, journal, recording and
 // log. No answer depends on them. The collector's mu guards them.
 type onlookers struct {
-	stats    Stats
-	timeline timeline
-	journal  journal
-	recorder *recorder
-	over     overLimit
-	busy     busyLog
-	err      error
-	unsaid   []saying // for the log, once mu is not held
+	stats      Stats
+	timeline   timeline
+	journal    journal
+	recorder   *recorder
+	over       overLimit
+	busy       busyLog
+	err        error
+	pendingLog []logEntry // for the log, once mu is not held
 }
 
 // decided tells them that the policy was asked at p, and what came of it. The caller holds mu.
@@ -85,7 +85,7 @@ func (c *Collector) fail(err error) {
 	if first {
 		c.err = err
 	}
-	c.unsaid = append(c.unsaid, saying{slog.LevelError, logPanicked, []slog.Attr{slog.Any("error", err)}, first})
+	c.pendingLog = append(c.pendingLog, logEntry{slog.LevelError, logPanicked, []slog.Attr{slog.Any("error", err)}, first})
 }
 
 // failed counts a failure at once, and logs it. The caller holds no lock.

@@ -18,8 +18,8 @@ import (
 // The runtime clears weak pointers to an object when it queues the object's finalizer. So
 // what is found dead waits until the finalizers that are queued by then have run.
 type releases struct {
-	patience int // looks without progress after which the workers at work are left behind
-	bound    int // looks after which a cycle waits no longer
+	patience int // polls without progress after which the workers at work are left behind
+	bound    int // polls after which a cycle waits no longer
 	strict   bool
 	c        *Collector
 
@@ -31,7 +31,7 @@ type releases struct {
 	stuck    int              // workers that are left behind
 	finished uint64           // releases that have ended, and batches that have waited for finalizers
 	idle     chan struct{}    // closed once nothing is early and nobody busy; nil = nobody waits for that
-	looking  bool             // there is a goroutine that looks for stuck workers
+	polling  bool             // a goroutine polls for stuck workers
 	blocked  bool             // the program was told that releases do not return
 }
 
@@ -56,10 +56,10 @@ type worker struct {
 	left  bool // behind
 }
 
-// A cycle looks at its releases now and then. What counts is looks and not time: when the
+// A cycle polls its releases. Polls count, and not time: when the
 // machine stands still for a while, no release is stuck.
 const (
-	releaseLook     = 10 * time.Millisecond // between two looks
+	releasePoll     = 10 * time.Millisecond // between two polls
 	releasePatience = 10
 	releaseBound    = 100
 	manyStuck       = 16          // workers left behind; from then on one is left only after releaseBound
@@ -172,9 +172,9 @@ func (r *releases) hire() {
 		r.take(w)
 		r.busy[w] = true
 		go r.work(w)
-		if !r.looking {
-			r.looking = true
-			go r.look()
+		if !r.polling {
+			r.polling = true
+			go r.poll()
 		}
 	}
 }
@@ -270,14 +270,14 @@ func (r *releases) noteIdle() {
 	}
 }
 
-// look is a goroutine that runs while workers are at work. It leaves behind those that are stuck.
-func (r *releases) look() {
-	finished, still := uint64(0), 0 // releases that had ended at the last look; looks since one has
+// poll is a goroutine that runs while workers are at work. It leaves behind those that are stuck.
+func (r *releases) poll() {
+	finished, still := uint64(0), 0 // releases that had ended at the last poll; polls since one has
 	for {
-		time.Sleep(releaseLook)
+		time.Sleep(releasePoll)
 		r.mu.Lock()
 		if len(r.busy) == 0 {
-			r.looking = false
+			r.polling = false
 			r.mu.Unlock()
 			return
 		}
@@ -332,10 +332,10 @@ func (r *releases) wait() {
 		idle := r.idle
 		r.mu.Unlock()
 		if timer == nil {
-			timer = time.NewTimer(releaseLook)
+			timer = time.NewTimer(releasePoll)
 			defer timer.Stop()
 		} else {
-			timer.Reset(releaseLook)
+			timer.Reset(releasePoll)
 		}
 		select {
 		case <-idle:

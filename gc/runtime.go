@@ -47,8 +47,8 @@ type reading struct {
 // A marking is what was seen of a mark.
 type marking struct {
 	swept   time.Duration // how much of the time went by before it began
-	looks   int           // at the goroutines meanwhile
-	waiting int           // goroutines that could run and did not, summed over the looks, in each at most as many as the cycle may displace
+	polls   int           // of the goroutines meanwhile
+	waiting int           // goroutines that could run and did not, summed over the polls, in each at most as many as the cycle may displace
 }
 
 const (
@@ -92,7 +92,7 @@ func (r *goRuntime) read() reading {
 func (r *goRuntime) mark() marking {
 	var runtimes progressReader
 	before := runtimes.read()
-	seen := looks{cores: runtime.GOMAXPROCS(0), first: before.stops, stops: before.stops}
+	seen := markPoll{cores: runtime.GOMAXPROCS(0), first: before.stops, stops: before.stops}
 	probe := newProbe()
 	returned := make(chan struct{})
 	r.calls.Add(1)
@@ -122,22 +122,22 @@ func (r *goRuntime) mark() marking {
 	}
 }
 
-// looks are the looks at the runtime during a mark. A cycle that follows another at once
+// A markPoll is the state of polling the runtime during a mark. A cycle that follows another at once
 // first finishes the other's sweep: swept is how long that took at least.
-type looks struct {
+type markPoll struct {
 	marking
 	cores int
 	first uint64        // stops before the cycle was asked for
-	stops uint64        // at the last look
-	at    time.Duration // of the last look, from when the cycle was asked for
+	stops uint64        // at the last poll
+	at    time.Duration // of the last poll, from when the cycle was asked for
 }
 
-func (l *looks) add(now progress, at time.Duration) {
+func (l *markPoll) add(now progress, at time.Duration) {
 	if now.stops != l.first { // it marks: a sweep gives way to whoever waits
-		l.looks++
+		l.polls++
 		l.waiting += displaced(now.runnable, l.cores)
 	}
-	if now.stops != l.stops { // since the last look: for a mark to begin, or for that of an older cycle to end
+	if now.stops != l.stops { // since the last poll: for a mark to begin, or for that of an older cycle to end
 		l.swept = l.at
 	}
 	l.stops, l.at = now.stops, at
@@ -168,7 +168,7 @@ func (r *progressReader) read() (p progress) {
 }
 
 // displaced is how many of the goroutines that do not run a cycle may keep from running: it
-// marks with a quarter of the processors (runtime.gcBackgroundUtilization). Whoever looks
+// marks with a quarter of the processors (runtime.gcBackgroundUtilization). Whoever polls
 // runs, too, and so keeps one from running; if there is one processor, in place of the cycle.
 func displaced(runnable, cores int) int {
 	if cores > 1 {

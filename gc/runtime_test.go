@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// TestMarkKnowsHowLongItSwept: until the last look at which the world had not yet been
-// stopped for the mark. Looks come when the machine has time for them, so they are made up here.
+// TestMarkKnowsHowLongItSwept: until the last poll at which the world had not yet been
+// stopped for the mark. Polls come when the machine has time for them, so they are made up here.
 func TestMarkKnowsHowLongItSwept(t *testing.T) {
-	type look struct {
+	type poll struct {
 		at       time.Duration
 		stops    uint64
 		runnable int
 	}
 	for _, c := range []struct {
 		name  string
-		looks []look
+		polls []poll
 		want  marking
 	}{
-		{"nobody looked", nil, marking{}},
-		{"it swept all the time", []look{{1 * ms, 6, 3}, {2 * ms, 6, 3}}, marking{}},
-		{"it marked at once", []look{{1 * ms, 7, 3}, {2 * ms, 7, 0}, {3 * ms, 7, 2}}, marking{looks: 3, waiting: 2}},
-		{"it swept, then marked", []look{{1 * ms, 6, 9}, {4 * ms, 6, 9}, {5 * ms, 7, 2}, {9 * ms, 7, 1}}, marking{swept: 4 * ms, looks: 2, waiting: 1}},
-		{"an older cycle's mark ended first", []look{{1 * ms, 7, 2}, {3 * ms, 7, 2}, {5 * ms, 8, 0}, {8 * ms, 8, 0}}, marking{swept: 3 * ms, looks: 4, waiting: 2}},
+		{"nobody polled", nil, marking{}},
+		{"it swept all the time", []poll{{1 * ms, 6, 3}, {2 * ms, 6, 3}}, marking{}},
+		{"it marked at once", []poll{{1 * ms, 7, 3}, {2 * ms, 7, 0}, {3 * ms, 7, 2}}, marking{polls: 3, waiting: 2}},
+		{"it swept, then marked", []poll{{1 * ms, 6, 9}, {4 * ms, 6, 9}, {5 * ms, 7, 2}, {9 * ms, 7, 1}}, marking{swept: 4 * ms, polls: 2, waiting: 1}},
+		{"an older cycle's mark ended first", []poll{{1 * ms, 7, 2}, {3 * ms, 7, 2}, {5 * ms, 8, 0}, {8 * ms, 8, 0}}, marking{swept: 3 * ms, polls: 4, waiting: 2}},
 	} {
-		seen := looks{cores: 4, first: 6, stops: 6}
-		for _, l := range c.looks {
+		seen := markPoll{cores: 4, first: 6, stops: 6}
+		for _, l := range c.polls {
 			seen.add(progress{stops: l.stops, runnable: l.runnable}, l.at)
 		}
 		if seen.marking != c.want {

@@ -37,23 +37,23 @@ type sample struct {
 type samples struct {
 	next atomic.Int64 // gross bytes at which the next owner is chosen
 
-	mu     sync.Mutex
-	all    []sample
-	every  int64 // mean of the gross bytes from the last owner chosen to the next
-	looked time.Duration
-	seen   map[string]int64 // bytes of a site when it was first looked at, or last logged
+	mu      sync.Mutex
+	all     []sample
+	every   int64 // mean of the gross bytes from the last owner chosen to the next
+	checked time.Duration
+	seen    map[string]int64 // bytes of a site when it was first checked, or last logged
 }
 
 // On average one owner in sampleRate bytes is chosen, as Go's heap profile does
 // (runtime.MemProfileRate is 512 KiB; what is owned is larger than Go objects are), and one in sampleOwners
 // where owners are large: a stack takes 1 us, which is more than all else that Own does.
 const (
-	sampleRate   = 4 << 20
-	sampleOwners = 8
-	samplesMax   = 4096
-	manyCycles   = 16          // that a survivor has outlived
-	survivorLook = time.Second // between two looks for what to log
-	muchShare    = 1.0 / 16    // of the live bytes, that a site holds before it is logged
+	sampleRate    = 4 << 20
+	sampleOwners  = 8
+	samplesMax    = 4096
+	manyCycles    = 16          // that a survivor has outlived
+	survivorCheck = time.Second // between two checks for memory to log
+	muchShare     = 1.0 / 16    // of the live bytes, that a site holds before it is logged
 )
 
 // choose notes an owner, if gross bytes have come to the next one.
@@ -103,13 +103,13 @@ func (s *samples) survivors(now uint64) []Survivor {
 func (c *Collector) survivors() []Survivor { return c.samples.survivors(c.settled.Load()) }
 
 // logSurvivors warns of sites that hold much, that cycles do not free, and that hold twice what they held when they
-// were first looked at, or last logged. What only stays, as the weights of a model do, is in use. The caller holds no lock.
+// were first checked, or last logged. What only stays, as the weights of a model do, is in use. The caller holds no lock.
 func (c *Collector) logSurvivors() {
 	s, now := &c.samples, c.Now()
 	s.mu.Lock()
-	due := len(s.all) > 0 && now-s.looked >= survivorLook
+	due := len(s.all) > 0 && now-s.checked >= survivorCheck
 	if due {
-		s.looked = now
+		s.checked = now
 	}
 	s.mu.Unlock()
 	if !due {
@@ -120,7 +120,7 @@ func (c *Collector) logSurvivors() {
 		if float64(v.Bytes) < muchShare*float64(live) || !s.grown(v) {
 			continue
 		}
-		c.say(saying{slog.LevelWarn, logSurvives, []slog.Attr{
+		c.say(logEntry{slog.LevelWarn, logSurvives, []slog.Attr{
 			slog.String("site", pressure.SiteLine(v.Site)), slog.String("held", pressure.Bytes(v.Bytes).String()), slog.Uint64("cycles", v.Cycles),
 		}, true})
 	}

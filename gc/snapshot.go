@@ -32,7 +32,7 @@ type Snapshot struct {
 type Watched struct {
 	pressure.Sample
 	Settled int64   // live bytes when the last cycle had settled: about what was reachable then; -1 before the first
-	Levels  []Level // of the steps in which the collector has looked, oldest first
+	Levels  []Level // of the steps in which the collector has read it, oldest first
 }
 
 // A Decided is a point and what the policy made of it.

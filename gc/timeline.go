@@ -6,13 +6,13 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A Level is what a source held in one step: live bytes as the collector has seen them. It looks whenever the policy is asked, right before a
+// A Level is what a source held in one step: live bytes as the collector has read them. It reads whenever the policy is asked, right before a
 // cycle gives back what it found, when that is done, and, while the program is
 // at work, each half of Config.Idle. So the top and the bottom of every tooth that
 // a cycle cuts are exact.
 type Level struct {
 	Start       time.Duration // of the step
-	First, Last int64         // live bytes at the first look and at the last one
+	First, Last int64         // live bytes at the first reading and at the last one
 	Least, Most int64         // live bytes
 	Reserved    int64         // the most
 	Limit       int64         // the last; 0 = none known

@@ -103,7 +103,7 @@ func TestTimelineWithALateClock(t *testing.T) {
 	}
 }
 
-// BenchmarkTimeline is one look at a source, which each question to a policy
+// BenchmarkTimeline is one reading of a source, which each question to a policy
 // takes, and the reading of all that is kept, which the debug page takes.
 func BenchmarkTimeline(b *testing.B) {
 	c := newCollector(b, Config{Idle: -1})

@@ -40,7 +40,7 @@ type base struct {
 		held  int64 // ns for which it has held the program
 
 		// Where cycles slow the program:
-		t      int64   // trace time of the last look
+		t      int64   // trace time of the last step
 		waited int64   // sum of the waits before it
 		rest   float64 // of a ns that it has lost
 	}

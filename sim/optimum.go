@@ -96,7 +96,7 @@ func optimumBlocking(w *Workload, limit int64, cost Cost) (schedule, error) {
 	}
 	n := len(w.points)
 	// Node 0 is the start, node i+1 a cycle at point i, node n+1 the end.
-	best := make([]price, n+2)
+	best := make([]pathCost, n+2)
 	prev := make([]int32, n+2)
 	queue := make([]int32, 0, n+2) // open nodes, oldest first, prices increasing
 	head := 0
@@ -127,17 +127,17 @@ func optimumBlocking(w *Workload, limit int64, cost Cost) (schedule, error) {
 	return s, nil
 }
 
-// A price orders paths: by exposed pause, then by number of cycles.
-type price struct {
+// A pathCost orders paths: by exposed pause, then by number of cycles.
+type pathCost struct {
 	exposed int64
 	cycles  int32
 }
 
-func (p price) less(q price) bool {
+func (p pathCost) less(q pathCost) bool {
 	return p.exposed < q.exposed || p.exposed == q.exposed && p.cycles < q.cycles
 }
 
-func (p *price) add(exposed int64) { p.exposed, p.cycles = p.exposed+exposed, p.cycles+1 }
+func (p *pathCost) add(exposed int64) { p.exposed, p.cycles = p.exposed+exposed, p.cycles+1 }
 
 // leastCost is the exposed pause of the cheapest blocking cycle at p.
 func leastCost(p *point, cost *Cost) int64 {

@@ -44,7 +44,7 @@ func optimumOverlap(w *Workload, cfg Config) (s schedule, bound time.Duration, e
 }
 
 // optimumObjective is optimumOverlap for the least delay + CPUPrice x collector
-// time, and bounds that. A cycle more is worth its price only where it saves more
+// time, and bounds that. A cycle more is worth its cost only where it saves more
 // than that in pauses. The delay is the exposed pause and, where cycles slow the
 // program, what that takes, which the bound leaves out.
 func optimumObjective(w *Workload, cfg Config) (s schedule, bound time.Duration, err error) {
@@ -130,16 +130,16 @@ func (w *Workload) reaches(limit int64) ([]int32, error) {
 	return far, nil
 }
 
-// walls returns t(T) for every node, far off if there is no T.
-func (w *Workload) walls(far []int32) []int64 {
-	wall := make([]int64, len(far))
+// fullTimes returns t(T) for every node, far off if there is no T.
+func (w *Workload) fullTimes(far []int32) []int64 {
+	fullAt := make([]int64, len(far))
 	for k, T := range far {
-		wall[k] = farOff
+		fullAt[k] = farOff
 		if int(T) < len(w.points) {
-			wall[k] = w.points[T].time
+			fullAt[k] = w.points[T].time
 		}
 	}
-	return wall
+	return fullAt
 }
 
 const farOff = math.MaxInt64 / 4 // later than any event, and safe to add to
@@ -147,18 +147,18 @@ const farOff = math.MaxInt64 / 4 // later than any event, and safe to add to
 // A chain is a shortest path over the nodes in which the cycle of a node is
 // priced by the node before it alone: the bound.
 type chain struct {
-	w    *Workload
-	far  []int32 // T of each node
-	wall []int64 // t(T) of each node, or the latest end of a wait begun by then
-	g    int64
-	fee  int64 // for each cycle
-	best []price
-	prev []int32
-	last int32
+	w      *Workload
+	far    []int32 // T of each node
+	fullAt []int64 // t(T) of each node, or the latest end of a wait begun by then
+	g      int64
+	fee    int64 // for each cycle
+	best   []pathCost
+	prev   []int32
+	last   int32
 }
 
 func newChain(w *Workload, far []int32, g, fee int64) *chain {
-	c := &chain{w: w, far: far, wall: w.walls(far), g: g, fee: fee, best: make([]price, len(far)), prev: make([]int32, len(far))}
+	c := &chain{w: w, far: far, fullAt: w.fullTimes(far), g: g, fee: fee, best: make([]pathCost, len(far)), prev: make([]int32, len(far))}
 	end, i := int64(0), 0
 	for k, T := range far {
 		for ; i < int(T); i++ {
@@ -166,7 +166,7 @@ func newChain(w *Workload, far []int32, g, fee int64) *chain {
 				end = max(end, p.time+p.arg)
 			}
 		}
-		c.wall[k] = max(c.wall[k], end)
+		c.fullAt[k] = max(c.fullAt[k], end)
 	}
 	return c
 }
@@ -174,8 +174,8 @@ func newChain(w *Workload, far []int32, g, fee int64) *chain {
 // solve returns the cost of the cheapest path to a node from which everything fits.
 func (c *chain) solve() int64 {
 	n := len(c.far) - 1
-	// A candidate is late if its wall comes before the cycle of the node ends.
-	late := sliding{key: func(k int) int64 { return c.best[k].exposed - c.wall[k] }}
+	// A candidate is late if its fullAt comes before the cycle of the node ends.
+	late := sliding{key: func(k int) int64 { return c.best[k].exposed - c.fullAt[k] }}
 	free := sliding{key: func(k int) int64 { return c.best[k].exposed }}
 	oldest, past := 0, 0 // first candidate; first that is not late
 	for node := 1; node <= n; node++ {
@@ -183,12 +183,12 @@ func (c *chain) solve() int64 {
 		for int(c.far[oldest]) < node-1 {
 			oldest++
 		}
-		for past < node && c.wall[past] < end {
+		for past < node && c.fullAt[past] < end {
 			past++
 		}
-		best, from := price{exposed: math.MaxInt64}, -1
+		best, from := pathCost{exposed: math.MaxInt64}, -1
 		if k, ok := late.least(oldest, past, c.best); ok {
-			best, from = price{late.key(k) + end, c.best[k].cycles}, k
+			best, from = pathCost{late.key(k) + end, c.best[k].cycles}, k
 		}
 		if k, ok := free.least(max(oldest, past), node, c.best); ok && c.best[k].less(best) {
 			best, from = c.best[k], k
@@ -196,7 +196,7 @@ func (c *chain) solve() int64 {
 		best.add(c.fee)
 		c.best[node], c.prev[node] = best, int32(from)
 	}
-	target := price{exposed: math.MaxInt64}
+	target := pathCost{exposed: math.MaxInt64}
 	for k := range c.far {
 		if int(c.far[k]) == n && c.best[k].less(target) {
 			target, c.last = c.best[k], int32(k)
@@ -225,12 +225,12 @@ type sliding struct {
 
 // least returns the node of [lo, hi) with the least key, of those the one with
 // the fewest cycles.
-func (s *sliding) least(lo, hi int, best []price) (int, bool) {
+func (s *sliding) least(lo, hi int, best []pathCost) (int, bool) {
 	for s.next = max(s.next, lo); s.next < hi; s.next++ {
-		p := price{s.key(s.next), best[s.next].cycles}
+		p := pathCost{s.key(s.next), best[s.next].cycles}
 		for len(s.queue) > s.head {
 			q := int(s.queue[len(s.queue)-1])
-			if !p.less(price{s.key(q), best[q].cycles}) {
+			if !p.less(pathCost{s.key(q), best[q].cycles}) {
 				break
 			}
 			s.queue = s.queue[:len(s.queue)-1]

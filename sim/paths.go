@@ -11,23 +11,23 @@ import (
 // each point, with what each has cost and when its cycle ends by itself; a
 // successor that starts earlier pays for the rest.
 type paths struct {
-	w    *Workload
-	far  []int32 // T of each node
-	wall []int64
-	g    int64
-	fee  int64 // for each cycle
-	way  []way // 2 x node, and 2 x node + 1
+	w      *Workload
+	far    []int32 // T of each node
+	fullAt []int64
+	g      int64
+	fee    int64 // for each cycle
+	way    []way // 2 x node, and 2 x node + 1
 
 	// The ways by which their cycle is at the time of the node: ended, or still
-	// running; with and without the wall, which a cycle started now may meet.
-	ended, endedWall     *tree // keys cost, cost - wall
-	running, runningWall *tree // keys cost + end, cost + end - wall
+	// running; with and without the fullAt, which a cycle started now may meet.
+	ended, endedFull     *tree // keys cost, cost - fullAt
+	running, runningFull *tree // keys cost + end, cost + end - fullAt
 	ends                 []int32
 }
 
 // A way is one way to a node: a path that ends with its cycle.
 type way struct {
-	price
+	pathCost
 	end  int64 // trace time at which the cycle ends if nothing hurries it
 	prev int32 // the way before it
 }
@@ -35,8 +35,8 @@ type way struct {
 func newPaths(w *Workload, far []int32, g, fee int64) *paths {
 	n, reach := 2*len(far), 2*widest(far)
 	return &paths{
-		w: w, far: far, wall: w.walls(far), g: g, fee: fee, way: make([]way, n),
-		ended: newTree(n, reach), endedWall: newTree(n, reach), running: newTree(n, reach), runningWall: newTree(n, reach),
+		w: w, far: far, fullAt: w.fullTimes(far), g: g, fee: fee, way: make([]way, n),
+		ended: newTree(n, reach), endedFull: newTree(n, reach), running: newTree(n, reach), runningFull: newTree(n, reach),
 	}
 }
 
@@ -65,18 +65,18 @@ func (p *paths) solve() []step {
 		for int(p.far[oldest]) < node-1 {
 			oldest++
 		}
-		for past < node && p.wall[past] < t+p.g {
+		for past < node && p.fullAt[past] < t+p.g {
 			past++
 		}
 		p.finish(t)
 		p.reach(node, t, oldest, past)
 	}
-	last, best := int32(0), price{exposed: math.MaxInt64}
+	last, best := int32(0), pathCost{exposed: math.MaxInt64}
 	for k, T := range p.far {
 		if int(T) == n {
 			for _, i := range []int{2 * k, 2*k + 1} {
 				if p.way[i].less(best) {
-					last, best = int32(i), p.way[i].price
+					last, best = int32(i), p.way[i].pathCost
 				}
 			}
 		}
@@ -89,14 +89,14 @@ func (p *paths) solve() []step {
 	return steps
 }
 
-// reach finds the two ways to a node at time t: the cheapest counting the wall
+// reach finds the two ways to a node at time t: the cheapest counting the fullAt
 // it meets, and the cheapest arrival, which is best if it is hurried at once.
 func (p *paths) reach(node int, t int64, oldest, past int) {
 	lo, mid, hi := 2*oldest, 2*max(oldest, past), 2*node
 	cheap := p.ended.least(mid, hi)
 	cheap = cheap.or(p.running.least(mid, hi), -t)
-	cheap = cheap.or(p.endedWall.least(lo, mid), t+p.g)
-	cheap = cheap.or(p.runningWall.least(lo, mid), p.g)
+	cheap = cheap.or(p.endedFull.least(lo, mid), t+p.g)
+	cheap = cheap.or(p.runningFull.least(lo, mid), p.g)
 	arrival := p.ended.least(lo, hi)
 	arrival = arrival.or(p.running.least(lo, hi), -t)
 	p.enter(2*node, t, cheap.way())
@@ -107,8 +107,8 @@ func (p *paths) reach(node int, t int64, oldest, past int) {
 
 // enter puts way i, which comes from way k and starts its cycle at t.
 func (p *paths) enter(i int, t int64, k int32) {
-	from, wall := &p.way[k], p.wall[k/2]
-	w := way{price: from.price, end: min(t+p.g, wall), prev: k}
+	from, fullAt := &p.way[k], p.fullAt[k/2]
+	w := way{pathCost: from.pathCost, end: min(t+p.g, fullAt), prev: k}
 	w.add(max(0, from.end-t) + t + p.g - w.end + p.fee)
 	p.way[i] = w
 	p.arrive(i)
@@ -116,9 +116,9 @@ func (p *paths) enter(i int, t int64, k int32) {
 
 // arrive makes way i a candidate, its cycle running; ends is a heap by end.
 func (p *paths) arrive(i int) {
-	w, wall := &p.way[i], p.wall[i/2]
-	p.running.set(i, price{w.exposed + w.end, w.cycles})
-	p.runningWall.set(i, price{w.exposed + w.end - wall, w.cycles})
+	w, fullAt := &p.way[i], p.fullAt[i/2]
+	p.running.set(i, pathCost{w.exposed + w.end, w.cycles})
+	p.runningFull.set(i, pathCost{w.exposed + w.end - fullAt, w.cycles})
 	p.ends = append(p.ends, int32(i))
 	for c := len(p.ends) - 1; c > 0 && p.sooner(c, (c-1)/2); c = (c - 1) / 2 {
 		p.ends[c], p.ends[(c-1)/2] = p.ends[(c-1)/2], p.ends[c]
@@ -146,9 +146,9 @@ func (p *paths) finish(t int64) {
 		}
 		w := &p.way[i]
 		p.running.clear(i)
-		p.runningWall.clear(i)
-		p.ended.set(i, w.price)
-		p.endedWall.set(i, price{w.exposed - p.wall[i/2], w.cycles})
+		p.runningFull.clear(i)
+		p.ended.set(i, w.pathCost)
+		p.endedFull.set(i, pathCost{w.exposed - p.fullAt[i/2], w.cycles})
 	}
 }
 
@@ -187,7 +187,7 @@ func newTree(n, widest int) *tree {
 
 func (t *tree) clear(i int) { t.put(i, leaf{}) }
 
-func (t *tree) set(i int, key price) { t.put(i, leaf{key.exposed, key.cycles, int32(i) + 1}) }
+func (t *tree) set(i int, key pathCost) { t.put(i, leaf{key.exposed, key.cycles, int32(i) + 1}) }
 
 func (t *tree) put(i int, x leaf) {
 	i += len(t.node) / 2

@@ -61,10 +61,10 @@ func (l *learner) tell(p *policy.Point) {
 // objects dead, and left so many.
 func (l *learner) learn(took, from, to time.Duration, left, freed int64) {
 	m := policy.Measured{Processors: l.cores, Scan: l.heap, Tracked: int(left + freed)}
-	before := time.Duration(0)                                                                                   // the last look before the mark
-	for t := before; t < to && m.Looks < mostLooks; t += min(max(t/8, 200*time.Microsecond), time.Millisecond) { // as gc's engine looks
+	before := time.Duration(0)                                                                                   // the last poll before the mark
+	for t := before; t < to && m.Polls < mostPolls; t += min(max(t/8, 200*time.Microsecond), time.Millisecond) { // as gc's engine polls
 		if t > from {
-			m.Looks++
+			m.Polls++
 		} else {
 			before = t
 		}
@@ -72,7 +72,7 @@ func (l *learner) learn(took, from, to time.Duration, left, freed int64) {
 	m.Length = took - before
 	m.Work = time.Duration(l.cores) * m.Length
 	most := (l.cores + 3) / 4
-	for range m.Looks * most {
+	for range m.Polls * most {
 		if l.random.Float64()*float64(most) < l.waiting {
 			m.Waiting++
 		}
@@ -81,4 +81,4 @@ func (l *learner) learn(took, from, to time.Duration, left, freed int64) {
 	l.See(l.heap, int(left))
 }
 
-const mostLooks = 1000 // in one cycle
+const mostPolls = 1000 // in one cycle

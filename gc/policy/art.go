@@ -7,7 +7,7 @@ package policy
 // where new is the bytes that became live since the last cycle, and old the
 // other live bytes. From 1 on it starts a cycle beside the program. Above 4, if
 // more than Stop is live, it holds the caller until the cycle has ended. It
-// looks at every 64th allocation and at those above 10,000,000/64 bytes. If live
+// checks every 64th allocation and those above 10,000,000/64 bytes. If live
 // bytes have fallen below old, old falls with them and nothing starts.
 //
 // Upstream's fraction also has the Java heap. A Go heap of handles is small

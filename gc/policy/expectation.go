@@ -25,8 +25,8 @@ type Measured struct {
 	Processors int           // GOMAXPROCS
 	Scan       uint64        // see [Expectation.See]
 	Tracked    int           // see [Expectation.See]
-	Looks      int           // at the goroutines while it marked
-	Waiting    int           // goroutines that could run and did not, summed over the looks, in each at most as many as the cycle may displace: a quarter of the processors, rounded up
+	Polls      int           // of the goroutines while it marked
+	Waiting    int           // goroutines that could run and did not, summed over the polls, in each at most as many as the cycle may displace: a quarter of the processors, rounded up
 }
 
 // NewExpectation returns what is expected before the first cycle, by a program with so many
@@ -41,7 +41,7 @@ func NewExpectation(processors int) *Expectation {
 	return e
 }
 
-// See notes that a cycle which started now would scan so many bytes of the Go heap, and look at so
+// See notes that a cycle which started now would scan so many bytes of the Go heap, and check so
 // many tracked objects.
 func (e *Expectation) See(scan uint64, tracked int) {
 	e.Cost, e.Work = e.costs.cost(scan, tracked), e.works.cost(scan, tracked)
@@ -122,17 +122,17 @@ func (m *workModel) learn(d time.Duration, scan uint64, tracked int) {
 // A contention is what cycles take from the program beside them, in decaying sums over the
 // cycles that the collector has run. The zero value has seen none.
 type contention struct {
-	looks, waiting    float64 // at the goroutines, and those that could run and did not
+	polls, waiting    float64 // of the goroutines, and those that could run and did not
 	processor, length float64 // time of cycles, of processors and on the clock, in ns
 }
 
 const contentionKeep = 0.75 // per cycle
 
 func (c *contention) learn(m *Measured) {
-	if m.Looks == 0 || m.Work <= 0 || m.Length <= 0 {
+	if m.Polls == 0 || m.Work <= 0 || m.Length <= 0 {
 		return // too short to be seen
 	}
-	c.looks = contentionKeep*c.looks + float64(m.Looks)
+	c.polls = contentionKeep*c.polls + float64(m.Polls)
 	c.waiting = contentionKeep*c.waiting + float64(m.Waiting)
 	c.processor = contentionKeep*c.processor + float64(m.Work)
 	c.length = contentionKeep*c.length + float64(m.Length)
@@ -142,10 +142,10 @@ func (c *contention) learn(m *Measured) {
 // cycle takes are lost to the program only where goroutines wait for them: with idle
 // processors there are none. What sharing caches and memory costs is not seen.
 func (c *contention) slowdown(processors int) float64 {
-	if c.looks == 0 {
+	if c.polls == 0 {
 		return 0
 	}
 	n := float64(processors)
-	lost := min(c.waiting/c.looks, c.processor/c.length, n/2)
+	lost := min(c.waiting/c.polls, c.processor/c.length, n/2)
 	return lost / (n - lost)
 }

@@ -9,7 +9,7 @@ import (
 // price, and a limit is a guard. Garbage may reach sqrt(w r / price) bytes, MemBalancer's optimum (see [sqrt]): w is the processor
 // time of a cycle, r the rate of allocation. A cycle starts so early that it ends by then. If cycles have taken a smaller share of
 // the processor time than overhead, one starts sooner: overhead is a target. Near a limit a cycle starts as early as costs least, by
-// what the last grains of memory tell: see [drills]. What does not fit waits for a cycle. The zero value collects where a limit asks for it.
+// the last grains of memory: see [starts]. What does not fit waits for a cycle. The zero value collects where a limit asks for it.
 type host struct {
 	Price    float64 // of memory, per byte; 0 = free up to the limit
 	Overhead float64 // target: share of processor time that cycles are to take at least, 0 to 1; 0 = none
@@ -21,11 +21,11 @@ type host struct {
 	freed  int64         // by all cycles
 	held   time.Duration // sum of the exposed pauses
 	began  int64         // total at which the last cycle started
-	wall   int64         // total at which memory ended then
+	ended  int64         // total at which memory ended then
 
-	flow   flow
-	price  price
-	drills *drills // nil as long as there is no limit
+	rate   allocRate
+	worth  byteWorth
+	starts *starts // nil as long as there is no limit
 }
 
 const (
@@ -49,7 +49,7 @@ func (p *host) Decide(at Point) Decision {
 		return Decision{Wake: p.asleep, Reason: "asleep"}
 	}
 	now := moment{time: at.Now - p.held, total: at.Sample.Live + p.freed}
-	p.flow.see(now, at.Request, at.Cost)
+	p.rate.see(now, at.Request, at.Cost)
 	limit, end := at.Sample.Limit, p.end(&at)
 	if limit > 0 {
 		end = min(end, limit-p.early(&at, now, limit))
@@ -67,7 +67,7 @@ func (p *host) Decide(at Point) Decision {
 		d.Action, d.Reason = Overlap, "headroom used up"
 	}
 	if d.Action != Skip {
-		p.began, p.wall = now.total, p.freed+limit
+		p.began, p.ended = now.total, p.freed+limit
 	}
 	return d
 }
@@ -78,28 +78,28 @@ func (p *host) end(at *Point) int64 {
 	h := int64(math.MaxInt64)
 	switch {
 	case p.Price > 0:
-		h = p.flow.headroom(at.work(), p.Price)
+		h = p.rate.headroom(at.work(), p.Price)
 	case p.Overhead > 0: // a guard: the target decides
-		h = max(2*miB, toBytes(4*float64(at.work())*p.flow.rate/p.Overhead))
+		h = max(2*miB, toBytes(4*float64(at.work())*p.rate.rate/p.Overhead))
 	}
-	h -= min(h/2, toBytes(p.flow.rate*float64(at.Cost)))
+	h -= min(h/2, toBytes(p.rate.rate*float64(at.Cost)))
 	return min(at.LiveAfter, math.MaxInt64-h) + h
 }
 
 // early is the room before the limit with which a cycle starts, but none that would follow the last at once.
 func (p *host) early(at *Point, now moment, limit int64) int64 {
-	if p.drills == nil {
-		p.drills = new(drills)
+	if p.starts == nil {
+		p.starts = new(starts)
 	}
-	cost := hostShare*float64(at.Cost) + p.drills.cost
-	p.drills.see(&scene{
+	cost := hostShare*float64(at.Cost) + p.starts.cost
+	p.starts.see(&view{
 		now: now, top: now.total + at.Request, guess: make([]float64, 1), g: float64(at.Cost),
-		price: p.price.of(cost, limit), budget: limit, headroom: max(1, limit-at.LiveAfter), ends: [2]int64{p.freed + limit, p.wall},
+		worth: p.worth.of(cost, limit), budget: limit, headroom: max(1, limit-at.LiveAfter), ends: [2]int64{p.freed + limit, p.ended},
 	})
 	if float64(now.total+at.Request-p.began) < halfway*float64(limit-granted(at)) {
 		return 0
 	}
-	return int64(p.drills.room(make([]float64, 1)))
+	return int64(p.starts.room(make([]float64, 1)))
 }
 
 // due is when a cycle that takes w of processor time may start so that all take the target. After a time with
@@ -117,22 +117,22 @@ func (p *host) Observe(c Cycle) {
 	p.busy = max(p.busy, time.Duration(p.Overhead*float64(c.Start))-shareOwed*c.work()) + c.work()
 	p.last, p.asleep = c.Start, 0
 	if c.Trigger != TriggerNatural {
-		early := max(0, p.wall-p.began)
-		p.price.learn(float64(c.Exposed)+hostShare*float64(c.Duration), float64(c.Freed), float64(early))
-		p.wall = 0
+		early := max(0, p.ended-p.began)
+		p.worth.learn(float64(c.Exposed)+hostShare*float64(c.Duration), float64(c.Freed), float64(early))
+		p.ended = 0
 	}
 }
 
 func (p *host) String() string { return textOf("host", p.params()) }
 
-// A flow is how fast the program allocates.
-type flow struct {
+// An allocRate is how fast the program allocates.
+type allocRate struct {
 	rate  float64 // bytes per ns, smoothed
 	begin moment  // of the present window, which is as long as a cycle
 	begun bool
 }
 
-func (f *flow) see(now moment, request int64, g time.Duration) {
+func (f *allocRate) see(now moment, request int64, g time.Duration) {
 	if !f.begun || now.total < f.begin.total { // the program freed by itself
 		f.begin, f.begun = now, true
 		return
@@ -145,6 +145,6 @@ func (f *flow) see(now moment, request int64, g time.Duration) {
 }
 
 // headroom is what the square-root rule grants at a price.
-func (f *flow) headroom(work time.Duration, price float64) int64 {
+func (f *allocRate) headroom(work time.Duration, price float64) int64 {
 	return max(2*miB, toBytes(math.Sqrt(float64(work)*f.rate/price)))
 }

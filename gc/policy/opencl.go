@@ -8,7 +8,7 @@ import "math"
 // allocation collects. Upstream stays in the futile state for ever; with Reset
 // the policy leaves it once a point finds live bytes at Trigger or below.
 //
-// Upstream is off by default and leaves both marks to the user; the defaults
+// Upstream is off by default and leaves both bounds to the user; the defaults
 // here are ours. The zero value never collects.
 //
 // Source: src/wrap.c (mkBuffer), man/oclMemLimits.Rd, s-u/OpenCL@a8a9679.
@@ -18,8 +18,8 @@ type openCL struct {
 	High    size // live bytes above which every allocation collects; 0 = none
 	Reset   bool // leave the futility zone below Trigger
 
-	futile bool // the last cycle left more than Trigger
-	mark   int64
+	futile bool  // the last cycle left more than Trigger
+	bound  int64 // Trigger, in bytes
 }
 
 func (p *openCL) params() []Param {
@@ -31,7 +31,7 @@ func (p *openCL) params() []Param {
 	}
 }
 
-// Decide compares live bytes, without the request, with both marks.
+// Decide compares live bytes, without the request, with both bounds.
 func (p *openCL) Decide(at Point) Decision {
 	trigger, high, live := p.Trigger.Of(at.Sample.Limit), p.High.Of(at.Sample.Limit), at.Sample.Live
 	if trigger <= 0 {
@@ -40,7 +40,7 @@ func (p *openCL) Decide(at Point) Decision {
 	if high <= 0 {
 		high = math.MaxInt64
 	}
-	p.mark = trigger
+	p.bound = trigger
 	if p.Reset && live <= trigger {
 		p.futile = false
 	}
@@ -62,7 +62,7 @@ func (p *openCL) Decide(at Point) Decision {
 // Observe enters the futile state if a cycle of the policy's own left live bytes
 // above Trigger.
 func (p *openCL) Observe(c Cycle) {
-	if c.Trigger == TriggerPolicy && c.LiveAfter > p.mark {
+	if c.Trigger == TriggerPolicy && c.LiveAfter > p.bound {
 		p.futile = true
 	}
 }

@@ -10,29 +10,29 @@ import (
 // the default for a device. POLICIES.md derives the rule and states it whole: a cycle starts once room, which is
 // headroom less the request, is less than a guess and a margin. A guess is what the program is about to
 // allocate until a cycle could be over that starts at the next opportunity: see [forecast]. Which guess and margin
-// cost least is found by [drills]. The zero value takes collector time to be free. State is bounded, about 200 KiB.
+// cost least is found by [starts]. The zero value takes collector time to be free. State is bounded, about 200 KiB.
 type pacer struct {
 	Share float64 // price of collector time, in seconds of pause per second
 
 	asleep int64         // nothing happens at an allocation before this many bytes are live
 	freed  int64         // by all cycles
 	held   time.Duration // sum of the exposed pauses
-	now    moment        // the last look
+	now    moment        // at the last point
 	wait   time.Duration // that the program was expected to be in from then on
-	start  start         // of the last cycle
+	last   lastStart     // of a cycle of the policy
 
-	flow     flow
-	length   correction
-	ceiling  ceiling
-	price    price
-	forecast forecast
-	drills   drills
-	guess    [guesses]float64 // bytes
-	followed float64          // bytes that followed the last time
+	rate          allocRate
+	length        correction
+	observedLimit observedLimit
+	worth         byteWorth
+	forecast      forecast
+	starts        starts
+	guess         [guesses]float64 // bytes
+	followed      float64          // bytes that followed the last time
 }
 
-// A start is where a cycle of the policy began.
-type start struct {
+// A lastStart is where the last cycle of the policy began.
+type lastStart struct {
 	total, room, end int64 // total there; room that there was, 0 once the cycle has ended; total at which headroom ended
 	keys             keys
 }
@@ -63,12 +63,12 @@ func (p *pacer) Decide(at Point) Decision {
 	if at.At == Allocation && granted(&at) < p.asleep {
 		return Decision{Wake: p.asleep, Reason: "asleep"}
 	}
-	told, budget := at.Sample.Limit, p.ceiling.of(at.Sample.Live, at.Sample.Limit)
+	told, budget := at.Sample.Limit, p.observedLimit.of(at.Sample.Live, at.Sample.Limit)
 	p.length.told, at.Cost = at.Cost, p.length.of(at.Cost)
-	p.look(&at)
-	p.flow.see(p.now, at.Request, at.Cost)
+	p.move(&at)
+	p.rate.see(p.now, at.Request, at.Cost)
 	if budget <= 0 {
-		h := p.flow.headroom(at.work(), v8Price)
+		h := p.rate.headroom(at.work(), v8Price)
 		budget = min(at.LiveAfter, math.MaxInt64-1-h) + h
 	}
 	grain := int64(1) << bits.Len64(uint64(budget>>10))
@@ -86,13 +86,13 @@ func (p *pacer) Decide(at Point) Decision {
 		d.Action, d.Reason = p.choose(&at, budget)
 	}
 	if d.Action != Skip {
-		p.start = start{p.now.total, max(0, budget-granted(&at)), p.freed + budget, p.forecast.here}
+		p.last = lastStart{p.now.total, max(0, budget-granted(&at)), p.freed + budget, p.forecast.here}
 	}
 	return d
 }
 
-// look notes where the program is. Pauses are no time of its own; waits are.
-func (p *pacer) look(at *Point) {
+// move notes where the program is. Pauses are no time of its own; waits are.
+func (p *pacer) move(at *Point) {
 	time := max(p.now.time, at.Now-p.held)
 	p.now = moment{time, at.Sample.Live + p.freed, p.now.waited + min(p.wait, time-p.now.time)}
 	if p.wait = 0; at.At == Sync {
@@ -100,44 +100,44 @@ func (p *pacer) look(at *Point) {
 	}
 }
 
-// learn brings the guesses and the drills to a point.
+// learn brings the guesses and the score of starts to a point.
 func (p *pacer) learn(at *Point, budget, grain int64) {
-	price := p.price.of(p.Share*float64(at.Cost)+p.drills.cost, budget)
+	worth := p.worth.of(p.Share*float64(at.Cost)+p.starts.cost, budget)
 	if p.forecast.see(p.now, at, grain) {
 		x := p.forecast.recall()
 		p.followed, p.guess[mostLately], p.guess[whileSlow] = float64(x.last), float64(x.most), 0
-		if p.drills.pace(p.now) < unhurried*price {
+		if p.starts.pace(p.now) < unhurried*worth {
 			p.guess[whileSlow] = -float64(budget)
 		}
 	}
 	wait := 0.
 	if at.At == Sync && at.Wait > 0 { // what it hides, in bytes
-		saved := p.drills.cost - float64(max(0, at.Cost-at.Wait))
-		wait = float64(min(toBytes(saved/price), budget/2))
+		saved := p.starts.cost - float64(max(0, at.Cost-at.Wait))
+		wait = float64(min(toBytes(saved/worth), budget/2))
 	}
 	p.guess[orWait], p.guess[lastOrWait] = wait, max(wait, p.followed)
-	p.drills.see(&scene{
+	p.starts.see(&view{
 		now: p.now, top: p.now.total + at.Request, guess: p.guess[:], g: float64(at.Cost), slow: at.Slowdown,
-		price: price, budget: budget, headroom: max(1, budget-at.LiveAfter), ends: [2]int64{p.freed + budget, p.start.end},
+		worth: worth, budget: budget, headroom: max(1, budget-at.LiveAfter), ends: [2]int64{p.freed + budget, p.last.end},
 	})
 }
 
 // choose decides where no cycle is under way and the request fits.
 func (p *pacer) choose(at *Point, budget int64) (Action, string) {
 	room := float64(budget - granted(at))
-	if room >= p.drills.room(p.guess[:]) {
+	if room >= p.starts.room(p.guess[:]) {
 		return Skip, "headroom lasts"
 	}
-	if float64(p.now.total+at.Request-p.start.total) < halfway*room {
+	if float64(p.now.total+at.Request-p.last.total) < halfway*room {
 		return Skip, "a cycle would free too little"
 	}
 	if kept := p.forecast.recall().kept; kept >= 0 && float64(at.Sample.Live-kept) < fruitful*room {
 		return Skip, "a cycle freed too little here"
 	}
 	switch {
-	case p.drills.guess >= orWait && at.At == Sync && at.Wait > 0:
+	case p.starts.guess >= orWait && at.At == Sync && at.Wait > 0:
 		return Overlap, "the wait hides what the headroom is worth"
-	case p.guess[p.drills.guess] == 0:
+	case p.guess[p.starts.guess] == 0:
 		return Overlap, "headroom may not outlast a cycle"
 	}
 	return Overlap, "foreseen: headroom does not outlast a cycle"
@@ -148,18 +148,18 @@ func (p *pacer) Observe(c Cycle) {
 	p.freed += c.Freed
 	p.held += c.Exposed
 	p.asleep = 0
-	p.ceiling.learn(c)
+	p.observedLimit.learn(c)
 	if c.Trigger == TriggerNatural {
 		return
 	}
-	p.price.learn(float64(c.Exposed)+p.Share*float64(c.Duration), float64(c.Freed), float64(p.start.room))
+	p.worth.learn(float64(c.Exposed)+p.Share*float64(c.Duration), float64(c.Freed), float64(p.last.room))
 	if c.Trigger != TriggerRefusal {
 		p.length.learn(c.Duration)
 	}
-	if p.start.room > 0 {
-		p.forecast.visit(&p.start.keys, func(x *situation) { x.kept = max(0, p.start.total-p.freed) })
+	if p.last.room > 0 {
+		p.forecast.visit(&p.last.keys, func(x *situation) { x.kept = max(0, p.last.total-p.freed) })
 	}
-	p.start.room = 0
+	p.last.room = 0
 }
 
 func (p *pacer) String() string { return textOf("pacer", p.params()) }
@@ -185,22 +185,22 @@ func (s *correction) learn(took time.Duration) {
 	s.meant = keepLength*s.meant + float64(s.told)
 }
 
-// A ceiling is where memory ends, if that is before the limit, in which fragments, other processes and a library's
+// A observedLimit is where memory ends, if that is before the limit, in which fragments, other processes and a library's
 // own memory are not: the most that was granted is the limit to go by. After
 // keep cycles without an end the limit that was told counts again; each time that this proves wrong, after more.
-type ceiling struct {
+type observedLimit struct {
 	granted int64 // most live bytes since memory ended last
 	cycles  int   // since then
 	keep    int   // 0 if memory has never ended
 }
 
 const (
-	ceilingKeep = 256
-	ceilingMore = 4 // times as many the next time
+	observedKeep = 256
+	observedMore = 4 // times as many the next time
 )
 
 // of notes what is live, and returns the limit to go by.
-func (c *ceiling) of(live, told int64) int64 {
+func (c *observedLimit) of(live, told int64) int64 {
 	c.granted = max(c.granted, live)
 	if c.cycles >= c.keep {
 		return told
@@ -210,7 +210,7 @@ func (c *ceiling) of(live, told int64) int64 {
 
 // learn is told of a cycle. Memory has ended if something did not fit that would have under
 // the limit.
-func (c *ceiling) learn(done Cycle) {
+func (c *observedLimit) learn(done Cycle) {
 	if done.Wanted <= 0 || done.Wanted > done.Limit {
 		c.cycles++
 		return
@@ -219,36 +219,36 @@ func (c *ceiling) learn(done Cycle) {
 		c.granted = live
 	}
 	if c.keep == 0 {
-		c.keep = ceilingKeep
+		c.keep = observedKeep
 	} else if c.cycles >= c.keep {
-		c.keep *= ceilingMore
+		c.keep *= observedMore
 	}
 	c.cycles = 0
 }
 
-// A price is what freed bytes have cost so far: decaying sums over cycles.
-type price struct {
+// A byteWorth is what freed bytes have cost so far: decaying sums over cycles.
+type byteWorth struct {
 	paid   float64 // ns
 	got    float64 // bytes that were freed
 	early  float64 // bytes of room at their starts, which later ones would have freed
 	cycles float64
 }
 
-const keepPrice = 0.85 // per cycle: the last seven count
+const keepWorth = 0.85 // per cycle: the last seven count
 
-func (p *price) learn(paid, got, early float64) {
-	p.paid = keepPrice*p.paid + paid
-	p.got = keepPrice*p.got + got
-	p.early = keepPrice*p.early + early
-	p.cycles = keepPrice*p.cycles + 1
+func (p *byteWorth) learn(paid, got, early float64) {
+	p.paid = keepWorth*p.paid + paid
+	p.got = keepWorth*p.got + got
+	p.early = keepWorth*p.early + early
+	p.cycles = keepWorth*p.cycles + 1
 }
 
-// of returns what a byte is worth, in ns, where drills say that a cycle costs so much: the geometric mean of what cycles
-// cost, which feeds on itself, since dear bytes make starts late and late starts make bytes dear, and of what drills say.
-// Before the first cycle it is the latter, and a cycle is taken to free all of the budget.
-func (p *price) of(drilled float64, budget int64) float64 {
+// of returns the worth of a byte, in ns, where a cycle is scored at so many ns: the geometric mean of the measured cost of cycles
+// and of the score. The measured cost feeds on itself: dear bytes make starts late, and late starts make bytes dear.
+// Before the first cycle the score counts alone, and a cycle is taken to free all of the budget.
+func (p *byteWorth) of(scored float64, budget int64) float64 {
 	if p.got <= 0 {
-		return drilled / float64(max(1, budget))
+		return scored / float64(max(1, budget))
 	}
-	return math.Sqrt(p.paid / p.got * drilled * p.cycles / (p.got + p.early))
+	return math.Sqrt(p.paid / p.got * scored * p.cycles / (p.got + p.early))
 }

@@ -74,7 +74,7 @@ func TestPacerLearnsALoop(t *testing.T) {
 		t.Errorf("%d cycles in 50 steps", n)
 	}
 	if l.hit["headroom may not outlast a cycle"]+l.hit["foreseen: headroom does not outlast a cycle"]+l.hit["the wait hides what the headroom is worth"] < 20 {
-		t.Errorf("reasons %v, want mostly what drills have taught", l.hit)
+		t.Errorf("reasons %v, want mostly what the scores of starts have taught", l.hit)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestCorrection(t *testing.T) {
 // limit to go by. What was never told to be there changes nothing. It rises with what is granted,
 // falls where less is refused, and is forgotten, for longer each time that this was wrong.
 func TestCeiling(t *testing.T) {
-	var c ceiling
+	var c observedLimit
 	is := func(what string, limit int64) {
 		t.Helper()
 		if got := c.of(0, 1000); got != limit {
@@ -221,7 +221,7 @@ func TestCeiling(t *testing.T) {
 	is("granted", 940)
 	ends(800, 100)
 	is("a refusal of what was granted before", 800)
-	for keep := ceilingKeep; keep <= ceilingKeep*ceilingMore*ceilingMore; keep *= ceilingMore {
+	for keep := observedKeep; keep <= observedKeep*observedMore*observedMore; keep *= observedMore {
 		for i := range keep {
 			if c.of(0, 1000) != 800 {
 				t.Fatalf("forgotten after %d cycles, want %d", i, keep)
@@ -264,22 +264,22 @@ func TestForecast(t *testing.T) {
 	}
 }
 
-// TestDrillsFindTheMargin: a program that allocates ten bytes in a cycle, one by one, is to
+// TestStartsFindTheMargin: a program that allocates ten bytes in a cycle, one by one, is to
 // start when there is room for ten, where a pause costs more than bytes; where bytes
 // are dear, it is not to start early at all.
-func TestDrillsFindTheMargin(t *testing.T) {
+func TestStartsFindTheMargin(t *testing.T) {
 	for _, c := range []struct {
-		price     float64 // in cycles per byte
+		worth     float64 // in cycles per byte
 		low, high int64
 	}{{1e-4, 10, 20}, {0.01, 10, 20}, {0.2, 0, 1}} {
-		var d drills
+		var d starts
 		now := moment{}
 		for range 20000 {
 			now.time, now.total = now.time+ms/10, now.total+1
-			d.see(&scene{now: now, top: now.total + 1, guess: make([]float64, guesses), g: float64(ms), price: c.price * float64(ms), budget: 64, headroom: 50})
+			d.see(&view{now: now, top: now.total + 1, guess: make([]float64, guesses), g: float64(ms), worth: c.worth * float64(ms), budget: 64, headroom: 50})
 		}
 		if got := int64(d.room(make([]float64, guesses))); got < c.low || got > c.high {
-			t.Errorf("a byte is worth %g cycles: starts with room for %d, want %d to %d", c.price, got, c.low, c.high)
+			t.Errorf("a byte is worth %g cycles: starts with room for %d, want %d to %d", c.worth, got, c.low, c.high)
 		}
 		if got := d.pace(now); math.Abs(got-float64(ms/10)) > 1 {
 			t.Errorf("a byte lasts %g ns, want %v", got, ms/10)
@@ -287,17 +287,17 @@ func TestDrillsFindTheMargin(t *testing.T) {
 	}
 }
 
-// TestDrillsAgainstTheWholePast: what a drill says of every grain, margin and guess is what a search through
+// TestStartsAgainstTheWholePast: the score of every grain, margin and guess is what a search through
 // all of the past says.
-func TestDrillsAgainstTheWholePast(t *testing.T) {
+func TestStartsAgainstTheWholePast(t *testing.T) {
 	draw := rand.New(rand.NewPCG(3, 4))
-	const grain, budget, g = 16, 16 * drillGrains, 5e6
+	const grain, budget, g = 16, 16 * budgetGrains, 5e6
 	type place struct {
 		now   moment
 		top   int64
 		guess [guesses]float64
 	}
-	var d drills
+	var d starts
 	var past []place
 	var hidden, early [guesses][margins]float64
 	now, judged := moment{}, int64(0)
@@ -310,20 +310,20 @@ func TestDrillsAgainstTheWholePast(t *testing.T) {
 			}
 		}
 		past = append(past, p)
-		s := &scene{now: now, top: p.top, guess: p.guess[:], g: g, price: 1, budget: budget, headroom: budget}
+		s := &view{now: now, top: p.top, guess: p.guess[:], g: g, worth: 1, budget: budget, headroom: budget}
 		d.see(s)
 		for ; judged < p.top/grain; judged++ {
-			wall := judged + 1
+			end := judged + 1
 			for k := range guesses {
 				for m := range margins {
 					hidden[k][m], early[k][m] = keepScore*hidden[k][m], keepScore*early[k][m]
-					from := slices.IndexFunc(past, func(p place) bool { return p.top/grain >= wall-drillGrains })
-					x := slices.IndexFunc(past, func(p place) bool { return (p.top+int64(p.guess[k]))/grain >= wall-int64(1)<<m>>1 })
+					from := slices.IndexFunc(past, func(p place) bool { return p.top/grain >= end-budgetGrains })
+					x := slices.IndexFunc(past, func(p place) bool { return (p.top+int64(p.guess[k]))/grain >= end-int64(1)<<m>>1 })
 					if x >= 0 {
 						start := &past[max(x, from)].now
 						passed := float64(now.time - start.time)
 						hidden[k][m] += min(1, passed/g)
-						early[k][m] += float64(wall*grain - start.total)
+						early[k][m] += float64(end*grain - start.total)
 					}
 				}
 			}

@@ -42,7 +42,7 @@ func (p *rtorch) params() []Param {
 	}
 }
 
-// Decide looks at the cache.
+// Decide compares the request with the room in the cache.
 func (p *rtorch) Decide(at Point) Decision {
 	p.reserved = max(p.reserved, at.Sample.Reserved, at.Sample.Live)
 	live, reserved, limit := float64(at.Sample.Live), float64(p.reserved), float64(at.Sample.Limit)

@@ -8,7 +8,7 @@ import "math"
 // never falls, and neither the limit nor the cost of a cycle plays a part: once
 // much has been reachable, the rule no longer acts.
 //
-// Upstream looks only when a thread's unreported change has reached 1 MB, to
+// Upstream checks only when a thread's unreported change has reached 1 MB, to
 // save an atomic addition. Max is upstream's 300 MB; a share such as max=25%
 // is the scaled form. The zero value never collects.
 //

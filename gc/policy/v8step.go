@@ -3,8 +3,8 @@ package policy
 // v8step is the rule of V8's AdjustAmountOfExternalAllocatedMemory before 14.8
 // (March 2026), which counts external bytes towards the heap's own goal instead:
 // start a cycle beside
-// the program when live bytes exceed their low-water mark since the last cycle
-// by Soft, and block for one when they exceed it by Hard. The mark falls when
+// the program when live bytes exceed their lowest level since the last cycle
+// by Soft, and block for one when they exceed it by Hard. That level falls when
 // live bytes do.
 //
 // Upstream checks each 128 KiB of growth. Its Hard is half of the largest old
@@ -30,7 +30,7 @@ func (p *v8step) params() []Param {
 }
 
 // Decide compares growth with both steps. It must see every allocation, since
-// the mark may have fallen before any of them.
+// the lowest level may have fallen before any of them.
 func (p *v8step) Decide(at Point) Decision {
 	p.low = min(p.low, at.Sample.Live)
 	if at.At != Allocation {
@@ -49,7 +49,7 @@ func (p *v8step) Decide(at Point) Decision {
 	return Decision{Action: Overlap, Reason: "soft step"}
 }
 
-// Observe moves the mark to what the cycle left.
+// Observe restarts the lowest level at the live bytes that the cycle left.
 func (p *v8step) Observe(c Cycle) { p.low = c.LiveAfter }
 
 func (p *v8step) String() string { return textOf("v8step", p.params()) }

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Drills find out how early to start a cycle. A drill takes memory to end at a place where it does not: for how long
-// would a cycle have held the program that started so many grains before, and how many bytes would it have given up?
-// That is known once the program gets there. So every grain is a drill, and each margin takes one look at a ring of when
-// the last grains were reached. Each guess has its own: of when total and guess first reached them.
-type drills struct {
-	grain int64 // bytes: budget / drillGrains, about
+// starts scores how early to start a cycle. Suppose that memory ended at the grain that the program has just reached: for how
+// long would a cycle have held the program that started so many grains before, and how many bytes would it have given up?
+// A ring of when the last grains were reached says so at once, for every margin and at every grain.
+// Each guess has a ring of its own: of when total and guess first reached them.
+type starts struct {
+	grain int64 // bytes: budget / budgetGrains, about
 	rings [guesses]ring
 
-	// What each start has cost, the last drills counting most: cycles by which the program was held and slowed
+	// What each start has cost, the last grains counting most: cycles by which the program was held and slowed
 	// for less than one, and bytes given up.
 	hidden, early [guesses][margins]float64
 	sum           float64 // of the weights in these sums
@@ -23,12 +23,12 @@ type drills struct {
 }
 
 const (
-	drillGrains = 64
-	ringGrains  = 2 * drillGrains
-	margins     = 7           // 0, and 1 to 32 grains
-	keepScore   = 1 - 1./2048 // a grain: the last 32 budgets count most
-	endWeight   = 32          // of the place at which headroom really ends, or did when the last cycle started, in grains
-	paceOver    = 4           // grains over which the pace is taken
+	budgetGrains = 64
+	ringGrains   = 2 * budgetGrains
+	margins      = 7           // 0, and 1 to 32 grains
+	keepScore    = 1 - 1./2048 // a grain: the last 32 budgets count most
+	endWeight    = 32          // of the place at which headroom really ends, or did when the last cycle started, in grains
+	paceOver     = 4           // grains over which the pace is taken
 )
 
 // A moment is where a program is.
@@ -58,26 +58,26 @@ func (r *ring) reach(grain int64, now moment) {
 	}
 }
 
-// A scene is what drills see.
-type scene struct {
+// A view is one point, as starts sees it.
+type view struct {
 	now      moment
 	top      int64     // total, once the request is granted
 	guess    []float64 // bytes; the first is 0
 	g, slow  float64   // length of a cycle in ns; how it slows the program
-	price    float64   // of a byte, in ns
+	worth    float64   // of a byte, in ns
 	budget   int64     // live bytes at which headroom ends
 	headroom int64     // that the last cycle left
 	ends     [2]int64  // totals at which headroom ends, and ended when the last cycle started
 }
 
 // room is the room with which a cycle starts.
-func (d *drills) room(guess []float64) float64 {
+func (d *starts) room(guess []float64) float64 {
 	return guess[d.guess] + float64(int64(1)<<d.margin>>1*d.grain)
 }
 
 // see judges every grain that is reached now.
-func (d *drills) see(s *scene) {
-	if grain := max(1, s.budget/drillGrains); 4*grain <= 3*d.grain || 2*grain >= 3*d.grain { // it has changed much
+func (d *starts) see(s *view) {
+	if grain := max(1, s.budget/budgetGrains); 4*grain <= 3*d.grain || 2*grain >= 3*d.grain { // it has changed much
 		d.grain = grain
 		for k := range d.rings {
 			d.rings[k].next = -ringGrains
@@ -86,17 +86,17 @@ func (d *drills) see(s *scene) {
 	}
 	from, top := d.rings[noGuess].next, s.top/d.grain
 	for k, guess := range s.guess {
-		d.rings[k].reach(min((s.top+int64(guess))/d.grain, top+drillGrains), s.now)
+		d.rings[k].reach(min((s.top+int64(guess))/d.grain, top+budgetGrains), s.now)
 	}
-	for end := max(from, top-drillGrains); end <= top; end++ {
+	for end := max(from, top-budgetGrains); end <= top; end++ {
 		d.judge(end, s)
 	}
 }
 
-// judge scores every start for an end of memory at a grain, and takes the one of the least cost: what it does not
-// hide, and the bytes that it gives up at their price. Of equal ones it takes the latest, and the one without a guess.
+// judge scores every start for an end of memory at a grain, and takes the one of the least cost: the part of a cycle that it does not
+// hide, and the bytes that it gives up at their worth. Of equal ones it takes the latest, and the one without a guess.
 // None starts more than a headroom before: there is where the cycle before would have been.
-func (d *drills) judge(end int64, s *scene) {
+func (d *starts) judge(end int64, s *view) {
 	w := 1.
 	for _, real := range s.ends {
 		if end == (real+d.grain-1)/d.grain {
@@ -105,7 +105,7 @@ func (d *drills) judge(end int64, s *scene) {
 	}
 	keep := 1 - w*(1-keepScore)
 	d.sum = keep*d.sum + w
-	first := d.rings[noGuess].at(end - min(max(1, s.headroom/d.grain), drillGrains))
+	first := d.rings[noGuess].at(end - min(max(1, s.headroom/d.grain), budgetGrains))
 	least, share := math.Inf(1), 1/max(1, s.g)
 	for k := len(s.guess) - 1; k >= 0; k-- {
 		for m := margins - 1; m >= 0; m-- {
@@ -123,7 +123,7 @@ func (d *drills) judge(end int64, s *scene) {
 			}
 			d.hidden[k][m] = keep*d.hidden[k][m] + w*hidden
 			d.early[k][m] = keep*d.early[k][m] + w*early
-			if cost := s.price*d.early[k][m] - s.g*d.hidden[k][m]; cost <= least {
+			if cost := s.worth*d.early[k][m] - s.g*d.hidden[k][m]; cost <= least {
 				least, d.guess, d.margin = cost, k, m
 			}
 		}
@@ -132,7 +132,7 @@ func (d *drills) judge(end int64, s *scene) {
 }
 
 // pace is for how long a byte lasted lately, in ns.
-func (d *drills) pace(now moment) float64 {
+func (d *starts) pace(now moment) float64 {
 	then := d.rings[noGuess].at(d.rings[noGuess].next - 1 - paceOver)
 	return float64(now.time-then.time) / float64(max(1, now.total-then.total))
 }
