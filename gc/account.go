@@ -112,8 +112,8 @@ func (l *accountLog) less(c *Collector, bytes int64, why uint32, space pressure.
 	}
 }
 
-// An accountWalk is the memory that others count and free as a cycle sees it: what it
-// finds dead, finalizers and cleanups give back.
+// An accountWalk is the memory that others count and free as a cycle sees it: finalizers and
+// cleanups give it back.
 type accountWalk ownership
 
 // accounts are Account's, and one for each library that counts.

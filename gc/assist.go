@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// assist holds a caller that adds bytes beside the cycle r for its share of what is
-// left of it: as long as the cycle takes for each time that the room up to the limit
+// assist holds a caller that adds bytes beside the cycle r for its share of the rest
+// of r: as long as the cycle takes for each time that the room up to the limit
 // is filled. That is how Go's mark makes allocations assist it (runtime/mgcpacer.go).
 func (o *ownership) assist(r *collection, bytes int64) {
 	limit := o.limit.Load()

@@ -67,7 +67,7 @@ type Collector struct {
 // A walker knows of memory that cycles give back: a WeakRegistry[W] of any W.
 type walker interface {
 	promoteAll()      // is called before a mark
-	walk(*collection) // is called after it; what it finds dead it adds to the cycle
+	walk(*collection) // is called after it; adds the dead to the cycle
 	Len() int
 }
 
@@ -79,7 +79,7 @@ type Config struct {
 	Log      *slog.Logger   // told of cycles, refusals and new policies (debug level) and of panics (error level); nil = off
 	Space    pressure.Space // of the memory given to Own
 	Limit    int64          // budget of the memory given to Own, in bytes; 0 = none known. A goal: see [Own]
-	Caps     Caps           // what it may take from the program at most
+	Caps     Caps           // the most that it may take from the program
 	Idle     time.Duration  // after 1 to 1.5 times this long without an allocation one cycle runs, unless the policy is never; 0 = 1 s, below 0 = off
 }
 
@@ -244,8 +244,8 @@ func (c *Collector) Due() bool {
 	return d.Action != Skip
 }
 
-// decide asks the policy at p. The caller has filled in Now, At and what it knows
-// of itself. If the gate under most pressure is g, its live bytes are live, which
+// decide asks the policy at p. The caller has filled in Now, At and its own
+// request or wait. If the gate under most pressure is g, its live bytes are live, which
 // the caller has just read. It returns that gate with the answer. The caller holds
 // mu.
 func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {

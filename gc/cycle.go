@@ -33,7 +33,7 @@ type collection struct {
 	waited   time.Duration // for finalizers and cleanups, which is no cost of the cycle
 	batches  []*batch      // found dead
 	objects  int           // given back so far
-	over     bool          // what is given back from now on comes too late to be its yield
+	over     bool          // releases that end from now on are too late for its yield
 }
 
 const noOne = time.Duration(1<<63 - 1)
@@ -47,7 +47,7 @@ func (c *Collector) newCollection(trigger Trigger, d Decision, gate *Gate) *coll
 }
 
 // Collect runs a cycle that begins after the call, and returns it once
-// what it has found dead has been given back. It does not wait for a release that
+// the memory of the dead has been given back. It does not wait for a release that
 // takes longer than 100 ms while no other ends, nor for more than a second after
 // the mark. Calls that come in meanwhile share the next cycle. The ladder of a
 // pool calls it with [TriggerRefusal]. It returns the zero Cycle if the collector
@@ -164,7 +164,7 @@ func (c *Collector) drive(r *collection) {
 	}
 }
 
-// mark runs the cycle, and finds what is dead.
+// mark runs the cycle, and finds the dead.
 func (c *Collector) mark(r *collection) {
 	c.settling.Lock()
 	defer c.settling.Unlock()

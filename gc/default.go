@@ -26,7 +26,7 @@ var theDefault struct {
 }
 
 // defaultShare is the share of the memory of a container that a Go process should
-// use, as in KimMachineGun/automemlimit: the rest is for what it does not count.
+// use, as in KimMachineGun/automemlimit: the rest is for memory that nobody counts.
 const defaultShare = 0.9
 
 func newDefault() *Collector {
@@ -75,7 +75,7 @@ func (c *Collector) misuse(text string, attrs ...slog.Attr) {
 }
 
 // alive are the collectors that track something. A program may forget a collector,
-// but what its owners hold still has to be given back.
+// but the memory of its owners still has to be given back.
 var alive sync.Map // of *Collector
 
 // stayAwake keeps the collector alive as long as it tracks something, and checks whether

@@ -56,7 +56,7 @@ func (f footprint) library(name string) Counted {
 	return Counted{}
 }
 
-// held is what is in use, by the best that is known: what an allocator keeps is no part of it.
+// held is the memory in use, as far as known. Free memory that an allocator keeps is no part of it.
 func (f footprint) held() int64 {
 	outside := f.outside()
 	if f.cKept > 0 {
@@ -77,7 +77,7 @@ type Diagnosis struct {
 	Next    string // the step to take
 
 	before  footprint
-	after   footprint // once two cycles had run, so that what is left is in use or kept
+	after   footprint // once two cycles had run, so that the rest is in use or kept
 	later   footprint // the same again at the end of the window
 	growing []growing // what grew most in the window, most first: at most five
 }
@@ -95,7 +95,7 @@ var allocator atomic.Pointer[func() (inUse, kept int64)]
 // it keeps, in bytes. Package gc/with/malloc gives glibc's.
 func SetAllocatorStats(read func() (inUse, kept int64)) { allocator.Store(&read) }
 
-// What a verdict takes: so many bytes, and so large a share of what is resident.
+// The least bytes, and the least share of resident memory, for a verdict.
 const (
 	diagnoseLeast = 16 << 20
 	diagnoseShare = 0.2
@@ -104,10 +104,10 @@ const (
 )
 
 // Diagnose runs two cycles, waits for the window, which may be 0, runs two more, and
-// says why the process holds what it holds. Without a window it cannot see growth. It
+// says why the process holds so much. Without a window it cannot see growth. It
 // blocks for all of that; beside the cycles it stops the world for the stacks. It is
 // safe for concurrent use, and ends early with ctx. Outside Linux resident memory is not known, and the verdict
-// rests on the Go heap and on what is counted.
+// rests on the Go heap and on the counted bytes.
 func (c *Collector) Diagnose(ctx context.Context, window time.Duration) Diagnosis {
 	d := Diagnosis{Verdict: healthy, before: c.footprint()}
 	drained := c.collectAll()
@@ -133,7 +133,7 @@ func (c *Collector) Diagnose(ctx context.Context, window time.Duration) Diagnosi
 	return d
 }
 
-// decide compares what lags, what grows and what is kept.
+// decide compares garbage, growth and free memory that is kept.
 func (d *Diagnosis) decide() {
 	all := max(1, d.before.resident.Anonymous)
 	large := func(bytes int64) bool {
@@ -246,7 +246,7 @@ func (c *Collector) collectAll() bool {
 	return true
 }
 
-// growth reads what is alive by stack.
+// growth reads live bytes and goroutines by stack.
 func growth() map[string]growing {
 	all := map[string]growing{}
 	n, _ := runtime.MemProfile(nil, false)

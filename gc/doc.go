@@ -9,7 +9,7 @@
 //
 // # Embedding
 //
-// A program says what it holds in one of three ways: [Own], if an object holds the
+// A program declares its memory in one of three ways: [Own], if an object holds the
 // memory ([Count], if a finalizer or a cleanup of the object frees it); [Collector.Account],
 // if it counts bytes itself; [Watch], if somebody else
 // counts them. EMBEDDING.md says which is for whom. What it may rely on:

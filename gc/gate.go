@@ -186,7 +186,7 @@ func (c *Collector) kept(top *Gate) (bytes int64) {
 	return bytes
 }
 
-// setWake does not store what is there already: a store costs more than a load.
+// setWake does not store the same value again: a store costs more than a load.
 func (g *Gate) setWake(wake int64) {
 	if g.wake.Load() != wake {
 		g.wake.Store(wake)
@@ -236,7 +236,7 @@ func (g *Gate) rebase() pressure.Sample {
 	return s
 }
 
-// fill completes a point with what is known about g. The caller holds mu.
+// fill completes a point with the state of g. The caller holds mu.
 func (c *Collector) fill(p *Point, g *Gate, s pressure.Sample) {
 	allocated := g.source.Allocated()
 	p.Sample = s

@@ -84,8 +84,8 @@ func checkRelease[T, A any](c *Collector, owner *T, release func(A), arg *A, poi
 			panic(fmt.Sprintf("gc: Own with an argument of type %v that refers to the owner: it would keep the owner alive for ever. Pass what the release needs instead, such as the C pointer", reflect.TypeFor[A]()))
 		}
 	}
-	// A func is a pointer to its code pointer and, behind that, what it has
-	// captured; of a method value that is the receiver. Behind a func that has
+	// A func is a pointer to its code pointer and, behind that, to its captured
+	// variables; of a method value that is the receiver. Behind a func that has
 	// captured nothing lies other data of the program's.
 	closure := *(**[2]uintptr)(unsafe.Pointer(&release))
 	if p := closure[1]; p < from || p >= to {

@@ -169,7 +169,7 @@ func (c *Collector) noteBusy(now time.Duration) {
 	b.from, b.processor, b.cycles, b.exposed = now, c.stats.Processor, cycles, c.stats.Exposed
 }
 
-// An overLimit is what is known of a limit of Own that cycles do not keep.
+// An overLimit is the state of a limit of Own that cycles do not keep.
 type overLimit struct {
 	now  bool
 	told [3]bool       // by cause

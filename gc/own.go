@@ -248,7 +248,7 @@ func (o *ownership) adding(bytes int64) {
 }
 
 // makeRoom waits for the cycle under way, or else for a new one. A program that
-// is above its limit with what it can reach gains nothing by that: it is
+// is above its limit with reachable memory gains nothing by that: it is
 // tried again only when an eighth of the limit has come on top.
 func (o *ownership) makeRoom(bytes, limit int64) {
 	fits := func() bool { return o.live.Load() <= limit-bytes }

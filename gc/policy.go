@@ -6,11 +6,11 @@ import "github.com/eagergc/eagergc/gc/policy"
 type (
 	// A Policy decides whether to collect.
 	Policy = policy.Policy
-	// A Point is what a policy sees.
+	// A Point is the situation that a policy decides on.
 	Point = policy.Point
 	// A Decision is its answer.
 	Decision = policy.Decision
-	// A Cycle is what it is told of a collection that has ended.
+	// A Cycle reports a collection that has ended.
 	Cycle = policy.Cycle
 	// An Action is what a policy asks for.
 	Action = policy.Action

@@ -64,7 +64,7 @@ func (r *recorder) cycle(c Cycle, g *Gate) {
 	})
 }
 
-// Labels of the Mark events whose Bytes are what a collector sees of its machine: they are recorded after a cycle if they
+// Labels of the Mark events whose Bytes are a collector's reading of its machine: they are recorded after a cycle if they
 // have changed.
 const (
 	HeapLabel       = "gc: bytes of the Go heap that a cycle scans"
@@ -74,10 +74,10 @@ const (
 
 var machineLabels = [...]string{HeapLabel, ProcessorsLabel, SlowdownLabel}
 
-// machineSeen is what is seen of the machine, in the order of machineLabels.
+// machineSeen is a reading of the machine, in the order of machineLabels.
 type machineSeen [len(machineLabels)]int64
 
-// machine records what is seen at a time of the collector's clock.
+// machine records a reading at a time of the collector's clock.
 func (r *recorder) machine(at time.Duration, g *Gate, seen machineSeen) {
 	for i, x := range seen {
 		if x != r.seen[i] {

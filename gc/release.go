@@ -13,10 +13,10 @@ import (
 // a cycle, panic, or end its goroutine. So it runs on worker goroutines, apart from
 // cycles. There is one as long as that is enough. A cycle waits while its releases
 // make progress. A worker whose release does not return is left behind, and another
-// takes over what is not begun.
+// takes over the objects that are not begun.
 //
 // The runtime clears weak pointers to an object when it queues the object's finalizer. So
-// what is found dead waits until the finalizers that are queued by then have run.
+// dead objects wait until the finalizers that are queued by then have run.
 type releases struct {
 	patience int // polls without progress after which the workers at work are left behind
 	bound    int // polls after which a cycle waits no longer
@@ -183,7 +183,7 @@ func (r *releases) hire() {
 func (r *releases) take(w *worker) {
 	w.batch, w.i = r.ready[0], r.ready[0].next
 	if w.batch.next++; w.batch.next == w.batch.n {
-		r.ready[0] = nil // or what it owned would stay reachable
+		r.ready[0] = nil // or its objects' arguments would stay reachable
 		r.ready = r.ready[1:]
 	}
 	r.waiting--

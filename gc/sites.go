@@ -32,8 +32,8 @@ type sample struct {
 	born  uint64 // cycles that had settled
 }
 
-// samples are a few of the owners, chosen at random by their bytes, and the oldest
-// of those that are still there.
+// samples are a few of the owners, chosen at random by their bytes, and kept
+// while these are tracked.
 type samples struct {
 	next atomic.Int64 // gross bytes at which the next owner is chosen
 
@@ -45,7 +45,7 @@ type samples struct {
 }
 
 // On average one owner in sampleRate bytes is chosen, as Go's heap profile does
-// (runtime.MemProfileRate is 512 KiB; what is owned is larger than Go objects are), and one in sampleOwners
+// (runtime.MemProfileRate is 512 KiB; owned memory comes in larger pieces than Go objects), and one in sampleOwners
 // where owners are large: a stack takes 1 us, which is more than all else that Own does.
 const (
 	sampleRate    = 4 << 20

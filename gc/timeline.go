@@ -7,7 +7,7 @@ import (
 )
 
 // A Level is what a source held in one step: live bytes as the collector has read them. It reads whenever the policy is asked, right before a
-// cycle gives back what it found, when that is done, and, while the program is
+// cycle gives back memory, when that is done, and, while the program is
 // at work, each half of Config.Idle. So the top and the bottom of every tooth that
 // a cycle cuts are exact.
 type Level struct {

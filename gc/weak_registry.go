@@ -13,7 +13,7 @@ import (
 // alive. After each cycle its [Collector] walks it and has the memory of the dead
 // given back, exactly once. An owner that gives back earlier calls Untrack.
 //
-// W is what it takes to give an object's memory back. It must not refer to the
+// W is the argument of the function that gives an object's memory back. It must not refer to the
 // owner, which would keep it alive for ever. A W without pointers costs the Go
 // collector least. All methods are safe for concurrent use.
 //
@@ -170,8 +170,8 @@ func (r *WeakRegistry[W]) track(p unsafe.Pointer, bytes int64, w W) Slot {
 	return slot
 }
 
-// Untrack gives up a slot, without giving back what it owns: that is for the
-// caller now, and w and bytes are what Track was given. It returns false if
+// Untrack gives up a slot, without giving back its memory: that is for the
+// caller now, and w and bytes are those given to Track. It returns false if
 // the slot was given up before or a cycle has found its object dead.
 func (r *WeakRegistry[W]) Untrack(slot Slot) (w W, bytes int64, ok bool) {
 	s := &r.shards[slot.shard()]

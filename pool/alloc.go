@@ -10,7 +10,7 @@ import (
 
 // Alloc returns a block of at least the given bytes, for work of stream; give
 // stream 0 where there are no streams. A request for 0 bytes gets a block, too.
-// The memory holds what its last user left there. If the request does not fit,
+// The memory still has the bytes of its last user. If the request does not fit,
 // Alloc climbs the refusal ladder, which may wait for a collection, and may fail
 // with an [OutOfMemoryError]. A size out of range fails with [ErrSize].
 //
@@ -160,8 +160,8 @@ func (p *Pool) findCached(size int64, stream uint32) uint32 {
 
 // grow takes memory from the upstream and cuts a piece out of it. Bytes are
 // counted before they are taken, so that the hard limit holds at every moment. If
-// they do not fit, cached memory makes room: what is lacking, and only if there is
-// so much.
+// they do not fit, cached memory makes room for the missing bytes, if there is
+// so much of it.
 func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
 	if p.mapper != nil {
 		return p.mapMore(size, stream)

@@ -71,8 +71,8 @@ func (b *budget) SetLimits(l pressure.Limits) {
 	b.last.Soft, b.last.Hard = 0, 0
 }
 
-// update works out the budget. If the space did not answer, it uses what is
-// known from before.
+// update works out the budget. If the space did not answer, it uses the last
+// answer.
 func (b *budget) update(info pressure.Info, err error, reserved int64) {
 	if err == nil && b.Info != nil {
 		b.free = max(info.Free, 0) + reserved

@@ -4,7 +4,7 @@
 // # Model
 //
 // A [Pool] takes segments from an [Upstream] (host memory here, devices in
-// pool/cuda), cuts each [Block] out of them, and keeps what is given back for the
+// pool/cuda), cuts each [Block] out of them, and keeps freed memory for the
 // next request of the same stream. Live bytes are handed out; reserved bytes are
 // taken from the upstream; the difference is cached.
 //
@@ -16,7 +16,7 @@
 // # Invariants
 //
 //   - live <= reserved at every moment, also after failures, and reserved never grows
-//     above the hard limit. A limit that falls below what is live binds once that is freed.
+//     above the hard limit. A limit that falls below the live bytes binds once these are freed.
 //   - A block is handed out to one owner at a time and given back once. A call
 //     that breaks this panics.
 //   - A panic of an upstream or a [Reclaimable] becomes an error. The pool stays
@@ -40,7 +40,7 @@
 // The pool holds none of its locks while it calls the upstream, a Record, a
 // [Reclaimable] or other code that is not its own, or while somebody waits. So
 // all of these may use the pool. The collector holds none while it gives back
-// what is dead. It holds mu while it calls its policy, its recorder and its sources,
+// the memory of the dead. It holds mu while it calls its policy, its recorder and its sources,
 // so these must not call the collector. A test calls the pool from every such place.
 //
 // # Who holds the memory

@@ -40,7 +40,7 @@ type group struct {
 	mu     sync.Mutex       // held while pools, gates or the limits change
 	set    *pressure.Limits // by SetLimits since there were pools, in bytes; nil: none
 	pools  atomic.Pointer[[]*Pool]
-	oldest atomic.Pointer[Pool] // of those that are open, or were last
+	oldest atomic.Pointer[Pool] // of the pools that are open, or were last
 	past   atomic.Int64         // bytes that closed pools had handed out
 	gates  map[*gc.Collector]*sharedGate
 }

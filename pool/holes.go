@@ -121,7 +121,7 @@ func (c *core) trim(w window) {
 }
 
 // fill makes one piece of a place whose holes have memory now, and gives back
-// what it has beyond size.
+// the bytes beyond size.
 func (c *core) fill(place []uint32, size int64) uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,9 +191,9 @@ func (c *core) claimParts(bytes int64) (claimed []uint32, ok bool) {
 	return claimed, ok
 }
 
-// choose picks out of all, smallest first, what makes up bytes: the largest ones
-// until one suffices for the rest, and of those that suffice the smallest. It
-// picks nothing if they all do not suffice.
+// choose picks out of all, smallest first, enough for bytes: the largest ones
+// until one suffices for the rest, and then the smallest that suffices. It
+// picks nothing if all together are too small.
 func choose[T any](all []T, bytes int64, size func(T) int64) (chosen []T, ok bool) {
 	sum := int64(0)
 	for _, x := range all {

@@ -292,7 +292,7 @@ func (p *Pool) leaveLine(t turn) {
 // Its methods run on a goroutine that needs memory. They must not allocate from
 // the pool, and must not wait for a goroutine that does.
 type Reclaimable interface {
-	Purge() // gives back what is cheap to make again
+	Purge() // gives back memory that is cheap to make again
 	Drop()  // gives back everything that can be made again
 }
 

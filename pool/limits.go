@@ -8,8 +8,8 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// The limits of a group are the smallest of those that its pools were made with and
-// that SetLimits has set. What all of these leave open is the environment's.
+// The limits of a group are the smallest that its pools were made with or
+// SetLimits has set. Where all of these have none, the environment's count.
 
 var errDirectSoft = errors.New("pool: a soft limit bounds what is cached, and a pool that is Direct caches nothing")
 
@@ -53,8 +53,8 @@ func (p *Pool) Limits() (soft, hard int64) { return p.group.soft.Load(), p.hard.
 // SetLimits replaces the limits, both of them: a zero limit is none. The limits
 // are those of the device, so they change for all its pools (see [Sharer]), and go
 // before those that the pools were made with and those of the environment, until all
-// these pools are closed. They may fall below what is reserved: cached memory then
-// goes back to the upstream, what is over stays until it is freed, and until then
+// these pools are closed. They may fall below the reserved bytes: cached memory then
+// goes back to the upstream, the rest stays until it is freed, and until then
 // nothing new is reserved. It fails, and changes nothing, if a limit is a share of an
 // unknown total, and for a soft limit of a pool that is Direct over an upstream that
 // caches nothing.

@@ -237,7 +237,7 @@ func (p *Pool) CanAllocate(bytes int64, stream uint32) bool {
 // Prepare maps memory ahead of need: afterwards bytes are free in one piece for
 // work of stream, and an allocation of up to that many does not call the
 // upstream. It is for programs that know their workspaces. It collects nothing:
-// what does not fit beside what is live and garbage fails with an
+// a request that does not fit beside live bytes and garbage fails with an
 // [OutOfMemoryError]. Prepared memory is cached like any other, and goes back to
 // the upstream above the soft limit.
 func (p *Pool) Prepare(bytes int64, stream uint32) error {

@@ -38,7 +38,7 @@ type freedBlock struct {
 
 func memory(addr uintptr, n int64) []byte { return unsafe.Slice((*byte)(pointer(addr)), n) }
 
-// fill sets all bytes, by copies of what is set already.
+// fill sets all bytes, by copies of those that are set already.
 func fill(b []byte, v byte) {
 	for n := copy(b, []byte{v}); n < len(b); {
 		n += copy(b[n:], b[:min(n, 4096)])

@@ -30,7 +30,7 @@ type Config struct {
 	Warn       func(error)     // called with failures after which the pool goes on; nil = they are not told
 }
 
-// A Pool hands out memory of one space and keeps what is given back for the
+// A Pool hands out memory of one space and keeps freed memory for the
 // next request. Its methods are safe for concurrent use. A call that frees never
 // waits for a call that allocates. Make a Pool with [New].
 type Pool struct {

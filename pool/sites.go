@@ -247,7 +247,7 @@ func (p *Pool) SiteRate() int64 { return p.sites.rate }
 // only inside the pool are one site.
 func (s *sites) read() map[string]Holder {
 	s.mu.RLock()
-	all := s.all // what is in it does not change
+	all := s.all // its entries do not change
 	s.mu.RUnlock()
 	sums := map[string]Holder{}
 	for _, x := range all[1:] {

@@ -196,9 +196,9 @@ type Measurement struct {
 	Held      time.Duration // sum of the pauses of those who were held by cycles
 }
 
-// Measure calls f and says what it did, the work that it has queued included: it waits
-// for the upstream before and after. It counts what other goroutines do to the pool
-// meanwhile, too, and resets the pool's peaks. The error is f's, or that of the wait.
+// Measure calls f and reports its effect, the work that it has queued included: it waits
+// for the upstream before and after. Other goroutines' use of the pool
+// meanwhile counts, too. It and resets the pool's peaks. The error is f's, or that of the wait.
 func (p *Pool) Measure(f func() error) (Measurement, error) {
 	if err := p.flight.synchronize(p); err != nil {
 		return Measurement{}, err

@@ -57,7 +57,7 @@ func (t *tracker) Reserve(bytes, limit int64) bool {
 }
 
 // Headroom returns how many bytes may still be reserved under limit: less than 0 if
-// the limit has fallen below what is reserved.
+// the limit has fallen below the reserved bytes.
 func (t *tracker) Headroom(limit int64) int64 {
 	for t.Within != nil {
 		t = t.Within
@@ -143,9 +143,9 @@ func mustNotBeNegative(what string, bytes int64) {
 // A shard counts for a tracker. One goroutine at a time uses it; its owner guards
 // it with a lock. It takes some bytes in advance and gives them back late, so that
 // most calls touch no shared memory. The tracker's live bytes are therefore too
-// high by what its shards hold ready, at most 2 x Slack each, and never too low.
+// high by the bytes that its shards hold ready, at most 2 x Slack each, and never too low.
 // Settle makes them exact. The peak of live is exact while only one shard is in
-// use, and otherwise wrong by at most what the shards hold ready.
+// use, and otherwise wrong by at most these bytes.
 type shard struct {
 	tracker *tracker
 	Slack   int64 // bytes taken in advance; 0 = none
@@ -185,7 +185,7 @@ func (s *shard) Pending() int64 { return s.bytes }
 // Settle tells the tracker everything and holds no bytes ready.
 func (s *shard) Settle() { s.exchange(0) }
 
-// exchange tells the tracker what it has not counted yet, and leaves want bytes
+// exchange gives the tracker the counts that it lacks, and leaves want bytes
 // ready. Bytes that are only taken in advance do not count for the peak.
 func (s *shard) exchange(want int64) {
 	t := s.tracker

@@ -144,7 +144,7 @@ func (p *Pool) TrimIdle(after time.Duration) (stop func()) {
 	}
 }
 
-// Close collects what is dead and gives cached memory back to the upstream. From
+// Close collects dead arrays and gives cached memory back to the upstream. From
 // now on allocations fail with [ErrClosed]. Blocks and arrays that are not freed
 // yet stay usable, and go back to the upstream when they are freed; Warn is told of
 // them by a [LiveError]. Close the pool before its collector. To close twice is

@@ -64,7 +64,7 @@ func NewCounter(name string) *Counter {
 }
 
 // Add counts an object of so many bytes, which now exists. Call it once for each object: for
-// one that grows, Sub what it had and Add what it has. It takes one atomic addition
+// one that grows, Sub its old bytes and Add its new ones. It takes one atomic addition
 // and allocates nothing. Where the program has a collector, that may start a cycle beside
 // the caller and hold the caller for some milliseconds, within its caps. Add panics on bytes below 0.
 func (c *Counter) Add(bytes int64) {
@@ -112,7 +112,7 @@ func (c *Counter) empty(part *counterPart) {
 	c.objects += o
 }
 
-// live returns what is counted.
+// live returns the counts.
 func (c *Counter) live() (bytes, objects int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

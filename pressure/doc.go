@@ -7,7 +7,7 @@
 // holds the soft and hard limit of a space in the text form that CUDA.jl
 // documents.
 //
-// A library that holds such memory makes a [Counter], and says what it takes and gives back; [Own]
+// A library that holds such memory makes a [Counter], and tells it of bytes taken and given back; [Own]
 // does both for an object that owns memory. Libraries need nothing else of this module, and never collect: the
 // program's choice is who listens. Nobody is the default.
 //

@@ -142,6 +142,6 @@ func keyed(text []byte) map[string]int64 {
 
 // Info is what a space says of itself. Both are bytes.
 type Info struct {
-	Free  int64 // what could be taken from it now
-	Total int64 // what it has in all
+	Free  int64 // bytes that could be taken now
+	Total int64 // all of its bytes
 }

@@ -9,8 +9,8 @@ import (
 
 // Own says that owner holds bytes of memory outside the Go heap, which c counts from now on, and has
 // free(arg) called some time after owner has become unreachable, as [runtime.AddCleanup] does, whether or
-// not the program has a collector: the order relative to finalizers, and what is guaranteed, are that
-// function's. The bytes are counted off once free has returned.
+// not the program has a collector: the order relative to finalizers and the guarantees are those of that
+// function. The bytes are counted off once free has returned.
 //
 // To give the memory back earlier, stop the cleanup, free, and count off, with owner alive:
 //
@@ -75,7 +75,7 @@ func checkOwn[T, A any](c *Counter, owner *T, bytes int64, free func(A), arg *A)
 			panic(fmt.Sprintf("pressure: %s: Own with an argument of type %v that refers to the owner, and would keep it alive for ever: pass what free needs instead, such as the C pointer", c.name, reflect.TypeFor[A]()))
 		}
 	}
-	// A func is a pointer to its code pointer and, behind that, what it has captured; of a method
+	// A func is a pointer to its code pointer and, behind that, to its captured variables; of a method
 	// value that is the receiver. Behind a func that has captured nothing lies other data of the program's.
 	if p := (*(**[2]uintptr)(unsafe.Pointer(&free)))[1]; p >= from && p < to {
 		panic(fmt.Sprintf("pressure: %s: Own with a free that refers to the owner, and would keep it alive for ever: write a function that takes what it needs as its argument", c.name))

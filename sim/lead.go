@@ -28,7 +28,7 @@ func (l *Lead) Pause(d float64) {
 // Late is by how much later the device is done, if the program is held no more.
 func (l *Lead) Late() float64 { return l.late }
 
-// Wait returns what is left of a wait of length w. The device has then done all it had.
+// Wait returns the rest of a wait of length w. The device's queue is then empty.
 func (l *Lead) Wait(w float64) float64 {
 	left := max(0, w-l.held+l.late)
 	*l = Lead{measured: l.measured}

@@ -33,8 +33,8 @@ type measured struct {
 	wake    int64         // ask at an allocation once live + request reaches this
 	futile  int           // collections of the ladder in a row that freed too little
 	waits   []float64
-	learned *learner // what the policy is told; nil: the truth
-	debt    float64  // what is left to sweep of the last cycle
+	learned *learner // tells the policy; nil: the policy is told the truth
+	debt    float64  // the rest of the last cycle's sweep
 	ended   float64  // when the last cycle settled
 	totals  totals   // before the event
 	last    totals   // when the last cycle settled
@@ -117,8 +117,7 @@ func runMeasured(w *Workload, p policy.Policy, cfg Config) Result {
 	return r.finish()
 }
 
-// work lets the program work until a time, which is later by what it loses
-// beside a cycle. If the time is over, the program is late and goes on at once.
+// work lets the program work until a time, which a cycle beside it delays. If the time is over, the program is late and goes on at once.
 func (r *measured) work(until float64) {
 	left := until - r.now
 	if gap := float64(r.IdleGap); gap > 0 && left > gap {
@@ -274,7 +273,7 @@ const (
 	maxDouble  = 3
 )
 
-// climb runs the ladder's cycle and returns what it freed.
+// climb runs the ladder's cycle and returns the bytes that it freed.
 func (r *measured) climb(z, at int64) int64 {
 	extra := float64(r.Machine.Ladder)
 	if r.futile > 0 {
@@ -294,7 +293,7 @@ func (r *measured) climb(z, at int64) int64 {
 	return freed
 }
 
-// queued is how long the device works on at what it has: all up to the end of the
+// queued is how long the device still works on its queue: all up to the end of the
 // next wait.
 func (r *measured) queued() float64 {
 	r.wait = max(r.wait, r.event)

@@ -17,8 +17,8 @@ func Optima() []string { return []string{"optimum-blocking", "optimum-overlap", 
 var errBaseOnly = errors.New("sim: an optimum is known in the base world alone, without a machine")
 
 // Optimum replays w under the named one of [Optima], which knows the whole workload, and returns
-// a proven lower bound on what it makes least, too. It fails with [ErrNoSchedule] where the limit is too small,
-// with [ErrTooLong], and with a Machine; the result then says what was to be run, and no more.
+// a proven lower bound of its objective, too. It fails with [ErrNoSchedule] where the limit is too small,
+// with [ErrTooLong], and with a Machine; the result then has the settings of the run alone.
 func Optimum(name string, w *Workload, cfg Config) (r Result, bound time.Duration, err error) {
 	var s schedule
 	switch {
@@ -86,7 +86,7 @@ type step struct {
 // Where the cost of a cycle depends on the objects (see [Cost]), every cycle is
 // counted at the least that it could cost there: with only the reachable objects
 // tracked, and none freed. Exposed is then a lower bound; a run of the schedule
-// shows what it really costs.
+// shows its real cost.
 func optimumBlocking(w *Workload, limit int64, cost Cost) (schedule, error) {
 	if limit <= 0 {
 		return schedule{}, nil

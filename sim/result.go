@@ -41,7 +41,7 @@ func (r *Result) Objective() time.Duration {
 	return r.Delay() + time.Duration(CPUPrice*float64(r.GCBusy))
 }
 
-// Delay is what the program lost: exposed pause, and what it was slowed beside
+// Delay is the program's loss: exposed pause, and the slowdown beside
 // overlapped cycles. A machine has other reasons to take longer, or less long, than was
 // recorded, which do not count.
 func (r *Result) Delay() time.Duration { return r.ExposedPause + r.Slowed }

@@ -9,7 +9,7 @@ import (
 
 // Told distorts what a policy sees: limit and cost, times a factor. The zero value is the truth.
 type Told struct {
-	Limit   float64 // the limit is told to be so many times what it is; 0: as it is
+	Limit   float64 // factor of the limit that is told; 0: as it is
 	Cost    float64 // the same of the cost of a cycle
 	Learned bool    // cost and slowdown are what a gc.Collector has learned from the cycles of the run
 }
@@ -38,7 +38,7 @@ type learner struct {
 	random  *rand.Rand
 }
 
-// newLearner returns what is known before the first cycle. Collectors see in the end that the program is slowed by
+// newLearner returns the state before the first cycle. Collectors see in the end that the program is slowed by
 // as much as sees.
 func newLearner(cores int, heap int64, sees float64, seed uint64) *learner {
 	n := max(1, cores)

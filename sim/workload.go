@@ -211,7 +211,7 @@ func (c *compiler) sync(t int64, e trace.Event) error {
 	return nil
 }
 
-// An object is one that is there: what it has, and the number of its allocation.
+// An object is live: its bytes, and the number of its allocation.
 type object struct {
 	bytes  int64
 	number int32

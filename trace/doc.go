@@ -1,5 +1,5 @@
-// Package trace holds the events of a program's memory outside the Go heap: what
-// it allocated, dropped, freed and waited for, and what its collector did.
+// Package trace holds the events of a program's memory outside the Go heap:
+// allocations, drops, frees and waits, and the cycles of its collector.
 //
 // # The model
 //

@@ -17,7 +17,7 @@ import (
 type File struct {
 	*Writer
 	file *os.File
-	path string // what it will be called; "" if it has its name
+	path string // its name once it is whole; "" if it has it already
 }
 
 // Create starts a file that [File.Close] will put at path, with the Name, Start and

@@ -142,7 +142,7 @@ func (t table) place(n int) int {
 	return 0
 }
 
-// number returns field n, which has so many bytes, or what is meant where it is absent.
+// number returns field n, which has so many bytes, or absent.
 func (t table) number(n, size int, absent int64) int64 {
 	at := t.place(n)
 	if at == 0 {

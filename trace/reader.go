@@ -22,7 +22,7 @@ type TruncatedError struct {
 	Batches int   // whole record batches that were read
 	Events  int   // events in them
 	Offset  int64 // byte offset of the first message that is not whole
-	Err     error // what is missing
+	Err     error // the missing part
 }
 
 func (e *TruncatedError) Error() string {
@@ -497,7 +497,7 @@ func (r *reader) batch(t table, body []byte) error {
 		if err != nil {
 			return fmt.Errorf("column %q: %w", format[c].name, err)
 		}
-		if c == 0 { // what is there, not what the header says
+		if c == 0 { // by the rows that are there, not by the header
 			events = r.grow(b.rows)
 		}
 		set(c, events, data)

@@ -14,7 +14,7 @@ const MaxBytes = int64(1) << 62
 type EventError struct {
 	Index int   // of the event
 	Event Event //
-	Err   error // what is wrong with it
+	Err   error // the fault
 }
 
 func (e *EventError) Error() string {
@@ -25,7 +25,7 @@ func (e *EventError) Unwrap() error { return e.Err }
 
 // Validate returns an [EventError] for the first event that breaks an invariant
 // of the package, or nil. Beside the objects that are live at once it takes a bit for
-// each other one, and where there is a Free, what is dropped and not yet freed.
+// each other one, and where there is a Free, the objects that are dropped and not yet freed.
 func (t *Trace) Validate() error {
 	v := validator{labels: len(t.Labels), objects: make(map[uint64]object), freed: make(idSet)}
 	v.dropEnds = !slices.ContainsFunc(t.Events, func(e Event) bool { return e.Kind == Free })

@@ -11,7 +11,7 @@ type Codec struct {
 
 var zstd atomic.Pointer[Codec]
 
-// UseZstd makes this process read files that are packed with zstd, and pack what it
-// writes, to about a tenth. The package trace/formats/zstd calls it when it is
+// UseZstd makes this process read files that are packed with zstd, and pack its own,
+// to about a tenth. The package trace/formats/zstd calls it when it is
 // imported.
 func UseZstd(c Codec) { zstd.Store(&c) }

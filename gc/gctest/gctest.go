@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Drain runs cycles until the finalizers and cleanups of what is dead have run, and of what
-// only those kept alive: a chain of them takes one cycle or two for each link. Where objects with
+// Drain runs cycles until the finalizers and cleanups of dead objects have run, and those of objects
+// that only they kept alive: a chain of them takes one cycle or two for each link. Where objects with
 // finalizers die all the time, as in a server beside the test, it stops after 50 cycles. It fails the test if one
 // that is due does not end within a minute in which no other ends, either.
 func Drain(t testing.TB) {
@@ -28,7 +28,7 @@ func Drain(t testing.TB) {
 		before := readPending()
 		runtime.GC() // returns once the sweep has queued all that are due
 		now := wait(t)
-		if quiet++; !now.known || now.queued != before.queued { // Go 1.24 does not say what is queued
+		if quiet++; !now.known || now.queued != before.queued { // Go 1.24 does not count the queue
 			quiet = 0
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // NoLeak fails the test if, once it has ended and [Drain] has run, a library counts more through package
-// pressure than it does now. It names the library and where what is left was made: for [pressure.Own] the
+// pressure than it does now. It names the library and where the rest was made: for [pressure.Own] the
 // stacks of owners that the program can reach; for Add, the stacks of objects of the sizes that
 // are left, since a Sub does not say which object it is for. Until the test ends each Add and Own costs a stack.
 func NoLeak(t testing.TB) {
@@ -57,7 +57,7 @@ type made struct {
 
 type group struct {
 	n      int
-	owners []weak.Pointer[byte] // of those that have one
+	owners []weak.Pointer[byte] // of objects that have one
 }
 
 func (w *watch) join(name string, live func() (bytes, objects int64)) func(int64, unsafe.Pointer) {
@@ -107,7 +107,7 @@ func (w *watch) report() string {
 	return strings.Join(all, "\n")
 }
 
-// stacks lists where what is left was made, most bytes first.
+// stacks lists where the rest was made, most bytes first.
 func (l *library) stacks() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

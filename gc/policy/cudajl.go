@@ -24,7 +24,7 @@ import "time"
 type cudajl struct {
 	blocking
 	Poll  time.Duration // a wait no longer than this does not count as one
-	Young float64       // what its cycles cost, as a share of a full one's; 0 = a full one's
+	Young float64       // cost of its cycles, as a share of a full one's; 0 = a full one's
 
 	last  time.Duration // when it last decided to collect
 	cost  float64       // smoothed cost of a cycle, ns
@@ -49,7 +49,7 @@ func (p *cudajl) params() []Param {
 	}
 }
 
-// CycleShare is what the policy's cycles cost, as a share of a full one's.
+// CycleShare is the cost of the policy's cycles, as a share of a full one's.
 func (p *cudajl) CycleShare() float64 { return p.Young }
 
 // Decide is maybe_collect.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An Expectation is what a [Collector] expects of the next cycle, and tells its policy. It starts from
-// what cycles take elsewhere, and learns from those that are measured. It is exported so that a
+// An Expectation is the expected cost of the next cycle, which a collector tells its policy. It starts from
+// cycles measured elsewhere, and learns from those that are measured. It is exported so that a
 // simulation can tell what a collector would. One goroutine at a time uses it. Make one with [NewExpectation].
 type Expectation struct {
 	Cost     time.Duration // see Point
@@ -29,7 +29,7 @@ type Measured struct {
 	Waiting    int           // goroutines that could run and did not, summed over the polls, in each at most as many as the cycle may displace: a quarter of the processors, rounded up
 }
 
-// NewExpectation returns what is expected before the first cycle, by a program with so many
+// NewExpectation returns the expectation before the first cycle, of a program with so many
 // processors (GOMAXPROCS), no heap and no objects: see [Expectation.See].
 func NewExpectation(processors int) *Expectation {
 	n := float64(processors)
@@ -65,7 +65,7 @@ type costModel struct {
 
 // In a program that works a cycle of Go 1.26 takes about 0.7 ms with hardly any heap, and for each MiB of the
 // heap that has pointers 0.41 ms more on two cores and 0.2 to 0.23 on four, since idle cores mark too. So the
-// machines of results/2026-11-22-fidelity take 0.9 to 1.2 times what is expected. The processor time is that of an idle
+// machines of results/2026-11-22-fidelity take 0.9 to 1.2 times as long as expected. The processor time is that of an idle
 // program: 0.1 ms, and 0.25 on two cores of an AMD EPYC. A tracked object adds a step to the walk and a weak
 // handle to the mark. The factor that the model learns is for the machine and its load.
 const (

@@ -2,9 +2,9 @@ package policy
 
 import "math/bits"
 
-// A forecast says how many bytes the program is about to allocate, from what followed
-// when it last did what it does now. What it does is its last tokens, which are its syncs and its large
-// requests, and how many grains it has grown since the last of them.
+// A forecast says how many bytes the program is about to allocate, from the past:
+// a situation that comes again is followed by the same. A situation is the last tokens, which are syncs and large
+// requests, and how many grains the program has grown since the last token.
 type forecast struct {
 	tokens [longest]uint64
 	count  int
@@ -24,7 +24,7 @@ const longest = 24
 // keys are hashes of a situation, one for each context.
 type keys [len(contexts)]uint64
 
-// A situation is what is known of one. Bytes below 0 are not known.
+// A situation is the memory of one. Bytes below 0 are not known.
 type situation struct {
 	key        uint64
 	last, most int64 // that followed the last time, and the most lately
@@ -106,7 +106,7 @@ func (f *forecast) visit(k *keys, note func(*situation)) {
 	}
 }
 
-// recall returns what is known of the present. What followed is 0 if it is not known.
+// recall returns the present situation. Last and most are 0 if they are not known.
 func (f *forecast) recall() situation {
 	now := situation{kept: -1}
 	for i, key := range f.here {

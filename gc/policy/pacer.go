@@ -111,7 +111,7 @@ func (p *pacer) learn(at *Point, budget, grain int64) {
 		}
 	}
 	wait := 0.
-	if at.At == Sync && at.Wait > 0 { // what it hides, in bytes
+	if at.At == Sync && at.Wait > 0 { // the hidden part of a cycle, in bytes
 		saved := p.starts.cost - float64(max(0, at.Cost-at.Wait))
 		wait = float64(min(toBytes(saved/worth), budget/2))
 	}
@@ -172,7 +172,7 @@ type correction struct {
 
 const keepLength = 0.9 // per cycle: the last ten count
 
-// of corrects what is told about a cycle.
+// of corrects the expected length of a cycle.
 func (s *correction) of(told time.Duration) time.Duration {
 	if s.meant <= 0 {
 		return told
@@ -199,7 +199,7 @@ const (
 	observedMore = 4 // times as many the next time
 )
 
-// of notes what is live, and returns the limit to go by.
+// of notes the live bytes, and returns the limit to go by.
 func (c *observedLimit) of(live, told int64) int64 {
 	c.granted = max(c.granted, live)
 	if c.cycles >= c.keep {

@@ -15,8 +15,8 @@ import (
 type Param struct {
 	Name     string // the key in key=value
 	Default  string // text of the default
-	Values   string // what it takes, with its unit and range
-	Doc      string // what it does, in a line
+	Values   string // its values, with unit and range
+	Doc      string // its effect, in a line
 	Headline bool   // always written, first and without its key: threshold:0.8
 
 	reset func()             // put the default into the policy's field

@@ -12,7 +12,7 @@ import (
 type Policy interface {
 	// Decide answers one point. It must not block.
 	Decide(Point) Decision
-	// Observe is told of every finished cycle, also of those that the policy did
+	// Observe is told of every finished cycle, also of cycles that the policy did
 	// not ask for: after refusals, by explicit calls, and the runtime's own.
 	Observe(Cycle)
 	// String returns the text form that Parse reads.
@@ -50,7 +50,7 @@ type Point struct {
 	Cycles    uint64          // cycles so far, those of the runtime included
 }
 
-// work is the processor time of a cycle that is started now, which is what it costs where
+// work is the processor time of a cycle that is started now: its cost where
 // nobody waits for it.
 func (p *Point) work() time.Duration { return known(p.Work, p.Cost) }
 

@@ -11,7 +11,7 @@ import (
 // An Info describes one policy that [Parse] knows, for help texts and tables.
 type Info struct {
 	Name   string  // what Parse calls it
-	Doc    string  // what it does, in a line
+	Doc    string  // the rule, in a line
 	Source string  // whose rule it is; empty if it is a control, or our own or yours
 	Scaled string  // the variant for memory far larger than the rule was made for; empty if it needs none
 	Params []Param // in order; the first may be given without its key
@@ -29,7 +29,7 @@ func List() []Info {
 }
 
 // Register makes a policy of your own known by name: to [Parse], and so to every command and
-// table. Doc says in a line what it does. Each call of fresh makes a new policy, whose String is the
+// table. Doc is the rule in a line. Each call of fresh makes a new policy, whose String is the
 // name. A name consists of lower-case letters, digits and dashes, and begins with a letter. Register
 // panics if it does not, if the name is taken, or if fresh makes another policy than that.
 // Call it from an init function or from main, before the first Parse of the name. It is

@@ -4,7 +4,7 @@ package policy
 // no block for an allocation, before more memory is taken from the device. While
 // less than Reserved of the device is reserved, it does nothing. Otherwise it
 // collects: fully if more than Allocated of the device is in use, or more than
-// Reuse of what is reserved, else lightly. Go has only one kind of collection,
+// Reuse of the reserved bytes, else lightly. Go has only one kind of collection,
 // so the last two ratios change the reason and nothing else.
 //
 // The cache takes memory in segments: 2 MiB for a request up to 1 MiB, 20 MiB for
@@ -22,7 +22,7 @@ type rtorch struct {
 	blocking
 	Reserved  float64 // of the device, 0..1
 	Allocated float64 // of the device, 0..1
-	Reuse     float64 // of what is reserved, 0..1
+	Reuse     float64 // of the reserved bytes, 0..1
 
 	reserved int64 // by the cache, in segments
 	request  int64 // of the allocation that collected

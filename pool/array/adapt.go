@@ -25,7 +25,7 @@ import (
 // at any depth. What occurs twice is copied twice. Values that point to themselves are
 // not for Adapt.
 //
-// Adapt fails, and frees what it has made, with the error of [From], and where the
+// Adapt fails, and frees the arrays that it has made, with the error of [From], and where the
 // types do not correspond or a field that holds an array is not exported.
 func Adapt[To, From any](p *pool.Pool, from From, on ...On) (To, error) {
 	to, _, err := adapt[To](p, from, on)
@@ -184,7 +184,7 @@ func at(path string) string {
 
 func (a *adaptation) moveFields(to, from reflect.Value, path string) error {
 	if to.Type() == from.Type() {
-		to.Set(from) // also what is not exported
+		to.Set(from) // unexported fields, too
 	}
 	for i := range to.NumField() {
 		f := to.Type().Field(i)

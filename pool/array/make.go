@@ -13,7 +13,7 @@ func From[T any](p *pool.Pool, from []T, on ...On) (Array[T], error) {
 }
 
 // Like returns an array of as many elements as a, in its pool and with its extents.
-// The memory holds what its last user left there: see [New]. The zero value is like
+// The memory still has the bytes of its last user: see [New]. The zero value is like
 // itself.
 func Like[T any](a Array[T], on ...On) (Array[T], error) {
 	if a.m == nil {

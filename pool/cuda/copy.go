@@ -32,7 +32,7 @@ func (s *Stream) fillPattern(dst uintptr, pattern []byte, count int64) error {
 	if err := s.upload(dst, pattern); err != nil {
 		return err
 	}
-	for done := int64(1); done < count; done *= 2 { // copy what is there behind itself
+	for done := int64(1); done < count; done *= 2 { // the first bytes behind themselves
 		if err := s.Copy(dst+uintptr(n*done), dst, n*min(done, count-done)); err != nil {
 			return err
 		}

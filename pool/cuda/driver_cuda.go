@@ -262,7 +262,7 @@ func mapChunks(d *Device, addr uintptr, bytes int64, memory []chunk, users []int
 		(*C.uint64_t)(unsafe.SliceData(memory)), (*C.int32_t)(unsafe.SliceData(users)), C.int(len(users))))
 }
 
-// mapAccess lets devices use what is mapped.
+// mapAccess lets devices use mapped memory.
 func mapAccess(d *Device, addr uintptr, bytes int64, users []int32) error {
 	return check("cuMemSetAccess", d.index, C.eg_access(C.handle(d.ctx), C.uint64_t(addr), C.size_t(bytes),
 		(*C.int32_t)(unsafe.SliceData(users)), C.int(len(users))))

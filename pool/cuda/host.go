@@ -15,7 +15,7 @@ import (
 // returns. The block goes back to the pinned pool when the copy has ended. Without
 // it, and where the pinned pool has no room or the slice is larger than 64 MiB, an
 // upload from memory that is not page-locked blocks for about as long as the copy
-// takes. Nil undoes it. Stats of the pinned pool say what is on its way.
+// takes. Nil undoes it. Stats of the pinned pool count the bytes on their way.
 func (d *Device) stageThrough(pinned *pool.Pool) { d.staging.Store(pinned) }
 
 const mostStaged = 64 << 20 // bytes; the copy by the processor is then most of the time
@@ -47,7 +47,7 @@ type Registered[T any] struct {
 	r *registration
 }
 
-// A registration is what is to be undone.
+// A registration undoes a Register.
 type registration struct {
 	dev  *Device
 	addr uintptr

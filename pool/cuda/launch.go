@@ -20,7 +20,7 @@ type Shared int
 // are used as by [With]: the work comes after all that used them before, and their
 // memory stays until it is done.
 //
-// Where the kernel comes from PTX text, numbers are converted to what it declares, so
+// Where the kernel comes from PTX text, numbers are converted to the declared types, so
 // that 0.5 and n do for a .f32 and a .u32; Launch fails if one does not fit, an array
 // is given for a number, or their count differs. A kernel of a cubin declares nothing:
 // there numbers are taken as they are, an int as 64 bits.

@@ -56,7 +56,7 @@ type chunkDriver interface {
 	end(stream uint32) (mark, error)               // of the work of stream so far
 	capturing(stream uint32) (bool, error)         // whether work of stream is recorded
 	total() (int64, error)                         // bytes of the device
-	access(addr uintptr, bytes int64, n int) error // lets device n use what is mapped
+	access(addr uintptr, bytes int64, n int) error // lets device n use mapped memory
 }
 
 // A mark is a place in the work of a stream.
