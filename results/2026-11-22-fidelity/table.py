@@ -15,9 +15,9 @@ def load(file):
     all = {kind: collections.defaultdict(dict) for kind in ("live", "sim")}
     with (gzip.open if file.endswith(".gz") else open)(file, "rt") as f:
         for r in map(json.loads, f):
-            kind, _, policy = r["policy"].rpartition(":")
+            kind, policy = ("sim", r["policy"][4:]) if r["policy"].startswith("sim:") else ("live", r["policy"])
             r["cycles"] = r["collections"] + r["refusal_collections"]
-            all[kind or "live"][r["where"], r["ballast"], r["trace"], r["limit_factor"], policy][r["run"]] = r
+            all[kind][r["where"], r["ballast"], r["trace"], r["limit_factor"], policy][r["run"]] = r
     return all
 
 
