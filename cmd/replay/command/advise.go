@@ -36,7 +36,7 @@ func newAdvise() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advise FILE...",
 		Short: "Say which policy and which limit a program needs, and what that saves",
-		Long: `advise finds, for each recording, the policy that does with the smallest limit: it
+		Long: `advise finds, for each recording, the policy that needs the smallest limit: it
 refuses nothing there, and loses at most --lost of the recorded time. It says what
 that policy costs, what the others would, how sure that is, and what to write into
 the program. Where neither --cycle nor --machine says what a cycle takes, it is
@@ -116,10 +116,10 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.` + wo
 	s.oneCost(cmd)
 	s.limits = "1x" // of the grid; advice finds its own
 	f := cmd.Flags()
-	f.StringVar(&heap, "heap", "64MiB", "`size` of the program's Go heap with pointers, which is what a cycle costs")
-	f.StringVar(&device, "device", "0", "the most `bytes` that there are, such as 80GiB: no larger limit is advised; 0: any")
-	f.StringVar(&lost, "lost", "1%", "the most `share` of the recorded time that may be lost to pauses and cycles")
-	f.IntVar(&worlds, "worlds", 10, "in how many `other` simulations the limit must do, too: waits foretold wrong, cycles 0.7 to 1.4 times as long")
+	f.StringVar(&heap, "heap", "64MiB", "`size` of the program's Go heap with pointers, which decides what a cycle costs")
+	f.StringVar(&device, "device", "0", "`bytes` of the device, such as 80GiB: no larger limit is advised; 0: any limit")
+	f.StringVar(&lost, "lost", "1%", "largest `share` of the recorded time that may be lost to pauses and cycles")
+	f.IntVar(&worlds, "worlds", 10, "`number` of varied simulations in which the limit must do, too: predicted waits that are wrong, cycles 0.7 to 1.4 times as long")
 	formatFlag(cmd, &format, ", an object to a line for each recording", "text", "json")
 	return cmd
 }

@@ -28,19 +28,21 @@ func newCalibrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate [RUN.arrows]",
 		Short: "Measure what cycles and allocations cost on this machine, or read it from a run",
-		Long: `calibrate executes programs as replay live does, made-up ones or with --like your
-app's recording, under a policy that collects in many ways: with the program held,
-beside its work, beside its waits, and after refusals; in rhythms, from 0.1 ms to
-300 ms between two cycles; with few and many objects to track and to give back. From
-that it finds the machine: what a mark, a sweep, the giving back and the refusal
-ladder take, what it does to a cycle how soon it comes after the last one, how long what
-is dropped still counts, how much longer work takes beside a cycle, and how much all
-that varies. It says how well the machine explains cycles that it was not fitted to.
+		Long: `calibrate finds the machine: the costs of cycles that a simulation needs. They are the
+time of marking, of sweeping, of giving memory back and of the refusal ladder; how
+a cycle gets dearer with the time since the last one; how much longer work takes
+beside a cycle; how long dropped memory still counts; and how much all of that varies.
 
-With RUN.arrows nothing runs: the machine is found in what the cycles of that live run took,
-which replay live --record wrote, or an app that records its pool and its collector.
-What a recording does not show stays 0: what an allocation takes, and how long what is
-dropped still counts.
+To measure them it executes programs as replay live does: made-up ones or, with --like,
+your app's recording. Its policy collects in every way: with the program held, beside
+work, beside waits, and after refusals; with 0.1 ms to 300 ms between two cycles; with
+few and many objects. Some cycles are kept apart, and it says how well the machine
+explains those.
+
+With RUN.arrows nothing is executed: the costs are read from the recording of a live run,
+made by replay live --record or by an app that records its pool and its collector.
+A recording does not show the cost of an allocation, nor how long dropped memory
+still counts: these stay 0.
 
 Give it the conditions of your app: the Go heap with pointers, the pool, and how
 many cores its other goroutines keep busy. Let nothing else run meanwhile.`,

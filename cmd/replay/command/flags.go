@@ -82,7 +82,7 @@ func (s *setting) price(cmd *cobra.Command) {
 func (s *setting) world(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.machine, "machine", "", "simulate with the costs in a `file` of replay calibrate")
-	f.StringVar(&s.waits, "waits", "", "`how` waits behave: rigid, a pause never shortens the next wait; elastic, it does, as far as the device was behind the program (default: as the machine file says)")
+	f.StringVar(&s.waits, "waits", "", "`how` waits behave: rigid, a pause never shortens the next wait; elastic, it does, since the device works on meanwhile (default: as the machine file says)")
 	f.Uint64Var(&s.seed, "seed", 1, "`number` from which the noise of a machine is drawn")
 }
 

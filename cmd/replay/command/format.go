@@ -35,7 +35,7 @@ Words:
                  for its device anyway
   time lost      exposed pause and 5 % of the cycles' own time, as a share of the
                  recorded time
-  optimum        the best schedule of cycles for who knows the whole recording`
+  optimum        the best schedule of cycles that can be found knowing the whole recording`
 
 const many = 1 << 30
 

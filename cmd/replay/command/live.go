@@ -41,9 +41,9 @@ trace, anything that replay import reads, or the name of a built-in workload.
 
 With --machine it also simulates the run and prints both. Make that file with replay
 calibrate: its --heap must be the --ballast of the run, and --pool, --touch and
---cached must be the same. A machine is faster at one time than at another: so some cycles
-are measured before the run, and the simulation is of the machine as it is now. With --record it writes what happened to a native trace,
-from which replay calibrate finds the machine.`,
+--cached must be the same. A machine is not always equally fast: so some cycles are
+measured before the run, and the simulation takes the machine as it is now. With
+--record the run is written to a native trace, which replay calibrate reads.`,
 		Example: `  replay live mlp --policy cudajl --limit 1.5x --ballast 256MiB
   replay calibrate --heap 256MiB -o machine.json && replay live mlp --ballast 256MiB --machine machine.json
   replay live gpt2 --speed 0 --touch 0 --format json`,
@@ -127,9 +127,9 @@ from which replay calibrate finds the machine.`,
 	f := cmd.Flags()
 	mem.register(f)
 	f.Float64Var(&speed, "speed", 1, "`factor`: 1 takes the recorded time, 2 half of it; 0 goes as fast as it can, without waits")
-	f.BoolVar(&compute, "compute", false, "let work of the host be so much to compute, which takes longer beside a cycle, instead of the recorded time")
-	f.DurationVar(&head, "for", 0, "execute so `long` a part of the recording, from its begin; 0: all of it")
-	f.DurationVar(&measure, "measure", time.Second, "how `long` to measure cycles before the run, with --machine; 0: the machine is as fast as when it was calibrated")
+	f.BoolVar(&compute, "compute", false, "compute for as long as the host worked, which takes longer beside a cycle, instead of waiting that long")
+	f.DurationVar(&head, "for", 0, "execute the first `time` of the recording; 0: all of it")
+	f.DurationVar(&measure, "measure", time.Second, "with --machine: `time` to measure cycles before the run; 0: the machine is as fast as when it was calibrated")
 	f.StringVar(&ballast, "ballast", "256MiB", "`size` of the Go heap of pointers that a cycle has to scan")
 	f.Int64Var(&scale, "scale", 1, "divide all sizes by `n`")
 	f.StringVar(&record, "record", "", "native trace `file` to write: what the pool and the collector did")

@@ -66,6 +66,7 @@ func policyList(params bool) string {
 }
 
 var optimumDoc = map[string]string{
-	"optimum-blocking": "the best schedule of blocking cycles, found knowing the whole recording",
-	"optimum-overlap":  "the best schedule found of cycles that run beside the program",
+	"optimum-blocking":  "the best schedule of blocking cycles, found knowing the whole recording",
+	"optimum-overlap":   "the best schedule found of cycles that run beside the program",
+	"optimum-objective": "the schedule found that loses the least time, knowing the whole recording",
 }
