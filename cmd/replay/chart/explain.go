@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 )
@@ -40,7 +40,7 @@ func Explain(c experiment.Contender, log *sim.Log, at time.Duration) string {
 }
 
 func where(d *sim.Decided) string {
-	if d.At == gc.Sync {
+	if d.At == policy.Sync {
 		return fmt.Sprintf("a wait of %s", pressure.Duration(d.Wait))
 	}
 	return fmt.Sprintf("an allocation of %s", pressure.Bytes(d.Request).String())
@@ -53,7 +53,7 @@ func wakeText(wake int64) string {
 	return pressure.Bytes(wake).String()
 }
 
-func explainPoint(w io.Writer, p *gc.Point) {
+func explainPoint(w io.Writer, p *policy.Point) {
 	fmt.Fprintf(w, "  now        %v on the clock of the run\n", p.Now)
 	fmt.Fprintf(w, "  live       %s of %s: pressure %s\n", pressure.Bytes(p.Sample.Live).String(), pressure.Bytes(p.Sample.Limit).String(), pressure.Percent(p.Sample.Pressure()))
 	fmt.Fprintf(w, "  since the last cycle: allocated %s, freed by the program %s; live after it %s\n", pressure.Bytes(p.Allocated).String(), pressure.Bytes(p.Freed).String(), pressure.Bytes(p.LiveAfter).String())

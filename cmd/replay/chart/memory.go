@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -60,8 +60,8 @@ func memoryChart(title, note string, runs []Run, palette Palette) *Chart {
 			p.Add(&plotter.Line{XYs: plotter.XYs{{X: 0, Y: b}, {X: float64(end) / clock.size, Y: b}}, LineStyle: limit})
 		}
 		top := float64(most) / mem.size
-		p.Add(cycleRug(r.Log, gc.TriggerPolicy, mark, clock, top*1.06, top*1.16))
-		p.Add(cycleRug(r.Log, gc.TriggerRefusal, mark, clock, top*1.18, top*1.28))
+		p.Add(cycleRug(r.Log, policy.TriggerPolicy, mark, clock, top*1.06, top*1.16))
+		p.Add(cycleRug(r.Log, policy.TriggerRefusal, mark, clock, top*1.18, top*1.28))
 		p.X.Min, p.X.Max = 0, float64(end)/clock.size
 		p.X.Tick.Marker, p.Y.Tick.Marker = linearTicks(10), linearTicks(4)
 		p.Y.Min, p.Y.Max = 0, top*1.3
@@ -177,8 +177,8 @@ type rug struct {
 	refusal bool
 }
 
-func cycleRug(l *sim.Log, t gc.Trigger, style draw.LineStyle, clock unit, y0, y1 float64) rug {
-	r := rug{y0: y0, y1: y1, style: style, refusal: t == gc.TriggerRefusal}
+func cycleRug(l *sim.Log, t policy.Trigger, style draw.LineStyle, clock unit, y0, y1 float64) rug {
+	r := rug{y0: y0, y1: y1, style: style, refusal: t == policy.TriggerRefusal}
 	for _, c := range l.Cycles {
 		if c.Trigger == t {
 			r.at = append(r.at, float64(c.Start)/clock.size)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -136,7 +136,7 @@ func (r *Recording) joined(log *sim.Log) (d cycles) {
 	d.Start = []float64{} // a script counts them, also where there are none
 	for _, c := range log.Cycles {
 		forced := 0
-		if c.Trigger == gc.TriggerRefusal {
+		if c.Trigger == policy.TriggerRefusal {
 			forced = 1
 		}
 		d.Start, d.Took, d.Held = append(d.Start, seconds(c.Start)), append(d.Took, seconds(c.Duration)), append(d.Held, seconds(c.Exposed))
@@ -148,7 +148,7 @@ func (r *Recording) joined(log *sim.Log) (d cycles) {
 		}
 		last := &log.Decisions[k-1]
 		asked := float64(last.Request)
-		if last.At == gc.Sync {
+		if last.At == policy.Sync {
 			asked = -seconds(last.Wait)
 		}
 		d.Live, d.Asked = append(d.Live, gib(last.Sample.Live)), append(d.Asked, asked)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 )
@@ -168,7 +168,7 @@ func Reasons(runs []Run) Table {
 		times := map[key]int{}
 		var order []key
 		for _, d := range runs[i].Log.Decisions {
-			if d.Action == gc.Skip {
+			if d.Action == policy.Skip {
 				continue
 			}
 			k := key{d.Action.String(), d.Reason}

@@ -222,16 +222,19 @@ func (c *chromium) broken() bool {
 	return slices.ContainsFunc(c.console, func(said string) bool { return strings.HasPrefix(said, "Uncaught") })
 }
 
-// drop drops a file on the middle of the page.
-func (c *chromium) drop(file string) {
+// drop drops files on the middle of the page.
+func (c *chromium) drop(files ...string) {
 	c.t.Helper()
-	path, err := filepath.Abs(file)
-	if err != nil {
-		c.t.Fatal(err)
+	paths := make([]string, len(files))
+	for i, file := range files {
+		var err error
+		if paths[i], err = filepath.Abs(file); err != nil {
+			c.t.Fatal(err)
+		}
 	}
 	for _, step := range []string{"dragEnter", "dragOver", "drop"} {
 		c.do("Input.dispatchDragEvent", map[string]any{"type": step, "x": 200, "y": 200,
-			"data": map[string]any{"items": []any{}, "files": []string{path}, "dragOperationsMask": 1}})
+			"data": map[string]any{"items": []any{}, "files": paths, "dragOperationsMask": 1}})
 	}
 }
 

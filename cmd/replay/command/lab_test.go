@@ -16,6 +16,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace/formats/recording"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
@@ -79,6 +80,10 @@ func wellBehaved(t *testing.T, c *chromium) {
 func TestLab(t *testing.T) {
 	t.Parallel()
 	c := openLab(t, "sample=mlp&limit=2x&cycle=20ms&policies=never;cudajl;threshold:0.7")
+	const firstLoad = 1_200_000 // bytes of the program that a page begins with
+	if b, err := builtLab(); err != nil || len(b.parts["lab"]) > firstLoad {
+		t.Errorf("the first program has %d bytes, at most %d: %v", len(b.parts["lab"]), firstLoad, err)
+	}
 	verdict := "document.querySelector('.verdict').textContent"
 	c.until(verdict)
 	var text string
@@ -119,7 +124,7 @@ func TestLabIsEqual(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.eval(fmt.Sprintf(`(async () => { globalThis.one = { name: %[1]q, file: new Blob([await lab.part("sample-%[1]s")]) }; await lab.begin(); })()`, name), nil)
+		c.eval(fmt.Sprintf(`(async () => { globalThis.one = lab.recordingOf([new File([await lab.part("sample-%[1]s")], %[1]q)]); await lab.begin(); })()`, name), nil)
 		for _, cycle := range cycles {
 			args, err := json.Marshal(map[string]any{"policies": policies, "limits": limits, "cycle": cycle, "ladder": "2x"})
 			if err != nil {
@@ -207,11 +212,65 @@ func TestLabOpens(t *testing.T) {
 	wellBehaved(t, c)
 }
 
+// TestLabJoins drops a recording without waits and one of the waits alone, together and one
+// after the other in both orders: each time the page has what import --sync writes.
+func TestLabJoins(t *testing.T) {
+	t.Parallel()
+	c := openLab(t, "")
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	const memory = "start 2026-01-02T03:04:05Z\n0 alloc id=1 bytes=1048576 space=device0\n2000000 drop id=1 bytes=1048576 space=device0\n3000000 alloc id=2 bytes=1000 space=device0\n"
+	const profile = "start 2026-01-02T03:04:05Z\n1000000 sync duration=500000\n2500000 sync duration=100000\n"
+	for name, text := range map[string]string{"memory": memory, "profile": profile, "other": strings.Replace(profile, "2026", "2025", 1)} {
+		if err := os.WriteFile(file(name), []byte(recording.TextHeader+"\n"+text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status := run(t.Context(), []string{"import", file("memory"), "--sync", file("profile"), "-o", file("memory.arrows")}, io.Discard, os.Stderr); status != 0 {
+		t.Fatal("replay import")
+	}
+	w, err := loadWorkload(file("memory.arrows"))
+	if err != nil || w.Syncs == 0 {
+		t.Fatal(w, err)
+	}
+	type opened struct{ Name, Syncs, Peak any }
+	want := opened{"memory", float64(w.Syncs), float64(w.PeakReachable)}
+	say := `document.getElementById("loading").textContent`
+	for _, drops := range [][][]string{{{"profile", "memory"}}, {{"memory"}, {"profile"}}, {{"profile"}, {"memory"}}, {{"memory"}, {"other"}}} {
+		c.eval(`history.replaceState(null, "", "#"); globalThis.old = true`, nil)
+		c.do("Page.reload", nil)
+		c.until(`!globalThis.old && globalThis.lab?.open`)
+		for i, names := range drops {
+			paths := make([]string, len(names))
+			for k, name := range names {
+				paths[k] = file(name)
+			}
+			c.drop(paths...)
+			if i < len(drops)-1 {
+				c.until(`lab.recording || ` + say + `.includes("drop that snapshot here")`)
+			}
+		}
+		if drops[len(drops)-1][0] == "other" {
+			c.until(say + `.includes("not of the same time")`)
+			continue
+		}
+		c.until(`lab.recording?.files.length === 2`)
+		var got opened
+		c.eval(`({ Name: lab.recording.info.name, Syncs: lab.recording.info.syncs, Peak: lab.recording.info.peak_reachable_bytes })`, &got)
+		if got != want {
+			t.Errorf("%v: the page has %v, import writes %v", drops, got, want)
+		}
+	}
+	if len(c.console) > 0 {
+		t.Errorf("the console says %q", c.console)
+	}
+}
+
 // BenchmarkLab times what the page asks, in the worker, on the recording with the most
 // events: all policies at one limit, one policy, and reading it.
 func BenchmarkLab(b *testing.B) {
 	c := openLab(b, "")
-	c.eval(`(async () => { globalThis.one = { name: "serve", file: new Blob([await lab.part("sample-serve")]) }; await lab.begin(); await lab.ask(one, "load", {}); })()`, nil)
+	c.eval(`(async () => { globalThis.one = lab.recordingOf([new File([await lab.part("sample-serve")], "serve")]); await lab.begin(); await lab.ask(one, "load", {}); })()`, nil)
 	all, err := json.Marshal(contenderNames())
 	if err != nil {
 		b.Fatal(err)

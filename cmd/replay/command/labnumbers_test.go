@@ -123,7 +123,7 @@ func (c *chromium) hold(name string, data []byte) {
 		c.t.Fatal(err)
 	}
 	c.choose(path)
-	c.eval(fmt.Sprintf(`globalThis.one = { name: %q, file: globalThis.chosen }`, name), nil)
+	c.eval(`globalThis.one = lab.recordingOf([globalThis.chosen])`, nil)
 }
 
 // choose gives the page a file, as its dialogue does, and keeps it from being opened.
@@ -183,7 +183,7 @@ func TestLabMemory(t *testing.T) {
 	fmt.Fprintln(out, "MiB: recordings opened so far, WebAssembly memory of all workers, resident memory of the browser's processes that no file backs")
 	for i := range 50 {
 		name := names[i%len(names)]
-		c.eval(fmt.Sprintf(`lab.part("sample-%[1]s").then((b) => lab.open({ name: "%[1]s", file: new Blob([b]) }, {}))`, name), nil)
+		c.eval(fmt.Sprintf(`lab.part("sample-%[1]s").then((b) => lab.open(lab.recordingOf([new File([b], "%[1]s")]), {}))`, name), nil)
 		c.until(fmt.Sprintf(`lab.recording?.info.name === %q && document.querySelector(".verdict").textContent`, name))
 		if i%len(names) == len(names)-1 || i == 0 || i == 49 {
 			fmt.Fprintf(out, "%3d %s %6d\n", i+1, c.held(), resident(c.pid)>>20)
@@ -207,7 +207,7 @@ func openLarge(t *testing.T, file string, out *os.File) {
 	before, most := resident(c.pid), int64(0)
 	c.choose(file)
 	began := time.Now()
-	c.eval(`lab.open({ name: chosen.name, file: chosen }, { policies: ["never", "pacer"] }).then(() => { globalThis.opened = 1; }); 0`, nil)
+	c.eval(`lab.open(lab.recordingOf([chosen]), { policies: ["never", "pacer"] }).then(() => { globalThis.opened = 1; }); 0`, nil)
 	for opened := false; !opened && time.Since(began) < time.Hour; time.Sleep(time.Second) {
 		most = max(most, resident(c.pid))
 		c.eval(`Boolean(globalThis.opened)`, &opened)

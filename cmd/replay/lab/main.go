@@ -19,7 +19,7 @@ import (
 
 func main() {
 	debug.SetGCPercent(50) // memory of a page is never given back: garbage costs more than collections
-	s := &session.Session{Read: read, Truncated: truncated}
+	s := &session.Session{Read: read, Truncated: truncated, Merge: merge}
 	js.Global().Set("eagergc", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		return answer(s, args[0].String(), args[1], args[2])
 	}))
@@ -29,7 +29,7 @@ func main() {
 // A question has the arguments of every operation; each takes its own.
 type question struct {
 	session.Setting
-	Name    string       `json:"name"`    // load: of the file
+	Names   []string     `json:"names"`   // load: of the files
 	Recover bool         `json:"recover"` // load: see session.Source
 	Slots   int          `json:"slots"`   // run
 	Known   []sim.Result `json:"known"`   // sweep, view
@@ -39,7 +39,7 @@ type question struct {
 }
 
 // answer does one operation and returns its answer or an error.
-func answer(s *session.Session, op string, args, file js.Value) (out map[string]any) {
+func answer(s *session.Session, op string, args, files js.Value) (out map[string]any) {
 	defer func() {
 		if p := recover(); p != nil {
 			out = map[string]any{"error": fmt.Sprint("the simulator failed: ", p)}
@@ -47,17 +47,21 @@ func answer(s *session.Session, op string, args, file js.Value) (out map[string]
 	}()
 	var q question
 	fill(reflect.ValueOf(&q).Elem(), args)
-	a, err := ask(s, op, q, file)
+	a, err := ask(s, op, q, files)
 	if err != nil {
 		return map[string]any{"error": err.Error()}
 	}
 	return map[string]any{"answer": value(reflect.ValueOf(&a))}
 }
 
-func ask(s *session.Session, op string, q question, file js.Value) (any, error) {
+func ask(s *session.Session, op string, q question, files js.Value) (any, error) {
 	switch op {
 	case "load":
-		return s.Load(session.Source{Name: q.Name, From: newSlices(file), Recover: q.Recover})
+		from := make([]session.Source, len(q.Names))
+		for i, name := range q.Names {
+			from[i] = session.Source{Name: name, From: newSlices(files.Index(i)), Recover: q.Recover}
+		}
+		return s.Load(from)
 	case "info":
 		return s.Info()
 	case "run":

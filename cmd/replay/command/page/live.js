@@ -43,8 +43,8 @@ const post = (m, message, progress) => new Promise((resolve, reject) => {
 });
 
 // call asks one worker and returns its answer, or throws its error.
-const call = async (m, op, args, file, progress) => {
-  const { answer, took, held } = await post(m, { op, args, file }, progress);
+const call = async (m, op, args, files, progress) => {
+  const { answer, took, held } = await post(m, { op, args, files }, progress);
   lastTook = took;
   m.held = held; // bytes of memory
   return answer;
@@ -64,7 +64,7 @@ const ask = (recording, op, args, { key, front } = {}) => new Promise((resolve, 
 const serve = () => {
   for (const m of crew) {
     if (!m || m.busy) continue;
-    const i = queue.findIndex((q) => m.k === 0 || q.recording.file.size < large);
+    const i = queue.findIndex((q) => m.k === 0 || q.recording.files.reduce((sum, f) => sum + f.size, 0) < large);
     if (i < 0) continue;
     const [q] = queue.splice(i, 1);
     m.busy = true;
@@ -79,7 +79,7 @@ const reply = async (m, { recording, op, args, resolve, reject }) => {
   try {
     if (m.holds !== recording) {
       if (recording.all && m.name !== "all") m = await hire(m.k, "all");
-      const load = () => call(m, "load", { name: recording.name, recover: !!recording.recover }, recording.file, recording.progress);
+      const load = () => call(m, "load", { names: recording.files.map((f) => f.name), recover: !!recording.recover }, recording.files, recording.progress);
       m.holds = null;
       const info = await load().catch(async (err) => {
         if (!err.message.endsWith(needsAll)) throw err;

@@ -11,14 +11,35 @@ const say = (text, done) => {
 const fail = (err) => { say(err.message); loading.dataset.state = "error"; };
 let current;
 
-const open = async (recording, state, seen) => {
+// recordingOf makes a recording of files of one run.
+const recordingOf = (files, more) => ({ name: files.map((f) => f.name).join(" with "), files, ...more });
+
+const read = async (recording) => {
   recording.progress = (done, of) => { if (!recording.info) say(`reading ${recording.name}: ${Math.round(100 * done / of)} % of ${bytes(of)}`, done / (of || 1)); };
   say(`reading ${recording.name} ...`, 0);
+  await begin();
+  recording.info = await ask(recording, "load", {}, { key: "load", front: true });
+};
+
+// open reads a recording and shows it. Where it or the last one is waits alone, and the other
+// has none, they may be the profile and the snapshot of one run, and are joined.
+let lastRead;
+const open = async (recording, state, seen) => {
+  const before = lastRead, lacks = (r) => !r.sample && r.info?.syncs === 0;
   try {
-    await begin();
-    recording.info = await ask(recording, "load", {}, { key: "load", front: true });
+    await read(recording).catch((err) => {
+      if (!/no allocations in it/.test(err.message)) throw err;
+      recording.waitsOnly = err;
+    });
+    lastRead = recording;
+    if (before && (recording.waitsOnly && lacks(before) || before.waitsOnly && lacks(recording))) {
+      const both = recordingOf([...before.files, ...recording.files]);
+      await read(both).then(() => { recording = lastRead = both; }, (err) => { if (recording.waitsOnly) throw err; });
+    }
+    if (recording.waitsOnly) throw recording.waitsOnly;
   } catch (err) {
     fail(err);
+    if (err === recording.waitsOnly) loading.append(". Or drop that snapshot here, and they are joined.");
     if (/\(cut off\)$/.test(err.message) && !recording.recover) loading.append(" ", html("button", { type: "button", textContent: "take what is whole", onclick: () => open({ ...recording, recover: true, info: undefined }, state, seen) }));
     return;
   }
@@ -38,20 +59,20 @@ const open = async (recording, state, seen) => {
 
 const openSample = async (name, state, seen) => {
   try {
-    await open({ name, sample: name, file: new Blob([await part("sample-" + name)]) }, state, seen);
+    await open(recordingOf([new File([await part("sample-" + name)], name)], { sample: name }), state, seen);
   } catch (err) { fail(err); }
 };
 
 const drop = document.getElementById("drop");
-document.getElementById("file").onchange = (e) => { const f = e.target.files[0]; if (f) open({ name: f.name, file: f }, current ? lab.state : {}); e.target.value = ""; };
+const openFiles = (list) => { if (list.length) open(recordingOf([...list]), current ? lab.state : {}); };
+document.getElementById("file").onchange = (e) => { openFiles(e.target.files); e.target.value = ""; };
 for (const b of document.querySelectorAll("[data-sample]")) b.onclick = () => openSample(b.dataset.sample, current ? lab.state : {});
 addEventListener("dragover", (e) => { e.preventDefault(); drop.classList.add("over"); });
 addEventListener("dragleave", (e) => { if (!e.relatedTarget) drop.classList.remove("over"); });
 addEventListener("drop", (e) => {
   e.preventDefault();
   drop.classList.remove("over");
-  const f = e.dataTransfer.files[0];
-  if (f) open({ name: f.name, file: f }, current ? lab.state : {});
+  openFiles(e.dataTransfer.files);
 });
 
 const fromLink = () => {
@@ -63,4 +84,4 @@ const fromLink = () => {
 addEventListener("hashchange", fromLink);
 fromLink();
 begin().catch(fail); // the program is ready when the first file comes
-Object.assign(lab, { ask, part, begin, open, crew });
+Object.assign(lab, { recordingOf, ask, part, begin, open, crew });

@@ -10,26 +10,30 @@ const start = async (program) => {
   return module;
 };
 
-// slices reads a file piece by piece, and says how far it is.
-const slices = (id, file) => {
-  const reader = new FileReaderSync();
-  let said = 0;
-  return (at, into) => {
-    if (performance.now() - said > 50) {
-      said = performance.now();
-      postMessage({ id, done: at, of: file.size });
-    }
-    const bytes = new Uint8Array(reader.readAsArrayBuffer(file.slice(at, at + into.length)));
-    into.set(bytes);
-    return bytes.length;
-  };
+// slices reads files piece by piece, and says how far it is.
+const slices = (id, files) => {
+  const reader = new FileReaderSync(), of = files.reduce((sum, f) => sum + f.size, 0);
+  let said = 0, before = 0;
+  return files.map((file) => {
+    const first = before;
+    before += file.size;
+    return (at, into) => {
+      if (performance.now() - said > 50) {
+        said = performance.now();
+        postMessage({ id, done: first + at, of });
+      }
+      const bytes = new Uint8Array(reader.readAsArrayBuffer(file.slice(at, at + into.length)));
+      into.set(bytes);
+      return bytes.length;
+    };
+  });
 };
 
-onmessage = async ({ data: { id, program, op, args, file } }) => {
+onmessage = async ({ data: { id, program, op, args, files } }) => {
   try {
     if (program) postMessage({ id, answer: await start(program) });
     else {
-      const began = performance.now(), out = eagergc(op, args, file && slices(id, file));
+      const began = performance.now(), out = eagergc(op, args, files && slices(id, files));
       postMessage({ id, ...out, took: performance.now() - began, held: go._inst.exports.mem.buffer.byteLength });
     }
   } catch (err) {

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
@@ -20,6 +22,8 @@ type Session struct {
 	Read func(io.Reader) (*trace.Trace, error)
 	// Truncated reports whether an error of Read is that the recording is cut off.
 	Truncated func(error) bool
+	// Merge adds the waits of a profile to a recording of the same run.
+	Merge func(base, sync *trace.Trace) (*trace.Trace, error)
 
 	load *sim.Workload
 	info info
@@ -43,16 +47,47 @@ type info struct {
 // [Source.Recover].
 var errCut = errors.New("cut off")
 
-// A Source is a recording to be read.
+// A Source is a file to be read.
 type Source struct {
 	Name    string    // of the file, for errors
 	From    io.Reader //
 	Recover bool      // take what is whole of a recording that is cut off
 }
 
-// Load reads a recording and replaces the one before, unless there is an error. Its
-// errors are those of the command line.
-func (s *Session) Load(from Source) (info, error) {
+// Load reads a recording, which replaces the one before unless there is an error. Several
+// files are of one run: a memory snapshot and its profiles, in any order. Its errors are
+// those of the command line.
+func (s *Session) Load(from []Source) (info, error) {
+	var all []*trace.Trace
+	for _, f := range from {
+		t, err := s.read(f)
+		if err != nil {
+			return info{}, err
+		}
+		all = append(all, t)
+	}
+	slices.SortStableFunc(all, func(a, b *trace.Trace) int { return cmp.Compare(waits(a), waits(b)) })
+	t := all[0]
+	for _, more := range all[1:] {
+		var err error
+		if t, err = s.Merge(t, more); err != nil {
+			return info{}, fmt.Errorf("%s with %s: want the profile of the same run: %w", all[0].Name, more.Name, err)
+		}
+	}
+	w, err := experiment.Compile(t)
+	if err != nil {
+		return info{}, fmt.Errorf("%s: %w", from[0].Name, err)
+	}
+	s.load = w
+	s.info = info{
+		Name: w.Name, About: chart.About(w), Source: t.Meta["source"], Events: len(t.Events), Allocs: w.Allocs, Syncs: w.Syncs, Span: w.Span,
+		Peak: w.PeakReachable, Gross: w.AllocatedBytes, Space: w.Space.String(),
+	}
+	return s.info, nil
+}
+
+// read reads one file.
+func (s *Session) read(from Source) (*trace.Trace, error) {
 	t, err := s.Read(from.From)
 	cut := err != nil && t != nil && s.Truncated(err)
 	if err != nil {
@@ -61,24 +96,25 @@ func (s *Session) Load(from Source) (info, error) {
 	switch {
 	case cut && from.Recover:
 	case cut:
-		return info{}, fmt.Errorf("%w (%w)", err, errCut)
+		return nil, fmt.Errorf("%w (%w)", err, errCut)
 	case err != nil:
-		return info{}, err
+		return nil, err
 	}
 	if t.Name == "" {
 		t.Name = recording.Stem(from.Name)
 	}
 	t.Name = recording.Plain(t.Name)
-	w, err := experiment.Compile(t)
-	if err != nil {
-		return info{}, fmt.Errorf("%s: %w", from.Name, err)
+	return t, nil
+}
+
+// waits counts the waits of a recording. Of files of one run, the profile has more.
+func waits(t *trace.Trace) (n int) {
+	for _, e := range t.Events {
+		if e.Kind == trace.Sync {
+			n++
+		}
 	}
-	s.load = w
-	s.info = info{
-		Name: w.Name, About: chart.About(w), Source: t.Meta["source"], Events: len(t.Events), Allocs: w.Allocs, Syncs: w.Syncs, Span: w.Span,
-		Peak: w.PeakReachable, Gross: w.AllocatedBytes, Space: w.Space.String(),
-	}
-	return s.info, nil
+	return n
 }
 
 // info returns what the recording is that was loaded last.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,13 +84,33 @@ func (p *parser) fail(format string, args ...any) {
 	panic(ruleError(fmt.Sprintf("%d: ", utf8.RuneCountInString(p.text[:p.at])+1) + fmt.Sprintf(format, args...)))
 }
 
-var token = regexp.MustCompile(`^\s*([0-9.]+(?:[eE][+-]?[0-9]+)?|\w+|&&|\|\||[=!<>]=|\S|$)`)
+const digits = "0123456789"
 
+// next reads a token: a number, a name, an operator of one or two characters, or any other
+// character.
 func (p *parser) next() {
-	p.at += len(p.token)
-	m := token.FindStringSubmatch(p.text[p.at:])
-	p.at, p.token = p.at+len(m[0])-len(m[1]), m[1]
+	rest := strings.TrimLeft(p.text[p.at+len(p.token):], " \t\r\n")
+	p.at = len(p.text) - len(rest)
+	after := func(n int, set string) int { return len(rest) - len(strings.TrimLeft(rest[n:], set)) }
+	n := after(0, digits+".")
+	switch {
+	case n > 0 && n < len(rest) && rest[n]|0x20 == 'e':
+		sign := min(after(n+1, "+-"), n+2)
+		if end := after(sign, digits); end > sign {
+			n = end
+		}
+	case n > 0:
+	case len(rest) > 1 && slices.Contains([]string{"&&", "||", "==", "!=", "<=", ">="}, rest[:2]):
+		n = 2
+	default:
+		if n = after(0, letters); n == 0 {
+			_, n = utf8.DecodeRuneInString(rest)
+		}
+	}
+	p.token = rest[:n]
 }
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 
 // operand reads what stands on a side of an operator: a comparison where truth, else a number.
 func (p *parser) operand(op string, at int, truth bool, read func() expression) func(*values) float64 {
