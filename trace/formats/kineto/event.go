@@ -1,9 +1,12 @@
 package kineto
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // A class says what kind of event it is.
@@ -19,240 +22,144 @@ const (
 	classJob    // work of a device
 )
 
-func classOf(name []byte) class {
-	switch string(name) {
-	case "[memory]":
-		return classMemory
-	case "[OutOfMemory]":
-		return classOOM
-	case "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize",
-		"hipStreamSynchronize", "hipDeviceSynchronize", "hipEventSynchronize":
-		return classSync
+// byName and byCategory tell the class of an event. Its name goes first; the category counts
+// only for events with a duration.
+var (
+	byName = map[string]class{
+		"[memory]": classMemory, "[OutOfMemory]": classOOM,
+		"cudaStreamSynchronize": classSync, "cudaDeviceSynchronize": classSync, "cudaEventSynchronize": classSync,
+		"hipStreamSynchronize": classSync, "hipDeviceSynchronize": classSync, "hipEventSynchronize": classSync,
 	}
-	return classOther
-}
-
-func classOfCat(cat []byte) class {
-	switch string(cat) {
-	case "user_annotation":
-		return classMark
-	case "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver":
-		return classLaunch
-	case "kernel", "gpu_memcpy", "gpu_memset":
-		return classJob
+	byCategory = map[string]class{
+		"user_annotation": classMark,
+		"cuda_runtime":    classLaunch, "cuda_driver": classLaunch, "hip_runtime": classLaunch, "hip_driver": classLaunch,
+		"kernel": classJob, "gpu_memcpy": classJob, "gpu_memset": classJob,
 	}
-	return classOther
-}
-
-// An event holds the fields of one element of traceEvents that matter.
-type event struct {
-	name     []byte // reused by the next event
-	class    class
-	complete bool  // ph is X
-	cat      class // by its category alone
-	ts, dur  time
-	tid      uint32
-	args     [argCount]arg
-}
-
-// time is a number of microseconds, in ns.
-type time struct {
-	ns  int64
-	ok  bool
-	err error // the number does not fit
-}
-
-// An arg is an integer argument of an event. An address may use all 64 bits.
-type arg struct {
-	n       int64
-	ok, big bool // ok: an integer; big: an integer outside int64
-}
-
-const (
-	argBytes = iota
-	argAddr
-	argDevice
-	argDeviceType
-	argAllocated
-	argReserved
-	argCorrelation
-	argCount
 )
 
-var argNames = [argCount]string{"Bytes", "Addr", "Device Id", "Device Type", "Total Allocated", "Total Reserved", "correlation"}
+// An event holds the fields of one element of traceEvents that matter. A field of another
+// type than is expected stays empty.
+type event struct {
+	Name string `json:"name"`
+	Ph   string `json:"ph"`
+	Cat  string `json:"cat"`
+	TS   number `json:"ts"` // us
+	Dur  number `json:"dur"`
+	TID  number `json:"tid"`
+	Args struct {
+		Bytes       number
+		Addr        number
+		Device      number `json:"Device Id"`
+		DeviceType  number `json:"Device Type"`
+		Allocated   number `json:"Total Allocated"`
+		Reserved    number `json:"Total Reserved"`
+		Correlation number `json:"correlation"`
+	} `json:"args"`
+}
 
-// event reads one event into e. Its opening brace has been read.
-func (s *scanner) event(e *event) error {
-	*e = event{name: e.name[:0]}
-	for first := true; ; first = false {
-		key, ok, err := s.key(first)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			break
-		}
-		if err := s.field(e, key); err != nil {
-			return err
-		}
+func (e *event) class() class {
+	if c := byName[e.Name]; c != classOther || e.Ph != "X" {
+		return c
 	}
-	if e.class == classOther && e.complete {
-		e.class = e.cat
+	return byCategory[e.Cat]
+}
+
+// A number is the text of a JSON number; empty stands for any other value.
+type number string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (n *number) UnmarshalJSON(b []byte) error {
+	if b[0] == '-' || '0' <= b[0] && b[0] <= '9' {
+		*n = number(b)
 	}
 	return nil
 }
 
-func (s *scanner) field(e *event, key []byte) (err error) {
-	var text []byte
-	switch string(key) {
-	case "name":
-		if text, err = s.textOr(); err == nil {
-			e.name = append(e.name[:0], text...)
-			e.class = classOf(text)
-		}
-	case "ph":
-		if text, err = s.textOr(); err == nil {
-			e.complete = string(text) == "X"
-		}
-	case "cat":
-		if text, err = s.textOr(); err == nil {
-			e.cat = classOfCat(text)
-		}
-	case "ts":
-		e.ts, err = s.time()
-	case "dur":
-		e.dur, err = s.time()
-	case "tid":
-		var tid arg
-		tid, err = s.integer()
-		e.tid = uint32(tid.n)
-	case "args":
-		err = s.args(e)
-	default:
-		err = s.skip()
+// integer returns an argument, which must be an integer in [low, high].
+func (n number) integer(name string, low, high int64) (int64, error) {
+	v, err := strconv.ParseInt(string(n), 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, fmt.Errorf("%s is beyond 64 bits", name)
+	case err != nil:
+		return 0, fmt.Errorf("no integer %q in args", name)
+	case v < low || v > high:
+		return 0, fmt.Errorf("%s %d is not in [%d, %d]", name, v, low, high)
 	}
-	return err
+	return v, nil
 }
 
-// textOr reads a string; it skips any other value.
-func (s *scanner) textOr() ([]byte, error) {
-	if c, err := s.peek(); err != nil || c != '"' {
-		if err == nil {
-			err = s.skip()
-		}
-		return nil, err
+// address is an integer that may use all 64 bits.
+func (n number) address() (uint64, error) {
+	if v, err := strconv.ParseInt(string(n), 10, 64); err == nil {
+		return uint64(v), nil
 	}
-	return s.text()
-}
-
-// numberOr reads a number; it skips any other value.
-func (s *scanner) numberOr() ([]byte, error) {
-	c, err := s.peek()
+	v, err := strconv.ParseUint(string(n), 10, 64)
 	if err != nil {
-		return nil, err
+		err = errors.New(`no integer "Addr" in args`)
 	}
-	if c == '-' || '0' <= c && c <= '9' {
-		return s.number()
-	}
-	return nil, s.skip()
+	return v, err
 }
 
-func (s *scanner) time() (time, error) {
-	b, err := s.numberOr()
-	if err != nil || b == nil {
-		return time{}, err
-	}
-	ns, err := nanoseconds(b)
-	return time{ns: ns, ok: true, err: err}, nil
-}
-
-func (s *scanner) integer() (arg, error) {
-	b, err := s.numberOr()
-	if err != nil || b == nil {
-		return arg{}, err
-	}
-	n, err := strconv.ParseInt(string(b), 10, 64)
-	if err == nil {
-		return arg{n: n, ok: true}, nil
-	}
-	if u, err := strconv.ParseUint(string(b), 10, 64); err == nil {
-		return arg{n: int64(u), big: true}, nil
-	}
-	return arg{big: digits(b) == len(b)}, nil
-}
-
-func (s *scanner) args(e *event) error {
-	if c, err := s.peek(); err != nil || c != '{' {
-		if err == nil {
-			err = s.skip()
-		}
-		return err
-	}
-	s.pos++
-	for first := true; ; first = false {
-		key, ok, err := s.key(first)
-		if err != nil || !ok {
-			return err
-		}
-		at := argOf(key)
-		if at < 0 {
-			err = s.skip()
-		} else {
-			e.args[at], err = s.integer()
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func argOf(key []byte) int {
-	switch string(key) {
-	case "Bytes":
-		return argBytes
-	case "Addr":
-		return argAddr
-	case "Device Id":
-		return argDevice
-	case "Device Type":
-		return argDeviceType
-	case "Total Allocated":
-		return argAllocated
-	case "Total Reserved":
-		return argReserved
-	case "correlation":
-		return argCorrelation
+// total returns a running total, or -1 if the profile has none.
+func (n number) total() int64 {
+	if v, err := n.integer("", 0, maxSize); err == nil {
+		return v
 	}
 	return -1
 }
 
-// get returns an argument, which must be present and in [low, high].
-func (e *event) get(at int, low, high int64) (int64, error) {
-	a := e.args[at]
-	switch {
-	case a.big:
-		return 0, fmt.Errorf("%s is beyond 64 bits", argNames[at])
-	case !a.ok:
-		return 0, fmt.Errorf("no integer %q in args", argNames[at])
-	case a.n < low || a.n > high:
-		return 0, fmt.Errorf("%s %d is not in [%d, %d]", argNames[at], a.n, low, high)
-	}
-	return a.n, nil
-}
-
 // span returns the event's time and, if it must have one, its duration.
 func (e *event) span(needDur bool) (ts, dur int64, err error) {
+	ts, err = nanoseconds(string(e.TS))
 	switch {
-	case !e.ts.ok:
-		return 0, 0, fmt.Errorf("%s has no ts", e.name)
-	case e.ts.err != nil || e.ts.ns > maxTime || e.ts.ns < -maxTime:
-		return 0, 0, fmt.Errorf("ts of %s is out of range", e.name)
-	case needDur && !e.dur.ok:
-		return 0, 0, fmt.Errorf("%s has no dur", e.name)
-	case e.dur.err != nil || e.dur.ns < 0 || e.dur.ns > maxTime:
-		return 0, 0, fmt.Errorf("dur of %s is negative or out of range", e.name)
+	case e.TS == "":
+		return 0, 0, fmt.Errorf("%s has no ts", e.Name)
+	case err != nil || ts > maxTime || ts < -maxTime:
+		return 0, 0, fmt.Errorf("ts of %s is out of range", e.Name)
+	case e.Dur == "" && needDur:
+		return 0, 0, fmt.Errorf("%s has no dur", e.Name)
+	case e.Dur == "":
+		return ts, 0, nil
 	}
-	return e.ts.ns, e.dur.ns, nil
+	if dur, err = nanoseconds(string(e.Dur)); err != nil || dur < 0 || dur > maxTime {
+		return 0, 0, fmt.Errorf("dur of %s is negative or out of range", e.Name)
+	}
+	return ts, dur, nil
 }
 
-const maxTime = math.MaxInt64 / 4 // ns
+const (
+	maxTime   = math.MaxInt64 / 4 // ns
+	maxDigits = 64                // of a time, and the largest exponent
+)
+
+var errRange = errors.New("number out of range")
+
+// nanoseconds turns a JSON number of microseconds into nanoseconds. A float64 would
+// be wrong by up to 0.5 us for times since 1970. The result is exact up to three
+// decimals; further decimals are rounded, halves away from zero.
+func nanoseconds(us string) (int64, error) {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(us), "e")
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	exp, err := strconv.Atoi(cmp.Or(exponent, "0"))
+	if err != nil || exp < -maxDigits || exp > maxDigits || len(us) > maxDigits {
+		return 0, errRange
+	}
+	digits, point := whole+fraction, len(whole)+exp+3 // the digits of ns end before digits[point]
+	if point < 0 {
+		return 0, nil
+	}
+	digits += strings.Repeat("0", max(0, point+1-len(digits)))
+	ns, err := strconv.ParseInt("0"+digits[:point], 10, 64)
+	if digits[point] >= '5' {
+		ns++
+	}
+	if err != nil || ns < 0 {
+		return 0, errRange
+	}
+	if negative {
+		ns = -ns
+	}
+	return ns, nil
+}

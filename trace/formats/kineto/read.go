@@ -2,9 +2,12 @@ package kineto
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/eagergc/eagergc/pressure"
@@ -29,11 +32,15 @@ func Detect(head []byte) bool {
 	return false
 }
 
+// maxValue bounds what is held of a file at once: an event, or a value that is skipped.
+const maxValue = 16 << 20 // bytes
+
 // Read reads a profile as the package comment describes. It reads r to its end and
 // does not close it. Besides the trace it needs about 80 bytes for each event of
-// the trace.
+// the trace, and what one value of the file takes.
 func Read(r io.Reader) (*trace.Trace, error) {
-	p := &profile{scanner: newScanner(r), t: &trace.Trace{Meta: make(map[string]string)}, budget: recording.BudgetOf(r)}
+	in := &bounded{from: r, left: maxValue}
+	p := &profile{in: in, Decoder: json.NewDecoder(in), t: &trace.Trace{Meta: make(map[string]string)}, budget: recording.BudgetOf(r)}
 	p.labels = recording.NewLabeler(p.t, p.budget)
 	if err := p.read(); err != nil {
 		return nil, err
@@ -41,9 +48,27 @@ func Read(r io.Reader) (*trace.Trace, error) {
 	return p.finish()
 }
 
+// A bounded reader fails once what is left has been read: a decoder holds a value whole.
+type bounded struct {
+	from       io.Reader
+	read, left int64
+}
+
+var errValue = fmt.Errorf("value of over %d bytes", maxValue)
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errValue
+	}
+	n, err := b.from.Read(p)
+	b.read, b.left = b.read+int64(n), b.left-int64(n)
+	return n, err
+}
+
 // A profile holds what has been read of a file.
 type profile struct {
-	*scanner
+	*json.Decoder
+	in       *bounded
 	t        *trace.Trace
 	labels   *recording.Labeler
 	base     int64 // ns since 1970 of ts 0
@@ -73,17 +98,16 @@ type row struct {
 
 // read reads the whole file: an object with traceEvents, or only that list.
 func (p *profile) read() error {
-	c, err := p.peek()
+	c, err := p.Token()
 	switch {
 	case err != nil:
-		return err
-	case c == '[':
+		return p.fail(err)
+	case c == json.Delim('['):
 		err = p.list()
-	case c == '{':
-		p.pos++
+	case c == json.Delim('{'):
 		err = p.object()
 	default:
-		err = p.syntax("{ or [")
+		err = p.fail(fmt.Errorf("%v where { or [ is expected", c))
 	}
 	if err != nil {
 		return err
@@ -91,63 +115,96 @@ func (p *profile) read() error {
 	if !p.found {
 		return errors.New("kineto: not a Chrome trace: no traceEvents")
 	}
-	return p.done()
+	// To the end of the stream, where a packed one has its checksum.
+	if c, err = p.Token(); err == io.EOF {
+		return nil
+	}
+	return p.fail(cmp.Or(err, fmt.Errorf("%v where the end of the file is expected", c)))
 }
 
+// fail adds the place in the file to err.
+func (p *profile) fail(err error) error {
+	at := p.InputOffset()
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		at = p.in.read
+	}
+	return fmt.Errorf("kineto: byte %d: %w", at, err)
+}
+
+// value reads the next value into v, as far as it is of the type of v.
+func (p *profile) value(v any) error {
+	p.in.left = maxValue
+	var other *json.UnmarshalTypeError
+	if err := p.Decode(v); err != nil && !errors.As(err, &other) {
+		return p.fail(err)
+	}
+	return nil
+}
+
+// object reads what follows the brace of the outermost object.
 func (p *profile) object() error {
-	for first := true; ; first = false {
-		key, ok, err := p.key(first)
-		if err != nil || !ok {
-			return err
+	for p.More() {
+		key, err := p.Token()
+		if err != nil {
+			return p.fail(err)
 		}
-		switch string(key) {
+		switch key {
 		case "traceEvents":
+			if c, err := p.Token(); err != nil || c != json.Delim('[') {
+				return p.fail(cmp.Or(err, fmt.Errorf("%v where the list of events is expected", c)))
+			}
 			err = p.list()
 		case "baseTimeNanoseconds":
 			err = p.baseTime()
 		default:
-			err = p.skip()
+			err = p.value(new(struct{}))
 		}
 		if err != nil {
 			return err
 		}
 	}
+	return p.end()
+}
+
+// end reads the end of a list or an object.
+func (p *profile) end() error {
+	if _, err := p.Token(); err != nil {
+		return p.fail(err)
+	}
+	return nil
 }
 
 func (p *profile) baseTime() error {
-	n, err := p.integer()
-	if err == nil && (!n.ok || n.n < 0 || n.n > maxTime) {
+	var n number
+	err := p.value(&n)
+	if err != nil {
+		return err
+	}
+	if p.base, err = n.integer("baseTimeNanoseconds", 0, maxTime); err != nil {
 		return p.fail(errors.New("baseTimeNanoseconds is no time"))
 	}
-	p.base = n.n
-	return err
+	return nil
 }
 
-// list reads the list of events.
+// list reads what follows the bracket of the list of events.
 func (p *profile) list() error {
 	if p.found {
 		return p.fail(errors.New("a second traceEvents"))
 	}
-	p.found = true
-	if err := p.expect('[', "the list of events"); err != nil {
-		return err
-	}
 	var e event
-	for first := true; ; first = false {
-		if ok, err := p.more(first, ']'); !ok || err != nil {
-			return err
-		}
-		if err := p.expect('{', "an event"); err != nil {
-			return err
-		}
-		if err := p.event(&e); err != nil {
+	for p.found = true; p.More(); p.events++ {
+		e = event{}
+		if err := p.value(&e); err != nil {
 			return err
 		}
 		if err := p.take(&e); err != nil {
 			return p.at(p.events, err)
 		}
-		p.events++
 	}
+	return p.end()
 }
 
 func (p *profile) at(index int, err error) error {
@@ -156,13 +213,14 @@ func (p *profile) at(index int, err error) error {
 
 // take keeps e if it matters.
 func (p *profile) take(e *event) error {
-	ro := row{index: int32(p.events), thread: e.tid, class: e.class}
+	tid, _ := strconv.ParseInt(string(e.TID), 10, 64)
+	ro := row{index: int32(p.events), thread: uint32(tid), class: e.class()}
 	var err error
-	switch e.class {
+	switch ro.class {
 	case classOther:
 		return nil
 	case classMemory, classOOM:
-		if t := e.args[argDeviceType]; t.ok && t.n == 0 {
+		if e.Args.DeviceType == "0" {
 			p.skipped++
 			return nil
 		}
@@ -170,12 +228,12 @@ func (p *profile) take(e *event) error {
 			return err
 		}
 	case classMark:
-		ro.label = p.labels.Label(string(e.name))
+		ro.label = p.labels.Label(e.Name)
 	case classLaunch, classJob:
-		return p.device(e)
+		return p.device(e, ro.class)
 	}
 	// A call that has not returned when profiling ends may have no dur.
-	if ro.ns, ro.dur, err = e.span(e.class == classSync); err != nil {
+	if ro.ns, ro.dur, err = e.span(ro.class == classSync); err != nil {
 		return err
 	}
 	p.rows = recording.Append(p.budget, p.rows, ro)
@@ -183,53 +241,41 @@ func (p *profile) take(e *event) error {
 }
 
 // device keeps work of a device, or a call that may have launched some.
-func (p *profile) device(e *event) error {
-	id := e.args[argCorrelation]
-	if !id.ok {
+func (p *profile) device(e *event, c class) error {
+	id, err := e.Args.Correlation.integer("", math.MinInt64, math.MaxInt64)
+	if err != nil {
 		return nil
 	}
-	ns, dur, err := e.span(e.class == classJob)
+	ns, dur, err := e.span(c == classJob)
 	if err != nil {
 		return err
 	}
-	if e.class == classLaunch {
-		p.launches = recording.Append(p.budget, p.launches, launch{correlation: id.n, ns: ns})
+	if c == classLaunch {
+		p.launches = recording.Append(p.budget, p.launches, launch{correlation: id, ns: ns})
 	} else {
-		p.jobs = recording.Append(p.budget, p.jobs, job{correlation: id.n, begin: ns, end: ns + dur})
+		p.jobs = recording.Append(p.budget, p.jobs, job{correlation: id, begin: ns, end: ns + dur})
 	}
 	return nil
 }
 
 // memory fills the fields of a row about device memory.
 func (e *event) memory(ro *row) error {
-	device, err := e.get(argDevice, 0, int64(pressure.MaxDevices)-1)
+	device, err := e.Args.Device.integer("Device Id", 0, int64(pressure.MaxDevices)-1)
 	if err != nil {
 		return err
 	}
 	ro.space = pressure.Device(int(device))
-	ro.allocated, ro.reserved = e.total(argAllocated), e.total(argReserved)
-	if ro.bytes, err = e.get(argBytes, -maxSize, maxSize); err != nil {
+	ro.allocated, ro.reserved = e.Args.Allocated.total(), e.Args.Reserved.total()
+	if ro.bytes, err = e.Args.Bytes.integer("Bytes", -maxSize, maxSize); err != nil {
 		return err
 	}
-	if ro.bytes == 0 || e.class == classOOM && ro.bytes < 0 {
-		return fmt.Errorf("%s of %d Bytes", e.name, ro.bytes)
+	if ro.bytes == 0 || ro.class == classOOM && ro.bytes < 0 {
+		return fmt.Errorf("%s of %d Bytes", e.Name, ro.bytes)
 	}
-	if e.class == classMemory {
-		a := e.args[argAddr]
-		if !a.ok && !a.big {
-			return errors.New(`no integer "Addr" in args`)
-		}
-		ro.addr = uint64(a.n)
+	if ro.class == classMemory {
+		ro.addr, err = e.Args.Addr.address()
 	}
-	return nil
-}
-
-// total returns a running total, or -1 if the profile has none.
-func (e *event) total(at int) int64 {
-	if n, err := e.get(at, 0, maxSize); err == nil {
-		return n
-	}
-	return -1
+	return err
 }
 
 // meta says what was read; before allocates the objects that were live before the

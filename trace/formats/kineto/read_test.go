@@ -2,9 +2,7 @@ package kineto
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -122,24 +120,24 @@ func TestBadInput(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
 		"empty":            {"", "byte 0: unexpected EOF"},
 		"white space":      {" \n", "byte 2: unexpected EOF"},
-		"not JSON":         {"hello", "byte 0: 'h' where { or ["},
+		"not JSON":         {"hello", "byte 0: invalid character 'h'"},
 		"no events":        {`{"a":[1,2.5e-3,true,null,{"b":"c"}]}`, "no traceEvents"},
 		"empty list":       {`{"traceEvents":[]}`, "empty trace"},
 		"nothing of use":   {`{"traceEvents":[{"name":"x","ph":"X","ts":1}]}`, "empty trace: none of 1 events"},
 		"two lists":        {`{"traceEvents":[],"traceEvents":[]}`, "a second traceEvents"},
-		"event no object":  {`[5]`, "byte 1: '5' where an event"},
+		"event no object":  {`[5]`, "empty trace: none of 1 events"},
 		"truncated":        {`[{"name":"[mem`, "byte 14: unexpected EOF"},
-		"no comma":         {`[{"a":1 "b":2}]`, "byte 8: '\"' where a comma"},
-		"no colon":         {`[{"a" 1}]`, "byte 6: '1' where a colon"},
-		"bad literal":      {`[{"a":nul}]`, "byte 9: '}' where null"},
-		"bad number":       {`[{"a":01}]`, `"01" is no number`},
-		"bad value":        {`[{"a":?}]`, "byte 6: '?' where a value"},
-		"control":          {"[{\"a\":\"\n\"}]", "control character"},
-		"escape":           {`[{"a":"\q"}]`, `unknown escape \q`},
-		"unicode":          {`[{"a":"\u12g4"}]`, `'g' in a \u escape`},
-		"after the end":    {`[` + mem(1, 1, 1) + `] x`, "'x' where the end"},
-		"deep":             {`{"a":` + strings.Repeat("[", 1000), "nested over 200 deep"},
-		"long number":      {`[{"a":` + strings.Repeat("1", 100) + `}]`, "is no number"},
+		"no comma":         {`[{"a":1 "b":2}]`, "byte 1: invalid character '\"' after object key:value pair"},
+		"no colon":         {`[{"a" 1}]`, "byte 1: invalid character '1' after object key"},
+		"bad literal":      {`[{"a":nul}]`, "invalid character '}' in literal null"},
+		"bad number":       {`[{"a":01}]`, "invalid character '1' after object key:value pair"},
+		"bad value":        {`[{"a":?}]`, "invalid character '?' looking for beginning of value"},
+		"control":          {"[{\"a\":\"\n\"}]", "invalid character '\\n' in string literal"},
+		"escape":           {`[{"a":"\q"}]`, "invalid character 'q' in string escape code"},
+		"unicode":          {`[{"a":"\u12g4"}]`, "invalid character 'g' in \\u hexadecimal"},
+		"after the end":    {`[` + mem(1, 1, 1) + `] x`, "invalid character 'x'"},
+		"deep":             {`{"a":` + strings.Repeat("[", 20_000), "exceeded max depth"},
+		"long time":        {`[{"name":"cudaStreamSynchronize","ph":"X","dur":1,"ts":0.` + strings.Repeat("1", 100) + `}]`, "is out of range"},
 		"base":             {`{"baseTimeNanoseconds":-1,"traceEvents":[]}`, "baseTimeNanoseconds is no time"},
 		"no bytes":         {`[{"name":"[memory]","ts":1,"args":{"Device Id":0,"Addr":1}}]`, `traceEvents[0]: no integer "Bytes"`},
 		"no address":       {`[{"name":"[memory]","ts":1,"args":{"Device Id":0,"Bytes":1}}]`, `no integer "Addr"`},
@@ -191,12 +189,12 @@ func TestNanoseconds(t *testing.T) {
 		"12.5e3": 12500000, "1e-3": 1, "1e-4": 0, "5e-4": 1, "9223372036854775.807": 1<<63 - 1, "1795231615180417.764": 1795231615180417764,
 		"0e60": 0, "1E+2": 100000, "-7": -7000,
 	} {
-		if got, err := nanoseconds([]byte(us)); got != want || err != nil {
+		if got, err := nanoseconds(us); got != want || err != nil {
 			t.Errorf("nanoseconds(%s) = %d, %v, want %d", us, got, err, want)
 		}
 	}
 	for _, us := range []string{"9223372036854775.808", "1e16", "1e999", "1e99999999999999999999", "92233720368547758070"} {
-		if got, err := nanoseconds([]byte(us)); err == nil {
+		if got, err := nanoseconds(us); err == nil {
 			t.Errorf("nanoseconds(%s) = %d, want an error", us, got)
 		}
 	}
@@ -224,43 +222,4 @@ func FuzzRead(f *testing.F) {
 			checkTrace(t, tr)
 		}
 	})
-}
-
-// The scanner takes what encoding/json takes, and nothing else.
-func FuzzScan(f *testing.F) {
-	plain := sample(f, "sync.json.gz")
-	f.Add(plain[:2000])
-	for _, s := range []string{`{"a":[1,-2.5e+3,0.1],"b":"\u00e9\n\"","c":{}}`, "[]", "nul", "-", "1.", `"\ud800"`, "[1,]", "{,}", "00", `{"a" :1 , "b": 2}`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if d := bytes.Count(text, []byte("[")) + bytes.Count(text, []byte("{")); d > maxDepth || hasLongNumber(text) {
-			return
-		}
-		want := json.Valid(text)
-		for _, size := range []int{1, 3, 64 << 10} {
-			// A space after it: the scanner does not end at the end of a number.
-			s := &scanner{r: io.MultiReader(bytes.NewReader(text), strings.NewReader(" ")), buf: make([]byte, size)}
-			err := s.skip()
-			if err == nil {
-				err = s.done()
-			}
-			if (err == nil) != want {
-				t.Fatalf("buffer of %d: %v, but valid = %v", size, err, want)
-			}
-		}
-	})
-}
-
-func hasLongNumber(text []byte) bool {
-	run := 0
-	for _, c := range text {
-		if run++; !isNumber(c) {
-			run = 0
-		}
-		if run > maxNumber {
-			return true
-		}
-	}
-	return false
 }
