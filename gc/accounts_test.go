@@ -24,6 +24,11 @@ func atRest(t testing.TB, c *Collector) {
 	defer c.settling.Unlock()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		wrong := c.wrong(t)
+		for _, g := range c.sources() {
+			if gauge := g.gauge(); gauge != nil && wrong == "" {
+				wrong = gauge.wrong()
+			}
+		}
 		if wrong == "" {
 			return
 		}
@@ -116,6 +121,24 @@ func levels(past *stepRing[Level]) bool {
 		}
 	}
 	return true
+}
+
+// wrong: a gauge has been given so much, and has lost the rest. Each byte of that is credited to one cycle at most.
+func (g *Gauge) wrong() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	lost := g.Allocated() - g.level.Load()
+	switch {
+	case lost < 0:
+		return "a gauge reads more than it was ever given"
+	case g.low > g.level.Load():
+		return "the lowest level of a gauge is above its level"
+	case g.fallen > lost:
+		return "a gauge has fallen by more since the last mark than ever"
+	case g.credited > lost || g.brought > lost:
+		return "cycles are credited with more than a gauge has lost"
+	}
+	return ""
 }
 
 func (o *ownership) wrong(t testing.TB) string {

@@ -51,7 +51,7 @@ func (p *Caps) check() error {
 	if p.Cycles == 0 {
 		p.Cycles = defaultCycles
 	}
-	if p.Gauges < 0 {
+	if !(p.Gauges >= 0) {
 		return fmt.Errorf("gc: Caps.Gauges is %v: want cycles a second, 0 or more", p.Gauges)
 	}
 	if p.Gauges == 0 {

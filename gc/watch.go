@@ -20,7 +20,7 @@ type Gauge struct {
 	read  func() int64
 	limit atomic.Int64
 	level atomic.Int64 // bytes at the last look
-	grown atomic.Int64 // sum of all rises between two looks
+	grown atomic.Int64 // bytes at first, and the sum of all rises between two looks
 
 	mu       sync.Mutex    // held while looking
 	since    time.Duration // when the last mark began or, once it has been judged, that was
@@ -29,8 +29,8 @@ type Gauge struct {
 	byItself float64       // bytes per ns that the program freed before that mark
 	before   pending       // finalizers and cleanups that had run by then
 	outcome  outcome       // of it; high = 0 once it has been judged
-	brought  int64         // bytes that it brought back, so far
-	credited int64         // of them, that collections have counted
+	brought  int64         // bytes that the judged ones have brought back
+	credited int64         // of all that were brought back, those that collections have counted
 	log      accountLog    // of its moves, for a recording
 	broken   bool          // its function has panicked
 	backoff  backoff
@@ -67,6 +67,7 @@ func Watch(c *Collector, read func() int64) *Gauge {
 	g := &Gauge{c: c, read: read, stop: make(chan struct{})}
 	g.low = g.reading()
 	g.level.Store(g.low)
+	g.grown.Store(g.low)
 	g.log.last = gauges.Add(1) * gaugeIDs
 	if c.recording.Load() && g.low > 0 {
 		g.log.more(c, g.low, gaugeSite, pressure.Host)
@@ -215,7 +216,7 @@ func (g *Gauge) judge() {
 	o, now := g.outcome, g.c.Now()
 	o.freed, o.ran, o.work = g.freed(), readPending().ran(g.before), g.c.processorTime()
 	g.backoff.learn(o, now)
-	g.brought = o.freed
+	g.brought += o.freed
 	g.outcome, g.fallen, g.since, g.low = outcome{}, 0, now, g.level.Load()
 }
 
@@ -311,7 +312,6 @@ func (g *gaugeWalk) promoteAll() {
 	if g.outcome.high > 0 {
 		return
 	}
-	g.brought, g.credited = 0, 0
 	if d := now - g.since; d >= lookOften {
 		g.byItself = float64(g.fallen) / float64(d)
 	}
@@ -354,10 +354,11 @@ func (g *gaugeWalk) settled() bool {
 func (g *gaugeWalk) credit() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	brought := g.brought
 	if g.outcome.high > 0 {
-		g.brought = (*Gauge)(g).freed()
+		brought += (*Gauge)(g).freed()
 	}
-	credit := max(0, g.brought-g.credited)
+	credit := max(0, brought-g.credited)
 	g.credited += credit
 	return credit
 }

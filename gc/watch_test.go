@@ -177,8 +177,8 @@ func TestGaugeFallsLate(t *testing.T) {
 		t.Errorf("level %d, after the last cycle %d", got, g.gate.liveAfter)
 	}
 	bytes.Store(90)
-	if g.Look(); g.gate.liveAfter != 40 || g.grown.Load() != 50 {
-		t.Errorf("after the last cycle %d, risen by %d", g.gate.liveAfter, g.grown.Load())
+	if g.Look(); g.gate.liveAfter != 40 || g.Allocated() != 150 {
+		t.Errorf("after the last cycle %d, %d from the start: want 40, and 100 with a rise of 50", g.gate.liveAfter, g.Allocated())
 	}
 }
 
@@ -410,5 +410,105 @@ func TestAGaugesYieldIsCreditedOnce(t *testing.T) {
 	g.mu.Unlock()
 	if first, second := (*gaugeWalk)(g).credit(), (*gaugeWalk)(g).credit(); first != 100 || second != 0 {
 		t.Errorf("credits %d and then %d bytes of 100", first, second)
+	}
+}
+
+// TestCapsOfGauges: a gauge that has much to ask for asks no sooner after a cycle than its cap allows, and then it does.
+func TestCapsOfGauges(t *testing.T) {
+	for _, most := range []float64{0, 4} { // 0 is the default
+		var bytes, asked atomic.Int64
+		e := newPuppet()
+		caps := Caps{Gauges: most}
+		if err := caps.check(); err != nil {
+			t.Fatal(err)
+		}
+		c := newOn(e, Config{Caps: caps, Idle: -1}, &scripted{decide: func(Point) Decision {
+			asked.Add(1)
+			return Decision{}
+		}})
+		g := Watch(c, func() int64 { return bytes.Add(1 << 30) })
+		e.pass(time.Hour)
+		g.mu.Lock()
+		g.since, g.outcome = e.now(), outcome{} // a cycle has been judged
+		g.mu.Unlock()
+		period := time.Second / 100
+		if most > 0 {
+			period = time.Duration(float64(time.Second) / most)
+		}
+		e.pass(period - 1)
+		before := asked.Load()
+		for range 10 {
+			g.Look()
+		}
+		if n := asked.Load() - before; n != 0 {
+			t.Errorf("Gauges: %v: asks %d times within %v", most, n, period)
+		}
+		e.pass(1)
+		waitFor(t, 20*time.Second, func() bool { // finalizers of others may be due
+			g.Look()
+			return asked.Load() > before
+		})
+		g.Close()
+		c.Close()
+	}
+	for _, bad := range []float64{-1, math.NaN(), math.Inf(-1)} {
+		if err := (&Caps{Gauges: bad}).check(); err == nil {
+			t.Errorf("Caps.Gauges of %v is no error", bad)
+		}
+	}
+}
+
+// TestWhatCyclesBringBack walks three cycles of a gauge by hand, which nobody looks at but the test. What the program frees by itself
+// between two cycles it is taken to free beside a cycle, too; what has fallen before a cycle is none of its yield.
+func TestWhatCyclesBringBack(t *testing.T) {
+	e := newPuppet()
+	c := newOn(e, Config{Idle: -1}, Spec{}.New())
+	defer c.Close()
+	level := int64(1000)
+	g := &Gauge{c: c, read: func() int64 { return level }, low: level, stop: make(chan struct{})}
+	g.level.Store(level)
+	g.grown.Store(level)
+	g.gate = c.NewGate(g)
+	walk := (*gaugeWalk)(g)
+	for i, step := range []struct {
+		before       []int64       // levels up to the mark
+		passed       time.Duration // meanwhile
+		grown        int64         // since the lowest of them
+		after        []int64       // levels from then on
+		beside       time.Duration // that this takes
+		credit, rest int64         // credited at the mark's end, and once it is judged
+	}{
+		{[]int64{900, 1500}, 10 * ms, 600, []int64{400}, 5 * ms, 1050, 1050},   // 100 in 10 ms fall by themselves, 50 of 1100
+		{[]int64{700}, 10 * ms, 300, []int64{500, 350, 480}, 6 * ms, 350, 350}, // nothing fell before
+		{[]int64{580}, 10 * ms, 100, []int64{500}, 5 * ms, 80, 80},
+		{[]int64{300}, 10 * ms, 0, []int64{200}, 5 * ms, 0, 0}, // 200 in 10 ms, 100 in 5: no more than that
+		{[]int64{250}, 20 * ms, 50, []int64{0}, 5 * ms, 250, 250},
+	} {
+		for _, level = range step.before {
+			g.mu.Lock()
+			g.see()
+			g.mu.Unlock()
+		}
+		e.pass(step.passed)
+		if walk.promoteAll(); g.outcome.grown != step.grown {
+			t.Errorf("cycle %d: grown by %d, want %d", i, g.outcome.grown, step.grown)
+		}
+		walk.begin(true)
+		was := g.credited
+		for _, level = range step.after {
+			e.pass(step.beside / time.Duration(len(step.after)))
+			g.mu.Lock()
+			g.see()
+			g.mu.Unlock()
+		}
+		if credit := walk.credit(); credit != step.credit {
+			t.Errorf("cycle %d: %d credited, want %d", i, credit, step.credit)
+		}
+		g.mu.Lock()
+		g.judge()
+		g.mu.Unlock()
+		if walk.credit(); g.credited-was != step.rest || g.wrong() != "" {
+			t.Errorf("cycle %d: %d credited in all, want %d: %s", i, g.credited-was, step.rest, g.wrong())
+		}
 	}
 }

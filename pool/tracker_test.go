@@ -22,7 +22,7 @@ func TestTrackerAgainstModel(t *testing.T) {
 
 func trackerAgainstModel(t *testing.T, rng *rand.Rand) bool {
 	var tr tracker
-	shards := []*shard{{tracker: &tr, Slack: 4096}, {tracker: &tr, Slack: 100}, {tracker: &tr}}
+	shards := []*shard{{tracker: &tr, Slack: 4096}, {tracker: &tr, Slack: 100}, {tracker: &tr}}[:1+rng.IntN(3)]
 	var live, peak, allocated, allocs, frees int64
 	var held []int64
 	for range rng.IntN(100) {
@@ -47,7 +47,11 @@ func trackerAgainstModel(t *testing.T, rng *rand.Rand) bool {
 			tr.ResetPeaks()
 			peak = live
 		}
-		if got := tr.Live() - shards[0].Ready() - shards[1].Ready() - shards[2].Ready(); got != live {
+		got := tr.Live()
+		for _, s := range shards {
+			got -= s.Ready()
+		}
+		if got != live {
 			t.Errorf("live %d, want %d", got, live)
 		}
 	}
@@ -58,23 +62,14 @@ func trackerAgainstModel(t *testing.T, rng *rand.Rand) bool {
 	if c.Live != live || c.Allocated != allocated || c.Allocs != allocs || c.Frees != frees || c.Freed != allocated-live {
 		t.Errorf("counts %+v, want live %d allocated %d allocs %d frees %d", c, live, allocated, allocs, frees)
 	}
-	if slack := int64(2 * (4096 + 100)); max(c.LivePeak-peak, peak-c.LivePeak) > slack {
+	slack := int64(0) // of one shard the peak is exact
+	if len(shards) > 1 {
+		slack = 2 * (4096 + 100)
+	}
+	if max(c.LivePeak-peak, peak-c.LivePeak) > slack {
 		t.Errorf("peak %d, want %d within %d", c.LivePeak, peak, slack)
 	}
 	return !t.Failed()
-}
-
-func TestShardPeakIsExactForOneShard(t *testing.T) {
-	var tr tracker
-	s := shard{tracker: &tr, Slack: 1 << 20}
-	for _, n := range []int64{100, 1 << 19, 3 << 20} {
-		s.Take(n)
-	}
-	s.Give(3 << 20)
-	s.Settle()
-	if got, want := countsOf(&tr).LivePeak, int64(100+1<<19+3<<20); got != want {
-		t.Errorf("peak %d, want %d", got, want)
-	}
 }
 
 func TestTrackerNeverPassesItsLimit(t *testing.T) {

@@ -3,6 +3,7 @@ package sim
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,5 +105,76 @@ func TestStallsOfAMachine(t *testing.T) {
 	}
 	if stalled < 400 || stalled > 600 {
 		t.Errorf("%d of 1000 stall", stalled)
+	}
+}
+
+// TestTheLadderOfAMachineBacksOff: beside 60 of 100 bytes that are reachable, collections free 5 bytes each where 46 are wanted. Each after
+// the first that frees too little waits for one cycle more, then two, four, and eight at most; one that frees enough ends that.
+func TestTheLadderOfAMachineBacksOff(t *testing.T) {
+	tr := &trace.Trace{Name: "futile"}
+	id := uint64(1)
+	alloc := func(bytes int64) {
+		tr.Record(trace.Event{Kind: trace.Alloc, ID: id, Bytes: bytes})
+		id++
+	}
+	drop := func(id uint64) { tr.Record(trace.Event{Kind: trace.Drop, ID: id}) }
+	alloc(60)
+	for i := range 7 {
+		alloc(5)
+		drop(id - 1)
+		if i == 6 {
+			drop(1)
+		}
+		alloc(46)
+	}
+	alloc(60) // does not fit beside 46
+	w, err := Compile(tr, pressure.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := new(Log)
+	r := Run(w, policy.Spec{}.New(), Config{Limit: 100, Machine: &Machine{Mark: Linear{Base: 100}, Ladder: 50}, Log: log})
+	var got []time.Duration
+	for _, p := range log.Pauses {
+		got = append(got, p.Length)
+	}
+	want := []time.Duration{150, 250, 350, 550, 950, 950, 950, 150}
+	if !slices.Equal(got, want) {
+		t.Errorf("pauses %v, want %v: %+v", got, want, r)
+	}
+}
+
+// TestASweepIsPaidOff: a cycle waits for what is left of the last one's sweep, which goes on beside the program. The mark takes 100 ns, the
+// sweep 1,000.
+func TestASweepIsPaidOff(t *testing.T) {
+	tr := &trace.Trace{Name: "sweep"}
+	for _, at := range []int64{0, 300, 5000} { // of program between the cycles
+		tr.Record(trace.Event{Time: at, Kind: trace.Sync, Duration: 0})
+	}
+	tr.Record(trace.Event{Time: 5000, Kind: trace.Alloc, ID: 1, Bytes: 1})
+	w, err := Compile(tr, pressure.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := new(Log)
+	block := []policy.Action{policy.Block, policy.Block, policy.Block, policy.Skip}
+	Run(w, &script{actions: block}, Config{Limit: 100, Machine: &Machine{Mark: Linear{Base: 100}, Sweep: Linear{Base: 1000}}, Log: log})
+	var got []time.Duration
+	for _, c := range log.Cycles {
+		got = append(got, c.Duration)
+	}
+	if want := []time.Duration{100, 100 + 700, 100}; !slices.Equal(got, want) {
+		t.Errorf("cycles take %v, want %v", got, want)
+	}
+}
+
+// TestWasted: a cycle is in vain that frees less than a hundredth of what was live.
+func TestWasted(t *testing.T) {
+	cycle := func(freed, left int64) Collected {
+		return Collected{Cycle: policy.Cycle{Freed: freed, LiveAfter: left}}
+	}
+	l := Log{Cycles: []Collected{cycle(0, 0), cycle(0, 1), cycle(99, 9901), cycle(100, 9900), cycle(5, 5)}}
+	if n := l.Wasted(); n != 2 {
+		t.Errorf("%d cycles were in vain, want those of 0 of 1 and 99 of 10,000", n)
 	}
 }
