@@ -60,7 +60,7 @@ const headSize = 4096
 // holds the file to the bounds of this package. It is safe for concurrent use.
 type Opener struct {
 	From   string // name of the format; "" = find it
-	Memory int64  // bytes that a file may make its reader hold; 0 = 16 MiB and 30 times the file
+	Memory int64  // bytes that a file may make its reader hold, garbage aside; 0 = 16 MiB and 30 times the file
 }
 
 // Open reads the trace file path. A trace without a name gets the name of the

@@ -100,7 +100,7 @@ recordings of your own come in through the importers.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.PersistentFlags().Var((*sizeFlag)(&maxMemory), "max-memory", "`bytes` that reading one file may take: 2GiB (default: 16MiB and 30 times the file)")
+	root.PersistentFlags().Var((*sizeFlag)(&maxMemory), "max-memory", "`bytes` that a file may make its reader hold: 2GiB (default: 16MiB and 30 times the file; the process takes at most twice that and 16MiB)")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(&cobra.Command{
 		Use:   "help [command]",
