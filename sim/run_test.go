@@ -34,11 +34,12 @@ func (p *whim) Observe(policy.Cycle) { p.observed++ }
 func (p *whim) String() string       { return fmt.Sprintf("whim:%d", p.seed) }
 
 // genTrace draws a small trace with drops, explicit frees and syncs.
-func genTrace(t *random, explicit bool) *trace.Trace {
+func genTrace(t *random, explicit bool) *trace.Trace { return genEvents(t, explicit, between(t, 1, 60)) }
+
+func genEvents(t *random, explicit bool, n int) *trace.Trace {
 	tr := &trace.Trace{Name: "random"}
 	var now int64
 	var live []trace.Event
-	n := between(t, 1, 60)
 	for id := uint64(1); len(tr.Events) < n; id++ {
 		now += between[int64](t, 0, 20)
 		switch k := between(t, 0, 9); {
