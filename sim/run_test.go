@@ -34,7 +34,9 @@ func (p *whim) Observe(policy.Cycle) { p.observed++ }
 func (p *whim) String() string       { return fmt.Sprintf("whim:%d", p.seed) }
 
 // genTrace draws a small trace with drops, explicit frees and syncs.
-func genTrace(t *random, explicit bool) *trace.Trace { return genEvents(t, explicit, between(t, 1, 60)) }
+func genTrace(t *random, explicit bool) *trace.Trace {
+	return genEvents(t, explicit, between(t, 1, 60))
+}
 
 func genEvents(t *random, explicit bool, n int) *trace.Trace {
 	tr := &trace.Trace{Name: "random"}
