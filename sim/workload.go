@@ -22,6 +22,7 @@ type Workload struct {
 	Wait           time.Duration // sum of the waits at syncs
 	Allocs         int
 	Drops          int // explicit frees included
+	SeenDeaths     int // of Drops: known from the cycle that found them, so later than in truth
 	Syncs          int
 
 	ops      []op    // every event
@@ -238,6 +239,9 @@ func (c *compiler) release(t int64, e trace.Event) error {
 		c.at.frees++
 		c.monotone = false
 		return nil
+	}
+	if e.Kind == trace.Free {
+		c.SeenDeaths++
 	}
 	c.op(t, o.bytes, opDrop, o.number)
 	c.at.dropped += o.bytes

@@ -47,7 +47,7 @@ func open(name string) ([]*trace.Trace, error) {
 	}
 	read := samples.Open
 	if !slices.Contains(samples.All(), name) {
-		read = func(path string) (*trace.Trace, error) { return formats.Opener{}.Open(path) }
+		read = func(path string) (*trace.Trace, error) { return formats.Opener{Memory: 2 << 30}.Open(path) }
 	}
 	t, err := read(name)
 	if err != nil {

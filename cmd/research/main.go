@@ -3,6 +3,7 @@
 //
 //	research [-o FOLDER] [RECORDING...]                              every policy, over limits and costs
 //	research -trials all|NAME,... [-policy TEXT] [-o FOLDER] [RECORDING...]   one policy, where things go wrong
+//	research -granularity [-o FOLDER] [RECORDING...]                 every policy, where deaths are known only from cycles
 //
 // A RECORDING is a file that `replay import` reads, the name of a built-in one, or
 // synthetic:SEED for the made-up programs of a seed. Without one it takes all that are built in.
@@ -17,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/gc/policy"
@@ -37,6 +39,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	trials := flags.String("trials", "", "judge -policy in these `trials`:\n"+trialList())
 	policy := flags.String("policy", "pacer", "with -trials: the `policy` to judge")
+	granularity := flags.Bool("granularity", false, "move deaths to the next 1st, 4th, 16th, 64th wait, as recorders with cycles there would see them")
 	out := flags.String("o", "", "`folder` for report.md and cells.csv; empty prints the report")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -47,6 +50,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if *trials != "" {
 		return prove(ctx, programs, *policy, *trials, *out, stdout, stderr)
+	}
+	if *granularity {
+		causal := slices.DeleteFunc(everyone(), func(c experiment.Contender) bool { return experiment.Foresees(c.String()) })
+		grains, err := granulate(ctx, programs, causal)
+		if err != nil {
+			return err
+		}
+		return save(*out, stdout,
+			func(w io.Writer) error { return writeGranularity(w, grains) },
+			func(w io.Writer) error { return writeCells(w, grains[0].Grid.Outcomes()) })
 	}
 	loads, err := compile(programs)
 	if err != nil {

@@ -18,12 +18,22 @@ type Table [][]string
 // A cell that begins with left stands close to the cell before it.
 const left = "\t"
 
-// MeanOver says what a mean is over.
+// MeanOver says what a mean is over, and how many of the recordings know deaths only from cycles.
 func MeanOver(g *experiment.Grid) string {
+	text := fmt.Sprintf("geometric mean over %d workloads", len(g.Workloads))
 	if len(g.Workloads) == 1 {
-		return "on " + g.Workloads[0].Name
+		text = "on " + g.Workloads[0].Name
 	}
-	return fmt.Sprintf("geometric mean over %d workloads", len(g.Workloads))
+	late := 0
+	for _, w := range g.Workloads {
+		if w.SeenDeaths > 0 {
+			late++
+		}
+	}
+	if late > 0 {
+		text += fmt.Sprintf(" (%d with deaths known only from cycles: replay info says how late)", late)
+	}
+	return text
 }
 
 // Block is the Table of one workload at one cost: a policy to a row, a limit

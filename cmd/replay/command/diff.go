@@ -4,10 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/montanaflynn/stats"
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/pressure"
@@ -24,18 +28,23 @@ func newDiff() *cobra.Command {
 		Long: `diff sets two recordings side by side: reachable bytes on one time axis and one
 scale, then peaks, rates, sizes, lifetimes, waits and cycles, and what changed.
 It compares the memory space in which each allocates most. A and B are what
-replay info reads.`,
+replay info reads, or folders with several recordings of a program each.
+
+Of several recordings each figure is the median. From five on each side, the brackets
+have 95 of 100 changes that come out if recordings are drawn anew from those that there
+are. Of one on each side, 20 windows of time are drawn, which say something of rates
+only, and less: another run of the program may differ by more. Where the brackets hold 0, no
+difference is seen.`,
 		Example: `  replay diff before.arrows after.arrows
+  replay diff before/ after/
   replay diff mlp gpt2 --format json`,
 		Args: files(2, 2, "two recordings"),
-		RunE: func(cmd *cobra.Command, files []string) error {
+		RunE: func(cmd *cobra.Command, files []string) (err error) {
 			var d difference
 			for i, path := range files {
-				t, err := loadValid(path)
-				if err != nil {
+				if d[i], err = describeSide(path); err != nil {
 					return err
 				}
-				d[i] = describeSide(t)
 			}
 			out := printerFor(cmd.OutOrStdout(), format)
 			if format == "json" {
@@ -52,22 +61,63 @@ replay info reads.`,
 	return cmd
 }
 
-// A side is one of the two recordings of a difference.
+// A side is one of the two of a difference.
 type side struct {
-	name  string
-	space pressure.Space
-	stats recording.Stats
-	curve []sim.Level // reachable bytes after each change; time from the first event
+	name    string
+	space   pressure.Space
+	runs    []recording.Stats // of each recording
+	windows []recording.Stats // of the parts of the recording, if it is one
+	curve   []sim.Level       // of the first: reachable bytes after each change; time from the first event
 }
 
 type difference [2]side
 
-func describeSide(t *trace.Trace) side {
-	s := side{name: t.Name, space: sim.SpaceOf(t)}
-	s.stats = recording.StatsOf(t, s.space)
+// describeSide reads a recording, or those of a folder.
+func describeSide(path string) (s side, err error) {
+	paths := []string{path}
+	if files, err := os.ReadDir(path); err == nil {
+		paths = nil
+		for _, f := range files {
+			paths = append(paths, filepath.Join(path, f.Name()))
+		}
+		if len(paths) == 0 {
+			return s, fmt.Errorf("%s: no recording is there", path)
+		}
+	}
+	for i, path := range paths {
+		t, err := loadValid(path)
+		if err != nil {
+			return s, err
+		}
+		if i == 0 {
+			s.name, s.space = t.Name, sim.SpaceOf(t)
+			s.follow(t)
+		}
+		s.runs = append(s.runs, recording.StatsOf(t, s.space))
+	}
+	if len(paths) > 1 {
+		s.name, s.windows = fmt.Sprintf("%s (%d)", filepath.Base(path), len(paths)), nil
+	}
+	return s, nil
+}
+
+const (
+	sampleWindows = 20 // into how many windows one recording is cut
+	leastSample   = 5  // of how many values at least something is said of their change
+)
+
+// follow makes the curve, and the rates of the windows.
+func (s *side) follow(t *trace.Trace) {
+	if len(t.Events) == 0 {
+		return
+	}
 	size := make(map[uint64]int64) // of reachable objects
 	sum := int64(0)
+	var parts [sampleWindows]trace.Trace
+	end := float64(t.Events[len(t.Events)-1].Time - t.Events[0].Time + 1)
 	for _, e := range t.Events {
+		at := e.Time - t.Events[0].Time
+		parts[int(sampleWindows*float64(at)/end)].Record(e)
 		if e.Space != s.space || e.Kind > trace.Free {
 			continue
 		}
@@ -78,62 +128,124 @@ func describeSide(t *trace.Trace) side {
 			sum -= size[e.ID]
 			delete(size, e.ID)
 		}
-		s.curve = append(s.curve, sim.Level{At: time.Duration(e.Time - t.Events[0].Time), Live: sum})
+		s.curve = append(s.curve, sim.Level{At: time.Duration(at), Live: sum})
 	}
-	return s
+	for i := range parts {
+		w, long := recording.StatsOf(&parts[i], s.space), end/1e9/sampleWindows
+		w.AllocRate, w.ByteRate, w.WaitShare = float64(w.Allocs)/long, float64(w.AllocatedBytes)/long, w.Wait.Seconds()/long
+		s.windows = append(s.windows, w)
+	}
+}
+
+// all are the values of a measure.
+func (f *measure) all(from []recording.Stats) (values stats.Float64Data) {
+	for i := range from {
+		values = append(values, f.of(&from[i]))
+	}
+	return values
+}
+
+// value is a measure's median over the recordings.
+func (s *side) value(f *measure) float64 {
+	m, _ := f.all(s.runs).Median() // there is one at least
+	return m
+}
+
+// interval is where 95 of 100 changes lie, as shares, if the values of both sides are drawn anew; nil where there
+// are too few. A change is that of the median of recordings, or of the mean of windows.
+func (d *difference) interval(f *measure) []float64 {
+	a, b, middle := f.all(d[0].runs), f.all(d[1].runs), stats.Float64Data.Median
+	if d[0].windows != nil && d[1].windows != nil && f.rate {
+		a, b, middle = f.all(d[0].windows), f.all(d[1].windows), stats.Float64Data.Mean
+	}
+	if len(a) < leastSample || len(b) < leastSample {
+		return nil
+	}
+	source := rand.New(rand.NewPCG(1, 1))
+	draw := func(values stats.Float64Data) float64 {
+		some := make(stats.Float64Data, len(values))
+		for i := range some {
+			some[i] = values[source.IntN(len(values))]
+		}
+		m, _ := middle(some)
+		return m
+	}
+	var changes stats.Float64Data
+	for range 1000 {
+		was := draw(a)
+		if was == 0 {
+			return nil
+		}
+		changes = append(changes, draw(b)/was-1)
+	}
+	low, _ := changes.PercentileNearestRank(2.5)
+	high, _ := changes.PercentileNearestRank(97.5)
+	return []float64{low, high}
 }
 
 // A measure is one line of a difference.
 type measure struct {
 	name, unit string
 	of         func(*recording.Stats) float64
+	rate       bool // the mean of its windows is that of a recording
 }
 
 // measures are what is compared, in order.
 var measures = []measure{
-	{"time", "ns", func(s *recording.Stats) float64 { return float64(s.Span) }},
-	{"peak reachable", "B", func(s *recording.Stats) float64 { return float64(s.PeakReachable) }},
-	{"peak held", "B", func(s *recording.Stats) float64 { return float64(s.PeakHeld) }},
-	{"peak reserved", "B", func(s *recording.Stats) float64 { return float64(s.PeakReserved) }},
-	{"left at the end", "B", func(s *recording.Stats) float64 { return float64(s.LastBytes) }},
-	{"allocations", "", func(s *recording.Stats) float64 { return float64(s.Allocs) }},
-	{"allocated", "B", func(s *recording.Stats) float64 { return float64(s.AllocatedBytes) }},
-	{"allocations/s", "1/s", func(s *recording.Stats) float64 { return s.AllocRate }},
-	{"allocated/s", "B/s", func(s *recording.Stats) float64 { return s.ByteRate }},
-	{"size p50", "B", func(s *recording.Stats) float64 { return float64(s.Sizes.P50) }},
-	{"size p99", "B", func(s *recording.Stats) float64 { return float64(s.Sizes.P99) }},
-	{"lifetime p50", "ns", func(s *recording.Stats) float64 { return float64(s.Lifetimes.P50) }},
-	{"lifetime p90", "ns", func(s *recording.Stats) float64 { return float64(s.Lifetimes.P90) }},
-	{"lifetime p99", "ns", func(s *recording.Stats) float64 { return float64(s.Lifetimes.P99) }},
-	{"waits", "", func(s *recording.Stats) float64 { return float64(s.Syncs) }},
-	{"waited", "ns", func(s *recording.Stats) float64 { return float64(s.Wait) }},
-	{"share waiting", "ratio", func(s *recording.Stats) float64 { return s.WaitShare }},
-	{"wait p50", "ns", func(s *recording.Stats) float64 { return float64(s.Waits.P50) }},
-	{"wait p99", "ns", func(s *recording.Stats) float64 { return float64(s.Waits.P99) }},
-	{"cycles", "", func(s *recording.Stats) float64 { return float64(s.Cycles) }},
-	{"time in cycles", "ns", func(s *recording.Stats) float64 { return float64(s.CycleTime) }},
-	{"refusals", "", func(s *recording.Stats) float64 { return float64(s.Refusals) }},
+	{"time", "ns", func(s *recording.Stats) float64 { return float64(s.Span) }, false},
+	{"peak reachable", "B", func(s *recording.Stats) float64 { return float64(s.PeakReachable) }, false},
+	{"peak held", "B", func(s *recording.Stats) float64 { return float64(s.PeakHeld) }, false},
+	{"peak reserved", "B", func(s *recording.Stats) float64 { return float64(s.PeakReserved) }, false},
+	{"left at the end", "B", func(s *recording.Stats) float64 { return float64(s.LastBytes) }, false},
+	{"allocations", "", func(s *recording.Stats) float64 { return float64(s.Allocs) }, false},
+	{"allocated", "B", func(s *recording.Stats) float64 { return float64(s.AllocatedBytes) }, false},
+	{"allocations/s", "1/s", func(s *recording.Stats) float64 { return s.AllocRate }, true},
+	{"allocated/s", "B/s", func(s *recording.Stats) float64 { return s.ByteRate }, true},
+	{"size p50", "B", func(s *recording.Stats) float64 { return float64(s.Sizes.P50) }, false},
+	{"size p99", "B", func(s *recording.Stats) float64 { return float64(s.Sizes.P99) }, false},
+	{"lifetime p50", "ns", func(s *recording.Stats) float64 { return float64(s.Lifetimes.P50) }, false},
+	{"lifetime p90", "ns", func(s *recording.Stats) float64 { return float64(s.Lifetimes.P90) }, false},
+	{"lifetime p99", "ns", func(s *recording.Stats) float64 { return float64(s.Lifetimes.P99) }, false},
+	{"waits", "", func(s *recording.Stats) float64 { return float64(s.Syncs) }, false},
+	{"waited", "ns", func(s *recording.Stats) float64 { return float64(s.Wait) }, false},
+	{"share waiting", "ratio", func(s *recording.Stats) float64 { return s.WaitShare }, true},
+	{"wait p50", "ns", func(s *recording.Stats) float64 { return float64(s.Waits.P50) }, false},
+	{"wait p99", "ns", func(s *recording.Stats) float64 { return float64(s.Waits.P99) }, false},
+	{"cycles", "", func(s *recording.Stats) float64 { return float64(s.Cycles) }, false},
+	{"time in cycles", "ns", func(s *recording.Stats) float64 { return float64(s.CycleTime) }, false},
+	{"refusals", "", func(s *recording.Stats) float64 { return float64(s.Refusals) }, false},
 }
 
 // print writes the curves, then a line for each figure that either has.
 func (d *difference) print(w io.Writer) {
-	end := max(d[0].stats.Span, d[1].stats.Span)
-	top := max(d[0].stats.PeakReachable, d[1].stats.PeakReachable)
+	end := max(d[0].runs[0].Span, d[1].runs[0].Span)
+	top := max(d[0].runs[0].PeakReachable, d[1].runs[0].PeakReachable)
 	fmt.Fprintf(w, "  reachable bytes: a full column is %s, the axis is %s long\n", pressure.Bytes(top).String(), pressure.Duration(end))
 	curves := table{}
 	for _, s := range d {
-		curves = append(curves, []string{s.name, left + s.space.String(), left + spark(s.curve, s.stats.Span, end, top)})
+		curves = append(curves, []string{s.name, left + s.space.String(), left + spark(s.curve, s.runs[0].Span, end, top)})
 	}
 	curves.print(w)
 	fmt.Fprintln(w)
 	g := table{{"", d[0].name, d[1].name, "change"}}
 	for _, f := range measures {
-		a, b := f.of(&d[0].stats), f.of(&d[1].stats)
-		if a != 0 || b != 0 {
-			g = append(g, []string{f.name, quantity(a, f.unit), quantity(b, f.unit), changeText(a, b)})
+		if a, b := d[0].value(&f), d[1].value(&f); a != 0 || b != 0 {
+			g = append(g, []string{f.name, quantity(a, f.unit), quantity(b, f.unit), d.change(&f, a, b)})
 		}
 	}
 	g.print(w)
+}
+
+// change says how far b is from a, and how sure that is.
+func (d *difference) change(f *measure, a, b float64) string {
+	text := changeText(a, b)
+	if in := d.interval(f); in != nil && in[0] != in[1] {
+		if in[0] <= 0 && in[1] >= 0 {
+			text = "no difference seen"
+		}
+		text += fmt.Sprintf(" (%+.1f%% to %+.1f%%)", 100*in[0], 100*in[1])
+	}
+	return text
 }
 
 // changeText says how far b is from a: in percent, as a factor where it is
@@ -192,9 +304,10 @@ func (d *difference) writeJSON(w io.Writer) error {
 			Traces [2]string  `json:"traces"`
 			Spaces [2]string  `json:"spaces"`
 			Values [2]float64 `json:"values"`
+			Change []float64  `json:"change_interval,omitempty"` // shares
 		}{
 			f.name, f.unit, [2]string{d[0].name, d[1].name}, [2]string{d[0].space.String(), d[1].space.String()},
-			[2]float64{f.of(&d[0].stats), f.of(&d[1].stats)},
+			[2]float64{d[0].value(&f), d[1].value(&f)}, d.interval(&f),
 		})
 		if err != nil {
 			return err

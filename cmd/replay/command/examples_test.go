@@ -52,7 +52,9 @@ func TestExamples(t *testing.T) {
 		}
 		os.WriteFile(name, text, 0o644)
 	}
-	for _, name := range []string{"my.arrows", "run.arrows", "before.arrows", "after.arrows"} {
+	os.Mkdir("before", 0o755)
+	os.Mkdir("after", 0o755)
+	for _, name := range []string{"my.arrows", "run.arrows", "before.arrows", "after.arrows", "before/1.arrows", "after/1.arrows"} {
 		if _, text, status := do("import", "snapshot.pickle", "-o", name); status != 0 {
 			t.Fatal(text)
 		}

@@ -96,11 +96,20 @@ func describe(w io.Writer, t *trace.Trace) {
 		rows = append(rows, []string{"start", left + t.Start.UTC().Format(time.RFC3339)})
 	}
 	rows = append(rows, []string{"waits", left + fmt.Sprintf("%s in all, %s of the time; %s", pressure.Duration(all.Wait), pressure.Percent(all.WaitShare), durations(all.Waits))})
+	early, late := recording.Earlier(t, 0)
+	if len(late) > 0 {
+		rows = append(rows, []string{"deaths", left + fmt.Sprintf("%s known only from the cycle that found them: later than in truth by up to %s (p50 %s)",
+			pressure.Count(len(late)), pressure.Duration(late[len(late)-1]), pressure.Duration(recording.Percentile(late, 50)))})
+	}
 	for _, space := range spacesOf(t) {
 		s := recording.StatsOf(t, space)
+		least := ""
+		if len(late) > 0 {
+			least = ", and in truth at least " + pressure.Bytes(recording.StatsOf(early, space).PeakReachable).String()
+		}
 		rows = append(rows, table{
 			{space.String(), left + fmt.Sprintf("%s allocated in %s objects, %s at the end", pressure.Bytes(s.AllocatedBytes).String(), pressure.Count(s.Allocs), pressure.Count(s.LastObjects))},
-			{"  peak", left + peaks(&s)},
+			{"  peak", left + peaks(&s) + least},
 			{"  sizes", left + fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", pressure.Bytes(s.Sizes.P50).String(), pressure.Bytes(s.Sizes.P90).String(), pressure.Bytes(s.Sizes.P99).String(), pressure.Bytes(s.Sizes.Max).String())},
 			{"  lifetimes", left + durations(s.Lifetimes)},
 		}...)

@@ -5,7 +5,7 @@
 // what each does.
 //
 // And, from [GoMLX], four Go programs on one H100, whose arrays lie on the device (gc/with/gomlx/internal/measure). The backend
-// that counts them recorded them with a cycle at every wait, which says when an array died to within a wait; the time for which
+// that counts them recorded them with a cycle at every wait, and their arrays end with the free of the cycle that found them: later than in truth, by up to a wait; the time for which
 // cycles held the program is taken out. What ran beside the cycles took longer than alone: steps last 1.1 (conv) to 8 (dense) times
 // as long as live.
 //

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/montanaflynn/stats"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
+)
+
+// fewWaits is how many waits a program has at least whose recorder runs cycles at its waits. In others a
+// wait is each time that a sixteenth of the peak has been allocated.
+const fewWaits = 128
+
+// A grain is how recordings would be if deaths in them were known only from cycles at every nth wait.
+type grain struct {
+	Every int     // 0: as they are
+	Share float64 // of [recording.Earlier]: 1 is as such a recorder has it, 0.5 a correction
+	Grid  *experiment.Grid
+	lost  [][]float64 // by cost and contender: time lost
+}
+
+// granulate replays programs, of which all deaths are known, with true deaths and with ever later ones.
+func granulate(ctx context.Context, programs []*trace.Trace, who []experiment.Contender) ([]*grain, error) {
+	grains := []*grain{{Share: 1}}
+	for _, share := range []float64{1, 0.5, 0} {
+		for _, every := range []int{1, 4, 16, 64} {
+			grains = append(grains, &grain{Every: every, Share: share})
+		}
+	}
+	for _, g := range grains {
+		var seen []*trace.Trace
+		for _, p := range programs {
+			if g.Every > 0 {
+				p = thin(p, g.Every)
+				if g.Share < 1 {
+					p, _ = recording.Earlier(p, g.Share)
+				}
+			}
+			seen = append(seen, p)
+		}
+		loads, err := compile(seen)
+		if err != nil {
+			return nil, err
+		}
+		g.Grid = &experiment.Grid{Workloads: loads, Contenders: who, Limits: factorLimits(trialLimits), Costs: fixedCosts(judgedCycles), Ladder: sim.Ladder{Factor: 2}}
+		if g.Share == 0 {
+			continue // for the bounds of peaks
+		}
+		if err := g.Grid.Run(ctx, nil); err != nil {
+			return nil, err
+		}
+		for cost := range g.Grid.Costs {
+			var lost []float64
+			for p := range who {
+				outcomes := g.Grid.Select(p, func(c experiment.Cell) bool { return c.Cost == cost })
+				lost = append(lost, experiment.Mean(outcomes, func(o *experiment.Outcome) float64 { return 1 + float64(o.Objective())/float64(o.Span) })-1)
+			}
+			g.lost = append(g.lost, lost)
+		}
+	}
+	return grains, nil
+}
+
+// thin is t as a recorder would have it that runs a cycle at every nth wait: an object ends there.
+func thin(t *trace.Trace, every int) *trace.Trace {
+	out := *t
+	out.Events = nil
+	about := recording.StatsOf(t)
+	byBytes, grain := int64(0), max(1, about.PeakReachable/16)
+	if about.Syncs >= fewWaits {
+		grain = math.MaxInt64
+	}
+	var dead []trace.Event
+	size := make(map[uint64]int64)
+	waits := 0
+	for _, e := range t.Events {
+		wait := e.Kind == trace.Sync && grain == math.MaxInt64
+		switch {
+		case e.Kind == trace.Drop || e.Kind == trace.Free && e.Aux == trace.FreeCycle:
+			e.Kind, e.Aux, e.Bytes = trace.Free, trace.FreeCycle, size[e.ID]
+			dead = append(dead, e)
+			continue
+		case e.Kind == trace.Cycle:
+			continue
+		case e.Kind == trace.Alloc:
+			size[e.ID] = e.Bytes
+			if byBytes += e.Bytes; byBytes >= grain {
+				byBytes, wait = 0, true
+			}
+		}
+		if wait {
+			if waits++; waits%every == 0 {
+				out.Record(trace.Event{Time: e.Time, Kind: trace.Cycle, Space: e.Space})
+				for _, d := range dead {
+					d.Time = e.Time
+					out.Record(d)
+				}
+				dead = dead[:0]
+			}
+		}
+		out.Record(e)
+	}
+	return &out
+}
+
+// writeGranularity writes the report as Markdown.
+func writeGranularity(w io.Writer, grains []*grain) error {
+	var r markdown
+	truth := grains[0]
+	name := func(g *grain) string {
+		switch {
+		case g.Every == 0:
+			return "true"
+		case g.Share < 1:
+			return fmt.Sprintf("%d, half way", g.Every)
+		}
+		return fmt.Sprint(g.Every)
+	}
+	fmt.Fprintf(&r, `# What later deaths change
+
+%d recordings with true deaths, %d policies, limits of 1.25x to 4x of the peak that the recording shows, cycles of 1 and 10 ms. A recorder that runs a cycle at every nth wait learns of a death at the next such wait
+(a wait is each time that 1/16 of the peak was allocated, where a program has under %d). Half way: each death is moved to the middle of the time in which it may have been. Ranks are by time lost, against those with
+true deaths; J, exposed pause and peak are geometric means against those with true deaths.
+
+`, len(truth.Grid.Workloads), len(truth.Grid.Contenders), fewWaits)
+	r.head("cycle at every", "Spearman, 1 ms", "10 ms", "Kendall, 1 ms", "10 ms", "rank of pacer", "J", "J of pacer", "J of pacer / never", "exposed", "peak")
+	pacer, never := truth.Grid.Find("pacer"), truth.Grid.Find("never")
+	for _, g := range grains {
+		if g.Share == 0 {
+			continue
+		}
+		row := []any{name(g)}
+		for _, of := range []func(a, b stats.Float64Data) (float64, error){stats.Spearman, stats.KendallTau} {
+			for cost := range g.lost {
+				x, err := of(truth.lost[cost], g.lost[cost])
+				if err != nil {
+					return err
+				}
+				row = append(row, ratioText(x))
+			}
+		}
+		mean := func(p int, m experiment.Metric) string {
+			return ratioText(experiment.MeanRatio(g.Grid.Select(p, nil), truth.Grid.Select(p, nil), m))
+		}
+		var peaks []float64
+		for i, w := range g.Grid.Workloads {
+			peaks = append(peaks, float64(w.PeakReachable)/float64(truth.Grid.Workloads[i].PeakReachable))
+		}
+		r.row(append(row, fmt.Sprintf("%d, %d", rank(g.lost[0], pacer), rank(g.lost[1], pacer)),
+			ratioText(experiment.MeanRatio(g.Grid.Outcomes(), truth.Grid.Outcomes(), experiment.Objective)), mean(pacer, experiment.Objective),
+			ratioText(experiment.MeanRatio(g.Grid.Select(pacer, nil), g.Grid.Select(never, nil), experiment.Objective)),
+			ratioText(experiment.MeanRatio(g.Grid.Outcomes(), truth.Grid.Outcomes(), experiment.Exposed)), ratioText(experiment.GeometricMean(peaks)))...)
+	}
+	r.WriteString("\n## Rank and time lost by policy, cycle 1 ms\n\n")
+	head := []any{"policy"}
+	for _, g := range grains[:5] {
+		head = append(head, name(g))
+	}
+	r.head(head...)
+	for p, who := range truth.Grid.Contenders {
+		row := []any{code(who)}
+		for _, g := range grains[:5] {
+			row = append(row, fmt.Sprintf("%d (%s)", rank(g.lost[0], p), percentText(g.lost[0][p])))
+		}
+		r.row(row...)
+	}
+	r.WriteString("\n## Peak against the true one, as such a recording shows it, and at least\n\n")
+	r.head(append([]any{"recording"}, head[2:]...)...)
+	for i, w := range truth.Grid.Workloads {
+		row := []any{w.Name}
+		for k := range 4 {
+			peak := func(g *grain) string {
+				return fmt.Sprintf("%.2f", float64(g.Grid.Workloads[i].PeakReachable)/float64(w.PeakReachable))
+			}
+			row = append(row, peak(grains[1+k])+" ("+peak(grains[9+k])+")")
+		}
+		r.row(row...)
+	}
+	_, err := w.Write(r.Bytes())
+	return err
+}
+
+// rank is the place of one among all, from 1.
+func rank(all []float64, one int) (place int) {
+	for _, x := range all {
+		place += count(x <= all[one])
+	}
+	return place
+}

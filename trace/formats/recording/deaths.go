@@ -1,0 +1,84 @@
+package recording
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/eagergc/eagergc/trace"
+)
+
+// Earlier moves deaths that t knows only from the cycle that found them to an earlier time. Such
+// an object died after it was allocated and after the cycle before had begun, and before the one that
+// found it began: share 0 takes the first of these moments, 1 the last, 0.5 the one half way. So the
+// reachable bytes of a program are at least those of share 0, and at most those of t. An object that nothing
+// found may have died between the last cycle and the end. It returns a new trace, and for each death that
+// a cycle found how much later than in truth it may be known, the least first: none if every death in
+// t was said by the program, which leaves t as it is. A trace without cycles is taken to have had one at
+// each time at which something was found dead. The trace must be valid.
+func Earlier(t *trace.Trace, share float64) (*trace.Trace, []time.Duration) {
+	var cycles []int64                                             // when they began
+	dropped, born := make(map[uint64]bool), make(map[uint64]int64) // objects that nothing is known to have ended
+	for _, e := range t.Events {
+		switch e.Kind {
+		case trace.Cycle:
+			cycles = append(cycles, e.Time)
+		case trace.Drop:
+			dropped[e.ID] = true
+		}
+	}
+	found := func(e trace.Event) bool { return e.Kind == trace.Free && e.Aux == trace.FreeCycle && !dropped[e.ID] }
+	if cycles == nil {
+		for _, e := range t.Events {
+			if found(e) {
+				cycles = append(cycles, e.Time)
+			}
+		}
+		cycles = slices.Compact(cycles)
+	}
+	out := *t
+	out.Events = nil
+	var drops []trace.Event
+	move := func(e trace.Event, first, last int64) trace.Event {
+		e.Kind, e.Aux, e.Time = trace.Drop, 0, first+int64(share*float64(last-first))
+		return e
+	}
+	var late []time.Duration
+	for _, e := range t.Events {
+		switch {
+		case e.Kind == trace.Alloc:
+			born[e.ID] = e.Time
+		case found(e):
+			first, last := born[e.ID], e.Time
+			if i, exact := slices.BinarySearch(cycles, e.Time); exact || i > 0 {
+				if !exact {
+					i--
+				}
+				if last = max(first, cycles[i]); i > 0 {
+					first = max(first, cycles[i-1])
+				}
+			}
+			late = append(late, time.Duration(last-first))
+			if d := move(e, first, last); d.Time == e.Time {
+				out.Events = append(out.Events, d) // before the free
+			} else {
+				drops = append(drops, d)
+			}
+			fallthrough
+		case e.Kind == trace.Drop || e.Kind == trace.Free:
+			delete(born, e.ID)
+		}
+		out.Events = append(out.Events, e)
+	}
+	if len(late) > 0 && share < 1 {
+		for _, e := range t.Events {
+			if at, ok := born[e.ID]; ok && e.Kind == trace.Alloc {
+				drops = append(drops, move(e, max(at, cycles[len(cycles)-1]), t.Events[len(t.Events)-1].Time))
+			}
+		}
+	}
+	out.Events = append(out.Events, drops...)
+	slices.SortStableFunc(out.Events, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
+	slices.Sort(late)
+	return &out, late
+}
