@@ -15,17 +15,17 @@ func (m *machine) step(op byte) error {
 	switch op {
 	// These occur in snapshots, the most frequent first.
 	case 'h': // BINGET
-		return m.getN(1)
+		return m.get(m.length(1))
 	case 'j': // LONG_BINGET
-		return m.getN(4)
+		return m.get(m.length(4))
 	case 0x94: // MEMOIZE
-		return m.put(uint64(m.memo.size))
+		return m.put(uint64(m.memo.size), nil)
 	case 0x8a: // LONG1
-		return m.long(1)
+		return m.long(m.length(1))
 	case 'K': // BININT1
-		return m.integer(1)
+		return m.pushInt(m.length(1))
 	case 0x8c: // SHORT_BINUNICODE
-		return m.pushText(1)
+		return m.pushText(m.length(1))
 	case '(': // MARK
 		if len(m.marks) >= maxStack {
 			return fmt.Errorf("more than %d marks", maxStack)
@@ -35,23 +35,24 @@ func (m *machine) step(op byte) error {
 	case '}': // EMPTY_DICT
 		return m.pushDict()
 	case 'u': // SETITEMS
-		return m.setItems()
+		return m.set(m.popMark())
 	case 'M': // BININT2
-		return m.integer(2)
+		return m.pushInt(m.length(2))
 	case 'J': // BININT, signed
-		return m.integer(-4)
+		n, err := m.length(4)
+		return m.pushInt(uint64(int32(n)), err)
 	case ']': // EMPTY_LIST
 		return m.pushList()
 	case 'e': // APPENDS
-		return m.appends()
+		return m.extend(m.popMark())
 	case 'a': // APPEND
-		return m.append()
+		return m.extend(m.pop(1))
 	case 's': // SETITEM
-		return m.setItem()
+		return m.set(m.pop(2))
 	case 'q': // BINPUT
-		return m.putN(1)
+		return m.put(m.length(1))
 	case 'r': // LONG_BINPUT
-		return m.putN(4)
+		return m.put(m.length(4))
 	case 0x80: // PROTO
 		return m.proto()
 	case 0x95: // FRAME: its bytes follow as if it were not there
@@ -60,9 +61,9 @@ func (m *machine) step(op byte) error {
 	case 'N', 0x88, 0x89, ')', 0x8f: // NONE, NEWTRUE, NEWFALSE, EMPTY_TUPLE, EMPTY_SET
 		return m.push(value{})
 	case 0x85, 0x86, 0x87: // TUPLE1, TUPLE2, TUPLE3
-		return m.tuple(int(op - 0x84))
+		return m.tuple(m.pop(int(op - 0x84)))
 	case 't', 0x91: // TUPLE, FROZENSET
-		return m.tupleMark()
+		return m.tuple(m.popMark())
 	}
 	return m.stepRare(op)
 }
@@ -71,40 +72,35 @@ func (m *machine) step(op byte) error {
 func (m *machine) stepRare(op byte) error {
 	switch op {
 	case 'X', 'T': // BINUNICODE, BINSTRING
-		return m.pushText(4)
+		return m.pushText(m.length(4))
 	case 'U': // SHORT_BINSTRING
-		return m.pushText(1)
+		return m.pushText(m.length(1))
 	case 0x8d: // BINUNICODE8
-		return m.pushText(8)
+		return m.pushText(m.length(8))
 	case 'B': // BINBYTES
-		return m.blob(4)
+		return m.blob(m.length(4))
 	case 'C': // SHORT_BINBYTES
-		return m.blob(1)
+		return m.blob(m.length(1))
 	case 0x8e, 0x96: // BINBYTES8, BYTEARRAY8
-		return m.blob(8)
+		return m.blob(m.length(8))
 	case 0x8b: // LONG4
-		return m.long(4)
+		return m.long(m.length(4))
 	case 'G': // BINFLOAT
-		if _, err := m.bytes(8); err != nil {
-			return err
-		}
-		return m.push(value{})
+		return m.blob(8, nil)
 	case '0': // POP
 		return m.discard()
-	case '1': // POP_MARK
-		top, err := m.popMark()
-		m.release(top)
-		return err
+	case '1', 0x90: // POP_MARK, ADDITEMS
+		return m.forget(m.popMark())
 	case '2': // DUP
-		return m.dup()
-	case 0x90: // ADDITEMS
-		top, err := m.popMark()
-		m.release(top)
-		return err
+		v, err := m.bare()
+		if err != nil {
+			return err
+		}
+		return m.push(v)
 	case 'd': // DICT
-		return m.dictMark()
+		return m.whole(m.pushDict, m.set)
 	case 'l': // LIST
-		return m.listMark()
+		return m.whole(m.pushList, m.extend)
 	}
 	return m.stepLine(op)
 }
@@ -138,12 +134,12 @@ func (m *machine) stepLine(op byte) error {
 	}
 	key, err := strconv.ParseUint(string(b), 10, 63)
 	if err != nil {
-		return fmt.Errorf("memo key %.40q is no number", b)
+		err = fmt.Errorf("memo key %.40q is no number", b)
 	}
 	if op == 'g' { // GET
-		return m.get(key)
+		return m.get(key, err)
 	}
-	return m.put(key) // PUT
+	return m.put(key, err) // PUT
 }
 
 // refused are the opcodes that use or call something outside the file.
@@ -179,47 +175,21 @@ func (m *machine) proto() error {
 	return err
 }
 
-func (m *machine) getN(size int) error {
-	key, err := m.length(size)
-	if err != nil {
-		return err
-	}
-	return m.get(key)
-}
-
-func (m *machine) putN(size int) error {
-	key, err := m.length(size)
-	if err != nil {
-		return err
-	}
-	return m.put(key)
-}
-
-// integer pushes a little-endian integer of 1 or 2 bytes, or with -4 a signed
-// one of 4.
-func (m *machine) integer(size int) error {
-	if size == -4 {
-		n, err := m.length(4)
-		if err != nil {
-			return err
-		}
-		return m.push(value{kind: kInt, n: int64(int32(n))})
-	}
-	n, err := m.length(size)
+// pushInt pushes an integer.
+func (m *machine) pushInt(n uint64, err error) error {
 	if err != nil {
 		return err
 	}
 	return m.push(value{kind: kInt, n: int64(n)})
 }
 
-// long pushes an integer in two's complement; its length has size bytes.
-func (m *machine) long(size int) error {
-	n, err := m.length(size)
+// long pushes an integer in two's complement, of n bytes.
+func (m *machine) long(n uint64, err error) error {
+	if err == nil && n > 64<<10 {
+		err = fmt.Errorf("integer of %d bytes", n)
+	}
 	if err != nil {
 		return err
-	}
-	if n > 64<<10 {
-		return fmt.Errorf("integer of %d bytes", n)
 	}
 	b, err := m.bytes(int(n))
 	if err != nil {
@@ -259,21 +229,11 @@ func (m *machine) decimal(b []byte) error {
 	return m.push(value{kind: kInt, n: n})
 }
 
-func (m *machine) tuple(n int) error {
-	top, err := m.pop(n)
-	if err != nil {
+// tuple pushes a value for a tuple of items.
+func (m *machine) tuple(items []value, err error) error {
+	if err = m.forget(items, err); err != nil {
 		return err
 	}
-	m.release(top)
-	return m.push(value{})
-}
-
-func (m *machine) tupleMark() error {
-	top, err := m.popMark()
-	if err != nil {
-		return err
-	}
-	m.release(top)
 	return m.push(value{})
 }
 
@@ -283,18 +243,5 @@ func (m *machine) discard() error {
 		m.marks = m.marks[:n-1]
 		return nil
 	}
-	top, err := m.pop(1)
-	m.release(top)
-	return err
-}
-
-func (m *machine) dup() error {
-	v, err := m.top()
-	if err != nil {
-		return err
-	}
-	if v.kind == kDict || v.kind == kList {
-		v = value{}
-	}
-	return m.push(v)
+	return m.forget(m.pop(1))
 }

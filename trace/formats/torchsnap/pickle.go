@@ -143,9 +143,8 @@ func (m *machine) skip(n uint64) error {
 	return err
 }
 
-// blob reads over bytes whose length has size bytes, and pushes a value for them.
-func (m *machine) blob(size int) error {
-	n, err := m.length(size)
+// blob reads over n bytes, and pushes a value for them.
+func (m *machine) blob(n uint64, err error) error {
 	if err == nil {
 		err = m.skip(n)
 	}
@@ -155,13 +154,12 @@ func (m *machine) blob(size int) error {
 	return m.push(value{})
 }
 
-// pushText reads a string whose length has size bytes, and pushes it.
-func (m *machine) pushText(size int) error {
-	n, err := m.length(size)
-	if err != nil {
+// pushText reads a string of n bytes, and pushes it.
+func (m *machine) pushText(n uint64, err error) error {
+	switch {
+	case err != nil:
 		return err
-	}
-	if n > maxText {
+	case n > maxText:
 		if err := m.skip(n); err != nil {
 			return err
 		}
@@ -248,20 +246,33 @@ func (m *machine) top() (value, error) {
 	return m.stack[len(m.stack)-1], nil
 }
 
-// put stores the top of the stack in the memo. Of a dict or list it stores no
-// content: no snapshot refers a second time to a container that matters.
-func (m *machine) put(key uint64) error {
+// bare returns the top of the stack, of a dict or list without its content: no snapshot
+// refers a second time to a container that matters.
+func (m *machine) bare() (value, error) {
 	v, err := m.top()
+	if v.kind == kDict || v.kind == kList {
+		v = value{}
+	}
+	return v, err
+}
+
+// put stores the top of the stack in the memo.
+func (m *machine) put(key uint64, err error) error {
 	if err != nil {
 		return err
 	}
-	if v.kind == kDict || v.kind == kList {
-		v = value{}
+	v, err := m.bare()
+	if err != nil {
+		return err
 	}
 	return m.memo.put(key, v, m.budget)
 }
 
-func (m *machine) get(key uint64) error {
+// get pushes what the memo has.
+func (m *machine) get(key uint64, err error) error {
+	if err != nil {
+		return err
+	}
 	v, err := m.memo.get(key)
 	if err != nil {
 		return err

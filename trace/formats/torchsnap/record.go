@@ -1,6 +1,7 @@
 package torchsnap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -167,26 +168,17 @@ func (m *machine) release(values []value) {
 	}
 }
 
-func (m *machine) setItems() error {
-	items, err := m.popMark()
-	if err != nil {
-		return err
-	}
-	return m.set(items)
-}
-
-func (m *machine) setItem() error {
-	items, err := m.pop(2)
-	if err != nil {
-		return err
-	}
-	return m.set(items)
+// forget takes away items that were popped. Like what follows it takes the error of
+// popping them, which it returns.
+func (m *machine) forget(items []value, err error) error {
+	m.release(items)
+	return err
 }
 
 // set puts pairs of keys and values into the dict on top of the stack.
-func (m *machine) set(items []value) error {
-	into, err := m.top()
-	if err != nil {
+func (m *machine) set(items []value, err error) error {
+	into, wrong := m.top()
+	if err := cmp.Or(err, wrong); err != nil {
 		return err
 	}
 	if into.kind != kDict || len(items)%2 != 0 {
@@ -203,26 +195,10 @@ func (m *machine) set(items []value) error {
 	return nil
 }
 
-func (m *machine) appends() error {
-	items, err := m.popMark()
-	if err != nil {
-		return err
-	}
-	return m.extend(items)
-}
-
-func (m *machine) append() error {
-	items, err := m.pop(1)
-	if err != nil {
-		return err
-	}
-	return m.extend(items)
-}
-
 // extend puts items into the list on top of the stack.
-func (m *machine) extend(items []value) error {
-	into, err := m.top()
-	if err != nil {
+func (m *machine) extend(items []value, err error) error {
+	into, wrong := m.top()
+	if err := cmp.Or(err, wrong); err != nil {
 		return err
 	}
 	if into.kind != kList {
@@ -252,28 +228,12 @@ func (m *machine) extendBy(list int64, v value) error {
 	return m.item(list, &m.records[v.n])
 }
 
-// dictMark is DICT: a dict of the items above the mark.
-func (m *machine) dictMark() error {
+// whole is DICT or LIST: it pushes a container, and adds the items above the mark to it.
+func (m *machine) whole(push func() error, add func([]value, error) error) error {
 	top, err := m.popMark()
 	if err != nil {
 		return err
 	}
 	items := slices.Clone(top)
-	if err := m.pushDict(); err != nil {
-		return err
-	}
-	return m.set(items)
-}
-
-// listMark is LIST: a list of the items above the mark.
-func (m *machine) listMark() error {
-	top, err := m.popMark()
-	if err != nil {
-		return err
-	}
-	items := slices.Clone(top)
-	if err := m.pushList(); err != nil {
-		return err
-	}
-	return m.extend(items)
+	return add(items, push())
 }
