@@ -14,19 +14,9 @@ import (
 
 // A memory is the state of one device while rows become events.
 type memory struct {
-	space    pressure.Space
-	objects  map[uint64]object // by address: the last one there, live or not
-	unknown  int64             // if seen: bytes that were live before and that nothing has freed yet
+	unknown  int64 // if seen: bytes that were live before and that nothing has freed yet
 	reserved int64
 	seen     bool // there was an event with Total Allocated
-}
-
-// An object is the last one seen at an address.
-type object struct {
-	id    uint64
-	bytes int64
-	live  bool
-	index int32 // of the event that allocated or freed it
 }
 
 // A builder turns sorted rows into events.
@@ -36,8 +26,7 @@ type builder struct {
 	before  []trace.Event // at time 0
 	devices map[pressure.Space]*memory
 	start   int64 // ns from base
-	ids     uint64
-	gross   int64
+	objects *recording.Objects
 }
 
 // finish turns the rows into the trace.
@@ -57,7 +46,7 @@ func (p *profile) finish() (*trace.Trace, error) {
 	}
 	b := &builder{
 		devices: make(map[pressure.Space]*memory), start: start(rows),
-		budget: p.budget,
+		budget: p.budget, objects: recording.NewObjects(p.budget, "traceEvents[%d]"),
 	}
 	for _, ro := range rows {
 		if err := b.add(ro); err != nil {
@@ -130,7 +119,7 @@ func (b *builder) add(ro row) error {
 func (b *builder) memory(ro row, e trace.Event) error {
 	d := b.devices[ro.space]
 	if d == nil {
-		d = &memory{space: ro.space, objects: make(map[uint64]object)}
+		d = new(memory)
 		b.devices[ro.space] = d
 	}
 	if !d.seen && ro.allocated >= 0 {
@@ -142,9 +131,10 @@ func (b *builder) memory(ro row, e trace.Event) error {
 	b.reserve(d, ro)
 	var err error
 	e.Duration = 0
-	if ro.bytes > 0 {
-		err = b.alloc(d, ro, &e)
+	if e.Bytes = ro.bytes; ro.bytes > 0 {
+		err = b.objects.Alloc(&e, ro.addr, int(ro.index))
 	} else {
+		e.Bytes = -ro.bytes
 		err = b.drop(d, ro, &e)
 	}
 	b.events = recording.Append(b.budget, b.events, e)
@@ -156,7 +146,7 @@ func (b *builder) reserve(d *memory, ro row) {
 	if ro.reserved < 0 || ro.reserved == d.reserved {
 		return
 	}
-	e := trace.Event{Time: ro.ns, Kind: trace.Reserve, Space: d.space, Bytes: ro.reserved - d.reserved}
+	e := trace.Event{Time: ro.ns, Kind: trace.Reserve, Space: ro.space, Bytes: ro.reserved - d.reserved}
 	if e.Bytes < 0 {
 		e.Kind, e.Bytes = trace.Release, -e.Bytes
 	}
@@ -164,54 +154,25 @@ func (b *builder) reserve(d *memory, ro row) {
 	b.events = recording.Append(b.budget, b.events, e)
 }
 
-func (b *builder) alloc(d *memory, ro row, e *trace.Event) error {
-	if o := d.objects[ro.addr]; o.live {
-		return fmt.Errorf("allocation of address %#x, which traceEvents[%d] allocated and nothing freed", ro.addr, o.index)
-	}
-	e.Kind, e.ID, e.Bytes = trace.Alloc, b.newID(), ro.bytes
-	b.put(d, ro.addr, object{id: e.ID, bytes: ro.bytes, live: true, index: ro.index})
-	return b.count(ro.bytes)
-}
-
 // drop takes a free. If its address is not known, the object was live before the
 // window.
 func (b *builder) drop(d *memory, ro row, e *trace.Event) error {
-	o, known := d.objects[ro.addr]
-	if known && !o.live {
-		return fmt.Errorf("double free of address %#x, which traceEvents[%d] freed", ro.addr, o.index)
+	known, err := b.objects.Drop(e, ro.addr, int(ro.index))
+	if known || err != nil {
+		return err
 	}
-	if !known {
-		o = object{id: b.newID(), bytes: -ro.bytes}
-		if d.seen && o.bytes > d.unknown {
-			return fmt.Errorf("free of address %#x, which was never allocated: only %d more bytes were live before the profile", ro.addr, d.unknown)
-		}
-		if d.seen {
-			d.unknown -= o.bytes
-		}
-		if err := b.held(d, o); err != nil {
-			return err
+	if d.seen {
+		if d.unknown -= e.Bytes; d.unknown < 0 {
+			return fmt.Errorf("free of address %#x, which was never allocated: only %d more bytes were live before the profile", ro.addr, d.unknown+e.Bytes)
 		}
 	}
-	e.Kind, e.ID, e.Bytes = trace.Drop, o.id, o.bytes
-	o.live, o.index = false, ro.index
-	b.put(d, ro.addr, o)
+	b.held(*e)
 	return nil
 }
 
-// objectBytes is what an address takes in memory.objects.
-const objectBytes = 96
-
-// put remembers the last object at an address.
-func (b *builder) put(d *memory, addr uint64, o object) {
-	before := len(d.objects)
-	d.objects[addr] = o
-	b.budget.Hold(int64(len(d.objects)-before) * objectBytes)
-}
-
-// held adds an object that was live before the profile.
-func (b *builder) held(d *memory, o object) error {
-	b.before = recording.Append(b.budget, b.before, trace.Event{Time: b.start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.bytes})
-	return b.count(o.bytes)
+// held allocates the object of e, which was live before the profile.
+func (b *builder) held(e trace.Event) {
+	b.before = recording.Append(b.budget, b.before, trace.Event{Time: b.start, Kind: trace.Alloc, Space: e.Space, ID: e.ID, Bytes: e.Bytes})
 }
 
 // rest adds, for each device, one object with all bytes that were live before the
@@ -222,9 +183,11 @@ func (b *builder) rest() error {
 		if d == nil || d.unknown <= 0 {
 			continue
 		}
-		if err := b.held(d, object{id: b.newID(), bytes: d.unknown}); err != nil {
+		id, err := b.objects.New(d.unknown)
+		if err != nil {
 			return err
 		}
+		b.held(trace.Event{Space: pressure.Device(n), ID: id, Bytes: d.unknown})
 	}
 	return nil
 }
@@ -244,18 +207,4 @@ func (b *builder) spaceSyncs() {
 			events[i].Space = space
 		}
 	}
-}
-
-func (b *builder) newID() uint64 {
-	b.ids++
-	return b.ids
-}
-
-// count adds to the sum of all sizes, which must stay below 2^62.
-func (b *builder) count(bytes int64) error {
-	if bytes > maxSize-b.gross {
-		return errors.New("the sizes so far add up to 2^62 bytes or more")
-	}
-	b.gross += bytes
-	return nil
 }

@@ -12,56 +12,35 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// A book takes the events of a log, with times in ns of any clock, and gives
-// objects their identities. If the log frees an address that it did not allocate,
-// the object was there before the log began: the book allocates it before all
-// other events. A program uses an address again and again; each use is another object.
+// A book takes the events of a log, with times in ns of any clock. If the log frees an
+// address that it did not allocate, the object was there before the log began: the book
+// allocates it before all other events.
 type book struct {
 	// slack is how far a time may go backwards, as it does when several threads
 	// write to one log. Such an event gets the time of the event before it. A time
 	// that goes back further is an error.
 	slack time.Duration
 
-	budget *recording.Budget // counts what the book holds
+	budget  *recording.Budget // counts what the book holds
+	objects *recording.Objects
 
 	events, before, waits []trace.Event
 	streams               map[uint64]uint32 // by handle or address
-	objects               map[place]object  // by address: the last one there, live or not
 	now                   int64
 	started               bool
 	line                  int // of the event, for errors
-	ids                   uint64
-	gross                 int64
 	beforeBytes           int64
 	corrections           int
 }
 
-type place struct {
-	space pressure.Space
-	addr  uint64
-}
-
-// An object is the last one seen at an address.
-type object struct {
-	id    uint64
-	bytes int64
-	live  bool
-	line  int // of the allocation, or of the free once it is freed
-}
-
-// objectBytes is what an address takes in the book.
-const objectBytes = 112
-
-// put remembers the last object at an address.
-func (b *book) put(space pressure.Space, addr uint64, o object) {
-	before := len(b.objects)
-	b.objects[place{space, addr}] = o
-	b.budget.Hold(int64(len(b.objects)-before) * objectBytes)
+// newBook returns the book of a log that r reads.
+func newBook(r io.Reader, slack time.Duration) book {
+	b := recording.BudgetOf(r)
+	return book{slack: slack, budget: b, objects: recording.NewObjects(b, "line %d")}
 }
 
 // stream numbers the streams of a GPU in the order in which the log names them: 0 and
@@ -115,61 +94,27 @@ func (b *book) wait(e trace.Event) error {
 
 // alloc takes the allocation of e.Bytes at an address of e.Space.
 func (b *book) alloc(e trace.Event, addr uint64) error {
-	if o := b.at(e.Space, addr); o.live {
-		return fmt.Errorf("allocation at address %#x, which line %d allocated and nothing freed", addr, o.line)
-	}
-	if err := b.count(e.Bytes); err != nil {
+	if err := b.objects.Alloc(&e, addr, b.line); err != nil {
 		return err
 	}
-	b.ids++
-	e.Kind, e.ID = trace.Alloc, b.ids
-	b.put(e.Space, addr, object{id: e.ID, bytes: e.Bytes, live: true, line: b.line})
 	return b.add(e)
 }
 
-// free takes the free of the object at an address of e.Space. It becomes a Drop,
-// because the program has no use for the object any more. e.Bytes is the size in
-// the log, or -1 if the log has none.
+// free takes the free of an object of e.Bytes at an address of e.Space. It becomes a Drop,
+// because the program has no use for the object any more.
 func (b *book) free(e trace.Event, addr uint64) error {
-	o := b.at(e.Space, addr)
-	switch {
-	case !o.live && o.id != 0:
-		return fmt.Errorf("double free of address %#x, which line %d freed", addr, o.line)
-	case !o.live && e.Bytes < 0:
-		return fmt.Errorf("free of address %#x, which was never allocated", addr)
-	case !o.live:
-		if err := b.count(e.Bytes); err != nil {
-			return err
-		}
-		b.ids++
-		o = object{id: b.ids, bytes: e.Bytes}
-		b.before = recording.Append(b.budget, b.before, trace.Event{Kind: trace.Alloc, ID: o.id, Bytes: o.bytes, Space: e.Space})
-		b.beforeBytes += o.bytes
-	case e.Bytes >= 0 && e.Bytes != o.bytes:
-		return fmt.Errorf("free of %d bytes at address %#x, where line %d allocated %d", e.Bytes, addr, o.line, o.bytes)
+	if was, _ := b.objects.Find(e.Space, addr); was.Live && was.Bytes != e.Bytes {
+		return fmt.Errorf("free of %d bytes at address %#x, where line %d allocated %d", e.Bytes, addr, was.Place, was.Bytes)
 	}
-	b.put(e.Space, addr, object{id: o.id, bytes: o.bytes, line: b.line})
-	e.Kind, e.ID, e.Bytes = trace.Drop, o.id, o.bytes
+	known, err := b.objects.Drop(&e, addr, b.line)
+	if err != nil {
+		return err
+	}
+	if !known {
+		b.before = recording.Append(b.budget, b.before, trace.Event{Kind: trace.Alloc, ID: e.ID, Bytes: e.Bytes, Space: e.Space})
+		b.beforeBytes += e.Bytes
+	}
 	return b.add(e)
-}
-
-// live reports whether there is an object at an address.
-func (b *book) live(space pressure.Space, addr uint64) bool { return b.at(space, addr).live }
-
-func (b *book) at(space pressure.Space, addr uint64) object {
-	if b.objects == nil {
-		b.objects = make(map[place]object)
-	}
-	return b.objects[place{space, addr}]
-}
-
-// count adds to the sum of all sizes, which must stay below 2^62.
-func (b *book) count(bytes int64) error {
-	if bytes < 0 || bytes >= trace.MaxBytes-b.gross {
-		return fmt.Errorf("%d bytes: negative, or the sizes so far add up to over 2^62", bytes)
-	}
-	b.gross += bytes
-	return nil
 }
 
 // finish puts the events into t, from time 0, and counts in t.Meta what the book

@@ -54,8 +54,8 @@ type cupyRow struct {
 // time 0.
 func ReadCuPy(r io.Reader) (*trace.Trace, error) {
 	t := &trace.Trace{Meta: map[string]string{"source": "CuPy memory hooks"}}
-	budget := recording.BudgetOf(r)
-	l := cupyLog{t: t, labels: recording.NewLabeler(t, budget), book: book{slack: time.Second, budget: budget}}
+	l := cupyLog{t: t, book: newBook(r, time.Second)}
+	l.labels = recording.NewLabeler(t, l.book.budget)
 	err := l.book.lines(r, func(line []byte) error {
 		if len(bytes.TrimSpace(line)) == 0 {
 			return nil

@@ -103,7 +103,7 @@ func TestErrors(t *testing.T) {
 		{`{"hook":"malloc","mem_size":-512,"mem_ptr":1}`, "line 1: -512 bytes"},
 		{`{"hook":"sync"}`, "line 1: sync without t_ns"},
 		{`{"hook":"sync","t_ns":1,"dur_ns":-1}`, "line 1: lasts -1 ns"},
-		{malloc + malloc, "line 2: allocation at address 0x1000, which line 1 allocated"},
+		{malloc + malloc, "line 2: allocation of address 0x1000, which line 1 allocated"},
 		{malloc + `{"hook":"free","mem_size":1024,"mem_ptr":4096,"t_ns":5000000001}`, "line 2: free of 1024 bytes"},
 		{malloc + `{"hook":"free","mem_size":512,"mem_ptr":4096}`, "line 2: some lines have t_ns"},
 		{malloc + `{"hook":"free","mem_size":512,"mem_ptr":4096,"t_ns":1}`, "line 2: time goes backwards"},

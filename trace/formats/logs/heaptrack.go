@@ -37,8 +37,8 @@ func DetectHeaptrack(head []byte) bool {
 // packs so well that a large one needs more than its budget: replay --max-memory.
 func ReadHeaptrack(r io.Reader) (*trace.Trace, error) {
 	t := &trace.Trace{Meta: map[string]string{"source": "heaptrack", "clock": "of the program, every 10 ms; events between are spread evenly"}}
-	b := recording.BudgetOf(r)
-	h := heaptrack{book: book{budget: b}, t: t, labels: recording.NewLabeler(t, b)}
+	h := heaptrack{book: newBook(r, 0), t: t}
+	h.labels = recording.NewLabeler(t, h.book.budget)
 	err := h.book.lines(r, func(line []byte) error {
 		if len(line) < 2 || line[1] != ' ' {
 			return nil
@@ -67,8 +67,6 @@ type heaptrack struct {
 
 	now   int64 // of the last stamp, ns
 	since int   // events before it
-	ids   uint64
-	gross int64
 }
 
 type heapKind struct {
@@ -148,12 +146,11 @@ func (h *heaptrack) event(what byte, n uint64) error {
 	k := &h.kinds[n]
 	e := trace.Event{Time: h.now, Kind: trace.Alloc, Bytes: k.size, Space: pressure.Host, Aux: k.label}
 	if what == '+' {
-		if k.size >= trace.MaxBytes-h.gross {
-			return errors.New("the sizes so far add up to over 2^62")
+		id, err := h.book.objects.New(k.size)
+		if err != nil {
+			return err
 		}
-		h.gross += k.size
-		h.ids++
-		e.ID, k.live = h.ids, recording.Append(h.book.budget, k.live, h.ids)
+		e.ID, k.live = id, recording.Append(h.book.budget, k.live, id)
 	} else {
 		last := len(k.live) - 1
 		if last < 0 {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 const rmmHeader = "Thread,Time,Action,Pointer,Size,Stream"
@@ -42,7 +41,7 @@ func trimMark(b []byte) []byte { return bytes.TrimPrefix(b, []byte("\ufeff")) }
 //
 // Rows with a null pointer, such as an allocation of no bytes, are left out.
 func ReadRMM(r io.Reader) (*trace.Trace, error) {
-	l := rmmLog{book: book{slack: time.Second, budget: recording.BudgetOf(r)}}
+	l := rmmLog{book: newBook(r, time.Second)}
 	first := true
 	err := l.book.lines(r, func(line []byte) error {
 		line = bytes.TrimRight(line, "\r")

@@ -93,11 +93,11 @@ func TestRMMErrors(t *testing.T) {
 		{head + "1,10:00:00,allocate,0x1,-1,0\n", "line 2: column Size"},
 		{head + "1,10:00:00,allocate,0x1,99999999999999999999,0\n", "line 2: column Size"},
 		{head + "1,10:00:00,allocate,0x1,1,x\n", "line 2: column Stream"},
-		{head + "1,10:00:00,allocate,0x1,1,0\n1,10:00:00,allocate,0x1,1,0\n", "line 3: allocation at address 0x1, which line 2 allocated"},
+		{head + "1,10:00:00,allocate,0x1,1,0\n1,10:00:00,allocate,0x1,1,0\n", "line 3: allocation of address 0x1, which line 2 allocated"},
 		{head + "1,10:00:00,allocate,0x1,1,0\n1,10:00:00,free,0x1,1,0\n1,10:00:00,free,0x1,1,0\n", "line 4: double free of address 0x1, which line 3 freed"},
 		{head + "1,10:00:00,allocate,0x1,1,0\n1,10:00:00,free,0x1,2,0\n", "line 3: free of 2 bytes at address 0x1, where line 2 allocated 1"},
 		{head + "1,10:00:02,allocate,0x1,1,0\n1,10:00:00,free,0x1,1,0\n", "line 3: time goes backwards"},
-		{head + "1,10:00:00,allocate,0x1,4611686018427387903,0\n1,10:00:00,allocate,0x2,2,0\n", "line 3: 2 bytes"},
+		{head + "1,10:00:00,allocate,0x1,4611686018427387903,0\n1,10:00:00,allocate,0x2,2,0\n", "line 3: the sizes so far add up"},
 		{head + strings.Repeat("x", 2<<20), "line 2: bufio.Scanner: token too long"},
 	} {
 		if _, err := logs.ReadRMM(strings.NewReader(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -20,14 +20,13 @@ const step = int64(time.Microsecond)
 // end.
 type device struct {
 	space   pressure.Space
-	all     *census
+	objects *recording.Objects // of all devices
 	budget  *recording.Budget
 	events  []trace.Event
-	entries int               // taken so far
-	now     int64             // time of the last entry
-	objects map[uint64]object // by address: the last one there, live or not
-	fresh   []span            // segments of the window, by address
-	before  []object          // freed in the window, but not allocated in it
+	entries int     // taken so far
+	now     int64   // time of the last entry
+	fresh   []span  // segments of the window, by address
+	before  []entry // the Allocs of objects that were live before it
 
 	requested bool    // there was a free_requested
 	completed int     // drops that are known by free_completed only
@@ -40,28 +39,7 @@ type device struct {
 	reservedEnd int64 // bytes held at the end, by the segments
 }
 
-// An object is the last one seen at an address.
-type object struct {
-	id     uint64
-	addr   uint64
-	size   int64
-	stream uint32
-	live   bool
-	entry  int // that allocated or freed it
-}
-
 type span struct{ from, to uint64 }
-
-// A census gives the objects of all devices their numbers and adds up their sizes.
-type census struct {
-	objects uint64
-	bytes   int64
-}
-
-func (c *census) newID() uint64 {
-	c.objects++
-	return c.objects
-}
 
 // count adds n bytes to a sum of sizes, which must stay below 2^62.
 func count(sum *int64, n int64) error {
@@ -74,21 +52,10 @@ func count(sum *int64, n int64) error {
 
 // What the reader holds for each object, block and so on, in bytes.
 const (
-	objectBytes = 112 // in a map
-	blockBytes  = 40
-	maxFresh    = 1 << 16 // segments; a real snapshot has thousands
+	blockBytes   = 40
+	unknownBytes = 112
+	maxFresh     = 1 << 16 // segments; a real snapshot has thousands
 )
-
-func newDevice(space pressure.Space, all *census, b *recording.Budget) *device {
-	return &device{space: space, all: all, budget: b, objects: make(map[uint64]object)}
-}
-
-// put remembers the last object at an address.
-func (d *device) put(addr uint64, o object) {
-	before := len(d.objects)
-	d.objects[addr] = o
-	d.budget.Hold(int64(len(d.objects)-before) * objectBytes)
-}
 
 // add takes the next entry. Without a clock, entries are one step apart.
 func (d *device) add(e entry, c clock) error {
@@ -105,7 +72,7 @@ func (d *device) add(e entry, c clock) error {
 	var err error
 	switch e.Kind {
 	case trace.Alloc:
-		err = d.alloc(&e)
+		err = d.objects.Alloc(&e.Event, e.addr, d.entries)
 	case trace.Drop:
 		d.requested = d.requested || !e.completed
 		err = d.drop(&e)
@@ -121,50 +88,32 @@ func (d *device) add(e entry, c clock) error {
 	return err
 }
 
-func (d *device) alloc(e *entry) error {
-	if o := d.objects[e.addr]; o.live {
-		return fmt.Errorf("alloc of address %#x, which entry %d allocated and nothing freed", e.addr, o.entry)
-	}
-	e.ID = d.all.newID()
-	d.put(e.addr, object{id: e.ID, size: e.Bytes, live: true, entry: d.entries})
-	return count(&d.all.bytes, e.Bytes)
-}
-
 // drop takes a free. If its address is not known, the object was live before the
 // window; but that cannot be if its segment was taken within the window.
 func (d *device) drop(e *entry) error {
-	o, known := d.objects[e.addr]
-	switch {
-	case known && !o.live:
-		return fmt.Errorf("double free of address %#x, which entry %d freed", e.addr, o.entry)
-	case !known && d.isFresh(e.addr):
+	if _, known := d.objects.Find(d.space, e.addr); !known && d.isFresh(e.addr) {
 		return fmt.Errorf("free of address %#x, which was never allocated: its segment was taken in the window", e.addr)
-	case !known:
-		o = object{id: d.all.newID(), addr: e.addr, size: e.Bytes, stream: e.Stream}
-		d.before = append(d.before, o)
-		if err := count(&d.all.bytes, o.size); err != nil {
-			return err
-		}
 	}
-	e.ID, e.Bytes = o.id, o.size
-	o.live, o.entry = false, d.entries
-	d.put(e.addr, o)
-	return nil
+	known, err := d.objects.Drop(&e.Event, e.addr, d.entries)
+	if !known {
+		d.before = append(d.before, *e)
+	}
+	return err
 }
 
 // isDrop says whether a free_completed is all that tells of a drop. Mostly a
 // free_requested comes before it. PyTorch can be told not to record those
 // (skip_actions): then the object became unreachable at this moment or before it.
 func (d *device) isDrop(e entry) bool {
-	o, known := d.objects[e.addr]
+	was, known := d.objects.Find(d.space, e.addr)
 	if !known && !d.requested { // its free_requested may have been before the window
 		d.unknown = append(d.unknown, e)
-		d.budget.Hold(objectBytes)
+		d.budget.Hold(unknownBytes)
 	}
-	if known && o.live {
+	if was.Live {
 		d.completed++
 	}
-	return known && o.live
+	return was.Live
 }
 
 // skipped says whether PyTorch was told not to record free_requested.
@@ -182,12 +131,11 @@ func (d *device) unknownDrops() (drops []trace.Event, err error) {
 			continue
 		}
 		seen[e.addr] = true
-		o := object{id: d.all.newID(), addr: e.addr, size: e.Bytes, stream: e.Stream}
-		d.before = append(d.before, o)
-		if err := count(&d.all.bytes, o.size); err != nil {
+		e.Space = d.space
+		if e.ID, err = d.objects.New(e.Bytes); err != nil {
 			return nil, err
 		}
-		e.ID, e.Space = o.id, d.space
+		d.before = append(d.before, e)
 		drops = recording.Append(d.budget, drops, e.Event)
 		d.completed++
 	}
@@ -215,13 +163,6 @@ func (d *device) isFresh(addr uint64) bool {
 
 func compareFrom(s span, from uint64) int { return cmp.Compare(s.from, from) }
 
-// hold takes a block that is in use at the end.
-func (d *device) hold(b block) error {
-	d.held = append(d.held, b)
-	d.budget.Hold(blockBytes)
-	return count(&d.all.bytes, b.size)
-}
-
 // start returns the time of the first Alloc or Drop, or else of the first event.
 func (d *device) start() int64 {
 	if d.skipped() && len(d.unknown) > 0 {
@@ -242,16 +183,19 @@ func (d *device) firstEvent() int64 {
 	return math.MaxInt64
 }
 
-// liveBefore returns what the device held before its first entry: objects, by
+// liveBefore returns what the device held before its first entry: the Allocs of objects, by
 // address, and the bytes of its segments.
-func (d *device) liveBefore() (objects []object, reserved int64) {
+func (d *device) liveBefore() (allocs []entry, reserved int64, err error) {
 	for _, b := range d.held {
-		if _, known := d.objects[b.addr]; !known {
-			o := object{id: d.all.newID(), addr: b.addr, size: b.size, stream: b.stream}
-			d.put(b.addr, o)
-			d.before = append(d.before, o)
+		if _, known := d.objects.Find(d.space, b.addr); known {
+			continue
 		}
+		e := entry{addr: b.addr, Event: trace.Event{Space: d.space, Bytes: b.size, Stream: b.stream}}
+		if err := d.objects.Alloc(&e.Event, e.addr, 0); err != nil {
+			return nil, 0, err
+		}
+		d.before = append(d.before, e)
 	}
-	slices.SortFunc(d.before, func(a, b object) int { return cmp.Compare(a.addr, b.addr) })
-	return d.before, d.reservedEnd + d.released - d.reserved
+	slices.SortFunc(d.before, func(a, b entry) int { return cmp.Compare(a.addr, b.addr) })
+	return d.before, d.reservedEnd + d.released - d.reserved, nil
 }

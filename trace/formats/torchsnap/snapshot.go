@@ -32,6 +32,7 @@ func containsKey(head []byte) bool {
 func Read(r io.Reader) (*trace.Trace, error) {
 	t := &trace.Trace{Meta: map[string]string{"source": "torch.cuda.memory snapshot"}}
 	s := &snapshot{t: t, budget: recording.BudgetOf(r)}
+	s.objects = recording.NewObjects(s.budget, "entry %d")
 	s.decode = decoder{budget: s.budget, labels: recording.NewLabeler(t, s.budget), streams: map[int64]uint32{0: 0}}
 	s.decode.machine = newMachine(r, s.budget, s.item)
 	if err := s.decode.execute(); err != nil {
@@ -50,7 +51,7 @@ type snapshot struct {
 	decode  decoder
 	budget  *recording.Budget
 	t       *trace.Trace
-	all     census
+	objects *recording.Objects
 	devices []*device
 	notes   notes
 	blocks  []block // of segments that are being read, whose device is not yet known
@@ -73,7 +74,7 @@ func (s *snapshot) item(list int64, r *record) error {
 		}
 		if ok {
 			s.blocks = append(s.blocks, b)
-			s.budget.Hold(blockBytes)
+			s.budget.Hold(2 * blockBytes) // here, and with its device
 		}
 		return nil
 	case listNotes:
@@ -100,7 +101,7 @@ func (s *snapshot) device(n int64) (*device, error) {
 		return nil, fmt.Errorf("device %d: at most %d devices", n, pressure.MaxDevices)
 	}
 	for int64(len(s.devices)) <= n {
-		s.devices = append(s.devices, newDevice(pressure.Device(len(s.devices)), &s.all, s.budget))
+		s.devices = append(s.devices, &device{space: pressure.Device(len(s.devices)), objects: s.objects, budget: s.budget})
 	}
 	return s.devices[n], nil
 }
@@ -123,9 +124,7 @@ func (s *snapshot) segment(r *record) error {
 		b := s.blocks[0]
 		s.blocks = s.blocks[1:]
 		b.stream = seg.stream
-		if err := d.hold(b); err != nil {
-			return err
-		}
+		d.held = append(d.held, b)
 	}
 	return nil
 }
@@ -152,7 +151,10 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 		lists = append(lists, d.events, drops)
 		completed += d.completed
 	}
-	lists[0] = s.before(start)
+	var err error
+	if lists[0], err = s.before(start); err != nil {
+		return nil, fmt.Errorf("torchsnap: live before the window: %w", err)
+	}
 	if completed > 0 {
 		t.Meta["drops_known_when_completed"] = strconv.Itoa(completed)
 	}
@@ -174,21 +176,25 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 
 // before returns what the devices held before their first entries, as events at
 // start.
-func (s *snapshot) before(start int64) (events []trace.Event) {
+func (s *snapshot) before(start int64) (events []trace.Event, err error) {
 	var objects int
 	var bytes int64
 	for _, d := range s.devices {
-		held, reserved := d.liveBefore()
+		allocs, reserved, err := d.liveBefore()
+		if err != nil {
+			return nil, err
+		}
 		if reserved > 0 {
 			events = append(events, trace.Event{Time: start, Kind: trace.Reserve, Space: d.space, Bytes: reserved})
 		}
-		for _, o := range held {
-			events = recording.Append(s.budget, events, trace.Event{Time: start, Kind: trace.Alloc, Space: d.space, ID: o.id, Bytes: o.size, Stream: o.stream})
-			bytes += o.size
+		for _, e := range allocs {
+			e.Kind, e.Time, e.Duration = trace.Alloc, start, 0
+			events = recording.Append(s.budget, events, e.Event)
+			bytes += e.Bytes
 		}
-		objects += len(held)
+		objects += len(allocs)
 	}
 	s.t.Meta["live_before_objects"] = strconv.Itoa(objects)
 	s.t.Meta["live_before_bytes"] = strconv.FormatInt(bytes, 10)
-	return events
+	return events, nil
 }

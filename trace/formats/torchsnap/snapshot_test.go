@@ -206,7 +206,7 @@ func TestBadInput(t *testing.T) {
 		"unknown action":    {pickled(snap(list{}, entryOf("alloz", 512, 1, us))), `unknown action "alloz"`},
 		"no addr":           {pickled(snap(list{}, dict{{"action", "alloc"}, {"size", 3}, {"time_us", us}})), "no addr"},
 		"negative addr":     {pickled(snap(list{}, entryOf("alloc", -512, 1, us))), "addr -512 is not in"},
-		"alloc twice":       {pickled(snap(list{}, alloc, alloc)), "entry 1: alloc of address 0x200, which entry 0 allocated"},
+		"alloc twice":       {pickled(snap(list{}, alloc, alloc)), "entry 1: allocation of address 0x200, which entry 0 allocated"},
 		"double free": {pickled(snap(list{}, alloc, entryOf("free_requested", 512, 100, us), entryOf("free_requested", 512, 100, us))),
 			"device 0, entry 2: double free of address 0x200, which entry 1 freed"},
 		"double free of before": {pickled(snap(list{}, entryOf("free_requested", 512, 100, us), entryOf("free_requested", 512, 100, us))),
