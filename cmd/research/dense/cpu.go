@@ -13,8 +13,31 @@ func floats(x tensor) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(nil), x.addr)), x.n)
 }
 
-// each sets out[i] = f(i), on all cores when that pays.
-func each(out tensor, f func(i int) float32) error {
+// What is computed element by element.
+var (
+	fill = op{"fill", func(_ [][]float32, v []float32) func(int) float32 {
+		return func(int) float32 { return v[0] }
+	}}
+	axpby = op{"axpby", func(x [][]float32, v []float32) func(int) float32 {
+		p, q, a, b := x[0], x[1], v[0], v[1]
+		return func(i int) float32 { return a*p[i] + b*q[i] }
+	}}
+	multiply = op{"multiply", func(x [][]float32, _ []float32) func(int) float32 {
+		return func(i int) float32 { return x[0][i] * x[1][i] }
+	}}
+	divide = op{"divide", func(x [][]float32, _ []float32) func(int) float32 {
+		return func(i int) float32 { return x[0][i] / x[1][i] }
+	}}
+	sqrtPlus = op{"sqrt_plus", func(x [][]float32, v []float32) func(int) float32 {
+		return func(i int) float32 { return float32(math.Sqrt(float64(x[0][i]))) + v[0] }
+	}}
+	addScalar = op{"add_scalar", func(x [][]float32, _ []float32) func(int) float32 {
+		return func(i int) float32 { return x[0][i] + x[1][0] }
+	}}
+)
+
+// set sets out[i] = f(i), on all cores when that pays.
+func set(out tensor, f func(i int) float32) error {
 	o := floats(out)
 	fill := func(from, to int) {
 		for i := from; i < to; i++ {
@@ -29,42 +52,21 @@ func each(out tensor, f func(i int) float32) error {
 	return nil
 }
 
-func (cpu) uniform(out tensor, first uint64) error {
-	return each(out, func(i int) float32 { return uniform(first + uint64(i)) })
+func (cpu) each(o *op, out tensor, x []tensor, numbers []float32) error {
+	in := make([][]float32, len(x))
+	for i, t := range x {
+		in[i] = floats(t)
+	}
+	return set(out, o.at(in, numbers))
 }
 
-func (cpu) fill(out tensor, v float32) error {
-	return each(out, func(int) float32 { return v })
+func (cpu) uniform(out tensor, first uint64) error {
+	return set(out, func(i int) float32 { return uniform(first + uint64(i)) })
 }
 
 func (cpu) copy(out, x tensor, from int) error {
 	copy(floats(out), floats(x)[from:])
 	return nil
-}
-
-func (cpu) axpby(out tensor, a float32, x tensor, b float32, y tensor) error {
-	p, q := floats(x), floats(y)
-	return each(out, func(i int) float32 { return a*p[i] + b*q[i] })
-}
-
-func (cpu) multiply(out, x, y tensor) error {
-	p, q := floats(x), floats(y)
-	return each(out, func(i int) float32 { return p[i] * q[i] })
-}
-
-func (cpu) divide(out, x, y tensor) error {
-	p, q := floats(x), floats(y)
-	return each(out, func(i int) float32 { return p[i] / q[i] })
-}
-
-func (cpu) sqrtPlus(out, x tensor, eps float32) error {
-	p := floats(x)
-	return each(out, func(i int) float32 { return float32(math.Sqrt(float64(p[i]))) + eps })
-}
-
-func (cpu) addScalar(out, x, s tensor) error {
-	p, v := floats(x), floats(s)[0]
-	return each(out, func(i int) float32 { return p[i] + v })
 }
 
 func (cpu) sum(out, x tensor, scale float32) error {

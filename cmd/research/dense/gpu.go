@@ -55,34 +55,19 @@ func (g *gpu) uniform(out tensor, first uint64) error {
 	return g.run("fill_uniform", grid, out, out.n, func(a *cuda.Args) { a.Uint64(first) })
 }
 
-func (g *gpu) fill(out tensor, v float32) error {
-	return g.run("fill", blocks(out.n), out, out.n, func(a *cuda.Args) { a.Float32(v) })
+func (g *gpu) each(o *op, out tensor, x []tensor, numbers []float32) error {
+	return g.run(o.kernel, blocks(out.n), out, out.n, func(a *cuda.Args) {
+		for _, t := range x {
+			a.Ptr(t.addr)
+		}
+		for _, v := range numbers {
+			a.Float32(v)
+		}
+	})
 }
 
 func (g *gpu) copy(out, x tensor, from int) error {
 	return g.stream.Copy(out.addr, x.addr+uintptr(4*from), int64(4*out.n))
-}
-
-func (g *gpu) axpby(out tensor, a float32, x tensor, b float32, y tensor) error {
-	return g.run("axpby", blocks(out.n), out, out.n, func(args *cuda.Args) {
-		args.Ptr(x.addr).Ptr(y.addr).Float32(a).Float32(b)
-	})
-}
-
-func (g *gpu) multiply(out, x, y tensor) error {
-	return g.run("multiply", blocks(out.n), out, out.n, func(a *cuda.Args) { a.Ptr(x.addr).Ptr(y.addr) })
-}
-
-func (g *gpu) divide(out, x, y tensor) error {
-	return g.run("divide", blocks(out.n), out, out.n, func(a *cuda.Args) { a.Ptr(x.addr).Ptr(y.addr) })
-}
-
-func (g *gpu) sqrtPlus(out, x tensor, eps float32) error {
-	return g.run("sqrt_plus", blocks(out.n), out, out.n, func(a *cuda.Args) { a.Ptr(x.addr).Float32(eps) })
-}
-
-func (g *gpu) addScalar(out, x, s tensor) error {
-	return g.run("add_scalar", blocks(out.n), out, out.n, func(a *cuda.Args) { a.Ptr(x.addr).Ptr(s.addr) })
 }
 
 func (g *gpu) sum(out, x tensor, scale float32) error {

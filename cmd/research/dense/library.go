@@ -31,17 +31,19 @@ func (l *library) alloc(n int) (tensor, error) {
 	return tensor{Array: a, addr: b.Addr, n: n}, err
 }
 
+// An op computes out[i] from element i of its operands and from numbers. A GPU has a kernel
+// of its name, which takes these in this order.
+type op struct {
+	kernel string
+	at     func(x [][]float32, v []float32) func(i int) float32 // on the host
+}
+
 // arithmetic is that of one place, into memory that exists. On a GPU the
 // work is queued; read waits for it.
 type arithmetic interface {
 	uniform(out tensor, first uint64) error
-	fill(out tensor, v float32) error
+	each(o *op, out tensor, x []tensor, numbers []float32) error
 	copy(out tensor, x tensor, from int) error
-	axpby(out tensor, a float32, x tensor, b float32, y tensor) error
-	multiply(out, x, y tensor) error
-	divide(out, x, y tensor) error
-	sqrtPlus(out, x tensor, eps float32) error
-	addScalar(out, x, s tensor) error
 	sum(out, x tensor, scale float32) error
 	matvec(out, x, w tensor) error        // out[i] = x[i, :] . w
 	tmatvec(out, part, x, g tensor) error // out[k] = g . x[:, k]
@@ -71,36 +73,21 @@ func (l *library) uniform(n int, first uint64) tensor {
 	return l.result(n, func(out tensor) error { return l.math.uniform(out, first) })
 }
 
-func (l *library) zeros(n int) tensor {
-	return l.result(n, func(out tensor) error { return l.math.fill(out, 0) })
+func (l *library) fill(n int, v float32) tensor {
+	return l.result(n, func(out tensor) error { return l.math.each(&fill, out, nil, []float32{v}) })
 }
 
-func (l *library) ones(n int) tensor {
-	return l.result(n, func(out tensor) error { return l.math.fill(out, 1) })
+// each is an op of tensors of one length, but for one that is a number.
+func (l *library) each(o *op, x []tensor, numbers ...float32) tensor {
+	return l.result(x[0].n, func(out tensor) error { return l.math.each(o, out, x, numbers) }, x...)
+}
+
+func (l *library) axpby(a float32, x tensor, b float32, y tensor) tensor {
+	return l.each(&axpby, []tensor{x, y}, a, b)
 }
 
 func (l *library) copyOf(x tensor, from, n int) tensor {
 	return l.result(n, func(out tensor) error { return l.math.copy(out, x, from) }, x)
-}
-
-func (l *library) axpby(a float32, x tensor, b float32, y tensor) tensor {
-	return l.result(x.n, func(out tensor) error { return l.math.axpby(out, a, x, b, y) }, x, y)
-}
-
-func (l *library) multiply(x, y tensor) tensor {
-	return l.result(x.n, func(out tensor) error { return l.math.multiply(out, x, y) }, x, y)
-}
-
-func (l *library) divide(x, y tensor) tensor {
-	return l.result(x.n, func(out tensor) error { return l.math.divide(out, x, y) }, x, y)
-}
-
-func (l *library) sqrtPlus(x tensor, eps float32) tensor {
-	return l.result(x.n, func(out tensor) error { return l.math.sqrtPlus(out, x, eps) }, x)
-}
-
-func (l *library) addScalar(x, s tensor) tensor {
-	return l.result(x.n, func(out tensor) error { return l.math.addScalar(out, x, s) }, x, s)
 }
 
 func (l *library) sum(x tensor, scale float32) tensor {

@@ -31,10 +31,10 @@ type param struct{ value, m, v tensor }
 func (p *param) adam(l *library, g tensor, t int) {
 	c1, c2 := 1-math.Pow(beta1, float64(t)), 1-math.Pow(beta2, float64(t))
 	p.m = l.axpby(beta1, p.m, 1-beta1, g)
-	p.v = l.axpby(beta2, p.v, 1-beta2, l.multiply(g, g))
+	p.v = l.axpby(beta2, p.v, 1-beta2, l.each(&multiply, []tensor{g, g}))
 	mhat := l.axpby(float32(1/c1), p.m, 0, p.m)
 	vhat := l.axpby(float32(1/c2), p.v, 0, p.v)
-	step := l.divide(mhat, l.sqrtPlus(vhat, epsilon))
+	step := l.each(&divide, []tensor{mhat, l.each(&sqrtPlus, []tensor{vhat}, epsilon)})
 	p.value = l.axpby(1, p.value, -learningRate, step)
 }
 
@@ -51,11 +51,11 @@ func newModel(s shape, l *library) *model {
 	m := &model{shape: s, lib: l}
 	m.x = l.uniform(s.observations*s.features, 0)
 	m.y = l.uniform(s.observations, s.firstTarget())
-	zero, one := l.zeros(s.features), l.ones(s.features)
+	zero, one := l.fill(s.features, 0), l.fill(s.features, 1)
 	r := s.weightRange()
 	m.w.value = l.axpby(2*r, l.uniform(s.features, s.firstWeight()), -r, one)
 	m.w.m, m.w.v = zero, zero
-	m.b = param{l.zeros(1), l.zeros(1), l.zeros(1)}
+	m.b = param{l.fill(1, 0), l.fill(1, 0), l.fill(1, 0)}
 	return m
 }
 
@@ -80,9 +80,9 @@ func (m *model) step(at, rows int) (loss float32, err error) {
 	x := l.copyOf(m.x, at*m.features, rows*m.features)
 	y := l.copyOf(m.y, at, rows)
 
-	pred := l.addScalar(l.matvec(x, m.w.value, rows), m.b.value)
+	pred := l.each(&addScalar, []tensor{l.matvec(x, m.w.value, rows), m.b.value})
 	diff := l.axpby(1, pred, -1, y)
-	mse := l.sum(l.multiply(diff, diff), 1/float32(rows))
+	mse := l.sum(l.each(&multiply, []tensor{diff, diff}), 1/float32(rows))
 	if loss, err = l.read(mse); err != nil {
 		return 0, err
 	}

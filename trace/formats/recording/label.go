@@ -40,9 +40,3 @@ func (l *Labeler) Label(text string) uint32 {
 	}
 	return n
 }
-
-// Lookup returns the number of text, or false if it has none yet.
-func (l *Labeler) Lookup(text string) (uint32, bool) {
-	n, ok := l.index[text]
-	return n, ok
-}
