@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -59,7 +58,7 @@ Policies are listed by replay policies.` + words,
 			around := cmd.Flags().Changed("at")
 			switch w := one.workload; {
 			case around && why != "":
-				return errors.New("--why lists decisions, --at explains one moment: give one of them")
+				return errors.New("--why lists decisions, --at those around one moment: give one of them")
 			case around && (at < 0 || at > w.Span):
 				return fmt.Errorf("--at %v: %s runs from 0 to %v", at, w.Name, w.Span)
 			}
@@ -70,7 +69,7 @@ Policies are listed by replay policies.` + words,
 			out := printerFor(cmd.OutOrStdout(), format)
 			switch {
 			case around:
-				fmt.Fprint(out, chart.Explain(one.contender, log, at))
+				writeMoment(out, log, at)
 			case why != "":
 				writeDecisions(out, whyOf(log, why))
 			case format == "json":
@@ -89,7 +88,7 @@ Policies are listed by replay policies.` + words,
 	f := cmd.Flags()
 	f.StringVar(&why, "why", "", "list `decisions` with their reasons: "+orList(whyNames))
 	f.Lookup("why").NoOptDefVal = "all"
-	f.DurationVar(&at, "at", 0, "explain what the policy did at this `time` of the recording")
+	f.DurationVar(&at, "at", 0, "list what was decided around this `time` of the recording")
 	formatFlag(cmd, &format, "", "text", "json")
 	return cmd
 }
@@ -157,6 +156,22 @@ func writeDecisions(w io.Writer, all []sim.Decided) {
 		}
 		fmt.Fprintf(w, "%11.6fs  %-10s  %10s  %10s  %4.0f%%  %-7s  %s\n",
 			d.Now.Seconds(), d.At, pressure.Bytes(d.Sample.Live).String(), ask, 100*d.Sample.Pressure(), d.Action, d.Reason)
+	}
+}
+
+// writeMoment lists the decisions and the cycles before and after a time of the recording.
+func writeMoment(w io.Writer, log *sim.Log, at time.Duration) {
+	all, cycles := log.Decisions, log.Cycles
+	next := sort.Search(len(all), func(i int) bool { return all[i].Trace > at })
+	around := all[max(0, next-1):min(next+1, len(all))]
+	writeDecisions(w, around)
+	if len(around) == 0 {
+		return
+	}
+	then := sort.Search(len(cycles), func(i int) bool { return cycles[i].Start >= around[0].Now })
+	for _, c := range cycles[max(0, then-1):min(then+1, len(cycles))] {
+		fmt.Fprintf(w, "%11.6fs  a cycle, asked for by %v, took %s, held the program for %s, freed %s and left %s\n", c.Start.Seconds(), c.Trigger,
+			pressure.Duration(c.Duration), pressure.Duration(c.Exposed), pressure.Bytes(c.Freed), pressure.Bytes(c.LiveAfter))
 	}
 }
 

@@ -5,7 +5,6 @@
 package logs
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -149,27 +148,10 @@ func (b *book) finish(t *trace.Trace, epoch time.Time) error {
 	return nil
 }
 
-// maxLine bounds the lines of a log, in bytes.
-const maxLine = 1 << 20
-
-// lines calls each with every line of r, in order. An error, of each or of
-// reading, gives the number of the line, from 1.
+// lines calls each with every line of r, in order; an error gives the number of the line.
 func (b *book) lines(r io.Reader, each func(line []byte) error) error {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxLine)
-	n := 0
-	for lines.Scan() {
-		n++
+	return recording.Lines(r, func(n int, line []byte) error {
 		b.line = n
-		if err := each(lines.Bytes()); err != nil {
-			if !lines.Scan() && lines.Err() != nil { // the line is not whole
-				err = lines.Err()
-			}
-			return fmt.Errorf("line %d: %w", n, err)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("line %d: %w", n+1, err)
-	}
-	return nil
+		return each(line)
+	})
 }

@@ -90,26 +90,41 @@ func appendText(b []byte, t *trace.Trace, e trace.Event) []byte {
 func ReadText(r io.Reader) (*trace.Trace, error) {
 	t, budget := new(trace.Trace), BudgetOf(r)
 	p := textReader{t: t, budget: budget, labels: NewLabeler(t, budget)}
+	err := Lines(r, func(n int, line []byte) error {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' || n == 1 && string(line) == TextHeader {
+			return nil
+		}
+		return p.line(string(line))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	return t, nil
+}
+
+// maxLine bounds the lines of a text, in bytes.
+const maxLine = 1 << 20
+
+// Lines calls each with every line of r, in order, and its number, from 1. An error, of each or
+// of reading, gives the number of the line.
+func Lines(r io.Reader, each func(n int, line []byte) error) error {
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, maxLine)
 	n := 0
 	for lines.Scan() {
 		n++
-		line := bytes.TrimSpace(lines.Bytes())
-		if len(line) == 0 || line[0] == '#' || n == 1 && string(line) == TextHeader {
-			continue
-		}
-		if err := p.line(string(line)); err != nil {
+		if err := each(n, lines.Bytes()); err != nil {
 			if !lines.Scan() && lines.Err() != nil { // the line is not whole
 				err = lines.Err()
 			}
-			return nil, fmt.Errorf("trace: line %d: %w", n, err)
+			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("trace: line %d: %w", n+1, err)
+		return fmt.Errorf("line %d: %w", n+1, err)
 	}
-	return t, nil
+	return nil
 }
 
 type textReader struct {
@@ -193,9 +208,9 @@ func (p *textReader) fields(e *trace.Event, rest string) error {
 	return nil
 }
 
-func set(e *trace.Event, key, value string) error {
-	var err error
-	var n uint64
+func set(e *trace.Event, key, value string) (err error) {
+	var n int64
+	var u uint64
 	switch key {
 	case "id":
 		e.ID, err = strconv.ParseUint(value, 10, 64)
@@ -204,18 +219,17 @@ func set(e *trace.Event, key, value string) error {
 	case "space":
 		e.Space, err = pressure.ParseSpace(value)
 	case "duration":
-		n, err := strconv.ParseInt(value, 10, 64)
+		n, err = strconv.ParseInt(value, 10, 64)
 		e.Duration = time.Duration(n)
-		return err
 	case "stream":
-		n, err = strconv.ParseUint(value, 10, 32)
-		e.Stream = uint32(n)
+		u, err = strconv.ParseUint(value, 10, 32)
+		e.Stream = uint32(u)
 	case "aux":
 		if e.Kind.Labelled() {
 			return fmt.Errorf("a %v has a label instead", e.Kind)
 		}
-		n, err = strconv.ParseUint(value, 10, 32)
-		e.Aux = uint32(n)
+		u, err = strconv.ParseUint(value, 10, 32)
+		e.Aux = uint32(u)
 	default:
 		return errors.New("unknown field (want id, bytes, space, duration, stream, aux or label)")
 	}

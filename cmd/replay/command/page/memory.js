@@ -87,7 +87,7 @@ const marks = (side) => (u) => {
   ctx.restore();
 };
 
-// why says of a cycle what `replay run --at` says.
+// why says of a cycle what the policy saw before it, and what it brought.
 const why = (r, side) => {
   const c = side.run.cycles, i = side.chosen, name = report.policies[side.run.policy].name;
   const asked = c.asked[i] < 0 ? "a wait of " + span(-c.asked[i]) : "an allocation of " + bytes(c.asked[i]);
