@@ -19,7 +19,7 @@ import (
 	"github.com/eagergc/eagergc/pool/array"
 )
 
-// probe waits until the page has been renewed, and leaves what it found in the document. Labels of the charts are
+// probe waits until the page has been renewed, and leaves its findings in the document. Labels of the charts are
 // seen where they are painted.
 const probe = `<script nonce="%s">
 const texts = [];
@@ -39,7 +39,7 @@ const look = () => {
 	if (canvas.dataset.chart === before) return setTimeout(look, 100);
 	const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, colors = new Set();
 	for (let i = 0; i < pixels.length; i += 4) colors.add(pixels.slice(i, i + 4).join());
-	const out = { open: box.open, drawn: colors.size > 5, marks: JSON.parse(canvas.dataset.chart).Marks.length > 0, pauses: document.querySelectorAll("meter").length > 0, labels, overlap,
+	const out = { open: box.open, drawn: colors.size > 5, marks: JSON.parse(canvas.dataset.chart).Events.length > 0, pauses: document.querySelectorAll("meter").length > 0, labels, overlap,
 		wide: document.documentElement.scrollWidth > innerWidth, named: [...document.querySelectorAll("canvas")].every((e) => e.ariaLabel),
 		folded: [...document.querySelectorAll(".wide table")].every((e) => e.closest("details")), size: document.documentElement.scrollHeight < 2500 };
 	const pre = document.createElement("pre");

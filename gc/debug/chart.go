@@ -16,32 +16,32 @@ type chart struct {
 	Live, Reserved, Limit int64
 	Span, Step            float64
 	Levels                [][6]float64 // ago; live first, last, least and most; reserved
-	Marks                 []mark
+	Events                []event
 }
 
-// A mark is a step in which cycles ended.
-type mark struct {
+// An event is a step of the timeline in which cycles ended.
+type event struct {
 	Ago     float64
 	Trigger string // of the most telling one
 	Text    string
 }
 
 func chartsOf(line *gc.Snapshot) (all []chart) {
-	var marks []mark
+	var events []event
 	cycles := 0
 	ago := func(at time.Duration) float64 { return max(0, (line.Now - at).Seconds()) }
 	for _, w := range line.Work {
 		if n := int(total(w)); n > 0 {
-			marks = append(marks, markOf(w, ago(w.Start+line.Step/2)))
+			events = append(events, eventOf(w, ago(w.Start+line.Step/2)))
 			cycles += n
 		}
 	}
 	for _, past := range line.Sources {
-		levels := past.Levels // a look is taken first, so there is one
+		levels := past.Levels // the gauge is read first, so there is one
 		first, last := levels[0], levels[len(levels)-1]
-		c := chart{Name: past.Space.String(), Live: last.Last, Reserved: last.Reserved, Limit: last.Limit, Span: max(1, ago(first.Start)), Step: line.Step.Seconds(), Marks: marks}
-		if len(marks) > 0 {
-			c.Span = max(c.Span, marks[0].Ago)
+		c := chart{Name: past.Space.String(), Live: last.Last, Reserved: last.Reserved, Limit: last.Limit, Span: max(1, ago(first.Start)), Step: line.Step.Seconds(), Events: events}
+		if len(events) > 0 {
+			c.Span = max(c.Span, events[0].Ago)
 		}
 		least, most := first.Least, first.Most
 		for _, l := range levels {
@@ -54,19 +54,19 @@ func chartsOf(line *gc.Snapshot) (all []chart) {
 	return all
 }
 
-func markOf(w gc.Work, ago float64) mark {
+func eventOf(w gc.Work, ago float64) event {
 	var parts []string
-	m := mark{Ago: ago}
+	e := event{Ago: ago}
 	for _, t := range []gc.Trigger{gc.TriggerRefusal, gc.TriggerPolicy, gc.TriggerExplicit, gc.TriggerNatural} {
 		if w.Cycles[t] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %v", w.Cycles[t], t))
-			if m.Trigger == "" {
-				m.Trigger = t.String()
+			if e.Trigger == "" {
+				e.Trigger = t.String()
 			}
 		}
 	}
-	m.Text = fmt.Sprintf("%.1f s ago: %s; freed %v, callers held for %s", ago, strings.Join(parts, ", "), pressure.Bytes(w.Freed), shortly(w.Held))
-	return m
+	e.Text = fmt.Sprintf("%.1f s ago: %s; freed %v, callers held for %s", ago, strings.Join(parts, ", "), pressure.Bytes(w.Freed), shortly(w.Held))
+	return e
 }
 
 // pauses are how long callers were held.

@@ -1,5 +1,5 @@
 // Package formats opens trace files of every format that eagergc knows, packed with
-// gzip or zstd or not. The content of a file says what it is; its name does not matter.
+// gzip or zstd or not. The content of a file decides; its name does not matter.
 // A file of unknown origin is held to a [recording.Budget], may unpack to 64 MiB and 100
 // times its bytes, and may ask a decoder of zstd for 8 MiB.
 //
@@ -42,7 +42,7 @@ var table = []Format{
 	{"kineto", "PyTorch profiler, Chrome trace JSON (export_chrome_trace)", kineto.Detect, kineto.Read},
 }
 
-// isArrow looks for the mark before each message of an Arrow IPC stream.
+// isArrow looks for the four bytes before each message of an Arrow IPC stream.
 func isArrow(head []byte) bool { return bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}) }
 
 func isText(head []byte) bool { return bytes.HasPrefix(head, []byte(recording.TextHeader)) }

@@ -82,7 +82,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// A native trace is found by content too, packed or not, and what is whole of
+// A native trace is found by content too, packed or not, and the whole part of
 // one that was cut off is not lost.
 func TestNative(t *testing.T) {
 	dir := t.TempDir()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzRead sends any bytes through the front door: packed or not, whatever the
-// format. What is read is sound, and what is not is an error.
+// FuzzRead opens any bytes: packed or not, whatever the format. The result is sound, or an
+// error.
 func FuzzRead(f *testing.F) {
 	for _, path := range []string{
 		filepath.Join(snapshots, "cut.p4.pickle"), filepath.Join(snapshots, "devices.p4.pickle.gz"),

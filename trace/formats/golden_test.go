@@ -142,7 +142,7 @@ func spanLike[T ~int64](got, want T) T {
 	return got
 }
 
-// The same on what is committed: the end of one workload, with all its waits.
+// The same on the committed files: the end of one workload, with all its waits.
 // The figures are those of testdata/expected.json and of the profile's 16 calls.
 func TestMergeSample(t *testing.T) {
 	base := readAs(t, filepath.Join("torchsnap", "testdata", "cut.p4.pickle"), "torch")

@@ -9,12 +9,12 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A Builder makes what is shown of a grid that has run. It is made by
-// [NewBuilder]; its methods may be called side by side.
+// A Builder makes the tables and charts of a grid that has run. [NewBuilder] makes one;
+// its methods may be called side by side.
 type Builder struct {
 	Grid    *experiment.Grid
 	Cost    int // of the figures, the index in the grid
-	Limit   int // of what is shown in detail
+	Limit   int // of the cells that are shown in detail
 	Ranks   experiment.Ranks
 	Palette Palette
 }
@@ -24,7 +24,7 @@ func NewBuilder(g *experiment.Grid, cost, limit int) *Builder {
 	return &Builder{Grid: g, Cost: cost, Limit: limit, Ranks: g.Rank(cost), Palette: NewPalette(Names(g))}
 }
 
-// Cell is what is shown in detail of a workload; its contender does not count.
+// Cell is the cell of a workload that is shown in detail; its contender does not count.
 func (b *Builder) Cell(workload int) experiment.Cell {
 	return experiment.Cell{Workload: workload, Limit: b.Limit, Cost: b.Cost}
 }

@@ -261,7 +261,7 @@ func (ls labels) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b place) int { return int(b.y-a.y) * 1000 })
-	for i := 1; i < len(all); i++ { // from the top: push down what is too near
+	for i := 1; i < len(all); i++ { // from the top: push a label down that is too near
 		all[i].y = min(all[i].y, all[i-1].y-labelLeading)
 	}
 	floor := c.Min.Y - 6

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Colours of what is no policy. On a dark page, ink is white and paper black.
+// Colours of text, grid and paper. On a dark page, ink is white and paper black.
 var (
 	black = color.RGBA{A: 255}
 	faint = color.RGBA{R: 0xE4, G: 0xE4, B: 0xE4, A: 255}

@@ -108,7 +108,7 @@ func columnsOf(levels []sim.Level, end time.Duration) []column {
 	return slices.DeleteFunc(all, func(c column) bool { return c.span == 0 })
 }
 
-// bands draw columns: the mean of what is reachable, and live from its least to its most,
+// bands draw columns: the mean of the reachable bytes, and live from its least to its most,
 // with its mean.
 func bands(columns []column, clock, mem unit, look *look) []plot.Plotter {
 	reachable, band, mean := plotter.XYs{}, plotter.XYs{}, plotter.XYs{}

@@ -198,7 +198,7 @@ func measureCycle(ctx context.Context, heap int64) (sim.Cost, string, error) {
 		pressure.Duration(cost.Of(0, 0)), pressure.Percent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), pressure.Bytes(heap).String(), scatter), nil
 }
 
-// muchScatter is how far half of the cycles may be from what is expected on a machine
+// muchScatter is the largest error of the better half of the cycles, as a share, on a machine
 // that is fit to measure on.
 const muchScatter = 0.25
 
@@ -267,7 +267,7 @@ func sureText(a *experiment.Advice, m *sim.Machine) string {
 	return text
 }
 
-// noiseText says how far the cycles of a machine are from what it expects.
+// noiseText says how far the cycles of a machine are from their expected length.
 func noiseText(n sim.Noise) string {
 	if len(n) < 2 {
 		return ", of which it has none"

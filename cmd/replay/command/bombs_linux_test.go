@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// bombs are small files that ask for much memory: what is before, what is said
-// again and again, and how often.
+// bombs are small files that ask for much memory: a head, a text that is repeated, and how
+// often.
 var bombs = map[string]struct {
 	head, again string
 	times       int

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// probe uses a report as a reader would, and says what it found.
+// probe uses a report as a reader would, and reports its charts and tables.
 const probe = `(async () => {
   const charts = () => document.querySelectorAll(".uplot canvas").length;
   const out = { Charts: charts() };

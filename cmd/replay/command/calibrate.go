@@ -121,7 +121,7 @@ func fitRun(cmd *cobra.Command, path string, heap int64, out string) error {
 	return saveMachine(cmd, out, m, fit)
 }
 
-// saveMachine writes a machine to a file or prints it, and says what it is.
+// saveMachine writes a machine to a file or prints it, and describes it.
 func saveMachine(cmd *cobra.Command, out string, m *sim.Machine, fit live.Fit) error {
 	writeMachine(cmd.ErrOrStderr(), m, fit)
 	text, err := json.MarshalIndent(m, "", "  ")

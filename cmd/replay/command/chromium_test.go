@@ -215,7 +215,7 @@ func (c *chromium) until(script string) {
 	}
 }
 
-// broken reports an error in the page that nobody caught: what is waited for never comes.
+// broken reports an error in the page that nobody caught: the test would wait in vain.
 func (c *chromium) broken() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,7 +238,7 @@ func (c *chromium) drop(files ...string) {
 	}
 }
 
-// screen makes the page as wide as a device's, with what its user prefers.
+// screen makes the page as wide as a device's, with the preferences of its user.
 func (c *chromium) screen(width int, touch bool, prefers map[string]string) {
 	c.t.Helper()
 	c.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": touch})

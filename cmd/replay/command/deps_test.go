@@ -11,7 +11,7 @@ import (
 const module = "github.com/eagergc/eagergc/"
 
 // What an app links when it imports a package of ours. A package brings only
-// what its job needs; each ban says what it would cost.
+// the packages that its job needs; each ban names the cost.
 func TestDeps(t *testing.T) {
 	heavy := map[string]string{
 		"gonum.org/v1/plot":                   "8 MB of binary for pictures: only sim/chart draws",

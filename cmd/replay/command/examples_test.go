@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// shorter is what is put behind the long examples, unless EAGERGC_EXAMPLES=whole.
+// shorter has the flags that are added to the long examples, unless EAGERGC_EXAMPLES=whole.
 var shorter = map[string][]string{
 	"replay compare":   {"mlp", "--policies", "never,pacer"},
 	"replay report":    {"mlp", "--policies", "never,pacer"},

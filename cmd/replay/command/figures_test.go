@@ -27,7 +27,7 @@ var stated = []string{
 }
 
 // figures returns the numbers of a text in Markdown, without those in code, in the
-// targets of links and in what is stated.
+// targets of links and in stated facts.
 func figures(text string) []string {
 	text = linkTarget.ReplaceAllString(codeText.ReplaceAllString(text, ""), "]")
 	text = strings.Join(strings.Fields(text), " ")

@@ -58,18 +58,18 @@ func (s *setting) manyLimits(cmd *cobra.Command, preset string) {
 // oneCost adds --cycle, which takes one duration, --ladder, and the flags of a machine.
 func (s *setting) oneCost(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.cycles, "cycle", "10ms", "how long one collection takes, as a `duration`")
-	s.price(cmd)
+	s.costs(cmd)
 }
 
 // manyCosts adds --cycle, which takes a list, --ladder, and the flags of a machine.
 func (s *setting) manyCosts(cmd *cobra.Command, preset string) {
 	s.many(&s.cycles)
 	cmd.Flags().StringVar(&s.cycles, "cycle", preset, "how long one collection takes: a `list` of durations")
-	s.price(cmd)
+	s.costs(cmd)
 }
 
-// price adds --pool, --ladder and the flags of a machine, beside --cycle.
-func (s *setting) price(cmd *cobra.Command) {
+// costs adds --pool, --ladder and the flags of a machine, beside --cycle.
+func (s *setting) costs(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.space, "pool", "", "the `kind` of pool whose address space decides what fits: exact, segments or virtual (default: the sum of bytes)")
 	cmd.Flags().StringVar(&s.ladder, "ladder", "2x", "how long the refusal ladder takes, as a `time` (20ms) or in cycles (2x)")
 	s.world(cmd)

@@ -11,8 +11,7 @@ import (
 )
 
 // formatFlag adds --format, whose first value is the default, and --json as short
-// for what it is mostly used for. Other values are refused before the command
-// runs.
+// for its most frequent use. Other values are refused before the command runs.
 func formatFlag(cmd *cobra.Command, format *string, about string, names ...string) {
 	f := cmd.Flags()
 	f.StringVar(format, "format", names[0], "what to print: "+orList(names)+about)

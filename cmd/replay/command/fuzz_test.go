@@ -7,7 +7,7 @@ import (
 )
 
 // FuzzArguments gives every reader of an argument the same text: none panics,
-// and what is accepted means something.
+// and an accepted text means something.
 func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{
 		"1.5x", "8GiB", "1.5x,2x,4x", "10ms", "-1ns", "0", "50%",

@@ -57,7 +57,7 @@ func openLab(t testing.TB, link string) *chromium {
 	return c
 }
 
-// settled waits until the page shows the answer to what its dials say.
+// settled waits until the page shows the answer to its dials.
 func settled(c *chromium) {
 	c.t.Helper()
 	c.until(`document.querySelector(".recording").ariaBusy === "false"`)

@@ -109,7 +109,7 @@ func labSource(ctx context.Context) (string, error) {
 	return module.Dir, json.Unmarshal([]byte(text), &module)
 }
 
-// goCommand runs go for the browser in a folder and returns what it prints.
+// goCommand runs go for the browser in a folder and returns its output.
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

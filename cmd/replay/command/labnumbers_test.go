@@ -200,7 +200,7 @@ func (c *chromium) held() string {
 	return fmt.Sprintf("%6.0f", mib)
 }
 
-// openLarge opens a large file in a new browser and notes what is held meanwhile.
+// openLarge opens a large file in a new browser and notes the memory that is held meanwhile.
 func openLarge(t *testing.T, file string, out *os.File) {
 	c := openLab(t, "")
 	c.eval(`lab.begin().then(() => 0)`, nil)

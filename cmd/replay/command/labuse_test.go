@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A seen is what of the charts is looked at.
+// A seen is the part of the charts that is in view.
 type seen struct {
 	From, To float64
 	Zoomed   bool
@@ -26,7 +26,7 @@ type seen struct {
 	Chart    string
 }
 
-func look(c *chromium) (s seen) {
+func inView(c *chromium) (s seen) {
 	c.t.Helper()
 	c.eval("lab.seen()", &s)
 	return s
@@ -62,12 +62,12 @@ func TestLabTouch(t *testing.T) {
 	at, width = middle(c, ".memory .u-over")
 	apart := func(x, d float64) []point { return []point{{x - d, at.Y}, {x + d, at.Y}} }
 	c.fingers(apart(at.X, width/10), apart(at.X, width/3))
-	zoomed := look(c)
+	zoomed := inView(c)
 	if !zoomed.Zoomed || zoomed.From <= 0 {
 		t.Errorf("two fingers have not zoomed: %+v", zoomed)
 	}
 	c.fingers([]point{at}, []point{{at.X - width/4, at.Y}})
-	if moved := look(c); moved.From <= zoomed.From || math.Abs((moved.To-moved.From)-(zoomed.To-zoomed.From)) > 1e-6 {
+	if moved := inView(c); moved.From <= zoomed.From || math.Abs((moved.To-moved.From)-(zoomed.To-zoomed.From)) > 1e-6 {
 		t.Errorf("a finger has moved %+v to %+v", zoomed, moved)
 	}
 
@@ -117,7 +117,7 @@ func TestLabKeys(t *testing.T) {
 		t.Errorf("the Tab key goes to %q, without or in another order: %q", names, want)
 	}
 	c.key("ArrowRight", 0) // of the tabs
-	if s := look(c); s.Chart != "utilization" && s.Chart == "pauses" {
+	if s := inView(c); s.Chart != "utilization" && s.Chart == "pauses" {
 		t.Errorf("the arrow has not gone to the next chart: %+v", s)
 	}
 	c.eval(`document.querySelector("[name=limit]").focus()`, nil)
@@ -130,7 +130,7 @@ func TestLabKeys(t *testing.T) {
 	settled(c)
 	c.eval(`document.querySelector(".memory .uplot").focus()`, nil)
 	c.key("+", 0)
-	if s := look(c); !s.Zoomed {
+	if s := inView(c); !s.Zoomed {
 		t.Errorf("the plus key has not zoomed: %+v", s)
 	}
 	wellBehaved(t, c)
@@ -143,7 +143,7 @@ func TestLabTakenAway(t *testing.T) {
 	c := openLab(t, "sample=mlp&limit=2x&cycle=20ms&price=0.01&policies=never;cudajl;threshold:0.7&pair=cudajl;never&time=0.5,1&why=0,3&chart=front&rule=live+%3E+0.9*limit&on=1")
 	dir := c.downloads()
 	settled(c)
-	want, wantState := look(c), json.RawMessage(nil)
+	want, wantState := inView(c), json.RawMessage(nil)
 	c.eval("lab.state", &wantState)
 	if !want.Zoomed || !slices.Equal(want.Cycle, []int{0, 3}) || want.Chart != "front" || !slices.Equal(want.Pair, []string{"cudajl", "never"}) {
 		t.Errorf("the link asked for another view: %+v", want)
@@ -180,7 +180,7 @@ func TestLabTakenAway(t *testing.T) {
 	c.do("Page.reload", nil)
 	c.until(`!globalThis.old && globalThis.lab?.open && lab.recording`)
 	settled(c)
-	got, gotState := look(c), json.RawMessage(nil)
+	got, gotState := inView(c), json.RawMessage(nil)
 	c.eval("lab.state", &gotState)
 	if !reflect.DeepEqual(got, want) || !bytes.Equal(gotState, wantState) {
 		t.Errorf("the link shows %+v %s, not %+v %s", got, gotState, want, wantState)
@@ -203,7 +203,7 @@ func taken(t *testing.T, file string) []byte {
 	}
 }
 
-// TestLabRule writes a policy in the page: what is wrong is said at its place, and the
+// TestLabRule writes a policy in the page: an error is shown at its place, and the
 // program that is copied says the same.
 func TestLabRule(t *testing.T) {
 	t.Parallel()

@@ -215,9 +215,8 @@ func newLiveRun(r sim.Result, log *sim.Log) *liveRun {
 	return &liveRun{Result: r, P99Pause: recording.Percentile(log.Lengths(), 99)}
 }
 
-// simulate runs w in the world of a machine. Unless the live
-// run computes, what its host does between two events takes the recorded time, also
-// beside a cycle: so it is not slowed here.
+// simulate runs w in the world of a machine. Unless the live run computes, work of its host
+// takes the recorded time, also beside a cycle: so it is not slowed here.
 func (s *setting) simulate(w *sim.Workload, spec gc.Spec, m *sim.Machine, live *live.Config, mem *memory) *liveRun {
 	m.Elastic, m.Waits = live.Elastic, strings.HasPrefix(mem.name, "cuda")
 	if !live.Compute {

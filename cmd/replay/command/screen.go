@@ -68,7 +68,7 @@ func (p *printer) bold(text string) string {
 	return "\x1b[1m" + text + "\x1b[0m"
 }
 
-// strong marks what is best: bold and green.
+// strong makes the best row bold and green.
 func (p *printer) strong(text string) string {
 	if !p.colour {
 		return text

@@ -92,8 +92,8 @@ func openRoot(path string) (*os.Root, error) {
 	return os.OpenRoot(path)
 }
 
-// openSweep opens the results of a sweep for more, and reads what is there. A
-// last line that was cut off is cut away.
+// openSweep opens the results of a sweep to add to them, and reads those that are there. It
+// removes a last line that was cut off.
 func openSweep(out, path string) (*os.File, []sim.Result, error) {
 	root, err := openRoot(out)
 	if err != nil {

@@ -36,7 +36,7 @@ const left = "\t"
 // trimMarks returns the text of a cell.
 func trimMarks(cell string) string { return strings.TrimLeft(cell, left+best) }
 
-// best marks the row of what is best, at the begin of its first cell.
+// best stands at the begin of the first cell of the best row.
 const best = "\v"
 
 // print writes the table. Where the screen is narrower, columns follow below, with

@@ -91,7 +91,7 @@ func TestLimitRoundTrips(t *testing.T) {
 	})
 }
 
-// FuzzTexts gives the readers the same text: none panics, and what is accepted
+// FuzzTexts gives the readers the same text: none panics, and an accepted text
 // means something.
 func FuzzTexts(f *testing.F) {
 	for _, seed := range []string{

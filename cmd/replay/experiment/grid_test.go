@@ -33,7 +33,7 @@ func sawtooth(t *testing.T, name string, n int) *sim.Workload {
 }
 
 // small is a grid of two workloads, three limits, two costs and the contenders.
-// The first limit is below what is reachable.
+// The first limit is below the reachable bytes.
 func small(t *testing.T, contenders string) *Grid {
 	t.Helper()
 	who, err := ParseContenders(contenders)

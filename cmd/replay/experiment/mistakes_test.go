@@ -31,8 +31,8 @@ func (s *scorer) Observe(c policy.Cycle) {
 }
 
 // TestPacerMakesAMistakeTwiceAtMost: told a limit that is too high, on recordings and on programs that
-// nobody has seen. Memory ends at the same place all the time, so that is one mistake. All that it
-// costs is one refusal and what it takes to see it: but for two cycles, J is as if it had been told the truth.
+// nobody has seen. Memory ends at the same place all the time, so that is one mistake. It costs
+// one refusal, and the cycles until that is understood: but for two cycles, J is as if it had been told the truth.
 func TestPacerMakesAMistakeTwiceAtMost(t *testing.T) {
 	traces := recorded(t)
 	if testing.Short() {

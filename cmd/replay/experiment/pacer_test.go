@@ -126,7 +126,7 @@ func (d duel) lost() (all []string) {
 	return all
 }
 
-// TestPacer holds pacer to what is claimed of it, with some margin.
+// TestPacer holds pacer to the claims about it, with some margin.
 func TestPacer(t *testing.T) {
 	d := fight(t, compile(t, recorded(t)))
 	for _, claim := range []struct {
@@ -196,7 +196,7 @@ func TestPacerIsLazyWhereACycleOutlastsHeadroom(t *testing.T) {
 	}
 }
 
-// TestPacerDoesNotStartWhereItFreedNothing: near its peak ppo drops what it holds only after the request that does not
+// TestPacerDoesNotStartWhereItFreedNothing: near its peak ppo drops its objects only after the request that does not
 // fit. A cycle just before it frees nothing, and the ladder follows.
 func TestPacerDoesNotStartWhereItFreedNothing(t *testing.T) {
 	w := compile(t, []*trace.Trace{sample(t, "ppo")})[0]

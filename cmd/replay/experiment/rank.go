@@ -31,8 +31,8 @@ func (g *Grid) Lost(cost, contender, limit int) float64 {
 	return GeometricMean(ratios) - 1
 }
 
-// Possible reports whether a workload can meet a limit at all: what is
-// reachable must fit.
+// Possible reports whether a workload can meet a limit at all: the reachable bytes must
+// fit.
 func (g *Grid) Possible(workload, limit int) bool {
 	w := g.Workloads[workload]
 	return g.Limits[limit].Of(w) >= w.PeakReachable

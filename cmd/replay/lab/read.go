@@ -18,7 +18,7 @@ import (
 )
 
 // errOther sends the page to the program that reads everything: for another format,
-// and for the words about what is wrong with a file.
+// and for the words about an error in a file.
 var errOther = errors.New("lab: all")
 
 // read reads native traces and PyTorch's snapshots.

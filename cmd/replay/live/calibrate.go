@@ -59,7 +59,7 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, error) 
 	full.costs(m)
 	m.IdleGap, m.Waits = idleGap, cal.Memory.Waits
 	m.Slowdown = computed.work.Slowdown()
-	m.Sees, m.Cores = full.sees/float64(full.looks), runtime.GOMAXPROCS(0)
+	m.Sees, m.Cores = full.sees/float64(full.updates), runtime.GOMAXPROCS(0)
 	m.Pace = median(full.paces)
 	return m, fit, nil
 }
@@ -171,7 +171,7 @@ func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration
 			return nil, err
 		}
 		sum.work.add(&p.work)
-		sum.sees, sum.looks = sum.sees+p.sees, sum.looks+p.looks
+		sum.sees, sum.updates = sum.sees+p.sees, sum.updates+p.updates
 		sum.seen, sum.allocs, sum.ladders = append(sum.seen, p.seen...), append(sum.allocs, p.allocs...), append(sum.ladders, p.ladders...)
 		if seed > mostPrograms && len(sum.seen) < 2*minObservations {
 			return nil, fmt.Errorf("live: %d programs had %d cycles that can be measured, and %d are needed: is other work running here? Measure for longer, or when the machine is quiet", seed, len(sum.seen), 2*minObservations)

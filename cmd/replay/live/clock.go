@@ -29,8 +29,8 @@ const coarse = 1500 * time.Microsecond
 // In a longer one it does nothing for the device.
 const idleGap = 10 * coarse
 
-// work lets the host work until time t: it keeps the processor busy, computes what it
-// would have by then with nothing beside it, or sleeps.
+// work lets the host work until time t: it keeps the processor busy, computes as much as
+// it would by then with nothing beside it, or sleeps.
 func (k *clock) work(t time.Duration) {
 	if d := t - k.now(); d > idleGap {
 		time.Sleep(d - coarse)

@@ -5,7 +5,7 @@
 // in a table. It drops an object by clearing its place there, so that only a real
 // cycle of Go's collector can find it. Work of the host and waits for the device
 // take the time that was recorded. A [Ballast] of Go pointers makes a cycle cost
-// what it would in an app. The result has the metrics of a simulated run, under
+// as much as in an app. The result has the metrics of a simulated run, under
 // the same names.
 //
 // [Calibrate] measures what cycles and allocations cost on this machine, in

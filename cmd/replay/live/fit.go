@@ -10,7 +10,7 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// An observation is one cycle of a live run, with what its length depends on.
+// An observation is one cycle of a live run, with the numbers that its length depends on.
 type observation struct {
 	Held    time.Duration // of the cycle, while the program was held or waited for the device
 	Working time.Duration // of the cycle, while the program worked
@@ -69,9 +69,9 @@ func fitMachine(heap int64, all []observation) (*sim.Machine, Fit, error) {
 	return m, fit, nil
 }
 
-// A shape is what is fitted: with the program held, a cycle takes x[0] and x[1] for
+// A shape is the fitted model: with the program held, a cycle takes x[0] and x[1] for
 // each object tracked, both times a factor by the time since the last one, x[2] for each
-// object given back, x[3] for each byte given back, and what is left of the last one's sweep.
+// object given back, x[3] for each byte given back, and the rest of the last one's sweep.
 type shape struct {
 	x       [4]float64 // ns
 	stretch float64
@@ -108,7 +108,7 @@ var (
 	sweeps    = []time.Duration{0, 1e5, 14e4, 2e5, 28e4, 4e5, 57e4, 8e5, 113e4, 16e5, 226e4, 32e5, 45e5, 64e5, 91e5, 128e5, 181e5, 256e5, 362e5, 512e5, 724e5, 1024e5}
 )
 
-// fitShape improves one after the other what is not linear, until nothing helps.
+// fitShape improves the parts that are not linear, one after the other, until nothing helps.
 func fitShape(all []observation) shape {
 	best := shape{stretch: 1}
 	least := best.linear(all)
@@ -149,7 +149,7 @@ func fitShape(all []observation) shape {
 	return best
 }
 
-// gaps are the times after a cycle at which the next one is looked at.
+// gaps are the times after a cycle for which the next one is fitted.
 var gaps = []time.Duration{1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8}
 
 // leastAtGap is how few cycles say what a gap does.
@@ -257,9 +257,9 @@ const (
 	stallQuantiles = 11
 )
 
-// noise is the distribution of what cycles take, over what they should, and what some
-// stall beyond that: of those that held the program, whose lengths are pauses, unless
-// they are few.
+// noise is the distribution of how long cycles take, over how long they should, and of how long
+// some stall. Only cycles that held the program count, whose lengths are pauses, unless they are
+// few.
 func (s *shape) noise(all []observation) (sim.Noise, sim.Stall) {
 	held := slices.DeleteFunc(slices.Clone(all), func(o observation) bool { return o.Working*10 >= o.Held })
 	if len(held) < noiseQuantiles {

@@ -142,7 +142,7 @@ func TestFitFindsWhatTheGapDoes(t *testing.T) {
 	}
 }
 
-// What work lost beside cycles is told apart from what it lost with none.
+// Time that work lost beside cycles is told apart from time that it lost with none.
 func TestWorkBesideCycles(t *testing.T) {
 	const ms = time.Millisecond
 	var stints []stint
@@ -197,7 +197,7 @@ func TestProberKeepsARhythm(t *testing.T) {
 	}
 }
 
-// What a live run records of its cycles is what its collector has counted.
+// A live run records as many cycles as its collector has counted.
 func TestObserveReadsARecordedRun(t *testing.T) {
 	var file bytes.Buffer
 	w, err := trace.NewWriter(&file, &trace.Trace{Name: "run"})
@@ -317,7 +317,7 @@ func TestPattern(t *testing.T) {
 }
 
 // Work that is so much to compute takes about the recorded time where nothing runs
-// beside it, and what it loses is part of the time that the run took.
+// beside it, and the time that it loses is part of the time that the run took.
 func TestComputedWork(t *testing.T) {
 	var got Report
 	for range 20 { // on a busy machine a run may be late from end to end, and then it has nothing to compute

@@ -32,8 +32,8 @@ func onChunks(tb testing.TB, name string, factor float64) (Report, *trace.Trace,
 	return r, t, *chunks
 }
 
-// Fragments fail no allocation of recordings that whole segments fail, and what is
-// mapped again is a part of what segments given back in parts had unmapped: 0.34
+// Fragments fail no allocation of recordings that whole segments fail. The bytes that are
+// mapped again are a part of those that segments given back in parts had unmapped: 0.34
 // of the bytes asked for in gnn, 0.09 in gpt2 and 0.26 in burst.
 func TestMappedMemoryFailsNothing(t *testing.T) {
 	for name, most := range map[string]float64{"gnn": 0.15, "gpt2": 0.05, "burst": 0.1} {

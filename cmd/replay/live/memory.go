@@ -37,7 +37,7 @@ func (m *Memory) newPool(c *gc.Collector, limit int64, rec trace.Sink) (*pool.Po
 	})
 }
 
-// touch writes what is to be written of a new object.
+// touch writes the first Touch bytes of a new object.
 func (m *Memory) touch(a array.Array[byte]) error {
 	n := min(uint64(a.Len()), uint64(m.Touch)) // a negative Touch is a large number
 	if n == 0 {

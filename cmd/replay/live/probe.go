@@ -18,13 +18,13 @@ type probe struct {
 	work    Work
 	chunks  func() int64 // that were put behind addresses so far; nil: none are
 	mapped  int64        // of them, after the last allocation
-	bytes   bool         // what is given back takes time by its bytes
+	bytes   bool         // giving memory back takes time by its bytes
 	policy  *prober
 	known   int           // of its cycles that have been seen
 	objects uint64        // given back by them
 	end     time.Duration // of the last one
-	sees    float64       // sum of the slowdowns that the collector has learned after each look
-	looks   int
+	sees    float64       // sum of the slowdowns that the collector has learned after each update
+	updates int
 }
 
 // allocated notes an allocation that took so long, of which the program was held for
@@ -60,15 +60,15 @@ func (p *probe) rest(from, to time.Duration) {
 	}
 }
 
-// look notes the cycle that has ended since the last look. If there were several,
-// what each gave back is not known.
-func (p *probe) look(c *gc.Collector) {
+// update notes the cycle that has ended since the last update. If there were several, it is
+// not known how much each gave back.
+func (p *probe) update(c *gc.Collector) {
 	n, cycle := p.policy.ended()
 	if n == p.known {
 		return
 	}
 	stats := c.Stats()
-	p.sees, p.looks = p.sees+stats.Slowdown, p.looks+1
+	p.sees, p.updates = p.sees+stats.Slowdown, p.updates+1
 	o := observation{
 		Gap: cycle.Start - p.end, Objects: int(stats.Objects - p.objects), Start: -1,
 	}

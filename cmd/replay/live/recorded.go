@@ -17,10 +17,10 @@ import (
 // MetaHeap is the key of the bytes of a run's ballast in the Meta of its recording.
 const MetaHeap = "heap"
 
-// FitRecording finds the machine from a recording of a live run under any one policy: what its cycles and the
-// refusal ladder took, and what its collector saw of the Go heap, of the processors, and of how cycles slowed the
-// program down. heap, if it is not 0, is the size of the Go heap with pointers, in bytes; else it is what the
-// recording says, for a recording of replay live that of its ballast.
+// FitRecording finds the machine from a recording of a live run under any one policy: how long its cycles and the
+// refusal ladder took, and how large its collector found the Go heap, the number of processors and the slowdown
+// beside cycles. heap, if it is not 0, is the size of the Go heap with pointers, in bytes; else the
+// recording says it: one of replay live has the size of its ballast.
 // It returns an error if the recording has too few cycles, or does not say how large the heap was.
 func FitRecording(t *trace.Trace, heap int64) (*sim.Machine, Fit, error) {
 	seen := map[string]int64{}
@@ -44,8 +44,8 @@ func FitRecording(t *trace.Trace, heap int64) (*sim.Machine, Fit, error) {
 }
 
 // observe reads the cycles of a recording of a live run: those that the policy or a
-// refusal asked for. What a recording tells of the objects is what its pool was
-// told.
+// refusal asked for. It counts the objects that the pool has
+// recorded.
 func observe(t *trace.Trace) []observation {
 	var (
 		all  []observation

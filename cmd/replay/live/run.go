@@ -20,7 +20,7 @@ type Config struct {
 	Policy   gc.Policy                 // fresh; nil: never
 	Limit    int64                     // of the pool, in bytes; 0 = none
 	Memory   Memory                    // what the pool is made of
-	Space    pressure.Space            // of the trace: what is executed
+	Space    pressure.Space            // of the trace: its events are executed
 	Ballast  int64                     // bytes of Go heap with pointers
 	Wait     func(time.Duration) error // keeps the device busy for that long and waits for it; nil: the processor sleeps
 	Launch   func(time.Duration) error // keeps the device busy for that long and does not wait; for Elastic, with Wait
@@ -141,7 +141,7 @@ func (r *runner) run(ctx context.Context) error {
 		}
 		r.integrate(r.clock.now())
 		if r.probe != nil {
-			r.probe.look(r.collector)
+			r.probe.update(r.collector)
 		}
 	}
 	return nil
@@ -294,7 +294,7 @@ func (r *runner) report(policy string) Report {
 	return *out
 }
 
-// watched is a policy that logs what it is told and what it answers.
+// watched is a policy that logs its questions and its answers.
 type watched struct {
 	gc.Policy
 	log *sim.Log

@@ -89,7 +89,7 @@ func (m matrix) meanSquare() (float32, error) {
 	return sum / float32(m.data.Len()), err
 }
 
-// A device runs what is launched, in order, beside the program. After an error
+// A device runs launched work in order, beside the program. After an error
 // it runs nothing more.
 type device struct {
 	pool    *pool.Pool

@@ -28,7 +28,7 @@ type Recorder struct {
 }
 
 // New returns a recorder that is on, and keeps as much as c says. Close it when the
-// program ends; what it keeps can still be read.
+// program ends; the kept events can still be read.
 func New(c Config) *Recorder {
 	w := newWindow(c)
 	return &Recorder{trace.NewRecorder(w, trace.RecorderConfig{}), w, time.Now()}
@@ -46,7 +46,7 @@ func (r *Recorder) WriteRecording(w io.Writer) error {
 	return trace.Write(w, t)
 }
 
-// Report says what is kept.
+// Report says how many events are kept, and for how long.
 func (r *Recorder) Report(w io.Writer) error {
 	if err := r.Flush(); err != nil {
 		return err

@@ -19,8 +19,7 @@ type Config struct {
 
 // A window is a [trace.BatchWriter] that keeps the end of a recording in memory.
 // Whole batches are forgotten, the oldest first. Of those it keeps the objects that
-// are still there, about 100 bytes for each, so that what it returns is a recording
-// of its own.
+// are still there, about 100 bytes for each, so that the rest is a recording of its own.
 type window struct {
 	cfg Config
 
@@ -61,7 +60,7 @@ func (w *window) WriteBatch(events []trace.Event, labels []string) (int, error) 
 
 func lastOf(batch []trace.Event) int64 { return batch[len(batch)-1].Time }
 
-// forget keeps of a batch what is still there after it.
+// forget keeps of a batch the objects that are still there after it.
 func (w *window) forget(batch []trace.Event) {
 	w.events -= len(batch)
 	w.from = max(w.from, lastOf(batch))

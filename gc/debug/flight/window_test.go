@@ -75,7 +75,7 @@ func TestWindowIsARecording(t *testing.T) {
 	}
 }
 
-// Where allocations were lost, what is left is still a recording.
+// Where allocations were lost, the rest is still a recording.
 func TestWindowWithoutSomeAllocations(t *testing.T) {
 	w := newWindow(Config{})
 	free := func(at int64, id uint64) trace.Event {

@@ -42,9 +42,9 @@ func TestHowFarTheDeviceIsAhead(t *testing.T) {
 		"job 1 110 210", // begins as soon as it is launched: nothing before it is absorbed
 		"job 2 210 310", // was queued for 80 us
 		"job 3 310 500", // was queued for 160 us
-		// The device idles from 700 to 800, since launch 5 comes late: it absorbs nothing, nor does what is before it.
+		// The device idles from 700 to 800, since launch 5 comes late: it absorbs nothing, nor do the jobs before it.
 		"launch 4 600", "job 4 610 700", "launch 5 790", "wait 795 900", "job 5 800 890",
-		// This was launched for nothing that is waited for.
+		// No wait is for this launch.
 		"launch 6 950", "job 6 960 2000", "wait 1000 1001",
 	)))
 	var got []string

@@ -32,7 +32,7 @@ func Detect(head []byte) bool {
 	return false
 }
 
-// maxValue bounds what is held of a file at once: an event, or a value that is skipped.
+// maxValue bounds the part of a file that is held at once: an event, or a value that is skipped.
 const maxValue = 16 << 20 // bytes
 
 // Read reads a profile as the package comment describes. It reads r to its end and
@@ -48,7 +48,7 @@ func Read(r io.Reader) (*trace.Trace, error) {
 	return p.finish()
 }
 
-// A bounded reader fails once what is left has been read: a decoder holds a value whole.
+// A bounded reader fails once it has read all that it may: a decoder holds a value whole.
 type bounded struct {
 	from       io.Reader
 	read, left int64

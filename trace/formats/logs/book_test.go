@@ -13,7 +13,7 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// TestBook replays random logs over few addresses beside a map of what is where.
+// TestBook replays random logs over few addresses beside a map of the objects there.
 func TestBook(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type place struct {

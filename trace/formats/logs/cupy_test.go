@@ -50,7 +50,7 @@ func readCuPy(t testing.TB, file []byte) *trace.Trace {
 	return tr
 }
 
-// TestRecorded holds what is read to what grep counts in the file.
+// TestRecorded reads as many events as grep counts in the file.
 func TestRecorded(t *testing.T) {
 	file := sample(t, "cg.jsonl.gz")
 	count := func(text string) int { return bytes.Count(file, []byte(text)) }

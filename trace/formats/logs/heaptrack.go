@@ -25,7 +25,7 @@ func DetectHeaptrack(head []byte) bool {
 // unpacked. Numbers are hexadecimal, and count from 1 but for those of allocations.
 //
 //	s LENGTH TEXT                           a text
-//	i ADDRESS MODULE [FUNCTION FILE LINE]*  a place in the program, then what it is inlined in
+//	i ADDRESS MODULE [FUNCTION FILE LINE]*  a place in the program, then the places it is inlined in
 //	t PLACE PARENT                          a stack: a place, and the stack that called it
 //	a SIZE STACK                            a kind of allocation, from 0
 //	+ KIND                                  Alloc in the host's memory, labelled with its stack

@@ -21,8 +21,8 @@ func DetectRMM(head []byte) bool { return bytes.HasPrefix(trimMark(head), []byte
 // trimMark takes off a byte order mark, which spreadsheets add.
 func trimMark(b []byte) []byte { return bytes.TrimPrefix(b, []byte("\ufeff")) }
 
-// ReadRMM reads the memory event log of RMM, the RAPIDS Memory Manager: what its
-// logging_resource_adaptor writes, a CSV file with the columns
+// ReadRMM reads the memory event log of RMM, the RAPIDS Memory Manager: its
+// logging_resource_adaptor writes a CSV file with the columns
 //
 //	Thread,Time,Action,Pointer,Size,Stream
 //

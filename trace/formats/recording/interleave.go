@@ -32,7 +32,7 @@ func Interleave(lists ...[]trace.Event) []trace.Event {
 		return nil
 	}
 	own := len(lists[into])
-	rest := slices.Clone(lists) // what is not yet in its place
+	rest := slices.Clone(lists) // the events that are not yet in their place
 	all := slices.Grow(lists[into], total-own)[:total]
 	rest[into] = all[:own]
 	// From the back, so that nothing is written over before it is moved.

@@ -21,7 +21,7 @@ import (
 // result shares no memory with them.
 //
 // It is an error if the two cannot be of the same program: their spans must overlap,
-// and if both have allocations, half of those that one has in the time of both must
+// and if both have allocations, half of the allocations of one in the time of both must
 // be in the other, with the same size.
 func Merge(base, sync *trace.Trace) (*trace.Trace, error) {
 	if base.Start.IsZero() || sync.Start.IsZero() {

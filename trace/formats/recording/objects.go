@@ -34,7 +34,7 @@ type object struct {
 // addressBytes is what an address takes.
 const addressBytes = 112
 
-// NewObjects returns an empty one that counts in b what it holds. place says how a place
+// NewObjects returns an empty one that counts its memory in b. place says how a place
 // in the file is written, such as "line %d".
 func NewObjects(b *Budget, place string) *Objects {
 	return &Objects{place: place, budget: b, last: make(map[address]object)}

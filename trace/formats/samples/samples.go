@@ -30,7 +30,7 @@ import (
 //go:embed *.arrows
 var files embed.FS
 
-// A sample is the name of a recording, and what its program does.
+// A sample is the name of a recording, and a word about its program.
 type sample struct{ name, about string }
 
 var torch = []sample{ // in the order in which they were recorded

@@ -16,7 +16,7 @@ import (
 // step is the time between entries where there is no clock.
 const step = int64(time.Microsecond)
 
-// A device is one list of entries, as events, and what its segments held at the
+// A device is one list of entries, as events, and the blocks of its segments at the
 // end.
 type device struct {
 	space   pressure.Space

@@ -125,7 +125,7 @@ func (s *Session) Run(q Setting, slots int) (*shown, error) {
 // A picture is everything that the page shows beside the memory over time.
 type picture struct {
 	Verdict string         `json:"verdict"` // which policy loses least
-	Beside  string         `json:"beside"`  // what it is compared with
+	Beside  string         `json:"beside"`  // the others, with their figures
 	Table   chart.Table    `json:"table"`   // the policies at the limit, the least lost first
 	Figures []chart.Figure `json:"figures"`
 	Charts  map[string]any `json:"charts"` // the lines of each figure, by its kind
@@ -133,7 +133,7 @@ type picture struct {
 	Reasons chart.Table    `json:"reasons"`
 }
 
-// View replays what is not known and returns the charts, the tables and the
+// View replays the cells whose results are not known, and returns the charts, the tables and the
 // verdict. Price is what a GiB that is held for a second is worth, in seconds of
 // pause; 0 leaves memory out.
 func (s *Session) View(q Setting, known []sim.Result, price float64) (*picture, error) {
@@ -239,7 +239,7 @@ func (s *Session) Advise(q Setting, lost float64, variants int) (*answer, error)
 	return &answer{Advice: a, Go: chart.Program(a), Text: chart.AdviceText(a), Cards: b.AdviceCards(a)}, nil
 }
 
-// Check says what is wrong with a rule, after the column where it is.
+// Check returns the error of a rule, which begins with its column.
 func Check(rule string) error {
 	_, err := parseRule(rule)
 	return err

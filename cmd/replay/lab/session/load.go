@@ -51,7 +51,7 @@ var errCut = errors.New("cut off")
 type Source struct {
 	Name    string    // of the file, for errors
 	From    io.Reader //
-	Recover bool      // take what is whole of a recording that is cut off
+	Recover bool      // of a recording that is cut off, take the whole part
 }
 
 // Load reads a recording, which replaces the one before unless there is an error. Several

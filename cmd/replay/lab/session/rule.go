@@ -19,7 +19,7 @@ const mine = "mine"
 type ruled struct {
 	rule  func(*values) float64 // other than 0: collect
 	last  time.Duration         // when the last cycle started
-	yield int64                 // what it freed
+	yield int64                 // bytes that it freed
 }
 
 // names are what a rule may speak of, and values what they are at a point.
@@ -62,7 +62,7 @@ func parseRule(text string) (rule func(*values) float64, err error) {
 	return e.of, nil
 }
 
-// A ruleError says what is wrong in a rule, after its column.
+// A ruleError is an error in a rule: its column, then the error.
 type ruleError string
 
 func (e ruleError) Error() string { return string(e) }
@@ -125,7 +125,7 @@ func (p *parser) operand(op string, at int, truth bool, read func() expression) 
 // levels are the operators, those that bind least first.
 var levels = [][]string{{"||"}, {"&&"}, {"==", "!=", "<=", ">=", "<", ">"}, {"+", "-"}, {"*", "/"}}
 
-// binary reads operators of a level and of those that bind more.
+// binary reads operators of a level and of the levels that bind more.
 func (p *parser) binary(level int) expression {
 	if level == len(levels) {
 		return p.unary()

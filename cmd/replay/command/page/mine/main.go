@@ -25,7 +25,7 @@ func rule(live, limit, allocated, yield, wait, cost, since float64) bool {
 
 type mine struct {
 	last  time.Duration // when the last cycle started
-	yield int64         // what it freed
+	yield int64         // bytes that it freed
 }
 
 func (p *mine) Decide(at policy.Point) policy.Decision {
