@@ -124,7 +124,12 @@ func TestOwnRunsAfterFinalizers(t *testing.T) {
 	func() {
 		p := new(picture)
 		runtime.SetFinalizer(p, func(p *picture) { alive <- p })
-		Own(c, p, 100, func(*atomic.Bool) { freed.Store(true) }, &freed)
+		Own(c, p, 100, func(*atomic.Bool) {
+			if bytes, objects := c.live(); bytes != 100 || objects != 1 { // until it has returned
+				t.Errorf("%d bytes of %d objects while they are freed", bytes, objects)
+			}
+			freed.Store(true)
+		}, &freed)
 	}()
 	waitFor(t, "finalized", func() bool { return len(alive) == 1 })
 	p := <-alive

@@ -34,6 +34,10 @@ func TestLatencies(t *testing.T) {
 	if want := []time.Duration{9900, 10000, 10000, 15000}; !reflect.DeepEqual(simple, want) {
 		t.Errorf("simple %v, want %v", simple, want)
 	}
+	// A pause at the end of a wait is the end of its step, and each is in one step.
+	if got := w.Latencies(&Log{Pauses: []Pause{{Trace: 9900, Length: 100}, {Trace: 9901, Length: 200}}}, 0); !reflect.DeepEqual(got, []time.Duration{10000, 10000, 10000, 10200}) {
+		t.Errorf("with pauses at the end of the first step and after it: %v", got)
+	}
 	// The four begin at 0, 9900, 24900 and 34900. At equal distances the third would
 	// begin 2/3 of the way from the first to the last, and within 20 us on each side
 	// halfway from the second to the last.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A machine made of the base world's costs gives the base world's results where
@@ -78,5 +80,38 @@ func TestFailedAllocationsAreMissing(t *testing.T) {
 	r := Run(w, policy.Spec{}.New(), Config{Limit: 50, Machine: new(Machine)})
 	if r.FailedAllocs != 100 || r.PeakLive != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A stubborn memory lets an allocation in only after so many collections.
+type stubborn struct {
+	exactly
+	wants int
+}
+
+func (m *stubborn) Alloc(object int32, bytes int64) bool {
+	if object > 1 && m.wants > 0 {
+		m.wants--
+		return false
+	}
+	return m.exactly.Alloc(object, bytes)
+}
+
+// TestEachRefusalTellsWhatWasWanted: a policy is told with each cycle of the ladder how much would have been live.
+func TestEachRefusalTellsWhatWasWanted(t *testing.T) {
+	tr := &trace.Trace{Name: "refused"}
+	for id := range uint64(2) {
+		tr.Record(trace.Event{Kind: trace.Alloc, ID: id, Bytes: 30})
+		tr.Record(trace.Event{Kind: trace.Drop, ID: id})
+	}
+	tr.Record(trace.Event{Kind: trace.Alloc, ID: 2, Bytes: 50})
+	w, err := Compile(tr, pressure.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &noted{Policy: policy.Spec{}.New()}
+	r := Run(w, p, Config{Machine: &Machine{Mark: Linear{Base: 10}}, Memory: &stubborn{exactly{w: w}, 2}})
+	if r.FailedAllocs != 0 || len(p.told) != 2 || p.told[0].Wanted != 60+50 || p.told[1].Wanted != 50 || p.told[0].Freed != 60 {
+		t.Errorf("told %+v: %+v", p.told, r)
 	}
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -129,6 +130,31 @@ func TestBoundBelowEveryPolicy(t *testing.T) {
 		}
 		if r := Run(w, genWhim(t, policy.Skip, policy.Skip, policy.Overlap, policy.Block)(), cfg); r.ExposedPause < bound {
 			t.Fatalf("%s has %v, below the bound %v", r.Policy, r.ExposedPause, bound)
+		}
+	})
+}
+
+// TestPathsCostWhatTheySay: a path that is found pauses the program by no more than it was priced at. (By less, where a wait hides a part.)
+func TestPathsCostWhatTheySay(t *testing.T) {
+	check(t, 500, func(t *random) {
+		w := genWorkload(t, t.coin())
+		g := between[int64](t, 0, 60)
+		limit := int64((1 + 2*t.Float64()) * float64(w.PeakReachable))
+		far, err := w.reaches(limit)
+		if err != nil || limit == 0 {
+			return
+		}
+		p := newPaths(w, far, g, 0)
+		steps := p.solve()
+		says := int64(math.MaxInt64)
+		for k, T := range far {
+			if int(T) == len(w.points) {
+				says = min(says, p.way[2*k].exposed, p.way[2*k+1].exposed)
+			}
+		}
+		r := runSchedule(w, "", schedule{steps: steps}, Config{Limit: limit, Cost: Fixed(time.Duration(g)), Ladder: Ladder{Factor: 2}})
+		if r.RefusalCollections != 0 || int64(r.ExposedPause) > says {
+			t.Fatalf("a path of %d ns pauses for %+v", says, r)
 		}
 	})
 }

@@ -71,6 +71,26 @@ func TestRulesStepByStep(t *testing.T) {
 	}
 }
 
+// TestSlowdownDoesNotDependOnLooks: a program that is slowed by three tenths beside a cycle of 1,000 ns loses 230.8 of them, however often
+// the run looks at it.
+func TestSlowdownDoesNotDependOnLooks(t *testing.T) {
+	for _, every := range []int64{1, 2, 7, 100} {
+		tr := &trace.Trace{Name: "looks"}
+		for at := int64(0); at < 1000; at += every {
+			tr.Record(trace.Event{Time: at, Kind: trace.Alloc, ID: uint64(at), Bytes: 1})
+		}
+		w, err := Compile(tr, pressure.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		actions := make([]policy.Action, 1000)
+		actions[0] = policy.Overlap
+		if r := Run(w, &script{actions: actions}, Config{Cost: Cost{Base: 1000, Slowdown: 0.3}}); r.Slowed < 229 || r.Slowed > 231 {
+			t.Errorf("with a look each %d ns it loses %d ns", every, r.Slowed)
+		}
+	}
+}
+
 // TestSlowdown: beside a cycle of 100 ns, 40 of which it waits, a program at half speed
 // gets 30 ns done, and loses as many: waits are not slowed.
 func TestSlowdown(t *testing.T) {

@@ -35,6 +35,7 @@ func TestValidate(t *testing.T) {
 		{events{of(trace.Alloc, -1)}, "-1 bytes", 0},
 		{events{of(trace.Reserve, 1<<62)}, "not below 2^62", 0},
 		{events{of(trace.Alloc, 1<<62-1), {ID: 2, Bytes: 1}}, "all sizes together", 1},
+		{events{of(trace.Alloc, 1<<61), {ID: 2, Bytes: 1 << 60}, {ID: 3, Bytes: 1 << 60}}, "all sizes together", 2},
 		{events{{Kind: trace.Sync, Duration: -1}}, "lasts -1 ns", 0},
 		{events{{Time: 2}, {Time: 1, ID: 2}}, "time goes backwards: 1 ns after 2 ns", 1},
 		{events{{Kind: 200}}, "unknown kind 200", 0},

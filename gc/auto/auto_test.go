@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -174,10 +175,12 @@ func TestPriceLeavesAChosenPolicy(t *testing.T) {
 // What stays is said once, and again when it has doubled, as a leak's does; what falls in between is work in progress.
 func TestHeldMemoryIsSaid(t *testing.T) {
 	var h heldMemory
+	var levels []int64
 	review := func(times int, level int64, resting bool) (said int) {
 		for range times {
+			levels = append(levels, level)
 			if bytes, stayed := h.see(level, resting); bytes > 0 {
-				if said++; bytes > level || stayed < reportAfter {
+				if said++; bytes != slices.Min(levels[len(levels)-10:]) || stayed < reportAfter {
 					t.Errorf("said %d MiB for %v at %d MiB", bytes/mib, stayed, level/mib)
 				}
 			}
@@ -204,6 +207,10 @@ func TestHeldMemoryIsSaid(t *testing.T) {
 		{30, 18 * mib, true, 1}, // a slow leak
 		{30, 35 * mib, true, 0},
 		{30, 36 * mib, true, 1},
+		{1, 10 * mib, false, 0},
+		{9, 70 * mib, true, 0},
+		{1, 700 * mib, true, 1}, // of which 70 have stayed
+		{9, 700 * mib, true, 1},
 	} {
 		if got := review(step.times, step.level, step.resting); got != step.want {
 			t.Errorf("step %d: said %d times, want %d", i, got, step.want)

@@ -149,6 +149,8 @@ func TestV8Step(t *testing.T) {
 		{"from what the cycle left", own(0, 1, 0, 400*MB), grow(0, 464*MB, 1, 0, 0, GB), Skip},
 		{"the mark falls", nil, grow(0, 300*MB, 1, 0, 0, GB), Skip},
 		{"from the fallen mark", nil, grow(0, 300*MB, 64*miB+1, 0, 0, GB), Overlap},
+		{"a wait sees it fall, too", nil, wait(0, 200*MB, GB), Skip},
+		{"from what the wait saw", nil, grow(0, 250*MB, 50*MB, 0, 0, GB), Overlap},
 		{"no limit, no hard step", own(0, 1, 0, 0), grow(0, 900*MB, 1, 0, 0, 0), Overlap},
 	})
 	walk(t, "v8step:soft=1%", []step{
@@ -293,6 +295,12 @@ func TestRTorch(t *testing.T) {
 		{"no limit", nil, grow(0, 250*M, 1000*M, 0, 0, 0), Skip},
 		{"sync points are none of its business", nil, wait(0, 900*M, 1000*M), Skip},
 	})
+	for request, want := range map[int64]int64{1: 2 * M, M: 2 * M, M + 1: 20 * M, 10*M - 1: 20 * M, 10 * M: 10 * M, 11 * M: 12 * M} {
+		p := &rtorch{}
+		if p.grow(request, request); p.reserved != want {
+			t.Errorf("for %d bytes the cache takes %d, want %d", request, p.reserved, want)
+		}
+	}
 	for _, c := range []struct {
 		live, reserved int64
 		want           string
