@@ -198,7 +198,7 @@ type Measurement struct {
 
 // Measure calls f and reports its effect, the work that it has queued included: it waits
 // for the upstream before and after. Other goroutines' use of the pool
-// meanwhile counts, too. It and resets the pool's peaks. The error is f's, or that of the wait.
+// meanwhile counts, too. Measure resets the pool's peaks. The error is f's, or that of the wait.
 func (p *Pool) Measure(f func() error) (Measurement, error) {
 	if err := p.flight.synchronize(p); err != nil {
 		return Measurement{}, err
