@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -144,7 +145,7 @@ func (w *accountWalk) walk(r *collection) {
 	var live int64
 	for _, a := range all {
 		live += a.live.Load()
-		if r.trigger == TriggerNatural { // nobody knew that it would begin
+		if r.trigger == policy.TriggerNatural { // nobody knew that it would begin
 			a.before.Store(a.given.Load())
 		}
 	}

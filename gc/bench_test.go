@@ -9,6 +9,8 @@ import (
 	"time"
 	"weak"
 
+	"github.com/eagergc/eagergc/gc/policy"
+	policy0 "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -23,14 +25,14 @@ func BenchmarkOwn(b *testing.B) {
 	free := func(uintptr) {}
 	soon := func(c *Collector) { Own(c, new(owner), 64, free, 1).Release() }
 	b.Run("release=soon", func(b *testing.B) {
-		c := newCollector(b, Config{Policy: Spec{}.New()})
+		c := newCollector(b, Config{Policy: policy.Spec{}.New()})
 		b.ReportAllocs()
 		for b.Loop() {
 			soon(c)
 		}
 	})
 	b.Run("release=soon/goroutines=procs", func(b *testing.B) {
-		c := newCollector(b, Config{Policy: Spec{}.New()})
+		c := newCollector(b, Config{Policy: policy.Spec{}.New()})
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				soon(c)
@@ -38,7 +40,7 @@ func BenchmarkOwn(b *testing.B) {
 		})
 	})
 	b.Run("release=later", func(b *testing.B) {
-		c := newCollector(b, Config{Policy: Spec{}.New()})
+		c := newCollector(b, Config{Policy: policy.Spec{}.New()})
 		var held [1000]struct {
 			Handle
 			*owner
@@ -52,12 +54,12 @@ func BenchmarkOwn(b *testing.B) {
 		}
 	})
 	b.Run("release=cycle", func(b *testing.B) {
-		c := newCollector(b, Config{Policy: Spec{}.New()})
+		c := newCollector(b, Config{Policy: policy.Spec{}.New()})
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			Own(c, new(owner), 64, free, 1)
 			if i%100_000 == 99_999 {
-				c.Collect(TriggerExplicit)
+				c.Collect(policy.TriggerExplicit)
 			}
 		}
 	})
@@ -65,7 +67,7 @@ func BenchmarkOwn(b *testing.B) {
 
 // BenchmarkTrack is what a pool pays for an array that is freed by hand.
 func BenchmarkTrack(b *testing.B) {
-	c := newCollector(b, Config{Policy: Spec{}.New()})
+	c := newCollector(b, Config{Policy: policy.Spec{}.New()})
 	r := NewWeakRegistry(c.own().gate, 1<<20, func(Slot, uint64, int64) {})
 	owner := new(thing)
 	b.Run("owner=reused", func(b *testing.B) {
@@ -85,7 +87,7 @@ func BenchmarkTrack(b *testing.B) {
 // BenchmarkPoint is a point that does not collect.
 func BenchmarkPoint(b *testing.B) {
 	for _, policy := range []string{"never", "cudajl"} {
-		c := newCollector(b, Config{Policy: MustParse(policy).New()})
+		c := newCollector(b, Config{Policy: policy0.MustParse(policy).New()})
 		g := c.NewGate(&level{pressure.Sample{Live: 1 << 20, Limit: 1 << 30}})
 		b.Run("at=allocation/policy="+policy, func(b *testing.B) {
 			for b.Loop() {
@@ -155,15 +157,15 @@ func BenchmarkFacts(b *testing.B) {
 func BenchmarkSettleWalk(b *testing.B) {
 	for _, n := range []int{1_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("objects=%d", n), func(b *testing.B) {
-			c := newCollector(b, Config{Policy: Spec{}.New()})
+			c := newCollector(b, Config{Policy: policy.Spec{}.New()})
 			r := NewWeakRegistry(c.own().gate, 1<<20, func(Slot, uint64, int64) {})
 			keep := make([]*thing, n)
 			for i := range keep {
 				keep[i] = new(thing)
 				Track(r, keep[i], 64, uint64(i))
 			}
-			c.Collect(TriggerExplicit)
-			cycle := c.newCollection(TriggerExplicit, Decision{}, nil)
+			c.Collect(policy.TriggerExplicit)
+			cycle := c.newCollection(policy.TriggerExplicit, policy.Decision{}, nil)
 			for b.Loop() {
 				r.walk(cycle)
 			}
@@ -208,7 +210,7 @@ func BenchmarkSaturated(b *testing.B) {
 			}
 			b.Run("wait=mark", func(b *testing.B) { medianOf(b, runtimeMark) })
 			b.Run("wait=settled", func(b *testing.B) {
-				c := newCollector(b, Config{Policy: Spec{}.New()})
+				c := newCollector(b, Config{Policy: policy.Spec{}.New()})
 				medianOf(b, func() time.Duration { return overlapped(c) })
 			})
 			b.Run("wait=runtime.GC", func(b *testing.B) {
@@ -230,7 +232,7 @@ func overlapped(c *Collector) time.Duration {
 	back := make(chan struct{})
 	ownFunc(c, new(thing), 64, func() { close(back) })
 	c.mu.Lock()
-	c.obey(Decision{Action: Overlap}, c.own().gate, c.Now())
+	c.obey(policy.Decision{Action: policy.Overlap}, c.own().gate, c.Now())
 	c.mu.Unlock()
 	<-back
 	took := time.Since(began)
@@ -284,7 +286,7 @@ func BenchmarkOwners(b *testing.B) {
 		"AddCleanup": func(_ *Collector, o *owner) { runtime.AddCleanup(o, free, 1) },
 	} {
 		b.Run("way="+name, func(b *testing.B) {
-			c := embed(b, Config{Policy: Spec{}.New()})
+			c := embed(b, Config{Policy: policy.Spec{}.New()})
 			owners := make([]*owner, n)
 			for i := range owners {
 				owners[i] = new(owner)
@@ -293,11 +295,11 @@ func BenchmarkOwners(b *testing.B) {
 			for _, o := range owners {
 				own(c, o)
 			}
-			c.Collect(TriggerExplicit)
+			c.Collect(policy.TriggerExplicit)
 			perObject := float64(heapLive()-before) / n
 			medianOf(b, func() time.Duration {
 				began := time.Now()
-				c.Collect(TriggerExplicit)
+				c.Collect(policy.TriggerExplicit)
 				return time.Since(began)
 			})
 			b.ReportMetric(perObject, "heap-B/object")

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
+	policy0 "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
 // A Collector runs Go's collector for memory that Go's collector does not see.
-// It watches every [Source], asks a [Policy] before allocations and waits, runs
+// It watches every [Source], asks a [policy.Policy] before allocations and waits, runs
 // the cycles that the policy wants, and gives back what they find dead in each
 // [WeakRegistry]. It notices the cycles that the runtime runs by itself, too. All
 // methods are safe for concurrent use. Make one with [New].
@@ -44,7 +45,7 @@ type Collector struct {
 
 	mu         sync.Mutex // of all that follows; held for no longer than a Decide
 	registries []walker   // replaced, never changed
-	policy     Policy
+	policy     policy.Policy
 	unchosen   bool // nobody has chosen the policy
 	gates      []*Gate
 	runtime    reading             // the last one
@@ -74,7 +75,7 @@ type walker interface {
 // Config says how a collector works. The zero value is usable. Neither Recorder
 // nor the handler of Log may call the collector. A panic of one of them turns it off.
 type Config struct {
-	Policy   Policy         // nil: HostPolicy, and DefaultPolicy once memory is watched that is not the host's; $EAGERGC_POLICY goes before all
+	Policy   policy.Policy  // nil: HostPolicy, and DefaultPolicy once memory is watched that is not the host's; $EAGERGC_POLICY goes before all
 	Recorder trace.Sink     // told of decisions, waits and cycles; nil = off
 	Log      *slog.Logger   // told of cycles, refusals and new policies (debug level) and of panics (error level); nil = off
 	Space    pressure.Space // of the memory given to Own
@@ -93,7 +94,7 @@ const DefaultPolicy = "pacer"
 
 // PolicyVariable is the environment variable that chooses the policy of every
 // collector of a process by its text form, whatever its Config says. The word
-// none leaves everything to the refusal ladder and to Go's own cycles. One that [Parse]
+// none leaves everything to the refusal ladder and to Go's own cycles. One that [policy.Parse]
 // does not know is said in the log, and has no effect.
 const PolicyVariable = "EAGERGC_POLICY"
 
@@ -110,7 +111,7 @@ func New(cfg Config) (*Collector, error) {
 	}
 	unchosen := policy == nil
 	if unchosen {
-		policy = MustParse(HostPolicy).New()
+		policy = policy0.MustParse(HostPolicy).New()
 	}
 	c := newOn(newGoRuntime(), cfg, policy)
 	c.unchosen = unchosen
@@ -119,7 +120,7 @@ func New(cfg Config) (*Collector, error) {
 }
 
 // newOn makes a collector whose cycles e runs.
-func newOn(e engine, cfg Config, p Policy) *Collector {
+func newOn(e engine, cfg Config, p policy.Policy) *Collector {
 	c := &Collector{
 		start:    time.Now(),
 		engine:   e,
@@ -144,12 +145,12 @@ func newOn(e engine, cfg Config, p Policy) *Collector {
 }
 
 // choosePolicy returns nil if nobody has chosen one.
-func choosePolicy(configured Policy) Policy {
+func choosePolicy(configured policy.Policy) policy.Policy {
 	pressure.Env(PolicyVariable, func(text string) error {
 		if text == "none" {
 			text = "never"
 		}
-		spec, err := Parse(text)
+		spec, err := policy.Parse(text)
 		if err == nil {
 			configured = spec.New()
 		}
@@ -195,9 +196,9 @@ func (c *Collector) Close() {
 func (c *Collector) Now() time.Duration { return c.engine.now() }
 
 // SetPolicy replaces the policy by p, which must be fresh. Nil is never.
-func (c *Collector) SetPolicy(p Policy) {
+func (c *Collector) SetPolicy(p policy.Policy) {
 	if p == nil {
-		p = Spec{}.New()
+		p = policy.Spec{}.New()
 	}
 	to := p.String()
 	c.mu.Lock()
@@ -224,7 +225,7 @@ func (c *Collector) SetRecorder(r trace.Sink) {
 
 // Err returns the first failure of a policy, a release, a recorder or a log, as an
 // error; nil if there was none. A failure is a panic, a call of runtime.Goexit in a
-// release, or an answer that is no [Action]. After that of its policy a collector
+// release, or an answer that is no [policy.Action]. After that of its policy a collector
 // goes on with never. The first failure is logged, by slog.Default if Config.Log
 // is nil.
 func (c *Collector) Err() error {
@@ -240,29 +241,29 @@ func (c *Collector) Due() bool {
 	now := c.Now()
 	c.mu.Lock()
 	defer c.unlock()
-	d, _ := c.decide(Point{Now: now, At: Sync}, nil, 0)
-	return d.Action != Skip
+	d, _ := c.decide(policy.Point{Now: now, At: policy.Sync}, nil, 0)
+	return d.Action != policy.Skip
 }
 
 // decide asks the policy at p. The caller has filled in Now, At and its own
 // request or wait. If the gate under most pressure is g, its live bytes are live, which
 // the caller has just read. It returns that gate with the answer. The caller holds
 // mu.
-func (c *Collector) decide(p Point, g *Gate, live int64) (Decision, *Gate) {
+func (c *Collector) decide(p policy.Point, g *Gate, live int64) (policy.Decision, *Gate) {
 	if p.Now-c.readAt >= readEvery {
 		c.noticeCycles(p.Now)
 	}
 	top, s := c.mostPressed(g, p.Request)
 	if top == nil || c.closed {
-		return Decision{}, top
+		return policy.Decision{}, top
 	}
 	if top == g {
 		s.Live = live + c.kept(g) - g.liveAfter
 	}
 	c.fill(&p, top, s)
 	d := c.askPolicy(p)
-	if d.Action != Skip && c.current.Load() == nil && !c.throttle.mayBegin(p.Now) {
-		d = Decision{Reason: cappedReason} // and ask again
+	if d.Action != policy.Skip && c.current.Load() == nil && !c.throttle.mayBegin(p.Now) {
+		d = policy.Decision{Reason: cappedReason} // and ask again
 	}
 	c.wakeAt(d.Wake, top)
 	c.decided(p, d)
@@ -312,17 +313,17 @@ func (c *Collector) noticeCycles(now time.Duration) {
 
 // askPolicy contains the policy's panics, and answers that are none. The caller
 // holds mu.
-func (c *Collector) askPolicy(p Point) (d Decision) {
+func (c *Collector) askPolicy(p policy.Point) (d policy.Decision) {
 	defer c.containPolicy()
-	if d = c.policy.Decide(p); d.Action > Block {
+	if d = c.policy.Decide(p); d.Action > policy.Block {
 		a := d.Action
-		d = Decision{}
+		d = policy.Decision{}
 		panic(fmt.Sprintf("its answer is action %d, which does not exist", a))
 	}
 	return d
 }
 
-func (c *Collector) tellPolicy(cycle Cycle) {
+func (c *Collector) tellPolicy(cycle policy.Cycle) {
 	defer c.containPolicy()
 	c.policy.Observe(cycle)
 }
@@ -333,7 +334,7 @@ func (c *Collector) containPolicy() {
 	}
 	if e := recover(); e != nil {
 		c.fail(fmt.Errorf("gc: policy %T panicked and is off: %v\n%s", c.policy, e, debug.Stack()))
-		c.policy = Spec{}.New()
+		c.policy = policy.Spec{}.New()
 	}
 }
 

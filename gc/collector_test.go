@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 func TestMain(m *testing.M) {
@@ -81,18 +83,18 @@ type thing struct {
 
 // scripted is a policy that answers what it is told to.
 type scripted struct {
-	decide  func(Point) Decision
-	observe func(Cycle)
+	decide  func(policy.Point) policy.Decision
+	observe func(policy.Cycle)
 }
 
-func (p *scripted) Decide(at Point) Decision {
+func (p *scripted) Decide(at policy.Point) policy.Decision {
 	if p.decide == nil {
-		return Decision{}
+		return policy.Decision{}
 	}
 	return p.decide(at)
 }
 
-func (p *scripted) Observe(c Cycle) {
+func (p *scripted) Observe(c policy.Cycle) {
 	if p.observe != nil {
 		p.observe(c)
 	}
@@ -145,7 +147,7 @@ func steps(t *testing.T) int {
 // EAGERGC_TEST_STEPS=1000000 makes it long.
 func TestSettledYieldIsExact(t *testing.T) {
 	const goroutines, slots = 8, 200
-	w := &crowd{c: newCollector(t, Config{Policy: MustParse("cudajl").New(), Limit: 1 << 30})}
+	w := &crowd{c: newCollector(t, Config{Policy: policy.MustParse("cudajl").New(), Limit: 1 << 30})}
 	ownFunc(w.c, new(thing), 0, func() {}).Release()
 	settled := w.c.own().live.Load
 	perGoroutine := steps(t) / goroutines
@@ -208,7 +210,7 @@ func TestSettledYieldIsExact(t *testing.T) {
 func (w *crowd) check(t *testing.T, settled func() int64) {
 	w.barrier.Lock()
 	defer w.barrier.Unlock()
-	w.c.Collect(TriggerExplicit)
+	w.c.Collect(policy.TriggerExplicit)
 	if got, want := settled(), w.live.Load(); got != want {
 		t.Errorf("after a settled cycle: live = %d, model = %d", got, want)
 	}
@@ -216,16 +218,16 @@ func (w *crowd) check(t *testing.T, settled func() int64) {
 
 func TestOwnIsGivenBackByACycle(t *testing.T) {
 	quiet(t)
-	var cycles []Cycle
-	c := newCollector(t, Config{Policy: &scripted{observe: func(c Cycle) { cycles = append(cycles, c) }}, Limit: 1000})
+	var cycles []policy.Cycle
+	c := newCollector(t, Config{Policy: &scripted{observe: func(c policy.Cycle) { cycles = append(cycles, c) }}, Limit: 1000})
 	var released int
 	kept := new(thing)
 	handle := ownFunc(c, kept, 10, func() { released = -1000 })
 	for range 100 { // young ones and old ones
 		ownFunc(c, new(thing), 7, func() { released++ })
 	}
-	got := c.Collect(TriggerExplicit)
-	if released != 100 || got.Freed != 700 || got.LiveAfter != 10 || got.Limit != 1000 || got.Trigger != TriggerExplicit {
+	got := c.Collect(policy.TriggerExplicit)
+	if released != 100 || got.Freed != 700 || got.LiveAfter != 10 || got.Limit != 1000 || got.Trigger != policy.TriggerExplicit {
 		t.Errorf("released %d, cycle %+v", released, got)
 	}
 	if got.Duration <= 0 || got.Exposed < 0 || got.Exposed > got.Duration { // it is 0 if the cycle is over before the caller has to wait
@@ -242,10 +244,10 @@ func TestNaturalCyclesAreNoticed(t *testing.T) {
 	var mu sync.Mutex
 	var natural int
 	var freed int64
-	c := newCollector(t, Config{Policy: &scripted{observe: func(c Cycle) {
+	c := newCollector(t, Config{Policy: &scripted{observe: func(c policy.Cycle) {
 		mu.Lock()
 		defer mu.Unlock()
-		if c.Trigger == TriggerNatural {
+		if c.Trigger == policy.TriggerNatural {
 			natural++
 			freed += c.Freed
 		}
@@ -263,7 +265,7 @@ func TestNaturalCyclesAreNoticed(t *testing.T) {
 
 func TestPanicsAreContained(t *testing.T) {
 	quiet(t)
-	c := newCollector(t, Config{Policy: &scripted{decide: func(Point) Decision { panic("policy bug") }}})
+	c := newCollector(t, Config{Policy: &scripted{decide: func(policy.Point) policy.Decision { panic("policy bug") }}})
 	released := 0
 	for i := range 10 {
 		ownFunc(c, new(thing), 1, func() {
@@ -275,7 +277,7 @@ func TestPanicsAreContained(t *testing.T) {
 	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "policy bug") {
 		t.Errorf("Err() = %v", err)
 	}
-	if got := c.Collect(TriggerExplicit); released != 10 || got.Freed != 10 {
+	if got := c.Collect(policy.TriggerExplicit); released != 10 || got.Freed != 10 {
 		t.Errorf("released %d, %+v", released, got)
 	}
 	if got := c.Stats().Failures; got != 2 {
@@ -288,13 +290,13 @@ func TestPanicsAreContained(t *testing.T) {
 
 func TestSyncHidesTheCycleBehindTheWait(t *testing.T) {
 	quiet(t)
-	var at Point
-	c := newCollector(t, Config{Policy: &scripted{decide: func(p Point) Decision {
-		if p.At != Sync {
-			return Decision{}
+	var at policy.Point
+	c := newCollector(t, Config{Policy: &scripted{decide: func(p policy.Point) policy.Decision {
+		if p.At != policy.Sync {
+			return policy.Decision{}
 		}
 		at = p
-		return Decision{Action: Block}
+		return policy.Decision{Action: policy.Block}
 	}}})
 	ownFunc(c, new(thing), 7, func() {})
 	place := &WaitPlace{Name: "step"}
@@ -309,7 +311,7 @@ func TestSyncHidesTheCycleBehindTheWait(t *testing.T) {
 			t.Errorf("Sync returned %v", err)
 		}
 	}
-	if got := c.Stats(); got.Last.Exposed != 0 || got.Exposed != 0 || got.Cycles[TriggerPolicy] != 2 || got.Freed != 7 {
+	if got := c.Stats(); got.Last.Exposed != 0 || got.Exposed != 0 || got.Cycles[policy.TriggerPolicy] != 2 || got.Freed != 7 {
 		t.Errorf("%+v", got)
 	}
 	if !at.WillBlock || at.Wait < time.Millisecond || at.Cycles < 1 || place.Expected() < time.Millisecond {
@@ -318,7 +320,7 @@ func TestSyncHidesTheCycleBehindTheWait(t *testing.T) {
 }
 
 func TestSyncHoldsForWhatOutlastsTheWait(t *testing.T) {
-	c, e, g := staged(t, &scripted{decide: func(p Point) Decision { return Decision{Action: Block} }})
+	c, e, g := staged(t, &scripted{decide: func(p policy.Point) policy.Decision { return policy.Decision{Action: policy.Block} }})
 	g.dead = 7
 	go func() {
 		end := <-e.marks
@@ -338,7 +340,7 @@ func TestSyncHoldsForWhatOutlastsTheWait(t *testing.T) {
 func TestWakeHoldsUntilReachedOrACycleEnds(t *testing.T) {
 	quiet(t)
 	asked := 0
-	c := newCollector(t, Config{Policy: &scripted{decide: func(Point) Decision { asked++; return Decision{Wake: 100} }}})
+	c := newCollector(t, Config{Policy: &scripted{decide: func(policy.Point) policy.Decision { asked++; return policy.Decision{Wake: 100} }}})
 	var keep []*thing
 	own := func(bytes int64) {
 		keep = append(keep, new(thing))
@@ -349,13 +351,13 @@ func TestWakeHoldsUntilReachedOrACycleEnds(t *testing.T) {
 			t.Errorf("after allocation %d: asked %d times, want %d", i, asked, want)
 		}
 	}
-	c.SetPolicy(&scripted{decide: func(Point) Decision { asked++; return Decision{Wake: 1000} }})
+	c.SetPolicy(&scripted{decide: func(policy.Point) policy.Decision { asked++; return policy.Decision{Wake: 1000} }})
 	own(1)
 	own(1)
 	if asked != 3 {
 		t.Errorf("asked %d times, want 3", asked)
 	}
-	c.Collect(TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	own(1)
 	if asked != 4 {
 		t.Errorf("asked %d times after a cycle, want 4", asked)
@@ -365,13 +367,13 @@ func TestWakeHoldsUntilReachedOrACycleEnds(t *testing.T) {
 
 func TestOverlappedCycleDoesNotHoldAndCollectFindsWhatWasDroppedBefore(t *testing.T) {
 	quiet(t)
-	c := newCollector(t, Config{Policy: &scripted{decide: func(p Point) Decision { return Decision{Action: Overlap} }}})
+	c := newCollector(t, Config{Policy: &scripted{decide: func(p policy.Point) policy.Decision { return policy.Decision{Action: policy.Overlap} }}})
 	var freed atomic.Int64
 	for range 200 {
 		ownFunc(c, new(thing), 1, func() { freed.Add(1) }) // each starts a cycle or finds one running
 	}
 	c.SetPolicy(nil)
-	c.Collect(TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	if got := freed.Load(); got != 200 {
 		t.Errorf("%d of 200 dead objects given back", got)
 	}
@@ -382,7 +384,7 @@ func TestOverlappedCycleDoesNotHoldAndCollectFindsWhatWasDroppedBefore(t *testin
 
 func TestCloseInFlightLeavesNoGoroutine(t *testing.T) {
 	for range 20 {
-		c, err := New(Config{Caps: uncapped, Policy: &scripted{decide: func(Point) Decision { return Decision{Action: Overlap} }}})
+		c, err := New(Config{Caps: uncapped, Policy: &scripted{decide: func(policy.Point) policy.Decision { return policy.Decision{Action: policy.Overlap} }}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +392,7 @@ func TestCloseInFlightLeavesNoGoroutine(t *testing.T) {
 		c.Close()
 		c.Close()
 		h.Release()
-		if got := c.Collect(TriggerExplicit); got != (Cycle{}) {
+		if got := c.Collect(policy.TriggerExplicit); got != (policy.Cycle{}) {
 			t.Errorf("Collect after Close: %+v", got)
 		}
 		ownFunc(c, new(thing), 1, func() {}).Release()
@@ -408,7 +410,7 @@ func TestEnvironmentChoosesThePolicy(t *testing.T) {
 		{"", "threshold:0.5"}, {"none", "never"}, {" threshold:0.8", "threshold:0.8"}, {"treshold", "threshold:0.5"},
 	} {
 		t.Setenv(PolicyVariable, tc.text)
-		c, err := New(Config{Policy: MustParse("threshold:0.5").New()})
+		c, err := New(Config{Policy: policy.MustParse("threshold:0.5").New()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -420,7 +422,7 @@ func TestEnvironmentChoosesThePolicy(t *testing.T) {
 }
 
 func TestDueAsksWithoutActing(t *testing.T) {
-	c := newCollector(t, Config{Policy: &scripted{decide: func(p Point) Decision { return Decision{Action: Block} }}})
+	c := newCollector(t, Config{Policy: &scripted{decide: func(p policy.Point) policy.Decision { return policy.Decision{Action: policy.Block} }}})
 	if c.Due() {
 		t.Error("due with nothing to watch")
 	}
@@ -432,7 +434,7 @@ func TestDueAsksWithoutActing(t *testing.T) {
 
 func TestOwnAboveItsLimitWaitsForCyclesButNotForEver(t *testing.T) {
 	quiet(t)
-	c := newCollector(t, Config{Policy: Spec{}.New(), Limit: 100})
+	c := newCollector(t, Config{Policy: policy.Spec{}.New(), Limit: 100})
 	for range 1000 {
 		ownFunc(c, new(thing), 10, func() {})
 		if live := c.own().live.Load(); live > 100 {
@@ -446,7 +448,7 @@ func TestOwnAboveItsLimitWaitsForCyclesButNotForEver(t *testing.T) {
 	}
 	// 1000 dead make about a hundred cycles; 900 bytes above the limit, in
 	// steps of an eighth of it, make some 70 more.
-	if n := c.Stats().Cycles[TriggerRefusal]; n < 90 || n > 190 {
+	if n := c.Stats().Cycles[policy.TriggerRefusal]; n < 90 || n > 190 {
 		t.Errorf("%d cycles", n)
 	}
 	runtime.KeepAlive(keep)
@@ -456,11 +458,11 @@ func TestOwnAboveItsLimitWaitsForCyclesButNotForEver(t *testing.T) {
 // has ended: that cycle cannot have found what was dropped since.
 func TestCollectBeginsAfterTheCall(t *testing.T) {
 	quiet(t)
-	c := newCollector(t, Config{Policy: Spec{}.New()})
+	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
 	walking, proceed := make(chan struct{}), make(chan struct{})
 	ownFunc(c, new(thing), 1, func() { close(walking); <-proceed })
 	c.mu.Lock()
-	c.obey(Decision{Action: Overlap}, c.own().gate, c.Now())
+	c.obey(policy.Decision{Action: policy.Overlap}, c.own().gate, c.Now())
 	c.mu.Unlock()
 	<-walking
 	freed := false
@@ -468,7 +470,7 @@ func TestCollectBeginsAfterTheCall(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.Collect(TriggerExplicit)
+		c.Collect(policy.TriggerExplicit)
 	}()
 	waitFor(t, 30*time.Second, func() bool { // until Collect waits for the cycle under way
 		c.mu.Lock()
@@ -485,7 +487,7 @@ func TestCollectBeginsAfterTheCall(t *testing.T) {
 // TestCollectBesideCyclesOfOthers has other goroutines run cycles all the time:
 // one that was under way when Collect was called is not taken for its own.
 func TestCollectBesideCyclesOfOthers(t *testing.T) {
-	c := newCollector(t, Config{Policy: Spec{}.New()})
+	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
 	heap := tree(15)
 	var stop atomic.Bool
 	var other sync.WaitGroup
@@ -498,7 +500,7 @@ func TestCollectBesideCyclesOfOthers(t *testing.T) {
 		for range 30 {
 			ownFunc(c, new(thing), 1, func() {})
 		}
-		c.Collect(TriggerExplicit)
+		c.Collect(policy.TriggerExplicit)
 		if live := c.own().live.Load(); live != 0 {
 			t.Fatalf("%d dropped objects not found", live)
 		}

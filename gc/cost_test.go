@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // TestSlowdownIsWhatGoroutinesWaitFor: the processors of a cycle are lost where goroutines
@@ -21,9 +23,9 @@ func TestSlowdownIsWhatGoroutinesWaitFor(t *testing.T) {
 		{marking{polls: 10, waiting: 5}, 1. / 7},  // and half of the time missed
 	} {
 		told := -1.0
-		collector, e, g := staged(t, &scripted{decide: func(p Point) Decision {
+		collector, e, g := staged(t, &scripted{decide: func(p policy.Point) policy.Decision {
 			told = p.Slowdown
-			return Decision{}
+			return policy.Decision{}
 		}})
 		g.gate.Allocating(100, 1)
 		if told != 0 {
@@ -35,7 +37,7 @@ func TestSlowdownIsWhatGoroutinesWaitFor(t *testing.T) {
 			e.pass(20 * ms) // one processor for all of it
 			end <- 0
 		}()
-		collector.Collect(TriggerExplicit)
+		collector.Collect(policy.TriggerExplicit)
 		g.gate.Allocating(100, 1)
 		if math.Abs(told-c.want) > 1e-9 || collector.Stats().Slowdown != told {
 			t.Errorf("%+v: told %.3f, want %.3f", c.seen, told, c.want)
@@ -62,13 +64,13 @@ func TestACollectorSeesWhetherProcessorsAreBusy(t *testing.T) {
 				}
 			}()
 		}
-		c, err := New(Config{Policy: Spec{}.New()})
+		c, err := New(Config{Policy: policy.Spec{}.New()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
 		for range 8 {
-			c.Collect(TriggerExplicit)
+			c.Collect(policy.TriggerExplicit)
 		}
 		return c.Stats().Slowdown
 	}

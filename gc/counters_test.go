@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -26,7 +27,7 @@ func TestListenCountsWhatLibrariesSay(t *testing.T) {
 	lib, other := pressure.NewCounter(t.Name()), pressure.NewCounter(t.Name()+"/other")
 	lib.Add(1000)
 	var out bytes.Buffer
-	c := listener(t, Config{Policy: MustParse("never").New(), Log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	c := listener(t, Config{Policy: policy.MustParse("never").New(), Log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	c.Listen()
 	c.Listen()
 	other.Add(7)
@@ -39,14 +40,14 @@ func TestListenCountsWhatLibrariesSay(t *testing.T) {
 	}
 	waitFor(t, time.Minute, func() bool { // what cleanups give back late is no cycle's yield
 		pressure.Own(lib, new([4]*int), 1<<20, func(int) {}, 0)
-		c.Collect(TriggerExplicit)
+		c.Collect(policy.TriggerExplicit)
 		return counterOf(c, t.Name()).Freed > 0
 	})
 	waitFor(t, time.Minute, func() bool {
-		c.Collect(TriggerExplicit)
+		c.Collect(policy.TriggerExplicit)
 		return counterOf(c, t.Name()).Live == 0
 	})
-	c.Collect(TriggerExplicit) // sums agree, once nothing moves
+	c.Collect(policy.TriggerExplicit) // sums agree, once nothing moves
 	if n := counterOf(c, t.Name()); n.Objects != 0 {
 		t.Errorf("%+v", n)
 	}
@@ -88,7 +89,7 @@ func TestAddStartsCycles(t *testing.T) {
 		}
 		most = max(most, counterOf(c, t.Name()).Live)
 	}
-	if s := c.Stats(); most > 256<<20 || s.Cycles[TriggerPolicy]+s.Cycles[TriggerRefusal] == 0 {
+	if s := c.Stats(); most > 256<<20 || s.Cycles[policy.TriggerPolicy]+s.Cycles[policy.TriggerRefusal] == 0 {
 		t.Errorf("at most %v of %v: %+v", pressure.Bytes(most), pressure.Bytes(2000<<20), s)
 	}
 }
@@ -105,10 +106,10 @@ func listener(t *testing.T, cfg Config) *Collector {
 // What libraries count asks the policy as if nothing else were watched, however much a gauge reads of the rest.
 func TestAGaugeDoesNotHideWhatLibrariesCount(t *testing.T) {
 	lib := pressure.NewCounter(t.Name())
-	var at []Point
-	c := listener(t, Config{Policy: &scripted{decide: func(p Point) Decision {
+	var at []policy.Point
+	c := listener(t, Config{Policy: &scripted{decide: func(p policy.Point) policy.Decision {
 		at = append(at, p)
-		return Decision{Wake: p.Sample.Live + 10<<20}
+		return policy.Decision{Wake: p.Sample.Live + 10<<20}
 	}}})
 	c.Listen()
 	lib.Add(1)
@@ -137,7 +138,7 @@ func TestWhatWasMissedOfALibraryIsCounted(t *testing.T) {
 	var held int64
 	moved := c.join("lib", func() (bytes, objects int64) { return held, 1 })
 	held = 10 << 20 // and nobody is told
-	c.Collect(TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	if live := c.own().live.Load(); live != held {
 		t.Errorf("%d bytes are counted of %d", live, held)
 	}
@@ -146,7 +147,7 @@ func TestWhatWasMissedOfALibraryIsCounted(t *testing.T) {
 		held -= 1 << 20
 		l.before.Store(l.given.Load())
 		moved(-1<<20, nil)
-		r := c.newCollection(TriggerExplicit, Decision{}, c.own().gate)
+		r := c.newCollection(policy.TriggerExplicit, policy.Decision{}, c.own().gate)
 		(*accountWalk)(c.own()).walk(r)
 		c.own().gate.yield.Add(-r.batches[0].freed)
 		if freed := l.freed.Load(); freed != (i+1)<<20 {

@@ -10,8 +10,8 @@ import (
 
 // A collection is a cycle under way, or one that has ended.
 type collection struct {
-	trigger   Trigger
-	action    Action
+	trigger   policy.Trigger
+	action    policy.Action
 	reason    string // the policy's; empty if it was not asked
 	gate      *Gate  // whose pressure asked for it; nil if nothing is watched
 	begin     time.Duration
@@ -22,8 +22,8 @@ type collection struct {
 	processor time.Duration // that cycles had taken before it
 	held      time.Duration // since when a caller is held; noOne if none is. Guarded by mu
 	marking   marking
-	task      task  // in a trace of the program
-	cycle     Cycle // once done is closed
+	task      task         // in a trace of the program
+	cycle     policy.Cycle // once done is closed
 	done      chan struct{}
 
 	tracked int // objects, when it had settled
@@ -38,7 +38,7 @@ type collection struct {
 
 const noOne = time.Duration(1<<63 - 1)
 
-func (c *Collector) newCollection(trigger Trigger, d Decision, gate *Gate) *collection {
+func (c *Collector) newCollection(trigger policy.Trigger, d policy.Decision, gate *Gate) *collection {
 	return &collection{
 		releases: c.releases,
 		trigger:  trigger, action: d.Action, reason: d.Reason, gate: gate, held: noOne,
@@ -50,10 +50,10 @@ func (c *Collector) newCollection(trigger Trigger, d Decision, gate *Gate) *coll
 // the memory of the dead has been given back. It does not wait for a release that
 // takes longer than 100 ms while no other ends, nor for more than a second after
 // the mark. Calls that come in meanwhile share the next cycle. The ladder of a
-// pool calls it with [TriggerRefusal]. It returns the zero Cycle if the collector
+// pool calls it with [policy.TriggerRefusal]. It returns the zero Cycle if the collector
 // is closed.
-func (c *Collector) Collect(trigger Trigger) Cycle {
-	if trigger == TriggerRefusal {
+func (c *Collector) Collect(trigger policy.Trigger) policy.Cycle {
+	if trigger == policy.TriggerRefusal {
 		c.logRefusal()
 	}
 	since := c.Now()
@@ -63,7 +63,7 @@ func (c *Collector) Collect(trigger Trigger) Cycle {
 	}
 	r := c.beginNow(trigger, since)
 	if r == nil {
-		return Cycle{}
+		return policy.Cycle{}
 	}
 	c.holdFrom(r, since)
 	return r.cycle
@@ -71,14 +71,14 @@ func (c *Collector) Collect(trigger Trigger) Cycle {
 
 // beginNow starts a cycle for whoever asks, unless one is under way. It returns
 // that, or nil if the collector is closed.
-func (c *Collector) beginNow(trigger Trigger, now time.Duration) *collection {
+func (c *Collector) beginNow(trigger policy.Trigger, now time.Duration) *collection {
 	c.mu.Lock()
 	defer c.unlock()
 	if r := c.current.Load(); r != nil {
 		return r
 	}
 	top, _ := c.mostPressed(nil, 0)
-	return c.begin(trigger, Decision{Action: Block}, top, now)
+	return c.begin(trigger, policy.Decision{Action: policy.Block}, top, now)
 }
 
 // Wait waits until the cycle under way has settled, and reports whether there
@@ -97,14 +97,14 @@ func (c *Collector) running() bool { return c.current.Load() != nil }
 
 // obey starts what d asks for; it returns the cycle that the caller is to
 // wait for if d says Block. The caller holds mu.
-func (c *Collector) obey(d Decision, top *Gate, now time.Duration) *collection {
-	if d.Action == Skip {
+func (c *Collector) obey(d policy.Decision, top *Gate, now time.Duration) *collection {
+	if d.Action == policy.Skip {
 		return nil
 	}
 	if r := c.current.Load(); r != nil {
 		return r // one at a time
 	}
-	return c.begin(TriggerPolicy, d, top, now)
+	return c.begin(policy.TriggerPolicy, d, top, now)
 }
 
 // beginFor starts a cycle beside the callers of g, which has reached its limit with
@@ -118,12 +118,12 @@ func (c *Collector) beginFor(g *Gate, live int64) {
 	c.mu.Lock()
 	defer c.unlock()
 	if c.current.Load() == nil && c.throttle.mayBegin(now) {
-		c.begin(TriggerRefusal, Decision{Action: Overlap}, g, now)
+		c.begin(policy.TriggerRefusal, policy.Decision{Action: policy.Overlap}, g, now)
 	}
 }
 
 // begin starts a cycle. There is none under way. The caller holds mu.
-func (c *Collector) begin(trigger Trigger, d Decision, gate *Gate, now time.Duration) *collection {
+func (c *Collector) begin(trigger policy.Trigger, d policy.Decision, gate *Gate, now time.Duration) *collection {
 	if c.closed {
 		return nil
 	}
@@ -241,7 +241,7 @@ func (c *Collector) finish(r *collection, objects int, yields map[*Gate]int64) (
 func (c *Collector) time(r *collection, end, processor time.Duration, objects int) {
 	y := &r.cycle
 	y.Start, y.Trigger, y.Action = r.begin, r.trigger, r.action
-	if r.trigger == TriggerNatural {
+	if r.trigger == policy.TriggerNatural {
 		y.Duration, y.Work = min(end, c.expected.Cost), c.expected.Work // nobody timed it
 		y.Start = end - y.Duration
 		return
@@ -310,7 +310,7 @@ func (c *Collector) natural() *collection {
 		return nil
 	}
 	top, _ := c.mostPressed(nil, 0)
-	return c.newCollection(TriggerNatural, Decision{Action: Overlap}, top)
+	return c.newCollection(policy.TriggerNatural, policy.Decision{Action: policy.Overlap}, top)
 }
 
 // cycleEnded is told of the end of a cycle by the engine.

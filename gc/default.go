@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -30,7 +31,7 @@ var theDefault struct {
 const defaultShare = 0.9
 
 func newDefault() *Collector {
-	c := newOn(newGoRuntime(), Config{Limit: defaultLimit(), Caps: usualCaps()}, choosePolicy(MustParse(HostPolicy).New()))
+	c := newOn(newGoRuntime(), Config{Limit: defaultLimit(), Caps: usualCaps()}, choosePolicy(policy.MustParse(HostPolicy).New()))
 	c.Listen()
 	return c
 }

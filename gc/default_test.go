@@ -3,6 +3,7 @@ package gc
 import (
 	"testing"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -14,10 +15,10 @@ func (place) Allocated() int64          { return 0 }
 
 // Memory of the host goes with a price, a device's up to its limit, unless somebody has chosen.
 func TestDefaultPolicyIsOfTheSpace(t *testing.T) {
-	chosen := func() Policy { return MustParse("growth:1").New() }
+	chosen := func() policy.Policy { return policy.MustParse("growth:1").New() }
 	for _, test := range []struct {
 		name   string
-		policy Policy
+		policy policy.Policy
 		spaces []pressure.Space
 		want   string
 	}{
@@ -30,7 +31,7 @@ func TestDefaultPolicyIsOfTheSpace(t *testing.T) {
 		for _, s := range test.spaces {
 			c.NewGate(place{s})
 		}
-		if got := c.Policy(); got != MustParse(test.want).New().String() {
+		if got := c.Policy(); got != policy.MustParse(test.want).New().String() {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -236,7 +237,7 @@ func (c *Collector) collectAll() bool {
 	const drainBound = 2 * time.Second
 	done := func() bool { return c.cleaned(c.engine.marked()) }
 	for range 2 {
-		c.Collect(TriggerExplicit)
+		c.Collect(policy.TriggerExplicit)
 		for end := time.Now().Add(drainBound); !done(); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				return false

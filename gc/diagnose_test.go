@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -35,7 +36,7 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestDiagnosisNamesWhatIsUnknown(t *testing.T) {
-	c, err := New(Config{Policy: Spec{}.New()})
+	c, err := New(Config{Policy: policy.Spec{}.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

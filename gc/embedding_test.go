@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
+	policy0 "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -55,7 +57,7 @@ func TestAReleaseMayTakeALockThatACallerHolds(t *testing.T) {
 				defer cache.Unlock()
 				released.Add(1)
 			})
-			c.Collect(TriggerExplicit) // also that returns
+			c.Collect(policy.TriggerExplicit) // also that returns
 			cache.Unlock()
 			if released.Load() > 20 {
 				return
@@ -72,14 +74,14 @@ func TestASlowReleaseHoldsNobody(t *testing.T) {
 	defer close(stuck)
 	began := make(chan struct{})
 	ownFunc(c, new(thing), 1, func() { close(began); <-stuck })
-	go c.Collect(TriggerExplicit)
+	go c.Collect(policy.TriggerExplicit)
 	<-began
 	soon(t, 20*time.Second, "others beside a release that does not end", func() {
 		for range 20 {
 			ownFunc(c, new(thing), 60, func() {})
 		}
 		NewWeakRegistry(c.NewGate(new(level)), 0, func(Slot, int, int64) {}).Close()
-		c.Collect(TriggerRefusal)
+		c.Collect(policy.TriggerRefusal)
 		c.Reap()
 	})
 	waitFor(t, 20*time.Second, func() bool { return c.Stats().Pending == 1 }) // the one
@@ -89,7 +91,7 @@ func TestASlowReleaseHoldsNobody(t *testing.T) {
 func TestTheCollectorMayBeUsedFromARelease(t *testing.T) {
 	for name, use := range map[string]func(*Collector){
 		"own":     func(c *Collector) { ownFunc(c, new(thing), 60, func() {}) },
-		"collect": func(c *Collector) { c.Collect(TriggerExplicit) },
+		"collect": func(c *Collector) { c.Collect(policy.TriggerExplicit) },
 		"sync":    func(c *Collector) { c.Sync(nil, func() error { return nil }) },
 		"account": func(c *Collector) { c.Account(10); c.Account(-10) },
 		"close":   func(c *Collector) { c.Close() },
@@ -109,9 +111,9 @@ func TestTheCollectorMayBeUsedFromARelease(t *testing.T) {
 				use(c)
 			})
 			soon(t, 20*time.Second, name, func() {
-				c.Collect(TriggerExplicit)
+				c.Collect(policy.TriggerExplicit)
 				<-done
-				c.Collect(TriggerExplicit)
+				c.Collect(policy.TriggerExplicit)
 			})
 		})
 	}
@@ -121,7 +123,7 @@ func TestTheCollectorMayBeUsedFromARelease(t *testing.T) {
 // is not the collector's.
 func TestFailuresLeaveTheCollectorUsable(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"action out of range": {Policy: &scripted{decide: func(Point) Decision { return Decision{Action: 17} }}},
+		"action out of range": {Policy: &scripted{decide: func(policy.Point) policy.Decision { return policy.Decision{Action: 17} }}},
 		"recorder":            {Recorder: brokenSink{}},
 		"log":                 {Log: slog.New(brokenHandler{})},
 		"goexit":              {},
@@ -140,9 +142,9 @@ func TestFailuresLeaveTheCollectorUsable(t *testing.T) {
 					})
 				}
 				c.Sync(nil, func() error { return nil })
-				c.Collect(TriggerExplicit)
+				c.Collect(policy.TriggerExplicit)
 				waitFor(t, 10*time.Second, func() bool { return released.Load() == 10 })
-				c.Collect(TriggerExplicit)
+				c.Collect(policy.TriggerExplicit)
 			})
 			if c.Err() == nil || c.Stats().Failures == 0 {
 				t.Error("nobody is told")
@@ -168,7 +170,7 @@ func (h brokenHandler) WithGroup(string) slog.Handler           { return h }
 // all of them, as it would with runtime.AddCleanup.
 func TestLargeOwnersDieWithTheRuntimesOwnCycles(t *testing.T) {
 	quiet(t)
-	c := embed(t, Config{Policy: Spec{}.New()})
+	c := embed(t, Config{Policy: policy.Spec{}.New()})
 	var released atomic.Int64
 	for range 100 {
 		ownFunc(c, new(thing), 1<<20, func() { released.Add(1) })
@@ -234,20 +236,20 @@ func forgottenCollectorGoes(t *testing.T, idle time.Duration) {
 // TestAQuietProgramGetsOneCycle: garbage does not stay until more is allocated.
 func TestAQuietProgramGetsOneCycle(t *testing.T) {
 	quiet(t)
-	c := embed(t, Config{Policy: MustParse("pacer").New(), Limit: 1 << 40, Idle: 20 * time.Millisecond})
+	c := embed(t, Config{Policy: policy.MustParse("pacer").New(), Limit: 1 << 40, Idle: 20 * time.Millisecond})
 	var released atomic.Int64
 	ownFunc(c, new(thing), 1<<20, func() { released.Add(1) })
 	waitFor(t, 20*time.Second, func() bool { return released.Load() == 1 })
 	waitFor(t, 20*time.Second, func() bool { return !c.awake.Load() })
 	c.Wait() // that cycle is counted
-	if n := c.Stats().Cycles[TriggerExplicit]; n != 1 {
+	if n := c.Stats().Cycles[policy.TriggerExplicit]; n != 1 {
 		t.Errorf("%d cycles for one quiet time", n)
 	}
 	kept := new(thing)
 	ownFunc(c, kept, 1<<20, func() { released.Add(1) })
-	waitFor(t, 20*time.Second, func() bool { return c.Stats().Cycles[TriggerExplicit] == 2 })
+	waitFor(t, 20*time.Second, func() bool { return c.Stats().Cycles[policy.TriggerExplicit] == 2 })
 	waitFor(t, 20*time.Second, func() bool { return !c.awake.Load() })
-	if n := c.Stats().Cycles[TriggerExplicit]; n != 2 {
+	if n := c.Stats().Cycles[policy.TriggerExplicit]; n != 2 {
 		t.Errorf("%d cycles for two quiet times", n)
 	}
 	runtime.KeepAlive(kept)
@@ -259,7 +261,7 @@ func TestReachableAboveTheLimit(t *testing.T) {
 	for _, policy := range []string{"pacer", "sqrt", "threshold:0.8", "cudajl", "v8step:soft=1%", "growth:1,min=1%", "dotnet:budget=0.4%", "never"} {
 		t.Run(policy, func(t *testing.T) {
 			h := &events{level: slog.LevelWarn}
-			c := embed(t, Config{Policy: MustParse(policy).New(), Limit: 100 << 20, Log: slog.New(h)})
+			c := embed(t, Config{Policy: policy0.MustParse(policy).New(), Limit: 100 << 20, Log: slog.New(h)})
 			kept := make([]thing, 101)
 			for i := range kept {
 				ownFunc(c, &kept[i], 1<<20, func() {})
@@ -272,7 +274,7 @@ func TestReachableAboveTheLimit(t *testing.T) {
 			if n := total(c.Stats().Cycles) - total(before.Cycles); n > calls/20 {
 				t.Errorf("%d cycles in %d calls", n, calls)
 			}
-			c.Collect(TriggerExplicit)
+			c.Collect(policy0.TriggerExplicit)
 			if s := c.Stats(); !s.OverLimit || s.Over == 0 {
 				t.Errorf("it is not known that the limit cannot be kept: %+v", s)
 			}
@@ -300,7 +302,7 @@ func TestTheFirstFailureIsLogged(t *testing.T) {
 		ownFunc(c, new(thing), 1, func() { panic("a bug in a release") })
 	}
 	waitFor(t, 20*time.Second, func() bool {
-		c.Collect(TriggerExplicit)
+		c.Collect(policy.TriggerExplicit)
 		return c.Stats().Failures == 3
 	})
 	if got := h.of(logPanicked, ""); len(got) != 1 || !strings.Contains(got[0].attrs["error"].(error).Error(), "a bug in a release") {
@@ -322,7 +324,7 @@ func TestSurvivorsAreNamed(t *testing.T) {
 		}
 		for range manyCycles + 1 {
 			ownFunc(c, new(thing), 64<<20, func() {})
-			c.Collect(TriggerExplicit)
+			c.Collect(policy.TriggerExplicit)
 		}
 	}
 	check := func() { // as if the last check had been long ago
@@ -353,7 +355,7 @@ func TestStress(t *testing.T) {
 	}
 	for _, procs := range []int{1, 2, 16} {
 		before := runtime.GOMAXPROCS(procs)
-		c := embed(t, Config{Policy: MustParse("threshold:0.5").New(), Limit: 64 << 20})
+		c := embed(t, Config{Policy: policy.MustParse("threshold:0.5").New(), Limit: 64 << 20})
 		var cache sync.Mutex
 		var owned, released atomic.Int64
 		free := func(bytes int64) {
@@ -386,7 +388,7 @@ func TestStress(t *testing.T) {
 		})
 		soon(t, 60*time.Second, "the rest", func() {
 			for released.Load() < owned.Load() {
-				c.Collect(TriggerExplicit)
+				c.Collect(policy.TriggerExplicit)
 			}
 		})
 		if live := c.own().live.Load(); live != 0 {

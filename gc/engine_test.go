@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -97,7 +98,7 @@ func (g *graveyard) bytes(int) int64 { return 1 }
 func (g *graveyard) give(int)        { g.at.Live-- }
 
 // staged is a collector on a puppet, and the memory that it watches.
-func staged(t *testing.T, p Policy) (*Collector, *puppet, *graveyard) {
+func staged(t *testing.T, p policy.Policy) (*Collector, *puppet, *graveyard) {
 	e := newPuppet()
 	c := newOn(e, Config{Caps: uncapped}, p)
 	patient(c)
@@ -115,16 +116,16 @@ func staged(t *testing.T, p Policy) (*Collector, *puppet, *graveyard) {
 }
 
 func TestACycleIsTimedByTheEngine(t *testing.T) {
-	c, e, g := staged(t, Spec{}.New())
+	c, e, g := staged(t, policy.Spec{}.New())
 	g.dead = 40
 	e.pass(10 * ms)
-	got := make(chan Cycle)
-	go func() { got <- c.Collect(TriggerExplicit) }()
+	got := make(chan policy.Cycle)
+	go func() { got <- c.Collect(policy.TriggerExplicit) }()
 	end := <-e.marks
 	awaitHeld(c)
 	e.pass(20 * ms)
 	end <- 5 * ms
-	want := Cycle{Start: 10 * ms, Duration: 20 * ms, Exposed: 20 * ms, Trigger: TriggerExplicit, Action: Block, Freed: 40, LiveAfter: 60, Limit: 1000}
+	want := policy.Cycle{Start: 10 * ms, Duration: 20 * ms, Exposed: 20 * ms, Trigger: policy.TriggerExplicit, Action: policy.Block, Freed: 40, LiveAfter: 60, Limit: 1000}
 	if cycle := <-got; cycle != want {
 		t.Errorf("got  %+v\nwant %+v", cycle, want)
 	}
@@ -139,12 +140,12 @@ func TestACycleIsTimedByTheEngine(t *testing.T) {
 // TestCallersShareTheNextCycle: whoever asks while a cycle is under way waits
 // for one that begins after that, and all wait for the same.
 func TestCallersShareTheNextCycle(t *testing.T) {
-	c, e, g := staged(t, &scripted{decide: func(Point) Decision { return Decision{Action: Overlap} }})
+	c, e, g := staged(t, &scripted{decide: func(policy.Point) policy.Decision { return policy.Decision{Action: policy.Overlap} }})
 	g.gate.Allocating(100, 1)
 	first := <-e.marks // the caller was not held
 	var done sync.WaitGroup
 	for range 8 {
-		beside(&done, func() { c.Collect(TriggerExplicit) })
+		beside(&done, func() { c.Collect(policy.TriggerExplicit) })
 	}
 	waitFor(t, 30*time.Second, func() bool { // until one waits
 		c.mu.Lock()
@@ -172,10 +173,10 @@ func TestCallersShareTheNextCycle(t *testing.T) {
 }
 
 func TestNaturalCyclesAreSettledOnce(t *testing.T) {
-	var seen []Cycle
-	c, e, g := staged(t, &scripted{observe: func(c Cycle) { seen = append(seen, c) }})
+	var seen []policy.Cycle
+	c, e, g := staged(t, &scripted{observe: func(c policy.Cycle) { seen = append(seen, c) }})
 	e.pass(50 * ms)
-	natural := func() uint64 { return c.Stats().Cycles[TriggerNatural] }
+	natural := func() uint64 { return c.Stats().Cycles[policy.TriggerNatural] }
 
 	g.dead = 10
 	e.cycle()
@@ -191,9 +192,9 @@ func TestNaturalCyclesAreSettledOnce(t *testing.T) {
 	if c.Reap() != 0 || natural() != 2 {
 		t.Error("a cycle is settled twice")
 	}
-	for i, want := range []Cycle{
-		{Start: 50*ms - 300*time.Microsecond, Trigger: TriggerNatural, Action: Overlap, Freed: 10, LiveAfter: 90, Limit: 1000},
-		{Start: 50*ms - 300*time.Microsecond, Trigger: TriggerNatural, Action: Overlap, Freed: 20, LiveAfter: 70, Limit: 1000},
+	for i, want := range []policy.Cycle{
+		{Start: 50*ms - 300*time.Microsecond, Trigger: policy.TriggerNatural, Action: policy.Overlap, Freed: 10, LiveAfter: 90, Limit: 1000},
+		{Start: 50*ms - 300*time.Microsecond, Trigger: policy.TriggerNatural, Action: policy.Overlap, Freed: 20, LiveAfter: 70, Limit: 1000},
 	} {
 		got := seen[i]
 		if got.Start+got.Duration != 50*ms {
@@ -210,7 +211,7 @@ func TestNaturalCyclesAreSettledOnce(t *testing.T) {
 
 // TestPointsReadTheRuntimeOnceAMillisecond: a reading is most of what a point costs.
 func TestPointsReadTheRuntimeOnceAMillisecond(t *testing.T) {
-	c, e, g := staged(t, Spec{}.New())
+	c, e, g := staged(t, policy.Spec{}.New())
 	c.SetPolicy(&scripted{})
 	before := e.reads
 	for range 100 {
@@ -226,16 +227,16 @@ func TestPointsReadTheRuntimeOnceAMillisecond(t *testing.T) {
 // waited while a cycle settled.
 func TestLiveBytesOfBeforeACycleAreNotShown(t *testing.T) {
 	var seen []int64
-	c, e, g := staged(t, &scripted{decide: func(p Point) Decision {
+	c, e, g := staged(t, &scripted{decide: func(p policy.Point) policy.Decision {
 		seen = append(seen, p.Sample.Live)
-		return Decision{}
+		return policy.Decision{}
 	}})
 	settled, live := c.settled.Load(), g.at.Live
-	c.askAt(g.gate, Point{At: Allocation}, live, settled)
+	c.askAt(g.gate, policy.Point{At: policy.Allocation}, live, settled)
 	g.dead = 40
 	go func() { (<-e.marks) <- 0 }()
-	c.Collect(TriggerExplicit)
-	c.askAt(g.gate, Point{At: Allocation}, live, settled)
+	c.Collect(policy.TriggerExplicit)
+	c.askAt(g.gate, policy.Point{At: policy.Allocation}, live, settled)
 	if len(seen) != 2 || seen[0] != 100 || seen[1] != 60 {
 		t.Errorf("the policy was shown %d live bytes, want 100 and then 60", seen)
 	}

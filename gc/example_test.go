@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // An Image is a picture that a C library holds: 8 MiB there, a few bytes here.
@@ -62,7 +63,7 @@ func ExampleOwn() {
 	for i := range n {
 		open(fmt.Sprint(i, ".jpeg"))
 	}
-	collector.Collect(gc.TriggerExplicit)
+	collector.Collect(policy.TriggerExplicit)
 	for collector.Stats().Pending > 0 { // a free that takes long outlasts its cycle
 		time.Sleep(time.Millisecond)
 	}
@@ -75,7 +76,7 @@ func ExampleOwn() {
 
 // Around a wait for the device, a cycle costs only what outlasts the wait.
 func ExampleCollector_Sync() {
-	collector, err := gc.New(gc.Config{Policy: gc.MustParse("always").New()})
+	collector, err := gc.New(gc.Config{Policy: policy.MustParse("always").New()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func ExampleCollector_Sync() {
 func ExampleCollector_Due() {
 	ranks := make([]*gc.Collector, 4)
 	for i := range ranks {
-		c, err := gc.New(gc.Config{Policy: gc.MustParse("threshold:0.5").New(), Limit: 100})
+		c, err := gc.New(gc.Config{Policy: policy.MustParse("threshold:0.5").New(), Limit: 100})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -114,7 +115,7 @@ func ExampleCollector_Due() {
 	}
 	if due {
 		for _, c := range ranks {
-			c.Collect(gc.TriggerPolicy)
+			c.Collect(policy.TriggerPolicy)
 		}
 	}
 	for rank, c := range ranks {
@@ -133,7 +134,7 @@ func ExampleCollector_Due() {
 // The policy can be replaced while the program runs: never in a phase in which
 // a pause would hurt, say.
 func ExampleCollector_SetPolicy() {
-	collector, err := gc.New(gc.Config{Policy: gc.MustParse("cudajl").New()})
+	collector, err := gc.New(gc.Config{Policy: policy.MustParse("cudajl").New()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func ExampleCollector_SetPolicy() {
 	fmt.Println(collector.Policy())
 	collector.SetPolicy(nil)
 	fmt.Println(collector.Policy())
-	spec, err := gc.Parse("threshold:0.8")
+	spec, err := policy.Parse("threshold:0.8")
 	if err != nil {
 		log.Fatal(err)
 	}

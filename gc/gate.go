@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -52,7 +53,7 @@ func (c *Collector) NewGate(src Source) *Gate {
 		g.wake.Store(math.MaxInt64)
 	}
 	if c.unchosen && src.Sample().Space != pressure.Host {
-		c.policy, c.unchosen = MustParse(DefaultPolicy).New(), false
+		c.policy, c.unchosen = policy.MustParse(DefaultPolicy).New(), false
 	}
 	c.gates = append(c.gates, g)
 	return g
@@ -94,13 +95,13 @@ func (g *Gate) ask(live, request int64) {
 	if !c.throttle.mayAsk(now, g, live) {
 		return
 	}
-	if r := c.askAt(g, Point{Now: now, At: Allocation, Request: request}, live+yield, settled); r != nil {
+	if r := c.askAt(g, policy.Point{Now: now, At: policy.Allocation, Request: request}, live+yield, settled); r != nil {
 		c.hold(r)
 	}
 }
 
 // Refused is called when request bytes do not fit, before the caller waits for the cycle under way or asks
-// for one. That cycle tells the policy how much would have been live: see [Cycle.Wanted].
+// for one. That cycle tells the policy how much would have been live: see [policy.Cycle.Wanted].
 func (g *Gate) Refused(request int64) {
 	if g == nil {
 		return
@@ -116,7 +117,7 @@ func (g *Gate) Refused(request int64) {
 
 // askAt asks the policy at an allocation and obeys it. It returns the cycle that
 // the caller is to wait for, or nil. Live was read when so many cycles had settled.
-func (c *Collector) askAt(g *Gate, p Point, live int64, settled uint64) *collection {
+func (c *Collector) askAt(g *Gate, p policy.Point, live int64, settled uint64) *collection {
 	c.mu.Lock()
 	defer c.unlock()
 	at := g
@@ -125,7 +126,7 @@ func (c *Collector) askAt(g *Gate, p Point, live int64, settled uint64) *collect
 	}
 	d, top := c.decide(p, at, live)
 	r := c.obey(d, top, p.Now)
-	if d.Action != Block || g.isSoft() {
+	if d.Action != policy.Block || g.isSoft() {
 		return nil
 	}
 	return r
@@ -237,7 +238,7 @@ func (g *Gate) rebase() pressure.Sample {
 }
 
 // fill completes a point with the state of g. The caller holds mu.
-func (c *Collector) fill(p *Point, g *Gate, s pressure.Sample) {
+func (c *Collector) fill(p *policy.Point, g *Gate, s pressure.Sample) {
 	allocated := g.source.Allocated()
 	p.Sample = s
 	p.Allocated = allocated - g.allocated

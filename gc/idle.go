@@ -1,5 +1,7 @@
 package gc
 
+import "github.com/eagergc/eagergc/gc/policy"
+
 import "time"
 
 // defaultIdle is the zero value of Config.Idle.
@@ -52,7 +54,7 @@ func (c *Collector) checkQuiet() {
 	if now := c.Now(); quiet && c.current.Load() == nil && c.throttle.mayBegin(now) {
 		c.idler.done = gross
 		top, _ := c.mostPressed(nil, 0)
-		c.begin(TriggerExplicit, Decision{Action: Overlap, Reason: "idle"}, top, now)
+		c.begin(policy.TriggerExplicit, policy.Decision{Action: policy.Overlap, Reason: "idle"}, top, now)
 	}
 }
 

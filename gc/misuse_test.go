@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -32,7 +33,7 @@ func (f *file) close(uintptr) { f.fd = 0 }
 
 // TestMisuseIsRefusedAtTheCall: what would leak, or count wrong, for ever.
 func TestMisuseIsRefusedAtTheCall(t *testing.T) {
-	c := newCollector(t, Config{Policy: Spec{}.New()})
+	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
 	f, free := &file{fd: 3, name: "x"}, func(uintptr) {}
 	type pair struct {
 		fd uintptr
@@ -70,7 +71,7 @@ func TestMisuseIsRefusedAtTheCall(t *testing.T) {
 // TestANumberKeepsNothingAlive: the owner's address as a number is a usual key of a map with weak keys.
 func TestANumberKeepsNothingAlive(t *testing.T) {
 	var log events
-	c := newCollector(t, Config{Policy: Spec{}.New(), Log: slog.New(&log)})
+	c := newCollector(t, Config{Policy: policy.Spec{}.New(), Log: slog.New(&log)})
 	f := &file{fd: 3, name: "x"}
 	key := uintptr(unsafe.Pointer(f))
 	type keyed struct {
@@ -88,7 +89,7 @@ func TestANumberKeepsNothingAlive(t *testing.T) {
 		t.Error("a closure that has captured its owner is not logged")
 	}
 	t.Setenv(StrictVariable, "1")
-	strict := newCollector(t, Config{Policy: Spec{}.New()})
+	strict := newCollector(t, Config{Policy: policy.Spec{}.New()})
 	mustPanic(t, "captured its owner", func() { Own(strict, f, 1, func(uintptr) { f.fd = 0 }, 3) })
 }
 
@@ -113,15 +114,15 @@ func TestALimitAboveTheMachineIsToldOf(t *testing.T) {
 
 func TestStrictModeContainsNothing(t *testing.T) {
 	t.Setenv(StrictVariable, "1")
-	c := newCollector(t, Config{Policy: &scripted{decide: func(Point) Decision { panic("a bug in the policy") }}})
+	c := newCollector(t, Config{Policy: &scripted{decide: func(policy.Point) policy.Decision { panic("a bug in the policy") }}})
 	mustPanic(t, "a bug in the policy", func() { Own(c, new(thing), 1, func(int) {}, 0) })
 	c.SetPolicy(nil)
-	c.Collect(TriggerExplicit) // no lock was left behind
+	c.Collect(policy.TriggerExplicit) // no lock was left behind
 }
 
 func TestResizeAndAccountCount(t *testing.T) {
 	quiet(t)
-	c := newCollector(t, Config{Policy: Spec{}.New()})
+	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
 	live := func() int64 { return c.Snapshot().Sources[0].Live }
 	o := new(thing)
 	h := Own(c, o, 100, func(int) {}, 0)
@@ -146,16 +147,16 @@ func TestResizeAndAccountCount(t *testing.T) {
 // TestCyclesWaitForWhatIsAccounted: cleanups take it back, and that is the yield.
 func TestCyclesWaitForWhatIsAccounted(t *testing.T) {
 	quiet(t)
-	c := newCollector(t, Config{Policy: Spec{}.New()})
+	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
 	waitFor(t, 20*time.Second, func() bool { // again where one took too long: the wait is bounded
 		for range 100 {
 			c.Account(10)
 			accountedOwner(c)
 		}
 		live := c.Snapshot().Sources[0].Live
-		return c.Collect(TriggerExplicit).Freed == live
+		return c.Collect(policy.TriggerExplicit).Freed == live
 	})
-	if got := c.Collect(TriggerExplicit).Freed; got != 0 {
+	if got := c.Collect(policy.TriggerExplicit).Freed; got != 0 {
 		t.Errorf("the next cycle is credited with %d bytes again", got)
 	}
 }

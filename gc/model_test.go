@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // TestCollectorAgainstAModel runs random schedules against what they must come
@@ -19,7 +21,7 @@ func TestCollectorAgainstAModel(t *testing.T) {
 	quiet(t)
 	schedules(t, 400, func(rt *draw) {
 		limit := oneOf(rt, int64(0), 60, 300)
-		c, err := New(Config{Policy: Spec{}.New(), Limit: limit, Caps: uncapped})
+		c, err := New(Config{Policy: policy.Spec{}.New(), Limit: limit, Caps: uncapped})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -90,13 +92,13 @@ type fate struct {
 
 // watching is a policy that says what it is told to and keeps what it sees.
 type watching struct {
-	next               Decision
+	next               policy.Decision
 	panics, tellPanics bool
-	points             []Point
-	cycles             []Cycle
+	points             []policy.Point
+	cycles             []policy.Cycle
 }
 
-func (p *watching) Decide(at Point) Decision {
+func (p *watching) Decide(at policy.Point) policy.Decision {
 	p.points = append(p.points, at)
 	if p.panics {
 		panic("decide")
@@ -104,7 +106,7 @@ func (p *watching) Decide(at Point) Decision {
 	return p.next
 }
 
-func (p *watching) Observe(c Cycle) {
+func (p *watching) Observe(c policy.Cycle) {
 	p.cycles = append(p.cycles, c)
 	if p.tellPanics {
 		panic("observe")
@@ -163,16 +165,16 @@ func (m *model) enough() bool {
 }
 
 // says draws what the policy says when it is asked next.
-func (m *model) says(t *draw, among ...Action) Decision {
+func (m *model) says(t *draw, among ...policy.Action) policy.Decision {
 	if m.enough() && !m.running {
-		among = []Action{Skip}
+		among = []policy.Action{policy.Skip}
 	}
-	d := Decision{
+	d := policy.Decision{
 		Action: oneOf(t, among...),
 		Wake:   oneOf(t, int64(0), 50, 150, math.MaxInt64),
 	}
 	if m.policy == nil {
-		return Decision{Wake: math.MaxInt64}
+		return policy.Decision{Wake: math.MaxInt64}
 	}
 	m.policy.next = d
 	return d
@@ -180,7 +182,7 @@ func (m *model) says(t *draw, among ...Action) Decision {
 
 // asked checks that the policy was asked once more, and what it was shown, and
 // returns what came of it.
-func (m *model) asked(t *draw, want Point, live int64, d Decision) Decision {
+func (m *model) asked(t *draw, want policy.Point, live int64, d policy.Decision) policy.Decision {
 	if p := m.policy; p != nil {
 		if len(p.points) != m.points+1 {
 			t.Fatalf("asked %d times, want once", len(p.points)-m.points)
@@ -202,7 +204,7 @@ func (m *model) asked(t *draw, want Point, live int64, d Decision) Decision {
 			t.Fatalf("asked with\n%+v, want\n%+v", at, want)
 		}
 		if p.panics {
-			d = Decision{}
+			d = policy.Decision{}
 			m.failures++
 			m.policy = nil
 		}
@@ -218,10 +220,10 @@ const anything = -1
 
 // settled checks a cycle that has ended: it has found all that it had to, and
 // was told to the policy with its yield and the live bytes after it.
-func (m *model) settled(t *draw, trigger Trigger, action Action, b begun, live int64) {
+func (m *model) settled(t *draw, trigger policy.Trigger, action policy.Action, b begun, live int64) {
 	var freed int64
 	for _, o := range b.dead {
-		if o.fate.given.Load() == 0 && (o.old || trigger != TriggerNatural) {
+		if o.fate.given.Load() == 0 && (o.old || trigger != policy.TriggerNatural) {
 			t.Fatalf("a %v cycle has not found an object of %d bytes", trigger, o.bytes)
 		}
 		if !o.released && o.fate.given.Load() > 0 {
@@ -245,7 +247,7 @@ func (m *model) settled(t *draw, trigger Trigger, action Action, b begun, live i
 	}
 	got := p.cycles[m.told]
 	m.told++
-	want := Cycle{Start: got.Start, Duration: got.Duration, Work: got.Work, Exposed: got.Exposed, Trigger: trigger, Action: action, Freed: freed, LiveAfter: live, Limit: m.limit}
+	want := policy.Cycle{Start: got.Start, Duration: got.Duration, Work: got.Work, Exposed: got.Exposed, Trigger: trigger, Action: action, Freed: freed, LiveAfter: live, Limit: m.limit}
 	if live == anything {
 		want.Freed, want.LiveAfter = got.Freed, got.LiveAfter
 	}
@@ -260,12 +262,12 @@ func (m *model) settled(t *draw, trigger Trigger, action Action, b begun, live i
 
 func (m *model) own(t *draw) {
 	bytes := between(t, 0, oneOf(t, int64(100), 9))
-	among := []Action{Skip, Overlap, Block}
+	among := []policy.Action{policy.Skip, policy.Overlap, policy.Block}
 	if m.full(bytes) {
 		if m.enough() {
 			t.Skip("a cycle too many")
 		}
-		among = []Action{Skip, Block} // a cycle beside Own may end in time, or not
+		among = []policy.Action{policy.Skip, policy.Block} // a cycle beside Own may end in time, or not
 	}
 	panics := between(t, 0, 9) == 0
 	m.ownAs(t, &fate{panics: panics}, bytes, func() {}, among...)
@@ -275,7 +277,7 @@ func (m *model) own(t *draw) {
 func (m *model) full(bytes int64) bool { return m.limit > 0 && m.live() > m.limit-bytes }
 
 // ownAs owns an object whose memory is given back with do.
-func (m *model) ownAs(t *draw, f *fate, bytes int64, do func(), among ...Action) *object {
+func (m *model) ownAs(t *draw, f *fate, bytes int64, do func(), among ...policy.Action) *object {
 	live, b := m.live(), m.begin()
 	d := m.says(t, among...)
 	o := &object{bytes: bytes, owner: new(thing), fate: f}
@@ -287,20 +289,20 @@ func (m *model) ownAs(t *draw, f *fate, bytes int64, do func(), among ...Action)
 		}
 	})
 	if !m.closed && live+bytes >= m.wake {
-		d = m.asked(t, Point{At: Allocation, Request: bytes}, live, d)
+		d = m.asked(t, policy.Point{At: policy.Allocation, Request: bytes}, live, d)
 		switch {
-		case m.running || d.Action == Skip:
-		case d.Action == Overlap: // the object may be counted before or after its end
+		case m.running || d.Action == policy.Skip:
+		case d.Action == policy.Overlap: // the object may be counted before or after its end
 			m.c.Wait()
-			m.settled(t, TriggerPolicy, Overlap, b, anything)
-		case d.Action == Block:
-			m.settled(t, TriggerPolicy, Block, b, m.live())
+			m.settled(t, policy.TriggerPolicy, policy.Overlap, b, anything)
+		case d.Action == policy.Block:
+			m.settled(t, policy.TriggerPolicy, policy.Block, b, m.live())
 			live, b = m.live(), m.begin()
 		}
 	}
 	if m.limit > 0 && live > m.limit-bytes && (m.futile == 0 || live-m.futile >= m.limit/8) {
 		if !m.closed {
-			m.settled(t, TriggerRefusal, Block, b, m.live())
+			m.settled(t, policy.TriggerRefusal, policy.Block, b, m.live())
 		}
 		if m.futile = 0; m.full(bytes) {
 			m.futile = m.live()
@@ -349,9 +351,9 @@ func givesBack(h Handle) (ok bool) {
 
 func (m *model) sync(t *draw) {
 	live, b := m.live(), m.begin()
-	d := m.says(t, Skip, Overlap, Block)
+	d := m.says(t, policy.Skip, policy.Overlap, policy.Block)
 	beside := 0
-	if d.Action != Skip && !m.closed && !m.running && len(m.objects) > 0 {
+	if d.Action != policy.Skip && !m.closed && !m.running && len(m.objects) > 0 {
 		beside = between(t, 0, 3)
 	}
 	m.c.Sync(nil, func() error {
@@ -364,27 +366,27 @@ func (m *model) sync(t *draw) {
 	if m.closed {
 		return
 	}
-	d = m.asked(t, Point{At: Sync, WillBlock: true}, live, d)
-	if d.Action == Skip || m.running {
+	d = m.asked(t, policy.Point{At: policy.Sync, WillBlock: true}, live, d)
+	if d.Action == policy.Skip || m.running {
 		return
 	}
 	m.c.Wait()
 	if beside > 0 {
-		m.settled(t, TriggerPolicy, d.Action, b, anything)
+		m.settled(t, policy.TriggerPolicy, d.Action, b, anything)
 	} else {
-		m.settled(t, TriggerPolicy, d.Action, b, m.live())
+		m.settled(t, policy.TriggerPolicy, d.Action, b, m.live())
 	}
 }
 
 func (m *model) due(t *draw) {
-	d := m.says(t, Skip, Overlap, Block)
+	d := m.says(t, policy.Skip, policy.Overlap, policy.Block)
 	due := m.c.Due()
 	if m.closed {
-		d = Decision{}
+		d = policy.Decision{}
 	} else {
-		d = m.asked(t, Point{At: Sync}, m.live(), d)
+		d = m.asked(t, policy.Point{At: policy.Sync}, m.live(), d)
 	}
-	if due != (d.Action != Skip) {
+	if due != (d.Action != policy.Skip) {
 		t.Fatalf("due: %v, but the policy said %v", due, d.Action)
 	}
 }
@@ -394,15 +396,15 @@ func (m *model) collect(t *draw) {
 		t.Skip("a cycle too many")
 	}
 	b := m.begin()
-	trigger := oneOf(t, TriggerExplicit, TriggerRefusal)
+	trigger := oneOf(t, policy.TriggerExplicit, policy.TriggerRefusal)
 	got := m.c.Collect(trigger)
 	if m.closed {
-		if got != (Cycle{}) {
+		if got != (policy.Cycle{}) {
 			t.Fatalf("a closed collector has collected: %+v", got)
 		}
 		return
 	}
-	m.settled(t, trigger, Block, b, m.live())
+	m.settled(t, trigger, policy.Block, b, m.live())
 	if last := m.c.Stats().Last; got != last {
 		t.Fatalf("Collect returned\n%+v, the last cycle was\n%+v", got, last)
 	}
@@ -418,10 +420,10 @@ func (m *model) natural(t *draw) {
 		m.c.Stats() // takes the lock: the race detector does not know that what was read so far comes before the cycle
 		runtime.GC()
 		m.c.Reap()
-		for m.c.Stats().Cycles[TriggerNatural] == m.cycles[TriggerNatural] { // somebody else has begun to
+		for m.c.Stats().Cycles[policy.TriggerNatural] == m.cycles[policy.TriggerNatural] { // somebody else has begun to
 			runtime.Gosched()
 		}
-		m.settled(t, TriggerNatural, Overlap, b, m.live())
+		m.settled(t, policy.TriggerNatural, policy.Overlap, b, m.live())
 		for range min(3, len(m.objects)) {
 			m.drop(t)
 		}
@@ -453,7 +455,7 @@ func (m *model) hold(t *draw) {
 	walking, proceed := make(chan struct{}), make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(proceed) })
 	defer goOn()
-	stop := m.ownAs(t, new(fate), 1, func() { close(walking); <-proceed }, Skip)
+	stop := m.ownAs(t, new(fate), 1, func() { close(walking); <-proceed }, policy.Skip)
 	stop.owner = nil
 	first, exposed := m.begin(), m.c.Stats().Exposed
 	waiting := []chan held{m.collects()}
@@ -468,7 +470,7 @@ func (m *model) hold(t *draw) {
 	for range between(t, 0, 6) {
 		switch what := oneOf(t, "own", "release", "drop", "due", "set policy", "collect", "close"); {
 		case what == "own" && !m.full(50):
-			m.ownAs(t, new(fate), 50, func() {}, Skip, Overlap)
+			m.ownAs(t, new(fate), 50, func() {}, policy.Skip, policy.Overlap)
 		case what == "release":
 			m.release(t)
 		case what == "drop":
@@ -499,7 +501,7 @@ func (m *model) hold(t *draw) {
 	var took time.Duration
 	for i, w := range waiting {
 		got := <-w
-		if (got.cycle == Cycle{}) != (i > 0 && m.closed) {
+		if (got.cycle == policy.Cycle{}) != (i > 0 && m.closed) {
 			t.Fatalf("Collect %d beside a cycle, closed %v: %+v", i, m.closed, got)
 		}
 		took += got.took
@@ -528,15 +530,15 @@ func (m *model) settledBoth(t *draw, first, second begun, both bool) {
 			}
 		}
 	}
-	m.settled(t, TriggerExplicit, Block, first, live)
+	m.settled(t, policy.TriggerExplicit, policy.Block, first, live)
 	if both {
-		m.settled(t, TriggerExplicit, Block, rest, m.live())
+		m.settled(t, policy.TriggerExplicit, policy.Block, rest, m.live())
 	}
 }
 
 // held is a call of Collect that had to wait.
 type held struct {
-	cycle Cycle
+	cycle policy.Cycle
 	took  time.Duration
 }
 
@@ -545,7 +547,7 @@ func (m *model) collects() chan held {
 	done := make(chan held, 1)
 	go func() {
 		began := m.c.Now()
-		cycle := m.c.Collect(TriggerExplicit)
+		cycle := m.c.Collect(policy.TriggerExplicit)
 		done <- held{cycle, m.c.Now() - began}
 	}()
 	return done

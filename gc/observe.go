@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"runtime/trace"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // What Config.Log is told. Cycles, refusals and policies are of debug level, what
@@ -186,7 +188,7 @@ const (
 // noteOver counts the times that a cycle has left the memory of Own above its
 // limit, from a time when it was not, and has the cause logged: dying bytes were found dead and
 // are not given back, and so many were added while it ran. The caller holds mu.
-func (c *Collector) noteOver(cycle Cycle, dying, added int64) {
+func (c *Collector) noteOver(cycle policy.Cycle, dying, added int64) {
 	o := &c.over
 	kept := cycle.LiveAfter - dying - added
 	cause, text := 0, logOver
@@ -245,7 +247,7 @@ type task struct {
 	task *trace.Task
 }
 
-func newTask(trigger Trigger, reason string) task {
+func newTask(trigger policy.Trigger, reason string) task {
 	if !trace.IsEnabled() {
 		return task{}
 	}

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // An events handler keeps what it is told.
@@ -78,17 +80,17 @@ func TestLogTellsOfCyclesRefusalsAndPolicies(t *testing.T) {
 	quiet(t)
 	h := new(events)
 	h.level = slog.LevelDebug
-	c := newCollector(t, Config{Policy: &scripted{decide: func(p Point) Decision {
+	c := newCollector(t, Config{Policy: &scripted{decide: func(p policy.Point) policy.Decision {
 		if p.Request == 40 {
-			return Decision{Action: Block, Reason: "forty"}
+			return policy.Decision{Action: policy.Block, Reason: "forty"}
 		}
-		return Decision{}
+		return policy.Decision{}
 	}}, Limit: 100, Log: slog.New(h)})
 	ownFunc(c, new(thing), 30, func() {})
 	ownFunc(c, new(thing), 40, func() {}) // the policy collects the 30 first
 	ownFunc(c, new(thing), 90, func() {}) // 40 + 90 do not fit
 	c.SetPolicy(nil)
-	c.Collect(TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	waitFor(t, 10*time.Second, func() bool {
 		runtime.GC() // a sentinel made during a cycle outlives it
 		return len(h.of(logEnded, "natural")) > 0
@@ -119,10 +121,10 @@ func TestLogTellsOfCyclesRefusalsAndPolicies(t *testing.T) {
 
 func TestLogTellsOfPanicsAndOnlyWhatItsHandlerTakes(t *testing.T) {
 	h := &events{level: slog.LevelError}
-	c := newCollector(t, Config{Policy: &scripted{decide: func(Point) Decision { panic("of the policy") }}, Log: slog.New(h)})
+	c := newCollector(t, Config{Policy: &scripted{decide: func(policy.Point) policy.Decision { panic("of the policy") }}, Log: slog.New(h)})
 	ownFunc(c, new(thing), 1, func() { panic("of release") })
 	waitFor(t, 10*time.Second, func() bool {
-		c.Collect(TriggerExplicit) // on a busy machine the release may come after the cycle
+		c.Collect(policy.TriggerExplicit) // on a busy machine the release may come after the cycle
 		return len(h.of(logPanicked, "")) == 2
 	})
 	got := h.of(logPanicked, "")
@@ -164,7 +166,7 @@ func TestCyclesAreTasksOfAProgramTrace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs go tool trace")
 	}
-	c := newCollector(t, Config{Policy: MustParse("always").New()})
+	c := newCollector(t, Config{Policy: policy.MustParse("always").New()})
 	list := capture(t, func() {
 		ownFunc(c, new(thing), 64, func() { awaitHeld(c) })
 		c.Sync(&WaitPlace{Name: "step 1"}, func() error { return nil })
@@ -213,7 +215,7 @@ func TestTheLogIsToldNothingAfterClose(t *testing.T) {
 	began, blocks := make(chan bool), make(chan bool)
 	ownFunc(c, new(thing), 1<<20, func() { close(began); <-blocks; panic("late") })
 	ownFunc(c, new(thing), 1<<20, func() {})
-	c.Collect(TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	<-began
 	c.Close()
 	told := h.count()

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // onlookers are told what a collector has decided and done: counts, timeline, journal, recording and
@@ -22,7 +24,7 @@ type onlookers struct {
 }
 
 // decided tells them that the policy was asked at p, and what came of it. The caller holds mu.
-func (c *Collector) decided(p Point, d Decision) {
+func (c *Collector) decided(p policy.Point, d policy.Decision) {
 	c.seeLast(p.Now)
 	c.stats.Decisions[d.Action]++
 	if d.Reason == cappedReason {
@@ -42,7 +44,7 @@ func (c *Collector) ended(r *collection, end, processor time.Duration, freed int
 	if c.closed {
 		return
 	}
-	if r.gate.isSoft() && r.cycle.Limit > 0 && r.trigger != TriggerNatural { // of that one nobody knows when it began
+	if r.gate.isSoft() && r.cycle.Limit > 0 && r.trigger != policy.TriggerNatural { // of that one nobody knows when it began
 		c.noteOver(r.cycle, c.releases.dying(r.gate), r.gate.allocated-r.allocated)
 	}
 	c.noteBusy(end)

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // A bound is an object of a binding that has a finalizer.
@@ -20,7 +22,7 @@ type bound struct {
 func TestReleasesComeAfterFinalizers(t *testing.T) {
 	countsFinalizers(t)
 	quiet(t)
-	c := newCollector(t, Config{Policy: Spec{}.New()})
+	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
 	const objects = 200
 	var late, finalized, released atomic.Int64
 	for i := range objects {
@@ -34,7 +36,7 @@ func TestReleasesComeAfterFinalizers(t *testing.T) {
 		})
 		Own(c, o, int64(1+i%2*ownLarge), func(m *atomic.Int64) { m.Store(0); released.Add(1) }, o.memory)
 	}
-	cycle := c.Collect(TriggerExplicit)
+	cycle := c.Collect(policy.TriggerExplicit)
 	waitFor(t, 20*time.Second, func() bool { return released.Load() == objects })
 	if late.Load() > 0 || finalized.Load() != objects {
 		t.Errorf("%d of %d finalizers ran, %d of them after the release", finalized.Load(), objects, late.Load())
@@ -55,7 +57,7 @@ func countsFinalizers(t *testing.T) {
 // TestABlockedFinalizerIsToldOf: what waits for it stays live, and nobody waits for long.
 func TestABlockedFinalizerIsToldOf(t *testing.T) {
 	countsFinalizers(t)
-	c := newCollector(t, Config{Policy: Spec{}.New()})
+	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
 	c.releases.patience, c.releases.bound = releasePatience, releaseBound
 	block := make(chan struct{})
 	open := sync.OnceFunc(func() { close(block) })
@@ -66,7 +68,7 @@ func TestABlockedFinalizerIsToldOf(t *testing.T) {
 	<-began
 	var released atomic.Int64
 	ownFunc(c, new(thing), 100, func() { released.Add(1) })
-	soon(t, 20*time.Second, "a cycle beside a finalizer that blocks", func() { c.Collect(TriggerExplicit) })
+	soon(t, 20*time.Second, "a cycle beside a finalizer that blocks", func() { c.Collect(policy.TriggerExplicit) })
 	if s := c.Stats(); s.Pending != 1 || released.Load() != 0 {
 		t.Errorf("%d pending, %d released", s.Pending, released.Load())
 	}
@@ -79,7 +81,7 @@ func TestABlockedFinalizerIsToldOf(t *testing.T) {
 func TestCountLastsUntilMemoryIsBack(t *testing.T) {
 	countsFinalizers(t)
 	quiet(t)
-	c := newCollector(t, Config{Policy: Spec{}.New()})
+	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
 	const objects = 100
 	var back, early atomic.Int64
 	kept := new(bound)
@@ -106,7 +108,7 @@ func TestCountLastsUntilMemoryIsBack(t *testing.T) {
 			}
 		}
 	}()
-	freed := c.Collect(TriggerExplicit).Freed
+	freed := c.Collect(policy.TriggerExplicit).Freed
 	close(stop)
 	if freed != objects*10 || back.Load() != objects || early.Load() > 0 {
 		t.Errorf("freed %d, %d came back, %d times counted before", freed, back.Load(), early.Load())
@@ -120,7 +122,7 @@ func TestCountLastsUntilMemoryIsBack(t *testing.T) {
 // TestManyReleasesThatNeverReturn do not stop others, and the program is told.
 func TestManyReleasesThatNeverReturn(t *testing.T) {
 	log := &events{level: slog.LevelWarn}
-	c := newCollector(t, Config{Policy: Spec{}.New(), Limit: 1000, Caps: Caps{Cycles: 1}, Log: slog.New(log)})
+	c := newCollector(t, Config{Policy: policy.Spec{}.New(), Limit: 1000, Caps: Caps{Cycles: 1}, Log: slog.New(log)})
 	c.releases.patience, c.releases.bound = 1, 10
 	const bad, good = manyStuck + 2, 1000
 	block := make(chan struct{})
@@ -133,12 +135,12 @@ func TestManyReleasesThatNeverReturn(t *testing.T) {
 	for range good {
 		ownFunc(c, new(thing), 1, func() { released.Add(1) })
 	}
-	c.Collect(TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	waitFor(t, 30*time.Second, func() bool { return released.Load() == good && c.Stats().Pending == bad })
 	if c.Err() == nil {
 		t.Error("no error says that releases do not return")
 	}
-	c.Collect(TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	waitFor(t, 20*time.Second, func() bool { return len(log.of(logOverStuck, "")) > 0 })
 	if len(log.of(logOver, "")) > 0 || !c.Stats().OverLimit {
 		t.Errorf("the log says %+v", log.all)
@@ -152,11 +154,11 @@ func TestManyReleasesThatNeverReturn(t *testing.T) {
 func TestWhyOverTheLimit(t *testing.T) {
 	log := &events{level: slog.LevelWarn}
 	e := newPuppet()
-	c := newOn(e, Config{Caps: Caps{Cycles: 1, Assist: time.Nanosecond}, Idle: -1, Limit: 100, Log: slog.New(log)}, Spec{}.New())
+	c := newOn(e, Config{Caps: Caps{Cycles: 1, Assist: time.Nanosecond}, Idle: -1, Limit: 100, Log: slog.New(log)}, policy.Spec{}.New())
 	t.Cleanup(c.Close)
 	cycle := func(beside func()) {
 		done := make(chan struct{})
-		go func() { c.Collect(TriggerExplicit); close(done) }()
+		go func() { c.Collect(policy.TriggerExplicit); close(done) }()
 		end := <-e.marks
 		beside()
 		end <- 0
@@ -196,7 +198,7 @@ func TestWhyCyclesTakeMuchTime(t *testing.T) {
 	log := &events{level: slog.LevelInfo}
 	e := newPuppet()
 	e.each = time.Duration(runtime.GOMAXPROCS(0)) * time.Second
-	c := newOn(e, Config{Caps: uncapped, Idle: -1, Log: slog.New(log)}, &scripted{decide: func(Point) Decision { return Decision{Action: Overlap, Reason: "it pays"} }})
+	c := newOn(e, Config{Caps: uncapped, Idle: -1, Log: slog.New(log)}, &scripted{decide: func(policy.Point) policy.Decision { return policy.Decision{Action: policy.Overlap, Reason: "it pays"} }})
 	t.Cleanup(c.Close)
 	c.NewGate(new(level))
 	cycle := func() {
@@ -230,13 +232,13 @@ func TestThatCallersAreHeld(t *testing.T) {
 	}{{5 * time.Second, 0}, {10 * time.Second, 1}} {
 		log := &events{level: slog.LevelWarn}
 		e := newPuppet()
-		c := newOn(e, Config{Caps: uncapped, Idle: -1, Log: slog.New(log)}, MustParse("never").New())
+		c := newOn(e, Config{Caps: uncapped, Idle: -1, Log: slog.New(log)}, policy.MustParse("never").New())
 		c.NewGate(new(level))
 		for _, held := range []time.Duration{minute.held, 0} {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				c.Collect(TriggerExplicit)
+				c.Collect(policy.TriggerExplicit)
 			}()
 			end := <-e.marks
 			waitFor(t, 20*time.Second, func() bool {
@@ -258,7 +260,7 @@ func TestThatCallersAreHeld(t *testing.T) {
 
 // TestAFenceIsPassedWhenItsFinalizersHaveRun: others that were queued later may run before them.
 func TestAFenceIsPassedWhenItsFinalizersHaveRun(t *testing.T) {
-	c, _, _ := staged(t, Spec{}.New())
+	c, _, _ := staged(t, policy.Spec{}.New())
 	b := &batch{fence: fence{finalizers: 5}}
 	for i, step := range []struct {
 		queued, run uint64
@@ -288,7 +290,7 @@ func TestAFenceIsPassedWhenItsFinalizersHaveRun(t *testing.T) {
 
 // TestACycleTellsWhatWasWanted: the least that did not fit since the last one.
 func TestACycleTellsWhatWasWanted(t *testing.T) {
-	c, e, g := staged(t, Spec{}.New())
+	c, e, g := staged(t, policy.Spec{}.New())
 	for _, step := range []struct {
 		refused []int64
 		want    int64
@@ -297,7 +299,7 @@ func TestACycleTellsWhatWasWanted(t *testing.T) {
 			g.gate.Refused(bytes)
 		}
 		go func() { (<-e.marks) <- 0 }()
-		if got := c.Collect(TriggerExplicit).Wanted; got != step.want {
+		if got := c.Collect(policy.TriggerExplicit).Wanted; got != step.want {
 			t.Errorf("refused %d: the cycle says %d, want %d", step.refused, got, step.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -258,7 +259,7 @@ func (o *ownership) makeRoom(bytes, limit int64) {
 	if last := o.futile.Load(); last > 0 && o.live.Load()-last < limit/8 {
 		return
 	}
-	o.gate.c.Collect(TriggerRefusal)
+	o.gate.c.Collect(policy.TriggerRefusal)
 	if fits() {
 		o.futile.Store(0)
 	} else {

@@ -32,7 +32,7 @@ func (b *tomb) give(int)        { b.o.giveBack(1) }
 // owning is a collector on a puppet, whose memory of Own a test sets. Its limit is 100.
 func owning(t *testing.T) (*Collector, *puppet, *tomb) {
 	e := newPuppet()
-	c := newOn(e, Config{Caps: uncapped, Idle: -1, Limit: 100}, Spec{}.New())
+	c := newOn(e, Config{Caps: uncapped, Idle: -1, Limit: 100}, policy.Spec{}.New())
 	patient(c)
 	t.Cleanup(func() { atRest(t, c); c.Close() })
 	b := &tomb{o: c.own()}
@@ -65,7 +65,7 @@ func TestOwnAtItsLimitWaitsForTheCycleUnderWay(t *testing.T) {
 	b.o.take(100)
 	b.dead = 40
 	c.mu.Lock()
-	c.begin(TriggerExplicit, Decision{Action: Overlap}, b.o.gate, 0)
+	c.begin(policy.TriggerExplicit, policy.Decision{Action: policy.Overlap}, b.o.gate, 0)
 	c.mu.Unlock()
 	end := <-e.marks
 	more := make(chan int)
@@ -106,10 +106,10 @@ func TestOwnTriesAgainOnceACycleHasMadeRoom(t *testing.T) {
 
 // TestAPointHasWhatIsAskedForAndTheLimitOfNow: what Resize adds, and what SetLimit has set.
 func TestAPointHasWhatIsAskedForAndTheLimitOfNow(t *testing.T) {
-	var seen []Point
-	c := newOn(newPuppet(), Config{Caps: uncapped, Idle: -1, Limit: 1000}, &scripted{decide: func(p Point) Decision {
+	var seen []policy.Point
+	c := newOn(newPuppet(), Config{Caps: uncapped, Idle: -1, Limit: 1000}, &scripted{decide: func(p policy.Point) policy.Decision {
 		seen = append(seen, p)
-		return Decision{}
+		return policy.Decision{}
 	}})
 	t.Cleanup(c.Close)
 	owner := new(thing)
@@ -140,7 +140,7 @@ func TestCyclesCostWhatTheyFindAndWhatTheyKeep(t *testing.T) {
 			e.pass(100 * time.Microsecond)
 			end <- 0
 		}()
-		c.Collect(TriggerExplicit)
+		c.Collect(policy.TriggerExplicit)
 	}
 	want := policy.NewExpectation(1)
 	want.Learn(policy.Measured{Length: 100 * time.Microsecond, Processors: 1, Tracked: 90})
@@ -156,9 +156,9 @@ func TestCyclesCostWhatTheyFindAndWhatTheyKeep(t *testing.T) {
 func TestAccountIsAskedAboutAndRecorded(t *testing.T) {
 	var asked []int64
 	to := &recording{made: time.Now()}
-	c := newOn(newPuppet(), Config{Caps: uncapped, Idle: -1, Recorder: to}, &scripted{decide: func(p Point) Decision {
+	c := newOn(newPuppet(), Config{Caps: uncapped, Idle: -1, Recorder: to}, &scripted{decide: func(p policy.Point) policy.Decision {
 		asked = append(asked, p.Request)
-		return Decision{}
+		return policy.Decision{}
 	}})
 	t.Cleanup(c.Close)
 	for _, bytes := range []int64{10, 20, -5, -4, -1, -19, 7, -1, -7} {
@@ -189,7 +189,7 @@ func TestAccountIsAskedAboutAndRecorded(t *testing.T) {
 // live, one byte in 50 is 20 us; what is too short to be worth a timer stays owed.
 func TestACallerOwesItsShareOfTheCycle(t *testing.T) {
 	c, _, b := owning(t)
-	r := c.newCollection(TriggerPolicy, Decision{Action: Overlap}, b.o.gate)
+	r := c.newCollection(policy.TriggerPolicy, policy.Decision{Action: policy.Overlap}, b.o.gate)
 	r.live, r.expected = 50, time.Millisecond
 	for i, want := range []time.Duration{20, 60} {
 		if b.o.assist(r, int64(1+i)); time.Duration(b.o.owed.Load()) != want*time.Microsecond {
@@ -205,11 +205,11 @@ func TestACallerOwesItsShareOfTheCycle(t *testing.T) {
 // TestWhatDiesBetweenAllocationsIsAskedFor: after a cycle that freed something the policy is asked again,
 // although nothing is allocated.
 func TestWhatDiesBetweenAllocationsIsAskedFor(t *testing.T) {
-	c, err := New(Config{Policy: &scripted{decide: func(at Point) Decision {
+	c, err := New(Config{Policy: &scripted{decide: func(at policy.Point) policy.Decision {
 		if at.Request == 0 && at.Sample.Live > 0 {
-			return Decision{Action: Overlap}
+			return policy.Decision{Action: policy.Overlap}
 		}
-		return Decision{}
+		return policy.Decision{}
 	}}, Idle: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +221,7 @@ func TestWhatDiesBetweenAllocationsIsAskedFor(t *testing.T) {
 		Own(c, owner, 1<<20, func(int) {}, 0)
 	}
 	owners[0] = nil
-	c.Collect(TriggerPolicy)
+	c.Collect(policy.TriggerPolicy)
 	runtime.KeepAlive(owners)
 	owners = nil
 	waitFor(t, 20*time.Second, func() bool { return c.Stats().Freed == 2<<20 })

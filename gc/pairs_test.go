@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -54,7 +55,7 @@ type paired struct {
 }
 
 func pair(t *testing.T, a, b func(*paired)) {
-	c, err := New(Config{Policy: MustParse("always").New(), Limit: 1 << 20, Caps: Caps{Cycles: 1}, Idle: time.Millisecond})
+	c, err := New(Config{Policy: policy.MustParse("always").New(), Limit: 1 << 20, Caps: Caps{Cycles: 1}, Idle: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,14 +99,14 @@ func allMethods() map[string]func(*paired) {
 		"watch":       func(p *paired) { p.Collector.NewGate(new(level)).Close() },
 		"registry":    func(p *paired) { NewWeakRegistry(p.gate, 0, func(Slot, int, int64) {}).Close() },
 		"Close":       func(p *paired) { p.Close() },
-		"Collect":     func(p *paired) { p.Collect(TriggerExplicit) },
-		"Refusal":     func(p *paired) { p.Collect(TriggerRefusal) },
+		"Collect":     func(p *paired) { p.Collect(policy.TriggerExplicit) },
+		"Refusal":     func(p *paired) { p.Collect(policy.TriggerRefusal) },
 		"Wait":        func(p *paired) { p.Wait(); p.running() },
 		"Reap":        func(p *paired) { p.Reap() },
 		"natural":     func(p *paired) { runtime.GC() },
 		"Sync":        func(p *paired) { p.Sync(&WaitPlace{Name: "x"}, func() error { return nil }) },
 		"Due":         func(p *paired) { p.Due() },
-		"SetPolicy":   func(p *paired) { p.SetPolicy(MustParse("pacer").New()); p.Policy() },
+		"SetPolicy":   func(p *paired) { p.SetPolicy(policy.MustParse("pacer").New()); p.Policy() },
 		"SetLimit":    func(p *paired) { p.SetLimit(1 << 19) },
 		"SetRecorder": func(p *paired) { p.SetRecorder(p.sink); p.SetRecorder(nil) },
 		"Stats": func(p *paired) {

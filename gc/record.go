@@ -3,6 +3,7 @@ package gc
 import (
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -29,9 +30,9 @@ func (r *recorder) at(t time.Duration) int64 { return int64(t + r.ahead) }
 
 // decision records an answer. A policy may be asked at every allocation, so a
 // Skip there is recorded only where its reason changes.
-func (r *recorder) decision(p Point, d Decision) {
-	if p.At == Allocation {
-		if d.Action == Skip && d.Reason == r.last {
+func (r *recorder) decision(p policy.Point, d policy.Decision) {
+	if p.At == policy.Allocation {
+		if d.Action == policy.Skip && d.Reason == r.last {
 			return
 		}
 		r.last = d.Reason
@@ -57,7 +58,7 @@ func (r *recorder) pause(begin, length time.Duration, g *Gate) {
 	})
 }
 
-func (r *recorder) cycle(c Cycle, g *Gate) {
+func (r *recorder) cycle(c policy.Cycle, g *Gate) {
 	r.out.Record(trace.Event{
 		Time: r.at(c.Start), Kind: trace.Cycle, Space: space(g), Duration: c.Duration,
 		Bytes: c.Freed, Aux: uint32(c.Trigger),

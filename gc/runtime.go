@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 	"weak"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // An engine runs cycles, and says what Go's runtime has done and what time it
@@ -180,7 +182,7 @@ func displaced(runnable, cores int) int {
 // newProbe returns a weak pointer to an object that is garbage from the start.
 //
 //go:noinline
-func newProbe() weak.Pointer[Cycle] { return weak.Make(new(Cycle)) }
+func newProbe() weak.Pointer[policy.Cycle] { return weak.Make(new(policy.Cycle)) }
 
 // processor takes what Go counts, which is by the clock: where other programs have the processors, that is more than the process got,
 // which bounds it.

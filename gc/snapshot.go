@@ -3,6 +3,7 @@ package gc
 import (
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -20,7 +21,7 @@ type Snapshot struct {
 	Stats     Stats
 	Sources   []Watched         // what the collector watches: pools, gauges, and what was given to Own and Account
 	Libraries []Counted         // see Collector.Counters
-	Cycles    []Cycle           // the last ones, oldest first
+	Cycles    []policy.Cycle    // the last ones, oldest first
 	Decisions []Decided         // the last ones, oldest first; of skips in a row for one reason, only the first
 	Reasons   map[string]uint64 // how many decisions there were, by reason
 	Survivors []Survivor        // where the memory was given to Own that many cycles have not found dead, the largest site first; from samples
@@ -37,8 +38,8 @@ type Watched struct {
 
 // A Decided is a point and what the policy made of it.
 type Decided struct {
-	Point
-	Decision
+	policy.Point
+	policy.Decision
 	Repeats int // how often in a row the policy skipped for this reason, this time included
 }
 
@@ -74,7 +75,7 @@ const recentLen = 64
 
 // A journal remembers the last decisions and cycles.
 type journal struct {
-	cycles    ring[Cycle]
+	cycles    ring[policy.Cycle]
 	decisions ring[Decided]
 	reasons   map[string]*uint64
 	last      *uint64 // count of the last decision's reason
@@ -97,7 +98,7 @@ func (r *ring[T]) list() []T {
 	return all
 }
 
-func (j *journal) decided(p Point, d Decision) {
+func (j *journal) decided(p policy.Point, d policy.Decision) {
 	newest := j.decisions.newest()
 	if j.last == nil || d.Reason != newest.Reason {
 		if j.reasons == nil {
@@ -107,7 +108,7 @@ func (j *journal) decided(p Point, d Decision) {
 			j.last = new(uint64)
 			j.reasons[d.Reason] = j.last
 		}
-	} else if d.Action == Skip && newest.Action == Skip {
+	} else if d.Action == policy.Skip && newest.Action == policy.Skip {
 		*j.last++
 		newest.Repeats++
 		return
@@ -120,7 +121,7 @@ func (j *journal) decided(p Point, d Decision) {
 func (j *journal) lastReason() string {
 	all := j.decisions.list()
 	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].Action != Skip {
+		if all[i].Action != policy.Skip {
 			return all[i].Reason
 		}
 	}

@@ -3,6 +3,14 @@ package gc
 import (
 	"math"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
+)
+
+// Lengths of the arrays by Action and by Trigger.
+const (
+	actions  = policy.Block + 1
+	triggers = policy.TriggerExplicit + 1
 )
 
 // Stats counts what a collector has done since it was made.
@@ -24,7 +32,7 @@ type Stats struct {
 	Pending   int              // dead objects whose release has not ended yet
 	OverLimit bool             // the last cycle for the memory of Own left more than its limit; the log has why
 	Over      uint64           // how often that has begun
-	Last      Cycle            // the last cycle
+	Last      policy.Cycle     // the last cycle
 }
 
 // Stats returns the counts so far.
@@ -38,7 +46,7 @@ func (c *Collector) Stats() Stats {
 	return s
 }
 
-func (s *Stats) cycle(c Cycle, w Work, objects int) {
+func (s *Stats) cycle(c policy.Cycle, w Work, objects int) {
 	s.Cycles[c.Trigger]++
 	s.Freed += w.Freed
 	s.Objects += uint64(objects)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 func TestPausesAreCountedByLength(t *testing.T) {
@@ -26,10 +28,10 @@ func TestPausesAreCountedByLength(t *testing.T) {
 func TestBusyLeavesOutTheRuntimesOwnCycles(t *testing.T) {
 	var s Stats
 	for trigger := range triggers {
-		c := Cycle{Trigger: trigger, Duration: 1 << trigger}
+		c := policy.Cycle{Trigger: trigger, Duration: 1 << trigger}
 		s.cycle(c, workOf(c, 1, 0), 0)
 	}
-	if want := time.Duration(1<<triggers - 1 - 1<<TriggerNatural); s.Busy != want {
+	if want := time.Duration(1<<triggers - 1 - 1<<policy.TriggerNatural); s.Busy != want {
 		t.Errorf("busy %d, want %d", s.Busy, want)
 	}
 }

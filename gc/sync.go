@@ -4,6 +4,8 @@ import (
 	"runtime/trace"
 	"sync/atomic"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // A WaitPlace is a place in a program that waits: the end of a training step, the
@@ -41,7 +43,7 @@ func (c *Collector) Sync(place *WaitPlace, wait func() error) error {
 		place = &c.noPlace
 	}
 	begin := c.Now()
-	r, top, recorded := c.askBeforeWait(Point{Now: begin, At: Sync, Wait: place.Expected(), WillBlock: true})
+	r, top, recorded := c.askBeforeWait(policy.Point{Now: begin, At: policy.Sync, Wait: place.Expected(), WillBlock: true})
 
 	if trace.IsEnabled() {
 		wait = place.traced(wait)
@@ -62,11 +64,11 @@ func (c *Collector) Sync(place *WaitPlace, wait func() error) error {
 
 // askBeforeWait asks the policy at a sync point and obeys it. It returns the cycle
 // that the caller is to wait for after its own wait, or nil.
-func (c *Collector) askBeforeWait(p Point) (r *collection, top *Gate, recorded bool) {
+func (c *Collector) askBeforeWait(p policy.Point) (r *collection, top *Gate, recorded bool) {
 	c.mu.Lock()
 	defer c.unlock()
 	d, top := c.decide(p, nil, 0)
-	if r = c.obey(d, top, p.Now); d.Action != Block {
+	if r = c.obey(d, top, p.Now); d.Action != policy.Block {
 		r = nil
 	}
 	return r, top, c.recorder != nil

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // Caps bound what a collector takes from the program, whatever its policy says. The
@@ -127,12 +129,12 @@ func (t *throttle) stop() { t.pause.Store(&pause{until: math.MaxInt64}) }
 
 // learn is told of a cycle for g that has ended at now, took so much processor time, and
 // left kept bytes of those that were live before it.
-func (t *throttle) learn(c Cycle, g *Gate, now, processor time.Duration, kept int64) {
+func (t *throttle) learn(c policy.Cycle, g *Gate, now, processor time.Duration, kept int64) {
 	if t.Cycles >= 1 || g == nil {
 		t.pause.Store(nil)
 		return
 	}
-	ours := c.Trigger != TriggerNatural
+	ours := c.Trigger != policy.TriggerNatural
 	if ours {
 		t.next = max(t.next, c.Start) + time.Duration(float64(processor)/(t.Cycles*float64(runtime.GOMAXPROCS(0))))
 	}

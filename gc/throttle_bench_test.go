@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
+	policy0 "github.com/eagergc/eagergc/gc/policy"
 )
 
 // BenchmarkReachable is a service that can reach 90 to 120 % of its limit: what
@@ -42,7 +43,7 @@ func BenchmarkReachable(b *testing.B) {
 				b.ReportMetric(ratios[len(ratios)/2], "of-never")
 				b.ReportMetric(byCPU[len(byCPU)/2], "cpu-of-never")
 				s := ours.c.Stats()
-				b.ReportMetric(float64(total(s.Cycles)-s.Cycles[TriggerNatural])/float64(b.N), "cycles/op")
+				b.ReportMetric(float64(total(s.Cycles)-s.Cycles[policy.TriggerNatural])/float64(b.N), "cycles/op")
 				runtime.KeepAlive(never.kept)
 				runtime.KeepAlive(ours.kept)
 			})
@@ -62,7 +63,7 @@ const (
 )
 
 func newService(b *testing.B, policy string, percent int) *service {
-	s := &service{c: embed(b, Config{Policy: MustParse(policy).New(), Limit: serviceLimit})}
+	s := &service{c: embed(b, Config{Policy: policy0.MustParse(policy).New(), Limit: serviceLimit})}
 	for range serviceLimit / serviceOwns * percent / 100 {
 		o := new(thing)
 		s.kept = append(s.kept, o)

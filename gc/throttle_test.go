@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // TestNoSecondHoldsCallersForMoreThanTheirShare: callers come at random, alone or
@@ -54,7 +56,7 @@ func TestCyclesThatFreeLittleRestTwiceAsLongEachTime(t *testing.T) {
 	b := throttle{Caps: usualCaps()}
 	g := &Gate{source: new(level), liveAfter: 1000}
 	now := time.Second
-	cycle := Cycle{Start: now, Duration: 10 * ms, Trigger: TriggerPolicy, Freed: 1, LiveAfter: 1000}
+	cycle := policy.Cycle{Start: now, Duration: 10 * ms, Trigger: policy.TriggerPolicy, Freed: 1, LiveAfter: 1000}
 	for n, want := range []time.Duration{160 * ms, 320 * ms, 640 * ms, 1280 * ms} {
 		b.learn(cycle, g, now, 0, 1000)
 		if b.mayAsk(now+want-1, g, 1000) || !b.mayAsk(now+want, g, 1000) || !b.mayAsk(now, g, 874) || b.mayAsk(now, g, 876) || b.mayAsk(now, new(Gate), 800) ||
@@ -62,11 +64,11 @@ func TestCyclesThatFreeLittleRestTwiceAsLongEachTime(t *testing.T) {
 			t.Fatalf("after %d such cycles: %+v, want %v", n+1, b.pause.Load(), want)
 		}
 	}
-	if b.learn(Cycle{Start: now, Duration: 10 * ms, Freed: 500, LiveAfter: 500}, g, now, 0, 500); !b.mayAsk(now, g, 1000) {
+	if b.learn(policy.Cycle{Start: now, Duration: 10 * ms, Freed: 500, LiveAfter: 500}, g, now, 0, 500); !b.mayAsk(now, g, 1000) {
 		t.Errorf("after one that freed half: %+v", b.pause.Load())
 	}
 	g.soft = true
-	if b.learn(Cycle{Start: now, Duration: 10 * ms, Freed: 500, LiveAfter: 950, Limit: 1000}, g, now, 0, 950); b.mayAsk(now+200*ms-1, g, 950) || !b.mayAsk(now+200*ms, g, 950) {
+	if b.learn(policy.Cycle{Start: now, Duration: 10 * ms, Freed: 500, LiveAfter: 950, Limit: 1000}, g, now, 0, 950); b.mayAsk(now+200*ms-1, g, 950) || !b.mayAsk(now+200*ms, g, 950) {
 		t.Errorf("where most of the limit is reachable: %+v, want 200ms", b.pause.Load())
 	}
 	free := throttle{Caps: Caps{Cycles: 1}}
@@ -80,7 +82,7 @@ func TestCyclesThatFreeLittleRestTwiceAsLongEachTime(t *testing.T) {
 func TestCyclesKeepToTheirShareOfTheProcessor(t *testing.T) {
 	e := newPuppet()
 	e.each = 3 * ms * time.Duration(runtime.GOMAXPROCS(0)) // each on all cores
-	c := newOn(e, Config{Caps: usualCaps(), Idle: -1}, &scripted{decide: func(Point) Decision { return Decision{Action: Overlap} }})
+	c := newOn(e, Config{Caps: usualCaps(), Idle: -1}, &scripted{decide: func(policy.Point) policy.Decision { return policy.Decision{Action: policy.Overlap} }})
 	defer c.Close()
 	src := new(shrinking)
 	src.at.Live, src.at.Limit = 100, 1000
@@ -119,7 +121,7 @@ func TestWhoAsksGivesWay(t *testing.T) {
 	}{{true, time.Second, 1}, {false, time.Second, 0}, {true, 0, 0}} {
 		e := newPuppet()
 		e.busy = c.busy
-		collector := newOn(e, Config{Caps: usualCaps(), Idle: -1}, &scripted{decide: func(Point) Decision { return Decision{Action: Overlap} }})
+		collector := newOn(e, Config{Caps: usualCaps(), Idle: -1}, &scripted{decide: func(policy.Point) policy.Decision { return policy.Decision{Action: policy.Overlap} }})
 		e.pass(c.saved)
 		go func() {
 			end := <-e.marks
@@ -147,7 +149,7 @@ func TestCyclesInARowOweTogether(t *testing.T) {
 	g := &Gate{source: new(level)}
 	each := 100 * ms * time.Duration(runtime.GOMAXPROCS(0)) // of all processors, which is 400 ms of the share
 	for i, next := range []time.Duration{1400, 1800, 2200} {
-		c := Cycle{Start: time.Second + time.Duration(i)*100*ms, Duration: 100 * ms, Trigger: TriggerExplicit, Freed: 500, LiveAfter: 500}
+		c := policy.Cycle{Start: time.Second + time.Duration(i)*100*ms, Duration: 100 * ms, Trigger: policy.TriggerExplicit, Freed: 500, LiveAfter: 500}
 		b.learn(c, g, c.Start+c.Duration, each, 500)
 		if b.mayBegin(next*ms-1) || !b.mayBegin(next*ms) {
 			t.Errorf("after %d cycles the next may begin at %v, want %v ms", i+1, b.next, int64(next))
@@ -172,7 +174,7 @@ func TestWhatIsNotHeldIsSaved(t *testing.T) {
 
 // TestAChangeEndsTheBackOff: after another limit cycles may be worth it again.
 func TestAChangeEndsTheBackOff(t *testing.T) {
-	c, e, g := staged(t, Spec{}.New())
+	c, e, g := staged(t, policy.Spec{}.New())
 	c.mu.Lock()
 	c.throttle.futile = 5
 	c.throttle.pause.Store(&pause{until: time.Hour, gate: g.gate})

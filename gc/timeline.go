@@ -3,6 +3,7 @@ package gc
 import (
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -165,10 +166,10 @@ func (c *Collector) worked(now time.Duration, x Work) {
 }
 
 // workOf is a cycle that took so much processor time and gave back freed bytes.
-func workOf(c Cycle, processor time.Duration, freed int64) Work {
+func workOf(c policy.Cycle, processor time.Duration, freed int64) Work {
 	w := Work{Freed: freed}
 	w.Cycles[c.Trigger] = 1
-	if c.Trigger != TriggerNatural { // that one's duration is a guess, and its processor time nobody's
+	if c.Trigger != policy.TriggerNatural { // that one's duration is a guess, and its processor time nobody's
 		w.Busy, w.Processor = c.Duration, processor
 	}
 	return w

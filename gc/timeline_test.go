@@ -3,15 +3,17 @@ package gc
 import (
 	"testing"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // A cycle's tooth is in the timeline as it was: its top right before what is dead is
 // given back, which is above what the policy was asked about, and its bottom after.
 func TestTimelineHasTheTeethOfTheSaw(t *testing.T) {
-	c, e, g := staged(t, Spec{}.New())
+	c, e, g := staged(t, policy.Spec{}.New())
 	e.pass(time.Second)
-	got := make(chan Cycle)
-	go func() { got <- c.Collect(TriggerExplicit) }()
+	got := make(chan policy.Cycle)
+	go func() { got <- c.Collect(policy.TriggerExplicit) }()
 	end := <-e.marks
 	awaitHeld(c)
 	g.at.Live, g.dead = 900, 700 // allocated beside the mark
@@ -36,7 +38,7 @@ func TestTimelineHasTheTeethOfTheSaw(t *testing.T) {
 		t.Errorf("%d to %d bytes, want 100 to 900", least, most)
 	}
 	w, _ := l.Last(time.Hour)
-	if w.Cycles[TriggerExplicit] != 1 || w.Busy != 30*ms || w.Held != 30*ms || w.Longest != 30*ms || w.Freed != 700 || w.Processor != 8*ms {
+	if w.Cycles[policy.TriggerExplicit] != 1 || w.Busy != 30*ms || w.Held != 30*ms || w.Longest != 30*ms || w.Freed != 700 || w.Processor != 8*ms {
 		t.Errorf("%+v", w)
 	}
 	e.pass(time.Second)
@@ -52,7 +54,7 @@ func TestTimelineHasTheTeethOfTheSaw(t *testing.T) {
 // However long a collector lives, the extremes of the last minutes are kept, and the
 // memory that this takes does not grow.
 func TestTimelineForgetsTheOldest(t *testing.T) {
-	c, e, g := staged(t, Spec{}.New())
+	c, e, g := staged(t, policy.Spec{}.New())
 	const each, last = 10 * ms, 20 * time.Minute
 	for now := time.Duration(0); now < last; now += each {
 		g.at.Live = int64(now / each % 1000)
@@ -90,7 +92,7 @@ func TestTimelineForgetsTheOldest(t *testing.T) {
 
 // What a clock that was read long ago says goes to no step before its own.
 func TestTimelineWithALateClock(t *testing.T) {
-	c, e, g := staged(t, Spec{}.New())
+	c, e, g := staged(t, policy.Spec{}.New())
 	e.pass(time.Hour)
 	c.Snapshot()
 	g.at.Live = 5000

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -277,9 +278,9 @@ func (g *Gate) rose(live, request int64) {
 	now := c.Now()
 	c.mu.Lock()
 	defer c.unlock()
-	d, top := c.decide(Point{Now: now, At: Allocation, Request: request}, g, live)
-	if d.Action == Block {
-		d.Action = Overlap
+	d, top := c.decide(policy.Point{Now: now, At: policy.Allocation, Request: request}, g, live)
+	if d.Action == policy.Block {
+		d.Action = policy.Overlap
 	}
 	c.obey(d, top, now)
 }
@@ -324,7 +325,7 @@ func (g *gaugeWalk) promoteAll() {
 // finds what is due, gives way to the program after each span; the next cycle begins with what is left of the
 // sweep, and does not give way. So the next cycle may start before this one is measured; then both are measured together.
 func (g *gaugeWalk) walk(r *collection) {
-	g.begin(r.trigger != TriggerNatural)
+	g.begin(r.trigger != policy.TriggerNatural)
 	r.await(slice, g.settled)
 	r.credit(g.gate, g.credit())
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/policy"
+	policy0 "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -29,7 +31,7 @@ func (f *foreign) alloc(n int64) *handle {
 // watched returns a collector with a gauge of f.
 func watched(t *testing.T, f *foreign, policy string) (*Collector, *Gauge) {
 	t.Helper()
-	c, err := New(Config{Policy: MustParse(policy).New()})
+	c, err := New(Config{Policy: policy0.MustParse(policy).New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func TestGaugeStaysLow(t *testing.T) {
 		time.Sleep(time.Duration(100+f.bytes.Load()>>15) * time.Microsecond) // cleanups may come late
 	}
 	s := c.Stats()
-	if s.Cycles[TriggerPolicy] == 0 || s.Exposed != 0 {
+	if s.Cycles[policy.TriggerPolicy] == 0 || s.Exposed != 0 {
 		t.Errorf("want cycles of the policy, and nobody held: %+v", s)
 	}
 	waitFor(t, 20*time.Second, func() bool { // since cycles give back
@@ -82,12 +84,12 @@ func TestGaugeOfHeldMemoryRests(t *testing.T) {
 		return g.Resting() > 0
 	})
 	c.Wait() // that cycle is counted
-	before := c.Stats().Cycles[TriggerPolicy]
+	before := c.Stats().Cycles[policy.TriggerPolicy]
 	for range 200 {
 		f.bytes.Add(1 << 10)
 		g.Look()
 	}
-	if after := c.Stats().Cycles[TriggerPolicy]; after > before {
+	if after := c.Stats().Cycles[policy.TriggerPolicy]; after > before {
 		t.Errorf("%d cycles while the gauge rests", after-before)
 	}
 	runtime.KeepAlive(held)
@@ -165,7 +167,7 @@ func TestBackoff(t *testing.T) {
 func TestGaugeFallsLate(t *testing.T) {
 	var bytes atomic.Int64
 	bytes.Store(100)
-	c, err := New(Config{Policy: Spec{}.New()})
+	c, err := New(Config{Policy: policy.Spec{}.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +189,7 @@ func TestGaugeIsRecorded(t *testing.T) {
 	rec := &recording{made: time.Now()}
 	var bytes atomic.Int64
 	bytes.Store(5)
-	c := embed(t, Config{Policy: Spec{}.New(), Recorder: rec})
+	c := embed(t, Config{Policy: policy.Spec{}.New(), Recorder: rec})
 	g := Watch(c, bytes.Load)
 	for _, level := range []int64{12, 6, 20} { // 5 + 7, then the oldest 5 and a part of the 7 go
 		bytes.Store(level)
@@ -275,14 +277,14 @@ func TestGaugeThatStandsStillAsks(t *testing.T) {
 		g.Look()
 		return g.seldom() == slice
 	})
-	before := c.Stats().Cycles[TriggerPolicy]
-	waitFor(t, 20*time.Second, func() bool { return c.Stats().Cycles[TriggerPolicy] > before && g.seldom() == lookSeldom })
+	before := c.Stats().Cycles[policy.TriggerPolicy]
+	waitFor(t, 20*time.Second, func() bool { return c.Stats().Cycles[policy.TriggerPolicy] > before && g.seldom() == lookSeldom })
 }
 
 // TestWatchBesideClose: gauges come while the collector closes.
 func TestWatchBesideClose(t *testing.T) {
 	for range 300 {
-		c, err := New(Config{Policy: Spec{}.New()})
+		c, err := New(Config{Policy: policy.Spec{}.New()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +305,7 @@ func TestWatchBesideClose(t *testing.T) {
 func TestAGaugeBelowZero(t *testing.T) {
 	for _, policy := range []string{HostPolicy, DefaultPolicy, "sqrt", "growth:1"} {
 		var bytes atomic.Int64
-		c := embed(t, Config{Policy: MustParse(policy).New()})
+		c := embed(t, Config{Policy: policy0.MustParse(policy).New()})
 		g := Watch(c, bytes.Load)
 		for _, level := range []int64{1 << 30, -1 << 30, math.MinInt64, 1 << 30, math.MaxInt64, 1 << 30} {
 			bytes.Store(level)
@@ -311,7 +313,7 @@ func TestAGaugeBelowZero(t *testing.T) {
 				t.Errorf("%s: reads %d", policy, got)
 			}
 		}
-		c.Collect(TriggerExplicit)
+		c.Collect(policy0.TriggerExplicit)
 		g.Look()
 		g.Close()
 		if err := c.Err(); err != nil || c.Policy() == "never" {
@@ -323,7 +325,7 @@ func TestAGaugeBelowZero(t *testing.T) {
 // TestAGaugeThatPanics is off, and the program goes on.
 func TestAGaugeThatPanics(t *testing.T) {
 	var calls atomic.Int64
-	c := embed(t, Config{Policy: Spec{}.New()})
+	c := embed(t, Config{Policy: policy.Spec{}.New()})
 	g := Watch(c, func() int64 {
 		if calls.Add(1) > 2 {
 			panic("the library is gone")
@@ -335,7 +337,7 @@ func TestAGaugeThatPanics(t *testing.T) {
 	if got := g.Look(); got != 100 || calls.Load() != 3 || !strings.Contains(c.Err().Error(), "the library is gone") {
 		t.Errorf("reads %d after %d calls: %v", got, calls.Load(), c.Err())
 	}
-	c.Collect(TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	g.Close()
 }
 
@@ -364,7 +366,7 @@ func TestNoCycleWhileFinalizersAreDue(t *testing.T) {
 		g.Look()
 		time.Sleep(time.Millisecond) // a cycle is counted once it has ended
 	}
-	asked := c.Stats().Cycles[TriggerPolicy]
+	asked := c.Stats().Cycles[policy.TriggerPolicy]
 	lock.Unlock()
 	if asked != 0 {
 		t.Errorf("%d cycles while finalizers were due", asked)
@@ -372,7 +374,7 @@ func TestNoCycleWhileFinalizersAreDue(t *testing.T) {
 	waitFor(t, 20*time.Second, func() bool {
 		f.alloc(1 << 20)
 		g.Look()
-		return c.Stats().Cycles[TriggerPolicy] > 0
+		return c.Stats().Cycles[policy.TriggerPolicy] > 0
 	})
 }
 
@@ -402,7 +404,7 @@ func TestDue(t *testing.T) {
 
 // TestAGaugesYieldIsCreditedOnce, though cycles may come before the last one was judged.
 func TestAGaugesYieldIsCreditedOnce(t *testing.T) {
-	c := embed(t, Config{Policy: Spec{}.New()})
+	c := embed(t, Config{Policy: policy.Spec{}.New()})
 	g := Watch(c, func() int64 { return 50 })
 	defer g.Close()
 	g.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -15,7 +16,7 @@ import (
 // TestRegistryAgainstAModel holds slots to their words: a slot gives up its own
 // word, once, however often its place has been used since.
 func TestRegistryAgainstAModel(t *testing.T) {
-	c := newCollector(t, Config{Policy: Spec{}.New()})
+	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
 	schedules(t, 100, func(t *draw) {
 		given := make(map[int]int64)
 		r := NewWeakRegistry(c.own().gate, 1<<20, func(_ Slot, w int, bytes int64) { given[w] = bytes })
@@ -54,7 +55,7 @@ func TestRegistryAgainstAModel(t *testing.T) {
 						all[i].owner, gone[i], want[i] = nil, true, true
 					}
 				}
-				c.Collect(TriggerExplicit)
+				c.Collect(policy.TriggerExplicit)
 				if len(given) != len(want) {
 					t.Fatalf("gave back %d objects, want %d", len(given), len(want))
 				}
@@ -83,9 +84,9 @@ func (l *level) Allocated() int64        { return l.at.Live }
 func TestTheSpaceUnderMostPressureDecides(t *testing.T) {
 	quiet(t)
 	var asked []pressure.Space
-	c := newCollector(t, Config{Policy: &scripted{decide: func(p Point) Decision {
+	c := newCollector(t, Config{Policy: &scripted{decide: func(p policy.Point) policy.Decision {
 		asked = append(asked, p.Sample.Space)
-		return Decision{Wake: p.Sample.Limit / 2} // half the limit, whatever the space
+		return policy.Decision{Wake: p.Sample.Limit / 2} // half the limit, whatever the space
 	}}})
 	host := &level{pressure.Sample{Space: pressure.Host, Live: 10, Limit: 100}}
 	device := &level{pressure.Sample{Space: pressure.Device(0), Live: 300, Limit: 1000}}
@@ -144,20 +145,20 @@ func TestRecorderIsToldWhatHappened(t *testing.T) {
 	c := newCollector(t, Config{
 		Space:    pressure.Pinned,
 		Recorder: rec,
-		Policy: &scripted{decide: func(p Point) Decision {
-			if p.At == Sync {
-				return Decision{Action: Overlap, Reason: "waits"}
+		Policy: &scripted{decide: func(p policy.Point) policy.Decision {
+			if p.At == policy.Sync {
+				return policy.Decision{Action: policy.Overlap, Reason: "waits"}
 			}
-			return Decision{Reason: "skip"}
+			return policy.Decision{Reason: "skip"}
 		}},
 	})
 	for range 3 {
 		ownFunc(c, new(thing), 5, func() {})
 	}
 	c.Sync(&WaitPlace{Name: "step"}, func() error { c.Wait(); return nil })
-	c.Collect(TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	c.SetRecorder(nil)
-	c.Collect(TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	var got []string
 	for _, e := range rec.Events {
 		text := rec.Trace.Label(e)
@@ -165,7 +166,7 @@ func TestRecorderIsToldWhatHappened(t *testing.T) {
 			text = "here"
 		}
 		if e.Kind == trace.Cycle {
-			text = Trigger(e.Aux).String()
+			text = policy.Trigger(e.Aux).String()
 			if e.Duration <= 0 {
 				t.Errorf("cycle without a duration: %+v", e)
 			}
@@ -213,11 +214,11 @@ func TestAPolicySeesWhatACycleFreesWhenItEnds(t *testing.T) {
 	quiet(t)
 	const objects = 100
 	src := &shrinking{level{pressure.Sample{Live: objects, Limit: 2 * objects}}, objects}
-	var seen []Point
-	var ended []Cycle
+	var seen []policy.Point
+	var ended []policy.Cycle
 	c := newCollector(t, Config{Policy: &scripted{
-		decide:  func(p Point) Decision { seen = append(seen, p); return Decision{} },
-		observe: func(c Cycle) { ended = append(ended, c) },
+		decide:  func(p policy.Point) policy.Decision { seen = append(seen, p); return policy.Decision{} },
+		observe: func(c policy.Cycle) { ended = append(ended, c) },
 	}})
 	gate := c.NewGate(src)
 	given, middle, goOn := 0, make(chan bool), make(chan bool)
@@ -234,7 +235,7 @@ func TestAPolicySeesWhatACycleFreesWhenItEnds(t *testing.T) {
 	}
 	done := make(chan bool)
 	go func() {
-		c.Collect(TriggerExplicit)
+		c.Collect(policy.TriggerExplicit)
 		close(done)
 	}()
 	<-middle
@@ -256,7 +257,7 @@ func TestAPolicySeesWhatACycleFreesWhenItEnds(t *testing.T) {
 // TestWhatIsForgottenIsNotKept: a release may refer to much, which must not stay
 // reachable through the slot that it had.
 func TestWhatIsForgottenIsNotKept(t *testing.T) {
-	c := newCollector(t, Config{Policy: Spec{}.New()})
+	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
 	r := NewWeakRegistry(c.own().gate, 0, func(Slot, *thing, int64) {})
 	kept, byHand, byCycle := new(thing), new(thing), new(thing)
 	gone := []weak.Pointer[thing]{weak.Make(byHand), weak.Make(byCycle)}
@@ -264,7 +265,7 @@ func TestWhatIsForgottenIsNotKept(t *testing.T) {
 	Track(r, new(thing), 1, byCycle)
 	r.Untrack(slot)
 	byHand, byCycle = nil, nil
-	c.Collect(TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	for i := range gone {
 		waitFor(t, 20*time.Second, func() bool { runtime.GC(); return gone[i].Value() == nil })
 	}

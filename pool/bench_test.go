@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool/internal/cmalloc"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -283,7 +284,7 @@ func BenchmarkReading(b *testing.B) {
 // BenchmarkAllocFree; at a sync, one op is Sync with nothing to wait for.
 func BenchmarkPoint(b *testing.B) {
 	open := func(b *testing.B) *Pool {
-		c, err := gc.New(gc.Config{Policy: gc.MustParse("threshold:0.9").New()})
+		c, err := gc.New(gc.Config{Policy: policy.MustParse("threshold:0.9").New()})
 		if err != nil {
 			b.Fatal(err)
 		}

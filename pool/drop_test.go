@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -71,7 +72,7 @@ type dropRun struct {
 }
 
 func (d *dropRun) run(t *testing.T) {
-	c, err := gc.New(gc.Config{Policy: gc.MustParse(d.policy).New()})
+	c, err := gc.New(gc.Config{Policy: policy.MustParse(d.policy).New()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool/internal/cmalloc"
 )
 
@@ -56,7 +57,7 @@ func Example_cMemory() {
 			p.Close()
 		}
 	}
-	collector.Collect(gc.TriggerExplicit)
+	collector.Collect(policy.TriggerExplicit)
 	for collector.Stats().Pending > 0 { // a free that takes long outlasts its cycle
 		time.Sleep(time.Millisecond)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/debug"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -95,7 +96,7 @@ func Example_recording() {
 	if err != nil {
 		log.Print("goes on without a recording: ", err) // a nil recorder is off
 	}
-	collector, err := gc.New(gc.Config{Policy: gc.MustParse("always").New(), Caps: gc.Caps{Cycles: 1}, Recorder: recorder})
+	collector, err := gc.New(gc.Config{Policy: policy.MustParse("always").New(), Caps: gc.Caps{Cycles: 1}, Recorder: recorder})
 	if err != nil {
 		log.Fatal(err)
 	}

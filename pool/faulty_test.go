@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
@@ -297,7 +298,7 @@ func (panicky) Drop()  { panic("drop") }
 // A program that keeps asking for what does not fit must not spend its time on
 // collections, and is served as soon as somebody frees.
 func TestFutileCollectionsBackOff(t *testing.T) {
-	c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
+	c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

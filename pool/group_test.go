@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -118,7 +119,7 @@ func TestPoolsOfADeviceMakeRoomForEachOther(t *testing.T) {
 func TestGarbageOfOnePoolServesAnother(t *testing.T) {
 	for _, one := range []bool{true, false} {
 		d := newSmall(64 * mib)
-		c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
+		c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,40 +171,40 @@ func TestPressureIsTheDevices(t *testing.T) {
 
 // TestThePolicyIsToldWhatDidNotFit: the device has less than the limit says.
 func TestThePolicyIsToldWhatDidNotFit(t *testing.T) {
-	var cycles []gc.Cycle
-	c, err := gc.New(gc.Config{Policy: &told{gc.Spec{}.New(), &cycles}})
+	var cycles []policy.Cycle
+	c, err := gc.New(gc.Config{Policy: &told{policy.Spec{}.New(), &cycles}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	p := open(t, pool.Config{Upstream: newSmall(100 * mib), Space: pressure.Device(0), Collector: c, Limits: hard(100 * mib)})
 	x, _ := p.Alloc(60*mib, 0)
-	c.Collect(gc.TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	if _, err := p.Alloc(50*mib, 0); err == nil {
 		t.Error("more than there is was handed out")
 	}
-	c.Collect(gc.TriggerExplicit)
-	if n := len(cycles); n < 3 || cycles[0].Wanted != 0 || cycles[1].Wanted != 110*mib || cycles[1].Trigger != gc.TriggerRefusal || cycles[n-1].Wanted != 0 {
+	c.Collect(policy.TriggerExplicit)
+	if n := len(cycles); n < 3 || cycles[0].Wanted != 0 || cycles[1].Wanted != 110*mib || cycles[1].Trigger != policy.TriggerRefusal || cycles[n-1].Wanted != 0 {
 		t.Errorf("told of %+v, want 110 MiB in the ladder's alone", cycles)
 	}
 	p.Free(x)
 }
 
 type told struct {
-	gc.Policy
-	cycles *[]gc.Cycle
+	policy.Policy
+	cycles *[]policy.Cycle
 }
 
-func (o *told) Observe(c gc.Cycle) { *o.cycles = append(*o.cycles, c) }
+func (o *told) Observe(c policy.Cycle) { *o.cycles = append(*o.cycles, c) }
 
 type sampling struct{ seen *[]pressure.Sample }
 
-func (s *sampling) Decide(p gc.Point) gc.Decision {
+func (s *sampling) Decide(p policy.Point) policy.Decision {
 	*s.seen = append(*s.seen, p.Sample)
-	return gc.Decision{Reason: "looks"}
+	return policy.Decision{Reason: "looks"}
 }
-func (*sampling) Observe(gc.Cycle) {}
-func (*sampling) String() string   { return "sampling" }
+func (*sampling) Observe(policy.Cycle) {}
+func (*sampling) String() string       { return "sampling" }
 
 // Limits are those of the device: shares of it, and those that only one pool names.
 func TestLimitsBelongToDevices(t *testing.T) {

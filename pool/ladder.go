@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool/internal/guard"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -155,7 +155,7 @@ func (p *Pool) takeStep(s Step) error {
 		case StepWait:
 			c.Wait()
 		case StepCollect:
-			c.Collect(gc.TriggerRefusal)
+			c.Collect(policy.TriggerRefusal)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -118,7 +119,7 @@ func soon(t *testing.T, do func()) {
 func TestNoLockIsHeldDuringCalls(t *testing.T) {
 	for name, cfg := range map[string]pool.Config{"caching": {}, "direct": {Direct: true}, "sites": {Sites: 1}} {
 		t.Run(name, func(t *testing.T) {
-			c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
+			c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +174,7 @@ func driveAll(t *testing.T, u *needy, p *pool.Pool, c *gc.Collector) {
 			a.Do(func([]byte) error { return u.touch("do") })
 			a.Reach(func(array.Memory) error { return u.touch("reach") })
 		}
-		c.Collect(gc.TriggerExplicit)
+		c.Collect(policy.TriggerExplicit)
 		p.Use(big, 5)
 		p.Free(big)
 		p.Sync(nil, func() error { return u.touch("sync") })

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
@@ -24,7 +25,7 @@ import (
 // nothing when a closed pool's last block is back.
 func TestPoolAgainstAModelOfADevice(t *testing.T) {
 	schedules(t, 300, func(rt *schedule) {
-		c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
+		c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
@@ -17,7 +18,7 @@ import (
 // dead to the byte, memory that nobody else has written to.
 func TestPoolAgainstModel(t *testing.T) {
 	schedules(t, 100, func(rt *schedule) {
-		c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
+		c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
 		if err != nil {
 			t.Fatal(err)
 		}

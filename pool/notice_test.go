@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -13,14 +14,14 @@ import (
 // A listening policy keeps what it is asked at allocations.
 type listening struct{ asked [][2]int64 }
 
-func (p *listening) Decide(at gc.Point) gc.Decision {
-	if at.At == gc.Allocation {
+func (p *listening) Decide(at policy.Point) policy.Decision {
+	if at.At == policy.Allocation {
 		p.asked = append(p.asked, [2]int64{at.Sample.Live, at.Request})
 	}
-	return gc.Decision{}
+	return policy.Decision{}
 }
-func (*listening) Observe(gc.Cycle) {}
-func (*listening) String() string   { return "listening" }
+func (*listening) Observe(policy.Cycle) {}
+func (*listening) String() string       { return "listening" }
 
 // TestThePolicyIsAskedAtAllocations: with what is live, and the size that is handed out.
 func TestThePolicyIsAskedAtAllocations(t *testing.T) {

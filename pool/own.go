@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -41,7 +42,7 @@ func (p *Pool) collector() (*collecting, error) {
 	if p.closed.Load() {
 		return nil, ErrClosed
 	}
-	c, err := gc.New(gc.Config{Policy: gc.Spec{}.New(), Recorder: p.sink.Load().orNil()})
+	c, err := gc.New(gc.Config{Policy: policy.Spec{}.New(), Recorder: p.sink.Load().orNil()})
 	if err != nil {
 		return nil, fmt.Errorf("pool: %w", err)
 	}

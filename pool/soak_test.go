@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
@@ -117,11 +118,11 @@ func TestSoak(t *testing.T) {
 func meddle(t *testing.T, rng *rand.Rand, p *pool.Pool, c *gc.Collector) {
 	switch rng.IntN(4) {
 	case 0:
-		c.SetPolicy(gc.MustParse([]string{"pacer", "cudajl", "never", "threshold:0.8", "always"}[rng.IntN(5)]).New())
+		c.SetPolicy(policy.MustParse([]string{"pacer", "cudajl", "never", "threshold:0.8", "always"}[rng.IntN(5)]).New())
 	case 1:
 		p.Reclaim(pool.Step(rng.IntN(int(pool.StepDrop) + 1)))
 	case 2:
-		c.Collect(gc.TriggerExplicit)
+		c.Collect(policy.TriggerExplicit)
 	case 3:
 		p.SetLimits(pressure.Limits{Hard: pressure.Limit{Bytes: int64(40+rng.IntN(24)) * mib}, Soft: pressure.Limit{Bytes: int64(rng.IntN(64)) * mib}})
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
@@ -59,7 +60,7 @@ func TestStressTogether(t *testing.T) {
 				work.Add(1)
 				go func() {
 					defer work.Done()
-					for (c.Collect(gc.TriggerExplicit) != gc.Cycle{}) {
+					for (c.Collect(policy.TriggerExplicit) != policy.Cycle{}) {
 						c.Sync(nil, func() error { return nil })
 					}
 				}()
@@ -138,7 +139,7 @@ func (s *everything) use(rng *rand.Rand) {
 		case 9:
 			s.c.Sync(site, func() error { runtime.Gosched(); return nil })
 		case 10:
-			s.c.SetPolicy(gc.MustParse([]string{"never", "always", "cudajl", "pacer"}[rng.IntN(4)]).New())
+			s.c.SetPolicy(policy.MustParse([]string{"never", "always", "cudajl", "pacer"}[rng.IntN(4)]).New())
 			s.c.Due()
 			s.c.Reap()
 		case 11:

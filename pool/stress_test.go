@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
@@ -95,7 +96,7 @@ func stress(t *testing.T, p *pool.Pool, c *gc.Collector, rng *rand.Rand) {
 		case 5:
 			p.Sync(nil, func() error { runtime.Gosched(); return nil })
 		case 6:
-			c.SetPolicy(gc.MustParse([]string{"never", "cudajl", "threshold:0.5"}[rng.IntN(3)]).New())
+			c.SetPolicy(policy.MustParse([]string{"never", "cudajl", "threshold:0.5"}[rng.IntN(3)]).New())
 		case 7:
 			if len(arrays) > 0 {
 				arrays[0].Free()

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
@@ -159,7 +160,7 @@ func TestPoisonNamesTheCulprit(t *testing.T) {
 // Arrays that nothing reaches are found by a collection, exactly, under the
 // default policy of a collector that is shared with a second pool.
 func TestTwoPoolsShareACollector(t *testing.T) {
-	c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
+	c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -159,7 +160,7 @@ func (p *Pool) Close() {
 	p.once.Unlock()
 	if c != nil {
 		if c.owners.Len() > 0 {
-			c.c.Collect(gc.TriggerExplicit) // the last cycle that this pool can count on
+			c.c.Collect(policy.TriggerExplicit) // the last cycle that this pool can count on
 		}
 		p.group.dropGate(c.c)
 		if c.private {

@@ -4,7 +4,7 @@
 // # The model
 //
 // A [Workload] is what a policy cannot change: which bytes were allocated,
-// dropped and waited for, and when. [Run] drives a [gc.Policy] through it.
+// dropped and waited for, and when. [Run] drives a [policy.Policy] through it.
 // The state is small: the shift (ns by which pauses have delayed the program),
 // the bytes that cycles have freed so far, and the cycle under way, if any.
 // At an event of time t the virtual clock reads now = t + shift, and

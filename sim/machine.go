@@ -32,7 +32,7 @@ type Machine struct {
 	After    Curve   `json:"after"`    // factor of Start and Mark by the time since the last cycle ended: a cycle soon after another finds warm caches
 	Stretch  float64 `json:"stretch"`  // of a cycle while the program works: 1 or 0 = not at all, 2 = twice as long
 	Slowdown float64 `json:"slowdown"` // of the program beside a cycle: 0 = none, 1 = half speed
-	Sees     float64 `json:"sees"`     // slowdown that a collector learns of there, from goroutines that wait: see gc.Point
+	Sees     float64 `json:"sees"`     // slowdown that a collector learns of there, from goroutines that wait: see policy.Point
 	Cores    int     `json:"cores"`    // GOMAXPROCS there, by which a collector expects its first cycle; 0: 1
 
 	IdleGap time.Duration `json:"idle_gap_ns"` // a longer time between two events is no work of the program; 0: all is

@@ -18,12 +18,12 @@ const (
 	Drop                 // object ID became unreachable
 	Free                 // the bytes of object ID returned to the pool; Aux says why: FreeExplicit or FreeCycle
 	Sync                 // the caller waited Duration for the device; Aux may be a label, the wait place
-	Cycle                // a cycle of Duration yielded Bytes; Aux is a gc.Trigger
+	Cycle                // a cycle of Duration yielded Bytes; Aux is a policy.Trigger
 	Refuse               // an allocation of Bytes did not fit; Aux is the pool.Step of the ladder that was tried, Duration its time
 	Reserve              // the pool took Bytes from its upstream
 	Release              // the pool gave Bytes back to its upstream
 	Mark                 // an annotation: Aux is its label, Duration its length (0 for a moment); Bytes may be a number that the label tells of
-	Decision             // a policy decided: Aux is a label, the reason; Bytes is the gc.Action
+	Decision             // a policy decided: Aux is a label, the reason; Bytes is the policy.Action
 	kinds                // number of kinds
 )
 

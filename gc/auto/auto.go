@@ -42,6 +42,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -177,5 +178,5 @@ func Cycles() (run, ticker uint64) {
 		return 0, 0
 	}
 	s := w.collector.Stats()
-	return s.Cycles[gc.TriggerPolicy] + s.Cycles[gc.TriggerExplicit], w.ticker.cycles(w.collector.Now())
+	return s.Cycles[policy.TriggerPolicy] + s.Cycles[policy.TriggerExplicit], w.ticker.cycles(w.collector.Now())
 }

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
+	policy0 "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -157,7 +159,7 @@ func TestPrice(t *testing.T) {
 		want   int
 	}{{0, 0}, {0.03, 1}, {0.01, 1}, {0.3, 2}, {0.1, 2}, {0.04, 1}, {0.001, 0}} {
 		w.price(step.stalls, 0)
-		if w.urgency != step.want || w.collector.Policy() != gc.MustParse(urgencies[step.want].policy).New().String() {
+		if w.urgency != step.want || w.collector.Policy() != policy.MustParse(urgencies[step.want].policy).New().String() {
 			t.Errorf("stalls %v: urgency %d, policy %s; want %d", step.stalls, w.urgency, w.collector.Policy(), step.want)
 		}
 	}
@@ -280,7 +282,7 @@ func TestResidentMemoryStaysLow(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	if s := w.collector.Stats(); s.Cycles[gc.TriggerPolicy] == 0 || most > total*3/4 || s.Exposed != 0 {
+	if s := w.collector.Stats(); s.Cycles[policy.TriggerPolicy] == 0 || most > total*3/4 || s.Exposed != 0 {
 		t.Errorf("at most %d MiB of %d outside the Go heap: %+v", most/mib, total/mib, s)
 	}
 }
@@ -384,7 +386,7 @@ func TestStress(t *testing.T) {
 // policy that somebody else has chosen stays.
 func TestThePriceFollowsStalls(t *testing.T) {
 	w := begun(t, newStage())
-	policy := func(i int) string { return gc.MustParse(urgencies[i].policy).New().String() }
+	policy := func(i int) string { return policy.MustParse(urgencies[i].policy).New().String() }
 	for i, step := range []struct {
 		stalls float64
 		want   int
@@ -394,7 +396,7 @@ func TestThePriceFollowsStalls(t *testing.T) {
 			t.Errorf("step %d, stalls of %v: urgency %d with %s, want %d", i, step.stalls, w.urgency, w.collector.Policy(), step.want)
 		}
 	}
-	w.collector.SetPolicy(gc.Spec{}.New())
+	w.collector.SetPolicy(policy0.Spec{}.New())
 	if w.price(0.3, 0); w.collector.Policy() != "never" {
 		t.Errorf("the program's policy gave way to %s", w.collector.Policy())
 	}

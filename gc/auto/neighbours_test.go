@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // What others in the container hold is no part of the limit, and a full one has a price.
@@ -22,7 +22,7 @@ func TestNeighbours(t *testing.T) {
 		if got := w.gauge.Sample().Limit; got != step.limit*mib || int64(w.urgency) != step.urgency {
 			t.Errorf("others hold %d MiB: limit %d MiB and urgency %d, want %d and %d", step.others, got/mib, w.urgency, step.limit, step.urgency)
 		}
-		if w.collector.Policy() != gc.MustParse(urgencies[step.urgency].policy).New().String() {
+		if w.collector.Policy() != policy.MustParse(urgencies[step.urgency].policy).New().String() {
 			t.Errorf("policy %s", w.collector.Policy())
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // While tasks wait for memory, a byte costs more: the price goes up four times, and
@@ -28,9 +29,9 @@ func (w *watcher) price(stalls, full float64) {
 	for now > 0 && stalls < urgencies[now].stalls/4 && full < urgencies[now].full-0.1 {
 		now--
 	}
-	if now != w.urgency && w.collector.Policy() == gc.MustParse(urgencies[w.urgency].policy).New().String() {
+	if now != w.urgency && w.collector.Policy() == policy.MustParse(urgencies[w.urgency].policy).New().String() {
 		w.urgency = now
-		w.collector.SetPolicy(gc.MustParse(urgencies[now].policy).New())
+		w.collector.SetPolicy(policy.MustParse(urgencies[now].policy).New())
 		w.options.log().Debug("eagergc: price of memory", slog.Float64("stalls", stalls), slog.String("policy", w.collector.Policy()))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -68,7 +69,7 @@ func start(h host, o Options, l *goLimit) (*watcher, error) {
 	if _, err := h.resident(); err != nil {
 		return nil, err
 	}
-	c, err := gc.New(gc.Config{Policy: gc.MustParse(gc.HostPolicy).New(), Log: o.Log})
+	c, err := gc.New(gc.Config{Policy: policy.MustParse(gc.HostPolicy).New(), Log: o.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -57,7 +58,7 @@ func chartsOf(line *gc.Snapshot) (all []chart) {
 func eventOf(w gc.Work, ago float64) event {
 	var parts []string
 	e := event{Ago: ago}
-	for _, t := range []gc.Trigger{gc.TriggerRefusal, gc.TriggerPolicy, gc.TriggerExplicit, gc.TriggerNatural} {
+	for _, t := range []policy.Trigger{policy.TriggerRefusal, policy.TriggerPolicy, policy.TriggerExplicit, policy.TriggerNatural} {
 		if w.Cycles[t] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %v", w.Cycles[t], t))
 			if e.Trigger == "" {

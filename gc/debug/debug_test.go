@@ -22,6 +22,7 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/debug"
 	"github.com/eagergc/eagergc/gc/debug/flight"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -31,7 +32,7 @@ import (
 // program is a collector, a pool with a limit, and some garbage in it.
 func program(t testing.TB) (*gc.Collector, *pool.Pool) {
 	t.Helper()
-	c, err := gc.New(gc.Config{Policy: gc.MustParse("cudajl").New()})
+	c, err := gc.New(gc.Config{Policy: policy.MustParse("cudajl").New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestPageAndJSONTellTheSame(t *testing.T) {
 	s.read(t, h)
 	stats := c.Stats()
 	if s.Policy != "cudajl" || len(s.Spaces) != 1 || s.Spaces[0].Limit != 64<<20 || s.Spaces[0].Live == 0 ||
-		s.Cycles["policy"] != stats.Cycles[gc.TriggerPolicy] || s.Freed != stats.Freed || len(s.Last) == 0 || len(s.Decided) == 0 {
+		s.Cycles["policy"] != stats.Cycles[policy.TriggerPolicy] || s.Freed != stats.Freed || len(s.Last) == 0 || len(s.Decided) == 0 {
 		t.Errorf("%+v", s)
 	}
 	body := get(h, "GET", "http://127.0.0.1/debug/eagergc", here).Body.String()
@@ -233,7 +234,7 @@ func TestNobodyElseMayRead(t *testing.T) {
 func TestOnlyThePageMayRunCycles(t *testing.T) {
 	c, p, last := recorded(t)
 	for name, h := range map[string]http.Handler{"handler": debug.Handler(c, p, last), "unguarded": debug.Unguarded(c, p, last)} {
-		before := c.Stats().Cycles[gc.TriggerExplicit]
+		before := c.Stats().Cycles[policy.TriggerExplicit]
 		for _, target := range []string{"?diagnose=0s", "?do=diagnose", "?whatif", "?recording", "?do=recording"} {
 			for _, method := range []string{"GET", "HEAD"} {
 				w := get(h, method, "http://localhost/debug/eagergc/"+target, here)
@@ -251,7 +252,7 @@ func TestOnlyThePageMayRunCycles(t *testing.T) {
 				t.Errorf("%s, %s: %d %s", name, what, w.Code, w.Body)
 			}
 		}
-		if n := c.Stats().Cycles[gc.TriggerExplicit]; n > before+1 { // one when the program is idle
+		if n := c.Stats().Cycles[policy.TriggerExplicit]; n > before+1 { // one when the program is idle
 			t.Errorf("%s: %d cycles", name, n-before)
 		}
 	}
@@ -526,23 +527,23 @@ func TestHealth(t *testing.T) {
 		t.Cleanup(c.Close)
 		return c
 	}
-	good := newOne(gc.Config{Limit: 1000, Policy: gc.MustParse("never").New(), Caps: gc.Caps{Cycles: 1}}) // a cycle would take much of a life so short
+	good := newOne(gc.Config{Limit: 1000, Policy: policy.MustParse("never").New(), Caps: gc.Caps{Cycles: 1}}) // a cycle would take much of a life so short
 	good.Account(300)
 	if h := health(good); h.Level != "good" || !strings.Contains(h.Text, "300 B live of 1000 B (30 %)") {
 		t.Errorf("%+v", h)
 	}
-	full := newOne(gc.Config{Limit: 1000, Policy: gc.MustParse("never").New(), Caps: gc.Caps{Cycles: 1}})
+	full := newOne(gc.Config{Limit: 1000, Policy: policy.MustParse("never").New(), Caps: gc.Caps{Cycles: 1}})
 	full.Account(999)
 	if h := health(full); h.Level != "watch" || !strings.Contains(h.Text, "is full") {
 		t.Errorf("%+v", h)
 	}
-	over := newOne(gc.Config{Limit: 1000, Policy: gc.MustParse("never").New()})
+	over := newOne(gc.Config{Limit: 1000, Policy: policy.MustParse("never").New()})
 	over.Account(5000)
-	over.Collect(gc.TriggerExplicit)
+	over.Collect(policy.TriggerExplicit)
 	if h := health(over); h.Level != "bad" || !strings.Contains(h.Text, "More is reachable") {
 		t.Errorf("%+v", h)
 	}
-	forced := newOne(gc.Config{Policy: gc.MustParse("never").New()})
+	forced := newOne(gc.Config{Policy: policy.MustParse("never").New()})
 	p, err := pool.New(pool.Config{Collector: forced, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 8 << 20}}})
 	if err != nil {
 		t.Fatal(err)

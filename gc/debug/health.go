@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -45,9 +46,9 @@ func judge(s *status, now *gc.Snapshot) health {
 	case s.OverLimit:
 		return health{"bad", "More is reachable than the limit of gc.Own allows: cycles cannot help.",
 			"Diagnose says who holds it: hold less, or set a higher limit.", guide + "is-it-the-gc"}
-	case done.Cycles[gc.TriggerRefusal] > 0 && done.Cycles[gc.TriggerRefusal] >= done.Cycles[gc.TriggerPolicy]:
+	case done.Cycles[policy.TriggerRefusal] > 0 && done.Cycles[policy.TriggerRefusal] >= done.Cycles[policy.TriggerPolicy]:
 		return health{"watch", fmt.Sprintf("%d of %s %s were forced by allocations that did not fit: the policy collects too late, or the limit is too low.",
-			done.Cycles[gc.TriggerRefusal], count(total(done), "cycle"), last), "Raise the limit, or choose a policy that collects sooner, such as pacer.", guide + "switching-the-policy"}
+			done.Cycles[policy.TriggerRefusal], count(total(done), "cycle"), last), "Raise the limit, or choose a policy that collects sooner, such as pacer.", guide + "switching-the-policy"}
 	case share(done.Held) > heldMost:
 		return health{"watch", fmt.Sprintf("Callers were held by cycles for %s of the time %s, %s at most.", percent(share(done.Held)), last, shortly(done.Longest)),
 			"Lower Caps.Held or Caps.Assist, or raise the limit.", guide + "the-least"}

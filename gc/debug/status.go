@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // A status is what the page shows, as JSON. Durations are in nanoseconds, sizes
@@ -100,7 +101,7 @@ func (h *handler) status(now *gc.Snapshot) status {
 		s.Error = now.Err.Error()
 	}
 	for t, n := range stats.Cycles {
-		s.Cycles[gc.Trigger(t).String()] = n
+		s.Cycles[policy.Trigger(t).String()] = n
 	}
 	for _, m := range now.Sources {
 		s.Spaces = append(s.Spaces, space{m.Space.String(), m.Live, m.Reserved, m.Limit})

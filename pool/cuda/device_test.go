@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // open returns GPU 0, or skips the test with the reason.
@@ -102,7 +103,7 @@ func TestWaitsAreSyncPoints(t *testing.T) {
 	d := open(t)
 	s := must[*Stream](t)(d.NewStream())
 	w := must[*Work](t)(NewWork(d))
-	policy := &counting{Policy: gc.Spec{}.New()}
+	policy := &counting{Policy: policy.Spec{}.New()}
 	c := must[*gc.Collector](t)(gc.New(gc.Config{Policy: policy, Limit: 1}))
 	defer c.Close()
 	gc.Own(c, new([64]byte), 1, func(int) {}, 0).Release() // something to watch
@@ -129,15 +130,15 @@ func TestWaitsAreSyncPoints(t *testing.T) {
 
 // counting is a policy that counts sync points and never collects.
 type counting struct {
-	gc.Policy
+	policy.Policy
 	syncs int
 }
 
-func (p *counting) Decide(at gc.Point) gc.Decision {
-	if at.At == gc.Sync {
+func (p *counting) Decide(at policy.Point) policy.Decision {
+	if at.At == policy.Sync {
 		p.syncs++
 	}
-	return gc.Decision{}
+	return policy.Decision{}
 }
 
 func TestCopies(t *testing.T) {

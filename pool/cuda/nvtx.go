@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -36,7 +36,7 @@ func (n *nvtx) Label(string) uint32 { return 0 }
 func (n *nvtx) Record(e trace.Event) {
 	switch took := e.Duration.Round(time.Microsecond); e.Kind {
 	case trace.Cycle:
-		nvtxMark(fmt.Sprintf("eagergc cycle (%v): %v, freed %v", gc.Trigger(e.Aux), took, pressure.Bytes(e.Bytes)))
+		nvtxMark(fmt.Sprintf("eagergc cycle (%v): %v, freed %v", policy.Trigger(e.Aux), took, pressure.Bytes(e.Bytes)))
 	case trace.Refuse:
 		nvtxMark(fmt.Sprintf("eagergc refusal of %v: %v, %v", pressure.Bytes(e.Bytes), pool.Step(e.Aux), took))
 	}

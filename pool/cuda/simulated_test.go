@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -100,7 +100,7 @@ func TestToolsAreTold(t *testing.T) {
 		w := must[*Work](t)(NewWork(p.Device))
 		ok(t, w.Spin(p.Device.Default(), 5*time.Millisecond))
 		ok(t, p.Synchronize())
-		p.Collector.Collect(gc.TriggerExplicit)
+		p.Collector.Collect(policy.TriggerExplicit)
 		ok(t, p.Memory.SetLimits(pressure.Limits{Hard: pressure.Limit{Bytes: 1 << 20}}))
 		if _, err := p.Memory.Alloc(2<<20, 0); !errors.Is(err, pool.ErrOutOfMemory) {
 			t.Errorf("2 MiB of 1: %v", err)

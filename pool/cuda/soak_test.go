@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -93,8 +94,8 @@ func soakOver(t *testing.T, d *Device, up pool.Upstream) {
 		t.Errorf("%d allocations in %d steps of four goroutines", stats.Allocs, *soakSteps)
 	}
 
-	c.Collect(gc.TriggerExplicit)
-	c.Collect(gc.TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	if live := p.Sample().Live; live != 0 {
 		t.Errorf("%v still live when nothing is reachable", pressure.Bytes(live))
 	}

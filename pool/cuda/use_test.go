@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -19,7 +20,7 @@ func newPool(t testing.TB, u pool.Upstream, space pressure.Space, direct bool) *
 	p := must[*pool.Pool](t)(pool.New(pool.Config{Upstream: u, Space: space, Collector: c, Direct: direct,
 		Warn: func(err error) { t.Error(err) }}))
 	t.Cleanup(func() {
-		c.Collect(gc.TriggerExplicit)
+		c.Collect(policy.TriggerExplicit)
 		if live := p.Sample().Live; live != 0 {
 			t.Errorf("%d bytes are still live", live)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -23,7 +24,7 @@ type Maker func(t testing.TB, limits pressure.Limits) *pool.Pool
 // Collect runs a cycle and returns when all that it has found dead is given back, which on a
 // busy machine is after the cycle. It panics if that takes longer than a minute.
 func Collect(c *gc.Collector) {
-	c.Collect(gc.TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	for end := time.Now().Add(time.Minute); c.Stats().Pending > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			panic("pooltest: what a cycle has found dead is not given back")

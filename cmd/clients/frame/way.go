@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // A Way is one way of giving back memory that a request is done with.
@@ -82,8 +83,8 @@ func newWay(text string, c Client) (*Way, error) {
 }
 
 // count makes a collector with the policy, which is told of memory in one of three ways.
-func (w *Way) count(by, policy string, c Client) error {
-	spec, err := gc.Parse(policy)
+func (w *Way) count(by, text string, c Client) error {
+	spec, err := policy.Parse(text)
 	if err != nil {
 		return err
 	}

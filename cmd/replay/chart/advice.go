@@ -12,7 +12,7 @@ import (
 func Program(a *experiment.Advice) string {
 	policy := ""
 	if a.Policy != gc.DefaultPolicy {
-		policy = fmt.Sprintf("Policy: gc.MustParse(%q).New(), ", a.Policy)
+		policy = fmt.Sprintf("Policy: policy.MustParse(%q).New(), ", a.Policy)
 	}
 	return fmt.Sprintf("collector, err := gc.New(gc.Config{%sLimit: %d}) // %s", policy, a.Limit, pressure.Bytes(a.Limit).String())
 }

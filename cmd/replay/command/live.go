@@ -14,6 +14,7 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool/cuda"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -55,7 +56,7 @@ measured before the run, and the simulation takes the machine as it is now. With
 			if err := mem.check(); err != nil {
 				return err
 			}
-			spec, err := gc.Parse(s.policies)
+			spec, err := policy.Parse(s.policies)
 			if err != nil {
 				return err
 			}
@@ -217,7 +218,7 @@ func newLiveRun(r sim.Result, log *sim.Log) *liveRun {
 
 // simulate runs w in the world of a machine. Unless the live run computes, work of its host
 // takes the recorded time, also beside a cycle: so it is not slowed here.
-func (s *setting) simulate(w *sim.Workload, spec gc.Spec, m *sim.Machine, live *live.Config, mem *memory) *liveRun {
+func (s *setting) simulate(w *sim.Workload, spec policy.Spec, m *sim.Machine, live *live.Config, mem *memory) *liveRun {
 	m.Elastic, m.Waits = live.Elastic, strings.HasPrefix(mem.name, "cuda")
 	if !live.Compute {
 		m.Slowdown = 0

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace/formats/recording"
@@ -136,7 +136,7 @@ func whyOf(log *sim.Log, which string) (some []sim.Decided) {
 		return chosen(log)
 	}
 	for _, c := range log.Cycles {
-		if c.Trigger != gc.TriggerRefusal {
+		if c.Trigger != policy.TriggerRefusal {
 			continue
 		}
 		if k := sort.Search(len(log.Decisions), func(i int) bool { return log.Decisions[i].Now > c.Start }); k > 0 {
@@ -178,7 +178,7 @@ func writeMoment(w io.Writer, log *sim.Log, at time.Duration) {
 // chosen returns the decisions that started a cycle.
 func chosen(log *sim.Log) (some []sim.Decided) {
 	for _, d := range log.Decisions {
-		if d.Action != gc.Skip {
+		if d.Action != policy.Skip {
 			some = append(some, d)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/addressonly"
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
@@ -24,7 +24,7 @@ func onAddresses(t *testing.T, tr *trace.Trace, kind addressonly.Kind, factor fl
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	return sim.Run(w, gc.Spec{}.New(), sim.Config{Limit: limit, Memory: m, Machine: &sim.Machine{Mark: sim.Linear{Base: time.Millisecond}}}), m, limit
+	return sim.Run(w, policy.Spec{}.New(), sim.Config{Limit: limit, Memory: m, Machine: &sim.Machine{Mark: sim.Linear{Base: time.Millisecond}}}), m, limit
 }
 
 // A pool without memory refuses what a real pool does, and moves about as much.
@@ -90,7 +90,7 @@ func TestMappingTakesTime(t *testing.T) {
 		t.Cleanup(memory.Close)
 		m.Mark.Base = time.Millisecond
 		log := new(sim.Log)
-		return sim.Run(w, gc.Spec{}.New(), sim.Config{Limit: limit, Memory: memory, Machine: &m, Log: log}), memory, log
+		return sim.Run(w, policy.Spec{}.New(), sim.Config{Limit: limit, Memory: memory, Machine: &m, Log: log}), memory, log
 	}
 	free, _, _ := run(sim.Machine{})
 	slow, m, log := run(sim.Machine{Map: sim.Linear{PerObject: 100e3}})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -24,7 +25,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	recorder := trace.NewRecorder(w, trace.RecorderConfig{})
-	run(gc.MustParse("always"), 0, recorder)
+	run(policy.MustParse("always"), 0, recorder)
 	if err := recorder.Close(); err != nil {
 		log.Fatal(err)
 	}
@@ -39,10 +40,10 @@ func Example() {
 		log.Fatal(err)
 	}
 	limit := workload.PeakReachable * 3 / 2
-	var best gc.Spec
+	var best policy.Spec
 	var least sim.Result
 	for _, name := range []string{"never", "cudajl", "threshold:0.8"} {
-		spec := gc.MustParse(name)
+		spec := policy.MustParse(name)
 		r := sim.Run(workload, spec.New(), sim.Config{Limit: limit, Cost: sim.Fixed(1e6), Ladder: sim.Ladder{Factor: 2}})
 		if least.Trace == "" || r.Objective() < least.Objective() {
 			best, least = spec, r
@@ -52,14 +53,14 @@ func Example() {
 	// Embed.
 	stats := run(best, 8<<20, nil)
 	fmt.Println("something was recorded:", workload.Allocs > 1000)
-	fmt.Println("the best collects by itself or lets the ladder:", stats.Cycles[gc.TriggerPolicy]+stats.Cycles[gc.TriggerRefusal] > 0)
+	fmt.Println("the best collects by itself or lets the ladder:", stats.Cycles[policy.TriggerPolicy]+stats.Cycles[policy.TriggerRefusal] > 0)
 	// Output:
 	// something was recorded: true
 	// the best collects by itself or lets the ladder: true
 }
 
 // run is the program: a pool with a limit, a policy, and a recorder or none.
-func run(policy gc.Spec, limit int64, recorder *trace.Recorder) gc.Stats {
+func run(policy policy.Spec, limit int64, recorder *trace.Recorder) gc.Stats {
 	collector, err := gc.New(gc.Config{Policy: policy.New(), Caps: gc.Caps{Cycles: 1}, Recorder: recorder})
 	if err != nil {
 		log.Fatal(err)

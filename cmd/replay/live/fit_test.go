@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -153,7 +153,7 @@ func TestWorkBesideCycles(t *testing.T) {
 		}
 		stints = append(stints, s)
 	}
-	cycles := []sim.Collected{{Cycle: gc.Cycle{Start: 57 * ms, Duration: 50 * ms}}} // of a clock that is 7 ms ahead
+	cycles := []sim.Collected{{Cycle: policy.Cycle{Start: 57 * ms, Duration: 50 * ms}}} // of a clock that is 7 ms ahead
 	w := workOf(stints, cycles, 7*ms)
 	if w.Alone != 50*ms || w.Beside != 50*ms || w.Overlap != 50*ms || !near(w.Slowdown(), 22.5/27.5, 1e-9) {
 		t.Errorf("%+v, slowdown %v", w, w.Slowdown())
@@ -168,11 +168,11 @@ func TestWorkBesideCycles(t *testing.T) {
 // beside the program.
 func TestProberKeepsARhythm(t *testing.T) {
 	p := &prober{random: rand.New(rand.NewPCG(1, 2))}
-	now, in, actions := time.Duration(0), map[time.Duration]int{}, map[time.Duration]gc.Action{}
+	now, in, actions := time.Duration(0), map[time.Duration]int{}, map[time.Duration]policy.Action{}
 	for range 200_000 {
 		now += 20 * time.Microsecond
-		d := p.Decide(gc.Point{At: gc.Allocation, Now: now})
-		if d.Action == gc.Skip {
+		d := p.Decide(policy.Point{At: policy.Allocation, Now: now})
+		if d.Action == policy.Skip {
 			now += 50 * time.Microsecond
 			continue
 		}
@@ -185,7 +185,7 @@ func TestProberKeepsARhythm(t *testing.T) {
 		}
 		in[p.gap]++
 		now += time.Millisecond
-		p.Observe(gc.Cycle{Start: now - time.Millisecond, Duration: time.Millisecond})
+		p.Observe(policy.Cycle{Start: now - time.Millisecond, Duration: time.Millisecond})
 	}
 	if len(in) < 5 {
 		t.Errorf("%d rhythms", len(in))
@@ -206,7 +206,7 @@ func TestObserveReadsARecordedRun(t *testing.T) {
 	}
 	recorder := trace.NewRecorder(w, trace.RecorderConfig{})
 	got, err := Run(context.Background(), steady(300), Config{
-		Limit: 16 << 20, Space: pressure.Device(0), Memory: Memory{Direct: true}, Recorder: recorder, Policy: gc.Spec{}.New(),
+		Limit: 16 << 20, Space: pressure.Device(0), Memory: Memory{Direct: true}, Recorder: recorder, Policy: policy.Spec{}.New(),
 	})
 	if err == nil {
 		err = recorder.Close()

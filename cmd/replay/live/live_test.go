@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
+	policy0 "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -46,7 +48,7 @@ func TestNeverRefusesAsTheSimulationSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, limit := range []int64{4 << 20, 8 << 20, 32 << 20} {
-		want := sim.Run(w, gc.Spec{}.New(), sim.Config{Limit: limit})
+		want := sim.Run(w, policy.Spec{}.New(), sim.Config{Limit: limit})
 		log := new(sim.Log)
 		var got Report
 		for range 10 { // where a machine is so busy that memory comes back after its cycle, there are more
@@ -159,7 +161,7 @@ func count(n *node) int {
 func TestSampleLearnsTheSameUnderEveryPolicy(t *testing.T) {
 	want := float32(0)
 	for i, policy := range []string{"never", "always", "cudajl"} {
-		c, err := gc.New(gc.Config{Policy: gc.MustParse(policy).New(), Caps: gc.Caps{Cycles: 1, Held: 1, Assist: -1}}) // on a slow machine, too, as many cycles as it likes
+		c, err := gc.New(gc.Config{Policy: policy0.MustParse(policy).New(), Caps: gc.Caps{Cycles: 1, Held: 1, Assist: -1}}) // on a slow machine, too, as many cycles as it likes
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +185,7 @@ func TestSampleLearnsTheSameUnderEveryPolicy(t *testing.T) {
 		} else if last != want {
 			t.Errorf("%s: loss %v, want %v", policy, last, want)
 		}
-		if stats := c.Stats(); policy == "always" && (stats.Cycles[gc.TriggerPolicy] < 60 || stats.Freed == 0) {
+		if stats := c.Stats(); policy == "always" && (stats.Cycles[policy0.TriggerPolicy] < 60 || stats.Freed == 0) {
 			t.Errorf("%s: %+v", policy, stats)
 		}
 		p.Close()

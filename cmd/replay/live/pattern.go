@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -117,8 +117,8 @@ type prober struct {
 	last   time.Duration // when the last cycle ended
 
 	mu    sync.Mutex
-	count int      // cycles so far
-	cycle gc.Cycle // the last of them
+	count int          // cycles so far
+	cycle policy.Cycle // the last of them
 }
 
 const (
@@ -129,7 +129,7 @@ const (
 )
 
 // Decide asks for a cycle if it is time for one.
-func (p *prober) Decide(at gc.Point) gc.Decision {
+func (p *prober) Decide(at policy.Point) policy.Decision {
 	if p.random != nil && at.Now >= p.until && p.least <= 0 {
 		p.gap, p.until, p.least = mostGap, at.Now+rhythmTime, rhythmCycles
 		p.beside = p.random.IntN(2) > 0
@@ -139,17 +139,17 @@ func (p *prober) Decide(at gc.Point) gc.Decision {
 	}
 	switch {
 	case at.Running || at.Now-p.last < p.gap:
-		return gc.Decision{Reason: "not yet"}
+		return policy.Decision{Reason: "not yet"}
 	case p.beside:
-		return gc.Decision{Action: gc.Overlap, Reason: "calibration"}
-	case at.At == gc.Allocation:
-		return gc.Decision{Action: gc.Block, Reason: "calibration"}
+		return policy.Decision{Action: policy.Overlap, Reason: "calibration"}
+	case at.At == policy.Allocation:
+		return policy.Decision{Action: policy.Block, Reason: "calibration"}
 	}
-	return gc.Decision{Reason: "holds at allocations"}
+	return policy.Decision{Reason: "holds at allocations"}
 }
 
 // Observe begins the next gap.
-func (p *prober) Observe(c gc.Cycle) {
+func (p *prober) Observe(c policy.Cycle) {
 	p.least--
 	p.last = c.Start + c.Duration
 	p.mu.Lock()
@@ -158,7 +158,7 @@ func (p *prober) Observe(c gc.Cycle) {
 }
 
 // ended returns how many cycles have ended and the last of them, at any time.
-func (p *prober) ended() (int, gc.Cycle) {
+func (p *prober) ended() (int, policy.Cycle) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.count, p.cycle

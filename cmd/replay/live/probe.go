@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // A probe notes what the cycles and the allocations of a run take. Its times are
@@ -39,7 +40,7 @@ func (p *probe) allocated(pause, took time.Duration) {
 		p.allocs = append(p.allocs, a)
 		return
 	}
-	if n, c := p.policy.ended(); n == p.known+1 && c.Trigger == gc.TriggerRefusal {
+	if n, c := p.policy.ended(); n == p.known+1 && c.Trigger == policy.TriggerRefusal {
 		a.took = max(0, pause-c.Duration)
 		p.ladders = append(p.ladders, a)
 	}
@@ -84,7 +85,7 @@ func (p *probe) update(c *gc.Collector) {
 			o.Start = max(0, (last+next)/2-cycle.Start)
 		}
 	}
-	if n == p.known+1 && (cycle.Trigger == gc.TriggerPolicy || cycle.Trigger == gc.TriggerRefusal) {
+	if n == p.known+1 && (cycle.Trigger == policy.TriggerPolicy || cycle.Trigger == policy.TriggerRefusal) {
 		p.seen = append(p.seen, o)
 	}
 	p.known, p.objects, p.end = n, stats.Objects, cycle.Start+cycle.Duration

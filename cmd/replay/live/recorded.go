@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
@@ -77,7 +78,7 @@ func observe(t *trace.Trace) []observation {
 			}
 		}
 		end = stop
-		if trigger := gc.Trigger(e.Aux); trigger != gc.TriggerPolicy && trigger != gc.TriggerRefusal {
+		if trigger := policy.Trigger(e.Aux); trigger != policy.TriggerPolicy && trigger != policy.TriggerRefusal {
 			continue
 		}
 		o.Held = idle.within(e.Time, stop)
@@ -126,7 +127,7 @@ func ladders(t *trace.Trace) (all []time.Duration) {
 			all = append(all, e.Duration)
 		case n > 0 && e.Kind == trace.Refuse:
 			all[n-1] += e.Duration
-		case n > 0 && e.Kind == trace.Cycle && gc.Trigger(e.Aux) == gc.TriggerRefusal:
+		case n > 0 && e.Kind == trace.Cycle && policy.Trigger(e.Aux) == policy.TriggerRefusal:
 			all[n-1] -= e.Duration
 		}
 	}

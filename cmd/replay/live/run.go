@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
+	policy0 "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -17,7 +19,7 @@ import (
 
 // Config is the world of a live run.
 type Config struct {
-	Policy   gc.Policy                 // fresh; nil: never
+	Policy   policy.Policy             // fresh; nil: never
 	Limit    int64                     // of the pool, in bytes; 0 = none
 	Memory   Memory                    // what the pool is made of
 	Space    pressure.Space            // of the trace: its events are executed
@@ -59,7 +61,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 
 	policy := cfg.Policy
 	if policy == nil {
-		policy = gc.Spec{}.New()
+		policy = policy0.Spec{}.New()
 	}
 	if cfg.Compute && cfg.Log == nil {
 		cfg.Log = new(sim.Log)
@@ -277,9 +279,9 @@ func (r *runner) report(policy string) Report {
 	out.Trace, out.Policy = r.load.Name, policy
 	out.LimitBytes = r.cfg.Limit
 	out.LimitFactor = float64(r.cfg.Limit) / float64(max(1, r.load.PeakReachable))
-	out.Collections = int(stats.Cycles[gc.TriggerPolicy])
-	out.RefusalCollections = int(stats.Cycles[gc.TriggerRefusal])
-	out.Natural = int(stats.Cycles[gc.TriggerNatural])
+	out.Collections = int(stats.Cycles[policy0.TriggerPolicy])
+	out.RefusalCollections = int(stats.Cycles[policy0.TriggerRefusal])
+	out.Natural = int(stats.Cycles[policy0.TriggerNatural])
 	out.GCBusy = stats.Busy
 	if n := out.Collections + out.RefusalCollections; n > 0 {
 		out.Cycle = stats.Busy / time.Duration(n)
@@ -296,18 +298,18 @@ func (r *runner) report(policy string) Report {
 
 // watched is a policy that logs its questions and its answers.
 type watched struct {
-	gc.Policy
+	policy.Policy
 	log *sim.Log
 }
 
-func watch(p gc.Policy, log *sim.Log) gc.Policy {
+func watch(p policy.Policy, log *sim.Log) policy.Policy {
 	if log == nil {
 		return p
 	}
 	return &watched{p, log}
 }
 
-func (w *watched) Decide(p gc.Point) gc.Decision {
+func (w *watched) Decide(p policy.Point) policy.Decision {
 	d := w.Policy.Decide(p)
 	if w.log.KeepDecisions {
 		w.log.Decisions = append(w.log.Decisions, sim.Decided{Point: p, Decision: d})
@@ -315,7 +317,7 @@ func (w *watched) Decide(p gc.Point) gc.Decision {
 	return d
 }
 
-func (w *watched) Observe(c gc.Cycle) {
+func (w *watched) Observe(c policy.Cycle) {
 	w.log.Cycles = append(w.log.Cycles, sim.Collected{Cycle: c})
 	w.Policy.Observe(c)
 }

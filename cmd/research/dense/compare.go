@@ -12,6 +12,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -76,7 +77,7 @@ func compareLosses(got, want []float64) error {
 }
 
 // train runs one training from nothing.
-func (o *options) train(w io.Writer, spec gc.Spec) (r result, err error) {
+func (o *options) train(w io.Writer, spec policy.Spec) (r result, err error) {
 	runtime.GC() // each training starts with a clean heap
 	s, err := o.open(spec)
 	if err != nil {
@@ -111,8 +112,8 @@ func printBench(w io.Writer, pool string, ballast int64, r result) {
 	fmt.Fprintf(w, "BenchmarkDense/pool=%s/ballast=%s/policy=%s 1 %d ns/op %d peak-B %d reserved-peak-B %d exposed-ns"+
 		" %d max-pause-ns %d gc-busy-ns %d policy-cycles %d refusal-cycles %d natural-cycles %d freed-B %d refusals\n",
 		pool, strings.ReplaceAll(pressure.Bytes(ballast).String(), " ", ""), r.policy, r.time.Nanoseconds(), r.peak, r.reserved,
-		r.gc.Exposed.Nanoseconds(), r.gc.MaxPause.Nanoseconds(), r.gc.Busy.Nanoseconds(), r.gc.Cycles[gc.TriggerPolicy],
-		r.gc.Cycles[gc.TriggerRefusal], r.gc.Cycles[gc.TriggerNatural], r.gc.Freed, r.refusals)
+		r.gc.Exposed.Nanoseconds(), r.gc.MaxPause.Nanoseconds(), r.gc.Busy.Nanoseconds(), r.gc.Cycles[policy.TriggerPolicy],
+		r.gc.Cycles[policy.TriggerRefusal], r.gc.Cycles[policy.TriggerNatural], r.gc.Freed, r.refusals)
 }
 
 // printTable prints the medians of each policy's runs, and the ratio of its
@@ -124,14 +125,16 @@ func printTable(w io.Writer, ballast int64, policies [][]result) {
 	for _, runs := range policies {
 		mid := func(of func(result) int64) int64 { return median(runs, of) }
 		took := mid(func(r result) int64 { return int64(r.time) })
-		cycles := mid(func(r result) int64 { return int64(r.gc.Cycles[gc.TriggerPolicy] + r.gc.Cycles[gc.TriggerRefusal]) })
+		cycles := mid(func(r result) int64 {
+			return int64(r.gc.Cycles[policy.TriggerPolicy] + r.gc.Cycles[policy.TriggerRefusal])
+		})
 		freed := mid(func(r result) int64 { return r.gc.Freed })
 		fmt.Fprintf(t, "%v\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%d\t%d\t%d\t%v\t%v\t%v\t%.6g\t\n",
 			pressure.Bytes(ballast), runs[0].policy, float64(took)/1e9, float64(took)/float64(base),
 			float64(mid(func(r result) int64 { return int64(r.gc.Exposed) }))/1e6,
 			float64(mid(func(r result) int64 { return int64(r.gc.MaxPause) }))/1e6,
 			cycles, mid(func(r result) int64 { return int64(r.refusals) }),
-			mid(func(r result) int64 { return int64(r.gc.Cycles[gc.TriggerNatural]) }),
+			mid(func(r result) int64 { return int64(r.gc.Cycles[policy.TriggerNatural]) }),
 			pressure.Bytes(freed/max(1, cycles)),
 			pressure.Bytes(mid(func(r result) int64 { return r.peak })),
 			pressure.Bytes(mid(func(r result) int64 { return r.reserved })),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // How long a cycle takes beside a ballast: started as soon as the last one has
@@ -38,12 +39,12 @@ func benchCycle(b *testing.B, apart time.Duration, busy bool) {
 		defer close(quit)
 		go compute(quit)
 	}
-	c.Collect(gc.TriggerExplicit)
+	c.Collect(policy.TriggerExplicit)
 	for b.Loop() {
 		b.StopTimer()
 		time.Sleep(apart)
 		b.StartTimer()
-		c.Collect(gc.TriggerExplicit)
+		c.Collect(policy.TriggerExplicit)
 	}
 }
 

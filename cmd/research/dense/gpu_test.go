@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool/cuda"
 )
 
@@ -13,7 +13,7 @@ func TestModelOnGPUFollowsReference(t *testing.T) {
 		t.Skipf("no GPU: %v", err)
 	}
 	o := options{pool: "cuda", limit: "1GiB"}
-	session, err := o.open(gc.MustParse("cudajl"))
+	session, err := o.open(policy.MustParse("cudajl"))
 	if err != nil {
 		t.Fatal(err)
 	}

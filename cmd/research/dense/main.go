@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -79,9 +78,9 @@ func command(stdout io.Writer) *cobra.Command {
 }
 
 // specs are the policies to compare.
-func (o *options) specs() (specs []gc.Spec, err error) {
+func (o *options) specs() (specs []policy.Spec, err error) {
 	for _, text := range policy.SplitList(o.policies) {
-		s, err := gc.Parse(text)
+		s, err := policy.Parse(text)
 		if err != nil {
 			return nil, err
 		}

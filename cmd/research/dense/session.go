@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/cuda"
 	"github.com/eagergc/eagergc/pressure"
@@ -20,7 +21,7 @@ type session struct {
 }
 
 // open makes a session for one training under the policy.
-func (o *options) open(spec gc.Spec) (s *session, err error) {
+func (o *options) open(spec policy.Spec) (s *session, err error) {
 	hard, err := pressure.ParseLimit(o.limit)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func (o *options) open(spec gc.Spec) (s *session, err error) {
 		return s, err
 	}
 	s.closing(func() error {
-		s.collector.Collect(gc.TriggerExplicit) // the model is garbage by now
+		s.collector.Collect(policy.TriggerExplicit) // the model is garbage by now
 		s.pool.Close()
 		return nil
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -110,9 +111,9 @@ func TestTablesSayWhatNumbersMean(t *testing.T) {
 	}
 	schema := native(t, &trace.Trace{}).Schema()
 	for _, c := range []struct{ column, key, want string }{
-		{"aux", "of cycle", table(len(gc.Stats{}.Cycles), func(i int) string { return gc.Trigger(i).String() })},
+		{"aux", "of cycle", table(len(gc.Stats{}.Cycles), func(i int) string { return policy.Trigger(i).String() })},
 		{"aux", "of refuse", table(int(pool.StepDrop)+1, func(i int) string { return pool.Step(i).String() })},
-		{"bytes", "of decision", table(len(gc.Stats{}.Decisions), func(i int) string { return gc.Action(i).String() })},
+		{"bytes", "of decision", table(len(gc.Stats{}.Decisions), func(i int) string { return policy.Action(i).String() })},
 	} {
 		field, _ := schema.FieldsByName(c.column)
 		if got, _ := field[0].Metadata.GetValue(c.key); got != c.want {

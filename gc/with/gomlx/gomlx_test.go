@@ -17,6 +17,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/tensors"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -176,7 +177,7 @@ func TestForgottenArraysFitIntoADeviceOfFour(t *testing.T) {
 			}
 		}
 	}
-	m.collector.Collect(gc.TriggerExplicit)
+	m.collector.Collect(policy.TriggerExplicit)
 	runtime.KeepAlive(x)
 	if s := m.live.Load(); s > 4*arrayBytes {
 		t.Errorf("%d bytes live", s)
@@ -197,7 +198,7 @@ func TestWithoutALimitTheFirstRefusalSetsOne(t *testing.T) {
 	if limit := m.limit.Load(); limit <= 2*arrayBytes || limit > 8*arrayBytes {
 		t.Errorf("limit %d of a device of %d", limit, 8*arrayBytes)
 	}
-	if m.collector.Stats().Cycles[gc.TriggerRefusal] == 0 {
+	if m.collector.Stats().Cycles[policy.TriggerRefusal] == 0 {
 		t.Error("no cycle of the ladder")
 	}
 }
@@ -215,7 +216,7 @@ func TestAnAllocatorThatWaitsIsGivenWhatItWaitsFor(t *testing.T) {
 			t.Fatalf("step %d after %v: %v", i, time.Since(begin), err)
 		}
 	}
-	if m.collector.Stats().Cycles[gc.TriggerRefusal] == 0 {
+	if m.collector.Stats().Cycles[policy.TriggerRefusal] == 0 {
 		t.Error("no cycle")
 	}
 }
@@ -382,13 +383,13 @@ func (s *sink) Label(text string) uint32 {
 func TestARecordingHasEveryBufferAndEveryWaitByPlace(t *testing.T) {
 	s := &sink{begin: time.Now(), labels: map[string]uint32{}, kinds: map[trace.Kind]int{}}
 	device := newTight(t, 1<<30)
-	b, m := wrap(t, device, gc.Config{Limit: 1 << 30, Recorder: s, Policy: gc.MustParse("always").New(), Caps: gc.Caps{Cycles: 1}})
+	b, m := wrap(t, device, gc.Config{Limit: 1 << 30, Recorder: s, Policy: policy.MustParse("always").New(), Caps: gc.Caps{Cycles: 1}})
 	run := graph.MustNewExec(b, twice).WithName("double")
 	for range 5 {
 		tensors.MustCopyFlatData[float32](run.MustExec1(array()))
 	}
 	for end := time.Now().Add(10 * time.Second); m.live.Load() > 0 && time.Now().Before(end); {
-		m.collector.Collect(gc.TriggerExplicit)
+		m.collector.Collect(policy.TriggerExplicit)
 	}
 	m.collector.SetRecorder(nil)
 	s.mu.Lock()

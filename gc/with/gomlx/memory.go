@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -117,7 +118,7 @@ func (m *memory) climb(bytes int64, expected time.Duration, run func() error) er
 // now on cycles come when seven eighths of the garbage is there that there was.
 func (m *memory) makeRoom() (freed int64) {
 	before := m.live.Load()
-	m.collector.Collect(gc.TriggerRefusal)
+	m.collector.Collect(policy.TriggerRefusal)
 	freed = max(0, before-m.live.Load())
 	if limit := m.limit.Load(); !m.shared && freed > 0 && (limit == 0 || before-freed/8 < limit) {
 		m.limit.Store(before - freed/8)
@@ -139,7 +140,7 @@ func (m *memory) patiently(expected time.Duration, run func() error) error {
 	if limit := m.limit.Load(); m.shared || limit > 0 && m.live.Load() < limit/2 {
 		return run()
 	}
-	timer := time.AfterFunc(min(patience+4*expected, atMost), func() { m.collector.Collect(gc.TriggerRefusal) })
+	timer := time.AfterFunc(min(patience+4*expected, atMost), func() { m.collector.Collect(policy.TriggerRefusal) })
 	defer timer.Stop()
 	return run()
 }

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 const mib = 1 << 20
@@ -227,7 +228,7 @@ func (p program) run() {
 	if p.stack != "" {
 		runtime.MemProfileRate = 16 // handles are small: sample them all
 	}
-	c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
+	c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
 	if err != nil {
 		panic(err)
 	}

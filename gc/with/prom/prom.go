@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -107,7 +108,7 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 	send(info, prometheus.GaugeValue, 1, now.Policy)
 	s := &now.Stats
 	for t, n := range s.Cycles {
-		send(cycles, prometheus.CounterValue, float64(n), gc.Trigger(t).String())
+		send(cycles, prometheus.CounterValue, float64(n), policy.Trigger(t).String())
 	}
 	for reason, n := range now.Reasons {
 		send(decisions, prometheus.CounterValue, float64(n), reason)

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/gc/with/prom"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
@@ -22,7 +23,7 @@ import (
 
 func program(t *testing.T, pools int) (*gc.Collector, []*pool.Pool) {
 	t.Helper()
-	c, err := gc.New(gc.Config{Policy: gc.MustParse("threshold:0.5").New()})
+	c, err := gc.New(gc.Config{Policy: policy.MustParse("threshold:0.5").New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stats.Cycles[gc.TriggerPolicy] == 0 || stats.Freed == 0 || stats.Exposed == 0 {
+	if stats.Cycles[policy.TriggerPolicy] == 0 || stats.Freed == 0 || stats.Exposed == 0 {
 		t.Fatalf("nothing happened: %+v", stats)
 	}
 	values := make(map[string]float64)
@@ -115,8 +116,8 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 		`eagergc_cap_ratio{of="cycles"}`:                      0.25,
 		`eagergc_cap_ratio{of="held"}`:                        0.05,
 		`eagergc_limit_bytes{space="host"}`:                   32 << 20,
-		`eagergc_cycles_total{trigger="policy"}`:              float64(stats.Cycles[gc.TriggerPolicy]),
-		`eagergc_cycles_total{trigger="refusal"}`:             float64(stats.Cycles[gc.TriggerRefusal]),
+		`eagergc_cycles_total{trigger="policy"}`:              float64(stats.Cycles[policy.TriggerPolicy]),
+		`eagergc_cycles_total{trigger="refusal"}`:             float64(stats.Cycles[policy.TriggerRefusal]),
 		`eagergc_decisions_total{reason="threshold"}`:         float64(c.Snapshot().Reasons["threshold"]),
 		`eagergc_exposed_pause_seconds`:                       stats.Exposed.Seconds(),
 		`eagergc_pool_refusals_total{space="host"}`:           float64(pools[0].Stats().Refusals),

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/perfetto"
 	"github.com/eagergc/eagergc/trace/formats/recording"
@@ -169,13 +170,13 @@ meta "policy" "cudajl"
 
 // TestNames: this package does not import gc, whose words it uses.
 func TestNames(t *testing.T) {
-	for a := gc.Skip; a <= gc.Block; a++ {
+	for a := policy.Skip; a <= policy.Block; a++ {
 		tr := &trace.Trace{Labels: []string{""}, Events: []trace.Event{{Kind: trace.Decision, Bytes: int64(a)}}}
 		if r := rows(t, tr); !strings.Contains(string(r[len(r)-1].Args), `"`+a.String()+`"`) {
 			t.Errorf("action %v: %s", a, r[len(r)-1].Args)
 		}
 	}
-	for c := gc.TriggerPolicy; c <= gc.TriggerExplicit; c++ {
+	for c := policy.TriggerPolicy; c <= policy.TriggerExplicit; c++ {
 		tr := &trace.Trace{Events: []trace.Event{{Kind: trace.Cycle, Aux: uint32(c)}}}
 		if r := rows(t, tr); !strings.Contains(string(r[len(r)-1].Args), `"`+c.String()+`"`) {
 			t.Errorf("trigger %v: %s", c, r[len(r)-1].Args)

@@ -34,7 +34,7 @@ const csv = (results) => {
 const goLines = (live) => {
   const limit = Math.floor(parseFloat(live.state.limit) * live.recording.info.peak_reachable_bytes);
   const policy = live.picture?.table.slice(1).map((row) => row[0]).find((p) => !p.startsWith("optimum") && !p.startsWith("oracle")) ?? "pacer";
-  const own = policy === "pacer" ? "" : `Policy: gc.MustParse(${JSON.stringify(policy)}).New(), `;
+  const own = policy === "pacer" ? "" : `Policy: policy.MustParse(${JSON.stringify(policy)}).New(), `;
   return `collector, err := gc.New(gc.Config{${own}Limit: ${limit}}) // ${units.GiB(limit / 2 ** 30)}\nEAGERGC_POLICY=${policy}  # the same policy without a change in the code`;
 };
 

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/gc/with/arrow/arrowmem"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/pooltest"
@@ -25,7 +26,7 @@ import (
 // open returns a pool of 64 MiB that never collects by policy.
 func open(t *testing.T) (*gc.Collector, *pool.Pool, *arrowmem.Allocator) {
 	t.Helper()
-	c, err := gc.New(gc.Config{Policy: gc.Spec{}.New()})
+	c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/compute"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/gc/with/arrow/arrowmem"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
@@ -16,7 +17,7 @@ import (
 // A computation over Arrow arrays that never calls Release, in a pool of 16 MiB
 // through which 200 MiB go.
 func Example() {
-	c, err := gc.New(gc.Config{Policy: gc.MustParse("threshold:0.5").New()})
+	c, err := gc.New(gc.Config{Policy: policy.MustParse("threshold:0.5").New()})
 	if err != nil {
 		fmt.Println(err)
 		return

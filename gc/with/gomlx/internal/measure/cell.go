@@ -15,6 +15,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/tensors"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/gc/with/gomlx"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -92,7 +93,7 @@ func (c *cell) backend() (b backends.Backend, err error) {
 	for n := range c.raw.NumDevices() {
 		config := gc.Config{Limit: c.limit() * int64(n+1)}
 		if c.manner != "default" && c.manner != "wrapped" {
-			spec, err := gc.Parse(c.manner)
+			spec, err := policy.Parse(c.manner)
 			if err != nil {
 				return nil, err
 			}
@@ -201,7 +202,7 @@ func (c *cell) print(manner string) {
 		c.name, c.heap, c.factor, manner, n, int64(sum)/int64(max(1, n)), int64(sorted[n/2]), int64(sorted[max(0, n*99/100-1)]), int64(sorted[max(0, n-1)]), c.cycles, c.peak)
 	if c.eager != nil {
 		s := c.eager.Collector(0).Stats()
-		fmt.Fprintf(c.out, " %d policy-cycles %d refusal-cycles %d exposed-ns %d cycle-ns", s.Cycles[gc.TriggerPolicy], s.Cycles[gc.TriggerRefusal], s.Exposed, s.Cost)
+		fmt.Fprintf(c.out, " %d policy-cycles %d refusal-cycles %d exposed-ns %d cycle-ns", s.Cycles[policy.TriggerPolicy], s.Cycles[policy.TriggerRefusal], s.Exposed, s.Cost)
 	}
 	if c.failed != nil {
 		fmt.Fprintf(c.out, " 1 failed\n# %.300s", strings.ReplaceAll(c.failed.Error(), "\n", " "))
