@@ -424,9 +424,9 @@ func TestCapsOfGauges(t *testing.T) {
 		if err := caps.check(); err != nil {
 			t.Fatal(err)
 		}
-		c := newOn(e, Config{Caps: caps, Idle: -1}, &scripted{decide: func(Point) Decision {
+		c := newOn(e, Config{Caps: caps, Idle: -1}, &scripted{decide: func(policy.Point) policy.Decision {
 			asked.Add(1)
-			return Decision{}
+			return policy.Decision{}
 		}})
 		g := Watch(c, func() int64 { return bytes.Add(1 << 30) })
 		e.pass(time.Hour)
@@ -464,7 +464,7 @@ func TestCapsOfGauges(t *testing.T) {
 // between two cycles it is taken to free beside a cycle, too; what has fallen before a cycle is none of its yield.
 func TestWhatCyclesBringBack(t *testing.T) {
 	e := newPuppet()
-	c := newOn(e, Config{Idle: -1}, Spec{}.New())
+	c := newOn(e, Config{Idle: -1}, policy.Spec{}.New())
 	defer c.Close()
 	level := int64(1000)
 	g := &Gauge{c: c, read: func() int64 { return level }, low: level, stop: make(chan struct{})}
