@@ -135,3 +135,34 @@ func TestNotebookFigures(t *testing.T) {
 		}
 	}
 }
+
+// Every claim of the artefact has its figure in the file that makes it, a step that runs and a pattern that can be read.
+func TestArtefact(t *testing.T) {
+	text := read(t, "../../../results/ARTEFACT.md")
+	steps, claims := 0, 0
+	cells := regexp.MustCompile(`(?:\\\||[^|])+`)
+	for line := range strings.Lines(text) {
+		row := cells.FindAllString(strings.TrimSpace(line), -1)
+		for i := range row {
+			row[i] = strings.Trim(strings.TrimSpace(row[i]), "`")
+		}
+		switch {
+		case !strings.HasPrefix(line, "| ") || len(row) < 4:
+		case !strings.Contains(row[1], ".md"):
+			steps++
+		default:
+			claims++
+			if file := read(t, "../../../"+row[1]); !strings.Contains(strings.ReplaceAll(file, "`", ""), strings.ReplaceAll(row[2], "`", "")) {
+				t.Errorf("%s has no %q: %s", row[1], row[2], line)
+			}
+		}
+		if len(row) == 6 && strings.Contains(row[1], ".md") {
+			if _, err := regexp.Compile(strings.ReplaceAll(row[5], `\|`, "|")); err != nil || !strings.Contains(text, "\n| "+row[4]+" | ") {
+				t.Errorf("no step %q, or %v: %s", row[4], err, line)
+			}
+		}
+	}
+	if steps < 9 || claims < 25 {
+		t.Errorf("%d steps and %d claims", steps, claims)
+	}
+}
