@@ -21,63 +21,76 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A tight backend is one on which so many bytes fit and no more, as on a device: it says so in
+// A tight backend has devices on which so many bytes fit and no more: it says so in
 // the words of XLA. It does what simplego does.
 type tight struct {
 	backends.Backend
-	fits int64
+	fits []int64
 	wait time.Duration // for room, as XLA's allocator does
 
 	mu   sync.Mutex
-	live map[backends.Buffer]int64
-	used int64
+	live map[backends.Buffer]placed
+	used []int64
 }
 
-func newTight(t testing.TB, fits int64) *tight {
+type placed struct {
+	on    backends.DeviceNum
+	bytes int64
+}
+
+func newTight(t testing.TB, fits ...int64) *tight {
 	t.Helper()
 	inner, err := backends.NewWithConfig("go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &tight{Backend: inner, fits: fits, live: map[backends.Buffer]int64{}}
+	return &tight{Backend: inner, fits: fits, live: map[backends.Buffer]placed{}, used: make([]int64, len(fits))}
+}
+
+func (b *tight) NumDevices() int { return len(b.fits) }
+
+func (b *tight) BufferDeviceNum(x backends.Buffer) (backends.DeviceNum, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.live[x].on, nil
 }
 
 // HasSharedBuffers says that this is no memory of the host.
 func (b *tight) HasSharedBuffers() bool { return false }
 
-func (b *tight) room(shapes ...shapes.Shape) error {
+func (b *tight) room(d backends.DeviceNum, shapes ...shapes.Shape) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	used := b.used
+	used := b.used[d]
 	for _, s := range shapes {
-		if used += int64(s.Memory()); used > b.fits {
+		if used += int64(s.Memory()); used > b.fits[d] {
 			return fmt.Errorf("PJRT error (code=8): RESOURCE_EXHAUSTED: Out of memory while trying to allocate %d bytes", s.Memory())
 		}
 	}
 	return nil
 }
 
-func (b *tight) took(x backends.Buffer, s shapes.Shape) {
+func (b *tight) took(d backends.DeviceNum, x backends.Buffer, s shapes.Shape) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.live[x] = int64(s.Memory())
-	b.used += b.live[x]
+	b.live[x] = placed{d, int64(s.Memory())}
+	b.used[d] += b.live[x].bytes
 }
 
 func (b *tight) gave(x backends.Buffer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.used -= b.live[x]
+	b.used[b.live[x].on] -= b.live[x].bytes
 	delete(b.live, x)
 }
 
 func (b *tight) BufferFromFlatData(d backends.DeviceNum, flat any, s shapes.Shape) (backends.Buffer, error) {
-	if err := b.room(s); err != nil {
+	if err := b.room(d, s); err != nil {
 		return nil, err
 	}
-	x, err := b.Backend.BufferFromFlatData(d, flat, s)
+	x, err := b.Backend.BufferFromFlatData(0, flat, s)
 	if err == nil {
-		b.took(x, s)
+		b.took(d, x, s)
 	}
 	return x, err
 }
@@ -107,8 +120,8 @@ type tightExecutable struct {
 }
 
 func (e *tightExecutable) Execute(inputs []backends.Buffer, donate []bool, d backends.DeviceNum) ([]backends.Buffer, error) {
-	err := e.backend.room(e.Outputs()...)
-	for begin := time.Now(); err != nil; err = e.backend.room(e.Outputs()...) {
+	err := e.backend.room(d, e.Outputs()...)
+	for begin := time.Now(); err != nil; err = e.backend.room(d, e.Outputs()...) {
 		if time.Since(begin) >= e.backend.wait {
 			return nil, err
 		}
@@ -119,9 +132,9 @@ func (e *tightExecutable) Execute(inputs []backends.Buffer, donate []bool, d bac
 			e.backend.gave(inputs[i])
 		}
 	}
-	outputs, err := e.Executable.Execute(inputs, donate, d)
+	outputs, err := e.Executable.Execute(inputs, donate, 0)
 	for i, x := range outputs {
-		e.backend.took(x, e.Outputs()[i])
+		e.backend.took(d, x, e.Outputs()[i])
 	}
 	return outputs, err
 }
@@ -150,7 +163,7 @@ func live(t *testing.T, m *memory, b *tight, want int64) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		b.mu.Lock()
-		used := b.used
+		used := b.used[0]
 		b.mu.Unlock()
 		if m.live.Load() == want && used == want {
 			return
@@ -181,6 +194,40 @@ func TestForgottenArraysFitIntoADeviceOfFour(t *testing.T) {
 	runtime.KeepAlive(x)
 	if s := m.live.Load(); s > 4*arrayBytes {
 		t.Errorf("%d bytes live", s)
+	}
+}
+
+// What is forgotten on one device has cycles of that device's collector, and the other one's limit holds what it held.
+func TestEachDeviceHasItsOwnLimitAndItsOwnCycles(t *testing.T) {
+	device := newTight(t, 4*arrayBytes, 8*arrayBytes)
+	b, err := Wrap(device, gc.Config{Limit: 4 * arrayBytes, Idle: -1}, gc.Config{Limit: 8 * arrayBytes, Idle: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Finalize)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or Go's own cycles might come
+	run := graph.MustNewExec(b, twice)
+	asked := func(n backends.DeviceNum) uint64 {
+		of := b.Collector(n).Stats().Cycles
+		return of[policy.TriggerPolicy] + of[policy.TriggerRefusal]
+	}
+	for n := range backends.DeviceNum(2) {
+		before, x := [2]uint64{asked(0), asked(1)}, array()
+		for i := range 100 {
+			if _, _, err := run.ExecWithGraphOnDevice(n, x); err != nil {
+				t.Fatalf("device %d, step %d: %v", n, i, err)
+			}
+			if live, limit := b.of(n).live.Load(), b.of(n).limit.Load(); live > limit {
+				t.Fatalf("device %d, step %d: %d bytes live, limit %d", n, i, live, limit)
+			}
+		}
+		if asked(n) == before[n] {
+			t.Errorf("no cycle for device %d", n)
+		}
+		if other := 1 - n; asked(other) != before[other] {
+			t.Errorf("device %d had %d cycles while nothing was made there", other, asked(other)-before[other])
+		}
+		runtime.KeepAlive(x)
 	}
 }
 

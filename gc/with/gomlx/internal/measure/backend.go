@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"sync"
 	"time"
@@ -33,12 +34,14 @@ type memo struct {
 	made    map[string]backends.Executable
 	program string
 	times   map[string]int      // since the begin of a run of the program
+	scratch map[string]int64    // bytes that an execution of a program needs at most beside its inputs and results
 	ballast [][]*tensors.Tensor // by device
+	held    int64               // buffers of it
 	chunk   *graph.Exec
 }
 
 func newMemo(b backends.Backend) *memo {
-	return &memo{Backend: b, made: map[string]backends.Executable{}}
+	return &memo{Backend: b, made: map[string]backends.Executable{}, scratch: map[string]int64{}}
 }
 
 type remembered struct{ backends.Executable }
@@ -66,12 +69,22 @@ func (b *builder) Compile(outputs []backends.Op, shardings []*backends.ShardingS
 	made, err := b.Builder.Compile(outputs, shardings)
 	if err == nil {
 		b.memo.made[key] = remembered{made}
+		b.memo.scratch[b.memo.program] = max(b.memo.scratch[b.memo.program], temporary(made))
 	}
 	return b.memo.made[key], err
 }
 
-// leave fills the arena of each device so that so many bytes are left of the first one's, twice as many of the second one's.
-func (m *memo) leave(bytes, arena int64) error {
+// temporary returns what XLA says that an execution needs beside its inputs and results, which go-xla knows and GoMLX does not say.
+func temporary(made backends.Executable) int64 {
+	loaded := reflect.Indirect(reflect.ValueOf(made)).FieldByName("exec")
+	if !loaded.IsValid() {
+		return 0 // simplego
+	}
+	return loaded.Elem().FieldByName("OnDeviceMemoryUsageStats").FieldByName("Temporary").Int()
+}
+
+// leave fills the arena of each device so that left of a device's are left.
+func (m *memo) leave(arena int64, left func(device int) int64) error {
 	const chunk = 16 << 20
 	if m.chunk == nil {
 		m.chunk = graph.MustNewExec(m.Backend, func(g *graph.Graph) *graph.Node {
@@ -79,28 +92,22 @@ func (m *memo) leave(bytes, arena int64) error {
 		})
 		m.ballast = make([][]*tensors.Tensor, m.NumDevices())
 	}
+	m.held = 0
 	for device := range m.ballast {
 		for _, t := range m.ballast[device] {
 			t.MustFinalizeAll()
 		}
 		m.ballast[device] = nil
-		for n := int64(0); n < (arena-bytes*int64(device+1))/chunk; n++ {
-			all, err := m.chunk.ExecOnDevice(backends.DeviceNum(device))
+		for n := int64(0); n < (arena-left(device))/chunk; n++ {
+			all, _, err := m.chunk.ExecWithGraphOnDevice(backends.DeviceNum(device))
 			if err != nil {
 				return err
 			}
 			m.ballast[device] = append(m.ballast[device], all...)
+			m.held++
 		}
 	}
 	return nil
-}
-
-// held is how many buffers the ballast is.
-func (m *memo) held() (n int64) {
-	for _, all := range m.ballast {
-		n += int64(len(all))
-	}
-	return n
 }
 
 // settle returns once no buffer is alive but the ballast, and how many are if that takes a second.
@@ -108,7 +115,7 @@ func (m *memo) settle() (left int64) {
 	for range 50 {
 		runtime.GC()
 		time.Sleep(5 * time.Millisecond)
-		if left = pjrt.BuffersAlive() - m.held(); left == 0 {
+		if left = pjrt.BuffersAlive() - m.held; left == 0 {
 			break
 		}
 	}

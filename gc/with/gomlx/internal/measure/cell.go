@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gomlx/go-xla/pkg/pjrt"
@@ -17,17 +18,47 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/gc/with/gomlx"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
-// compile runs a program for some steps with all of the arena.
+// compile runs a program for some steps with all of the arena, each array finalized by hand, and
+// takes for reachable what it then holds at most.
 func (e *experiment) compile(name string) error {
-	if programs[name].make == nil {
+	if programs[name] == nil {
 		return fmt.Errorf("no such program")
 	}
-	err := (&cell{experiment: e, name: name, manner: "hand", factor: 1e6}).begin()
+	c := &cell{experiment: e, name: name, manner: "wrapped", held: &holding{live: map[pressure.Space]int64{}}}
+	err := c.begin()
+	for i := 0; i < 30 && err == nil; i++ {
+		err = c.step()
+	}
+	c.close()
 	e.raw.settle()
+	e.reachable[name] = c.held.most
+	fmt.Fprintf(e.out, "# %s: %d bytes reachable on a device, %d more while it executes\n", name, c.held.most, e.raw.scratch[name])
 	return err
+}
+
+// A holding is a sink that knows how much was live at most, on a device.
+type holding struct {
+	mu   sync.Mutex
+	live map[pressure.Space]int64
+	most int64
+}
+
+func (h *holding) Now() time.Duration  { return 0 }
+func (h *holding) Label(string) uint32 { return 0 }
+func (h *holding) Record(e trace.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch e.Kind {
+	case trace.Alloc:
+		h.live[e.Space] += e.Bytes
+	case trace.Free:
+		h.live[e.Space] -= e.Bytes
+	}
+	h.most = max(h.most, h.live[e.Space])
 }
 
 // A cell is one run of a program.
@@ -39,6 +70,7 @@ type cell struct {
 	step         func() error
 	eager        *gomlx.Backend // nil: nothing collects but Go
 	recorder     io.Closer
+	held         *holding // nil, or what is told of every device
 
 	steps  []time.Duration
 	failed error
@@ -47,17 +79,34 @@ type cell struct {
 	curve  strings.Builder
 }
 
-func (c *cell) limit() int64 {
-	return int64(c.factor * float64(programs[c.name].reachable*mib/int64(c.small)))
+// limit is that of a device: the second one has twice as much. 0 is none.
+func (c *cell) limit(device int) int64 {
+	return int64(c.factor * float64(c.reachable[c.name]) * float64(device+1))
+}
+
+// left is what the arena of a device has for the program: its limit, what its executions need (four at once, in serve), as much again
+// as one needs, since it must be in one piece, and a ninth of the limit, but for those that have no limit: they can fill it.
+func (c *cell) left(device int) int64 {
+	if c.factor == 0 {
+		return c.arena * mib
+	}
+	executions, scratch := int64(1), c.raw.scratch[c.name]
+	if c.name == "serve" {
+		executions = 4
+	}
+	room := c.limit(device) + executions*scratch + max(scratch, 32*mib)
+	if c.manner == "asis" || strings.HasPrefix(c.manner, "tick") {
+		return room
+	}
+	return room + c.limit(device)/9
 }
 
 const mib = 1 << 20
 
 // begin makes the program, and runs three steps of it.
 func (c *cell) begin() error {
-	p := programs[c.name]
 	if c.plugin != "" {
-		if err := c.raw.leave(c.limit()*10/9+p.scratch*mib, c.arena*mib); err != nil {
+		if err := c.raw.leave(c.arena*mib, c.left); err != nil {
 			return err
 		}
 	}
@@ -67,14 +116,14 @@ func (c *cell) begin() error {
 		return err
 	}
 	done := func(...*tensors.Tensor) {}
-	if c.manner == "hand" || c.manner == "wrapped" {
+	if strings.HasPrefix(c.manner, "hand") || c.manner == "wrapped" {
 		done = func(all ...*tensors.Tensor) {
 			for _, t := range all {
 				t.MustFinalizeAll()
 			}
 		}
 	}
-	c.step, err = p.make(b, c.small, done)
+	err = try(func() { c.step = programs[c.name](b, c.small, done) })
 	for i := 0; i < 3 && err == nil; i++ {
 		err = c.step()
 	}
@@ -84,14 +133,14 @@ func (c *cell) begin() error {
 // backend returns the one of the manner.
 func (c *cell) backend() (b backends.Backend, err error) {
 	switch {
-	case c.manner == "hand":
+	case strings.HasPrefix(c.manner, "hand"):
 		return c.raw, nil
 	case c.manner == "asis" || strings.HasPrefix(c.manner, "tick"):
 		return forgetful{c.raw}, nil
 	}
 	var configs []gc.Config
 	for n := range c.raw.NumDevices() {
-		config := gc.Config{Limit: c.limit() * int64(n+1)}
+		config := gc.Config{Limit: c.limit(n)}
 		if c.manner != "default" && c.manner != "wrapped" {
 			spec, err := policy.Parse(c.manner)
 			if err != nil {
@@ -99,7 +148,10 @@ func (c *cell) backend() (b backends.Backend, err error) {
 			}
 			config.Policy = spec.New()
 		}
-		if c.record != "" && n == 0 {
+		switch {
+		case c.held != nil:
+			config.Recorder = c.held
+		case n == 0 && c.record != "":
 			recorder, err := trace.Record(c.record, &trace.Trace{Name: c.name}, trace.RecorderConfig{})
 			if err != nil {
 				return nil, err
@@ -127,25 +179,30 @@ func (c *cell) run() error {
 	every, _ := time.ParseDuration(period)
 	untick := each(every, runtime.GC)
 	if c.failed = c.begin(); c.failed == nil {
-		c.measure()
+		c.measure(max(c.seconds, every*5/2))
 	}
 	untick()
 	c.print(label)
-	c.step = nil
-	if c.eager != nil {
-		for n := range c.raw.NumDevices() {
-			c.eager.Collector(backends.DeviceNum(n)).Close()
-		}
-	}
-	if c.recorder != nil {
-		if err := c.recorder.Close(); err != nil {
-			return err
-		}
+	if err := c.close(); err != nil {
+		return err
 	}
 	if left := c.raw.settle(); left > 0 {
 		fmt.Fprintf(c.out, "# %d buffers are left\n", left)
 	}
 	return nil
+}
+
+func (c *cell) close() error {
+	c.step = nil
+	for n := range c.raw.NumDevices() {
+		if c.eager != nil {
+			c.eager.Collector(backends.DeviceNum(n)).Close()
+		}
+	}
+	if c.recorder == nil {
+		return nil
+	}
+	return c.recorder.Close()
 }
 
 // each calls f every so often until stop is called. Never, if that is 0.
@@ -166,18 +223,18 @@ func each(every time.Duration, f func()) (stop func()) {
 }
 
 // measure runs the steps.
-func (c *cell) measure() {
+func (c *cell) measure(span time.Duration) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	begin, last := time.Now(), int64(-1)
 	unwatch := each(time.Millisecond, func() {
-		alive := pjrt.BuffersAlive() - c.raw.held()
+		alive := pjrt.BuffersAlive() - c.raw.held
 		if c.peak = max(c.peak, alive); alive != last {
 			fmt.Fprintf(&c.curve, "%.4f %d\n", time.Since(begin).Seconds(), alive)
 		}
 		last = alive
 	})
-	for last := begin; len(c.steps) < c.experiment.steps && last.Sub(begin) < c.seconds; {
+	for last := begin; len(c.steps) < c.experiment.steps && last.Sub(begin) < span; {
 		if c.failed = c.step(); c.failed != nil {
 			break
 		}
@@ -198,11 +255,24 @@ func (c *cell) print(manner string) {
 	}
 	n := len(c.steps)
 	sorted := append(slices.Sorted(slices.Values(c.steps)), 0)
-	fmt.Fprintf(c.out, "BenchmarkGomlx/program=%s/heap=%gMiB/limit=%gx/manner=%s %d %d ns/op %d p50-ns %d p99-ns %d max-ns %d gc-cycles %d peak-buffers",
-		c.name, c.heap, c.factor, manner, n, int64(sum)/int64(max(1, n)), int64(sorted[n/2]), int64(sorted[max(0, n*99/100-1)]), int64(sorted[max(0, n-1)]), c.cycles, c.peak)
-	if c.eager != nil {
-		s := c.eager.Collector(0).Stats()
-		fmt.Fprintf(c.out, " %d policy-cycles %d refusal-cycles %d exposed-ns %d cycle-ns", s.Cycles[policy.TriggerPolicy], s.Cycles[policy.TriggerRefusal], s.Exposed, s.Cost)
+	fmt.Fprintf(c.out, "BenchmarkGomlx/program=%s/heap=%gMiB/limit=%gx/manner=%s %d %d ns/op %d p50-ns %d p99-ns %d max-ns %d gc-cycles %d peak-buffers", c.name, c.heap, c.factor, manner, n,
+		int64(sum)/int64(max(1, n)), int64(sorted[n/2]), int64(sorted[max(0, n*99/100-1)]), int64(sorted[max(0, n-1)]), c.cycles, c.peak)
+	for n := range c.raw.NumDevices() {
+		if c.eager == nil {
+			break
+		}
+		s, most := c.eager.Collector(backends.DeviceNum(n)).Snapshot(), int64(0)
+		for _, source := range s.Sources { // one, if anything was made there
+			for _, level := range source.Levels {
+				most = max(most, level.Most)
+			}
+		}
+		line := fmt.Sprintf(" %d policy-cycles %d refusal-cycles %d natural-cycles %d exposed-ns %d cycle-ns %d peak-bytes %d limit-bytes",
+			s.Stats.Cycles[policy.TriggerPolicy], s.Stats.Cycles[policy.TriggerRefusal], s.Stats.Cycles[policy.TriggerNatural], s.Stats.Exposed, s.Stats.Cost, most, c.limit(n))
+		if n > 0 { // policy-cycles of the second device are policy-1-cycles
+			line = strings.ReplaceAll(line, "-", fmt.Sprintf("-%d-", n))
+		}
+		fmt.Fprint(c.out, line)
 	}
 	if c.failed != nil {
 		fmt.Fprintf(c.out, " 1 failed\n# %.300s", strings.ReplaceAll(c.failed.Error(), "\n", " "))

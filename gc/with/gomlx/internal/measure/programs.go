@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"sync"
 
@@ -17,28 +18,20 @@ import (
 	"github.com/gomlx/gomlx/pkg/ml/train/optimizers"
 )
 
-// A program makes itself on b with sizes divided by small, and returns its step. What it is done with it
+// A program makes itself on b with sizes divided by small, or panics, and returns its step. What it is done with it
 // gives to done, which finalizes it, or forgets it.
-type program struct {
-	make      func(b backends.Backend, small int, done func(...*tensors.Tensor)) (step func() error, err error)
-	reachable int64 // MiB at most, on the device
-	scratch   int64 // MiB that its executions need beside their results
-}
+type program func(b backends.Backend, small int, done func(...*tensors.Tensor)) (step func() error)
 
 var programs = map[string]program{
-	"array": {arrays, 448, 128}, "dense": {dense, 254, 128}, "train": {training, 152, 1024}, "serve": {serving, 250, 128}, "tiny": {tiny, 4, 128}, "slow": {slow, 448, 256},
-	"each": {arraysOnEach, 448, 128},
+	"array": arraysOn(1, 0), "second": arraysOn(1, 1), "each": arraysOn(1, 0, 1), "slow": arraysOn(40, 0),
+	"dense": dense, "train": training, "serve": serving, "tiny": tiny,
 }
 
-// try calls f and returns the error that it panics with: GoMLX's Must functions do.
+// try calls f and returns what it panics with: GoMLX's Must functions do.
 func try(f func()) (err error) {
 	defer func() {
-		switch e := recover().(type) {
-		case nil:
-		case error:
-			err = e
-		default:
-			panic(e)
+		if e := recover(); e != nil {
+			err = fmt.Errorf("%v", e)
 		}
 	}()
 	f()
@@ -69,20 +62,20 @@ func random(b backends.Backend, device backends.DeviceNum, dims ...int) *tensors
 	return t
 }
 
-// arrays: a product, tanh, a scale and a sum, each an array of its own.
-func arrays(b backends.Backend, small int, done func(...*tensors.Tensor)) (func() error, error) {
-	return arraysOn(b, 0, 1, small, done)
+// arraysOn runs, on each of some devices at once: products, tanh, a scale and a sum, each an array of its own.
+func arraysOn(products int, devices ...backends.DeviceNum) program {
+	return func(b backends.Backend, small int, done func(...*tensors.Tensor)) func() error {
+		steps := make([]func(), len(devices))
+		for i, device := range devices {
+			steps[i] = arrays(b, device, products, 4096/small, done)
+		}
+		return func() error { return together(len(steps), func(i int) error { return try(steps[i]) }) }
+	}
 }
 
-// slow: the same with 40 products in place of one.
-func slow(b backends.Backend, small int, done func(...*tensors.Tensor)) (func() error, error) {
-	return arraysOn(b, 0, 40, small, done)
-}
-
-func arraysOn(b backends.Backend, device backends.DeviceNum, products, small int, done func(...*tensors.Tensor)) (func() error, error) {
-	n := 4096 / small
+func arrays(b backends.Backend, device backends.DeviceNum, products, n int, done func(...*tensors.Tensor)) (step func()) {
 	on := func(e *Exec, args ...any) *tensors.Tensor {
-		all, err := e.ExecOnDevice(device, args...)
+		all, _, err := e.ExecWithGraphOnDevice(device, args...) // ExecOnDevice of GoMLX 0.26 forgets the device
 		if err != nil {
 			panic(err)
 		}
@@ -99,36 +92,24 @@ func arraysOn(b backends.Backend, device backends.DeviceNum, products, small int
 	sum := MustNewExec(b, func(x, y *Node) *Node { return Add(x, y) })
 	w, first := random(b, device, n, n), random(b, device, n, n)
 	x := first
-	return func() error {
-		return try(func() {
-			y := on(product, x, w)
-			z := on(bend, y)
-			s := on(scale, z)
-			next := on(sum, s, first)
-			done(y, z, s)
-			if x != first {
-				done(x)
-			}
-			x = next
-		})
-	}, nil
-}
-
-// arraysOnEach runs arrays on every device at once, each on a goroutine of its own.
-func arraysOnEach(b backends.Backend, small int, done func(...*tensors.Tensor)) (func() error, error) {
-	steps := make([]func() error, b.NumDevices())
-	for n := range steps {
-		step, err := arraysOn(b, backends.DeviceNum(n), 1, small, done)
-		if err != nil {
-			return nil, err
+	return func() {
+		y := on(product, x, w)
+		z := on(bend, y)
+		s := on(scale, z)
+		next := on(sum, s, first)
+		done(y, z, s)
+		if x != first {
+			done(x)
 		}
-		steps[n] = step
+		x = next
 	}
-	return func() error { return together(len(steps), func(n int) error { return steps[n]() }) }, nil
 }
 
 // together calls f with 0 to n-1 at once, and returns what went wrong first.
 func together(n int, f func(int) error) error {
+	if n == 1 {
+		return f(0)
+	}
 	var all sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
@@ -144,7 +125,7 @@ func together(n int, f func(int) error) error {
 }
 
 // tiny: one execution whose results are 32 arrays of 16 KiB, to see what an array costs.
-func tiny(b backends.Backend, _ int, done func(...*tensors.Tensor)) (func() error, error) {
+func tiny(b backends.Backend, _ int, done func(...*tensors.Tensor)) func() error {
 	many := MustNewExec(b, func(x *Node) []*Node {
 		all := make([]*Node, 32)
 		for i := range all {
@@ -153,11 +134,11 @@ func tiny(b backends.Backend, _ int, done func(...*tensors.Tensor)) (func() erro
 		return all
 	})
 	x := random(b, 0, 4096)
-	return func() error { return try(func() { done(many.MustExec(x)...) }) }, nil
+	return func() error { return try(func() { done(many.MustExec(x)...) }) }
 }
 
 // dense: two layers and their gradients, operation by operation, with momentum; batches are copied out of the data.
-func dense(b backends.Backend, small int, done func(...*tensors.Tensor)) (func() error, error) {
+func dense(b backends.Backend, small int, done func(...*tensors.Tensor)) func() error {
 	batch, in, hidden, out := 4096/small, 1024/small, 2048/small, 256/small
 	one := func(f func(x *Node) *Node) *Exec { return MustNewExec(b, f) }
 	two := func(f func(x, y *Node) *Node) *Exec { return MustNewExec(b, f) }
@@ -177,9 +158,7 @@ func dense(b backends.Backend, small int, done func(...*tensors.Tensor)) (func()
 	weights := []*tensors.Tensor{random(b, 0, in, hidden), random(b, 0, hidden, out)}
 	moments := []*tensors.Tensor{random(b, 0, in, hidden), random(b, 0, hidden, out)}
 	for _, cut := range cuts { // compiles
-		if err := try(func() { done(cut.MustExec1(x), cut.MustExec1(y)) }); err != nil {
-			return nil, err
-		}
+		done(cut.MustExec1(x), cut.MustExec1(y))
 	}
 	draw := rand.New(rand.NewPCG(1, 2))
 	return func() error {
@@ -200,12 +179,12 @@ func dense(b backends.Backend, small int, done func(...*tensors.Tensor)) (func()
 			}
 			done(bx, by, z, h, p, d, e)
 		})
-	}, nil
+	}
 }
 
 // training: GoMLX's trainer on a convolutional network like that of its example cifar, with larger images that are made up. It finalizes
 // by itself what it is done with.
-func training(b backends.Backend, small int, _ func(...*tensors.Tensor)) (func() error, error) {
+func training(b backends.Backend, small int, _ func(...*tensors.Tensor)) func() error {
 	const classes = 10
 	batch, side := max(2, 256/small), max(16, 128/small)
 	model := func(ctx *context.Context, _ any, inputs []*Node) []*Node {
@@ -222,7 +201,7 @@ func training(b backends.Backend, small int, _ func(...*tensors.Tensor)) (func()
 	return func() error {
 		_, err := loop.RunSteps(data, 1)
 		return err
-	}, nil
+	}
 }
 
 // images are a data set: each batch is a copy.
@@ -243,7 +222,7 @@ func (d *images) Yield() (spec any, inputs, labels []*tensors.Tensor, err error)
 }
 
 // serving: four clients at once send pictures, 1 to 32 in a request; three stages of a model answer.
-func serving(b backends.Backend, small int, done func(...*tensors.Tensor)) (func() error, error) {
+func serving(b backends.Backend, small int, done func(...*tensors.Tensor)) func() error {
 	side, width := max(8, 128/small), 1024/small
 	weights := []*tensors.Tensor{random(b, 0, side*side*3, width), random(b, 0, width, 4*width), random(b, 0, 4*width, 64)}
 	normal := MustNewExec(b, func(x *Node) *Node { return Reshape(Sub(x, ReduceAllMean(x)), x.Shape().Dimensions[0], -1) })
@@ -269,12 +248,12 @@ func serving(b backends.Backend, small int, done func(...*tensors.Tensor)) (func
 	}
 	for i := range sizes { // compiles, and moves the weights, which no two may at once
 		if err := request(i); err != nil {
-			return nil, err
+			panic(err)
 		}
 	}
 	draw := rand.New(rand.NewPCG(1, 2))
 	return func() error {
 		next := []int{draw.IntN(len(sizes)), draw.IntN(len(sizes)), draw.IntN(len(sizes)), draw.IntN(len(sizes))}
 		return together(len(next), func(client int) error { return request(next[client]) })
-	}, nil
+	}
 }
