@@ -279,7 +279,7 @@ func random(t *testing.T, open Maker) {
 	p := Open(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: 64 << 20}})
 	rng := rand.New(rand.NewPCG(1, 1))
 	var held []pool.Block
-	for step := range 4000 {
+	for step := range 2000 {
 		switch k := rng.IntN(100); {
 		case k < 55:
 			b, err := p.Alloc(someSize(rng), uint32(rng.IntN(3)))
@@ -326,7 +326,7 @@ func concurrent(t *testing.T, open Maker) {
 			defer work.Done()
 			rng := rand.New(rand.NewPCG(seed, 2))
 			var held []pool.Block
-			for range 300 {
+			for range 120 {
 				b, err := p.Alloc(someSize(rng), uint32(rng.IntN(2)))
 				switch {
 				case err == nil:
