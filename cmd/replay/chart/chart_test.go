@@ -60,11 +60,11 @@ func charts(runs []Run) map[string]*Chart {
 	p := NewPalette(names)
 	return map[string]*Chart{
 		"memory": memoryChart("title", "note", runs, p),
-		"pauses": pausesChart("title", "note", runs, p),
-		"mmu":    mmuChart("title", "note", runs, p),
-		"limits": limitsChart("title", "note", results, p),
-		"front":  frontChart("title", "note", atLimit, p),
-		"lbo":    lboChart("title", "note", overheads, p),
+		"pauses": lineCharts("title", "note", 600, 300, p, [][]LineChart{pausesFigure(runs).Data}),
+		"mmu":    lineCharts("title", "note", 600, 300, p, [][]LineChart{mmuFigure(runs).Data}),
+		"limits": limitsChart("note", results, p),
+		"front":  columnCharts("title", "note", 230, atLimit, p, frontFigure),
+		"lbo":    lineCharts("title", "note", 360, 260, p, [][]LineChart{lboFigure(overheads).Data}),
 	}
 }
 
@@ -129,7 +129,7 @@ func TestPanelsKeepToTheirPlace(t *testing.T) {
 			})
 		}
 	}
-	c := limitsChart("title", "note", results, NewPalette([]string{"never"}))
+	c := limitsChart("note", results, NewPalette([]string{"never"}))
 	tiles := draw.Tiles{Rows: len(c.panels), Cols: len(c.panels[0])}
 	body := draw.NewCanvas(new(recorder.Canvas), c.width*vg.Length(tiles.Cols), c.height*vg.Length(tiles.Rows))
 	const gap = 6 // points: between two rows, and under the legend

@@ -17,49 +17,14 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// pausesChart draws the lengths of exposed pauses by percentile, on the axis of
-// HdrHistogram's plots: 90 %, 99 %, 99.9 % are as far apart as 0 % and 90 %. The
-// line of a run ends at its longest pause; n pauses tell nothing beyond the
-// percentile 1 - 1/n.
-func pausesChart(title, note string, runs []Run, palette Palette) *Chart {
-	return lineCharts(title, note, 600, 300, palette, [][]LineChart{pausesFigure(runs).Data})
-}
-
-// mmuChart draws the minimum mutator utilization of runs against the window.
-func mmuChart(title, note string, runs []Run, palette Palette) *Chart {
-	return lineCharts(title, note, 600, 300, palette, [][]LineChart{mmuFigure(runs).Data})
-}
-
-// lboChart draws lower-bound overheads against the limit factor: of elapsed time on
-// the left, of processor time on the right.
-func lboChart(title, note string, all []overhead, palette Palette) *Chart {
-	return lineCharts(title, note, 360, 260, palette, [][]LineChart{lboFigure(all).Data})
-}
-
-// limitsChart draws exposed pause, as a share of the recorded time (upper panels),
-// and collections (lower panels) against the limit factor, a column for each
-// trace, five to a row. Results are of one cost; their order is that of the
-// columns and of the legend.
-func limitsChart(title, note string, results []sim.Result, palette Palette) *Chart {
-	return columns(title, note, 190, results, palette, func(of []sim.Result) []LineChart { return limitsFigure(of, 0).Data })
-}
-
-// frontChart draws the Pareto front of exposed pause against collector time, a panel
-// for each trace, both as shares of the recorded time. Results are of one limit
-// and one cost. The front joins the policies that no other beats in one without
-// losing in the other; the optima know the recording, so they are drawn, and
-// are not of the front.
-func frontChart(title, note string, results []sim.Result, palette Palette) *Chart {
-	return columns(title, note, 230, results, palette, func(of []sim.Result) []LineChart { return frontFigure(of).Data })
-}
-
-// columns draws the charts of each trace below each other, five traces to a row.
-func columns(title, note string, height vg.Length, results []sim.Result, palette Palette, of func([]sim.Result) []LineChart) *Chart {
+// columnCharts draws the charts of each trace below each other, five traces to a row. Results
+// are of one cost; their order is that of the columns and of the legend.
+func columnCharts(title, note string, height vg.Length, results []sim.Result, palette Palette, of func([]sim.Result) Figure) *Chart {
 	var all [][]LineChart // of each trace
 	for rest := results; len(rest) > 0; {
 		trace := rest[0].Trace
 		other := func(r sim.Result) bool { return r.Trace != trace }
-		one := of(slices.DeleteFunc(slices.Clone(rest), other))
+		one := of(slices.DeleteFunc(slices.Clone(rest), other)).Data
 		one[0].title = trace
 		all = append(all, one)
 		rest = slices.DeleteFunc(slices.Clone(rest), func(r sim.Result) bool { return !other(r) })

@@ -139,20 +139,19 @@ func (r *Recording) joined(log *sim.Log) (d cycles) {
 		if c.Trigger == policy.TriggerRefusal {
 			forced = 1
 		}
-		d.Start, d.Took, d.Held = append(d.Start, seconds(c.Start)), append(d.Took, seconds(c.Duration)), append(d.Held, seconds(c.Exposed))
-		d.Freed, d.After, d.Forced = append(d.Freed, gib(c.Freed)), append(d.After, gib(c.LiveAfter)), append(d.Forced, forced)
-		k := sort.Search(len(log.Decisions), func(i int) bool { return log.Decisions[i].Now > c.Start })
-		if k == 0 {
-			d.Live, d.Asked, d.Reason = append(d.Live, 0), append(d.Asked, 0), append(d.Reason, r.reason("nothing yet"))
-			continue
+		var last sim.Decided
+		said := "nothing yet"
+		if k := sort.Search(len(log.Decisions), func(i int) bool { return log.Decisions[i].Now > c.Start }); k > 0 {
+			last = log.Decisions[k-1]
+			said = fmt.Sprintf("%v: %s", last.Action, last.Reason)
 		}
-		last := &log.Decisions[k-1]
 		asked := float64(last.Request)
 		if last.At == policy.Sync {
 			asked = -seconds(last.Wait)
 		}
-		d.Live, d.Asked = append(d.Live, gib(last.Sample.Live)), append(d.Asked, asked)
-		d.Reason = append(d.Reason, r.reason(fmt.Sprintf("%v: %s", last.Action, last.Reason)))
+		d.Start, d.Took, d.Held = append(d.Start, seconds(c.Start)), append(d.Took, seconds(c.Duration)), append(d.Held, seconds(c.Exposed))
+		d.Freed, d.After, d.Forced = append(d.Freed, gib(c.Freed)), append(d.After, gib(c.LiveAfter)), append(d.Forced, forced)
+		d.Live, d.Asked, d.Reason = append(d.Live, gib(last.Sample.Live)), append(d.Asked, asked), append(d.Reason, r.reason(said))
 	}
 	return d
 }

@@ -41,9 +41,9 @@ func OfGrid(g *experiment.Grid) []Picture {
 			return !slices.ContainsFunc(g.Workloads, func(w *sim.Workload) bool { return w.Name == r.Trace && g.Limits[limit].Of(w) == r.LimitBytes })
 		})
 		all = append(all,
-			Picture{"limits-" + stem, limitsChart(limitsTitle, note, g.Finished(j), colours)},
-			Picture{"front-" + stem, frontChart("Pareto front of exposed pause and collector time", fmt.Sprintf("limit %s, %s", g.Limits[limit], note), atLimit, colours)},
-			Picture{"lbo-" + stem, lboChart("Lower-bound overhead, "+MeanOver(g), note, overheads(g, j, workloads), colours)})
+			Picture{"limits-" + stem, limitsChart(note, g.Finished(j), colours)},
+			Picture{"front-" + stem, columnCharts("Pareto front of exposed pause and collector time", fmt.Sprintf("limit %s, %s", g.Limits[limit], note), 230, atLimit, colours, frontFigure)},
+			Picture{"lbo-" + stem, lineCharts("Lower-bound overhead, "+MeanOver(g), note, 360, 260, colours, [][]LineChart{lboFigure(overheads(g, j, workloads)).Data})})
 	}
 	for i := range g.Workloads {
 		all = append(all, OfCell(g, Typical(g, i))...)
@@ -51,7 +51,10 @@ func OfGrid(g *experiment.Grid) []Picture {
 	return all
 }
 
-const limitsTitle = "Exposed pause and collections against the limit"
+// limitsChart draws exposed pause and collections against the limit, of results at one cost.
+func limitsChart(note string, results []sim.Result, palette Palette) *Chart {
+	return columnCharts("Exposed pause and collections against the limit", note, 190, results, palette, func(of []sim.Result) Figure { return limitsFigure(of, 0) })
+}
 
 // OfResults returns the pictures of results without their recordings: each cost against
 // the limits.
@@ -71,7 +74,7 @@ func OfResults(results []sim.Result) []Picture {
 	var all []Picture
 	for _, k := range costs {
 		all = append(all, Picture{fmt.Sprintf("limits-cycle-%v", k.cycle),
-			limitsChart(limitsTitle, fmt.Sprintf("cycle %v, ladder %v", k.cycle, k.ladder), byCost[k], NewPalette(names))})
+			limitsChart(fmt.Sprintf("cycle %v, ladder %v", k.cycle, k.ladder), byCost[k], NewPalette(names))})
 	}
 	return all
 }
@@ -88,8 +91,8 @@ func OfCell(g *experiment.Grid, at experiment.Cell) []Picture {
 	colours, stem := NewPalette(Names(g)), Stem(g.Workloads[at.Workload].Name)
 	return []Picture{
 		memoryOf(g, at, runs, note),
-		{"pauses-" + stem, pausesChart("How long the program was held", note, runs, colours)},
-		{"mmu-" + stem, mmuChart("Minimum mutator utilization", note, runs, colours)},
+		{"pauses-" + stem, lineCharts("How long the program was held", note, 600, 300, colours, [][]LineChart{pausesFigure(runs).Data})},
+		{"mmu-" + stem, lineCharts("Minimum mutator utilization", note, 600, 300, colours, [][]LineChart{mmuFigure(runs).Data})},
 	}
 }
 

@@ -52,18 +52,12 @@ func timeShown(runs []Run) (end time.Duration) {
 }
 
 // mmuWindows are the windows of an MMU curve: from 1 ms to the longest run that
-// a memory chart shows whole.
+// a memory chart shows whole, spaced evenly in their logarithm.
 func mmuWindows(runs []Run) []time.Duration {
-	return windows(time.Millisecond, max(timeShown(runs), 2*time.Millisecond), 80)
-}
-
-// windows returns n window lengths for an MMU curve, spaced evenly in their
-// logarithm from least to most.
-func windows(least, most time.Duration, n int) []time.Duration {
-	ws := make([]time.Duration, n)
+	const least = float64(time.Millisecond)
+	ws, ratio := make([]time.Duration, 80), max(float64(timeShown(runs))/least, 2)
 	for i := range ws {
-		f := float64(i) / float64(max(1, n-1))
-		ws[i] = time.Duration(math.Round(float64(least) * math.Pow(float64(most)/float64(least), f)))
+		ws[i] = time.Duration(math.Round(least * math.Pow(ratio, float64(i)/float64(len(ws)-1))))
 	}
 	return ws
 }

@@ -28,10 +28,10 @@ const advisePolicies = "never,cudajl,opencl,growth,sqrt,v8step,dotnet,pacer"
 
 func newAdvise() *cobra.Command {
 	var (
-		s                  setting
-		format             string
-		heap, lost, device string
-		worlds             int
+		s            setting
+		format, lost string
+		heap, device = sizeFlag(64 << 20), sizeFlag(0)
+		worlds       int
 	)
 	cmd := &cobra.Command{
 		Use:   "advise FILE...",
@@ -54,14 +54,6 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.` + wo
 			if worlds < 0 {
 				return errors.New("--worlds: want 0 or more")
 			}
-			most, err := parseSize("device", device)
-			if err != nil {
-				return err
-			}
-			size, err := parseSize("heap", heap)
-			if err != nil {
-				return err
-			}
 			g, err := s.grid(files)
 			if err != nil {
 				return err
@@ -69,7 +61,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.` + wo
 			from := givenCost(g)
 			if f := cmd.Flags(); !f.Changed("cycle") && !f.Changed("machine") {
 				stop := saying(cmd.ErrOrStderr(), "measuring what a cycle takes here")
-				g.Costs[0], from, err = measureCycle(cmd.Context(), size)
+				g.Costs[0], from, err = measureCycle(cmd.Context(), int64(heap))
 				if stop(); err != nil {
 					return err
 				}
@@ -80,7 +72,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.` + wo
 			}
 			out := printerFor(cmd.OutOrStdout(), format)
 			for i, w := range g.Workloads {
-				q := experiment.Question{Workload: w, Policies: g.Contenders, World: g.World(0), Lost: bound, Most: most, Variants: worlds}
+				q := experiment.Question{Workload: w, Policies: g.Contenders, World: g.World(0), Lost: bound, Most: int64(device), Variants: worlds}
 				a, err := q.Advise(cmd.Context())
 				switch {
 				case err != nil && !errors.Is(err, experiment.ErrNoAdvice):
@@ -91,8 +83,8 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.` + wo
 					}
 				case a == nil:
 					however := "however large the limit"
-					if most > 0 {
-						however = "with the " + pressure.Bytes(most).String() + " of the device"
+					if device > 0 {
+						however = "with the " + pressure.Bytes(device).String() + " of the device"
 					}
 					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, %s (%s).\n", recording.Plain(w.Name), pressure.Percent(bound), however, from)
 				default:
@@ -116,8 +108,8 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.` + wo
 	s.oneCost(cmd)
 	s.limits = "1x" // of the grid; advice finds its own
 	f := cmd.Flags()
-	f.StringVar(&heap, "heap", "64MiB", "`size` of the program's Go heap with pointers, which decides what a cycle costs")
-	f.StringVar(&device, "device", "0", "`bytes` of the device, such as 80GiB: no larger limit is advised; 0: any limit")
+	f.Var(&heap, "heap", "`size` of the program's Go heap with pointers, which decides what a cycle costs")
+	f.Var(&device, "device", "`bytes` of the device, such as 80GiB: no larger limit is advised; 0: any limit")
 	f.StringVar(&lost, "lost", "1%", "largest `share` of the recorded time that may be lost to pauses and cycles")
 	f.IntVar(&worlds, "worlds", 10, "`number` of varied simulations in which the limit must do, too: predicted waits that are wrong, cycles 0.7 to 1.4 times as long")
 	formatFlag(cmd, &format, ", an object to a line for each recording", "text", "json")

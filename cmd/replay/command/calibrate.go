@@ -20,10 +20,10 @@ import (
 
 func newCalibrate() *cobra.Command {
 	var (
-		out, heap, like string
-		scale           int64
-		cal             live.Calibration
-		mem             memory
+		out, like string
+		scale     int64
+		cal       = live.Calibration{Heap: 256 << 20}
+		mem       memory
 	)
 	cmd := &cobra.Command{
 		Use:   "calibrate [RUN.arrows]",
@@ -52,9 +52,6 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
   replay live gpt2 --policy cudajl --ballast 16MiB --record run.arrows && replay calibrate run.arrows -o machine.json`,
 		Args: files(0, 1, "at most one recording of a live run"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if cal.Heap, err = parseSize("heap", heap); err != nil {
-				return err
-			}
 			if cal.Time <= 0 || scale < 1 {
 				return errors.New("--time and --scale: want more than 0, such as --time 30s --scale 16")
 			}
@@ -98,7 +95,7 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "output", "o", "", "`file` to write; empty prints")
-	f.StringVar(&heap, "heap", "256MiB", "`size` of the Go heap with pointers of the program to be modelled")
+	f.Var((*sizeFlag)(&cal.Heap), "heap", "`size` of the Go heap with pointers of the program to be modelled")
 	f.IntVar(&cal.Busy, "busy", 0, "`n` goroutines that keep cores busy")
 	f.DurationVar(&cal.Time, "time", 30*time.Second, "how `long` to measure")
 	f.StringVar(&like, "like", "", "`recording` of the app, which is executed to measure; empty: made-up programs")

@@ -122,7 +122,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		if want := valuesOf[f.Value.Type()]; want != "" {
 			return fmt.Errorf("--%s %s: want %s", f.Name, value.GetValue(), want)
 		}
-		return err
+		return fmt.Errorf("--%s: %w", f.Name, value.Unwrap())
 	case !errors.As(err, &unknown):
 		return err
 	}

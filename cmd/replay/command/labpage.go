@@ -64,13 +64,9 @@ func newLivePart(b *labBuild, whole bool) (*inside, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.add(name, data)
+		l.Parts = append(l.Parts, part{name, template.JS(`"` + base64.StdEncoding.EncodeToString(data) + `"`)})
 	}
 	return l, nil
-}
-
-func (l *inside) add(name string, data []byte) {
-	l.Parts = append(l.Parts, part{name, template.JS(`"` + base64.StdEncoding.EncodeToString(data) + `"`)})
 }
 
 // labPage is a report of nothing yet: the page of the lab before a recording comes.

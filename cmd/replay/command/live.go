@@ -24,13 +24,14 @@ import (
 
 func newLive() *cobra.Command {
 	var (
-		format, ballast, record string
-		speed                   float64
-		head, measure           time.Duration
-		compute                 bool
-		scale                   int64
-		mem                     memory
-		s                       setting
+		format, record string
+		speed          float64
+		head, measure  time.Duration
+		compute        bool
+		ballast        = sizeFlag(256 << 20)
+		scale          int64
+		mem            memory
+		s              setting
 	)
 	cmd := &cobra.Command{
 		Use:   "live FILE",
@@ -64,7 +65,7 @@ measured before the run, and the simulation takes the machine as it is now. With
 			if err := s.readLimits(&g); err != nil {
 				return err
 			}
-			cfg := live.Config{Speed: speed, Policy: spec.New(), Compute: compute}
+			cfg := live.Config{Speed: speed, Policy: spec.New(), Compute: compute, Ballast: int64(ballast)}
 			var m *sim.Machine
 			if s.machine != "" {
 				if m, err = loadMachine(s.machine); err != nil {
@@ -72,9 +73,6 @@ measured before the run, and the simulation takes the machine as it is now. With
 				}
 			}
 			if cfg.Elastic, err = s.elastic(m); err != nil {
-				return err
-			}
-			if cfg.Ballast, err = parseSize("ballast", ballast); err != nil {
 				return err
 			}
 			t, err := loadTrace(args[0])
@@ -131,23 +129,11 @@ measured before the run, and the simulation takes the machine as it is now. With
 	f.BoolVar(&compute, "compute", false, "compute for as long as the host worked, which takes longer beside a cycle, instead of waiting that long")
 	f.DurationVar(&head, "for", 0, "execute the first `time` of the recording; 0: all of it")
 	f.DurationVar(&measure, "measure", time.Second, "with --machine: `time` to measure cycles before the run; 0: the machine is as fast as when it was calibrated")
-	f.StringVar(&ballast, "ballast", "256MiB", "`size` of the Go heap of pointers that a cycle has to scan")
+	f.Var(&ballast, "ballast", "`size` of the Go heap of pointers that a cycle has to scan")
 	f.Int64Var(&scale, "scale", 1, "divide all sizes by `n`")
 	f.StringVar(&record, "record", "", "native trace `file` to write: what the pool and the collector did")
 	formatFlag(cmd, &format, "", "text", "json")
 	return cmd
-}
-
-// parseSize reads a number of bytes that may be 0.
-func parseSize(flag, text string) (int64, error) {
-	if text == "0" {
-		return 0, nil
-	}
-	n, err := experiment.ParseBytes(text)
-	if err != nil {
-		return 0, fmt.Errorf("--%s: %w", flag, err)
-	}
-	return n, nil
 }
 
 // parseShare reads a share such as 1% or 0.01, from 0 to 1.

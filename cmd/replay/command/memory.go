@@ -37,7 +37,7 @@ func (m *memory) register(f *pflag.FlagSet) {
 }
 
 // check reads the flags.
-func (m *memory) check() (err error) {
+func (m *memory) check() error {
 	if !slices.Contains(poolNames, m.name) {
 		return fmt.Errorf("unknown pool %q (want %s)", m.name, strings.Join(poolNames, ", "))
 	}
@@ -46,8 +46,10 @@ func (m *memory) check() (err error) {
 		m.Touch = -1
 		return nil
 	}
-	m.Touch, err = parseSize("touch", m.touch)
-	return err
+	if err := (*sizeFlag)(&m.Touch).Set(m.touch); err != nil {
+		return fmt.Errorf("--touch: %w", err)
+	}
+	return nil
 }
 
 // kind is the pool without memory that refuses what this one does.

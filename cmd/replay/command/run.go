@@ -30,9 +30,9 @@ pauses and the latency of the program's steps. FILE is a native trace,
 anything that replay import reads, or the name of a built-in workload.
 --why lists decisions with their reasons instead: those that started a cycle
 (--why=cycles), the last ones before a refusal (--why=refusals), or all of them.
---at explains one moment: when the policy was last asked, what it saw, what it
-answered and why, and the cycles before and after. The time is on the recording's
-clock, as replay info shows it: pauses of the replay do not count.
+--at lists the decisions before and after one moment, and the cycles around it. The
+time is on the recording's clock, as replay info shows it: pauses of the replay do
+not count.
 
 Policies are listed by replay policies.` + words,
 		Example: `  replay run gpt2 --policy cudajl --limit 1.5x

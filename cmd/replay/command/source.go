@@ -136,11 +136,14 @@ func openTrace(path, from string) (*trace.Trace, error) {
 	return t, err
 }
 
-// A sizeFlag is a flag with a number of bytes.
+// A sizeFlag is a flag with a number of bytes, which may be 0.
 type sizeFlag int64
 
 func (f *sizeFlag) Set(text string) (err error) {
-	n, err := experiment.ParseBytes(text)
+	var n int64
+	if text != "0" {
+		n, err = experiment.ParseBytes(text)
+	}
 	*f = sizeFlag(n)
 	return err
 }
@@ -149,7 +152,7 @@ func (f *sizeFlag) String() string {
 	if *f == 0 {
 		return ""
 	}
-	return pressure.Bytes(int64(*f)).String()
+	return pressure.Limit{Bytes: int64(*f)}.String()
 }
 
 func (*sizeFlag) Type() string { return "bytes" }

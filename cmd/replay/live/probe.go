@@ -52,15 +52,6 @@ type allocation struct {
 	chunks int64 // that were put behind addresses for it
 }
 
-// rest notes a time in which the program was held or waited.
-func (p *probe) rest(from, to time.Duration) {
-	if n := len(p.idle); n > 0 && int64(from) <= p.idle[n-1][1] {
-		p.idle[n-1][1] = max(p.idle[n-1][1], int64(to))
-	} else {
-		p.idle = append(p.idle, [2]int64{int64(from), int64(to)})
-	}
-}
-
 // update notes the cycle that has ended since the last update. If there were several, it is
 // not known how much each gave back.
 func (p *probe) update(c *gc.Collector) {

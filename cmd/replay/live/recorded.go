@@ -91,23 +91,23 @@ func observe(t *trace.Trace) []observation {
 // spans are stretches of time in order, apart from each other.
 type spans [][2]int64
 
+// add adds a span that begins no earlier than the last one.
+func (s *spans) add(from, to int64) {
+	if n := len(*s); n > 0 && from <= (*s)[n-1][1] {
+		(*s)[n-1][1] = max((*s)[n-1][1], to)
+		return
+	}
+	*s = append(*s, [2]int64{from, to})
+}
+
 // idleTimes are those in which the program was held or waited.
-func idleTimes(t *trace.Trace) spans {
-	var all spans
+func idleTimes(t *trace.Trace) (idle spans) {
 	for _, e := range t.Events {
 		if e.Kind == trace.Sync || e.Kind == trace.Mark && t.Label(e) == gc.PauseLabel {
-			all = append(all, [2]int64{e.Time, e.Time + int64(e.Duration)})
+			idle.add(e.Time, e.Time+int64(e.Duration))
 		}
 	}
-	merged := all[:0]
-	for _, s := range all {
-		if n := len(merged); n > 0 && s[0] <= merged[n-1][1] {
-			merged[n-1][1] = max(merged[n-1][1], s[1])
-			continue
-		}
-		merged = append(merged, s)
-	}
-	return merged
+	return idle
 }
 
 // within is how much of the time from begin to end the spans cover.

@@ -152,7 +152,7 @@ func (r *runner) run(ctx context.Context) error {
 // rest notes that the program was held or waited.
 func (r *runner) rest(from, to time.Duration) {
 	if r.probe != nil {
-		r.probe.rest(from+r.ahead, to+r.ahead)
+		r.probe.idle.add(int64(from+r.ahead), int64(to+r.ahead))
 	}
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,20 +163,8 @@ func lost(r *sim.Result, price float64) float64 {
 func (p *picture) rank(runs []chart.Run, price float64, at string) {
 	order := slices.Clone(runs)
 	slices.SortStableFunc(order, func(a, b chart.Run) int {
-		if x, y := a.Result.FailedAllocs > 0, b.Result.FailedAllocs > 0; x != y {
-			if x {
-				return 1
-			}
-			return -1
-		}
-		x, y := lost(&a.Result, price), lost(&b.Result, price)
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
+		x, y := &a.Result, &b.Result
+		return cmp.Or(cmp.Compare(min(x.FailedAllocs, 1), min(y.FailedAllocs, 1)), cmp.Compare(lost(x, price), lost(y, price)))
 	})
 	p.Table = chart.Table{{"policy", "lost", "exposed pause", "longest", "cycles", "forced", "failed", "mean live"}}
 	var best *sim.Result
