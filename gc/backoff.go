@@ -19,8 +19,6 @@ type backoff struct {
 	length time.Duration // of the wait after the last one; 0 = cycles are worth it
 	until  time.Duration // on the collector's clock
 	level  int64         // lowest that the gauge has had since
-	begun  time.Duration // when the first of those in a row brought nothing
-	held   int64         // lowest that the gauge has had since that one
 }
 
 const (
@@ -35,7 +33,7 @@ const (
 )
 
 // see is told of each level.
-func (r *backoff) see(level int64) { r.level, r.held = min(r.level, level), min(r.held, level) }
+func (r *backoff) see(level int64) { r.level = min(r.level, level) }
 
 // on reports whether the gauge asks for no cycle. Heap is [goHeap].
 func (r *backoff) on(level, heap int64, now time.Duration) bool {
@@ -55,6 +53,7 @@ func (r *backoff) proved() bool { return r.worth >= provedShare }
 // An outcome is what a cycle did to a gauge.
 type outcome struct {
 	asked bool          // it was not the runtime's own
+	began time.Duration // its mark
 	marks int64         // of the collector's, up to its own
 	high  int64         // bytes of the gauge when the mark had ended
 	grown int64         // bytes that the gauge had grown by since the cycle before
@@ -78,11 +77,8 @@ func (r *backoff) learn(o outcome, now time.Duration) {
 	case brought:
 		r.length, r.until = 0, 0
 	case r.proved():
-		r.length, r.until = 0, now+pause(keptShare)
+		r.length, r.until = 0, o.began+pause(keptShare)
 	default:
-		if r.length == 0 {
-			r.begun, r.held = now, max(0, o.high-o.freed)
-		}
 		r.length = max(pause(restShare), min(max(2*r.length, firstRest), lastRest))
 		r.until, r.level = now+r.length, max(0, o.high-o.freed)
 	}

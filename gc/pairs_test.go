@@ -92,7 +92,7 @@ func allMethods() map[string]func(*paired) {
 		"Resize":      func(p *paired) { p.handle.Resize(20) },
 		"Watch":       func(p *paired) { Watch(p.Collector, func() int64 { return 5 }).Close() },
 		"Look":        func(p *paired) { p.gauge.Look() },
-		"Gauge":       func(p *paired) { p.gauge.SetLimit(100); p.gauge.Resting(); p.gauge.Held() },
+		"Gauge":       func(p *paired) { p.gauge.SetLimit(100); p.gauge.Resting() },
 		"Gauge.Close": func(p *paired) { p.gauge.Close() },
 		"Gate":        func(p *paired) { p.gate.Allocating(10, 10); p.gate.Refused(10); p.gate.Changed() },
 		"Gate.Close":  func(p *paired) { p.gate.Close() },

@@ -24,7 +24,8 @@ type Gauge struct {
 	grown atomic.Int64 // bytes at first, and the sum of all rises between two looks
 
 	mu       sync.Mutex    // held while looking
-	since    time.Duration // when the last mark began or, once it has been judged, that was
+	began    time.Duration // when the last mark did
+	since    time.Duration // the same or, once it has been judged, when that was
 	fallen   int64         // sum of all falls since then
 	low      int64         // lowest level since then
 	byItself float64       // bytes per ns that the program freed before that mark
@@ -41,7 +42,8 @@ type Gauge struct {
 }
 
 // A ticker looks each lookOften while a gauge moves, and after each look that finds
-// it unmoved waits twice as long, up to lookSeldom, or up to a slice while cycles are worth it.
+// it unmoved waits twice as long, up to lookSeldom, or up to the time in which the process gets a slice of processor
+// time: memory moves where the program runs. A look takes a thousandth of that.
 const (
 	lookOften  = 2 * time.Millisecond
 	lookSeldom = 100 * time.Millisecond
@@ -52,8 +54,8 @@ const slice = 10 * time.Millisecond
 
 // Watch makes c collect for the memory whose bytes read returns. Finalizers and
 // cleanups of the program or of a library free it; a cycle is what makes them run.
-// Read is called by a ticker: each 2 ms while the gauge moves, each 100 ms while it
-// does not; a program may call [Gauge.Look] where much has just been
+// Read is called by a ticker: each 2 ms while the gauge moves, each 100 ms while the
+// process does nothing; a program may call [Gauge.Look] where much has just been
 // allocated. Read must not block and must not call the collector. Nobody is
 // ever held for a gauge. A recording has each rise between two looks as an object, and falls as the end
 // of the oldest ones.
@@ -115,14 +117,16 @@ func (g *Gauge) Look() int64 {
 	if g.outcome.high > 0 && g.c.cleaned(g.outcome.marks) {
 		g.judge()
 	}
-	switch {
-	case level < was:
+	if level < was {
 		g.gate.fell(level)
-	case level == was && !g.backoff.proved(): // nothing moves
-	case g.due.wait(readPending(), g.c.Now()): // what is due is as good as freed
-	case g.since > 0 && float64(g.c.Now()-g.since)*g.c.throttle.Gauges < float64(time.Second): // a cycle has only just been
-	case g.overAtFirst(level) || !g.backoff.on(level, goHeap(), g.c.Now()):
-		g.gate.rose(was, level-was)
+	}
+	now := g.c.Now()
+	switch {
+	case g.due.wait(readPending(), now): // what is due is as good as freed
+	case level <= was && !g.backoff.proved(): // nothing grows
+	case g.began > 0 && float64(now-g.began)*g.c.throttle.Gauges < float64(time.Second): // a cycle has only just begun
+	case g.overAtFirst(level) || !g.backoff.on(level, goHeap(), now):
+		g.gate.rose(min(was, level), max(0, level-was))
 	}
 	return level
 }
@@ -132,6 +136,7 @@ func (g *Gauge) Look() int64 {
 type due struct {
 	ran   uint64 // so far
 	since time.Duration
+	waits bool // for some
 	stuck bool
 }
 
@@ -142,7 +147,8 @@ func (d *due) wait(p pending, now time.Duration) bool {
 		*d = due{ran: ran, since: now}
 	}
 	d.stuck = now-d.since >= stuckAfter
-	return p.waiting() && !d.stuck
+	d.waits = p.waiting() && !d.stuck
+	return d.waits
 }
 
 // Stuck reports whether finalizers or cleanups are due of which none has run for 10 s: one of them blocks, so that what the others
@@ -229,25 +235,15 @@ func (g *Gauge) Resting() time.Duration {
 	return g.backoff.length
 }
 
-// Held returns how many bytes the gauge has read at least since cycles stopped being worth it, and for how long that
-// is so: what no cycle brings back and the program does not free. Both are 0 while cycles are worth it.
-func (g *Gauge) Held() (bytes int64, stayed time.Duration) {
+// longest is the longest time to the next look, where the process has got so much processor time in the last one. While finalizers are due it
+// is short, since a cycle may follow them.
+func (g *Gauge) longest(last, got time.Duration) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.backoff.length == 0 {
-		return 0, 0
+	if g.due.waits {
+		return lookOften
 	}
-	return g.backoff.held, g.c.Now() - g.backoff.begun
-}
-
-// seldom is the longest time between two looks.
-func (g *Gauge) seldom() time.Duration {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.backoff.proved() {
-		return slice
-	}
-	return lookSeldom
+	return max(lookOften, min(lookSeldom, time.Duration(float64(slice)*float64(last)/float64(max(1, got)))))
 }
 
 // tick is the goroutine that looks.
@@ -255,6 +251,7 @@ func (g *Gauge) tick() {
 	wait := lookOften
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+	got, at := processTime(), time.Now()
 	for last := g.level.Load(); ; {
 		select {
 		case <-g.stop:
@@ -263,9 +260,10 @@ func (g *Gauge) tick() {
 			return
 		case <-timer.C:
 		}
-		level := g.Look()
+		level, hadGot, hadAt := g.Look(), got, at
+		got, at = processTime(), time.Now()
 		moved := max(level-last, last-level)
-		if wait = min(2*wait, g.seldom()); moved > max(level/256, 1<<20) {
+		if wait = min(2*wait, g.longest(at.Sub(hadAt), got-hadGot)); moved > max(level/256, 1<<20) {
 			wait, last = lookOften, level
 		}
 		timer.Reset(wait)
@@ -310,13 +308,14 @@ func (g *gaugeWalk) promoteAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	level, now := (*Gauge)(g).see(), g.c.Now()
+	g.began = now
 	if g.outcome.high > 0 {
 		return
 	}
 	if d := now - g.since; d >= lookOften {
 		g.byItself = float64(g.fallen) / float64(d)
 	}
-	g.outcome = outcome{grown: level - g.low}
+	g.outcome = outcome{began: now, grown: level - g.low}
 	g.fallen, g.since, g.before = 0, now, readPending()
 }
 

@@ -245,26 +245,6 @@ func TestOurOwnCleanupsDoNotCount(t *testing.T) {
 	}
 }
 
-// What is held is the lowest level since the first cycle in vain, and not since the last one.
-func TestBackoffKnowsWhatIsHeld(t *testing.T) {
-	const mib = 1 << 20
-	var r backoff
-	vain := outcome{asked: true, high: 100 * mib}
-	r.learn(vain, 5)
-	r.see(60 * mib)
-	r.see(90 * mib)
-	if r.learn(vain, 9); r.held != 60*mib || r.begun != 5 || r.level != 100*mib {
-		t.Errorf("held %d MiB since %d, want 60 since 5; level %d", r.held/mib, r.begun, r.level/mib)
-	}
-	if r.learn(outcome{asked: true, high: 100 * mib, freed: 50 * mib}, 10); r.length != 0 {
-		t.Error("a good one does not end the rest")
-	}
-	r.learn(vain, 11)
-	if r.learn(vain, 12); r.begun != 12 || r.length == 0 {
-		t.Errorf("the next rest counts from %d, want 12; it is %v long", r.begun, r.length)
-	}
-}
-
 // While cycles are worth it, a gauge that stands still asks, too.
 func TestGaugeThatStandsStillAsks(t *testing.T) {
 	var f foreign
@@ -275,10 +255,16 @@ func TestGaugeThatStandsStillAsks(t *testing.T) {
 			f.alloc(1 << 20)
 		}
 		g.Look()
-		return g.seldom() == slice
+		return proved(g)
 	})
 	before := c.Stats().Cycles[policy.TriggerPolicy]
-	waitFor(t, 20*time.Second, func() bool { return c.Stats().Cycles[policy.TriggerPolicy] > before && g.seldom() == lookSeldom })
+	waitFor(t, 20*time.Second, func() bool { return c.Stats().Cycles[policy.TriggerPolicy] > before && !proved(g) })
+}
+
+func proved(g *Gauge) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.backoff.proved()
 }
 
 // TestWatchBesideClose: gauges come while the collector closes.

@@ -41,7 +41,7 @@ var children = map[string]func(){
 	"lives": func() {
 		fmt.Println("collector", Collector() != nil)
 		fmt.Println("stress", isStress())
-		time.Sleep(3 * startAfter)
+		time.Sleep(15 * startAfter)
 	},
 	"limits": func() {
 		debug.SetMemoryLimit(300 << 20)
