@@ -9,7 +9,7 @@ import (
 // too few of the late ones did, the gauge has to grow by an eighth, and by as much as Go
 // lets its own heap grow, before the next one. After one that brought nearly nothing time has
 // to pass, too, twice as long with each in a row. A rise to more than twice as much ends that
-// wait. Cycles of the runtime's own cost nothing and prolong nothing.
+// wait. One that came so early that hardly anything could be found proves nothing; time has to pass, but growth ends that. Cycles of the runtime's own cost nothing and prolong nothing.
 //
 // (The OpenTelemetry collector's memory limiter has the share and the doubling, LF Edge
 // EVE's watcher the growth: both came to it after cycles back to back. That a heap
@@ -37,10 +37,10 @@ func (r *backoff) see(level int64) { r.level = min(r.level, level) }
 
 // on reports whether the gauge asks for no cycle. Heap is [goHeap].
 func (r *backoff) on(level, heap int64, now time.Duration) bool {
-	if r.proved() {
-		return now < r.until
-	}
 	grown := level - r.level
+	if r.proved() {
+		return now < r.until && grown < max(r.level/8, heap)
+	}
 	if grown > r.level+heap+restLeast {
 		return false
 	}
@@ -52,14 +52,16 @@ func (r *backoff) proved() bool { return r.worth >= provedShare }
 
 // An outcome is what a cycle did to a gauge.
 type outcome struct {
-	asked bool          // it was not the runtime's own
-	began time.Duration // its mark
-	marks int64         // of the collector's, up to its own
-	high  int64         // bytes of the gauge when the mark had ended
-	grown int64         // bytes that the gauge had grown by since the cycle before
-	freed int64         // bytes that the gauge fell by, beyond what the program frees by itself
-	ran   int64         // finalizers and cleanups that have run, but for our own
-	work  time.Duration // processor time of such a cycle, for each processor
+	asked  bool          // it was not the runtime's own
+	began  time.Duration // its mark
+	lasted time.Duration // since the mark before began
+	marks  int64         // of the collector's, up to its own
+	high   int64         // bytes of the gauge when the mark had ended
+	grown  int64         // bytes that the gauge had grown by since the cycle before
+	risen  int64         // the sum of its rises since the mark before began
+	freed  int64         // bytes that the gauge fell by, beyond what the program frees by itself
+	ran    int64         // finalizers and cleanups that have run, but for our own
+	work   time.Duration // processor time of such a cycle, for each processor
 }
 
 func (r *backoff) learn(o outcome, now time.Duration) {
@@ -69,19 +71,23 @@ func (r *backoff) learn(o outcome, now time.Duration) {
 	if !o.asked && !(brought && kept) {
 		return
 	}
-	r.worth /= 2
+	tells := brought || kept || float64(o.risen) >= max(leastYield, futileShare*float64(o.high)) // or there was hardly anything that it could find
+	if tells {
+		r.worth /= 2
+	}
 	if brought || kept {
 		r.worth += 0.5
 	}
 	switch {
 	case brought:
 		r.length, r.until = 0, 0
-	case r.proved():
+	case tells && r.proved():
 		r.length, r.until = 0, o.began+pause(keptShare)
 	default:
 		r.length = max(pause(restShare), min(max(2*r.length, firstRest), lastRest))
-		r.until, r.level = now+r.length, max(0, o.high-o.freed)
+		r.until = now + r.length
 	}
+	r.level = max(0, o.high-o.freed)
 }
 
 // goHeap returns the bytes of the Go heap that the last cycle has kept, and at

@@ -31,10 +31,18 @@ type Gauge struct {
 	byItself float64       // bytes per ns that the program freed before that mark
 	before   pending       // finalizers and cleanups that had run by then
 	outcome  outcome       // of it; high = 0 once it has been judged
+<<<<<<< HEAD
 	brought  int64         // bytes that the judged ones have brought back
 	credited int64         // of all that were brought back, those that collections have counted
 	log      accountLog    // of its moves, for a recording
 	broken   bool          // its function has panicked
+=======
+	brought  int64         // bytes that it brought back, so far
+	credited int64         // of them, that collections have counted
+	reuse    reuse
+	log      accountLog // of its moves, for a recording
+	broken   bool       // its function has panicked
+>>>>>>> 1f33e0b (gc: a gauge counts what an allocator takes again from freed memory, by the finalizers that run; a cycle that came before there was anything to find proves nothing)
 	backoff  backoff
 	due      due
 	stop     chan struct{}
@@ -126,10 +134,38 @@ func (g *Gauge) Look() int64 {
 	case level <= was && !g.backoff.proved(): // nothing grows
 	case g.began > 0 && float64(now-g.began)*g.c.throttle.Gauges < float64(time.Second): // a cycle has only just begun
 	case g.overAtFirst(level) || !g.backoff.on(level, goHeap(), now):
-		g.gate.rose(min(was, level), max(0, level-was))
+		live := min(was, level) + g.reuse.told
+		g.reuse.told = g.reuse.since(now - g.began)
+		g.gate.rose(live, max(0, level+g.reuse.told-live))
 	}
 	return level
 }
+
+// A reuse is what a program allocates from memory that its allocator had kept, so that a gauge does not show it. Each finalizer or cleanup that runs
+// stands for as many bytes as the gauge has lately grown by for one, at most; what it has grown by less than that was kept, and taken again.
+// A wrong guess costs keptShare of the processor time, until it is forgotten.
+type reuse struct {
+	each  float64 // bytes for one that runs
+	kept  float64 // bytes that were taken again before the last cycle
+	rate  float64 // of it, in bytes per ns
+	grown int64   // of the gauge, when the last mark began
+	told  int64   // bytes since the last cycle, that the policy knows
+}
+
+const keepEach = 63.0 / 64 // per cycle
+
+// learn is told of a cycle that so many have run after, and of the growth and the time before it.
+func (r *reuse) learn(ran, grown int64, lasted time.Duration) {
+	r.kept = 0
+	if ran > 0 && lasted > 0 {
+		r.each = max(keepEach*r.each, float64(grown)/float64(ran))
+		r.kept = max(0, r.each*float64(ran)-float64(grown))
+		r.rate = r.kept / float64(lasted)
+	}
+}
+
+// since is how much is likely to be taken in a time after a cycle.
+func (r *reuse) since(d time.Duration) int64 { return int64(min(r.kept, r.rate*float64(d))) }
 
 // A due is finalizers and cleanups that are queued. No cycle is asked for until they have run: another one
 // would find little more, and those queue up behind. But if none runs for stuckAfter, one of them blocks, and does not hold up what others free.
@@ -223,7 +259,12 @@ func (g *Gauge) judge() {
 	o, now := g.outcome, g.c.Now()
 	o.freed, o.ran, o.work = g.freed(), readPending().ran(g.before), g.c.processorTime()
 	g.backoff.learn(o, now)
+<<<<<<< HEAD
 	g.brought += o.freed
+=======
+	g.reuse.learn(o.ran, o.risen, o.lasted)
+	g.brought = o.freed
+>>>>>>> 1f33e0b (gc: a gauge counts what an allocator takes again from freed memory, by the finalizers that run; a cycle that came before there was anything to find proves nothing)
 	g.outcome, g.fallen, g.since, g.low = outcome{}, 0, now, g.level.Load()
 }
 
@@ -308,14 +349,21 @@ func (g *gaugeWalk) promoteAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	level, now := (*Gauge)(g).see(), g.c.Now()
-	g.began = now
+	began, told := g.began, g.reuse.told
+	g.began, g.reuse.told = now, 0
 	if g.outcome.high > 0 {
+		g.credited -= told
 		return
 	}
+<<<<<<< HEAD
+=======
+	g.brought, g.credited = 0, -told
+>>>>>>> 1f33e0b (gc: a gauge counts what an allocator takes again from freed memory, by the finalizers that run; a cycle that came before there was anything to find proves nothing)
 	if d := now - g.since; d >= lookOften {
 		g.byItself = float64(g.fallen) / float64(d)
 	}
-	g.outcome = outcome{began: now, grown: level - g.low}
+	g.outcome = outcome{began: now, grown: level - g.low, risen: g.grown.Load() - g.reuse.grown, lasted: now - began}
+	g.reuse.grown = g.grown.Load()
 	g.fallen, g.since, g.before = 0, now, readPending()
 }
 

@@ -163,6 +163,49 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
+// A cycle that came before there was anything to find proves nothing: the next waits for time, or for growth.
+func TestBackoffOfEarlyCycles(t *testing.T) {
+	const mib = 1 << 20
+	r := backoff{worth: 1}
+	early := outcome{asked: true, high: 100 * mib, risen: 4 * mib}
+	for i := range 4 {
+		if r.learn(early, 0); !r.proved() || r.length != firstRest<<i {
+			t.Errorf("after %d: proved %v, rests %v", i+1, r.proved(), r.length)
+		}
+	}
+	if !r.on(110*mib, 4*mib, 0) || r.on(113*mib, 4*mib, 0) || r.on(100*mib, 4*mib, r.length) {
+		t.Error("want a rest until the time is over, or an eighth has come")
+	}
+	early.risen = 5 * mib
+	if r.learn(early, 0); r.length != 0 || r.worth != 0.5 {
+		t.Errorf("a cycle that could have found a twentieth: worth %v, rests %v", r.worth, r.length)
+	}
+}
+
+// What is allocated from memory that was freed before shows by the finalizers that run.
+func TestReuse(t *testing.T) {
+	const ms = time.Millisecond
+	var r reuse
+	for i, step := range []struct {
+		ran, grown int64
+		kept       float64
+	}{
+		{0, 500, 0},
+		{10, 1000, 0},            // 100 for each
+		{10, 0, 1000 * keepEach}, // all was taken again
+		{10, 2000, 0},            // 200 for each
+		{0, 0, 0},
+	} {
+		if r.learn(step.ran, step.grown, 10*ms); r.kept != step.kept {
+			t.Errorf("step %d: %v bytes taken again, want %v", i, r.kept, step.kept)
+		}
+	}
+	r.learn(10, 1000, 10*ms)
+	if half, all := r.since(5*ms), r.since(time.Hour); half != int64(r.kept/2) || all != int64(r.kept) {
+		t.Errorf("%d after half the time, %d at last, of %v", half, all, r.kept)
+	}
+}
+
 // Finalizers that free after the cycle has been counted lower what it is taken to have left.
 func TestGaugeFallsLate(t *testing.T) {
 	var bytes atomic.Int64
@@ -220,7 +263,7 @@ func TestGaugeIsRecorded(t *testing.T) {
 func TestBackoffForgivesOneInVain(t *testing.T) {
 	const work = time.Millisecond
 	r := backoff{level: 100 << 20}
-	good, vain := outcome{asked: true, high: 100 << 20, freed: 50 << 20}, outcome{asked: true, high: 100 << 20, work: work}
+	good, vain := outcome{asked: true, high: 100 << 20, freed: 50 << 20}, outcome{asked: true, high: 100 << 20, risen: 10 << 20, work: work}
 	r.learn(good, 0)
 	for i := range 3 {
 		if r.learn(vain, 0); r.proved() != (i == 0) {
@@ -258,7 +301,7 @@ func TestGaugeThatStandsStillAsks(t *testing.T) {
 		return proved(g)
 	})
 	before := c.Stats().Cycles[policy.TriggerPolicy]
-	waitFor(t, 20*time.Second, func() bool { return c.Stats().Cycles[policy.TriggerPolicy] > before && !proved(g) })
+	waitFor(t, 20*time.Second, func() bool { return c.Stats().Cycles[policy.TriggerPolicy] > before && g.Resting() > 0 })
 }
 
 func proved(g *Gauge) bool {
