@@ -31,18 +31,11 @@ type Gauge struct {
 	byItself float64       // bytes per ns that the program freed before that mark
 	before   pending       // finalizers and cleanups that had run by then
 	outcome  outcome       // of it; high = 0 once it has been judged
-<<<<<<< HEAD
 	brought  int64         // bytes that the judged ones have brought back
 	credited int64         // of all that were brought back, those that collections have counted
-	log      accountLog    // of its moves, for a recording
-	broken   bool          // its function has panicked
-=======
-	brought  int64         // bytes that it brought back, so far
-	credited int64         // of them, that collections have counted
 	reuse    reuse
 	log      accountLog // of its moves, for a recording
 	broken   bool       // its function has panicked
->>>>>>> 1f33e0b (gc: a gauge counts what an allocator takes again from freed memory, by the finalizers that run; a cycle that came before there was anything to find proves nothing)
 	backoff  backoff
 	due      due
 	stop     chan struct{}
@@ -259,12 +252,8 @@ func (g *Gauge) judge() {
 	o, now := g.outcome, g.c.Now()
 	o.freed, o.ran, o.work = g.freed(), readPending().ran(g.before), g.c.processorTime()
 	g.backoff.learn(o, now)
-<<<<<<< HEAD
-	g.brought += o.freed
-=======
 	g.reuse.learn(o.ran, o.risen, o.lasted)
-	g.brought = o.freed
->>>>>>> 1f33e0b (gc: a gauge counts what an allocator takes again from freed memory, by the finalizers that run; a cycle that came before there was anything to find proves nothing)
+	g.brought += o.freed
 	g.outcome, g.fallen, g.since, g.low = outcome{}, 0, now, g.level.Load()
 }
 
@@ -349,16 +338,12 @@ func (g *gaugeWalk) promoteAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	level, now := (*Gauge)(g).see(), g.c.Now()
-	began, told := g.began, g.reuse.told
+	began := g.began
+	g.brought += g.reuse.told
 	g.began, g.reuse.told = now, 0
 	if g.outcome.high > 0 {
-		g.credited -= told
 		return
 	}
-<<<<<<< HEAD
-=======
-	g.brought, g.credited = 0, -told
->>>>>>> 1f33e0b (gc: a gauge counts what an allocator takes again from freed memory, by the finalizers that run; a cycle that came before there was anything to find proves nothing)
 	if d := now - g.since; d >= lookOften {
 		g.byItself = float64(g.fallen) / float64(d)
 	}

@@ -460,7 +460,7 @@ func TestCapsOfGauges(t *testing.T) {
 		g := Watch(c, func() int64 { return bytes.Add(1 << 30) })
 		e.pass(time.Hour)
 		g.mu.Lock()
-		g.since, g.outcome = e.now(), outcome{} // a cycle has been judged
+		g.began, g.outcome = e.now(), outcome{} // a cycle has begun, and been judged
 		g.mu.Unlock()
 		period := time.Second / 100
 		if most > 0 {
