@@ -5,8 +5,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 replay=$(mktemp)
-trap 'rm -f "$replay"' EXIT
+research=$(mktemp)
+trap 'rm -f "$replay" "$research"' EXIT
 go build -o "$replay" ./cmd/replay
+go build -o "$research" ./cmd/research
 
 only=" $* "
 # wants NAME says whether a result is to be made.
@@ -46,3 +48,13 @@ if wants report; then
 	fi
 fi
 
+if wants corpus; then # one minute
+	into 2026-11-23-corpus results/rebuild.sh corpus
+	"$research" corpus -o "$dir" all results/2026-11-23-heaptrack/*.zst
+fi
+
+if wants baselines; then # some three minutes
+	into 2026-11-23-baselines results/rebuild.sh baselines
+	"$research" baselines -o "$dir" -live results/2026-11-22-fidelity/live.jsonl.gz,results/2026-11-23-rule/others.jsonl all results/2026-11-23-heaptrack/*.zst
+	gzip -9nf "$dir/cells.csv"
+fi

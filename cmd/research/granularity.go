@@ -1,14 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/montanaflynn/stats"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/recording"
@@ -24,6 +27,25 @@ type grain struct {
 	Share float64 // of [recording.Earlier]: 1 is as such a recorder has it, 0.5 a correction
 	Grid  *experiment.Grid
 	lost  [][]float64 // by cost and contender: time lost
+}
+
+// granularities judges every policy with its default parameters, and cudajl as its authors run it.
+func granularities(ctx context.Context, programs []*trace.Trace) (folder, error) {
+	var names []string
+	for _, p := range policy.List() {
+		names = append(names, p.Name)
+	}
+	who, err := experiment.ParseContenders(strings.Join(append(names, "cudajl:poll=50us", "cudajl:poll=50us,overlap=true"), ","))
+	if err != nil {
+		return nil, err
+	}
+	grains, err := granulate(ctx, programs, who)
+	if err != nil {
+		return nil, err
+	}
+	var r bytes.Buffer
+	err = writeGranularity(&r, grains)
+	return folder{"report.md": r.Bytes(), "cells.csv": cellsOf(grains[0].Grid)}, err
 }
 
 // granulate replays programs, of which all deaths are known, with true deaths and with ever later ones.
@@ -49,7 +71,7 @@ func granulate(ctx context.Context, programs []*trace.Trace, who []experiment.Co
 		if err != nil {
 			return nil, err
 		}
-		g.Grid = &experiment.Grid{Workloads: loads, Contenders: who, Limits: factorLimits(trialLimits), Costs: fixedCosts(judgedCycles), Ladder: sim.Ladder{Factor: 2}}
+		g.Grid = &experiment.Grid{Workloads: loads, Contenders: who, Limits: factorLimits(trialLimits), Costs: pageCosts[:2], Ladder: sim.Ladder{Factor: 2}}
 		if g.Share == 0 {
 			continue // for the bounds of peaks
 		}

@@ -16,8 +16,8 @@ import (
 
 // load reads recordings by their names.
 func load(names []string) (all []*trace.Trace, err error) {
-	if len(names) == 0 {
-		names = append(samples.Names(), samples.Programs()...)
+	if i := slices.Index(names, "all"); i >= 0 {
+		names = slices.Concat(names[:i], samples.All(), names[i+1:])
 	}
 	for _, name := range names {
 		some, err := open(name)

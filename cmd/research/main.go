@@ -1,28 +1,31 @@
-// Command research judges policies: it makes the evidence that gc/POLICIES.md cites. It is
-// for those who change a policy; who chooses one wants `replay compare`.
+// Command research judges policies: it makes the evidence that gc/policy/POLICIES.md and results cite. It is
+// for those who change a policy, and for reviewers; who chooses one wants `replay compare`.
 //
-//	research [-o FOLDER] [RECORDING...]                              every policy, over limits and costs
+//	research corpus [-o FOLDER] [RECORDING...]                              a card for each recording, and where all lie
+//	research baselines [-o FOLDER] [-live FILE,...] [RECORDING...]          every policy, over baselines, limits and knobs
 //	research -trials all|NAME,... [-policy TEXT] [-o FOLDER] [RECORDING...]   one policy, where things go wrong
-//	research -granularity [-o FOLDER] [RECORDING...]                 every policy, where deaths are known only from cycles
+//	research -granularity [-o FOLDER] [RECORDING...]                          every policy, where deaths are known only from cycles
 //
-// A RECORDING is a file that `replay import` reads, the name of a built-in one, or
-// synthetic:SEED for the made-up programs of a seed. Without one it takes all that are built in.
-// Reports are Markdown; with -o the cells behind them are written beside them as CSV.
+// A RECORDING is a file that `replay import` reads, the name of a built-in one, all for all of those, or
+// synthetic:SEED for the made-up programs of a seed. Without one it takes those of `replay compare`.
+// Reports are Markdown; with -o the cells behind them are written beside them.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
+	"runtime"
+	"strings"
 
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/gc/policy"
-	"github.com/eagergc/eagergc/sim"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
 func main() {
@@ -35,98 +38,87 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	page := ""
+	if len(args) > 0 && (args[0] == "corpus" || args[0] == "baselines") {
+		page, args = args[0], args[1:]
+	}
 	flags := flag.NewFlagSet("research", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	trials := flags.String("trials", "", "judge -policy in these `trials`:\n"+trialList())
 	policy := flags.String("policy", "pacer", "with -trials: the `policy` to judge")
 	granularity := flags.Bool("granularity", false, "move deaths to the next 1st, 4th, 16th, 64th wait, as recorders with cycles there would see them")
-	out := flags.String("o", "", "`folder` for report.md and cells.csv; empty prints the report")
+	live := flags.String("live", "", "with baselines: `files` of live runs, a JSON object to a line")
+	out := flags.String("o", "", "`folder` for the report and what is behind it; empty prints the report")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	programs, err := load(flags.Args())
+	names := flags.Args()
+	if len(names) == 0 {
+		names = append(samples.Names(), samples.Programs()...)
+	}
+	programs, err := load(names)
 	if err != nil {
 		return err
 	}
-	if *trials != "" {
-		return prove(ctx, programs, *policy, *trials, *out, stdout, stderr)
-	}
-	if *granularity {
-		causal := slices.DeleteFunc(everyone(), func(c experiment.Contender) bool { return experiment.Foresees(c.String()) })
-		grains, err := granulate(ctx, programs, causal)
+	switch {
+	case page != "":
+	case *granularity:
+		files, err := granularities(ctx, programs)
 		if err != nil {
 			return err
 		}
-		return save(*out, stdout,
-			func(w io.Writer) error { return writeGranularity(w, grains) },
-			func(w io.Writer) error { return writeCells(w, grains[0].Grid.Outcomes()) })
+		return files.save(*out, stdout)
+	case *trials != "":
+		return prove(ctx, programs, *policy, *trials, *out, stdout, stderr)
+	default:
+		return errors.New("want corpus, baselines, -granularity, or -trials all (see research -h)")
 	}
 	loads, err := compile(programs)
 	if err != nil {
 		return err
 	}
-	study, err := newStudy(ctx, loads, everyone())
+	var files folder
+	if page == "corpus" {
+		files, err = corpus(programs, loads)
+	} else {
+		files, err = baselines(ctx, programs, loads, strings.FieldsFunc(*live, func(r rune) bool { return r == ',' }))
+	}
 	if err != nil {
 		return err
 	}
-	return save(*out, stdout,
-		func(w io.Writer) error { return writeStudy(w, study) },
-		func(w io.Writer) error { return writeCells(w, study.Grid.Outcomes()) })
+	return files.save(*out, stdout)
 }
 
-// everyone is every policy with its default parameters, cudajl as its authors run it, and the optima.
-func everyone() []experiment.Contender {
-	var names []string
-	for _, p := range policy.List() {
-		names = append(names, p.Name)
-	}
-	names = append(names, sim.Optima()...)
-	names = append(names, "cudajl:poll=50us", "cudajl:poll=50us,overlap=true")
-	all := make([]experiment.Contender, len(names))
-	for i, name := range names {
-		c, err := experiment.ParseContender(name)
-		if err != nil {
-			panic(err) // a name of our own table
-		}
-		all[i] = c
-	}
-	return all
-}
+// A folder is the files of a report, by their names. The one whose name ends in .md is the report.
+type folder map[string][]byte
 
-// save writes a report and its cells into a folder; without one it prints the report.
-func save(folder string, stdout io.Writer, report, cells func(io.Writer) error) error {
-	if folder == "" {
-		return report(stdout)
+// save writes the files into a folder; without one it prints the report.
+func (f folder) save(path string, stdout io.Writer) error {
+	if path != "" {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	for name, write := range map[string]func(io.Writer) error{"report.md": report, "cells.csv": cells} {
-		f, err := os.Create(filepath.Join(folder, name))
+	for name, text := range f {
+		var err error
+		if path != "" {
+			err = os.WriteFile(filepath.Join(path, name), text, 0o644)
+		} else if filepath.Ext(name) == ".md" {
+			_, err = stdout.Write(text)
+		}
 		if err != nil {
-			return err
-		}
-		if err := write(f); err != nil {
-			f.Close()
-			return err
-		}
-		if err := f.Close(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeCells writes the outcome of each cell of a study: bytes and ns.
-func writeCells(w io.Writer, outcomes []*experiment.Outcome) error {
-	if _, err := fmt.Fprintln(w, "trace,policy,limit_bytes,cycle_ns,collections,refusal_collections,failed_allocs,exposed_pause_ns,gc_busy_ns,elapsed_ns,mean_live_bytes"); err != nil {
-		return err
+// parallel calls of for 0 to n-1 on all cores.
+func parallel(n int, of func(int)) {
+	var cores errgroup.Group
+	cores.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		cores.Go(func() error { of(i); return nil })
 	}
-	for _, o := range outcomes {
-		if _, err := fmt.Fprintf(w, "%s,%q,%d,%d,%d,%d,%d,%d,%d,%d,%.0f\n", o.Trace, o.Policy, o.LimitBytes, o.Cycle, o.Collections, o.RefusalCollections,
-			o.FailedAllocs, o.ExposedPause, o.GCBusy, o.Elapsed, o.MeanLive); err != nil {
-			return err
-		}
-	}
-	return nil
+	cores.Wait()
 }

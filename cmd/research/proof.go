@@ -14,14 +14,13 @@ import (
 
 // rivals are what a proof holds a policy against: the cudajl ones in their pauses,
 // and the first, sqrt and never in the cells that are lost.
-var rivals = []string{reference, reference + ":overlap=true", "sqrt", "never", reference + ":poll=50us"}
+var rivals = []string{"cudajl", "cudajl:overlap=true", "sqrt", "never", "cudajl:poll=50us"}
 
 // A proof holds one policy against rivals and the best schedule known, in trials.
 // Its measure J is [sim.Result.Objective].
 type proof struct {
 	Policy experiment.Contender
 	Trials []*tried
-	Tuned  *tuning // nil if the policy has nothing to tune, or was not tried plainly
 }
 
 // A tried is a trial that has run: the first contender of its grid is the policy,
@@ -76,12 +75,6 @@ func newProof(ctx context.Context, programs []*trace.Trace, policy experiment.Co
 			return nil, err
 		}
 		p.Trials = append(p.Trials, tried)
-		if t.Name != allTrials()[0].Name {
-			continue
-		}
-		if p.Tuned, err = tried.tune(ctx); err != nil {
-			return nil, err
-		}
 	}
 	return p, nil
 }
@@ -169,76 +162,4 @@ func (t *tried) Worst() (workload int, j float64) {
 		}
 	}
 	return workload, j
-}
-
-// A tuning is what tuning a policy's parameters gives: J over all workloads, each as
-// in [Tried.J].
-type tuning struct {
-	Chosen  string  // that does best on all workloads
-	Seen    float64 // its J
-	Left    float64 // j where each workload is judged with what does best on the others
-	Default float64 // j of the policy as it was given
-	PerLoad []leftOut
-}
-
-// A leftOut is a workload with what was tuned on the others.
-type leftOut struct {
-	Trace, Chosen string
-	J, Default    float64
-}
-
-// tune tries every member of the family of the policy.
-func (t *tried) tune(ctx context.Context) (*tuning, error) {
-	var family []string
-	for _, f := range families {
-		if f[0] == t.Contenders[0].String() {
-			family = f
-		}
-	}
-	if family == nil || len(t.Workloads) < 2 {
-		return nil, nil
-	}
-	who, err := experiment.ParseContenders(strings.Join(family, ","))
-	if err != nil {
-		return nil, err
-	}
-	g := t.Trial.grid(t.Workloads, who)
-	if err := g.Run(ctx, nil); err != nil {
-		return nil, err
-	}
-	all := &tried{Grid: g, known: t.known}
-	js := make([][]float64, len(who)) // by contender and workload
-	for p := range who {
-		for i := range t.Workloads {
-			js[p] = append(js[p], all.J(p, Of(i)))
-		}
-	}
-	best := bestOf(js, -1)
-	r := &tuning{Chosen: family[best], Seen: experiment.GeometricMean(js[best]), Default: experiment.GeometricMean(js[0])}
-	var left []float64
-	for i, w := range t.Workloads {
-		p := bestOf(js, i)
-		left = append(left, js[p][i])
-		r.PerLoad = append(r.PerLoad, leftOut{w.Name, family[p], js[p][i], js[0][i]})
-	}
-	r.Left = experiment.GeometricMean(left)
-	return r, nil
-}
-
-// bestOf returns the contender that does best on all workloads but one; -1 leaves
-// none out.
-func bestOf(js [][]float64, but int) (best int) {
-	least := math.Inf(1)
-	for p := range js {
-		product := 1.0
-		for i, j := range js[p] {
-			if i != but {
-				product *= j
-			}
-		}
-		if product < least {
-			best, least = p, product
-		}
-	}
-	return best
 }

@@ -71,12 +71,6 @@ func TestProofKnowsTheBest(t *testing.T) {
 			t.Errorf("%s: J %v, worst %v", x.Trial.Name, x.J(0, nil), worst)
 		}
 	}
-	if x := p.Tuned; x == nil || len(x.PerLoad) != 2 || x.Seen > x.Default || x.Left < x.Seen {
-		t.Errorf("tuned: %+v", x)
-	}
-	if p := proofOf(t, "sqrt:1e-9", "plain"); p.Tuned != nil {
-		t.Error("parameters that were given are tuned")
-	}
 }
 
 // TestLossesAreFound: every policy loses to itself in no cell, and never loses where

@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +39,11 @@ func prove(ctx context.Context, programs []*trace.Trace, policy, names, out stri
 	if err != nil {
 		return err
 	}
-	return save(out, stdout, func(w io.Writer) error { return writeProof(w, p) }, func(w io.Writer) error { return writeTried(w, p) })
+	var cells bytes.Buffer
+	if err := writeTried(&cells, p); err != nil {
+		return err
+	}
+	return folder{"report.md": writeProof(p), "cells.csv": cells.Bytes()}.save(out, stdout)
 }
 
 // A proofReport is written as Markdown.
@@ -48,15 +53,13 @@ type proofReport struct {
 }
 
 // writeProof writes the report of a proof as Markdown.
-func writeProof(w io.Writer, p *proof) error {
+func writeProof(p *proof) []byte {
 	r := &proofReport{proof: p}
 	r.trials()
 	r.byWorkload()
 	r.byCell()
-	r.tuned()
 	r.losses()
-	_, err := w.Write(r.Bytes())
-	return err
+	return r.Bytes()
 }
 
 func (r *proofReport) trials() {
@@ -132,19 +135,6 @@ func (r *proofReport) byCell() {
 			}
 			r.row(row...)
 		}
-	}
-}
-
-func (r *proofReport) tuned() {
-	x := r.Tuned
-	if x == nil {
-		return
-	}
-	fmt.Fprintf(r, "\n## Tuned on the other programs\n\nIts parameters that do best on all programs are `%s`: J %s; as given: %s. With those that do best on all programs but the one that is judged: %s, a gap of %.1f %%.\n\n",
-		x.Chosen, ratioText(x.Seen), ratioText(x.Default), ratioText(x.Left), 100*(x.Left/x.Seen-1))
-	r.head("left out", "chosen", "J", "J as given")
-	for _, l := range x.PerLoad {
-		r.row(l.Trace, "`"+l.Chosen+"`", ratioText(l.J), ratioText(l.Default))
 	}
 }
 
@@ -237,3 +227,17 @@ func (r *markdown) row(cells ...any) {
 	}
 	r.WriteString("|\n")
 }
+
+func code(who experiment.Contender) string { return "`" + who.String() + "`" }
+
+func ratioText(x float64) string {
+	switch {
+	case math.IsNaN(x):
+		return "-"
+	case x >= 100:
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.3f", x)
+}
+
+func percentText(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }

@@ -169,3 +169,17 @@ func trialNames() (names []string) {
 	}
 	return names
 }
+
+func factorLimits(factors []float64) (limits []experiment.Limit) {
+	for _, f := range factors {
+		limits = append(limits, experiment.Limit{Factor: f})
+	}
+	return limits
+}
+
+func fixedCosts(cycles []time.Duration) (costs []sim.Cost) {
+	for _, d := range cycles {
+		costs = append(costs, sim.Fixed(d))
+	}
+	return costs
+}

@@ -16,10 +16,8 @@
 //   - Time lost: (exposed pause + 0.05 x collector time) / recorded time.
 //   - LBO, lower-bound overhead (Cai, Blackburn, Bond and Maas, ISPASS 2022):
 //     total cost over the least cost that any run has without the part that is
-//     explicitly the collector's. In wall time a replay's total is its elapsed
-//     time, and the least cost its span. In processor time the total is the
-//     host's time (span less waits) plus collector time.
-//   - Hidden: the share of collector time that no caller waited for.
+//     explicitly the collector's. Freeing by hand is a run, so the least is the span in
+//     elapsed time, and the host's time (span less waits) in processor time.
 //   - Wasted: cycles that freed less than 1 % of what was live.
 //   - Metered latency of the intervals between syncs (DaCapo Chopin), and MMU
 //     (Cheng and Blelloch, PLDI 2001).

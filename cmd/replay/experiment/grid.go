@@ -21,9 +21,7 @@ type Grid struct {
 	Costs      []sim.Cost
 	Contenders []Contender
 	Ladder     sim.Ladder
-	WaitNoise  float64                      // see sim.Config
 	Told       sim.Told                     // see sim.Config
-	Details    bool                         // fill in the details of the outcomes, which takes memory
 	Logs       func(Cell) bool              // whose logs to keep; nil: of no cell
 	Machine    *sim.Machine                 // the world of all cells, see SetMachine; nil: the base world
 	Noise      sim.Noise                    // of cycles, in the base world: policies are then told what a collector learns of them, which expects half at first
@@ -66,7 +64,7 @@ type World func(limit int64) sim.Config
 // World is that of the cells of one cost.
 func (g *Grid) World(cost int) World {
 	return func(limit int64) sim.Config {
-		cfg := sim.Config{Limit: limit, Cost: g.Costs[cost], Ladder: g.Ladder, WaitNoise: g.WaitNoise, Told: g.Told, Machine: g.Machine, Seed: g.Seed}
+		cfg := sim.Config{Limit: limit, Cost: g.Costs[cost], Ladder: g.Ladder, Told: g.Told, Machine: g.Machine, Seed: g.Seed}
 		if g.Machine == nil && g.Noise != nil {
 			cfg.Machine = sim.MachineOf(cfg.Cost, cfg.Ladder)
 			cfg.Machine.Noise, cfg.Machine.Heap = g.Noise, heapFor(cfg.Machine.Cycle(0, 0, 0)/2)
@@ -235,11 +233,7 @@ func (g *Grid) run(c Cell) *Outcome {
 	if g.Logs != nil && g.Logs(c) {
 		o.Log = new(sim.Log)
 	}
-	if cfg.Log = o.Log; g.Details && cfg.Log == nil {
-		cfg.Log = new(sim.Log)
-	}
-	if o.Result, o.Err = who.Run(w, cfg); o.Err == nil && g.Details {
-		o.read(w, cfg.Log)
-	}
+	cfg.Log = o.Log
+	o.Result, o.Err = who.Run(w, cfg)
 	return o
 }

@@ -140,20 +140,12 @@ func TestKnownCellsAreNotRun(t *testing.T) {
 	}
 }
 
-func TestDetails(t *testing.T) {
+func TestOverhead(t *testing.T) {
 	g := small(t, "every-sync")
-	g.Details = true
 	g.must(t)
 	o := g.At(Cell{1, 2, 1, 0})
-	if len(o.Latency) != len(Quantiles) || len(o.MMU) != len(Windows) || o.Host <= 0 || o.Host >= o.Span {
-		t.Errorf("%+v", o)
-	}
-	if o.Collections != 100 || o.Wasted != 0 || o.WallLBO() <= 1 || o.CPULBO() <= 1 {
+	if o.Host <= 0 || o.Host >= o.Span || o.Collections != 100 || o.WallLBO() <= 1 || o.CPULBO() <= 1 {
 		t.Errorf("%+v: wall %v, processor %v", o, o.WallLBO(), o.CPULBO())
-	}
-	// Each cycle of 2 us hides behind a wait of 300 ns.
-	if got, want := Hidden([]*Outcome{o}), 0.15; math.Abs(got-want) > 1e-9 {
-		t.Errorf("hidden %v, want %v", got, want)
 	}
 }
 

@@ -1,0 +1,380 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/montanaflynn/stats"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/interp"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/eagergc/eagergc/cmd/replay/addressonly"
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/samples"
+)
+
+// A cost is what a run takes in all, and the part of it that is explicitly the collector's, ns.
+type cost struct{ Total, Collector float64 }
+
+// wall is in elapsed time, where the collector's part is the exposed pauses.
+func wall(o *experiment.Outcome) cost { return cost{float64(o.Elapsed), float64(o.ExposedPause)} }
+
+// processor is in processor time: the program's own, which is longer beside a cycle, and the cycles'.
+func processor(o *experiment.Outcome) cost {
+	return cost{float64(o.Host + o.Slowed + o.GCBusy), float64(o.GCBusy)}
+}
+
+// distilled is the least that a run takes without the part that is explicitly its collector's: the
+// baseline of the lower-bound overhead (Cai, Blackburn, Bond and Maas, ISPASS 2022).
+func distilled(runs []cost) float64 {
+	least := math.Inf(1)
+	for _, c := range runs {
+		least = min(least, c.Total-c.Collector)
+	}
+	return least
+}
+
+var (
+	allFactors    = []float64{1, 1.25, 1.5, 2, 3, 4, 6}
+	publicFactors = []float64{1.25, 1.5, 2, 4} // of replay compare
+	pageCosts     = []sim.Cost{sim.Fixed(time.Millisecond), sim.Fixed(10 * time.Millisecond), {Base: time.Millisecond, Slowdown: 0.25}}
+)
+
+// byHand is a cell in which everything is freed when it dies, without a collector.
+func byHand(o *experiment.Outcome) *experiment.Outcome {
+	return &experiment.Outcome{Result: sim.Result{Elapsed: o.Span, Span: o.Span}, Host: o.Host}
+}
+
+// A judgement holds every policy on every recording.
+type judgement struct {
+	markdown
+	*experiment.Grid
+	choices       []choice
+	limited, free []line // with parameters swept, under a limit of 2x and under none
+}
+
+// A choice is a way to judge policies: a number of each, the less the better; NaN where it cannot be said.
+type choice struct {
+	Name   string
+	Scores []float64
+}
+
+// comparators are every policy with its default parameters but the one that draws lots, and what programs do today.
+func comparators() []experiment.Contender {
+	var names []string
+	for _, p := range policy.List() {
+		if p.Name != "random" {
+			names = append(names, p.Name)
+		}
+	}
+	all, err := experiment.ParseContenders(strings.Join(append(names, "cudajl:overlap=true", "growth:0.25", "growth:0.5", "periodic:10s"), ","))
+	if err != nil {
+		panic(err) // names of our own table
+	}
+	return all
+}
+
+// baselines writes what each policy costs, and how its rank depends on what it is judged by.
+func baselines(ctx context.Context, programs []*trace.Trace, loads []*sim.Workload, live []string) (folder, error) {
+	p := &judgement{Grid: &experiment.Grid{Workloads: loads, Contenders: comparators(), Limits: factorLimits(allFactors), Costs: pageCosts, Ladder: sim.Ladder{Factor: 2}}}
+	if err := p.Run(ctx, nil); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(p, "# Baselines, limits and knobs\n\n%d recordings, %d policies. Simulated; a cycle takes 1 ms where nothing else is said. Means are geometric.\n", len(loads), len(p.Contenders))
+	p.overhead("elapsed", wall)
+	p.overhead("processor", processor)
+	p.distilled()
+	p.judge()
+	if err := p.inPool(ctx, programs); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.limited, err = p.sweep(ctx, experiment.Limit{Factor: 2}); err != nil {
+		return nil, err
+	}
+	if p.free, err = p.sweep(ctx, experiment.Limit{}); err != nil {
+		return nil, err
+	}
+	p.knobs("limit 2x", p.limited)
+	p.knobs("without a limit", p.free)
+	p.ranks()
+	for _, file := range live {
+		if err := p.live(file); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return p.files()
+}
+
+// in keeps the cells of a cost and of some limits.
+func (p *judgement) in(cost int, factors []float64) func(experiment.Cell) bool {
+	return func(c experiment.Cell) bool {
+		return c.Cost == cost && slices.Contains(factors, p.Limits[c.Limit].Factor)
+	}
+}
+
+// overhead writes the lower-bound overhead by limit, with all policies and freeing by hand as baselines.
+func (p *judgement) overhead(name string, of func(*experiment.Outcome) cost) {
+	fmt.Fprintf(p, "\n## Lower-bound overhead in %s time\n\nTotal time over the least that any run of the recording at that limit takes without what is explicitly its collector's. By limit, as a factor of the least one. Processor time is not known where several threads wait at once, for longer than the recording (`infer`).\n\n", name)
+	head := []any{"policy"}
+	for _, l := range p.Limits {
+		head = append(head, l)
+	}
+	p.head(head...)
+	for k, who := range p.Contenders {
+		row := []any{code(who)}
+		for _, f := range allFactors {
+			row = append(row, figure(experiment.GeometricMean(p.ratios(k, of, anyone, p.in(0, []float64{f})))))
+		}
+		p.row(row...)
+	}
+	p.row("by hand", strings.TrimSuffix(strings.Repeat("1 | ", len(allFactors)), " | "))
+}
+
+func anyone(string) bool { return true }
+
+// ratios are a contender's total costs over the distilled ones, which are those of the contenders for which with is true.
+func (p *judgement) ratios(contender int, of func(*experiment.Outcome) cost, with func(string) bool, keep func(experiment.Cell) bool) (all []float64) {
+	for i, o := range p.Outcomes() {
+		if c := p.Cell(i); c.Contender == contender && keep(c) && of(byHand(o)).Total > 0 {
+			all = append(all, of(o).Total/p.bound(c, of, with))
+		}
+	}
+	return all
+}
+
+// bound is the distilled cost at the place of a cell.
+func (p *judgement) bound(c experiment.Cell, of func(*experiment.Outcome) cost, with func(string) bool) float64 {
+	var runs []cost
+	for k, who := range p.Contenders {
+		if c.Contender = k; with(who.String()) {
+			runs = append(runs, of(p.At(c)))
+		}
+	}
+	if with("by hand") {
+		runs = append(runs, of(byHand(p.At(c))))
+	}
+	return distilled(runs)
+}
+
+// overlapped are the policies that only run cycles beside the program, refusals apart: with them alone nobody has a run without a cycle beside it.
+func overlapped(name string) bool {
+	return slices.Contains([]string{"pacer", "sqrt", "growth:1", "growth:0.25", "growth:0.5", "cpucontrol", "host"}, name)
+}
+
+// distilled writes what the baseline depends on.
+func (p *judgement) distilled() {
+	p.WriteString("\n## What the baseline depends on\n\nThe distilled cost over that of freeing by hand; mean, and the largest. Beside a cycle the program takes 1.25 times as long.\n\n")
+	p.head("baseline over", "elapsed time", "largest", "processor time", "largest")
+	for _, b := range []struct {
+		name string
+		with func(string) bool
+	}{
+		{"all policies, and by hand", anyone},
+		{"all policies", func(s string) bool { return s != "by hand" }},
+		{"all policies but `never`", func(s string) bool { return s != "by hand" && s != "never" }},
+		{"only what overlaps: `pacer`, `sqrt`, `growth`, `cpucontrol`, `host`", overlapped},
+	} {
+		row := []any{b.name}
+		for _, of := range []func(*experiment.Outcome) cost{wall, processor} {
+			var x []float64
+			for i, o := range p.Outcomes() {
+				if c := p.Cell(i); c.Contender == 0 && c.Cost == 2 && of(byHand(o)).Total > 0 {
+					x = append(x, p.bound(c, of, b.with)/of(byHand(o)).Total)
+				}
+			}
+			row = append(row, fmt.Sprintf("%.4f", experiment.GeometricMean(x)), fmt.Sprintf("%.4f", floats.Max(x)))
+		}
+		p.row(row...)
+	}
+}
+
+// slower is how much longer a run takes than was recorded, with a price for the collector's time: 1 + time lost.
+func slower(o *experiment.Outcome) float64 {
+	return 1 + float64(o.Objective())/float64(max(1, o.Span))
+}
+
+// score adds a choice.
+func (p *judgement) score(name string, of func(contender int) float64) {
+	c := choice{Name: name}
+	for k := range p.Contenders {
+		c.Scores = append(c.Scores, of(k))
+	}
+	p.choices = append(p.choices, c)
+}
+
+// judge scores the policies by each choice of the grid.
+func (p *judgement) judge() {
+	public := append(samples.Names(), samples.Programs()...)
+	lost := func(at int, factors []float64, all bool) func(int) float64 {
+		return func(k int) float64 {
+			return experiment.Mean(p.Select(k, func(c experiment.Cell) bool {
+				return p.in(at, factors)(c) && (all || slices.Contains(public, p.Workloads[c.Workload].Name))
+			}), slower)
+		}
+	}
+	priced := func(price float64) func(int) float64 {
+		return func(k int) float64 {
+			return experiment.Mean(p.Select(k, p.in(0, allFactors)), func(o *experiment.Outcome) float64 {
+				return 1 + (float64(o.Delay())+price*float64(o.GCBusy))/float64(max(1, o.Span))
+			})
+		}
+	}
+	overhead := func(at int, of func(*experiment.Outcome) cost, with func(string) bool) func(int) float64 {
+		return func(k int) float64 { return experiment.GeometricMean(p.ratios(k, of, with, p.in(at, allFactors))) }
+	}
+	p.score("time lost, as `compare`", lost(0, publicFactors, false))
+	p.score("all recordings", lost(0, publicFactors, true))
+	p.score("1 to 6x", lost(0, allFactors, true))
+	p.score("price 0", priced(0))
+	p.score("price 0.25", priced(0.25))
+	p.score("price 1", priced(1))
+	p.score("10 ms", lost(1, allFactors, true))
+	p.score("LBO, elapsed", overhead(0, wall, anyone))
+	p.score("LBO, processor", overhead(0, processor, anyone))
+	p.score("slowed, LBO, elapsed", overhead(2, wall, anyone))
+	p.score("of what overlaps", overhead(2, wall, overlapped))
+	p.score("arithmetic mean", func(k int) float64 { return stat.Mean(p.ratios(k, wall, anyone, p.in(2, allFactors)), nil) })
+}
+
+// inPool scores the policies at factors of the least limit that a recording has in the pool of its memory, and in that pool.
+func (p *judgement) inPool(ctx context.Context, programs []*trace.Trace) error {
+	ratios := make([][]float64, len(p.Contenders))
+	for i, w := range p.Workloads {
+		kind := poolOf(programs[i], w)
+		if kind == addressonly.Exact {
+			continue
+		}
+		least := leastLimit(w, kind)
+		g := &experiment.Grid{Workloads: p.Workloads[i : i+1], Limits: factorLimits([]float64{least, 1.5 * least, 4 * least}), Contenders: p.Contenders}
+		g.Memory = func(limit int64) sim.Memory { return newPool(kind, limit) }
+		g.SetMachine(sim.MachineOf(pageCosts[0], p.Ladder), 1)
+		if err := g.Run(ctx, nil); err != nil {
+			return err
+		}
+		for k := range ratios {
+			for _, o := range g.Select(k, nil) {
+				ratios[k] = append(ratios[k], slower(o))
+			}
+		}
+	}
+	p.score("in a pool", func(k int) float64 { return experiment.GeometricMean(ratios[k]) })
+	return nil
+}
+
+// A line is what a policy holds and loses, means over all recordings, as its parameter is set to this and that.
+type line struct {
+	Name       string
+	Knobs      []string
+	Live, Lost []float64 // live / reachable bytes in the mean over time; time lost
+}
+
+// sweep runs every family over its parameter under a limit.
+func (p *judgement) sweep(ctx context.Context, limit experiment.Limit) ([]line, error) {
+	var lines []line
+	for _, family := range families {
+		who, err := experiment.ParseContenders(strings.Join(family, ","))
+		if err != nil {
+			return nil, err
+		}
+		g := &experiment.Grid{Workloads: p.Workloads, Contenders: who, Limits: []experiment.Limit{limit}, Costs: pageCosts[:1], Ladder: p.Ladder}
+		if err := g.Run(ctx, nil); err != nil {
+			return nil, err
+		}
+		l := line{Name: strings.SplitN(family[0], ":", 2)[0]}
+		for k := range who {
+			live := experiment.Mean(g.Select(k, nil), func(o *experiment.Outcome) float64 { return o.MeanLive / (o.MeanLive - o.MeanGarbage) })
+			if !math.IsNaN(live) { // else an optimum without a schedule
+				l.Knobs, l.Live, l.Lost = append(l.Knobs, family[k]), append(l.Live, live), append(l.Lost, experiment.Mean(g.Select(k, nil), slower)-1)
+			}
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+// at is what a policy loses where it holds x: on the line between two points of its front. NaN beyond them.
+func (l *line) at(x float64) float64 {
+	order := make([]int, len(l.Live))
+	floats.ArgsortStable(slices.Clone(l.Live), order)
+	var xs, ys []float64
+	for _, i := range order {
+		if m := math.Log(l.Live[i]); len(xs) == 0 || m > xs[len(xs)-1] && l.Lost[i] < ys[len(ys)-1] {
+			xs, ys = append(xs, m), append(ys, l.Lost[i])
+		}
+	}
+	var f interp.PiecewiseLinear
+	if x = math.Log(x); len(xs) < 2 || x < xs[0] || x > xs[len(xs)-1] || f.Fit(xs, ys) != nil {
+		return math.NaN()
+	}
+	return f.Predict(x)
+}
+
+// knobs writes what each policy holds and loses as it is given, where it loses least, and at the same memory as others.
+func (p *judgement) knobs(title string, lines []line) {
+	levels := []float64{1.75, 2, 2.5, 3, 4}
+	fmt.Fprintf(p, "\n## Parameters swept, %s\n\nLive / reachable bytes in the mean over time, and time lost: as the policy is by default, and set so that it loses least. Then the time lost on the line between its settings, where it holds so much; empty where no setting does.\n\n", title)
+	head := []any{"policy", "holds", "loses", "least with", "holds", "loses"}
+	for _, x := range levels {
+		head = append(head, fmt.Sprintf("at %gx", x))
+	}
+	p.head(head...)
+	for _, l := range lines {
+		who, err := experiment.ParseContender(l.Name)
+		if err != nil {
+			panic(err) // a name of our own table
+		}
+		given, best := max(0, slices.Index(l.Knobs, who.String())), floats.MinIdx(l.Lost)
+		row := []any{l.Name, figure(l.Live[given]), lostText(l.Lost[given]), "`" + l.Knobs[best] + "`", figure(l.Live[best]), lostText(l.Lost[best])}
+		for _, x := range levels {
+			row = append(row, lostText(l.at(x)))
+		}
+		p.row(row...)
+	}
+}
+
+// ranks writes the place of each policy under each choice, and how far the places agree with those of the first.
+func (p *judgement) ranks() {
+	p.WriteString("\n## Ranks under each choice\n\nThe place, and in brackets the mean cost: recorded time and what is lost, over the recorded time; or the lower-bound overhead. The last row is Spearman's correlation with the first choice. First in: of how many recordings, by the time lost from 1 to 6x.\n\n")
+	head := []any{"policy", "first in"}
+	last := []any{"agrees with the first", ""}
+	places := make([][]float64, len(p.choices))
+	for i, c := range p.choices {
+		head = append(head, c.Name)
+		for _, x := range c.Scores {
+			places[i] = append(places[i], float64(1+floats.Count(func(y float64) bool { return y < x }, c.Scores)))
+		}
+		agrees, err := stats.Spearman(p.choices[0].Scores, c.Scores)
+		if err != nil {
+			panic(err) // both have a score of each policy
+		}
+		last = append(last, fmt.Sprintf("%.2f", agrees))
+	}
+	p.head(head...)
+	first := make([]int, len(p.Contenders))
+	for w := range p.Workloads {
+		var lost []float64
+		for k := range p.Contenders {
+			lost = append(lost, experiment.Mean(p.Select(k, func(c experiment.Cell) bool { return p.in(0, allFactors)(c) && c.Workload == w }), slower))
+		}
+		first[floats.MinIdx(lost)]++
+	}
+	order := make([]int, len(p.Contenders))
+	floats.ArgsortStable(slices.Clone(p.choices[0].Scores), order)
+	for _, k := range order {
+		row := []any{code(p.Contenders[k]), first[k]}
+		for i, c := range p.choices {
+			row = append(row, fmt.Sprintf("%.0f (%s)", places[i][k], figure(c.Scores[k])))
+		}
+		p.row(row...)
+	}
+	p.row(last...)
+}

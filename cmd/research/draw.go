@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+)
+
+// A curve is what a picture shows under a name; what is not above 0 is left out.
+type curve struct {
+	Name string
+	X, Y []float64
+}
+
+// drawCurves draws curves on logarithmic axes.
+func drawCurves(x, y string, xs, ys []float64, curves []curve) ([]byte, error) {
+	p := plot.New()
+	p.X.Label.Text, p.Y.Label.Text = x, y
+	p.X.Scale, p.Y.Scale, p.Legend.Top = plot.LogScale{}, plot.LogScale{}, true
+	p.X.Tick.Marker, p.Y.Tick.Marker = ticks(xs), ticks(ys)
+	for i, c := range curves {
+		var points plotter.XYs
+		for k := range c.X {
+			if c.X[k] >= xs[0] && c.X[k] <= xs[len(xs)-1] && c.Y[k] >= ys[0] && c.Y[k] <= ys[len(ys)-1] {
+				points = append(points, plotter.XY{X: c.X[k], Y: c.Y[k]})
+			}
+		}
+		if len(points) == 0 {
+			continue
+		}
+		line, dots, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return nil, err
+		}
+		line.Color, line.Dashes, dots.Color, dots.Shape, dots.Radius = plotutil.Color(i), plotutil.Dashes(i/7), plotutil.Color(i), plotutil.Shape(i), 2
+		p.Add(line, dots)
+		p.Legend.Add(c.Name, line, dots)
+	}
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = xs[0], xs[len(xs)-1]*math.Pow(xs[len(xs)-1]/xs[0], 0.25), ys[0], ys[len(ys)-1] // with room for the legend
+	return svg(p)
+}
+
+func ticks(at []float64) (t plot.ConstantTicks) {
+	for _, x := range at {
+		t = append(t, plot.Tick{Value: x, Label: fmt.Sprintf("%g", x)})
+	}
+	return t
+}
+
+func svg(p *plot.Plot) ([]byte, error) {
+	w, err := p.WriterTo(820, 480, "svg")
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	_, err = w.WriteTo(&b)
+	return b.Bytes(), err
+}
+
+// drawCorpus draws where the recordings lie.
+func drawCorpus(cards []card, at [][2]float64, share [2]float64) ([]byte, error) {
+	p := plot.New()
+	p.X.Label.Text = fmt.Sprintf("first principal component (%.0f %% of the variance)", 100*share[0])
+	p.Y.Label.Text = fmt.Sprintf("second (%.0f %%)", 100*share[1])
+	for i, group := range []string{"PyTorch", "Go", "GoMLX", "C"} {
+		var points plotter.XYLabels
+		for k, c := range cards {
+			if c.Group == group {
+				points.XYs, points.Labels = append(points.XYs, plotter.XY{X: at[k][0], Y: at[k][1]}), append(points.Labels, " "+c.Name)
+			}
+		}
+		if len(points.XYs) == 0 {
+			continue
+		}
+		dots, err := plotter.NewScatter(points)
+		if err != nil {
+			return nil, err
+		}
+		dots.Color, dots.Shape, dots.Radius = plotutil.Color(i), draw.CircleGlyph{}, vg.Points(3)
+		names, err := plotter.NewLabels(points)
+		if err != nil {
+			return nil, err
+		}
+		p.Add(dots, names)
+		p.Legend.Add(group, dots)
+	}
+	p.Add(plotter.NewGrid())
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = p.X.Min-0.5, p.X.Max+0.8, p.Y.Min-0.3, p.Y.Max+0.5
+	return svg(p)
+}
+
+// cellsOf is the outcome of each cell of a grid, as CSV: bytes and ns.
+func cellsOf(g *experiment.Grid) []byte {
+	b := bytes.NewBufferString("recording,policy,limit_factor,cycle,slowdown,collections,refusals,elapsed_ns,exposed_ns,gc_busy_ns,program_ns,mean_live_bytes,peak_live_bytes\n")
+	for i, o := range g.Outcomes() {
+		cost := g.Costs[g.Cell(i).Cost]
+		fmt.Fprintf(b, "%s,%q,%g,%s,%g,%d,%d,%d,%d,%d,%d,%.0f,%d\n", o.Trace, o.Policy, g.Limits[g.Cell(i).Limit].Factor, cost.Base, cost.Slowdown,
+			o.Collections, o.RefusalCollections, o.Elapsed, o.ExposedPause, o.GCBusy, o.Host+o.Slowed, o.MeanLive, o.PeakLive)
+	}
+	return b.Bytes()
+}
+
+// files returns the page, what is behind it, and its pictures.
+func (p *judgement) files() (folder, error) {
+	var overheads []curve
+	for _, name := range []string{"never", "rtorch", "cudajl", "growth:1", "growth:0.25", "dotnet", "sqrt", "cpucontrol", "host", "pacer"} { // few enough to tell apart
+		c, k := curve{Name: name, X: allFactors}, p.Find(name)
+		for _, f := range allFactors {
+			c.Y = append(c.Y, experiment.GeometricMean(p.ratios(k, wall, anyone, p.in(0, []float64{f})))-1)
+		}
+		overheads = append(overheads, c)
+	}
+	knobs := "limit,policy,set_to,live,time_lost\n"
+	curves := func(limit string, lines []line) (all []curve) {
+		for _, l := range lines {
+			all = append(all, curve{l.Name, l.Live, l.Lost})
+			for i, knob := range l.Knobs {
+				knobs += fmt.Sprintf("%s,%s,%q,%.4g,%.4g\n", limit, l.Name, knob, l.Live[i], l.Lost[i])
+			}
+		}
+		return all
+	}
+	f := folder{"report.md": p.Bytes(), "cells.csv": cellsOf(p.Grid)}
+	for _, picture := range []struct {
+		name, x, y string
+		xs, ys     []float64
+		curves     []curve
+	}{
+		{"overhead.svg", "limit / the least one", "lower-bound overhead in elapsed time, less 1", allFactors, []float64{0.01, 0.03, 0.1, 0.3, 1, 3}, overheads},
+		{"limited.svg", "live / reachable bytes, mean over time", "time lost / recorded time, limit 2x", []float64{1, 1.25, 1.5, 2, 3}, []float64{0.05, 0.1, 0.2, 0.5, 1}, curves("2x", p.limited)},
+		{"free.svg", "live / reachable bytes, mean over time", "time lost / recorded time, no limit", []float64{1, 2, 3, 5, 10, 20, 50}, []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3}, curves("", p.free)},
+	} {
+		var err error
+		if f[picture.name], err = drawCurves(picture.x, picture.y, picture.xs, picture.ys, picture.curves); err != nil {
+			return nil, err
+		}
+	}
+	f["knobs.csv"] = []byte(knobs)
+	return f, nil
+}
+
+// figure writes a number with three digits, and nothing for what is not known.
+func figure(x float64) string {
+	if math.IsNaN(x) {
+		return ""
+	}
+	return fmt.Sprintf("%.4g", x)
+}
+
+func lostText(x float64) string {
+	if math.IsNaN(x) {
+		return ""
+	}
+	return fmt.Sprintf("%.3g %%", 100*x)
+}
