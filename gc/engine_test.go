@@ -137,6 +137,27 @@ func TestACycleIsTimedByTheEngine(t *testing.T) {
 	}
 }
 
+// TestACycleHoldsFromItsFirstCallerOn: who comes later is held for a shorter time, and does not make the cycle's pause shorter.
+func TestACycleHoldsFromItsFirstCallerOn(t *testing.T) {
+	c, e, _ := staged(t, policy.Spec{}.New())
+	got := make(chan policy.Cycle)
+	go func() { got <- c.Collect(policy.TriggerExplicit) }()
+	end := <-e.marks
+	awaitHeld(c)
+	e.pass(10 * ms)
+	var later sync.WaitGroup
+	for range 4 {
+		beside(&later, func() { c.Wait() })
+	}
+	time.Sleep(5 * time.Millisecond) // they may come after the cycle, too
+	e.pass(20 * ms)
+	end <- 0
+	if cycle := <-got; cycle.Exposed != 30*ms {
+		t.Errorf("exposed for %v, want 30ms", cycle.Exposed)
+	}
+	later.Wait()
+}
+
 // TestCallersShareTheNextCycle: whoever asks while a cycle is under way waits
 // for one that begins after that, and all wait for the same.
 func TestCallersShareTheNextCycle(t *testing.T) {

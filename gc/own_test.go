@@ -185,6 +185,59 @@ func TestAccountIsAskedAboutAndRecorded(t *testing.T) {
 	}
 }
 
+// TestARecordingHasWhatIsCounted: after each move the objects of a recording are what is counted, and the part of the oldest that is taken
+// back already.
+func TestARecordingHasWhatIsCounted(t *testing.T) {
+	schedules(t, 10, func(d *draw) {
+		to := &recording{made: time.Now()}
+		c := newOn(newPuppet(), Config{Caps: uncapped, Idle: -1, Recorder: to}, policy.Spec{}.New())
+		defer c.Close()
+		a := &c.own().accounted
+		recorded, seen := int64(0), 0
+		for range 100 {
+			if live := a.live.Load(); d.rng.IntN(2) == 0 {
+				c.Account(1 + d.rng.Int64N(100))
+			} else if live > 0 {
+				c.Account(-1 - d.rng.Int64N(live))
+			}
+			for ; seen < len(to.Events); seen++ {
+				switch e := to.Events[seen]; e.Kind {
+				case trace.Alloc:
+					recorded += e.Bytes
+				case trace.Free:
+					recorded -= e.Bytes
+				}
+			}
+			if live := a.live.Load(); recorded-a.log.back != live {
+				d.Fatalf("%d bytes recorded, %d of them taken back, and %d are counted", recorded, a.log.back, live)
+			}
+		}
+	})
+}
+
+// TestACrowdedLimitRests: at a limit of 1,000 bytes that were all live, no cycle is asked for soon after one that has left more than 7/8 of it.
+func TestACrowdedLimitRests(t *testing.T) {
+	for dead, asks := range map[int]bool{900: true, 130: true, 120: false, 20: false} {
+		e := newPuppet()
+		c := newOn(e, Config{Caps: usualCaps(), Idle: -1, Limit: 1000}, policy.Spec{}.New())
+		patient(c)
+		b := &tomb{o: c.own(), dead: dead}
+		c.addRegistry(b)
+		b.o.take(1000)
+		c.mu.Lock()
+		c.begin(policy.TriggerExplicit, policy.Decision{Action: policy.Overlap}, b.o.gate, 0)
+		c.mu.Unlock()
+		end := <-e.marks
+		e.pass(10 * ms)
+		end <- 0
+		c.Wait()
+		if got := c.throttle.mayAsk(c.Now(), b.o.gate, b.o.live.Load()); got != asks {
+			t.Errorf("after a cycle that freed %d of 1000 bytes: asks %v, want %v", dead, got, asks)
+		}
+		c.Close()
+	}
+}
+
 // TestACallerOwesItsShareOfTheCycle: of a cycle of 1 ms that began with half of the limit
 // live, one byte in 50 is 20 us; what is too short to be worth a timer stays owed.
 func TestACallerOwesItsShareOfTheCycle(t *testing.T) {

@@ -543,3 +543,19 @@ func TestWhatCyclesBringBack(t *testing.T) {
 		}
 	}
 }
+
+// TestAGaugeIsNoProgramAtWork: what it reads is not what decides whether the program is quiet.
+func TestAGaugeIsNoProgramAtWork(t *testing.T) {
+	c := embed(t, Config{Policy: policy.Spec{}.New(), Idle: -1})
+	var bytes atomic.Int64
+	g := Watch(c, func() int64 { return bytes.Add(1 << 20) })
+	defer g.Close()
+	c.Account(10)
+	g.Look()
+	c.mu.Lock()
+	gross, live := c.gross()
+	c.mu.Unlock()
+	if c.Account(-10); gross != 10 || live != 10 {
+		t.Errorf("%d bytes so far, %d live: want 10 and 10", gross, live)
+	}
+}

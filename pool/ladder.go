@@ -187,15 +187,18 @@ func (p *Pool) Retry(try func() error) error {
 const maxBackOff = 256 * time.Millisecond
 
 func (p *Pool) backOff() {
-	l := &p.ladder
-	l.mu.Lock()
-	if l.futile == 0 {
-		l.mu.Unlock()
-		return
+	if wait := p.ladder.rest(); wait > 0 {
+		p.ladder.waitForFree(wait)
 	}
-	wait := min(maxBackOff, l.cost<<min(l.futile-1, 3))
-	l.mu.Unlock()
-	l.waitForFree(wait)
+}
+
+func (l *ladder) rest() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.futile == 0 {
+		return 0
+	}
+	return min(maxBackOff, l.cost<<min(l.futile-1, 3))
 }
 
 // waitForFree returns when a block is freed, or after the time.
