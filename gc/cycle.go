@@ -132,6 +132,9 @@ func (c *Collector) begin(trigger policy.Trigger, d policy.Decision, gate *Gate,
 	if gate != nil {
 		r.live, r.allocated = gate.source.Sample().Live, gate.source.Allocated()
 	}
+	if gate.gauge() != nil && readPending().waiting() {
+		c.stats.Overtaken++
+	}
 	c.current.Store(r)
 	c.seeLast(now)
 	c.spawn(func() { c.drive(r) })

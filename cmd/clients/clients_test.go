@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -73,5 +74,24 @@ func TestMeasure(t *testing.T) {
 	again, err := readRuns(filepath.Join(dir, ours.file))
 	if err != nil || len(again) != len(all) || again[1].Way != "tick:10ms" || again[1].Peak <= 0 {
 		t.Errorf("%+v, %v", again, err)
+	}
+}
+
+// Tables of programs that were not run stay as they are.
+func TestTablesOfOnePlan(t *testing.T) {
+	dir := t.TempDir()
+	text := "<!-- clients: memory -->\nold\n<!-- end -->\n<!-- clients: strangers -->\nold\n<!-- end -->\n"
+	if err := os.WriteFile(filepath.Join(dir, documents[0]), []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := (runs{{Client: "roaring", Way: "plain", Mean: 7}}).write(dir, strangers.file); err != nil {
+		t.Fatal(err)
+	}
+	if err := present(dir); err != nil {
+		t.Fatal(err)
+	}
+	filled, err := os.ReadFile(filepath.Join(dir, documents[0]))
+	if s := string(filled); err != nil || strings.Count(s, "\nold\n") != 1 || !strings.Contains(s, "| roaring | 7 / 0;") {
+		t.Errorf("%v\n%s", err, s)
 	}
 }

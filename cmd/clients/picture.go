@@ -15,6 +15,9 @@ import (
 // draw draws resident memory over time, a picture for each client of timeline.csv.
 func draw(dir string) error {
 	rows, err := readCSV(filepath.Join(dir, "timeline.csv"))
+	if os.IsNotExist(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ var columns = []struct {
 	{"faults", 0, func(r *run) *float64 { return &r.Faults }},
 	{"cycles", 0, func(r *run) *float64 { return &r.Cycles }},
 	{"forced", 0, func(r *run) *float64 { return &r.Forced }},
+	{"overtaken", 0, func(r *run) *float64 { return &r.Overtaken }},
 	{"first_cycle_ms", 2, func(r *run) *float64 { return &r.FirstCycle }},
 	{"cycle_ms", 2, func(r *run) *float64 { return &r.Cycle }},
 	{"p50_ms", 2, func(r *run) *float64 { return &r.P50 }},
@@ -106,10 +107,13 @@ func readCSV(name string) ([][]string, error) {
 	return rows, err
 }
 
-// readAll reads the runs of both plans.
+// readAll reads the runs of both plans, as far as they were made.
 func readAll(dir string) (all runs, err error) {
 	for _, p := range []plan{ours, strangers} {
 		some, err := readRuns(filepath.Join(dir, p.file))
+		if os.IsNotExist(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

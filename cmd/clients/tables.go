@@ -50,7 +50,11 @@ func (all runs) fill(text []byte) (filled []byte, err error) {
 			err = fmt.Errorf("no table %q", parts[2])
 			return old
 		}
-		return slices.Concat(parts[1], []byte(make(all)), parts[3])
+		filled := make(all)
+		if filled == "" { // none of its runs was made
+			return old
+		}
+		return slices.Concat(parts[1], []byte(filled), parts[3])
 	})
 	return filled, err
 }
@@ -86,15 +90,16 @@ func (all runs) median(of func(*run) *float64) float64 {
 }
 
 var (
-	mean    = func(r *run) *float64 { return &r.Mean }
-	peak    = func(r *run) *float64 { return &r.Peak }
-	seconds = func(r *run) *float64 { return &r.Seconds }
-	cpu     = func(r *run) *float64 { return &r.CPU }
-	faults  = func(r *run) *float64 { return &r.Faults }
-	forced  = func(r *run) *float64 { return &r.Forced }
-	cycles  = func(r *run) *float64 { return &r.Cycles }
-	p50     = func(r *run) *float64 { return &r.P50 }
-	p99     = func(r *run) *float64 { return &r.P99 }
+	mean      = func(r *run) *float64 { return &r.Mean }
+	peak      = func(r *run) *float64 { return &r.Peak }
+	seconds   = func(r *run) *float64 { return &r.Seconds }
+	cpu       = func(r *run) *float64 { return &r.CPU }
+	faults    = func(r *run) *float64 { return &r.Faults }
+	forced    = func(r *run) *float64 { return &r.Forced }
+	overtaken = func(r *run) *float64 { return &r.Overtaken }
+	cycles    = func(r *run) *float64 { return &r.Cycles }
+	p50       = func(r *run) *float64 { return &r.P50 }
+	p99       = func(r *run) *float64 { return &r.P99 }
 )
 
 // memory is the medians of mean and peak.
@@ -129,6 +134,9 @@ var (
 
 // lead is for the README of the project: one program that the import helps, and one that it does not.
 func (all runs) lead() string {
+	if len(all.of("query", "plain")) == 0 {
+		return ""
+	}
 	var rows [][]string
 	for _, r := range []struct{ client, way string }{{"query", "plain"}, {"query", "auto"}, {"query", "close"}, {"matrix", "plain"}, {"matrix", "auto"}} {
 		some := all.of(r.client, r.way)
@@ -153,6 +161,9 @@ func (all runs) everyClient() string {
 			rows = append(rows, row)
 		}
 	}
+	if rows == nil {
+		return ""
+	}
 	return markdown(1, header, rows)
 }
 
@@ -160,10 +171,13 @@ func (all runs) everyClient() string {
 // memory x processor time to the least that any way takes.
 func (all runs) strangers() string {
 	ways := strings.Split(strangers.ways, ",")
-	header, worst := append([]string{"mean / peak MiB; processor s; cycles (forced)"}, ways...), make([]float64, len(ways))
+	header, worst := append([]string{"mean / peak MiB; processor s; cycles (forced, overtaking)"}, ways...), make([]float64, len(ways))
 	var rows [][]string
 	for _, j := range strangers.jobs {
 		row, products := []string{filepath.Base(j.program)}, make([]float64, len(ways))
+		if len(all.of(row[0], "plain")) == 0 {
+			continue
+		}
 		least := math.Inf(1)
 		for i, way := range ways {
 			some := all.of(row[0], way)
@@ -171,7 +185,7 @@ func (all runs) strangers() string {
 				row = append(row, "")
 				continue
 			}
-			row = append(row, fmt.Sprintf("%s; %.2f; %.0f (%.0f)", some.memory(), some.median(cpu), some.median(cycles), some.median(forced)))
+			row = append(row, fmt.Sprintf("%s; %.2f; %.0f (%.0f, %.0f)", some.memory(), some.median(cpu), some.median(cycles), some.median(forced), some.median(overtaken)))
 			products[i] = some.median(mean) * some.median(cpu)
 			least = min(least, products[i])
 		}
@@ -179,6 +193,9 @@ func (all runs) strangers() string {
 			worst[i] = max(worst[i], product/least)
 		}
 		rows = append(rows, row)
+	}
+	if rows == nil {
+		return ""
 	}
 	last := []string{"worst"}
 	for _, ratio := range worst {

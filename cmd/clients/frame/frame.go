@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/auto"
 )
 
 // A Client is a program to measure.
@@ -40,6 +42,7 @@ type Report struct {
 	Faults     float64 // pages that the system had to find for the work (minor faults)
 	Cycles     float64
 	Forced     float64 // of them
+	Overtaken  float64 // of those that the import has asked for, while finalizers or cleanups were due
 	FirstCycle float64 // ms that a cycle takes before the work begins
 	Cycle      float64 // ms, median of the cycles that the way itself runs
 }
@@ -123,7 +126,8 @@ func (c Client) run(name, wayName string, idle time.Duration, record, by string)
 	}
 	return Report{
 		Seconds: took.Seconds(), P50: quantile(times, 0.5), P99: quantile(times, 0.99), Longest: quantile(times, 1),
-		CPU: after.cpu - before.cpu, GCCPU: after.gc - before.gc, Faults: float64(after.faults - before.faults), Cycles: float64(after.cycles - before.cycles), Forced: float64(after.forced - before.forced),
+		Overtaken: overtaken(),
+		CPU:       after.cpu - before.cpu, GCCPU: after.gc - before.gc, Faults: float64(after.faults - before.faults), Cycles: float64(after.cycles - before.cycles), Forced: float64(after.forced - before.forced),
 		FirstCycle: ms(firstCycle), Cycle: way.cycle(),
 	}, nil
 }
@@ -138,6 +142,14 @@ func quantile(times []time.Duration, q float64) float64 {
 }
 
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }
+
+// overtaken is what the import has counted; 0 where it is off.
+func overtaken() float64 {
+	if c := auto.Collector(); c != nil {
+		return float64(c.Stats().Overtaken)
+	}
+	return 0
+}
 
 type used struct {
 	cpu, gc float64
