@@ -9,7 +9,6 @@ package prom
 
 import (
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,21 +36,8 @@ type collector struct {
 	pools []*pool.Pool
 }
 
-// A metric is a counter if its name says that it is a total, else a gauge.
-type metric struct {
-	*prometheus.Desc
-	kind prometheus.ValueType
-}
-
-var all []metric
-
-func describe(name, help string, labels ...string) metric {
-	m := metric{prometheus.NewDesc("eagergc_"+name, help, labels, nil), prometheus.GaugeValue}
-	if strings.HasSuffix(name, "_total") {
-		m.kind = prometheus.CounterValue
-	}
-	all = append(all, m)
-	return m
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("eagergc_"+name, help, labels, nil)
 }
 
 var (
@@ -85,60 +71,64 @@ var (
 	refusals  = describe("pool_refusals_total", "Allocations that did not fit at first.", "space")
 	failed    = describe("pool_failed_allocations_total", "Allocations that failed.", "space")
 	upstream  = describe("pool_upstream_bytes", "What a memory that caches itself, such as the driver's pools, counts.", "space", "of")
+	all       = []*prometheus.Desc{
+		info, live, reserved, reachable, limit, ratio, cycles, decisions, freed, objects, busy, processor, expected, tracked, share, most, pause, failures, capped, pending, over, running,
+		counted, countedN, countedGC, allocated, allocs, refusals, failed, upstream,
+	}
 )
 
 // A sender sends a metric with the values of its labels.
-type sender func(m metric, v float64, labels ...string)
+type sender func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string)
 
 // Describe sends the descriptions of all metrics.
 func (p *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, m := range all {
-		out <- m.Desc
+	for _, d := range all {
+		out <- d
 	}
 }
 
 // Collect sends all metrics.
 func (p *collector) Collect(out chan<- prometheus.Metric) {
-	send := func(m metric, v float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(m.Desc, m.kind, v, labels...)
+	var send sender = func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, t, v, labels...)
 	}
 	now := p.c.Snapshot()
 	for _, s := range spacesOf(&now) {
 		name := s.sum.Space.String()
-		send(live, float64(s.sum.Live), name)
-		send(reserved, float64(s.sum.Reserved), name)
+		send(live, prometheus.GaugeValue, float64(s.sum.Live), name)
+		send(reserved, prometheus.GaugeValue, float64(s.sum.Reserved), name)
 		if s.sum.Limit > 0 {
-			send(limit, float64(s.sum.Limit), name)
-			send(ratio, s.pressure, name)
+			send(limit, prometheus.GaugeValue, float64(s.sum.Limit), name)
+			send(ratio, prometheus.GaugeValue, s.pressure, name)
 		}
 	}
 	for space, bytes := range reachableOf(&now) {
-		send(reachable, float64(bytes), space.String())
+		send(reachable, prometheus.GaugeValue, float64(bytes), space.String())
 	}
-	send(info, 1, now.Policy)
+	send(info, prometheus.GaugeValue, 1, now.Policy)
 	s := &now.Stats
 	for t, n := range s.Cycles {
-		send(cycles, float64(n), policy.Trigger(t).String())
+		send(cycles, prometheus.CounterValue, float64(n), policy.Trigger(t).String())
 	}
 	for reason, n := range now.Reasons {
-		send(decisions, float64(n), reason)
+		send(decisions, prometheus.CounterValue, float64(n), reason)
 	}
-	send(freed, float64(s.Freed))
-	send(objects, float64(s.Objects))
-	send(busy, s.Busy.Seconds())
-	send(processor, s.Processor.Seconds())
-	send(expected, s.Cost.Seconds())
-	send(tracked, float64(s.Tracked))
+	send(freed, prometheus.CounterValue, float64(s.Freed))
+	send(objects, prometheus.CounterValue, float64(s.Objects))
+	send(busy, prometheus.CounterValue, s.Busy.Seconds())
+	send(processor, prometheus.CounterValue, s.Processor.Seconds())
+	send(expected, prometheus.GaugeValue, s.Cost.Seconds())
+	send(tracked, prometheus.GaugeValue, float64(s.Tracked))
 	sendShares(send, &now)
-	send(failures, float64(s.Failures))
-	send(capped, float64(s.Capped))
-	send(pending, float64(s.Pending))
-	send(over, oneIf(s.OverLimit))
-	send(running, oneIf(now.Running))
+	send(failures, prometheus.CounterValue, float64(s.Failures))
+	send(capped, prometheus.CounterValue, float64(s.Capped))
+	send(pending, prometheus.GaugeValue, float64(s.Pending))
+	send(over, prometheus.GaugeValue, oneIf(s.OverLimit))
+	send(running, prometheus.GaugeValue, oneIf(now.Running))
 	for _, n := range now.Libraries {
-		send(counted, float64(n.Live), n.Name)
-		send(countedN, float64(n.Objects), n.Name)
-		send(countedGC, float64(n.Freed), n.Name)
+		send(counted, prometheus.GaugeValue, float64(n.Live), n.Name)
+		send(countedN, prometheus.GaugeValue, float64(n.Objects), n.Name)
+		send(countedGC, prometheus.CounterValue, float64(n.Freed), n.Name)
 	}
 	out <- pauses(s)
 	p.collectPools(send)
@@ -172,10 +162,10 @@ func reachableOf(now *gc.Snapshot) map[pressure.Space]int64 {
 func sendShares(send sender, now *gc.Snapshot) {
 	done, span := now.Last(time.Minute)
 	processors := float64(runtime.GOMAXPROCS(0))
-	send(share, float64(done.Processor)/float64(span)/processors, "cycles")
-	send(share, float64(done.Held)/float64(span), "held")
-	send(most, now.Caps.Cycles, "cycles")
-	send(most, now.Caps.Held, "held")
+	send(share, prometheus.GaugeValue, float64(done.Processor)/float64(span)/processors, "cycles")
+	send(share, prometheus.GaugeValue, float64(done.Held)/float64(span), "held")
+	send(most, prometheus.GaugeValue, now.Caps.Cycles, "cycles")
+	send(most, prometheus.GaugeValue, now.Caps.Held, "held")
 }
 
 func spacesOf(now *gc.Snapshot) map[pressure.Space]*total {
@@ -206,7 +196,7 @@ func pauses(s *gc.Stats) prometheus.Metric {
 			buckets[gc.PauseBound(i).Seconds()] = count
 		}
 	}
-	return prometheus.MustNewConstHistogram(pause.Desc, count, s.Exposed.Seconds(), buckets)
+	return prometheus.MustNewConstHistogram(pause, count, s.Exposed.Seconds(), buckets)
 }
 
 func (p *collector) collectPools(send sender) {
@@ -225,13 +215,13 @@ func (p *collector) collectPools(send sender) {
 	}
 	for space, s := range sums {
 		name := space.String()
-		send(allocated, float64(s.Allocated), name)
-		send(allocs, float64(s.Allocs), name)
-		send(refusals, float64(s.Refusals), name)
-		send(failed, float64(s.Failures), name)
+		send(allocated, prometheus.CounterValue, float64(s.Allocated), name)
+		send(allocs, prometheus.CounterValue, float64(s.Allocs), name)
+		send(refusals, prometheus.CounterValue, float64(s.Refusals), name)
+		send(failed, prometheus.CounterValue, float64(s.Failures), name)
 		if u := s.Upstream; u != (pool.Usage{}) {
 			for of, bytes := range map[string]int64{"reserved": u.Reserved, "reserved_peak": u.ReservedPeak, "used": u.Used, "used_peak": u.UsedPeak} {
-				send(upstream, float64(bytes), name, of)
+				send(upstream, prometheus.GaugeValue, float64(bytes), name, of)
 			}
 		}
 	}
