@@ -43,7 +43,7 @@ func newExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export FILE --to FORMAT -o OUT",
 		Short: "Write a recording in the format of another tool",
-		Long:  "export writes a recording for other tools. FILE is anything that replay import\nreads, or the name of a built-in workload.\n\nFormats:\n" + exportHelp(),
+		Long:  "export writes a recording for other tools. FILE is anything that replay import\nreads, or the name of a built-in workload.\n\nFormats:\n" + listing(exporters, func(e exporter) (string, string) { return e.name, e.about }),
 		Example: `  replay export run.arrows --to perfetto -o run.json     # open in ui.perfetto.dev
   replay export run.arrows --to pprof -o mem.pb.gz && go tool pprof -top mem.pb.gz
   replay export gpt2 --to text -o gpt2.txt`,
@@ -84,12 +84,4 @@ func exportNames() []string {
 		names = append(names, e.name)
 	}
 	return names
-}
-
-func exportHelp() string {
-	var b strings.Builder
-	for _, e := range exporters {
-		fmt.Fprintf(&b, "  %-10s %s\n", e.name, e.about)
-	}
-	return b.String()
 }

@@ -31,7 +31,7 @@ from the content; gzip and zstd are unpacked. --sync adds the waits and
 annotations of a profile of the same run, matched by the wall clock.
 
 Formats:
-` + formatHelp(),
+` + listing(formats.All(), func(f formats.Format) (string, string) { return f.Name, f.About }),
 		Example: `  replay import snapshot.pickle -o run.arrows
   replay import snapshot.pickle.gz --sync profile.json.gz -o run.arrows
   replay import killed.arrows.partial --recover -o run.arrows`,
@@ -89,10 +89,12 @@ Formats:
 	return cmd
 }
 
-func formatHelp() string {
+// listing has a line for each of some values: its name, and a word about it.
+func listing[T any](all []T, of func(T) (name, about string)) string {
 	var b strings.Builder
-	for _, f := range formats.All() {
-		fmt.Fprintf(&b, "  %-10s %s\n", f.Name, f.About)
+	for _, v := range all {
+		name, about := of(v)
+		fmt.Fprintf(&b, "  %-10s %s\n", name, about)
 	}
 	return b.String()
 }

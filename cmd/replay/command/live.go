@@ -233,41 +233,40 @@ func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun
 
 // writeLive prints the metrics of a live run, beside those of the simulation.
 func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log *sim.Log) error {
-	fmt.Fprintf(w, "%s under %s, limit %s (%.4gx the peak reachable %s)\n\n",
-		r.Trace, r.Policy, pressure.Bytes(r.LimitBytes).String(), r.LimitFactor, pressure.Bytes(load.PeakReachable).String())
-	rows := table{{"", "live"}}
-	row := func(name, here, there string) {
-		line := []string{left + name, here}
-		if s != nil {
-			line = append(line, there)
+	out := newPrinter(w)
+	fmt.Fprintf(out, "%s under %s, limit %s (%.4gx the peak reachable %s)\n\n",
+		r.Trace, r.Policy, pressure.Bytes(r.LimitBytes), r.LimitFactor, pressure.Bytes(load.PeakReachable))
+	rows, runs := table{{"", "live"}}, []*sim.Result{&r.Result}
+	if s != nil {
+		rows[0], runs = append(rows[0], "simulated"), append(runs, &s.Result)
+	}
+	row := func(name string, of func(*sim.Result) string) {
+		line := []string{left + name}
+		for _, run := range runs {
+			line = append(line, of(run))
 		}
 		rows = append(rows, line)
 	}
-	var simulated liveRun
-	if s != nil {
-		simulated = *s
-		rows[0] = append(rows[0], "simulated")
+	row("collections, asked for", func(r *sim.Result) string { return pressure.Count(r.Collections) })
+	row("forced by a refusal", func(r *sim.Result) string { return pressure.Count(r.RefusalCollections) })
+	rows = append(rows, []string{left + "run by Go itself", pressure.Count(r.Natural), ""}[:1+len(runs)])
+	row("failed allocations", func(r *sim.Result) string { return pressure.Count(r.FailedAllocs) })
+	row("a cycle takes", func(r *sim.Result) string { return pressure.Duration(r.Cycle) })
+	row("exposed pause", func(r *sim.Result) string { return pressure.Duration(r.ExposedPause) })
+	row("longest pause", func(r *sim.Result) string { return pressure.Duration(r.MaxPause) })
+	row("collector busy", func(r *sim.Result) string { return pressure.Duration(r.GCBusy) })
+	row("peak live", func(r *sim.Result) string { return pressure.Bytes(r.PeakLive).String() })
+	row("mean live", func(r *sim.Result) string { return pressure.Bytes(r.MeanLive).String() })
+	row("mean garbage", func(r *sim.Result) string { return pressure.Bytes(r.MeanGarbage).String() })
+	row("time", func(r *sim.Result) string { return pressure.Duration(r.Elapsed) })
+	rows.print(out)
+	fmt.Fprintf(out, "\npauses %s\nfell behind the recording by up to %s; the pool took up to %s\n",
+		percentiles(log.Lengths()), pressure.Duration(r.Late), pressure.Bytes(r.Reserved))
+	if s != nil && s.Pace != 1 {
+		fmt.Fprintf(out, "just before the run, cycles took %.2f times as long as when the machine was calibrated\n", s.Pace)
 	}
-	row("collections, asked for", pressure.Count(r.Collections), pressure.Count(simulated.Collections))
-	row("forced by a refusal", pressure.Count(r.RefusalCollections), pressure.Count(simulated.RefusalCollections))
-	row("run by Go itself", pressure.Count(r.Natural), "")
-	row("failed allocations", pressure.Count(r.FailedAllocs), pressure.Count(simulated.FailedAllocs))
-	row("a cycle takes", pressure.Duration(r.Cycle), pressure.Duration(simulated.Cycle))
-	row("exposed pause", pressure.Duration(r.ExposedPause), pressure.Duration(simulated.ExposedPause))
-	row("longest pause", pressure.Duration(r.MaxPause), pressure.Duration(simulated.MaxPause))
-	row("collector busy", pressure.Duration(r.GCBusy), pressure.Duration(simulated.GCBusy))
-	row("peak live", pressure.Bytes(r.PeakLive).String(), pressure.Bytes(simulated.PeakLive).String())
-	row("mean live", pressure.Bytes(r.MeanLive).String(), pressure.Bytes(simulated.MeanLive).String())
-	row("mean garbage", pressure.Bytes(r.MeanGarbage).String(), pressure.Bytes(simulated.MeanGarbage).String())
-	row("time", pressure.Duration(r.Elapsed), pressure.Duration(simulated.Elapsed))
-	rows.print(w)
-	_, err := fmt.Fprintf(w, "\npauses %s\nfell behind the recording by up to %s; the pool took up to %s\n",
-		percentiles(log.Lengths()), pressure.Duration(r.Late), pressure.Bytes(r.Reserved).String())
-	if err == nil && s != nil && s.Pace != 1 {
-		_, err = fmt.Fprintf(w, "just before the run, cycles took %.2f times as long as when the machine was calibrated\n", s.Pace)
+	if work := r.Work; work != (live.Work{}) {
+		fmt.Fprintf(out, "work took %s longer where a cycle was beside it, and %s where none was\n", pressure.Duration(work.LostBeside), pressure.Duration(work.LostAlone))
 	}
-	if work := r.Work; err == nil && work != (live.Work{}) {
-		_, err = fmt.Fprintf(w, "work took %s longer where a cycle was beside it, and %s where none was\n", pressure.Duration(work.LostBeside), pressure.Duration(work.LostAlone))
-	}
-	return err
+	return out.err
 }

@@ -168,6 +168,9 @@ func writeMoment(w io.Writer, log *sim.Log, at time.Duration) {
 	if len(around) == 0 {
 		return
 	}
+	saw := &around[0].Point
+	fmt.Fprintf(w, "Before the first, since the last cycle: allocated %s, freed by the program %s; that cycle left %s live, and the next was expected to take %s.\n",
+		pressure.Bytes(saw.Allocated), pressure.Bytes(saw.Freed), pressure.Bytes(saw.LiveAfter), pressure.Duration(saw.Cost))
 	then := sort.Search(len(cycles), func(i int) bool { return cycles[i].Start >= around[0].Now })
 	for _, c := range cycles[max(0, then-1):min(then+1, len(cycles))] {
 		fmt.Fprintf(w, "%11.6fs  a cycle, asked for by %v, took %s, held the program for %s, freed %s and left %s\n", c.Start.Seconds(), c.Trigger,

@@ -122,8 +122,25 @@ func (p *parser) operand(op string, at int, truth bool, read func() expression) 
 	return x.of
 }
 
-// levels are the operators, those that bind least first.
-var levels = [][]string{{"||"}, {"&&"}, {"==", "!=", "<=", ">=", "<", ">"}, {"+", "-"}, {"*", "/"}}
+// levels are the operators, those that bind least first. Comparisons are 1 or 0.
+var levels = []map[string]func(a, b float64) float64{
+	{"||": func(a, b float64) float64 { return max(a, b) }},
+	{"&&": func(a, b float64) float64 { return a * b }},
+	{
+		"==": func(a, b float64) float64 { return truth(a == b) }, "!=": func(a, b float64) float64 { return truth(a != b) },
+		"<=": func(a, b float64) float64 { return truth(a <= b) }, ">=": func(a, b float64) float64 { return truth(a >= b) },
+		"<": func(a, b float64) float64 { return truth(a < b) }, ">": func(a, b float64) float64 { return truth(a > b) },
+	},
+	{"+": func(a, b float64) float64 { return a + b }, "-": func(a, b float64) float64 { return a - b }},
+	{"*": func(a, b float64) float64 { return a * b }, "/": func(a, b float64) float64 { return a / b }},
+}
+
+func truth(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
 
 // binary reads operators of a level and of the levels that bind more.
 func (p *parser) binary(level int) expression {
@@ -131,47 +148,17 @@ func (p *parser) binary(level int) expression {
 		return p.unary()
 	}
 	x := p.binary(level + 1)
-	for slices.Contains(levels[level], p.token) {
+	for {
+		apply, ok := levels[level][p.token]
+		if !ok {
+			return x
+		}
 		op, at, logical := p.token, p.at, level < 2
 		left := p.operand(op, at, logical, func() expression { return x })
 		p.next()
 		right := p.operand(op, at, logical, func() expression { return p.binary(level + 1) })
-		x = expression{func(v *values) float64 { return apply(op, left(v), right(v)) }, level < 3}
+		x = expression{func(v *values) float64 { return apply(left(v), right(v)) }, level < 3}
 	}
-	return x
-}
-
-// apply is one operator. Comparisons are 1 or 0.
-func apply(op string, a, b float64) float64 {
-	var yes bool
-	switch op {
-	case "+":
-		return a + b
-	case "-":
-		return a - b
-	case "*", "&&":
-		return a * b
-	case "/":
-		return a / b
-	case "||":
-		return max(a, b)
-	case "==":
-		yes = a == b
-	case "!=":
-		yes = a != b
-	case "<=":
-		yes = a <= b
-	case ">=":
-		yes = a >= b
-	case "<":
-		yes = a < b
-	case ">":
-		yes = a > b
-	}
-	if yes {
-		return 1
-	}
-	return 0
 }
 
 // unary reads a name, a number, or what stands in parentheses, with ! or - before it.
