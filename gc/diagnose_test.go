@@ -24,6 +24,8 @@ func TestVerdict(t *testing.T) {
 		"kept all along":                    {at(400, 10, 380), at(400, 10, 380), at(400, 10, 380), allocatorRetention},
 		"grows":                             {at(400, 390, 5), at(400, 390, 5), at(450, 440, 5), reachableGrowth},
 		"grows into what was kept":          {at(400, 100, 295), at(400, 100, 295), at(400, 200, 195), reachableGrowth},
+		"grows again after much was freed":  {at(400, 390, 5), at(200, 190, 5), at(260, 250, 5), reachableGrowth},
+		"falls further in the window":       {at(400, 390, 5), at(385, 375, 5), at(300, 290, 5), healthy},
 		"stays":                             {at(400, 390, 5), at(395, 385, 5), at(396, 386, 5), healthy},
 		"small":                             {at(20, 15, 4), at(10, 5, 4), at(12, 7, 4), healthy},
 		"freed, no allocator known":         {at(400, -1, 0), at(200, -1, 0), at(200, -1, 0), garbageLag},

@@ -115,4 +115,21 @@ func TestPoisonBlamesOnlyTheBlockThatWasThere(t *testing.T) {
 			t.Errorf("%d: %s", addr, text)
 		}
 	}
+	p := newPool(t, Config{Poison: true})
+	var freed []Block
+	for range 20 { // each of the last 4096 is known
+		b, err := p.Alloc(1000, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		freed = append(freed, b)
+	}
+	for _, b := range freed {
+		p.Free(b)
+	}
+	for i, b := range freed {
+		if text := p.poison.blame(b.Addr); !strings.Contains(text, "allocated at") {
+			t.Errorf("block %d: %s", i, text)
+		}
+	}
 }
