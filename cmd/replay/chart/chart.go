@@ -250,7 +250,8 @@ func glyph(line draw.LineStyle, shape draw.GlyphDrawer) draw.GlyphStyle {
 func newPanel(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text = title
-	p.Title.TextStyle = centred(style(10))
+	p.Title.TextStyle = style(10)
+	p.Title.TextStyle.XAlign, p.Title.TextStyle.YAlign = draw.XCenter, draw.YTop
 	p.Title.TextStyle.Font.Weight = stdfont.WeightBold
 	p.Title.Padding = 3
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
@@ -268,9 +269,4 @@ func newPanel(title, x, y string) *plot.Plot {
 	grid.Vertical = grid.Horizontal
 	p.Add(grid)
 	return p
-}
-
-func centred(s text.Style) text.Style {
-	s.XAlign, s.YAlign = draw.XCenter, draw.YTop
-	return s
 }

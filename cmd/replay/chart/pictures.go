@@ -43,7 +43,7 @@ func OfGrid(g *experiment.Grid) []Picture {
 		all = append(all,
 			Picture{"limits-" + stem, limitsChart(note, g.Finished(j), colours)},
 			Picture{"front-" + stem, columnCharts("Pareto front of exposed pause and collector time", fmt.Sprintf("limit %s, %s", g.Limits[limit], note), 230, atLimit, colours, frontFigure)},
-			Picture{"lbo-" + stem, lineCharts("Lower-bound overhead, "+MeanOver(g), note, 360, 260, colours, [][]LineChart{lboFigure(overheads(g, j, workloads)).Data})})
+			Picture{"lbo-" + stem, lineCharts("Lower-bound overhead, "+meanOver(g), note, 360, 260, colours, [][]LineChart{lboFigure(overheads(g, j, workloads)).Data})})
 	}
 	for i := range g.Workloads {
 		all = append(all, OfCell(g, Typical(g, i))...)

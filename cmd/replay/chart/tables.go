@@ -18,8 +18,13 @@ type Table [][]string
 // A cell that begins with left stands close to the cell before it.
 const left = "\t"
 
-// MeanOver says what a mean is over, and how many of the recordings know deaths only from cycles.
-func MeanOver(g *experiment.Grid) string {
+// LostBy says how the figures of a [Summary] are made.
+func LostBy(g *experiment.Grid) string {
+	return fmt.Sprintf("Time lost, %s: (exposed pause + %v x collector time) / recorded time", meanOver(g), sim.CPUPrice)
+}
+
+// meanOver names the workloads that a mean is over, and how many of the recordings know deaths only from cycles.
+func meanOver(g *experiment.Grid) string {
 	text := fmt.Sprintf("geometric mean over %d workloads", len(g.Workloads))
 	if len(g.Workloads) == 1 {
 		text = "on " + g.Workloads[0].Name

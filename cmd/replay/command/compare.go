@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 )
 
@@ -40,7 +41,10 @@ Policies (replay policies tells their parameters; all is all of them):
 				return err
 			}
 			if out != "" {
-				keepTypical(g)
+				g.Logs = func(c experiment.Cell) bool { // those that are drawn in detail
+					at := chart.Typical(g, c.Workload)
+					return c.Limit == at.Limit && c.Cost == at.Cost
+				}
 			}
 			if err := runGrid(cmd, g); err != nil {
 				return err

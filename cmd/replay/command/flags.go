@@ -204,7 +204,7 @@ func (s *setting) readMachine(g *experiment.Grid) (err error) {
 	}
 	if s.space != "" {
 		if !slices.Contains(addressonly.Kinds, addressonly.Kind(s.space)) {
-			return fmt.Errorf("--pool %s: want %s", s.space, orList(poolKinds()))
+			return fmt.Errorf("--pool %s: want %s", s.space, orList(addressonly.Kinds))
 		}
 		g.Memory = func(limit int64) sim.Memory { return newAddressOnly(addressonly.Kind(s.space), limit) }
 	}
@@ -213,14 +213,6 @@ func (s *setting) readMachine(g *experiment.Grid) (err error) {
 		g.Contenders = slices.DeleteFunc(g.Contenders, func(c experiment.Contender) bool { return slices.Contains(sim.Optima(), c.String()) })
 	}
 	return nil
-}
-
-func poolKinds() []string {
-	var names []string
-	for _, k := range addressonly.Kinds {
-		names = append(names, string(k))
-	}
-	return names
 }
 
 // newAddressOnly makes a pool without memory. It cannot fail: the kind is known.

@@ -63,11 +63,17 @@ func oneOf(what, text string, names []string) error {
 	return fmt.Errorf("unknown %s %q%s (want %s)", what, text, suggestion(text, names), orList(names))
 }
 
-func orList(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
+func orList[T ~string](names []T) (list string) {
+	for i, name := range names {
+		switch {
+		case i > 0 && i == len(names)-1:
+			list += " or "
+		case i > 0:
+			list += ", "
+		}
+		list += string(name)
 	}
-	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+	return list
 }
 
 // suggestion asks whether the nearest name was meant; empty if none is near.

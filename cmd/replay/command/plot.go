@@ -121,14 +121,6 @@ func drawFile(path string, s *setting, from, to time.Duration) ([]chart.Picture,
 	return chart.OfCell(g, experiment.Cell{}), nil
 }
 
-// keepTypical makes a grid keep the logs of the cells that are drawn in detail.
-func keepTypical(g *experiment.Grid) {
-	g.Logs = func(c experiment.Cell) bool {
-		at := chart.Typical(g, c.Workload)
-		return c.Limit == at.Limit && c.Cost == at.Cost
-	}
-}
-
 // savePictures writes each picture in each format, side by side.
 func (f *folder) savePictures(pictures []chart.Picture, formats []string) error {
 	var g errgroup.Group

@@ -112,7 +112,7 @@ type pageRecording struct {
 func newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, error) {
 	b := &pageBuilder{Builder: chart.NewBuilder(g, len(g.Costs)-1, chart.Typical(g, 0).Limit), asked: cmd.Flags().Changed("limits")}
 	b.data.Policies = chart.Looks(g, b.Palette)
-	p := &page{Title: b.title(), Verdict: chart.Verdict(g, b.Cost), World: b.world(), LostBy: lostBy(g)}
+	p := &page{Title: b.title(), Verdict: chart.Verdict(g, b.Cost), World: b.world(), LostBy: chart.LostBy(g)}
 	for j := range g.Costs {
 		p.Summaries = append(p.Summaries, chart.Summary(g, j))
 	}

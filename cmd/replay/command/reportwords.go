@@ -15,7 +15,6 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/sim"
 )
 
 func (b *pageBuilder) title() string {
@@ -33,11 +32,6 @@ func (b *pageBuilder) world() string {
 	return fmt.Sprintf("Each policy was replayed on the recorded allocations and waits, on a virtual clock; the cost of a collection: %s; of the ladder, which is tried when an allocation does not fit: %s. "+
 		"A pause counts as exposed only beyond what the program waited for the device anyway. A limit such as 1.5x is a factor of the "+
 		"peak reachable bytes: the most that was in use at once.", cost, b.Grid.Ladder)
-}
-
-// lostBy says what the figures of a summary are.
-func lostBy(g *experiment.Grid) string {
-	return fmt.Sprintf("Time lost, %s: (exposed pause + %v x collector time) / recorded time", chart.MeanOver(g), sim.CPUPrice)
 }
 
 func card(name, value, about, mark string) chart.Card {

@@ -84,18 +84,13 @@ func sweep(cmd *cobra.Command, g *experiment.Grid, out string) error {
 	return nil
 }
 
-// openRoot makes a folder and opens it: no symbolic link in it leads out of it.
-func openRoot(path string) (*os.Root, error) {
-	if _, err := openFolder(path); err != nil {
-		return nil, err
-	}
-	return os.OpenRoot(path)
-}
-
 // openSweep opens the results of a sweep to add to them, and reads those that are there. It
 // removes a last line that was cut off.
 func openSweep(out, path string) (*os.File, []sim.Result, error) {
-	root, err := openRoot(out)
+	if _, err := openFolder(out); err != nil {
+		return nil, nil, err
+	}
+	root, err := os.OpenRoot(out) // no symbolic link in it leads out of it
 	if err != nil {
 		return nil, nil, err
 	}
@@ -136,19 +131,15 @@ func writeFronts(w io.Writer, g *experiment.Grid) error {
 			for l, limit := range g.Limits {
 				for k := range g.Costs {
 					fmt.Fprintf(out, "\n%s, limit %s, %s\n", load.Name, limit, g.CostName(k))
-					frontTable(g.Front(i, l, k, experiment.Exposed, against.metric)).print(out)
+					t := table{{"policy", "pause", "collector", "mean live", "refusals"}}
+					for _, r := range g.Front(i, l, k, experiment.Exposed, against.metric) {
+						t = append(t, []string{r.Policy, pressure.Duration(r.ExposedPause), pressure.Duration(r.GCBusy), pressure.Bytes(r.MeanLive).String(), pressure.Count(r.RefusalCollections)})
+					}
+					t.print(out)
 				}
 			}
 		}
 		fmt.Fprintln(out)
 	}
 	return out.err
-}
-
-func frontTable(front []sim.Result) table {
-	t := table{{"policy", "pause", "collector", "mean live", "refusals"}}
-	for _, r := range front {
-		t = append(t, []string{r.Policy, pressure.Duration(r.ExposedPause), pressure.Duration(r.GCBusy), pressure.Bytes(r.MeanLive).String(), pressure.Count(r.RefusalCollections)})
-	}
-	return t
 }

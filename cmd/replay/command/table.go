@@ -7,7 +7,6 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
@@ -28,7 +27,7 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 			table(chart.Block(g, i, j)).print(out)
 		}
 	}
-	fmt.Fprintf(out, "\nTime lost, %s: (exposed pause + %v x collector time) / recorded time\n", chart.MeanOver(g), sim.CPUPrice)
+	fmt.Fprintf(out, "\n%s\n", chart.LostBy(g))
 	for j := range g.Costs {
 		t := table(chart.Summary(g, j))
 		if p := g.Rank(j).Best; p >= 0 {

@@ -29,7 +29,7 @@ type Config struct {
 	Compute  bool                      // work of the host is so much to compute, and takes longer beside a cycle; else it takes the recorded time
 	Elastic  bool                      // the device works on while the program is held, so that the next wait is shorter
 	Speed    float64                   // 1 = as recorded, 2 = twice as fast; 0 = as fast as it goes, without waits
-	Log      *sim.Log                  // collects cycles, pauses and decisions; nil = off
+	Log      *sim.Log                  // collects cycles, pauses and decisions; may be nil
 	Recorder trace.Sink                // told what the pool and the collector do; nil = off
 
 	probe *probe // nil = off
@@ -63,10 +63,10 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	if policy == nil {
 		policy = policy0.Spec{}.New()
 	}
-	if cfg.Compute && cfg.Log == nil {
+	if cfg.Log == nil {
 		cfg.Log = new(sim.Log)
 	}
-	c, err := gc.New(gc.Config{Policy: watch(policy, cfg.Log), Caps: gc.Caps{Cycles: 1}, Idle: -1, Recorder: cfg.Recorder}) // a simulation has neither
+	c, err := gc.New(gc.Config{Policy: &watched{policy, cfg.Log}, Caps: gc.Caps{Cycles: 1}, Idle: -1, Recorder: cfg.Recorder}) // a simulation has neither
 	if err != nil {
 		return Report{}, fmt.Errorf("live: %w", err)
 	}
@@ -255,9 +255,7 @@ func (r *runner) account(s *step, since time.Duration) (pause time.Duration) {
 	r.out.ExposedPause += pause
 	r.rest(since, since+pause)
 	r.out.MaxPause = max(r.out.MaxPause, pause)
-	if r.cfg.Log != nil {
-		r.cfg.Log.Pauses = append(r.cfg.Log.Pauses, sim.Pause{At: since, Trace: time.Duration(s.time), Length: pause})
-	}
+	r.cfg.Log.Pauses = append(r.cfg.Log.Pauses, sim.Pause{At: since, Trace: time.Duration(s.time), Length: pause})
 	return pause
 }
 
@@ -300,13 +298,6 @@ func (r *runner) report(policy string) Report {
 type watched struct {
 	policy.Policy
 	log *sim.Log
-}
-
-func watch(p policy.Policy, log *sim.Log) policy.Policy {
-	if log == nil {
-		return p
-	}
-	return &watched{p, log}
 }
 
 func (w *watched) Decide(p policy.Point) policy.Decision {

@@ -25,12 +25,6 @@ type library struct {
 	err    error
 }
 
-func (l *library) alloc(n int) (tensor, error) {
-	a, err := array.New[float32](l.pool, n, array.On(l.stream))
-	b, _ := a.Block()
-	return tensor{Array: a, addr: b.Addr, n: n}, err
-}
-
 // An op computes out[i] from element i of its operands and from numbers. A GPU has a kernel
 // of its name, which takes these in this order.
 type op struct {
@@ -58,7 +52,9 @@ func (l *library) result(n int, f func(out tensor) error, in ...tensor) tensor {
 	if l.err != nil {
 		return tensor{}
 	}
-	out, err := l.alloc(n)
+	a, err := array.New[float32](l.pool, n, array.On(l.stream))
+	b, _ := a.Block()
+	out := tensor{Array: a, addr: b.Addr, n: n}
 	if err == nil {
 		err = f(out)
 	}

@@ -20,11 +20,8 @@ func Detect(head []byte) bool {
 		return head[1] <= 5
 	}
 	// Protocols 0 and 1 have no header: a dict, and soon the first key.
-	return len(head) > 0 && (head[0] == '(' || head[0] == '}') && containsKey(head)
-}
-
-func containsKey(head []byte) bool {
-	return bytes.Contains(head, []byte("segments")) || bytes.Contains(head, []byte("device_traces"))
+	return len(head) > 0 && (head[0] == '(' || head[0] == '}') &&
+		(bytes.Contains(head, []byte("segments")) || bytes.Contains(head, []byte("device_traces")))
 }
 
 // Read reads a snapshot as the package comment describes. It reads r to its end and
