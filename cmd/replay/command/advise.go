@@ -106,7 +106,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.` + wo
 	}
 	s.manyPolicies(cmd, advisePolicies)
 	s.oneCost(cmd)
-	s.limits = "1x" // of the grid; advice finds its own
+	s.limits.text = "1x" // of the grid; advice finds its own
 	f := cmd.Flags()
 	f.Var(&heap, "heap", "`size` of the program's Go heap with pointers, which decides what a cycle costs")
 	f.Var(&device, "device", "`bytes` of the device, such as 80GiB: no larger limit is advised; 0: any limit")

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,52 +18,58 @@ import (
 // so that each means the same, and is refused the same, everywhere: --policy or
 // --policies, --limit or --limits, --cycle and --ladder, and those of a machine.
 type setting struct {
-	policies, limits, cycles string
+	policies, limits, cycles listed
 	ladder                   string
 	machine, waits, space    string
 	seed                     uint64
-	list                     map[*string]bool // texts that may be lists, with braces
 }
 
-func (s *setting) many(text *string) {
-	if s.list == nil {
-		s.list = make(map[*string]bool)
+// A listed text is one, or where there may be many a list, with braces.
+type listed struct {
+	text string
+	many bool
+}
+
+// expanded is the text with each brace replaced by its values.
+func (l *listed) expanded() (string, error) {
+	if !l.many {
+		return l.text, nil
 	}
-	s.list[text] = true
+	return expandList(l.text)
 }
 
 // onePolicy adds --policy, which has to be given if there is no default.
 func (s *setting) onePolicy(cmd *cobra.Command, preset string) {
-	cmd.Flags().StringVar(&s.policies, "policy", preset, "`policy`: see replay policies")
+	cmd.Flags().StringVar(&s.policies.text, "policy", preset, "`policy`: see replay policies")
 }
 
 // manyPolicies adds --policies, which has to be given if there is no default.
 func (s *setting) manyPolicies(cmd *cobra.Command, preset string) {
-	s.many(&s.policies)
-	cmd.Flags().StringVar(&s.policies, "policies", preset, "`list` of policies and optima")
+	s.policies.many = true
+	cmd.Flags().StringVar(&s.policies.text, "policies", preset, "`list` of policies and optima")
 }
 
 // oneLimit adds --limit.
 func (s *setting) oneLimit(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.limits, "limit", "1.5x", "limit: `bytes` (8GiB) or a factor of the peak reachable bytes (1.5x)")
+	cmd.Flags().StringVar(&s.limits.text, "limit", "1.5x", "limit: `bytes` (8GiB) or a factor of the peak reachable bytes (1.5x)")
 }
 
 // manyLimits adds --limits.
 func (s *setting) manyLimits(cmd *cobra.Command, preset string) {
-	s.many(&s.limits)
-	cmd.Flags().StringVar(&s.limits, "limits", preset, "`list` of limits: bytes (8GiB) or factors of the peak reachable bytes (1.5x)")
+	s.limits.many = true
+	cmd.Flags().StringVar(&s.limits.text, "limits", preset, "`list` of limits: bytes (8GiB) or factors of the peak reachable bytes (1.5x)")
 }
 
 // oneCost adds --cycle, which takes one duration, --ladder, and the flags of a machine.
 func (s *setting) oneCost(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.cycles, "cycle", "10ms", "how long one collection takes, as a `duration`")
+	cmd.Flags().StringVar(&s.cycles.text, "cycle", "10ms", "how long one collection takes, as a `duration`")
 	s.costs(cmd)
 }
 
 // manyCosts adds --cycle, which takes a list, --ladder, and the flags of a machine.
 func (s *setting) manyCosts(cmd *cobra.Command, preset string) {
-	s.many(&s.cycles)
-	cmd.Flags().StringVar(&s.cycles, "cycle", preset, "how long one collection takes: a `list` of durations")
+	s.cycles.many = true
+	cmd.Flags().StringVar(&s.cycles.text, "cycle", preset, "how long one collection takes: a `list` of durations")
 	s.costs(cmd)
 }
 
@@ -97,40 +102,17 @@ func (s *setting) grid(files []string) (*experiment.Grid, error) {
 	return g, err
 }
 
-// A cell is one run as flags say it.
-type cell struct {
-	workload  *sim.Workload
-	contender experiment.Contender
-	config    sim.Config
-}
-
-// cell reads the flags of a command that makes one run.
-func (s *setting) cell(file string) (*cell, error) {
-	g, err := s.grid([]string{file})
-	if err != nil {
-		return nil, err
-	}
-	return &cell{g.Workloads[0], g.Contenders[0], g.Config(experiment.Cell{})}, nil
-}
-
-func (c *cell) run(decisions bool) (sim.Result, *sim.Log, error) {
-	cfg := c.config
-	cfg.Log = &sim.Log{KeepDecisions: decisions}
-	r, err := c.contender.Run(c.workload, cfg)
-	return r, cfg.Log, err
-}
-
 func (s *setting) readPolicies(g *experiment.Grid) error {
-	text, err := s.expanded(&s.policies)
+	text, err := s.policies.expanded()
 	switch {
 	case err != nil:
 		return err
-	case text == "" && s.list[&s.policies]:
+	case text == "" && s.policies.many:
 		return errors.New("no policies: give some, such as --policies never,pacer (replay policies lists them)")
 	case text == "":
 		return errors.New("no policy: give one, such as --policy pacer (replay policies lists them)")
 	}
-	if !s.list[&s.policies] {
+	if !s.policies.many {
 		c, err := experiment.ParseContender(text)
 		g.Contenders = []experiment.Contender{c}
 		return policyError(text, err)
@@ -159,7 +141,7 @@ func policyError(text string, err error) error {
 }
 
 func (s *setting) readLimits(g *experiment.Grid) (err error) {
-	g.Limits, err = readItems(s, &s.limits, "--limit", experiment.ParseLimit)
+	g.Limits, err = readItems(&s.limits, "--limit", experiment.ParseLimit)
 	return err
 }
 
@@ -167,7 +149,7 @@ func (s *setting) readCosts(g *experiment.Grid) (err error) {
 	if g.Ladder, err = sim.ParseLadder(s.ladder); err != nil {
 		return err
 	}
-	if g.Costs, err = readItems(s, &s.cycles, "--cycle", parseCycle); err != nil {
+	if g.Costs, err = readItems(&s.cycles, "--cycle", experiment.ParseCycle); err != nil {
 		return err
 	}
 	return s.readMachine(g)
@@ -237,21 +219,14 @@ func loadMachine(path string) (*sim.Machine, error) {
 	return m, nil
 }
 
-func (s *setting) expanded(text *string) (string, error) {
-	if !s.list[text] {
-		return *text, nil
-	}
-	return expandList(*text)
-}
-
 // readItems reads the texts of a flag, several of them only where it is a list.
-func readItems[T any](s *setting, text *string, flag string, parse func(string) (T, error)) ([]T, error) {
-	whole, err := s.expanded(text)
+func readItems[T any](texts *listed, flag string, parse func(string) (T, error)) ([]T, error) {
+	whole, err := texts.expanded()
 	if err != nil {
 		return nil, err
 	}
 	items := strings.Split(whole, ",")
-	if len(items) > 1 && !s.list[text] {
+	if len(items) > 1 && !texts.many {
 		return nil, fmt.Errorf("%s %s: want one, not a list", flag, whole)
 	}
 	var all []T
@@ -263,12 +238,4 @@ func readItems[T any](s *setting, text *string, flag string, parse func(string) 
 		all = append(all, v)
 	}
 	return all, nil
-}
-
-func parseCycle(text string) (sim.Cost, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return sim.Cost{}, fmt.Errorf("cycle %q: want the duration of a collection, such as 10ms", text)
-	}
-	return sim.Fixed(d), nil
 }

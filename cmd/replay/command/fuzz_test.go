@@ -15,7 +15,7 @@ func FuzzArguments(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if cost, err := parseCycle(text); err == nil && cost.Base < 0 {
+		if cost, err := experiment.ParseCycle(text); err == nil && cost.Base < 0 {
 			t.Fatalf("cycle %q takes %v", text, cost.Base)
 		}
 		if n, err := experiment.ParseBytes(text); err == nil && n < 0 {

@@ -133,9 +133,7 @@ func TestLabIsEqual(t *testing.T) {
 			var got []sim.Result
 			c.eval(fmt.Sprintf(`lab.ask(one, "sweep", %s)`, args), &got)
 			g := &experiment.Grid{Workloads: []*sim.Workload{w}}
-			s := setting{policies: strings.Join(policies, ","), limits: strings.Join(limits, ","), cycles: cycle, ladder: "2x"}
-			s.many(&s.policies)
-			s.many(&s.limits)
+			s := setting{policies: listed{strings.Join(policies, ","), true}, limits: listed{strings.Join(limits, ","), true}, cycles: listed{text: cycle}, ladder: "2x"}
 			for _, err := range []error{s.readPolicies(g), s.readLimits(g), s.readCosts(g), g.Run(t.Context(), nil)} {
 				if err != nil {
 					t.Fatal(err)

@@ -57,7 +57,7 @@ measured before the run, and the simulation takes the machine as it is now. With
 			if err := mem.check(); err != nil {
 				return err
 			}
-			spec, err := policy.Parse(s.policies)
+			spec, err := policy.Parse(s.policies.text)
 			if err != nil {
 				return err
 			}

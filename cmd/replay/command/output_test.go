@@ -14,9 +14,7 @@ import (
 
 func small(t *testing.T) *experiment.Grid {
 	t.Helper()
-	s := setting{policies: "never,threshold:0.9,optimum-blocking", limits: "0.5x,2x", cycles: "1ms", ladder: "2x"}
-	s.many(&s.policies)
-	s.many(&s.limits)
+	s := setting{policies: listed{"never,threshold:0.9,optimum-blocking", true}, limits: listed{"0.5x,2x", true}, cycles: listed{text: "1ms"}, ladder: "2x"}
 	g, err := s.grid([]string{"mlp"})
 	if err != nil {
 		t.Fatal(err)

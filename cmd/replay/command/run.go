@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -46,7 +47,7 @@ Policies are listed by replay policies.` + words,
 			} else if len(args) == 2 {
 				return files(1, 1, "one recording")(cmd, args)
 			}
-			one, err := s.cell(args[0])
+			g, err := s.grid(args[:1])
 			if err != nil {
 				return err
 			}
@@ -55,14 +56,16 @@ Policies are listed by replay policies.` + words,
 					return err
 				}
 			}
-			around := cmd.Flags().Changed("at")
-			switch w := one.workload; {
+			w, cfg, around := g.Workloads[0], g.Config(experiment.Cell{}), cmd.Flags().Changed("at")
+			switch {
 			case around && why != "":
 				return errors.New("--why lists decisions, --at those around one moment: give one of them")
 			case around && (at < 0 || at > w.Span):
 				return fmt.Errorf("--at %v: %s runs from 0 to %v", at, w.Name, w.Span)
 			}
-			r, log, err := one.run(why != "" || around)
+			log := &sim.Log{KeepDecisions: why != "" || around}
+			cfg.Log = log
+			r, err := g.Contenders[0].Run(w, cfg)
 			if err != nil {
 				return err
 			}
@@ -77,7 +80,7 @@ Policies are listed by replay policies.` + words,
 					return err
 				}
 			default:
-				writeRun(out, one.workload, &r, log)
+				writeRun(out, w, &r, log)
 			}
 			return out.err
 		},

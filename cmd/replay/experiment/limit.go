@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -31,6 +32,15 @@ func ParseLimit(text string) (Limit, error) {
 		return Limit{}, fmt.Errorf("limit %w, or a factor of the peak reachable bytes such as 1.5x", err)
 	}
 	return Limit{Bytes: n}, nil
+}
+
+// ParseCycle reads how long every cycle takes, such as 10ms.
+func ParseCycle(text string) (sim.Cost, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return sim.Cost{}, fmt.Errorf("cycle %q: want the duration of a collection, such as 10ms", text)
+	}
+	return sim.Fixed(d), nil
 }
 
 // ParseBytes reads a number of bytes above 0 with its unit, in large letters or small: 8GiB, 100mb.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
@@ -46,11 +45,11 @@ func (s *Session) grid(q Setting) (*experiment.Grid, error) {
 		}
 		g.Limits = append(g.Limits, l)
 	}
-	d, err := time.ParseDuration(q.Cycle)
-	if err != nil || d < 0 {
-		return nil, fmt.Errorf("cycle %q: want the duration of a collection, such as 10ms", q.Cycle)
+	cost, err := experiment.ParseCycle(q.Cycle)
+	if err != nil {
+		return nil, err
 	}
-	g.Costs = []sim.Cost{sim.Fixed(d)}
+	g.Costs = []sim.Cost{cost}
 	if g.Ladder, err = sim.ParseLadder(q.Ladder); err != nil {
 		return nil, err
 	}
