@@ -431,19 +431,6 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestAGaugesYieldIsCreditedOnce, though cycles may come before the last one was judged.
-func TestAGaugesYieldIsCreditedOnce(t *testing.T) {
-	c := embed(t, Config{Policy: policy.Spec{}.New()})
-	g := Watch(c, func() int64 { return 50 })
-	defer g.Close()
-	g.mu.Lock()
-	g.brought, g.credited = 100, 0
-	g.mu.Unlock()
-	if first, second := (*gaugeWalk)(g).credit(), (*gaugeWalk)(g).credit(); first != 100 || second != 0 {
-		t.Errorf("credits %d and then %d bytes of 100", first, second)
-	}
-}
-
 // TestCapsOfGauges: a gauge that has much to ask for asks no sooner after a cycle than its cap allows, and then it does.
 func TestCapsOfGauges(t *testing.T) {
 	for _, most := range []float64{0, 4} { // 0 is the default
