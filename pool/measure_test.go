@@ -50,7 +50,9 @@ func TestMeasure(t *testing.T) {
 	if text := m.String(); !strings.Contains(text, "2 allocations: 40.01 MiB") || !strings.Contains(text, "1 refusals") {
 		t.Error(text)
 	}
-	if m, _ = p.Measure(func() error { return nil }); m.Allocs != 0 || m.Refusals != 0 || m.Ladder != 0 || m.Peak != 0 {
+	m, _ = p.Measure(func() error { return nil })
+	m.Elapsed, m.Cycles = 0, 0 // the runtime may run cycles of its own
+	if m != (pool.Measurement{}) {
 		t.Errorf("nothing was done: %+v", m)
 	}
 }
