@@ -242,7 +242,7 @@ func (p *judgement) judge() {
 	p.score("LBO, processor", overhead(0, processor, anyone))
 	p.score("slowed, LBO, elapsed", overhead(2, wall, anyone))
 	p.score("of what overlaps", overhead(2, wall, overlapped))
-	p.score("arithmetic mean", func(k int) float64 { return stat.Mean(p.ratios(k, wall, anyone, p.in(2, allFactors)), nil) })
+	p.score("arithmetic", func(k int) float64 { return stat.Mean(p.ratios(k, wall, anyone, p.in(2, allFactors)), nil) })
 }
 
 // inPool scores the policies at factors of the least limit that a recording has in the pool of its memory, and in that pool.
@@ -343,7 +343,7 @@ func (p *judgement) knobs(title string, lines []line) {
 
 // ranks writes the place of each policy under each choice, and how far the places agree with those of the first.
 func (p *judgement) ranks() {
-	p.WriteString("\n## Ranks under each choice\n\nThe place, and in brackets the mean cost: recorded time and what is lost, over the recorded time; or the lower-bound overhead. The last row is Spearman's correlation with the first choice. First in: of how many recordings, by the time lost from 1 to 6x.\n\n")
+	p.WriteString("\n## Ranks under each choice\n\nThe place, and in brackets the mean cost: recorded time and what is lost, over the recorded time; or the lower-bound overhead (LBO). `compare`: its recordings, limits of 1.25x, 1.5x, 2x and 4x; all that is to the right has all recordings, and from the third on limits of 1x to 6x. Price: that of a second of the collector's time, 0.05 where nothing is said. Slowed: beside a cycle the program takes 1.25 times as long; of what overlaps: the same, with the baseline of those policies alone; arithmetic: the same, another mean. In a pool: with fragments, at 1, 1.5 and 4 times the least limit there, without the C programs. The last row is Spearman's correlation with the first choice. First in: of how many recordings, by the time lost from 1x to 6x.\n\n")
 	head := []any{"policy", "first in"}
 	last := []any{"agrees with the first", ""}
 	places := make([][]float64, len(p.choices))

@@ -29,7 +29,7 @@ type statistic struct {
 
 var statistics = []statistic{
 	{"TIM", "recorded time, s", true},
-	{"PKR", "peak of the reachable bytes, MiB: the least limit, by bisection, without fragments", true},
+	{"PKR", "the least limit, by bisection, MiB: as long as bytes alone count it is the peak of the reachable ones", true},
 	{"FIL", "reachable bytes, mean over time / peak", false},
 	{"TUR", "turnover: bytes allocated / peak", true},
 	{"RAT", "bytes allocated per second / peak", true},
@@ -99,7 +99,7 @@ func newCard(t *trace.Trace, w *sim.Workload) card {
 	}
 	seconds := w.Span.Seconds()
 	c := card{Name: w.Name, Group: groupOf(t), Values: []float64{
-		seconds, peak / (1 << 20), area / float64(w.Span) / peak, gross / peak, gross / peak / seconds, top(windows, 10),
+		seconds, leastLimit(w, addressonly.Exact) * peak / (1 << 20), area / float64(w.Span) / peak, gross / peak, gross / peak / seconds, top(windows, 10),
 		stat.Quantile(0.5, stat.Empirical, sizes, nil), top(sizes, 100), float64(atPeak) / peak * (1 << 20), stat.Quantile(0.5, stat.Empirical, ages, weights) / peak,
 		now / peak, (least[3] + peak/100) / (least[1] + peak/100), float64(w.Syncs) / seconds, w.Wait.Seconds() / seconds, lost(1.25) - lost(6), math.NaN(),
 	}}

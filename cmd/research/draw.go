@@ -24,7 +24,7 @@ type curve struct {
 func drawCurves(x, y string, xs, ys []float64, curves []curve) ([]byte, error) {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = x, y
-	p.X.Scale, p.Y.Scale, p.Legend.Top = plot.LogScale{}, plot.LogScale{}, true
+	p.X.Scale, p.Y.Scale, p.Legend.Top, p.Legend.YOffs = plot.LogScale{}, plot.LogScale{}, true, -10
 	p.X.Tick.Marker, p.Y.Tick.Marker = ticks(xs), ticks(ys)
 	for i, c := range curves {
 		var points plotter.XYs
@@ -42,7 +42,7 @@ func drawCurves(x, y string, xs, ys []float64, curves []curve) ([]byte, error) {
 		}
 		line.Color, line.Dashes, dots.Color, dots.Shape, dots.Radius = plotutil.Color(i), plotutil.Dashes(i/7), plotutil.Color(i), plotutil.Shape(i), 2
 		p.Add(line, dots)
-		p.Legend.Add(c.Name, line, dots)
+		p.Legend.Add(c.Name+"    ", line, dots) // the spaces are for fonts that are wider than gonum's
 	}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = xs[0], xs[len(xs)-1]*math.Pow(xs[len(xs)-1]/xs[0], 0.25), ys[0], ys[len(ys)-1] // with room for the legend
 	return svg(p)
@@ -90,7 +90,7 @@ func drawCorpus(cards []card, at [][2]float64, share [2]float64) ([]byte, error)
 			return nil, err
 		}
 		p.Add(dots, names)
-		p.Legend.Add(group, dots)
+		p.Legend.Add(group+"    ", dots)
 	}
 	p.Add(plotter.NewGrid())
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = p.X.Min-0.5, p.X.Max+0.8, p.Y.Min-0.3, p.Y.Max+0.5
@@ -136,7 +136,7 @@ func (p *judgement) files() (folder, error) {
 	}{
 		{"overhead.svg", "limit / the least one", "lower-bound overhead in elapsed time, less 1", allFactors, []float64{0.01, 0.03, 0.1, 0.3, 1, 3}, overheads},
 		{"limited.svg", "live / reachable bytes, mean over time", "time lost / recorded time, limit 2x", []float64{1, 1.25, 1.5, 2, 3}, []float64{0.05, 0.1, 0.2, 0.5, 1}, curves("2x", p.limited)},
-		{"free.svg", "live / reachable bytes, mean over time", "time lost / recorded time, no limit", []float64{1, 2, 3, 5, 10, 20, 50}, []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3}, curves("", p.free)},
+		{"free.svg", "live / reachable bytes, mean over time", "time lost / recorded time, no limit", []float64{1, 1.5, 2, 3, 5, 10}, []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3}, curves("", p.free)},
 	} {
 		var err error
 		if f[picture.name], err = drawCurves(picture.x, picture.y, picture.xs, picture.ys, picture.curves); err != nil {
