@@ -1,14 +1,15 @@
 package command
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
-	"net/textproto"
 	"os/exec"
+	"path"
 	"runtime"
 	"strings"
 	"time"
@@ -92,78 +93,49 @@ func serveLab(cmd *cobra.Command, b *labBuild, address string, browse bool) erro
 	if err != nil {
 		return err
 	}
-	s := &labServer{b: b, page: text.String(), host: listener.Addr().String()}
-	url := "http://" + s.host + "/"
+	at := listener.Addr().String()
+	server := &http.Server{Handler: labHandler(b, text.String(), at), ReadHeaderTimeout: 10 * time.Second}
+	url := "http://" + at + "/"
 	fmt.Fprintf(cmd.ErrOrStderr(), "replay: the lab is at %s until Ctrl-C\n", url)
 	if browse {
 		if err := browser(url).Start(); err != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "replay: no browser opened (%v)\n", err)
 		}
 	}
-	stop := context.AfterFunc(cmd.Context(), func() { listener.Close() })
+	stop := context.AfterFunc(cmd.Context(), func() { server.Close() })
 	defer stop()
-	if err := s.serve(listener); cmd.Context().Err() == nil {
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-// A labServer serves the page and its parts. It speaks as much HTTP as a browser needs for
-// that: package net/http is a third of what a first build of replay compiles.
-type labServer struct {
-	b          *labBuild
-	page, host string
-}
-
-func (s *labServer) serve(listener net.Listener) error {
-	for {
-		c, err := listener.Accept()
+// labHandler serves the page and its parts. It answers to its own name only, so that
+// no other page reaches it by a name that leads here.
+func labHandler(b *labBuild, page, host string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, page)
+	})
+	mux.HandleFunc("GET /parts/{name}", func(w http.ResponseWriter, r *http.Request) {
+		data, err := b.part(path.Base(r.PathValue("name")))
 		if err != nil {
-			return err
+			http.NotFound(w, r)
+			return
 		}
-		go s.answer(c)
-	}
-}
-
-// answer answers one request, and closes the connection.
-func (s *labServer) answer(c net.Conn) {
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	const most = 64 << 10 // bytes of a request
-	r := textproto.NewReader(bufio.NewReader(io.LimitReader(c, most)))
-	line, err := r.ReadLine()
-	if err != nil {
-		return
-	}
-	header, err := r.ReadMIMEHeader()
-	if err != nil {
-		return
-	}
-	method, target, _ := strings.Cut(line, " ")
-	target, _, _ = strings.Cut(target, " ")
-	status, kind, body := s.find(method, target, header.Get("Host"))
-	fmt.Fprintf(c, "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n", status, kind, len(body))
-	_, _ = c.Write(body) // the browser is gone: nobody to tell
-}
-
-// find answers to the server's own name only, so that no other page reaches it by a name
-// that leads here.
-func (s *labServer) find(method, target, host string) (status, kind string, body []byte) {
-	const text = "text/plain; charset=utf-8"
-	name, isPart := strings.CutPrefix(target, "/parts/")
-	switch {
-	case host != s.host:
-		return "403 Forbidden", text, []byte("not this host\n")
-	case method != "GET":
-		return "405 Method Not Allowed", text, []byte("read-only\n")
-	case target == "/":
-		return "200 OK", "text/html; charset=utf-8", []byte(s.page)
-	case isPart:
-		if data, err := s.b.part(name); err == nil {
-			return "200 OK", "application/octet-stream", data
+		w.Header().Set("Content-Type", "application/octet-stream")
+		_, _ = w.Write(data)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != host {
+			http.Error(w, "not this host", http.StatusForbidden)
+			return
 		}
-	}
-	return "404 Not Found", text, []byte("not here\n")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // browser is the command that opens a page in the user's browser.

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"image/png"
 	"math"
-	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -245,23 +246,11 @@ func TestLabServed(t *testing.T) {
 	if err := p.write(&text); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	server := &labServer{b: b, page: text.String(), host: listener.Addr().String()}
-	go server.serve(listener)
-	url := "http://" + server.host
-	for _, q := range []struct{ method, host, target, want string }{
-		{"GET", server.host, "/", "200 OK"}, {"GET", server.host, "/parts/lab", "200 OK"}, {"GET", server.host, "/parts/../lab.go", "404 "},
-		{"POST", server.host, "/", "405 "}, {"GET", "elsewhere.example", "/", "403 "}, {"GET", "", "/", "403 "},
-	} {
-		if status, _, body := server.find(q.method, q.target, q.host); !strings.HasPrefix(status, q.want) || len(body) == 0 {
-			t.Errorf("%v: %s, %d bytes", q, status, len(body))
-		}
-	}
-	c.open(url + "/#sample=gpt2&policies=" + strings.Join(contenderNames()[:4], ";"))
+	var handler http.Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	defer server.Close()
+	handler = labHandler(b, text.String(), strings.TrimPrefix(server.URL, "http://"))
+	c.open(server.URL + "/#sample=gpt2&policies=" + strings.Join(contenderNames()[:4], ";"))
 	c.until("globalThis.lab?.recording")
 	settled(c)
 	var frames int
@@ -278,7 +267,7 @@ func TestLabServed(t *testing.T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.requests {
-		if !strings.HasPrefix(r, url+"/") {
+		if !strings.HasPrefix(r, server.URL+"/") {
 			t.Errorf("the page asked for %q", r)
 		}
 	}
