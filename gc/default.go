@@ -60,11 +60,11 @@ func (c *Collector) checkLimit(bytes int64) {
 	c.misuse(logLimit, slog.Int64("limit_bytes", bytes), slog.Int64("total_bytes", info.Total))
 }
 
-// StrictVariable is the environment variable that, set to 1, makes every misuse
+// strictVariable is the environment variable that, set to 1, makes every misuse
 // panic that can be seen, and no panic be contained: for tests.
-const StrictVariable = "EAGERGC_STRICT"
+const strictVariable = "EAGERGC_STRICT"
 
-func strict() bool { return pressure.EnvChoice(StrictVariable, "off", "on") == "on" }
+func strict() bool { return pressure.EnvChoice(strictVariable, "off", "on") == "on" }
 
 // misuse says what the program does wrong, aloud; in strict mode it panics. The
 // caller does not hold mu.

@@ -88,7 +88,7 @@ func TestANumberKeepsNothingAlive(t *testing.T) {
 	if len(log.of(logCaptured, "")) == 0 {
 		t.Error("a closure that has captured its owner is not logged")
 	}
-	t.Setenv(StrictVariable, "1")
+	t.Setenv(strictVariable, "1")
 	strict := newCollector(t, Config{Policy: policy.Spec{}.New()})
 	mustPanic(t, "captured its owner", func() { Own(strict, f, 1, func(uintptr) { f.fd = 0 }, 3) })
 }
@@ -108,12 +108,12 @@ func TestALimitAboveTheMachineIsToldOf(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	t.Setenv(StrictVariable, "1")
+	t.Setenv(strictVariable, "1")
 	mustPanic(t, logLimit, func() { New(Config{Limit: info.Total + 1}) })
 }
 
 func TestStrictModeContainsNothing(t *testing.T) {
-	t.Setenv(StrictVariable, "1")
+	t.Setenv(strictVariable, "1")
 	c := newCollector(t, Config{Policy: &scripted{decide: func(policy.Point) policy.Decision { panic("a bug in the policy") }}})
 	mustPanic(t, "a bug in the policy", func() { Own(c, new(thing), 1, func(int) {}, 0) })
 	c.SetPolicy(nil)

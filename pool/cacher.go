@@ -23,11 +23,6 @@ type Usage struct {
 	Used, UsedPeak         int64 // of that handed out, and the most ever
 }
 
-// Plus returns the sum of what two upstreams have.
-func (u Usage) Plus(v Usage) Usage {
-	return Usage{u.Reserved + v.Reserved, u.ReservedPeak + v.ReservedPeak, u.Used + v.Used, u.UsedPeak + v.UsedPeak}
-}
-
 // Cached returns the bytes that are taken from the device and not handed out.
 func (u Usage) Cached() int64 { return u.Reserved - u.Used }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func arrays(t *testing.T, open Maker) {
-	p := Open(t, open, pressure.Limits{})
+	p := start(t, open, pressure.Limits{})
 	a, err := array.New[float32](p, 1000)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func drop(t *testing.T, p *pool.Pool, n, bytes int) {
 
 func droppedArrays(t *testing.T, open Maker) {
 	const hard = 64 << 20
-	p := Open(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: hard}})
+	p := start(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: hard}})
 	drop(t, p, 50, 8<<20) // far more than fits
 	kept, err := array.New[byte](p, 8<<20)
 	ok(t, err)
@@ -161,7 +161,7 @@ func droppedArrays(t *testing.T, open Maker) {
 }
 
 func batches(t *testing.T, open Maker) {
-	p := Open(t, open, pressure.Limits{})
+	p := start(t, open, pressure.Limits{})
 	data := slices.Repeat([]int32{1, 2, 3, 4, 5}, 200)
 	var sum int32
 	var peak int64

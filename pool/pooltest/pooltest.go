@@ -67,9 +67,9 @@ func Warn(t testing.TB) func(error) {
 	}
 }
 
-// Open makes a pool, and checks at the end of the test that everything was given
+// start makes a pool, and checks at the end of the test that everything was given
 // back.
-func Open(t testing.TB, open Maker, limits pressure.Limits) *pool.Pool {
+func start(t testing.TB, open Maker, limits pressure.Limits) *pool.Pool {
 	t.Helper()
 	p := open(t, limits)
 	t.Cleanup(func() {
@@ -137,7 +137,7 @@ func stamped(p *pool.Pool, b pool.Block) bool {
 }
 
 func sizes(t *testing.T, open Maker) {
-	p := Open(t, open, pressure.Limits{})
+	p := start(t, open, pressure.Limits{})
 	var held []pool.Block
 	for _, n := range []int64{0, 1, 511, 512, 513, 4096, 1<<20 - 1, 1 << 20, 1<<20 + 1, 10 << 20, 21 << 20} {
 		b := must(t, p, n)
@@ -168,7 +168,7 @@ func sizes(t *testing.T, open Maker) {
 }
 
 func streams(t *testing.T, open Maker) {
-	p := Open(t, open, pressure.Limits{})
+	p := start(t, open, pressure.Limits{})
 	a, err := p.Alloc(4096, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func panics(f func()) (text string) {
 }
 
 func badFree(t *testing.T, open Maker) {
-	p, q := Open(t, open, pressure.Limits{}), Open(t, open, pressure.Limits{})
+	p, q := start(t, open, pressure.Limits{}), start(t, open, pressure.Limits{})
 	b, other := must(t, p, 1000), must(t, q, 1000)
 	p.Free(b)
 	if text := panics(func() { p.Free(b) }); !strings.Contains(text, "double free") {
@@ -225,7 +225,7 @@ func badFree(t *testing.T, open Maker) {
 }
 
 func statistics(t *testing.T, open Maker) {
-	p := Open(t, open, pressure.Limits{})
+	p := start(t, open, pressure.Limits{})
 	unit := sizeOf(t, p, 1000)
 	a, b := must(t, p, 1000), must(t, p, 1000)
 	p.Free(a)
@@ -276,7 +276,7 @@ func someSize(rng *rand.Rand) int64 {
 }
 
 func random(t *testing.T, open Maker) {
-	p := Open(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: 64 << 20}})
+	p := start(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: 64 << 20}})
 	rng := rand.New(rand.NewPCG(1, 1))
 	var held []pool.Block
 	for step := range 2000 {
@@ -317,7 +317,7 @@ func random(t *testing.T, open Maker) {
 
 func concurrent(t *testing.T, open Maker) {
 	const hard = 64 << 20
-	p := Open(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: hard}})
+	p := start(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: hard}})
 	stop, watched := watch(t, p, hard)
 	var work sync.WaitGroup
 	for seed := range uint64(8) {
@@ -378,7 +378,7 @@ func watch(t *testing.T, p *pool.Pool, hard int64) (stop, done chan struct{}) {
 
 func hardLimit(t *testing.T, open Maker) {
 	const hard = 64 << 20
-	p := Open(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: hard}})
+	p := start(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: hard}})
 	if s := p.Sample(); s.Limit != hard {
 		t.Errorf("sample %+v does not have the limit", s)
 	}
@@ -406,7 +406,7 @@ func hardLimit(t *testing.T, open Maker) {
 
 func softLimit(t *testing.T, open Maker) {
 	const soft = 8 << 20
-	p := Open(t, open, pressure.Limits{Soft: pressure.Limit{Bytes: soft}})
+	p := start(t, open, pressure.Limits{Soft: pressure.Limit{Bytes: soft}})
 	b, c := must(t, p, 30<<20), must(t, p, 1000)
 	p.Free(b)
 	if err := p.Sync(nil, func() error { return nil }); err != nil {
@@ -420,7 +420,7 @@ func softLimit(t *testing.T, open Maker) {
 
 func outOfMemory(t *testing.T, open Maker) {
 	const hard = 64 << 20
-	p := Open(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: hard}})
+	p := start(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: hard}})
 	b := must(t, p, 48<<20)
 	_, err := p.Alloc(32<<20, 0)
 	var oom *pool.OutOfMemoryError
@@ -460,7 +460,7 @@ func (h *hoard) Purge() {
 func (h *hoard) Drop() { h.p.Free(h.kept) }
 
 func reclaimables(t *testing.T, open Maker) {
-	p := Open(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: 64 << 20}})
+	p := start(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: 64 << 20}})
 	broken := &hoard{p: p, broken: true, kept: must(t, p, 8<<20)}
 	whole := &hoard{p: p, blocks: []pool.Block{must(t, p, 16<<20)}, kept: must(t, p, 16<<20)}
 	p.Register(broken)
@@ -480,7 +480,7 @@ func reclaimables(t *testing.T, open Maker) {
 }
 
 func closing(t *testing.T, open Maker) {
-	p := Open(t, open, pressure.Limits{})
+	p := start(t, open, pressure.Limits{})
 	a, b := must(t, p, 1000), must(t, p, 5<<20)
 	array, err := array.New[int32](p, 100)
 	if err != nil {

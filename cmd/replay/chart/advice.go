@@ -22,16 +22,16 @@ func AdviceText(a *experiment.Advice) string {
 	c := a.Choice
 	pause := "no pause"
 	if c.Pauses > 0 {
-		pause = "p99 pause " + pressure.Duration(c.P99)
+		pause = "p99 pause " + Duration(c.P99)
 	}
-	text := fmt.Sprintf("With %s at %s: no refusal, %s, %s of the time lost, %s of one core for the collector", a.Policy, pressure.Bytes(a.Limit).String(), pause, pressure.Percent(c.Lost), pressure.Percent(c.Core))
+	text := fmt.Sprintf("With %s at %s: no refusal, %s, %s of the time lost, %s of one core for the collector", a.Policy, pressure.Bytes(a.Limit).String(), pause, Percent(c.Lost), Percent(c.Core))
 	for _, o := range a.Others {
 		if o.Policy == "never" && o.Exposed > c.Exposed {
 			need := "cannot do as well"
 			if o.Needs > 0 {
 				need = "needs " + pressure.Bytes(o.Needs).String() + " to lose as little"
 			}
-			text += fmt.Sprintf("; never loses %s there, and %s", pressure.Percent(o.Lost), need)
+			text += fmt.Sprintf("; never loses %s there, and %s", Percent(o.Lost), need)
 		}
 	}
 	return text + fmt.Sprintf("; below %s nothing helps: that much is reachable.", pressure.Bytes(a.Reachable).String())
@@ -48,20 +48,20 @@ type Card struct {
 // AdviceCards say which limit one recording needs, and what that saves.
 func (b *Builder) AdviceCards(a *experiment.Advice) []Card {
 	if a == nil {
-		return []Card{{"Limit", "none", fmt.Sprintf("no policy loses under %s, however large the limit", pressure.Percent(experiment.DefaultLost)), ""}}
+		return []Card{{"Limit", "none", fmt.Sprintf("no policy loses under %s, however large the limit", Percent(experiment.DefaultLost)), ""}}
 	}
 	c := a.Choice
 	cards := []Card{{"Limit", pressure.Bytes(a.Limit).String(), fmt.Sprintf("the smallest, with %s: no refusal, %s of the time lost, p99 pause %s, %s of one core for the collector",
-		a.Policy, pressure.Percent(c.Lost), pressure.Duration(c.P99), pressure.Percent(c.Core)), b.Palette.Mark(a.Policy)}}
+		a.Policy, Percent(c.Lost), Duration(c.P99), Percent(c.Core)), b.Palette.Mark(a.Policy)}}
 	for _, o := range a.Others {
 		switch {
 		case o.Policy != "never":
 		case o.Needs > a.Limit:
 			cards = append(cards, Card{"Memory saved, against never collecting early", pressure.Bytes(o.Needs - a.Limit).String(),
-				fmt.Sprintf("never needs %s to lose as little; at %s it loses %s", pressure.Bytes(o.Needs).String(), pressure.Bytes(a.Limit).String(), pressure.Duration(o.Exposed)), ""})
+				fmt.Sprintf("never needs %s to lose as little; at %s it loses %s", pressure.Bytes(o.Needs).String(), pressure.Bytes(a.Limit).String(), Duration(o.Exposed)), ""})
 		case o.Exposed > c.Exposed:
-			cards = append(cards, Card{"Time saved, against never collecting early", pressure.Duration(o.Exposed - c.Exposed),
-				fmt.Sprintf("never is held for %s at %s", pressure.Duration(o.Exposed), pressure.Bytes(a.Limit).String()), ""})
+			cards = append(cards, Card{"Time saved, against never collecting early", Duration(o.Exposed - c.Exposed),
+				fmt.Sprintf("never is held for %s at %s", Duration(o.Exposed), pressure.Bytes(a.Limit).String()), ""})
 		}
 	}
 	return append(cards, Card{"Below this nothing helps", pressure.Bytes(a.Reachable).String(), "that much is reachable at once, garbage or not", ""})

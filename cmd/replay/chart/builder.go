@@ -92,8 +92,8 @@ func (b *Builder) At(workload int) string {
 func About(w *sim.Workload) string {
 	waits := "no waits"
 	if w.Syncs > 0 {
-		waits = fmt.Sprintf("%s waits of %s together", pressure.Count(w.Syncs), pressure.Duration(w.Wait))
+		waits = fmt.Sprintf("%s waits of %s together", pressure.Count(w.Syncs), Duration(w.Wait))
 	}
 	return fmt.Sprintf("%s allocations, %s in all, %s, %s long; at most %s were reachable at once.",
-		pressure.Count(w.Allocs), pressure.Bytes(w.AllocatedBytes).String(), waits, pressure.Duration(w.Span), pressure.Bytes(w.PeakReachable).String())
+		pressure.Count(w.Allocs), pressure.Bytes(w.AllocatedBytes).String(), waits, Duration(w.Span), pressure.Bytes(w.PeakReachable).String())
 }

@@ -116,13 +116,13 @@ func pausesFigure(runs []Run) Figure {
 		for _, p := range percents {
 			cell := "-" // too few to tell
 			if float64(len(lengths))*(1-p/100) >= 1-1e-9 {
-				cell = pressure.Duration(recording.Percentile(lengths, p))
+				cell = Duration(recording.Percentile(lengths, p))
 			}
 			row = append(row, cell)
 		}
-		t = append(t, append(row, pressure.Duration(r.Result.MaxPause)))
+		t = append(t, append(row, Duration(r.Result.MaxPause)))
 		if n := len(lengths); n > 0 {
-			l.Rest = fmt.Sprintf("%s, longest %s", plural(n, "pause"), pressure.Duration(lengths[n-1]))
+			l.Rest = fmt.Sprintf("%s, longest %s", plural(n, "pause"), Duration(lengths[n-1]))
 		} else {
 			l.X, l.Y, l.Rest = []float64{0}, []*float64{nil}, "no pause"
 		}
@@ -154,7 +154,7 @@ func mmuFigure(runs []Run) Figure {
 		}
 		row := []string{r.Result.Policy}
 		for _, u := range experiment.MMU(r.Log, r.Result.Elapsed, experiment.Windows) {
-			row = append(row, pressure.Percent(u))
+			row = append(row, Percent(u))
 		}
 		l.Rest = row[2] + " of any " + experiment.Windows[1].String()
 		t = append(t, row)
@@ -169,7 +169,7 @@ func lboFigure(all []overhead) Figure {
 	var factors []float64
 	for _, o := range all {
 		factors = append(factors, o.Factor)
-		f.Table = append(f.Table, []string{o.Policy, pressure.Number(o.Factor) + "x", fmt.Sprintf("%.4f", o.Wall), fmt.Sprintf("%.4f", o.Processor)})
+		f.Table = append(f.Table, []string{o.Policy, Number(o.Factor) + "x", fmt.Sprintf("%.4f", o.Wall), fmt.Sprintf("%.4f", o.Processor)})
 	}
 	for i, name := range []string{"elapsed", "processor"} {
 		c := LineChart{Label: "Lower-bound overhead of " + name + " time against the limit.", Dots: true, title: name + " time",
@@ -178,7 +178,7 @@ func lboFigure(all []overhead) Figure {
 			l, v := c.lineOf(o.Policy), [2]float64{o.Wall, o.Processor}[i]
 			l.add(o.Factor, v)
 			if l.Rest == "" {
-				l.Rest = pressure.Number(v) + "x at " + pressure.Number(o.Factor) + "x"
+				l.Rest = Number(v) + "x at " + Number(o.Factor) + "x"
 			}
 		}
 		f.Data = append(f.Data, c)
@@ -217,7 +217,7 @@ func frontFigure(results []sim.Result) Figure {
 		x, y := 100*share(r.GCBusy, r.Span), 100*share(r.ExposedPause, r.Span)
 		xs, ys = append(xs, x), append(ys, y)
 		l := c.lineOf(r.Policy)
-		l.Rest = fmt.Sprintf("%s / %s", pressure.Percent(x/100), pressure.Percent(y/100))
+		l.Rest = fmt.Sprintf("%s / %s", Percent(x/100), Percent(y/100))
 		l.add(x, y)
 		on := "no"
 		if slices.Contains(front, i) {
@@ -225,7 +225,7 @@ func frontFigure(results []sim.Result) Figure {
 		} else if experiment.Foresees(r.Policy) {
 			on = "knows the future"
 		}
-		t = append(t, []string{r.Policy, pressure.Percent(x / 100), pressure.Percent(y / 100), on})
+		t = append(t, []string{r.Policy, Percent(x / 100), Percent(y / 100), on})
 	}
 	c.X.fit(xs)
 	c.Y.fit(ys)
@@ -299,7 +299,7 @@ func limitsFigure(results []sim.Result, limit int64) Figure {
 		pauses, counts, factors = append(pauses, y), append(counts, float64(n)), append(factors, x)
 		if r.LimitBytes == limit {
 			at := " at " + strconv.FormatFloat(x, 'g', -1, 64) + "x"
-			a.Rest, c.Rest = pressure.Percent(y/100)+at, pressure.Count(n)+at
+			a.Rest, c.Rest = Percent(y/100)+at, pressure.Count(n)+at
 		}
 	}
 	pause.X, count.X = factorAxis(factors), factorAxis(factors)

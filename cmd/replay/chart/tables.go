@@ -71,7 +71,7 @@ func cellText(o *experiment.Outcome) (pause, cycles string) {
 	if o.FailedAllocs > 0 {
 		cycles += fmt.Sprintf(" !%d", o.FailedAllocs)
 	}
-	return pressure.Duration(o.ExposedPause), cycles
+	return Duration(o.ExposedPause), cycles
 }
 
 // Summary is the Table over all workloads at one cost: the time lost at each limit
@@ -88,7 +88,7 @@ func Summary(g *experiment.Grid, cost int) Table {
 			row = append(row, LostText(g.Lost(cost, p, l)))
 		}
 		longest, failed := g.Worst(cost, p)
-		t = append(t, append(row, LostText(g.Lost(cost, p, experiment.AllLimits)), pressure.Duration(longest), pressure.Count(failed)))
+		t = append(t, append(row, LostText(g.Lost(cost, p, experiment.AllLimits)), Duration(longest), pressure.Count(failed)))
 	}
 	return t
 }
@@ -98,7 +98,7 @@ func LostText(share float64) string {
 	if math.IsNaN(share) {
 		return "-"
 	}
-	return pressure.Percent(share)
+	return Percent(share)
 }
 
 // Verdict says in a sentence which policy loses the least time at one cost,
@@ -144,7 +144,7 @@ func Savings(g *experiment.Grid, cost int) string {
 	if s.Time <= 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s saves %s against never, over %s recorded in %s", best, pressure.Duration(s.Time), pressure.Duration(s.Recorded), plural(s.Runs, "run"))
+	text := fmt.Sprintf("%s saves %s against never, over %s recorded in %s", best, Duration(s.Time), Duration(s.Recorded), plural(s.Runs, "run"))
 	if s.Bytes > 0 {
 		text += fmt.Sprintf(";\nat %s it loses less than never at %s, with %s less memory", s.With, s.Than, pressure.Bytes(s.Bytes).String())
 	}
@@ -169,8 +169,8 @@ func RunTable(runs []Run) Table {
 	t := Table{{"policy", "cycles", "forced by a refusal", "failed", "exposed pause", "longest", "collector", "peak live", "mean live", "mean garbage", "took"}}
 	for _, run := range runs {
 		r := run.Result
-		t = append(t, []string{r.Policy, pressure.Count(r.Collections), pressure.Count(r.RefusalCollections), pressure.Count(r.FailedAllocs), pressure.Duration(r.ExposedPause),
-			pressure.Duration(r.MaxPause), pressure.Duration(r.GCBusy), pressure.Bytes(r.PeakLive).String(), pressure.Bytes(r.MeanLive).String(), pressure.Bytes(r.MeanGarbage).String(), pressure.Duration(r.Elapsed)})
+		t = append(t, []string{r.Policy, pressure.Count(r.Collections), pressure.Count(r.RefusalCollections), pressure.Count(r.FailedAllocs), Duration(r.ExposedPause),
+			Duration(r.MaxPause), Duration(r.GCBusy), pressure.Bytes(r.PeakLive).String(), pressure.Bytes(r.MeanLive).String(), pressure.Bytes(r.MeanGarbage).String(), Duration(r.Elapsed)})
 	}
 	return t
 }

@@ -86,7 +86,7 @@ measured here, beside a Go heap of --heap; let nothing else run meanwhile.` + wo
 					if device > 0 {
 						however = "with the " + pressure.Bytes(device).String() + " of the device"
 					}
-					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, %s (%s).\n", recording.Plain(w.Name), pressure.Percent(bound), however, from)
+					fmt.Fprintf(out, "%s: no policy refuses nothing and loses at most %s, %s (%s).\n", recording.Plain(w.Name), chart.Percent(bound), however, from)
 				default:
 					writeAdvice(out, w, a, sureText(a, g.Machine), from)
 				}
@@ -157,11 +157,11 @@ func writeCosts(ctx context.Context, w io.Writer, q experiment.Question, cost si
 			cfg.Cost = sim.Cost{Base: time.Duration(f * float64(cost.Of(0, 0)))}
 			return cfg
 		}
-		row := []string{pressure.Duration(time.Duration(f * float64(cost.Of(0, 0)))), left + "none", "none", "", ""}
+		row := []string{chart.Duration(time.Duration(f * float64(cost.Of(0, 0)))), left + "none", "none", "", ""}
 		a, err := q.Advise(ctx)
 		switch {
 		case err == nil:
-			row = []string{row[0], left + a.Policy, pressure.Bytes(a.Limit).String(), pressure.Percent(a.Choice.Lost), pressure.Percent(a.Choice.Core)}
+			row = []string{row[0], left + a.Policy, pressure.Bytes(a.Limit).String(), chart.Percent(a.Choice.Lost), chart.Percent(a.Choice.Core)}
 		case !errors.Is(err, experiment.ErrNoAdvice):
 			return err
 		}
@@ -187,7 +187,7 @@ func measureCycle(ctx context.Context, heap int64) (sim.Cost, string, error) {
 		scatter = ". They scatter, as they do where other work runs: ask again when the machine is quiet, or give --cycle"
 	}
 	return cost, fmt.Sprintf("cycle of %s, measured here (half of the cycles within %s of what is expected; %s/%s, %d cores, %s) beside %s of Go heap with pointers%s",
-		pressure.Duration(cost.Of(0, 0)), pressure.Percent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), pressure.Bytes(heap).String(), scatter), nil
+		chart.Duration(cost.Of(0, 0)), chart.Percent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), pressure.Bytes(heap).String(), scatter), nil
 }
 
 // muchScatter is the largest error of the better half of the cycles, as a share, on a machine
@@ -223,7 +223,7 @@ func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, sure, fr
 		if o.Failed > 0 {
 			refused += fmt.Sprintf(" !%d", o.Failed)
 		}
-		t = append(t, []string{o.Policy, pressure.Duration(o.Exposed), pressure.Duration(o.P99), pressure.Percent(o.Lost), refused, pressure.Percent(o.Core), needs})
+		t = append(t, []string{o.Policy, chart.Duration(o.Exposed), chart.Duration(o.P99), chart.Percent(o.Lost), refused, chart.Percent(o.Core), needs})
 	}
 	t.print(w)
 	fmt.Fprintf(w, "\n%s\n\n", wrap(fmt.Sprintf("How sure: %s. Made for a %s.", sure, from)))
@@ -235,7 +235,7 @@ func givenCost(g *experiment.Grid) string {
 	d, fixed := experiment.FixedCycle(g.Costs[0])
 	switch {
 	case g.Machine != nil:
-		return fmt.Sprintf("cycle of %s, and more for what it gives back, on the machine that was given (%s)", pressure.Duration(d), recording.Plain(g.Machine.About))
+		return fmt.Sprintf("cycle of %s, and more for what it gives back, on the machine that was given (%s)", chart.Duration(d), recording.Plain(g.Machine.About))
 	case fixed:
 		return "cycle of " + d.String() + ", as given"
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -137,7 +138,7 @@ func saveMachine(cmd *cobra.Command, out string, m *sim.Machine, fit live.Fit) e
 func curveText(c sim.Curve) string {
 	var points []string
 	for _, p := range c {
-		points = append(points, fmt.Sprintf("%s %.2f", pressure.Duration(p.At), p.Factor))
+		points = append(points, fmt.Sprintf("%s %.2f", chart.Duration(p.At), p.Factor))
 	}
 	return cmp.Or(strings.Join(points, ", "), "none")
 }
@@ -147,26 +148,26 @@ func stallText(s *sim.Stall) string {
 	if s.Share == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%.2g %% of cycles, half of them for more than %s", 100*s.Share, pressure.Duration(time.Duration(s.Length[len(s.Length)/2])))
+	return fmt.Sprintf("%.2g %% of cycles, half of them for more than %s", 100*s.Share, chart.Duration(time.Duration(s.Length[len(s.Length)/2])))
 }
 
 // writeMachine describes a machine.
 func writeMachine(w io.Writer, m *sim.Machine, fit live.Fit) {
 	fmt.Fprintf(w, "%s\n\n", m.About)
-	perObject := func(ns float64) string { return left + pressure.Duration(time.Duration(ns)) + " for each object" }
+	perObject := func(ns float64) string { return left + chart.Duration(time.Duration(ns)) + " for each object" }
 	table{
-		{"a cycle that frees nothing", left + pressure.Duration(m.Cycle(0, 0, 0))},
-		{"of it, what is dropped still counts", left + pressure.Duration(m.Start)},
+		{"a cycle that frees nothing", left + chart.Duration(m.Cycle(0, 0, 0))},
+		{"of it, what is dropped still counts", left + chart.Duration(m.Start)},
 		{"tracking", perObject(m.Mark.PerObject)},
-		{"giving back", perObject(m.Settle.PerObject) + fmt.Sprintf(" and %s for each GiB", pressure.Duration(time.Duration(m.Settle.PerGiB)))},
-		{"sweeping, if the next cycle comes soon", left + pressure.Duration(time.Duration(m.Sweep.Of(0, m.Heap)))},
+		{"giving back", perObject(m.Settle.PerObject) + fmt.Sprintf(" and %s for each GiB", chart.Duration(time.Duration(m.Settle.PerGiB)))},
+		{"sweeping, if the next cycle comes soon", left + chart.Duration(time.Duration(m.Sweep.Of(0, m.Heap)))},
 		{"times a factor, by how long ago the last one ended", left + curveText(m.After)},
 		{"stalling", left + stallText(&m.Stall)},
-		{"the ladder, beyond its cycle", left + pressure.Duration(m.Ladder)},
+		{"the ladder, beyond its cycle", left + chart.Duration(m.Ladder)},
 		{"beside the program's work", left + fmt.Sprintf("a cycle takes %.2f times as long, and the work %.2f times", max(1, m.Stretch), 1+m.Slowdown)},
 		{"as a collector sees it", left + fmt.Sprintf("%.2f times, with %d processors", 1+m.Sees, max(1, m.Cores))},
-		{"an allocation", left + pressure.Duration(m.Alloc.Base)},
-		{"mapping memory for one", left + pressure.Duration(m.Map.Base) + fmt.Sprintf(" and %s for each chunk", pressure.Duration(time.Duration(m.Map.PerObject)))},
+		{"an allocation", left + chart.Duration(m.Alloc.Base)},
+		{"mapping memory for one", left + chart.Duration(m.Map.Base) + fmt.Sprintf(" and %s for each chunk", chart.Duration(time.Duration(m.Map.PerObject)))},
 	}.print(w)
 	fmt.Fprintf(w, "\nHow sure: %s.\n", fit)
 }

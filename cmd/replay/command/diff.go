@@ -14,6 +14,7 @@ import (
 	"github.com/montanaflynn/stats"
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
@@ -220,7 +221,7 @@ var measures = []measure{
 func (d *difference) print(w io.Writer) {
 	end := max(d[0].runs[0].Span, d[1].runs[0].Span)
 	top := max(d[0].runs[0].PeakReachable, d[1].runs[0].PeakReachable)
-	fmt.Fprintf(w, "  reachable bytes: a full column is %s, the axis is %s long\n", pressure.Bytes(top).String(), pressure.Duration(end))
+	fmt.Fprintf(w, "  reachable bytes: a full column is %s, the axis is %s long\n", pressure.Bytes(top).String(), chart.Duration(end))
 	curves := table{}
 	for _, s := range d {
 		curves = append(curves, []string{s.name, left + s.space.String(), left + spark(s.curve, s.runs[0].Span, end, top)})
@@ -259,7 +260,7 @@ func changeText(a, b float64) string {
 	case b == 0:
 		return "gone"
 	case b >= 2*a:
-		return "x " + pressure.Number(b/a)
+		return "x " + chart.Number(b/a)
 	}
 	change := b/a - 1
 	if change > -0.005 && change < 0.005 {

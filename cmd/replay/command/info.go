@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/recording"
@@ -90,16 +91,16 @@ func describe(w io.Writer, t *trace.Trace) {
 	rows := table{
 		{t.Name, ""},
 		{"events", left + kindCounts(t)},
-		{"time", left + pressure.Duration(all.Span)},
+		{"time", left + chart.Duration(all.Span)},
 	}
 	if !t.Start.IsZero() {
 		rows = append(rows, []string{"start", left + t.Start.UTC().Format(time.RFC3339)})
 	}
-	rows = append(rows, []string{"waits", left + fmt.Sprintf("%s in all, %s of the time; %s", pressure.Duration(all.Wait), pressure.Percent(all.WaitShare), durations(all.Waits))})
+	rows = append(rows, []string{"waits", left + fmt.Sprintf("%s in all, %s of the time; %s", chart.Duration(all.Wait), chart.Percent(all.WaitShare), durations(all.Waits))})
 	early, late := recording.Earlier(t, 0)
 	if len(late) > 0 {
 		rows = append(rows, []string{"deaths", left + fmt.Sprintf("%s known only from the cycle that found them: later than in truth by up to %s (p50 %s)",
-			pressure.Count(len(late)), pressure.Duration(late[len(late)-1]), pressure.Duration(recording.Percentile(late, 50)))})
+			pressure.Count(len(late)), chart.Duration(late[len(late)-1]), chart.Duration(recording.Percentile(late, 50)))})
 	}
 	for _, space := range spacesOf(t) {
 		s := recording.StatsOf(t, space)
@@ -136,7 +137,7 @@ func peaks(s *recording.Stats) string {
 }
 
 func durations(q recording.Quantiles) string {
-	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", pressure.Duration(time.Duration(q.P50)), pressure.Duration(time.Duration(q.P90)), pressure.Duration(time.Duration(q.P99)), pressure.Duration(time.Duration(q.Max)))
+	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", chart.Duration(time.Duration(q.P50)), chart.Duration(time.Duration(q.P90)), chart.Duration(time.Duration(q.P99)), chart.Duration(time.Duration(q.Max)))
 }
 
 // kindCounts lists how many events of each kind there are.
@@ -157,17 +158,17 @@ func kindCounts(t *trace.Trace) string {
 // describeObjects prints which objects a space has: by size, and by how long
 // they lived.
 func describeObjects(w io.Writer, space pressure.Space, s *recording.Stats, d recording.Demographics) {
-	share := func(part, all int64) string { return pressure.Percent(float64(part) / float64(max(all, 1))) }
+	share := func(part, all int64) string { return chart.Percent(float64(part) / float64(max(all, 1))) }
 	sizes := table{{space.String() + ", size up to", "objects", "bytes", "of all", "never freed", "lifetime p50", "p90", "p99"}}
 	for _, c := range d.Sizes {
 		sizes = append(sizes, []string{
 			pressure.Bytes(c.Max).String(), pressure.Count(c.Objects), pressure.Bytes(c.Bytes).String(), share(c.Bytes, s.AllocatedBytes), pressure.Count(c.Survivors),
-			pressure.Duration(time.Duration(c.Lifetimes.P50)), pressure.Duration(time.Duration(c.Lifetimes.P90)), pressure.Duration(time.Duration(c.Lifetimes.P99)),
+			chart.Duration(time.Duration(c.Lifetimes.P50)), chart.Duration(time.Duration(c.Lifetimes.P90)), chart.Duration(time.Duration(c.Lifetimes.P99)),
 		})
 	}
 	lives := table{{space.String() + ", lived less than", "objects", "of all", "bytes", "of all"}}
 	for _, c := range d.Lifetimes {
-		name := pressure.Duration(c.Below)
+		name := chart.Duration(c.Below)
 		if c.Below == 0 {
 			name = "not freed"
 		}

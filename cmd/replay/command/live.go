@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
@@ -181,7 +182,7 @@ func writeCalls(w io.Writer, calls []cuda.CallCount) {
 	fmt.Fprintln(w)
 	rows := table{{"calls of the driver", "number", "time"}}
 	for _, c := range calls {
-		rows = append(rows, []string{left + c.Name, pressure.Count(c.Calls), pressure.Duration(c.Time)})
+		rows = append(rows, []string{left + c.Name, pressure.Count(c.Calls), chart.Duration(c.Time)})
 	}
 	rows.print(w)
 }
@@ -251,22 +252,22 @@ func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log 
 	row("forced by a refusal", func(r *sim.Result) string { return pressure.Count(r.RefusalCollections) })
 	rows = append(rows, []string{left + "run by Go itself", pressure.Count(r.Natural), ""}[:1+len(runs)])
 	row("failed allocations", func(r *sim.Result) string { return pressure.Count(r.FailedAllocs) })
-	row("a cycle takes", func(r *sim.Result) string { return pressure.Duration(r.Cycle) })
-	row("exposed pause", func(r *sim.Result) string { return pressure.Duration(r.ExposedPause) })
-	row("longest pause", func(r *sim.Result) string { return pressure.Duration(r.MaxPause) })
-	row("collector busy", func(r *sim.Result) string { return pressure.Duration(r.GCBusy) })
+	row("a cycle takes", func(r *sim.Result) string { return chart.Duration(r.Cycle) })
+	row("exposed pause", func(r *sim.Result) string { return chart.Duration(r.ExposedPause) })
+	row("longest pause", func(r *sim.Result) string { return chart.Duration(r.MaxPause) })
+	row("collector busy", func(r *sim.Result) string { return chart.Duration(r.GCBusy) })
 	row("peak live", func(r *sim.Result) string { return pressure.Bytes(r.PeakLive).String() })
 	row("mean live", func(r *sim.Result) string { return pressure.Bytes(r.MeanLive).String() })
 	row("mean garbage", func(r *sim.Result) string { return pressure.Bytes(r.MeanGarbage).String() })
-	row("time", func(r *sim.Result) string { return pressure.Duration(r.Elapsed) })
+	row("time", func(r *sim.Result) string { return chart.Duration(r.Elapsed) })
 	rows.print(out)
 	fmt.Fprintf(out, "\npauses %s\nfell behind the recording by up to %s; the pool took up to %s\n",
-		percentiles(log.Lengths()), pressure.Duration(r.Late), pressure.Bytes(r.Reserved))
+		percentiles(log.Lengths()), chart.Duration(r.Late), pressure.Bytes(r.Reserved))
 	if s != nil && s.Pace != 1 {
 		fmt.Fprintf(out, "just before the run, cycles took %.2f times as long as when the machine was calibrated\n", s.Pace)
 	}
 	if work := r.Work; work != (live.Work{}) {
-		fmt.Fprintf(out, "work took %s longer where a cycle was beside it, and %s where none was\n", pressure.Duration(work.LostBeside), pressure.Duration(work.LostAlone))
+		fmt.Fprintf(out, "work took %s longer where a cycle was beside it, and %s where none was\n", chart.Duration(work.LostBeside), chart.Duration(work.LostAlone))
 	}
 	return out.err
 }

@@ -27,7 +27,7 @@ func (b *pageBuilder) title() string {
 func (b *pageBuilder) world() string {
 	cost := experiment.CostName(b.Grid.Costs[b.Cost])
 	if m := b.Grid.Machine; m != nil {
-		cost = fmt.Sprintf("that of a machine where one that frees nothing takes %s (%s)", pressure.Duration(m.Cycle(0, 0, 0)), m.About)
+		cost = fmt.Sprintf("that of a machine where one that frees nothing takes %s (%s)", chart.Duration(m.Cycle(0, 0, 0)), m.About)
 	}
 	return fmt.Sprintf("Each policy was replayed on the recorded allocations and waits, on a virtual clock; the cost of a collection: %s; of the ladder, which is tried when an allocation does not fit: %s. "+
 		"A pause counts as exposed only beyond what the program waited for the device anyway. A limit such as 1.5x is a factor of the "+
@@ -60,11 +60,11 @@ func (b *pageBuilder) cards() []chart.Card {
 	}
 	if r.Never >= 0 && r.Never != r.Best {
 		saved := g.Lost(b.Cost, r.Never, experiment.AllLimits) - g.Lost(b.Cost, r.Best, experiment.AllLimits)
-		cards = append(cards, card("Saved, against never collecting early", pressure.Percent(saved)+" of the time",
+		cards = append(cards, card("Saved, against never collecting early", chart.Percent(saved)+" of the time",
 			fmt.Sprintf("never loses %s at the same limits", lost(r.Never)), ""))
 	}
 	if r.Optimum >= 0 {
-		cards = append(cards, card("Left to gain", pressure.Percent(max(0, g.Lost(b.Cost, r.Best, experiment.AllLimits)-g.Lost(b.Cost, r.Optimum, experiment.AllLimits))),
+		cards = append(cards, card("Left to gain", chart.Percent(max(0, g.Lost(b.Cost, r.Best, experiment.AllLimits)-g.Lost(b.Cost, r.Optimum, experiment.AllLimits))),
 			fmt.Sprintf("%s, which knows the future, loses %s", g.Contenders[r.Optimum], lost(r.Optimum)), ""))
 	}
 	return cards
@@ -85,20 +85,20 @@ func (b *pageBuilder) limitsCard() chart.Card {
 		n++
 	}
 	if n == 0 {
-		return card("Limit", "none", fmt.Sprintf("no policy loses under %s on any of them", pressure.Percent(experiment.DefaultLost)), "")
+		return card("Limit", "none", fmt.Sprintf("no policy loses under %s on any of them", chart.Percent(experiment.DefaultLost)), "")
 	}
-	return card("Limit", fmt.Sprintf("%sx to %sx", pressure.Number(least), pressure.Number(most)),
+	return card("Limit", fmt.Sprintf("%sx to %sx", chart.Number(least), chart.Number(most)),
 		fmt.Sprintf("of what is reachable at once: the smallest without a refusal that loses at most %s, on %d of %d recordings; each has its own below",
-			pressure.Percent(experiment.DefaultLost), n, len(b.advice)), "")
+			chart.Percent(experiment.DefaultLost), n, len(b.advice)), "")
 }
 
 // short is a recording in a line.
 func (b *pageBuilder) short(workload int, a *experiment.Advice) string {
 	w := b.Grid.Workloads[workload]
 	if a == nil {
-		return fmt.Sprintf("peak %s reachable, %s: no limit does", pressure.Bytes(w.PeakReachable).String(), pressure.Duration(w.Span))
+		return fmt.Sprintf("peak %s reachable, %s: no limit does", pressure.Bytes(w.PeakReachable).String(), chart.Duration(w.Span))
 	}
-	return fmt.Sprintf("%s at %s (%sx), %s of the time lost", a.Policy, pressure.Bytes(a.Limit).String(), pressure.Number(float64(a.Limit)/float64(w.PeakReachable)), pressure.Percent(a.Choice.Lost))
+	return fmt.Sprintf("%s at %s (%sx), %s of the time lost", a.Policy, pressure.Bytes(a.Limit).String(), chart.Number(float64(a.Limit)/float64(w.PeakReachable)), chart.Percent(a.Choice.Lost))
 }
 
 // provenance says what the page was made of and with.

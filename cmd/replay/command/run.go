@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
@@ -99,13 +100,13 @@ Policies are listed by replay policies.` + words,
 // writeRun prints the metrics of a run, grouped.
 func writeRun(w io.Writer, load *sim.Workload, r *sim.Result, log *sim.Log) {
 	share := func(d time.Duration) string {
-		return fmt.Sprintf("%s (%s of the recording)", pressure.Duration(d), pressure.Percent(float64(d)/float64(max(1, r.Span))))
+		return fmt.Sprintf("%s (%s of the recording)", chart.Duration(d), chart.Percent(float64(d)/float64(max(1, r.Span))))
 	}
 	table{
 		{"workload", left + r.Trace},
 		{"policy", left + r.Policy},
 		{"limit", left + fmt.Sprintf("%s (%.4gx the peak reachable %s)", pressure.Bytes(r.LimitBytes).String(), r.LimitFactor, pressure.Bytes(load.PeakReachable).String())},
-		{"cost", left + fmt.Sprintf("cycle %s, ladder %s", pressure.Duration(r.Cycle), pressure.Duration(r.Ladder))},
+		{"cost", left + fmt.Sprintf("cycle %s, ladder %s", chart.Duration(r.Cycle), chart.Duration(r.Ladder))},
 		{"collections", left + fmt.Sprintf("%s asked for, %s forced by a refusal, %s of all freed under 1 %%", pressure.Count(r.Collections), pressure.Count(r.RefusalCollections), pressure.Count(log.Wasted()))},
 		{"failed allocations", left + pressure.Count(r.FailedAllocs)},
 		{"exposed pause", left + share(r.ExposedPause)},
@@ -113,7 +114,7 @@ func writeRun(w io.Writer, load *sim.Workload, r *sim.Result, log *sim.Log) {
 		{"pauses", left + percentiles(log.Lengths())},
 		{"metered steps", left + percentiles(load.Latencies(log, r.Elapsed))},
 		{"live", left + fmt.Sprintf("peak %s, mean %s, of it garbage %s", pressure.Bytes(r.PeakLive).String(), pressure.Bytes(r.MeanLive).String(), pressure.Bytes(r.MeanGarbage).String())},
-		{"time", left + fmt.Sprintf("%s recorded, %s replayed", pressure.Duration(r.Span), pressure.Duration(r.Elapsed))},
+		{"time", left + fmt.Sprintf("%s recorded, %s replayed", chart.Duration(r.Span), chart.Duration(r.Elapsed))},
 	}.print(w)
 }
 
@@ -122,7 +123,7 @@ func percentiles(sorted []time.Duration) string {
 	if len(sorted) == 0 {
 		return "none"
 	}
-	at := func(p float64) string { return pressure.Duration(recording.Percentile(sorted, p)) }
+	at := func(p float64) string { return chart.Duration(recording.Percentile(sorted, p)) }
 	return fmt.Sprintf("%s: p50 %s p90 %s p99 %s max %s", pressure.Count(len(sorted)), at(50), at(90), at(99), at(100))
 }
 
@@ -155,7 +156,7 @@ func writeDecisions(w io.Writer, all []sim.Decided) {
 	for _, d := range all {
 		ask := pressure.Bytes(d.Request).String()
 		if d.WillBlock {
-			ask = pressure.Duration(d.Wait) + " wait"
+			ask = chart.Duration(d.Wait) + " wait"
 		}
 		fmt.Fprintf(w, "%11.6fs  %-10s  %10s  %10s  %4.0f%%  %-7s  %s\n",
 			d.Now.Seconds(), d.At, pressure.Bytes(d.Sample.Live).String(), ask, 100*d.Sample.Pressure(), d.Action, d.Reason)
@@ -173,11 +174,11 @@ func writeMoment(w io.Writer, log *sim.Log, at time.Duration) {
 	}
 	saw := &around[0].Point
 	fmt.Fprintf(w, "Before the first, since the last cycle: allocated %s, freed by the program %s; that cycle left %s live, and the next was expected to take %s.\n",
-		pressure.Bytes(saw.Allocated), pressure.Bytes(saw.Freed), pressure.Bytes(saw.LiveAfter), pressure.Duration(saw.Cost))
+		pressure.Bytes(saw.Allocated), pressure.Bytes(saw.Freed), pressure.Bytes(saw.LiveAfter), chart.Duration(saw.Cost))
 	then := sort.Search(len(cycles), func(i int) bool { return cycles[i].Start >= around[0].Now })
 	for _, c := range cycles[max(0, then-1):min(then+1, len(cycles))] {
 		fmt.Fprintf(w, "%11.6fs  a cycle, asked for by %v, took %s, held the program for %s, freed %s and left %s\n", c.Start.Seconds(), c.Trigger,
-			pressure.Duration(c.Duration), pressure.Duration(c.Exposed), pressure.Bytes(c.Freed), pressure.Bytes(c.LiveAfter))
+			chart.Duration(c.Duration), chart.Duration(c.Exposed), pressure.Bytes(c.Freed), pressure.Bytes(c.LiveAfter))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -133,7 +134,7 @@ func writeFronts(w io.Writer, g *experiment.Grid) error {
 					fmt.Fprintf(out, "\n%s, limit %s, %s\n", load.Name, limit, g.CostName(k))
 					t := table{{"policy", "pause", "collector", "mean live", "refusals"}}
 					for _, r := range g.Front(i, l, k, experiment.Exposed, against.metric) {
-						t = append(t, []string{r.Policy, pressure.Duration(r.ExposedPause), pressure.Duration(r.GCBusy), pressure.Bytes(r.MeanLive).String(), pressure.Count(r.RefusalCollections)})
+						t = append(t, []string{r.Policy, chart.Duration(r.ExposedPause), chart.Duration(r.GCBusy), pressure.Bytes(r.MeanLive).String(), pressure.Count(r.RefusalCollections)})
 					}
 					t.print(out)
 				}

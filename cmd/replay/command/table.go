@@ -22,7 +22,7 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 	}
 	for i, load := range g.Workloads {
 		fmt.Fprintf(out, "\n%s: %s allocations, %s waits, %s, peak reachable %s\n", load.Name,
-			pressure.Count(load.Allocs), pressure.Count(load.Syncs), pressure.Duration(load.Span), pressure.Bytes(load.PeakReachable).String())
+			pressure.Count(load.Allocs), pressure.Count(load.Syncs), chart.Duration(load.Span), pressure.Bytes(load.PeakReachable).String())
 		for j := range g.Costs {
 			table(chart.Block(g, i, j)).print(out)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
@@ -15,13 +16,13 @@ import (
 func quantity(v float64, unit string) string {
 	switch unit {
 	case "ns":
-		return pressure.Duration(time.Duration(v))
+		return chart.Duration(time.Duration(v))
 	case "B":
 		return pressure.Bytes(v).String()
 	case "B/s":
 		return pressure.Bytes(v).String() + "/s"
 	case "ratio":
-		return pressure.Percent(v)
+		return chart.Percent(v)
 	}
 	return pressure.Count(int64(v))
 }

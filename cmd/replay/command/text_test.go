@@ -15,7 +15,7 @@ func TestTexts(t *testing.T) {
 		0: "0", 1: "1ns", 999: "999ns", 1000: "1.00us", 12345 * time.Microsecond: "12.3ms",
 		880 * time.Millisecond: "880ms", 1540 * time.Millisecond: "1.54s", time.Hour: "3600s",
 	} {
-		if got := pressure.Duration(d); got != want {
+		if got := chart.Duration(d); got != want {
 			t.Errorf("%d ns is %q, want %q", d, got, want)
 		}
 	}

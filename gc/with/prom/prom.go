@@ -208,7 +208,8 @@ func (p *collector) collectPools(send sender) {
 			t.Allocs += s.Allocs
 			t.Refusals += s.Refusals
 			t.Failures += s.Failures
-			t.Upstream = t.Upstream.Plus(s.Upstream)
+			u, v := &t.Upstream, s.Upstream
+			*u = pool.Usage{Reserved: u.Reserved + v.Reserved, ReservedPeak: u.ReservedPeak + v.ReservedPeak, Used: u.Used + v.Used, UsedPeak: u.UsedPeak + v.UsedPeak}
 			continue
 		}
 		sums[q.Space()] = &s

@@ -170,8 +170,8 @@ func (p *picture) rank(runs []chart.Run, price float64, at string) {
 	var others []string
 	for i := range order {
 		r := &order[i].Result
-		lost := pressure.Percent(lost(r, price))
-		p.Table = append(p.Table, []string{r.Policy, lost, pressure.Duration(r.ExposedPause), pressure.Duration(r.MaxPause), pressure.Count(r.Collections),
+		lost := chart.Percent(lost(r, price))
+		p.Table = append(p.Table, []string{r.Policy, lost, chart.Duration(r.ExposedPause), chart.Duration(r.MaxPause), pressure.Count(r.Collections),
 			pressure.Count(r.RefusalCollections), pressure.Count(r.FailedAllocs), pressure.Bytes(r.MeanLive).String()})
 		switch {
 		case experiment.Foresees(r.Policy) || r.FailedAllocs > 0:
@@ -187,7 +187,7 @@ func (p *picture) rank(runs []chart.Run, price float64, at string) {
 	if best == nil {
 		p.Verdict = "Allocations fail under every policy that ran."
 	} else {
-		p.Verdict = fmt.Sprintf("%s loses least: %s of the time", best.Policy, pressure.Percent(lost(best, price)))
+		p.Verdict = fmt.Sprintf("%s loses least: %s of the time", best.Policy, chart.Percent(lost(best, price)))
 		if price > 0 {
 			p.Verdict += ", memory at its price"
 		}
