@@ -1,11 +1,13 @@
 package gc
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -127,7 +129,7 @@ func newOn(e engine, cfg Config, p policy.Policy) *Collector {
 		log:      cfg.Log,
 		policy:   p,
 		throttle: throttle{Caps: cfg.Caps},
-		idler:    newIdler(cfg.Idle),
+		idler:    idler{every: max(0, cmp.Or(cfg.Idle, defaultIdle)/2)},
 		strict:   strict(),
 
 		expected: policy.NewExpectation(runtime.GOMAXPROCS(0)),
@@ -206,7 +208,7 @@ func (c *Collector) SetPolicy(p policy.Policy) {
 	c.policy, c.unchosen = p, false
 	c.changed()
 	c.unlock()
-	c.logSwitch(from, to)
+	c.debug(logSwitched, func() []slog.Attr { return []slog.Attr{slog.String("from", from), slog.String("to", to)} })
 }
 
 // Policy returns the text form of the policy in use.
@@ -369,7 +371,7 @@ func (c *Collector) wakeUp() {
 func (c *Collector) addRegistry(r walker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.registries = append(c.registries[:len(c.registries):len(c.registries)], r)
+	c.registries = append(slices.Clip(c.registries), r)
 }
 
 func (c *Collector) dropRegistry(r walker) {
@@ -386,11 +388,5 @@ func (c *Collector) allRegistries() []walker {
 
 // without returns a copy of list that lacks x.
 func without[T comparable](list []T, x T) []T {
-	var rest []T
-	for _, y := range list {
-		if y != x {
-			rest = append(rest, y)
-		}
-	}
-	return rest
+	return slices.DeleteFunc(slices.Clone(list), func(y T) bool { return y == x })
 }

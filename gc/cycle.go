@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"log/slog"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -54,7 +55,7 @@ func (c *Collector) newCollection(trigger policy.Trigger, d policy.Decision, gat
 // is closed.
 func (c *Collector) Collect(trigger policy.Trigger) policy.Cycle {
 	if trigger == policy.TriggerRefusal {
-		c.logRefusal()
+		c.debug(logRefused, c.topAttrs)
 	}
 	since := c.Now()
 	if r := c.current.Load(); r != nil { // began before the call
@@ -114,7 +115,7 @@ func (c *Collector) beginFor(g *Gate, live int64) {
 	if c.current.Load() != nil || !c.throttle.mayAsk(now, g, live) {
 		return
 	}
-	c.logRefusal()
+	c.debug(logRefused, c.topAttrs)
 	c.mu.Lock()
 	defer c.unlock()
 	if c.current.Load() == nil && c.throttle.mayBegin(now) {
@@ -159,7 +160,7 @@ func (c *Collector) holdFrom(r *collection, since time.Duration) {
 
 // drive is the goroutine of a cycle.
 func (c *Collector) drive(r *collection) {
-	c.logBegin(r)
+	c.debug(logBegan, func() []slog.Attr { return append(r.attrs(), r.gate.attrs()...) })
 	c.mark(r)
 	c.settle(r)
 	if g := r.gate.gauge(); g != nil {
@@ -206,7 +207,11 @@ func (c *Collector) settle(r *collection) (freed int64) {
 		c.letGo()
 	}
 	r.task.end(freed)
-	c.logEnd(r, freed, objects)
+	c.debug(logEnded, func() []slog.Attr {
+		return append(r.attrs(),
+			slog.Int64("freed_bytes", freed), slog.Int("objects", objects), slog.Int64("live_after_bytes", r.cycle.LiveAfter),
+			slog.Duration("duration", r.cycle.Duration), slog.Duration("exposed", r.cycle.Exposed), c.counters())
+	})
 	c.logSurvivors()
 	return freed
 }
@@ -282,25 +287,20 @@ func (c *Collector) takeStock(r *collection, yields map[*Gate]int64) (freed int6
 // if there was one since the last cycle, and returns how many bytes that were.
 // It does not collect, and does nothing while a cycle is under way.
 func (c *Collector) Reap() int64 {
-	r := c.reap()
-	if r == nil {
-		return 0
-	}
-	return c.settle(r)
-}
-
-func (c *Collector) reap() *collection {
 	if c.running() {
-		return nil // which would have to be waited for
+		return 0 // which would have to be waited for
 	}
 	c.settling.Lock()
-	defer c.settling.Unlock()
 	r := c.natural()
 	if r != nil {
 		c.walk(r)
 		c.promoteAll() // the next such cycle finds them
 	}
-	return r
+	c.settling.Unlock()
+	if r == nil {
+		return 0
+	}
+	return c.settle(r)
 }
 
 // natural returns the cycle that the runtime has run by itself, or nil.

@@ -17,13 +17,6 @@ type idler struct {
 	done  int64 // gross bytes at the last cycle for a quiet program
 }
 
-func newIdler(after time.Duration) idler {
-	if after == 0 {
-		after = defaultIdle
-	}
-	return idler{every: max(0, after/2)}
-}
-
 // wakeIdler starts to check. The caller holds mu.
 func (c *Collector) wakeIdler() {
 	switch i := &c.idler; {

@@ -80,46 +80,19 @@ func (c *Collector) say(s logEntry) {
 	log.LogAttrs(context.Background(), s.level, s.text, s.attrs...)
 }
 
-// logs reports whether a debug event would reach anybody.
-func (c *Collector) logs() bool {
-	return c.log != nil && c.log.Enabled(context.Background(), slog.LevelDebug)
-}
-
-func (c *Collector) debug(text string, attrs ...slog.Attr) {
-	c.say(logEntry{level: slog.LevelDebug, text: text, attrs: attrs})
-}
-
-func (c *Collector) logBegin(r *collection) {
-	if c.logs() {
-		c.debug(logBegan, append(r.attrs(), r.gate.attrs()...)...)
+// debug logs a debug event. Its attributes are made only if it reaches anybody.
+func (c *Collector) debug(text string, attrs func() []slog.Attr) {
+	if c.log != nil && c.log.Enabled(context.Background(), slog.LevelDebug) {
+		c.say(logEntry{level: slog.LevelDebug, text: text, attrs: attrs()})
 	}
 }
 
-func (c *Collector) logEnd(r *collection, freed int64, objects int) {
-	if c.logs() {
-		c.debug(logEnded, append(r.attrs(),
-			slog.Int64("freed_bytes", freed), slog.Int("objects", objects), slog.Int64("live_after_bytes", r.cycle.LiveAfter),
-			slog.Duration("duration", r.cycle.Duration), slog.Duration("exposed", r.cycle.Exposed), c.counters())...)
-	}
-}
-
-func (c *Collector) logRefusal() {
-	if c.logs() {
-		c.debug(logRefused, c.topGate().attrs()...)
-	}
-}
-
-func (c *Collector) topGate() *Gate {
+// topAttrs says how full the source under most pressure is.
+func (c *Collector) topAttrs() []slog.Attr {
 	c.mu.Lock()
-	defer c.unlock()
 	top, _ := c.mostPressed(nil, 0)
-	return top
-}
-
-func (c *Collector) logSwitch(from, to string) {
-	if c.logs() {
-		c.debug(logSwitched, slog.String("from", from), slog.String("to", to))
-	}
+	c.unlock()
+	return top.attrs()
 }
 
 // A busyLog says why cycles take much of the processor time, where they do: a policy's share of the processor is what

@@ -50,7 +50,11 @@ func (b *budget) At(now time.Duration, reserved int64) estimate {
 	if !due {
 		return e
 	}
-	info, err := b.ask()
+	var info pressure.Info
+	var err error
+	if b.Info != nil {
+		info, err = b.Info()
+	}
 	b.mu.Lock()
 	first := err != nil && !b.failed
 	b.asking, b.known, b.failed, b.next = false, true, err != nil, now+budgetInterval
@@ -91,11 +95,4 @@ func (b *budget) update(info pressure.Info, err error, reserved int64) {
 	default:
 		e.Budget = b.free
 	}
-}
-
-func (b *budget) ask() (pressure.Info, error) {
-	if b.Info == nil {
-		return pressure.Info{}, nil
-	}
-	return b.Info()
 }

@@ -32,28 +32,23 @@ func (c *core) check() error {
 	var pieces, bytes int64
 	for key, t := range c.bins {
 		var last *header
-		var err error
-		t.each(&c.headers, func(i uint32) bool {
+		for i := range t.from(&c.headers, 0) {
 			h := c.headers.at(i)
 			switch {
 			case h.hole && (h.addr|uintptr(h.size))&uintptr(c.chunk-1) != 0:
-				err = fmt.Errorf("pool: hole %d is not whole chunks", i)
+				return fmt.Errorf("pool: hole %d is not whole chunks", i)
 			case !h.free || h.gen.Load()%2 == 1:
-				err = fmt.Errorf("pool: piece %d is in a bin and in use", i)
+				return fmt.Errorf("pool: piece %d is in a bin and in use", i)
 			case h.bin() != key:
-				err = fmt.Errorf("pool: piece %d is in the wrong bin", i)
+				return fmt.Errorf("pool: piece %d is in the wrong bin", i)
 			case last != nil && !last.before(h.size, h.addr):
-				err = fmt.Errorf("pool: piece %d is out of order", i)
+				return fmt.Errorf("pool: piece %d is out of order", i)
 			}
 			last = h
 			if !key.hole {
 				pieces++
 				bytes += h.size
 			}
-			return err == nil
-		})
-		if err != nil {
-			return err
 		}
 	}
 	if pieces != c.pieces || bytes != c.freed {

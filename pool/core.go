@@ -2,6 +2,7 @@ package pool
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"sync"
 )
@@ -251,12 +252,11 @@ func (c *core) wholes() (bytes int64) {
 // wholeSegments returns the free segments, smallest first; the caller holds the core.
 func (c *core) wholeSegments() (all []uint32) {
 	for _, t := range c.bins {
-		t.each(&c.headers, func(i uint32) bool {
+		for i := range t.from(&c.headers, 0) {
 			if h := c.headers.at(i); h.prev == 0 && h.next == 0 && !h.ranged {
 				all = append(all, i)
 			}
-			return true
-		})
+		}
 	}
 	slices.SortFunc(all, func(i, j uint32) int {
 		a, b := c.headers.at(i), c.headers.at(j)
@@ -368,30 +368,17 @@ func (t *tree) remove(hs *headers, n uint32) {
 	*link = less | more
 }
 
-// each calls f for every piece, in order, until f returns false.
-func (t tree) each(hs *headers, f func(uint32) bool) { walk(hs, t.root, f) }
+// from yields the pieces of at least size, in order.
+func (t tree) from(hs *headers, size int64) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) { walk(hs, t.root, size, yield) }
+}
 
-func walk(hs *headers, i uint32, f func(uint32) bool) bool {
+func walk(hs *headers, i uint32, size int64, yield func(uint32) bool) bool {
 	if i == 0 {
 		return true
 	}
 	h := hs.at(i)
-	return walk(hs, h.left, f) && f(i) && walk(hs, h.right, f)
-}
-
-// from calls f for every piece of at least size, in order.
-func (t tree) from(hs *headers, size int64, f func(uint32)) { walkFrom(hs, t.root, size, f) }
-
-func walkFrom(hs *headers, i uint32, size int64, f func(uint32)) {
-	if i == 0 {
-		return
-	}
-	h := hs.at(i)
-	if h.size >= size {
-		walkFrom(hs, h.left, size, f)
-		f(i)
-	}
-	walkFrom(hs, h.right, size, f)
+	return (h.size < size || walk(hs, h.left, size, yield) && yield(i)) && walk(hs, h.right, size, yield)
 }
 
 // largest returns the size of the largest piece, 0 if there is none.

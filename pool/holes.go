@@ -29,12 +29,11 @@ func (c *core) claimPlace(size int64, stream uint32) (place []uint32, need int64
 	defer c.mu.Unlock()
 	var best window
 	if holes := c.bins[bin{stream: stream, small: size <= smallMax, hole: true}]; holes != nil {
-		holes.each(&c.headers, func(i uint32) bool {
+		for i := range holes.from(&c.headers, 0) {
 			if run := c.runFrom(i); run != nil {
 				best = c.best(best, run, size)
 			}
-			return true
-		})
+		}
 	}
 	for _, i := range best.pieces {
 		c.takeFree(i)
@@ -159,14 +158,14 @@ func (c *core) parts() (all []part) {
 		if key.hole || c.chunk == 0 {
 			continue
 		}
-		t.from(&c.headers, c.chunk, func(i uint32) {
+		for i := range t.from(&c.headers, c.chunk) {
 			h := c.headers.at(i)
 			from := uintptr(roundUp(int64(h.addr), c.chunk))
 			to := (h.addr + uintptr(h.size)) &^ uintptr(c.chunk-1)
 			if h.ranged && to > from {
 				all = append(all, part{i, from, int64(to - from)})
 			}
-		})
+		}
 	}
 	return all
 }
@@ -269,12 +268,11 @@ func (c *core) takeEmptyRanges() (out []span) {
 		if !key.hole {
 			continue
 		}
-		t.each(&c.headers, func(i uint32) bool {
+		for i := range t.from(&c.headers, 0) {
 			if h := c.headers.at(i); h.prev == 0 && h.next == 0 {
 				empty = append(empty, i)
 			}
-			return true
-		})
+		}
 	}
 	for _, i := range empty {
 		out = append(out, c.remove(i))

@@ -67,7 +67,7 @@ type Climb struct {
 func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 	var done []Climb
 	for round := 0; round < maxRounds; round++ {
-		before := p.foundByCycles()
+		before := p.collected().Freed
 		for s := range steps {
 			done = append(done, p.climbStep(s, size))
 			i, err := p.find(size, stream)
@@ -76,7 +76,7 @@ func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 			}
 			cause = err
 		}
-		if p.foundByCycles()-before < size {
+		if p.collected().Freed-before < size {
 			break // if cycles had found size bytes, another goroutine took them: try again
 		}
 	}
@@ -110,14 +110,6 @@ const (
 	releaseWait = 500 * time.Millisecond
 	releasePoll = 5 * time.Millisecond // a segment is given back some time after its block is freed
 )
-
-// foundByCycles returns the bytes that all cycles so far have given back.
-func (p *Pool) foundByCycles() int64 {
-	if c := p.collect.Load(); c != nil {
-		return c.c.Stats().Freed
-	}
-	return 0
-}
 
 func (p *Pool) climbStep(s Step, size int64) Climb {
 	if s == StepCollect {

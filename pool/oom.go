@@ -54,8 +54,9 @@ func (e *OutOfMemoryError) Detail() string {
 	fmt.Fprintf(&b, "What to try: %s\n", helpPage)
 	for _, h := range e.Holders {
 		fmt.Fprintf(&b, "  %v in %d blocks from %s\n", pressure.Bytes(h.Bytes), h.Blocks, h.Site)
-		for caller := range h.callers(2) {
-			fmt.Fprintf(&b, "    called from %s\n", caller)
+		calls := strings.Split(h.Stack, "\n")
+		for _, caller := range calls[1:min(len(calls), 3)] {
+			fmt.Fprintf(&b, "    called from %s\n", pressure.SiteLine(caller))
 		}
 	}
 	return b.String()

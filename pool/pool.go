@@ -154,7 +154,7 @@ func (p *Pool) SetTrace(s trace.Sink) {
 	to := &sink{s}
 	p.setSink(to)
 	if p.sites.rate > 1 {
-		p.recordIn(to, p.sites.markRate(to))
+		p.recordIn(to, p.sites.rateEvent(to))
 	}
 }
 

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"cmp"
-	"iter"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -51,8 +50,8 @@ func (p *Pool) startSites() {
 }
 
 // sites samples allocations as Go's heap profile does (runtime.MemProfileRate). Of
-// all bytes handed out, one in rate is marked at random. A block that holds a mark
-// is a sample. The distance between marks has an exponential distribution, so a
+// all bytes handed out, one in rate is drawn at random. A block that holds such a byte
+// is a sample. The distance between them has an exponential distribution, so a
 // block of size bytes is a sample with probability 1-exp(-size/rate), whatever
 // came before it. It stands for 1/(1-exp(-size/rate)) blocks. runtime/pprof
 // (scaleHeapSample) applies that formula to means of sizes, this package to each
@@ -110,7 +109,7 @@ func (s *sites) init(rate int64) {
 	s.all = []*site{nil}
 }
 
-// interval returns how many bytes there are up to the next mark.
+// interval returns how many bytes there are up to the next one that is drawn.
 func (s *sites) interval() int64 {
 	if s.rate == 0 {
 		return math.MaxInt64
@@ -183,8 +182,8 @@ func (s *sites) labelIn(to *sink, i uint32) uint32 {
 	return l.n
 }
 
-// markRate says in a recording how its sites are sampled.
-func (s *sites) markRate(to *sink) trace.Event {
+// rateEvent says in a recording how its sites are sampled.
+func (s *sites) rateEvent(to *sink) trace.Event {
 	return trace.Event{Kind: trace.Mark, Bytes: s.rate, Aux: to.Label(trace.SiteRateLabel)}
 }
 
@@ -205,19 +204,6 @@ type Holder struct {
 	Blocks      int64 // number of live blocks allocated there
 	AllocBytes  int64 // bytes allocated there so far, freed ones included
 	AllocBlocks int64 // number of blocks allocated there so far, freed ones included
-}
-
-// callers yields the n lines of the stack after the first, as people read them.
-func (h Holder) callers(n int) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		_, rest, _ := strings.Cut(h.Stack, "\n")
-		for range n {
-			var line string
-			if line, rest, _ = strings.Cut(rest, "\n"); line == "" || !yield(pressure.SiteLine(line)) {
-				return
-			}
-		}
-	}
 }
 
 // Holders returns the n allocation sites that hold most live bytes, the largest

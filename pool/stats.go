@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -118,9 +119,9 @@ func (p *Pool) ResetPeaks() {
 // Sample returns the pool's live and reserved bytes and its budget. It does not
 // block, and makes the pool a [gc.Source].
 func (p *Pool) Sample() pressure.Sample {
-	s := p.tracker.Sample(p.cfg.Space, p.group.limit.Load())
+	s := pressure.Sample{Space: p.cfg.Space, Live: p.tracker.Live(), Reserved: p.tracker.Reserved(), Limit: p.group.limit.Load()}
 	p.eachActive(func(f *cache) {
-		s.Live -= f.count.Ready()
+		s.Live -= f.count.ready
 		p.age(f)
 	})
 	s.Live = min(max(s.Live, 0), s.Reserved) // the two were not read at the same moment
@@ -131,7 +132,7 @@ func (p *Pool) Sample() pressure.Sample {
 // included.
 func (p *Pool) Allocated() int64 {
 	sum := p.tracker.Allocated()
-	p.eachActive(func(f *cache) { sum += f.count.Pending() })
+	p.eachActive(func(f *cache) { sum += f.count.bytes })
 	return sum
 }
 
@@ -209,34 +210,23 @@ func (p *Pool) Measure(f func() error) (Measurement, error) {
 	if waited := p.flight.synchronize(p); err == nil {
 		err = waited
 	}
-	m := p.collected().sub(collected)
-	m.Elapsed = time.Since(begin)
-	s := p.Stats()
+	s, now := p.Stats(), p.collected()
+	m := Measurement{Elapsed: time.Since(begin), Collector: now.Busy - collected.Busy, Held: now.Exposed - collected.Exposed}
+	for t, n := range now.Cycles {
+		m.Cycles += int64(n - collected.Cycles[t])
+	}
 	m.Peak, m.Net = s.LivePeak, s.Live-before.Live
 	m.Allocs, m.Bytes, m.Frees = s.Allocs-before.Allocs, s.Allocated-before.Allocated, s.Frees-before.Frees
 	m.Refusals, m.Ladder = s.Refusals-before.Refusals, s.Climbing-before.Climbing
 	return m, err
 }
 
-// collected reads what the pool's collector has done so far.
-func (p *Pool) collected() (m Measurement) {
-	c := p.collect.Load()
-	if c == nil {
-		return m
+// collected returns the counts of the pool's collector, zeros if there is none.
+func (p *Pool) collected() (s gc.Stats) {
+	if c := p.collect.Load(); c != nil {
+		s = c.c.Stats()
 	}
-	s := c.c.Stats()
-	for _, n := range s.Cycles {
-		m.Cycles += int64(n)
-	}
-	m.Collector, m.Held = s.Busy, s.Exposed
-	return m
-}
-
-func (m Measurement) sub(before Measurement) Measurement {
-	m.Cycles -= before.Cycles
-	m.Collector -= before.Collector
-	m.Held -= before.Held
-	return m
+	return s
 }
 
 // String returns the measurement on one line.

@@ -3,8 +3,6 @@ package pool
 import (
 	"fmt"
 	"sync/atomic"
-
-	"github.com/eagergc/eagergc/pressure"
 )
 
 // A tracker counts the bytes that one space holds. The zero value is ready and
@@ -80,11 +78,6 @@ func (t *tracker) Live() int64 { return t.live.now.Load() }
 
 // Reserved returns the bytes that are taken from the upstream.
 func (t *tracker) Reserved() int64 { return t.held.now.Load() }
-
-// Sample returns the tracker's reading for space under limit, in bytes.
-func (t *tracker) Sample(space pressure.Space, limit int64) pressure.Sample {
-	return pressure.Sample{Space: space, Live: t.Live(), Reserved: t.Reserved(), Limit: limit}
-}
 
 // Allocated returns the gross bytes handed out, from the start.
 func (t *tracker) Allocated() int64 { return t.allocated.Load() }
@@ -174,13 +167,6 @@ func (s *shard) Give(bytes int64) {
 		s.exchange(s.Slack)
 	}
 }
-
-// Ready returns the bytes by which the tracker's live is too high because of
-// this shard.
-func (s *shard) Ready() int64 { return s.ready }
-
-// Pending returns the gross bytes handed out that the tracker has not counted yet.
-func (s *shard) Pending() int64 { return s.bytes }
 
 // Settle tells the tracker everything and holds no bytes ready.
 func (s *shard) Settle() { s.exchange(0) }

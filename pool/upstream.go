@@ -35,14 +35,14 @@ type Synchronizer interface {
 // the next Synchronize. A Fencer must be a [Synchronizer], too: [New] refuses one
 // that is not, since a Fence may fail.
 type Fencer interface {
-	// Fence marks the end of the work that stream has queued so far.
+	// Fence returns the end of the work that stream has queued so far.
 	Fence(stream uint32) (Fence, error)
 }
 
-// A Fence is a mark in the work of one stream.
+// A Fence is a place in the work of one stream.
 type Fence interface {
-	Done() (bool, error) // whether the stream has passed the mark; does not block
-	Close() error        // gives the mark back
+	Done() (bool, error) // whether the stream has passed it; does not block
+	Close() error        // gives the fence back
 }
 
 func (p *Pool) upstreamAllocate(bytes int64, stream uint32) (uintptr, error) {

@@ -42,7 +42,7 @@ func BenchmarkOptimum(b *testing.B) {
 	})
 	b.Run("kind=overlap", func(b *testing.B) {
 		for b.Loop() {
-			if _, _, err := optimumOverlap(w, cfg); err != nil {
+			if _, _, err := optimumOverlap(w, cfg, 0); err != nil {
 				b.Fatal(err)
 			}
 		}

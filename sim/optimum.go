@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
@@ -28,9 +29,9 @@ func Optimum(name string, w *Workload, cfg Config) (r Result, bound time.Duratio
 		s, err = optimumBlocking(w, cfg.Limit, cfg.Cost)
 		bound = s.Exposed
 	case name == "optimum-overlap":
-		s, bound, err = optimumOverlap(w, cfg)
+		s, bound, err = optimumOverlap(w, cfg, 0)
 	case name == "optimum-objective":
-		s, bound, err = optimumObjective(w, cfg)
+		s, bound, err = optimumOverlap(w, cfg, CPUPrice)
 	default:
 		panic("sim: no optimum " + name)
 	}
@@ -100,7 +101,7 @@ func optimumBlocking(w *Workload, limit int64, cost Cost) (schedule, error) {
 	prev := make([]int32, n+2)
 	queue := make([]int32, 0, n+2) // open nodes, oldest first, prices increasing
 	head := 0
-	far := newReach(w, limit)
+	far := reach{w: w, limit: limit}
 	for node := 1; node <= n+1; node++ {
 		for len(queue) > head && best[node-1].less(best[queue[len(queue)-1]]) {
 			queue = queue[:len(queue)-1]
@@ -123,7 +124,7 @@ func optimumBlocking(w *Workload, limit int64, cost Cost) (schedule, error) {
 	for node := prev[n+1]; node > 0; node = prev[node] {
 		s.steps = append(s.steps, step{int(node) - 1, policy.Block})
 	}
-	reverse(s.steps)
+	slices.Reverse(s.steps)
 	return s, nil
 }
 
@@ -158,10 +159,6 @@ type reach struct {
 	head   int
 }
 
-func newReach(w *Workload, limit int64) *reach {
-	return &reach{w: w, limit: limit}
-}
-
 // advance lets the first passed points pass: the next node comes after them.
 func (r *reach) advance(passed int) {
 	if passed > 0 {
@@ -185,12 +182,6 @@ func (r *reach) kept() int64 {
 		return 0
 	}
 	return r.w.points[r.oldest-1].dropped
-}
-
-func reverse(s []step) {
-	for i, j := 0, len(s)-1; i < j; i, j = i+1, j-1 {
-		s[i], s[j] = s[j], s[i]
-	}
 }
 
 // runSchedule runs w under a schedule, so that an optimum has all the metrics

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
@@ -39,19 +40,12 @@ import (
 // The bound holds if the ladder is no shorter than a cycle. Where cycles differ in
 // cost, it counts each as the cheapest. Where they slow the program, it counts
 // only the part of a cycle that the program can hide.
-func optimumOverlap(w *Workload, cfg Config) (s schedule, bound time.Duration, err error) {
-	return overlapped(w, cfg, 0)
-}
-
-// optimumObjective is optimumOverlap for the least delay + CPUPrice x collector
-// time, and bounds that. A cycle more is worth its cost only where it saves more
-// than that in pauses. The delay is the exposed pause and, where cycles slow the
-// program, what that takes, which the bound leaves out.
-func optimumObjective(w *Workload, cfg Config) (s schedule, bound time.Duration, err error) {
-	return overlapped(w, cfg, CPUPrice)
-}
-
-func overlapped(w *Workload, cfg Config, share float64) (best schedule, bound time.Duration, err error) {
+//
+// With a share above 0 it looks for the least delay + share x collector time instead, and
+// bounds that. A cycle more is worth its cost only where it saves more than that in pauses.
+// The delay is the exposed pause and, where cycles slow the program, what that takes,
+// which the bound leaves out.
+func optimumOverlap(w *Workload, cfg Config, share float64) (best schedule, bound time.Duration, err error) {
 	if cfg.Limit <= 0 {
 		return schedule{}, 0, nil
 	}
@@ -113,7 +107,7 @@ func (w *Workload) reaches(limit int64) ([]int32, error) {
 	}
 	n := len(w.points)
 	far := make([]int32, n+1)
-	r := newReach(w, limit)
+	r := reach{w: w, limit: limit}
 	for passed := 0; passed <= n; passed++ {
 		was := r.oldest
 		r.advance(passed)
@@ -174,7 +168,7 @@ func newChain(w *Workload, far []int32, g, fee int64) *chain {
 // solve returns the cost of the cheapest path to a node from which everything fits.
 func (c *chain) solve() int64 {
 	n := len(c.far) - 1
-	// A candidate is late if its fullAt comes before the cycle of the node ends.
+	// A candidate is late if memory is full before the cycle of the node ends.
 	late := sliding{key: func(k int) int64 { return c.best[k].exposed - c.fullAt[k] }}
 	free := sliding{key: func(k int) int64 { return c.best[k].exposed }}
 	oldest, past := 0, 0 // first candidate; first that is not late
@@ -211,7 +205,7 @@ func (c *chain) steps() []step {
 	for node := c.last; node > 0; node = c.prev[node] {
 		s = append(s, step{int(node) - 1, policy.Overlap})
 	}
-	reverse(s)
+	slices.Reverse(s)
 	return s
 }
 

@@ -66,7 +66,7 @@ func TestOptimumOverlapBound(t *testing.T) {
 			Cost:   Fixed(time.Duration(between[int64](t, 0, 60))),
 			Ladder: Ladder{Factor: 2},
 		}
-		s, bound, err := optimumOverlap(w, cfg)
+		s, bound, err := optimumOverlap(w, cfg, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestScheduleHurriesACycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := Config{Limit: w.PeakReachable, Cost: Fixed(29), Ladder: Ladder{Factor: 2}}
-	s, bound, err := optimumOverlap(w, cfg)
+	s, bound, err := optimumOverlap(w, cfg, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestBoundBelowEveryPolicy(t *testing.T) {
 		}
 		cfg := genConfig(t, w)
 		cfg.Limit = max(cfg.Limit, w.PeakReachable)
-		_, bound, err := optimumOverlap(w, cfg)
+		_, bound, err := optimumOverlap(w, cfg, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package sim
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/eagergc/eagergc/gc/policy"
 )
@@ -19,7 +20,7 @@ type paths struct {
 	way    []way // 2 x node, and 2 x node + 1
 
 	// The ways by which their cycle is at the time of the node: ended, or still
-	// running; with and without the fullAt, which a cycle started now may meet.
+	// running; with and without the time at which memory is full, which a cycle started now may meet.
 	ended, endedFull     *tree // keys cost, cost - fullAt
 	running, runningFull *tree // keys cost + end, cost + end - fullAt
 	ends                 []int32
@@ -85,12 +86,12 @@ func (p *paths) solve() []step {
 	for ; last > 1; last = p.way[last].prev {
 		steps = append(steps, step{int(last)/2 - 1, policy.Overlap})
 	}
-	reverse(steps)
+	slices.Reverse(steps)
 	return steps
 }
 
-// reach finds the two ways to a node at time t: the cheapest counting the fullAt
-// it meets, and the cheapest arrival, which is best if it is hurried at once.
+// reach finds the two ways to a node at time t: the cheapest counting the full
+// memory that it meets, and the cheapest arrival, which is best if it is hurried at once.
 func (p *paths) reach(node int, t int64, oldest, past int) {
 	lo, mid, hi := 2*oldest, 2*max(oldest, past), 2*node
 	cheap := p.ended.least(mid, hi)

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,4 +110,23 @@ func (t *Trace) Label(e Event) string {
 		return t.Labels[e.Aux]
 	}
 	return ""
+}
+
+// Sort puts events in the order of a [Trace]: by time, and at equal times Sync
+// events last, the others in their present order. If the times are in order
+// already, it changes nothing.
+func Sort(events []Event) {
+	byTime := func(a, b Event) int { return cmp.Compare(a.Time, b.Time) }
+	if slices.IsSortedFunc(events, byTime) {
+		return
+	}
+	slices.SortStableFunc(events, func(a, b Event) int {
+		switch c := byTime(a, b); {
+		case c != 0 || (a.Kind == Sync) == (b.Kind == Sync):
+			return c
+		case a.Kind == Sync:
+			return 1
+		}
+		return -1
+	})
 }

@@ -240,12 +240,11 @@ func (r *reader) short(what string, err error) error {
 // end checks that nothing follows the end mark.
 func (r *reader) end() error {
 	var next [1]byte
-	switch _, err := io.ReadFull(r.from, next[:]); err {
-	case nil:
+	_, err := io.ReadFull(r.from, next[:])
+	if err == nil {
 		return errors.New("more bytes after the end of the stream")
-	default:
-		return err
 	}
+	return err
 }
 
 // checkSum compares a message with its check sum, if it has one: those of other

@@ -30,6 +30,17 @@ const AheadLabel = "device ahead"
 // 1/(1-exp(-size/rate)) of its size.
 const SiteRateLabel = "pool: bytes between sampled sites"
 
+// A BatchWriter takes events in batches, as a [Recorder] flushes them. Calls
+// come from one goroutine at a time.
+type BatchWriter interface {
+	// WriteBatch writes events. The Aux of a labelled event is an index into
+	// labels, as in a [Trace]. WriteBatch keeps neither slice. It returns how
+	// many of the first events were written; an error if those are not all, and then the recording is over.
+	WriteBatch(events []Event, labels []string) (written int, err error)
+	// Close ends the recording.
+	Close() error
+}
+
 // A RecorderConfig sizes a [Recorder]. The zero value means the defaults.
 type RecorderConfig struct {
 	Buffer   int           // events held until they are written; 65536, which takes 10 MB in all

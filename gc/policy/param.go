@@ -56,35 +56,45 @@ func headline(p Param) Param {
 
 var errRange = errors.New("out of range")
 
+// within adds a range to a parser.
+func within[T any](parse func(string) (T, error), ok func(T) bool) func(string) (T, error) {
+	return func(text string) (T, error) {
+		v, err := parse(text)
+		if err == nil && !ok(v) {
+			err = errRange
+		}
+		return v, err
+	}
+}
+
+func parseFloat(text string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	return v + 0, err // -0 becomes 0
+}
+
+func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
 // numberKind is a float64 within [min, max].
 func numberKind(min, max float64) kind[float64] {
 	return kind[float64]{
 		values: "a number from " + formatFloat(min) + " to " + formatFloat(max),
-		parse: func(text string) (float64, error) {
-			v, err := strconv.ParseFloat(text, 64)
-			if err == nil && !(v >= min && v <= max) { // NaN fails as well
-				err = errRange
-			}
-			return v + 0, err // -0 becomes 0
-		},
+		parse:  within(parseFloat, func(v float64) bool { return v >= min && v <= max }), // NaN fails as well
 		format: formatFloat,
 	}
 }
-
-func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // percentKind is a share from 0 to 1, written in percent.
 func percentKind() kind[float64] {
 	return kind[float64]{
 		values: "a share such as 2%",
-		parse: func(text string) (float64, error) {
+		parse: within(func(text string) (float64, error) {
 			digits, ok := strings.CutSuffix(text, "%")
-			v, err := strconv.ParseFloat(digits, 64)
-			if err == nil && !(ok && v >= 0 && v <= 100) {
-				err = errRange
+			if !ok {
+				return 0, errRange
 			}
-			return v/100 + 0, err
-		},
+			v, err := parseFloat(digits)
+			return v / 100, err
+		}, func(v float64) bool { return v >= 0 && v <= 1 }),
 		format: func(v float64) string { return formatFloat(v*100) + "%" },
 	}
 }
@@ -97,13 +107,8 @@ func integerKind(min, max int64) kind[int64] {
 	}
 	return kind[int64]{
 		values: values,
-		parse: func(text string) (int64, error) {
-			v, err := strconv.ParseInt(text, 10, 64)
-			if err == nil && (v < min || v > max) {
-				err = errRange
-			}
-			return v, err
-		},
+		parse: within(func(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) },
+			func(v int64) bool { return v >= min && v <= max }),
 		format: func(v int64) string { return strconv.FormatInt(v, 10) },
 	}
 }
@@ -117,13 +122,7 @@ func boolKind() kind[bool] {
 func durationKind() kind[time.Duration] {
 	return kind[time.Duration]{
 		values: "a duration such as 10ms",
-		parse: func(text string) (time.Duration, error) {
-			v, err := time.ParseDuration(text)
-			if err == nil && v <= 0 {
-				err = errRange
-			}
-			return v, err
-		},
+		parse:  within(time.ParseDuration, func(v time.Duration) bool { return v > 0 }),
 		format: time.Duration.String,
 	}
 }
@@ -132,13 +131,7 @@ func durationKind() kind[time.Duration] {
 func waitKind() kind[time.Duration] {
 	k := durationKind()
 	k.values += ", or 0s"
-	k.parse = func(text string) (time.Duration, error) {
-		v, err := time.ParseDuration(text)
-		if err == nil && v < 0 {
-			err = errRange
-		}
-		return v, err
-	}
+	k.parse = within(time.ParseDuration, func(v time.Duration) bool { return v >= 0 })
 	return k
 }
 

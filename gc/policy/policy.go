@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
@@ -52,17 +53,10 @@ type Point struct {
 
 // work is the processor time of a cycle that is started now: its cost where
 // nobody waits for it.
-func (p *Point) work() time.Duration { return known(p.Work, p.Cost) }
+func (p *Point) work() time.Duration { return cmp.Or(max(0, p.Work), p.Cost) }
 
 // work is the processor time that the cycle took.
-func (c *Cycle) work() time.Duration { return known(c.Work, c.Duration) }
-
-func known(work, length time.Duration) time.Duration {
-	if work > 0 {
-		return work
-	}
-	return length
-}
+func (c *Cycle) work() time.Duration { return cmp.Or(max(0, c.Work), c.Duration) }
 
 // An Action is what a policy asks for.
 type Action uint8

@@ -65,7 +65,7 @@ func (c deviceChunks) capturing(stream uint32) (bool, error) {
 	return false, nil
 }
 
-func (c deviceChunks) end(stream uint32) (mark, error) {
+func (c deviceChunks) end(stream uint32) (fence, error) {
 	s := c.dev.stream(stream)
 	if s == nil {
 		return passed{}, nil

@@ -13,11 +13,6 @@ func (s *Stream) Copy(dst, src uintptr, bytes int64) error {
 	return copyAsync(s, dst, src, bytes)
 }
 
-// fill queues the setting of bytes to v.
-func (s *Stream) fill(dst uintptr, v byte, bytes int64) error {
-	return s.fillPattern(dst, []byte{v}, bytes)
-}
-
 // fillPattern queues the writing of pattern, count times. A pattern of 1, 2 or 4
 // bytes costs one pass over the memory, any other one more.
 func (s *Stream) fillPattern(dst uintptr, pattern []byte, count int64) error {

@@ -83,7 +83,7 @@ func Open(n int) (*Device, error) {
 	streams.add(&d.null)
 	_, d.total, err = memInfo(d)
 	d.pageable = canUsePageable(n)
-	if err := errors.Join(err, mapped.grant(n)); err != nil {
+	if err := errors.Join(err, grantMapped(n)); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil

@@ -158,7 +158,7 @@ func TestCopies(t *testing.T) {
 	if string(out) != string(in) || string(pinned.Bytes()) != string(in) {
 		t.Error("bytes changed on the way")
 	}
-	ok(t, s.fill(b, 9, n))
+	ok(t, s.fillPattern(b, []byte{9}, n))
 	ok(t, s.download(out, b))
 	if out[0] != 9 || out[n-1] != 9 {
 		t.Error("not filled")
@@ -196,7 +196,7 @@ func TestWorkFindsWrongWords(t *testing.T) {
 	if wrong.Uint32(0) != 0 {
 		t.Errorf("%d words differ", wrong.Uint32(0))
 	}
-	ok(t, s.fill(p+4096, 0xff, 8))
+	ok(t, s.fillPattern(p+4096, []byte{0xff}, 8))
 	ok(t, w.Verify(s, p, n, 42, wrong.Addr()))
 	ok(t, s.Synchronize())
 	if wrong.Uint32(0) != 2 {

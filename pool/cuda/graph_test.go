@@ -17,7 +17,7 @@ func TestCaptureRepeatsWork(t *testing.T) {
 	const n = 1 << 20
 	p := must[uintptr](t)(memAlloc(d, n))
 	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
-	ok(t, s.fill(p, 0, n))
+	ok(t, s.fillPattern(p, []byte{0}, n))
 	g := must[*Graph](t)(s.Capture(func() error {
 		if !must[bool](t)(s.capturing()) {
 			t.Error("not capturing")

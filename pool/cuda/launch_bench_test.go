@@ -19,7 +19,7 @@ func BenchmarkLaunch(b *testing.B) {
 	for name, queue := range map[string]func() error{
 		"packed": func() error { return w.Spin(s, 0) },
 		"copy":   func() error { return s.Copy(to, from, 4096) },
-		"fill":   func() error { return s.fill(to, 1, 4096) },
+		"fill":   func() error { return s.fillPattern(to, []byte{1}, 4096) },
 		"with":   func() error { return With(a, s, func(addr uintptr) error { return w.Stamp(s, addr, 4096, 1) }) },
 		"arrays": func() error { return Launch(k, s, Dim{}, Dim{X: 32}, a) },
 	} {

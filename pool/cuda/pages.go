@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -41,7 +40,7 @@ type addresses struct {
 type oldRun struct {
 	addr  uintptr
 	bytes int64
-	end   mark
+	end   fence
 }
 
 // A chunkDriver is what pages needs of the driver. Calls that fail change nothing.
@@ -53,17 +52,16 @@ type chunkDriver interface {
 	mapTo(addr uintptr, bytes int64, memory []chunk) error
 	unmap(addr uintptr, bytes int64) error         // addresses of several whole chunks
 	after(stream, before uint32) error             // later work of stream comes after the work of before
-	end(stream uint32) (mark, error)               // of the work of stream so far
+	end(stream uint32) (fence, error)              // of the work of stream so far
 	capturing(stream uint32) (bool, error)         // whether work of stream is recorded
 	total() (int64, error)                         // bytes of the device
 	access(addr uintptr, bytes int64, n int) error // lets device n use mapped memory
 }
 
-// A mark is a place in the work of a stream.
-type mark interface {
-	Done() (bool, error)
+// A fence is a place in the work of a stream that can be waited for.
+type fence interface {
+	pool.Fence
 	wait() error
-	Close() error
 }
 
 func newPages(driver chunkDriver, granule int64) *pages {
@@ -95,7 +93,7 @@ func (p *pages) Range(chunk int64, _ uint32) (uintptr, int64, error) {
 	defer p.mu.Unlock()
 	r := addresses{base: uintptr(roundUp(int64(base), chunk)), bytes: bytes, chunk: chunk, reserved: pool.Span{Addr: base, Bytes: bytes + chunk}}
 	p.ranges = append(p.ranges, r)
-	mapped.add(p)
+	mapped.Store(p, nil)
 	return r.base, r.bytes, nil
 }
 
@@ -118,7 +116,7 @@ func (p *pages) FreeRange(addr uintptr) error {
 	}
 	p.ranges = slices.Delete(p.ranges, k, k+1)
 	if len(p.ranges) == 0 {
-		mapped.remove(p)
+		mapped.Delete(p)
 	}
 	return nil
 }
@@ -200,7 +198,7 @@ func (p *pages) Map(to, from []pool.Span, stream uint32) error {
 
 // follow makes later work of stream come after the work that uses from, and returns
 // the end of that work for each span.
-func (p *pages) follow(from []pool.Span, stream uint32) (ends []mark, err error) {
+func (p *pages) follow(from []pool.Span, stream uint32) (ends []fence, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, closeAll(ends))
@@ -230,7 +228,7 @@ func (p *pages) follow(from []pool.Span, stream uint32) (ends []mark, err error)
 	return ends, nil
 }
 
-func closeAll(ends []mark) (err error) {
+func closeAll(ends []fence) (err error) {
 	for _, e := range ends {
 		err = errors.Join(err, e.Close())
 	}
@@ -365,32 +363,13 @@ func (p *pages) grant(n int) error {
 }
 
 // mapped are all pages of the process that have addresses.
-var mapped = pagesSet{all: map[*pages]struct{}{}}
+var mapped sync.Map // of *pages
 
-type pagesSet struct {
-	mu  sync.Mutex
-	all map[*pages]struct{}
-}
-
-func (s *pagesSet) add(p *pages) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all[p] = struct{}{}
-}
-
-func (s *pagesSet) remove(p *pages) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.all, p)
-}
-
-// grant lets a device that has been opened use what others have mapped before.
-func (s *pagesSet) grant(n int) (err error) {
-	s.mu.Lock()
-	all := slices.Collect(maps.Keys(s.all))
-	s.mu.Unlock()
-	for _, p := range all {
-		err = errors.Join(err, p.grant(n))
-	}
+// grantMapped lets a device that has been opened use what others have mapped before.
+func grantMapped(n int) (err error) {
+	mapped.Range(func(p, _ any) bool {
+		err = errors.Join(err, p.(*pages).grant(n))
+		return true
+	})
 	return err
 }

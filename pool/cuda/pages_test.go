@@ -134,7 +134,7 @@ func (d *strictChunks) after(stream, before uint32) error {
 func (d *strictChunks) capturing(uint32) (bool, error)   { return false, d.fails() }
 func (d *strictChunks) access(uintptr, int64, int) error { return nil }
 
-func (d *strictChunks) end(stream uint32) (mark, error) {
+func (d *strictChunks) end(stream uint32) (fence, error) {
 	if err := d.fails(); err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ func peerCopies(t *testing.T, to, from *pool.Pool, dst, src *Device) {
 	for begin := time.Now(); time.Since(begin) < *peerTime; rounds++ {
 		seed := random.Uint32()
 		ok(t, With(a, s, func(addr uintptr) error { return w.Stamp(s, addr, bytes, seed) }))
-		ok(t, With(b, check, func(addr uintptr) error { return check.fill(addr, 0xa5, bytes) }))
+		ok(t, With(b, check, func(addr uintptr) error { return check.fillPattern(addr, []byte{0xa5}, bytes) }))
 		small := rounds%2 == 0 // half of the rounds are many small pieces
 		for at := 0; at < bytes; {
 			n := 1 << random.IntN(23)

@@ -117,8 +117,8 @@ func (p *profile) add(on, name string, count, bytes int64, d time.Duration) {
 	s.Count, s.Bytes, s.Time = s.Count+count, s.Bytes+bytes, s.Time+d
 }
 
-// mark puts an event behind the work of s.
-func (p *profile) mark(s *Stream) (e *event, err error) {
+// event puts an event behind the work of s.
+func (p *profile) event(s *Stream) (e *event, err error) {
 	p.mu.Lock()
 	if n := len(p.spare); n > 0 {
 		e, p.spare = p.spare[n-1], p.spare[:n-1]
@@ -181,9 +181,9 @@ func (p *profile) spend(s *Stream, name string, bytes int64) func() {
 	if capturing, err := s.capturing(); capturing || err != nil {
 		return nothing
 	}
-	from, err := p.mark(s)
+	from, err := p.event(s)
 	return func() {
-		to, failed := p.mark(s)
+		to, failed := p.event(s)
 		p.mu.Lock()
 		if p.err = errors.Join(p.err, err, failed); p.err == nil {
 			p.queue = append(p.queue, timed{from, to, name, bytes})

@@ -20,9 +20,9 @@ type Stream struct {
 
 	graph atomic.Pointer[Graph] // that is being captured; nil: none
 
-	markOnce sync.Once
-	mark     handle // an event for marks that are waited for at once
-	markErr  error
+	sharedOnce sync.Once
+	shared     handle // an event that is waited for at once
+	sharedErr  error
 }
 
 // NewStream returns a new stream of d. It does not wait for the default stream,
@@ -58,7 +58,7 @@ func (s *Stream) Close() error {
 		err = eventRecord(s, tail)
 	}
 	s.tail = tail
-	events := [2]handle{tail, s.mark}
+	events := [2]handle{tail, s.shared}
 	runtime.AddCleanup(s, func(d *Device) {
 		for _, e := range events {
 			if e != 0 && !d.closed.Load() {
@@ -109,7 +109,7 @@ func (s *Stream) recordEnd(e *event) error {
 	return e.Record(null)
 }
 
-// An event marks a place in the work of a stream.
+// An event is a place in the work of a stream.
 type event struct {
 	dev *Device
 	h   handle
@@ -131,7 +131,7 @@ func (e *event) Close() error {
 }
 
 // Record puts e behind the work given to s so far. An event can be recorded
-// again and then marks the new place.
+// again and is then at the new place.
 func (e *event) Record(s *Stream) error { return eventRecord(s, e.h) }
 
 // Done asks the driver, without waiting, whether the work before e has ended.

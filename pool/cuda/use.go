@@ -94,7 +94,7 @@ func (s *Stream) after(stream uint32) error {
 	case before.closed.Load():
 		return streamWait(s, before.tail)
 	}
-	e, err := before.marker()
+	e, err := before.sharedEvent()
 	if err != nil {
 		return err
 	}
@@ -104,11 +104,11 @@ func (s *Stream) after(stream uint32) error {
 	return streamWait(s, e)
 }
 
-// marker returns an event for marks that are waited for at once. If several
-// goroutines use it at a time, one may move another's mark, but only to later.
-func (s *Stream) marker() (handle, error) {
-	s.markOnce.Do(func() { s.mark, s.markErr = eventCreate(s.dev, false) })
-	return s.mark, s.markErr
+// sharedEvent returns an event that is waited for at once. If several
+// goroutines use it at a time, one may move it for another, but only to later.
+func (s *Stream) sharedEvent() (handle, error) {
+	s.sharedOnce.Do(func() { s.shared, s.sharedErr = eventCreate(s.dev, false) })
+	return s.shared, s.sharedErr
 }
 
 // reachable checks that work on s may use the memory, and enables peer access.
