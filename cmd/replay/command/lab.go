@@ -28,8 +28,9 @@ func newLab() *cobra.Command {
 		Use:   "lab [-o lab.html]",
 		Short: "Open a page that runs the simulator: drop a recording in it, move the limit",
 		Long: `lab opens a page in the browser that runs the simulator itself, as WebAssembly.
-Drop a recording on it, or choose one that is built in; move the limit, the cost of
-a cycle and the price of memory; write a policy of your own. Nothing is uploaded.
+Drop a recording on it, or a memory snapshot with the profile of its run, or choose
+one that is built in; move the limit, the cost of a cycle and the price of memory;
+write a policy of your own. Nothing is uploaded.
 
 The page is served to this machine alone, until Ctrl-C. With -o it is written as
 one file instead, which needs nothing else: it works from a folder, without a
