@@ -38,43 +38,27 @@ type LifetimeClass struct {
 // in other spaces do not count. An object dies when it is dropped or freed,
 // whichever comes first.
 func DemographicsOf(t *trace.Trace, spaces ...pressure.Space) Demographics {
-	born := make(map[uint64]trace.Event)
+	a := addUp(t, spaces)
 	var sizes [65]SizeClass
 	var lifetimes [65][]int64
 	decades := make(map[time.Duration]*LifetimeClass)
-	count := func(below time.Duration, bytes int64) {
-		c := decades[below]
-		if c == nil {
-			c = &LifetimeClass{Below: below}
-			decades[below] = c
+	count := func(bytes int64, below time.Duration) (k int) {
+		k = sizeClass(bytes)
+		sizes[k].Objects++
+		sizes[k].Bytes += bytes
+		if decades[below] == nil {
+			decades[below] = &LifetimeClass{Below: below}
 		}
-		c.Objects++
-		c.Bytes += bytes
+		decades[below].Objects++
+		decades[below].Bytes += bytes
+		return k
 	}
-	for _, e := range t.Events {
-		if len(spaces) > 0 && !slices.Contains(spaces, e.Space) {
-			continue
-		}
-		switch e.Kind {
-		case trace.Alloc:
-			k := sizeClass(e.Bytes)
-			sizes[k].Objects++
-			sizes[k].Bytes += e.Bytes
-			born[e.ID] = e
-		case trace.Drop, trace.Free:
-			from, ok := born[e.ID]
-			if !ok {
-				continue
-			}
-			delete(born, e.ID)
-			k := sizeClass(from.Bytes)
-			lifetimes[k] = append(lifetimes[k], e.Time-from.Time)
-			count(decadeAbove(time.Duration(e.Time-from.Time)), from.Bytes)
-		}
+	for i, lived := range a.lifetimes {
+		k := count(a.died[i], decadeAbove(time.Duration(lived)))
+		lifetimes[k] = append(lifetimes[k], lived)
 	}
-	for _, e := range born {
-		sizes[sizeClass(e.Bytes)].Survivors++
-		count(0, e.Bytes)
+	for _, e := range a.born {
+		sizes[count(e.Bytes, 0)].Survivors++
 	}
 	var d Demographics
 	for k, c := range sizes {
