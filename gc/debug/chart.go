@@ -66,7 +66,7 @@ func eventOf(w gc.Work, ago float64) event {
 			}
 		}
 	}
-	e.Text = fmt.Sprintf("%.1f s ago: %s; freed %v, callers held for %s", ago, strings.Join(parts, ", "), pressure.Bytes(w.Freed), pressure.Duration(w.Held))
+	e.Text = fmt.Sprintf("%.1f s ago: %s; freed %v, callers held for %s", ago, strings.Join(parts, ", "), pressure.Bytes(w.Freed), shortly(w.Held))
 	return e
 }
 

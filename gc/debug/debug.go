@@ -150,7 +150,7 @@ var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"bytes": func(n int64) string { return pressure.Bytes(n).String() },
-	"ms":    pressure.Duration,
+	"ms":    shortly,
 	"share": func(f float64) float64 { return 100 * f },
 	"count": count,
 	"json":  func(v any) (string, error) { text, err := json.Marshal(v); return string(text), err },

@@ -529,7 +529,7 @@ func TestHealth(t *testing.T) {
 	}
 	good := newOne(gc.Config{Limit: 1000, Policy: policy.MustParse("never").New(), Caps: gc.Caps{Cycles: 1}}) // a cycle would take much of a life so short
 	good.Account(300)
-	if h := health(good); h.Level != "good" || !strings.Contains(h.Text, "300 B live of 1000 B (30.0%)") {
+	if h := health(good); h.Level != "good" || !strings.Contains(h.Text, "300 B live of 1000 B (30 %)") {
 		t.Errorf("%+v", h)
 	}
 	full := newOne(gc.Config{Limit: 1000, Policy: policy.MustParse("never").New(), Caps: gc.Caps{Cycles: 1}})

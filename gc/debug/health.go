@@ -38,7 +38,7 @@ func judge(s *status, now *gc.Snapshot) health {
 	if now.Now < time.Minute {
 		last = "since the start"
 	}
-	often := fmt.Sprintf("%s %s freed %v and took %s of the processor time", last, count(total(done), "cycle"), pressure.Bytes(done.Freed), pressure.Percent(processor))
+	often := fmt.Sprintf("%s %s freed %v and took %s of the processor time", last, count(total(done), "cycle"), pressure.Bytes(done.Freed), percent(processor))
 	switch caps := now.Caps; {
 	case s.Error != "":
 		return health{"bad", "Something has panicked and was contained; the error is below. The policy in use is " + s.Policy + ".",
@@ -50,10 +50,10 @@ func judge(s *status, now *gc.Snapshot) health {
 		return health{"watch", fmt.Sprintf("%d of %s %s were forced by allocations that did not fit: the policy collects too late, or the limit is too low.",
 			done.Cycles[policy.TriggerRefusal], count(total(done), "cycle"), last), "Raise the limit, or choose a policy that collects sooner, such as pacer.", guide + "switching-the-policy"}
 	case share(done.Held) > heldMost:
-		return health{"watch", fmt.Sprintf("Callers were held by cycles for %s of the time %s, %s at most.", pressure.Percent(share(done.Held)), last, pressure.Duration(done.Longest)),
+		return health{"watch", fmt.Sprintf("Callers were held by cycles for %s of the time %s, %s at most.", percent(share(done.Held)), last, shortly(done.Longest)),
 			"Lower Caps.Held or Caps.Assist, or raise the limit.", guide + "the-least"}
 	case caps.Cycles < 1 && processor > nearCap*caps.Cycles:
-		return health{"watch", strings.ToUpper(often[:1]) + often[1:] + ", which is all that they may (" + pressure.Percent(caps.Cycles) + ").",
+		return health{"watch", strings.ToUpper(often[:1]) + often[1:] + ", which is all that they may (" + percent(caps.Cycles) + ").",
 			"For fewer cycles: a higher limit, a lower price of memory, fewer pointers in the Go heap, or a lower Caps.Cycles.", guide + "the-least"}
 	case top != nil && top.Limit > 0 && float64(top.Live) > pressureMost*float64(top.Limit):
 		return health{"watch", fmt.Sprintf("The %s memory is full: %s.", top.Name, fill(top)), "Diagnose says whether it is garbage; if it is not, hold less or raise the limit.", guide + "is-it-the-gc"}
@@ -62,7 +62,7 @@ func judge(s *status, now *gc.Snapshot) health {
 		if top != nil {
 			text += fill(top) + "; "
 		}
-		return health{Level: "good", Text: text + often + ", and held callers for " + pressure.Percent(share(done.Held)) + " of the time."}
+		return health{Level: "good", Text: text + often + ", and held callers for " + percent(share(done.Held)) + " of the time."}
 	}
 }
 
@@ -83,7 +83,7 @@ func fill(s *space) string {
 	if s.Limit == 0 {
 		return fmt.Sprintf("%v live, no limit", pressure.Bytes(s.Live))
 	}
-	return fmt.Sprintf("%v live of %v (%s)", pressure.Bytes(s.Live), pressure.Bytes(s.Limit), pressure.Percent(float64(s.Live)/float64(s.Limit)))
+	return fmt.Sprintf("%v live of %v (%s)", pressure.Bytes(s.Live), pressure.Bytes(s.Limit), percent(float64(s.Live)/float64(s.Limit)))
 }
 
 func total(w gc.Work) (n uint32) {
@@ -91,4 +91,19 @@ func total(w gc.Work) (n uint32) {
 		n += x
 	}
 	return n
+}
+
+func percent(f float64) string { return fmt.Sprintf("%.2g %%", 100*f) }
+
+// shortly is a duration in three digits or so.
+func shortly(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		d = d.Round(time.Microsecond)
+	case d < time.Second:
+		d = d.Round(10 * time.Microsecond)
+	default:
+		d = d.Round(10 * time.Millisecond)
+	}
+	return d.String()
 }
