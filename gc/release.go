@@ -128,7 +128,7 @@ func (c *Collector) passed(b *batch, now pending) bool {
 // awaitFinalizers begins the batches that are early, when their time has come. It returns when there is none.
 func (r *releases) awaitFinalizers() {
 	begin, told := time.Now(), false
-	for nap := 50 * time.Microsecond; ; nap = min(2*nap, 10*time.Millisecond) {
+	for nap := 50 * time.Microsecond; ; nap = min(2*nap, time.Millisecond) {
 		time.Sleep(nap)
 		now := readPending()
 		r.mu.Lock()
