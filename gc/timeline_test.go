@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // A cycle's tooth is in the timeline as it was: its top right before what is dead is
@@ -125,4 +126,20 @@ func BenchmarkTimeline(b *testing.B) {
 			c.Snapshot()
 		}
 	})
+}
+
+// TestALookThatComesLateIsKept: the clock was read before steps became twice as long, and the source after that.
+func TestALookThatComesLateIsKept(t *testing.T) {
+	c, _, g := staged(t, policy.Spec{}.New())
+	full := time.Duration(timelineLen) << firstShift
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.see(g.gate, full-10, pressure.Sample{Live: 5})
+	last := c.stepAt(full)
+	c.see(g.gate, full-5, pressure.Sample{Live: 900})
+	most := int64(0)
+	g.gate.past.all(last, func(_ int64, l *Level) { most = max(most, l.Most) })
+	if most != 900 {
+		t.Errorf("the most that was seen is %d, want 900", most)
+	}
 }
