@@ -29,7 +29,7 @@ type Stats struct {
 	Slowdown  float64          // of the program that is expected beside it: 0 = none, 1 = half speed
 	Failures  uint64           // failures contained: see Collector.Err
 	Capped    uint64           // cycles that the policy wanted and Caps did not allow
-	Overtaken uint64           // cycles that a gauge has asked for while finalizers or cleanups were due
+	Overtaken uint64           // cycles for a gauge that began while finalizers or cleanups were due
 	Pending   int              // dead objects whose release has not ended yet
 	OverLimit bool             // the last cycle for the memory of Own left more than its limit; the log has why
 	Over      uint64           // how often that has begun
