@@ -2,6 +2,7 @@ package pressure
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -159,13 +160,7 @@ func Listen(join func(name string, live func() (bytes, objects int64)) (moved fu
 	return func() {
 		counters.mu.Lock()
 		defer counters.mu.Unlock()
-		var left []*listener
-		for _, other := range counters.listeners {
-			if other != l {
-				left = append(left, other)
-			}
-		}
-		counters.listeners = left
+		counters.listeners = slices.DeleteFunc(counters.listeners, func(other *listener) bool { return other == l })
 		for _, c := range counters.all {
 			c.unhear(l)
 		}
@@ -191,13 +186,8 @@ func (c *Counter) unhear(l *listener) {
 	if before == nil {
 		return
 	}
-	var left []hearing
-	for _, h := range *before {
-		if h.by != l {
-			left = append(left, h)
-		}
-	}
-	if left == nil {
+	left := slices.DeleteFunc(slices.Clone(*before), func(h hearing) bool { return h.by == l })
+	if len(left) == 0 {
 		c.heard.Store(nil)
 	} else {
 		c.heard.Store(&left)

@@ -104,12 +104,8 @@ const (
 
 // NewRecorder returns a recorder that is on, and that owns w from now on.
 func NewRecorder(w BatchWriter, c RecorderConfig) *Recorder {
-	if c.Buffer <= 0 {
-		c.Buffer = defaultBuffer
-	}
-	if c.Interval <= 0 {
-		c.Interval = defaultInterval
-	}
+	c.Buffer = cmp.Or(max(0, c.Buffer), defaultBuffer)
+	c.Interval = cmp.Or(max(0, c.Interval), defaultInterval)
 	logShards := bits.Len(uint(min(runtime.GOMAXPROCS(0), maxShards) - 1))
 	n := 1 << logShards
 	size := max(c.Buffer/n, minShard)
