@@ -10,7 +10,7 @@ import (
 	"weak"
 
 	"github.com/eagergc/eagergc/gc/policy"
-	policy0 "github.com/eagergc/eagergc/gc/policy"
+	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -87,7 +87,7 @@ func BenchmarkTrack(b *testing.B) {
 // BenchmarkPoint is a point that does not collect.
 func BenchmarkPoint(b *testing.B) {
 	for _, policy := range []string{"never", "cudajl"} {
-		c := newCollector(b, Config{Policy: policy0.MustParse(policy).New()})
+		c := newCollector(b, Config{Policy: gcpolicy.MustParse(policy).New()})
 		g := c.NewGate(&level{pressure.Sample{Live: 1 << 20, Limit: 1 << 30}})
 		b.Run("at=allocation/policy="+policy, func(b *testing.B) {
 			for b.Loop() {

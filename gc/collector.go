@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
-	policy0 "github.com/eagergc/eagergc/gc/policy"
+	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -113,7 +113,7 @@ func New(cfg Config) (*Collector, error) {
 	}
 	unchosen := policy == nil
 	if unchosen {
-		policy = policy0.MustParse(HostPolicy).New()
+		policy = gcpolicy.MustParse(HostPolicy).New()
 	}
 	c := newOn(newGoRuntime(), cfg, policy)
 	c.unchosen = unchosen

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
-	policy0 "github.com/eagergc/eagergc/gc/policy"
+	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -261,7 +261,7 @@ func TestReachableAboveTheLimit(t *testing.T) {
 	for _, policy := range []string{"pacer", "sqrt", "threshold:0.8", "cudajl", "v8step:soft=1%", "growth:1,min=1%", "dotnet:budget=0.4%", "never"} {
 		t.Run(policy, func(t *testing.T) {
 			h := &events{level: slog.LevelWarn}
-			c := embed(t, Config{Policy: policy0.MustParse(policy).New(), Limit: 100 << 20, Log: slog.New(h)})
+			c := embed(t, Config{Policy: gcpolicy.MustParse(policy).New(), Limit: 100 << 20, Log: slog.New(h)})
 			kept := make([]thing, 101)
 			for i := range kept {
 				ownFunc(c, &kept[i], 1<<20, func() {})
@@ -274,7 +274,7 @@ func TestReachableAboveTheLimit(t *testing.T) {
 			if n := total(c.Stats().Cycles) - total(before.Cycles); n > calls/20 {
 				t.Errorf("%d cycles in %d calls", n, calls)
 			}
-			c.Collect(policy0.TriggerExplicit)
+			c.Collect(gcpolicy.TriggerExplicit)
 			if s := c.Stats(); !s.OverLimit || s.Over == 0 {
 				t.Errorf("it is not known that the limit cannot be kept: %+v", s)
 			}

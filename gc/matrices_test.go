@@ -14,7 +14,7 @@ import (
 	"time"
 	"unsafe"
 
-	policy0 "github.com/eagergc/eagergc/gc/policy"
+	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 )
 
 // BenchmarkMatrices is a program that hurts: two workers make matrices of 1 MiB in
@@ -49,7 +49,7 @@ func BenchmarkMatrices(b *testing.B) {
 	})
 	for _, policy := range []string{"never", "pacer", "sqrt", "threshold:0.8", "cudajl", "v8step"} {
 		way("own/policy="+policy, func(b *testing.B) func(*matrix) {
-			c := embed(b, Config{Policy: policy0.MustParse(policy).New(), Limit: 256 << 20})
+			c := embed(b, Config{Policy: gcpolicy.MustParse(policy).New(), Limit: 256 << 20})
 			return func(m *matrix) { Own(c, m, matrixBytes, unmap, m.memory) }
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
-	policy0 "github.com/eagergc/eagergc/gc/policy"
+	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 )
 
 // BenchmarkReachable is a service that can reach 90 to 120 % of its limit: what
@@ -63,7 +63,7 @@ const (
 )
 
 func newService(b *testing.B, policy string, percent int) *service {
-	s := &service{c: embed(b, Config{Policy: policy0.MustParse(policy).New(), Limit: serviceLimit})}
+	s := &service{c: embed(b, Config{Policy: gcpolicy.MustParse(policy).New(), Limit: serviceLimit})}
 	for range serviceLimit / serviceOwns * percent / 100 {
 		o := new(thing)
 		s.kept = append(s.kept, o)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
-	policy0 "github.com/eagergc/eagergc/gc/policy"
+	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -31,7 +31,7 @@ func (f *foreign) alloc(n int64) *handle {
 // watched returns a collector with a gauge of f.
 func watched(t *testing.T, f *foreign, policy string) (*Collector, *Gauge) {
 	t.Helper()
-	c, err := New(Config{Policy: policy0.MustParse(policy).New()})
+	c, err := New(Config{Policy: gcpolicy.MustParse(policy).New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func TestWatchBesideClose(t *testing.T) {
 func TestAGaugeBelowZero(t *testing.T) {
 	for _, policy := range []string{HostPolicy, DefaultPolicy, "sqrt", "growth:1"} {
 		var bytes atomic.Int64
-		c := embed(t, Config{Policy: policy0.MustParse(policy).New()})
+		c := embed(t, Config{Policy: gcpolicy.MustParse(policy).New()})
 		g := Watch(c, bytes.Load)
 		for _, level := range []int64{1 << 30, -1 << 30, math.MinInt64, 1 << 30, math.MaxInt64, 1 << 30} {
 			bytes.Store(level)
@@ -342,7 +342,7 @@ func TestAGaugeBelowZero(t *testing.T) {
 				t.Errorf("%s: reads %d", policy, got)
 			}
 		}
-		c.Collect(policy0.TriggerExplicit)
+		c.Collect(gcpolicy.TriggerExplicit)
 		g.Look()
 		g.Close()
 		if err := c.Err(); err != nil || c.Policy() == "never" {

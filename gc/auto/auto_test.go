@@ -20,7 +20,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
-	policy0 "github.com/eagergc/eagergc/gc/policy"
+	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -396,7 +396,7 @@ func TestThePriceFollowsStalls(t *testing.T) {
 			t.Errorf("step %d, stalls of %v: urgency %d with %s, want %d", i, step.stalls, w.urgency, w.collector.Policy(), step.want)
 		}
 	}
-	w.collector.SetPolicy(policy0.Spec{}.New())
+	w.collector.SetPolicy(gcpolicy.Spec{}.New())
 	if w.price(0.3, 0); w.collector.Policy() != "never" {
 		t.Errorf("the program's policy gave way to %s", w.collector.Policy())
 	}

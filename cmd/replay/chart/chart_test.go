@@ -18,7 +18,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/recorder"
 
-	policy0 "github.com/eagergc/eagergc/gc/policy"
+	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -28,11 +28,11 @@ func run(policy string, pauses ...time.Duration) Run {
 	at := time.Millisecond
 	for i, p := range pauses {
 		r.Log.Pauses = append(r.Log.Pauses, sim.Pause{At: at, Trace: at, Length: p})
-		trigger := policy0.TriggerPolicy
+		trigger := gcpolicy.TriggerPolicy
 		if i%2 == 1 {
-			trigger = policy0.TriggerRefusal
+			trigger = gcpolicy.TriggerRefusal
 		}
-		r.Log.Cycles = append(r.Log.Cycles, sim.Collected{Cycle: policy0.Cycle{Start: at, Duration: p, Trigger: trigger}})
+		r.Log.Cycles = append(r.Log.Cycles, sim.Collected{Cycle: gcpolicy.Cycle{Start: at, Duration: p, Trigger: trigger}})
 		r.Levels = append(r.Levels, sim.Level{At: at, Live: 2 << 20, Garbage: 1 << 20})
 		r.Result.ExposedPause += p
 		r.Result.Collections++

@@ -8,7 +8,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
-	policy0 "github.com/eagergc/eagergc/gc/policy"
+	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -161,7 +161,7 @@ func count(n *node) int {
 func TestSampleLearnsTheSameUnderEveryPolicy(t *testing.T) {
 	want := float32(0)
 	for i, policy := range []string{"never", "always", "cudajl"} {
-		c, err := gc.New(gc.Config{Policy: policy0.MustParse(policy).New(), Caps: gc.Caps{Cycles: 1, Held: 1, Assist: -1}}) // on a slow machine, too, as many cycles as it likes
+		c, err := gc.New(gc.Config{Policy: gcpolicy.MustParse(policy).New(), Caps: gc.Caps{Cycles: 1, Held: 1, Assist: -1}}) // on a slow machine, too, as many cycles as it likes
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func TestSampleLearnsTheSameUnderEveryPolicy(t *testing.T) {
 		} else if last != want {
 			t.Errorf("%s: loss %v, want %v", policy, last, want)
 		}
-		if stats := c.Stats(); policy == "always" && (stats.Cycles[policy0.TriggerPolicy] < 60 || stats.Freed == 0) {
+		if stats := c.Stats(); policy == "always" && (stats.Cycles[gcpolicy.TriggerPolicy] < 60 || stats.Freed == 0) {
 			t.Errorf("%s: %+v", policy, stats)
 		}
 		p.Close()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
-	policy0 "github.com/eagergc/eagergc/gc/policy"
+	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -61,7 +61,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 
 	policy := cfg.Policy
 	if policy == nil {
-		policy = policy0.Spec{}.New()
+		policy = gcpolicy.Spec{}.New()
 	}
 	if cfg.Log == nil {
 		cfg.Log = new(sim.Log)
@@ -277,9 +277,9 @@ func (r *runner) report(policy string) Report {
 	out.Trace, out.Policy = r.load.Name, policy
 	out.LimitBytes = r.cfg.Limit
 	out.LimitFactor = float64(r.cfg.Limit) / float64(max(1, r.load.PeakReachable))
-	out.Collections = int(stats.Cycles[policy0.TriggerPolicy])
-	out.RefusalCollections = int(stats.Cycles[policy0.TriggerRefusal])
-	out.Natural = int(stats.Cycles[policy0.TriggerNatural])
+	out.Collections = int(stats.Cycles[gcpolicy.TriggerPolicy])
+	out.RefusalCollections = int(stats.Cycles[gcpolicy.TriggerRefusal])
+	out.Natural = int(stats.Cycles[gcpolicy.TriggerNatural])
 	out.GCBusy = stats.Busy
 	if n := out.Collections + out.RefusalCollections; n > 0 {
 		out.Cycle = stats.Busy / time.Duration(n)
