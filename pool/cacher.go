@@ -23,9 +23,6 @@ type Usage struct {
 	Used, UsedPeak         int64 // of that handed out, and the most ever
 }
 
-// Cached returns the bytes that are taken from the device and not handed out.
-func (u Usage) Cached() int64 { return u.Reserved - u.Used }
-
 // reserve counts bytes as taken from the upstream, if the hard limit allows. A
 // Cacher takes them out of its cache first.
 func (p *Pool) reserve(bytes int64) bool {

@@ -26,7 +26,7 @@ const unit = 2 * mib
 func (*driverPool) Shares() pressure.Space { return pressure.Device(201) }
 
 func (d *driverPool) take(bytes int64) error {
-	if lack := bytes - d.usage.Cached(); lack > 0 {
+	if lack := bytes - (d.usage.Reserved - d.usage.Used); lack > 0 {
 		lack = (lack + unit - 1) / unit * unit
 		d.small.mu.Lock()
 		defer d.small.mu.Unlock()
@@ -71,7 +71,7 @@ func (d *driverPool) Trim(keep int64) error {
 	defer d.mu.Unlock()
 	d.small.mu.Lock()
 	defer d.small.mu.Unlock()
-	n := max(0, min(d.usage.Reserved-keep, d.usage.Cached()/unit*unit))
+	n := max(0, min(d.usage.Reserved-keep, (d.usage.Reserved-d.usage.Used)/unit*unit))
 	d.usage.Reserved -= n
 	d.used -= n
 	return d.lost
@@ -183,7 +183,7 @@ func TestTheDriversCacheIsTrimmedAndReported(t *testing.T) {
 	}
 	fill()
 	s := driver.Stats()
-	if s.Upstream.Cached() != 20*mib || s.Upstream.UsedPeak != 20*mib || s.Reserved != 0 {
+	if s.Upstream.Reserved-s.Upstream.Used != 20*mib || s.Upstream.UsedPeak != 20*mib || s.Reserved != 0 {
 		t.Errorf("the upstream has %+v", s.Upstream)
 	}
 	var out bytes.Buffer

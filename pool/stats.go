@@ -164,7 +164,7 @@ func (p *Pool) report() string {
 		pressure.Bytes(s.Cached), s.FreeBlocks, s.Segments, pressure.Bytes(s.Largest), 100*s.Fragmentation())
 	if p.cacher != nil {
 		fmt.Fprintf(&b, "Cached by the upstream: %v (%v reserved, at most %v so far)\n",
-			pressure.Bytes(s.Upstream.Cached()), pressure.Bytes(s.Upstream.Reserved), pressure.Bytes(s.Upstream.ReservedPeak))
+			pressure.Bytes(s.Upstream.Reserved-s.Upstream.Used), pressure.Bytes(s.Upstream.Reserved), pressure.Bytes(s.Upstream.ReservedPeak))
 	}
 	if others := p.group.tracker.Reserved() - s.Reserved - p.upstreamCached.Load(); others > 0 {
 		fmt.Fprintf(&b, "Other pools of the same memory: %v reserved\n", pressure.Bytes(others))
