@@ -10,7 +10,6 @@ import (
 	"weak"
 
 	"github.com/eagergc/eagergc/gc/policy"
-	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -86,16 +85,16 @@ func BenchmarkTrack(b *testing.B) {
 
 // BenchmarkPoint is a point that does not collect.
 func BenchmarkPoint(b *testing.B) {
-	for _, policy := range []string{"never", "cudajl"} {
-		c := newCollector(b, Config{Policy: gcpolicy.MustParse(policy).New()})
+	for _, name := range []string{"never", "cudajl"} {
+		c := newCollector(b, Config{Policy: policy.MustParse(name).New()})
 		g := c.NewGate(&level{pressure.Sample{Live: 1 << 20, Limit: 1 << 30}})
-		b.Run("at=allocation/policy="+policy, func(b *testing.B) {
+		b.Run("at=allocation/policy="+name, func(b *testing.B) {
 			for b.Loop() {
 				g.Allocating(1<<20, 4096)
 			}
 		})
 		place, wait := &WaitPlace{Name: "step"}, func() error { return nil }
-		b.Run("at=sync/policy="+policy, func(b *testing.B) {
+		b.Run("at=sync/policy="+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				c.Sync(place, wait)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
-	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -104,18 +103,18 @@ const PolicyVariable = "EAGERGC_POLICY"
 // done. A collector that is forgotten costs nothing once all that it tracks is
 // given back.
 func New(cfg Config) (*Collector, error) {
-	policy := choosePolicy(cfg.Policy)
+	rule := choosePolicy(cfg.Policy)
 	if cfg.Limit < 0 || cfg.Limit > MaxBytes {
 		return nil, fmt.Errorf("gc: a limit of %d bytes: want 0 to %d", cfg.Limit, int64(MaxBytes))
 	}
 	if err := cfg.Caps.check(); err != nil {
 		return nil, err
 	}
-	unchosen := policy == nil
+	unchosen := rule == nil
 	if unchosen {
-		policy = gcpolicy.MustParse(HostPolicy).New()
+		rule = policy.MustParse(HostPolicy).New()
 	}
-	c := newOn(newGoRuntime(), cfg, policy)
+	c := newOn(newGoRuntime(), cfg, rule)
 	c.unchosen = unchosen
 	c.checkLimit(cfg.Limit)
 	return c, nil

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
-	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -258,10 +257,10 @@ func TestAQuietProgramGetsOneCycle(t *testing.T) {
 // TestReachableAboveTheLimit: no policy runs a cycle for each call, and the
 // collector says what is the matter.
 func TestReachableAboveTheLimit(t *testing.T) {
-	for _, policy := range []string{"pacer", "sqrt", "threshold:0.8", "cudajl", "v8step:soft=1%", "growth:1,min=1%", "dotnet:budget=0.4%", "never"} {
-		t.Run(policy, func(t *testing.T) {
+	for _, rule := range []string{"pacer", "sqrt", "threshold:0.8", "cudajl", "v8step:soft=1%", "growth:1,min=1%", "dotnet:budget=0.4%", "never"} {
+		t.Run(rule, func(t *testing.T) {
 			h := &events{level: slog.LevelWarn}
-			c := embed(t, Config{Policy: gcpolicy.MustParse(policy).New(), Limit: 100 << 20, Log: slog.New(h)})
+			c := embed(t, Config{Policy: policy.MustParse(rule).New(), Limit: 100 << 20, Log: slog.New(h)})
 			kept := make([]thing, 101)
 			for i := range kept {
 				ownFunc(c, &kept[i], 1<<20, func() {})
@@ -274,7 +273,7 @@ func TestReachableAboveTheLimit(t *testing.T) {
 			if n := total(c.Stats().Cycles) - total(before.Cycles); n > calls/20 {
 				t.Errorf("%d cycles in %d calls", n, calls)
 			}
-			c.Collect(gcpolicy.TriggerExplicit)
+			c.Collect(policy.TriggerExplicit)
 			if s := c.Stats(); !s.OverLimit || s.Over == 0 {
 				t.Errorf("it is not known that the limit cannot be kept: %+v", s)
 			}

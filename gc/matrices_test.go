@@ -14,7 +14,7 @@ import (
 	"time"
 	"unsafe"
 
-	gcpolicy "github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // BenchmarkMatrices is a program that hurts: two workers make matrices of 1 MiB in
@@ -47,9 +47,9 @@ func BenchmarkMatrices(b *testing.B) {
 		}()
 		return func(m *matrix) { runtime.AddCleanup(m, unmap, m.memory) }
 	})
-	for _, policy := range []string{"never", "pacer", "sqrt", "threshold:0.8", "cudajl", "v8step"} {
-		way("own/policy="+policy, func(b *testing.B) func(*matrix) {
-			c := embed(b, Config{Policy: gcpolicy.MustParse(policy).New(), Limit: 256 << 20})
+	for _, rule := range []string{"never", "pacer", "sqrt", "threshold:0.8", "cudajl", "v8step"} {
+		way("own/policy="+rule, func(b *testing.B) func(*matrix) {
+			c := embed(b, Config{Policy: policy.MustParse(rule).New(), Limit: 256 << 20})
 			return func(m *matrix) { Own(c, m, matrixBytes, unmap, m.memory) }
 		})
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
-	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 )
 
 // BenchmarkReachable is a service that can reach 90 to 120 % of its limit: what
@@ -62,8 +61,8 @@ const (
 	serviceOwns  = 256 << 10
 )
 
-func newService(b *testing.B, policy string, percent int) *service {
-	s := &service{c: embed(b, Config{Policy: gcpolicy.MustParse(policy).New(), Limit: serviceLimit})}
+func newService(b *testing.B, rule string, percent int) *service {
+	s := &service{c: embed(b, Config{Policy: policy.MustParse(rule).New(), Limit: serviceLimit})}
 	for range serviceLimit / serviceOwns * percent / 100 {
 		o := new(thing)
 		s.kept = append(s.kept, o)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
-	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -29,9 +28,9 @@ func (f *foreign) alloc(n int64) *handle {
 }
 
 // watched returns a collector with a gauge of f.
-func watched(t *testing.T, f *foreign, policy string) (*Collector, *Gauge) {
+func watched(t *testing.T, f *foreign, rule string) (*Collector, *Gauge) {
 	t.Helper()
-	c, err := New(Config{Policy: gcpolicy.MustParse(policy).New()})
+	c, err := New(Config{Policy: policy.MustParse(rule).New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,21 +331,21 @@ func TestWatchBesideClose(t *testing.T) {
 
 // TestAGaugeBelowZero reads as 0, and the policy goes on.
 func TestAGaugeBelowZero(t *testing.T) {
-	for _, policy := range []string{HostPolicy, DefaultPolicy, "sqrt", "growth:1"} {
+	for _, rule := range []string{HostPolicy, DefaultPolicy, "sqrt", "growth:1"} {
 		var bytes atomic.Int64
-		c := embed(t, Config{Policy: gcpolicy.MustParse(policy).New()})
+		c := embed(t, Config{Policy: policy.MustParse(rule).New()})
 		g := Watch(c, bytes.Load)
 		for _, level := range []int64{1 << 30, -1 << 30, math.MinInt64, 1 << 30, math.MaxInt64, 1 << 30} {
 			bytes.Store(level)
 			if got := g.Look(); got < 0 || got > MaxBytes {
-				t.Errorf("%s: reads %d", policy, got)
+				t.Errorf("%s: reads %d", rule, got)
 			}
 		}
-		c.Collect(gcpolicy.TriggerExplicit)
+		c.Collect(policy.TriggerExplicit)
 		g.Look()
 		g.Close()
 		if err := c.Err(); err != nil || c.Policy() == "never" {
-			t.Errorf("%s: %v", policy, err)
+			t.Errorf("%s: %v", rule, err)
 		}
 	}
 }

@@ -20,7 +20,6 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
-	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -386,17 +385,17 @@ func TestStress(t *testing.T) {
 // policy that somebody else has chosen stays.
 func TestThePriceFollowsStalls(t *testing.T) {
 	w := begun(t, newStage())
-	policy := func(i int) string { return policy.MustParse(urgencies[i].policy).New().String() }
+	ruleAt := func(i int) string { return policy.MustParse(urgencies[i].policy).New().String() }
 	for i, step := range []struct {
 		stalls float64
 		want   int
 	}{{0.0199, 0}, {0.02, 1}, {0.006, 1}, {0.005, 1}, {0.0049, 0}, {0.2, 2}, {0.05, 2}, {0.049, 1}, {0.3, 2}, {0, 0}} {
 		w.price(step.stalls, 0)
-		if w.urgency != step.want || w.collector.Policy() != policy(step.want) {
+		if w.urgency != step.want || w.collector.Policy() != ruleAt(step.want) {
 			t.Errorf("step %d, stalls of %v: urgency %d with %s, want %d", i, step.stalls, w.urgency, w.collector.Policy(), step.want)
 		}
 	}
-	w.collector.SetPolicy(gcpolicy.Spec{}.New())
+	w.collector.SetPolicy(policy.Spec{}.New())
 	if w.price(0.3, 0); w.collector.Policy() != "never" {
 		t.Errorf("the program's policy gave way to %s", w.collector.Policy())
 	}

@@ -18,21 +18,21 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/recorder"
 
-	gcpolicy "github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 )
 
 // run is a run of 100 ms with the given pauses, each with a cycle.
-func run(policy string, pauses ...time.Duration) Run {
-	r := Run{Log: new(sim.Log), Result: sim.Result{Trace: "t", Policy: policy, LimitFactor: 1.5, LimitBytes: 3 << 20, PeakLive: 2 << 20}}
+func run(name string, pauses ...time.Duration) Run {
+	r := Run{Log: new(sim.Log), Result: sim.Result{Trace: "t", Policy: name, LimitFactor: 1.5, LimitBytes: 3 << 20, PeakLive: 2 << 20}}
 	at := time.Millisecond
 	for i, p := range pauses {
 		r.Log.Pauses = append(r.Log.Pauses, sim.Pause{At: at, Trace: at, Length: p})
-		trigger := gcpolicy.TriggerPolicy
+		trigger := policy.TriggerPolicy
 		if i%2 == 1 {
-			trigger = gcpolicy.TriggerRefusal
+			trigger = policy.TriggerRefusal
 		}
-		r.Log.Cycles = append(r.Log.Cycles, sim.Collected{Cycle: gcpolicy.Cycle{Start: at, Duration: p, Trigger: trigger}})
+		r.Log.Cycles = append(r.Log.Cycles, sim.Collected{Cycle: policy.Cycle{Start: at, Duration: p, Trigger: trigger}})
 		r.Levels = append(r.Levels, sim.Level{At: at, Live: 2 << 20, Garbage: 1 << 20})
 		r.Result.ExposedPause += p
 		r.Result.Collections++

@@ -8,7 +8,6 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
-	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -160,8 +159,8 @@ func count(n *node) int {
 // by hand. What was given back too early would change the result.
 func TestSampleLearnsTheSameUnderEveryPolicy(t *testing.T) {
 	want := float32(0)
-	for i, policy := range []string{"never", "always", "cudajl"} {
-		c, err := gc.New(gc.Config{Policy: gcpolicy.MustParse(policy).New(), Caps: gc.Caps{Cycles: 1, Held: 1, Assist: -1}}) // on a slow machine, too, as many cycles as it likes
+	for i, name := range []string{"never", "always", "cudajl"} {
+		c, err := gc.New(gc.Config{Policy: policy.MustParse(name).New(), Caps: gc.Caps{Cycles: 1, Held: 1, Assist: -1}}) // on a slow machine, too, as many cycles as it likes
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,15 +177,15 @@ func TestSampleLearnsTheSameUnderEveryPolicy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !(last < first/2) {
-			t.Errorf("%s: loss went from %v to %v", policy, first, last)
+			t.Errorf("%s: loss went from %v to %v", name, first, last)
 		}
 		if i == 0 {
 			want = last
 		} else if last != want {
-			t.Errorf("%s: loss %v, want %v", policy, last, want)
+			t.Errorf("%s: loss %v, want %v", name, last, want)
 		}
-		if stats := c.Stats(); policy == "always" && (stats.Cycles[gcpolicy.TriggerPolicy] < 60 || stats.Freed == 0) {
-			t.Errorf("%s: %+v", policy, stats)
+		if stats := c.Stats(); name == "always" && (stats.Cycles[policy.TriggerPolicy] < 60 || stats.Freed == 0) {
+			t.Errorf("%s: %+v", name, stats)
 		}
 		p.Close()
 		c.Close()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
-	gcpolicy "github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -59,14 +58,14 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	defer runtime.KeepAlive(ballast)
 	runtime.GC()
 
-	policy := cfg.Policy
-	if policy == nil {
-		policy = gcpolicy.Spec{}.New()
+	rule := cfg.Policy
+	if rule == nil {
+		rule = policy.Spec{}.New()
 	}
 	if cfg.Log == nil {
 		cfg.Log = new(sim.Log)
 	}
-	c, err := gc.New(gc.Config{Policy: &watched{policy, cfg.Log}, Caps: gc.Caps{Cycles: 1}, Idle: -1, Recorder: cfg.Recorder}) // a simulation has neither
+	c, err := gc.New(gc.Config{Policy: &watched{rule, cfg.Log}, Caps: gc.Caps{Cycles: 1}, Idle: -1, Recorder: cfg.Recorder}) // a simulation has neither
 	if err != nil {
 		return Report{}, fmt.Errorf("live: %w", err)
 	}
@@ -82,7 +81,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	}
 	err = r.run(ctx)
 	c.Close() // no cycle is under way now
-	return r.report(policy.String()), err
+	return r.report(rule.String()), err
 }
 
 // A runner is a run under way.
@@ -270,16 +269,16 @@ func (r *runner) integrate(now time.Duration) {
 	r.before.live, r.before.reachable = r.live(), r.reachable
 }
 
-func (r *runner) report(policy string) Report {
+func (r *runner) report(name string) Report {
 	out := &r.out
 	stats := r.collector.Stats()
 	out.Stats = stats
-	out.Trace, out.Policy = r.load.Name, policy
+	out.Trace, out.Policy = r.load.Name, name
 	out.LimitBytes = r.cfg.Limit
 	out.LimitFactor = float64(r.cfg.Limit) / float64(max(1, r.load.PeakReachable))
-	out.Collections = int(stats.Cycles[gcpolicy.TriggerPolicy])
-	out.RefusalCollections = int(stats.Cycles[gcpolicy.TriggerRefusal])
-	out.Natural = int(stats.Cycles[gcpolicy.TriggerNatural])
+	out.Collections = int(stats.Cycles[policy.TriggerPolicy])
+	out.RefusalCollections = int(stats.Cycles[policy.TriggerRefusal])
+	out.Natural = int(stats.Cycles[policy.TriggerNatural])
 	out.GCBusy = stats.Busy
 	if n := out.Collections + out.RefusalCollections; n > 0 {
 		out.Cycle = stats.Busy / time.Duration(n)

@@ -125,7 +125,7 @@ func (b *builder) memory(ro row, e trace.Event) error {
 	if !d.seen && ro.allocated >= 0 {
 		d.seen = true
 		if d.unknown = ro.allocated - ro.bytes; d.unknown < 0 {
-			return fmt.Errorf("Total Allocated %d after %d Bytes: less than nothing was live before", ro.allocated, ro.bytes)
+			return fmt.Errorf("total allocated is %d after %d bytes: less than nothing was live before", ro.allocated, ro.bytes)
 		}
 	}
 	b.reserve(d, ro)
