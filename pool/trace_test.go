@@ -99,6 +99,22 @@ func TestTraceAddsUp(t *testing.T) {
 }
 
 // record drops, frees and keeps, from two goroutines.
+// TestARecordedWaitTellsItsError: recording changes nothing of what a caller gets.
+func TestARecordedWaitTellsItsError(t *testing.T) {
+	out, lost := newTape(), errors.New("the device is lost")
+	p, err := pool.New(pool.Config{Trace: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.Sync(nil, func() error { return lost }); err != lost {
+		t.Errorf("Sync returns %v, want the error of the wait", err)
+	}
+	if n := len(out.Events); n != 1 || out.Events[0].Kind != trace.Sync {
+		t.Errorf("%v, want one wait", out.Events)
+	}
+}
+
 func record(t *testing.T, p *pool.Pool) (kept array.Array[byte]) {
 	var work sync.WaitGroup
 	for seed := range uint64(2) {

@@ -173,8 +173,8 @@ func TestWasted(t *testing.T) {
 	cycle := func(freed, left int64) Collected {
 		return Collected{Cycle: policy.Cycle{Freed: freed, LiveAfter: left}}
 	}
-	l := Log{Cycles: []Collected{cycle(0, 0), cycle(0, 1), cycle(99, 9901), cycle(100, 9900), cycle(5, 5)}}
-	if n := l.Wasted(); n != 2 {
-		t.Errorf("%d cycles were in vain, want those of 0 of 1 and 99 of 10,000", n)
+	l := Log{Cycles: []Collected{cycle(0, 0), cycle(0, 1), cycle(99, 9901), cycle(100, 9900), cycle(100, 9950), cycle(5, 5)}}
+	if n := l.Wasted(); n != 3 {
+		t.Errorf("%d cycles were in vain, want those of 0 of 1, 99 of 10,000 and 100 of 10,050", n)
 	}
 }

@@ -179,3 +179,16 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestIdentitiesAreTheirOwn: a set of identities has those that were added, and no neighbour of theirs.
+func TestIdentitiesAreTheirOwn(t *testing.T) {
+	s := idSet{}
+	for id := uint64(0); id < 2048; id += 3 {
+		s.add(id)
+	}
+	for id := range uint64(2048) {
+		if s.has(id) != (id%3 == 0) {
+			t.Fatalf("identity %d: %v", id, s.has(id))
+		}
+	}
+}

@@ -365,6 +365,19 @@ func TestHostTakesItsOverhead(t *testing.T) {
 	}
 }
 
+// TestHostCountsProcessorTime: a cycle of 1 ms that takes 10 ms of processor time is due again after a second at 1 %.
+func TestHostCountsProcessorTime(t *testing.T) {
+	for now, want := range map[time.Duration]Action{1900 * ms: Skip, 2100 * ms: Overlap} {
+		p := MustParse("host:price=0,overhead=1%").New()
+		p.Observe(Cycle{Start: time.Second, Duration: ms, Work: 10 * ms, Freed: miB, Trigger: TriggerPolicy})
+		at := Point{Now: now, At: Allocation, Request: 1, LiveAfter: 10 * miB, Cost: ms, Work: 10 * ms}
+		at.Sample.Live = 10 * miB
+		if d := p.Decide(at); d.Action != want {
+			t.Errorf("after %v: %v (%s), want %v", now, d.Action, d.Reason, want)
+		}
+	}
+}
+
 // TestCPUControl holds the heap to the published rule.
 func TestCPUControl(t *testing.T) {
 	p := MustParse("cpucontrol:15%,min=1000B").New().(*cpuControl)
