@@ -62,3 +62,29 @@ func TestWhatACycleFreesIsServedAgain(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestADepotKeepsSizesApart: two sizes of one slot never serve each other.
+func TestADepotKeepsSizesApart(t *testing.T) {
+	const size = 4096
+	other := int64(size + 512)
+	for slotOf(other, 0) != slotOf(size, 0) {
+		other += 512
+	}
+	p := newPool(t, Config{})
+	hs, d := &p.core.headers, new(depot)
+	chain := hs.new()
+	hs.at(chain).size = size
+	if !d.put(hs, chain) {
+		t.Fatal("an empty depot takes no magazine")
+	}
+	if got := d.take(hs, other, 0); got != 0 {
+		t.Errorf("a request of %d bytes got pieces of %d", other, size)
+	}
+	if got := d.take(hs, size, 1); got != 0 {
+		t.Error("a request of stream 1 got pieces of stream 0")
+	}
+	if got := d.take(hs, size, 0); got != chain {
+		t.Errorf("got %d, want the magazine %d", got, chain)
+	}
+	hs.drop(chain)
+}
