@@ -266,7 +266,11 @@ func TestOneAtATime(t *testing.T) {
 	first := make(chan int)
 	form := url.Values{"do": {"diagnose"}, "window": {"1m"}}
 	go func() {
-		first <- post(t, h, form, func(r *http.Request) { *r = *r.WithContext(ctx) }).Code
+		code := http.StatusTooManyRequests
+		for code == http.StatusTooManyRequests { // one of those below may have been before it
+			code = post(t, h, form, func(r *http.Request) { *r = *r.WithContext(ctx) }).Code
+		}
+		first <- code
 	}()
 	for end := time.Now().Add(10 * time.Second); post(t, h, url.Values{"do": {"soon"}}, nil).Code != http.StatusTooManyRequests; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
