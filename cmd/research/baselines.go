@@ -83,7 +83,11 @@ func comparators() []experiment.Contender {
 }
 
 // baselines writes what each policy costs, and how its rank depends on what it is judged by.
-func baselines(ctx context.Context, programs []*trace.Trace, loads []*sim.Workload, live []string) (folder, error) {
+func baselines(ctx context.Context, programs []*trace.Trace, live []string) (folder, error) {
+	loads, err := compile(programs)
+	if err != nil {
+		return nil, err
+	}
 	p := &judgement{Grid: &experiment.Grid{Workloads: loads, Contenders: comparators(), Limits: factorLimits(allFactors), Costs: pageCosts, Ladder: sim.Ladder{Factor: 2}}}
 	if err := p.Run(ctx, nil); err != nil {
 		return nil, err
@@ -96,7 +100,6 @@ func baselines(ctx context.Context, programs []*trace.Trace, loads []*sim.Worklo
 	if err := p.inPool(ctx, programs); err != nil {
 		return nil, err
 	}
-	var err error
 	if p.limited, err = p.sweep(ctx, experiment.Limit{Factor: 2}); err != nil {
 		return nil, err
 	}

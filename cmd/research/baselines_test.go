@@ -104,12 +104,11 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	programs := []*trace.Trace{program("gp", 300), program("b", 500), toy()}
-	loads := compiled(t, programs...)
-	cards, err := corpus(programs, loads)
+	cards, err := corpus(programs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := baselines(t.Context(), programs, loads, []string{live})
+	page, err := baselines(t.Context(), programs, []string{live})
 	if err != nil {
 		t.Fatal(err)
 	}

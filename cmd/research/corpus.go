@@ -94,7 +94,7 @@ func newCard(t *trace.Trace, w *sim.Workload) card {
 	stat.SortWeighted(ages, weights)
 	top := func(of []float64, share int) float64 { return floats.Sum(of[len(of)-max(1, len(of)/share):]) / gross }
 	lost := func(factor float64) float64 {
-		r := sim.Run(w, never(), sim.Config{Limit: int64(factor * peak), Cost: sim.Fixed(time.Millisecond), Ladder: sim.Ladder{Factor: 2}})
+		r := sim.Run(w, policy.MustParse("never").New(), sim.Config{Limit: int64(factor * peak), Cost: sim.Fixed(time.Millisecond), Ladder: sim.Ladder{Factor: 2}})
 		return float64(r.Objective()) / float64(w.Span)
 	}
 	seconds := w.Span.Seconds()
@@ -141,14 +141,6 @@ func newPool(kind addressonly.Kind, limit int64) sim.Memory {
 	return m
 }
 
-func never() policy.Policy {
-	spec, err := policy.Parse("never")
-	if err != nil {
-		panic(err) // a name of our own table
-	}
-	return spec.New()
-}
-
 // leastLimit returns the smallest limit, as a factor of the peak reachable bytes and to a thousandth,
 // under which no allocation fails in a memory. It halves what lies between 0 and 10, and supposes that what does at a limit does
 // at larger ones; with fragments it nearly does.
@@ -159,7 +151,7 @@ func leastLimit(w *sim.Workload, kind addressonly.Kind) float64 {
 		if kind != addressonly.Exact {
 			cfg.Machine, cfg.Memory = sim.MachineOf(cfg.Cost, cfg.Ladder), newPool(kind, cfg.Limit)
 		}
-		r := sim.Run(w, never(), cfg)
+		r := sim.Run(w, policy.MustParse("never").New(), cfg)
 		return r.FailedAllocs == 0
 	})
 	return float64(i) / steps
@@ -229,7 +221,11 @@ func column(cards []card, s int) (x []float64) {
 }
 
 // corpus writes the cards of recordings, and draws where they lie.
-func corpus(programs []*trace.Trace, loads []*sim.Workload) (folder, error) {
+func corpus(programs []*trace.Trace) (folder, error) {
+	loads, err := compile(programs)
+	if err != nil {
+		return nil, err
+	}
 	cards := make([]card, len(programs))
 	parallel(len(programs), func(i int) { cards[i] = newCard(programs[i], loads[i]) })
 	at, weights, share, err := components(cards)

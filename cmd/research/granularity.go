@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
@@ -43,9 +41,8 @@ func granularities(ctx context.Context, programs []*trace.Trace) (folder, error)
 	if err != nil {
 		return nil, err
 	}
-	var r bytes.Buffer
-	err = writeGranularity(&r, grains)
-	return folder{"report.md": r.Bytes(), "cells.csv": cellsOf(grains[0].Grid)}, err
+	page, err := writeGranularity(grains)
+	return folder{"report.md": page, "cells.csv": cellsOf(grains[0].Grid)}, err
 }
 
 // granulate replays programs, of which all deaths are known, with true deaths and with ever later ones.
@@ -82,7 +79,7 @@ func granulate(ctx context.Context, programs []*trace.Trace, who []experiment.Co
 			var lost []float64
 			for p := range who {
 				outcomes := g.Grid.Select(p, func(c experiment.Cell) bool { return c.Cost == cost })
-				lost = append(lost, experiment.Mean(outcomes, func(o *experiment.Outcome) float64 { return 1 + float64(o.Objective())/float64(o.Span) })-1)
+				lost = append(lost, experiment.Mean(outcomes, slower)-1)
 			}
 			g.lost = append(g.lost, lost)
 		}
@@ -132,8 +129,8 @@ func thin(t *trace.Trace, every int) *trace.Trace {
 	return &out
 }
 
-// writeGranularity writes the report as Markdown.
-func writeGranularity(w io.Writer, grains []*grain) error {
+// writeGranularity returns the report as Markdown.
+func writeGranularity(grains []*grain) ([]byte, error) {
 	var r markdown
 	truth := grains[0]
 	name := func(g *grain) string {
@@ -163,7 +160,7 @@ true deaths; J, exposed pause and peak are geometric means against those with tr
 			for cost := range g.lost {
 				x, err := of(truth.lost[cost], g.lost[cost])
 				if err != nil {
-					return err
+					return nil, err
 				}
 				row = append(row, ratioText(x))
 			}
@@ -205,8 +202,7 @@ true deaths; J, exposed pause and peak are geometric means against those with tr
 		}
 		r.row(row...)
 	}
-	_, err := w.Write(r.Bytes())
-	return err
+	return r.Bytes(), nil
 }
 
 // rank is the place of one among all, from 1.

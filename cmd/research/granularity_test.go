@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -56,8 +55,7 @@ func TestGranularityReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if err := writeGranularity(&out, grains); err != nil || !strings.Contains(out.String(), "| true | 1.000 | 1.000 | 1.000 | 1.000 |") {
-		t.Errorf("%v in\n%s", err, &out)
+	if page, err := writeGranularity(grains); err != nil || !strings.Contains(string(page), "| true | 1.000 | 1.000 | 1.000 | 1.000 |") {
+		t.Errorf("%v in\n%s", err, page)
 	}
 }

@@ -60,28 +60,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	var files folder
 	switch {
-	case page != "":
+	case page == "corpus":
+		files, err = corpus(programs)
+	case page == "baselines":
+		files, err = baselines(ctx, programs, strings.FieldsFunc(*live, func(r rune) bool { return r == ',' }))
 	case *granularity:
-		files, err := granularities(ctx, programs)
-		if err != nil {
-			return err
-		}
-		return files.save(*out, stdout)
+		files, err = granularities(ctx, programs)
 	case *trials != "":
-		return prove(ctx, programs, *policy, *trials, *out, stdout, stderr)
+		files, err = prove(ctx, programs, *policy, *trials, stderr)
 	default:
 		return errors.New("want corpus, baselines, -granularity, or -trials all (see research -h)")
-	}
-	loads, err := compile(programs)
-	if err != nil {
-		return err
-	}
-	var files folder
-	if page == "corpus" {
-		files, err = corpus(programs, loads)
-	} else {
-		files, err = baselines(ctx, programs, loads, strings.FieldsFunc(*live, func(r rune) bool { return r == ',' }))
 	}
 	if err != nil {
 		return err

@@ -26,24 +26,24 @@ func trialList() string {
 }
 
 // prove judges one policy in trials.
-func prove(ctx context.Context, programs []*trace.Trace, policy, names, out string, stdout, stderr io.Writer) error {
+func prove(ctx context.Context, programs []*trace.Trace, policy, names string, stderr io.Writer) (folder, error) {
 	trials, err := trialsNamed(names)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	who, err := experiment.ParseContender(policy)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p, err := newProof(ctx, programs, who, trials, func(name string) { fmt.Fprintln(stderr, "research: trial", name) })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var cells bytes.Buffer
 	if err := writeTried(&cells, p); err != nil {
-		return err
+		return nil, err
 	}
-	return folder{"report.md": writeProof(p), "cells.csv": cells.Bytes()}.save(out, stdout)
+	return folder{"report.md": writeProof(p), "cells.csv": cells.Bytes()}, nil
 }
 
 // A proofReport is written as Markdown.

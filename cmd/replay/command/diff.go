@@ -93,11 +93,14 @@ func describeSide(path string) (s side, err error) {
 		if i == 0 {
 			s.name, s.space = t.Name, sim.SpaceOf(t)
 			s.follow(t)
+			if len(paths) == 1 {
+				s.cut(t)
+			}
 		}
 		s.runs = append(s.runs, recording.StatsOf(t, s.space))
 	}
 	if len(paths) > 1 {
-		s.name, s.windows = fmt.Sprintf("%s (%d)", filepath.Base(path), len(paths)), nil
+		s.name = fmt.Sprintf("%s (%d)", filepath.Base(path), len(paths))
 	}
 	return s, nil
 }
@@ -107,18 +110,11 @@ const (
 	leastSample   = 5  // of how many values at least something is said of their change
 )
 
-// follow makes the curve, and the rates of the windows.
+// follow makes the curve.
 func (s *side) follow(t *trace.Trace) {
-	if len(t.Events) == 0 {
-		return
-	}
 	size := make(map[uint64]int64) // of reachable objects
 	sum := int64(0)
-	var parts [sampleWindows]trace.Trace
-	end := float64(t.Events[len(t.Events)-1].Time - t.Events[0].Time + 1)
 	for _, e := range t.Events {
-		at := e.Time - t.Events[0].Time
-		parts[int(sampleWindows*float64(at)/end)].Record(e)
 		if e.Space != s.space || e.Kind > trace.Free {
 			continue
 		}
@@ -129,7 +125,19 @@ func (s *side) follow(t *trace.Trace) {
 			sum -= size[e.ID]
 			delete(size, e.ID)
 		}
-		s.curve = append(s.curve, sim.Level{At: time.Duration(at), Live: sum})
+		s.curve = append(s.curve, sim.Level{At: time.Duration(e.Time - t.Events[0].Time), Live: sum})
+	}
+}
+
+// cut makes the windows, with their rates.
+func (s *side) cut(t *trace.Trace) {
+	if len(t.Events) == 0 {
+		return
+	}
+	var parts [sampleWindows]trace.Trace
+	end := float64(t.Events[len(t.Events)-1].Time - t.Events[0].Time + 1)
+	for _, e := range t.Events {
+		parts[int(sampleWindows*float64(e.Time-t.Events[0].Time)/end)].Record(e)
 	}
 	for i := range parts {
 		w, long := recording.StatsOf(&parts[i], s.space), end/1e9/sampleWindows
