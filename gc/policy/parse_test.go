@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +29,19 @@ func TestParseCanonical(t *testing.T) {
 		{"v8step:soft=67108864B,hard=50%", "v8step"},
 		{"random:0.5,seed=1", "random:0.5"},
 		{"sqrt:c=0.000000001", "sqrt:c=1e-09"},
+		{"random:1,seed=9223372036854775807", "random:1,seed=9223372036854775807"},
+		{"random:0,seed=0", "random:0,seed=0"},
+		{"cudajl:poll=0s,young=1,overlap=true", "cudajl:overlap=true"},
+		{"cudajl:poll=1ns", "cudajl:poll=1ns"},
+		{"host:overhead=0%", "host:overhead=0%"},
+		{"host:overhead=100%,price=1", "host:price=1,overhead=100%"},
+		{"host:overhead=2.5%", "host:overhead=2.5%"},
+		{"growth:1000000", "growth:1e+06"},
+		{"growth:0", "growth:0"},
+		{"every-sync:1", "every-sync"},
+		{"every-sync:2", "every-sync:n=2"},
+		{"gomemlimit:1MiB", "gomemlimit:handle=1MiB"},
+		{"erlang:min=100%", "erlang:min=100%"},
 	} {
 		s, err := Parse(c.text)
 		if err != nil || s.String() != c.want {
@@ -57,6 +72,20 @@ func TestParseErrors(t *testing.T) {
 		{"dotnet:budget=0%", `policy: dotnet: budget: "0%" is not a size such as`},
 		{"dotnet:budget=101%", `policy: dotnet: budget: "101%" is not a size such as`},
 		{"dotnet:budget=9007199254740992KiB", `policy: dotnet: budget: "9007199254740992KiB" is not a size such as`},
+		{"cudajl:poll=-1ns", `policy: cudajl: poll: "-1ns" is not a duration such as 10ms, or 0s`},
+		{"periodic:-1ns", `policy: periodic: every: "-1ns" is not a duration`},
+		{"host:overhead=2", `policy: host: overhead: "2" is not a share such as 2%`},
+		{"host:overhead=x%", `policy: host: overhead: "x%" is not a share such as 2%`},
+		{"host:overhead=100.5%", `policy: host: overhead: "100.5%" is not a share such as 2%`},
+		{"host:overhead=-1%", `policy: host: overhead: "-1%" is not a share such as 2%`},
+		{"every-sync:0", `policy: every-sync: n: "0" is not an integer from 1`},
+		{"every-sync:1.5", `policy: every-sync: n: "1.5" is not an integer from 1`},
+		{"growth:1000000.1", `policy: growth: factor: "1000000.1" is not a number from 0 to 1e+06`},
+		{"growth:-0.1", `policy: growth: factor: "-0.1" is not a number from 0 to 1e+06`},
+		{"growth:1,min=", `policy: growth: min: "" is not a size such as 64MiB, or 1% of the limit`},
+		{"growth:1,min=none", `policy: growth: min: "none" is not a size such as`},
+		{"growth:1,min=7", `policy: growth: min: "7" is not a size such as`},
+		{"gomemlimit:handle=none", `policy: gomemlimit: handle: "none" is not a size such as 64MiB`},
 		{"gomemlimit:1%", `policy: gomemlimit: handle: "1%" is not a size such as`},
 		{"random:0.1,seed=-1", `policy: random: seed: "-1" is not an integer from 0`},
 		{"growth:1,overlap=maybe", `policy: growth: overlap: "maybe" is not true or false`},
@@ -137,6 +166,59 @@ func TestSpecText(t *testing.T) {
 	}
 	if err := s.UnmarshalText([]byte("nope")); err == nil {
 		t.Error("UnmarshalText took nope")
+	}
+}
+
+// A text that is not good is no mistake of the program's user where MustParse reads it.
+func TestMustParsePanics(t *testing.T) {
+	defer func() {
+		if err, _ := recover().(error); err == nil || !strings.Contains(err.Error(), `unknown policy "nope"`) {
+			t.Errorf("panics with %v", err)
+		}
+	}()
+	MustParse("nope")
+}
+
+// TestSizes: a percentage counts under a known limit, and bytes elsewhere: those of the default.
+func TestSizes(t *testing.T) {
+	for _, c := range []struct {
+		text        string
+		limit, want int64
+	}{
+		{"1%", 1000, 10}, {"1.5%", 1000, 15}, {"100%", 7, 7}, {"1%", 99, 0}, {"1%", 0, 77}, {"1%", -1, 77}, {"5kB", 1000, 5000}, {"5kB", 0, 5000},
+		{"100%", math.MaxInt64, math.MaxInt64},
+	} {
+		s, err := parseSize(c.text, 77)
+		if err != nil || s.Of(c.limit) != c.want {
+			t.Errorf("%s of %d: %d, %v; want %d", c.text, c.limit, s.Of(c.limit), err, c.want)
+		}
+	}
+	for bytes, want := range map[float64]int64{0: 0, -1: 0, 0.9: 0, 1.9: 1, math.NaN(): 0, math.Inf(1): math.MaxInt64, math.Inf(-1): 0, 0x1p63: math.MaxInt64, 0x1p62: 1 << 62} {
+		if got := toBytes(bytes); got != want {
+			t.Errorf("%g is %d bytes, want %d", bytes, got, want)
+		}
+	}
+	for _, bytes := range []float64{0, 1, 2, 1000, 1e6, 1 << 40, 140e9, 0x1p62} {
+		if got := wakeBelow(bytes); float64(got) >= max(1, bytes) || float64(got) < bytes-2-bytes*0x1p-49 {
+			t.Errorf("wakes at %d, want just below %g", got, bytes)
+		}
+	}
+}
+
+// TestWordsOfEachKind: what recordings, pages and tables call them.
+func TestWordsOfEachKind(t *testing.T) {
+	got := fmt.Sprint(Allocation, Sync, Skip, Overlap, Block, TriggerPolicy, TriggerRefusal, TriggerNatural, TriggerExplicit)
+	if got != "allocation sync skip overlap block policy refusal natural explicit" {
+		t.Error(got)
+	}
+}
+
+// TestCycleShareIsThatOfYoungCollections, which a replay takes for cheaper.
+func TestCycleShareIsThatOfYoungCollections(t *testing.T) {
+	for text, want := range map[string]float64{"cudajl": 1, "cudajl:young=0.25": 0.25} {
+		if p, ok := MustParse(text).New().(interface{ CycleShare() float64 }); !ok || p.CycleShare() != want {
+			t.Errorf("%s: %v, want %g", text, p, want)
+		}
 	}
 }
 

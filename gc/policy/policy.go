@@ -65,7 +65,6 @@ const (
 	Skip    Action = iota // do not collect
 	Overlap               // start a cycle that runs beside the caller
 	Block                 // hold the caller until a cycle has settled
-	actions               // number of actions
 )
 
 // String returns skip, overlap or block.
@@ -89,7 +88,6 @@ const (
 	TriggerRefusal                 // the ladder, after an allocation did not fit
 	TriggerNatural                 // the Go runtime by itself
 	TriggerExplicit                // a call of the program's
-	triggers                       // number of triggers
 )
 
 // String returns the name of the trigger in lower case.
