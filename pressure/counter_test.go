@@ -6,6 +6,7 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -72,6 +73,22 @@ func TestCounterAgainstSums(t *testing.T) {
 	all.Wait()
 	if wantLive(t, c, bytes.Load(), objects.Load()); t.Failed() {
 		t.Logf("with seed %d", seed)
+	}
+}
+
+// TestWhichMovesGoPastTheParts: those that parts have no room for, up and down.
+func TestWhichMovesGoPastTheParts(t *testing.T) {
+	for bytes, past := range map[int64]bool{0: false, largeMove - 1: false, largeMove: true, largeMove + 1: true, -largeMove: false, -largeMove - 1: true, math.MaxInt64: true, -math.MaxInt64: true} {
+		c := NewCounter(t.Name())
+		if c.move(3, bytes, nil); (c.objects == 3) != past || (c.bytes != 0) != past {
+			t.Errorf("%d bytes: %d and %d objects past the parts, want %v", bytes, c.bytes, c.objects, past)
+		}
+		wantLive(t, c, bytes, 3)
+	}
+	for _, word := range []struct{ bytes, objects int64 }{{0, 0}, {1, 1}, {-1, 1}, {1<<39 - 1, 1<<23 - 1}, {-1 << 39, -1 << 23}, {-5, 0}, {5, -7}} {
+		if b, o := unpack(word.objects<<bytesBits + word.bytes); b != word.bytes || o != word.objects {
+			t.Errorf("%+v is unpacked to %d and %d", word, b, o)
+		}
 	}
 }
 
@@ -192,6 +209,79 @@ func TestCountersRefuse(t *testing.T) {
 	wantLive(t, c, 0, 0)
 }
 
+// TestWhatKeepsTheOwnerAlive: a pointer to the owner's first byte or its last one, wherever in the argument it is; not one to a
+// neighbour, and not its address as a number, the usual key of a weak map.
+func TestWhatKeepsTheOwnerAlive(t *testing.T) {
+	c := NewCounter(t.Name())
+	type owner struct {
+		data [5]*byte
+		last [8]byte
+	}
+	type inner struct {
+		n    uint32
+		text string
+		any  any
+	}
+	type nested struct {
+		_     int64
+		pairs [2]inner
+		end   unsafe.Pointer
+	}
+	all := new([3]owner)
+	o := &all[1]
+	key := uintptr(unsafe.Pointer(o))
+	in := func(i int, x inner) (n nested) { n.pairs[i] = x; return n }
+	try := func(name string, wantPanic bool, own func() runtime.Cleanup) {
+		t.Helper()
+		defer func() {
+			text, _ := recover().(string)
+			if wantPanic != strings.Contains(text, "that refers to the owner") {
+				t.Errorf("%s: panics with %q, want %v", name, text, wantPanic)
+			}
+		}()
+		own().Stop()
+		c.Sub(1)
+	}
+	try("itself", true, func() runtime.Cleanup { return Own(c, o, 1, func(*owner) {}, o) })
+	try("its last byte", true, func() runtime.Cleanup { return Own(c, o, 1, func(*byte) {}, &o.last[7]) })
+	try("the one before", false, func() runtime.Cleanup { return Own(c, o, 1, func(*owner) {}, &all[0]) })
+	try("the one behind", false, func() runtime.Cleanup { return Own(c, o, 1, func(*owner) {}, &all[2]) })
+	try("a number", false, func() runtime.Cleanup { return Own(c, o, 1, func(uintptr) {}, key) })
+	try("numbers", false, func() runtime.Cleanup { return Own(c, o, 1, func([3]uintptr) {}, [3]uintptr{key, key + 1, key}) })
+	try("a number beside a pointer", false, func() runtime.Cleanup {
+		return Own(c, o, 1, func(struct {
+			p *byte
+			n uint64
+		}) {
+		}, struct {
+			p *byte
+			n uint64
+		}{nil, uint64(key)})
+	})
+	try("nothing", false, func() runtime.Cleanup { return Own(c, o, 1, func(struct{}) {}, struct{}{}) })
+	try("half a word", false, func() runtime.Cleanup { return Own(c, o, 1, func([3]uint32) {}, [3]uint32{}) })
+	try("in an interface", true, func() runtime.Cleanup { return Own(c, o, 1, func(any) {}, any(o)) })
+	try("in the first of an array", true, func() runtime.Cleanup { return Own(c, o, 1, func(nested) {}, in(0, inner{any: o})) })
+	try("in the second of an array", true, func() runtime.Cleanup { return Own(c, o, 1, func(nested) {}, in(1, inner{any: o})) })
+	try("in a string", true, func() runtime.Cleanup {
+		return Own(c, o, 1, func(nested) {}, in(1, inner{text: unsafe.String((*byte)(unsafe.Pointer(o)), 8)}))
+	})
+	try("a length as large", false, func() runtime.Cleanup { return Own(c, o, 1, func(nested) {}, in(1, inner{n: uint32(key)})) })
+	try("at the end", true, func() runtime.Cleanup { return Own(c, o, 1, func(nested) {}, nested{end: unsafe.Pointer(&o.data[3])}) })
+	try("in a slice", true, func() runtime.Cleanup { return Own(c, o, 1, func([]*byte) {}, o.data[1:2]) })
+	empty := new(struct{})
+	func() {
+		defer func() {
+			if text, _ := recover().(string); !strings.Contains(text, "that refers to the owner") {
+				t.Errorf("an owner of no size: %q", text)
+			}
+		}()
+		Own(c, empty, 1, func(*struct{}) {}, empty)
+	}()
+	runtime.KeepAlive(all)
+	wantLive(t, c, 0, 0)
+}
+
 // TestListenHearsAll: of counters from before and after, each move once; what was there is read; and after stop
 // nothing is heard.
 func TestListenHearsAll(t *testing.T) {
@@ -210,8 +300,12 @@ func TestListenHearsAll(t *testing.T) {
 			}
 			h := &heard{live: live}
 			all[name] = h
+			start, _ := live()
 			return func(bytes int64, owner unsafe.Pointer) {
 				h.bytes += bytes
+				if now, _ := live(); now != start+h.bytes { // it is counted before anybody hears of it
+					t.Errorf("%s: %d bytes after a move of %d, want %d", name, now, bytes, start+h.bytes)
+				}
 				if owner != nil {
 					h.owners = append(h.owners, owner)
 				}
@@ -222,6 +316,8 @@ func TestListenHearsAll(t *testing.T) {
 	after := NewCounter(t.Name() + "/after")
 	before.Add(10)
 	before.Sub(2)
+	before.Add(largeMove)
+	before.Sub(largeMove)
 	p := new(picture)
 	Own(after, p, 100, func(int) {}, 0).Stop()
 	b, a := all[t.Name()], all[t.Name()+"/after"]

@@ -2,9 +2,8 @@
 // relates them to a limit.
 //
 // A [Space] is one memory that is budgeted on its own: host, pinned, managed
-// or one device. A [Tracker] counts the live and reserved bytes of a space; a
-// [Sample] is one reading of it, and its pressure is live / limit. [Limits]
-// holds the soft and hard limit of a space in the text form that CUDA.jl
+// or one device. A [Sample] is one reading of its live and reserved bytes, and its pressure
+// is live / limit. [Limits] holds the soft and hard limit of a space in the text form that CUDA.jl
 // documents.
 //
 // A library that holds such memory makes a [Counter], and tells it of bytes taken and given back; [Own]
@@ -16,7 +15,7 @@
 //	img := &Image{pixels: C.foo_new(size)}
 //	pressure.Own(images, img, size, func(p unsafe.Pointer) { C.foo_free(p) }, img.pixels)
 //
-// [Bytes], [Number], [Percent], [Duration] and [Count] put numbers into words, for all of this project.
+// [Bytes] and [Count] put numbers into words, for all of this project.
 //
 // Live bytes are handed out and not yet given back: garbage still counts.
 // Reserved bytes are what a pool took from its upstream, so reserved is at

@@ -2,6 +2,7 @@ package pressure
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -33,6 +34,84 @@ func TestEnvChoice(t *testing.T) {
 		}
 		if said := strings.Count(out, "cannot be read"); said > 1 || (said == 1) != (text == "of" || text == "2") {
 			t.Errorf("%q: said %d times: %s", text, said, out)
+		}
+	}
+}
+
+// TestEnvReadsWhatIsSet: a text without the spaces around it is parsed once; one that is empty is not; what parse says is said by name, with the
+// text as it is, once for each text.
+func TestEnvReadsWhatIsSet(t *testing.T) {
+	const name = "EAGERGC_TEST"
+	for _, c := range []struct{ text, reads string }{{"", ""}, {" \t", ""}, {" a b ", "a b"}, {"x", "x"}} {
+		t.Setenv(name, c.text)
+		calls, read := 0, ""
+		out := warnings(t, func() {
+			if set := Env(name, func(text string) error { calls, read = calls+1, text; return nil }); set != (c.reads != "") {
+				t.Errorf("%q: set %v", c.text, set)
+			}
+		})
+		if read != c.reads || calls != min(1, len(c.reads)) || out != "" {
+			t.Errorf("%q: parsed %d times, %q; said %q", c.text, calls, read, out)
+		}
+	}
+	out := warnings(t, func() {
+		for _, text := range []string{" bad", " bad", "worse"} {
+			t.Setenv(name, text)
+			if Env(name, func(string) error { return errors.New("no use") }) {
+				t.Error("what cannot be read is set")
+			}
+		}
+	})
+	for _, want := range []string{`level=WARN msg="eagergc: EAGERGC_TEST=\" bad\" cannot be read, and counts as not set: no use"`, `EAGERGC_TEST=\"worse\" cannot`} {
+		if strings.Count(out, want) != 1 {
+			t.Errorf("want %s once in %s", want, out)
+		}
+	}
+}
+
+// Where off is no choice, its words are none.
+func TestEnvChoiceOfOtherWords(t *testing.T) {
+	t.Setenv("EAGERGC_TEST", "no")
+	out := warnings(t, func() {
+		if got := EnvChoice("EAGERGC_TEST", "slow", "fast"); got != "slow" {
+			t.Error(got)
+		}
+	})
+	if !strings.Contains(out, "want slow, fast") {
+		t.Errorf("said %q", out)
+	}
+	for text, want := range map[string]string{"true": "yes", "0": "none", "no": "none", "never": "never"} {
+		t.Setenv("EAGERGC_TEST", text)
+		if out := warnings(t, func() {
+			if got := EnvChoice("EAGERGC_TEST", "yes", "none", "never"); got != want {
+				t.Errorf("%s is %s", text, got)
+			}
+		}); out != "" {
+			t.Errorf("%s: %s", text, out)
+		}
+	}
+}
+
+// A share of what is not known is no limit, and the size of the space is not asked for in vain.
+func TestEnvLimitOfAnUnknownSpace(t *testing.T) {
+	asked := 0
+	total := func() int64 { asked++; return 0 }
+	for _, c := range []struct {
+		hard, soft string
+		bytes      int64
+		set        bool
+		asked      int
+	}{{"", "", 0, false, 0}, {"50%", "", 0, false, 1}, {"50%", "1GiB", 1 << 30, true, 2}, {"1PiB", "1GiB", 1 << 50, true, 1}} {
+		t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", c.hard)
+		t.Setenv("EAGERGC_HOST_SOFT_MEMORY_LIMIT", c.soft)
+		asked = 0
+		out := warnings(t, func() {
+			if bytes, set := EnvLimit(Host, total); bytes != c.bytes || set != c.set || asked != c.asked {
+				t.Errorf("%q and %q: %d, %v, asked %d times; want %+v", c.hard, c.soft, bytes, set, asked, c)
+			}
+		})
+		if strings.Contains(out, "the total of the space is not known") != (c.hard == "50%") {
+			t.Errorf("%q and %q: said %q", c.hard, c.soft, out)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package pressure
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 	"testing/fstest"
@@ -54,6 +55,67 @@ func TestLinuxMemory(t *testing.T) {
 			"sys/fs/cgroup/cpu,cpuacct/x/memory.max":          "1\n",
 			"sys/fs/cgroup/memory/job/memory.max_usage_bytes": "1\n",
 		}, Info{Free: 3 << 19, Total: 2 << 20}},
+		"version 2, the slower one is no less": {map[string]string{
+			"proc/self/cgroup":             "0::/\n",
+			"sys/fs/cgroup/memory.max":     "2097152\n",
+			"sys/fs/cgroup/memory.high":    "4194304\n",
+			"sys/fs/cgroup/memory.current": "1048576\n",
+		}, Info{Free: 1 << 20, Total: 2 << 20}},
+		"version 2, beside others of version 1": {map[string]string{
+			"proc/self/cgroup":                       "no group\n12:pids:/p\n1:name=systemd:/s\n0::/a:b/../c\n",
+			"sys/fs/cgroup/c/memory.max":             "4194304\n",
+			"sys/fs/cgroup/c/memory.current":         "1048576\n",
+			"sys/fs/cgroup/memory/p/memory.max":      "1\n",
+			"sys/fs/cgroup/memory.limit_in_bytes":    "1\n",
+			"sys/fs/cgroup/c/memory.limit_in_bytes":  "1\n",
+			"sys/fs/cgroup/c/memory.usage_in_bytes":  "1\n",
+			"sys/fs/cgroup/memory/s/memory.max":      "1\n",
+			"sys/fs/cgroup/memory/memory.max":        "1\n",
+			"sys/fs/cgroup/a:b/c/memory.max":         "1\n",
+			"sys/fs/cgroup/memory/c/memory.max":      "1\n",
+			"sys/fs/cgroup/c/memory.stat":            "total_inactive_file 1\ninactive_file many\n",
+			"sys/fs/cgroup/pids/p/memory.max":        "1\n",
+			"sys/fs/cgroup/c/memory.swap.current":    "1\n",
+			"sys/fs/cgroup/c/memory.zswap.max":       "1\n",
+			"sys/fs/cgroup/systemd/s/memory.max":     "1\n",
+			"sys/fs/cgroup/unified/c/memory.max":     "1\n",
+			"sys/fs/cgroup/memory/a/memory.current":  "1\n",
+			"sys/fs/cgroup/c/memory.events":          "max 1\n",
+			"sys/fs/cgroup/c/memory.peak":            "4194304\n",
+			"sys/fs/cgroup/c/cgroup.subtree_control": "memory\n",
+		}, Info{Free: 3 << 20, Total: 4 << 20}},
+		"a group does not say what it uses": {map[string]string{
+			"proc/self/cgroup":         "0::/\n",
+			"sys/fs/cgroup/memory.max": "4194304\n",
+		}, Info{Free: 4 << 20, Total: 4 << 20}},
+		"the machine has less left than the group": {map[string]string{
+			"proc/self/cgroup":             "0::/\n",
+			"sys/fs/cgroup/memory.max":     "12582912\n",
+			"sys/fs/cgroup/memory.current": "1048576\n",
+		}, Info{Free: 8 << 20, Total: 12 << 20}},
+		"the nearest group is full, the one above is smaller": {map[string]string{
+			"proc/self/cgroup":                   "0::/a/b/c\n",
+			"sys/fs/cgroup/a/b/c/memory.max":     "6291456\n",
+			"sys/fs/cgroup/a/b/memory.max":       "4194304\n",
+			"sys/fs/cgroup/a/memory.max":         "5242880\n",
+			"sys/fs/cgroup/a/b/c/memory.stat":    "inactive_file 10\n",
+			"sys/fs/cgroup/a/b/c/memory.current": "6291000\n",
+			"sys/fs/cgroup/a/b/memory.current":   "1\n",
+		}, Info{Free: 466, Total: 4 << 20}},
+		"version 1, memory in the middle": {map[string]string{
+			"proc/self/cgroup": "4:cpu,memory,blkio:/job\n3:memoryx:/x\n",
+			"sys/fs/cgroup/memory/job/memory.limit_in_bytes": "2097152\n",
+			"sys/fs/cgroup/memory/job/memory.usage_in_bytes": "1048576\n",
+			"sys/fs/cgroup/memory/job/memory.stat":           "inactive_file 524288\n",
+			"sys/fs/cgroup/memory/job/memory.max":            "1\n",
+			"sys/fs/cgroup/memory/x/memory.limit_in_bytes":   "1\n",
+		}, Info{Free: 1 << 20, Total: 2 << 20}},
+		"limits that are none": {map[string]string{
+			"proc/self/cgroup":             "0::/a/b\n",
+			"sys/fs/cgroup/a/b/memory.max": "0\n",
+			"sys/fs/cgroup/a/memory.max":   "-5\n",
+			"sys/fs/cgroup/memory.max":     "4611686018427387903\n",
+		}, Info{Free: 8 << 20, Total: 16 << 20}},
 		"limit above the machine": {map[string]string{
 			"proc/self/cgroup":             "0::/\n",
 			"sys/fs/cgroup/memory.max":     "33554432\n",
@@ -69,14 +131,20 @@ func TestLinuxMemory(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
 		}
 	}
-	for want, group := range map[int64]string{0: "max\n", 4096: "4096\n"} {
-		root := files(map[string]string{"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": group})
-		if got := linuxLimit(root); got != want {
-			t.Errorf("container limit %q: %d, want %d", group, got, want)
+	for _, c := range []struct {
+		group, above string
+		want         int64
+	}{{"max\n", "", 0}, {"4096\n", "", 4096}, {"4096\n", "8192\n", 4096}, {"8192\n", "4096\n", 4096}, {"max", "1099511627776", 1 << 40}} {
+		root := files(map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": c.group, "sys/fs/cgroup/a/memory.max": c.above})
+		if got := linuxLimit(root); got != c.want {
+			t.Errorf("container limit %q below %q: %d, want %d", c.group, c.above, got, c.want)
 		}
 	}
-	if _, err := linuxMemory(fstest.MapFS{}); err == nil {
-		t.Error("no error without meminfo")
+	for _, text := range []string{"", "MemTotal: 1 kB\n", "MemAvailable: 1 kB\n", "MemTotal: many\nMemAvailable: 1 kB\n", "MemTotal:\nMemAvailable: 1 kB\n"} {
+		info, err := linuxMemory(fstest.MapFS{"proc/meminfo": {Data: []byte(text)}})
+		if err == nil || err.Error() != "pressure: host memory: proc/meminfo lacks MemTotal or MemAvailable" || info != (Info{}) {
+			t.Errorf("meminfo %q: %+v, %v", text, info, err)
+		}
 	}
 }
 
@@ -95,6 +163,9 @@ func TestLinuxStalls(t *testing.T) {
 	const want = 0.015
 	for _, f := range []map[string]string{
 		{"proc/pressure/memory": text},
+		{"proc/pressure/memory": "full avg10=0.50 avg60=0.00 avg300=0.00 total=1000\n" + text},
+		{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.pressure": text, "sys/fs/cgroup/memory.pressure": "wrong"},
+		{"proc/self/cgroup": "0::/a/b\n", "proc/pressure/memory": text},
 		{"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.pressure": text, "proc/pressure/memory": "wrong"},
 	} {
 		if got, err := linuxStalls(files(f)); err != nil || got != want {
@@ -102,8 +173,9 @@ func TestLinuxStalls(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "some avg10=x\n", "full avg10=0 avg60=0 avg300=0 total=0\n"} {
-		if _, err := linuxStalls(files(map[string]string{"proc/pressure/memory": bad})); err == nil {
-			t.Errorf("no error for %q", bad)
+		got, err := linuxStalls(files(map[string]string{"proc/pressure/memory": bad}))
+		if err == nil || got != 0 || err.Error() != fmt.Sprintf(`pressure: stall information: no line "some" in %q`, bad) {
+			t.Errorf("%q: %v, %v", bad, got, err)
 		}
 	}
 }

@@ -20,8 +20,8 @@ import (
 //	runtime.KeepAlive(p)
 //
 // Own panics where AddCleanup does, on a free that is nil, on bytes below 0, and where it sees that arg or
-// free would keep owner alive for ever: an arg that is owner or points into it, a free that is a method value of
-// owner or a closure that captured it first.
+// free would keep owner alive for ever: an arg that is owner or points into it (its address as a number does not), a free that is a
+// method value of owner or a closure that captured it first.
 func Own[T, A any](c *Counter, owner *T, bytes int64, free func(A), arg A) runtime.Cleanup {
 	checkOwn(c, owner, bytes, free, &arg)
 	cleanup := runtime.AddCleanup(owner, freerOf[A](c), owned[A]{c, bytes, free, arg})
@@ -71,7 +71,7 @@ func checkOwn[T, A any](c *Counter, owner *T, bytes int64, free func(A), arg *A)
 	to := from + max(unsafe.Sizeof(*owner), 1)
 	word := unsafe.Sizeof(from)
 	for n := uintptr(0); n+word <= unsafe.Sizeof(*arg); n += word {
-		if p := *(*uintptr)(unsafe.Add(unsafe.Pointer(arg), n)); p >= from && p < to {
+		if p := *(*uintptr)(unsafe.Add(unsafe.Pointer(arg), n)); p >= from && p < to && isPointer(reflect.TypeFor[A](), n) {
 			panic(fmt.Sprintf("pressure: %s: Own with an argument of type %v that refers to the owner, and would keep it alive for ever: pass what free needs instead, such as the C pointer", c.name, reflect.TypeFor[A]()))
 		}
 	}
@@ -80,4 +80,23 @@ func checkOwn[T, A any](c *Counter, owner *T, bytes int64, free func(A), arg *A)
 	if p := (*(**[2]uintptr)(unsafe.Pointer(&free)))[1]; p >= from && p < to {
 		panic(fmt.Sprintf("pressure: %s: Own with a free that refers to the owner, and would keep it alive for ever: write a function that takes what it needs as its argument", c.name))
 	}
+}
+
+// isPointer reports whether the garbage collector takes the word at so many bytes of a t for a pointer.
+func isPointer(t reflect.Type, at uintptr) bool {
+	switch t.Kind() {
+	case reflect.Array:
+		return isPointer(t.Elem(), at%t.Elem().Size())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); at-f.Offset < f.Type.Size() {
+				return isPointer(f.Type, at-f.Offset)
+			}
+		}
+	case reflect.Interface:
+		return at > 0 // behind the type
+	case reflect.Chan, reflect.Func, reflect.Map, reflect.Pointer, reflect.Slice, reflect.String, reflect.UnsafePointer:
+		return at == 0
+	}
+	return false
 }

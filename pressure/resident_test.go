@@ -3,6 +3,7 @@ package pressure
 import (
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -18,8 +19,8 @@ func TestParseStatm(t *testing.T) {
 		t.Errorf("outside Go, which has mapped more than is resident: %d", out)
 	}
 	for _, bad := range []string{"", "1 2", "1 x 3", "1 2 x"} {
-		if _, err := parseStatm(bad, 4096); err == nil {
-			t.Errorf("no error for %q", bad)
+		if r, err := parseStatm(bad, 4096); err == nil || r != (Resident{}) || !strings.HasPrefix(err.Error(), "pressure: resident memory: ") {
+			t.Errorf("%q: %+v, %v", bad, r, err)
 		}
 	}
 }
@@ -40,6 +41,11 @@ func TestResidentOfThisProcess(t *testing.T) {
 	after, err := ReadResident()
 	if grown := after.Anonymous - before.Anonymous; err != nil || grown < 60<<20 {
 		t.Errorf("64 MiB more in use: %d bytes more, %v", grown, err)
+	}
+	if text, err := os.ReadFile("/proc/self/statm"); err != nil {
+		t.Error(err)
+	} else if want, _ := parseStatm(string(text), int64(os.Getpagesize())); (want.Anonymous-after.Anonymous)>>20 != 0 || (want.Mapped-after.Mapped)>>20 != 0 {
+		t.Errorf("%+v, and a moment later %+v", after, want)
 	}
 	if GoMemory() < 64<<20 {
 		t.Errorf("Go has mapped %d bytes", GoMemory())

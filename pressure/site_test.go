@@ -1,10 +1,14 @@
 package pressure
 
 import (
+	"fmt"
+	"math"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 func TestSiteText(t *testing.T) {
@@ -23,5 +27,69 @@ func TestSiteText(t *testing.T) {
 	}
 	if got := SiteText(nil, pkg); got != "" {
 		t.Errorf("no stack: %q", got)
+	}
+}
+
+// TestSiteOfACount: what a counter does is left out, and so is what is inside, but only before the first other frame; each
+// line is a function, a tab, its file and its line.
+func TestSiteOfACount(t *testing.T) {
+	var at []uintptr
+	stop := Listen(func(name string, _ func() (int64, int64)) func(int64, unsafe.Pointer) {
+		if name != t.Name() {
+			return nil
+		}
+		return func(int64, unsafe.Pointer) {
+			at = make([]uintptr, 16)
+			at = at[:runtime.Callers(2, at)]
+		}
+	})
+	defer stop()
+	c := NewCounter(t.Name())
+	_, file, line, _ := runtime.Caller(0)
+	c.Add(1)
+	pkg := reflect.TypeFor[Bytes]().PkgPath()
+	want := fmt.Sprintf("%s.TestSiteOfACount\t%s:%d\ntesting.tRunner\t", pkg, file, line+1)
+	if got := SiteText(at, ""); !strings.HasPrefix(got, want) || len(at) < 4 {
+		t.Errorf("%q, want %q", got, want)
+	}
+	own := Own(c, new(picture), 1, func(int) {}, 0)
+	own.Stop()
+	if got := SiteLine(SiteText(at, "")); got != fmt.Sprintf("%s.TestSiteOfACount %s:%d", pkg, file, line+7) {
+		t.Errorf("%q", got)
+	}
+	slices.Reverse(at) // as if called from the test's runner, in the middle of a counter
+	if got := SiteText(at, "testing."); !strings.HasPrefix(got, pkg+".TestSiteOfACount\t") || strings.Count(got, "Counter).move") != 1 || strings.Contains(got, "goexit") {
+		t.Errorf("%q", got)
+	}
+	if got := SiteText(at[:1], ""); got != "" {
+		t.Errorf("the end of a stack alone: %q", got)
+	}
+	for text, want := range map[string]string{"": "", "f\ta.go:1": "f a.go:1", "f\ta.go:1\ng\tb.go:2": "f a.go:1"} {
+		if got := SiteLine(text); got != want {
+			t.Errorf("%q has the line %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestStackHash: one goroutine has one hash where it is; of many that are there at once most differ, in the bits that parts are chosen by.
+func TestStackHash(t *testing.T) {
+	if StackHash() != StackHash() {
+		t.Error("a goroutine has two")
+	}
+	const n = 64
+	hashes, stop := make(chan uint64), make(chan struct{})
+	for range n {
+		go func() { hashes <- StackHash(); <-stop }()
+	}
+	var ones, zeros uint64
+	different, parts := map[uint64]bool{}, map[uint64]bool{}
+	for range n {
+		h := <-hashes
+		different[h], parts[h>>(64-counterPartsBits)] = true, true
+		ones, zeros = ones|h, zeros|^h
+	}
+	close(stop)
+	if ones&zeros != math.MaxUint64 || len(different) < n/2 || len(parts) < counterParts/2 {
+		t.Errorf("%d different hashes of %d goroutines on %d parts; bits that vary: %x", len(different), n, len(parts), ones&zeros)
 	}
 }

@@ -24,20 +24,26 @@ func TestSpacesOfDevices(t *testing.T) {
 			t.Errorf("%s is read as %v, %v", s, got, err)
 		}
 	}
-	for _, s := range []Space{Host, Pinned, Managed} {
+	for name, s := range map[string]Space{"host": Host, "pinned": Pinned, "managed": Managed} {
 		if _, ok := s.Device(); ok {
 			t.Errorf("%v is a device", s)
 		}
+		if got, err := ParseSpace(name); got != s || err != nil || s.String() != name {
+			t.Errorf("%s is %v, %v", name, got, err)
+		}
+	}
+	if Host != 0 || Pinned != 1 || Managed != 2 || Device(0) != 3 || Device(252) != 255 { // recordings have these
+		t.Error("the numbers of spaces have changed")
 	}
 	for _, text := range []string{"", "device", "device-1", "device01", fmt.Sprint("device", MaxDevices), "devices0", "gpu0", "Host"} {
-		if s, err := ParseSpace(text); err == nil {
-			t.Errorf("%q is read as %v", text, s)
+		if s, err := ParseSpace(text); err == nil || s != 0 || err.Error() != fmt.Sprintf("pressure: unknown space %q (want host, pinned, managed or device0 ... device252)", text) {
+			t.Errorf("%q is read as %v, %v", text, s, err)
 		}
 	}
 	for _, n := range []int{-1, MaxDevices} {
 		func() {
 			defer func() {
-				if recover() == nil {
+				if text := fmt.Sprintf("pressure: device %d out of range [0, 253)", n); recover() != text {
 					t.Errorf("there is a device %d", n)
 				}
 			}()
@@ -79,5 +85,10 @@ func TestGoMemoryIsLessWhatWasReleased(t *testing.T) {
 	debug.FreeOSMemory()
 	if without := GoMemory(); with-without < 60<<20 {
 		t.Errorf("%d bytes with 64 MiB in use, %d without", with, without)
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if got, want := GoMemory(), int64(m.Sys-m.HeapReleased); got < want-8<<20 || got > want+8<<20 {
+		t.Errorf("%d bytes, and %d of MemStats", got, want)
 	}
 }
