@@ -152,7 +152,10 @@ func (p *Pool) findCached(size int64, stream uint32) uint32 {
 	if i == 0 {
 		i = p.core.take(size, stream)
 	}
-	if i == 0 && (p.flight.poll(p) || p.flush() > 0) {
+	if i == 0 && p.flight.poll(p) {
+		i = p.core.take(size, stream)
+	}
+	if i == 0 && p.flush() > 0 {
 		i = p.core.take(size, stream)
 	}
 	return i

@@ -61,3 +61,13 @@ func (p *Pool) wrong() error {
 	}
 	return nil
 }
+
+// OneCache leaves the pool one cache, so that what a goroutine frees is where it looks next, whatever stack it has.
+func (p *Pool) OneCache() {
+	p.flush()
+	p.caches, p.cacheMask = p.caches[:1], 0
+	p.sizeCaches(p.hard.Load())
+}
+
+// SlotOf says which sizes and streams share a magazine.
+var SlotOf = slotOf

@@ -42,10 +42,11 @@ func (l *inFlight) add(p *Pool, piece, used uint32) bool {
 	var fence Fence
 	if up, ok := p.cfg.Upstream.(Fencer); ok && used != manyStreams {
 		f, err := guard.Value(func() (Fence, error) { return up.Fence(used - 1) })
-		if err != nil {
+		if err == nil {
+			fence = f
+		} else {
 			p.warn(err) // without a fence it waits for the device
 		}
-		fence = f
 	}
 	if _, ok := p.cfg.Upstream.(Synchronizer); !ok && fence == nil {
 		return false // the upstream has no work that runs beside the program
