@@ -20,6 +20,8 @@ type puppet struct {
 	marks  chan chan time.Duration // one for each call of mark: what is sent to it has been sweep
 	closed bool
 	each   time.Duration // processor time of a cycle
+	paid   time.Duration // what is added to that by the next marks
+	spent  time.Duration // the sum of those
 	busy   bool          // all processors are
 	seen   marking       // of each mark
 }
@@ -52,6 +54,9 @@ func (e *puppet) mark() marking {
 	m := e.seen
 	m.swept = <-end
 	e.cycle()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.spent += e.paid
 	return m
 }
 
@@ -68,7 +73,7 @@ func (e *puppet) spare() bool   { return !e.busy }
 func (e *puppet) processor() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.each * time.Duration(e.state.cycles)
+	return e.spent + e.each*time.Duration(e.state.cycles)
 }
 
 func (e *puppet) watch(ended func()) { e.ended = ended }

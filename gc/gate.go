@@ -34,12 +34,12 @@ type Gate struct {
 	wanted atomic.Int64 // least live + request that did not fit since the last cycle; 0 = none
 
 	// Guarded by the collector's mu.
-	allocated, freed int64 // gross bytes when the last cycle had settled
-	liveAfter        int64
-	last             pressure.Sample // the last reading of the source
-	past             *stepRing[Level]
-	step             *Level        // the last of them
-	until            time.Duration // the end of that step
+	allocated int64 // gross bytes when the last cycle had settled
+	liveAfter int64
+	last      pressure.Sample // the last reading of the source
+	past      *stepRing[Level]
+	step      *Level        // the last of them
+	until     time.Duration // the end of that step
 }
 
 // NewGate makes the collector count src, which must stay usable until the
@@ -232,18 +232,16 @@ func (c *Collector) mostPressed(asks *Gate, request int64) (*Gate, pressure.Samp
 func (g *Gate) rebase() pressure.Sample {
 	s := g.source.Sample()
 	g.allocated = g.source.Allocated()
-	g.freed = g.allocated - s.Live
 	g.liveAfter, g.last = s.Live, s
 	return s
 }
 
 // fill completes a point with the state of g. The caller holds mu.
 func (c *Collector) fill(p *policy.Point, g *Gate, s pressure.Sample) {
-	allocated := g.source.Allocated()
 	p.Sample = s
-	p.Allocated = allocated - g.allocated
-	p.Freed = allocated - s.Live - g.freed
+	p.Allocated = g.source.Allocated() - g.allocated
 	p.LiveAfter = c.kept(g)
+	p.Freed = p.Allocated + p.LiveAfter - s.Live
 	p.Cost, p.Work, p.Slowdown = c.expected.Cost, c.expected.Work, c.expected.Slowdown
 	p.Running = c.current.Load() != nil
 	p.Cycles = c.runtime.cycles - c.first
