@@ -28,6 +28,7 @@ func runEvents(w *Workload, p policy.Policy, cfg Config) Result {
 		case opSync:
 			m.sync(o.time, n, &at)
 			at.wait += n
+			at.syncs++
 		}
 	}
 	return m.finish(w)

@@ -29,7 +29,7 @@ type measured struct {
 	shift   float64       // by which pauses and slowdown have delayed the program
 	lead    Lead          // of the device, if waits are elastic
 	leads   int           // of the workload's that are over
-	pause   time.Duration // the last one
+	pause   time.Duration // the last one; 0 if the program was not held when it was to be
 	wake    int64         // ask at an allocation once live + request reaches this
 	futile  int           // collections of the ladder in a row that freed too little
 	waits   []float64
@@ -40,14 +40,16 @@ type measured struct {
 	last    totals   // when the last cycle settled
 	after   int64    // live when the last cycle settled
 	cycles  uint64
-	missing map[int32]bool // objects whose allocation failed
-	dropped []int32        // objects that were dropped and not freed, oldest first
-	dead    int64          // bytes of them
-	wanted  int64          // live + request of what did not fit since the last cycle ended; 0 = none
-	cycle   *cycle         // under way; nil if there is none
-	slowed  float64        // part of shift
+	missing map[int32]struct{} // objects whose allocation failed
+	dropped []int32            // objects that were dropped and not freed, oldest first
+	dead    int64              // bytes of them
+	wanted  int64              // live + request of what did not fit since the last cycle ended; 0 = none
+	cycle   *cycle             // under way; nil if there is none
+	slowed  float64            // part of shift
 	area    struct{ live, garbage float64 }
 }
+
+const longAgo = -1 << 62 // ns: before the first cycle
 
 // The phases of a cycle.
 const (
@@ -73,7 +75,7 @@ type cycle struct {
 func runMeasured(w *Workload, p policy.Policy, cfg Config) Result {
 	r := &measured{
 		w: w, policy: p, cfg: cfg, Machine: cfg.Machine, memory: cfg.Memory,
-		random: rand.New(rand.NewPCG(cfg.Seed, 1)), stalls: rand.New(rand.NewPCG(cfg.Seed, 2)), waits: make([]float64, w.places), missing: map[int32]bool{}, ended: math.Inf(-1),
+		random: rand.New(rand.NewPCG(cfg.Seed, 1)), stalls: rand.New(rand.NewPCG(cfg.Seed, 2)), waits: make([]float64, w.places), missing: map[int32]struct{}{}, ended: longAgo,
 	}
 	if r.memory == nil {
 		r.memory = &exactly{w: w, limit: cfg.Limit}
@@ -102,19 +104,26 @@ func runMeasured(w *Workload, p policy.Policy, cfg Config) Result {
 		case opDrop:
 			r.totals.dropped += n
 			r.totals.drops++
-			if !r.missing[ref] {
+			if !r.gone(ref) {
 				r.dropped = append(r.dropped, ref)
 				r.dead += n
 			}
 		case opFree:
 			r.totals.net -= n
 			r.totals.frees++
-			if !r.missing[ref] {
+			if !r.gone(ref) {
 				r.memory.Free(ref)
 			}
 		}
 	}
 	return r.finish()
+}
+
+// gone reports whether an object whose end has come is missing: its allocation failed. Then it is missing no more.
+func (r *measured) gone(object int32) bool {
+	_, missing := r.missing[object]
+	delete(r.missing, object)
+	return missing
 }
 
 // work lets the program work until a time, which a cycle beside it delays. If the time is over, the program is late and goes on at once.
@@ -175,19 +184,34 @@ func (r *measured) hold(extra float64, at int64) {
 		r.pass(r.cycle.left, false)
 	}
 	r.pass(extra, false)
-	e := r.now - begin
+	r.pause = 0
+	r.paused(begin, r.now-begin, at)
+}
+
+// prolong makes the last pause longer.
+func (r *measured) prolong(d float64, at int64) {
+	begin := r.now
+	r.pass(d, false)
+	r.paused(begin, d, at)
+}
+
+// paused notes that the program was held for e ns: a pause, or more of the one before it.
+func (r *measured) paused(begin, e float64, at int64) {
 	if e <= 0 {
 		return
 	}
 	r.shift += e
 	r.lead.Pause(e)
 	d := time.Duration(e)
-	r.pause = d
-	r.res.ExposedPause += d
-	r.res.MaxPause = max(r.res.MaxPause, d)
 	if l := r.cfg.Log; l != nil {
-		l.Pauses = append(l.Pauses, Pause{At: time.Duration(begin), Trace: time.Duration(at), Length: d, seq: r.totals.seq()})
+		if r.pause == 0 {
+			l.Pauses = append(l.Pauses, Pause{At: time.Duration(begin), Trace: time.Duration(at), seq: r.totals.seq()})
+		}
+		l.Pauses[len(l.Pauses)-1].Length += d
 	}
+	r.pause += d
+	r.res.ExposedPause += d
+	r.res.MaxPause = max(r.res.MaxPause, r.pause)
 }
 
 func (r *measured) alloc(object int32, z, at int64) {
@@ -199,7 +223,7 @@ func (r *measured) alloc(object int32, z, at int64) {
 	}
 	if !r.admit(object, z, at) {
 		r.res.FailedAllocs++
-		r.missing[object] = true
+		r.missing[object] = struct{}{}
 	}
 	r.res.PeakLive = max(r.res.PeakLive, r.memory.Live())
 	r.totals.gross += z
@@ -219,7 +243,7 @@ func (r *measured) admit(object int32, z, at int64) bool {
 	if r.cycle != nil {
 		r.hold(0, at)
 		if r.memory.Alloc(object, z) {
-			r.prolong(r.mapping())
+			r.prolong(r.mapping(), at)
 			return true
 		}
 	}
@@ -227,7 +251,7 @@ func (r *measured) admit(object int32, z, at int64) bool {
 		r.wanted = r.memory.Live() + z
 		freed := r.climb(z, at)
 		if r.memory.Alloc(object, z) {
-			r.prolong(r.mapping())
+			r.prolong(r.mapping(), at)
 			return true
 		}
 		if freed < z {
@@ -248,22 +272,6 @@ func (r *measured) mapping() float64 {
 		return 0
 	}
 	return r.Map.Of(r.mapped-before, 0)
-}
-
-// prolong makes the last pause longer.
-func (r *measured) prolong(d float64) {
-	if d <= 0 {
-		return
-	}
-	r.pass(d, false)
-	r.shift += d
-	r.lead.Pause(d)
-	r.pause += time.Duration(d)
-	r.res.ExposedPause += time.Duration(d)
-	r.res.MaxPause = max(r.res.MaxPause, r.pause)
-	if l := r.cfg.Log; l != nil {
-		l.Pauses[len(l.Pauses)-1].Length += time.Duration(d)
-	}
 }
 
 // How the ladder of a pool goes on: pool.climb and pool.backOff.
@@ -324,6 +332,7 @@ func (r *measured) sync(place int32, w, at int64) {
 		r.waits[place] = old + (wait-old)/4 // as gc.WaitPlace learns
 	}
 	r.totals.wait += w
+	r.totals.syncs++
 	if hold {
 		r.hold(0, at)
 	}

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,10 +17,16 @@ import (
 // object at a time and without a thought for speed. It shares nothing with the engine.
 type naive struct {
 	policy policy.Policy
+	space  pressure.Space
 	limit  int64
+	told   Told
 	cost   func(tracked, freed int) int64 // ns
-	ladder float64
+	share  float64                        // of it, for the policy's cycles
+	ladder func(int64) int64
+	slows  float64 // the program, beside a cycle
 
+	point, waited   int64           // when it was last asked or could have been, and how long it waited there
+	rest            float64         // of a ns that it has lost
 	now             int64           // of the run
 	shift           int64           // by which that is later than the recording
 	objects         map[uint64]bool // there; true once dropped
@@ -34,6 +42,9 @@ type naive struct {
 	areaLive, areaG float64 // as if cycles freed nothing
 	kept, dropped   int64   // that would be live and garbage then
 	frees           []naiveFree
+	pauses          []Pause
+	levels          []Level         // after the last event of each time
+	asked           []time.Duration // on the recording's clock
 	cycles          uint64
 }
 
@@ -53,6 +64,7 @@ func (n *naive) pass(to int64) {
 
 func (n *naive) hold(d int64) {
 	if d > 0 {
+		n.pauses = append(n.pauses, Pause{At: time.Duration(n.now), Trace: time.Duration(n.now - n.shift), Length: time.Duration(d)})
 		n.pass(n.now + d)
 		n.shift += d
 		n.res.ExposedPause += time.Duration(d)
@@ -79,7 +91,7 @@ func (n *naive) settle(c policy.Cycle, at int64, ids []uint64) {
 	n.live -= c.Freed
 	n.frees = append(n.frees, naiveFree{at, c.Freed})
 	n.allocated, n.given, n.liveAfter, n.lastFreed = 0, 0, n.live, len(ids)
-	c.LiveAfter, c.Limit = n.live, n.limit
+	c.LiveAfter, c.Limit = n.live, naiveLimit(n.told, n.limit)
 	n.cycles++
 	n.wake = 0
 	n.policy.Observe(c)
@@ -92,20 +104,38 @@ func (n *naive) settleOverlapped(held, wanted int64) {
 	n.settle(policy.Cycle{Start: time.Duration(c.start), Duration: time.Duration(c.end - c.start), Exposed: time.Duration(max(0, held)), Action: policy.Overlap, Wanted: wanted}, c.end, c.dead)
 }
 
-// costNow is what a cycle costs that starts now; it counts as busy.
-func (n *naive) costNow() int64 {
-	g := n.cost(len(n.objects), len(n.dead()))
+// slow delays the program beside the cycle under way: it has worked since the last point, but for the wait there.
+func (n *naive) slow() {
+	worked := n.now - n.shift - n.point
+	wait := min(n.waited, worked)
+	beside := float64(max(0, n.cycle.end-n.point-n.shift-wait))
+	n.rest += n.slows * min(float64(worked-wait), beside/(1+n.slows))
+	lost := int64(n.rest)
+	n.rest -= float64(lost)
+	n.pass(n.now + lost)
+	n.shift += lost
+	n.res.Slowed += time.Duration(lost)
+}
+
+// costNow is what a cycle costs that starts now, by share; it counts as busy.
+func (n *naive) costNow(share float64) int64 {
+	g := int64(share * float64(n.cost(len(n.objects), len(n.dead()))))
 	n.res.GCBusy += time.Duration(g)
 	return g
 }
 
 func (n *naive) ask(p policy.Point) policy.Decision {
 	p.Now = time.Duration(n.now)
-	p.Sample = pressure.Sample{Live: n.live, Reserved: n.live, Limit: n.limit}
+	p.Sample = pressure.Sample{Space: n.space, Live: n.live, Reserved: n.live, Limit: naiveLimit(n.told, n.limit)}
 	p.Allocated, p.Freed, p.LiveAfter = n.allocated, n.given, n.liveAfter
-	p.Cost = time.Duration(n.cost(len(n.objects), n.lastFreed))
+	p.Cost = time.Duration(n.share * float64(n.cost(len(n.objects), n.lastFreed)))
+	if n.told.Cost != 0 {
+		p.Cost = time.Duration(n.told.Cost * float64(p.Cost))
+	}
+	p.Slowdown = n.slows
 	p.Running, p.Cycles = n.cycle != nil, n.cycles
 	d := n.policy.Decide(p)
+	n.asked = append(n.asked, time.Duration(n.now-n.shift))
 	n.wake = d.Wake
 	return d
 }
@@ -122,10 +152,10 @@ func (n *naive) obey(d policy.Decision, w int64) {
 		}
 	case d.Action == policy.Overlap:
 		n.res.Collections++
-		n.cycle = &naiveCycle{n.now, n.now + n.costNow(), n.dead()}
+		n.cycle, n.rest = &naiveCycle{n.now, n.now + n.costNow(n.share), n.dead()}, 0
 	default:
 		n.res.Collections++
-		g, start, ids := n.costNow(), n.now, n.dead()
+		g, start, ids := n.costNow(n.share), n.now, n.dead()
 		n.hold(g - w)
 		n.settle(policy.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(max(0, g-w)), Action: policy.Block}, n.now, ids)
 	}
@@ -142,8 +172,8 @@ func (n *naive) admit(z int64) {
 	if !n.fits(z) {
 		n.res.RefusalCollections++
 		wanted := n.live + z
-		g, start, ids := n.costNow(), n.now, n.dead()
-		l := int64(n.ladder * float64(g))
+		g, start, ids := n.costNow(1), n.now, n.dead()
+		l := n.ladder(g)
 		n.hold(l)
 		n.settle(policy.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(l), Trigger: policy.TriggerRefusal, Action: policy.Block, Wanted: wanted}, n.now, ids)
 	}
@@ -154,8 +184,14 @@ func (n *naive) admit(z int64) {
 
 func (n *naive) event(e trace.Event) {
 	n.pass(e.Time + n.shift)
-	if (e.Kind == trace.Alloc || e.Kind == trace.Sync) && n.cycle != nil && n.now >= n.cycle.end {
-		n.settleOverlapped(0, 0)
+	if e.Kind == trace.Alloc || e.Kind == trace.Sync {
+		if n.cycle != nil {
+			n.slow()
+		}
+		if n.cycle != nil && n.now >= n.cycle.end {
+			n.settleOverlapped(0, 0)
+		}
+		n.point, n.waited = e.Time, int64(e.Duration)
 	}
 	switch e.Kind {
 	case trace.Alloc:
@@ -183,12 +219,26 @@ func (n *naive) event(e trace.Event) {
 
 func (n *naive) run(events []trace.Event) Result {
 	n.objects, n.bytes = make(map[uint64]bool), make(map[uint64]int64)
-	first, last := events[0].Time, events[len(events)-1].Time
-	for _, e := range events {
-		e.Time -= first
+	last, most := int64(0), int64(0)
+	for i, e := range events {
+		if e.Kind == trace.Mark {
+			continue
+		}
 		n.event(e)
+		last, most = e.Time, max(most, n.kept-n.dropped)
+		if i+1 < len(events) && events[i+1].Time == e.Time {
+			continue
+		}
+		garbage := int64(0)
+		for _, id := range n.dead() {
+			garbage += n.bytes[id]
+		}
+		n.levels = append(n.levels, Level{time.Duration(n.now), n.live, garbage})
 	}
-	n.res.Span = time.Duration(last - first)
+	g := time.Duration(n.cost(0, 0))
+	n.res.LimitBytes, n.res.LimitFactor = n.limit, float64(n.limit)/float64(max(1, most))
+	n.res.Cycle, n.res.Ladder = g, time.Duration(n.ladder(int64(g)))
+	n.res.Span = time.Duration(last)
 	n.res.Elapsed = n.res.Span + time.Duration(n.shift)
 	if elapsed := float64(n.res.Elapsed); elapsed > 0 {
 		for _, f := range n.frees {
@@ -201,16 +251,19 @@ func (n *naive) run(events []trace.Event) Result {
 	return n.res
 }
 
-// A noted policy keeps what it is asked and told.
+// A noted policy keeps what it is asked and told. Its cycles cost a share of a full one.
 type noted struct {
 	policy.Policy
+	share  float64
 	points []policy.Point
+	answer []policy.Decision
 	told   []policy.Cycle
 }
 
 func (p *noted) Decide(at policy.Point) policy.Decision {
-	p.points = append(p.points, at)
-	return p.Policy.Decide(at)
+	d := p.Policy.Decide(at)
+	p.points, p.answer = append(p.points, at), append(p.answer, d)
+	return d
 }
 
 func (p *noted) Observe(c policy.Cycle) {
@@ -218,8 +271,50 @@ func (p *noted) Observe(c policy.Cycle) {
 	p.Policy.Observe(c)
 }
 
+func (p *noted) CycleShare() float64 { return p.share }
+
+// genStrayed draws a trace in space 3 from 1,000 ns on, among events that do not count, and returns those that do, from 0 on. Of some objects
+// it is known from a cycle alone that they were garbage.
+func genStrayed(t *random) (*trace.Trace, []trace.Event) {
+	plain := genTrace(t, t.coin())
+	tr := &trace.Trace{Name: "strayed", Labels: []string{"", "a", "b", trace.AheadLabel}}
+	var events []trace.Event
+	for i, e := range plain.Events {
+		if e.Time -= plain.Events[0].Time; e.Kind == trace.Sync {
+			e.Aux = uint32(t.IntN(3))
+		}
+		events = append(events, e)
+		e.Time, e.Space = e.Time+1000, 3
+		if e.Kind == trace.Sync {
+			e.Space = pressure.Space(t.IntN(4))
+		}
+		other := trace.Event{Time: e.Time, Kind: pick(t, trace.Alloc, trace.Drop, trace.Free, trace.Mark, trace.Cycle, trace.Decision), ID: e.ID, Bytes: 1 << 40, Duration: 7}
+		if i > 0 {
+			tr.Record(other)
+		}
+		seen := e.Kind == trace.Drop && t.coin()
+		if seen {
+			e.Kind, e.Aux, e.Bytes = trace.Free, trace.FreeCycle, 0
+		}
+		tr.Record(e)
+		if e.Kind == trace.Drop {
+			e.Kind, e.Aux = trace.Free, uint32(t.IntN(2))
+			tr.Record(e) // its drop was seen
+		}
+		if t.IntN(5) == 0 {
+			ahead := trace.Event{Time: e.Time, Kind: trace.Mark, Aux: 3, Duration: time.Duration(t.IntN(40))}
+			tr.Record(ahead)
+			ahead.Time -= 1000
+			events = append(events, ahead)
+		}
+	}
+	return tr, events
+}
+
+func pick[T any](t *random, list ...T) T { return list[t.IntN(len(list))] }
+
 // TestAgainstANaiveReplay: every metric of a run, all that the policy is shown and all
-// that it is told.
+// that it is told, what the log keeps of it, and what a workload says of itself.
 func TestAgainstANaiveReplay(t *testing.T) {
 	for range 10 {
 		check(t, 100, againstANaiveReplay)
@@ -227,34 +322,113 @@ func TestAgainstANaiveReplay(t *testing.T) {
 }
 
 func againstANaiveReplay(t *random) {
-	tr := genTrace(t, t.coin())
-	w, err := Compile(tr, pressure.Host)
+	tr, events := genStrayed(t)
+	w, err := Compile(tr, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
+	countsAre(t, w, events)
 	cfg := genConfig(t, w)
-	cfg.WaitNoise, cfg.Cost.Slowdown = 0, 0
+	cfg.WaitNoise, cfg.Told = 0, Told{Limit: some(t, 0.75, 1e-9), Cost: some(t, 2.5)}
+	cfg.Ladder = Ladder{Fixed: some[time.Duration](t, 17), Factor: 1.5}
+	cfg.Cost.PerMiB, cfg.Cost.HeapMiB = some[time.Duration](t, 3), some(t, 2.5)
 	if between(t, 0, 4) == 0 {
 		cfg.Limit = 0
 	}
 	fresh := genWhim(t, policy.Skip, policy.Skip, policy.Overlap, policy.Block)
-	fast, slow := &noted{Policy: fresh()}, &noted{Policy: fresh()}
+	share := some(t, 0.4, -1)
+	fast, slow := &noted{Policy: fresh(), share: share}, &noted{Policy: fresh()}
+	cfg.Log = &Log{KeepDecisions: true}
 	got := Run(w, fast, cfg)
-	n := naive{policy: slow, limit: cfg.Limit, ladder: cfg.Ladder.Factor, cost: func(tracked, freed int) int64 {
-		return int64(cfg.Cost.Base) + int64(math.Round(cfg.Cost.PerTracked*float64(tracked)+cfg.Cost.PerFreed*float64(freed)))
+	if share <= 0 {
+		share = 1
+	}
+	n := naive{policy: slow, space: 3, limit: cfg.Limit, told: cfg.Told, share: share, slows: cfg.Cost.Slowdown, cost: func(tracked, freed int) int64 {
+		c := &cfg.Cost
+		return int64(c.Base) + int64(math.Round(c.HeapMiB*float64(c.PerMiB)+c.PerTracked*float64(tracked)+c.PerFreed*float64(freed)))
+	}, ladder: func(g int64) int64 {
+		if cfg.Ladder.Fixed != 0 {
+			return int64(cfg.Ladder.Fixed)
+		}
+		return int64(cfg.Ladder.Factor * float64(g))
 	}}
-	want := n.run(tr.Events)
+	want := n.run(events)
 	for _, mean := range []struct{ got, want *float64 }{{&got.MeanLive, &want.MeanLive}, {&got.MeanGarbage, &want.MeanGarbage}} {
 		if math.Abs(*mean.got-*mean.want) > 1e-6 {
 			t.Fatalf("mean %f, want %f", *mean.got, *mean.want)
 		}
 		*mean.got = *mean.want
 	}
-	want.Trace, want.Policy, want.LimitBytes, want.LimitFactor, want.Cycle, want.Ladder = got.Trace, got.Policy, got.LimitBytes, got.LimitFactor, got.Cycle, got.Ladder
+	want.Trace, want.Policy = "strayed", slow.String()
 	if got != want {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
 	if !reflect.DeepEqual(fast.points, slow.points) || !reflect.DeepEqual(fast.told, slow.told) {
 		t.Fatalf("shown %+v\nwant  %+v\ntold %+v\nwant %+v", fast.points, slow.points, fast.told, slow.told)
+	}
+	logIs(t, cfg.Log, &n, slow)
+	seriesHas(t, w.Series(cfg.Log, got.Elapsed, int(got.Elapsed)), n.levels)
+}
+
+// countsAre compares what a workload says of itself with its events.
+func countsAre(t *random, w *Workload, events []trace.Event) {
+	want := Workload{Name: "strayed", Space: 3}
+	for _, e := range events {
+		switch e.Kind {
+		case trace.Alloc:
+			want.Allocs++
+			want.AllocatedBytes += e.Bytes
+		case trace.Drop, trace.Free:
+			want.Drops++
+		case trace.Sync:
+			want.Syncs++
+			want.Wait += e.Duration
+		}
+	}
+	got := Workload{Name: w.Name, Space: w.Space, Allocs: w.Allocs, AllocatedBytes: w.AllocatedBytes, Drops: w.Drops, Syncs: w.Syncs, Wait: w.Wait}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("a workload is\n%+v, want\n%+v", got, want)
+	}
+}
+
+// logIs compares what a log keeps with a naive replay.
+func logIs(t *random, l *Log, n *naive, p *noted) {
+	var lengths, sorted []time.Duration
+	for i, x := range l.Pauses {
+		if x.seq = 0; i >= len(n.pauses) || x != n.pauses[i] {
+			t.Fatalf("pauses %+v\nwant   %+v", l.Pauses, n.pauses)
+		}
+		lengths = append(lengths, x.Length)
+	}
+	if sorted = l.Lengths(); !slices.IsSorted(sorted) || len(sorted) != len(n.pauses) {
+		t.Fatalf("lengths %v of %v", sorted, lengths)
+	}
+	if slices.Sort(lengths); !slices.Equal(lengths, sorted) {
+		t.Fatalf("lengths %v, want %v", sorted, lengths)
+	}
+	for i, c := range l.Cycles {
+		if i >= len(p.told) || c.Cycle != p.told[i] {
+			t.Fatalf("cycles %+v\nwant   %+v", l.Cycles, p.told)
+		}
+	}
+	for i, d := range l.Decisions {
+		if i >= len(p.points) || d.Point != p.points[i] || d.Decision != p.answer[i] || d.Trace != n.asked[i] {
+			t.Fatalf("decision %d is %+v", i, d)
+		}
+	}
+	if len(l.Cycles) != len(p.told) || len(l.Decisions) != len(p.points) {
+		t.Fatalf("the log has %d cycles and %d decisions, want %d and %d", len(l.Cycles), len(l.Decisions), len(p.told), len(p.points))
+	}
+}
+
+// seriesHas wants the level after the last event of each ns in a series of such slots.
+func seriesHas(t *random, got []Level, events []Level) {
+	for _, x := range events {
+		if !slices.Contains(got, x) {
+			t.Fatalf("the series lacks %+v: %+v", x, got)
+		}
+	}
+	if !slices.IsSortedFunc(got, func(a, b Level) int { return cmp.Compare(a.At, b.At) }) {
+		t.Fatalf("a series goes backwards: %+v", got)
 	}
 }

@@ -28,7 +28,7 @@ func (w *Workload) Series(l *Log, elapsed time.Duration, slots int) []Level {
 			delay += slowed[0].length
 			slowed = slowed[1:]
 		}
-		for len(cycles) > 0 && cycles[0].seq == seq && (o.arg&3 == opAlloc || o.arg&3 == opSync) {
+		for len(cycles) > 0 && cycles[0].seq == seq {
 			freed += cycles[0].Freed
 			cycles = cycles[1:]
 		}
@@ -40,9 +40,7 @@ func (w *Workload) Series(l *Log, elapsed time.Duration, slots int) []Level {
 		case opFree:
 			net -= n
 		}
-		if o.arg&3 != opSync {
-			seq++
-		}
+		seq++
 		s.add(Level{time.Duration(o.time) + delay, net - freed, dropped - freed})
 	}
 	return s.flush()

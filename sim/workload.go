@@ -66,13 +66,16 @@ type totals struct {
 	allocs  int32
 	frees   int32 // by the program
 	drops   int32
+	syncs   int32
 }
 
 // objects is how many there are, the dropped ones included.
 func (s *totals) objects() int64 { return int64(s.allocs - s.frees) }
 
-// seq counts the events that change memory: it orders what happens at one time.
-func (s *totals) seq() int64 { return int64(s.allocs) + int64(s.frees) + int64(s.drops) }
+// seq counts the events: it orders what happens at one time.
+func (s *totals) seq() int64 {
+	return int64(s.allocs) + int64(s.frees) + int64(s.drops) + int64(s.syncs)
+}
 
 // A point is an allocation or a sync, with the totals before it.
 type point struct {
@@ -209,6 +212,7 @@ func (c *compiler) sync(t int64, e trace.Event) error {
 	c.op(t, w, opSync, place)
 	c.points = append(c.points, point{totals: c.at, time: t, arg: w, sync: true})
 	c.at.wait += w
+	c.at.syncs++
 	return nil
 }
 
@@ -253,8 +257,7 @@ func (c *compiler) finish() {
 	w := c.Workload
 	w.places = len(c.labels)
 	c.end = c.at
-	c.Allocs, c.Drops = int(c.at.allocs), int(c.at.drops)+int(c.at.frees)
-	c.Syncs = len(w.points) - c.Allocs
+	c.Allocs, c.Drops, c.Syncs = int(c.at.allocs), int(c.at.drops)+int(c.at.frees), int(c.at.syncs)
 	c.AllocatedBytes, c.Wait = c.at.gross, time.Duration(c.at.wait)
 	c.Span = time.Duration(c.last)
 	next := int32(len(w.points))
