@@ -82,10 +82,13 @@ type stage struct {
 	anonymous, golang, container atomic.Int64
 	others                       int64 // bytes of other processes in the container
 	waiting                      float64
-	needs                        int64   // of golang
-	ready, touched               int64   // of golang, that is heap
-	given                        []int64 // limits that the runtime was given
-	present                      int64   // the runtime's limit
+	needs                        int64        // of golang
+	ready                        atomic.Int64 // of golang, that is heap
+	touched                      int64        // of that
+	unused                       int64        // of golang, that the heap keeps free
+	unread, unknown              error        // of smaps, and of the container
+	given                        []int64      // limits that the runtime was given
+	present                      int64        // the runtime's limit
 	broken                       error
 }
 
@@ -96,12 +99,14 @@ func (s *stage) resident() (pressure.Resident, error) {
 }
 func (s *stage) goMemory() int64                    { return s.golang.Load() }
 func (s *stage) goNeeds() int64                     { return s.needs }
-func (s *stage) goFree() (int64, int64)             { return s.golang.Load(), 0 }
-func (s *stage) heapReady() int64                   { return s.ready }
-func (s *stage) heapResident(uint64) (int64, error) { return s.touched, nil }
+func (s *stage) goFree() (int64, int64)             { return s.golang.Load(), s.unused }
+func (s *stage) heapReady() int64                   { return s.ready.Load() }
+func (s *stage) heapResident(uint64) (int64, error) { return s.touched, s.unread }
 func (s *stage) limit() int64                       { return s.container.Load() }
-func (s *stage) free() (int64, error)               { return s.container.Load() - s.anonymous.Load() - s.others, nil }
-func (s *stage) stalls() float64                    { return s.waiting }
+func (s *stage) free() (int64, error) {
+	return s.container.Load() - s.anonymous.Load() - s.others, s.unknown
+}
+func (s *stage) stalls() float64 { return s.waiting }
 func (s *stage) setGoLimit(bytes int64) int64 {
 	before := s.present
 	if bytes >= 0 {
@@ -113,7 +118,12 @@ func (s *stage) setGoLimit(bytes int64) int64 {
 
 func begun(t *testing.T, s *stage) *watcher {
 	t.Helper()
-	w, err := start(s, Options{}, takeGoLimit(s.setGoLimit))
+	return begunWith(t, s, Options{})
+}
+
+func begunWith(t *testing.T, s *stage, o Options) *watcher {
+	t.Helper()
+	w, err := start(s, o, takeGoLimit(s.setGoLimit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,13 +148,14 @@ func TestUntouchedGoMemoryHidesNothing(t *testing.T) {
 	s := newStage()
 	s.anonymous.Store(700 * mib)
 	s.golang.Store(10100 * mib)
-	s.ready, s.touched = 10050*mib, 50*mib
+	s.ready.Store(10050 * mib)
+	s.touched = 50 * mib
 	w := begun(t, s)
 	if got := w.outside(); got != 600*mib {
 		t.Errorf("%d MiB", got/mib)
 	}
 	s.golang.Store(100 * mib) // given back
-	s.ready = 50 * mib
+	s.ready.Store(50 * mib)
 	if got := w.outside(); got != 600*mib {
 		t.Errorf("once it is given back: %d MiB", got/mib)
 	}
@@ -311,13 +322,15 @@ func TestGoMemoryLimitOfTheProgram(t *testing.T) {
 	}
 	const container = "EAGERGC_HOST_HARD_MEMORY_LIMIT=600MiB"
 	none := fmt.Sprintf("limit %d\n", math.MaxInt64)
-	for child, want := range map[string]string{"limits": fmt.Sprintf("limit %d\n", 300*mib), "none": none, "leaves": "steered true\n" + none} {
-		if out := run(t, child, container, "GOMEMLIMIT="); out != want {
-			t.Errorf("%s: %q, want %q", child, out, want)
-		}
-	}
-	if out := run(t, "leaves", container, "GOMEMLIMIT=off"); out != "steered false\n"+none {
-		t.Errorf("GOMEMLIMIT=off: %q", out)
+	for _, c := range []struct{ child, environment, want string }{
+		{"limits", "", fmt.Sprintf("limit %d\n", 300*mib)}, {"none", "", none}, {"leaves", "", "steered true\n" + none}, {"leaves", "off", "steered false\n" + none},
+	} {
+		t.Run(c.child+c.environment, func(t *testing.T) {
+			t.Parallel()
+			if out := run(t, c.child, container, "GOMEMLIMIT="+c.environment); out != c.want {
+				t.Errorf("%q, want %q", out, c.want)
+			}
+		})
 	}
 }
 

@@ -79,5 +79,5 @@ func (l *goLimit) steer(left, need int64, now time.Time) {
 // reached reports whether Go has as much as its limit allows, so that it is time to look whether that is enough.
 func (l *goLimit) reached(golang int64) bool {
 	ours := l.ours.Load()
-	return ours < unlimited && golang > ours-ours/16
+	return 0 < ours && ours < unlimited && golang > ours-ours/16
 }

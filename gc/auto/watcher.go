@@ -187,19 +187,23 @@ func (w *watcher) limitCounted(counted, left int64) {
 	}
 }
 
-// report logs when cycles stop being worth it.
 func (w *watcher) report() {
-	if stuck := w.gauge.Stuck(); stuck != w.stuck {
+	w.say(w.gauge.Stuck(), w.gauge.Sample().Live, w.gauge.Resting())
+}
+
+// say logs when finalizers do not run, and when cycles stop being worth it.
+func (w *watcher) say(stuck bool, level int64, resting time.Duration) {
+	if stuck != w.stuck {
 		if w.stuck = stuck; stuck {
 			w.options.log().Warn("eagergc: finalizers or cleanups that are due have not run for 10 s: one of them blocks (/debug/pprof/goroutine?debug=2 shows it under runtime.runFinalizers or runtime.runCleanups)")
 		}
 	}
-	bytes, stayed := w.held.see(w.gauge.Sample().Live, w.gauge.Resting() > 0)
+	bytes, stayed := w.held.see(level, resting > 0)
 	if bytes == 0 {
 		return
 	}
 	w.options.log().Info("eagergc: nothing to free: memory outside the Go heap is held, or leaks",
-		slog.String("held", pressure.Bytes(bytes).String()), slog.Duration("stayed", stayed), slog.Duration("next_cycle_in", w.gauge.Resting()))
+		slog.String("held", pressure.Bytes(bytes).String()), slog.Duration("stayed", stayed), slog.Duration("next_cycle_in", resting))
 	if w.options.Held != nil {
 		go w.options.Held(bytes, stayed)
 	}
