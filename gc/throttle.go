@@ -128,19 +128,18 @@ func (t *throttle) forget() {
 func (t *throttle) stop() { t.pause.Store(&pause{until: math.MaxInt64}) }
 
 // learn is told of a cycle for g that has ended at now, took so much processor time, and
-// left kept bytes of those that were live before it.
+// left kept bytes of those that were live before it: 0 for one of the runtime's own, of which nobody knows, so that it ends the back-off.
 func (t *throttle) learn(c policy.Cycle, g *Gate, now, processor time.Duration, kept int64) {
 	if t.Cycles >= 1 || g == nil {
 		t.pause.Store(nil)
 		return
 	}
-	ours := c.Trigger != policy.TriggerNatural
-	if ours {
+	if c.Trigger != policy.TriggerNatural {
 		t.next = max(t.next, c.Start) + time.Duration(float64(processor)/(t.Cycles*float64(runtime.GOMAXPROCS(0))))
 	}
 	if float64(c.Freed) >= littleShare*float64(kept+c.Freed) {
 		t.futile = 0
-	} else if ours {
+	} else {
 		t.futile++
 	}
 	until, work := t.next, cmp.Or(c.Work, c.Duration)
