@@ -81,8 +81,10 @@ func (c *core) best(w window, run []uint32, size int64) window {
 				continue
 			}
 			x := window{pieces: run[from : to+1], need: holes}
-			spare := room - size
-			switch first := c.headers.at(run[from]); {
+			first, spare := c.headers.at(run[from]), room-size
+			switch {
+			case h.hole && spare >= h.size:
+				continue // the window that ends before it is as good
 			case h.hole:
 				x.last = spare &^ (c.chunk - 1)
 				x.need -= x.last
@@ -93,13 +95,15 @@ func (c *core) best(w window, run []uint32, size int64) window {
 			default:
 				x.last = spare
 			}
-			if x.first >= c.headers.at(run[from]).size {
+			if x.first >= first.size {
 				break // the window that begins after it is as good
 			}
 			if w.pieces == nil || x.need < w.need || x.need == w.need && c.headers.at(x.pieces[0]).addr < c.headers.at(w.pieces[0]).addr {
 				w = x
 			}
-			break
+			if !first.hole {
+				break // one that ends later needs as much
+			}
 		}
 	}
 	return w

@@ -56,6 +56,7 @@ type refPool struct {
 	waits  bool       // the upstream is a Synchronizer
 	fences bool       // and a Fencer
 	caches bool       // it is a Cacher
+	chunk  int64      // bytes, of a Mapper; 0: it is none
 	usage  pool.Usage // of the upstream
 	has    int64      // reserved by the upstream, when the reference heard of it last
 	above  int64      // bytes of it that count as cached there
@@ -79,6 +80,7 @@ type refSegment struct {
 	bytes  int64
 	stream uint32
 	small  bool
+	ranged bool // it is a range of addresses
 	pieces []*refPiece
 }
 
@@ -87,6 +89,7 @@ type refPiece struct {
 	addr uintptr
 	size int64
 	free bool // in no cache, and nobody's
+	hole bool // it has no memory
 	used []uint32
 }
 
@@ -329,7 +332,7 @@ func (m *refPool) take(size int64, stream uint32) *refPiece {
 	var best *refPiece
 	for _, s := range m.segments {
 		for _, x := range s.pieces {
-			if s.stream == stream && s.small == (size <= mib) && x.free && x.size >= size &&
+			if s.stream == stream && s.small == (size <= mib) && x.free && !x.hole && x.size >= size &&
 				(best == nil || x.size < best.size || x.size == best.size && x.addr < best.addr) {
 				best = x
 			}
@@ -347,18 +350,19 @@ func (x *refPiece) cut(size int64) {
 	x.free = false
 	if rest := x.size - size; rest > 0 {
 		at := slices.Index(s.pieces, x)
-		s.pieces = slices.Insert(s.pieces, at+1, &refPiece{of: s, addr: x.addr + uintptr(size), size: rest, free: true})
+		s.pieces = slices.Insert(s.pieces, at+1, &refPiece{of: s, addr: x.addr + uintptr(size), size: rest, free: true, hole: x.hole})
 		x.size = size
 	}
 }
 
-// give frees a piece: free neighbours are one piece.
+// give frees pieces: free neighbours are one piece.
 func (m *refPool) give(pieces ...*refPiece) {
 	for _, x := range pieces {
 		x.free = true
-		s := x.of
+	}
+	for _, s := range m.segments {
 		for k := len(s.pieces) - 1; k > 0; k-- {
-			if a, b := s.pieces[k-1], s.pieces[k]; a.free && b.free {
+			if a, b := s.pieces[k-1], s.pieces[k]; a.free && b.free && a.hole == b.hole {
 				a.size += b.size
 				s.pieces = slices.Delete(s.pieces, k, k+1)
 			}
@@ -369,7 +373,11 @@ func (m *refPool) give(pieces ...*refPiece) {
 // retire: a pool that caches nothing gives a segment back once all of it is free.
 func (m *refPool) retire(x *refPiece) {
 	m.give(x)
-	if s := x.of; (m.cfg.Direct || m.closed) && len(s.pieces) == 1 {
+	if s := x.of; !m.cfg.Direct && !m.closed {
+		return
+	} else if s.ranged {
+		m.release(pool.MaxBytes)
+	} else if len(s.pieces) == 1 {
 		m.giveBack(s)
 	}
 }
@@ -423,7 +431,7 @@ func (m *refPool) yields(bytes int64) int64 {
 // wholes are the segments that are free, the smallest first.
 func (m *refPool) wholes() (list []*refSegment, bytes int64) {
 	for _, s := range m.segments {
-		if len(s.pieces) == 1 && s.pieces[0].free {
+		if len(s.pieces) == 1 && s.pieces[0].free && !s.ranged {
 			list = append(list, s)
 			bytes += s.bytes
 		}
@@ -436,24 +444,31 @@ func (m *refPool) wholes() (list []*refSegment, bytes int64) {
 
 // release gives back whole segments: the smallest that suffices; if none does, the largest, and so on; all of them if they are too few.
 func (m *refPool) release(bytes int64) (released int64) {
+	if m.chunk > 0 {
+		return m.unmap(bytes)
+	}
 	list, sum := m.wholes()
 	if sum >= bytes {
-		var chosen []*refSegment
-		for bytes > 0 {
-			k := slices.IndexFunc(list, func(s *refSegment) bool { return s.bytes >= bytes })
-			if k < 0 {
-				k = len(list) - 1
-			}
-			chosen = append(chosen, list[k])
-			bytes -= list[k].bytes
-			list = slices.Delete(list, k, k+1)
-		}
-		list = chosen
+		list = pick(list, bytes, func(s *refSegment) int64 { return s.bytes })
 	}
 	for _, s := range list {
 		released += m.giveBack(s)
 	}
 	return released
+}
+
+// pick is that choice, of a list that suffices, the smallest first.
+func pick[T any](list []T, bytes int64, size func(T) int64) (chosen []T) {
+	for bytes > 0 {
+		k := slices.IndexFunc(list, func(x T) bool { return size(x) >= bytes })
+		if k < 0 {
+			k = len(list) - 1
+		}
+		chosen = append(chosen, list[k])
+		bytes -= size(list[k])
+		list = slices.Delete(list, k, k+1)
+	}
+	return chosen
 }
 
 // flush empties magazines and depot.
@@ -582,6 +597,9 @@ func (m *refPool) find(size int64, stream uint32) *refPiece {
 
 // grow asks for a segment of each size. Then whole segments are given back for what is lacking; under the limit, all, since others use the device.
 func (m *refPool) grow(size int64, stream uint32) *refPiece {
+	if m.chunk > 0 {
+		return m.mapMore(size, stream)
+	}
 	sizes := m.segmentSizes(size)
 	var x *refPiece
 	var limited bool
@@ -951,6 +969,8 @@ func (r *reference) open() bool {
 	}
 	m := &refPool{reference: r, number: len(r.all), magazines: map[int]*refMagazine{}, depot: map[int]*refMagazine{}, classes: map[int64]int64{}}
 	m.waits, m.fences, m.reclaims, m.caches, m.keep = r.IntN(3) > 0, r.coin(), r.coin(), r.IntN(4) == 0, 64*mib
+	mapper := r.IntN(3) == 0
+	m.caches = m.caches && !mapper
 	m.cfg = pool.Config{
 		Space: oneOf(r.schedule, pressure.Device(0), pressure.Managed), Direct: r.IntN(4) == 0, ExactPeaks: true, Trace: refSink{m}, Limits: r.someLimits(),
 		Warn: func(err error) {
@@ -961,13 +981,18 @@ func (r *reference) open() bool {
 		m.cfg.Limits.Soft = pressure.Limit{}
 	}
 	m.cfg.Upstream = refUpstream{m}
+	if mapper {
+		m.cfg.Upstream = refMapper{refWaiter{refUpstream{m}}}
+		m.cfg.Chunk = oneOf[int64](r.schedule, 0, 64*kib, 256*kib)
+		m.waits, m.fences = true, false
+	}
 	if m.caches {
 		m.waits, m.fences = false, false
 		m.cfg.Upstream = refCacher{refUpstream{m}}
 	}
 	if m.fences = m.fences && m.waits; m.fences {
 		m.cfg.Upstream = refFencer{refWaiter{refUpstream{m}}}
-	} else if m.waits {
+	} else if m.waits && !mapper {
 		m.cfg.Upstream = refWaiter{refUpstream{m}}
 	}
 	p, err := pool.New(m.cfg)
@@ -979,6 +1004,9 @@ func (r *reference) open() bool {
 	r.pools = append(r.pools, m)
 	r.limit()
 	m.tellSoft()
+	if mapper && !m.cfg.Direct {
+		m.chunk = m.chunkSize()
+	}
 	p.OneCache()
 	if m.flush(); r.hard > 0 {
 		m.keep = min(m.keep, r.hard)
@@ -1006,7 +1034,7 @@ func (r *reference) compare() {
 		want := m.stats
 		for _, s := range m.segments {
 			for _, x := range s.pieces {
-				if x.free {
+				if x.free && !x.hole {
 					want.FreeBlocks++
 					want.Largest = max(want.Largest, x.size)
 				}
@@ -1158,11 +1186,11 @@ func (r *reference) steps() map[string]func(*schedule) bool {
 				for _, q := range r.pools {
 					q.flush()
 					_, whole := q.wholes()
-					room += whole + q.above
+					room += whole + q.above + q.loose()
 				}
 				want = room >= (size+64*kib-1)/(64*kib)*(64*kib)
 				for _, s := range m.segments {
-					want = want || s.stream == stream && s.small == (size <= mib) && slices.ContainsFunc(s.pieces, func(x *refPiece) bool { return x.free && x.size >= size })
+					want = want || s.stream == stream && s.small == (size <= mib) && slices.ContainsFunc(s.pieces, func(x *refPiece) bool { return x.free && !x.hole && x.size >= size })
 				}
 			}
 			if got != want {
