@@ -359,9 +359,6 @@ func (c *Collector) changed() {
 
 // wakeUp makes every gate ask at its next allocation. The caller holds mu.
 func (c *Collector) wakeUp() {
-	if c.closed {
-		return
-	}
 	for _, g := range c.gates {
 		g.wake.Store(0)
 	}

@@ -3,6 +3,7 @@ package gc
 import (
 	"bytes"
 	"log/slog"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -153,5 +154,78 @@ func TestWhatWasMissedOfALibraryIsCounted(t *testing.T) {
 		if freed := l.freed.Load(); freed != (i+1)<<20 {
 			t.Errorf("%d bytes were given back after %d cycles of 1 MiB each", freed, i+1)
 		}
+	}
+}
+
+// TestCountersAreByName, the largest first.
+func TestCountersAreByName(t *testing.T) {
+	c := newCollector(t, Config{})
+	c.listening = func() {}
+	for _, l := range []struct {
+		name           string
+		bytes, objects int64
+		want           int64 // live in all, once it has joined
+	}{{"b", 5, 1, 5}, {"a", 8, 2, 13}, {"b", 3, 4, 16}, {"c", 100, 1, 116}, {"one", 1, 1, 117}, {"none", 0, 0, 117}, {"less", -4, 1, 117}} {
+		c.join(l.name, func() (int64, int64) { return l.bytes, l.objects })
+		if live := c.own().live.Load(); live != l.want {
+			t.Errorf("%d bytes live with %s, want %d", live, l.name, l.want)
+		}
+	}
+	for i, l := range c.own().libraries {
+		l.freed.Store(int64(1) << i)
+		if l.log.last%gaugeIDs != 0 {
+			t.Errorf("identities of %s begin at %d", l.name, l.log.last)
+		}
+	}
+	want := []Counted{{"c", 100, 1, 8}, {"a", 8, 2, 2}, {"b", 8, 5, 1 + 4}, {"one", 1, 1, 16}, {"none", 0, 0, 32}, {"less", -4, 1, 64}}
+	if got := c.Counters(); !reflect.DeepEqual(got, want) {
+		t.Errorf("counters %+v, want %+v", got, want)
+	}
+	if got := c.counters().String(); got != "libraries=[c=100 a=8 b=8 one=1 none=0 less=-4]" {
+		t.Errorf("the log has %s", got)
+	}
+	for _, l := range c.own().libraries { // or the accounts would not be closed
+		c.own().giveBack(l.live.Swap(0))
+	}
+	c.own().libraries = nil
+	for text, n := range map[string]Counted{"x: 1.00 KiB in 1 object": {Name: "x", Live: 1024, Objects: 1}, "y: 0 B in 0 objects": {Name: "y"}, "z: 5 B in 2 objects": {Name: "z", Live: 5, Objects: 2}} {
+		if n.String() != text {
+			t.Errorf("%q, want %q", n, text)
+		}
+	}
+}
+
+// TestNobodyListensAfterClose, even if it comes while Listen begins.
+func TestNobodyListensAfterClose(t *testing.T) {
+	lib := pressure.NewCounter(t.Name())
+	for _, beside := range []bool{false, true} {
+		c := listener(t, Config{Policy: policy.Spec{}.New()})
+		o := c.own()
+		if beside {
+			listens := make(chan struct{})
+			o.mu.Lock()
+			go func() { defer close(listens); c.Listen() }()
+			waitFor(t, 20*time.Second, func() bool {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return c.listening != nil
+			})
+			c.Close()
+			o.mu.Unlock()
+			<-listens
+		} else {
+			c.Listen()
+			c.Close()
+		}
+		before := o.live.Load()
+		lib.Add(10)
+		if live := o.live.Load(); live != before {
+			t.Errorf("beside Listen %v: %d bytes are counted after Close", beside, live-before)
+		}
+		c.Listen()
+		if c.Counters() != nil && !beside {
+			t.Error("it listens again")
+		}
+		lib.Sub(10)
 	}
 }

@@ -277,7 +277,7 @@ func (c *Collector) takeStock(r *collection, yields map[*Gate]int64) (freed int6
 			r.cycle.Limit, r.cycle.Wanted = s.Limit, g.wanted.Swap(0)
 		}
 	}
-	if r.gate != nil && r.cycle.Limit > 0 {
+	if r.cycle.Limit > 0 {
 		r.cycle.Limit += r.cycle.LiveAfter - r.gate.liveAfter
 	}
 	return freed

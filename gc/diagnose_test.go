@@ -175,7 +175,7 @@ func holdMore(stop chan struct{}) (held [][]byte) {
 	for range 20 {
 		go func() { <-stop }()
 	}
-	for range 128 {
+	for range 48 {
 		block := make([]byte, 1<<20)
 		for i := range block {
 			block[i] = 1 // so that it is resident

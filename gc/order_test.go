@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -302,5 +303,114 @@ func TestACycleTellsWhatWasWanted(t *testing.T) {
 		if got := c.Collect(policy.TriggerExplicit).Wanted; got != step.want {
 			t.Errorf("refused %d: the cycle says %d, want %d", step.refused, got, step.want)
 		}
+	}
+}
+
+// TestNotesOfALimit: which cause, and what is said of it, by the bytes that a cycle has left.
+func TestNotesOfALimit(t *testing.T) {
+	for _, test := range []struct {
+		live, dying, added int64
+		text               string
+		enough             int64
+	}{
+		{100, 0, 0, "", 0}, {101, 0, 0, logOver, 101}, {101, 0, 1, logOverLate, 102}, {150, 50, 0, logOverStuck, 100}, {150, 49, 0, logOver, 101},
+		{150, 20, 30, logOverLate, 160}, {150, 20, 29, logOver, 159}, {150, 50, 70, logOverStuck, 170},
+	} {
+		c := newOn(newPuppet(), Config{Idle: -1}, policy.Spec{}.New())
+		c.noteOver(policy.Cycle{LiveAfter: test.live, Limit: 100, Freed: 7, Duration: 9}, test.dying, test.added)
+		if over := test.text != ""; over != c.over.now || over != (c.stats.Over == 1) || over != (len(c.pendingLog) == 1) {
+			t.Errorf("%+v: over %+v, %d times, logs %+v", test, c.over, c.stats.Over, c.pendingLog)
+		}
+		for _, s := range c.pendingLog {
+			want := []slog.Attr{
+				slog.Int64("live_bytes", test.live), slog.Int64("limit_bytes", 100), slog.Int64("freed_bytes", 7),
+				slog.Int64("not_given_back_bytes", test.dying), slog.Int64("added_bytes", test.added), slog.Duration("cycle", 9), slog.Int64("enough_bytes", test.enough),
+			}
+			if s.text != test.text || s.level != slog.LevelWarn || !s.aloud || !slices.EqualFunc(s.attrs, want, slog.Attr.Equal) {
+				t.Errorf("%+v: logs %+v", test, s)
+			}
+		}
+		c.pendingLog = nil
+		c.Close()
+	}
+	c := newOn(newPuppet(), Config{Idle: -1}, policy.Spec{}.New())
+	defer c.Close()
+	for i, step := range []struct {
+		at     time.Duration
+		live   int64
+		now    bool
+		times  uint64
+		logged int // so far
+	}{
+		{1 * time.Second, 150, true, 1, 1}, {2 * time.Second, 150, true, 1, 1}, {3 * time.Second, 100, false, 1, 1}, {4 * time.Second, 150, true, 2, 1},
+		{64 * time.Second, 100, false, 2, 1}, {65 * time.Second, 150, true, 3, 1}, {125*time.Second + 1, 100, false, 3, 1}, {126 * time.Second, 150, true, 4, 2},
+	} {
+		c.noteOver(policy.Cycle{Start: step.at, LiveAfter: step.live, Limit: 100}, 0, 0)
+		if c.over.now != step.now || c.stats.Over != step.times || len(c.pendingLog) != step.logged {
+			t.Errorf("step %d: %+v, %d times, logs %d", i, c.over, c.stats.Over, len(c.pendingLog))
+		}
+	}
+	c.pendingLog = nil
+}
+
+// TestNotesOfAMinute: once a minute, from a share on, and again from twice that.
+func TestNotesOfAMinute(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	c := newOn(newPuppet(), Config{Idle: -1, Caps: Caps{Cycles: 0.5}}, &scripted{})
+	defer c.Close()
+	c.journal.decided(policy.Point{}, policy.Decision{Action: policy.Overlap, Reason: "it pays"})
+	now, processor, exposed, cycles := time.Hour, time.Duration(0), time.Duration(0), uint64(0)
+	c.busy.from = now
+	for i, step := range []struct {
+		window          time.Duration
+		processor, held time.Duration // in it
+		share, heldAt   float64       // that are logged; 0: nothing is
+	}{
+		{time.Minute - 1, 60 * time.Second, 60 * time.Second, 0, 0}, // too short, and counted in the next
+		{1, 0, 0, 0.5, 1},
+		{time.Minute, 119 * time.Second, 60 * time.Second, 0, 0}, // less than twice that
+		{time.Minute, 120 * time.Second, 120 * time.Second, 1, 2},
+	} {
+		now, processor, exposed, cycles = now+step.window, processor+step.processor, exposed+step.held, cycles+3
+		c.stats.Processor, c.stats.Exposed = processor, exposed
+		c.stats.Cycles[policy.TriggerPolicy], c.stats.Cycles[policy.TriggerNatural] = cycles-1, 1
+		c.stats.Last = policy.Cycle{LiveAfter: 77, Limit: 88}
+		from := c.busy.from
+		c.noteBusy(now)
+		var want []logEntry
+		if n := 3 * (1 + uint64(map[bool]int{true: 1}[i == 1])); step.share > 0 {
+			want = append(want, logEntry{slog.LevelInfo, logBusy, []slog.Attr{
+				slog.Float64("processor_share", step.share), slog.Float64("cycles_per_second", float64(n)/60), slog.String("policy", "scripted"),
+				slog.String("last_reason", "it pays"), slog.Float64("at_most", 0.5), slog.Duration("cycle", c.expected.Cost),
+			}, true}, logEntry{slog.LevelWarn, logHeld, []slog.Attr{
+				slog.Float64("held_share", step.heldAt), slog.Uint64("cycles", n), slog.Duration("cycle", c.expected.Cost),
+				slog.Int64("live_after_bytes", 77), slog.Int64("limit_bytes", 88),
+			}, true})
+		}
+		if len(c.pendingLog) != len(want) {
+			t.Fatalf("step %d: logs %+v, want %+v", i, c.pendingLog, want)
+		}
+		for k, s := range c.pendingLog {
+			if w := want[k]; s.level != w.level || s.text != w.text || s.aloud != w.aloud || !slices.EqualFunc(s.attrs, w.attrs, slog.Attr.Equal) {
+				t.Errorf("step %d: logs %+v, want %+v", i, s, w)
+			}
+		}
+		if ends := i > 0; (c.busy.from == now) != ends || !ends && c.busy.from != from {
+			t.Errorf("step %d: the window begins at %v", i, c.busy.from)
+		}
+		c.pendingLog = nil
+	}
+	for _, least := range []struct {
+		processor, held time.Duration
+		logs            int
+	}{{3600 * ms, 5999 * ms, 1}, {3599 * ms, 6 * time.Second, 1}, {3599 * ms, 5999 * ms, 0}} { // 3 % of two processors, a tenth of the time
+		now += time.Minute
+		c.busy.told, c.busy.toldHeld = 0, 0
+		c.stats.Processor += least.processor
+		c.stats.Exposed += least.held
+		if c.noteBusy(now); len(c.pendingLog) != least.logs {
+			t.Errorf("%+v: logs %+v", least, c.pendingLog)
+		}
+		c.pendingLog = nil
 	}
 }

@@ -2,6 +2,7 @@ package gc
 
 import (
 	"runtime"
+	"runtime/metrics"
 	"testing"
 	"time"
 )
@@ -71,4 +72,93 @@ func TestAForgottenEngineIsWatchedNoMore(t *testing.T) {
 		runtime.GC()
 		return sentinels.Load() <= before
 	})
+}
+
+// TestDisplaced: a cycle takes a quarter of the processors, rounded up, and whoever polls takes one.
+func TestDisplaced(t *testing.T) {
+	for _, c := range [][3]int{{0, 1, 0}, {1, 1, 1}, {9, 1, 1}, {0, 2, 0}, {1, 2, 0}, {2, 2, 1}, {0, 4, 0}, {2, 4, 1}, {9, 4, 1}, {2, 5, 1}, {9, 5, 2}, {3, 8, 2}, {9, 8, 2}, {9, 9, 3}} {
+		if got := displaced(c[0], c[1]); got != c[2] {
+			t.Errorf("of %d goroutines on %d processors: %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+// TestTheRuntimeIsReadAsItIs: its cycles, its heap, the processor time of cycles, and what has run since.
+func TestTheRuntimeIsReadAsItIs(t *testing.T) {
+	r := newGoRuntime()
+	defer r.close()
+	got := processTime()
+	r.processor()
+	before, heap, own := r.read(), tree(15), time.Duration(0)
+	for range 20 {
+		runtime.GC()
+	}
+	if own = r.processor(); own <= 0 || processTime() > 0 && own > processTime()-got {
+		t.Errorf("20 cycles took %v of the processor time, and the process %v", own, processTime()-got)
+	}
+	if again := r.processor(); again < own {
+		t.Errorf("the processor time of cycles falls from %v to %v", own, again)
+	}
+	if after := r.read(); after.cycles < before.cycles+20 || after.cycles > before.cycles+1000 || after.scan < 1<<20 || after.scan > 1<<40 {
+		t.Errorf("read %+v, and then %+v", before, after)
+	}
+	runtime.KeepAlive(heap)
+	r.calls.Store(3)
+	if r.returns.Store(2); r.marked() != 3 || r.swept() != 2 {
+		t.Errorf("%d marked, %d swept", r.marked(), r.swept())
+	}
+	r.mark()
+	if r.close(); r.marked() != 4 || r.swept() != 3 {
+		t.Errorf("%d marked, %d swept after one more", r.marked(), r.swept())
+	}
+	if live := goHeap(); live < 4<<20 || live > int64(r.read().scan)+1<<40 {
+		t.Errorf("a heap of %d bytes", live)
+	}
+}
+
+// TestSpareIsAProcessorThatNobodyHas, where the runtime says so.
+func TestSpareIsAProcessorThatNobodyHas(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	r := newGoRuntime()
+	if r.spare() {
+		t.Error("a processor is spare, and this goroutine has the only one")
+	}
+	s := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"}}
+	if metrics.Read(s); s[0].Value.Kind() == metrics.KindBad {
+		return
+	}
+	runtime.GOMAXPROCS(16)
+	waitFor(t, 20*time.Second, r.spare)
+}
+
+// TestPending: what waits, and what has run but for our own.
+func TestPending(t *testing.T) {
+	for _, c := range []struct {
+		p     pending
+		waits bool
+	}{{pending{}, false}, {pending{1, 1, 2, 2, 0}, false}, {pending{2, 1, 2, 2, 0}, true}, {pending{1, 1, 3, 2, 0}, true}, {pending{1, 2, 2, 2, 0}, false}} {
+		if c.p.waiting() != c.waits {
+			t.Errorf("%+v: waits %v", c.p, c.p.waiting())
+		}
+	}
+	before := readPending()
+	done := make(chan struct{}, 2)
+	runtime.SetFinalizer(new(bound), func(*bound) { done <- struct{}{} })
+	runtime.AddCleanup(new(bound), func(int) { done <- struct{}{} }, 0)
+	for range 2 {
+		waitFor(t, 20*time.Second, func() bool {
+			runtime.GC()
+			select {
+			case <-done:
+				return true
+			default:
+				return false
+			}
+		})
+	}
+	countsFinalizers(t)
+	waitFor(t, 20*time.Second, func() bool { p := readPending(); return p.finalized > before.finalized && p.cleaned > before.cleaned })
+	if p := readPending(); p.finalizers < p.finalized || p.cleanups < p.cleaned || p.cycles <= before.cycles {
+		t.Errorf("%+v, and then %+v", before, p)
+	}
 }

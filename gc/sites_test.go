@@ -1,8 +1,15 @@
 package gc
 
 import (
+	"log/slog"
+	"math"
 	"reflect"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // here are the slots that are tracked.
@@ -34,5 +41,93 @@ func TestSurvivorsAge(t *testing.T) {
 	}
 	if len(s.all) != 4 {
 		t.Errorf("%d samples are kept of 4 that are alive", len(s.all))
+	}
+}
+
+// TestOwnersAreChosenByTheirBytes: the first, and then whoever comes to the next place; each stands for the mean way to it.
+func TestOwnersAreChosenByTheirBytes(t *testing.T) {
+	var s samples
+	var cycles atomic.Uint64
+	cycles.Store(7)
+	const far = 1 << 60
+	for i, step := range []struct {
+		bytes, gross, stands, every int64 // stands: for so many bytes, 0 if it is not chosen
+	}{
+		{10, 10, 10, sampleRate},
+		{10, far, sampleRate, sampleRate},
+		{10, 20, 0, sampleRate}, // it was there already
+		{1 << 20, far, sampleRate, 8 << 20},
+		{64 << 20, far, 64 << 20, 512 << 20},
+		{math.MaxInt64, far, math.MaxInt64, 8 * (math.MaxInt64 >> 16)},
+	} {
+		if step.gross > 20 {
+			s.next.Store(step.gross)
+		}
+		n := len(s.all)
+		s.choose(here{}, Slot(i), step.bytes, step.gross, &cycles)
+		switch {
+		case step.stands == 0 && len(s.all) != n:
+			t.Errorf("owner %d is chosen", i)
+		case step.stands > 0 && (len(s.all) != n+1 || s.all[n].bytes != step.stands || s.all[n].slot != Slot(i) || s.all[n].born != 7 || s.next.Load() == step.gross):
+			t.Errorf("owner %d: %+v", i, s.all[n:])
+		case s.every != step.every:
+			t.Errorf("after owner %d one in %d is chosen, want %d", i, s.every, step.every)
+		}
+	}
+	if site := s.all[0].site; !strings.Contains(site, t.Name()) {
+		t.Errorf("it stands for %s", site)
+	}
+	s.all = make([]sample, samplesMax-1)
+	for range 3 {
+		s.next.Store(0)
+		s.choose(here{}, 1, 1, 1, &cycles)
+	}
+	if len(s.all) != samplesMax {
+		t.Errorf("%d are kept, want %d", len(s.all), samplesMax)
+	}
+	n := texts.n.Load()
+	defer texts.n.Store(n)
+	texts.n.Store(maxTexts)
+	if got := siteOf(); got != "(too many sites)" {
+		t.Errorf("one site too many is %s", got)
+	}
+}
+
+// TestSurvivorsAreToldAfterACycle: once a second at most, if they hold much, and have doubled since they were first checked.
+func TestSurvivorsAreToldAfterACycle(t *testing.T) {
+	log := &events{level: slog.LevelWarn}
+	e := newPuppet()
+	c := newOn(e, Config{Caps: uncapped, Idle: -1, Log: slog.New(log)}, policy.Spec{}.New())
+	defer c.Close()
+	c.own().take(1600)
+	defer c.own().giveBack(1600)
+	c.settled.Store(100)
+	in := here{1: true}
+	for i, step := range []struct {
+		passed time.Duration
+		bytes  int64
+		told   int
+	}{
+		{time.Second, 100, 0},         // a sixteenth, seen for the first time
+		{time.Second, 199, 0},         // not twice as much
+		{time.Second - 1, 200, 0},     // so soon after
+		{1, 200, 1},                   //
+		{time.Second, 399, 1},         // told already
+		{time.Second, 400, 2},         //
+		{time.Second, 99, 2},          // little
+		{10 * time.Second, 10_000, 3}, //
+	} {
+		c.samples.all = []sample{{in, 1, "f\tf.go:3\ng\tg.go:4", step.bytes, 50}}
+		e.pass(step.passed)
+		go func() { (<-e.marks) <- 0 }()
+		c.Collect(policy.TriggerExplicit)
+		c.goroutine.Wait()
+		all := log.of(logSurvives, "")
+		if len(all) != step.told {
+			t.Fatalf("step %d: told %+v", i, all)
+		}
+		if n := len(all); n > 0 && i == 3 && (all[0].level != slog.LevelWarn || !all[0].has(map[string]any{"site": "f f.go:3", "held": "200 B", "cycles": uint64(54)})) {
+			t.Errorf("told %+v", all[0])
+		}
 	}
 }
