@@ -1,12 +1,17 @@
 package gc
 
 import (
+	"context"
+	"log/slog"
+	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A puppet is an engine without a runtime: a test moves its clock, ends its
@@ -24,6 +29,8 @@ type puppet struct {
 	spent  time.Duration // the sum of those
 	busy   bool          // all processors are
 	seen   marking       // of each mark
+
+	begun, sweeps atomic.Int64 // marks that the engine counts, and sweeps that have ended
 }
 
 func newPuppet() *puppet { return &puppet{marks: make(chan chan time.Duration)} }
@@ -67,8 +74,8 @@ func (e *puppet) cycle() {
 	e.state.cycles++
 }
 
-func (e *puppet) marked() int64 { return 0 }
-func (e *puppet) swept() int64  { return 0 }
+func (e *puppet) marked() int64 { return e.begun.Load() }
+func (e *puppet) swept() int64  { return e.sweeps.Load() }
 func (e *puppet) spare() bool   { return !e.busy }
 func (e *puppet) processor() time.Duration {
 	e.mu.Lock()
@@ -243,6 +250,7 @@ func TestPointsReadTheRuntimeOnceAMillisecond(t *testing.T) {
 	for range 100 {
 		e.pass(ms / 10)
 		g.gate.Allocating(100, 1)
+		c.goroutine.Wait() // nothing is to be settled
 	}
 	if n := e.reads - before; n != 10 {
 		t.Errorf("%d readings in 10 ms, want 10", n)
@@ -267,3 +275,174 @@ func TestLiveBytesOfBeforeACycleAreNotShown(t *testing.T) {
 		t.Errorf("the policy was shown %d live bytes, want 100 and then 60", seen)
 	}
 }
+
+// TestWhatOthersFreeIsWaitedFor until the sweep has ended and nothing is due, but not for ever, and not where nothing is counted; the wait is
+// no cost of the cycle.
+func TestWhatOthersFreeIsWaitedFor(t *testing.T) {
+	c, e, _ := staged(t, policy.Spec{}.New())
+	o := c.own()
+	walk := func() *collection {
+		r := c.newCollection(policy.TriggerExplicit, policy.Decision{}, o.gate)
+		(*accountWalk)(o).walk(r)
+		r.releases.close(r)
+		return r
+	}
+	e.begun.Store(1) // and is sweeping
+	if r := walk(); r.waited != 0 {
+		t.Errorf("waits for %v, where nothing is counted", r.waited)
+	}
+	c.Account(10)
+	if r := walk(); r.waited < settleBound {
+		t.Errorf("waits for %v while the sweep goes on", r.waited)
+	}
+	if c.cleaned(1) || !c.cleaned(0) && !readPending().waiting() {
+		t.Error("a sweep that goes on is taken for one that has ended, or the other way round")
+	}
+	e.sweeps.Store(1)
+	waitFor(t, 20*time.Second, func() bool { r := walk(); return r.waited > 0 && r.waited < settleBound })
+	c.Account(-10)
+	r := c.newCollection(policy.TriggerExplicit, policy.Decision{}, o.gate)
+	for _, ends := range []int{1, 3} {
+		calls, was := 0, r.waited
+		r.await(time.Hour, func() bool { calls++; return calls == ends })
+		if calls != ends || r.waited <= was {
+			t.Errorf("asked %d times of %d, and waited for %v", calls, ends, r.waited-was)
+		}
+	}
+	r.await(0, func() bool { t.Error("asked, where there is no time"); return true })
+}
+
+// TestOneCycleAtATime: whoever asks beside one gets that; once it is closed nobody gets one, and it is recorded no more.
+func TestOneCycleAtATime(t *testing.T) {
+	c, e, g := staged(t, policy.Spec{}.New())
+	to := &recording{}
+	c.SetRecorder(worldClock{to, e})
+	first := c.beginNow(policy.TriggerExplicit, 0)
+	end := <-e.marks
+	c.mu.Lock()
+	again := c.obey(policy.Decision{Action: policy.Overlap}, g.gate, 0)
+	nothing := c.obey(policy.Decision{}, g.gate, 0)
+	c.mu.Unlock()
+	if first == nil || c.beginNow(policy.TriggerRefusal, 0) != first || again != first || nothing != nil || c.Reap() != 0 || !c.running() {
+		t.Error("a second cycle beside the first, or none")
+	}
+	closed := make(chan struct{})
+	go func() { defer close(closed); c.Close() }()
+	c.awaitClosed()
+	g.dead = 5
+	end <- 0
+	<-closed
+	if c.beginNow(policy.TriggerExplicit, 0) != nil || c.Collect(policy.TriggerExplicit) != (policy.Cycle{}) || c.Wait() || len(to.Events) > 0 {
+		t.Errorf("after Close: recorded %+v", to.Events)
+	}
+	if s := c.Stats(); s.Cycles[policy.TriggerExplicit] != 1 || s.Freed != 5 || s.Last.Freed != 5 || s.Last.Start != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestACollectorThatWatchesNothing runs cycles, records and logs them, and asks nobody.
+func TestACollectorThatWatchesNothing(t *testing.T) {
+	e, to, log := newPuppet(), &recording{}, &events{level: slog.LevelDebug}
+	asked := 0
+	c := newOn(e, Config{Caps: usualCaps(), Idle: -1, Recorder: worldClock{to, e}, Log: slog.New(log)}, &scripted{decide: func(policy.Point) policy.Decision { asked++; return policy.Decision{} }})
+	go func() { (<-e.marks) <- 0 }()
+	cycle := c.Collect(policy.TriggerRefusal)
+	c.Sync(&WaitPlace{Name: "x"}, func() error { return nil })
+	e.cycle()
+	c.Reap()
+	if c.Due() || asked > 0 || cycle.Limit != 0 || cycle.LiveAfter != 0 || cycle.Trigger != policy.TriggerRefusal {
+		t.Errorf("asked %d times; a cycle %+v", asked, cycle)
+	}
+	c.Close()
+	kinds := map[trace.Kind]int{}
+	for _, e := range to.Events {
+		kinds[e.Kind]++
+		if e.Space != pressure.Host {
+			t.Errorf("recorded %+v", e)
+		}
+	}
+	if kinds[trace.Cycle] != 2 || kinds[trace.Sync] != 1 || len(log.of(logBegan, "refusal")) != 1 || len(log.of(logEnded, "natural")) != 1 || len(log.of(logRefused, "")) != 1 {
+		t.Errorf("recorded %v, logged %+v", kinds, log.all)
+	}
+	var g *Gate
+	g.Allocating(1<<40, 1<<40)
+	g.Refused(1 << 40)
+	if g.isSoft() || g.gauge() != nil || g.attrs() != nil {
+		t.Error("a nil gate is something")
+	}
+}
+
+// TestAGateOfAClosedCollectorAsksNobody, and neither does one that was closed or changed.
+func TestAGateOfAClosedCollectorAsksNobody(t *testing.T) {
+	asked := 0
+	c := newOn(newPuppet(), Config{Caps: uncapped, Idle: -1}, &scripted{decide: func(policy.Point) policy.Decision { asked++; return policy.Decision{} }})
+	gone, stays := c.NewGate(new(level)), c.NewGate(new(level))
+	c.unchosen = true
+	c.NewGate(place{pressure.Device(0)}).Close()
+	chosen := c.policy
+	if c.NewGate(place{pressure.Device(0)}).Close(); c.policy != chosen || c.Policy() != policy.MustParse(DefaultPolicy).New().String() {
+		t.Error("the policy that a device has chosen is replaced by the next one")
+	}
+	c.SetPolicy(&scripted{decide: func(policy.Point) policy.Decision { asked++; return policy.Decision{} }})
+	gone.Close()
+	gone.Allocating(1, 1)
+	if asked > 0 || len(c.gates) != 1 {
+		t.Errorf("a closed gate asks %d times", asked)
+	}
+	if stays.Allocating(1, 1); asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+	c.Close()
+	stays.Changed()
+	c.SetLimit(5)
+	c.SetPolicy(c.policy)
+	for i, g := range []*Gate{stays, c.NewGate(new(level)), c.own().gate} {
+		if g.Allocating(1, 1); asked != 1 || g.wake.Load() != math.MaxInt64 {
+			t.Errorf("after Close gate %d asks at %d bytes", i, g.wake.Load())
+		}
+	}
+	if c.Due() {
+		t.Error("due after Close")
+	}
+}
+
+// TestCloseWaits for releases that are under way, and for what the log is being told.
+func TestCloseWaits(t *testing.T) {
+	began, goOn := make(chan struct{}), make(chan struct{})
+	slow := &slowLog{began: began, goOn: goOn}
+	for what, begin := range map[string]func(*Collector){
+		"a release": func(c *Collector) {
+			g := c.NewGate(new(level))
+			g.yield.Store(-1) // of the release, which no cycle takes back
+			r := c.newCollection(policy.TriggerNatural, policy.Decision{}, g)
+			r.found(&batch{gate: g, n: 1, dead: slow})
+		},
+		"the log": func(c *Collector) { go c.say(logEntry{level: slog.LevelError}) },
+	} {
+		e := newPuppet()
+		c := newOn(e, Config{Idle: -1, Log: slog.New(slow)}, policy.Spec{}.New())
+		patient(c)
+		begin(c)
+		<-began
+		closed := make(chan struct{})
+		go func() { defer close(closed); c.Close() }()
+		c.awaitClosed()
+		select {
+		case <-closed:
+			t.Errorf("Close does not wait for %s", what)
+		case <-time.After(20 * ms):
+		}
+		goOn <- struct{}{}
+		soon(t, 20*time.Second, "Close after "+what, func() { <-closed })
+	}
+}
+
+// A slowLog is a handler and what a batch has, which end when a test says so.
+type slowLog struct{ began, goOn chan struct{} }
+
+func (s *slowLog) bytes(int) int64                              { return 1 }
+func (s *slowLog) give(int)                                     { s.began <- struct{}{}; <-s.goOn }
+func (s *slowLog) Enabled(_ context.Context, l slog.Level) bool { return l == slog.LevelError }
+func (s *slowLog) Handle(context.Context, slog.Record) error    { s.give(0); return nil }
+func (s *slowLog) WithAttrs([]slog.Attr) slog.Handler           { return s }
+func (s *slowLog) WithGroup(string) slog.Handler                { return s }
