@@ -285,7 +285,7 @@ func (r *releases) poll() {
 			finished, still = r.finished, 0
 		}
 		var blocked error
-		if still >= r.patience && (r.stuck < manyStuck || still >= r.bound) {
+		if r.gaveUp(still) {
 			blocked = r.leave()
 			still = 0
 		}
@@ -294,6 +294,11 @@ func (r *releases) poll() {
 			r.c.failed(blocked)
 		}
 	}
+}
+
+// gaveUp reports whether the workers at work are left behind after so many polls without progress. The caller holds mu.
+func (r *releases) gaveUp(still int) bool {
+	return still >= r.patience && (r.stuck < manyStuck || still >= r.bound)
 }
 
 // leave leaves the workers at work behind. It returns an error when they have become many. The caller holds mu.
