@@ -22,6 +22,8 @@ type naive struct {
 	told   Told
 	cost   func(tracked, freed int) int64 // ns
 	share  float64                        // of it, for the policy's cycles
+	steps  []step                         // if set, of a schedule, in the place of a policy
+	points int
 	ladder func(int64) int64
 	slows  float64 // the program, beside a cycle
 
@@ -134,9 +136,23 @@ func (n *naive) ask(p policy.Point) policy.Decision {
 	}
 	p.Slowdown = n.slows
 	p.Running, p.Cycles = n.cycle != nil, n.cycles
+	if n.points++; n.steps != nil {
+		return n.follow(int64(p.Wait))
+	}
 	d := n.policy.Decide(p)
 	n.asked = append(n.asked, time.Duration(n.now-n.shift))
 	n.wake = d.Wake
+	return d
+}
+
+// follow waits for the cycle under way where a schedule has a step, and returns that step's decision.
+func (n *naive) follow(w int64) (d policy.Decision) {
+	if s := n.steps[0]; s.point == n.points-1 {
+		n.steps, d.Action = n.steps[1:], s.action
+		if n.cycle != nil {
+			n.obey(policy.Decision{Action: policy.Block}, w)
+		}
+	}
 	return d
 }
 
@@ -343,15 +359,8 @@ func againstANaiveReplay(t *random) {
 	if share <= 0 {
 		share = 1
 	}
-	n := naive{policy: slow, space: 3, limit: cfg.Limit, told: cfg.Told, share: share, slows: cfg.Cost.Slowdown, cost: func(tracked, freed int) int64 {
-		c := &cfg.Cost
-		return int64(c.Base) + int64(math.Round(c.HeapMiB*float64(c.PerMiB)+c.PerTracked*float64(tracked)+c.PerFreed*float64(freed)))
-	}, ladder: func(g int64) int64 {
-		if cfg.Ladder.Fixed != 0 {
-			return int64(cfg.Ladder.Fixed)
-		}
-		return int64(cfg.Ladder.Factor * float64(g))
-	}}
+	n := naiveOf(&cfg)
+	n.policy, n.share = slow, share
 	want := n.run(events)
 	for _, mean := range []struct{ got, want *float64 }{{&got.MeanLive, &want.MeanLive}, {&got.MeanGarbage, &want.MeanGarbage}} {
 		if math.Abs(*mean.got-*mean.want) > 1e-6 {
@@ -366,8 +375,21 @@ func againstANaiveReplay(t *random) {
 	if !reflect.DeepEqual(fast.points, slow.points) || !reflect.DeepEqual(fast.told, slow.told) {
 		t.Fatalf("shown %+v\nwant  %+v\ntold %+v\nwant %+v", fast.points, slow.points, fast.told, slow.told)
 	}
-	logIs(t, cfg.Log, &n, slow)
+	logIs(t, cfg.Log, n, slow)
 	seriesHas(t, w.Series(cfg.Log, got.Elapsed, int(got.Elapsed)), n.levels)
+}
+
+// naiveOf returns a naive replay in the world of a config, in space 3.
+func naiveOf(cfg *Config) *naive {
+	return &naive{space: 3, limit: cfg.Limit, told: cfg.Told, share: 1, slows: cfg.Cost.Slowdown, cost: func(tracked, freed int) int64 {
+		c := &cfg.Cost
+		return int64(c.Base) + int64(math.Round(c.HeapMiB*float64(c.PerMiB)+c.PerTracked*float64(tracked)+c.PerFreed*float64(freed)))
+	}, ladder: func(g int64) int64 {
+		if cfg.Ladder.Fixed != 0 {
+			return int64(cfg.Ladder.Fixed)
+		}
+		return int64(cfg.Ladder.Factor * float64(g))
+	}}
 }
 
 // countsAre compares what a workload says of itself with its events.

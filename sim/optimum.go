@@ -51,8 +51,8 @@ var ErrNoSchedule = errors.New("sim: no schedule fits the limit")
 // the search needs about 500 bytes of memory for each point.
 var ErrTooLong = errors.New("sim: too long for an optimum")
 
-// mostPoints is the most that an optimum is searched for.
-const mostPoints = 1 << 22
+// mostPoints is the most that an optimum is searched for. Tests set it.
+var mostPoints = 1 << 22
 
 func (w *Workload) tooLong() error {
 	if n := len(w.points); n > mostPoints {
@@ -109,7 +109,7 @@ func optimumBlocking(w *Workload, limit int64, cost Cost) (schedule, error) {
 		queue = append(queue, int32(node-1))
 		far.advance(node - 1)
 		if far.oldest == node {
-			return schedule{}, fmt.Errorf("%w: %d bytes, at point %d of %s (peak reachable %d)", ErrNoSchedule, limit, node-1, w.Name, w.PeakReachable)
+			return schedule{}, fmt.Errorf("%w: %d bytes, at point %d of %s (peak reachable %d)", ErrNoSchedule, limit, node-2, w.Name, w.PeakReachable)
 		}
 		for int(queue[head]) < far.oldest {
 			head++
