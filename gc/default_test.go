@@ -3,6 +3,7 @@ package gc
 import (
 	"log/slog"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/eagergc/eagergc/gc/policy"
@@ -162,5 +163,18 @@ func TestTheZeroCapsAreFilledIn(t *testing.T) {
 	}
 	if usualCaps() != usual {
 		t.Errorf("%+v", usualCaps())
+	}
+}
+
+// TestAPolicyThatNobodyKnowsIsSaid, and has no effect.
+func TestAPolicyThatNobodyKnowsIsSaid(t *testing.T) {
+	before := slog.Default()
+	log := &events{level: slog.LevelWarn}
+	slog.SetDefault(slog.New(log))
+	defer slog.SetDefault(before)
+	t.Setenv(PolicyVariable, "nobody knows this")
+	c := embed(t, Config{})
+	if c.Policy() != policy.MustParse(HostPolicy).New().String() || log.count() != 1 || !strings.Contains(log.all[0].text, "nobody knows this") {
+		t.Errorf("policy %s, said %+v", c.Policy(), log.all)
 	}
 }

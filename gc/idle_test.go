@@ -35,7 +35,8 @@ func TestQuietIsNothingCountedBetweenTwoChecks(t *testing.T) {
 		{func() { o.take(5); c.stayAwake() }, false, true},
 		{func() {}, true, true},
 		{func() { o.take(5) }, false, true},
-		{func() { o.giveBack(20) }, false, false}, // nothing is live
+		{func() { o.take(7); o.giveBack(o.live.Load()); c.stayAwake() }, false, true}, // something was counted, although nothing is live
+		{func() {}, false, false},
 		{func() { o.take(5); c.stayAwake() }, false, true},
 		{func() { c.SetPolicy(nil) }, false, false},
 		{func() { c.SetPolicy(&scripted{}); c.stayAwake() }, true, true},
@@ -99,4 +100,15 @@ func TestWhatIsAskedLater(t *testing.T) {
 		}
 		c.Close()
 	}
+}
+
+// TestASleeperIsWoken by what it tracks next.
+func TestASleeperIsWoken(t *testing.T) {
+	c := newOn(newPuppet(), Config{Idle: 2 * ms}, policy.Spec{}.New())
+	t.Cleanup(c.Close)
+	for range 3 {
+		c.Account(1)
+		waitFor(t, 20*time.Second, func() bool { return !c.awake.Load() })
+	}
+	c.Account(-3)
 }

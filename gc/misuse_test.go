@@ -3,7 +3,9 @@ package gc
 import (
 	"log/slog"
 	"math"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +50,8 @@ func TestMisuseIsRefusedAtTheCall(t *testing.T) {
 		"owner in a struct":     {"refers to the owner", func() { Own(c, f, 1, func(pair) {}, pair{3, f}) }},
 		"owner in an interface": {"refers to the owner", func() { Own(c, f, 1, func(any) {}, any(f)) }},
 		"owner in an array":     {"refers to the owner", func() { Own(c, f, 1, func([2]pair) {}, [2]pair{{}, {3, f}}) }},
+		"first of an array":     {"refers to the owner", func() { Own(c, f, 1, func([2]pair) {}, [2]pair{{3, f}, {}}) }},
+		"its last word":         {"refers to the owner", func() { Own(c, f, 1, func(*byte) {}, (*byte)(unsafe.Add(unsafe.Pointer(f), unsafe.Sizeof(*f)-1))) }},
 		"method value":          {"a method value of the owner", func() { Own(c, f, 1, f.close, 3) }},
 		"counted nil":           {"nil owner", func() { Count(c, (*file)(nil), 1) }},
 		"nil release":           {"nil release", func() { Own[file, uintptr](c, f, 1, nil, 3) }},
@@ -180,4 +184,42 @@ func hostMemoryIsKnown() bool { _, err := pressure.HostMemory(); return err == n
 //go:noinline
 func accountedOwner(c *Collector) {
 	runtime.AddCleanup(new(thing), func(bytes int64) { c.Account(-bytes) }, 10)
+}
+
+// TestWhatLiesBesideTheOwnerIsNotTheOwner: right before it and right behind, as an argument and captured.
+func TestWhatLiesBesideTheOwnerIsNotTheOwner(t *testing.T) {
+	t.Setenv(strictVariable, "1") // what would be logged panics
+	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
+	files := new([3]file)
+	for _, beside := range []*file{&files[0], &files[2]} {
+		Own(c, &files[1], 1, func(*file) {}, beside).Release()
+		Own(c, &files[1], 1, func(int) { beside.fd = 1 }, 0).Release()
+	}
+	Own(c, &files[1], 1, func(*byte) {}, (*byte)(unsafe.Add(unsafe.Pointer(&files[1]), -1))).Release()
+	runtime.KeepAlive(files)
+}
+
+// TestPointersOfAType: where the garbage collector looks.
+func TestPointersOfAType(t *testing.T) {
+	const word = unsafe.Sizeof(uintptr(0))
+	type inner struct {
+		n int32
+		p *int
+	}
+	for of, want := range map[reflect.Type][]uintptr{
+		reflect.TypeFor[int](): nil, reflect.TypeFor[uintptr](): nil, reflect.TypeFor[[5]float64](): nil, reflect.TypeFor[struct{}](): nil, reflect.TypeFor[[0]*int](): nil,
+		reflect.TypeFor[*int](): {0}, reflect.TypeFor[unsafe.Pointer](): {0}, reflect.TypeFor[chan int](): {0}, reflect.TypeFor[func()](): {0}, reflect.TypeFor[map[int]int](): {0},
+		reflect.TypeFor[[]int](): {0}, reflect.TypeFor[string](): {0}, reflect.TypeFor[any](): {word}, reflect.TypeFor[error](): {word},
+		reflect.TypeFor[inner](): {word}, reflect.TypeFor[[2]inner](): {word, 3 * word},
+		reflect.TypeFor[struct {
+			a int
+			b inner
+			c any
+			d [2]string
+		}](): {2 * word, 4 * word, 5 * word, 7 * word},
+	} {
+		if got := findPointers(nil, of, 0); !slices.Equal(got, want) || hasPointers(of) != (want != nil) || hasPointers(of) != (want != nil) {
+			t.Errorf("%v: %d, want %d", of, got, want)
+		}
+	}
 }

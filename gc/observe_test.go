@@ -3,6 +3,7 @@ package gc
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -232,5 +233,63 @@ func TestTheLogIsToldNothingAfterClose(t *testing.T) {
 	})
 	if n := h.count(); n != told {
 		t.Errorf("%d words after Close", n-told)
+	}
+}
+
+// TestAProgramTraceNamesWhatCyclesDo, and waits go on as they do without one.
+func TestAProgramTraceNamesWhatCyclesDo(t *testing.T) {
+	if trace.IsEnabled() {
+		t.Skip("the test itself is being traced")
+	}
+	var out bytes.Buffer
+	if err := trace.Start(&out); err != nil {
+		t.Skip(err)
+	}
+	c := newCollector(t, Config{Policy: policy.MustParse("always").New()})
+	ownFunc(c, new(thing), 64_123, func() { awaitHeld(c) })
+	bad := errors.New("device lost")
+	waits := 0
+	err := c.Sync(&WaitPlace{Name: "the place of a step"}, func() error { waits++; return bad })
+	trace.Stop()
+	if err != bad || waits != 1 {
+		t.Errorf("Sync waited %d times, and returned %v", waits, err)
+	}
+	for _, want := range []string{"eagergc cycle", "eagergc mark", "eagergc settle", "eagergc hold", "eagergc wait", "the place of a step", "policy sync point", "64123"} {
+		if !bytes.Contains(out.Bytes(), []byte(want)) {
+			t.Errorf("the trace lacks %q", want)
+		}
+	}
+}
+
+// TestTheLogIsToldOfEachLevel that its handler takes, of failures aloud but of the first alone, and a panic of its own is a failure.
+func TestTheLogIsToldOfEachLevel(t *testing.T) {
+	before := slog.Default()
+	aloud := &events{level: slog.LevelInfo}
+	slog.SetDefault(slog.New(aloud))
+	defer slog.SetDefault(before)
+	c := newOn(newPuppet(), Config{Idle: -1}, policy.Spec{}.New())
+	defer c.Close()
+	c.failed(errors.New("first"))
+	c.failed(errors.New("second"))
+	if got := aloud.of(logPanicked, ""); len(got) != 1 || got[0].level != slog.LevelError || got[0].attrs["error"].(error).Error() != "first" || c.Stats().Failures != 2 || c.Err().Error() != "first" {
+		t.Errorf("logged %+v, %d failures, %v", got, c.Stats().Failures, c.Err())
+	}
+	c.debug("debug", func() []slog.Attr { t.Error("attributes that reach nobody"); return nil })
+	c.say(logEntry{level: slog.LevelDebug, text: "debug", aloud: true})
+	c.say(logEntry{level: slog.LevelWarn, text: "not aloud"})
+	c.say(logEntry{level: slog.LevelWarn, text: "aloud", aloud: true})
+	own := &events{level: slog.LevelDebug}
+	c.log = slog.New(own)
+	c.failed(errors.New("third"))
+	c.debug("debug", func() []slog.Attr { return []slog.Attr{slog.Int("n", 5)} })
+	c.say(logEntry{level: slog.LevelWarn, text: "to its own", aloud: true})
+	if aloud.count() != 2 || own.count() != 3 || len(own.of(logPanicked, "")) != 1 || !own.of("debug", "")[0].has(map[string]any{"n": int64(5)}) {
+		t.Errorf("aloud %+v, to its own %+v", aloud.all, own.all)
+	}
+	c.log, c.err = slog.New(brokenHandler{}), nil
+	c.say(logEntry{level: slog.LevelWarn})
+	c.say(logEntry{level: slog.LevelWarn})
+	if err := c.Err(); err == nil || err.Error() != "gc: the log panicked: no log" || c.Stats().Failures != 5 {
+		t.Errorf("%v, %d failures", err, c.Stats().Failures)
 	}
 }

@@ -3,10 +3,12 @@ package gc
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -95,6 +97,15 @@ func TestOwnTriesAgainOnceACycleHasMadeRoom(t *testing.T) {
 		{113, 50, 1}, // ... before an eighth of the limit has come on top
 		{100, 50, 1}, // that one has made room
 		{100, 50, 1},
+		{91, 1, 1},   // just enough room
+		{91, 0, 1},   // in vain
+		{101, 0, 0},  //
+		{102, 0, 0},  //
+		{103, 0, 1},  // 12 more
+		{114, 0, 0},  //
+		{115, 25, 1}, // one more, which has made room
+		{100, 9, 1},  // a byte too little
+		{100, 9, 0},
 	} {
 		b.o.take(step.live - b.o.live.Load())
 		b.dead = step.dead
@@ -195,6 +206,7 @@ func TestARecordingHasWhatIsCounted(t *testing.T) {
 		a := &c.own().accounted
 		recorded, seen := int64(0), 0
 		for range 100 {
+			c.awake.Store(d.rng.IntN(2) == 0)
 			if live := a.live.Load(); d.rng.IntN(2) == 0 {
 				c.Account(1 + d.rng.Int64N(100))
 			} else if live > 0 {
@@ -278,4 +290,150 @@ func TestWhatDiesBetweenAllocationsIsAskedFor(t *testing.T) {
 	runtime.KeepAlive(owners)
 	owners = nil
 	waitFor(t, 20*time.Second, func() bool { return c.Stats().Freed == 2<<20 })
+}
+
+// TestWhatCameBeforeARecordingIsNotInIt, and what is taken back of that is taken from nothing else.
+func TestWhatCameBeforeARecordingIsNotInIt(t *testing.T) {
+	e, to := newPuppet(), &recording{}
+	c := newOn(e, Config{Caps: uncapped, Idle: -1, Space: pressure.Pinned}, policy.Spec{}.New())
+	t.Cleanup(c.Close)
+	a := &c.own().accounted
+	c.Account(30)
+	if len(a.log.all) > 0 {
+		t.Error("an object is kept for a recording that is off")
+	}
+	c.SetRecorder(worldClock{to, e})
+	c.Account(-10)
+	c.Account(5)
+	c.Account(-4)
+	if n := len(to.Events); n != 1 {
+		t.Errorf("recorded %+v, want an object that lives", to.Events)
+	}
+	c.Account(-1)
+	id := uint64(0xff)<<56 | 1
+	want := []trace.Event{
+		{Time: int64(time.Hour), Kind: trace.Alloc, Space: pressure.Pinned, ID: id, Bytes: 5}, {Time: int64(time.Hour), Kind: trace.Free, Space: pressure.Pinned, ID: id, Bytes: 5, Aux: trace.FreeExplicit},
+	}
+	for i := range to.Events {
+		if to.Events[i].Kind == trace.Alloc {
+			if site := to.Trace.Label(to.Events[i]); !strings.Contains(site, t.Name()) {
+				t.Errorf("it was counted at %s", site)
+			}
+			to.Events[i].Aux = 0
+		}
+	}
+	if !slices.Equal(to.Events, want) {
+		t.Errorf("recorded %+v, want %+v", to.Events, want)
+	}
+}
+
+// TestOwnersAreRecorded under identities of their own: what they hold, that it becomes more or less, and that it comes back, by hand or by a cycle.
+func TestOwnersAreRecorded(t *testing.T) {
+	quiet(t)
+	to := &recording{made: time.Now()}
+	c := newCollector(t, Config{Policy: policy.Spec{}.New(), Recorder: to, Space: pressure.Device(3)})
+	owner, other := new(thing), new(thing)
+	first, second := Own(c, owner, 10, func(int) {}, 0), Own(c, other, 20, func(string) {}, "")
+	first.Resize(50)
+	first.Resize(7)
+	first.Release()
+	first.Release()
+	first.Resize(8)
+	runtime.KeepAlive(owner)
+	runtime.KeepAlive(other)
+	other = nil
+	c.Collect(policy.TriggerExplicit)
+	c.SetRecorder(nil)
+	type move struct {
+		bytes int64 // below 0: they came back
+		why   uint32
+		of    uint64
+	}
+	var got []move
+	for _, e := range to.Events {
+		if e.Space != pressure.Device(3) && e.Kind != trace.Cycle {
+			t.Errorf("recorded %+v", e)
+		}
+		switch e.Kind {
+		case trace.Alloc:
+			got = append(got, move{e.Bytes, 0, e.ID})
+			if site := to.Trace.Label(e); !strings.Contains(site, t.Name()) {
+				t.Errorf("it came at %s", site)
+			}
+		case trace.Free:
+			got = append(got, move{-e.Bytes, e.Aux, e.ID})
+		}
+	}
+	a, b := cleanupsOf[int](c.own()).id(first.slot), cleanupsOf[string](c.own()).id(second.slot)
+	want := []move{
+		{10, 0, a}, {20, 0, b}, {-10, trace.FreeExplicit, a}, {50, 0, a}, {-50, trace.FreeExplicit, a}, {7, 0, a}, {-7, trace.FreeExplicit, a}, {-20, trace.FreeCycle, b},
+	}
+	if !slices.Equal(got, want) || a == b || a>>63 != 1 || b>>63 != 1 || a>>56 == 0xff {
+		t.Errorf("recorded %+v, want %+v", got, want)
+	}
+}
+
+// TestKindsOfOwners: one for each type of argument, whoever asks for it, and only Count's is counted.
+func TestKindsOfOwners(t *testing.T) {
+	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
+	o := c.own()
+	a, b, n := cleanupsOf[int](o), cleanupsOf[*string](o), cleanupsOf[countOnly](o)
+	if addCleanups[int](o) != a || addCleanups[*string](o) != b || addCleanups[countOnly](o) != n || cleanupsOf[*string](o) != b || len(*o.kinds.Load()) != 3 {
+		t.Error("a type has two registries")
+	}
+	if a.number != 0 || b.number != 1 || n.number != 2 || a.counted || b.counted || !n.counted || a.large != 4096 || len(a.pointers) != 0 || len(b.pointers) != 1 {
+		t.Errorf("%d, %d, %d; counted %v, %v, %v; large from %d", a.number, b.number, n.number, a.counted, b.counted, n.counted, a.large)
+	}
+	if len(c.allRegistries()) != 4 { // and what is accounted
+		t.Errorf("%d registries", len(c.allRegistries()))
+	}
+	if (Handle{}).Release() || (Handle{}).Resize(5) {
+		t.Error("the zero handle owns something")
+	}
+}
+
+// TestResizeAsksForGrowthAlone.
+func TestResizeAsksForGrowthAlone(t *testing.T) {
+	asked := 0
+	c := newOn(newPuppet(), Config{Caps: uncapped, Idle: -1}, &scripted{decide: func(policy.Point) policy.Decision { asked++; return policy.Decision{} }})
+	t.Cleanup(c.Close)
+	owner := new(thing)
+	h := ownFunc(c, owner, 10, func() {})
+	for _, step := range []struct {
+		bytes        int64
+		asked        int
+		live, handed int64
+	}{{10, 1, 10, 10}, {9, 1, 9, 10}, {11, 2, 11, 12}, {0, 2, 0, 12}, {0, 2, 0, 12}, {1, 3, 1, 13}} {
+		if h.Resize(step.bytes); asked != step.asked || c.own().live.Load() != step.live || c.own().Allocated() != step.handed {
+			t.Errorf("resized to %d: asked %d times, %d live, %d handed out, want %+v", step.bytes, asked, c.own().live.Load(), c.own().Allocated(), step)
+		}
+	}
+	h.Release()
+	runtime.KeepAlive(owner)
+}
+
+// TestACollectorThatTracksSomethingStaysAlive, and goes when it tracks nothing.
+func TestACollectorThatTracksSomethingStaysAlive(t *testing.T) {
+	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
+	lives := func() bool { _, ok := alive.Load(c); return ok }
+	if c.own(); lives() || c.awake.Load() {
+		t.Error("it lives before it tracks anything")
+	}
+	owner := new(thing)
+	h := ownFunc(c, owner, 10, func() {})
+	if !lives() || !c.awake.Load() {
+		t.Error("it does not live when it tracks something")
+	}
+	if c.letGo(); !lives() || !c.awake.Load() {
+		t.Error("it is let go while it tracks something")
+	}
+	h.Release()
+	if c.letGo(); lives() || c.awake.Load() {
+		t.Error("it is not let go once it tracks nothing")
+	}
+	runtime.KeepAlive(owner)
+	if c.Account(1); !lives() || !c.awake.Load() {
+		t.Error("it does not live when something is accounted")
+	}
+	c.Account(-1)
 }

@@ -88,15 +88,15 @@ func TestTheRuntimeIsReadAsItIs(t *testing.T) {
 	r := newGoRuntime()
 	defer r.close()
 	got := processTime()
-	r.processor()
-	before, heap, own := r.read(), tree(15), time.Duration(0)
+	first, before, heap := r.processor(), r.read(), tree(15)
 	for range 20 {
 		runtime.GC()
 	}
-	if own = r.processor(); own <= 0 || processTime() > 0 && own > processTime()-got {
+	own := r.processor() - first
+	if own <= 0 || processTime() > 0 && own > processTime()-got {
 		t.Errorf("20 cycles took %v of the processor time, and the process %v", own, processTime()-got)
 	}
-	if again := r.processor(); again < own {
+	if again := r.processor() - first; again < own {
 		t.Errorf("the processor time of cycles falls from %v to %v", own, again)
 	}
 	if after := r.read(); after.cycles < before.cycles+20 || after.cycles > before.cycles+1000 || after.scan < 1<<20 || after.scan > 1<<40 {

@@ -59,7 +59,7 @@ func TestCyclesThatFreeLittleRestTwiceAsLongEachTime(t *testing.T) {
 	cycle := policy.Cycle{Start: now, Duration: 10 * ms, Trigger: policy.TriggerPolicy, Freed: 1, LiveAfter: 1000}
 	for n, want := range []time.Duration{160 * ms, 320 * ms, 640 * ms, 1280 * ms} {
 		b.learn(cycle, g, now, 0, 1000)
-		if b.mayAsk(now+want-1, g, 1000) || !b.mayAsk(now+want, g, 1000) || !b.mayAsk(now, g, 874) || b.mayAsk(now, g, 876) || b.mayAsk(now, new(Gate), 800) ||
+		if b.mayAsk(now+want-1, g, 1000) || !b.mayAsk(now+want, g, 1000) || !b.mayAsk(now, g, 874) || b.mayAsk(now, g, 875) || b.mayAsk(now, new(Gate), 800) ||
 			b.mayAsk(now, g, 2000+restLeast) || !b.mayAsk(now, g, 2001+restLeast) {
 			t.Fatalf("after %d such cycles: %+v, want %v", n+1, b.pause.Load(), want)
 		}

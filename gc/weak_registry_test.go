@@ -248,7 +248,7 @@ func TestAPolicySeesWhatACycleFreesWhenItEnds(t *testing.T) {
 		t.Fatalf("%d points, cycles %+v", len(seen), ended)
 	}
 	for i, want := range []int64{objects, objects, 0} {
-		if p := seen[i]; p.Sample.Live != want || p.Freed != 0 {
+		if p := seen[i]; p.Sample.Live != want || p.Sample.Reserved != want || p.Freed != 0 {
 			t.Errorf("point %d: %d live, want %d; %d freed by the program, want 0", i, p.Sample.Live, want, p.Freed)
 		}
 	}
