@@ -20,8 +20,8 @@ const budgetInterval = 10 * time.Second
 // methods are safe for concurrent use.
 type budget struct {
 	Limits pressure.Limits
-	Info   func() (pressure.Info, error) // asks the space; nil = nothing is known but absolute limits
-	Failed func(error)                   // told of a failure, once; nil = nobody is
+	Info   func() (pressure.Info, error) // asks the space
+	Failed func(error)                   // told of a failure, once
 
 	mu     sync.Mutex
 	asking bool          // somebody asks the space, without the lock
@@ -50,18 +50,14 @@ func (b *budget) At(now time.Duration, reserved int64) estimate {
 	if !due {
 		return e
 	}
-	var info pressure.Info
-	var err error
-	if b.Info != nil {
-		info, err = b.Info()
-	}
+	info, err := b.Info()
 	b.mu.Lock()
 	first := err != nil && !b.failed
 	b.asking, b.known, b.failed, b.next = false, true, err != nil, now+budgetInterval
 	b.update(info, err, reserved)
 	e = b.last
 	b.mu.Unlock()
-	if first && b.Failed != nil {
+	if first {
 		b.Failed(err)
 	}
 	return e
@@ -78,7 +74,7 @@ func (b *budget) SetLimits(l pressure.Limits) {
 // update works out the budget. If the space did not answer, it uses the last
 // answer.
 func (b *budget) update(info pressure.Info, err error, reserved int64) {
-	if err == nil && b.Info != nil {
+	if err == nil {
 		b.free = max(info.Free, 0) + reserved
 	}
 	if soft, err := b.Limits.Soft.Of(info.Total); err == nil {

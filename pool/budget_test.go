@@ -55,9 +55,16 @@ func TestBudgetPrefersLimits(t *testing.T) {
 			t.Errorf("%+v: %+v, want %+v", c.limits, got, c.want)
 		}
 	}
-	silent := budget{Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 7}}}
+	silent := budget{
+		Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 7}}, Failed: func(error) {},
+		Info: func() (pressure.Info, error) { return pressure.Info{}, errors.New("it does not say") },
+	}
 	if got := silent.At(0, 0); got.Budget != 7 {
-		t.Errorf("without a source: %+v", got)
+		t.Errorf("without an answer: %+v", got)
+	}
+	silent.SetLimits(pressure.Limits{})
+	if got := silent.At(0, 5); got != (estimate{}) {
+		t.Errorf("without an answer or a limit: %+v", got)
 	}
 }
 
