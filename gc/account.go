@@ -50,9 +50,8 @@ type accounted struct {
 
 func (a *accounted) more(bytes int64) {
 	o, c := a.o, a.o.gate.c
-	o.adding(bytes)
 	a.live.Add(bytes)
-	o.take(bytes)
+	o.add(bytes)
 	if c.recording.Load() {
 		a.log.more(c, bytes, siteOf(), o.space)
 	}

@@ -18,7 +18,7 @@ func (o *ownership) assist(r *collection, bytes int64) {
 	share := time.Duration(min(float64(bytes)/float64(room), 1) * float64(r.expected))
 	if owed := time.Duration(o.owed.Add(int64(share))); owed >= leastAssist {
 		o.owed.Add(-int64(owed))
-		o.gate.c.lend(r, o.live.Load()+bytes-r.live, room, owed)
+		o.gate.c.lend(r, o.live.Load()-r.live, room, owed)
 	}
 }
 

@@ -63,12 +63,13 @@ func TestAnAssistIsItsShareOfTheCycle(t *testing.T) {
 		for range 20 {
 			e.pass(oneOf(d, 0, 10*time.Microsecond, 300*time.Microsecond))
 			now, bytes := e.now(), oneOf(d, int64(1), 20, 100, 5000)
+			b.o.take(bytes)
 			b.o.assist(r, bytes)
 			if limit > 0 {
 				owed += time.Duration(min(float64(bytes)/float64(room), 1) * float64(r.expected))
 			}
 			if owed >= leastAssist {
-				used := b.o.live.Load() + bytes - r.live
+				used := b.o.live.Load() - r.live
 				due := began + time.Duration(float64(used)/float64(room)*float64(r.expected))
 				if granted := budget.hold(now, min(owed, due-now)); granted >= leastAssist {
 					held = min(held, now)
@@ -84,7 +85,6 @@ func TestAnAssistIsItsShareOfTheCycle(t *testing.T) {
 				d.Fatalf("limit %d: %v owed, held until %v, %d times, from %v: want %v, %v, %d, %v", limit, time.Duration(b.o.owed.Load()),
 					c.throttle.until, total, r.held, owed, budget.until, pauses, held)
 			}
-			b.o.take(bytes)
 		}
 		b.o.giveBack(b.o.live.Load())
 	})
@@ -148,7 +148,7 @@ func TestAtItsLimitOwnAsksForACycleBesideIt(t *testing.T) {
 		o.take(test.live)
 		o.gate.wake.Store(1 << 60)
 		test.set(c, o)
-		o.adding(10)
+		o.add(10)
 		r := c.current.Load()
 		if (r != nil) != test.begins {
 			t.Errorf("%s: a cycle begins: %v", name, r != nil)
@@ -157,7 +157,7 @@ func TestAtItsLimitOwnAsksForACycleBesideIt(t *testing.T) {
 			if r.trigger != policy.TriggerRefusal || r.action != policy.Overlap || r.gate != o.gate || r.live != test.live || r.allocated != test.live || r.begin != time.Second {
 				t.Errorf("%s: %+v", name, r)
 			}
-			o.adding(10) // one at a time
+			o.add(10) // one at a time
 			(<-e.marks) <- 0
 			<-r.done
 		}

@@ -65,8 +65,7 @@ type countOnly struct{}
 
 func ownWith[T, A any](r *cleanups[A], owner *T, bytes int64, x cleanup[A]) Handle {
 	o, c := r.o, r.gate.c
-	o.adding(bytes)
-	gross := o.take(bytes)
+	gross := o.add(bytes)
 	slot := r.track(unsafe.Pointer(owner), bytes, x)
 	c.samples.choose(r, slot, bytes, gross, &c.settled)
 	if c.recording.Load() {
@@ -147,8 +146,7 @@ func (r *cleanups[A]) resize(slot Slot, bytes int64) bool {
 	case !ok:
 		return false
 	case bytes > before:
-		r.o.adding(bytes - before)
-		r.o.take(bytes - before)
+		r.o.add(bytes - before)
 	default:
 		r.o.giveBack(before - bytes)
 	}
@@ -231,9 +229,9 @@ func (o *ownership) Sample() pressure.Sample {
 // Allocated implements [Source].
 func (o *ownership) Allocated() int64 { return o.allocated.Load() }
 
-// adding is called before bytes are counted. It asks the policy, and holds the
-// caller for its share of a cycle's work.
-func (o *ownership) adding(bytes int64) {
+// add counts bytes, and returns how many were counted so far. It asks the policy before, and holds the caller for its
+// share of a cycle's work after that: what has asked for a cycle is no growth since that cycle, which would ask for another one, in vain.
+func (o *ownership) add(bytes int64) (gross int64) {
 	o.gate.Allocating(o.live.Load(), bytes)
 	if limit := o.limit.Load(); limit > 0 && o.live.Load() > limit-bytes {
 		if o.gate.soft {
@@ -242,10 +240,14 @@ func (o *ownership) adding(bytes int64) {
 			o.makeRoom(bytes, limit)
 		}
 	}
+	gross = o.take(bytes)
 	if r := o.gate.c.current.Load(); r != nil && o.gate.soft {
+		runtime.LockOSThread() // a C allocator serves each thread from an arena of its own, and leaves there what is freed
+		defer runtime.UnlockOSThread()
 		o.gate.c.giveWay(r)
 		o.assist(r, bytes)
 	}
+	return gross
 }
 
 // makeRoom waits for the cycle under way, or else for a new one. A program that

@@ -47,7 +47,7 @@ func (e *puppet) adds(o *ownership) (cycles int) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		o.adding(10)
+		o.add(10)
 	}()
 	for {
 		select {
@@ -78,7 +78,7 @@ func TestOwnAtItsLimitWaitsForTheCycleUnderWay(t *testing.T) {
 		return c.current.Load().held != noOne
 	})
 	end <- 0
-	if n := <-more; n != 0 || b.o.live.Load() != 60 {
+	if n := <-more; n != 0 || b.o.live.Load() != 70 {
 		t.Errorf("%d cycles beside the one that was under way; %d bytes are live", n, b.o.live.Load())
 	}
 }

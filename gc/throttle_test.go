@@ -3,6 +3,7 @@ package gc
 import (
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,7 +113,7 @@ func TestCyclesKeepToTheirShareOfTheProcessor(t *testing.T) {
 }
 
 // TestWhoAsksGivesWay: on busy processors who asks for a cycle waits for it, since it has no other to run on;
-// nobody does where one is free, or where the caps do not allow it.
+// nobody does where one is free, or where the caps do not allow it. What it adds is no growth since that cycle.
 func TestWhoAsksGivesWay(t *testing.T) {
 	for _, c := range []struct {
 		busy  bool
@@ -136,10 +137,48 @@ func TestWhoAsksGivesWay(t *testing.T) {
 		for _, n := range collector.Stats().Pauses {
 			held += n
 		}
-		if held != c.want || collector.Stats().Last.Exposed != 0 {
-			t.Errorf("%+v: %d callers were held, %+v", c, held, collector.Stats().Last)
+		if last := collector.Stats().Last; held != c.want || last.Exposed != 0 || last.LiveAfter != 1<<20 {
+			t.Errorf("%+v: %d callers were held, %+v", c, held, last)
 		}
 		collector.Close()
+	}
+}
+
+// TestWhoIsHeldStaysOnItsThread, whose arena C's allocator serves it from.
+func TestWhoIsHeldStaysOnItsThread(t *testing.T) {
+	e := newPuppet()
+	e.busy = true
+	c := newOn(e, Config{Caps: usualCaps(), Idle: -1}, &scripted{decide: func(policy.Point) policy.Decision { return policy.Decision{Action: policy.Overlap} }})
+	defer c.Close()
+	buf := make([]byte, 1<<20)
+	stayed, begin := false, time.Now()
+	for !stayed && time.Since(begin) < 20*time.Second { // a busy machine may come too late to see it
+		e.pass(time.Second) // for which callers may be held
+		done := make(chan struct{})
+		go func() {
+			owner := new([4]*int)
+			Own(c, owner, 1<<20, func(int) {}, 0)
+			runtime.KeepAlive(owner)
+			close(done)
+		}()
+		end := <-e.marks
+		for waiting := true; waiting && !stayed; {
+			for s := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+				head, frames, _ := strings.Cut(s, "\n")
+				stayed = stayed || strings.Contains(frames, ").holdBriefly(") && strings.Contains(head, "locked to thread")
+			}
+			select {
+			case <-done:
+				waiting = false
+			default:
+			}
+		}
+		end <- 0
+		<-done
+		waitFor(t, 20*time.Second, func() bool { return !c.running() })
+	}
+	if !stayed {
+		t.Error("a caller that is held may go on on another thread")
 	}
 }
 
