@@ -22,6 +22,7 @@ package debug
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/subtle"
 	_ "embed"
@@ -130,16 +131,18 @@ func (h *handler) recording(w http.ResponseWriter) {
 	_, _ = w.Write(out.Bytes()) // the client is gone: nobody to tell
 }
 
-const longestWindow = time.Minute // of a diagnosis
+// The windows of a diagnosis.
+const (
+	usualWindow   = "2s"
+	longestWindow = time.Minute
+)
 
 func (h *handler) diagnose(w http.ResponseWriter, r *http.Request) {
-	window := 2 * time.Second
-	if text := r.PostFormValue("window"); text != "" {
-		var err error
-		if window, err = time.ParseDuration(text); err != nil || window < 0 || window > longestWindow {
-			http.Error(w, fmt.Sprintf("eagergc: window=%s: want a time from 0s to %v, such as 10s", text, longestWindow), http.StatusBadRequest)
-			return
-		}
+	text := cmp.Or(r.PostFormValue("window"), usualWindow)
+	window, err := time.ParseDuration(text)
+	if err != nil || window < 0 || window > longestWindow {
+		http.Error(w, fmt.Sprintf("eagergc: window=%s: want a time from 0s to %v, such as 10s", text, longestWindow), http.StatusBadRequest)
+		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, h.c.Diagnose(r.Context(), window).String()) // the client is gone: nobody to tell
@@ -169,6 +172,19 @@ func count(n any, noun string) string {
 // nothing.
 func (h *handler) page(w http.ResponseWriter) {
 	nonce, now := rand.Text(), h.c.Snapshot()
+	out, err := h.render(&now, nonce)
+	if err != nil {
+		http.Error(w, "eagergc: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy",
+		"default-src 'none'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; style-src 'nonce-"+nonce+"'; script-src 'nonce-"+nonce+"'")
+	_, _ = w.Write(out) // the client is gone: nobody to tell
+}
+
+// render is the page about a snapshot.
+func (h *handler) render(now *gc.Snapshot, nonce string) ([]byte, error) {
 	data := struct {
 		status
 		Nonce     string
@@ -176,7 +192,7 @@ func (h *handler) page(w http.ResponseWriter) {
 		Recording bool
 		Charts    []chart
 		Pauses    pauses
-	}{status: h.status(&now), Nonce: nonce, Recording: h.last != nil, Charts: chartsOf(&now), Pauses: pausesOf(&now.Stats)}
+	}{status: h.status(now), Nonce: nonce, Recording: h.last != nil, Charts: chartsOf(now), Pauses: pausesOf(&now.Stats)}
 	for _, r := range h.reports {
 		var text strings.Builder
 		if err := r.Report(&text); err != nil {
@@ -185,12 +201,6 @@ func (h *handler) page(w http.ResponseWriter) {
 		data.Reports = append(data.Reports, text.String())
 	}
 	var out bytes.Buffer
-	if err := page.Execute(&out, data); err != nil {
-		http.Error(w, "eagergc: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy",
-		"default-src 'none'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; style-src 'nonce-"+nonce+"'; script-src 'nonce-"+nonce+"'")
-	_, _ = w.Write(out.Bytes()) // the client is gone: nobody to tell
+	err := page.Execute(&out, data)
+	return out.Bytes(), err
 }

@@ -14,6 +14,7 @@ import (
 // pass requests to this path. Answers are marked as not to be stored. It is safe for concurrent use.
 func Local(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		noStore(w)
 		switch {
 		case !isLoopback(r.RemoteAddr) || !isLoopback(r.Host):
 			refuse(w, "only for this machine, by a loopback address")
@@ -22,7 +23,6 @@ func Local(h http.Handler) http.Handler {
 		case fromElsewhere(r) || isForeign(r):
 			refuse(w, "not for other web pages: type the address, or open it from a page of this server")
 		default:
-			noStore(w)
 			h.ServeHTTP(w, r)
 		}
 	})
@@ -74,6 +74,6 @@ func isLoopback(address string) bool {
 	if host == "localhost" {
 		return true
 	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
+	ip, _ := netip.ParseAddr(host)
+	return ip.Unmap().IsLoopback() // what could not be read is no address, and not this machine's
 }

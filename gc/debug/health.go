@@ -1,8 +1,11 @@
 package debug
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,14 +51,14 @@ func judge(s *status, now *gc.Snapshot) health {
 			"Diagnose says who holds it: hold less, or set a higher limit.", guide + "is-it-the-gc"}
 	case done.Cycles[policy.TriggerRefusal] > 0 && done.Cycles[policy.TriggerRefusal] >= done.Cycles[policy.TriggerPolicy]:
 		return health{"watch", fmt.Sprintf("%d of %s %s were forced by allocations that did not fit: the policy collects too late, or the limit is too low.",
-			done.Cycles[policy.TriggerRefusal], count(total(done), "cycle"), last), "Raise the limit, or choose a policy that collects sooner, such as pacer.", guide + "switching-the-policy"}
+			done.Cycles[policy.TriggerRefusal], count(total(done), "cycle"), last), "Raise the limit, or choose a policy that collects sooner, such as pacer.", guide + "choosing-a-policy"}
 	case share(done.Held) > heldMost:
 		return health{"watch", fmt.Sprintf("Callers were held by cycles for %s of the time %s, %s at most.", percent(share(done.Held)), last, shortly(done.Longest)),
-			"Lower Caps.Held or Caps.Assist, or raise the limit.", guide + "the-least"}
+			"Lower Caps.Held or Caps.Assist, or raise the limit.", guide + "own-by-hand"}
 	case caps.Cycles < 1 && processor > nearCap*caps.Cycles:
 		return health{"watch", strings.ToUpper(often[:1]) + often[1:] + ", which is all that they may (" + percent(caps.Cycles) + ").",
-			"For fewer cycles: a higher limit, a lower price of memory, fewer pointers in the Go heap, or a lower Caps.Cycles.", guide + "the-least"}
-	case top != nil && top.Limit > 0 && float64(top.Live) > pressureMost*float64(top.Limit):
+			"For fewer cycles: a higher limit, a lower price of memory, fewer pointers in the Go heap, or a lower Caps.Cycles.", guide + "own-by-hand"}
+	case top != nil && top.Limit > 0 && top.full() > pressureMost:
 		return health{"watch", fmt.Sprintf("The %s memory is full: %s.", top.Name, fill(top)), "Diagnose says whether it is garbage; if it is not, hold less or raise the limit.", guide + "is-it-the-gc"}
 	default:
 		text := "Healthy: "
@@ -66,24 +69,25 @@ func judge(s *status, now *gc.Snapshot) health {
 	}
 }
 
-// mostPressed is the space that is fullest, or else has most; nil if there is none.
-func mostPressed(all []space) (top *space) {
-	pressed := func(s *space) float64 { return float64(s.Live) / float64(max(s.Limit, 1)) }
-	for i := range all {
-		s := &all[i]
-		switch {
-		case top == nil, s.Limit > 0 && (top.Limit == 0 || pressed(s) > pressed(top)), s.Limit == 0 && top.Limit == 0 && s.Live > top.Live:
-			top = s
-		}
+// mostPressed is the first of the spaces that are fullest, or, where none has a limit, that have most; nil if there is none.
+func mostPressed(all []space) *space {
+	if len(all) == 0 {
+		return nil
 	}
-	return top
+	top := slices.MaxFunc(all, func(a, b space) int {
+		return cmp.Or(cmp.Compare(min(a.Limit, 1), min(b.Limit, 1)), cmp.Compare(a.full(), b.full()))
+	})
+	return &top
 }
+
+// full is how much of its limit a space holds; without one, of a byte.
+func (s *space) full() float64 { return float64(s.Live) / float64(max(s.Limit, 1)) }
 
 func fill(s *space) string {
 	if s.Limit == 0 {
 		return fmt.Sprintf("%v live, no limit", pressure.Bytes(s.Live))
 	}
-	return fmt.Sprintf("%v live of %v (%s)", pressure.Bytes(s.Live), pressure.Bytes(s.Limit), percent(float64(s.Live)/float64(s.Limit)))
+	return fmt.Sprintf("%v live of %v (%s)", pressure.Bytes(s.Live), pressure.Bytes(s.Limit), percent(s.full()))
 }
 
 func total(w gc.Work) (n uint32) {
@@ -93,7 +97,11 @@ func total(w gc.Work) (n uint32) {
 	return n
 }
 
-func percent(f float64) string { return fmt.Sprintf("%.2g %%", 100*f) }
+// percent is a share in two digits: 0.012 %, 3.5 %, 100 %, 250 %.
+func percent(f float64) string {
+	digits, _ := strconv.ParseFloat(strconv.FormatFloat(100*f, 'g', 2, 64), 64)
+	return strconv.FormatFloat(digits, 'f', -1, 64) + " %"
+}
 
 // shortly is a duration in three digits or so.
 func shortly(d time.Duration) string {

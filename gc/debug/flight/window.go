@@ -52,8 +52,7 @@ func (w *window) WriteBatch(events []trace.Event, labels []string) (int, error) 
 	oldest := events[len(events)-1].Time - int64(w.cfg.Last)
 	for len(w.batches) > 1 && (w.events > w.cfg.Events || lastOf(w.batches[0]) < oldest) {
 		w.forget(w.batches[0])
-		w.batches[0] = nil
-		w.batches = w.batches[1:]
+		w.batches = slices.Delete(w.batches, 0, 1)
 	}
 	return len(events), nil
 }
