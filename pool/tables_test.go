@@ -429,11 +429,19 @@ func TestStealing(t *testing.T) {
 		for range n {
 			i := p.core.take(4096, 1)
 			if i == 0 {
+				p.tracker.Reserve(2*mib, 0)
 				i = p.core.addSegment(uintptr(len(c.magazines)+int(p.core.headers.used))<<30, 2*mib, 4096, 1)
 			}
 			c.push(&p.core.headers, i)
 		}
 		p.stock(c)
+	}
+	steal := func(c *cache, size int64, stream uint32) bool {
+		i := p.steal(c, size, stream)
+		if i != 0 {
+			p.retire(i)
+		}
+		return i != 0
 	}
 	n := func(c *cache) int { return int(c.magazines[slotOf(4096, 1)].n) }
 	for _, c := range []struct {
@@ -442,7 +450,7 @@ func TestStealing(t *testing.T) {
 		fill(f, 0)
 		fill(g, c.has)
 		f.keep = int64(c.keep) * 4096
-		if f.from = 1; p.steal(f, 4096, 1) == 0 || n(g) != c.left || n(f) != c.got || f.cached != int64(c.got)*4096 || f.from != 1 {
+		if f.from = 1; !steal(f, 4096, 1) || n(g) != c.left || n(f) != c.got || f.cached != int64(c.got)*4096 || f.from != 1 {
 			t.Errorf("%+v: %d are left, %d were moved, %d bytes, from %d", c, n(g), n(f), f.cached, f.from)
 		}
 		f.keep = keepMax
@@ -450,28 +458,29 @@ func TestStealing(t *testing.T) {
 	fill(f, 0)
 	fill(g, 0)
 	fill(h, 3)
-	if f.from = 1; p.steal(f, 8192, 1) != 0 || p.steal(f, 4096, 2) != 0 {
+	if f.from = 1; steal(f, 8192, 1) || steal(f, 4096, 2) {
 		t.Error("a piece of another size or stream")
 	}
 	if p.stocked.has(1) || g.stocked || !p.stocked.has(2) {
 		t.Error("a cache that has nothing is looked at again, or one that has is not")
 	}
-	if p.steal(f, 4096, 1) == 0 || f.from != 2 || !f.stocked || !p.stocked.has(0) {
+	if !steal(f, 4096, 1) || f.from != 2 || !f.stocked || !p.stocked.has(0) {
 		t.Errorf("the search ended at %d", f.from)
 	}
 	other := int64(4096 + 512)
 	for slotOf(other, 1) != slotOf(4096, 1) {
 		other += 512
 	}
+	p.tracker.Reserve(20*mib, 0)
 	i := p.core.addSegment(1<<50, 20*mib, other, 1)
 	f.flush(&p.core)
 	f.push(&p.core.headers, i) // where those of 4096 bytes would lie
 	fill(h, 9)
-	if f.from = 2; p.steal(f, 4096, 1) == 0 || n(f) != 1 || f.cached != other || n(h) != 8 {
+	if f.from = 2; !steal(f, 4096, 1) || n(f) != 1 || f.cached != other || n(h) != 8 {
 		t.Errorf("beside a piece of %d bytes: %d in the magazine, %d bytes, %d left", other, n(f), f.cached, n(h))
 	}
 	h.mu.Lock()
-	if f.flush(&p.core); p.steal(f, 4096, 1) != 0 {
+	if f.flush(&p.core); steal(f, 4096, 1) {
 		t.Error("a cache that is in use was searched")
 	}
 	h.mu.Unlock()
