@@ -21,7 +21,13 @@ import (
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // failures are what many tests are about
 	log.SetOutput(os.Stderr)                       // which that has changed
-	exit(m.Run())
+	processors := runtime.GOMAXPROCS(0)
+	code := m.Run()
+	if n := runtime.GOMAXPROCS(0); n != processors && code == 0 {
+		os.Stderr.WriteString("the number of processors was changed\n")
+		code = 1
+	}
+	exit(code)
 }
 
 // waitFor polls cond: the runtime's own cycles are noticed by other goroutines.

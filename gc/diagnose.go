@@ -142,7 +142,7 @@ func (d *Diagnosis) decide() {
 	}
 	lag := d.before.held() - d.after.held()
 	grown := d.later.held() - d.after.held()
-	kept := max(0, d.after.cKept)
+	kept := d.after.cKept
 	switch {
 	case grown >= growthLeast && float64(grown) >= growthShare*float64(all):
 		d.Verdict = reachableGrowth

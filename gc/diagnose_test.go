@@ -134,6 +134,9 @@ func TestTheBoundsOfAVerdict(t *testing.T) {
 	if d.decide(); d.Reason != "Of 60.00 MiB resident, two cycles freed 0 B; what is in use grew by 0 B in the window; Go's allocator kept 0 B and C's an unknown part (import gc/with/malloc to know it)." {
 		t.Error(d.Reason)
 	}
+	if keptText(0) != "0 B" {
+		t.Error(keptText(0))
+	}
 	for i, c := range []struct {
 		f    footprint
 		held int64
@@ -141,6 +144,7 @@ func TestTheBoundsOfAVerdict(t *testing.T) {
 		{footprint{goLive: 7}, 7}, // resident memory is not known
 		{footprint{goLive: 7, resident: pressure.Resident{Anonymous: 5}}, 5},
 		{footprint{goLive: 7, goKept: 3, goOther: 2, resident: pressure.Resident{Anonymous: 20}}, 15},
+		{footprint{goLive: 7, cKept: 1, resident: pressure.Resident{Anonymous: 20}}, 19},
 		{footprint{goLive: 7, cKept: 6, resident: pressure.Resident{Anonymous: 20}}, 14},
 		{footprint{goLive: 7, cKept: 60, resident: pressure.Resident{Anonymous: 20}}, 7},
 		{footprint{goLive: 7, cKept: -1, resident: pressure.Resident{Anonymous: 20}}, 20},

@@ -158,7 +158,7 @@ func (c *Collector) wakeAt(wake int64, top *Gate) {
 		switch {
 		case !grows:
 		case g.shares(top):
-			w = max(1, wake-shared+g.liveAfter)
+			w = wake - shared + g.liveAfter // to ask always, if it is not above 0
 		case g != top && limit > 0:
 			w = math.MaxInt64 // without a limit it never is under most pressure
 			if its := g.source.Sample().Limit; its > 0 {

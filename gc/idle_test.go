@@ -72,7 +72,9 @@ func TestWhatIsAskedLater(t *testing.T) {
 		soft bool
 		dead int
 		want bool
-	}{"so it is": {time.Hour, true, 5, true}, "off": {-1, true, 5, false}, "a pool": {time.Hour, false, 5, false}, "freed nothing": {time.Hour, true, 0, false}} {
+	}{
+		"so it is": {time.Hour, true, 5, true}, "off": {-1, true, 5, false}, "a pool": {time.Hour, false, 5, false}, "freed nothing": {time.Hour, true, 0, false},
+	} {
 		asked := make(chan policy.Point, 100)
 		e := newPuppet()
 		c := newOn(e, Config{Caps: uncapped, Idle: test.idle}, &scripted{decide: func(p policy.Point) policy.Decision { asked <- p; return policy.Decision{} }})
@@ -82,16 +84,22 @@ func TestWhatIsAskedLater(t *testing.T) {
 		c.addRegistry(b)
 		b.o.take(50)
 		go func() { (<-e.marks) <- 0 }()
+		began := time.Now()
 		c.Collect(policy.TriggerExplicit)
 		select {
 		case p := <-asked:
 			if !test.want || p.Request != 0 || p.Sample.Live != 45 || p.At != policy.Allocation {
 				t.Errorf("%s: asked at %+v", name, p)
 			}
-			select {
-			case <-asked: // again, after twice the time
-			case <-time.After(20 * time.Second):
-				t.Errorf("%s: asked once", name)
+			for _, wait := range []time.Duration{3, 7} { // twice as long each time
+				select {
+				case <-asked:
+					if past := time.Since(began); past < wait*slice {
+						t.Errorf("%s: asked again after %v", name, past)
+					}
+				case <-time.After(20 * time.Second):
+					t.Errorf("%s: asked only once", name)
+				}
 			}
 		case <-time.After(map[bool]time.Duration{true: 20 * time.Second, false: 5 * slice}[test.want]):
 			if test.want {
@@ -100,6 +108,19 @@ func TestWhatIsAskedLater(t *testing.T) {
 		}
 		c.Close()
 	}
+	asked := 0
+	c, e, g := staged(t, &scripted{decide: func(policy.Point) policy.Decision { asked++; return policy.Decision{} }})
+	r := c.beginNow(policy.TriggerExplicit, 0)
+	end := <-e.marks
+	c.askLater(g.gate, time.Microsecond)
+	time.Sleep(2 * slice)
+	c.mu.Lock()
+	if asked > 0 {
+		t.Error("asked while a cycle runs")
+	}
+	c.mu.Unlock()
+	end <- 0
+	<-r.done
 }
 
 // TestASleeperIsWoken by what it tracks next.

@@ -74,8 +74,12 @@ func TestABlockedFinalizerIsToldOf(t *testing.T) {
 		t.Errorf("%d pending, %d released", s.Pending, released.Load())
 	}
 	waitFor(t, 20*time.Second, func() bool { return c.Err() != nil })
+	time.Sleep(10 * ms)
 	open()
 	waitFor(t, 20*time.Second, func() bool { return released.Load() == 1 && c.Stats().Pending == 0 })
+	if n := c.Stats().Failures; n != 1 {
+		t.Errorf("it is told %d times that one blocks", n)
+	}
 }
 
 // TestCountLastsUntilMemoryIsBack, which a finalizer or a cleanup of the owner gives back.

@@ -72,7 +72,7 @@ func TestStuckReleases(t *testing.T) {
 			books("one is back", 1-i, 2, 1, int64(40-10*i))
 		}
 		objects, yields := r.close(cycle)
-		if objects != 2 || len(yields) != 1 || yields[g] != 20 || g.yield.Load() != 20 {
+		if objects != 2 || len(yields) != 1 || cycle.batches != nil || yields[g] != 20 || g.yield.Load() != 20 {
 			t.Errorf("round %d: the cycle has %d objects and %v", round, objects, yields)
 		}
 		g.yield.Store(0)

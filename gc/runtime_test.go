@@ -102,15 +102,15 @@ func TestTheRuntimeIsReadAsItIs(t *testing.T) {
 	if after := r.read(); after.cycles < before.cycles+20 || after.cycles > before.cycles+1000 || after.scan < 1<<20 || after.scan > 1<<40 {
 		t.Errorf("read %+v, and then %+v", before, after)
 	}
-	runtime.KeepAlive(heap)
 	r.calls.Store(3)
 	if r.returns.Store(2); r.marked() != 3 || r.swept() != 2 {
 		t.Errorf("%d marked, %d swept", r.marked(), r.swept())
 	}
-	r.mark()
+	waitFor(t, 20*time.Second, func() bool { r.calls.Store(3); r.close(); r.returns.Store(2); return r.mark().polls > 0 }) // it is seen while it marks
 	if r.close(); r.marked() != 4 || r.swept() != 3 {
 		t.Errorf("%d marked, %d swept after one more", r.marked(), r.swept())
 	}
+	runtime.KeepAlive(heap)
 	if live := goHeap(); live < 4<<20 || live > int64(r.read().scan)+1<<40 {
 		t.Errorf("a heap of %d bytes", live)
 	}

@@ -397,6 +397,11 @@ func TestNoCycleWhileFinalizersAreDue(t *testing.T) {
 	asked := c.Stats()
 	c.Collect(policy.TriggerExplicit) // the program's own is run all the same, and counted
 	overtaken := c.Stats().Overtaken
+	other := newCollector(t, Config{Policy: policy.Spec{}.New()})
+	other.own()
+	if other.Collect(policy.TriggerExplicit); other.Stats().Overtaken != 0 {
+		t.Error("a cycle that is for no gauge has overtaken finalizers")
+	}
 	lock.Unlock()
 	if n := asked.Cycles[policy.TriggerPolicy]; n != 0 || asked.Overtaken != 0 || overtaken != 1 {
 		t.Errorf("%d cycles while finalizers were due; %d and then %d counted, want 0 and 1", n, asked.Overtaken, overtaken)
