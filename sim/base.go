@@ -3,6 +3,7 @@ package sim
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
@@ -59,23 +60,36 @@ type base struct {
 type area struct {
 	live, garbage float64 // byte ns added by pauses
 	freed, moment float64 // sum of freed bytes, and of freed bytes x the time at which they were freed
-	lastFreed     float64 // the newest cycle, kept apart: it may end after the trace does
-	lastEnd       float64
+	late          []yield // of the newest cycle, and of those that ended after it began: they may end after the trace does
 }
 
-func (a *area) free(bytes, end int64) {
-	a.freed += a.lastFreed
-	a.moment += a.lastFreed * a.lastEnd
-	a.lastFreed, a.lastEnd = float64(bytes), float64(end)
+// A yield is what a cycle freed, and when.
+type yield struct{ bytes, end float64 }
+
+// free takes the yield of a cycle that began at a time and ended at another.
+func (a *area) free(bytes, begin, end int64) {
+	a.late = slices.DeleteFunc(a.late, func(y yield) bool {
+		over := y.end <= float64(begin)
+		if over {
+			a.freed += y.bytes
+			a.moment += y.bytes * y.end
+		}
+		return over
+	})
+	a.late = append(a.late, yield{float64(bytes), float64(end)})
 }
 
 // absent is the integral of what cycles had freed, up to elapsed.
 func (a *area) absent(elapsed float64) float64 {
-	return a.freed*elapsed - a.moment + a.lastFreed*max(0, elapsed-a.lastEnd)
+	sum := a.freed*elapsed - a.moment
+	for _, y := range a.late {
+		sum += y.bytes * max(0, elapsed-y.end)
+	}
+	return sum
 }
 
 func newBase(w *Workload, p policy.Policy, cfg Config) *base {
-	m := &base{policy: p, cfg: cfg, space: w.Space, log: cfg.Log, deadline: never}
+	m := &base{policy: p, cfg: cfg, space: w.Space, log: cfg.Log, deadline: never, area: area{late: make([]yield, 0, 4)}}
 	m.setWake(0)
 	m.res = Result{Trace: w.Name, LimitBytes: cfg.Limit, Span: w.Span, Cycle: cfg.Cost.Of(0, 0)}
 	m.res.Ladder = cfg.Ladder.Of(m.res.Cycle)
@@ -266,7 +280,7 @@ func (m *base) settle(now *totals) {
 func (m *base) free(c policy.Cycle, started, now *totals) {
 	c.Freed = started.dropped - m.freed
 	m.yielded = int64(started.drops) - m.count
-	m.area.free(c.Freed, int64(freedAt(c)))
+	m.area.free(c.Freed, int64(c.Start), int64(freedAt(c)))
 	m.freed, m.count = started.dropped, int64(started.drops)
 	m.last, m.liveAfter = *now, now.net-m.freed
 	m.cycles++
