@@ -53,7 +53,7 @@ func (p *dotnet) Decide(at Point) Decision {
 	switch added := p.added[slot]; {
 	case at.At != Allocation:
 		return Decision{Reason: "not an allocation"}
-	case added < least || added < p.budget(least, slot):
+	case added < p.budget(least, slot):
 		return Decision{Reason: "within budget"}
 	case p.interval > 0 && at.Now-p.last <= dotnetDuty*p.cost:
 		return Decision{Reason: "duty cycle"}

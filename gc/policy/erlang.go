@@ -43,7 +43,6 @@ func (p *erlang) Observe(c Cycle) {
 	left := c.LiveAfter
 	if left < p.size/4 {
 		p.size /= 2
-		return
 	}
 	for left/3 > p.size/4 {
 		grown := toBytes(1.618 * float64(p.size))

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 	"time"
@@ -67,24 +68,31 @@ func TestExpectationAgainstAllItHasSeen(t *testing.T) {
 				Length: time.Duration(r.Int64N(1e8)), Work: time.Duration(r.Int64N(4e8)), Processors: n, Scan: scan, Tracked: tracked,
 				Polls: r.IntN(9), Waiting: r.IntN(20),
 			}
-			if r.IntN(6) == 0 {
+			switch r.IntN(12) {
+			case 0:
 				m.Polls = 0
+			case 1:
+				m.Work = 0
+			case 2:
+				m.Length = 0
 			}
 			e.Learn(m)
 			all = append(all, m)
 
 			length = 0
 			var works []float64
-			for i, m := range all {
+			for _, m := range all {
 				f := float64(m.Length) / prior(700*time.Microsecond, 850*time.Microsecond, m.Scan, m.Tracked)
-				if length = (length + f) / 2; i == 0 {
+				if length == 0 {
 					length = f
+				} else {
+					length = (length + f) / 2
 				}
 				works = append(works, float64(m.Work/time.Duration(n))/prior(100*time.Microsecond, 600*time.Microsecond, m.Scan, m.Tracked))
 			}
 			works = works[max(0, len(works)-5):]
 			slices.Sort(works)
-			work = works[(len(works)-1)/2]
+			length, work = cmp.Or(length, 1), cmp.Or(works[(len(works)-1)/2], 1) // none is not known
 			var polls, waiting, processor, clock float64
 			weight := 1.
 			for _, m := range slices.Backward(all) {

@@ -87,9 +87,6 @@ func (p *goMemLimit) trigger() float64 {
 	if p.goal > 0 {
 		goal = min(goal, p.goal)
 	}
-	if goal <= p.marked {
-		return p.marked
-	}
 	return max(p.marked+goLatestTrigger*(goal-p.marked), goal-goHeapMinimum)
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash"
 	"hash/fnv"
@@ -19,18 +20,21 @@ var others = []string{
 	"softmax:max=60MiB,overlap=true", "growth:0.3,min=5%", "growth:2,overlap=false", "erlang:min=20MiB,overlap=true", "sqrt:c=1e-8,min=1%,overlap=false", "sqrt:c=1e-7,waits=true",
 	"cpucontrol:target=20%,min=3%,overlap=false", "v8step:soft=20MiB,hard=100MiB", "v8step:soft=3%,hard=20%", "dotnet:budget=3%", "art:free=30MiB,stop=200MiB", "art:free=3%,stop=20%",
 	"pacer:share=0.5", "pacer:share=0", "host:price=1e-9,overhead=0%", "host:price=0,overhead=3%", "host:price=1e-7,overhead=10%",
-	"gomemlimit:handle=64KiB,share=0.2,every=3ms", "gomemlimit:handle=1MiB,share=0",
+	"host:price=0,overhead=0%", "host:price=1e-12,overhead=0%", "host:price=0,overhead=50%", "pacer:share=1",
+	"gomemlimit:handle=64KiB,share=0.2,every=3ms", "gomemlimit:handle=1MiB,share=0", "gomemlimit:handle=300kB,share=0.01",
+	"random:0", "threshold:0", "growth:0", "sqrt:c=0", "growth:1,min=50%", "erlang:min=30%", "dotnet:budget=10%", "dotnet:budget=1B", "art:free=1B", "softmax:max=1B", "sqrt:c=1e-12",
 }
 
 // A crowd is a program in which all happens that a policy may see: a loop of equal steps, requests and waits by chance, one that frees by
-// itself, one that only grows, one that rests. Limits come, change and go, and memory may end before them; cycles take longer than is said,
-// and others run cycles, too. All that the policy answers goes into a sum.
+// itself, a little or all, one that only grows, one that rests. Limits come, change and go, and memory may end before them; cycles take longer
+// than is said, or than headroom lasts, and others run cycles, too. All that the policy answers goes into a sum.
 type crowd struct {
 	*rand.Rand
 	policy Policy
 	sum    hash.Hash64
 	at     Point // of now
 	wake   int64
+	text   []byte // of the last answer
 
 	garbage, dropped int64 // bytes; those that the cycle under way will free
 	start, length    time.Duration
@@ -45,7 +49,8 @@ func (c *crowd) ask(kind PointKind, request int64, wait time.Duration) Action {
 	p.At, p.Request, p.Wait, p.WillBlock = kind, request, wait, wait > 0
 	p.Sample.Reserved = p.Sample.Live + int64(c.IntN(3))*10*MB
 	d := c.policy.Decide(p)
-	fmt.Fprintln(c.sum, d)
+	c.text = append(binary.LittleEndian.AppendUint64(c.text[:0], uint64(d.Wake)), byte(d.Action))
+	_, _ = c.sum.Write(append(c.text, d.Reason...))
 	c.wake = d.Wake
 	if d.Action == Overlap && !c.at.Running {
 		c.at.Running, c.start, c.dropped = true, c.at.Now, c.garbage
@@ -65,7 +70,8 @@ func (c *crowd) end(y Cycle) {
 
 func (c *crowd) settle() {
 	if c.at.Running && c.at.Now >= c.start+c.length {
-		c.end(Cycle{Start: c.start, Duration: c.length, Action: Overlap, Freed: c.dropped})
+		late := c.length * time.Duration(c.IntN(8)/7) // it has held somebody at its end
+		c.end(Cycle{Start: c.start, Duration: c.length, Exposed: late, Action: Overlap, Freed: c.dropped})
 	}
 }
 
@@ -100,9 +106,9 @@ func (c *crowd) wait(length time.Duration) {
 func (c *crowd) phase(kind, steps int) {
 	c.at.Sample.Limit = []int64{0, 400, 600, 600, 2000}[c.IntN(5)] * MB
 	c.ends = []float64{1, 1, 0.8}[c.IntN(3)]
-	c.at.Cost = []time.Duration{0, ms / 2, 2 * ms, 5 * ms}[c.IntN(4)]
+	c.at.Cost = []time.Duration{0, ms / 2, 2 * ms, 5 * ms, 5 * ms, 60 * ms, 2 * time.Second}[c.IntN(7)]
 	c.at.Work = c.at.Cost * time.Duration(c.IntN(3)) / 2
-	c.length = time.Duration(1+c.IntN(4000)) * time.Microsecond
+	c.length = time.Duration(1+c.IntN(4000))*time.Microsecond + min(c.at.Cost, time.Duration(c.IntN(100))*ms)
 	c.at.Slowdown = []float64{0, 0, 0.25, 1}[c.IntN(4)]
 	for range steps {
 		switch kind {
@@ -129,9 +135,19 @@ func (c *crowd) phase(kind, steps int) {
 			c.allocate(c.Int64N(300 * kB))
 			c.at.Now += 100 * time.Microsecond
 		case 4: // it rests
-			c.at.Now += time.Duration(c.Int64N(int64(time.Second)))
+			c.at.Now += time.Duration(c.Int64N(int64(time.Second))) << (c.IntN(8) / 7 * 8)
 			c.wait(0)
 			c.end(Cycle{Start: c.at.Now, Duration: c.length, Trigger: []Trigger{TriggerNatural, TriggerExplicit}[c.IntN(2)], Action: Overlap, Freed: c.garbage})
+		case 5: // it frees all by itself
+			for range 3 + c.IntN(20) {
+				c.allocate(c.Int64N(4 * MB))
+				c.at.Now += time.Duration(c.Int64N(int64(10 * ms)))
+			}
+			c.at.Freed += c.at.Sample.Live
+			c.at.Sample.Live, c.garbage, c.dropped = 0, 0, 0
+			if c.IntN(2) == 0 {
+				c.wait(ms)
+			}
 		}
 	}
 }
@@ -162,11 +178,17 @@ func TestLong(t *testing.T) {
 	}
 	var sums strings.Builder
 	for _, spec := range specs {
-		c := &crowd{Rand: rand.New(rand.NewPCG(5, 17)), policy: spec.New(), sum: fnv.New64a(), ends: 1}
-		for i := range 60 {
-			c.phase(c.IntN(5), 10+40*(i%3))
+		sum := fnv.New64a()
+		for seed := range uint64(6) {
+			c := &crowd{Rand: rand.New(rand.NewPCG(seed, 17)), policy: spec.New(), sum: sum}
+			if seed > 0 {
+				c.at.Now, c.at.Sample.Live, c.at.LiveAfter = time.Duration(seed)*ms, int64(seed)*20*MB, int64(seed)*MB
+			}
+			for i := range 20 {
+				c.phase((int(seed)+c.IntN(6)*min(1, i))%6, 10+40*(i%3))
+			}
 		}
-		line := fmt.Sprintf("%s %016x\n", spec, c.sum.Sum64())
+		line := fmt.Sprintf("%s %016x\n", spec, sum.Sum64())
 		if sums.WriteString(line); !*update && !strings.Contains("\n"+string(file), "\n"+line) {
 			t.Errorf("%s answers otherwise", spec)
 		}

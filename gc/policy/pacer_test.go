@@ -233,6 +233,18 @@ func TestCeiling(t *testing.T) {
 	}
 	c.of(2000, 1000)
 	is("the limit is there", 1000)
+
+	c = observedLimit{}
+	ends(700, 300)
+	is("a refusal of all that the limit has", 700)
+	ends(690, 20)
+	is("a refusal of less than was granted, in other pieces", 700)
+	ends(690, 10)
+	is("and of what was granted exactly", 690)
+	ends(800, 150)
+	is("a refusal where more is live than was ever seen", 800)
+	c.learn(Cycle{Freed: 300, LiveAfter: 100, Limit: 1000})
+	is("a cycle without a refusal", 800)
 }
 
 // TestForecast: requests of 100 and of 200 bytes, a long one at each tenth, 1 ms

@@ -167,7 +167,7 @@ func bytesKind() kind[int64] {
 		values: "a size such as 64MiB",
 		parse: func(text string) (int64, error) {
 			v, err := parseSize(text, 0)
-			if err == nil && v.Percent > 0 {
+			if v.Percent > 0 {
 				err = errRange
 			}
 			return v.Bytes, err

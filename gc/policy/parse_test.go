@@ -90,6 +90,8 @@ func TestParseErrors(t *testing.T) {
 		{"random:0.1,seed=-1", `policy: random: seed: "-1" is not an integer from 0`},
 		{"growth:1,overlap=maybe", `policy: growth: overlap: "maybe" is not true or false`},
 		{"never:1", `policy: never: want key=value, got "1"`},
+		{"opencl:x=1", `policy: opencl: unknown parameter "x" (there are trigger, high, reset, overlap)`},
+		{"gomemlimit:0.5%", `policy: gomemlimit: handle: "0.5%" is not a size such as 64MiB`},
 		{"never:x=1", `policy: never: unknown parameter "x" (it has none)`},
 	} {
 		if s, err := Parse(c.text); err == nil || !strings.HasPrefix(err.Error(), c.want) {

@@ -218,11 +218,13 @@ func TestZeroValue(t *testing.T) {
 	acts := map[string]bool{"always": true, "cudajl": true, "autopacer": true, "rtorch": true} // their doc comments say so
 	for _, r := range builtin {
 		p := r.make()
-		for _, at := range []Point{alloc(time.Second, 990, 1000), wait(2*time.Second, 990, 1000), alloc(3*time.Second, 0, 0)} {
-			if d := p.Decide(at); d.Action != Skip && !acts[r.name] {
-				t.Errorf("%s: the zero value answers %+v", r.name, d)
+		for i := range time.Duration(100) { // art looks at each 64th
+			for _, at := range []Point{alloc(time.Second+i, 990, 1000), wait(2*time.Second+i, 990, 1000), alloc(3*time.Second+i, 0, 0)} {
+				if d := p.Decide(at); d.Action != Skip && !acts[r.name] {
+					t.Errorf("%s: the zero value answers %+v", r.name, d)
+				}
+				p.Observe(Cycle{})
 			}
-			p.Observe(Cycle{})
 		}
 	}
 }
@@ -330,6 +332,14 @@ func TestRegister(t *testing.T) {
 	s := MustParse("mine-2")
 	if a, b := s.New(), s.New(); a == b || a.String() != "mine-2" {
 		t.Errorf("%v and %v, want two of mine", a, b)
+	}
+	var names []string
+	for _, info := range List() {
+		names = append(names, info.Name)
+	}
+	all := strings.Join(names, ", ")
+	if _, err := Parse("mine"); err == nil || err.Error() != `policy: unknown policy "mine" (there are `+all+")" {
+		t.Errorf("another name: %v", err)
 	}
 	if _, err := Parse("mine-2:x=1"); err == nil || err.Error() != `policy: mine-2: unknown parameter "x" (it has none)` {
 		t.Errorf("a parameter: %v", err)

@@ -402,6 +402,12 @@ func TestAutoPacerIntervals(t *testing.T) {
 		t.Errorf("a spike: interval %g, want 1", got)
 	}
 
+	p, now = MustParse("autopacer").New().(*autoPacer), 0
+	tick(p, 0) // no step yet, and a cycle of 1 ms
+	if got := tick(p, ms); got != 2 {
+		t.Errorf("the first step is no spike: interval %g, want 2", got)
+	}
+
 	for _, c := range []struct {
 		step, cost time.Duration
 		want       float64
@@ -507,6 +513,9 @@ func TestGoMemLimit(t *testing.T) {
 	walk(t, "gomemlimit", []step{
 		{"", nil, alloc(2*time.Minute-1, 0, 0), Skip},
 		{"Go's own two minutes", nil, alloc(2*time.Minute, 0, 0), Overlap},
+		{"from the end of the last cycle", own(2*time.Minute, time.Second, 1, 1), alloc(4*time.Minute+time.Second-1, 0, 0), Skip},
+		{"whoever ran it", &Cycle{Trigger: TriggerNatural, Start: 3 * time.Minute, Duration: time.Second}, alloc(5*time.Minute+time.Second-1, 0, 0), Skip},
+		{"two minutes later", nil, alloc(5*time.Minute+time.Second, 0, 0), Overlap},
 	})
 }
 
