@@ -85,8 +85,9 @@ func TestLinuxMemory(t *testing.T) {
 			"sys/fs/cgroup/c/cgroup.subtree_control": "memory\n",
 		}, Info{Free: 3 << 20, Total: 4 << 20}},
 		"a group does not say what it uses": {map[string]string{
-			"proc/self/cgroup":         "0::/\n",
-			"sys/fs/cgroup/memory.max": "4194304\n",
+			"proc/self/cgroup":          "0::/\n",
+			"sys/fs/cgroup/memory.max":  "4194304\n",
+			"sys/fs/cgroup/memory.stat": "inactive_file 1048576\n",
 		}, Info{Free: 4 << 20, Total: 4 << 20}},
 		"the machine has less left than the group": {map[string]string{
 			"proc/self/cgroup":             "0::/\n",

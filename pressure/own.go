@@ -46,14 +46,12 @@ func freeOwned[A any](o owned[A]) {
 // freerOf returns freeOwned[A]. As a value that is an allocation, so the counter keeps that
 // of the first A: few libraries have more.
 func freerOf[A any](c *Counter) func(owned[A]) {
-	if first := c.freer.Load(); first != nil {
-		if f, ok := (*first).(func(owned[A])); ok {
-			return f
-		}
-		return freeOwned[A]
+	if first := c.freer.Load(); first == nil {
+		f := any(freeOwned[A])
+		c.freer.CompareAndSwap(nil, &f)
+	} else if f, ok := (*first).(func(owned[A])); ok {
+		return f
 	}
-	f := any(freeOwned[A])
-	c.freer.CompareAndSwap(nil, &f)
 	return freeOwned[A]
 }
 

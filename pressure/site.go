@@ -15,9 +15,6 @@ import (
 //
 // [trace.Event]: https://pkg.go.dev/github.com/eagergc/eagergc/trace#Event
 func SiteText(at []uintptr, inside string) string {
-	if len(at) == 0 {
-		return ""
-	}
 	frames := runtime.CallersFrames(at)
 	var b strings.Builder
 	for more := true; more; {

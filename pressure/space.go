@@ -56,7 +56,7 @@ func ParseSpace(text string) (Space, error) {
 		}
 	}
 	if digits, ok := strings.CutPrefix(text, "device"); ok {
-		if n, err := strconv.Atoi(digits); err == nil && n >= 0 && n < MaxDevices && strconv.Itoa(n) == digits {
+		if n, _ := strconv.Atoi(digits); n >= 0 && n < MaxDevices && strconv.Itoa(n) == digits {
 			return Device(n), nil
 		}
 	}

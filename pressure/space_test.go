@@ -35,7 +35,7 @@ func TestSpacesOfDevices(t *testing.T) {
 	if Host != 0 || Pinned != 1 || Managed != 2 || Device(0) != 3 || Device(252) != 255 { // recordings have these
 		t.Error("the numbers of spaces have changed")
 	}
-	for _, text := range []string{"", "device", "device-1", "device01", fmt.Sprint("device", MaxDevices), "devices0", "gpu0", "Host"} {
+	for _, text := range []string{"", "device", "5", "device-1", "device+1", "device99999999999999999999", "device01", fmt.Sprint("device", MaxDevices), "devices0", "gpu0", "Host"} {
 		if s, err := ParseSpace(text); err == nil || s != 0 || err.Error() != fmt.Sprintf("pressure: unknown space %q (want host, pinned, managed or device0 ... device252)", text) {
 			t.Errorf("%q is read as %v, %v", text, s, err)
 		}

@@ -61,7 +61,7 @@ func readPending() (p pending) {
 }
 
 // patience is how long nothing may end: long enough for a machine that is busy or stands still.
-const patience = time.Minute
+var patience = time.Minute
 
 // wait waits until all that is queued has run.
 func wait(t testing.TB) pending {

@@ -3,9 +3,11 @@ package gctest
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -64,11 +66,86 @@ func TestStressRunsCyclesBesideTheTest(t *testing.T) {
 	})
 }
 
+// TestStressEndsWithItsTest: then cycles run no more.
+func TestStressEndsWithItsTest(t *testing.T) {
+	cycles := func() uint32 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.NumForcedGC
+	}
+	r := &recorder{TB: t}
+	before := cycles()
+	Stress(r)
+	for end := time.Now().Add(time.Minute); cycles() < before+5; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("%d cycles in a minute", cycles()-before)
+		}
+	}
+	r.end()
+	before = cycles()
+	if time.Sleep(20 * time.Millisecond); cycles() != before {
+		t.Errorf("%d cycles after the end", cycles()-before)
+	}
+}
+
+// TestDrainWaits until what is due has ended, however long it takes, and until nothing more becomes due: for one that is
+// slow, and one that makes the next of its kind.
+func TestDrainWaits(t *testing.T) {
+	var ran atomic.Int64
+	func() {
+		runtime.AddCleanup(new(link), func(int) { time.Sleep(100 * time.Millisecond); ran.Add(1) }, 0)
+		l := new(link)
+		runtime.SetFinalizer(l, func(*link) { time.Sleep(100 * time.Millisecond); ran.Add(1) })
+	}()
+	if Drain(t); ran.Load() != 2 {
+		t.Errorf("%d of 2 have run", ran.Load())
+	}
+	before := readPending()
+	waitForSentinels(t)
+	after := readPending()
+	if before.known && (after.queued < before.queued+2 || after.executed < before.executed+2) { // Go 1.24 does not count them
+		t.Errorf("%+v became %+v", before, after)
+	}
+}
+
+// TestWaitGivesUp on one that does not end, and says where it hangs.
+func TestWaitGivesUp(t *testing.T) {
+	defer func(before time.Duration) { patience = before }(patience)
+	patience = 50 * time.Millisecond
+	r := &recorder{TB: t}
+	stop := make(chan struct{})
+	runtime.AddCleanup(new(link), func(stop chan struct{}) { hangsHere(stop) }, stop)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		Drain(r)
+	}()
+	<-done
+	close(stop)
+	text := r.end()
+	if !strings.Contains(text, "that are due do not end:\n") || !strings.Contains(text, "gctest.hangsHere(") {
+		t.Errorf("%q", text)
+	}
+	if strings.HasPrefix(text, "gctest: ") == strings.HasPrefix(text, "gctest: 0 ") {
+		t.Errorf("%.60q", text)
+	}
+	patience = time.Minute
+	Drain(t)
+}
+
+//go:noinline
+func hangsHere(stop chan struct{}) { <-stop }
+
 // A recorder is a test that tells its errors.
 type recorder struct {
 	testing.TB
 	ends   []func()
 	errors []string
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.errors = append(r.errors, fmt.Sprintf(format, args...))
+	runtime.Goexit()
 }
 
 func (r *recorder) Cleanup(f func())  { r.ends = append(r.ends, f) }
@@ -126,6 +203,89 @@ func TestNoLeakNamesWhatIsLeft(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(text)
+	}
+}
+
+// TestNoLeakListsTheLargest ten places, most bytes first; those of objects that were counted off are none, whichever they were.
+func TestNoLeakListsTheLargest(t *testing.T) {
+	lib := pressure.NewCounter("many")
+	lib.Add(7)
+	r := &recorder{TB: t}
+	NoLeak(r)
+	for i := range int64(12) {
+		func() { lib.Add(1000 * (i*5%12 + 1)) }() // all sizes from 1000 to 12000
+	}
+	lib.Add(500)
+	lib.Add(500)
+	lib.Sub(500)
+	lib.Sub(12000)
+	lib.Add(1)
+	lib.Sub(1)
+	text := r.end()
+	var sizes []string
+	for line := range strings.Lines(text) {
+		if _, size, ok := strings.Cut(line, " of "); ok {
+			size, _, _ = strings.Cut(size, " made at")
+			sizes = append(sizes, size)
+		}
+	}
+	var want []string
+	for n := 11; n > 1; n-- {
+		want = append(want, pressure.Bytes(1000*n).String())
+	}
+	if !slices.Equal(sizes, want) || !strings.HasPrefix(text, "gctest: many counts 64.94 KiB in 12 objects more than when the test began\n") {
+		t.Errorf("%q, want %q:\n%s", sizes, want, text)
+	}
+	lib.Sub(66507)
+	for range 12 {
+		lib.Sub(0)
+	}
+}
+
+// TestNoLeakOfObjectsWithoutBytes, of bytes without objects, and of libraries in the order of their names.
+func TestNoLeakOfObjectsWithoutBytes(t *testing.T) {
+	b, a, less := pressure.NewCounter("b"), pressure.NewCounter("a"), pressure.NewCounter("less")
+	less.Add(1000)
+	less.Add(1000)
+	r := &recorder{TB: t}
+	NoLeak(r)
+	b.Add(0)
+	a.Add(1000)
+	a.Sub(900) // of another one
+	less.Sub(1000)
+	less.Sub(1000)
+	text := r.end()
+	const wantA, wantB = "gctest: a counts 100 B in 0 objects more than when the test began", "gctest: b counts 0 B in 1 object more than when the test began\n1 object of 0 B made at\n\t"
+	if !strings.HasPrefix(text, wantA) || !strings.Contains(text, "\n"+wantB) || strings.Contains(text, "less") {
+		t.Errorf("%s", text)
+	}
+	b.Sub(0)
+	a.Sub(100)
+	lib := pressure.NewCounter("after the end")
+	if lib.Add(5); len(r.ends) != 1 || r.end() != text { // it listens no more
+		t.Errorf("%s", r.end())
+	}
+	lib.Sub(5)
+}
+
+func TestWordsOfALeak(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 objects", 1: "1 object", 2: "2 objects", 1234567: "1,234,567 objects"} {
+		if got := plural(n); got != want {
+			t.Errorf("%q", got)
+		}
+	}
+	if got := indent("a\nb"); got != "\ta\n\tb" {
+		t.Errorf("%q", got)
+	}
+	var m made
+	for n := range len(m.at) {
+		if got := m.frames(); len(got) != n {
+			t.Errorf("%d frames, want %d", len(got), n)
+		}
+		m.at[n] = uintptr(n + 1)
+	}
+	if got := m.frames(); len(got) != len(m.at) || got[31] != 32 {
+		t.Errorf("%d frames: %v", len(got), got)
 	}
 }
 

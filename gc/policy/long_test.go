@@ -110,6 +110,10 @@ func (c *crowd) phase(kind, steps int) {
 	c.at.Work = c.at.Cost * time.Duration(c.IntN(3)) / 2
 	c.length = time.Duration(1+c.IntN(4000))*time.Microsecond + min(c.at.Cost, time.Duration(c.IntN(100))*ms)
 	c.at.Slowdown = []float64{0, 0, 0.25, 1}[c.IntN(4)]
+	kept := 1 + int64(c.IntN(4)/3*c.IntN(12)) // of 16
+	if steps > 100 {                          // not one cycle in all of it
+		c.at.Cost, c.length = 2*time.Second, 2*time.Second
+	}
 	for range steps {
 		switch kind {
 		case 0: // a loop
@@ -117,7 +121,7 @@ func (c *crowd) phase(kind, steps int) {
 				c.allocate(int64(i%3+1) * 5 * MB)
 				c.at.Now += ms / 2
 			}
-			c.garbage = c.at.Sample.Live * 15 / 16
+			c.garbage = c.at.Sample.Live * (16 - kept) / 16
 			c.wait(4 * ms)
 		case 1: // by chance
 			for range c.IntN(12) {
@@ -134,10 +138,12 @@ func (c *crowd) phase(kind, steps int) {
 		case 3: // it grows, little by little
 			c.allocate(c.Int64N(300 * kB))
 			c.at.Now += 100 * time.Microsecond
-		case 4: // it rests
+		case 4: // it rests, and the runtime runs a cycle or two
 			c.at.Now += time.Duration(c.Int64N(int64(time.Second))) << (c.IntN(8) / 7 * 8)
 			c.wait(0)
-			c.end(Cycle{Start: c.at.Now, Duration: c.length, Trigger: []Trigger{TriggerNatural, TriggerExplicit}[c.IntN(2)], Action: Overlap, Freed: c.garbage})
+			for range 1 + c.IntN(2) {
+				c.end(Cycle{Start: c.at.Now, Duration: c.length, Trigger: []Trigger{TriggerNatural, TriggerExplicit}[c.IntN(2)], Action: Overlap, Freed: c.garbage})
+			}
 		case 5: // it frees all by itself
 			for range 3 + c.IntN(20) {
 				c.allocate(c.Int64N(4 * MB))
@@ -185,7 +191,7 @@ func TestLong(t *testing.T) {
 				c.at.Now, c.at.Sample.Live, c.at.LiveAfter = time.Duration(seed)*ms, int64(seed)*20*MB, int64(seed)*MB
 			}
 			for i := range 20 {
-				c.phase((int(seed)+c.IntN(6)*min(1, i))%6, 10+40*(i%3))
+				c.phase((int(seed)+c.IntN(6)*min(1, i))%6, 10+40*(i%3)+110*(i%10/9))
 			}
 		}
 		line := fmt.Sprintf("%s %016x\n", spec, sum.Sum64())

@@ -276,6 +276,34 @@ func TestForecast(t *testing.T) {
 	}
 }
 
+// TestForecastRemembers tokens and grains, and knows nothing at first.
+func TestForecastRemembers(t *testing.T) {
+	f := new(forecast)
+	now := moment{total: 5}
+	for i, c := range []struct {
+		at    Point
+		grown int64
+		want  bool
+	}{
+		{Point{Request: 1}, 0, true},                                                                 // the first
+		{Point{Request: 1}, 0, false}, {Point{Request: 99}, 99, false}, {Point{Request: 1}, 1, true}, // a grain
+		{Point{Request: 100}, 0, true}, {Point{Request: 99}, 0, false}, {Point{At: Sync}, 0, true}, {Point{At: Sync}, 0, true}, {Point{}, 99, false},
+	} {
+		now.total += c.grown
+		c.at.Cost = time.Hour
+		if got := f.see(now, &c.at, 100); got != c.want {
+			t.Errorf("point %d: remembered %v", i, got)
+		}
+		if x := f.recall(); x.last != 0 || x.most != 0 || x.kept != -1 {
+			t.Errorf("point %d: recalls %+v", i, x)
+		}
+	}
+	f.visit(&f.here, func(x *situation) { x.kept = 0 })
+	if x := f.recall(); x.kept != 0 || x.most != 0 {
+		t.Errorf("all that was kept is %+v", x)
+	}
+}
+
 // TestStartsFindTheMargin: a program that allocates ten bytes in a cycle, one by one, is to
 // start when there is room for ten, where a pause costs more than bytes; where bytes
 // are dear, it is not to start early at all.

@@ -185,6 +185,16 @@ func TestDotnet(t *testing.T) {
 	}
 	walk(t, "dotnet", steps)
 
+	quiet := MustParse("dotnet").New()
+	for range 4 { // each with 8 MiB added and 4 removed
+		quiet.Decide(after(0, 8*miB))
+		quiet.Observe(*own(0, 1, 4*miB, 0))
+	}
+	for range 3 { // and then three in which nothing was
+		quiet.Observe(Cycle{})
+	}
+	walkOn(t, quiet, []step{{"nothing added: the least budget", nil, after(ms, 4*miB), Overlap}})
+
 	explicit := after(0, 4*miB)
 	explicit.Freed = 1 << 30
 	walk(t, "dotnet:budget=1%", []step{
@@ -224,6 +234,17 @@ func TestSqrt(t *testing.T) {
 		{"2 ms", own(0, 3*ms, 0, 0), grow(time.Second, 0, 81649658, 0, 0, 0), Skip},
 		{"2 ms", nil, grow(time.Second, 0, 81649659, 0, 0, 0), Overlap},
 		{"under way", nil, running(grow(time.Second, 0, 81649659, 0, 0, 0)), Skip},
+	})
+
+	freed := func(request int64) Point { // of 1 GB in the first second all, and hardly anything more in the next
+		at := grow(2*time.Second, 0, request, GB, 0, 0)
+		at.Freed, at.Cost = GB, ms
+		return at
+	}
+	walk(t, "sqrt", []step{
+		{"1 GB in a second", nil, grow(time.Second, 0, 0, GB, 0, 0), Skip},
+		{"frees take nothing off the rate: 0.95 GB in a second", nil, freed(56273143), Skip},
+		{"more", nil, freed(56273144), Overlap},
 	})
 
 	costly := grow(time.Second, h, 0, GB, 0, 0)
@@ -334,6 +355,8 @@ func TestOpenCL(t *testing.T) {
 		{"in vain", own(0, 1, 0, 501), grow(0, 600, 1, 0, 0, 0), Skip},
 		{"out of the zone", nil, grow(0, 500, 1, 0, 0, 0), Skip},
 		{"tries again", nil, grow(0, 600, 1, 0, 0, 0), Block},
+		{"others' cycles do not tell whether its own are in vain", &Cycle{Trigger: TriggerNatural, LiveAfter: 600}, grow(0, 600, 1, 0, 0, 0), Block},
+		{"nor do those of refusals", &Cycle{Trigger: TriggerRefusal, LiveAfter: 600}, grow(0, 600, 1, 0, 0, 0), Block},
 	})
 	walkOn(t, &openCL{Trigger: size{Bytes: 500}}, []step{
 		{"above", nil, grow(0, 501, 1, 0, 0, 0), Block},

@@ -128,7 +128,7 @@ func (d *starts) judge(end int64, s *view) {
 			}
 		}
 	}
-	d.cost = s.g + least/max(1, d.sum)
+	d.cost = s.g + least/d.sum
 }
 
 // pace is for how long a byte lasted lately, in ns.
