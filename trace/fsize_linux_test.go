@@ -2,7 +2,9 @@ package trace_test
 
 import (
 	"os/signal"
+	"path/filepath"
 	"syscall"
+	"testing"
 )
 
 const canLimitFileSize = true
@@ -13,4 +15,13 @@ func limitFileSize(bytes uint64) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: bytes, Max: bytes}); err != nil {
 		panic(err)
 	}
+}
+
+// makePipe returns the path of a pipe in a folder of its own.
+func makePipe(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "pipe.arrows")
+	if err := syscall.Mkfifo(path, 0o644); err != nil {
+		t.Skipf("needs pipes with a name: %v", err)
+	}
+	return path
 }

@@ -26,6 +26,7 @@ const (
 	envRecord = "EAGERGC_TEST_RECORD" // the file to record to
 	envLimit  = "EAGERGC_TEST_FSIZE"  // the most bytes of a file
 	envKills  = "EAGERGC_TEST_KILLS"  // for the test: how many children to kill
+	envWhole  = "EAGERGC_TEST_WHOLE"  // write a file at once, do not record
 	envUsual  = "EAGERGC_TEST_USUAL"  // the recorder's usual interval, and no flush but that; for the test: so long they live
 )
 
@@ -54,6 +55,10 @@ func TestMain(m *testing.M) {
 func child(path string) int {
 	if limit, err := strconv.ParseUint(os.Getenv(envLimit), 10, 64); err == nil {
 		limitFileSize(limit)
+	}
+	if os.Getenv(envWhole) != "" {
+		fmt.Println(trace.WriteFile(path, steady(10_000)))
+		return 0
 	}
 	interval := 10 * time.Millisecond
 	if os.Getenv(envUsual) != "" {

@@ -47,6 +47,10 @@ type RecorderConfig struct {
 	Interval time.Duration // the longest time that an event is held; 250 ms, so that it is under a second on a busy machine
 }
 
+func (c RecorderConfig) orDefault() RecorderConfig {
+	return RecorderConfig{cmp.Or(max(0, c.Buffer), defaultBuffer), cmp.Or(max(0, c.Interval), defaultInterval)}
+}
+
 // A Recorder takes the events of a running program and writes them in batches,
 // from a goroutine of its own: when a buffer is half full, and every Interval.
 // It is a [Sink], so its events come with their time, by the monotonic clock
@@ -104,8 +108,7 @@ const (
 
 // NewRecorder returns a recorder that is on, and that owns w from now on.
 func NewRecorder(w BatchWriter, c RecorderConfig) *Recorder {
-	c.Buffer = cmp.Or(max(0, c.Buffer), defaultBuffer)
-	c.Interval = cmp.Or(max(0, c.Interval), defaultInterval)
+	c = c.orDefault()
 	logShards := bits.Len(uint(min(runtime.GOMAXPROCS(0), maxShards) - 1))
 	n := 1 << logShards
 	size := max(c.Buffer/n, minShard)
