@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -813,4 +814,218 @@ func TestOwnedBytesAreThoseThatTheCollectorKnows(t *testing.T) {
 		t.Error("it was not given back")
 	}
 	runtime.KeepAlive(owner)
+}
+
+// atDepth allocates: each depth is a stack of its own.
+//
+//go:noinline
+func atDepth(p *Pool, depth int, bytes int64) (b Block) {
+	if depth > 0 {
+		return atDepth(p, depth-1, bytes)
+	}
+	b, _ = p.Alloc(bytes, 0)
+	return b
+}
+
+// TestTenHoldersAreNamed: the largest ten, where memory is out and where a pool is closed.
+func TestTenHoldersAreNamed(t *testing.T) {
+	var warned []error
+	p := newPool(t, Config{Upstream: upOf(1 << 30), Sites: 1, Limits: pressure.Limits{Hard: bytesOf(mib)}, Warn: func(err error) { warned = append(warned, err) }})
+	var all []Block
+	for k := range 12 {
+		all = append(all, atDepth(p, k, int64(k+1)*512))
+	}
+	_, err := p.Alloc(2*mib, 0)
+	var oom *OutOfMemoryError
+	var live *LiveError
+	p.Close()
+	if !errors.As(err, &oom) || len(warned) != 1 || !errors.As(warned[0], &live) {
+		t.Fatal(err, warned)
+	}
+	for _, list := range [][]Holder{oom.Holders, live.By} {
+		if len(list) != 10 || list[0].Bytes != 12*512 || list[9].Bytes != 3*512 || list[9].Blocks != 1 {
+			t.Errorf("%+v", list)
+		}
+	}
+	if live.Bytes != 78*512 || live.Blocks != 12 || live.Space != pressure.Host {
+		t.Errorf("%+v", live)
+	}
+	for _, b := range all {
+		p.Free(b)
+	}
+}
+
+// onDevice shares the memory of a device.
+type onDevice struct {
+	*plainUp
+	space pressure.Space
+}
+
+func (u onDevice) Shares() pressure.Space { return u.space }
+
+type byValue struct{ Host }
+
+func (byValue) Info() (pressure.Info, error) { return pressure.Info{Free: mib, Total: mib}, nil }
+
+// TestWhoSharesMemory: upstreams that say so, by the space they name, or one upstream that is a pointer to what lies on a device. The limits of the environment
+// are those of that space.
+func TestWhoSharesMemory(t *testing.T) {
+	t.Setenv("EAGERGC_DEVICE9_HARD_MEMORY_LIMIT", "5MiB")
+	u, v := upOf(1<<30), upOf(1<<20)
+	pools := map[string]*Pool{}
+	for name, cfg := range map[string]Config{
+		"a": {Upstream: u, Space: pressure.Device(9)}, "a2": {Upstream: u, Space: pressure.Device(9)}, "b": {Upstream: v, Space: pressure.Device(9)},
+		"host": {Upstream: u}, "value": {Upstream: byValue{}, Space: pressure.Device(9)}, "value2": {Upstream: byValue{}, Space: pressure.Device(9)},
+		"c": {Upstream: onDevice{u, pressure.Device(9)}, Space: pressure.Managed}, "c2": {Upstream: onDevice{v, pressure.Device(9)}, Space: pressure.Device(9)},
+		"d": {Upstream: onDevice{u, pressure.Device(8)}, Space: pressure.Device(9)},
+	} {
+		pools[name] = newPool(t, cfg)
+	}
+	for a, p := range pools {
+		for b, q := range pools {
+			if want := a == b || a[:1] == b[:1] && len(a) <= 2 && len(b) <= 2; (p.group == q.group) != want {
+				t.Errorf("%s and %s share: %v", a, b, !want)
+			}
+		}
+		want := int64(5 * mib)
+		if a == "host" || a == "d" {
+			want = 0
+		}
+		if _, hard := p.Limits(); hard != want {
+			t.Errorf("%s has a limit of %d", a, hard)
+		}
+	}
+	if s := pools["c"].group.Sample(); s.Space != pressure.Device(9) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestTheGroupAsksWhoIsOpen for what is free: the oldest, and once that is closed the next.
+func TestTheGroupAsksWhoIsOpen(t *testing.T) {
+	first := newPool(t, Config{Upstream: onDevice{upOf(1000 * mib), pressure.Device(11)}})
+	second := newPool(t, Config{Upstream: onDevice{upOf(500 * mib), pressure.Device(11)}})
+	if n := second.Sample().Limit; n != 1000*mib {
+		t.Errorf("the budget is %d, want that which the oldest says", n)
+	}
+	first.Close()
+	if n := second.Sample().Limit; n != 500*mib {
+		t.Errorf("the budget is %d, want that which the one says that is left", n)
+	}
+}
+
+// TestGroupsAreForgotten once nobody has a pool of theirs.
+func TestGroupsAreForgotten(t *testing.T) {
+	known := func() bool {
+		groups.mu.Lock()
+		defer groups.mu.Unlock()
+		_, known := groups.byKey[pressure.Device(12)]
+		return known
+	}
+	func() {
+		p, err := New(Config{Upstream: onDevice{upOf(mib), pressure.Device(12)}})
+		if err != nil || !known() {
+			t.Fatal(err)
+		}
+		forgetGroup(pressure.Device(12)) // as if that of one before came late
+		if p.Close(); !known() {
+			t.Error("a group that is in use was forgotten")
+		}
+	}()
+	for end := time.Now().Add(time.Minute); known() && time.Now().Before(end); {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	if known() {
+		t.Error("the group stays")
+	}
+}
+
+// thief takes what a cycle has freed, before the one who waits for it can, and gives it back at the second Purge.
+type thief struct {
+	*plainUp
+	stolen int64
+	steals bool
+	purges int
+}
+
+func (u *thief) Allocate(bytes int64, stream uint32) (uintptr, error) {
+	if bytes+u.stolen > u.info.Free {
+		return 0, errors.New("full")
+	}
+	return u.plainUp.Allocate(bytes, stream)
+}
+
+func (u *thief) Release(addr uintptr, bytes int64, stream uint32) error {
+	if u.steals {
+		u.stolen += bytes
+	}
+	return u.plainUp.Release(addr, bytes, stream)
+}
+
+func (u *thief) Purge() {
+	if u.purges++; u.purges == 2 {
+		u.stolen, u.steals = 0, false
+	}
+}
+func (u *thief) Drop() {}
+
+// leave leaves a block to the collector, whose owner nobody has.
+//
+//go:noinline
+func leave(t *testing.T, p *Pool, bytes int64) {
+	b, err := p.Alloc(bytes, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Own(p, new([4]*int), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestASecondRound: if cycles have found as much as is wanted and another took it, the ladder is climbed again; if they found less, it is not.
+func TestASecondRound(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // no cycle but those of the ladder
+	for _, c := range []struct {
+		garbage, wanted int64
+		rounds          int
+	}{{4 * mib, 4 * mib, 2}, {3 * mib, 4 * mib, 1}} {
+		u := &thief{plainUp: upOf(4 * mib)}
+		p := newPool(t, Config{Upstream: u, Direct: true})
+		p.Register(u)
+		leave(t, p, c.garbage)
+		u.steals = true
+		b, err := p.Alloc(c.wanted, 0)
+		if u.purges != c.rounds || (err == nil) != (c.rounds == 2) {
+			t.Errorf("%+v: %d rounds, %v", c, u.purges, err)
+		}
+		if err == nil {
+			p.Free(b)
+		} else if oom := new(OutOfMemoryError); !errors.As(err, &oom) || len(oom.Steps) != int(steps) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		u.stolen, u.steals = 0, false
+	}
+}
+
+// TestCloseCollectsWhatIsLeftToIt, and nothing if nothing is.
+func TestCloseCollectsWhatIsLeftToIt(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // no cycle but that one
+	c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	cycles := func() (n uint64) { return c.Stats().Cycles[policy.TriggerExplicit] }
+	for _, owned := range []bool{false, true} {
+		p := newPool(t, Config{Upstream: upOf(1 << 30), Collector: c})
+		if owned {
+			leave(t, p, mib)
+		}
+		before := cycles()
+		if p.Close(); (cycles() > before) != owned {
+			t.Errorf("owned %v: %d cycles", owned, cycles()-before)
+		}
+		for end := time.Now().Add(time.Minute); p.Stats().Reserved > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		}
+	}
 }
