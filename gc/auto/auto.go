@@ -69,7 +69,7 @@ var running struct {
 	sync.Mutex
 	keeper  keeper
 	goLimit *goLimit
-	due     *time.Timer // for the start that the import brings; nil once that is over
+	due     bool // the start that the import brings, until somebody has started or stopped
 }
 
 // A program that ends at once pays nothing. The start takes 0.5 to 1 ms.
@@ -79,14 +79,15 @@ func init() {
 	running.Lock()
 	defer running.Unlock()
 	running.goLimit = takeGoLimit(debug.SetMemoryLimit)
-	running.due = time.AfterFunc(startAfter, startDue)
+	running.due = true
+	time.AfterFunc(startAfter, startDue)
 }
 
 // startDue starts what the import brings, unless somebody has started or stopped before.
 func startDue() {
 	running.Lock()
 	defer running.Unlock()
-	if running.due != nil {
+	if running.due {
 		begin(Options{})
 	}
 }
@@ -109,7 +110,7 @@ func Start(o Options) (stop func()) {
 
 // begin starts what the environment says. The caller holds the lock.
 func begin(o Options) keeper {
-	running.due = nil
+	running.due = false
 	switch pressure.EnvChoice("EAGERGC", "on", "off", "stress") {
 	case "off":
 		return nil
@@ -132,10 +133,7 @@ func begin(o Options) keeper {
 
 // end stops what runs, and what is due. The caller holds the lock.
 func end() {
-	if running.due != nil {
-		running.due.Stop()
-		running.due = nil
-	}
+	running.due = false
 	if running.keeper != nil {
 		running.keeper.stop()
 		running.keeper = nil

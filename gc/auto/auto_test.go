@@ -54,6 +54,12 @@ var children = map[string]func(){
 		time.Sleep(reviewEvery * 3 / 2)
 		fmt.Println("limit", debug.SetMemoryLimit(-1))
 	},
+	"stops": func() {
+		Stop()
+		fmt.Println("limit", debug.SetMemoryLimit(-1))
+		time.Sleep(5 * startAfter)
+		fmt.Println("collector", Collector() != nil)
+	},
 	"leaves": func() {
 		Collector()
 		time.Sleep(reviewEvery * 3 / 2)
@@ -323,7 +329,7 @@ func TestGoMemoryLimitOfTheProgram(t *testing.T) {
 	const container = "EAGERGC_HOST_HARD_MEMORY_LIMIT=600MiB"
 	none := fmt.Sprintf("limit %d\n", math.MaxInt64)
 	for _, c := range []struct{ child, environment, want string }{
-		{"limits", "", fmt.Sprintf("limit %d\n", 300*mib)}, {"none", "", none}, {"leaves", "", "steered true\n" + none}, {"leaves", "off", "steered false\n" + none},
+		{"limits", "", fmt.Sprintf("limit %d\n", 300*mib)}, {"none", "", none}, {"stops", "", none + "collector false\n"}, {"leaves", "", "steered true\n" + none}, {"leaves", "off", "steered false\n" + none},
 	} {
 		t.Run(c.child+c.environment, func(t *testing.T) {
 			t.Parallel()
