@@ -444,7 +444,7 @@ func (w *world) begins(answer policy.Decision) bool {
 }
 
 func (w *world) allocate(d *draw) {
-	x, request := w.pick(d), w.unit*oneOf(d, int64(1), 50, 200)
+	x, request := w.pick(d), w.unit*oneOf(d, int64(1), 50, 200, 900)
 	due := false
 	w.step(d, func(answer policy.Decision) {
 		if x.gauge != nil { // looks have found that it has risen
