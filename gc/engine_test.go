@@ -287,6 +287,14 @@ func TestWhatOthersFreeIsWaitedFor(t *testing.T) {
 		r.releases.close(r)
 		return r
 	}
+	l := new(library)
+	l.o, o.libraries = o, []*library{l}
+	l.read = func() (int64, int64) { return 0, 0 }
+	l.given.Store(4)
+	o.accounted.given.Store(3)
+	if (*accountWalk)(o).promoteAll(); l.before.Load() != 4 || o.accounted.before.Load() != 3 {
+		t.Error("what was given back before a mark is taken for its yield")
+	}
 	e.begun.Store(1) // and is sweeping
 	if r := walk(); r.waited != 0 {
 		t.Errorf("waits for %v, where nothing is counted", r.waited)
@@ -323,7 +331,7 @@ func TestOneCycleAtATime(t *testing.T) {
 	again := c.obey(policy.Decision{Action: policy.Overlap}, g.gate, 0)
 	nothing := c.obey(policy.Decision{}, g.gate, 0)
 	c.mu.Unlock()
-	if first == nil || c.beginNow(policy.TriggerRefusal, 0) != first || again != first || nothing != nil || c.Reap() != 0 || !c.running() {
+	if first == nil || first.expected != c.expected.Cost || c.beginNow(policy.TriggerRefusal, 0) != first || again != first || nothing != nil || c.Reap() != 0 || !c.running() {
 		t.Error("a second cycle beside the first, or none")
 	}
 	closed := make(chan struct{})

@@ -139,6 +139,8 @@ func TestAGaugeIsWhatItsDocSays(t *testing.T) {
 		g.gate = c.NewGate(g)
 		walk := (*gaugeWalk)(g)
 		w := &plainGauge{level: level, given: level, low: level, liveAfter: level, backoff: plainBackoff{level: level}}
+		g.reuse.each = oneOf(d, 0, float64(unit))
+		w.each = g.reuse.each
 		asked, ran, heap := 0, int64(0), goHeap()
 		cleaned := func() bool { return w.outcome.high > 0 && e.sweeps.Load() >= w.outcome.marks }
 		move := func(d *draw) {
@@ -147,7 +149,7 @@ func TestAGaugeIsWhatItsDocSays(t *testing.T) {
 		d.repeat(map[string]func(*draw){
 			"pass": func(d *draw) { e.pass(oneOf(d, ms, 2*ms, 20*ms, 20*ms-1, time.Second)) },
 			"limit": func(d *draw) {
-				g.SetLimit(oneOf(d, int64(0), 3*unit, 6*unit))
+				g.SetLimit(oneOf(d, int64(0), 3*unit, 6*unit, level, level+unit))
 			},
 			"sweep": func(d *draw) { e.sweeps.Store(e.begun.Load()) },
 			"mark": func(d *draw) {

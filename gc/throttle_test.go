@@ -68,6 +68,13 @@ func TestCyclesThatFreeLittleRestTwiceAsLongEachTime(t *testing.T) {
 	if b.learn(policy.Cycle{Start: now, Duration: 10 * ms, Freed: 500, LiveAfter: 500}, g, now, 0, 500); !b.mayAsk(now, g, 1000) {
 		t.Errorf("after one that freed half: %+v", b.pause.Load())
 	}
+	few := throttle{Caps: usualCaps()}
+	for _, freed := range []int64{99, 100} { // of 6,399 and 6,400
+		few.learn(policy.Cycle{Start: now, Duration: 10 * ms, Freed: freed, LiveAfter: 6300}, g, now, 0, 6300)
+		if (few.futile > 0) != (freed < 100) {
+			t.Errorf("after %d bytes of %d: %d in vain", freed, freed+6300, few.futile)
+		}
+	}
 	g.soft = true
 	if b.learn(policy.Cycle{Start: now, Duration: 10 * ms, Freed: 500, LiveAfter: 950, Limit: 1000}, g, now, 0, 950); b.mayAsk(now+200*ms-1, g, 950) || !b.mayAsk(now+200*ms, g, 950) {
 		t.Errorf("where most of the limit is reachable: %+v, want 200ms", b.pause.Load())

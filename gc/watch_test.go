@@ -355,14 +355,15 @@ func TestAGaugeThatPanics(t *testing.T) {
 	var calls atomic.Int64
 	c := embed(t, Config{Policy: policy.Spec{}.New()})
 	g := Watch(c, func() int64 {
-		if calls.Add(1) > 2 {
+		n := calls.Add(1)
+		if n > 2 {
 			panic("the library is gone")
 		}
-		return 100
+		return []int64{100, 40}[n-1]
 	})
 	waitFor(t, 20*time.Second, func() bool { return c.Err() != nil })
 	g.SetLimit(5)
-	if got := g.Look(); got != 100 || calls.Load() != 3 || !strings.Contains(c.Err().Error(), "the library is gone") {
+	if got := g.Look(); got != 40 || calls.Load() != 3 || !strings.Contains(c.Err().Error(), "the library is gone") {
 		t.Errorf("reads %d after %d calls: %v", got, calls.Load(), c.Err())
 	}
 	c.Collect(policy.TriggerExplicit)
@@ -434,6 +435,13 @@ func TestDue(t *testing.T) {
 		if wait := d.wait(step.p, step.at*time.Second); wait != step.wait || d.stuck != step.stuck {
 			t.Errorf("step %d: waits %v, stuck %v", i, wait, d.stuck)
 		}
+	}
+	d = due{}
+	both := func(ran uint64) pending { return pending{finalizers: 9, finalized: ran, cleanups: 9, cleaned: ran} }
+	d.wait(both(1), time.Second)
+	d.wait(both(2), 9*time.Second)
+	if !d.wait(both(2), 12*time.Second) || d.stuck {
+		t.Error("finalizers and cleanups that run in turn are taken for stuck")
 	}
 }
 

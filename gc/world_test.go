@@ -165,7 +165,7 @@ func newWorld(d *draw) *world {
 		d.Fatal(err)
 	}
 	w.throttle.share = w.caps.Cycles
-	w.e.pass(time.Duration(between(d, 0, 1000)))
+	w.e.pass(oneOf(d, time.Duration(between(d, 0, 1000)), 8500*ms, 17_100*ms)) // right before steps become longer
 	w.e.state = reading{cycles: 7, scan: 1 << 20}
 	w.seenCycles = 7
 	w.expected.See(1<<20, 0)
