@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // An events handler keeps what it is told.
@@ -258,6 +259,22 @@ func TestAProgramTraceNamesWhatCyclesDo(t *testing.T) {
 		if !bytes.Contains(out.Bytes(), []byte(want)) {
 			t.Errorf("the trace lacks %q", want)
 		}
+	}
+}
+
+// TestAnEventSaysHowFullTheFullestIs, wherever it stands in the list.
+func TestAnEventSaysHowFullTheFullestIs(t *testing.T) {
+	c := newOn(newPuppet(), Config{Idle: -1}, policy.Spec{}.New())
+	defer c.Close()
+	for _, s := range []pressure.Sample{
+		{Space: pressure.Pinned, Live: 10, Limit: 100}, {Space: pressure.Device(0), Live: 300, Limit: 1000}, {Space: pressure.Host, Live: 20, Limit: 100},
+	} {
+		c.NewGate(&level{s})
+	}
+	h := new(events)
+	slog.New(h).LogAttrs(context.Background(), slog.LevelInfo, "", c.topAttrs()...)
+	if e := h.all[0]; !e.has(map[string]any{"space": "device0", "live_bytes": int64(300), "limit_bytes": int64(1000)}) {
+		t.Errorf("%v", e)
 	}
 }
 

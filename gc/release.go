@@ -127,7 +127,7 @@ func (c *Collector) passed(b *batch, now pending) bool {
 
 // awaitFinalizers begins the batches that are early, when their time has come. It returns when there is none.
 func (r *releases) awaitFinalizers() {
-	begin, told := time.Now(), false
+	silence := blocked{since: time.Now()}
 	for nap := 50 * time.Microsecond; ; nap = min(2*nap, time.Millisecond) {
 		time.Sleep(nap)
 		now := readPending()
@@ -141,20 +141,35 @@ func (r *releases) awaitFinalizers() {
 				early = append(early, b)
 			}
 		}
-		if len(early) < len(r.early) {
-			begin, told = time.Now(), false
-		}
+		passed := len(early) < len(r.early)
 		r.early = early
 		r.noteIdle()
 		r.mu.Unlock()
 		if len(early) == 0 {
 			return
 		}
-		if !told && time.Since(begin) > finalizersBound {
-			told = true
+		if silence.isLong(time.Now(), passed) {
 			r.c.failed(errors.New("gc: finalizers or cleanups that are due do not finish: one of them blocks, and what cycles find dead waits for it"))
 		}
 	}
+}
+
+// blocked is how long no batch has passed, and whether that was told.
+type blocked struct {
+	since time.Time
+	told  bool
+}
+
+// isLong says once, until a batch passes again, that none has for finalizersBound.
+func (b *blocked) isLong(now time.Time, passed bool) bool {
+	if passed {
+		*b = blocked{since: now}
+	}
+	if b.told || now.Sub(b.since) <= finalizersBound {
+		return false
+	}
+	b.told = true
+	return true
 }
 
 // credit counts bytes of g that others have given back as the yield of r.

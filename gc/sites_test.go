@@ -93,6 +93,28 @@ func TestOwnersAreChosenByTheirBytes(t *testing.T) {
 	}
 }
 
+// TestSurvivorsBehindOneThatHasNotGrown are told all the same.
+func TestSurvivorsBehindOneThatHasNotGrown(t *testing.T) {
+	log := &events{level: slog.LevelWarn}
+	e := newPuppet()
+	c := newOn(e, Config{Caps: uncapped, Idle: -1, Log: slog.New(log)}, policy.Spec{}.New())
+	defer c.Close()
+	c.own().take(1600)
+	defer c.own().giveBack(1600)
+	c.settled.Store(100)
+	in := here{1: true}
+	for _, small := range []int64{100, 300} { // the largest stays as it is
+		c.samples.all = []sample{{in, 1, "largest\tf.go:3", 900, 50}, {in, 1, "small\tf.go:4", small, 50}}
+		e.pass(time.Second)
+		go func() { (<-e.marks) <- 0 }()
+		c.Collect(policy.TriggerExplicit)
+		c.goroutine.Wait()
+	}
+	if all := log.of(logSurvives, ""); len(all) != 1 || !all[0].has(map[string]any{"site": "small f.go:4", "held": "300 B"}) {
+		t.Errorf("told %+v", all)
+	}
+}
+
 // TestSurvivorsAreToldAfterACycle: once a second at most, if they hold much, and have doubled since they were first checked.
 func TestSurvivorsAreToldAfterACycle(t *testing.T) {
 	log := &events{level: slog.LevelWarn}

@@ -345,6 +345,7 @@ func TestStart(t *testing.T) {
 	var log safely
 	stop := Start(Options{Limit: 1 << 40, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	first := Collector()
+	first.Collect(policy.TriggerExplicit)
 	again := Start(Options{})
 	if stop(); Collector() == nil || Collector() == first {
 		t.Error("the first one's stop ended the second, or that did not begin")
@@ -354,8 +355,13 @@ func TestStart(t *testing.T) {
 	if run, ticker := Cycles(); Collector() != nil || run != 0 || ticker != 0 {
 		t.Error("it has not ended")
 	}
-	if !strings.Contains(log.String(), `limit="1.00 TiB"`) {
-		t.Errorf("log: %s", log.String())
+	if running.goLimit != nil {
+		t.Error("a later start would not read anew what limit Go has")
+	}
+	for _, want := range []string{`limit="1.00 TiB"`, "trigger=explicit"} { // of the collector, too
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("log: %s", log.String())
+		}
 	}
 	t.Setenv("EAGERGC", "off")
 	if Start(Options{})(); Collector() != nil {
