@@ -290,7 +290,7 @@ func (m *refPool) segmentSizes(size int64) (list []int64) {
 	if m.cfg.Direct {
 		return []int64{up(size, 4*kib)}
 	}
-	roomy := up(size, 512) // for what is no middle size the next one is the same
+	var roomy int64 // for what is no middle size the next one is the same
 	switch {
 	case size <= mib:
 		roomy = 2 * mib

@@ -543,7 +543,7 @@ func TestPoisonFindsEachStrayByte(t *testing.T) {
 	}
 	write := func(at int, v byte) *byte {
 		x := &memory(b.Addr-guardBytes, 3*quantum+512)[guardBytes+at]
-		*x, v = v, *x
+		*x = v
 		return x
 	}
 	for _, at := range []int{-512, -1, 1000, 1023, 1024, 1535} {

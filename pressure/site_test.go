@@ -73,7 +73,8 @@ func TestSiteOfACount(t *testing.T) {
 
 // TestStackHash: one goroutine has one hash where it is; of many that are there at once most differ, in the bits that parts are chosen by.
 func TestStackHash(t *testing.T) {
-	if StackHash() != StackHash() {
+	once := StackHash()
+	if again := StackHash(); again != once {
 		t.Error("a goroutine has two")
 	}
 	const n = 64

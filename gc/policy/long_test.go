@@ -160,7 +160,7 @@ func (c *crowd) phase(kind, steps int) {
 
 // fused reports whether this machine rounds a product and a sum once: its answers may differ in the last digit.
 func fused() bool {
-	x := 1 + 0x1p-30*float64(len(os.Args)/len(os.Args))
+	x := 1 + 0x1p-30*float64(min(1, len(os.Args)))
 	return x*x-(1+0x1p-29) != 0
 }
 
