@@ -127,7 +127,7 @@ func (c *Collector) passed(b *batch, now pending) bool {
 
 // awaitFinalizers begins the batches that are early, when their time has come. It returns when there is none.
 func (r *releases) awaitFinalizers() {
-	silence := blocked{since: time.Now()}
+	quiet := silence{since: time.Now()}
 	for nap := 50 * time.Microsecond; ; nap = min(2*nap, time.Millisecond) {
 		time.Sleep(nap)
 		now := readPending()
@@ -148,27 +148,27 @@ func (r *releases) awaitFinalizers() {
 		if len(early) == 0 {
 			return
 		}
-		if silence.isLong(time.Now(), passed) {
+		if quiet.isLong(time.Now(), passed) {
 			r.c.failed(errors.New("gc: finalizers or cleanups that are due do not finish: one of them blocks, and what cycles find dead waits for it"))
 		}
 	}
 }
 
-// blocked is how long no batch has passed, and whether that was told.
-type blocked struct {
+// A silence is how long no batch has passed, and whether that was told.
+type silence struct {
 	since time.Time
 	told  bool
 }
 
 // isLong says once, until a batch passes again, that none has for finalizersBound.
-func (b *blocked) isLong(now time.Time, passed bool) bool {
+func (s *silence) isLong(now time.Time, passed bool) bool {
 	if passed {
-		*b = blocked{since: now}
+		*s = silence{since: now}
 	}
-	if b.told || now.Sub(b.since) <= finalizersBound {
+	if s.told || now.Sub(s.since) <= finalizersBound {
 		return false
 	}
-	b.told = true
+	s.told = true
 	return true
 }
 

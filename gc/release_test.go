@@ -218,7 +218,7 @@ func TestWaitingForReleases(t *testing.T) {
 // TestFinalizersThatBlockAreToldOnce: after a second in which no batch has passed, and again after one has.
 func TestFinalizersThatBlockAreToldOnce(t *testing.T) {
 	start := time.Now()
-	b := blocked{since: start}
+	quiet := silence{since: start}
 	for i, step := range []struct {
 		at     time.Duration
 		passed bool
@@ -227,7 +227,7 @@ func TestFinalizersThatBlockAreToldOnce(t *testing.T) {
 		{finalizersBound, false, false}, {finalizersBound + 1, false, true}, {5 * finalizersBound, false, false},
 		{6 * finalizersBound, true, false}, {7 * finalizersBound, false, false}, {7*finalizersBound + 1, false, true}, {9 * finalizersBound, true, false},
 	} {
-		if told := b.isLong(start.Add(step.at), step.passed); told != step.told {
+		if told := quiet.isLong(start.Add(step.at), step.passed); told != step.told {
 			t.Errorf("step %d: told %v", i, told)
 		}
 	}

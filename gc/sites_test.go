@@ -93,38 +93,39 @@ func TestOwnersAreChosenByTheirBytes(t *testing.T) {
 	}
 }
 
-// TestSurvivorsBehindOneThatHasNotGrown are told all the same.
-func TestSurvivorsBehindOneThatHasNotGrown(t *testing.T) {
+// survivorsOf returns a function that lets time pass, then runs a cycle with so many samples left, and returns what was told of survivors so far.
+// The collector has 1,600 B live.
+func survivorsOf(t *testing.T) func(time.Duration, ...sample) []event {
 	log := &events{level: slog.LevelWarn}
 	e := newPuppet()
 	c := newOn(e, Config{Caps: uncapped, Idle: -1, Log: slog.New(log)}, policy.Spec{}.New())
-	defer c.Close()
+	t.Cleanup(c.Close)
 	c.own().take(1600)
-	defer c.own().giveBack(1600)
+	t.Cleanup(func() { c.own().giveBack(1600) })
 	c.settled.Store(100)
-	in := here{1: true}
-	for _, small := range []int64{100, 300} { // the largest stays as it is
-		c.samples.all = []sample{{in, 1, "largest\tf.go:3", 900, 50}, {in, 1, "small\tf.go:4", small, 50}}
-		e.pass(time.Second)
+	return func(passed time.Duration, left ...sample) []event {
+		c.samples.all = left
+		e.pass(passed)
 		go func() { (<-e.marks) <- 0 }()
 		c.Collect(policy.TriggerExplicit)
 		c.goroutine.Wait()
+		return log.of(logSurvives, "")
 	}
-	if all := log.of(logSurvives, ""); len(all) != 1 || !all[0].has(map[string]any{"site": "small f.go:4", "held": "300 B"}) {
+}
+
+// TestSurvivorsBehindOneThatHasNotGrown are told all the same.
+func TestSurvivorsBehindOneThatHasNotGrown(t *testing.T) {
+	told, in := survivorsOf(t), here{1: true}
+	largest := sample{in, 1, "largest\tf.go:3", 900, 50} // stays as it is
+	told(time.Second, largest, sample{in, 1, "small\tf.go:4", 100, 50})
+	if all := told(time.Second, largest, sample{in, 1, "small\tf.go:4", 300, 50}); len(all) != 1 || !all[0].has(map[string]any{"site": "small f.go:4", "held": "300 B"}) {
 		t.Errorf("told %+v", all)
 	}
 }
 
 // TestSurvivorsAreToldAfterACycle: once a second at most, if they hold much, and have doubled since they were first checked.
 func TestSurvivorsAreToldAfterACycle(t *testing.T) {
-	log := &events{level: slog.LevelWarn}
-	e := newPuppet()
-	c := newOn(e, Config{Caps: uncapped, Idle: -1, Log: slog.New(log)}, policy.Spec{}.New())
-	defer c.Close()
-	c.own().take(1600)
-	defer c.own().giveBack(1600)
-	c.settled.Store(100)
-	in := here{1: true}
+	told := survivorsOf(t)
 	for i, step := range []struct {
 		passed time.Duration
 		bytes  int64
@@ -139,12 +140,7 @@ func TestSurvivorsAreToldAfterACycle(t *testing.T) {
 		{time.Second, 99, 2},          // little
 		{10 * time.Second, 10_000, 3}, //
 	} {
-		c.samples.all = []sample{{in, 1, "f\tf.go:3\ng\tg.go:4", step.bytes, 50}}
-		e.pass(step.passed)
-		go func() { (<-e.marks) <- 0 }()
-		c.Collect(policy.TriggerExplicit)
-		c.goroutine.Wait()
-		all := log.of(logSurvives, "")
+		all := told(step.passed, sample{here{1: true}, 1, "f\tf.go:3\ng\tg.go:4", step.bytes, 50})
 		if len(all) != step.told {
 			t.Fatalf("step %d: told %+v", i, all)
 		}

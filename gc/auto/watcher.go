@@ -187,6 +187,7 @@ func (w *watcher) limitCounted(counted, left int64) {
 	}
 }
 
+// report reads the gauge, and logs what there is to say of it.
 func (w *watcher) report() {
 	w.say(w.gauge.Stuck(), w.gauge.Sample().Live, w.gauge.Resting())
 }
