@@ -47,7 +47,7 @@ func TestReadmeTable(t *testing.T) {
 		t.Skip("replays the default comparison")
 	}
 	var stdout, stderr bytes.Buffer
-	if status := run(t.Context(), []string{"compare", "--policies", "never,cudajl,sqrt,pacer,optimum-overlap", "--cycle", "10ms", "-o", ""}, &stdout, &stderr); status != 0 {
+	if status := run(t.Context(), []string{"compare", "--policies", "never,cudajl:poll=50us,sqrt,pacer,optimum-overlap", "--cycle", "10ms", "-o", ""}, &stdout, &stderr); status != 0 {
 		t.Fatalf("status %d: %s", status, &stderr)
 	}
 	want := stdout.String()
