@@ -64,6 +64,7 @@ type Collector struct {
 	goroutine sync.WaitGroup
 	silent    bool           // the log is told nothing more
 	logging   sync.WaitGroup // entries that the log is being given
+	trimmer   *trimmer
 }
 
 // A walker knows of memory that cycles give back: a WeakRegistry[W] of any W.
@@ -114,10 +115,17 @@ func New(cfg Config) (*Collector, error) {
 	if unchosen {
 		rule = policy.MustParse(HostPolicy).New()
 	}
-	c := newOn(newGoRuntime(), cfg, rule)
+	c := newOnRuntime(cfg, rule)
 	c.unchosen = unchosen
 	c.checkLimit(cfg.Limit)
 	return c, nil
+}
+
+// newOnRuntime makes a collector of this process.
+func newOnRuntime(cfg Config, p policy.Policy) *Collector {
+	c := newOn(newGoRuntime(), cfg, p)
+	c.trimmer = processTrimmer()
+	return c
 }
 
 // newOn makes a collector whose cycles e runs.
@@ -133,6 +141,7 @@ func newOn(e engine, cfg Config, p policy.Policy) *Collector {
 
 		expected: policy.NewExpectation(runtime.GOMAXPROCS(0)),
 
+		trimmer:   new(trimmer),
 		onlookers: onlookers{timeline: timeline{shift: firstShift}},
 		stopped:   make(chan struct{}),
 	}

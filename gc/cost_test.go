@@ -1,7 +1,9 @@
 package gc
 
 import (
+	"fmt"
 	"math"
+	"os"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -74,13 +76,24 @@ func TestACollectorSeesWhetherProcessorsAreBusy(t *testing.T) {
 		}
 		return c.Stats().Slowdown
 	}
-	for range 8 { // where other processes keep all processors busy, goroutines wait in any case
-		idle, busy := slowdown(0), slowdown(2*runtime.GOMAXPROCS(0))
+	for range 8 {
+		idle := slowdown(0)
+		if idle > 0.1 {
+			continue // as where other processes keep all processors busy: goroutines wait in any case
+		}
+		busy := slowdown(2 * runtime.GOMAXPROCS(0))
 		t.Logf("%.2f with idle processors, %.2f with busy ones", idle, busy)
 		if busy > 0.02 && busy <= 1 && idle < busy/2 {
 			runtime.KeepAlive(heap)
 			return
 		}
+	}
+	var load float64
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		fmt.Sscan(string(text), &load)
+	}
+	if load > float64(runtime.NumCPU()) {
+		t.Skipf("other processes keep the processors busy: load %.1f", load)
 	}
 	t.Error("it never sees the difference")
 }

@@ -203,6 +203,9 @@ func (c *Collector) settle(r *collection) (freed int64) {
 	r.task.region("settle", c.releases.wait)
 	objects, yields := c.releases.close(r)
 	freed = c.finish(r, objects, yields)
+	if freed > 0 && r.gate.ofHost() {
+		c.trimmer.cycled(c)
+	}
 	if r.tracked == 0 {
 		c.letGo()
 	}

@@ -31,7 +31,7 @@ var theDefault struct {
 const defaultShare = 0.9
 
 func newDefault() *Collector {
-	c := newOn(newGoRuntime(), Config{Limit: defaultLimit(), Caps: usualCaps()}, choosePolicy(policy.MustParse(HostPolicy).New()))
+	c := newOnRuntime(Config{Limit: defaultLimit(), Caps: usualCaps()}, choosePolicy(policy.MustParse(HostPolicy).New()))
 	c.Listen()
 	return c
 }

@@ -27,7 +27,7 @@ var nextStep = map[string]string{
 	healthy:            "Memory is in use, and stays as it is. To hold less, make caches smaller.",
 	garbageLag:         "Cycles come too late for this memory: import gc/auto, or give it to gc.Own, gc.Account or gc.Watch.",
 	reachableGrowth:    "Something that the program can reach holds more and more: look at the growing stacks, at caches without a bound, and at goroutines that wait.",
-	allocatorRetention: "The memory is free, and an allocator keeps it: trim it (gc/with/malloc does so beside gc/auto), set MALLOC_ARENA_MAX=2, or use jemalloc; for Go's own, debug.FreeOSMemory.",
+	allocatorRetention: "The memory is free, and an allocator keeps it: a collector trims glibc's unless EAGERGC_TRIM=off; set MALLOC_ARENA_MAX=2, or use jemalloc; for Go's own, debug.FreeOSMemory.",
 }
 
 // A footprint is what a process holds at one moment, in bytes.

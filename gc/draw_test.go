@@ -79,7 +79,7 @@ func oneOf[T any](d *draw, among ...T) T { return among[d.rng.IntN(len(among))] 
 
 // leaked waits until no goroutine of this module is left over, and returns the stacks of those that stay.
 func leaked() (stacks string) {
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		all := make([]byte, 1<<20)
 		var left []string
 		for _, g := range strings.Split(string(all[:runtime.Stack(all, true)]), "\n\n") {

@@ -142,7 +142,7 @@ func TestFailuresLeaveTheCollectorUsable(t *testing.T) {
 				}
 				c.Sync(nil, func() error { return nil })
 				c.Collect(policy.TriggerExplicit)
-				waitFor(t, 10*time.Second, func() bool { return released.Load() == 10 })
+				waitFor(t, time.Minute, func() bool { return released.Load() == 10 })
 				c.Collect(policy.TriggerExplicit)
 			})
 			if c.Err() == nil || c.Stats().Failures == 0 {
@@ -175,7 +175,7 @@ func TestLargeOwnersDieWithTheRuntimesOwnCycles(t *testing.T) {
 		ownFunc(c, new(thing), 1<<20, func() { released.Add(1) })
 	}
 	runtime.GC()
-	waitFor(t, 10*time.Second, func() bool {
+	waitFor(t, time.Minute, func() bool {
 		c.Reap()
 		return released.Load() == 100
 	})

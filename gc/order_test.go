@@ -256,6 +256,7 @@ func TestThatCallersAreHeld(t *testing.T) {
 			<-done
 			e.pass(time.Minute - held)
 		}
+		waitFor(t, 20*time.Second, func() bool { return len(log.of(logHeld, "")) >= minute.logged }) // Collect does not wait for the log
 		if got := log.of(logHeld, ""); len(got) != minute.logged {
 			t.Errorf("held for %v of a minute: logged %+v", minute.held, got)
 		}

@@ -16,7 +16,8 @@ import (
 type Caps struct {
 	// Cycles is the most of the processor time of GOMAXPROCS that the cycles which the
 	// collector starts may take, 0 to 1; what only idle cores do does not count. 0 means
-	// 0.25. With 1 there is no cap, and no back-off after cycles that free little.
+	// 0.25. With 1 there is no cap, and no back-off after cycles that free little. After cycles C's allocator is made to give free pages
+	// back, where it is glibc's and these are worth it (2e-8 processors for each byte): that may take as much again. EAGERGC_TRIM=off ends it.
 	Cycles float64
 	// Gauges is the most cycles a second that a gauge asks for. Finalizers and cleanups of others free what it reads, and many
 	// bindings crash where one of those runs during a call: AUDIT.md. Fewer cycles are fewer chances, and more memory. 0 means 100.

@@ -30,6 +30,7 @@ type Gauge struct {
 	low      int64         // lowest level since then
 	byItself float64       // bytes per ns that the program freed before that mark
 	before   pending       // finalizers and cleanups that had run by then
+	given    int64         // bytes that trims of the allocator had given back at the last look, which is no yield
 	outcome  outcome       // of it; high = 0 once it has been judged
 	brought  int64         // bytes that the judged ones have brought back
 	credited int64         // of all that were brought back, those that collections have counted
@@ -68,7 +69,7 @@ const slice = 10 * time.Millisecond
 //
 // Close the gauge when its memory is no concern any more.
 func Watch(c *Collector, read func() int64) *Gauge {
-	g := &Gauge{c: c, read: read, stop: make(chan struct{})}
+	g := &Gauge{c: c, read: read, given: c.trimmer.gave.Load(), stop: make(chan struct{})}
 	g.low = g.reading()
 	g.level.Store(g.low)
 	g.grown.Store(g.low)
@@ -215,7 +216,9 @@ func (g *Gauge) see() int64 {
 	level := g.reading()
 	was := g.level.Swap(level)
 	g.grown.Add(max(0, level-was))
-	g.fallen += max(0, was-level)
+	given := g.c.trimmer.gave.Load()
+	g.fallen = max(0, g.fallen+max(0, was-level)-(given-g.given))
+	g.given = given
 	g.low = min(g.low, level)
 	g.backoff.see(level)
 	g.record(level - was)
@@ -254,6 +257,9 @@ func (g *Gauge) judge() {
 	g.backoff.learn(o, now)
 	g.reuse.learn(o.ran, o.risen, o.lasted)
 	g.brought += o.freed
+	if o.ran > 0 || o.freed >= leastYield { // also where the level stands still, since the allocator kept all
+		g.c.trimmer.cycled(g.c)
+	}
 	g.outcome, g.fallen, g.since, g.low = outcome{}, 0, now, g.level.Load()
 }
 

@@ -26,8 +26,11 @@
 // A cycle that gives nearly nothing back is not repeated soon: see [gc.Gauge.Resting].
 // One line in the log says so once that memory has stayed for 10 s. As long as there is nothing to say the log has nothing above debug level.
 //
+// glibc keeps much of what cycles free, for threads that may not need it. Where the program is linked with it, it is trimmed after cycles, as
+// often as the price of memory says: see [gc.Caps].
+//
 // Variables: EAGERGC=off turns it off, and EAGERGC=stress runs cycles as often as it can instead, to find faults in tests.
-// EAGERGC_POLICY is the policy's text form. A variable that cannot be read is said in the log, and counts as not set.
+// EAGERGC_POLICY is the policy's text form. EAGERGC_TRIM=off leaves C's allocator as it is. A variable that cannot be read is said in the log, and counts as not set.
 //
 // Only Linux says what is needed: elsewhere the package is off.
 //
@@ -52,7 +55,7 @@ type Options struct {
 	// that of the environment or, if there is none, of the container.
 	Limit int64
 	// Trim gives memory that Go's heap keeps free back to the system, too, as debug.FreeOSMemory does: where that is a fifth of
-	// what Go has, and at least 32 MiB, and at most each two minutes. (C's allocator is trimmed as seldom where package gc/with/malloc is imported.)
+	// what Go has, and at least 32 MiB, and at most each two minutes.
 	Trim bool
 	// Held is called, on a goroutine of its own, when so much memory has stayed so long that no cycle brings back. It may write a heap profile.
 	Held func(bytes int64, stayed time.Duration)

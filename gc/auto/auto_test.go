@@ -236,26 +236,6 @@ func TestHeldMemoryIsSaid(t *testing.T) {
 	}
 }
 
-// Much that C's allocator keeps is given back, but not again and again.
-func TestTrim(t *testing.T) {
-	defer linked.Store(linked.Load())
-	var kept int64
-	trims := 0
-	SetTrim(func() (int64, int64) { return 0, kept }, func() bool { trims++; return true })
-	w := begun(t, newStage())
-	now := time.Now()
-	for _, step := range []struct {
-		kept  int64
-		after time.Duration
-		want  int
-	}{{10 * mib, 0, 0}, {100 * mib, 0, 1}, {100 * mib, trimEvery / 2, 1}, {100 * mib, trimEvery, 2}, {40 * mib, 2 * trimEvery, 2}} {
-		kept = step.kept
-		if w.trim(400*mib, now.Add(step.after)); trims != step.want {
-			t.Errorf("%v later, with %d MiB kept: %d trims, want %d", step.after, step.kept/mib, trims, step.want)
-		}
-	}
-}
-
 func TestNothingToRead(t *testing.T) {
 	s := newStage()
 	s.broken = errors.New("no statm")

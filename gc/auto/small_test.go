@@ -325,8 +325,6 @@ func TestPriceGoesUpWithEither(t *testing.T) {
 
 // TestDue: a fifth of what there is, 32 MiB at least, each two minutes.
 func TestDue(t *testing.T) {
-	var w watcher
-	now := time.Now()
 	for _, c := range []struct {
 		after     time.Duration
 		all, kept int64
@@ -335,7 +333,7 @@ func TestDue(t *testing.T) {
 		{2 * time.Minute, 160 * mib, 32 * mib, true}, {2*time.Minute - 1, 160 * mib, 32 * mib, false}, {time.Hour, 160 * mib, 32*mib - 1, false},
 		{time.Hour, 161 * mib, 32 * mib, false}, {time.Hour, 1000 * mib, 200 * mib, true}, {time.Hour, 1000 * mib, 199 * mib, false}, {time.Hour, 0, 40 * mib, true},
 	} {
-		if got := w.due(now, now.Add(c.after), c.all, c.kept); got != c.want {
+		if got := dueForTrim(c.after, c.all, c.kept); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
@@ -349,7 +347,6 @@ func logged() (*slog.Logger, *safely) {
 
 // TestTrimOfGo: with the option memory that Go's heap keeps free is given back, and said; without it never.
 func TestTrimOfGo(t *testing.T) {
-	defer linked.Store(linked.Swap(nil))
 	block := make([]byte, 64*mib)
 	for _, trim := range []bool{false, true} {
 		log, text := logged()
@@ -362,36 +359,18 @@ func TestTrimOfGo(t *testing.T) {
 		block = nil
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if w.trim(0, now); !w.freed.IsZero() {
+		if w.trim(now); !w.freed.IsZero() {
 			t.Error("less than a fifth was given back")
 		}
 		s.unused = 80 * mib
-		w.trim(0, now)
-		w.trim(0, now.Add(time.Minute))
+		w.trim(now)
+		w.trim(now.Add(time.Minute))
 		said := strings.Count(text.String(), `msg="eagergc: gave free memory of the Go heap back" free_bytes=83886080`)
 		if want := map[bool]int{true: 1}[trim]; said != want || (w.freed == now) != trim {
 			t.Errorf("trim %v: said %d times, at %v: %s", trim, said, w.freed, text)
 		}
 		if runtime.ReadMemStats(&after); trim && after.NumForcedGC == before.NumForcedGC {
 			t.Error("nothing was given back")
-		}
-	}
-}
-
-// TestTrimSaysWhatItDid: what was outside and is; nothing where the allocator had nothing to give.
-func TestTrimSaysWhatItDid(t *testing.T) {
-	defer linked.Store(linked.Load())
-	for _, gives := range []bool{true, false} {
-		s := newStage()
-		s.anonymous.Store(500 * mib)
-		SetTrim(func() (int64, int64) { return 400 * mib, 100 * mib }, func() bool { s.anonymous.Store(400 * mib); return gives })
-		log, text := logged()
-		w := begunWith(t, s, Options{Log: log})
-		if w.trimmed.IsZero() {
-			t.Error("the first review has not trimmed")
-		}
-		if said := strings.Contains(text.String(), `msg="eagergc: trimmed C's allocator" before_bytes=524288000 after_bytes=419430400`); said != gives {
-			t.Errorf("gives %v: %s", gives, text)
 		}
 	}
 }

@@ -42,11 +42,11 @@ type watcher struct {
 	limit     int64 // of the process; 0 = none known
 	most      int64 // that was outside the Go heap lately
 
-	libraries      atomic.Pointer[[]func() (bytes, objects int64)] // read what each counts
-	deaf           func()                                          // forgets those to come
-	countedLimit   int64                                           // that was set last for what libraries count
-	urgency        int                                             // index of prices
-	freed, trimmed time.Time                                       // when Go's heap and C's allocator were last made to give memory back
+	libraries    atomic.Pointer[[]func() (bytes, objects int64)] // read what each counts
+	deaf         func()                                          // forgets those to come
+	countedLimit int64                                           // that was set last for what libraries count
+	urgency      int                                             // index of prices
+	freed        time.Time                                       // when Go's heap was last made to give memory back
 
 	early     chan struct{} // for a review before it is due
 	notBefore atomic.Int64  // when the next such review may be asked for, in Unix ns
@@ -174,7 +174,7 @@ func (w *watcher) review(now time.Time) {
 	}
 	w.goLimit.steer(left, w.host.goNeeds(), now)
 	w.price(w.host.stalls(), full)
-	w.trim(outside, now)
+	w.trim(now)
 	w.ticker.see(w.gauge.Sample().Live, w.gauge.Allocated(), w.collector.Now())
 }
 

@@ -6,8 +6,7 @@
 //
 //	import _ "github.com/eagergc/eagergc/gc/with/malloc"
 //
-// lets gc.Collector.Diagnose tell what is in use from what the allocator keeps, and gc/auto
-// give the latter back to the system where it is much, at most each two minutes.
+// lets gc.Collector.Diagnose tell what is in use from what the allocator keeps. (Collectors have it give that back without this package: see gc.Caps.)
 //
 // It needs cgo, which links the program to the C library: that is why it is a module of its own.
 package malloc
@@ -15,15 +14,9 @@ package malloc
 // #include <malloc.h>
 import "C"
 
-import (
-	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/gc/auto"
-)
+import "github.com/eagergc/eagergc/gc"
 
-func init() {
-	gc.SetAllocatorStats(Stats)
-	auto.SetTrim(Stats, Trim)
-}
+func init() { gc.SetAllocatorStats(Stats) }
 
 // Stats returns the bytes that malloc has handed out, and those that it has free and
 // keeps, in all its arenas. It takes each arena's lock for some microseconds.
@@ -33,7 +26,3 @@ func Stats() (inUse, kept int64) {
 	m := C.mallinfo2()
 	return int64(m.uordblks + m.hblkhd), int64(m.fordblks)
 }
-
-// Trim gives whole free pages of all arenas back to the system. It reports whether there were any.
-// It takes each arena's lock for as long as that takes: milliseconds for each 100 MiB.
-func Trim() bool { return C.malloc_trim(0) == 1 }
