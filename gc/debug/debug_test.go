@@ -56,7 +56,10 @@ func program(t testing.TB) (*gc.Collector, *pool.Pool) {
 func recorded(t testing.TB) (*gc.Collector, *pool.Pool, *flight.Recorder) {
 	t.Helper()
 	c, p := program(t)
-	last := flight.New(flight.Config{})
+	last, err := flight.New(flight.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := last.Close(); err != nil {
 			t.Error(err)
@@ -354,7 +357,10 @@ func (broken) WriteRecording(io.Writer) error { return errors.New("the disk is f
 // What a POST is answered, by what it asks for.
 func TestPosts(t *testing.T) {
 	c := newCollector(t, gc.Config{})
-	last := flight.New(flight.Config{})
+	last, err := flight.New(flight.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer last.Close()
 	ended, end := context.WithCancel(t.Context())
 	end() // a window ends with its request
@@ -457,7 +463,7 @@ func TestOneAtATime(t *testing.T) {
 		}
 		first <- code
 	}()
-	for end := time.Now().Add(10 * time.Second); post(t, h, url.Values{"do": {"soon"}}, nil).Code != http.StatusTooManyRequests; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); post(t, h, url.Values{"do": {"soon"}}, nil).Code != http.StatusTooManyRequests; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a second one runs beside the first")
 		}

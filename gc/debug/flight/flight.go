@@ -1,7 +1,7 @@
 // Package flight keeps the last minutes of a running program, as the recorder of an
 // aeroplane does, to be downloaded as a recording.
 //
-//	last := flight.New(flight.Config{})
+//	last, err := flight.New(flight.Config{})
 //	collector, err := gc.New(gc.Config{Recorder: last})
 //	pool, err := pool.New(pool.Config{Collector: collector, Trace: last})
 //	mux.Handle("/debug/eagergc/", debug.Handler(collector, pool, last))
@@ -28,10 +28,13 @@ type Recorder struct {
 }
 
 // New returns a recorder that is on, and keeps as much as c says. Close it when the
-// program ends; the kept events can still be read.
-func New(c Config) *Recorder {
+// program ends; the kept events can still be read. It fails if c has a negative value.
+func New(c Config) (*Recorder, error) {
+	if c.Last < 0 || c.Events < 0 {
+		return nil, fmt.Errorf("flight: keep %d events of the last %v: want 0 or more of both", c.Events, c.Last)
+	}
 	w := newWindow(c)
-	return &Recorder{trace.NewRecorder(w, trace.RecorderConfig{}), w, time.Now()}
+	return &Recorder{trace.NewRecorder(w, trace.RecorderConfig{}), w, time.Now()}, nil
 }
 
 // WriteRecording writes the last minutes as a native file, for

@@ -14,10 +14,29 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
+// usual is a recorder that keeps the usual amount.
+func usual(t *testing.T) *Recorder {
+	t.Helper()
+	r, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestNegative(t *testing.T) {
+	for _, c := range []Config{{Last: -1}, {Events: -1}, {Last: -time.Minute, Events: 4}} {
+		want := fmt.Sprintf("flight: keep %d events of the last %v: want 0 or more of both", c.Events, c.Last)
+		if r, err := New(c); r != nil || err == nil || err.Error() != want {
+			t.Errorf("%+v: %v, want %s", c, err, want)
+		}
+	}
+}
+
 // What was recorded is read back from the file, with its name, its origin and the time at which it began; also after Close.
 func TestWriteRecording(t *testing.T) {
 	before := time.Now()
-	r := New(Config{})
+	r := usual(t)
 	after := time.Now()
 	r.Record(trace.Event{Time: 5, Kind: trace.Alloc, ID: 7, Bytes: 100, Aux: r.Label("place")})
 	r.Record(trace.Event{Time: 9, Kind: trace.Free, ID: 7, Bytes: 100, Aux: trace.FreeCycle})
@@ -56,7 +75,7 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 
 // Errors of the writer that is given are returned, and those of the recorder itself.
 func TestErrors(t *testing.T) {
-	r := New(Config{})
+	r := usual(t)
 	r.Record(trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 1})
 	if err := r.WriteRecording(full{}); !errors.Is(err, errFull) {
 		t.Errorf("recording: %v", err)
@@ -87,7 +106,7 @@ func (failing) WriteBatch([]trace.Event, []string) (int, error) { return 0, errF
 func (failing) Close() error                                    { return nil }
 
 func TestReport(t *testing.T) {
-	r := New(Config{})
+	r := usual(t)
 	defer r.Close()
 	report := func() string {
 		var out bytes.Buffer
@@ -112,7 +131,7 @@ func TestReport(t *testing.T) {
 
 // What came faster than it was written is counted, in the report and in the recording.
 func TestLost(t *testing.T) {
-	r := New(Config{})
+	r := usual(t)
 	defer r.Close()
 	r.window.mu.Lock() // the writer waits
 	for i := range 4 << 16 {
@@ -148,11 +167,11 @@ func at(first uint64, times ...int64) (events []trace.Event) {
 
 // How much a window keeps: whole batches, at most so many events, of so long; the last batch always.
 func TestHowMuchIsKept(t *testing.T) {
-	usual := newWindow(Config{}).cfg
-	if usual != (Config{Last: 5 * time.Minute, Events: 262144}) {
-		t.Errorf("usually %+v", usual)
+	defaults := newWindow(Config{}).cfg
+	if defaults != (Config{Last: 5 * time.Minute, Events: 262144}) {
+		t.Errorf("usually %+v", defaults)
 	}
-	if mb := fmt.Sprintf("%.1f", float64(usual.Events*eventBytes)/1e6); mb != "12.6" {
+	if mb := fmt.Sprintf("%.1f", float64(defaults.Events*eventBytes)/1e6); mb != "12.6" {
 		t.Errorf("events take %s MB", mb)
 	}
 	for _, tc := range []struct {
