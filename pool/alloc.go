@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/eagergc/eagergc/pool/internal/guard"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -53,7 +54,6 @@ func (p *Pool) Alloc(bytes int64, stream uint32) (Block, error) {
 func (p *Pool) handOut(f *cache, i uint32, bytes int64) (b Block, sampled bool) {
 	h := p.core.headers.at(i)
 	f.count.Take(h.size)
-	f.classes[class(h.size)]++
 	if f.unsampled -= h.size; f.unsampled < 0 {
 		f.unsampled = p.sites.interval()
 		sampled = true
@@ -205,7 +205,7 @@ func (p *Pool) growBy(bytes, size int64, stream uint32) (uint32, error) {
 	if !p.reserve(bytes) {
 		return 0, errHardLimit
 	}
-	addr, err := p.upstreamAllocate(bytes, stream)
+	addr, err := guard.Value(func() (uintptr, error) { return p.cfg.Upstream.Allocate(bytes, stream) })
 	if err != nil {
 		p.tracker.Release(bytes)
 		return 0, err

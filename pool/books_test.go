@@ -9,7 +9,7 @@ import (
 // what was handed out and not given back, and the pools of a device and their upstreams' caches are together what the device has
 // reserved. Each test's pools are looked at before they are closed. Somebody may be in the middle of something: it has to be right at last.
 func (p *Pool) Books() (err error) {
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if err = p.wrong(); err == nil || time.Now().After(end) {
 			return err
 		}

@@ -24,12 +24,11 @@ type cache struct {
 	used        bool   // a goroutine has used the cache since the pool's last Sample
 	stocked     bool   // the cache is in Pool.stocked
 	count       shard
-	cached      int64          // bytes in the magazines
-	keep        int64          // largest allowed value of cached
-	lastEmptied int            // the magazine that was emptied last to make room
-	hits        int64          // number of allocations that a magazine served
-	unsampled   int64          // bytes to allocate until the next allocation site is noted
-	classes     [classes]int64 // allocations by power of two
+	cached      int64 // bytes in the magazines
+	keep        int64 // largest allowed value of cached
+	lastEmptied int   // the magazine that was emptied last to make room
+	hits        int64 // number of allocations that a magazine served
+	unsampled   int64 // bytes to allocate until the next allocation site is noted
 	magazines   [magazines]magazine
 	_           [64]byte
 }
@@ -48,12 +47,9 @@ func (r *magazine) is(size int64, stream uint32) bool { return r.size == size &&
 const (
 	magazines   = 128
 	magazineMax = 64 // pieces
-	classes     = 48 // class k: up to 2^k bytes
 	keepMax     = 64 << 20
 	slackMax    = 1 << 20
 )
-
-func class(size int64) int { return min(bits.Len64(uint64(size-1)), classes-1) }
 
 func slotOf(size int64, stream uint32) int {
 	return int((uint64(size)>>9 + uint64(stream)<<40) * 0x9e3779b97f4a7c15 >> (64 - 7))

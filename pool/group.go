@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"reflect"
 	"runtime"
 	"slices"
 	"sync"
@@ -93,7 +94,7 @@ func (p *Pool) groupKey() any {
 	if s, ok := p.cfg.Upstream.(Sharer); ok {
 		return s.Shares()
 	}
-	if _, device := p.cfg.Space.Device(); device && isPointer(p.cfg.Upstream) {
+	if _, device := p.cfg.Space.Device(); device && reflect.TypeOf(p.cfg.Upstream).Kind() == reflect.Pointer {
 		return p.cfg.Upstream
 	}
 	return nil

@@ -266,7 +266,6 @@ func (p *Pool) getInLine() turn {
 	return t
 }
 
-// leaveLine gives the turn to the next one.
 func (p *Pool) leaveLine(t turn) {
 	if t == nil {
 		return

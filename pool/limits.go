@@ -13,15 +13,6 @@ import (
 
 var errDirectSoft = errors.New("pool: a soft limit bounds what is cached, and a pool that is Direct caches nothing")
 
-// chooseLimits reads the limits of the configuration, and those of the environment
-// that it leaves open.
-func (p *Pool) chooseLimits() (err error) {
-	if p.own, err = p.inBytes(p.cfg.Limits); err == nil {
-		p.env = p.own.OrFromEnv(p.place(), p.inBytes)
-	}
-	return err
-}
-
 // inBytes turns shares of the total into bytes. A share of an unknown total is an
 // error, and so is a soft limit where nothing is cached.
 func (p *Pool) inBytes(limits pressure.Limits) (pressure.Limits, error) {

@@ -54,7 +54,6 @@ const (
 	leastChunks  = 16 // a limit of fewer granules is no place for chunks
 )
 
-// openMapper makes the pool use a Mapper, if it has one.
 func (p *Pool) openMapper() error {
 	m, ok := p.cfg.Upstream.(Mapper)
 	if !ok || p.cfg.Direct {

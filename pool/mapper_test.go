@@ -175,7 +175,7 @@ func TestPrepare(t *testing.T) {
 // two blocks overlap, each has memory, of its own stream's range, and what the
 // pool counts as reserved is what the upstream has given.
 func TestMapperAgainstModel(t *testing.T) {
-	schedules(t, 100, func(rt *schedule) {
+	schedules(t, 50, func(rt *schedule) {
 		c := &Chunks{Size: 64 << 10, Room: 8 * mib, Bytes: 6 * mib}
 		faulty := &Faulty{Upstream: c, Seed: rt.Uint64(), OutageLength: 3,
 			Rate: map[Fault]float64{FaultRefuse: 0.05, FaultOutage: 0.02, FaultRelease: 0.1, FaultPanic: 0.02}}

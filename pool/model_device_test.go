@@ -24,7 +24,7 @@ import (
 // nothing; the device has what the pool counts as reserved, after every step, and
 // nothing when a closed pool's last block is back.
 func TestPoolAgainstAModelOfADevice(t *testing.T) {
-	schedules(t, 300, func(rt *schedule) {
+	schedules(t, 150, func(rt *schedule) {
 		c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
 		if err != nil {
 			rt.Fatal(err)

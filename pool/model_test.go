@@ -17,7 +17,7 @@ import (
 // must come to: live bytes to the byte after every step, what a collection finds
 // dead to the byte, memory that nobody else has written to.
 func TestPoolAgainstModel(t *testing.T) {
-	schedules(t, 100, func(rt *schedule) {
+	schedules(t, 50, func(rt *schedule) {
 		c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
 		if err != nil {
 			t.Fatal(err)

@@ -29,7 +29,6 @@ type poison struct {
 	freed uint64           // number of blocks that were freed
 }
 
-// A freedBlock remembers a freed block.
 type freedBlock struct {
 	addr        uintptr
 	size        int64

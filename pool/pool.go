@@ -96,9 +96,11 @@ func New(cfg Config) (*Pool, error) {
 	}
 	p := &Pool{cfg: cfg}
 	p.cacher, _ = cfg.Upstream.(Cacher)
-	if err := p.chooseLimits(); err != nil {
+	var err error
+	if p.own, err = p.inBytes(cfg.Limits); err != nil {
 		return nil, err
 	}
+	p.env = p.own.OrFromEnv(p.place(), p.inBytes)
 	n := 1 << bits.Len(uint(4*runtime.GOMAXPROCS(0)-1))
 	p.caches = make([]cache, n)
 	p.cacheMask = uint32(n - 1)
@@ -154,7 +156,7 @@ func (p *Pool) SetTrace(s trace.Sink) {
 	to := &sink{s}
 	p.setSink(to)
 	if p.sites.rate > 1 {
-		p.recordIn(to, p.sites.rateEvent(to))
+		p.recordIn(to, trace.Event{Kind: trace.Mark, Bytes: p.sites.rate, Aux: to.Label(trace.SiteRateLabel)})
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"math/bits"
 	"reflect"
 	"slices"
 	"strings"
@@ -72,7 +70,6 @@ type refPool struct {
 	hoard     [2][]refBlock // freed by Purge and by Drop
 	line      int           // above 0: somebody is in line
 	blocks    []refBlock
-	classes   map[int64]int64
 	stats     pool.Stats // those that are sums
 }
 
@@ -712,7 +709,6 @@ func (m *refPool) alloc(bytes int64, stream uint32, b pool.Block, err error) {
 	m.stats.LivePeak = max(m.stats.LivePeak, m.stats.Live)
 	m.stats.Allocated += size
 	m.stats.Allocs++
-	m.classes[1<<bits.Len64(uint64(size-1))]++
 	m.blocks = append(m.blocks, refBlock{b, x})
 }
 
@@ -967,7 +963,7 @@ func (r *reference) open() bool {
 	if len(r.pools) == 3 {
 		return false
 	}
-	m := &refPool{reference: r, number: len(r.all), magazines: map[int]*refMagazine{}, depot: map[int]*refMagazine{}, classes: map[int64]int64{}}
+	m := &refPool{reference: r, number: len(r.all), magazines: map[int]*refMagazine{}, depot: map[int]*refMagazine{}}
 	m.waits, m.fences, m.reclaims, m.caches, m.keep = r.IntN(3) > 0, r.coin(), r.coin(), r.IntN(4) == 0, 64*mib
 	mapper := r.IntN(3) == 0
 	m.caches = m.caches && !mapper
@@ -1047,9 +1043,6 @@ func (r *reference) compare() {
 					want.Largest = max(want.Largest, g.size)
 				}
 			}
-		}
-		for _, k := range slices.Sorted(maps.Keys(m.classes)) {
-			want.Classes = append(want.Classes, pool.Class{Max: k, Allocs: m.classes[k]})
 		}
 		want.Segments, want.Waiting, want.Cached = int64(len(m.segments)), int64(len(m.waiting)), want.Reserved-want.Live
 		got := m.p.Stats()
@@ -1287,7 +1280,7 @@ func (m *refPool) close() {
 func TestReference(t *testing.T) {
 	n := 100
 	if testing.Short() {
-		n *= 10 // of which a tenth are run
+		n *= 5 // of which a fifth are run
 	}
 	schedules(t, n, func(rt *schedule) {
 		r := &reference{schedule: rt, total: int64(rt.between(16, 96)) * mib, next: 1 << 40, began: time.Now(), failing: 10 * rt.IntN(2)}

@@ -18,10 +18,10 @@ type schedule struct {
 	trail []string // the steps so far
 }
 
-// schedules runs n random schedules, a tenth of them with -short, until one fails, and says how to run that again.
+// schedules runs n random schedules, a fifth of them with -short, until one fails, and says how to run that again.
 func schedules(t *testing.T, n int, run func(*schedule)) {
 	if testing.Short() {
-		n = (n + 9) / 10
+		n = (n + 4) / 5
 	}
 	first := *seedFlag
 	if first != 0 {

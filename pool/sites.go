@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/trace"
 )
 
 // DefaultSites is a value in bytes for [Config].Sites that costs little: it adds
@@ -96,7 +95,6 @@ func (a *amount) add(bytes, blocks int64) {
 	a.blocks.Add(blocks)
 }
 
-// siteLabel is the number of a site in a recording.
 type siteLabel struct {
 	to *sink
 	n  uint32
@@ -180,11 +178,6 @@ func (s *sites) labelIn(to *sink, i uint32) uint32 {
 	l := &siteLabel{to, to.Label(x.text())}
 	x.label.Store(l)
 	return l.n
-}
-
-// rateEvent says in a recording how its sites are sampled.
-func (s *sites) rateEvent(to *sink) trace.Event {
-	return trace.Event{Kind: trace.Mark, Bytes: s.rate, Aux: to.Label(trace.SiteRateLabel)}
 }
 
 // here returns the stack of the caller's caller.

@@ -43,7 +43,7 @@ func heldBy(p *pool.Pool, function string) (sum pool.Holder) {
 
 // At a rate of 1 sites are exact, whatever is allocated and freed.
 func TestEverySite(t *testing.T) {
-	schedules(t, 100, func(t *schedule) {
+	schedules(t, 50, func(t *schedule) {
 		p, err := pool.New(pool.Config{Sites: 1, Direct: t.coin()})
 		if err != nil {
 			t.Fatal(err)

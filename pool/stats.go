@@ -26,19 +26,12 @@ type Stats struct {
 	Largest    int64                              // the largest cached piece
 	Waiting    int64                              // number of pieces that wait for another stream
 	Hits       int64                              // allocations that found a piece in their cache
-	Classes    []Class                            // allocations by size, smallest first
 	Awaited    int64                              // times that an allocation waited for a running cycle
 	Refusals   int64                              // allocations that climbed the ladder
 	Failures   int64                              // refusals that ended in an OutOfMemoryError
 	Climbing   time.Duration                      // sum of the durations of all steps of the ladder
 	Limits     struct{ Soft, Hard, Budget int64 } // the limits in bytes, and what the space may hold; 0 = none known
 	Upstream   Usage                              // what the upstream counts, if it is a Cacher
-}
-
-// A Class counts the allocations of one range of sizes.
-type Class struct {
-	Max    int64 // the largest size of the range, in bytes; the smallest is Max/2 + 1
-	Allocs int64 // number of allocations
 }
 
 // Fragmentation is the share of the cached bytes outside the largest cached piece,
@@ -55,15 +48,9 @@ func (s Stats) Fragmentation() float64 {
 // the cached pieces.
 func (p *Pool) Stats() Stats {
 	s := Stats{Limits: p.estimate(), Waiting: p.flight.n.Load(), Upstream: p.usage()}
-	var sums [classes]int64
-	p.eachCache(func(f *cache) { f.read(&s, &sums) })
+	p.eachCache(func(f *cache) { f.read(&s) })
 	p.depot.read(&s)
 	p.core.read(&s)
-	for k, n := range sums {
-		if n > 0 {
-			s.Classes = append(s.Classes, Class{Max: 1 << k, Allocs: n})
-		}
-	}
 	p.tracker.Counts(&s)
 	s.LivePeak = min(s.LivePeak, s.ReservedPeak) // the peak includes bytes that caches had counted in advance
 	s.Cached = s.Reserved - s.Live
@@ -72,16 +59,13 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-func (f *cache) read(s *Stats, sums *[classes]int64) {
+func (f *cache) read(s *Stats) {
 	f.count.Settle()
 	for r := range f.magazines {
 		if n := f.magazines[r].n; n > 0 {
 			s.FreeBlocks += int64(n)
 			s.Largest = max(s.Largest, f.magazines[r].size)
 		}
-	}
-	for k, n := range f.classes {
-		sums[k] += n
 	}
 	s.Hits += f.hits
 }

@@ -170,7 +170,9 @@ func (p *Pool) Close() {
 	if err := p.flight.synchronize(p); err != nil {
 		p.warn(err)
 	}
-	p.warnOfLive()
+	if s := p.Stats(); s.Live > 0 {
+		p.warn(&LiveError{Space: p.cfg.Space, Bytes: s.Live, Blocks: s.Allocs - s.Frees, By: p.Holders(10)})
+	}
 	p.FreeAllBlocks()
 	p.setUpstreamCached(nil)
 	p.group.leave(p)
@@ -192,11 +194,4 @@ func (e *LiveError) Error() string {
 		fmt.Fprintf(&b, "; %v in %d blocks from %s", pressure.Bytes(h.Bytes), h.Blocks, h.Site)
 	}
 	return b.String()
-}
-
-// warnOfLive tells of blocks that are handed out.
-func (p *Pool) warnOfLive() {
-	if s := p.Stats(); s.Live > 0 {
-		p.warn(&LiveError{Space: p.cfg.Space, Bytes: s.Live, Blocks: s.Allocs - s.Frees, By: p.Holders(10)})
-	}
 }

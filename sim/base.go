@@ -117,7 +117,6 @@ func (m *base) setWake(wake int64) {
 	}
 }
 
-// alloc steps an allocation of z bytes.
 func (m *base) alloc(t, z int64, at *totals) {
 	m.advance(t, at)
 	if at.net-m.freed+z >= m.wake {
@@ -126,7 +125,6 @@ func (m *base) alloc(t, z int64, at *totals) {
 	m.admit(t, z, at)
 }
 
-// sync steps a wait of w ns.
 func (m *base) sync(t, w int64, at *totals) {
 	m.advance(t, at)
 	m.obey(m.ask(policy.Sync, t, w, at), t, w, at)
@@ -269,7 +267,6 @@ func (m *base) advance(t int64, at *totals) {
 	}
 }
 
-// settle ends the overlapped cycle.
 func (m *base) settle(now *totals) {
 	c := &m.cycle
 	m.running, m.deadline = false, never

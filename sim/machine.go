@@ -87,7 +87,6 @@ func (c Curve) Of(d time.Duration) float64 {
 // first and the largest last. No quantiles are no noise.
 type Noise []float64
 
-// draw returns a factor.
 func (n Noise) draw(r *rand.Rand) float64 {
 	if len(n) < 2 {
 		return 1

@@ -71,7 +71,6 @@ type cycle struct {
 	held  float64 // since when it holds the program; infinite if it does not
 }
 
-// runMeasured replays w under p in the world of cfg.Machine.
 func runMeasured(w *Workload, p policy.Policy, cfg Config) Result {
 	r := &measured{
 		w: w, policy: p, cfg: cfg, Machine: cfg.Machine, memory: cfg.Memory,
@@ -164,7 +163,6 @@ func (r *measured) pass(d float64, working bool) {
 	r.tick(d)
 }
 
-// tick moves the clock.
 func (r *measured) tick(d float64) {
 	if d > 0 {
 		r.now += d
@@ -188,7 +186,6 @@ func (r *measured) hold(extra float64, at int64) {
 	r.paused(begin, r.now-begin, at)
 }
 
-// prolong makes the last pause longer.
 func (r *measured) prolong(d float64, at int64) {
 	begin := r.now
 	r.pass(d, false)
@@ -338,7 +335,6 @@ func (r *measured) sync(place int32, w, at int64) {
 	}
 }
 
-// ask asks the policy.
 func (r *measured) ask(p policy.Point, at int64) policy.Decision {
 	p.Now = time.Duration(r.now)
 	p.Sample = pressure.Sample{Space: r.w.Space, Live: r.memory.Live(), Reserved: r.memory.Reserved(), Limit: r.cfg.Told.limit(r.cfg.Limit)}
@@ -354,7 +350,6 @@ func (r *measured) ask(p policy.Point, at int64) policy.Decision {
 	return d
 }
 
-// tracked is how many objects are there.
 func (r *measured) tracked() int64 {
 	return int64(r.totals.allocs) - int64(r.totals.frees) - int64(r.totals.drops) + int64(len(r.dropped)) - int64(len(r.missing))
 }

@@ -54,8 +54,6 @@ const (
 	opSync
 )
 
-func makeOp(time, n int64, which int64) op { return op{time, n<<2 | which} }
-
 // Totals are sums over the events before some moment. Net is what was
 // allocated less what the program freed itself.
 type totals struct {
@@ -223,7 +221,7 @@ type object struct {
 }
 
 func (c *compiler) op(t, n int64, which int64, ref int32) {
-	c.ops = append(c.ops, makeOp(t, n, which))
+	c.ops = append(c.ops, op{t, n<<2 | which})
 	c.refs = append(c.refs, ref)
 }
 

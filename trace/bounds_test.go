@@ -116,14 +116,14 @@ func TestPacked(t *testing.T) {
 
 // TestBomb: a small file that unpacks to many bytes is refused before all are there.
 func TestBomb(t *testing.T) {
-	file := packed(t, 4<<20)
+	file := packed(t, 2<<20)
 	small := usualBounds
 	small.ratio = 8
 	if _, err := small.read(bytes.NewReader(file)); !errors.Is(err, errBound) || !strings.Contains(err.Error(), "unpacked bytes") {
-		t.Errorf("%d bytes that unpack to %d: error %v", len(file), 4<<20*43, err)
+		t.Errorf("%d bytes that unpack to %d: error %v", len(file), 2<<20*43, err)
 	}
 	if _, err := Read(&purse{Reader: bytes.NewReader(file), left: 16<<20 + 30*int64(len(file))}); !errors.Is(err, errSpent) {
-		t.Errorf("%d bytes of which 200 MB of events are made: error %v", len(file), err)
+		t.Errorf("%d bytes of which 100 MB of events are made: error %v", len(file), err)
 	}
 }
 

@@ -64,6 +64,6 @@
 // [Trace.Validate] checks them. Times never go backwards. Sizes are not negative
 // and below 2^62, and so is their sum. An object is allocated once, then dropped
 // at most once and freed at most once, with the size and in the space of its
-// allocation. A recording that lost events, or that was off for a while, may break
-// the last rule: a Mark with [LostLabel] says so.
+// allocation. A recording that lost events may break the last rule: a Mark with
+// [LostLabel] says so.
 package trace

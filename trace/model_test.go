@@ -32,7 +32,7 @@ func TestRecorderAgainstAModel(t *testing.T) {
 		m.r = trace.NewRecorder(w, trace.RecorderConfig{Buffer: room, Interval: time.Hour})
 		defer m.r.Close()
 		for range rt.IntN(60) {
-			pick(rt, m.record, m.flush, m.stuck, m.turn, m.fail, m.close)(rt)
+			pick(rt, m.record, m.flush, m.stuck, m.fail, m.close)(rt)
 			m.check(rt)
 		}
 		m.end(rt)
@@ -76,7 +76,6 @@ type model struct {
 	r      *trace.Recorder
 	w      *scripted
 	room   int // events that the buffers hold
-	closed bool
 	failed bool
 	on     bool
 
@@ -182,12 +181,6 @@ func (m *model) stuck(t *random) {
 	})
 }
 
-func (m *model) turn(t *random) {
-	on := t.coin()
-	m.r.SetOn(on)
-	m.on = on && !m.failed && !m.closed
-}
-
 // fail has the next batch fail. It is lost, and so is what was taken meanwhile.
 func (m *model) fail(t *random) {
 	if !m.on || between(t, 0, 3) > 0 {
@@ -212,13 +205,13 @@ func (m *model) close(t *random) {
 	if err := m.r.Close(); errors.Is(err, errFull) != m.failed {
 		t.Fatalf("Close: %v, failed before: %v", err, m.failed)
 	}
-	m.closed, m.on = true, false
+	m.on = false
 	m.compare(t)
 }
 
 func (m *model) check(t *random) {
-	if m.r.On() != m.on || (m.r.Err() != nil) != m.failed {
-		t.Fatalf("on %v, want %v; error %v, failed before: %v", m.r.On(), m.on, m.r.Err(), m.failed)
+	if (m.r.Err() != nil) != m.failed {
+		t.Fatalf("error %v, failed before: %v", m.r.Err(), m.failed)
 	}
 }
 
@@ -227,7 +220,7 @@ func (m *model) end(t *random) {
 	if m.r.Close(); m.w.closed != 1 {
 		t.Fatalf("the writer was closed %d times", m.w.closed)
 	}
-	m.closed, m.on = true, false
+	m.on = false
 	m.check(t)
 	m.compare(t)
 }

@@ -187,7 +187,6 @@ func (r *reader) message() (size int64, err error) {
 	return 8 + int64(len(header)) + length, err
 }
 
-// header reads the header of a message.
 func (r *reader) header() ([]byte, error) {
 	var head [8]byte
 	n, err := io.ReadFull(r.from, head[:])
@@ -321,7 +320,6 @@ func (r *reader) locate(found list) error {
 	return nil
 }
 
-// dictionary reads the words of a column.
 func (r *reader) dictionary(d table, body []byte) error {
 	data, ok := d.table(1)
 	switch {
@@ -484,7 +482,6 @@ func (t texts) at(i int) ([]byte, error) {
 	return t.bytes[from:to], nil
 }
 
-// batch appends the events of a record batch.
 func (r *reader) batch(t table, body []byte) error {
 	b, err := r.rows(t, body, r.fields, r.buffers)
 	if err != nil {
@@ -497,7 +494,10 @@ func (r *reader) batch(t table, body []byte) error {
 			return fmt.Errorf("column %q: %w", format[c].name, err)
 		}
 		if c == 0 { // by the rows that are there, not by the header
-			events = r.grow(b.rows)
+			from := len(r.t.Events)
+			r.budget.Hold(int64(b.rows) * eventBytes)
+			r.t.Events = slices.Grow(r.t.Events, b.rows)[:from+b.rows]
+			events = r.t.Events[from:]
 		}
 		set(c, events, data)
 	}
@@ -510,14 +510,6 @@ func (r *reader) batch(t table, body []byte) error {
 	}
 	r.batches++
 	return nil
-}
-
-// grow appends n events.
-func (r *reader) grow(n int) []Event {
-	from := len(r.t.Events)
-	r.budget.Hold(int64(n) * eventBytes)
-	r.t.Events = slices.Grow(r.t.Events, n)[:from+n]
-	return r.t.Events[from:]
 }
 
 // column returns the numbers of a column other than that of labels.

@@ -76,7 +76,7 @@ func child(path string) int {
 		r.Record(e)
 		recorded++
 	}
-	for id := uint64(1); r.On(); id++ {
+	for id := uint64(1); r.Err() == nil; id++ {
 		record(trace.Event{Kind: trace.Alloc, ID: id, Bytes: int64(rand.IntN(1 << 20))})
 		if id%64 == 0 {
 			record(trace.Event{Kind: trace.Sync, Aux: label})

@@ -162,19 +162,14 @@ func (r *Recorder) Record(e Event) {
 		s.events[n] = e
 		s.mu.Unlock()
 		if n == s.half {
-			r.wakeUp()
+			select {
+			case r.wake <- struct{}{}: // the writer flushes soon
+			default:
+			}
 		}
 		return
 	}
 	r.dropped.Add(1)
-}
-
-// wakeUp makes the writer flush soon.
-func (r *Recorder) wakeUp() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Label returns the number of text for the Aux of a labelled event. Callers on a
@@ -202,30 +197,6 @@ func (r *Recorder) Label(text string) uint32 {
 	}
 	return n
 }
-
-// SetOn turns recording on or off. What was recorded is written either way.
-// Objects that are allocated while it is off are not known when they are freed.
-func (r *Recorder) SetOn(on bool) {
-	if r == nil {
-		return
-	}
-	r.on.Store(on)
-	if on && (r.Err() != nil || r.isClosing()) {
-		r.on.Store(false)
-	}
-}
-
-func (r *Recorder) isClosing() bool {
-	select {
-	case <-r.closing:
-		return true
-	default:
-		return false
-	}
-}
-
-// On reports whether the recorder takes events.
-func (r *Recorder) On() bool { return r != nil && r.on.Load() }
 
 // Lost returns how many events were lost because they came faster than they were
 // written, as far as the last flush, and all that came since writing has failed.

@@ -77,19 +77,15 @@ func TestRecorder(t *testing.T) {
 	if err := r.Flush(); err != nil || k.events() != 4 {
 		t.Fatalf("flushed %d events, %v", k.events(), err)
 	}
-	r.SetOn(false)
-	record(r, trace.Event{Kind: trace.Alloc, ID: 2, Bytes: 10})
-	r.SetOn(true)
-	record(r, trace.Event{Kind: trace.Mark, Aux: r.Label("on again")})
+	record(r, trace.Event{Kind: trace.Mark, Aux: r.Label("the last one")})
 	for range 2 {
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.SetOn(true)
 	record(r, trace.Event{Kind: trace.Alloc, ID: 3})
-	if err := r.Flush(); err != nil || r.On() || r.Lost() != 0 || k.closed != 1 {
-		t.Errorf("after Close: error %v, on %v, lost %d, closed %d times", err, r.On(), r.Lost(), k.closed)
+	if err := r.Flush(); err != nil || r.Lost() != 0 || k.closed != 1 {
+		t.Errorf("after Close: error %v, lost %d, closed %d times", err, r.Lost(), k.closed)
 	}
 	trace.Sort(k.t.Events)
 	if err := k.t.Validate(); err != nil {
@@ -100,7 +96,7 @@ func TestRecorder(t *testing.T) {
 		kinds, labels = append(kinds, e.Kind), append(labels, k.t.Label(e))
 	}
 	wantKinds := []trace.Kind{trace.Sync, trace.Alloc, trace.Sync, trace.Free, trace.Mark}
-	if !slices.Equal(kinds, wantKinds) || !slices.Equal(labels, []string{"", "", "loss.item()", "", "on again"}) {
+	if !slices.Equal(kinds, wantKinds) || !slices.Equal(labels, []string{"", "", "loss.item()", "", "the last one"}) {
 		t.Errorf("got %v with labels %q", kinds, labels)
 	}
 	if e := k.t.Events; e[0].Time != 0 || e[2].Duration != time.Millisecond || e[3].Time-e[2].Time < int64(time.Millisecond) {
@@ -111,8 +107,7 @@ func TestRecorder(t *testing.T) {
 func TestRecorderNil(t *testing.T) {
 	var r *trace.Recorder
 	record(r, trace.Event{})
-	r.SetOn(true)
-	if r.On() || r.Label("x") != 0 || r.Lost() != 0 || r.Err() != nil || r.Flush() != nil || r.Close() != nil {
+	if r.Label("x") != 0 || r.Lost() != 0 || r.Err() != nil || r.Flush() != nil || r.Close() != nil {
 		t.Error("a nil recorder is not off")
 	}
 	if r.Now() != 0 {
@@ -254,16 +249,15 @@ func TestRecorderFails(t *testing.T) {
 	k.err = full
 	k.mu.Unlock()
 	record(r, trace.Event{Kind: trace.Mark})
-	if err := r.Flush(); !errors.Is(err, full) || r.On() {
-		t.Errorf("error %v, on %v", err, r.On())
+	if err := r.Flush(); !errors.Is(err, full) {
+		t.Errorf("error %v", err)
 	}
 	k.mu.Lock()
 	k.err = errors.New("a later error")
 	k.mu.Unlock()
-	r.SetOn(true)
 	record(r, trace.Event{Kind: trace.Mark})
-	if r.On() || !errors.Is(r.Err(), full) || !errors.Is(r.Close(), full) || k.closed != 1 || k.events() != 1 {
-		t.Errorf("on %v, error %v, closed %d times, %d events", r.On(), r.Err(), k.closed, k.events())
+	if !errors.Is(r.Err(), full) || !errors.Is(r.Close(), full) || k.closed != 1 || k.events() != 1 {
+		t.Errorf("error %v, closed %d times, %d events", r.Err(), k.closed, k.events())
 	}
 }
 
@@ -349,8 +343,7 @@ func (discard) Close() error                                        { return nil
 // off the clock, so that no event is lost: losing one is cheaper.
 func BenchmarkRecord(b *testing.B) {
 	off := trace.NewRecorder(discard{}, trace.RecorderConfig{})
-	off.SetOn(false)
-	defer off.Close()
+	off.Close()
 	on := trace.NewRecorder(discard{}, trace.RecorderConfig{})
 	defer on.Close()
 	for _, c := range []struct {

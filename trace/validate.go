@@ -98,8 +98,11 @@ func (v *validator) alloc(e Event) error {
 func (v *validator) release(e Event) error {
 	o, ok := v.objects[e.ID]
 	if !ok {
-		if v.freed.has(e.ID) {
-			return fmt.Errorf("object %d was %s before", e.ID, v.ended())
+		switch {
+		case v.freed.has(e.ID) && v.dropEnds:
+			return fmt.Errorf("object %d was dropped before", e.ID)
+		case v.freed.has(e.ID):
+			return fmt.Errorf("object %d was freed before", e.ID)
 		}
 		return fmt.Errorf("object %d was not allocated", e.ID)
 	}
@@ -120,14 +123,6 @@ func (v *validator) release(e Event) error {
 	o.dropped = true
 	v.objects[e.ID] = o
 	return nil
-}
-
-// ended says how an object ends that is in freed.
-func (v *validator) ended() string {
-	if v.dropEnds {
-		return "dropped"
-	}
-	return "freed"
 }
 
 // An idSet is a set of identities. Most are numbered one by one, so it has a bit

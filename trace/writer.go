@@ -123,7 +123,6 @@ func (f *Writer) knowSpaces() {
 	f.words(colSpace, f.spaces, func(i int) string { return pressure.Space(i).String() })
 }
 
-// words writes the dictionary of a column.
 func (f *Writer) words(c, n int, word func(int) string) {
 	codec := f.codec
 	defer func() { f.codec = codec }()
@@ -141,7 +140,6 @@ func (f *Writer) words(c, n int, word func(int) string) {
 	f.send(dictionaryMessage, flat{int64(c), flat{int64(n), []extent{{int64(n), 0}}, f.buffers}, false})
 }
 
-// buffer appends a buffer to the body.
 func (f *Writer) buffer(data []byte) {
 	at := len(f.body)
 	if len(data) > 0 && f.codec.Compress != nil {

@@ -32,7 +32,6 @@ func Adapt[To, From any](p *pool.Pool, from From, on ...On) (To, error) {
 	return to, err
 }
 
-// anyArray is an [Array] of any type of elements.
 type anyArray interface {
 	Free()
 	self() reflect.Type // of the array, also where a struct embeds it
@@ -106,7 +105,6 @@ func asArray(v reflect.Value) (anyArray, bool) {
 	return x, ok && x.self() == v.Type()
 }
 
-// An adaptation is one call of Adapt.
 type adaptation struct {
 	pool *pool.Pool
 	on   []On

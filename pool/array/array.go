@@ -140,14 +140,6 @@ func (a Array[T]) Len() int { return a.n }
 // Bytes returns the size of the elements.
 func (a Array[T]) Bytes() int64 { return int64(a.n) * int64(unsafe.Sizeof(*new(T))) }
 
-// Pool returns the pool that the memory is of, nil for the zero value.
-func (a Array[T]) Pool() *pool.Pool {
-	if a.m == nil {
-		return nil
-	}
-	return a.m.pool
-}
-
 // Block returns the memory that the array shares, and false once it is freed.
 func (a Array[T]) Block() (pool.Block, bool) {
 	if a.m == nil || a.m.state.Load()&freedBit != 0 {

@@ -88,7 +88,6 @@ func (a Array[T]) move(there func(Mover, uint32) error, here func([]T)) error {
 	})
 }
 
-// asBytes returns the memory of a slice.
 func asBytes[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), uintptr(len(s))*unsafe.Sizeof(*new(T)))
 }

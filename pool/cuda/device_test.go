@@ -83,17 +83,16 @@ func TestSpinTakesItsTime(t *testing.T) {
 	ok(t, w.Spin(s, time.Microsecond)) // load the kernel
 	ok(t, s.Synchronize())
 	ok(t, from.Record(s))
+	begin := time.Now()
 	ok(t, w.Spin(s, 10*time.Millisecond))
 	ok(t, to.Record(s))
-	if done := must[bool](t)(to.Done()); done {
-		t.Error("the event is done while the kernel spins")
-	}
-	if idle := must[bool](t)(s.idle()); idle {
-		t.Error("the stream is idle while the kernel spins")
+	done, idle := must[bool](t)(to.Done()), must[bool](t)(s.idle())
+	if (done || idle) && time.Since(begin) < 9*time.Millisecond { // a busy machine may look too late
+		t.Errorf("while the kernel spins the event is done: %v, the stream is idle: %v", done, idle)
 	}
 	ok(t, to.wait())
 	took := must[time.Duration](t)(elapsed(from, to))
-	if took < 9*time.Millisecond || took > 50*time.Millisecond {
+	if took < 9*time.Millisecond || took > time.Second { // a simulated kernel may sleep long on a busy machine
 		t.Errorf("spun for %v, want 10 ms", took)
 	}
 	ok(t, w.Close())
@@ -113,18 +112,23 @@ func TestWaitsAreSyncPoints(t *testing.T) {
 	if policy.syncs != 0 {
 		t.Errorf("%d sync points on an idle stream, want 0", policy.syncs)
 	}
+	var took [2]time.Duration
 	for i, sync := range []func() error{s.Synchronize, d.Synchronize} {
-		ok(t, w.Spin(s, 5*time.Millisecond))
-		ok(t, sync())
-		if idle := must[bool](t)(s.idle()); !idle {
-			t.Errorf("wait %d ended before the work", i)
+		for try := 0; policy.syncs == i && try < 20; try++ { // a busy machine may come when the work has ended
+			ok(t, w.Spin(s, 5*time.Millisecond))
+			begin := time.Now()
+			ok(t, sync())
+			took[i] = time.Since(begin)
+			if idle := must[bool](t)(s.idle()); !idle {
+				t.Errorf("wait %d ended before the work", i)
+			}
 		}
 		if policy.syncs != i+1 {
 			t.Errorf("%d sync points after wait %d", policy.syncs, i+1)
 		}
 	}
-	if wait := d.onStream.Expected(); wait < 2*time.Millisecond || wait > 50*time.Millisecond {
-		t.Errorf("waits for a stream are expected to take %v, want about 5 ms", wait)
+	if wait := d.onStream.Expected(); wait <= 0 || wait > took[0] {
+		t.Errorf("waits for a stream are expected to take %v, and the one there was took %v", wait, took[0])
 	}
 }
 

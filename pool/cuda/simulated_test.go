@@ -98,7 +98,7 @@ func TestToolsAreTold(t *testing.T) {
 		p := must[*Pools](t)(Default(0))
 		defer p.Close()
 		w := must[*Work](t)(NewWork(p.Device))
-		ok(t, w.Spin(p.Device.Default(), 5*time.Millisecond))
+		ok(t, w.Spin(p.Device.Default(), 300*time.Millisecond)) // so long that also a busy machine has to wait
 		ok(t, p.Synchronize())
 		p.Collector.Collect(policy.TriggerExplicit)
 		ok(t, p.Memory.SetLimits(pressure.Limits{Hard: pressure.Limit{Bytes: 1 << 20}}))

@@ -8,10 +8,12 @@
 package fleet
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"math"
+	"math/big"
 	"slices"
 	"time"
 
@@ -76,7 +78,11 @@ func (q *Question) Map(name string, recording io.Reader) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := read(recording)
+	t, err := formats.Opener{}.Read(recording)
+	var w *sim.Workload
+	if err == nil {
+		w, err = experiment.Compile(t)
+	}
 	if err != nil {
 		return &Answer{Question: *q, Broken: map[string]string{name: err.Error()}}, nil
 	}
@@ -93,14 +99,6 @@ func (q *Question) Map(name string, recording io.Reader) (*Answer, error) {
 	return a, nil
 }
 
-func read(recording io.Reader) (*sim.Workload, error) {
-	t, err := formats.Opener{}.Read(recording)
-	if err != nil {
-		return nil, err
-	}
-	return experiment.Compile(t)
-}
-
 // An Answer is what is known of some recordings. The zero value knows none. It is for one
 // goroutine at a time.
 type Answer struct {
@@ -110,7 +108,7 @@ type Answer struct {
 	Cells      []Tally           `json:"cells"`            // by limit, then cycle, then policy
 }
 
-// A Tally adds up the replays of one cell.
+// A Tally adds up the replays of one cell, exactly, for any number of them.
 type Tally struct {
 	Runs      int64           `json:"runs"`
 	Unmet     int64           `json:"unmet"`   // the limit is below what the recording keeps reachable: not run
@@ -118,13 +116,19 @@ type Tally struct {
 	Failing   int64           `json:"failing"` // runs with failed allocations
 	Refusals  int64           `json:"refusal_collections"`
 	Cycles    int64           `json:"collections"`
-	Exposed   Sum             `json:"exposed_pause_ns"`
-	Busy      Sum             `json:"gc_busy_ns"`
-	Objective Sum             `json:"objective_ns"`
-	Span      Sum             `json:"span_ns"`
+	Exposed   big.Int         `json:"exposed_pause_ns"`
+	Busy      big.Int         `json:"gc_busy_ns"`
+	Objective big.Int         `json:"objective_ns"`
+	Span      big.Int         `json:"span_ns"`
 	Longest   int64           `json:"max_pause_ns"`
 	LogLost   int64           `json:"log_lost"` // sum of ln(1 + objective / span), in units of 1e-9: for the geometric mean
 	Lost      map[int64]int64 `json:"lost"`     // runs by objective / span, in percent rounded down
+}
+
+// MarshalJSON writes one that has no address, too: the form of a [big.Int] needs that.
+func (t Tally) MarshalJSON() ([]byte, error) {
+	type fields Tally
+	return json.Marshal((*fields)(&t))
 }
 
 func tally(r *sim.Result, err error, unmet bool) Tally {
@@ -137,7 +141,7 @@ func tally(r *sim.Result, err error, unmet bool) Tally {
 	lost := float64(r.Objective()) / float64(max(1, r.Span))
 	return Tally{
 		Runs: 1, Failing: int64(min(1, r.FailedAllocs)), Refusals: int64(r.RefusalCollections), Cycles: int64(r.Collections),
-		Exposed: SumOf(r.ExposedPause), Busy: SumOf(r.GCBusy), Objective: SumOf(r.Objective()), Span: SumOf(r.Span), Longest: int64(r.MaxPause),
+		Exposed: *big.NewInt(int64(r.ExposedPause)), Busy: *big.NewInt(int64(r.GCBusy)), Objective: *big.NewInt(int64(r.Objective())), Span: *big.NewInt(int64(r.Span)), Longest: int64(r.MaxPause),
 		LogLost: int64(math.Round(1e9 * math.Log1p(lost))), Lost: map[int64]int64{int64(100 * lost): 1},
 	}
 }
@@ -181,10 +185,10 @@ func (t *Tally) add(o *Tally) {
 	t.Failing += o.Failing
 	t.Refusals += o.Refusals
 	t.Cycles += o.Cycles
-	t.Exposed.Add(o.Exposed)
-	t.Busy.Add(o.Busy)
-	t.Objective.Add(o.Objective)
-	t.Span.Add(o.Span)
+	t.Exposed.Add(&t.Exposed, &o.Exposed)
+	t.Busy.Add(&t.Busy, &o.Busy)
+	t.Objective.Add(&t.Objective, &o.Objective)
+	t.Span.Add(&t.Span, &o.Span)
 	t.Longest = max(t.Longest, o.Longest)
 	t.LogLost += o.LogLost
 	if t.Lost == nil && o.Lost != nil {

@@ -76,6 +76,9 @@ func TestMergeIsExact(t *testing.T) {
 	if err := json.Unmarshal([]byte(text(want)), &again); err != nil || text(&again) != text(want) {
 		t.Errorf("round trip: %v", err)
 	}
+	if cell, err := json.Marshal(want.Cells[0]); err != nil || !strings.Contains(text(want), string(cell)) {
+		t.Errorf("a cell alone: %s, %v", cell, err)
+	}
 	if want.Recordings != 5 || len(want.Broken) != 1 || len(want.Cells) != 6 {
 		t.Fatalf("%+v", want)
 	}
@@ -101,7 +104,7 @@ func TestMergeIsExact(t *testing.T) {
 				}
 			}
 			mean := math.Expm1(logs / float64(runs))
-			if int64(runs) != cell.Runs || math.Abs(exposed.Seconds()-cell.Exposed.Seconds()) > 1e-9 || math.Abs(cell.GeometricMean()-mean) > 1e-8 {
+			if int64(runs) != cell.Runs || int64(exposed) != cell.Exposed.Int64() || math.Abs(cell.GeometricMean()-mean) > 1e-8 {
 				t.Errorf("limit %d, policy %d: %+v; want %d runs, %v exposed, %v lost", l, p, cell, runs, exposed, mean)
 			}
 		}

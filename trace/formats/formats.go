@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/eagergc/eagergc/trace"
@@ -48,9 +49,8 @@ func isArrow(head []byte) bool { return bytes.HasPrefix(head, []byte{0xff, 0xff,
 func isText(head []byte) bool { return bytes.HasPrefix(head, []byte(recording.TextHeader)) }
 
 // All returns the known formats.
-func All() []Format { return append([]Format(nil), table...) }
+func All() []Format { return slices.Clone(table) }
 
-// errUnknown reports a file, or the name of a format, that is not known.
 var errUnknown = errors.New("unknown format")
 
 // headSize is how much of a file Detect sees.

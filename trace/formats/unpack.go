@@ -22,7 +22,6 @@ const (
 	unpackedRatio = 100      // unpacked bytes that each packed byte adds; real recordings unpack to 8 to 33 times
 )
 
-// errUnpacked reports that a packed stream unpacks to too many bytes.
 var errUnpacked = errors.New("unpacks to too many bytes")
 
 // An unpacker reads the unpacked bytes of a stream, which the first bytes tell to be
@@ -76,7 +75,6 @@ func (u *unpacker) zstd(r io.Reader) (io.Reader, error) {
 	return d, err
 }
 
-// A counter counts the packed bytes.
 type counter struct {
 	from io.Reader
 	u    *unpacker

@@ -71,7 +71,6 @@ func build(s beam.Scope, q fleet.Question, input, output string) {
 	beam.ParDo0(s.Scope("write"), &writeFn{Output: output}, beam.Combine(s.Scope("merge"), &mergeFn{}, answers))
 }
 
-// A listFn lists the files of a pattern.
 type listFn struct{}
 
 func (*listFn) ProcessElement(ctx context.Context, pattern string, emit func(string)) error {
@@ -119,7 +118,6 @@ func (f *mapFn) ProcessElement(ctx context.Context, name string, emit func([]byt
 	return err
 }
 
-// A mergeFn adds answers up.
 type mergeFn struct{}
 
 func (*mergeFn) CreateAccumulator() []byte { return nil }
@@ -145,7 +143,6 @@ func (*mergeFn) MergeAccumulators(a, b []byte) []byte {
 	return text
 }
 
-// A writeFn writes the answer.
 type writeFn struct{ Output string }
 
 func (f *writeFn) ProcessElement(ctx context.Context, answer []byte) error {

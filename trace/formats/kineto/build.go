@@ -29,7 +29,6 @@ type builder struct {
 	objects *recording.Objects
 }
 
-// finish turns the rows into the trace.
 func (p *profile) finish() (*trace.Trace, error) {
 	if len(p.rows) > 0 {
 		p.ahead()

@@ -169,7 +169,6 @@ func (p *profile) object() error {
 	return p.end()
 }
 
-// end reads the end of a list or an object.
 func (p *profile) end() error {
 	if _, err := p.Token(); err != nil {
 		return p.fail(err)
@@ -211,7 +210,6 @@ func (p *profile) at(index int, err error) error {
 	return fmt.Errorf("kineto: traceEvents[%d]: %w", index, err)
 }
 
-// take keeps e if it matters.
 func (p *profile) take(e *event) error {
 	tid, _ := strconv.ParseInt(string(e.TID), 10, 64)
 	ro := row{index: int32(p.events), thread: uint32(tid), class: e.class()}
@@ -258,7 +256,6 @@ func (p *profile) device(e *event, c class) error {
 	return nil
 }
 
-// memory fills the fields of a row about device memory.
 func (e *event) memory(ro *row) error {
 	device, err := e.Args.Device.integer("Device Id", 0, int64(pressure.MaxDevices)-1)
 	if err != nil {

@@ -50,7 +50,7 @@ func TestDevice(t *testing.T) {
 			t.Errorf("%v", s.Label)
 		}
 	}
-	const pkg = "github.com/eagergc/eagergc/pool/pprof_test."
+	const pkg = "github.com/eagergc/eagergc/trace/formats/poolpprof_test."
 	// 100 blocks of 256 MiB are exact, but for one in 10 million; 1 GiB in blocks of 10 MiB is estimated, with a
 	// standard deviation of 100 MiB.
 	if l, g, a := sums[pkg+"layer"], sums[pkg+"gradient"], sums[pkg+"activation"]; l < 24<<30 || l > 26<<30 || g < 400<<20 || g > 1600<<20 || a != 0 {

@@ -1,5 +1,5 @@
 // Package pprof shows which code holds the memory: it turns a trace into a profile
-// for go tool pprof, by allocation site. Package pool/pprof does this for a running
+// for go tool pprof, by allocation site. Package trace/formats/poolpprof does this for a running
 // program.
 //
 // The label of an Alloc event is its allocation site, a stack: one function per

@@ -43,7 +43,7 @@ func DemographicsOf(t *trace.Trace, spaces ...pressure.Space) Demographics {
 	var lifetimes [65][]int64
 	decades := make(map[time.Duration]*LifetimeClass)
 	count := func(bytes int64, below time.Duration) (k int) {
-		k = sizeClass(bytes)
+		k = bits.Len64(uint64(max(bytes, 1) - 1)) // the smallest with bytes <= 1<<k
 		sizes[k].Objects++
 		sizes[k].Bytes += bytes
 		if decades[below] == nil {
@@ -75,9 +75,6 @@ func DemographicsOf(t *trace.Trace, spaces ...pressure.Space) Demographics {
 	})
 	return d
 }
-
-// sizeClass returns the smallest k with bytes <= 1<<k.
-func sizeClass(bytes int64) int { return bits.Len64(uint64(max(bytes, 1) - 1)) }
 
 // decadeAbove returns the smallest power of ten that is more than d, but at least
 // 1 us.

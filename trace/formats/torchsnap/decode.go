@@ -160,7 +160,6 @@ func (d *decoder) text(r *record, field int) string {
 	return ""
 }
 
-// stream returns the number of the record's stream.
 func (d *decoder) stream(r *record) uint32 {
 	v, ok := r.get(fStream)
 	if !ok || v.kind != kInt {

@@ -175,7 +175,6 @@ func (m *machine) proto() error {
 	return err
 }
 
-// pushInt pushes an integer.
 func (m *machine) pushInt(n uint64, err error) error {
 	if err != nil {
 		return err
@@ -229,7 +228,6 @@ func (m *machine) decimal(b []byte) error {
 	return m.push(value{kind: kInt, n: n})
 }
 
-// tuple pushes a value for a tuple of items.
 func (m *machine) tuple(items []value, err error) error {
 	if err = m.forget(items, err); err != nil {
 		return err

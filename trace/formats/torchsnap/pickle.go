@@ -172,7 +172,6 @@ func (m *machine) pushText(n uint64, err error) error {
 	return m.push(m.intern(b))
 }
 
-// intern returns the value of the string b.
 func (m *machine) intern(b []byte) value {
 	i, ok := m.index[string(b)]
 	if !ok {
@@ -238,7 +237,6 @@ func (m *machine) popMark() ([]value, error) {
 	return top, nil
 }
 
-// top returns the value on top of the stack.
 func (m *machine) top() (value, error) {
 	if len(m.stack) <= m.floor() {
 		return value{}, errPop
@@ -256,7 +254,6 @@ func (m *machine) bare() (value, error) {
 	return v, err
 }
 
-// put stores the top of the stack in the memo.
 func (m *machine) put(key uint64, err error) error {
 	if err != nil {
 		return err
@@ -268,7 +265,6 @@ func (m *machine) put(key uint64, err error) error {
 	return m.memo.put(key, v, m.budget)
 }
 
-// get pushes what the memo has.
 func (m *machine) get(key uint64, err error) error {
 	if err != nil {
 		return err

@@ -66,7 +66,6 @@ const (
 	listBits = 8
 )
 
-// lists counts the lists seen.
 type lists struct {
 	traces  int64
 	devices int64 // lists of entries

@@ -126,7 +126,6 @@ func (s *snapshot) segment(r *record) error {
 	return nil
 }
 
-// finish puts the devices together.
 func (s *snapshot) finish() (*trace.Trace, error) {
 	if s.entries == 0 {
 		return nil, errors.New("torchsnap: empty trace: device_traces has no entries (was the history recorded?)")
