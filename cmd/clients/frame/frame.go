@@ -52,7 +52,7 @@ const Begin = "begin"
 
 // Main runs c as its flags say, prints its report and exits.
 func Main(name string, c Client) {
-	way := flag.String("way", "plain", "how memory goes back; see Ways")
+	way := flag.String("way", "plain", "how memory goes back; see way.go")
 	workers := flag.Int("workers", c.Workers, "requests at once")
 	requests := flag.Int("requests", c.Requests, "requests in all")
 	idle := flag.Duration("idle", 0, "pause after each quarter of the requests")
@@ -110,7 +110,6 @@ func (c Client) run(name, wayName string, idle time.Duration, record, by string)
 						return
 					}
 					times[i] = time.Since(t)
-					way.served(int(i))
 				}
 			})
 		}

@@ -3,7 +3,6 @@ package frame
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -20,50 +19,34 @@ type Way struct {
 	name      string
 	counts    string        // how collector is told of memory: own, account or gauge; "" = it is not
 	collector *gc.Collector // nil = none
-	every     int           // requests between two explicit cycles
 	begin     func()        // what runs beside the work
 
 	mu     sync.Mutex
 	cycles []time.Duration // lengths of explicit cycles
-	late   []func()        // give back what requests are done with; of way late
 }
 
-// Ways lists the names of ways, in the order of tables. A number after a colon is
-// its parameter.
-var Ways = []string{
-	"plain",      // finalizers and cleanups, when Go happens to collect
-	"close",      // each request gives back what it took: the best there is, and the most work to write
-	"late",       // as close, when the next request has its memory: the least that cycles can do which begin at allocations
-	"gogc:20",    // GOGC=20
-	"memlimit:N", // GOMEMLIMIT of N MiB
-	"every:10",   // runtime.GC() every 10 requests
-	"tick:100ms", // runtime.GC() every 100 ms
-	"close+auto", // close, and the import beside it, which then has nothing to do
-	"own",        // gc.Own for each object
-	"account",    // gc.Account for each object, which a cleanup takes back
-	"gauge",      // gc.Watch of the library's counter
-	"auto",       // import _ ".../gc/auto"
-}
-
+// newWay returns a way by its name; a number after a colon is its parameter:
+//
+//	plain       finalizers and cleanups, when Go happens to collect
+//	close       each request gives back what it took: the best there is, and the most work to write
+//	memlimit:N  GOMEMLIMIT of N MiB
+//	tick:100ms  runtime.GC() every 100 ms
+//	close+auto  close, and the import beside it, which then has nothing to do
+//	own         gc.Own for each object
+//	account     gc.Account for each object, which a cleanup takes back
+//	gauge       gc.Watch of the library's counter
+//	auto        import _ ".../gc/auto"
 func newWay(text string, c Client) (*Way, error) {
 	name, arg, _ := strings.Cut(text, ":")
 	w := &Way{name: name, begin: func() {}}
-	number := func() int {
-		n, err := strconv.Atoi(arg)
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "way %s: want a number after the colon\n", text)
-			os.Exit(2)
-		}
-		return n
-	}
 	switch name {
-	case "plain", "close", "late", "close+auto", "auto":
-	case "gogc":
-		debug.SetGCPercent(number())
+	case "plain", "close", "close+auto", "auto":
 	case "memlimit":
-		debug.SetMemoryLimit(int64(number()) << 20)
-	case "every":
-		w.every = number()
+		mib, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		debug.SetMemoryLimit(mib << 20)
 	case "tick":
 		d, err := time.ParseDuration(arg)
 		if err != nil {
@@ -102,27 +85,16 @@ func (w *Way) count(by, text string, c Client) error {
 	return err
 }
 
-// served is called after each request.
-func (w *Way) served(i int) {
-	if w.every > 0 && i%w.every == w.every-1 {
-		w.collect()
-	}
-}
-
+// ticker runs explicit cycles.
 func (w *Way) ticker(d time.Duration) {
 	for range time.Tick(d) {
-		w.collect()
+		begin := time.Now()
+		runtime.GC()
+		took := time.Since(begin)
+		w.mu.Lock()
+		w.cycles = append(w.cycles, took)
+		w.mu.Unlock()
 	}
-}
-
-// collect runs an explicit cycle.
-func (w *Way) collect() {
-	begin := time.Now()
-	runtime.GC()
-	took := time.Since(begin)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cycles = append(w.cycles, took)
 }
 
 // cycle returns the median length of explicit cycles, in ms; 0 if there were none.
@@ -133,10 +105,7 @@ func (w *Way) cycle() float64 {
 }
 
 // Closes reports whether the program gives back by hand.
-func (w *Way) Closes() bool { return strings.HasPrefix(w.name, "close") || w.name == "late" }
-
-// Counts reports whether a collector is told of each object.
-func (w *Way) Counts() bool { return w.counts == "own" || w.counts == "account" }
+func (w *Way) Closes() bool { return strings.HasPrefix(w.name, "close") }
 
 // Keep says that owner holds bytes which free(arg) gives back. The request calls done
 // when it needs owner no longer: that gives them back where the way is close, and does
@@ -178,31 +147,12 @@ func Hold[T any](w *Way, owner *T, bytes int64, free func()) (done func()) {
 	return w.byHand(func() { free(); counted() })
 }
 
-// byHand is what a request calls when it is done: done at once or one request late where the way gives back by hand, else nothing.
+// byHand is what a request calls when it is done: done, where the way gives back by hand, else nothing.
 func (w *Way) byHand(done func()) func() {
-	switch {
-	case w.name == "late":
-		return w.giveBackLate(done)
-	case w.Closes():
+	if w.Closes() {
 		return done
 	}
 	return func() {}
-}
-
-// giveBackLate gives back what requests are done with, and returns what has the next call do that for done.
-func (w *Way) giveBackLate(done func()) func() {
-	w.mu.Lock()
-	late := w.late
-	w.late = nil
-	w.mu.Unlock()
-	for _, done := range late {
-		done()
-	}
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.late = append(w.late, done)
-	}
 }
 
 // ErrNoWay says that a way is not for this client: its library counts nothing.
