@@ -25,11 +25,12 @@ const probe = `(async () => {
   tabs[0].dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
   out.Keys = tabs[1].ariaSelected === "true" && tabs[0].ariaSelected === "false";
   const box = document.querySelector(".collections");
+  const opened = new Promise((done) => box.addEventListener("toggle", done));
   box.open = true;
   out.Named = [...document.querySelectorAll("[role=img], [role=tabpanel]")].every((e) => e.getAttribute("aria-label") || e.querySelector("title"));
   out.Pictures = [...document.querySelectorAll(".static")].filter((e) => e.offsetParent).length;
   out.Wide = document.documentElement.scrollWidth > innerWidth;
-  await new Promise((done) => setTimeout(done, 100));
+  await opened;
   out.Collections = box.querySelectorAll("tr").length > 10;
   return out;
 })()`

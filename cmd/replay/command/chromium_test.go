@@ -195,8 +195,9 @@ func (c *chromium) eval(script string, result any) {
 	}
 }
 
-// untilSeconds is how long until waits.
-const untilSeconds = 60
+// untilSeconds is how long until waits: what a browser does in a second takes a busy machine
+// half a minute.
+const untilSeconds = 180
 
 // until waits for an expression to be true.
 func (c *chromium) until(script string) {
@@ -222,8 +223,16 @@ func (c *chromium) broken() bool {
 	return slices.ContainsFunc(c.console, func(said string) bool { return strings.HasPrefix(said, "Uncaught") })
 }
 
-// drop drops files on the middle of the page.
+// drop drops files on the page.
 func (c *chromium) drop(files ...string) {
+	c.t.Helper()
+	for _, step := range []string{"dragEnter", "dragOver", "drop"} {
+		c.drag(step, files...)
+	}
+}
+
+// drag does one step of a drag of files. The browser begins a drop with a dragover of its own.
+func (c *chromium) drag(step string, files ...string) {
 	c.t.Helper()
 	paths := make([]string, len(files))
 	for i, file := range files {
@@ -232,10 +241,19 @@ func (c *chromium) drop(files ...string) {
 			c.t.Fatal(err)
 		}
 	}
-	for _, step := range []string{"dragEnter", "dragOver", "drop"} {
-		c.do("Input.dispatchDragEvent", map[string]any{"type": step, "x": 200, "y": 200,
-			"data": map[string]any{"items": []any{}, "files": paths, "dragOperationsMask": 1}})
-	}
+	c.do("Input.dispatchDragEvent", map[string]any{"type": step, "x": 200, "y": 200,
+		"data": map[string]any{"items": []any{}, "files": paths, "dragOperationsMask": 1}})
+}
+
+// reload loads the page again, by way of an empty one: to a question under way while a page
+// ends the browser may answer with an error.
+func (c *chromium) reload() {
+	c.t.Helper()
+	var url string
+	c.eval("location.href", &url)
+	c.open("about:blank")
+	c.open(url)
+	c.until("globalThis.lab?.open")
 }
 
 // screen makes the page as wide as a device's, with the preferences of its user.

@@ -211,7 +211,8 @@ func TestLabOpens(t *testing.T) {
 }
 
 // TestLabJoins drops a recording without waits and one of the waits alone, together and one
-// after the other in both orders: each time the page has what import --sync writes.
+// after the other in both orders, and opens the second while the first is read: each time
+// the page has what import --sync writes.
 func TestLabJoins(t *testing.T) {
 	t.Parallel()
 	c := openLab(t, "")
@@ -234,10 +235,18 @@ func TestLabJoins(t *testing.T) {
 	type opened struct{ Name, Syncs, Peak any }
 	want := opened{"memory", float64(w.Syncs), float64(w.PeakReachable)}
 	say := `document.getElementById("loading").textContent`
+	joined := func(drops any) {
+		t.Helper()
+		c.until(`lab.recording?.files.length === 2`)
+		var got opened
+		c.eval(`({ Name: lab.recording.info.name, Syncs: lab.recording.info.syncs, Peak: lab.recording.info.peak_reachable_bytes })`, &got)
+		if got != want {
+			t.Errorf("%v: the page has %v, import writes %v", drops, got, want)
+		}
+	}
 	for _, drops := range [][][]string{{{"profile", "memory"}}, {{"memory"}, {"profile"}}, {{"profile"}, {"memory"}}, {{"memory"}, {"other"}}} {
-		c.eval(`history.replaceState(null, "", "#"); globalThis.old = true`, nil)
-		c.do("Page.reload", nil)
-		c.until(`!globalThis.old && globalThis.lab?.open`)
+		c.eval(`history.replaceState(null, "", "#")`, nil)
+		c.reload()
 		for i, names := range drops {
 			paths := make([]string, len(names))
 			for k, name := range names {
@@ -252,16 +261,41 @@ func TestLabJoins(t *testing.T) {
 			c.until(say + `.includes("not of the same time")`)
 			continue
 		}
-		c.until(`lab.recording?.files.length === 2`)
-		var got opened
-		c.eval(`({ Name: lab.recording.info.name, Syncs: lab.recording.info.syncs, Peak: lab.recording.info.peak_reachable_bytes })`, &got)
-		if got != want {
-			t.Errorf("%v: the page has %v, import writes %v", drops, got, want)
-		}
+		joined(drops)
 	}
+	c.reload()
+	c.eval(fmt.Sprintf(`for (const [name, text] of [["memory", %q], ["profile", %q]]) lab.open(lab.recordingOf([new File([text], name)]), {}); 0`, recording.TextHeader+"\n"+memory, recording.TextHeader+"\n"+profile), nil)
+	joined("one while the other is read")
 	if len(c.console) > 0 {
 		t.Errorf("the console says %q", c.console)
 	}
+}
+
+// TestLabDrops drops a file on what the page takes away or covers between two steps of the
+// drag, as a chart that is drawn anew: the file is read all the same.
+func TestLabDrops(t *testing.T) {
+	t.Parallel()
+	c := openLab(t, "")
+	dir := t.TempDir()
+	const there = `document.body.append(globalThis.thing = Object.assign(document.createElement("div"), { style: "position: fixed; inset: 0; z-index: 9" }))`
+	for i, does := range [][2]string{ // before the drag, and before its drop
+		{"", there},
+		{there, "thing.remove()"},
+		{there, `thing.addEventListener("dragover", () => thing.remove())`},
+	} {
+		file := filepath.Join(dir, fmt.Sprint("memory", i))
+		if err := os.WriteFile(file, []byte(recording.TextHeader+"\n0 alloc id=1 bytes=1048576 space=device0\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c.eval(does[0]+"; 0", nil)
+		c.drag("dragEnter", file)
+		c.drag("dragOver", file)
+		c.eval(does[1]+"; 0", nil)
+		c.drag("drop", file)
+		c.until(fmt.Sprintf("lab.recording?.name === %q", filepath.Base(file)))
+		c.eval("thing.remove()", nil)
+	}
+	wellBehaved(t, c)
 }
 
 // BenchmarkLab times what the page asks, in the worker, on the recording with the most

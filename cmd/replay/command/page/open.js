@@ -21,16 +21,17 @@ const read = async (recording) => {
   recording.info = await ask(recording, "load", {}, { key: "load", front: true });
 };
 
-// open reads a recording and shows it. Where it or the last one is waits alone, and the other
-// has none, they may be the profile and the snapshot of one run, and are joined.
+// open reads a recording and shows it. Where it or the one read before is waits alone, and
+// the other has none, they may be the profile and the snapshot of one run, and are joined.
 let lastRead;
 const open = async (recording, state, seen) => {
-  const before = lastRead, lacks = (r) => !r.sample && r.info?.syncs === 0;
+  const lacks = (r) => !r.sample && r.info?.syncs === 0;
   try {
     await read(recording).catch((err) => {
       if (!/no allocations in it/.test(err.message)) throw err;
       recording.waitsOnly = err;
     });
+    const before = lastRead; // it may have come while this one was read
     lastRead = recording;
     if (before && (recording.waitsOnly && lacks(before) || before.waitsOnly && lacks(recording))) {
       const both = recordingOf([...before.files, ...recording.files]);
@@ -67,13 +68,22 @@ const drop = document.getElementById("drop");
 const openFiles = (list) => { if (list.length) open(recordingOf([...list]), current ? lab.state : {}); };
 document.getElementById("file").onchange = (e) => { openFiles(e.target.files); e.target.value = ""; };
 for (const b of document.querySelectorAll("[data-sample]")) b.onclick = () => openSample(b.dataset.sample, current ? lab.state : {});
-addEventListener("dragover", (e) => { e.preventDefault(); drop.classList.add("over"); });
-addEventListener("dragleave", (e) => { if (!e.relatedTarget) drop.classList.remove("over"); });
-addEventListener("drop", (e) => {
+// What lies under a drag may be drawn anew at any moment. A thing that has just come there
+// is told by dragenter alone; one that has just gone from the page still gets the drop, which
+// the window no longer hears of. So each thing that a drag meets takes both.
+const take = (e) => {
   e.preventDefault();
+  e.stopPropagation(); // those around it take the drop, too
   drop.classList.remove("over");
   openFiles(e.dataTransfer.files);
+};
+for (const met of ["dragenter", "dragover"]) addEventListener(met, (e) => {
+  e.preventDefault();
+  e.target.addEventListener("drop", take);
+  drop.classList.add("over");
 });
+addEventListener("dragleave", (e) => { if (!e.relatedTarget) drop.classList.remove("over"); });
+addEventListener("drop", take);
 
 const fromLink = () => {
   const { sample: name, state, seen } = linked();
