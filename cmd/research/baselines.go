@@ -205,7 +205,6 @@ func slower(o *experiment.Outcome) float64 {
 	return 1 + float64(o.Objective())/float64(max(1, o.Span))
 }
 
-// score adds a choice.
 func (p *judgement) score(name string, of func(contender int) float64) {
 	c := choice{Name: name}
 	for k := range p.Contenders {
@@ -260,7 +259,7 @@ func (p *judgement) inPool(ctx context.Context, programs []*trace.Trace) error {
 		}
 		least := leastLimit(w, kind)
 		g := &experiment.Grid{Workloads: p.Workloads[i : i+1], Limits: factorLimits([]float64{least, 1.5 * least, 4 * least}), Contenders: p.Contenders}
-		g.Memory = func(limit int64) sim.Memory { return newPool(kind, limit) }
+		g.Memory = func(limit int64) sim.Memory { return addressonly.New(kind, limit) }
 		g.SetMachine(sim.MachineOf(pageCosts[0], p.Ladder), 1)
 		if err := g.Run(ctx, nil); err != nil {
 			return err

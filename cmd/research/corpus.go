@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
@@ -109,7 +110,6 @@ func newCard(t *trace.Trace, w *sim.Workload) card {
 	return c
 }
 
-// groupOf says where a recording is from.
 func groupOf(t *trace.Trace) string {
 	switch {
 	case slices.Contains(samples.Programs(), t.Name):
@@ -133,14 +133,6 @@ func poolOf(t *trace.Trace, w *sim.Workload) addressonly.Kind {
 	return addressonly.Virtual
 }
 
-func newPool(kind addressonly.Kind, limit int64) sim.Memory {
-	m, err := addressonly.New(kind, limit)
-	if err != nil {
-		panic(err) // the kind is known
-	}
-	return m
-}
-
 // leastLimit returns the smallest limit, as a factor of the peak reachable bytes and to a thousandth,
 // under which no allocation fails in a memory. It halves what lies between 0 and 10, and supposes that what does at a limit does
 // at larger ones; with fragments it nearly does.
@@ -149,7 +141,7 @@ func leastLimit(w *sim.Workload, kind addressonly.Kind) float64 {
 	i := sort.Search(10*steps, func(i int) bool {
 		cfg := sim.Config{Limit: max(1, w.PeakReachable*int64(i)/steps), Cost: sim.Fixed(time.Millisecond), Ladder: sim.Ladder{Factor: 2}}
 		if kind != addressonly.Exact {
-			cfg.Machine, cfg.Memory = sim.MachineOf(cfg.Cost, cfg.Ladder), newPool(kind, cfg.Limit)
+			cfg.Machine, cfg.Memory = sim.MachineOf(cfg.Cost, cfg.Ladder), addressonly.New(kind, cfg.Limit)
 		}
 		r := sim.Run(w, policy.MustParse("never").New(), cfg)
 		return r.FailedAllocs == 0
@@ -227,7 +219,11 @@ func corpus(programs []*trace.Trace) (folder, error) {
 		return nil, err
 	}
 	cards := make([]card, len(programs))
-	parallel(len(programs), func(i int) { cards[i] = newCard(programs[i], loads[i]) })
+	var cores sync.WaitGroup
+	for i := range cards {
+		cores.Go(func() { cards[i] = newCard(programs[i], loads[i]) })
+	}
+	cores.Wait()
 	at, weights, share, err := components(cards)
 	if err != nil {
 		return nil, err

@@ -65,7 +65,6 @@ func svg(p *plot.Plot) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// drawCorpus draws where the recordings lie.
 func drawCorpus(cards []card, at [][2]float64, share [2]float64) ([]byte, error) {
 	p := plot.New()
 	p.X.Label.Text = fmt.Sprintf("first principal component (%.0f %% of the variance)", 100*share[0])

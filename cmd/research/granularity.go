@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/montanaflynn/stats"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/gc/policy"
@@ -129,7 +130,6 @@ func thin(t *trace.Trace, every int) *trace.Trace {
 	return &out
 }
 
-// writeGranularity returns the report as Markdown.
 func writeGranularity(grains []*grain) ([]byte, error) {
 	var r markdown
 	truth := grains[0]
@@ -186,7 +186,7 @@ true deaths; J, exposed pause and peak are geometric means against those with tr
 	for p, who := range truth.Grid.Contenders {
 		row := []any{code(who)}
 		for _, g := range grains[:5] {
-			row = append(row, fmt.Sprintf("%d (%s)", rank(g.lost[0], p), percentText(g.lost[0][p])))
+			row = append(row, fmt.Sprintf("%d (%.1f %%)", rank(g.lost[0], p), 100*g.lost[0][p]))
 		}
 		r.row(row...)
 	}
@@ -206,9 +206,6 @@ true deaths; J, exposed pause and peak are geometric means against those with tr
 }
 
 // rank is the place of one among all, from 1.
-func rank(all []float64, one int) (place int) {
-	for _, x := range all {
-		place += count(x <= all[one])
-	}
-	return place
+func rank(all []float64, one int) int {
+	return floats.Count(func(x float64) bool { return x <= all[one] }, all)
 }

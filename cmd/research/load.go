@@ -14,7 +14,6 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/synthetic"
 )
 
-// load reads recordings by their names.
 func load(names []string) (all []*trace.Trace, err error) {
 	if i := slices.Index(names, "all"); i >= 0 {
 		names = slices.Concat(names[:i], samples.All(), names[i+1:])

@@ -20,10 +20,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
@@ -101,14 +98,4 @@ func (f folder) save(path string, stdout io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// parallel calls of for 0 to n-1 on all cores.
-func parallel(n int, of func(int)) {
-	var cores errgroup.Group
-	cores.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range n {
-		cores.Go(func() error { of(i); return nil })
-	}
-	cores.Wait()
 }

@@ -25,7 +25,6 @@ func trialList() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// prove judges one policy in trials.
 func prove(ctx context.Context, programs []*trace.Trace, policy, names string, stderr io.Writer) (folder, error) {
 	trials, err := trialsNamed(names)
 	if err != nil {
@@ -43,23 +42,17 @@ func prove(ctx context.Context, programs []*trace.Trace, policy, names string, s
 	if err := writeTried(&cells, p); err != nil {
 		return nil, err
 	}
-	return folder{"report.md": writeProof(p), "cells.csv": cells.Bytes()}, nil
-}
-
-// A proofReport is written as Markdown.
-type proofReport struct {
-	*proof
-	markdown
-}
-
-// writeProof writes the report of a proof as Markdown.
-func writeProof(p *proof) []byte {
 	r := &proofReport{proof: p}
 	r.trials()
 	r.byWorkload()
 	r.byCell()
 	r.losses()
-	return r.Bytes()
+	return folder{"report.md": r.Bytes(), "cells.csv": cells.Bytes()}, nil
+}
+
+type proofReport struct {
+	*proof
+	markdown
 }
 
 func (r *proofReport) trials() {
@@ -212,7 +205,6 @@ func writeTried(w io.Writer, p *proof) error {
 
 func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
 
-// A markdown is a text with tables.
 type markdown struct{ bytes.Buffer }
 
 // head writes the first row of a table, and the line below it.
@@ -239,5 +231,3 @@ func ratioText(x float64) string {
 	}
 	return fmt.Sprintf("%.3f", x)
 }
-
-func percentText(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }

@@ -60,9 +60,9 @@ func (t *trial) world() string {
 
 // grid returns the cells of a trial, not run.
 func (t *trial) grid(loads []*sim.Workload, who []experiment.Contender) *experiment.Grid {
-	g := &experiment.Grid{Workloads: loads, Contenders: who, Limits: factorLimits(t.Limits), Costs: fixedCosts(trialCycles), Ladder: sim.Ladder{Factor: 2}, Told: t.Told, Noise: t.Noise}
-	for i := range g.Costs {
-		g.Costs[i].Slowdown = t.Slowdown
+	g := &experiment.Grid{Workloads: loads, Contenders: who, Limits: factorLimits(t.Limits), Ladder: sim.Ladder{Factor: 2}, Told: t.Told, Noise: t.Noise}
+	for _, d := range trialCycles {
+		g.Costs = append(g.Costs, sim.Cost{Base: d, Slowdown: t.Slowdown})
 	}
 	return g
 }
@@ -162,7 +162,6 @@ func trialsNamed(text string) ([]trial, error) {
 	return some, nil
 }
 
-// trialNames are the names of all trials.
 func trialNames() (names []string) {
 	for _, t := range allTrials() {
 		names = append(names, t.Name)
@@ -175,11 +174,4 @@ func factorLimits(factors []float64) (limits []experiment.Limit) {
 		limits = append(limits, experiment.Limit{Factor: f})
 	}
 	return limits
-}
-
-func fixedCosts(cycles []time.Duration) (costs []sim.Cost) {
-	for _, d := range cycles {
-		costs = append(costs, sim.Fixed(d))
-	}
-	return costs
 }

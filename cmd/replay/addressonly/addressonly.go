@@ -32,8 +32,9 @@ type Memory struct {
 	blocks map[int32]pool.Block
 }
 
-// New returns a pool of a kind with a hard limit in bytes; 0 = none.
-func New(kind Kind, limit int64) (*Memory, error) {
+// New returns a pool of a kind with a hard limit in bytes; 0 = none. It panics unless the
+// kind is one of [Kinds], and the limit 0 or more.
+func New(kind Kind, limit int64) *Memory {
 	cfg := pool.Config{Space: pressure.Device(0), Limits: pressure.Limits{Hard: pressure.Limit{Bytes: limit}}, Direct: kind == Exact}
 	var moving *chunks
 	switch kind {
@@ -43,13 +44,13 @@ func New(kind Kind, limit int64) (*Memory, error) {
 		moving = new(chunks)
 		cfg.Upstream = moving
 	default:
-		return nil, fmt.Errorf("addressonly: unknown kind of pool %q (want %v)", kind, Kinds)
+		panic(fmt.Sprintf("addressonly: unknown kind of pool %q (want %v)", kind, Kinds))
 	}
 	p, err := pool.New(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("addressonly: %w", err)
+		panic(fmt.Sprintf("addressonly: %v", err))
 	}
-	return &Memory{p, moving, make(map[int32]pool.Block)}, nil
+	return &Memory{p, moving, make(map[int32]pool.Block)}
 }
 
 // Alloc takes bytes for an object, and reports whether they fit.

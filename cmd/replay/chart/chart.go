@@ -159,7 +159,6 @@ func (c *Chart) legendRows(width vg.Length) [][]key {
 
 func keyWidth(k key) vg.Length { return sample + 6 + style(fontSize).Width(k.text) + 18 }
 
-// style is the text style of all texts.
 func style(size vg.Length) text.Style {
 	return text.Style{Color: black, Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}, YAlign: draw.YCenter, Handler: plainText{plot.DefaultTextHandler}}
 }

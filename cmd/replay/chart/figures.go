@@ -268,7 +268,6 @@ func (a *axis) fit(values []float64) {
 	}
 }
 
-// factorAxis is the axis of some limits.
 func factorAxis(factors []float64) axis {
 	a := axis{Label: "limit / peak reachable", Unit: "x", Log: true}
 	for _, f := range factors {
@@ -321,7 +320,6 @@ func plain(t Table) Table {
 	return t
 }
 
-// plural writes n of something.
 func plural(n int, what string) string {
 	if n != 1 {
 		what += "s"

@@ -108,7 +108,6 @@ func NewPalette(policies []string) Palette {
 	return p
 }
 
-// of returns the look of a policy.
 func (p Palette) of(policy string) look {
 	if l, ok := p.looks[policy]; ok {
 		return l

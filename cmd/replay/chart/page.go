@@ -156,7 +156,6 @@ func (r *Recording) joined(log *sim.Log) (d cycles) {
 	return d
 }
 
-// reason returns the number of a text.
 func (r *Recording) reason(text string) int {
 	i := slices.Index(r.Reasons, text)
 	if i < 0 {

@@ -114,7 +114,6 @@ func memoryOf(g *experiment.Grid, at experiment.Cell, runs []Run, note string) P
 	return Picture{"memory-" + Stem(g.Workloads[at.Workload].Name), memoryChart("Live memory and collections over time", note, runs, NewPalette(Names(g)))}
 }
 
-// cellNote says what was run.
 func cellNote(g *experiment.Grid, at experiment.Cell) string {
 	w, l := g.Workloads[at.Workload], g.Limits[at.Limit]
 	return fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, pressure.Bytes(l.Of(w)), experiment.CostName(g.Costs[at.Cost]), g.Ladder)

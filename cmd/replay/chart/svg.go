@@ -5,6 +5,7 @@ package chart
 import (
 	"bytes"
 	"fmt"
+	"html"
 	"image/color"
 	"io"
 	"strings"
@@ -19,7 +20,7 @@ func (c *Chart) writeSVG(w io.Writer, canvas io.WriterTo) error {
 		return err
 	}
 	text := strings.ReplaceAll(b.String(), "font-family:Liberation Sans;font-variant:normal;", "font-family:Liberation Sans,Arimo,Arial,Helvetica,sans-serif;")
-	head := fmt.Sprintf("<style>@media (prefers-color-scheme: dark) {\n%s}</style>\n<title>%s</title>\n", darkStyle(), escape(recording.Plain(c.title)))
+	head := fmt.Sprintf("<style>@media (prefers-color-scheme: dark) {\n%s}</style>\n<title>%s</title>\n", darkStyle(), html.EscapeString(recording.Plain(c.title)))
 	_, err := io.WriteString(w, strings.Replace(text, ">\n<g ", ">\n"+head+"<g ", 1))
 	return err
 }
@@ -45,8 +46,4 @@ func darkStyle() string {
 		}
 	}
 	return b.String()
-}
-
-func escape(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }

@@ -175,7 +175,6 @@ func writeCosts(ctx context.Context, w io.Writer, q experiment.Question, cost si
 	return nil
 }
 
-// measureCycle measures what a cycle costs here, and says how it did.
 func measureCycle(ctx context.Context, heap int64) (sim.Cost, string, error) {
 	m, fit, err := live.Calibrate(ctx, live.Calibration{Heap: heap, Memory: live.Memory{Direct: true}, Time: 2 * time.Second})
 	if err != nil {
@@ -210,7 +209,6 @@ func writeAdviceJSON(w io.Writer, name string, a *experiment.Advice) error {
 	}{a, chart.Program(a)})
 }
 
-// writeAdvice prints an advice in words.
 func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, sure, from string) {
 	fmt.Fprintf(w, "%s: %s with a limit of %s\n\n%s\n\n", recording.Plain(load.Name), a.Policy, pressure.Bytes(a.Limit).String(), wrap(chart.AdviceText(a)))
 	t := table{{"at this limit", "exposed pause", "p99 pause", "time lost", "refusals", "of one core", "as good from"}}

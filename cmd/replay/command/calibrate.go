@@ -134,7 +134,6 @@ func saveMachine(cmd *cobra.Command, out string, m *sim.Machine, fit live.Fit) e
 	return err
 }
 
-// curveText lists the points of a curve.
 func curveText(c sim.Curve) string {
 	var points []string
 	for _, p := range c {
@@ -151,7 +150,6 @@ func stallText(s *sim.Stall) string {
 	return fmt.Sprintf("%.2g %% of cycles, half of them for more than %s", 100*s.Share, chart.Duration(time.Duration(s.Length[len(s.Length)/2])))
 }
 
-// writeMachine describes a machine.
 func writeMachine(w io.Writer, m *sim.Machine, fit live.Fit) {
 	fmt.Fprintf(w, "%s\n\n", m.About)
 	perObject := func(ns float64) string { return left + chart.Duration(time.Duration(ns)) + " for each object" }

@@ -14,8 +14,8 @@ const module = "github.com/eagergc/eagergc/"
 // the packages that its job needs; each ban names the cost.
 func TestDeps(t *testing.T) {
 	heavy := map[string]string{
-		"gonum.org/v1/plot":                   "8 MB of binary for pictures: only sim/chart draws",
-		"github.com/prometheus/client_golang": "7 MB and a metrics registry: only gc/prom exports",
+		"gonum.org/v1/plot":                   "8 MB of binary for pictures: only cmd/replay/chart draws",
+		"github.com/prometheus/client_golang": "7 MB and a metrics registry: only gc/with/prom exports",
 		"gorgonia.org/cu":                     "cgo and a CUDA toolkit: only pool/cuda reaches a device",
 		"github.com/spf13/cobra":              "a command line: only cmd/replay has one",
 		"github.com/montanaflynn/stats":       "summaries are for cmd/replay",

@@ -110,7 +110,6 @@ const (
 	leastSample   = 5  // of how many values at least something is said of their change
 )
 
-// follow makes the curve.
 func (s *side) follow(t *trace.Trace) {
 	size := make(map[uint64]int64) // of reachable objects
 	sum := int64(0)
@@ -146,7 +145,6 @@ func (s *side) cut(t *trace.Trace) {
 	}
 }
 
-// all are the values of a measure.
 func (f *measure) all(from []recording.Stats) (values stats.Float64Data) {
 	for i := range from {
 		values = append(values, f.of(&from[i]))
@@ -199,7 +197,6 @@ type measure struct {
 	rate       bool // the mean of its windows is that of a recording
 }
 
-// measures are what is compared, in order.
 var measures = []measure{
 	{"time", "ns", func(s *recording.Stats) float64 { return float64(s.Span) }, false},
 	{"peak reachable", "B", func(s *recording.Stats) float64 { return float64(s.PeakReachable) }, false},
@@ -304,7 +301,6 @@ func spark(curve []sim.Level, span, end time.Duration, top int64) string {
 	return out.String()
 }
 
-// writeJSON writes a line for each figure.
 func (d *difference) writeJSON(w io.Writer) error {
 	for _, f := range measures {
 		line, err := json.Marshal(struct {

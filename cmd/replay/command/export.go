@@ -17,13 +17,11 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// An exporter writes a trace for another tool.
 type exporter struct {
 	name, about string
 	write       func(w io.Writer, t *trace.Trace, at time.Duration) error
 }
 
-// exporters are the values of --to: one line for each.
 var exporters = []exporter{
 	{"perfetto", "JSON for ui.perfetto.dev: memory as counters, waits and cycles as slices", plainly(perfetto.Write)},
 	{"pprof", "live bytes by allocation site, at their peak or --at a time, for go tool pprof", pprof.Write},

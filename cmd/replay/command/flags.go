@@ -49,12 +49,10 @@ func (s *setting) manyPolicies(cmd *cobra.Command, preset string) {
 	cmd.Flags().StringVar(&s.policies.text, "policies", preset, "`list` of policies and optima")
 }
 
-// oneLimit adds --limit.
 func (s *setting) oneLimit(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.limits.text, "limit", "1.5x", "limit: `bytes` (8GiB) or a factor of the peak reachable bytes (1.5x)")
 }
 
-// manyLimits adds --limits.
 func (s *setting) manyLimits(cmd *cobra.Command, preset string) {
 	s.limits.many = true
 	cmd.Flags().StringVar(&s.limits.text, "limits", preset, "`list` of limits: bytes (8GiB) or factors of the peak reachable bytes (1.5x)")
@@ -83,7 +81,6 @@ func (s *setting) costs(cmd *cobra.Command) {
 	}
 }
 
-// world adds the flags of a machine.
 func (s *setting) world(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.machine, "machine", "", "simulate with the costs in a `file` of replay calibrate")
@@ -188,22 +185,13 @@ func (s *setting) readMachine(g *experiment.Grid) (err error) {
 		if !slices.Contains(addressonly.Kinds, addressonly.Kind(s.space)) {
 			return fmt.Errorf("--pool %s: want %s", s.space, orList(addressonly.Kinds))
 		}
-		g.Memory = func(limit int64) sim.Memory { return newAddressOnly(addressonly.Kind(s.space), limit) }
+		g.Memory = func(limit int64) sim.Memory { return addressonly.New(addressonly.Kind(s.space), limit) }
 	}
 	g.SetMachine(m, s.seed)
 	if len(g.Contenders) > 1 { // the base world alone has optima
 		g.Contenders = slices.DeleteFunc(g.Contenders, func(c experiment.Contender) bool { return slices.Contains(sim.Optima(), c.String()) })
 	}
 	return nil
-}
-
-// newAddressOnly makes a pool without memory. It cannot fail: the kind is known.
-func newAddressOnly(kind addressonly.Kind, limit int64) sim.Memory {
-	m, err := addressonly.New(kind, limit)
-	if err != nil {
-		panic(err)
-	}
-	return m
 }
 
 func loadMachine(path string) (*sim.Machine, error) {

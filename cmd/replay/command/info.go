@@ -68,7 +68,6 @@ func spacesOf(t *trace.Trace) []pressure.Space {
 	return spaces
 }
 
-// writeStats writes the figures of each space as a line of JSON.
 func writeStats(w io.Writer, t *trace.Trace) error {
 	for _, s := range spacesOf(t) {
 		line, err := json.Marshal(struct {
@@ -85,7 +84,6 @@ func writeStats(w io.Writer, t *trace.Trace) error {
 	return nil
 }
 
-// describe prints one trace.
 func describe(w io.Writer, t *trace.Trace) {
 	all := recording.StatsOf(t)
 	rows := table{

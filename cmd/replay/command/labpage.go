@@ -22,7 +22,6 @@ type inside struct {
 	Parts    []part
 }
 
-// A group is recordings that are built in.
 type group struct {
 	Name  string
 	Names []string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/addressonly"
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/cmd/replay/live"
@@ -154,14 +155,13 @@ func parseShare(flag, text string) (float64, error) {
 // happens, if a file is named.
 func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config, record string) (r live.Report, err error) {
 	if record != "" {
-		file, err := trace.Create(record, &trace.Trace{
-			Name: recording.Stem(record), Start: time.Now(),
+		recorder, err := trace.Record(record, &trace.Trace{
+			Name: recording.Stem(record),
 			Meta: map[string]string{"app": "replay live " + t.Name, "policy": cfg.Policy.String(), live.MetaHeap: strconv.FormatInt(cfg.Ballast, 10)},
-		})
+		}, trace.RecorderConfig{})
 		if err != nil {
 			return r, err
 		}
-		recorder := trace.NewRecorder(file, trace.RecorderConfig{})
 		cfg.Recorder = recorder
 		defer func() { err = errors.Join(err, recorder.Close()) }()
 	}
@@ -210,7 +210,7 @@ func (s *setting) simulate(w *sim.Workload, spec policy.Spec, m *sim.Machine, li
 	if !live.Compute {
 		m.Slowdown = 0
 	}
-	cfg := sim.Config{Limit: live.Limit, Machine: m, Seed: s.seed, Told: sim.Told{Learned: true}, Memory: newAddressOnly(mem.kind(), live.Limit), Log: new(sim.Log)}
+	cfg := sim.Config{Limit: live.Limit, Machine: m, Seed: s.seed, Told: sim.Told{Learned: true}, Memory: addressonly.New(mem.kind(), live.Limit), Log: new(sim.Log)}
 	run := newLiveRun(sim.Run(w, spec.New(), cfg), cfg.Log)
 	run.Policy = "sim:" + run.Policy
 	if n := run.Collections + run.RefusalCollections; n > 0 {

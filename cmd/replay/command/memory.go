@@ -36,7 +36,6 @@ func (m *memory) register(f *pflag.FlagSet) {
 	f.BoolVar(&m.cached, "cached", false, "let the pool keep memory for later; what it then refuses depends on fragments, too")
 }
 
-// check reads the flags.
 func (m *memory) check() error {
 	if !slices.Contains(poolNames, m.name) {
 		return fmt.Errorf("unknown pool %q (want %s)", m.name, strings.Join(poolNames, ", "))

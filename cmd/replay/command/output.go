@@ -17,7 +17,6 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// writers are the values of --format.
 var writers = map[string]func(io.Writer, *experiment.Grid) error{
 	"table": writeTable,
 	"json":  writeJSON,
@@ -51,7 +50,6 @@ func fields(o *experiment.Outcome) (names []string, values [][]byte) {
 	return names, values
 }
 
-// writeJSON writes one object to a line.
 func writeJSON(w io.Writer, g *experiment.Grid) error { return writeOutcomes(w, g.Outcomes()) }
 
 func writeOutcomes(w io.Writer, outcomes []*experiment.Outcome) error {

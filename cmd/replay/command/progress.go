@@ -30,7 +30,6 @@ func newProgress(stderr io.Writer, what string, total int) *progress {
 	return p
 }
 
-// add says that one more part is done.
 func (p *progress) add() {
 	p.n++
 	every := 10 * time.Second

@@ -79,7 +79,6 @@ Pareto front. Without a FILE it takes the recordings that are built in. Limits a
 	return cmd
 }
 
-// A page is what the template shows.
 type page struct {
 	Title, Verdict, World, LostBy string
 	Cards                         []chart.Card
@@ -95,7 +94,6 @@ type page struct {
 
 type entry struct{ Name, Value string }
 
-// A pageRecording is one workload of the page.
 type pageRecording struct {
 	Index                      int
 	ID, Name, Short, About, At string
@@ -189,7 +187,6 @@ func (p *page) write(w io.Writer) error {
 	return t.Execute(w, p)
 }
 
-// A pageBuilder makes the parts of a page.
 type pageBuilder struct {
 	*chart.Builder
 	data   chart.Data
@@ -212,7 +209,9 @@ func (b *pageBuilder) recording(ctx context.Context, i int) (r pageRecording, da
 		alone.Limits = []experiment.Limit{{Bytes: advice.Limit}}
 		shown.Grid, shown.Limit = &alone, 0
 	}
-	runs := chart.LogRuns(shown.Grid, shown.Cell(i), b.slots(), true)
+	const all, most, least = 120_000, 40_000, 300 // to what runs are thinned, all together and one alone: it bounds the page's size
+	slots := min(most, max(least, all/max(1, len(g.Workloads)*len(g.Contenders))))
+	runs := chart.LogRuns(shown.Grid, shown.Cell(i), slots, true)
 	r = pageRecording{
 		Index: i, ID: "recording-" + chart.Stem(w.Name), Name: w.Name, Short: b.short(i, advice), About: chart.About(w),
 		At: shown.At(i), Open: len(g.Workloads) == 1, Runs: chart.RunTable(runs), Reasons: chart.Reasons(runs), Spark: chart.Spark(runs),
@@ -241,10 +240,4 @@ func script(d *chart.Data) (template.JS, error) {
 	}
 	err = zip.Close()
 	return template.JS(`"` + base64.StdEncoding.EncodeToString(b.Bytes()) + `"`), err
-}
-
-// slots bounds the page's size: what all its runs together are thinned to.
-func (b *pageBuilder) slots() int {
-	const all, most, least = 120_000, 40_000, 300
-	return min(most, max(least, all/max(1, len(b.Grid.Workloads)*len(b.Grid.Contenders))))
 }

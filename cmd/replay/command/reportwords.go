@@ -132,7 +132,6 @@ func commandLine(cmd *cobra.Command, files []string) string {
 	return strings.Join(words, " ")
 }
 
-// digest is the SHA-256 of a file and its size.
 func digest(path string) (string, int64, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"time"
 
@@ -97,7 +98,6 @@ Policies are listed by replay policies.` + words,
 	return cmd
 }
 
-// writeRun prints the metrics of a run, grouped.
 func writeRun(w io.Writer, load *sim.Workload, r *sim.Result, log *sim.Log) {
 	share := func(d time.Duration) string {
 		return fmt.Sprintf("%s (%s of the recording)", chart.Duration(d), chart.Percent(float64(d)/float64(max(1, r.Span))))
@@ -127,7 +127,6 @@ func percentiles(sorted []time.Duration) string {
 	return fmt.Sprintf("%s: p50 %s p90 %s p99 %s max %s", pressure.Count(len(sorted)), at(50), at(90), at(99), at(100))
 }
 
-// whyNames are the values of --why.
 var whyNames = []string{"cycles", "refusals", "all"}
 
 // whyOf returns some of the decisions of a log: all, those that started a cycle,
@@ -137,7 +136,7 @@ func whyOf(log *sim.Log, which string) (some []sim.Decided) {
 	case "all":
 		return log.Decisions
 	case "cycles":
-		return chosen(log)
+		return slices.DeleteFunc(slices.Clone(log.Decisions), func(d sim.Decided) bool { return d.Action == policy.Skip })
 	}
 	for _, c := range log.Cycles {
 		if c.Trigger != policy.TriggerRefusal {
@@ -180,14 +179,4 @@ func writeMoment(w io.Writer, log *sim.Log, at time.Duration) {
 		fmt.Fprintf(w, "%11.6fs  a cycle, asked for by %v, took %s, held the program for %s, freed %s and left %s\n", c.Start.Seconds(), c.Trigger,
 			chart.Duration(c.Duration), chart.Duration(c.Exposed), pressure.Bytes(c.Freed), pressure.Bytes(c.LiveAfter))
 	}
-}
-
-// chosen returns the decisions that started a cycle.
-func chosen(log *sim.Log) (some []sim.Decided) {
-	for _, d := range log.Decisions {
-		if d.Action != policy.Skip {
-			some = append(some, d)
-		}
-	}
-	return some
 }

@@ -125,7 +125,6 @@ func create(path string) (file *os.File, whole func(error) error, err error) {
 	}, nil
 }
 
-// report says what was written where.
 func (f *folder) report(stderr io.Writer) {
 	fmt.Fprintf(stderr, "replay: wrote %d files to %s\n", f.files.Load(), recording.Plain(f.path))
 }

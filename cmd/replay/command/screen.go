@@ -44,14 +44,6 @@ func printerFor(w io.Writer, format string) *printer {
 	return newPrinter(w)
 }
 
-// asPrinter returns w if it is a printer, and else one that writes to it.
-func asPrinter(w io.Writer) *printer {
-	if p, ok := w.(*printer); ok {
-		return p
-	}
-	return newPrinter(w)
-}
-
 func (p *printer) Write(b []byte) (int, error) {
 	if p.err != nil {
 		return len(b), nil

@@ -34,20 +34,20 @@ type table [][]string
 
 const left = "\t"
 
-// trimMarks returns the text of a cell.
-func trimMarks(cell string) string { return strings.TrimLeft(cell, left+best) }
-
 // best stands at the begin of the first cell of the best row.
 const best = "\v"
 
 // print writes the table. Where the screen is narrower, columns follow below, with
 // the first one again.
 func (t table) print(w io.Writer) {
-	p := asPrinter(w)
+	p, ok := w.(*printer)
+	if !ok {
+		p = newPrinter(w)
+	}
 	width := make([]int, len(t[0]))
 	for _, row := range t {
 		for i, cell := range row {
-			text := trimMarks(cell)
+			text := strings.TrimLeft(cell, left+best)
 			plain := recording.Plain(text)
 			row[i] = cell[:len(cell)-len(text)] + plain
 			width[i] = max(width[i], utf8.RuneCountInString(plain))

@@ -203,7 +203,6 @@ func (q *Question) variant(i int) World {
 
 func times(f float64, d time.Duration) time.Duration { return time.Duration(f * float64(d)) }
 
-// option replays a policy under a limit.
 func (q *Question) option(c Contender, limit int64) Option {
 	cfg := q.World(limit)
 	cfg.Log = new(sim.Log)

@@ -51,7 +51,7 @@ func (g *Grid) Check(conditions []Condition, baseline map[Key]sim.Result) (failu
 				return nil, nil, fmt.Errorf("condition %q: there is no baseline", cond.Text)
 			case cond.Mean:
 				ratios[k] = append(ratios[k], cond.Metric.Ratio(&o.Result, base))
-			case !cond.Holds(&o.Result, base):
+			case !cond.holds(&o.Result, base):
 				f := Failure{Condition: cond, Name: g.Name(c), Value: cond.Metric.Of(&o.Result)}
 				if base != nil {
 					f.Baseline = cond.Metric.Of(base)
@@ -159,9 +159,9 @@ func (c *Condition) compare(a, b float64) bool {
 	return a == b
 }
 
-// Holds says whether the condition holds for a result and its baseline, which
+// holds says whether the condition holds for a result and its baseline, which
 // is not used unless the bound is relative.
-func (c *Condition) Holds(r, base *sim.Result) bool {
+func (c *Condition) holds(r, base *sim.Result) bool {
 	bound := c.Value
 	if c.Relative {
 		bound *= c.Metric.Of(base)

@@ -48,10 +48,6 @@ func (g *Grid) Cell(i int) Cell {
 	return c
 }
 
-func (g *Grid) index(c Cell) int {
-	return ((c.Workload*len(g.Limits)+c.Limit)*len(g.Costs)+c.Cost)*len(g.Contenders) + c.Contender
-}
-
 // Config is the world in which a cell is run, with a fresh memory of its own.
 func (g *Grid) Config(c Cell) sim.Config {
 	return g.World(c.Cost)(g.Limits[c.Limit].Of(g.Workloads[c.Workload]))
@@ -124,7 +120,9 @@ func CostName(c sim.Cost) string {
 }
 
 // At returns the outcome of a cell. The grid must have run.
-func (g *Grid) At(c Cell) *Outcome { return g.outcomes[g.index(c)] }
+func (g *Grid) At(c Cell) *Outcome {
+	return g.outcomes[((c.Workload*len(g.Limits)+c.Limit)*len(g.Costs)+c.Cost)*len(g.Contenders)+c.Contender]
+}
 
 // Outcomes returns the outcomes of all cells in order. The grid must have run.
 func (g *Grid) Outcomes() []*Outcome { return g.outcomes }
@@ -226,7 +224,6 @@ func (g *Grid) Run(ctx context.Context, each func(*Outcome) error) error {
 	return nil
 }
 
-// run replays one cell.
 func (g *Grid) run(c Cell) *Outcome {
 	w, who, cfg := g.Workloads[c.Workload], g.Contenders[c.Contender], g.Config(c)
 	o := &Outcome{Host: w.Span - w.Wait}

@@ -32,7 +32,6 @@ type Key struct {
 	Cycle, Ladder time.Duration
 }
 
-// keyOf returns the key of a result.
 func keyOf(r *sim.Result) Key { return Key{r.Trace, r.Policy, r.LimitBytes, r.Cycle, r.Ladder} }
 
 // ByKey finds results by what was run. Of several the last counts.

@@ -19,10 +19,7 @@ func onAddresses(t *testing.T, tr *trace.Trace, kind addressonly.Kind, factor fl
 		t.Fatal(err)
 	}
 	limit := int64(factor * float64(w.PeakReachable))
-	m, err := addressonly.New(kind, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := addressonly.New(kind, limit)
 	t.Cleanup(m.Close)
 	return sim.Run(w, policy.Spec{}.New(), sim.Config{Limit: limit, Memory: m, Machine: &sim.Machine{Mark: sim.Linear{Base: time.Millisecond}}}), m, limit
 }
@@ -83,10 +80,7 @@ func TestMappingTakesTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		limit := w.PeakReachable * 3 / 2
-		memory, err := addressonly.New(addressonly.Virtual, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		memory := addressonly.New(addressonly.Virtual, limit)
 		t.Cleanup(memory.Close)
 		m.Mark.Base = time.Millisecond
 		log := new(sim.Log)

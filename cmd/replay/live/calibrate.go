@@ -58,7 +58,7 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, error) 
 	}
 	full.costs(m)
 	m.IdleGap, m.Waits = idleGap, cal.Memory.Waits
-	m.Slowdown = computed.work.Slowdown()
+	m.Slowdown = computed.work.slowdown()
 	m.Sees, m.Cores = full.sees/float64(full.updates), runtime.GOMAXPROCS(0)
 	m.Pace = median(full.paces)
 	return m, fit, nil
@@ -209,7 +209,6 @@ func (cal *Calibration) program(seed uint64, d time.Duration) (*trace.Trace, int
 	return cal.Like, w.PeakReachable * 3 / 2, nil
 }
 
-// execute runs one program for at most a time.
 func (cal *Calibration) execute(ctx context.Context, heap int64, t *trace.Trace, limit int64, policy *prober, d time.Duration, compute bool) (*probe, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, d, errTimeUp)
 	defer stop()

@@ -155,11 +155,11 @@ func TestWorkBesideCycles(t *testing.T) {
 	}
 	cycles := []sim.Collected{{Cycle: policy.Cycle{Start: 57 * ms, Duration: 50 * ms}}} // of a clock that is 7 ms ahead
 	w := workOf(stints, cycles, 7*ms)
-	if w.Alone != 50*ms || w.Beside != 50*ms || w.Overlap != 50*ms || !near(w.Slowdown(), 22.5/27.5, 1e-9) {
-		t.Errorf("%+v, slowdown %v", w, w.Slowdown())
+	if w.Alone != 50*ms || w.Beside != 50*ms || w.Overlap != 50*ms || !near(w.slowdown(), 22.5/27.5, 1e-9) {
+		t.Errorf("%+v, slowdown %v", w, w.slowdown())
 	}
 	w.add(&w)
-	if w.Overlap != 100*ms || new(Work).Slowdown() != 0 {
+	if w.Overlap != 100*ms || new(Work).slowdown() != 0 {
 		t.Errorf("%+v", w)
 	}
 }

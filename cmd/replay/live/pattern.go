@@ -23,7 +23,6 @@ const (
 	patternLife  = 256 << 20 // bytes of garbage that are reachable for a while, at most
 )
 
-// pattern makes up a program of a length.
 func pattern(seed uint64, space pressure.Space, d time.Duration) *trace.Trace {
 	b := builder{t: &trace.Trace{Name: "calibration", Labels: []string{"", "wait"}}, space: space, random: rand.New(rand.NewPCG(seed, 1))}
 	for b.now < d {

@@ -84,7 +84,6 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	return r.report(rule.String()), err
 }
 
-// A runner is a run under way.
 type runner struct {
 	*program
 	cfg       Config

@@ -20,9 +20,9 @@ type Work struct {
 	Overlap            time.Duration // of those, while the cycle was under way
 }
 
-// Slowdown is how much longer work takes beside a cycle: 0 = no longer, 1 = twice as
+// slowdown is how much longer work takes beside a cycle: 0 = no longer, 1 = twice as
 // long. What the machine would have lost anyway does not count.
-func (w *Work) Slowdown() float64 {
+func (w *Work) slowdown() float64 {
 	lost := float64(w.LostBeside)
 	if w.Alone > 0 {
 		lost -= float64(w.LostAlone) / float64(w.Alone) * float64(w.Beside)

@@ -16,7 +16,6 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A result is what one training took.
 type result struct {
 	policy   string
 	time     time.Duration // of all epochs

@@ -5,10 +5,8 @@ import (
 	"unsafe"
 )
 
-// cpu computes on host memory.
 type cpu struct{}
 
-// floats is the memory of x.
 func floats(x tensor) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(nil), x.addr)), x.n)
 }

@@ -44,7 +44,6 @@ type arithmetic interface {
 	read(x tensor) (float32, error)
 }
 
-// partialSums is the number of partial sums of tmatvec.
 const partialSums = 64
 
 // result allocates n floats and lets f compute them from in.

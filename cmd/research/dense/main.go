@@ -33,7 +33,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// options are the flags.
 type options struct {
 	shape
 	pool     string
@@ -77,7 +76,6 @@ func command(stdout io.Writer) *cobra.Command {
 	return cmd
 }
 
-// specs are the policies to compare.
 func (o *options) specs() (specs []policy.Spec, err error) {
 	for _, text := range policy.SplitList(o.policies) {
 		s, err := policy.Parse(text)

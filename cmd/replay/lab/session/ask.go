@@ -25,7 +25,6 @@ type Setting struct {
 	Rule     string   `json:"rule"`   // of the policy mine, which Policies may name; empty: there is none
 }
 
-// grid reads a setting.
 func (s *Session) grid(q Setting) (*experiment.Grid, error) {
 	if s.load == nil {
 		return nil, errNothing

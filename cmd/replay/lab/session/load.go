@@ -29,7 +29,6 @@ type Session struct {
 	info info
 }
 
-// info says what a recording is.
 type info struct {
 	Name   string        `json:"name"`
 	About  string        `json:"about"`
@@ -86,7 +85,6 @@ func (s *Session) Load(from []Source) (info, error) {
 	return s.info, nil
 }
 
-// read reads one file.
 func (s *Session) read(from Source) (*trace.Trace, error) {
 	t, err := s.Read(from.From)
 	cut := err != nil && t != nil && s.Truncated(err)
