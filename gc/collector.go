@@ -104,44 +104,41 @@ const PolicyVariable = "EAGERGC_POLICY"
 // done. A collector that is forgotten costs nothing once all that it tracks is
 // given back.
 func New(cfg Config) (*Collector, error) {
-	rule := choosePolicy(cfg.Policy)
 	if cfg.Limit < 0 || cfg.Limit > MaxBytes {
 		return nil, fmt.Errorf("gc: a limit of %d bytes: want 0 to %d", cfg.Limit, int64(MaxBytes))
 	}
 	if err := cfg.Caps.check(); err != nil {
 		return nil, err
 	}
-	unchosen := rule == nil
-	if unchosen {
-		rule = policy.MustParse(HostPolicy).New()
-	}
-	c := newOnRuntime(cfg, rule)
-	c.unchosen = unchosen
+	c := newOnRuntime(cfg, choosePolicy(cfg.Policy))
 	c.checkLimit(cfg.Limit)
 	return c, nil
 }
 
 // newOnRuntime makes a collector of this process.
 func newOnRuntime(cfg Config, p policy.Policy) *Collector {
-	c := newOn(newGoRuntime(), cfg, p)
-	c.trimmer = processTrimmer()
-	return c
+	return build(newGoRuntime(), processTrimmer(), cfg, p)
 }
 
-// newOn makes a collector whose cycles e runs.
-func newOn(e engine, cfg Config, p policy.Policy) *Collector {
+// build makes a collector whose cycles e runs. A nil p means that nobody has chosen a policy.
+func build(e engine, t *trimmer, cfg Config, p policy.Policy) *Collector {
+	unchosen := p == nil
+	if unchosen {
+		p = policy.MustParse(HostPolicy).New()
+	}
 	c := &Collector{
 		start:    time.Now(),
 		engine:   e,
 		log:      cfg.Log,
 		policy:   p,
+		unchosen: unchosen,
 		throttle: throttle{Caps: cfg.Caps},
 		idler:    idler{every: max(0, cmp.Or(cfg.Idle, defaultIdle)/2)},
 		strict:   strict(),
 
 		expected: policy.NewExpectation(runtime.GOMAXPROCS(0)),
 
-		trimmer:   new(trimmer),
+		trimmer:   t,
 		onlookers: onlookers{timeline: timeline{shift: firstShift}},
 		stopped:   make(chan struct{}),
 	}
@@ -150,7 +147,7 @@ func newOn(e engine, cfg Config, p policy.Policy) *Collector {
 	c.own = sync.OnceValue(func() *ownership { return newOwnership(c, cfg) })
 	c.read(0)
 	c.first, c.seen = c.runtime.cycles, c.runtime.cycles
-	e.watch(c.cycleEnded)
+	e.watch(c.cycleEnded) // last: a cycle may end at once
 	return c
 }
 

@@ -86,6 +86,9 @@ func (e *puppet) processor() time.Duration {
 func (e *puppet) watch(ended func()) { e.ended = ended }
 func (e *puppet) close()             { e.closed = true }
 
+// newOn makes a collector on a puppet, which has no allocator to trim.
+func newOn(e engine, cfg Config, p policy.Policy) *Collector { return build(e, new(trimmer), cfg, p) }
+
 // A graveyard is a registry whose dead a test puts in.
 type graveyard struct {
 	level

@@ -45,18 +45,30 @@ type Gate struct {
 // NewGate makes the collector count src, which must stay usable until the
 // collector is closed or the gate is. It is for pools; a program's own counter is for [Watch].
 func (c *Collector) NewGate(src Source) *Gate {
+	g := newGate(c, src)
+	g.open()
+	return g
+}
+
+// newGate makes a gate that nobody knows yet: cycles may use it as soon as it is open.
+func newGate(c *Collector, src Source) *Gate {
 	g := &Gate{c: c, source: src, past: new(stepRing[Level])}
 	g.rebase()
+	return g
+}
+
+// open has the collector count the source from now on.
+func (g *Gate) open() {
+	c := g.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		g.wake.Store(math.MaxInt64)
 	}
-	if c.unchosen && src.Sample().Space != pressure.Host {
+	if c.unchosen && g.source.Sample().Space != pressure.Host {
 		c.policy, c.unchosen = policy.MustParse(DefaultPolicy).New(), false
 	}
 	c.gates = append(c.gates, g)
-	return g
 }
 
 // Close makes the collector forget the source.

@@ -214,8 +214,9 @@ func newOwnership(c *Collector, cfg Config) *ownership {
 	o := &ownership{space: cfg.Space}
 	o.accounted.o = o
 	o.limit.Store(cfg.Limit)
-	o.gate = c.NewGate(o)
+	o.gate = newGate(c, o)
 	o.gate.soft = cfg.Caps.Assist >= 0
+	o.gate.open()
 	c.addRegistry((*accountWalk)(o))
 	return o
 }

@@ -86,9 +86,8 @@ func (a *arena) run(t *trimmer, c *Collector, d time.Duration, frees bool) {
 func trimming(a *arena, share float64) (*trimmer, *Collector, *events) {
 	log := &events{level: slog.LevelDebug}
 	a.at = time.Second
-	c := newOn(newPuppet(), Config{Caps: Caps{Cycles: share}, Idle: -1, Log: slog.New(log)}, policy.Spec{}.New())
-	c.trimmer = &trimmer{libc: a}
-	return c.trimmer, c, log
+	t := &trimmer{libc: a}
+	return t, build(newPuppet(), t, Config{Caps: Caps{Cycles: share}, Idle: -1, Log: slog.New(log)}, policy.Spec{}.New()), log
 }
 
 // gaps are the times between the trims.
@@ -264,11 +263,7 @@ func TestATrimIsNoYield(t *testing.T) {
 func TestOwnersOfTheHostTrim(t *testing.T) {
 	for space, want := range map[pressure.Space]bool{pressure.Host: true, pressure.Device(0): false} {
 		a := &arena{}
-		c, err := New(Config{Space: space, Idle: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.trimmer = &trimmer{libc: a}
+		c := build(newGoRuntime(), &trimmer{libc: a}, Config{Space: space, Caps: usualCaps(), Idle: -1}, nil)
 		func() { Own(c, new(handle), 8, func(int) {}, 0) }()
 		for end := time.Now().Add(20 * time.Second); c.Collect(policy.TriggerExplicit).Freed == 0 && time.Now().Before(end); {
 		}

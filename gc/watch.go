@@ -78,7 +78,8 @@ func Watch(c *Collector, read func() int64) *Gauge {
 		g.log.more(c, g.low, gaugeSite, pressure.Host)
 	}
 	g.backoff.level = g.low
-	g.gate = c.NewGate(g)
+	g.gate = newGate(c, g)
+	g.gate.open()
 	c.addRegistry((*gaugeWalk)(g))
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -51,8 +51,8 @@ import (
 
 // Options change what the import does. The zero value is the import.
 type Options struct {
-	// Limit is what the process is to stay below, Go heap included, in bytes: a goal. 0 means
-	// that of the environment or, if there is none, of the container.
+	// Limit is what the process is to stay below, Go heap included, in bytes: a goal, at most what the machine or the container
+	// has. 0 means that of the environment or, if there is none, of the container.
 	Limit int64
 	// Trim gives memory that Go's heap keeps free back to the system, too, as debug.FreeOSMemory does: where that is a fifth of
 	// what Go has, and at least 32 MiB, and at most each two minutes.

@@ -323,9 +323,11 @@ func TestGoMemoryLimitOfTheProgram(t *testing.T) {
 // Options say what the environment does not, one runs at a time, and the end is the end.
 func TestStart(t *testing.T) {
 	var log safely
-	stop := Start(Options{Limit: 1 << 40, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	stop := Start(Options{Limit: 1 << 30, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	first := Collector()
-	first.Collect(policy.TriggerExplicit)
+	for end := time.Now().Add(time.Minute); !strings.Contains(log.String(), "trigger=explicit") && time.Now().Before(end); {
+		first.Collect(policy.TriggerExplicit) // which shares a cycle that the policy has asked for meanwhile
+	}
 	again := Start(Options{})
 	if stop(); Collector() == nil || Collector() == first {
 		t.Error("the first one's stop ended the second, or that did not begin")
@@ -338,7 +340,7 @@ func TestStart(t *testing.T) {
 	if running.goLimit != nil {
 		t.Error("a later start would not read anew what limit Go has")
 	}
-	for _, want := range []string{`limit="1.00 TiB"`, "trigger=explicit"} { // of the collector, too
+	for _, want := range []string{`limit="1.00 GiB"`, "trigger=explicit"} { // of the collector, too
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("log: %s", log.String())
 		}
@@ -428,6 +430,9 @@ func TestTheSystemIsThisOne(t *testing.T) {
 	}
 	if n := (system{77 * mib}).limit(); n != 77*mib {
 		t.Errorf("limit %d of the options", n)
+	}
+	if n := (system{1 << 60}).limit(); n != min(1<<60, hostTotal()) { // more than there is would leave nothing for this process
+		t.Errorf("limit %d, and %d is all that there is", n, hostTotal())
 	}
 	t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", "2Gib") // typing errors take nothing away
 	t.Setenv("EAGERGC_HOST_SOFT_MEMORY_LIMIT", "1GiB")

@@ -1,6 +1,7 @@
 package auto
 
 import (
+	"cmp"
 	"log/slog"
 	"math"
 	"runtime/metrics"
@@ -272,14 +273,14 @@ func (system) goFree() (all, free int64) {
 }
 
 func (s system) limit() int64 {
-	if s.set > 0 {
-		return s.set
-	}
-	bytes, set := pressure.EnvLimit(pressure.Host, func() int64 {
+	total := func() int64 {
 		info, _ := pressure.HostMemory() // where that is not known a share of it cannot be read
 		return info.Total
-	})
-	if set {
+	}
+	if s.set > 0 {
+		return min(s.set, cmp.Or(total(), s.set))
+	}
+	if bytes, set := pressure.EnvLimit(pressure.Host, total); set {
 		return bytes
 	}
 	return pressure.ContainerLimit()
