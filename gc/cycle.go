@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // A collection is a cycle under way, or one that has ended.
@@ -203,7 +204,7 @@ func (c *Collector) settle(r *collection) (freed int64) {
 	r.task.region("settle", c.releases.wait)
 	objects, yields := c.releases.close(r)
 	freed = c.finish(r, objects, yields)
-	if freed > 0 && r.gate.ofHost() {
+	if freed > 0 && r.gate != nil && r.gate.space == pressure.Host { // which may be the allocator's
 		c.trimmer.cycled(c)
 	}
 	if r.tracked == 0 {

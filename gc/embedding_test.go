@@ -326,12 +326,17 @@ func TestSurvivorsAreNamed(t *testing.T) {
 			c.Collect(policy.TriggerExplicit)
 		}
 	}
-	check := func() { // as if the last check had been long ago
+	checked := func(at time.Duration) {
 		c.samples.mu.Lock()
-		c.samples.checked = -survivorCheck
-		c.samples.mu.Unlock()
-		c.logSurvivors()
+		defer c.samples.mu.Unlock()
+		c.samples.checked = at
 	}
+	check := func() { // as if the last check had been long ago
+		checked(-survivorCheck)
+		c.logSurvivors()
+		checked(time.Hour) // the collector checks none by itself, however long it takes
+	}
+	checked(time.Hour)
 	for _, n := range []int{400, 3000} { // from one line: a site is a stack
 		grow(n)
 		all := c.survivors()

@@ -23,7 +23,8 @@ type Gate struct {
 	wake   atomic.Int64 // ask the policy once live + request reaches this
 	c      *Collector
 	source Source
-	soft   bool // the source's limit is a goal, and its callers are held by assists alone
+	space  pressure.Space // of the source
+	soft   bool           // the source's limit is a goal, and its callers are held by assists alone
 
 	// Bytes that the walk under way has given back. They count as live until the
 	// policy has been told of the cycle. Otherwise the policy would take them for
@@ -52,7 +53,7 @@ func (c *Collector) NewGate(src Source) *Gate {
 
 // newGate makes a gate that nobody knows yet: cycles may use it as soon as it is open.
 func newGate(c *Collector, src Source) *Gate {
-	g := &Gate{c: c, source: src, past: new(stepRing[Level])}
+	g := &Gate{c: c, source: src, space: src.Sample().Space, past: new(stepRing[Level])}
 	g.rebase()
 	return g
 }
@@ -65,7 +66,7 @@ func (g *Gate) open() {
 	if c.closed {
 		g.wake.Store(math.MaxInt64)
 	}
-	if c.unchosen && g.source.Sample().Space != pressure.Host {
+	if c.unchosen && g.space != pressure.Host {
 		c.policy, c.unchosen = policy.MustParse(DefaultPolicy).New(), false
 	}
 	c.gates = append(c.gates, g)
@@ -185,7 +186,7 @@ func (c *Collector) wakeAt(wake int64, top *Gate) {
 // reads of the rest. The policy is shown one memory, which has grown as much as the part that has grown most: their sum would hide
 // garbage, since what a library frees and its allocator keeps shows in the rest.
 func (g *Gate) shares(other *Gate) bool {
-	part := func(g *Gate) bool { return (g.soft || g.gauge() != nil) && g.last.Space == pressure.Host }
+	part := func(g *Gate) bool { return (g.soft || g.gauge() != nil) && g.space == pressure.Host }
 	return g == other || part(g) && part(other)
 }
 

@@ -251,7 +251,13 @@ func TestANewGaugeIsRecordedAndCounted(t *testing.T) {
 	c := newOn(e, Config{Idle: -1, Recorder: worldClock{to, e}}, policy.Spec{}.New())
 	defer c.Close()
 	first, second := Watch(c, func() int64 { return 0 }), Watch(c, func() int64 { return 70 })
-	if second.Sample().Live != 70 || second.Allocated() != 70 || second.low != 70 || second.backoff.level != 70 || second.gate.liveAfter != 70 || first.log.last%gaugeIDs != 0 || first.log.last/gaugeIDs == second.log.last/gaugeIDs {
+	second.mu.Lock()
+	low, level := second.low, second.backoff.level
+	second.mu.Unlock()
+	c.mu.Lock()
+	after := second.gate.liveAfter
+	c.mu.Unlock()
+	if second.Sample().Live != 70 || second.Allocated() != 70 || low != 70 || level != 70 || after != 70 || first.log.last%gaugeIDs != 0 || first.log.last/gaugeIDs == second.log.last/gaugeIDs {
 		t.Errorf("%+v", second.Sample())
 	}
 	second.SetLimit(9)

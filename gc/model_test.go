@@ -242,10 +242,13 @@ func (m *model) settled(t *draw, trigger policy.Trigger, action policy.Action, b
 	if p == nil || m.closed {
 		return
 	}
-	if len(p.cycles) <= m.told {
+	m.c.mu.Lock() // one that has let go of its callers may be about to tell
+	told := p.cycles
+	m.c.mu.Unlock()
+	if len(told) <= m.told {
 		t.Fatalf("the policy was not told of a %v cycle", trigger)
 	}
-	got := p.cycles[m.told]
+	got := told[m.told]
 	m.told++
 	want := policy.Cycle{Start: got.Start, Duration: got.Duration, Work: got.Work, Exposed: got.Exposed, Trigger: trigger, Action: action, Freed: freed, LiveAfter: live, Limit: m.limit}
 	if live == anything {

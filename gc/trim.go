@@ -7,8 +7,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
-
-	"github.com/eagergc/eagergc/pressure"
 )
 
 // A trimmer has C's allocator give free pages back to the system. glibc puts what is freed back into the arena that it came from, for the
@@ -123,6 +121,3 @@ func nextTrim(rate, work, each float64) float64 {
 	}
 	return (each + math.Sqrt(each*each+4*trimPrice*work/rate)) / (2 * trimPrice)
 }
-
-// ofHost reports whether it is the memory of the host, which may be the allocator's.
-func (g *Gate) ofHost() bool { return g != nil && g.source.Sample().Space == pressure.Host }

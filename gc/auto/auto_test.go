@@ -95,14 +95,22 @@ type stage struct {
 	unread, unknown              error        // of smaps, and of the container
 	given                        []int64      // limits that the runtime was given
 	present                      int64        // the runtime's limit
-	broken                       error
+	broken                       atomic.Pointer[error]
 }
 
 func newStage() *stage { return &stage{present: math.MaxInt64} }
 
 func (s *stage) resident() (pressure.Resident, error) {
-	return pressure.Resident{Anonymous: s.anonymous.Load(), Mapped: 1 << 40}, s.broken
+	r := pressure.Resident{Anonymous: s.anonymous.Load(), Mapped: 1 << 40}
+	if err := s.broken.Load(); err != nil {
+		return r, *err
+	}
+	return r, nil
 }
+
+// fails lets nothing resident be read any more, while a gauge may be reading it.
+func (s *stage) fails(err error) { s.broken.Store(&err) }
+
 func (s *stage) goMemory() int64                    { return s.golang.Load() }
 func (s *stage) goNeeds() int64                     { return s.needs }
 func (s *stage) goFree() (int64, int64)             { return s.golang.Load(), s.unused }
@@ -238,7 +246,7 @@ func TestHeldMemoryIsSaid(t *testing.T) {
 
 func TestNothingToRead(t *testing.T) {
 	s := newStage()
-	s.broken = errors.New("no statm")
+	s.fails(errors.New("no statm"))
 	if _, err := start(s, Options{}, takeGoLimit(s.setGoLimit)); err == nil {
 		t.Error("no error")
 	}

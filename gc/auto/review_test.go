@@ -41,7 +41,7 @@ func (p *plain) review(s *stage, library int64, now time.Time) {
 	p.gauge = 0
 	if container > 0 {
 		others := max(0, s.others)
-		if s.unknown != nil || s.broken != nil {
+		if s.unknown != nil || s.broken.Load() != nil {
 			others = 0
 		}
 		if float64(others) >= 0.05*float64(container) {

@@ -298,7 +298,7 @@ func TestNeighboursThatAreNotKnown(t *testing.T) {
 	if w.gauge.Close(); w.outside() != 100*mib {
 		t.Errorf("%d outside", w.outside())
 	}
-	if s.broken = errors.New("no statm"); w.others(1000*mib) != 0 || w.outside() != 0 {
+	if s.fails(errors.New("no statm")); w.others(1000*mib) != 0 || w.outside() != 0 {
 		t.Error("the process does not say what it holds")
 	}
 }
