@@ -3,6 +3,7 @@ package gc_test
 import (
 	"fmt"
 	"log"
+	"runtime"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
@@ -33,6 +34,7 @@ func load(name string) error {
 
 	defer collector.Close()
 	fmt.Println("live:", collector.Snapshot().Sources[0].Live)
+	runtime.KeepAlive(img) // in use until here
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func TestASnapshotHasTheLast(t *testing.T) {
 	if d := got.Decisions; len(d) != 3 || d[0].Repeats != 2 || d[1].Action != policy.Overlap || d[2].Reason != "low" || d[0].Sample.Limit != 10 {
 		t.Errorf("decisions %+v", d)
 	}
-	if len(got.Cycles) == 0 || got.Cycles[0].Trigger != policy.TriggerPolicy {
+	if !slices.ContainsFunc(got.Cycles, func(c policy.Cycle) bool { return c.Trigger == policy.TriggerPolicy }) { // beside those of the runtime's own
 		t.Errorf("cycles %+v", got.Cycles)
 	}
 	if r := got.Reasons; r["low"] != 3 || r["high"] != 1 || len(r) != 2 {
