@@ -27,7 +27,8 @@ type Collector struct {
 	engine  engine
 	noPlace WaitPlace
 	own     func() *ownership // made at the first call
-	log     *slog.Logger      // nil = off
+	owned   atomic.Pointer[ownership]
+	log     *slog.Logger // nil = off
 	strict  bool
 
 	// settling is held from before a cycle's mark to after its walk, and for any

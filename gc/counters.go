@@ -96,10 +96,10 @@ func (c *Collector) Counters() []Counted {
 	c.mu.Lock()
 	listening := c.listening != nil
 	c.mu.Unlock()
-	if !listening {
+	o := c.owned.Load()
+	if !listening || o == nil {
 		return nil
 	}
-	o := c.own()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var all []Counted

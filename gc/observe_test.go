@@ -237,6 +237,18 @@ func TestTheLogIsToldNothingAfterClose(t *testing.T) {
 	}
 }
 
+// A log changes nothing: who listens to libraries and hears of none has no source for them.
+func TestALogMakesNoSource(t *testing.T) {
+	c := newCollector(t, Config{Log: slog.New(&events{level: slog.LevelDebug})})
+	c.mu.Lock()
+	c.listening = func() {} // to none
+	c.mu.Unlock()
+	c.Collect(policy.TriggerExplicit)
+	if n := len(c.Snapshot().Sources); n != 0 {
+		t.Errorf("%d sources", n)
+	}
+}
+
 // TestAProgramTraceNamesWhatCyclesDo, and waits go on as they do without one.
 func TestAProgramTraceNamesWhatCyclesDo(t *testing.T) {
 	if trace.IsEnabled() {

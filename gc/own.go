@@ -218,6 +218,7 @@ func newOwnership(c *Collector, cfg Config) *ownership {
 	o.gate.soft = cfg.Caps.Assist >= 0
 	o.gate.open()
 	c.addRegistry((*accountWalk)(o))
+	c.owned.Store(o)
 	return o
 }
 
