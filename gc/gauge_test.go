@@ -180,6 +180,7 @@ func TestAGaugeIsWhatItsDocSays(t *testing.T) {
 			},
 			"settle": func(d *draw) {
 				move(d)
+				waitFor(t, 20*time.Second, func() bool { return !readPending().waiting() }) // of this process, which is asked twice
 				settled := walk.settled()
 				if w.see(level); cleaned() {
 					w.judge(e.now(), c.expected.Work, ran)
