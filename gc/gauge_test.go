@@ -123,8 +123,7 @@ func (p *plainGauge) judge(now, work time.Duration, ran int64) {
 
 // TestAGaugeIsWhatItsDocSays runs a gauge beside a restatement of it: looks, marks and their ends come in any order, and levels rise and fall.
 func TestAGaugeIsWhatItsDocSays(t *testing.T) {
-	quiet(t) // so that no finalizer becomes due
-	waitFor(t, 20*time.Second, func() bool { return !readPending().waiting() })
+	quiet(t)             // so that no finalizer becomes due
 	const unit = 1 << 30 // a multiple of what Go's heap may be
 	schedules(t, 300, func(d *draw) {
 		e, p := newPuppet(), new(watching)
@@ -144,6 +143,7 @@ func TestAGaugeIsWhatItsDocSays(t *testing.T) {
 		asked, ran, heap := 0, int64(0), goHeap()
 		cleaned := func() bool { return w.outcome.high > 0 && e.sweeps.Load() >= w.outcome.marks }
 		move := func(d *draw) {
+			waitFor(t, 20*time.Second, func() bool { return !readPending().waiting() }) // of this process, which a gauge looks at, too
 			level = max(0, level+unit*between(d, int64(-4), 5)+oneOf(d, int64(0), 0, unit/8, -unit/3))
 		}
 		d.repeat(map[string]func(*draw){
@@ -180,7 +180,6 @@ func TestAGaugeIsWhatItsDocSays(t *testing.T) {
 			},
 			"settle": func(d *draw) {
 				move(d)
-				waitFor(t, 20*time.Second, func() bool { return !readPending().waiting() }) // of this process, which is asked twice
 				settled := walk.settled()
 				if w.see(level); cleaned() {
 					w.judge(e.now(), c.expected.Work, ran)
