@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that every module that is linked has a licence of the list .ci/licences.
+# licences.sh checks that every linked module has a licence of the list .ci/licences.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 status=0

@@ -1,51 +1,53 @@
 package gc
 
 import (
+	"cmp"
 	"fmt"
-	"sync"
+	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
+	"github.com/eagergc/eagergc/gc/internal/observe"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Account counts bytes of memory outside the Go heap that have no owner: so many
-// more, or so many fewer if bytes are below 0. It is for a program or a library
-// that counts by itself, and has the shape of .NET's GC.AddMemoryPressure and
-// RemoveMemoryPressure. The bytes share a space and a limit with those of [Own].
-// Account may start a cycle and hold the caller as Own does. It panics on more
-// than [MaxBytes], and if more is taken back than was counted.
+// Account adds bytes of memory outside the Go heap that have no owner; bytes below 0 are taken back.
+// It is for a program or a library that counts by itself, and has the shape of .NET's
+// GC.AddMemoryPressure and RemoveMemoryPressure. The bytes share a space and a limit with those of
+// [Own]. Account may start a cycle and hold the caller as Own does. It panics on more than
+// [MaxBytes], and if more is taken back than was counted.
 //
-// Others free the memory itself, as a rule finalizers or cleanups, which then call
-// Account with bytes below 0. A cycle waits for those for 100 ms at most, and counts
-// what they take back as its yield.
+// The program frees the memory itself, usually in finalizers or cleanups, which then call Account
+// with bytes below 0. A cycle waits for them for at most 100 ms, and counts the bytes that they
+// take back as its yield.
 func (c *Collector) Account(bytes int64) {
+	checkBytes("Account", max(bytes, -bytes))
 	a := &c.own().accounted
-	if bytes < 0 {
-		if bytes < -MaxBytes {
-			checkBytes("Account", bytes)
-		}
-		if left := a.live.Add(bytes); left < 0 {
-			a.live.Add(-bytes)
-			panic(fmt.Sprintf("gc: Account takes back %d bytes, where only %d are counted", -bytes, left-bytes))
-		}
-		a.gave(-bytes)
+	if bytes >= 0 {
+		a.more(bytes)
 		return
 	}
-	checkBytes("Account", bytes)
-	a.more(bytes)
+	if left := a.live.Add(bytes); left < 0 {
+		a.live.Add(-bytes)
+		panic(fmt.Sprintf("gc: Account takes back %d bytes, where only %d are counted", -bytes, left-bytes))
+	}
+	a.gave(-bytes)
 }
 
-// accounted is memory that others count and free: what Account was told of, or what a library has counted.
+// accounted is memory that other code counts and frees: the bytes of Account, or of one counter of
+// a library.
 type accounted struct {
 	o      *ownership
+	read   func() (bytes, objects int64) // the exact counts of a library; nil for Account
 	live   atomic.Int64
 	given  atomic.Int64 // bytes taken back since the start
-	before atomic.Int64 // given, when the last mark began
-	freed  atomic.Int64 // bytes that were taken back after cycles, so far
-	log    accountLog
+	before atomic.Int64 // value of given when the last mark began
+	freed  atomic.Int64 // bytes that were taken back after cycles
+	log    observe.Account
 }
 
 func (a *accounted) more(bytes int64) {
@@ -53,70 +55,37 @@ func (a *accounted) more(bytes int64) {
 	a.live.Add(bytes)
 	o.add(bytes)
 	if c.recording.Load() {
-		a.log.more(c, bytes, siteOf(), o.space)
+		c.recordAccount(a, siteOf())
 	}
 	if !c.awake.Load() {
 		c.stayAwake()
 	}
 }
 
-// gave is told that bytes were taken from live.
+// gave counts bytes that were taken from live.
 func (a *accounted) gave(bytes int64) {
 	o, c := a.o, a.o.gate.c
 	a.given.Add(bytes)
-	o.giveBack(bytes)
+	o.live.Add(-bytes)
 	if c.recording.Load() {
-		a.log.less(c, bytes, trace.FreeExplicit, o.space)
+		c.recordAccount(a, "")
 	}
 }
 
-// An accountLog makes objects of what Account counts or a gauge reads, for a recording. What is taken
-// back is taken from the oldest, which is recorded as free once all of it is.
-type accountLog struct {
-	mu   sync.Mutex
-	all  []counted
-	last uint64 // identity
-	back int64  // bytes of the oldest that are taken back
-}
-
-type counted struct {
-	id    uint64
-	bytes int64
-}
-
-// accountID is set in the identity of what Account has counted and gauges have read: see
-// cleanups.id. Those of a gauge begin at its number times gaugeIDs.
-const (
-	accountID = 0xff << 56
-	gaugeIDs  = 1 << 40
-)
-
-func (l *accountLog) more(c *Collector, bytes int64, site string, space pressure.Space) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.last++
-	id := accountID | l.last
-	l.all = append(l.all, counted{id, bytes})
-	c.recordAlloc(id, bytes, site, space)
-}
-
-func (l *accountLog) less(c *Collector, bytes int64, why uint32, space pressure.Space) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.back += bytes; len(l.all) > 0 && l.back >= l.all[0].bytes; l.all = l.all[1:] {
-		l.back -= l.all[0].bytes
-		c.recordFree(l.all[0].id, l.all[0].bytes, why, space)
+// level returns the bytes for recordings. They are those of the library, because live may lack moves
+// that are under way in a cycle (see reconcile).
+func (a *accounted) level() int64 {
+	if a.read == nil {
+		return a.live.Load()
 	}
-	if len(l.all) == 0 {
-		l.back = 0 // it was counted before the recording began
-	}
+	bytes, _ := a.read()
+	return bytes
 }
 
-// An accountWalk is the memory that others count and free as a cycle sees it: finalizers and
-// cleanups give it back.
+// An accountWalk is the walker of memory that finalizers and cleanups give back.
 type accountWalk ownership
 
-// accounts are Account's, and one for each library that counts.
+// accounts returns that of Account and those of the libraries.
 func (w *accountWalk) accounts() []*accounted {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,20 +106,21 @@ func (w *accountWalk) promoteAll() {
 
 func (w *accountWalk) Len() int { return 0 }
 
-// walk waits for what the cycle has found dead to be taken back. What more is freed
-// meanwhile counts too: there is no telling.
+// walk waits until finalizers and cleanups have taken back the memory of dead objects. Other memory
+// that is taken back meanwhile counts too, because it cannot be distinguished.
 func (w *accountWalk) walk(r *collection) {
 	all := w.accounts()
 	var live int64
 	for _, a := range all {
 		live += a.live.Load()
-		if r.trigger == policy.TriggerNatural { // nobody knew that it would begin
+		if r.trigger == policy.TriggerNatural { // promoteAll was not called before its mark
 			a.before.Store(a.given.Load())
 		}
 	}
+	c := w.gate.c
 	if live > 0 {
-		marks := w.gate.c.engine.marked()
-		r.await(settleBound, func() bool { return w.gate.c.cleaned(marks) })
+		marks := c.engine.Marked()
+		r.released.Await(settleBound, func() bool { return c.cleaned(marks) })
 	}
 	var freed int64
 	for _, a := range all {
@@ -158,25 +128,131 @@ func (w *accountWalk) walk(r *collection) {
 		a.freed.Add(yield)
 		freed += yield
 	}
-	r.credit(w.gate, freed)
+	c.releases.Credit(&r.released, &w.gate.returns, freed)
 }
 
-// cleaned reports whether the finalizers and cleanups have run that the first so many marks
-// have made due.
+// cleaned reports whether the finalizers and cleanups that the first marks made due have run.
 func (c *Collector) cleaned(marks int64) bool {
-	return c.engine.swept() >= marks && !readPending().waiting()
+	return c.engine.Swept() >= marks && !c.engine.Pending().Waiting()
 }
 
 // settleBound is the longest that a cycle waits for finalizers and cleanups.
 const settleBound = 100 * time.Millisecond
 
-// await waits for what others free, until done returns true, but not longer than bound.
-func (r *collection) await(bound time.Duration, done func() bool) {
-	begin := time.Now()
-	for nap := 100 * time.Microsecond; time.Since(begin) < bound; nap = min(2*nap, time.Millisecond) {
-		if time.Sleep(nap); done() {
-			break
+// Listen makes c count the memory that libraries report through counters of package pressure,
+// present and future, as if they called [Collector.Account]. From then on their calls of Add and
+// Own may start a cycle and hold the caller as Caps allows. Finalizers and cleanups of the libraries
+// free the memory. [Default] and package auto listen. In other programs one collector should. Close
+// ends it. Calls after the first do nothing.
+func (c *Collector) Listen() {
+	c.life.listen.Do(func() {
+		stop := pressure.Listen(c.join)
+		c.mu.Lock()
+		closed := c.life.closed
+		if !closed {
+			c.life.listening = stop
+		}
+		c.mu.Unlock()
+		if closed {
+			stop()
+		}
+	})
+}
+
+// A library is a counter of package pressure.
+type library struct {
+	accounted
+	name string
+}
+
+func (c *Collector) join(name string, read func() (bytes, objects int64)) func(int64, unsafe.Pointer) {
+	o := c.own()
+	l := &library{name: name}
+	l.o, l.read = o, read
+	o.mu.Lock()
+	o.libraries = append(o.libraries, l)
+	o.mu.Unlock()
+	if bytes, _ := read(); bytes > 0 {
+		l.live.Add(bytes)
+		o.take(bytes)
+		if c.recording.Load() {
+			c.recordAccount(&l.accounted, trace.BeforeLabel)
 		}
 	}
-	r.waited += time.Since(begin)
+	return func(bytes int64, _ unsafe.Pointer) {
+		if bytes > 0 {
+			l.more(bytes)
+		} else {
+			l.live.Add(bytes)
+			l.gave(-bytes)
+		}
+	}
+}
+
+// reconcile adds changes that were missed while the collector began to listen, or that are under way.
+func (o *ownership) reconcile() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, l := range o.libraries {
+		bytes, _ := l.read()
+		missed := bytes - l.live.Load()
+		l.live.Add(missed)
+		o.live.Add(missed)
+	}
+}
+
+// Counted is memory that libraries count under one name.
+type Counted struct {
+	Name    string
+	Live    int64 // bytes, exactly
+	Objects int64
+	Freed   int64 // bytes that were given back after cycles of the collector
+}
+
+// String returns it as "libfoo: 1.20 GiB in 340 objects".
+func (n Counted) String() string {
+	return fmt.Sprintf("%s: %v in %s", n.Name, pressure.Bytes(n.Live), plural(n.Objects, "object"))
+}
+
+// plural is a number with its noun, such as "1 object" and "2 objects".
+func plural(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return pressure.Count(n) + " " + noun
+}
+
+// Counters returns the memory of the libraries that c listens to, the largest first.
+func (c *Collector) Counters() []Counted {
+	c.mu.Lock()
+	listening := c.life.listening != nil
+	c.mu.Unlock()
+	o := c.owned.Load()
+	if !listening || o == nil {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var all []Counted
+	for _, l := range o.libraries {
+		i := slices.IndexFunc(all, func(n Counted) bool { return n.Name == l.name })
+		if i < 0 {
+			i, all = len(all), append(all, Counted{Name: l.name})
+		}
+		bytes, objects := l.read()
+		all[i].Live += bytes
+		all[i].Objects += objects
+		all[i].Freed += l.freed.Load()
+	}
+	slices.SortFunc(all, func(a, b Counted) int { return cmp.Or(cmp.Compare(b.Live, a.Live), cmp.Compare(a.Name, b.Name)) })
+	return all
+}
+
+// counters is Counters for the log.
+func (c *Collector) counters() slog.Attr {
+	var all []any
+	for _, n := range c.Counters() {
+		all = append(all, slog.Int64(n.Name, n.Live))
+	}
+	return slog.Group("libraries", all...)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"math"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -12,147 +11,155 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/governor"
+	"github.com/eagergc/eagergc/gc/internal/goruntime"
+	"github.com/eagergc/eagergc/gc/internal/observe"
+	"github.com/eagergc/eagergc/gc/internal/registry"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A Collector runs Go's collector for memory that Go's collector does not see.
-// It watches every [Source], asks a [policy.Policy] before allocations and waits, runs
-// the cycles that the policy wants, and gives back what they find dead in each
-// [WeakRegistry]. It notices the cycles that the runtime runs by itself, too. All
-// methods are safe for concurrent use. Make one with [New].
+// A Collector runs Go's collector for memory that Go's collector does not see. It watches every
+// [Source], asks a [policy.Policy] before allocations and waits, and runs the cycles that the
+// policy wants. It gives back the memory of objects that cycles find dead in each [WeakRegistry]. It
+// also observes the cycles that the runtime runs by itself. All methods are safe for concurrent
+// use. Make one with [New].
 type Collector struct {
-	start   time.Time
-	engine  engine
+	engine  goruntime.Engine
 	noPlace WaitPlace
-	own     func() *ownership // made at the first call
+	own     func() *ownership // created by the first call
 	owned   atomic.Pointer[ownership]
-	log     *slog.Logger // nil = off
+	log     observe.Log
 	strict  bool
 
-	// settling is held from before a cycle's mark to after its walk, and for any
-	// other walk. It is taken before mu.
-	settling sync.Mutex
-	releases *releases
+	// settling is held from before a cycle's mark until after its walk, and for any other walk. It
+	// is taken before mu.
+	settling  sync.Mutex
+	releases  *registry.Releases
+	settled   atomic.Uint64              // number of settled cycles; changed under mu
+	current   atomic.Pointer[collection] // the cycle under way; changed under mu
+	awake     atomic.Bool                // registered in alive; the idle check is running
+	recording atomic.Bool                // a recorder is set
+	samples   observe.Samples
 
-	settled atomic.Uint64              // number of cycles that have; changed under mu
-	current atomic.Pointer[collection] // the cycle under way; changed under mu
-	awake   atomic.Bool                // it is in alive, and checks whether the program is quiet
-
-	throttle throttle // guarded by mu, but for mayAsk
-
-	recording atomic.Bool // there is a recorder
-	samples   samples
-
-	mu         sync.Mutex // of all that follows; held for no longer than a Decide
-	registries []walker   // replaced, never changed
-	policy     policy.Policy
-	unchosen   bool // nobody has chosen the policy
-	gates      []*Gate
-	runtime    reading             // the last one
-	readAt     time.Duration       // when that was
-	first      uint64              // cycles of the process when the collector was made
-	expected   *policy.Expectation // of a cycle started now
-	idler      idler
-	seen       uint64 // cycles of the process that have been settled
-	reaping    bool   // somebody is about to settle the runtime's own
-	onlookers
-	closed    bool
-	stopped   chan struct{} // closed with it
-	listening func()        // ends it; nil = to no library
-	tracked   int
-	goroutine sync.WaitGroup
-	silent    bool           // the log is told nothing more
-	logging   sync.WaitGroup // entries that the log is being given
-	trimmer   *trimmer
+	mu       sync.Mutex // guards the fields below; held for no longer than a Decide
+	governor *governor.Governor
+	gates    []*Gate
+	walkers  []walker // replaced, never changed
+	runtime  runtimeState
+	observed observers
+	life     lifetime
 }
 
-// A walker knows of memory that cycles give back: a WeakRegistry[W] of any W.
+// A runtimeState is the part of the runtime's state that a collector knows.
+type runtimeState struct {
+	goruntime.Reading               // the last one
+	readAt            time.Duration // time of the last reading
+	first             uint64        // cycles of the process when the collector was made
+	seen              uint64        // cycles of the process that have been settled
+	reaping           bool          // a goroutine is about to settle the runtime's own
+	tracked           int           // objects when the last cycle had settled
+}
+
+// A lifetime is the state that ends with a collector.
+type lifetime struct {
+	closed     bool
+	stopped    chan struct{} // closed by Close
+	listen     sync.Once
+	listening  func() // stops listening to libraries; nil = does not listen
+	goroutines sync.WaitGroup
+	unchosen   bool        // the policy is the default one
+	idle       *time.Timer // calls checkQuiet
+	later      *time.Timer // calls askNow
+}
+
+// A walker knows of memory that cycles give back.
 type walker interface {
 	promoteAll()      // is called before a mark
 	walk(*collection) // is called after it; adds the dead to the cycle
 	Len() int
 }
 
-// Config says how a collector works. The zero value is usable. Neither Recorder
-// nor the handler of Log may call the collector. A panic of one of them turns it off.
+// Caps bound the time that a collector takes from the program, whatever its policy says. The zero
+// value is good for a service.
+type Caps = governor.Caps
+
+// Config configures a collector. The zero value is usable. Neither Recorder nor the handler of Log
+// may call the collector. A panic of one of them turns it off.
 type Config struct {
-	Policy   policy.Policy  // nil: HostPolicy, and DefaultPolicy once memory is watched that is not the host's; $EAGERGC_POLICY goes before all
-	Recorder trace.Sink     // told of decisions, waits and cycles; nil = off
-	Log      *slog.Logger   // told of cycles, refusals and new policies (debug level) and of panics (error level); nil = off
+	// Policy is the policy, unless $EAGERGC_POLICY overrides it. Nil is HostPolicy, and
+	// DefaultPolicy once memory other than the host's is watched.
+	Policy   policy.Policy
+	Recorder trace.Sink     // receives decisions, waits and cycles; nil = off
+	Log      *slog.Logger   // cycles have debug level, contained panics error level; nil = off
 	Space    pressure.Space // of the memory given to Own
-	Limit    int64          // budget of the memory given to Own, in bytes; 0 = none known. A goal: see [Own]
-	Caps     Caps           // the most that it may take from the program
-	Idle     time.Duration  // after 1 to 1.5 times this long without an allocation one cycle runs, unless the policy is never; 0 = 1 s, below 0 = off
+	Limit    int64          // of the memory given to Own, in bytes; 0 = unknown. A goal: see [Own]
+	Caps     Caps           // the most that the collector may take from the program
+	// Idle is how long a program does not allocate before one cycle runs; it may take 1.5 times as
+	// long. With the policy never no such cycle runs. 0 is 1 s, below 0 is off.
+	Idle time.Duration
 }
 
-// HostPolicy is the text form of the policy of a collector that is given none, and watches memory of the
-// host alone. That is shared with other programs, so it has a price: see package policy.
+// HostPolicy is the text form of the default policy of a collector that watches only host memory.
+// Other programs share that memory, so it has a price: see package policy.
 const HostPolicy = "host"
 
-// DefaultPolicy is the text form of the policy of a collector that is given none, and watches
-// other memory, such as a device's: the program's own up to its limit.
+// DefaultPolicy is the text form of the default policy of a collector that watches other memory,
+// such as a device's. The program may use that memory up to its limit.
 const DefaultPolicy = "pacer"
 
-// PolicyVariable is the environment variable that chooses the policy of every
-// collector of a process by its text form, whatever its Config says. The word
-// none leaves everything to the refusal ladder and to Go's own cycles. One that [policy.Parse]
-// does not know is said in the log, and has no effect.
+// PolicyVariable is the environment variable that chooses the policy of every collector of a
+// process by its text form. It overrides Config. The word none leaves everything to the refusal
+// ladder and to Go's own cycles. A text that [policy.Parse] does not know is logged and ignored.
 const PolicyVariable = "EAGERGC_POLICY"
 
-// New returns a running collector. The errors are a limit below 0, and caps out of range. Close it when
-// done. A collector that is forgotten costs nothing once all that it tracks is
-// given back.
+// New returns a running collector. It fails on a limit below 0 and on caps out of range. Close the
+// collector when done. A forgotten collector costs nothing once all its memory is given back.
 func New(cfg Config) (*Collector, error) {
 	if cfg.Limit < 0 || cfg.Limit > MaxBytes {
 		return nil, fmt.Errorf("gc: a limit of %d bytes: want 0 to %d", cfg.Limit, int64(MaxBytes))
 	}
-	if err := cfg.Caps.check(); err != nil {
+	if err := cfg.Caps.Check(); err != nil {
 		return nil, err
 	}
-	c := newOnRuntime(cfg, choosePolicy(cfg.Policy))
+	c := build(goruntime.New(), cfg, choosePolicy(cfg.Policy))
 	c.checkLimit(cfg.Limit)
 	return c, nil
 }
 
-// newOnRuntime makes a collector of this process.
-func newOnRuntime(cfg Config, p policy.Policy) *Collector {
-	return build(newGoRuntime(), processTrimmer(), cfg, p)
-}
-
-// build makes a collector whose cycles e runs. A nil p means that nobody has chosen a policy.
-func build(e engine, t *trimmer, cfg Config, p policy.Policy) *Collector {
+// build makes a collector whose cycles e runs. With a nil p it takes a default policy.
+func build(e goruntime.Engine, cfg Config, p policy.Policy) *Collector {
 	unchosen := p == nil
 	if unchosen {
 		p = policy.MustParse(HostPolicy).New()
 	}
 	c := &Collector{
-		start:    time.Now(),
 		engine:   e,
-		log:      cfg.Log,
-		policy:   p,
-		unchosen: unchosen,
-		throttle: throttle{Caps: cfg.Caps},
-		idler:    idler{every: max(0, cmp.Or(cfg.Idle, defaultIdle)/2)},
-		strict:   strict(),
-
-		expected: policy.NewExpectation(runtime.GOMAXPROCS(0)),
-
-		trimmer:   t,
-		onlookers: onlookers{timeline: timeline{shift: firstShift}},
-		stopped:   make(chan struct{}),
+		strict:   pressure.EnvChoice(strictVariable, "off", "on") == "on",
+		life:     lifetime{stopped: make(chan struct{}), unchosen: unchosen},
+		observed: observers{timeline: observe.NewTimeline(), journal: journal{reasons: make(map[string]*uint64)}},
 	}
-	c.releases = newReleases(c)
+	c.life.idle, c.life.later = time.AfterFunc(time.Hour, c.checkQuiet), time.AfterFunc(time.Hour, c.askNow)
+	c.life.idle.Stop()
+	c.life.later.Stop()
+	c.observed.work = observe.NewSeries(c.observed.timeline, joinWork)
+	c.log.To, c.log.Strict, c.log.Failed = cfg.Log, c.strict, c.logFailed
+	c.releases = registry.NewReleases(registry.Host{Engine: e, Strict: c.strict, Fail: c.failed, Late: c.releasedLate})
+	c.governor = governor.New(cfg.Caps, &contained{p, c})
+	c.governor.Processors = runtime.GOMAXPROCS(0) // before Learn
+	c.governor.Learn()
+	c.governor.CheckIdle(max(0, cmp.Or(cfg.Idle, time.Second)/2))
 	c.setRecorder(cfg.Recorder)
 	c.own = sync.OnceValue(func() *ownership { return newOwnership(c, cfg) })
 	c.read(0)
-	c.first, c.seen = c.runtime.cycles, c.runtime.cycles
-	e.watch(c.cycleEnded) // last: a cycle may end at once
+	c.runtime.first, c.runtime.seen = c.runtime.Cycles, c.runtime.Cycles
+	c.governor.Cycles = 0
+	e.Watch(c.cycleEnded) // last, because a cycle may end at once
 	return c
 }
 
-// choosePolicy returns nil if nobody has chosen one.
+// choosePolicy returns the policy of the environment, or else the configured one, which may be nil.
 func choosePolicy(configured policy.Policy) policy.Policy {
 	pressure.Env(PolicyVariable, func(text string) error {
 		if text == "none" {
@@ -167,226 +174,202 @@ func choosePolicy(configured policy.Policy) policy.Policy {
 	return configured
 }
 
-// Close stops the collector: no cycle is started and no policy asked from now on.
-// It waits for the cycle under way, and for releases as [Collector.Collect]
-// does. When it returns, the log is told nothing more. What is still tracked, or is tracked later, is given back when a cycle of
-// the runtime's own finds it dead. Closing twice is harmless.
+// Close stops the collector. From then on it starts no cycle, asks no policy, and writes nothing to
+// the log. Close waits for the cycle under way, and for releases as [Collector.Collect] does. A
+// later cycle of the runtime releases dead owners that are still tracked or are tracked later.
+// Closing twice is harmless.
 func (c *Collector) Close() {
 	c.mu.Lock()
-	if !c.closed {
-		c.closed = true
-		close(c.stopped)
-		if c.idler.timer != nil {
-			c.idler.timer.Stop()
-		}
-		c.throttle.stop()
-		for _, g := range c.gates {
-			g.wake.Store(math.MaxInt64)
-		}
+	if !c.life.closed {
+		c.life.closed = true
+		close(c.life.stopped)
+		c.life.idle.Stop()
+		c.life.later.Stop()
+		c.governor.Close()
+		c.publish()
 	}
-	stop := c.listening
-	c.listening = nil
+	stop := c.life.listening
+	c.life.listening = nil
 	c.mu.Unlock()
 	if stop != nil {
 		stop()
 	}
-	c.goroutine.Wait()
-	c.releases.wait()
-	c.engine.close()
-	c.mu.Lock()
-	c.silent = true
-	c.mu.Unlock()
-	c.logging.Wait()
+	c.life.goroutines.Wait()
+	c.releases.Wait()
+	c.engine.Close()
+	c.log.Close()
 }
 
-// Now returns the time since the collector was made: the clock of its points,
-// cycles and events.
-func (c *Collector) Now() time.Duration { return c.engine.now() }
+// Now returns the time since the collector was made. Its points, cycles and events have this clock.
+func (c *Collector) Now() time.Duration { return c.engine.Now() }
 
-// SetPolicy replaces the policy by p, which must be fresh. Nil is never.
+// SetPolicy replaces the policy by p, which must be fresh. Nil stands for never.
 func (c *Collector) SetPolicy(p policy.Policy) {
 	if p == nil {
 		p = policy.Spec{}.New()
 	}
 	to := p.String()
 	c.mu.Lock()
-	from := c.policy.String()
-	c.policy, c.unchosen = p, false
-	c.changed()
+	from := c.governor.Policy().String()
+	c.governor.SetPolicy(&contained{p, c})
+	c.life.unchosen = false
+	c.publish()
 	c.unlock()
-	c.debug(logSwitched, func() []slog.Attr { return []slog.Attr{slog.String("from", from), slog.String("to", to)} })
+	c.log.Debug(logSwitched, func() []slog.Attr { return []slog.Attr{slog.String("from", from), slog.String("to", to)} })
 }
 
 // Policy returns the text form of the policy in use.
 func (c *Collector) Policy() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.policy.String()
+	return c.governor.Policy().String()
 }
 
-// SetRecorder sends what happens from now on to r; nil stops that.
+// SetRecorder sends later events to r. Nil stops recording. A recording begins with the live memory.
+// If r was the last recorder, its recording continues: memory freed meanwhile is freed in it.
 func (c *Collector) SetRecorder(r trace.Sink) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.setRecorder(r)
 }
 
-// Err returns the first failure of a policy, a release, a recorder or a log, as an
-// error; nil if there was none. A failure is a panic, a call of runtime.Goexit in a
-// release, or an answer that is no [policy.Action]. After that of its policy a collector
-// goes on with never. The first failure is logged, by slog.Default if Config.Log
-// is nil.
+// Err returns the first failure of a policy, a release, a recorder or a log, or nil. A failure is a
+// panic, a call of runtime.Goexit in a release, or an unknown [policy.Action]. After a failure of
+// its policy a collector goes on with never. The first failure is logged, by slog.Default if
+// Config.Log is nil.
 func (c *Collector) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.err
+	return c.observed.err
 }
 
-// Due asks the policy at a sync point and reports whether it wants a cycle, but
-// starts none. Programs of several ranks that want to collect together combine
-// their answers; then all call Collect with TriggerPolicy, or none does.
+// Due asks the policy at a sync point and reports whether it wants a cycle, but starts none.
+// Programs of several ranks that collect together combine their answers. Then all ranks call
+// Collect with TriggerPolicy, or none does.
 func (c *Collector) Due() bool {
 	now := c.Now()
 	c.mu.Lock()
 	defer c.unlock()
-	d, _ := c.decide(policy.Point{Now: now, At: policy.Sync}, nil, 0)
-	return d.Action != policy.Skip
+	c.refresh(now)
+	due := c.governor.Due(now)
+	c.decided(now)
+	return due
 }
 
-// decide asks the policy at p. The caller has filled in Now, At and its own
-// request or wait. If the gate under most pressure is g, its live bytes are live, which
-// the caller has just read. It returns that gate with the answer. The caller holds
-// mu.
-func (c *Collector) decide(p policy.Point, g *Gate, live int64) (policy.Decision, *Gate) {
-	if p.Now-c.readAt >= readEvery {
-		c.noticeCycles(p.Now)
-	}
-	top, s := c.mostPressed(g, p.Request)
-	if top == nil || c.closed {
-		return policy.Decision{}, top
-	}
-	if top == g {
-		s.Live = live + c.kept(g) - g.liveAfter
-	}
-	c.fill(&p, top, s)
-	d := c.askPolicy(p)
-	if d.Action != policy.Skip && c.current.Load() == nil && !c.throttle.mayBegin(p.Now) {
-		d = policy.Decision{Reason: cappedReason} // and ask again
-	}
-	c.wakeAt(d.Wake, top)
-	c.decided(p, d)
-	return d, top
-}
-
-// spawn calls f on a goroutine that Close waits for. It returns false if the collector is closed. The caller holds mu.
+// spawn calls f on a goroutine that Close waits for. It returns false if the collector is closed.
+// The caller holds mu.
 func (c *Collector) spawn(f func()) bool {
-	if c.closed {
+	if c.life.closed {
 		return false
 	}
-	c.goroutine.Add(1)
+	c.life.goroutines.Add(1)
 	go func() {
-		defer c.goroutine.Done()
+		defer c.life.goroutines.Done()
 		f()
 	}()
 	return true
 }
 
-// readEvery is how often a point may read the runtime's metrics.
+// readEvery is the least time between two points that read the runtime's metrics.
 const readEvery = time.Millisecond
 
-// read takes a reading of the runtime. The caller holds mu, or is New.
+// read takes a reading of the runtime. The caller holds mu, or is build.
 func (c *Collector) read(now time.Duration) {
-	c.runtime, c.readAt = c.engine.read(), now
-	c.expected.See(c.runtime.scan, c.tracked)
+	c.governor.Heap = goruntime.Heap()
+	c.runtime.Reading, c.runtime.readAt = c.engine.Read(), now
+	c.governor.See(c.runtime.Scan, c.runtime.tracked)
+	c.governor.Cycles = c.runtime.Cycles - c.runtime.first
+	c.governor.Processors = runtime.GOMAXPROCS(0)
 }
 
-// noticeCycles finds cycles that the runtime has run by itself, and has them
-// settled. The caller holds mu.
+// noticeCycles has cycles settled that the runtime has run by itself. The caller holds mu.
 func (c *Collector) noticeCycles(now time.Duration) {
 	c.read(now)
-	if c.runtime.cycles == c.seen || c.current.Load() != nil || c.reaping {
+	if c.runtime.Cycles == c.runtime.seen || c.current.Load() != nil || c.runtime.reaping {
 		return
 	}
-	c.reaping = true
+	c.runtime.reaping = true
 	reap := func() {
 		defer c.Reap()
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.reaping = false
+		c.runtime.reaping = false
 	}
 	if !c.spawn(reap) {
-		go reap() // nobody waits for it
+		go reap() // after Close
 	}
 }
 
-// askPolicy contains the policy's panics, and answers that are none. The caller
-// holds mu.
-func (c *Collector) askPolicy(p policy.Point) (d policy.Decision) {
-	defer c.containPolicy()
-	if d = c.policy.Decide(p); d.Action > policy.Block {
-		a := d.Action
-		d = policy.Decision{}
-		panic(fmt.Sprintf("its answer is action %d, which does not exist", a))
-	}
-	return d
+// cycleEnded is called by the engine when a cycle has ended.
+func (c *Collector) cycleEnded() {
+	c.mu.Lock()
+	defer c.unlock()
+	c.noticeCycles(c.Now())
 }
 
-func (c *Collector) tellPolicy(cycle policy.Cycle) {
-	defer c.containPolicy()
-	c.policy.Observe(cycle)
-}
-
-func (c *Collector) containPolicy() {
+// contain is deferred around a call of the program's code. It passes a panic to off as an error,
+// except in strict mode.
+func (c *Collector) contain(off func(error)) {
 	if c.strict {
 		return
 	}
 	if e := recover(); e != nil {
-		c.fail(fmt.Errorf("gc: policy %T panicked and is off: %v\n%s", c.policy, e, debug.Stack()))
-		c.policy = policy.Spec{}.New()
+		off(fmt.Errorf("panicked and is off: %v\n%s", e, debug.Stack()))
 	}
 }
 
-// releasedLate is told of bytes that came back after their cycle had settled.
+// contained is a policy whose panics and unknown answers the collector contains. After one it is
+// never. The collector's mu guards it.
+type contained struct {
+	policy.Policy
+	c *Collector
+}
+
+// Decide implements [policy.Policy].
+func (p *contained) Decide(at policy.Point) policy.Decision {
+	defer p.c.contain(p.off)
+	d := p.Policy.Decide(at)
+	if d.Action > policy.Block {
+		panic(fmt.Sprintf("its answer is action %d, which does not exist", d.Action))
+	}
+	return d
+}
+
+// Observe implements [policy.Policy].
+func (p *contained) Observe(cycle policy.Cycle) {
+	defer p.c.contain(p.off)
+	p.Policy.Observe(cycle)
+}
+
+func (p *contained) off(err error) {
+	p.c.fail(fmt.Errorf("gc: policy %T %w", p.Policy, err))
+	p.Policy = policy.Spec{}.New()
+}
+
+// releasedLate counts bytes that came back after their cycle had settled.
 func (c *Collector) releasedLate(bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stats.Freed += bytes
-	c.stats.Objects++
+	c.observed.stats.Freed += bytes
+	c.observed.stats.Objects++
 }
 
-// changed has the policy asked again at once: something is not as it was. The
-// caller holds mu.
-func (c *Collector) changed() {
-	if c.closed {
-		return
-	}
-	c.throttle.forget()
-	c.wakeUp()
-}
-
-// wakeUp makes every gate ask at its next allocation. The caller holds mu.
-func (c *Collector) wakeUp() {
-	for _, g := range c.gates {
-		g.wake.Store(0)
-	}
-}
-
-func (c *Collector) addRegistry(r walker) {
+func (c *Collector) addWalker(r walker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.registries = append(slices.Clip(c.registries), r)
+	c.walkers = append(slices.Clip(c.walkers), r)
 }
 
-func (c *Collector) dropRegistry(r walker) {
+func (c *Collector) dropWalker(r walker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.registries = without(c.registries, r)
+	c.walkers = without(c.walkers, r)
 }
 
-func (c *Collector) allRegistries() []walker {
+func (c *Collector) allWalkers() []walker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.registries
+	return c.walkers
 }
 
 // without returns a copy of list that lacks x.

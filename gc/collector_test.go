@@ -1,517 +1,448 @@
-package gc
+//go:build go1.25
+
+package gc_test
 
 import (
 	"errors"
-	"log"
+	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"os"
+	"math"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/internal/verdict"
 	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
-func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // failures are what many tests are about
-	log.SetOutput(os.Stderr)                       // which that has changed
-	processors := runtime.GOMAXPROCS(0)
-	code := m.Run()
-	if n := runtime.GOMAXPROCS(0); n != processors && code == 0 {
-		os.Stderr.WriteString("the number of processors was changed\n")
-		code = 1
-	}
-	exit(code)
-}
-
-// waitFor polls cond: the runtime's own cycles are noticed by other goroutines.
-func waitFor(t *testing.T, d time.Duration, cond func() bool) {
+// newCollector makes a collector on Go's runtime, which the end of the test closes.
+func newCollector(t *testing.T, cfg gc.Config) *gc.Collector {
 	t.Helper()
-	for end := time.Now().Add(d); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("condition not met within %v", d)
-		}
-	}
-}
-
-func newCollector(t testing.TB, cfg Config) *Collector {
-	t.Helper()
-	if cfg.Caps == (Caps{}) {
-		cfg.Caps = uncapped
-	}
-	if cfg.Idle == 0 {
-		cfg.Idle = -1
-	}
-	c, err := New(cfg)
+	c, err := gc.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	patient(c)
-	t.Cleanup(func() { atRest(t, c); c.Close() })
+	t.Cleanup(c.Close)
 	return c
 }
 
-// patient has cycles wait for their releases for a minute: on a slow machine, too, all that a
-// cycle frees is its yield then.
-func patient(c *Collector) {
-	c.releases.patience = int(time.Minute / releasePoll)
-	c.releases.bound = c.releases.patience
-}
-
-// uncapped lets the policy do as it likes.
-var uncapped = Caps{Cycles: 1, Held: 1, Assist: -1}
-
-// ownFunc owns with a release that takes nothing.
-func ownFunc[T any](c *Collector, owner *T, bytes int64, release func()) Handle {
-	return Own(c, owner, bytes, func(f func()) { f() }, release)
-}
-
-// quiet keeps the runtime from collecting by itself during a test that counts
-// cycles, or how often a policy is asked.
-func quiet(t *testing.T) {
-	before := debug.SetGCPercent(-1)
-	t.Cleanup(func() { debug.SetGCPercent(before) })
-	runtime.GC() // one that was under way has ended now
-}
-
-// A thing is an owner of outside memory.
-type thing struct {
-	_      *thing
-	handle Handle
-	bytes  int64
-}
-
-// scripted is a policy that answers what it is told to.
-type scripted struct {
-	decide  func(policy.Point) policy.Decision
-	observe func(policy.Cycle)
-}
-
-func (p *scripted) Decide(at policy.Point) policy.Decision {
-	if p.decide == nil {
-		return policy.Decision{}
-	}
-	return p.decide(at)
-}
-
-func (p *scripted) Observe(c policy.Cycle) {
-	if p.observe != nil {
-		p.observe(c)
-	}
-}
-
-func (p *scripted) String() string { return "scripted" }
-
-// A crowd is a program of many goroutines that own memory, and its model.
-type crowd struct {
-	c       *Collector
-	live    atomic.Int64 // of the model: owned and not dropped
-	given   atomic.Int64
-	twice   atomic.Int64
-	reached atomic.Int64 // given back while reachable
-	barrier sync.RWMutex
-}
-
-type state struct{ dropped, given atomic.Bool }
-
-func (w *crowd) own(bytes int64) (*thing, *state) {
-	s := new(state)
-	o := &thing{bytes: bytes}
-	o.handle = ownFunc(w.c, o, bytes, func() {
-		if !s.dropped.Load() {
-			w.reached.Add(1)
+func mustPanic(t *testing.T, want string, do func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if e, ok := recover().(string); !ok || !strings.Contains(e, want) {
+			t.Errorf("panics with %q, want %q", e, want)
 		}
-		if s.given.Swap(true) {
-			w.twice.Add(1)
-		}
-		w.given.Add(bytes)
-	})
-	w.live.Add(bytes)
-	return o, s
-}
-
-func steps(t *testing.T) int {
-	if text := os.Getenv("EAGERGC_TEST_STEPS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	return 40_000
-}
-
-// TestSettledYieldIsExact allocates, drops, frees and collects at random on 8
-// goroutines; after every settled cycle with the others at rest, the bytes
-// that the collector counts are those of the model.
-// EAGERGC_TEST_STEPS=1000000 makes it long.
-func TestSettledYieldIsExact(t *testing.T) {
-	const goroutines, slots = 8, 200
-	w := &crowd{c: newCollector(t, Config{Policy: policy.MustParse("cudajl").New(), Limit: 1 << 30})}
-	ownFunc(w.c, new(thing), 0, func() {}).Release()
-	settled := w.c.own().live.Load
-	perGoroutine := steps(t) / goroutines
-	var all sync.WaitGroup
-	for n := range goroutines {
-		beside(&all, func() {
-			rng := rand.New(rand.NewPCG(uint64(n), 1))
-			things, states := make([]*thing, slots), make([]*state, slots)
-			w.barrier.RLock()
-			defer w.barrier.RUnlock()
-			for range perGoroutine {
-				i := rng.IntN(slots)
-				o, s := things[i], states[i]
-				switch {
-				case o == nil:
-					things[i], states[i] = w.own(1 + rng.Int64N(1<<21))
-				case rng.IntN(2) == 0:
-					w.live.Add(-o.bytes)
-					s.dropped.Store(true)
-					if !o.handle.Release() || o.handle.Release() {
-						t.Error("Release is not exactly once")
-					}
-					things[i], states[i] = nil, nil
-				default:
-					w.live.Add(-o.bytes)
-					s.dropped.Store(true)
-					things[i], states[i] = nil, nil
-					runtime.KeepAlive(o)
-				}
-				o, s = nil, nil
-				if rng.IntN(500) == 0 {
-					w.barrier.RUnlock()
-					w.check(t, settled)
-					w.barrier.RLock()
-				}
-			}
-			for i, o := range things {
-				if o != nil {
-					w.live.Add(-o.bytes)
-					states[i].dropped.Store(true)
-				}
-			}
-			clear(things)
-		})
-	}
-	all.Wait()
-	w.check(t, settled)
-	if got := w.live.Load(); got != 0 {
-		t.Errorf("model ends with %d live bytes", got)
-	}
-	if w.twice.Load() != 0 || w.reached.Load() != 0 {
-		t.Errorf("given back twice: %d, while reachable: %d", w.twice.Load(), w.reached.Load())
-	}
-	if err := w.c.Err(); err != nil {
-		t.Error(err)
-	}
-}
-
-// check collects with everyone at rest and compares.
-func (w *crowd) check(t *testing.T, settled func() int64) {
-	w.barrier.Lock()
-	defer w.barrier.Unlock()
-	w.c.Collect(policy.TriggerExplicit)
-	if got, want := settled(), w.live.Load(); got != want {
-		t.Errorf("after a settled cycle: live = %d, model = %d", got, want)
-	}
-}
-
-func TestOwnIsGivenBackByACycle(t *testing.T) {
-	quiet(t)
-	var cycles []policy.Cycle
-	c := newCollector(t, Config{Policy: &scripted{observe: func(c policy.Cycle) { cycles = append(cycles, c) }}, Limit: 1000})
-	var released int
-	kept := new(thing)
-	handle := ownFunc(c, kept, 10, func() { released = -1000 })
-	for range 100 { // young ones and old ones
-		ownFunc(c, new(thing), 7, func() { released++ })
-	}
-	got := c.Collect(policy.TriggerExplicit)
-	if released != 100 || got.Freed != 700 || got.LiveAfter != 10 || got.Limit != 1000 || got.Trigger != policy.TriggerExplicit {
-		t.Errorf("released %d, cycle %+v", released, got)
-	}
-	if got.Duration <= 0 || got.Exposed < 0 || got.Exposed > got.Duration { // it is 0 if the cycle is over before the caller has to wait
-		t.Errorf("cycle took %v, exposed %v", got.Duration, got.Exposed)
-	}
-	if len(cycles) != 1 || cycles[0] != got {
-		t.Errorf("policy observed %+v", cycles)
-	}
-	handle.Release() // or the runtime's next cycle would, after Close
-	runtime.KeepAlive(kept)
-}
-
-func TestNaturalCyclesAreNoticed(t *testing.T) {
-	var mu sync.Mutex
-	var natural int
-	var freed int64
-	c := newCollector(t, Config{Policy: &scripted{observe: func(c policy.Cycle) {
-		mu.Lock()
-		defer mu.Unlock()
-		if c.Trigger == policy.TriggerNatural {
-			natural++
-			freed += c.Freed
-		}
-	}}})
-	for range 100 {
-		ownFunc(c, new(thing), 7, func() {})
-	}
-	waitFor(t, 30*time.Second, func() bool {
-		runtime.GC()
-		mu.Lock()
-		defer mu.Unlock()
-		return natural > 0 && freed == 700
-	})
-}
-
-func TestPanicsAreContained(t *testing.T) {
-	quiet(t)
-	c := newCollector(t, Config{Policy: &scripted{decide: func(policy.Point) policy.Decision { panic("policy bug") }}})
-	released := 0
-	for i := range 10 {
-		ownFunc(c, new(thing), 1, func() {
-			if released++; i == 5 {
-				panic("release bug")
-			}
-		})
-	}
-	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "policy bug") {
-		t.Errorf("Err() = %v", err)
-	}
-	if got := c.Collect(policy.TriggerExplicit); released != 10 || got.Freed != 10 {
-		t.Errorf("released %d, %+v", released, got)
-	}
-	if got := c.Stats().Failures; got != 2 {
-		t.Errorf("%d failures", got)
-	}
-	if got := c.Policy(); got != "never" {
-		t.Errorf("policy after its panic: %s", got)
-	}
-}
-
-func TestSyncHidesTheCycleBehindTheWait(t *testing.T) {
-	quiet(t)
-	var at policy.Point
-	c := newCollector(t, Config{Policy: &scripted{decide: func(p policy.Point) policy.Decision {
-		if p.At != policy.Sync {
-			return policy.Decision{}
-		}
-		at = p
-		return policy.Decision{Action: policy.Block}
-	}}})
-	ownFunc(c, new(thing), 7, func() {})
-	place := &WaitPlace{Name: "step"}
-	bad := errors.New("device lost")
-	for range 2 {
-		err := c.Sync(place, func() error {
-			waitFor(t, 30*time.Second, func() bool { return !c.running() })
-			time.Sleep(time.Millisecond)
-			return bad
-		})
-		if err != bad {
-			t.Errorf("Sync returned %v", err)
-		}
-	}
-	if got := c.Stats(); got.Last.Exposed != 0 || got.Exposed != 0 || got.Cycles[policy.TriggerPolicy] != 2 || got.Freed != 7 {
-		t.Errorf("%+v", got)
-	}
-	if !at.WillBlock || at.Wait < time.Millisecond || at.Cycles < 1 || place.Expected() < time.Millisecond {
-		t.Errorf("point %+v, place expects %v", at, place.Expected())
-	}
-}
-
-func TestSyncHoldsForWhatOutlastsTheWait(t *testing.T) {
-	c, e, g := staged(t, &scripted{decide: func(p policy.Point) policy.Decision { return policy.Decision{Action: policy.Block} }})
-	g.dead = 7
-	go func() {
-		end := <-e.marks
-		awaitHeld(c)
-		e.pass(2 * ms)
-		end <- 0
 	}()
-	wait := func() error { e.pass(ms); return nil }
-	if err := c.Sync(nil, wait); err != nil {
-		t.Error(err)
-	}
-	if got := c.Stats(); got.Freed != 7 || got.Exposed != 2*ms || got.Last.Exposed != 2*ms || got.Last.Duration != 3*ms {
-		t.Errorf("%+v", got)
-	}
+	do()
 }
 
-func TestWakeHoldsUntilReachedOrACycleEnds(t *testing.T) {
-	quiet(t)
-	asked := 0
-	c := newCollector(t, Config{Policy: &scripted{decide: func(policy.Point) policy.Decision { asked++; return policy.Decision{Wake: 100} }}})
-	var keep []*thing
-	own := func(bytes int64) {
-		keep = append(keep, new(thing))
-		ownFunc(c, keep[len(keep)-1], bytes, func() {})
-	}
-	for i, want := range []int{1, 1, 1, 2} { // live + request: 30, 60, 90, 120
-		if own(30); asked != want {
-			t.Errorf("after allocation %d: asked %d times, want %d", i, asked, want)
-		}
-	}
-	c.SetPolicy(&scripted{decide: func(policy.Point) policy.Decision { asked++; return policy.Decision{Wake: 1000} }})
-	own(1)
-	own(1)
-	if asked != 3 {
-		t.Errorf("asked %d times, want 3", asked)
-	}
-	c.Collect(policy.TriggerExplicit)
-	own(1)
-	if asked != 4 {
-		t.Errorf("asked %d times after a cycle, want 4", asked)
-	}
-	runtime.KeepAlive(keep)
+type file struct {
+	fd   uintptr
+	name string
 }
 
-func TestOverlappedCycleDoesNotHoldAndCollectFindsWhatWasDroppedBefore(t *testing.T) {
-	quiet(t)
-	c := newCollector(t, Config{Policy: &scripted{decide: func(p policy.Point) policy.Decision { return policy.Decision{Action: policy.Overlap} }}})
-	var freed atomic.Int64
-	for range 200 {
-		ownFunc(c, new(thing), 1, func() { freed.Add(1) }) // each starts a cycle or finds one running
-	}
-	c.SetPolicy(nil)
-	c.Collect(policy.TriggerExplicit)
-	if got := freed.Load(); got != 200 {
-		t.Errorf("%d of 200 dead objects given back", got)
-	}
-	if c.Wait() {
-		t.Error("a cycle is under way")
-	}
-}
+func (f *file) close(uintptr) { f.fd = 0 }
 
-func TestCloseInFlightLeavesNoGoroutine(t *testing.T) {
-	for range 20 {
-		c, err := New(Config{Caps: uncapped, Policy: &scripted{decide: func(policy.Point) policy.Decision { return policy.Decision{Action: policy.Overlap} }}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		h := ownFunc(c, new(thing), 1, func() {})
-		c.Close()
-		c.Close()
-		h.Release()
-		if got := c.Collect(policy.TriggerExplicit); got != (policy.Cycle{}) {
-			t.Errorf("Collect after Close: %+v", got)
-		}
-		ownFunc(c, new(thing), 1, func() {}).Release()
-		if err := c.Sync(nil, func() error { return nil }); err != nil {
-			t.Error(err)
-		}
+func TestMisuseIsRefusedAtTheCall(t *testing.T) {
+	c := newCollector(t, gc.Config{Policy: never()})
+	f, free := &file{fd: 3, name: "x"}, func(uintptr) {}
+	type pair struct {
+		fd uintptr
+		of *file
 	}
-	if left := leaked(); left != "" {
-		t.Error(left)
-	}
-}
-
-func TestEnvironmentChoosesThePolicy(t *testing.T) {
-	for _, tc := range []struct{ text, want string }{
-		{"", "threshold:0.5"}, {"none", "never"}, {" threshold:0.8", "threshold:0.8"}, {"treshold", "threshold:0.5"},
+	for what, tc := range map[string]struct {
+		want string
+		do   func()
+	}{
+		"owner as argument":     {"refers to the owner", func() { gc.Own(c, f, 1, func(*file) {}, f) }},
+		"pointer into it":       {"refers to the owner", func() { gc.Own(c, f, 1, func(*string) {}, &f.name) }},
+		"owner in a struct":     {"refers to the owner", func() { gc.Own(c, f, 1, func(pair) {}, pair{3, f}) }},
+		"owner in an interface": {"refers to the owner", func() { gc.Own(c, f, 1, func(any) {}, any(f)) }},
+		"owner in an array":     {"refers to the owner", func() { gc.Own(c, f, 1, func([2]pair) {}, [2]pair{{}, {3, f}}) }},
+		"its last word":         {"refers to the owner", func() { gc.Own(c, f, 1, func(*byte) {}, (*byte)(unsafe.Add(unsafe.Pointer(f), unsafe.Sizeof(*f)-1))) }},
+		"method value":          {"a method value of the owner", func() { gc.Own(c, f, 1, f.close, 3) }},
+		"nil release":           {"nil release", func() { gc.Own[file, uintptr](c, f, 1, nil, 3) }},
+		"nil owner":             {"nil owner", func() { gc.Own(c, (*file)(nil), 1, free, 3) }},
+		"counted nil":           {"nil owner", func() { gc.Count(c, (*file)(nil), 1) }},
+		"negative bytes":        {"with -1 bytes", func() { gc.Own(c, f, -1, free, 3) }},
+		"absurd bytes":          {"want 0 to", func() { gc.Own(c, f, math.MaxInt64, free, 3) }},
+		"tiny owner":            {"no identity", func() { gc.Own(c, new(int64), 1, free, 3) }},
+		"empty owner":           {"no identity", func() { gc.Own(c, new(struct{}), 1, free, 3) }},
+		"negative limit":        {"SetLimit with -1", func() { c.SetLimit(-1) }},
+		"more back than there":  {"takes back 5 bytes, where only 0", func() { c.Account(-5) }},
+		"absurd account":        {"Account with", func() { c.Account(math.MaxInt64) }},
+		"absurdly less":         {"Account with", func() { c.Account(math.MinInt64) }},
+		"resize":                {"Resize with -1", func() { gc.Own(c, f, 1, free, 3).Resize(-1) }},
 	} {
-		t.Setenv(PolicyVariable, tc.text)
-		c, err := New(Config{Policy: policy.MustParse("threshold:0.5").New()})
-		if err != nil {
-			t.Fatal(err)
+		t.Run(what, func(t *testing.T) { mustPanic(t, tc.want, tc.do) })
+	}
+	mustPanic(t, "where only 0", func() { c.Account(-5) }) // the refused one took nothing
+	h := gc.Own(c, new(*file), 1, free, 3)                 // 8 bytes, but a pointer
+	if zero := (gc.Handle{}); !h.Resize(2) || !h.Release() || h.Release() || h.Resize(1) || zero.Release() || zero.Resize(1) {
+		t.Error("a handle works after its end, or not before")
+	}
+	for _, cfg := range []gc.Config{{Limit: -1}, {Limit: gc.MaxBytes + 1}, {Caps: gc.Caps{Cycles: -0.1}}, {Caps: gc.Caps{Held: 1.1}}, {Caps: gc.Caps{Cycles: math.NaN()}}} {
+		if c, err := gc.New(cfg); err == nil {
+			c.Close()
+			t.Errorf("%+v is no error", cfg)
 		}
-		if got := c.Policy(); got != tc.want {
-			t.Errorf("%q: policy %s, want %s", tc.text, got, tc.want)
-		}
-		c.Close()
 	}
 }
 
-func TestDueAsksWithoutActing(t *testing.T) {
-	c := newCollector(t, Config{Policy: &scripted{decide: func(p policy.Point) policy.Decision { return policy.Decision{Action: policy.Block} }}})
-	if c.Due() {
-		t.Error("due with nothing to watch")
+// TestLikelyMisuseIsLogged, and panics in strict mode: a closure that has captured its owner, and a limit above the machine's memory.
+// An owner's address that is only a number is a usual key, and right.
+func TestLikelyMisuseIsLogged(t *testing.T) {
+	f := &file{fd: 3, name: "x"}
+	captures := func(c *gc.Collector) { gc.Own(c, f, 1, func(uintptr) { f.fd = 0 }, 3).Release() }
+	info, err := pressure.HostMemory()
+	limit := func() (*gc.Collector, *events) {
+		log := new(events)
+		c, _ := gc.New(gc.Config{Policy: never(), Log: slog.New(log), Limit: info.Total + 1})
+		return c, log
 	}
-	c.own()
-	if !c.Due() || c.running() {
-		t.Error("not due, or running")
+	c, log := limit()
+	key := uintptr(unsafe.Pointer(f))
+	gc.Own(c, f, 1, func([2]uintptr) {}, [2]uintptr{0, key}).Release()
+	if err == nil && len(log.of("limit is above", "")) != 1 || len(log.all) > 1 {
+		t.Errorf("told %+v", log.all)
 	}
+	if captures(c); len(log.of("captured its owner", "")) != 1 {
+		t.Errorf("told %+v", log.all)
+	}
+	c.Close()
+	t.Setenv("EAGERGC_STRICT", "1")
+	mustPanic(t, "captured its owner", func() { captures(newCollector(t, gc.Config{Policy: never()})) })
+	if err == nil {
+		mustPanic(t, "limit is above", func() { limit() })
+	}
+	runtime.KeepAlive(f)
 }
 
-func TestOwnAboveItsLimitWaitsForCyclesButNotForEver(t *testing.T) {
-	quiet(t)
-	c := newCollector(t, Config{Policy: policy.Spec{}.New(), Limit: 100})
-	for range 1000 {
-		ownFunc(c, new(thing), 10, func() {})
-		if live := c.own().live.Load(); live > 100 {
-			t.Fatalf("%d live bytes with all of them dead", live)
+// broken is a policy, a recorder and a log handler that fail.
+type broken struct {
+	tape
+	events
+	action policy.Action
+}
+
+func (b *broken) Decide(policy.Point) policy.Decision {
+	if b.action == 0 {
+		panic("the policy is broken")
+	}
+	return policy.Decision{Action: b.action}
+}
+func (b *broken) Observe(policy.Cycle) {}
+func (b *broken) String() string       { return "broken" }
+func (b *broken) Record(trace.Event)   { panic("the recorder is broken") }
+
+// TestFailuresAreContained: the part that fails is off, Err has the first failure, the log has all, and the collector goes on.
+func TestFailuresAreContained(t *testing.T) {
+	for name, test := range map[string]struct {
+		cfg  gc.Config
+		p    policy.Policy
+		do   func(*world)
+		want string
+	}{
+		"a policy panics":         {p: new(broken), do: func(w *world) { w.c.Due() }, want: "policy *gc_test.broken panicked and is off: the policy is broken"},
+		"a policy wants nonsense": {p: &broken{action: 7}, do: func(w *world) { w.c.Due() }, want: "action 7, which does not exist"},
+		"a recorder panics":       {cfg: gc.Config{Recorder: &broken{tape: *newTape()}}, do: func(w *world) { w.c.Due() }, want: "the recorder panicked and is off"},
+		"a release panics":        {do: func(w *world) { own(w.c, new(boxed), 5, func() { panic("torn") }); w.collect() }, want: "torn"},
+		"a release ends":          {do: func(w *world) { own(w.c, new(boxed), 5, runtime.Goexit); w.collect() }, want: "runtime.Goexit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, test.cfg, test.p, func(w *world) {
+				s := newStore(w.c, pressure.Sample{Limit: 100})
+				test.do(w)
+				test.do(w)
+				failures := uint64(2)
+				if !strings.Contains(name, "release") {
+					failures = 1
+				}
+				if err := w.c.Err(); err == nil || !strings.Contains(err.Error(), test.want) || w.c.Stats().Failures != failures {
+					w.Fatalf("%d failures, the first is %v", w.c.Stats().Failures, err)
+				}
+				if got := w.log.of("failure contained", ""); len(got) != int(failures) || got[0].level != slog.LevelError {
+					w.Errorf("told %+v", got)
+				}
+				if test.p != nil && w.c.Policy() != "never" {
+					w.Errorf("goes on with %s", w.c.Policy())
+				}
+				if s.dead(1, 10); w.collect().Freed != 10 {
+					w.Error("does not go on")
+				}
+			})
+		})
+	}
+	t.Setenv("EAGERGC_STRICT", "1")
+	c := newCollector(t, gc.Config{Policy: new(broken)})
+	newStore(c, pressure.Sample{Limit: 100})
+	mustPanic(t, "the policy is broken", func() { c.Due() })
+}
+
+// TestWhoChoosesThePolicy: the environment, then the program, then the memory: a device's wants another one than the host's.
+func TestWhoChoosesThePolicy(t *testing.T) {
+	watches := func(cfg gc.Config, space pressure.Space) string {
+		c := newCollector(t, cfg)
+		c.NewGate(&store{at: pressure.Sample{Space: space}})
+		return c.Policy()
+	}
+	unknown := fmt.Sprint("gc_test", time.Now().UnixNano()) // is said once in a process
+	chosen, log := gc.Config{Policy: policy.MustParse("cudajl").New()}, new(events)
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(log))
+	for _, test := range []struct {
+		variable string
+		cfg      gc.Config
+		space    pressure.Space
+		want     string
+	}{
+		{"", gc.Config{}, pressure.Host, gc.HostPolicy}, {"", gc.Config{}, pressure.Device(0), gc.DefaultPolicy}, {"", chosen, pressure.Device(0), "cudajl"},
+		{"threshold:0.5", chosen, pressure.Device(0), "threshold:0.5"}, {"none", chosen, pressure.Host, "never"},
+		{unknown, chosen, pressure.Host, "cudajl"}, {unknown, chosen, pressure.Host, "cudajl"},
+	} {
+		t.Setenv(gc.PolicyVariable, test.variable)
+		if got := watches(test.cfg, test.space); got != test.want && !strings.HasPrefix(got, test.want+":") {
+			t.Errorf("%q: %s", test.variable, got)
 		}
 	}
-	var keep []*thing
-	for range 100 { // reachable: cycles are of no use
-		keep = append(keep, new(thing))
-		ownFunc(c, keep[len(keep)-1], 10, func() {})
+	if len(log.of(unknown, "")) != 1 {
+		t.Errorf("told of a variable that cannot be read: %+v", log.all)
 	}
-	// 1000 dead make about a hundred cycles; 900 bytes above the limit, in
-	// steps of an eighth of it, make some 70 more.
-	if n := c.Stats().Cycles[policy.TriggerRefusal]; n < 90 || n > 190 {
-		t.Errorf("%d cycles", n)
+	t.Setenv(gc.PolicyVariable, "")
+	c := newCollector(t, gc.Config{})
+	c.SetPolicy(policy.MustParse("host").New())
+	if c.NewGate(&store{at: pressure.Sample{Space: pressure.Device(0)}}); !strings.HasPrefix(c.Policy(), "host") {
+		t.Errorf("the program's choice becomes %s", c.Policy())
 	}
-	runtime.KeepAlive(keep)
 }
 
-// TestCollectBeginsAfterTheCall calls Collect when the mark of a cycle under way
-// has ended: that cycle cannot have found what was dropped since.
-func TestCollectBeginsAfterTheCall(t *testing.T) {
-	quiet(t)
-	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
-	walking, proceed := make(chan struct{}), make(chan struct{})
-	ownFunc(c, new(thing), 1, func() { close(walking); <-proceed })
-	c.mu.Lock()
-	c.obey(policy.Decision{Action: policy.Overlap}, c.own().gate, c.Now())
-	c.mu.Unlock()
-	<-walking
-	freed := false
-	ownFunc(c, new(thing), 1, func() { freed = true })
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		c.Collect(policy.TriggerExplicit)
-	}()
-	waitFor(t, 30*time.Second, func() bool { // until Collect waits for the cycle under way
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.current.Load().held != noOne
+// TestLibrariesAreCounted, those that counted before Listen and after it, each under its name, until Close.
+func TestLibrariesAreCounted(t *testing.T) {
+	before, after := pressure.NewCounter("gc_test before"), (*pressure.Counter)(nil)
+	before.Add(30)
+	defer before.Sub(30)
+	inBubble(t, gc.Config{}, never(), func(w *world) {
+		w.c.Listen()
+		w.c.Listen()
+		after = pressure.NewCounter("gc_test after")
+		pressure.NewCounter("gc_test after") // of the same name: they count as one
+		after.Add(500)
+		after.Add(70)
+		w.e.begins = func() { after.Sub(500) } // as a cleanup does
+		if w.c.Account(1); w.collect().Freed != 500 {
+			w.Errorf("%+v", w.c.Stats().Last)
+		}
+		var got []string
+		for _, n := range w.c.Counters() {
+			if strings.HasPrefix(n.Name, "gc_test") {
+				got = append(got, n.String())
+			}
+			if n.Name == "gc_test after" && n.Freed != 500 {
+				w.Errorf("%+v", n)
+			}
+		}
+		if text := strings.Join(got, "; "); text != "gc_test after: 70 B in 1 object; gc_test before: 30 B in 1 object" {
+			w.Error(text)
+		}
+		if live(w.c) < 101 {
+			w.Errorf("%d live", live(w.c))
+		}
+		w.e.begins = nil
+		w.c.Close()
+		was := live(w.c)
+		if after.Add(5); live(w.c) != was || w.c.Counters() != nil {
+			w.Error("a closed collector counts")
+		}
+		after.Sub(70)
+		after.Sub(5)
 	})
-	close(proceed)
-	<-done
-	if !freed {
-		t.Error("Collect returned with the cycle that had begun before it")
+}
+
+// TestASyncPointHidesACycle behind its wait: the caller is held for the time by which the cycle is longer. A place learns its wait.
+func TestASyncPointHidesACycle(t *testing.T) {
+	p := always(policy.Decision{Action: policy.Block})
+	inBubble(t, gc.Config{Caps: uncapped}, p, func(w *world) {
+		newStore(w.c, pressure.Sample{Limit: 100})
+		place, failure := &gc.WaitPlace{Name: "step"}, errors.New("the wait's")
+		s := newTape()
+		w.c.SetRecorder(s)
+		for _, wait := range []time.Duration{4 * ms, 60 * ms, 10 * ms} {
+			held := w.c.Stats().Exposed
+			var err error
+			d := w.takes(func() { err = w.c.Sync(place, func() error { time.Sleep(wait); return failure }) })
+			more := max(0, 10*ms-wait)
+			if held = w.c.Stats().Exposed - held; err != failure || d != wait+more || held != more || w.c.Stats().Last.Exposed != more {
+				w.Errorf("a wait of %v takes %v, and holds for %v: %v", wait, d, held, err)
+			}
+			time.Sleep(time.Second)
+		}
+		if asked := p.shown(); !asked[0].WillBlock || asked[0].Wait != 0 || asked[1].Wait != 4*ms || place.Expected() < 4*ms || place.Expected() > 60*ms {
+			w.Errorf("asked about %+v; expects %v", asked, place.Expected())
+		}
+		w.c.SetRecorder(nil)
+		var waits []time.Duration
+		for _, e := range s.t.Events {
+			if e.Kind == trace.Sync && s.t.Label(e) == "step" {
+				waits = append(waits, e.Duration)
+			}
+		}
+		if len(waits) != 3 || waits[1] != 60*ms {
+			w.Errorf("recorded waits of %v", waits)
+		}
+	})
+}
+
+// TestCallsDuringACycleShareTheNext. Each is held until that has settled, for one pause for each cycle.
+func TestCallsDuringACycleShareTheNext(t *testing.T) {
+	inBubble(t, gc.Config{}, never(), func(w *world) {
+		var first policy.Cycle
+		beside(func() { first = w.collect() })
+		time.Sleep(4 * ms)
+		var held [3]time.Duration
+		for i := range held {
+			beside(func() { held[i] = w.takes(func() { w.collect() }) })
+		}
+		sleep(time.Second)
+		s := w.c.Stats()
+		if total(w.c) != 2 || held != [3]time.Duration{16 * ms, 16 * ms, 16 * ms} || s.Exposed != 10*ms+3*16*ms || s.MaxPause != 10*ms || gc.PauseBound(6) != 10*ms || s.Pauses[6] != 7 {
+			w.Errorf("%d cycles, callers are held for %v: %+v", total(w.c), held, s)
+		}
+		if first.Exposed != 10*ms {
+			w.Errorf("the cycle held a caller for %v, and others for less", first.Exposed)
+		}
+		w.c.Close()
+		w.c.Close()
+		if w.collect() != (policy.Cycle{}) || total(w.c) != 2 {
+			w.Error("a closed collector collects")
+		}
+	})
+}
+
+// TestARefusalTellsWhatWasWanted to the policy's next cycle, and another limit has the policy asked at once.
+func TestARefusalTellsWhatWasWanted(t *testing.T) {
+	p := always(policy.Decision{Wake: math.MaxInt64 / 2})
+	inBubble(t, gc.Config{}, p, func(w *world) {
+		s := newStore(w.c, pressure.Sample{Live: 90, Limit: 100})
+		s.alloc(1)
+		n := len(p.shown())
+		if s.alloc(1); len(p.shown()) != n {
+			w.Error("asked below the wake level")
+		}
+		s.gate.Changed()
+		if s.alloc(1); len(p.shown()) != n+1 {
+			w.Error("not asked after a change")
+		}
+		s.gate.Refused(50)
+		s.gate.Refused(20)
+		if w.collect(); w.c.Stats().Last.Wanted != 110 {
+			w.Errorf("%+v", w.c.Stats().Last)
+		}
+		if w.collect(); w.c.Stats().Last.Wanted != 0 {
+			w.Error("wanted twice")
+		}
+		(*gc.Gate)(nil).Allocating(1, 1)
+		(*gc.Gate)(nil).Refused(1)
+	})
+}
+
+// TestTheVerdictOfASnapshot is the worst of what the last minute shows and of what package gc/auto says of the process.
+func TestTheVerdictOfASnapshot(t *testing.T) {
+	cores := time.Duration(runtime.GOMAXPROCS(0))
+	work := func(w gc.Work) []gc.Work { w.Start = 100 * time.Second; return []gc.Work{w} }
+	cycles := func(triggers ...policy.Trigger) (w gc.Work) {
+		for _, t := range triggers {
+			w.Cycles[t]++
+		}
+		return w
+	}
+	full := []gc.Watched{{Sample: pressure.Sample{Live: 5, Limit: 100}}, {Sample: pressure.Sample{Live: 96, Limit: 100}}}
+	for _, test := range []struct {
+		s              gc.Snapshot
+		level, verdict string
+	}{
+		{gc.Snapshot{}, "good", "nothing wrong"},
+		{gc.Snapshot{Err: errors.New("x"), Stats: gc.Stats{OverLimit: true}}, "bad", "panic contained"},
+		{gc.Snapshot{Stats: gc.Stats{OverLimit: true}, Sources: full}, "bad", "over the limit"},
+		{gc.Snapshot{Work: work(cycles(policy.TriggerRefusal, policy.TriggerPolicy))}, "watch", "refusals"},
+		{gc.Snapshot{Work: work(cycles(policy.TriggerRefusal, policy.TriggerPolicy, policy.TriggerPolicy))}, "good", "nothing wrong"},
+		{gc.Snapshot{Work: work(gc.Work{Held: 3001 * ms})}, "watch", "callers held"},
+		{gc.Snapshot{Work: work(gc.Work{Held: 2999 * ms})}, "good", "nothing wrong"},
+		{gc.Snapshot{Work: work(gc.Work{Processor: 14 * time.Second * cores})}, "watch", "cycles at their cap"},
+		{gc.Snapshot{Work: work(gc.Work{Processor: 13 * time.Second * cores})}, "good", "nothing wrong"},
+		{gc.Snapshot{Sources: full}, "watch", "near the limit"},
+		{gc.Snapshot{Sources: full, Process: gc.Finding{Level: "bad", Verdict: "growth outside Go"}}, "bad", "growth outside Go"},
+		{gc.Snapshot{Sources: full, Process: gc.Finding{Level: "watch", Verdict: "allocator retention"}}, "watch", "near the limit"},
+	} {
+		test.s.Now, test.s.Step, test.s.Caps.Cycles = 130*time.Second, ms, 0.25
+		if f := test.s.Verdict(); f.Level != test.level || f.Verdict != test.verdict || f.Level != "good" && f.Next == "" && test.s.Process.Verdict == "" {
+			t.Errorf("want %s, %s: %+v", test.level, test.verdict, f)
+		}
 	}
 }
 
-// TestCollectBesideCyclesOfOthers has other goroutines run cycles all the time:
-// one that was under way when Collect was called is not taken for its own.
-func TestCollectBesideCyclesOfOthers(t *testing.T) {
-	c := newCollector(t, Config{Policy: policy.Spec{}.New()})
-	heap := tree(15)
-	var stop atomic.Bool
-	var other sync.WaitGroup
-	beside(&other, func() {
-		for !stop.Load() {
-			runtime.GC()
+// TestASnapshotHasTheLastMinutes: a step belongs to a time if a part of it does, and is forgotten
+// after 512 of the longest.
+func TestASnapshotHasTheLastMinutes(t *testing.T) {
+	inBubble(t, gc.Config{}, never(), func(w *world) {
+		w.collect() // in the first step
+		time.Sleep(time.Second)
+		s := w.c.Snapshot()
+		for d, want := range map[time.Duration]uint32{s.Now - s.Step/2: 1, s.Now - s.Step: 0} {
+			if done, _ := s.Last(d); done.Cycles[policy.TriggerExplicit] != want {
+				w.Errorf("the last %v have %+v", d, done)
+			}
+		}
+		for _, at := range []time.Duration{274 * time.Second, 275 * time.Second} {
+			time.Sleep(at - w.c.Now())
+			if s := w.c.Snapshot(); len(s.Work) != bit(at < 512*s.Step) {
+				w.Errorf("after %v: %+v", at, s.Work)
+			}
 		}
 	})
-	for range 50 {
-		for range 30 {
-			ownFunc(c, new(thing), 1, func() {})
+}
+
+// TestALargeSurvivorCountsWhole, even if it is the first that is noted.
+func TestALargeSurvivorCountsWhole(t *testing.T) {
+	inBubble(t, gc.Config{}, never(), func(w *world) {
+		owner := new(boxed)
+		own(w.c, owner, 64*mib, func() {})
+		for range 16 {
+			w.collect()
 		}
-		c.Collect(policy.TriggerExplicit)
-		if live := c.own().live.Load(); live != 0 {
-			t.Fatalf("%d dropped objects not found", live)
+		if all := w.c.Snapshot().Survivors; len(all) != 1 || all[0].Bytes != 64*mib {
+			w.Errorf("%+v", all)
 		}
+		runtime.KeepAlive(owner)
+	})
+}
+
+// TestWhatCyclesFreeIsNoRetention, although Go's allocator keeps it right after them.
+func TestWhatCyclesFreeIsNoRetention(t *testing.T) {
+	healthy := verdict.Finding{Level: verdict.Good, Verdict: verdict.Healthy}
+	verdict.Publish(&healthy) // as package auto does
+	defer verdict.Publish(nil)
+	inBubble(t, gc.Config{}, never(), func(w *world) {
+		debug.FreeOSMemory()
+		garbage(128 * mib)
+		if d := w.c.Diagnose(w.Context(), 0); d.Verdict == verdict.Retention {
+			w.Error(d)
+		}
+	})
+}
+
+// garbage makes a dead object whose memory is resident.
+//
+//go:noinline
+func garbage(bytes int) {
+	b := make([]byte, bytes)
+	for i := 0; i < bytes; i += 4 << 10 {
+		b[i] = 1
 	}
-	stop.Store(true)
-	other.Wait()
-	runtime.KeepAlive(heap)
 }

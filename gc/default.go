@@ -4,43 +4,41 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/eagergc/eagergc/gc/internal/goruntime"
+	"github.com/eagergc/eagergc/gc/internal/observe"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// Default returns the collector of the process, which the first call makes and
-// nobody should close: libraries that count memory of the host share it, and it listens to
-// those that count through package pressure. Its policy is
-// [HostPolicy], or that of the environment. Its limit is that of the
-// environment for host memory, see [pressure.EnvLimit], the hard one before the
-// soft one; else nine tenths of what the machine or the container has.
+// Default returns the collector of the process. The first call makes it. Do not close it: libraries
+// that count host memory share it. It listens to libraries that count through package pressure. Its
+// policy is [HostPolicy], or that of the environment. Its limit is the hard or else the soft limit
+// of the environment for host memory: see [pressure.EnvLimit]. Without one it is nine tenths of the
+// memory of the machine or the container.
 func Default() *Collector {
 	theDefault.once.Do(func() { theDefault.collector = newDefault() })
 	return theDefault.collector
 }
 
-// theDefault is no sync.OnceValue: that would link the collector into every program
-// that only names a policy.
+// theDefault is not a sync.OnceValue, which would link the collector into every program that only
+// names a policy.
 var theDefault struct {
 	once      sync.Once
 	collector *Collector
 }
 
-// defaultShare is the share of the memory of a container that a Go process should
-// use, as in KimMachineGun/automemlimit: the rest is for memory that nobody counts.
+// defaultShare is the share of a container's memory that a Go process should use, as in
+// KimMachineGun/automemlimit. The rest is for memory that is not counted.
 const defaultShare = 0.9
 
 func newDefault() *Collector {
-	c := newOnRuntime(Config{Limit: defaultLimit(), Caps: usualCaps()}, choosePolicy(policy.MustParse(HostPolicy).New()))
+	c := build(goruntime.New(), Config{Limit: defaultLimit()}, choosePolicy(policy.MustParse(HostPolicy).New()))
 	c.Listen()
 	return c
 }
 
 func defaultLimit() int64 {
-	info, err := pressure.HostMemory()
-	if err != nil {
-		info = pressure.Info{}
-	}
+	info, _ := pressure.HostMemory() // zero where it is unknown
 	limit, set := pressure.EnvLimit(pressure.Host, func() int64 { return info.Total })
 	if !set {
 		limit = int64(defaultShare * float64(info.Total))
@@ -48,52 +46,49 @@ func defaultLimit() int64 {
 	return min(limit, MaxBytes)
 }
 
-// checkLimit warns of a limit that cannot be reached.
+// checkLimit warns of a limit above the memory of the machine.
 func (c *Collector) checkLimit(bytes int64) {
 	if bytes == 0 {
 		return
 	}
-	info, err := pressure.HostMemory()
-	if err != nil || bytes <= info.Total {
-		return
+	if info, err := pressure.HostMemory(); err == nil && bytes > info.Total {
+		c.misuse(logLimit, slog.Int64("limit_bytes", bytes), slog.Int64("total_bytes", info.Total))
 	}
-	c.misuse(logLimit, slog.Int64("limit_bytes", bytes), slog.Int64("total_bytes", info.Total))
 }
 
-// strictVariable is the environment variable that, set to 1, makes every misuse
-// panic that can be seen, and no panic be contained: for tests.
+// strictVariable is the environment variable that turns strict mode on, which is for tests. In
+// strict mode visible misuse panics, and no panic is contained.
 const strictVariable = "EAGERGC_STRICT"
 
-func strict() bool { return pressure.EnvChoice(strictVariable, "off", "on") == "on" }
-
-// misuse says what the program does wrong, aloud; in strict mode it panics. The
-// caller does not hold mu.
+// misuse warns of a mistake of the program, in slog.Default if there is no log. In strict mode it
+// panics. The caller does not hold mu.
 func (c *Collector) misuse(text string, attrs ...slog.Attr) {
 	if c.strict {
 		panic(text + ": " + slog.GroupValue(attrs...).String())
 	}
-	c.say(logEntry{slog.LevelWarn, text, attrs, true})
+	c.log.Say(observe.Line{Level: slog.LevelWarn, Text: text, Attrs: attrs, Aloud: true})
 }
 
-// alive are the collectors that track something. A program may forget a collector,
-// but the memory of its owners still has to be given back.
+// alive holds the collectors that track something. A program may forget a collector whose owners'
+// memory still has to be given back.
 var alive sync.Map // of *Collector
 
-// stayAwake keeps the collector alive as long as it tracks something, and checks whether
-// the program goes quiet.
+// stayAwake keeps the collector alive while it tracks something, and starts the idle check.
 func (c *Collector) stayAwake() {
 	c.awake.Store(true) // before: see letGo
 	alive.Store(c, nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wakeIdler()
+	if every := c.governor.IdleInterval(); every > 0 && !c.life.closed {
+		c.life.idle.Reset(every)
+	}
 }
 
-// letGo forgets the collector, if it tracks nothing.
+// letGo ends that if the collector tracks nothing.
 func (c *Collector) letGo() {
 	c.awake.Store(false)
-	for _, r := range c.allRegistries() {
-		if r.Len() > 0 { // whoever tracked before this line is counted; later ones wake it again
+	for _, r := range c.allWalkers() {
+		if r.Len() > 0 { // objects that were tracked before awake changed; later ones call stayAwake
 			c.stayAwake()
 			return
 		}

@@ -1,244 +1,87 @@
 package gc
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"runtime"
-	"runtime/metrics"
-	"slices"
+	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/internal/verdict"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// The verdicts, and what to do about each.
-const (
-	healthy            = "nothing wrong"
-	garbageLag         = "garbage lag"
-	reachableGrowth    = "reachable growth"
-	allocatorRetention = "allocator retention"
-)
+// A Finding is a judgement on the memory of a process or a collector. Level is "good", "watch" or
+// "bad". Verdict is a short constant, and Reason has the figures
+// behind it. Next is the step to take. See is the address of a page that says more.
+type Finding = verdict.Finding
 
-var nextStep = map[string]string{
-	healthy:            "Memory is in use, and stays as it is. To hold less, make caches smaller.",
-	garbageLag:         "Cycles come too late for this memory: import gc/auto, or give it to gc.Own, gc.Account or gc.Watch.",
-	reachableGrowth:    "Something that the program can reach holds more and more: look at the growing stacks, at caches without a bound, and at goroutines that wait.",
-	allocatorRetention: "The memory is free, and an allocator keeps it: a collector trims glibc's unless EAGERGC_TRIM=off; set MALLOC_ARENA_MAX=2, or use jemalloc; for Go's own, debug.FreeOSMemory.",
-}
-
-// A footprint is what a process holds at one moment, in bytes.
-type footprint struct {
-	resident  pressure.Resident
-	goLive    int64 // objects in the Go heap
-	goKept    int64 // memory that the Go runtime has free and keeps
-	goOther   int64 // stacks, and the runtime's own structures
-	counted   int64 // live at the sources that the collector watches, gauges apart
-	libraries []Counted
-	cInUse    int64 // handed out by the C allocator; -1 = not known
-	cKept     int64 // free, and kept by the C allocator; -1 = not known
-}
-
-// outside is what the Go runtime has not mapped.
-func (f footprint) outside() int64 { return f.resident.Outside(f.goMapped()) }
-
-func (f footprint) goMapped() int64 { return f.goLive + f.goKept + f.goOther }
-
-// library is what libraries have counted under a name.
-func (f footprint) library(name string) Counted {
-	for _, l := range f.libraries {
-		if l.Name == name {
-			return l
-		}
-	}
-	return Counted{}
-}
-
-// held is the memory in use, as far as known. Free memory that an allocator keeps is no part of it.
-func (f footprint) held() int64 {
-	outside := f.outside()
-	if f.cKept > 0 {
-		outside = max(0, outside-f.cKept)
-	}
-	if f.resident.Anonymous == 0 { // not known
-		return f.goLive
-	}
-	return min(f.goLive+outside, f.resident.Anonymous) // Go may have more than was ever written to
-}
-
-// A Diagnosis answers "is it the garbage collector?".
+// A Diagnosis answers "is it the garbage collector?". Its verdict is one of
+//
+//   - "garbage lag": cycles free much;
+//   - "reachable growth": the reachable part of the Go heap grows;
+//   - "growth outside Go": memory outside the Go heap grows, and cycles do not free it;
+//   - "allocator retention": an allocator keeps much free memory;
+//   - "finalizers blocked": finalizers or cleanups that are due do not run;
+//   - "over the limit", "near the limit": of the process, as package gc/auto knows it;
+//   - "nothing wrong".
 type Diagnosis struct {
-	// Verdict is "garbage lag" (much is garbage that a cycle frees), "reachable growth" (what a cycle keeps is growing),
-	// "allocator retention" (much is free, and kept by an allocator), or "nothing wrong".
-	Verdict string
-	Reason  string // the figures behind it
-	Next    string // the step to take
-
-	before  footprint
-	after   footprint // once two cycles had run, so that the rest is in use or kept
-	later   footprint // the same again at the end of the window
-	growing []growing // what grew most in the window, most first: at most five
+	Finding
+	text string
 }
 
-// A growing is a place in the program whose memory or goroutines grew.
-type growing struct {
-	frames     string // function names, innermost first
-	bytes      int64  // of Go objects that were allocated there, by Go's sampled heap profile
-	goroutines int    // that stand there
-}
+// String returns the diagnosis as text of several lines.
+func (d Diagnosis) String() string { return d.text }
 
-var allocator atomic.Pointer[func() (inUse, kept int64)]
+// SetAllocatorStats tells [Collector.Diagnose] how to read the bytes that the C allocator has
+// handed out and those that it keeps. Package gc/with/malloc does that for glibc.
+func SetAllocatorStats(read func() (inUse, kept int64)) { verdict.SetAllocator(read) }
 
-// SetAllocatorStats tells [Collector.Diagnose] how to read what C's allocator has handed out and what
-// it keeps, in bytes. Package gc/with/malloc gives glibc's.
-func SetAllocatorStats(read func() (inUse, kept int64)) { allocator.Store(&read) }
-
-// The least bytes, and the least share of resident memory, for a verdict.
-const (
-	diagnoseLeast = 16 << 20
-	diagnoseShare = 0.2
-	growthLeast   = 4 << 20 // in the window
-	growthShare   = 0.02
-)
-
-// Diagnose runs two cycles, waits for the window, which may be 0, runs two more, and
-// says why the process holds so much. Without a window it cannot see growth. It
-// blocks for all of that; beside the cycles it stops the world for the stacks. It is
-// safe for concurrent use, and ends early with ctx. Outside Linux resident memory is not known, and the verdict
-// rests on the Go heap and on the counted bytes.
+// Diagnose runs two cycles, waits for the window, runs two more cycles, and says why the process
+// holds so much memory. With a window of 0 it cannot see growth. Where package gc/auto runs, growth
+// is judged by that package, which watches the process all the time. Diagnose blocks until it is
+// done, or until ctx ends the window. It stops the world to read stacks. It is safe for concurrent
+// use. Outside Linux resident memory is unknown, and the verdict rests on the Go heap and the
+// counted bytes.
 func (c *Collector) Diagnose(ctx context.Context, window time.Duration) Diagnosis {
-	d := Diagnosis{Verdict: healthy, before: c.footprint()}
-	drained := c.collectAll()
-	d.after = c.footprint()
-	before := growth()
+	x := verdict.Examination{Before: c.footprint()}
+	x.Blocked = !c.collectAll()
+	x.After, x.Stacks = c.footprint(), verdict.ReadStacks()
 	select {
 	case <-time.After(window):
+		x.Blocked = window > 0 && !c.collectAll() || x.Blocked
 	case <-ctx.Done():
-		window = 0
 	}
-	if window > 0 {
-		drained = c.collectAll() && drained
-	}
-	d.later = c.footprint()
-	if d.decide(); d.Verdict == reachableGrowth {
-		d.growing = grown(before, growth())
-	}
-	if d.Next = nextStep[d.Verdict]; !drained {
-		d.Verdict = garbageLag
-		d.Reason = "finalizers or cleanups that are due do not finish: one of them blocks. " + d.Reason
-		d.Next = "Find the finalizer or cleanup that blocks: /debug/pprof/goroutine?debug=2 shows it under runtime.runFinalizers or runtime.runCleanups."
-	}
-	return d
+	x.Later = c.footprint()
+	f := x.Find(verdict.Current())
+	return Diagnosis{f, x.Text(f)}
 }
 
-// decide compares garbage, growth and free memory that is kept.
-func (d *Diagnosis) decide() {
-	all := max(1, d.before.resident.Anonymous)
-	large := func(bytes int64) bool {
-		return bytes >= diagnoseLeast && float64(bytes) >= diagnoseShare*float64(all)
+func (c *Collector) footprint() verdict.Footprint {
+	f := verdict.ReadFootprint()
+	for _, n := range c.Counters() {
+		f.Libraries = append(f.Libraries, verdict.Library{Name: n.Name, Live: n.Live, Text: n.String()})
 	}
-	lag := d.before.held() - d.after.held()
-	grown := d.later.held() - d.after.held()
-	kept := d.after.cKept
-	switch {
-	case grown >= growthLeast && float64(grown) >= growthShare*float64(all):
-		d.Verdict = reachableGrowth
-	case large(lag):
-		d.Verdict = garbageLag
-	case large(kept) || large(min(d.before.goKept, d.after.goKept)):
-		d.Verdict = allocatorRetention
-	}
-	d.Reason = fmt.Sprintf("Of %v resident, two cycles freed %v; what is in use grew by %v in the window; Go's allocator kept %v and C's %v.",
-		pressure.Bytes(all), pressure.Bytes(max(0, lag)), pressure.Bytes(max(0, grown)), pressure.Bytes(d.after.goKept), keptText(d.after.cKept))
-}
-
-func keptText(kept int64) string {
-	if kept < 0 {
-		return "an unknown part (import gc/with/malloc to know it)"
-	}
-	return pressure.Bytes(kept).String()
-}
-
-// String is the diagnosis as text of some lines.
-func (d Diagnosis) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\nNext: %s\n\n", d.Verdict, d.Reason, d.Next)
-	fmt.Fprintf(&b, "%-38s %12s %12s %12s\n", "", "before", "after cycles", "later")
-	row := func(name string, of func(footprint) int64) {
-		fmt.Fprintf(&b, "%-38s", name)
-		for _, f := range []footprint{d.before, d.after, d.later} {
-			if of(f) < 0 {
-				fmt.Fprintf(&b, " %12s", "unknown")
-				continue
-			}
-			fmt.Fprintf(&b, " %12v", pressure.Bytes(of(f)))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range c.gates {
+		if s := g.source.Sample(); g.gauge() == nil && s.Space == pressure.Host {
+			f.Counted += s.Live
 		}
-		b.WriteByte('\n')
-	}
-	row("resident, of the process alone", func(f footprint) int64 { return f.resident.Anonymous })
-	row("  objects in the Go heap", func(f footprint) int64 { return f.goLive })
-	row("  free, and kept by the Go runtime", func(f footprint) int64 { return f.goKept })
-	row("  other of the Go runtime", func(f footprint) int64 { return f.goOther })
-	row("  outside Go: counted by the collector", func(f footprint) int64 { return f.counted })
-	for _, l := range d.later.libraries {
-		row("    "+l.Name, func(f footprint) int64 { return f.library(l.Name).Live })
-	}
-	row("  outside Go: in use by C's allocator", func(f footprint) int64 { return f.cInUse })
-	row("  outside Go: free, and kept by it", func(f footprint) int64 { return f.cKept })
-	row("  outside Go: all", footprint.outside)
-	row("resident, of files and shared", func(f footprint) int64 { return f.resident.Mapped })
-	for i, l := range d.later.libraries {
-		if i == 0 {
-			b.WriteByte('\n')
-		}
-		fmt.Fprintln(&b, l)
-	}
-	for _, s := range d.growing {
-		fmt.Fprintf(&b, "\ngrew by %v and %d goroutines:\n%s", pressure.Bytes(s.bytes), s.goroutines, s.frames)
-	}
-	return b.String()
-}
-
-// footprint reads all of it.
-func (c *Collector) footprint() footprint {
-	s := []metrics.Sample{
-		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
-	}
-	metrics.Read(s)
-	f := footprint{goLive: int64(s[0].Value.Uint64()), goKept: int64(s[1].Value.Uint64() + s[2].Value.Uint64()), cInUse: -1, cKept: -1}
-	f.goOther = pressure.GoMemory() - f.goLive - f.goKept
-	f.resident, _ = pressure.ReadResident() // stays 0 where it is not known
-	for _, g := range c.sources() {
-		if g.gauge() == nil {
-			if s := g.source.Sample(); s.Space == pressure.Host {
-				f.counted += s.Live
-			}
-		}
-	}
-	f.libraries = c.Counters()
-	if read := allocator.Load(); read != nil {
-		f.cInUse, f.cKept = (*read)()
 	}
 	return f
 }
 
-func (c *Collector) sources() []*Gate {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.gates)
-}
-
-// collectAll runs two cycles: the second one frees what finalizers of the first let go of. It
-// reports whether all finalizers and cleanups have run, for which it waits drainBound at most.
+// collectAll runs two cycles. The second one frees objects that the finalizers of the first made
+// unreachable. It waits for finalizers and cleanups, at most drainBound, and reports whether all
+// have run.
 func (c *Collector) collectAll() bool {
 	const drainBound = 2 * time.Second
-	done := func() bool { return c.cleaned(c.engine.marked()) }
 	for range 2 {
 		c.Collect(policy.TriggerExplicit)
-		for end := time.Now().Add(drainBound); !done(); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(drainBound); !c.cleaned(c.engine.Marked()); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				return false
 			}
@@ -247,54 +90,87 @@ func (c *Collector) collectAll() bool {
 	return true
 }
 
-// growth reads live bytes and goroutines by stack.
-func growth() map[string]growing {
-	all := map[string]growing{}
-	n, _ := runtime.MemProfile(nil, false)
-	records := make([]runtime.MemProfileRecord, n+64)
-	if n, ok := runtime.MemProfile(records, false); ok {
-		for _, r := range records[:n] {
-			text := frames(r.Stack())
-			s := all[text]
-			s.bytes += r.InUseBytes()
-			all[text] = s
-		}
+// The bounds of a snapshot's verdict. Held is what [Caps] allows by default.
+const (
+	heldMost     = 0.05
+	pressureMost = 0.95
+	nearCap      = 0.9
+)
+
+// Verdict judges the collector by its last minute. If the finding of package gc/auto on the process
+// is worse, Verdict returns that.
+func (s *Snapshot) Verdict() Finding {
+	f := s.judge()
+	if s.Process.Worse(f) {
+		return s.Process
 	}
-	standing := make([]runtime.StackRecord, runtime.NumGoroutine()+64)
-	if n, ok := runtime.GoroutineProfile(standing); ok {
-		for _, r := range standing[:n] {
-			text := frames(r.Stack())
-			s := all[text]
-			s.goroutines++
-			all[text] = s
-		}
-	}
-	return all
+	return f
 }
 
-func frames(stack []uintptr) string {
-	var b strings.Builder
-	for next := runtime.CallersFrames(stack); ; {
-		f, more := next.Next()
-		fmt.Fprintf(&b, "\t%s %s:%d\n", f.Function, f.File, f.Line)
-		if !more {
-			return b.String()
-		}
+func (s *Snapshot) judge() Finding {
+	done, span := s.Last(time.Minute)
+	share := func(d time.Duration) float64 { return float64(d) / float64(span) }
+	processor := share(done.Processor) / float64(runtime.GOMAXPROCS(0))
+	last := "in the last minute"
+	if s.Now < time.Minute {
+		last = "since the start"
 	}
+	sum := int64(0)
+	for _, n := range done.Cycles {
+		sum += int64(n)
+	}
+	cycles := plural(sum, "cycle")
+	often := fmt.Sprintf("%s %s freed %v and took %s of the processor time", last, cycles, pressure.Bytes(done.Freed), percent(processor))
+	find := func(level, verdict, reason, next, see string) Finding {
+		return Finding{Level: level, Verdict: verdict, Reason: reason, Next: next, See: see}
+	}
+	top := s.mostPressed()
+	switch refused := done.Cycles[policy.TriggerRefusal]; {
+	case s.Err != nil:
+		return find(verdict.Bad, "panic contained", "Something has panicked and was contained; the error is below. The policy in use is "+s.Policy+".",
+			"Mend what panicked: the program goes on without it.", verdict.Guide+"seeing-what-it-does")
+	case s.Stats.OverLimit:
+		return find(verdict.Bad, verdict.OverLimit, "More is reachable than the limit of gc.Own allows: cycles cannot help.", verdict.Next[verdict.OverLimit], verdict.Guide+"is-it-the-gc")
+	case refused > 0 && refused >= done.Cycles[policy.TriggerPolicy]:
+		return find(verdict.Watch, "refusals", fmt.Sprintf("%d of %s %s were forced by allocations that did not fit: the policy collects too late, or the limit is too low.", refused, cycles, last),
+			"Raise the limit, or choose a policy that collects sooner, such as pacer.", verdict.Guide+"choosing-a-policy")
+	case share(done.Held) > heldMost:
+		return find(verdict.Watch, "callers held", fmt.Sprintf("Callers were held by cycles for %s of the time %s, %v at most.", percent(share(done.Held)), last, done.Longest.Round(10*time.Microsecond)),
+			"Lower Caps.Held or Caps.Assist, or raise the limit.", verdict.Guide+"own-by-hand")
+	case s.Caps.Cycles < 1 && processor > nearCap*s.Caps.Cycles:
+		return find(verdict.Watch, "cycles at their cap", strings.ToUpper(often[:1])+often[1:]+", which is all that they may ("+percent(s.Caps.Cycles)+").",
+			"For fewer cycles: a higher limit, a lower price of memory, fewer pointers in the Go heap, or a lower Caps.Cycles.", verdict.Guide+"own-by-hand")
+	case top.Limit > 0 && top.Pressure() > pressureMost:
+		return find(verdict.Watch, verdict.NearLimit, fmt.Sprintf("The %v memory is full: %s.", top.Space, fill(top)), verdict.Next[verdict.NearLimit], verdict.Guide+"is-it-the-gc")
+	}
+	text := often + ", and held callers for " + percent(share(done.Held)) + " of the time."
+	if len(s.Sources) > 0 {
+		text = fill(top) + "; " + text
+	}
+	return find(verdict.Good, verdict.Healthy, "Healthy: "+text, "", "")
 }
 
-// grown lists what grew most between two readings.
-func grown(before, after map[string]growing) (most []growing) {
-	for text, s := range after {
-		s.frames, s.bytes, s.goroutines = text, s.bytes-before[text].bytes, s.goroutines-before[text].goroutines
-		if s.bytes > 0 || s.goroutines > 0 {
-			most = append(most, s)
+// mostPressed returns the source under most pressure or, without limits, the one with most live
+// bytes.
+func (s *Snapshot) mostPressed() (top pressure.Sample) {
+	for i, w := range s.Sources {
+		full, most := w.Pressure(), top.Pressure()
+		if i == 0 || full > most || full == most && top.Limit == 0 && (w.Limit > 0 || w.Live > top.Live) {
+			top = w.Sample
 		}
 	}
-	const goroutine = 8 << 10 // bytes that one is taken to hold at least
-	weight := func(s growing) int64 { return s.bytes + goroutine*int64(s.goroutines) }
-	slices.SortFunc(most, func(a, b growing) int {
-		return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(a.frames, b.frames))
-	})
-	return most[:min(len(most), 5)]
+	return top
+}
+
+func fill(s pressure.Sample) string {
+	if s.Limit == 0 {
+		return fmt.Sprintf("%v live, no limit", pressure.Bytes(s.Live))
+	}
+	return fmt.Sprintf("%v live of %v (%s)", pressure.Bytes(s.Live), pressure.Bytes(s.Limit), percent(s.Pressure()))
+}
+
+// percent formats a share with two digits: 0.012 %, 3.5 %, 100 %, 250 %.
+func percent(f float64) string {
+	digits, _ := strconv.ParseFloat(strconv.FormatFloat(100*f, 'g', 2, 64), 64)
+	return strconv.FormatFloat(digits, 'f', -1, 64) + " %"
 }

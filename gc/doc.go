@@ -1,47 +1,48 @@
-// Package gc decides when a program that owns memory outside the Go heap
-// should run Go's collector.
+// Package gc decides when a program that owns memory outside the Go heap should run Go's collector.
 //
-// A [policy.Policy] is a pure step: it sees a [policy.Point] and answers with a [policy.Decision],
-// and it is told of each finished [policy.Cycle]. It has no clock, no runtime and no
-// random source, so that the live collector and the simulator can drive the
-// same object. Every policy has one text form, which [policy.Parse] reads and String
-// writes.
+//	collector, err := gc.New(gc.Config{Limit: 8 << 30})
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	defer collector.Close()
+//	img := &Image{pixels: C.decode(file)}                 // 8 MiB of C memory
+//	gc.Own(collector, img, 8<<20, freePixels, img.pixels) // a cycle frees them once img is unreachable
+//
+// A [policy.Policy] is a pure step. It sees a [policy.Point], answers with a [policy.Decision], and
+// receives each finished [policy.Cycle]. It has no clock, runtime or random source, so that the
+// live collector and the simulator can drive the same object. Every policy has one text form, which
+// [policy.Parse] reads and String writes.
 //
 // # Embedding
 //
-// A program declares its memory in one of three ways: [Own], if an object holds the
-// memory ([Count], if a finalizer or a cleanup of the object frees it); [Collector.Account],
-// if it counts bytes itself; [Watch], if somebody else
-// counts them. EMBEDDING.md says which is for whom. What it may rely on:
+// A program declares its memory in one of three ways. [Own] is for memory that an object holds
+// ([Count] if a finalizer or a cleanup of the object frees it). [Collector.Account] is for bytes
+// that the program counts itself. [Watch] is for memory that other code counts. EMBEDDING.md
+// compares them. A program may rely on this:
 //
-//   - A program that does not deadlock without this package does not deadlock with
-//     it. Releases run on goroutines of their own, may take any lock and may use the
-//     collector. Whoever waits for a cycle does not wait for a release that is stuck.
-//   - Whatever the policy says, cycles and waits keep to [Caps].
+//   - A program that does not deadlock without this package does not deadlock with it. Releases run
+//     on their own goroutines, may take any lock and may use the collector. A caller that waits for
+//     a cycle does not wait for a release that is stuck.
+//   - Cycles and waits keep to [Caps], whatever the policy says.
 //   - A release runs when [runtime.AddCleanup] would have run it: after a finalizer of its owner.
-//   - The limit of Own is a goal. It may be passed, and log, page,
-//     metrics and [Stats] say so; the log says why.
-//   - A cycle of the runtime's own frees large owners as it would with
-//     [runtime.AddCleanup], before and after [Collector.Close].
-//   - Misuse that is certain panics at the call. What cannot be seen there is named
-//     once it shows: [Snapshot].Survivors. With EAGERGC_STRICT=1 nothing is contained.
+//   - The limit of Own is a goal. If memory exceeds it, the log, the page, the metrics and [Stats]
+//     report that, and the log gives the reason.
+//   - A cycle of the runtime frees large owners as it would with [runtime.AddCleanup], before and
+//     after [Collector.Close].
+//   - Certain misuse panics at the call. Other misuse is reported once it shows: see
+//     [Snapshot].Survivors. With EAGERGC_STRICT=1 no panic is contained.
 //
 // # Locks
 //
-// A collector has two: settling, held from before a cycle's mark to after its
-// walk, and inside it mu, held for no longer than a policy takes to decide. A
-// registry's shards have one each, taken inside settling. That of the releases is the innermost; releases run under none
-// of them. Policies, recorders and sources are called under mu, and must not call
-// the collector. The function given to [Collector.Sync] runs under no lock. Package
-// pool has the order of all locks of both.
+// A collector has two locks. Settling is held from before a cycle's mark until after its walk. Mu
+// is taken inside settling, and is held no longer than a policy takes to decide. Each shard of a
+// registry has a lock, which is taken inside settling. The lock of the releases is the innermost.
+// Releases run under none of these locks. Policies, recorders and sources are called under mu, and
+// must not call the collector. The function given to [Collector.Sync] runs under no lock. Package
+// pool lists the order of all locks of both packages.
 //
-// # Onlookers
+// # Observers
 //
-// Config.Log is told of cycles, refusals, new policies, failures that were
-// contained, and what the program should mend.
-// While the program is being traced ([runtime/trace]), each cycle is a task
-// "eagergc cycle" with regions for its mark, its settling and the callers that
-// it holds, and each wait of [Collector.Sync] is a region "eagergc wait": go
-// tool trace shows them beside the goroutines. Either costs next to nothing
-// while off. Package gc/debug serves a page, gc/with/prom has metrics.
+// Config.Log receives cycles with their triggers, new policies, contained failures, and warnings of
+// mistakes in the program. Package gc/debug serves a page, and gc/with/prom exports metrics.
 package gc

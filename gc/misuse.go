@@ -6,9 +6,9 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
-	"sync"
 	"unsafe"
 
+	"github.com/eagergc/eagergc/gc/internal/registry"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -21,61 +21,29 @@ func checkBytes(what string, bytes int64) {
 	}
 }
 
-// checkOwner panics if owner is not the only one at its address, or bytes are out
-// of range.
+// checkOwner panics if owner may share its address with other objects, or if bytes are out of range.
 func checkOwner[T any](what string, owner *T, bytes int64) {
 	checkBytes(what, bytes)
 	if owner == nil {
 		panic("gc: " + what + " with a nil owner: it has to be an object that can die")
 	}
-	if unsafe.Sizeof(*owner) < tiny && !hasPointers(reflect.TypeFor[T]()) {
+	if unsafe.Sizeof(*owner) < tiny && len(registry.Pointers(reflect.TypeFor[T]())) == 0 {
 		panic(fmt.Sprintf("gc: %s with an owner of type %v, which has no identity: objects below %d bytes without pointers share memory, and one keeps the others alive. Add a pointer, or make it larger",
 			what, reflect.TypeFor[T](), tiny))
 	}
 }
 
-// tiny is the size below which the Go runtime puts objects without pointers
-// together (maxTinySize, runtime/malloc.go of Go 1.26).
+// tiny is the size below which the Go runtime combines objects without pointers (maxTinySize in
+// runtime/malloc.go of Go 1.26).
 const tiny = 16
 
-var pointerful sync.Map // reflect.Type -> bool
-
-func hasPointers(t reflect.Type) bool {
-	if known, ok := pointerful.Load(t); ok {
-		return known.(bool)
-	}
-	has := len(findPointers(nil, t, 0)) > 0
-	pointerful.Store(t, has)
-	return has
-}
-
-// findPointers appends where in a t the garbage collector looks for pointers. It begins at base.
-func findPointers(at []uintptr, t reflect.Type, base uintptr) []uintptr {
-	switch t.Kind() {
-	case reflect.Array:
-		for i := 0; i < t.Len() && len(findPointers(nil, t.Elem(), 0)) > 0; i++ {
-			at = findPointers(at, t.Elem(), base+uintptr(i)*t.Elem().Size())
-		}
-	case reflect.Struct:
-		for i := range t.NumField() {
-			f := t.Field(i)
-			at = findPointers(at, f.Type, base+f.Offset)
-		}
-	case reflect.Interface:
-		at = append(at, base+unsafe.Sizeof(base)) // behind the type
-	case reflect.Chan, reflect.Func, reflect.Map, reflect.Pointer, reflect.Slice, reflect.String, reflect.UnsafePointer:
-		at = append(at, base)
-	}
-	return at
-}
-
-// checkRelease panics if release is nil, if arg points into the owner, or if release is a method value of the
-// owner. A closure whose first captured word is the owner's address may have captured a number, which keeps nothing
-// alive, so that is only logged. What hides deeper shows in
+// checkRelease panics if release is nil, if arg points into the owner, or if release is a method
+// value of the owner. A closure whose first captured word is the owner's address is logged, because
+// that word may be a number, which keeps nothing alive. Deeper references show in
 // [Snapshot].Survivors.
 func checkRelease[T, A any](c *Collector, owner *T, release func(A), arg *A, pointers []uintptr) {
 	if release == nil {
-		panic("gc: Own with a nil release: nobody could give the memory back. If a finalizer or a cleanup of the owner does, take Count")
+		panic("gc: Own with a nil release, which cannot give the memory back. If a finalizer or a cleanup of the owner does that, take Count")
 	}
 	from := uintptr(unsafe.Pointer(owner))
 	to := from + max(unsafe.Sizeof(*owner), 1)
@@ -84,9 +52,9 @@ func checkRelease[T, A any](c *Collector, owner *T, release func(A), arg *A, poi
 			panic(fmt.Sprintf("gc: Own with an argument of type %v that refers to the owner: it would keep the owner alive for ever. Pass what the release needs instead, such as the C pointer", reflect.TypeFor[A]()))
 		}
 	}
-	// A func is a pointer to its code pointer and, behind that, to its captured
-	// variables; of a method value that is the receiver. Behind a func that has
-	// captured nothing lies other data of the program's.
+	// A func value points to a code pointer and, after that, the captured variables; of a method
+	// value that is the receiver. After a func that has captured nothing there is other data of the
+	// program.
 	closure := *(**[2]uintptr)(unsafe.Pointer(&release))
 	if p := closure[1]; p < from || p >= to {
 		return

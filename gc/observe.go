@@ -1,22 +1,21 @@
 package gc
 
 import (
-	"context"
-	"fmt"
+	"cmp"
 	"log/slog"
-	"runtime"
-	"runtime/trace"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/governor"
+	"github.com/eagergc/eagergc/gc/internal/observe"
 	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/pressure"
 )
 
-// What Config.Log is told. Cycles, refusals and policies are of debug level, what
-// the program should mend is a warning, and failures are errors.
+// Lines of the log. Cycles and policies have debug level. Mistakes that the program should mend are
+// warnings, and failures are errors.
 const (
 	logBegan    = "eagergc: cycle began"
 	logEnded    = "eagergc: cycle ended"
-	logRefused  = "eagergc: allocation refused"
 	logSwitched = "eagergc: policy switched"
 	logPanicked = "eagergc: failure contained"
 	logSurvives = "eagergc: many cycles have not found this memory dead, and it has doubled: a cache, a leak, or an owner that its own release keeps alive"
@@ -24,236 +23,135 @@ const (
 	logLimit    = "eagergc: the limit is above what this machine or container has"
 )
 
-// A logEntry waits for the log.
-type logEntry struct {
-	level slog.Level
-	text  string
-	attrs []slog.Attr
-	aloud bool // goes to slog.Default where there is no log
+// observers receive the decisions and cycles of a collector. No decision depends on them. The
+// collector's mu guards them.
+type observers struct {
+	stats    Stats
+	timeline *observe.Timeline
+	work     *observe.Series[Work]
+	journal  journal
+	recorder *observe.Recorder // nil = off
+	recorded *observe.Recorder // the last one
+	over     observe.OverLimit
+	err      error
+	unsaid   []observe.Line // to log once mu is released
 }
 
-// unlock unlocks mu, and logs what was to be said while it was held.
+// decided records the governor's last answer. The caller holds mu.
+func (c *Collector) decided(now time.Duration) {
+	c.publish()
+	if c.governor.Top == nil || c.life.closed {
+		return
+	}
+	p, d := &c.governor.Asked, &c.governor.Answer
+	c.noteLevels(now)
+	c.observed.stats.Decisions[d.Action]++
+	if d.Reason == governor.CappedReason {
+		c.observed.stats.Capped++
+	}
+	c.observed.journal.decided(p, d)
+	c.record(func(to *observe.Recorder) { to.Decision(p, d) })
+}
+
+// ended records a cycle that ended at a time, and freed bytes and objects in all spaces. The caller
+// holds mu.
+func (c *Collector) ended(r *collection, end, processor time.Duration, freed int64, objects int) {
+	c.noteLevels(end)
+	natural := r.trigger == policy.TriggerNatural
+	w, s := Work{Freed: freed}, &c.observed.stats
+	w.Cycles[r.trigger] = 1
+	if !natural { // the duration of a natural one is a guess, and its processor time is unknown
+		w.Busy, w.Processor = r.cycle.Duration, processor
+	}
+	c.observed.work.Add(end, w)
+	c.observed.journal.cycles.Put(r.cycle)
+	s.Cycles[r.trigger]++
+	s.Freed += w.Freed
+	s.Objects += uint64(objects)
+	s.Busy += w.Busy
+	s.Processor += w.Processor
+	s.Last = r.cycle
+	if c.life.closed {
+		return
+	}
+	if r.gate != nil && r.gate.memory.Soft && r.cycle.Limit > 0 && !natural { // the begin of a natural one is unknown
+		added := r.gate.memory.Allocated - r.allocated
+		c.observed.unsaid = append(c.observed.unsaid, c.observed.over.Note(r.cycle, c.releases.Dying(&r.gate.returns), added)...)
+	}
+	c.record(func(to *observe.Recorder) {
+		to.Cycle(&r.cycle, spaceOf(r.gate))
+		to.Machine(end, spaceOf(r.gate), c.machine())
+	})
+}
+
+// paused records that r has held a caller until now.
+func (c *Collector) paused(r *collection, since time.Duration) {
+	now := c.Now()
+	c.mu.Lock()
+	defer c.unlock()
+	c.observed.stats.pause(now - since)
+	c.observed.work.Add(now, Work{Held: now - since, Longest: now - since})
+	c.record(func(to *observe.Recorder) { to.Pause(since, now-since, spaceOf(r.gate), PauseLabel) })
+}
+
+// noteLevels puts the last readings of all sources on the timeline. The caller holds mu.
+func (c *Collector) noteLevels(now time.Duration) {
+	for _, g := range c.gates {
+		s := &g.last
+		g.past.Add(now, Level{First: s.Live, Last: s.Live, Least: s.Live, Most: s.Live, Reserved: s.Reserved, Limit: s.Limit})
+	}
+}
+
+// fail counts a failure and queues it for the log. The first one becomes Err. The caller holds mu.
+func (c *Collector) fail(err error) {
+	c.observed.stats.Failures++
+	first := c.observed.err == nil
+	c.observed.err = cmp.Or(c.observed.err, err)
+	c.observed.unsaid = append(c.observed.unsaid, observe.Line{Level: slog.LevelError, Text: logPanicked, Attrs: []slog.Attr{slog.Any("error", err)}, Aloud: first})
+}
+
+// failed counts a failure and logs it. The caller holds no lock.
+func (c *Collector) failed(err error) {
+	c.mu.Lock()
+	defer c.unlock()
+	c.fail(err)
+}
+
+// logFailed counts a failure of the log, which cannot be logged.
+func (c *Collector) logFailed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.observed.stats.Failures++
+	c.observed.err = cmp.Or(c.observed.err, err)
+}
+
+// unlock unlocks mu, and writes the lines that were queued while it was held.
 func (c *Collector) unlock() {
-	all := c.pendingLog
-	c.pendingLog = nil
+	all := c.observed.unsaid
+	c.observed.unsaid = nil
 	c.mu.Unlock()
-	for _, s := range all {
-		c.say(s)
+	for _, line := range all {
+		c.log.Say(line)
 	}
 }
 
-// flush logs what was to be said. The caller holds no lock.
-func (c *Collector) flush() {
-	c.mu.Lock()
-	c.unlock()
-}
-
-// say logs s. The caller does not hold mu.
-func (c *Collector) say(s logEntry) {
-	log := c.log
-	if log == nil && s.aloud {
-		log = slog.Default()
+// logSurvivors warns of sites whose memory is large, survives cycles and grows. The caller holds no
+// lock.
+func (c *Collector) logSurvivors() {
+	for _, v := range c.samples.Growing(c.Now(), c.settled.Load(), func() int64 { return c.own().live.Load() }) {
+		c.log.Say(observe.Line{Level: slog.LevelWarn, Text: logSurvives, Attrs: []slog.Attr{
+			slog.String("site", pressure.SiteLine(v.Site)), slog.String("held", pressure.Bytes(v.Bytes).String()), slog.Uint64("cycles", v.Cycles),
+		}, Aloud: true})
 	}
-	if log == nil || !log.Enabled(context.Background(), s.level) {
-		return
-	}
-	c.mu.Lock()
-	if c.silent {
-		c.mu.Unlock()
-		return
-	}
-	c.logging.Add(1)
-	c.mu.Unlock()
-	defer c.logging.Done()
-	if !c.strict {
-		defer func() {
-			if e := recover(); e != nil { // there is nobody else to tell
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				c.stats.Failures++
-				if c.err == nil {
-					c.err = fmt.Errorf("gc: the log panicked: %v", e)
-				}
-			}
-		}()
-	}
-	log.LogAttrs(context.Background(), s.level, s.text, s.attrs...)
-}
-
-// debug logs a debug event. Its attributes are made only if it reaches anybody.
-func (c *Collector) debug(text string, attrs func() []slog.Attr) {
-	if c.log != nil && c.log.Enabled(context.Background(), slog.LevelDebug) {
-		c.say(logEntry{level: slog.LevelDebug, text: text, attrs: attrs()})
-	}
-}
-
-// topAttrs says how full the source under most pressure is.
-func (c *Collector) topAttrs() []slog.Attr {
-	c.mu.Lock()
-	top, _ := c.mostPressed(nil, 0)
-	c.unlock()
-	return top.attrs()
-}
-
-// A busyLog says why cycles take much of the processor time, where they do: a policy's share of the processor is what
-// cycles may take at least, not at most, and a price of memory asks for as many as it is worth.
-type busyLog struct {
-	from      time.Duration // when the window began
-	processor time.Duration // that cycles had taken by then
-	cycles    uint64        // that there had been
-	told      float64       // the share when it was last logged
-	exposed   time.Duration // that callers had been held by then
-	toldHeld  float64       // the share when that was last logged
-}
-
-const (
-	logBusy    = "eagergc: cycles take much processor time. To have fewer: a higher limit, a lower price of memory or share of the processor (price= and overhead= of host), a smaller Go heap, or Close where much is allocated. Caps.Cycles is what they may take at most"
-	logHeld    = "eagergc: callers are held for much of the time: what is free fills up sooner than a cycle ends. Raise the limit, keep fewer pointers in the Go heap, which makes cycles shorter, or release by hand what is large and short-lived"
-	busyWindow = time.Minute
-	busyShare  = 0.03
-	heldShare  = 0.1
-)
-
-// noteBusy logs that, and that callers are held, once a minute at most, and again only for twice the share. The caller holds mu.
-func (c *Collector) noteBusy(now time.Duration) {
-	b := &c.busy
-	window := now - b.from
-	if window < busyWindow {
-		return
-	}
-	cycles := uint64(0)
-	for _, n := range c.stats.Cycles {
-		cycles += n
-	}
-	share := float64(c.stats.Processor-b.processor) / float64(window) / float64(runtime.GOMAXPROCS(0))
-	if share >= max(busyShare, 2*b.told) {
-		b.told = share
-		c.pendingLog = append(c.pendingLog, logEntry{slog.LevelInfo, logBusy, []slog.Attr{
-			slog.Float64("processor_share", share), slog.Float64("cycles_per_second", float64(cycles-b.cycles)/window.Seconds()),
-			slog.String("policy", c.policy.String()), slog.String("last_reason", c.journal.lastReason()),
-			slog.Float64("at_most", c.throttle.Cycles), slog.Duration("cycle", c.expected.Cost),
-		}, true})
-	}
-	if held := float64(c.stats.Exposed-b.exposed) / float64(window); held >= max(heldShare, 2*b.toldHeld) {
-		b.toldHeld = held
-		c.pendingLog = append(c.pendingLog, logEntry{slog.LevelWarn, logHeld, []slog.Attr{
-			slog.Float64("held_share", held), slog.Uint64("cycles", cycles-b.cycles), slog.Duration("cycle", c.expected.Cost),
-			slog.Int64("live_after_bytes", c.stats.Last.LiveAfter), slog.Int64("limit_bytes", c.stats.Last.Limit),
-		}, true})
-	}
-	b.from, b.processor, b.cycles, b.exposed = now, c.stats.Processor, cycles, c.stats.Exposed
-}
-
-// An overLimit is the state of a limit of Own that cycles do not keep.
-type overLimit struct {
-	now  bool
-	told [3]bool       // by cause
-	last time.Duration // when a cycle last left more than the limit
-}
-
-// Why a cycle leaves more than the limit, and what to do.
-const (
-	logOver      = "eagergc: over the limit, with nothing to free: more is reachable than the limit allows. Raise the limit, or hold less"
-	logOverLate  = "eagergc: over the limit: more was added while the cycle ran than there was room for. Raise the limit to enough_bytes, or make the Go heap smaller, which makes cycles shorter"
-	logOverStuck = "eagergc: over the limit: what cycles have found dead is not given back yet. Releases or finalizers take long, or do not return"
-)
-
-// noteOver counts the times that a cycle has left the memory of Own above its
-// limit, from a time when it was not, and has the cause logged: dying bytes were found dead and
-// are not given back, and so many were added while it ran. The caller holds mu.
-func (c *Collector) noteOver(cycle policy.Cycle, dying, added int64) {
-	o := &c.over
-	kept := cycle.LiveAfter - dying - added
-	cause, text := 0, logOver
-	switch {
-	case cycle.LiveAfter <= cycle.Limit:
-		o.now = false
-		if cycle.Start > o.last+busyWindow { // else it goes up and down about the limit
-			o.told = [3]bool{}
-		}
-		return
-	case cycle.LiveAfter-dying <= cycle.Limit:
-		cause, text = 1, logOverStuck
-	case kept <= cycle.Limit:
-		cause, text = 2, logOverLate
-	}
-	if o.last = cycle.Start; !o.now {
-		o.now = true
-		c.stats.Over++
-	}
-	if o.told[cause] {
-		return
-	}
-	o.told[cause] = true
-	c.pendingLog = append(c.pendingLog, logEntry{slog.LevelWarn, text, []slog.Attr{
-		slog.Int64("live_bytes", cycle.LiveAfter), slog.Int64("limit_bytes", cycle.Limit), slog.Int64("freed_bytes", cycle.Freed),
-		slog.Int64("not_given_back_bytes", dying), slog.Int64("added_bytes", added), slog.Duration("cycle", cycle.Duration),
-		slog.Int64("enough_bytes", cycle.LiveAfter-dying+added),
-	}, true})
 }
 
 func (r *collection) attrs() []slog.Attr {
-	return []slog.Attr{
+	all := []slog.Attr{
 		slog.String("trigger", r.trigger.String()), slog.String("action", r.action.String()), slog.String("reason", r.reason),
 	}
-}
-
-// attrs says how full the gate's source is.
-func (g *Gate) attrs() []slog.Attr {
-	if g == nil {
-		return nil
+	if r.gate != nil {
+		s := r.gate.source.Sample()
+		all = append(all, slog.String("space", s.Space.String()), slog.Int64("live_bytes", s.Live), slog.Int64("limit_bytes", s.Limit))
 	}
-	s := g.source.Sample()
-	return []slog.Attr{
-		slog.String("space", s.Space.String()), slog.Int64("live_bytes", s.Live), slog.Int64("limit_bytes", s.Limit),
-	}
-}
-
-// traceName goes before what this package writes to a trace of the program
-// (package runtime/trace).
-const traceName = "eagergc "
-
-// A task is a cycle in a trace of the program. The zero value is off: the
-// program was not being traced when the cycle began.
-type task struct {
-	ctx  context.Context
-	task *trace.Task
-}
-
-func newTask(trigger policy.Trigger, reason string) task {
-	if !trace.IsEnabled() {
-		return task{}
-	}
-	ctx, t := trace.NewTask(context.Background(), traceName+"cycle")
-	trace.Logf(ctx, "trigger", "%v %s", trigger, reason)
-	return task{ctx, t}
-}
-
-// region calls f, as a part of the task.
-func (t task) region(name string, f func()) {
-	if t.task == nil {
-		f()
-		return
-	}
-	trace.WithRegion(t.ctx, traceName+name, f)
-}
-
-func (t task) end(freed int64) {
-	if t.task != nil {
-		trace.Logf(t.ctx, "freed", "%d", freed)
-		t.task.End()
-	}
-}
-
-// traced returns wait as a region of a trace of the program. It belongs to no
-// cycle.
-func (p *WaitPlace) traced(wait func() error) func() error {
-	return func() (err error) {
-		ctx := context.Background()
-		trace.WithRegion(ctx, traceName+"wait", func() {
-			trace.Log(ctx, "place", p.Name)
-			err = wait()
-		})
-		return err
-	}
+	return all
 }

@@ -1,117 +1,92 @@
 package gc
 
 import (
-	"time"
+	"fmt"
+	"reflect"
+	"runtime"
 
-	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/gc/internal/observe"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A recorder turns what happens into events. Nil is off.
-type recorder struct {
-	out   trace.Sink
-	ahead time.Duration // of the sink's clock before the collector's
-	last  string        // reason of the last decision at an allocation
-	seen  machineSeen   // what was recorded last
-}
-
-// setRecorder replaces the recorder. The caller holds mu, or is New.
-func (c *Collector) setRecorder(out trace.Sink) {
-	c.recording.Store(out != nil)
-	c.recorder = nil
-	if out != nil {
-		c.recorder = &recorder{out: out, ahead: out.Now() - c.Now()}
-	}
-}
-
-// at turns a time of the collector's clock into one of the sink's.
-func (r *recorder) at(t time.Duration) int64 { return int64(t + r.ahead) }
-
-// decision records an answer. A policy may be asked at every allocation, so a
-// Skip there is recorded only where its reason changes.
-func (r *recorder) decision(p policy.Point, d policy.Decision) {
-	if p.At == policy.Allocation {
-		if d.Action == policy.Skip && d.Reason == r.last {
-			return
-		}
-		r.last = d.Reason
-	}
-	r.out.Record(trace.Event{
-		Time: r.at(p.Now), Kind: trace.Decision, Space: p.Sample.Space,
-		Bytes: int64(d.Action), Aux: r.out.Label(d.Reason),
-	})
-}
-
-func (r *recorder) sync(begin, waited time.Duration, place string, g *Gate) {
-	r.out.Record(trace.Event{
-		Time: r.at(begin), Kind: trace.Sync, Space: space(g), Duration: waited, Aux: r.out.Label(place),
-	})
-}
-
-// PauseLabel is the label of the Mark event that a pause beyond the caller's own wait is.
+// PauseLabel is the label of the Mark event of a pause beyond the caller's own wait.
 const PauseLabel = "exposed pause"
 
-func (r *recorder) pause(begin, length time.Duration, g *Gate) {
-	r.out.Record(trace.Event{
-		Time: r.at(begin), Kind: trace.Mark, Space: space(g), Duration: length, Aux: r.out.Label(PauseLabel),
-	})
-}
-
-func (r *recorder) cycle(c policy.Cycle, g *Gate) {
-	r.out.Record(trace.Event{
-		Time: r.at(c.Start), Kind: trace.Cycle, Space: space(g), Duration: c.Duration,
-		Bytes: c.Freed, Aux: uint32(c.Trigger),
-	})
-}
-
-// Labels of the Mark events whose Bytes are a collector's reading of its machine: they are recorded after a cycle if they
-// have changed.
+// Labels of the Mark events whose Bytes are a collector's reading of its machine. A reading that
+// has changed is recorded after a cycle.
 const (
 	HeapLabel       = "gc: bytes of the Go heap that a cycle scans"
 	ProcessorsLabel = "gc: processors"
 	SlowdownLabel   = "gc: slowdown beside a cycle, millionths"
 )
 
-var machineLabels = [...]string{HeapLabel, ProcessorsLabel, SlowdownLabel}
-
-// machineSeen is a reading of the machine, in the order of machineLabels.
-type machineSeen [len(machineLabels)]int64
-
-// machine records a reading at a time of the collector's clock.
-func (r *recorder) machine(at time.Duration, g *Gate, seen machineSeen) {
-	for i, x := range seen {
-		if x != r.seen[i] {
-			r.out.Record(trace.Event{Time: r.at(at), Kind: trace.Mark, Space: space(g), Bytes: x, Aux: r.out.Label(machineLabels[i])})
-		}
+// setRecorder replaces the recorder. A recording begins with the live memory. The caller holds mu,
+// or is build.
+func (c *Collector) setRecorder(out trace.Sink) {
+	c.recording.Store(out != nil)
+	c.observed.recorder = nil
+	if out == nil {
+		return
 	}
-	r.seen = seen
-}
-
-// recordAlloc records that bytes came under an identity, and where; recordFree that they came back, and why.
-func (c *Collector) recordAlloc(id uint64, bytes int64, site string, space pressure.Space) {
-	c.recordNow(trace.Event{Kind: trace.Alloc, Space: space, ID: id, Bytes: bytes}, site)
-}
-
-func (c *Collector) recordFree(id uint64, bytes int64, why uint32, space pressure.Space) {
-	c.recordNow(trace.Event{Kind: trace.Free, Space: space, ID: id, Bytes: bytes, Aux: why}, "")
-}
-
-func (c *Collector) recordNow(e trace.Event, label string) {
-	c.mu.Lock()
-	defer c.unlock()
-	c.record(func(to *recorder) {
-		e.Time = int64(to.out.Now())
-		if label != "" {
-			e.Aux = to.out.Label(label)
+	c.observed.recorder = observe.NewRecorder(out, c.Now(), c.observed.recorded)
+	c.observed.recorded = c.observed.recorder
+	c.record(func(to *observe.Recorder) {
+		for _, g := range c.gates {
+			if gauge := g.gauge(); gauge != nil {
+				gauge.log.Follow(to, gauge.level.Load(), gaugeSite, trace.FreeExplicit, pressure.Host)
+			}
 		}
-		to.out.Record(e)
+		o := c.owned.Load()
+		if o == nil {
+			return
+		}
+		for _, a := range (*accountWalk)(o).accounts() {
+			a.log.Follow(to, a.level(), trace.BeforeLabel, trace.FreeExplicit, o.space)
+		}
+		var owners []observe.Owners
+		for _, k := range *o.kinds.Load() {
+			owners = append(owners, k.tracked())
+		}
+		to.Live(owners, o.space)
 	})
 }
 
-func space(g *Gate) pressure.Space {
-	if g == nil {
-		return pressure.Host
+// record calls f with the recorder, if there is one. The caller holds mu.
+func (c *Collector) record(f func(*observe.Recorder)) {
+	if c.observed.recorder == nil {
+		return
 	}
-	return g.source.Sample().Space
+	defer c.contain(func(err error) {
+		c.setRecorder(nil)
+		c.fail(fmt.Errorf("gc: the recorder %w", err))
+	})
+	f(c.observed.recorder)
 }
+
+// recordNow is record for a caller that does not hold mu.
+func (c *Collector) recordNow(f func(*observe.Recorder)) {
+	c.mu.Lock()
+	defer c.unlock()
+	c.record(f)
+}
+
+// recordAccount records the present level of a.
+func (c *Collector) recordAccount(a *accounted, site string) {
+	c.recordNow(func(to *observe.Recorder) {
+		a.log.Follow(to, a.level(), site, trace.FreeExplicit, a.o.space)
+	})
+}
+
+// machine returns the collector's reading of its machine. The caller holds mu.
+func (c *Collector) machine() (m observe.Machine) {
+	m[0].Label, m[0].Value = HeapLabel, int64(c.runtime.Scan)
+	m[1].Label, m[1].Value = ProcessorsLabel, int64(runtime.GOMAXPROCS(0))
+	m[2].Label, m[2].Value = SlowdownLabel, int64(1e6*c.governor.Slowdown)
+	return m
+}
+
+// siteOf returns the caller's stack outside this package, as a recording has it.
+func siteOf() string { return observe.Site(packagePath) }
+
+var packagePath = reflect.TypeFor[Collector]().PkgPath() + "."

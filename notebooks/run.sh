@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Executes the notebooks from top to bottom, in place; with --check into a throw-away copy. A cell
-# that fails ends it. It needs Go, and Debian's packages jupyter-nbconvert, python3-ipykernel and
+# run.sh executes the notebooks from top to bottom, in place or, with --check, in a temporary copy. It stops
+# at a cell that fails. It needs Go and Debian's packages jupyter-nbconvert, python3-ipykernel and
 # python3-matplotlib.
 #
 #   notebooks/run.sh [--check] [NOTEBOOK...]

@@ -9,23 +9,20 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Alloc returns a block of at least the given bytes, for work of stream; give
-// stream 0 where there are no streams. A request for 0 bytes gets a block, too.
-// The memory still has the bytes of its last user. If the request does not fit,
-// Alloc climbs the refusal ladder, which may wait for a collection, and may fail
-// with an [OutOfMemoryError]. A size out of range fails with [ErrSize].
+// Alloc returns a block of at least the given bytes, for work of stream. Where there are no
+// streams, give stream 0. A request for 0 bytes gets a block, too. The memory still has the bytes
+// of its last user. If the request does not fit, Alloc climbs the refusal ladder, which may wait
+// for a collection. If it fails, the error is an [OutOfMemoryError]. A size out of range fails with
+// [ErrSize].
 //
-// Alloc may start a cycle or wait for one, if the policy of the pool's collector
-// decides so. To take a block from the cache and free it takes about 35 ns and
-// allocates nothing on the Go heap (AMD EPYC, Go 1.26.8, results/2026-11-21-pool).
+// Alloc may start a cycle or wait for one, if the policy of the pool's collector decides so. A
+// block from the cache and its free take about 35 ns and allocate nothing on the Go heap (AMD EPYC,
+// Go 1.26.8, results/2026-11-21-pool).
 func (p *Pool) Alloc(bytes int64, stream uint32) (Block, error) {
 	if bytes < 0 || bytes > MaxBytes {
 		return Block{}, fmt.Errorf("%w: %d bytes", ErrSize, bytes)
 	}
 	size := roundUp(max(bytes, 1), quantum)
-	if p.poison != nil {
-		size += 2 * guardBytes
-	}
 	if c := p.collect.Load(); c != nil {
 		c.gate.Allocating(p.tracker.Live(), size)
 	}
@@ -43,14 +40,14 @@ func (p *Pool) Alloc(bytes int64, stream uint32) (Block, error) {
 	}
 	b, sampled := p.handOut(f, i, bytes)
 	f.mu.Unlock()
-	if sampled || p.dressed() {
-		return p.dress(b, i, sampled), nil
+	if sampled || p.sink.Load() != nil {
+		p.instrument(b, i, sampled)
 	}
 	return b, nil
 }
 
-// handOut makes a block of piece i, and reports whether its allocation site is to be
-// noted. The caller holds f.
+// handOut makes a block of piece i, and reports whether its allocation site is to be noted. The
+// caller holds f.
 func (p *Pool) handOut(f *cache, i uint32, bytes int64) (b Block, sampled bool) {
 	h := p.core.headers.at(i)
 	f.count.Take(h.size)
@@ -61,29 +58,20 @@ func (p *Pool) handOut(f *cache, i uint32, bytes int64) (b Block, sampled bool) 
 	return Block{Addr: h.addr, Bytes: bytes, ref: uint64(h.gen.Add(1))<<32 | uint64(i)}, sampled
 }
 
-// dressed reports whether each block is recorded or guarded. That is rare, so the
-// code for it is apart from the fast path.
-func (p *Pool) dressed() bool {
-	return p.sink.Load() != nil || p.poison != nil
-}
-
-func (p *Pool) dress(b Block, i uint32, sampled bool) Block {
+// instrument notes the allocation site of b if it is sampled, and records b. That is rare, so the
+// code is apart from the fast path.
+func (p *Pool) instrument(b Block, i uint32, sampled bool) {
 	h := p.core.headers.at(i)
 	if sampled {
 		h.site = p.sites.take(h.size)
 	}
-	if p.poison != nil {
-		p.poison.handOut(h, b.Bytes)
-		b.Addr += guardBytes
+	if s := p.begun(); s != nil {
+		p.recordAlloc(s, s.object(i), h, uint32(b.ref>>32), p.sites.labelIn(s, h.site))
 	}
-	if s := p.sink.Load(); s != nil {
-		p.recordIn(s, trace.Event{Kind: trace.Alloc, ID: b.ref, Bytes: h.size, Stream: h.stream, Aux: p.sites.labelIn(s, h.site)})
-	}
-	return b
 }
 
-// findInTurn looks for a piece wherever there may be one, and climbs the ladder if
-// there is none. If others are in line for the ladder, the caller gets in line first.
+// findInTurn looks for a piece wherever there may be one, and climbs the ladder if it finds none.
+// If others are in line for the ladder, the caller gets in line first.
 func (p *Pool) findInTurn(size int64, stream uint32) (i uint32, err error) {
 	if p.closed.Load() {
 		return 0, ErrClosed
@@ -120,11 +108,11 @@ func (p *Pool) findInTurn(size int64, stream uint32) (i uint32, err error) {
 	return p.climb(size, stream, err)
 }
 
-const awaitMax = 4 // waits for a cycle: other goroutines may take what the first has freed
+const awaitMax = 4 // waits for a cycle: other goroutines may take the memory that the first has freed
 
-// find looks for a piece without a collection: in the cache, at the upstream, and
-// at the upstream again once the other pools of the device have given cached memory
-// back. If there is none it returns 0 and the error of the upstream.
+// find looks for a piece without a collection: in the cache, then at the upstream. If the upstream
+// refuses, the other pools of the device give cached memory back and the upstream is asked again.
+// Without a piece, find returns 0 and the upstream's error.
 func (p *Pool) find(size int64, stream uint32) (uint32, error) {
 	if i := p.findCached(size, stream); i != 0 {
 		return i, nil
@@ -161,10 +149,9 @@ func (p *Pool) findCached(size int64, stream uint32) uint32 {
 	return i
 }
 
-// grow takes memory from the upstream and cuts a piece out of it. Bytes are
-// counted before they are taken, so that the hard limit holds at every moment. If
-// they do not fit, cached memory makes room for the missing bytes, if there is
-// so much of it.
+// grow takes memory from the upstream and cuts a piece out of it. Bytes are counted before they are
+// taken, so the hard limit holds at every moment. If they do not fit, cached memory makes room for
+// the missing bytes, if there is enough of it.
 func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
 	if p.mapper != nil {
 		return p.mapMore(size, stream)
@@ -210,9 +197,6 @@ func (p *Pool) growBy(bytes, size int64, stream uint32) (uint32, error) {
 		p.tracker.Release(bytes)
 		return 0, err
 	}
-	if p.poison != nil {
-		p.poison.fill(addr, bytes)
-	}
 	p.record(trace.Event{Kind: trace.Reserve, Bytes: bytes, Stream: stream})
 	if !p.keepsLimit() {
 		p.releaseSegment(span{addr: addr, bytes: bytes, stream: stream})
@@ -222,9 +206,9 @@ func (p *Pool) growBy(bytes, size int64, stream uint32) (uint32, error) {
 	return p.core.addSegment(addr, bytes, size, stream), nil
 }
 
-// Free gives a block back to the pool at once, for later work of the stream that
-// Alloc was given. It panics if the block was freed before or is not of this pool.
-// It does not wait, and allocates nothing on the Go heap.
+// Free gives a block back to the pool at once, for later work of the stream that Alloc was given.
+// It panics if the block was freed before or is not of this pool. It does not wait, and allocates
+// nothing on the Go heap.
 func (p *Pool) Free(b Block) { p.free(b, trace.FreeExplicit) }
 
 func (p *Pool) free(b Block, cause uint32) {
@@ -234,11 +218,11 @@ func (p *Pool) free(b Block, cause uint32) {
 		panic(fmt.Sprintf("pool: free of a block that is not of this pool: %v", b))
 	}
 	gen := uint32(b.ref >> 32)
-	if gen%2 == 0 || h.gen.Load() == gen && h.addr != b.Addr-p.indent() || !h.gen.CompareAndSwap(gen, gen+1) {
+	if gen%2 == 0 || h.gen.Load() == gen && h.addr != b.Addr || !h.gen.CompareAndSwap(gen, gen+1) {
 		p.badFree(b, h)
 	}
-	if h.site != 0 || p.dressed() {
-		p.undress(b, h, cause)
+	if h.site != 0 || p.sink.Load() != nil {
+		p.instrumentFree(i, h, cause)
 	}
 	f := p.lockCache()
 	f.count.Give(h.size)
@@ -261,8 +245,8 @@ func (p *Pool) free(b Block, cause uint32) {
 	}
 }
 
-// overflow gives a chain of pieces to the core that a cache has no room for. The
-// cache is unlocked, so that the pool may have been closed and emptied meanwhile.
+// overflow gives a chain of pieces to the core that a cache has no room for. The cache is unlocked,
+// so that the pool may have been closed and emptied meanwhile.
 func (p *Pool) overflow(chain uint32) {
 	p.core.give(chain)
 	if p.closed.Load() {
@@ -277,27 +261,19 @@ func (p *Pool) badFree(b Block, h *header) {
 	panic(fmt.Sprintf("pool: free of a block that is not of this pool: %v", b))
 }
 
-// indent is the distance in bytes from the address of a piece to that of its block.
-func (p *Pool) indent() uintptr {
-	if p.poison != nil {
-		return guardBytes
-	}
-	return 0
-}
-
-func (p *Pool) undress(b Block, h *header, cause uint32) {
-	if p.poison != nil {
-		p.poison.takeBack(h, b.Bytes, &p.sites)
-	}
+func (p *Pool) instrumentFree(i uint32, h *header, cause uint32) {
 	if h.site != 0 {
 		p.sites.give(h.site, h.size)
 		h.site = 0
 	}
-	p.record(trace.Event{Kind: trace.Free, ID: b.ref, Bytes: h.size, Stream: h.stream, Aux: cause})
+	if s := p.begun(); s != nil {
+		x := s.object(i)
+		p.recordFree(s, x, x.id.Load(), cause)
+	}
 }
 
-// setAside takes a freed piece past the caches: to those in flight if other streams may
-// still use it, else to the core.
+// setAside takes a freed piece past the caches: to those in flight if other streams may still use
+// it, else to the core.
 func (p *Pool) setAside(i uint32, h *header) {
 	if used := h.used.Swap(0); used == 0 || !p.flight.add(p, i, used) {
 		p.retire(i)
@@ -305,8 +281,8 @@ func (p *Pool) setAside(i uint32, h *header) {
 	p.ladder.freed()
 }
 
-// retire gives a piece to the core. If the pool caches nothing and the segment is
-// free, the segment goes to the upstream.
+// retire gives a piece to the core. If the pool caches nothing and the segment is free, the segment
+// goes to the upstream.
 func (p *Pool) retire(i uint32) {
 	p.core.headers.at(i).left = 0
 	if !p.cfg.Direct && !p.closed.Load() {

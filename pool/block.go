@@ -7,17 +7,16 @@ import (
 	"unsafe"
 )
 
-// A Block is memory that a pool has handed out. It is a plain value without
-// pointers: the Go collector never looks at it, and dropping it leaks the
-// memory. The zero value is no block.
+// A Block is memory that a pool has handed out. It is a plain value without pointers: the Go
+// collector never looks at it, and dropping it leaks the memory. The zero value is no block.
 type Block struct {
 	Addr  uintptr // first byte, aligned to 512 bytes
 	Bytes int64   // as asked for; the pool counts it rounded up to 512
 	ref   uint64  // generation and number of the header
 }
 
-// ID returns the number of the block in traces. No other block of the pool has
-// the same, now or later.
+// ID returns the number of the block. No other block of the pool has the same while this one is
+// handed out.
 func (b Block) ID() uint64 { return b.ref }
 
 // pointer turns the address of memory outside the Go heap into a pointer.
@@ -25,28 +24,24 @@ func pointer(addr uintptr) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
 }
 
-// A header describes one piece of a segment. It has 64 bytes and no pointers, so
-// that the Go collector does not look into a million of them. Headers are never
-// moved or given back to Go. Number 0 means none.
+// A header describes one piece of a segment. It is small and has no pointers, so that the Go
+// collector does not look into a million of them. Headers are never moved or given back to Go.
+// Number 0 means none.
 //
-// A piece is in one place at a time. The place says what left and right link, and
-// which lock guards them:
+// A piece is in one place at a time. The place says what left and right link, and which lock guards
+// them:
 //
-//	place           gen     left                        right                     guarded by
-//	handed out      odd     not used                    not used                  -
-//	waits for a     even    not used                    not used                  - (inFlight has its number)
-//	stream
-//	cache's magazine    even    next piece of the magazine      not used                  cache.mu
-//	depot           even    next piece of the magazine      of a magazine's first piece:  depot.mu
-//	                                                    the next magazine
-//	core's tree     even    smaller pieces              larger pieces             core.mu
-//	core's spare    even    next unused header          not used                  core.mu
+//	place             gen   left                  right           guarded by
+//	handed out        odd   -                     -               -
+//	waits for stream  even  -                     -               - (inFlight has its number)
+//	magazine          even  next of the magazine  -               cache.mu
+//	depot             even  next of the magazine  next magazine   depot.mu
+//	core's tree       even  smaller pieces        larger pieces   core.mu
+//	core's spare      even  next unused header    -               core.mu
 //
-// Between two places it is in a chain through left that one goroutine has taken
-// from the first place and has not yet put in the second; nobody else knows it.
-//
-// What is not said to be guarded is written while the piece is in the core, or by
-// the goroutine that hands it out or takes it back.
+// Between two places a piece is in a chain through left. One goroutine has taken that chain from the
+// first place, and no other knows it. Fields without a guard are written while the piece is in the
+// core, or by the goroutine that hands it out or takes it back.
 type header struct {
 	addr        uintptr
 	size        int64         // bytes, a multiple of 512
@@ -58,13 +53,13 @@ type header struct {
 	free        bool          // the piece is in the core's tree; guarded by core.mu
 	small       bool          // the piece is of a small segment
 	ranged      bool          // the piece is of a range of addresses, see Mapper
-	hole        bool          // the piece is such a range's and has no memory; guarded by core.mu, or by who has claimed it
+	hole        bool          // it is part of a range and has no memory; guarded by core.mu, or by its claimer
 	used        atomic.Uint32 // number of another stream that uses it + 1; manyStreams; 0 = no other
 }
 
-// headers is a table of headers that can be read while it grows. It consists of
-// up to 20 tables that are never moved: the first has 4096 headers, the second as
-// many, and each later one twice as many as the one before it.
+// headers is a table of headers that can be read while it grows. It consists of up to 20 tables
+// that are never moved. The first and the second have 4096 headers each, and each later one has
+// twice as many as the one before it.
 type headers struct {
 	tables [20]atomic.Pointer[[]header]
 	used   uint32 // number of headers ever made; guarded by core.mu
@@ -82,8 +77,7 @@ func (h *headers) at(i uint32) *header {
 	return &t[i]
 }
 
-// find is at for a number that may be wrong. It returns nil if there is no such
-// header.
+// find is at for a number that may be wrong. It returns nil if there is no such header.
 func (h *headers) find(i uint32) *header {
 	k := bits.Len32(i >> firstTable)
 	if i == 0 || k >= len(h.tables) || h.tables[k].Load() == nil {
@@ -110,15 +104,14 @@ func (h *headers) new() uint32 {
 	return spread(h.used)
 }
 
-// spread reorders the numbers within each group of 64: first the even numbers,
-// then the odd ones. Headers that are made one after the other often go to
-// goroutines that run at the same time. With spread they lie two cache lines
-// apart. In neighbouring lines the goroutines would slow each other down, because
-// processors fetch lines in pairs.
+// spread reorders the numbers within each group of 64: first the even numbers, then the odd ones.
+// Headers that are made one after the other often go to goroutines that run at the same time. With
+// spread they lie two cache lines apart. In neighbouring lines the goroutines would slow each other
+// down, because processors fetch lines in pairs.
 func spread(n uint32) uint32 { return n&^63 | n<<1&62 | n>>5&1 }
 
-// drop keeps a header for the next call of new. The generation goes on, so that a
-// block that was given back before is still recognised.
+// drop keeps a header for the next call of new. The generation goes on, so that a block that was
+// given back before is still recognised.
 func (h *headers) drop(i uint32) {
 	at := h.at(i)
 	at.addr, at.size, at.free = 0, 0, false

@@ -8,21 +8,20 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A cache keeps pieces before the core. With it most calls touch no memory
-// that other goroutines write. It keeps the pieces that were freed last, in one
-// magazine for each size and stream. The piece that was freed last is handed out
-// first. There are four to eight caches for each processor. A goroutine finds its
-// cache by the address of its stack. If the cache has no piece, it looks in the
-// depot, then in other caches, then in the core.
+// A cache keeps pieces before the core. With it most calls touch no memory that other goroutines
+// write. It keeps the pieces that were freed last, in one magazine for each size and stream. The
+// piece that was freed last is handed out first. There are four to eight caches for each processor.
+// A goroutine finds its cache by the address of its stack. If the cache has no piece, it looks in
+// the depot, then in other caches, then in the core.
 //
 // The documentation of the package has the order of the locks.
 type cache struct {
 	mu          sync.Mutex
 	number      uint32
 	from        uint32 // number of the cache that the last stolen piece came from
-	active      bool   // the cache is in Pool.active
+	active      bool   // the cache is in caches.active
 	used        bool   // a goroutine has used the cache since the pool's last Sample
-	stocked     bool   // the cache is in Pool.stocked
+	stocked     bool   // the cache is in caches.stocked
 	count       shard
 	cached      int64 // bytes in the magazines
 	keep        int64 // largest allowed value of cached
@@ -31,6 +30,25 @@ type cache struct {
 	unsampled   int64 // bytes to allocate until the next allocation site is noted
 	magazines   [magazines]magazine
 	_           [64]byte
+}
+
+// caches are the caches of a pool.
+type caches struct {
+	all     []cache
+	mask    uint32             // number of caches - 1
+	stocked numberSet          // caches that may have pieces in their magazines
+	active  numberSet          // caches that may have counts that the tracker lacks
+	offsets [256]atomic.Uint32 // for each hash of a stack, the distance from its first cache, see lockCache
+}
+
+// init makes n caches, a power of two, that count for t.
+func (c *caches) init(n int, t *tracker) {
+	c.all, c.mask = make([]cache, n), uint32(n-1)
+	c.stocked, c.active = newNumberSet(n), newNumberSet(n)
+	for k := range c.all {
+		c.all[k].number = uint32(k)
+		c.all[k].count = shard{tracker: t}
+	}
 }
 
 // A magazine is a stack of pieces of one size and stream.
@@ -55,25 +73,24 @@ func slotOf(size int64, stream uint32) int {
 	return int((uint64(size)>>9 + uint64(stream)<<40) * 0x9e3779b97f4a7c15 >> (64 - 7))
 }
 
-// lockCache returns the caller's cache, locked. The address of the stack tells
-// goroutines apart. A goroutine that finds its cache locked moves to the next
-// cache for good. So goroutines that run at the same time soon have different
-// caches.
+// lockCache returns the caller's cache, locked. The address of the stack tells goroutines apart. A
+// goroutine that finds its cache locked moves to the next cache for good. So goroutines that run at
+// the same time soon have different caches.
 func (p *Pool) lockCache() *cache {
 	hash := pressure.StackHash()
-	offset := &p.offsets[hash>>(64-8)]
+	offset := &p.caches.offsets[hash>>(64-8)]
 	k := uint32(hash>>32) + offset.Load()
-	f := &p.caches[k&p.cacheMask]
+	f := &p.caches.all[k&p.caches.mask]
 	if !f.mu.TryLock() {
 		offset.Add(1)
-		f = &p.caches[(k+1)&p.cacheMask]
+		f = &p.caches.all[(k+1)&p.caches.mask]
 		f.mu.Lock()
 	}
 	if !f.used {
 		f.used = true
 		if !f.active {
 			f.active = true
-			p.active.add(f.number)
+			p.caches.active.add(f.number)
 		}
 	}
 	return f
@@ -81,16 +98,16 @@ func (p *Pool) lockCache() *cache {
 
 // eachCache calls do for all caches, locked.
 func (p *Pool) eachCache(do func(*cache)) {
-	for k := range p.caches {
-		p.caches[k].locked(do)
+	for k := range p.caches.all {
+		p.caches.all[k].locked(do)
 	}
 }
 
-// eachActive calls do for the caches that may have counts that the tracker lacks,
-// locked. These are about as many as goroutines that use the pool.
+// eachActive calls do for the caches that may have counts that the tracker lacks, locked. These are
+// about as many as goroutines that use the pool.
 func (p *Pool) eachActive(do func(*cache)) {
-	for k := range p.active.all {
-		p.caches[k].locked(do)
+	for k := range p.caches.active.all {
+		p.caches.all[k].locked(do)
 	}
 }
 
@@ -100,18 +117,18 @@ func (f *cache) locked(do func(*cache)) {
 	f.mu.Unlock()
 }
 
-// age settles the counts of a cache that no goroutine has used since the last
-// call. The caller holds f.
+// age settles the counts of a cache that no goroutine has used since the last call. The caller
+// holds f.
 func (p *Pool) age(f *cache) {
 	if !f.used {
 		f.count.Settle()
 		f.active = false
-		p.active.remove(f.number)
+		p.caches.active.remove(f.number)
 	}
 	f.used = false
 }
 
-// pop takes a piece from its magazine. It returns 0 if there is none.
+// pop takes a piece from its magazine. It returns 0 if the magazine has none.
 func (f *cache) pop(hs *headers, size int64, stream uint32) uint32 {
 	r := &f.magazines[slotOf(size, stream)]
 	if r.n == 0 || !r.is(size, stream) {
@@ -124,9 +141,9 @@ func (f *cache) pop(hs *headers, size int64, stream uint32) uint32 {
 	return i
 }
 
-// push puts a piece in its magazine. It returns a chain of the pieces for which there
-// is no room: the piece itself, pieces of another size that were in the magazine, or
-// a full magazine. With full the chain is a full magazine, which the depot may take.
+// push puts a piece in its magazine. It returns a chain of the pieces that have no room there: the
+// piece itself, pieces of another size, or a full magazine. With full, the chain is a full
+// magazine, which the depot may take.
 func (f *cache) push(hs *headers, i uint32) (out uint32, full bool) {
 	h := hs.at(i)
 	r := &f.magazines[slotOf(h.size, h.stream)]
@@ -151,8 +168,8 @@ func (f *cache) push(hs *headers, i uint32) (out uint32, full bool) {
 	return out, full
 }
 
-// makeRoom empties one magazine of another size, each time the next one. Otherwise
-// sizes that nobody asks for any more would fill the cache for ever.
+// makeRoom empties one magazine of another size, each time the next one. Otherwise sizes that are
+// no longer asked for would fill the cache for ever.
 func (f *cache) makeRoom(size int64) (out uint32) {
 	if size > f.keep {
 		return 0
@@ -198,28 +215,28 @@ func (s numberSet) remove(k uint32)   { s[k/64].And(^uint64(1 << (k % 64))) }
 func (p *Pool) stock(f *cache) {
 	if !f.stocked {
 		f.stocked = true
-		p.stocked.add(f.number)
+		p.caches.stocked.add(f.number)
 	}
 }
 
-// steal takes a piece from a magazine of another cache, or returns 0. It also moves up
-// to half of that magazine to f. The caller holds f. It waits for no lock.
+// steal takes a piece from a magazine of another cache, or returns 0. It also moves up to half of
+// that magazine to f. The caller holds f. It waits for no lock.
 //
-// A goroutine that frees in a deeper call than it allocates in has two caches, and
-// steals for each allocation. So the search begins where the last one ended and
-// skips caches that have nothing: to lock every cache takes 1 us with 16 cores.
+// A goroutine that frees in a deeper call than it allocates in has two caches, and steals for each
+// allocation. So the search begins where the last one ended and skips caches that have nothing: to
+// lock every cache takes 1 us with 16 cores.
 func (p *Pool) steal(f *cache, size int64, stream uint32) uint32 {
 	slot := slotOf(size, stream)
 	mine := &f.magazines[slot]
-	for n := range uint32(len(p.caches)) {
-		k := (f.from + n) & p.cacheMask
-		g := &p.caches[k]
-		if g == f || !p.stocked.has(k) || !g.mu.TryLock() {
+	for n := range uint32(len(p.caches.all)) {
+		k := (f.from + n) & p.caches.mask
+		g := &p.caches.all[k]
+		if g == f || !p.caches.stocked.has(k) || !g.mu.TryLock() {
 			continue
 		}
 		if g.cached == 0 {
 			g.stocked = false
-			p.stocked.remove(k)
+			p.caches.stocked.remove(k)
 		}
 		var found uint32
 		if r := &g.magazines[slot]; r.n > 0 && r.is(size, stream) {
@@ -245,15 +262,14 @@ func (p *Pool) steal(f *cache, size int64, stream uint32) uint32 {
 	return 0
 }
 
-// flush gives the pieces in all caches and in the depot to the core, where they
-// can merge. It returns their bytes.
+// flush gives the pieces in all caches and in the depot to the core, where they can merge. It
+// returns their bytes.
 func (p *Pool) flush() (bytes int64) {
 	p.eachCache(func(f *cache) { bytes += f.flush(&p.core) })
 	return bytes + p.depot.drain(&p.core)
 }
 
-// flush gives the pieces in the magazines to the core. It returns their bytes. The
-// caller holds f.
+// flush gives the pieces in the magazines to the core. It returns their bytes. The caller holds f.
 func (f *cache) flush(c *core) (bytes int64) {
 	for r := range f.magazines {
 		if f.magazines[r].n > 0 {
@@ -264,14 +280,14 @@ func (f *cache) flush(c *core) (bytes int64) {
 	return bytes
 }
 
-// A depot holds full magazines for any cache to take, as the depot of magazines does
-// (Bonwick and Adams, USENIX 2001). It serves programs that leave freeing to
-// cycles. There one goroutine frees thousands of pieces at once, and others
-// allocate them again. Through the core each piece would cost a lock, a merge and
-// a split. Through the depot, magazineMax pieces cost one short critical section.
+// A depot holds full magazines for any cache to take, as the depot of magazines does (Bonwick and
+// Adams, USENIX 2001). It serves programs that leave freeing to cycles. There one goroutine frees
+// thousands of pieces at once, and others allocate them again. Through the core each piece would
+// cost a lock, a merge and a split. Through the depot, magazineMax pieces cost one short critical
+// section.
 //
-// Pieces in the depot cannot merge. Before the pool asks the upstream for a
-// segment, it moves them to the core. That takes time, so their number is bounded.
+// Pieces in the depot cannot merge. Before the pool asks the upstream for a segment, it moves them
+// to the core. That takes time, so their number is bounded.
 type depot struct {
 	mu    sync.Mutex
 	slots [magazines]magazine // here n counts magazines; head is the first piece of a magazine, whose right is that of the next
@@ -335,8 +351,8 @@ func (d *depot) drain(c *core) (bytes int64) {
 	return bytes
 }
 
-// restock moves a full magazine from the depot to f and takes one piece from it. It
-// returns 0 if there is none, or no room in f. The caller holds f.
+// restock moves a full magazine from the depot to f and takes one piece from it. It returns 0 if
+// the depot has none, or f has no room. The caller holds f.
 func (p *Pool) restock(f *cache, size int64, stream uint32) uint32 {
 	if i := f.pop(&p.core.headers, size, stream); i != 0 { // deeper in the stack, lockCache may choose another cache than Alloc did
 		f.hits++

@@ -7,11 +7,10 @@ import (
 	"sync"
 )
 
-// Sizes as in PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp,
-// commit 001074d250): requests up to smallMax share small segments; larger ones
-// up to middleMax share middle segments; larger ones get a segment of their own,
-// rounded up. Unlike there, a piece is always split: a block is never larger than
-// the request, rounded up to quantum.
+// Sizes as in PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp, commit 001074d250):
+// requests up to smallMax share small segments; larger ones up to middleMax share middle segments;
+// larger ones get a segment of their own, rounded up. Unlike there, a piece is always split: a
+// block is never larger than the request, rounded up to quantum.
 const (
 	quantum       = 512
 	smallMax      = 1 << 20
@@ -25,8 +24,8 @@ const (
 
 func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
-// segmentSizes returns the sizes to try for a new segment with a block of the given
-// size: the largest first, the tightest last. hard is the hard limit, 0 if none.
+// segmentSizes returns the sizes to try for a new segment with a block of the given size: the
+// largest first, the tightest last. hard is the hard limit, 0 if none.
 func segmentSizes(size, hard int64) [3]int64 {
 	roomy := roundUp(size, segmentRound)
 	switch {
@@ -38,10 +37,9 @@ func segmentSizes(size, hard int64) [3]int64 {
 	return [3]int64{roomy, roundUp(size, segmentRound), roundUp(size, tightRound)}
 }
 
-// middleSegmentFor returns the size between 20 and 40 MiB that loses least when it
-// is filled with blocks of the given size. Segments of always 20 MiB would lose
-// 18 % to blocks of 8.2 MB, and so much less would fit under the hard limit. Under
-// a small limit the result is half of that.
+// middleSegmentFor returns the size between 20 and 40 MiB that loses least when it is filled with
+// blocks of the given size. Segments of always 20 MiB would lose 18 % to blocks of 8.2 MB, and that
+// much less would fit under the hard limit. Under a small limit the result is half of that.
 func middleSegmentFor(size, hard int64) (best int64) {
 	most := int64(2 * middleSegment)
 	if hard > 0 && hard < 64*middleSegment {
@@ -57,9 +55,9 @@ func middleSegmentFor(size, hard int64) (best int64) {
 	return best
 }
 
-// A core holds the free pieces of all segments behind one lock. It splits a piece
-// that is larger than the request, and merges a piece that comes back with its
-// free neighbours. It never calls the upstream.
+// A core holds the free pieces of all segments behind one lock. It splits a piece that is larger
+// than the request, and merges a piece that comes back with its free neighbours. It never calls the
+// upstream.
 type core struct {
 	headers  headers // first: every call reads it, and few write what follows
 	_        [64]byte
@@ -68,7 +66,7 @@ type core struct {
 	segments int64 // number of segments
 	pieces   int64 // number of free pieces
 	freed    int64 // bytes of free pieces
-	chunk    int64 // of a Mapper, in bytes; 0 = there is none
+	chunk    int64 // bytes of a Mapper's chunk; 0 = no Mapper
 }
 
 // A bin names a set of free pieces that can serve the same requests.
@@ -137,8 +135,8 @@ func (c *core) give(chain uint32) {
 	}
 }
 
-// giveBack puts one piece into the core. If its whole segment is free then, it
-// takes the segment out and returns it.
+// giveBack puts one piece into the core. If its whole segment is free then, it takes the segment
+// out and returns it.
 func (c *core) giveBack(i uint32) (s span, whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,8 +203,7 @@ func (c *core) takeFree(i uint32) {
 	}
 }
 
-// addSegment enters a new segment and cuts its first piece out of it for the
-// caller.
+// addSegment enters a new segment and cuts its first piece out of it for the caller.
 func (c *core) addSegment(addr uintptr, bytes, size int64, stream uint32) uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,8 +220,8 @@ type span struct {
 	small  bool
 }
 
-// evict takes whole free segments out of the core that make up bytes: see
-// choose. If they all do not, it takes them all.
+// evict takes whole free segments out of the core that make up bytes: see choose. If all together
+// are too few, it takes them all.
 func (c *core) evict(bytes int64) (out []span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,8 +262,7 @@ func (c *core) wholeSegments() (all []uint32) {
 	return all
 }
 
-// remove takes out a segment that is free as a whole: it is the piece i. The caller
-// holds the core.
+// remove takes out a segment that is free as a whole: it is the piece i. The caller holds the core.
 func (c *core) remove(i uint32) span {
 	h := c.headers.at(i)
 	c.takeFree(i)
@@ -294,11 +290,10 @@ func (c *core) enter(s span) uint32 {
 	return i
 }
 
-// A tree orders the free pieces of one bin by size, then by address. It is a
-// treap. Its links are in the headers, so it allocates nothing. The zero value is
-// empty. The best fit for a size is the smallest piece that is large enough, and
-// among equal ones the piece at the lowest address: so segments at high addresses
-// become free and can be released.
+// A tree orders the free pieces of one bin by size, then by address. It is a treap. Its links are
+// in the headers, so it allocates nothing. The zero value is empty. The best fit for a size is the
+// smallest piece that is large enough. Among equal pieces it is the one at the lowest address, so
+// that segments at high addresses become free and can be released.
 type tree struct{ root uint32 }
 
 // rank is the priority of a piece in the treap: its number, scrambled.
@@ -332,7 +327,7 @@ func (t *tree) insert(hs *headers, n uint32) {
 	}
 	rest := *link
 	*link = n
-	// Split the rest in what comes before n and what comes after.
+	// Split the rest into the pieces before n and the pieces after n.
 	less, more := &h.left, &h.right
 	for rest != 0 {
 		if at := hs.at(rest); at.before(h.size, h.addr) {
@@ -381,7 +376,7 @@ func walk(hs *headers, i uint32, size int64, yield func(uint32) bool) bool {
 	return (h.size < size || walk(hs, h.left, size, yield) && yield(i)) && walk(hs, h.right, size, yield)
 }
 
-// largest returns the size of the largest piece, 0 if there is none.
+// largest returns the size of the largest piece, or 0 for an empty tree.
 func (t tree) largest(hs *headers) (size int64) {
 	for i := t.root; i != 0; i = hs.at(i).right {
 		size = hs.at(i).size

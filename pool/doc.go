@@ -1,17 +1,21 @@
-// Package pool hands out memory outside the Go heap, counts it, and keeps it
-// under a limit.
+// Package pool hands out memory outside the Go heap, counts it, and keeps it under a limit.
+//
+//	memory, err := pool.New(pool.Config{Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 64 << 20}}})
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	defer memory.Close()
+//	samples, err := array.New[float32](memory, 1<<20) // 4 MiB, which a cycle frees
 //
 // # Model
 //
-// A [Pool] takes segments from an [Upstream] (host memory here, devices in
-// pool/cuda), cuts each [Block] out of them, and keeps freed memory for the
-// next request of the same stream. Live bytes are handed out; reserved bytes are
-// taken from the upstream; the difference is cached.
+// A [Pool] takes segments from an [Upstream] (host memory here, devices in pool/cuda), cuts each
+// [Block] out of them, and keeps freed memory for the next request of the same stream. Live bytes
+// are handed out; reserved bytes are taken from the upstream; the difference is cached.
 //
-// A Block is for code that frees by hand, or leaves it to the collector with [Own].
-// An array of pool/array goes back by itself: once the program can no longer reach
-// it, the next cycle of the pool's [gc.Collector] finds it. The collector decides when
-// that cycle runs.
+// A Block is for code that frees by hand, or leaves it to the collector with [Own]. An array of
+// pool/array goes back by itself: once the program can no longer reach it, the next cycle of the
+// pool's [gc.Collector] finds it. The collector decides when that cycle runs.
 //
 // # Invariants
 //
@@ -24,44 +28,40 @@
 //
 // # Locks
 //
-// All locks of pool and gc, in the order in which they may be taken. Two locks on
-// one line are never held together.
+// All locks of pool and gc, in the order in which they may be taken. Two locks on one line are
+// never held together.
 //
-//	the making of a private collector, the change of the sink    Pool.once
-//	a cycle, from before its mark to after its walk    gc.Collector.settling
-//	the collector's state    gc.Collector.mu
-//	a shard of a registry    gc.WeakRegistry
-//	the pools of a device    group.mu
-//	a cache: several, by number    cache.mu
-//	magazines for any cache    depot.mu
-//	the free pieces    core.mu
-//	short ones, with nothing taken inside    ladder, inFlight, sites, poison, Pool.caching, Scope, budget, a trace.Recorder's
+//	Pool.once                the making of a private collector, the change of the sink
+//	gc.Collector.settling    a cycle, from before its mark to after its walk
+//	gc.Collector.mu          the collector's state
+//	gc.WeakRegistry          a shard of a registry
+//	group.mu                 the pools of a device
+//	cache.mu                 a cache: several, by number
+//	depot.mu                 magazines for any cache
+//	core.mu                  the free pieces
+//	others                   short ones of ladder, inFlight, sites, upstreamCache, budget
 //
-// The pool holds none of its locks while it calls the upstream, a Record, a
-// [Reclaimable] or other code that is not its own, or while somebody waits. So
-// all of these may use the pool. The collector holds none while it gives back
-// the memory of the dead. It holds mu while it calls its policy, its recorder and its sources,
-// so these must not call the collector. A test calls the pool from every such place.
+// The pool holds none of its locks while it waits, or calls the upstream, a recorder, a
+// [Reclaimable] or other code that is not its own. So all of these may use the pool, with one
+// exception: [Pool.SetTrace] records the live blocks under Pool.once, and calls that allocate or
+// free wait for it. The collector holds no lock while it gives back the memory of the dead. It holds
+// mu while it calls its policy, its recorder and its sources, so these must not call the collector.
 //
-// # Who holds the memory
+// # Holders of memory
 //
-// With [Config].Sites the pool notes the allocation sites of a sample of its
-// blocks, as Go's heap profile does. An allocation site is the stack of the call
-// that allocated; in this package "site" means nothing else. [Pool.Holders] lists
-// the sites that hold most. An [OutOfMemoryError] names the largest holders, a
-// recording has the sites of its allocations, and trace/formats/poolpprof makes a profile for
-// go tool pprof.
+// With [Config].Sites the pool notes the allocation sites of a sample of its blocks, as Go's heap
+// profile does. An allocation site is the stack of the call that allocated; in this package "site"
+// means nothing else. [Pool.Holders] lists the sites that hold most. An [OutOfMemoryError] names
+// the largest holders, and a recording has the sites of its allocations.
 //
 // # When it does not fit
 //
-// First the pool gives cached memory back to the upstream and asks the upstream
-// again, by whole segments. If the upstream is a [Mapper], memory from behind free pieces
-// moves to where the block is to be. So fragments of one size do not block another
-// size. If that is not enough, the allocation is refused and climbs the ladder (see [Step]): the
-// cheapest step first, and another try after each step. If no step helps, the
-// allocation fails with an [OutOfMemoryError].
+// First the pool gives cached memory back to the upstream, in whole segments, and asks the upstream
+// again. If the upstream is a [Mapper], memory from behind free pieces moves to the place of the
+// block. So fragments of one size do not block another size. If that is not enough, the allocation
+// is refused and climbs the ladder (see [Step]): the cheapest step first, and another try after each
+// step. If no step helps, the allocation fails with an [OutOfMemoryError].
 //
-// Those who are refused stand in line: first come, first served, and one at a time
-// climbs. Memory that is freed meanwhile is for the line, and not for who asks
-// next. Nobody is in line for more than a second before its turn comes.
+// Refused allocations stand in line: first come, first served, and one at a time climbs. Memory that
+// is freed meanwhile is for the line. Each waits at most a second for its turn.
 package pool

@@ -13,21 +13,19 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A Sharer is an upstream whose memory comes out of a space that other upstreams
-// use, too: device memory, managed memory and the memory of the driver's pools all
-// lie on one device.
+// A Sharer is an upstream whose memory comes out of a space that other upstreams use, too. Device
+// memory, managed memory and the memory of the driver's pools all lie on one device.
 //
-// All pools of a process over Sharers of the same space share its memory. So do
-// pools over one upstream, if that is a pointer and their Space is a device. Their
-// limits bound what they hold together. Where one of them lacks memory, the others
-// give their cached memory back, and every step of the refusal ladder is taken for
-// all of them.
+// All pools of a process over Sharers of the same space share its memory. So do pools over one
+// upstream, if that is a pointer and their Space is a device. Their limits bound them together. If
+// one of them lacks memory, the others give their cached memory back. Every step of the refusal
+// ladder is taken for all of them.
 type Sharer interface {
 	Shares() pressure.Space
 }
 
-// A group is the pools that share the memory of one device. A pool of other
-// memory has a group of its own.
+// A group is the pools that share the memory of one device. A pool of other memory has a group of
+// its own.
 //
 // mu is taken before no other lock.
 type group struct {
@@ -52,8 +50,8 @@ type sharedGate struct {
 	pools int
 }
 
-// groups are the groups that pools of the process share, by their Sharer's space
-// or by their upstream.
+// groups are the groups that pools of the process share, by their Sharer's space or by their
+// upstream.
 var groups struct {
 	mu    sync.Mutex
 	byKey map[any]weak.Pointer[group]
@@ -88,8 +86,7 @@ func forgetGroup(key any) {
 	}
 }
 
-// groupKey returns what the pools of a group have in common, nil if p is to be
-// alone.
+// groupKey returns the key that all pools of a group share, or nil if p is to be alone.
 func (p *Pool) groupKey() any {
 	if s, ok := p.cfg.Upstream.(Sharer); ok {
 		return s.Shares()
@@ -126,15 +123,14 @@ func (g *group) info() (pressure.Info, error) { return g.oldest.Load().upstreamI
 
 func (g *group) members() []*Pool { return *g.pools.Load() }
 
-// leave takes p out, once it is closed. What it still has out is reserved memory
-// of the group until it is freed.
+// leave takes p out, once it is closed. Its live blocks stay reserved memory of the group until
+// they are freed.
 func (g *group) leave(p *Pool) {
 	g.past.Add(p.Allocated())
 	g.change(func(list []*Pool) []*Pool { return slices.DeleteFunc(list, func(q *Pool) bool { return q == p }) })
 }
 
-// gate returns the gate of the group at a collector. Each call is undone by
-// dropGate.
+// gate returns the gate of the group at a collector. Each call is undone by dropGate.
 func (g *group) gate(c *gc.Collector) *gc.Gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -176,16 +172,15 @@ func (g *group) Allocated() int64 {
 	return sum
 }
 
-// estimate brings the budget up to date and returns it. Every ten seconds that
-// asks the upstream.
+// estimate brings the budget up to date and returns it. Every ten seconds that asks the upstream.
 func (g *group) estimate() estimate {
 	e := g.budget.At(time.Since(g.start), g.tracker.Reserved())
 	g.limit.Store(e.Budget)
 	return e
 }
 
-// yield has the other pools give at least bytes of cached memory back to the
-// upstream, or as much as they have. It returns how much that was.
+// yield has the other pools give at least bytes of cached memory back to the upstream, or as much
+// as they have. It returns how much that was.
 func (g *group) yield(p *Pool, bytes int64) (released int64) {
 	for _, q := range g.members() {
 		if q != p && released < bytes {

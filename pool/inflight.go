@@ -10,9 +10,8 @@ import (
 // manyStreams in header.used: two or more streams besides the home stream.
 const manyStreams = ^uint32(0)
 
-// Use says that work that stream has queued so far uses b. After Free, b is used
-// again only when stream has done that work. Call Use for every stream other than
-// the one that Alloc was given.
+// Use says that work that stream has queued so far uses b. After Free, b is used again only when
+// stream has done that work. Call Use for every stream other than the one that Alloc was given.
 func (p *Pool) Use(b Block, stream uint32) {
 	h := p.core.headers.find(uint32(b.ref))
 	if h == nil || h.gen.Load() != uint32(b.ref>>32) || h.stream == stream {
@@ -23,8 +22,7 @@ func (p *Pool) Use(b Block, stream uint32) {
 	}
 }
 
-// inFlight holds pieces that were freed while a stream other than their own may
-// still use them.
+// inFlight holds pieces that were freed while a stream other than their own may still use them.
 type inFlight struct {
 	n    atomic.Int64
 	mu   sync.Mutex // held for list operations only
@@ -71,8 +69,7 @@ func (l *inFlight) takeAll() []waiting {
 	return all
 }
 
-// poll gives the pieces whose fence has passed back to the core. It reports
-// whether there were any.
+// poll gives the pieces whose fence has passed back to the core. It reports whether there were any.
 func (l *inFlight) poll(p *Pool) (any bool) {
 	if l.n.Load() == 0 {
 		return false
@@ -95,8 +92,8 @@ func (l *inFlight) poll(p *Pool) (any bool) {
 	return any
 }
 
-// synchronize waits for the device. Then it gives back to the core every piece
-// that was in flight when the wait began.
+// synchronize waits for the device. Then it gives back to the core every piece that was in flight
+// when the wait began.
 func (l *inFlight) synchronize(p *Pool) error {
 	up, ok := p.cfg.Upstream.(Synchronizer)
 	if !ok {

@@ -12,14 +12,14 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A Step is one step of the refusal ladder, which an allocation climbs when it
-// does not fit. The cheapest step comes first, and the allocation is tried again
-// after each. The order follows CUDA.jl's retry_reclaim (CUDA.jl#3118). The numbers
-// are part of the trace format: they are in Refuse events.
+// A Step is one step of the refusal ladder, which an allocation climbs when it does not fit. The
+// cheapest step comes first, and the allocation is tried again after each. The order follows
+// CUDA.jl's retry_reclaim (CUDA.jl#3118). The numbers are part of the trace format: they are in
+// Refuse events.
 type Step uint32
 
 const (
-	StepReap        Step = iota // give back what a finished cycle has found dead
+	StepReap        Step = iota // give back memory that a finished cycle has found dead
 	StepPurge                   // call Reclaimable.Purge
 	StepWait                    // wait for the running cycle
 	StepSynchronize             // wait for queued work, and take back the memory that it used
@@ -38,8 +38,8 @@ func (s Step) String() string {
 	return "unknown"
 }
 
-// ladder is what all climbers share. A climber is an allocation on the ladder. No
-// lock is held while a step runs.
+// ladder is what all climbers share. A climber is an allocation on the ladder. No lock is held
+// while a step runs.
 type ladder struct {
 	awaited, climbed, failed atomic.Int64
 	spent                    atomic.Int64 // ns, in all steps
@@ -48,8 +48,8 @@ type ladder struct {
 
 	mu           sync.Mutex
 	reclaimables []*Reclaimable
-	line         []turn        // those who are refused, in the order in which they came; the first climbs
-	freeing      chan struct{} // closed at the next free; nil if nobody waits for it
+	line         []turn        // refused allocations, in the order in which they came; the first climbs
+	freeing      chan struct{} // closed at the next free; nil without a waiter
 	futile       int           // number of collections in a row that freed too little
 	cost         time.Duration // of the last collection
 }
@@ -90,9 +90,8 @@ func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 
 const maxRounds = 3
 
-// awaitReleases looks for a piece again while releases of what cycles have found
-// dead are under way. A cycle waits for less: on a busy machine a release may get
-// no processor for so long.
+// awaitReleases looks for a piece again while releases of dead memory are under way. A cycle waits
+// for a shorter time, and on a busy machine a release may get no processor for that long.
 func (p *Pool) awaitReleases(size int64, stream uint32, cause error) (uint32, error) {
 	c := p.collect.Load()
 	for end := time.Now().Add(releaseWait); c != nil && c.c.Stats().Pending > 0 && time.Now().Before(end); {
@@ -153,9 +152,9 @@ func (p *Pool) takeStep(s Step) error {
 	return nil
 }
 
-// Retry calls try, which allocates memory of the device beside the pools, and returns
-// its error. While that is [ErrOutOfMemory], the pools of the device give cached memory
-// back, and then the steps of the ladder are taken, one before each further call.
+// Retry calls try, which allocates memory of the device beside the pools, and returns its error.
+// While that is [ErrOutOfMemory], the pools of the device give cached memory back. Then Retry takes
+// the steps of the ladder, one before each further call.
 func (p *Pool) Retry(try func() error) error {
 	err := try()
 	for s := Step(0); s <= steps && errors.Is(err, ErrOutOfMemory); s++ {
@@ -171,11 +170,11 @@ func (p *Pool) Retry(try func() error) error {
 	return err
 }
 
-// After a collection that freed too little, the climber waits before the next one,
-// until a block is freed or the time is over. The time is that of the last
-// collection, doubled for each futile one in a row, up to eight times that, and
-// at most maxBackOff. So a program that keeps asking for too much spends a ninth
-// of its time on collections. (java.nio.Bits.reserveMemory waits 511 ms in all.)
+// After a collection that freed too little, the climber waits before the next one, until a block is
+// freed or the time is over. The time is that of the last collection, doubled for each futile one
+// in a row, up to eight times that, and at most maxBackOff. So a program that keeps asking for too
+// much spends a ninth of its time on collections. (java.nio.Bits.reserveMemory waits 511 ms in
+// all.)
 const maxBackOff = 256 * time.Millisecond
 
 func (p *Pool) backOff() {
@@ -233,18 +232,17 @@ func (l *ladder) learn(c Climb, size int64) {
 	}
 }
 
-// A turn is a place in the line for the ladder. It is closed when all that were
-// before it have left. Nil is no place.
+// A turn is a place in the line for the ladder. It is closed when all that were before it have
+// left. Nil is no place.
 type turn chan struct{}
 
-// lineMax bounds how long an allocation stands in line. When it is over it takes
-// its turn although others are before it.
+// lineMax bounds how long an allocation stands in line. When it is over it takes its turn although
+// others are before it.
 const lineMax = time.Second
 
-// getInLine puts the caller at the end of the line and waits until its turn has
-// come. Until leaveLine, blocks that are freed go past the caches to the core,
-// where those in line look first. Otherwise goroutines that allocate fast would
-// take everything out of their caches.
+// getInLine puts the caller at the end of the line and waits until its turn has come. Until
+// leaveLine, blocks that are freed go past the caches to the core, where those in line look first.
+// Otherwise goroutines that allocate fast would take everything out of their caches.
 func (p *Pool) getInLine() turn {
 	p.bypass.Add(1)
 	l := &p.ladder
@@ -282,9 +280,9 @@ func (p *Pool) leaveLine(t turn) {
 	p.bypass.Add(-1)
 }
 
-// A Reclaimable is a cache or workspace that can give memory of the pool back.
-// Its methods run on a goroutine that needs memory. They must not allocate from
-// the pool, and must not wait for a goroutine that does.
+// A Reclaimable is a cache or workspace that can give memory of the pool back. Its methods run on a
+// goroutine that needs memory. They must not allocate from the pool, and must not wait for a
+// goroutine that does.
 type Reclaimable interface {
 	Purge() // gives back memory that is cheap to make again
 	Drop()  // gives back everything that can be made again

@@ -8,15 +8,15 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// The limits of a group are the smallest that its pools were made with or
-// SetLimits has set. Where all of these have none, the environment's count.
+// The limits of a group are the smallest that its pools were made with or that SetLimits has set.
+// Without these, the limits of the environment count.
 
 var errDirectSoft = errors.New("pool: a soft limit bounds what is cached, and a pool that is Direct caches nothing")
 
-// inBytes turns shares of the total into bytes. A share of an unknown total is an
-// error, and so is a soft limit where nothing is cached.
+// inBytes turns shares of the total into bytes. A share of an unknown total is an error, and so is
+// a soft limit where nothing is cached.
 func (p *Pool) inBytes(limits pressure.Limits) (pressure.Limits, error) {
-	if p.cfg.Direct && p.cacher == nil && limits.Soft != (pressure.Limit{}) {
+	if p.cfg.Direct && p.upstream.cacher == nil && limits.Soft != (pressure.Limit{}) {
 		return limits, errDirectSoft
 	}
 	for _, l := range []pressure.Limit{limits.Soft, limits.Hard} {
@@ -38,17 +38,17 @@ func (p *Pool) inBytes(limits pressure.Limits) (pressure.Limits, error) {
 	return limits, nil
 }
 
-// Limits returns the limits in bytes; 0 is none.
+// Limits returns the limits in bytes; 0 means no limit.
 func (p *Pool) Limits() (soft, hard int64) { return p.group.soft.Load(), p.hard.Load() }
 
-// SetLimits replaces the limits, both of them: a zero limit is none. The limits
-// are those of the device, so they change for all its pools (see [Sharer]), and go
-// before those that the pools were made with and those of the environment, until all
-// these pools are closed. They may fall below the reserved bytes: cached memory then
-// goes back to the upstream, the rest stays until it is freed, and until then
-// nothing new is reserved. It fails, and changes nothing, if a limit is a share of an
-// unknown total, and for a soft limit of a pool that is Direct over an upstream that
-// caches nothing.
+// SetLimits replaces both limits; a zero limit means no limit. They change for all pools of the
+// device (see [Sharer]). Until all these pools are closed, they go before the limits that pools
+// were made with and before those of the environment.
+//
+// The new limits may be below the reserved bytes. Then cached memory goes back to the upstream, and
+// nothing new is reserved until enough of the rest is freed. SetLimits fails, and changes nothing,
+// if a limit is a share of an unknown total. It also fails for a soft limit of a pool that is
+// Direct over an upstream that caches nothing.
 func (p *Pool) SetLimits(limits pressure.Limits) error {
 	limits, err := p.inBytes(limits)
 	if err != nil {
@@ -64,8 +64,7 @@ func (p *Pool) SetLimits(limits pressure.Limits) error {
 	return nil
 }
 
-// change changes the list of pools, or what their limits come from, and has the
-// limits hold.
+// change changes the list of pools, or what their limits come from, and has the limits hold.
 func (g *group) change(do func([]*Pool) []*Pool) {
 	g.mu.Lock()
 	list := do(slices.Clone(g.members()))
@@ -114,7 +113,7 @@ func (g *group) limits(list []*Pool) pressure.Limits {
 	return own
 }
 
-// tighter returns the smaller of each two limits in bytes; 0 is none.
+// tighter returns the smaller of each two limits in bytes; 0 means no limit.
 func tighter(a, b pressure.Limits) pressure.Limits {
 	least := func(a, b pressure.Limit) pressure.Limit {
 		if a.Bytes == 0 || b.Bytes > 0 && b.Bytes < a.Bytes {
@@ -136,8 +135,7 @@ func (p *Pool) fitLimits() {
 	p.trimToSoft()
 }
 
-// headroom returns how many bytes may still be reserved; below 0 after a limit has
-// fallen.
+// headroom returns how many bytes may still be reserved; it is negative after a limit has fallen.
 func (p *Pool) headroom() int64 {
 	hard := p.hard.Load()
 	if hard == 0 {
@@ -146,11 +144,10 @@ func (p *Pool) headroom() int64 {
 	return p.tracker.Headroom(hard)
 }
 
-// sizeCaches sets how much the caches may keep under a hard limit, and empties
-// them.
+// sizeCaches sets how much the caches may keep under a hard limit, and empties them.
 func (p *Pool) sizeCaches(hard int64) {
 	keep, slack := int64(keepMax), int64(slackMax)
-	if n := int64(len(p.caches)); hard > 0 {
+	if n := int64(len(p.caches.all)); hard > 0 {
 		keep = min(keep, hard/n)
 		slack = min(slack, hard/(64*n))
 	}

@@ -9,28 +9,27 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A Mapper is an upstream that can put memory behind addresses, and behind
-// others later, in chunks of one size. A pool over it lays all but the small
-// blocks of a stream in one range of addresses. What is missing for a block is
-// mapped beside a free piece, so that the two become one piece. At the limit the
-// memory for it comes from behind other free pieces: it moves, and no more of
-// it than the block lacks.
+// A Mapper is an upstream that can put memory behind addresses, and behind others later, in chunks
+// of one size. A pool over it lays all but the small blocks of a stream in one range of addresses.
+// The memory that a block lacks is mapped beside a free piece, so that the two become one piece. At
+// the limit that memory comes from behind other free pieces, and no more of it moves than the block
+// lacks.
 type Mapper interface {
-	// Granule returns the smallest chunk in bytes, a power of two; 0 if the
-	// memory cannot be mapped, and all of it comes from Allocate. It does not block.
+	// Granule returns the smallest chunk in bytes, a power of two; 0 if the memory cannot be
+	// mapped, and all of it comes from Allocate. It does not block.
 	Granule() int64
-	// Range returns addresses with nothing behind them, for memory of stream in
-	// chunks of that size. The address and bytes are multiples of chunk.
+	// Range returns addresses with nothing behind them, for memory of stream in chunks of that
+	// size. The address and bytes are multiples of chunk.
 	Range(chunk int64, stream uint32) (addr uintptr, bytes int64, err error)
 	// FreeRange gives back what Range returned. There is nothing behind it.
 	FreeRange(addr uintptr) error
-	// Map puts memory behind to, for work that stream queues from now on: that
-	// from behind from, whose addresses are without memory afterwards, and new memory for
-	// the rest. Work that the streams of from have queued may still use the old
-	// addresses. All spans are whole chunks. If it fails, nothing has changed.
+	// Map puts memory behind to, for work that stream queues from now on. It first moves the memory
+	// from behind from, whose addresses have none afterwards, and takes new memory for the rest. Work
+	// that the streams of from have queued may still use the old addresses. All spans are whole
+	// chunks. If Map fails, nothing has changed.
 	Map(to, from []Span, stream uint32) error
-	// Unmap gives back the memory behind s, which is whole chunks, once the work
-	// that the stream of s has queued is done. If it fails, nothing has changed.
+	// Unmap gives back the memory behind s, which is whole chunks, once the work that the stream of
+	// s has queued is done. If it fails, nothing has changed.
 	Unmap(s Span) error
 }
 
@@ -41,17 +40,16 @@ type Span struct {
 	Stream uint32
 }
 
-// Unless [Config.Chunk] says how large a chunk is, it is the 256th part of the limit that the pool is made with, or of all the
-// memory that there is, as a power of two and at most 128 MiB: the rule of DALI's
-// cuda_vm_resource, whose most is 64 MiB (NVIDIA/DALI,
-// include/dali/core/mm/cuda_vm_resource.h, commit 044add05). To move memory takes 26 to
-// 30 us a chunk of 64 MiB or less for access alone, and 33 us for one of 128 MiB, on an
-// H200 (results/2026-11-22-cuda-mapping). What fragments lose grows with the size of a
-// chunk.
+// Without [Config.Chunk], a chunk is the 256th part of the limit that the pool is made with, or of
+// all memory. It is a power of two and at most 128 MiB. DALI's cuda_vm_resource has the same rule
+// with at most 64 MiB (NVIDIA/DALI, include/dali/core/mm/cuda_vm_resource.h, commit 044add05). To
+// move memory takes 26 to 30 us for a chunk of 64 MiB or less, for access alone, and 33 us for one
+// of 128 MiB, on an H200 (results/2026-11-22-cuda-mapping). The loss to fragments grows with the
+// size of a chunk.
 const (
 	chunksOfPool = 256
 	mostChunk    = 128 << 20
-	leastChunks  = 16 // a limit of fewer granules is no place for chunks
+	leastChunks  = 16 // a limit of fewer granules has segments
 )
 
 func (p *Pool) openMapper() error {
@@ -89,8 +87,8 @@ func (p *Pool) openMapper() error {
 	return nil
 }
 
-// mapMore makes a piece of size bytes out of free pieces and the holes beside
-// them, with as little memory as that takes.
+// mapMore makes a piece of size bytes out of free pieces and the holes beside them, with as little
+// memory as that takes.
 func (p *Pool) mapMore(size int64, stream uint32) (uint32, error) {
 	p.estimate()
 	if hard := p.hard.Load(); hard > 0 && size > hard {
@@ -132,8 +130,8 @@ func (p *Pool) addRange(size int64, stream uint32) error {
 	})
 }
 
-// reserveUpTo counts as much of need as taken from the upstream as the limit
-// allows, in whole chunks, and returns how much that is.
+// reserveUpTo counts as much of need as taken from the upstream as the limit allows, in whole
+// chunks, and returns how much that is.
 func (p *Pool) reserveUpTo(need int64) int64 {
 	for {
 		bytes := min(need, p.headroom()&-p.core.chunk)
@@ -146,9 +144,9 @@ func (p *Pool) reserveUpTo(need int64) int64 {
 	}
 }
 
-// mapFrom maps the holes of place, which need that many bytes: fresh ones, which
-// are counted already, and for the rest those behind other free pieces. If it fails,
-// fresh is not counted any more.
+// mapFrom maps the holes of place, which need that many bytes. Fresh of them are new and counted
+// already; the rest comes from behind other free pieces. If mapFrom fails, fresh is not counted any
+// more.
 func (p *Pool) mapFrom(place []uint32, need, fresh int64, stream uint32) error {
 	parts, ok := p.core.claimParts(need - fresh)
 	if !ok {
@@ -166,20 +164,17 @@ func (p *Pool) mapFrom(place []uint32, need, fresh int64, stream uint32) error {
 		p.record(trace.Event{Kind: trace.Release, Bytes: s.Bytes, Stream: s.Stream})
 	}
 	for _, s := range to {
-		if p.poison != nil {
-			p.poison.fill(s.Addr, s.Bytes)
-		}
 		p.record(trace.Event{Kind: trace.Reserve, Bytes: s.Bytes, Stream: stream})
 	}
 	return nil
 }
 
-// unmap gives back bytes of memory from behind free pieces, or as many as there
-// are, and returns how many.
+// unmap gives back bytes of memory from behind free pieces, or as many as there are, and returns
+// how many.
 func (p *Pool) unmap(bytes int64) (released int64) {
 	bytes = roundUp(bytes, p.core.chunk)
 	parts, ok := p.core.claimParts(min(bytes, p.core.loose()))
-	for !ok { // somebody was quicker
+	for !ok { // another goroutine was quicker
 		parts, ok = p.core.claimParts(min(bytes, p.core.loose()))
 	}
 	released = p.unmapPieces(parts)
@@ -189,8 +184,8 @@ func (p *Pool) unmap(bytes int64) (released int64) {
 	return released
 }
 
-// unmapPieces gives back the memory behind pieces that are claimed and no holes. It
-// returns the bytes that it gave back.
+// unmapPieces gives back the memory behind pieces that are claimed and no holes. It returns the
+// bytes that it gave back.
 func (p *Pool) unmapPieces(parts []uint32) (released int64) {
 	for k, s := range p.core.spans(parts, false) {
 		if err := guard.Error(func() error { return p.mapper.Unmap(s) }); err != nil {
@@ -215,9 +210,9 @@ func (p *Pool) freeRanges() {
 	}
 }
 
-// CanAllocate reports whether bytes would fit now without a collection: cached, under
-// the limit, or once the pools of the device have given cached memory back. It takes
-// nothing, so another goroutine may be quicker.
+// CanAllocate reports whether bytes would fit now without a collection. That includes cached memory
+// of all pools of the device and the room under the limit. It takes nothing, so another goroutine
+// may be quicker.
 func (p *Pool) CanAllocate(bytes int64, stream uint32) bool {
 	if bytes < 0 || bytes > MaxBytes || p.closed.Load() {
 		return false
@@ -228,17 +223,16 @@ func (p *Pool) CanAllocate(bytes int64, stream uint32) bool {
 	}
 	for _, q := range p.group.members() {
 		q.flush()
-		room += q.core.wholes() + q.core.loose() + q.upstreamCached.Load()
+		room += q.core.wholes() + q.core.loose() + q.upstream.cached.Load()
 	}
 	return room >= roundUp(size, tightRound) || p.core.fits(size, stream)
 }
 
-// Prepare maps memory ahead of need: afterwards bytes are free in one piece for
-// work of stream, and an allocation of up to that many does not call the
-// upstream. It is for programs that know their workspaces. It collects nothing:
-// a request that does not fit beside live bytes and garbage fails with an
-// [OutOfMemoryError]. Prepared memory is cached like any other, and goes back to
-// the upstream above the soft limit.
+// Prepare maps memory ahead of need. Afterwards bytes are free in one piece for work of stream, and
+// an allocation of up to that many does not call the upstream. Programs that know their workspaces
+// call it. Prepare collects nothing: a request that does not fit beside live bytes and garbage
+// fails with an [OutOfMemoryError]. Prepared memory is cached like any other, and goes back to the
+// upstream above the soft limit.
 func (p *Pool) Prepare(bytes int64, stream uint32) error {
 	if bytes < 0 || bytes > MaxBytes {
 		return fmt.Errorf("%w: %d bytes", ErrSize, bytes)

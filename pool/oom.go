@@ -8,7 +8,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// OutOfMemoryError says that an allocation did not fit, and what was tried.
+// An OutOfMemoryError is the error of an allocation that did not fit after all steps of the ladder.
 // errors.Is finds [ErrOutOfMemory] and the upstream's error in it.
 type OutOfMemoryError struct {
 	Bytes   int64           // size of the request, rounded up to 512
@@ -38,8 +38,8 @@ func (e *OutOfMemoryError) Error() string {
 	return text
 }
 
-// Detail returns the error, the steps, the pool's report, where to read what to try,
-// and the largest holders, on several lines.
+// Detail returns the error, the steps, the pool's report, where to read what to try, and the
+// largest holders, on several lines.
 func (e *OutOfMemoryError) Detail() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, e.Error())

@@ -16,9 +16,8 @@ type collecting struct {
 	private bool                    // the pool made the collector
 }
 
-// large is the size in bytes from which on an owner is weak at once, so that the
-// runtime's own cycles find it. That costs 0.4 us, which is little beside what
-// one does with as much memory.
+// Owners from large bytes on get a weak pointer at once, so that the runtime's own cycles find
+// them. That costs 0.4 us, little beside the work on that much memory.
 const large = 1 << 20
 
 func (p *Pool) attach(c *gc.Collector, private bool) *collecting {
@@ -28,8 +27,8 @@ func (p *Pool) attach(c *gc.Collector, private bool) *collecting {
 	return k
 }
 
-// collector returns the pool's collector. If the pool was given none, it makes a
-// private one with the policy never: then only the ladder collects.
+// collector returns the pool's collector. If the pool was given none, it makes a private one with
+// the policy never: then only the ladder collects.
 func (p *Pool) collector() (*collecting, error) {
 	if k := p.collect.Load(); k != nil {
 		return k, nil
@@ -49,11 +48,10 @@ func (p *Pool) collector() (*collecting, error) {
 	return p.attach(c, true), nil
 }
 
-// Own leaves block b to the collector: b goes back to the pool once owner is
-// unreachable. It is for adaptors to a library whose own type holds the memory;
-// other programs use pool/array. For owner see [gc.Track]. After Own, b must not be
-// given to [Pool.Free]. Own fails with [ErrClosed], or with the error of [gc.New]; then
-// b still belongs to the caller.
+// Own leaves block b to the collector: b goes back to the pool once owner is unreachable. It is for
+// adaptors to a library whose own type holds the memory; other programs use pool/array. For owner
+// see [gc.Track]. After Own, b must not be given to [Pool.Free]. If Own fails, with [ErrClosed] or
+// the error of [gc.New], b still belongs to the caller.
 func Own[T any](p *Pool, owner *T, b Block) (Owned, error) {
 	k, err := p.collector()
 	if err != nil {
@@ -62,15 +60,15 @@ func Own[T any](p *Pool, owner *T, b Block) (Owned, error) {
 	return Owned{p, gc.Track(k.owners, owner, p.core.headers.at(uint32(b.ref)).size, b)}, nil
 }
 
-// Owned is a block that [Own] left to the collector. A program that never frees
-// it by hand need not keep it. The zero value is no block.
+// Owned is a block that [Own] left to the collector. A program that never frees it by hand need not
+// keep it. The zero value is no block.
 type Owned struct {
 	pool *Pool
 	slot gc.Slot
 }
 
-// Free gives the block back now. If the block was given back before, Free does
-// nothing and returns false.
+// Free gives the block back now. If the block was given back before, Free does nothing and returns
+// false.
 func (o Owned) Free() bool {
 	if o.pool == nil {
 		return false

@@ -14,18 +14,16 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// DefaultSites is a value in bytes for [Config].Sites that costs little: it adds
-// less than 5 ns to an allocation of up to 1 MiB (results/2026-11-21-sites). The
-// estimate for a site that holds 16 GiB has a standard deviation of 9 %, for a site
-// that holds 2 GiB of 25 %. Blocks much larger than the value are counted exactly.
-// For a pool of a few GiB choose less: with 16 MiB the errors are a third of these,
-// and an allocation of 1 MiB pays 21 ns.
+// DefaultSites is a value in bytes for [Config].Sites that costs little: it adds less than 5 ns to
+// an allocation of up to 1 MiB (results/2026-11-21-sites). The estimate for a site that holds 16
+// GiB has a standard deviation of 9 %. For a site that holds 2 GiB it is 25 %. Blocks much larger
+// than the value are counted exactly. For a pool of a few GiB choose less. With 16 MiB the errors
+// are a third of these, and an allocation of 1 MiB pays 21 ns.
 const DefaultSites = 128 << 20
 
-// SitesByLimit as [Config].Sites picks the value from the hard limit that the pool
-// begins with: a 512th of it, so that the estimate for a site that holds a tenth of
-// the limit has a standard deviation of 14 %; at least 64 KiB, and at most
-// DefaultSites, which is also taken where there is no limit.
+// SitesByLimit as [Config].Sites picks a 512th of the hard limit that the pool begins with, at
+// least 64 KiB and at most DefaultSites. Without a limit it picks DefaultSites. The estimate for a
+// site that holds a tenth of the limit then has a standard deviation of 14 %.
 const SitesByLimit = -1
 
 const (
@@ -43,18 +41,17 @@ func (p *Pool) startSites() {
 		}
 	}
 	p.sites.init(rate)
-	for k := range p.caches {
-		p.caches[k].unsampled = p.sites.interval()
+	for k := range p.caches.all {
+		p.caches.all[k].unsampled = p.sites.interval()
 	}
 }
 
-// sites samples allocations as Go's heap profile does (runtime.MemProfileRate). Of
-// all bytes handed out, one in rate is drawn at random. A block that holds such a byte
-// is a sample. The distance between them has an exponential distribution, so a
-// block of size bytes is a sample with probability 1-exp(-size/rate), whatever
-// came before it. It stands for 1/(1-exp(-size/rate)) blocks. runtime/pprof
-// (scaleHeapSample) applies that formula to means of sizes, this package to each
-// size.
+// sites samples allocations as Go's heap profile does (runtime.MemProfileRate). Of all bytes handed
+// out, one in rate is drawn at random. A block that holds such a byte is a sample. The distance
+// between them has an exponential distribution, so a block of size bytes is a sample with
+// probability 1-exp(-size/rate), whatever came before it. It stands for 1/(1-exp(-size/rate))
+// blocks. runtime/pprof (scaleHeapSample) applies that formula to means of sizes, this package to
+// each size.
 type sites struct {
 	rate  int64 // bytes; 0 = off
 	mu    sync.RWMutex
@@ -62,8 +59,8 @@ type sites struct {
 	all   []*site          // a header has the index of its site; index 0 is no site
 }
 
-// A stack holds the return addresses that runtime.Callers gives, innermost first,
-// with those inside the pool.
+// A stack holds the return addresses that runtime.Callers gives, innermost first, with those inside
+// the pool.
 type stack [stackMax]uintptr
 
 const (
@@ -86,8 +83,8 @@ func (x *site) text() string {
 	return x.words
 }
 
-// An amount is a sum of blocks: their bytes, and 1024 times their number, because
-// a sample stands for a fraction of a block.
+// An amount is a sum of blocks: their bytes, and 1024 times their number, because a sample stands
+// for a fraction of a block.
 type amount struct{ bytes, blocks atomic.Int64 }
 
 func (a *amount) add(bytes, blocks int64) {
@@ -121,8 +118,8 @@ func (s *sites) weigh(size int64) (bytes, blocks int64) {
 	return int64(math.Round(w * float64(size))), int64(math.Round(w * 1024))
 }
 
-// take counts a sampled block of size bytes that is being allocated, and
-// returns the number of its site.
+// take counts a sampled block of size bytes that is being allocated, and returns the number of its
+// site.
 func (s *sites) take(size int64) uint32 {
 	if s.rate == 0 {
 		return 0
@@ -180,15 +177,8 @@ func (s *sites) labelIn(to *sink, i uint32) uint32 {
 	return l.n
 }
 
-// here returns the stack of the caller's caller.
-func here() (at stack) {
-	runtime.Callers(3, at[:])
-	return at
-}
-
-// A Holder is an allocation site and the memory that it holds. The numbers are
-// exact if every block is sampled ([Config].Sites is 1). Otherwise they are
-// estimates without bias.
+// A Holder is an allocation site and the memory that it holds. The numbers are exact if every block
+// is sampled ([Config].Sites is 1). Otherwise they are estimates without bias.
 type Holder struct {
 	Site  string // function and file:line that called the pool
 	Stack string // the calls that led there, one a line, innermost first: function, a tab, file:line
@@ -199,9 +189,9 @@ type Holder struct {
 	AllocBlocks int64 // number of blocks allocated there so far, freed ones included
 }
 
-// Holders returns the n allocation sites that hold most live bytes, the largest
-// first. With a negative n it returns all sites that were ever sampled. It returns
-// nothing if the pool samples no sites. It does not hold up the pool.
+// Holders returns the n allocation sites that hold most live bytes, the largest first. With a
+// negative n it returns all sites that were ever sampled. It returns nothing if the pool samples no
+// sites. It does not hold up the pool.
 func (p *Pool) Holders(n int) []Holder {
 	var list []Holder
 	for _, h := range p.sites.read() {
@@ -218,19 +208,20 @@ func (p *Pool) Holders(n int) []Holder {
 	return list[:min(n, len(list))]
 }
 
-// SiteRate returns the mean number of bytes between two sampled blocks:
-// [Config].Sites, or what SitesByLimit has picked; 0 if the pool samples none.
+// SiteRate returns the mean number of bytes between two sampled blocks: [Config].Sites, or what
+// SitesByLimit has picked; 0 if the pool samples none.
 func (p *Pool) SiteRate() int64 { return p.sites.rate }
 
-// read returns a Holder for each allocation site, by its text. Stacks that differ
-// only inside the pool are one site.
+// read returns a Holder for each allocation site, by its text. Stacks that differ only inside the
+// pool are one site.
 func (s *sites) read() map[string]Holder {
 	s.mu.RLock()
 	all := s.all // its entries do not change
 	s.mu.RUnlock()
 	sums := map[string]Holder{}
 	for _, x := range all[1:] {
-		// Freed is read first: otherwise a free at this moment could make freed more than allocated.
+		// Freed is read first: otherwise a free at this moment could make freed more than
+		// allocated.
 		freedBytes, freedBlocks := x.freed.bytes.Load(), x.freed.blocks.Load()
 		bytes, blocks := x.alloc.bytes.Load(), x.alloc.blocks.Load()
 		text := x.text()
@@ -249,8 +240,8 @@ func (s *sites) read() map[string]Holder {
 	return sums
 }
 
-// text returns the frames of the stack, one a line, as the labels of a
-// [trace.Event] have them. It begins with the innermost caller outside this package and package array.
+// text returns the frames of the stack, one a line, as the labels of a [trace.Event] have them. It
+// begins with the innermost caller outside this package and package array.
 func (at stack) text() string {
 	n := slices.Index(at[:], 0)
 	if n < 0 {
@@ -270,6 +261,3 @@ var (
 	packagePath = reflect.TypeFor[Pool]().PkgPath() + "."
 	arrays      = reflect.TypeFor[Pool]().PkgPath() + "/array."
 )
-
-// site returns the innermost caller outside this package, as people read it.
-func (at stack) site() string { return pressure.SiteLine(at.text()) }

@@ -2,23 +2,14 @@ package pool_test
 
 import (
 	"math"
+	"math/rand/v2"
+	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/trace"
 )
-
-func sampled(tb testing.TB, rate int64, to trace.Sink) *pool.Pool {
-	tb.Helper()
-	p, err := pool.New(pool.Config{Sites: rate, Trace: to})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(p.Close)
-	return p
-}
 
 // Two places that allocate.
 
@@ -32,75 +23,65 @@ func thither(p *pool.Pool, bytes int64) pool.Block { b, _ := p.Alloc(bytes, 0); 
 func heldBy(p *pool.Pool, function string) (sum pool.Holder) {
 	for _, h := range p.Holders(-1) {
 		if strings.Contains(h.Site, "."+function+" ") {
-			sum.Bytes += h.Bytes
-			sum.Blocks += h.Blocks
-			sum.AllocBytes += h.AllocBytes
-			sum.AllocBlocks += h.AllocBlocks
+			sum.Bytes, sum.Blocks = sum.Bytes+h.Bytes, sum.Blocks+h.Blocks
+			sum.AllocBytes, sum.AllocBlocks = sum.AllocBytes+h.AllocBytes, sum.AllocBlocks+h.AllocBlocks
 		}
 	}
 	return sum
 }
 
-// At a rate of 1 sites are exact, whatever is allocated and freed.
-func TestEverySite(t *testing.T) {
-	schedules(t, 50, func(t *schedule) {
-		p, err := pool.New(pool.Config{Sites: 1, Direct: t.coin()})
-		if err != nil {
-			t.Fatal(err)
+// TestEverySiteIsExact at a rate of 1, whatever is allocated and freed; the largest holders come first, with their whole stacks.
+func TestEverySiteIsExact(t *testing.T) {
+	p := open(t, pool.Config{Sites: 1})
+	rng := rand.New(rand.NewPCG(1, 2))
+	places := []func(*pool.Pool, int64) pool.Block{hither, thither}
+	var want [2]pool.Holder
+	var held [2][]pool.Block
+	for range 2000 {
+		k, bytes := rng.IntN(2), rng.Int64N(1<<rng.IntN(20))
+		h := &want[k]
+		if n := len(held[k]); n > 0 && rng.IntN(9) < 4 {
+			b := held[k][n-1]
+			held[k] = held[k][:n-1]
+			p.Free(b)
+			h.Bytes -= up(max(b.Bytes, 1), 512)
+			h.Blocks--
+			continue
 		}
-		defer p.Close()
-		want := map[string]pool.Holder{}
-		places := map[string]func(*pool.Pool, int64) pool.Block{"hither": hither, "thither": thither}
-		type held struct {
-			pool.Block
-			place string
-			size  int64
+		held[k] = append(held[k], places[k](p, bytes))
+		size := up(max(bytes, 1), 512)
+		h.Bytes, h.Blocks, h.AllocBytes, h.AllocBlocks = h.Bytes+size, h.Blocks+1, h.AllocBytes+size, h.AllocBlocks+1
+	}
+	if a, b := heldBy(p, "hither"), heldBy(p, "thither"); a != want[0] || b != want[1] {
+		t.Errorf("%+v and %+v, want %+v", a, b, want)
+	}
+	list := p.Holders(2)
+	if len(list) != 2 || len(p.Holders(1)) != 1 || len(p.Holders(0)) != 0 || list[0].Bytes < list[1].Bytes || list[0].Bytes != max(want[0].Bytes, want[1].Bytes) {
+		t.Errorf("%+v, want %+v", list, want)
+	}
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
+	for _, line := range strings.Split(list[0].Stack, "\n")[1:] {
+		if f, _ := frames.Next(); line != "" && !strings.HasPrefix(line, f.Function+"\t"+f.File+":") {
+			t.Errorf("%q, want %s", line, f.Function)
 		}
-		var live []held
-		for range t.between(1, 100) {
-			if len(live) > 0 && t.coin() {
-				i := t.between(0, len(live)-1)
-				x := live[i]
-				live = append(live[:i], live[i+1:]...)
-				p.Free(x.Block)
-				h := want[x.place]
-				h.Bytes -= x.size
-				h.Blocks--
-				want[x.place] = h
-				continue
-			}
-			place := oneOf(t, "hither", "thither")
-			bytes := int64(t.between(0, 4<<20))
-			x := held{places[place](p, bytes), place, max(512, (bytes+511)/512*512)}
-			live = append(live, x)
-			h := want[place]
-			h.Bytes += x.size
-			h.Blocks++
-			h.AllocBytes += x.size
-			h.AllocBlocks++
-			want[place] = h
+	}
+	for k := range held {
+		for _, b := range held[k] {
+			p.Free(b)
 		}
-		for place, h := range want {
-			if got := heldBy(p, place); got != h {
-				t.Fatalf("%s: got %+v, want %+v", place, got, h)
-			}
-		}
-		for _, x := range live {
-			p.Free(x.Block)
-		}
-		if h := p.Holders(10); len(h) != 0 {
-			t.Fatalf("all is free, and held: %+v", h)
-		}
-	})
+	}
+	if h := p.Holders(10); len(h) != 0 || len(p.Holders(-1)) < 2 {
+		t.Errorf("all is free, and held: %+v", h)
+	}
 }
 
-// What a sample stands for makes the sums right on average: they are within six
-// standard deviations, for blocks far below the rate, near it and far above.
-func TestSampledSites(t *testing.T) {
+// TestSamplesAreRightOnAverage: within six standard deviations, for blocks far below the rate, near it and far above.
+func TestSamplesAreRightOnAverage(t *testing.T) {
 	const rate = 64 << 10
 	for _, size := range []int64{512, 16 << 10, 64 << 10, 1 << 20} {
-		p := sampled(t, rate, nil)
-		n := int(min(100_000, 1<<30/size)) / 2 * 2
+		p := open(t, pool.Config{Sites: rate})
+		n := int(min(50_000, 1<<29/size)) / 2 * 2
 		var odd []pool.Block
 		for range n / 2 {
 			x := hither(p, size)
@@ -129,95 +110,57 @@ func TestSampledSites(t *testing.T) {
 	}
 }
 
-// Readers beside those who allocate see no site that holds less than nothing.
-func TestSitesWhileBusy(t *testing.T) {
-	p := sampled(t, 4<<10, nil)
-	var work sync.WaitGroup
-	for range 4 {
-		work.Add(1)
-		go func() {
-			defer work.Done()
-			for range 2000 {
-				x := hither(p, 1000)
-				y := thither(p, 100<<10)
-				p.Free(x)
-				p.Free(y)
-			}
-		}()
-	}
-	for range 50 {
-		for _, h := range p.Holders(-1) {
-			if h.Bytes < 0 || h.Blocks < 0 || h.Bytes > h.AllocBytes {
-				t.Errorf("%+v", h)
-			}
-		}
-	}
-	work.Wait()
-	if h := p.Holders(10); len(h) != 0 {
-		t.Errorf("all is free, and held: %+v", h)
-	}
-}
-
-// Recorded allocations say where they come from, if that was sampled; the
-// recording says how it was.
+// TestRecordedSites: recorded allocations say where they come from, if that was sampled, in each sink anew; the recording says how it was.
 func TestRecordedSites(t *testing.T) {
 	for _, rate := range []int64{0, 1, 32 << 10} {
-		out := newTape()
-		p := sampled(t, rate, out)
-		first, second := newTape(), out
-		var blocks []pool.Block
-		for range 1000 {
-			blocks = append(blocks, hither(p, 1000))
-		}
-		p.SetTrace(first)
-		blocks = append(blocks, hither(p, 1<<20))
-		p.SetTrace(second)
-		for _, x := range blocks {
-			p.Free(x)
-		}
-		allocs, sited, marks := 0, 0, 0
-		for _, e := range out.Events {
-			text := out.Trace.Label(e)
-			switch {
-			case e.Kind == trace.Alloc:
-				allocs++
-				if text != "" {
-					sited++
+		p := open(t, pool.Config{Sites: rate})
+		for range 2 {
+			out := sink{&trace.Trace{Labels: []string{""}}}
+			p.SetTrace(out)
+			for range 1000 {
+				p.Free(hither(p, 1000))
+			}
+			sited, marks := 0, 0
+			for _, e := range out.Events {
+				text := out.Trace.Label(e)
+				if e.Kind == trace.Mark && text == trace.SiteRateLabel && e.Bytes == rate {
+					marks++
 				}
-				if text != "" && (!strings.HasPrefix(text, "github.com/eagergc/eagergc/pool_test.hither\t") || !strings.Contains(text, "TestRecordedSites\t")) {
+				if e.Kind != trace.Alloc || text == "" {
+					continue
+				}
+				if sited++; !strings.HasPrefix(text, "github.com/eagergc/eagergc/pool_test.hither\t") || !strings.Contains(text, "TestRecordedSites\t") {
 					t.Fatalf("label %q", text)
 				}
-			case e.Kind == trace.Mark && text == trace.SiteRateLabel:
-				marks++
-				if e.Bytes != rate {
-					t.Errorf("rate %d, recorded as %d", rate, e.Bytes)
-				}
+			}
+			// About 31 of 1000 at 32 KiB, by chance.
+			if rate == 0 && sited != 0 || rate == 1 && sited != 1000 || rate > 1 && (sited == 0 || sited > 200) || (marks == 1) != (rate > 1) || len(out.Labels) > 3 {
+				t.Errorf("rate %d: %d allocations with a site, %d marks, labels %q", rate, sited, marks, out.Labels)
 			}
 		}
-		// About 31 of 1000 at 32 KiB, by chance.
-		if allocs != 1000 || rate == 0 && sited != 0 || rate == 1 && sited != 1000 || rate > 1 && (sited == 0 || sited > 200) || (marks > 0) != (rate > 1) {
-			t.Errorf("rate %d: %d allocations, %d with a site, %d marks", rate, allocs, sited, marks)
-		}
-		if e := first.Events[len(first.Events)-1]; rate > 0 && e.Kind == trace.Alloc && !strings.Contains(first.Trace.Label(e), "hither") {
-			t.Errorf("the second sink got the label %q", first.Trace.Label(e))
+	}
+}
+
+// TestSitesFollowTheLimit: a 512th of the limit that a pool begins with, between bounds, or what was asked for.
+func TestSitesFollowTheLimit(t *testing.T) {
+	for _, c := range []struct{ sites, hard, want int64 }{
+		{777, mib, 777}, {pool.SitesByLimit, 0, 128 * mib}, {pool.SitesByLimit, mib, 64 * kib}, {pool.SitesByLimit, 64 * mib, 128 * kib}, {pool.SitesByLimit, 1 << 37, 128 * mib},
+	} {
+		p := open(t, pool.Config{Upstream: newDevice(1 << 40), Sites: c.sites, Limits: hard(c.hard)})
+		if got := p.SiteRate(); got != c.want {
+			t.Errorf("Sites %d under %d: a rate of %d, want %d", c.sites, c.hard, got, c.want)
 		}
 	}
 }
 
-func TestBadSites(t *testing.T) {
-	for _, rate := range []int64{-2, pool.MaxBytes + 1} {
-		if _, err := pool.New(pool.Config{Sites: rate}); err == nil {
-			t.Errorf("a rate of %d is accepted", rate)
-		}
-	}
-}
-
-// Noting a site allocates nothing once the site is known.
-func TestSitesAllocateNothing(t *testing.T) {
+// TestTheFastPathAllocatesNothing on the Go heap, nor does noting a site once it is known.
+func TestTheFastPathAllocatesNothing(t *testing.T) {
 	for _, rate := range []int64{0, 1, pool.DefaultSites} {
-		p := sampled(t, rate, nil)
-		if n := testing.AllocsPerRun(1000, func() { p.Free(hither(p, 1000)) }); n != 0 {
-			t.Errorf("rate %d: %v allocations", rate, n)
+		p := open(t, pool.Config{Sites: rate})
+		for _, size := range []int64{1, 512, 1 << 20, 3 << 20} {
+			if n := testing.AllocsPerRun(100, func() { p.Free(hither(p, size)) }); n != 0 {
+				t.Errorf("%d bytes at a rate of %d: %v allocations", size, rate, n)
+			}
 		}
 	}
 }

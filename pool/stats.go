@@ -10,10 +10,9 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// Stats is one reading of a pool. The pool counts each block in bytes, rounded up
-// to 512. The numbers are exact if no goroutine allocates or frees during the
-// reading. LivePeak alone may be too high, by up to 1 MiB for each processor that
-// allocated; with [Config].ExactPeaks it is exact.
+// Stats is one reading of a pool. The pool counts each block in bytes, rounded up to 512. The
+// numbers are exact if no goroutine allocates or frees during the reading. LivePeak alone may be
+// too high, by up to 1 MiB for each processor that allocated; with [Config].ExactPeaks it is exact.
 type Stats struct {
 	Live, LivePeak         int64 // bytes handed out now, and their peak since the last reset
 	Reserved, ReservedPeak int64 // bytes taken from the upstream, and their peak
@@ -30,13 +29,12 @@ type Stats struct {
 	Refusals   int64                              // allocations that climbed the ladder
 	Failures   int64                              // refusals that ended in an OutOfMemoryError
 	Climbing   time.Duration                      // sum of the durations of all steps of the ladder
-	Limits     struct{ Soft, Hard, Budget int64 } // the limits in bytes, and what the space may hold; 0 = none known
-	Upstream   Usage                              // what the upstream counts, if it is a Cacher
+	Limits     struct{ Soft, Hard, Budget int64 } // in bytes; Budget is the size of the space as estimated; 0 = not known
+	Upstream   Usage                              // the counts of the upstream, if it is a Cacher
 }
 
-// Fragmentation is the share of the cached bytes outside the largest cached piece,
-// from 0 to 1. It is 0 if all cached bytes are one piece, and near 1 if they are
-// many small pieces.
+// Fragmentation is the share of the cached bytes outside the largest cached piece, from 0 to 1. It
+// is 0 if all cached bytes are one piece, and near 1 if they are many small pieces.
 func (s Stats) Fragmentation() float64 {
 	if s.Cached <= 0 {
 		return 0
@@ -44,8 +42,7 @@ func (s Stats) Fragmentation() float64 {
 	return 1 - float64(s.Largest)/float64(s.Cached)
 }
 
-// Stats returns the pool's counts. It takes every lock for a moment and walks
-// the cached pieces.
+// Stats returns the pool's counts. It takes every lock for a moment and walks the cached pieces.
 func (p *Pool) Stats() Stats {
 	s := Stats{Limits: p.estimate(), Waiting: p.flight.n.Load(), Upstream: p.usage()}
 	p.eachCache(func(f *cache) { f.read(&s) })
@@ -100,8 +97,8 @@ func (p *Pool) ResetPeaks() {
 	p.tracker.ResetPeaks()
 }
 
-// Sample returns the pool's live and reserved bytes and its budget. It does not
-// block, and makes the pool a [gc.Source].
+// Sample returns the pool's live and reserved bytes and its budget. It does not block, and makes
+// the pool a [gc.Source].
 func (p *Pool) Sample() pressure.Sample {
 	s := pressure.Sample{Space: p.cfg.Space, Live: p.tracker.Live(), Reserved: p.tracker.Reserved(), Limit: p.group.limit.Load()}
 	p.eachActive(func(f *cache) {
@@ -112,8 +109,7 @@ func (p *Pool) Sample() pressure.Sample {
 	return s
 }
 
-// Allocated returns the bytes handed out since the pool was made, freed ones
-// included.
+// Allocated returns the bytes handed out since the pool was made, freed ones included.
 func (p *Pool) Allocated() int64 {
 	sum := p.tracker.Allocated()
 	p.eachActive(func(f *cache) { sum += f.count.bytes })
@@ -122,7 +118,7 @@ func (p *Pool) Allocated() int64 {
 
 func (p *Pool) estimate() estimate { return p.group.estimate() }
 
-// Report writes what the pool holds, in the layout of CUDA.jl's pool_status.
+// Report writes the state of the pool, in the layout of CUDA.jl's pool_status.
 func (p *Pool) Report(w io.Writer) error {
 	_, err := io.WriteString(w, p.report())
 	return err
@@ -146,11 +142,11 @@ func (p *Pool) report() string {
 	fmt.Fprintf(&b, "Memory limit: soft = %s, hard = %s\n", orNone(s.Limits.Soft), orNone(s.Limits.Hard))
 	fmt.Fprintf(&b, "Cached: %v in %d pieces of %d segments, largest %v (fragmentation %.0f%%)\n",
 		pressure.Bytes(s.Cached), s.FreeBlocks, s.Segments, pressure.Bytes(s.Largest), 100*s.Fragmentation())
-	if p.cacher != nil {
+	if p.upstream.cacher != nil {
 		fmt.Fprintf(&b, "Cached by the upstream: %v (%v reserved, at most %v so far)\n",
 			pressure.Bytes(s.Upstream.Reserved-s.Upstream.Used), pressure.Bytes(s.Upstream.Reserved), pressure.Bytes(s.Upstream.ReservedPeak))
 	}
-	if others := p.group.tracker.Reserved() - s.Reserved - p.upstreamCached.Load(); others > 0 {
+	if others := p.group.tracker.Reserved() - s.Reserved - p.upstream.cached.Load(); others > 0 {
 		fmt.Fprintf(&b, "Other pools of the same memory: %v reserved\n", pressure.Bytes(others))
 	}
 	fmt.Fprintf(&b, "Peaks: %v live, %v reserved\n", pressure.Bytes(s.LivePeak), pressure.Bytes(s.ReservedPeak))
@@ -166,7 +162,7 @@ func orNone(limit int64) string {
 	return pressure.Bytes(limit).String()
 }
 
-// A Measurement is what a function did to a pool, as CUDA.jl's @time tells.
+// A Measurement is the effect of a function on a pool, as CUDA.jl's @time reports it.
 type Measurement struct {
 	Elapsed   time.Duration
 	Allocs    int64         // number of allocations
@@ -178,12 +174,12 @@ type Measurement struct {
 	Ladder    time.Duration // sum of the ladder's steps; collections among them
 	Cycles    int64         // cycles that ended meanwhile
 	Collector time.Duration // sum of the cycles' durations, but for those of the runtime's own
-	Held      time.Duration // sum of the pauses of those who were held by cycles
+	Held      time.Duration // sum of the exposed pauses
 }
 
-// Measure calls f and reports its effect, the work that it has queued included: it waits
-// for the upstream before and after. Other goroutines' use of the pool
-// meanwhile counts, too. Measure resets the pool's peaks. The error is f's, or that of the wait.
+// Measure calls f and reports its effect, the work that it has queued included: it waits for the
+// upstream before and after. Other goroutines' use of the pool meanwhile counts, too. Measure
+// resets the pool's peaks. The error is f's, or that of the wait.
 func (p *Pool) Measure(f func() error) (Measurement, error) {
 	if err := p.flight.synchronize(p); err != nil {
 		return Measurement{}, err
@@ -205,7 +201,7 @@ func (p *Pool) Measure(f func() error) (Measurement, error) {
 	return m, err
 }
 
-// collected returns the counts of the pool's collector, zeros if there is none.
+// collected returns the counts of the pool's collector, or zeros without one.
 func (p *Pool) collected() (s gc.Stats) {
 	if c := p.collect.Load(); c != nil {
 		s = c.c.Stats()

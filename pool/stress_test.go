@@ -1,12 +1,13 @@
 package pool_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,255 +17,425 @@ import (
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
-// 16 goroutines allocate, free, drop and view while cycles run, policies change,
-// memory is trimmed and, at the end, collector and pool are closed under them.
+// flaky is host memory whose calls fail, panic and take long, while it is rough.
+type flaky struct {
+	pool.Host
+	mapped atomic.Int64
+	faults atomic.Int64
+	rough  atomic.Bool
+}
+
+var errFlaky = errors.New("flaky")
+
+func (f *flaky) fails(percent int) error {
+	n := rand.IntN(100)
+	if !f.rough.Load() || n >= percent {
+		return nil
+	}
+	f.faults.Add(1)
+	switch n % 4 {
+	case 0:
+		panic(errFlaky)
+	case 1:
+		time.Sleep(100 * time.Microsecond)
+	}
+	return errFlaky
+}
+
+func (f *flaky) Allocate(n int64, stream uint32) (uintptr, error) {
+	if err := f.fails(20); err != nil {
+		return 0, err
+	}
+	f.mapped.Add(n)
+	return f.Host.Allocate(n, stream)
+}
+
+func (f *flaky) Release(addr uintptr, n int64, stream uint32) error {
+	if err := f.fails(20); err != nil {
+		return err
+	}
+	f.mapped.Add(-n)
+	return f.Host.Release(addr, n, stream)
+}
+
+func (f *flaky) Synchronize() error { return f.fails(5) }
+func (f *flaky) Info() (pressure.Info, error) {
+	if err := f.fails(20); err != nil {
+		return pressure.Info{}, err
+	}
+	return f.Host.Info()
+}
+
+// TestStress has goroutines use pool, arrays and a collector in every way at once: they fill memory and look whether it has changed, free or
+// drop it, wait, own memory of their own, and meddle as an operator does, over an upstream that fails. It is all
+// recorded. Then pool and collector are closed under them. At the end nothing is left, and the recording is what was counted.
 func TestStress(t *testing.T) {
 	for _, procs := range []int{1, 2, 8} {
-		t.Run(fmt.Sprintf("procs=%d", procs), func(t *testing.T) {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-			c, err := gc.New(gc.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			const hard = 48 << 20
-			p, err := pool.New(pool.Config{Collector: c, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: hard}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			stop := p.TrimIdle(time.Millisecond)
-			var work sync.WaitGroup
-			for seed := range uint64(16) {
-				work.Add(1)
-				go func() {
-					defer work.Done()
-					stress(t, p, c, rand.New(rand.NewPCG(seed, uint64(procs))))
-				}()
-			}
-			work.Wait()
-			pooltest.Collect(c)
-			stop() // nobody may use the pool while it is checked
-			pooltest.Check(t, p)
-			if s := p.Stats(); s.Live != 0 || s.ReservedPeak > hard {
-				t.Errorf("%+v", s)
-			}
-			stop = p.TrimIdle(time.Millisecond)
-			for range 4 {
-				work.Add(1)
-				go func() {
-					defer work.Done()
-					untilClosed(p)
-				}()
-			}
-			time.Sleep(time.Millisecond)
-			c.Close()
-			p.Close()
-			work.Wait()
-			stop()
-			pooltest.Check(t, p)
-			if err := c.Err(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-func stress(t *testing.T, p *pool.Pool, c *gc.Collector, rng *rand.Rand) {
-	var blocks []pool.Block
-	var arrays []array.Array[byte]
-	for range 200 {
-		n := rng.IntN(1 << rng.IntN(20))
-		switch rng.IntN(8) {
-		case 0, 1:
-			b, err := p.Alloc(int64(n), uint32(rng.IntN(3)))
-			if err == nil {
-				blocks = append(blocks, b)
-			} else if !errors.Is(err, pool.ErrOutOfMemory) {
-				t.Error(err)
-			}
-		case 2, 3, 4:
-			a, err := array.New[byte](p, n)
-			if err == nil {
-				if err := a.Fill(byte(n)); err != nil {
+		for _, rough := range []bool{false, true} {
+			t.Run(fmt.Sprintf("procs=%d/rough=%v", procs, rough), func(t *testing.T) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+				w := &written{}
+				r := trace.NewRecorder(w, trace.RecorderConfig{Buffer: 1 << 18})
+				c, err := gc.New(gc.Config{Recorder: r, Space: pressure.Pinned, Limit: mib})
+				if err != nil {
+					t.Fatal(err)
+				}
+				up := new(flaky)
+				up.rough.Store(rough)
+				p, err := pool.New(pool.Config{Upstream: up, Collector: c, Trace: r, Sites: int64(procs-1) * 1000, Limits: hard(48 * mib), Warn: func(error) {}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := &shared{t: t, p: p, c: c, r: r}
+				together(8, func(k int) {
+					(&worker{shared: s, rng: rand.New(rand.NewPCG(rand.Uint64(), 0)), stream: uint32(k % 3)}).run()
+				})()
+				up.rough.Store(false)
+				p.SetLimits(hard(48 * mib))
+				waitFor(t, "nothing is live", func() bool {
+					pooltest.Collect(c)
+					p.Synchronize()
+					return p.Stats().Live == 0 && s.owned.Load() == s.given.Load()
+				})
+				pooltest.Check(t, p)
+				if s.wrong.Load() > 0 || rough && up.faults.Load() == 0 {
+					t.Errorf("%d owned objects were given back twice or while in use, %d faults", s.wrong.Load(), up.faults.Load())
+				}
+				counts, cycles := p.Stats(), c.Stats()
+				p.SetTrace(nil) // what follows makes events without end
+				stop := p.TrimIdle(time.Millisecond)
+				wait := together(4, func(int) {
+					for b, err := p.Alloc(4096, 0); err == nil; b, err = p.Alloc(4096, 0) {
+						p.Free(b)
+					}
+				})
+				c.Close()
+				p.Close()
+				wait()
+				stop()
+				pooltest.Check(t, p)
+				if left, s := up.mapped.Load(), p.Stats(); left != 0 || s.Reserved != 0 || s.Live != 0 {
+					t.Errorf("the upstream holds %d bytes, the pool counts %+v", left, s)
+				}
+				if err := errors.Join(r.Close(), c.Err()); err != nil {
 					t.Error(err)
 				}
-				arrays = append(arrays, a.View(0, n/2)) // the base goes, the memory stays
-			} else if !errors.Is(err, pool.ErrOutOfMemory) {
-				t.Error(err)
+				w.compare(t, r, cycles, counts)
+			})
+		}
+	}
+}
+
+// shared is what the goroutines share.
+type shared struct {
+	t                   *testing.T
+	p                   *pool.Pool
+	c                   *gc.Collector
+	r                   *trace.Recorder
+	owned, given, wrong atomic.Int64 // wrong: given back twice, or while in use
+}
+
+type worker struct {
+	*shared
+	rng    *rand.Rand
+	stream uint32
+	held   []filled
+	owner  *owner
+}
+
+// filled is an array or a block, filled with one byte.
+type filled struct {
+	array array.Array[byte]
+	block pool.Block // if the array is none
+	with  byte
+}
+
+type owner struct {
+	handle gc.Handle
+	state  *struct{ done, given atomic.Bool } // which the function that gives back may refer to
+}
+
+func (s *shared) own() *owner {
+	o := &owner{state: new(struct{ done, given atomic.Bool })}
+	s.owned.Add(1)
+	o.handle = gc.Own(s.c, o, 1000, func(state *struct{ done, given atomic.Bool }) {
+		s.given.Add(1)
+		if !state.done.Load() || state.given.Swap(true) {
+			s.wrong.Add(1)
+		}
+	}, o.state)
+	return o
+}
+
+func (w *worker) run() {
+	steps := 3000
+	if testing.Short() {
+		steps = 600
+	}
+	place := &gc.WaitPlace{Name: "step"}
+	for range steps {
+		x, size := filled{with: byte(w.rng.Uint32())}, 1+w.rng.IntN(1<<(4+w.rng.IntN(17)))
+		err := errors.New("none was asked for")
+		switch k := w.rng.IntN(100); {
+		case k < 25 && len(w.held) < 24:
+			if x.array, err = array.New[byte](w.p, size, array.On(w.stream)); err == nil {
+				err = x.array.Fill(x.with)
 			}
-		case 5:
-			p.Sync(nil, func() error { runtime.Gosched(); return nil })
-		case 6:
-			c.SetPolicy(policy.MustParse([]string{"never", "cudajl", "threshold:0.5"}[rng.IntN(3)]).New())
-		case 7:
-			if len(arrays) > 0 {
-				arrays[0].Free()
+		case k < 45 && len(w.held) < 24:
+			if x.block, err = w.p.Alloc(int64(size), w.stream); err == nil {
+				copy(w.p.Memory(x.block), bytes.Repeat([]byte{x.with}, size))
+			}
+		case k < 75 && len(w.held) > 0:
+			w.drop()
+		case k < 80 && len(w.held) > 0:
+			x := &w.held[0]
+			w.p.Use(x.block, uint32(w.rng.IntN(4)))
+			x.array.Use(uint32(w.rng.IntN(4)))
+			x.array = x.array.View(0, x.array.Len()/2) // keeps the whole
+		case k < 90:
+			w.disown()
+			w.owner = w.own()
+		case k < 97:
+			w.p.Sync(place, func() error { runtime.Gosched(); return nil })
+		case w.rng.IntN(8) == 0:
+			w.meddle()
+		}
+		if err == nil {
+			w.held = append(w.held, x)
+		}
+	}
+	for len(w.held) > 0 {
+		w.drop()
+	}
+	w.disown()
+}
+
+func (w *worker) disown() {
+	if o := w.owner; o != nil {
+		o.state.done.Store(true)
+		if w.rng.IntN(2) == 0 {
+			o.handle.Release()
+		}
+		runtime.KeepAlive(o)
+	}
+	w.owner = nil
+}
+
+func (w *worker) meddle() {
+	switch w.rng.IntN(6) {
+	case 0:
+		w.c.SetPolicy(policy.MustParse([]string{"pacer", "cudajl", "never", "threshold:0.8", "always"}[w.rng.IntN(5)]).New())
+	case 1:
+		w.p.Reclaim(pool.Step(w.rng.IntN(int(pool.StepDrop) + 1)))
+	case 2:
+		w.c.Collect(policy.TriggerExplicit)
+	case 3:
+		w.p.SetLimits(pressure.Limits{Hard: pressure.Limit{Bytes: int64(24+w.rng.IntN(24)) * mib}, Soft: pressure.Limit{Bytes: int64(w.rng.IntN(48)) * mib}})
+	case 4:
+		w.r.Label(fmt.Sprint("label ", w.rng.IntN(4)))
+		w.c.Snapshot()
+		for _, h := range w.p.Holders(-1) {
+			if h.Bytes < 0 || h.Blocks < 0 || h.Bytes > h.AllocBytes {
+				w.t.Errorf("%+v", h)
 			}
 		}
-		if len(blocks) > 3 {
-			p.Free(blocks[0])
-			blocks = blocks[1:]
+	case 5:
+		w.c.Due()
+		w.c.Reap()
+		w.p.Prepare(int64(w.rng.IntN(4*mib)), w.stream)
+	}
+}
+
+// drop looks at one that is held, and frees it, or leaves it to the collector.
+func (w *worker) drop() {
+	i, last := w.rng.IntN(len(w.held)), len(w.held)-1
+	x := w.held[i]
+	w.held[i], w.held[last] = w.held[last], filled{}
+	w.held = w.held[:last]
+	look := func(b []byte) error {
+		if n := bytes.Count(b, []byte{x.with}); n != len(b) {
+			w.t.Errorf("%d of %d bytes were changed", len(b)-n, len(b))
 		}
-		if len(arrays) > 5 {
-			arrays = append([]array.Array[byte](nil), arrays[3:]...)
-		}
+		return nil
 	}
-	for _, b := range blocks {
-		p.Free(b)
+	if x.block != (pool.Block{}) {
+		look(w.p.Memory(x.block))
+		w.p.Free(x.block)
+		return
 	}
-}
-
-func untilClosed(p *pool.Pool) {
-	for {
-		b, err := p.Alloc(4096, 0)
-		if err != nil {
-			return
-		}
-		p.Free(b)
+	if err := x.array.Do(look); err != nil {
+		w.t.Error(err)
+	}
+	if w.rng.IntN(2) == 0 {
+		x.array.Free()
 	}
 }
 
-func TestTrimIdle(t *testing.T) {
-	p, err := pool.New(pool.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	stop := p.TrimIdle(time.Millisecond)
-	defer stop()
-	b, err := p.Alloc(5<<20, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Free(b)
-	for end := time.Now().Add(time.Minute); p.Stats().Reserved != 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("an idle pool keeps its memory")
-		}
-	}
-	var work sync.WaitGroup
-	for range 8 {
-		work.Add(1)
-		go func() {
-			defer work.Done()
-			stop()
-		}()
-	}
-	work.Wait()
+// written keeps what a recorder writes.
+type written struct{ trace.Trace }
+
+func (w *written) WriteBatch(events []trace.Event, labels []string) (int, error) {
+	w.Events = append(w.Events, events...)
+	w.Labels = append(w.Labels[:0], labels...)
+	return len(events), nil
 }
 
-func TestLimitsInPercent(t *testing.T) {
-	info, err := pool.Host{}.Info()
-	if err != nil {
-		t.Skip(err)
-	}
-	p, err := pool.New(pool.Config{Limits: pressure.Limits{Soft: pressure.Limit{Percent: 1}, Hard: pressure.Limit{Percent: 50}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	if got, want := p.Sample().Limit, info.Total/2; got != want {
-		t.Errorf("limit %d, want %d", got, want)
-	}
-	var report strings.Builder
-	p.Report(&report)
-	if want := "hard = " + pressure.Bytes(info.Total/2).String(); !strings.Contains(report.String(), want) {
-		t.Errorf("%q is not in:\n%s", want, report.String())
-	}
-	free, err := pool.New(pool.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer free.Close()
-	if got := free.Sample().Limit; got <= 0 || got > info.Total {
-		t.Errorf("without limits the budget is %d of %d", got, info.Total)
-	}
-}
+func (w *written) Close() error { return nil }
 
-func TestLimitsOfTheEnvironment(t *testing.T) {
-	const hostHard = "EAGERGC_HOST_HARD_MEMORY_LIMIT"
-	t.Setenv(hostHard, "64MiB")
-	p, err := pool.New(pool.Config{})
-	if err != nil {
+// compare holds the recording to what was counted, up to the end of the work.
+func (w *written) compare(t *testing.T, r *trace.Recorder, stats gc.Stats, counts pool.Stats) {
+	trace.Sort(w.Events)
+	if r.Lost() > 0 {
+		t.Fatalf("%d events were lost", r.Lost())
+	}
+	if err := w.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
-	if got := p.Sample().Limit; got != 64<<20 {
-		t.Errorf("limit %d", got)
-	}
-	t.Setenv(hostHard, "plenty")
-	if q, err := pool.New(pool.Config{}); err != nil || q.Sample().Limit == 64<<20 {
-		t.Errorf("a bad variable counts as not set: %v", err)
-	} else {
-		q.Close()
-	}
-	if q, err := pool.New(pool.Config{Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 1 << 20}}}); err != nil {
-		t.Errorf("limits of the program's own: %v", err)
-	} else {
-		q.Close()
-	}
-}
-
-// The fast path allocates nothing on the Go heap.
-func TestAllocationFree(t *testing.T) {
-	p, err := pool.New(pool.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	for _, size := range []int64{1, 512, 1 << 20, 3 << 20} {
-		if n := testing.AllocsPerRun(100, func() {
-			b, err := p.Alloc(size, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.Free(b)
-		}); n != 0 {
-			t.Errorf("%d bytes: %v allocations", size, n)
+	kinds, live, refused := map[trace.Kind]int{}, map[uint64]bool{}, 0
+	for _, e := range w.Events {
+		kinds[e.Kind]++
+		switch e.Kind {
+		case trace.Alloc:
+			live[e.ID] = true
+		case trace.Free:
+			delete(live, e.ID)
+		case trace.Refuse:
+			refused++
 		}
 	}
+	var cycles uint64
+	for _, n := range stats.Cycles {
+		cycles += n
+	}
+	if kinds[trace.Cycle] < int(cycles) || kinds[trace.Alloc] < int(counts.Allocs) || kinds[trace.Sync] == 0 || len(live) > 0 || counts.Failures > 0 && refused == 0 {
+		t.Errorf("recorded %d cycles of %d, %d allocations of %d, %d waits, %d objects left", kinds[trace.Cycle], cycles, kinds[trace.Alloc], counts.Allocs, kinds[trace.Sync], len(live))
+	}
 }
 
-// FuzzOperations takes each byte as an operation: any stream of them must leave
-// a sound pool, which poison watches.
-func FuzzOperations(f *testing.F) {
-	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 200, 100, 50, 255})
-	f.Add([]byte("allocate and free and allocate"))
-	f.Fuzz(func(t *testing.T, ops []byte) {
-		p, err := pool.New(pool.Config{Poison: true, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 8 << 20}}})
+// TestAFreeThatRacesCloseLeavesNothing: whichever comes first, nothing is reserved when both are over.
+func TestAFreeThatRacesCloseLeavesNothing(t *testing.T) {
+	for range 300 {
+		p, err := pool.New(pool.Config{Upstream: newDevice(1 << 40), Warn: func(error) {}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer p.Close()
-		var held []pool.Block
-		for _, op := range ops[:min(len(ops), 200)] {
-			switch k := op >> 6; {
-			case k == 0 && len(held) > 0:
-				i := int(op) % len(held)
-				p.Free(held[i])
-				held = append(held[:i], held[i+1:]...)
-			case k == 3 && op&7 == 0:
-				p.FreeAllBlocks()
-			default:
-				size := int64(op&63) << (8 * (k & 1))
-				b, err := p.Alloc(size*size, uint32(op&1))
-				if err == nil {
-					held = append(held, b)
-				} else if !errors.Is(err, pool.ErrOutOfMemory) {
-					t.Fatal(err)
-				}
-			}
-			if err := p.Check(); err != nil {
-				t.Fatal(err)
-			}
+		var all []pool.Block
+		for k := range 4 {
+			all = append(all, alloc(t, p, int64(65+k)*mib)) // more than a cache keeps
 		}
-		for _, b := range held {
-			p.Free(b)
-		}
-		pooltest.Check(t, p)
-		if s := p.Stats(); s.Live != 0 {
+		together(5, func(k int) {
+			if k < 4 {
+				p.Free(all[k])
+			} else {
+				p.Close()
+			}
+		})()
+		if s := p.Stats(); s.Reserved != 0 || s.Live != 0 {
 			t.Fatalf("%+v", s)
 		}
-	})
+	}
+}
+
+// TestWhatACycleFreesIsServedAgain: thousands of blocks, freed by another goroutine, are there for the next allocations, most of them without a search, and as one piece for a block that needs it.
+func TestWhatACycleFreesIsServedAgain(t *testing.T) {
+	p := open(t, pool.Config{Upstream: newDevice(1 << 40), Limits: hard(1 << 30)})
+	sizes := []int64{512, 4096, 8192, 4096}
+	fill := func() (all []pool.Block) {
+		for i := range 10_000 {
+			all = append(all, alloc(t, p, sizes[i%len(sizes)]))
+		}
+		return all
+	}
+	free := func(all []pool.Block) {
+		together(1, func(int) {
+			for _, b := range all {
+				p.Free(b)
+			}
+		})()
+	}
+	for range 3 { // what went back to the upstream takes no room in the depot
+		free(fill())
+		p.FreeAllBlocks()
+	}
+	free(fill())
+	for range 3 {
+		before := p.Stats()
+		again := fill()
+		after := p.Stats()
+		if missed := after.Allocs - before.Allocs - (after.Hits - before.Hits); missed > 10_000/4 || after.Reserved != before.Reserved {
+			t.Errorf("%d of 10,000 allocations were misses, %d bytes more were reserved", missed, after.Reserved-before.Reserved)
+		}
+		free(again)
+	}
+	p.Free(alloc(t, p, 1<<30-8*mib))
+	if got := p.Stats(); got.Refusals != 0 || got.ReservedPeak > 1<<30 {
+		t.Errorf("%d refusals, %d bytes reserved", got.Refusals, got.ReservedPeak)
+	}
+	p.Free(alloc(t, p, 8*mib)) // a cache that is full of a large piece still serves small ones
+	before := p.Stats()
+	for range 1000 {
+		p.Free(alloc(t, p, 4096))
+	}
+	if hits := p.Stats().Hits - before.Hits; hits < 900 {
+		t.Errorf("%d of 1000 small allocations were served by the cache", hits)
+	}
+}
+
+// TestCachesShareTheLimit: together they keep no more than it, and what they count in advance is at
+// most a 32nd of it.
+func TestCachesShareTheLimit(t *testing.T) {
+	p := open(t, pool.Config{Upstream: newDevice(1 << 40), Limits: hard(64 * mib)})
+	for range 2 {
+		p.Free(alloc(t, p, 30*mib))
+	}
+	if s := p.Stats(); s.Hits != 0 {
+		t.Errorf("one cache keeps 30 of 64 MiB: %+v", s)
+	}
+	p.ResetPeaks()
+	start, n := make(chan struct{}), 256
+	wait := together(n, func(int) { <-start; b, _ := p.Alloc(512, 0); p.Free(b) })
+	close(start)
+	if wait(); p.Stats().LivePeak > int64(n)*512+64*mib/32 {
+		t.Errorf("a peak of %d bytes, of which %d were handed out at most", p.Stats().LivePeak, n*512)
+	}
+}
+
+// TestCachesServeEachOther: what one goroutine frees, others get without a call of the upstream; the counts are exact at every rest.
+func TestCachesServeEachOther(t *testing.T) {
+	up := newDevice(64 * mib)
+	p := open(t, pool.Config{Upstream: up})
+	var mu sync.Mutex
+	var all []pool.Block
+	for round := range 50 {
+		for k := range 8 {
+			together(1, func(int) {
+				defer mu.Unlock()
+				mu.Lock()
+				for i := range 16 {
+					if k%2 == 0 || len(all) == 0 {
+						all = append(all, alloc(t, p, int64(i%3+1)*64*kib))
+					} else {
+						p.Free(all[len(all)-1])
+						all = all[:len(all)-1]
+					}
+				}
+			})()
+			var live int64
+			for _, b := range all {
+				live += b.Bytes
+			}
+			if s := p.Sample(); s.Live != live || p.Stats().Live != live {
+				t.Fatalf("round %d: %d bytes live, want %d", round, s.Live, live)
+			}
+		}
+	}
+	if up.used > 16*mib {
+		t.Errorf("%d bytes for at most %d at a time", up.used, 64*128*kib)
+	}
+	for _, b := range all {
+		p.Free(b)
+	}
 }

@@ -5,15 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// A tracker counts the bytes that one space holds. The zero value is ready and
-// has counted nothing. Its methods are lock-free, do not allocate and are safe
-// for concurrent use. Counters that different callers write lie on cache lines
-// of their own; callers that count many times a microsecond go through a
-// shard.
+// A tracker counts the bytes that one space holds. The zero value is ready and has counted nothing.
+// Its methods are lock-free, do not allocate and are safe for concurrent use. Counters that
+// different callers write lie on cache lines of their own. Callers that count often use a shard.
 //
-// A tracker may be part of a larger one: its reserved bytes then count there, too,
-// and a limit bounds the reserved bytes of the larger one. Set Within before the
-// first use.
+// A tracker may be part of a larger one: its reserved bytes then count there, too, and a limit
+// bounds the reserved bytes of the larger one. Set Within before the first use.
 //
 // A count that falls below zero panics: something was given back twice.
 type tracker struct {
@@ -40,10 +37,9 @@ type gauge struct {
 	now, peak atomic.Int64
 }
 
-// Reserve counts bytes as taken from the upstream if reserved does not pass
-// limit by it, and reports whether it did. Callers ask first and go to the
-// upstream after, so reserved bytes are never above limit. A limit of 0 means no
-// limit.
+// Reserve counts bytes as taken from the upstream if reserved does not pass limit by it, and
+// reports whether it did. Callers ask first and go to the upstream after, so reserved bytes are
+// never above limit. A limit of 0 means no limit.
 func (t *tracker) Reserve(bytes, limit int64) bool {
 	if t.Within != nil {
 		if !t.Within.Reserve(bytes, limit) {
@@ -54,8 +50,8 @@ func (t *tracker) Reserve(bytes, limit int64) bool {
 	return t.held.tryAdd(bytes, limit)
 }
 
-// Headroom returns how many bytes may still be reserved under limit: less than 0 if
-// the limit has fallen below the reserved bytes.
+// Headroom returns how many bytes may still be reserved under limit: less than 0 if the limit has
+// fallen below the reserved bytes.
 func (t *tracker) Headroom(limit int64) int64 {
 	for t.Within != nil {
 		t = t.Within
@@ -63,8 +59,8 @@ func (t *tracker) Headroom(limit int64) int64 {
 	return limit - t.Reserved()
 }
 
-// Release counts bytes as given back to the upstream. Callers count after the
-// upstream has taken them.
+// Release counts bytes as given back to the upstream. Callers count after the upstream has taken
+// them.
 func (t *tracker) Release(bytes int64) {
 	t.held.sub("reserved", bytes)
 	if t.Within != nil {
@@ -72,8 +68,7 @@ func (t *tracker) Release(bytes int64) {
 	}
 }
 
-// Live returns the bytes that are handed out, those included that shards hold
-// ready.
+// Live returns the bytes that are handed out, those included that shards hold ready.
 func (t *tracker) Live() int64 { return t.live.now.Load() }
 
 // Reserved returns the bytes that are taken from the upstream.
@@ -82,8 +77,8 @@ func (t *tracker) Reserved() int64 { return t.held.now.Load() }
 // Allocated returns the gross bytes handed out, from the start.
 func (t *tracker) Allocated() int64 { return t.allocated.Load() }
 
-// Counts sets what t counts. The numbers are read one after the other while others
-// count on, so they agree with each other only at rest.
+// Counts sets what t counts. The numbers are read one after the other while others count on, so
+// they agree with each other only at rest.
 func (t *tracker) Counts(s *Stats) {
 	s.Live, s.LivePeak = t.Live(), t.live.peak.Load()
 	s.Reserved, s.ReservedPeak = t.Reserved(), t.held.peak.Load()
@@ -133,12 +128,11 @@ func mustNotBeNegative(what string, bytes int64) {
 	}
 }
 
-// A shard counts for a tracker. One goroutine at a time uses it; its owner guards
-// it with a lock. It takes some bytes in advance and gives them back late, so that
-// most calls touch no shared memory. The tracker's live bytes are therefore too
-// high by the bytes that its shards hold ready, at most 2 x Slack each, and never too low.
-// Settle makes them exact. The peak of live is exact while only one shard is in
-// use, and otherwise wrong by at most these bytes.
+// A shard counts for a tracker. One goroutine at a time uses it; its owner guards it with a lock.
+// It takes some bytes in advance and gives them back late, so that most calls touch no shared
+// memory. Therefore the tracker's live bytes are too high by the bytes that its shards hold ready,
+// at most 2 x Slack each. They are never too low, and Settle makes them exact. The peak of live is
+// exact while only one shard is in use, and otherwise wrong by at most these bytes.
 type shard struct {
 	tracker *tracker
 	Slack   int64 // bytes taken in advance; 0 = none
@@ -168,11 +162,11 @@ func (s *shard) Give(bytes int64) {
 	}
 }
 
-// Settle tells the tracker everything and holds no bytes ready.
+// Settle gives all counts to the tracker, and keeps no bytes ready.
 func (s *shard) Settle() { s.exchange(0) }
 
-// exchange gives the tracker the counts that it lacks, and leaves want bytes
-// ready. Bytes that are only taken in advance do not count for the peak.
+// exchange gives the tracker the counts that it lacks, and leaves want bytes ready. Bytes that are
+// only taken in advance do not count for the peak.
 func (s *shard) exchange(want int64) {
 	t := s.tracker
 	t.allocated.Add(s.bytes)

@@ -12,9 +12,9 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// release gives bytes of cached memory back to the upstream, or as much as there
-// is: whole free segments, or whole chunks. It returns how much that was. What the
-// upstream does not take stays cached.
+// release gives bytes of cached memory back to the upstream, or all that is cached: whole free
+// segments, or whole chunks. It returns how much that was. Memory that the upstream does not take
+// stays cached.
 func (p *Pool) release(bytes int64) (released int64) {
 	if p.mapper != nil {
 		return p.unmap(bytes)
@@ -25,8 +25,8 @@ func (p *Pool) release(bytes int64) (released int64) {
 	return released
 }
 
-// releaseSegment gives a segment back to the upstream that was taken out of the
-// core. It returns the bytes that it gave back.
+// releaseSegment gives a segment back to the upstream that was taken out of the core. It returns
+// the bytes that it gave back.
 func (p *Pool) releaseSegment(s span) int64 {
 	if err := p.upstreamRelease(s); err != nil {
 		p.warn(err)
@@ -38,17 +38,16 @@ func (p *Pool) releaseSegment(s span) int64 {
 	return s.bytes
 }
 
-// FreeAllBlocks gives all cached memory that makes up whole segments back to the
-// upstream. It returns the bytes that it gave back.
+// FreeAllBlocks gives all cached memory that makes up whole segments back to the upstream. It
+// returns the bytes that it gave back.
 func (p *Pool) FreeAllBlocks() int64 {
 	p.flight.poll(p)
 	p.flush()
 	return p.giveBack(MaxBytes)
 }
 
-// Reclaim takes the steps of the refusal ladder up to level, needed or not, and
-// gives cached memory back to the upstream. It returns the bytes by which reserved
-// memory fell.
+// Reclaim takes the steps of the refusal ladder up to level, needed or not, and gives cached memory
+// back to the upstream. It returns the bytes by which reserved memory fell.
 func (p *Pool) Reclaim(level Step) int64 {
 	before := p.group.tracker.Reserved()
 	for s := StepReap; s <= level; s++ {
@@ -60,10 +59,9 @@ func (p *Pool) Reclaim(level Step) int64 {
 	return max(0, before-p.group.tracker.Reserved())
 }
 
-// Sync calls wait and returns its error. Wait blocks until the device, or another
-// thing that the program waits for, is done. Before it, the pool's collector may
-// start a cycle: see [gc.Collector.Sync]. After it, cached memory above the soft
-// limit goes back to the upstream.
+// Sync calls wait and returns its error. Wait blocks until the device, or another thing that the
+// program waits for, is done. Before it, the pool's collector may start a cycle: see
+// [gc.Collector.Sync]. After it, cached memory above the soft limit goes back to the upstream.
 func (p *Pool) Sync(place *gc.WaitPlace, wait func() error) error {
 	c := p.collect.Load()
 	if c == nil && p.sink.Load() != nil {
@@ -90,8 +88,8 @@ func (p *Pool) recorded(wait func() error) func() error {
 	}
 }
 
-// Synchronize is a sync point that waits for all queued work of the upstream. It
-// makes freed memory that waited for other streams ready for use.
+// Synchronize is a sync point that waits for all queued work of the upstream. It makes freed memory
+// that waited for other streams ready for use.
 func (p *Pool) Synchronize() error {
 	return p.Sync(nil, func() error { return p.flight.synchronize(p) })
 }
@@ -99,7 +97,7 @@ func (p *Pool) Synchronize() error {
 func (p *Pool) trimToSoft() {
 	soft := p.group.soft.Load()
 	if soft == 0 && p.hard.Load() == 0 {
-		p.estimate() // the budget follows what the space has free
+		p.estimate() // the budget follows the free bytes of the space
 	}
 	p.usage()
 	over := -p.tracker.Headroom(soft)
@@ -112,8 +110,8 @@ func (p *Pool) trimToSoft() {
 	}
 }
 
-// TrimIdle gives all cached memory back each time that nothing was allocated for
-// the given time. It runs on its own goroutine until stop is called, which several goroutines may do. Stop returns
+// TrimIdle gives all cached memory back each time that nothing was allocated for the given time. It
+// runs on its own goroutine until stop is called, which several goroutines may do. Stop returns
 // when the goroutine has ended. TrimIdle panics if after is not above 0.
 func (p *Pool) TrimIdle(after time.Duration) (stop func()) {
 	if after <= 0 {
@@ -145,11 +143,10 @@ func (p *Pool) TrimIdle(after time.Duration) (stop func()) {
 	}
 }
 
-// Close collects dead arrays and gives cached memory back to the upstream. From
-// now on allocations fail with [ErrClosed]. Blocks and arrays that are not freed
-// yet stay usable, and go back to the upstream when they are freed; Warn is told of
-// them by a [LiveError]. Close the pool before its collector. To close twice is
-// harmless.
+// Close collects dead arrays and gives cached memory back to the upstream. From now on allocations
+// fail with [ErrClosed]. Blocks and arrays that are not freed yet stay usable, and go back to the
+// upstream when they are freed. Close reports them to Warn as a [LiveError]. Close the pool before
+// its collector. To close twice is harmless.
 func (p *Pool) Close() {
 	if p.closed.Swap(true) {
 		return
@@ -178,8 +175,8 @@ func (p *Pool) Close() {
 	p.group.leave(p)
 }
 
-// A LiveError tells [Config].Warn that a pool was closed while blocks were handed
-// out. They stay usable, and go back to the upstream when they are freed.
+// A LiveError tells [Config].Warn that a pool was closed while blocks were handed out. They stay
+// usable, and go back to the upstream when they are freed.
 type LiveError struct {
 	Space  pressure.Space
 	Bytes  int64    // live when the pool was closed

@@ -8,18 +8,18 @@ import (
 	"unsafe"
 )
 
-// A Counter says how much memory outside the Go heap one library holds. The library makes it
-// once, with [NewCounter], calls [Counter.Add] where it takes memory and [Counter.Sub] where it
-// gives it back, or leaves both to [Own]:
+// A Counter counts the memory outside the Go heap that one library holds. The library makes it
+// once, with [NewCounter]. It calls [Counter.Add] where it takes memory and [Counter.Sub] where it
+// gives memory back, or leaves both to [Own]:
 //
 //	var images = pressure.NewCounter("libfoo")
 //
-// That is all that the library does. Whether somebody listens is the program's choice: see
-// [Listen]. As long as nobody does, a counter is a number: it starts no goroutine and no
-// cycle, reads no file and logs nothing. Its methods are safe for concurrent use, with any lock held.
+// The program chooses whether a collector listens: see [Listen]. Without a listener a counter is a
+// number: it starts no goroutine and no cycle, reads no file and logs nothing. Its methods are safe
+// for concurrent use, with any lock held.
 type Counter struct {
 	name  string
-	heard atomic.Pointer[[]hearing] // nil = nobody listens
+	heard atomic.Pointer[[]hearing] // nil = no listener
 	freer atomic.Pointer[any]       // see freerOf
 
 	mu             sync.Mutex // held to move a part's count, and to read all of them
@@ -28,8 +28,8 @@ type Counter struct {
 	parts          [counterParts]counterPart
 }
 
-// A counterPart counts for the goroutines that their stacks lead to it: one atomic addition
-// counts an object and its bytes. The bytes are the lowest 40 bits, with a sign.
+// A counterPart counts for the goroutines that their stacks lead to it: one atomic addition counts
+// an object and its bytes. The bytes are the lowest 40 bits, with a sign.
 type counterPart struct {
 	word atomic.Int64
 	_    [56]byte
@@ -41,9 +41,9 @@ const (
 
 	bytesBits = 40
 	oneObject = 1 << bytesBits
-	largeMove = 1 << 30              // bytes from which on a move goes past the parts
-	partBytes = 1 << (bytesBits - 2) // and the number of objects that a part counts at most, for long:
-	partMost  = 1 << 22              // each has room for as much again, while one who has seen that empties it
+	largeMove = 1 << 30              // bytes; larger moves are counted without the parts
+	partBytes = 1 << (bytesBits - 2) // a part with more bytes or objects is emptied;
+	partMost  = 1 << 22              // it has room for as much again until that is done
 )
 
 func unpack(word int64) (bytes, objects int64) {
@@ -51,8 +51,8 @@ func unpack(word int64) (bytes, objects int64) {
 	return bytes, (word - bytes) >> bytesBits
 }
 
-// NewCounter returns a counter with the library's name, which people read. Counters live as
-// long as the process.
+// NewCounter returns a counter with the library's name, which people read. Counters live as long as
+// the process.
 func NewCounter(name string) *Counter {
 	c := &Counter{name: name}
 	counters.mu.Lock()
@@ -64,10 +64,11 @@ func NewCounter(name string) *Counter {
 	return c
 }
 
-// Add counts an object of so many bytes, which now exists. Call it once for each object: for
-// one that grows, Sub its old bytes and Add its new ones. It takes one atomic addition
-// and allocates nothing. Where the program has a collector, that may start a cycle beside
-// the caller and hold the caller for some milliseconds, within its caps. Add panics on bytes below 0.
+// Add counts a new object of the given size. Call it once for each object. For an object that
+// grows, call Sub with its old size and Add with its new one. Add takes one atomic addition and
+// allocates nothing. If the program has a collector, Add may start a cycle beside the caller, and
+// hold the caller for some milliseconds, within the collector's caps. Add panics if bytes is
+// negative.
 func (c *Counter) Add(bytes int64) {
 	if bytes < 0 {
 		panic(fmt.Sprintf("pressure: %s: Add of %d bytes", c.name, bytes))
@@ -75,8 +76,8 @@ func (c *Counter) Add(bytes int64) {
 	c.move(1, bytes, nil)
 }
 
-// Sub counts an object off that Add or [Own] has counted with so many bytes. It never
-// waits. It panics on bytes below 0.
+// Sub removes an object that Add or [Own] has counted with the same size. It never waits. It panics
+// if bytes is negative.
 func (c *Counter) Sub(bytes int64) {
 	if bytes < 0 {
 		panic(fmt.Sprintf("pressure: %s: Sub of %d bytes", c.name, bytes))
@@ -104,7 +105,7 @@ func (c *Counter) move(objects, bytes int64, owner unsafe.Pointer) {
 	}
 }
 
-// empty moves what a part has counted to where there is more room.
+// empty moves the counts of a part to the counter's own fields, which have more room.
 func (c *Counter) empty(part *counterPart) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +127,7 @@ func (c *Counter) live() (bytes, objects int64) {
 	return bytes, objects
 }
 
-// counters are those of the process, and who listens.
+// counters are all counters of the process, and their listeners.
 var counters struct {
 	mu        sync.Mutex
 	all       []*Counter
@@ -137,18 +138,21 @@ type listener struct {
 	join func(name string, live func() (bytes, objects int64)) (moved func(bytes int64, owner unsafe.Pointer))
 }
 
-// A hearing is what one listener hears of one counter.
+// A hearing connects one listener with one counter.
 type hearing struct {
 	by    *listener
 	moved func(bytes int64, owner unsafe.Pointer)
 }
 
-// Listen is for who counts for the whole process, such as a collector or a test: not for
-// libraries. Join is called once for each counter, those that exist first, with the counter's name and a
-// function that reads it exactly. Two counters may have one name. What join returns is called
-// after each Add, Sub and Own, on its goroutine, with the bytes that came (above 0) or went (below 0); for
-// Own, and only there, with the owner's address, which the listener may keep weakly. Nil hears
-// nothing. Join must not make counters. After stop nothing is heard any more, but for calls under way.
+// Listen is for code that counts for the whole process, such as a collector or a test. Libraries do
+// not call it. Listen calls join once for each counter: first for those that exist, then for each
+// new one. Join gets the counter's name and a function that reads its exact counts. Two counters
+// may have one name. Join must not make counters.
+//
+// The function that join returns is called after each Add, Sub and Own, on the caller's goroutine.
+// It gets the bytes that came (above 0) or went (below 0). For Own alone it also gets the owner's
+// address, which the listener may keep weakly. If join returns nil, the listener ignores that
+// counter. After stop only calls that are under way still arrive.
 func Listen(join func(name string, live func() (bytes, objects int64)) (moved func(bytes int64, owner unsafe.Pointer))) (stop func()) {
 	l := &listener{join}
 	counters.mu.Lock()

@@ -60,35 +60,19 @@ func BenchmarkAdd(b *testing.B) {
 }
 
 type image struct {
-	pixels  uintptr
-	_       [2]uintptr // what an image has besides
-	cleanup runtime.Cleanup
+	pixels uintptr
+	_      [3]uintptr // what an image has besides
 }
 
 func freePixels(uintptr) {}
 
-// BenchmarkOwn makes an object, whose memory is given back in one of six ways. There is no memory, so that
-// what is measured is the way: hand stops the cleanup, and free is a call of the function that frees.
+// BenchmarkOwn makes an object, whose memory is given back in one of four ways. There is no memory, so that
+// what is measured is the way: free is a call of the function that frees.
 func BenchmarkOwn(b *testing.B) {
 	pixels := uintptr(unsafe.Pointer(images)) // some address that is not the owner's
 	each(b, "Own", func() { pressure.Own(images, new(image), 4096, freePixels, pixels) })
 	each(b, "AddCleanup", func() { runtime.AddCleanup(new(image), freePixels, pixels) })
 	each(b, "SetFinalizer", func() { runtime.SetFinalizer(new(image), func(p *image) { freePixels(p.pixels) }) })
-	each(b, "Own-hand", func() {
-		p := new(image)
-		p.cleanup = pressure.Own(images, p, 4096, freePixels, pixels)
-		p.cleanup.Stop()
-		freePixels(pixels)
-		images.Sub(4096)
-		runtime.KeepAlive(p)
-	})
-	each(b, "AddCleanup-hand", func() {
-		p := new(image)
-		p.cleanup = runtime.AddCleanup(p, freePixels, pixels)
-		p.cleanup.Stop()
-		freePixels(pixels)
-		runtime.KeepAlive(p)
-	})
 	each(b, "free", func() {
 		made = &image{pixels: pixels}
 		freePixels(made.pixels)

@@ -3,7 +3,13 @@ package pressure
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,26 +26,7 @@ func warnings(t *testing.T, f func()) string {
 	return out.String()
 }
 
-func TestEnvChoice(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "on", " ": "on", "on": "on", "1": "on", "TRUE": "on", "yes": "on",
-		"off": "off", "OFF": "off", "0": "off", "false": "off", "No": "off", "none": "off", " off ": "off",
-		"stress": "stress", "Stress": "stress", "of": "on", "2": "on",
-	} {
-		t.Setenv("EAGERGC", text)
-		var got string
-		out := warnings(t, func() { got = EnvChoice("EAGERGC", "on", "off", "stress"); EnvChoice("EAGERGC", "on", "off", "stress") })
-		if got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
-		if said := strings.Count(out, "cannot be read"); said > 1 || (said == 1) != (text == "of" || text == "2") {
-			t.Errorf("%q: said %d times: %s", text, said, out)
-		}
-	}
-}
-
-// TestEnvReadsWhatIsSet: a text without the spaces around it is parsed once; one that is empty is not; what parse says is said by name, with the
-// text as it is, once for each text.
+// TestEnvReadsWhatIsSet: a text is parsed once, without the spaces around it. What parse refuses is said by name, once for each text.
 func TestEnvReadsWhatIsSet(t *testing.T) {
 	const name = "EAGERGC_TEST"
 	for _, c := range []struct{ text, reads string }{{"", ""}, {" \t", ""}, {" a b ", "a b"}, {"x", "x"}} {
@@ -69,84 +56,152 @@ func TestEnvReadsWhatIsSet(t *testing.T) {
 	}
 }
 
-// Where off is no choice, its words are none.
-func TestEnvChoiceOfOtherWords(t *testing.T) {
-	t.Setenv("EAGERGC_TEST", "no")
-	out := warnings(t, func() {
-		if got := EnvChoice("EAGERGC_TEST", "slow", "fast"); got != "slow" {
-			t.Error(got)
-		}
-	})
-	if !strings.Contains(out, "want slow, fast") {
-		t.Errorf("said %q", out)
-	}
-	for text, want := range map[string]string{"true": "yes", "0": "none", "no": "none", "never": "never"} {
-		t.Setenv("EAGERGC_TEST", text)
-		if out := warnings(t, func() {
-			if got := EnvChoice("EAGERGC_TEST", "yes", "none", "never"); got != want {
-				t.Errorf("%s is %s", text, got)
-			}
-		}); out != "" {
-			t.Errorf("%s: %s", text, out)
+// TestEnvChoice: words in any case, and other words for on and off where those are choices.
+func TestEnvChoice(t *testing.T) {
+	for _, c := range []struct{ text, words, want, says string }{
+		{"", "on off stress", "on", ""}, {" ", "on off stress", "on", ""}, {"1", "on off stress", "on", ""}, {"TRUE", "off on", "on", ""},
+		{"yes", "off on", "on", ""}, {"OFF", "on off stress", "off", ""}, {"0", "on off", "off", ""}, {"false", "on off", "off", ""}, {"No", "on off", "off", ""},
+		{"none", "on off", "off", ""}, {" off ", "on off", "off", ""}, {"Stress", "on off stress", "stress", ""}, {"2", "off on", "off", "want off, on"},
+		{"of", "on off stress", "on", "want on, off, stress"}, {"no", "slow fast", "slow", "want slow, fast"}, {"true", "none yes", "yes", ""}, {"0", "yes none never", "none", ""},
+	} {
+		t.Setenv("EAGERGC_TEST", c.text)
+		var got string
+		out := warnings(t, func() { got = EnvChoice("EAGERGC_TEST", strings.Fields(c.words)...) })
+		if got != c.want || (c.says == "") != (out == "") || !strings.Contains(out, c.says) {
+			t.Errorf("%q of %s is %s, want %s; said %q", c.text, c.words, got, c.want, out)
 		}
 	}
 }
 
-// A share of what is not known is no limit, and the size of the space is not asked for in vain.
-func TestEnvLimitOfAnUnknownSpace(t *testing.T) {
-	asked := 0
-	total := func() int64 { asked++; return 0 }
+// TestEnvLimit: the hard limit goes before the soft one. What cannot be read takes no other with it and is named; the size of the space
+// is asked for only if a variable is set, and bounds the limit where it is known.
+func TestEnvLimit(t *testing.T) {
+	const all = 100 << 30
 	for _, c := range []struct {
-		hard, soft string
-		bytes      int64
-		set        bool
-		asked      int
-	}{{"", "", 0, false, 0}, {"50%", "", 0, false, 1}, {"50%", "1GiB", 1 << 30, true, 2}, {"1PiB", "1GiB", 1 << 50, true, 1}} {
+		hard, soft   string
+		total, bytes int64
+		set          bool
+		asked        int
+		warns        string
+	}{
+		{"", "", all, 0, false, 0, ""},
+		{"2GiB", "1GiB", all, 2 << 30, true, 1, ""},
+		{"", "1GiB", all, 1 << 30, true, 1, ""},
+		{" 1GiB ", "", all, 1 << 30, true, 1, ""},
+		{"50%", "", all, 50 << 30, true, 1, ""},
+		{"1000TiB", "", all, all, true, 1, ""},
+		{"1PiB", "1GiB", 0, 1 << 50, true, 1, ""},
+		{"none", "1GiB", all, 0, true, 1, ""},
+		{"2Gib", "1GiB", all, 1 << 30, true, 1, `EAGERGC_HOST_HARD_MEMORY_LIMIT=\"2Gib\"`},
+		{"2GiB", "lots", all, 2 << 30, true, 1, ""},
+		{"", "1e9", all, 0, false, 0, `EAGERGC_HOST_SOFT_MEMORY_LIMIT=\"1e9\"`},
+		{"300", "", all, 300, true, 1, `EAGERGC_HOST_HARD_MEMORY_LIMIT=300 is a limit of 300 bytes; for MiB write 300MiB`},
+		{"0", "1GiB", all, 0, true, 1, ""},
+		{"104857600", "", all, 100 << 20, true, 1, ""},
+		{"50%", "", 0, 0, false, 1, "the total of the space is not known"},
+		{"50%", "1GiB", 0, 1 << 30, true, 2, "the total of the space is not known"},
+	} {
 		t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", c.hard)
 		t.Setenv("EAGERGC_HOST_SOFT_MEMORY_LIMIT", c.soft)
-		asked = 0
+		asked := 0
 		out := warnings(t, func() {
-			if bytes, set := EnvLimit(Host, total); bytes != c.bytes || set != c.set || asked != c.asked {
+			if bytes, set := EnvLimit(Host, func() int64 { asked++; return c.total }); bytes != c.bytes || set != c.set || asked != c.asked {
 				t.Errorf("%q and %q: %d, %v, asked %d times; want %+v", c.hard, c.soft, bytes, set, asked, c)
 			}
 		})
-		if strings.Contains(out, "the total of the space is not known") != (c.hard == "50%") {
+		if strings.Count(out, "level=WARN") != min(1, len(c.warns)) || !strings.Contains(out, c.warns) {
 			t.Errorf("%q and %q: said %q", c.hard, c.soft, out)
 		}
 	}
 }
 
-// What cannot be read takes no other with it, is named, and is not taken for a limit of nothing.
-func TestEnvLimit(t *testing.T) {
-	const total = 100 << 30
-	all := func() int64 { return total }
-	for _, test := range []struct {
-		hard, soft string
-		bytes      int64
-		set        bool
-		warns      string
-	}{
-		{"", "", 0, false, ""},
-		{"2GiB", "1GiB", 2 << 30, true, ""},
-		{"", "1GiB", 1 << 30, true, ""},
-		{" 1GiB ", "", 1 << 30, true, ""},
-		{"50%", "", 50 << 30, true, ""},
-		{"1000TiB", "", total, true, ""},
-		{"none", "1GiB", 0, true, ""},
-		{"2Gib", "1GiB", 1 << 30, true, `EAGERGC_HOST_HARD_MEMORY_LIMIT=\"2Gib\"`},
-		{"2GiB", "lots", 2 << 30, true, ""},
-		{"", "1e9", 0, false, `EAGERGC_HOST_SOFT_MEMORY_LIMIT=\"1e9\"`},
-	} {
-		t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", test.hard)
-		t.Setenv("EAGERGC_HOST_SOFT_MEMORY_LIMIT", test.soft)
-		out := warnings(t, func() {
-			if bytes, set := EnvLimit(Host, all); bytes != test.bytes || set != test.set {
-				t.Errorf("%q and %q: %d, %v; want %d, %v", test.hard, test.soft, bytes, set, test.bytes, test.set)
-			}
-			EnvLimit(Host, all)
-		})
-		if want := min(1, len(test.warns)); strings.Count(out, "cannot be read") != want || !strings.Contains(out, test.warns) {
-			t.Errorf("%q and %q: said %q", test.hard, test.soft, out)
+// TestOrFromEnv: the variable of a space goes before the general one, limit by limit. The general one does not bound memory of the host, and is asked
+// where that of the space cannot be read or obeyed.
+func TestOrFromEnv(t *testing.T) {
+	asItIs := func(l Limits) (Limits, error) { return l, nil }
+	noHard := func(l Limits) (Limits, error) {
+		if l.Hard != (Limit{}) {
+			return l, errors.New("not here")
 		}
+		return l, nil
+	}
+	t.Setenv("EAGERGC_SOFT_MEMORY_LIMIT", "1GiB")
+	t.Setenv("EAGERGC_HARD_MEMORY_LIMIT", "50%")
+	for _, c := range []struct {
+		space      Space
+		own        Limits
+		soft, hard string // of the space
+		obey       func(Limits) (Limits, error)
+		want       string
+		warns      []string
+	}{
+		{Device(0), Limits{}, "", "", asItIs, "1GiB 50%", nil},
+		{Device(1), Limits{}, "", "2GiB", asItIs, "1GiB 2GiB", nil},
+		{Managed, Limits{}, "", "", asItIs, "1GiB 50%", nil},
+		{Pinned, Limits{}, "1MiB", "", asItIs, "1MiB ", nil},
+		{Host, Limits{}, "", "", asItIs, " ", nil},
+		{Device(0), Limits{Hard: Limit{Bytes: 9}}, "2MiB", "3MiB", asItIs, "2MiB 9B", nil},
+		{Device(0), Limits{Soft: Limit{Percent: 9}}, "2MiB", "3MiB", asItIs, "9% 3MiB", nil},
+		{Device(0), Limits{}, "", "lots", asItIs, "1GiB 50%", []string{"DEVICE0_HARD"}},
+		{Device(0), Limits{}, "2Gib", " none ", asItIs, "1GiB ", []string{"DEVICE0_SOFT"}},
+		{Device(0), Limits{}, "3000.5", "4000B", asItIs, "1GiB 4k", []string{"DEVICE0_SOFT"}},
+		{Device(0), Limits{}, "", "1GiB", noHard, "1GiB ", []string{"DEVICE0_HARD", "EAGERGC_HARD", "not here"}},
+	} {
+		name := "EAGERGC_" + strings.ToUpper(c.space.String())
+		t.Setenv(name+"_SOFT_MEMORY_LIMIT", c.soft)
+		t.Setenv(name+"_HARD_MEMORY_LIMIT", c.hard)
+		out := warnings(t, func() {
+			if got := c.own.OrFromEnv(c.space, c.obey); fmt.Sprint(got.Soft, " ", got.Hard) != c.want {
+				t.Errorf("%+v: %v %v", c, got.Soft, got.Hard)
+			}
+		})
+		for _, want := range c.warns {
+			if !strings.Contains(out, want) {
+				t.Errorf("%q and %q: no word of %s in %q", c.soft, c.hard, want, out)
+			}
+		}
+		if len(c.warns) == 0 && out != "" {
+			t.Errorf("%q and %q: said %q", c.soft, c.hard, out)
+		}
+		os.Unsetenv(name + "_SOFT_MEMORY_LIMIT")
+		os.Unsetenv(name + "_HARD_MEMORY_LIMIT")
+	}
+}
+
+// TestUnknownVariables: a misspelt name is listed. Each name that a package mentions in a string is known.
+func TestUnknownVariables(t *testing.T) {
+	known := []string{"EAGERGC_DEVICE12_SOFT_MEMORY_LIMIT", "EAGERGC_TEST_X", "EAGERG", "PATH", "EAGERGC_EMPTY= ", "EAGERGC_NONE="}
+	unknown := []string{"EAGERGC_HOST_HARD_MEMORY_LIMT", "EAGERGC_LIMIT", "EAGERGC_GPU_HARD_MEMORY_LIMIT", "EAGERGC_DEVICE_SOFT_MEMORY_LIMIT", "EAGERGC_host_HARD_MEMORY_LIMIT", "EAGERGCX"}
+	quoted := regexp.MustCompile(`"(EAGERGC(?:_[A-Z_]*[A-Z])?)"`)
+	read := map[string]bool{envPrefix + envSoft: true, envPrefix + envHard: true}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || path == filepath.Join("..", "pressure", "environ.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range quoted.FindAllSubmatch(text, -1) {
+			known, read[string(m[1])] = append(known, string(m[1])), true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range Variables() {
+		if !read[v.Name] && !strings.Contains(v.Name, "_SPACE_") {
+			t.Errorf("nothing reads %s", v.Name)
+		}
+	}
+	environ := slices.Concat(known, unknown)
+	for i, name := range environ {
+		if !strings.Contains(name, "=") {
+			environ[i] += "=1"
+		}
+	}
+	if got := SetVariables([]string{"PATH=/", "EAGERGC=off", "EAGERGC_HOST_SOFT_MEMORY_LIMIT=1GiB", "EAGERGC_TRIM=", "EAGERGC_SPACE_HARD_MEMORY_LIMIT=1"}); !slices.Equal(got, []string{"EAGERGC=off", "EAGERGC_HOST_SOFT_MEMORY_LIMIT=1GiB"}) {
+		t.Errorf("set are %q", got)
+	}
+	if got := UnknownVariables(environ); !slices.Equal(got, unknown) {
+		t.Errorf("%v, want %v", got, unknown)
 	}
 }

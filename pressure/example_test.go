@@ -36,3 +36,10 @@ func ExampleOwn() {
 	}
 	// Output: freed 7
 }
+
+// A library that frees by finalizers of its own counts bytes when it takes and frees memory.
+func ExampleCounter() {
+	images := pressure.NewCounter("libfoo") // once
+	images.Add(8 << 20)                     // where the library takes memory
+	images.Sub(8 << 20)                     // where it frees it
+}

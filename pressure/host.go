@@ -10,16 +10,15 @@ import (
 	"strings"
 )
 
-// HostMemory returns the memory that this process may use: the least limit of
-// the control groups it is in and of those above them (version 2 memory.max and
-// memory.high, above which the kernel slows a group down; version 1
-// memory.limit_in_bytes), else the machine's. Free counts reclaimable file
-// cache as free. Limits may change while a program runs: read again now and
-// then. Errors: the system does not say.
+// HostMemory returns the memory that this process may use. The total is the smallest limit of its
+// control groups and their parents, or else the machine's memory. The limits are memory.max and
+// memory.high of version 2, above which the kernel slows a group down, and memory.limit_in_bytes of
+// version 1. Free includes file cache that the kernel can reclaim. Limits may change while a
+// program runs, so read them again now and then. HostMemory fails if the system does not tell.
 func HostMemory() (Info, error) { return hostMemory() }
 
-// ContainerLimit returns the least memory limit of the control groups that this process is in,
-// as [HostMemory] knows them, in bytes; 0 if there is none. Outside Linux there never is.
+// ContainerLimit returns the smallest memory limit of the control groups of this process, in bytes,
+// or 0 without one: see [HostMemory]. Outside Linux it returns 0.
 func ContainerLimit() int64 { return containerLimit() }
 
 func linuxLimit(root fs.FS) (least int64) {
@@ -98,8 +97,8 @@ func cgroups(root fs.FS) (groups []cgroup) {
 	return groups
 }
 
-// read returns the group's limit and the bytes in use that cannot be reclaimed
-// at once, or false if it has no limit.
+// read returns the group's limit and the bytes in use that cannot be reclaimed at once, or false if
+// it has no limit.
 func (g cgroup) read(root fs.FS) (limit, used int64, ok bool) {
 	const none = math.MaxInt64 / 2 // "max" is no number; version 1 says a number above this
 	limit = none
@@ -140,7 +139,7 @@ func keyed(text []byte) map[string]int64 {
 	return fields
 }
 
-// Info is what a space says of itself. Both are bytes.
+// Info is the size of a space, in bytes.
 type Info struct {
 	Free  int64 // bytes that could be taken now
 	Total int64 // all of its bytes

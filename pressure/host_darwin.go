@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// hostMemory: macOS reports free pages, not reclaimable ones, so Free is a
-// lower bound.
+// hostMemory: macOS reports free pages, not reclaimable ones, so Free is a lower bound.
 func hostMemory() (Info, error) {
 	total, err := syscall.Sysctl("hw.memsize") // the eight bytes of a number, less a last one that is 0
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// A Limit is a number of bytes or a share of a space's total. The zero value
-// means no limit. Its text form is that of CUDA.jl's memory limits, with a unit: 10000B,
-// 100M, 1.5GiB, 50%.
+// A Limit is a number of bytes or a share of a space's total. The zero value means no limit. Its
+// text form is that of CUDA.jl's memory limits: 10000, 100M, 1.5GiB, 50%.
 type Limit struct {
 	Bytes   int64   // absolute bytes; used if Percent is 0
 	Percent float64 // 0..100 of the total
@@ -27,18 +26,19 @@ var units = []struct {
 	name string
 	size int64
 }{
-	{"B", 1},
+	{"B", 1}, {"", 1},
 	{"k", 1e3}, {"kB", 1e3}, {"K", 1e3}, {"KB", 1e3}, {"M", 1e6}, {"MB", 1e6}, {"G", 1e9}, {"GB", 1e9},
 	{"T", 1e12}, {"TB", 1e12}, {"P", 1e15}, {"PB", 1e15},
 	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"PiB", 1 << 50},
 }
 
-// ParseLimit reads a limit: a number and a unit, with nothing or one space
-// between them. Units k, M, G, T, P, with or without B, are powers of 1000; KiB,
-// MiB, GiB, TiB, PiB are powers of 1024; B is bytes; % is a share of the
-// total. A number without a unit is an error: who writes 1.5 means anything but bytes. Fractions of a byte are cut off. The empty text and "none" mean no limit; spaces around the text do not count.
+// ParseLimit reads a limit: a number and a unit, with at most one space between them. The units k,
+// M, G, T and P, with or without B, are powers of 1000. KiB, MiB, GiB, TiB and PiB are powers of
+// 1024. B is bytes, and % is a share of the total. A whole number without a unit is bytes.
+// Fractions of a byte are cut off. The empty text, "none" and "0" mean no limit. Spaces around the
+// text do not count.
 func ParseLimit(text string) (Limit, error) {
-	if text = strings.TrimSpace(text); text == "" || text == "none" {
+	if text = strings.TrimSpace(text); text == "" || text == "none" || text == "0" {
 		return Limit{}, nil
 	}
 	end := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
@@ -56,8 +56,8 @@ func ParseLimit(text string) (Limit, error) {
 		}
 		return Limit{Percent: value}, nil
 	}
-	if unit == "" {
-		return Limit{}, fmt.Errorf("pressure: limit %q has no unit: want a size such as %sGiB, or %sB if it is bytes", text, number, number)
+	if unit == "" && strings.Contains(number, ".") {
+		return Limit{}, fmt.Errorf("pressure: limit %q has no unit: want a size such as %sGiB", text, number)
 	}
 	size, err := unitSize(unit)
 	if err != nil {
@@ -95,8 +95,8 @@ func unitSize(unit string) (int64, error) {
 	return 0, fmt.Errorf("unknown unit %q (want k, M, G, T or P, KiB, MiB, GiB, TiB or PiB, or %%)", unit)
 }
 
-// String returns the shortest exact text form, "" for no limit.
-// [ParseLimit] reads it back to the same Limit.
+// String returns the shortest exact text form, "" for no limit. [ParseLimit] reads it back to the
+// same Limit.
 func (l Limit) String() string {
 	if l.Percent != 0 {
 		return strconv.FormatFloat(l.Percent, 'f', -1, 64) + "%"
@@ -115,17 +115,8 @@ func (l Limit) String() string {
 	return best
 }
 
-// MarshalText is [Limit.String].
-func (l Limit) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
-
-// UnmarshalText is [ParseLimit].
-func (l *Limit) UnmarshalText(text []byte) (err error) {
-	*l, err = ParseLimit(string(text))
-	return err
-}
-
-// Of returns the limit in bytes for a space of total bytes; 0 means no limit.
-// A share needs a known total: it is an error if total is not above 0.
+// Of returns the limit in bytes for a space of total bytes; 0 means no limit. A share needs a known
+// total: it is an error if total is not above 0.
 func (l Limit) Of(total int64) (int64, error) {
 	if l.Percent == 0 {
 		return l.Bytes, nil

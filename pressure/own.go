@@ -7,10 +7,10 @@ import (
 	"unsafe"
 )
 
-// Own says that owner holds bytes of memory outside the Go heap, which c counts from now on, and has
-// free(arg) called some time after owner has become unreachable, as [runtime.AddCleanup] does, whether or
-// not the program has a collector: the order relative to finalizers and the guarantees are those of that
-// function. The bytes are counted off once free has returned.
+// Own counts bytes of memory outside the Go heap, which owner holds, in c. It calls free(arg) some
+// time after owner has become unreachable, whether or not the program has a collector. Guarantees
+// and the order relative to finalizers are those of [runtime.AddCleanup]. The bytes leave the count
+// once free has returned.
 //
 // To give the memory back earlier, stop the cleanup, free, and count off, with owner alive:
 //
@@ -19,9 +19,10 @@ import (
 //	images.Sub(p.bytes)
 //	runtime.KeepAlive(p)
 //
-// Own panics where AddCleanup does, on a free that is nil, on bytes below 0, and where it sees that arg or
-// free would keep owner alive for ever: an arg that is owner or points into it (its address as a number does not), a free that is a
-// method value of owner or a closure that captured it first.
+// Own panics where AddCleanup does, if free is nil, and if bytes is negative. It also panics if it
+// sees that arg or free would keep owner alive for ever. Such an arg is owner or points into it;
+// its address as a number does not. Such a free is a method value of owner, or a closure that
+// captured owner first.
 func Own[T, A any](c *Counter, owner *T, bytes int64, free func(A), arg A) runtime.Cleanup {
 	checkOwn(c, owner, bytes, free, &arg)
 	cleanup := runtime.AddCleanup(owner, freerOf[A](c), owned[A]{c, bytes, free, arg})
@@ -30,7 +31,7 @@ func Own[T, A any](c *Counter, owner *T, bytes int64, free func(A), arg A) runti
 	return cleanup
 }
 
-// owned is what a cleanup is told.
+// owned is the argument of a cleanup.
 type owned[A any] struct {
 	counter *Counter
 	bytes   int64
@@ -43,8 +44,8 @@ func freeOwned[A any](o owned[A]) {
 	o.counter.move(-1, -o.bytes, nil)
 }
 
-// freerOf returns freeOwned[A]. As a value that is an allocation, so the counter keeps that
-// of the first A: few libraries have more.
+// freerOf returns freeOwned[A]. Making that function value allocates, so the counter keeps the one
+// of the first A. Few libraries use more than one A.
 func freerOf[A any](c *Counter) func(owned[A]) {
 	if first := c.freer.Load(); first == nil {
 		f := any(freeOwned[A])
@@ -73,14 +74,16 @@ func checkOwn[T, A any](c *Counter, owner *T, bytes int64, free func(A), arg *A)
 			panic(fmt.Sprintf("pressure: %s: Own with an argument of type %v that refers to the owner, and would keep it alive for ever: pass what free needs instead, such as the C pointer", c.name, reflect.TypeFor[A]()))
 		}
 	}
-	// A func is a pointer to its code pointer and, behind that, to its captured variables; of a method
-	// value that is the receiver. Behind a func that has captured nothing lies other data of the program's.
+	// A func is a pointer to its code pointer and, behind that, to its captured variables; of a
+	// method value that is the receiver. Behind a func that has captured nothing lies other data of
+	// the program's.
 	if p := (*(**[2]uintptr)(unsafe.Pointer(&free)))[1]; p >= from && p < to {
 		panic(fmt.Sprintf("pressure: %s: Own with a free that refers to the owner, and would keep it alive for ever: write a function that takes what it needs as its argument", c.name))
 	}
 }
 
-// isPointer reports whether the garbage collector takes the word at so many bytes of a t for a pointer.
+// isPointer reports whether the garbage collector takes the word at this offset in a t for a
+// pointer.
 func isPointer(t reflect.Type, at uintptr) bool {
 	switch t.Kind() {
 	case reflect.Array:

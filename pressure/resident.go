@@ -13,15 +13,15 @@ type Resident struct {
 	Mapped    int64 // pages of files and shared memory, which the kernel can drop or others hold, too
 }
 
-// Outside returns the part of the anonymous memory that the Go runtime has not
-// mapped: what C libraries and the program's own mappings hold, and what
-// their allocators keep. It is an estimate: memory that Go has mapped and not
-// touched yet makes it smaller, at most to 0. goBytes is [GoMemory].
+// Outside returns the part of the anonymous memory that the Go runtime has not mapped. That is
+// memory of C libraries and of the program's own mappings, and memory that their allocators keep.
+// It is an estimate: memory that Go has mapped and not touched yet makes it smaller, down to 0.
+// goBytes is [GoMemory].
 func (r Resident) Outside(goBytes int64) int64 { return max(0, r.Anonymous-goBytes) }
 
-// ReadResident reads the resident memory of this process, which takes some
-// microseconds. The kernel counts it to within some dozens of pages per thread. Errors: a
-// system without /proc/self/statm (all but Linux).
+// ReadResident reads the resident memory of this process, which takes some microseconds. The kernel
+// counts it to within some dozens of pages per thread. Errors: a system without /proc/self/statm
+// (all but Linux).
 //
 // (Linux, Documentation/filesystems/proc.rst, table 1-3.)
 func ReadResident() (Resident, error) { return readResident() }
@@ -43,9 +43,8 @@ func parseStatm(line string, page int64) (Resident, error) {
 	return Resident{Anonymous: (resident - shared) * page, Mapped: shared * page}, nil
 }
 
-// GoMemory returns the bytes that the Go runtime has mapped and not given back to
-// the system: heap, stacks and its own structures. It takes 0.2 us and does
-// not stop the world.
+// GoMemory returns the bytes that the Go runtime has mapped and not given back to the system: heap,
+// stacks and its own structures. It takes 0.2 us and does not stop the world.
 func GoMemory() int64 {
 	s := [...]metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s[:])

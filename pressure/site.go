@@ -7,11 +7,10 @@ import (
 	"unsafe"
 )
 
-// SiteText returns the allocation site that the stack at lies on, as the label
-// of a [trace.Event] has it: a line "function\tfile:line" for each frame, the
-// innermost first. Frames of functions whose name begins with inside (a package's
-// path and a dot), and those of a [Counter], are left out until the first other one; the tests of these
-// packages count as others.
+// SiteText returns the allocation site of a stack, as the label of a [trace.Event] has it: a line
+// "function\tfile:line" for each frame, the innermost first. It leaves out the first frames whose
+// function begins with inside (a package's path and a dot), and those of a [Counter]. It keeps
+// frames of the tests of these packages.
 //
 // [trace.Event]: https://pkg.go.dev/github.com/eagergc/eagergc/trace#Event
 func SiteText(at []uintptr, inside string) string {
@@ -41,10 +40,9 @@ func SiteLine(text string) string {
 	return strings.Replace(line, "\t", " ", 1)
 }
 
-// StackHash returns a hash of where the caller's stack lies. It tells goroutines
-// apart: those that run at the same time mostly get different hashes, and a
-// goroutine gets the same one as long as its stack stays where it is and it
-// calls from about the same depth. All 64 bits vary. It takes about 1 ns.
+// StackHash returns a hash of the address of the caller's stack. Goroutines that run at the same
+// time mostly get different hashes. A goroutine gets the same one while its stack stays in place
+// and it calls from about the same depth. All 64 bits vary. It takes about 1 ns.
 func StackHash() uint64 {
 	var here byte
 	return uint64(uintptr(unsafe.Pointer(&here))>>11) * 0x9e3779b97f4a7c15 // stacks begin with 2 KiB; 2^64 / golden ratio

@@ -2,33 +2,12 @@ package pressure
 
 import (
 	"fmt"
-	"math"
 	"reflect"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"unsafe"
 )
-
-func TestSiteText(t *testing.T) {
-	var at [8]uintptr
-	n := runtime.Callers(1, at[:])
-	pkg := reflect.TypeFor[Bytes]().PkgPath() + "."
-	text := SiteText(at[:n], pkg)
-	if first := SiteLine(text); !strings.HasPrefix(first, pkg+"TestSiteText ") || !strings.Contains(first, "site_test.go:") {
-		t.Errorf("innermost %q: want this test, which is in the package but not of it", first)
-	}
-	if strings.Contains(text, "goexit") || strings.Count(text, "\n") != 1 {
-		t.Errorf("want this test and what ran it, got\n%s", text)
-	}
-	if left := SiteText(at[:n], "testing."); !strings.HasPrefix(left, pkg) {
-		t.Errorf("frames after the first other one were left out:\n%s", left)
-	}
-	if got := SiteText(nil, pkg); got != "" {
-		t.Errorf("no stack: %q", got)
-	}
-}
 
 // TestSiteOfACount: what a counter does is left out, and so is what is inside, but only before the first other frame; each
 // line is a function, a tab, its file and its line.
@@ -57,9 +36,8 @@ func TestSiteOfACount(t *testing.T) {
 	if got := SiteLine(SiteText(at, "")); got != fmt.Sprintf("%s.TestSiteOfACount %s:%d", pkg, file, line+7) {
 		t.Errorf("%q", got)
 	}
-	slices.Reverse(at) // as if called from the test's runner, in the middle of a counter
-	if got := SiteText(at, "testing."); !strings.HasPrefix(got, pkg+".TestSiteOfACount\t") || strings.Count(got, "Counter).move") != 1 || strings.Contains(got, "goexit") {
-		t.Errorf("%q", got)
+	if got := SiteText(nil, ""); got != "" {
+		t.Errorf("no stack: %q", got)
 	}
 	if got := SiteText(at[:1], ""); got != "" {
 		t.Errorf("the end of a stack alone: %q", got)
@@ -82,15 +60,13 @@ func TestStackHash(t *testing.T) {
 	for range n {
 		go func() { hashes <- StackHash(); <-stop }()
 	}
-	var ones, zeros uint64
 	different, parts := map[uint64]bool{}, map[uint64]bool{}
 	for range n {
 		h := <-hashes
 		different[h], parts[h>>(64-counterPartsBits)] = true, true
-		ones, zeros = ones|h, zeros|^h
 	}
 	close(stop)
-	if ones&zeros != math.MaxUint64 || len(different) < n/2 || len(parts) < counterParts/2 {
-		t.Errorf("%d different hashes of %d goroutines on %d parts; bits that vary: %x", len(different), n, len(parts), ones&zeros)
+	if len(different) < n/2 || len(parts) < counterParts/2 {
+		t.Errorf("%d different hashes of %d goroutines on %d parts", len(different), n, len(parts))
 	}
 }

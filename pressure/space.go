@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Space names one memory that is budgeted on its own. The zero value is
-// [Host]. Its numbers are part of the trace format and never change.
+// A Space names one memory that is budgeted on its own. The zero value is [Host]. Its numbers are
+// part of the trace format and never change.
 type Space uint8
 
 const (
@@ -20,8 +20,8 @@ const (
 // MaxDevices is the number of devices a Space can name.
 const MaxDevices = 256 - int(device0)
 
-// Device returns the space of device n, counted from 0. It panics if n is
-// negative or not below [MaxDevices].
+// Device returns the space of device n, counted from 0. It panics if n is negative or not below
+// [MaxDevices].
 func Device(n int) Space {
 	if n < 0 || n >= MaxDevices {
 		panic(fmt.Sprintf("pressure: device %d out of range [0, %d)", n, MaxDevices))
@@ -29,8 +29,7 @@ func Device(n int) Space {
 	return device0 + Space(n)
 }
 
-// Device returns the number of the device that s names, or false if s is
-// memory of the host.
+// Device returns the number of the device that s names, or false if s is memory of the host.
 func (s Space) Device() (n int, ok bool) {
 	return int(s) - int(device0), s >= device0
 }
@@ -79,6 +78,6 @@ func (s Sample) Pressure() float64 {
 	return float64(s.Live) / float64(s.Limit)
 }
 
-// Headroom returns limit - live, which is negative above the limit. It means
-// nothing when no limit is known.
+// Headroom returns limit - live, which is negative above the limit. It means nothing when no limit
+// is known.
 func (s Sample) Headroom() int64 { return s.Limit - s.Live }

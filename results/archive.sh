@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes what is put into an archive: the code as it is committed, the recordings alone, and check sums. archive.sh DIR
+# archive.sh DIR makes the files of an archive: the committed code, the recordings, and check sums.
 set -euo pipefail
 out=$(mkdir -p "${1:?want a folder}" && cd "$1" && pwd)
 cd "$(dirname "$0")/.."
-[[ -z $(git status --porcelain) ]] || { echo "archive: there are changes that are not committed" >&2; exit 1; }
+[[ -z $(git status --porcelain) ]] || { echo "archive: there are uncommitted changes" >&2; exit 1; }
 version=$(sed -n 's/^version: //p' CITATION.cff)
 name=eagergc-$version
 git archive --format=tar --prefix="$name/" HEAD | gzip -9n >"$out/$name.tar.gz"

@@ -1,4 +1,4 @@
-"""Makes the figures of ARTEFACT.md again, step by step, and prints a table of its claims: python3 artefact.py [STEP...]. What the steps print goes to /tmp/artefact, or $OUT."""
+"""Runs the steps of ARTEFACT.md and prints a table of its claims: python3 artefact.py [STEP...]. The output of the steps goes to $OUT, or to /tmp/artefact."""
 import os, re, subprocess, sys, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -6,7 +6,7 @@ OUT = os.environ.get("OUT", "/tmp/artefact")
 
 
 def rows(title):
-    """The cells of the table below a title of ARTEFACT.md, without its head."""
+    """Returns the cells of the table below a title of ARTEFACT.md, without its head."""
     with open(os.path.join(HERE, "ARTEFACT.md")) as f:
         part = f.read().split(f"\n## {title}\n")[1].split("\n## ")[0]
     lines = [l for l in part.splitlines() if l.startswith("| ")][1:]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes every result that needs neither a GPU nor a quiet machine again, in
-# place. Replays are exact: on an unchanged tree nothing changes but env.txt and
-# the speed. Some ten minutes on two cores. Names make only those: compare report.
+# rebuild.sh [NAME...] rebuilds the results that need neither a GPU nor an idle machine, in place. Replays
+# are exact: on an unchanged tree only env.txt and the speed change. It takes about ten minutes on two cores.
+# The names are compare, report, corpus and baselines; without a name it rebuilds all of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 replay=$(mktemp)
@@ -11,10 +11,10 @@ go build -o "$replay" ./cmd/replay
 go build -o "$research" ./cmd/research
 
 only=" $* "
-# wants NAME says whether a result is to be made.
+# wants NAME reports whether to rebuild a result.
 wants() { [[ $only == "  " || $only == *" $1 "* ]]; }
 
-# into FOLDER COMMAND... makes the folder and writes down where and how.
+# into FOLDER COMMAND... makes the folder, and records machine, Go, commit and command in env.txt.
 into() {
 	dir=results/$1
 	shift
@@ -31,15 +31,15 @@ if wants compare; then
 	into 2026-11-21-compare replay compare -o results/2026-11-21-compare
 	"$replay" compare -o "$dir" >/dev/null
 	find "$dir" -name '*.svg' ! -name 'limits-*' ! -name 'front-*' ! -name 'lbo-*' ! -name '*-gpt2.svg' -delete
-	front=$(mktemp -d) # the picture of the README: few enough policies to tell apart
-	"$replay" compare --policies never,cudajl,sqrt,v8step,pacer,optimum-overlap --cycle 10ms -o "$front" >/dev/null
+	front=$(mktemp -d) # the picture of the README has few policies, so that they can be told apart
+	"$replay" compare --policies never,host,cudajl,sqrt,v8,pacer,optimum-overlap --cycle 10ms -o "$front" >/dev/null
 	mv "$front/front-cycle-10ms.svg" "$dir/front.svg"
 	rm -r "$front"
 fi
 
 if wants report; then
 	into 2026-11-22-report replay report -o results/2026-11-22-report/report.html
-	if command -v chromium >/dev/null; then # its first screen, as the README shows it
+	if command -v chromium >/dev/null; then # the first screen of the report
 		page=$(mktemp -d)
 		"$replay" report -o "$page/report.html"
 		chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$page/profile" --window-size=1200,900 \
@@ -48,12 +48,12 @@ if wants report; then
 	fi
 fi
 
-if wants corpus; then # one minute
+if wants corpus; then # takes one minute
 	into 2026-11-23-corpus results/rebuild.sh corpus
 	"$research" corpus -o "$dir" all results/2026-11-23-heaptrack/*.zst
 fi
 
-if wants baselines; then # some three minutes
+if wants baselines; then # takes about three minutes
 	into 2026-11-23-baselines results/rebuild.sh baselines
 	"$research" baselines -o "$dir" -live results/2026-11-22-fidelity/live.jsonl.gz,results/2026-11-23-rule/others.jsonl all results/2026-11-23-heaptrack/*.zst
 	gzip -9nf "$dir/cells.csv"

@@ -6,39 +6,35 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/governor"
 	"github.com/eagergc/eagergc/gc/policy"
-	"github.com/eagergc/eagergc/pressure"
 )
 
 const never = math.MaxInt64
 
-// A base is the state of one run in the base world. Its methods take the trace time of an event
-// and the totals before it.
+// A base is the state of one run in the base world. Its methods take the trace time of an event and
+// the totals before it.
 type base struct {
-	policy policy.Policy
-	cfg    Config
-	space  pressure.Space
-	log    *Log
+	governor *governor.Governor
+	memory   governor.Memory
+	cfg      Config
 
-	share   float64  // of a full cycle's cost that the policy's cycles have: see cudajl
-	learned *learner // what the policy is told; nil: the truth
+	share     float64  // cost of the policy's cycles as a share of a full one's: see cudajl
+	learned   *learner // tells the policy; nil: it is told the truth
+	scheduled bool     // the cycles are those of a schedule, and no policy is asked
 
-	shift int64 // ns by which the program has been delayed
-	freed int64 // bytes that cycles have freed
-	count int64 // objects that cycles have freed
-	wake  int64 // ask at an allocation once live + request reaches this
-	bar   int64 // an allocation matters once live + request reaches this: it wakes the policy, or is refused
-	peak  int64 // most live bytes so far
+	shift   int64 // ns by which the program has been delayed
+	freed   int64 // bytes that cycles have freed
+	count   int64 // objects that cycles have freed
+	yielded int64 // objects freed by the last cycle
+	bar     int64 // an allocation matters once live + request reaches this: it wakes the policy, or is refused
+	peak    int64 // most live bytes so far
 
-	wanted int64 // live + request of what did not fit since the last cycle ended; 0 = none
-
-	running  bool  // an overlapped cycle is under way
-	deadline int64 // trace time from which the cycle may have ended; never if there is none
+	deadline int64 // trace time from which the overlapped cycle may have ended; never without one
 	cycle    struct {
-		at    totals
-		start int64 // virtual
-		end   int64 // virtual
-		held  int64 // ns for which it has held the program
+		at   totals
+		end  int64 // virtual
+		held int64 // ns for which it has held the program
 
 		// Where cycles slow the program:
 		t      int64   // trace time of the last step
@@ -46,25 +42,19 @@ type base struct {
 		rest   float64 // of a ns that it has lost
 	}
 
-	last      totals // when the last cycle settled
-	liveAfter int64
-	yielded   int64 // objects freed by the last cycle
-	cycles    uint64
-	area      area
-	res       Result
+	area area
+	res  Result
 }
 
-// An area integrates live and garbage over elapsed time. It holds what the
-// workload does not know: pauses add to it, and freed bytes subtract from it from
-// the moment at which they were freed.
+// An area is the change that a run makes to the integrals of live and garbage over time. Pauses add
+// to them, and freed bytes subtract from the moment at which they were freed.
 type area struct {
 	live, garbage float64 // byte ns added by pauses
 	freed, moment float64 // sum of freed bytes, and of freed bytes x the time at which they were freed
-	late          []yield // of the newest cycle, and of those that ended after it began: they may end after the trace does
+	late          []yield // of the newest cycle and those that ended after its begin: they may outlast the trace
 }
 
-// A yield is what a cycle freed, and when.
-type yield struct{ bytes, end float64 }
+type yield struct{ bytes, end float64 } // of a cycle
 
 // free takes the yield of a cycle that began at a time and ended at another.
 func (a *area) free(bytes, begin, end int64) {
@@ -79,7 +69,7 @@ func (a *area) free(bytes, begin, end int64) {
 	a.late = append(a.late, yield{float64(bytes), float64(end)})
 }
 
-// absent is the integral of what cycles had freed, up to elapsed.
+// absent is the integral of the bytes that cycles had freed, up to elapsed.
 func (a *area) absent(elapsed float64) float64 {
 	sum := a.freed*elapsed - a.moment
 	for _, y := range a.late {
@@ -89,29 +79,37 @@ func (a *area) absent(elapsed float64) float64 {
 }
 
 func newBase(w *Workload, p policy.Policy, cfg Config) *base {
-	m := &base{policy: p, cfg: cfg, space: w.Space, log: cfg.Log, deadline: never, area: area{late: make([]yield, 0, 4)}}
-	m.setWake(0)
+	m := &base{cfg: cfg, deadline: never, area: area{late: make([]yield, 0, 4)}}
 	m.res = Result{Trace: w.Name, LimitBytes: cfg.Limit, Span: w.Span, Cycle: cfg.Cost.Of(0, 0)}
 	m.res.Ladder = cfg.Ladder.Of(m.res.Cycle)
 	m.res.LimitFactor = float64(cfg.Limit) / float64(max(1, w.PeakReachable))
-	if p != nil {
-		m.res.Policy = p.String()
-	}
 	m.share = 1
 	if y, ok := p.(interface{ CycleShare() float64 }); ok && y.CycleShare() > 0 {
 		m.share = y.CycleShare()
 	}
-	if cfg.Told.Learned {
-		m.learned = newLearner(1, int64(cfg.Cost.HeapMiB*(1<<20)), cfg.Cost.Slowdown, cfg.Seed)
+	if m.scheduled = p == nil; m.scheduled {
+		p = policy.Spec{}.New()
+	} else {
+		m.res.Policy = p.String()
 	}
+	if cfg.Told.Learned {
+		m.learned = newLearner(1, 0)
+	}
+	m.governor = governor.New(uncapped, p)
+	m.memory.Space, m.memory.Limit = w.Space, cfg.Told.limit(cfg.Limit)
+	m.governor.Add(&m.memory)
+	m.setWake(0)
 	return m
 }
+
+// uncapped are the caps of a world without any: the policy's answer is carried out.
+var uncapped = governor.Caps{Cycles: 1}
 
 func (m *base) setWake(wake int64) {
 	if wake > largest { // above every sum of bytes
 		wake = never
 	}
-	m.wake, m.bar = wake, wake
+	m.memory.Wake, m.bar = wake, wake
 	if m.cfg.Limit > 0 {
 		m.bar = min(wake, m.cfg.Limit+1)
 	}
@@ -119,26 +117,51 @@ func (m *base) setWake(wake int64) {
 
 func (m *base) alloc(t, z int64, at *totals) {
 	m.advance(t, at)
-	if at.net-m.freed+z >= m.wake {
-		m.obey(m.ask(policy.Allocation, t, z, at), t, 0, at)
+	if at.net-m.freed+z >= m.memory.Wake {
+		m.look(at)
+		m.governor.Allocate(time.Duration(t+m.shift), &m.memory, z)
+		m.obey(m.answer(t), t, 0, at)
 	}
 	m.admit(t, z, at)
 }
 
 func (m *base) sync(t, w int64, at *totals) {
 	m.advance(t, at)
-	m.obey(m.ask(policy.Sync, t, w, at), t, w, at)
+	m.look(at)
+	m.governor.Sync(time.Duration(t+m.shift), m.cfg.expect(t, w))
+	m.obey(m.answer(t), t, w, at)
+}
+
+// look takes the readings that the governor needs, of memory and costs.
+func (m *base) look(at *totals) {
+	m.read(at)
+	c := &m.governor.Costs
+	c.Cost, c.Slowdown = time.Duration(m.share*float64(m.cfg.Cost.Of(at.objects()-m.count, m.yielded))), m.cfg.Cost.Slowdown
+	m.learned.tell(m.governor)
+	c.Cost = m.cfg.Told.cost(c.Cost)
+}
+
+func (m *base) read(at *totals) {
+	live := at.net - m.freed
+	m.memory.Live, m.memory.Reserved, m.memory.Allocated = live, live, at.gross
+}
+
+// answer returns the governor's answer at a trace time.
+func (m *base) answer(t int64) policy.Action {
+	m.setWake(m.memory.Wake)
+	m.cfg.Log.decide(time.Duration(t), &m.governor.Asked, m.governor.Answer)
+	return m.governor.Answer.Action
 }
 
 // admit hands out z bytes, by way of the ladder if they do not fit.
 func (m *base) admit(t, z int64, at *totals) {
 	if !m.fits(z, at) {
-		m.wanted = at.net - m.freed + z
-		if m.running {
+		m.refuse(z, at)
+		if m.governor.Running {
 			m.await(t, 0, at)
 		}
 		if !m.fits(z, at) {
-			m.wanted = at.net - m.freed + z
+			m.refuse(z, at)
 			m.climb(t, at)
 			if !m.fits(z, at) {
 				m.res.FailedAllocs++
@@ -148,37 +171,16 @@ func (m *base) admit(t, z int64, at *totals) {
 	m.peak = max(m.peak, at.net-m.freed+z)
 }
 
+func (m *base) refuse(z int64, at *totals) {
+	m.read(at)
+	m.governor.Refuse(0, &m.memory, z)
+}
+
 func (m *base) fits(z int64, at *totals) bool {
 	return m.cfg.Limit <= 0 || at.net-m.freed+z <= m.cfg.Limit
 }
 
-func (m *base) ask(at policy.PointKind, t, arg int64, sum *totals) policy.Decision {
-	p := &policy.Point{
-		Now:       time.Duration(t + m.shift),
-		At:        at,
-		Sample:    pressure.Sample{Space: m.space, Live: sum.net - m.freed, Reserved: sum.net - m.freed, Limit: m.cfg.Told.limit(m.cfg.Limit)},
-		Allocated: sum.gross - m.last.gross,
-		Freed:     (sum.gross - sum.net) - (m.last.gross - m.last.net),
-		LiveAfter: m.liveAfter,
-		Cost:      time.Duration(m.share * float64(m.cfg.Cost.Of(sum.objects()-m.count, m.yielded))),
-		Slowdown:  m.cfg.Cost.Slowdown,
-		Running:   m.running,
-		Cycles:    m.cycles,
-	}
-	if at == policy.Sync {
-		p.Wait, p.WillBlock = m.cfg.expect(t, arg), true
-	} else {
-		p.Request = arg
-	}
-	m.learned.tell(p)
-	p.Cost = m.cfg.Told.cost(p.Cost)
-	d := m.policy.Decide(*p)
-	m.setWake(d.Wake)
-	m.log.decide(time.Duration(t), p, d)
-	return d
-}
-
-// expect is the wait that a policy is told of, for a wait of w ns at time t.
+// expect is the wait that a policy expects before one of w ns at time t.
 func (cfg *Config) expect(t, w int64) time.Duration {
 	if cfg.WaitNoise == 0 {
 		return time.Duration(w)
@@ -187,14 +189,14 @@ func (cfg *Config) expect(t, w int64) time.Duration {
 	return time.Duration(float64(w) * max(0, 1+cfg.WaitNoise*(2*r.Float64()-1)))
 }
 
-// obey carries out a decision at a point where the program waits w ns anyway.
-func (m *base) obey(d policy.Decision, t, w int64, at *totals) {
-	switch {
-	case d.Action == policy.Skip:
-	case m.running && d.Action == policy.Block:
+// obey carries out an answer at a point where the program waits w ns anyway.
+func (m *base) obey(a policy.Action, t, w int64, at *totals) {
+	switch running := m.governor.Running; {
+	case a == policy.Skip:
+	case running && a == policy.Block:
 		m.await(t, w, at)
-	case m.running: // one cycle at a time
-	case d.Action == policy.Block:
+	case running: // one cycle at a time
+	case a == policy.Block:
 		m.block(t, w, at)
 	default:
 		m.overlap(t, at)
@@ -210,27 +212,27 @@ func (m *base) await(t, w int64, at *totals) {
 
 func (m *base) block(t, w int64, at *totals) {
 	g := m.cost(at, m.share)
-	start := t + m.shift
 	m.res.Collections++
+	m.governor.Began(time.Duration(t+m.shift), policy.TriggerPolicy, policy.Block, &m.memory)
 	m.hold(t, g-w, at)
-	m.free(policy.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(max(0, g-w)), Action: policy.Block}, at, at)
+	m.free(time.Duration(g), time.Duration(max(0, g-w)), at, at)
 }
 
 func (m *base) climb(t int64, at *totals) {
 	g := m.cost(at, 1)
 	l := int64(m.cfg.Ladder.Of(time.Duration(g)))
-	start := t + m.shift
 	m.res.RefusalCollections++
+	m.governor.Began(time.Duration(t+m.shift), policy.TriggerRefusal, policy.Block, &m.memory)
 	m.hold(t, l, at)
-	m.free(policy.Cycle{Start: time.Duration(start), Duration: time.Duration(g), Exposed: time.Duration(l), Trigger: policy.TriggerRefusal, Action: policy.Block}, at, at)
+	m.free(time.Duration(g), time.Duration(l), at, at)
 }
 
 func (m *base) overlap(t int64, at *totals) {
 	g := m.cost(at, m.share)
 	m.res.Collections++
-	m.running = true
+	m.governor.Began(time.Duration(t+m.shift), policy.TriggerPolicy, policy.Overlap, &m.memory)
 	c := &m.cycle
-	c.at, c.start, c.end = *at, t+m.shift, t+m.shift+g
+	c.at, c.end = *at, t+m.shift+g
 	c.t, c.waited, c.rest, c.held = t, at.wait, 0, 0
 	m.deadline = t + g
 	if m.cfg.Cost.Slowdown > 0 {
@@ -238,29 +240,29 @@ func (m *base) overlap(t int64, at *totals) {
 	}
 }
 
-// cost is what a cycle started now takes, in ns; it adds it to the busy time.
-// Share is its cost as a share of a full cycle's.
+// cost returns the length in ns of a cycle that starts now, and adds it to the busy time. Share is
+// its cost as a share of a full cycle's.
 func (m *base) cost(at *totals, share float64) int64 {
 	g := time.Duration(share * float64(m.cfg.Cost.Of(at.objects()-m.count, int64(at.drops)-m.count)))
 	m.res.GCBusy += g
 	return int64(g)
 }
 
-// advance brings the run to trace time t: it slows the program beside a
-// cycle, and settles the cycle once it has ended.
+// advance brings the run to trace time t: it slows the program beside a cycle, and settles the
+// cycle once it has ended.
 func (m *base) advance(t int64, at *totals) {
-	if !m.running {
+	if !m.governor.Running {
 		return
 	}
 	c := &m.cycle
 	if s := m.cfg.Cost.Slowdown; s > 0 {
-		wait := min(at.wait-c.waited, t-c.t) // which is not slowed, and comes first: a wait is looked at
+		wait := min(at.wait-c.waited, t-c.t) // is not slowed, and comes first
 		beside := float64(max(0, c.end-c.t-m.shift-wait))
 		lost := c.rest + s*min(float64(t-c.t-wait), beside/(1+s))
 		c.t, c.waited, c.rest = t, at.wait, lost-math.Floor(lost)
 		m.delay(int64(lost), at)
 		m.res.Slowed += time.Duration(lost)
-		m.log.slow(t, time.Duration(lost))
+		m.cfg.Log.slow(t, time.Duration(lost))
 	}
 	if t+m.shift >= c.end {
 		m.settle(at)
@@ -269,34 +271,32 @@ func (m *base) advance(t int64, at *totals) {
 
 func (m *base) settle(now *totals) {
 	c := &m.cycle
-	m.running, m.deadline = false, never
-	m.free(policy.Cycle{Start: time.Duration(c.start), Duration: time.Duration(c.end - c.start), Exposed: time.Duration(c.held), Action: policy.Overlap}, &c.at, now)
+	m.deadline = never
+	m.free(time.Duration(c.end)-m.governor.Start(), time.Duration(c.held), &c.at, now)
 }
 
-// free gives back what was dropped before the cycle started and tells the policy.
-func (m *base) free(c policy.Cycle, started, now *totals) {
-	c.Freed = started.dropped - m.freed
+// free gives back the garbage of the cycle's start, and reports the cycle.
+func (m *base) free(took, exposed time.Duration, started, now *totals) {
+	m.memory.Freed = started.dropped - m.freed
 	m.yielded = int64(started.drops) - m.count
-	m.area.free(c.Freed, int64(c.Start), int64(freedAt(c)))
 	m.freed, m.count = started.dropped, int64(started.drops)
-	m.last, m.liveAfter = *now, now.net-m.freed
-	m.cycles++
-	c.LiveAfter, c.Limit = m.liveAfter, m.cfg.Told.limit(m.cfg.Limit)
-	c.Wanted, m.wanted = m.wanted, 0
+	m.read(now)
 	if m.learned != nil {
-		m.learned.learn(c.Duration, 0, c.Duration, now.objects()-m.count, m.yielded)
+		m.learned.learn(took, now.objects()-m.count, m.yielded)
 	}
-	if m.log != nil {
-		m.log.Cycles = append(m.log.Cycles, Collected{Cycle: c, seq: now.seq()})
+	m.governor.Cycles++
+	c, _ := m.governor.Settled(m.governor.Start()+took, &governor.Took{Duration: took, Exposed: exposed})
+	m.area.free(c.Freed, int64(c.Start), int64(freedAt(c)))
+	if log := m.cfg.Log; log != nil {
+		log.Cycles = append(log.Cycles, Collected{Cycle: c, seq: now.seq()})
 	}
-	if m.policy != nil {
-		m.policy.Observe(c)
+	if !m.scheduled {
 		m.setWake(0)
 	}
 }
 
-// freedAt returns when a cycle's bytes became free: at its end, or, for a caller
-// who was held, at the end of the pause.
+// freedAt returns when a cycle's bytes became free: at its end, or at the end of the pause of a
+// caller that was held.
 func freedAt(c policy.Cycle) time.Duration {
 	if c.Action == policy.Overlap {
 		return c.Start + c.Duration
@@ -309,8 +309,8 @@ func (m *base) hold(t, e int64, at *totals) {
 	if e <= 0 {
 		return
 	}
-	if m.log != nil {
-		m.log.Pauses = append(m.log.Pauses, Pause{At: time.Duration(t + m.shift), Trace: time.Duration(t), Length: time.Duration(e), seq: at.seq()})
+	if log := m.cfg.Log; log != nil {
+		log.Pauses = append(log.Pauses, Pause{At: time.Duration(t + m.shift), Trace: time.Duration(t), Length: time.Duration(e), seq: at.seq()})
 	}
 	m.res.ExposedPause += time.Duration(e)
 	m.res.MaxPause = max(m.res.MaxPause, time.Duration(e))
@@ -326,8 +326,7 @@ func (m *base) delay(e int64, at *totals) {
 	m.area.garbage += float64(at.dropped) * float64(e)
 }
 
-// finish returns the metrics. The first event has no past: a trace whose span
-// is 0 has means of 0.
+// finish returns the metrics. A trace whose span is 0 has means of 0.
 func (m *base) finish(w *Workload) Result {
 	r := m.res
 	r.PeakLive = m.peak

@@ -10,20 +10,16 @@ import (
 
 // A Cost models how long one cycle of the Go collector takes:
 //
-//	g = Base + PerMiB x HeapMiB + PerTracked x tracked + PerFreed x freed
+//	g = Base + PerTracked x tracked + PerFreed x freed
 //
-// Tracked is the number of objects that the collector knows when the cycle starts,
-// freed is how many of them it finds dead. The zero value is free. The cost of
-// Go's collector comes from the pointers on the Go heap and not from the bytes
-// outside it, so that no term counts those bytes. `replay calibrate` measures the
-// coefficients.
+// Tracked is the number of objects that the collector knows when the cycle starts, and freed the
+// number of them that it finds dead. The zero value is free. No term counts the bytes outside the
+// Go heap, because only pointers on the Go heap make a cycle longer.
 type Cost struct {
 	Base       time.Duration `json:"base_ns"`
-	PerMiB     time.Duration `json:"per_heap_mib_ns"` // per MiB of pointerful Go heap
-	HeapMiB    float64       `json:"heap_mib"`        // the app's pointerful Go heap
-	PerTracked float64       `json:"per_tracked_ns"`  // ns per tracked object
-	PerFreed   float64       `json:"per_freed_ns"`    // ns per object freed
-	Slowdown   float64       `json:"slowdown"`        // of the program beside an overlapped cycle: 0 with an idle core, 1 = half speed
+	PerTracked float64       `json:"per_tracked_ns"` // ns per tracked object
+	PerFreed   float64       `json:"per_freed_ns"`   // ns per object freed
+	Slowdown   float64       `json:"slowdown"`       // of the program beside an overlapped cycle: 0 with an idle core, 1 = half speed
 }
 
 // Fixed is the cost model in which every cycle takes g.
@@ -31,15 +27,15 @@ func Fixed(g time.Duration) Cost { return Cost{Base: g} }
 
 // Of returns the length of a cycle with the given numbers of objects.
 func (c *Cost) Of(tracked, freed int64) time.Duration {
-	if c.PerTracked == 0 && c.PerFreed == 0 && c.HeapMiB == 0 {
+	if c.PerTracked == 0 && c.PerFreed == 0 {
 		return c.Base
 	}
-	ns := float64(c.PerMiB)*c.HeapMiB + c.PerTracked*float64(tracked) + c.PerFreed*float64(freed)
+	ns := c.PerTracked*float64(tracked) + c.PerFreed*float64(freed)
 	return c.Base + time.Duration(math.Round(ns))
 }
 
-// A Ladder is how long the refusal ladder holds the program: Fixed if it is
-// not zero, else Factor cycles. The zero value is free.
+// A Ladder is how long the refusal ladder holds the program: Fixed if it is not zero, else Factor
+// cycles. The zero value is free.
 type Ladder struct {
 	Fixed  time.Duration
 	Factor float64

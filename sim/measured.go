@@ -5,51 +5,60 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/governor"
 	"github.com/eagergc/eagergc/gc/policy"
-	"github.com/eagergc/eagergc/pressure"
 )
 
-// A measured is the state of one run in the world of a [Machine]. It steps every
-// event. Its times are in ns.
+// A measured is the state of one run in the world of a [Machine]. It steps every event. Its times
+// are in ns.
 type measured struct {
-	w      *Workload
-	policy policy.Policy
-	cfg    Config
-	*Machine
-	memory Memory
-	mapper mapper // is memory, or nil
-	mapped int64  // chunks
-	random *rand.Rand
-	stalls *rand.Rand // another source, so that noise is the same with stalls and without
-	res    Result
+	w        *Workload
+	governor *governor.Governor
+	account  governor.Memory
+	ladder   governor.Ladder
+	cfg      Config
+	machine  *Machine
+	memory   Memory
+	mapped   int64 // chunks
+	noise    *rand.Rand
+	stalls   *rand.Rand // apart from noise, which is the same without stalls
+	learned  *learner   // tells the policy; nil: the policy is told the truth
+	res      Result
 
-	event   int           // of the workload, that is under way
-	wait    int           // of the workload: the wait that comes next, as far as looked for
-	now     float64       // virtual clock
-	shift   float64       // by which pauses and slowdown have delayed the program
-	lead    Lead          // of the device, if waits are elastic
-	leads   int           // of the workload's that are over
-	pause   time.Duration // the last one; 0 if the program was not held when it was to be
-	wake    int64         // ask at an allocation once live + request reaches this
-	futile  int           // collections of the ladder in a row that freed too little
-	waits   []float64
-	learned *learner // tells the policy; nil: the policy is told the truth
-	debt    float64  // the rest of the last cycle's sweep
-	ended   float64  // when the last cycle settled
-	totals  totals   // before the event
-	last    totals   // when the last cycle settled
-	after   int64    // live when the last cycle settled
-	cycles  uint64
-	missing map[int32]struct{} // objects whose allocation failed
-	dropped []int32            // objects that were dropped and not freed, oldest first
-	dead    int64              // bytes of them
-	wanted  int64              // live + request of what did not fit since the last cycle ended; 0 = none
-	cycle   *cycle             // under way; nil if there is none
-	slowed  float64            // part of shift
-	area    struct{ live, garbage float64 }
+	event   int // how many of the workload's have happened
+	clock   clock
+	device  device
+	objects population
+	idleAt  float64       // time of the next check for a quiet program; infinite once it is quiet
+	pause   time.Duration // the last one; 0 if the program was not held
+	cycle   *cycle        // under way; nil without one
+	debt    float64       // the rest of the last cycle's sweep
+	ended   float64       // when the last cycle settled
 }
 
-const longAgo = -1 << 62 // ns: before the first cycle
+// A clock is virtual. It integrates the memory that is held over its time.
+type clock struct {
+	now           float64
+	shift         float64 // by which pauses and slowdown have delayed the program
+	slowed        float64 // part of shift
+	live, garbage float64 // byte ns
+}
+
+// A device makes the program wait.
+type device struct {
+	ahead Runahead        // if waits are elastic
+	leads int             // number of the workload's leads that have passed
+	wait  int             // index of the next wait in the workload's ops
+	waits []time.Duration // expected at each wait place
+}
+
+// A population is the objects of a run.
+type population struct {
+	number  int64              // handed out and not freed
+	missing map[int32]struct{} // those whose allocation failed
+	dropped []int32            // dropped and not freed, oldest first
+	dead    int64              // bytes of them
+}
 
 // The phases of a cycle.
 const (
@@ -59,7 +68,6 @@ const (
 )
 
 type cycle struct {
-	policy.Cycle
 	phase int
 	left  float64 // of the phase, with the program held
 	noise float64
@@ -73,27 +81,28 @@ type cycle struct {
 
 func runMeasured(w *Workload, p policy.Policy, cfg Config) Result {
 	r := &measured{
-		w: w, policy: p, cfg: cfg, Machine: cfg.Machine, memory: cfg.Memory,
-		random: rand.New(rand.NewPCG(cfg.Seed, 1)), stalls: rand.New(rand.NewPCG(cfg.Seed, 2)), waits: make([]float64, w.places), missing: map[int32]struct{}{}, ended: longAgo,
+		w: w, cfg: cfg, machine: cfg.Machine, memory: cfg.Memory, idleAt: math.Inf(1),
+		ended: -1 << 62, // long ago
+		noise: rand.New(rand.NewPCG(cfg.Seed, 1)), stalls: rand.New(rand.NewPCG(cfg.Seed, 2)),
+		device: device{waits: make([]time.Duration, w.places)}, objects: population{missing: map[int32]struct{}{}},
 	}
 	if r.memory == nil {
 		r.memory = &exactly{w: w, limit: cfg.Limit}
 	}
-	r.mapper, _ = r.memory.(mapper)
 	if cfg.Told.Learned {
-		r.learned = newLearner(r.Cores, r.Heap, r.Sees, cfg.Seed)
+		r.learned = newLearner(r.machine.Cores, r.machine.Heap)
 	}
+	r.govern(p)
 	r.res = newBase(w, p, cfg).res
-	r.res.Cycle = r.Cycle(0, 0, 0)
-	r.res.Ladder = r.res.Cycle + r.Machine.Ladder
+	r.res.Cycle = r.machine.Cycle(0, 0, 0)
+	r.res.Ladder = r.res.Cycle + r.machine.Ladder
 	for i, o := range w.ops {
-		r.event = i
-		before := r.shift
-		r.work(float64(o.time) + r.shift)
-		for ; r.leads < len(w.leads) && w.leads[r.leads].op <= i; r.leads++ {
-			r.lead.Measured(w.leads[r.leads].ahead)
+		before := r.clock.shift
+		r.work(float64(o.time) + r.clock.shift)
+		for ; r.device.leads < len(w.leads) && w.leads[r.device.leads].op <= i; r.device.leads++ {
+			r.device.ahead.Measured(w.leads[r.device.leads].ahead)
 		}
-		r.cfg.Log.slow(o.time, time.Duration(r.shift-before))
+		r.cfg.Log.slow(o.time, time.Duration(r.clock.shift-before))
 		n, ref := o.arg>>2, w.refs[i]
 		switch o.arg & 3 {
 		case opAlloc:
@@ -101,55 +110,80 @@ func runMeasured(w *Workload, p policy.Policy, cfg Config) Result {
 		case opSync:
 			r.sync(ref, n, o.time)
 		case opDrop:
-			r.totals.dropped += n
-			r.totals.drops++
 			if !r.gone(ref) {
-				r.dropped = append(r.dropped, ref)
-				r.dead += n
+				r.objects.dropped = append(r.objects.dropped, ref)
+				r.objects.dead += n
 			}
+			r.event++
 		case opFree:
-			r.totals.net -= n
-			r.totals.frees++
 			if !r.gone(ref) {
 				r.memory.Free(ref)
+				r.objects.number--
 			}
+			r.event++
 		}
 	}
 	return r.finish()
 }
 
-// gone reports whether an object whose end has come is missing: its allocation failed. Then it is missing no more.
+// govern sets up the governor. Caps and the look for quiet programs need the work of a cycle: on a
+// machine that does not say it there are neither.
+func (r *measured) govern(p policy.Policy) {
+	caps, idle := uncapped, time.Duration(0)
+	if r.machine.Work > 0 {
+		caps, idle = r.cfg.Caps, idleInterval
+	}
+	r.governor = governor.New(caps, p)
+	r.governor.Processors, r.governor.Heap = max(1, r.machine.Cores), r.machine.Heap
+	r.governor.CheckIdle(idle)
+	r.account.Space, r.account.Limit = r.w.Space, r.cfg.Told.limit(r.cfg.Limit)
+	r.governor.Add(&r.account)
+}
+
+// idleInterval is half of the zero value of gc.Config.Idle.
+const idleInterval = 500 * time.Millisecond
+
+// gone reports whether an object that ends is missing, because its allocation failed, and forgets
+// it.
 func (r *measured) gone(object int32) bool {
-	_, missing := r.missing[object]
-	delete(r.missing, object)
+	_, missing := r.objects.missing[object]
+	delete(r.objects.missing, object)
 	return missing
 }
 
-// work lets the program work until a time, which a cycle beside it delays. If the time is over, the program is late and goes on at once.
+// work lets the program work until a time, which a cycle beside it delays. If the time is over, it
+// returns at once.
 func (r *measured) work(until float64) {
-	left := until - r.now
-	if gap := float64(r.IdleGap); gap > 0 && left > gap {
+	left := until - r.clock.now
+	if gap := float64(r.machine.IdleGap); gap > 0 && left > gap {
 		r.pass(left, false)
 		return
 	}
-	for left > 0 && r.cycle != nil && r.Slowdown > 0 {
-		did := min(left, r.cycle.left*max(1, r.Stretch)/(1+r.Slowdown))
-		r.pass(did*(1+r.Slowdown), true)
-		r.shift += did * r.Slowdown
-		r.slowed += did * r.Slowdown
+	for left > 0 && r.cycle != nil && r.machine.Slowdown > 0 {
+		did := min(left, r.cycle.left*max(1, r.machine.Stretch)/(1+r.machine.Slowdown))
+		r.pass(did*(1+r.machine.Slowdown), true)
+		r.clock.shift += did * r.machine.Slowdown
+		r.clock.slowed += did * r.machine.Slowdown
 		left -= did
 	}
 	r.pass(left, true)
 }
 
-// pass lets time go by. A cycle comes along more slowly while the program works.
+// pass lets time go by. A cycle is slower while the program works.
 func (r *measured) pass(d float64, working bool) {
 	if d <= 0 {
 		return
 	}
 	rate := 1.0
-	if working && r.Stretch > 1 {
-		rate = 1 / r.Stretch
+	if working && r.machine.Stretch > 1 {
+		rate = 1 / r.machine.Stretch
+	}
+	for r.cycle == nil && r.idleAt <= r.clock.now+d {
+		part := max(0, r.idleAt-r.clock.now)
+		r.debt = max(0, r.debt-part*rate)
+		r.tick(part)
+		d -= part
+		r.checkQuiet()
 	}
 	for d > 0 && r.cycle != nil {
 		part := min(d, r.cycle.left/rate)
@@ -163,18 +197,30 @@ func (r *measured) pass(d float64, working bool) {
 	r.tick(d)
 }
 
-func (r *measured) tick(d float64) {
-	if d > 0 {
-		r.now += d
-		r.area.live += float64(r.memory.Live()) * d
-		r.area.garbage += float64(r.dead) * d
+func (r *measured) checkQuiet() {
+	r.look()
+	o := r.governor.Quiet(time.Duration(r.clock.now))
+	if r.idleAt = math.Inf(1); o.Again > 0 {
+		r.idleAt = r.clock.now + float64(o.Again)
+	}
+	if o.Begin {
+		r.res.Collections++
+		r.begin(policy.TriggerExplicit, o.Action)
 	}
 }
 
-// hold keeps the program until the cycle under way has ended, and extra after
-// that. What it would have waited anyway is over.
-func (r *measured) hold(extra float64, at int64) {
-	begin := r.now
+func (r *measured) tick(d float64) {
+	if d > 0 {
+		r.clock.now += d
+		r.clock.live += float64(r.memory.Live()) * d
+		r.clock.garbage += float64(r.objects.dead) * d
+	}
+}
+
+// hold keeps the program until the cycle under way has ended, and extra after that. If more is set,
+// it prolongs the last pause.
+func (r *measured) hold(extra float64, at int64, more bool) {
+	begin := r.clock.now
 	if r.cycle != nil {
 		r.cycle.held = begin
 	}
@@ -182,27 +228,19 @@ func (r *measured) hold(extra float64, at int64) {
 		r.pass(r.cycle.left, false)
 	}
 	r.pass(extra, false)
-	r.pause = 0
-	r.paused(begin, r.now-begin, at)
-}
-
-func (r *measured) prolong(d float64, at int64) {
-	begin := r.now
-	r.pass(d, false)
-	r.paused(begin, d, at)
-}
-
-// paused notes that the program was held for e ns: a pause, or more of the one before it.
-func (r *measured) paused(begin, e float64, at int64) {
+	if !more {
+		r.pause = 0
+	}
+	e := r.clock.now - begin
 	if e <= 0 {
 		return
 	}
-	r.shift += e
-	r.lead.Pause(e)
+	r.clock.shift += e
+	r.device.ahead.Pause(e)
 	d := time.Duration(e)
 	if l := r.cfg.Log; l != nil {
 		if r.pause == 0 {
-			l.Pauses = append(l.Pauses, Pause{At: time.Duration(begin), Trace: time.Duration(at), seq: r.totals.seq()})
+			l.Pauses = append(l.Pauses, Pause{At: time.Duration(begin), Trace: time.Duration(at), seq: int64(r.event)})
 		}
 		l.Pauses[len(l.Pauses)-1].Length += d
 	}
@@ -212,163 +250,154 @@ func (r *measured) paused(begin, e float64, at int64) {
 }
 
 func (r *measured) alloc(object int32, z, at int64) {
-	if r.memory.Live()+z >= r.wake {
-		d := r.ask(policy.Point{At: policy.Allocation, Request: z}, at)
-		if r.obey(d) {
-			r.hold(0, at)
+	if live := r.memory.Live(); live+z >= r.account.Wake && r.account.Rest.Over(time.Duration(r.clock.now), live) {
+		r.look()
+		if r.obey(r.governor.Allocate(time.Duration(r.clock.now), &r.account, z), at) {
+			r.hold(0, at, false)
 		}
 	}
 	if !r.admit(object, z, at) {
 		r.res.FailedAllocs++
-		r.missing[object] = struct{}{}
+		r.objects.missing[object] = struct{}{}
+		r.event++
 	}
 	r.res.PeakLive = max(r.res.PeakLive, r.memory.Live())
-	r.totals.gross += z
-	r.totals.net += z
-	r.totals.allocs++
-	r.pass(r.Alloc.Of(1, z), true)
+	r.pass(r.machine.Alloc.Of(1, z), true)
 }
 
-// admit takes the bytes: after the cycle under way if they do not fit, and then by
-// the ladder. The ladder climbs again as long as its cycles free enough.
+// take hands out the bytes of an object if they fit, and counts them.
+func (r *measured) take(object int32, z int64) bool {
+	before := r.memory.Live()
+	if !r.memory.Alloc(object, z) {
+		return false
+	}
+	r.account.Allocated += r.memory.Live() - before
+	if every := r.governor.IdleInterval(); every > 0 && math.IsInf(r.idleAt, 1) {
+		r.idleAt = r.clock.now + float64(every)
+	}
+	r.objects.number++
+	r.event++
+	return true
+}
+
+// admit takes the bytes: after the cycle under way if they do not fit, and then by the ladder. The
+// ladder climbs again as long as its cycles free enough.
 func (r *measured) admit(object int32, z, at int64) bool {
-	if r.memory.Alloc(object, z) {
-		r.pass(r.mapping(), true)
+	if r.take(object, z) {
+		r.pass(r.mapTime(), true)
 		return true
 	}
-	r.wanted = r.memory.Live() + z
+	r.refuse(z)
 	if r.cycle != nil {
-		r.hold(0, at)
-		if r.memory.Alloc(object, z) {
-			r.prolong(r.mapping(), at)
+		r.hold(0, at, false)
+		if r.take(object, z) {
+			r.hold(r.mapTime(), at, true)
 			return true
 		}
 	}
-	for range maxRounds {
-		r.wanted = r.memory.Live() + z
+	for way := (governor.Climb{Wanted: z}); ; {
+		r.refuse(z)
 		freed := r.climb(z, at)
-		if r.memory.Alloc(object, z) {
-			r.prolong(r.mapping(), at)
+		if r.take(object, z) {
+			r.hold(r.mapTime(), at, true)
 			return true
 		}
-		if freed < z {
-			break
+		if !way.Again(freed) {
+			return false
 		}
 	}
-	return false
 }
 
-// mapping is how long it takes to map what the memory has mapped since the last call.
-func (r *measured) mapping() float64 {
-	if r.mapper == nil {
-		return 0
-	}
+func (r *measured) refuse(z int64) {
+	r.read()
+	r.governor.Refuse(time.Duration(r.clock.now), &r.account, z)
+}
+
+// mapTime is how long it takes to map the chunks that the memory has mapped since the last call.
+func (r *measured) mapTime() float64 {
 	before := r.mapped
-	r.mapped = r.mapper.Mapped()
-	if r.mapped == before {
+	if r.mapped = r.memory.Mapped(); r.mapped == before {
 		return 0
 	}
-	return r.Map.Of(r.mapped-before, 0)
+	return r.machine.Map.Of(r.mapped-before, 0)
 }
-
-// How the ladder of a pool goes on: pool.climb and pool.backOff.
-const (
-	maxRounds  = 3
-	maxBackOff = float64(256 * time.Millisecond)
-	maxDouble  = 3
-)
 
 // climb runs the ladder's cycle and returns the bytes that it freed.
 func (r *measured) climb(z, at int64) int64 {
-	extra := float64(r.Machine.Ladder)
-	if r.futile > 0 {
-		extra += min(maxBackOff, float64(r.Cycle(0, 0, 0))*float64(int64(1)<<min(r.futile-1, maxDouble)))
-	}
+	extra := float64(r.machine.Ladder + r.ladder.Rest())
 	r.res.RefusalCollections++
-	if r.Waits && r.Elastic {
+	if r.machine.Waits && r.machine.Elastic {
 		extra += r.queued()
 	}
-	before := r.dead
+	before := r.objects.dead
 	r.begin(policy.TriggerRefusal, policy.Block)
-	r.hold(extra, at)
-	freed := before - r.dead
-	if r.futile++; freed >= z {
-		r.futile = 0
-	}
+	r.hold(extra, at, false)
+	freed := before - r.objects.dead
+	r.ladder.Collected(r.machine.Cycle(0, 0, 0), freed, z)
 	return freed
 }
 
-// queued is how long the device still works on its queue: all up to the end of the
-// next wait.
+// queued is how long the device still works on its queue: all up to the end of the next wait.
 func (r *measured) queued() float64 {
-	r.wait = max(r.wait, r.event)
-	for r.wait < len(r.w.ops) && r.w.ops[r.wait].arg&3 != opSync {
-		r.wait++
+	r.device.wait = max(r.device.wait, r.event)
+	for r.device.wait < len(r.w.ops) && r.w.ops[r.device.wait].arg&3 != opSync {
+		r.device.wait++
 	}
-	if r.wait == len(r.w.ops) {
+	if r.device.wait == len(r.w.ops) {
 		return 0
 	}
-	o := r.w.ops[r.wait]
-	return max(0, float64(o.time+o.arg>>2)+r.shift-r.lead.held+r.lead.Late()-r.now)
+	o := r.w.ops[r.device.wait]
+	return max(0, float64(o.time+o.arg>>2)+r.clock.shift-r.device.ahead.held+r.device.ahead.Late()-r.clock.now)
 }
 
-// sync waits for the device. It has worked on while the program was held, if
-// waits are elastic.
+// sync waits for the device. It has worked on while the program was held, if waits are elastic.
 func (r *measured) sync(place int32, w, at int64) {
-	d := r.ask(policy.Point{At: policy.Sync, Wait: time.Duration(r.waits[place]), WillBlock: true}, at)
-	hold := r.obey(d)
+	r.look()
+	hold := r.obey(r.governor.Sync(time.Duration(r.clock.now), r.device.waits[place]), at)
 	wait := float64(w)
-	if left := r.lead.Wait(wait); r.Elastic {
+	if left := r.device.ahead.Wait(wait); r.machine.Elastic {
 		wait = left
-		r.shift -= float64(w) - wait
+		r.clock.shift -= float64(w) - wait
 	}
 	r.pass(wait, false)
-	if old := r.waits[place]; old == 0 {
-		r.waits[place] = wait
-	} else {
-		r.waits[place] = old + (wait-old)/4 // as gc.WaitPlace learns
-	}
-	r.totals.wait += w
-	r.totals.syncs++
+	r.device.waits[place] = governor.NextWait(r.device.waits[place], time.Duration(wait))
+	r.event++
 	if hold {
-		r.hold(0, at)
+		r.hold(0, at, false)
 	}
 }
 
-func (r *measured) ask(p policy.Point, at int64) policy.Decision {
-	p.Now = time.Duration(r.now)
-	p.Sample = pressure.Sample{Space: r.w.Space, Live: r.memory.Live(), Reserved: r.memory.Reserved(), Limit: r.cfg.Told.limit(r.cfg.Limit)}
-	p.Allocated = r.totals.gross - r.last.gross
-	p.Freed = (r.totals.gross - r.totals.net) - (r.last.gross - r.last.net)
-	p.LiveAfter, p.Cycles, p.Running = r.after, r.cycles, r.cycle != nil
-	p.Cost, p.Slowdown = r.Cycle(r.tracked(), 0, 0), r.Slowdown
-	r.learned.tell(&p)
-	p.Cost = r.cfg.Told.cost(p.Cost)
-	d := r.policy.Decide(p)
-	r.wake = d.Wake
-	r.cfg.Log.decide(time.Duration(at), &p, d)
-	return d
+// look takes the readings that the governor needs, of memory and costs.
+func (r *measured) look() {
+	r.read()
+	c := &r.governor.Costs
+	c.Cost, c.Slowdown = r.machine.Cycle(r.objects.number, 0, 0), r.machine.Slowdown
+	r.learned.tell(r.governor)
+	c.Cost = r.cfg.Told.cost(c.Cost)
+	c.Work = time.Duration(r.machine.Work * float64(c.Cost))
 }
 
-func (r *measured) tracked() int64 {
-	return int64(r.totals.allocs) - int64(r.totals.frees) - int64(r.totals.drops) + int64(len(r.dropped)) - int64(len(r.missing))
+func (r *measured) read() {
+	r.account.Live, r.account.Reserved = r.memory.Live(), r.memory.Reserved()
 }
 
-// obey starts what a policy asks for, and reports whether the program is to be held.
-func (r *measured) obey(d policy.Decision) (hold bool) {
-	if d.Action != policy.Skip && r.cycle == nil {
+// obey starts the cycle of an order, and reports whether the program is to be held.
+func (r *measured) obey(o governor.Order, at int64) (hold bool) {
+	r.cfg.Log.decide(time.Duration(at), &r.governor.Asked, r.governor.Answer)
+	if o.Begin {
 		r.res.Collections++
-		r.begin(policy.TriggerPolicy, d.Action)
+		r.begin(policy.TriggerPolicy, o.Action)
 	}
-	return d.Action == policy.Block
+	return o.Hold
 }
 
 func (r *measured) begin(trigger policy.Trigger, action policy.Action) {
+	r.read()
+	r.governor.Began(time.Duration(r.clock.now), trigger, action, &r.account)
 	c := &cycle{
-		Cycle: policy.Cycle{Start: time.Duration(r.now), Trigger: trigger, Action: action},
-		noise: r.Noise.draw(r.random), after: r.After.Of(time.Duration(r.now - r.ended)), begin: r.now, held: math.Inf(1),
+		noise: r.machine.Noise.draw(r.noise), after: r.machine.After.Of(time.Duration(r.clock.now - r.ended)), begin: r.clock.now, held: math.Inf(1),
 	}
-	c.left = r.debt + c.noise*c.after*float64(r.Start)
+	c.left = r.debt + c.noise*c.after*float64(r.machine.Start)
 	r.cycle, r.debt = c, 0
 	if c.left <= 0 {
 		r.next()
@@ -380,17 +409,17 @@ func (r *measured) next() {
 	c := r.cycle
 	switch c.phase {
 	case starting:
-		c.mark = r.now
-		c.found = len(r.dropped)
-		c.left = c.noise*c.after*r.Mark.Of(r.tracked(), r.Heap) + r.Stall.draw(r.stalls)
+		c.mark = r.clock.now
+		c.found = len(r.objects.dropped)
+		c.left = c.noise*c.after*r.machine.Mark.Of(r.objects.number, r.machine.Heap) + r.machine.Stall.draw(r.stalls)
 	case marking:
-		c.done = r.now
+		c.done = r.clock.now
 		var bytes int64
-		for _, object := range r.dropped[:c.found] {
+		for _, object := range r.objects.dropped[:c.found] {
 			bytes += r.w.sizes[object]
 		}
-		c.left = c.noise * r.Settle.Of(int64(c.found), bytes)
-		r.debt = r.Sweep.Of(0, r.Heap)
+		c.left = c.noise * r.machine.Settle.Of(int64(c.found), bytes)
+		r.debt = r.machine.Sweep.Of(0, r.machine.Heap)
 	default:
 		r.settle()
 		return
@@ -400,38 +429,39 @@ func (r *measured) next() {
 	}
 }
 
-// settle frees what the cycle has found and tells the policy.
+// settle frees the objects that the cycle has found and tells the policy.
 func (r *measured) settle() {
 	c := r.cycle
 	r.cycle = nil
 	before := r.memory.Live()
-	for _, object := range r.dropped[:c.found] {
-		r.dead -= r.w.sizes[object]
+	for _, object := range r.objects.dropped[:c.found] {
+		r.objects.dead -= r.w.sizes[object]
 		r.memory.Free(object)
 	}
-	r.dropped = r.dropped[c.found:]
-	r.cycles++
-	r.ended = r.now
-	r.after, r.last = r.memory.Live(), r.totals
-	c.Duration = time.Duration(r.now - c.begin)
-	c.Exposed = time.Duration(max(0, r.now-c.held))
-	c.Wanted, r.wanted = r.wanted, 0
-	c.Freed, c.LiveAfter, c.Limit = before-r.after, r.after, r.cfg.Told.limit(r.cfg.Limit)
-	r.res.GCBusy += c.Duration
+	r.objects.dropped = r.objects.dropped[c.found:]
+	r.ended = r.clock.now
+	r.objects.number -= int64(c.found)
+	r.account.Freed = before - r.memory.Live()
+	r.read()
+	took := time.Duration(r.clock.now - c.begin)
+	r.res.GCBusy += took
 	if r.learned != nil {
-		r.learned.learn(c.Duration, time.Duration(c.mark-c.begin), time.Duration(c.done-c.begin), r.tracked(), int64(c.found))
+		r.learned.learn(took-time.Duration(c.mark-c.begin), r.objects.number, int64(c.found))
 	}
+	r.governor.Cycles++
+	report, _ := r.governor.Settled(time.Duration(r.clock.now), &governor.Took{
+		Duration: took, Exposed: time.Duration(max(0, r.clock.now-c.held)),
+		Processor: time.Duration(r.machine.Work * float64(took) * float64(r.governor.Processors)),
+	})
 	if l := r.cfg.Log; l != nil {
-		l.Cycles = append(l.Cycles, Collected{Cycle: c.Cycle, seq: r.totals.seq()})
+		l.Cycles = append(l.Cycles, Collected{Cycle: report, seq: int64(r.event)})
 	}
-	r.policy.Observe(c.Cycle)
-	r.wake = 0
 }
 
 func (r *measured) finish() Result {
-	r.res.Elapsed, r.res.Slowed = time.Duration(math.Round(r.now)), time.Duration(math.Round(r.slowed))
-	if r.now > 0 {
-		r.res.MeanLive, r.res.MeanGarbage = r.area.live/r.now, r.area.garbage/r.now
+	r.res.Elapsed, r.res.Slowed = time.Duration(math.Round(r.clock.now)), time.Duration(math.Round(r.clock.slowed))
+	if r.clock.now > 0 {
+		r.res.MeanLive, r.res.MeanGarbage = r.clock.live/r.clock.now, r.clock.garbage/r.clock.now
 	}
 	return r.res
 }

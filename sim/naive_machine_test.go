@@ -12,15 +12,21 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A roomy memory has room for so many bytes, 0 for any number, in chunks. It panics where an object is freed that is not there.
+// A roomy memory has room for so many bytes, 0 for any number, in chunks. It refuses each third object so often, as fragments do. It
+// panics where an object is freed that is not there.
 type roomy struct {
 	limit, chunk int64
-	there        map[int32]int64
+	refuses      int
+	there, asked map[int32]int64
 	live, mapped int64
 }
 
+func newRoomy(limit, chunk int64, refuses int) *roomy {
+	return &roomy{limit: limit, chunk: chunk, refuses: refuses, there: map[int32]int64{}, asked: map[int32]int64{}}
+}
+
 func (m *roomy) Alloc(object int32, bytes int64) bool {
-	if m.limit > 0 && m.live+bytes > m.limit {
+	if m.asked[object]++; m.limit > 0 && m.live+bytes > m.limit || object%3 == 2 && m.asked[object] <= int64(m.refuses) {
 		return false
 	}
 	m.there[object] = bytes
@@ -43,7 +49,7 @@ func (m *roomy) Reserved() int64 { return (m.live + m.chunk - 1) / m.chunk * m.c
 func (m *roomy) Mapped() int64   { return m.mapped }
 
 // A naiveMachine walks the world of a [Machine] from one thing that happens to the next: an event, or the end of a phase of
-// the cycle under way. It keeps objects one by one, and shares with the engine only the draw from a distribution and [Lead].
+// the cycle under way. It keeps objects one by one, and shares with the engine only the draw from a distribution and [Runahead].
 type naiveMachine struct {
 	*Machine
 	policy         policy.Policy
@@ -53,11 +59,11 @@ type naiveMachine struct {
 	memory         *roomy
 	noise, stalls  *rand.Rand
 	now, shift     float64
-	lead           Lead
-	expects        map[uint32]float64 // by the label of the wait place
-	numbers        map[uint64]int32   // of the objects that are there, by ID
-	dead           []int32            // dropped and not freed
-	tracked        int64              // objects that were handed out and not freed
+	lead           Runahead
+	expects        map[uint32]time.Duration // by the label of the wait place
+	numbers        map[uint64]int32         // of the objects that are there, by ID
+	dead           []int32                  // dropped and not freed
+	tracked        int64                    // objects that were handed out and not freed
 	next           int32
 	rest           []trace.Event // that come after this one
 	wake           int64
@@ -227,7 +233,7 @@ func (n *naiveMachine) ask(p policy.Point) policy.Decision {
 	if n.told.Cost != 0 {
 		cost = math.Floor(cost) * n.told.Cost
 	}
-	p.Cost, p.Slowdown = time.Duration(cost), n.Slowdown
+	p.Cost, p.Slowdown, p.Heap = time.Duration(cost), n.Slowdown, n.Heap
 	d := n.policy.Decide(p)
 	n.wake = d.Wake
 	if d.Action != policy.Skip && n.cycle == nil {
@@ -248,7 +254,7 @@ func (n *naiveMachine) newlyMapped() (d float64) {
 
 // admit has the memory take an object, by way of the cycle under way and three rounds of the ladder.
 func (n *naiveMachine) admit(object int32, z, at int64) bool {
-	if n.memory.Alloc(object, z) {
+	if n.take(object, z) {
 		n.elapse(n.newlyMapped(), true, false)
 		return true
 	}
@@ -256,13 +262,13 @@ func (n *naiveMachine) admit(object int32, z, at int64) bool {
 	n.wanted = n.memory.live + z
 	if n.cycle != nil {
 		n.hold(0, at, false)
-		fits = n.memory.Alloc(object, z)
+		fits = n.take(object, z)
 	}
 	for round := 0; round < 3 && !fits; round++ {
 		before := n.memory.live
 		n.wanted = before + z
 		n.ladder(z, at)
-		fits = n.memory.Alloc(object, z)
+		fits = n.take(object, z)
 		if before-n.memory.live < z {
 			break
 		}
@@ -271,6 +277,16 @@ func (n *naiveMachine) admit(object int32, z, at int64) bool {
 		n.hold(n.newlyMapped(), at, n.held)
 	}
 	return fits
+}
+
+// take counts an object when it is handed out: one that does not fit is never counted.
+func (n *naiveMachine) take(object int32, z int64) bool {
+	if !n.memory.Alloc(object, z) {
+		return false
+	}
+	n.tracked++
+	n.given += z
+	return true
 }
 
 func (n *naiveMachine) ladder(z, at int64) {
@@ -316,11 +332,9 @@ func (n *naiveMachine) event(e trace.Event) {
 		n.next++
 		if n.admit(object, e.Bytes, e.Time) {
 			n.numbers[e.ID] = object
-			n.tracked++
 		} else {
 			n.res.FailedAllocs++
 		}
-		n.given += e.Bytes
 		n.res.PeakLive = max(n.res.PeakLive, n.memory.live)
 		n.elapse(n.Alloc.Of(1, e.Bytes), true, false)
 	case trace.Drop:
@@ -328,23 +342,23 @@ func (n *naiveMachine) event(e trace.Event) {
 			n.dead = append(n.dead, object)
 		}
 	case trace.Free:
-		n.freed += e.Bytes
 		if object, ok := n.numbers[e.ID]; ok {
 			n.memory.Free(object)
 			n.tracked--
+			n.freed += e.Bytes
 		}
 	case trace.Sync:
 		expects, w := n.expects[e.Aux], float64(e.Duration)
-		d := n.ask(policy.Point{At: policy.Sync, Wait: time.Duration(expects), WillBlock: true})
+		d := n.ask(policy.Point{At: policy.Sync, Wait: expects, WillBlock: true})
 		if left := n.lead.Wait(w); n.Elastic {
 			n.shift -= w - left
 			w = left
 		}
 		n.elapse(w, false, false)
 		if expects == 0 {
-			expects = w
+			expects = time.Duration(w)
 		} else {
-			expects += (w - expects) / 4
+			expects += (time.Duration(w) - expects) / 4
 		}
 		n.expects[e.Aux] = expects
 		if d.Action == policy.Block {
@@ -363,14 +377,6 @@ func (n *naiveMachine) run(events []trace.Event) Result {
 		n.res.MeanLive, n.res.MeanGarbage = n.areaLive/n.now, n.area/n.now
 	}
 	return n.res
-}
-
-// some returns 0, or one of the values.
-func some[T int | int64 | float64 | time.Duration](t *random, values ...T) T {
-	if t.coin() {
-		return 0
-	}
-	return values[t.IntN(len(values))]
 }
 
 // genMachine draws a machine with some of its elements. Without noise all its times are whole numbers of some small part of a ns,
@@ -418,24 +424,18 @@ func near[T time.Duration | float64](a, b T) bool { return math.Abs(float64(a)-f
 func TestAgainstANaiveMachine(t *testing.T) { check(t, 1000, againstANaiveMachine) }
 
 func againstANaiveMachine(t *random) {
-	tr, events := genStrayed(t)
-	w, err := Compile(tr, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, events, _ := genStrayed(t)
 	cfg := Config{Limit: some(t, w.PeakReachable*3/2+1, w.PeakReachable*3/4+1), Machine: genMachine(t), Seed: t.Uint64(), Log: &Log{KeepDecisions: true}}
 	cfg.Told = Told{Limit: some(t, 0.75, 1e-9), Cost: some(t, 2.5)}
 	fast, slow := &turns{seed: cfg.Seed}, &turns{seed: cfg.Seed}
-	memory := &roomy{limit: cfg.Limit, chunk: 1, there: map[int32]int64{}}
+	memory := newRoomy(cfg.Limit, 1, 0)
 	if t.coin() {
-		memory.chunk = 16
-		own := *memory
-		own.there = map[int32]int64{}
-		cfg.Memory = &own
+		refuses := some(t, 1, 2, 3, 4)
+		memory, cfg.Memory = newRoomy(cfg.Limit, 16, refuses), newRoomy(cfg.Limit, 16, refuses)
 	}
 	n := &naiveMachine{
 		Machine: cfg.Machine, policy: slow, told: cfg.Told, limit: cfg.Limit, space: 3, memory: memory,
-		noise: rand.New(rand.NewPCG(cfg.Seed, 1)), stalls: rand.New(rand.NewPCG(cfg.Seed, 2)), expects: map[uint32]float64{}, numbers: map[uint64]int32{},
+		noise: rand.New(rand.NewPCG(cfg.Seed, 1)), stalls: rand.New(rand.NewPCG(cfg.Seed, 2)), expects: map[uint32]time.Duration{}, numbers: map[uint64]int32{},
 	}
 	if cfg.Memory == nil {
 		m := *cfg.Machine
@@ -443,6 +443,7 @@ func againstANaiveMachine(t *random) {
 		n.Machine = &m
 	}
 	want, got := n.run(events), Run(w, fast, cfg)
+	addUp(t, fast.points)
 	sameTold(t, fast, slow)
 	none := func(p Pause) bool { return p.Length == 0 } // ns: a rounding
 	if !slices.EqualFunc(slices.DeleteFunc(cfg.Log.Pauses, none), slices.DeleteFunc(n.pauses, none), func(a, b Pause) bool {
@@ -460,6 +461,15 @@ func againstANaiveMachine(t *random) {
 	levels := w.Series(cfg.Log, got.Elapsed, 100)
 	if last := levels[len(levels)-1].Live; got.FailedAllocs == 0 && last != live {
 		t.Fatalf("a series ends with %d bytes, want %d", last, live)
+	}
+}
+
+// addUp wants the bytes that were handed out and freed since the last cycle to explain what is live, at each point.
+func addUp(t *random, points []policy.Point) {
+	for i, p := range points {
+		if p.Sample.Live != p.LiveAfter+p.Allocated-p.Freed {
+			t.Fatalf("point %d: %d + %d - %d bytes are not the %d that are live", i, p.LiveAfter, p.Allocated, p.Freed, p.Sample.Live)
+		}
 	}
 }
 

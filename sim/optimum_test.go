@@ -2,84 +2,272 @@ package sim
 
 import (
 	"errors"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/pressure"
 )
 
-// bruteBlocking tries every subset of the points: the definition of the optimum.
-func bruteBlocking(w *Workload, cfg Config) (time.Duration, bool) {
-	best, found := time.Duration(0), false
-	for set := 0; set < 1<<len(w.points); set++ {
-		s := schedule{}
-		for i := range w.points {
-			if set>>i&1 == 1 {
-				s.steps = append(s.steps, step{i, policy.Block})
-			}
-		}
-		r := runSchedule(w, "brute", s, cfg)
-		if r.RefusalCollections == 0 && (!found || r.ExposedPause < best) {
-			best, found = r.ExposedPause, true
-		}
+// A priced path is one that the least is looked for of: of two that cost the same, the one with fewer cycles.
+type priced struct{ cost, cycles int64 }
+
+func (a priced) or(b priced) priced {
+	if b.cost < a.cost || b.cost == a.cost && b.cycles < a.cycles {
+		return b
 	}
-	return best, found
+	return a
 }
 
-func TestOptimumBlockingIsTheLeast(t *testing.T) {
-	check(t, 100, func(t *random) {
+// naivePaths looks at every cycle that may come before another, as the comment of optimumOverlap says it. Price is what a cycle at point i costs
+// after one before point k, or after the start if k is -1; T is the first point that does not fit after that.
+func naivePaths(w *Workload, limit int64, price func(T, i int) int64) (best priced, ok bool) {
+	n := len(w.points)
+	ways := make([]priced, n+1) // to a cycle at the point before
+	for i := range ways {
+		ways[i] = priced{math.MaxInt64, 0}
+	}
+	ways[0], best = priced{}, priced{math.MaxInt64, 0}
+	for k := range ways { // a cycle at point k-1
+		if ways[k].cost == math.MaxInt64 {
+			continue
+		}
+		kept, from := int64(0), 0
+		if k > 0 {
+			kept, from = w.points[k-1].dropped, k-1
+		}
+		T := from
+		for T < n && w.points[T].top()-kept <= limit {
+			T++
+		}
+		if k > 0 && T == k-1 {
+			return best, false
+		}
+		if T == n {
+			best = best.or(ways[k])
+		}
+		for i := k; i <= min(T, n-1); i++ {
+			ways[i+1] = ways[i+1].or(priced{ways[k].cost + price(T, i), ways[k].cycles + 1})
+		}
+	}
+	return best, best.cost < math.MaxInt64
+}
+
+// reachable is the least that a cycle at a point can cost: of the objects that are not dropped.
+func (p *point) reachable(c *Cost) int64 {
+	return int64(c.Of(int64(p.allocs)-int64(p.frees)-int64(p.drops), 0))
+}
+
+// TestOptimaAgainstAllPaths: the bounds are the least cost over all paths, and of paths of that cost the one with the fewest cycles is taken.
+func TestOptimaAgainstAllPaths(t *testing.T) {
+	check(t, 1000, func(t *random) {
 		w := genWorkload(t, t.coin())
-		if len(w.points) > 12 {
-			return // too many subsets
+		cfg := genConfig(t, w)
+		if cfg.Limit <= 0 {
+			return // there is nothing to find
 		}
-		cfg := Config{
-			Limit:  int64((0.8 + t.Float64()*(3-0.8)) * float64(w.PeakReachable)),
-			Cost:   Fixed(time.Duration(between[int64](t, 0, 40))),
-			Ladder: Ladder{Factor: 2},
+		share := some(t, CPUPrice, 0.5)
+		want, ok := naivePaths(w, cfg.Limit, func(_, i int) int64 {
+			p := &w.points[i]
+			g := p.reachable(&cfg.Cost)
+			if p.sync {
+				g = max(0, g-p.arg)
+			}
+			return g
+		})
+		blocking, err := optimumBlocking(w, cfg.Limit, cfg.Cost)
+		if ok != (err == nil) || ok && (int64(blocking.Exposed) != want.cost || len(blocking.steps) != int(want.cycles)) {
+			t.Fatalf("blocking: %v with %d cycles, %v; want %+v, %v", blocking.Exposed, len(blocking.steps), err, want, ok)
 		}
-		if cfg.Limit == 0 {
-			return // 0 is no limit
+		least := int64(math.MaxInt64)
+		for i := range w.points {
+			least = min(least, w.points[i].reachable(&cfg.Cost))
 		}
-		want, ok := bruteBlocking(w, cfg)
-		s, err := optimumBlocking(w, cfg.Limit, cfg.Cost)
-		if ok != (err == nil) || err != nil && !errors.Is(err, ErrNoSchedule) {
-			t.Fatalf("brute force %v, %v", ok, err)
+		hides := int64(float64(least) / (1 + cfg.Cost.Slowdown))
+		want, ok = naivePaths(w, cfg.Limit, func(T, i int) int64 {
+			full := int64(math.MaxInt64 / 4)
+			if T < len(w.points) {
+				full = w.points[T].time
+			}
+			for _, p := range w.points[:T] {
+				if p.sync {
+					full = max(full, p.time+p.arg)
+				}
+			}
+			return max(0, w.points[i].time+hides-full) + int64(share*float64(least))
+		})
+		s, bound, err := optimumOverlap(w, cfg, share)
+		if ok != (err == nil) || ok && int64(bound) != want.cost {
+			t.Fatalf("overlap: a bound of %v, %v, want %+v, %v", bound, err, want, ok)
 		}
 		if !ok {
 			return
 		}
-		r := runSchedule(w, "optimum-blocking", s, cfg)
-		if s.Exposed != want || r.ExposedPause != want || r.RefusalCollections != 0 {
-			t.Fatalf("optimum %v, run %+v, brute force %v", s.Exposed, r, want)
+		costs := map[string]time.Duration{"best": 0, "blocking": 0}
+		for name, steps := range map[string][]step{"best": s.steps, "blocking": blocking.steps} {
+			r := runSchedule(w, name, schedule{steps: steps}, cfg)
+			if costs[name] = r.ExposedPause; share > 0 {
+				costs[name] += r.Slowed + time.Duration(share*float64(r.GCBusy))
+			}
+			if r.RefusalCollections > 0 {
+				t.Fatalf("a schedule is refused: %+v", r)
+			}
+		}
+		if costs["best"] > costs["blocking"] || costs["best"] < bound {
+			t.Fatalf("the best schedule and that of blocking cycles cost %v, the bound is %v", costs, bound)
 		}
 	})
 }
 
-func TestOptimumBlockingProperties(t *testing.T) {
-	check(t, 100, func(t *random) {
+// TestEachWayIsTheBest: each way to a point is the best of all ways to those before it, of which each is as good as its neighbours say.
+func TestEachWayIsTheBest(t *testing.T) {
+	check(t, 300, func(t *random) {
 		w := genWorkload(t, t.coin())
-		if w.PeakReachable == 0 {
-			return // no bytes
+		limit := int64((1 + 2*t.Float64()) * float64(w.PeakReachable))
+		far, err := w.reaches(limit)
+		if err != nil || limit == 0 {
+			return
 		}
-		limit := int64((1 + t.Float64()*(3-1)) * float64(w.PeakReachable))
-		g := time.Duration(between[int64](t, 0, 40))
-		at := func(limit int64, g time.Duration) time.Duration {
-			s, err := optimumBlocking(w, limit, Fixed(g))
-			if err != nil {
-				t.Fatal(err)
+		g, fee := between[int64](t, 0, 60), some[int64](t, 1, 9)
+		p := newPaths(w, far, g, fee)
+		p.solve()
+		full := func(k int) int64 {
+			if T := int(far[k/2]); T < len(w.points) {
+				return w.points[T].time
 			}
-			return s.Exposed
+			return math.MaxInt64
 		}
-		best := at(limit, g)
-		if longer := at(limit, g+1); longer < best {
-			t.Fatalf("a longer cycle made it %v from %v", longer, best)
+		for node := 1; node < len(far); node++ {
+			at := w.points[node-1].time
+			arrive := func(k int) priced {
+				return priced{p.way[k].exposed + max(0, p.way[k].end-at), int64(p.way[k].cycles)}
+			}
+			whole := func(k int) priced {
+				a := arrive(k)
+				return priced{a.cost + max(0, at+g-full(k)) + fee, a.cycles + 1}
+			}
+			cheap, arrival := priced{math.MaxInt64, 0}, priced{math.MaxInt64, 0}
+			for k := range 2 * node {
+				if p.way[k].exposed != math.MaxInt64 && int(far[k/2]) >= node-1 {
+					cheap, arrival = cheap.or(whole(k)), arrival.or(arrive(k))
+				}
+			}
+			first, second := p.way[2*node], p.way[2*node+1]
+			if (priced{first.exposed, int64(first.cycles)}) != cheap || whole(int(first.prev)) != cheap {
+				t.Fatalf("node %d: the cheapest way is %+v, want %+v", node, first, cheap)
+			}
+			if second.exposed == math.MaxInt64 {
+				second.prev = first.prev
+			}
+			if arrive(int(second.prev)) != arrival {
+				t.Fatalf("node %d: the way %+v arrives for %+v, want %+v", node, second, arrive(int(second.prev)), arrival)
+			}
+			for _, x := range p.way[2*node : 2*node+2] {
+				if x.exposed != math.MaxInt64 && (x.end != min(at+g, full(int(x.prev))) || x.exposed != whole(int(x.prev)).cost) {
+					t.Fatalf("node %d: the way %+v ends at %d and costs %+v", node, x, min(at+g, full(int(x.prev))), whole(int(x.prev)))
+				}
+			}
 		}
-		if bigger := at(limit+1, g); bigger > best {
-			t.Fatalf("a bigger limit made it %v from %v", bigger, best)
+	})
+}
+
+// TestSchedulesAgainstANaiveReplay: a schedule runs as its steps say, and where a cycle is under way at a step it is waited for.
+func TestSchedulesAgainstANaiveReplay(t *testing.T) {
+	check(t, 500, func(t *random) {
+		w, events, _ := genStrayed(t)
+		cfg := genConfig(t, w)
+		var steps []step
+		for i := range w.points {
+			if t.IntN(3) == 0 {
+				steps = append(steps, step{i, pick(t, policy.Overlap, policy.Block)})
+			}
 		}
-		cfg := Config{Limit: limit, Cost: Fixed(g), Ladder: Ladder{Factor: 2}}
-		if r := Run(w, genWhim(t, policy.Skip, policy.Block)(), cfg); r.ExposedPause < best {
-			t.Fatalf("%s has %v, below the optimum %v", r.Policy, r.ExposedPause, best)
+		n := naiveOf(&cfg)
+		n.policy, n.steps = policy.Spec{}.New(), append(steps, step{point: -1})
+		sameButForMeans(t, runSchedule(w, "schedule", schedule{steps: steps}, cfg), n.run(events), "schedule")
+	})
+}
+
+// TestOptimum: each optimum is a run of its schedule, not below its bound. Where there is none, the error says why, and the result what was
+// asked for.
+func TestOptimum(t *testing.T) {
+	w := sawtooth(t, 200) // 220 points; 100 bytes reachable, one object each us
+	for _, name := range Optima() {
+		run := func(limit int64, most int, m *Machine) (Result, *Log, time.Duration, error) {
+			defer func(was int) { mostPoints = was }(mostPoints)
+			mostPoints = most
+			log := new(Log)
+			r, bound, err := Optimum(name, w, Config{Limit: limit, Cost: Cost{Base: 2500, PerTracked: 1, Slowdown: 0.5}, Ladder: Ladder{Factor: 2}, Log: log, Machine: m})
+			return r, log, bound, err
+		}
+		r, log, bound, err := run(1000, 220, nil)
+		exposed, of := time.Duration(0), r.ExposedPause
+		for _, p := range log.Pauses {
+			exposed += p.Length
+		}
+		if name == "optimum-objective" {
+			of = r.Delay() + r.GCBusy/20
+		}
+		if err != nil || r.Policy != name || r.FailedAllocs+r.RefusalCollections > 0 || r.PeakLive > 1000 || bound > of || r.Collections < 19 ||
+			exposed != r.ExposedPause || len(log.Cycles) != r.Collections || bound == 0 != (name == "optimum-overlap") {
+			t.Errorf("%s: %+v, bound %v, pauses of %v, %v", name, r, bound, exposed, err)
+		}
+		r, _, bound, err = run(99, 220, nil)
+		if !errors.Is(err, ErrNoSchedule) || !strings.HasSuffix(err.Error(), ": 99 bytes, at point 0 of sawtooth (peak reachable 100)") || bound != 0 || r.Policy != name || r.LimitBytes != 99 || r.Cycle != 2500 {
+			t.Errorf("%s: %+v, %v, %v", name, r, bound, err)
+		}
+		if r, _, bound, err := run(0, 220, nil); err != nil || bound != 0 || r.Collections != 0 || r.PeakLive != 20000 {
+			t.Errorf("%s without a limit: %+v, %v, %v", name, r, bound, err)
+		}
+		if _, _, _, err := run(1000, 219, nil); !errors.Is(err, ErrTooLong) || !strings.HasSuffix(err.Error(), ": 220 allocations and waits, at most 219") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if r, _, _, err := run(0, 220, new(Machine)); err != errBaseOnly || r != (Result{}) {
+			t.Errorf("%s with a machine: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// bruteForce returns the least exposed pause of all schedules of some actions; those that are refused do not count.
+func bruteForce(w *Workload, cfg Config, actions ...policy.Action) time.Duration {
+	best := time.Duration(math.MaxInt64)
+	for set := range int(math.Pow(float64(len(actions)), float64(len(w.points)))) {
+		var steps []step
+		for i := range w.points {
+			if a := actions[set%len(actions)]; a != policy.Skip {
+				steps = append(steps, step{i, a})
+			}
+			set /= len(actions)
+		}
+		if r := runSchedule(w, "", schedule{steps: steps}, cfg); r.RefusalCollections == 0 {
+			best = min(best, r.ExposedPause)
+		}
+	}
+	return best
+}
+
+// TestOptimaAgainstBruteForce: the blocking optimum is the least of all schedules of blocking cycles. No schedule has less than the bound of
+// the overlapped one, which lies between the least of all schedules and the blocking one.
+func TestOptimaAgainstBruteForce(t *testing.T) {
+	check(t, 1500, func(t *random) {
+		w, err := Compile(genEvents(t, t.coin(), between(t, 3, 8)), pressure.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(w.points) > 5 || w.PeakReachable == 0 {
+			return // too many schedules, or nothing to limit
+		}
+		cfg := Config{Limit: int64((1 + t.Float64()) * float64(w.PeakReachable)), Cost: Fixed(time.Duration(between[int64](t, 0, 60))), Ladder: Ladder{Factor: 2}}
+		blocking, err := optimumBlocking(w, cfg.Limit, cfg.Cost)
+		if best := bruteForce(w, cfg, policy.Skip, policy.Block); err != nil || blocking.Exposed != best {
+			t.Fatalf("blocking %v, %v, the best %v", blocking.Exposed, err, best)
+		}
+		s, bound, err := optimumOverlap(w, cfg, 0)
+		best, r := bruteForce(w, cfg, policy.Skip, policy.Overlap, policy.Block), runSchedule(w, "", s, cfg)
+		if err != nil || bound > best || s.Exposed < best || s.Exposed > blocking.Exposed || r.RefusalCollections != 0 || r.ExposedPause != s.Exposed {
+			t.Fatalf("overlap %v, %v, bound %v, the best %v, blocking %v: %+v", s.Exposed, err, bound, best, blocking.Exposed, r)
 		}
 	})
 }

@@ -9,42 +9,31 @@ import (
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
-// optimumOverlap returns the best schedule of overlapped cycles that it knows.
-// Where that costs less, the schedule holds the program until a cycle has ended; it may start
-// the next one at the same point, which no policy can.
-// It also returns a proven lower bound on the exposed pause of every schedule, of
-// overlapped cycles, blocking cycles or both.
+// optimumOverlap returns the best known schedule of overlapped cycles, and a lower bound on the
+// exposed pause of every schedule of overlapped and blocking cycles. The schedule may hold the
+// program until a cycle has ended and start the next cycle at the same point, which no policy can.
 //
-// Write t(i) for the time of point i, and T(k) for the first allocation that
-// does not fit on top of what a cycle started at k keeps. A chain of cycles
-// ..., k, i, j, ... never refuses if each starts by the T of the one before it.
-// Cycle i holds the program where it is still under way at T(k), or where j
+// Write t(i) for the time of point i. T(k) is the first allocation that does not fit beside the
+// bytes that a cycle started at k keeps. A chain of cycles ..., k, i, j, ... never refuses if each
+// starts by the T of the one before it. Cycle i holds the program if it still runs at T(k), or if j
 // starts before it has ended:
 //
 //	exposed(i) = max(0, t(i) + g - min(t(T(k)), t(j)))
 //
-// The bound leaves out the term of j. What remains depends on k and i alone, so
-// that a shortest path over the points is exact for it. No schedule is below it
-// if t(T) is read as the latest end of any wait that began by then: this covers
-// blocking cycles, and holds behind a wait, too.
+// The bound leaves out the term of j. The rest depends on k and i alone, so a shortest path over
+// the points is exact for it. It counts t(T) as the latest end of any wait that began by then. So
+// it holds for blocking cycles, and for cycles hidden by a wait.
 //
-// The schedule comes from a path that counts both terms exactly, but keeps only
-// two ways to reach each point: the cheapest, and the cheapest if the next cycle
-// starts before this one has ended. It is compared with the bound's own path and
-// with optimumBlocking, and the best of the three is returned. Where its exposed
-// pause equals the bound, it is the optimum. Of equal ones, the one with the
-// fewest cycles is taken.
+// The schedule is the best of three: the bound's own path, optimumBlocking, and that of [paths].
+// Among equal ones, the fewest cycles win. A schedule that costs as much as the bound is the
+// optimum. The bound takes O(points), the schedule O(points log points).
 //
-// The bound takes O(points), the schedule O(points log points).
+// The bound holds if the ladder is no shorter than a cycle. If cycles differ in cost, it counts
+// each as the cheapest. If they slow the program, it counts only the part of a cycle that the
+// program can hide.
 //
-// The bound holds if the ladder is no shorter than a cycle. Where cycles differ in
-// cost, it counts each as the cheapest. Where they slow the program, it counts
-// only the part of a cycle that the program can hide.
-//
-// With a share above 0 it looks for the least delay + share x collector time instead, and
-// bounds that. A cycle more is worth its cost only where it saves more than that in pauses.
-// The delay is the exposed pause and, where cycles slow the program, what that takes,
-// which the bound leaves out.
+// With a share above 0, it minimizes delay + share x collector time instead. The delay is the
+// exposed pause and the slowdown beside cycles, which the bound leaves out.
 func optimumOverlap(w *Workload, cfg Config, share float64) (best schedule, bound time.Duration, err error) {
 	if cfg.Limit <= 0 {
 		return schedule{}, 0, nil
@@ -56,7 +45,7 @@ func optimumOverlap(w *Workload, cfg Config, share float64) (best schedule, boun
 	cfg.Log = nil
 	g := leastCycle(w, &cfg.Cost)
 	charge := int64(share * float64(g))
-	low := newChain(w, far, int64(float64(g)/(1+cfg.Cost.Slowdown)), charge)
+	low := newChain(w, far, int64(float64(g)/(1+cfg.Cost.Slowdown)), func(*point) int64 { return charge })
 	bound = time.Duration(low.solve())
 	least := time.Duration(math.MaxInt64)
 	try := func(steps []step) {
@@ -69,7 +58,7 @@ func optimumOverlap(w *Workload, cfg Config, share float64) (best schedule, boun
 			least, best = cost, schedule{Exposed: r.ExposedPause, steps: steps}
 		}
 	}
-	try(low.steps())
+	try(low.steps(policy.Overlap))
 	if least == bound {
 		return best, bound, nil
 	}
@@ -87,9 +76,6 @@ func optimumOverlap(w *Workload, cfg Config, share float64) (best schedule, boun
 
 // leastCycle is the least that any cycle of w can cost, in ns.
 func leastCycle(w *Workload, cost *Cost) int64 {
-	if *cost == Fixed(cost.Base) {
-		return int64(cost.Base)
-	}
 	least := int64(math.MaxInt64)
 	for i := range w.points {
 		p := &w.points[i]
@@ -98,28 +84,26 @@ func leastCycle(w *Workload, cost *Cost) int64 {
 	return least
 }
 
-// reaches returns T for every node: the first point that does not fit on top
-// of what the node's cycle keeps, len(points) if all do. Node 0 is the start,
-// node i+1 a cycle at point i.
+// reaches returns T for every node: the first point that does not fit beside the bytes that the
+// node's cycle keeps, or len(points). Node 0 is the start, node i+1 a cycle at point i. A later
+// cycle frees no less, so T only grows.
 func (w *Workload) reaches(limit int64) ([]int32, error) {
-	if err := w.tooLong(); err != nil {
-		return nil, err
+	n, T, freed := len(w.points), 0, int64(0)
+	if n > mostPoints {
+		return nil, fmt.Errorf("%w: %d allocations and waits, at most %d", ErrTooLong, n, mostPoints)
 	}
-	n := len(w.points)
 	far := make([]int32, n+1)
-	r := reach{w: w, limit: limit}
-	for passed := 0; passed <= n; passed++ {
-		was := r.oldest
-		r.advance(passed)
-		for k := was; k < r.oldest; k++ {
-			far[k] = int32(passed - 1)
+	for node := range far {
+		if node > 0 {
+			freed = w.points[node-1].dropped // by the cycle
 		}
-		if r.oldest > passed {
-			return nil, fmt.Errorf("%w: %d bytes, at point %d of %s (peak reachable %d)", ErrNoSchedule, limit, passed-1, w.Name, w.PeakReachable)
+		for T = max(T, node-1); T < n && w.points[T].top()-freed <= limit; {
+			T++
 		}
-	}
-	for k := r.oldest; k <= n; k++ {
-		far[k] = int32(n)
+		if T == node-1 {
+			return nil, fmt.Errorf("%w: %d bytes, at point %d of %s (peak reachable %d)", ErrNoSchedule, limit, T, w.Name, w.PeakReachable)
+		}
+		far[node] = int32(T)
 	}
 	return far, nil
 }
@@ -138,20 +122,20 @@ func (w *Workload) fullTimes(far []int32) []int64 {
 
 const farOff = math.MaxInt64 / 4 // later than any event, and safe to add to
 
-// A chain is a shortest path over the nodes in which the cycle of a node is
-// priced by the node before it alone: the bound.
+// A chain is a shortest path over the nodes, for a bound. The price of a node's cycle depends on
+// this node and the one before it.
 type chain struct {
 	w      *Workload
 	far    []int32 // T of each node
 	fullAt []int64 // t(T) of each node, or the latest end of a wait begun by then
 	g      int64
-	fee    int64 // for each cycle
+	fee    func(*point) int64 // for each cycle
 	best   []pathCost
 	prev   []int32
 	last   int32
 }
 
-func newChain(w *Workload, far []int32, g, fee int64) *chain {
+func newChain(w *Workload, far []int32, g int64, fee func(*point) int64) *chain {
 	c := &chain{w: w, far: far, fullAt: w.fullTimes(far), g: g, fee: fee, best: make([]pathCost, len(far)), prev: make([]int32, len(far))}
 	end, i := int64(0), 0
 	for k, T := range far {
@@ -173,7 +157,8 @@ func (c *chain) solve() int64 {
 	free := sliding{key: func(k int) int64 { return c.best[k].exposed }}
 	oldest, past := 0, 0 // first candidate; first that is not late
 	for node := 1; node <= n; node++ {
-		end := c.w.points[node-1].time + c.g
+		p := &c.w.points[node-1]
+		end := p.time + c.g
 		for int(c.far[oldest]) < node-1 {
 			oldest++
 		}
@@ -187,7 +172,7 @@ func (c *chain) solve() int64 {
 		if k, ok := free.least(max(oldest, past), node, c.best); ok && c.best[k].less(best) {
 			best, from = c.best[k], k
 		}
-		best.add(c.fee)
+		best.add(c.fee(p))
 		c.best[node], c.prev[node] = best, int32(from)
 	}
 	target := pathCost{exposed: math.MaxInt64}
@@ -200,10 +185,10 @@ func (c *chain) solve() int64 {
 }
 
 // steps returns the path that solve found.
-func (c *chain) steps() []step {
+func (c *chain) steps(action policy.Action) []step {
 	var s []step
 	for node := c.last; node > 0; node = c.prev[node] {
-		s = append(s, step{int(node) - 1, policy.Overlap})
+		s = append(s, step{int(node) - 1, action})
 	}
 	slices.Reverse(s)
 	return s
@@ -217,8 +202,7 @@ type sliding struct {
 	next  int // first node that has not entered
 }
 
-// least returns the node of [lo, hi) with the least key, of those the one with
-// the fewest cycles.
+// least returns the node of [lo, hi) with the least key, and then the fewest cycles.
 func (s *sliding) least(lo, hi int, best []pathCost) (int, bool) {
 	for s.next = max(s.next, lo); s.next < hi; s.next++ {
 		p := pathCost{s.key(s.next), best[s.next].cycles}

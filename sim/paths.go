@@ -2,15 +2,14 @@ package sim
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
-// Paths looks for a good schedule of overlapped cycles. It keeps two ways to
-// each point, with what each has cost and when its cycle ends by itself; a
-// successor that starts earlier pays for the rest.
+// A paths looks for a good schedule of overlapped cycles. It keeps two ways to each point, with the
+// cost of each and the time at which its cycle ends by itself. A successor that starts earlier pays
+// for the rest.
 type paths struct {
 	w      *Workload
 	far    []int32 // T of each node
@@ -19,10 +18,10 @@ type paths struct {
 	fee    int64 // for each cycle
 	way    []way // 2 x node, and 2 x node + 1
 
-	// The ways by which their cycle is at the time of the node: ended, or still
-	// running; with and without the time at which memory is full, which a cycle started now may meet.
-	ended, endedFull     *tree // keys cost, cost - fullAt
-	running, runningFull *tree // keys cost + end, cost + end - fullAt
+	// The ways whose cycle has ended, or still runs, at the time of the node. In the full ones, the
+	// key has the time at which memory is full, which a cycle started now may reach.
+	ended, endedFull     tree // keys cost, cost - fullAt
+	running, runningFull tree // keys cost + end, cost + end - fullAt
 	ends                 []int32
 }
 
@@ -34,23 +33,11 @@ type way struct {
 }
 
 func newPaths(w *Workload, far []int32, g, fee int64) *paths {
-	n, reach := 2*len(far), 2*widest(far)
+	n := 2 * len(far) // ways
 	return &paths{
 		w: w, far: far, fullAt: w.fullTimes(far), g: g, fee: fee, way: make([]way, n),
-		ended: newTree(n, reach), endedFull: newTree(n, reach), running: newTree(n, reach), runningFull: newTree(n, reach),
+		ended: make(tree, 2*n), endedFull: make(tree, 2*n), running: make(tree, 2*n), runningFull: make(tree, 2*n),
 	}
-}
-
-// widest is the most nodes before one of them from which a path may come to it.
-func widest(far []int32) (most int) {
-	oldest := 0
-	for node := range far {
-		for int(far[oldest]) < node-1 {
-			oldest++
-		}
-		most = max(most, node-oldest)
-	}
-	return most
 }
 
 func (p *paths) solve() []step {
@@ -90,8 +77,9 @@ func (p *paths) solve() []step {
 	return steps
 }
 
-// reach finds the two ways to a node at time t: the cheapest counting the full
-// memory that it meets, and the cheapest arrival, which is best if it is hurried at once.
+// reach finds the two ways to a node at time t. One is the cheapest, and counts the full memory
+// that it reaches. The other arrives for the least cost, and is best if its cycle is hurried at
+// once.
 func (p *paths) reach(node int, t int64, oldest, past int) {
 	lo, mid, hi := 2*oldest, 2*max(oldest, past), 2*node
 	cheap := p.ended.least(mid, hi)
@@ -146,27 +134,23 @@ func (p *paths) finish(t int64) {
 			a = c
 		}
 		w := &p.way[i]
-		p.running.clear(i)
-		p.runningFull.clear(i)
+		p.running.put(i, leaf{})
+		p.runningFull.put(i, leaf{})
 		p.ended.set(i, w.pathCost)
 		p.endedFull.set(i, pathCost{w.exposed - p.fullAt[i/2], w.cycles})
 	}
 }
 
-// A tree finds the least key in a range of ways.
-type tree struct {
-	node   []leaf // inner nodes, then as many leaves
-	height int    // levels of inner nodes that a range may need
-}
+// A tree finds the least key in a range of ways: inner nodes, then as many leaves.
+type tree []leaf
 
-// A leaf is a way and its key. The zero value is none.
+// A leaf is a way and its key. The zero value has no way.
 type leaf struct {
 	exposed int64
 	cycles  int32
 	number  int32 // of the way, from 1 on
 }
 
-// way is the way of a leaf that is not none.
 func (a leaf) way() int32 { return a.number - 1 }
 
 // or returns the better of a and b, with add on b's key.
@@ -181,39 +165,31 @@ func (a leaf) or(b leaf, add int64) leaf {
 	return a
 }
 
-// newTree makes a tree of n ways, for ranges of at most widest of them.
-func newTree(n, widest int) *tree {
-	return &tree{node: make([]leaf, 2*n), height: bits.Len(uint(widest))}
-}
+func (t tree) set(i int, key pathCost) { t.put(i, leaf{key.exposed, key.cycles, int32(i) + 1}) }
 
-func (t *tree) clear(i int) { t.put(i, leaf{}) }
-
-func (t *tree) set(i int, key pathCost) { t.put(i, leaf{key.exposed, key.cycles, int32(i) + 1}) }
-
-func (t *tree) put(i int, x leaf) {
-	i += len(t.node) / 2
-	t.node[i] = x
-	for range t.height {
-		i >>= 1
-		best := t.node[2*i].or(t.node[2*i+1], 0)
-		if best == t.node[i] { // nothing changes above
+func (t tree) put(i int, x leaf) {
+	i += len(t) / 2
+	t[i] = x
+	for i >>= 1; i > 0; i >>= 1 {
+		best := t[2*i].or(t[2*i+1], 0)
+		if best == t[i] { // nothing changes above
 			return
 		}
-		t.node[i] = best
+		t[i] = best
 	}
 }
 
 // least returns the leaf with the least key among the ways of [lo, hi).
-func (t *tree) least(lo, hi int) (best leaf) {
-	n := len(t.node) / 2
+func (t tree) least(lo, hi int) (best leaf) {
+	n := len(t) / 2
 	for lo, hi = lo+n, hi+n; lo < hi; lo, hi = lo>>1, hi>>1 {
 		if lo&1 == 1 {
-			best = best.or(t.node[lo], 0)
+			best = best.or(t[lo], 0)
 			lo++
 		}
 		if hi&1 == 1 {
 			hi--
-			best = best.or(t.node[hi], 0)
+			best = best.or(t[hi], 0)
 		}
 	}
 	return best

@@ -8,10 +8,9 @@ import (
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
-// A Result holds the metrics of one run: one trace under one policy, limit and
-// cost. Its JSON form has these names and no others, so that results of
-// different versions and of live runs compare. Fields in nanoseconds end in
-// _ns, in bytes in _bytes.
+// A Result holds the metrics of one run: one trace under one policy, limit and cost. Its JSON form
+// has these names and no others, so that results of different versions and of live runs compare.
+// Fields in nanoseconds end in _ns, in bytes in _bytes.
 type Result struct {
 	Trace              string        `json:"trace"`
 	Policy             string        `json:"policy"`
@@ -30,12 +29,13 @@ type Result struct {
 	MeanGarbage        float64       `json:"mean_garbage_bytes"`
 	Span               time.Duration `json:"span_ns"`    // of the recording
 	Elapsed            time.Duration `json:"elapsed_ns"` // span + every delay
-	Slowed             time.Duration `json:"-"`          // what the program lost beside overlapped cycles
+	Slowed             time.Duration `json:"-"`          // lost by the program beside overlapped cycles
 }
 
-// CPUPrice is the price of a second of collector time, in seconds of exposed
-// pause, for a comparison that needs one number. It is a choice of ours: only the
-// user can say what a core is worth.
+// CPUPrice is the price of a second of collector time, in seconds of exposed pause, for comparisons
+// that need one number. It is our choice, because only the user knows the worth of a core. A pause
+// may cost more than its length. In a job on many machines, all wait for the slowest: see Lin et
+// al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025.
 const CPUPrice = 0.05
 
 // Objective is delay + CPUPrice x collector time: the one number by which runs are ranked.
@@ -43,20 +43,19 @@ func (r *Result) Objective() time.Duration {
 	return r.Delay() + time.Duration(CPUPrice*float64(r.GCBusy))
 }
 
-// Delay is the program's loss: exposed pause, and the slowdown beside
-// overlapped cycles. A machine has other reasons to take longer, or less long, than was
-// recorded, which do not count.
+// Delay is the program's loss: exposed pause, and the slowdown beside overlapped cycles. Other
+// differences from the recorded time, which a machine has, do not count.
 func (r *Result) Delay() time.Duration { return r.ExposedPause + r.Slowed }
 
-// A Log collects what a run did, in order. A nil *Log collects nothing.
+// A Log collects the events of a run, in order. A nil *Log collects nothing.
 type Log struct {
 	Decisions []Decided // every question and its answer, if KeepDecisions is set
 	Cycles    []Collected
 	Pauses    []Pause
-	slowed    []lost
+	slowed    []Pause // time that the program lost beside a cycle, up to an event
 
 	KeepDecisions bool // set before the run; a run may ask millions of times
-	KeepReasons   bool // keeps, of those, the ones that asked for a cycle and the last one before each cycle
+	KeepReasons   bool // keeps only decisions that asked for a cycle, and the last one before each cycle
 
 	seen int // cycles when the last decision was made
 }
@@ -76,16 +75,13 @@ func (l *Log) decide(trace time.Duration, at *policy.Point, answer policy.Decisi
 	l.Decisions, l.seen = append(l.Decisions, d), len(l.Cycles)
 }
 
-// A lost is time that the program lost beside a cycle, up to an event.
-type lost struct{ trace, length time.Duration }
-
 func (l *Log) slow(trace int64, length time.Duration) {
 	if l != nil && length > 0 {
-		l.slowed = append(l.slowed, lost{time.Duration(trace), length})
+		l.slowed = append(l.slowed, Pause{Trace: time.Duration(trace), Length: length})
 	}
 }
 
-// Wasted counts the cycles that freed less than 1 % of what was live.
+// Wasted counts the cycles that freed less than 1 % of the live bytes.
 func (l *Log) Wasted() (n int) {
 	for _, c := range l.Cycles {
 		if c.Freed*100 < c.LiveAfter+c.Freed {
@@ -95,8 +91,8 @@ func (l *Log) Wasted() (n int) {
 	return n
 }
 
-// Lengths returns the lengths of the exposed pauses of a run, the shortest first. The
-// result is the caller's.
+// Lengths returns the lengths of the exposed pauses of a run, the shortest first. The result is the
+// caller's.
 func (l *Log) Lengths() []time.Duration {
 	lengths := make([]time.Duration, len(l.Pauses))
 	for i, p := range l.Pauses {
@@ -106,12 +102,11 @@ func (l *Log) Lengths() []time.Duration {
 	return lengths
 }
 
-// Latencies returns the metered latency of each interval between two sync
-// points (a step of the program, as its user sees it), sorted. If an interval
-// began late because those before it were held, it counts from when it should
-// have begun. That time comes from the starts, smoothed over a window, as DaCapo
-// Chopin's LatencyReporter does it. A window of 0 gives simple latencies; a window
-// as long as the run supposes that all intervals should start at equal distances.
+// Latencies returns the metered latency of each interval between two sync points (a step of the
+// program, as its user sees it), sorted. If an interval began late because those before it were
+// held, it counts from when it should have begun. That time comes from the starts, smoothed over a
+// window, as DaCapo Chopin's LatencyReporter does it. A window of 0 gives simple latencies; a
+// window as long as the run supposes that all intervals should start at equal distances.
 func (w *Workload) Latencies(l *Log, window time.Duration) []time.Duration {
 	type interval struct{ begin, end float64 }
 	var all []interval

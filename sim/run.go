@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/eagergc/eagergc/gc/governor"
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
@@ -11,47 +12,56 @@ type Config struct {
 	Limit  int64  // bytes; 0 = none
 	Cost   Cost   // of a cycle
 	Ladder Ladder // length of the refusal ladder
-	// WaitNoise is how wrong the expected waits are that a policy is told: each
-	// is the true one times a factor between 1 - WaitNoise and 1 + WaitNoise. The
-	// factor is drawn evenly from Seed and the time of the wait. 0 tells the truth.
+	// WaitNoise is the largest relative error of expected waits. Seed and the time of a wait give its
+	// error, which is distributed evenly.
 	WaitNoise float64
 	Seed      uint64
 	Told      Told
 
-	// Machine replaces the base world's Cost and Ladder by those of a machine that
-	// was measured; nil: the base world. Seed draws its noise.
+	// Machine replaces the base world's Cost and Ladder by those of a machine that was measured;
+	// nil: the base world. Seed draws its noise.
 	Machine *Machine
-	Memory  Memory // fresh, what a run with a Machine allocates from; nil: whatever is not above the limit fits
+	Caps    governor.Caps // of a run with a Machine that says the work of its cycles
+	Memory  Memory        // fresh, of a run with a Machine; nil: everything up to the limit fits
 
 	Log *Log // collects cycles, pauses and decisions; nil = off
 }
 
-// Run replays w under p, which must be fresh, and returns the metrics. It
-// steps from decision to decision. It is deterministic: the same workload,
-// policy and config give the same result. Many runs may share w at one time.
+// Run replays w under p, which must be fresh, and returns the metrics. It steps from decision to
+// decision. It is deterministic: the same workload, policy and config give the same result. Many
+// runs may share w at one time.
 func Run(w *Workload, p policy.Policy, cfg Config) Result {
 	if cfg.Machine != nil {
 		return runMeasured(w, p, cfg)
 	}
-	m := newBase(w, p, cfg)
+	return newBase(w, p, cfg).walk(w, nil)
+}
+
+// walk steps from decision to decision, of the policy or of a schedule.
+func (m *base) walk(w *Workload, steps *[]step) Result {
 	for i := 0; ; i++ {
 		j := m.next(w, i)
+		if steps != nil && len(*steps) > 0 {
+			j = min(j, (*steps)[0].point)
+		}
 		m.peak = max(m.peak, w.maxTop(i, j)-m.freed)
 		if j == len(w.points) {
 			return m.finish(w)
 		}
 		i = j
-		if q := &w.points[i]; q.sync {
+		switch q := &w.points[i]; {
+		case steps != nil:
+			m.follow(q, i, steps)
+		case q.sync:
 			m.sync(q.time, q.arg, &q.totals)
-		} else {
+		default:
 			m.alloc(q.time, q.arg, &q.totals)
 		}
 	}
 }
 
-// next returns the first point from i on at which something may happen: a
-// sync, an allocation that wakes the policy or does not fit, or the end of the
-// cycle under way.
+// next returns the first point from i on that is a sync, an allocation that wakes the policy or
+// does not fit, or at which the cycle under way may have ended.
 func (m *base) next(w *Workload, i int) int {
 	if i == len(w.points) {
 		return i

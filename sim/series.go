@@ -9,9 +9,8 @@ type Level struct {
 	Garbage int64 // bytes, part of Live
 }
 
-// Series returns live and garbage over the virtual time of a logged run. The time
-// is cut into equal slots. Each gives its first level, those with the most and
-// the least live, and its last, so that a plot shows every peak.
+// Series returns live and garbage over the virtual time of a logged run. The time is cut into equal
+// slots. Each slot gives the first, the highest, the lowest and the last level.
 func (w *Workload) Series(l *Log, elapsed time.Duration, slots int) []Level {
 	s := sampler{slot: max(1, elapsed/time.Duration(max(1, slots)))}
 	cycles, pauses, slowed := l.Cycles, l.Pauses, l.slowed
@@ -24,8 +23,8 @@ func (w *Workload) Series(l *Log, elapsed time.Duration, slots int) []Level {
 			delay += pauses[0].Length
 			pauses = pauses[1:]
 		}
-		for len(slowed) > 0 && slowed[0].trace <= time.Duration(o.time) {
-			delay += slowed[0].length
+		for len(slowed) > 0 && slowed[0].Trace <= time.Duration(o.time) {
+			delay += slowed[0].Length
 			slowed = slowed[1:]
 		}
 		for len(cycles) > 0 && cycles[0].seq == seq {
@@ -48,41 +47,36 @@ func (w *Workload) Series(l *Log, elapsed time.Duration, slots int) []Level {
 
 // A sampler keeps the first, highest, lowest and last level of each slot.
 type sampler struct {
-	slot                   time.Duration
-	out                    []Level
-	any                    bool
-	first, high, low, last Level
+	slot time.Duration
+	out  []Level
+	now  []Level // those of the present slot; empty before its first
 }
 
 func (s *sampler) add(x Level) {
-	if s.any && x.At/s.slot != s.first.At/s.slot {
+	if len(s.now) > 0 && x.At/s.slot != s.now[0].At/s.slot {
 		s.flush()
 	}
-	if !s.any {
-		s.any, s.first, s.high, s.low = true, x, x, x
+	if len(s.now) == 0 {
+		s.now = append(s.now, x, x, x, x)
 	}
-	if x.Live > s.high.Live {
-		s.high = x
+	if x.Live > s.now[1].Live {
+		s.now[1] = x
 	}
-	if x.Live < s.low.Live {
-		s.low = x
+	if x.Live < s.now[2].Live {
+		s.now[2] = x
 	}
-	s.last = x
+	s.now[3] = x
 }
 
 func (s *sampler) flush() []Level {
-	if !s.any {
-		return s.out
+	if len(s.now) > 0 && s.now[2].At < s.now[1].At {
+		s.now[1], s.now[2] = s.now[2], s.now[1]
 	}
-	s.any = false
-	a, b := s.high, s.low
-	if b.At < a.At {
-		a, b = b, a
-	}
-	for _, x := range []Level{s.first, a, b, s.last} {
+	for _, x := range s.now {
 		if n := len(s.out); n == 0 || s.out[n-1] != x {
 			s.out = append(s.out, x)
 		}
 	}
+	s.now = s.now[:0]
 	return s.out
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -10,8 +11,8 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A Workload is one space of a trace, reduced to what a collection policy is
-// asked about. It is immutable once compiled and safe for concurrent runs.
+// A Workload is one space of a trace, reduced to the events that matter to a policy. It is
+// immutable once compiled and safe for concurrent runs.
 type Workload struct {
 	Name  string
 	Space pressure.Space
@@ -22,7 +23,7 @@ type Workload struct {
 	Wait           time.Duration // sum of the waits at syncs
 	Allocs         int
 	Drops          int // explicit frees included
-	SeenDeaths     int // of Drops: known from the cycle that found them, so later than in truth
+	SeenDeaths     int // Drops known only from the cycle that found them, later than the true drop
 	Syncs          int
 
 	ops      []op    // every event
@@ -54,8 +55,8 @@ const (
 	opSync
 )
 
-// Totals are sums over the events before some moment. Net is what was
-// allocated less what the program freed itself.
+// Totals are sums over the events before some moment. Net is the bytes allocated less those that
+// the program freed itself.
 type totals struct {
 	gross   int64 // allocated bytes
 	net     int64 // bytes
@@ -91,8 +92,7 @@ func (p *point) top() int64 {
 	return p.net + p.arg
 }
 
-// SpaceOf returns the space of t that allocates the most bytes: the one to
-// replay unless the user names another.
+// SpaceOf returns the space of t that allocates the most bytes. Commands replay it by default.
 func SpaceOf(t *trace.Trace) pressure.Space {
 	var bytes [256]int64
 	for _, e := range t.Events {
@@ -109,27 +109,20 @@ func SpaceOf(t *trace.Trace) pressure.Space {
 	return pressure.Space(best)
 }
 
-// Compile reduces one space of a trace to a Workload. Time 0 is the first
-// event that counts: an allocation, drop or free in that space, or a sync.
-// An explicit free takes effect at once under every policy. A free that a cycle
-// found counts as a drop at that time, if no drop was recorded. Compile returns an
-// error with the index of the event if times go backwards, a size is out of range,
-// or an object is dropped that is not there.
+// Compile reduces one space of a trace to a Workload. An event counts if it is an allocation, drop
+// or free in that space, or a sync. Time 0 is the first of them. An explicit free takes effect at
+// once under every policy. A free that a cycle found counts as a drop, if none was recorded. An
+// error names the event at which times go backwards, a size is out of range, or the object of a
+// drop does not exist.
 func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
-	c := compiler{
-		Workload: &Workload{Name: t.Name, Space: space, monotone: true},
-		objects:  make(map[uint64]object),
-		labels:   make(map[uint32]int32),
-	}
+	w := &Workload{Name: t.Name, Space: space, monotone: true}
+	c := compiler{w: w, objects: make(map[uint64]object), places: make(map[uint32]int32)}
 	if len(t.Events) > math.MaxInt32 {
 		return nil, fmt.Errorf("sim: %s: %d events, at most %d can be replayed", t.Name, len(t.Events), math.MaxInt32)
 	}
 	for i, e := range t.Events {
 		if e.Kind == trace.Mark && t.Label(e) == trace.AheadLabel {
-			c.leads = append(c.leads, lead{len(c.ops), float64(e.Duration)})
-		}
-		if e.Kind != trace.Sync && e.Space != space {
-			continue
+			w.leads = append(w.leads, lead{len(w.ops), float64(e.Duration)})
 		}
 		if err := c.add(e); err != nil {
 			return nil, fmt.Errorf("sim: %s: event %d: %w", t.Name, i, err)
@@ -139,41 +132,42 @@ func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 		return nil, fmt.Errorf("sim: %s: no allocations in %v", t.Name, space)
 	}
 	c.finish()
-	return c.Workload, nil
+	return w, nil
 }
 
 type compiler struct {
-	*Workload
+	w       *Workload
 	objects map[uint64]object // those that are there and not dropped, by their ID
-	labels  map[uint32]int32  // wait places, by their label
+	places  map[uint32]int32  // where the program waits, by label
 	at      totals
 	start   int64 // of the first event, on the trace's clock
 	last    int64 // time of the last event
 }
 
+// add adds an event, if it counts.
 func (c *compiler) add(e trace.Event) error {
-	switch e.Kind {
-	case trace.Alloc, trace.Drop, trace.Free, trace.Sync:
-	default:
+	step := c.release
+	switch {
+	case e.Kind == trace.Sync:
+		step = c.sync
+	case e.Space != c.w.Space:
+		return nil
+	case e.Kind == trace.Alloc:
+		step = c.alloc
+	case e.Kind != trace.Drop && e.Kind != trace.Free:
 		return nil
 	}
-	if len(c.ops) == 0 {
+	if len(c.w.ops) == 0 {
 		c.start = e.Time
 	}
 	t := e.Time - c.start
 	if t < c.last {
 		return fmt.Errorf("time goes backwards: %d ns after %d ns", e.Time, c.last+c.start)
 	}
-	c.netArea += float64(c.at.net) * float64(t-c.last)
-	c.deadArea += float64(c.at.dropped) * float64(t-c.last)
+	c.w.netArea += float64(c.at.net) * float64(t-c.last)
+	c.w.deadArea += float64(c.at.dropped) * float64(t-c.last)
 	c.last = t
-	switch e.Kind {
-	case trace.Alloc:
-		return c.alloc(t, e)
-	case trace.Sync:
-		return c.sync(t, e)
-	}
-	return c.release(t, e)
+	return step(t, e)
 }
 
 // largest is the largest number that an op can carry.
@@ -187,13 +181,13 @@ func (c *compiler) alloc(t int64, e trace.Event) error {
 		return fmt.Errorf("object %d is allocated twice", e.ID)
 	}
 	c.objects[e.ID] = object{e.Bytes, c.at.allocs}
-	c.sizes = append(c.sizes, e.Bytes)
+	c.w.sizes = append(c.w.sizes, e.Bytes)
 	c.op(t, e.Bytes, opAlloc, c.at.allocs)
-	c.points = append(c.points, point{totals: c.at, time: t, arg: e.Bytes})
+	c.w.points = append(c.w.points, point{totals: c.at, time: t, arg: e.Bytes})
 	c.at.gross += e.Bytes
 	c.at.net += e.Bytes
 	c.at.allocs++
-	c.PeakReachable = max(c.PeakReachable, c.at.net-c.at.dropped)
+	c.w.PeakReachable = max(c.w.PeakReachable, c.at.net-c.at.dropped)
 	return nil
 }
 
@@ -202,13 +196,13 @@ func (c *compiler) sync(t int64, e trace.Event) error {
 	if w < 0 || w > largest-c.at.wait {
 		return fmt.Errorf("a wait of %d ns after %d in all is out of range", w, c.at.wait)
 	}
-	place, ok := c.labels[e.Aux]
+	place, ok := c.places[e.Aux]
 	if !ok {
-		place = int32(len(c.labels))
-		c.labels[e.Aux] = place
+		place = int32(len(c.places))
+		c.places[e.Aux] = place
 	}
 	c.op(t, w, opSync, place)
-	c.points = append(c.points, point{totals: c.at, time: t, arg: w, sync: true})
+	c.w.points = append(c.w.points, point{totals: c.at, time: t, arg: w, sync: true})
 	c.at.wait += w
 	c.at.syncs++
 	return nil
@@ -221,8 +215,8 @@ type object struct {
 }
 
 func (c *compiler) op(t, n int64, which int64, ref int32) {
-	c.ops = append(c.ops, op{t, n<<2 | which})
-	c.refs = append(c.refs, ref)
+	c.w.ops = append(c.w.ops, op{t, n<<2 | which})
+	c.w.refs = append(c.w.refs, ref)
 }
 
 // release takes a drop, or a free that no drop came before.
@@ -239,11 +233,11 @@ func (c *compiler) release(t int64, e trace.Event) error {
 		c.op(t, o.bytes, opFree, o.number)
 		c.at.net -= o.bytes
 		c.at.frees++
-		c.monotone = false
+		c.w.monotone = false
 		return nil
 	}
 	if e.Kind == trace.Free {
-		c.SeenDeaths++
+		c.w.SeenDeaths++
 	}
 	c.op(t, o.bytes, opDrop, o.number)
 	c.at.dropped += o.bytes
@@ -252,24 +246,23 @@ func (c *compiler) release(t int64, e trace.Event) error {
 }
 
 func (c *compiler) finish() {
-	w := c.Workload
-	w.places = len(c.labels)
-	c.end = c.at
-	c.Allocs, c.Drops, c.Syncs = int(c.at.allocs), int(c.at.drops)+int(c.at.frees), int(c.at.syncs)
-	c.AllocatedBytes, c.Wait = c.at.gross, time.Duration(c.at.wait)
-	c.Span = time.Duration(c.last)
-	next := int32(len(w.points))
+	w, sum := c.w, &c.at
+	w.places, w.end, w.Span = len(c.places), *sum, time.Duration(c.last)
+	w.Allocs, w.Drops, w.Syncs = int(sum.allocs), int(sum.drops)+int(sum.frees), int(sum.syncs)
+	w.AllocatedBytes, w.Wait = sum.gross, time.Duration(sum.wait)
 	w.nextSync = make([]int32, len(w.points)+1)
-	for i := len(w.points); i >= 0; i-- {
-		if i < len(w.points) && w.points[i].sync {
+	next := int32(len(w.points))
+	w.nextSync[next] = next
+	for i, p := range slices.Backward(w.points) {
+		if p.sync {
 			next = int32(i)
 		}
 		w.nextSync[i] = next
 	}
 }
 
-// firstTop returns the first allocation in [i, j) whose top is at least
-// bytes, or j. There must be no sync in [i, j).
+// firstTop returns the first allocation in [i, j) whose top is at least bytes, or j. There must be
+// no sync in [i, j).
 func (w *Workload) firstTop(i, j int, bytes int64) int {
 	if !w.monotone {
 		for i < j && w.points[i].top() < bytes {
@@ -296,7 +289,7 @@ func (w *Workload) firstTime(i, j int, t int64) int {
 	return i + sort.Search(j-i, func(k int) bool { return w.points[i+k].time >= t })
 }
 
-// maxTop returns the largest top of the points in [i, j), or 0 if there is none.
+// maxTop returns the largest top of the points in [i, j), or 0.
 func (w *Workload) maxTop(i, j int) int64 {
 	if w.monotone && i < j {
 		return w.points[j-1].top()

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/eagergc/eagergc/pressure"
 )
 
-// Version of the schema that is written. Version 1 is read too: its kinds and spaces
-// are numbers, and its times are integers.
+// The writer writes this version of the schema. The reader also reads version 1, where kinds and
+// spaces are numbers and times are integers.
 const (
 	version  = "2"
 	version1 = "1"
@@ -77,25 +79,31 @@ const (
 	columns
 )
 
-// format has their names and forms, and what their metadata says.
+// format has the name, form and metadata of each column, and the field of an event that it holds.
 var format = [columns]struct {
 	name  string
 	form  form
 	about []flat
+	get   func(*Event) uint64
+	set   func(*Event, uint64)
 }{
-	colTime:     {"time", nanoseconds, pairs("unit", "ns", "from", "the start of the recording")},
-	colKind:     {"kind", words, nil},
-	colSpace:    {"space", words, nil},
-	colID:       {"id", uint64s, nil},
-	colBytes:    {"bytes", int64s, pairs("unit", "B", "of decision", "0 skip, 1 overlap, 2 block")},
-	colDuration: {"duration", nanoseconds, pairs("unit", "ns")},
-	colStream:   {"stream", uint32s, nil},
+	colTime: {"time", nanoseconds, pairs("unit", "ns", "from", "the start of the recording"),
+		func(e *Event) uint64 { return uint64(e.Time) }, func(e *Event, v uint64) { e.Time = int64(v) }},
+	colKind:  {"kind", words, nil, func(e *Event) uint64 { return uint64(e.Kind) }, func(e *Event, v uint64) { e.Kind = Kind(v) }},
+	colSpace: {"space", words, nil, func(e *Event) uint64 { return uint64(e.Space) }, func(e *Event, v uint64) { e.Space = pressure.Space(v) }},
+	colID:    {"id", uint64s, nil, func(e *Event) uint64 { return e.ID }, func(e *Event, v uint64) { e.ID = v }},
+	colBytes: {"bytes", int64s, pairs("unit", "B", "of decision", "0 skip, 1 overlap, 2 block"),
+		func(e *Event) uint64 { return uint64(e.Bytes) }, func(e *Event, v uint64) { e.Bytes = int64(v) }},
+	colDuration: {"duration", nanoseconds, pairs("unit", "ns"),
+		func(e *Event) uint64 { return uint64(e.Duration) }, func(e *Event, v uint64) { e.Duration = time.Duration(v) }},
+	colStream: {"stream", uint32s, nil, func(e *Event) uint64 { return uint64(e.Stream) }, func(e *Event, v uint64) { e.Stream = uint32(v) }},
 	colAux: {"aux", uint32s, pairs(
 		"of free", "0 explicit, 1 cycle",
 		"of cycle", "0 policy, 1 refusal, 2 natural, 3 explicit",
 		"of refuse", "0 reap, 1 purge, 2 wait, 3 synchronize, 4 collect, 5 drop",
-		"of alloc, sync, mark, decision", "the number of the label")},
-	colLabel: {"label", text, nil},
+		"of alloc, sync, mark, decision", "the number of the label"),
+		func(e *Event) uint64 { return uint64(e.Aux) }, func(e *Event, v uint64) { e.Aux = uint32(v) }},
+	colLabel: {"label", text, nil, nil, nil},
 }
 
 // pairs are keys, each with its text.
@@ -122,12 +130,12 @@ const (
 	typeDuration = uint8(18)
 )
 
-// buffersOf has how many buffers a column of each type has in a batch; 0 if the type is
-// nested, or has no fixed number.
+// buffersOf is the number of buffers of a column in a batch, by the column's type. It is 0 for nested
+// types and for types without a fixed number.
 var buffersOf = [...]int{2: 2, 3: 2, 4: 3, 5: 3, 6: 2, 7: 2, 8: 2, 9: 2, 10: 2, 11: 2, 15: 2, 18: 2, 19: 3, 20: 3}
 
-// schemaOf returns the schema of a file with the Name, Start and Meta of t. Keys are
-// sorted, so that the same trace gives the same bytes.
+// schemaOf returns the schema of a file with the Name, Start and Meta of t. Keys are sorted, so
+// that the same trace gives the same bytes.
 func schemaOf(t *Trace) flat {
 	meta := pairs(keyVersion, version, keyName, t.Name)
 	if !t.Start.IsZero() {
@@ -158,8 +166,8 @@ func schemaOf(t *Trace) flat {
 
 func integer(f form) flat { return flat{int32(8 * f.width()), f == int64s} }
 
-// formOf returns how a column of a file is stored, the number of its dictionary, and
-// how many buffers it has in a batch, 0 if such columns are not read.
+// formOf returns the form of a column of a file, the number of its dictionary, and the number of its
+// buffers in a batch. The last is 0 if the reader does not read such columns.
 func formOf(field table) (f form, dictionary int64, buffers int) {
 	kind := uint8(field.number(2, 1, 0))
 	of, _ := field.table(3)
@@ -229,16 +237,15 @@ func (t *Trace) provenance(meta list, most int64) error {
 	return fmt.Errorf("version %q of the trace schema is not known (want %s or %s)", found, version1, version)
 }
 
-// A Codec packs and unpacks the columns of native files as frames of zstd. Its
-// functions must be safe for concurrent use.
+// A Codec packs and unpacks the columns of native files as frames of zstd. Its functions must be
+// safe for concurrent use.
 type Codec struct {
 	Compress   func(dst, data []byte) []byte           // appends a frame to dst; nil: files are written as they are
-	Decompress func(dst, frame []byte) ([]byte, error) // appends what the frame holds, at most to the capacity of dst
+	Decompress func(dst, frame []byte) ([]byte, error) // appends the unpacked frame, at most to the capacity of dst
 }
 
 var zstd atomic.Pointer[Codec]
 
-// UseZstd makes this process read files that are packed with zstd, and pack its own,
-// to about a tenth. The package trace/formats/zstd calls it when it is
-// imported.
+// UseZstd makes this process read files that are packed with zstd, and pack its own files to about a
+// tenth. Package trace/formats/zstd calls it when it is imported.
 func UseZstd(c Codec) { zstd.Store(&c) }

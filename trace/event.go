@@ -10,8 +10,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A Kind says what an [Event] reports. Its numbers are part of the trace
-// format and never change.
+// A Kind says what an [Event] reports. Its numbers are part of the trace format and never change.
 type Kind uint8
 
 const (
@@ -20,10 +19,10 @@ const (
 	Free                 // the bytes of object ID returned to the pool; Aux says why: FreeExplicit or FreeCycle
 	Sync                 // the caller waited Duration for the device; Aux may be a label, the wait place
 	Cycle                // a cycle of Duration yielded Bytes; Aux is a policy.Trigger
-	Refuse               // an allocation of Bytes did not fit; Aux is the pool.Step of the ladder that was tried, Duration its time
+	Refuse               // an allocation of Bytes did not fit; Aux is the pool.Step tried next, Duration its time
 	Reserve              // the pool took Bytes from its upstream
 	Release              // the pool gave Bytes back to its upstream
-	Mark                 // an annotation: Aux is its label, Duration its length (0 for a moment); Bytes may be a number that the label tells of
+	Mark                 // an annotation: Aux is its label, Duration its length; Bytes may be a number that the label names
 	Decision             // a policy decided: Aux is a label, the reason; Bytes is the policy.Action
 	kinds                // number of kinds
 )
@@ -46,8 +45,7 @@ func ParseKind(text string) (Kind, error) {
 	return 0, fmt.Errorf("unknown kind %q (want one of %s)", text, strings.Join(kindNames[:], ", "))
 }
 
-// Labelled reports whether the Aux of a kind's events is an index into
-// Trace.Labels.
+// Labelled reports whether the Aux of a kind's events is an index into Trace.Labels.
 func (k Kind) Labelled() bool {
 	return k == Alloc || k == Sync || k == Mark || k == Decision
 }
@@ -60,8 +58,8 @@ const (
 
 const eventBytes = 48 // of an Event
 
-// An Event is one row of a trace: 48 bytes, no pointers. A field is zero unless
-// the description of the event's [Kind] names it.
+// An Event is one row of a trace: 48 bytes, no pointers. A field is zero unless the description of
+// the event's [Kind] names it.
 type Event struct {
 	Time     int64          // ns from the start of the trace; the start of an event that has a Duration
 	ID       uint64         // identity of the object (Alloc, Drop, Free); unique within a trace
@@ -73,13 +71,12 @@ type Event struct {
 	Space    pressure.Space // the memory that the event is about
 }
 
-// A Sink takes what a running program reports: package gc and package pool send
-// their events to one. A [Recorder] is a Sink.
+// A Sink takes the events of a running program. Packages gc and pool send theirs to one. A
+// [Recorder] is a Sink.
 //
-// The sender stamps the time, by the clock of the sink: an event that has just
-// happened has Now as its Time, and one that has just ended has Now less its
-// Duration. The sink keeps the Time that it is given. So all events of one sink
-// have times from the same moment, whoever sent them.
+// The sender sets the Time, by the clock of the sink. For an event that happens now it is Now, and
+// for one that ends now it is Now less its Duration. The sink keeps that Time. So the times of all
+// events of a sink are comparable, whichever package sent them.
 //
 // Methods must be safe for concurrent use and must not call the sender.
 type Sink interface {
@@ -91,8 +88,8 @@ type Sink interface {
 	Now() time.Duration
 }
 
-// A Trace is a recording in memory. The zero value is an empty trace. It is a
-// plain value: many goroutines may read it at once; only one may change it.
+// A Trace is a recording in memory. The zero value is an empty trace. It is a plain value: many
+// goroutines may read it at once; only one may change it.
 type Trace struct {
 	Name   string            // short name for tables, mostly the file's name without its endings
 	Meta   map[string]string // provenance: app, machine, clock, policy, limits, source
@@ -106,15 +103,14 @@ func (t *Trace) Record(e Event) { t.Events = append(t.Events, e) }
 
 // Label returns the text that e refers to, or "" if it has none.
 func (t *Trace) Label(e Event) string {
-	if e.Kind.Labelled() && int(e.Aux) < len(t.Labels) {
+	if e.Kind.Labelled() && uint64(e.Aux) < uint64(len(t.Labels)) {
 		return t.Labels[e.Aux]
 	}
 	return ""
 }
 
-// Sort puts events in the order of a [Trace]: by time, and at equal times Sync
-// events last, the others in their present order. If the times are in order
-// already, it changes nothing.
+// Sort puts events in the order of a [Trace]: by time, and at equal times Sync events last. Other
+// events with equal times keep their order. If the times are in order already, it changes nothing.
 func Sort(events []Event) {
 	byTime := func(a, b Event) int { return cmp.Compare(a.Time, b.Time) }
 	if slices.IsSortedFunc(events, byTime) {

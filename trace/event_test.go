@@ -1,121 +1,113 @@
-package trace
+package trace_test
 
 import (
+	"cmp"
 	"errors"
-	"runtime"
+	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // TestKinds: the numbers, words and labels of kinds are part of the format.
 func TestKinds(t *testing.T) {
-	words := []string{"alloc", "drop", "free", "sync", "cycle", "refuse", "reserve", "release", "mark", "decision"}
-	labelled := []Kind{Alloc, Sync, Mark, Decision}
-	for i, word := range words {
-		k, err := ParseKind(word)
-		if err != nil || k != Kind(i) || k.String() != word || k.Labelled() != slices.Contains(labelled, k) {
-			t.Errorf("%s is kind %d, written %v, labelled %v, %v", word, k, k, k.Labelled(), err)
+	labelled := []trace.Kind{trace.Alloc, trace.Sync, trace.Mark, trace.Decision}
+	for i, word := range []string{"alloc", "drop", "free", "sync", "cycle", "refuse", "reserve", "release", "mark", "decision", "unknown"} {
+		k, err := trace.ParseKind(word)
+		if i == 10 {
+			k = 10
+			if err == nil || err.Error() != `unknown kind "unknown" (want one of alloc, drop, free, sync, cycle, refuse, reserve, release, mark, decision)` {
+				t.Error(err)
+			}
+		} else if err != nil {
+			t.Error(err)
 		}
-		tr := Trace{Labels: []string{"", "a"}}
-		want := ""
+		tr, want := trace.Trace{Labels: []string{"", "a"}}, ""
 		if k.Labelled() {
 			want = "a"
 		}
-		if tr.Label(Event{Kind: k, Aux: 1}) != want || tr.Label(Event{Kind: k, Aux: 2}) != "" || tr.Label(Event{Kind: k, Aux: 1 << 31}) != "" {
-			t.Errorf("%v has a label that it has not", k)
+		if k != trace.Kind(i) || k.String() != word || k.Labelled() != slices.Contains(labelled, k) || tr.Label(trace.Event{Kind: k, Aux: 1}) != want {
+			t.Errorf("%s is kind %d, written %v, labelled %v", word, k, k, k.Labelled())
+		}
+		if tr.Label(trace.Event{Kind: k, Aux: 2}) != "" || tr.Label(trace.Event{Kind: k, Aux: 1 << 31}) != "" {
+			t.Errorf("%v has a label that is not there", k)
 		}
 	}
-	if Kind(len(words)).String() != "unknown" || Kind(255).String() != "unknown" {
-		t.Error("a kind too many")
-	}
-	if _, err := ParseKind("Alloc"); err == nil || err.Error() != `unknown kind "Alloc" (want one of alloc, drop, free, sync, cycle, refuse, reserve, release, mark, decision)` {
-		t.Error(err)
-	}
-	if FreeExplicit != 0 || FreeCycle != 1 || eventBytes != 48 {
+	if trace.FreeExplicit != 0 || trace.FreeCycle != 1 {
 		t.Error("numbers of the format have changed")
 	}
 }
 
-// TestSort: by time, and where times are not in order waits come last at each; other events stay as they are.
+// TestSort: by time. Where times are not in order waits come last at each; other events stay as they are.
 func TestSort(t *testing.T) {
-	of := func(numbers ...uint64) (events []Event) { // time, and 1 for a wait, and its place
-		for _, n := range numbers {
-			e := Event{Time: int64(n / 100), ID: n, Kind: Kind(n / 10 % 10)}
-			events = append(events, e)
+	check(t, 300, func(t *random) {
+		var events []trace.Event
+		for i := range between(t, 0, 20) {
+			events = append(events, trace.Event{Time: int64(t.IntN(4)), ID: uint64(i), Kind: pick(t, trace.Alloc, trace.Sync, trace.Drop)})
 		}
-		return events
-	}
-	for _, c := range []struct{ in, want []Event }{
-		{of(), of()},
-		{of(130, 101, 230, 202), of(130, 101, 230, 202)}, // in order
-		{of(230, 202, 130, 121, 111, 101, 102), of(121, 111, 101, 102, 130, 202, 230)},
-		{of(231, 232, 130, 133, 121, 234), of(121, 130, 133, 231, 232, 234)},
-		{of(300, 130, 201, 131, 230, 200), of(130, 131, 201, 200, 230, 300)},
-	} {
-		in := slices.Clone(c.in)
-		if Sort(in); !slices.Equal(in, c.want) {
-			t.Errorf("%v is sorted as %v, want %v", c.in, in, c.want)
-		}
-	}
-}
-
-// TestValidateWithoutFrees: where nothing is freed a drop is an object's end, and its identity is not given again.
-func TestValidateWithoutFrees(t *testing.T) {
-	alloc, drop, free := Event{ID: 700, Bytes: 5}, Event{ID: 700, Bytes: 5, Kind: Drop}, Event{Time: 9, Kind: Free, ID: 1}
-	for want, events := range map[string][]Event{
-		"trace: event 2 (drop at 0 ns): object 700 was dropped before":                {alloc, drop, drop},
-		"trace: event 2 (alloc at 0 ns): object 700 is allocated again":               {alloc, drop, alloc},
-		"trace: event 2 (alloc at 0 ns): object 700 is allocated twice":               {alloc, drop, alloc, free},
-		"trace: event 1 (free at 9 ns): object 1 was not allocated":                   {alloc, free},
-		"trace: event 0 (unknown at -3 ns): unknown kind 10":                          {{Kind: kinds, Time: -3}},
-		"trace: event 0 (mark at 0 ns): label 2 of 2":                                 {{Kind: Mark, Aux: 2}},
-		"trace: event 0 (sync at 0 ns): 4611686018427387904 bytes are not below 2^62": {{Kind: Sync, Bytes: MaxBytes}},
-		"trace: event 1 (alloc at 0 ns): all sizes together are not below 2^62 bytes": {alloc, {ID: 2, Bytes: MaxBytes - 5}},
-	} {
-		err := (&Trace{Events: events, Labels: []string{"", "a"}}).Validate()
-		var at *EventError
-		if err == nil || err.Error() != want || !errors.As(err, &at) || at.Event != events[at.Index] || errors.Unwrap(err) != at.Err {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
-	fine := []Event{alloc, {ID: 2, Bytes: MaxBytes - 6}, drop, {Kind: Cycle, Aux: 77, Bytes: 3}, {Kind: Mark, Aux: 1, Time: 4}, {Kind: Decision, Bytes: -9, Time: 4}}
-	if err := (&Trace{Events: fine, Labels: []string{"", "a"}}).Validate(); err != nil {
-		t.Error(err)
-	}
-	if err := (&Trace{Events: []Event{{Kind: Mark}}}).Validate(); err != nil {
-		t.Errorf("no label of no labels: %v", err)
-	}
-}
-
-// TestRecorderSizes: the defaults, and how many events find room.
-func TestRecorderSizes(t *testing.T) {
-	if got, want := (RecorderConfig{}).orDefault(), (RecorderConfig{65536, 250 * time.Millisecond}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	if got, want := (RecorderConfig{-1, -1}).orDefault(), (RecorderConfig{65536, 250 * time.Millisecond}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	if got, want := (RecorderConfig{3, 4}).orDefault(), (RecorderConfig{3, 4}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	for _, c := range []struct{ processors, buffer, shards, each int }{
-		{1, 0, 1, 65536}, {1, 10, 1, 64}, {2, 1000, 2, 500}, {3, 1000, 4, 250}, {4, 1000, 4, 250}, {5, 1000, 8, 125}, {64, 6400, 64, 100}, {200, 64000, 64, 1000},
-	} {
-		runtime.GOMAXPROCS(c.processors)
-		r := NewRecorder(nowhere{}, RecorderConfig{Buffer: c.buffer, Interval: time.Hour})
-		for i := range r.shards {
-			s := &r.shards[i]
-			if cap(s.events) != c.each || cap(r.spare[i]) != c.each || s.half != c.each/2 {
-				t.Errorf("%+v: a shard of %d, %d to spare, half is %d", c, cap(s.events), cap(r.spare[i]), s.half)
+		want := slices.Clone(events)
+		if !slices.IsSortedFunc(events, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) }) {
+			for range want { // exchanges neighbours
+				for i := 1; i < len(want); i++ {
+					a, b := want[i-1], want[i]
+					if a.Time > b.Time || a.Time == b.Time && a.Kind == trace.Sync && b.Kind != trace.Sync {
+						want[i-1], want[i] = b, a
+					}
+				}
 			}
 		}
-		if len(r.shards) != c.shards || cap(r.batch) < c.shards*c.each+1 || pressure.StackHash()>>r.shift >= uint64(c.shards) {
-			t.Errorf("%+v: %d shards, a batch of %d", c, len(r.shards), cap(r.batch))
+		if trace.Sort(events); !slices.Equal(events, want) {
+			t.Fatalf("got  %v\nwant %v", events, want)
 		}
-		r.Close()
+	})
+}
+
+// TestValidate: the first event with a fault is named, with the fault. The same events without it are a trace.
+func TestValidate(t *testing.T) {
+	alloc := func(at int64, id uint64, bytes int64) trace.Event {
+		return trace.Event{Time: at, Kind: trace.Alloc, ID: id, Bytes: bytes, Space: pressure.Device(0)}
+	}
+	end := func(kind trace.Kind, at int64, id uint64, bytes int64) trace.Event {
+		return trace.Event{Time: at, Kind: kind, ID: id, Bytes: bytes, Space: pressure.Device(0)}
+	}
+	drop, free := trace.Drop, trace.Free
+	dropped := []trace.Event{alloc(0, 510, 8), alloc(0, 511, 8), alloc(1, 512, 7), end(drop, 1, 511, 8)}
+	freed := append(slices.Clone(dropped), end(free, 2, 511, 8), end(free, 2, 512, 7), alloc(3, 1<<40, 0))
+	most := []trace.Event{alloc(0, 1, 1<<61), alloc(0, 2, 1<<61-1)}
+	for _, c := range []struct {
+		valid []trace.Event
+		bad   trace.Event
+		want  string
+	}{
+		{nil, trace.Event{Kind: trace.Decision + 1}, "unknown kind 10"},
+		{dropped, trace.Event{Kind: trace.Sync}, "time goes backwards: 0 ns after 1 ns"},
+		{[]trace.Event{{Time: -5, Kind: trace.Decision, Bytes: -1}}, trace.Event{Kind: trace.Mark, Bytes: -1}, "-1 bytes"},
+		{nil, trace.Event{Kind: trace.Reserve, Bytes: 1 << 62}, "4611686018427387904 bytes are not below 2^62"},
+		{nil, trace.Event{Kind: trace.Sync, Duration: -1}, "lasts -1 ns"},
+		{[]trace.Event{{Kind: trace.Sync, Aux: 1}, {Kind: trace.Cycle, Aux: 2}}, trace.Event{Kind: trace.Mark, Aux: 2}, "label 2 of 2"},
+		{dropped, alloc(4, 510, 1), "object 510 is allocated twice"},
+		{dropped, alloc(4, 511, 1), "object 511 is allocated again"},
+		{freed, alloc(4, 512, 1), "object 512 is allocated again"},
+		{most, alloc(0, 3, 1), "all sizes together are not below 2^62 bytes"},
+		{freed, end(free, 4, 9, 1), "object 9 was not allocated"},
+		{freed, end(free, 4, 513, 1), "object 513 was not allocated"},
+		{freed, end(drop, 4, 512, 7), "object 512 was freed before"},
+		{dropped, end(drop, 4, 511, 8), "object 511 was dropped before"},
+		{append(freed, end(drop, 3, 510, 8)), end(drop, 4, 510, 8), "object 510 was dropped before"},
+		{freed, end(free, 4, 510, 9), "9 bytes of object 510, which has 8"},
+		{freed, trace.Event{Time: 4, Kind: free, ID: 510, Bytes: 8}, "object 510 is in device0, not in host"},
+	} {
+		tr := trace.Trace{Labels: []string{"", "a"}, Events: slices.Clone(c.valid)}
+		if err := tr.Validate(); err != nil {
+			t.Errorf("before %q: %v", c.want, err)
+		}
+		tr.Events = append(tr.Events, c.bad, trace.Event{Kind: 99})
+		err := tr.Validate()
+		var at *trace.EventError
+		if !errors.As(err, &at) || at.Index != len(c.valid) || at.Event != c.bad || err.Error() != fmt.Sprintf("trace: event %d (%v at %d ns): %s", at.Index, c.bad.Kind, c.bad.Time, c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
 	}
 }

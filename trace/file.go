@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// A File is a native file that is being written to disk. Until Close its name ends in
-// .partial, in the folder of its final name: if the program is killed, the partial file
-// stays and can be read. A File is a [BatchWriter], for one goroutine at a time.
+// A File is a native file that is being written to disk. Until Close its name ends in .partial, in
+// the folder of its final name. If the program is killed, the partial file stays and can be read. A
+// File is a [BatchWriter], for one goroutine at a time.
 type File struct {
 	*Writer
 	file *os.File
 	path string // its name once it is whole; "" if it has it already
 }
 
-// Create starts a file that [File.Close] will put at path, with the Name, Start and
-// Meta of t. The partial file is path.partial, or path.2.partial and so on if there is
-// one already. A device, pipe or socket at path is written to as it is.
+// Create starts a file that [File.Close] will put at path, with the Name, Start and Meta of t. The
+// partial file is path.partial, or path.2.partial and so on if there is one already. A device, pipe
+// or socket at path is written to as it is.
 func Create(path string, t *Trace) (*File, error) {
 	f := &File{}
 	var err error
@@ -45,8 +45,8 @@ func Create(path string, t *Trace) (*File, error) {
 	return f, nil
 }
 
-// isSystem says whether path is where nothing is to be replaced: /dev/stdout may be a
-// link to a regular file.
+// isSystem reports whether path is in a folder where no file may be replaced. For example,
+// /dev/stdout may be a link to a regular file.
 func isSystem(path string) bool {
 	full, err := filepath.Abs(path)
 	return err == nil && (strings.HasPrefix(full, "/dev/") && !strings.HasPrefix(full, "/dev/shm/") || strings.HasPrefix(full, "/proc/"))
@@ -63,10 +63,9 @@ func createPartial(path string) (*os.File, error) {
 	}
 }
 
-// Close ends the stream, waits until the disk has it, and gives the file its final
-// name. It replaces a file or link of that name; it does not follow the link. After
-// an error the partial file stays, with all that was written to it. A second Close
-// does nothing.
+// Close ends the stream, syncs the file to disk, and gives it its final name. It replaces a file or
+// a link of that name, and does not follow the link. After an error the partial file stays. A second
+// Close does nothing.
 func (f *File) Close() error {
 	err := f.Writer.Close()
 	if err == nil && f.path != "" {
@@ -92,8 +91,8 @@ func (f *File) discard() {
 	}
 }
 
-// Record starts a recording into the file path: a recorder that writes to a [File].
-// The file gets the Name and Meta of t; its Start is now.
+// Record starts a recording into the file path: a recorder that writes to a [File]. The file gets
+// the Name and Meta of t; its Start is now.
 func Record(path string, t *Trace, c RecorderConfig) (*Recorder, error) {
 	f, err := Create(path, &Trace{Name: t.Name, Meta: t.Meta, Start: time.Now()})
 	if err != nil {
@@ -117,8 +116,8 @@ func WriteFile(path string, t *Trace) error {
 	return err
 }
 
-// ReadFile reads the native file path, as [Read] does. Errors name the file; a trace
-// without a name gets the name of the file without its ending.
+// ReadFile reads the native file path, as [Read] does. Errors name the file; a trace without a name
+// gets the name of the file without its ending.
 func ReadFile(path string) (*Trace, error) {
 	file, err := os.Open(path)
 	if err != nil {

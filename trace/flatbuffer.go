@@ -2,21 +2,20 @@ package trace
 
 import "encoding/binary"
 
-// The headers of a native file are FlatBuffers (https://flatbuffers.dev/internals):
-// tables whose fields are numbers, or offsets of tables, texts and lists.
+// The headers of a native file are FlatBuffers (https://flatbuffers.dev/internals): tables whose
+// fields are numbers, or offsets of tables, texts and lists.
 
-// A flat is a table to be written: field n is its element n, which is nil (absent), a
-// bool, uint8, int16, int32 or int64, a string, a flat, a []flat or a []extent.
+// A flat is a table to be written. Its element n is field n. An element is nil (the field is absent),
+// a bool, uint8, int16, int32 or int64, a string, a flat, a []flat or a []extent.
 type flat []any
 
-// An extent is two numbers of a list: place and length of a buffer, or rows and nulls of a
-// column.
+// An extent is two numbers of a list: place and length of a buffer, or rows and nulls of a column.
 type extent struct{ at, length int64 }
 
 var little = binary.LittleEndian
 
-// appendTo appends the table as a whole FlatBuffer, padded to 8 bytes. It returns where
-// the last text ends, which is that of the last element.
+// appendTo appends the table as a whole FlatBuffer, padded to 8 bytes. It also returns the end of
+// the text of the last element.
 func (t flat) appendTo(b []byte) (_ []byte, end int) {
 	f := flatWriter{b: append(b, 0, 0, 0, 0), from: len(b)}
 	f.point(len(b), f.table(t))
@@ -25,7 +24,7 @@ func (t flat) appendTo(b []byte) (_ []byte, end int) {
 	return f.b, end
 }
 
-// A flatWriter writes what a table points to behind the table.
+// A flatWriter writes a table, and after it the targets of its offsets.
 type flatWriter struct {
 	b    []byte
 	from int // where the FlatBuffer begins
@@ -89,7 +88,7 @@ func (f *flatWriter) number(v any, size int) {
 	}
 }
 
-// target writes what the offset in a place leads to, if an offset is there.
+// target writes v and its offset at place, if v is not a number.
 func (f *flatWriter) target(place int, v any) {
 	switch v := v.(type) {
 	case flat:
@@ -122,8 +121,8 @@ func (f *flatWriter) count(place, n, size int) {
 	f.b = little.AppendUint32(f.b, uint32(n))
 }
 
-// A table is one of a FlatBuffer that is read. Its methods panic where an offset or a
-// count leads out of it.
+// A table is a table of a FlatBuffer that is read. Its methods panic if an offset or a count leads
+// out of the FlatBuffer.
 type table struct {
 	b  []byte
 	at int
@@ -142,7 +141,7 @@ func (t table) place(n int) int {
 	return 0
 }
 
-// number returns field n, which has so many bytes, or absent.
+// number returns field n, which has size bytes, or absent.
 func (t table) number(n, size int, absent int64) int64 {
 	at := t.place(n)
 	if at == 0 {

@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -16,8 +15,8 @@ import (
 // ErrTruncated reports a native file that is cut off: see [TruncatedError].
 var ErrTruncated = errors.New("trace: cut off")
 
-// A TruncatedError says what could be read of a file that was cut off, because the
-// recorded program was killed or a copy was not finished.
+// A TruncatedError describes the part that was read of a file that is cut off. Files are cut off when
+// the recorded program is killed or a copy is not finished.
 type TruncatedError struct {
 	Batches int   // whole record batches that were read
 	Events  int   // events in them
@@ -34,7 +33,7 @@ func (e *TruncatedError) Unwrap() error { return e.Err }
 // Is reports whether target is [ErrTruncated].
 func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 
-// bounds bound what a file may make its reader do.
+// bounds limit the work and memory that a file can cause.
 type bounds struct {
 	events int64 // rows in the file
 	batch  int64 // bytes of one record batch, packed or unpacked
@@ -54,15 +53,13 @@ func overBound(what string, got, limit int64) error {
 	return fmt.Errorf("%s: %d %w of %d", what, got, errBound, limit)
 }
 
-// Read reads a native file. Labels are numbered in the order of their first use, and
-// [Sort] puts the events in order. What it holds is bounded by r if that
-// has methods Hold(bytes int64), which counts, and Err() error, as those of package
-// trace/formats have.
+// Read reads a native file. Labels are numbered in the order of their first use, and [Sort] puts
+// the events in order. If r has the methods Hold(bytes int64) and Err() error, Read counts its memory
+// with Hold and stops when Err returns an error. The readers of trace/formats have them.
 //
-// If the file is cut off, Read returns the events of its whole batches together
-// with a [TruncatedError]; the trace is nil if not even the schema is whole. With
-// any other error the trace is nil, and the error gives the byte offset of the
-// message.
+// If the file is cut off, Read returns the events of its whole batches together with a
+// [TruncatedError]; the trace is nil if not even the schema is whole. With any other error the
+// trace is nil, and the error gives the byte offset of the message.
 func Read(r io.Reader) (*Trace, error) { return usualBounds.read(r) }
 
 func (l bounds) read(from io.Reader) (*Trace, error) {
@@ -84,7 +81,7 @@ func (l bounds) read(from io.Reader) (*Trace, error) {
 	return r.t, cut
 }
 
-// A budget counts what a reader holds, and says when it is too much.
+// A budget counts the memory of a reader. Err returns an error when it is too much.
 type budget interface {
 	Hold(bytes int64)
 	Err() error
@@ -95,7 +92,7 @@ type unbounded struct{}
 func (unbounded) Hold(int64) {}
 func (unbounded) Err() error { return nil }
 
-const labelBytes = 64 // that a label takes besides its text: in Labels and in the index
+const labelBytes = 64 // memory of a label besides its text
 
 // A reader turns the messages of a stream into events.
 type reader struct {
@@ -109,7 +106,7 @@ type reader struct {
 	buffers int // of each of its batches
 
 	offset   int64 // of the message that is read
-	cut      error // why the stream has ended without its end mark; nil if it has not
+	cut      error // why the stream ended without its end mark; nil if it did not
 	batches  int
 	unpacked int64 // bytes of all batches
 	texts    int64 // bytes of the labels
@@ -122,8 +119,8 @@ type place struct {
 	field, buffer int // indices in a batch
 	form          form
 	dictionary    int64
-	words         [256]uint8 // what the words stand for: another writer may have them in another order
-	known         int        // how many there are
+	words         [256]uint8 // numbers of the words: another writer may have another order
+	known         int        // number of words
 }
 
 func (r *reader) messages() error {
@@ -142,8 +139,8 @@ func (r *reader) messages() error {
 	}
 }
 
-// message reads one message, and returns its size: io.EOF at the end mark, and also
-// where the stream is cut off; then cut is set.
+// message reads one message and returns its size. It returns io.EOF at the end mark. It also returns
+// io.EOF where the stream is cut off, and sets cut.
 func (r *reader) message() (size int64, err error) {
 	defer func() { // an offset that leads out of a header
 		if p := recover(); p != nil {
@@ -216,8 +213,8 @@ func (r *reader) header() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// take reads size bytes into b, which grows with the bytes that are really there, not
-// with the size that the file claims.
+// take reads size bytes into b. The buffer grows with the bytes that are read, not with the size that
+// the file claims.
 func (r *reader) take(b *bytes.Buffer, size int64) error {
 	n, err := io.CopyN(b, r.from, size)
 	if err == io.EOF {
@@ -246,8 +243,7 @@ func (r *reader) end() error {
 	return err
 }
 
-// checkSum compares a message with its check sum, if it has one: those of other
-// writers, and of ours before it wrote them, have none.
+// checkSum compares a message with its check sum. Messages of other writers may have none.
 func checkSum(m table, header, body []byte) error {
 	meta := m.list(4, 4)
 	for i := range meta.n {
@@ -263,8 +259,8 @@ func checkSum(m table, header, body []byte) error {
 	return nil
 }
 
-// sumOf returns the check sum of a message in hexadecimal, without the bytes of the
-// header where the sum itself is.
+// sumOf returns the check sum of a message in hexadecimal, without the bytes of the header where
+// the sum itself is.
 func sumOf(header []byte, at int, body []byte) string {
 	sum := crc32.Update(0, castagnoli, header[:at])
 	sum = crc32.Update(sum, castagnoli, header[at+8:])
@@ -362,7 +358,7 @@ func (r *reader) words(c int, data table, body []byte) error {
 	return nil
 }
 
-// number returns what a word stands for.
+// number returns the number of a word.
 func number(column int, word string) (uint8, error) {
 	if column == colKind {
 		k, err := ParseKind(word)
@@ -442,7 +438,7 @@ func (b *batch) buffer(i, scratch int) ([]byte, error) {
 	return out, nil
 }
 
-// allow bounds what a file may unpack to.
+// allow limits the unpacked size of a file.
 func (r *reader) allow(size int64) error {
 	if size < 0 || size > r.bounds.batch {
 		return overBound("bytes of a record batch", size, r.bounds.batch)
@@ -454,7 +450,7 @@ func (r *reader) allow(size int64) error {
 	return nil
 }
 
-// Texts are a column of them.
+// texts is a column of texts.
 type texts struct{ valid, offsets, bytes []byte }
 
 // texts returns the column whose first buffer is i.
@@ -532,52 +528,31 @@ func (b *batch) column(c int) ([]byte, error) {
 	if len(data) > 0 && int(slices.Max(data)) >= p.known {
 		return nil, fmt.Errorf("word %d of a dictionary of %d", slices.Max(data), p.known)
 	}
-	for i, index := range data { // in place: nobody reads the words again
+	for i, index := range data { // in place: the words are not read again
 		data[i] = p.words[index]
 	}
 	return data, nil
 }
 
 // set stores the numbers of a column in the events.
-func set(column int, events []Event, data []byte) {
-	switch column {
-	case colTime:
-		for i := range events {
-			events[i].Time = int64(little.Uint64(data[8*i:]))
+func set(c int, events []Event, data []byte) {
+	width := format[c].form.width()
+	for i := range events {
+		var v uint64
+		switch b := data[i*width:]; width {
+		case 1:
+			v = uint64(b[0])
+		case 4:
+			v = uint64(little.Uint32(b))
+		default:
+			v = little.Uint64(b)
 		}
-	case colKind:
-		for i := range events {
-			events[i].Kind = Kind(data[i])
-		}
-	case colSpace:
-		for i := range events {
-			events[i].Space = pressure.Space(data[i])
-		}
-	case colID:
-		for i := range events {
-			events[i].ID = little.Uint64(data[8*i:])
-		}
-	case colBytes:
-		for i := range events {
-			events[i].Bytes = int64(little.Uint64(data[8*i:]))
-		}
-	case colDuration:
-		for i := range events {
-			events[i].Duration = time.Duration(little.Uint64(data[8*i:]))
-		}
-	case colStream:
-		for i := range events {
-			events[i].Stream = little.Uint32(data[4*i:])
-		}
-	case colAux:
-		for i := range events {
-			events[i].Aux = little.Uint32(data[4*i:])
-		}
+		format[c].set(&events[i], v)
 	}
 }
 
-// label checks the kinds of new events, and sets the Aux of labelled ones to the
-// number of the text. The number in the file does not count.
+// label checks the kinds of new events. It sets the Aux of labelled events to the number of their
+// text, which replaces the number in the file.
 func (r *reader) label(events []Event, all texts) error {
 	for i := range events {
 		e := &events[i]

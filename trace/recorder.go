@@ -14,28 +14,31 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// LostLabel is the label of the Mark that a [Recorder] leaves where it lost
-// events; its Bytes says how many.
+// LostLabel is the label of the Mark that a [Recorder] leaves where it lost events; its Bytes says
+// how many.
 const LostLabel = "recorder: events lost"
 
-// AheadLabel is the label of the Mark that says how far a device was ahead of its
-// program: from there on until the next such Mark or the next Sync, the program can pause for
-// its Duration without that Sync being over later. After a Sync the device is not
-// ahead. Without any such Mark a trace does not tell.
+// BeforeLabel is the label of objects that were live before a recording began. It stands in place of
+// their allocation sites.
+const BeforeLabel = "(before the recording)"
+
+// AheadLabel is the label of the Marks that say how far a device is ahead of its program. Until the
+// next such Mark or the next Sync, the program can pause for the Duration of the Mark, and that Sync
+// ends no later. After a Sync the device is not ahead. A trace without such Marks does not say how far
+// the device is ahead.
 const AheadLabel = "device ahead"
 
-// SiteRateLabel is the label of the Mark that says that the sites of a space's
-// Allocs are sampled: its Bytes is the mean number of bytes between two samples.
-// An Alloc without a label was not sampled; one with a label stands for
-// 1/(1-exp(-size/rate)) of its size.
+// SiteRateLabel is the label of the Mark that says that the allocation sites of a space are sampled.
+// Its Bytes is the mean number of bytes between two samples. An Alloc without a label was not
+// sampled. One with a label stands for 1/(1-exp(-size/rate)) objects of its size.
 const SiteRateLabel = "pool: bytes between sampled sites"
 
-// A BatchWriter takes events in batches, as a [Recorder] flushes them. Calls
-// come from one goroutine at a time.
+// A BatchWriter takes events in batches, as a [Recorder] flushes them. Calls come from one
+// goroutine at a time.
 type BatchWriter interface {
-	// WriteBatch writes events. The Aux of a labelled event is an index into
-	// labels, as in a [Trace]. WriteBatch keeps neither slice. It returns how
-	// many of the first events were written; an error if those are not all, and then the recording is over.
+	// WriteBatch writes events. The Aux of a labelled event is an index into labels, as in a
+	// [Trace]. WriteBatch keeps neither slice. It returns the number of events written, from the
+	// first. If it is less than all, WriteBatch also returns an error, which ends the recording.
 	WriteBatch(events []Event, labels []string) (written int, err error)
 	// Close ends the recording.
 	Close() error
@@ -44,27 +47,25 @@ type BatchWriter interface {
 // A RecorderConfig sizes a [Recorder]. The zero value means the defaults.
 type RecorderConfig struct {
 	Buffer   int           // events held until they are written; 65536, which takes 10 MB in all
-	Interval time.Duration // the longest time that an event is held; 250 ms, so that it is under a second on a busy machine
+	Interval time.Duration // the longest time that an event is held; 250 ms
 }
 
 func (c RecorderConfig) orDefault() RecorderConfig {
 	return RecorderConfig{cmp.Or(max(0, c.Buffer), defaultBuffer), cmp.Or(max(0, c.Interval), defaultInterval)}
 }
 
-// A Recorder takes the events of a running program and writes them in batches,
-// from a goroutine of its own: when a buffer is half full, and every Interval.
-// It is a [Sink], so its events come with their time, by the monotonic clock
-// since it was made. A batch is in order of time; an event that took long may
-// have begun before those of the batch before it.
+// A Recorder takes the events of a running program and writes them in batches, from a goroutine of
+// its own. It writes when a buffer is half full, and every Interval. It is a [Sink] whose clock is the
+// monotonic time since it was made. A batch is in order of time. An event that took long may have
+// begun before the events of the batch before it.
 //
-// All methods are safe for concurrent use. A nil Recorder is off: its methods do
-// nothing, and Record costs one branch.
+// All methods are safe for concurrent use. A nil Recorder is off: its methods do nothing, and
+// Record costs one branch.
 //
-// A recorder never holds up the program. Where events come faster than they can
-// be written it loses some, counts them, and says so in the trace, at the next
-// flush: a Mark with [LostLabel]. When writing fails it turns itself off for
-// good, logs that by slog.Default, and Err and Close return that error. What comes
-// after that is counted as lost.
+// A recorder never holds up the program. If events come faster than they can be written, it loses
+// some and counts them. The next flush writes that number as a Mark with [LostLabel]. If writing
+// fails, the recorder turns itself off for good and logs the error with slog.Default. Err and Close
+// return the error, and later events count as lost.
 type Recorder struct {
 	on     atomic.Bool
 	start  time.Time
@@ -77,7 +78,7 @@ type Recorder struct {
 	labels []string
 	number map[string]uint32
 
-	to      BatchWriter // the goroutine's, as all below
+	to      BatchWriter // this and the fields below belong to the goroutine
 	spare   [][]Event
 	batch   []Event
 	err     atomic.Pointer[error]
@@ -136,9 +137,8 @@ func (r *Recorder) Now() time.Duration {
 	return time.Since(r.start)
 }
 
-// Record takes an event as it is. A Time below 0, of what began before the
-// recorder was made, becomes 0. Record does not wait until the event is written,
-// and does not allocate.
+// Record takes an event as it is. A Time below 0, of an event that began before the recorder was
+// made, becomes 0. Record does not wait until the event is written, and does not allocate.
 func (r *Recorder) Record(e Event) {
 	if r == nil || !r.on.Load() {
 		if r != nil && r.err.Load() != nil {
@@ -147,8 +147,8 @@ func (r *Recorder) Record(e Event) {
 		return
 	}
 	e.Time = max(0, e.Time)
-	// A goroutine stays with one shard as long as its stack stays where it is.
-	// That spreads goroutines, and keeps the events of each in order.
+	// A goroutine stays with one shard as long as its stack stays where it is. That spreads
+	// goroutines, and keeps the events of each in order.
 	first := pressure.StackHash() >> r.shift
 	for i := range uint64(len(r.shards)) { // where it is full, on to the next
 		s := &r.shards[(first+i)&uint64(len(r.shards)-1)]
@@ -172,9 +172,8 @@ func (r *Recorder) Record(e Event) {
 	r.dropped.Add(1)
 }
 
-// Label returns the number of text for the Aux of a labelled event. Callers on a
-// hot path keep it. A recorder knows at most 65536 texts; all others share one
-// number, of a text that says so.
+// Label returns the number of text for the Aux of a labelled event. Callers on a hot path keep it.
+// A recorder keeps at most 65536 texts. All others share the number of "(too many labels)".
 func (r *Recorder) Label(text string) uint32 {
 	if r == nil {
 		return 0
@@ -198,8 +197,8 @@ func (r *Recorder) Label(text string) uint32 {
 	return n
 }
 
-// Lost returns how many events were lost because they came faster than they were
-// written, as far as the last flush, and all that came since writing has failed.
+// Lost returns the number of events that were lost. It includes all events since writing failed, and
+// those that came faster than they were written, up to the last flush.
 func (r *Recorder) Lost() int64 {
 	if r == nil {
 		return 0
@@ -218,8 +217,7 @@ func (r *Recorder) Err() error {
 	return nil
 }
 
-// Flush writes what was recorded before the call, waits for that, and returns
-// Err.
+// Flush writes the events recorded before the call, waits until they are written, and returns Err.
 func (r *Recorder) Flush() error {
 	if r == nil {
 		return nil
@@ -233,9 +231,8 @@ func (r *Recorder) Flush() error {
 	return r.Err()
 }
 
-// Close writes what was recorded, closes the writer, and returns the first error
-// of either. The recorder is off from then on. Further calls wait for the
-// first and return the same.
+// Close writes the recorded events, closes the writer, and returns the first error of either. The
+// recorder is off from then on. Further calls wait for the first and return the same error.
 func (r *Recorder) Close() error {
 	if r == nil {
 		return nil
@@ -271,8 +268,8 @@ func (r *Recorder) run(interval time.Duration) {
 	}
 }
 
-// flush writes what the shards hold. It takes all of them at one moment, so that
-// no batch frees what a later batch allocates.
+// flush writes the events of the shards. It takes all of them at one moment, so that no batch frees
+// an object that a later batch allocates.
 func (r *Recorder) flush() {
 	for i := range r.shards {
 		r.shards[i].mu.Lock()
@@ -310,21 +307,21 @@ func (r *Recorder) flush() {
 	if written, err := r.to.WriteBatch(batch, labels); err != nil {
 		batch = batch[written:]
 		r.lost.Add(int64(len(batch)))
-		if lost > 0 && slices.Contains(batch, mark) { // which nobody recorded
+		if lost > 0 && slices.Contains(batch, mark) { // the mark is no event of the program
 			r.lost.Add(-1)
 		}
 		r.fail(err)
 	}
 }
 
-// recorded orders the events of a batch. At one time of the clock an object is
-// allocated before it is freed, and kinds are in that order.
+// recorded orders the events of a batch. At one time of the clock an object is allocated before it
+// is freed, and kinds are in that order.
 func recorded(a, b Event) int {
 	return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Kind, b.Kind))
 }
 
-// inOrder is slices.IsSortedFunc by recorded, without a copy of each event: the
-// batches of a program that records from one goroutine mostly are.
+// inOrder is slices.IsSortedFunc by recorded, without a copy of each event. Batches of programs that
+// record from one goroutine are mostly in order.
 func inOrder(events []Event) bool {
 	for i := 1; i < len(events); i++ {
 		a, b := &events[i-1], &events[i]
@@ -343,5 +340,5 @@ func (r *Recorder) fail(err error) {
 	err = fmt.Errorf("trace: recorder: %w", err)
 	r.err.Store(&err)
 	r.on.Store(false)
-	slog.Default().Error("eagergc: the recording has failed; what comes from now on is lost", slog.Any("error", err))
+	slog.Default().Error("eagergc: the recording has failed; events from now on are lost", slog.Any("error", err))
 }

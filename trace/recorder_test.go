@@ -65,45 +65,6 @@ func record(to trace.Sink, e trace.Event) {
 	to.Record(e)
 }
 
-func TestRecorder(t *testing.T) {
-	k := new(keeper)
-	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: time.Hour})
-	label := r.Label("loss.item()")
-	record(r, trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 10})
-	time.Sleep(2 * time.Millisecond)
-	record(r, trace.Event{Kind: trace.Sync, Duration: time.Millisecond, Aux: label})
-	record(r, trace.Event{Kind: trace.Sync, Duration: time.Hour}) // longer than the recording
-	record(r, trace.Event{Kind: trace.Free, ID: 1, Bytes: 10})
-	if err := r.Flush(); err != nil || k.events() != 4 {
-		t.Fatalf("flushed %d events, %v", k.events(), err)
-	}
-	record(r, trace.Event{Kind: trace.Mark, Aux: r.Label("the last one")})
-	for range 2 {
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	record(r, trace.Event{Kind: trace.Alloc, ID: 3})
-	if err := r.Flush(); err != nil || r.Lost() != 0 || k.closed != 1 {
-		t.Errorf("after Close: error %v, lost %d, closed %d times", err, r.Lost(), k.closed)
-	}
-	trace.Sort(k.t.Events)
-	if err := k.t.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	kinds, labels := []trace.Kind{}, []string{}
-	for _, e := range k.t.Events {
-		kinds, labels = append(kinds, e.Kind), append(labels, k.t.Label(e))
-	}
-	wantKinds := []trace.Kind{trace.Sync, trace.Alloc, trace.Sync, trace.Free, trace.Mark}
-	if !slices.Equal(kinds, wantKinds) || !slices.Equal(labels, []string{"", "", "loss.item()", "", "the last one"}) {
-		t.Errorf("got %v with labels %q", kinds, labels)
-	}
-	if e := k.t.Events; e[0].Time != 0 || e[2].Duration != time.Millisecond || e[3].Time-e[2].Time < int64(time.Millisecond) {
-		t.Errorf("times %d, %d, %d", e[0].Time, e[2].Time, e[3].Time)
-	}
-}
-
 func TestRecorderNil(t *testing.T) {
 	var r *trace.Recorder
 	record(r, trace.Event{})
@@ -113,46 +74,6 @@ func TestRecorderNil(t *testing.T) {
 	if r.Now() != 0 {
 		t.Error("a nil recorder has a clock")
 	}
-}
-
-// TestRecorderHonoursTimes: what is written is what was sent, whenever that was.
-func TestRecorderHonoursTimes(t *testing.T) {
-	k := new(keeper)
-	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: time.Hour})
-	for _, at := range []int64{5, 3, int64(time.Hour), -1} {
-		r.Record(trace.Event{Kind: trace.Mark, Time: at})
-	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	var times []int64
-	for _, e := range k.t.Events {
-		times = append(times, e.Time)
-	}
-	if !slices.Equal(times, []int64{0, 3, 5, int64(time.Hour)}) {
-		t.Errorf("written times %d", times)
-	}
-}
-
-// TestRecorderInterval: no event waits longer than the interval, however few
-// there are.
-func TestRecorderInterval(t *testing.T) {
-	k := new(keeper)
-	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: 5 * time.Millisecond})
-	defer r.Close()
-	record(r, trace.Event{Kind: trace.Sync})
-	waitFor(t, 30*time.Second, func() bool { return k.events() == 1 })
-}
-
-// TestRecorderHalf: a buffer that fills is written ahead of time.
-func TestRecorderHalf(t *testing.T) {
-	k := new(keeper)
-	r := trace.NewRecorder(k, trace.RecorderConfig{Buffer: 1000, Interval: time.Hour})
-	defer r.Close()
-	for range 600 {
-		record(r, trace.Event{Kind: trace.Mark})
-	}
-	waitFor(t, 30*time.Second, func() bool { return k.events() > 0 })
 }
 
 // TestRecorderConcurrent: nothing is lost or torn, batches are in order, and
@@ -188,9 +109,17 @@ func TestRecorderConcurrent(t *testing.T) {
 	if err := r.Close(); err != nil || r.Lost() > 0 {
 		t.Fatalf("error %v, lost %d", err, r.Lost())
 	}
-	start := 0
+	start, allocated := 0, map[uint64]bool{}
 	for i, n := range k.batches {
 		batch := k.t.Events[start : start+n]
+		for _, e := range batch { // a flush takes what all goroutines have recorded at one moment
+			allocated[e.ID] = allocated[e.ID] || e.Kind == trace.Alloc
+		}
+		for _, e := range batch {
+			if e.Kind == trace.Free && !allocated[e.ID] {
+				t.Fatalf("batch %d frees what a later one allocates", i)
+			}
+		}
 		if !slices.IsSortedFunc(batch, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) }) {
 			t.Errorf("batch %d is not in order", i)
 		}
@@ -207,57 +136,6 @@ func TestRecorderConcurrent(t *testing.T) {
 	}
 	if left := len(handoff); n[trace.Alloc] != goroutines*each || n[trace.Free]+left != n[trace.Alloc] || n[trace.Sync] != goroutines*6 {
 		t.Errorf("%d allocs, %d frees, %d objects left, %d syncs", n[trace.Alloc], n[trace.Free], left, n[trace.Sync])
-	}
-}
-
-// TestRecorderLoses: a writer that is stuck costs events, which are counted, and
-// never time. It has one batch, and the buffers hold another.
-func TestRecorderLoses(t *testing.T) {
-	k := &keeper{hold: make(chan struct{})}
-	const room = 64 * 64 // enough for any number of processors
-	r := trace.NewRecorder(k, trace.RecorderConfig{Buffer: room, Interval: time.Hour})
-	const n = 10 * room
-	for range n {
-		record(r, trace.Event{Kind: trace.Alloc})
-	}
-	close(k.hold)
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	var kept, lost int64
-	for _, e := range k.t.Events {
-		if e.Kind == trace.Mark && k.t.Label(e) == trace.LostLabel {
-			lost += e.Bytes
-		} else {
-			kept++
-		}
-	}
-	if lost == 0 || lost != r.Lost() || kept+lost != n || kept > 2*room {
-		t.Errorf("kept %d, lost %d by the trace and %d by the recorder, of %d", kept, lost, r.Lost(), n)
-	}
-}
-
-func TestRecorderFails(t *testing.T) {
-	full := errors.New("disk full")
-	k := new(keeper)
-	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: time.Hour})
-	record(r, trace.Event{Kind: trace.Mark})
-	if err := r.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	k.mu.Lock()
-	k.err = full
-	k.mu.Unlock()
-	record(r, trace.Event{Kind: trace.Mark})
-	if err := r.Flush(); !errors.Is(err, full) {
-		t.Errorf("error %v", err)
-	}
-	k.mu.Lock()
-	k.err = errors.New("a later error")
-	k.mu.Unlock()
-	record(r, trace.Event{Kind: trace.Mark})
-	if !errors.Is(r.Err(), full) || !errors.Is(r.Close(), full) || k.closed != 1 || k.events() != 1 {
-		t.Errorf("error %v, closed %d times, %d events", r.Err(), k.closed, k.events())
 	}
 }
 
@@ -364,37 +242,40 @@ func BenchmarkRecord(b *testing.B) {
 			}
 		})
 	}
-	b.Run("recorder=on/goroutines="+fmt.Sprint(runtime.GOMAXPROCS(0)), func(b *testing.B) {
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				record(on, trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 1 << 20})
-			}
-		})
-	})
-	b.Run("clock", func(b *testing.B) { // what of it the clock costs
-		start := time.Now()
-		for b.Loop() {
-			_ = time.Since(start)
-		}
-	})
 }
 
-// Events of one time are written in the order of their kinds: an object is
-// allocated before it is freed.
-func TestRecorderOrderAtOneTime(t *testing.T) {
+// TestWhatIsRecordedInTime: few events wait for no longer than the interval, and a buffer that is half full for nothing.
+func TestWhatIsRecordedInTime(t *testing.T) {
+	for events, c := range map[int]trace.RecorderConfig{1: {Interval: 5 * time.Millisecond}, 600: {Buffer: 1000, Interval: time.Hour}} {
+		k := new(keeper)
+		r := trace.NewRecorder(k, c)
+		for range events {
+			record(r, trace.Event{Kind: trace.Mark})
+		}
+		waitFor(t, 30*time.Second, func() bool { return k.events() > 0 })
+		r.Close()
+	}
+}
+
+// TestOrderOfABatch: by time, which is at least 0, and at one time by kind: an object is allocated before it is freed.
+func TestOrderOfABatch(t *testing.T) {
 	k := new(keeper)
-	r := trace.NewRecorder(k, trace.RecorderConfig{})
-	for _, kind := range []trace.Kind{trace.Sync, trace.Free, trace.Drop, trace.Alloc} {
-		r.Record(trace.Event{Time: 5, Kind: kind, ID: 1, Bytes: 8})
+	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: time.Hour})
+	for _, at := range []int64{5, 3, int64(time.Hour), -1} {
+		for _, kind := range []trace.Kind{trace.Sync, trace.Free, trace.Alloc} {
+			r.Record(trace.Event{Kind: kind, Time: at})
+		}
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var got []trace.Kind
-	for _, e := range k.t.Events {
-		got = append(got, e.Kind)
+	var want []trace.Event
+	for _, at := range []int64{0, 3, 5, int64(time.Hour)} {
+		for _, kind := range []trace.Kind{trace.Alloc, trace.Free, trace.Sync} {
+			want = append(want, trace.Event{Kind: kind, Time: at})
+		}
 	}
-	if want := []trace.Kind{trace.Alloc, trace.Drop, trace.Free, trace.Sync}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	if !slices.Equal(k.t.Events, want) {
+		t.Errorf("%v, want %v", k.t.Events, want)
 	}
 }

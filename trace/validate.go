@@ -23,9 +23,9 @@ func (e *EventError) Error() string {
 
 func (e *EventError) Unwrap() error { return e.Err }
 
-// Validate returns an [EventError] for the first event that breaks an invariant
-// of the package, or nil. Beside the objects that are live at once it takes a bit for
-// each other one, and where there is a Free, the objects that are dropped and not yet freed.
+// Validate returns an [EventError] for the first event that breaks an invariant of the package, or
+// nil. Its memory is in proportion to the objects that are live at once, and a bit for each other
+// object. In a trace with a Free, dropped objects count as live until they are freed.
 func (t *Trace) Validate() error {
 	v := validator{labels: len(t.Labels), objects: make(map[uint64]object), freed: make(idSet)}
 	v.dropEnds = !slices.ContainsFunc(t.Events, func(e Event) bool { return e.Kind == Free })
@@ -52,7 +52,7 @@ type validator struct {
 	objects map[uint64]object
 	freed   idSet // tells a double free from an unknown object
 
-	dropEnds bool // there is no Free: nothing more is said of an object that is dropped
+	dropEnds bool // there is no Free: a Drop is the last event of an object
 }
 
 func (v *validator) event(e Event) error {
@@ -125,8 +125,8 @@ func (v *validator) release(e Event) error {
 	return nil
 }
 
-// An idSet is a set of identities. Most are numbered one by one, so it has a bit
-// for each of 512 neighbours.
+// An idSet is a set of identities. Most are numbered one by one, so it has a bit for each of 512
+// neighbours.
 type idSet map[uint64]*[8]uint64
 
 func (s idSet) add(id uint64) {

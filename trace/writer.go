@@ -8,8 +8,8 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// The largest record batch. A batch is held in memory, and every row has the text
-// of its label: that of an allocation site has some hundred bytes.
+// The largest record batch. A batch is held in memory, and every row has the text of its label. The
+// text of an allocation site has some hundred bytes.
 const (
 	batchRows = 2 << 10 // a file that is cut off loses at most the last of its batches
 	batchText = 4 << 20 // bytes of labels
@@ -21,8 +21,8 @@ const (
 	keySum       = "eagergc.crc32c"
 )
 
-// The spaces whose words a file begins with. The first event of another brings the
-// words of all, in a dictionary that replaces the first.
+// A file begins with the words of the usual spaces. At the first event of another space the writer
+// replaces them with a dictionary of all spaces.
 const (
 	usualSpaces = 11 // of the host, and of 8 devices
 	allSpaces   = 256
@@ -30,9 +30,9 @@ const (
 
 var errClosed = errors.New("trace: write after Close")
 
-// A Writer writes a native file batch by batch. When [Writer.WriteBatch] returns, the
-// whole batch is in the underlying writer. A Writer is a [BatchWriter], for one
-// goroutine at a time. After an error every call returns that error.
+// A Writer writes a native file batch by batch. When [Writer.WriteBatch] returns, the whole batch
+// is in the underlying writer. A Writer is a [BatchWriter], for one goroutine at a time. After an
+// error every call returns that error.
 type Writer struct {
 	to      io.Writer
 	codec   Codec
@@ -51,8 +51,8 @@ type numbered struct {
 	number uint32
 }
 
-// NewWriter starts a file in w with the Name, Start and Meta of t; it ignores the
-// events and labels of t. The caller closes w after the Writer.
+// NewWriter starts a file in w with the Name, Start and Meta of t; it ignores the events and labels
+// of t. The caller closes w after the Writer.
 func NewWriter(w io.Writer, t *Trace) (*Writer, error) {
 	f := &Writer{to: w, numbers: map[string]uint32{"": 0}, spaces: usualSpaces}
 	if codec := zstd.Load(); codec != nil {
@@ -66,9 +66,13 @@ func NewWriter(w io.Writer, t *Trace) (*Writer, error) {
 	return f, nil
 }
 
-// WriteBatch writes events, sorted or not. The Aux of a labelled event is an index
-// into labels, as in a [Trace]. WriteBatch keeps neither slice. It returns how
-// many of the first events were written, and an error if those are not all.
+// Unpacked makes later batches uncompressed, for readers of Arrow without zstd. A file is then about
+// ten times as large.
+func (f *Writer) Unpacked() { f.codec.Compress = nil }
+
+// WriteBatch writes events, sorted or not. The Aux of a labelled event is an index into labels, as
+// in a [Trace]. WriteBatch keeps neither slice. It returns how many of the first events were
+// written, and an error if those are not all.
 func (f *Writer) WriteBatch(events []Event, labels []string) (written int, err error) {
 	for written < len(events) {
 		n := fits(events[written:], labels)
@@ -80,7 +84,7 @@ func (f *Writer) WriteBatch(events []Event, labels []string) (written int, err e
 	return written, nil
 }
 
-// fits returns how many of the first events make one batch.
+// fits returns the number of events, from the first, that make one batch.
 func fits(events []Event, labels []string) int {
 	view, text := Trace{Labels: labels}, 0
 	for i := range events[:min(len(events), batchRows)] {
@@ -153,47 +157,24 @@ func (f *Writer) buffer(data []byte) {
 	}
 }
 
-// column returns the numbers of a column other than that of labels, valid until the
-// next call.
+// column returns the numbers of a column other than that of labels, valid until the next call.
 func (f *Writer) column(c int, events []Event, labels []string) []byte {
-	if size := 8 * len(events); cap(f.packed) < size {
-		f.packed = make([]byte, size)
-	}
-	b := f.packed[:format[c].form.width()*len(events)]
-	switch c {
-	case colTime:
-		for i := range events {
-			little.PutUint64(b[8*i:], uint64(events[i].Time))
+	b, width := f.packed[:0], format[c].form.width()
+	for i := range events {
+		v := format[c].get(&events[i])
+		if c == colAux {
+			v = uint64(f.aux(&events[i], labels))
 		}
-	case colKind:
-		for i := range events {
-			b[i] = uint8(events[i].Kind)
-		}
-	case colSpace:
-		for i := range events {
-			b[i] = uint8(events[i].Space)
-		}
-	case colID:
-		for i := range events {
-			little.PutUint64(b[8*i:], events[i].ID)
-		}
-	case colBytes:
-		for i := range events {
-			little.PutUint64(b[8*i:], uint64(events[i].Bytes))
-		}
-	case colDuration:
-		for i := range events {
-			little.PutUint64(b[8*i:], uint64(events[i].Duration))
-		}
-	case colStream:
-		for i := range events {
-			little.PutUint32(b[4*i:], events[i].Stream)
-		}
-	case colAux:
-		for i := range events {
-			little.PutUint32(b[4*i:], f.aux(&events[i], labels))
+		switch width {
+		case 1:
+			b = append(b, uint8(v))
+		case 4:
+			b = little.AppendUint32(b, uint32(v))
+		default:
+			b = little.AppendUint64(b, v)
 		}
 	}
+	f.packed = b
 	return b
 }
 
@@ -202,7 +183,7 @@ func (f *Writer) aux(e *Event, labels []string) uint32 {
 	if !e.Kind.Labelled() {
 		return e.Aux
 	}
-	if int(e.Aux) >= len(labels) || labels[e.Aux] == "" {
+	if uint64(e.Aux) >= uint64(len(labels)) || labels[e.Aux] == "" {
 		return 0
 	}
 	if int(e.Aux) >= len(f.cache) {
@@ -220,7 +201,7 @@ func (f *Writer) aux(e *Event, labels []string) uint32 {
 	return known.number
 }
 
-// texts appends the buffers of the labels, and returns how many events have none.
+// texts appends the buffers of the labels, and returns the number of events without a label.
 func (f *Writer) texts(events []Event, labels []string) (nulls int) {
 	view := Trace{Labels: labels}
 	valid, offsets, all := make([]byte, (len(events)+7)/8), make([]byte, 4, 4*(len(events)+1)), f.packed[:0]
@@ -261,8 +242,8 @@ func (f *Writer) put(where string, b []byte) {
 	}
 }
 
-// Close writes the end mark of the stream; without it the file counts as cut off.
-// It does not close the underlying writer.
+// Close writes the end mark of the stream; without it the file counts as cut off. It does not close
+// the underlying writer.
 func (f *Writer) Close() error {
 	if f.err == errClosed {
 		return nil
@@ -277,8 +258,8 @@ func (f *Writer) Close() error {
 	return nil
 }
 
-// Write writes t to w as a native file. The same trace always gives the same bytes, also
-// after it was written and read back. Labels that no event refers to are left out.
+// Write writes t to w as a native file. The same trace always gives the same bytes, also after it
+// was written and read back. Labels that no event refers to are left out.
 func Write(w io.Writer, t *Trace) error {
 	f, err := NewWriter(w, t)
 	if err != nil {

@@ -25,7 +25,7 @@ var (
 	errNoReading = errors.New("the client had ended before its memory was read: it needs more requests")
 )
 
-// build builds a client, in the module that it is of.
+// build builds a client in its module.
 func build(program, folder string) error {
 	cmd := exec.Command("go", "build", "-o", program, "./"+folder)
 	module, _, _ := strings.Cut(folder, "/")
@@ -36,11 +36,11 @@ func build(program, folder string) error {
 	return cmd.Run()
 }
 
-// measure runs a client once and watches its resident memory from the moment when its
-// work begins. It returns errNoWay if the client has no such way, and errNoReading if it
-// was gone too soon.
+// measure runs a client once, and reads its resident memory from the beginning of its work. It
+// returns errNoWay if the client does not support the way, and errNoReading if the client ended
+// before the first reading.
 func measure(program, way string, j job) (r run, err error) {
-	cmd := exec.Command(program, j.args(way)...)
+	cmd := exec.Command(program, "-way", way, "-requests", j.requests, "-workers", j.workers)
 	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(program))
 	if !strings.HasSuffix(way, "auto") {
 		cmd.Env = append(cmd.Env, "EAGERGC=off")
@@ -55,7 +55,7 @@ func measure(program, way string, j job) (r run, err error) {
 		return r, err
 	}
 	lines := bufio.NewScanner(pipe)
-	r = run{Client: filepath.Base(j.program), Way: way}
+	r = run{client: j.name(), way: way}
 	if lines.Scan() && lines.Text() == frame.Begin {
 		stop := make(chan struct{})
 		done := make(chan []reading)
@@ -77,17 +77,24 @@ func measure(program, way string, j job) (r run, err error) {
 	if err != nil {
 		return r, err
 	}
-	sum := 0.0
-	for _, s := range r.timeline {
-		sum += s.resident
-		r.Peak = max(r.Peak, s.resident)
-	}
-	r.Mean = sum / float64(len(r.timeline))
+	r.memory(0)
 	return r, nil
 }
 
-// watch reads the resident memory of a process at once and then each 5 ms, until it is
-// told to stop. A process that has ended has no memory: that is no reading.
+// memory adds the mean and the peak of the readings from a time on to the report.
+func (r *run) memory(from time.Duration) {
+	sum, n := 0.0, 0.0
+	for _, s := range r.timeline {
+		if s.at >= from {
+			sum, n = sum+s.resident, n+1
+			r.Report["peak_mib"] = max(r.Report["peak_mib"], s.resident)
+		}
+	}
+	r.Report["mean_mib"] = sum / max(n, 1)
+}
+
+// watch reads the resident memory of a process at once and then every 5 ms, until stop is closed.
+// It leaves out readings of a process that has ended.
 func watch(pid int, stop chan struct{}) (seen []reading) {
 	begin := time.Now()
 	file := fmt.Sprintf("/proc/%d/statm", pid)
@@ -105,7 +112,7 @@ func watch(pid int, stop chan struct{}) (seen []reading) {
 	}
 }
 
-// resident returns the MiB that a statm file tells of; 0 if the process has ended.
+// resident returns the resident MiB of a statm file, or 0 if the process has ended.
 func resident(statm string) float64 {
 	text, err := os.ReadFile(statm)
 	f := strings.Fields(string(text))

@@ -11,47 +11,42 @@ import (
 	"github.com/eagergc/eagergc/cmd/clients/frame"
 )
 
-// A run is one run of a client.
+// A run is one run of a client. Its report also has the mean and the peak of the resident memory.
 type run struct {
-	Client, Way string
-	Round       int
-	Mean, Peak  float64 // resident MiB while it worked
+	client, way string
+	round       int
 	frame.Report
-	timeline []reading // a look each 5 ms
+	timeline []reading
 }
 
 type runs []run
 
-// columns of runs.csv after those that name the run.
+// columns are the figures of runs.csv, which follow the columns that identify the run.
 var columns = []struct {
 	name   string
 	digits int
-	of     func(*run) *float64
 }{
-	{"mean_mib", 1, func(r *run) *float64 { return &r.Mean }},
-	{"peak_mib", 1, func(r *run) *float64 { return &r.Peak }},
-	{"s", 3, func(r *run) *float64 { return &r.Seconds }},
-	{"cpu_s", 3, func(r *run) *float64 { return &r.CPU }},
-	{"gc_cpu_s", 3, func(r *run) *float64 { return &r.GCCPU }},
-	{"faults", 0, func(r *run) *float64 { return &r.Faults }},
-	{"cycles", 0, func(r *run) *float64 { return &r.Cycles }},
-	{"forced", 0, func(r *run) *float64 { return &r.Forced }},
-	{"overtaken", 0, func(r *run) *float64 { return &r.Overtaken }},
-	{"first_cycle_ms", 2, func(r *run) *float64 { return &r.FirstCycle }},
-	{"cycle_ms", 2, func(r *run) *float64 { return &r.Cycle }},
-	{"p50_ms", 2, func(r *run) *float64 { return &r.P50 }},
-	{"p99_ms", 2, func(r *run) *float64 { return &r.P99 }},
-	{"longest_ms", 1, func(r *run) *float64 { return &r.Longest }},
+	{"mean_mib", 1}, {"peak_mib", 1}, // resident memory while the client worked
+	{"s", 3}, {"cpu_s", 3}, {"gc_cpu_s", 3}, {"faults", 0}, {"cycles", 0}, {"forced", 0}, {"overtaken", 0},
+	{"first_cycle_ms", 2}, {"cycle_ms", 2}, {"p50_ms", 2}, {"p99_ms", 2}, {"longest_ms", 1},
 }
 
-// pictured are the clients whose memory over time is kept, and drawn the ways in the order of the picture's key.
+// pictured are the clients whose memory over time is kept and drawn, one in a folder. drawn are
+// their ways, in the order of the legend.
 var (
-	pictured = []string{"query"}
-	drawn    = []string{"plain", "auto", "close"}
+	pictured = []string{"query", "imgproxyforgets"}
+	drawn    = []string{"plain", "auto", "close", idle, "import"}
 )
 
-// write leaves every run in a file and, of clients that are pictured, in timeline.csv the resident memory of the first round
-// over time: the highest of each hundredth part.
+// print prints the figures of a run in one line.
+func (r run) print() {
+	f := r.Report
+	fmt.Fprintf(os.Stderr, "%s %d %-16s %5.0f %5.0f MiB %6.2f s %5.2f s of CPU, %.0f cycles, %.0f of them forced, p50 %.1f p99 %.1f ms\n",
+		r.client, r.round, r.way, f["mean_mib"], f["peak_mib"], f["s"], f["cpu_s"], f["cycles"], f["forced"], f["p50_ms"], f["p99_ms"])
+}
+
+// write writes every run to a file. It also writes the resident memory of a pictured client in
+// the first round to timeline.csv: the highest reading in each hundredth of the run.
 func (all runs) write(dir, file string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -61,19 +56,18 @@ func (all runs) write(dir, file string) error {
 	for _, c := range columns {
 		rows[0] = append(rows[0], c.name)
 	}
-	for i := range all {
-		r := &all[i]
-		row := []string{r.Client, r.Way, strconv.Itoa(r.Round)}
+	for _, r := range all {
+		row := []string{r.client, r.way, strconv.Itoa(r.round)}
 		for _, c := range columns {
-			row = append(row, strconv.FormatFloat(*c.of(r), 'f', c.digits, 64))
+			row = append(row, strconv.FormatFloat(r.Report[c.name], 'f', c.digits, 64))
 		}
 		rows = append(rows, row)
-		if r.Round > 0 || !slices.Contains(pictured, r.Client) || !slices.Contains(drawn, r.Way) {
+		if r.round > 0 || !slices.Contains(pictured, r.client) || !slices.Contains(drawn, r.way) {
 			continue
 		}
 		for part := range slices.Chunk(r.timeline, max(1, len(r.timeline)/100)) {
 			high := slices.MaxFunc(part, func(a, b reading) int { return int(a.resident - b.resident) })
-			lines = append(lines, []string{r.Client, r.Way, strconv.FormatInt(high.at.Milliseconds(), 10), strconv.FormatFloat(high.resident, 'f', 0, 64)})
+			lines = append(lines, []string{r.client, r.way, strconv.FormatInt(high.at.Milliseconds(), 10), strconv.FormatFloat(high.resident, 'f', 0, 64)})
 		}
 	}
 	if err := writeCSV(filepath.Join(dir, file), rows); err != nil || len(lines) == 1 {
@@ -94,26 +88,23 @@ func writeCSV(name string, rows [][]string) error {
 	return err
 }
 
+// readCSV returns no rows if there is no such file.
 func readCSV(name string) ([][]string, error) {
 	file, err := os.Open(name)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
-	if err == nil && len(rows) == 0 {
-		err = fmt.Errorf("%s: no header", name)
-	}
-	return rows, err
+	return csv.NewReader(file).ReadAll()
 }
 
-// readAll reads the runs of both plans, as far as they were made.
+// readAll reads the runs of all plans from a folder. A plan without a file has no runs.
 func readAll(dir string) (all runs, err error) {
-	for _, p := range []plan{ours, strangers} {
-		some, err := readRuns(filepath.Join(dir, p.file))
-		if os.IsNotExist(err) {
-			continue
-		}
+	for _, file := range []string{ours.file, strangers.file, programsFile} {
+		some, err := readRuns(filepath.Join(dir, file))
 		if err != nil {
 			return nil, err
 		}
@@ -122,22 +113,20 @@ func readAll(dir string) (all runs, err error) {
 	return all, nil
 }
 
-// readRuns reads a runs.csv. A column that an older one does not have is 0.
+// readRuns reads a runs.csv. A column that the file does not have is 0.
 func readRuns(name string) (all runs, err error) {
 	rows, err := readCSV(name)
-	if err != nil {
+	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	if len(rows[0]) < 3 {
 		return nil, fmt.Errorf("%s:1: %d columns, want client, way and round first", name, len(rows[0]))
 	}
 	for line, row := range rows[1:] {
-		r := run{Client: row[0], Way: row[1]}
-		r.Round, err = strconv.Atoi(row[2])
-		for _, c := range columns {
-			if i := slices.Index(rows[0], c.name); i >= 0 && err == nil {
-				*c.of(&r), err = strconv.ParseFloat(row[i], 64)
-			}
+		r := run{client: row[0], way: row[1], Report: frame.Report{}}
+		r.round, err = strconv.Atoi(row[2])
+		for i := 3; i < len(row) && err == nil; i++ {
+			r.Report[rows[0][i]], err = strconv.ParseFloat(row[i], 64)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, line+2, err)

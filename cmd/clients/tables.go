@@ -1,19 +1,27 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
+
+	"github.com/eagergc/eagergc/cmd/clients/frame"
+	"github.com/eagergc/eagergc/cmd/replay/chart"
+	"github.com/eagergc/eagergc/sim"
 )
 
-// Documents with tables in them, from the folder of the runs.
-var documents = []string{"README.md", "../../README.md"}
+// Documents with tables in them, relative to the folder of the runs.
+var documents = []string{"README.md"}
 
-// present makes every table and picture of a folder from its runs.
+// present makes the tables and the picture of a folder from its runs.
 func present(dir string) error {
 	all, err := readAll(dir)
 	if err != nil {
@@ -41,7 +49,10 @@ func present(dir string) error {
 // A table stands between two comments of a Markdown file.
 var table = regexp.MustCompile(`(?s)(<!-- clients: (\w+) -->\n).*?(<!-- end -->)`)
 
-// fill returns the text of a document with its tables made anew.
+var tables = map[string]func(runs) string{"memory": runs.everyClient, "each": runs.each, "strangers": runs.strangers, "programs": runs.programs}
+
+// fill returns the text of a document with new tables. A table whose programs have no runs stays as
+// it is.
 func (all runs) fill(text []byte) (filled []byte, err error) {
 	filled = table.ReplaceAllFunc(text, func(old []byte) []byte {
 		parts := table.FindSubmatch(old)
@@ -51,7 +62,7 @@ func (all runs) fill(text []byte) (filled []byte, err error) {
 			return old
 		}
 		filled := make(all)
-		if filled == "" { // none of its runs was made
+		if filled == "" {
 			return old
 		}
 		return slices.Concat(parts[1], []byte(filled), parts[3])
@@ -59,29 +70,29 @@ func (all runs) fill(text []byte) (filled []byte, err error) {
 	return filled, err
 }
 
-var tables = map[string]func(runs) string{"lead": runs.lead, "memory": runs.everyClient, "each": runs.each, "strangers": runs.strangers}
-
 // of returns the runs of one client in one way.
 func (all runs) of(client, way string) (some runs) {
 	for _, r := range all {
-		if r.Client == client && r.Way == way {
+		if r.client == client && r.way == way {
 			some = append(some, r)
 		}
 	}
 	return some
 }
 
-func (all runs) values(of func(*run) *float64) []float64 {
+// values returns one column of the runs, sorted.
+func (all runs) values(column string) []float64 {
 	values := make([]float64, len(all))
 	for i := range all {
-		values[i] = *of(&all[i])
+		values[i] = all[i].Report[column]
 	}
 	slices.Sort(values)
 	return values
 }
 
-func (all runs) median(of func(*run) *float64) float64 {
-	v := all.values(of)
+// median returns the median of one column; 0 if there are no runs.
+func (all runs) median(column string) float64 {
+	v := all.values(column)
 	n := len(v)
 	if n == 0 {
 		return 0
@@ -89,70 +100,50 @@ func (all runs) median(of func(*run) *float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-var (
-	mean      = func(r *run) *float64 { return &r.Mean }
-	peak      = func(r *run) *float64 { return &r.Peak }
-	seconds   = func(r *run) *float64 { return &r.Seconds }
-	cpu       = func(r *run) *float64 { return &r.CPU }
-	faults    = func(r *run) *float64 { return &r.Faults }
-	forced    = func(r *run) *float64 { return &r.Forced }
-	overtaken = func(r *run) *float64 { return &r.Overtaken }
-	cycles    = func(r *run) *float64 { return &r.Cycles }
-	p50       = func(r *run) *float64 { return &r.P50 }
-	p99       = func(r *run) *float64 { return &r.P99 }
-)
-
-// memory is the medians of mean and peak.
-func (all runs) memory() string {
+// text formats the medians of some columns.
+func (all runs) text(format string, columns ...string) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.0f / %.0f", all.median(mean), all.median(peak))
+	var medians []any
+	for _, c := range columns {
+		medians = append(medians, all.median(c))
+	}
+	return fmt.Sprintf(format, medians...)
 }
 
-// markdown writes a table, whose first columns are text.
-func markdown(text int, header []string, rows [][]string) string {
-	var b strings.Builder
-	rule := make([]string, len(header))
-	for i := range rule {
-		rule[i] = "---"
-		if i >= text {
-			rule[i] = "--:"
-		}
+// memory returns the medians of mean and peak.
+func (all runs) memory() string { return all.text("%.0f / %.0f", "mean_mib", "peak_mib") }
+
+// markdown writes a table whose first column is text. It returns nothing if there are no rows.
+func markdown(header []string, rows [][]string) string {
+	if len(rows) == 0 {
+		return ""
 	}
+	var b strings.Builder
+	rule := append([]string{"---"}, slices.Repeat([]string{"--:"}, len(header)-1)...)
 	for _, row := range append([][]string{header, rule}, rows...) {
 		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
 	}
 	return b.String()
 }
 
-// What readers of the README are told of clients and ways.
+// The names of clients and ways in the README of the project.
 var (
-	clientTitles = map[string]string{"query": "a service with SQLite", "matrix": "a service with a large Go heap"}
-	wayTitles    = map[string]string{"plain": "as it is", "auto": "with the import", "close": "closing everything by hand"}
+	clientTitles = map[string]string{"query": "a service with SQLite", "matrix": "a service with a large Go heap",
+		"imgproxyforgets": "imgproxy, where one handler in ten forgets to free"}
+	wayTitles = map[string]string{"plain": "as it is", "auto": "with the import", "close": "closing everything by hand",
+		idle: "as it is", "import": "with the import"}
 )
 
-// lead is for the README of the project: one program that the import helps, and one that it does not.
-func (all runs) lead() string {
-	if len(all.of("query", "plain")) == 0 {
-		return ""
-	}
-	var rows [][]string
-	for _, r := range []struct{ client, way string }{{"query", "plain"}, {"query", "auto"}, {"query", "close"}, {"matrix", "plain"}, {"matrix", "auto"}} {
-		some := all.of(r.client, r.way)
-		rows = append(rows, []string{clientTitles[r.client] + ", " + wayTitles[r.way], some.memory(), fmt.Sprintf("%.1f", some.median(cpu)), fmt.Sprintf("%.0f", some.median(p99))})
-	}
-	return markdown(1, []string{"", "resident memory, mean / peak MiB", "processor time, s", "p99 of a request, ms"}, rows)
-}
-
-// everyClient is mean and peak MiB of every client in every way.
+// everyClient returns the mean and peak MiB of every client in every way.
 func (all runs) everyClient() string {
 	header := []string{"way"}
 	for _, j := range ours.jobs {
 		header = append(header, j.program)
 	}
 	var rows [][]string
-	for way := range strings.SplitSeq(ways, ",") {
+	for way := range strings.SplitSeq(ours.ways, ",") {
 		row := []string{way}
 		for _, j := range ours.jobs {
 			row = append(row, all.of(j.program, way).memory())
@@ -161,33 +152,28 @@ func (all runs) everyClient() string {
 			rows = append(rows, row)
 		}
 	}
-	if rows == nil {
-		return ""
-	}
-	return markdown(1, header, rows)
+	return markdown(header, rows)
 }
 
-// strangers is what every stranger takes in every way and, last, the worst of each way: the largest ratio, over all programs, of mean
-// memory x processor time to the least that any way takes.
+// strangers returns the figures of every stranger in every way. The last row is the worst ratio of
+// each way over all programs. The ratio is mean memory x processor time, divided by the least
+// product of any way.
 func (all runs) strangers() string {
 	ways := strings.Split(strangers.ways, ",")
-	header, worst := append([]string{"mean / peak MiB; processor s; cycles (forced, overtaking)"}, ways...), make([]float64, len(ways))
+	worst := make([]float64, len(ways))
 	var rows [][]string
 	for _, j := range strangers.jobs {
-		row, products := []string{filepath.Base(j.program)}, make([]float64, len(ways))
-		if len(all.of(row[0], "plain")) == 0 {
+		row, products, least := []string{j.name()}, make([]float64, len(ways)), math.Inf(1)
+		if len(all.of(j.name(), "plain")) == 0 {
 			continue
 		}
-		least := math.Inf(1)
 		for i, way := range ways {
-			some := all.of(row[0], way)
-			if len(some) == 0 {
-				row = append(row, "")
-				continue
+			some := all.of(j.name(), way)
+			row = append(row, some.text("%.0f / %.0f; %.2f; %.0f (%.0f, %.0f)", "mean_mib", "peak_mib", "cpu_s", "cycles", "forced", "overtaken"))
+			if len(some) > 0 {
+				products[i] = some.median("mean_mib") * some.median("cpu_s")
+				least = min(least, products[i])
 			}
-			row = append(row, fmt.Sprintf("%s; %.2f; %.0f (%.0f, %.0f)", some.memory(), some.median(cpu), some.median(cycles), some.median(forced), some.median(overtaken)))
-			products[i] = some.median(mean) * some.median(cpu)
-			least = min(least, products[i])
 		}
 		for i, product := range products {
 			worst[i] = max(worst[i], product/least)
@@ -201,40 +187,120 @@ func (all runs) strangers() string {
 	for _, ratio := range worst {
 		last = append(last, fmt.Sprintf("%.1f", ratio))
 	}
-	return markdown(1, header, append(rows, last))
+	return markdown(append([]string{"mean / peak MiB; processor s; cycles (forced, overtaking)"}, ways...), append(rows, last))
 }
 
-// each is one table for every client, with the spread of its rounds.
+// each returns one table for every client, with the spread of its rounds.
 func (all runs) each() string {
 	var b strings.Builder
 	for _, j := range ours.jobs {
 		var rows [][]string
-		for way := range strings.SplitSeq(ways, ",") {
+		for way := range strings.SplitSeq(ours.ways, ",") {
 			if some := all.of(j.program, way); len(some) > 0 {
 				rows = append(rows, some.row(way))
 			}
 		}
-		if rows == nil {
-			continue
+		if rows != nil {
+			fmt.Fprintf(&b, "### %s\n\n", j.program)
+			b.WriteString(markdown([]string{"way", "rounds", "mean MiB", "peak MiB", "s", "CPU s", "GC CPU s", "1000 faults", "cycles", "ms of one", "p50 ms", "p99 ms"}, rows) + "\n")
 		}
-		fmt.Fprintf(&b, "### %s\n\n", j.program)
-		b.WriteString(markdown(1, []string{"way", "rounds", "mean MiB", "peak MiB", "s", "CPU s", "GC CPU s", "1000 faults", "cycles", "ms of one", "p50 ms", "p99 ms"}, rows) + "\n")
 	}
 	return b.String()
 }
 
 func (all runs) row(way string) []string {
-	spread := func(digits int, of func(*run) *float64) string {
-		v := all.values(of)
-		return fmt.Sprintf("%.*f (%.*f..%.*f)", digits, all.median(of), digits, v[0], digits, v[len(v)-1])
+	spread := func(digits int, column string) string {
+		v := all.values(column)
+		return fmt.Sprintf("%.*f (%.*f..%.*f)", digits, all.median(column), digits, v[0], digits, v[len(v)-1])
 	}
-	one := func(digits int, of func(*run) *float64) string { return fmt.Sprintf("%.*f", digits, all.median(of)) }
-	cycle := ""
-	if all.median(func(r *run) *float64 { return &r.Cycle }) > 0 {
-		cycle = one(1, func(r *run) *float64 { return &r.Cycle })
+	one := ""
+	if all.median("cycle_ms") > 0 {
+		one = all.text("%.1f", "cycle_ms")
 	}
 	return []string{
-		way, fmt.Sprint(len(all)), spread(0, mean), spread(0, peak), spread(2, seconds), one(2, cpu),
-		one(2, func(r *run) *float64 { return &r.GCCPU }), fmt.Sprintf("%.0f", all.median(faults)/1000), one(0, cycles), cycle, one(1, p50), one(1, p99),
+		way, fmt.Sprint(len(all)), spread(0, "mean_mib"), spread(0, "peak_mib"), spread(2, "s"), all.text("%.2f", "cpu_s"), all.text("%.2f", "gc_cpu_s"),
+		fmt.Sprintf("%.0f", all.median("faults")/1000), all.text("%.0f", "cycles"), one, all.text("%.1f", "p50_ms"), all.text("%.1f", "p99_ms"),
 	}
+}
+
+// programs returns the figures of whole programs. Ratios are to the program's first way in the same
+// round. 95 % of 2000 resamples of the rounds have their median between the two numbers.
+func (all runs) programs() string {
+	var rows [][]string
+	for _, p := range wholes {
+		ways := strings.Split(p.ways, ",")
+		for _, r := range all {
+			if r.client == p.name && !slices.Contains(ways, r.way) {
+				ways = append(ways, r.way)
+			}
+		}
+		var base runs
+		for _, way := range ways {
+			some := all.of(p.name, way)
+			if len(some) == 0 {
+				continue
+			}
+			if base == nil {
+				base = some
+			}
+			row := []string{p.name + " " + way, fmt.Sprint(len(some)), some.memory(), some.text("%.2f", "cpu_s"), some.text("%.1f / %.0f", "p50_ms", "p99_ms"), some.text("%.0f (%.0f)", "cycles", "forced")}
+			for _, c := range []string{"mean_mib", "cpu_s", "p50_ms", "p99_ms"} {
+				row = append(row, some.ratio(base, c))
+			}
+			rows = append(rows, row)
+		}
+	}
+	return markdown([]string{"program, way", "runs", "mean / peak MiB", "processor s", "p50 / p99 ms", "cycles (forced)", "memory", "processor", "p50", "p99"}, rows)
+}
+
+// ratio compares the runs with those of the same rounds in another way.
+func (all runs) ratio(base runs, column string) string {
+	var pairs runs
+	for _, r := range all {
+		for _, b := range base {
+			if b.round == r.round {
+				pairs = append(pairs, run{Report: frame.Report{"": r.Report[column] / b.Report[column]}})
+			}
+		}
+	}
+	if len(pairs) == 0 {
+		return ""
+	}
+	random := rand.New(rand.NewPCG(3, 0))
+	medians := make(runs, 2000)
+	for i := range medians {
+		some := make(runs, len(pairs))
+		for k := range some {
+			some[k] = pairs[random.IntN(len(pairs))]
+		}
+		medians[i].Report = frame.Report{"": some.median("")}
+	}
+	v := medians.values("")
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", pairs.median(""), v[50], v[1949])
+}
+
+// draw draws the resident memory of a pictured client over time, if there is a timeline.csv.
+func draw(dir string) error {
+	rows, err := readCSV(filepath.Join(dir, "timeline.csv"))
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	curves := make([]chart.Curve, len(drawn))
+	for line, row := range rows[1:] {
+		i := slices.Index(drawn, row[1])
+		ms, err1 := strconv.ParseInt(row[2], 10, 64)
+		mib, err2 := strconv.ParseInt(row[3], 10, 64)
+		if i < 0 || err1 != nil || err2 != nil {
+			return fmt.Errorf("timeline.csv:%d: want a way and two numbers, got %q", line+2, row[1:])
+		}
+		curves[i].Name = wayTitles[row[1]]
+		curves[i].Levels = append(curves[i].Levels, sim.Level{At: time.Duration(ms) * time.Millisecond, Live: mib << 20})
+	}
+	curves = slices.DeleteFunc(curves, func(c chart.Curve) bool { return c.Levels == nil })
+	var picture bytes.Buffer
+	client := rows[1][0]
+	if err := chart.Curves("Resident memory of "+clientTitles[client], "two cores; the first round", curves).Write(&picture, "svg"); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, client+".svg"), picture.Bytes(), 0o666)
 }

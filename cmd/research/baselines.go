@@ -21,18 +21,19 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
-// A cost is what a run takes in all, and the part of it that is explicitly the collector's, ns.
+// A cost is the cost of a run in ns, and the explicit part of the collector in it.
 type cost struct{ Total, Collector float64 }
 
-// wall is in elapsed time, where the collector's part is the exposed pauses.
+// wall returns the elapsed time of a run. The collector's part is the exposed pauses.
 func wall(o *experiment.Outcome) cost { return cost{float64(o.Elapsed), float64(o.ExposedPause)} }
 
-// processor is in processor time: the program's own, which is longer beside a cycle, and the cycles'.
+// processor returns the processor time of a run. The collector's part is the time of its cycles.
+// The program's own time includes its slowdown beside cycles.
 func processor(o *experiment.Outcome) cost {
 	return cost{float64(o.Host + o.Slowed + o.GCBusy), float64(o.GCBusy)}
 }
 
-// distilled is the least that a run takes without the part that is explicitly its collector's: the
+// distilled returns the least cost of any run without its collector's explicit part. It is the
 // baseline of the lower-bound overhead (Cai, Blackburn, Bond and Maas, ISPASS 2022).
 func distilled(runs []cost) float64 {
 	least := math.Inf(1)
@@ -44,30 +45,32 @@ func distilled(runs []cost) float64 {
 
 var (
 	allFactors    = []float64{1, 1.25, 1.5, 2, 3, 4, 6}
-	publicFactors = []float64{1.25, 1.5, 2, 4} // of replay compare
+	publicFactors = []float64{1.25, 1.5, 2, 4} // those of replay compare
 	pageCosts     = []sim.Cost{sim.Fixed(time.Millisecond), sim.Fixed(10 * time.Millisecond), {Base: time.Millisecond, Slowdown: 0.25}}
 )
 
-// byHand is a cell in which everything is freed when it dies, without a collector.
+// byHand returns the outcome of a program that frees every object at its death and has no
+// collector.
 func byHand(o *experiment.Outcome) *experiment.Outcome {
 	return &experiment.Outcome{Result: sim.Result{Elapsed: o.Span, Span: o.Span}, Host: o.Host}
 }
 
-// A judgement holds every policy on every recording.
+// A judgement is the outcomes of every policy on every recording, and the report on them.
 type judgement struct {
 	markdown
 	*experiment.Grid
 	choices       []choice
-	limited, free []line // with parameters swept, under a limit of 2x and under none
+	limited, free []line // parameters swept: with a limit of 2x, and without a limit
 }
 
-// A choice is a way to judge policies: a number of each, the less the better; NaN where it cannot be said.
+// A choice is a way to judge policies. It scores each policy; lower is better, and NaN is unknown.
 type choice struct {
 	Name   string
 	Scores []float64
 }
 
-// comparators are every policy with its default parameters but the one that draws lots, and what programs do today.
+// comparators returns every deterministic policy with its default parameters, and the settings that
+// programs use today.
 func comparators() []experiment.Contender {
 	var names []string
 	for _, p := range policy.List() {
@@ -75,14 +78,11 @@ func comparators() []experiment.Contender {
 			names = append(names, p.Name)
 		}
 	}
-	all, err := experiment.ParseContenders(strings.Join(append(names, "cudajl:overlap=true", "growth:0.25", "growth:0.5", "periodic:10s"), ","))
-	if err != nil {
-		panic(err) // names of our own table
-	}
-	return all
+	return contenders(append(names, "cudajl:overlap=true", "growth:0.25", "growth:0.5", "periodic:10s")...)
 }
 
-// baselines writes what each policy costs, and how its rank depends on what it is judged by.
+// baselines reports the cost of each policy, and how its rank depends on the choice of baseline,
+// limit and parameters.
 func baselines(ctx context.Context, programs []*trace.Trace, live []string) (folder, error) {
 	loads, err := compile(programs)
 	if err != nil {
@@ -117,34 +117,27 @@ func baselines(ctx context.Context, programs []*trace.Trace, live []string) (fol
 	return p.files()
 }
 
-// in keeps the cells of a cost and of some limits.
+// in returns a filter for the cells of one cost and of some limits.
 func (p *judgement) in(cost int, factors []float64) func(experiment.Cell) bool {
 	return func(c experiment.Cell) bool {
 		return c.Cost == cost && slices.Contains(factors, p.Limits[c.Limit].Factor)
 	}
 }
 
-// overhead writes the lower-bound overhead by limit, with all policies and freeing by hand as baselines.
+// overhead reports the lower-bound overhead by limit. The baselines are all policies and freeing by
+// hand.
 func (p *judgement) overhead(name string, of func(*experiment.Outcome) cost) {
 	fmt.Fprintf(p, "\n## Lower-bound overhead in %s time\n\nTotal time over the least that any run of the recording at that limit takes without what is explicitly its collector's. By limit, as a factor of the least one. Processor time is not known where several threads wait at once, for longer than the recording (`infer`).\n\n", name)
-	head := []any{"policy"}
-	for _, l := range p.Limits {
-		head = append(head, l)
-	}
-	p.head(head...)
-	for k, who := range p.Contenders {
-		row := []any{code(who)}
-		for _, f := range allFactors {
-			row = append(row, figure(experiment.GeometricMean(p.ratios(k, of, anyone, p.in(0, []float64{f})))))
-		}
-		p.row(row...)
-	}
+	table(&p.markdown, "policy", p.Limits, codes(p.Contenders), func(k, limit int) any {
+		return figure(experiment.GeometricMean(p.ratios(k, of, anyone, p.in(0, allFactors[limit:limit+1]))))
+	})
 	p.row("by hand", strings.TrimSuffix(strings.Repeat("1 | ", len(allFactors)), " | "))
 }
 
 func anyone(string) bool { return true }
 
-// ratios are a contender's total costs over the distilled ones, which are those of the contenders for which with is true.
+// ratios returns the total cost of a contender in each cell, divided by the distilled cost over the
+// contenders that the filter with accepts.
 func (p *judgement) ratios(contender int, of func(*experiment.Outcome) cost, with func(string) bool, keep func(experiment.Cell) bool) (all []float64) {
 	for i, o := range p.Outcomes() {
 		if c := p.Cell(i); c.Contender == contender && keep(c) && of(byHand(o)).Total > 0 {
@@ -154,7 +147,7 @@ func (p *judgement) ratios(contender int, of func(*experiment.Outcome) cost, wit
 	return all
 }
 
-// bound is the distilled cost at the place of a cell.
+// bound returns the distilled cost over the runs of a cell's recording, limit and cycle.
 func (p *judgement) bound(c experiment.Cell, of func(*experiment.Outcome) cost, with func(string) bool) float64 {
 	var runs []cost
 	for k, who := range p.Contenders {
@@ -168,12 +161,13 @@ func (p *judgement) bound(c experiment.Cell, of func(*experiment.Outcome) cost, 
 	return distilled(runs)
 }
 
-// overlapped are the policies that only run cycles beside the program, refusals apart: with them alone nobody has a run without a cycle beside it.
+// overlapped reports whether a policy runs all its cycles beside the program, refusals apart. With
+// such policies alone, every run of a recording has cycles beside it.
 func overlapped(name string) bool {
 	return slices.Contains([]string{"pacer", "sqrt", "growth:1", "growth:0.25", "growth:0.5", "cpucontrol", "host"}, name)
 }
 
-// distilled writes what the baseline depends on.
+// distilled reports how the distilled cost depends on the set of policies.
 func (p *judgement) distilled() {
 	p.WriteString("\n## What the baseline depends on\n\nThe distilled cost over that of freeing by hand; mean, and the largest. Beside a cycle the program takes 1.25 times as long.\n\n")
 	p.head("baseline over", "elapsed time", "largest", "processor time", "largest")
@@ -200,7 +194,7 @@ func (p *judgement) distilled() {
 	}
 }
 
-// slower is how much longer a run takes than was recorded, with a price for the collector's time: 1 + time lost.
+// slower returns 1 + the time lost, as a share of the recorded time.
 func slower(o *experiment.Outcome) float64 {
 	return 1 + float64(o.Objective())/float64(max(1, o.Span))
 }
@@ -213,7 +207,7 @@ func (p *judgement) score(name string, of func(contender int) float64) {
 	p.choices = append(p.choices, c)
 }
 
-// judge scores the policies by each choice of the grid.
+// judge scores the policies by each choice that the grid can answer.
 func (p *judgement) judge() {
 	public := append(samples.Names(), samples.Programs()...)
 	seen := func(w *sim.Workload) bool { return slices.Contains(public, w.Name) }
@@ -249,7 +243,8 @@ func (p *judgement) judge() {
 	p.score("arithmetic", func(k int) float64 { return stat.Mean(p.ratios(k, wall, anyone, p.in(2, allFactors)), nil) })
 }
 
-// inPool scores the policies at factors of the least limit that a recording has in the pool of its memory, and in that pool.
+// inPool scores the policies in the pool of each recording's memory. Its limits are factors of the
+// least limit that the recording needs there.
 func (p *judgement) inPool(ctx context.Context, programs []*trace.Trace) error {
 	ratios := make([][]float64, len(p.Contenders))
 	for i, w := range p.Workloads {
@@ -274,21 +269,34 @@ func (p *judgement) inPool(ctx context.Context, programs []*trace.Trace) error {
 	return nil
 }
 
-// A line is what a policy holds and loses, means over all recordings, as its parameter is set to this and that.
+// A line is the memory and the time lost of one policy, for each setting of its parameter. The
+// figures are means over all recordings.
 type line struct {
 	Name       string
 	Knobs      []string
 	Live, Lost []float64 // live / reachable bytes in the mean over time; time lost
 }
 
-// sweep runs every family over its parameter under a limit.
+// families are the policies whose parameter is swept. The settings are in the order of the memory
+// that they hold. A policy without a parameter is a single point.
+var families = [][]string{
+	{"growth:0.05", "growth:0.1", "growth:0.25", "growth:0.5", "growth:1", "growth:1.5", "growth:2", "growth:4"},
+	{"sqrt:1e-06", "sqrt:1e-07", "sqrt:1e-08", "sqrt:1e-09", "sqrt", "sqrt:1e-10", "sqrt:1e-11"},
+	{"host:1e-06", "host:1e-07", "host", "host:1e-08", "host:1e-09", "host:1e-10"},
+	{"cpucontrol:40%", "cpucontrol:20%", "cpucontrol:10%", "cpucontrol", "cpucontrol:2%", "cpucontrol:1%", "cpucontrol:0.5%"},
+	{"periodic:1ms", "periodic:3ms", "periodic:10ms", "periodic:30ms", "periodic:100ms", "periodic:300ms", "periodic:1s", "periodic:10s"},
+	{"dotnet:1MiB", "dotnet", "dotnet:16MiB", "dotnet:64MiB", "dotnet:256MiB", "dotnet:1GiB"},
+	{"v8step:1MiB", "v8step:4MiB", "v8step:16MiB", "v8step", "v8step:256MiB", "v8step:1GiB"},
+	{"threshold:0.5", "threshold:0.6", "threshold:0.7", "threshold:0.8", "threshold:0.9", "threshold:0.95"},
+	{"pacer:share=0.2", "pacer:share=0.1", "pacer", "pacer:share=0.02", "pacer:share=0.01"},
+	{"cudajl"}, {"opencl"}, {"gomemlimit"}, {"never"}, {"optimum-overlap"},
+}
+
+// sweep runs every family under one limit.
 func (p *judgement) sweep(ctx context.Context, limit experiment.Limit) ([]line, error) {
 	var lines []line
 	for _, family := range families {
-		who, err := experiment.ParseContenders(strings.Join(family, ","))
-		if err != nil {
-			return nil, err
-		}
+		who := contenders(family...)
 		g := &experiment.Grid{Workloads: p.Workloads, Contenders: who, Limits: []experiment.Limit{limit}, Costs: pageCosts[:1], Ladder: p.Ladder}
 		if err := g.Run(ctx, nil); err != nil {
 			return nil, err
@@ -296,7 +304,7 @@ func (p *judgement) sweep(ctx context.Context, limit experiment.Limit) ([]line, 
 		l := line{Name: strings.SplitN(family[0], ":", 2)[0]}
 		for k := range who {
 			live := experiment.Mean(g.Select(k, nil), func(o *experiment.Outcome) float64 { return o.MeanLive / (o.MeanLive - o.MeanGarbage) })
-			if !math.IsNaN(live) { // else an optimum without a schedule
+			if !math.IsNaN(live) { // NaN: the optimum has no schedule
 				l.Knobs, l.Live, l.Lost = append(l.Knobs, family[k]), append(l.Live, live), append(l.Lost, experiment.Mean(g.Select(k, nil), slower)-1)
 			}
 		}
@@ -305,7 +313,8 @@ func (p *judgement) sweep(ctx context.Context, limit experiment.Limit) ([]line, 
 	return lines, nil
 }
 
-// at is what a policy loses where it holds x: on the line between two points of its front. NaN beyond them.
+// at returns the time lost where the policy holds x, by interpolation between two points of its
+// front. It returns NaN outside the front.
 func (l *line) at(x float64) float64 {
 	order := make([]int, len(l.Live))
 	floats.ArgsortStable(slices.Clone(l.Live), order)
@@ -322,7 +331,8 @@ func (l *line) at(x float64) float64 {
 	return f.Predict(x)
 }
 
-// knobs writes what each policy holds and loses as it is given, where it loses least, and at the same memory as others.
+// knobs reports the memory and the time lost of each policy, with its default and with its best
+// setting. It also reports the time lost at the same memory as the others.
 func (p *judgement) knobs(title string, lines []line) {
 	levels := []float64{1.75, 2, 2.5, 3, 4}
 	fmt.Fprintf(p, "\n## Parameters swept, %s\n\nLive / reachable bytes in the mean over time, and time lost: as the policy is by default, and set so that it loses least. Then the time lost on the line between its settings, where it holds so much; empty where no setting does.\n\n", title)
@@ -332,11 +342,7 @@ func (p *judgement) knobs(title string, lines []line) {
 	}
 	p.head(head...)
 	for _, l := range lines {
-		who, err := experiment.ParseContender(l.Name)
-		if err != nil {
-			panic(err) // a name of our own table
-		}
-		given, best := max(0, slices.Index(l.Knobs, who.String())), floats.MinIdx(l.Lost)
+		given, best := max(0, slices.Index(l.Knobs, contenders(l.Name)[0].String())), floats.MinIdx(l.Lost)
 		row := []any{l.Name, figure(l.Live[given]), lostText(l.Lost[given]), "`" + l.Knobs[best] + "`", figure(l.Live[best]), lostText(l.Lost[best])}
 		for _, x := range levels {
 			row = append(row, lostText(l.at(x)))
@@ -345,7 +351,8 @@ func (p *judgement) knobs(title string, lines []line) {
 	}
 }
 
-// ranks writes the place of each policy under each choice, and how far the places agree with those of the first.
+// ranks reports the rank of each policy under each choice, and how well the ranks agree with those
+// of the first choice.
 func (p *judgement) ranks() {
 	p.WriteString("\n## Ranks under each choice\n\nThe place, and in brackets the mean cost: recorded time and what is lost, over the recorded time; or the lower-bound overhead (LBO). `compare`: its recordings, limits of 1.25x, 1.5x, 2x and 4x; the others: GoMLX's and the C programs, which no rule was tuned on, at the same limits; all that is to the right has all recordings, and from the fourth on limits of 1x to 6x. Price: that of a second of the collector's time, 0.05 where nothing is said. Slowed: beside a cycle the program takes 1.25 times as long; of what overlaps: the same, with the baseline of those policies alone; arithmetic: the same, another mean. In a pool: with fragments, at 1, 1.5 and 4 times the least limit there, without the C programs. The last row is Spearman's correlation with the first choice. First in: of how many recordings, by the time lost from 1x to 6x.\n\n")
 	head := []any{"policy", "first in"}
@@ -358,7 +365,7 @@ func (p *judgement) ranks() {
 		}
 		agrees, err := stats.Spearman(p.choices[0].Scores, c.Scores)
 		if err != nil {
-			panic(err) // both have a score of each policy
+			panic(err) // cannot happen: both have a score for each policy
 		}
 		last = append(last, fmt.Sprintf("%.2f", agrees))
 	}

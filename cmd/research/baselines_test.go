@@ -17,7 +17,8 @@ import (
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
-// TestLowerBound computes overheads by hand: one recording of 1 s, 0.6 s of it waits, and three policies.
+// TestLowerBound computes overheads by hand, of one recording of 1 s, 0.6 s of them waits, and
+// three policies.
 func TestLowerBound(t *testing.T) {
 	run := func(exposed, slowed, busy time.Duration) *experiment.Outcome {
 		return &experiment.Outcome{Host: 400, Result: sim.Result{Span: 1000, Elapsed: 1000 + exposed + slowed, ExposedPause: exposed, Slowed: slowed, GCBusy: busy}}
@@ -39,7 +40,7 @@ func TestLowerBound(t *testing.T) {
 }
 
 func TestLineAtTheSameMemory(t *testing.T) {
-	l := line{Live: []float64{1, 3, 4}, Lost: []float64{0.4, 0.9, 0.1}} // at 3 it holds more than at 1 and loses more: not of its front
+	l := line{Live: []float64{1, 3, 4}, Lost: []float64{0.4, 0.9, 0.1}} // 3 is not on the front: it holds more than 1 and loses more
 	if x := l.at(2); !near(x, 0.25) {
 		t.Errorf("half way between 1 and 4, by factors: %v, want 0.25", x)
 	}
@@ -48,7 +49,8 @@ func TestLineAtTheSameMemory(t *testing.T) {
 	}
 }
 
-// toy is a recording of 4 s: 4 MiB live from 0 to 2 s, 2 MiB from 1 to 4 s, 2 MiB from 3 s on, a wait of half a second.
+// toy returns a recording of 4 s with a wait of half a second. 4 MiB are live from 0 to 2 s, 2 MiB
+// from 1 to 4 s, and 6 MiB from 3 s on.
 func toy() *trace.Trace {
 	at := pressure.Device(0)
 	return &trace.Trace{Name: "toy", Events: []trace.Event{
@@ -56,7 +58,7 @@ func toy() *trace.Trace {
 		{Time: 1e9, ID: 2, Kind: trace.Alloc, Bytes: 2 << 20, Space: at},
 		{Time: 2e9, ID: 1, Kind: trace.Drop, Space: at},
 		{Time: 2e9, Kind: trace.Sync, Duration: 5e8},
-		{Time: 3e9, ID: 3, Kind: trace.Alloc, Bytes: 2 << 20, Space: at},
+		{Time: 3e9, ID: 3, Kind: trace.Alloc, Bytes: 6 << 20, Space: at},
 		{Time: 4e9, ID: 2, Kind: trace.Drop, Space: at},
 	}}
 }
@@ -65,8 +67,8 @@ func TestCardOfAToy(t *testing.T) {
 	w := compiled(t, toy())[0]
 	c := newCard(toy(), w)
 	for i, want := range map[string]float64{
-		"TIM": 4, "PKR": 6, "FIL": 4. / 6, "TUR": 8. / 6, "RAT": 8. / 6 / 4, "BUR": 1, "OBM": 2 << 20, "OBT": 0.5, "OPM": 2. / 6, "AGE": 2. / 6,
-		"IMM": 2. / 6, "LEA": 2.06 / 4.06, "WPS": 0.25, "WSH": 0.125, "SEN": (0.002 + 0.05*0.001) / 4, // one refusal at 1.25x
+		"TIM": 4, "PKR": 8, "FIL": 5. / 8, "TUR": 12. / 8, "RAT": 12. / 8 / 4, "BUR": 1, "OBM": 4 << 20, "OBT": 0.5, "OPM": 2. / 8, "AGE": 6. / 8,
+		"IMM": 6. / 8, "LEA": 2.08 / 4.08, "WPS": 0.25, "WSH": 0.125, "SEN": (0.002 + 0.05*0.001) / 4, // one refusal at 1.25x
 	} {
 		for s := range statistics {
 			if statistics[s].Name == i && !near(c.Values[s], want) {
@@ -83,7 +85,7 @@ func TestComponentsOfALine(t *testing.T) {
 	var cards []card
 	for i := range 3 {
 		v := make([]float64, len(statistics))
-		v[0] = math.NaN() // of nobody known
+		v[0] = math.NaN() // unknown for all
 		v[2], v[7] = float64(i), float64(10*i)
 		cards = append(cards, card{Values: v})
 	}
@@ -97,7 +99,7 @@ func TestComponentsOfALine(t *testing.T) {
 func TestPages(t *testing.T) {
 	dir := t.TempDir()
 	live := filepath.Join(dir, "live.jsonl")
-	// By hand: without pauses never took 8 s and pacer 9, so that the bounds are 8 and 9.
+	// Without pauses never took 8 and pacer 9, so the bounds are 8 and 9.
 	if err := os.WriteFile(live, []byte(`{"trace":"x","policy":"never","elapsed_ns":12,"exposed_pause_ns":4}
 {"trace":"x","policy":"pacer","elapsed_ns":10,"exposed_pause_ns":1}
 {"trace":"y","policy":"pacer","elapsed_ns":99,"exposed_pause_ns":1}`), 0o600); err != nil {
@@ -113,8 +115,8 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]string{
-		"cards.md": {"## toy", "| TIM | 4 | 1 |"}, "cards.csv": {"\ntoy,PyTorch,4,6,"}, "corpus.svg": {"</svg>"},
-		"report.md": {"| `never` | 1.5 |", "| `pacer` | 1.25 | 1.111 | 1.125 |", "| by hand | 1 |", "| agrees with the first |  | 1.00 |"},
+		"cards.md": {"## toy", "| TIM | 4 | 1 |"}, "cards.csv": {"\ntoy,PyTorch,4,8,"}, "corpus.svg": {"</svg>"},
+		"report.md": {"| `never` | 1.5 |", "| `pacer` | 1.25 | 1.111 | 1.125 |", "| by hand | 1 |", "| `pacer` | 2 | 1 (1.02", "| agrees with the first |  | 1.00 |"},
 		"cells.csv": {"\ntoy,\"never\",1.25,1ms,0,0,1,4002000000,2000000,1000000,"}, "knobs.csv": {"\n2x,growth,\"growth:0.25\","}, "overhead.svg": {"</svg>"}, "limited.svg": {"</svg>"}, "free.svg": {"</svg>"},
 	} {
 		text := string(cards[name]) + string(page[name])

@@ -21,11 +21,11 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
-// A statistic is one number of the cards. Statistics are DaCapo Chopin's nominal ones (Blackburn et
-// al., ASPLOS 2025), as far as a recording says them.
+// A statistic is one number of the cards. The statistics are the nominal ones of DaCapo Chopin
+// (Blackburn et al., ASPLOS 2025) that a recording can answer.
 type statistic struct {
 	Name, About string
-	Log         bool // the principal components take its logarithm
+	Log         bool // the principal components use its logarithm
 }
 
 var statistics = []statistic{
@@ -47,7 +47,7 @@ var statistics = []statistic{
 	{"FRA", "the least limit in a caching pool, by bisection, / peak: what fragments cost", false},
 }
 
-// A card is the statistics of a recording; NaN is what is not known.
+// A card is the statistics of one recording. NaN is unknown.
 type card struct {
 	Name, Group string
 	Values      []float64
@@ -122,7 +122,7 @@ func groupOf(t *trace.Trace) string {
 	return "PyTorch"
 }
 
-// poolOf is the kind of pool that has such memory: Exact where a program's own malloc has it.
+// poolOf returns the kind of pool that manages such memory. It returns Exact for memory of malloc.
 func poolOf(t *trace.Trace, w *sim.Workload) addressonly.Kind {
 	switch {
 	case groupOf(t) == "C":
@@ -133,9 +133,9 @@ func poolOf(t *trace.Trace, w *sim.Workload) addressonly.Kind {
 	return addressonly.Virtual
 }
 
-// leastLimit returns the smallest limit, as a factor of the peak reachable bytes and to a thousandth,
-// under which no allocation fails in a memory. It halves what lies between 0 and 10, and supposes that what does at a limit does
-// at larger ones; with fragments it nearly does.
+// leastLimit returns the smallest limit under which no allocation fails, as a factor of the peak
+// reachable bytes. It bisects 0 to 10 in steps of 1/1000. The search assumes that a larger limit
+// never fails more, which fragments violate in rare cases.
 func leastLimit(w *sim.Workload, kind addressonly.Kind) float64 {
 	const steps = 1000
 	i := sort.Search(10*steps, func(i int) bool {
@@ -149,14 +149,14 @@ func leastLimit(w *sim.Workload, kind addressonly.Kind) float64 {
 	return float64(i) / steps
 }
 
-// placeOf is the place of a value among those that are known, the largest first.
+// placeOf returns the rank of a value among the known ones. The largest has rank 1.
 func placeOf(of float64, among []float64) int {
 	return 1 + floats.Count(func(x float64) bool { return x > of }, among)
 }
 
-// components returns where each card lies on its two first principal components, how much of the
-// variance each has, and what each statistic weighs in them. Statistics that are not known of all
-// cards, or are the same of all, weigh nothing.
+// components returns the position of each card on the first two principal components. It also
+// returns the weight of each statistic and the share of the variance of each component. A statistic
+// with an unknown value, or with the same value for all cards, has no weight.
 func components(cards []card) (at, weights [][2]float64, share [2]float64, err error) {
 	var columns [][]float64
 	var which []int
@@ -177,7 +177,7 @@ func components(cards []card) (at, weights [][2]float64, share [2]float64, err e
 		columns, which = append(columns, x), append(which, s)
 	}
 	if len(cards) < 3 || len(columns) < 2 {
-		return nil, nil, share, fmt.Errorf("principal components want three recordings that differ, and these are %d", len(cards))
+		return nil, nil, share, fmt.Errorf("principal components need at least three different recordings, got %d", len(cards))
 	}
 	m := mat.NewDense(len(cards), len(columns), nil)
 	for j, x := range columns {
@@ -185,7 +185,7 @@ func components(cards []card) (at, weights [][2]float64, share [2]float64, err e
 	}
 	var pc stat.PC
 	if !pc.PrincipalComponents(m, nil) {
-		return nil, nil, share, fmt.Errorf("no principal components of %d recordings", len(cards))
+		return nil, nil, share, fmt.Errorf("%d recordings have no principal components", len(cards))
 	}
 	var vectors, points mat.Dense
 	pc.VectorsTo(&vectors)
@@ -194,7 +194,7 @@ func components(cards []card) (at, weights [][2]float64, share [2]float64, err e
 	vars := pc.VarsTo(nil)
 	for k := range 2 {
 		share[k] = vars[k] / floats.Sum(vars)
-		sign := math.Copysign(1, vectors.At(0, k)) // as it comes is chance: longer recordings lie to the right and above
+		sign := math.Copysign(1, vectors.At(0, k)) // the sign is arbitrary: longer recordings lie to the right and above
 		for i := range cards {
 			at[i][k] = sign * points.At(i, k)
 		}
@@ -212,7 +212,7 @@ func column(cards []card, s int) (x []float64) {
 	return x
 }
 
-// corpus writes the cards of recordings, and draws where they lie.
+// corpus reports the cards of recordings and draws their positions.
 func corpus(programs []*trace.Trace) (folder, error) {
 	loads, err := compile(programs)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 )
 
-// A curve is what a picture shows under a name; what is not above 0 is left out.
+// A curve is a named line of a picture. Points outside the axes are left out.
 type curve struct {
 	Name string
 	X, Y []float64
@@ -42,7 +42,7 @@ func drawCurves(x, y string, xs, ys []float64, curves []curve) ([]byte, error) {
 		}
 		line.Color, line.Dashes, dots.Color, dots.Shape, dots.Radius = plotutil.Color(i), plotutil.Dashes(i/7), plotutil.Color(i), plotutil.Shape(i), 2
 		p.Add(line, dots)
-		p.Legend.Add(c.Name+"    ", line, dots) // the spaces are for fonts that are wider than gonum's
+		p.Legend.Add(c.Name+"    ", line, dots) // the spaces leave room for fonts that are wider than gonum's
 	}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = xs[0], xs[len(xs)-1]*math.Pow(xs[len(xs)-1]/xs[0], 0.25), ys[0], ys[len(ys)-1] // with room for the legend
 	return svg(p)
@@ -96,7 +96,7 @@ func drawCorpus(cards []card, at [][2]float64, share [2]float64) ([]byte, error)
 	return svg(p)
 }
 
-// cellsOf is the outcome of each cell of a grid, as CSV: bytes and ns.
+// cellsOf returns the outcome of each cell of a grid as CSV. Sizes are in bytes, times in ns.
 func cellsOf(g *experiment.Grid) []byte {
 	b := bytes.NewBufferString("recording,policy,limit_factor,cycle,slowdown,collections,refusals,elapsed_ns,exposed_ns,gc_busy_ns,program_ns,mean_live_bytes,peak_live_bytes\n")
 	for i, o := range g.Outcomes() {
@@ -107,7 +107,7 @@ func cellsOf(g *experiment.Grid) []byte {
 	return b.Bytes()
 }
 
-// files returns the page, what is behind it, and its pictures.
+// files returns the report, its data and its pictures.
 func (p *judgement) files() (folder, error) {
 	var overheads []curve
 	for _, name := range []string{"never", "rtorch", "cudajl", "growth:1", "growth:0.25", "dotnet", "sqrt", "cpucontrol", "host", "pacer"} { // few enough to tell apart
@@ -144,19 +144,4 @@ func (p *judgement) files() (folder, error) {
 	}
 	f["knobs.csv"] = []byte(knobs)
 	return f, nil
-}
-
-// figure writes a number with three digits, and nothing for what is not known.
-func figure(x float64) string {
-	if math.IsNaN(x) {
-		return ""
-	}
-	return fmt.Sprintf("%.4g", x)
-}
-
-func lostText(x float64) string {
-	if math.IsNaN(x) {
-		return ""
-	}
-	return fmt.Sprintf("%.3g %%", 100*x)
 }

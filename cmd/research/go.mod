@@ -5,11 +5,8 @@ go 1.26.0
 require (
 	github.com/eagergc/eagergc v0.1.0
 	github.com/eagergc/eagergc/cmd/replay v0.1.0
-	github.com/eagergc/eagergc/pool/cuda v0.1.0
 	github.com/eagergc/eagergc/trace/formats v0.1.0
 	github.com/montanaflynn/stats v0.14.0
-	github.com/spf13/cobra v1.10.2
-	golang.org/x/sync v0.24.0
 	gonum.org/v1/gonum v0.17.0
 	gonum.org/v1/plot v0.17.0
 )
@@ -21,13 +18,10 @@ require (
 	git.sr.ht/~sbinet/gg v0.7.0 // indirect
 	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
-	github.com/google/uuid v1.6.0 // indirect
-	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
-	github.com/pkg/errors v0.9.1 // indirect
-	github.com/spf13/pflag v1.0.9 // indirect
+	github.com/therootcompany/xz v1.0.1 // indirect
 	golang.org/x/image v0.46.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
-	gorgonia.org/cu v0.9.6 // indirect
 )

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/montanaflynn/stats"
 	"gonum.org/v1/gonum/floats"
@@ -16,29 +15,26 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// fewWaits is how many waits a program has at least whose recorder runs cycles at its waits. In others a
-// wait is each time that a sixteenth of the peak has been allocated.
+// fewWaits is the least number of waits of a program whose recorder runs its cycles at waits. In
+// other programs, each sixteenth of the peak that is allocated counts as a wait.
 const fewWaits = 128
 
-// A grain is how recordings would be if deaths in them were known only from cycles at every nth wait.
+// A grain is the outcomes on recordings whose deaths are known only from a cycle at every nth wait.
 type grain struct {
-	Every int     // 0: as they are
-	Share float64 // of [recording.Earlier]: 1 is as such a recorder has it, 0.5 a correction
+	Every int     // 0 keeps the true deaths
+	Share float64 // argument of [recording.Earlier]: 1 keeps the deaths of the recorder, 0.5 moves them half way back
 	Grid  *experiment.Grid
-	lost  [][]float64 // by cost and contender: time lost
+	lost  [][]float64 // time lost, by cost and contender
 }
 
-// granularities judges every policy with its default parameters, and cudajl as its authors run it.
+// granularities judges every policy with its default parameters, and cudajl with the parameters of
+// its authors.
 func granularities(ctx context.Context, programs []*trace.Trace) (folder, error) {
 	var names []string
 	for _, p := range policy.List() {
 		names = append(names, p.Name)
 	}
-	who, err := experiment.ParseContenders(strings.Join(append(names, "cudajl:poll=50us", "cudajl:poll=50us,overlap=true"), ","))
-	if err != nil {
-		return nil, err
-	}
-	grains, err := granulate(ctx, programs, who)
+	grains, err := granulate(ctx, programs, contenders(append(names, "cudajl:poll=50us", "cudajl:poll=50us,overlap=true")...))
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +42,8 @@ func granularities(ctx context.Context, programs []*trace.Trace) (folder, error)
 	return folder{"report.md": page, "cells.csv": cellsOf(grains[0].Grid)}, err
 }
 
-// granulate replays programs, of which all deaths are known, with true deaths and with ever later ones.
+// granulate replays programs with their true deaths, and with later and later ones. All deaths of
+// the programs must be known.
 func granulate(ctx context.Context, programs []*trace.Trace, who []experiment.Contender) ([]*grain, error) {
 	grains := []*grain{{Share: 1}}
 	for _, share := range []float64{1, 0.5, 0} {
@@ -71,7 +68,7 @@ func granulate(ctx context.Context, programs []*trace.Trace, who []experiment.Co
 		}
 		g.Grid = &experiment.Grid{Workloads: loads, Contenders: who, Limits: factorLimits(trialLimits), Costs: pageCosts[:2], Ladder: sim.Ladder{Factor: 2}}
 		if g.Share == 0 {
-			continue // for the bounds of peaks
+			continue // used for the bounds of peaks alone
 		}
 		if err := g.Grid.Run(ctx, nil); err != nil {
 			return nil, err
@@ -88,7 +85,8 @@ func granulate(ctx context.Context, programs []*trace.Trace, who []experiment.Co
 	return grains, nil
 }
 
-// thin is t as a recorder would have it that runs a cycle at every nth wait: an object ends there.
+// thin returns t as a recorder would write it that runs a cycle at every nth wait. Each object ends
+// at the first such wait after its death.
 func thin(t *trace.Trace, every int) *trace.Trace {
 	out := *t
 	out.Events = nil
@@ -178,34 +176,27 @@ true deaths; J, exposed pause and peak are geometric means against those with tr
 			ratioText(experiment.MeanRatio(g.Grid.Outcomes(), truth.Grid.Outcomes(), experiment.Exposed)), ratioText(experiment.GeometricMean(peaks)))...)
 	}
 	r.WriteString("\n## Rank and time lost by policy, cycle 1 ms\n\n")
-	head := []any{"policy"}
+	var names, recordings []string
 	for _, g := range grains[:5] {
-		head = append(head, name(g))
+		names = append(names, name(g))
 	}
-	r.head(head...)
-	for p, who := range truth.Grid.Contenders {
-		row := []any{code(who)}
-		for _, g := range grains[:5] {
-			row = append(row, fmt.Sprintf("%d (%.1f %%)", rank(g.lost[0], p), 100*g.lost[0][p]))
-		}
-		r.row(row...)
-	}
+	table(&r, "policy", names, codes(truth.Grid.Contenders), func(p, k int) any {
+		return fmt.Sprintf("%d (%.1f %%)", rank(grains[k].lost[0], p), 100*grains[k].lost[0][p])
+	})
 	r.WriteString("\n## Peak against the true one, as such a recording shows it, and at least\n\n")
-	r.head(append([]any{"recording"}, head[2:]...)...)
-	for i, w := range truth.Grid.Workloads {
-		row := []any{w.Name}
-		for k := range 4 {
-			peak := func(g *grain) string {
-				return fmt.Sprintf("%.2f", float64(g.Grid.Workloads[i].PeakReachable)/float64(w.PeakReachable))
-			}
-			row = append(row, peak(grains[1+k])+" ("+peak(grains[9+k])+")")
-		}
-		r.row(row...)
+	for _, w := range truth.Grid.Workloads {
+		recordings = append(recordings, w.Name)
 	}
+	peak := func(g *grain, i int) float64 {
+		return float64(g.Grid.Workloads[i].PeakReachable) / float64(truth.Grid.Workloads[i].PeakReachable)
+	}
+	table(&r, "recording", names[1:], recordings, func(i, k int) any {
+		return fmt.Sprintf("%.2f (%.2f)", peak(grains[1+k], i), peak(grains[9+k], i))
+	})
 	return r.Bytes(), nil
 }
 
-// rank is the place of one among all, from 1.
+// rank returns the rank of one among all, from 1.
 func rank(all []float64, one int) int {
 	return floats.Count(func(x float64) bool { return x <= all[one] }, all)
 }

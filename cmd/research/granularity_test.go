@@ -11,7 +11,8 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
-// A recorder sees a death at the next wait that has a cycle, and the true peak lies between what it shows and the least that it allows.
+// TestThin: a death is recorded at the next wait with a cycle. The true peak lies between the
+// recorded one and its lower bound.
 func TestThin(t *testing.T) {
 	p, err := samples.Open("gp")
 	if err != nil {
@@ -55,7 +56,7 @@ func TestGranularityReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if page, err := writeGranularity(grains); err != nil || !strings.Contains(string(page), "| true | 1.000 | 1.000 | 1.000 | 1.000 |") {
+	if page, err := writeGranularity(grains); err != nil || !strings.Contains(string(page), "| true | 1.000 | 1.000 | 1.000 | 1.000 | 1, 1 | 1.000 |") {
 		t.Errorf("%v in\n%s", err, page)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 )
 
-// A liveRun is a line of results of `replay live`.
+// A liveRun is one line of the results of `replay live`.
 type liveRun struct {
 	Where, Ballast, Trace, Long, Policy string
 	Limit                               float64       `json:"limit_factor"`
@@ -25,7 +25,8 @@ type liveRun struct {
 	Exposed                             time.Duration `json:"exposed_pause_ns"`
 }
 
-// live writes the lower-bound overhead in elapsed time of live runs, each cell by the medians of its runs.
+// live reports the lower-bound overhead of live runs in elapsed time. A cell is the medians of its
+// runs.
 func (p *judgement) live(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -81,13 +82,13 @@ func (p *judgement) live(file string) error {
 	return nil
 }
 
-// median is of the totals, and of what is left without the collector's part.
+// median returns the medians of the total and of the total without the collector's part.
 func median(runs []cost) cost {
 	var total, own []float64
 	for _, r := range runs {
 		total, own = append(total, r.Total), append(own, r.Total-r.Collector)
 	}
-	a, _ := stats.Median(total) // there is one
+	a, _ := stats.Median(total) // cannot fail: there is at least one run
 	b, _ := stats.Median(own)
 	return cost{a, a - b}
 }

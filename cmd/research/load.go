@@ -55,7 +55,17 @@ func open(name string) ([]*trace.Trace, error) {
 	return []*trace.Trace{t}, nil
 }
 
-// compile prepares recordings for replays, each in the space in which it allocates most.
+// contenders parses policies of this package's tables. It panics if one cannot be parsed.
+func contenders(names ...string) []experiment.Contender {
+	all, err := experiment.ParseContenders(strings.Join(names, ","))
+	if err != nil {
+		panic(err)
+	}
+	return all
+}
+
+// compile prepares recordings for replays. Each is replayed in the space in which it allocates
+// most.
 func compile(programs []*trace.Trace) (loads []*sim.Workload, err error) {
 	for _, p := range programs {
 		w, err := experiment.Compile(p)

@@ -1,14 +1,24 @@
-// Command research judges policies: it makes the evidence that gc/policy/POLICIES.md and results cite. It is
-// for those who change a policy, and for reviewers; who chooses one wants `replay compare`.
+// Command research judges policies. It makes the evidence that gc/policy/POLICIES.md and the
+// results cite. It is a tool for changing and reviewing policies; to choose one, use `replay
+// compare`.
 //
-//	research corpus [-o FOLDER] [RECORDING...]                              a card for each recording, and where all lie
-//	research baselines [-o FOLDER] [-live FILE,...] [RECORDING...]          every policy, over baselines, limits and knobs
-//	research -trials all|NAME,... [-policy TEXT] [-o FOLDER] [RECORDING...]   one policy, where things go wrong
-//	research -granularity [-o FOLDER] [RECORDING...]                          every policy, where deaths are known only from cycles
+//	research corpus [-o FOLDER] [RECORDING...]
+//		describes each recording by a card of statistics
+//	research baselines [-o FOLDER] [-live FILE,...] [RECORDING...]
+//		judges every policy by different baselines, limits and parameters
+//	research -trials all|NAME,... [-policy TEXT] [-o FOLDER] [RECORDING...]
+//		judges one policy under adverse conditions
+//	research -granularity [-o FOLDER] [RECORDING...]
+//		judges every policy on recordings whose deaths are known only from cycles
+//	research heaps [-o FOLDER] [RECORDING...]
+//		divides one memory among several programs that run at once
+//	research search [-candidates N] [-o FOLDER] [RECORDING...]
+//		looks for a better policy among small expressions
 //
-// A RECORDING is a file that `replay import` reads, the name of a built-in one, all for all of those, or
-// synthetic:SEED for the made-up programs of a seed. Without one it takes those of `replay compare`.
-// Reports are Markdown; with -o the cells behind them are written beside them.
+// A RECORDING is a file that `replay import` reads or the name of a built-in recording. The name
+// all means all built-in recordings, and synthetic:SEED the synthetic programs of a seed. The
+// default is the recordings of `replay compare`. Reports are Markdown. With -o, research also
+// writes the cells behind a report.
 package main
 
 import (
@@ -19,9 +29,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
@@ -36,16 +48,17 @@ func main() {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	page := ""
-	if len(args) > 0 && (args[0] == "corpus" || args[0] == "baselines") {
+	if len(args) > 0 && (slices.Contains([]string{"corpus", "baselines", "heaps", "search"}, args[0])) {
 		page, args = args[0], args[1:]
 	}
 	flags := flag.NewFlagSet("research", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	trials := flags.String("trials", "", "judge -policy in these `trials`:\n"+trialList())
 	policy := flags.String("policy", "pacer", "with -trials: the `policy` to judge")
-	granularity := flags.Bool("granularity", false, "move deaths to the next 1st, 4th, 16th, 64th wait, as recorders with cycles there would see them")
-	live := flags.String("live", "", "with baselines: `files` of live runs, a JSON object to a line")
-	out := flags.String("o", "", "`folder` for the report and what is behind it; empty prints the report")
+	granularity := flags.Bool("granularity", false, "record deaths only at every 1st, 4th, 16th or 64th wait")
+	live := flags.String("live", "", "with baselines: `files` of live runs, one JSON object per line")
+	candidates := flags.Int("candidates", 10_000, "with search: the `number` of expressions to try")
+	out := flags.String("o", "", "`folder` for the report and its data; if empty, print the report")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -63,12 +76,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		files, err = corpus(programs)
 	case page == "baselines":
 		files, err = baselines(ctx, programs, strings.FieldsFunc(*live, func(r rune) bool { return r == ',' }))
+	case page == "heaps":
+		files, err = heaps(ctx, programs)
+	case page == "search":
+		files, err = searches(ctx, programs, *candidates, stderr)
 	case *granularity:
 		files, err = granularities(ctx, programs)
 	case *trials != "":
-		files, err = prove(ctx, programs, *policy, *trials, stderr)
+		files, err = judgeInTrials(ctx, programs, *policy, *trials, stderr)
 	default:
-		return errors.New("want corpus, baselines, -granularity, or -trials all (see research -h)")
+		return errors.New("want corpus, baselines, heaps, search, -granularity, or -trials all (see research -h)")
 	}
 	if err != nil {
 		return err
@@ -76,26 +93,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return files.save(*out, stdout)
 }
 
-// A folder is the files of a report, by their names. The one whose name ends in .md is the report.
-type folder map[string][]byte
-
-// save writes the files into a folder; without one it prints the report.
-func (f folder) save(path string, stdout io.Writer) error {
-	if path != "" {
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			return err
-		}
+func judgeInTrials(ctx context.Context, programs []*trace.Trace, policy, names string, stderr io.Writer) (folder, error) {
+	trials, err := trialsNamed(names)
+	if err != nil {
+		return nil, err
 	}
-	for name, text := range f {
-		var err error
-		if path != "" {
-			err = os.WriteFile(filepath.Join(path, name), text, 0o644)
-		} else if filepath.Ext(name) == ".md" {
-			_, err = stdout.Write(text)
-		}
-		if err != nil {
-			return err
-		}
+	who, err := experiment.ParseContender(policy)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	tried, err := prove(ctx, programs, who, trials, func(name string) { fmt.Fprintln(stderr, "research: trial", name) })
+	if err != nil {
+		return nil, err
+	}
+	return reportTrials(who, tried), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
@@ -12,46 +11,29 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// rivals are what a proof holds a policy against: the cudajl ones in their pauses,
-// and the first, sqrt and never in the cells that are lost.
+// rivals are the policies that a trial runs beside the judged one.
 var rivals = []string{"cudajl", "cudajl:overlap=true", "sqrt", "never", "cudajl:poll=50us"}
 
-// A proof holds one policy against rivals and the best schedule known, in trials.
-// Its measure J is [sim.Result.Objective].
-type proof struct {
-	Policy experiment.Contender
-	Trials []*tried
-}
-
-// A tried is a trial that has run: the first contender of its grid is the policy,
-// the others are the rivals.
+// A tried is a trial that has run. The first contender of its grid is the judged policy, and the
+// others are the rivals. Its measure J is [sim.Result.Objective].
 type tried struct {
 	*experiment.Grid
-	Trial trial
-	Lost  []loss
-	known []*experiment.Outcome // the best schedule known, by workload, limit and cost
+	trial trial
+	best  []*experiment.Outcome // with the least J, by workload, limit and cost; nil if every run failed
 }
 
-// newProof tries a policy on programs. It calls each, if it is not nil, with the name
-// of a trial before that runs.
-func newProof(ctx context.Context, programs []*trace.Trace, policy experiment.Contender, trials []trial, each func(name string)) (*proof, error) {
-	who, err := experiment.ParseContenders(strings.Join(rivals, ","))
-	if err != nil {
-		return nil, err
-	}
-	optima, err := experiment.ParseContenders("optimum-overlap,optimum-objective")
-	if err != nil {
-		return nil, err
-	}
-	p := &proof{Policy: policy}
-	best := make(map[string]*experiment.Grid) // the optima are told nothing: trials share them
-	var unchanged []*sim.Workload             // what most trials run
+// prove runs a policy, its rivals and the optima in each trial. It calls each with the name of a
+// trial before it runs the trial.
+func prove(ctx context.Context, programs []*trace.Trace, policy experiment.Contender, trials []trial, each func(name string)) ([]*tried, error) {
+	who, optima := contenders(rivals...), contenders("optimum-overlap", "optimum-objective")
+	var all []*tried
+	best := make(map[string]*experiment.Grid) // trials share the optima, which depend on the world alone
+	var unchanged []*sim.Workload             // of the trials that take the programs as they are
 	for _, t := range trials {
-		if each != nil {
-			each(t.Name)
-		}
+		each(t.Name)
 		loads := unchanged
 		if loads == nil || t.change != nil {
+			var err error
 			if loads, err = t.compile(programs); err != nil {
 				return nil, fmt.Errorf("trial %s: %w", t.Name, err)
 			}
@@ -59,24 +41,21 @@ func newProof(ctx context.Context, programs []*trace.Trace, policy experiment.Co
 		if t.change == nil {
 			unchanged = loads
 		}
-		tried := &tried{Trial: t, Grid: t.grid(loads, append([]experiment.Contender{policy}, who...))}
+		x := &tried{trial: t, Grid: t.grid(loads, append([]experiment.Contender{policy}, who...))}
 		if best[t.world()] == nil {
 			g := t.grid(loads, optima)
-			g.Noise = nil // they are of the base world
+			g.Noise = nil // the optima are defined in the world without noise alone
 			best[t.world()] = g
 		}
-		for _, g := range []*experiment.Grid{tried.Grid, best[t.world()]} {
+		for _, g := range []*experiment.Grid{x.Grid, best[t.world()]} {
 			if err := g.Run(ctx, nil); err != nil {
 				return nil, err
 			}
 		}
-		tried.know(best[t.world()])
-		if err := tried.lose(ctx); err != nil {
-			return nil, err
-		}
-		p.Trials = append(p.Trials, tried)
+		x.findBest(best[t.world()])
+		all = append(all, x)
 	}
-	return p, nil
+	return all, nil
 }
 
 func (t *trial) compile(programs []*trace.Trace) ([]*sim.Workload, error) {
@@ -86,57 +65,42 @@ func (t *trial) compile(programs []*trace.Trace) ([]*sim.Workload, error) {
 	return compile(programs)
 }
 
-// know takes what has the least J in each cell, of the optima and of all that ran.
-func (t *tried) know(optima *experiment.Grid) {
-	t.known = make([]*experiment.Outcome, t.Len()/len(t.Contenders))
-	for i := range t.known {
+// findBest finds the outcome with the least J in each cell, among the optima and all contenders.
+func (t *tried) findBest(optima *experiment.Grid) {
+	t.best = make([]*experiment.Outcome, t.Len()/len(t.Contenders))
+	for i := range t.best {
 		for _, g := range []*experiment.Grid{t.Grid, optima} {
 			n := len(g.Contenders)
 			for _, o := range g.Outcomes()[i*n : (i+1)*n] {
-				if o.Err == nil && o.FailedAllocs == 0 && (t.known[i] == nil || o.Objective() < t.known[i].Objective()) {
-					t.known[i] = o
+				if o.Err == nil && o.FailedAllocs == 0 && (t.best[i] == nil || o.Objective() < t.best[i].Objective()) {
+					t.best[i] = o
 				}
 			}
 		}
 	}
 }
 
-// Known returns J of the best schedule known in the cell of an index in the Grid.
-func (t *tried) Known(i int) time.Duration {
-	best := t.best(i)
-	if best == nil {
-		return math.MaxInt64
+// known returns the least J known in the cell of outcome i.
+func (t *tried) known(i int) time.Duration {
+	if best := t.best[i/len(t.Contenders)]; best != nil {
+		return best.Objective()
 	}
-	return best.Objective()
+	return math.MaxInt64
 }
 
-// best is that schedule; nil if none ran to its end.
-func (t *tried) best(i int) *experiment.Outcome { return t.known[i/len(t.Contenders)] }
-
-// j is the geometric mean of a contender's J against the best schedule known, 1 ms
-// added to both, over the cells for which keep is true; nil keeps all.
-func (t *tried) J(contender int, keep func(experiment.Cell) bool) float64 {
-	return t.mean(contender, keep, func(i int, o *experiment.Outcome) float64 { return ratio(o.Objective(), t.Known(i)) })
+// j returns the geometric mean of a contender's J divided by the least known J. It adds 1 ms to
+// both. It uses the cells for which keep is true; a nil keep uses all.
+func (t *tried) j(contender int, keep func(experiment.Cell) bool) float64 {
+	return t.mean(contender, keep, func(i int, o *experiment.Outcome) float64 { return ratio(o.Objective(), t.known(i)) })
 }
 
-// delayed is the same of the policy's delay against that of another contender.
-func (t *tried) Delayed(against int, keep func(experiment.Cell) bool) float64 {
-	return t.mean(0, keep, func(i int, o *experiment.Outcome) float64 { return ratio(o.Delay(), t.Outcomes()[i+against].Delay()) })
+// delayed returns the same mean of the judged policy's delay divided by that of a rival.
+func (t *tried) delayed(rival int) float64 {
+	return t.mean(0, nil, func(i int, o *experiment.Outcome) float64 { return ratio(o.Delay(), t.Outcomes()[i+rival].Delay()) })
 }
 
-// knownDelayed is the same of the best schedule known. That knows all that will come.
-func (t *tried) KnownDelayed(against int, keep func(experiment.Cell) bool) float64 {
-	return t.mean(0, keep, func(i int, _ *experiment.Outcome) float64 {
-		best := t.best(i)
-		if best == nil {
-			return math.Inf(1)
-		}
-		return ratio(best.Delay(), t.Outcomes()[i+against].Delay())
-	})
-}
-
-// Of keeps the cells of a workload.
-func Of(workload int) func(experiment.Cell) bool {
+// ofWorkload keeps the cells of a workload.
+func ofWorkload(workload int) func(experiment.Cell) bool {
 	return func(c experiment.Cell) bool { return c.Workload == workload }
 }
 
@@ -154,10 +118,10 @@ func ratio(a, b time.Duration) float64 {
 	return float64(a+time.Millisecond) / float64(b+time.Millisecond)
 }
 
-// Worst returns the workload with the largest J of the policy, and that.
-func (t *tried) Worst() (workload int, j float64) {
+// worst returns the workload in which J of the judged policy is largest, and that J.
+func (t *tried) worst() (workload int, j float64) {
 	for i := range t.Workloads {
-		if x := t.J(0, Of(i)); x > j {
+		if x := t.j(0, ofWorkload(i)); x > j {
 			workload, j = i, x
 		}
 	}

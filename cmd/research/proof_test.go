@@ -1,19 +1,19 @@
 package main
 
 import (
+	"io"
 	"math"
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 )
 
-// program is n objects of 1 MiB, one every ms, each dropped 5 ms later, with a wait
-// after every tenth.
+// program returns a recording of n objects of 1 MiB, one every ms, each dropped 5 ms later. A wait
+// follows every tenth object.
 func program(name string, n int) *trace.Trace {
 	t := &trace.Trace{Name: name}
 	for i := range n {
@@ -29,108 +29,60 @@ func program(name string, n int) *trace.Trace {
 	return t
 }
 
-func proofOf(t *testing.T, policy, trials string) *proof {
-	t.Helper()
-	who, err := experiment.ParseContender(policy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	some, err := trialsNamed(trials)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := newProof(t.Context(), []*trace.Trace{program("short", 300), program("long", 700)}, who, some, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-func TestProofKnowsTheBest(t *testing.T) {
-	p := proofOf(t, "pacer", "all")
-	if len(p.Trials) != len(allTrials()) {
-		t.Fatalf("%d trials", len(p.Trials))
-	}
-	for k, x := range p.Trials {
-		if k > 0 && x.Len() == p.Trials[0].Len() && slices.EqualFunc(x.Outcomes(), p.Trials[0].Outcomes(), func(a, b *experiment.Outcome) bool { return a.Result == b.Result }) {
-			t.Errorf("%s is the plain trial", x.Trial.Name)
+// TestNothingBeatsTheBestKnownSchedule tries two policies in every trial. The trials differ, and J
+// compares each run with the best of its cell.
+func TestNothingBeatsTheBestKnownSchedule(t *testing.T) {
+	programs := []*trace.Trace{program("short", 300), program("long", 700)}
+	for _, policy := range []string{"pacer", "never"} {
+		all, err := prove(t.Context(), programs, contenders(policy)[0], allTrials(), func(string) {})
+		if err != nil || len(all) != len(allTrials()) {
+			t.Fatalf("%d trials, %v", len(all), err)
 		}
-		want := 2 * len(x.Trial.Limits) * 4 * 6
-		if x.Len() != want {
-			t.Errorf("%s: %d cells, want %d", x.Trial.Name, x.Len(), want)
-		}
-		for i, o := range x.Outcomes() {
-			if o.Objective() < x.Known(i) && o.FailedAllocs == 0 {
-				t.Errorf("%s: cell %+v beats the best known", x.Trial.Name, x.Cell(i))
+		reports := map[string]string{}
+		for _, x := range all {
+			if want := 2 * len(x.trial.Limits) * 4 * 6; x.Len() != want {
+				t.Errorf("%s: %d cells, want %d", x.trial.Name, x.Len(), want)
 			}
+			for i, o := range x.Outcomes() {
+				if o.Objective() < x.known(i) && o.FailedAllocs == 0 {
+					t.Errorf("%s: cell %+v beats the best known", x.trial.Name, x.Cell(i))
+				}
+			}
+			worst, j := x.worst()
+			if x.j(0, nil) < 1 || j < x.j(0, nil)-1e-9 || x.j(0, ofWorkload(worst)) != j || x.j(0, ofWorkload(1-worst)) > j {
+				t.Errorf("%s: J %v, worst %v in %d", x.trial.Name, x.j(0, nil), j, worst)
+			}
+			cells := string(trialCells([]*tried{x}))
+			cells = strings.ReplaceAll(cells, x.trial.Name, "")
+			if other := reports[cells]; other != "" && policy == "pacer" {
+				t.Errorf("%s has the cells of %s", x.trial.Name, other)
+			}
+			reports[cells] = x.trial.Name
 		}
-		if best, got := x.KnownDelayed(1, nil), x.Delayed(1, nil); !(best > 0 && best <= got*1.01) { // least J, not least delay
-			t.Errorf("%s: delay %v of cudajl's, the best known %v", x.Trial.Name, got, best)
+		rivals := "| " + ratioText(all[0].j(1, nil)) + " | " + ratioText(all[0].j(3, nil)) + " |"
+		if page := string(reportTrials(all[0].Contenders[0], all)["report.md"]); !strings.Contains(page, rivals) {
+			t.Errorf("J of cudajl and sqrt is not %s in\n%s", rivals, page)
 		}
-		if _, worst := x.Worst(); x.J(0, nil) < 1 || worst < x.J(0, nil) {
-			t.Errorf("%s: J %v, worst %v", x.Trial.Name, x.J(0, nil), worst)
-		}
-	}
-}
-
-// TestLossesAreFound: every policy loses to itself in no cell, and never loses where
-// it is held against a policy that collects.
-func TestLossesAreFound(t *testing.T) {
-	if lost := proofOf(t, "optimum-objective", "plain").Trials[0].Lost; len(lost) > 0 {
-		t.Errorf("the optimum loses %d cells", len(lost))
-	}
-	lost := proofOf(t, "never", "plain").Trials[0].Lost
-	if len(lost) == 0 {
-		t.Fatal("never loses nowhere")
-	}
-	for _, l := range lost {
-		worse := false
-		for _, r := range l.Rivals {
-			worse = worse || l.Policy.Delay() > r.Delay()+2*time.Millisecond || l.Policy.RefusalCollections > r.RefusalCollections+2
-		}
-		if !worse || l.Known > l.Policy.Objective() {
-			t.Errorf("%+v", l.Cell)
+		if j, rival := all[0].j(0, nil), all[0].j(4, nil); policy == "never" && (j != rival || j < 1.5 || all[0].delayed(4) != 1) {
+			t.Errorf("J of never is %v as a policy, and %v as a rival", j, rival)
+		} else if policy == "pacer" && (j > rival/1.5 || all[0].delayed(4) > 0.8) {
+			t.Errorf("J of pacer is %v, and %v of never", j, rival)
 		}
 	}
 }
 
-// TestCausesAreWhatTheySay: what a loss is put down to does not lose in its place.
-func TestCausesAreWhatTheySay(t *testing.T) {
-	seen := map[Cause]bool{}
-	for _, x := range proofOf(t, "threshold:0.97", "plain,limit-10%").Trials {
-		for _, l := range x.Lost {
-			seen[l.Cause] = true
-			cfg := x.Config(l.Cell)
-			cfg.Told = sim.Told{}
-			instead := map[Cause]string{wrong: "threshold:0.97"}[l.Cause]
-			if instead == "" {
-				continue
-			}
-			who, err := experiment.ParseContender(instead)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := who.Run(x.Workloads[l.Workload], cfg)
-			if delay, refusals := l.worse(&experiment.Outcome{Result: r}); err != nil || delay || refusals {
-				t.Errorf("%s %+v: %s loses, too", x.Trial.Name, l.Cell, instead)
-			}
-		}
-	}
-	if !seen[wrong] || !seen[Rule] {
-		t.Errorf("causes %v: the test tries too little", seen)
-	}
-}
-
+// TestTrialsChangePrograms: the same events in a tenth of the time, and two programs that take turns of 20 ms.
 func TestTrialsChangePrograms(t *testing.T) {
 	a, b := program("a", 100), program("b", 40)
 	fast := faster([]*trace.Trace{a})[0]
 	for i, e := range fast.Events {
-		if was := a.Events[i]; e.Time != was.Time/10 || e.Duration != was.Duration/10 || e.Bytes != was.Bytes || e.ID != was.ID {
-			t.Fatalf("event %d: %+v of %+v", i, e, was)
+		was := a.Events[i]
+		if was.Time, was.Duration = was.Time/10, was.Duration/10; e != was {
+			t.Fatalf("event %d: %+v, want %+v", i, e, was)
 		}
 	}
 	both := pairs([]*trace.Trace{a, b})
-	if len(both) != 2 || both[0].Name != "a+b" || both[1].Name != "b+a" {
+	if len(both) != 2 || both[0].Name != "a+b" || both[1].Name != "b+a" || len(both[0].Events) != len(both[1].Events) {
 		t.Fatalf("%d pairs", len(both))
 	}
 	w, err := sim.Compile(both[0], pressure.Device(1))
@@ -146,54 +98,30 @@ func TestTrialsChangePrograms(t *testing.T) {
 		}
 	}
 	if alone := pairs([]*trace.Trace{a}); alone != nil {
-		t.Error("a program has itself as a pair")
+		t.Error("a program alone makes a pair")
 	}
 }
 
-func TestTrialsNamed(t *testing.T) {
-	some, err := trialsNamed("limit-5%, plain")
-	if err != nil || len(some) != 2 || some[0].Told.Limit != 1.05 || some[1].Name != "plain" {
-		t.Errorf("%+v, %v", some, err)
-	}
-	if _, err := trialsNamed("plain,pear"); err == nil {
-		t.Error("a trial that is not there")
-	}
-	if x := (&tried{Grid: &experiment.Grid{}}).J(0, nil); !math.IsNaN(x) {
-		t.Errorf("J of nothing is %v", x)
-	}
-}
-
-// TestLearnedTrial: before its first cycle a policy is told half of what cycles take, then about what they
-// took, and they differ.
+// TestLearnedTrial: a policy expects half of a cycle's length before the first cycle, and lengths differ.
 func TestLearnedTrial(t *testing.T) {
-	some, err := trialsNamed("learned")
-	if err != nil {
-		t.Fatal(err)
+	some, err := trialsNamed("plain, learned")
+	if err != nil || len(some) != 2 || some[0].Name != "plain" {
+		t.Fatalf("%+v, %v", some, err)
 	}
-	tr := program("long", 700)
-	w, err := sim.Compile(tr, sim.SpaceOf(tr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	who, err := experiment.ParseContenders("sqrt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := some[0].grid([]*sim.Workload{w}, who)
+	loads := compiled(t, program("long", 700))
+	g := some[1].grid(loads, contenders("sqrt"))
 	for i := range g.Len() {
-		c := g.Cell(i)
-		cost := g.Costs[c.Cost].Base
+		cfg := g.Config(g.Cell(i))
+		cost := g.Costs[g.Cell(i).Cost].Base
 		if cost < 10*time.Millisecond {
-			continue // a collector expects no less
+			continue // the first estimate is not below a floor
 		}
-		cfg := g.Config(c)
 		cfg.Log = &sim.Log{KeepDecisions: true}
-		if _, err := who[0].Run(w, cfg); err != nil {
+		if _, err := g.Contenders[0].Run(loads[0], cfg); err != nil {
 			t.Fatal(err)
 		}
-		first := cfg.Log.Decisions[0].Cost
-		if r := float64(first) / float64(cost); math.Abs(r-0.5) > 0.01 {
-			t.Errorf("cycles of %v: expects %v at first", cost, first)
+		if r := float64(cfg.Log.Decisions[0].Cost) / float64(cost); math.Abs(r-0.5) > 0.01 {
+			t.Errorf("cycles of %v: the policy expects %v of that at first", cost, r)
 		}
 		took := map[time.Duration]bool{}
 		for _, x := range cfg.Log.Cycles {
@@ -202,5 +130,13 @@ func TestLearnedTrial(t *testing.T) {
 		if n := len(cfg.Log.Cycles); n == 0 || len(took) < n {
 			t.Errorf("cycles of %v: %d of %d lengths differ", cost, len(took), n)
 		}
+	}
+}
+
+// TestTrialWithoutPrograms: a trial without programs has no J.
+func TestTrialWithoutPrograms(t *testing.T) {
+	files, err := judgeInTrials(t.Context(), []*trace.Trace{program("alone", 300)}, "pacer", "pairs", io.Discard)
+	if err != nil || !strings.Contains(string(files["report.md"]), "| 0 | - | - |") {
+		t.Errorf("%v in\n%s", err, files["report.md"])
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
 func compiled(t *testing.T, programs ...*trace.Trace) []*sim.Workload {
@@ -20,7 +21,16 @@ func compiled(t *testing.T, programs ...*trace.Trace) []*sim.Workload {
 	return loads
 }
 
-// TestRun judges a program as the command does: a report, the cells behind it, and errors that say what is wrong.
+// TestAllIsEveryBuiltInRecording loads them between two others.
+func TestAllIsEveryBuiltInRecording(t *testing.T) {
+	all, err := load([]string{"gp", "all", "mlp"})
+	if n := len(samples.All()); err != nil || len(all) != n+2 || all[0].Name != "gp" || all[1].Name != samples.All()[0] || all[n+1].Name != "mlp" {
+		t.Errorf("%d recordings, %v", len(all), err)
+	}
+}
+
+// TestRun judges a program as the command does. It checks the report, the cells behind it, and the
+// errors.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	var out, log bytes.Buffer
@@ -38,7 +48,7 @@ func TestRun(t *testing.T) {
 		"want corpus":      {"gp"},
 		"want a seed":      {"corpus", "synthetic:x"},
 		"no such file":     {"baselines", "nowhere.arrows"},
-		"want three":       {"corpus", "gp"},
+		"at least three":   {"corpus", "gp"},
 		"unknown policy":   {"-trials", "plain", "-policy", "pear", "gp"},
 		"not defined: -oo": {"-oo"},
 	} {

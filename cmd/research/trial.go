@@ -11,15 +11,15 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A trial is a world in which a policy is judged. All have cycles of 0.1 to 100 ms.
+// A trial is a world in which a policy is judged. All trials have cycles of 0.1 to 100 ms.
 type trial struct {
 	Name     string
 	About    string
 	Limits   []float64 // factors of the peak reachable bytes
 	Slowdown float64   // of the program beside a cycle
 	Told     sim.Told
-	Noise    sim.Noise                           // of the length of cycles, in a machine's world
-	change   func([]*trace.Trace) []*trace.Trace // of the programs; nil: as they are
+	Noise    sim.Noise                           // varies the length of cycles
+	change   func([]*trace.Trace) []*trace.Trace // changes the programs; nil keeps them
 }
 
 var (
@@ -27,30 +27,40 @@ var (
 	trialCycles = []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond}
 )
 
-// trialNoise is that of cycles on a host with two cores and a Go heap of 1 MiB, where it was the
-// largest of what was measured; the one cycle in a hundred that took four times as long is left
-// out (results/2026-11-22-fidelity as of commit 24f90ac, machine-host-1MiB.json).
+// trialNoise is the noise of cycles on a host with two cores and a Go heap of 1 MiB, the largest
+// that was measured. One outlier is left out: one cycle in a hundred took four times as long.
+// Source: results/2026-11-22-fidelity at commit 24f90ac, machine-host-1MiB.json.
 var trialNoise = sim.Noise{0.65, 0.82, 0.87, 0.89, 0.92, 0.94, 0.96, 0.98, 0.99, 1.01, 1.03, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15, 1.19, 1.22, 1.36, 1.64}
 
-// allTrials are all trials. The first is the plain one: the others differ from it.
+// allTrials returns all trials. The others differ from the first, the plain one, in one respect
+// each.
 func allTrials() []trial {
 	return []trial{
 		{Name: "plain", About: "nothing goes wrong", Limits: trialLimits},
-		{Name: "limit-2%", About: "memory runs out 2 % before the limit that policies are told", Limits: trialLimits, Told: sim.Told{Limit: 1.02}},
-		{Name: "limit-5%", About: "5 % before it", Limits: trialLimits, Told: sim.Told{Limit: 1.05}},
-		{Name: "limit-10%", About: "10 % before it", Limits: trialLimits, Told: sim.Told{Limit: 1.1}},
-		{Name: "cost-half", About: "a cycle takes twice as long as policies are told", Limits: trialLimits, Told: sim.Told{Cost: 0.5}},
-		{Name: "cost-double", About: "a cycle takes half as long as policies are told", Limits: trialLimits, Told: sim.Told{Cost: 2}},
+		{Name: "limit-2%", About: "memory runs out 2 % before the limit that policies see", Limits: trialLimits, Told: sim.Told{Limit: 1.02}},
+		{Name: "limit-5%", About: "memory runs out 5 % before that limit", Limits: trialLimits, Told: sim.Told{Limit: 1.05}},
+		{Name: "limit-10%", About: "memory runs out 10 % before that limit", Limits: trialLimits, Told: sim.Told{Limit: 1.1}},
+		{Name: "cost-half", About: "a cycle takes twice as long as policies expect", Limits: trialLimits, Told: sim.Told{Cost: 0.5}},
+		{Name: "cost-double", About: "a cycle takes half as long as policies expect", Limits: trialLimits, Told: sim.Told{Cost: 2}},
 		{Name: "rate-10x", About: "programs ten times as fast", Limits: trialLimits, change: faster},
 		{Name: "edges", About: "limits of 1.1x and 8x", Limits: []float64{1.1, 8}},
-		{Name: "pairs", About: "two programs under one limit take turns of 20 ms, each with the next in the list", Limits: trialLimits, change: pairs},
+		{Name: "pairs", About: "each program and the next one take turns of 20 ms under one limit", Limits: trialLimits, change: pairs},
 		{Name: "slow-0.25", About: "the program takes 1.25 times as long beside a cycle", Limits: trialLimits, Slowdown: 0.25},
 		{Name: "slow-1", About: "the program takes twice as long beside a cycle", Limits: trialLimits, Slowdown: 1},
-		{Name: "learned", About: "cycles differ in length, the program is 5 % slower beside them, and policies see learned estimates of both and of waits; the first estimate is half the truth", Limits: trialLimits, Slowdown: 0.05, Noise: trialNoise},
+		{Name: "learned", About: "cycles vary in length and slow the program by 5 %; policies see learned estimates of both and of waits, and the first estimate is half the true value", Limits: trialLimits, Slowdown: 0.05, Noise: trialNoise},
 	}
 }
 
-// world names what an optimum sees of a trial.
+// trialList returns a line of text for each trial.
+func trialList() string {
+	var b strings.Builder
+	for _, t := range allTrials() {
+		fmt.Fprintf(&b, "  %-12s  %s\n", t.Name, t.About)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// world returns a key for the part of a trial that the optima depend on.
 func (t *trial) world() string {
 	if t.change != nil {
 		return t.Name
@@ -58,7 +68,7 @@ func (t *trial) world() string {
 	return fmt.Sprint(t.Limits, t.Slowdown)
 }
 
-// grid returns the cells of a trial, not run.
+// grid returns the cells of a trial. They have not run yet.
 func (t *trial) grid(loads []*sim.Workload, who []experiment.Contender) *experiment.Grid {
 	g := &experiment.Grid{Workloads: loads, Contenders: who, Limits: factorLimits(t.Limits), Ladder: sim.Ladder{Factor: 2}, Told: t.Told, Noise: t.Noise}
 	for _, d := range trialCycles {
@@ -67,7 +77,7 @@ func (t *trial) grid(loads []*sim.Workload, who []experiment.Contender) *experim
 	return g
 }
 
-// faster lets every program run ten times as fast.
+// faster returns the programs ten times as fast.
 func faster(all []*trace.Trace) []*trace.Trace {
 	var out []*trace.Trace
 	for _, t := range all {
@@ -83,7 +93,7 @@ func faster(all []*trace.Trace) []*trace.Trace {
 	return out
 }
 
-// pairs returns each program with the next one, and the last with the first.
+// pairs returns each program together with the next one, and the last with the first.
 func pairs(all []*trace.Trace) []*trace.Trace {
 	if len(all) < 2 {
 		return nil
@@ -95,12 +105,12 @@ func pairs(all []*trace.Trace) []*trace.Trace {
 	return out
 }
 
-// turns lets two programs take turns in one memory. A wait that goes on in the
-// other's turn is taken to be as long as it was; the longer program ends alone.
+// turns returns two programs that take turns in one memory. A wait that continues in the other
+// program's turn keeps its length. The longer program ends alone.
 func turns(a, b *trace.Trace, length time.Duration) *trace.Trace {
 	out := &trace.Trace{Name: a.Name + "+" + b.Name}
 	runs, rests := eventsOf(a), eventsOf(b)
-	var first uint64 // of the IDs of b
+	var first uint64 // the first ID of b
 	for _, e := range runs {
 		first = max(first, e.ID+1)
 	}
@@ -109,7 +119,7 @@ func turns(a, b *trace.Trace, length time.Duration) *trace.Trace {
 		rests[i].Space = sim.SpaceOf(a)
 	}
 	for turn := int64(0); len(runs)+len(rests) > 0; turn++ {
-		before := turn / 2 * int64(length) // what the program has run
+		before := turn / 2 * int64(length) // how long the program has run
 		n := slices.IndexFunc(runs, func(e trace.Event) bool { return e.Time >= before+int64(length) })
 		if n < 0 || len(rests) == 0 {
 			n = len(runs)
@@ -123,7 +133,7 @@ func turns(a, b *trace.Trace, length time.Duration) *trace.Trace {
 	return out
 }
 
-// eventsOf returns the events that count in a replay, from time 0 on.
+// eventsOf returns the events that a replay uses. The first one has time 0.
 func eventsOf(t *trace.Trace) []trace.Event {
 	var out []trace.Event
 	space, start := sim.SpaceOf(t), int64(0)
@@ -146,7 +156,7 @@ func eventsOf(t *trace.Trace) []trace.Event {
 	return out
 }
 
-// trialsNamed returns the trials of a list of names; all for "all".
+// trialsNamed returns the trials of a list of names. The list "all" is all trials.
 func trialsNamed(text string) ([]trial, error) {
 	if text == "all" {
 		return allTrials(), nil
@@ -155,18 +165,11 @@ func trialsNamed(text string) ([]trial, error) {
 	for name := range strings.SplitSeq(text, ",") {
 		i := slices.IndexFunc(allTrials(), func(t trial) bool { return t.Name == strings.TrimSpace(name) })
 		if i < 0 {
-			return nil, fmt.Errorf("no trial %q (there are %s)", name, strings.Join(trialNames(), ", "))
+			return nil, fmt.Errorf("no trial %q; there are\n%s", name, trialList())
 		}
 		some = append(some, allTrials()[i])
 	}
 	return some, nil
-}
-
-func trialNames() (names []string) {
-	for _, t := range allTrials() {
-		names = append(names, t.Name)
-	}
-	return names
 }
 
 func factorLimits(factors []float64) (limits []experiment.Limit) {

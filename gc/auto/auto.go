@@ -1,38 +1,55 @@
-// Package auto keeps the memory that a process holds outside the Go heap low, for
-// one import and no other change:
+// Package auto keeps the memory that a process holds outside the Go heap low. It needs one import
+// and no other change:
 //
 //	import _ "github.com/eagergc/eagergc/gc/auto"
 //
-// Objects of C libraries are tiny to Go's collector, so that no cycle starts while
-// dead ones hold gigabytes. From the import on, the process's anonymous resident
-// memory less what Go itself has mapped and touched is a gauge ([gc.Watch]), with a policy that weighs the
-// cost of a cycle against bytes x time. Finalizers and cleanups that
-// the program or its libraries have set do the freeing. Nobody is held for the gauge.
+// Objects of C libraries are tiny to Go's collector, so that no cycle starts while dead ones hold
+// gigabytes. The import watches a gauge ([gc.Watch]): the process's anonymous resident memory,
+// without the part that Go has mapped and touched. The policy weighs the cost of a cycle against
+// bytes x time. Finalizers and cleanups that the program or its libraries have set do the freeing.
+// Callers are never held for the gauge.
 //
-// More cycles mean that finalizers run sooner: a binding that passes C memory of an object to C, and does not keep the object alive until the
-// call returns (runtime.KeepAlive), may crash that did not before. The fault is the binding's, and Go's own cycles bring it out, too, only more seldom.
-// Run your tests with EAGERGC=stress, look for such places with gc/vet, and report them to the binding ([how]); until then EAGERGC=off.
+// More cycles mean that finalizers run sooner. A binding may pass C memory of an object to C
+// without keeping the object alive until the call returns (runtime.KeepAlive). Such a binding may
+// now crash where it did not before. The fault is in the binding: Go's own cycles expose it, too,
+// but more rarely. Run your tests with EAGERGC=stress, look for such places with gc/vet, and report
+// them to the binding ([how]). Until it is fixed, set EAGERGC=off.
 //
-// Libraries that count their memory through package pressure are counted by name, to the byte, and are no
-// part of the gauge: see [gc.Collector.Listen]. Their calls ask the policy at once, and may be held for a moment, as [gc.Caps] says.
+// Libraries that count their memory through package pressure are counted by name, to the byte. They
+// are not part of the gauge: see [gc.Collector.Listen]. Their calls ask the policy at once, and may
+// be held for a moment, within [gc.Caps].
 //
-// Mapped files do not count. Where the process is in a container with a limit, or
-// EAGERGC_HOST_HARD_MEMORY_LIMIT is set, that holds besides the price; and where neither GOMEMLIMIT nor the program
-// sets it, Go's own limit becomes what the memory outside the Go heap leaves of it. While the
-// kernel says that tasks wait for memory, the price of memory is higher. Processes that share a container
-// find each other by what it holds: what others hold is no part of a process's limit, and the price is higher for all
-// once the container is nearly full.
+// Mapped files do not count. A limit of the container, or EAGERGC_HOST_HARD_MEMORY_LIMIT, applies
+// in addition to the price of memory. With such a limit the import also sets Go's own memory limit,
+// unless GOMEMLIMIT or the program sets it. Go's limit is then the part of the process's limit that
+// memory outside the Go heap leaves.
 //
-// A cycle that gives nearly nothing back is not repeated soon: see [gc.Gauge.Resting].
-// One line in the log says so once that memory has stayed for 10 s. As long as there is nothing to say the log has nothing above debug level.
+// While the kernel reports that tasks wait for memory, the price of memory is higher. Processes
+// that share a container see each other by the memory that it holds. Memory of other processes is
+// not part of a process's limit. The price rises for all once the container is nearly full.
 //
-// glibc keeps much of what cycles free, for threads that may not need it. Where the program is linked with it, it is trimmed after cycles, as
-// often as the price of memory says: see [gc.Caps].
+// After a cycle that gives almost nothing back, the next one comes later: see [gc.Gauge.Resting].
+// Once such memory has stayed for 10 s, one line in the log reports it. The process is judged every
+// second. The judge finds growth that cycles do not bring back, blocked finalizers, memory that an
+// allocator keeps free, and an exceeded limit. Its finding appears in the log, on the page of
+// gc/debug, in metrics and in [gc.Collector.Diagnose]. A healthy process logs nothing above debug
+// level.
 //
-// Variables: EAGERGC=off turns it off, and EAGERGC=stress runs cycles as often as it can instead, to find faults in tests.
-// EAGERGC_POLICY is the policy's text form. EAGERGC_TRIM=off leaves C's allocator as it is. A variable that cannot be read is said in the log, and counts as not set.
+// Cycles have to earn their processor time. At first they take at most 2 % of the time that the
+// program uses. If memory outside the Go heap grows by half of all memory and a cycle brings that
+// back, they may take 8 % for some seconds, and longer each time. If memory doubles, only
+// [gc.Caps] and the price of memory bound them. A program that frees by hand pays next to nothing.
 //
-// Only Linux says what is needed: elsewhere the package is off.
+// glibc keeps much of the memory that cycles free, for threads that may not need it. The import
+// makes glibc give it back after cycles, as often as the price of memory justifies: see package
+// gc/auto/trim.
+//
+// Variables: EAGERGC=off turns the package off. EAGERGC=stress runs cycles as often as possible
+// instead, to find faults in tests. EAGERGC_POLICY is the text form of the policy. EAGERGC_TRIM=off
+// leaves C's allocator alone. A variable with an unreadable value or an unknown name is logged and
+// has no effect.
+//
+// The package needs information that only Linux provides. On other systems it is off.
 //
 // [how]: https://github.com/eagergc/eagergc/blob/main/gc/AUDIT.md
 package auto
@@ -40,42 +57,47 @@ package auto
 import (
 	"cmp"
 	"log/slog"
+	"os"
 	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/gc/policy"
+	_ "github.com/eagergc/eagergc/gc/auto/trim"
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// Options change what the import does. The zero value is the import.
+// Options adjust the import. The zero value changes nothing.
 type Options struct {
-	// Limit is what the process is to stay below, Go heap included, in bytes: a goal, at most what the machine or the container
-	// has. 0 means that of the environment or, if there is none, of the container.
+	// Limit is the number of bytes that the process should stay below, Go heap included. It is a
+	// goal, and at most the memory of the machine or the container. 0 means the limit of the
+	// environment or, without one, that of the container.
 	Limit int64
-	// Trim gives memory that Go's heap keeps free back to the system, too, as debug.FreeOSMemory does: where that is a fifth of
-	// what Go has, and at least 32 MiB, and at most each two minutes.
+	// Trim also gives memory that Go's heap keeps free back to the system, as debug.FreeOSMemory
+	// does. It does so if this is a fifth of Go's memory and at least 32 MiB, at most every two
+	// minutes.
 	Trim bool
-	// Held is called, on a goroutine of its own, when so much memory has stayed so long that no cycle brings back. It may write a heap profile.
+	// Held is called, on its own goroutine, when bytes have stayed for some time and no cycle
+	// brings them back. It may write a heap profile.
 	Held func(bytes int64, stayed time.Duration)
-	// Log is told what there is to say; nil means slog.Default.
+	// Log receives the messages of the package; nil means slog.Default.
 	Log *slog.Logger
 }
 
 func (o Options) log() *slog.Logger { return cmp.Or(o.Log, slog.Default()) }
 
-// A keeper is what runs: a watcher, or the cycles of a stress test.
+// A keeper is the part that runs: a watcher, or the cycles of a stress test.
 type keeper interface{ stop() }
 
 var running struct {
 	sync.Mutex
 	keeper  keeper
 	goLimit *goLimit
-	due     bool // the start that the import brings, until somebody has started or stopped
+	due     bool // the start that the import brings is pending; Start and Stop cancel it
 }
 
-// A program that ends at once pays nothing. The start takes 0.5 to 1 ms.
+// startAfter delays the start, so that a program that ends at once pays nothing. The start takes
+// 0.5 to 1 ms.
 const startAfter = 20 * time.Millisecond
 
 func init() {
@@ -86,7 +108,7 @@ func init() {
 	time.AfterFunc(startAfter, startDue)
 }
 
-// startDue starts what the import brings, unless somebody has started or stopped before.
+// startDue starts the package after an import, unless Start or Stop has been called.
 func startDue() {
 	running.Lock()
 	defer running.Unlock()
@@ -95,8 +117,9 @@ func startDue() {
 	}
 }
 
-// Start does what the import does, with options, and in its place. Stop ends it, and puts back what it has moved; nothing
-// else runs then. A program starts one, once; a second Start ends the first. It does nothing where EAGERGC=off.
+// Start does what the import does, with options, and in its place. The function that it returns
+// ends this, and restores the settings that it has changed. Nothing runs after that. A program
+// calls Start once: a second Start ends the first. Start does nothing if EAGERGC=off.
 func Start(o Options) (stop func()) {
 	running.Lock()
 	defer running.Unlock()
@@ -111,9 +134,12 @@ func Start(o Options) (stop func()) {
 	}
 }
 
-// begin starts what the environment says. The caller holds the lock.
+// begin starts the keeper that the environment selects. The caller holds the lock.
 func begin(o Options) keeper {
 	running.due = false
+	for _, name := range pressure.UnknownVariables(os.Environ()) {
+		o.log().Warn("eagergc: no variable of eagergc has this name, so it has no effect", slog.String("name", name))
+	}
 	switch pressure.EnvChoice("EAGERGC", "on", "off", "stress") {
 	case "off":
 		return nil
@@ -134,7 +160,7 @@ func begin(o Options) keeper {
 	return w
 }
 
-// end stops what runs, and what is due. The caller holds the lock.
+// end stops the keeper and cancels a pending start. The caller holds the lock.
 func end() {
 	running.due = false
 	if running.keeper != nil {
@@ -147,7 +173,8 @@ func end() {
 	}
 }
 
-// Stop ends what the import or [Start] has started, and puts back what it has moved.
+// Stop ends the work that the import or [Start] has started, and restores the settings that it has
+// changed.
 func Stop() {
 	running.Lock()
 	defer running.Unlock()
@@ -162,22 +189,11 @@ func current() *watcher {
 	return w
 }
 
-// Collector returns the collector of the process's memory, for its page, metrics and
-// statistics; nil where the package is off.
+// Collector returns the collector of the process's memory, for its page, metrics and statistics. It
+// returns nil if the package is off.
 func Collector() *gc.Collector {
 	if w := current(); w != nil {
 		return w.collector
 	}
 	return nil
-}
-
-// Cycles returns how many cycles were started so far, and how many a ticker would have run that keeps memory below the same peak: it
-// has to run all the time as often as the second takes in which memory grew most. Both are 0 where the package is off.
-func Cycles() (run, ticker uint64) {
-	w := current()
-	if w == nil {
-		return 0, 0
-	}
-	s := w.collector.Stats()
-	return s.Cycles[policy.TriggerPolicy] + s.Cycles[policy.TriggerExplicit], w.ticker.cycles(w.collector.Now())
 }

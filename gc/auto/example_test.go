@@ -30,8 +30,6 @@ func ExampleStart() {
 	stop := auto.Start(auto.Options{Trim: true})
 	defer stop()
 	// ... the program ...
-	run, ticker := auto.Cycles()
-	fmt.Printf("%d cycles; a ticker of the same peak would have run %d\n", run, ticker)
 }
 
 // Memory that stays leaves a heap profile, which says what holds it.

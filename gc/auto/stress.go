@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// A stress runs one cycle after another, so that what relies on a cycle not coming just now fails.
+// A stress runs one cycle after another. Code that relies on no cycle coming at a certain moment
+// then fails.
 type stress struct {
 	done chan struct{}
 	ends sync.WaitGroup

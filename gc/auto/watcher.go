@@ -1,35 +1,23 @@
 package auto
 
 import (
-	"cmp"
+	"context"
 	"log/slog"
 	"math"
-	"runtime/metrics"
-	"slices"
+	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/internal/verdict"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A host is what a watcher reads of the system and of Go's runtime.
-type host interface {
-	resident() (pressure.Resident, error)
-	goMemory() int64                            // mapped and not given back
-	goNeeds() int64                             // what of it the last cycle has kept, with what is no heap
-	goFree() (all, free int64)                  // Go's memory, and what of it the heap keeps free
-	heapReady() int64                           // what of it is heap
-	heapResident(address uint64) (int64, error) // what of that is resident
-	limit() int64                               // of the container, the environment or the options; 0 = none
-	free() (int64, error)                       // bytes of the container that nobody holds
-	stalls() float64                            // share of the last 10 s in which some task waited for memory
-}
-
-// A watcher is what the import starts.
+// A watcher watches the process. The import starts one.
 type watcher struct {
 	host      host
 	options   Options
@@ -37,33 +25,35 @@ type watcher struct {
 	gauge     *gc.Gauge
 	goLimit   *goLimit
 	untouched untouched
-	ticker    rival
-	held      heldMemory
-	stuck     bool  // as the log has it
-	limit     int64 // of the process; 0 = none known
-	most      int64 // that was outside the Go heap lately
+	judge     *judge
+	told      string    // the last verdict that was logged
+	toldAt    time.Time // when it last held
+	reported  time.Time
+	limit     int64     // of the process; 0 = no known limit
+	most      int64     // most bytes outside the Go heap lately
+	kept      int64     // bytes that C's allocator keeps free
+	nextKept  time.Time // earliest time to read kept again
 
-	libraries    atomic.Pointer[[]func() (bytes, objects int64)] // read what each counts
-	deaf         func()                                          // forgets those to come
-	countedLimit int64                                           // that was set last for what libraries count
-	urgency      int                                             // index of prices
-	freed        time.Time                                       // when Go's heap was last made to give memory back
+	libraries    atomic.Pointer[[]func() (bytes, objects int64)] // each reads the counts of a library
+	deaf         func()                                          // stops listening for new libraries
+	countedLimit int64                                           // last limit of the memory that libraries count
+	urgency      int                                             // index in urgencies
+	freed        time.Time                                       // last time that Go's heap gave memory back
 
-	early     chan struct{} // for a review before it is due
-	notBefore atomic.Int64  // when the next such review may be asked for, in Unix ns
-	once      sync.Once
-	done      chan struct{}
-	ended     chan struct{}
+	once  sync.Once
+	done  chan struct{}
+	ended chan struct{}
 }
 
-// Readings of limits and stalls are made anew so often, and where Go has reached its limit.
+// Limits and stalls are read again every reviewEvery, and sooner once Go has reached its limit.
 const (
 	reviewEvery = time.Second
 	earlyEvery  = reviewEvery / 10
+	tellAgain   = time.Minute // after a verdict has ended, before it is news again
 )
 
-// Below its limit a process keeps this share of it free for what a reading does not show:
-// kernel memory, page tables, and growth until the next look.
+// reserve is the share of the limit that a process keeps free. It is for memory that a reading does
+// not show: kernel memory, page tables, and growth until the next look.
 const reserve = 0.05
 
 func start(h host, o Options, l *goLimit) (*watcher, error) {
@@ -74,7 +64,7 @@ func start(h host, o Options, l *goLimit) (*watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{host: h, options: o, collector: c, goLimit: l, early: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{})}
+	w := &watcher{host: h, options: o, collector: c, goLimit: l, judge: newJudge(), done: make(chan struct{}), ended: make(chan struct{})}
 	c.Listen()
 	w.libraries.Store(new([]func() (bytes, objects int64)))
 	w.deaf = pressure.Listen(func(_ string, read func() (bytes, objects int64)) func(int64, unsafe.Pointer) {
@@ -88,28 +78,24 @@ func start(h host, o Options, l *goLimit) (*watcher, error) {
 	return w, nil
 }
 
-// read is what the gauge reads: what is outside the Go heap and is not counted by libraries.
+// read is the function of the gauge. It returns the bytes outside the Go heap that libraries do not
+// count.
 func (w *watcher) read() int64 {
-	if w.goLimit.reached(w.host.goMemory()) && time.Now().UnixNano() > w.notBefore.Load() {
-		w.notBefore.Store(time.Now().Add(earlyEvery).UnixNano())
-		select {
-		case w.early <- struct{}{}:
-		default:
-		}
-	}
-	return max(0, w.outside()-w.counted())
+	outside, _ := w.outside(w.host.golang())
+	return max(0, outside-w.counted())
 }
 
-// outside is what the process holds outside the Go heap.
-func (w *watcher) outside() int64 {
+// outside returns the bytes that the process holds outside the Go heap, and in all.
+func (w *watcher) outside(g goMemory) (outside, all int64) {
 	r, err := w.host.resident()
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	return r.Outside(w.host.goMemory() - w.untouched.of(w.host.heapReady()))
+	return r.Outside(g.mapped - w.untouched.of(g.ready())), r.Anonymous
 }
 
-// counted is what libraries have counted through package pressure, which the collector has exactly. It is read at every look.
+// counted returns the bytes that libraries have counted through package pressure. It reads them at
+// every look. The collector has the same bytes exactly.
 func (w *watcher) counted() (bytes int64) {
 	for _, read := range *w.libraries.Load() {
 		n, _ := read()
@@ -118,7 +104,7 @@ func (w *watcher) counted() (bytes int64) {
 	return bytes
 }
 
-// stop ends it, and puts back what it has moved. Run has been called.
+// stop ends the watcher, and restores the settings that it has changed. Run must have been called.
 func (w *watcher) stop() {
 	w.once.Do(func() {
 		close(w.done)
@@ -132,54 +118,86 @@ func (w *watcher) end() {
 	w.gauge.Close()
 	w.collector.Close()
 	w.goLimit.giveBack()
+	verdict.Publish(nil)
 }
 
 func (w *watcher) run() {
 	defer close(w.ended)
-	tick := time.NewTicker(reviewEvery)
-	defer tick.Stop()
 	limit := "none"
 	if w.limit > 0 {
 		limit = pressure.Bytes(w.limit).String()
 	}
-	w.options.log().Debug("eagergc: on", slog.String("policy", w.collector.Policy()), slog.String("limit", limit))
+	w.options.log().Debug("eagergc: on", slog.String("policy", w.collector.Policy()), slog.String("limit", limit),
+		slog.Any("variables", pressure.SetVariables(os.Environ())))
+	timer := time.NewTimer(reviewEvery)
+	defer timer.Stop()
 	for {
 		select {
 		case <-w.done:
 			return
-		case <-w.early:
-			w.review(time.Now())
-		case now := <-tick.C:
-			w.review(now)
-			w.report()
+		case now := <-timer.C:
+			timer.Reset(w.step(now))
 		}
 	}
 }
 
-// review reads limits and stalls again.
+// step reviews and reports if that is due, and returns the time to the next step. While this
+// package limits Go, steps are shorter, to notice sooner that Go has reached the limit.
+func (w *watcher) step(now time.Time) time.Duration {
+	switch due := now.Sub(w.reported) >= reviewEvery-earlyEvery/2; {
+	case due:
+		w.reported = now
+		w.review(now)
+		w.report(now)
+	case w.goLimit.reached(w.host.golang().mapped):
+		w.review(now)
+	}
+	if w.goLimit.steers() {
+		return earlyEvery
+	}
+	return reviewEvery
+}
+
+// review reads limits and stalls again, and sets limits and the policy by them.
 func (w *watcher) review(now time.Time) {
-	w.untouched.look(w.host.heapReady(), now, w.host.heapResident)
+	g := w.host.golang()
+	w.untouched.look(g.ready(), now, w.host.heapResident)
 	w.limit = w.host.limit()
-	golang, outside, full, left := w.host.goMemory(), w.outside(), 0.0, int64(unlimited)
+	outside, all := w.outside(g)
+	full, left := 0.0, int64(unlimited)
 	w.most = max(outside, w.most-w.most/16)
 	if w.limit > 0 {
-		others := w.others(w.limit)
-		full = crowd(w.limit, others, outside+golang)
+		others := w.others(w.limit, all)
+		full = crowd(w.limit, others, outside+g.mapped)
 		usable := int64((1-reserve)*float64(w.limit)) - others
 		counted := w.counted()
-		w.gauge.SetLimit(max(1, usable-golang-counted))
-		w.limitCounted(counted, usable-golang-max(0, outside-counted))
+		w.gauge.SetLimit(max(1, usable-g.mapped-counted))
+		w.limitCounted(counted, usable-g.mapped-max(0, outside-counted))
 		left = usable - w.most
 	} else {
 		w.gauge.SetLimit(0)
+		if w.countedLimit > 0 {
+			w.countedLimit = 0
+			w.collector.SetLimit(0)
+		}
 	}
-	w.goLimit.steer(left, w.host.goNeeds(), now)
+	w.goLimit.steer(left, g.needs(), now)
 	w.price(w.host.stalls(), full)
-	w.trim(now)
-	w.ticker.see(w.gauge.Sample().Live, w.gauge.Allocated(), w.collector.Now())
+	if w.options.Trim && dueForTrim(now.Sub(w.freed), g) {
+		w.freed = now
+		debug.FreeOSMemory()
+		w.options.log().Debug("eagergc: gave free memory of the Go heap back", slog.Int64("free_bytes", g.free))
+	}
 }
 
-// limitCounted leaves libraries what the rest does not take. Each setting has the policy asked anew, so that small changes wait.
+// dueForTrim reports whether Go's heap should give memory back. CockroachDB purges its allocator as
+// rarely, and also if a fifth of it is overhead.
+func dueForTrim(after time.Duration, g goMemory) bool {
+	return after >= 2*time.Minute && g.free >= 32<<20 && float64(g.free) >= 0.2*float64(g.mapped)
+}
+
+// limitCounted limits the memory that libraries count to the bytes that the rest leaves. Small
+// changes wait, because each setting makes the collector ask the policy again.
 func (w *watcher) limitCounted(counted, left int64) {
 	left = max(1, left)
 	if change := math.Abs(float64(left) - float64(w.countedLimit)); counted > 0 && change > 0.05*float64(w.countedLimit) {
@@ -188,105 +206,39 @@ func (w *watcher) limitCounted(counted, left int64) {
 	}
 }
 
-// report reads the gauge, and logs what there is to say of it.
-func (w *watcher) report() {
-	w.say(w.gauge.Stuck(), w.gauge.Sample().Live, w.gauge.Resting())
+// reading returns the state of the process for the judge.
+func (w *watcher) reading(now time.Time) reading {
+	g := w.host.golang()
+	r := reading{Limit: w.limit, Objects: g.objects, Live: g.live, GoFree: g.free + g.unused, Cycles: g.cycles, Due: g.due}
+	r.Outside, r.Total = w.outside(g)
+	r.Futile = w.gauge.Resting() > 0
+	if r.Outside >= untouchedLeast && !now.Before(w.nextKept) { // it may walk all free blocks
+		begin := time.Now()
+		_, w.kept = verdict.Allocator()
+		w.nextKept = now.Add(untouchedShare * time.Since(begin))
+	}
+	r.Kept = max(0, min(w.kept, r.Outside))
+	return r
 }
 
-// say logs when finalizers do not run, and when cycles stop being worth it.
-func (w *watcher) say(stuck bool, level int64, resting time.Duration) {
-	if stuck != w.stuck {
-		if w.stuck = stuck; stuck {
-			w.options.log().Warn("eagergc: finalizers or cleanups that are due have not run for 10 s: one of them blocks (/debug/pprof/goroutine?debug=2 shows it under runtime.runFinalizers or runtime.runCleanups)")
+// report judges the process. It publishes the finding for the page, metrics and Diagnose, and logs
+// it if it is news.
+func (w *watcher) report(now time.Time) {
+	f, held, stayed := w.judge.see(w.reading(now))
+	verdict.Publish(&f)
+	log := w.options.log()
+	if f.Level == verdict.Watch || f.Level == verdict.Bad {
+		if f.Verdict != w.told || now.Sub(w.toldAt) > tellAgain {
+			level := map[string]slog.Level{verdict.Watch: slog.LevelInfo, verdict.Bad: slog.LevelWarn}[f.Level]
+			log.Log(context.Background(), level, "eagergc: "+f.Verdict+": "+f.Reason, slog.String("next", f.Next))
+		}
+		w.told, w.toldAt = f.Verdict, now
+	}
+	if held > 0 {
+		log.Info("eagergc: nothing to free: memory outside the Go heap is held, or leaks",
+			slog.String("held", pressure.Bytes(held).String()), slog.Duration("stayed", stayed), slog.Duration("next_cycle_in", w.gauge.Resting()))
+		if w.options.Held != nil {
+			go w.options.Held(held, stayed)
 		}
 	}
-	bytes, stayed := w.held.see(level, resting > 0)
-	if bytes == 0 {
-		return
-	}
-	w.options.log().Info("eagergc: nothing to free: memory outside the Go heap is held, or leaks",
-		slog.String("held", pressure.Bytes(bytes).String()), slog.Duration("stayed", stayed), slog.Duration("next_cycle_in", resting))
-	if w.options.Held != nil {
-		go w.options.Held(bytes, stayed)
-	}
-}
-
-// heldMemory is what no cycle brings back: so much has stayed for the last reviews. It is worth a line in the log, and another one each time that it
-// has doubled, as a leak's does. Little is worth one only once that has doubled. What falls in between is work in progress.
-type heldMemory struct {
-	levels [int(reportAfter / reviewEvery)]int64 // at the last reviews
-	n      int                                   // reviews since cycles stopped being worth it
-	first  int64                                 // that had stayed so long
-	said   int64
-}
-
-const (
-	reportLeast = 64 << 20
-	reportLeak  = 16 << 20 // if it was half as much before
-	reportAfter = 10 * time.Second
-)
-
-// see is told of each review; bytes are above 0 if that is worth saying.
-func (h *heldMemory) see(level int64, resting bool) (bytes int64, stayed time.Duration) {
-	if !resting {
-		*h = heldMemory{}
-		return 0, 0
-	}
-	h.levels[h.n%len(h.levels)] = level
-	h.n++
-	least := slices.Min(h.levels[:])
-	if h.n < len(h.levels) {
-		return 0, 0
-	}
-	if h.n == len(h.levels) {
-		h.first = least
-	}
-	if least < 2*h.said || least < reportLeast && least < max(reportLeak, 2*h.first) {
-		return 0, 0
-	}
-	h.said = least
-	return least, time.Duration(h.n) * reviewEvery
-}
-
-// system is the host that the process runs on, with the limit of the options.
-type system struct{ set int64 }
-
-func (system) resident() (pressure.Resident, error)       { return pressure.ReadResident() }
-func (system) goMemory() int64                            { return pressure.GoMemory() }
-func (system) heapReady() int64                           { return heapReady() }
-func (system) heapResident(address uint64) (int64, error) { return residentHeap(address) }
-
-func (system) goNeeds() int64 {
-	var s [4]metrics.Sample
-	for i, name := range []string{"/gc/heap/live:bytes", "/memory/classes/heap/objects:bytes", "/memory/classes/heap/free:bytes", "/memory/classes/heap/unused:bytes"} {
-		s[i].Name = name
-	}
-	metrics.Read(s[:])
-	read := func(i int) int64 { return int64(s[i].Value.Uint64()) }
-	return pressure.GoMemory() - read(1) - read(2) - read(3) + read(0)
-}
-
-func (system) goFree() (all, free int64) {
-	s := [...]metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}}
-	metrics.Read(s[:])
-	return pressure.GoMemory(), int64(s[0].Value.Uint64())
-}
-
-func (s system) limit() int64 {
-	total := func() int64 {
-		info, _ := pressure.HostMemory() // where that is not known a share of it cannot be read
-		return info.Total
-	}
-	if s.set > 0 {
-		return min(s.set, cmp.Or(total(), s.set))
-	}
-	if bytes, set := pressure.EnvLimit(pressure.Host, total); set {
-		return bytes
-	}
-	return pressure.ContainerLimit()
-}
-
-func (system) stalls() float64 {
-	share, _ := pressure.HostStalls() // 0 where it is not known
-	return share
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A chart is the last minutes of one source, as the page's script draws it. Times are in seconds before now.
+// A chart is the last minutes of one source, as the page's script draws it. Times are in seconds
+// before now.
 type chart struct {
 	Name                  string `json:"-"`
-	About                 string `json:"-"` // for those who do not see it
+	About                 string `json:"-"` // for screen readers
 	Live, Reserved, Limit int64
 	Span, Step            float64
 	Levels                [][6]float64 // ago; live first, last, least and most; reserved
@@ -23,7 +24,7 @@ type chart struct {
 // An event is a step of the timeline in which cycles ended.
 type event struct {
 	Ago     float64
-	Trigger string // of the most telling one
+	Trigger string // of the most important one
 	Text    string
 }
 
@@ -38,7 +39,7 @@ func chartsOf(line *gc.Snapshot) (all []chart) {
 		}
 	}
 	for _, past := range line.Sources {
-		levels := past.Levels // the gauge is read first, so there is one
+		levels := past.Levels // not empty, because the gauge is read first
 		first, last := levels[0], levels[len(levels)-1]
 		c := chart{Name: past.Space.String(), Live: last.Last, Reserved: last.Reserved, Limit: last.Limit, Span: max(1, ago(first.Start)), Step: line.Step.Seconds(), Events: events}
 		if len(events) > 0 {
@@ -70,7 +71,7 @@ func eventOf(w gc.Work, ago float64) event {
 	return e
 }
 
-// pauses are how long callers were held.
+// pauses says how long callers were held.
 type pauses struct {
 	N, Most uint64
 	Lengths []length
@@ -81,7 +82,7 @@ type length struct {
 	Bound string
 }
 
-// pausesOf lists the lengths that there were, and those between them.
+// pausesOf lists the lengths from the first to the last that occurred.
 func pausesOf(s *gc.Stats) (p pauses) {
 	for i, n := range s.Pauses {
 		if p.N += n; p.N == 0 {
@@ -98,4 +99,24 @@ func pausesOf(s *gc.Stats) (p pauses) {
 		p.Lengths = p.Lengths[:len(p.Lengths)-1]
 	}
 	return p
+}
+
+func total(w gc.Work) (n uint32) {
+	for _, x := range w.Cycles {
+		n += x
+	}
+	return n
+}
+
+// shortly formats a duration with about three digits.
+func shortly(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		d = d.Round(time.Microsecond)
+	case d < time.Second:
+		d = d.Round(10 * time.Microsecond)
+	default:
+		d = d.Round(10 * time.Millisecond)
+	}
+	return d.String()
 }

@@ -1,23 +1,24 @@
-// Package debug serves a page about a running collector, as net/http/pprof does
-// about a running program:
+// Package debug serves a page about a running collector, as net/http/pprof does about a running
+// program:
 //
 //	mux.Handle("/debug/eagergc/", debug.Handler(collector, pool))
 //
-// With the slash at its end the pattern takes the path without it, too.
+// A pattern that ends with a slash also matches the path without the slash.
 //
-// The page says in a line whether all is well, and what to do if not. It shows the last minutes as they
-// were: the extremes of live memory, cycles and their triggers ([gc.Snapshot]); how long
-// callers were held; and, folded, the pools' reports, the last cycles, and the last decisions with
-// their reasons. It goes on while it is open. With ?format=json it is data.
+// The first line of the page is the verdict on the process, with the next step. Charts show live
+// memory and cycles of the last minutes ([gc.Snapshot]). A table shows how long callers were held.
+// Folded sections have the pools' reports, the last cycles, the last decisions with their reasons,
+// and the variables of the environment. The page updates itself. With ?format=json it is data.
 //
-// A GET changes nothing and costs little. Two buttons are POSTs, one of them at a time: "diagnose" runs cycles and says why the process holds
-// its memory ([gc.Collector.Diagnose]), and, with a recorder of package gc/debug/flight among
-// the reports, "recording" downloads the last minutes. They want the page's token, which is in the data, too:
+// A GET changes nothing and costs little. Two buttons send POSTs, and one POST runs at a time.
+// "diagnose" runs cycles and says why the process holds its memory ([gc.Collector.Diagnose]).
+// "recording" downloads the last minutes, if a recorder of package gc/debug/flight is among the
+// reports. A POST needs the page's token, which is also in the data:
 //
 //	curl -d do=diagnose -d window=10s -d token=$TOKEN http://localhost:6060/debug/eagergc/
 //
-// It answers only requests that come from this machine and are addressed to it by a loopback name ([Local]).
-// A program that puts its own authentication in front uses [Unguarded] instead.
+// [Handler] answers only requests from this machine that are addressed to a loopback name: see
+// [Local]. A program with its own authentication uses [Unguarded] instead.
 package debug
 
 import (
@@ -31,6 +32,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -39,8 +41,8 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A Reporter writes a report about itself as text. A *pool.Pool is one. One that also
-// has a method WriteRecording(io.Writer) error, as *flight.Recorder does, gives the page its download.
+// A Reporter writes a report about itself as text, as a *pool.Pool does. If it also has a method
+// WriteRecording(io.Writer) error, as a *flight.Recorder does, the page offers the download.
 type Reporter interface {
 	Report(io.Writer) error
 }
@@ -49,16 +51,14 @@ type recording interface {
 	WriteRecording(io.Writer) error
 }
 
-// Handler returns the handler of the page about c, with the reports given. It
-// is safe for concurrent use. A GET takes the collector's lock for
-// microseconds, and the reporters' for as long as their Report does.
+// Handler returns the handler of the page about c, with the given reports. It is safe for
+// concurrent use. A GET takes the collector's lock for microseconds and calls each Report once.
 func Handler(c *gc.Collector, reports ...Reporter) http.Handler {
 	return Local(Unguarded(c, reports...))
 }
 
-// Unguarded is [Handler] for any client, from any machine and by any name. The
-// page tells sizes, limits and what the reports say; whether a client may know
-// them, and run cycles, is for the program to check before it passes a request on.
+// Unguarded is [Handler] for clients on any machine and under any name. The page shows sizes,
+// limits and reports, and runs cycles. The program must check that a client may do that.
 func Unguarded(c *gc.Collector, reports ...Reporter) http.Handler {
 	h := &handler{c: c, reports: reports, token: rand.Text()}
 	for _, r := range reports {
@@ -73,7 +73,7 @@ type handler struct {
 	c       *gc.Collector
 	reports []Reporter
 	last    recording // nil = none
-	token   string    // that a POST has to show: only who can read the page has it
+	token   string    // a POST must have it, so that only readers of the page can send one
 	costly  sync.Mutex
 }
 
@@ -85,7 +85,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("format") == "json" {
 			w.Header().Set("Content-Type", "application/json")
 			now := h.c.Snapshot()
-			_ = json.NewEncoder(w).Encode(h.status(&now)) // the client is gone: nobody to tell
+			_ = json.NewEncoder(w).Encode(h.status(&now)) // an error means that the client is gone
 			return
 		}
 		h.page(w)
@@ -97,15 +97,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// post does what costs something, for who has read the page, one at a time.
+// post runs the costly requests, one at a time. They need the page's token.
 func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4096)
 	if fromElsewhere(r) || subtle.ConstantTimeCompare([]byte(r.PostFormValue("token")), []byte(h.token)) != 1 {
-		refuse(w, "want the page's token: load the page again, or take it from ?format=json")
+		refuse(w, "needs the page's token: reload the page, or take the token from ?format=json")
 		return
 	}
 	if !h.costly.TryLock() {
-		http.Error(w, "eagergc: another one is under way", http.StatusTooManyRequests)
+		http.Error(w, "eagergc: another request is running", http.StatusTooManyRequests)
 		return
 	}
 	defer h.costly.Unlock()
@@ -115,37 +115,33 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	case do == "recording" && h.last != nil:
 		h.recording(w)
 	default:
-		http.Error(w, fmt.Sprintf("eagergc: do=%q: want diagnose, or recording where there is one", do), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("eagergc: do=%q: want diagnose, or recording if there is a recorder", do), http.StatusBadRequest)
 	}
 }
 
 // recording sends the last minutes as a file.
 func (h *handler) recording(w http.ResponseWriter) {
-	var out bytes.Buffer // a client that reads slowly holds nothing
+	var out bytes.Buffer // so that a slow client holds no lock
 	if err := h.last.WriteRecording(&out); err != nil {
 		http.Error(w, "eagergc: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/vnd.apache.arrow.stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="last.arrows"`)
-	_, _ = w.Write(out.Bytes()) // the client is gone: nobody to tell
+	_, _ = w.Write(out.Bytes()) // an error means that the client is gone
 }
 
-// The windows of a diagnosis.
-const (
-	usualWindow   = "2s"
-	longestWindow = time.Minute
-)
+const longestWindow = time.Minute // of a diagnosis
 
 func (h *handler) diagnose(w http.ResponseWriter, r *http.Request) {
-	text := cmp.Or(r.PostFormValue("window"), usualWindow)
+	text := cmp.Or(r.PostFormValue("window"), "2s")
 	window, err := time.ParseDuration(text)
 	if err != nil || window < 0 || window > longestWindow {
 		http.Error(w, fmt.Sprintf("eagergc: window=%s: want a time from 0s to %v, such as 10s", text, longestWindow), http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, h.c.Diagnose(r.Context(), window).String()) // the client is gone: nobody to tell
+	_, _ = io.WriteString(w, h.c.Diagnose(r.Context(), window).String()) // an error means that the client is gone
 }
 
 //go:embed page.html
@@ -159,7 +155,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"json":  func(v any) (string, error) { text, err := json.Marshal(v); return string(text), err },
 }).Parse(pageText))
 
-// count is a number and its noun: 1 object, 2 objects.
+// count returns a number with its noun: 1 object, 2 objects.
 func count(n any, noun string) string {
 	text := fmt.Sprint(n)
 	if text != "1" {
@@ -168,8 +164,7 @@ func count(n any, noun string) string {
 	return text + " " + noun
 }
 
-// page writes the whole page to memory first: a client that reads slowly holds
-// nothing.
+// page writes the whole page to memory first, so that a slow client holds no lock.
 func (h *handler) page(w http.ResponseWriter) {
 	nonce, now := rand.Text(), h.c.Snapshot()
 	out, err := h.render(&now, nonce)
@@ -180,10 +175,10 @@ func (h *handler) page(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy",
 		"default-src 'none'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; style-src 'nonce-"+nonce+"'; script-src 'nonce-"+nonce+"'")
-	_, _ = w.Write(out) // the client is gone: nobody to tell
+	_, _ = w.Write(out) // an error means that the client is gone
 }
 
-// render is the page about a snapshot.
+// render returns the page about a snapshot.
 func (h *handler) render(now *gc.Snapshot, nonce string) ([]byte, error) {
 	data := struct {
 		status
@@ -192,7 +187,8 @@ func (h *handler) render(now *gc.Snapshot, nonce string) ([]byte, error) {
 		Recording bool
 		Charts    []chart
 		Pauses    pauses
-	}{status: h.status(now), Nonce: nonce, Recording: h.last != nil, Charts: chartsOf(now), Pauses: pausesOf(&now.Stats)}
+		Variables []variable
+	}{status: h.status(now), Nonce: nonce, Recording: h.last != nil, Charts: chartsOf(now), Pauses: pausesOf(&now.Stats), Variables: variables(os.Environ())}
 	for _, r := range h.reports {
 		var text strings.Builder
 		if err := r.Report(&text); err != nil {
@@ -203,4 +199,27 @@ func (h *handler) render(now *gc.Snapshot, nonce string) ([]byte, error) {
 	var out bytes.Buffer
 	err := page.Execute(&out, data)
 	return out.Bytes(), err
+}
+
+// A variable is one of the environment, with its values in this process.
+type variable struct {
+	pressure.Variable
+	Set []string // as NAME=value; several for the limits of spaces
+}
+
+// variables returns the table of package pressure, with what environ sets.
+func variables(environ []string) (all []variable) {
+	for _, v := range pressure.Variables() {
+		x := variable{Variable: v}
+		before, after, spaces := strings.Cut(v.Name, "SPACE")
+		for _, setting := range environ {
+			name, value, _ := strings.Cut(setting, "=")
+			space := spaces && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) && len(name) > len(before+after)
+			if value != "" && (name == v.Name || space) {
+				x.Set = append(x.Set, setting)
+			}
+		}
+		all = append(all, x)
+	}
+	return all
 }

@@ -8,16 +8,11 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
-	"runtime"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,7 +47,7 @@ func program(t testing.TB) (*gc.Collector, *pool.Pool) {
 	return c, p
 }
 
-// recorded is a program whose last minutes are kept.
+// recorded is a program with a recorder of its last minutes.
 func recorded(t testing.TB) (*gc.Collector, *pool.Pool, *flight.Recorder) {
 	t.Helper()
 	c, p := program(t)
@@ -85,9 +80,8 @@ func get(h http.Handler, method, target, remote string) *httptest.ResponseRecord
 
 const here = "127.0.0.1:1234"
 
-// status is what the tests read of the page's data.
+// A status has the fields of the page's data that the tests read.
 type status struct {
-	Health health
 	Token  string
 	Policy string
 	Spaces []struct {
@@ -100,8 +94,6 @@ type status struct {
 	Decided []json.RawMessage `json:"last_decisions"`
 }
 
-type health struct{ Level, Text, Do, See string }
-
 func (s *status) read(t *testing.T, h http.Handler) {
 	t.Helper()
 	if err := json.Unmarshal(get(h, "GET", "http://localhost/?format=json", here).Body.Bytes(), s); err != nil {
@@ -109,7 +101,7 @@ func (s *status) read(t *testing.T, h http.Handler) {
 	}
 }
 
-// post does what costs something, with the token of the page unless another is given.
+// post sends a form, with the token of the page unless the form has one.
 func post(t *testing.T, h http.Handler, form url.Values, change func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	if !form.Has("token") {
@@ -128,7 +120,7 @@ func post(t *testing.T, h http.Handler, form url.Values, change func(*http.Reque
 	return w
 }
 
-func TestPageAndJSONTellTheSame(t *testing.T) {
+func TestPageAndJSONAgree(t *testing.T) {
 	c, p := program(t)
 	h := debug.Handler(c, p)
 	var s status
@@ -146,28 +138,7 @@ func TestPageAndJSONTellTheSame(t *testing.T) {
 	}
 }
 
-// TestPageNamesLibraries that count, with what they hold.
-func TestPageNamesLibraries(t *testing.T) {
-	c, p := program(t)
-	lib := pressure.NewCounter("libfoo")
-	for range 340 {
-		lib.Add(1 << 20)
-		defer lib.Sub(1 << 20)
-	}
-	c.Listen()
-	h := debug.Handler(c, p)
-	const row = `<td class="t">libfoo<td>340.00 MiB<td>340<td>0 B`
-	if body := get(h, "GET", "http://127.0.0.1/debug/eagergc", here).Body.String(); !strings.Contains(body, row) {
-		t.Errorf("page lacks %q:\n%s", row, body)
-	}
-	const text = `"name":"libfoo","live_bytes":356515840,"objects":340,"freed_bytes":0`
-	body := get(h, "GET", "http://localhost/?format=json", here).Body.String()
-	if body = strings.Join(strings.Fields(body), ""); !strings.Contains(body, text) {
-		t.Errorf("JSON lacks %q:\n%s", text, body)
-	}
-}
-
-// headers that every answer has.
+// checkHeaders checks the headers that every answer has.
 func checkHeaders(t *testing.T, what string, w *httptest.ResponseRecorder) {
 	t.Helper()
 	if got := w.Header().Get("Cache-Control"); got != "no-store" {
@@ -178,25 +149,21 @@ func checkHeaders(t *testing.T, what string, w *httptest.ResponseRecorder) {
 	}
 }
 
-// Which requests are answered, by the handler and without its guard, and as what.
+// TestRequests: status and type of the answers of Handler and Unguarded.
 func TestRequests(t *testing.T) {
 	c := newCollector(t, gc.Config{})
 	const plain, page, data = "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/json"
 	for _, tc := range []struct {
 		method, target, remote string
 		local, unguarded       int
-		kind                   string // of what the unguarded one says
+		kind                   string // of the unguarded answer
 	}{
 		{"GET", "http://localhost/debug/eagergc", here, 200, 200, page},
-		{"GET", "http://localhost:6060/debug/eagergc", here, 200, 200, page},
 		{"GET", "http://127.0.0.1/debug/eagergc", here, 200, 200, page},
 		{"GET", "http://[::1]:80/debug/eagergc", "[::1]:99", 200, 200, page},
 		{"GET", "http://[::1]/debug/eagergc", "[::ffff:127.0.0.1]:99", 200, 200, page},
-		{"GET", "http://[::1]/debug/eagergc", "::1", 200, 200, page},
 		{"GET", "http://localhost/?format=json", here, 200, 200, data},
-		{"GET", "http://localhost/?format=html", here, 200, 200, page},
 		{"HEAD", "http://127.0.0.2/debug/eagergc", here, 200, 200, ""},
-		{"HEAD", "http://127.0.0.2/?format=json", here, 200, 200, ""},
 		{"GET", "http://localhost/debug/eagergc", "10.0.0.1:99", 403, 200, page},
 		{"GET", "http://localhost/debug/eagergc", "[2001:db8::1]:99", 403, 200, page},
 		{"GET", "http://localhost/debug/eagergc", "@", 403, 200, page}, // a unix socket
@@ -204,11 +171,9 @@ func TestRequests(t *testing.T) {
 		{"GET", "http://evil.example/debug/eagergc", here, 403, 200, page},
 		{"GET", "http://localhost.evil.example/debug/eagergc", here, 403, 200, page},
 		{"GET", "http://0.0.0.0/debug/eagergc", here, 403, 200, page},
-		{"HEAD", "http://evil.example/debug/eagergc", here, 403, 200, ""},
 		{"POST", "http://localhost/debug/eagergc", here, 403, 403, plain},
 		{"POST", "http://app.example/debug/eagergc", "10.0.0.1:99", 403, 403, plain},
 		{"DELETE", "http://localhost/debug/eagergc?format=json", here, 405, 405, plain},
-		{"PUT", "http://localhost/debug/eagergc", here, 405, 405, plain},
 		{"OPTIONS", "http://app.example/debug/eagergc", "10.0.0.1:99", 403, 405, plain},
 	} {
 		what := tc.method + " " + tc.target + " from " + tc.remote
@@ -217,7 +182,7 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: %d, want %d", what, w.Code, tc.local)
 		}
 		if w.Code == 403 && strings.Contains(w.Body.String(), "<html") {
-			t.Errorf("%s: refused, and told", what)
+			t.Errorf("%s: refused, with the page", what)
 		}
 		w = get(debug.Unguarded(c), tc.method, tc.target, tc.remote)
 		checkHeaders(t, what+", unguarded", w)
@@ -230,7 +195,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Only styles and the script of this load are run, and nothing else is loaded. Who has not read the page has no token.
+// The browser runs styles and script of this load only, and loads nothing else. Each handler has a
+// token of its own.
 func TestPageTrustsOnlyItself(t *testing.T) {
 	c := newCollector(t, gc.Config{})
 	h := debug.Handler(c)
@@ -278,22 +244,8 @@ func newCollector(t *testing.T, cfg gc.Config) *gc.Collector {
 	return c
 }
 
-// As it is registered, the page is there with a slash at the end and without.
-func TestSlash(t *testing.T) {
-	c, p := program(t)
-	mux := http.NewServeMux()
-	mux.Handle("/debug/eagergc/", debug.Handler(c, p))
-	if w := get(mux, "GET", "http://localhost/debug/eagergc/", here); w.Code != http.StatusOK {
-		t.Errorf("with a slash: %d", w.Code)
-	}
-	if w := get(mux, "GET", "http://localhost/debug/eagergc", here); w.Code/100 != 3 || w.Header().Get("Location") != "/debug/eagergc/" {
-		t.Errorf("without: %d, %v", w.Code, w.Header())
-	}
-}
-
-// Another web page and a proxy on this machine that rewrites Host are told by what they add, or by an old protocol.
-// What else a client sends does not matter.
-func TestNobodyElseMayRead(t *testing.T) {
+// Other web pages and proxies on this machine are refused, though they send a loopback host name.
+func TestLocalRefusesPagesAndProxies(t *testing.T) {
 	c := newCollector(t, gc.Config{})
 	h := debug.Handler(c)
 	header := func(name, value string) func(*http.Request) {
@@ -307,19 +259,13 @@ func TestNobodyElseMayRead(t *testing.T) {
 	}{
 		{"nothing", func(*http.Request) {}, ""},
 		{"nginx", func(r *http.Request) { r.Proto, r.ProtoMinor, r.Close = "HTTP/1.0", 0, true }, proxy},
-		{"HTTP/1.0", func(r *http.Request) { r.Proto, r.ProtoMinor = "HTTP/1.0", 0 }, proxy},
 		{"closing", func(r *http.Request) { r.Close = true }, proxy},
 		{"HTTP/2", func(r *http.Request) { r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0 }, ""},
 		{"Forwarded", header("Forwarded", "for=203.0.113.7"), proxy},
 		{"Via", header("Via", "1.1 somebody"), proxy},
-		{"X-Forwarded", header("X-Forwarded", "for"), proxy},
 		{"X-Forwarded-For", header("X-Forwarded-For", "203.0.113.7"), proxy},
-		{"X-Forwarded-Host", header("X-Forwarded-Host", "app.example"), proxy},
 		{"X-Real-IP", header("X-Real-IP", "203.0.113.7"), proxy},
-		{"X-Original-URL", header("X-Original-URL", "/"), proxy},
 		{"X-Envoy-External-Address", header("X-Envoy-External-Address", "203.0.113.7"), proxy},
-		{"CF-Connecting-IP", header("CF-Connecting-IP", "203.0.113.7"), proxy},
-		{"True-Client-IP", header("True-Client-IP", "203.0.113.7"), proxy},
 		{"X-Client-IP", header("X-Client-IP", "203.0.113.7"), proxy},
 		{"cross-site", header("Sec-Fetch-Site", "cross-site"), page},
 		{"other port", header("Sec-Fetch-Site", "same-site"), page},
@@ -327,25 +273,18 @@ func TestNobodyElseMayRead(t *testing.T) {
 		{"typed", header("Sec-Fetch-Site", "none"), ""},
 		{"foreign origin", header("Origin", "https://evil.example"), page},
 		{"origin at another port", header("Origin", "http://localhost:81"), page},
-		{"no origin", header("Origin", "null"), page},
 		{"itself", header("Origin", "http://localhost"), ""},
 	} {
-		for range 3 { // headers come in any order
-			r := httptest.NewRequest("GET", "http://localhost/debug/eagergc", nil)
-			r.RemoteAddr = here
-			for i := range 10 {
-				r.Header.Set(fmt.Sprint("X-Own-", i), "for")
-			}
-			r.Header.Set("Accept", "text/html")
-			r.Header.Set("Referer", "http://localhost/")
-			tc.change(r)
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, r)
-			if refused := w.Code == http.StatusForbidden && strings.Contains(w.Body.String(), tc.want); refused != (tc.want != "") || !refused && w.Code != http.StatusOK {
-				t.Errorf("%s: %d %.100s, want %q", tc.name, w.Code, w.Body, tc.want)
-			}
-			checkHeaders(t, tc.name, w)
+		r := httptest.NewRequest("GET", "http://localhost/debug/eagergc", nil)
+		r.RemoteAddr = here
+		r.Header.Set("X-Own", "for")
+		tc.change(r)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if refused := w.Code == http.StatusForbidden && strings.Contains(w.Body.String(), tc.want); refused != (tc.want != "") || !refused && w.Code != http.StatusOK {
+			t.Errorf("%s: %d %.100s, want %q", tc.name, w.Code, w.Body, tc.want)
 		}
+		checkHeaders(t, tc.name, w)
 	}
 }
 
@@ -354,7 +293,7 @@ type broken struct{ bad }
 
 func (broken) WriteRecording(io.Writer) error { return errors.New("the disk is full") }
 
-// What a POST is answered, by what it asks for.
+// TestPosts: the answers to forms.
 func TestPosts(t *testing.T) {
 	c := newCollector(t, gc.Config{})
 	last, err := flight.New(flight.Config{})
@@ -382,7 +321,7 @@ func TestPosts(t *testing.T) {
 		{"none", url.Values{"do": {"diagnose"}, "window": {"1m1ns"}}, 400, plain, "window=1m1ns: want a time from 0s to 1m0s, such as 10s"},
 		{"none", url.Values{"do": {"diagnose"}, "window": {"-1ns"}}, 400, plain, "window=-1ns: want a time"},
 		{"none", url.Values{"do": {"diagnose"}, "window": {"soon"}}, 400, plain, "window=soon: want a time"},
-		{"none", url.Values{"do": {"recording"}}, 400, plain, `do="recording": want diagnose, or recording where there is one`},
+		{"none", url.Values{"do": {"recording"}}, 400, plain, `do="recording": want diagnose, or recording if there is a recorder`},
 		{"none", url.Values{}, 400, plain, `do="": want diagnose`},
 		{"one", url.Values{"do": {"record"}}, 400, plain, `do="record": want diagnose`},
 		{"one", url.Values{"do": {"recording"}}, 200, "application/vnd.apache.arrow.stream", "ARROW"},
@@ -406,7 +345,7 @@ func TestPosts(t *testing.T) {
 	}
 }
 
-// A form is short, and the token is wanted of it: longer ones are not read to their end.
+// A form of more than 4 KiB is refused, because it is not read to its end.
 func TestLongForms(t *testing.T) {
 	h := debug.Handler(newCollector(t, gc.Config{}))
 	var s status
@@ -421,7 +360,7 @@ func TestLongForms(t *testing.T) {
 	}
 }
 
-// What costs something is not to be had by a GET or a HEAD, from another page, or without the page's token.
+// GET, HEAD, another page and a wrong token run no cycles and download nothing.
 func TestOnlyThePageMayRunCycles(t *testing.T) {
 	c, p, last := recorded(t)
 	for name, h := range map[string]http.Handler{"handler": debug.Handler(c, p, last), "unguarded": debug.Unguarded(c, p, last)} {
@@ -449,7 +388,7 @@ func TestOnlyThePageMayRunCycles(t *testing.T) {
 	}
 }
 
-// Of many at once one runs, and ends with its request.
+// One diagnosis runs at a time, and it ends with its request.
 func TestOneAtATime(t *testing.T) {
 	c, p := program(t)
 	h := debug.Handler(c, p)
@@ -458,7 +397,7 @@ func TestOneAtATime(t *testing.T) {
 	form := url.Values{"do": {"diagnose"}, "window": {"1m"}}
 	go func() {
 		code := http.StatusTooManyRequests
-		for code == http.StatusTooManyRequests { // one of those below may have been before it
+		for code == http.StatusTooManyRequests { // a request below may run
 			code = post(t, h, form, func(r *http.Request) { *r = *r.WithContext(ctx) }).Code
 		}
 		first <- code
@@ -479,7 +418,7 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// An app whose clients have to sign in anyway serves the page to those who have.
+// A program whose clients sign in serves the page to those clients.
 func ExampleUnguarded() {
 	c, err := gc.New(gc.Config{})
 	if err != nil {
@@ -522,111 +461,6 @@ func (bad) Report(io.Writer) error {
 	return fmt.Errorf("<b>oops</b>")
 }
 
-// BenchmarkUnderLoad is an allocation and its Free on two goroutines, with
-// nobody looking and with a page load a second, which is what an open page does.
-func BenchmarkUnderLoad(b *testing.B) {
-	for _, looking := range []bool{false, true} {
-		b.Run(fmt.Sprintf("looking=%v", looking), func(b *testing.B) {
-			c, p := program(b)
-			h := debug.Handler(c, p)
-			stop := make(chan struct{})
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				for looking {
-					get(h, "GET", "http://localhost/", here)
-					select {
-					case <-stop:
-						return
-					case <-time.After(time.Second):
-					}
-				}
-			}()
-			b.SetParallelism(max(1, 2/runtime.GOMAXPROCS(0)))
-			b.ResetTimer()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					a, err := array.New[byte](p, 4096)
-					if err != nil {
-						b.Error(err)
-						return
-					}
-					a.Free()
-				}
-			})
-			b.StopTimer()
-			close(stop)
-			<-done
-		})
-	}
-}
-
-// BenchmarkPairs measures what BenchmarkUnderLoad does where other work on the
-// machine is louder: two goroutines allocate and free all the time, in pairs of
-// neighbouring windows, of which one begins with a load of the page. It reports
-// the median over the pairs of how much fewer allocations that window had, and
-// the 95 % interval of the median. -benchtime 30x is 30 pairs.
-func BenchmarkPairs(b *testing.B) {
-	const second, often = time.Second, 100 * time.Millisecond
-	for _, bm := range []struct {
-		every   time.Duration
-		looking bool // false shows what the method sees where there is nothing
-	}{{second, false}, {second, true}, {often, false}, {often, true}} {
-		b.Run(fmt.Sprintf("every=%v/looking=%v", bm.every, bm.looking), func(b *testing.B) {
-			c, p := program(b)
-			h := debug.Handler(c, p)
-			var counts [2]struct {
-				atomic.Int64
-				_ [120]byte
-			}
-			var stop atomic.Bool
-			var busy sync.WaitGroup
-			for i := range counts {
-				busy.Add(1)
-				go func() {
-					defer busy.Done()
-					for !stop.Load() {
-						a, err := array.New[byte](p, 4096)
-						if err != nil {
-							b.Error(err)
-							return
-						}
-						a.Free()
-						counts[i].Add(1)
-					}
-				}()
-			}
-			window := func(look bool) float64 {
-				begin, before := time.Now(), counts[0].Load()+counts[1].Load()
-				if look {
-					get(h, "GET", "http://localhost/", here)
-				}
-				time.Sleep(time.Until(begin.Add(bm.every)))
-				n := counts[0].Load() + counts[1].Load() - before
-				return float64(n) / time.Since(begin).Seconds()
-			}
-			window(false)
-			var slower []float64
-			for i := 0; b.Loop(); i++ {
-				first := window(bm.looking && i%2 == 0)
-				second := window(bm.looking && i%2 == 1)
-				if i%2 == 1 {
-					first, second = second, first
-				}
-				slower = append(slower, 100*(1-first/second))
-			}
-			stop.Store(true)
-			busy.Wait()
-			slices.Sort(slower)
-			n := float64(len(slower))
-			rank := func(z float64) float64 { return slower[max(0, min(len(slower)-1, int(n/2+z*math.Sqrt(n)/2)))] }
-			b.ReportMetric(rank(0), "slower-%")
-			b.ReportMetric(rank(-1.96), "slower-low-%")
-			b.ReportMetric(rank(1.96), "slower-high-%")
-		})
-	}
-}
-
 // BenchmarkPage is one load of the page: an open one asks for the JSON once a
 // second.
 func BenchmarkPage(b *testing.B) {
@@ -638,15 +472,6 @@ func BenchmarkPage(b *testing.B) {
 				get(h, "GET", target, here)
 			}
 		})
-	}
-}
-
-func TestDiagnose(t *testing.T) {
-	c, p := program(t)
-	h := debug.Handler(c, p)
-	w := post(t, h, url.Values{"do": {"diagnose"}, "window": {"0s"}}, nil)
-	if text := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(text, "Next: ") || !strings.Contains(text, "objects in the Go heap") {
-		t.Errorf("%d %s", w.Code, text)
 	}
 }
 
@@ -671,34 +496,5 @@ func TestDownload(t *testing.T) {
 	}
 	if kinds[trace.Alloc] < 200 || kinds[trace.Cycle] == 0 || tr.Start.IsZero() || time.Since(tr.Start) > time.Hour {
 		t.Errorf("%v, since %v", kinds, tr.Start)
-	}
-}
-
-// Of a collector at work. The bounds of each trouble are in TestHealthBounds.
-func TestHealth(t *testing.T) {
-	health := func(c *gc.Collector) health {
-		var s status
-		s.read(t, debug.Handler(c))
-		return s.Health
-	}
-	over := newCollector(t, gc.Config{Limit: 1000, Policy: policy.MustParse("never").New()})
-	over.Account(5000)
-	over.Collect(policy.TriggerExplicit)
-	if h := health(over); h.Level != "bad" || !strings.Contains(h.Text, "More is reachable") {
-		t.Errorf("%+v", h)
-	}
-	forced := newCollector(t, gc.Config{Policy: policy.MustParse("never").New()})
-	p, err := pool.New(pool.Config{Collector: forced, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 8 << 20}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	for range 20 {
-		if _, err := array.New[byte](p, 1<<20); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if h := health(forced); h.Level != "watch" || !strings.Contains(h.Text, "forced by allocations that did not fit") {
-		t.Errorf("%+v", h)
 	}
 }

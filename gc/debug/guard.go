@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// Local returns h for this machine's own clients. It refuses requests that come from elsewhere, requests that are
-// addressed to it by another name than a loopback one, what another web page has asked for, and what a proxy has
-// passed on. A proxy is told by the headers that it adds, or by HTTP/1.0 and "Connection: close", which is what nginx
-// speaks unless told otherwise; one that adds nothing and rewrites Host looks like a client of this machine: let none
-// pass requests to this path. Answers are marked as not to be stored. It is safe for concurrent use.
+// Local returns h for clients on this machine. It refuses requests from other machines, requests to
+// another host name than a loopback one, requests by other web pages, and requests through a proxy.
+// It detects a proxy by the headers that it adds, or by HTTP/1.0 or "Connection: close", nginx's
+// defaults. A proxy that adds nothing and rewrites Host looks like a local client, so configure
+// yours to not forward this path. Answers are marked as not to be stored. Local is safe for
+// concurrent use.
 func Local(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		noStore(w)
@@ -37,20 +38,20 @@ func noStore(w http.ResponseWriter) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 }
 
-// fromElsewhere reports whether a browser says that another web page has asked.
+// fromElsewhere reports whether a browser says that another web page sent the request.
 func fromElsewhere(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site != "" && site != "same-origin" && site != "none"
 }
 
-// isForeign reports whether a browser says that it knows this server by another name.
+// isForeign reports whether a browser knows this server by another name.
 func isForeign(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	_, host, _ := strings.Cut(origin, "://")
 	return origin != "" && host != r.Host
 }
 
-// isPassedOn reports whether a proxy has passed a request on.
+// isPassedOn reports whether a proxy forwarded a request.
 func isPassedOn(r *http.Request) bool {
 	if r.Close || !r.ProtoAtLeast(1, 1) {
 		return true
@@ -65,7 +66,7 @@ func isPassedOn(r *http.Request) bool {
 	return false
 }
 
-// isLoopback reports whether an address with or without a port is this machine's.
+// isLoopback reports whether an address, with or without a port, is a loopback one.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -75,5 +76,5 @@ func isLoopback(address string) bool {
 		return true
 	}
 	ip, _ := netip.ParseAddr(host)
-	return ip.Unmap().IsLoopback() // what could not be read is no address, and not this machine's
+	return ip.Unmap().IsLoopback() // the zero address, of text that cannot be read, is no loopback one
 }

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"os/exec"
 	"regexp"
+	"strings"
 	"testing"
 )
 
-// A canvas writes down what is painted on it, in whole pixels: colours are the names of the page's own.
+// A canvas writes down what is painted on it, in whole pixels: colours are the names of the page's
+// own.
 const canvas = `
 const out = [];
 const n = Math.round;
@@ -40,12 +42,13 @@ for (const [name, wide, chart] of charts) {
 	out.push("size " + c.width + "x" + c.height);
 	for (const x of [wide / 2, 0]) c.onmousemove({ offsetX: x }), out.push("at " + x + ": " + JSON.stringify(c.title));
 }
-out.push("", "words", ...[0, 5, 0.1 + 0.2, 119, 120, 150, 200].map(ago), ...[0, 1, 1023, 1024, 1536, 1 << 30, 2 ** 60].map(bytes));
+out.push("", "words", ...[0, 119, 150].map(ago), ...[0, 1536, 2 ** 60].map(bytes));
 console.log(out.join("\n").trim());
 `
 
-// What the page's script paints for charts whose places can be worked out by hand: the file was compared with them. 4000 is the
-// top of 4200, so that 210 bytes are 10 pixels, and 100 s of 1000 pixels are 10 a second.
+// What the page's script paints for charts whose places can be worked out by hand: the file was
+// compared with them. 4000 is the top of 4200, so that 210 bytes are 10 pixels, and 100 s of 1000
+// pixels are 10 a second.
 func TestScript(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -60,14 +63,9 @@ func TestScript(t *testing.T) {
 	marks := []event{{100, "policy", "a"}, {50.1, "refusal", "b"}, {50, "explicit", "c"}, {49.9, "natural", "d"}, {49.8, "natural", "e"}, {49.7, "natural", "f"}, {49.6, "natural", "g"}, {49, "policy", "far"}}
 	charts := [][3]any{
 		{"a saw", 1000, chart{Limit: 3150, Span: 100, Step: 5, Levels: saw, Events: marks}},
-		{"a limit above it", 1000, chart{Limit: 8000, Span: 100, Step: 5, Levels: saw[:1]}},
-		{"a limit at three times the highest", 1000, chart{Limit: 12000, Span: 100, Step: 5, Levels: saw[1:2]}},
 		{"a limit far away", 1000, chart{Limit: 12001, Span: 100, Step: 5, Levels: saw[1:2]}},
-		{"one point", 1000, chart{Span: 1, Step: 0.01, Levels: [][6]float64{{0, 4000, 4000, 4000, 4000, 4000}}}},
 		{"nothing", 1000, chart{Span: 1, Step: 0.01, Levels: [][6]float64{{0, 0, 0, 0, 0, 0}}}},
-		{"a point and a mark before the span", 1000, chart{Span: 100, Step: 5, Levels: [][6]float64{{200, 4000, 4000, 4000, 4000, 4000}}, Events: []event{{150, "policy", "early"}}}},
 		{"minutes", 1000, chart{Span: 275, Step: 1, Levels: [][6]float64{{275, 4 << 30, 4 << 30, 0, 4 << 30, 4 << 30}}}},
-		{"a phone", 340, chart{Span: 275, Step: 1, Levels: [][6]float64{{275, 4000, 4000, 0, 4000, 4000}}}},
 	}
 	data, err := json.Marshal(charts)
 	if err != nil {
@@ -81,5 +79,17 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, got)
 	}
-	golden(t, "painted.txt", got)
+	// What is painted one after the other of one kind is a line.
+	var lines []string
+	last := ""
+	for line := range strings.Lines(string(got)) {
+		line = strings.TrimSuffix(line, "\n")
+		f := strings.Fields(line + " . .")
+		if kind := f[0] + f[1]; kind == last && line != "" {
+			lines[len(lines)-1] += " | " + line[len(f[0])+len(f[1])+2:]
+		} else if line != "halo" {
+			lines, last = append(lines, line), kind
+		}
+	}
+	golden(t, "painted.txt", []byte(strings.Join(lines, "\n")+"\n"))
 }

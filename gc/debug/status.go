@@ -7,8 +7,7 @@ import (
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
-// A status is what the page shows, as JSON. Durations are in nanoseconds, sizes
-// in bytes.
+// A status is the content of the page, as JSON. Durations are in nanoseconds, sizes in bytes.
 type status struct {
 	Health    health            `json:"health"`
 	Token     string            `json:"token"`  // for a POST
@@ -17,21 +16,30 @@ type status struct {
 	Running   bool              `json:"running"`
 	Error     string            `json:"error,omitempty"`
 	Spaces    []space           `json:"spaces"`
-	Libraries []library         `json:"libraries"` // what they count, largest first
+	Libraries []library         `json:"libraries"` // largest first
 	Cycles    map[string]uint64 `json:"cycles"`    // by trigger
 	Decisions map[string]uint64 `json:"decisions"` // by reason
 	Freed     int64             `json:"freed_bytes"`
 	Busy      time.Duration     `json:"busy_ns"`
 	Exposed   time.Duration     `json:"exposed_pause_ns"`
 	MaxPause  time.Duration     `json:"max_pause_ns"`
-	Capped    uint64            `json:"capped_cycles"`    // that the policy wanted and a cap did not allow
+	Capped    uint64            `json:"capped_cycles"`    // the policy wanted them and a cap prevented them
 	Pending   int               `json:"pending_releases"` // of dead objects
-	OverLimit bool              `json:"over_limit"`       // more than the limit of Own is reachable
-	Survivors []survivor        `json:"survivors"`        // what many cycles have not freed, largest first
+	OverLimit bool              `json:"over_limit"`       // more is reachable than the limit of Own
+	Survivors []survivor        `json:"survivors"`        // largest first
 	Tracked   int               `json:"tracked_objects"`
 	Cost      time.Duration     `json:"expected_cycle_ns"`
 	Last      []cycle           `json:"last_cycles"`    // newest first
 	Decided   []decision        `json:"last_decisions"` // newest first
+}
+
+// A health is the snapshot's verdict, as JSON.
+type health struct {
+	Level   string `json:"level"` // good, watch or bad
+	Verdict string `json:"verdict"`
+	Text    string `json:"text"`
+	Do      string `json:"do,omitempty"`
+	See     string `json:"see,omitempty"` // a page that tells more
 }
 
 // A space is the state of one watched memory.
@@ -42,12 +50,12 @@ type space struct {
 	Limit    int64  `json:"limit_bytes"` // 0 = none known
 }
 
-// A library is what counters of one name count.
+// A library is the sum of all counters of one name.
 type library struct {
 	Name    string `json:"name"`
 	Live    int64  `json:"live_bytes"`
 	Objects int64  `json:"objects"`
-	Freed   int64  `json:"freed_bytes"` // that were given back after cycles
+	Freed   int64  `json:"freed_bytes"` // given back after cycles
 }
 
 // A survivor is memory of one allocation site that many cycles have not freed.
@@ -117,6 +125,7 @@ func (h *handler) status(now *gc.Snapshot) status {
 			d.Action.String(), d.Reason, d.Repeats, d.Sample.Pressure(),
 		})
 	}
-	s.Health = judge(&s, now)
+	f := now.Verdict()
+	s.Health = health{f.Level, f.Verdict, f.Reason, f.Next, f.See}
 	return s
 }

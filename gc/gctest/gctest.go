@@ -1,14 +1,15 @@
-// Package gctest helps to test code that leaves freeing to Go's collector: finalizers, cleanups, and
-// what libraries count through package pressure. It is for tests, and nothing else of this module comes in with it.
+// Package gctest helps to test code whose memory Go's collector frees, through finalizers, cleanups
+// or the counters of package pressure. It imports no other package of this module.
 //
 //	func TestImages(t *testing.T) {
 //		gctest.NoLeak(t) // fails if a library counts more at the end of the test
-//		gctest.Stress(t) // cycles run beside it: who frees too early is found
+//		gctest.Stress(t) // runs cycles beside the test, to find memory that is freed too early
 //		...
-//		gctest.Drain(t)  // all finalizers and cleanups that are due have run
+//		gctest.Drain(t) // all finalizers and cleanups that are due have run
 //	}
 //
-// Cycles are the whole process's, and so are counters: a test that calls these should not be parallel.
+// Cycles and counters belong to the whole process, so a test that calls these should not be
+// parallel.
 package gctest
 
 import (
@@ -18,10 +19,10 @@ import (
 	"time"
 )
 
-// Drain runs cycles until the finalizers and cleanups of dead objects have run, and those of objects
-// that only they kept alive: a chain of them takes one cycle or two for each link. Where objects with
-// finalizers die all the time, as in a server beside the test, it stops after 50 cycles. It fails the test if one
-// that is due does not end within a minute in which no other ends, either.
+// Drain runs cycles until the finalizers and cleanups of all dead objects have run. It includes
+// objects that only a finalizer or cleanup kept alive: a chain takes one or two cycles for each
+// link. If objects with finalizers die all the time, as in a server beside the test, Drain stops
+// after 50 cycles. It fails the test if no finalizer or cleanup that is due ends for a minute.
 func Drain(t testing.TB) {
 	t.Helper()
 	for quiet, cycle := 0, 0; quiet < 2 && cycle < 50; cycle++ {
@@ -34,7 +35,7 @@ func Drain(t testing.TB) {
 	}
 }
 
-// pending is how far the runtime is with finalizers and cleanups.
+// A pending counts the finalizers and cleanups that were queued and executed so far.
 type pending struct {
 	queued, executed uint64
 	known            bool
@@ -60,10 +61,10 @@ func readPending() (p pending) {
 	return p
 }
 
-// patience is how long nothing may end: long enough for a machine that is busy or stands still.
+// patience is the time in which a finalizer or cleanup must end. It allows for a very busy machine.
 var patience = time.Minute
 
-// wait waits until all that is queued has run.
+// wait waits until all queued finalizers and cleanups have run.
 func wait(t testing.TB) pending {
 	t.Helper()
 	now := readPending()
@@ -83,7 +84,7 @@ func wait(t testing.TB) pending {
 	return now
 }
 
-// waitForSentinels makes garbage with a finalizer and a cleanup, and waits for them.
+// waitForSentinels makes garbage with a finalizer and a cleanup, and waits for both.
 func waitForSentinels(t testing.TB) {
 	t.Helper()
 	type sentinel struct{ _ *sentinel }
@@ -107,9 +108,9 @@ func stacks() []byte {
 	return text[:runtime.Stack(text, true)]
 }
 
-// Stress runs cycles beside the test until it ends, one after the other: memory that a finalizer or a
-// cleanup frees while it is in use is then soon freed. A test that crashes or fails only with Stress lacks a
-// runtime.KeepAlive, as a rule.
+// Stress runs one cycle after another until the test ends. So a finalizer or cleanup that frees
+// memory in use soon does so. Code that crashes or fails only with Stress usually lacks a
+// runtime.KeepAlive.
 func Stress(t testing.TB) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

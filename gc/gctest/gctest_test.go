@@ -3,7 +3,6 @@ package gctest
 import (
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -55,17 +54,6 @@ func TestDrainEnds(t *testing.T) {
 	Drain(t)
 }
 
-func TestStressRunsCyclesBesideTheTest(t *testing.T) {
-	var ran atomic.Bool
-	t.Run("", func(t *testing.T) {
-		Stress(t)
-		runtime.AddCleanup(new(link), func(int) { ran.Store(true) }, 0)
-		for !ran.Load() {
-			runtime.Gosched()
-		}
-	})
-}
-
 // TestStressEndsWithItsTest: then cycles run no more.
 func TestStressEndsWithItsTest(t *testing.T) {
 	cycles := func() uint32 {
@@ -88,8 +76,8 @@ func TestStressEndsWithItsTest(t *testing.T) {
 	}
 }
 
-// TestDrainWaits until what is due has ended, however long it takes, and until nothing more becomes due: for one that is
-// slow, and one that makes the next of its kind.
+// TestDrainWaits until what is due has ended, however long it takes, and until nothing more becomes
+// due: for one that is slow, and one that makes the next of its kind.
 func TestDrainWaits(t *testing.T) {
 	var ran atomic.Int64
 	func() {
@@ -99,12 +87,6 @@ func TestDrainWaits(t *testing.T) {
 	}()
 	if Drain(t); ran.Load() != 2 {
 		t.Errorf("%d of 2 have run", ran.Load())
-	}
-	before := readPending()
-	waitForSentinels(t)
-	after := readPending()
-	if before.known && (after.queued < before.queued+2 || after.executed < before.executed+2) { // Go 1.24 does not count them
-		t.Errorf("%+v became %+v", before, after)
 	}
 }
 
@@ -198,51 +180,34 @@ func TestNoLeakNamesWhatIsLeft(t *testing.T) {
 	}
 	for _, unwanted := range []string{"fine", "gctest.forget", "of 64 B"} {
 		if strings.Contains(text, unwanted) {
-			t.Errorf("the report has %q", unwanted)
+			t.Errorf("the report has %q:\n%s", unwanted, text)
 		}
-	}
-	if t.Failed() {
-		t.Log(text)
 	}
 }
 
-// TestNoLeakListsTheLargest ten places, most bytes first; those of objects that were counted off are none, whichever they were.
+// TestNoLeakListsTheLargest: at most ten places, largest first.
 func TestNoLeakListsTheLargest(t *testing.T) {
 	lib := pressure.NewCounter("many")
-	lib.Add(7)
 	r := &recorder{TB: t}
 	NoLeak(r)
+	sum := int64(0)
 	for i := range int64(12) {
 		func() { lib.Add(1000 * (i*5%12 + 1)) }() // all sizes from 1000 to 12000
+		sum += 1000 * (i + 1)
 	}
-	lib.Add(500)
-	lib.Add(500)
-	lib.Sub(500)
-	lib.Sub(12000)
-	lib.Add(1)
-	lib.Sub(1)
 	text := r.end()
-	var sizes []string
-	for line := range strings.Lines(text) {
-		if _, size, ok := strings.Cut(line, " of "); ok {
-			size, _, _ = strings.Cut(size, " made at")
-			sizes = append(sizes, size)
-		}
+	first, last := strings.Index(text, " of 11.72 KiB made at"), strings.Index(text, " of 2.93 KiB made at")
+	if strings.Count(text, " made at") != 10 || first < 0 || last < first || strings.Contains(text, " of 1.95 KiB made at") {
+		t.Errorf("%s", text)
 	}
-	var want []string
-	for n := 11; n > 1; n-- {
-		want = append(want, pressure.Bytes(1000*n).String())
-	}
-	if !slices.Equal(sizes, want) || !strings.HasPrefix(text, "gctest: many counts 64.94 KiB in 12 objects more than when the test began\n") {
-		t.Errorf("%q, want %q:\n%s", sizes, want, text)
-	}
-	lib.Sub(66507)
-	for range 12 {
+	lib.Sub(sum)
+	for range 11 {
 		lib.Sub(0)
 	}
 }
 
-// TestNoLeakOfObjectsWithoutBytes, of bytes without objects, and of libraries in the order of their names.
+// TestNoLeakOfObjectsWithoutBytes, of bytes without objects, and of libraries in the order of their
+// names.
 func TestNoLeakOfObjectsWithoutBytes(t *testing.T) {
 	b, a, less := pressure.NewCounter("b"), pressure.NewCounter("a"), pressure.NewCounter("less")
 	less.Add(1000)
@@ -250,13 +215,17 @@ func TestNoLeakOfObjectsWithoutBytes(t *testing.T) {
 	r := &recorder{TB: t}
 	NoLeak(r)
 	b.Add(0)
+	for range 3 {
+		func() { b.Add(0) }()
+		b.Sub(0) // makes none
+	}
 	a.Add(1000)
 	a.Sub(900) // of another one
 	less.Sub(1000)
 	less.Sub(1000)
 	text := r.end()
 	const wantA, wantB = "gctest: a counts 100 B in 0 objects more than when the test began", "gctest: b counts 0 B in 1 object more than when the test began\n1 object of 0 B made at\n\t"
-	if !strings.HasPrefix(text, wantA) || !strings.Contains(text, "\n"+wantB) || strings.Contains(text, "less") {
+	if !strings.HasPrefix(text, wantA) || !strings.Contains(text, "\n"+wantB) || strings.Contains(text, "less") || strings.Count(text, " made at") != 3 {
 		t.Errorf("%s", text)
 	}
 	b.Sub(0)
@@ -266,27 +235,6 @@ func TestNoLeakOfObjectsWithoutBytes(t *testing.T) {
 		t.Errorf("%s", r.end())
 	}
 	lib.Sub(5)
-}
-
-func TestWordsOfALeak(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 objects", 1: "1 object", 2: "2 objects", 1234567: "1,234,567 objects"} {
-		if got := plural(n); got != want {
-			t.Errorf("%q", got)
-		}
-	}
-	if got := indent("a\nb"); got != "\ta\n\tb" {
-		t.Errorf("%q", got)
-	}
-	var m made
-	for n := range len(m.at) {
-		if got := m.frames(); len(got) != n {
-			t.Errorf("%d frames, want %d", len(got), n)
-		}
-		m.at[n] = uintptr(n + 1)
-	}
-	if got := m.frames(); len(got) != len(m.at) || got[31] != 32 {
-		t.Errorf("%d frames: %v", len(got), got)
-	}
 }
 
 func TestNoLeakPassesWhatIsFreed(t *testing.T) {

@@ -14,10 +14,11 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// NoLeak fails the test if, once it has ended and [Drain] has run, a library counts more through package
-// pressure than it does now. It names the library and where the rest was made: for [pressure.Own] the
-// stacks of owners that the program can reach; for Add, the stacks of objects of the sizes that
-// are left, since a Sub does not say which object it is for. Until the test ends each Add and Own costs a stack.
+// NoLeak fails the test if a library counts more through package pressure at its end than now. It
+// runs [Drain] first. The report names the library and the stacks that made the rest. For
+// [pressure.Own] these are the stacks of reachable owners. For Add they are the stacks of objects
+// of the sizes that are left, because a Sub does not name its object. Until the test ends, each Add
+// and Own records a stack.
 func NoLeak(t testing.TB) {
 	t.Helper()
 	w := &watch{libraries: map[*library]bool{}}
@@ -32,7 +33,7 @@ func NoLeak(t testing.TB) {
 	})
 }
 
-// A watch is what NoLeak sees of all libraries.
+// A watch has the counters of all libraries.
 type watch struct {
 	mu        sync.Mutex
 	libraries map[*library]bool
@@ -46,10 +47,10 @@ type library struct {
 
 	mu    sync.Mutex
 	made  map[made]*group
-	freed map[int64]int // how often so many bytes were counted off
+	freed map[int64]int // how often each size was counted off
 }
 
-// made is where objects of one size were made.
+// made is a place that made objects of one size.
 type made struct {
 	at    [32]uintptr
 	bytes int64
@@ -77,7 +78,7 @@ func (l *library) moved(bytes int64, owner unsafe.Pointer) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if bytes < 0 {
+	if bytes < 0 || bytes == 0 && owner == nil && !m.added() {
 		l.freed[-bytes]++
 		return
 	}
@@ -107,7 +108,7 @@ func (w *watch) report() string {
 	return strings.Join(all, "\n")
 }
 
-// stacks lists where the rest was made, most bytes first.
+// stacks lists the places that made the rest, most bytes first.
 func (l *library) stacks() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +116,7 @@ func (l *library) stacks() string {
 		text  string
 		bytes int64
 	}
-	left := map[int64]int{} // objects of each size that were not counted off
+	left := map[int64]int{} // objects of each size that are not counted off
 	for m, g := range l.made {
 		left[m.bytes] += g.n
 	}
@@ -158,6 +159,21 @@ func (m *made) frames() []uintptr {
 		n = len(m.at)
 	}
 	return m.at[:n]
+}
+
+// added reports whether the stack has a call of Add. A move of 0 bytes without it counts an object
+// off.
+func (m *made) added() bool {
+	frames := runtime.CallersFrames(m.frames())
+	for {
+		f, more := frames.Next()
+		if strings.HasSuffix(f.Function, "pressure.(*Counter).Add") {
+			return true
+		}
+		if !more || !strings.Contains(f.Function, "/pressure.(*Counter).") {
+			return false
+		}
+	}
 }
 
 func indent(text string) string { return "\t" + strings.ReplaceAll(text, "\n", "\n\t") }

@@ -3,19 +3,19 @@ package policy
 import (
 	"math"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy/param"
 )
 
-// The controls: rules that take little account, or none, of memory. A rule that is worth
-// anything does better.
+// The controls take little or no account of memory. A useful rule does better.
 
-// never does not collect. An allocation that does not fit is left to the refusal
-// ladder, and all other garbage to the cycles of the Go runtime. It is what a
-// program has without this library, and the control in every comparison. Since
-// the ladder runs a cycle, it is also what java.nio's direct buffers do (System.gc
-// when memory is refused) and CuPy's pool (gc.collect).
+// never does not collect. It leaves an allocation that does not fit to the refusal ladder, and
+// other garbage to the cycles of the Go runtime. A program without this library does the same, so
+// it is the control in every comparison. Since the ladder runs a cycle, it also models java.nio's
+// direct buffers (System.gc when memory is refused) and CuPy's pool (gc.collect).
 //
-// Source: java/nio/Bits.java, reserveMemory, openjdk/jdk@13cbbaafed;
-// cupy/cuda/memory.pyx, _try_malloc, cupy/cupy@6b6d9563c4.
+// Source: java/nio/Bits.java, reserveMemory, openjdk/jdk@13cbbaafed; cupy/cuda/memory.pyx,
+// _try_malloc, cupy/cupy@6b6d9563c4.
 type never struct{}
 
 // Decide skips for ever.
@@ -25,12 +25,11 @@ func (*never) Observe(Cycle) {}
 
 func (p *never) String() string { return "never" }
 
-// always blocks for a cycle at every sync point, and nowhere else. In a
-// recording made under it, the time of each drop is right to within one sync
-// interval.
+// always blocks for a cycle at every sync point, and nowhere else. A recording made under it has
+// the time of each drop to within one sync interval.
 type always struct{ blocking }
 
-func (p *always) params() []Param { return []Param{p.overlapParam()} }
+func (p *always) Params() []param.Param { return []param.Param{param.Overlap(&p.Overlap)} }
 
 // Decide blocks at sync points.
 func (p *always) Decide(at Point) Decision {
@@ -42,14 +41,14 @@ func (p *always) Decide(at Point) Decision {
 
 func (*always) Observe(Cycle) {}
 
-func (p *always) String() string { return textOf("always", p.params()) }
+func (p *always) String() string { return param.Text("always", p.Params()) }
 
-// everySync blocks for a cycle at every Nth sync point: what programs do that
-// call the collector by hand, once per training step (gotorch's torch.GC) or
-// every other (FluxML/Flux.jl#2414). The zero value never collects.
+// everySync blocks for a cycle at every Nth sync point. Programs call the collector by hand in this
+// way: once per training step (gotorch's torch.GC), or at every other one (FluxML/Flux.jl#2414).
+// The zero value never collects.
 //
-// Source: tensor_gc.go, wangkuiyi/gotorch@9afed2f3ad; src/train.jl,
-// FixedGCPacer, FluxML/Flux.jl@3f2f828b5.
+// Source: tensor_gc.go, wangkuiyi/gotorch@9afed2f3ad; src/train.jl, FixedGCPacer,
+// FluxML/Flux.jl@3f2f828b5.
 type everySync struct {
 	blocking
 	N int64
@@ -57,8 +56,8 @@ type everySync struct {
 	since int64 // sync points since the last one that collected
 }
 
-func (p *everySync) params() []Param {
-	return []Param{bind(&p.N, "n", 1, integerKind(1, math.MaxInt64), "sync points from one cycle to the next"), p.overlapParam()}
+func (p *everySync) Params() []param.Param {
+	return []param.Param{param.Bind(&p.N, "n", 1, param.Integer(1), "sync points from one cycle to the next"), param.Overlap(&p.Overlap)}
 }
 
 // Decide counts sync points.
@@ -75,10 +74,10 @@ func (p *everySync) Decide(at Point) Decision {
 
 func (p *everySync) Observe(Cycle) {}
 
-func (p *everySync) String() string { return textOf("every-sync", p.params()) }
+func (p *everySync) String() string { return param.Text("every-sync", p.Params()) }
 
-// periodic blocks for a cycle at the first allocation or sync point after
-// Every has passed since it last did. The zero value never collects.
+// periodic blocks for a cycle at the first allocation or sync point after Every has passed since it
+// last did. The zero value never collects.
 type periodic struct {
 	blocking
 	Every time.Duration
@@ -86,8 +85,8 @@ type periodic struct {
 	last time.Duration // when it last decided to collect
 }
 
-func (p *periodic) params() []Param {
-	return []Param{headline(bind(&p.Every, "every", 10*time.Millisecond, durationKind(), "time between the starts of two cycles")), p.overlapParam()}
+func (p *periodic) Params() []param.Param {
+	return []param.Param{param.Headline(param.Bind(&p.Every, "every", 10*time.Millisecond, param.Duration(), "time between the starts of two cycles")), param.Overlap(&p.Overlap)}
 }
 
 // Decide compares the clock with the last cycle's.
@@ -101,64 +100,18 @@ func (p *periodic) Decide(at Point) Decision {
 
 func (p *periodic) Observe(Cycle) {}
 
-func (p *periodic) String() string { return textOf("periodic", p.params()) }
+func (p *periodic) String() string { return param.Text("periodic", p.Params()) }
 
-// random blocks for a cycle with probability P at every allocation and sync
-// point, whatever the pressure. It is a control: a rule must beat it at an equal
-// number of cycles. Its numbers depend on Seed alone, so that a replay repeats.
-// The zero value never collects.
-type random struct {
-	blocking
-	P    float64 // 0..1
-	Seed int64
-
-	drawn uint64 // numbers drawn so far
-}
-
-func (p *random) params() []Param {
-	return []Param{
-		headline(bind(&p.P, "p", 0.01, numberKind(0, 1), "probability of a cycle at each point")),
-		bind(&p.Seed, "seed", 1, integerKind(0, math.MaxInt64), "start of the pseudo-random numbers"),
-		p.overlapParam(),
-	}
-}
-
-// Decide draws a number.
-func (p *random) Decide(at Point) Decision {
-	if p.P <= 0 {
-		return Decision{Wake: math.MaxInt64, Reason: "probability 0"}
-	}
-	if p.draw() >= p.P {
-		return Decision{Reason: "no luck"}
-	}
-	return Decision{Action: p.action(at), Reason: "luck"}
-}
-
-// draw returns a number in [0, 1): SplitMix64 (Steele, Lea, Flood, OOPSLA
-// 2014), the state of which is a counter.
-func (p *random) draw() float64 {
-	p.drawn++
-	z := (uint64(p.Seed) + p.drawn) * 0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return float64((z^z>>31)>>11) * 0x1p-53
-}
-
-func (p *random) Observe(Cycle) {}
-
-func (p *random) String() string { return textOf("random", p.params()) }
-
-// threshold blocks for a cycle at every allocation and sync point that finds
-// pressure at Ratio or above. It takes no account of what earlier cycles freed: a
-// program whose reachable bytes stay above Ratio collects all the time. It never
-// collects without a limit, and the zero value never does.
+// threshold blocks for a cycle at every allocation and sync point that finds pressure at Ratio or
+// above. It ignores the yield of earlier cycles: a program whose reachable bytes stay above Ratio
+// collects all the time. It never collects without a limit, and the zero value never does.
 type threshold struct {
 	blocking
 	Ratio float64 // 0..1
 }
 
-func (p *threshold) params() []Param {
-	return []Param{headline(bind(&p.Ratio, "ratio", 0.8, numberKind(0, 1), "pressure (live / limit) that starts a cycle; 0 never does")), p.overlapParam()}
+func (p *threshold) Params() []param.Param {
+	return []param.Param{param.Headline(param.Bind(&p.Ratio, "ratio", 0.8, param.Number(0, 1), "pressure (live / limit) that starts a cycle; 0 never does")), param.Overlap(&p.Overlap)}
 }
 
 // Decide compares live bytes with Ratio x limit.
@@ -175,4 +128,4 @@ func (p *threshold) Decide(at Point) Decision {
 
 func (p *threshold) Observe(Cycle) {}
 
-func (p *threshold) String() string { return textOf("threshold", p.params()) }
+func (p *threshold) String() string { return param.Text("threshold", p.Params()) }

@@ -1,9 +1,14 @@
-// Package policy holds the rules by which a collector decides when to collect: those of others, for
-// comparison, and ours. A [Policy] is pure: it sees a [Point], answers with a [Decision], and is told
-// of every [Cycle]. It has no clock, no random source and no global state, so that a replay asks
-// the very code that runs in a program.
+// Package policy holds the rules by which a collector decides when to collect. A [Policy] is pure:
+// it sees a [Point], answers with a [Decision], and observes each [Cycle]. It has no clock, no
+// random source and no global state. So a replay runs the same code as a program.
 //
-// A policy has a text form: [Parse] reads "threshold:0.8", and [Spec.New] makes a fresh one for each run.
-// [List] describes all of them. [Register] adds one of your own. The text form is the interface; the
-// types behind it are not exported.
+//	spec, err := policy.Parse("threshold:0.8")
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	collector, err := gc.New(gc.Config{Policy: spec.New(), Limit: 8 << 30})
+//
+// A policy has a text form: [Parse] reads "threshold:0.8", and [Spec.New] makes a fresh policy for
+// each run. [List] describes all policies, and [Register] adds your own. The types behind the text
+// forms are not exported.
 package policy

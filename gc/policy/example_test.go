@@ -43,3 +43,14 @@ func ExampleRegister() {
 	// never 0 cycles, 9 refusals, held for 180ms
 	// half  19 cycles, 0 refusals, held for 0s
 }
+
+// The text form of a policy is the same in programs, flags, files and tables.
+func ExampleParse() {
+	spec, err := policy.Parse("threshold:0.8")
+	if err != nil {
+		panic(err)
+	}
+	p := spec.New()
+	fmt.Println(p, p.Decide(policy.Point{Sample: pressure.Sample{Live: 90, Limit: 100}}).Action)
+	// Output: threshold:0.8 block
+}

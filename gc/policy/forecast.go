@@ -2,21 +2,21 @@ package policy
 
 import "math/bits"
 
-// A forecast says how many bytes the program is about to allocate, from the past:
-// a situation that comes again is followed by the same. A situation is the last tokens, which are syncs and large
-// requests, and how many grains the program has grown since the last token.
+// A forecast predicts how many bytes the program is about to allocate. It expects that a situation
+// has the same sequel as the last time. A situation is the last tokens, and the number of grains
+// that the program has grown since the last token. A token is a sync or a large request.
 type forecast struct {
 	tokens [longest]uint64
 	count  int
 	since  uint64 // grains since the last token
-	here   keys   // of the present
+	here   keys   // keys of the present situation
 	tables [len(contexts)][1024]situation
-	ring   [1024]entry // the newest ones
+	ring   [1024]entry // the newest entries
 	head   int64       // number of the next entry
-	known  int64       // number of the first for which it is not known yet what followed
+	known  int64       // number of the first entry whose sequel is not known yet
 }
 
-// contexts are the numbers of tokens by which situations are told apart. The longest that is known counts.
+// contexts are the numbers of tokens that tell situations apart. The longest known context counts.
 var contexts = [...]int{2, 8, longest}
 
 const longest = 24
@@ -24,21 +24,21 @@ const longest = 24
 // keys are hashes of a situation, one for each context.
 type keys [len(contexts)]uint64
 
-// A situation is the memory of one. Bytes below 0 are not known.
+// A situation holds the sequel of a situation. Bytes below 0 are unknown.
 type situation struct {
 	key        uint64
-	last, most int64 // that followed the last time, and the most lately
-	kept       int64 // by a cycle that started there
+	last, most int64 // bytes that followed the last time, and the most lately
+	kept       int64 // bytes kept by a cycle that started there
 }
 
 const (
-	mostFades = 16 // of the difference between the most and what followed, a 16th each time
+	mostFades = 16 // a smaller sequel lowers most by a 16th of the difference
 	syncToken = 1
-	mix       = 0x9e3779b97f4a7c15 // odd, as is the other
+	mix       = 0x9e3779b97f4a7c15 // odd, as is mix2
 	mix2      = 0xff51afd7ed558ccd
 )
 
-// An entry is a moment worth remembering: a token, or a grain of growth.
+// An entry is a moment to remember: a token, or a grain of growth.
 type entry struct {
 	moment
 	top  int64 // total, once the request is granted
@@ -47,8 +47,9 @@ type entry struct {
 
 func (f *forecast) at(s int64) *entry { return &f.ring[uint64(s)%uint64(len(f.ring))] }
 
-// see remembers a point, if it is worth it. A request's token is its size to a factor of two:
-// no two steps of some programs have the same sizes.
+// see remembers a point if it is a token or a grain of growth, and reports whether it did. The
+// token of a request is its size to a factor of two, because some programs never repeat exact
+// sizes.
 func (f *forecast) see(now moment, at *Point, grain int64) bool {
 	token := uint64(0)
 	switch {
@@ -80,9 +81,9 @@ func (f *forecast) see(now moment, at *Point, grain int64) bool {
 	return true
 }
 
-// measure learns what followed those entries for which it is known now: the bytes that were
-// allocated after an entry, its request not counted, until a cycle of length g was over that
-// started at the entry after it.
+// measure learns the sequels that are known now. The sequel of an entry is the bytes allocated
+// after it, without its own request. It ends with a cycle of length g that starts at the entry
+// after it.
 func (f *forecast) measure(now moment, g, slow float64) {
 	f.known = max(f.known, f.head-int64(len(f.ring)))
 	for f.known+1 < f.head && now.since(&f.at(f.known+1).moment, slow) > g {
@@ -95,7 +96,7 @@ func (f *forecast) measure(now moment, g, slow float64) {
 	}
 }
 
-// visit calls note for a situation in each context. One that is new takes the place of an old one.
+// visit calls note for the situation in each context. A new situation replaces an old one.
 func (f *forecast) visit(k *keys, note func(*situation)) {
 	for i, key := range k {
 		x := &f.tables[i][key>>54]
@@ -106,7 +107,7 @@ func (f *forecast) visit(k *keys, note func(*situation)) {
 	}
 }
 
-// recall returns the present situation. Last and most are 0 if they are not known.
+// recall returns the present situation. Last and most are 0 if they are unknown.
 func (f *forecast) recall() situation {
 	now := situation{kept: -1}
 	for i, key := range f.here {

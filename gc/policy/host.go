@@ -3,43 +3,47 @@ package policy
 import (
 	"math"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy/param"
 )
 
-// host is our own, and the default for memory of the host, which a program shares with others: each byte has a
-// price, and a limit is a guard. Garbage may reach sqrt(w r / price) bytes, MemBalancer's optimum (see [sqrt]): w is the processor
-// time of a cycle, r the rate of allocation. A cycle starts so early that it ends by then. If cycles have taken a smaller share of
-// the processor time than overhead, one starts sooner: overhead is a target. Near a limit a cycle starts as early as costs least, by
-// the last grains of memory: see [starts]. What does not fit waits for a cycle. The zero value collects where a limit asks for it.
+// host is this project's own rule, and the default for host memory, which a program shares with
+// others. Each byte has a price, and a limit is a guard. Garbage may reach sqrt(w r / price)
+// bytes, MemBalancer's optimum (see [sqrt]): w is the processor time of a cycle, r the rate of
+// allocation. A cycle starts early enough to end by then. If cycles have taken a smaller share of
+// the processor time than Overhead, one starts sooner: Overhead is a target. Near a limit, a cycle
+// starts as early as costs least for the last grains of memory: see [starts]. A request that does
+// not fit waits for a cycle. The zero value collects only when a limit requires it.
 type host struct {
-	Price    float64 // of memory, per byte; 0 = free up to the limit
-	Overhead float64 // target: share of processor time that cycles are to take at least, 0 to 1; 0 = none
+	Price    float64 // of memory, per byte; 0 = memory is free up to the limit
+	Overhead float64 // target: least share of the processor time that cycles should take, 0 to 1; 0 = none
 
-	busy time.Duration // sum of the processor time that cycles took
-	last time.Duration // when the last cycle started
+	busy time.Duration // processor time of all cycles
+	last time.Duration // start of the last cycle
 
-	asleep int64         // nothing happens at an allocation before this many bytes are live
-	freed  int64         // by all cycles
+	asleep int64         // Decide skips allocations until this many bytes are live
+	freed  int64         // bytes that all cycles have freed
 	held   time.Duration // sum of the exposed pauses
-	began  int64         // total at which the last cycle started
-	ended  int64         // total at which memory ended then
+	began  int64         // total at the start of the last cycle
+	ended  int64         // total at which memory ended at that time
 
 	rate   allocRate
 	worth  byteWorth
-	starts *starts // nil as long as there is no limit
+	starts *starts // nil until there is a limit
 }
 
 const (
 	hostShare  = 0.05 // price of a second of cycles, in seconds of pause
-	shareOwed  = 8    // cycles that are made up for after a time with fewer
+	shareOwed  = 8    // most cycles that are made up for after a time with fewer
 	keepRate   = 0.8
 	v8Price    = 3e-10 // of memory, per byte
-	mostCycles = 0.25  // share of the time that they may take then: the default of gc.Caps
+	mostCycles = 0.25  // share of the time that those may take: the default of gc.Caps
 )
 
-func (p *host) params() []Param {
-	return []Param{
-		bind(&p.Price, "price", 2e-8, numberKind(0, 1), "price of memory per byte, as sqrt's c: trades memory for cycles; 0 uses all of a known limit"),
-		bind(&p.Overhead, "overhead", 0.01, percentKind(), "target: the share of processor time that cycles take at least, for as little memory as that buys; 0% = no target"),
+func (p *host) Params() []param.Param {
+	return []param.Param{
+		param.Bind(&p.Price, "price", 2e-8, param.Number(0, 1), "price of memory per byte, as sqrt's c: trades memory for cycles; 0 uses all of a known limit"),
+		param.Bind(&p.Overhead, "overhead", 0.01, param.Percent(), "target: the share of processor time that cycles take at least, for as little memory as that buys; 0% = no target"),
 	}
 }
 
@@ -72,8 +76,8 @@ func (p *host) Decide(at Point) Decision {
 	return d
 }
 
-// end is the live bytes at which headroom ends that the price grants, less what the program allocates
-// in a cycle, and half of it at most.
+// end returns the live bytes at which the headroom ends that the price grants. It subtracts the
+// bytes that the program allocates during a cycle, at most half of the headroom.
 func (p *host) end(at *Point) int64 {
 	h := int64(math.MaxInt64)
 	switch {
@@ -86,7 +90,8 @@ func (p *host) end(at *Point) int64 {
 	return min(at.LiveAfter, math.MaxInt64-h) + h
 }
 
-// early is the room before the limit with which a cycle starts, but none that would follow the last at once.
+// early returns the room before the limit at which a cycle starts. It returns 0 if that cycle
+// would follow the last one too closely.
 func (p *host) early(at *Point, now moment, limit int64) int64 {
 	if p.starts == nil {
 		p.starts = new(starts)
@@ -102,15 +107,16 @@ func (p *host) early(at *Point, now moment, limit int64) int64 {
 	return int64(p.starts.room(make([]float64, 1)))
 }
 
-// due is when a cycle that takes w of processor time may start so that all take the target. After a time with
-// fewer, some are made up for; after one with more, cycles come at half the usual rate.
+// due returns when a cycle may start so that all cycles take the target share. W is the processor
+// time of the cycle. After a time with fewer cycles, some are made up for. After a time with more,
+// cycles come at half the usual rate.
 func (p *host) due(w time.Duration) time.Duration {
 	period := float64(w) / p.Overhead
 	early := max(float64(p.busy+w)/p.Overhead-float64(p.last), min(period, float64(w)/mostCycles))
-	return p.last + time.Duration(min(early, 2*period))
+	return p.last + time.Duration(min(early, 2*period, 1<<62)) // a tiny target overflows
 }
 
-// Observe learns what a cycle cost and freed.
+// Observe learns the cost and the yield of a cycle.
 func (p *host) Observe(c Cycle) {
 	p.freed += c.Freed
 	p.held += c.Exposed
@@ -123,12 +129,12 @@ func (p *host) Observe(c Cycle) {
 	}
 }
 
-func (p *host) String() string { return textOf("host", p.params()) }
+func (p *host) String() string { return param.Text("host", p.Params()) }
 
-// An allocRate is how fast the program allocates.
+// An allocRate is the rate at which the program allocates.
 type allocRate struct {
 	rate  float64 // bytes per ns, smoothed
-	begin moment  // of the present window, which is as long as a cycle
+	begin moment  // start of the present window, which is as long as a cycle
 	begun bool
 }
 
@@ -144,7 +150,7 @@ func (f *allocRate) see(now moment, request int64, g time.Duration) {
 	}
 }
 
-// headroom is what the square-root rule grants at a price.
+// headroom returns the headroom that the square-root rule grants at a price.
 func (f *allocRate) headroom(work time.Duration, price float64) int64 {
 	return max(2*miB, toBytes(math.Sqrt(float64(work)*f.rate/price)))
 }

@@ -4,22 +4,26 @@ import (
 	"math"
 	"math/bits"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy/param"
 )
 
-// pacer starts cycles beside the program, just so early that each ends before headroom does. It is our own, and
-// the default for a device. POLICIES.md derives the rule and states it whole: a cycle starts once room, which is
-// headroom less the request, is less than a guess and a margin. A guess is what the program is about to
-// allocate until a cycle could be over that starts at the next opportunity: see [forecast]. Which guess and margin
-// cost least is found by [starts]. The zero value takes collector time to be free. State is bounded, about 200 KiB.
+// pacer starts cycles beside the program, just early enough that each ends before headroom does.
+// It is this project's own rule, and the default for a device. POLICIES.md derives it: a cycle
+// starts once the room is less than a guess plus a margin. The room is the headroom less the
+// request. The guess is the number of bytes that the program is about to allocate. It covers the
+// time until a cycle could end that starts at the next opportunity: see [forecast]. [starts] finds
+// the guess and the margin that cost least. The zero value takes collector time to be free. State
+// is bounded, about 200 KiB.
 type pacer struct {
 	Share float64 // price of collector time, in seconds of pause per second
 
-	asleep int64         // nothing happens at an allocation before this many bytes are live
-	freed  int64         // by all cycles
+	asleep int64         // Decide skips allocations until this many bytes are live
+	freed  int64         // bytes that all cycles have freed
 	held   time.Duration // sum of the exposed pauses
-	now    moment        // at the last point
-	wait   time.Duration // that the program was expected to be in from then on
-	last   lastStart     // of a cycle of the policy
+	now    moment        // position of the program at the last point
+	wait   time.Duration // expected length of the wait that began there
+	last   lastStart     // start of the policy's last cycle
 
 	rate          allocRate
 	length        correction
@@ -27,35 +31,36 @@ type pacer struct {
 	worth         byteWorth
 	forecast      forecast
 	starts        starts
+	manner        manner
 	guess         [guesses]float64 // bytes
 	followed      float64          // bytes that followed the last time
 }
 
-// A lastStart is where the last cycle of the policy began.
+// A lastStart is the position at which the policy's last cycle started.
 type lastStart struct {
-	total, room, end int64 // total there; room that there was, 0 once the cycle has ended; total at which headroom ended
+	total, room, end int64 // total; room, 0 once the cycle has ended; total at which headroom ended
 	keys             keys
 }
 
-// The guesses.
 const (
+	// The kinds of guesses.
 	noGuess    = iota
-	mostLately // the most that followed lately
-	whileSlow  // none; and no start where headroom goes so fast that its bytes are worth more than what they hide
-	orWait     // none; but where the program waits, the room for which a cycle beside that is worth its bytes
-	lastOrWait // what followed the last time, but likewise
+	mostLately // the most bytes that followed lately
+	whileSlow  // 0; but no start while a byte of headroom lasts less than unhurried times its worth
+	orWait     // 0; at a wait, the room below which hiding a cycle in the wait pays
+	lastOrWait // the bytes that followed the last time, or orWait if that is more
 	guesses
 )
 
 const (
-	halfway   = 0.5 // of the room is allocated since the last cycle started, or the next one would free too little
-	fruitful  = 0.2 // of the room: what a cycle frees that starts early, as far as is known
-	unhurried = 2   // times what a byte is worth: how long it has to last
+	halfway   = 0.5 // of the room: fewer bytes since the last start are too few for a cycle
+	fruitful  = 0.2 // of the room: bytes that an early cycle must free, as far as is known
+	unhurried = 2   // times the worth of a byte: see whileSlow
 )
 
-func (p *pacer) params() []Param {
-	return []Param{
-		bind(&p.Share, "share", 0.05, numberKind(0, 1), "price of a second of collector time, in seconds of pause"),
+func (p *pacer) Params() []param.Param {
+	return []param.Param{
+		param.Bind(&p.Share, "share", 0.05, param.Number(0, 1), "price of a second of collector time, in seconds of pause"),
 	}
 }
 
@@ -91,7 +96,7 @@ func (p *pacer) Decide(at Point) Decision {
 	return d
 }
 
-// move notes where the program is. Pauses are no time of its own; waits are.
+// move notes the position of the program. Its time includes waits, but not pauses.
 func (p *pacer) move(at *Point) {
 	time := max(p.now.time, at.Now-p.held)
 	p.now = moment{time, at.Sample.Live + p.freed, p.now.waited + min(p.wait, time-p.now.time)}
@@ -100,7 +105,7 @@ func (p *pacer) move(at *Point) {
 	}
 }
 
-// learn brings the guesses and the score of starts to a point.
+// learn updates the guesses and the score of starts at a point.
 func (p *pacer) learn(at *Point, budget, grain int64) {
 	worth := p.worth.of(p.Share*float64(at.Cost)+p.starts.cost, budget)
 	if p.forecast.see(p.now, at, grain) {
@@ -122,8 +127,11 @@ func (p *pacer) learn(at *Point, budget, grain int64) {
 	})
 }
 
-// choose decides where no cycle is under way and the request fits.
+// choose decides when no cycle is under way and the request fits.
 func (p *pacer) choose(at *Point, budget int64) (Action, string) {
+	if p.manner.choose(at.Slowdown, mannerMark{at.Now, p.now.total}) {
+		return Skip, "an early start wins nothing"
+	}
 	room := float64(budget - granted(at))
 	if room >= p.starts.room(p.guess[:]) {
 		return Skip, "headroom lasts"
@@ -143,7 +151,7 @@ func (p *pacer) choose(at *Point, budget int64) (Action, string) {
 	return Overlap, "foreseen: headroom does not outlast a cycle"
 }
 
-// Observe learns what a cycle cost and freed.
+// Observe learns the cost and the yield of a cycle.
 func (p *pacer) Observe(c Cycle) {
 	p.freed += c.Freed
 	p.held += c.Exposed
@@ -152,6 +160,7 @@ func (p *pacer) Observe(c Cycle) {
 	if c.Trigger == TriggerNatural {
 		return
 	}
+	p.manner.taken++
 	p.worth.learn(float64(c.Exposed)+p.Share*float64(c.Duration), float64(c.Freed), float64(p.last.room))
 	if c.Trigger != TriggerRefusal {
 		p.length.learn(c.Duration)
@@ -162,15 +171,15 @@ func (p *pacer) Observe(c Cycle) {
 	p.last.room = 0
 }
 
-func (p *pacer) String() string { return textOf("pacer", p.params()) }
+func (p *pacer) String() string { return param.Text("pacer", p.Params()) }
 
-// A correction is by how much longer cycles take than a policy is told.
+// A correction learns by which factor cycles take longer than the policy is told.
 type correction struct {
-	told        time.Duration // at the last decision
-	took, meant float64       // decaying sums, ns
+	told        time.Duration // expected length at the last decision
+	took, meant float64       // real and expected lengths: decaying sums, ns
 }
 
-const keepLength = 0.9 // per cycle: the last ten count
+const keepLength = 0.9 // decay per cycle: the last ten count
 
 // of corrects the expected length of a cycle.
 func (s *correction) of(told time.Duration) time.Duration {
@@ -185,18 +194,19 @@ func (s *correction) learn(took time.Duration) {
 	s.meant = keepLength*s.meant + float64(s.told)
 }
 
-// A observedLimit is where memory ends, if that is before the limit, in which fragments, other processes and a library's
-// own memory are not: the most that was granted is the limit to go by. After
-// keep cycles without an end the limit that was told counts again; each time that this proves wrong, after more.
+// An observedLimit is the level at which memory really ends. That may be below the limit, because
+// of fragments, other processes and a library's own memory. The most bytes that were granted are
+// then the limit to go by. After keep cycles in which memory has not ended, the told limit counts
+// again. Each time that this proves wrong, keep grows.
 type observedLimit struct {
-	granted int64 // most live bytes since memory ended last
-	cycles  int   // since then
-	keep    int   // 0 if memory has never ended
+	granted int64 // most live bytes since memory last ended
+	cycles  int   // since memory last ended
+	keep    int   // cycles until the told limit counts again; 0 if memory has never ended
 }
 
 const (
 	observedKeep = 256
-	observedMore = 4 // times as many the next time
+	observedMore = 4 // factor by which keep grows
 )
 
 // of notes the live bytes, and returns the limit to go by.
@@ -208,8 +218,8 @@ func (c *observedLimit) of(live, told int64) int64 {
 	return min(told, c.granted)
 }
 
-// learn is told of a cycle. Memory has ended if something did not fit that would have under
-// the limit.
+// learn takes a finished cycle. Memory has ended if a request did not fit although the limit had
+// room for it.
 func (c *observedLimit) learn(done Cycle) {
 	if done.Wanted <= 0 || done.Wanted > done.Limit {
 		c.cycles++
@@ -226,15 +236,15 @@ func (c *observedLimit) learn(done Cycle) {
 	c.cycles = 0
 }
 
-// A byteWorth is what freed bytes have cost so far: decaying sums over cycles.
+// A byteWorth is the cost of freed bytes so far: decaying sums over cycles.
 type byteWorth struct {
 	paid   float64 // ns
-	got    float64 // bytes that were freed
-	early  float64 // bytes of room at their starts, which later ones would have freed
+	got    float64 // bytes freed
+	early  float64 // bytes of room at the starts of cycles, which later starts would have freed
 	cycles float64
 }
 
-const keepWorth = 0.85 // per cycle: the last seven count
+const keepWorth = 0.85 // decay per cycle: the last seven count
 
 func (p *byteWorth) learn(paid, got, early float64) {
 	p.paid = keepWorth*p.paid + paid
@@ -243,9 +253,10 @@ func (p *byteWorth) learn(paid, got, early float64) {
 	p.cycles = keepWorth*p.cycles + 1
 }
 
-// of returns the worth of a byte, in ns, where a cycle is scored at so many ns: the geometric mean of the measured cost of cycles
-// and of the score. The measured cost feeds on itself: dear bytes make starts late, and late starts make bytes dear.
-// Before the first cycle the score counts alone, and a cycle is taken to free all of the budget.
+// of returns the worth of a byte, in ns. Scored is the score of a cycle, in ns. The worth is the
+// geometric mean of the measured cost and the score. The measured cost feeds on itself: dear bytes
+// make starts late, and late starts make bytes dear. Before the first cycle only the score counts,
+// and a cycle is taken to free the whole budget.
 func (p *byteWorth) of(scored float64, budget int64) float64 {
 	if p.got <= 0 {
 		return scored / float64(max(1, budget))

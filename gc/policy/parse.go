@@ -4,21 +4,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/eagergc/eagergc/gc/policy/param"
 )
 
-// A Spec is a checked text form of a policy, from which every run makes its
-// own. The zero value is never. Specs are comparable, and equal if and only if
-// their texts are; they are safe for concurrent use.
+// A Spec is a checked text form of a policy, from which every run makes its own. The zero value is
+// never. Specs are comparable, and equal if and only if their texts are; they are safe for
+// concurrent use.
 type Spec struct{ text string }
 
 // Parse reads the text form of a policy:
 //
 //	name[:value][,key=value]...
 //
-// A value without a key, which can only come first, is that of the policy's
-// first parameter. Parameters left out have their defaults. [List] gives
-// names and parameters. The error for an unknown name ends with those that
-// exist.
+// A value without a key can only come first, and is that of the policy's first parameter.
+// Parameters that are left out have their defaults. [List] gives names and parameters. The error
+// for an unknown name lists the known ones, or says which import the rule needs.
 func Parse(text string) (Spec, error) {
 	p, err := build(text)
 	if err != nil {
@@ -36,8 +37,8 @@ func MustParse(text string) Spec {
 	return s
 }
 
-// SplitList cuts a list of texts at its commas. Since parameters are separated
-// by commas too, a key=value belongs to the text before it:
+// SplitList cuts a list of texts at its commas. Since parameters are separated by commas too, a
+// key=value belongs to the text before it:
 //
 //	never, growth:0.5,min=1%, every-sync,n=2  ->  never | growth:0.5,min=1% | every-sync:n=2
 func SplitList(list string) []string {
@@ -58,8 +59,8 @@ func SplitList(list string) []string {
 	return texts
 }
 
-// String returns the canonical text: headline parameters first and bare, then
-// the others that differ from their defaults.
+// String returns the canonical text: headline parameters first and bare, then the others that
+// differ from their defaults.
 func (s Spec) String() string {
 	if s.text == "" {
 		return "never"
@@ -67,8 +68,8 @@ func (s Spec) String() string {
 	return s.text
 }
 
-// New returns a fresh policy. It has the form of the func() Policy that runs
-// ask for: pass spec.New.
+// New returns a fresh policy. It has the form of the func() Policy that runs ask for: pass
+// spec.New.
 func (s Spec) New() Policy {
 	p, err := build(s.String())
 	if err != nil {
@@ -92,70 +93,27 @@ func build(text string) (Policy, error) {
 	rows := table()
 	i := slices.IndexFunc(rows, func(r row) bool { return r.name == name })
 	if i < 0 {
-		names := make([]string, len(rows))
-		for i, r := range rows {
-			names[i] = r.name
-		}
-		return nil, fmt.Errorf("policy: unknown policy %q (there are %s)", name, strings.Join(names, ", "))
+		return nil, unknown(name, rows)
+	}
+	var list []string
+	if hasArgs {
+		list = strings.Split(args, ",")
 	}
 	p := rows[i].make()
-	params := paramsOf(p)
-	for _, q := range params {
-		q.reset()
-	}
-	if !hasArgs {
-		return p, nil
-	}
-	given := make(map[string]bool, len(params))
-	for i, arg := range strings.Split(args, ",") {
-		key, value, hasKey := strings.Cut(arg, "=")
-		if !hasKey && i == 0 && len(params) > 0 {
-			key, value = params[0].Name, arg
-		} else if !hasKey {
-			return nil, fmt.Errorf("policy: %s: want key=value, got %q", name, arg)
-		}
-		if err := assign(params, key, value); err != nil {
-			return nil, fmt.Errorf("policy: %s: %w", name, err)
-		}
-		if given[key] {
-			return nil, fmt.Errorf("policy: %s: parameter %s given twice", name, key)
-		}
-		given[key] = true
+	if err := param.Read(paramsOf(p), list...); err != nil {
+		return nil, fmt.Errorf("policy: %s: %w", name, err)
 	}
 	return p, nil
 }
 
-// assign sets the parameter called key.
-func assign(params []Param, key, value string) error {
-	if len(params) == 0 {
-		return fmt.Errorf("unknown parameter %q (it has none)", key)
+// unknown returns the error for a name that is not in the table.
+func unknown(name string, rows []row) error {
+	if name != "" && strings.Contains(compared, " "+name+" ") {
+		return fmt.Errorf("policy: %s is a rule for studies: import _ %q", name, comparators)
 	}
-	names := make([]string, len(params))
-	for i, q := range params {
-		if q.Name == key {
-			if err := q.set(value); err != nil {
-				return fmt.Errorf("%s: %w", key, err)
-			}
-			return nil
-		}
-		names[i] = q.Name
+	names := make([]string, len(rows))
+	for i, r := range rows {
+		names[i] = r.name
 	}
-	return fmt.Errorf("unknown parameter %q (there are %s)", key, strings.Join(names, ", "))
-}
-
-// textOf writes the canonical form of a policy; its String method.
-func textOf(name string, params []Param) string {
-	var args []string
-	for _, q := range params {
-		switch text := q.get(); {
-		case q.Headline:
-			args = append(args, text)
-		case text != q.Default:
-			args = append(args, q.Name+"="+text)
-		}
-	}
-	if args == nil {
-		return name
-	}
-	return name + ":" + strings.Join(args, ",")
+	return fmt.Errorf("policy: unknown policy %q (there are %s)", name, strings.Join(names, ", "))
 }

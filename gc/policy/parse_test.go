@@ -6,96 +6,39 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eagergc/eagergc/gc/policy/param"
 )
 
 func TestParseCanonical(t *testing.T) {
-	for _, c := range []struct{ text, want string }{
-		{"never", "never"},
-		{"always", "always"},
-		{"cudajl", "cudajl"},
-		{"threshold", "threshold:0.8"},
-		{"threshold:0.80", "threshold:0.8"},
-		{"threshold:ratio=.5", "threshold:0.5"},
-		{"threshold:-0", "threshold:0"},
-		{"periodic", "periodic:10ms"},
-		{"periodic:10000us", "periodic:10ms"},
-		{"periodic:every=1.5s", "periodic:1.5s"},
-		{"growth:min=4096KiB,factor=.25", "growth:0.25"},
-		{"growth:1,min=1.50%,overlap=0", "growth:1,min=1.5%,overlap=false"},
-		{"softmax:100000KiB", "softmax:max=102400k"},
-		{"growth:min=100M", "growth:1,min=100M"},
-		{"growth:min=1.5 GiB", "growth:1,min=1536MiB"},
-		{"softmax:max=300000000B", "softmax"},
-		{"v8step:soft=67108864B,hard=50%", "v8step"},
-		{"random:0.5,seed=1", "random:0.5"},
-		{"sqrt:c=0.000000001", "sqrt:c=1e-09"},
-		{"random:1,seed=9223372036854775807", "random:1,seed=9223372036854775807"},
-		{"random:0,seed=0", "random:0,seed=0"},
-		{"cudajl:poll=0s,young=1,overlap=true", "cudajl:overlap=true"},
-		{"cudajl:poll=1ns", "cudajl:poll=1ns"},
-		{"host:overhead=0%", "host:overhead=0%"},
-		{"host:overhead=100%,price=1", "host:price=1,overhead=100%"},
-		{"host:overhead=2.5%", "host:overhead=2.5%"},
-		{"growth:1000000", "growth:1e+06"},
-		{"growth:0", "growth:0"},
-		{"every-sync:1", "every-sync"},
-		{"every-sync:2", "every-sync:n=2"},
-		{"gomemlimit:1MiB", "gomemlimit:handle=1MiB"},
-		{"erlang:min=100%", "erlang:min=100%"},
+	for text, want := range map[string]string{
+		"never": "never", "threshold": "threshold:0.8", "threshold:ratio=.50": "threshold:0.5", "threshold:-0": "threshold:0",
+		"periodic:10000us": "periodic:10ms", "periodic:every=1.5s": "periodic:1.5s", "growth:min=4096KiB,factor=.25": "growth:0.25", "growth:1000000": "growth:1e+06",
+		"growth:1,min=1.50%,overlap=0": "growth:1,min=1.5%,overlap=false", "growth:min=100M": "growth:1,min=100M", "growth:min=1.5 GiB": "growth:1,min=1536MiB", "growth:min=100%": "growth:1,min=100%",
+		"sqrt:c=0.000000001": "sqrt:c=1e-09", "cudajl:poll=0s,young=1,overlap=true": "cudajl:overlap=true", "cudajl:poll=1ns": "cudajl:poll=1ns",
+		"host:overhead=100%,price=1": "host:price=1,overhead=100%", "host:overhead=2.5%": "host:overhead=2.5%", "host:overhead=0%": "host:overhead=0%",
+		"every-sync:1": "every-sync", "every-sync:9223372036854775807": "every-sync:n=9223372036854775807",
 	} {
-		s, err := Parse(c.text)
-		if err != nil || s.String() != c.want {
-			t.Errorf("Parse(%q) = %q, %v; want %q", c.text, s, err, c.want)
-		}
-		if got := s.New().String(); got != c.want {
-			t.Errorf("Parse(%q).New().String() = %q, want %q", c.text, got, c.want)
+		s, err := Parse(text)
+		if err != nil || s.String() != want {
+			t.Errorf("Parse(%q) = %q, %v; want %q", text, s, err, want)
 		}
 	}
 }
 
 func TestParseErrors(t *testing.T) {
-	for _, c := range []struct{ text, want string }{
-		{"", `policy: unknown policy "" (there are `},
-		{"treshold:0.8", `policy: unknown policy "treshold" (there are `},
-		{"cuda.jl", `policy: unknown policy "cuda.jl" (there are `},
-		{"NEVER", `policy: unknown policy "NEVER" (there are `},
-		{"threshold:", `policy: threshold: ratio: "" is not a number from 0 to 1`},
-		{"threshold:NaN", `policy: threshold: ratio: "NaN" is not a number`},
-		{"threshold:80%", `policy: threshold: ratio: "80%" is not a number`},
-		{"threshold:1.01", `policy: threshold: ratio: "1.01" is not a number`},
-		{"threshold:raito=0.8", `policy: threshold: unknown parameter "raito" (there are `},
-		{"threshold:0.8,0.9", `policy: threshold: want key=value, got "0.9"`},
-		{"threshold:0.8,ratio=0.8", `policy: threshold: parameter ratio given twice`},
-		{"periodic:0s", `policy: periodic: every: "0s" is not a duration such as`},
-		{"periodic:10", `policy: periodic: every: "10" is not a duration`},
-		{"dotnet:budget=0", `policy: dotnet: budget: "0" is not a size such as`},
-		{"dotnet:budget=0%", `policy: dotnet: budget: "0%" is not a size such as`},
-		{"dotnet:budget=101%", `policy: dotnet: budget: "101%" is not a size such as`},
-		{"dotnet:budget=9007199254740992KiB", `policy: dotnet: budget: "9007199254740992KiB" is not a size such as`},
-		{"cudajl:poll=-1ns", `policy: cudajl: poll: "-1ns" is not a duration such as 10ms, or 0s`},
-		{"periodic:-1ns", `policy: periodic: every: "-1ns" is not a duration`},
-		{"host:overhead=2", `policy: host: overhead: "2" is not a share such as 2%`},
-		{"host:overhead=x%", `policy: host: overhead: "x%" is not a share such as 2%`},
-		{"host:overhead=100.5%", `policy: host: overhead: "100.5%" is not a share such as 2%`},
-		{"host:overhead=-1%", `policy: host: overhead: "-1%" is not a share such as 2%`},
-		{"every-sync:0", `policy: every-sync: n: "0" is not an integer from 1`},
-		{"every-sync:1.5", `policy: every-sync: n: "1.5" is not an integer from 1`},
-		{"growth:1000000.1", `policy: growth: factor: "1000000.1" is not a number from 0 to 1e+06`},
-		{"growth:-0.1", `policy: growth: factor: "-0.1" is not a number from 0 to 1e+06`},
-		{"growth:1,min=", `policy: growth: min: "" is not a size such as 64MiB, or 1% of the limit`},
-		{"growth:1,min=none", `policy: growth: min: "none" is not a size such as`},
-		{"growth:1,min=7", `policy: growth: min: "7" is not a size such as`},
-		{"gomemlimit:handle=none", `policy: gomemlimit: handle: "none" is not a size such as 64MiB`},
-		{"gomemlimit:1%", `policy: gomemlimit: handle: "1%" is not a size such as`},
-		{"random:0.1,seed=-1", `policy: random: seed: "-1" is not an integer from 0`},
-		{"growth:1,overlap=maybe", `policy: growth: overlap: "maybe" is not true or false`},
-		{"never:1", `policy: never: want key=value, got "1"`},
-		{"opencl:x=1", `policy: opencl: unknown parameter "x" (there are trigger, high, reset, overlap)`},
-		{"gomemlimit:0.5%", `policy: gomemlimit: handle: "0.5%" is not a size such as 64MiB`},
-		{"never:x=1", `policy: never: unknown parameter "x" (it has none)`},
+	for text, want := range map[string]string{
+		"": `unknown policy ""`, "treshold:0.8": `unknown policy "treshold" (there are never, always, `, "dotnet:budget=1%": `dotnet is a rule for studies: import _ "github.com/eagergc/eagergc/cmd/replay/comparators"`,
+		"threshold:": `threshold: ratio: "" is not a number from 0 to 1`, "threshold:NaN": `threshold: ratio: "NaN" is not a number`, "threshold:1.01": `threshold: ratio: "1.01" is not a number`,
+		"threshold:raito=0.8": `threshold: unknown parameter "raito" (there are ratio, overlap)`, "threshold:0.8,0.9": `threshold: want key=value, got "0.9"`, "threshold:0.8,ratio=0.8": `threshold: parameter ratio given twice`,
+		"periodic:0s": `periodic: every: "0s" is not a duration such as`, "periodic:10": `periodic: every: "10" is not a duration`, "periodic:-1ns": `periodic: every: "-1ns" is not a duration`,
+		"growth:1,min=0": `growth: min: "0" is not a size such as`, "growth:1,min=9007199254740992KiB": `growth: min: "9007199254740992KiB" is not a size such as`, "growth:1,min=none": `growth: min: "none" is not a size such as`,
+		"cudajl:poll=-1ns": `cudajl: poll: "-1ns" is not a duration such as 10ms, or 0s`, "host:overhead=2": `host: overhead: "2" is not a share such as 2%`, "host:overhead=100.5%": `host: overhead: "100.5%" is not a share such as 2%`,
+		"every-sync:0": `every-sync: n: "0" is not an integer from 1`, "every-sync:1.5": `every-sync: n: "1.5" is not an integer from 1`, "growth:1000000.1": `growth: factor: "1000000.1" is not a number from 0 to 1e+06`,
+		"growth:1,overlap=maybe": `growth: overlap: "maybe" is not true or false`, "never:1": `never: want key=value, got "1"`, "never:x=1": `never: unknown parameter "x" (it has none)`,
 	} {
-		if s, err := Parse(c.text); err == nil || !strings.HasPrefix(err.Error(), c.want) {
-			t.Errorf("Parse(%q) = %q, %v; want error %s", c.text, s, err, c.want)
+		if s, err := Parse(text); err == nil || !strings.HasPrefix(err.Error(), "policy: "+want) {
+			t.Errorf("Parse(%q) = %q, %v; want error %s", text, s, err, want)
 		}
 	}
 }
@@ -105,8 +48,7 @@ func TestSplitList(t *testing.T) {
 		list string
 		want []string
 	}{
-		{"", []string{""}},
-		{"never", []string{"never"}},
+		{"", []string{""}}, {"never", []string{"never"}},
 		{"never,threshold:0.5, cudajl", []string{"never", "threshold:0.5", "cudajl"}},
 		{"growth:0.5,min=1%,overlap=false,never", []string{"growth:0.5,min=1%,overlap=false", "never"}},
 		{"periodic,every=5ms,never,", []string{"periodic:every=5ms", "never", ""}},
@@ -118,40 +60,22 @@ func TestSplitList(t *testing.T) {
 	}
 }
 
-// TestNewIsFresh makes sure that two runs share nothing.
-func TestNewIsFresh(t *testing.T) {
-	for _, info := range List() {
-		s := MustParse(info.Name)
-		a, b := paramsOf(s.New()), paramsOf(s.New())
-		for i, q := range a {
-			q.reset()
-			if got := b[i].get(); got != q.Default {
-				t.Errorf("%s: default of %s is %s, want %s", info.Name, q.Name, got, q.Default)
-			}
-		}
-	}
-}
-
-// TestTable checks what help texts and documents are made of.
+// TestTable checks the texts that help and documents are made of.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, info := range List() {
-		if seen[info.Name] || info.Doc == "" {
-			t.Errorf("%s: twice in the table, or without a line about it", info.Name)
+		name, _, _ := strings.Cut(MustParse(info.Name).String(), ":")
+		if seen[info.Name] || info.Doc == "" || name != info.Name {
+			t.Errorf("%s: twice in the table, without a line about it, or calls itself %s", info.Name, name)
 		}
 		seen[info.Name] = true
-		if name, _, _ := strings.Cut(MustParse(info.Name).String(), ":"); name != info.Name {
-			t.Errorf("%s calls itself %s", info.Name, name)
-		}
-		if name, _, _ := strings.Cut(info.Scaled, ":"); info.Scaled != "" && (name != info.Name || MustParse(info.Scaled).String() != info.Scaled) {
+		if info.Scaled != "" && (!strings.HasPrefix(info.Scaled, info.Name+":") || MustParse(info.Scaled).String() != info.Scaled) {
 			t.Errorf("%s: %s is not a scaled form of it", info.Name, info.Scaled)
 		}
 		for i, q := range info.Params {
-			if q.Name == "" || q.Doc == "" || q.Values == "" || q.Headline && i > 0 {
-				t.Errorf("%s: parameter %q lacks a text, or is a headline but not first", info.Name, q.Name)
-			}
-			if s, err := Parse(info.Name + ":" + q.Name + "=" + q.Default); err != nil || s != MustParse(info.Name) {
-				t.Errorf("%s: default %s=%s gives %v, %v", info.Name, q.Name, q.Default, s, err)
+			s, err := Parse(info.Name + ":" + q.Name + "=" + q.Default)
+			if q.Name == "" || q.Doc == "" || q.Values == "" || q.Headline && i > 0 || err != nil || s != MustParse(info.Name) {
+				t.Errorf("%s: parameter %q lacks a text, or is a headline but not first, or its default gives %v, %v", info.Name, q.Name, s, err)
 			}
 		}
 	}
@@ -163,16 +87,9 @@ func TestSpecText(t *testing.T) {
 		t.Errorf("the zero Spec is %s", zero)
 	}
 	text, _ := MustParse("threshold:0.25").MarshalText()
-	if err := s.UnmarshalText(text); err != nil || s != MustParse("threshold:0.25") {
+	if err := s.UnmarshalText(text); err != nil || s != MustParse("threshold:0.25") || s.UnmarshalText([]byte("nope")) == nil {
 		t.Errorf("%s became %v, %v", text, s, err)
 	}
-	if err := s.UnmarshalText([]byte("nope")); err == nil {
-		t.Error("UnmarshalText took nope")
-	}
-}
-
-// A text that is not good is no mistake of the program's user where MustParse reads it.
-func TestMustParsePanics(t *testing.T) {
 	defer func() {
 		if err, _ := recover().(error); err == nil || !strings.Contains(err.Error(), `unknown policy "nope"`) {
 			t.Errorf("panics with %v", err)
@@ -181,23 +98,18 @@ func TestMustParsePanics(t *testing.T) {
 	MustParse("nope")
 }
 
-// TestSizes: a percentage counts under a known limit, and bytes elsewhere: those of the default.
+// TestSizes: a percentage counts under a known limit, and bytes elsewhere. A size of 0 or less is 0, and none is too large.
 func TestSizes(t *testing.T) {
+	percent := func(p float64) param.Size { return param.Size{Bytes: 77, Percent: p} }
 	for _, c := range []struct {
-		text        string
+		size        param.Size
 		limit, want int64
 	}{
-		{"1%", 1000, 10}, {"1.5%", 1000, 15}, {"100%", 7, 7}, {"1%", 99, 0}, {"1%", 0, 77}, {"1%", -1, 77}, {"5kB", 1000, 5000}, {"5kB", 0, 5000},
-		{"100%", math.MaxInt64, math.MaxInt64},
+		{percent(1), 1000, 10}, {percent(1.5), 1000, 15}, {percent(100), 7, 7}, {percent(1), 99, 0}, {percent(1), 0, 77}, {percent(1), -1, 77}, {percent(0), 1000, 77},
+		{percent(100), math.MaxInt64, math.MaxInt64}, {percent(math.NaN()), 10, 77}, {percent(50), 1 << 62, 1 << 61},
 	} {
-		s, err := parseSize(c.text, 77)
-		if err != nil || s.Of(c.limit) != c.want {
-			t.Errorf("%s of %d: %d, %v; want %d", c.text, c.limit, s.Of(c.limit), err, c.want)
-		}
-	}
-	for bytes, want := range map[float64]int64{0: 0, -1: 0, 0.9: 0, 1.9: 1, math.NaN(): 0, math.Inf(1): math.MaxInt64, math.Inf(-1): 0, 0x1p63: math.MaxInt64, 0x1p62: 1 << 62} {
-		if got := toBytes(bytes); got != want {
-			t.Errorf("%g is %d bytes, want %d", bytes, got, want)
+		if got := c.size.Of(c.limit); got != c.want {
+			t.Errorf("%+v of %d is %d, want %d", c.size, c.limit, got, c.want)
 		}
 	}
 	for _, bytes := range []float64{0, 1, 2, 1000, 1e6, 1 << 40, 140e9, 0x1p62} {
@@ -217,10 +129,8 @@ func TestWordsOfEachKind(t *testing.T) {
 
 // TestCycleShareIsThatOfYoungCollections, which a replay takes for cheaper.
 func TestCycleShareIsThatOfYoungCollections(t *testing.T) {
-	for text, want := range map[string]float64{"cudajl": 1, "cudajl:young=0.25": 0.25} {
-		if p, ok := MustParse(text).New().(interface{ CycleShare() float64 }); !ok || p.CycleShare() != want {
-			t.Errorf("%s: %v, want %g", text, p, want)
-		}
+	if p, ok := MustParse("cudajl:young=0.25").New().(interface{ CycleShare() float64 }); !ok || p.CycleShare() != 0.25 {
+		t.Errorf("%v, want 0.25", p)
 	}
 }
 

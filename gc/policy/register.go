@@ -6,19 +6,25 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/eagergc/eagergc/gc/policy/param"
 )
 
 // An Info describes one policy that [Parse] knows, for help texts and tables.
 type Info struct {
 	Name   string  // what Parse calls it
 	Doc    string  // the rule, in a line
-	Source string  // whose rule it is; empty if it is a control, or our own or yours
-	Scaled string  // the variant for memory far larger than the rule was made for; empty if it needs none
+	Source string  // the system that has this rule; empty for controls, our own rules and yours
+	Scaled string  // the variant for memory far larger than the rule was made for; empty if not needed
 	Params []Param // in order; the first may be given without its key
 }
 
+// A Param describes one parameter of a policy's text form.
+type Param = param.Param
+
 // List describes every policy, in the order in which tables show them: controls, the rules of
-// others, ours, and then those of [Register]. The result is the caller's. It is safe for concurrent use.
+// others, ours, and then those of [Register]. The result is the caller's. It is safe for concurrent
+// use.
 func List() []Info {
 	rows := table()
 	list := make([]Info, len(rows))
@@ -28,24 +34,31 @@ func List() []Info {
 	return list
 }
 
-// Register makes a policy of your own known by name: to [Parse], and so to every command and
-// table. Doc is the rule in a line. Each call of fresh makes a new policy, whose String is the
-// name. A name consists of lower-case letters, digits and dashes, and begins with a letter. Register
-// panics if it does not, if the name is taken, or if fresh makes another policy than that.
-// Call it from an init function or from main, before the first Parse of the name. It is
-// safe for concurrent use.
+// Register makes your own policy known by name: to [Parse], and so to every command and table. Doc
+// is the rule in a line. Each call of fresh makes a new policy, whose String is the name. A name
+// consists of lower-case letters, digits and dashes, and begins with a letter. Register panics if
+// the name is malformed or taken, or if it is not the String of the policy. Call it from an init
+// function or from main, before the first Parse of the name. It is safe for concurrent use.
 func Register(name, doc string, fresh func() Policy) {
+	RegisterInfo(Info{Name: name, Doc: doc}, fresh)
+}
+
+// RegisterInfo is [Register] for a policy with a Source or a Scaled form. If the policy has a
+// method Params() []Param, these are its parameters, and its String is [param.Text]. The Params of
+// the Info are ignored.
+func RegisterInfo(info Info, fresh func() Policy) {
+	name := info.Name
 	switch {
 	case !goodName(name):
 		panic(fmt.Sprintf("policy: Register: %q is no name: want lower-case letters, digits and dashes, a letter first", name))
-	case doc == "" || fresh == nil:
+	case info.Doc == "" || fresh == nil:
 		panic(fmt.Sprintf("policy: Register(%q): want a line of documentation, and a function", name))
 	}
 	p := fresh()
 	if p == nil {
 		panic(fmt.Sprintf("policy: Register(%q): the function returns nil", name))
 	}
-	if text := p.String(); text != name {
+	if text, _, _ := strings.Cut(p.String(), ":"); text != name {
 		panic(fmt.Sprintf("policy: Register(%q): the policy's String is %q; it has to be the name", name, text))
 	}
 	registered.mu.Lock()
@@ -55,7 +68,7 @@ func Register(name, doc string, fresh func() Policy) {
 			panic(fmt.Sprintf("policy: Register(%q): the name is taken", name))
 		}
 	}
-	registered.rows = append(registered.rows, row{name: name, doc: doc, make: fresh})
+	registered.rows = append(registered.rows, row{name, info.Doc, info.Source, info.Scaled, fresh})
 }
 
 func goodName(name string) bool {
@@ -74,37 +87,28 @@ type row struct {
 	make                      func() Policy
 }
 
-// table is every policy that there is.
+// table returns all policies.
 func table() []row {
 	registered.mu.Lock()
 	defer registered.mu.Unlock()
 	return slices.Concat(builtin, registered.rows)
 }
 
-// paramsOf are the parameters of a policy; those that are registered have none.
+// paramsOf returns the parameters of a policy.
 func paramsOf(p Policy) []Param {
-	if c, ok := p.(configurable); ok {
-		return c.params()
+	if c, ok := p.(interface{ Params() []Param }); ok {
+		return c.Params()
 	}
 	return nil
 }
 
-// A configurable is a policy with parameters.
-type configurable interface {
-	params() []Param // bound to the policy's fields; the first may come without its key
-}
-
-// A blocking is what policies share whose rule holds the caller for each cycle,
-// because their collector does. Ours does not have to.
+// A blocking is the common part of rules that hold the caller for each cycle, as their collectors
+// do.
 type blocking struct {
 	Overlap bool // run the cycles beside the program: the same rule without its pauses
 }
 
-func (b *blocking) overlapParam() Param {
-	return bind(&b.Overlap, "overlap", false, boolKind(), "run the cycle beside the program instead of holding it")
-}
-
-// action is Block, or Overlap, of which one runs at a time.
+// action is Block, or Overlap unless a cycle is under way.
 func (b *blocking) action(at Point) Action {
 	switch {
 	case !b.Overlap:
@@ -121,30 +125,25 @@ var builtin = []row{
 	{"always", "a blocking cycle at every sync point: makes recordings exact", "", "", func() Policy { return new(always) }},
 	{"every-sync", "a blocking cycle at every nth sync point", "gotorch, Flux", "", func() Policy { return new(everySync) }},
 	{"periodic", "a blocking cycle each time a period has passed", "", "", func() Policy { return new(periodic) }},
-	{"random", "a blocking cycle at points drawn by lot", "", "", func() Policy { return new(random) }},
 	{"threshold", "a blocking cycle whenever pressure has reached a ratio", "", "", func() Policy { return new(threshold) }},
-	{"cudajl", "pressure, past yield and a bound on collector time; more eager where the caller waits", "CUDA.jl 5.4", "", func() Policy { return new(cudajl) }},
-	{"autopacer", "every step if steps are long, else as often as a share of time allows", "Flux", "", func() Policy { return new(autoPacer) }},
-	{"rtorch", "when the cache has no room and a fifth of the device is taken", "R torch", "", func() Policy { return new(rtorch) }},
-	{"opencl", "above a mark, until collecting proves futile; always above a second mark", "R OpenCL", "", func() Policy { return new(openCL) }},
-	{"softmax", "above a soft maximum that grows when much was reachable", "Lua torch", "softmax:max=25%", func() Policy { return new(softmax) }},
+	{"cudajl", "pressure, past yield and a bound on collector time; more eager where the caller waits", "CUDA.jl 6", "", func() Policy { return new(cudajl) }},
 	{"growth", "when live bytes have grown by a factor since the last cycle", "Go's GOGC", "growth:1,min=1%", func() Policy { return new(growth) }},
-	{"erlang", "when a virtual heap is full; it grows and shrinks with what is reachable", "Erlang/OTP", "erlang:min=1%", func() Policy { return new(erlang) }},
 	{"sqrt", "at the headroom whose price equals the collector time that it saves", "MemBalancer, V8", "", func() Policy { return new(sqrt) }},
-	{"cpucontrol", "when the heap is full; it grows while cycles take more than a share of processor time, and shrinks while less", "ZGC (MPLR'23), Ruby MMTk", "cpucontrol:min=1%", func() Policy { return new(cpuControl) }},
-	{"v8step", "after a fixed growth beside the program, after a large one blocking", "V8", "v8step:soft=1%", func() Policy { return new(v8step) }},
-	{"dotnet", "after a budget of new bytes that grows when cycles free little; at most a fifth of the time", ".NET", "dotnet:budget=0.4%", func() Policy { return new(dotnet) }},
-	{"art", "when new bytes weigh more than the heap's free part; blocking when falling behind", "Android ART", "art:free=1%,stop=25%", func() Policy { return new(art) }},
 	{"pacer", "beside the program, so as to end just before headroom does, where it frees the most for its pause", "", "", func() Policy { return new(pacer) }},
 	{"host", "at the headroom that a price of memory grants, or sooner while cycles take less than a share of processor time", "", "", func() Policy { return new(host) }},
-	{"gomemlimit", "a model of Go's pacer under a memory limit steered by headroom", "Go 1.26", "", func() Policy { return new(goMemLimit) }},
 }
 
-// granted is what will be live once the request has been granted.
+// Rules that only studies want are not linked into a program that does not import them.
+const (
+	comparators = "github.com/eagergc/eagergc/cmd/replay/comparators"
+	compared    = " art autopacer cpucontrol cpython dotnet erlang eve gomemlimit imgproxy nemo ocaml opencl oxcaml random rtorch softmax torchtitan v8 v8step "
+)
+
+// granted is the live bytes once the request has been granted.
 func granted(at *Point) int64 { return at.Sample.Live + at.Request }
 
-// startCycle answers with a cycle beside the program, or with a blocking one. One
-// cycle runs at a time. After its end the policy is asked again.
+// startCycle answers with a cycle beside the program, or with a blocking one. The policy is asked
+// again after its end.
 func startCycle(at Point, overlap bool, reason string) Decision {
 	switch {
 	case !overlap:
@@ -155,19 +154,10 @@ func startCycle(at Point, overlap bool, reason string) Decision {
 	return Decision{Action: Overlap, Wake: math.MaxInt64, Reason: reason}
 }
 
-// wakeBelow returns a Wake that is below bytes even if bytes was rounded up on
-// the way here. It is 0, which is to ask always, if there is no such number.
+// wakeBelow returns a Wake that is below bytes even if bytes was rounded up before. It is 0, which
+// means always, if no such number exists.
 func wakeBelow(bytes float64) int64 { return toBytes(bytes - 1 - bytes*0x1p-50) }
 
 const miB = 1 << 20
 
-// toBytes rounds down, to within 0 and the largest int64; NaN is 0.
-func toBytes(bytes float64) int64 {
-	switch {
-	case !(bytes > 0):
-		return 0
-	case bytes >= math.MaxInt64:
-		return math.MaxInt64
-	}
-	return int64(bytes)
-}
+func toBytes(bytes float64) int64 { return param.Bytes(bytes) }

@@ -3,40 +3,37 @@ package policy
 import (
 	"math"
 	"time"
+
+	"github.com/eagergc/eagergc/gc/policy/param"
 )
 
-// sqrt is MemBalancer's square-root rule, for memory that does not make a cycle
-// longer. T is the cost of a cycle, r the rate of net
-// growth (bytes allocated less those that the program freed itself), and H the headroom
-// above what the last cycle left. Then the collector's share of time is T r / H.
-// C is the price of memory: how much of that share one more byte of headroom
-// has to save. That is so up to
+// sqrt is MemBalancer's square-root rule, for memory that does not make a cycle longer. Let T be
+// the cost of a cycle, and r the rate of net growth: bytes allocated less those that the program
+// freed itself. Under a headroom of H bytes the collector takes the share T r / H of the time. C is
+// the price of memory: one more byte of headroom must save this much of the share. The optimum is
 //
 //	H = sqrt(T r / C)
 //
-// A cycle starts when live bytes would exceed what the last cycle left by H. H
-// is at least Min, and ends at the limit. Upstream's T follows from the live
-// heap; here it is measured, since a cycle's cost grows with the Go heap. T keeps
-// half of its old value at each cycle, and is the expected cost before the
-// first. r keeps 0.95 of the old bytes and of the old time at each cycle and at
-// the first point after each second (upstream's heartbeat).
+// A cycle starts when live bytes would exceed LiveAfter + H. H is at least Min, and ends at the
+// limit. Upstream's T follows from the live heap; here it is measured, since a cycle's cost grows
+// with the Go heap. T keeps half of its old value at each cycle. r keeps 0.95 of the old bytes and
+// of the old time, at each cycle and once a second (upstream's heartbeat).
 //
-// The formula is derived for a program that stops for a cycle. V8 starts to mark
-// beside the program when its limit is reached, and so does the default here.
+// The formula is derived for a program that stops for a cycle. V8 starts to mark beside the program
+// when its limit is reached, and so does the default here.
 //
-// C is V8's 3e-10 per byte; the authors try 5e-11 to 3e-8. With Waits, T is only
-// what a wait does not hide, so that the rule acts at sync points too; upstream
-// has no such term. The zero value never collects.
+// C is V8's 3e-10 per byte; the authors try 5e-11 to 3e-8. With Waits, T is the part of a cycle
+// that the wait does not hide, so that the rule acts at sync points too. Upstream has no such term.
+// The zero value never collects.
 //
-// Source: Kirisame, Shenoy, Panchekha, "Optimal Heap Limits for Reducing
-// Browser Memory Use", OOPSLA 2022; src/heap/memory-balancer.cc,
-// v8/v8@068d19a3e4; src/poll_daemon.cpp (duration_balance_factor),
-// MarisaKirisame/MemoryBalancer@ceec60a.
+// Source: Kirisame, Shenoy, Panchekha, "Optimal Heap Limits for Reducing Browser Memory Use",
+// OOPSLA 2022; src/heap/memory-balancer.cc, v8/v8@068d19a3e4; src/poll_daemon.cpp
+// (duration_balance_factor), MarisaKirisame/MemoryBalancer@ceec60a.
 type sqrt struct {
-	C       float64 // price of memory, per byte
-	Min     size    // least headroom
-	Overlap bool    // run beside the program
-	Waits   bool    // price only what a wait does not hide
+	C       float64    // price of memory, per byte
+	Min     param.Size // least headroom
+	Overlap bool       // run beside the program
+	Waits   bool       // price only the part of a cycle that a wait does not hide
 
 	cost     float64       // smoothed cost of a cycle, ns; 0 before the first
 	bytes    float64       // smoothed net bytes allocated per measurement
@@ -52,17 +49,17 @@ const (
 	sqrtHeartbeat = time.Second
 )
 
-func (p *sqrt) params() []Param {
-	return []Param{
-		bind(&p.C, "c", 3e-10, numberKind(0, 1), "price of memory per byte: the smaller, the more memory and the fewer cycles; 0 never collects"),
-		bind(&p.Min, "min", size{Bytes: 2 * miB}, sizeKind(2*miB), "least headroom"),
-		bind(&p.Overlap, "overlap", true, boolKind(), "run the cycle beside the program"),
-		bind(&p.Waits, "waits", false, boolKind(), "price only what a wait does not hide"),
+func (p *sqrt) Params() []param.Param {
+	return []param.Param{
+		param.Bind(&p.C, "c", 3e-10, param.Number(0, 1), "price of memory per byte: the smaller, the more memory and the fewer cycles; 0 never collects"),
+		param.Bind(&p.Min, "min", param.Size{Bytes: 2 * miB}, param.SizeOr(2*miB), "least headroom"),
+		param.Bind(&p.Overlap, "overlap", true, param.Bool(), "run the cycle beside the program"),
+		param.Bind(&p.Waits, "waits", false, param.Bool(), "price only the part of a cycle that a wait does not hide"),
 	}
 }
 
-// Decide compares live bytes with the headroom that is optimal now. It must
-// see every allocation, for the rate.
+// Decide compares live bytes with the headroom that is optimal now. It must see every allocation,
+// for the rate.
 func (p *sqrt) Decide(at Point) Decision {
 	if p.C <= 0 {
 		return Decision{Wake: math.MaxInt64, Reason: "price 0"}
@@ -89,8 +86,7 @@ func (p *sqrt) Decide(at Point) Decision {
 	return d
 }
 
-// headroom is the optimum for a cycle of the given cost, in ns, within its
-// bounds.
+// headroom is the optimum for a cycle of the given cost, in ns, within its bounds.
 func (p *sqrt) headroom(cost float64, least int64, at Point) int64 {
 	bytes, time := p.bytes, p.time
 	if time == 0 { // no measurement yet
@@ -103,7 +99,7 @@ func (p *sqrt) headroom(cost float64, least int64, at Point) int64 {
 	return h
 }
 
-// measure folds what was allocated since the last measurement into the rate.
+// measure folds the bytes allocated since the last measurement into the rate.
 func (p *sqrt) measure(now time.Duration) {
 	bytes, elapsed := float64(max(0, p.seen-p.since)), float64(now-p.measured)
 	if p.time == 0 {
@@ -124,4 +120,13 @@ func (p *sqrt) Observe(c Cycle) {
 	p.cost = smooth(p.cost, float64(c.Duration), sqrtKeepCost)
 }
 
-func (p *sqrt) String() string { return textOf("sqrt", p.params()) }
+func (p *sqrt) String() string { return param.Text("sqrt", p.Params()) }
+
+// smooth folds a new value into an average that keeps a share of the old one. An average of 0 has
+// seen nothing.
+func smooth(average, value, keep float64) float64 {
+	if average == 0 {
+		return value
+	}
+	return keep*average + (1-keep)*value
+}

@@ -5,49 +5,52 @@ import (
 	"time"
 )
 
-// starts scores how early to start a cycle. Suppose that memory ended at the grain that the program has just reached: for how
-// long would a cycle have held the program that started so many grains before, and how many bytes would it have given up?
-// A ring of when the last grains were reached says so at once, for every margin and at every grain.
-// Each guess has a ring of its own: of when total and guess first reached them.
+// starts scores how early to start a cycle. It supposes that memory ended at the grain that the
+// program has just reached. It then looks at cycles that would have started some grains before.
+// The score of a start is the time for which it would have held the program, and the bytes that it
+// would have given up. A ring of the times at which the last grains were reached gives the answer
+// for every margin at once. Each guess has a ring of its own, for the times at which total plus
+// guess first reached the grains.
 type starts struct {
-	grain int64 // bytes: budget / budgetGrains, about
+	grain int64 // bytes, about budget / budgetGrains
 	rings [guesses]ring
 
-	// What each start has cost, the last grains counting most: cycles by which the program was held and slowed
-	// for less than one, and bytes given up.
+	// Scores of each start; the last grains count most. Hidden is the part of a cycle that would
+	// not have held or slowed the program, in cycles. Early is the bytes given up.
 	hidden, early [guesses][margins]float64
 	sum           float64 // of the weights in these sums
 
-	guess, margin int     // the start of the least cost
-	cost          float64 // ns that a cycle of that start costs on average
+	guess, margin int     // the start that costs least
+	cost          float64 // average cost of a cycle with that start, in ns
 }
 
 const (
 	budgetGrains = 64
 	ringGrains   = 2 * budgetGrains
 	margins      = 7           // 0, and 1 to 32 grains
-	keepScore    = 1 - 1./2048 // a grain: the last 32 budgets count most
-	endWeight    = 32          // of the place at which headroom really ends, or did when the last cycle started, in grains
-	paceOver     = 4           // grains over which the pace is taken
+	keepScore    = 1 - 1./2048 // decay per grain: the last 32 budgets count most
+	endWeight    = 32          // weight, in grains, of a place where headroom ends, or did at the last start
+	paceOver     = 4           // grains over which the pace is measured
 )
 
-// A moment is where a program is.
+// A moment is a position of the program.
 type moment struct {
-	time   time.Duration // that it has run, pauses not counted
-	total  int64         // bytes that would be live had no cycle freed any
-	waited time.Duration // of that time
+	time   time.Duration // that it has run, without pauses
+	total  int64         // bytes that would be live if no cycle had freed any
+	waited time.Duration // the part of time in waits
 }
 
-// since is how long a cycle that started at x has run by now, if it slows what the program does but not its waits.
+// since returns how long a cycle that started at x has run by now. Slow is the slowdown beside a
+// cycle, which makes the program's work longer, but not its waits.
 func (now *moment) since(x *moment, slow float64) float64 {
 	passed := now.time - x.time
 	return float64(passed) + slow*float64(passed-(now.waited-x.waited))
 }
 
-// A ring is when a guess first reached each of the last grains.
+// A ring holds the moments at which a guess first reached each of the last grains.
 type ring struct {
 	reached [ringGrains]moment
-	next    int64 // grain to be reached next
+	next    int64 // next grain to be reached
 }
 
 func (r *ring) at(grain int64) *moment { return &r.reached[uint64(grain)%ringGrains] }
@@ -58,26 +61,26 @@ func (r *ring) reach(grain int64, now moment) {
 	}
 }
 
-// A view is one point, as starts sees it.
+// A view is one point as starts sees it.
 type view struct {
 	now      moment
 	top      int64     // total, once the request is granted
 	guess    []float64 // bytes; the first is 0
-	g, slow  float64   // length of a cycle in ns; how it slows the program
+	g, slow  float64   // length of a cycle in ns; slowdown beside it
 	worth    float64   // of a byte, in ns
 	budget   int64     // live bytes at which headroom ends
-	headroom int64     // that the last cycle left
-	ends     [2]int64  // totals at which headroom ends, and ended when the last cycle started
+	headroom int64     // headroom that the last cycle left
+	ends     [2]int64  // totals at which headroom ends now, and ended when the last cycle started
 }
 
-// room is the room with which a cycle starts.
+// room returns the room below which a cycle starts.
 func (d *starts) room(guess []float64) float64 {
 	return guess[d.guess] + float64(int64(1)<<d.margin>>1*d.grain)
 }
 
-// see judges every grain that is reached now.
+// see judges every grain that the program reaches at this point.
 func (d *starts) see(s *view) {
-	if grain := max(1, s.budget/budgetGrains); 4*grain <= 3*d.grain || 2*grain >= 3*d.grain { // it has changed much
+	if grain := max(1, s.budget/budgetGrains); 4*grain <= 3*d.grain || 2*grain >= 3*d.grain { // the budget has changed much
 		d.grain = grain
 		for k := range d.rings {
 			d.rings[k].next = -ringGrains
@@ -93,9 +96,10 @@ func (d *starts) see(s *view) {
 	}
 }
 
-// judge scores every start for an end of memory at a grain, and takes the one of the least cost: the part of a cycle that it does not
-// hide, and the bytes that it gives up at their worth. Of equal ones it takes the latest, and the one without a guess.
-// None starts more than a headroom before: there is where the cycle before would have been.
+// judge scores every start for an end of memory at a grain, and takes the start that costs least.
+// The cost is the part of a cycle that the start does not hide, plus the worth of the bytes that
+// it gives up. Of equal starts it takes the latest, and then the one without a guess. No start is
+// more than a headroom before the end, because the previous cycle would have been there.
 func (d *starts) judge(end int64, s *view) {
 	w := 1.
 	for _, real := range s.ends {
@@ -109,7 +113,7 @@ func (d *starts) judge(end int64, s *view) {
 	least, share := math.Inf(1), 1/max(1, s.g)
 	for k := len(s.guess) - 1; k >= 0; k-- {
 		for m := margins - 1; m >= 0; m-- {
-			hidden, early := 0., 0. // as if it would not have started
+			hidden, early := 0., 0. // for a cycle that would not have started
 			if start := end - int64(1)<<m>>1; start < d.rings[k].next {
 				x := d.rings[k].at(start)
 				if x.total < first.total {
@@ -131,7 +135,7 @@ func (d *starts) judge(end int64, s *view) {
 	d.cost = s.g + least/d.sum
 }
 
-// pace is for how long a byte lasted lately, in ns.
+// pace returns for how long a byte has lasted lately, in ns.
 func (d *starts) pace(now moment) float64 {
 	then := d.rings[noGuess].at(d.rings[noGuess].next - 1 - paceOver)
 	return float64(now.time-then.time) / float64(max(1, now.total-then.total))

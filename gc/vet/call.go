@@ -9,13 +9,13 @@ import (
 	"golang.org/x/tools/go/cfg"
 )
 
-// check reports the first C call of f that is given memory of v, and during which nothing keeps v alive.
+// check reports the first C call of f that gets memory of v while nothing keeps v alive.
 func (p *pkg) check(f *ast.FuncDecl, object, v types.Object, o *owner) {
 	m := &memory{pkg: p, v: v, owner: o, locals: make(map[types.Object]bool)}
 	m.learn(f.Body)
 	var flow *cfg.CFG
 	done := false
-	var look func(n ast.Node, inside bool) // inside a function that may run at any time
+	var look func(n ast.Node, inside bool) // inside is true in a function that may run at any time
 	look = func(n ast.Node, inside bool) {
 		ast.Inspect(n, func(n ast.Node) bool {
 			if done {
@@ -26,7 +26,7 @@ func (p *pkg) check(f *ast.FuncDecl, object, v types.Object, o *owner) {
 				look(n.Body, true)
 				return false
 			case *ast.CallExpr:
-				if lit, ok := ast.Unparen(n.Fun).(*ast.FuncLit); ok { // runs here: cgo writes such around its calls
+				if lit, ok := ast.Unparen(n.Fun).(*ast.FuncLit); ok { // runs here; cgo wraps its calls in such functions
 					look(lit.Body, inside)
 					for _, a := range n.Args {
 						look(a, inside)
@@ -53,7 +53,8 @@ func (p *pkg) check(f *ast.FuncDecl, object, v types.Object, o *owner) {
 	look(f.Body, false)
 }
 
-// callersKeep reports whether all calls of a function, of which there are some, keep what they give it for v: they use it later.
+// callersKeep reports whether the function has calls and every caller keeps its argument for v
+// alive.
 func (p *pkg) callersKeep(f *ast.FuncDecl, object, v types.Object) bool {
 	keep, calls := true, 0
 	for _, in := range p.funcs {
@@ -77,7 +78,7 @@ func (p *pkg) callersKeep(f *ast.FuncDecl, object, v types.Object) bool {
 	return keep && calls > 0
 }
 
-// argument is what a call of f gives for its receiver or parameter v.
+// argument returns the argument of a call of f for its receiver or parameter v.
 func (p *pkg) argument(f *ast.FuncDecl, c *ast.CallExpr, v types.Object) ast.Expr {
 	if f.Recv != nil && len(f.Recv.List[0].Names) == 1 && p.TypesInfo.Defs[f.Recv.List[0].Names[0]] == v {
 		if s, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr); ok {
@@ -97,7 +98,7 @@ func (p *pkg) argument(f *ast.FuncDecl, c *ast.CallExpr, v types.Object) ast.Exp
 	return nil
 }
 
-// cCall is the name of the C function that a call of cgo's output calls.
+// cCall returns the name of the C function that a call in cgo's output calls.
 func cCall(c *ast.CallExpr) (string, bool) {
 	id, ok := ast.Unparen(c.Fun).(*ast.Ident)
 	if !ok {
@@ -116,10 +117,10 @@ type memory struct {
 	*pkg
 	v      types.Object
 	owner  *owner
-	locals map[types.Object]bool // variables that hold such
+	locals map[types.Object]bool // variables that hold C memory of v
 }
 
-// learn finds the variables that hold C memory of v, and those that hold what they hold.
+// learn finds the variables that hold C memory of v, also by way of other variables.
 func (m *memory) learn(body ast.Node) {
 	for before := -1; len(m.locals) != before; {
 		before = len(m.locals)
@@ -152,7 +153,7 @@ func (m *memory) object(id *ast.Ident) types.Object {
 // points reports whether e is a pointer to C memory of v.
 func (m *memory) points(e ast.Expr) bool { return isPointer(m.TypesInfo.TypeOf(e)) && m.from(e) }
 
-// passes reports whether a C call gets C memory of v, and nothing that keeps v alive.
+// passes reports whether a C call gets C memory of v and no argument that keeps v alive.
 func (m *memory) passes(c *ast.CallExpr) (passes bool) {
 	for _, a := range c.Args {
 		if m.keeps(a) {
@@ -163,7 +164,7 @@ func (m *memory) passes(c *ast.CallExpr) (passes bool) {
 	return passes
 }
 
-// keeps reports whether e is v itself, or an address in it: cgo keeps that alive.
+// keeps reports whether e is v or an address in it, which cgo keeps alive.
 func (m *memory) keeps(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -176,7 +177,7 @@ func (m *memory) keeps(e ast.Expr) bool {
 	return false
 }
 
-// inGo reports whether e is a place in v's own memory, that of Go.
+// inGo reports whether e is a place in the Go memory of v.
 func (m *memory) inGo(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -190,7 +191,8 @@ func (m *memory) inGo(e ast.Expr) bool {
 	return false
 }
 
-// from reports whether e is, or was read by way of, a pointer in v to C memory that the finalizer frees.
+// from reports whether e is, or is read through, a pointer in v to C memory that the finalizer
+// frees.
 func (m *memory) from(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -255,7 +257,7 @@ func isPointer(t types.Type) bool {
 	return false
 }
 
-// isGo reports whether a type points to a type of Go's: not one of cgo's, which are called _Ctype_.
+// isGo reports whether a type points to a Go type. The types of cgo are called _Ctype_ and a name.
 func isGo(t types.Type) bool {
 	p, ok := t.Underlying().(*types.Pointer)
 	if !ok {
@@ -271,7 +273,7 @@ func isGo(t types.Type) bool {
 	return !isOfC(p.Elem())
 }
 
-// isOfC reports whether a type is one of cgo's.
+// isOfC reports whether a type is one of cgo's types.
 func isOfC(t types.Type) bool {
 	for {
 		switch n := t.(type) {

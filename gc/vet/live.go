@@ -8,8 +8,8 @@ import (
 	"golang.org/x/tools/go/cfg"
 )
 
-// keptBefore reports whether something that comes before a call in the text keeps v alive until the function's end:
-// a deferred call that has v, a lock that the finalizer takes, too, or that it has no finalizer any more.
+// keptBefore reports whether v is alive until the function's end because of code before the call: a
+// deferred call that uses v, a lock that the finalizer takes, or the removal of the finalizer.
 func (m *memory) keptBefore(body ast.Node, call token.Pos) (kept bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if n == nil || n.Pos() >= call {
@@ -32,8 +32,8 @@ func (m *memory) keptBefore(body ast.Node, call token.Pos) (kept bool) {
 	return kept
 }
 
-// defers reports whether a deferred call keeps v: as an argument, as the receiver, or in a function that captures it. The
-// function and the arguments of a deferred call are read at once, so that a part that was read does not.
+// defers reports whether a deferred call keeps v as an argument, as the receiver, or in a closure.
+// A part of v does not count, because the arguments are evaluated at the defer statement.
 func (m *memory) defers(c *ast.CallExpr) bool {
 	if lit, ok := ast.Unparen(c.Fun).(*ast.FuncLit); ok && m.uses(lit, m.v) {
 		return true
@@ -44,7 +44,8 @@ func (m *memory) defers(c *ast.CallExpr) bool {
 	return slices.ContainsFunc(c.Args, func(a ast.Expr) bool { return m.keeps(a) })
 }
 
-// usedAfter reports whether v is used after a call, on some way from there to the end: then it is alive in the call.
+// usedAfter reports whether v is used after a call on some path to the end, and so is alive in the
+// call.
 func (m *memory) usedAfter(flow *cfg.CFG, call *ast.CallExpr) bool {
 	seen := make(map[*cfg.Block]bool)
 	var from func(b *cfg.Block) bool
@@ -55,7 +56,7 @@ func (m *memory) usedAfter(flow *cfg.CFG, call *ast.CallExpr) bool {
 		seen[b] = true
 		return slices.ContainsFunc(b.Nodes, func(n ast.Node) bool { return m.uses(n, m.v) }) || slices.ContainsFunc(b.Succs, from)
 	}
-	var block *cfg.Block // with the smallest node that has the call: the head of a loop has its body, too
+	var block *cfg.Block // with the smallest node that contains the call, because the head of a loop contains its body
 	at := 0
 	for _, b := range flow.Blocks {
 		for i, n := range b.Nodes {
@@ -65,20 +66,21 @@ func (m *memory) usedAfter(flow *cfg.CFG, call *ast.CallExpr) bool {
 		}
 	}
 	if block == nil {
-		return true // no way leads there
+		return true // the call is unreachable
 	}
 	return m.usesFrom(block.Nodes[at], call.End()) ||
 		slices.ContainsFunc(block.Nodes[at+1:], func(n ast.Node) bool { return m.uses(n, m.v) }) ||
 		slices.ContainsFunc(block.Succs, from)
 }
 
-// usesFrom reports whether v is used in n from a place on, or is given to a call that the one which ends there is an argument of.
+// usesFrom reports whether n uses v after pos. A call on v, or with v as an argument, counts too if
+// the call that ends at pos is one of its arguments.
 func (m *memory) usesFrom(n ast.Node, pos token.Pos) (found bool) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Ident:
 			found = found || n.Pos() >= pos && m.TypesInfo.Uses[n] == m.v
-		case *ast.AssignStmt: // what is assigned to is written after the call
+		case *ast.AssignStmt: // the left side is evaluated after the call
 			if n.Rhs[0].Pos() < pos && pos <= n.End() {
 				found = found || slices.ContainsFunc(n.Lhs, func(l ast.Expr) bool { return m.uses(l, m.v) })
 			}

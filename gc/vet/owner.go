@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// An owner is a type whose objects give C memory back once they are dead.
+// An owner is a type whose objects free C memory when they die.
 type owner struct {
-	finalizers []types.Object // functions that do
-	fields     []string       // that those mention; none if they could not be read
-	locks      []lock         // that those take
+	finalizers []types.Object // functions that free it
+	fields     []string       // fields that the finalizers mention; empty if the finalizers could not be read
+	locks      []lock         // locks that the finalizers take
 }
 
-// A lock is told by its way from the object, mu or context.mu; or, where it is a type of the package's own that has a
-// method Lock, by its type: objects that share one have several ways to it.
+// A lock is identified by its path from the object, such as mu or context.mu. A lock whose type is
+// declared in the package is identified by that type, because objects that share it have several
+// paths to it.
 type lock struct {
 	path string
 	of   *types.TypeName
@@ -25,7 +26,7 @@ func (l lock) same(k lock) bool {
 	return l.of != nil && l.of == k.of || l.of == nil && k.of == nil && l.path == k.path
 }
 
-// owners are the types of the package that get a finalizer, a cleanup or gc.Own.
+// owners returns the types of the package that get a finalizer, a cleanup or Own.
 func (p *pkg) owners() map[*types.TypeName]*owner {
 	all := make(map[*types.TypeName]*owner)
 	for _, f := range p.funcs {
@@ -52,7 +53,8 @@ func (p *pkg) owners() map[*types.TypeName]*owner {
 	return all
 }
 
-// owned returns the object that a call watches over, and the function that is to run; nil if it does nothing of that kind.
+// owned returns the object and the function of a call that sets a finalizer, a cleanup or a
+// release, or nil for other calls.
 func (p *pkg) owned(c *ast.CallExpr) (object, release ast.Expr) {
 	f := p.called(c)
 	switch {
@@ -62,14 +64,15 @@ func (p *pkg) owned(c *ast.CallExpr) (object, release ast.Expr) {
 		}
 		return c.Args[0], c.Args[1]
 	case isFunc(f, "runtime", "AddCleanup") && len(c.Args) == 3:
-		return c.Args[0], nil // it has no object: fields and locks are not those of one
-	case isFunc(f, "github.com/eagergc/eagergc/gc", "Own") && len(c.Args) == 5:
+		return c.Args[0], nil // a cleanup does not get the object, so it mentions no fields or locks of it
+	case (isFunc(f, "github.com/eagergc/eagergc/gc", "Own") || isFunc(f, "github.com/eagergc/eagergc/pressure", "Own")) && len(c.Args) == 5:
 		return c.Args[1], nil
 	}
 	return nil, nil
 }
 
-// passed is what an expression of f stands for: itself or, if it is a parameter, what callers in the package give for that.
+// passed returns the values of an expression of f: itself, or the arguments of f's callers in the
+// package if it is a parameter.
 func (p *pkg) passed(f *ast.FuncDecl, e ast.Expr) (all []ast.Expr) {
 	id, ok := e.(*ast.Ident)
 	if !ok {
@@ -95,7 +98,7 @@ func (p *pkg) passed(f *ast.FuncDecl, e ast.Expr) (all []ast.Expr) {
 	return all
 }
 
-// learn reads the finalizer.
+// learn reads a finalizer.
 func (o *owner) learn(p *pkg, release ast.Expr) {
 	var body *ast.BlockStmt
 	var v types.Object
@@ -129,7 +132,8 @@ func (p *pkg) ofFirst(f types.Object) (*ast.BlockStmt, types.Object) {
 	return nil, nil
 }
 
-// read notes fields and locks of v in a body, and in functions of the package that it gives v to.
+// read notes the fields and locks of v in a body, and in functions of the package that get v from
+// it.
 func (o *owner) read(p *pkg, body ast.Node, v types.Object, depth int) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -156,7 +160,7 @@ func (o *owner) read(p *pkg, body ast.Node, v types.Object, depth int) {
 	})
 }
 
-// path is the way from v to a field: v.context.handle is context.handle.
+// path returns the path from v to a field: context.handle for v.context.handle.
 func (p *pkg) path(e ast.Expr, v types.Object) (string, bool) {
 	s, ok := ast.Unparen(e).(*ast.SelectorExpr)
 	if !ok {
@@ -174,7 +178,7 @@ func (p *pkg) is(e ast.Expr, v types.Object) bool {
 	return ok && p.TypesInfo.Uses[id] == v
 }
 
-// locks returns what a call locks: v.context.Lock() locks context.
+// locks returns the lock that a call takes: v.context.Lock() takes context.
 func (p *pkg) locks(c *ast.CallExpr, v types.Object) (lock, bool) {
 	s, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
 	if !ok || s.Sel.Name != "Lock" && s.Sel.Name != "RLock" {
@@ -195,12 +199,12 @@ func (p *pkg) locks(c *ast.CallExpr, v types.Object) (lock, bool) {
 	return lock{path: path}, ok
 }
 
-// isOnlyFinalizer reports whether nobody but the runtime calls f.
+// isOnlyFinalizer reports whether only the runtime calls f.
 func (o *owner) isOnlyFinalizer(f types.Object) bool {
 	return slices.Contains(o.finalizers, f) && !f.Exported()
 }
 
-// frees reports whether the finalizer has to do with a field. If it could not be read all are.
+// frees reports whether the finalizer mentions a field. If it could not be read, it is assumed to.
 func (o *owner) frees(field string) bool {
 	return len(o.fields) == 0 || field == "" || slices.Contains(o.fields, field)
 }

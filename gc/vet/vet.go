@@ -1,15 +1,25 @@
-// Package vet has an analyzer that finds C calls during which a finalizer may free the memory that they use.
+// Package vet has an analyzer that finds C calls during which a finalizer may free the memory that
+// C uses.
 //
-// A method that passes C memory of its receiver to C, and does not use the receiver afterwards, lets a cycle run the receiver's finalizer (or
-// cleanup, or what was given to gc.Own) while C still reads the memory: see gc/AUDIT.md. The same goes for other parameters. The analyzer looks
-// at types of a package that get a finalizer, a cleanup or gc.Own there. It sees cgo's output, so that go vet runs it:
+// A method may pass C memory of its receiver to C and not use the receiver afterwards. Then a cycle
+// may run the receiver's finalizer, cleanup or release while C reads the memory: see gc/AUDIT.md.
+// The same is true of other parameters. The analyzer checks the types of a package to which the
+// package gives a finalizer, a cleanup, gc.Own or pressure.Own. It needs the output of cgo, so go
+// vet runs it:
 //
 //	go vet -vettool=$(which eagergc-vet) ./...
 //
-// These are safe, and not reported: the address of Go memory is passed (cgo keeps it alive); the receiver is used later on some way to the function's end,
-// by runtime.KeepAlive or else, which is what Go's own liveness goes by; a deferred call has it; a lock is held that the finalizer takes, too;
-// the finalizer has been taken away before. C memory that goes to C by way of another Go function, and objects without a
-// finalizer that share the memory of one that has it, are not seen.
+// It does not report calls that are safe:
+//
+//   - The call passes the address of Go memory, which cgo keeps alive.
+//   - The function uses the receiver later on some path, by runtime.KeepAlive or otherwise. Go's own
+//     liveness analysis has the same rule.
+//   - A deferred call uses the receiver.
+//   - The function holds a lock that the finalizer takes, too.
+//   - The function has removed the finalizer before.
+//
+// It does not see C memory that reaches C through another Go function, or objects without a
+// finalizer that share memory with one that has a finalizer.
 package vet
 
 import (
@@ -19,7 +29,8 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// Analyzer reports C calls that may outlive their memory. It is safe for concurrent use.
+// Analyzer reports C calls whose memory may be freed during the call. It is safe for concurrent
+// use.
 var Analyzer = &analysis.Analyzer{
 	Name: "keepalive",
 	Doc:  "find C calls during which a finalizer may free the memory that they use",
@@ -33,6 +44,7 @@ func run(pass *analysis.Pass) (any, error) {
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
 				p.funcs[pass.TypesInfo.Defs[f.Name]] = f
+				p.order = append(p.order, f)
 			}
 		}
 	}
@@ -40,7 +52,8 @@ func run(pass *analysis.Pass) (any, error) {
 	if len(owners) == 0 {
 		return nil, nil
 	}
-	for object, f := range p.funcs {
+	for _, f := range p.order {
+		object := pass.TypesInfo.Defs[f.Name]
 		for _, field := range params(f) {
 			for _, name := range field.Names {
 				v := pass.TypesInfo.Defs[name]
@@ -57,9 +70,10 @@ func run(pass *analysis.Pass) (any, error) {
 type pkg struct {
 	*analysis.Pass
 	funcs map[types.Object]*ast.FuncDecl
+	order []*ast.FuncDecl // as they are in the files
 }
 
-// params are the receiver and the parameters.
+// params returns the receiver and the parameters.
 func params(f *ast.FuncDecl) (all []*ast.Field) {
 	if f.Recv != nil {
 		all = append(all, f.Recv.List...)
@@ -67,7 +81,7 @@ func params(f *ast.FuncDecl) (all []*ast.Field) {
 	return append(all, f.Type.Params.List...)
 }
 
-// calls are the calls of a function in the package.
+// calls returns the calls of a function in the package.
 func (p *pkg) calls(f types.Object) (all []*ast.CallExpr) {
 	for _, in := range p.funcs {
 		ast.Inspect(in, func(n ast.Node) bool {
@@ -80,7 +94,7 @@ func (p *pkg) calls(f types.Object) (all []*ast.CallExpr) {
 	return all
 }
 
-// pointee is the named type that a variable points to; nil if it does not.
+// pointee returns the named type to which a variable points, or nil.
 func pointee(v types.Object) *types.TypeName {
 	if v == nil {
 		return nil
@@ -100,7 +114,7 @@ func pointed(t types.Type) *types.TypeName {
 	return named.Obj()
 }
 
-// called is the function that a call calls; nil if that is not known.
+// called returns the function that a call calls, or nil if it is not known.
 func (p *pkg) called(c *ast.CallExpr) types.Object {
 	switch f := ast.Unparen(c.Fun).(type) {
 	case *ast.Ident:
@@ -111,7 +125,7 @@ func (p *pkg) called(c *ast.CallExpr) types.Object {
 	return nil
 }
 
-// isFunc reports whether f is that function of that package, or of one whose path ends in it.
+// isFunc reports whether f is the function with that name in the package with that path.
 func isFunc(f types.Object, path, name string) bool {
 	return f != nil && f.Pkg() != nil && f.Name() == name && f.Pkg().Path() == path
 }

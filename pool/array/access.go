@@ -8,10 +8,10 @@ import (
 	"unsafe"
 )
 
-// Do calls f with the elements as a slice, and returns f's error. The slice is
-// valid until f returns; a Free meanwhile takes effect then. Do first waits for
-// queued work that uses the memory: see [Settler]. It fails with [ErrFreed] after
-// Free, and with [ErrReach] if the processor cannot address the memory.
+// Do calls f with the elements as a slice, and returns f's error. The slice is valid until f
+// returns; a Free meanwhile takes effect then. Do first waits for queued work that uses the memory:
+// see [Settler]. It fails with [ErrFreed] after Free, and with [ErrReach] if the processor cannot
+// address the memory.
 func (a Array[T]) Do(f func([]T) error) error {
 	return a.with(func(m *memory) error {
 		if err := m.settle(); err != nil {
@@ -21,10 +21,9 @@ func (a Array[T]) Do(f func([]T) error) error {
 	})
 }
 
-// At returns element i. It waits for queued work that uses the memory, and calls no
-// driver if there was none since the last wait: then it takes about 20 ns. An element
-// of a slice within [Array.Do] takes less than 1 ns. At panics if i is out of range,
-// and fails as Do does.
+// At returns element i. It waits for queued work that uses the memory. If no work was noted since
+// the last wait, it calls no driver and takes about 20 ns. An element of a slice within [Array.Do]
+// takes less than 1 ns. At panics if i is out of range, and fails as Do does.
 func (a Array[T]) At(i int) (v T, err error) {
 	e, err := a.element(i)
 	if err != nil {
@@ -61,9 +60,8 @@ func (a Array[T]) element(i int) (*T, error) {
 	return (*T)(pointer(a.addr() + uintptr(i)*unsafe.Sizeof(*new(T)))), nil
 }
 
-// All yields the elements with their indexes. Memory of a device is copied to the
-// host first, all of it. All panics with the error where [Array.CopyOut] fails: after
-// Free, for example.
+// All yields the elements with their indexes. Memory of a device is copied to the host first, all
+// of it. All panics with the error where [Array.CopyOut] fails: after Free, for example.
 func (a Array[T]) All() iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
 		loop := func(elements []T) error {
@@ -90,9 +88,8 @@ func (a Array[T]) All() iter.Seq2[int, T] {
 
 const shown = 6 // elements that String shows
 
-// String returns the type of the elements, the extents, where the memory lies and the
-// first elements: "float32[2 3] in host memory: 1 2 3 4 5 6". For them it waits as
-// [Array.CopyOut] does.
+// String returns the type of the elements, the extents, the space and the first elements:
+// "float32[2 3] in host memory: 1 2 3 4 5 6". To read them it waits as [Array.CopyOut] does.
 func (a Array[T]) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v%v", reflect.TypeFor[T](), a.Extents())

@@ -8,25 +8,25 @@ import (
 	"github.com/eagergc/eagergc/pool"
 )
 
-// Adapt returns what from has as a To whose arrays are in the pool. It moves a model
-// to a device, or back, and keeps its shape. Where the two types differ it uploads,
-// downloads or converts:
+// Adapt returns from as a To whose arrays are in the pool. It moves a model to a device, or back,
+// and keeps its shape. Where the two types differ it uploads, downloads or converts:
 //
 //	from                 To                   becomes
 //	Array[T]             Array[T]             a copy in the pool
 //	[]T                  Array[T]             a copy in the pool
 //	Array[T]             []T                  a copy in the Go heap
 //	[]float64, Array...  Array[float32], ...  a copy in the pool, converted as Go converts numbers
-//	what has no arrays   the same             shared
+//	values without array the same             shared
 //
-// So a wrapper that is generic in its storage keeps its type: from
-// Diagonal[[]float32] to Diagonal[Array[float32]]. Adapt looks into the fields of
-// structs, which correspond by name, into Go arrays, slices, maps and behind pointers,
-// at any depth. What occurs twice is copied twice. Values that point to themselves are
-// not for Adapt.
+// So a wrapper that is generic in its storage keeps its type: from Diagonal[[]float32] to
+// Diagonal[Array[float32]]. Adapt looks into the fields of structs, which correspond by name, into
+// Go arrays, slices and maps, and behind pointers and interfaces, at any depth. A value behind an
+// interface keeps its type. What occurs twice is copied twice. Arrays that can be reached from
+// themselves are not for Adapt.
 //
-// Adapt fails, and frees the arrays that it has made, with the error of [From], and where the
-// types do not correspond or a field that holds an array is not exported.
+// Adapt fails with the error of [From], and where the types do not correspond. It also fails where a
+// field that holds an array is not exported, and where a field is behind an embedded pointer that is
+// nil. If it fails, it frees the arrays that it has made.
 func Adapt[To, From any](p *pool.Pool, from From, on ...On) (To, error) {
 	to, _, err := adapt[To](p, from, on)
 	return to, err
@@ -34,7 +34,7 @@ func Adapt[To, From any](p *pool.Pool, from From, on ...On) (To, error) {
 
 type anyArray interface {
 	Free()
-	self() reflect.Type // of the array, also where a struct embeds it
+	self() reflect.Type // type of the array, even if a struct embeds it
 	toSlice() (reflect.Value, error)
 	adapted(a *adaptation, from reflect.Value) (any, error)
 }
@@ -74,8 +74,8 @@ func isReal(t reflect.Type) bool {
 	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 && t.Kind() != reflect.Uintptr
 }
 
-// convertIn copies the numbers of a slice into the array, piece by piece, so that no
-// second copy of the whole is made.
+// convertIn copies the numbers of a slice into the array, piece by piece, so that no second copy of
+// the whole is made.
 func (a Array[T]) convertIn(from reflect.Value) error {
 	buffer := make([]T, min(a.n, 1<<16))
 	for at := 0; at < a.n; at += len(buffer) {
@@ -98,11 +98,18 @@ func (a Array[T]) convertIn(from reflect.Value) error {
 }
 
 func asArray(v reflect.Value) (anyArray, bool) {
-	if v.Kind() != reflect.Struct {
+	if !isArray(v.Type()) {
 		return nil, false
 	}
-	x, ok := v.Interface().(anyArray)
-	return x, ok && x.self() == v.Type()
+	return v.Interface().(anyArray), true
+}
+
+func isArray(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	x, ok := reflect.Zero(t).Interface().(anyArray)
+	return ok && x.self() == t
 }
 
 type adaptation struct {
@@ -129,7 +136,7 @@ func free(made []anyArray) {
 
 // move sets to from from. Path says where they are.
 func (a *adaptation) move(to, from reflect.Value, path string) error {
-	if to.Type() == from.Type() && !holdsArrays(to.Type(), nil) {
+	if to.Type() == from.Type() && !holds(from, map[visit]bool{}) {
 		to.Set(from)
 		return nil
 	}
@@ -169,6 +176,19 @@ func (a *adaptation) move(to, from reflect.Value, path string) error {
 		}
 		to.Set(reflect.New(to.Type().Elem()))
 		return a.move(to.Elem(), from.Elem(), path)
+	case reflect.Interface:
+		if from.IsNil() {
+			return nil
+		}
+		x := reflect.New(from.Elem().Type()).Elem()
+		if !x.Type().AssignableTo(to.Type()) {
+			break
+		}
+		if err := a.move(x, from.Elem(), path); err != nil {
+			return err
+		}
+		to.Set(x)
+		return nil
 	}
 	return fmt.Errorf("%s: cannot make %v of %v", at(path), to.Type(), from.Type())
 }
@@ -181,23 +201,31 @@ func at(path string) string {
 }
 
 func (a *adaptation) moveFields(to, from reflect.Value, path string) error {
-	if to.Type() == from.Type() {
-		to.Set(from) // unexported fields, too
+	if !from.CanAddr() { // for access to fields that are not exported
+		x := reflect.New(from.Type()).Elem()
+		x.Set(from)
+		from = x
 	}
 	for i := range to.NumField() {
 		f := to.Type().Field(i)
-		if to.Type() == from.Type() && !holdsArrays(f.Type, nil) {
+		old, ok := from.Type().FieldByName(f.Name)
+		if f.Name == "_" {
 			continue
-		}
-		x := from.FieldByName(f.Name)
-		switch {
-		case !x.IsValid():
+		} else if !ok {
 			return fmt.Errorf("%s: %v has no field %s", at(path), from.Type(), f.Name)
-		case !f.IsExported():
-			return fmt.Errorf("%s is not exported", at(path+"."+f.Name))
 		}
-		if err := a.move(to.Field(i), x, path+"."+f.Name); err != nil {
-			return err
+		x, err := from.FieldByIndexErr(old.Index)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s is behind an embedded pointer of %v that is nil", at(path+"."+f.Name), from.Type())
+		case f.IsExported():
+			if err := a.move(to.Field(i), x, path+"."+f.Name); err != nil {
+				return err
+			}
+		case x.Type() != f.Type || holds(x, map[visit]bool{}):
+			return fmt.Errorf("%s is not exported", at(path+"."+f.Name))
+		default:
+			reflect.NewAt(f.Type, to.Field(i).Addr().UnsafePointer()).Elem().Set(reflect.NewAt(f.Type, x.Addr().UnsafePointer()).Elem())
 		}
 	}
 	return nil
@@ -239,25 +267,66 @@ func (a *adaptation) moveMap(to, from reflect.Value, path string) error {
 	return nil
 }
 
-// holdsArrays reports whether values of a type may hold an Array. Seen are the
-// types that are being looked at.
-func holdsArrays(t reflect.Type, seen []reflect.Type) bool {
+// A visit is a pointer or a map that was followed.
+type visit struct {
+	at uintptr
+	of reflect.Type
+}
+
+// holds reports whether an Array can be reached from v without passing a visit in seen again.
+func holds(v reflect.Value, seen map[visit]bool) bool {
+	if !mayHold(v.Type(), nil) {
+		return false
+	}
+	switch k := v.Kind(); k {
+	case reflect.Pointer, reflect.Map:
+		x := visit{v.Pointer(), v.Type()}
+		if v.IsNil() || seen[x] {
+			return false
+		}
+		seen[x] = true
+		if k == reflect.Pointer {
+			return holds(v.Elem(), seen)
+		}
+		for it := v.MapRange(); it.Next(); {
+			if holds(it.Value(), seen) {
+				return true
+			}
+		}
+	case reflect.Struct:
+		found := isArray(v.Type())
+		for i := 0; i < v.NumField() && !found; i++ {
+			found = holds(v.Field(i), seen)
+		}
+		return found
+	case reflect.Interface:
+		return !v.IsNil() && holds(v.Elem(), seen)
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if holds(v.Index(i), seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayHold reports whether an Array may be reached from values of a type. Seen are the types that
+// are being looked at.
+func mayHold(t reflect.Type, seen []reflect.Type) bool {
 	if slices.Contains(seen, t) {
 		return false
 	}
 	seen = append(seen, t)
-	if _, ok := asArray(reflect.Zero(t)); ok {
-		return true
-	}
 	switch t.Kind() {
 	case reflect.Struct:
-		for i := range t.NumField() {
-			if holdsArrays(t.Field(i).Type, seen) {
-				return true
-			}
+		found := isArray(t)
+		for i := 0; i < t.NumField() && !found; i++ {
+			found = mayHold(t.Field(i).Type, seen)
 		}
+		return found
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return holdsArrays(t.Elem(), seen)
+		return mayHold(t.Elem(), seen)
 	}
-	return false
+	return t.Kind() == reflect.Interface
 }

@@ -14,22 +14,21 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// An Array is a row of elements in a pool's memory. Like a slice it is a small
-// value that refers to memory: copies and views share the memory. It goes back to
-// the pool when [Array.Free] is called on any of them. Otherwise a collection
-// gives it back once all of them are unreachable. The zero value has no elements.
+// An Array is a row of elements in a pool's memory. Like a slice it is a small value that refers to
+// memory: copies and views share the memory. It goes back to the pool when [Array.Free] is called
+// on any of them. Otherwise a collection gives it back once all of them are unreachable. The zero
+// value has no elements.
 //
-// T must not contain pointers: the Go collector does not look into the memory.
-// Methods are safe for concurrent use. Access to the same elements at the same
-// time is for the program to order.
+// T must not contain pointers: the Go collector does not look into the memory. Methods are safe for
+// concurrent use. Access to the same elements at the same time is for the program to order.
 type Array[T any] struct {
 	m       *memory
 	off, n  int    // in elements
 	extents *[]int // see Shaped; nil: one, of n
 }
 
-// memory is what an array shares with its copies and views. It is the Go object
-// whose death the collector looks for.
+// memory is what an array shares with its copies and views. It is the Go object whose death the
+// collector looks for.
 type memory struct {
 	pool  *pool.Pool
 	owned pool.Owned
@@ -39,10 +38,10 @@ type memory struct {
 	state atomic.Int64 // freedBit + number of calls that use the memory now
 
 	last    atomic.Uint32         // the stream that used the memory last + 1; 0: home
-	tainted atomic.Bool           // see Memory.Taint
+	tainted atomic.Int32          // see Memory.Taint
 	uses    atomic.Uint32         // how often work was noted that uses the memory
 	settled atomic.Uint32         // uses + 1 when the processor last waited for all of that work
-	moved   atomic.Pointer[place] // what MoveTo noted last; nil: the memory is the host's, or nobody knows
+	moved   atomic.Pointer[place] // the last MoveTo; nil: the memory is the host's, or not known
 }
 
 const freedBit = 1 << 62
@@ -63,10 +62,9 @@ func stream(on []On) uint32 {
 	return uint32(on[0])
 }
 
-// New returns an array of n elements in p. The memory still has the bytes of its
-// last user. Errors are those of [pool.Pool.Alloc]. It panics if T contains
-// pointers. New and Free together take about 0.1 us (AMD EPYC, Go 1.26.8,
-// results/2026-11-21-pool).
+// New returns an array of n elements in p. The memory still has the bytes of its last user. Errors
+// are those of [pool.Pool.Alloc]. It panics if T contains pointers. New and Free together take
+// about 0.1 us (AMD EPYC, Go 1.26.8, results/2026-11-21-pool).
 func New[T any](p *pool.Pool, n int, on ...On) (Array[T], error) {
 	mustBePlain[T]()
 	var t T
@@ -87,9 +85,8 @@ func New[T any](p *pool.Pool, n int, on ...On) (Array[T], error) {
 	return Array[T]{m: m, n: n}, nil
 }
 
-// Free gives the memory back, for this array and all that share it. To free again
-// does nothing. If a call uses the memory at this moment, the memory goes back
-// when that call ends.
+// Free gives the memory back, for this array and all that share it. To free again does nothing. If
+// a call uses the memory at this moment, the memory goes back when that call ends.
 func (a Array[T]) Free() {
 	if a.m != nil && a.m.state.Or(freedBit) == 0 {
 		a.m.release()
@@ -148,8 +145,8 @@ func (a Array[T]) Block() (pool.Block, bool) {
 	return a.m.block, true
 }
 
-// Extents returns the lengths along each dimension, the slowest first, whose product is
-// Len. The slice must not be changed.
+// Extents returns the lengths along each dimension, the slowest first, whose product is Len. The
+// slice must not be changed.
 func (a Array[T]) Extents() []int {
 	if a.extents == nil {
 		return []int{a.n}
@@ -157,8 +154,7 @@ func (a Array[T]) Extents() []int {
 	return *a.extents
 }
 
-// Shaped returns the same elements with other extents. It panics unless their
-// product is Len.
+// Shaped returns the same elements with other extents. It panics unless their product is Len.
 func (a Array[T]) Shaped(extents ...int) Array[T] {
 	n := 1
 	for _, e := range extents {
@@ -172,9 +168,8 @@ func (a Array[T]) Shaped(extents ...int) Array[T] {
 	return a
 }
 
-// View returns the elements from i to j, without j, as one row. It shares the
-// memory, keeps it reachable, and takes no memory itself. It panics if i or j is out
-// of range, as slicing does.
+// View returns the elements from i to j, without j, as one row. It shares the memory, keeps it
+// reachable, and takes no memory itself. It panics if i or j is out of range, as slicing does.
 func (a Array[T]) View(i, j int) Array[T] {
 	if i < 0 || j < i || j > a.n {
 		panic(fmt.Sprintf("array: view [%d:%d] of an array of %d", i, j, a.n))
@@ -186,8 +181,7 @@ func (a Array[T]) addr() uintptr {
 	return a.m.block.Addr + uintptr(a.off)*unsafe.Sizeof(*new(T))
 }
 
-// elements returns the elements as a slice, for memory that the processor can
-// address.
+// elements returns the elements as a slice, for memory that the processor can address.
 func (a Array[T]) elements() []T { return unsafe.Slice((*T)(pointer(a.addr())), a.n) }
 
 // pointer turns the address of memory outside the Go heap into a pointer.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,31 +18,58 @@ import (
 
 const mib = 1 << 20
 
-// far is host memory that stands for a device's: it is reached by copies alone.
-type far struct{ pool.Host }
+// far is host memory that stands for a device's. It tells what it was asked, with addresses from base on, and fails with err.
+type far struct {
+	pool.Host
+	told []string
+	base uintptr
+	err  error
+	hook func() // called during the next Settle
+}
 
-func (far) at(addr uintptr, n int) []byte {
+func at(addr uintptr, n int) []byte {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
 }
 
-func (f far) Upload(to uintptr, from []byte, _ uint32) error {
-	copy(f.at(to, len(from)), from)
-	return nil
+func (x *far) say(format string, args ...any) error {
+	x.told = append(x.told, fmt.Sprintf(format, args...))
+	return x.err
 }
 
-func (f far) Download(to []byte, from uintptr, _ uint32) error {
-	copy(to, f.at(from, len(to)))
-	return nil
+func (x *far) heard(t *testing.T, what string, want ...string) {
+	t.Helper()
+	if !slices.Equal(x.told, want) {
+		t.Errorf("%s: told %q, want %q", what, x.told, want)
+	}
+	x.told = nil
 }
 
-func (f far) Copy(to, from uintptr, n int64, _ uint32) error {
-	copy(f.at(to, int(n)), f.at(from, int(n)))
-	return nil
+func (x *far) Upload(to uintptr, from []byte, stream uint32) error {
+	copy(at(to, len(from)), from)
+	return x.say("upload %d to %d for %d", len(from), to-x.base, stream)
 }
 
-func (f far) Fill(to uintptr, pattern []byte, n int64, _ uint32) error {
-	copy(f.at(to, len(pattern)*int(n)), slices.Repeat(pattern, int(n)))
-	return nil
+func (x *far) Download(to []byte, from uintptr, stream uint32) error {
+	copy(to, at(from, len(to)))
+	return x.say("download %d from %d for %d", len(to), from-x.base, stream)
+}
+
+func (x *far) Copy(to, from uintptr, n int64, stream uint32) error {
+	copy(at(to, int(n)), at(from, int(n)))
+	return x.say("copy %d from %d to %d for %d", n, from-x.base, to-x.base, stream)
+}
+
+func (x *far) Fill(to uintptr, pattern []byte, n int64, stream uint32) error {
+	copy(at(to, len(pattern)*int(n)), slices.Repeat(pattern, int(n)))
+	return x.say("fill %d with %d times %v for %d", to-x.base, n, pattern, stream)
+}
+
+func (x *far) Settle(stream uint32, tainted bool) error {
+	if h := x.hook; h != nil {
+		x.hook = nil
+		h()
+	}
+	return x.say("settle %d, %v", stream, tainted)
 }
 
 func open(t testing.TB, cfg pool.Config) *pool.Pool {
@@ -54,14 +82,11 @@ func open(t testing.TB, cfg pool.Config) *pool.Pool {
 	return p
 }
 
-// hostAndDevice returns a pool that the processor can address and one that it
-// cannot.
-func hostAndDevice(t *testing.T) (host, device *pool.Pool) {
-	return open(t, pool.Config{}), open(t, pool.Config{Upstream: far{}, Space: pressure.Device(0)})
+func device(t testing.TB, k int) *pool.Pool {
+	return open(t, pool.Config{Upstream: new(far), Space: pressure.Device(k)})
 }
 
 func must[T any](t testing.TB) func(v T, err error) T {
-	t.Helper()
 	return func(v T, err error) T {
 		t.Helper()
 		if err != nil {
@@ -71,438 +96,366 @@ func must[T any](t testing.TB) func(v T, err error) T {
 	}
 }
 
-func elements[T any](t *testing.T, a array.Array[T]) []T {
+func from[T any](t testing.TB, p *pool.Pool, s ...T) array.Array[T] {
+	t.Helper()
+	return must[array.Array[T]](t)(array.From(p, s))
+}
+
+func elements[T any](t testing.TB, a array.Array[T]) []T {
 	t.Helper()
 	return must[[]T](t)(a.ToSlice())
 }
 
-func TestZerosFromAndToSlice(t *testing.T) {
-	host, device := hostAndDevice(t)
-	for _, p := range []*pool.Pool{host, device} {
-		dirty := must[array.Array[int32]](t)(array.From(p, []int32{7, 8, 9}))
-		if s := elements(t, dirty); !slices.Equal(s, []int32{7, 8, 9}) {
-			t.Errorf("%v", s)
+// reach calls f with the memory of an array.
+func reach[T any](t *testing.T, a array.Array[T], f func(array.Memory)) {
+	t.Helper()
+	called := false
+	if err := a.Reach(func(m array.Memory) error { called = true; f(m); return nil }); err != nil || !called {
+		t.Errorf("called %v: %v", called, err)
+	}
+}
+
+func panicked(f func()) (text string) {
+	defer func() { text = fmt.Sprint(recover()) }()
+	f()
+	return ""
+}
+
+// TestArraysAreLikeSlices runs random programs of arrays and views, in the memory of the host, of two devices and of both, beside the same programs of slices.
+func TestArraysAreLikeSlices(t *testing.T) {
+	type pair struct {
+		array.Array[int32]
+		s []int32
+		p *pool.Pool
+	}
+	pools := []*pool.Pool{open(t, pool.Config{}), device(t, 0), device(t, 1), open(t, pool.Config{Upstream: new(far), Space: pressure.Managed})}
+	for range 300 {
+		seed := rand.Uint64()
+		rng := rand.New(rand.NewPCG(seed, 0))
+		some := func(n int) (s []int32) {
+			for range n {
+				s = append(s, rng.Int32())
+			}
+			return s
 		}
-		dirty.Free()
-		zeros := must[array.Array[int32]](t)(array.Zeros[int32](p, 3))
-		if s := elements(t, zeros); !slices.Equal(s, []int32{0, 0, 0}) {
-			t.Errorf("%v", s)
+		all := []pair{{from[int32](t, pools[0], 1, 2, 3), []int32{1, 2, 3}, pools[0]}}
+		for range 40 {
+			p, x, y := pools[rng.IntN(len(pools))], all[rng.IntN(len(all))], all[rng.IntN(len(all))]
+			n, v, err := len(x.s), rng.Int32(), error(nil)
+			switch k := rng.IntN(10); {
+			case k == 0:
+				s := some(rng.IntN(10))
+				all = append(all, pair{from(t, p, s...), s, p})
+			case k == 1:
+				i := rng.IntN(n + 1)
+				j := i + rng.IntN(n-i+1)
+				all = append(all, pair{x.View(i, j), x.s[i:j:j], x.p})
+			case k == 2:
+				all = append(all, pair{must[array.Array[int32]](t)(x.Clone(p)), slices.Clone(x.s), p})
+			case k == 3:
+				s := some(n)
+				copy(x.s, s)
+				err = x.CopyIn(s)
+			case k == 4:
+				all = append(all, pair{must[array.Array[int32]](t)(array.Zeros[int32](p, n)), make([]int32, n), p})
+			case k == 5:
+				copy(x.s, slices.Repeat([]int32{v}, n))
+				err = x.Fill(v)
+			case k == 6 && len(y.s) == n && x.p == y.p:
+				copy(x.s, y.s)
+				err = x.CopyFrom(y.Array)
+			case k > 6 && n > 0:
+				i := rng.IntN(n)
+				if err = x.Set(i, v); err == nil {
+					x.s[i] = v
+				}
+				if got, err := x.At(i); err == nil && got != x.s[i] {
+					t.Fatalf("seed %d: element %d is %d, want %d", seed, i, got, x.s[i])
+				}
+			}
+			if _, device := x.p.Space().Device(); err != nil && (!device || !errors.Is(err, array.ErrReach)) {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			for _, x := range all {
+				if got := elements(t, x.Array); !slices.Equal(got, x.s) || x.Len() != len(x.s) || x.Bytes() != 4*int64(len(x.s)) {
+					t.Fatalf("seed %d: %v, want %v", seed, got, x.s)
+				}
+				for i, v := range x.All() {
+					if v != x.s[i] {
+						t.Fatalf("seed %d: element %d is %d, want %v", seed, i, v, x.s)
+					}
+				}
+			}
 		}
-		zeros.Free()
-		if _, err := zeros.ToSlice(); !errors.Is(err, array.ErrFreed) {
-			t.Errorf("after Free: %v", err)
+		for _, x := range all {
+			x.Free()
 		}
-		if _, err := array.From(p, []int32(nil)); err != nil {
-			t.Error(err)
+	}
+	for _, p := range pools {
+		if s := p.Stats(); s.Live != 0 || s.Frees != s.Allocs {
+			t.Errorf("%+v", s)
 		}
 	}
 }
 
-// A clone is memory of its own, in the same pool or another one, with the extents.
-func TestClone(t *testing.T) {
-	host, device := hostAndDevice(t)
-	pools := []*pool.Pool{host, device, open(t, pool.Config{Upstream: far{}, Space: pressure.Device(1)})}
-	for i, from := range pools {
-		for j, to := range pools {
-			a := must[array.Array[float64]](t)(array.From(from, []float64{1, 2, 3}))
-			allocs := to.Stats().Allocs
-			b, err := a.View(1, 3).Shaped(2, 1).Clone(to)
-			if err != nil {
-				t.Fatalf("%d to %d: %v", i, j, err)
-			}
-			a.Fill(0)
-			if s := elements(t, b); !slices.Equal(s, []float64{2, 3}) || !slices.Equal(b.Extents(), []int{2, 1}) || to.Stats().Allocs != allocs+1 {
-				t.Errorf("%d to %d: %v %v, %d allocations", i, j, s, b.Extents(), to.Stats().Allocs-allocs)
-			}
-			a.Free()
-			if _, err := a.Clone(to); !errors.Is(err, array.ErrFreed) {
-				t.Errorf("after Free: %v", err)
-			}
-		}
-	}
-}
-
-// An array says its type, its extents, where it is and what is in it.
-func TestString(t *testing.T) {
-	host, device := hostAndDevice(t)
-	a := must[array.Array[float32]](t)(array.From(host, []float32{1, 2, 3, 4, 5, 6.5, 7, 8})).Shaped(2, 4)
+// TestShapes: extents, and what an array says of itself: its type, its extents, where it is and what is in it.
+func TestShapes(t *testing.T) {
+	p, d := open(t, pool.Config{}), device(t, 0)
+	given := []int{2, 4}
+	a := from[float32](t, p, 1, 2, 3, 4, 5, 6.5, 7, 8).Shaped(given...)
+	given[0] = 9
+	b, c := must[array.Array[float32]](t)(array.Like(a)), must[array.Array[float32]](t)(a.Clone(d))
+	b.Fill(1)
 	for got, want := range map[string]string{
-		fmt.Sprint(a):            "float32[2 4] in host memory: 1 2 3 4 5 6.5 ...",
-		fmt.Sprint(a.View(2, 4)): "float32[2] in host memory: 3 4",
-		fmt.Sprint(must[array.Array[float32]](t)(a.View(0, 1).Clone(device))): "float32[1] in device0 memory: 1",
-		fmt.Sprint(array.Array[byte]{}):                                       "uint8[0]",
+		fmt.Sprint(a): "float32[2 4] in host memory: 1 2 3 4 5 6.5 ...", fmt.Sprint(a.View(2, 4)): "float32[2] in host memory: 3 4", fmt.Sprint(b): "float32[2 4] in host memory: 1 1 1 1 1 1 ...",
+		fmt.Sprint(c): "float32[2 4] in device0 memory: 1 2 3 4 5 6.5 ...", fmt.Sprint(c.View(0, 6)): "float32[6] in device0 memory: 1 2 3 4 5 6.5", fmt.Sprint(a.View(4, 4)): "float32[0] in host memory",
+		fmt.Sprint(array.Array[byte]{}): "uint8[0]",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	a.Free()
-	if text := a.String(); !strings.HasPrefix(text, "float32[2 4] in host memory (array: used after Free") {
-		t.Error(text)
-	}
-}
-
-func TestShapedAndLike(t *testing.T) {
-	p := open(t, pool.Config{})
-	a := must[array.Array[int16]](t)(array.New[int16](p, 6)).Shaped(1, 2, 3)
-	b := must[array.Array[int16]](t)(array.Like(a))
-	if !slices.Equal(b.Extents(), []int{1, 2, 3}) || b.Len() != 6 || p.Stats().Allocs != 2 {
-		t.Errorf("like %v: %v", a.Extents(), b.Extents())
-	}
 	if none, err := array.Like(array.Array[int16]{}); none.Len() != 0 || err != nil {
 		t.Errorf("like nothing: %v", err)
 	}
-	for _, bad := range [][]int{{}, {5}, {-2, -3}, {6, 2}} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("extents %v of 6 elements", bad)
-				}
-			}()
-			a.Shaped(bad...)
-		}()
+	for _, bad := range [][]int{{}, {5}, {-2, -4}, {8, 2}} {
+		if text := panicked(func() { a.Shaped(bad...) }); text != fmt.Sprintf("array: extents %v of an array of 8", bad) {
+			t.Error(text)
+		}
+	}
+	for _, i := range []int{-1, 4, math.MaxInt} {
+		for _, f := range []func(){func() { a.View(0, 4).At(i) }, func() { a.View(0, 4).Set(i, 1) }} {
+			if text := panicked(f); text != fmt.Sprintf("array: index %d of an array of 4", i) {
+				t.Errorf("%d: %q", i, text)
+			}
+		}
+	}
+	for _, c := range [][2]int{{-1, 2}, {3, 2}, {0, 5}, {5, 5}} {
+		if text := panicked(func() { a.View(4, 8).View(c[0], c[1]) }); text != fmt.Sprintf("array: view [%d:%d] of an array of 4", c[0], c[1]) {
+			t.Errorf("%v: %q", c, text)
+		}
 	}
 }
 
-// All yields what is there, also of memory that the processor cannot address, and a
-// Free meanwhile takes effect at the end.
-func TestAll(t *testing.T) {
-	host, device := hostAndDevice(t)
-	for _, p := range []*pool.Pool{host, device} {
-		a := must[array.Array[int64]](t)(array.From(p, []int64{5, 6, 7, 8}))
-		sum := int64(0)
-		for i, v := range a.View(1, 4).All() {
-			a.Free()
-			if sum += v; i == 1 {
-				break
-			}
+// TestUseAfterFree is an error of every method; a Free during a use takes effect at its end, and what is kept stays until done.
+func TestUseAfterFree(t *testing.T) {
+	p := open(t, pool.Config{})
+	a := from[int32](t, p, 5, 6, 7, 8)
+	v, sum := a.View(1, 4), int32(0)
+	for i, x := range v.All() {
+		if a.Free(); p.Sample().Live == 0 {
+			t.Error("the memory went away under a loop")
 		}
-		if sum != 13 || p.Sample().Live != 0 {
-			t.Errorf("sum %d, %d bytes live", sum, p.Sample().Live)
+		if sum += x; i == 1 {
+			break
 		}
-		func() {
-			defer func() {
-				if err, _ := recover().(error); !errors.Is(err, array.ErrFreed) {
-					t.Errorf("after Free: %v", err)
-				}
-			}()
-			for range a.All() {
-				t.Error("an element of a freed array")
-			}
-		}()
 	}
-	for range (array.Array[byte]{}).All() {
-		t.Error("an element of nothing")
+	_, e1 := v.At(0)
+	_, e2 := a.Clone(p)
+	_, e3 := v.ToSlice()
+	_, e4 := array.Adapt[[]int32](p, a)
+	called := func(array.Memory) error { t.Error("called"); return nil }
+	for k, err := range []error{e1, e2, e3, e4, v.Set(0, 1), v.Reach(called), v.Fill(1), v.CopyIn(make([]int32, 3)), v.CopyFrom(v), v.Do(func([]int32) error { return called(array.Memory{}) })} {
+		if !errors.Is(err, array.ErrFreed) || !strings.HasSuffix(err.Error(), "array: used after Free (it had 16 B)") {
+			t.Errorf("%d: %v", k, err)
+		}
+	}
+	if _, ok := v.Block(); ok || sum != 13 || p.Sample().Live != 0 || !strings.Contains(v.String(), "(array: used after Free") || panicked(func() {
+		for range v.All() {
+			t.Error("an element of a freed array")
+		}
+	}) == "<nil>" {
+		t.Errorf("sum %d, %d bytes live, %v", sum, p.Sample().Live, v)
+	}
+	b := from[byte](t, p, 1)
+	var done func()
+	reach(t, b, func(m array.Memory) { done = m.Keep(); b.Free() })
+	if p.Sample().Live == 0 {
+		t.Error("what is kept went back")
+	}
+	if done(); p.Sample().Live != 0 {
+		t.Error("what was kept stays")
+	}
+	var none array.Array[int]
+	none.Free()
+	none.Use(1)
+	if _, ok := none.Block(); ok || none.Reach(called) != nil || none.Fill(1) != nil {
+		t.Error("the zero value is not empty")
 	}
 }
 
-// The error of an access that cannot be is true, and says what to do.
-func TestScalarAccessOnADevice(t *testing.T) {
-	_, device := hostAndDevice(t)
-	a := must[array.Array[float32]](t)(array.Zeros[float32](device, 4))
-	_, at := a.At(1)
-	for name, err := range map[string]error{"At": at, "Set": a.Set(1, 2), "Do": a.Do(func([]float32) error { return nil })} {
-		if !errors.Is(err, array.ErrReach) || !strings.Contains(err.Error(), "device0") ||
-			!strings.Contains(err.Error(), "ToSlice or View(i, j).CopyIn") || strings.Contains(err.Error(), "Mover") {
+// TestWhatADeviceIsAsked: each copy is one call, of the elements of the view, after the stream that used the memory last. A failure is returned, and leaves nothing.
+func TestWhatADeviceIsAsked(t *testing.T) {
+	up := new(far)
+	p := open(t, pool.Config{Upstream: up, Space: pressure.Device(0)})
+	a := must[array.Array[int16]](t)(array.New[int16](p, 8, array.On(3)))
+	reach(t, a, func(m array.Memory) { up.base = m.Addr })
+	b := must[array.Array[int16]](t)(array.Like(a, array.On(4)))
+	var other uintptr
+	reach(t, b, func(m array.Memory) {
+		other = m.Addr - up.base
+		if m.LastStream() != 4 || m.Bytes != 16 || m.Space != pressure.Device(0) || m.Upstream() != pool.Upstream(up) || m.Tainted() {
+			t.Errorf("%+v of stream %d", m, m.LastStream())
+		}
+	})
+	part := a.View(2, 7).View(1, 3)
+	part.CopyIn([]int16{1, 2})
+	part.CopyOut(make([]int16, 2))
+	part.Fill(258)
+	b.View(6, 8).CopyFrom(part)
+	up.heard(t, "each", "upload 4 to 6 for 3", "download 4 from 6 for 3", "fill 6 with 2 times [2 1] for 3", fmt.Sprintf("copy 4 from 6 to %d for 4", other+12))
+	reach(t, part, func(m array.Memory) {
+		if x, y, z := m.UsedBy(7), m.UsedBy(0), m.UsedBy(9); m.Addr != up.base+6 || m.Bytes != 4 || x != 3 || y != 7 || z != 0 || m.LastStream() != 9 {
+			t.Errorf("a view at %d of %d bytes; before: %d, %d, %d; now %d", m.Addr-up.base, m.Bytes, x, y, z, m.LastStream())
+		}
+		if text := panicked(func() { m.UsedBy(math.MaxUint32) }); text != "array: stream number out of range" || m.LastStream() != 9 {
+			t.Errorf("the last stream: %q", text)
+		}
+	})
+	a.Use(11) // is for the pool
+	a.View(0, 1).Fill(1)
+	up.heard(t, "after other streams", "fill 0 with 1 times [1 0] for 9")
+	for text, err := range map[string]error{
+		"array: copy in of 3 elements to 2": part.CopyIn(make([]int16, 3)), "array: copy out of 1 elements to 2": part.CopyOut(make([]int16, 1)), "array: copy of 8 elements to 2": part.CopyFrom(a),
+	} {
+		if err == nil || err.Error() != text {
+			t.Errorf("%v, want %s", err, text)
+		}
+	}
+	_, e1 := a.At(1)
+	for k, err := range []error{e1, a.Set(1, 2), a.Do(func([]int16) error { return nil })} {
+		if !errors.Is(err, array.ErrReach) || !strings.Contains(err.Error(), "device0 memory; copy elements with ToSlice or View(i, j).CopyIn") {
+			t.Errorf("%d: %v", k, err)
+		}
+	}
+	mute := must[array.Array[int16]](t)(array.New[int16](open(t, pool.Config{Space: pressure.Device(0)}), 4))
+	if err := mute.Fill(1); !errors.Is(err, array.ErrReach) || !strings.Contains(err.Error(), "pool.Host is no Mover") {
+		t.Errorf("Fill without a Mover: %v", err)
+	}
+	up.err = errors.New("lost")
+	live := p.Sample().Live
+	_, e1 = array.From(p, []byte{1})
+	_, e2 := array.Zeros[byte](p, 3)
+	_, e3 := a.Clone(p)
+	_, e4 := array.Adapt[[]array.Array[byte]](p, [][]byte{{1}, {2}})
+	_, e5 := array.Adapt[array.Array[float32]](p, []int{1})
+	for k, err := range []error{e1, e2, e3, e4, e5, a.CopyIn(make([]int16, 8)), a.CopyOut(make([]int16, 8)), a.Fill(1), a.CopyFrom(b)} {
+		if !errors.Is(err, up.err) || p.Sample().Live != live {
+			t.Errorf("%d: %v, %d bytes stay", k, err, p.Sample().Live-live)
+		}
+	}
+}
+
+// TestTheProcessorWaitsFirst in managed memory, each time that work was noted, also during the wait before; if the wait fails, so does the access, and nothing is kept.
+func TestTheProcessorWaitsFirst(t *testing.T) {
+	up := new(far)
+	p := open(t, pool.Config{Upstream: up, Space: pressure.Managed})
+	a := must[array.Array[int32]](t)(array.New[int32](p, 4, array.On(5)))
+	b := from[int32](t, p, 6, 7, 8, 9)
+	up.heard(t, "from", "settle 0, false")
+	ways := map[string]func() error{
+		"in": func() error { return a.CopyIn(make([]int32, 4)) }, "out": func() error { return a.CopyOut(make([]int32, 4)) }, "fill": func() error { return a.Fill(3) },
+		"do": func() error { return a.Do(func([]int32) error { return nil }) }, "at": func() error { _, err := a.At(1); return err }, "set": func() error { return a.Set(1, 2) },
+		"from": func() error { return a.CopyFrom(b) }, "to": func() error { return b.CopyFrom(a) },
+	}
+	for name, way := range ways {
+		for range 2 { // the second one has nothing to wait for
+			if err := way(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		up.told = nil
+		a.Use(8)
+		up.hook = func() { a.Use(9) }
+		for range 3 {
+			if err := way(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		up.heard(t, name, "settle 5, false", "settle 5, false")
+	}
+	reach(t, a, func(m array.Memory) { m.UsedBy(2); m.Taint() })
+	for range 2 {
+		a.At(0)
+	}
+	up.heard(t, "tainted", "settle 2, true", "settle 2, true")
+	up.err = errors.New("lost")
+	for name, way := range ways {
+		if err := way(); err != up.err {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// What it says works.
-	if err := a.View(1, 2).CopyIn([]float32{2}); err != nil || elements(t, a)[1] != 2 {
+	up.err = nil
+	own := errors.New("own")
+	if err := a.Do(func([]int32) error { return own }); err != own || a.Reach(func(array.Memory) error { return own }) != own {
 		t.Error(err)
 	}
-	mute := open(t, pool.Config{Upstream: pool.Host{}, Space: pressure.Device(0)})
-	b := must[array.Array[float32]](t)(array.New[float32](mute, 4))
-	if err := b.Fill(1); !errors.Is(err, array.ErrReach) || !strings.Contains(err.Error(), "pool.Host is no Mover") {
-		t.Errorf("Fill without a Mover: %v", err)
+	a.Free()
+	b.Free()
+	if p.Sample().Live != 0 {
+		t.Errorf("%d bytes stay in use", p.Sample().Live)
 	}
 }
 
-// Wrapper is any wrapper that is generic in its storage, such as a diagonal matrix.
-type wrapper[V any] struct {
-	Name string
-	D    V
-}
-
-// Adapt uploads the slices in a structure, downloads them, and converts their numbers.
-func TestAdaptBetweenSlicesAndArrays(t *testing.T) {
-	_, device := hostAndDevice(t)
-	from := wrapper[[]float64]{"diagonal", make([]float64, 200_001)}
-	for i := range from.D {
-		from.D[i] = float64(i) + 0.1
-	}
-	there, err := array.Adapt[wrapper[array.Array[float64]]](device, from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if back, err := array.Adapt[wrapper[[]float64]](device, there); err != nil || back.Name != "diagonal" || !slices.Equal(back.D, from.D) {
-		t.Errorf("there and back: %v", err)
-	}
-	narrow, err := array.Adapt[wrapper[array.Array[float32]]](device, from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole, err := array.Adapt[wrapper[array.Array[uint32]]](device, there)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, b := elements(t, narrow.D), elements(t, whole.D)
-	for i, x := range from.D {
-		if a[i] != float32(x) || b[i] != uint32(i) {
-			t.Fatalf("element %d is %v and %v", i, a[i], b[i])
-		}
-	}
-	if flat, err := array.Adapt[array.Array[float32]](device, []float64{math.Pi}); err != nil || elements(t, flat)[0] != math.Pi {
-		t.Errorf("a slice by itself: %v", err)
-	}
-}
-
-type layer struct {
-	Name    string
-	Weights array.Array[float32]
-	Bias    *array.Array[float32]
-}
-
-type network struct {
-	Layers []layer
-	Extra  map[string]array.Array[int32]
-	Both   [2]array.Array[byte]
-	Notes  *[]string
-	shared []int
-}
-
-// Adapt moves a whole model and leaves the old one as it was.
-func TestAdapt(t *testing.T) {
-	host, device := hostAndDevice(t)
-	of := func(x ...float32) array.Array[float32] { return must[array.Array[float32]](t)(array.From(host, x)) }
-	bias := of(5)
-	m := network{
-		Layers: []layer{{"first", of(1, 2), &bias}, {"second", of(3), nil}},
-		Extra:  map[string]array.Array[int32]{"x": must[array.Array[int32]](t)(array.From(host, []int32{6}))},
-		Notes:  &[]string{"kept"}, shared: []int{1},
-	}
-	there, err := array.Adapt[network](device, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Layers[0].Weights.Fill(0)
-	bias.Fill(0)
-	back, err := array.Adapt[network](host, there)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, b, x := elements(t, back.Layers[0].Weights), elements(t, *back.Layers[0].Bias), elements(t, back.Extra["x"])
-	if !slices.Equal(w, []float32{1, 2}) || !slices.Equal(b, []float32{5}) || !slices.Equal(x, []int32{6}) ||
-		back.Layers[1].Name != "second" || back.Layers[1].Bias != nil || back.Notes != m.Notes || back.shared[0] != 1 {
-		t.Errorf("back: %+v %v %v %v", back, w, b, x)
-	}
-	if device.Stats().Allocs == 0 {
-		t.Error("nothing was on the device")
-	}
-}
-
-func TestAdaptSaysWhatItCannot(t *testing.T) {
-	host, device := hostAndDevice(t)
-	a := must[array.Array[byte]](t)(array.From(host, []byte{1}))
-	type hidden struct {
-		Open   array.Array[byte]
-		secret array.Array[byte]
-	}
-	type embeds struct {
-		array.Array[byte]
-		Scale float64
-	}
-	freed := must[array.Array[byte]](t)(array.From(host, []byte{1}))
-	freed.Free()
-	for want, adapt := range map[string]func() error{
-		".secret is not exported": func() error { _, err := array.Adapt[hidden](device, hidden{a, a}); return err },
-		"field [1]: array: used after Free": func() error {
-			_, err := array.Adapt[[]array.Array[byte]](device, []array.Array[byte]{a, freed})
-			return err
-		},
-		"value: cannot make array.Array[uint8] of []string": func() error { _, err := array.Adapt[array.Array[byte]](device, []string{"x"}); return err },
-		"field .D: cannot make []int32 of array.Array[uint8]": func() error {
-			_, err := array.Adapt[wrapper[[]int32]](device, wrapper[array.Array[byte]]{D: a})
-			return err
-		},
-		"has no field Name": func() error {
-			_, err := array.Adapt[wrapper[array.Array[byte]]](device, struct{ D []byte }{[]byte{1}})
-			return err
-		},
+// TestMoves: memory moves to a device unless it is within what was moved there last, and the processor has not used it since.
+func TestMoves(t *testing.T) {
+	p := open(t, pool.Config{Space: pressure.Managed})
+	a := from[byte](t, p, make([]byte, 100)...)
+	for k, c := range []struct {
+		i, j, device int
+		moves        bool
+	}{
+		{10, 20, 0, true}, {10, 20, 0, false}, {12, 20, 0, false}, {10, 15, 0, false}, {9, 20, 0, true}, {9, 21, 0, true}, {10, 21, 1, true}, {10, 21, 1, false}, {11, 12, 0, true}, {10, 11, 0, true},
 	} {
-		if err := adapt(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
-		if live := device.Sample().Live; live != 0 {
-			t.Errorf("%s: %d bytes are left on the device", want, live)
-		}
-	}
-	if n, err := array.Adapt[int](device, 7); n != 7 || err != nil {
-		t.Errorf("a value without arrays: %v, %v", n, err)
-	}
-	if x, err := array.Adapt[embeds](device, embeds{a, 2}); err != nil || x.Scale != 2 || elements(t, x.Array)[0] != 1 {
-		t.Errorf("an embedded array: %v, %v", x, err)
-	}
-}
-
-// Batches are of any number of slices that belong together. One is in memory at a
-// time, and an error of one batch does not lose the next.
-func TestBatches(t *testing.T) {
-	p := open(t, pool.Config{Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 8 * mib}}})
-	type batch[X, Y, M any] struct {
-		Inputs X
-		Labels Y
-		Masks  []M
-	}
-	type given = batch[[]float32, []int64, []byte]
-	type taken = batch[array.Array[float32], array.Array[int64], array.Array[byte]]
-	source := func(sizes ...int) func(func(given) bool) {
-		return func(yield func(given) bool) {
-			for k, n := range sizes {
-				if !yield(given{slices.Repeat([]float32{float32(k)}, 2*n), make([]int64, n), [][]byte{make([]byte, n), {byte(k)}}}) {
-					return
-				}
+		reach(t, a.View(c.i, c.j), func(m array.Memory) {
+			if m.MoveTo(c.device) != c.moves {
+				t.Errorf("%d: %+v", k, c)
 			}
-		}
+		})
 	}
-	seen := 0
-	for b, err := range array.Batches[taken](p, source(10, 10, 10)) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if x, m := elements(t, b.Inputs), elements(t, b.Masks[1]); len(x) != 20 || b.Labels.Len() != 10 || x[19] != float32(seen) || m[0] != byte(seen) {
-			t.Errorf("batch %d: %v %v", seen, x, m)
-		}
-		if live := p.Sample().Live; live != 4*512 {
-			t.Errorf("%d bytes are live", live)
-		}
-		seen++
-	}
-	var errs []error
-	for _, err := range array.Batches[taken](p, source(10, 2*mib, 20)) {
-		errs = append(errs, err)
-	}
-	if seen != 3 || len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], pool.ErrOutOfMemory) || errs[2] != nil {
-		t.Errorf("%d batches, errors %v", seen, errs)
-	}
-	func() {
-		defer func() { recover() }()
-		for range array.Batches[taken](p, source(10)) {
-			panic("the loop's body")
-		}
-	}()
-	for range array.Batches[taken](p, source(10)) {
-		break
-	}
-	if live := p.Sample().Live; live != 0 {
-		t.Errorf("%d bytes are left", live)
-	}
-}
-
-// So many batches are made ahead of the loop, and no more, and all are freed.
-func TestAhead(t *testing.T) {
-	p := open(t, pool.Config{})
-	data := make([]int32, 10*128)
-	for i := range data {
-		data[i] = int32(i / 128)
-	}
-	for depth := range 4 {
-		begun, seen := p.Stats().Allocs, 0
-		for batch, err := range array.Ahead[array.Array[int32]](p, depth, slices.Chunk(data, 128)) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := p.Stats()
-			if made, live := s.Allocs-begun, s.Live/512; made != int64(min(seen+1+depth, 10)) || live != min(int64(depth+1), 10-int64(seen)) {
-				t.Errorf("depth %d: %d batches are made at the %d., %d live", depth, made, seen, live)
-			}
-			if v := elements(t, batch); v[0] != int32(seen) || v[127] != int32(seen) {
-				t.Errorf("depth %d: batch %d has %d", depth, seen, v[0])
-			}
-			if seen++; depth == 3 && seen == 5 {
-				break
-			}
-		}
-		if live := p.Sample().Live; live != 0 || depth < 3 && seen != 10 {
-			t.Errorf("depth %d: %d batches, %d bytes are left", depth, seen, live)
-		}
-	}
-}
-
-// A scope frees at its end what it holds, and that is no more than its bound.
-func TestScope(t *testing.T) {
-	p := open(t, pool.Config{})
-	s := array.Scope{Max: 4096}
-	for range 3 {
-		held := array.Hold(&s, must[array.Array[byte]](t)(array.New[byte](p, 3000)))
-		over := array.Hold(&s, must[array.Array[byte]](t)(array.New[byte](p, 3000)))
-		s.End()
-		if err := held.Fill(1); !errors.Is(err, array.ErrFreed) {
-			t.Errorf("after End: %v", err)
-		}
-		if err := over.Fill(1); err != nil {
-			t.Errorf("beyond Max: %v", err)
-		}
-		over.Free()
-	}
-	if live := p.Sample().Live; live != 0 {
-		t.Errorf("%d bytes are left", live)
-	}
-}
-
-// A workspace grows, is used again, and gives its memory back when somebody is
-// refused, unless it is in use.
-func TestWorkspace(t *testing.T) {
-	p := open(t, pool.Config{Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 64 * mib}}})
-	w := array.NewWorkspace[float32](p)
-	use := func(n int, f func()) {
-		t.Helper()
-		if err := w.Use(n, func(a array.Array[float32]) error {
-			if a.Len() != n {
-				t.Errorf("%d elements, want %d", a.Len(), n)
-			}
-			f()
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	use(1000, func() {})
-	use(10*mib, func() {})
-	before := p.Stats().Allocs
-	use(5*mib, func() {})
-	if s := p.Stats(); s.Allocs != before || s.Live != 40*mib {
-		t.Errorf("a smaller use took memory: %d allocations, %d bytes", s.Allocs-before, s.Live)
-	}
-	use(10*mib, func() {
-		if _, err := p.Alloc(40*mib, 0); !errors.Is(err, pool.ErrOutOfMemory) {
-			t.Errorf("while it is in use: %v", err)
+	a.Use(1)
+	a.At(0)
+	reach(t, a.View(10, 11), func(m array.Memory) {
+		if !m.MoveTo(0) {
+			t.Error("the processor has used it since")
 		}
 	})
-	b, err := p.Alloc(40*mib, 0)
-	if err != nil {
-		t.Fatalf("the workspace does not give way: %v", err)
+}
+
+// refused reports whether arrays of T are a panic.
+func refused[T any](p *pool.Pool) bool {
+	return strings.Contains(panicked(func() { a, _ := array.New[T](p, 1); a.Free() }), "contains pointers, which the Go collector would not see")
+}
+
+// TestTypesOfElements: those without pointers, at any depth; and how many.
+func TestTypesOfElements(t *testing.T) {
+	p := open(t, pool.Config{Limits: pressure.Limits{Hard: pressure.Limit{Bytes: mib}}})
+	type plain struct{ A [2]complex64 }
+	type pointed struct {
+		plain
+		S string
 	}
-	if err := w.Use(10*mib, func(array.Array[float32]) error { return nil }); !errors.Is(err, pool.ErrOutOfMemory) {
-		t.Errorf("no room: %v", err)
+	plainTypes := []bool{refused[bool](p), refused[uintptr](p), refused[complex128](p), refused[struct{}](p), refused[[0]*int](p), refused[[3]plain](p), refused[array.On](p)}
+	others := []bool{refused[string](p), refused[*int](p), refused[[]int](p), refused[map[int]int](p), refused[func()](p), refused[any](p), refused[[1]string](p), refused[pointed](p), refused[pointed](p)}
+	if slices.Contains(plainTypes, true) || slices.Contains(others, false) {
+		t.Errorf("refused: %v of plain types, %v of those with pointers", plainTypes, others)
 	}
-	p.Free(b)
-	use(10*mib, func() {})
-	w.Close()
-	if live := p.Sample().Live; live != 0 {
-		t.Errorf("%d bytes are left", live)
+	type big [mib]int64 // of 8 MiB
+	for n, want := range map[int]error{-1: pool.ErrSize, pool.MaxBytes / mib / 8: pool.ErrOutOfMemory, pool.MaxBytes/mib/8 + 1: pool.ErrSize, math.MaxInt: pool.ErrSize} {
+		if _, err := array.New[big](p, n); !errors.Is(err, want) {
+			t.Errorf("%d elements: %v, want %v", n, err, want)
+		}
+	}
+	if a, err := array.New[struct{}](p, math.MaxInt); err != nil || a.Bytes() != 0 {
+		t.Errorf("elements of no bytes: %v", err)
 	}
 }
 
-// One array serves many goroutines: none sees the memory of another array, and the
-// last use, not the Free in the middle, gives the memory back.
+// TestOneArrayOfManyGoroutines: none sees the memory of another array, and the last use, not the Free in the middle, gives the memory back.
 func TestOneArrayOfManyGoroutines(t *testing.T) {
 	p := open(t, pool.Config{})
 	for round := range int32(50) {
-		a := must[array.Array[int32]](t)(array.New[int32](p, 4096))
-		if err := a.Fill(round); err != nil {
-			t.Fatal(err)
-		}
+		a := from(t, p, slices.Repeat([]int32{round}, 4096)...)
 		done := make(chan error)
 		for g := range 8 {
 			go func() {
@@ -510,54 +463,28 @@ func TestOneArrayOfManyGoroutines(t *testing.T) {
 					if g == 7 && i > 20 {
 						a.Free()
 					}
-					got := round
-					err := a.View(i%4096, 4096).Do(func(s []int32) error {
-						got = s[0]
-						runtime.Gosched()
-						got |= s[len(s)-1] ^ round
+					if err := a.View(i%4096, 4096).Do(func(s []int32) error {
+						got := s[0]
+						if runtime.Gosched(); got != round || s[len(s)-1] != round {
+							return fmt.Errorf("round %d: read %d and %d", round, got, s[len(s)-1])
+						}
 						return nil
-					})
-					if errors.Is(err, array.ErrFreed) {
-						err = nil
-					} else if err == nil && got == round {
-						continue
-					} else if err == nil {
-						err = fmt.Errorf("round %d: read %d", round, got)
+					}); err != nil {
+						done <- err
+						return
 					}
-					done <- err
-					return
 				}
 			}()
 		}
-		other := must[array.Array[int32]](t)(array.New[int32](p, 4096)) // may get the memory, once it is free
-		for range 8 {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-			if err := other.Fill(-1); err != nil {
+		for range 8 { // others may get the memory, once it is free
+			other := from(t, p, slices.Repeat([]int32{-1}, 4096)...)
+			if err := <-done; !errors.Is(err, array.ErrFreed) {
 				t.Error(err)
 			}
 			other.Free()
-			other = must[array.Array[int32]](t)(array.New[int32](p, 4096))
 		}
-		other.Free()
 	}
 	if s := p.Stats(); s.Live != 0 || s.Allocs != s.Frees {
 		t.Errorf("%d bytes live, %d allocations, %d frees", s.Live, s.Allocs, s.Frees)
-	}
-}
-
-// What is kept stays until done, whoever frees it.
-func TestKeep(t *testing.T) {
-	p := open(t, pool.Config{})
-	a := must[array.Array[byte]](t)(array.New[byte](p, 1000))
-	var done func()
-	a.Reach(func(m array.Memory) error { done = m.Keep(); a.Free(); return nil })
-	if p.Sample().Live == 0 {
-		t.Error("what is kept went back")
-	}
-	done()
-	if live := p.Sample().Live; live != 0 {
-		t.Errorf("%d bytes live after done", live)
 	}
 }

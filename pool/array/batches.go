@@ -6,21 +6,20 @@ import (
 	"github.com/eagergc/eagergc/pool"
 )
 
-// Batches adapts one value after the other, such as a slice, or a struct of inputs and
-// labels, and yields what [Adapt] returns. Its arrays are freed when the loop moves on
-// or ends. So one batch is in memory at a time, whatever the collector does. A loop
-// that wants to keep a batch copies it. After an error the loop may go on with the
-// next batch.
+// Batches adapts one value after the other, such as a slice, or a struct of inputs and labels, and
+// yields what [Adapt] returns. Its arrays are freed when the loop moves on or ends. So one batch is
+// in memory at a time, whatever the collector does. A loop that wants to keep a batch copies it.
+// After an error the loop may go on with the next batch.
 //
 //	for batch, err := range array.Batches[array.Array[float32]](p, slices.Chunk(samples, 256)) {
 func Batches[To, From any](p *pool.Pool, source iter.Seq[From], on ...On) iter.Seq2[To, error] {
 	return Ahead[To](p, 0, source, on...)
 }
 
-// Ahead is [Batches], depth batches ahead of the loop: it adapts those before the loop
-// works on one, so depth + 1 batches are in memory at a time. That pays where uploads
-// are queued, such as those that a device stages through pinned memory: on a stream of
-// their own they go on beside the work of the loop. The source may reuse its slices.
+// Ahead is [Batches], but it adapts the next depth batches before the loop works on one. So depth +
+// 1 batches are in memory at a time. That pays where uploads are queued, such as those that a
+// device stages through pinned memory. On a stream of their own they run beside the work of the
+// loop. The source may reuse its slices.
 func Ahead[To, From any](p *pool.Pool, depth int, source iter.Seq[From], on ...On) iter.Seq2[To, error] {
 	type batch struct {
 		to   To

@@ -7,9 +7,9 @@ import (
 	"github.com/eagergc/eagergc/pool/internal/guard"
 )
 
-// A Mover is an upstream of a pool whose memory the processor cannot address.
-// Arrays copy through these calls. A call takes effect after the work that stream
-// has queued before, and returns when the host's memory may be used again.
+// A Mover is an upstream of a pool whose memory the processor cannot address. Arrays copy through
+// these calls. A call takes effect after the work that stream has queued before, and returns when
+// the host's memory may be used again.
 type Mover interface {
 	Upload(to uintptr, from []byte, stream uint32) error
 	Download(to []byte, from uintptr, stream uint32) error
@@ -17,8 +17,16 @@ type Mover interface {
 	Fill(to uintptr, pattern []byte, count int64, stream uint32) error // pattern, count times
 }
 
-// CopyIn copies a slice of the same length into the array. It returns when the
-// slice may be changed again. It fails with [ErrFreed] after Free.
+// An Orderer is a [Mover] for memory that several streams use. Order calls f with the stream for
+// one call of the Mover. The work of that call comes after all work that used the memories before,
+// and Order notes it with [Memory.UsedBy]. Without an Orderer the stream is the one whose work used
+// the memory last.
+type Orderer interface {
+	Order(f func(stream uint32) error, memories ...Memory) error
+}
+
+// CopyIn copies a slice of the same length into the array. It returns when the slice may be changed
+// again. It fails with [ErrFreed] after Free.
 func (a Array[T]) CopyIn(from []T) error {
 	if err := sameLength("copy in", len(from), a.n); err != nil {
 		return err
@@ -28,8 +36,7 @@ func (a Array[T]) CopyIn(from []T) error {
 	}, func(elements []T) { copy(elements, from) })
 }
 
-// CopyOut copies the array into a slice of the same length. It fails with
-// [ErrFreed] after Free.
+// CopyOut copies the array into a slice of the same length. It fails with [ErrFreed] after Free.
 func (a Array[T]) CopyOut(to []T) error {
 	if err := sameLength("copy out", len(to), a.n); err != nil {
 		return err
@@ -50,8 +57,8 @@ func (a Array[T]) Fill(v T) error {
 	})
 }
 
-// CopyFrom copies another array of the same length and space into this one. The
-// two may overlap. It fails with [ErrFreed] after Free of either.
+// CopyFrom copies another array of the same length and space into this one. The two may overlap. It
+// fails with [ErrFreed] after Free of either.
 func (a Array[T]) CopyFrom(from Array[T]) error {
 	if err := sameLength("copy", from.n, a.n); err != nil {
 		return err
@@ -65,13 +72,13 @@ func (a Array[T]) CopyFrom(from Array[T]) error {
 		}
 		return a.move(func(up Mover, stream uint32) error {
 			return up.Copy(a.addr(), from.addr(), a.Bytes(), stream)
-		}, func([]T) { panic("array: copy from memory that is not addressable") })
+		}, func([]T) { panic("array: copy from memory that is not addressable") }, from.memory())
 	})
 }
 
-// move calls here with the elements if the processor can address them, else there
-// with the upstream.
-func (a Array[T]) move(there func(Mover, uint32) error, here func([]T)) error {
+// move calls here with the elements if the processor can address them, else there with the
+// upstream. The call uses others, too.
+func (a Array[T]) move(there func(Mover, uint32) error, here func([]T), others ...Memory) error {
 	return a.with(func(m *memory) error {
 		if m.here {
 			if err := m.settle(); err != nil {
@@ -84,7 +91,13 @@ func (a Array[T]) move(there func(Mover, uint32) error, here func([]T)) error {
 		if !ok {
 			return fmt.Errorf("%w: the processor cannot address %v memory, and its upstream %T is no Mover", ErrReach, m.pool.Space(), m.pool.Upstream())
 		}
-		return guard.Error(func() error { return there(up, m.lastStream()) })
+		order, ok := up.(Orderer)
+		if !ok {
+			return guard.Error(func() error { return there(up, m.lastStream()) })
+		}
+		return guard.Error(func() error {
+			return order.Order(func(stream uint32) error { return there(up, stream) }, append(others, a.memory())...)
+		})
 	})
 }
 

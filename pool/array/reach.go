@@ -17,18 +17,21 @@ type Memory struct {
 	m     *memory
 }
 
-// Reach calls f with the memory of the array, and returns f's error. The memory
-// stays until f returns; a Free meanwhile takes effect then. Reach is for code that
-// lets devices work on arrays; [Array.Do] is for the processor. It fails with
-// [ErrFreed] after Free. F is not called for the zero value.
+// Reach calls f with the memory of the array, and returns f's error. The memory stays until f
+// returns; a Free meanwhile takes effect then. Reach is for code that lets devices work on arrays;
+// [Array.Do] is for the processor. It fails with [ErrFreed] after Free. F is not called for the
+// zero value.
 func (a Array[T]) Reach(f func(Memory) error) error {
 	return a.with(func(m *memory) error {
-		return f(Memory{Addr: a.addr(), Bytes: a.Bytes(), Space: m.pool.Space(), m: m})
+		return f(a.memory())
 	})
 }
 
-// Use says that work that stream has queued so far uses the memory: see
-// [pool.Pool.Use].
+func (a Array[T]) memory() Memory {
+	return Memory{Addr: a.addr(), Bytes: a.Bytes(), Space: a.m.pool.Space(), m: a.m}
+}
+
+// Use says that work that stream has queued so far uses the memory: see [pool.Pool.Use].
 func (a Array[T]) Use(stream uint32) {
 	if a.m != nil {
 		a.m.note(stream)
@@ -47,9 +50,8 @@ func (m Memory) Upstream() pool.Upstream { return m.m.pool.Upstream() }
 // LastStream returns the stream whose work used the memory last.
 func (m Memory) LastStream() uint32 { return m.m.lastStream() }
 
-// UsedBy says that work that stream has queued uses the memory. It returns the
-// stream that used the memory before. The work of stream must come after the work
-// of that one.
+// UsedBy says that work that stream has queued uses the memory. It returns the stream that used the
+// memory before. The work of stream must come after the work of that one.
 func (m Memory) UsedBy(stream uint32) (before uint32) {
 	m.m.note(stream)
 	if stream++; stream == 0 {
@@ -62,20 +64,26 @@ func (m Memory) UsedBy(stream uint32) (before uint32) {
 	return before - 1
 }
 
-// Keep keeps the memory beyond the function that Reach calls, until done is called,
-// once: a Free meanwhile takes effect then.
+// Uses returns how often work was noted that uses the memory. The count wraps around.
+func (m Memory) Uses() uint32 { return m.m.uses.Load() }
+
+// Keep keeps the memory beyond the function that Reach calls, until done is called, once: a Free
+// meanwhile takes effect then.
 func (m Memory) Keep() (done func()) {
 	m.m.state.Add(1) // the call has a use of its own, so this is not the first after a Free
 	return m.m.done
 }
 
-// Taint says that the memory is used by work that no stream shows, such as a graph
-// that can be launched at any time. Later uses of the memory wait for the whole
-// device.
-func (m Memory) Taint() { m.m.tainted.Store(true) }
+// Taint says that work which no stream shows uses the memory, such as a graph that is being
+// captured. Until [Memory.Untaint] is called as often, each use by the processor asks the upstream:
+// see [Settler].
+func (m Memory) Taint() { m.m.tainted.Add(1) }
 
-// Tainted reports whether Taint was called.
-func (m Memory) Tainted() bool { return m.m.tainted.Load() }
+// Untaint undoes one call of [Memory.Taint].
+func (m Memory) Untaint() { m.m.tainted.Add(-1) }
+
+// Tainted reports whether a call of Taint has not been undone.
+func (m Memory) Tainted() bool { return m.m.tainted.Load() > 0 }
 
 // A place is a part of managed memory that work has moved to a device.
 type place struct {
@@ -84,9 +92,9 @@ type place struct {
 	bytes  int64
 }
 
-// MoveTo notes that work moves managed memory to a device, and reports whether some
-// of it may be elsewhere: on another device, outside what was moved last, or used by
-// the processor since.
+// MoveTo notes that work moves managed memory to a device, and reports whether part of it may be
+// elsewhere. That is so for another device, for memory outside the part that was moved last, and
+// after a use by the processor.
 func (m Memory) MoveTo(device int) (moves bool) {
 	at := m.m.moved.Load()
 	if at != nil && at.device == device && m.Addr >= at.addr && m.Addr+uintptr(m.Bytes) <= at.addr+uintptr(at.bytes) {
@@ -104,17 +112,17 @@ func (m *memory) lastStream() uint32 {
 	return m.home
 }
 
-// A Settler is an upstream of a pool whose memory both the processor and queued
-// work may use. Settle blocks until the processor may use memory that work of stream
-// has used last. With tainted, any work of the device may have used it.
+// A Settler is an upstream of a pool whose memory both the processor and queued work may use.
+// Settle blocks until the processor may use memory that work of stream has used last. With tainted,
+// work that no stream shows uses it, too.
 type Settler interface {
 	Settle(stream uint32, tainted bool) error
 }
 
-// settle waits until the processor may use m, if it can at all. It asks the upstream
-// only if work was noted since the last time.
+// settle waits until the processor may use m, if it can at all. It asks the upstream only if work
+// was noted since the last time.
 func (m *memory) settle() error {
-	uses, tainted := m.uses.Load(), m.tainted.Load()
+	uses, tainted := m.uses.Load(), m.tainted.Load() > 0
 	if m.settled.Load() == uses+1 && !tainted {
 		return nil
 	}

@@ -6,9 +6,8 @@ import (
 	"github.com/eagergc/eagergc/pool"
 )
 
-// A DriverPool is a memory pool of the driver. Allocation and free are work of a
-// stream, done in its order. The driver keeps freed memory up to a threshold. It is
-// safe for concurrent use.
+// A DriverPool is a memory pool of the driver. Allocation and free are work of a stream, done in
+// its order. The driver keeps freed memory up to a threshold. It is safe for concurrent use.
 type DriverPool struct {
 	dev      *Device
 	h        handle
@@ -16,14 +15,13 @@ type DriverPool struct {
 	users    map[int]bool // other devices whose work may use the memory in place
 }
 
-// NewDriverPool makes a pool on d. What it holds above threshold bytes and has
-// free goes back to the device when a stream is synchronised. With a negative
-// threshold the pool keeps everything until [DriverPool.Trim]. The soft limit of a
-// [pool.Pool] over it replaces the threshold.
+// NewDriverPool makes a pool on d. Free memory above threshold bytes goes back to the device when a
+// stream is synchronised. With a negative threshold the pool keeps everything until
+// [DriverPool.Trim]. The soft limit of a [pool.Pool] over it replaces the threshold.
 //
-// Work of the users may use the memory in place, as far as they have peer access to d.
-// Without users only [CopyTo] brings it to another device. That is the safe way: some drivers
-// lose data of copies into a pool that another device may use (CUDA.jl#3112).
+// Work of the users may use the memory in place, as far as they have peer access to d. Without
+// users only [CopyTo] brings it to another device. That is the safe way: some drivers lose data of
+// copies into a pool that another device may use (CUDA.jl#3112).
 func (d *Device) NewDriverPool(threshold int64, users ...*Device) (*DriverPool, error) {
 	h, err := poolCreate(d, uint64(threshold))
 	if err != nil {
@@ -32,9 +30,9 @@ func (d *Device) NewDriverPool(threshold int64, users ...*Device) (*DriverPool, 
 	return (&DriverPool{dev: d, h: h}).share(users)
 }
 
-// CurrentDriverPool returns the pool that the driver uses for memory of d where a
-// program names none: other libraries of the process allocate from it, too. To
-// close it leaves it to them. Users are those of [Device.NewDriverPool].
+// CurrentDriverPool returns the pool that the driver uses on d where a program names none. Other
+// libraries of the process allocate from it, too, so its Close does not destroy it. Users are those
+// of [Device.NewDriverPool].
 func (d *Device) CurrentDriverPool(users ...*Device) (*DriverPool, error) {
 	h, err := poolCurrent(d)
 	if err != nil {
@@ -67,8 +65,9 @@ func (p *DriverPool) Close() error {
 	return poolDestroy(p.dev, p.h)
 }
 
-// Alloc returns memory that work queued on s from now on may use; other streams
-// must wait for an event recorded on s after this call.
+// Alloc returns memory that work queued on s from now on may use. Other streams must wait for an
+// [Event] that is recorded on s after this call: see [Stream.Wait]. A nil s is the default stream.
+// Alloc fails while s is being captured.
 func (p *DriverPool) Alloc(bytes int64, s *Stream) (addr uintptr, err error) {
 	err = p.dev.retry(func() error { addr, err = p.alloc(bytes, s); return err })
 	return addr, err
@@ -78,49 +77,54 @@ func (p *DriverPool) alloc(bytes int64, s *Stream) (addr uintptr, err error) {
 	if s == nil || s.closed.Load() { // its successor is the default stream
 		s = p.dev.Default()
 	}
-	defer s.spend("allocate", bytes)()
-	return poolAlloc(p.dev, p.h, s.h, bytes)
+	if err := s.takes("an allocation of the driver's pool"); err != nil {
+		return 0, err
+	}
+	return poolAlloc(s.dev, p.h, s.h, bytes) // a default stream is that of the context
 }
 
-// Free gives memory back once the work queued on s so far has ended. If s has
-// been closed, the device's default stream frees it after the last work of s.
+// Free gives memory back once the work queued on s so far has ended. If s has been closed, or is
+// being captured, the device's default stream frees it after the last work of s.
 func (p *DriverPool) Free(addr uintptr, s *Stream) error {
 	null := p.dev.Default()
 	if s == nil {
 		return poolFree(p.dev, null.h, addr)
 	}
-	if !s.closed.Load() {
-		return poolFree(p.dev, s.h, addr)
+	s.marking.RLock()
+	defer s.marking.RUnlock()
+	last := s.last()
+	if last == 0 {
+		return poolFree(s.dev, s.h, addr)
 	}
-	if err := streamWait(null, s.tail); err != nil {
+	if err := streamWait(null, last); err != nil {
 		return err
 	}
 	return poolFree(p.dev, null.h, addr)
 }
 
-// Trim waits for the device, and gives free memory back to it until at most
-// keep bytes are reserved, or none is free. Without the wait the driver would
-// keep memory whose free it has queued, even if the stream has passed it.
+// Trim waits for the device, and gives free memory back to it until at most keep bytes are
+// reserved, or none is free. Without the wait the driver would keep memory whose free it has
+// queued, even if the stream has passed it.
 func (p *DriverPool) Trim(keep int64) error {
-	if err := syncContext(p.dev); err != nil {
+	if err := p.dev.settle(); err != nil {
 		return err
 	}
 	return poolTrim(p.dev, p.h, keep)
 }
 
-// Usage returns what the driver counts: the bytes that the pool holds of the
-// device, those of them that are handed out, and the most of both so far.
+// Usage returns the driver's counts: the bytes that the pool has taken from the device, the bytes
+// that are handed out, and the peaks of both.
 func (p *DriverPool) Usage() (pool.Usage, error) { return poolUsage(p.dev, p.h) }
 
-// driverMemory is the memory of a [DriverPool] for a [pool.Pool] that caches
-// nothing itself. It is a [pool.Cacher].
+// driverMemory is the memory of a [DriverPool] for a [pool.Pool] that caches nothing itself. It is
+// a [pool.Cacher].
 type driverMemory struct {
 	deviceMemory
 	*DriverPool
 }
 
-// Upstream returns the pool's memory for a [pool.Pool] with the option Direct:
-// allocation and release are work of the stream.
+// Upstream returns the pool's memory for a [pool.Pool] with the option Direct: allocation and
+// release are work of the stream.
 func (p *DriverPool) Upstream() pool.Upstream {
 	m := &driverMemory{DriverPool: p}
 	m.order, m.kind, m.info = order{p.dev}, "stream-ordered", p.dev.info

@@ -36,37 +36,6 @@ func TestDriverPoolKeepsAndTrims(t *testing.T) {
 	ok(t, p.Close())
 }
 
-// Memory is freed after its stream is gone, and only once that stream's work
-// has ended: until then it keeps its contents.
-func TestDriverPoolFreeAfterItsStreamIsGone(t *testing.T) {
-	d := open(t)
-	s, other := must[*Stream](t)(d.NewStream()), must[*Stream](t)(d.NewStream())
-	w := must[*Work](t)(NewWork(d))
-	p := must[*DriverPool](t)(d.NewDriverPool(-1))
-	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
-	const n = 1 << 20
-	addr := must[uintptr](t)(p.Alloc(n, s))
-	ok(t, w.Stamp(s, addr, n, 1))
-	ok(t, w.Spin(s, 100*time.Millisecond))
-	ok(t, w.Verify(s, addr, n, 1, wrong.Addr()))
-	ok(t, s.Close())
-	ok(t, p.Free(addr, s))
-	time.Sleep(20 * time.Millisecond)            // what need not wait for s is freed now
-	again := must[uintptr](t)(p.Alloc(n, other)) // may be the same memory, in order
-	ok(t, w.Stamp(other, again, n, 2))
-	ok(t, d.Synchronize())
-	if wrong.Uint32(0) != 0 {
-		t.Errorf("%d words were overwritten while still in use", wrong.Uint32(0))
-	}
-	ok(t, p.Free(again, other))
-	ok(t, d.Synchronize())
-	if u, _ := p.Usage(); u.Used != 0 {
-		t.Errorf("%d bytes still used", u.Used)
-	}
-	ok(t, wrong.Close())
-	ok(t, p.Close())
-}
-
 // What the driver's pool caches makes room for a pool of device memory, counts for
 // the limit and is trimmed; the current pool of the device serves as one of our own.
 func TestDriverPoolsTakePart(t *testing.T) {
@@ -116,4 +85,35 @@ func TestDriverPoolsTakePart(t *testing.T) {
 		})
 	}
 	ok(t, errors.Join(own.Close(), current.Close()))
+}
+
+// The driver's own pool gets memory that ours caches.
+func TestTheDriverGetsWhatIsCached(t *testing.T) {
+	p := must[*Pools](t)(Default(0))
+	defer p.Close()
+	if p.Device == nil {
+		t.Skip("no GPU")
+	}
+	free, _, err := memInfo(p.Device)
+	ok(t, err)
+	most := free / 10 * 9 &^ (1<<30 - 1)
+	p.Memory.Free(must[pool.Block](t)(p.Memory.Alloc(most, 0)))
+	if left, _, _ := memInfo(p.Device); left > free-most+1<<30 {
+		t.Fatalf("of %d free bytes %d are left beside %d that are cached", free, left, most)
+	}
+	driver := must[*DriverPool](t)(p.Device.NewDriverPool(0))
+	s := p.Device.Default()
+	addr := must[uintptr](t)(driver.Alloc(most/2, s))
+	ok(t, driver.Free(addr, s))
+	ok(t, p.Synchronize())
+	ok(t, driver.Close())
+}
+
+// Memory that a closed stream used is given back behind its work.
+func TestFreeBehindAClosedStream(t *testing.T) {
+	d := open(t)
+	p, s, w := must[*DriverPool](t)(d.NewDriverPool(-1)), must[*Stream](t)(d.NewStream()), must[*Work](t)(NewWork(d))
+	addr := must[uintptr](t)(p.Alloc(4096, s))
+	ok(t, errors.Join(w.Spin(s, 50*time.Millisecond), w.Stamp(s, addr, 4096, 1), s.Close(), p.Free(addr, s), d.Synchronize()))
+	ok(t, errors.Join(p.Close(), w.Close()))
 }

@@ -1,32 +1,59 @@
 package cuda
 
 import (
-	"encoding/binary"
+	"bytes"
+	"errors"
+	"fmt"
 	"unsafe"
+
+	"github.com/eagergc/eagergc/pool/array"
 )
 
-// Copy queues a copy between two addresses of device, pinned or managed memory, in
-// any combination, on one device. Both must stay allocated until it is done.
-// [CopyTo] copies arrays, also between devices.
+// Copy queues a copy between two addresses of device, pinned or managed memory, in any combination,
+// on one device. Both must stay allocated until it is done, and must not overlap. [CopyTo] copies
+// arrays, also between devices.
 func (s *Stream) Copy(dst, src uintptr, bytes int64) error {
-	defer s.spend("copy", bytes)()
-	return copyAsync(s, dst, src, bytes)
+	return s.copyApart(dst, src, bytes, func() error { return copyAsync(s, dst, src, bytes) })
 }
 
-// fillPattern queues the writing of pattern, count times. A pattern of 1, 2 or 4
-// bytes costs one pass over the memory, any other one more.
+// copyPeer is Copy from memory of one device to that of another.
+func (s *Stream) copyPeer(dst uintptr, to int, src uintptr, from int, bytes int64) error {
+	return s.copyApart(dst, src, bytes, func() error { return copyPeer(s, dst, to, src, from, bytes) })
+}
+
+func (s *Stream) copyApart(dst, src uintptr, bytes int64, copies func() error) error {
+	if err := s.takes(""); err != nil || bytes == 0 || dst == src {
+		return err
+	}
+	if overlap(dst, src, bytes) {
+		return fmt.Errorf("cuda: copy of %d bytes from %#x to %#x, which overlap", bytes, src, dst)
+	}
+	return copies()
+}
+
+func overlap(a, b uintptr, bytes int64) bool { return max(a, b)-min(a, b) < uintptr(bytes) }
+
+// fillPattern queues the writing of pattern, count times. A pattern of 1, 2 or 4 bytes costs one
+// pass over the memory, any other one more.
 func (s *Stream) fillPattern(dst uintptr, pattern []byte, count int64) error {
-	n := int64(len(pattern))
-	switch {
-	case n == 0 || count == 0:
+	if len(pattern) == 0 || count == 0 {
 		return nil
-	case n == 1 || n == 2 || n == 4:
-		defer s.spend("fill", n*count)()
-		return fill(s, dst, pattern, count)
+	}
+	for _, n := range []int{1, 2, 4} {
+		if len(pattern)%n == 0 && bytes.Equal(pattern[n:], pattern[:len(pattern)-n]) {
+			if err := s.takes(""); err != nil {
+				return err
+			}
+			return fill(s, dst, pattern[:n], count*int64(len(pattern)/n))
+		}
+	}
+	if err := s.takes("a pattern that is not of 1, 2 or 4 bytes"); err != nil {
+		return err
 	}
 	if err := s.upload(dst, pattern); err != nil {
 		return err
 	}
+	n := int64(len(pattern))
 	for done := int64(1); done < count; done *= 2 { // the first bytes behind themselves
 		if err := s.Copy(dst+uintptr(n*done), dst, n*min(done, count-done)); err != nil {
 			return err
@@ -35,33 +62,28 @@ func (s *Stream) fillPattern(dst uintptr, pattern []byte, count int64) error {
 	return nil
 }
 
-// upload copies src to the device and blocks until src has been read. From memory
-// that is not pinned that takes about as long as the copy. From pinned memory it is
-// a sync point; there [Stream.Copy] does not block.
+// upload copies src to the device and blocks until src has been read. From memory that is not
+// pinned that takes about as long as the copy. From pinned memory it is a sync point; there
+// [Stream.Copy] does not block.
 func (s *Stream) upload(dst uintptr, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
-	done := s.spend("copy from the host", int64(len(src)))
 	pinned, err := upload(s, dst, unsafe.Pointer(unsafe.SliceData(src)), int64(len(src)))
-	done()
 	if err != nil || !pinned {
 		return err
 	}
 	return s.Synchronize()
 }
 
-// download copies from the device to dst and blocks until that is done. It is
-// a sync point if s has work left.
+// download copies from the device to dst and blocks until that is done. It is a sync point if s has
+// work left.
 func (s *Stream) download(dst []byte, src uintptr) error {
 	if len(dst) == 0 {
 		return nil
 	}
 	get := func() error {
-		done := s.spend("copy to the host", int64(len(dst)))
-		err := download(s, unsafe.Pointer(unsafe.SliceData(dst)), src, int64(len(dst)))
-		done()
-		if err != nil {
+		if err := download(s, unsafe.Pointer(unsafe.SliceData(dst)), src, int64(len(dst))); err != nil {
 			return err
 		}
 		return s.await()
@@ -74,84 +96,52 @@ func (s *Stream) download(dst []byte, src uintptr) error {
 	return s.dev.wait(&s.dev.onCopy, get)
 }
 
-// A HostBuffer is a small piece of pinned memory outside any pool, for single
-// numbers and flags.
-type HostBuffer struct {
-	dev   *Device
-	addr  uintptr
-	bytes []byte
-}
-
-// NewHostBuffer allocates a buffer, which the caller closes.
-func (d *Device) NewHostBuffer(bytes int) (*HostBuffer, error) {
-	var addr uintptr
-	err := d.retry(func() (err error) { addr, err = hostAlloc(d, int64(bytes)); return err })
-	if err != nil {
-		return nil, err
-	}
-	return &HostBuffer{d, addr, bytesAt(addr, bytes)}, nil
-}
-
-// elementsAt is the memory at an address outside the Go heap, as elements.
-func elementsAt[T any](addr uintptr, n int) []T {
-	return unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(nil), addr)), n)
-}
-
-// bytesAt is the memory at an address outside the Go heap.
-func bytesAt(addr uintptr, n int) []byte {
-	return elementsAt[byte](addr, n)
-}
-
-// Addr returns the address, which is the same on the host and every device.
-func (b *HostBuffer) Addr() uintptr { return b.addr }
-
-// Bytes returns the memory. The GPU may write to it at any time.
-func (b *HostBuffer) Bytes() []byte { return b.bytes }
-
-// Uint32 returns word i.
-func (b *HostBuffer) Uint32(i int) uint32 { return binary.NativeEndian.Uint32(b.bytes[4*i:]) }
-
-// Close gives the memory back. No stream may still use it.
-func (b *HostBuffer) Close() error { return hostFree(b.dev, b.addr) }
-
 // mover copies for the pool to and from memory that the processor cannot address.
-// It uses the stream of the array, or the default stream if that one is closed or of
-// another device, which may have no access to the memory.
 type mover struct{ dev *Device }
 
-func (m mover) Upload(to uintptr, from []byte, stream uint32) error {
-	return m.on(stream, func(s *Stream) error {
-		if staged, err := m.dev.stageUpload(s, to, from); staged || err != nil {
-			return err
+// Order implements [array.Orderer]. It takes the stream that used the last of the memories last. If
+// that one is closed or of another device, which may have no access to the memory, it takes the
+// default stream.
+func (m mover) Order(f func(stream uint32) error, memories ...array.Memory) error {
+	s := m.dev.stream(memories[len(memories)-1].LastStream())
+	if s == nil || s.closed.Load() || s.dev.index != m.dev.index {
+		s = m.dev.Default()
+	}
+	if err := s.takes("a method of an array"); err != nil {
+		return err
+	}
+	for _, x := range memories {
+		if x.Tainted() {
+			return errors.New("cuda: a method of an array that a graph uses, which is being captured: see Fill and CopyTo")
 		}
-		return s.upload(to, from)
-	})
+	}
+	return s.inOrder(func() error { return f(s.id) }, memories...)
+}
+
+func (m mover) Upload(to uintptr, from []byte, stream uint32) error {
+	s := m.dev.stream(stream)
+	if staged, err := m.dev.stageUpload(s, to, from); staged || err != nil {
+		return err
+	}
+	return s.upload(to, from)
 }
 
 func (m mover) Download(to []byte, from uintptr, stream uint32) error {
-	return m.on(stream, func(s *Stream) error { return s.download(to, from) })
+	return m.dev.stream(stream).download(to, from)
 }
 
 func (m mover) Copy(to, from uintptr, bytes int64, stream uint32) error {
-	return m.on(stream, func(s *Stream) error { return s.Copy(to, from, bytes) })
+	s := m.dev.stream(stream)
+	if to == from || !overlap(to, from, bytes) {
+		return s.Copy(to, from, bytes)
+	}
+	through := make([]byte, bytes) // the driver copies only what does not overlap
+	if err := s.download(through, from); err != nil {
+		return err
+	}
+	return s.upload(to, through)
 }
 
 func (m mover) Fill(to uintptr, pattern []byte, count int64, stream uint32) error {
-	return m.on(stream, func(s *Stream) error { return s.fillPattern(to, pattern, count) })
-}
-
-// on calls f with the stream of that number. If that one is closed or of another device, on
-// calls f with the default stream, behind the work of that one, and waits.
-func (m mover) on(stream uint32, f func(*Stream) error) error {
-	if s := m.dev.stream(stream); s != nil && !s.closed.Load() && s.dev.index == m.dev.index {
-		return f(s)
-	}
-	null := m.dev.Default()
-	if err := null.after(stream); err != nil {
-		return err
-	}
-	if err := f(null); err != nil {
-		return err
-	}
-	return streamSync(null)
+	return m.dev.stream(stream).fillPattern(to, pattern, count)
 }

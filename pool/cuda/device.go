@@ -10,11 +10,10 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/trace"
 )
 
-// handle is a C handle of the driver: a context, stream, event, module,
-// function or pool. It never points to Go memory.
+// handle is a C handle of the driver: a context, stream, event, module, function or pool. It never
+// points to Go memory.
 type handle uintptr
 
 // A Device is one GPU. Its methods are safe for concurrent use.
@@ -25,15 +24,17 @@ type Device struct {
 	null  Stream
 
 	closed  atomic.Bool
-	ended   atomic.Bool  // Close has waited for all work: events are over
-	pollFor atomic.Int64 // ns
+	abroad  atomic.Bool   // its work has used memory of another device's upstreams
+	ended   atomic.Bool   // Close has waited for all work: events are over
+	pollFor time.Duration // how long a wait polls before it blocks
 	staging atomic.Pointer[pool.Pool]
 
-	total    int64                 // bytes
-	pageable bool                  // it can use any memory of the host
-	captured atomic.Pointer[Graph] // whose capture began last
-	profile  atomic.Pointer[profile]
-	nvtx     trace.Sink // nil: no tool listens
+	total int64 // bytes
+
+	// settling is held for reading to wait for the whole device, and for writing while a capture
+	// begins or ends. The driver refuses that wait while a stream captures.
+	settling  sync.RWMutex
+	capturing int // captures that have begun; guarded by settling
 
 	// syncer is asked before each wait for the GPU, with the place of the wait.
 	syncer                     atomic.Pointer[syncer]
@@ -45,9 +46,8 @@ type Device struct {
 
 var startOnce = sync.OnceValue(start)
 
-// Count returns the number of GPUs that the driver shows to this process. It
-// returns [ErrNoCUDA] without the build tag, and the driver's error when there
-// is no driver or no GPU.
+// Count returns the number of GPUs that the driver shows to this process. It returns [ErrNoCUDA]
+// without the build tag, and the driver's error when there is no driver or no GPU.
 func Count() (int, error) {
 	if err := startOnce(); err != nil {
 		return 0, err
@@ -55,9 +55,8 @@ func Count() (int, error) {
 	return countDevices()
 }
 
-// Open returns GPU n, counted from 0, with its primary context. The caller owns
-// it and closes it. Each Open of the same GPU shares the context but has its own
-// streams and its own collector.
+// Open returns GPU n, counted from 0, with its primary context. The caller owns it and closes it.
+// Each Open of the same GPU shares the context but has its own streams and its own collector.
 func Open(n int) (*Device, error) {
 	count, err := Count()
 	if err != nil {
@@ -74,42 +73,39 @@ func Open(n int) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	contexts.Store(n, ctx)
-	d := &Device{index: n, name: name, ctx: ctx, peers: map[int]bool{}, nvtx: newNVTX()}
+	d := &Device{index: n, name: name, ctx: ctx, peers: map[int]bool{}, pollFor: pollTime}
 	d.null.dev = d
-	d.PollFor(defaultPoll)
 	d.onDevice.Name, d.onStream.Name = "device synchronize", "stream synchronize"
 	d.onCopy.Name = "copy to host"
 	streams.add(&d.null)
 	_, d.total, err = memInfo(d)
-	d.pageable = canUsePageable(n)
 	if err := errors.Join(err, grantMapped(n)); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-// Close waits for the device, closes the streams that are still open and gives
-// the context back. Memory that came from the device's upstreams must have been
-// given back before.
+// Close waits for the device, closes the streams that are still open and gives the context back.
+// Memory that came from the device's upstreams must have been given back before.
 func (d *Device) Close() error {
 	if d.closed.Swap(true) {
 		return nil
 	}
-	err := syncContext(d)
+	err := d.settle()
 	for _, s := range streams.of(d) {
 		if s != &d.null {
 			err = errors.Join(err, s.Close())
 		}
 		streams.remove(s)
 	}
+	d.settling.Lock() // nothing that whileOpen has begun is under way
 	d.ended.Store(true)
+	d.settling.Unlock()
 	return errors.Join(err, releaseContext(d.index))
 }
 
-// stream returns the stream of that number, which may be of another device. It
-// returns nil if the stream was closed and its work has ended. Number 0 is the
-// default stream.
+// stream returns the stream of that number, which may be of another device. It returns nil if the
+// stream was closed and its work has ended. Number 0 is the default stream.
 func (d *Device) stream(id uint32) *Stream {
 	if id == 0 {
 		return &d.null
@@ -129,15 +125,15 @@ func (d *Device) Space() pressure.Space { return pressure.Device(d.index) }
 // String returns the number and name of the device.
 func (d *Device) String() string { return fmt.Sprintf("device %d (%s)", d.index, d.name) }
 
-// syncer is told of a wait, and must call it once.
+// A syncer calls each wait once.
 type syncer interface {
 	Sync(place *gc.WaitPlace, wait func() error) error
 }
 
-// SyncThrough makes every wait for the device a sync point of s, a [pool.Pool] or a
-// [gc.Collector] that serves several, which may hide
-// a collection behind it. If s is a pool, what the driver allocates beside it climbs
-// its ladder: modules, graphs, streams, host buffers. Nil undoes that. [Default] does it.
+// SyncThrough makes every wait for the device a sync point of s, which may hide a collection behind
+// it. S is a [pool.Pool], or a [gc.Collector] that serves several. If s is a pool, allocations of
+// the driver beside it climb its ladder: modules, graphs and streams. Nil undoes that. [Default]
+// does it.
 func (d *Device) SyncThrough(s syncer) {
 	if s == nil {
 		d.syncer.Store(nil)
@@ -146,8 +142,8 @@ func (d *Device) SyncThrough(s syncer) {
 	d.syncer.Store(&s)
 }
 
-// retry calls f, which has the driver allocate memory. Where it finds none, the pool
-// that the waits go through makes room: see [pool.Pool.Retry].
+// retry calls f, which has the driver allocate memory. Where it finds none, the pool that the waits
+// go through makes room: see [pool.Pool.Retry].
 func (d *Device) retry(f func() error) error {
 	if s := d.syncer.Load(); s != nil {
 		if p, ok := (*s).(interface{ Retry(func() error) error }); ok {
@@ -159,33 +155,20 @@ func (d *Device) retry(f func() error) error {
 
 // wait blocks in f, as a sync point.
 func (d *Device) wait(place *gc.WaitPlace, f func() error) error {
-	if p := d.profile.Load(); p != nil {
-		begin := time.Now()
-		defer func() { p.add("wait", place.Name, 1, 0, time.Since(begin)) }()
-	}
-	if wait := f; d.nvtx != nil {
-		f = func() error { return ranged(place.Name, wait) }
-	}
 	if s := d.syncer.Load(); s != nil {
 		return (*s).Sync(place, f)
 	}
 	return f()
 }
 
-// defaultPoll is above the waits of a step that computes a few numbers.
-const defaultPoll = 200 * time.Microsecond
-
-// PollFor makes waits ask the driver again and again, for up to limit, before they
-// block in it. The default is 200 us; with 0 waits block at once. A goroutine that
-// blocks in the driver loses its processor after 20 us. When it returns it has to
-// find another one, and competes with the workers of a collection. With polling
-// the dense model takes 0.99 of the time; the difference is within the spread of
-// four runs each (results/2026-11-21-cuda-dense, poll.bench).
-func (d *Device) PollFor(limit time.Duration) { d.pollFor.Store(int64(limit)) }
+// A goroutine that blocks in the driver loses its processor after 20 us. When it returns it has to
+// find another one, and competes with the workers of a collection. So waits poll first, for longer
+// than a step that computes a few numbers. With polling the dense model takes 0.99 of the time,
+// within the spread of four runs each (results/2026-11-21-cuda-dense, poll.bench).
+const pollTime = 200 * time.Microsecond
 
 func (d *Device) poll(done func() (bool, error), block func() error) error {
-	limit := time.Duration(d.pollFor.Load())
-	for begin := time.Now(); time.Since(begin) < limit; {
+	for begin := time.Now(); time.Since(begin) < d.pollFor; {
 		if ok, err := done(); ok || err != nil {
 			return err
 		}
@@ -193,8 +176,8 @@ func (d *Device) poll(done func() (bool, error), block func() error) error {
 	return block()
 }
 
-// Synchronize blocks until all work on all streams of the device has ended. It
-// is a sync point if any stream of d has work left.
+// Synchronize blocks until all work on all streams of the device has ended. It is a sync point if
+// any stream of d has work left.
 func (d *Device) Synchronize() error {
 	for _, s := range streams.of(d) {
 		if idle, err := s.idle(); err != nil || idle {
@@ -203,23 +186,52 @@ func (d *Device) Synchronize() error {
 			}
 			continue
 		}
-		return d.wait(&d.onDevice, func() error { return syncContext(d) })
+		return d.wait(&d.onDevice, d.settle)
 	}
-	return syncContext(d)
+	return d.settle()
 }
 
-// contexts are the primary contexts of the devices that were opened.
-var contexts sync.Map // of handle, by device number
-
-// several reports whether more than one device was opened.
-func several() bool {
-	n := 0
-	contexts.Range(func(any, any) bool { n++; return n < 2 })
-	return n > 1
+// settle waits for all work of the device, and is no sync point. While a stream of d captures it
+// waits for each stream alone.
+func (d *Device) settle() error {
+	d.settling.RLock()
+	defer d.settling.RUnlock()
+	return d.settleLocked()
 }
 
-// canUse reports whether kernels on d may use the memory of another device, and
-// enables it the first time.
+// settleLocked is settle for a caller that holds settling.
+func (d *Device) settleLocked() (err error) {
+	if d.capturing == 0 {
+		return syncContext(d)
+	}
+	for _, s := range streams.of(d) {
+		err = errors.Join(err, s.await())
+	}
+	return err
+}
+
+// whileOpen calls f unless d was closed. Close waits for f. The caller must not hold settling;
+// whileOpen holds it for f.
+func (d *Device) whileOpen(f func() error) error {
+	d.settling.RLock()
+	defer d.settling.RUnlock()
+	if d.ended.Load() {
+		return nil
+	}
+	return f()
+}
+
+// openContexts returns the primary contexts of the devices that are open, by number.
+func openContexts() map[int]handle {
+	all := map[int]handle{}
+	for _, d := range streams.devices() {
+		all[d.index] = d.ctx
+	}
+	return all
+}
+
+// canUse reports whether kernels on d may use the memory of another device, and enables it the
+// first time.
 func (d *Device) canUse(device int) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -2,12 +2,15 @@ package cuda
 
 import (
 	"errors"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/pool"
+	"github.com/eagergc/eagergc/pool/array"
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // open returns GPU 0, or skips the test with the reason.
@@ -79,7 +82,7 @@ func TestSpinTakesItsTime(t *testing.T) {
 	d := open(t)
 	s := must[*Stream](t)(d.NewStream())
 	w := must[*Work](t)(NewWork(d))
-	from, to := must[*event](t)(d.newEvent(true)), must[*event](t)(d.newEvent(true))
+	from, to := must[*Event](t)(d.NewEvent(true)), must[*Event](t)(d.NewEvent(true))
 	ok(t, w.Spin(s, time.Microsecond)) // load the kernel
 	ok(t, s.Synchronize())
 	ok(t, from.Record(s))
@@ -91,7 +94,7 @@ func TestSpinTakesItsTime(t *testing.T) {
 		t.Errorf("while the kernel spins the event is done: %v, the stream is idle: %v", done, idle)
 	}
 	ok(t, to.wait())
-	took := must[time.Duration](t)(elapsed(from, to))
+	took := must[time.Duration](t)(Elapsed(from, to))
 	if took < 9*time.Millisecond || took > time.Second { // a simulated kernel may sleep long on a busy machine
 		t.Errorf("spun for %v, want 10 ms", took)
 	}
@@ -112,8 +115,12 @@ func TestWaitsAreSyncPoints(t *testing.T) {
 	if policy.syncs != 0 {
 		t.Errorf("%d sync points on an idle stream, want 0", policy.syncs)
 	}
-	var took [2]time.Duration
-	for i, sync := range []func() error{s.Synchronize, d.Synchronize} {
+	p := newPool(t, d.Memory(), d.Space(), false)
+	a := must[array.Array[byte]](t)(array.New[byte](p, 100, array.On(s.ID())))
+	defer a.Free()
+	download := func() error { _, err := a.ToSlice(); return err }
+	var took [3]time.Duration
+	for i, sync := range []func() error{s.Synchronize, d.Synchronize, download} {
 		for try := 0; policy.syncs == i && try < 20; try++ { // a busy machine may come when the work has ended
 			ok(t, w.Spin(s, 5*time.Millisecond))
 			begin := time.Now()
@@ -145,69 +152,39 @@ func (p *counting) Decide(at policy.Point) policy.Decision {
 	return policy.Decision{}
 }
 
-func TestCopies(t *testing.T) {
+// Elements of any size fill an array.
+func TestFillOfAnySize(t *testing.T) {
 	d := open(t)
-	s := must[*Stream](t)(d.NewStream())
-	const n = 1 << 20
-	a, b := must[uintptr](t)(memAlloc(d, n)), must[uintptr](t)(memAlloc(d, n))
-	pinned := must[*HostBuffer](t)(d.NewHostBuffer(n))
-	in, out := make([]byte, n), make([]byte, n)
-	for i := range in {
-		in[i] = byte(i * 7)
-	}
-	ok(t, s.upload(a, in))
-	ok(t, s.Copy(b, a, n))
-	ok(t, s.Copy(pinned.Addr(), b, n))
-	ok(t, s.download(out, b))
-	if string(out) != string(in) || string(pinned.Bytes()) != string(in) {
-		t.Error("bytes changed on the way")
-	}
-	ok(t, s.fillPattern(b, []byte{9}, n))
-	ok(t, s.download(out, b))
-	if out[0] != 9 || out[n-1] != 9 {
-		t.Error("not filled")
-	}
-	for _, pattern := range []string{"ab", "abcd", "abc", "abcdefgh"} {
-		count := n / len(pattern)
-		ok(t, s.fillPattern(a, []byte(pattern), int64(count)))
-		ok(t, s.download(out, a))
-		if got := string(out[:count*len(pattern)]); got != strings.Repeat(pattern, count) {
-			t.Errorf("pattern %q: wrong bytes", pattern)
-		}
-	}
-	copy(pinned.Bytes(), "pinned")
-	ok(t, s.upload(a, pinned.Bytes())) // must not return before it is read
-	clear(pinned.Bytes())
-	ok(t, s.download(out, a))
-	if string(out[:6]) != "pinned" {
-		t.Errorf("uploaded %q", out[:6])
-	}
-	ok(t, pinned.Close())
-	ok(t, memFree(d, a))
-	ok(t, memFree(d, b))
+	p := newPool(t, d.Memory(), d.Space(), false)
+	fills(t, p, int16(258))
+	fills(t, p, [3]byte{1, 2, 3})
+	fills(t, p, [2]uint64{1, 1 << 40})
 }
 
-func TestWorkFindsWrongWords(t *testing.T) {
+func fills[T comparable](t *testing.T, p *pool.Pool, v T) {
+	a := must[array.Array[T]](t)(array.New[T](p, 100_000))
+	defer a.Free()
+	ok(t, a.Fill(v))
+	if k := slices.IndexFunc(must[[]T](t)(a.ToSlice()), func(x T) bool { return x != v }); k >= 0 {
+		t.Errorf("element %d is not %v", k, v)
+	}
+}
+
+// An upload from pinned memory has read it when it returns.
+func TestUploadFromPinnedMemory(t *testing.T) {
 	d := open(t)
-	s := must[*Stream](t)(d.NewStream())
-	w := must[*Work](t)(NewWork(d))
-	const n = 10 << 20
-	p := must[uintptr](t)(memAlloc(d, n))
-	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
-	ok(t, w.Stamp(s, p, n, 42))
-	ok(t, w.Verify(s, p, n, 42, wrong.Addr()))
-	ok(t, s.Synchronize())
-	if wrong.Uint32(0) != 0 {
-		t.Errorf("%d words differ", wrong.Uint32(0))
+	p, pinned := newPool(t, d.Memory(), d.Space(), false), newPool(t, d.Pinned(), pressure.Pinned, false)
+	want := pattern(1 << 20)
+	a, b := must[array.Array[uint32]](t)(array.New[uint32](p, len(want))), must[array.Array[uint32]](t)(array.From(pinned, want))
+	ok(t, b.Do(func(s []uint32) error {
+		defer clear(s)
+		return a.CopyIn(s)
+	}))
+	if !slices.Equal(must[[]uint32](t)(a.ToSlice()), want) {
+		t.Error("what was written after the upload arrived")
 	}
-	ok(t, s.fillPattern(p+4096, []byte{0xff}, 8))
-	ok(t, w.Verify(s, p, n, 42, wrong.Addr()))
-	ok(t, s.Synchronize())
-	if wrong.Uint32(0) != 2 {
-		t.Errorf("%d words differ, want 2", wrong.Uint32(0))
-	}
-	ok(t, wrong.Close())
-	ok(t, memFree(d, p))
+	a.Free()
+	b.Free()
 }
 
 func TestDriverErrorsHaveTheirCode(t *testing.T) {
@@ -219,27 +196,4 @@ func TestDriverErrorsHaveTheirCode(t *testing.T) {
 	if _, err := d.Load("not PTX"); !errors.As(err, &e) || e.Code == 0 {
 		t.Errorf("Load: %v, want a code through cu", err)
 	}
-}
-
-// BenchmarkContext shows what it costs that each call sees the right context.
-func BenchmarkContext(b *testing.B) {
-	d := open(b)
-	s := must[*Stream](b)(d.NewStream())
-	b.Run("call=shim-sets-context", func(b *testing.B) {
-		for b.Loop() {
-			streamIdle(s)
-		}
-	})
-	b.Run("call=cu-within", func(b *testing.B) {
-		for b.Loop() {
-			benchWithin(s)
-		}
-	})
-	b.Run("call=cu-alone", func(b *testing.B) {
-		ok(b, benchLocked(d, func() {
-			for b.Loop() {
-				benchBare(s)
-			}
-		}))
-	})
 }

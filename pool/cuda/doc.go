@@ -1,29 +1,26 @@
-// Package cuda gives package pool the memory of NVIDIA GPUs: device memory (in
-// chunks that move to where they are needed, or in segments that stay), memory of
-// the driver's own pools, pinned host memory and managed memory. It needs the build tag cuda, cgo and a
-// CUDA installation; setup.sh sets the compiler's flags for one. Without the tag
-// the package builds too, and [Open] returns [ErrNoCUDA].
+// Package cuda gives package pool the memory of NVIDIA GPUs: device memory, memory of the driver's
+// own pools, pinned host memory and managed memory. It needs the build tag cuda, cgo and a CUDA
+// installation; setup.sh sets the compiler's flags for one. Without the tag the package builds too,
+// and [Open] returns [ErrNoCUDA].
 //
 // # Devices and threads
 //
-// A [Device] holds the primary context of one GPU, so its memory can be shared
-// with other libraries of the process. For the driver each OS thread has a current
-// context, but goroutines move between threads. So every call of this package
-// makes the device's context current, and calls the driver on the same thread. No
-// goroutine has to be locked to a thread. Everything is safe for concurrent use
+// A [Device] holds the primary context of one GPU, so its memory can be shared with other libraries
+// of the process. The driver has a current context for each OS thread, but goroutines move between
+// threads. So every call of this package makes the device's context current and calls the driver on
+// the same thread. No goroutine has to be locked to a thread. Everything is safe for concurrent use
 // unless its comment says otherwise.
 //
 // # Stream order
 //
-// Work on a [Stream] runs in order. So memory that is freed while a stream still
-// uses it can be reused on that stream at once. Another stream can reuse it only
-// once an event has passed.
+// Work on a [Stream] runs in order. So memory that is freed while a stream still uses it can be
+// reused on that stream at once. Another stream can reuse it only once an event has passed.
 //
 // # Waiting
 //
-// Waits for the GPU (streams, events, the device, copies that block) are sync
-// points. A wait first asks the driver whether there is anything to wait for. If
-// there is, it goes through the device's pool or collector: see [Device.SyncThrough].
+// Waits for the GPU (streams, the device, copies to the host) are sync points. A wait first asks
+// the driver whether work is left. If so, it goes through the device's pool or collector: see
+// [Device.SyncThrough].
 package cuda
 
 import (
@@ -33,11 +30,10 @@ import (
 	"github.com/eagergc/eagergc/pool"
 )
 
-// ErrNoCUDA is returned by every entry of a program that was built without the
-// tag cuda, but for [Default].
+// ErrNoCUDA is the error of [Count] and [Open] in a program that was built without the tag cuda.
 var ErrNoCUDA = errors.New("cuda: built without the tag cuda")
 
-// ErrNoDevice is returned where [Pools] have no device.
+// ErrNoDevice is the error of [Pools.Kernel] without a device.
 var ErrNoDevice = errors.New("cuda: there is no GPU")
 
 // An Error is a call of the driver that failed.

@@ -3,7 +3,7 @@
 package cuda
 
 /*
-#cgo LDFLAGS: -lcuda -ldl
+#cgo LDFLAGS: -lcuda
 #include "shim.h"
 #cgo noescape eg_mem_alloc
 #cgo noescape eg_host_alloc
@@ -18,7 +18,6 @@ package cuda
 #cgo noescape eg_pool_create
 #cgo noescape eg_pool_usage
 #cgo noescape eg_pool_alloc
-#cgo noescape eg_stream_capturing
 #cgo noescape eg_launch
 #cgo nocallback eg_mem_alloc
 #cgo nocallback eg_host_alloc
@@ -33,7 +32,6 @@ package cuda
 #cgo nocallback eg_pool_create
 #cgo nocallback eg_pool_usage
 #cgo nocallback eg_pool_alloc
-#cgo nocallback eg_stream_capturing
 #cgo nocallback eg_launch
 */
 import "C"
@@ -54,9 +52,8 @@ import (
 	"github.com/eagergc/eagergc/pool"
 )
 
-// start initialises the driver. The package cu does so too when the program
-// starts and ends the program if that fails, unless it was compiled against
-// compat/cuda.h: see setup.sh.
+// start initialises the driver. The package cu does so too when the program starts and ends the
+// program if that fails, unless it was compiled against compat/cuda.h: see setup.sh.
 func start() error { return check("cuInit", -1, C.eg_init()) }
 
 // check turns the result of a driver call into an error.
@@ -67,8 +64,8 @@ func check(call string, device int, r C.CUresult) error {
 	return &Error{Call: call, Device: device, Code: int(r), Name: C.GoString(C.eg_error_name(r))}
 }
 
-// checkCU does the same for a call made through cu, whose error type is not
-// exported: its value is the driver's code.
+// checkCU does the same for a call made through cu, whose error type is not exported: its value is
+// the driver's code.
 func checkCU(call string, device int, err error) error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if v := reflect.ValueOf(e); v.Kind() == reflect.Int {
@@ -87,8 +84,8 @@ func fromHandle[T cu.CUContext | cu.Stream | cu.Event | cu.Function | cu.Module]
 	return *(*T)(unsafe.Pointer(&h))
 }
 
-// within runs f, which calls the driver's function of that name through cu, with
-// the context of d current on the thread that f runs on.
+// within runs f, which calls the named function of the driver through cu. The context of d is
+// current on the thread that f runs on.
 func within(call string, d *Device, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -131,14 +128,6 @@ func deviceName(n int) (string, error) {
 	return C.GoString(&name[0]), nil
 }
 
-// canUsePageable reports whether a device can use memory of the host that the driver
-// has not heard of.
-func canUsePageable(n int) bool {
-	var yes C.int
-	r := C.cuDeviceGetAttribute(&yes, C.CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, C.CUdevice(n))
-	return r == C.CUDA_SUCCESS && yes != 0
-}
-
 func memInfo(d *Device) (free, total int64, err error) {
 	err = within("cuMemGetInfo", d, func() (err error) { free, total, err = cu.MemInfo(); return err })
 	return free, total, err
@@ -162,23 +151,6 @@ func calls() (all []CallCount) {
 		return true
 	})
 	return all
-}
-
-// nvtxLoad looks for the library that tells tools of ranges.
-var nvtxLoad = sync.OnceValue(func() bool { return C.eg_nvtx_load() != 0 })
-
-func nvtxStart(text string) uint64 {
-	t := C.CString(text)
-	defer C.free(unsafe.Pointer(t))
-	return uint64(C.eg_nvtx_start(t))
-}
-
-func nvtxEnd(id uint64) { C.eg_nvtx_end(C.uint64_t(id)) }
-
-func nvtxMark(text string) {
-	t := C.CString(text)
-	defer C.free(unsafe.Pointer(t))
-	C.eg_nvtx_mark(t)
 }
 
 func memAlloc(d *Device, bytes int64) (ptr uintptr, err error) {
@@ -356,12 +328,6 @@ func streamWait(s *Stream, e handle) error {
 		C.eg_stream_wait(C.handle(s.dev.ctx), C.handle(s.h), C.handle(e)))
 }
 
-func streamCapturing(s *Stream) (bool, error) {
-	var yes C.int
-	r := C.eg_stream_capturing(C.handle(s.dev.ctx), C.handle(s.h), &yes)
-	return yes != 0, check("cuStreamIsCapturing", s.dev.index, r)
-}
-
 func captureBegin(s *Stream) error {
 	return check("cuStreamBeginCapture", s.dev.index, C.eg_capture_begin(C.handle(s.dev.ctx), C.handle(s.h)))
 }
@@ -467,13 +433,13 @@ func copyAsync(s *Stream, dst, src uintptr, bytes int64) error {
 		C.size_t(bytes), C.handle(s.h)))
 }
 
-// bytesOf says that p points to plain bytes, whatever else lies in the same Go
-// object: cgo would look for pointers there.
+// bytesOf says that p points to plain bytes, whatever else lies in the same Go object: cgo would
+// look for pointers there.
 func bytesOf(p unsafe.Pointer) *C.uint8_t { return (*C.uint8_t)(p) }
 
-// upload and download copy from and to memory of the Go heap or any other. The
-// driver has written it when the stream has been synchronised, and has read it
-// when upload returns, unless it is pinned.
+// upload and download copy from and to memory of the Go heap or any other. The driver has written
+// it when the stream has been synchronised, and has read it when upload returns, unless it is
+// pinned.
 func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) (pinned bool, err error) {
 	var known C.int
 	from := bytesOf(src)
@@ -489,8 +455,8 @@ func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error {
 }
 
 func copyPeer(s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64) error {
-	return check("cuMemcpyPeerAsync", s.dev.index, C.eg_copy_peer(C.handle(s.dev.ctx), C.uint64_t(dst), C.handle(contextOf(to)),
-		C.uint64_t(src), C.handle(contextOf(from)), C.size_t(bytes), C.handle(s.h)))
+	return check("cuMemcpyPeerAsync", s.dev.index, C.eg_copy_peer(C.handle(s.dev.ctx), C.uint64_t(dst), C.handle(openContexts()[to]),
+		C.uint64_t(src), C.handle(openContexts()[from]), C.size_t(bytes), C.handle(s.h)))
 }
 
 // fill writes a pattern of 1, 2 or 4 bytes.
@@ -511,17 +477,10 @@ func canPeer(n, peer int) (bool, error) {
 // enablePeer lets kernels on d use the memory of device peer. Once is enough.
 func enablePeer(d *Device, peer int) error {
 	return within("cuCtxEnablePeerAccess", d, func() error {
-		err := fromHandle[cu.CUContext](contextOf(peer)).EnablePeerAccess(0)
+		err := fromHandle[cu.CUContext](openContexts()[peer]).EnablePeerAccess(0)
 		if errors.Is(err, cu.PeerAccessAlreadyEnabled) {
 			return nil
 		}
 		return err
 	})
-}
-
-// contextOf returns the primary context of an opened device.
-func contextOf(device int) handle {
-	ctx, _ := contexts.Load(device)
-	h, _ := ctx.(handle)
-	return h
 }

@@ -8,82 +8,53 @@ import (
 	"github.com/eagergc/eagergc/pool"
 )
 
-// Without the tag only start is ever reached, since no Device can be had.
+func start() error               { return ErrNoCUDA }
+func countDevices() (int, error) { return 0, ErrNoCUDA }
+func calls() []CallCount         { return nil }
 
-func start() error { return ErrNoCUDA }
-
-func countDevices() (int, error)                                                  { return 0, ErrNoCUDA }
-func retainContext(n int) (handle, error)                                         { return 0, ErrNoCUDA }
-func releaseContext(n int) error                                                  { return ErrNoCUDA }
-func deviceName(n int) (string, error)                                            { return "", ErrNoCUDA }
-func memInfo(d *Device) (int64, int64, error)                                     { return 0, 0, ErrNoCUDA }
-func syncContext(d *Device) error                                                 { return ErrNoCUDA }
-func memAlloc(d *Device, bytes int64) (uintptr, error)                            { return 0, ErrNoCUDA }
-func memFree(d *Device, ptr uintptr) error                                        { return ErrNoCUDA }
-func hostAlloc(d *Device, bytes int64) (uintptr, error)                           { return 0, ErrNoCUDA }
-func hostFree(d *Device, ptr uintptr) error                                       { return ErrNoCUDA }
-func hostRegister(d *Device, ptr uintptr, bytes int64) error                      { return ErrNoCUDA }
-func hostUnregister(d *Device, ptr uintptr) error                                 { return ErrNoCUDA }
-func managedAlloc(d *Device, bytes int64) (uintptr, error)                        { return 0, ErrNoCUDA }
-func prefetch(s *Stream, ptr uintptr, bytes int64, device int) error              { return ErrNoCUDA }
-func advise(d *Device, ptr uintptr, bytes int64, a Advice, device int) error      { return ErrNoCUDA }
-func mapGranule(d *Device) (int64, error)                                         { return 0, ErrNoCUDA }
-func poolCreate(d *Device, threshold uint64) (handle, error)                      { return 0, ErrNoCUDA }
-func poolDestroy(d *Device, pool handle) error                                    { return ErrNoCUDA }
-func poolThreshold(d *Device, pool handle, bytes uint64) error                    { return ErrNoCUDA }
-func poolTrim(d *Device, pool handle, keep int64) error                           { return ErrNoCUDA }
-func poolUsage(d *Device, of handle) (pool.Usage, error)                          { return pool.Usage{}, ErrNoCUDA }
-func poolAccess(d *Device, pool handle, device int) error                         { return ErrNoCUDA }
-func poolCurrent(d *Device) (handle, error)                                       { return 0, ErrNoCUDA }
-func poolAlloc(d *Device, pool, stream handle, bytes int64) (uintptr, error)      { return 0, ErrNoCUDA }
-func poolFree(d *Device, stream handle, ptr uintptr) error                        { return ErrNoCUDA }
-func streamCreate(d *Device) (handle, error)                                      { return 0, ErrNoCUDA }
-func streamDestroy(s *Stream) error                                               { return ErrNoCUDA }
-func streamIdle(s *Stream) (bool, error)                                          { return false, ErrNoCUDA }
-func streamSync(s *Stream) error                                                  { return ErrNoCUDA }
-func streamWait(s *Stream, e handle) error                                        { return ErrNoCUDA }
-func streamCapturing(s *Stream) (bool, error)                                     { return false, ErrNoCUDA }
-func captureBegin(s *Stream) error                                                { return ErrNoCUDA }
-func captureEnd(s *Stream) (handle, error)                                        { return 0, ErrNoCUDA }
-func graphInstantiate(d *Device, graph handle) (handle, error)                    { return 0, ErrNoCUDA }
-func graphFree(d *Device, graph handle) error                                     { return ErrNoCUDA }
-func canUsePageable(n int) bool                                                   { return false }
-func graphLaunch(s *Stream, exec handle) error                                    { return ErrNoCUDA }
-func graphDestroy(d *Device, exec handle) error                                   { return ErrNoCUDA }
-func eventCreate(d *Device, timing bool) (handle, error)                          { return 0, ErrNoCUDA }
-func eventDestroy(d *Device, e handle) error                                      { return ErrNoCUDA }
-func eventRecord(s *Stream, e handle) error                                       { return ErrNoCUDA }
-func eventDone(d *Device, e handle) (bool, error)                                 { return false, ErrNoCUDA }
-func eventSync(d *Device, e handle) error                                         { return ErrNoCUDA }
-func eventElapsed(d *Device, from, to handle) (float64, error)                    { return 0, ErrNoCUDA }
-func moduleLoad(d *Device, image string) (handle, error)                          { return 0, ErrNoCUDA }
-func moduleUnload(d *Device, m handle) error                                      { return ErrNoCUDA }
-func moduleFunction(d *Device, m handle, name string) (handle, error)             { return 0, ErrNoCUDA }
-func launch(s *Stream, fn handle, grid, block Dim, shared int, args []byte) error { return ErrNoCUDA }
-func copyAsync(s *Stream, dst, src uintptr, bytes int64) error                    { return ErrNoCUDA }
-func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) (bool, error) {
-	return false, ErrNoCUDA
-}
-func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error { return ErrNoCUDA }
-func copyPeer(s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64) error {
-	return ErrNoCUDA
-}
-func canPeer(n, peer int) (bool, error)                              { return false, ErrNoCUDA }
-func enablePeer(d *Device, peer int) error                           { return ErrNoCUDA }
-func fill(s *Stream, dst uintptr, pattern []byte, count int64) error { return ErrNoCUDA }
-
-func nvtxLoad() bool          { return false }
-func nvtxStart(string) uint64 { return 0 }
-func nvtxEnd(uint64)          {}
-func nvtxMark(string)         {}
-
-func calls() []CallCount                                                  { return nil }
-func addressReserve(d *Device, bytes int64) (uintptr, error)              { return 0, ErrNoCUDA }
-func addressFree(d *Device, addr uintptr, bytes int64) error              { return ErrNoCUDA }
-func chunksCreate(d *Device, bytes int64, memory []chunk) error           { return ErrNoCUDA }
-func chunksRelease(d *Device, memory []chunk) error                       { return ErrNoCUDA }
-func mapAccess(d *Device, addr uintptr, bytes int64, users []int32) error { return ErrNoCUDA }
-func unmapChunks(d *Device, addr uintptr, bytes int64) error              { return ErrNoCUDA }
-func mapChunks(d *Device, addr uintptr, bytes int64, memory []chunk, users []int32) error {
-	return ErrNoCUDA
-}
+// The rest of the driver is never called, since no Device can be had.
+var (
+	retainContext                                      func(int) (handle, error)
+	releaseContext                                     func(int) error
+	deviceName                                         func(int) (string, error)
+	canPeer                                            func(n, peer int) (bool, error)
+	memInfo                                            func(*Device) (free, total int64, err error)
+	syncContext                                        func(*Device) error
+	enablePeer                                         func(*Device, int) error
+	mapGranule                                         func(*Device) (int64, error)
+	memAlloc, hostAlloc, managedAlloc, addressReserve  func(*Device, int64) (uintptr, error)
+	memFree, hostFree, hostUnregister                  func(*Device, uintptr) error
+	hostRegister, addressFree, unmapChunks             func(*Device, uintptr, int64) error
+	advise                                             func(*Device, uintptr, int64, Advice, int) error
+	chunksCreate                                       func(*Device, int64, []chunk) error
+	chunksRelease                                      func(*Device, []chunk) error
+	mapChunks                                          func(*Device, uintptr, int64, []chunk, []int32) error
+	mapAccess                                          func(*Device, uintptr, int64, []int32) error
+	poolCreate                                         func(*Device, uint64) (handle, error)
+	poolCurrent, streamCreate                          func(*Device) (handle, error)
+	poolDestroy, moduleUnload, eventDestroy, eventSync func(*Device, handle) error
+	graphFree, graphDestroy                            func(*Device, handle) error
+	poolThreshold                                      func(*Device, handle, uint64) error
+	poolTrim                                           func(*Device, handle, int64) error
+	poolUsage                                          func(*Device, handle) (pool.Usage, error)
+	poolAccess                                         func(*Device, handle, int) error
+	poolAlloc                                          func(d *Device, pool, stream handle, bytes int64) (uintptr, error)
+	poolFree                                           func(*Device, handle, uintptr) error
+	eventCreate                                        func(*Device, bool) (handle, error)
+	eventDone                                          func(*Device, handle) (bool, error)
+	eventElapsed                                       func(d *Device, from, to handle) (float64, error)
+	graphInstantiate                                   func(*Device, handle) (handle, error)
+	moduleLoad                                         func(*Device, string) (handle, error)
+	moduleFunction                                     func(*Device, handle, string) (handle, error)
+	streamDestroy, streamSync, captureBegin            func(*Stream) error
+	streamIdle                                         func(*Stream) (bool, error)
+	captureEnd                                         func(*Stream) (handle, error)
+	streamWait, eventRecord, graphLaunch               func(*Stream, handle) error
+	prefetch                                           func(*Stream, uintptr, int64, int) error
+	launch                                             func(*Stream, handle, Dim, Dim, int, []byte) error
+	copyAsync                                          func(s *Stream, dst, src uintptr, bytes int64) error
+	copyPeer                                           func(s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64) error
+	upload                                             func(*Stream, uintptr, unsafe.Pointer, int64) (pinned bool, err error)
+	download                                           func(*Stream, unsafe.Pointer, uintptr, int64) error
+	fill                                               func(*Stream, uintptr, []byte, int64) error
+)

@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/eagergc/eagergc v0.1.0
 	gorgonia.org/cu v0.9.6
-	pgregory.net/rapid v1.3.0
 )
 
 require (

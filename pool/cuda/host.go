@@ -10,13 +10,12 @@ import (
 	"github.com/eagergc/eagergc/pool/array"
 )
 
-// stageThrough makes uploads of arrays not wait for the device: CopyIn then copies
-// into a block of the pinned pool, queues the rest of the way on the stream, and
-// returns. The block goes back to the pinned pool when the copy has ended. Without
-// it, and where the pinned pool has no room or the slice is larger than 64 MiB, an
-// upload from memory that is not page-locked blocks for about as long as the copy
-// takes. Nil undoes it. Stats of the pinned pool count the bytes on their way.
-func (d *Device) stageThrough(pinned *pool.Pool) { d.staging.Store(pinned) }
+// StageThrough makes uploads of arrays not wait for the device. CopyIn then copies into a block of
+// the pinned pool, queues the rest of the way on the stream, and returns. The block goes back to
+// the pinned pool when the copy has ended. An upload blocks as before if the pinned pool has no
+// room or the slice is larger than 64 MiB. Nil undoes it. Stats of the pinned pool count the bytes
+// on their way. [Default] does it.
+func (d *Device) StageThrough(pinned *pool.Pool) { d.staging.Store(pinned) }
 
 const mostStaged = 64 << 20 // bytes; the copy by the processor is then most of the time
 
@@ -39,9 +38,9 @@ func (d *Device) stageUpload(s *Stream, to uintptr, from []byte) (bool, error) {
 	return true, s.Copy(to, b.Addr, int64(len(from)))
 }
 
-// Registered is a slice of the program's own whose pages are locked, so that the
-// device copies to and from it at full speed and beside the program, and kernels use
-// it as it is, as an argument of [Launch]. Make one with [Register].
+// Registered is a slice of the program's own with locked pages. The device copies to and from it at
+// full speed and beside the program. Kernels use it in place, as an argument of [Launch]. Make one
+// with [Register].
 type Registered[T any] struct {
 	s []T
 	r *registration
@@ -52,15 +51,18 @@ type registration struct {
 	dev  *Device
 	addr uintptr
 	pin  runtime.Pinner
-	once sync.Once
-	err  error
+
+	mu     sync.Mutex
+	graphs int  // that use the pages
+	closed bool // once no graph does, the pages are unlocked
+	undone bool
 }
 
-// Register locks the pages of a slice, for all devices, until Close, or until
-// nothing refers to the result any more. That takes about as long as writing the
-// memory once, so it is for memory that is copied again and again. T must not
-// contain pointers. It fails for an empty slice, and if the pages are locked
-// already.
+// Register locks the pages of a slice for all devices. They stay locked until Close. Without Close
+// they are unlocked once nothing refers to the result any more and its device has done its work. To
+// lock pages takes about as long as to write the memory once, so it is for memory that is copied
+// again and again. T must not contain pointers. Register fails for an empty slice, and if the pages
+// are locked already.
 func Register[T any](d *Device, s []T) (*Registered[T], error) {
 	if len(s) == 0 {
 		return nil, errors.New("cuda: register of an empty slice")
@@ -71,21 +73,50 @@ func Register[T any](d *Device, s []T) (*Registered[T], error) {
 	}
 	r.pin.Pin(unsafe.SliceData(s))
 	x := &Registered[T]{s, r}
-	runtime.AddCleanup(x, func(r *registration) { _ = r.undo() }, r)
+	runtime.AddCleanup(x, func(r *registration) { go r.close() }, r) // which waits
 	return x, nil
 }
 
-func (r *registration) undo() error {
-	r.once.Do(func() {
-		r.err = hostUnregister(r.dev, r.addr)
-		r.pin.Unpin()
+// close waits for the device and unlocks the pages, unless a graph uses them.
+func (r *registration) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	if r.graphs > 0 || r.undone {
+		return nil
+	}
+	r.undone = true
+	defer r.pin.Unpin()
+	return r.dev.whileOpen(func() error { // closing the device has already unlocked the pages
+		return errors.Join(r.dev.settleLocked(), hostUnregister(r.dev, r.addr))
 	})
-	return r.err
 }
 
-// address is that for [Launch]: a kernel reads and writes the slice itself, over the
-// bus. The caller keeps x, and the slice in place, until the work is done.
-func (x *Registered[T]) address() uintptr { return x.r.addr }
+// usedOn has the graph that s captures, if it does, keep the pages locked.
+func (r *registration) usedOn(s *Stream) {
+	g := s.graph.Load()
+	if g == nil {
+		return
+	}
+	r.mu.Lock()
+	r.graphs++
+	r.mu.Unlock()
+	g.keep(func() {
+		r.mu.Lock()
+		r.graphs--
+		last := r.closed
+		r.mu.Unlock()
+		if last {
+			_ = r.close()
+		}
+	})
+}
+
+// address is that for [Launch]: a kernel on s reads and writes the slice itself, over the bus.
+func (x *Registered[T]) address(s *Stream) uintptr {
+	x.r.usedOn(s)
+	return x.r.addr
+}
 
 // Slice returns the elements. Copies that are queued may still use them.
 func (x *Registered[T]) Slice() []T { return x.s }
@@ -105,11 +136,12 @@ func (x *Registered[T]) copy(a array.Array[T], s *Stream, do func(there uintptr,
 	if err := sameLength(a.Len(), len(x.s)); err != nil {
 		return err
 	}
-	return With(a, s, func(addr uintptr) error { return do(addr, a.Bytes()) })
+	return With(a, s, func(addr uintptr) error {
+		x.r.usedOn(s)
+		return do(addr, a.Bytes())
+	})
 }
 
-// Close waits for the device, whose copies may still use the pages, and unlocks
-// them. To close twice is harmless.
-func (x *Registered[T]) Close() error {
-	return errors.Join(syncContext(x.r.dev), x.r.undo())
-}
+// Close waits for the device, whose copies may still use the pages, and unlocks them. While a graph
+// uses them they stay locked until it is closed. To close twice is harmless.
+func (x *Registered[T]) Close() error { return x.r.close() }

@@ -13,8 +13,8 @@ type Module struct {
 	params map[string][]string // types of the parameters of each kernel, if they are known
 }
 
-// Load loads PTX text or a cubin into the device. PTX is compiled by the
-// driver, which takes milliseconds the first time.
+// Load loads PTX text or a cubin into the device. PTX is compiled by the driver, which takes
+// milliseconds the first time.
 func (d *Device) Load(image string) (m *Module, err error) {
 	m = &Module{dev: d, params: parametersOf(image)}
 	err = d.retry(func() error { m.h, err = moduleLoad(d, image); return err })
@@ -43,19 +43,21 @@ type Dim struct{ X, Y, Z uint32 }
 
 func (d Dim) orOne() Dim { return Dim{max(d.X, 1), max(d.Y, 1), max(d.Z, 1)} }
 
-// Launch runs the kernel on s with arguments that are packed already: it queues the
-// work and returns. Shared is the bytes of dynamic shared memory per block. The
-// function [Launch] takes arrays.
+// Launch runs the kernel on s with arguments that are packed already: it queues the work and
+// returns. Shared is the bytes of dynamic shared memory per block. The function [Launch] takes
+// arrays.
 func (k *Kernel) Launch(s *Stream, grid, block Dim, shared int, args *Args) error {
 	if s.dev.index != k.dev.index {
 		return fmt.Errorf("cuda: kernel %s of %v launched on a stream of %v: load the module there too", k.name, k.dev, s.dev)
 	}
-	defer s.spend(k.name, 0)()
+	if err := s.takes(""); err != nil {
+		return err
+	}
 	return launch(s, k.h, grid.orOne(), block.orOne(), shared, args.buf[:args.n])
 }
 
-// Args are the arguments of a launch, in order. The zero value is empty; Reset
-// empties it again, so one value can serve many launches of one goroutine.
+// Args are the arguments of a launch, in order. The zero value is empty; Reset empties it again, so
+// one value can serve many launches of one goroutine.
 type Args struct {
 	buf [192]byte
 	n   int

@@ -1,11 +1,13 @@
 package cuda
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/eagergc/eagergc/pool/array"
@@ -14,16 +16,15 @@ import (
 // Shared as an argument of [Launch] is the bytes of dynamic shared memory per block.
 type Shared int
 
-// Launch runs a kernel on s with these arguments: it queues the work and returns. A
-// nil s is the default stream. Arguments are arrays, of which the kernel gets the
-// address, registered memory ([Registered]), integers and floats, and [Shared]. Arrays
-// are used as by [With]: the work comes after all that used them before, and their
-// memory stays until it is done.
+// Launch runs a kernel on s with these arguments: it queues the work and returns. A nil s is the
+// default stream. Arguments are arrays, registered memory ([Registered]), numbers, bools, and
+// [Shared]. The kernel gets the address of an array. Arrays are used as by [With]: the work comes
+// after all work that used them before, and their memory stays until it is done.
 //
-// Where the kernel comes from PTX text, numbers are converted to the declared types, so
-// that 0.5 and n do for a .f32 and a .u32; Launch fails if one does not fit, an array
-// is given for a number, or their count differs. A kernel of a cubin declares nothing:
-// there numbers are taken as they are, an int as 64 bits.
+// If the kernel comes from PTX text, numbers are converted to the declared types: 0.5 and n serve
+// for a .f32 and a .u32. Then Launch fails if a number does not fit, if an array is given for a
+// number, or if the count differs. A kernel of a cubin declares nothing: numbers keep their own
+// types, and an int has 64 bits.
 func Launch(k *Kernel, s *Stream, grid, block Dim, args ...any) error {
 	if k == nil {
 		return errors.New("cuda: launch of no kernel")
@@ -94,8 +95,9 @@ func (l *launching) from(i int) error {
 			return wrong(err)
 		}
 		return err
-	case interface{ address() uintptr }:
-		l.packed.Ptr(a.address())
+	case interface{ address(*Stream) uintptr }:
+		l.packed.Ptr(a.address(l.stream))
+		defer runtime.KeepAlive(a)
 	default:
 		if err := l.packed.number(a, param); err != nil {
 			return wrong(err)
@@ -106,71 +108,66 @@ func (l *launching) from(i int) error {
 
 // number adds a number as the type of a parameter in PTX; "" is the number's own.
 func (a *Args) number(v any, param string) error {
-	i, f, isFloat, own := int64(0), 0.0, false, "s64"
-	switch v := v.(type) {
-	case int:
-		i = int64(v)
-	case int32:
-		i, own = int64(v), "s32"
-	case uint32:
-		i, own = int64(v), "u32"
-	case int64:
-		i = v
-	case uint64:
-		i, own = int64(v), "u64"
-	case uintptr:
-		i, own = int64(v), "u64"
-	case float32:
-		f, isFloat, own = float64(v), true, "f32"
-	case float64:
-		f, isFloat, own = v, true, "f64"
+	var i int64
+	var f float64
+	own := ""
+	r := reflect.ValueOf(v)
+	switch {
+	case r.Kind() == reflect.Bool && r.Bool():
+		i, own = 1, "u8"
+	case r.Kind() == reflect.Bool:
+		own = "u8"
+	case r.CanInt():
+		i = r.Int()
+		f, own = float64(i), fmt.Sprint("s", r.Type().Bits())
+	case r.CanUint():
+		i = int64(r.Uint())
+		f, own = float64(r.Uint()), fmt.Sprint("u", r.Type().Bits())
+	case r.CanFloat():
+		f, own = r.Float(), fmt.Sprint("f", r.Type().Bits())
 	default:
-		return fmt.Errorf("%T is no array, no integer of 32 or 64 bits and no float", v)
+		return fmt.Errorf("%T is no array and no number", v)
 	}
 	if param == "" {
 		param = own
 	}
-	if isFloat && param[0] == 'b' {
+	if own[0] == 'f' && param[0] == 'b' {
 		param = "f" + param[1:]
 	}
-	if !isFloat && param[0] == 'f' {
-		f = float64(i)
-	}
+	bits, err := strconv.Atoi(param[1:])
 	switch {
-	case isFloat && param[0] != 'f':
-		return fmt.Errorf("%T, want a .%s", v, param)
+	case err != nil || bits > 64:
+		return fmt.Errorf("a parameter of type .%s is not for Launch: use Kernel.Launch", param)
 	case param == "f32":
 		a.Float32(float32(f))
 	case param == "f64":
 		a.Uint64(math.Float64bits(f))
-	case strings.HasSuffix(param, "64"):
-		if i < 0 && own[0] == 's' && param[0] == 'u' {
-			return fmt.Errorf("%d does not fit a .%s", i, param)
-		}
-		a.Uint64(uint64(i))
-	case strings.HasSuffix(param, "32"):
-		if low, high := int64(math.MinInt32), int64(math.MaxUint32); i < low || i > high || own == "u64" && i < 0 ||
-			param[0] == 's' && i > math.MaxInt32 || param[0] == 'u' && i < 0 {
-			return fmt.Errorf("%v does not fit a .%s", v, param)
-		}
-		a.Uint32(uint32(i))
-	case strings.HasSuffix(param, "16"), strings.HasSuffix(param, "8"):
-		bits := 16
-		if strings.HasSuffix(param, "8") {
-			bits = 8
-		}
-		if low, high := -int64(1)<<(bits-1), int64(1)<<bits-1; i < low || i > high {
-			return fmt.Errorf("%v does not fit a .%s", v, param)
-		}
-		if bits == 8 {
-			a.next(1)[0] = byte(i)
-		} else {
-			binary.NativeEndian.PutUint16(a.next(2), uint16(i))
-		}
+	case own[0] == 'f' || param[0] == 'f':
+		return fmt.Errorf("%T, want a .%s", v, param)
+	case !fits(i, own[0] == 's', param[0], bits):
+		return fmt.Errorf("%v does not fit a .%s", v, param)
 	default:
-		return fmt.Errorf("a parameter of type .%s is not for Launch: use Kernel.Launch", param)
+		for at := range a.next(bits / 8) {
+			a.buf[a.n-bits/8+at] = byte(i >> (8 * at)) // GPUs are little-endian
+		}
 	}
 	return nil
+}
+
+// fits reports whether an integer is a value with this number of bits. The kind is s (signed), u
+// (unsigned) or b (either).
+func fits(i int64, signed bool, kind byte, bits int) bool {
+	least, most := int64(-1)<<(bits-1), uint64(1)<<bits-1
+	switch kind {
+	case 's':
+		most >>= 1
+	case 'u':
+		least = 0
+	}
+	if signed && i < 0 {
+		return i >= least
+	}
+	return uint64(i) <= most
 }
 
 var (
@@ -179,8 +176,8 @@ var (
 	ptxNote  = regexp.MustCompile(`//[^\n]*`)
 )
 
-// parametersOf returns the types of the parameters of each kernel in PTX text, as
-// "u64" or "f32"; none for other images.
+// parametersOf returns the types of the parameters of each kernel in PTX text, as "u64" or "f32";
+// none for other images.
 func parametersOf(image string) map[string][]string {
 	all := map[string][]string{}
 	for _, entry := range ptxEntry.FindAllStringSubmatch(ptxNote.ReplaceAllString(image, ""), -1) {

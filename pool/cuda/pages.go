@@ -10,13 +10,12 @@ import (
 	"github.com/eagergc/eagergc/pool"
 )
 
-// pages maps memory of one device behind addresses: the part of [deviceMemory]
-// that is a [pool.Mapper]. Memory that moves keeps its chunks. It is mapped at
-// the new addresses at once, and its old addresses are unmapped when the work
-// that may still use them has ended: until then the chunk has both. Nobody waits,
-// unless the old addresses are wanted again before that.
+// pages maps memory of one device behind addresses. It is the part of [deviceMemory] that is a
+// [pool.Mapper]. Memory that moves keeps its chunks. It is mapped at the new addresses at once. Its
+// old addresses are unmapped when the work that may still use them has ended; until then the chunk
+// has both. A caller waits only if the old addresses are wanted again before that.
 type pages struct {
-	driver  chunkDriver
+	dev     *Device
 	granule int64 // bytes; 0: the device cannot map memory
 
 	mu     sync.Mutex // held while the driver maps: it does one thing at a time, too
@@ -33,7 +32,7 @@ type addresses struct {
 	base     uintptr // the first chunk
 	bytes    int64
 	chunk    int64
-	reserved pool.Span // what the driver gave, which may begin below base
+	reserved pool.Span // the driver's range, which may begin below base
 }
 
 // An oldRun is addresses that are still mapped, and the end of the work that uses them.
@@ -43,29 +42,45 @@ type oldRun struct {
 	end   fence
 }
 
-// A chunkDriver is what pages needs of the driver. Calls that fail change nothing.
-type chunkDriver interface {
-	reserve(bytes int64) (uintptr, error)
-	free(addr uintptr, bytes int64) error
-	create(bytes int64, memory []chunk) error // as many as there is room for
-	release(memory []chunk) error
-	mapTo(addr uintptr, bytes int64, memory []chunk) error
-	unmap(addr uintptr, bytes int64) error         // addresses of several whole chunks
-	after(stream, before uint32) error             // later work of stream comes after the work of before
-	end(stream uint32) (fence, error)              // of the work of stream so far
-	capturing(stream uint32) (bool, error)         // whether work of stream is recorded
-	total() (int64, error)                         // bytes of the device
-	access(addr uintptr, bytes int64, n int) error // lets device n use mapped memory
-}
-
 // A fence is a place in the work of a stream that can be waited for.
 type fence interface {
 	pool.Fence
 	wait() error
 }
 
-func newPages(driver chunkDriver, granule int64) *pages {
-	return &pages{driver: driver, granule: granule, memory: map[uintptr]chunk{}}
+// passed is the fence of a stream that was closed and whose work has ended.
+type passed struct{}
+
+func (passed) Done() (bool, error) { return true, nil }
+func (passed) Close() error        { return nil }
+func (passed) wait() error         { return nil }
+
+// after makes later work of a stream come after the work of another one.
+func (d *Device) after(stream, before uint32) error {
+	if s := d.stream(stream); s != nil && !s.closed.Load() && s.graph.Load() == nil {
+		return s.after(before)
+	}
+	end, err := d.end(before) // an unknown or closed stream cannot wait, nor can one that captures
+	if err != nil {
+		return err
+	}
+	return errors.Join(end.wait(), end.Close())
+}
+
+// end returns the end of the work that a stream has so far.
+func (d *Device) end(stream uint32) (fence, error) {
+	s := d.stream(stream)
+	if s == nil {
+		return passed{}, nil
+	}
+	e, err := s.dev.NewEvent(false) // an event records streams of its own device only
+	if err != nil {
+		return nil, err
+	}
+	if err := s.recordEnd(e); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
 }
 
 // Granule is that of [pool.Mapper]: 0 where the device cannot map memory.
@@ -76,16 +91,11 @@ func (p *pages) Granule() int64 {
 	return p.granule
 }
 
-// Range is that of [pool.Mapper]. A range has twice as many addresses as the
-// device has memory, as in DALI's cuda_vm_resource: the pool asks for another one
-// when it is used up.
+// Range implements [pool.Mapper]. A range has twice as many addresses as the device has memory, as
+// in DALI's cuda_vm_resource. The pool asks for another one when it is used up.
 func (p *pages) Range(chunk int64, _ uint32) (uintptr, int64, error) {
-	total, err := p.driver.total()
-	if err != nil {
-		return 0, 0, err
-	}
-	bytes := roundUp(2*total, chunk)
-	base, err := p.driver.reserve(bytes + chunk)
+	bytes := roundUp(2*p.dev.total, chunk)
+	base, err := addressReserve(p.dev, bytes+chunk)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -111,7 +121,7 @@ func (p *pages) FreeRange(addr uintptr) error {
 	if err := p.vacate(r.base, r.bytes); err != nil {
 		return err
 	}
-	if err := p.driver.free(r.reserved.Addr, r.reserved.Bytes); err != nil {
+	if err := addressFree(p.dev, r.reserved.Addr, r.reserved.Bytes); err != nil {
 		return err
 	}
 	p.ranges = slices.Delete(p.ranges, k, k+1)
@@ -121,8 +131,8 @@ func (p *pages) FreeRange(addr uintptr) error {
 	return nil
 }
 
-// chunks returns the addresses of the chunks of spans, and their size. They must
-// be whole, of one size, and all mapped or none of them. The caller holds mu.
+// chunks returns the addresses of the chunks of spans, and their size. They must be whole, of one
+// size, and all mapped or none of them. The caller holds mu.
 func (p *pages) chunks(spans []pool.Span, mapped bool) (all []uintptr, size int64, err error) {
 	for _, s := range spans {
 		k := slices.IndexFunc(p.ranges, func(r addresses) bool {
@@ -145,8 +155,8 @@ func (p *pages) chunks(spans []pool.Span, mapped bool) (all []uintptr, size int6
 	return all, size, nil
 }
 
-// Map is that of [pool.Mapper]. It does not wait, unless a place has old
-// addresses that are still in use.
+// Map is that of [pool.Mapper]. It does not wait, unless a place has old addresses that are still
+// in use.
 func (p *pages) Map(to, from []pool.Span, stream uint32) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,11 +188,11 @@ func (p *pages) Map(to, from []pool.Span, stream uint32) error {
 		memory[k] = p.memory[at]
 	}
 	fresh := memory[len(sources):]
-	if err := p.driver.create(size, fresh); err != nil {
+	if err := chunksCreate(p.dev, size, fresh); err != nil {
 		return errors.Join(err, closeAll(ends))
 	}
 	if err := p.mapAll(to, size, memory); err != nil {
-		return errors.Join(err, p.driver.release(fresh), closeAll(ends))
+		return errors.Join(err, chunksRelease(p.dev, fresh), closeAll(ends))
 	}
 	for _, at := range sources {
 		delete(p.memory, at)
@@ -196,8 +206,8 @@ func (p *pages) Map(to, from []pool.Span, stream uint32) error {
 	return nil
 }
 
-// follow makes later work of stream come after the work that uses from, and returns
-// the end of that work for each span.
+// follow makes later work of stream come after the work that uses from, and returns the end of that
+// work for each span.
 func (p *pages) follow(from []pool.Span, stream uint32) (ends []fence, err error) {
 	defer func() {
 		if err != nil {
@@ -206,20 +216,12 @@ func (p *pages) follow(from []pool.Span, stream uint32) (ends []fence, err error
 		}
 	}()
 	for _, s := range from {
-		for _, id := range []uint32{s.Stream, stream} {
-			switch recorded, err := p.driver.capturing(id); {
-			case err != nil:
-				return ends, err
-			case recorded:
-				return ends, fmt.Errorf("cuda: memory cannot move while the work of stream %d is recorded", id)
-			}
-		}
 		if s.Stream != stream {
-			if err := p.driver.after(stream, s.Stream); err != nil {
+			if err := p.dev.after(stream, s.Stream); err != nil {
 				return ends, err
 			}
 		}
-		end, err := p.driver.end(s.Stream)
+		end, err := p.dev.end(s.Stream)
 		if err != nil {
 			return ends, err
 		}
@@ -237,11 +239,17 @@ func closeAll(ends []fence) (err error) {
 
 // mapAll maps memory at spans, or nothing.
 func (p *pages) mapAll(to []pool.Span, size int64, memory []chunk) error {
+	users := []int32{int32(p.dev.index)}
+	for n := range openContexts() {
+		if can, err := p.usedBy(n); can && err == nil {
+			users = append(users, int32(n))
+		}
+	}
 	for k, s := range to {
 		n := s.Bytes / size
-		if err := p.driver.mapTo(s.Addr, size, memory[:n]); err != nil {
+		if err := mapChunks(p.dev, s.Addr, size, memory[:n], users); err != nil {
 			for _, done := range to[:k] {
-				err = errors.Join(err, p.driver.unmap(done.Addr, done.Bytes))
+				err = errors.Join(err, unmapChunks(p.dev, done.Addr, done.Bytes))
 			}
 			return err
 		}
@@ -250,14 +258,14 @@ func (p *pages) mapAll(to []pool.Span, size int64, memory []chunk) error {
 	return nil
 }
 
-// unmapOld unmaps old addresses that nobody uses any more, neighbours at once.
+// unmapOld unmaps old addresses that are no longer in use, neighbours in one call.
 func (p *pages) unmapOld() error {
 	slices.SortFunc(p.old, func(a, b oldRun) int { return cmp.Compare(a.addr, b.addr) })
 	var keep []oldRun
 	for k := 0; k < len(p.old); {
 		run, n, err := p.endedFrom(k)
 		if err == nil && n > 0 {
-			err = p.driver.unmap(run.Addr, run.Bytes)
+			err = unmapChunks(p.dev, run.Addr, run.Bytes)
 		}
 		if err != nil {
 			p.old = append(keep, p.old[k:]...)
@@ -280,8 +288,7 @@ func (p *pages) unmapOld() error {
 	return nil
 }
 
-// endedFrom returns the neighbours from p.old[k] on whose users have ended, and how
-// many they are.
+// endedFrom returns the neighbours from p.old[k] on whose users have ended, and how many they are.
 func (p *pages) endedFrom(k int) (run pool.Span, n int, err error) {
 	run.Addr = p.old[k].addr
 	for _, x := range p.old[k:] {
@@ -309,7 +316,7 @@ func (p *pages) vacate(addr uintptr, bytes int64) error {
 		if err := x.end.wait(); err != nil {
 			return err
 		}
-		if err := p.driver.unmap(x.addr, x.bytes); err != nil {
+		if err := unmapChunks(p.dev, x.addr, x.bytes); err != nil {
 			return err
 		}
 		p.old = slices.Delete(p.old, k, k+1)
@@ -331,14 +338,14 @@ func (p *pages) Unmap(s pool.Span) error {
 	if err := p.vacate(0, 1<<62); err != nil { // a chunk is free once all its addresses are
 		return err
 	}
-	end, err := p.driver.end(s.Stream)
+	end, err := p.dev.end(s.Stream)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(end.wait(), end.Close()); err != nil {
 		return err
 	}
-	if err := p.driver.unmap(s.Addr, s.Bytes); err != nil {
+	if err := unmapChunks(p.dev, s.Addr, s.Bytes); err != nil {
 		return err
 	}
 	memory := make([]chunk, len(places))
@@ -346,16 +353,27 @@ func (p *pages) Unmap(s pool.Span) error {
 		memory[k] = p.memory[at]
 		delete(p.memory, at)
 	}
-	return p.driver.release(memory)
+	return chunksRelease(p.dev, memory)
+}
+
+// usedBy reports whether another device can use the memory of this one.
+func (p *pages) usedBy(n int) (bool, error) {
+	if n == p.dev.index {
+		return false, nil
+	}
+	return canPeer(n, p.dev.index)
 }
 
 // grant lets device n use all that is mapped.
 func (p *pages) grant(n int) error {
+	if can, err := p.usedBy(n); !can || err != nil {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for at := range p.memory {
 		k := slices.IndexFunc(p.ranges, func(r addresses) bool { return at >= r.base && at < r.base+uintptr(r.bytes) })
-		if err := p.driver.access(at, p.ranges[k].chunk, n); err != nil {
+		if err := mapAccess(p.dev, at, p.ranges[k].chunk, []int32{int32(n)}); err != nil {
 			return err
 		}
 	}
@@ -365,7 +383,7 @@ func (p *pages) grant(n int) error {
 // mapped are all pages of the process that have addresses.
 var mapped sync.Map // of *pages
 
-// grantMapped lets a device that has been opened use what others have mapped before.
+// grantMapped lets a newly opened device use memory that others have mapped before.
 func grantMapped(n int) (err error) {
 	mapped.Range(func(p, _ any) bool {
 		err = errors.Join(err, p.(*pages).grant(n))

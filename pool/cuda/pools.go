@@ -2,32 +2,30 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/trace"
 )
 
 // Variables of the environment that [Default] reads, beside the limits of
 // [pressure.Limits.OrFromEnv] and the policy of [gc.New].
 const (
-	envMemory = "EAGERGC_DEFAULT_MEMORY" // the memory that Pools.Memory is: device, managed or pinned
+	envMemory = "EAGERGC_DEFAULT_MEMORY" // the memory that Pools.Memory is: device, managed (or unified), pinned (or host)
 	envPool   = "EAGERGC_MEMORY_POOL"    // none: pools cache nothing; on
 )
 
-// Pools are the memories of one device, with one collector. Every wait for the
-// device is a sync point, and uploads go through pinned memory, so that they do not
-// wait. What the driver allocates beside the pools climbs their ladder: code that is
-// loaded, graphs, streams.
+// Pools are the memories of one device, with one collector. Every wait for the device is a sync
+// point. Uploads go through pinned memory, so that they do not wait. Allocations of the driver
+// beside the pools climb their ladder: modules, graphs, streams.
 //
-// On a machine without a GPU, and in a program without the tag cuda, all three pools
-// are one of host memory and Device is nil: a program that uses arrays alone runs
-// there, too.
+// Without a GPU, or without the tag cuda, all three pools are one of host memory and Device is nil.
+// A program that uses only arrays runs there, too.
 type Pools struct {
-	Device    *Device       // nil: there is none
-	Memory    *pool.Pool    // device memory, or what EAGERGC_DEFAULT_MEMORY says
+	Device    *Device       // nil: no device
+	Memory    *pool.Pool    // device memory, or the choice of EAGERGC_DEFAULT_MEMORY
 	Pinned    *pool.Pool    // page-locked host memory
 	Managed   *pool.Pool    // memory that moves between host and device
 	Collector *gc.Collector // of all of them
@@ -35,6 +33,18 @@ type Pools struct {
 	index   int
 	mu      sync.Mutex
 	modules map[string]*Module // by image
+	streams []*Stream          // that Stream has lent before
+	leaks   error              // LiveErrors of the pools when they close
+}
+
+// Settings configure the pools of [Default]. The zero value means the defaults.
+type Settings struct {
+	Collector gc.Config // policy, log and recorder
+
+	// Pool configures each pool: sites, chunk, trace and Warn. Its limits are those of Memory alone.
+	// Default sets Upstream, Space, Collector, Direct and ExactPeaks. If Sites is 0, the pools take
+	// [pool.SitesByLimit], so that an out-of-memory error names the holders.
+	Pool pool.Config
 }
 
 var defaults struct {
@@ -42,17 +52,24 @@ var defaults struct {
 	pools map[int]*Pools
 }
 
-// Default returns the pools of GPU n, which are made at the first call; later calls
-// return the same ones until they are closed. It fails if there are GPUs and n is none
-// of them, and as [pool.New] and [gc.New] do.
-func Default(n int) (*Pools, error) {
+// Default returns the pools of GPU n. The first call makes them; later calls return the same ones
+// until they are closed. It takes at most one [Settings], and fails if it gets settings for pools
+// that exist already. It also fails if there are GPUs and n is not the number of one, and as
+// [pool.New] and [gc.New] do. It is safe for concurrent use.
+func Default(n int, settings ...Settings) (*Pools, error) {
 	defaults.Lock()
 	defer defaults.Unlock()
 	if p := defaults.pools[n]; p != nil {
+		if len(settings) > 0 {
+			return nil, fmt.Errorf("cuda: settings for the pools of GPU %d, which are there already: close them first", n)
+		}
 		return p, nil
 	}
+	if len(settings) > 1 {
+		return nil, fmt.Errorf("cuda: %d settings for the pools of GPU %d", len(settings), n)
+	}
 	p := &Pools{index: n, modules: map[string]*Module{}}
-	if err := p.open(); err != nil {
+	if err := p.open(append(settings, Settings{})[0]); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	if defaults.pools == nil {
@@ -62,48 +79,63 @@ func Default(n int) (*Pools, error) {
 	return p, nil
 }
 
-func (p *Pools) open() (err error) {
-	direct := pressure.EnvChoice(envPool, "on", "none") == "none"
-	if p.Collector, err = gc.New(gc.Config{}); err != nil {
+func (p *Pools) open(with Settings) (err error) {
+	if p.Collector, err = gc.New(with.Collector); err != nil {
 		return err
 	}
-	var sink trace.Sink
-	over := func(up pool.Upstream, space pressure.Space) (made *pool.Pool) {
+	cfg := with.Pool
+	cfg.Collector, cfg.ExactPeaks = p.Collector, true
+	cfg.Direct = pressure.EnvChoice(envPool, "on", "none") == "none"
+	if cfg.Sites == 0 {
+		cfg.Sites = pool.SitesByLimit
+	}
+	cfg.Warn = func(err error) {
+		if with.Pool.Warn != nil {
+			with.Pool.Warn(err)
+		}
+		if _, is := err.(*pool.LiveError); is {
+			p.leaks = errors.Join(p.leaks, err)
+		}
+	}
+	over := func(up pool.Upstream, space pressure.Space, isMemory bool) (made *pool.Pool) {
 		if err == nil {
-			made, err = pool.New(pool.Config{Upstream: up, Space: space, Collector: p.Collector, Direct: direct, Trace: sink})
+			cfg.Upstream, cfg.Space, cfg.Limits = up, space, pressure.Limits{}
+			if isMemory {
+				cfg.Limits = with.Pool.Limits
+			}
+			made, err = pool.New(cfg)
 		}
 		return made
 	}
 	if count, none := Count(); none != nil || count == 0 {
-		p.Memory = over(pool.Host{}, pressure.Host)
+		p.Memory = over(pool.Host{}, pressure.Host, true)
 		p.Pinned, p.Managed = p.Memory, p.Memory
 		return err
 	}
 	if p.Device, err = Open(p.index); err != nil {
 		return err
 	}
-	if sink = p.Device.nvtx; sink != nil {
-		p.Collector.SetRecorder(sink)
-	}
-	p.Pinned = over(p.Device.Pinned(), pressure.Pinned)
-	p.Managed = over(p.Device.Managed(), pressure.Managed)
-	switch pressure.EnvChoice(envMemory, "device", "managed", "pinned") {
-	case "device":
-		p.Memory = over(p.Device.Memory(), p.Device.Space())
-	case "managed":
-		p.Memory = p.Managed
-	case "pinned":
+	kind := pressure.EnvChoice(envMemory, "device", "managed", "unified", "pinned", "host")
+	isPinned, isManaged := kind == "pinned" || kind == "host", kind == "managed" || kind == "unified"
+	p.Pinned = over(p.Device.Pinned(), pressure.Pinned, isPinned)
+	p.Managed = over(p.Device.Managed(), pressure.Managed, isManaged)
+	switch {
+	case isPinned:
 		p.Memory = p.Pinned
+	case isManaged:
+		p.Memory = p.Managed
+	default:
+		p.Memory = over(p.Device.Memory(), p.Device.Space(), true)
 	}
 	if err == nil {
 		p.Device.SyncThrough(p.Memory)
-		p.Device.stageThrough(p.Pinned)
+		p.Device.StageThrough(p.Pinned)
 	}
 	return err
 }
 
-// Kernel returns the kernel of that name in PTX text or a cubin, which is loaded at
-// the first call and unloaded by Close. Without a device it fails with [ErrNoDevice].
+// Kernel returns the kernel of that name in PTX text or a cubin, which is loaded at the first call
+// and unloaded by Close. Without a device it fails with [ErrNoDevice].
 func (p *Pools) Kernel(image, name string) (*Kernel, error) {
 	if p.Device == nil {
 		return nil, ErrNoDevice
@@ -121,6 +153,33 @@ func (p *Pools) Kernel(image, name string) (*Kernel, error) {
 	return m.Kernel(name)
 }
 
+// Stream calls f with a stream that no other call of Stream has at that time, and returns f's
+// error. A goroutine that works within Stream does not queue behind others. Stream makes streams
+// when it needs them, keeps them until Close, and does not wait for the work that f queues. Without
+// a device s is nil.
+func (p *Pools) Stream(f func(s *Stream) error) (err error) {
+	if p.Device == nil {
+		return f(nil)
+	}
+	p.mu.Lock()
+	var s *Stream
+	if n := len(p.streams); n > 0 {
+		s, p.streams = p.streams[n-1], p.streams[:n-1]
+	}
+	p.mu.Unlock()
+	if s == nil {
+		if s, err = p.Device.NewStream(); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.streams = append(p.streams, s)
+	}()
+	return f(s)
+}
+
 // Synchronize waits for all queued work, as a sync point.
 func (p *Pools) Synchronize() error {
 	if p.Device == nil {
@@ -129,8 +188,9 @@ func (p *Pools) Synchronize() error {
 	return p.Device.Synchronize()
 }
 
-// Close closes the pools, the collector and the device. Arrays that are still
-// reachable must not be used afterwards. To close twice is harmless.
+// Close closes the pools, the collector and the device. Arrays that are still reachable must not be
+// used afterwards. The error names them, as a [pool.LiveError] for each pool. To close twice is
+// harmless.
 func (p *Pools) Close() error {
 	defaults.Lock()
 	defer defaults.Unlock()
@@ -143,7 +203,7 @@ func (p *Pools) Close() error {
 func (p *Pools) close() (err error) {
 	if p.Device != nil {
 		p.Device.SyncThrough(nil)
-		p.Device.stageThrough(nil)
+		p.Device.StageThrough(nil)
 	}
 	for _, m := range []*pool.Pool{p.Memory, p.Managed, p.Pinned} {
 		if m != nil {
@@ -159,6 +219,7 @@ func (p *Pools) close() (err error) {
 	}
 	clear(p.modules)
 	p.mu.Unlock()
+	err, p.leaks = errors.Join(err, p.leaks), nil
 	if p.Device != nil {
 		err = errors.Join(err, p.Device.Close())
 	}

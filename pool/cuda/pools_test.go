@@ -1,11 +1,16 @@
 package cuda
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -57,10 +62,11 @@ func TestDefaultOfTheEnvironment(t *testing.T) {
 	for env, cached := range map[string]bool{"": true, "none": false, "OFF": false, "all": true} {
 		t.Setenv(envPool, env)
 		p := must[*Pools](t)(Default(0))
-		b := must[pool.Block](t)(p.Memory.Alloc(1000, 0))
-		p.Memory.Free(b)
-		if s := p.Memory.Stats(); (s.Reserved > 0) != cached {
-			t.Errorf("%q: %d bytes are cached", env, s.Reserved)
+		for _, m := range []*pool.Pool{p.Memory, p.Pinned, p.Managed} {
+			m.Free(must[pool.Block](t)(m.Alloc(1000, 0)))
+			if s := m.Stats(); (s.Reserved > 0) != cached {
+				t.Errorf("%q: %d bytes of %v are cached", env, s.Reserved, m.Space())
+			}
 		}
 		ok(t, p.Close())
 	}
@@ -68,13 +74,69 @@ func TestDefaultOfTheEnvironment(t *testing.T) {
 	if n, err := Count(); err != nil || n == 0 {
 		return
 	}
-	for env, want := range map[string]pressure.Space{"device": pressure.Device(0), "managed": pressure.Managed, "pinned": pressure.Pinned, "unified": pressure.Device(0)} {
+	for env, want := range map[string]pressure.Space{"device": pressure.Device(0), "managed": pressure.Managed, "pinned": pressure.Pinned, "unified": pressure.Managed, "host": pressure.Pinned, "other": pressure.Device(0)} {
 		t.Setenv(envMemory, env)
 		p := must[*Pools](t)(Default(0))
 		if p.Memory.Space() != want {
 			t.Errorf("%s: memory of %v", env, p.Memory.Space())
 		}
 		ok(t, p.Close())
+	}
+}
+
+// Settings reach the collector and each pool. Peaks are exact, an out-of-memory error names
+// the holders, and Close says what is live.
+func TestSettings(t *testing.T) {
+	var log bytes.Buffer
+	told := 0
+	p := must[*Pools](t)(Default(0, Settings{
+		Collector: gc.Config{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
+		Pool:      pool.Config{Sites: 1, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 8 << 20}}, Warn: func(error) { told++ }},
+	}))
+	if _, err := Default(0, Settings{}); err == nil {
+		t.Error("settings for pools that are there")
+	}
+	a := must[array.Array[byte]](t)(array.New[byte](p.Memory, 4096))
+	if peak := p.Memory.Stats().LivePeak; peak != 4096 {
+		t.Errorf("a peak of %d bytes", peak)
+	}
+	if _, hard := p.Managed.Limits(); p.Device != nil && hard != 0 {
+		t.Errorf("managed memory, which is the machine's, has the device's limit of %d bytes", hard)
+	}
+	_, err := p.Memory.Alloc(16<<20, 0)
+	if full := new(pool.OutOfMemoryError); !errors.As(err, &full) || !strings.Contains(full.Detail(), "pools_test.go") {
+		t.Errorf("%v", err)
+	}
+	p.Collector.Collect(policy.TriggerExplicit)
+	runtime.KeepAlive(a)
+	if live := new(pool.LiveError); !errors.As(p.Close(), &live) || live.Bytes != 4096 || told == 0 || log.Len() == 0 {
+		t.Errorf("at Close: %+v, told %d times, log %q", live, told, log.String())
+	}
+	a.Free()
+}
+
+// Goroutines that take a stream at one time have different ones.
+func TestStreamForEach(t *testing.T) {
+	p := must[*Pools](t)(Default(0))
+	defer p.Close()
+	var outer uint32
+	for range 2 { // lent again
+		ok(t, p.Stream(func(s *Stream) error {
+			if outer == 0 {
+				outer = s.ID()
+			}
+			if s.ID() != outer {
+				t.Error("another stream the second time")
+			}
+			return p.Stream(func(inner *Stream) error {
+				if p.Device != nil && (inner == s || inner == p.Device.Default() || s == p.Device.Default()) {
+					t.Error("one stream for two")
+				}
+				a, err := array.From(p.Memory, []float32{1}, array.On(inner.ID()))
+				a.Free()
+				return err
+			})
+		}))
 	}
 }
 
@@ -142,6 +204,8 @@ func TestNumbersOfLaunch(t *testing.T) {
 	}{
 		{0.5, "f32", "\x00\x00\x00\x3f"}, {2, "f32", "\x00\x00\x00\x40"}, {float32(0.5), "f64", "\x00\x00\x00\x00\x00\x00\xe0\x3f"},
 		{7, "u32", "\x07\x00\x00\x00"}, {-1, "s32", "\xff\xff\xff\xff"}, {uint32(1 << 31), "b32", "\x00\x00\x00\x80"},
+		{true, "u8", "\x01"}, {false, "", "\x00"}, {int8(-2), "", "\xfe"}, {uint16(7), "s32", "\x07\x00\x00\x00"}, {uint64(1 << 63), "b64", "\x00\x00\x00\x00\x00\x00\x00\x80"},
+		{-1, "u8", "-1 does not fit a .u8"}, {uint64(1 << 63), "s64", "does not fit a .s64"}, {uint64(1<<64 - 1), "u16", "does not fit a .u16"}, {1, "f16", "int, want a .f16"},
 		{0.5, "b32", "\x00\x00\x00\x3f"}, {-2, "s64", "\xfe\xff\xff\xff\xff\xff\xff\xff"}, {3, "u8", "\x03"}, {-3, "s16", "\xfd\xff"},
 		{7, "", "\x07\x00\x00\x00\x00\x00\x00\x00"}, {float32(0.5), "", "\x00\x00\x00\x3f"}, {int32(-1), "", "\xff\xff\xff\xff"},
 		{1 << 32, "u32", "4294967296 does not fit a .u32"}, {-1, "u32", "-1 does not fit a .u32"}, {uint32(1 << 31), "s32", "does not fit a .s32"},
@@ -205,15 +269,4 @@ func TestNoPeerAccess(t *testing.T) {
 		}
 	}
 	a.Free()
-}
-
-// Managed memory has limits of its own: those of a device do not bind it.
-func TestManagedMemoryIsTheMachines(t *testing.T) {
-	d := &Device{index: 3}
-	if space := d.Managed().(pool.Sharer).Shares(); space != pressure.Managed {
-		t.Errorf("managed memory comes out of %v", space)
-	}
-	if space := d.Memory().(pool.Sharer).Shares(); space != d.Space() {
-		t.Errorf("device memory comes out of %v", space)
-	}
 }

@@ -13,7 +13,7 @@ func TestPoolsKeepTheirPromises(t *testing.T) {
 	d := open(t)
 	driver := must[*DriverPool](t)(d.NewDriverPool(-1))
 	t.Cleanup(func() { ok(t, driver.Close()) })
-	for _, m := range memories(t, d, driver) {
+	for _, m := range memories(d, driver) {
 		t.Run(m.name, func(t *testing.T) {
 			pooltest.Run(t, func(t testing.TB, limits pressure.Limits) *pool.Pool {
 				return must[*pool.Pool](t)(pool.New(pool.Config{Upstream: m.up, Space: m.space, Direct: m.direct, Limits: limits,
@@ -31,7 +31,7 @@ type memory struct {
 	direct bool
 }
 
-func memories(t *testing.T, d *Device, driver *DriverPool) []memory {
+func memories(d *Device, driver *DriverPool) []memory {
 	return []memory{
 		{"device", d.Memory(), d.Space(), false},
 		{"segments", d.segments(), d.Space(), false},

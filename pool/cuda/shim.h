@@ -3,7 +3,6 @@
 // makes its context current and calls the driver within one call from Go, so
 // both happen on the same OS thread and no goroutine has to be locked to one.
 #include <cuda.h>
-#include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
@@ -14,7 +13,7 @@
 	X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap)  \
 	X(cuMemSetAccess) X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolSetAttribute) X(cuMemPoolTrimTo) \
 	X(cuMemPoolGetAttribute) X(cuMemPoolSetAccess) X(cuDeviceGetMemPool) X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuCtxSynchronize)            \
-	X(cuStreamQuery) X(cuStreamWaitEvent) X(cuStreamIsCapturing) X(cuStreamBeginCapture)                 \
+	X(cuStreamQuery) X(cuStreamWaitEvent) X(cuStreamBeginCapture)                 \
 	X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphDestroy) X(cuGraphLaunch)              \
 	X(cuGraphExecDestroy) X(cuEventRecord) X(cuEventQuery) X(cuMemcpyAsync) X(cuPointerGetAttributes)    \
 	X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyPeerAsync) X(cuMemsetD8Async)                    \
@@ -72,7 +71,7 @@ static CUresult eg_host_alloc(handle ctx, size_t n, uint64_t *p) {
 }
 static CUresult eg_host_free(handle ctx, uint64_t p) { IN((CUcontext)ctx, CALL(cuMemFreeHost, (void *)p)); }
 static CUresult eg_host_register(handle ctx, uint64_t p, size_t n) {
-	IN((CUcontext)ctx, CALL(cuMemHostRegister, (void *)p, n, CU_MEMHOSTREGISTER_PORTABLE));
+	IN((CUcontext)ctx, CALL(cuMemHostRegister, (void *)p, n, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
 }
 static CUresult eg_host_unregister(handle ctx, uint64_t p) {
 	IN((CUcontext)ctx, CALL(cuMemHostUnregister, (void *)p));
@@ -194,13 +193,6 @@ static CUresult eg_stream_query(handle ctx, handle s) { IN((CUcontext)ctx, CALL(
 static CUresult eg_stream_wait(handle ctx, handle s, handle e) {
 	IN((CUcontext)ctx, CALL(cuStreamWaitEvent, (CUstream)s, (CUevent)e, 0));
 }
-static CUresult eg_stream_capturing(handle ctx, handle s, int *yes) {
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-	CUresult r = cuCtxSetCurrent((CUcontext)ctx);
-	if (r == CUDA_SUCCESS) r = CALL(cuStreamIsCapturing, (CUstream)s, &status);
-	*yes = status != CU_STREAM_CAPTURE_STATUS_NONE;
-	return r;
-}
 
 // Graphs. Relaxed: a pool may ask the driver for memory while work is recorded.
 static CUresult eg_capture_begin(handle ctx, handle s) {
@@ -258,6 +250,13 @@ static CUresult eg_fill(handle ctx, uint64_t dst, uint32_t v, int width, size_t 
 static CUresult eg_launch(handle ctx, handle fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
 			  unsigned bz, unsigned shared, handle s, uint8_t *args, size_t n) {
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, args, CU_LAUNCH_PARAM_BUFFER_SIZE, &n, CU_LAUNCH_PARAM_END};
+	if (shared > 48 * 1024) { // more than every kernel may take: it has to be allowed more
+		CUresult r = cuCtxSetCurrent((CUcontext)ctx);
+		if (r == CUDA_SUCCESS)
+			r = cuFuncSetAttribute((CUfunction)fn, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared);
+		if (r != CUDA_SUCCESS)
+			return r;
+	}
 	IN((CUcontext)ctx, CALL(cuLaunchKernel, (CUfunction)fn, gx, gy, gz, bx, by, bz, shared, (CUstream)s, NULL, extra));
 }
 
@@ -265,18 +264,3 @@ static const char *eg_error_name(CUresult r) {
 	const char *name = NULL;
 	return cuGetErrorName(r, &name) == CUDA_SUCCESS ? name : "";
 }
-
-// What tells a tool of ranges, if it is installed.
-static uint64_t (*eg_range_start)(const char *);
-static void (*eg_range_end)(uint64_t), (*eg_mark)(const char *);
-static int eg_nvtx_load(void) {
-	void *lib = dlopen("libnvToolsExt.so.1", RTLD_NOW | RTLD_LOCAL);
-	if (lib == NULL) return 0;
-	eg_range_start = (uint64_t(*)(const char *))dlsym(lib, "nvtxRangeStartA");
-	eg_range_end = (void (*)(uint64_t))dlsym(lib, "nvtxRangeEnd");
-	eg_mark = (void (*)(const char *))dlsym(lib, "nvtxMarkA");
-	return eg_range_start != NULL && eg_range_end != NULL && eg_mark != NULL;
-}
-static uint64_t eg_nvtx_start(const char *text) { return eg_range_start(text); }
-static void eg_nvtx_end(uint64_t id) { eg_range_end(id); }
-static void eg_nvtx_mark(const char *text) { eg_mark(text); }

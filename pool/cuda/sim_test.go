@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
+	"maps"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,24 +20,28 @@ import (
 	"github.com/eagergc/eagergc/pool"
 )
 
-// The simulated driver: devices whose memory is the host's, with streams that run
-// their work beside the program and in order. It counts what each memory takes, and a
-// kernel that touches what its device cannot use breaks the device, as a real one does.
+// driverPiece is 0, because the simulated driver takes no more for its own pool than that hands out.
+const driverPiece = 0
+
+// The simulated driver: devices whose memory is the host's. It is as strict as CUDA's
+// documentation. Work runs when the schedule says, in the order that streams and events demand and
+// in no other. No call waits that is not documented to wait. Work that touches memory that was given
+// back, or that its device cannot use, breaks the device, and so does a handle that was destroyed.
+// New memory is scribbled on, and memory that was freed is handed out again first.
+// It counts what each memory takes, and calls. It knows the kernels of the tests by name.
 // The tests of this package run on it with -tags cudasim, on a machine without a GPU.
-//
-// It knows the kernels of the tests by name, copies take no time, and memory that a
-// driver's pool has freed is handed out again only for the same size.
 var sim = newSimulation()
 
 type simulation struct {
 	mu       sync.Mutex
+	schedule schedule
+	random   *rand.Rand // of the schedule byChance
 	devices  []*simDevice
 	regions  []*simRegion // few: a search is cheap
 	objects  map[handle]any
 	last     handle
 	calls    map[string]int64
 	peers    bool   // the devices can use each other's memory
-	pageable bool   // ... and any memory of the host
 	failing  string // the call of the driver that fails
 	staged   int    // copies between devices that went through the host
 	chunks   map[chunk]*simChunk
@@ -44,29 +50,46 @@ type simulation struct {
 	empty    map[int64][]int64
 }
 
+// A schedule says when work runs.
+type schedule int
+
+const (
+	byClock  schedule = iota // as soon as it can; spin takes its time
+	atOnce                   // as soon as it can
+	atLast                   // when somebody waits for it
+	byChance                 // some of it at each call
+)
+
 type simDevice struct {
 	total, used int64
 	null        *simStream
-	pool        handle // the current one
+	streams     []*simStream // those destroyed, too, until they have no work
+	pool        handle       // the current one
+	pools       []handle     // all
 	broken      error
 	enabled     map[int]bool
+	opened      int
 }
 
 // A simRegion is memory that the driver knows.
 type simRegion struct {
-	addr   uintptr
-	bytes  int64
-	kind   string // device, pinned, managed, registered, mapped
-	device int
-	users  map[int]bool // of mapped memory
-	pool   *simPool
-	data   []byte
+	addr       uintptr
+	bytes      int64
+	kind       string // device, pinned, managed, registered, mapped
+	device     int
+	users      map[int]bool // of mapped memory
+	pool       *simPool
+	live       bool // of a pool: allocated, in the order of streams
+	readMostly bool
+	preferred  int
+	data       []byte
 }
 
 type simChunk struct {
 	device   int
 	at, size int64
 	mapped   int
+	written  bool
 	released bool
 }
 
@@ -74,8 +97,16 @@ type simPool struct {
 	device    int
 	threshold uint64
 	usage     pool.Usage
-	free      map[int64][]*simRegion
+	free      []simFreed
 	access    map[int]bool
+	destroyed bool
+}
+
+// simFreed is memory that a stream has freed, once it has done that work.
+type simFreed struct {
+	*simRegion
+	stream *simStream
+	done   *simMark
 }
 
 const simTotal = 16 << 30
@@ -83,8 +114,10 @@ const simTotal = 16 << 30
 func newSimulation() *simulation {
 	s := &simulation{objects: map[handle]any{}, calls: map[string]int64{}, peers: true, chunks: map[chunk]*simChunk{}, empty: map[int64][]int64{}}
 	for n := range 2 {
-		d := &simDevice{total: simTotal, used: 400 << 20, null: newSimStream(n), enabled: map[int]bool{}}
-		d.pool = s.add(&simPool{device: n, free: map[int64][]*simRegion{}, access: map[int]bool{}})
+		d := &simDevice{total: simTotal, used: 400 << 20, null: &simStream{device: n}, enabled: map[int]bool{}}
+		d.streams = []*simStream{d.null}
+		d.pool = s.add(&simPool{device: n, access: map[int]bool{}})
+		d.pools = []handle{d.pool}
 		s.devices = append(s.devices, d)
 	}
 	f, err := os.CreateTemp("/dev/shm", "cudasim")
@@ -96,11 +129,21 @@ func newSimulation() *simulation {
 	return s
 }
 
-// without runs a test on a driver that lacks something.
-func (s *simulation) without(t *testing.T, what *bool) {
-	old := *what
-	*what = false
-	t.Cleanup(func() { *what = old })
+// scheduled has work run when the schedule says.
+func (s *simulation) scheduled(how schedule, seed uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.schedule, s.random, s.peers = how, rand.New(rand.NewPCG(seed, 1)), seed%4 != 3
+}
+
+// mend brings back the schedule by the clock, and devices that work has broken.
+func (s *simulation) mend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.schedule, s.peers = byClock, true
+	for _, d := range s.devices {
+		d.broken = nil
+	}
 }
 
 func (s *simulation) add(object any) handle {
@@ -109,10 +152,12 @@ func (s *simulation) add(object any) handle {
 	return s.last
 }
 
+// called counts a call, and lets work run. The caller holds no lock.
 func (s *simulation) called(name string) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.calls[name]++
-	s.mu.Unlock()
+	s.progress()
 }
 
 // asked counts a call, which may fail.
@@ -126,10 +171,23 @@ func (s *simulation) asked(name string, device int) error {
 	return nil
 }
 
-func simObject[T any](h handle) T {
+// simObject returns the object of a handle. One that was destroyed breaks the device, and
+// a new object stands for it.
+func simObject[T any](device int, h handle) *T {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
-	return sim.objects[h].(T)
+	x, is := sim.objects[h].(*T)
+	if !is {
+		sim.devices[device].broken = simError("call with a handle that was destroyed", device, 400, "CUDA_ERROR_INVALID_HANDLE")
+		return new(T)
+	}
+	return x
+}
+
+func simRemove(h handle) {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	delete(sim.objects, h)
 }
 
 func simError(call string, device, code int, name string) error {
@@ -142,83 +200,169 @@ func outOfMemory(call string, device int) error {
 
 // A simStream does its work one after the other.
 type simStream struct {
-	device  int
-	mu      sync.Mutex
-	changed sync.Cond
-	queue   []func()
-	left    int // queued or running
-	running bool
-	record  *[]func() // a capture
+	device    int
+	queue     []*simWork
+	busyUntil time.Time // of the spin that it does
+	capture   *simCapture
+	destroyed bool
 }
 
-func newSimStream(device int) *simStream {
-	s := &simStream{device: device}
-	s.changed.L = &s.mu
-	return s
+type simWork struct {
+	run   func()
+	after *simMark // not before that
+	spin  time.Duration
+	graph *simGraph // that it is of
+}
+
+// A simMark is a place in the work of a stream.
+type simMark struct {
+	on   *simStream
+	done bool
+	at   time.Time
+}
+
+type simCapture struct {
+	work    []*simWork
+	invalid error
+}
+
+// A simGraph is one that can be launched.
+type simGraph struct {
+	work      []*simWork
+	last      *simMark // of the last launch
+	destroyed bool
+}
+
+// A simEvent is at its last record.
+type simEvent struct {
+	device int
+	*simMark
 }
 
 func simStreamOf(d *Device, h handle) *simStream {
 	if h == 0 {
 		return sim.devices[d.index].null
 	}
-	return simObject[*simStream](h)
+	return simObject[simStream](d.index, h)
 }
 
-func (s *simStream) do(work func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.record != nil {
-		*s.record = append(*s.record, work)
-		return
-	}
-	s.queue = append(s.queue, work)
-	s.left++
-	if !s.running {
-		s.running = true
-		go s.run()
-	}
-}
-
-func (s *simStream) run() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.queue) > 0 {
-		work := s.queue[0]
-		s.queue = s.queue[1:]
-		s.mu.Unlock()
-		work()
-		s.mu.Lock()
-		s.left--
-		s.changed.Broadcast()
-	}
-	s.running = false
-}
-
-func (s *simStream) wait() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.left > 0 {
-		s.changed.Wait()
-	}
-	return simBroken(s.device)
-}
-
-func simBroken(device int) error {
+// do queues work on a stream, or records it.
+func do(d *Device, h handle, w *simWork) error {
+	s := simStreamOf(d, h)
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
-	return sim.devices[device].broken
+	switch {
+	case s.capture == nil:
+		s.queue = append(s.queue, w)
+		sim.progress()
+	case w.after != nil || w.graph != nil || w.run == nil:
+		return s.refuse()
+	default:
+		s.capture.work = append(s.capture.work, w)
+	}
+	return nil
 }
 
-// A simEvent is done when its last record is.
-type simEvent struct {
-	mu   sync.Mutex
-	done chan struct{}
-	at   time.Time
+// refuse invalidates the capture of a stream, which was asked what it cannot do then. The caller
+// holds the lock.
+func (s *simStream) refuse() error {
+	s.capture.invalid = simError("call for a stream that captures", s.device, 900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED")
+	return s.capture.invalid
+}
+
+// step does the first work of the stream, if it can be done. The caller holds the lock.
+func (s *simStream) step() bool {
+	if len(s.queue) == 0 || s.queue[0].after != nil && !s.queue[0].after.done {
+		return false
+	}
+	w := s.queue[0]
+	if w.spin > 0 && sim.schedule == byClock {
+		if s.busyUntil.IsZero() {
+			s.busyUntil = time.Now().Add(w.spin)
+		}
+		if time.Now().Before(s.busyUntil) {
+			return false
+		}
+		s.busyUntil = time.Time{}
+	}
+	s.queue = s.queue[1:]
+	if w.graph != nil && w.graph.destroyed {
+		sim.devices[s.device].broken = simError("work of a graph that was destroyed", s.device, 700, "CUDA_ERROR_ILLEGAL_ADDRESS")
+	}
+	if w.run != nil {
+		w.run()
+	}
+	return true
+}
+
+// progress runs work as the schedule says. The caller holds the lock.
+func (s *simulation) progress() {
+	var all []*simStream
+	for _, d := range s.devices {
+		d.streams = slices.DeleteFunc(d.streams, func(x *simStream) bool { return x.destroyed && len(x.queue) == 0 })
+		all = append(all, d.streams...)
+	}
+	switch s.schedule {
+	case byClock, atOnce:
+		for more := true; more; {
+			more = false
+			for _, x := range all {
+				for x.step() {
+					more = true
+				}
+			}
+		}
+	case byChance:
+		for range s.random.IntN(4) {
+			all[s.random.IntN(len(all))].step()
+		}
+	}
+}
+
+// until runs work of a stream, and what that waits for, until done or all of it has ended. The
+// caller holds the lock.
+func (s *simulation) until(x *simStream, done *bool) {
+	for len(x.queue) > 0 && (done == nil || !*done) {
+		if s.progress(); s.schedule == byClock {
+			s.mu.Unlock()
+			time.Sleep(20 * time.Microsecond)
+			s.mu.Lock()
+			continue
+		}
+		if len(x.queue) == 0 || x.step() {
+			continue
+		}
+		after := x.queue[0].after
+		s.until(after.on, &after.done)
+	}
+}
+
+func (s *simulation) broken(device int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.devices[device].broken
 }
 
 // mapMemory returns memory of the host that takes nothing until it is touched.
 func mapMemory(bytes int64, prot int) ([]byte, error) {
 	return syscall.Mmap(-1, 0, int(bytes), prot, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+}
+
+// elementsAt is the memory at an address outside the Go heap, as elements.
+func elementsAt[T any](addr uintptr, n int) []T {
+	return unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(nil), addr)), n)
+}
+
+// bytesAt is the memory at an address outside the Go heap.
+func bytesAt(addr uintptr, n int) []byte {
+	return elementsAt[byte](addr, n)
+}
+
+// scribble writes to both ends of new memory.
+func scribble(b []byte) {
+	for k := range min(len(b), 4096) {
+		b[k], b[len(b)-1-k] = 0xdb, 0xdb
+	}
 }
 
 // allocate makes a region; device memory counts as used. The caller holds no lock.
@@ -238,6 +382,7 @@ func (s *simulation) allocate(call, kind string, device int, bytes int64) (*simR
 	if kind == "device" {
 		s.devices[device].used += bytes
 	}
+	scribble(data)
 	r := &simRegion{addr: uintptr(unsafe.Pointer(&data[0])), bytes: bytes, kind: kind, device: device, data: data}
 	s.regions = append(s.regions, r)
 	return r, nil
@@ -252,11 +397,8 @@ func (s *simulation) find(addr uintptr) *simRegion {
 	return nil
 }
 
-// release gives the region at addr back, when the device has ended its work.
-func (s *simulation) release(call string, d *Device, addr uintptr) error {
-	if call != "cuMemPoolTrimTo" {
-		_ = syncContext(d)
-	}
+// release gives the region at addr back, and does not wait.
+func (s *simulation) release(call string, device int, addr uintptr) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls[call]++
@@ -272,19 +414,15 @@ func (s *simulation) release(call string, d *Device, addr uintptr) error {
 			return nil
 		}
 	}
-	return simError(call, d.index, 1, "CUDA_ERROR_INVALID_VALUE")
+	return simError(call, device, 1, "CUDA_ERROR_INVALID_VALUE")
 }
 
-// reach returns memory that work of a device touches. What it cannot use breaks it.
+// reach returns memory that work of a device touches. What it cannot use breaks it. The caller
+// holds the lock, as all work does.
 func (s *simulation) reach(device int, addr uintptr, bytes int64, byKernel bool) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for at := addr; at < addr+uintptr(bytes); {
 		r := s.find(at)
-		switch {
-		case r == nil && s.pageable:
-			return bytesAt(addr, int(bytes))
-		case r == nil || (byKernel || r.pool != nil || r.kind == "mapped") && !s.mayUse(device, r):
+		if r == nil || r.pool != nil && !r.live || (byKernel || r.pool != nil || r.kind == "mapped") && !s.mayUse(device, r) {
 			s.devices[device].broken = simError("work", device, 700, "CUDA_ERROR_ILLEGAL_ADDRESS")
 			return nil
 		}
@@ -319,15 +457,26 @@ func simWord(i int, seed uint32) uint32 {
 }
 
 // simKernels do what the kernels of that name do, with their packed arguments.
-var simKernels = map[string]func(device int, grid, block Dim, a []byte){
-	"spin": func(_ int, _, _ Dim, a []byte) { time.Sleep(time.Duration(simArg(a, 0))) },
-	"stamp": func(device int, _, _ Dim, a []byte) {
+var simKernels = map[string]func(device int, block Dim, shared int, a []byte){
+	"spin": func(int, Dim, int, []byte) {}, // see launch
+	"mix": func(device int, block Dim, shared int, a []byte) {
+		n := int(block.X)
+		to, from := simWords(sim.reach(device, uintptr(simArg(a, 0)), int64(4*n), true)), simWords(sim.reach(device, uintptr(simArg(a, 8)), int64(4*n), true))
+		if shared < 4*n {
+			sim.devices[device].broken = simError("work beyond its shared memory", device, 700, "CUDA_ERROR_ILLEGAL_ADDRESS")
+		}
+		scratch := slices.Clone(from)
+		for i := range min(len(to), len(from)) {
+			to[i] = scratch[n-1-i]*5 + uint32(simArg(a, 16))
+		}
+	},
+	"stamp": func(device int, _ Dim, _ int, a []byte) {
 		words, seed := simWords(sim.reach(device, uintptr(simArg(a, 0)), int64(4*simArg(a, 8)), true)), uint32(simArg(a, 16))
 		for i := range words {
 			words[i] = simWord(i, seed)
 		}
 	},
-	"verify": func(device int, _, _ Dim, a []byte) {
+	"verify": func(device int, _ Dim, _ int, a []byte) {
 		bad, seed := uint64(0), uint32(simArg(a, 16))
 		for i, w := range simWords(sim.reach(device, uintptr(simArg(a, 0)), int64(4*simArg(a, 8)), true)) {
 			if w != simWord(i, seed) {
@@ -336,23 +485,6 @@ var simKernels = map[string]func(device int, grid, block Dim, a []byte){
 		}
 		if wrong := sim.reach(device, uintptr(simArg(a, 24)), 8, true); wrong != nil && bad > 0 {
 			binary.NativeEndian.PutUint64(wrong, binary.NativeEndian.Uint64(wrong)+bad)
-		}
-	},
-	"double": func(device int, _, block Dim, a []byte) {
-		for i, words := 0, simWords(sim.reach(device, uintptr(simArg(a, 0)), 4*int64(block.X), true)); i < len(words); i++ {
-			words[i] = math.Float32bits(2 * math.Float32frombits(words[i]))
-		}
-	},
-	"subtract": func(device int, _, _ Dim, args []byte) {
-		n, scale := int64(uint32(simArg(args, 28))), math.Float32frombits(uint32(simArg(args, 24)))
-		var v [3][]uint32
-		for k := range v {
-			if v[k] = simWords(sim.reach(device, uintptr(simArg(args, 8*k)), 4*n, true)); v[k] == nil {
-				return
-			}
-		}
-		for i := range v[0] {
-			v[0][i] = math.Float32bits(math.Float32frombits(v[1][i]) - scale*math.Float32frombits(v[2][i]))
 		}
 	},
 }
@@ -367,16 +499,27 @@ func simArg(a []byte, at int) uint64 {
 
 func start() error                            { return nil }
 func countDevices() (int, error)              { return len(sim.devices), nil }
-func retainContext(n int) (handle, error)     { return handle(n + 1), nil }
-func releaseContext(n int) error              { return nil }
 func deviceName(n int) (string, error)        { return "simulated", nil }
-func canUsePageable(n int) bool               { return sim.pageable }
 func canPeer(n, peer int) (bool, error)       { return sim.peers, nil }
-func eventDestroy(d *Device, e handle) error  { return nil }
-func graphFree(d *Device, graph handle) error { return nil }
-func moduleUnload(d *Device, m handle) error  { return nil }
+func eventDestroy(d *Device, e handle) error  { simRemove(e); return nil }
+func graphFree(d *Device, graph handle) error { simRemove(graph); return nil }
 
-func graphDestroy(d *Device, exec handle) error { return nil }
+func retainContext(n int) (handle, error) {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	sim.devices[n].opened++
+	return handle(n + 1), nil
+}
+
+// releaseContext destroys the events of the device, if nobody else has opened it.
+func releaseContext(n int) error {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	if sim.devices[n].opened--; sim.devices[n].opened == 0 {
+		maps.DeleteFunc(sim.objects, func(_ handle, x any) bool { e, is := x.(*simEvent); return is && e.device == n })
+	}
+	return nil
+}
 
 func enablePeer(d *Device, peer int) error {
 	sim.mu.Lock()
@@ -399,19 +542,20 @@ func syncContext(d *Device) error {
 	if err := sim.asked("cuCtxSynchronize", d.index); err != nil {
 		return err
 	}
-	list := []*simStream{sim.devices[d.index].null}
 	sim.mu.Lock()
-	for _, o := range sim.objects {
-		if s, ok := o.(*simStream); ok && s.device == d.index {
-			list = append(list, s)
+	x := sim.devices[d.index]
+	for _, s := range x.streams {
+		if s.capture != nil {
+			defer sim.mu.Unlock()
+			return s.refuse()
 		}
 	}
-	sim.mu.Unlock()
-	var err error
-	for _, s := range list {
-		err = errors.Join(err, s.wait())
+	for _, s := range slices.Clone(x.streams) {
+		sim.until(s, nil)
 	}
-	return errors.Join(err, trimPools(d))
+	x.streams = slices.DeleteFunc(x.streams, func(s *simStream) bool { return s.destroyed && len(s.queue) == 0 })
+	sim.mu.Unlock()
+	return errors.Join(sim.broken(d.index), trimPools(d))
 }
 
 func calls() (all []CallCount) {
@@ -439,8 +583,8 @@ func hostAlloc(d *Device, bytes int64) (uintptr, error) {
 func managedAlloc(d *Device, bytes int64) (uintptr, error) {
 	return simAddr(sim.allocate("cuMemAllocManaged", "managed", d.index, bytes))
 }
-func memFree(d *Device, addr uintptr) error  { return sim.release("cuMemFree", d, addr) }
-func hostFree(d *Device, addr uintptr) error { return sim.release("cuMemFreeHost", d, addr) }
+func memFree(d *Device, addr uintptr) error  { return sim.release("cuMemFree", d.index, addr) }
+func hostFree(d *Device, addr uintptr) error { return sim.release("cuMemFreeHost", d.index, addr) }
 
 func hostRegister(d *Device, addr uintptr, bytes int64) error {
 	if err := sim.asked("cuMemHostRegister", d.index); err != nil {
@@ -455,18 +599,31 @@ func hostRegister(d *Device, addr uintptr, bytes int64) error {
 	return nil
 }
 func hostUnregister(d *Device, addr uintptr) error {
-	return sim.release("cuMemHostUnregister", d, addr)
+	return sim.release("cuMemHostUnregister", d.index, addr)
 }
 
 func prefetch(s *Stream, addr uintptr, bytes int64, device int) error {
 	if err := sim.asked("cuMemPrefetchAsync", s.dev.index); err != nil {
 		return err
 	}
-	return nil
+	return do(s.dev, s.h, &simWork{})
 }
+
+// advise holds what CUmem_advise says of a range: 1 sets what 2 unsets, 3 prefers a device.
 func advise(d *Device, addr uintptr, bytes int64, a Advice, device int) error {
 	if err := sim.asked("cuMemAdvise", d.index); err != nil {
 		return err
+	}
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	r := sim.find(addr)
+	if r == nil || r.kind != "managed" || a < 1 || a > 3 {
+		return simError("cuMemAdvise", d.index, 1, "CUDA_ERROR_INVALID_VALUE")
+	}
+	if a == 3 {
+		r.preferred = device
+	} else {
+		r.readMostly = a == 1
 	}
 	return nil
 }
@@ -550,7 +707,10 @@ func mapChunks(d *Device, addr uintptr, bytes int64, memory []chunk, users []int
 		if err := simMmap(at, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED, int(sim.memory.Fd()), c.at); err != nil {
 			return err
 		}
-		c.mapped++
+		if c.mapped++; !c.written {
+			c.written = true
+			scribble(bytesAt(at, int(bytes)))
+		}
 		r := &simRegion{addr: at, bytes: bytes, kind: "mapped", device: d.index, users: map[int]bool{}}
 		for _, n := range users {
 			r.users[int(n)] = true
@@ -597,99 +757,115 @@ func poolCreate(d *Device, threshold uint64) (handle, error) {
 	}
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
-	return sim.add(&simPool{device: d.index, threshold: threshold, free: map[int64][]*simRegion{}, access: map[int]bool{}}), nil
+	x := sim.devices[d.index]
+	x.pools = append(x.pools, sim.add(&simPool{device: d.index, threshold: threshold, access: map[int]bool{}}))
+	return x.pools[len(x.pools)-1], nil
 }
 func poolCurrent(d *Device) (handle, error) { return sim.devices[d.index].pool, nil }
-func poolDestroy(d *Device, h handle) error { return poolTrim(d, h, 0) }
+func poolDestroy(d *Device, h handle) error {
+	p := simObject[simPool](d.index, h)
+	p.destroyed, p.threshold = true, 0
+	return poolTrim(d, h, 0)
+}
 
 func poolThreshold(d *Device, h handle, bytes uint64) error {
-	simObject[*simPool](h).threshold = bytes
+	simObject[simPool](d.index, h).threshold = bytes
 	return nil
 }
 
 func poolTrim(d *Device, h handle, keep int64) error {
-	p := simObject[*simPool](h)
-	var gone []*simRegion
-	sim.mu.Lock()
-	for n, list := range p.free {
-		for len(list) > 0 && p.usage.Reserved > keep {
-			gone, list = append(gone, list[len(list)-1]), list[:len(list)-1]
-			p.usage.Reserved -= n
-		}
-		p.free[n] = list
-	}
-	sim.mu.Unlock()
+	p := simObject[simPool](d.index, h)
+	var gone []simFreed
 	var err error
-	for _, r := range gone {
-		err = errors.Join(err, sim.release("cuMemPoolTrimTo", d, r.addr))
+	sim.mu.Lock()
+	p.free = slices.DeleteFunc(p.free, func(f simFreed) bool {
+		if !f.done.done || p.usage.Reserved <= keep {
+			return false
+		}
+		gone = append(gone, f)
+		p.usage.Reserved -= f.bytes
+		return true
+	})
+	sim.mu.Unlock()
+	for _, f := range gone {
+		err = errors.Join(err, sim.release("cuMemPoolTrimTo", d.index, f.addr))
 	}
 	return err
 }
 
 func poolUsage(d *Device, h handle) (pool.Usage, error) {
-	p := simObject[*simPool](h)
+	p := simObject[simPool](d.index, h)
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	return p.usage, nil
 }
 
 func poolAccess(d *Device, h handle, device int) error {
-	p := simObject[*simPool](h)
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
-	p.access[device] = true
+	simObject[simPool](d.index, h).access[device] = true
 	return nil
 }
 
 func poolAlloc(d *Device, h, stream handle, bytes int64) (uintptr, error) {
-	p := simObject[*simPool](h)
+	p := simObject[simPool](d.index, h)
+	s := simStreamOf(d, stream)
 	sim.mu.Lock()
 	var r *simRegion
-	if list := p.free[bytes]; len(list) > 0 {
-		r, p.free[bytes] = list[len(list)-1], list[:len(list)-1]
+	if k := slices.IndexFunc(p.free, func(f simFreed) bool { return f.bytes == bytes && (f.stream == s || f.done.done) }); k >= 0 {
+		r = p.free[k].simRegion
+		p.free = slices.Delete(p.free, k, k+1)
 	}
 	sim.mu.Unlock()
-	if r == nil {
+	fresh := r == nil
+	if fresh {
 		var err error
-		if r, err = sim.allocate("cuMemAllocFromPoolAsync", "device", d.index, bytes); err != nil {
+		if r, err = sim.allocate("cuMemAllocFromPoolAsync", "device", p.device, bytes); err != nil {
 			return 0, err
 		}
-		sim.mu.Lock()
+	}
+	sim.mu.Lock()
+	if fresh {
 		r.pool = p
 		p.usage.Reserved += bytes
 		p.usage.ReservedPeak = max(p.usage.ReservedPeak, p.usage.Reserved)
-		sim.mu.Unlock()
 	}
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
 	p.usage.Used += bytes
 	p.usage.UsedPeak = max(p.usage.UsedPeak, p.usage.Used)
-	return r.addr, nil
+	sim.mu.Unlock()
+	return r.addr, do(d, stream, &simWork{run: func() { r.live = true }, graph: notForGraphs})
 }
 
+// notForGraphs is of work that cannot be captured.
+var notForGraphs = &simGraph{}
+
 func poolFree(d *Device, stream handle, addr uintptr) error {
+	s := simStreamOf(d, stream)
 	sim.mu.Lock()
-	r := sim.find(addr)
+	r, done := sim.find(addr), &simMark{on: s}
+	r.pool.free = append(r.pool.free, simFreed{r, s, done})
 	sim.mu.Unlock()
-	simStreamOf(d, stream).do(func() {
-		sim.mu.Lock()
-		p := r.pool
-		p.usage.Used -= r.bytes
-		p.free[r.bytes] = append(p.free[r.bytes], r)
-		sim.mu.Unlock()
-	})
-	return nil
+	return do(d, stream, &simWork{graph: notForGraphs, run: func() {
+		r.live, done.done = false, true
+		r.pool.usage.Used -= r.bytes
+		scribble(bytesAt(r.addr, int(r.bytes)))
+	}})
 }
 
 // trimPools gives back what the pools of a device hold above their thresholds.
 func trimPools(d *Device) (err error) {
 	sim.mu.Lock()
 	all := map[handle]uint64{}
-	for h, o := range sim.objects {
-		if p, ok := o.(*simPool); ok && p.device == d.index && uint64(p.usage.Reserved) > p.threshold {
+	x := sim.devices[d.index]
+	x.pools = slices.DeleteFunc(x.pools, func(h handle) bool {
+		p := sim.objects[h].(*simPool)
+		if uint64(p.usage.Reserved) > p.threshold {
 			all[h] = p.threshold
 		}
-	}
+		gone := p.destroyed && p.usage.Reserved == 0
+		if gone {
+			delete(sim.objects, h)
+		}
+		return gone
+	})
 	sim.mu.Unlock()
 	for h, keep := range all {
 		err = errors.Join(err, poolTrim(d, h, int64(keep)))
@@ -703,21 +879,32 @@ func streamCreate(d *Device) (handle, error) {
 	}
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
-	sim.calls["cuStreamCreate"]++
-	return sim.add(newSimStream(d.index)), nil
+	s := &simStream{device: d.index}
+	sim.devices[d.index].streams = append(sim.devices[d.index].streams, s)
+	return sim.add(s), nil
 }
-func streamDestroy(s *Stream) error { return nil }
+
+// streamDestroy returns at once. The work of the stream goes on.
+func streamDestroy(s *Stream) error {
+	simStreamOf(s.dev, s.h).destroyed = true
+	simRemove(s.h)
+	return nil
+}
 
 func streamIdle(s *Stream) (bool, error) {
 	if err := sim.asked("cuStreamQuery", s.dev.index); err != nil {
 		return false, err
 	}
 	x := simStreamOf(s.dev, s.h)
-	x.mu.Lock()
-	idle := x.left == 0
-	x.mu.Unlock()
+	sim.mu.Lock()
+	if x.capture != nil {
+		defer sim.mu.Unlock()
+		return false, x.refuse()
+	}
+	idle := len(x.queue) == 0
+	sim.mu.Unlock()
 	if idle {
-		return true, errors.Join(simBroken(s.dev.index), trimPools(s.dev))
+		return true, errors.Join(sim.broken(s.dev.index), trimPools(s.dev))
 	}
 	return false, nil
 }
@@ -726,28 +913,26 @@ func streamSync(s *Stream) error {
 	if err := sim.asked("cuStreamSynchronize", s.dev.index); err != nil {
 		return err
 	}
-	return errors.Join(simStreamOf(s.dev, s.h).wait(), trimPools(s.dev))
+	x := simStreamOf(s.dev, s.h)
+	sim.mu.Lock()
+	if x.capture != nil {
+		defer sim.mu.Unlock()
+		return x.refuse()
+	}
+	sim.until(x, nil)
+	sim.mu.Unlock()
+	return errors.Join(sim.broken(s.dev.index), trimPools(s.dev))
 }
 
 func streamWait(s *Stream, e handle) error {
 	if err := sim.asked("cuStreamWaitEvent", s.dev.index); err != nil {
 		return err
 	}
-	x := simObject[*simEvent](e)
-	x.mu.Lock()
-	done := x.done
-	x.mu.Unlock()
-	if done != nil {
-		simStreamOf(s.dev, s.h).do(func() { <-done })
+	x := simObject[simEvent](s.dev.index, e)
+	if x.simMark == nil {
+		return nil
 	}
-	return nil
-}
-
-func streamCapturing(s *Stream) (bool, error) {
-	x := simStreamOf(s.dev, s.h)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.record != nil, nil
+	return do(s.dev, s.h, &simWork{after: x.simMark})
 }
 
 func captureBegin(s *Stream) error {
@@ -755,32 +940,55 @@ func captureBegin(s *Stream) error {
 		return err
 	}
 	x := simStreamOf(s.dev, s.h)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.record = new([]func())
+	if x == sim.devices[s.dev.index].null {
+		return simError("cuStreamBeginCapture", s.dev.index, 900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED")
+	}
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	x.capture = &simCapture{}
 	return nil
 }
 
 func captureEnd(s *Stream) (handle, error) {
 	x := simStreamOf(s.dev, s.h)
-	x.mu.Lock()
-	work := x.record
-	x.record = nil
-	x.mu.Unlock()
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
-	return sim.add(work), nil
+	c := x.capture
+	x.capture = nil
+	if c.invalid != nil {
+		return 0, c.invalid
+	}
+	return sim.add(c), nil
 }
 
-func graphInstantiate(d *Device, graph handle) (handle, error) { return graph, nil }
+func graphInstantiate(d *Device, graph handle) (handle, error) {
+	c := simObject[simCapture](d.index, graph)
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	return sim.add(&simGraph{work: c.work}), nil
+}
 
+// graphLaunch queues the work behind that of the last launch.
 func graphLaunch(s *Stream, exec handle) error {
 	if err := sim.asked("cuGraphLaunch", s.dev.index); err != nil {
 		return err
 	}
-	for _, work := range *simObject[*[]func()](exec) {
-		simStreamOf(s.dev, s.h).do(work)
+	g := simObject[simGraph](s.dev.index, exec)
+	work := []*simWork{{after: g.last, graph: g}}
+	for _, w := range g.work {
+		work = append(work, &simWork{run: w.run, spin: w.spin, graph: g})
 	}
+	last, err := &simMark{on: simStreamOf(s.dev, s.h)}, error(nil)
+	g.last = last
+	for _, w := range append(work, &simWork{run: func() { last.done = true }, graph: g}) {
+		err = errors.Join(err, do(s.dev, s.h, w))
+	}
+	return err
+}
+
+func graphDestroy(d *Device, exec handle) error {
+	simObject[simGraph](d.index, exec).destroyed = true
+	simRemove(exec)
 	return nil
 }
 
@@ -790,55 +998,41 @@ func eventCreate(d *Device, timing bool) (handle, error) {
 	}
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
-	return sim.add(&simEvent{}), nil
+	return sim.add(&simEvent{device: d.index}), nil
 }
 
 func eventRecord(s *Stream, e handle) error {
 	if err := sim.asked("cuEventRecord", s.dev.index); err != nil {
 		return err
 	}
-	x, done := simObject[*simEvent](e), make(chan struct{})
-	x.mu.Lock()
-	x.done = done
-	x.mu.Unlock()
-	simStreamOf(s.dev, s.h).do(func() {
-		x.mu.Lock()
-		x.at = time.Now()
-		x.mu.Unlock()
-		close(done)
-	})
-	return nil
+	x := simObject[simEvent](s.dev.index, e)
+	on := simStreamOf(s.dev, s.h)
+	mark := &simMark{on: on}
+	x.simMark = mark
+	return do(s.dev, s.h, &simWork{run: func() { mark.done, mark.at = true, time.Now() }, graph: notForGraphs})
 }
 
 func eventDone(d *Device, e handle) (bool, error) {
-	x := simObject[*simEvent](e)
-	x.mu.Lock()
-	done := x.done
-	x.mu.Unlock()
-	if done == nil {
-		return true, nil
-	}
-	select {
-	case <-done:
-		return true, simBroken(d.index)
-	default:
-		return false, nil
-	}
+	sim.called("cuEventQuery")
+	x := simObject[simEvent](d.index, e)
+	return x.simMark == nil || x.done, sim.broken(d.index)
 }
 
 func eventSync(d *Device, e handle) error {
-	x := simObject[*simEvent](e)
-	x.mu.Lock()
-	done := x.done
-	x.mu.Unlock()
-	if done != nil {
-		<-done
+	sim.called("cuEventSynchronize")
+	x := simObject[simEvent](d.index, e)
+	if x.simMark == nil {
+		return nil
 	}
-	return simBroken(d.index)
+	sim.mu.Lock()
+	sim.until(x.on, &x.done)
+	sim.mu.Unlock()
+	return sim.broken(d.index)
 }
 
 func eventElapsed(d *Device, from, to handle) (float64, error) {
-	return float64(simObject[*simEvent](to).at.Sub(simObject[*simEvent](from).at)) / float64(time.Millisecond), nil
+	a, b := simObject[simEvent](d.index, from), simObject[simEvent](d.index, to)
+	return float64(b.at.Sub(a.at)) / float64(time.Millisecond), nil
 }
 
 func moduleLoad(d *Device, image string) (handle, error) {
@@ -850,58 +1044,79 @@ func moduleLoad(d *Device, image string) (handle, error) {
 	}
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
-	return sim.add(image), nil
+	return sim.add(&image), nil
+}
+
+func moduleUnload(d *Device, m handle) error {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	delete(sim.objects, m)
+	for h, x := range sim.objects {
+		if f, is := x.(*simFunction); is && f.module == m {
+			delete(sim.objects, h)
+		}
+	}
+	return nil
 }
 
 func moduleFunction(d *Device, m handle, name string) (handle, error) {
-	f, known := simKernels[name]
-	if !known || !strings.Contains(simObject[string](m), name) {
+	if _, known := simKernels[name]; !known || !strings.Contains(*simObject[string](d.index, m), name) {
 		return 0, simError("cuModuleGetFunction", d.index, 500, "CUDA_ERROR_NOT_FOUND")
 	}
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
-	return sim.add(f), nil
+	return sim.add(&simFunction{name, m}), nil
+}
+
+// A simFunction is a kernel of a module.
+type simFunction struct {
+	name   string
+	module handle
 }
 
 func launch(s *Stream, fn handle, grid, block Dim, shared int, args []byte) error {
 	if err := sim.asked("cuLaunchKernel", s.dev.index); err != nil {
 		return err
 	}
-	f, packed := simObject[func(int, Dim, Dim, []byte)](fn), append([]byte(nil), args...)
-	simStreamOf(s.dev, s.h).do(func() { f(s.dev.index, grid, block, packed) })
-	return nil
+	f := simObject[simFunction](s.dev.index, fn)
+	packed, device := slices.Clone(args), s.dev.index
+	w := &simWork{run: func() {
+		if sim.objects[f.module] == nil {
+			sim.devices[device].broken = simError("kernel of a module that was unloaded", device, 400, "CUDA_ERROR_INVALID_HANDLE")
+			return
+		}
+		simKernels[f.name](device, block, shared, packed)
+	}}
+	if f.name == "spin" {
+		w.spin = time.Duration(simArg(args, 0))
+	}
+	return do(s.dev, s.h, w)
 }
 
-func simCopy(s *Stream, dst, src uintptr, bytes int64) {
-	device := s.dev.index
-	simStreamOf(s.dev, s.h).do(func() {
-		copy(sim.reach(device, dst, bytes, false), sim.reach(device, src, bytes, false))
-	})
+// moves queues a copy between memory that devices use. Pieces that overlap are spoiled.
+func moves(call string, s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64) error {
+	if err := sim.asked(call, s.dev.index); err != nil {
+		return err
+	}
+	return do(s.dev, s.h, &simWork{run: func() {
+		there := sim.reach(from, src, bytes, false)
+		if to != from && !sim.peers { // by way of the host
+			there = slices.Clone(there)
+			sim.staged++
+		}
+		here := sim.reach(to, dst, bytes, false)
+		if copy(here, there); dst != src && overlap(dst, src, bytes) {
+			scribble(here)
+		}
+	}})
 }
 
 func copyAsync(s *Stream, dst, src uintptr, bytes int64) error {
-	if err := sim.asked("cuMemcpyAsync", s.dev.index); err != nil {
-		return err
-	}
-	simCopy(s, dst, src, bytes)
-	return nil
+	return moves("cuMemcpyAsync", s, dst, s.dev.index, src, s.dev.index, bytes)
 }
 
 func copyPeer(s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64) error {
-	if err := sim.asked("cuMemcpyPeerAsync", s.dev.index); err != nil {
-		return err
-	}
-	simStreamOf(s.dev, s.h).do(func() {
-		there := sim.reach(from, src, bytes, false)
-		if !sim.peers { // by way of the host
-			there = append([]byte(nil), there...)
-			sim.mu.Lock()
-			sim.staged++
-			sim.mu.Unlock()
-		}
-		copy(sim.reach(to, dst, bytes, false), there)
-	})
-	return nil
+	return moves("cuMemcpyPeerAsync", s, dst, to, src, from, bytes)
 }
 
 func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) (bool, error) {
@@ -912,12 +1127,13 @@ func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) (bool, erro
 	sim.mu.Lock()
 	pinned := sim.find(uintptr(src)) != nil
 	sim.mu.Unlock()
+	w := &simWork{}
 	if !pinned {
-		from = append([]byte(nil), from...)
+		from, w.graph = slices.Clone(from), notForGraphs
 	}
 	device := s.dev.index
-	simStreamOf(s.dev, s.h).do(func() { copy(sim.reach(device, dst, bytes, false), from) })
-	return pinned, nil
+	w.run = func() { copy(sim.reach(device, dst, bytes, false), from) }
+	return pinned, do(s.dev, s.h, w)
 }
 
 func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error {
@@ -925,52 +1141,22 @@ func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error {
 		return err
 	}
 	device := s.dev.index
-	simStreamOf(s.dev, s.h).do(func() {
+	return do(s.dev, s.h, &simWork{graph: notForGraphs, run: func() {
 		copy(unsafe.Slice((*byte)(dst), bytes), sim.reach(device, src, bytes, false))
-	})
-	return nil
+	}})
 }
 
 func fill(s *Stream, dst uintptr, pattern []byte, count int64) error {
 	if err := sim.asked("cuMemsetAsync", s.dev.index); err != nil {
 		return err
 	}
-	device, p := s.dev.index, append([]byte(nil), pattern...)
-	simStreamOf(s.dev, s.h).do(func() {
+	device, p := s.dev.index, slices.Clone(pattern)
+	return do(s.dev, s.h, &simWork{run: func() {
 		b := sim.reach(device, dst, int64(len(p))*count, false)
 		for n := copy(b, p); n > 0 && n < len(b); n *= 2 {
 			copy(b[n:], b[:n])
 		}
-	})
-	return nil
-}
-
-// What a tool was told of ranges and marks.
-var simTool struct {
-	sync.Mutex
-	listens bool
-	told    []string
-}
-
-func nvtxLoad() bool { return simTool.listens }
-
-func nvtxStart(text string) uint64 {
-	nvtxMark("begin " + text)
-	simTool.Lock()
-	defer simTool.Unlock()
-	return uint64(len(simTool.told) - 1)
-}
-
-func nvtxEnd(id uint64) {
-	simTool.Lock()
-	defer simTool.Unlock()
-	simTool.told = append(simTool.told, strings.Replace(simTool.told[id], "begin", "end", 1))
-}
-
-func nvtxMark(text string) {
-	simTool.Lock()
-	defer simTool.Unlock()
-	simTool.told = append(simTool.told, text)
+	}})
 }
 
 // held is how many pieces of memory the driver has handed out.
@@ -978,4 +1164,22 @@ func held() int {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	return len(sim.regions)
+}
+
+type testSchedule struct {
+	name     string
+	together int // programs that share pools
+	set      func(testing.TB, uint64)
+}
+
+// schedules are those that the random programs run under, each in a world of its own.
+func schedules() (all []testSchedule) {
+	for name, how := range map[string]schedule{"at once": atOnce, "at last": atLast, "by chance": byChance} {
+		var once sync.Once
+		all = append(all, testSchedule{name, 1, func(t testing.TB, seed uint64) {
+			once.Do(func() { t.Cleanup(sim.mend) })
+			sim.scheduled(how, seed)
+		}})
+	}
+	return all
 }

@@ -2,31 +2,34 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A Stream is a queue of work on one device, done in order. Its methods are
-// safe for concurrent use; the order of calls from several goroutines is the
-// caller's business.
+// A Stream is a queue of work on one device, done in order. Its methods are safe for concurrent
+// use; the order of calls from several goroutines is the caller's business.
 type Stream struct {
-	dev    *Device
-	h      handle
-	id     uint32
-	closed atomic.Bool
-	tail   handle // once closed: an event after all of its work
+	dev *Device
+	h   handle
+	id  uint32
 
-	graph atomic.Pointer[Graph] // that is being captured; nil: none
+	// marking is held while an event is recorded behind the work of the stream, and for writing
+	// while closed or graph changes.
+	marking sync.RWMutex
+	closed  atomic.Bool
+	tail    handle                // once closed: an event after all of its work
+	graph   atomic.Pointer[Graph] // the graph that is being captured; nil: none
 
 	sharedOnce sync.Once
 	shared     handle // an event that is waited for at once
 	sharedErr  error
 }
 
-// NewStream returns a new stream of d. It does not wait for the default stream,
-// nor the default stream for it.
+// NewStream returns a new stream of d. It does not wait for the default stream, nor the default
+// stream for it.
 func (d *Device) NewStream() (*Stream, error) {
 	s := &Stream{dev: d}
 	if err := d.retry(func() (err error) { s.h, err = streamCreate(d); return err }); err != nil {
@@ -42,16 +45,39 @@ func (d *Device) Default() *Stream { return &d.null }
 // Device returns the device that s belongs to.
 func (s *Stream) Device() *Device { return s.dev }
 
-// ID returns the number of s among the streams of the process, as traces and
-// pools name it. It is above 0 and not used again.
-func (s *Stream) ID() uint32 { return s.id }
+// ID returns the number of s among the streams of the process, as traces and pools name it. It is
+// above 0 and not used again. The ID of a nil stream is 0, as that of the default stream in
+// [array.On].
+func (s *Stream) ID() uint32 {
+	if s == nil {
+		return 0
+	}
+	return s.id
+}
 
-// Close lets the work of s end and gives the stream back, without waiting.
-// Memory that was last used on s can still be freed afterwards. No work may be
-// given to s at the same time or later.
+// takes fails if work cannot be given to s: it was closed, or it captures and the work cannot be
+// part of a graph. An empty name is of work that can.
+func (s *Stream) takes(notCaptured string) error {
+	switch {
+	case s.closed.Load():
+		return fmt.Errorf("cuda: stream %d of %v was closed", s.id, s.dev)
+	case notCaptured != "" && s.graph.Load() != nil:
+		return fmt.Errorf("cuda: stream %d is being captured, and %s cannot be part of a graph", s.id, notCaptured)
+	}
+	return nil
+}
+
+// Close lets the work of s end and gives the stream back, without waiting. Memory that was last
+// used on s can still be freed afterwards. Work that is given to s later fails. Close fails while s
+// is being captured.
 func (s *Stream) Close() error {
+	s.marking.Lock()
+	defer s.marking.Unlock()
 	if s == &s.dev.null || s.closed.Load() {
 		return nil
+	}
+	if err := s.takes("its end"); err != nil {
+		return err
 	}
 	tail, err := eventCreate(s.dev, false)
 	if err == nil {
@@ -61,8 +87,8 @@ func (s *Stream) Close() error {
 	events := [2]handle{tail, s.shared}
 	runtime.AddCleanup(s, func(d *Device) {
 		for _, e := range events {
-			if e != 0 && !d.closed.Load() {
-				eventDestroy(d, e)
+			if e != 0 {
+				(&Event{d, e}).Close()
 			}
 		}
 	}, s.dev)
@@ -70,17 +96,40 @@ func (s *Stream) Close() error {
 	return errors.Join(err, streamDestroy(s))
 }
 
-// idle asks the driver, without waiting, whether all work of s has ended.
-func (s *Stream) idle() (bool, error) {
+// last returns the event behind the last work of s, if s is closed or captures, else 0. The caller
+// holds marking.
+func (s *Stream) last() handle {
 	if s.closed.Load() {
-		return eventDone(s.dev, s.tail)
+		return s.tail
+	}
+	if g := s.graph.Load(); g != nil {
+		return g.begun.h
+	}
+	return 0
+}
+
+// idle asks the driver, without waiting, whether all work of s has ended. Work that is being
+// captured does not count.
+func (s *Stream) idle() (bool, error) {
+	s.marking.RLock()
+	defer s.marking.RUnlock()
+	if e := s.last(); e != 0 {
+		return eventDone(s.dev, e)
 	}
 	return streamIdle(s)
 }
 
-// Synchronize blocks until all work of s has ended. It is a sync point if there
-// is work left.
+// Synchronize blocks until all work of s has ended. It is a sync point if there is work left. It
+// fails while s is being captured.
 func (s *Stream) Synchronize() error {
+	if s.graph.Load() != nil {
+		return s.takes("a wait")
+	}
+	return s.settle()
+}
+
+// settle is Synchronize for a stream that may capture.
+func (s *Stream) settle() error {
 	if idle, err := s.idle(); idle || err != nil {
 		return err
 	}
@@ -90,69 +139,93 @@ func (s *Stream) Synchronize() error {
 // await blocks until all work of s has ended.
 func (s *Stream) await() error {
 	return s.dev.poll(s.idle, func() error {
-		if s.closed.Load() {
-			return eventSync(s.dev, s.tail)
+		s.marking.RLock()
+		e := s.last()
+		s.marking.RUnlock()
+		if e != 0 {
+			return eventSync(s.dev, e)
 		}
 		return streamSync(s)
 	})
 }
 
-// recordEnd records e behind the work of s, which may be closed.
-func (s *Stream) recordEnd(e *event) error {
-	if !s.closed.Load() {
-		return e.Record(s)
+// recordEnd records e behind the work of s, which may be closed or capture.
+func (s *Stream) recordEnd(e *Event) error {
+	s.marking.RLock()
+	defer s.marking.RUnlock()
+	if last := s.last(); last != 0 {
+		if err := streamWait(s.dev.Default(), last); err != nil {
+			return err
+		}
+		s = s.dev.Default()
 	}
-	null := s.dev.Default()
-	if err := streamWait(null, s.tail); err != nil {
-		return err
-	}
-	return e.Record(null)
+	return eventRecord(s, e.h)
 }
 
-// An event is a place in the work of a stream.
-type event struct {
+// An Event is a place in the work of a stream, for work with addresses that no array has, such as
+// those of [DriverPool.Alloc]. Arrays need none. Its methods are safe for concurrent use.
+type Event struct {
 	dev *Device
 	h   handle
 }
 
-// newEvent returns an event of d. Only one made with timing can be given to
-// [Elapsed]; one without is cheaper.
-func (d *Device) newEvent(timing bool) (*event, error) {
+// NewEvent returns an event of d, which the caller closes. [Elapsed] takes only events that were
+// made with timing; others are cheaper.
+func (d *Device) NewEvent(timing bool) (*Event, error) {
 	h, err := eventCreate(d, timing)
-	return &event{d, h}, err
+	return &Event{d, h}, err
 }
 
-// Close gives the event back. Those that are left go with the device.
-func (e *event) Close() error {
-	if e.dev.ended.Load() {
-		return nil
+// Close gives the event back. Closing the device also gives its events back.
+func (e *Event) Close() error {
+	return e.dev.whileOpen(func() error { return eventDestroy(e.dev, e.h) })
+}
+
+// Record puts e behind the work given to s so far, where s is a stream of the device of e. An event
+// can be recorded again and is then at the new place. Record fails while s is being captured.
+func (e *Event) Record(s *Stream) error {
+	if err := s.takes("an event"); err != nil {
+		return err
 	}
-	return eventDestroy(e.dev, e.h)
+	return eventRecord(s, e.h)
 }
 
-// Record puts e behind the work given to s so far. An event can be recorded
-// again and is then at the new place.
-func (e *event) Record(s *Stream) error { return eventRecord(s, e.h) }
+// Wait makes later work of s come after the work before e. It does not block. Wait fails while s is
+// being captured.
+func (s *Stream) Wait(e *Event) error {
+	if err := s.takes("a wait"); err != nil {
+		return err
+	}
+	return streamWait(s, e.h)
+}
 
-// Done asks the driver, without waiting, whether the work before e has ended.
-// An event that was never recorded is done, and so is one of a device that was
-// closed.
-func (e *event) Done() (bool, error) {
+// Done asks the driver, without waiting, whether the work before e has ended. An event that was
+// never recorded is done, and so is one of a device that was closed.
+func (e *Event) Done() (bool, error) {
 	if e.dev.ended.Load() {
 		return true, nil
 	}
 	return eventDone(e.dev, e.h)
 }
 
-// elapsed returns the time between two events with timing, both done, to about
-// half a microsecond.
-func elapsed(from, to *event) (time.Duration, error) {
+// wait blocks until the work before e has ended. It is no sync point: the pool waits while it makes
+// room.
+func (e *Event) wait() error {
+	if e.dev.ended.Load() {
+		return nil
+	}
+	return eventSync(e.dev, e.h)
+}
+
+// Elapsed returns the time between two events with timing whose work has ended. It is exact to
+// about half a microsecond.
+func Elapsed(from, to *Event) (time.Duration, error) {
 	ms, err := eventElapsed(from.dev, from.h, to.h)
 	return time.Duration(ms * float64(time.Millisecond)), err
 }
 
-// streams are all streams of the process, by number: those that are open, and
-// those closed that may still have work to do.
+// streams are all streams of the process, by number: those that are open, and those closed that may
+// still have work to do.
 var streams = streamTable{byID: map[uint32]*Stream{}}
 
 type streamTable struct {
@@ -193,6 +266,18 @@ func (r *streamTable) remove(s *Stream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.byID, s.id)
+}
+
+// devices returns the devices that are open.
+func (r *streamTable) devices() (list []*Device) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, s := range r.byID {
+		if s == &s.dev.null {
+			list = append(list, s.dev)
+		}
+	}
+	return list
 }
 
 // of returns the streams of one device.

@@ -1,23 +1,23 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"unsafe"
 
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// With calls f with the address of the array's memory; f queues work on s. That
-// work comes after all work that used the array before, on any stream. The memory
-// is not reused before the work ends, even if the array is freed or collected at
-// once.
+// With calls f with the address of the array's memory; f queues work on s. That work comes after
+// all work that used the array before, on any stream. The memory is not reused before the work
+// ends, even if the array is freed or collected at once.
 //
-// Memory of another device is reached through peer access, which With enables. If
-// the hardware has none, or the memory is a [DriverPool]'s without that user, With fails
-// with [array.ErrReach]. While s captures a graph,
-// the graph keeps the array's memory until it is closed, and the array is tainted:
-// since nobody knows when the graph runs, later uses first wait for the whole device. Managed memory that was used elsewhere moves to the
-// device at once, and not page by page.
+// Memory of another device is reached through peer access, which With enables. If the hardware has
+// none, or the memory is a [DriverPool]'s without that user, With fails with [array.ErrReach].
+// While s is being captured, the graph takes the place of the work: see [Graph.Launch]. Managed
+// memory that was used elsewhere moves to the device at once, and not page by page.
 func With[T any](a array.Array[T], s *Stream, f func(addr uintptr) error) error {
 	return a.Reach(func(m array.Memory) error { return use(m, s, f) })
 }
@@ -27,45 +27,80 @@ func use(m array.Memory, s *Stream, f func(addr uintptr) error) error {
 	if err := reachable(m, s); err != nil {
 		return err
 	}
-	capturing, err := s.capturing()
-	switch {
-	case err != nil:
+	if m.Space == pressure.Managed && s.graph.Load() == nil {
+		s.bring(m)
+	}
+	return s.inOrder(func() error { return f(m.Addr) }, m)
+}
+
+// inOrder calls f, which queues work on s that uses memory. That work comes after all work that
+// used the memory before, and work that uses it later comes after that.
+func (s *Stream) inOrder(f func() error, memory ...array.Memory) error {
+	if err := s.takes(""); err != nil {
 		return err
-	case capturing:
-		m.Taint()
-		s.keep(m.Keep())
-		return f(m.Addr)
-	case m.Tainted():
-		if err := s.dev.Synchronize(); err != nil {
+	}
+	if g := s.graph.Load(); g != nil {
+		for _, m := range memory {
+			g.use(m)
+		}
+		return f()
+	}
+	waited := make([]uint32, 0, 8) // streams that s comes after
+	wait := func(m array.Memory, user uint32) error {
+		if user == 0 {
+			user = s.nullOf(m).id
+		}
+		if slices.Contains(waited, user) {
+			return nil
+		}
+		waited = append(waited, user)
+		return s.after(user)
+	}
+	var few [4]uint32
+	uses := few[:0]
+	for _, m := range memory {
+		uses = append(uses, m.Uses())
+		s.nullOf(m) // notes that s uses memory of another device
+		if err := wait(m, m.LastStream()); err != nil {
 			return err
 		}
 	}
-	if m.Space == pressure.Managed {
-		s.bring(m)
+	failed := f()
+	// Another goroutine may have used the memory on another stream meanwhile. The next user waits
+	// for s alone, so s must come after that stream, too.
+	waited = waited[:0]
+	for i, m := range memory {
+		as := s.id
+		if m.LastStream() == 0 && s == s.nullOf(m) {
+			as = 0 // to the pool another number is another stream
+		}
+		before := m.UsedBy(as)
+		if m.Uses() == uses[i]+1 {
+			continue
+		}
+		if err := wait(m, before); failed == nil {
+			failed = err
+		}
 	}
-	last := m.LastStream()
-	if err := s.afterUse(m, last); err != nil {
-		return err
-	}
-	failed := f(m.Addr)
-	// Somebody may have used the array on a third stream meanwhile. Whoever
-	// comes next waits for s alone, so s must come after that one, too.
-	if before := m.UsedBy(s.id); before != last {
-		err = s.afterUse(m, before)
-	}
-	if failed != nil {
-		return failed
-	}
-	return err
+	return failed
 }
 
-// bring has the driver move the part of managed memory that is to be used to the device
-// of s, if it was used elsewhere before. It is advice: where the driver cannot, the
-// memory moves page by page when it is touched. That is left to the driver where
-// several devices are open, which may share the memory (CUDA.jl#2626), and for more than
-// half of what the device has, of which a kernel may need little.
+// nullOf returns the stream that has the number 0 for the memory: the default stream of its device.
+func (s *Stream) nullOf(m array.Memory) *Stream {
+	up, is := m.Upstream().(interface{ device() *Device })
+	if !is || up.device() == s.dev {
+		return &s.dev.null
+	}
+	s.dev.abroad.Store(true)
+	return &up.device().null
+}
+
+// bring makes the driver move managed memory to the device of s, if it was used elsewhere before.
+// It is advice: without it the memory moves page by page when it is touched. That is left to the
+// driver if several devices are open, which may share the memory (CUDA.jl#2626). It is also left to
+// the driver for more than half of the device's memory, because a kernel may need little of it.
 func (s *Stream) bring(m array.Memory) {
-	if several() || 2*m.Bytes > s.dev.total {
+	if len(openContexts()) > 1 || 2*m.Bytes > s.dev.total {
 		return
 	}
 	if m.MoveTo(s.dev.index) {
@@ -73,39 +108,29 @@ func (s *Stream) bring(m array.Memory) {
 	}
 }
 
-// afterUse makes later work of s come after the work of a stream that used the memory:
-// number 0 is the default stream of the device that the memory is of.
-func (s *Stream) afterUse(m array.Memory, stream uint32) error {
-	if up, is := m.Upstream().(interface{ device() *Device }); is && stream == 0 {
-		stream = up.device().null.id
-	}
-	return s.after(stream)
-}
-
 // after makes later work of s come after the work of the stream given.
 func (s *Stream) after(stream uint32) error {
-	if stream == s.id || stream == 0 && s == &s.dev.null {
-		return nil
-	}
 	before := s.dev.stream(stream)
-	switch {
-	case before == nil || before == s:
+	if before == nil || before == s {
 		return nil
-	case before.closed.Load():
-		return streamWait(s, before.tail)
 	}
-	e, err := before.sharedEvent()
-	if err != nil {
-		return err
-	}
-	if err := eventRecord(before, e); err != nil {
-		return err
+	before.marking.RLock()
+	defer before.marking.RUnlock()
+	e := before.last()
+	if e == 0 {
+		var err error
+		if e, err = before.sharedEvent(); err != nil {
+			return err
+		}
+		if err := eventRecord(before, e); err != nil {
+			return err
+		}
 	}
 	return streamWait(s, e)
 }
 
-// sharedEvent returns an event that is waited for at once. If several
-// goroutines use it at a time, one may move it for another, but only to later.
+// sharedEvent returns an event that is waited for at once. If several goroutines use it at a time,
+// one may move it for another, but only to later.
 func (s *Stream) sharedEvent() (handle, error) {
 	s.sharedOnce.Do(func() { s.shared, s.sharedErr = eventCreate(s.dev, false) })
 	return s.shared, s.sharedErr
@@ -114,7 +139,7 @@ func (s *Stream) sharedEvent() (handle, error) {
 // reachable checks that work on s may use the memory, and enables peer access.
 func reachable(m array.Memory, s *Stream) error {
 	on, isDevice := m.Space.Device()
-	if m.Space == pressure.Host && !s.dev.pageable {
+	if m.Space == pressure.Host {
 		return fmt.Errorf("cuda: %w: %v cannot use host memory that is not page-locked: make the array in a pool of pinned or managed memory, or copy it to one of the device", array.ErrReach, s.dev)
 	}
 	if !isDevice || on == s.dev.index {
@@ -131,30 +156,38 @@ func reachable(m array.Memory, s *Stream) error {
 	return err
 }
 
-// CopyTo queues on s a copy of one array to another of the same length. The two
-// may lie on one device, on two, or in pinned or managed memory. Between devices
-// the copy is direct if the hardware can do that, else through the host. CopyTo
-// does not block.
+// CopyTo queues on s a copy of one array to another of the same length. The two may lie on one
+// device, on two, or in pinned or managed memory. Between devices the copy is direct if the
+// hardware can do that, else through the host. CopyTo does not block. It fails if the arrays
+// overlap: [array.Array.CopyFrom] copies those.
 func CopyTo[T any](to, from array.Array[T], s *Stream) error {
 	if err := sameLength(from.Len(), to.Len()); err != nil {
 		return err
 	}
-	// Not With: a copy between devices needs no peer access.
 	return from.Reach(func(src array.Memory) error {
 		return to.Reach(func(dst array.Memory) error {
-			for _, m := range []array.Memory{src, dst} {
-				if err := s.afterUse(m, m.LastStream()); err != nil {
-					return err
-				}
+			copies := func() error { return s.Copy(dst.Addr, src.Addr, src.Bytes) }
+			to, onDevice := dst.Space.Device()
+			from, fromDevice := src.Space.Device()
+			if onDevice && fromDevice && (to != from || to != s.dev.index) { // needs no peer access
+				copies = func() error { return s.copyPeer(dst.Addr, to, src.Addr, from, src.Bytes) }
+			} else if err := errors.Join(reachable(src, s), reachable(dst, s)); err != nil {
+				return err
 			}
-			err := s.copyAnywhere(dst, src)
-			for _, m := range []array.Memory{src, dst} {
-				if e := s.afterUse(m, m.UsedBy(s.id)); err == nil {
-					err = e
-				}
-			}
-			return err
+			return s.inOrder(copies, src, dst)
 		})
+	})
+}
+
+// Fill queues on s the writing of v to each element, as [array.Array.Fill] does without a stream.
+// While s is being captured, it fails for values that do not repeat a pattern of 1, 2 or 4 bytes.
+func Fill[T any](a array.Array[T], v T, s *Stream) error {
+	size := int(unsafe.Sizeof(v))
+	if size == 0 {
+		return nil
+	}
+	return With(a, s, func(addr uintptr) error {
+		return s.fillPattern(addr, unsafe.Slice((*byte)(unsafe.Pointer(&v)), size), int64(a.Len()))
 	})
 }
 
@@ -163,14 +196,4 @@ func sameLength(from, to int) error {
 		return fmt.Errorf("cuda: copy of %d elements to %d", from, to)
 	}
 	return nil
-}
-
-func (s *Stream) copyAnywhere(dst, src array.Memory) error {
-	to, toDevice := dst.Space.Device()
-	from, fromDevice := src.Space.Device()
-	if toDevice && fromDevice && to != from {
-		defer s.spend("copy between devices", src.Bytes)()
-		return copyPeer(s, dst.Addr, to, src.Addr, from, src.Bytes)
-	}
-	return s.Copy(dst.Addr, src.Addr, src.Bytes)
 }

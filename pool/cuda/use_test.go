@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -36,253 +35,6 @@ func pattern(n int) []uint32 {
 		s[i] = uint32(i) * 2654435761
 	}
 	return s
-}
-
-func TestArraysInEveryMemory(t *testing.T) {
-	d := open(t)
-	driver := must[*DriverPool](t)(d.NewDriverPool(-1))
-	t.Cleanup(func() { ok(t, driver.Close()) })
-	for _, m := range memories(t, d, driver) {
-		t.Run(m.name, func(t *testing.T) {
-			p := newPool(t, m.up, m.space, m.direct)
-			s := must[*Stream](t)(d.NewStream())
-			want := pattern(100_000)
-			a := must[array.Array[uint32]](t)(array.New[uint32](p, len(want), array.On(s.ID())))
-			ok(t, a.CopyIn(want))
-			b := must[array.Array[uint32]](t)(array.New[uint32](p, len(want), array.On(s.ID())))
-			ok(t, CopyTo(b, a, s))
-			got := make([]uint32, len(want))
-			ok(t, b.CopyOut(got))
-			if !slices.Equal(got, want) {
-				t.Error("elements changed on the way")
-			}
-			ok(t, b.Fill(7))
-			ok(t, b.CopyFrom(a.View(0, a.Len())))
-			ok(t, b.View(1, 2).Fill(8))
-			ok(t, b.CopyOut(got))
-			if got[0] != want[0] || got[1] != 8 || got[2] != want[2] {
-				t.Errorf("got %v", got[:3])
-			}
-			err := a.Do(func(s []uint32) error {
-				if !slices.Equal(s, want) {
-					t.Error("the processor sees other elements")
-				}
-				return nil
-			})
-			if _, isDevice := m.space.Device(); isDevice != (err != nil) {
-				t.Errorf("Do on %s memory: %v", m.name, err)
-			}
-			a.Free()
-			if err := With(a, s, func(uintptr) error { return nil }); !errors.Is(err, array.ErrFreed) {
-				t.Errorf("With after Free: %v", err)
-			}
-			b.Free()
-		})
-	}
-}
-
-// A slow kernel writes an array on one stream; work on another, the processor,
-// and a successor that reuses its memory must all come after it.
-func TestStreamOrder(t *testing.T) {
-	d := open(t)
-	p, pinned := newPool(t, d.Memory(), d.Space(), false), newPool(t, d.Pinned(), pressure.Pinned, false)
-	s, other := must[*Stream](t)(d.NewStream()), must[*Stream](t)(d.NewStream())
-	w := must[*Work](t)(NewWork(d))
-	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
-	const n = 1 << 20
-	slowly := func(s *Stream, addr uintptr, seed uint32) {
-		t.Helper()
-		ok(t, w.Spin(s, 20*time.Millisecond))
-		ok(t, w.Stamp(s, addr, n, seed))
-	}
-	check := func(what string) {
-		t.Helper()
-		ok(t, d.Synchronize())
-		if wrong.Uint32(0) != 0 {
-			t.Errorf("%s: %d words are wrong", what, wrong.Uint32(0))
-		}
-		clear(wrong.Bytes())
-	}
-	newArray := func(p *pool.Pool, stream uint32) array.Array[byte] {
-		return must[array.Array[byte]](t)(array.New[byte](p, n, array.On(stream)))
-	}
-
-	a := newArray(p, s.ID())
-	ok(t, With(a, s, func(addr uintptr) error { slowly(s, addr, 1); return nil }))
-	ok(t, With(a, other, func(addr uintptr) error { return w.Verify(other, addr, n, 1, wrong.Addr()) }))
-	check("use on another stream")
-
-	ok(t, With(a, other, func(addr uintptr) error { slowly(other, addr, 2); return nil }))
-	var first uintptr
-	ok(t, With(a, other, func(addr uintptr) error {
-		first = addr
-		return w.Verify(other, addr, n, 2, wrong.Addr())
-	}))
-	a.Free() // while other still writes it
-	b := newArray(p, s.ID())
-	ok(t, With(b, s, func(addr uintptr) error {
-		if addr == first {
-			t.Error("memory is reused while another stream uses it")
-		}
-		return w.Stamp(s, addr, n, 3)
-	}))
-	check("free while another stream uses it")
-	ok(t, p.Synchronize())
-	b.Free()
-
-	h := newArray(pinned, 0)
-	ok(t, With(h, other, func(addr uintptr) error { slowly(other, addr, 0); return nil }))
-	ok(t, h.Do(func(bytes []byte) error { // must wait for the kernel
-		if idle := must[bool](t)(other.idle()); !idle {
-			t.Error("the processor gets pinned memory while a kernel writes it")
-		}
-		return nil
-	}))
-	h.Free()
-
-	c := newArray(p, other.ID())
-	ok(t, With(c, other, func(addr uintptr) error { slowly(other, addr, 4); return nil }))
-	ok(t, other.Close())
-	ok(t, With(c, s, func(addr uintptr) error { return w.Verify(s, addr, n, 4, wrong.Addr()) }))
-	check("use after the last stream is gone")
-	out := make([]byte, n)
-	ok(t, c.CopyOut(out))
-	c.Free()
-	ok(t, wrong.Close())
-	ok(t, w.Close())
-}
-
-func TestCaptureTaints(t *testing.T) {
-	d := open(t)
-	p := newPool(t, d.Memory(), d.Space(), false)
-	s, other := must[*Stream](t)(d.NewStream()), must[*Stream](t)(d.NewStream())
-	w := must[*Work](t)(NewWork(d))
-	wrong := must[*HostBuffer](t)(d.NewHostBuffer(8))
-	const n = 1 << 20
-	a := must[array.Array[byte]](t)(array.New[byte](p, n, array.On(s.ID())))
-	g := must[*Graph](t)(s.Capture(func() error {
-		return With(a, s, func(addr uintptr) error {
-			if err := w.Spin(s, 20*time.Millisecond); err != nil {
-				return err
-			}
-			return w.Stamp(s, addr, n, 9)
-		})
-	}))
-	third := must[*Stream](t)(d.NewStream())
-	ok(t, g.Launch(third)) // nobody knows that third writes a now
-	ok(t, With(a, other, func(addr uintptr) error { return w.Verify(other, addr, n, 9, wrong.Addr()) }))
-	ok(t, d.Synchronize())
-	if wrong.Uint32(0) != 0 {
-		t.Errorf("%d words are wrong", wrong.Uint32(0))
-	}
-	ok(t, g.Close())
-	a.Free()
-	ok(t, wrong.Close())
-	ok(t, w.Close())
-}
-
-func TestBatchesArriveWhole(t *testing.T) {
-	d := open(t)
-	p, pinned := newPool(t, d.Memory(), d.Space(), false), newPool(t, d.Pinned(), pressure.Pinned, false)
-	d.stageThrough(pinned)
-	defer d.stageThrough(nil)
-	s, uploads := must[*Stream](t)(d.NewStream()), must[*Stream](t)(d.NewStream())
-	data := pattern(1_000_000)
-	seen := 0
-	sum := must[array.Array[uint32]](t)(array.New[uint32](p, len(data), array.On(s.ID())))
-	for batch, err := range array.Ahead[array.Array[uint32]](p, 1, slices.Chunk(data, 65_536), array.On(uploads.ID())) {
-		ok(t, err)
-		ok(t, CopyTo(sum.View(seen, seen+batch.Len()), batch, s))
-		seen += batch.Len()
-		if live := p.Sample().Live - sum.Bytes(); live > 2*4*65_536+512 {
-			t.Errorf("%v of batches at a time", pressure.Bytes(live))
-		}
-	}
-	got := make([]uint32, len(data))
-	ok(t, sum.CopyOut(got))
-	if seen != len(data) || !slices.Equal(got, data) {
-		t.Errorf("%d of %d elements arrived, equal: %v", seen, len(data), slices.Equal(got, data))
-	}
-	for range array.Ahead[array.Array[uint32]](p, 1, slices.Chunk(data, 65_536), array.On(uploads.ID())) {
-		break // frees what is on its way
-	}
-	sum.Free()
-}
-
-// Work on one GPU uses memory of every kind that lies on another, whichever was
-// opened first; or the error says that it cannot.
-func TestTwoDevices(t *testing.T) {
-	d := openIndex(t, 0)
-	if n, _ := Count(); n < 2 {
-		t.Skip("two devices needed")
-	}
-	driver := must[*DriverPool](t)(d.NewDriverPool(-1))
-	t.Cleanup(func() { ok(t, driver.Close()) })
-	for _, m := range memories(t, d, driver) {
-		if !m.direct {
-			t.Run(m.name, func(t *testing.T) { twoDevices(t, d, m) })
-		}
-	}
-	e := openIndex(t, 1)
-	own, current := must[*DriverPool](t)(d.NewDriverPool(-1, e)), must[*DriverPool](t)(d.CurrentDriverPool(e))
-	for name, shared := range map[string]*DriverPool{"stream-ordered": own, "current": current} {
-		t.Run(name, func(t *testing.T) { twoDevices(t, d, memory{name, shared.Upstream(), d.Space(), true}) })
-		ok(t, shared.Close())
-	}
-}
-
-// scaled is a size, or a sixteenth of it on the simulated driver, whose memory is the host's.
-func scaled(d *Device, n int64) int64 {
-	if d.name == "simulated" {
-		n /= 16
-	}
-	return n
-}
-
-// twoDevices uses an array of d on a device that is opened when the array is there
-// already, and a second array that comes after that.
-func twoDevices(t *testing.T, d *Device, m memory) {
-	p := newPool(t, m.up, m.space, m.direct)
-	s := must[*Stream](t)(d.NewStream())
-	w := must[*Work](t)(NewWork(d))
-	n := scaled(d, 96<<20) // more than one chunk
-	stamped := func() array.Array[byte] {
-		a := must[array.Array[byte]](t)(array.New[byte](p, int(n), array.On(s.ID())))
-		ok(t, With(a, s, func(addr uintptr) error {
-			return errors.Join(w.Spin(s, 20*time.Millisecond), w.Stamp(s, addr, n, 7))
-		}))
-		return a
-	}
-	before := stamped()
-	e := openIndex(t, 1)
-	after := stamped()
-	onE := newPool(t, e.Memory(), e.Space(), false)
-	se := must[*Stream](t)(e.NewStream())
-	we := must[*Work](t)(NewWork(e))
-	wrong := must[*HostBuffer](t)(e.NewHostBuffer(8))
-	verify := func(what string, a array.Array[byte]) {
-		t.Helper()
-		err := With(a, se, func(addr uintptr) error { return we.Verify(se, addr, n, 7, wrong.Addr()) })
-		if can, _ := canPeer(e.index, d.index); errors.Is(err, array.ErrReach) && !can {
-			t.Logf("%s: no peer access: %v", what, err)
-			return
-		}
-		ok(t, err)
-		ok(t, se.Synchronize())
-		if wrong.Uint32(0) != 0 {
-			t.Errorf("%s: %d words differ", what, wrong.Uint32(0))
-		}
-	}
-	verify("made before the device was opened, in place", before)
-	verify("made after that, in place", after)
-	b := must[array.Array[byte]](t)(array.New[byte](onE, int(n), array.On(se.ID())))
-	ok(t, CopyTo(b, before, se))
-	verify("copied", b)
-	ok(t, s.Synchronize())
-	for _, a := range []array.Array[byte]{before, after, b} {
-		a.Free()
-	}
-	ok(t, errors.Join(wrong.Close(), w.Close(), we.Close()))
 }
 
 // Memory that a pool has is handed out and taken back without a call of the driver, so
@@ -350,4 +102,35 @@ func TestAllocationOnAStream(t *testing.T) {
 	b.Free()
 	c.Free()
 	ok(t, errors.Join(s.Synchronize(), w.Close()))
+}
+
+// address is the array's memory, for its own stream's work.
+func address(a array.Array[byte]) uintptr {
+	b, _ := a.Block()
+	return b.Addr
+}
+
+// Prepared memory serves allocations without a call that maps.
+func TestPreparedMemoryIsMapped(t *testing.T) {
+	d := open(t)
+	up := d.memory()
+	if up.Granule() == 0 {
+		t.Skip("this device cannot map memory")
+	}
+	p := must[*pool.Pool](t)(pool.New(pool.Config{Upstream: up, Space: d.Space(), Warn: func(err error) { t.Error(err) }}))
+	defer p.Close() // all pools of a device share its limits
+	ok(t, p.Prepare(1<<30, 0))
+	before := byName(Calls())
+	for range 8 {
+		defer p.Free(must[pool.Block](t)(p.Alloc(128<<20, 0)))
+	}
+	after := byName(Calls())
+	for _, name := range []string{"cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemAlloc"} {
+		if n := after[name].Calls - before[name].Calls; n != 0 {
+			t.Errorf("%d calls of %s", n, name)
+		}
+	}
+	if n := after["cuMemMap"]; n.Calls == 0 || n.Time <= 0 {
+		t.Errorf("cuMemMap was counted %d times, %v", n.Calls, n.Time)
+	}
 }

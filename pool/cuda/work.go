@@ -9,8 +9,8 @@ import (
 //go:embed kernels.ptx
 var kernelsPTX string
 
-// Work holds small kernels that keep a GPU busy and check its memory: for
-// replaying recordings and for tests. It is safe for concurrent use.
+// Work holds small kernels that keep a GPU busy and check its memory, for replays of recordings and
+// for tests. It is safe for concurrent use.
 type Work struct {
 	module              *Module
 	spin, stamp, verify *Kernel

@@ -1,5 +1,5 @@
-// Package pooltest tests that a pool keeps the promises of package pool, whatever
-// its upstream, its options and its adaptors.
+// Package pooltest tests that a pool keeps the promises of package pool, whatever its upstream and
+// its options.
 package pooltest
 
 import (
@@ -38,12 +38,11 @@ func Run(t *testing.T, open Maker) {
 		name string
 		test func(*testing.T, Maker)
 	}{
-		{"sizes", sizes},
 		{"streams", streams},
 		{"bad free", badFree},
 		{"statistics", statistics},
-		{"random", random},
-		{"concurrent", concurrent},
+		{"random", func(t *testing.T, open Maker) { random(t, open, 1, 2000) }},
+		{"concurrent", func(t *testing.T, open Maker) { random(t, open, 8, 150) }},
 		{"hard limit", hardLimit},
 		{"soft limit", softLimit},
 		{"out of memory", outOfMemory},
@@ -51,14 +50,13 @@ func Run(t *testing.T, open Maker) {
 		{"close", closing},
 		{"arrays", arrays},
 		{"dropped arrays", droppedArrays},
-		{"batches", batches},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open) })
 	}
 }
 
 // Warn returns a function for [pool.Config] under which a failure that the pool
-// survives fails the test. That a pool is closed with live blocks is none.
+// survives fails the test. A pool that is closed with live blocks is no failure.
 func Warn(t testing.TB) func(error) {
 	return func(err error) {
 		if live := new(*pool.LiveError); !errors.As(err, live) {
@@ -82,13 +80,10 @@ func start(t testing.TB, open Maker, limits pressure.Limits) *pool.Pool {
 	return p
 }
 
-// Check tests that the counts of a pool agree with each other, and that its
-// structure is sound. No goroutine may use the pool meanwhile.
+// Check tests that the counts of a pool agree with each other. No goroutine may use the
+// pool meanwhile.
 func Check(t testing.TB, p *pool.Pool) {
 	t.Helper()
-	if err := p.Check(); err != nil {
-		t.Error(err)
-	}
 	s := p.Stats()
 	if s.Live < 0 || s.Live > s.Reserved || s.Cached != s.Reserved-s.Live || s.Live != s.Allocated-s.Freed {
 		t.Errorf("counts do not agree: %+v", s)
@@ -134,37 +129,6 @@ func stamped(p *pool.Pool, b pool.Block) bool {
 	}
 	n := len(m)
 	return n < 8 || binary.LittleEndian.Uint64(m[n-8:]) == b.ID()
-}
-
-func sizes(t *testing.T, open Maker) {
-	p := start(t, open, pressure.Limits{})
-	var held []pool.Block
-	for _, n := range []int64{0, 1, 511, 512, 513, 4096, 1<<20 - 1, 1 << 20, 1<<20 + 1, 10 << 20, 21 << 20} {
-		b := must(t, p, n)
-		if b.Bytes != n || b.Addr == 0 || b.Addr%512 != 0 {
-			t.Errorf("%d bytes: block %+v", n, b)
-		}
-		for _, x := range held {
-			if b.Addr < x.Addr+uintptr(max(x.Bytes, 1)) && x.Addr < b.Addr+uintptr(max(b.Bytes, 1)) || b.ID() == x.ID() {
-				t.Errorf("%+v and %+v overlap", b, x)
-			}
-		}
-		stamp(p, b)
-		held = append(held, b)
-	}
-	Check(t, p)
-	for _, b := range held {
-		if !stamped(p, b) {
-			t.Errorf("%+v was overwritten", b)
-		}
-		p.Free(b)
-	}
-	for _, n := range []int64{-1, -1 << 63, pool.MaxBytes + 1, 1<<63 - 1} {
-		if b, err := p.Alloc(n, 0); !errors.Is(err, pool.ErrSize) {
-			t.Errorf("%d bytes: %v, %v", n, b, err)
-		}
-	}
-	Check(t, p)
 }
 
 func streams(t *testing.T, open Maker) {
@@ -252,7 +216,7 @@ func statistics(t *testing.T, open Maker) {
 	}
 }
 
-// sizeOf returns what the pool counts for a block of n bytes.
+// sizeOf returns the bytes that the pool counts for a block of n bytes.
 func sizeOf(t testing.TB, p *pool.Pool, n int64) int64 {
 	before := p.Stats().Live
 	b := must(t, p, n)
@@ -263,97 +227,20 @@ func sizeOf(t testing.TB, p *pool.Pool, n int64) int64 {
 // someSize draws sizes over many orders of magnitude, some of them often.
 func someSize(rng *rand.Rand) int64 {
 	if rng.IntN(2) == 0 {
-		return []int64{512, 4096, 1 << 20, 3 << 20}[rng.IntN(4)]
+		return []int64{0, 511, 513, 4096, 1 << 20, 1<<20 + 1, 3 << 20, 10 << 20}[rng.IntN(8)]
 	}
 	return rng.Int64N(1 << rng.IntN(23))
 }
 
-func random(t *testing.T, open Maker) {
-	p := start(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: 64 << 20}})
-	rng := rand.New(rand.NewPCG(1, 1))
-	var held []pool.Block
-	for step := range 2000 {
-		switch k := rng.IntN(100); {
-		case k < 55:
-			b, err := p.Alloc(someSize(rng), uint32(rng.IntN(3)))
-			if err != nil && !errors.Is(err, pool.ErrOutOfMemory) {
-				t.Fatal(err)
-			}
-			if err == nil {
-				stamp(p, b)
-				held = append(held, b)
-			}
-		case k < 99 && len(held) > 0:
-			i := rng.IntN(len(held))
-			if !stamped(p, held[i]) {
-				t.Fatalf("step %d: %+v was overwritten", step, held[i])
-			}
-			p.Free(held[i])
-			held[i] = held[len(held)-1]
-			held = held[:len(held)-1]
-		case k == 99:
-			p.FreeAllBlocks()
-			Check(t, p)
-		}
-		if len(held) > 200 {
-			for _, b := range held[100:] {
-				p.Free(b)
-			}
-			held = held[:100]
-		}
-	}
-	Check(t, p)
-	for _, b := range held {
-		p.Free(b)
-	}
-}
-
-func concurrent(t *testing.T, open Maker) {
+// random has goroutines allocate, write, compare and free, and looks at the limit meanwhile.
+func random(t *testing.T, open Maker, goroutines uint64, steps int) {
 	const hard = 64 << 20
 	p := start(t, open, pressure.Limits{Hard: pressure.Limit{Bytes: hard}})
-	stop, watched := watch(t, p, hard)
-	var work sync.WaitGroup
-	for seed := range uint64(8) {
-		work.Add(1)
-		go func() {
-			defer work.Done()
-			rng := rand.New(rand.NewPCG(seed, 2))
-			var held []pool.Block
-			for range 120 {
-				b, err := p.Alloc(someSize(rng), uint32(rng.IntN(2)))
-				switch {
-				case err == nil:
-					stamp(p, b)
-					held = append(held, b)
-				case !errors.Is(err, pool.ErrOutOfMemory):
-					t.Error(err)
-				}
-				for len(held) > 0 && (err != nil || len(held) > 6 || rng.IntN(3) == 0) {
-					b := held[len(held)-1]
-					if !stamped(p, b) {
-						t.Errorf("%+v was overwritten", b)
-					}
-					p.Free(b)
-					held = held[:len(held)-1]
-					err = nil
-				}
-			}
-			for _, b := range held {
-				p.Free(b)
-			}
-		}()
-	}
-	work.Wait()
-	close(stop)
-	<-watched
-	Check(t, p)
-}
-
-// watch looks at a pool all the time, until stop is closed.
-func watch(t *testing.T, p *pool.Pool, hard int64) (stop, done chan struct{}) {
-	stop, done = make(chan struct{}), make(chan struct{})
+	stop := make(chan struct{})
+	var work, watch sync.WaitGroup
+	watch.Add(1)
 	go func() {
-		defer close(done)
+		defer watch.Done()
 		for {
 			select {
 			case <-stop:
@@ -366,7 +253,46 @@ func watch(t *testing.T, p *pool.Pool, hard int64) (stop, done chan struct{}) {
 			}
 		}
 	}()
-	return stop, done
+	for seed := range goroutines {
+		work.Add(1)
+		go func() {
+			defer work.Done()
+			rng := rand.New(rand.NewPCG(seed, 2))
+			var held []pool.Block
+			for range steps {
+				n := someSize(rng)
+				b, err := p.Alloc(n, uint32(rng.IntN(3)))
+				switch {
+				case err == nil && (b.Bytes != n || b.Addr == 0 || b.Addr%512 != 0):
+					t.Errorf("%d bytes: block %+v", n, b)
+				case err == nil:
+					stamp(p, b)
+					held = append(held, b)
+				case !errors.Is(err, pool.ErrOutOfMemory):
+					t.Error(err)
+				}
+				for len(held) > 0 && (err != nil || len(held) > 100/int(goroutines) || rng.IntN(3) == 0) {
+					k := rng.IntN(len(held))
+					if !stamped(p, held[k]) {
+						t.Errorf("%+v was overwritten", held[k])
+					}
+					p.Free(held[k])
+					held[k] = held[len(held)-1]
+					held, err = held[:len(held)-1], nil
+				}
+				if rng.IntN(100) == 0 {
+					p.FreeAllBlocks()
+				}
+			}
+			for _, b := range held {
+				p.Free(b)
+			}
+		}()
+	}
+	work.Wait()
+	close(stop)
+	watch.Wait()
+	Check(t, p)
 }
 
 func hardLimit(t *testing.T, open Maker) {
@@ -391,8 +317,10 @@ func hardLimit(t *testing.T, open Maker) {
 	if _, err := p.Alloc(hard+1, 0); !errors.Is(err, pool.ErrOutOfMemory) {
 		t.Errorf("more than the limit: %v", err)
 	}
-	if _, err := p.Alloc(pool.MaxBytes, 0); !errors.Is(err, pool.ErrOutOfMemory) {
-		t.Errorf("huge: %v", err)
+	for n, want := range map[int64]error{pool.MaxBytes: pool.ErrOutOfMemory, pool.MaxBytes + 1: pool.ErrSize, -1: pool.ErrSize} {
+		if _, err := p.Alloc(n, 0); !errors.Is(err, want) {
+			t.Errorf("%d bytes: %v, want %v", n, err, want)
+		}
 	}
 	Check(t, p)
 }

@@ -2,7 +2,7 @@
  * The rule `host` of package gc/policy in C99, and a check that it answers as the Go code does.
  *
  *     cc -O2 -std=c99 -ffp-contract=off -o host host.c -lm
- *     ./host < ../../gc/policy/testdata/vectors/host.json
+ *     ./host < ../../gc/policy/testdata/vectors.txt
  *
  * Times are in ns, memory in bytes. A struct host that is all zero but for price and overhead is ready to use.
  */

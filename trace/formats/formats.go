@@ -1,7 +1,8 @@
-// Package formats opens trace files of every format that eagergc knows, packed with
-// gzip or zstd or not. The content of a file decides; its name does not matter.
-// A file of unknown origin is held to a [recording.Budget], may unpack to 64 MiB and 100
-// times its bytes, and may ask a decoder of zstd for 8 MiB.
+// Package formats opens trace files of every format that eagergc knows. They may be packed with gzip,
+// zstd or xz. The content of a file decides, not its name.
+//
+// Files of unknown origin have bounds. Their readers have a [recording.Budget]. A packed file may
+// unpack to 64 MiB and 100 times its size. A decoder of zstd or xz may use a window of 8 MiB.
 //
 // To add a format, add one line to the table in this package.
 package formats

@@ -2,12 +2,15 @@ package formats
 
 import (
 	"bytes"
-	"compress/gzip"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,22 +21,34 @@ import (
 var (
 	snapshots = filepath.Join("torchsnap", "testdata")
 	profiles  = filepath.Join("kineto", "testdata")
+	hooks     = filepath.Join("logs", "testdata")
+	// shared is the folder of recorded workloads beside the checkout.
+	shared = filepath.Join("..", "..", "..", "shared")
 )
 
-func TestOpen(t *testing.T) {
+func open(t testing.TB, path string) *trace.Trace {
+	t.Helper()
+	tr, err := Opener{Memory: 1 << 30}.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// TestTheContentDecides: which format reads a file, whatever its name; what has no name of its own has that of the file.
+func TestTheContentDecides(t *testing.T) {
 	for path, source := range map[string]string{
-		filepath.Join(snapshots, "devices.p0.pickle"):    "torch",
 		filepath.Join(snapshots, "cut.p4.pickle"):        "torch",
 		filepath.Join(snapshots, "devices.p4.pickle.gz"): "torch",
 		filepath.Join(profiles, "devices.json"):          "PyTorch profiler",
 		filepath.Join(profiles, "sync.json.gz"):          "PyTorch profiler",
+		filepath.Join(hooks, "stock.jsonl.gz"):           "CuPy",
+		filepath.Join(hooks, "ls.heaptrack.gz"):          "heaptrack",
 	} {
-		tr, err := Opener{}.Open(path)
-		if err != nil || !strings.HasPrefix(tr.Meta["source"], source) || len(tr.Events) == 0 {
-			t.Errorf("%s: %v, %v", path, tr, err)
-			continue
+		tr := open(t, path)
+		if !strings.HasPrefix(tr.Meta["source"], source) || len(tr.Events) == 0 {
+			t.Errorf("%s: %v", path, tr.Meta)
 		}
-		// The name plays no part.
 		renamed := filepath.Join(t.TempDir(), "trace.arrows")
 		b, err := os.ReadFile(path)
 		if err == nil {
@@ -42,14 +57,27 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Opener{}.Open(renamed)
-		if err != nil || len(again.Events) != len(tr.Events) || again.Name != "trace" {
-			t.Errorf("%s renamed: %v", path, err)
+		if again := open(t, renamed); !slices.Equal(again.Events, tr.Events) || again.Name != "trace" {
+			t.Errorf("%s renamed: %s", path, again.Name)
+		}
+	}
+	names := make(map[string]bool)
+	for _, f := range All() {
+		if names[f.Name] || f.Name == "" || f.About == "" || f.Detect == nil || f.Read == nil {
+			t.Errorf("%+v", f)
+		}
+		names[f.Name] = true
+	}
+	for path, want := range map[string]string{
+		"traces/gpt2.snapshot.pickle.gz": "gpt2", "gp-full.kineto.json.xz": "gp-full", "a.b.PKL": "a.b", "plain": "plain", ".json": ".json", "x.arrows": "x",
+	} {
+		if got := recording.Stem(path); got != want {
+			t.Errorf("the stem of %q is %q, want %q", path, got, want)
 		}
 	}
 }
 
-func TestOpenErrors(t *testing.T) {
+func TestErrorsNameTheFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -58,7 +86,7 @@ func TestOpenErrors(t *testing.T) {
 		}
 		return path
 	}
-	empty, other, cut := write("empty", ""), write("other", "ELF or so"), write("cut.json", `{"traceEvents":[{"ph"`)
+	other, cut := write("other", "ELF or so"), write("cut.json", `{"traceEvents":[{"ph"`)
 	for _, c := range []struct {
 		path, want string
 		opener     Opener
@@ -66,119 +94,150 @@ func TestOpenErrors(t *testing.T) {
 	}{
 		{filepath.Join(dir, "none"), "no such file", Opener{}, fs.ErrNotExist},
 		{dir, "is a directory", Opener{}, nil},
-		{empty, "empty: empty file", Opener{}, nil},
+		{write("empty", ""), "empty: empty file", Opener{}, nil},
 		{other, `other: unknown format: it begins with "ELF or so" (known: `, Opener{}, errUnknown},
 		{other, `unknown format "npy" (known: `, Opener{From: "npy"}, errUnknown},
 		{cut, "cut.json: kineto: byte 21: unexpected EOF", Opener{}, nil},
 		{cut, "cut.json: torchsnap: byte 0: unknown opcode", Opener{From: "torch"}, nil},
 	} {
 		_, err := c.opener.Open(c.path)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "formats: ") {
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "formats: ") || c.is != nil && !errors.Is(err, c.is) {
 			t.Errorf("%s: got error %v, want one with %q", c.path, err, c.want)
-		}
-		if c.is != nil && !errors.Is(err, c.is) {
-			t.Errorf("%s: error %v is not %v", c.path, err, c.is)
 		}
 	}
 }
 
-// A native trace is found by content too, packed or not, and the whole part of
-// one that was cut off is not lost.
-func TestNative(t *testing.T) {
-	dir := t.TempDir()
-	want, err := Opener{}.Open(filepath.Join(snapshots, "cut.p4.pickle"))
-	if err != nil {
+// TestEveryFormThatIsWrittenIsRead: native and text, packed or not. The whole part of a native file that was cut off is not lost.
+func TestEveryFormThatIsWrittenIsRead(t *testing.T) {
+	want := open(t, filepath.Join(snapshots, "cut.p4.pickle"))
+	var native, text bytes.Buffer
+	if err := errors.Join(trace.Write(&native, want), recording.WriteText(&text, want)); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, "trace.pickle")
-	if err := trace.WriteFile(path, want); err != nil {
-		t.Fatal(err)
+	for _, file := range [][]byte{native.Bytes(), text.Bytes()} {
+		for method, packed := range packed(t, file) {
+			got, err := Opener{}.Read(bytes.NewReader(packed))
+			if err != nil {
+				t.Fatal(method, err)
+			}
+			if got.Name != want.Name || !got.Start.Equal(want.Start) || !maps.Equal(got.Meta, want.Meta) {
+				t.Errorf("%s: %q, %v, %v", method, got.Name, got.Start, got.Meta)
+			}
+			if !slices.EqualFunc(got.Events, want.Events, func(a, b trace.Event) bool { return recording.Text(got, a) == recording.Text(want, b) }) {
+				t.Errorf("%s: other events", method)
+			}
+		}
 	}
-	got, err := Opener{}.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkSame(t, got, want)
-	file, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	if _, err := z.Write(file); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got, err = (Opener{}).Read(&packed); err != nil {
-		t.Fatal(err)
-	}
-	checkSame(t, got, want)
-	var text bytes.Buffer
-	if err := recording.WriteText(&text, want); err != nil {
-		t.Fatal(err)
-	}
-	if got, err = (Opener{}).Read(&text); err != nil {
-		t.Fatal(err)
-	}
-	checkSame(t, got, want)
-	if err := os.WriteFile(path, file[:len(file)-8], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cut, err := Opener{From: "eagergc"}.Open(path)
+	cut, err := Opener{From: "eagergc"}.Read(bytes.NewReader(native.Bytes()[:native.Len()-8]))
 	if !errors.Is(err, trace.ErrTruncated) || cut == nil || len(cut.Events) != len(want.Events) {
 		t.Errorf("cut off: %v", err)
 	}
 }
 
-// checkSame compares traces by all but the numbers of their labels.
-func checkSame(t *testing.T, got, want *trace.Trace) {
-	t.Helper()
-	if got.Name != want.Name || !got.Start.Equal(want.Start) || !maps.Equal(got.Meta, want.Meta) || len(got.Events) != len(want.Events) {
-		t.Fatalf("got %q, %v, %v, %d events\nwant %q, %v, %v, %d events", got.Name, got.Start, got.Meta, len(got.Events),
-			want.Name, want.Start, want.Meta, len(want.Events))
-	}
-	for i, e := range got.Events {
-		w := want.Events[i]
-		if got.Label(e) != want.Label(w) {
-			t.Fatalf("event %d is labelled %q, want %q", i, got.Label(e), want.Label(w))
-		}
-		if e.Kind.Labelled() {
-			e.Aux = w.Aux
-		}
-		if e != w {
-			t.Fatalf("event %d is %+v, want %+v", i, e, w)
-		}
-	}
-}
-
-func TestStem(t *testing.T) {
-	for path, want := range map[string]string{
-		"traces/gpt2.snapshot.pickle.gz": "gpt2", "gp-full.kineto.json.gz": "gp-full", "a.b.PKL": "a.b",
-		"plain": "plain", ".json": ".json", "x.arrows": "x",
-	} {
-		if got := recording.Stem(path); got != want {
-			t.Errorf("recording.Stem(%q) = %q, want %q", path, got, want)
-		}
-	}
-}
-
-func TestAll(t *testing.T) {
-	names := make(map[string]bool)
-	for _, f := range All() {
-		if names[f.Name] || f.Name == "" || f.About == "" || f.Detect == nil || f.Read == nil {
-			t.Errorf("%+v", f)
-		}
-		names[f.Name] = true
-	}
-}
-
-func ExampleOpener() {
-	t, err := Opener{}.Open(filepath.Join("torchsnap", "testdata", "cut.p4.pickle"))
+// TestMergeSample: the end of one workload, with all its waits. Its figures were worked out from the end backwards.
+func TestMergeSample(t *testing.T) {
+	base, sync := open(t, filepath.Join(snapshots, "cut.p4.pickle")), open(t, filepath.Join(profiles, "sync.json.gz"))
+	events := slices.Clone(base.Events)
+	merged, err := recording.Merge(base, sync)
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
-	os.Stdout.WriteString(t.Name + ": " + t.Meta["source"] + ", live before: " + t.Meta["live_before_objects"] + "\n")
-	// Output: cut.p4: torch.cuda.memory snapshot, live before: 18
+	s := recording.StatsOf(merged)
+	got := recording.Stats{Allocs: s.Allocs, Drops: s.Drops, Syncs: s.Syncs, PeakReachable: s.PeakReachable, LastBytes: s.LastBytes, Wait: s.Wait, AllocatedBytes: s.AllocatedBytes, Span: s.Span}
+	if want := (recording.Stats{Allocs: 44, Drops: 32, Syncs: 16, PeakReachable: 1284725264, LastBytes: 1268324880, Wait: 133523, AllocatedBytes: 1288782104, Span: 1525810446}); got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if !merged.Start.Equal(sync.Start) || merged.Meta["source"] != base.Meta["source"] || merged.Meta["sync_source"] != sync.Meta["source"] || merged.Meta["live_before_objects"] != "18" {
+		t.Errorf("Start %v, Meta %v", merged.Start, merged.Meta)
+	}
+	if !slices.Equal(base.Events, events) {
+		t.Error("Merge changed the base")
+	}
+}
+
+// TestGolden: the figures of the recorded workloads are those of the reference, and an import allocates no more than three times
+// the unpacked file, garbage included.
+func TestGolden(t *testing.T) {
+	golden, err := os.ReadFile(filepath.Join(shared, "reference", "golden.json"))
+	if err != nil {
+		t.Skipf("needs the recorded workloads beside the checkout: %v", err)
+	}
+	var all []struct {
+		Trace string
+		recording.Stats
+	}
+	if err := json.Unmarshal(golden, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range all {
+		if testing.Short() && w.Trace != "mlp" && w.Trace != "gnn" {
+			continue
+		}
+		stem := filepath.Join(shared, "traces", w.Trace)
+		snapshot, err := filepath.Glob(stem + ".snapshot.pickle.*")
+		if err != nil || len(snapshot) != 1 {
+			t.Fatalf("snapshots of %s: %q, %v", w.Trace, snapshot, err)
+		}
+		tr, err := recording.Merge(open(t, snapshot[0]), open(t, stem+".sync.kineto.json.gz"))
+		if err == nil {
+			err = tr.Validate()
+		}
+		if err != nil {
+			t.Fatal(w.Trace, err)
+		}
+		s := recording.StatsOf(tr)
+		// The reference multiplies float64 microseconds by 1000, which is 0.5 ns off for "4446283339379.977" (serve).
+		if d := s.Span - w.Span; -1 <= d && d <= 1 {
+			s.Span = w.Span
+		}
+		if got := (recording.Stats{Allocs: s.Allocs, Drops: s.Drops, Syncs: s.Syncs, PeakReachable: s.PeakReachable, Span: s.Span, AllocatedBytes: s.AllocatedBytes, Wait: s.Wait}); got != w.Stats {
+			t.Errorf("%s: got  %+v\nwant %+v", w.Trace, got, w.Stats)
+		}
+	}
+	for name, want := range map[string]string{"gp-full": "37764 37738 2342", "mlp-full": "22942 22930 16"} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s := recording.StatsOf(open(t, filepath.Join(shared, "traces", name+".kineto.json.gz")))
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > 65<<20 {
+			t.Errorf("%s: the import of 13 or 21 MB allocated %d bytes", name, used)
+		}
+		if got := fmt.Sprint(s.Allocs, s.Drops, s.Syncs); got != want {
+			t.Errorf("%s: allocations, drops and waits are %s, want %s", name, got, want)
+		}
+	}
+}
+
+// FuzzRead opens any bytes, packed or not. The result is a valid trace or an error.
+func FuzzRead(f *testing.F) {
+	var paths []string
+	for _, folder := range []string{snapshots, profiles, hooks} {
+		found, err := filepath.Glob(filepath.Join(folder, "*"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		paths = append(paths, found...)
+	}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) > 1<<20 {
+			return
+		}
+		tr, err := Opener{}.Read(bytes.NewReader(b))
+		if tr == nil {
+			if err == nil {
+				t.Fatal("neither a trace nor an error")
+			}
+			return
+		}
+		if err := tr.Validate(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -9,13 +9,14 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/therootcompany/xz"
 
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 const (
 	bufferSize  = 64 << 10
-	usualWindow = 8 << 20   // of a decoder of zstd: the least that each must accept
+	usualWindow = 8 << 20   // of a decoder: what each of zstd must accept, and xz -6 asks for
 	mostWindow  = 128 << 20 // with more memory: that of zstd --long=27
 
 	freeUnpacked  = 64 << 20 // bytes that the smallest stream may unpack to
@@ -24,11 +25,11 @@ const (
 
 var errUnpacked = errors.New("unpacks to too many bytes")
 
-// An unpacker reads the unpacked bytes of a stream, which the first bytes tell to be
-// packed with gzip or zstd, or not to be packed.
+// An unpacker reads the unpacked bytes of a stream. It detects gzip, zstd, xz or neither
+// by the first bytes.
 type unpacker struct {
 	from              *bufio.Reader // the unpacked bytes
-	method            string        // gzip, zstd or "" if the stream is not packed
+	method            string        // gzip, zstd, xz or "" if the stream is not packed
 	*recording.Budget               // counts the bytes that are held of the stream
 	packed            int64         // bytes of the stream read so far
 	offset            int64         // unpacked bytes read so far
@@ -52,7 +53,8 @@ func newUnpacker(r io.Reader, b *recording.Budget) (*unpacker, error) {
 		u.method = "zstd"
 		plain, err = u.zstd(head)
 	case string(magic) == "\xfd7zX":
-		return nil, errors.New("packed with xz, which is not read here: unpack it with xz -d")
+		u.method, u.window = "xz", u.mostOf(xz.DefaultDictMax)
+		plain, err = xz.NewReader(head, uint32(u.window))
 	default:
 		u.from = head
 		return u, nil
@@ -64,8 +66,11 @@ func newUnpacker(r io.Reader, b *recording.Budget) (*unpacker, error) {
 	return u, nil
 }
 
+// mostOf returns the window that a decoder may be asked for, in bytes.
+func (u *unpacker) mostOf(most int64) int64 { return min(most, max(usualWindow, u.Memory)) }
+
 func (u *unpacker) zstd(r io.Reader) (io.Reader, error) {
-	u.window = min(mostWindow, max(usualWindow, u.Memory))
+	u.window = u.mostOf(mostWindow)
 	// One goroutine is enough: parsing takes longer than decoding.
 	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(uint64(u.window)))
@@ -120,7 +125,7 @@ func (u *unpacker) wrap(err error) error {
 		return err
 	case err == io.EOF: // the packed stream ends inside its own header
 		err = io.ErrUnexpectedEOF
-	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, xz.ErrMemlimit):
 		err = fmt.Errorf("%w %d (--max-memory allows more)", err, u.window)
 	}
 	return fmt.Errorf("%s, after %d unpacked bytes: %w", u.method, u.offset, err)

@@ -1,5 +1,5 @@
-// Arrow reads record batches from streams in Arrow's own format, with its allocator over
-// C's malloc, and sums the values by city, those with a note that has a given word in it.
+// Arrow reads record batches from Arrow streams, with Arrow's allocator over C's malloc. It sums the
+// values by city, of the rows whose note contains a given word.
 package main
 
 import (

@@ -1,8 +1,7 @@
-// Package frame runs a client: a program that uses a library whose memory lies
-// outside the Go heap. Every client serves requests with some workers; what
-// differs between two runs is the way in which memory that a request is done
-// with goes back ([Way]). The client tells its parent, on standard output, when the
-// work begins and, at the end, what was measured ([Report]).
+// Package frame runs a client: a program that uses a library whose memory lies outside the Go heap.
+// A client serves requests with some workers. Runs differ in the [Way] in which the memory of a
+// finished request is freed. The client prints a line when its work begins, and its [Report] at the
+// end.
 package frame
 
 import (
@@ -26,112 +25,89 @@ type Client struct {
 	Workers  int                           // requests at once
 	Requests int                           // in all
 	Start    func(w *Way) (Service, error) // before the work begins
-	Gauge    func() int64                  // bytes by the library's own counter; nil = it has none
+	Gauge    func() int64                  // returns the bytes that the library counts; nil if it does not count
 }
 
-// A Service serves request i. It is called by several workers at once.
+// A Service serves request i. Several workers call it at once.
 type Service func(i int) error
 
-// A Report is what a client measured of itself.
-type Report struct {
-	Seconds    float64 // of the work
-	P50, P99   float64 // ms of a request
-	Longest    float64 // ms
-	CPU        float64 // s of processor time of the work, all threads
-	GCCPU      float64 // s of it in Go's collector, by the runtime's estimate
-	Faults     float64 // pages that the system had to find for the work (minor faults)
-	Cycles     float64
-	Forced     float64 // of them
-	Overtaken  float64 // of those that the import has asked for, while finalizers or cleanups were due
-	FirstCycle float64 // ms that a cycle takes before the work begins
-	Cycle      float64 // ms, median of the cycles that the way itself runs
-}
+// A Report is the measurements of a client, by the columns of runs.csv:
+//
+//	s                            elapsed time of the work
+//	p50_ms, p99_ms, longest_ms   quantiles of the time of a request
+//	cpu_s                        processor time of all threads
+//	gc_cpu_s                     the collector's part of it, by the runtime's estimate
+//	faults                       minor page faults
+//	cycles, forced               all cycles, and the explicit ones among them
+//	overtaken                    cycles that the import ran while finalizers or cleanups were due
+//	first_cycle_ms               length of a cycle before the work begins
+//	cycle_ms                     median length of the cycles that the way runs
+type Report map[string]float64
 
 // Begin is the line that a client prints when its work begins.
 const Begin = "begin"
 
-// Main runs c as its flags say, prints its report and exits.
+// Main runs c with the settings of its flags, prints its report and exits.
 func Main(name string, c Client) {
 	way := flag.String("way", "plain", "how memory goes back; see way.go")
 	workers := flag.Int("workers", c.Workers, "requests at once")
 	requests := flag.Int("requests", c.Requests, "requests in all")
-	idle := flag.Duration("idle", 0, "pause after each quarter of the requests")
-	record := flag.String("record", "", "file for a recording of way close, for replay")
-	by := flag.String("by", "own", "how a recording counts: own, account or gauge")
 	flag.Parse()
 	c.Workers, c.Requests = *workers, *requests
-	report, err := c.run(name, *way, *idle, *record, *by)
+	report, err := c.run(*way)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
 	}
 	json.NewEncoder(os.Stdout).Encode(report)
-	os.Exit(0) // what still waits for a cycle goes with the process
+	os.Exit(0) // do not wait for pending cleanups
 }
 
-func (c Client) run(name, wayName string, idle time.Duration, record, by string) (Report, error) {
+func (c Client) run(wayName string) (Report, error) {
 	way, err := newWay(wayName, c)
 	if err != nil {
-		return Report{}, err
+		return nil, err
 	}
 	serve, err := c.Start(way)
 	if err != nil {
-		return Report{}, err
+		return nil, err
 	}
 	atRest := time.Now()
-	runtime.GC() // what the start left is no concern of the work
+	runtime.GC() // collect the garbage of the start before the work
 	firstCycle := time.Since(atRest)
 	fmt.Println(Begin)
 	before, begin := usage(), time.Now()
-	finish := func() error { return nil }
-	if record != "" {
-		if finish, err = way.record(record, by, name, c); err != nil {
-			return Report{}, err
-		}
-	}
 	way.begin()
 	times := make([]time.Duration, c.Requests)
 	var next atomic.Int64
 	var failed atomic.Pointer[error]
-	for phase := range 4 {
-		end := int64(c.Requests * (phase + 1) / 4)
-		var all sync.WaitGroup
-		for range c.Workers {
-			all.Go(func() {
-				for {
-					i := next.Add(1) - 1
-					if i >= end {
-						next.Add(-1)
-						return
-					}
-					t := time.Now()
-					if err := serve(int(i)); err != nil {
-						failed.Store(&err)
-						return
-					}
-					times[i] = time.Since(t)
+	var all sync.WaitGroup
+	for range c.Workers {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(c.Requests); i = next.Add(1) - 1 {
+				t := time.Now()
+				if err := serve(int(i)); err != nil {
+					failed.Store(&err)
+					return
 				}
-			})
-		}
-		all.Wait()
-		way.rest(idle)
+				times[i] = time.Since(t)
+			}
+		})
 	}
+	all.Wait()
 	took, after := time.Since(begin), usage()
 	if e := failed.Load(); e != nil {
-		return Report{}, *e
-	}
-	if err := finish(); err != nil {
-		return Report{}, err
+		return nil, *e
 	}
 	return Report{
-		Seconds: took.Seconds(), P50: quantile(times, 0.5), P99: quantile(times, 0.99), Longest: quantile(times, 1),
-		Overtaken: overtaken(),
-		CPU:       after.cpu - before.cpu, GCCPU: after.gc - before.gc, Faults: float64(after.faults - before.faults), Cycles: float64(after.cycles - before.cycles), Forced: float64(after.forced - before.forced),
-		FirstCycle: ms(firstCycle), Cycle: way.cycle(),
+		"s": took.Seconds(), "p50_ms": quantile(times, 0.5), "p99_ms": quantile(times, 0.99), "longest_ms": quantile(times, 1),
+		"cpu_s": after.cpu - before.cpu, "gc_cpu_s": after.gc - before.gc, "faults": float64(after.faults - before.faults),
+		"cycles": float64(after.cycles - before.cycles), "forced": float64(after.forced - before.forced), "overtaken": overtaken(),
+		"first_cycle_ms": ms(firstCycle), "cycle_ms": way.cycle(),
 	}, nil
 }
 
-// quantile returns one in ms. It sorts times.
+// quantile returns a quantile in ms. It sorts times.
 func quantile(times []time.Duration, q float64) float64 {
 	if len(times) == 0 {
 		return 0
@@ -142,7 +118,7 @@ func quantile(times []time.Duration, q float64) float64 {
 
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// overtaken is what the import has counted; 0 where it is off.
+// overtaken returns the counter of the import, or 0 if the import is off.
 func overtaken() float64 {
 	if c := auto.Collector(); c != nil {
 		return float64(c.Stats().Overtaken)

@@ -1,7 +1,8 @@
 package frame
 
-// Plugin is a module of WebAssembly, of the clients that run one. It has so many pages of memory of 64 KiB, below
-// 16,384, and exports run(x), which writes x to each 4 KiB of them and returns how far it came.
+// Plugin returns a WebAssembly module with the given number of 64 KiB pages, which must be below
+// 16,384. The module exports run(x), which writes x to each 4 KiB of its memory and returns the
+// address after the last write.
 func Plugin(pages int) []byte {
 	return []byte{
 		0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00, // a module, version 1

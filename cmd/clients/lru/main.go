@@ -1,6 +1,6 @@
-// Lru serves pictures from a cache that drops those which were not asked for the longest time. Their
-// pixels are in memory of C's malloc. It was written after the rules of own, gauge and auto were settled,
-// and nothing was tuned on it.
+// Lru serves pictures from a cache that drops the least recently used ones. Their pixels are in
+// memory of C's malloc. The program was written after the rules of own, gauge and auto were fixed,
+// and no rule was tuned on it.
 package main
 
 // #include <stdlib.h>
@@ -29,7 +29,7 @@ func main() {
 	frame.Main("lru", frame.Client{Workers: 2, Requests: 6000, Gauge: held.Load, Start: start})
 }
 
-// held is what pictures hold, as the program counts it.
+// held is the bytes of all pictures, as the program counts them.
 var held atomic.Int64
 
 // A picture is a handle to pixels.
@@ -37,11 +37,11 @@ type picture struct {
 	name   int
 	pixels unsafe.Pointer
 	size   int
-	users  atomic.Int64 // requests, and the cache
+	users  atomic.Int64 // the requests that use it, and the cache
 	done   func()
 }
 
-// leave says that one user less needs p.
+// leave removes one user of p.
 func (p *picture) leave() {
 	if p.users.Add(-1) == 0 {
 		p.done()
@@ -50,7 +50,7 @@ func (p *picture) leave() {
 
 func (p *picture) words() []uint64 { return unsafe.Slice((*uint64)(p.pixels), p.size/8) }
 
-// decode makes the picture of a name, of 64 KiB to 1 MiB.
+// decode makes the picture with the given name, of 64 KiB to 1 MiB.
 func decode(w *frame.Way, name int) *picture {
 	p := &picture{name: name, size: (64 + name*7919%960) << 10}
 	p.pixels = C.malloc(C.size_t(p.size))
@@ -71,15 +71,15 @@ func decode(w *frame.Way, name int) *picture {
 	return p
 }
 
-// A cache holds the pictures that were asked for last.
+// A cache holds the pictures that were requested last.
 type cache struct {
 	mu    sync.Mutex
-	order list.List // of *picture, the last one asked for first
+	order list.List // of *picture; the most recently used is first
 	at    map[int]*list.Element
 	bytes int
 }
 
-// get returns a picture, which its user must leave, or nil.
+// get returns a picture, or nil. The caller must call leave when it is done.
 func (c *cache) get(name int) *picture {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *cache) get(name int) *picture {
 	return p
 }
 
-// put adds a picture, unless another request has, and drops the oldest ones.
+// put adds a picture unless another request has added it, and drops the oldest ones.
 func (c *cache) put(p *picture) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

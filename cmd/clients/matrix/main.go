@@ -1,5 +1,5 @@
-// Matrix makes matrices in memory of C's malloc, beside 100 MiB of Go pointers in
-// one list, so that a cycle takes a time that shows.
+// Matrix makes matrices in memory of C's malloc, beside a list of 100 MiB of Go pointers. The list makes
+// cycles expensive.
 package main
 
 // #include <stdlib.h>
@@ -39,7 +39,7 @@ func main() {
 	frame.Main("matrix", frame.Client{Workers: 2, Requests: 3600, Gauge: allocated, Start: start})
 }
 
-// allocated is what C's malloc has handed out, by its own count.
+// allocated returns the bytes that C's malloc has in use, by its own count.
 func allocated() int64 {
 	info := C.mallinfo2()
 	return int64(info.uordblks + info.hblkhd)
@@ -66,7 +66,7 @@ func start(w *frame.Way) (frame.Service, error) {
 		if sum == 0 {
 			panic("a sum of positive numbers is 0")
 		}
-		runtime.KeepAlive(m) // values does not keep it
+		runtime.KeepAlive(m) // values does not keep m alive
 		return nil
 	}, nil
 }

@@ -1,5 +1,5 @@
-// Pack compresses a response for each request with a stream of its own, by the zstd library.
-// It was written after the rules of gauge and auto were settled, and nothing was tuned on it.
+// Pack compresses a response for each request with the zstd library, each in its own stream. The program
+// was written after the rules of gauge and auto were fixed, and no rule was tuned on it.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 const (
 	level   = 9
-	context = 12 << 20 // bytes that the library holds for a stream of this level, about
+	context = 12 << 20 // approximate bytes that the library holds for a stream of this level
 )
 
 func main() {

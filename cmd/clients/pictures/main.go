@@ -1,4 +1,4 @@
-// Pictures blurs and shrinks pictures with ImageMagick: the binding's finalizers free its wands.
+// Pictures blurs and shrinks pictures with ImageMagick. The binding's finalizers free its wands.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 const side = 512 // of a picture, in pixels
 
 func main() {
-	os.Setenv("MAGICK_THREAD_LIMIT", "1") // a request is one thread's
+	os.Setenv("MAGICK_THREAD_LIMIT", "1") // each request uses one thread
 	imagick.Initialize()
 	frame.Main("pictures", frame.Client{Workers: 2, Requests: 120, Start: start})
 }

@@ -1,5 +1,5 @@
-// Query opens a database of its own in memory for each request, as a service does that keeps
-// its tenants apart, fills it, asks it and drops it. The engine is SQLite, by go-sqlite3.
+// Query opens, fills and queries a separate in-memory database for each request, as a service does that
+// isolates its tenants. The engine is SQLite, through go-sqlite3.
 package main
 
 // typedef long long int sqlite3_int64;
@@ -21,7 +21,7 @@ func main() {
 	frame.Main("query", frame.Client{Workers: 4, Requests: 240, Gauge: used, Start: start})
 }
 
-// used is what SQLite has allocated, by its own count.
+// used returns the bytes that SQLite has allocated, by its own count.
 func used() int64 { return int64(C.sqlite3_memory_used()) }
 
 // A tenant is a handle to a database.

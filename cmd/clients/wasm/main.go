@@ -1,6 +1,5 @@
-// Wasm runs a plugin for each request, in a wazero runtime of its own, as a host does that keeps
-// its tenants apart. Linear memories are mapped outside the Go heap, by wazero's
-// experimental allocator.
+// Wasm runs a plugin for each request in a separate wazero runtime, as a host does that isolates its
+// tenants. Wazero's experimental allocator maps linear memories outside the Go heap.
 package main
 
 import (
@@ -48,7 +47,7 @@ func start(w *frame.Way) (frame.Service, error) {
 	}, nil
 }
 
-// A linear is one plugin's memory, which never grows.
+// A linear is the memory of one plugin. It never grows.
 type linear struct {
 	way  *frame.Way
 	data []byte

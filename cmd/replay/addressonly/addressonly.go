@@ -1,6 +1,6 @@
-// Package addressonly gives a real pool addresses without memory behind them. What the
-// pool would reserve and refuse, fragments included, can then be computed at any
-// size, on any machine.
+// Package addressonly gives a real pool addresses without memory. It computes which allocations
+// the pool refuses, and which bytes it reserves, fragments included. It works at any size, on
+// any machine.
 package addressonly
 
 import (
@@ -12,28 +12,28 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A Kind says how the pool takes and gives back memory.
+// A Kind is the way in which a pool takes and releases memory.
 type Kind string
 
 const (
-	Exact    Kind = "exact"    // a segment for every block, nothing is cached: fragments cost nothing
-	Segments Kind = "segments" // a caching pool, whose segments go back whole: of the host's memory
-	Virtual  Kind = "virtual"  // a caching pool, whose memory moves to other addresses: of a GPU's memory
+	Exact    Kind = "exact"    // a segment for every block, and no cache: fragments cost nothing
+	Segments Kind = "segments" // a cache of host memory: segments are released whole
+	Virtual  Kind = "virtual"  // a cache of GPU memory: memory moves to other addresses
 )
 
-// Kinds lists them.
+// Kinds are all kinds.
 var Kinds = []Kind{Exact, Segments, Virtual}
 
-// A Memory is a pool without memory. Objects go by numbers of the caller's. It is
-// for one goroutine at a time. Close it.
+// A Memory is a pool without memory. The caller numbers the objects. It is for one goroutine at
+// a time. Close it.
 type Memory struct {
 	pool   *pool.Pool
 	chunks *chunks // nil: memory does not move
 	blocks map[int32]pool.Block
 }
 
-// New returns a pool of a kind with a hard limit in bytes; 0 = none. It panics unless the
-// kind is one of [Kinds], and the limit 0 or more.
+// New returns a pool of a kind with a hard limit in bytes; 0 = none. It panics if the kind is
+// not in [Kinds] or the limit is negative.
 func New(kind Kind, limit int64) *Memory {
 	cfg := pool.Config{Space: pressure.Device(0), Limits: pressure.Limits{Hard: pressure.Limit{Bytes: limit}}, Direct: kind == Exact}
 	var moving *chunks
@@ -53,7 +53,7 @@ func New(kind Kind, limit int64) *Memory {
 	return &Memory{p, moving, make(map[int32]pool.Block)}
 }
 
-// Alloc takes bytes for an object, and reports whether they fit.
+// Alloc allocates bytes for an object, and reports whether they fit.
 func (m *Memory) Alloc(object int32, bytes int64) bool {
 	b, err := m.pool.Alloc(bytes, 0)
 	if err != nil {
@@ -66,23 +66,23 @@ func (m *Memory) Alloc(object int32, bytes int64) bool {
 	return true
 }
 
-// Free gives back what an object has. The object must be there.
+// Free releases an object, which must be allocated.
 func (m *Memory) Free(object int32) {
 	b, ok := m.blocks[object]
 	if !ok {
-		panic(fmt.Sprintf("addressonly: object %d is not there", object))
+		panic(fmt.Sprintf("addressonly: object %d is not allocated", object))
 	}
 	delete(m.blocks, object)
 	m.pool.Free(b)
 }
 
-// Live returns the bytes of the objects that are there.
+// Live returns the bytes of the allocated objects.
 func (m *Memory) Live() int64 { return m.pool.Sample().Live }
 
 // Reserved returns the bytes of the segments.
 func (m *Memory) Reserved() int64 { return m.pool.Sample().Reserved }
 
-// Mapped returns how many chunks were put behind addresses so far.
+// Mapped returns the number of chunks mapped so far.
 func (m *Memory) Mapped() int64 {
 	if m.chunks == nil {
 		return 0
@@ -98,9 +98,9 @@ func (m *Memory) Close() {
 	m.pool.Close()
 }
 
-// addresses are an upstream that never runs out. An address is used once, and
-// each is below those before it, as mmap's are: of pieces of one size the pool takes
-// that with the lowest address, so their order decides which ones stay.
+// addresses is an upstream that never runs out. It uses an address once. Each address is below
+// the ones before, as with mmap: of pieces of one size the pool takes the one with the lowest
+// address, so their order decides which ones stay.
 type addresses struct {
 	mu   sync.Mutex
 	used uintptr // bytes, down from the top
@@ -120,8 +120,8 @@ func (*addresses) Info() (pressure.Info, error) {
 	return pressure.Info{}, errors.New("addressonly: there is no memory")
 }
 
-// chunks are addresses behind which memory is put in chunks, as a GPU does it.
-// There is no memory, so all that is left to do is to count.
+// chunks is an upstream of addresses to which memory is mapped in chunks, as on a GPU. It only
+// counts them.
 type chunks struct {
 	addresses
 	size   int64 // of a chunk

@@ -4,20 +4,16 @@ import (
 	"fmt"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// Program is what to write to follow an advice.
+// Program returns the Go line that follows an advice. It names the policy, because the default
+// policy of a collector depends on its memory.
 func Program(a *experiment.Advice) string {
-	policy := ""
-	if a.Policy != gc.DefaultPolicy {
-		policy = fmt.Sprintf("Policy: policy.MustParse(%q).New(), ", a.Policy)
-	}
-	return fmt.Sprintf("collector, err := gc.New(gc.Config{%sLimit: %d}) // %s", policy, a.Limit, pressure.Bytes(a.Limit).String())
+	return fmt.Sprintf("collector, err := gc.New(gc.Config{Policy: policy.MustParse(%q).New(), Limit: %d}) // %s", a.Policy, a.Limit, pressure.Bytes(a.Limit).String())
 }
 
-// AdviceText is an advice in a sentence.
+// AdviceText returns an advice as a sentence.
 func AdviceText(a *experiment.Advice) string {
 	c := a.Choice
 	pause := "no pause"
@@ -27,7 +23,7 @@ func AdviceText(a *experiment.Advice) string {
 	text := fmt.Sprintf("With %s at %s: no refusal, %s, %s of the time lost, %s of one core for the collector", a.Policy, pressure.Bytes(a.Limit).String(), pause, Percent(c.Lost), Percent(c.Core))
 	for _, o := range a.Others {
 		if o.Policy == "never" && o.Exposed > c.Exposed {
-			need := "cannot do as well"
+			need := "cannot do as well" + Within(a.Memory)
 			if o.Needs > 0 {
 				need = "needs " + pressure.Bytes(o.Needs).String() + " to lose as little"
 			}
@@ -37,7 +33,15 @@ func AdviceText(a *experiment.Advice) string {
 	return text + fmt.Sprintf("; below %s nothing helps: that much is reachable.", pressure.Bytes(a.Reachable).String())
 }
 
-// A Card is one figure that matters.
+// Within names the largest limit that was tried.
+func Within(memory int64) string {
+	if memory == 0 {
+		return ", however large the limit"
+	}
+	return " within " + pressure.Bytes(memory).String()
+}
+
+// A Card is an important figure.
 type Card struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -45,10 +49,11 @@ type Card struct {
 	Mark  string `json:"mark,omitempty"` // colour of its edge
 }
 
-// AdviceCards say which limit one recording needs, and what that saves.
-func (b *Builder) AdviceCards(a *experiment.Advice) []Card {
+// AdviceCards show the limit that one recording needs, at most memory bytes, and the savings at
+// that limit.
+func (b *Builder) AdviceCards(a *experiment.Advice, memory int64) []Card {
 	if a == nil {
-		return []Card{{"Limit", "none", fmt.Sprintf("no policy loses under %s, however large the limit", Percent(experiment.DefaultLost)), ""}}
+		return []Card{{"Limit", "none", fmt.Sprintf("no policy loses under %s%s", Percent(experiment.DefaultLost), Within(memory)), ""}}
 	}
 	c := a.Choice
 	cards := []Card{{"Limit", pressure.Bytes(a.Limit).String(), fmt.Sprintf("the smallest, with %s: no refusal, %s of the time lost, p99 pause %s, %s of one core for the collector",

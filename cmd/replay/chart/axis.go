@@ -10,13 +10,13 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// A unit scales an axis to numbers that can be read.
+// A unit scales the numbers of an axis.
 type unit struct {
 	name string
 	size float64
 }
 
-// bytesUnit is the IEC unit in which most bytes is at least 1.
+// bytesUnit returns the IEC unit in which most bytes is at least 1.
 func bytesUnit(most int64) unit {
 	u := unit{"B", 1}
 	for _, name := range []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"} {
@@ -28,7 +28,7 @@ func bytesUnit(most int64) unit {
 	return u
 }
 
-// timeUnit is the unit in which most is at least 1.
+// timeUnit returns the unit in which most is at least 1.
 func timeUnit(most time.Duration) unit {
 	for _, u := range []unit{{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}} {
 		if float64(most) >= u.size {
@@ -38,15 +38,13 @@ func timeUnit(most time.Duration) unit {
 	return unit{"ns", 1}
 }
 
-// Logarithmic axes hold the logarithms of their values: with plot.LogScale,
-// gonum takes the label for the middle of the axis where it is not, and leaves
-// room for it at the wrong end.
+// Logarithmic axes hold the logarithms of their values. With plot.LogScale, gonum misjudges the
+// middle of the axis, and leaves room for the label at the wrong end.
 
-// logTime is the place of a duration on an axis made by logTimeAxis.
+// logTime returns the place of a duration on an axis of logTimeAxis.
 func logTime(d time.Duration) float64 { return math.Log10(d.Seconds()) }
 
-// logTimeAxis makes a an axis of durations from least to most, with ticks that
-// carry their unit.
+// logTimeAxis makes a an axis of durations from least to most. Its ticks show their unit.
 func logTimeAxis(a *plot.Axis, least, most time.Duration) {
 	a.Min, a.Max = logTime(least), logTime(most)
 	ticks := logTicks(least.Seconds(), most.Seconds())
@@ -58,7 +56,7 @@ func logTimeAxis(a *plot.Axis, least, most time.Duration) {
 	a.Tick.Marker = plot.ConstantTicks(ticks)
 }
 
-// logTicksAt marks the given values, which are few, on a logarithmic axis.
+// logTicksAt marks the given values on a logarithmic axis.
 func logTicksAt(values []float64, suffix string) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
 	for _, v := range values {
@@ -67,7 +65,7 @@ func logTicksAt(values []float64, suffix string) plot.ConstantTicks {
 	return ticks
 }
 
-// linearTicks marks multiples of 1, 2 or 5 times a power of ten: about n of them.
+// linearTicks marks about n multiples of 1, 2 or 5 times a power of ten.
 func linearTicks(n int) plot.TickerFunc {
 	return func(low, high float64) []plot.Tick {
 		step := math.Pow(10, math.Floor(math.Log10((high-low)/float64(n))))
@@ -84,8 +82,8 @@ func linearTicks(n int) plot.TickerFunc {
 	}
 }
 
-// logTicks marks the logarithms of 1 to 9 times the powers of ten from low to
-// high. It labels 1, 2 and 5, or the powers alone if there are many.
+// logTicks marks the logarithms of 1 to 9 times the powers of ten from low to high. It labels 1,
+// 2 and 5, or only the powers if there are many.
 func logTicks(low, high float64) []plot.Tick {
 	var ticks []plot.Tick
 	wide := high/low > 60

@@ -9,27 +9,27 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A Builder makes the tables and charts of a grid that has run. [NewBuilder] makes one;
-// its methods may be called side by side.
+// A Builder makes the tables and charts of a grid that has run. [NewBuilder] returns one. Its
+// methods are safe for concurrent use.
 type Builder struct {
 	Grid    *experiment.Grid
-	Cost    int // of the figures, the index in the grid
-	Limit   int // of the cells that are shown in detail
+	Cost    int // index of the cost of the figures
+	Limit   int // index of the limit of the detailed cells
 	Ranks   experiment.Ranks
 	Palette Palette
 }
 
-// NewBuilder shows a grid at one of its costs and, in detail, at one of its limits.
+// NewBuilder returns a Builder for one cost of a grid. It shows one limit in detail.
 func NewBuilder(g *experiment.Grid, cost, limit int) *Builder {
 	return &Builder{Grid: g, Cost: cost, Limit: limit, Ranks: g.Rank(cost), Palette: NewPalette(Names(g))}
 }
 
-// Cell is the cell of a workload that is shown in detail; its contender does not count.
+// Cell returns the detailed cell of a workload, without a contender.
 func (b *Builder) Cell(workload int) experiment.Cell {
 	return experiment.Cell{Workload: workload, Limit: b.Limit, Cost: b.Cost}
 }
 
-// Names are the contenders of a grid.
+// Names returns the names of the contenders of a grid.
 func Names(g *experiment.Grid) []string {
 	var names []string
 	for _, p := range g.Contenders {
@@ -38,8 +38,8 @@ func Names(g *experiment.Grid) []string {
 	return names
 }
 
-// LogRuns replays a cell under each contender with a log, unless the grid has run
-// and kept that. Contenders without a schedule are left out; the table says so.
+// LogRuns replays a cell under each contender with a log. It uses a log that the grid has kept.
+// It leaves out contenders without a schedule.
 func LogRuns(g *experiment.Grid, at experiment.Cell, slots int, reasons bool) []Run {
 	w := g.Workloads[at.Workload]
 	found := make([]*Run, len(g.Contenders))
@@ -75,7 +75,7 @@ func logRun(g *experiment.Grid, c experiment.Cell, reasons bool) (sim.Result, *s
 	return r, cfg.Log, err
 }
 
-// At says which cell the details of a recording are of.
+// At describes the detailed cell of a recording.
 func (b *Builder) At(workload int) string {
 	l, cost := b.Grid.Limits[b.Limit], experiment.CostName(b.Grid.Costs[b.Cost])
 	if b.Grid.Machine != nil {
@@ -83,7 +83,7 @@ func (b *Builder) At(workload int) string {
 	}
 	limit := pressure.Bytes(l.Of(b.Grid.Workloads[workload])).String()
 	if l.Factor > 0 {
-		limit = fmt.Sprintf("%s (%s)", l, limit)
+		limit = fmt.Sprintf("%.3gx (%s)", l.Factor, limit)
 	}
 	return fmt.Sprintf("a limit of %s, %s", limit, cost)
 }

@@ -22,11 +22,10 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// A Chart is a finished picture. It is made by the functions of this package
-// and only written; writing is safe for concurrent use.
+// A Chart is a finished picture. Writing it is safe for concurrent use.
 type Chart struct {
 	title  string
-	note   string // a line under the title: what was run
+	note   string // a line under the title that names the run
 	panels [][]*plot.Plot
 	keys   []key
 	width  vg.Length // of one panel
@@ -35,19 +34,19 @@ type Chart struct {
 	bare   bool    // without title and note
 }
 
-// A key is an entry of the legend. A rug is drawn as a tick, a fill as a patch.
+// A key is an entry of the legend. A rug is drawn as a tick, an area as a patch.
 type key struct {
 	text  string
 	line  draw.LineStyle
 	shape draw.GlyphDrawer // nil for none
-	patch bool
+	patch []color.Color    // of the areas, side by side
 	rug   bool
 }
 
-// Formats are what [Chart.Write] can write.
+// Formats returns the formats of [Chart.Write].
 func Formats() []string { return []string{"svg", "png", "pdf"} }
 
-// A Layout is how charts are set for a page or a slide. Of the zero value nothing is changed.
+// A Layout fits charts to a page or a slide. The zero value changes nothing.
 type Layout struct {
 	Title string  // in place of the chart's own
 	Bare  bool    // no title and no note: the caption says it
@@ -55,10 +54,10 @@ type Layout struct {
 	Font  float64 // size of labels, points; lines grow with it
 }
 
-// fontSize is that of labels, unless a layout has another.
+// fontSize is the default size of labels, in points.
 const fontSize = 9
 
-// Lay sets c for a layout.
+// Lay applies a layout.
 func (c *Chart) Lay(l Layout) {
 	if l.Title != "" {
 		c.title = l.Title
@@ -78,8 +77,8 @@ const (
 	sample  = vg.Length(26) // width of a legend's sample
 )
 
-// Write draws the chart in a format: svg, which follows the reader from a light
-// page to a dark one, png, light, at 144 dots per inch, or pdf.
+// Write draws the chart in a format: svg, png or pdf. An SVG is dark on a dark page. A PNG is
+// light and has 144 dots per inch.
 func (c *Chart) Write(w io.Writer, format string) error {
 	width := vg.Length(len(c.panels[0]))*c.width + 2*margin
 	rows := c.legendRows(width - 2*margin)
@@ -101,7 +100,7 @@ func (c *Chart) Write(w io.Writer, format string) error {
 	return err
 }
 
-// canvases are what formats are drawn on.
+// canvases returns the canvas of each format.
 var canvases = map[string]func(width, height vg.Length) vg.CanvasWriterTo{
 	"svg": func(w, h vg.Length) vg.CanvasWriterTo { return vgsvg.New(w, h) },
 	"pdf": func(w, h vg.Length) vg.CanvasWriterTo { return paper{vgpdf.New(w, h)} },
@@ -110,8 +109,9 @@ var canvases = map[string]func(width, height vg.Length) vg.CanvasWriterTo{
 	},
 }
 
-// A paper is a canvas for PDF that works round two faults of vgpdf v0.17: it registers a bold font
-// under the style of the regular one, and takes colours multiplied with their alpha for plain ones.
+// A paper is a canvas for PDF that avoids two faults of vgpdf v0.17. It registers a bold font
+// under the style of the regular one. It also mistakes colours multiplied with their alpha for
+// plain ones.
 type paper struct{ *vgpdf.Canvas }
 
 func (p paper) FillString(f font.Face, at vg.Point, text string) {
@@ -126,10 +126,10 @@ func (p paper) SetColor(c color.Color) {
 	p.Canvas.SetColor(straight{color.NRGBAModel.Convert(c).(color.NRGBA)})
 }
 
-// A straight colour does not multiply with its alpha.
+// A straight colour is not multiplied with its alpha.
 type straight struct{ color.NRGBA }
 
-// RGBA implements [color.Color], but for that.
+// RGBA implements [color.Color], except for the multiplication.
 func (p straight) RGBA() (r, g, b, a uint32) {
 	return 0x101 * uint32(p.R), 0x101 * uint32(p.G), 0x101 * uint32(p.B), 0x101 * uint32(p.A)
 }
@@ -157,14 +157,18 @@ func (c *Chart) legendRows(width vg.Length) [][]key {
 	return rows
 }
 
-func keyWidth(k key) vg.Length { return sample + 6 + style(fontSize).Width(k.text) + 18 }
+func keyWidth(k key) vg.Length { return sample + 6 + widest*style(fontSize).Width(k.text) + 12 }
+
+// widest is the width of a text in DejaVu Sans or Verdana over its width in Liberation Sans. A
+// reader of an SVG may have only one of them.
+const widest = 1.22
 
 func style(size vg.Length) text.Style {
 	return text.Style{Color: black, Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}, YAlign: draw.YCenter, Handler: plainText{plot.DefaultTextHandler}}
 }
 
-// plainText draws texts as [recording.Plain] says: names come from files, and with a control
-// character in it an SVG is no XML.
+// plainText draws texts as [recording.Plain] returns them. Names come from files, and an SVG
+// with a control character is not XML.
 type plainText struct{ text.Handler }
 
 func (h plainText) Lines(txt string) []string { return []string{recording.Plain(txt)} }
@@ -207,9 +211,9 @@ func (c *Chart) draw(dc draw.Canvas, rows [][]key) {
 	}
 }
 
-// cells are where the panels lie in body. The axes of a column are in line, and those
-// of a row. Rows are placed one by one: [plot.Align] of all of them moves each a little
-// more than the one below, and the first over the legend.
+// cells returns the places of the panels in body. The axes of each column and each row are
+// aligned. Rows are placed one by one, because [plot.Align] moves the upper rows too far, and
+// the first over the legend.
 func (c *Chart) cells(body draw.Canvas) [][]draw.Canvas {
 	tiles := draw.Tiles{Rows: len(c.panels), Cols: len(c.panels[0]), PadX: 12, PadY: 8}
 	cells := plot.Align(c.panels, tiles, body)
@@ -224,12 +228,16 @@ func (c *Chart) cells(body draw.Canvas) [][]draw.Canvas {
 	return cells
 }
 
-// draw draws the sample and the text of a key; at is the middle of its left edge.
+// draw draws the sample and the text of a key. Its left edge is centred at at.
 func (k *key) draw(dc *draw.Canvas, at vg.Point) {
 	mid := at.X + sample/2
 	switch {
-	case k.patch:
-		dc.FillPolygon(k.line.Color, []vg.Point{{X: at.X, Y: at.Y - 4}, {X: at.X + sample, Y: at.Y - 4}, {X: at.X + sample, Y: at.Y + 4}, {X: at.X, Y: at.Y + 4}})
+	case k.patch != nil:
+		wide := sample / vg.Length(len(k.patch))
+		for i, c := range k.patch {
+			x := at.X + vg.Length(i)*wide
+			dc.FillPolygon(c, []vg.Point{{X: x, Y: at.Y - 4}, {X: x + wide, Y: at.Y - 4}, {X: x + wide, Y: at.Y + 4}, {X: x, Y: at.Y + 4}})
+		}
 	case k.rug:
 		dc.StrokeLine2(k.line, mid, at.Y-4, mid, at.Y+4)
 	default:
@@ -245,7 +253,7 @@ func glyph(line draw.LineStyle, shape draw.GlyphDrawer) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: line.Color, Radius: 2.6, Shape: shape}
 }
 
-// newPanel returns an empty panel with our fonts and a light grid behind it.
+// newPanel returns an empty panel with the fonts of this package and a light grid.
 func newPanel(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text = title

@@ -115,10 +115,7 @@ func TestChartsNameTheirPoliciesAndRepeat(t *testing.T) {
 	}
 }
 
-// TestHostileNames: this package may be used with names that nobody has cleaned. The
-// picture is well-formed XML, no name brings an element, and none steers a terminal.
-// TestPanelsKeepToTheirPlace: the panels of many recordings stay under the legend, in rows
-// that do not meet.
+// The panels of many recordings stay under the legend, in rows that do not overlap.
 func TestPanelsKeepToTheirPlace(t *testing.T) {
 	var results []sim.Result
 	for i := range 16 {
@@ -142,6 +139,8 @@ func TestPanelsKeepToTheirPlace(t *testing.T) {
 	}
 }
 
+// A picture with hostile names is well-formed XML. No name adds an element, and none steers a
+// terminal.
 func TestHostileNames(t *testing.T) {
 	hostile := "</text><script>alert(1)</script>\x00\x1b[2J\u009b\u202e\r\n\xff&\"'\u2028"
 	r := run(hostile, time.Millisecond, 2*time.Millisecond)
@@ -192,26 +191,10 @@ func TestEmptyRunsAreDrawn(t *testing.T) {
 	}
 }
 
-func TestAxes(t *testing.T) {
-	for most, want := range map[int64]string{0: "B", 1023: "B", 1 << 10: "KiB", 5 << 30: "GiB", math.MaxInt64: "EiB"} {
-		if got := bytesUnit(most).name; got != want {
-			t.Errorf("%d bytes in %s, want %s", most, got, want)
-		}
-	}
-	for _, high := range []float64{1e-6, 0.3, 1, 7, 99, 12345} {
-		if n := len(linearTicks(5)(0, high)); n < 3 || n > 9 {
-			t.Errorf("%d ticks from 0 to %v", n, high)
-		}
-	}
-	if n := len(logTicks(0.9, 1100)); n != 29 {
-		t.Errorf("%d ticks in three decades", n)
-	}
-}
-
-// Every colour of an SVG has a dark one: what a policy's is, and black and white.
+// Every colour of an SVG has a dark one: those of policies, black and white.
 func TestEveryColourTurnsDark(t *testing.T) {
 	var runs []Run
-	for _, name := range ownerNames() {
+	for _, name := range styledNames() {
 		runs = append(runs, run(name, time.Millisecond, time.Millisecond))
 	}
 	style := darkStyle()
@@ -225,10 +208,13 @@ func TestEveryColourTurnsDark(t *testing.T) {
 	}
 }
 
-func TestFileStem(t *testing.T) {
-	for text, want := range map[string]string{"gpt2": "gpt2", "../a b/c": "-a-b-c", "cycle 1ms": "cycle-1ms", "µ": "-", "...": ""} {
-		if got := Stem(text); got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
+// A window of a run keeps its time: its axis does not begin at 0.
+func TestWindowsKeepTheirTime(t *testing.T) {
+	r := run("pacer", 30*time.Millisecond, 20*time.Millisecond, 10*time.Millisecond)
+	svg := string(write(t, memoryChart("title", "note", []Run{r.between(40*time.Millisecond, 80*time.Millisecond)}, NewPalette([]string{"pacer"})), "svg"))
+	for tick, shown := range map[string]bool{"40": true, "60": true, "80": true, "20": false, "100": false} {
+		if strings.Contains(svg, ">"+tick+"</text>") != shown {
+			t.Errorf("tick %s: want shown %v", tick, shown)
 		}
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A Curve is memory over time: of a run of cmd/clients.
+// A Curve is memory over time.
 type Curve struct {
 	Name   string
-	Levels []sim.Level // in order of time; what of Live is Garbage is not drawn
+	Levels []sim.Level // in order of time; Live without Garbage is drawn
 }
 
-// Curves draws curves in one panel, on one time axis and one scale.
+// Curves draws curves in one panel.
 func Curves(title, note string, curves []Curve) *Chart {
 	c := &Chart{title: title, note: note, width: 640, height: 300}
 	var most int64
@@ -34,7 +34,7 @@ func Curves(title, note string, curves []Curve) *Chart {
 	for _, k := range curves {
 		names = append(names, k.Name)
 	}
-	palette := NewPalette(names) // of no policy: looks in order
+	palette := NewPalette(names) // not of policies, so in order
 	for _, k := range curves {
 		xys := make(plotter.XYs, len(k.Levels))
 		for j, l := range k.Levels {

@@ -1,10 +1,9 @@
-// Package chart says what runs of the simulator look like: lines, tables, words, and the
-// looks of policies. A [Builder] makes them for pages, whose script draws [Data] with uPlot.
-// The same are drawn with gonum to files: [OfGrid] says which pictures a comparison has, and a
-// [Chart] is written as SVG, PNG or PDF. What needs gonum is not built for js: the simulator in a
-// page draws with the page's script.
+// Package chart presents runs of the simulator as lines, tables and sentences, and gives each
+// policy its style. A [Builder] makes them for web pages, whose script draws [Data] with uPlot.
+// Other functions draw the same with gonum: [OfGrid] returns the pictures of a comparison, and a
+// [Chart] is written as SVG, PNG or PDF. The parts that need gonum are not built for js.
 //
-// An SVG is dark where the reader's page is dark. A [Palette] gives a policy its look: a colour
-// that belongs to it in every picture, a dash pattern and a marker, so that lines can be told
-// apart without colour and in print. The same input gives the same bytes.
+// An SVG is dark on a dark page. A [Palette] gives a policy a colour that it has in every
+// picture, a dash pattern and a marker, so that lines differ without colour and in print. The
+// same input gives the same bytes.
 package chart

@@ -13,7 +13,7 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// A Figure is one kind of chart of a recording, and the table behind it.
+// A Figure is one kind of chart of a recording, with its table.
 type Figure struct {
 	Kind    string      `json:"kind"`
 	Name    string      `json:"name"`
@@ -22,35 +22,35 @@ type Figure struct {
 	Data    []LineChart `json:"-"` // side by side
 }
 
-// A LineChart is a chart of one line for each policy: a page draws it, and so do the
-// functions that return a [Chart].
+// A LineChart is a chart with one line for each policy. A page draws it, and so do the functions
+// that return a [Chart].
 type LineChart struct {
-	Label string      `json:"label"` // what a reader who does not see it is told
+	Label string      `json:"label"` // description for readers who cannot see it
 	X     axis        `json:"x"`
 	Y     axis        `json:"y"`
 	Lines []line      `json:"lines"`
-	Front [][]float64 `json:"front,omitempty"` // x and y of a line through the best
+	Front [][]float64 `json:"front,omitempty"` // x and y of the Pareto front
 	Step  bool        `json:"step,omitempty"`
 	Dots  bool        `json:"dots,omitempty"`
 	title string      // of its panel
 }
 
-// An axis is one of the two of a chart.
+// An axis is the x or the y axis of a chart.
 type axis struct {
 	Label string    `json:"label"`
 	Unit  string    `json:"unit"`            // s, %, x, nines (of a percentile) or none
-	Log   bool      `json:"log,omitempty"`   // factors are distances
-	Zero  float64   `json:"zero,omitempty"`  // the same, with a place for 0: linear below this
+	Log   bool      `json:"log,omitempty"`   // logarithmic
+	Zero  float64   `json:"zero,omitempty"`  // logarithmic above this value, and linear below it
 	Range []float64 `json:"range,omitempty"` // least and most
 	Ticks []float64 `json:"ticks,omitempty"`
 }
 
-// A line is that of one policy.
+// A line belongs to one policy.
 type line struct {
 	Policy int        `json:"policy"` // its index on the page
 	X      []float64  `json:"x"`
 	Y      []*float64 `json:"y"`    // null: nothing there
-	Rest   string     `json:"rest"` // what sums it up
+	Rest   string     `json:"rest"` // its summary
 	policy string
 }
 
@@ -59,7 +59,7 @@ func (l *line) add(x, y float64) {
 	l.X, l.Y = append(l.X, round(x)), append(l.Y, &y)
 }
 
-// lineOf returns the line of a policy in a chart, which is made if need be.
+// lineOf returns the line of a policy, and adds it if it is missing.
 func (c *LineChart) lineOf(policy string) *line {
 	i := slices.IndexFunc(c.Lines, func(l line) bool { return l.policy == policy })
 	if i < 0 {
@@ -69,7 +69,7 @@ func (c *LineChart) lineOf(policy string) *line {
 	return &c.Lines[i]
 }
 
-// Figures are the charts of a recording, in the order of their tabs.
+// Figures returns the charts of a recording, in the order of their tabs.
 func (b *Builder) Figures(workload int, runs []Run) []Figure {
 	at := b.Cell(workload)
 	var own, atLimit []sim.Result
@@ -122,7 +122,7 @@ func pausesFigure(runs []Run) Figure {
 		}
 		t = append(t, append(row, Duration(r.Result.MaxPause)))
 		if n := len(lengths); n > 0 {
-			l.Rest = fmt.Sprintf("%s, longest %s", plural(n, "pause"), Duration(lengths[n-1]))
+			l.Rest = fmt.Sprintf("%s, longest %s", Counted(n, "pause"), Duration(lengths[n-1]))
 		} else {
 			l.X, l.Y, l.Rest = []float64{0}, []*float64{nil}, "no pause"
 		}
@@ -132,7 +132,7 @@ func pausesFigure(runs []Run) Figure {
 	}
 	c.X.Range = []float64{0, round(right)}
 	return Figure{Kind: "pauses", Name: "Pauses", Table: t, Data: []LineChart{c},
-		Caption: "How long the program was held: read up from 99 % to see the pause that 1 in 100 is longer than. A line ends at the longest pause; n pauses tell nothing beyond 1 - 1/n."}
+		Caption: "How long the program was held: read up from 99% to see the pause that 1 in 100 is longer than. A line ends at the longest pause; n pauses tell nothing beyond 1 - 1/n."}
 }
 
 func mmuFigure(runs []Run) Figure {
@@ -186,7 +186,7 @@ func lboFigure(all []overhead) Figure {
 	return f
 }
 
-// overheads are those of a grid at one cost, over some workloads.
+// overheads returns the overheads at one cost, over some workloads.
 func overheads(g *experiment.Grid, cost int, workloads []int) (all []overhead) {
 	for p, who := range g.Contenders {
 		for l := range g.Limits {
@@ -239,8 +239,8 @@ func frontFigure(results []sim.Result) Figure {
 
 func share(part, whole time.Duration) float64 { return float64(part) / float64(max(1, whole)) }
 
-// logRange returns the least and the most of the values above 0, and whether one is 0.
-// If none is above, most is 0. No value may be negative.
+// logRange returns the least and the greatest of the values above 0, and whether a value is 0.
+// Without values above 0, most is 0. Values must not be negative.
 func logRange(values []float64) (least, most float64, zero bool) {
 	least = math.Inf(1)
 	for _, v := range values {
@@ -254,8 +254,7 @@ func logRange(values []float64) (least, most float64, zero bool) {
 	return least, most, zero
 }
 
-// fit makes a an axis of the values on which factors are distances, with a place
-// for 0 if one is 0.
+// fit makes a a logarithmic axis of the values. It has a place for 0 if a value is 0.
 func (a *axis) fit(values []float64) {
 	least, most, zero := logRange(values)
 	switch {
@@ -281,13 +280,13 @@ func factorAxis(factors []float64) axis {
 	return a
 }
 
-// rounded drops what flooring a limit to whole bytes did to its factor.
+// rounded removes the effect of rounding a limit to whole bytes on its factor.
 func rounded(factor float64) float64 { return math.Round(factor*1e4) / 1e4 }
 
-// limitsFigure is of the results of one trace; what sums up a line is at limit.
+// limitsFigure returns the figure of the results of one trace. Summaries of lines are at limit.
 func limitsFigure(results []sim.Result, limit int64) Figure {
 	var pauses, counts, factors []float64
-	pause := LineChart{Label: "Exposed pause against the limit, a line for each policy.", Dots: true, Y: axis{Label: "exposed pause (% of recorded time)", Unit: "%"}}
+	pause := LineChart{Label: "Exposed pause against the limit, a line for each policy.", Dots: true, Y: axis{Label: "exposed pause (% of time)", Unit: "%"}}
 	count := LineChart{Label: "Collections against the limit, a line for each policy.", Dots: true, Y: axis{Label: "collections", Unit: ""}}
 	for _, r := range results {
 		x, n := rounded(r.LimitFactor), r.Collections+r.RefusalCollections
@@ -308,7 +307,7 @@ func limitsFigure(results []sim.Result, limit int64) Figure {
 		Caption: "Exposed pause and collections against the limit. In the table: exposed pause, then collections asked for by the policy + forced by a refusal."}
 }
 
-// plain takes out the marks by which a table is printed.
+// plain removes the alignment marks of a table.
 func plain(t Table) Table {
 	for _, row := range t {
 		for i := range row {
@@ -320,7 +319,8 @@ func plain(t Table) Table {
 	return t
 }
 
-func plural(n int, what string) string {
+// Counted writes a number of things: 1 file, 2 files.
+func Counted(n int, what string) string {
 	if n != 1 {
 		what += "s"
 	}

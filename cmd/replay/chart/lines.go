@@ -17,8 +17,8 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// columnCharts draws the charts of each trace below each other, five traces to a row. Results
-// are of one cost; their order is that of the columns and of the legend.
+// columnCharts draws the charts of each trace below each other, in rows of five traces. Results
+// have one cost; their order is the order of columns and legend.
 func columnCharts(title, note string, height vg.Length, results []sim.Result, palette Palette, of func([]sim.Result) Figure) *Chart {
 	var all [][]LineChart // of each trace
 	for rest := results; len(rest) > 0; {
@@ -44,7 +44,7 @@ func columnCharts(title, note string, height vg.Length, results []sim.Result, pa
 	return lineCharts(title, note, max(200, 600/vg.Length(length)), height, palette, charts)
 }
 
-// lineCharts draws rows of panels. One without lines stays empty.
+// lineCharts draws rows of panels. A chart without lines leaves its panel empty.
 func lineCharts(title, note string, width, height vg.Length, palette Palette, rows [][]LineChart) *Chart {
 	c := &Chart{title: title, note: note, width: width, height: height}
 	known := make(map[string]bool)
@@ -77,7 +77,7 @@ func lineCharts(title, note string, width, height vg.Length, palette Palette, ro
 
 var frontLine = draw.LineStyle{Color: black, Width: 0.7}
 
-// panel draws a chart, with the names of its lines beside it if they are to be named.
+// panel draws a chart. If named, the names of the lines are beside it.
 func (l *LineChart) panel(palette Palette, named bool) *plot.Plot {
 	p := newPanel(l.title, l.X.Label, l.Y.Label)
 	var xs, ys []float64
@@ -134,7 +134,7 @@ func (l *LineChart) panel(palette Palette, named bool) *plot.Plot {
 	return p
 }
 
-// on makes a an axis of values, and returns the places of values on it.
+// on makes a an axis of values, and returns a function for the places of values on it.
 func (x *axis) on(a *plot.Axis, values []float64) (place func(float64) float64) {
 	least, most := 0.0, 1.0
 	switch {
@@ -144,7 +144,7 @@ func (x *axis) on(a *plot.Axis, values []float64) (place func(float64) float64) 
 		least, most = slices.Min(values), slices.Max(values)
 	}
 	switch {
-	case x.Zero > 0: // factors are distances, and zeros, which have no logarithm, are at the foot
+	case x.Zero > 0: // logarithmic, with a place for 0 at the bottom
 		foot := x.Zero / 3
 		a.Min, a.Max = math.Log10(foot), math.Log10(max(most, x.Zero*1.3))
 		a.Tick.Marker = append(plot.ConstantTicks(logTicks(x.Zero/1.2, most)), plot.Tick{Value: a.Min, Label: "0"})
@@ -173,7 +173,7 @@ func (x *axis) on(a *plot.Axis, values []float64) (place func(float64) float64) 
 	return func(v float64) float64 { return v }
 }
 
-// percentileTicks marks 0, 50, 90, 99, 99.9 ... % up to a number of nines.
+// percentileTicks marks 0, 50, 90, 99, 99.9 ... %, up to a number of nines.
 func percentileTicks(right float64) plot.ConstantTicks {
 	ticks := plot.ConstantTicks{{Value: 0, Label: "0%"}, {Value: math.Log10(2), Label: "50%"}, {Value: math.Log10(4), Label: "75%"}}
 	for k := 1.0; k <= right; k++ {
@@ -188,12 +188,12 @@ type labelled struct {
 	name string
 }
 
-// mostLabels is how many names find room beside a panel.
+// mostLabels is the number of names that fit beside a panel.
 const mostLabels = 12
 
-// addLabelled draws lines and, if there are few enough, their names.
+// addLabelled draws lines and, if there are not too many, their names.
 func addLabelled(p *plot.Plot, lines []labelled) {
-	for _, dashed := range []bool{false, true} { // over solid lines that coincide with them
+	for _, dashed := range []bool{false, true} { // dashed lines over solid lines at the same place
 		for _, l := range lines {
 			if (l.Dashes != nil) == dashed {
 				p.Add(l.Line)
@@ -205,8 +205,8 @@ func addLabelled(p *plot.Plot, lines []labelled) {
 	}
 }
 
-// labels writes the names of lines beside the panel, each as near to the end of
-// its line as the others let it.
+// labels writes the names of lines beside the panel, each as near to the end of its line as
+// possible.
 type labels []labelled
 
 const labelLeading = vg.Length(9.5)
@@ -241,11 +241,11 @@ func (ls labels) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// GlyphBoxes implements [plot.GlyphBoxer]: it keeps room for the names.
+// GlyphBoxes implements [plot.GlyphBoxer]. It reserves room for the names.
 func (ls labels) GlyphBoxes(*plot.Plot) []plot.GlyphBox {
-	var widest vg.Length
+	var wide vg.Length
 	for _, l := range ls {
-		widest = max(widest, style(8).Width(l.name))
+		wide = max(wide, widest*style(8).Width(l.name))
 	}
-	return []plot.GlyphBox{{X: 1, Y: 0.5, Rectangle: vg.Rectangle{Max: vg.Point{X: widest + 8}}}}
+	return []plot.GlyphBox{{X: 1, Y: 0.5, Rectangle: vg.Rectangle{Max: vg.Point{X: wide + 8}}}}
 }

@@ -18,24 +18,24 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// Strengths of a policy's colour in its panel of memoryChart.
+// Alpha of a policy's colour in memoryChart.
 const (
 	reachableTint = 0xD0
 	garbageTint   = 0x50
 )
 
-// memoryChart draws reachable and garbage over time, a panel for each run in the
-// colour of its policy, with a mark for each cycle. Time is the run's own: a run
-// that is held longer ends later. The axis ends with the longest run that takes
-// at most twice as long as the shortest; where a run goes on beyond, its panel
-// says until when.
+// memoryChart draws reachable bytes and garbage over time, with a mark for each cycle. Each run
+// has a panel in the colour of its policy. Time is the run's own: a run with longer pauses ends
+// later. The axis ends with the longest run that takes at most twice as long as the shortest.
+// The title of a longer run says when it ends.
 func memoryChart(title, note string, runs []Run, palette Palette) *Chart {
 	c := &Chart{title: title, note: note, width: 640, height: 120}
 	var most int64
 	for _, r := range runs {
 		most = max(most, r.Result.PeakLive, r.Result.LimitBytes)
 	}
-	end, dense := timeShown(runs), false
+	start, end := timeShown(runs)
+	dense := false
 	mem, clock := bytesUnit(most), timeUnit(end)
 	limit := draw.LineStyle{Color: black, Width: 1, Dashes: []vg.Length{4, 3}}
 	mark := draw.LineStyle{Color: black, Width: 0.8}
@@ -51,35 +51,39 @@ func memoryChart(title, note string, runs []Run, palette Palette) *Chart {
 		look := palette.of(r.Result.Policy)
 		if len(r.Log.Cycles) > manyCycles {
 			dense = true
-			p.Add(bands(columnsOf(r.Levels, end), clock, mem, &look)...)
+			p.Add(bands(columnsOf(r.Levels, start, end), clock, mem, &look)...)
 		} else {
 			p.Add(area(r.Levels, clock, mem, look.fill(garbageTint), func(l sim.Level) int64 { return l.Live }))
 			p.Add(area(r.Levels, clock, mem, look.fill(reachableTint), func(l sim.Level) int64 { return l.Live - l.Garbage }))
 		}
 		if b := float64(r.Result.LimitBytes) / mem.size; b > 0 {
-			p.Add(&plotter.Line{XYs: plotter.XYs{{X: 0, Y: b}, {X: float64(end) / clock.size, Y: b}}, LineStyle: limit})
+			p.Add(&plotter.Line{XYs: plotter.XYs{{X: float64(start) / clock.size, Y: b}, {X: float64(end) / clock.size, Y: b}}, LineStyle: limit})
 		}
 		top := float64(most) / mem.size
 		p.Add(cycleRug(r.Log, policy.TriggerPolicy, mark, clock, top*1.06, top*1.16))
 		p.Add(cycleRug(r.Log, policy.TriggerRefusal, mark, clock, top*1.18, top*1.28))
-		p.X.Min, p.X.Max = 0, float64(end)/clock.size
+		p.X.Min, p.X.Max = float64(start)/clock.size, float64(end)/clock.size
 		p.X.Tick.Marker, p.Y.Tick.Marker = linearTicks(10), linearTicks(4)
 		p.Y.Min, p.Y.Max = 0, top*1.3
 		c.panels = append(c.panels, []*plot.Plot{p})
 	}
-	grey := look{Light: rgb(0x716D6E)} // strong and weak as in the panels, of no policy's colour but that of never
+	strong, weak := make([]color.Color, len(runs)), make([]color.Color, len(runs))
+	for i, r := range runs {
+		look := palette.of(r.Result.Policy)
+		strong[i], weak[i] = look.fill(reachableTint).Color, look.fill(garbageTint).Color
+	}
 	c.keys = []key{
-		{text: "reachable", line: grey.fill(reachableTint), patch: true}, {text: "garbage", line: grey.fill(garbageTint), patch: true},
+		{text: "reachable", patch: strong}, {text: "garbage", patch: weak},
 		{text: "limit", line: limit}, {text: "cycle asked for by the policy", line: mark, rug: true},
 		{text: "cycle forced by a refusal", line: draw.LineStyle{Color: black}, shape: refused{}},
 	}
 	if dense {
-		c.keys = append(c.keys, key{text: "live: least, mean and most of a column", line: draw.LineStyle{Color: grey.Light, Width: 1}})
+		c.keys = append(c.keys, key{text: "live: least, mean and most of a column", line: draw.LineStyle{Color: rgb(0x716D6E), Width: 1}})
 	}
 	return c
 }
 
-// manyCycles are too many to be told apart in a panel 600 points wide.
+// manyCycles is the number of cycles beyond which they merge in a panel 600 points wide.
 const manyCycles = 120
 
 // A column is the memory in a part of the time axis.
@@ -89,28 +93,29 @@ type column struct {
 	live, reachable, span float64 // sums over time
 }
 
-// columnsOf cuts levels, which hold until the next, into columns 2 points wide.
-func columnsOf(levels []sim.Level, end time.Duration) []column {
+// columnsOf cuts levels into columns 2 points wide. A level holds until the next.
+func columnsOf(levels []sim.Level, start, end time.Duration) []column {
 	all := make([]column, 300)
-	wide := float64(max(1, end)) / float64(len(all))
+	wide := float64(max(1, end-start)) / float64(len(all))
 	for i, l := range levels {
-		until := levels[min(i+1, len(levels)-1)].At
+		until := levels[min(i+1, len(levels)-1)].At - start
+		l.At -= start
 		for k := int(float64(l.At) / wide); k < len(all) && float64(k)*wide <= float64(until); k++ {
 			c := &all[k]
 			held := max(1, min(float64(until), float64(k+1)*wide)-max(float64(l.At), float64(k)*wide))
 			if c.span == 0 {
 				c.low = float64(l.Live)
 			}
-			c.at, c.low, c.high = (float64(k)+0.5)*wide, min(c.low, float64(l.Live)), max(c.high, float64(l.Live))
+			c.at, c.low, c.high = float64(start)+(float64(k)+0.5)*wide, min(c.low, float64(l.Live)), max(c.high, float64(l.Live))
 			c.live, c.reachable, c.span = c.live+held*float64(l.Live), c.reachable+held*float64(l.Live-l.Garbage), c.span+held
 		}
 	}
 	return slices.DeleteFunc(all, func(c column) bool { return c.span == 0 })
 }
 
-// bands draw columns: the mean of the reachable bytes, and live from its least to its most,
-// with its mean.
-func bands(columns []column, clock, mem unit, look *look) []plot.Plotter {
+// bands draw columns: the mean of the reachable bytes, and live bytes from the least to the
+// greatest, with their mean.
+func bands(columns []column, clock, mem unit, look *policyStyle) []plot.Plotter {
 	reachable, band, mean := plotter.XYs{}, plotter.XYs{}, plotter.XYs{}
 	for _, c := range columns {
 		x := c.at / clock.size
@@ -130,12 +135,12 @@ func bands(columns []column, clock, mem unit, look *look) []plot.Plotter {
 	}
 }
 
-func (l *look) shape() draw.GlyphDrawer {
+func (l *policyStyle) shape() draw.GlyphDrawer {
 	return [...]draw.GlyphDrawer{circle: draw.CircleGlyph{}, plus: draw.PlusGlyph{}, square: draw.SquareGlyph{}, triangleUp: draw.TriangleGlyph{},
 		ring: draw.RingGlyph{}, box: draw.BoxGlyph{}, cross: draw.CrossGlyph{}, pyramid: draw.PyramidGlyph{}}[l.shapeOf]
 }
 
-func (l *look) line() draw.LineStyle {
+func (l *policyStyle) line() draw.LineStyle {
 	var dashes []vg.Length
 	for _, d := range l.Dash {
 		dashes = append(dashes, vg.Length(d))
@@ -143,8 +148,8 @@ func (l *look) line() draw.LineStyle {
 	return draw.LineStyle{Color: l.Light, Width: vg.Length(l.Width), Dashes: dashes}
 }
 
-// A tint is a colour that an SVG names as it is, so that its dark style finds it:
-// gonum divides by the alpha, and rounds down.
+// A tint is a colour that an SVG spells exactly, so that its dark style finds it. gonum divides
+// by the alpha and rounds down.
 type tint struct{ color.NRGBA }
 
 // RGBA implements [color.Color].
@@ -153,8 +158,8 @@ func (t tint) RGBA() (r, g, b, a uint32) {
 	return min(r+1, a), min(g+1, a), min(b+1, a), a
 }
 
-// fill is a line style that carries the look's colour for an area.
-func (l *look) fill(alpha uint8) draw.LineStyle {
+// fill returns a line style with the colour of an area.
+func (l *policyStyle) fill(alpha uint8) draw.LineStyle {
 	return draw.LineStyle{Color: tint{color.NRGBA{R: l.Light.R, G: l.Light.G, B: l.Light.B, A: alpha}}}
 }
 
@@ -167,8 +172,8 @@ func area(levels []sim.Level, clock, mem unit, style draw.LineStyle, of func(sim
 	return &plotter.Line{XYs: xys, LineStyle: draw.LineStyle{}, FillColor: style.Color, StepStyle: plotter.PostStep}
 }
 
-// A rug is a row of marks: short upright lines, or triangles for refusals. Where they would
-// merge, it is a strip: how many there are in each two points.
+// A rug is a row of marks: short lines, or triangles for refusals. If there are too many, it is
+// a strip with the number of marks in each two points.
 type rug struct {
 	at     []float64
 	y0, y1 float64
@@ -217,7 +222,7 @@ func (r rug) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// strip draws how many marks there are in each two points, beside the most.
+// strip draws the number of marks in each two points, relative to the greatest.
 func (r rug) strip(c draw.Canvas, x, y func(float64) vg.Length, end float64) {
 	counts, most := make(map[int]int), 1
 	for _, at := range r.at {

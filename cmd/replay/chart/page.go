@@ -15,14 +15,13 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// Data is what the page's script draws. Times are in seconds, memory is in
-// GiB.
+// Data is the input of the page's script. Times are in seconds, memory is in GiB.
 type Data struct {
 	Policies   []PolicyLook `json:"policies"`
 	Recordings []Recording  `json:"recordings"`
 }
 
-// A PolicyLook is how a policy is drawn.
+// A PolicyLook is the style of a policy.
 type PolicyLook struct {
 	Name  string    `json:"name"`
 	Light string    `json:"light"`
@@ -31,7 +30,7 @@ type PolicyLook struct {
 	Width float64   `json:"width"`
 }
 
-// Looks are those of the policies of a grid.
+// Looks returns the styles of the policies of a grid.
 func Looks(g *experiment.Grid, palette Palette) []PolicyLook {
 	var all []PolicyLook
 	for _, name := range Names(g) {
@@ -41,7 +40,7 @@ func Looks(g *experiment.Grid, palette Palette) []PolicyLook {
 	return all
 }
 
-// A Recording is the part of the page that shows one recording.
+// A Recording is the part of the page for one recording.
 type Recording struct {
 	Name    string                 `json:"name"`
 	Limit   float64                `json:"limit"`
@@ -53,8 +52,7 @@ type Recording struct {
 	Charts  map[string][]LineChart `json:"charts"`
 }
 
-// runData is a run in time. T, Live and Reach are 32-bit floats, little end
-// first, in base64.
+// runData is one run. T, Live and Reach are 32-bit floats, little-endian, in base64.
 type runData struct {
 	Policy  int     `json:"policy"`
 	T       string  `json:"t"`
@@ -66,8 +64,8 @@ type runData struct {
 	Cycles  cycles  `json:"cycles"`
 }
 
-// cycles is a column for each fact about the cycles, and about the last answer
-// of the policy before each.
+// cycles has a column for each fact about the cycles and the last answer of the policy before
+// each.
 type cycles struct {
 	Start  []float64 `json:"start"`
 	Took   []float64 `json:"took"`
@@ -76,7 +74,7 @@ type cycles struct {
 	After  []float64 `json:"after"`
 	Forced []int     `json:"forced"` // 1: by a refusal
 	Live   []float64 `json:"live"`   // when the policy answered
-	Asked  []float64 `json:"asked"`  // before an allocation of so many bytes, or a wait of so many seconds if negative
+	Asked  []float64 `json:"asked"`  // bytes of the allocation after it; negative: seconds of the wait after it
 	Reason []int     `json:"reason"` // in Reasons
 }
 
@@ -94,8 +92,8 @@ func (b *Builder) Recording(workload int, runs []Run) Recording {
 	return d
 }
 
-// shown are the two runs that a memory chart begins with: of the best policy, and
-// of never or else the first that is another.
+// shown returns the two runs of a new memory chart: that of the best policy, and that of never
+// or else another one.
 func (b *Builder) shown(runs []Run) [2]int {
 	find := func(ok func(policy string) bool) int {
 		return max(0, slices.IndexFunc(runs, func(r Run) bool { return ok(r.Result.Policy) }))
@@ -112,7 +110,7 @@ func (b *Builder) columns(of *Recording, r *Run) runData {
 	var t, live, reach []float32
 	for _, x := range r.Levels {
 		at := float32(x.At.Seconds())
-		if n := len(t); n > 0 && t[n-1] == at { // one level a moment: the last
+		if n := len(t); n > 0 && t[n-1] == at { // one level for each moment
 			t, live, reach = t[:n-1], live[:n-1], reach[:n-1]
 		}
 		t, live, reach = append(t, at), append(live, float32(gib(x.Live))), append(reach, float32(gib(x.Live-x.Garbage)))
@@ -133,7 +131,7 @@ func packed(values []float32) string {
 
 // joined joins each cycle with the last answer of the policy before it.
 func (r *Recording) joined(log *sim.Log) (d cycles) {
-	d.Start = []float64{} // a script counts them, also where there are none
+	d.Start = []float64{} // for the script, not null
 	for _, c := range log.Cycles {
 		forced := 0
 		if c.Trigger == policy.TriggerRefusal {
@@ -169,7 +167,7 @@ func seconds(d time.Duration) float64 { return float64(d.Round(time.Microsecond)
 
 func gib(bytes int64) float64 { return round(float64(bytes) / (1 << 30)) }
 
-// round keeps six digits, which is more than a chart shows.
+// round keeps six digits, which is enough for charts.
 func round(v float64) float64 {
 	if v == 0 {
 		return 0
@@ -178,8 +176,7 @@ func round(v float64) float64 {
 	return math.Round(v*scale) / scale
 }
 
-// Spark draws the reachable bytes of a recording as a path, 100 wide and 20
-// high.
+// Spark draws the reachable bytes of a recording as a path, 100 wide and 20 high.
 func Spark(runs []Run) string {
 	r := runs[0]
 	var top int64

@@ -13,20 +13,21 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A Picture is a chart and the stem of its file.
+// A Picture is a chart and the stem of its file name.
 type Picture struct {
 	Stem  string
 	Chart *Chart
 }
 
-// Typical is the cell of a workload that is shown in detail: at the middle of the
-// limits, the tighter one of two, and the last cost.
+// Typical returns the detailed cell of a workload: the middle limit, or the tighter of the two
+// in the middle, and the last cost.
 func Typical(g *experiment.Grid, workload int) experiment.Cell {
 	return experiment.Cell{Workload: workload, Limit: (len(g.Limits) - 1) / 2, Cost: len(g.Costs) - 1}
 }
 
-// OfGrid returns the pictures of a grid that has run: every cost against the limits,
-// with its Pareto front and overheads, and [OfCell] of each workload's [Typical] cell.
+// OfGrid returns the pictures of a grid that has run. For each cost it draws the limits, the
+// Pareto front and the overheads. For each workload it draws the [Typical] cell as [OfCell]
+// does.
 func OfGrid(g *experiment.Grid) []Picture {
 	colours, limit := NewPalette(Names(g)), Typical(g, 0).Limit
 	workloads := make([]int, len(g.Workloads))
@@ -56,8 +57,8 @@ func limitsChart(note string, results []sim.Result, palette Palette) *Chart {
 	return columnCharts("Exposed pause and collections against the limit", note, 190, results, palette, func(of []sim.Result) Figure { return limitsFigure(of, 0) })
 }
 
-// OfResults returns the pictures of results without their recordings: each cost against
-// the limits.
+// OfResults returns the pictures of results without recordings: one against the limit for each
+// cost.
 func OfResults(results []sim.Result) []Picture {
 	type cost struct{ cycle, ladder time.Duration }
 	byCost := make(map[cost][]sim.Result)
@@ -79,7 +80,7 @@ func OfResults(results []sim.Result) []Picture {
 	return all
 }
 
-// memorySlots are those of a memory chart, whose panels are 640 points wide.
+// memorySlots is the number of levels of a memory chart, whose panels are 640 points wide.
 const memorySlots = 400
 
 // OfCell replays a cell under each contender, and draws memory, pauses and utilization.
@@ -97,7 +98,7 @@ func OfCell(g *experiment.Grid, at experiment.Cell) []Picture {
 }
 
 // OfWindow replays a cell under each contender, and draws memory from one moment of a run to
-// another. The axis begins with the window.
+// another.
 func OfWindow(g *experiment.Grid, at experiment.Cell, from, to time.Duration) []Picture {
 	slots := memorySlots * max(1, int(g.Workloads[at.Workload].Span/max(1, to-from)))
 	runs := LogRuns(g, at, min(slots, 1<<20), false)
@@ -119,7 +120,7 @@ func cellNote(g *experiment.Grid, at experiment.Cell) string {
 	return fmt.Sprintf("%s, limit %s (%s), %s, ladder %s", w.Name, l, pressure.Bytes(l.Of(w)), experiment.CostName(g.Costs[at.Cost]), g.Ladder)
 }
 
-// Stem makes a part of a file's name of any text: letters, digits, dots and dashes.
+// Stem turns a text into a part of a file name: letters, digits, dots and dashes.
 func Stem(text string) string {
 	stem := strings.Map(func(r rune) rune {
 		switch {

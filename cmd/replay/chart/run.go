@@ -8,35 +8,42 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A Run is one logged run. All runs of a chart are of the same workload and
-// config.
+// A Run is one logged run. All runs of a chart have the same workload and configuration.
 type Run struct {
 	Result sim.Result
 	Log    *sim.Log
 	Levels []sim.Level // from [sim.Workload.Series]; only memoryChart needs them
+
+	window bool          // it is a part of a run
+	from   time.Duration // where the part begins
 }
 
-// between is the part of a run from one moment to another, as a run whose time begins there.
+// between returns the part of a run from one moment to another.
 func (r Run) between(from, to time.Duration) Run {
-	part := Run{Result: r.Result, Log: new(sim.Log)}
-	part.Result.Elapsed = min(to, r.Result.Elapsed) - from
+	part := Run{Result: r.Result, Log: new(sim.Log), window: true, from: from}
+	part.Result.Elapsed = max(from, min(to, r.Result.Elapsed))
 	for _, l := range r.Levels {
 		if l.At <= to {
-			l.At = max(0, l.At-from)
+			l.At = max(from, l.At)
 			part.Levels = append(part.Levels, l)
 		}
 	}
+	if n := len(part.Levels); n > 0 { // it holds until the end
+		last := part.Levels[n-1]
+		last.At = part.Result.Elapsed
+		part.Levels = append(part.Levels, last)
+	}
 	for _, c := range r.Log.Cycles {
 		if c.Start >= from && c.Start <= to {
-			c.Start -= from
 			part.Log.Cycles = append(part.Log.Cycles, c)
 		}
 	}
 	return part
 }
 
-// timeShown is where the time axis of runs ends.
-func timeShown(runs []Run) (end time.Duration) {
+// timeShown returns where the time axis of runs begins and ends. It ends with the longest run that
+// takes at most twice as long as the shortest, and a window ends with the longest.
+func timeShown(runs []Run) (start, end time.Duration) {
 	var shortest time.Duration
 	for _, r := range runs {
 		if shortest == 0 || r.Result.Elapsed < shortest {
@@ -44,37 +51,36 @@ func timeShown(runs []Run) (end time.Duration) {
 		}
 	}
 	for _, r := range runs {
-		if r.Result.Elapsed <= 2*shortest {
-			end = max(end, r.Result.Elapsed)
+		if r.window || r.Result.Elapsed <= 2*shortest {
+			start, end = r.from, max(end, r.Result.Elapsed)
 		}
 	}
-	return end
+	return start, end
 }
 
-// mmuWindows are the windows of an MMU curve: from 1 ms to the longest run that
-// a memory chart shows whole, spaced evenly in their logarithm.
+// mmuWindows returns the windows of an MMU curve, evenly spaced on a logarithmic scale. They go
+// from 1 ms to the longest run that a memory chart shows whole.
 func mmuWindows(runs []Run) []time.Duration {
 	const least = float64(time.Millisecond)
-	ws, ratio := make([]time.Duration, 80), max(float64(timeShown(runs))/least, 2)
+	_, end := timeShown(runs)
+	ws, ratio := make([]time.Duration, 80), max(float64(end)/least, 2)
 	for i := range ws {
 		ws[i] = time.Duration(math.Round(least * math.Pow(ratio, float64(i)/float64(len(ws)-1))))
 	}
 	return ws
 }
 
-// A quantile is a point of a line of a chart of pauses. nines is 0 at the shortest pause,
-// 1 at 90 %, 2 at 99 %.
+// A quantile is a point of a line in a chart of pauses.
 type quantile struct {
-	nines float64
+	nines float64 // 0 at the shortest pause, 1 at 90%, 2 at 99%
 	pause time.Duration
 }
 
-// apart is how far apart two steps are at least: a thousandth of an axis to 99 %.
+// apart is the least distance of two steps: a thousandth of an axis to 99%.
 const apart = 0.002
 
-// quantiles returns where the percentile line of a run's exposed pauses steps
-// up, and its end at the longest. Steps that no picture could show apart are one.
-// It is empty if there was no pause.
+// quantiles returns the steps of the percentile line of a run's exposed pauses, and its end at
+// the longest. It joins steps that are too close for a picture. It is empty without pauses.
 func quantiles(l *sim.Log) []quantile {
 	lengths := l.Lengths()
 	var out []quantile
@@ -95,9 +101,9 @@ func quantiles(l *sim.Log) []quantile {
 	return out
 }
 
-// An overhead is the lower-bound overhead of a policy at one limit (Cai,
-// Blackburn, Bond and Maas, ISPASS 2022): total cost over the least possible
-// cost, 1 if the collector costs nothing.
+// An overhead is the lower-bound overhead of a policy at one limit (Cai, Blackburn, Bond and
+// Maas, ISPASS 2022). It is the total cost over the least possible cost: 1 if the collector
+// costs nothing.
 type overhead struct {
 	Policy    string
 	Factor    float64 // of the limit
@@ -105,8 +111,8 @@ type overhead struct {
 	Processor float64 // of processor time
 }
 
-// frontOf returns the indices of the results of the front that a chart of it draws, by
-// increasing collector time. Results under which allocations failed are not of it.
+// frontOf returns the indices of the results on the front, by increasing collector time. It
+// leaves out results with failed allocations.
 func frontOf(results []sim.Result) []int {
 	var of []sim.Result
 	var at []int

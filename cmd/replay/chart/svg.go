@@ -13,7 +13,7 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// writeSVG writes what was drawn as a file: dark where the reader's page is dark.
+// writeSVG writes a drawn canvas as a file with a style for dark pages.
 func (c *Chart) writeSVG(w io.Writer, canvas io.WriterTo) error {
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
@@ -25,7 +25,7 @@ func (c *Chart) writeSVG(w io.Writer, canvas io.WriterTo) error {
 	return err
 }
 
-// darkStyle is the CSS rules that turn a chart dark.
+// darkStyle returns the CSS rules for dark pages.
 func darkStyle() string {
 	var b strings.Builder
 	rule := func(light, dark color.RGBA) {
@@ -33,13 +33,13 @@ func darkStyle() string {
 			fmt.Fprintf(&b, "svg [style*=\"%s:%s\"] { %[1]s: %[3]s !important }\n", property, hex(light), hex(dark))
 		}
 	}
-	// What has no style of its own is black.
+	// An element without a style is black.
 	fmt.Fprintf(&b, "svg text, svg path:not([style*=\"fill:\"]) { fill: %s }\n", hex(rgb(0xE8E8E6)))
 	rule(black, rgb(0xE8E8E6))
 	rule(white, rgb(0x161719))
 	rule(faint, rgb(0x34373C))
-	palette := NewPalette(ownerNames())
-	for _, name := range ownerNames() {
+	palette := NewPalette(styledNames())
+	for _, name := range styledNames() {
 		o := palette.of(name)
 		if o.Light != black {
 			rule(o.Light, o.Dark)

@@ -12,18 +12,19 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A Table is rows of cells, its head first.
+// A Table is rows of cells. The first row is its head.
 type Table [][]string
 
 // A cell that begins with left stands close to the cell before it.
 const left = "\t"
 
-// LostBy says how the figures of a [Summary] are made.
+// LostBy describes the figures of a [Summary].
 func LostBy(g *experiment.Grid) string {
 	return fmt.Sprintf("Time lost, %s: (exposed pause + %v x collector time) / recorded time", meanOver(g), sim.CPUPrice)
 }
 
-// meanOver names the workloads that a mean is over, and how many of the recordings know deaths only from cycles.
+// meanOver names the workloads of a mean, and the number of recordings in which only cycles date
+// deaths.
 func meanOver(g *experiment.Grid) string {
 	text := fmt.Sprintf("geometric mean over %d workloads", len(g.Workloads))
 	if len(g.Workloads) == 1 {
@@ -41,8 +42,8 @@ func meanOver(g *experiment.Grid) string {
 	return text
 }
 
-// Block is the Table of one workload at one cost: a policy to a row, a limit
-// to a column.
+// Block returns the Table of one workload at one cost: a row for each policy, a column for each
+// limit.
 func Block(g *experiment.Grid, workload, cost int) Table {
 	head := []string{g.CostName(cost)}
 	for _, l := range g.Limits {
@@ -74,8 +75,8 @@ func cellText(o *experiment.Outcome) (pause, cycles string) {
 	return Duration(o.ExposedPause), cycles
 }
 
-// Summary is the Table over all workloads at one cost: the time lost at each limit
-// and over all that can be met, the longest pause, and failed allocations.
+// Summary returns the Table over all workloads at one cost. It has the time lost at each limit,
+// the time lost over all limits that can be met, the longest pause, and the failed allocations.
 func Summary(g *experiment.Grid, cost int) Table {
 	head := []string{g.CostName(cost)}
 	for _, l := range g.Limits {
@@ -93,7 +94,7 @@ func Summary(g *experiment.Grid, cost int) Table {
 	return t
 }
 
-// LostText writes a share of lost time, which may not be known.
+// LostText writes a share of lost time, which may be unknown.
 func LostText(share float64) string {
 	if math.IsNaN(share) {
 		return "-"
@@ -101,8 +102,8 @@ func LostText(share float64) string {
 	return Percent(share)
 }
 
-// Verdict says in a sentence which policy loses the least time at one cost,
-// and how that stands to doing nothing, to the runner-up and to the optimum.
+// Verdict returns a sentence that names the policy with the least time lost at one cost. It
+// compares that policy with never, with the second one and with the optimum.
 func Verdict(g *experiment.Grid, cost int) string {
 	r, name := g.Rank(cost), g.CostName(cost)
 	if r.Best < 0 {
@@ -133,8 +134,8 @@ func Verdict(g *experiment.Grid, cost int) string {
 	return text + impossible(g) + "."
 }
 
-// Savings say in a sentence what the best policy saves against never, in time and
-// in memory; empty if there is nothing to say.
+// Savings returns a sentence with the time and the memory that the best policy saves against
+// never. It is empty if there are no savings.
 func Savings(g *experiment.Grid, cost int) string {
 	r := g.Rank(cost)
 	if r.Best < 0 || r.Never < 0 || r.Best == r.Never {
@@ -144,14 +145,17 @@ func Savings(g *experiment.Grid, cost int) string {
 	if s.Time <= 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s saves %s against never, over %s recorded in %s", best, Duration(s.Time), Duration(s.Recorded), plural(s.Runs, "run"))
+	text := fmt.Sprintf("%s saves %s against never, over %s recorded in %s", best, Duration(s.Time), Duration(s.Recorded), Counted(s.Runs, "run"))
 	if s.Bytes > 0 {
 		text += fmt.Sprintf(";\nat %s it loses less than never at %s, with %s less memory", s.With, s.Than, pressure.Bytes(s.Bytes).String())
+		if n := len(g.Workloads); n > 1 {
+			text += fmt.Sprintf(" (the sum of the limits of %d recordings)", n)
+		}
 	}
 	return text + "."
 }
 
-// impossible names the limits that some workload cannot meet, to end a sentence.
+// impossible names the limits that some workload cannot meet, as the end of a sentence.
 func impossible(g *experiment.Grid) (text string) {
 	for l, limit := range g.Limits {
 		for i, w := range g.Workloads {
@@ -164,7 +168,7 @@ func impossible(g *experiment.Grid) (text string) {
 	return text
 }
 
-// RunTable is what stands behind the memory chart.
+// RunTable returns the table of the memory chart.
 func RunTable(runs []Run) Table {
 	t := Table{{"policy", "cycles", "forced by a refusal", "failed", "exposed pause", "longest", "collector", "peak live", "mean live", "mean garbage", "took"}}
 	for _, run := range runs {
@@ -175,7 +179,7 @@ func RunTable(runs []Run) Table {
 	return t
 }
 
-// Reasons counts why each policy collected.
+// Reasons counts the reasons of each policy's collections.
 func Reasons(runs []Run) Table {
 	counts := Table{{"policy", "decision", "reason", "times"}}
 	for i := range runs {
@@ -202,7 +206,7 @@ func Reasons(runs []Run) Table {
 	return counts
 }
 
-// limitName is a limit as people say it: 1.5x, 8.00 GiB.
+// limitName returns a limit in words: 1.5x, 8.00 GiB.
 func limitName(l experiment.Limit) string {
 	if l.Factor == 0 {
 		return pressure.Bytes(l.Bytes).String()

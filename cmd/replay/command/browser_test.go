@@ -1,8 +1,6 @@
 package command
 
 import (
-	"bytes"
-	"io"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -41,17 +39,14 @@ func TestReportInBrowser(t *testing.T) {
 	t.Parallel()
 	c := newChromium(t)
 	file := filepath.Join(t.TempDir(), "report.html")
-	var stderr bytes.Buffer
-	if status := run(t.Context(), []string{"report", "mlp", "--policies", "never,cudajl", "--limits", "1.25x,1.5x,2x", "-o", file}, io.Discard, &stderr); status != 0 {
-		t.Fatalf("replay report: %s", &stderr)
-	}
+	replay(t, "report", "mlp", "--policies", "never,cudajl", "--limits", "1.25x,1.5x,2x", "-o", file)
 	type found struct {
 		Charts, Tabs, All, Pictures                  int
 		Toggled, Why, Keys, Named, Wide, Collections bool
 	}
 	want := found{Charts: 3, Toggled: true, Why: true, Tabs: 5, All: 9, Keys: true, Named: true, Collections: true}
 	for _, width := range []int{1440, 900, 390} {
-		c.screen(width, false, nil)
+		c.screen(width)
 		c.requests = nil
 		c.open("file://" + file)
 		c.until(`document.readyState === "complete" && document.querySelector(".uplot")`)
@@ -59,6 +54,6 @@ func TestReportInBrowser(t *testing.T) {
 		if c.eval(probe, &got); !reflect.DeepEqual(got, want) {
 			t.Errorf("width %d: found %+v, want %+v", width, got, want)
 		}
-		wellBehaved(t, c)
+		wellBehaved(t, c, "")
 	}
 }

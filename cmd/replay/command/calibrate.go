@@ -29,27 +29,26 @@ func newCalibrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate [RUN.arrows]",
 		Short: "Measure what cycles and allocations cost on this machine, or read it from a run",
-		Long: `calibrate finds the machine: the costs of cycles that a simulation needs. They are the
-time of marking, of sweeping, of giving memory back and of the refusal ladder; how
-a cycle gets dearer with the time since the last one; how much longer work takes
-beside a cycle; how long dropped memory still counts; and how much all of that varies.
+		Long: `calibrate writes a machine file: the costs of cycles for a simulation. These are the
+times of marking, of sweeping, of releasing memory and of the refusal ladder. They also
+include the effect of the time since the last cycle, the slowdown of work beside a
+cycle, how long dropped memory still counts, and the noise of all of these.
 
-To measure them it executes programs as replay live does: made-up ones or, with --like,
-your app's recording. Its policy collects in every way: with the program held, beside
-work, beside waits, and after refusals; with 0.1 ms to 300 ms between two cycles; with
-few and many objects. Some cycles are kept apart, and it says how well the machine
-explains those.
+To measure them, calibrate executes programs as replay live does: made-up ones or, with
+--like, your app's recording. Its cycles hold the program, run beside work or waits, or
+follow refusals, 0.1 ms to 300 ms after one another, with few and many objects. Half of
+the cycles test the result, and calibrate prints how well the machine explains them.
 
-With RUN.arrows nothing is executed: the costs are read from the recording of a live run,
-made by replay live --record or by an app that records its pool and its collector.
-A recording does not show the cost of an allocation, nor how long dropped memory
-still counts: these stay 0.
+With RUN.arrows it executes nothing, and reads the costs from the recording of a live run:
+one of replay live --record, or of an app that records its pool and its collector. Such a
+recording has neither the cost of an allocation nor the time that dropped memory still
+counts. These stay 0.
 
-Give it the conditions of your app: the Go heap with pointers, the pool, and how
-many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
+Give it the conditions of your app: the Go heap with pointers and the pool. Let nothing
+run meanwhile that does not run beside the app.`,
 		Example: `  replay calibrate --heap 256MiB -o machine.json
   replay compare --machine machine.json
-  replay calibrate --heap 16MiB --busy 4 --time 1m
+  replay calibrate --heap 16MiB --time 1m
   replay live gpt2 --policy cudajl --ballast 16MiB --record run.arrows && replay calibrate run.arrows -o machine.json`,
 		Args: files(0, 1, "at most one recording of a live run"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -58,7 +57,7 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
 			}
 			if len(args) > 0 {
 				if !cmd.Flags().Changed("heap") {
-					cal.Heap = 0 // the recording says
+					cal.Heap = 0 // of the recording
 				}
 				return fitRun(cmd, args[0], cal.Heap, out)
 			}
@@ -83,29 +82,28 @@ many cores its other goroutines keep busy. Let nothing else run meanwhile.`,
 			}
 			defer func() { err = errors.Join(err, closing()) }()
 			cal.Memory = mem.Memory
-			stop := saying(cmd.ErrOrStderr(), fmt.Sprintf("measuring cycles for %v, longer on a busy machine", cal.Time))
+			bar := newProgress(cmd.ErrOrStderr(), fmt.Sprintf("measuring cycles for %v, longer on a busy machine", cal.Time), cal.Time)
 			m, fit, err := live.Calibrate(cmd.Context(), cal)
-			stop()
+			bar.stop()
 			if err != nil {
 				return err
 			}
-			m.About = fmt.Sprintf("%s/%s, %d cores, %s; Go heap %s, pool %s, touch %s, %d busy goroutines", runtime.GOOS, runtime.GOARCH,
-				runtime.GOMAXPROCS(0), runtime.Version(), pressure.Bytes(cal.Heap).String(), mem.name, mem.touch, cal.Busy)
+			m.About = fmt.Sprintf("%s/%s, %d cores, %s; Go heap %s, pool %s, touch %s", runtime.GOOS, runtime.GOARCH,
+				runtime.GOMAXPROCS(0), runtime.Version(), pressure.Bytes(cal.Heap).String(), mem.name, mem.touch)
 			return saveMachine(cmd, out, m, fit)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "output", "o", "", "`file` to write; empty prints")
-	f.Var((*sizeFlag)(&cal.Heap), "heap", "`size` of the Go heap with pointers of the program to be modelled")
-	f.IntVar(&cal.Busy, "busy", 0, "`n` goroutines that keep cores busy")
-	f.DurationVar(&cal.Time, "time", 30*time.Second, "how `long` to measure")
-	f.StringVar(&like, "like", "", "`recording` of the app, which is executed to measure; empty: made-up programs")
+	f.Var((*sizeFlag)(&cal.Heap), "heap", "`size` of the program's Go heap with pointers")
+	f.DurationVar(&cal.Time, "time", 30*time.Second, "`time` to measure")
+	f.StringVar(&like, "like", "", "`recording` of the app, to execute; empty: made-up programs")
 	f.Int64Var(&scale, "scale", 1, "divide all sizes of that recording by `n`")
 	mem.register(f)
 	return cmd
 }
 
-// fitRun finds the machine in a recording of a live run.
+// fitRun finds the machine of a recorded live run.
 func fitRun(cmd *cobra.Command, path string, heap int64, out string) error {
 	t, err := loadTrace(path)
 	if err != nil {
@@ -142,12 +140,12 @@ func curveText(c sim.Curve) string {
 	return cmp.Or(strings.Join(points, ", "), "none")
 }
 
-// stallText says how many cycles stall, and for how long.
+// stallText describes the share and the length of stalls.
 func stallText(s *sim.Stall) string {
 	if s.Share == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%.2g %% of cycles, half of them for more than %s", 100*s.Share, chart.Duration(time.Duration(s.Length[len(s.Length)/2])))
+	return fmt.Sprintf("%s of cycles, half of them for more than %s", chart.Percent(s.Share), chart.Duration(time.Duration(s.Length[len(s.Length)/2])))
 }
 
 func writeMachine(w io.Writer, m *sim.Machine, fit live.Fit) {
@@ -155,15 +153,14 @@ func writeMachine(w io.Writer, m *sim.Machine, fit live.Fit) {
 	perObject := func(ns float64) string { return left + chart.Duration(time.Duration(ns)) + " for each object" }
 	table{
 		{"a cycle that frees nothing", left + chart.Duration(m.Cycle(0, 0, 0))},
-		{"of it, what is dropped still counts", left + chart.Duration(m.Start)},
+		{"in which dropped memory still counts", left + chart.Duration(m.Start)},
 		{"tracking", perObject(m.Mark.PerObject)},
-		{"giving back", perObject(m.Settle.PerObject) + fmt.Sprintf(" and %s for each GiB", chart.Duration(time.Duration(m.Settle.PerGiB)))},
+		{"releasing", perObject(m.Settle.PerObject) + fmt.Sprintf(" and %s for each GiB", chart.Duration(time.Duration(m.Settle.PerGiB)))},
 		{"sweeping, if the next cycle comes soon", left + chart.Duration(time.Duration(m.Sweep.Of(0, m.Heap)))},
-		{"times a factor, by how long ago the last one ended", left + curveText(m.After)},
+		{"factor by the time since the last cycle", left + curveText(m.After)},
 		{"stalling", left + stallText(&m.Stall)},
 		{"the ladder, beyond its cycle", left + chart.Duration(m.Ladder)},
 		{"beside the program's work", left + fmt.Sprintf("a cycle takes %.2f times as long, and the work %.2f times", max(1, m.Stretch), 1+m.Slowdown)},
-		{"as a collector sees it", left + fmt.Sprintf("%.2f times, with %d processors", 1+m.Sees, max(1, m.Cores))},
 		{"an allocation", left + chart.Duration(m.Alloc.Base)},
 		{"mapping memory for one", left + chart.Duration(m.Map.Base) + fmt.Sprintf(" and %s for each chunk", chart.Duration(time.Duration(m.Map.PerObject)))},
 	}.print(w)

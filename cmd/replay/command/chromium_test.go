@@ -28,18 +28,7 @@ type chromium struct {
 	requests []string // but for data: and blob:
 }
 
-type message struct {
-	ID        int             `json:"id,omitempty"`
-	Method    string          `json:"method,omitempty"`
-	Session   string          `json:"sessionId,omitempty"`
-	Params    any             `json:"params,omitempty"`
-	Result    json.RawMessage `json:"result,omitempty"`
-	Error     json.RawMessage `json:"error,omitempty"`
-	RawParams json.RawMessage `json:"-"`
-}
-
-// newChromium starts the browser with an empty page, or skips the test where there
-// is none.
+// newChromium starts the browser with an empty page, or skips the test without a browser.
 func newChromium(t testing.TB) *chromium {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -88,7 +77,7 @@ func newChromium(t testing.TB) *chromium {
 	return c
 }
 
-// listen hands answers to who waits for them, and keeps what the page says.
+// listen passes answers to their waiters, and keeps the messages of the page.
 func (c *chromium) listen(from *bufio.Reader) {
 	for {
 		text, err := from.ReadBytes(0)
@@ -140,7 +129,14 @@ func (c *chromium) send(session, method string, params any) chan json.RawMessage
 	c.next++
 	answer := make(chan json.RawMessage, 1)
 	c.waiting[c.next] = answer
-	text, err := json.Marshal(message{ID: c.next, Method: method, Session: session, Params: params})
+	command := map[string]any{"id": c.next, "method": method}
+	if session != "" {
+		command["sessionId"] = session
+	}
+	if params != nil {
+		command["params"] = params
+	}
+	text, err := json.Marshal(command)
 	if err != nil {
 		panic(err)
 	}
@@ -195,8 +191,8 @@ func (c *chromium) eval(script string, result any) {
 	}
 }
 
-// untilSeconds is how long until waits: what a browser does in a second takes a busy machine
-// half a minute.
+// untilSeconds is the longest wait of until. A busy machine takes many times as long as an idle
+// one.
 const untilSeconds = 180
 
 // until waits for an expression to be true.
@@ -216,33 +212,26 @@ func (c *chromium) until(script string) {
 	}
 }
 
-// broken reports an error in the page that nobody caught: the test would wait in vain.
+// broken reports an error in the page that was not caught; the test would wait until its end.
 func (c *chromium) broken() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(c.console, func(said string) bool { return strings.HasPrefix(said, "Uncaught") })
 }
 
-// drop drops files on the page.
+// drop drops files on the page. The browser begins a drop with a dragover of its own.
 func (c *chromium) drop(files ...string) {
 	c.t.Helper()
-	for _, step := range []string{"dragEnter", "dragOver", "drop"} {
-		c.drag(step, files...)
-	}
-}
-
-// drag does one step of a drag of files. The browser begins a drop with a dragover of its own.
-func (c *chromium) drag(step string, files ...string) {
-	c.t.Helper()
-	paths := make([]string, len(files))
 	for i, file := range files {
 		var err error
-		if paths[i], err = filepath.Abs(file); err != nil {
+		if files[i], err = filepath.Abs(file); err != nil {
 			c.t.Fatal(err)
 		}
 	}
-	c.do("Input.dispatchDragEvent", map[string]any{"type": step, "x": 200, "y": 200,
-		"data": map[string]any{"items": []any{}, "files": paths, "dragOperationsMask": 1}})
+	for _, step := range []string{"dragEnter", "dragOver", "drop"} {
+		c.do("Input.dispatchDragEvent", map[string]any{"type": step, "x": 200, "y": 200,
+			"data": map[string]any{"items": []any{}, "files": files, "dragOperationsMask": 1}})
+	}
 }
 
 // reload loads the page again, by way of an empty one: to a question under way while a page
@@ -256,60 +245,8 @@ func (c *chromium) reload() {
 	c.until("globalThis.lab?.open")
 }
 
-// screen makes the page as wide as a device's, with the preferences of its user.
-func (c *chromium) screen(width int, touch bool, prefers map[string]string) {
+// screen makes the page as wide as a device's.
+func (c *chromium) screen(width int) {
 	c.t.Helper()
-	c.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": touch})
-	c.do("Emulation.setTouchEmulationEnabled", map[string]any{"enabled": touch, "maxTouchPoints": 2})
-	features := []map[string]any{}
-	for name, value := range prefers {
-		features = append(features, map[string]any{"name": "prefers-" + name, "value": value})
-	}
-	c.do("Emulation.setEmulatedMedia", map[string]any{"features": features})
-}
-
-// A point is a place in the window.
-type point struct{ X, Y float64 }
-
-// fingers puts fingers down, moves them step by step, and lifts them.
-func (c *chromium) fingers(from, to []point) {
-	c.t.Helper()
-	touch := func(kind string, at []point) {
-		points := []map[string]any{}
-		for i, p := range at {
-			points = append(points, map[string]any{"x": p.X, "y": p.Y, "id": i})
-		}
-		c.do("Input.dispatchTouchEvent", map[string]any{"type": kind, "touchPoints": points})
-	}
-	touch("touchStart", from)
-	const steps = 8
-	for k := 1; k <= steps; k++ {
-		at := make([]point, len(from))
-		for i := range from {
-			part := float64(k) / steps
-			at[i] = point{from[i].X + part*(to[i].X-from[i].X), from[i].Y + part*(to[i].Y-from[i].Y)}
-		}
-		touch("touchMove", at)
-	}
-	touch("touchEnd", nil)
-}
-
-// key presses a key; a digit or a sign by itself, others by their names.
-func (c *chromium) key(name string, modifiers int) {
-	c.t.Helper()
-	codes := map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}
-	event := map[string]any{"type": "rawKeyDown", "key": name, "windowsVirtualKeyCode": codes[name], "modifiers": modifiers}
-	if len(name) == 1 && modifiers == 0 {
-		event["type"], event["text"] = "keyDown", name
-	}
-	c.do("Input.dispatchKeyEvent", event)
-	c.do("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": name, "windowsVirtualKeyCode": codes[name], "modifiers": modifiers})
-}
-
-// downloads returns the folder where files land that the page gives away.
-func (c *chromium) downloads() string {
-	c.t.Helper()
-	dir := c.t.TempDir()
-	c.must("", "Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir}, nil)
-	return dir
+	c.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": false})
 }

@@ -1,10 +1,13 @@
 package command
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // defaultLimits go from tight to roomy.
@@ -18,15 +21,17 @@ func newCompare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare [FILE...]",
 		Short: "Compare policies on recorded workloads: a table, plots and result files",
-		Long: `compare replays every workload under every policy, limit and cost, prints a
-table and writes plots and machine-readable results to a folder. Without a
-FILE it takes the workloads that are built in. A FILE is a native trace,
-anything that replay import reads, or the name of a built-in workload.` + words + `
+		Long: `compare replays every workload under every policy, limit and cost. It prints a table
+and writes plots and machine-readable results to a folder. Without a FILE it replays
+the built-in recordings. A FILE is a native trace, a file that replay import reads, or
+the name of a built-in recording.` + words + `
 
---format bench is read by benchstat (golang.org/x/perf/cmd/benchstat).
+benchstat (golang.org/x/perf/cmd/benchstat) reads --format bench.
 
-Policies (replay policies tells their parameters; all is all of them):
-` + policyList(false),
+Policies (replay policies lists their parameters; all means all of them):
+` + policyList(false) + `
+Without --policies it replays
+  ` + strings.Join(policy.SplitList(defaultPolicies), "\n  "),
 		Example: `  replay compare
   replay compare --policies never,cudajl,threshold:0.9 --limits 1.1x,1.25x --cycle 5ms
   replay compare my.arrows --limits 8GiB,16GiB -o results/mine
@@ -41,7 +46,7 @@ Policies (replay policies tells their parameters; all is all of them):
 				return err
 			}
 			if out != "" {
-				g.Logs = func(c experiment.Cell) bool { // those that are drawn in detail
+				g.Logs = func(c experiment.Cell) bool { // the cells that are drawn in detail
 					at := chart.Typical(g, c.Workload)
 					return c.Limit == at.Limit && c.Cost == at.Cost
 				}
@@ -67,9 +72,15 @@ Policies (replay policies tells their parameters; all is all of them):
 	return cmd
 }
 
-// runGrid runs a grid and shows how far it is.
+// runGrid runs a grid and shows its progress.
 func runGrid(cmd *cobra.Command, g *experiment.Grid) error {
-	bar := newProgress(cmd.ErrOrStderr(), "runs", g.Len())
-	defer bar.done()
-	return g.Run(cmd.Context(), func(*experiment.Outcome) error { bar.add(); return nil })
+	all := g.Len()
+	bar := newProgress(cmd.ErrOrStderr(), "replaying "+chart.Counted(all, "run"), 0)
+	defer bar.stop()
+	ran := 0
+	return g.Run(cmd.Context(), func(*experiment.Outcome) error {
+		ran++
+		bar.done(float64(ran) / float64(all))
+		return nil
+	})
 }

@@ -10,8 +10,8 @@ import (
 
 const module = "github.com/eagergc/eagergc/"
 
-// What an app links when it imports a package of ours. A package brings only
-// the packages that its job needs; each ban names the cost.
+// The packages that an app links when it imports one of ours. A package links only the packages
+// for its job; each ban names the cost.
 func TestDeps(t *testing.T) {
 	heavy := map[string]string{
 		"gonum.org/v1/plot":                   "8 MB of binary for pictures: only cmd/replay/chart draws",
@@ -19,7 +19,7 @@ func TestDeps(t *testing.T) {
 		"gorgonia.org/cu":                     "cgo and a CUDA toolkit: only pool/cuda reaches a device",
 		"github.com/spf13/cobra":              "a command line: only cmd/replay has one",
 		"github.com/montanaflynn/stats":       "summaries are for cmd/replay",
-		"github.com/google/pprof/profile":     "a profile's reader, too: only trace/formats/pprof and poolpprof write profiles",
+		"github.com/google/pprof/profile":     "a profile's reader, too: only trace/formats/pprof writes profiles",
 		"net/http":                            "a library that counts bytes opens no ports",
 		module + "sim":                        "an app does not replay itself",
 		"github.com/klauspost/compress":       "a program that records packs with zstd if it imports trace/formats/zstd",
@@ -49,7 +49,6 @@ func TestDeps(t *testing.T) {
 		"pool":                    heavy,
 		"gc/debug":                with(nil, "net/http"),
 		"gc/debug/flight":         with(nil, "net/http"),
-		"trace/formats/poolpprof": with(nil, "net/http", "github.com/google/pprof/profile"),
 	}
 	links := deps(t, append(slices.Collect(maps.Keys(bans)), "cmd/replay"))
 	for pkg, banned := range bans {
@@ -74,7 +73,7 @@ func TestDeps(t *testing.T) {
 	}
 }
 
-// deps returns what each package of ours links.
+// deps returns the packages that each package of ours links.
 func deps(t *testing.T, packages []string) map[string]map[string]bool {
 	t.Helper()
 	args := []string{"list", "-f", `{{.ImportPath}} {{join .Deps " "}}`}

@@ -17,8 +17,8 @@ func (half) Decide(at policy.Point) policy.Decision {
 	return policy.Decision{Reason: "below half"}
 }
 
-// A program with a policy of your own, which compare, report, advise and all other
-// commands then know: go run . compare --policies half,never,pacer.
+// A program with a policy of your own. All commands then know the policy: go run . compare
+// --policies half,never,pacer.
 func Example() {
 	policy.Register("half", "collects once half of the limit is full", func() policy.Policy { return half{} })
 	command.Main()

@@ -10,18 +10,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// shorter has the flags that are added to the long examples, unless EAGERGC_EXAMPLES=whole.
+// shorter has flags that shorten the long examples, unless EAGERGC_EXAMPLES=whole.
 var shorter = map[string][]string{
 	"replay compare":   {"mlp", "--policies", "never,pacer"},
 	"replay report":    {"mlp", "--policies", "never,pacer"},
-	"replay sweep":     {"mlp", "--policies", "never,pacer", "--limits", "1.5x"},
 	"replay gate":      {"mlp", "--limits", "4x"},
 	"replay calibrate": {"--help"}, // which reads the flags first; it measures for seconds, in testdata/script/live.txtar
 	"replay live":      {"--for", "50ms", "--ballast", "1MiB", "--measure", "0", "--speed", "0", "--touch", "0"},
 	"replay advise":    {"--worlds", "0"},
 }
 
-// unlike are examples that a test cannot run: what they wait for, or why they may fail.
+// unlike are examples that a test cannot run, and why.
 var unlike = map[string]string{
 	"replay lab":              "serves until Ctrl-C",
 	"replay lab -o lab.html":  "TestLab builds the page",
@@ -29,21 +28,13 @@ var unlike = map[string]string{
 	"replay import killed.arrows.partial --recover -o run.arrows": "a recorder has to be killed for it",
 }
 
-// Every example of the help runs as it is written, in a folder with the files that it names.
+// Every example of the help runs as written, in a folder with its files.
 func TestExamples(t *testing.T) {
-	if testing.Short() {
-		t.Skip("minutes")
-	}
 	snapshots, err := filepath.Abs("../../../trace/formats/torchsnap/testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	do := func(args ...string) (string, string, int) {
-		var stdout, stderr bytes.Buffer
-		status := run(t.Context(), args, &stdout, &stderr)
-		return stdout.String(), stderr.String(), status
-	}
 	for _, name := range []string{"snapshot.pickle", "snapshot.pickle.gz"} {
 		text, err := os.ReadFile(filepath.Join(snapshots, strings.Replace(name, "snapshot", "devices.p4", 1)))
 		if err != nil {
@@ -51,18 +42,10 @@ func TestExamples(t *testing.T) {
 		}
 		os.WriteFile(name, text, 0o644)
 	}
-	os.Mkdir("before", 0o755)
-	os.Mkdir("after", 0o755)
-	for _, name := range []string{"my.arrows", "run.arrows", "before.arrows", "after.arrows", "before/1.arrows", "after/1.arrows"} {
-		if _, text, status := do("import", "snapshot.pickle", "-o", name); status != 0 {
-			t.Fatal(text)
-		}
+	for _, name := range []string{"my.arrows", "run.arrows"} {
+		replay(t, "import", "snapshot.pickle", "-o", name)
 	}
-	if results, text, status := do("compare", "mlp", "--policies", "cudajl", "--format", "json", "-o", "replay-out"); status != 0 {
-		t.Fatal(text)
-	} else {
-		os.WriteFile("results.json", []byte(results), 0o644)
-	}
+	replay(t, "compare", "mlp", "--policies", "cudajl", "-o", "replay-out")
 	const machine = `{"about": "a test", "mark": {"base_ns": 100000}, "settle": {"per_object_ns": 50}, "stretch": 1.5, "noise": [0.9, 1, 1.5]}`
 	os.WriteFile("machine.json", []byte(machine), 0o644) // where calibrate finds the machine too busy
 	n, ran := 0, make(map[string]bool)
@@ -92,12 +75,13 @@ func TestExamples(t *testing.T) {
 					continue // two that were shortened to one
 				}
 				ran[key] = true
-				stdout, stderr, status := do(args[1:]...)
-				if status != 0 && args[1] != "gate" {
-					t.Errorf("%s\n%s", one, stderr)
+				var stdout, stderr bytes.Buffer
+				status := run(t.Context(), args[1:], &stdout, &stderr)
+				if status != 0 && (args[1] != "gate" || strings.Contains(stderr.String(), "no result")) { // a condition may fail
+					t.Errorf("%s\n%s", one, &stderr)
 				}
 				if redirected {
-					os.WriteFile(out, []byte(stdout), 0o644)
+					os.WriteFile(out, stdout.Bytes(), 0o644)
 				}
 			}
 		}
@@ -106,7 +90,7 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	walk(newRoot())
-	if n < 40 {
+	if n < 34 {
 		t.Errorf("%d examples ran", n)
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/formats/perfetto"
 	"github.com/eagergc/eagergc/trace/formats/pprof"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
@@ -23,14 +22,20 @@ type exporter struct {
 }
 
 var exporters = []exporter{
-	{"perfetto", "JSON for ui.perfetto.dev: memory as counters, waits and cycles as slices", plainly(perfetto.Write)},
 	{"pprof", "live bytes by allocation site, at their peak or --at a time, for go tool pprof", pprof.Write},
-	{"text", "one line for each event, which replay import reads", plainly(recording.WriteText)},
+	{"arrow", "a native trace without compression, for readers of Arrow without zstd, such as npm's apache-arrow", writeUnpacked},
+	{"text", "one line for each event, which replay import reads", func(w io.Writer, t *trace.Trace, _ time.Duration) error { return recording.WriteText(w, t) }},
 }
 
-// plainly is for formats of a whole trace, at no time of it.
-func plainly(write func(io.Writer, *trace.Trace) error) func(io.Writer, *trace.Trace, time.Duration) error {
-	return func(w io.Writer, t *trace.Trace, _ time.Duration) error { return write(w, t) }
+// writeUnpacked writes a native trace without compression.
+func writeUnpacked(w io.Writer, t *trace.Trace, _ time.Duration) error {
+	out, err := trace.NewWriter(w, t)
+	if err != nil {
+		return err
+	}
+	out.Unpacked()
+	_, err = out.WriteBatch(t.Events, t.Labels)
+	return errors.Join(err, out.Close())
 }
 
 func newExport() *cobra.Command {
@@ -41,9 +46,8 @@ func newExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export FILE --to FORMAT -o OUT",
 		Short: "Write a recording in the format of another tool",
-		Long:  "export writes a recording for other tools. FILE is anything that replay import\nreads, or the name of a built-in workload.\n\nFormats:\n" + listing(exporters, func(e exporter) (string, string) { return e.name, e.about }),
-		Example: `  replay export run.arrows --to perfetto -o run.json     # open in ui.perfetto.dev
-  replay export run.arrows --to pprof -o mem.pb.gz && go tool pprof -top mem.pb.gz
+		Long:  "export writes a recording for other tools. FILE is a file that replay import reads,\nor the name of a built-in recording.\n\nFormats:\n" + listing(exporters, func(e exporter) (string, string) { return e.name, e.about }),
+		Example: `  replay export run.arrows --to pprof -o mem.pb.gz && go tool pprof -top mem.pb.gz
   replay export gpt2 --to text -o gpt2.txt`,
 		Args: files(1, 1, "one recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,7 +75,7 @@ func newExport() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&to, "to", "", "`format`: "+strings.Join(exportNames(), ", "))
 	f.DurationVar(&at, "at", pprof.AtPeak, "`time` of a pprof profile (default: the peak)")
-	f.Lookup("at").DefValue = "0s" // which help leaves out
+	f.Lookup("at").DefValue = "0s" // the help leaves it out
 	f.StringVarP(&out, "output", "o", "", "`file` to write")
 	return cmd
 }

@@ -11,42 +11,41 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/addressonly"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A setting is what to replay, as flags say it. The commands share these flags,
-// so that each means the same, and is refused the same, everywhere: --policy or
-// --policies, --limit or --limits, --cycle and --ladder, and those of a machine.
+// A setting holds the flags that say what to replay: --policy or --policies, --limit or --limits,
+// --cycle and --ladder, and those of a machine. The commands share these flags, so that a flag has
+// the same meaning and the same errors everywhere.
 type setting struct {
 	policies, limits, cycles listed
 	ladder                   string
 	machine, waits, space    string
 	seed                     uint64
+	advises                  bool     // the command gives advice
+	device                   sizeFlag // largest limit of the advice
+	origins                  []origin // of the workloads, once the grid has been read
 }
 
-// A listed text is one, or where there may be many a list, with braces.
+// A listed flag has one item, or if many is set, a list of items.
 type listed struct {
 	text string
 	many bool
 }
 
-// expanded is the text with each brace replaced by its values.
-func (l *listed) expanded() (string, error) {
-	if !l.many {
-		return l.text, nil
-	}
-	return expandList(l.text)
-}
-
-// onePolicy adds --policy, which has to be given if there is no default.
+// onePolicy adds --policy. Without a preset it is required.
 func (s *setting) onePolicy(cmd *cobra.Command, preset string) {
 	cmd.Flags().StringVar(&s.policies.text, "policy", preset, "`policy`: see replay policies")
 }
 
-// manyPolicies adds --policies, which has to be given if there is no default.
+// manyPolicies adds --policies. Without a preset it is required.
 func (s *setting) manyPolicies(cmd *cobra.Command, preset string) {
 	s.policies.many = true
 	cmd.Flags().StringVar(&s.policies.text, "policies", preset, "`list` of policies and optima")
+	if strings.Contains(preset, ":") { // commas also separate parameters
+		cmd.Flags().Lookup("policies").DefValue = "as compare --help lists"
+	}
 }
 
 func (s *setting) oneLimit(cmd *cobra.Command) {
@@ -58,23 +57,23 @@ func (s *setting) manyLimits(cmd *cobra.Command, preset string) {
 	cmd.Flags().StringVar(&s.limits.text, "limits", preset, "`list` of limits: bytes (8GiB) or factors of the peak reachable bytes (1.5x)")
 }
 
-// oneCost adds --cycle, which takes one duration, --ladder, and the flags of a machine.
+// oneCost adds --cycle with one duration, --ladder, and the flags of a machine.
 func (s *setting) oneCost(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.cycles.text, "cycle", "10ms", "how long one collection takes, as a `duration`")
+	cmd.Flags().StringVar(&s.cycles.text, "cycle", "10ms", "length of one collection, as a `duration`")
 	s.costs(cmd)
 }
 
-// manyCosts adds --cycle, which takes a list, --ladder, and the flags of a machine.
+// manyCosts adds --cycle with a list, --ladder, and the flags of a machine.
 func (s *setting) manyCosts(cmd *cobra.Command, preset string) {
 	s.cycles.many = true
-	cmd.Flags().StringVar(&s.cycles.text, "cycle", preset, "how long one collection takes: a `list` of durations")
+	cmd.Flags().StringVar(&s.cycles.text, "cycle", preset, "length of one collection: a `list` of durations")
 	s.costs(cmd)
 }
 
 // costs adds --pool, --ladder and the flags of a machine, beside --cycle.
 func (s *setting) costs(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.space, "pool", "", "the `kind` of pool whose address space decides what fits: exact, segments or virtual (default: the sum of bytes)")
-	cmd.Flags().StringVar(&s.ladder, "ladder", "2x", "how long the refusal ladder takes, as a `time` (20ms) or in cycles (2x)")
+	cmd.Flags().StringVar(&s.space, "pool", "", "`kind` of pool whose fragments count against the limit: exact, segments or virtual (default: no fragments)")
+	cmd.Flags().StringVar(&s.ladder, "ladder", "2x", "length of the refusal ladder, as a `time` (20ms) or in cycles (2x)")
 	s.world(cmd)
 	for _, name := range []string{"cycle", "ladder"} {
 		cmd.MarkFlagsMutuallyExclusive(name, "machine")
@@ -84,26 +83,39 @@ func (s *setting) costs(cmd *cobra.Command) {
 func (s *setting) world(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.machine, "machine", "", "simulate with the costs in a `file` of replay calibrate")
-	f.StringVar(&s.waits, "waits", "", "`how` waits behave: rigid, a pause never shortens the next wait; elastic, it does, since the device works on meanwhile (default: as the machine file says)")
-	f.Uint64Var(&s.seed, "seed", 1, "`number` from which the noise of a machine is drawn")
+	f.StringVar(&s.waits, "waits", "", "`kind` of waits: elastic, a pause shortens the next wait, since the device works on; rigid, it does not (default: that of the machine file)")
+	f.Uint64Var(&s.seed, "seed", 1, "`number` that seeds the noise of a machine")
 }
 
-// grid reads the flags and the workloads, in that order: the grid has not run.
+// ofDevice adds --device, which bounds the advice.
+func (s *setting) ofDevice(cmd *cobra.Command) {
+	s.advises = true
+	cmd.Flags().Var(&s.device, "device", "`bytes` of the device, such as 80GiB: the largest limit of the advice (default: the memory of this machine or of the recorded program, whichever is more)")
+}
+
+// question returns the question about a workload of a grid at one of its costs.
+func (s *setting) question(g *experiment.Grid, workload, cost int) experiment.Question {
+	machine, _ := pressure.HostMemory() // 0 where the system does not say
+	return experiment.Question{
+		Workload: g.Workloads[workload], Policies: g.Contenders, World: g.World(cost), Variants: experiment.DefaultVariants,
+		Most: experiment.Known(int64(s.device), machine.Total, s.origins[workload].had),
+	}
+}
+
+// grid reads the flags, then the workloads. It does not run the grid.
 func (s *setting) grid(files []string) (*experiment.Grid, error) {
 	g := new(experiment.Grid)
 	if err := errors.Join(s.readPolicies(g), s.readLimits(g), s.readCosts(g)); err != nil {
 		return nil, err
 	}
 	var err error
-	g.Workloads, err = loadWorkloads(files)
+	g.Workloads, s.origins, err = loadWorkloads(files, s.advises)
 	return g, err
 }
 
 func (s *setting) readPolicies(g *experiment.Grid) error {
-	text, err := s.policies.expanded()
+	text := s.policies.text
 	switch {
-	case err != nil:
-		return err
 	case text == "" && s.policies.many:
 		return errors.New("no policies: give some, such as --policies never,pacer (replay policies lists them)")
 	case text == "":
@@ -117,11 +129,12 @@ func (s *setting) readPolicies(g *experiment.Grid) error {
 	if text == "all" {
 		text = strings.Join(contenderNames(), ",")
 	}
+	var err error
 	g.Contenders, err = experiment.ParseContenders(text)
 	return policyError("", err)
 }
 
-// policyError adds what may have been meant to the error for the text of one policy.
+// policyError adds a suggestion to the error about one policy.
 func policyError(text string, err error) error {
 	name, param, found := strings.Cut(text, ",")
 	switch {
@@ -152,7 +165,7 @@ func (s *setting) readCosts(g *experiment.Grid) (err error) {
 	return s.readMachine(g)
 }
 
-// elastic reads --waits. If it is not given, the machine says, if there is one.
+// elastic reads --waits. Without the flag the machine decides, if there is one.
 func (s *setting) elastic(m *sim.Machine) (bool, error) {
 	switch s.waits {
 	case "":
@@ -163,14 +176,14 @@ func (s *setting) elastic(m *sim.Machine) (bool, error) {
 	return false, fmt.Errorf("--waits %s: want rigid or elastic", s.waits)
 }
 
-// readMachine puts the machine of the flags into the grid, if they name one or
-// something that only a machine's world has.
+// readMachine sets the machine of the grid, if the flags name one, or if they ask for a feature
+// that only a machine's world has.
 func (s *setting) readMachine(g *experiment.Grid) (err error) {
 	if s.machine == "" && s.waits == "" && s.space == "" {
 		return nil
 	}
 	if s.machine == "" && len(g.Costs) > 1 {
-		return errors.New("--pool and --waits: want one --cycle, or a --machine")
+		return errors.New("--pool and --waits: give one --cycle, or a --machine")
 	}
 	m := sim.MachineOf(g.Costs[0], g.Ladder)
 	if s.machine != "" {
@@ -188,7 +201,7 @@ func (s *setting) readMachine(g *experiment.Grid) (err error) {
 		g.Memory = func(limit int64) sim.Memory { return addressonly.New(addressonly.Kind(s.space), limit) }
 	}
 	g.SetMachine(m, s.seed)
-	if len(g.Contenders) > 1 { // the base world alone has optima
+	if len(g.Contenders) > 1 { // only the base world has optima
 		g.Contenders = slices.DeleteFunc(g.Contenders, func(c experiment.Contender) bool { return slices.Contains(sim.Optima(), c.String()) })
 	}
 	return nil
@@ -207,15 +220,11 @@ func loadMachine(path string) (*sim.Machine, error) {
 	return m, nil
 }
 
-// readItems reads the texts of a flag, several of them only where it is a list.
+// readItems reads the items of a flag. It refuses a list if the flag takes one item.
 func readItems[T any](texts *listed, flag string, parse func(string) (T, error)) ([]T, error) {
-	whole, err := texts.expanded()
-	if err != nil {
-		return nil, err
-	}
-	items := strings.Split(whole, ",")
+	items := strings.Split(texts.text, ",")
 	if len(items) > 1 && !texts.many {
-		return nil, fmt.Errorf("%s %s: want one, not a list", flag, whole)
+		return nil, fmt.Errorf("%s %s: want one, not a list", flag, texts.text)
 	}
 	var all []T
 	for _, item := range items {

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// formatFlag adds --format, whose first value is the default, and --json as short
-// for its most frequent use. Other values are refused before the command runs.
+// formatFlag adds --format, whose first value is the default, and --json, which is short for
+// --format json. It refuses other values before the command runs.
 func formatFlag(cmd *cobra.Command, format *string, about string, names ...string) {
 	f := cmd.Flags()
 	f.StringVar(format, "format", names[0], "what to print: "+orList(names)+about)
@@ -21,24 +21,24 @@ func formatFlag(cmd *cobra.Command, format *string, about string, names ...strin
 	cmd.PreRunE = func(*cobra.Command, []string) error { return oneOf("format", *format, names) }
 }
 
-// words are those of the tables, for the help of the commands that print them.
+// words explains the words of the tables, for the help of the commands that print them.
 const words = `
 
 Words:
-  limit          the most memory that may be held; 1.5x is a factor of the peak
-                 reachable bytes: the most that the program had in use at once
-  cycle          one garbage collection; --cycle says how long it takes
-  refusal        an allocation that does not fit below the limit: the program is then
-                 held while all garbage is freed; --ladder says for how long
-  exposed pause  how long the program was held, beyond the time for which it waited
+  limit          largest memory; 1.5x is 1.5 times the peak reachable bytes, which is the
+                 most that the program used at once
+  cycle          one garbage collection, of the length --cycle
+  refusal        an allocation that does not fit below the limit: the program is held
+                 while all garbage is freed, for the time --ladder
+  exposed pause  time that the program was held, without the time in which it waited
                  for its device anyway
-  time lost      exposed pause and 5 % of the cycles' own time, as a share of the
-                 recorded time
-  optimum        the best schedule of cycles that can be found knowing the whole recording`
+  time lost      exposed pause, the slowdown beside cycles if the machine has one, and 5%
+                 of the time of the cycles, as a share of the recorded time
+  optimum        best schedule of cycles that is found with the whole recording known`
 
 const many = 1 << 30
 
-// files says how many arguments a command takes.
+// files bounds the number of arguments of a command.
 func files(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -52,7 +52,7 @@ func files(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// oneOf refuses a text that is none of names.
+// oneOf refuses a text that is not in names.
 func oneOf(what, text string, names []string) error {
 	switch {
 	case slices.Contains(names, text):
@@ -76,7 +76,7 @@ func orList[T ~string](names []T) (list string) {
 	return list
 }
 
-// suggestion asks whether the nearest name was meant; empty if none is near.
+// suggestion suggests the nearest name; it is empty if no name is near.
 func suggestion(word string, names []string) string {
 	if near := nearest(word, names); near != "" {
 		return fmt.Sprintf(", did you mean %s?", near)
@@ -84,41 +84,22 @@ func suggestion(word string, names []string) string {
 	return ""
 }
 
-// nearest returns the name with the least edit distance to word, or nothing if
-// more than half of the letters would have to change.
+// nearest returns the name with the least edit distance to word, or "" if more than three letters or
+// half of them differ. Cobra computes the distance.
 func nearest(word string, names []string) string {
-	near, least := "", (max(len(word), 2)+1)/2+1
+	known := new(cobra.Command)
 	for _, name := range names {
-		if d := editDistance(word, name); d < least {
-			near, least = name, d
+		known.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	for known.SuggestionsMinimumDistance = 1; known.SuggestionsMinimumDistance <= min(3, (len(word)+1)/2); known.SuggestionsMinimumDistance++ {
+		if near := known.SuggestionsFor(word); len(near) > 0 {
+			return near[0]
 		}
 	}
-	return near
+	return ""
 }
 
-// editDistance counts the insertions, deletions and substitutions of bytes
-// that turn a into b (Levenshtein), in len(b) words of memory.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := diagonal
-			if a[i] != b[j] {
-				substitute++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
-
-// flagError says what to write in place of a flag that there is not, or of a value that it does not take.
+// flagError suggests a flag in place of an unknown one, and describes the values of a flag.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
@@ -140,7 +121,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w (%s --help lists them)", err, cmd.CommandPath())
 }
 
-// valuesOf says what flags of a type take, where the package strconv would say how it failed.
+// valuesOf describes the values of a type of flags. The errors of strconv only describe failures.
 var valuesOf = map[string]string{
 	"duration": "a duration such as 10s or 200ms",
 	"int":      "a whole number",

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 )
@@ -21,20 +23,19 @@ func newGate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gate [FILE...] --policy P --require CONDITION",
 		Short: "Hold a policy to conditions, for use in CI: exit status 1 if one fails",
-		Long: `gate replays the workloads under a policy and checks conditions on every cell
-(workload x limit x cycle). It prints the cells that fail and exits with
-status 1 if there are any.
+		Long: `gate replays the workloads under a policy and tests conditions on every cell
+(workload x limit x cycle). It prints the cells that fail, and then exits with status 1.
 
-A condition is METRIC OP VALUE, with OP one of <= < == > >= and METRIC a name of
-the JSON results, with or without its unit. VALUE is a duration, a size or a
-count, or a factor of the baseline's value: 1.05x. With geomean in front, the
-geometric mean over all cells of the ratios to the baseline is compared; 1 ms,
-1 MiB or 1 is added to both sides of a ratio.
+A condition is METRIC OP VALUE. OP is one of <= < == > >=, and METRIC is a name of the
+JSON results, with or without its unit. VALUE is a duration, a size or a count, or a
+factor of the baseline's value: 1.05x. With geomean in front, the condition is about the
+geometric mean over all cells of the ratios to the baseline. A ratio has 1 ms, 1 MiB or
+1 added to both sides.
 
-The baseline is another policy, or a file of results that compare wrote as JSON.`,
+The baseline is another policy, or a file of JSON results of compare.`,
 		Example: `  replay gate --policy pacer --require 'failed_allocs==0' --require 'max_pause<=50ms'
   replay gate --policy pacer --baseline cudajl --require 'exposed_pause<=1x' --require 'geomean exposed_pause<=0.5x'
-  replay gate my.arrows --policy cudajl --baseline results.json --require 'exposed_pause<=1.05x'`,
+  replay compare my.arrows -o before && replay gate my.arrows --policy pacer --baseline before/results.json --require 'exposed_pause<=1.05x'`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			conditions, err := parseConditions(require, baseline != "")
 			if err != nil {
@@ -70,13 +71,13 @@ The baseline is another policy, or a file of results that compare wrote as JSON.
 	s.manyCosts(cmd, "1ms,10ms")
 	f := cmd.Flags()
 	f.StringVar(&baseline, "baseline", "", "`policy` to compare with, or a file of JSON results")
-	f.StringArrayVar(&require, "require", nil, "`condition` that every cell must meet; repeat for more")
+	f.StringArrayVar(&require, "require", nil, "`condition` for every cell; may be repeated")
 	return cmd
 }
 
 func parseConditions(texts []string, baseline bool) ([]experiment.Condition, error) {
 	if len(texts) == 0 {
-		return nil, errors.New("nothing to hold: give a --require")
+		return nil, errors.New("no condition: give a --require")
 	}
 	var all []experiment.Condition
 	for _, text := range texts {
@@ -92,10 +93,10 @@ func parseConditions(texts []string, baseline bool) ([]experiment.Condition, err
 	return all, nil
 }
 
-// writeGate prints what fails, or that nothing does. It returns an error if
-// anything fails.
+// writeGate prints the failures, or that all conditions are true. It returns an error if there
+// is a failure.
 func writeGate(w io.Writer, cells, conditions int, failures []experiment.Failure, means []experiment.Verdict) error {
-	out := newPrinter(w)
+	out := bufio.NewWriter(w)
 	failed := make(map[string]bool)
 	for _, f := range failures {
 		failed[f.Name] = true
@@ -115,14 +116,18 @@ func writeGate(w io.Writer, cells, conditions int, failures []experiment.Failure
 		fmt.Fprintf(out, "%s %s is %.3fx\n", verdict, m.Text, m.Ratio)
 	}
 	if len(failed) > 0 || bad > 0 {
-		return errors.Join(out.err, fmt.Errorf("gate: %d of %d cells and %d means fail", len(failed), cells, bad))
+		text := fmt.Sprintf("gate: a condition fails in %d of %s", len(failed), chart.Counted(cells, "cell"))
+		if len(means) > 0 {
+			text += fmt.Sprintf(", and for %d of %s", bad, chart.Counted(len(means), "mean"))
+		}
+		return errors.Join(out.Flush(), errors.New(text))
 	}
-	fmt.Fprintf(out, "ok   %d cells meet %d conditions\n", cells, conditions)
-	return out.err
+	fmt.Fprintf(out, "ok   %s, %s\n", chart.Counted(cells, "cell"), chart.Counted(conditions, "condition"))
+	return out.Flush()
 }
 
-// readBaseline reads a baseline that is a file of results; nil if it is a
-// policy, or not given.
+// readBaseline reads a baseline file of results. It returns nil if the baseline is a policy, or
+// is not given.
 func readBaseline(baseline string) (map[experiment.Key]sim.Result, error) {
 	if baseline == "" {
 		return nil, nil
@@ -134,7 +139,7 @@ func readBaseline(baseline string) (map[experiment.Key]sim.Result, error) {
 	case err != nil:
 		return nil, err
 	case results == nil:
-		return nil, fmt.Errorf("%s: no JSON results, as compare --format json writes them", baseline)
+		return nil, fmt.Errorf("%s: want JSON results, as compare --format json writes them", baseline)
 	}
 	return experiment.ByKey(results), nil
 }

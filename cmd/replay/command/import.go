@@ -25,10 +25,10 @@ func newImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE -o OUT.arrows",
 		Short: "Turn a recording of another tool into a native trace",
-		Long: `import reads a recording and writes it as a native trace: an Arrow IPC
-stream that pandas, polars, Julia, R and DuckDB read too. The format is found
-from the content; gzip and zstd are unpacked. --sync adds the waits and
-annotations of a profile of the same run, matched by the wall clock.
+		Long: `import reads a recording and writes it as a native trace: an Arrow IPC stream that
+pandas, polars, Julia, R and DuckDB read too. It detects the format by the content,
+and unpacks gzip, zstd and xz. --sync adds the waits and annotations of a profile of
+the same run, matched by the wall clock.
 
 Formats:
 ` + listing(formats.All(), func(f formats.Format) (string, string) { return f.Name, f.About }),
@@ -48,17 +48,19 @@ Formats:
 			}
 			// An import is one pass: garbage costs memory here, collections cost little.
 			debug.SetGCPercent(50)
-			t, err := openTrace(args[0], from)
+			bar := newProgress(cmd.ErrOrStderr(), "importing "+recording.Plain(args[0]), 0)
+			t, err := openTrace(args[0], from, bar.done)
+			bar.stop()
 			switch {
 			case errors.Is(err, trace.ErrTruncated) && t != nil && recover:
 				fmt.Fprintln(cmd.ErrOrStderr(), "replay: recovered:", err)
 			case errors.Is(err, trace.ErrTruncated) && t != nil:
-				return fmt.Errorf("%w (--recover takes what is whole)", err)
+				return fmt.Errorf("%w (--recover reads the whole part)", err)
 			case err != nil:
 				return err
 			}
 			if syncFile != "" {
-				s, err := openTrace(syncFile, "")
+				s, err := openTrace(syncFile, "", nil)
 				if err != nil {
 					return err
 				}
@@ -73,6 +75,9 @@ Formats:
 			if len(spacesOf(t)) == 0 {
 				fmt.Fprintln(cmd.ErrOrStderr(), "replay:", experiment.ErrNoAllocations)
 			}
+			if _, err := openFolder(filepath.Dir(out)); err != nil {
+				return err
+			}
 			if err := trace.WriteFile(out, t); err != nil {
 				return err
 			}
@@ -81,15 +86,15 @@ Formats:
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&from, "from", "", "`format` of FILE, if it is not to be found from the content")
-	f.BoolVar(&recover, "recover", false, "take what is whole of a native trace that was cut off")
-	f.StringVar(&syncFile, "sync", "", "`file` with the waits and annotations of the same run, a Kineto profile")
-	f.StringVar(&name, "name", "", "`name` of the trace in tables (default: that of OUT, without its ending)")
+	f.StringVar(&from, "from", "", "`format` of FILE, instead of the detected one")
+	f.BoolVar(&recover, "recover", false, "read the whole part of a native trace that was cut off")
+	f.StringVar(&syncFile, "sync", "", "`file` with the waits and annotations of the same run: a Kineto profile")
+	f.StringVar(&name, "name", "", "`name` of the trace in tables (default: OUT without its extension)")
 	f.StringVarP(&out, "output", "o", "", "`file` to write")
 	return cmd
 }
 
-// listing has a line for each of some values: its name, and a word about it.
+// listing returns a line for each value: its name and its description.
 func listing[T any](all []T, of func(T) (name, about string)) string {
 	var b strings.Builder
 	for _, v := range all {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,16 +23,16 @@ func newInfo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info FILE...",
 		Short: "Say what is in a recording",
-		Long: `info checks a recording and prints what it holds, for each memory space: how
-much was allocated, the peaks, sizes and lifetimes of objects, the waits and their
-share of the time; which sizes live how long; and where it comes from. FILE is a
-native trace, anything that replay import reads, or the name of a built-in workload.`,
+		Long: `info checks a recording and describes it. For each memory space it prints how much
+was allocated, the peaks, and the sizes and lifetimes of objects. It also prints the
+waits, their share of the time, and the source of the recording. FILE is a native
+trace, a file that replay import reads, or the name of a built-in recording.`,
 		Example: `  replay info gpt2
   replay info snapshot.pickle.gz my.arrows
   replay info my.arrows --format json | jq .allocated_bytes`,
 		Args: files(1, many, "at least one recording"),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			out := printerFor(cmd.OutOrStdout(), format)
+			out := bufio.NewWriter(cmd.OutOrStdout())
 			for i, path := range files {
 				t, err := loadValid(path)
 				if err != nil {
@@ -49,14 +50,14 @@ native trace, anything that replay import reads, or the name of a built-in workl
 					describe(out, t)
 				}
 			}
-			return out.err
+			return out.Flush()
 		},
 	}
 	formatFlag(cmd, &format, ", an object to a line for each space", "text", "json")
 	return cmd
 }
 
-// spacesOf returns the spaces that a trace allocates in, in order.
+// spacesOf returns the spaces of a trace's allocations, in order.
 func spacesOf(t *trace.Trace) []pressure.Space {
 	var spaces []pressure.Space
 	for _, e := range t.Events {
@@ -74,8 +75,7 @@ func writeStats(w io.Writer, t *trace.Trace) error {
 			Trace string `json:"trace"`
 			Space string `json:"space"`
 			recording.Stats
-			recording.Demographics
-		}{t.Name, s.String(), recording.StatsOf(t, s), recording.DemographicsOf(t, s)})
+		}{t.Name, s.String(), recording.StatsOf(t, s)})
 		if err != nil {
 			return err
 		}
@@ -97,14 +97,14 @@ func describe(w io.Writer, t *trace.Trace) {
 	rows = append(rows, []string{"waits", left + fmt.Sprintf("%s in all, %s of the time; %s", chart.Duration(all.Wait), chart.Percent(all.WaitShare), durations(all.Waits))})
 	early, late := recording.Earlier(t, 0)
 	if len(late) > 0 {
-		rows = append(rows, []string{"deaths", left + fmt.Sprintf("%s known only from the cycle that found them: later than in truth by up to %s (p50 %s)",
+		rows = append(rows, []string{"deaths", left + fmt.Sprintf("%s known only from the cycle that found them, which is up to %s late (p50 %s)",
 			pressure.Count(len(late)), chart.Duration(late[len(late)-1]), chart.Duration(recording.Percentile(late, 50)))})
 	}
 	for _, space := range spacesOf(t) {
 		s := recording.StatsOf(t, space)
 		least := ""
 		if len(late) > 0 {
-			least = ", and in truth at least " + pressure.Bytes(recording.StatsOf(early, space).PeakReachable).String()
+			least = ", in truth at least " + pressure.Bytes(recording.StatsOf(early, space).PeakReachable).String()
 		}
 		rows = append(rows, table{
 			{space.String(), left + fmt.Sprintf("%s allocated in %s objects, %s at the end", pressure.Bytes(s.AllocatedBytes).String(), pressure.Count(s.Allocs), pressure.Count(s.LastObjects))},
@@ -114,19 +114,15 @@ func describe(w io.Writer, t *trace.Trace) {
 		}...)
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.Meta)) {
-		rows = append(rows, []string{key, left + t.Meta[key]})
+		rows = append(rows, []string{strings.ReplaceAll(key, "_", " "), left + t.Meta[key]})
 	}
 	rows.print(w)
-	for _, space := range spacesOf(t) {
-		s := recording.StatsOf(t, space)
-		describeObjects(w, space, &s, recording.DemographicsOf(t, space))
-	}
 }
 
 func peaks(s *recording.Stats) string {
 	text := pressure.Bytes(s.PeakReachable).String() + " reachable"
 	if s.PeakHeld != s.PeakReachable {
-		text += ", " + pressure.Bytes(s.PeakHeld).String() + " held with garbage"
+		text += ", " + pressure.Bytes(s.PeakHeld).String() + " with garbage"
 	}
 	if s.PeakReserved > 0 {
 		text += ", " + pressure.Bytes(s.PeakReserved).String() + " reserved"
@@ -138,7 +134,7 @@ func durations(q recording.Quantiles) string {
 	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", chart.Duration(time.Duration(q.P50)), chart.Duration(time.Duration(q.P90)), chart.Duration(time.Duration(q.P99)), chart.Duration(time.Duration(q.Max)))
 }
 
-// kindCounts lists how many events of each kind there are.
+// kindCounts returns the number of events of each kind.
 func kindCounts(t *trace.Trace) string {
 	var count [256]int
 	for _, e := range t.Events {
@@ -151,31 +147,4 @@ func kindCounts(t *trace.Trace) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// describeObjects prints which objects a space has: by size, and by how long
-// they lived.
-func describeObjects(w io.Writer, space pressure.Space, s *recording.Stats, d recording.Demographics) {
-	share := func(part, all int64) string { return chart.Percent(float64(part) / float64(max(all, 1))) }
-	sizes := table{{space.String() + ", size up to", "objects", "bytes", "of all", "never freed", "lifetime p50", "p90", "p99"}}
-	for _, c := range d.Sizes {
-		sizes = append(sizes, []string{
-			pressure.Bytes(c.Max).String(), pressure.Count(c.Objects), pressure.Bytes(c.Bytes).String(), share(c.Bytes, s.AllocatedBytes), pressure.Count(c.Survivors),
-			chart.Duration(time.Duration(c.Lifetimes.P50)), chart.Duration(time.Duration(c.Lifetimes.P90)), chart.Duration(time.Duration(c.Lifetimes.P99)),
-		})
-	}
-	lives := table{{space.String() + ", lived less than", "objects", "of all", "bytes", "of all"}}
-	for _, c := range d.Lifetimes {
-		name := chart.Duration(c.Below)
-		if c.Below == 0 {
-			name = "not freed"
-		}
-		lives = append(lives, []string{
-			name, pressure.Count(c.Objects), share(int64(c.Objects), int64(s.Allocs)), pressure.Bytes(c.Bytes).String(), share(c.Bytes, s.AllocatedBytes),
-		})
-	}
-	for _, g := range []table{sizes, lives} {
-		fmt.Fprintln(w)
-		g.print(w)
-	}
 }

@@ -27,18 +27,17 @@ func newLab() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lab [-o lab.html]",
 		Short: "Open a page that runs the simulator: drop a recording in it, move the limit",
-		Long: `lab opens a page in the browser that runs the simulator itself, as WebAssembly.
-Drop a recording on it, or a memory snapshot with the profile of its run, or choose
-one that is built in; move the limit, the cost of a cycle and the price of memory;
-write a policy of your own. Nothing is uploaded.
+		Long: `lab opens a page in the browser that runs the simulator as WebAssembly. Drop a
+recording on the page, or a memory snapshot with the profile of its run, or choose a
+built-in recording. Then move the limit, the cost of a cycle and the price of memory.
+Nothing is uploaded.
 
-The page is served to this machine alone, until Ctrl-C. With -o it is written as
-one file instead, which needs nothing else: it works from a folder, without a
-network, and can be passed on.
+lab serves the page to this machine alone, until Ctrl-C. With -o it writes the page to
+a file instead. The file is complete: it works from a folder, without a network.
 
-The program in the page is built from the source of this replay with the go
-command, which takes a minute the first time. Where there is no Go, use a lab.html
-that was written elsewhere.`,
+lab builds the program of the page from the source of this replay with the go command,
+which takes a minute the first time. On a machine without Go, use a file that lab -o
+has written elsewhere.`,
 		Example: `  replay lab
   replay lab -o lab.html`,
 		Args: files(0, 0, ""),
@@ -49,9 +48,9 @@ that was written elsewhere.`,
 			if at, err := netip.ParseAddrPort(address); err != nil || !at.Addr().IsLoopback() {
 				return fmt.Errorf("--listen %s: want an address of this machine, such as 127.0.0.1:8080", address)
 			}
-			stop := saying(cmd.ErrOrStderr(), "building the simulator for the browser")
+			bar := newProgress(cmd.ErrOrStderr(), "building the simulator for the browser", 0)
 			b, err := buildLab(cmd.Context())
-			stop()
+			bar.stop()
 			if err != nil {
 				return err
 			}
@@ -63,8 +62,8 @@ that was written elsewhere.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "output", "o", "", "`file` to write instead of serving the page")
-	f.StringVar(&address, "listen", "127.0.0.1:0", "`address` to serve at, of this machine; port 0 is any that is free")
-	f.BoolVar(&quiet, "no-browser", false, "serve the page, and open no browser")
+	f.StringVar(&address, "listen", "127.0.0.1:0", "`address` of this machine to serve at; port 0 is any free port")
+	f.BoolVar(&quiet, "no-browser", false, "serve the page without opening a browser")
 	return cmd
 }
 
@@ -111,8 +110,8 @@ func serveLab(cmd *cobra.Command, b *labBuild, address string, browse bool) erro
 	return nil
 }
 
-// labHandler serves the page and its parts. It answers to its own name only, so that
-// no other page reaches it by a name that leads here.
+// labHandler serves the page and its parts. It checks the host name of a request, so that no
+// other page reaches it under another name.
 func labHandler(b *labBuild, page, host string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
@@ -139,7 +138,7 @@ func labHandler(b *labBuild, page, host string) http.Handler {
 	})
 }
 
-// browser is the command that opens a page in the user's browser.
+// browser returns the command that opens a page in the user's browser.
 func browser(url string) *exec.Cmd {
 	switch runtime.GOOS {
 	case "darwin":

@@ -5,16 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 	"github.com/eagergc/eagergc/trace/formats/samples"
@@ -63,13 +64,15 @@ func settled(c *chromium) {
 	c.until(`document.querySelector(".recording").ariaBusy === "false"`)
 }
 
-// wellBehaved fails if the page has asked for anything, or complained.
-func wellBehaved(t *testing.T, c *chromium) {
+// wellBehaved fails if the page has asked for anything but itself, or its own server, or complained.
+func wellBehaved(t *testing.T, c *chromium, server string) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.requests) != 1 || !strings.HasPrefix(c.requests[0], "file://") {
-		t.Errorf("the page asked for %q", c.requests)
+	for i, r := range c.requests {
+		if server == "" && (i > 0 || !strings.HasPrefix(r, "file://")) || !strings.HasPrefix(r, server) {
+			t.Errorf("the page asked for %q", r)
+		}
 	}
 	if len(c.console) > 0 {
 		t.Errorf("the console says %q", c.console)
@@ -79,8 +82,8 @@ func wellBehaved(t *testing.T, c *chromium) {
 // TestLab moves the dials as a reader would.
 func TestLab(t *testing.T) {
 	t.Parallel()
-	c := openLab(t, "sample=mlp&limit=2x&cycle=20ms&policies=never;cudajl;threshold:0.7")
-	const firstLoad = 1_200_000 // bytes of the program that a page begins with
+	c := openLab(t, "sample=mlp&limit=2x&cycle=20ms&policies=never;cudajl;pacer")
+	const firstLoad = 1_220_000 // bytes of the program that a page begins with
 	if b, err := builtLab(); err != nil || len(b.parts["lab"]) > firstLoad {
 		t.Errorf("the first program has %d bytes, at most %d: %v", len(b.parts["lab"]), firstLoad, err)
 	}
@@ -101,15 +104,17 @@ func TestLab(t *testing.T) {
 	c.until(beside + `.includes("limit of 2x")`)
 	c.until(`!document.querySelector("[name=redo]").disabled`)
 	c.eval(`document.querySelector("[name=go]").click()`, nil)
-	c.until(`document.querySelector(".lines").textContent.includes("gc.New(gc.Config{")`)
+	c.until(`document.querySelector(".lines").textContent.includes("gc.New(gc.Config{Policy: policy.MustParse(")`)
+	c.eval(`document.querySelector("[name=advise]").click()`, nil)
+	c.until(`Math.floor(parseFloat(lab.state.limit) * lab.recording.info.peak_reachable_bytes) === lab.advice?.limit_bytes`)
 	c.eval(`{ const o = document.querySelector(".dials").elements.others; o.value = "threshold:2"; o.dispatchEvent(new Event("change")); }`, nil)
 	c.until(`document.querySelector(".dials > .problem").textContent.includes("threshold")`)
-	wellBehaved(t, c)
+	wellBehaved(t, c, "")
 }
 
-// TestLabIsEqual holds the results in the browser to native ones, to the last bit: of
-// some recordings under every policy. EAGERGC_LAB=all has it try all of them at twelve
-// limits and costs each, which takes minutes.
+// The results in the browser are those of compare, to the last bit, on some recordings under
+// every policy. EAGERGC_LAB=all tries all recordings at twelve limits and costs each, which
+// takes minutes.
 func TestLabIsEqual(t *testing.T) {
 	t.Parallel()
 	c := openLab(t, "")
@@ -120,10 +125,6 @@ func TestLabIsEqual(t *testing.T) {
 	}
 	n := 0
 	for _, name := range names {
-		w, err := loadWorkload(name)
-		if err != nil {
-			t.Fatal(err)
-		}
 		c.eval(fmt.Sprintf(`(async () => { globalThis.one = lab.recordingOf([new File([await lab.part("sample-%[1]s")], %[1]q)]); await lab.begin(); })()`, name), nil)
 		for _, cycle := range cycles {
 			args, err := json.Marshal(map[string]any{"policies": policies, "limits": limits, "cycle": cycle, "ladder": "2x"})
@@ -132,39 +133,25 @@ func TestLabIsEqual(t *testing.T) {
 			}
 			var got []sim.Result
 			c.eval(fmt.Sprintf(`lab.ask(one, "sweep", %s)`, args), &got)
-			g := &experiment.Grid{Workloads: []*sim.Workload{w}}
-			s := setting{policies: listed{strings.Join(policies, ","), true}, limits: listed{strings.Join(limits, ","), true}, cycles: listed{text: cycle}, ladder: "2x"}
-			for _, err := range []error{s.readPolicies(g), s.readLimits(g), s.readCosts(g), g.Run(t.Context(), nil)} {
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			want := g.Finished(0)
-			if !reflect.DeepEqual(got, want) {
-				for i := range want {
-					if i >= len(got) || got[i] != want[i] {
-						t.Fatalf("%s, %s: the browser has %+v, want %+v", name, cycle, got[min(i, len(got)-1)], want[i])
-					}
-				}
+			results := replay(t, "compare", name, "--policies", "all", "--limits", strings.Join(limits, ","), "--cycle", cycle, "--json", "-o", "")
+			want, err := parseResults("compare", strings.NewReader(results))
+			if err != nil || !slices.Equal(got, want) {
+				t.Fatalf("%s, %s: %v: the browser has\n%+v, want\n%+v", name, cycle, err, got, want)
 			}
 			n += len(want)
 		}
 	}
 	t.Logf("%d results are equal", n)
-	wellBehaved(t, c)
+	wellBehaved(t, c, "")
 }
 
-// TestLabOpens drops a file of each format on the page, whole ones and broken ones:
-// what the page says is what the command line says.
+// TestLabOpens drops a file of each format on the page, whole and broken ones. The page says the
+// same as the command line.
 func TestLabOpens(t *testing.T) {
 	t.Parallel()
 	c := openLab(t, "")
 	dir := t.TempDir()
-	for _, format := range []string{"text"} {
-		if status := run(t.Context(), []string{"export", "mlp", "--to", format, "-o", filepath.Join(dir, "mlp."+format)}, io.Discard, os.Stderr); status != 0 {
-			t.Fatal("replay export")
-		}
-	}
+	replay(t, "export", "mlp", "--to", "text", "-o", filepath.Join(dir, "mlp.text"))
 	native, err := samples.File("thumb")
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +178,7 @@ func TestLabOpens(t *testing.T) {
 		files = append(files, found...)
 	}
 	for _, file := range files {
-		w, err := loadWorkload(file)
+		w, _, err := loadWorkload(file, false)
 		c.drop(file)
 		var said struct{ Name, Error string }
 		c.until(`document.getElementById("loading").dataset.state === "error" || lab.recording?.name === ` + fmt.Sprintf("%q", filepath.Base(file)))
@@ -207,12 +194,12 @@ func TestLabOpens(t *testing.T) {
 		}
 		c.eval(`document.getElementById("loading").dataset.state = ""; lab.forget?.()`, nil)
 	}
-	wellBehaved(t, c)
+	wellBehaved(t, c, "")
 }
 
-// TestLabJoins drops a recording without waits and one of the waits alone, together and one
-// after the other in both orders, and opens the second while the first is read: each time
-// the page has what import --sync writes.
+// TestLabJoins drops a recording without waits and one with only waits. It drops them together,
+// and one after the other in both orders, and opens the second while the first is read. Each
+// time the page has the trace of import --sync.
 func TestLabJoins(t *testing.T) {
 	t.Parallel()
 	c := openLab(t, "")
@@ -225,10 +212,8 @@ func TestLabJoins(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if status := run(t.Context(), []string{"import", file("memory"), "--sync", file("profile"), "-o", file("memory.arrows")}, io.Discard, os.Stderr); status != 0 {
-		t.Fatal("replay import")
-	}
-	w, err := loadWorkload(file("memory.arrows"))
+	replay(t, "import", file("memory"), "--sync", file("profile"), "-o", file("memory.arrows"))
+	w, _, err := loadWorkload(file("memory.arrows"), false)
 	if err != nil || w.Syncs == 0 {
 		t.Fatal(w, err)
 	}
@@ -271,52 +256,84 @@ func TestLabJoins(t *testing.T) {
 	}
 }
 
-// TestLabDrops drops a file on what the page takes away or covers between two steps of the
-// drag, as a chart that is drawn anew: the file is read all the same.
-func TestLabDrops(t *testing.T) {
+// TestLabTakenAway takes a table and a link from the page: the table has the rows of compare, and the
+// link shows the same again.
+func TestLabTakenAway(t *testing.T) {
 	t.Parallel()
-	c := openLab(t, "")
+	c := openLab(t, "sample=mlp&limit=2x&cycle=20ms&price=0.01&policies=never;cudajl;threshold:0.7&pair=cudajl;never&time=0.5,1&why=0,3&chart=front")
 	dir := t.TempDir()
-	const there = `document.body.append(globalThis.thing = Object.assign(document.createElement("div"), { style: "position: fixed; inset: 0; z-index: 9" }))`
-	for i, does := range [][2]string{ // before the drag, and before its drop
-		{"", there},
-		{there, "thing.remove()"},
-		{there, `thing.addEventListener("dragover", () => thing.remove())`},
-	} {
-		file := filepath.Join(dir, fmt.Sprint("memory", i))
-		if err := os.WriteFile(file, []byte(recording.TextHeader+"\n0 alloc id=1 bytes=1048576 space=device0\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		c.eval(does[0]+"; 0", nil)
-		c.drag("dragEnter", file)
-		c.drag("dragOver", file)
-		c.eval(does[1]+"; 0", nil)
-		c.drag("drop", file)
-		c.until(fmt.Sprintf("lab.recording?.name === %q", filepath.Base(file)))
-		c.eval("thing.remove()", nil)
+	c.must("", "Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir}, nil)
+	settled(c)
+	shown := func() (view string) {
+		c.eval(`JSON.stringify([lab.state, lab.seen()])`, &view)
+		return view
 	}
-	wellBehaved(t, c)
+	want := shown()
+	for _, part := range []string{`"zoomed":true`, `"cycle":[0,3]`, `"chart":"front"`, `"pair":["cudajl","never"]`} {
+		if !strings.Contains(want, part) {
+			t.Errorf("the link asked for %s: %s", part, want)
+		}
+	}
+	c.eval(`document.querySelector("[name=csv]").click(); document.querySelector("[name=link]").click()`, nil)
+	var table []byte
+	for end := time.Now().Add(untilSeconds * time.Second); len(table) == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		table, _ = os.ReadFile(filepath.Join(dir, "mlp.csv"))
+	}
+	for line := range strings.Lines(replay(t, "compare", "mlp", "--policies", "never,cudajl", "--limits", "2x", "--cycle", "20ms", "--format", "csv", "-o", "")) {
+		if !strings.Contains(string(table), line) {
+			t.Errorf("the table is\n%s\nwithout compare's\n%s", table, line)
+		}
+	}
+	c.until(`document.querySelector(".lines").textContent.includes("#")`)
+	c.eval(`history.replaceState(null, "", "#" + document.querySelector(".lines").textContent.split("#")[1])`, nil)
+	c.reload()
+	c.until(`lab.recording`)
+	settled(c)
+	if got := shown(); got != want {
+		t.Errorf("the link shows %s, not %s", got, want)
+	}
 }
 
-// BenchmarkLab times what the page asks, in the worker, on the recording with the most
-// events: all policies at one limit, one policy, and reading it.
-func BenchmarkLab(b *testing.B) {
-	c := openLab(b, "")
-	c.eval(`(async () => { globalThis.one = lab.recordingOf([new File([await lab.part("sample-serve")], "serve")]); await lab.begin(); await lab.ask(one, "load", {}); })()`, nil)
-	all, err := json.Marshal(contenderNames())
+// The page that is served asks its own server only, and that answers to its own name only.
+func TestLabServed(t *testing.T) {
+	c := newChromium(t)
+	b, err := builtLab()
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	for name, policies := range map[string]string{"policies=all": string(all), "policies=pacer": `["pacer"]`, "policies=cudajl": `["cudajl"]`} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				c.eval(fmt.Sprintf(`Promise.all(%s.map((p) => lab.ask(one, "sweep", { policies: [p], limits: ["1.5x"], cycle: "10ms", ladder: "2x" }))).then(() => 0)`, policies), nil)
-			}
-		})
+	p, err := labPage(b, false)
+	if err != nil {
+		t.Fatal(err)
 	}
-	b.Run("op=load", func(b *testing.B) {
-		for b.Loop() {
-			c.eval(`lab.ask({ ...one }, "load", {})`, nil)
+	var text strings.Builder
+	if err := p.write(&text); err != nil {
+		t.Fatal(err)
+	}
+	var handler http.Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	defer server.Close()
+	handler = labHandler(b, text.String(), strings.TrimPrefix(server.URL, "http://"))
+	c.open(server.URL + "/#sample=mlp&policies=never;pacer")
+	c.until("globalThis.lab?.recording")
+	settled(c)
+	wellBehaved(t, c, server.URL)
+}
+
+// The server of the lab answers to its own name only, and gives out parts that there are.
+func TestLabHandler(t *testing.T) {
+	h := labHandler(&labBuild{parts: map[string][]byte{"lab": []byte("program")}}, "the page", "127.0.0.1:1")
+	for _, c := range []struct {
+		host, path string
+		status     int
+		body       string
+	}{
+		{"127.0.0.1:1", "/", 200, "the page"}, {"127.0.0.1:1", "/parts/lab", 200, "program"}, {"127.0.0.1:1", "/parts/none", 404, ""},
+		{"127.0.0.1:1", "/other", 404, ""}, {"evil.example", "/", 403, ""}, {"evil.example", "/parts/lab", 403, ""},
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
+		r.Host = c.host
+		if h.ServeHTTP(w, r); w.Code != c.status || !strings.Contains(w.Body.String(), c.body) {
+			t.Errorf("%s%s: %d %s", c.host, c.path, w.Code, w.Body)
 		}
-	})
+	}
 }

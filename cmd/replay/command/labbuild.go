@@ -18,18 +18,18 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
-// A labBuild is the simulator as a page carries it.
+// A labBuild is the simulator for a page.
 type labBuild struct {
 	glue  string            // Go's wasm_exec.js
-	parts map[string][]byte // by name; programs are packed with zstd
+	parts map[string][]byte // by name; programs are compressed with zstd
 }
 
-// programs are the builds of package lab: what the page needs to begin with, and what
-// it loads for the formats that this one does not read.
+// programs are the builds of package lab, by name, with their build tags. A page begins with
+// lab, and loads all for the formats that lab does not read.
 var programs = map[string]string{"lab": "small", "all": ""}
 
-// Functions are inlined in our own packages alone: it makes the program a tenth smaller,
-// and replays no slower.
+// Only functions of this project are inlined. That makes the program a tenth smaller, and
+// replays as fast.
 const (
 	inlineNone = "-gcflags=all=-l"
 	inlineOurs = "-gcflags=github.com/eagergc/eagergc/...="
@@ -86,11 +86,10 @@ func (b *labBuild) part(name string) ([]byte, error) {
 	return nil, fmt.Errorf("lab: no part %q", name)
 }
 
-// labSource is the folder of the module that this program was built from: a checkout,
-// or the module cache.
+// labSource returns the folder of this program's module: a checkout, or the module cache.
 func labSource(ctx context.Context) (string, error) {
 	if _, err := exec.LookPath("go"); err != nil {
-		return "", errors.New("lab: the page's program is built with the go command, which is not here: write the page where Go is, with replay lab -o lab.html, and open it in any browser")
+		return "", errors.New("lab: no go command to build the page's program: run replay lab -o lab.html on a machine with Go, and open the file in any browser")
 	}
 	_, file, _, _ := runtime.Caller(0)
 	src := filepath.Dir(filepath.Dir(file))
@@ -99,7 +98,7 @@ func labSource(ctx context.Context) (string, error) {
 	}
 	b, ok := debug.ReadBuildInfo()
 	if !ok || b.Main.Version == "" || b.Main.Version == "(devel)" {
-		return "", fmt.Errorf("lab: the source that this replay was built from is no more at %s: build replay again, with go install", src)
+		return "", fmt.Errorf("lab: the source of this replay is not at %s any more: build replay again, with go install", src)
 	}
 	text, err := goCommand(ctx, os.TempDir(), "mod", "download", "-json", b.Main.Path+"@"+b.Main.Version)
 	if err != nil {

@@ -8,17 +8,18 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
-// An inside is what a page has beside a report's: the simulator.
-type inside struct {
-	Connect  template.JS // where the page may load its parts from
+// A simulator is the part of the lab that a report does not have.
+type simulator struct {
+	Connect  template.JS // source of the parts in the content security policy
 	Samples  []group
 	Policies []string
-	Mine     string // the program that the page's rule becomes
+	Memory   int64 // of the machine that made the page, in bytes; 0: unknown
 	Parts    []part
 }
 
@@ -33,17 +34,14 @@ type part struct {
 	Text template.JS // JSON
 }
 
-// newLivePart makes the live part of a page. Whole pages carry all that others load.
-func newLivePart(b *labBuild, whole bool) (*inside, error) {
+// newSimulator returns the simulator of a page. A whole page contains all its parts.
+func newSimulator(b *labBuild, whole bool) (*simulator, error) {
 	worker, err := readAssets("fzstd.js", "worker.js")
 	if err != nil {
 		return nil, err
 	}
-	program, err := readAssets("mine/main.go")
-	if err != nil {
-		return nil, err
-	}
-	l := &inside{Connect: "'self'", Policies: contenderNames(), Mine: program}
+	machine, _ := pressure.HostMemory() // 0 where the system does not say
+	l := &simulator{Connect: "'self'", Policies: contenderNames(), Memory: machine.Total}
 	l.Samples = []group{{"PyTorch, on a GPU", samples.Names()}, {"Go, with C libraries", samples.Programs()}, {"Go, with GoMLX on a GPU", samples.GoMLX()}}
 	text, err := json.Marshal(b.glue + worker)
 	if err != nil {
@@ -68,7 +66,7 @@ func newLivePart(b *labBuild, whole bool) (*inside, error) {
 	return l, nil
 }
 
-// labPage is a report of nothing yet: the page of the lab before a recording comes.
+// labPage returns the page of the lab without a recording: an empty report.
 func labPage(b *labBuild, whole bool) (*page, error) {
 	w, err := sim.Compile(&trace.Trace{Events: []trace.Event{{Kind: trace.Alloc, ID: 1, Bytes: 1}}}, 0)
 	if err != nil {
@@ -88,7 +86,7 @@ func labPage(b *labBuild, whole bool) (*page, error) {
 		return nil, err
 	}
 	p.Provenance = []entry{{"replay", version()}}
-	if p.Live, err = newLivePart(b, whole); err != nil {
+	if p.Live, err = newSimulator(b, whole); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,16 +39,16 @@ func newLive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "live FILE",
 		Short: "Execute a recording on real memory with the real Go collector",
-		Long: `live executes a recording: it allocates every object from a real pool, drops it by
-forgetting it, and lets the policy run real cycles of Go's collector. Work of the
-host and waits for the device take the time that was recorded. FILE is a native
-trace, anything that replay import reads, or the name of a built-in workload.
+		Long: `live executes a recording. It allocates every object from a real pool, drops it by
+forgetting its reference, and lets the policy run real cycles of Go's collector. Work of
+the host and waits for the device take the recorded time. FILE is a native trace, a file
+that replay import reads, or the name of a built-in recording.
 
 With --machine it also simulates the run and prints both. Make that file with replay
-calibrate: its --heap must be the --ballast of the run, and --pool, --touch and
---cached must be the same. A machine is not always equally fast: so some cycles are
-measured before the run, and the simulation takes the machine as it is now. With
---record the run is written to a native trace, which replay calibrate reads.`,
+calibrate: its --heap must equal the --ballast of the run, and --pool, --touch and
+--cached must be the same. The speed of a machine varies, so live measures some cycles
+before the run and adapts the simulation. With --record it writes the run to a native
+trace, which replay calibrate reads.`,
 		Example: `  replay live mlp --policy cudajl --limit 1.5x --ballast 256MiB
   replay calibrate --heap 256MiB -o machine.json && replay live mlp --ballast 256MiB --machine machine.json
   replay live gpt2 --speed 0 --touch 0 --format json`,
@@ -151,8 +152,7 @@ func parseShare(flag, text string) (float64, error) {
 	return v, nil
 }
 
-// runLive runs t, and says if the policy had to be switched off. It records what
-// happens, if a file is named.
+// runLive runs t, and records the run if a file is named. It reports panics of the policy.
 func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config, record string) (r live.Report, err error) {
 	if record != "" {
 		recorder, err := trace.Record(record, &trace.Trace{
@@ -165,16 +165,17 @@ func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config, record string)
 		cfg.Recorder = recorder
 		defer func() { err = errors.Join(err, recorder.Close()) }()
 	}
-	stop := saying(cmd.ErrOrStderr(), "running "+t.Name)
+	bar := newProgress(cmd.ErrOrStderr(), "running "+t.Name, 0)
+	cfg.Progress = bar.done
 	r, err = live.Run(cmd.Context(), t, cfg)
-	stop()
+	bar.stop()
 	if err == nil && r.Stats.Failures > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "replay: %d panics in the policy or in the pool's release: the policy was off from the first on\n", r.Stats.Failures)
+		fmt.Fprintf(cmd.ErrOrStderr(), "replay: %d panics in the policy or in the pool's release: the first one turned the policy off\n", r.Stats.Failures)
 	}
 	return r, err
 }
 
-// writeCalls prints what the program has asked of a GPU's driver, if it has one.
+// writeCalls prints the calls of a GPU's driver.
 func writeCalls(w io.Writer, calls []cuda.CallCount) {
 	if len(calls) == 0 {
 		return
@@ -187,24 +188,24 @@ func writeCalls(w io.Writer, calls []cuda.CallCount) {
 	rows.print(w)
 }
 
-// A liveRun is the result of a live run, or of its simulation, with what other
-// results do not have.
+// A liveRun is the result of a live run, or of its simulation, with metrics that other results
+// do not have.
 type liveRun struct {
 	sim.Result
 	P99Pause time.Duration `json:"p99_pause_ns"`
 	Reserved int64         `json:"reserved_bytes,omitempty"`
 	Natural  int           `json:"natural_collections,omitempty"`
-	Lost     time.Duration `json:"lost_ns,omitempty"`       // by work that had a cycle beside it
-	Alone    time.Duration `json:"lost_alone_ns,omitempty"` // by work that had none
-	Pace     float64       `json:"pace,omitempty"`          // of a simulation: how long cycles take now, over what they took when the machine was calibrated
+	Lost     time.Duration `json:"lost_ns,omitempty"`       // by work beside a cycle
+	Alone    time.Duration `json:"lost_alone_ns,omitempty"` // by work without a cycle
+	Pace     float64       `json:"pace,omitempty"`          // of a simulation: length of cycles now, over that at the calibration
 }
 
 func newLiveRun(r sim.Result, log *sim.Log) *liveRun {
 	return &liveRun{Result: r, P99Pause: recording.Percentile(log.Lengths(), 99)}
 }
 
-// simulate runs w in the world of a machine. Unless the live run computes, work of its host
-// takes the recorded time, also beside a cycle: so it is not slowed here.
+// simulate runs w in the world of a machine. Without Compute, host work takes the recorded time
+// also beside a cycle, so it is not slowed down here.
 func (s *setting) simulate(w *sim.Workload, spec policy.Spec, m *sim.Machine, live *live.Config, mem *memory) *liveRun {
 	m.Elastic, m.Waits = live.Elastic, strings.HasPrefix(mem.name, "cuda")
 	if !live.Compute {
@@ -214,13 +215,13 @@ func (s *setting) simulate(w *sim.Workload, spec policy.Spec, m *sim.Machine, li
 	run := newLiveRun(sim.Run(w, spec.New(), cfg), cfg.Log)
 	run.Policy = "sim:" + run.Policy
 	if n := run.Collections + run.RefusalCollections; n > 0 {
-		run.Cycle = run.GCBusy / time.Duration(n) // as of a live run
+		run.Cycle = run.GCBusy / time.Duration(n) // as in a live run
 	}
 	return run
 }
 
-// writeLiveJSON prints one object to a line: the live run, and the simulated
-// one if there is one, whose policy has sim: before its name.
+// writeLiveJSON prints one object on a line: the live run, and its simulation if there is one,
+// whose policy begins with sim:.
 func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun) error {
 	out := json.NewEncoder(w)
 	run := newLiveRun(r.Result, log)
@@ -234,7 +235,7 @@ func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun
 
 // writeLive prints the metrics of a live run, beside those of the simulation.
 func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log *sim.Log) error {
-	out := newPrinter(w)
+	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%s under %s, limit %s (%.4gx the peak reachable %s)\n\n",
 		r.Trace, r.Policy, pressure.Bytes(r.LimitBytes), r.LimitFactor, pressure.Bytes(load.PeakReachable))
 	rows, runs := table{{"", "live"}}, []*sim.Result{&r.Result}
@@ -269,5 +270,5 @@ func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log 
 	if work := r.Work; work != (live.Work{}) {
 		fmt.Fprintf(out, "work took %s longer where a cycle was beside it, and %s where none was\n", chart.Duration(work.LostBeside), chart.Duration(work.LostAlone))
 	}
-	return out.err
+	return out.Flush()
 }

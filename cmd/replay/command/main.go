@@ -1,7 +1,8 @@
-// Package command is the command replay, as a program of one's own may run it.
+// Package command is the command replay. A program with a policy of its own may run it too.
 package command
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -13,11 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// Main is the command: it reads the arguments and ends the process. A program of one's own that
-// has registered a policy (see gc/policy) calls it, and compares that policy with all others.
+// Main reads the arguments, runs the command and ends the process. A program that has registered
+// a policy (see gc/policy) calls it to compare that policy with all others.
 func Main() {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -33,10 +35,9 @@ func Main() {
 // interrupted is the exit status after Ctrl-C: 128 and the number of SIGINT.
 const interrupted = 130
 
-// endOn ends the process on an interrupt. A command that watches its context may
-// end by itself for a moment, with a report. Others are busy, or wait for a file,
-// a pipe or the standard input: they are ended where they are, and may leave a file
-// whose name ends in .partial. A second interrupt ends at once.
+// endOn ends the process on an interrupt. A command that watches its context has a moment to end
+// by itself. Other commands are busy, or wait for a file or a pipe: they are ended at once, and
+// may leave a file whose name ends in .partial. A second interrupt ends the process immediately.
 func endOn(signals <-chan os.Signal, cancel context.CancelFunc) {
 	<-signals
 	cancel()
@@ -44,11 +45,11 @@ func endOn(signals <-chan os.Signal, cancel context.CancelFunc) {
 	case <-time.After(100 * time.Millisecond):
 	case <-signals:
 	}
-	fmt.Fprintln(os.Stderr, "\nreplay: interrupted; a sweep goes on where it stopped when the same command is run again")
+	fmt.Fprintln(os.Stderr, "\nreplay: interrupted")
 	os.Exit(interrupted)
 }
 
-// run is the command line: it returns the exit status, 0 or 1.
+// run runs the command line and returns the exit status, 0 or 1.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -59,8 +60,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return interrupted
 		}
 		var lines []string
-		for line := range strings.Lines(err.Error()) { // of several errors; names are quoted in them
-			lines = append(lines, recording.Plain(strings.TrimSuffix(line, "\n")))
+		for line := range strings.Lines(err.Error()) { // several errors have a line each
+			lines = append(lines, recording.Plain(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "  ")))
 		}
 		fmt.Fprintln(stderr, "replay:", strings.Join(lines, "\n"))
 		return 1
@@ -74,8 +75,8 @@ var commands = []struct {
 	all   []func() *cobra.Command
 }{
 	{"Choose a policy and a limit:", []func() *cobra.Command{newCompare, newAdvise, newReport, newLab, newPolicies}},
-	{"Look closer:", []func() *cobra.Command{newRun, newPlot, newSweep, newGate}},
-	{"Recordings:", []func() *cobra.Command{newImport, newInfo, newDiff, newExport}},
+	{"Look closer:", []func() *cobra.Command{newRun, newPlot, newGate}},
+	{"Recordings:", []func() *cobra.Command{newImport, newInfo, newExport}},
 	{"On real memory, with Go's real collector:", []func() *cobra.Command{newLive, newCalibrate}},
 }
 
@@ -83,15 +84,16 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "replay",
 		Short: "Replay recorded GPU workloads under garbage collection policies",
-		Long: `replay runs recorded workloads, event by event on a virtual clock, under
-policies that decide when a garbage collector should run, and compares what
-each policy costs: how long it holds the program, how much garbage it leaves,
-how often memory runs out.
+		Long: `replay runs recorded workloads event by event, on a virtual clock, under policies
+that decide when a garbage collector runs. It compares the costs of the policies:
+how long they hold the program, how much garbage they leave, and how often memory
+runs out.
 
-No GPU is needed. Recordings of eleven PyTorch programs, of five Go programs with C
-libraries and of four with GoMLX on a GPU (array, dense, conv, infer) are built in;
-recordings of your own come in through the importers.`,
-		Example: `  replay compare                                   # every policy on the built-in workloads
+It needs no GPU. Built in are recordings of eleven PyTorch programs, of five Go
+programs with C libraries, and of four Go programs with GoMLX on a GPU (array, dense,
+conv, infer). Importers read your own recordings.`,
+		Example: `  replay help environment                          # the variables that programs with eagergc read
+  replay compare                                   # every policy on the built-in workloads
   replay compare my.arrows --limits 8GiB           # on a recording of your own
   replay import snapshot.pickle -o my.arrows       # from torch.cuda.memory._dump_snapshot
   replay info my.arrows                            # what is in it
@@ -100,12 +102,15 @@ recordings of your own come in through the importers.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.PersistentFlags().Var((*sizeFlag)(&maxMemory), "max-memory", "`bytes` that a file may make its reader hold: 2GiB (default: 16MiB and 30 times the file; the process takes at most twice that and 16MiB)")
+	root.PersistentFlags().Var((*sizeFlag)(&maxMemory), "max-memory", "`bytes` that the reader of a file may hold, such as 2GiB (default: 16MiB and 30 times the file; the process takes at most twice that and 16MiB)")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(&cobra.Command{
-		Use:   "help [command]",
-		Short: "Say what a command does",
-		RunE: func(_ *cobra.Command, args []string) error {
+		Use:   "help [command | environment]",
+		Short: "Describe a command, or the variables of the environment",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] == "environment" {
+				return writeEnvironment(cmd.OutOrStdout())
+			}
 			cmd, rest, err := root.Find(args)
 			if err == nil && len(rest) == 0 {
 				err = cmd.Help()
@@ -125,8 +130,20 @@ recordings of your own come in through the importers.`,
 	return root
 }
 
-// version is what the build knows of its source: the version of the module, which
-// names the commit of a checkout, and the Go that built it.
+// writeEnvironment lists the variables of the environment that programs with eagergc read.
+func writeEnvironment(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	rows := table{{"variable", left + "values", left + "what it sets"}}
+	for _, v := range pressure.Variables() {
+		rows = append(rows, []string{v.Name, left + v.Values, left + v.About})
+	}
+	rows.print(out)
+	fmt.Fprintln(out, "\nA variable that is misspelt, or that cannot be read, gives a warning in the log.")
+	return out.Flush()
+}
+
+// version returns the version of the module, which names the commit of a checkout, and the
+// version of Go.
 func version() string {
 	b, ok := debug.ReadBuildInfo()
 	if !ok {

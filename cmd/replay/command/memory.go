@@ -16,11 +16,11 @@ import (
 
 var poolNames = []string{"host", "cuda", "cuda-async"}
 
-// A memory is the real memory that a command runs on, as its flags say.
+// A memory holds the flags of the real memory of a command.
 type memory struct {
 	live.Memory
-	wait   func(time.Duration) error // keeps the GPU busy for that long; nil: there is none
-	launch func(time.Duration) error // the same without waiting for it
+	wait   func(time.Duration) error // keeps the GPU busy for that long, and waits; nil: no GPU
+	launch func(time.Duration) error // the same without waiting
 	name   string
 	touch  string
 	cached bool
@@ -30,10 +30,10 @@ type memory struct {
 
 func (m *memory) register(f *pflag.FlagSet) {
 	f.StringVar(&m.name, "pool", "host", "`memory` to use: host, or in a build with the tag cuda: cuda, cuda-async")
-	f.BoolVar(&m.sleep, "sleep", false, "let the processor sleep where it waits for the GPU, instead of keeping the GPU busy: for several runs on one GPU")
+	f.BoolVar(&m.sleep, "sleep", false, "sleep during waits instead of keeping the GPU busy: for several runs on one GPU")
 	f.IntVar(&m.device, "device", 0, "`number` of the GPU")
-	f.StringVar(&m.touch, "touch", "4KiB", "`bytes` of every object that are written when it is allocated, or all")
-	f.BoolVar(&m.cached, "cached", false, "let the pool keep memory for later; what it then refuses depends on fragments, too")
+	f.StringVar(&m.touch, "touch", "4KiB", "`bytes` of every new object that are written, or all")
+	f.BoolVar(&m.cached, "cached", false, "let the pool cache memory; fragments then count against the limit")
 }
 
 func (m *memory) check() error {
@@ -51,7 +51,7 @@ func (m *memory) check() error {
 	return nil
 }
 
-// kind is the pool without memory that refuses what this one does.
+// kind returns the pool without memory that refuses the same allocations.
 func (m *memory) kind() addressonly.Kind {
 	switch {
 	case m.Direct:
@@ -62,7 +62,7 @@ func (m *memory) kind() addressonly.Kind {
 	return addressonly.Virtual
 }
 
-// mapped is how many chunks the driver has mapped so far.
+// mapped returns the number of chunks that the driver has mapped.
 func mapped() int64 {
 	for _, c := range cuda.Calls() {
 		if c.Name == "cuMemMap" {
@@ -72,9 +72,8 @@ func mapped() int64 {
 	return 0
 }
 
-// open opens the GPU, if the flags name one. Its memory is for our own caching pool:
-// chunks that move to where they are needed (cuda). Or it is blocks of the driver's stream-ordered pool
-// (cuda-async).
+// open opens the GPU, if the flags name one. Its memory is for our own caching pool with movable
+// chunks (cuda), or in blocks of the driver's stream-ordered pool (cuda-async).
 func (m *memory) open() (func() error, error) {
 	if strings.HasPrefix(m.name, "host") {
 		return func() error { return nil }, nil

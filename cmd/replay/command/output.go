@@ -24,12 +24,11 @@ var writers = map[string]func(io.Writer, *experiment.Grid) error{
 	"bench": writeBench,
 }
 
-// settings is how many fields of a Result say what was run; the others say
-// what came of it.
+// settings is the number of fields of a Result that identify the run; the others are its outcome.
 const settings = 6
 
-// fields returns the names and JSON values of a result, in order. What came of
-// a run that has no outcome is null.
+// fields returns the names and JSON values of a result, in order. The outcome of a run without one
+// is null.
 func fields(o *experiment.Outcome) (names []string, values [][]byte) {
 	v := reflect.ValueOf(o.Result)
 	for i := range v.NumField() {
@@ -65,8 +64,7 @@ func writeOutcomes(w io.Writer, outcomes []*experiment.Outcome) error {
 	return err
 }
 
-// writeCSV writes a header and one line for each cell. What has no value is
-// empty.
+// writeCSV writes a header and one line for each cell. A null is empty.
 func writeCSV(w io.Writer, g *experiment.Grid) error {
 	out := csv.NewWriter(w)
 	for i, o := range g.Outcomes() {
@@ -92,7 +90,7 @@ func writeCSV(w io.Writer, g *experiment.Grid) error {
 	return out.Error()
 }
 
-// benchValues are what a line of the benchmark format has, in base units.
+// benchValues are the values of a line of the benchmark format, in base units.
 var benchValues = []struct {
 	unit string
 	of   func(*sim.Result) float64
@@ -109,9 +107,8 @@ var benchValues = []struct {
 	{"garbage-B", func(r *sim.Result) float64 { return r.MeanGarbage }},
 }
 
-// writeBench writes the Go benchmark format, so that benchstat compares two files. A
-// replay is exact, so its units say assume=exact. A cell without an outcome becomes a
-// line that benchstat skips.
+// writeBench writes the Go benchmark format, so that benchstat compares two files. A replay is
+// exact, so its units say assume=exact. benchstat skips the line of a cell without an outcome.
 func writeBench(w io.Writer, g *experiment.Grid) error {
 	var b bytes.Buffer
 	for _, v := range benchValues {
@@ -133,8 +130,8 @@ func writeBench(w io.Writer, g *experiment.Grid) error {
 	return err
 }
 
-// readResults reads the JSON lines of a comparison, or returns nil if the file
-// begins with something else.
+// readResults reads the JSON lines of a comparison. It returns nil if the file has another
+// format.
 func readResults(path string) ([]sim.Result, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -148,8 +145,8 @@ func readResults(path string) ([]sim.Result, error) {
 	return parseResults(path, r)
 }
 
-// parseResults reads JSON results, one to a line; path is for errors. Cells
-// without an outcome are left out.
+// parseResults reads JSON results, one on a line. The path is for errors. It leaves out cells
+// without an outcome.
 func parseResults(path string, r io.Reader) ([]sim.Result, error) {
 	results := []sim.Result{}
 	lines := bufio.NewScanner(r)
@@ -173,8 +170,8 @@ func parseResults(path string, r io.Reader) ([]sim.Result, error) {
 	return results, nil
 }
 
-// csvCell returns text as a cell that no spreadsheet takes for a formula: one that begins
-// with = + - @, a tab or the end of a line gets an apostrophe before it.
+// csvCell returns text as a cell that no spreadsheet reads as a formula. If it begins with = + -
+// @, a tab or the end of a line, it gets an apostrophe.
 func csvCell(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
 		return "'" + text

@@ -28,13 +28,13 @@ func newPlot() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plot FILE...",
 		Short: "Draw a recording under each policy, or the results of a comparison",
-		Long: `plot draws what it is given. For a recording: live memory and garbage over
-time with every cycle marked, the distribution of pauses, and the minimum
-mutator utilization, under each policy at one limit and cost. For the
-results.json of a comparison: exposed pause and collections against the limit.
+		Long: `plot draws a recording or the results of a comparison. Of a recording it draws live
+memory and garbage over time with every cycle marked, the distribution of pauses, and
+the minimum mutator utilization, under each policy at one limit and cost. Of the
+results.json of a comparison it draws exposed pause and collections against the limit.
 
-For a paper: --format pdf, --width of the column, --font, and --bare where the caption
-says what it is. With --from and --to a window of a run is drawn, memory alone.`,
+For a paper: --format pdf, the --width of the column, --font, and --bare if the caption
+has the title. With --from and --to it draws only memory, in that window of each run.`,
 		Example: `  replay plot replay-out/results.json --format png
   replay plot my.arrows --policies never,cudajl --limit 1.25x --cycle 5ms -o pictures
   replay plot mlp --policies cudajl,pacer --format pdf --width 3.3in --font 8 --bare --from 0.4s --to 0.6s`,
@@ -91,15 +91,15 @@ says what it is. With --from and --to a window of a run is drawn, memory alone.`
 	f.StringVar(&format, "format", "svg", "`list` of svg, png, pdf")
 	f.StringVar(&width, "width", "", "`width` of a picture: 3.3in, 84mm, 240pt")
 	f.Float64Var(&layout.Font, "font", 0, "`points` of labels (default: 9)")
-	f.StringVar(&layout.Title, "title", "", "`text` in place of a picture's title")
+	f.StringVar(&layout.Title, "title", "", "`text` of the title")
 	f.BoolVar(&layout.Bare, "bare", false, "draw no title")
-	f.DurationVar(&from, "from", 0, "`time` of a run at which to begin")
-	f.DurationVar(&to, "to", 0, "`time` of a run at which to end (default: all of it)")
+	f.DurationVar(&from, "from", 0, "`time` of a run at which the window begins")
+	f.DurationVar(&to, "to", 0, "`time` of a run at which the window ends (default: the end)")
 	f.StringVarP(&out, "output", "o", "replay-out", "`folder` for the pictures")
 	return cmd
 }
 
-// drawFile draws the results in a file, or the recording in it as set: a window of it if to is not 0.
+// drawFile draws the results or the recording in a file: a window of it if from or to is not 0.
 func drawFile(path string, s *setting, from, to time.Duration) ([]chart.Picture, error) {
 	results, err := readResults(path)
 	switch {

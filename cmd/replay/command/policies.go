@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"fmt"
 	"strings"
 
@@ -14,27 +15,27 @@ func newPolicies() *cobra.Command {
 	return &cobra.Command{
 		Use:   "policies",
 		Short: "List the policies, their parameters and whose rules they are",
-		Long: `policies lists what --policy and --policies take. Parameters follow the name
-after a colon, separated by commas; the first may come without its key:
-threshold:0.9, periodic:5ms, growth:0.5,overlap=false.`,
+		Long: `policies lists the values of --policy and --policies. Parameters follow the name after
+a colon, separated by commas. The first may come without its key: threshold:0.9,
+periodic:5ms, growth:0.5,overlap=false.`,
 		Args: files(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := newPrinter(cmd.OutOrStdout())
+			out := bufio.NewWriter(cmd.OutOrStdout())
 			fmt.Fprint(out, policyList(true))
-			return out.err
+			return out.Flush()
 		},
 	}
 }
 
-// defaultPolicies are what compare runs: doing nothing, the rules of the best
-// known collectors, our own, and the optima that all are measured by.
-var defaultPolicies = "never," + strings.Join(truer, ",") + ",rtorch,opencl,growth,sqrt,v8step,dotnet,pacer,optimum-blocking,optimum-overlap"
+// defaultPolicies are the policies of compare: never, the rules of well-known collectors, our own,
+// and the optima as references.
+var defaultPolicies = "never,host," + strings.Join(truer, ",") + ",growth,sqrt,v8,dotnet,oxcaml,cpython,torchtitan,imgproxy,pacer,optimum-blocking,optimum-overlap"
 
-// truer are cudajl as its authors run it, which take a wait shorter than their polling
-// for none, and the same without its pauses. Plain cudajl is the reference.
+// truer are cudajl as its authors run it, which ignores waits shorter than its polling, and the
+// same without pauses. Plain cudajl is the reference.
 var truer = []string{"cudajl:poll=50us", "cudajl:poll=50us,overlap=true"}
 
-// contenderNames returns every name that is known, policies first.
+// contenderNames returns all known names, policies first.
 func contenderNames() []string {
 	var names []string
 	for _, p := range policy.List() {
@@ -43,7 +44,7 @@ func contenderNames() []string {
 	return append(names, sim.Optima()...)
 }
 
-// policyList describes every policy in a line, with its parameters if asked for.
+// policyList describes every policy in a line, with its parameters if params is set.
 func policyList(params bool) string {
 	var b strings.Builder
 	for _, p := range policy.List() {
@@ -66,7 +67,7 @@ func policyList(params bool) string {
 }
 
 var optimumDoc = map[string]string{
-	"optimum-blocking":  "the best schedule of blocking cycles, found knowing the whole recording",
+	"optimum-blocking":  "the best schedule of blocking cycles, found with the whole recording known",
 	"optimum-overlap":   "the best schedule found of cycles that run beside the program",
-	"optimum-objective": "the schedule found that loses the least time, knowing the whole recording",
+	"optimum-objective": "the schedule found that loses the least time, with the whole recording known",
 }

@@ -3,75 +3,97 @@ package command
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
 
-	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 )
 
-// A progress shows how far a long job is, once it has taken a second: in one line on a
-// terminal, elsewhere in a line now and then.
+// A progress shows the progress of a job that takes more than a second. On a terminal it updates one
+// line; elsewhere it prints a line every ten seconds. Its methods are safe for concurrent use.
 type progress struct {
-	w           io.Writer
-	what        string
-	total, n    int // of the parts
-	terminal    bool
-	start, said time.Time
+	w        io.Writer
+	what     string
+	terminal bool
+	start    time.Time
+	takes    time.Duration // expected length of the job; 0: unknown
+	share    atomic.Uint64 // float64 bits of the share that is done; 0: unknown
+	end      chan struct{}
+	ended    chan struct{}
 }
 
-func newProgress(stderr io.Writer, what string, total int) *progress {
-	p := &progress{w: stderr, what: what, total: total, start: time.Now()}
+// newProgress starts to show a job of an expected length; 0 if that is unknown. Call stop at the end
+// of the job.
+func newProgress(stderr io.Writer, what string, takes time.Duration) *progress {
+	p := &progress{w: stderr, what: what, takes: takes, start: time.Now(), end: make(chan struct{}), ended: make(chan struct{})}
 	if f, ok := stderr.(*os.File); ok {
 		p.terminal = term.IsTerminal(int(f.Fd()))
 	}
-	p.said = p.start
+	go p.show()
 	return p
 }
 
-func (p *progress) add() {
-	p.n++
+// done sets the share of the job that is done, from 0 to 1.
+func (p *progress) done(share float64) { p.share.Store(math.Float64bits(share)) }
+
+// part returns a function that sets the share of part i of n equal parts that is done.
+func (p *progress) part(i, n int) func(share float64) {
+	return func(share float64) { p.done((float64(i) + share) / float64(n)) }
+}
+
+func (p *progress) show() {
+	defer close(p.ended)
 	every := 10 * time.Second
 	if p.terminal {
-		every = 100 * time.Millisecond
+		every = time.Second / 2
 	}
-	now := time.Now()
-	if now.Sub(p.said) < every || now.Sub(p.start) < time.Second {
-		return
-	}
-	p.said = now
-	text := fmt.Sprintf("replay: %s of %s %s, %v", pressure.Count(p.n), pressure.Count(p.total), p.what, now.Sub(p.start).Round(time.Second))
-	if p.terminal {
-		fmt.Fprint(p.w, "\r"+text+"\x1b[K")
-	} else {
-		fmt.Fprintln(p.w, text)
-	}
-}
-
-// done takes the line away.
-func (p *progress) done() {
-	if p.terminal && p.said != p.start {
-		fmt.Fprint(p.w, "\r\x1b[K")
-	}
-}
-
-// saying says what goes on, and every ten seconds that it still does, until stop.
-func saying(stderr io.Writer, what string) (stop func()) {
-	fmt.Fprintf(stderr, "replay: %s ...\n", what)
-	start, end, ended := time.Now(), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(10 * time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				fmt.Fprintf(stderr, "replay: %s: %v so far\n", what, time.Since(start).Round(time.Second))
-			case <-end:
-				return
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for said := false; ; {
+		select {
+		case <-tick.C:
+		case <-p.end:
+			if said && p.terminal {
+				fmt.Fprint(p.w, "\r\x1b[K") // takes the line away
 			}
+			return
 		}
-	}()
-	return func() { close(end); <-ended }
+		took := time.Since(p.start)
+		if took < time.Second {
+			continue
+		}
+		said = true
+		share := math.Float64frombits(p.share.Load())
+		if p.takes > 0 {
+			share = min(0.99, float64(took)/float64(p.takes))
+		}
+		text := progressText(p.what, share, took)
+		if p.terminal {
+			fmt.Fprint(p.w, "\r"+text+"\x1b[K")
+		} else {
+			fmt.Fprintln(p.w, text)
+		}
+	}
+}
+
+// progressText describes a job that has run for some time. If its share is known, the text includes
+// the time left at the same speed.
+func progressText(what string, share float64, took time.Duration) string {
+	text := fmt.Sprintf("replay: %s: %v so far", what, took.Round(time.Second))
+	if share <= 0 {
+		return text
+	}
+	share = min(share, 1)
+	left := time.Duration(float64(took) * (1 - share) / share)
+	return fmt.Sprintf("%s, %s done, about %v left", text, chart.Percent(share), left.Round(time.Second))
+}
+
+// stop ends the display.
+func (p *progress) stop() {
+	close(p.end)
+	<-p.ended
 }

@@ -28,8 +28,8 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// reportPolicies are few enough to tell apart in one chart: the control, the
-// reference, the best of the others, our own, and the optimum.
+// reportPolicies are few enough for one chart: never, the reference, the best of the others, our
+// own, and the optimum.
 const reportPolicies = "never,cudajl,sqrt,v8step,pacer,optimum-overlap"
 
 func newReport() *cobra.Command {
@@ -40,11 +40,11 @@ func newReport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [FILE...] -o report.html",
 		Short: "Write one HTML file that shows which policy to choose, and why",
-		Long: `report replays recordings under some policies and writes one HTML file that needs
-nothing else: which policy, which limit, and what is saved, first; then for each
-recording its memory over time under two policies side by side, with every
-collection and why it ran, the pauses, the utilization, the overhead, and the
-Pareto front. Without a FILE it takes the recordings that are built in. Limits and words are those of replay compare.`,
+		Long: `report replays recordings under some policies and writes one complete HTML file. The
+file begins with the best policy, the limit and the savings. For each recording it shows
+the memory over time under two policies side by side, every collection with its reason,
+the pauses, the utilization, the overhead, and the Pareto front. Without a FILE it
+replays the built-in recordings. Limits and words are those of replay compare.`,
 		Example: `  replay report -o report.html
   replay report my.arrows --policies never,cudajl,threshold:0.9 --limits 1.25x,1.5x,2x -o mine.html`,
 		RunE: func(cmd *cobra.Command, files []string) error {
@@ -61,7 +61,7 @@ Pareto front. Without a FILE it takes the recordings that are built in. Limits a
 			if err := runGrid(cmd, g); err != nil {
 				return err
 			}
-			p, err := newPage(cmd, g, files)
+			p, err := s.newPage(cmd, g, files)
 			if err != nil {
 				return err
 			}
@@ -75,6 +75,7 @@ Pareto front. Without a FILE it takes the recordings that are built in. Limits a
 	s.manyPolicies(cmd, reportPolicies)
 	s.manyLimits(cmd, defaultLimits)
 	s.manyCosts(cmd, "10ms")
+	s.ofDevice(cmd)
 	cmd.Flags().StringVarP(&out, "output", "o", "report.html", "`file` to write")
 	return cmd
 }
@@ -84,12 +85,12 @@ type page struct {
 	Cards                         []chart.Card
 	Summaries                     []chart.Table
 	Recordings                    []pageRecording
-	Live                          *inside // nil: no simulator is in the page
+	Live                          *simulator // nil: no simulator is in the page
 	Provenance                    []entry
 	Data                          template.JS
 	CSS                           template.CSS
 	JS                            template.JS
-	ScriptHash                    string // by which a browser runs JS and no other script
+	ScriptHash                    string // of JS: the browser runs no other script
 }
 
 type entry struct{ Name, Value string }
@@ -105,10 +106,22 @@ type pageRecording struct {
 	Reasons                    chart.Table // policy, decision, reason, how often
 }
 
-// newPage makes the page of a grid that has run: details are at its last cost, and at the limit that is
-// advised for a recording, or at the typical one where the user has said the limits.
-func newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, error) {
+// newPage returns the page of a grid that has run. Its details are at the last cost. They are at
+// the advised limit of each recording, or at the typical limit if the user gave limits.
+func (s *setting) newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, error) {
 	b := &pageBuilder{Builder: chart.NewBuilder(g, len(g.Costs)-1, chart.Typical(g, 0).Limit), asked: cmd.Flags().Changed("limits")}
+	for i := range g.Workloads {
+		b.questions = append(b.questions, s.question(g, i, b.Cost))
+	}
+	if !cmd.Flags().Changed("policies") { // the policies of replay advise
+		all, err := experiment.ParseContenders(advisePolicies)
+		if err != nil {
+			return nil, err
+		}
+		for i := range b.questions {
+			b.questions[i].Policies = all
+		}
+	}
 	b.data.Policies = chart.Looks(g, b.Palette)
 	p := &page{Title: b.title(), Verdict: chart.Verdict(g, b.Cost), World: b.world(), LostBy: chart.LostBy(g)}
 	for j := range g.Costs {
@@ -138,7 +151,7 @@ func newPage(cmd *cobra.Command, g *experiment.Grid, files []string) (*page, err
 	return p, nil
 }
 
-// assets reads the parts of the page that do not change.
+// assets reads the fixed parts of the page.
 func (p *page) assets() error {
 	style, err := readAssets("uPlot.min.css", "page.css")
 	if err != nil {
@@ -147,7 +160,7 @@ func (p *page) assets() error {
 	p.CSS = template.CSS(style)
 	scripts := []string{"uPlot.iife.min.js", "charts.js", "memory.js", "page.js"}
 	if p.Live != nil {
-		scripts = append(scripts, "live.js", "save.js", "rule.js", "dials.js", "open.js")
+		scripts = append(scripts, "live.js", "save.js", "dials.js", "open.js")
 	}
 	script, err := readAssets(scripts...)
 	p.JS = template.JS(script)
@@ -175,7 +188,7 @@ func (p *page) write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// The template has its own way to write a script, so its hash is known only then.
+	// The template rewrites the script, so the hash is computed from its output.
 	var made bytes.Buffer
 	if err := t.Execute(&made, p); err != nil {
 		return err
@@ -189,16 +202,17 @@ func (p *page) write(w io.Writer) error {
 
 type pageBuilder struct {
 	*chart.Builder
-	data   chart.Data
-	asked  bool                 // for the limits of the grid
-	advice []*experiment.Advice // of each recording; nil where there is none
+	data      chart.Data
+	asked     bool                  // the user gave the limits of the grid
+	questions []experiment.Question // of each recording
+	advice    []*experiment.Advice  // the answers; nil without advice
 }
 
-// recording makes the part of one workload, and its data. Calls for different
-// workloads may be concurrent.
+// recording returns the part of one workload, and its data. It is safe for concurrent use with
+// different workloads.
 func (b *pageBuilder) recording(ctx context.Context, i int) (r pageRecording, data chart.Recording, err error) {
 	g, w := b.Grid, b.Grid.Workloads[i]
-	advice, err := advise(ctx, g, i, b.Cost, 0, 0)
+	advice, err := b.questions[i].Advise(ctx)
 	if err != nil && !errors.Is(err, experiment.ErrNoAdvice) {
 		return r, data, err
 	}
@@ -209,7 +223,7 @@ func (b *pageBuilder) recording(ctx context.Context, i int) (r pageRecording, da
 		alone.Limits = []experiment.Limit{{Bytes: advice.Limit}}
 		shown.Grid, shown.Limit = &alone, 0
 	}
-	const all, most, least = 120_000, 40_000, 300 // to what runs are thinned, all together and one alone: it bounds the page's size
+	const all, most, least = 120_000, 40_000, 300 // levels of all runs, and of one run: they bound the size of the page
 	slots := min(most, max(least, all/max(1, len(g.Workloads)*len(g.Contenders))))
 	runs := chart.LogRuns(shown.Grid, shown.Cell(i), slots, true)
 	r = pageRecording{
@@ -217,7 +231,7 @@ func (b *pageBuilder) recording(ctx context.Context, i int) (r pageRecording, da
 		At: shown.At(i), Open: len(g.Workloads) == 1, Runs: chart.RunTable(runs), Reasons: chart.Reasons(runs), Spark: chart.Spark(runs),
 	}
 	if len(g.Workloads) > 1 {
-		r.Cards = b.AdviceCards(advice)
+		r.Cards = b.AdviceCards(advice, b.questions[i].Most)
 	}
 	data = shown.Recording(i, runs)
 	r.Charts = b.Figures(i, runs)
@@ -228,7 +242,7 @@ func (b *pageBuilder) recording(ctx context.Context, i int) (r pageRecording, da
 	return r, data, nil
 }
 
-// script is the data as the page carries them: JSON, packed with gzip, in base64.
+// script returns the data of the page: JSON, compressed with gzip, in base64.
 func script(d *chart.Data) (template.JS, error) {
 	var b bytes.Buffer
 	zip, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)

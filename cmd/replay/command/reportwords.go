@@ -29,16 +29,16 @@ func (b *pageBuilder) world() string {
 	if m := b.Grid.Machine; m != nil {
 		cost = fmt.Sprintf("that of a machine where one that frees nothing takes %s (%s)", chart.Duration(m.Cycle(0, 0, 0)), m.About)
 	}
-	return fmt.Sprintf("Each policy was replayed on the recorded allocations and waits, on a virtual clock; the cost of a collection: %s; of the ladder, which is tried when an allocation does not fit: %s. "+
-		"A pause counts as exposed only beyond what the program waited for the device anyway. A limit such as 1.5x is a factor of the "+
-		"peak reachable bytes: the most that was in use at once.", cost, b.Grid.Ladder)
+	return fmt.Sprintf("Each policy was replayed on the recorded allocations and waits, on a virtual clock. The cost of a collection is %s. "+
+		"The ladder, which runs when an allocation does not fit, takes %s. A pause is exposed only beyond the time in which the program "+
+		"waited for the device anyway. A limit such as 1.5x is a factor of the peak reachable bytes: the most that was in use at once.", cost, b.Grid.Ladder)
 }
 
 func card(name, value, about, mark string) chart.Card {
 	return chart.Card{Name: name, Value: value, About: about, Mark: mark}
 }
 
-// cards are the first thing that is seen.
+// cards returns the cards at the top of the page.
 func (b *pageBuilder) cards() []chart.Card {
 	g, r := b.Grid, b.Ranks
 	if r.Best < 0 {
@@ -54,7 +54,7 @@ func (b *pageBuilder) cards() []chart.Card {
 	}
 	cards := []chart.Card{best}
 	if len(g.Workloads) == 1 {
-		cards = append(cards, b.AdviceCards(b.advice[0])...)
+		cards = append(cards, b.AdviceCards(b.advice[0], b.questions[0].Most)...)
 	} else {
 		cards = append(cards, b.limitsCard())
 	}
@@ -92,16 +92,16 @@ func (b *pageBuilder) limitsCard() chart.Card {
 			chart.Percent(experiment.DefaultLost), n, len(b.advice)), "")
 }
 
-// short is a recording in a line.
+// short describes a recording in a line.
 func (b *pageBuilder) short(workload int, a *experiment.Advice) string {
 	w := b.Grid.Workloads[workload]
 	if a == nil {
-		return fmt.Sprintf("peak %s reachable, %s: no limit does", pressure.Bytes(w.PeakReachable).String(), chart.Duration(w.Span))
+		return fmt.Sprintf("peak %s reachable, %s: no limit is enough", pressure.Bytes(w.PeakReachable).String(), chart.Duration(w.Span))
 	}
 	return fmt.Sprintf("%s at %s (%sx), %s of the time lost", a.Policy, pressure.Bytes(a.Limit).String(), chart.Number(float64(a.Limit)/float64(w.PeakReachable)), chart.Percent(a.Choice.Lost))
 }
 
-// provenance says what the page was made of and with.
+// provenance names the sources and the tools of the page.
 func provenance(cmd *cobra.Command, g *experiment.Grid, files []string) ([]entry, error) {
 	all := []entry{
 		{"replay", version()},
@@ -122,7 +122,7 @@ func provenance(cmd *cobra.Command, g *experiment.Grid, files []string) ([]entry
 	return all, nil
 }
 
-// commandLine is the command as it could be typed.
+// commandLine returns the command as a user could type it.
 func commandLine(cmd *cobra.Command, files []string) string {
 	words := []string{cmd.CommandPath()}
 	for _, f := range files {

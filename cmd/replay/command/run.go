@@ -1,8 +1,8 @@
 package command
 
 import (
+	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -22,26 +22,21 @@ import (
 func newRun() *cobra.Command {
 	var (
 		format, why string
-		at          time.Duration
 		s           setting
 	)
 	cmd := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Replay one recording under one policy, and say why it decided as it did",
-		Long: `run replays a recording once and prints every metric, the percentiles of the
-pauses and the latency of the program's steps. FILE is a native trace,
-anything that replay import reads, or the name of a built-in workload.
+		Long: `run replays a recording once and prints every metric, the percentiles of the pauses
+and the latency of the program's steps. FILE is a native trace, a file that replay
+import reads, or the name of a built-in recording.
 --why lists decisions with their reasons instead: those that started a cycle
-(--why=cycles), the last ones before a refusal (--why=refusals), or all of them.
---at lists the decisions before and after one moment, and the cycles around it. The
-time is on the recording's clock, as replay info shows it: pauses of the replay do
-not count.
+(--why=cycles), the last one before each refusal (--why=refusals), or all of them.
 
-Policies are listed by replay policies.` + words,
+replay policies lists the policies.` + words,
 		Example: `  replay run gpt2 --policy cudajl --limit 1.5x
   replay run my.arrows --policy threshold:0.9 --limit 8GiB --cycle 5ms --ladder 20ms
-  replay run mlp --policy cudajl --why=cycles
-  replay run mlp --policy cudajl --at 0.5s`,
+  replay run mlp --policy cudajl --why=cycles`,
 		Args: files(1, 2, "one recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 && why == "all" { // --why cycles is --why=cycles
@@ -58,23 +53,15 @@ Policies are listed by replay policies.` + words,
 					return err
 				}
 			}
-			w, cfg, around := g.Workloads[0], g.Config(experiment.Cell{}), cmd.Flags().Changed("at")
-			switch {
-			case around && why != "":
-				return errors.New("--why lists decisions, --at those around one moment: give one of them")
-			case around && (at < 0 || at > w.Span):
-				return fmt.Errorf("--at %v: %s runs from 0 to %v", at, w.Name, w.Span)
-			}
-			log := &sim.Log{KeepDecisions: why != "" || around}
+			w, cfg := g.Workloads[0], g.Config(experiment.Cell{})
+			log := &sim.Log{KeepDecisions: why != ""}
 			cfg.Log = log
 			r, err := g.Contenders[0].Run(w, cfg)
 			if err != nil {
 				return err
 			}
-			out := printerFor(cmd.OutOrStdout(), format)
+			out := bufio.NewWriter(cmd.OutOrStdout())
 			switch {
-			case around:
-				writeMoment(out, log, at)
 			case why != "":
 				writeDecisions(out, whyOf(log, why))
 			case format == "json":
@@ -84,7 +71,7 @@ Policies are listed by replay policies.` + words,
 			default:
 				writeRun(out, w, &r, log)
 			}
-			return out.err
+			return out.Flush()
 		},
 	}
 	s.onePolicy(cmd, "pacer")
@@ -93,7 +80,6 @@ Policies are listed by replay policies.` + words,
 	f := cmd.Flags()
 	f.StringVar(&why, "why", "", "list `decisions` with their reasons: "+orList(whyNames))
 	f.Lookup("why").NoOptDefVal = "all"
-	f.DurationVar(&at, "at", 0, "list what was decided around this `time` of the recording")
 	formatFlag(cmd, &format, "", "text", "json")
 	return cmd
 }
@@ -107,18 +93,28 @@ func writeRun(w io.Writer, load *sim.Workload, r *sim.Result, log *sim.Log) {
 		{"policy", left + r.Policy},
 		{"limit", left + fmt.Sprintf("%s (%.4gx the peak reachable %s)", pressure.Bytes(r.LimitBytes).String(), r.LimitFactor, pressure.Bytes(load.PeakReachable).String())},
 		{"cost", left + fmt.Sprintf("cycle %s, ladder %s", chart.Duration(r.Cycle), chart.Duration(r.Ladder))},
-		{"collections", left + fmt.Sprintf("%s asked for, %s forced by a refusal, %s of all freed under 1 %%", pressure.Count(r.Collections), pressure.Count(r.RefusalCollections), pressure.Count(log.Wasted()))},
+		{"collections", left + fmt.Sprintf("%s asked for, %s forced by a refusal, %s of them freed less than 1%% of the live bytes", pressure.Count(r.Collections), pressure.Count(r.RefusalCollections), pressure.Count(log.Wasted()))},
 		{"failed allocations", left + pressure.Count(r.FailedAllocs)},
 		{"exposed pause", left + share(r.ExposedPause)},
 		{"collector busy", left + share(r.GCBusy)},
+		{"time lost", left + fmt.Sprintf("%s: %s", chart.Percent(float64(r.Objective())/float64(max(1, r.Span))), lostFormula(r.Slowed))},
 		{"pauses", left + percentiles(log.Lengths())},
-		{"metered steps", left + percentiles(load.Latencies(log, r.Elapsed))},
+		{"latency of steps", left + percentiles(load.Latencies(log, r.Elapsed))},
 		{"live", left + fmt.Sprintf("peak %s, mean %s, of it garbage %s", pressure.Bytes(r.PeakLive).String(), pressure.Bytes(r.MeanLive).String(), pressure.Bytes(r.MeanGarbage).String())},
 		{"time", left + fmt.Sprintf("%s recorded, %s replayed", chart.Duration(r.Span), chart.Duration(r.Elapsed))},
 	}.print(w)
 }
 
-// percentiles summarises sorted durations.
+// lostFormula returns the formula of the time lost.
+func lostFormula(slowed time.Duration) string {
+	beside := ""
+	if slowed > 0 {
+		beside = fmt.Sprintf(" + %s beside cycles", chart.Duration(slowed))
+	}
+	return fmt.Sprintf("(exposed pause%s + %v x collector busy) / recorded time", beside, sim.CPUPrice)
+}
+
+// percentiles summarizes sorted durations.
 func percentiles(sorted []time.Duration) string {
 	if len(sorted) == 0 {
 		return "none"
@@ -129,8 +125,8 @@ func percentiles(sorted []time.Duration) string {
 
 var whyNames = []string{"cycles", "refusals", "all"}
 
-// whyOf returns some of the decisions of a log: all, those that started a cycle,
-// or the last one before each refusal.
+// whyOf returns decisions of a log: all, those that started a cycle, or the last one before each
+// refusal.
 func whyOf(log *sim.Log, which string) (some []sim.Decided) {
 	switch which {
 	case "all":
@@ -149,7 +145,7 @@ func whyOf(log *sim.Log, which string) (some []sim.Decided) {
 	return some
 }
 
-// writeDecisions lists questions and their answers, a line to each.
+// writeDecisions prints questions and their answers, one on a line.
 func writeDecisions(w io.Writer, all []sim.Decided) {
 	fmt.Fprintf(w, "%12s  %-10s  %10s  %10s  %5s  %-7s  %s\n", "time", "at", "live", "request", "full", "action", "reason")
 	for _, d := range all {
@@ -159,24 +155,5 @@ func writeDecisions(w io.Writer, all []sim.Decided) {
 		}
 		fmt.Fprintf(w, "%11.6fs  %-10s  %10s  %10s  %4.0f%%  %-7s  %s\n",
 			d.Now.Seconds(), d.At, pressure.Bytes(d.Sample.Live).String(), ask, 100*d.Sample.Pressure(), d.Action, d.Reason)
-	}
-}
-
-// writeMoment lists the decisions and the cycles before and after a time of the recording.
-func writeMoment(w io.Writer, log *sim.Log, at time.Duration) {
-	all, cycles := log.Decisions, log.Cycles
-	next := sort.Search(len(all), func(i int) bool { return all[i].Trace > at })
-	around := all[max(0, next-1):min(next+1, len(all))]
-	writeDecisions(w, around)
-	if len(around) == 0 {
-		return
-	}
-	saw := &around[0].Point
-	fmt.Fprintf(w, "Before the first, since the last cycle: allocated %s, freed by the program %s; that cycle left %s live, and the next was expected to take %s.\n",
-		pressure.Bytes(saw.Allocated), pressure.Bytes(saw.Freed), pressure.Bytes(saw.LiveAfter), chart.Duration(saw.Cost))
-	then := sort.Search(len(cycles), func(i int) bool { return cycles[i].Start >= around[0].Now })
-	for _, c := range cycles[max(0, then-1):min(then+1, len(cycles))] {
-		fmt.Fprintf(w, "%11.6fs  a cycle, asked for by %v, took %s, held the program for %s, freed %s and left %s\n", c.Start.Seconds(), c.Trigger,
-			chart.Duration(c.Duration), chart.Duration(c.Exposed), pressure.Bytes(c.Freed), pressure.Bytes(c.LiveAfter))
 	}
 }

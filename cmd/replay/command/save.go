@@ -15,14 +15,14 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// A folder is where results go. Files appear in it whole, or not at all.
+// A folder receives results. Files appear in it whole, or not at all.
 type folder struct {
 	path  string
 	files atomic.Int64 // written so far
 }
 
-// openFolder makes path and opens it. A symbolic link there is refused: what
-// it points to was not named by the user.
+// openFolder makes path and opens it. It refuses a symbolic link there, because the user did not
+// name its target.
 func openFolder(path string) (*folder, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		return nil, fmt.Errorf("%s is a symbolic link: name the folder itself", path)
@@ -33,8 +33,8 @@ func openFolder(path string) (*folder, error) {
 	return &folder{path: path}, nil
 }
 
-// canWrite finds out before the work that a file or a folder cannot be written after it.
-// It makes nothing. An empty path is no output.
+// canWrite reports, before the work, that a file or a folder cannot be written. It makes
+// nothing. An empty path is no output.
 func canWrite(path string, inputs ...string) error {
 	if path == "" {
 		return nil
@@ -51,7 +51,7 @@ func canWrite(path string, inputs ...string) error {
 	}
 	for ; err != nil || !info.IsDir(); info, err = os.Stat(dir) {
 		if err == nil && dir != path {
-			return fmt.Errorf("%s cannot be written: %s is no folder", path, dir)
+			return fmt.Errorf("%s cannot be written: %s is not a folder", path, dir)
 		}
 		if filepath.Dir(dir) == dir {
 			return err
@@ -65,8 +65,7 @@ func canWrite(path string, inputs ...string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// writeFile puts a file at path once all of it has been made, in a folder that
-// is made if need be.
+// writeFile writes a file in whole at path, and makes its folder if necessary.
 func writeFile(path string, make func(io.Writer) error) error {
 	dir, err := openFolder(filepath.Dir(path))
 	if err != nil {
@@ -75,11 +74,11 @@ func writeFile(path string, make func(io.Writer) error) error {
 	return dir.write(filepath.Base(path), make)
 }
 
-// write puts a file into the folder once all of it has been made.
+// write writes a file in whole to the folder.
 func (f *folder) write(name string, make func(io.Writer) error) error {
 	path := filepath.Join(f.path, name)
 	if name != filepath.Base(path) {
-		return fmt.Errorf("%q is no name of a file", name)
+		return fmt.Errorf("%q is not the name of a file", name)
 	}
 	file, whole, err := create(path)
 	if err != nil {
@@ -96,9 +95,9 @@ func (f *folder) write(name string, make func(io.Writer) error) error {
 	return nil
 }
 
-// create starts a file of another name that whole gives its name, or removes after an error.
-// A link at path is replaced, not followed. A device or a pipe is written to as it is, and so
-// is what lies among the system's: /dev/stdout may be a link to a file.
+// create starts a file of another name. Its function whole renames the file, or removes it after
+// an error. It replaces a link at path and does not follow it. It writes directly to a device or
+// a pipe, and to the files of the system, since /dev/stdout may be a link to a file.
 func create(path string) (file *os.File, whole func(error) error, err error) {
 	info, err := os.Stat(path)
 	full, _ := filepath.Abs(path)
@@ -126,10 +125,10 @@ func create(path string) (file *os.File, whole func(error) error, err error) {
 }
 
 func (f *folder) report(stderr io.Writer) {
-	fmt.Fprintf(stderr, "replay: wrote %d files to %s\n", f.files.Load(), recording.Plain(f.path))
+	fmt.Fprintf(stderr, "replay: wrote %s to %s\n", chart.Counted(int(f.files.Load()), "file"), recording.Plain(f.path))
 }
 
-// saveGrid writes the results of a grid to a folder and says so.
+// saveGrid writes the results of a grid to a folder, and prints the folder.
 func saveGrid(g *experiment.Grid, path string, stderr io.Writer) error {
 	dir, err := openFolder(path)
 	if err != nil {

@@ -3,6 +3,7 @@ package command
 import (
 	"flag"
 	"os"
+	"regexp"
 	"strconv"
 	"testing"
 
@@ -24,10 +25,21 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"cut":  cut,
-			"flip": flip,
+			"refuse": refuse,
+			"cut":    cut,
+			"flip":   flip,
 		},
 	})
+}
+
+// refuse PATTERN ARG... runs replay, which must fail with an error that matches the pattern.
+func refuse(ts *testscript.TestScript, neg bool, args []string) {
+	if err := ts.Exec("replay", args[1:]...); err == nil {
+		ts.Fatalf("replay %q does it", args[1:])
+	}
+	if text := ts.ReadFile("stderr"); !regexp.MustCompile(args[0]).MatchString(text) {
+		ts.Fatalf("replay %q says %q", args[1:], text)
+	}
 }
 
 // cut FILE N keeps the first N bytes of a file.

@@ -1,12 +1,13 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -18,24 +19,25 @@ import (
 	"github.com/eagergc/eagergc/trace/formats"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 	"github.com/eagergc/eagergc/trace/formats/samples"
-	"github.com/eagergc/eagergc/trace/formats/synthetic"
 )
 
-// loadWorkloads reads and compiles files, or the built-in workloads if there are none, side by
-// side and in order. It gives those of the same name a number, so that rows of results and
-// files of plots are not taken for one another.
-func loadWorkloads(files []string) ([]*sim.Workload, error) {
-	files = named(files)
-	all := make([]*sim.Workload, len(files))
+// loadWorkloads reads and compiles files concurrently, in order, or the built-in recordings
+// without files. Workloads with the same name get numbers, so that their results and plots have
+// different names. The origins are for advice.
+func loadWorkloads(files []string, advise bool) ([]*sim.Workload, []origin, error) {
+	if len(files) == 0 {
+		files = append(samples.Names(), samples.Programs()...)
+	}
+	all, origins := make([]*sim.Workload, len(files)), make([]origin, len(files))
 	var g errgroup.Group
 	for i, f := range files {
 		g.Go(func() (err error) {
-			all[i], err = loadWorkload(f)
+			all[i], origins[i], err = loadWorkload(f, advise)
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	seen := make(map[string]int)
 	for _, w := range all {
@@ -45,59 +47,41 @@ func loadWorkloads(files []string) ([]*sim.Workload, error) {
 			w.Name = fmt.Sprintf("%s-%d", name, n)
 		}
 	}
-	return all, nil
+	return all, origins, nil
 }
 
-// named returns the built-in workloads if there are no files, and the programs of a
-// seed, SHAPE:SEED, for synthetic:SEED.
-func named(files []string) []string {
-	if len(files) == 0 {
-		return append(samples.Names(), samples.Programs()...)
-	}
-	var all []string
-	for _, f := range files {
-		seed, ok := strings.CutPrefix(f, "synthetic:")
-		if !ok {
-			all = append(all, f)
-			continue
-		}
-		for _, shape := range synthetic.Shapes() {
-			all = append(all, shape+":"+seed)
-		}
-	}
-	return all
+// An origin describes the program that made a recording.
+type origin struct {
+	had   int64 // see experiment.Had; 0 without advice
+	torch bool  // PyTorch made it
 }
 
-// loadWorkload reads a file and compiles the space in which it allocates most.
-func loadWorkload(path string) (*sim.Workload, error) {
+// loadWorkload reads a file and compiles the space with the most allocated bytes.
+func loadWorkload(path string, advise bool) (*sim.Workload, origin, error) {
 	t, err := loadTrace(path)
 	if err != nil {
-		return nil, err
+		return nil, origin{}, err
 	}
 	w, err := experiment.Compile(t)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, origin{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return w, nil
+	var from origin
+	from.torch = slices.Contains(samples.Names(), path) || strings.Contains(strings.ToLower(t.Meta["source"]), "torch")
+	if advise {
+		from.had = experiment.Had(t)
+	}
+	return w, from, nil
 }
 
-// loadTrace reads a file, or the built-in workload or the synthetic program of that
-// name if there is no such file.
+// loadTrace reads a file, or the built-in recording of that name if there is no such file.
 func loadTrace(path string) (*trace.Trace, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		shape, seed, _ := strings.Cut(path, ":")
-		switch {
-		case slices.Contains(samples.All(), path):
+		if slices.Contains(samples.All(), path) {
 			return samples.Open(path)
-		case slices.Contains(synthetic.Shapes(), shape):
-			n, err := strconv.ParseUint(seed, 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("%q: want a seed after the colon, such as %s:7", path, shape)
-			}
-			return synthetic.Open(shape, n)
 		}
 	}
-	t, err := openTrace(path, "")
+	t, err := openTrace(path, "", nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && path == "-":
 		err = errors.New("the standard input cannot be read: save it to a file first")
@@ -106,12 +90,12 @@ func loadTrace(path string) (*trace.Trace, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%w%s", err, suggestion(path, samples.All()))
 	case errors.Is(err, trace.ErrTruncated):
-		err = fmt.Errorf("%w (replay import %s --recover -o OUT.arrows takes what is whole)", err, recording.Plain(path))
+		err = fmt.Errorf("%w (replay import %s --recover -o OUT.arrows reads the whole part)", err, recording.Plain(path))
 	}
 	return t, err
 }
 
-// loadValid reads the same, and checks that its events make sense.
+// loadValid is loadTrace, and checks that the events are valid.
 func loadValid(path string) (*trace.Trace, error) {
 	t, err := loadTrace(path)
 	if err != nil {
@@ -123,17 +107,44 @@ func loadValid(path string) (*trace.Trace, error) {
 	return t, nil
 }
 
-// maxMemory is --max-memory: what reading one file may take. 0 is the default.
+// maxMemory is --max-memory: the memory of the reader of one file. 0 is the default.
 var maxMemory int64
 
-// openTrace reads a file of a format, or of that found from its content. Its name
-// may be shown.
-func openTrace(path, from string) (*trace.Trace, error) {
-	t, err := formats.Opener{From: from, Memory: maxMemory}.Open(path)
+// openTrace reads a file of a format; "" detects the format. A trace without a name gets the
+// name of the file. Control characters of names are escaped. Progress, if it is not nil,
+// receives the share of the file that has been read.
+func openTrace(path, from string, progress func(share float64)) (*trace.Trace, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var r io.Reader = f
+	if info, err := f.Stat(); progress != nil && err == nil && info.Mode().IsRegular() {
+		r = &followed{Reader: f, size: info.Size(), progress: progress}
+	}
+	t, err := formats.Opener{From: from, Memory: maxMemory}.Read(r)
 	if t != nil {
-		t.Name = recording.Plain(t.Name)
+		t.Name = recording.Plain(cmp.Or(t.Name, recording.Stem(path)))
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return t, err
+}
+
+// A followed reader reports the share of a file that has been read.
+type followed struct {
+	io.Reader
+	read, size int64
+	progress   func(share float64)
+}
+
+func (f *followed) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	f.read += int64(n)
+	f.progress(float64(f.read) / float64(max(1, f.size)))
+	return n, err
 }
 
 // A sizeFlag is a flag with a number of bytes, which may be 0.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 
@@ -10,10 +11,10 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// writeTable prints a block for each workload and cost, a summary over the
-// workloads, and a verdict.
+// writeTable prints a block for each workload and cost, a summary over the workloads, and a
+// verdict.
 func writeTable(w io.Writer, g *experiment.Grid) error {
-	out := newPrinter(w)
+	out := bufio.NewWriter(w)
 	fmt.Fprintln(out, "Each cell: exposed pause (how long the program was held, beyond its own waits), then collections:")
 	fmt.Fprintln(out, "asked for by the policy + forced by an allocation that did not fit; !n = n allocations failed even so.")
 	fmt.Fprintln(out, "A limit such as 1.5x is a factor of the peak reachable bytes.")
@@ -29,11 +30,7 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 	}
 	fmt.Fprintf(out, "\n%s\n", chart.LostBy(g))
 	for j := range g.Costs {
-		t := table(chart.Summary(g, j))
-		if p := g.Rank(j).Best; p >= 0 {
-			t[p+1][0] = best + t[p+1][0]
-		}
-		t.print(out)
+		table(chart.Summary(g, j)).print(out)
 	}
 	fmt.Fprintln(out)
 	for j := range g.Costs {
@@ -42,5 +39,5 @@ func writeTable(w io.Writer, g *experiment.Grid) error {
 			fmt.Fprintln(out, text)
 		}
 	}
-	return out.err
+	return out.Flush()
 }

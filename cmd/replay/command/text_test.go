@@ -1,38 +1,84 @@
 package command
 
 import (
-	"bytes"
-	"math"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/cmd/replay/chart"
-	"github.com/eagergc/eagergc/pressure"
+	"golang.org/x/perf/benchfmt"
+	"golang.org/x/perf/benchmath"
+
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 )
 
-func TestTexts(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0", 1: "1ns", 999: "999ns", 1000: "1.00us", 12345 * time.Microsecond: "12.3ms",
-		880 * time.Millisecond: "880ms", 1540 * time.Millisecond: "1.54s", time.Hour: "3600s",
-	} {
-		if got := chart.Duration(d); got != want {
-			t.Errorf("%d ns is %q, want %q", d, got, want)
+// A file that cannot be written leaves the old one, and nothing half-written.
+func TestFolderWritesWholeFilesOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "folder")
+	f, err := openFolder(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		name, text string
+		fails      error
+	}{{"a.txt", "first", nil}, {"a.txt", "sec", broken}} {
+		if err := f.write(c.name, func(w io.Writer) error { fmt.Fprint(w, c.text); return c.fails }); !errors.Is(err, c.fails) {
+			t.Errorf("%s: %v", c.text, err)
 		}
 	}
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 160000: "160,000", 12345678: "12,345,678"} {
-		if got := pressure.Count(n); got != want {
-			t.Errorf("%d is %q, want %q", n, got, want)
-		}
+	if err := f.write("../out.txt", func(io.Writer) error { return nil }); err == nil {
+		t.Error("a file outside the folder was written")
 	}
-	if got := chart.LostText(math.NaN()); got != "-" {
-		t.Errorf("no share is %q", got)
+	entries, err := os.ReadDir(path)
+	if text := read(t, filepath.Join(path, "a.txt")); err != nil || len(entries) != 1 || text != "first" {
+		t.Errorf("%v, %v, %q", entries, err, text)
 	}
 }
 
-func TestTableAligns(t *testing.T) {
-	var b bytes.Buffer
-	table{{"a", "1", left + "x"}, {"long", "22", left + "yy"}, {"µ", "3", left}}.print(&b)
-	if want := "  a      1 x\n  long  22 yy\n  µ      3\n"; b.String() != want {
-		t.Errorf("got\n%swant\n%s", &b, want)
+// Results that go out as JSON come back, and the reader that benchstat uses finds every cell
+// that has an outcome.
+func TestResultsAreRead(t *testing.T) {
+	args := []string{"compare", "mlp", "--policies", "never,threshold:0.9,optimum-blocking", "--limits", "0.5x,2x", "--cycle", "1ms", "-o", "", "--format"}
+	text := replay(t, append(args, "json")...)
+	results, err := parseResults("results.json", strings.NewReader(text))
+	if err != nil || len(results) != 5 || results[4].Policy != "optimum-blocking" || results[1].FailedAllocs == 0 {
+		t.Fatalf("%d results of\n%s%v", len(results), text, err)
+	}
+	known := experiment.ByKey(results)
+	if len(known) != 5 {
+		t.Errorf("%d of them differ", len(known))
+	}
+	r := benchfmt.NewReader(strings.NewReader(replay(t, append(args, "bench")...)), "bench")
+	var pauses []float64
+	for r.Scan() {
+		if rec, ok := r.Result().(*benchfmt.Result); ok {
+			pause, _ := rec.Value("pause-sec")
+			pauses = append(pauses, pause)
+		}
+	}
+	var want []float64
+	for _, x := range results {
+		want = append(want, x.ExposedPause.Seconds())
+	}
+	if !slices.Equal(pauses, want) || r.Units().GetAssumption("pause-sec") != benchmath.AssumeExact {
+		t.Errorf("benchstat reads pauses of %v, want %v", pauses, want)
+	}
+}
+
+// The progress of a job says how long it has run and, if its share is known, the time left.
+func TestProgressSaysTheTimeLeft(t *testing.T) {
+	for share, want := range map[float64]string{
+		0: "replay: running x: 30s so far", 0.25: "replay: running x: 30s so far, 25.0% done, about 1m30s left", 1.1: "replay: running x: 30s so far, 100% done, about 0s left",
+	} {
+		if got := progressText("running x", share, 30*time.Second); got != want {
+			t.Errorf("%v: %q, want %q", share, got, want)
+		}
 	}
 }

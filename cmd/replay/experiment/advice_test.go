@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,13 +9,13 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
-func question(t *testing.T, name, policies string, cycle time.Duration) Question {
+func question(t *testing.T, policies string, cycle time.Duration) Question {
 	t.Helper()
-	tr, err := samples.Open(name)
+	tr, err := samples.Open("mlp")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := sim.Compile(tr, sim.SpaceOf(tr))
+	w, err := Compile(tr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,100 +23,65 @@ func question(t *testing.T, name, policies string, cycle time.Duration) Question
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Question{Workload: w, Policies: who, World: baseWorld(cycle), Variants: 4}
-}
-
-func baseWorld(cycle time.Duration) World {
-	return func(limit int64) sim.Config {
+	world := func(limit int64) sim.Config {
 		return sim.Config{Limit: limit, Cost: sim.Fixed(cycle), Ladder: sim.Ladder{Factor: 2}}
 	}
+	return Question{Workload: w, Policies: who, World: world, Variants: 4}
 }
 
-// What is advised holds when it is replayed, and less would not do.
+// What is advised holds when it is replayed, less would not do, and no larger limit than there is memory
+// for is named; asked again, the answer is the same.
 func TestAdviceHolds(t *testing.T) {
-	q := question(t, "mlp", "never,cudajl,pacer,optimum-overlap", 10*time.Millisecond)
-	a, err := q.Advise(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := a.Choice
-	if c.Policy != a.Policy || c.Refusals != 0 || c.Failed != 0 || c.Lost > DefaultLost {
-		t.Errorf("the advised policy: %+v", c)
-	}
-	if a.Limit < a.Most || a.Least > c.Needs || c.Needs > a.Most || a.Most < a.Reachable || a.Reachable != q.Workload.PeakReachable {
-		t.Errorf("limits %+v", a)
-	}
-	if len(a.Others) != 2 {
-		t.Errorf("%d other policies, want 2: an optimum is no advice", len(a.Others))
-	}
-	for _, p := range q.Policies {
-		cfg := q.World(c.Needs * 99 / 100)
-		if r, err := p.Run(q.Workload, cfg); err == nil && p.String() == a.Policy && r.RefusalCollections == 0 && q.lost(&r) <= DefaultLost {
-			t.Errorf("%s does with %d bytes, and %d are said to be needed", p, cfg.Limit, c.Needs)
-		}
-	}
-	for _, o := range a.Others {
-		if o.Needs != 0 && o.Needs < a.Limit && o.Lost > c.Lost*1.01 {
-			t.Errorf("%s loses %v at the advised limit, and is said to lose no more than %v from %d bytes on", o.Policy, o.Lost, c.Lost, o.Needs)
-		}
-	}
-	again, err := q.Advise(t.Context())
-	if err != nil || again.Limit != a.Limit || again.Choice != a.Choice {
-		t.Errorf("asked again: %+v, %v", again, err)
-	}
-}
-
-// On a machine what cycles take beside the program counts, and each run has a memory
-// of its own: the calls are concurrent.
-func TestAdviceOnAMachine(t *testing.T) {
-	ask := func(slowdown float64) *Advice {
-		q := question(t, "mlp", "never,pacer,every-sync", 10*time.Millisecond)
-		m := sim.MachineOf(sim.Fixed(10*time.Millisecond), sim.Ladder{Factor: 2})
-		m.Slowdown, m.Stretch, m.Noise = slowdown, 1+slowdown, sim.Noise{0.5, 1, 2}
-		var made atomic.Int64
-		q.World = func(limit int64) sim.Config {
-			made.Add(1)
-			cfg := baseWorld(0)(limit)
-			cfg.Machine, cfg.Seed = m, 7
-			return cfg
-		}
-		q.Lost = 0.05
+	for _, most := range []int64{0, 1 << 30, 1536 << 20, 2 << 30, 2100 << 20, 3 << 30} {
+		q := question(t, "never,cudajl,pacer,optimum-overlap", 10*time.Millisecond)
+		q.Most = most
 		a, err := q.Advise(t.Context())
+		if most > 0 && most < 1800<<20 {
+			if !errors.Is(err, ErrNoAdvice) {
+				t.Errorf("%d bytes: %+v, %v", most, a, err)
+			}
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if made.Load() < 20 {
-			t.Errorf("%d worlds for all runs", made.Load())
+		c := a.Choice
+		if c.Policy != a.Policy || c.Refusals != 0 || c.Failed != 0 || c.Lost > DefaultLost || c.Core <= 0 || c.Held > c.Lost || c.Cycles == 0 || c.Slowed != 0 {
+			t.Errorf("%d bytes: the advised policy: %+v", most, c)
 		}
-		return a
-	}
-	quiet, busy := ask(0), ask(1)
-	for _, a := range []*Advice{quiet, busy} {
-		if a.Least >= a.Most {
-			t.Errorf("noise and cost change nothing: %d to %d bytes", a.Least, a.Most)
+		if a.Least > c.Needs || c.Needs > a.Most || a.Limit < c.Needs || a.Least < a.Reachable || a.Reachable != q.Workload.PeakReachable || a.Memory != most || most > 0 && a.Limit > most || most == 0 && a.Limit < a.Most {
+			t.Errorf("%d bytes: limits %+v", most, a)
+		}
+		if (most == 0 || most == 3<<30) != (a.Unmet == 0) || a.Variants != 4 || a.Cycle != 10*time.Millisecond || a.Bound != DefaultLost {
+			t.Errorf("%d bytes: worlds %+v", most, a)
+		}
+		if len(a.Others) != 2 || a.Others[0].Lost > a.Others[1].Lost {
+			t.Errorf("other policies %+v: an optimum is no advice", a.Others)
+		}
+		for _, o := range append(a.Others, c) {
+			p, err := ParseContender(o.Policy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, _ := p.Run(q.Workload, q.World(a.Limit))
+			if o.Lost != float64(r.Objective())/float64(r.Span) || o.Exposed != r.ExposedPause || o.Longest != r.MaxPause || o.Cycles != r.Collections+r.RefusalCollections || o.P99 > o.Longest {
+				t.Errorf("%+v at %d bytes, which gives %+v", o, a.Limit, r)
+			}
+			if o.Needs == 0 {
+				continue
+			}
+			if less, _ := p.Run(q.Workload, q.World(o.Needs*99/100)); most == 0 && o == c && less.RefusalCollections == 0 && q.lost(&less) <= DefaultLost {
+				t.Errorf("%s does with less than %d bytes", p, o.Needs)
+			}
+			if r, _ = p.Run(q.Workload, q.World(o.Needs)); r.FailedAllocs > 0 || q.lost(&r) > max(c.Lost, DefaultLost) || most > 0 && o.Needs > most {
+				t.Errorf("%s loses %v at the %d bytes that it needs", o.Policy, q.lost(&r), o.Needs)
+			}
+		}
+		if again, err := q.Advise(t.Context()); err != nil || again.Limit != a.Limit || again.Choice != a.Choice {
+			t.Errorf("asked again: %+v, %v", again, err)
 		}
 	}
-	if busy.Limit <= quiet.Limit {
-		t.Errorf("%d bytes where cycles slow the program down, %d where they do not", busy.Limit, quiet.Limit)
-	}
-	for _, o := range busy.Others {
-		if o.Policy == "every-sync" && o.Held <= float64(o.Exposed)/float64(question(t, "mlp", "pacer", 0).Workload.Span) {
-			t.Errorf("%+v loses nothing beside its cycles", o)
-		}
-	}
-}
-
-func TestNoAdvice(t *testing.T) {
-	q := question(t, "mlp", "every-sync", time.Hour)
-	if a, err := q.Advise(t.Context()); !errors.Is(err, ErrNoAdvice) {
-		t.Errorf("%+v, %v", a, err)
-	}
-}
-
-func TestRoundUp(t *testing.T) {
-	for n, want := range map[int64]int64{1: 1, 1000: 1000, 1025: 1035, 1 << 20: 1 << 20, 20_000_000_000: 20_078_972_109, 123 << 20: 123 << 20} {
-		if got := roundUp(n); got != want || got < n {
-			t.Errorf("roundUp(%d) = %d, want %d", n, got, want)
-		}
+	if Known(5, 7, 9) != 5 || Known(0, 7, 9) != 9 || Known(0, 7, 3) != 7 {
+		t.Error("a device bounds limits, else the larger of this machine's memory and the recorded program's")
 	}
 }

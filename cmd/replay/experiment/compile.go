@@ -7,7 +7,7 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// ErrNoAllocations reports a recording in which nothing is allocated.
+// ErrNoAllocations reports a recording without allocations.
 var ErrNoAllocations = errors.New("there are no allocations in it, so it cannot be replayed: was the profile made with profile_memory=True? Its waits can be added to a memory snapshot: replay import SNAPSHOT --sync PROFILE")
 
 // Compile prepares a recording for replays, in the space in which it allocates most.

@@ -5,19 +5,20 @@ import (
 	"slices"
 	"strings"
 
+	_ "github.com/eagergc/eagergc/cmd/replay/comparators" // a contender may be any rule
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A Contender is what a comparison runs: a policy, made anew for every run, or
-// an optimum, which knows the whole workload.
+// A Contender is a policy, made anew for every run, or an optimum, which knows the whole
+// workload.
 type Contender struct {
 	name string
 	run  func(*sim.Workload, sim.Config) (sim.Result, error)
 }
 
-// Foresees reports whether a contender, by its name, knows the whole workload: no
-// program could run under it.
+// Foresees reports whether a contender, by its name, knows the whole workload. No program could
+// run under it.
 func Foresees(name string) bool { return slices.Contains(sim.Optima(), name) }
 
 // ParseContender reads the text form of a policy or the name of an optimum.
@@ -38,13 +39,13 @@ func ParseContender(text string) (Contender, error) {
 	return NewContender(spec.String(), spec.New), nil
 }
 
-// NewContender returns a contender that runs a policy that no text names; each
-// call of fresh makes one.
+// NewContender returns a contender that runs a policy without a text form. Each call of fresh makes
+// a new one.
 func NewContender(name string, fresh func() policy.Policy) Contender {
 	return Contender{name, func(w *sim.Workload, cfg sim.Config) (sim.Result, error) { return sim.Run(w, fresh(), cfg), nil }}
 }
 
-// ParseContenders reads a list of contenders, cut as [policy.SplitList] says.
+// ParseContenders reads a list of contenders, split as by [policy.SplitList].
 func ParseContenders(text string) ([]Contender, error) {
 	var all []Contender
 	for _, item := range policy.SplitList(text) {
@@ -60,6 +61,6 @@ func ParseContenders(text string) ([]Contender, error) {
 // String returns the text form that ParseContender reads.
 func (c Contender) String() string { return c.name }
 
-// Run replays w under a fresh policy, or under the optimum for it. Only an optimum
-// fails: see [sim.Optimum].
+// Run replays w under a new policy, or under the optimum. Only an optimum fails: see
+// [sim.Optimum].
 func (c Contender) Run(w *sim.Workload, cfg sim.Config) (sim.Result, error) { return c.run(w, cfg) }

@@ -1,24 +1,24 @@
-// Package experiment compares policies: it replays every workload under every
-// limit, cost and policy, and says what the results mean.
+// Package experiment compares policies. It replays every workload under every limit, cost and
+// policy, and evaluates the results.
 //
-// A [Grid] is that product of runs. [Grid.Run] fills in one [Outcome] for each
-// [Cell]. What follows is read from the outcomes:
-//
-//   - [Grid.Rank] orders the policies by the time that is lost under them.
-//   - [Grid.Front] is the Pareto front of two metrics.
-//   - [Grid.Check] holds a policy to conditions, against a baseline or without one.
+// A [Grid] is that product of runs. [Grid.Run] fills in one [Outcome] for each [Cell].
+// [Grid.Rank] orders the policies by the time lost under them. [Grid.Check] tests a policy
+// against conditions, with a baseline or without one. A [Question] asks for the smallest limit.
 //
 // # Measures
 //
-//   - Ratio: metric / reference, with a little added to both sides so that a
-//     ratio to nothing is finite: see [Metric.Ratio]. Over cells the geometric
-//     mean is taken: see [Mean].
-//   - Time lost: (exposed pause + 0.05 x collector time) / recorded time.
-//   - LBO, lower-bound overhead (Cai, Blackburn, Bond and Maas, ISPASS 2022):
-//     total cost over the least cost that any run has without the part that is
-//     explicitly the collector's. Freeing by hand is a run, so the least is the span in
-//     elapsed time, and the host's time (span less waits) in processor time.
-//   - Wasted: cycles that freed less than 1 % of what was live.
-//   - Metered latency of the intervals between syncs (DaCapo Chopin), and MMU
-//     (Cheng and Blelloch, PLDI 2001).
+// A ratio is metric / reference. A small constant is added to both, so that a ratio to 0 is
+// finite: see [Metric.Ratio]. Means over cells are geometric: see [Mean].
+//
+// Time lost is (exposed pause + 0.05 x collector time) / recorded time.
+//
+// LBO, lower-bound overhead (Cai, Blackburn, Bond and Maas, ISPASS 2022), is the total cost over
+// the least cost of any run without the explicit part of the collector. Freeing by hand is such
+// a run. So the least elapsed time is the span, and the least processor time is the host's: the
+// span without the waits.
+//
+// A cycle is wasted if it frees less than 1% of the live bytes.
+//
+// Metered latency is that of the intervals between syncs (DaCapo Chopin). MMU is the minimum
+// mutator utilization (Cheng and Blelloch, PLDI 2001).
 package experiment

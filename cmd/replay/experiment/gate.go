@@ -11,7 +11,7 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A Failure is a condition that does not hold for a cell.
+// A Failure is a condition that is false in a cell.
 type Failure struct {
 	*Condition
 	Name     string  // of the cell
@@ -19,17 +19,17 @@ type Failure struct {
 	Baseline float64 // the same of the baseline; 0 without one
 }
 
-// A Verdict is the mean ratio of a condition over all cells, and whether it holds.
+// A Verdict is the mean ratio of a condition over all cells, and whether the condition is true.
 type Verdict struct {
 	*Condition
-	Ratio float64 // NaN if it cannot be said
+	Ratio float64 // NaN if a ratio is unknown
 	OK    bool
 }
 
-// Check holds the first contender of a grid that has run to conditions. Results without a
-// baseline are compared with those of the second contender, if there is one. It returns what
-// fails, in the order of the cells, and the verdict on every mean. It is an error if a run
-// has no result, or a condition needs a baseline that is not there.
+// Check tests the first contender of a grid that has run. Without a baseline the results are
+// compared with those of the second contender, if there is one. Check returns the failures in
+// the order of the cells, and the verdict on every mean. It returns an error if a run has no
+// result, or if a condition needs a missing baseline.
 func (g *Grid) Check(conditions []Condition, baseline map[Key]sim.Result) (failures []Failure, means []Verdict, err error) {
 	ratios := make([][]float64, len(conditions))
 	for i, o := range g.Outcomes() {
@@ -69,7 +69,7 @@ func (g *Grid) Check(conditions []Condition, baseline map[Key]sim.Result) (failu
 	return failures, means, nil
 }
 
-// baseline returns what a cell is compared with: nil if there is nothing.
+// baseline returns the baseline of a cell; nil without one.
 func (g *Grid) baseline(c Cell, known map[Key]sim.Result) (*sim.Result, error) {
 	switch {
 	case known != nil:
@@ -90,8 +90,8 @@ func (g *Grid) baseline(c Cell, known map[Key]sim.Result) (*sim.Result, error) {
 }
 
 // A Condition is a bound on a metric: `max_pause<=20ms`, `refusal_collections==0`,
-// `exposed_pause<=1.05x` (times the baseline's), or, over all cells at once,
-// `geomean exposed_pause<=0.5x`.
+// `exposed_pause<=1.05x` (times the baseline's), or, over all cells at once, `geomean
+// exposed_pause<=0.5x`.
 type Condition struct {
 	Text     string
 	Metric   Metric
@@ -103,9 +103,9 @@ type Condition struct {
 
 const conditionForm = `^\s*(geomean\s+)?(\w+)\s*(<=|>=|==|<|>)\s*(\S+)\s*$`
 
-// ParseCondition reads METRIC OP VALUE, with OP one of <= < == > >=, and
-// geomean in front for a mean. VALUE is a duration, a size or a count, by the unit
-// of the metric, or a factor such as 1.05x.
+// ParseCondition reads METRIC OP VALUE, with OP one of <= < == > >=, and geomean in front for a
+// mean. VALUE is a duration, a size or a count, by the unit of the metric, or a factor such as
+// 1.05x.
 func ParseCondition(text string) (Condition, error) {
 	m := regexp.MustCompile(conditionForm).FindStringSubmatch(text)
 	if m == nil {
@@ -159,8 +159,8 @@ func (c *Condition) compare(a, b float64) bool {
 	return a == b
 }
 
-// holds says whether the condition holds for a result and its baseline, which
-// is not used unless the bound is relative.
+// holds reports whether the condition is true for a result and its baseline. The baseline is
+// used only if the bound is relative.
 func (c *Condition) holds(r, base *sim.Result) bool {
 	bound := c.Value
 	if c.Relative {

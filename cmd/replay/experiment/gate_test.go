@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -22,80 +20,51 @@ func conditions(t *testing.T, texts ...string) (all []Condition) {
 	return all
 }
 
-func TestGateNamesWhatFails(t *testing.T) {
+// Check names the cells that fail, and judges means, against a contender or against results.
+func TestGate(t *testing.T) {
 	g := small(t, "always,never")
 	g.Limits = g.Limits[1:]
 	g.must(t)
-	held := conditions(t, "failed_allocs==0", "collections<=0.5x", "geomean collections<=1000x", "geomean collections<=1x")
+	held := conditions(t, "failed_allocs==0", "collections<=0.5x", "geomean collections<=1000x", "geomean collections<=1x", "collections>=20", "collections>20", "collections<100", "peak_live_bytes<1GiB")
 	failures, means, err := g.Check(held, nil)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(means) != 2 || !means[0].OK || means[1].OK || means[0].Ratio != means[1].Ratio {
+		t.Errorf("%+v, %v", means, err)
 	}
-	if len(failures) != 8 { // always collects, never does not: every cell fails one condition
-		t.Errorf("%d failures", len(failures))
-	}
+	failed := map[string]int{}
 	for _, f := range failures {
-		if f.Text != "collections<=0.5x" || f.Value == 0 || f.Baseline != 0 || !strings.Contains(f.Name, "policy=always") {
+		failed[f.Text]++
+		if f.Value == 0 || f.Baseline != 0 || !strings.Contains(f.Name, "policy=always") {
 			t.Errorf("%+v", f)
 		}
 	}
-	if len(means) != 2 || !means[0].OK || means[1].OK || means[0].Ratio != means[1].Ratio {
-		t.Errorf("%+v", means)
+	// Always has 20 and 100 cycles, never has none: 8 cells.
+	if len(failed) != 3 || failed["collections<=0.5x"] != 8 || failed["collections>20"] != 4 || failed["collections<100"] != 4 {
+		t.Errorf("%v", failed)
 	}
-}
 
-func TestGateAgainstResults(t *testing.T) {
-	g := small(t, "never").must(t)
-	held := conditions(t, "exposed_pause<=1x", "geomean exposed_pause==1x")
-	if _, _, err := g.Check(held, nil); err == nil || !strings.Contains(err.Error(), "no baseline") {
-		t.Errorf("without a baseline: %v", err)
-	}
+	g = small(t, "never").must(t)
+	held = conditions(t, "exposed_pause<=1x", "geomean exposed_pause==1x")
 	var results []sim.Result
 	for _, o := range g.Outcomes() {
 		results = append(results, o.Result)
 	}
-	failures, means, err := g.Check(held, ByKey(results))
+	failures, means, err = g.Check(held, ByKey(results))
 	if err != nil || len(failures) != 0 || len(means) != 1 || !means[0].OK {
 		t.Errorf("against itself: %v, %v, %v", failures, means, err)
 	}
-	if _, _, err := g.Check(held, ByKey(results[1:])); err == nil || !strings.Contains(err.Error(), "has no result of") {
-		t.Errorf("against results that lack one: %v", err)
-	}
-}
-
-func TestConditionErrors(t *testing.T) {
-	for text, want := range map[string]string{
-		"max_pause":                "want METRIC<=VALUE",
-		"speed<=1":                 `no metric "speed"`,
-		"max_pause<=20":            "missing unit",
-		"peak_live<=10%":           `"10%": want a size`,
-		"geomean exposed_pause<=1": "missing unit",
-		"geomean collections<=1":   "give the bound as 0.5x",
-		"collections==NaN":         "finite",
-	} {
-		if c, err := ParseCondition(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is %+v, %v; want %q", text, c, err, want)
+	for want, known := range map[string]map[Key]sim.Result{"there is no baseline": nil, "has no result of": ByKey(results[1:])} {
+		if _, _, err := g.Check(held, known); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
 
-func TestLimitRoundTrips(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l := Limit{Factor: rapid.Float64Range(1e-3, 1e6).Draw(t, "factor")}
-		if rapid.Bool().Draw(t, "bytes") {
-			l = Limit{Bytes: rapid.Int64Range(1, 1<<60).Draw(t, "bytes")}
-		}
-		if got, err := ParseLimit(l.String()); err != nil || got != l {
-			t.Errorf("%+v is %q, which is %+v, %v", l, l, got, err)
-		}
-	})
-}
-
-// FuzzTexts gives the readers the same text: none panics, and an accepted text
-// means something.
+// FuzzTexts gives the readers the same text: none panics, and an accepted text means something and is
+// read again as it is printed.
 func FuzzTexts(f *testing.F) {
 	for _, seed := range []string{
-		"max_pause<=20ms", "geomean exposed_pause<=0.5x", "peak_live_bytes<1GiB", "collections==NaN", "exposed_pause<=Infx", "1.5x", "8GiB", "50%",
+		"max_pause<=20ms", "geomean exposed_pause<=0.5x", "peak_live_bytes<1GiB", "collections==NaN", "exposed_pause<=Infx", "1.5x", "1e6x", "0.001x", "8GiB", "1025B", "50%",
+		"never,cudajl", "optimum-overlap", "optimum-blokcing", "threshold:0.5,overlap=true,random", "pacer:share=0.05,,", ",",
 	} {
 		f.Add(seed)
 	}
@@ -104,11 +73,17 @@ func FuzzTexts(f *testing.F) {
 			t.Fatalf("condition %q is a bound of %v", text, c.Value)
 		}
 		if l, err := ParseLimit(text); err == nil {
-			if l.Factor <= 0 == (l.Bytes <= 0) {
-				t.Fatalf("limit %q is %+v", text, l)
+			if again, err := ParseLimit(l.String()); err != nil || again != l || l.Factor <= 0 == (l.Bytes <= 0) {
+				t.Fatalf("limit %q is %+v, prints as %q, which reads as %+v, %v", text, l, l, again, err)
 			}
-			if again, err := ParseLimit(l.String()); err != nil || again != l {
-				t.Fatalf("limit %q prints as %q, which reads as %+v, %v", text, l, again, err)
+		}
+		all, err := ParseContenders(text)
+		if err != nil && strings.HasPrefix(text, "opt") && !strings.Contains(err.Error(), "optimum-blocking") {
+			t.Fatalf("%q: no optimum is named: %v", text, err)
+		}
+		for _, c := range all {
+			if again, err := ParseContender(c.String()); err != nil || again.String() != c.String() {
+				t.Fatalf("%q: %v prints as %q, which reads as %v, %v", text, c, c.String(), again, err)
 			}
 		}
 	})

@@ -12,9 +12,9 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A Grid is the product of its workloads, limits, costs and contenders: one
-// cell for each combination. The zero value has no cells. A Grid is for one
-// goroutine at a time; Run uses all cores by itself.
+// A Grid is the product of its workloads, limits, costs and contenders: one cell for each
+// combination. The zero value has no cells. A Grid is for one goroutine at a time. Run itself
+// uses all cores.
 type Grid struct {
 	Workloads  []*sim.Workload
 	Limits     []Limit
@@ -24,9 +24,9 @@ type Grid struct {
 	Told       sim.Told                     // see sim.Config
 	Logs       func(Cell) bool              // whose logs to keep; nil: of no cell
 	Machine    *sim.Machine                 // the world of all cells, see SetMachine; nil: the base world
-	Noise      sim.Noise                    // of cycles, in the base world: policies are then told what a collector learns of them, which expects half at first
+	Noise      sim.Noise                    // of cycles in the base world; policies then see learned costs, at first half the true ones
 	Seed       uint64                       // of the noise
-	Memory     func(limit int64) sim.Memory // what a cell with a machine allocates from; nil: see sim.Config
+	Memory     func(limit int64) sim.Memory // memory of a cell with a machine; nil: see sim.Config
 
 	outcomes []*Outcome // by workload, limit, cost, contender; nil: not run yet
 }
@@ -48,16 +48,15 @@ func (g *Grid) Cell(i int) Cell {
 	return c
 }
 
-// Config is the world in which a cell is run, with a fresh memory of its own.
+// Config returns the configuration of a cell, with a new memory.
 func (g *Grid) Config(c Cell) sim.Config {
 	return g.World(c.Cost)(g.Limits[c.Limit].Of(g.Workloads[c.Workload]))
 }
 
-// A World is where runs take place: it returns the config of a run under a limit in
-// bytes, with a fresh memory of its own.
+// A World returns the configuration of a run under a limit in bytes, with a new memory.
 type World func(limit int64) sim.Config
 
-// World is that of the cells of one cost.
+// World returns the world of the cells of one cost.
 func (g *Grid) World(cost int) World {
 	return func(limit int64) sim.Config {
 		cfg := sim.Config{Limit: limit, Cost: g.Costs[cost], Ladder: g.Ladder, Told: g.Told, Machine: g.Machine, Seed: g.Seed}
@@ -73,8 +72,8 @@ func (g *Grid) World(cost int) World {
 	}
 }
 
-// heapFor returns how large a Go heap with pointers is, in bytes, if a collector with one processor expects
-// its first cycle to take so long.
+// heapFor returns the size, in bytes, of a Go heap with pointers for which a collector with one
+// processor expects a first cycle of this length.
 func heapFor(first time.Duration) int64 {
 	const much = 1 << 30
 	e := policy.NewExpectation(1)
@@ -83,8 +82,8 @@ func heapFor(first time.Duration) int64 {
 	return max(0, int64(float64(first-empty)/float64(e.Cost-empty)*much))
 }
 
-// SetMachine makes m the world of all cells. The one cost and the ladder of the
-// grid are then those of its first cycle, by which its results are known.
+// SetMachine makes m the world of all cells. The grid then has one cost and one ladder: those of
+// the machine's first cycle. They name the results.
 func (g *Grid) SetMachine(m *sim.Machine, seed uint64) {
 	g.Machine, g.Seed = m, seed
 	cycle := m.Cycle(0, 0, 0)
@@ -127,7 +126,7 @@ func (g *Grid) At(c Cell) *Outcome {
 // Outcomes returns the outcomes of all cells in order. The grid must have run.
 func (g *Grid) Outcomes() []*Outcome { return g.outcomes }
 
-// Finished returns the results at one cost, without the cells that have none.
+// Finished returns the results at one cost. It leaves out cells whose run failed.
 func (g *Grid) Finished(cost int) []sim.Result {
 	var results []sim.Result
 	for i, o := range g.outcomes {
@@ -138,8 +137,8 @@ func (g *Grid) Finished(cost int) []sim.Result {
 	return results
 }
 
-// Select returns the outcomes of one contender in the cells for which keep is
-// true; nil keeps all. They are in the same order for every contender.
+// Select returns the outcomes of one contender in the cells for which keep is true; nil keeps
+// all. Their order is the same for every contender.
 func (g *Grid) Select(contender int, keep func(Cell) bool) []*Outcome {
 	var some []*Outcome
 	for i, o := range g.outcomes {
@@ -160,8 +159,8 @@ func (g *Grid) Find(contender string) int {
 	return -1
 }
 
-// Know takes results that are known already: Run leaves their cells out. It
-// returns how many cells are left to run.
+// Know takes known results, whose cells Run leaves out. It returns the number of cells left to
+// run.
 func (g *Grid) Know(results []sim.Result) int {
 	known := ByKey(results)
 	g.outcomes = make([]*Outcome, g.Len())
@@ -170,18 +169,17 @@ func (g *Grid) Know(results []sim.Result) int {
 		c := g.Cell(i)
 		if r, ok := known[g.key(c)]; ok {
 			w := g.Workloads[c.Workload]
-			g.outcomes[i] = &Outcome{Result: r, Host: w.Span - w.Wait}
+			g.outcomes[i] = &Outcome{Result: r, Host: hostTime(w)}
 			left--
 		}
 	}
 	return left
 }
 
-// Run runs the cells that have no outcome yet, on all cores (GOMAXPROCS). The
-// outcomes do not depend on the number of cores. Run calls each, if it is not
-// nil, once for every cell that it ran, in the order of the cells and from its
-// own goroutine. It returns the first error of each, or the context's; there
-// are outcomes for all cells only if it returns nil.
+// Run runs the cells without an outcome, on all cores (GOMAXPROCS). The outcomes do not depend
+// on the number of cores. Run calls each, if it is not nil, for every cell that it ran: in the
+// order of the cells, on its own goroutine. It returns the first error of each, or that of the
+// context. All cells have outcomes only if it returns nil.
 func (g *Grid) Run(ctx context.Context, each func(*Outcome) error) error {
 	if g.outcomes == nil {
 		g.outcomes = make([]*Outcome, g.Len())
@@ -224,9 +222,13 @@ func (g *Grid) Run(ctx context.Context, each func(*Outcome) error) error {
 	return nil
 }
 
+// hostTime returns the time of a program without its waits, which may overlap on several
+// goroutines.
+func hostTime(w *sim.Workload) time.Duration { return max(0, w.Span-w.Wait) }
+
 func (g *Grid) run(c Cell) *Outcome {
 	w, who, cfg := g.Workloads[c.Workload], g.Contenders[c.Contender], g.Config(c)
-	o := &Outcome{Host: w.Span - w.Wait}
+	o := &Outcome{Host: hostTime(w)}
 	if g.Logs != nil && g.Logs(c) {
 		o.Log = new(sim.Log)
 	}

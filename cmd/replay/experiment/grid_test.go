@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
-	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/eagergc/eagergc/pressure"
@@ -57,6 +57,7 @@ func (g *Grid) must(t *testing.T) *Grid {
 	return g
 }
 
+// Each outcome is where its cell is, as a run alone gives it, and is found by its key.
 func TestCellsAreWhereTheyBelong(t *testing.T) {
 	g := small(t, "never,cudajl,optimum-blocking").must(t)
 	if g.Len() != 36 || len(g.Outcomes()) != 36 {
@@ -64,40 +65,51 @@ func TestCellsAreWhereTheyBelong(t *testing.T) {
 	}
 	for i, o := range g.Outcomes() {
 		c := g.Cell(i)
-		if g.At(c) != o {
-			t.Fatalf("cell %d, %+v, is not where it says", i, c)
+		w, p, cfg := g.Workloads[c.Workload], g.Contenders[c.Contender], g.Config(c)
+		if g.At(c) != o || cfg.Limit != g.Limits[c.Limit].Of(w) || keyOf(&o.Result) != g.key(c) {
+			t.Fatalf("cell %d, %+v, is not where it says: %+v", i, c, o.Result)
 		}
-		if cfg := g.Config(c); o.LimitBytes != cfg.Limit || o.Result.Cycle != cfg.Cost.Base ||
-			o.Policy != g.Contenders[c.Contender].String() || o.Trace != g.Workloads[c.Workload].Name {
+		want, err := p.Run(w, cfg)
+		if hopeless := c.Contender == 2 && c.Limit == 0; errors.Is(o.Err, sim.ErrNoSchedule) != hopeless || err == nil && want != o.Result || o.Host != w.Span-w.Wait {
+			t.Errorf("cell %+v has %+v, %v, run alone %+v, %v", c, o.Result, o.Err, want, err)
+		}
+		if o.Policy != p.String() || o.Trace != w.Name || o.Result.Cycle != g.Costs[c.Cost].Base {
 			t.Errorf("cell %+v has %+v", c, o.Result)
-		}
-		if keyOf(&o.Result) != g.key(c) {
-			t.Errorf("cell %+v goes by %+v, its result by %+v", c, g.key(c), keyOf(&o.Result))
-		}
-		hopeless := o.Policy == "optimum-blocking" && o.LimitBytes == 50
-		if errors.Is(o.Err, sim.ErrNoSchedule) != hopeless {
-			t.Errorf("cell %+v: %v", c, o.Err)
-		}
-		if o.Err == nil {
-			want, err := g.Contenders[c.Contender].Run(g.Workloads[c.Workload], g.Config(c))
-			if err != nil || want != o.Result {
-				t.Errorf("cell %+v has %+v, run alone %+v, %v", c, o.Result, want, err)
-			}
 		}
 	}
 	if got, want := g.Name(Cell{1, 2, 1, 0}), "Replay/trace=long/policy=never/limit=50x/cycle=2µs/ladder=2x"; got != want {
 		t.Errorf("a cell is called %q, want %q", got, want)
 	}
+	if n, m := len(g.Finished(1)), len(g.Select(1, func(c Cell) bool { return c.Cost == 1 })); n != 16 || m != 6 || g.Find("cudajl") != 1 || g.Find("pacer") != -1 {
+		t.Errorf("%d results at a cost, %d of a contender", n, m)
+	}
 }
 
+// Run calls in the order of the cells, leaves out known ones, and stops at an error.
 func TestRunCallsInOrderAndStops(t *testing.T) {
-	g := small(t, "never,cudajl")
-	var seen []*Outcome
+	g := small(t, "never,optimum-blocking").must(t)
+	var known []sim.Result
+	for i, o := range g.Outcomes() {
+		if o.Err == nil && i%2 == 0 {
+			r := o.Result
+			r.Collections = 12345 // as no run gives it
+			known = append(known, r)
+		}
+	}
+	var seen, left []*Outcome
+	if n := g.Know(known); n != g.Len()-len(known) {
+		t.Errorf("%d cells are left with %d known", n, len(known))
+	}
 	if err := g.Run(t.Context(), func(o *Outcome) error { seen = append(seen, o); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(seen, g.Outcomes()) {
-		t.Error("the outcomes did not come in order")
+	for _, o := range g.Outcomes() {
+		if o.Collections != 12345 {
+			left = append(left, o)
+		}
+	}
+	if !slices.Equal(seen, left) || len(left) != g.Len()-len(known) {
+		t.Errorf("%d outcomes in order, %d were left", len(seen), len(left))
 	}
 	full := errors.New("disk full")
 	calls := 0
@@ -111,92 +123,34 @@ func TestRunCallsInOrderAndStops(t *testing.T) {
 	}
 }
 
-func TestKnownCellsAreNotRun(t *testing.T) {
-	whole := small(t, "never,optimum-blocking").must(t)
-	var known []sim.Result
-	for i, o := range whole.Outcomes() {
-		if o.Err == nil && i%2 == 0 {
-			r := o.Result
-			r.Collections = 12345 // as no run gives it
-			known = append(known, r)
-		}
-	}
-	g := small(t, "never,optimum-blocking")
-	left, ran := g.Know(known), 0
-	if err := g.Run(t.Context(), func(*Outcome) error { ran++; return nil }); err != nil {
-		t.Fatal(err)
-	}
-	if left != g.Len()-len(known) || ran != left {
-		t.Errorf("%d left of %d with %d known, %d were run", left, g.Len(), len(known), ran)
-	}
-	kept := 0
-	for _, o := range g.Outcomes() {
-		if o.Collections == 12345 {
-			kept++
-		}
-	}
-	if kept != len(known) {
-		t.Errorf("%d of %d known results are there", kept, len(known))
-	}
-}
-
-func TestOverhead(t *testing.T) {
-	g := small(t, "every-sync")
-	g.must(t)
-	o := g.At(Cell{1, 2, 1, 0})
-	if o.Host <= 0 || o.Host >= o.Span || o.Collections != 100 || o.WallLBO() <= 1 || o.CPULBO() <= 1 {
-		t.Errorf("%+v: wall %v, processor %v", o, o.WallLBO(), o.CPULBO())
-	}
-}
-
-func TestMinLimit(t *testing.T) {
-	g := small(t, "never")
-	few := func(r *sim.Result) bool { return r.RefusalCollections <= 3 }
-	for _, w := range g.Workloads {
-		found, err := minLimit(w, g.Contenders[0], g.World(1), few)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg := sim.Config{Cost: g.Costs[1], Ladder: g.Ladder}
-		for limit, want := range map[int64]bool{found: true, found*998/1000 - 1: false} {
-			cfg.Limit = limit
-			if r, _ := g.Contenders[0].Run(w, cfg); few(&r) != want {
-				t.Errorf("%s: limit %d, found %d: %d refusals", w.Name, limit, found, r.RefusalCollections)
-			}
-		}
-		if _, err := minLimit(w, g.Contenders[0], g.World(1), func(*sim.Result) bool { return false }); err == nil {
-			t.Error("a condition that never holds has a limit")
-		}
-	}
-}
-
+// The ranks are by time lost, and policies with failed allocations come last. A limit that
+// cannot be met does not count. A saving is the difference of two policies.
 func TestRank(t *testing.T) {
 	g := small(t, "always,never,threshold:0.9,optimum-blocking").must(t)
 	for cost := range g.Costs {
 		r := g.Rank(cost)
-		if r.Never != 1 || r.Optimum != 3 {
+		sums, s := [4]float64{}, g.Saved(cost, 1, 2)
+		for i, o := range g.Outcomes() {
+			if c := g.Cell(i); c.Cost == cost && c.Limit > 0 {
+				sums[c.Contender] += math.Log1p(float64(o.ExposedPause)/float64(o.Span)+0.05*float64(o.GCBusy)/float64(o.Span)) / 4
+			}
+		}
+		for p, sum := range sums {
+			if got := g.Lost(cost, p, AllLimits); math.Abs(got-math.Expm1(sum)) > 1e-4 || (p != r.Best && p < 3 && sum < sums[r.Best]) {
+				t.Errorf("%d loses %v, want %v; the best is %d", p, got, math.Expm1(sum), r.Best)
+			}
+		}
+		if r.Never != 1 || r.Optimum != 3 || r.Best == r.Second || sums[r.Second] > max(sums[0], sums[1], sums[2]) {
 			t.Errorf("%+v", r)
 		}
-		if best, second := g.Lost(cost, r.Best, AllLimits), g.Lost(cost, r.Second, AllLimits); !(best <= second) || r.Best == r.Second {
-			t.Errorf("%+v: best loses %v, second %v", r, best, second)
-		}
-		if g.Possible(0, 0) || !g.Possible(0, 1) || g.Failed(cost, r.Best) != 0 {
-			t.Error("a limit below what is reachable counts")
-		}
-		if _, failed := g.Worst(cost, r.Never); failed == 0 {
-			t.Error("nothing fails below what is reachable")
+		if longest, failed := g.Worst(cost, 1); g.Possible(0, 0) || !g.Possible(0, 1) || g.Failed(cost, r.Best) != 0 || failed != 1200 || longest != 2*g.Costs[cost].Base {
+			t.Errorf("%v, %d failed", longest, failed)
 		}
 		if !math.IsNaN(g.Lost(cost, r.Optimum, 0)) {
 			t.Error("an optimum without a schedule loses nothing")
 		}
-	}
-	front := g.Front(1, 1, 1, Exposed, Busy)
-	for i := 1; i < len(front); i++ {
-		if front[i].ExposedPause <= front[i-1].ExposedPause || front[i].GCBusy >= front[i-1].GCBusy {
-			t.Errorf("no front: %+v", front)
+		if s.Runs != 4 || s.Recorded != 2*(g.Workloads[0].Span+g.Workloads[1].Span) || s.Than != g.Limits[2] {
+			t.Errorf("%+v", s)
 		}
-	}
-	if len(front) == 0 {
-		t.Error("no front")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A Limit is a number of bytes, or a factor of the peak reachable bytes of the
-// workload that it is applied to. The zero value is no limit at all.
+// A Limit is a number of bytes, or a factor of a workload's peak reachable bytes. The zero value
+// is no limit.
 type Limit struct {
 	Factor float64 // 0: Bytes counts
 	Bytes  int64
@@ -34,7 +34,7 @@ func ParseLimit(text string) (Limit, error) {
 	return Limit{Bytes: n}, nil
 }
 
-// ParseCycle reads how long every cycle takes, such as 10ms.
+// ParseCycle reads the length of every cycle, such as 10ms.
 func ParseCycle(text string) (sim.Cost, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
@@ -43,8 +43,8 @@ func ParseCycle(text string) (sim.Cost, error) {
 	return sim.Fixed(d), nil
 }
 
-// ParseBytes reads a number of bytes above 0 with its unit, in large letters or small: 8GiB, 100mb.
-// Without a unit it is refused: who writes 1.5 means anything but bytes.
+// ParseBytes reads a number of bytes above 0 with its unit, in upper or lower case: 8GiB, 100mb.
+// It refuses a number without a unit, since 1.5 hardly means bytes.
 func ParseBytes(text string) (int64, error) {
 	size, err := pressure.ParseLimit(text)
 	if err != nil {

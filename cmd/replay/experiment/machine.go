@@ -11,7 +11,7 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// ReadMachine reads the JSON form of a [sim.Machine]. Its error says where it is wrong.
+// ReadMachine reads the JSON form of a [sim.Machine]. Its error names the place.
 func ReadMachine(r io.Reader) (*sim.Machine, error) {
 	m := new(sim.Machine)
 	d := json.NewDecoder(r)
@@ -40,7 +40,7 @@ func checkMachine(m *sim.Machine) error {
 	return negative(reflect.ValueOf(*m), "")
 }
 
-// negative returns an error for the first number of v that is negative or none.
+// negative returns an error for the first number of v that is negative or not finite.
 func negative(v reflect.Value, name string) error {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -61,7 +61,7 @@ func negative(v reflect.Value, name string) error {
 		}
 	case reflect.Float64:
 		if f := v.Float(); !(f >= 0) || math.IsInf(f, 0) {
-			return fmt.Errorf("%s: %v is no cost", name, f)
+			return fmt.Errorf("%s: %v is not a cost", name, f)
 		}
 	}
 	return nil

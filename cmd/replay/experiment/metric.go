@@ -13,15 +13,14 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A Metric is one number of a result that runs are compared by. Less is better
-// for every one of them.
+// A Metric is a number by which results are compared. Less is better.
 type Metric struct {
 	Name string // as in the JSON form
 	Unit string // ns, B, or empty for a count
 	Of   func(*sim.Result) float64
 }
 
-// Metrics of a run that several reports use.
+// Metrics that several reports use.
 var (
 	Exposed   = Metric{"exposed_pause_ns", "ns", func(r *sim.Result) float64 { return float64(r.ExposedPause) }}
 	Busy      = Metric{"gc_busy_ns", "ns", func(r *sim.Result) float64 { return float64(r.GCBusy) }}
@@ -29,8 +28,8 @@ var (
 	Objective = Metric{"objective_ns", "ns", func(r *sim.Result) float64 { return float64(r.Objective()) }} // sim.Result.Objective
 )
 
-// metrics are in the order of the JSON form; objective_ns, which follows from
-// the others, is last.
+// metrics are in the order of the JSON form. The last one, objective_ns, follows from the
+// others.
 var metrics = []Metric{
 	{"collections", "", func(r *sim.Result) float64 { return float64(r.Collections) }},
 	{"refusal_collections", "", func(r *sim.Result) float64 { return float64(r.RefusalCollections) }},
@@ -45,8 +44,8 @@ var metrics = []Metric{
 	Objective,
 }
 
-// metricNamed finds a metric by its name, with or without its unit:
-// exposed_pause_ns or exposed_pause.
+// metricNamed finds a metric by its name, with or without its unit: exposed_pause_ns or
+// exposed_pause.
 func metricNamed(name string) (Metric, error) {
 	var names []string
 	for _, m := range metrics {
@@ -59,14 +58,14 @@ func metricNamed(name string) (Metric, error) {
 	return Metric{}, fmt.Errorf("no metric %q (want %s)", name, strings.Join(names, ", "))
 }
 
-// Ratio is the metric of r over that of the reference. A little is added to
-// both, so that a ratio to nothing is finite: 1 ms, 1 MiB or 1, by the unit.
+// Ratio returns the metric of r over that of the reference. It adds 1 ms, 1 MiB or 1 to both, by
+// the unit, so that a ratio to 0 is finite.
 func (m Metric) Ratio(r, reference *sim.Result) float64 {
 	little := map[string]float64{"ns": float64(time.Millisecond), "B": 1 << 20, "": 1}[m.Unit]
 	return (m.Of(r) + little) / (m.Of(reference) + little)
 }
 
-// GeometricMean is NaN if there are no numbers, or one is not above 0.
+// GeometricMean returns NaN if xs is empty or has a number that is 0 or less.
 func GeometricMean(xs []float64) float64 {
 	mean, err := stats.GeometricMean(xs)
 	if err != nil {
@@ -75,8 +74,8 @@ func GeometricMean(xs []float64) float64 {
 	return mean
 }
 
-// Mean is the geometric mean of a number of each outcome, NaN if there are none
-// or one has no result.
+// Mean is the geometric mean of a number of each outcome. It is NaN without outcomes, or if one
+// has no result.
 func Mean(outcomes []*Outcome, of func(*Outcome) float64) float64 {
 	var xs []float64
 	for _, o := range outcomes {
@@ -88,8 +87,8 @@ func Mean(outcomes []*Outcome, of func(*Outcome) float64) float64 {
 	return GeometricMean(xs)
 }
 
-// MeanRatio is the geometric mean of [Metric.Ratio], each outcome against the
-// reference at its place; NaN if one of them has no result.
+// MeanRatio is the geometric mean of [Metric.Ratio] of each outcome and the reference of the
+// same index. It is NaN if one has no result.
 func MeanRatio(outcomes, references []*Outcome, m Metric) float64 {
 	i := -1
 	return Mean(outcomes, func(o *Outcome) float64 {
@@ -100,8 +99,8 @@ func MeanRatio(outcomes, references []*Outcome, m Metric) float64 {
 	})
 }
 
-// Pareto returns the indices of the results that no other beats in one metric
-// without losing in the other, by increasing x. Of equals the first is kept.
+// Pareto returns the indices of the results on the Pareto front of two metrics, by increasing x.
+// Of equal results it keeps the first.
 func Pareto(results []sim.Result, x, y Metric) []int {
 	order := make([]int, len(results))
 	for i := range order {

@@ -2,59 +2,101 @@ package experiment
 
 import (
 	"math"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/eagergc/eagergc/sim"
 )
 
-func TestMetricNames(t *testing.T) {
-	a, err := metricNamed("exposed_pause")
-	if err != nil || a.Name != "exposed_pause_ns" {
-		t.Errorf("%+v, %v", a, err)
+// The MMU is the least share of any window that the program was not held: it is compared with the
+// definition, over every window of whole ns.
+func TestMMUIsTheLeast(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l sim.Log
+		var held []int // 1 for each ns that the program was held
+		ns := func() int { return rapid.IntRange(0, 9).Draw(t, "ns") }
+		for range rapid.IntRange(0, 6).Draw(t, "pauses") {
+			gap, length := ns(), ns()
+			held = append(held, slices.Repeat([]int{0}, gap)...)
+			l.Pauses = append(l.Pauses, sim.Pause{At: time.Duration(len(held)), Length: time.Duration(length)})
+			held = append(held, slices.Repeat([]int{1}, length)...)
+		}
+		held = append(held, slices.Repeat([]int{0}, ns())...)
+		w := 3 * ns()
+		got := MMU(&l, time.Duration(len(held)), []time.Duration{time.Duration(w)})[0]
+		if w = min(w, len(held)); w == 0 {
+			return
+		}
+		most := 0
+		for i := 0; i+w <= len(held); i++ {
+			n := 0
+			for _, h := range held[i : i+w] {
+				n += h
+			}
+			most = max(most, n)
+		}
+		if want := 1 - float64(most)/float64(w); got != want {
+			t.Fatalf("window %d: %v, want %v", w, got, want)
+		}
+	})
+}
+
+// Ratios to 0 are finite, by 1 ms, 1 MiB or 1 on both sides. A mean with a missing result is
+// NaN.
+func TestMeansOfRatios(t *testing.T) {
+	none, some := new(Outcome), &Outcome{Result: sim.Result{ExposedPause: 3 * time.Millisecond, MeanLive: 1 << 20, Collections: 8, Span: 10, Elapsed: 15, GCBusy: 6}, Host: 4}
+	missing := &Outcome{Err: sim.ErrNoSchedule}
+	count, err := metricNamed("collections")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if b, err := metricNamed("exposed_pause_ns"); err != nil || b.Name != a.Name {
-		t.Errorf("%+v, %v", b, err)
-	}
-	if _, err := metricNamed("speed"); err == nil || !strings.Contains(err.Error(), "exposed_pause") {
-		t.Errorf("unknown metric: %v", err)
+	for i, x := range []struct{ got, want float64 }{
+		{Exposed.Ratio(&some.Result, &none.Result), 4}, {MeanLive.Ratio(&none.Result, &some.Result), 0.5}, {count.Ratio(&some.Result, &none.Result), 9},
+		{GeometricMean([]float64{1, 4}), 2}, {GeometricMean(nil), math.NaN()},
+		{MeanRatio([]*Outcome{some, none}, []*Outcome{none, none}, Exposed), 2},
+		{MeanRatio([]*Outcome{some}, []*Outcome{missing}, Exposed), math.NaN()}, {MeanRatio([]*Outcome{missing}, []*Outcome{some}, Exposed), math.NaN()},
+		{some.WallLBO(), 1.5}, {some.CPULBO(), 2.5}, {none.WallLBO(), 0}, {none.CPULBO(), 0},
+	} {
+		if math.Abs(x.got-x.want) > 1e-12 || math.IsNaN(x.got) != math.IsNaN(x.want) {
+			t.Errorf("%d: %v, want %v", i, x.got, x.want)
+		}
 	}
 }
 
-func TestRatioToNothingIsFinite(t *testing.T) {
-	none, some := new(sim.Result), &sim.Result{ExposedPause: 3 * time.Millisecond, MeanLive: 1 << 20}
-	if got := Exposed.Ratio(some, none); got != 4 {
-		t.Errorf("3 ms against nothing is %v, want (3+1)/(0+1)", got)
-	}
-	if got := MeanLive.Ratio(none, some); got != 0.5 {
-		t.Errorf("nothing against 1 MiB is %v, want (0+1)/(1+1)", got)
-	}
-}
-
-func TestMeans(t *testing.T) {
-	if got := GeometricMean([]float64{1, 4}); math.Abs(got-2) > 1e-12 {
-		t.Errorf("the mean of 1 and 4 is %v", got)
-	}
-	if !math.IsNaN(GeometricMean(nil)) {
-		t.Error("nothing has a mean")
-	}
-	fast, slow := &Outcome{}, &Outcome{Result: sim.Result{ExposedPause: 3 * time.Millisecond}}
-	if got := MeanRatio([]*Outcome{slow, fast}, []*Outcome{fast, fast}, Exposed); math.Abs(got-2) > 1e-12 {
-		t.Errorf("the mean of 4 and 1 is %v", got)
-	}
-	if got := MeanRatio([]*Outcome{fast}, []*Outcome{{Err: sim.ErrNoSchedule}}, Exposed); !math.IsNaN(got) {
-		t.Errorf("a reference without a result gives %v", got)
-	}
-}
-
+// A front has the results that no other beats in one metric without losing in the other. Of
+// equal results it has the first.
 func TestPareto(t *testing.T) {
 	var rs []sim.Result
 	for _, p := range [][2]int{{5, 1}, {1, 9}, {3, 3}, {3, 4}, {4, 3}, {1, 9}, {9, 9}} {
 		rs = append(rs, sim.Result{ExposedPause: time.Duration(p[0]), GCBusy: time.Duration(p[1])})
 	}
-	if got := Pareto(rs, Exposed, Busy); !reflect.DeepEqual(got, []int{1, 2, 0}) {
+	if got := Pareto(rs, Exposed, Busy); !slices.Equal(got, []int{1, 2, 0}) {
 		t.Errorf("front %v", got)
+	}
+}
+
+// A machine file is read, and an invalid one is refused with its place.
+func TestReadMachine(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"about": "x", "mark": {"base_ns": 5}, "noise": [0.5, 1], "after":[{"at_ns":1,"factor":1},{"at_ns":2,"factor":1}]}`: "",
+		`{"start_ns": 5} {}`:           "byte 16: more than one object",
+		`{"start_ns": -5}`:             "start_ns: negative: -5",
+		`{"mark": {"per_gib_ns": -5}}`: "per_gib_ns",
+		`{"noise": [2, 1]}`:            "the least first", `{"noise": [1]}`: "two or more",
+		`{"bass_ns": 5}`: "unknown field", `{"start_ns": `: "byte ",
+		`{"after":[{"at_ns":0,"factor":1}]}`: "after", `{"after":[{"at_ns":2,"factor":1},{"at_ns":2,"factor":1}]}`: "after", `{"after":[{"at_ns":2,"factor":-1}]}`: "after",
+		`{"stall":{"share":1.1,"length_ns":[1,2]}}`: "stall", `{"stall":{"share":0.1,"length_ns":[1]}}`: "stall", `{"stall":{"share":0.1,"length_ns":[2,1]}}`: "stall", `{"stall":{"share":-1}}`: "stall",
+	} {
+		m, err := ReadMachine(strings.NewReader(text))
+		switch {
+		case want == "" && (err != nil || m.Mark.Base != 5):
+			t.Errorf("%s is %+v, %v", text, m, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s gives %v, want %q", text, err, want)
+		}
 	}
 }

@@ -6,10 +6,9 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// MMU returns, for each window, the minimum mutator utilization: the least
-// share of any window of that length, within the elapsed time of the run,
-// that the program was not held (Cheng and Blelloch, PLDI 2001). Windows
-// longer than the run count as the run.
+// MMU returns the minimum mutator utilization for each window: the least share of any interval
+// of that length, within the run, in which the program was not held (Cheng and Blelloch, PLDI
+// 2001). A window longer than the run counts as the run.
 func MMU(l *sim.Log, elapsed time.Duration, windows []time.Duration) []float64 {
 	mmu := make([]float64, len(windows))
 	for k, w := range windows {
@@ -37,8 +36,8 @@ func MMU(l *sim.Log, elapsed time.Duration, windows []time.Duration) []float64 {
 	return mmu
 }
 
-// A heldUntil tells for how long the program was held before a time, for times that
-// do not go back.
+// A heldUntil returns how long the program was held before a time. The times of its calls must
+// not decrease.
 type heldUntil struct {
 	pauses []sim.Pause   // that start later, and the last one that does not
 	held   time.Duration // by those before

@@ -6,26 +6,26 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// An Outcome is the result of a cell, or why it has none.
+// An Outcome is the result of a cell, or the reason that it has none.
 type Outcome struct {
 	sim.Result
 	Err  error         // of an optimum: sim.ErrNoSchedule or sim.ErrTooLong
-	Host time.Duration // span less waits: what the program itself took
+	Host time.Duration // span without waits: the time of the program itself
 	Log  *sim.Log      // without decisions; nil unless the Grid keeps it
 }
 
-// Windows are those for which tables give the [MMU].
+// Windows are the windows of the tables of [MMU].
 var Windows = []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second}
 
-// WallLBO is the overhead of elapsed time over the span, 1 if there is none.
+// WallLBO returns the elapsed time over the span: 1 without overhead.
 func (o *Outcome) WallLBO() float64 { return float64(o.Elapsed) / float64(max(1, o.Span)) }
 
-// CPULBO is the overhead of processor time over the host's own.
+// CPULBO returns the processor time over that of the host alone.
 func (o *Outcome) CPULBO() float64 {
 	return float64(o.Host+o.GCBusy) / float64(max(1, o.Host))
 }
 
-// A Key says what was run, in a result and in a cell alike.
+// A Key identifies a run, by a result or by a cell.
 type Key struct {
 	Trace, Policy string
 	Limit         int64 // bytes
@@ -34,7 +34,7 @@ type Key struct {
 
 func keyOf(r *sim.Result) Key { return Key{r.Trace, r.Policy, r.LimitBytes, r.Cycle, r.Ladder} }
 
-// ByKey finds results by what was run. Of several the last counts.
+// ByKey indexes results by their runs. The last one of a run counts.
 func ByKey(results []sim.Result) map[Key]sim.Result {
 	all := make(map[Key]sim.Result, len(results))
 	for _, r := range results {
@@ -49,7 +49,7 @@ func (g *Grid) key(c Cell) Key {
 	return Key{w.Name, g.Contenders[c.Contender].String(), g.Limits[c.Limit].Of(w), cycle, g.Ladder.Of(cycle)}
 }
 
-// FixedCycle returns the length of a cycle where it is the same for all.
+// FixedCycle returns the length of a cycle, and whether all cycles have it.
 func FixedCycle(c sim.Cost) (time.Duration, bool) {
 	g := c.Of(0, 0)
 	return g, c == sim.Fixed(g)

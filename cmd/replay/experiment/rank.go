@@ -11,9 +11,9 @@ import (
 // AllLimits stands for every limit of a [Grid] that a workload can meet.
 const AllLimits = -1
 
-// Lost is the time lost under a contender at one cost, as a share of the
-// recorded time: the geometric mean of 1 + objective / span over the workloads,
-// less 1, at one limit or at [AllLimits]. It is NaN if a run is missing.
+// Lost returns the time lost under a contender at one cost, as a share of the recorded time. It
+// is the geometric mean over the workloads of 1 + objective / span, minus 1, at one limit or at
+// [AllLimits]. It is NaN if a run is missing.
 func (g *Grid) Lost(cost, contender, limit int) float64 {
 	var ratios []float64
 	for i, w := range g.Workloads {
@@ -31,15 +31,13 @@ func (g *Grid) Lost(cost, contender, limit int) float64 {
 	return GeometricMean(ratios) - 1
 }
 
-// Possible reports whether a workload can meet a limit at all: the reachable bytes must
-// fit.
+// Possible reports whether a workload can meet a limit: its reachable bytes must fit.
 func (g *Grid) Possible(workload, limit int) bool {
 	w := g.Workloads[workload]
 	return g.Limits[limit].Of(w) >= w.PeakReachable
 }
 
-// Worst returns a contender's longest pause, and how many allocations failed
-// under it, at one cost.
+// Worst returns the longest pause and the failed allocations of a contender at one cost.
 func (g *Grid) Worst(cost, contender int) (longest time.Duration, failed int) {
 	for _, o := range g.Select(contender, func(c Cell) bool { return c.Cost == cost }) {
 		longest = max(longest, o.MaxPause)
@@ -48,7 +46,7 @@ func (g *Grid) Worst(cost, contender int) (longest time.Duration, failed int) {
 	return longest, failed
 }
 
-// Failed is how many allocations failed where the limit could be met.
+// Failed returns the failed allocations at limits that can be met.
 func (g *Grid) Failed(cost, contender int) (n int) {
 	for _, o := range g.Select(contender, func(c Cell) bool { return c.Cost == cost && g.Possible(c.Workload, c.Limit) }) {
 		n += o.FailedAllocs
@@ -56,15 +54,15 @@ func (g *Grid) Failed(cost, contender int) (n int) {
 	return n
 }
 
-// Ranks are indices of contenders, -1 for what there is not.
+// Ranks are indices of contenders; -1 if there is no such contender.
 type Ranks struct {
 	Best, Second int // policies under which the least time is lost
 	Optimum      int // the best of the optima
 	Never        int // the policy never
 }
 
-// Rank orders the contenders by the time lost at one cost. Policies under
-// which allocations fail come after all others.
+// Rank orders the contenders by the time lost at one cost. Policies with failed allocations come
+// last.
 func (g *Grid) Rank(cost int) Ranks {
 	r := Ranks{-1, -1, -1, -1}
 	for p, name := range g.Contenders {
@@ -91,7 +89,7 @@ func (g *Grid) Rank(cost int) Ranks {
 	return r
 }
 
-// better reports whether p goes before q: without failures first, then by time lost.
+// better reports whether p ranks before q: first by failures, then by time lost.
 func (g *Grid) better(cost, p, q int) bool {
 	if a, b := g.Failed(cost, p) > 0, g.Failed(cost, q) > 0; a != b {
 		return b
@@ -99,35 +97,19 @@ func (g *Grid) better(cost, p, q int) bool {
 	return g.Lost(cost, p, AllLimits) < g.Lost(cost, q, AllLimits)
 }
 
-// Front returns the results on the Pareto front of two metrics at one workload,
-// limit and cost, by increasing x. Runs in which allocations failed are left out.
-func (g *Grid) Front(workload, limit, cost int, x, y Metric) []sim.Result {
-	var results []sim.Result
-	for p := range g.Contenders {
-		if o := g.At(Cell{workload, limit, cost, p}); o.Err == nil && o.FailedAllocs == 0 {
-			results = append(results, o.Result)
-		}
-	}
-	var front []sim.Result
-	for _, i := range Pareto(results, x, y) {
-		front = append(front, results[i])
-	}
-	return front
-}
-
-// A Saving is what one policy saves against another at one cost.
+// A Saving is the advantage of one policy over another at one cost.
 type Saving struct {
 	Time     time.Duration // objective less objective, over all runs that can meet their limit
 	Recorded time.Duration // of these runs
 	Runs     int
-	// With is the smallest limit at which the one loses no more time than the other
-	// With Than, the largest limit; Bytes is what lies between, over all workloads.
-	// Bytes is 0 if no smaller limit does.
+	// With is the smallest limit at which the one loses no more time than the other at Than, the
+	// largest limit. Bytes is the difference of these limits, summed over all workloads; 0 if there
+	// is no smaller limit.
 	With, Than Limit
 	Bytes      int64
 }
 
-// Saved compares contender p with q at one cost. Neither may lack a run.
+// Saved compares contender p with q at one cost. No run of theirs may be missing.
 func (g *Grid) Saved(cost, p, q int) Saving {
 	var s Saving
 	for i, w := range g.Workloads {

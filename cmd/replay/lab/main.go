@@ -7,9 +7,9 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
-	"reflect"
 	"runtime/debug"
 	"syscall/js"
 
@@ -18,15 +18,15 @@ import (
 )
 
 func main() {
-	debug.SetGCPercent(50) // memory of a page is never given back: garbage costs more than collections
+	debug.SetGCPercent(50) // a page never gives its memory back: garbage costs more than collections
 	s := &session.Session{Read: read, Truncated: truncated, Merge: merge}
 	js.Global().Set("eagergc", js.FuncOf(func(_ js.Value, args []js.Value) any {
-		return answer(s, args[0].String(), args[1], args[2])
+		return answer(s, args[0].String(), args[1].String(), args[2], args[3])
 	}))
 	select {}
 }
 
-// A question has the arguments of every operation; each takes its own.
+// A question has the arguments of every operation. An operation reads only its own.
 type question struct {
 	session.Setting
 	Names   []string     `json:"names"`   // load: of the files
@@ -36,25 +36,34 @@ type question struct {
 	Price   float64      `json:"price"`   // view
 	Lost    float64      `json:"lost"`    // advise
 	Worlds  int          `json:"worlds"`  // advise
+	Memory  int64        `json:"memory"`  // advise: of the machine, bytes
 }
 
-// answer does one operation and returns its answer or an error.
-func answer(s *session.Session, op string, args, files js.Value) (out map[string]any) {
+// answer runs one operation, whose arguments are JSON, and returns an object with its answer or
+// with an error. It calls progress with the share that is done.
+func answer(s *session.Session, op, args string, files, progress js.Value) (out map[string]any) {
 	defer func() {
 		if p := recover(); p != nil {
 			out = map[string]any{"error": fmt.Sprint("the simulator failed: ", p)}
 		}
 	}()
 	var q question
-	fill(reflect.ValueOf(&q).Elem(), args)
-	a, err := ask(s, op, q, files)
+	err := json.Unmarshal([]byte(args), &q)
+	var a any
+	if err == nil {
+		a, err = ask(s, op, q, files, func(share float64) { progress.Invoke(share) })
+	}
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(a)
+	}
 	if err != nil {
 		return map[string]any{"error": err.Error()}
 	}
-	return map[string]any{"answer": value(reflect.ValueOf(&a))}
+	return map[string]any{"answer": js.Global().Get("JSON").Call("parse", string(text))}
 }
 
-func ask(s *session.Session, op string, q question, files js.Value) (any, error) {
+func ask(s *session.Session, op string, q question, files js.Value, progress func(share float64)) (any, error) {
 	switch op {
 	case "load":
 		from := make([]session.Source, len(q.Names))
@@ -67,22 +76,19 @@ func ask(s *session.Session, op string, q question, files js.Value) (any, error)
 	case "run":
 		return s.Run(q.Setting, q.Slots)
 	case "sweep":
-		return s.Sweep(q.Setting, q.Known)
+		return s.Sweep(q.Setting, q.Known, progress)
 	case "view":
 		return s.View(q.Setting, q.Known, q.Price)
 	case "advise":
-		return s.Advise(q.Setting, q.Lost, q.Worlds)
-	case "rule":
-		return nil, session.Check(q.Rule)
+		return s.Advise(q.Setting, q.Lost, q.Worlds, q.Memory, progress)
 	}
 	return nil, fmt.Errorf("no operation %q", op)
 }
 
-// A slices reads a file of the page by slices, so that no more than one of them is
-// in memory.
+// A slices reads a file of the page in slices, so that only one of them is in memory.
 type slices struct {
-	read js.Value // of an offset and an array to fill, to how many bytes there were: fewer at the end
-	into js.Value // the array: one for all, as what Go has seen of the page lives until Go collects
+	read js.Value // fills an array from an offset on, and returns the number of bytes: fewer at the end
+	into js.Value // the array, which is shared, because Go keeps values of the page until it collects
 	at   int
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/torchsnap"
 )
 
-// errOther sends the page to the program that reads everything: for another format,
-// and for the words about an error in a file.
+// errOther makes the page use the program that reads every format. That program also has the
+// error messages about files.
 var errOther = errors.New("lab: all")
 
 // read reads native traces and PyTorch's snapshots.
@@ -48,9 +48,10 @@ func read(r io.Reader) (*trace.Trace, error) {
 
 func init() { trace.UseZstd(trace.Codec{Decompress: unzstd}) }
 
-// unzstd has the page unpack a frame: a decoder in JavaScript has 8 kB. What it throws
-// is a panic here, which package trace takes as an error. The page does not look at the frame's
-// check sum: the low half of the hash of all that it unpacks to (RFC 8878, section 3.1.1).
+// unzstd decompresses a frame with the page's JavaScript, whose decoder has 8 kB. An exception
+// there is a panic here, which package trace turns into an error. The page ignores the checksum
+// of the frame, so unzstd checks it: it is the low half of the hash of the decompressed bytes
+// (RFC 8878, section 3.1.1).
 func unzstd(dst, frame []byte) ([]byte, error) {
 	const flags, hasSum = 4, 1 << 2
 	if len(frame) <= flags+4 || frame[flags]&hasSum == 0 {
@@ -68,5 +69,5 @@ func unzstd(dst, frame []byte) ([]byte, error) {
 
 func truncated(error) bool { return false }
 
-// merge: what has waits to add is a profile, which this program does not read.
+// merge fails, because this program reads no profiles, which have the waits to add.
 func merge(_, _ *trace.Trace) (*trace.Trace, error) { return nil, errOther }

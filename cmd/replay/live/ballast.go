@@ -1,9 +1,9 @@
 package live
 
-// A ballast is a Go heap of pointers. It does nothing but cost the collector time.
+// A ballast is a Go heap of pointers, which costs the collector time.
 type ballast struct{ trees []*node }
 
-// A node takes 48 bytes, as much as the small structs of an app.
+// A node takes 48 bytes, like the small structs of an app.
 type node struct {
 	left, right *node
 	_           [4]uint64
@@ -11,11 +11,11 @@ type node struct {
 
 const nodeBytes = 48
 
-// treeNodes is a subtree that fits in a few pages.
+// treeNodes is the size of a subtree that fits in a few pages.
 const treeNodes = 1<<12 - 1
 
-// NewBallast returns about bytes of reachable nodes.
-func NewBallast(bytes int64) *ballast {
+// newBallast returns about bytes of reachable nodes.
+func newBallast(bytes int64) *ballast {
 	b := new(ballast)
 	for n := bytes / nodeBytes; n > 0; n -= treeNodes {
 		b.trees = append(b.trees, newTree(int(min(n, treeNodes))))

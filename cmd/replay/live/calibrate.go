@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/eagergc/eagergc/sim"
@@ -18,24 +16,22 @@ import (
 // Calibration says what to measure. The zero value is usable.
 type Calibration struct {
 	Heap   int64         // bytes of the app's Go heap with pointers
-	Memory Memory        // of the app's pool: giving it back is most of what freeing costs
-	Busy   int           // other goroutines of the app that keep cores busy
+	Memory Memory        // of the app's pool: freeing it is most of the cost of a release
 	Time   time.Duration // to take; 0: 30 s
 	Like   *trace.Trace  // of the app, with its sizes and its rhythm; nil: a bit of everything
 }
 
-// Calibrate measures what cycles and allocations cost on this machine, in the
-// app's conditions: with its heap of pointers, its memory and its busy goroutines.
-// It executes programs as [Run] does, under a policy that collects now and then,
-// and returns the machine, and how well that explains cycles that it was not
-// fitted to. It takes the time that it is given, and as much memory as the heap and
-// 1 GiB, or what Like takes. Nothing else should run meanwhile.
+// Calibrate measures the costs of cycles and allocations on this machine, in the conditions of
+// an app: its heap of pointers, its memory and its busy goroutines. It executes programs as
+// [Run] does, under a policy that collects now and then. It returns the machine, and how well
+// the machine explains cycles that it was not fitted to. Calibrate takes the given time. It
+// takes as much memory as the heap and 1 GiB, or the memory of Like. Nothing else should run
+// meanwhile.
 func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, error) {
 	if cal.Time == 0 {
 		cal.Time = 30 * time.Second
 	}
-	defer spin(cal.Busy)()
-	bare, err := cal.measure(ctx, 0, cal.Time/10, false, 0) // to tell what the heap costs from the rest
+	bare, err := cal.measure(ctx, 0, cal.Time/10, false, 0) // the difference is the cost of the heap
 	if err != nil {
 		return nil, Fit{}, err
 	}
@@ -59,33 +55,32 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, error) 
 	full.costs(m)
 	m.IdleGap, m.Waits = idleGap, cal.Memory.Waits
 	m.Slowdown = computed.work.slowdown()
-	m.Sees, m.Cores = full.sees/float64(full.updates), runtime.GOMAXPROCS(0)
+	m.Cores = runtime.GOMAXPROCS(0)
 	m.Pace = median(full.paces)
 	return m, fit, nil
 }
 
-// Pace measures how fast the machine m is now, and returns how many times as long as when
-// m was calibrated, in the same conditions, cycles are expected to take in the next
-// seconds. For that it executes a steady program for cal.Time, or longer if cycles are
-// long. If m does not say what a cycle of that took, it is 1.
+// Pace measures the speed of the machine m now. It returns the expected length of cycles in the
+// next seconds, over their length when m was calibrated in the same conditions. For that it
+// executes a steady program for cal.Time, or longer if cycles are long. The result is 1 if m has
+// no measured pace.
 func Pace(ctx context.Context, cal Calibration, m *sim.Machine) (float64, error) {
 	if m.Pace == 0 {
 		return 1, nil
 	}
-	defer spin(cal.Busy)()
 	took, err := cal.pace(ctx, cal.Time)
 	return 1 + paceStays*(float64(median(took))/float64(m.Pace)-1), err
 }
 
-// paceStays is how much of what the middle cycle of a second differs from the usual one is
-// left a few seconds later: the rest was chance, or is over. It is the autocorrelation of
-// such measures 1 to 6 s apart, in the mean of ten series of 72 to 132 on two machines
-// (0.28 to 0.69), and so the slope of the best linear guess (results/2026-11-22-fidelity
-// as of commit 24f90ac).
+// paceStays is the share of a deviation that remains a few seconds later. A deviation is the
+// difference of the median cycle of one second from the usual one. The share is the
+// autocorrelation of such medians 1 to 6 s apart, so it is the slope of the best linear
+// prediction. It is the mean of ten series of 72 to 132 medians on two machines (0.28 to 0.69;
+// results/2026-11-22-fidelity as of commit 24f90ac).
 const paceStays = 0.56
 
-// pace executes a steady program for a time, and until enough cycles are seen, and
-// returns what they took.
+// pace executes a steady program for a time, and until enough cycles have ended. It returns the
+// lengths of these cycles.
 func (cal *Calibration) pace(ctx context.Context, d time.Duration) (took []time.Duration, err error) {
 	for begin, n := time.Now(), 0; len(took) < leastPace || time.Since(begin) < d; n++ {
 		p, err := cal.execute(ctx, cal.Heap, beat(cal.Memory.Space, programTime), patternLimit, &prober{gap: paceGap}, max(d, leastProgram), false)
@@ -102,7 +97,7 @@ func (cal *Calibration) pace(ctx context.Context, d time.Duration) (took []time.
 	return took, nil
 }
 
-// costs puts what allocations take into m.
+// costs stores the costs of allocations in m.
 func (p *probe) costs(m *sim.Machine) {
 	var alone, ladders []time.Duration
 	for _, a := range p.allocs {
@@ -121,8 +116,8 @@ func (p *probe) costs(m *sim.Machine) {
 	m.Ladder = median(ladders)
 }
 
-// mapping fits a line to what allocations that mapped chunks took beyond others, by
-// least squares over the median of each number of chunks.
+// mapping fits a line, by least squares, to the extra time of allocations that mapped chunks.
+// The points are the medians for each number of chunks.
 func mapping(all []allocation, alone time.Duration) (l sim.Linear) {
 	took := map[int64][]time.Duration{}
 	for _, a := range all {
@@ -155,9 +150,10 @@ func median(all []time.Duration) time.Duration {
 
 var errTimeUp = errors.New("live: the calibration's time is up")
 
-// measure executes programs for a time, and until enough cycles are seen. Their work is
-// so much to compute, or takes the time that it has. After each it measures the pace for a
-// time, if that is not 0: the machine is faster at one time than at another.
+// measure executes programs for a time, and until enough cycles have ended. With compute, the
+// work of a program is a fixed number of turns; otherwise it takes the recorded time. If pace is
+// not 0, measure also measures the pace for so long after each program, because the speed of a
+// machine varies.
 func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration, compute bool, pace time.Duration) (*probe, error) {
 	sum := new(probe)
 	for begin, seed := time.Now(), uint64(1); len(sum.seen) < 2*minObservations || time.Since(begin) < d; seed++ {
@@ -171,7 +167,6 @@ func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration
 			return nil, err
 		}
 		sum.work.add(&p.work)
-		sum.sees, sum.updates = sum.sees+p.sees, sum.updates+p.updates
 		sum.seen, sum.allocs, sum.ladders = append(sum.seen, p.seen...), append(sum.allocs, p.allocs...), append(sum.ladders, p.ladders...)
 		if seed > mostPrograms && len(sum.seen) < 2*minObservations {
 			return nil, fmt.Errorf("live: %d programs had %d cycles that can be measured, and %d are needed: is other work running here? Measure for longer, or when the machine is quiet", seed, len(sum.seen), 2*minObservations)
@@ -190,14 +185,14 @@ func (cal *Calibration) measure(ctx context.Context, heap int64, d time.Duration
 const (
 	mostPrograms = 30
 	programTime  = 3 * time.Second // of one that is made up
-	leastProgram = time.Second     // one that ends sooner has hardly begun
+	leastProgram = time.Second     // a shorter one does not reach its steady state
 
 	paceTime  = programTime / 5
 	leastPace = 16 // cycles
 	paceGap   = 2 * time.Millisecond
 )
 
-// program is what to execute, and under which limit: one that is made up, or the app's.
+// program returns the program to execute and its limit: a made-up one, or the app's.
 func (cal *Calibration) program(seed uint64, d time.Duration) (*trace.Trace, int64, error) {
 	if cal.Like == nil {
 		return pattern(seed, cal.Memory.Space, min(d, programTime)), patternLimit, nil
@@ -224,20 +219,4 @@ func (cal *Calibration) execute(ctx context.Context, heap int64, t *trace.Trace,
 		err = nil
 	}
 	return p, err
-}
-
-// spin keeps n goroutines busy until the function that it returns is called.
-func spin(n int) (stop func()) {
-	var quit atomic.Bool
-	var all sync.WaitGroup
-	for range n {
-		all.Go(func() {
-			for !quit.Load() {
-			}
-		})
-	}
-	return func() {
-		quit.Store(true)
-		all.Wait()
-	}
 }

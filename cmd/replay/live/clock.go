@@ -8,13 +8,13 @@ import (
 // A clock paces a run. Time 0 is its start.
 type clock struct {
 	start time.Time
-	speed float64 // 1 = as recorded; 0 = as fast as it goes
-	rate  float64 // turns of compute in a ns, with nothing beside it; 0 = work is to keep the processor busy until its time
+	speed float64 // 1 = as recorded; 0 = as fast as possible
+	rate  float64 // turns of compute in a ns on an idle machine; 0 = work spins for its time
 }
 
 func (k *clock) now() time.Duration { return time.Since(k.start) }
 
-// scaled is how long what was recorded to take d takes here.
+// scaled returns how long a recorded duration of d ns takes in this run.
 func (k *clock) scaled(d int64) time.Duration {
 	if k.speed == 0 {
 		return 0
@@ -22,15 +22,15 @@ func (k *clock) scaled(d int64) time.Duration {
 	return time.Duration(float64(d) / k.speed)
 }
 
-// coarse is longer than the time by which most sleeps are late.
+// coarse is longer than most sleeps are late.
 const coarse = 1500 * time.Microsecond
 
-// idleGap is the longest time between two events that counts as work of the host.
-// In a longer one it does nothing for the device.
+// idleGap is the longest time between two events that counts as work of the host. In a longer
+// one the host does nothing for the device.
 const idleGap = 10 * coarse
 
-// work lets the host work until time t: it keeps the processor busy, computes as much as
-// it would by then with nothing beside it, or sleeps.
+// work lets the host work until time t. It spins, or computes as many turns as fit in that time
+// on an idle machine. In a long gap it sleeps.
 func (k *clock) work(t time.Duration) {
 	if d := t - k.now(); d > idleGap {
 		time.Sleep(d - coarse)
@@ -42,9 +42,7 @@ func (k *clock) work(t time.Duration) {
 	}
 }
 
-// compute is work of n turns that needs no memory.
-//
-//go:noinline
+// compute does n turns of work that needs no memory.
 func compute(n int) (x uint64) {
 	x = 1
 	for range n {
@@ -55,7 +53,7 @@ func compute(n int) (x uint64) {
 	return x
 }
 
-// computeRate measures the turns in a ns: the middle of some short tries.
+// computeRate returns the turns in a ns: the median of short tries.
 func computeRate() float64 {
 	const turns = 1 << 16
 	var tries []time.Duration
@@ -67,7 +65,7 @@ func computeRate() float64 {
 	return turns / float64(median(tries))
 }
 
-// wait leaves the processor to others until time t.
+// wait yields the processor until time t.
 func (k *clock) wait(t time.Duration) {
 	if d := t - k.now(); d > coarse {
 		time.Sleep(d - coarse)

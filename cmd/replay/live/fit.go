@@ -10,38 +10,38 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// An observation is one cycle of a live run, with the numbers that its length depends on.
+// An observation is one cycle of a live run, with the numbers that decide its length.
 type observation struct {
-	Held    time.Duration // of the cycle, while the program was held or waited for the device
-	Working time.Duration // of the cycle, while the program worked
-	Gap     time.Duration // from the end of the cycle before it to its begin
+	Held    time.Duration // part of the cycle in which the program was held or waited for the device
+	Working time.Duration // part of the cycle in which the program worked
+	Gap     time.Duration // from the end of the cycle before it to its start
 	Tracked int           // objects that the collector knew
-	Objects int           // objects that it gave back
-	Bytes   int64         // bytes that it gave back, if giving them back depends on how many they are
-	Start   time.Duration // until its mark began, as far as is known; negative: it is not
+	Objects int           // objects that it released
+	Bytes   int64         // bytes that it released, if the cost depends on them
+	Start   time.Duration // from the request to the mark; negative: unknown
 }
 
-// A Fit says how well a machine explains cycles that it was not fitted to: every
-// second one.
+// A Fit says how well a machine explains test cycles: every second cycle, to which it was not
+// fitted.
 type Fit struct {
-	Cycles int     // that were kept apart
-	Total  float64 // predicted time of all, over the measured one
-	Half   float64 // half of them are off by at most this, as a share
-	Most   float64 // nine of ten are
+	Cycles int     // number of test cycles
+	Total  float64 // predicted time of all, over the measured time
+	Half   float64 // largest relative error of the better half
+	Most   float64 // largest relative error of the better nine tenths
 }
 
-// String says it in a sentence.
+// String describes the fit in a sentence.
 func (f Fit) String() string {
 	return fmt.Sprintf("of %d cycles kept apart, half are within %.0f %% of what the model says and nine of ten within %.0f %%; all together took %.2f times as long",
 		f.Cycles, 100*f.Half, 100*f.Most, 1/f.Total)
 }
 
-// minObservations is how few cycles can be fitted: half of them are for the check.
+// minObservations is the least number of cycles for a fit, including the test cycles.
 const minObservations = 16
 
-// fitMachine finds the machine on which cycles take what was observed, for an app
-// with a Go heap of so many bytes with pointers. Its cost of a mark is that of this
-// heap. It returns an error if there are too few cycles to say.
+// fitMachine finds the machine that explains the observed cycles, for an app with heap bytes of
+// Go heap with pointers. Its mark cost is that of this heap. fitMachine returns an error if
+// there are too few cycles.
 func fitMachine(heap int64, all []observation) (*sim.Machine, Fit, error) {
 	if len(all) < minObservations {
 		return nil, Fit{}, fmt.Errorf("live: %d cycles: at least %d are needed to fit a machine", len(all), minObservations)
@@ -69,9 +69,9 @@ func fitMachine(heap int64, all []observation) (*sim.Machine, Fit, error) {
 	return m, fit, nil
 }
 
-// A shape is the fitted model: with the program held, a cycle takes x[0] and x[1] for
-// each object tracked, both times a factor by the time since the last one, x[2] for each
-// object given back, x[3] for each byte given back, and the rest of the last one's sweep.
+// A shape is the fitted model. While the program is held, a cycle takes x[0], x[1] for each
+// tracked object, x[2] for each released object, x[3] for each released byte, and the rest of
+// the last sweep. The first two are multiplied by a factor for the time since the last cycle.
 type shape struct {
 	x       [4]float64 // ns
 	stretch float64
@@ -80,13 +80,13 @@ type shape struct {
 	start   time.Duration
 }
 
-// work is how long o would have taken with the program held, without what was
-// left to sweep.
+// work returns how long o would have taken with the program held, without the rest of the last
+// sweep.
 func (s *shape) work(o *observation) float64 {
 	return float64(o.Held) + float64(o.Working)/s.stretch - float64(s.unswept(o))
 }
 
-// unswept is how long the sweep of the last cycle still took when o was asked for.
+// unswept returns how long the last sweep still took when o was requested.
 func (s *shape) unswept(o *observation) time.Duration { return max(0, s.sweep-o.Gap) }
 
 func (s *shape) row(o *observation) [4]float64 {
@@ -101,14 +101,14 @@ func (s *shape) predict(o *observation) (sum float64) {
 	return sum
 }
 
-// What is not linear is tried: some values each, about evenly spaced in their
-// logarithm.
+// The nonlinear parameters are tried at these values, which are about evenly spaced on a
+// logarithmic scale.
 var (
 	stretches = []float64{1, 1.05, 1.1, 1.15, 1.2, 1.27, 1.35, 1.42, 1.5, 1.62, 1.75, 1.87, 2, 2.17, 2.35, 2.55, 2.75, 3, 3.25, 3.6, 4, 4.5, 5, 6, 8}
 	sweeps    = []time.Duration{0, 1e5, 14e4, 2e5, 28e4, 4e5, 57e4, 8e5, 113e4, 16e5, 226e4, 32e5, 45e5, 64e5, 91e5, 128e5, 181e5, 256e5, 362e5, 512e5, 724e5, 1024e5}
 )
 
-// fitShape improves the parts that are not linear, one after the other, until nothing helps.
+// fitShape improves the nonlinear parameters one after the other, until no value helps.
 func fitShape(all []observation) shape {
 	best := shape{stretch: 1}
 	least := best.linear(all)
@@ -149,16 +149,16 @@ func fitShape(all []observation) shape {
 	return best
 }
 
-// gaps are the times after a cycle for which the next one is fitted.
+// gaps are the times since the last cycle at which the curve has points.
 var gaps = []time.Duration{1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8}
 
-// leastAtGap is how few cycles say what a gap does.
+// leastAtGap is the least number of cycles for a point of the curve.
 const leastAtGap = 8
 
-// curve finds what the time since the last cycle does to a mark: the factor near each gap
-// that leaves the least absolute deviations, relative to the length of the cycle. That is
-// the middle of what marks took over what they would take without a curve, where a cycle
-// counts as much as its mark is of it. Over all it is 1 in the mean.
+// curve finds the effect of the time since the last cycle on a mark. For each gap it takes the
+// factor with the least absolute deviations, relative to the length of the cycle. That is a
+// weighted median of measured over expected marks. The weight of a cycle is its mark's share of
+// its length. The mean factor over all cycles is 1.
 func (s shape) curve(all []observation) (c sim.Curve) {
 	type ratio struct{ factor, weight float64 }
 	near := make([][]ratio, len(gaps))
@@ -197,9 +197,9 @@ func (s shape) curve(all []observation) (c sim.Curve) {
 	return c
 }
 
-// linear fits x by least absolute deviations, relative to the length of the cycle:
-// repeated least squares in which a cycle weighs less the further off it is. It
-// returns the mean deviation.
+// linear fits x by least absolute deviations, relative to the length of the cycle. It repeats a
+// least-squares fit in which cycles with large deviations weigh less. It returns the mean
+// deviation.
 func (s *shape) linear(all []observation) float64 {
 	weight := make([]float64, len(all))
 	for i := range weight {
@@ -219,8 +219,8 @@ func (s *shape) linear(all []observation) float64 {
 	return off / float64(len(all))
 }
 
-// solve returns the x, none below 0, with the least weighted squares: one after
-// the other, until they stay.
+// solve returns the nonnegative x with the least weighted squares. It improves one coordinate
+// after the other.
 func (s *shape) solve(all []observation, weight []float64) (x [4]float64) {
 	var a [4][4]float64
 	var b [4]float64
@@ -251,15 +251,15 @@ func (s *shape) solve(all []observation, weight []float64) (x [4]float64) {
 	return x
 }
 
-// How many quantiles the noise of a fitted machine has, and its stalls, which are few.
+// The numbers of quantiles for the noise of a fitted machine and for its stalls. Stalls are rarer.
 const (
 	noiseQuantiles = 101
 	stallQuantiles = 11
 )
 
-// noise is the distribution of how long cycles take, over how long they should, and of how long
-// some stall. Only cycles that held the program count, whose lengths are pauses, unless they are
-// few.
+// noise returns the distribution of measured over expected lengths, and of the lengths of
+// stalls. It uses only cycles that held the program, since their lengths are pauses, unless
+// there are too few.
 func (s *shape) noise(all []observation) (sim.Noise, sim.Stall) {
 	held := slices.DeleteFunc(slices.Clone(all), func(o observation) bool { return o.Working*10 >= o.Held })
 	if len(held) < noiseQuantiles {
@@ -278,13 +278,14 @@ func (s *shape) noise(all []observation) (sim.Noise, sim.Stall) {
 	return split(ratios, excess)
 }
 
-// A cycle has stalled that takes longer than it should by more than leastStall, and by a
-// larger share than the noise of the others explains: beyond Tukey's outer fence, which is
-// three times the width of the middle half above that (Exploratory Data Analysis, 1977, 2D).
+// A cycle has stalled if it takes longer than expected by more than leastStall, and by a larger
+// factor than the noise of the others explains. The bound for the factor is Tukey's outer fence:
+// three times the interquartile range above the third quartile (Exploratory Data Analysis, 1977,
+// 2D).
 //
-// Stalls come in spells: in a calibration of 55 s, two tenths of its cycles had two thirds
-// of the stalls (results/2026-11-22-fidelity). So the share is that of the middle one of
-// its parts, of some seconds each: most runs see about so much.
+// Stalls come in bursts: in a calibration of 55 s, two tenths of the cycles had two thirds of
+// the stalls (results/2026-11-22-fidelity). So the share of stalls is the median over parts of
+// some seconds, which is the share that most runs have.
 const (
 	leastStall = float64(500 * time.Microsecond)
 	fence      = 3
@@ -292,8 +293,8 @@ const (
 	leastPart  = 50 // cycles
 )
 
-// split tells stalls from noise, by what cycles in order took over what they should, and
-// beyond that in ns.
+// split separates stalls from noise. Ratios are measured over expected lengths of cycles in
+// order; excess is the difference in ns.
 func split(ratios, excess []float64) (sim.Noise, sim.Stall) {
 	quarter := quantiles(ratios, 5)
 	most := quarter[3] + fence*(quarter[3]-quarter[1])
@@ -315,7 +316,7 @@ func split(ratios, excess []float64) (sim.Noise, sim.Stall) {
 	return n, sim.Stall{Share: share, Length: quantiles(stalls, stallQuantiles)}
 }
 
-// quantiles returns n evenly spaced quantiles of values, of which there is at least one.
+// quantiles returns n evenly spaced quantiles of values. There must be a value.
 func quantiles(values []float64, n int) []float64 {
 	values = slices.Sorted(slices.Values(values))
 	q := make([]float64, n)
@@ -328,7 +329,7 @@ func quantiles(values []float64, n int) []float64 {
 	return q
 }
 
-// check holds a shape to cycles that it was not fitted to.
+// check compares a shape with test cycles.
 func (s *shape) check(all []observation) Fit {
 	var said, took float64
 	var off []float64

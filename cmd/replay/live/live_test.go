@@ -6,9 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
-	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
@@ -36,9 +34,8 @@ func steady(n int) *trace.Trace {
 	return t
 }
 
-// TestNeverRefusesAsTheSimulationSays holds what does not depend on time to the
-// simulation, exactly: when nothing but the ladder collects, how often it does,
-// and how much memory was live at the peak.
+// The results that do not depend on time equal those of the simulation: when only the ladder
+// collects, the number of refusals, and the live bytes at the peak.
 func TestNeverRefusesAsTheSimulationSays(t *testing.T) {
 	tr := steady(200)
 	space := pressure.Device(0)
@@ -133,61 +130,5 @@ func TestScale(t *testing.T) {
 	}
 	if _, err := Scale(got, 0); err == nil {
 		t.Error("no error")
-	}
-}
-
-func TestBallastHasTheNodesItWasAskedFor(t *testing.T) {
-	for _, want := range []int{0, 1, 2, 1000, treeNodes, 3*treeNodes + 5} {
-		got := 0
-		for _, n := range NewBallast(int64(want) * nodeBytes).trees {
-			got += count(n)
-		}
-		if got != want {
-			t.Errorf("%d nodes, want %d", got, want)
-		}
-	}
-}
-
-func count(n *node) int {
-	if n == nil {
-		return 0
-	}
-	return 1 + count(n.left) + count(n.right)
-}
-
-// TestSampleLearnsTheSameUnderEveryPolicy trains on memory that nothing frees
-// by hand. What was given back too early would change the result.
-func TestSampleLearnsTheSameUnderEveryPolicy(t *testing.T) {
-	want := float32(0)
-	for i, name := range []string{"never", "always", "cudajl"} {
-		c, err := gc.New(gc.Config{Policy: policy.MustParse(name).New(), Caps: gc.Caps{Cycles: 1, Held: 1, Assist: -1}}) // on a slow machine, too, as many cycles as it likes
-		if err != nil {
-			t.Fatal(err)
-		}
-		limit := pressure.Limits{Hard: pressure.Limit{Bytes: 4 << 20}}
-		if i == 0 {
-			limit = pressure.Limits{}
-		}
-		p, err := pool.New(pool.Config{Collector: c, Limits: limit})
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, last, err := Sample{Steps: 100, Width: 64}.Run(context.Background(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !(last < first/2) {
-			t.Errorf("%s: loss went from %v to %v", name, first, last)
-		}
-		if i == 0 {
-			want = last
-		} else if last != want {
-			t.Errorf("%s: loss %v, want %v", name, last, want)
-		}
-		if stats := c.Stats(); name == "always" && (stats.Cycles[policy.TriggerPolicy] < 60 || stats.Freed == 0) {
-			t.Errorf("%s: %+v", name, stats)
-		}
-		p.Close()
-		c.Close()
 	}
 }

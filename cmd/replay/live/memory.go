@@ -8,21 +8,21 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A Memory says what memory the pool of a run has. The zero value is memory of the
-// host, which the pool caches and nobody writes.
+// A Memory describes the memory of a run's pool. The zero value is host memory that the pool
+// caches and the run does not write.
 type Memory struct {
-	Upstream pool.Upstream  // where the pool gets it; nil: the host
-	Space    pressure.Space // what Upstream gives
-	Direct   bool           // the pool caches nothing: fragments then take no part of the limit
-	Mapped   func() int64   // how many chunks Upstream has put behind addresses so far; nil: it maps none
-	Waits    bool           // the ladder of the pool waits for work that was queued
-	Touch    int64          // bytes of each object that are written when it is allocated; negative: all
+	Upstream pool.Upstream  // where the pool gets memory; nil: the host
+	Space    pressure.Space // of Upstream
+	Direct   bool           // the pool caches nothing, so fragments do not count against the limit
+	Mapped   func() int64   // chunks that Upstream has mapped so far; nil: it maps none
+	Waits    bool           // the ladder of the pool waits for queued work
+	Touch    int64          // bytes of each new object that are written; negative: all
 }
 
-// byBytes reports whether it takes time by the byte to give memory back: pages that
-// were written, and go back to the host. Elsewhere it takes time by the object. A cost
-// by the byte, found where cycles give back a GiB at most, would say too much of an
-// app whose cycles give back fifty.
+// byBytes reports whether the cost of releasing memory depends on its bytes. That is so for
+// written pages that go back to the host; elsewhere it depends on the objects. Cycles of a
+// calibration release a GiB at most. A cost for each byte found there would be too high for an
+// app whose cycles release fifty.
 func (m *Memory) byBytes() bool { return m.Direct && m.Touch < 0 }
 
 // newPool returns a pool with a limit; 0 = none.

@@ -11,10 +11,10 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A made-up program has phases. In each it keeps so many small objects, makes
-// garbage of about one size at one rate, drops it after a while, and waits now and
-// then. All that is drawn, evenly in its logarithm. So caches and cores are in the state
-// that a steady program finds them in.
+// A made-up program has phases. A phase keeps a number of small objects, makes garbage of about
+// one size at one rate, drops it after a while, and waits now and then. All of these are drawn
+// evenly on a logarithmic scale. A phase lasts long enough for caches and cores to reach a
+// steady state.
 const (
 	patternLimit = 1 << 30 // of its pool
 	patternPhase = 150 * time.Millisecond
@@ -31,7 +31,7 @@ func pattern(seed uint64, space pressure.Space, d time.Duration) *trace.Trace {
 	return b.t
 }
 
-// beat is a steady program: one that does the same for all of its time.
+// beat is a steady program: it does the same all the time.
 func beat(space pressure.Space, d time.Duration) *trace.Trace {
 	b := builder{t: &trace.Trace{Name: "pace"}, space: space}
 	for ; b.now < d; b.now += beatEvery {
@@ -89,7 +89,7 @@ func (b *builder) alloc(bytes int64) object {
 	return object{b.id, bytes}
 }
 
-// drop drops the first n, and returns the others.
+// drop drops the first n objects, and returns the others.
 func (b *builder) drop(all []object, n int) []object {
 	for ; n > 0; n-- {
 		b.t.Record(trace.Event{Time: int64(b.now), Kind: trace.Drop, ID: all[0].id, Bytes: all[0].bytes, Space: b.space})
@@ -98,21 +98,21 @@ func (b *builder) drop(all []object, n int) []object {
 	return all
 }
 
-// between draws a number, evenly in its logarithm.
+// between returns a random number, evenly distributed on a logarithmic scale.
 func between(r *rand.Rand, least, most float64) float64 {
 	return least * math.Exp(r.Float64()*math.Log(most/least))
 }
 
-// A prober is the policy of a calibration. It asks for cycles in rhythms: each lasts
-// for a while, and its cycles begin about the same time after one another, all held or all
-// beside the program; or they wait for refusals. A rhythm is long enough for caches and cores to
-// be as they are in a program that goes on like this.
+// A prober is the policy of a calibration. It requests cycles in rhythms. The cycles of a rhythm
+// start about the same time after one another, and either all hold the program or all run beside
+// it. In some rhythms there is no request, and cycles come from refusals. A rhythm lasts long
+// enough for caches and cores to reach a steady state.
 type prober struct {
 	random *rand.Rand    // nil: there is one rhythm
 	gap    time.Duration // between two cycles of this rhythm
-	beside bool          // of this rhythm: its cycles do not hold the program
-	until  time.Duration // this rhythm lasts, and
-	least  int           // so many cycles, at least
+	beside bool          // the cycles of this rhythm do not hold the program
+	until  time.Duration // when this rhythm may end
+	least  int           // cycles that it still has at least
 	last   time.Duration // when the last cycle ended
 
 	mu    sync.Mutex
@@ -124,10 +124,10 @@ const (
 	rhythmTime   = 200 * time.Millisecond
 	rhythmCycles = 4
 	leastGap     = 100e3 // ns
-	mostGap      = 300e6 // ns; also how long a refusal is waited for
+	mostGap      = 300e6 // ns; also the length of a rhythm without requests
 )
 
-// Decide asks for a cycle if it is time for one.
+// Decide requests a cycle if the gap of the rhythm has passed.
 func (p *prober) Decide(at policy.Point) policy.Decision {
 	if p.random != nil && at.Now >= p.until && p.least <= 0 {
 		p.gap, p.until, p.least = mostGap, at.Now+rhythmTime, rhythmCycles
@@ -147,7 +147,7 @@ func (p *prober) Decide(at policy.Point) policy.Decision {
 	return policy.Decision{Reason: "holds at allocations"}
 }
 
-// Observe begins the next gap.
+// Observe starts the next gap.
 func (p *prober) Observe(c policy.Cycle) {
 	p.least--
 	p.last = c.Start + c.Duration
@@ -156,7 +156,7 @@ func (p *prober) Observe(c policy.Cycle) {
 	p.count, p.cycle = p.count+1, c
 }
 
-// ended returns how many cycles have ended and the last of them, at any time.
+// ended returns the number of cycles so far and the last of them. It is safe for concurrent use.
 func (p *prober) ended() (int, policy.Cycle) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

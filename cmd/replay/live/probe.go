@@ -7,29 +7,27 @@ import (
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
-// A probe notes what the cycles and the allocations of a run take. Its times are
-// of the collector's clock.
+// A probe notes the lengths of the cycles and allocations of a run. Its times are on the
+// collector's clock.
 type probe struct {
 	seen    []observation
 	allocs  []allocation    // that no cycle has held
-	ladders []allocation    // that one refusal has held, without its cycle
-	paces   []time.Duration // what the cycles of the steady program took
+	ladders []allocation    // held by one refusal; without its cycle
+	paces   []time.Duration // lengths of the cycles of the steady program
 	drops   []time.Duration // oldest first
 	idle    spans           // when the program was held or waited
 	work    Work
-	chunks  func() int64 // that were put behind addresses so far; nil: none are
-	mapped  int64        // of them, after the last allocation
-	bytes   bool         // giving memory back takes time by its bytes
+	chunks  func() int64 // mapped so far; nil: none are
+	mapped  int64        // chunks after the last allocation
+	bytes   bool         // the cost of a release depends on its bytes
 	policy  *prober
-	known   int           // of its cycles that have been seen
-	objects uint64        // given back by them
+	known   int           // cycles noted
+	objects uint64        // released by them
 	end     time.Duration // of the last one
-	sees    float64       // sum of the slowdowns that the collector has learned after each update
-	updates int
 }
 
-// allocated notes an allocation that took so long, of which the program was held for
-// pause. If one refusal has held it, and so one cycle, the rest is the ladder's.
+// allocated notes the length of an allocation, and for how long it was held. If one refusal held
+// it, there was one cycle, and the rest of the pause was the ladder's.
 func (p *probe) allocated(pause, took time.Duration) {
 	a := allocation{took: took}
 	if p.chunks != nil {
@@ -46,21 +44,20 @@ func (p *probe) allocated(pause, took time.Duration) {
 	}
 }
 
-// An allocation is what one has taken.
+// An allocation is the cost of one allocation.
 type allocation struct {
 	took   time.Duration
-	chunks int64 // that were put behind addresses for it
+	chunks int64 // that it mapped
 }
 
-// update notes the cycle that has ended since the last update. If there were several, it is
-// not known how much each gave back.
+// update notes the cycle that has ended since the last update. It ignores several cycles,
+// because their shares of the released objects are unknown.
 func (p *probe) update(c *gc.Collector) {
 	n, cycle := p.policy.ended()
 	if n == p.known {
 		return
 	}
 	stats := c.Stats()
-	p.sees, p.updates = p.sees+stats.Slowdown, p.updates+1
 	o := observation{
 		Gap: cycle.Start - p.end, Objects: int(stats.Objects - p.objects), Start: -1,
 	}
@@ -71,7 +68,7 @@ func (p *probe) update(c *gc.Collector) {
 	o.Held = p.idle.within(int64(cycle.Start), int64(cycle.Start+cycle.Duration))
 	o.Working = cycle.Duration - o.Held
 	if found := int(stats.Objects); 0 < found && found < len(p.drops) {
-		last, next := p.drops[found-1], p.drops[found] // the mark began between them
+		last, next := p.drops[found-1], p.drops[found] // the mark started between them
 		if o.Working > 0 && next-last < closeDrops && next > cycle.Start {
 			o.Start = max(0, (last+next)/2-cycle.Start)
 		}
@@ -82,5 +79,5 @@ func (p *probe) update(c *gc.Collector) {
 	p.known, p.objects, p.end = n, stats.Objects, cycle.Start+cycle.Duration
 }
 
-// closeDrops is how far apart two drops may be to say when a mark between them began.
+// closeDrops is the largest distance of two drops that date the mark between them.
 const closeDrops = 200 * time.Microsecond

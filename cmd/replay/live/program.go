@@ -11,9 +11,9 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Scale returns a copy of t in which every size is divided by n and rounded
-// up, for a workload that is too large for the machine. Sizes near the pool's
-// granule of 512 bytes then weigh more than they did.
+// Scale returns a copy of t in which every size is divided by n and rounded up. It serves
+// workloads that are too large for the machine. Sizes near the pool's granule of 512 bytes then
+// weigh more than in t.
 func Scale(t *trace.Trace, n int64) (*trace.Trace, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("live: scale %d: want a number of 1 or more, to divide by", n)
@@ -30,8 +30,8 @@ func Scale(t *trace.Trace, n int64) (*trace.Trace, error) {
 	return &scaled, nil
 }
 
-// Head returns the part of t before a time, which counts from its first event; 0: all of
-// t. What is dropped later then stays to the end.
+// Head returns the part of t before time d, counted from its first event. 0 returns t. An object
+// whose drop is cut off stays to the end.
 func Head(t *trace.Trace, d time.Duration) *trace.Trace {
 	if d == 0 || len(t.Events) == 0 {
 		return t
@@ -46,14 +46,13 @@ func Head(t *trace.Trace, d time.Duration) *trace.Trace {
 // A step is one event of a program: 24 bytes, no pointers.
 type step struct {
 	time int64 // ns from the first step
-	arg  int64 // bytes, or ns: of a wait, or by which the device was ahead
+	arg  int64 // bytes, or ns of a wait or of the device's lead
 	slot int32 // place in the table of objects, or number of a wait place
 	kind trace.Kind
 }
 
-// A program is a workload in the form in which it is executed. Objects have a
-// place in a table for as long as they are reachable, so that the table is no
-// larger than it must be: Go's collector has to scan it.
+// A program is a workload in its executable form. An object has an entry in a table while it is
+// reachable. The table is as small as possible, since Go's collector scans it.
 type program struct {
 	load   *sim.Workload
 	steps  []step

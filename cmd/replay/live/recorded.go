@@ -15,14 +15,14 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// MetaHeap is the key of the bytes of a run's ballast in the Meta of its recording.
+// MetaHeap is the key, in the Meta of a recorded run, for the size of its ballast in bytes.
 const MetaHeap = "heap"
 
-// FitRecording finds the machine from a recording of a live run under any one policy: how long its cycles and the
-// refusal ladder took, and how large its collector found the Go heap, the number of processors and the slowdown
-// beside cycles. heap, if it is not 0, is the size of the Go heap with pointers, in bytes; else the
-// recording says it: one of replay live has the size of its ballast.
-// It returns an error if the recording has too few cycles, or does not say how large the heap was.
+// FitRecording finds the machine from a recording of a live run under any one policy. It reads
+// the lengths of cycles and of the refusal ladder. It also reads what the collector recorded
+// about itself: the size of the Go heap, the number of processors and the slowdown beside
+// cycles. If heap is not 0, it is the size of the Go heap with pointers, in bytes. FitRecording
+// returns an error if the recording has too few cycles or no heap size.
 func FitRecording(t *trace.Trace, heap int64) (*sim.Machine, Fit, error) {
 	seen := map[string]int64{}
 	for _, e := range t.Events {
@@ -32,21 +32,19 @@ func FitRecording(t *trace.Trace, heap int64) (*sim.Machine, Fit, error) {
 	}
 	ballast, _ := strconv.ParseInt(t.Meta[MetaHeap], 10, 64)
 	if heap = cmp.Or(heap, ballast, seen[gc.HeapLabel]); heap == 0 {
-		return nil, Fit{}, errors.New("live: the recording does not say how large the Go heap was, so it has to be given")
+		return nil, Fit{}, errors.New("live: the recording has no size of the Go heap: give it, with --heap")
 	}
 	m, fit, err := fitMachine(heap, observe(t))
 	if err != nil {
 		return nil, fit, err
 	}
 	m.Ladder = median(ladders(t))
-	m.Cores, m.Sees = int(seen[gc.ProcessorsLabel]), float64(seen[gc.SlowdownLabel])/1e6
-	m.Slowdown = m.Sees
+	m.Cores, m.Slowdown = int(seen[gc.ProcessorsLabel]), float64(seen[gc.SlowdownLabel])/1e6
 	return m, fit, nil
 }
 
-// observe reads the cycles of a recording of a live run: those that the policy or a
-// refusal asked for. It counts the objects that the pool has
-// recorded.
+// observe reads the cycles of a live run's recording that the policy or a refusal requested. It
+// counts the objects that the pool recorded.
 func observe(t *trace.Trace) []observation {
 	var (
 		all  []observation
@@ -88,10 +86,10 @@ func observe(t *trace.Trace) []observation {
 	return all
 }
 
-// spans are stretches of time in order, apart from each other.
+// spans are disjoint intervals of time, in order.
 type spans [][2]int64
 
-// add adds a span that begins no earlier than the last one.
+// add adds an interval that does not begin before the last one.
 func (s *spans) add(from, to int64) {
 	if n := len(*s); n > 0 && from <= (*s)[n-1][1] {
 		(*s)[n-1][1] = max((*s)[n-1][1], to)
@@ -100,7 +98,7 @@ func (s *spans) add(from, to int64) {
 	*s = append(*s, [2]int64{from, to})
 }
 
-// idleTimes are those in which the program was held or waited.
+// idleTimes returns the times in which the program was held or waited.
 func idleTimes(t *trace.Trace) (idle spans) {
 	for _, e := range t.Events {
 		if e.Kind == trace.Sync || e.Kind == trace.Mark && t.Label(e) == gc.PauseLabel {
@@ -110,7 +108,7 @@ func idleTimes(t *trace.Trace) (idle spans) {
 	return idle
 }
 
-// within is how much of the time from begin to end the spans cover.
+// within returns how much of the time from begin to end the spans cover.
 func (s spans) within(begin, end int64) (sum time.Duration) {
 	i, _ := slices.BinarySearchFunc(s, begin, func(x [2]int64, t int64) int { return cmp.Compare(x[1], t) })
 	for ; i < len(s) && s[i][0] < end; i++ {
@@ -119,7 +117,7 @@ func (s spans) within(begin, end int64) (sum time.Duration) {
 	return sum
 }
 
-// ladders returns what each climb of the refusal ladder took beyond its cycles.
+// ladders returns the length of each climb of the refusal ladder without its cycle.
 func ladders(t *trace.Trace) (all []time.Duration) {
 	for _, e := range t.Events {
 		switch n := len(all); {

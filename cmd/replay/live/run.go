@@ -20,16 +20,17 @@ import (
 type Config struct {
 	Policy   policy.Policy             // fresh; nil: never
 	Limit    int64                     // of the pool, in bytes; 0 = none
-	Memory   Memory                    // what the pool is made of
+	Memory   Memory                    // of the pool
 	Space    pressure.Space            // of the trace: its events are executed
 	Ballast  int64                     // bytes of Go heap with pointers
 	Wait     func(time.Duration) error // keeps the device busy for that long and waits for it; nil: the processor sleeps
 	Launch   func(time.Duration) error // keeps the device busy for that long and does not wait; for Elastic, with Wait
-	Compute  bool                      // work of the host is so much to compute, and takes longer beside a cycle; else it takes the recorded time
+	Compute  bool                      // host work is a fixed number of turns, slower beside a cycle; else it takes the recorded time
 	Elastic  bool                      // the device works on while the program is held, so that the next wait is shorter
-	Speed    float64                   // 1 = as recorded, 2 = twice as fast; 0 = as fast as it goes, without waits
+	Speed    float64                   // 1 = as recorded, 2 = twice as fast; 0 = as fast as possible, without waits
 	Log      *sim.Log                  // collects cycles, pauses and decisions; may be nil
-	Recorder trace.Sink                // told what the pool and the collector do; nil = off
+	Recorder trace.Sink                // records the pool and the collector; nil = off
+	Progress func(share float64)       // receives the executed share of the recorded time, now and then; nil = off
 
 	probe *probe // nil = off
 }
@@ -37,24 +38,23 @@ type Config struct {
 // A Report is what a live run measured.
 type Report struct {
 	sim.Result
-	Natural  int           // cycles that the Go runtime ran by itself
-	Work     Work          // if the host computes
-	Late     time.Duration // how far behind the recording the run fell, pauses aside
-	Reserved int64         // the most bytes that the pool had taken from its upstream
+	Natural  int           // cycles that the Go runtime started
+	Work     Work          // with Config.Compute
+	Late     time.Duration // largest delay behind the recording, without pauses
+	Reserved int64         // peak bytes that the pool had taken from its upstream
 	Stats    gc.Stats
 }
 
-// Run executes one space of t and returns the metrics. It takes as long as the
-// recording, plus the pauses, and as much memory. An allocation that does not fit
-// under the limit fails, is counted, and the run goes on without it. Run returns
-// an error if t is not a valid trace, if the pool fails in any other way, or if
-// ctx is done. The report is then of what was executed.
+// Run executes one space of t and returns the metrics. It takes the time of the recording and
+// its pauses, and as much memory. An allocation that does not fit under the limit fails and is
+// counted, and the run goes on without it. Run returns an error if t is not a valid trace, if
+// the pool fails in another way, or if ctx is done. The report is then about the executed part.
 func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	p, err := compile(t, cfg.Space)
 	if err != nil {
 		return Report{}, err
 	}
-	ballast := NewBallast(cfg.Ballast)
+	ballast := newBallast(cfg.Ballast)
 	defer runtime.KeepAlive(ballast)
 	runtime.GC()
 
@@ -95,11 +95,11 @@ type runner struct {
 	places    []*gc.WaitPlace
 	clock     clock
 	stints    []stint
-	ahead     time.Duration // of the collector's clock
-	shift     time.Duration // by which pauses have delayed the program
-	device    time.Duration // when the device is done, if waits are elastic and nothing makes it late
-	lead      sim.Lead      // of the device
-	exposed   time.Duration // the collector's sum of pauses when it was last read
+	ahead     time.Duration // lead of the collector's clock
+	shift     time.Duration // delay of the program by pauses
+	device    time.Duration // with elastic waits: when the device is done, unless it is late
+	lead      sim.Runahead  // of the device
+	exposed   time.Duration // last reading of the collector's sum of pauses
 	out       Report
 	reachable int64
 	last      time.Duration // when live was last read
@@ -121,8 +121,13 @@ func (r *runner) run(ctx context.Context) error {
 	}
 	for i := range r.steps {
 		s := &r.steps[i]
-		if i&63 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
+		if i&63 == 0 {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if r.cfg.Progress != nil {
+				r.cfg.Progress(float64(s.time) / float64(max(1, r.load.Span)))
+			}
 		}
 		due := r.clock.scaled(s.time) + r.shift
 		before := r.clock.now()
@@ -132,7 +137,7 @@ func (r *runner) run(ctx context.Context) error {
 			r.rest(before, now)
 		}
 		if r.cfg.Compute && before < due {
-			r.shift += now - due // which is what the work lost
+			r.shift += now - due // the time that the work lost
 			r.stints = append(r.stints, stint{before, now, now - due})
 		}
 		r.out.Late = max(r.out.Late, now-due)
@@ -147,7 +152,7 @@ func (r *runner) run(ctx context.Context) error {
 	return nil
 }
 
-// rest notes that the program was held or waited.
+// rest notes an interval in which the program was held or waited.
 func (r *runner) rest(from, to time.Duration) {
 	if r.probe != nil {
 		r.probe.idle.add(int64(from+r.ahead), int64(to+r.ahead))
@@ -187,7 +192,7 @@ func (r *runner) step(i int, now time.Duration) error {
 	return nil
 }
 
-// wait waits for the device, which is done at a time, late by so much.
+// wait waits for the device, which is done at a time that includes its delay late.
 func (r *runner) wait(done, late time.Duration) error {
 	switch left := done - r.clock.now(); {
 	case r.cfg.Wait == nil:
@@ -200,8 +205,8 @@ func (r *runner) wait(done, late time.Duration) error {
 	return nil
 }
 
-// launch lets the device work until the next wait from step i on would end if
-// nothing held the program before.
+// launch gives the device work until the end of the next wait from step i on, as if nothing held
+// the program before it.
 func (r *runner) launch(i int) error {
 	now := r.clock.now()
 	for ; i < len(r.steps); i++ {
@@ -239,8 +244,8 @@ func (r *runner) alloc(s *step, now time.Duration) error {
 	return nil
 }
 
-// account notes a pause if the collector has held the step, and returns it: the
-// time since the moment at which the step would have been done without the collector.
+// account notes a pause if the collector has held the step, and returns its length. A pause
+// begins when the step would have ended without the collector.
 func (r *runner) account(s *step, since time.Duration) (pause time.Duration) {
 	stats := r.collector.Stats()
 	if stats.Exposed == r.exposed {
@@ -259,7 +264,8 @@ func (r *runner) account(s *step, since time.Duration) (pause time.Duration) {
 
 func (r *runner) live() int64 { return r.pool.Sample().Live }
 
-// integrate adds up the time since the last step. Live has been the same since then.
+// integrate adds the time since the last step to the means. Live bytes have not changed in that
+// time.
 func (r *runner) integrate(now time.Duration) {
 	dt := float64(now - r.last)
 	r.area.live += float64(r.before.live) * dt
@@ -292,7 +298,7 @@ func (r *runner) report(name string) Report {
 	return *out
 }
 
-// watched is a policy that logs its questions and its answers.
+// A watched policy logs its decisions and cycles.
 type watched struct {
 	policy.Policy
 	log *sim.Log

@@ -6,22 +6,22 @@ import (
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A stint is work of the host between two events that was so much to compute.
+// A stint is host work of a fixed number of turns between two events.
 type stint struct {
 	from, to time.Duration
-	lost     time.Duration // by which it took longer than was recorded; negative: shorter
+	lost     time.Duration // beyond the recorded time; negative: it took less
 }
 
-// Work is what the host computed, and what of it was lost: by which it took longer than
-// was recorded. What is lost with no cycle beside it is the machine's.
+// Work is the time that the host computed, and the time that it lost: the part beyond the
+// recorded time. The machine, not the collector, causes the loss without a cycle.
 type Work struct {
 	Alone, LostAlone   time.Duration // with no cycle beside it
-	Beside, LostBeside time.Duration // stints that had a cycle beside them, for a part at least
-	Overlap            time.Duration // of those, while the cycle was under way
+	Beside, LostBeside time.Duration // stints with a cycle beside at least a part of them
+	Overlap            time.Duration // the part of Beside in which the cycle ran
 }
 
-// slowdown is how much longer work takes beside a cycle: 0 = no longer, 1 = twice as
-// long. What the machine would have lost anyway does not count.
+// slowdown returns how much longer work takes beside a cycle: 0 = no longer, 1 = twice as long. It
+// subtracts the loss without a cycle, because the machine causes that.
 func (w *Work) slowdown() float64 {
 	lost := float64(w.LostBeside)
 	if w.Alone > 0 {
@@ -41,7 +41,8 @@ func (w *Work) add(x *Work) {
 	w.Overlap += x.Overlap
 }
 
-// workOf says what all stints, in order, took beside cycles, also in order, and with none.
+// workOf sums up stints beside cycles and without cycles; both are in order. The clock of the
+// cycles leads by ahead.
 func workOf(stints []stint, cycles []sim.Collected, ahead time.Duration) (w Work) {
 	var busy spans
 	for _, c := range cycles {

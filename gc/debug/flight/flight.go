@@ -1,14 +1,13 @@
-// Package flight keeps the last minutes of a running program, as the recorder of an
-// aeroplane does, to be downloaded as a recording.
+// Package flight keeps the last minutes of a running program, as the flight recorder of an aeroplane
+// does. They can be downloaded as a recording.
 //
 //	last, err := flight.New(flight.Config{})
 //	collector, err := gc.New(gc.Config{Recorder: last})
 //	pool, err := pool.New(pool.Config{Collector: collector, Trace: last})
 //	mux.Handle("/debug/eagergc/", debug.Handler(collector, pool, last))
 //
-// The page then has a button for it. Every event is recorded, which an allocation pays
-// with some tens of nanoseconds ([trace.Recorder]); the memory that this takes is bounded, see
-// [Config].
+// The page then has a button to download the recording. Recording costs an allocation some tens of
+// nanoseconds ([trace.Recorder]). Its memory is bounded ([Config]).
 package flight
 
 import (
@@ -20,15 +19,16 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A Recorder records into a window of the last minutes. It is a [trace.Sink]. It is safe for concurrent use. Make one with [New].
+// A Recorder records into a window of the last minutes. It is a [trace.Sink] and safe for concurrent
+// use. Make one with [New].
 type Recorder struct {
 	*trace.Recorder
 	window *window
 	start  time.Time
 }
 
-// New returns a recorder that is on, and keeps as much as c says. Close it when the
-// program ends; the kept events can still be read. It fails if c has a negative value.
+// New returns a recorder that is on and keeps as much as c says. Close it when the program ends. The
+// kept events can still be read then. New fails if c has a negative value.
 func New(c Config) (*Recorder, error) {
 	if c.Last < 0 || c.Events < 0 {
 		return nil, fmt.Errorf("flight: keep %d events of the last %v: want 0 or more of both", c.Events, c.Last)
@@ -37,8 +37,8 @@ func New(c Config) (*Recorder, error) {
 	return &Recorder{trace.NewRecorder(w, trace.RecorderConfig{}), w, time.Now()}, nil
 }
 
-// WriteRecording writes the last minutes as a native file, for
-// the command replay and all that reads Arrow.
+// WriteRecording writes the last minutes as a native file, for the command replay and readers of
+// Arrow.
 func (r *Recorder) WriteRecording(w io.Writer) error {
 	if err := r.Flush(); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (r *Recorder) WriteRecording(w io.Writer) error {
 	return trace.Write(w, t)
 }
 
-// Report says how many events are kept, and for how long.
+// Report writes the number of kept events and the time that they cover.
 func (r *Recorder) Report(w io.Writer) error {
 	if err := r.Flush(); err != nil {
 		return err

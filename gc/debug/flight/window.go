@@ -17,9 +17,9 @@ type Config struct {
 	Events int           // and how many events at most; 0 = 262144, which take 12.6 MB
 }
 
-// A window is a [trace.BatchWriter] that keeps the end of a recording in memory.
-// Whole batches are forgotten, the oldest first. Of those it keeps the objects that
-// are still there, about 100 bytes for each, so that the rest is a recording of its own.
+// A window is a [trace.BatchWriter] that keeps the end of a recording in memory. It forgets whole
+// batches, the oldest first. It keeps the objects of forgotten batches that are still live, so that
+// the rest is a recording of its own. Each takes about 100 bytes.
 type window struct {
 	cfg Config
 
@@ -28,7 +28,7 @@ type window struct {
 	events  int             // in all of them
 	labels  []string
 	from    int64                          // time of the last event that was forgotten
-	live    map[uint64]trace.Event         // the Allocs of objects that were there then
+	live    map[uint64]trace.Event         // the Allocs of objects that were live then
 	rates   map[pressure.Space]trace.Event // how sites were sampled then: see SiteRateLabel
 }
 
@@ -59,14 +59,16 @@ func (w *window) WriteBatch(events []trace.Event, labels []string) (int, error) 
 
 func lastOf(batch []trace.Event) int64 { return batch[len(batch)-1].Time }
 
-// forget keeps of a batch the objects that are still there after it.
+// forget removes a batch, except the objects that are live after it.
 func (w *window) forget(batch []trace.Event) {
 	w.events -= len(batch)
 	w.from = max(w.from, lastOf(batch))
 	for _, e := range batch {
 		switch e.Kind {
 		case trace.Alloc:
-			w.live[e.ID] = e
+			if _, again := w.live[e.ID]; !again {
+				w.live[e.ID] = e
+			}
 		case trace.Drop, trace.Free:
 			delete(w.live, e.ID)
 		case trace.Mark:
@@ -77,14 +79,13 @@ func (w *window) forget(batch []trace.Event) {
 	}
 }
 
-// Close implements [trace.BatchWriter]. What the window keeps can still be read.
+// Close implements [trace.BatchWriter]. The window can still be read.
 func (w *window) Close() error { return nil }
 
-// trace returns what the window keeps as a recording of its own, whose memory it does not share.
-// Its time 0 is that of the last event that was forgotten; what was allocated
-// before is allocated then, in the order of its allocation. Events of objects whose
-// allocation was lost, or not recorded, are left out, so that it validates. Start is the wall clock of the
-// recorder's time 0; it may be zero.
+// trace returns a copy of the window as a recording of its own. Its time 0 is the time of the last
+// forgotten event. Older objects are allocated then, in the order of their allocation. Events of
+// objects whose allocation was lost are left out, so that the recording validates. Start is the wall
+// clock of the recorder's time 0, and may be zero.
 func (w *window) trace(start time.Time) *trace.Trace {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,33 +99,36 @@ func (w *window) trace(start time.Time) *trace.Trace {
 		}
 	}
 	trace.Sort(t.Events)
-	t.Events = slices.DeleteFunc(t.Events, strangers())
+	t.Events = slices.DeleteFunc(t.Events, unmatched())
 	if !start.IsZero() {
 		t.Start = start.Add(time.Duration(w.from))
 	}
 	return t
 }
 
-// strangers reports of each event in turn whether it is of an object that is not there, or
-// allocates one that is.
-func strangers() func(trace.Event) bool {
-	there := make(map[uint64]bool)
+// unmatched returns a function that takes the events in turn. It reports whether an event is about an
+// object that is not live, or allocates an object with an identity that was used before.
+func unmatched() func(trace.Event) bool {
+	there := make(map[uint64]bool) // false once it is gone
 	return func(e trace.Event) bool {
+		now, seen := there[e.ID]
 		switch e.Kind {
 		case trace.Alloc:
-			was := there[e.ID]
-			there[e.ID] = true
-			return was
+			if !seen {
+				there[e.ID] = true
+			}
+			return seen
 		case trace.Drop, trace.Free:
-			was := there[e.ID]
-			delete(there, e.ID)
-			return !was
+			if now {
+				there[e.ID] = false
+			}
+			return !now
 		}
 		return false
 	}
 }
 
-// held says how many events a window keeps, of how long.
+// held returns the number of events in the window and the time that they cover.
 func (w *window) held() (events int, span time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

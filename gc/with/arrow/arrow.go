@@ -1,6 +1,6 @@
-// Package arrow reads record batches of Apache Arrow's Go library that nobody has to
-// release: their memory is counted, kept under a limit, and goes back once nothing in the
-// program refers to them.
+// Package arrow reads record batches of Apache Arrow's Go library that need no Release. A pool
+// counts their memory and keeps it under a limit. The collector frees it once the program cannot
+// reach it.
 //
 //	allocator, err := arrow.New(gc.Default(), 2<<30)
 //	for batch, err := range arrow.Read(allocator, file) { ... }
@@ -20,11 +20,11 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// New returns an allocator over a pool of host memory of its own, which c collects for.
-// Limit is the most bytes that the pool holds: what is live at once, and half as
-// much again for what waits for a cycle, is a good one. 0 takes the limit of the
-// environment, see [pressure.Limits.OrFromEnv]. An allocation beyond the limit, with all of it in use, panics
-// with a [pool.OutOfMemoryError], as Arrow's allocators do.
+// New returns an allocator over a new pool of host memory, whose collector is c. Limit is the most
+// bytes that the pool holds. A good limit is 1.5 times the bytes that are live at once, because
+// dead memory waits for a cycle. 0 means the limit of the environment: see
+// [pressure.Limits.OrFromEnv]. If all memory is in use, an allocation beyond the limit panics with
+// a [pool.OutOfMemoryError], as Arrow's allocators do.
 func New(c *gc.Collector, limit int64) (*arrowmem.Allocator, error) {
 	p, err := pool.New(pool.Config{Collector: c, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: limit}}})
 	if err != nil {
@@ -34,8 +34,8 @@ func New(c *gc.Collector, limit int64) (*arrowmem.Allocator, error) {
 }
 
 // Manage leaves the memory of all columns of batch, with their children and dictionaries, to the
-// collector. It returns how many buffers that were; those that are not a's, or are managed
-// already, do not count. See [arrowmem.Allocator.Manage] for what keeps a column alive.
+// collector. It returns the number of buffers that it left. It skips buffers that are not from a or
+// are managed already. See [arrowmem.Allocator.Manage] for the rule that keeps a column alive.
 func Manage(a *arrowmem.Allocator, batch arrow.RecordBatch) (buffers int, err error) {
 	for i, column := range batch.Columns() {
 		n, err := a.Manage(column.Data())
@@ -47,9 +47,9 @@ func Manage(a *arrowmem.Allocator, batch arrow.RecordBatch) (buffers int, err er
 	return buffers, nil
 }
 
-// Read iterates over the batches of a stream in Arrow's IPC format, dictionaries and compressed ones
-// included. Each is managed, and the caller's, who need not release it. The iteration ends
-// after the first error.
+// Read iterates over the batches of a stream in Arrow's IPC format. It reads dictionaries and
+// compressed batches, too. Each batch belongs to the caller and is managed, so it needs no Release.
+// The iteration ends after the first error.
 func Read(a *arrowmem.Allocator, from io.Reader) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		r, err := ipc.NewReader(from, ipc.WithAllocator(a))
@@ -60,7 +60,7 @@ func Read(a *arrowmem.Allocator, from io.Reader) iter.Seq2[arrow.RecordBatch, er
 		defer r.Release()
 		for r.Next() {
 			batch := r.RecordBatch()
-			batch.Retain() // for the caller; the reader releases its own claim at the next
+			batch.Retain() // for the caller; the reader releases its own reference at the next batch
 			if !give(a, batch, yield) {
 				return
 			}
@@ -71,7 +71,7 @@ func Read(a *arrowmem.Allocator, from io.Reader) iter.Seq2[arrow.RecordBatch, er
 	}
 }
 
-// ReadFile does for Arrow's file format, which may be read from any place, what [Read] does for streams.
+// ReadFile is [Read] for Arrow's file format.
 func ReadFile(a *arrowmem.Allocator, from ipc.ReadAtSeeker) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		r, err := ipc.NewFileReader(from, ipc.WithAllocator(a))

@@ -90,7 +90,8 @@ func reader(t *testing.T, limit int64) (*gc.Collector, *arrowmem.Allocator, *poo
 	return c, arrowmem.New(p), p
 }
 
-// Batches that nobody releases stay under the limit, keep their values while they are in use, and go back.
+// Batches that nobody releases stay under the limit, keep their values while they are in use, and
+// go back.
 func TestReadBatchesGoBack(t *testing.T) {
 	streamed, filed := stream(t, 5), file(t, 5)
 	for name, read := range map[string]func(*arrowmem.Allocator) iter.Seq2[arrow.RecordBatch, error]{

@@ -1,10 +1,10 @@
-// Package gomlx gives a backend of GoMLX eager collection: its buffers, which wait for Go's
-// collector, are counted by device, and cycles come before a device is full. Nobody has to call
-// Finalize, and those who do lose nothing.
+// Package gomlx adds eager collection to a backend of GoMLX. It counts the buffers of each device,
+// and runs cycles before a device is full. Programs need not call Finalize, but may do so.
 //
 //	import _ "github.com/eagergc/eagergc/gc/with/gomlx"
 //
-// and GOMLX_BACKEND=eager:xla:cuda, or eager: before whatever else names a backend. The guide is README.md.
+// To use it, set GOMLX_BACKEND=eager:xla:cuda, or put eager: before the name of another backend.
+// The guide is README.md.
 package gomlx
 
 import (
@@ -44,8 +44,8 @@ func init() {
 	})
 }
 
-// A Backend is another backend whose buffers are counted. It is safe for concurrent use where the
-// other one is.
+// A Backend wraps another backend and counts its buffers. It is safe for concurrent use if the
+// other backend is.
 type Backend struct {
 	backends.Backend
 	devices []*memory // by number
@@ -54,20 +54,23 @@ type Backend struct {
 	reading gc.WaitPlace
 }
 
-// An end comes once, and not while a cycle's release uses the other backend.
+// An end says whether the other backend is finalized. Its lock keeps that from happening while a
+// release uses the backend.
 type end struct {
 	mu   sync.RWMutex
 	come bool
 }
 
-// Wrap makes a backend of inner, which it takes over. Each device has a collector, by the config of its number, or
-// the zero one. Space is filled in, and Limit where it is 0: by EAGERGC_DEVICE0_HARD_MEMORY_LIMIT and the like, see
-// [pressure.Limits.OrFromEnv], or else 2/3 of a CUDA device's memory, a tenth less than XLA takes of it. Where
-// nothing is known there is no limit until an allocation fails. Where Caps.Assist is 0 callers wait for whole cycles.
+// Wrap returns a backend over inner, which then belongs to it. Device n has a collector with
+// configs[n], or with the zero config. Wrap sets Space. If Limit is 0, Wrap takes it from
+// EAGERGC_DEVICE0_HARD_MEMORY_LIMIT and its like: see [pressure.Limits.OrFromEnv]. Without a
+// variable it is 67.5 % of a CUDA device's memory, a tenth less than XLA takes. On other
+// accelerators there is no limit until an allocation fails. If Caps.Assist is 0, callers wait for
+// whole cycles.
 //
-// Buffers that inner shares with the program are memory of the host, and so are all where it
-// can share: [gc.Default] counts those, or the collector of the first config. The errors are
-// those of [gc.New] and of the environment.
+// Buffers that inner shares with the program are host memory. If inner can share, all its buffers
+// are. [gc.Default] counts those, or the collector of the first config. The errors are those of
+// [gc.New] and of the environment.
 func Wrap(inner backends.Backend, configs ...gc.Config) (*Backend, error) {
 	b := &Backend{Backend: inner, reading: gc.WaitPlace{Name: "gomlx: read"}}
 	for n := range inner.NumDevices() {
@@ -89,10 +92,10 @@ func Wrap(inner backends.Backend, configs ...gc.Config) (*Backend, error) {
 	return b, nil
 }
 
-// Collector returns the collector of a device, to look at and to set: its limit, its policy, its recorder.
+// Collector returns the collector of a device. Callers may change its limit, policy and recorder.
 func (b *Backend) Collector(device backends.DeviceNum) *gc.Collector { return b.of(device).collector }
 
-// of returns the memory of a device. One that does not exist is the other backend's to refuse.
+// of returns the memory of a device. The other backend refuses devices that do not exist.
 func (b *Backend) of(device backends.DeviceNum) *memory {
 	if device < 0 || int(device) >= len(b.devices) {
 		return b.host
@@ -100,10 +103,10 @@ func (b *Backend) of(device backends.DeviceNum) *memory {
 	return b.devices[device]
 }
 
-// Description is the other backend's, with a word before it.
+// Description returns the other backend's description after a prefix.
 func (b *Backend) Description() string { return name + " collection over " + b.Backend.Description() }
 
-// Finalize finalizes the other backend, and ends what collects for it.
+// Finalize finalizes the other backend and closes the collectors.
 func (b *Backend) Finalize() {
 	b.end.mu.Lock()
 	b.end.come = true
@@ -121,7 +124,7 @@ func (b *Backend) close() {
 // Builder implements [backends.Backend].
 func (b *Backend) Builder(name string) backends.Builder { return &builder{b.Backend.Builder(name), b} }
 
-// BufferFinalize gives the buffer back now. A second time the other backend says what it says to that.
+// BufferFinalize frees the buffer now. A second call returns the other backend's error.
 func (b *Backend) BufferFinalize(x backends.Buffer) error {
 	_, err := with(b, x, func(own *buffer) (none struct{}, err error) {
 		own.take()
@@ -140,7 +143,8 @@ func (b *Backend) BufferDeviceNum(x backends.Buffer) (backends.DeviceNum, error)
 	return with(b, x, func(own *buffer) (backends.DeviceNum, error) { return own.device, nil })
 }
 
-// BufferToFlatData implements [backends.DataInterface]. It waits for the device, so that a cycle may run beside it.
+// BufferToFlatData implements [backends.DataInterface]. It waits for the device, and a cycle may
+// run during the wait.
 func (b *Backend) BufferToFlatData(x backends.Buffer, flat any) error {
 	_, err := with(b, x, func(own *buffer) (none struct{}, err error) {
 		return none, b.of(own.device).collector.Sync(&b.reading, func() error {
@@ -180,7 +184,7 @@ func (b *Backend) BufferData(x backends.Buffer) (flat any, err error) {
 	return with(b, x, func(own *buffer) (any, error) { return b.Backend.BufferData(own.held.inner) })
 }
 
-// allocate makes one buffer, by the ladder.
+// allocate makes one buffer. If memory is short it climbs the ladder.
 func (b *Backend) allocate(device backends.DeviceNum, shape shapes.Shape, from func() (backends.Buffer, error)) (backends.Buffer, error) {
 	var inner backends.Buffer
 	m := b.of(device)

@@ -10,7 +10,7 @@ import (
 	"github.com/eagergc/eagergc/gc"
 )
 
-// A buffer is what GoMLX holds: the owner of the other backend's buffer.
+// A buffer is GoMLX's buffer, and the owner of the other backend's.
 type buffer struct {
 	held   *held
 	handle gc.Handle
@@ -18,15 +18,15 @@ type buffer struct {
 	device backends.DeviceNum
 }
 
-// What is held of the other backend is given back once the buffer is unreachable.
+// A held is the other backend's buffer. It is freed once its owner is unreachable.
 type held struct {
 	memory *memory
 	inner  backends.Buffer
 	bytes  int64
-	taken  bool // somebody else gives it back: the program, or an execution that was given it
+	taken  bool // the program, or an execution that took it, frees it
 }
 
-// track counts a buffer that the other backend has made.
+// track counts a buffer of the other backend.
 func (b *Backend) track(m *memory, inner backends.Buffer, shape *shapes.Shape, device backends.DeviceNum) *buffer {
 	h := &held{memory: m, inner: inner, bytes: int64(shape.Memory())}
 	own := &buffer{held: h, shape: shape, device: device}
@@ -35,7 +35,8 @@ func (b *Backend) track(m *memory, inner backends.Buffer, shape *shapes.Shape, d
 	return own
 }
 
-// release is called once. The other backend's buffers die with it.
+// release is called once. It frees nothing after the other backend is finalized, which frees all
+// buffers.
 func (h *held) release() {
 	h.memory.live.Add(-h.bytes)
 	if h.taken {
@@ -49,13 +50,13 @@ func (h *held) release() {
 	}
 }
 
-// take says that somebody else gives the buffer's memory back.
+// take notes that other code frees the buffer's memory.
 func (o *buffer) take() {
 	o.held.taken = true
 	o.handle.Release()
 }
 
-// own returns the buffer that x is.
+// own returns x as a buffer of this backend.
 func (b *Backend) own(x backends.Buffer) (*buffer, error) {
 	own, ok := x.(*buffer)
 	if !ok || own.held.memory.backend != b {
@@ -64,7 +65,7 @@ func (b *Backend) own(x backends.Buffer) (*buffer, error) {
 	return own, nil
 }
 
-// with calls f with the buffer that x is, which it keeps alive.
+// with calls f with x as a buffer of this backend, and keeps it alive during the call.
 func with[T any](b *Backend, x backends.Buffer, f func(own *buffer) (T, error)) (result T, err error) {
 	own, err := b.own(x)
 	if err != nil {

@@ -7,7 +7,7 @@ package gomlx
 #include <dlfcn.h>
 #include <stddef.h>
 
-// total returns the bytes of a CUDA device, or 0 if there is none or no driver. Nothing links CUDA.
+// total returns the bytes of a CUDA device, or 0 without a device or driver.
 static size_t total(int device) {
 	size_t bytes = 0;
 	int handle = 0;

@@ -28,17 +28,18 @@ func (b *builder) Compile(outputs []backends.Op, shardings []*backends.ShardingS
 	return e, nil
 }
 
-// An executable counts its outputs. Its executions wait for the device, so that cycles may run beside them.
+// An executable counts its outputs. Its executions wait for the device, and cycles may run during
+// them.
 type executable struct {
 	backends.Executable
 	backend *Backend
 	outputs []shapes.Shape
-	bytes   int64 // of them
+	bytes   int64 // of the outputs
 	place   gc.WaitPlace
 }
 
-// Execute implements [backends.Executable]. An execution that found no memory has taken no
-// input, or else the other backend refuses the second try.
+// Execute implements [backends.Executable]. An execution that runs out of memory has not taken its
+// inputs. If it had, the other backend would refuse the second try.
 func (e *executable) Execute(inputs []backends.Buffer, donate []bool, device backends.DeviceNum) ([]backends.Buffer, error) {
 	raw := make([]backends.Buffer, len(inputs))
 	for i, x := range inputs {
@@ -68,8 +69,8 @@ func (e *executable) Execute(inputs []backends.Buffer, donate []bool, device bac
 	return outputs, e.track(outputs, device)
 }
 
-// track replaces the other backend's buffers by ours, of the device that each is on: where an executable runs
-// on several, each has all outputs.
+// track replaces the other backend's buffers by ours, each with its device. An executable on
+// several devices has all outputs on each device.
 func (e *executable) track(outputs []backends.Buffer, device backends.DeviceNum) (err error) {
 	for i, inner := range outputs {
 		if len(e.backend.devices) > 1 {

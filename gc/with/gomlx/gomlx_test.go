@@ -197,7 +197,8 @@ func TestForgottenArraysFitIntoADeviceOfFour(t *testing.T) {
 	}
 }
 
-// What is forgotten on one device has cycles of that device's collector, and the other one's limit holds what it held.
+// What is forgotten on one device has cycles of that device's collector, and the other one's limit
+// holds what it held.
 func TestEachDeviceHasItsOwnLimitAndItsOwnCycles(t *testing.T) {
 	device := newTight(t, 4*arrayBytes, 8*arrayBytes)
 	b, err := Wrap(device, gc.Config{Limit: 4 * arrayBytes, Idle: -1}, gc.Config{Limit: 8 * arrayBytes, Idle: -1})

@@ -11,18 +11,18 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A memory is a device's, or the host's.
+// A memory is the memory of a device or of the host.
 type memory struct {
 	backend   *Backend
 	collector *gc.Collector
-	shared    bool // the collector is not ours
+	shared    bool // the collector is shared with other code
 	space     pressure.Space
 	live      atomic.Int64
 	limit     atomic.Int64 // 0 = none known
 }
 
-// XLA's allocator takes three quarters of a device, unless a program says otherwise
-// (xla.NewWithOptions): the limit leaves a tenth of that to what executions need while they run.
+// By default XLA's allocator takes three quarters of a device's memory. The limit leaves a tenth of
+// that to the memory that executions need while they run.
 const share = 0.75 * 0.9
 
 func newMemory(of *Backend, device int, config gc.Config) (m *memory, err error) {
@@ -47,7 +47,8 @@ func newMemory(of *Backend, device int, config gc.Config) (m *memory, err error)
 	return m, err
 }
 
-// limitOf returns the limit of a device: what the environment says, or what XLA's allocator has.
+// limitOf returns the limit of a device by the environment, or a share of the memory of a CUDA
+// device.
 func limitOf(device int) int64 {
 	total := deviceMemory(device)
 	if bytes, set := pressure.EnvLimit(pressure.Device(device), func() int64 { return total }); set {
@@ -62,18 +63,18 @@ func (m *memory) close() {
 	}
 }
 
-// An OutOfMemoryError says that a device has no memory for what must be made on it, after cycles have
-// given back all that they can.
+// An OutOfMemoryError says that a device has no memory for new buffers, though cycles have freed
+// all dead ones.
 type OutOfMemoryError struct {
 	Space     pressure.Space
-	Bytes     int64 // of the buffers that were to be made; what else the execution needs is not known
-	Live      int64 // bytes of all buffers when it failed at first
-	Reachable int64 // bytes of those that the program can still reach
-	Limit     int64 // at which cycles keep live; 0 = none known
+	Bytes     int64 // of the new buffers; other needs of the execution are not known
+	Live      int64 // bytes of all buffers at the first failure
+	Reachable int64 // bytes of the buffers that the program can reach
+	Limit     int64 // of live bytes; 0 = none known
 	Err       error // the other backend's
 }
 
-// Error is one line.
+// Error returns one line.
 func (e *OutOfMemoryError) Error() string {
 	limit := "none known"
 	if e.Limit > 0 {
@@ -86,7 +87,8 @@ func (e *OutOfMemoryError) Error() string {
 // Unwrap returns the other backend's error.
 func (e *OutOfMemoryError) Unwrap() error { return e.Err }
 
-// exhausted reports whether a backend's error says that there was no memory. PJRT's code 8 is RESOURCE_EXHAUSTED.
+// exhausted reports whether a backend's error means that memory ran out. PJRT's code 8 is
+// RESOURCE_EXHAUSTED.
 func exhausted(err error) bool {
 	if err == nil {
 		return false
@@ -95,8 +97,9 @@ func exhausted(err error) bool {
 	return strings.Contains(text, "RESOURCE_EXHAUSTED") || strings.Contains(text, "PJRT error (code=8)")
 }
 
-// climb calls run, which makes buffers of so many bytes and is expected to take so long. If there is no memory it runs
-// a cycle, which waits for the cleanups, and tries again; and once more if a second cycle frees something.
+// climb calls run, which makes buffers with the given bytes in the expected time. If memory is
+// short it runs a cycle, waits for the releases, and tries again. If a second cycle frees memory,
+// it tries once more.
 func (m *memory) climb(bytes int64, expected time.Duration, run func() error) error {
 	err := m.patiently(expected, run)
 	if !exhausted(err) {
@@ -114,8 +117,8 @@ func (m *memory) climb(bytes int64, expected time.Duration, run func() error) er
 	return &OutOfMemoryError{m.space, bytes, first, m.live.Load(), m.limit.Load(), err}
 }
 
-// makeRoom runs a cycle since memory is short, and returns how many bytes are live no more. From
-// now on cycles come when seven eighths of the garbage is there that there was.
+// makeRoom runs a cycle because memory is short, and returns the bytes that it freed. It lowers the
+// limit, so that later cycles start when seven eighths of this garbage is there.
 func (m *memory) makeRoom() (freed int64) {
 	before := m.live.Load()
 	m.collector.Collect(policy.TriggerRefusal)
@@ -127,15 +130,15 @@ func (m *memory) makeRoom() (freed int64) {
 	return freed
 }
 
-// An execution that lasts for this long, and for much longer than it is expected to, may be waiting for
-// memory. After atMost a cycle costs little beside it, whatever it does.
+// An execution that lasts longer than patience, and much longer than expected, may be waiting for
+// memory. After atMost, a cycle beside it costs little in any case.
 const (
 	patience = 100 * time.Millisecond
 	atMost   = time.Second
 )
 
-// patiently calls run. XLA's allocator waits up to 10 s for memory that somebody gives back. A cycle
-// beside it does that.
+// patiently calls run. XLA's allocator waits up to 10 s for freed memory, so a run that takes long
+// gets a cycle beside it.
 func (m *memory) patiently(expected time.Duration, run func() error) error {
 	if limit := m.limit.Load(); m.shared || limit > 0 && m.live.Load() < limit/2 {
 		return run()

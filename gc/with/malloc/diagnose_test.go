@@ -80,14 +80,14 @@ var programs = []program{
 		}
 		kept = nil
 	}},
-	{name: "a finalizer that blocks", want: "garbage lag", reason: "blocks", prepare: func() {
+	{name: "a finalizer that blocks", want: "finalizers blocked", reason: "blocks", prepare: func() {
 		runtime.SetFinalizer(new(handle), func(*handle) { select {} })
 		for range 100 {
 			h := rawHandle(mib)
 			runtime.SetFinalizer(h, func(h *handle) { freeBytes(h.data) })
 		}
 	}},
-	{name: "a cache of C memory that grows", want: "reachable growth", stack: "rawHandle", work: func(int) {
+	{name: "a cache of C memory that grows", want: "growth outside Go", stack: "rawHandle", work: func(int) {
 		held, _ := kept.([]*handle)
 		for range 2 {
 			held = append(held, rawHandle(mib/2), rawHandle(mib/2))
@@ -98,12 +98,12 @@ var programs = []program{
 		held, _ := kept.([][]byte)
 		kept = append(held, touched(nil), touched(nil))
 	}},
-	{name: "goroutines that wait for ever, each with a handle", want: "reachable growth", stack: "forEver", work: func(int) {
+	{name: "goroutines that wait for ever, each with a handle", want: "growth outside Go", stack: "forEver", work: func(int) {
 		for range 2 {
 			go forEver(newHandle(mib))
 		}
 	}},
-	{name: "a cleanup that keeps its own owner alive", want: "reachable growth", work: func(int) {
+	{name: "a cleanup that keeps its own owner alive", want: "growth outside Go", work: func(int) {
 		for range 2 {
 			h := rawHandle(mib)
 			runtime.AddCleanup(h, func(same **handle) { freeBytes((*same).data) }, &h)

@@ -1,14 +1,14 @@
 //go:build linux
 
-// Package malloc is for programs whose memory comes from C's malloc (glibc's): the calls of a C
-// library, or their own. It has nothing for counting: that is for package pressure, or for gc.Watch
-// with the first result of [Stats].
+// Package malloc reads the statistics of glibc's malloc. With the import
 //
 //	import _ "github.com/eagergc/eagergc/gc/with/malloc"
 //
-// lets gc.Collector.Diagnose tell what is in use from what the allocator keeps. (Collectors have it give that back without this package: see gc.Caps.)
+// gc.Collector.Diagnose distinguishes memory in use from free memory that the allocator keeps. To
+// count memory, use package pressure, or gc.Watch with the first result of [Stats]. To return free
+// memory to the system, import gc/auto/trim instead.
 //
-// It needs cgo, which links the program to the C library: that is why it is a module of its own.
+// The package needs cgo, which links the program to the C library. So it is a module of its own.
 package malloc
 
 // #include <malloc.h>
@@ -18,10 +18,9 @@ import "github.com/eagergc/eagergc/gc"
 
 func init() { gc.SetAllocatorStats(Stats) }
 
-// Stats returns the bytes that malloc has handed out, and those that it has free and
-// keeps, in all its arenas. It takes each arena's lock for some microseconds.
-//
-// (mallinfo2, glibc 2.33. What is free still has the pages that were never given back.)
+// Stats returns the bytes that malloc has handed out, and the free bytes that it keeps, in all its
+// arenas. Kept bytes include pages that were returned to the system. Stats calls mallinfo2 of glibc
+// 2.33, which takes the lock of each arena for some microseconds.
 func Stats() (inUse, kept int64) {
 	m := C.mallinfo2()
 	return int64(m.uordblks + m.hblkhd), int64(m.fordblks)

@@ -2,13 +2,14 @@
 //
 //	prometheus.MustRegister(prom.New(collector, pool))
 //
-// Sizes are in bytes and times in seconds. A scrape reads counters that are
-// kept anyway: an app that is not scraped pays nothing. README.md, beside this
-// file, lists them with a dashboard for Grafana and four alerts.
+// Sizes are in bytes and times in seconds. A scrape reads counters that exist anyway, so a program
+// that is not scraped pays nothing. README.md lists the metrics, a dashboard for Grafana and four
+// alerts.
 package prom
 
 import (
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,14 +20,14 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// New returns a Prometheus collector of what c watches and does, and of the
-// refusals of pools. It is safe for concurrent use. A scrape takes c's lock for
-// microseconds, and each lock of a pool for a moment.
+// New returns a Prometheus collector for the memory and the cycles of c, and for the refusals of
+// pools. It is safe for concurrent use. A scrape takes the lock of c for microseconds, and the
+// locks of each pool for a moment.
 //
-// Memories of one space are added up in live, reserved and limit; the pressure
-// of a space is that of its memory under most pressure. Limit and pressure are
-// absent where no limit is known. Register one for each gc.Collector, with
-// prometheus.WrapRegistererWith a label of your own if there are several.
+// Live, reserved and limit are sums over the memories of a space. The pressure of a space is that
+// of its fullest memory. Without a known limit, limit and pressure are absent. Register one
+// Prometheus collector for each gc.Collector. If there are several, use
+// prometheus.WrapRegistererWith to add a label.
 func New(c *gc.Collector, pools ...*pool.Pool) prometheus.Collector {
 	return &collector{c, pools}
 }
@@ -42,6 +43,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	info      = describe("policy_info", "1, with the policy in use.", "policy")
+	finding   = describe("verdict_info", "1, with the verdict of the debug page and its level: good, watch or bad.", "verdict", "level")
 	live      = describe("live_bytes", "Bytes handed out and not yet given back; garbage counts until it is freed.", "space")
 	reserved  = describe("reserved_bytes", "Bytes taken from where the memory comes from.", "space")
 	reachable = describe("reachable_bytes", "Live bytes when the last collection had settled: about what was reachable then.", "space")
@@ -72,7 +74,7 @@ var (
 	failed    = describe("pool_failed_allocations_total", "Allocations that failed.", "space")
 	upstream  = describe("pool_upstream_bytes", "What a memory that caches itself, such as the driver's pools, counts.", "space", "of")
 	all       = []*prometheus.Desc{
-		info, live, reserved, reachable, limit, ratio, cycles, decisions, freed, objects, busy, processor, expected, tracked, share, most, pause, failures, capped, pending, over, running,
+		info, finding, live, reserved, reachable, limit, ratio, cycles, decisions, freed, objects, busy, processor, expected, tracked, share, most, pause, failures, capped, pending, over, running,
 		counted, countedN, countedGC, allocated, allocs, refusals, failed, upstream,
 	}
 )
@@ -93,19 +95,21 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, t, v, labels...)
 	}
 	now := p.c.Snapshot()
-	for _, s := range spacesOf(&now) {
-		name := s.sum.Space.String()
-		send(live, prometheus.GaugeValue, float64(s.sum.Live), name)
-		send(reserved, prometheus.GaugeValue, float64(s.sum.Reserved), name)
-		if s.sum.Limit > 0 {
-			send(limit, prometheus.GaugeValue, float64(s.sum.Limit), name)
-			send(ratio, prometheus.GaugeValue, s.pressure, name)
+	for space, t := range spacesOf(&now) {
+		name := space.String()
+		send(live, prometheus.GaugeValue, float64(t.Live), name)
+		send(reserved, prometheus.GaugeValue, float64(t.Reserved), name)
+		if t.Limit > 0 {
+			send(limit, prometheus.GaugeValue, float64(t.Limit), name)
+			send(ratio, prometheus.GaugeValue, t.pressure, name)
+		}
+		if t.known {
+			send(reachable, prometheus.GaugeValue, float64(t.reachable), name)
 		}
 	}
-	for space, bytes := range reachableOf(&now) {
-		send(reachable, prometheus.GaugeValue, float64(bytes), space.String())
-	}
 	send(info, prometheus.GaugeValue, 1, now.Policy)
+	f := now.Verdict()
+	send(finding, prometheus.GaugeValue, 1, f.Verdict, f.Level)
 	s := &now.Stats
 	for t, n := range s.Cycles {
 		send(cycles, prometheus.CounterValue, float64(n), policy.Trigger(t).String())
@@ -125,13 +129,28 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 	send(pending, prometheus.GaugeValue, float64(s.Pending))
 	send(over, prometheus.GaugeValue, oneIf(s.OverLimit))
 	send(running, prometheus.GaugeValue, oneIf(now.Running))
-	for _, n := range now.Libraries {
+	for _, n := range librariesOf(&now) {
 		send(counted, prometheus.GaugeValue, float64(n.Live), n.Name)
 		send(countedN, prometheus.GaugeValue, float64(n.Objects), n.Name)
 		send(countedGC, prometheus.CounterValue, float64(n.Freed), n.Name)
 	}
 	out <- pauses(s)
 	p.collectPools(send)
+}
+
+// librariesOf returns the libraries by names that are valid UTF-8, as Prometheus requires.
+// Libraries whose names become equal are added up.
+func librariesOf(now *gc.Snapshot) map[string]*gc.Counted {
+	all := make(map[string]*gc.Counted)
+	for _, n := range now.Libraries {
+		n.Name = strings.ToValidUTF8(n.Name, "\uFFFD")
+		if t := all[n.Name]; t != nil {
+			t.Live, t.Objects, t.Freed = t.Live+n.Live, t.Objects+n.Objects, t.Freed+n.Freed
+		} else {
+			all[n.Name] = &n
+		}
+	}
+	return all
 }
 
 func oneIf(b bool) float64 {
@@ -141,24 +160,7 @@ func oneIf(b bool) float64 {
 	return 0
 }
 
-// A total is what one space's memories add up to.
-type total struct {
-	sum      pressure.Sample
-	pressure float64
-}
-
-// reachable is what was reachable of each space after the last cycle.
-func reachableOf(now *gc.Snapshot) map[pressure.Space]int64 {
-	sums := make(map[pressure.Space]int64)
-	for _, s := range now.Sources {
-		if s.Settled >= 0 {
-			sums[s.Space] += s.Settled
-		}
-	}
-	return sums
-}
-
-// sendShares sends what cycles and pauses took of the last minute, and may take.
+// sendShares sends the shares of cycles and pauses in the last minute, and their caps.
 func sendShares(send sender, now *gc.Snapshot) {
 	done, span := now.Last(time.Minute)
 	processors := float64(runtime.GOMAXPROCS(0))
@@ -168,24 +170,33 @@ func sendShares(send sender, now *gc.Snapshot) {
 	send(most, prometheus.GaugeValue, now.Caps.Held, "held")
 }
 
+// A total is the sum of the memories of one space.
+type total struct {
+	pressure.Sample
+	pressure  float64 // of the fullest
+	reachable int64   // after the last cycle
+	known     bool    // reachable is
+}
+
 func spacesOf(now *gc.Snapshot) map[pressure.Space]*total {
 	spaces := make(map[pressure.Space]*total)
 	for _, s := range now.Sources {
 		t := spaces[s.Space]
 		if t == nil {
-			t = &total{sum: pressure.Sample{Space: s.Space}}
+			t = new(total)
 			spaces[s.Space] = t
 		}
-		t.sum.Live += s.Live
-		t.sum.Reserved += s.Reserved
-		t.sum.Limit += s.Limit
+		t.Live, t.Reserved, t.Limit = t.Live+s.Live, t.Reserved+s.Reserved, t.Limit+s.Limit
 		t.pressure = max(t.pressure, s.Pressure())
+		if s.Settled >= 0 {
+			t.reachable, t.known = t.reachable+s.Settled, true
+		}
 	}
 	return spaces
 }
 
-// pauses makes a histogram of the pauses: Prometheus' buckets are cumulative,
-// and the one without a bound is the count.
+// pauses returns a histogram of the pauses. Prometheus's buckets are cumulative, and the bucket
+// without a bound is the count.
 func pauses(s *gc.Stats) prometheus.Metric {
 	buckets := make(map[float64]uint64)
 	count := uint64(0)

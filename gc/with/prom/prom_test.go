@@ -181,6 +181,43 @@ eagergc_live_bytes{space="host"} 100
 	}
 }
 
+// The pressure of a space is that of its fullest memory, in whatever order they are; libraries are
+// named as far as Prometheus takes names; and the verdict is the page's.
+func TestTheFullestAndOddNames(t *testing.T) {
+	c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, level := range []int64{1, 90, 2} {
+		g := gc.Watch(c, func() int64 { return level })
+		g.SetLimit(100)
+		defer g.Close()
+	}
+	for _, name := range []string{"lib\xff", "lib\xfe", "lib\uFFFD"} { // in Latin-1
+		lib := pressure.NewCounter(name)
+		lib.Add(10)
+		defer lib.Sub(10)
+	}
+	c.Listen()
+	want := `# HELP eagergc_pressure_ratio Live bytes as a share of the limit.
+# TYPE eagergc_pressure_ratio gauge
+eagergc_pressure_ratio{space="host"} 0.9
+# HELP eagergc_verdict_info 1, with the verdict of the debug page and its level: good, watch or bad.
+# TYPE eagergc_verdict_info gauge
+eagergc_verdict_info{level="good",verdict="nothing wrong"} 1
+`
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(prom.New(c))
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "eagergc_pressure_ratio", "eagergc_verdict_info"); err != nil {
+		t.Error(err)
+	}
+	all, err := reg.Gather()
+	if text := fmt.Sprint(all); err != nil || !strings.Contains(strings.Join(strings.Fields(text), ""), `label:{name:"library"value:"lib`+"\uFFFD"+`"}gauge:{value:30}`) {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 // caching is a memory that caches itself.
 type caching struct{ pool.Host }
 

@@ -1,13 +1,13 @@
-// Package wazero gives the plugins of a wazero runtime their linear memories from a pool of host
-// memory, outside the Go heap. The pool counts them and keeps them under its limit, and a
-// memory goes back when its module is closed, or else once it cannot be reached.
+// Package wazero allocates the linear memories of a wazero runtime from a pool of host memory,
+// outside the Go heap. The pool counts them and keeps them under its limit. A memory is freed when
+// its module is closed, or after the program can no longer reach it.
 //
 //	memory, err := pool.New(pool.Config{Collector: gc.Default()})
 //	ctx = experimental.WithMemoryAllocator(ctx, wazero.New(memory))
 //	module, err := runtime.InstantiateModule(ctx, compiled, config)
 //
-// A runtime keeps every module that it has instantiated until that is closed. So a program
-// that forgets modules makes a runtime for each, with one compilation cache for all.
+// A runtime keeps every module that it has instantiated until the module is closed. So a program
+// that does not close modules makes a runtime for each, with one compilation cache for all.
 package wazero
 
 import (
@@ -16,30 +16,31 @@ import (
 	"github.com/eagergc/eagergc/pool"
 )
 
-// New returns an allocator over p, for experimental.WithMemoryAllocator. It is safe for concurrent use.
+// New returns an allocator over p, for experimental.WithMemoryAllocator. It is safe for concurrent
+// use.
 //
-// Bytes that api.Memory.Read returns are the module's memory: keep the module, by
-// runtime.KeepAlive, until after their last use.
+// The bytes that api.Memory.Read returns are the module's memory. Keep the module alive by
+// runtime.KeepAlive until after their last use.
 //
-// Where the pool has no memory for a module, wazero panics in its instantiation; where
-// it has none for a memory to grow into, memory.grow fails as WebAssembly says.
+// If the pool has no memory for a module, wazero panics in its instantiation. If the pool has no
+// memory for a growing memory, memory.grow fails as WebAssembly specifies.
 func New(p *pool.Pool) experimental.MemoryAllocator {
 	return experimental.MemoryAllocatorFunc(func(_, most uint64) experimental.LinearMemory {
 		return &linear{pool: p, most: most}
 	})
 }
 
-// A linear is one module's memory. Its module is its only owner.
+// A linear is the memory of one module, which is its only owner.
 type linear struct {
 	pool   *pool.Pool
-	most   uint64 // bytes that it may ever have
+	most   uint64 // its largest size in bytes
 	owned  pool.Owned
 	memory []byte // all of the block
-	used   uint64 // bytes that the module has
+	used   uint64 // bytes in use by the module
 }
 
-// Reallocate returns the memory with size bytes, those that are new being zeroes. Where the block
-// is too small it takes one of twice the size, and moves.
+// Reallocate returns the memory with size bytes. New bytes are zero. If the block is too small, the
+// memory moves to a block of twice the size.
 func (l *linear) Reallocate(size uint64) []byte {
 	if size > uint64(len(l.memory)) && !l.move(size) {
 		return nil
@@ -66,7 +67,7 @@ func (l *linear) move(size uint64) bool {
 	return true
 }
 
-// Free gives the memory back: wazero calls it when the module is closed.
+// Free frees the memory. wazero calls it when the module is closed.
 func (l *linear) Free() {
 	l.owned.Free()
 	l.owned, l.memory, l.used = pool.Owned{}, nil, 0

@@ -19,14 +19,13 @@ type job struct {
 // A launch is a call of the runtime or the driver that may have launched jobs.
 type launch struct{ correlation, ns int64 }
 
-// ahead adds to the rows how far a device was ahead of its program: how long the
-// program could have paused without the next wait being over later.
+// ahead adds rows that say how far a device was ahead of its program: for how long the program could
+// have paused so that the next wait ended no later.
 //
-// A pause of length p delays all later launches by p. A job that was queued for a
-// while before it began is delayed by p less that while, and so is the end of the wait,
-// less the time after the job in which the device idled. The wait itself ends no later
-// as long as p is no more than the wait. So a pause is absorbed up to the least of these
-// sums over the jobs that are launched after it, and up to the wait.
+// A pause of length p delays all later launches by p. A job that was queued for a time q before it
+// began is delayed by p - q. If the device idled for a time i after the job, the end of the work is
+// delayed by p - q - i. The wait also absorbs a pause up to its own length. So the program can pause
+// for the least q + i of the jobs launched after the pause, and at most for the length of the wait.
 func (p *profile) ahead() {
 	jobs := p.match()
 	if len(jobs) == 0 {
@@ -40,7 +39,7 @@ func (p *profile) ahead() {
 	}
 	slices.SortFunc(syncs, func(a, b row) int { return cmp.Compare(a.ns+a.dur, b.ns+b.dur) })
 	idle := idleOf(jobs)
-	quickest := jobs[0].begin - jobs[0].launch // of all jobs: what a launch takes
+	quickest := jobs[0].begin - jobs[0].launch // the shortest time from a launch to its job
 	for _, j := range jobs {
 		quickest = min(quickest, j.begin-j.launch)
 	}
@@ -48,7 +47,7 @@ func (p *profile) ahead() {
 	mark := func(ns, ahead int64) {
 		p.rows = recording.Append(p.budget, p.rows, row{ns: ns, dur: ahead, class: classMark, label: label, index: int32(p.events)})
 	}
-	mark(jobs[0].launch, 0) // so that it is known that this was recorded
+	mark(jobs[0].launch, 0) // so that the trace has such Marks in any case
 	before := int64(0)      // jobs launched before the last wait was over
 	for _, s := range syncs {
 		all := jobs[before:]
@@ -58,11 +57,11 @@ func (p *profile) ahead() {
 	}
 }
 
-// absorbed marks, for one wait, what pauses before it it absorbs: after each of the
-// jobs that were launched for it, in the order of their launch.
+// absorbed adds the marks of one wait: how long a pause it absorbs after the launch of each job that
+// it waits for.
 func absorbed(jobs []job, wait row, idle idleTimes, quickest int64, mark func(ns, ahead int64)) {
 	until := wait.ns + wait.dur
-	done := int64(0) // when the device has done what the wait is for
+	done := int64(0) // end of the last job that the wait is for
 	for _, j := range jobs {
 		if j.end <= until {
 			done = max(done, j.end)
@@ -86,7 +85,7 @@ func absorbed(jobs []job, wait row, idle idleTimes, quickest int64, mark func(ns
 	}
 }
 
-// What is ahead is told in steps.
+// A mark follows the mark before it only if it is larger by a step.
 const (
 	leastStep   = int64(10 * gotime.Microsecond)
 	stepsOfWait = 20
@@ -108,8 +107,8 @@ func (p *profile) match() (jobs []job) {
 	return jobs
 }
 
-// idleTimes say how long the device idled before each moment at which it began to
-// work again.
+// idleTimes has, for each moment at which the device began to work again, the time for which it had
+// idled until then.
 type idleTimes []struct{ begin, sum int64 }
 
 func idleOf(jobs []job) (idle idleTimes) {
@@ -126,7 +125,7 @@ func idleOf(jobs []job) (idle idleTimes) {
 	return idle
 }
 
-// before is how long the device idled before a moment at which it worked.
+// before returns the time for which the device idled before ns.
 func (idle idleTimes) before(ns int64) int64 {
 	i := sort.Search(len(idle), func(i int) bool { return idle[i].begin > ns })
 	if i == 0 {

@@ -86,8 +86,8 @@ func start(rows []row) int64 {
 	return rows[0].ns
 }
 
-// clock finds out what the times count from. In a profile without a base they count
-// from 1970, or from an unknown moment.
+// clock sets the Start of the trace. In a profile without a base, times count from 1970 or from an
+// unknown moment.
 func (p *profile) clock() {
 	year2000 := gotime.Date(2000, 1, 1, 0, 0, 0, 0, gotime.UTC)
 	first := p.base + p.t.Events[len(p.t.Events)-1].Time
@@ -140,7 +140,7 @@ func (b *builder) memory(ro row, e trace.Event) error {
 	return err
 }
 
-// reserve records what the pool took or gave back since its last event.
+// reserve records the change of the pool's reserved bytes since the last event.
 func (b *builder) reserve(d *memory, ro row) {
 	if ro.reserved < 0 || ro.reserved == d.reserved {
 		return
@@ -153,8 +153,7 @@ func (b *builder) reserve(d *memory, ro row) {
 	b.events = recording.Append(b.budget, b.events, e)
 }
 
-// drop takes a free. If its address is not known, the object was live before the
-// window.
+// drop takes a free. If its address is unknown, the object was live before the window.
 func (b *builder) drop(d *memory, ro row, e *trace.Event) error {
 	known, err := b.objects.Drop(e, ro.addr, int(ro.index))
 	if known || err != nil {

@@ -19,35 +19,31 @@
 //
 // # Time
 //
-// An event happens at baseTimeNanoseconds + ts, rounded to the nearest nanosecond;
-// ts is read as an exact decimal number. The events of the file are in no order;
-// those of the trace are sorted by time. At equal times Sync events come last, and
-// the others keep the order of the file. Time 0 is defined by
-// [trace.Trace.StartAtFirst]. Older profiles have no baseTimeNanoseconds, and
-// their ts counts from 1970.
+// An event happens at baseTimeNanoseconds + ts, rounded to the nearest nanosecond. The reader takes
+// ts as an exact decimal number. It sorts the events by time. At equal times Sync events come last,
+// and the others keep the order of the file. [recording.StartAtFirst] defines time 0. Older profiles
+// have no baseTimeNanoseconds, and their ts counts from 1970.
 //
 // # Devices that work ahead
 //
-// A kernel, copy or fill of the device (cat kernel, gpu_memcpy, gpu_memset) has the
-// correlation of the call that launched it. From when it was launched and when it
-// ran follows how long the program could have paused without the next wait being
-// over later: that is the Duration of the Mark. All streams and devices count as one:
-// programs that use several let them wait for one another, and a profile does not say
-// which waits for which. A Mark is left out if it says less than
-// 10 us or a 20th of the wait more than the one before it.
+// A kernel, copy or fill of the device (cat kernel, gpu_memcpy, gpu_memset) has the correlation of the
+// call that launched it. The reader compares the times of the launch and of the work. The Duration of
+// a Mark says for how long the program could have paused there so that the next wait ended no later.
+//
+// All streams and devices count as one, because a profile does not say which stream waits for which.
+// A Mark is left out if it is less than 10 us, or less than a 20th of the wait, longer than the Mark
+// before it.
 //
 // # Before the window
 //
 // An object that is freed without having been allocated in the profile was live
-// before it. The first event's "Total Allocated" may count more bytes than those
-// objects have; the bytes that nothing frees become one more object. All of these
-// are allocated at time 0, and Trace.Meta counts them (live_before_objects,
-// live_before_bytes).
+// before it. The "Total Allocated" of the first event may count more bytes than these objects have.
+// The other bytes become one more object. All these objects are allocated at time 0, and Trace.Meta
+// counts them (live_before_objects, live_before_bytes).
 //
 // # Bad input
 //
-// An error gives the byte offset in the unpacked file, or the index in
-// traceEvents. These are errors: a double free, an allocation of a live address,
-// a free of more bytes than were live before the window, and a size outside
-// [1, 2^62).
+// An error gives the byte offset in the unpacked file, or the index in traceEvents. Errors are a
+// double free, an allocation of a live address, a size outside [1, 2^62), and a free of more bytes
+// than were live before the window.
 package kineto

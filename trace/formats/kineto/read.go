@@ -35,9 +35,9 @@ func Detect(head []byte) bool {
 // maxValue bounds the part of a file that is held at once: an event, or a value that is skipped.
 const maxValue = 16 << 20 // bytes
 
-// Read reads a profile as the package comment describes. It reads r to its end and
-// does not close it. Besides the trace it needs about 80 bytes for each event of
-// the trace, and what one value of the file takes.
+// Read reads a profile as the package comment describes. It reads r to its end and does not close it.
+// Besides the trace it needs about 80 bytes for each event of the trace, and memory for one value of
+// the file.
 func Read(r io.Reader) (*trace.Trace, error) {
 	in := &bounded{from: r, left: maxValue}
 	p := &profile{in: in, Decoder: json.NewDecoder(in), t: &trace.Trace{Meta: make(map[string]string)}, budget: recording.BudgetOf(r)}
@@ -65,7 +65,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A profile holds what has been read of a file.
+// A profile is the part of a file that has been read.
 type profile struct {
 	*json.Decoder
 	in       *bounded
@@ -275,8 +275,8 @@ func (e *event) memory(ro *row) error {
 	return err
 }
 
-// meta says what was read; before allocates the objects that were live before the
-// profile.
+// meta fills the Meta of the trace. The Allocs of the objects that were live before the profile are
+// before.
 func (p *profile) meta(before []trace.Event) {
 	var bytes int64
 	for _, e := range before {

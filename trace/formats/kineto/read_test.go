@@ -2,7 +2,10 @@ package kineto
 
 import (
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,13 +17,20 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
+// sample returns a file of testdata, unpacked.
 func sample(tb testing.TB, name string) []byte {
 	tb.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if strings.HasSuffix(name, ".gz") && err == nil {
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(bytes.NewReader(b)); err == nil {
+			b, err = io.ReadAll(z)
+		}
+	}
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return unpacked(tb, name, b)
+	return b
 }
 
 func mustRead(tb testing.TB, file []byte) *trace.Trace {
@@ -29,15 +39,10 @@ func mustRead(tb testing.TB, file []byte) *trace.Trace {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	checkTrace(tb, t)
-	return t
-}
-
-func checkTrace(tb testing.TB, t *trace.Trace) {
-	tb.Helper()
 	if err := t.Validate(); err != nil {
 		tb.Fatal(err)
 	}
+	return t
 }
 
 func checkEvents(t *testing.T, tr *trace.Trace, want ...string) {
@@ -90,12 +95,8 @@ func TestLast(t *testing.T) {
 	if want := int64(67240448); live != want { // the last Total Allocated
 		t.Errorf("live at the end = %d, want %d", live, want)
 	}
-}
-
-func TestSyncOnly(t *testing.T) {
-	tr := mustRead(t, sample(t, "sync.json.gz"))
-	if len(tr.Events) != 16 {
-		t.Errorf("%d events, want 16 waits", len(tr.Events))
+	if waits := mustRead(t, sample(t, "sync.json.gz")); len(waits.Events) != 16 {
+		t.Errorf("%d events of a profile without memory, want 16 waits", len(waits.Events))
 	}
 }
 
@@ -117,53 +118,52 @@ func mem(ts float64, addr uint64, bytes int64) string {
 
 func TestBadInput(t *testing.T) {
 	total := strings.Replace(mem(2, 8, -300), `"Addr"`, `"Total Allocated":100,"Addr"`, 1)
-	for name, c := range map[string]struct{ file, want string }{
-		"empty":            {"", "byte 0: unexpected EOF"},
-		"white space":      {" \n", "byte 2: unexpected EOF"},
-		"not JSON":         {"hello", "byte 0: invalid character 'h'"},
-		"no events":        {`{"a":[1,2.5e-3,true,null,{"b":"c"}]}`, "no traceEvents"},
-		"empty list":       {`{"traceEvents":[]}`, "empty trace"},
-		"nothing of use":   {`{"traceEvents":[{"name":"x","ph":"X","ts":1}]}`, "empty trace: none of 1 events"},
-		"two lists":        {`{"traceEvents":[],"traceEvents":[]}`, "a second traceEvents"},
-		"event no object":  {`[5]`, "empty trace: none of 1 events"},
-		"truncated":        {`[{"name":"[mem`, "byte 14: unexpected EOF"},
-		"no comma":         {`[{"a":1 "b":2}]`, "byte 1: invalid character '\"' after object key:value pair"},
-		"no colon":         {`[{"a" 1}]`, "byte 1: invalid character '1' after object key"},
-		"bad literal":      {`[{"a":nul}]`, "invalid character '}' in literal null"},
-		"bad number":       {`[{"a":01}]`, "invalid character '1' after object key:value pair"},
-		"bad value":        {`[{"a":?}]`, "invalid character '?' looking for beginning of value"},
-		"control":          {"[{\"a\":\"\n\"}]", "invalid character '\\n' in string literal"},
-		"escape":           {`[{"a":"\q"}]`, "invalid character 'q' in string escape code"},
-		"unicode":          {`[{"a":"\u12g4"}]`, "invalid character 'g' in \\u hexadecimal"},
-		"after the end":    {`[` + mem(1, 1, 1) + `] x`, "invalid character 'x'"},
-		"deep":             {`{"a":` + strings.Repeat("[", 20_000), "exceeded max depth"},
-		"long time":        {`[{"name":"cudaStreamSynchronize","ph":"X","dur":1,"ts":0.` + strings.Repeat("1", 100) + `}]`, "is out of range"},
-		"base":             {`{"baseTimeNanoseconds":-1,"traceEvents":[]}`, "baseTimeNanoseconds is no time"},
-		"no bytes":         {`[{"name":"[memory]","ts":1,"args":{"Device Id":0,"Addr":1}}]`, `traceEvents[0]: no integer "Bytes"`},
-		"no address":       {`[{"name":"[memory]","ts":1,"args":{"Device Id":0,"Bytes":1}}]`, `no integer "Addr"`},
-		"no device":        {`[{"name":"[memory]","ts":1,"args":{"Bytes":1,"Addr":1}}]`, `no integer "Device Id"`},
-		"no ts":            {`[{"name":"[memory]","args":{"Bytes":1,"Addr":1,"Device Id":0}}]`, "[memory] has no ts"},
-		"ts range":         {`[{"name":"cudaStreamSynchronize","ph":"X","dur":1,"ts":1e30}]`, "ts of cudaStreamSynchronize is out of range"},
-		"dur":              {`[{"name":"cudaStreamSynchronize","ph":"X","dur":-1,"ts":1}]`, "dur of cudaStreamSynchronize is negative"},
-		"no dur":           {`[{"name":"cudaStreamSynchronize","ph":"X","ts":1}]`, "has no dur"},
-		"before 1970":      {`[{"name":"cudaStreamSynchronize","ph":"X","ts":-1,"dur":1}]`, "traceEvents[0]: time before 1970"},
-		"zero size":        {`[` + mem(1, 1, 0) + `]`, "traceEvents[0]: [memory] of 0 Bytes"},
-		"size over 2^62":   {`[` + mem(1, 1, 1<<62) + `]`, "Bytes 4611686018427387904 is not in"},
-		"size over int64":  {`[{"name":"[memory]","ts":1,"args":{"Bytes":99999999999999999999,"Addr":1,"Device Id":0}}]`, "Bytes is beyond 64 bits"},
-		"sum over 2^62":    {`[` + mem(1, 1, 1<<62-1) + `,` + mem(2, 2, 1) + `]`, "traceEvents[1]: the sizes so far add up"},
-		"negative refusal": {`[{"name":"[OutOfMemory]","ts":1,"args":{"Bytes":-4,"Device Id":0}}]`, "[OutOfMemory] of -4 Bytes"},
-		"alloc twice":      {`[` + mem(1, 8, 1) + `,` + mem(2, 8, 1) + `]`, "traceEvents[1]: allocation of address 0x8, which traceEvents[0]"},
-		"double free":      {`[` + mem(1, 8, 1) + `,` + mem(3, 8, -1) + `,` + mem(2, 8, -1) + `]`, "traceEvents[1]: double free of address 0x8, which traceEvents[2]"},
-		"unknown address": {`[` + strings.Replace(mem(1, 4, 100), `"Addr"`, `"Total Allocated":300,"Addr"`, 1) + `,` + total + `]`,
+	for _, c := range []struct{ file, want string }{
+		{"", "byte 0: unexpected EOF"},
+		{`{"a":[1,2.5e-3,true,null,{"b":"c"}]}`, "no traceEvents"},
+		{`{"traceEvents":[]}`, "empty trace"},
+		{`{"traceEvents":[{"name":"x","ph":"X","ts":1}]}`, "empty trace: none of 1 events"},
+		{`{"traceEvents":[],"traceEvents":[]}`, "a second traceEvents"},
+		{`[5]`, "empty trace: none of 1 events"},
+		{`[{"name":"[mem`, "byte 14: unexpected EOF"},
+		{`[` + mem(1, 1, 1) + `] x`, "invalid character 'x'"},
+		{`[{"name":"cudaStreamSynchronize","ph":"X","dur":1,"ts":0.` + strings.Repeat("1", 100) + `}]`, "is out of range"},
+		{`{"baseTimeNanoseconds":-1,"traceEvents":[]}`, "baseTimeNanoseconds is no time"},
+		{`[{"name":"[memory]","ts":1,"args":{"Device Id":0,"Addr":1}}]`, `traceEvents[0]: no integer "Bytes"`},
+		{`[{"name":"[memory]","ts":1,"args":{"Device Id":0,"Bytes":1}}]`, `no integer "Addr"`},
+		{`[{"name":"[memory]","ts":1,"args":{"Bytes":1,"Addr":1}}]`, `no integer "Device Id"`},
+		{`[{"name":"[memory]","args":{"Bytes":1,"Addr":1,"Device Id":0}}]`, "[memory] has no ts"},
+		{`[{"name":"cudaStreamSynchronize","ph":"X","dur":1,"ts":1e30}]`, "ts of cudaStreamSynchronize is out of range"},
+		{`[{"name":"cudaStreamSynchronize","ph":"X","dur":-1,"ts":1}]`, "dur of cudaStreamSynchronize is negative"},
+		{`[{"name":"cudaStreamSynchronize","ph":"X","ts":1}]`, "has no dur"},
+		{`[{"name":"cudaStreamSynchronize","ph":"X","ts":-1,"dur":1}]`, "traceEvents[0]: time before 1970"},
+		{`[` + mem(1, 1, 0) + `]`, "traceEvents[0]: [memory] of 0 Bytes"},
+		{`[` + mem(1, 1, 1<<62) + `]`, "Bytes 4611686018427387904 is not in"},
+		{`[{"name":"[memory]","ts":1,"args":{"Bytes":99999999999999999999,"Addr":1,"Device Id":0}}]`, "Bytes is beyond 64 bits"},
+		{`[` + mem(1, 1, 1<<62-1) + `,` + mem(2, 2, 1) + `]`, "traceEvents[1]: the sizes so far add up"},
+		{`[{"name":"[OutOfMemory]","ts":1,"args":{"Bytes":-4,"Device Id":0}}]`, "[OutOfMemory] of -4 Bytes"},
+		{`[` + mem(1, 8, 1) + `,` + mem(2, 8, 1) + `]`, "traceEvents[1]: allocation of address 0x8, which traceEvents[0]"},
+		{`[` + mem(1, 8, 1) + `,` + mem(3, 8, -1) + `,` + mem(2, 8, -1) + `]`, "traceEvents[1]: double free of address 0x8, which traceEvents[2]"},
+		{`[` + strings.Replace(mem(1, 4, 100), `"Addr"`, `"Total Allocated":300,"Addr"`, 1) + `,` + total + `]`,
 			"traceEvents[1]: free of address 0x8, which was never allocated: only 200 more bytes"},
-		"less than nothing": {`[` + strings.Replace(mem(1, 4, 100), `"Addr"`, `"Total Allocated":30,"Addr"`, 1) + `]`, "less than nothing"},
+		{`[` + strings.Replace(mem(1, 4, 100), `"Addr"`, `"Total Allocated":30,"Addr"`, 1) + `]`, "less than nothing"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := Read(strings.NewReader(c.file))
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "kineto: ") {
-				t.Errorf("got error %v, want one with %q", err, c.want)
-			}
-		})
+		_, err := Read(strings.NewReader(c.file))
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "kineto: ") {
+			t.Errorf("%.90q: got error %v, want one with %q", c.file, err, c.want)
+		}
+	}
+}
+
+// TestLongValue: a value is read up to its bound, and a file of many values may have any length.
+func TestLongValue(t *testing.T) {
+	for n, ok := range map[int]bool{maxValue / 2: true, 2 * maxValue: false} {
+		value := `,{"name":"` + strings.Repeat("x", n) + `"}`
+		file := io.MultiReader(strings.NewReader(`[{"name":"cudaStreamSynchronize","ph":"X","ts":5,"dur":1}`),
+			strings.NewReader(value), strings.NewReader(value), strings.NewReader(value), strings.NewReader("]"))
+		if _, err := Read(file); ok != (err == nil) || !ok && !errors.Is(err, errValue) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
 	}
 }
 
@@ -177,8 +177,8 @@ func TestDamaged(t *testing.T) {
 		}
 		bad := bytes.Clone(file)
 		bad[n] ^= 1 << (n % 8)
-		if tr, err := Read(bytes.NewReader(bad)); err == nil {
-			checkTrace(t, tr)
+		if tr, err := Read(bytes.NewReader(bad)); err == nil && tr.Validate() != nil {
+			t.Fatal(tr.Validate())
 		}
 	}
 }
@@ -213,13 +213,61 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-func FuzzRead(f *testing.F) {
-	for _, name := range []string{"devices.json", "last.json", "sync.json.gz"} {
-		f.Add(sample(f, name))
-	}
-	f.Fuzz(func(t *testing.T, file []byte) {
-		if tr, err := Read(bytes.NewReader(file)); err == nil {
-			checkTrace(t, tr)
+// profileOf is a profile of launches, jobs and waits: "launch id at", "job id from to"
+// and "wait from to", in us.
+func profileOf(lines ...string) string {
+	var events []string
+	for _, line := range lines {
+		var id, from, to int
+		switch {
+		case scan(line, "launch %d %d", &id, &from):
+			events = append(events, fmt.Sprintf(`{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","tid":1,"ts":%d,"dur":1,"args":{"correlation":%d}}`, from, id))
+		case scan(line, "job %d %d %d", &id, &from, &to):
+			events = append(events, fmt.Sprintf(`{"args":{"stream":7,"correlation":%d},"ph":"X","cat":"kernel","name":"k","tid":7,"ts":%d,"dur":%d}`, id, from, to-from))
+		case scan(line, "wait %d %d", &from, &to):
+			events = append(events, fmt.Sprintf(`{"ph":"X","cat":"cuda_runtime","name":"cudaStreamSynchronize","tid":1,"ts":%d,"dur":%d,"args":{"correlation":99}}`, from, to-from))
+		default:
+			panic(line)
 		}
-	})
+	}
+	return `{"schemaVersion":1,"traceEvents":[` + strings.Join(events, ",") + `]}`
+}
+
+func scan(line, form string, to ...any) bool {
+	n, err := fmt.Sscanf(line, form, to...)
+	return err == nil && n == len(to)
+}
+
+// How far the device is ahead: five jobs are queued one after the other, each for
+// longer than the one before it. A launch takes 10 us.
+func TestHowFarTheDeviceIsAhead(t *testing.T) {
+	tr := mustRead(t, []byte(profileOf(
+		"wait 0 1", "launch 1 100", "launch 2 120", "launch 3 140", "wait 160 510",
+		"job 1 110 210", // begins as soon as it is launched: nothing before it is absorbed
+		"job 2 210 310", // was queued for 80 us
+		"job 3 310 500", // was queued for 160 us
+		// The device idles from 700 to 800, since launch 5 comes late: it absorbs nothing, nor do the jobs before it.
+		"launch 4 600", "job 4 610 700", "launch 5 790", "wait 795 900", "job 5 800 890",
+		// No wait is for this launch.
+		"launch 6 950", "job 6 960 2000", "wait 1000 1001",
+	)))
+	var got []string
+	for _, e := range tr.Events {
+		if e.Kind == trace.Mark && tr.Label(e) == trace.AheadLabel {
+			got = append(got, fmt.Sprintf("%d: %v", e.Time/1000, e.Duration))
+		}
+	}
+	if text := strings.Join(got, ", "); text != "100: 0s, 100: 80µs, 120: 160µs, 140: 350µs, 790: 105µs" {
+		t.Errorf("%s", text)
+	}
+}
+
+// Without the jobs of a device a trace does not tell.
+func TestNothingIsKnownWithoutJobs(t *testing.T) {
+	tr := mustRead(t, []byte(profileOf("launch 1 100", "wait 160 510")))
+	for _, e := range tr.Events {
+		if e.Kind == trace.Mark {
+			t.Errorf("%s", recording.Text(tr, e))
+		}
+	}
 }

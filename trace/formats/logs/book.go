@@ -1,7 +1,7 @@
-// Package logs reads what allocators and profilers write event by event, as lines of
-// text: RMM's log ([ReadRMM]), CuPy's hooks ([ReadCuPy]) and heaptrack's recordings
-// ([ReadHeaptrack]). All read to the end of a reader, which is not packed, count what they hold in
-// its budget ([recording.BudgetOf]), and give the line of an error.
+// Package logs reads logs of allocators and profilers with one event a line: RMM's log ([ReadRMM]),
+// the hooks of CuPy ([ReadCuPy]) and recordings of heaptrack ([ReadHeaptrack]). The functions read
+// unpacked text to its end, and count their memory in the budget of the reader
+// ([recording.BudgetOf]). Errors give the line.
 package logs
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// A book takes the events of a log, with times in ns of any clock. If the log frees an
-// address that it did not allocate, the object was there before the log began: the book
-// allocates it before all other events.
+// A book takes the events of a log, with times in ns of any clock. If the log frees an address that it
+// did not allocate, the object was live before the log began. The book allocates such objects before
+// all other events.
 type book struct {
 	// slack is how far a time may go backwards, as it does when several threads
 	// write to one log. Such an event gets the time of the event before it. A time
 	// that goes back further is an error.
 	slack time.Duration
 
-	budget  *recording.Budget // counts what the book holds
+	budget  *recording.Budget // counts the memory of the book
 	objects *recording.Objects
 
 	events, before, waits []trace.Event
@@ -42,8 +42,8 @@ func newBook(r io.Reader, slack time.Duration) book {
 	return book{slack: slack, budget: b, objects: recording.NewObjects(b, "line %d")}
 }
 
-// stream numbers the streams of a GPU in the order in which the log names them: 0 and
-// cudaStreamLegacy (1) are the default stream, which is 0.
+// stream numbers the streams of a GPU in the order in which the log names them. Handles 0 and 1
+// (cudaStreamLegacy) are the default stream, which has number 0.
 func (b *book) stream(handle uint64) uint32 {
 	if handle <= 1 {
 		return 0
@@ -60,7 +60,7 @@ func (b *book) stream(handle uint64) uint32 {
 	return n
 }
 
-// add takes an event that is about no object.
+// add takes an event without an object.
 func (b *book) add(e trace.Event) error {
 	if e.Bytes < 0 || e.Bytes >= trace.MaxBytes {
 		return fmt.Errorf("%d bytes", e.Bytes)
@@ -116,8 +116,8 @@ func (b *book) free(e trace.Event, addr uint64) error {
 	return b.add(e)
 }
 
-// finish puts the events into t, from time 0, and counts in t.Meta what the book
-// had to add or correct. epoch is the wall clock of time 0 of the log; zero if
+// finish puts the events into t, from time 0. In t.Meta it counts the objects that the book added and
+// the times that it corrected. The epoch is the wall clock of time 0 of the log, or zero if it is
 // unknown. A log without events is an error.
 func (b *book) finish(t *trace.Trace, epoch time.Time) error {
 	if len(b.events) == 0 {

@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -85,24 +84,4 @@ func TestBook(t *testing.T) {
 			t.Fatalf("%+v, want %d bytes in %d objects", s, live, len(there))
 		}
 	})
-}
-
-func TestLines(t *testing.T) {
-	var b book
-	stop := errors.New("stop")
-	err := b.lines(strings.NewReader("a\nb\nc"), func(line []byte) error {
-		if string(line) == "b" {
-			return stop
-		}
-		return nil
-	})
-	if !errors.Is(err, stop) || err.Error() != "line 2: stop" {
-		t.Errorf("%v", err)
-	}
-	if err := b.finish(new(trace.Trace), time.Time{}); err == nil {
-		t.Error("no error of a log without events")
-	}
-	if b.wait(trace.Event{Duration: -1}) == nil || b.add(trace.Event{Duration: -1}) == nil || b.add(trace.Event{Bytes: -1}) == nil {
-		t.Error("no error of a negative number")
-	}
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// DetectHeaptrack reports whether head, the first bytes of an unpacked file, is that of
-// a recording of heaptrack: "v", its version and that of the file.
+// DetectHeaptrack reports whether head, the first bytes of an unpacked file, begins a recording of
+// heaptrack: "v", the version of heaptrack and the version of the file.
 func DetectHeaptrack(head []byte) bool {
 	line, rest, _ := bytes.Cut(head, []byte("\n"))
 	return bytes.HasPrefix(line, []byte("v ")) && len(bytes.Fields(line)) == 3 && bytes.ContainsAny(rest[:min(len(rest), 1)], "XAIs#")
 }
 
-// ReadHeaptrack reads what heaptrack writes of a program in C or C++: NAME.zst or NAME.gz,
-// unpacked. Numbers are hexadecimal, and count from 1 but for those of allocations.
+// ReadHeaptrack reads an unpacked recording of heaptrack (NAME.zst or NAME.gz). Numbers are
+// hexadecimal. They count from 1, except those of kinds of allocations.
 //
 //	s LENGTH TEXT                           a text
 //	i ADDRESS MODULE [FUNCTION FILE LINE]*  a place in the program, then the places it is inlined in
@@ -33,8 +33,8 @@ func DetectHeaptrack(head []byte) bool {
 //	c MS                                    a time, every 10 ms: events between two are spread evenly
 //	X COMMAND                               what ran, as Trace.Meta["app"]
 //
-// The file does not say which object of a kind is freed: it is taken to be the latest. A recording
-// packs so well that a large one needs more than its budget: replay --max-memory.
+// The file does not say which object of a kind is freed. The reader takes the latest. Recordings pack
+// so well that a large one needs more than its budget: use replay --max-memory.
 func ReadHeaptrack(r io.Reader) (*trace.Trace, error) {
 	t := &trace.Trace{Meta: map[string]string{"source": "heaptrack", "clock": "of the program, every 10 ms; events between are spread evenly"}}
 	h := heaptrack{book: newBook(r, 0), t: t}

@@ -44,7 +44,6 @@ func ReadRMM(r io.Reader) (*trace.Trace, error) {
 	l := rmmLog{book: newBook(r, time.Second)}
 	first := true
 	err := l.book.lines(r, func(line []byte) error {
-		line = bytes.TrimRight(line, "\r")
 		if first {
 			first = false
 			if string(trimMark(line)) != rmmHeader {

@@ -1,21 +1,18 @@
-// Package pprof shows which code holds the memory: it turns a trace into a profile
-// for go tool pprof, by allocation site. Package trace/formats/poolpprof does this for a running
-// program.
+// Package pprof turns a trace into a profile for go tool pprof, which shows the code that holds the
+// memory.
 //
-// The label of an Alloc event is its allocation site, a stack: one function per
-// line, the innermost first. After a function's name there may be a tab and
-// FILE:LINE. An object without a label belongs to "(unknown)".
+// The label of an Alloc event is its allocation site, a stack: one function a line, the innermost
+// first. After a function's name there may be a tab and FILE:LINE. An object without a label belongs
+// to "(unknown)".
 //
-// The profile has the sample types of Go's heap profiles: alloc_objects and
-// alloc_space count all objects so far, inuse_objects and inuse_space those that
-// are reachable at the moment of the profile. Each sample has the label space, so
-// -tagfocus=device0 picks the samples of one space.
+// The profile has the sample types of Go's heap profiles. alloc_objects and alloc_space count all
+// objects so far. inuse_objects and inuse_space count those that are reachable at the moment of the
+// profile. Each sample has the label space, so -tagfocus=device0 picks the samples of one space.
 //
-// A Mark with [trace.SiteRateLabel] says that the allocation sites of a space are
-// sampled. Then each Alloc with a label stands for 1/(1-exp(-size/rate)) objects,
-// as in Go's heap profiles, and "(unknown)" is the true sum of the space less
-// these estimates, if that is positive. All pools of a space must use the same
-// rate.
+// A Mark with [trace.SiteRateLabel] says that the allocation sites of a space are sampled. Then each
+// Alloc with a label stands for 1/(1-exp(-size/rate)) objects, as in Go's heap profiles. "(unknown)"
+// is the true sum of the space less these estimates, if that is positive. All pools of a space must
+// use the same rate.
 package pprof
 
 import (
@@ -41,11 +38,7 @@ const unknown = "(unknown)"
 // with gzip, as go tool pprof expects. The trace must be valid: see
 // [trace.Trace.Validate].
 func Write(w io.Writer, t *trace.Trace, at time.Duration) error {
-	return write(w, profileOf(t, at))
-}
-
-func write(w io.Writer, p *profile.Profile) error {
-	if err := p.Write(w); err != nil {
+	if err := profileOf(t, at).Write(w); err != nil {
 		return fmt.Errorf("pprof: %w", err)
 	}
 	return nil

@@ -2,11 +2,7 @@ package pprof_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +13,6 @@ import (
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/pprof"
 	"github.com/eagergc/eagergc/trace/formats/recording"
-	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
 const text = `
@@ -119,49 +114,3 @@ func TestSampled(t *testing.T) {
 		t.Errorf("period %d\ngot  %q\nwant %q", p.Period, got, want)
 	}
 }
-
-// TestSample: a trace without sites is one sample, of the peak.
-func TestSample(t *testing.T) {
-	tr, err := samples.Open("resnet")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, got := written(t, tr, pprof.AtPeak)
-	if len(got) != 1 || p.Sample[0].Value[3] != recording.StatsOf(tr).PeakReachable {
-		t.Errorf("%q, want a peak of %d", got, recording.StatsOf(tr).PeakReachable)
-	}
-}
-
-// TestTool reads the profile with go tool pprof itself.
-func TestTool(t *testing.T) {
-	tr, err := recording.ReadText(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "app.pb.gz")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(pprof.Write(f, tr, pprof.AtPeak), f.Close()); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("go", "tool", "pprof", "-top", "-tagfocus=space=device0", path).CombinedOutput()
-	if err != nil {
-		t.Skipf("needs go tool pprof: %v: %s", err, out)
-	}
-	if !bytes.Contains(out, []byte("Type: inuse_space")) || !bytes.Contains(out, []byte("150B 95.54% 95.54%       150B 95.54%  layer.forward")) {
-		t.Errorf("go tool pprof says:\n%s", out)
-	}
-}
-
-func TestWriteError(t *testing.T) {
-	full := errors.New("disk full")
-	if err := pprof.Write(failing{full}, &trace.Trace{}, pprof.AtPeak); !errors.Is(err, full) {
-		t.Errorf("%v", err)
-	}
-}
-
-type failing struct{ err error }
-
-func (f failing) Write([]byte) (int, error) { return 0, f.err }

@@ -14,9 +14,9 @@ const (
 // ErrTooLarge reports an input that needs more memory than its [Budget] allows.
 var ErrTooLarge = errors.New("needs more memory than its size allows")
 
-// A Budget bounds what a reader holds of an input of unknown origin: 16 MiB, and 30
-// times the bytes of the input, as they are packed. A nil Budget allows everything.
-// It is for one goroutine at a time.
+// A Budget limits the memory that a reader uses for an input of unknown origin. The limit is 16 MiB
+// and 30 times the bytes of the packed input. A nil Budget has no limit. It is for one goroutine at a
+// time.
 type Budget struct {
 	Memory int64 // bytes that may be held in any case; 16 MiB if it is less
 
@@ -46,7 +46,8 @@ func (b *Budget) Hold(bytes int64) {
 	}
 }
 
-// Err returns an [ErrTooLarge] once more was held, if only for a moment, than what was read of the input may ask for.
+// Err returns an [ErrTooLarge] if the reader held more, at any moment, than the bytes that it has read
+// allow.
 func (b *Budget) Err() error {
 	if b != nil && b.most > max(freeMemory+memoryRatio*b.read, b.Memory) {
 		return fmt.Errorf("%w: %d bytes so far, after %d bytes of the file (--max-memory allows more)", ErrTooLarge, b.most, b.read)

@@ -8,14 +8,16 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Earlier moves deaths that t knows only from the cycle that found them to an earlier time. Such
-// an object died after it was allocated and after the cycle before had begun, and before the one that
-// found it began: share 0 takes the first of these moments, 1 the last, 0.5 the one half way. So the
-// reachable bytes of a program are at least those of share 0, and at most those of t. An object that nothing
-// found may have died between the last cycle and the end. It returns a new trace, and for each death that
-// a cycle found how much later than in truth it may be known, the least first: none if every death in
-// t was said by the program, which leaves t as it is. A trace without cycles is taken to have had one at
-// each time at which something was found dead. The trace must be valid.
+// Earlier moves deaths that only a cycle found to an earlier time. Such an object died after its
+// allocation, after the begin of the cycle before, and before the begin of the cycle that found it.
+// Share 0 takes the first of these moments, 1 the last, and 0.5 the middle. So the reachable bytes of
+// the program are at least those of share 0, and at most those of t. An object that no cycle found may
+// have died between the last cycle and the end.
+//
+// Earlier returns a new trace. For each death that a cycle found it also returns the time by which
+// the trace may have it too late, sorted. If the program reported every death, there are none, and
+// the events are those of t. In a trace without cycles, each time at which something was found dead
+// counts as a cycle. The trace must be valid.
 func Earlier(t *trace.Trace, share float64) (*trace.Trace, []time.Duration) {
 	var cycles []int64                                             // when they began
 	dropped, born := make(map[uint64]bool), make(map[uint64]int64) // objects that nothing is known to have ended

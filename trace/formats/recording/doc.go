@@ -1,4 +1,3 @@
-// Package recording is what the laboratory does with a recording as a whole: its figures
-// and demographics, its text form, two recordings made one. Importers build theirs with
-// it, within a [Budget].
+// Package recording works on whole recordings: figures, the text form, the merge of two recordings.
+// Importers build their recordings with it, within a [Budget].
 package recording

@@ -7,7 +7,8 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Append appends v to a list, and counts in a budget what the list takes. While it grows that is two arrays.
+// Append appends v to a list, and counts the memory of the list in a budget. While the list grows it
+// has two arrays.
 func Append[T any](b *Budget, list []T, v T) []T {
 	before := cap(list)
 	if list = append(list, v); cap(list) != before {
@@ -17,9 +18,8 @@ func Append[T any](b *Budget, list []T, v T) []T {
 	return list
 }
 
-// Interleave merges lists of events, each sorted by time, into the longest of them,
-// and returns it; nobody may use the lists after that. At equal times the events of an
-// earlier list come first.
+// Interleave merges lists of events, each sorted by time, into the longest of them, and returns it.
+// The lists may not be used afterwards. At equal times the events of an earlier list come first.
 func Interleave(lists ...[]trace.Event) []trace.Event {
 	into, total := 0, 0
 	for i, list := range lists {

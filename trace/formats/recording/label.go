@@ -10,11 +10,11 @@ type Labeler struct {
 	budget *Budget
 }
 
-// labelBytes is what a label takes besides its text: in Labels and in the index.
+// labelBytes is the memory of a label besides its text.
 const labelBytes = 64
 
-// NewLabeler returns a Labeler that adds to t.Labels, and counts in b what the texts
-// take. It knows the texts that are already there.
+// NewLabeler returns a Labeler that adds to t.Labels, and counts the memory of the texts in b. It
+// knows the texts that are already there.
 func NewLabeler(t *trace.Trace, b *Budget) *Labeler {
 	l := &Labeler{t: t, index: make(map[string]uint32), budget: b}
 	if len(t.Labels) == 0 {

@@ -11,18 +11,18 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Merge returns base with the waits and annotations (Sync and Mark) of sync. The
-// two are recordings of the same program by the same clock, for example a memory
-// snapshot and a profile. Both must have a Start. Other events of sync are left
-// out, because base has the memory events. At equal times base comes first.
+// Merge returns base with the waits and annotations (Sync and Mark) of sync. The two are recordings of
+// the same program by the same clock, for example a memory snapshot and a profile. Both must have a
+// Start. Other events of sync are left out, because base has the memory events. At equal times base
+// comes first.
 //
 // [StartAtFirst] defines time 0 of the result. If base has only one space,
 // the Sync events belong to that space. Merge changes neither trace, and the
 // result shares no memory with them.
 //
-// It is an error if the two cannot be of the same program: their spans must overlap,
-// and if both have allocations, half of the allocations of one in the time of both must
-// be in the other, with the same size.
+// Merge returns an error if the two cannot be of the same program. Their spans must overlap. If both
+// have allocations, then in the time of both, half of the allocations of one must be in the other,
+// with the same sizes.
 func Merge(base, sync *trace.Trace) (*trace.Trace, error) {
 	if base.Start.IsZero() || sync.Start.IsZero() {
 		return nil, errors.New("trace: merge: both traces need the wall clock of their start")
@@ -92,7 +92,7 @@ func sameProgram(base, sync *trace.Trace, shift time.Duration) error {
 	return nil
 }
 
-// sizes counts the allocations of each size and space from one time to another.
+// sizesOf counts the allocations of each size and space from one time to another.
 func sizesOf(t *trace.Trace, from, to int64) map[trace.Event]int {
 	count := make(map[trace.Event]int)
 	for _, e := range t.Events {
@@ -129,11 +129,9 @@ func onlySpace(events []trace.Event) (space pressure.Space, ok bool) {
 	return space, ok
 }
 
-// StartAtFirst moves all events and the Start of t so that the first Alloc, Drop, Free or
-// Sync is at time 0. An event before it (memory reserved for the first object, or
-// an annotation around it) is moved to time 0 and keeps the part of its duration
-// that comes after that. A trace without an Alloc, Drop, Free or Sync starts at
-// its first event.
+// StartAtFirst moves all events and the Start of t so that the first Alloc, Drop, Free or Sync is at
+// time 0. An event before it, such as an annotation around it, moves to time 0 and keeps the part of
+// its duration after that. A trace without an Alloc, Drop, Free or Sync starts at its first event.
 func StartAtFirst(t *trace.Trace) {
 	if len(t.Events) == 0 {
 		return

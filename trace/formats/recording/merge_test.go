@@ -38,7 +38,7 @@ func TestMergeOrder(t *testing.T) {
 	if !slices.Equal(got.Events, want) || !got.Start.Equal(at) || got.Label(got.Events[0]) != "step" {
 		t.Errorf("got  %+v\nwant %+v at %v", got, want, at)
 	}
-	for _, bad := range []*trace.Trace{{}, {Start: time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC)}} {
+	for _, bad := range []*trace.Trace{{}, {Start: time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)}, {Start: time.Date(2600, 1, 1, 0, 0, 0, 0, time.UTC)}} {
 		if _, err := recording.Merge(base, bad); err == nil {
 			t.Errorf("merge with a start of %v: no error", bad.Start)
 		}
@@ -108,16 +108,6 @@ func TestMergeOtherProgram(t *testing.T) {
 		_, err := recording.Merge(of(at, 100, 200, 300), c.sync)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
-	}
-}
-
-// TestMergeOfOtherCenturies: their distance does not fit into a number of ns.
-func TestMergeOfOtherCenturies(t *testing.T) {
-	old, now := &trace.Trace{Start: time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)}, &trace.Trace{Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	for _, pair := range [][2]*trace.Trace{{old, now}, {now, old}} {
-		if _, err := recording.Merge(pair[0], pair[1]); err == nil || !strings.Contains(err.Error(), "centuries apart") {
-			t.Errorf("%v", err)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Objects gives the objects of a recording their identities, by their addresses: a
-// program uses an address again and again, and each use is another object. An importer
-// says where in its file it is, for errors. It is for one goroutine at a time.
+// Objects gives the objects of a recording their identities, by their addresses. A program uses an
+// address again and again, and each use is another object. Importers pass their place in the file,
+// for errors. It is for one goroutine at a time.
 type Objects struct {
 	place  string // with a verb for a number: "line %d"
 	budget *Budget
@@ -31,11 +31,11 @@ type object struct {
 	Place int // of the allocation, or of the free once it is freed
 }
 
-// addressBytes is what an address takes.
+// addressBytes is the memory of an address.
 const addressBytes = 112
 
-// NewObjects returns an empty one that counts its memory in b. place says how a place
-// in the file is written, such as "line %d".
+// NewObjects returns Objects without any, which counts its memory in b. The format of a place in the
+// file is place, such as "line %d".
 func NewObjects(b *Budget, place string) *Objects {
 	return &Objects{place: place, budget: b, last: make(map[address]object)}
 }
@@ -66,10 +66,9 @@ func (o *Objects) Alloc(e *trace.Event, addr uint64, place int) (err error) {
 	return err
 }
 
-// Drop makes e the Drop of the object at an address of its space, with the size of its
-// allocation. Where none was allocated there, the object was live before the recording, and has
-// the size of e: Drop gives it a number, and returns false. It is an error if it was freed
-// before.
+// Drop makes e the Drop of the object at an address of its space, with the size of its allocation. If
+// no object was allocated there, the object was live before the recording. Then Drop gives it a
+// number and the size of e, and returns false. It is an error if the object was freed before.
 func (o *Objects) Drop(e *trace.Event, addr uint64, place int) (known bool, err error) {
 	was, known := o.last[address{e.Space, addr}]
 	switch {

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Plain returns text as it may be shown: characters that steer a terminal or turn
-// the direction of writing, ends of lines, and bytes that are no UTF-8 are written
-// as in a Go string (\x1b, \u202e, \n). A text from a file may hold any of them.
+// Plain returns a text from a file so that it is safe to print. It writes control characters,
+// characters that change the direction of writing, and bytes that are not UTF-8 as in a Go string
+// (\x1b, \u202e).
 func Plain(text string) string {
 	for i, r := range text {
 		if !strconv.IsPrint(r) || r == utf8.RuneError {

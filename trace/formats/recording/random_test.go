@@ -17,14 +17,10 @@ type random struct {
 // check runs f with many seeds. EAGERGC_SEED=n runs it with the one that a failure names.
 func check(t *testing.T, times int, f func(*random)) {
 	t.Helper()
-	fixed, err := strconv.ParseUint(os.Getenv("EAGERGC_SEED"), 10, 64)
-	if err == nil {
-		times = 1
-	}
+	seed, free := strconv.ParseUint(os.Getenv("EAGERGC_SEED"), 10, 64)
 	for range times {
-		seed := rand.Uint64()
-		if err == nil {
-			seed = fixed
+		if free != nil {
+			seed = rand.Uint64()
 		}
 		func() {
 			done := false

@@ -84,16 +84,14 @@ func quantiles(values []int64) Quantiles {
 
 // StatsOf adds up the events of t. If spaces are given, memory events of other
 // spaces do not count. The trace must be valid: see [trace.Trace.Validate].
-func StatsOf(t *trace.Trace, spaces ...pressure.Space) Stats { return addUp(t, spaces).finish() }
-
-func addUp(t *trace.Trace, spaces []pressure.Space) *adder {
+func StatsOf(t *trace.Trace, spaces ...pressure.Space) Stats {
 	a := &adder{born: make(map[uint64]trace.Event), dropFrees: !slices.ContainsFunc(t.Events, func(e trace.Event) bool { return e.Kind == trace.Free })}
 	for _, e := range t.Events {
 		if e.Kind == trace.Sync || len(spaces) == 0 || slices.Contains(spaces, e.Space) {
 			a.event(e)
 		}
 	}
-	return a
+	return a.finish()
 }
 
 // An adder holds the sums while a trace is added up.
@@ -104,7 +102,7 @@ type adder struct {
 	reachable, held, reserved int64
 	born                      map[uint64]trace.Event // reachable objects
 	sizes, waits              []int64
-	died, lifetimes           []int64 // sizes of objects that died, and how long they lived
+	lifetimes                 []int64 // of the objects that died
 }
 
 func (a *adder) event(e trace.Event) {
@@ -158,7 +156,7 @@ func (a *adder) die(e trace.Event) int64 {
 		return 0
 	}
 	delete(a.born, e.ID)
-	a.died, a.lifetimes = append(a.died, from.Bytes), append(a.lifetimes, e.Time-from.Time)
+	a.lifetimes = append(a.lifetimes, e.Time-from.Time)
 	a.hold(-from.Bytes, 0)
 	return from.Bytes
 }

@@ -1,69 +1,200 @@
 package recording_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-func TestStats(t *testing.T) {
-	s := parse(t, `
-0 reserve bytes=2048
-10 alloc id=1 bytes=100
-20 alloc id=2 bytes=1000 space=device1
-30 drop id=1 bytes=100
-40 cycle bytes=100 duration=7
-40 free id=1 bytes=100 aux=1
-50 sync duration=30
-60 alloc id=3 bytes=500
-70 free id=3 bytes=500
-80 refuse bytes=9
-90 release bytes=2048
-`)
-	want := recording.Stats{
-		Events: 11, Allocs: 3, Drops: 1, Frees: 2, Syncs: 1, Cycles: 1, Refusals: 1,
-		AllocatedBytes: 1600, DroppedBytes: 100, FreedBytes: 600,
-		PeakReachable: 1500, PeakHeld: 1500, PeakReserved: 2048, LastBytes: 1000, LastObjects: 1,
-		Span: 60, Wait: 30, CycleTime: 7, WaitShare: 0.5,
-		AllocRate: 3 / time.Duration(60).Seconds(), ByteRate: 1600 / time.Duration(60).Seconds(),
-		Sizes:     recording.Quantiles{Min: 100, P50: 500, P90: 1000, P99: 1000, Max: 1000, Mean: 1600. / 3},
-		Lifetimes: recording.Quantiles{Min: 10, P50: 10, P90: 20, P99: 20, Max: 20, Mean: 15},
-		Waits:     recording.Quantiles{Min: 30, P50: 30, P90: 30, P99: 30, Max: 30, Mean: 30},
+// quantilesOf counts for each quantile how many values do not exceed it.
+func quantilesOf(values []int64) (q recording.Quantiles) {
+	if len(values) == 0 {
+		return q
 	}
-	if got := recording.StatsOf(s); got != want {
-		t.Errorf("got  %+v\nwant %+v", got, want)
+	slices.Sort(values)
+	least := func(share int) int64 {
+		for i, v := range values {
+			if (i+1)*100 >= share*len(values) {
+				return v
+			}
+		}
+		return 0
 	}
-	if got := recording.StatsOf(s, pressure.Device(1)); got.AllocatedBytes != 1000 || got.Syncs != 1 || got.PeakReserved != 0 {
-		t.Errorf("of device 1: %+v", got)
+	for _, v := range values {
+		q.Mean += float64(v)
 	}
+	q.Mean /= float64(len(values))
+	q.Min, q.P50, q.P90, q.P99, q.Max = values[0], least(50), least(90), least(99), values[len(values)-1]
+	return q
+}
+
+// A life is an object with all that happened to it.
+type life struct {
+	trace.Event
+	end, freed int64 // when it died and was freed; -1: not
+}
+
+func livesOf(tr *trace.Trace, space pressure.Space) (lives []*life) {
+	byID := map[uint64]*life{}
+	for _, e := range tr.Events {
+		switch {
+		case e.Space != space:
+		case e.Kind == trace.Alloc:
+			byID[e.ID] = &life{e, -1, -1}
+			lives = append(lives, byID[e.ID])
+		case e.Kind == trace.Drop || e.Kind == trace.Free:
+			l := byID[e.ID]
+			if l.end < 0 {
+				l.end = e.Time
+			}
+			if e.Kind == trace.Free {
+				l.freed = e.Time
+			}
+		}
+	}
+	return lives
+}
+
+// TestStatsModel compares the figures of a space with those of its objects' lives.
+func TestStatsModel(t *testing.T) {
+	check(t, 300, func(t *random) {
+		tr := drawValid(t)
+		space := pressure.Space(t.IntN(3))
+		lives := livesOf(tr, space)
+		want, frees := recording.Stats{}, slices.ContainsFunc(tr.Events, func(e trace.Event) bool { return e.Kind == trace.Free })
+		var sizes, lifetimes, waits []int64
+		for _, l := range lives {
+			want.Allocs++
+			want.AllocatedBytes += l.Bytes
+			sizes = append(sizes, l.Bytes)
+			if l.end >= 0 {
+				lifetimes = append(lifetimes, l.end-l.Time)
+			} else {
+				want.LastBytes, want.LastObjects = want.LastBytes+l.Bytes, want.LastObjects+1
+			}
+		}
+		dead, gone := map[uint64]bool{}, map[uint64]bool{}
+		var reserved int64
+		first, last := int64(-1), int64(0)
+		for _, e := range tr.Events {
+			if e.Space != space && e.Kind != trace.Sync {
+				continue
+			}
+			want.Events++
+			switch e.Kind {
+			case trace.Drop:
+				want.Drops++
+				want.DroppedBytes += e.Bytes
+				dead[e.ID], gone[e.ID] = true, !frees
+			case trace.Free:
+				want.Frees++
+				want.FreedBytes += e.Bytes
+				dead[e.ID], gone[e.ID] = true, true
+			case trace.Sync:
+				want.Syncs++
+				want.Wait += e.Duration
+				waits = append(waits, int64(e.Duration))
+			case trace.Cycle:
+				want.Cycles++
+				want.CycleTime += e.Duration
+			case trace.Refuse:
+				want.Refusals++
+			case trace.Reserve, trace.Release:
+				if reserved += e.Bytes; e.Kind == trace.Release {
+					reserved -= 2 * e.Bytes
+				}
+				want.PeakReserved = max(want.PeakReserved, reserved)
+			}
+			if e.Kind <= trace.Sync {
+				if first < 0 {
+					first = e.Time
+				}
+				last = e.Time
+			}
+			var reachable, held int64
+			for _, l := range lives {
+				if l.ID > uint64(len(tr.Events)) || slices.Index(tr.Events, l.Event) > slices.Index(tr.Events, e) {
+					break
+				}
+				if !dead[l.ID] {
+					reachable += l.Bytes
+				}
+				if !gone[l.ID] {
+					held += l.Bytes
+				}
+			}
+			want.PeakReachable, want.PeakHeld = max(want.PeakReachable, reachable), max(want.PeakHeld, held)
+		}
+		want.Span = time.Duration(last - max(0, first))
+		if s := want.Span.Seconds(); s > 0 {
+			want.AllocRate, want.ByteRate, want.WaitShare = float64(want.Allocs)/s, float64(want.AllocatedBytes)/s, want.Wait.Seconds()/s
+		}
+		want.Sizes, want.Lifetimes, want.Waits = quantilesOf(sizes), quantilesOf(lifetimes), quantilesOf(waits)
+		if got := recording.StatsOf(tr, space); got != want {
+			t.Fatalf("got  %+v\nwant %+v", got, want)
+		}
+	})
 	if got := recording.StatsOf(new(trace.Trace)); got != (recording.Stats{}) {
 		t.Errorf("of nothing: %+v", got)
 	}
 }
 
-// TestStatsModel holds the sums to each other.
-func TestStatsModel(t *testing.T) {
-	check(t, 100, func(t *random) {
-		tr := drawValid(t)
-		s := recording.StatsOf(tr)
-		reachable := make(map[uint64]int64)
-		var peak, now int64
-		for _, e := range tr.Events {
-			switch e.Kind {
-			case trace.Alloc:
-				reachable[e.ID] = e.Bytes
-				now += e.Bytes
-			case trace.Drop, trace.Free:
-				now -= reachable[e.ID]
-				delete(reachable, e.ID)
+// TestDeathsBetweenTwoCycles: the recorder had cycles at 10 and 20 ns. The program drops object 1, object 2 is
+// still there at the first cycle, and object 3 begins after it.
+func TestDeathsBetweenTwoCycles(t *testing.T) {
+	seen := parse(t, `
+0 alloc id=1 bytes=1
+2 alloc id=2 bytes=10
+4 drop id=1 bytes=1
+10 cycle bytes=1 duration=1
+11 free id=1 bytes=1 aux=1
+16 alloc id=3 bytes=100
+20 cycle bytes=110 duration=1
+22 free id=2 bytes=10 aux=1
+23 free id=3 bytes=100 aux=1
+24 alloc id=4 bytes=1
+30 sync
+`)
+	for share, want := range map[float64][]int64{0: {10, 16, 24}, 0.5: {15, 18, 27}, 1: {20, 20, -1}} {
+		moved, late := recording.Earlier(seen, share)
+		if err := moved.Validate(); err != nil {
+			t.Fatal(share, err)
+		}
+		at := []int64{-1, -1, -1}
+		for _, e := range moved.Events {
+			if e.Kind == trace.Drop && e.ID > 1 {
+				at[e.ID-2] = e.Time
 			}
-			peak = max(peak, now)
 		}
-		if s.PeakReachable != peak || s.LastBytes != now || s.LastObjects != len(reachable) || s.PeakHeld < peak {
-			t.Fatalf("%+v, want peak %d and %d bytes in %d objects at the end", s, peak, now, len(reachable))
+		if !slices.Equal(at, want) || !slices.Equal(late, []time.Duration{4, 10}) {
+			t.Errorf("share %v: drops at %v, late by %v", share, at, late)
 		}
-	})
+	}
+	if w, err := sim.Compile(seen, 0); err != nil || w.SeenDeaths != 2 {
+		t.Errorf("%d deaths from cycles, %v", w.SeenDeaths, err)
+	}
+	if early, _ := recording.Earlier(seen, 0); recording.StatsOf(early).PeakReachable != 100 || recording.StatsOf(seen).PeakReachable != 110 {
+		t.Error("the bounds of the peak are wrong")
+	}
+	told := parse(t, "0 alloc id=1 bytes=8\n5 drop id=1 bytes=8\n9 free id=1 bytes=8 aux=1\n10 cycle")
+	if same, late := recording.Earlier(told, 0); late != nil || !slices.Equal(same.Events, told.Events) {
+		t.Errorf("all deaths were said, and %v late: %v", late, same.Events)
+	}
+}
+
+// TestPlain: what steers a terminal is escaped.
+func TestPlain(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "gpt2": "gpt2", `a "b" \c`: `a "b" \c`, "größer 日本": "größer 日本", "\x1b[31mred": `\x1b[31mred`, "a\nb\r": `a\nb\r`,
+		"\u009b2J": `\u009b2J`, "a\u202eb": `a\u202eb`, "\x00\x7f": `\x00\x7f`, "a\xffb": `a\xffb`, "\ufffd": "\ufffd",
+	} {
+		if got := recording.Plain(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
 }

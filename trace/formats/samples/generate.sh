@@ -9,17 +9,6 @@ for snapshot in "$recordings"/*.snapshot.pickle.*z; do
 		go run ../../../cmd/replay import /dev/stdin \
 		--sync "$recordings/$name.sync.kineto.json.gz" --name "$name" -o "$name.arrows"
 done
-# The Go programs record themselves, while they give everything back by hand: see
-# cmd/clients/frame/record.go. They should have the machine to themselves.
-clients=$(mktemp -d)
-trap 'rm -r "$clients"' EXIT
-record() { # client, how it is counted
-	(cd "../../../cmd/clients/$1" && go build -o "$clients" .)
-	EAGERGC=off "$clients/$1" -way close -idle 100ms -by "$2" -record "$1.arrows"
-}
-record thumb gauge
-record query gauge
-record arrow own
-record wasm own
-record matrix account
+# Five Go programs recorded themselves, while they freed everything by hand: see cmd/clients/frame/record.go at
+# commit 215a23a, and this file there.
 # Those of GoMLX were recorded on a GPU: results/2026-11-23-gomlx says how.

@@ -1,17 +1,19 @@
-// Package samples holds recordings for comparisons, benchmarks and notebooks: eleven
-// PyTorch programs on one H200, each a memory snapshot merged with the waits of its profile;
-// and, from [Programs], five Go programs whose memory lies outside the Go heap (cmd/clients), each
-// recorded by package gc on two idle cores while it gave everything back by hand. [About] says
-// what each does.
+// Package samples holds recordings for comparisons, benchmarks and notebooks. [About] describes the
+// program of each.
 //
-// And, from [GoMLX], four Go programs on one H100, whose arrays lie on the device (gc/with/gomlx/internal/measure). The backend
-// that counts them recorded them with a cycle at every wait, and their arrays end with the free of the cycle that found them: later than in truth, by up to a wait; the time for which
-// cycles held the program is taken out. What ran beside the cycles took longer than alone: steps last 1.1 (conv) to 8 (dense) times
-// as long as live.
+//   - [Names]: eleven PyTorch programs on one H200. Each recording is a memory snapshot, merged with
+//     the waits of a profile.
+//   - [Programs]: five Go programs with memory outside the Go heap (cmd/clients). Package gc recorded
+//     them on two idle cores while they freed all memory by hand.
+//   - [GoMLX]: four Go programs with arrays on one H100 (gc/with/gomlx/internal/measure).
 //
-// PyTorch counts references, and the five say when they are done with an object. So
-// the end of an object is the moment at which it became unreachable; what a gauge reads has
-// no objects, and each rise of it is taken for one.
+// PyTorch counts references, and the five programs free each object when they are done with it. So
+// objects end when they become unreachable. A gauge has no objects, and each rise of it counts as one.
+//
+// The backend recorded the programs of GoMLX with a cycle at every wait. Their arrays end when a
+// cycle found them, which is later than in truth by up to a wait. The time for which cycles held the
+// program is taken out. Work beside the cycles took longer than alone: steps last 1.1 (conv) to 8
+// (dense) times as long as live.
 package samples
 
 import (
@@ -30,7 +32,7 @@ import (
 //go:embed *.arrows
 var files embed.FS
 
-// A sample is the name of a recording, and a word about its program.
+// A sample is the name of a recording and a description of its program.
 type sample struct{ name, about string }
 
 var torch = []sample{ // in the order in which they were recorded
@@ -73,13 +75,13 @@ func namesOf(all []sample) (names []string) {
 // recorded. The result is the caller's.
 func Names() []string { return namesOf(torch) }
 
-// GoMLX returns the names of the Go programs whose memory is a GPU's. The result is the caller's.
+// GoMLX returns the names of the Go programs with GPU memory. The result is the caller's.
 func GoMLX() []string { return namesOf(goMLX) }
 
-// Programs returns the names of the Go programs whose memory is the host's. The result is the caller's.
+// Programs returns the names of the Go programs with host memory. The result is the caller's.
 func Programs() []string { return namesOf(golang) }
 
-// About says in a few words what the program of a name does; empty for other names.
+// About describes the program of a name in a few words. It is empty for other names.
 func About(name string) string {
 	for _, s := range slices.Concat(torch, golang, goMLX) {
 		if s.name == name {

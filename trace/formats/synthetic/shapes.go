@@ -2,7 +2,7 @@ package synthetic
 
 import "time"
 
-// A kind is a shape: how a program of it is drawn.
+// A kind is a shape with the function that draws a program.
 type kind struct {
 	name  string
 	write func(*script)
@@ -54,8 +54,8 @@ var shapes = []kind{
 	}},
 }
 
-// training is a network of layers: activations live from the forward to the
-// backward pass. spread is by how much steps differ in size.
+// training is a network of layers. Activations live from the forward pass to the backward pass. Steps
+// differ in size by up to spread.
 func (s *script) training(steps, layers int, unit int64, op, wait time.Duration, spread float64) {
 	for range layers { // parameters
 		s.alloc(unit / 8)
@@ -80,8 +80,8 @@ func (s *script) training(steps, layers int, unit int64, op, wait time.Duration,
 	}
 }
 
-// unet goes down through levels that get smaller, and up again: what a level keeps
-// on the way down lives until the same level on the way up.
+// unet goes down through smaller and smaller levels, and up again. The memory that a level keeps on
+// the way down lives until the program reaches the level on the way up.
 func (s *script) unet(steps, levels int, unit int64, op, wait time.Duration) {
 	s.alloc(unit)
 	for range steps {
@@ -109,8 +109,8 @@ func (s *script) unet(steps, levels int, unit int64, op, wait time.Duration) {
 	}
 }
 
-// detection looks at images of many sizes, each with a number of candidates that
-// nothing foretells; results are read one by one.
+// detection looks at images of many sizes, each with a random number of candidates. It reads results
+// one by one.
 func (s *script) detection(images int, unit int64, op, wait time.Duration) {
 	for range images {
 		scale := s.between(0.3, 1)

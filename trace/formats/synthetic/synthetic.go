@@ -1,7 +1,6 @@
-// Package synthetic writes the recordings of programs that do not exist: training,
-// serving, solving, searching and others, each with sizes, times and lengths drawn
-// from a seed. A policy that was tuned on recordings meets programs here that nobody
-// has seen, as many as there are seeds.
+// Package synthetic makes recordings of programs that do not exist: training, serving, solving,
+// searching and others. A seed gives each its sizes, times and lengths. They test policies that were
+// tuned on real recordings.
 package synthetic
 
 import (
@@ -25,9 +24,9 @@ func Shapes() []string {
 	return names
 }
 
-// Open writes the program of a shape that a seed stands for, always the same one:
-// 5,000 to 50,000 allocations on device 0. The caller owns the trace. An unknown
-// shape is an error. Open is safe for concurrent use.
+// Open makes the program of a shape and a seed, with 5,000 to 50,000 allocations on device 0. The same
+// arguments give the same trace. The caller owns the trace. An unknown shape is an error. Open is safe
+// for concurrent use.
 func Open(shape string, seed uint64) (*trace.Trace, error) {
 	i := slices.IndexFunc(shapes, func(s kind) bool { return s.name == shape })
 	if i < 0 {
@@ -35,10 +34,8 @@ func Open(shape string, seed uint64) (*trace.Trace, error) {
 	}
 	s := &script{Rand: rand.New(rand.NewPCG(seed, uint64(i)))}
 	shapes[i].write(s)
-	// What happens at one time stays in its order, memory before waits: a drop
-	// that was put later comes after the allocation of its object.
+	// A stable sort keeps the order at one time, in which a drop comes after its allocation.
 	slices.SortStableFunc(s.events, func(a, b trace.Event) int { return int(a.Time - b.Time) })
-	setSizes(s.events)
 	return &trace.Trace{Name: fmt.Sprintf("%s:%d", shape, seed), Events: s.events}, nil
 }
 
@@ -46,8 +43,8 @@ func Open(shape string, seed uint64) (*trace.Trace, error) {
 type script struct {
 	*rand.Rand
 	events []trace.Event
-	now    int64 // ns
-	ids    uint64
+	now    int64   // ns
+	sizes  []int64 // of objects, which are numbered from 1
 }
 
 const (
@@ -62,9 +59,10 @@ const (
 func (s *script) work(d time.Duration) { s.now += int64(float64(d) * (0.8 + 0.4*s.Float64())) }
 
 func (s *script) alloc(bytes int64) uint64 {
-	s.ids++
-	s.events = append(s.events, trace.Event{Time: s.now, Kind: trace.Alloc, Space: pressure.Device(0), ID: s.ids, Bytes: max(1, bytes)})
-	return s.ids
+	s.sizes = append(s.sizes, max(1, bytes))
+	id := uint64(len(s.sizes))
+	s.events = append(s.events, trace.Event{Time: s.now, Kind: trace.Alloc, Space: pressure.Device(0), ID: id, Bytes: s.sizes[id-1]})
+	return id
 }
 
 func (s *script) drop(ids ...uint64) { s.dropAt(s.now, ids...) }
@@ -72,7 +70,7 @@ func (s *script) drop(ids ...uint64) { s.dropAt(s.now, ids...) }
 // dropAt drops objects now or later.
 func (s *script) dropAt(t int64, ids ...uint64) {
 	for _, id := range ids {
-		s.events = append(s.events, trace.Event{Time: t, Kind: trace.Drop, Space: pressure.Device(0), ID: id})
+		s.events = append(s.events, trace.Event{Time: t, Kind: trace.Drop, Space: pressure.Device(0), ID: id, Bytes: s.sizes[id-1]})
 	}
 }
 
@@ -99,7 +97,7 @@ func (s *script) time(lo, hi time.Duration) time.Duration {
 
 func (s *script) count(lo, hi int) int { return int(s.between(float64(lo), float64(hi))) }
 
-// wait draws a time to wait at a sync: for one program in four there is none.
+// wait draws the time of a wait. One program in four does not wait.
 func (s *script) wait(lo, hi time.Duration) time.Duration {
 	if s.IntN(4) == 0 {
 		return 0

@@ -15,28 +15,18 @@ const (
 	maxTime = 1 << 62 / 1000     // us since 1970
 )
 
-// A decoder turns the records of a pickle into values that [device] takes: it
-// checks fields and numbers texts. What they mean together is for the device.
+// A decoder turns the records of a pickle into values for [device]. It checks fields and numbers
+// texts. The device checks entries against each other.
 type decoder struct {
 	*machine
 	budget  *recording.Budget
 	labels  *recording.Labeler
 	streams map[int64]uint32 // stream handles, numbered in order of appearance; 0 stays 0
-	clock   clock
 }
-
-// clock says whether entries have times: all or none.
-type clock uint8
-
-const (
-	clockUnknown clock = iota
-	clockWall
-	clockNone
-)
 
 // An entry is one action of a device's allocator.
 type entry struct {
-	trace.Event        // but for its ID and its space; Time is 0 if there is no clock
+	trace.Event        // but for its ID and its space
 	addr        uint64 // of an object or a segment
 	completed   bool   // a Drop that is known only by free_completed
 }
@@ -49,7 +39,7 @@ var actions = map[string]trace.Kind{
 }
 
 func (d *decoder) entry(r *record) (e entry, err error) {
-	if e.Time, err = d.time(r); err != nil {
+	if e.Time, err = r.time(); err != nil {
 		return e, err
 	}
 	e.Stream = d.stream(r)
@@ -152,7 +142,7 @@ func (r *record) integer(field int, low, high int64) (int64, error) {
 	return v.n, nil
 }
 
-// text returns a text field, or "" if there is none.
+// text returns a text field, or "" if the record lacks it.
 func (d *decoder) text(r *record, field int) string {
 	if v, ok := r.get(field); ok && v.kind == kText && v.n != textLost {
 		return d.texts[v.n]
@@ -174,21 +164,8 @@ func (d *decoder) stream(r *record) uint32 {
 	return n
 }
 
-// time returns the record's time in ns, or 0 if there is no clock.
-func (d *decoder) time(r *record) (int64, error) {
-	now := clockWall
-	if _, ok := r.get(fTime); !ok {
-		now = clockNone
-	}
-	if d.clock == clockUnknown {
-		d.clock = now
-	}
-	if d.clock != now {
-		return 0, errors.New("some entries have time_us and some do not")
-	}
-	if now == clockNone {
-		return 0, nil
-	}
+// time returns the record's time in ns.
+func (r *record) time() (int64, error) {
 	us, err := r.integer(fTime, 0, maxTime)
 	return us * 1000, err
 }

@@ -6,18 +6,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// step is the time between entries where there is no clock.
-const step = int64(time.Microsecond)
-
-// A device is one list of entries, as events, and the blocks of its segments at the
-// end.
+// A device is one list of entries, as events, and the blocks of its segments at the end.
 type device struct {
 	space   pressure.Space
 	objects *recording.Objects // of all devices
@@ -50,18 +45,15 @@ func count(sum *int64, n int64) error {
 	return nil
 }
 
-// What the reader holds for each object, block and so on, in bytes.
+// Memory that the reader uses for a block and for an unknown drop, in bytes.
 const (
 	blockBytes   = 40
 	unknownBytes = 112
 	maxFresh     = 1 << 16 // segments; a real snapshot has thousands
 )
 
-// add takes the next entry. Without a clock, entries are one step apart.
-func (d *device) add(e entry, c clock) error {
-	if c == clockNone {
-		e.Time = int64(d.entries) * step
-	}
+// add takes the next entry.
+func (d *device) add(e entry) error {
 	if e.Time < d.now {
 		return fmt.Errorf("time goes backwards: time_us %d after %d", e.Time/1000, d.now/1000)
 	}
@@ -88,8 +80,8 @@ func (d *device) add(e entry, c clock) error {
 	return err
 }
 
-// drop takes a free. If its address is not known, the object was live before the
-// window; but that cannot be if its segment was taken within the window.
+// drop takes a free. If its address is unknown, the object was live before the window. That is an
+// error if its segment was taken within the window.
 func (d *device) drop(e *entry) error {
 	if _, known := d.objects.Find(d.space, e.addr); !known && d.isFresh(e.addr) {
 		return fmt.Errorf("free of address %#x, which was never allocated: its segment was taken in the window", e.addr)
@@ -101,9 +93,9 @@ func (d *device) drop(e *entry) error {
 	return err
 }
 
-// isDrop says whether a free_completed is all that tells of a drop. Mostly a
-// free_requested comes before it. PyTorch can be told not to record those
-// (skip_actions): then the object became unreachable at this moment or before it.
+// isDrop reports whether e, a free_completed, is the only entry about the drop. Usually there is a
+// free_requested before it, which PyTorch can be told not to record (skip_actions). Then the object
+// became unreachable at this moment or before it.
 func (d *device) isDrop(e entry) bool {
 	was, known := d.objects.Find(d.space, e.addr)
 	if !known && !d.requested { // its free_requested may have been before the window
@@ -119,8 +111,8 @@ func (d *device) isDrop(e entry) bool {
 // skipped says whether PyTorch was told not to record free_requested.
 func (d *device) skipped() bool { return !d.requested && d.completed > 0 }
 
-// unknownDrops returns the drops of objects that were live before the window, if
-// free_requested was not recorded.
+// unknownDrops returns the drops of objects that were live before the window, if free_requested was
+// not recorded.
 func (d *device) unknownDrops() (drops []trace.Event, err error) {
 	if !d.skipped() {
 		return nil, nil
@@ -142,8 +134,8 @@ func (d *device) unknownDrops() (drops []trace.Event, err error) {
 	return drops, nil
 }
 
-// noteFresh remembers a segment taken in the window. Beyond maxFresh, segments
-// count as older than the window.
+// noteFresh remembers a segment taken in the window. Beyond maxFresh, segments count as older than
+// the window.
 func (d *device) noteFresh(sp span) {
 	if len(d.fresh) >= maxFresh {
 		return
@@ -183,8 +175,8 @@ func (d *device) firstEvent() int64 {
 	return math.MaxInt64
 }
 
-// liveBefore returns what the device held before its first entry: the Allocs of objects, by
-// address, and the bytes of its segments.
+// liveBefore returns the objects that the device held before its first entry, as Allocs by address,
+// and the bytes of its segments then.
 func (d *device) liveBefore() (allocs []entry, reserved int64, err error) {
 	for _, b := range d.held {
 		if _, known := d.objects.Find(d.space, b.addr); known {

@@ -6,10 +6,9 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// A memo holds the values that a pickle may refer to again. Keys count up from 0,
-// and about half of all values get one, most of them values that do not matter. So
-// it consists of pages that are never copied, with 9 bytes for each value, and a
-// page without a value that matters is nil.
+// A memo holds the values that a pickle may refer to again. Keys count up from 0, and about half of
+// all values get one, most of them values that do not matter. So it consists of pages that are
+// never copied, with 9 bytes for each value, and a page without a value that matters is nil.
 type memo struct {
 	pages []*page
 	size  int // keys in use

@@ -17,23 +17,23 @@ type note struct {
 	from, to int64 // ns; to is 0 while it is open
 }
 
-// noteBytes is what a note takes besides its name.
+// noteBytes is the memory of a note besides its name.
 const noteBytes = 96
 
-// notes are the annotations of a snapshot. The snapshot has their starts and ends;
-// an end belongs to the last open start of the same name and device.
+// notes are the annotations of a snapshot. The snapshot has their starts and ends; an end belongs
+// to the last open start of the same name and device.
 type notes struct {
 	all  []note
 	open map[note][]int // indices in all, by name and device
 }
 
-// note adds one entry of external_annotations to n. One without a time is left
-// out: it has no place in the trace.
+// note adds one entry of external_annotations to n. One without a time is left out: it has no place
+// in the trace.
 func (d *decoder) note(r *record, n *notes) error {
 	if _, ok := r.get(fTime); !ok {
 		return nil
 	}
-	us, err := r.integer(fTime, 0, maxTime)
+	ns, err := r.time()
 	if err != nil {
 		return fmt.Errorf("annotation: %w", err)
 	}
@@ -48,14 +48,14 @@ func (d *decoder) note(r *record, n *notes) error {
 			n.open = make(map[note][]int)
 		}
 		n.open[key] = append(n.open[key], len(n.all))
-		n.all = append(n.all, note{name: key.name, device: key.device, from: us * 1000})
+		n.all = append(n.all, note{name: key.name, device: key.device, from: ns})
 	case "END":
 		open := n.open[key]
 		if len(open) == 0 { // the start was lost: it began before the window
-			n.all = append(n.all, note{name: key.name, device: key.device, to: us * 1000})
+			n.all = append(n.all, note{name: key.name, device: key.device, to: ns})
 			return nil
 		}
-		n.all[open[len(open)-1]].to = us * 1000
+		n.all[open[len(open)-1]].to = ns
 		n.open[key] = open[:len(open)-1]
 	default:
 		return fmt.Errorf("annotation: unknown stage %q", stage)

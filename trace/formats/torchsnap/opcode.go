@@ -1,16 +1,18 @@
 package torchsnap
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
-	"strconv"
 )
 
-const opStop = '.'
+const (
+	opStop        = '.'
+	leastProtocol = 2
+	mostProtocol  = 5
+)
 
-// step executes one opcode. The opcodes of all protocols are described in Python's
-// pickletools. Those that could execute code are in the table refused.
+// step executes one opcode. The opcodes are described in Python's pickletools. Those that could
+// execute code are in the table refused.
 func (m *machine) step(op byte) error {
 	switch op {
 	// These occur in snapshots, the most frequent first.
@@ -71,10 +73,8 @@ func (m *machine) step(op byte) error {
 // stepRare executes the opcodes that are rare in snapshots.
 func (m *machine) stepRare(op byte) error {
 	switch op {
-	case 'X', 'T': // BINUNICODE, BINSTRING
+	case 'X': // BINUNICODE
 		return m.pushText(m.length(4))
-	case 'U': // SHORT_BINSTRING
-		return m.pushText(m.length(1))
 	case 0x8d: // BINUNICODE8
 		return m.pushText(m.length(8))
 	case 'B': // BINBYTES
@@ -87,59 +87,13 @@ func (m *machine) stepRare(op byte) error {
 		return m.long(m.length(4))
 	case 'G': // BINFLOAT
 		return m.blob(8, nil)
-	case '0': // POP
-		return m.discard()
-	case '1', 0x90: // POP_MARK, ADDITEMS
+	case 0x90: // ADDITEMS
 		return m.forget(m.popMark())
-	case '2': // DUP
-		v, err := m.bare()
-		if err != nil {
-			return err
-		}
-		return m.push(v)
-	case 'd': // DICT
-		return m.whole(m.pushDict, m.set)
-	case 'l': // LIST
-		return m.whole(m.pushList, m.extend)
 	}
-	return m.stepLine(op)
-}
-
-// stepLine executes the opcodes whose argument is a line of text: protocol 0.
-func (m *machine) stepLine(op byte) error {
 	if name, ok := refused[op]; ok {
 		return m.refuse(name)
 	}
-	switch op {
-	case 'I', 'L', 'F', 'S', 'V', 'g', 'p':
-	default:
-		return fmt.Errorf("unknown opcode 0x%02x", op)
-	}
-	b, err := m.line()
-	if err != nil {
-		return err
-	}
-	switch op {
-	case 'S': // STRING, quoted
-		if len(b) < 2 || b[0] != b[len(b)-1] || (b[0] != '\'' && b[0] != '"') {
-			return fmt.Errorf("string without quotes: %.40q", b)
-		}
-		return m.push(m.intern(b[1 : len(b)-1]))
-	case 'V': // UNICODE; escapes stay as they are: no word of a snapshot has one
-		return m.push(m.intern(b))
-	case 'F': // FLOAT
-		return m.push(value{})
-	case 'I', 'L': // INT and LONG, decimal
-		return m.decimal(b)
-	}
-	key, err := strconv.ParseUint(string(b), 10, 63)
-	if err != nil {
-		err = fmt.Errorf("memo key %.40q is no number", b)
-	}
-	if op == 'g' { // GET
-		return m.get(key, err)
-	}
-	return m.put(key, err) // PUT
+	return fmt.Errorf("unknown opcode 0x%02x", op)
 }
 
 // refused are the opcodes that use or call something outside the file.
@@ -149,17 +103,11 @@ var refused = map[byte]string{
 	0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
 }
 
-// refuse returns the error for an opcode that is not plain data. It names the
-// global if there is one.
+// refuse returns the error for an opcode that is not plain data. It names the global of a
+// STACK_GLOBAL.
 func (m *machine) refuse(opcode string) error {
 	global := ""
-	switch opcode {
-	case "GLOBAL", "INST":
-		module, _ := m.line()
-		global = " " + string(module)
-		name, _ := m.line()
-		global += "." + string(name)
-	case "STACK_GLOBAL":
+	if opcode == "STACK_GLOBAL" {
 		if two, err := m.pop(2); err == nil && two[0].kind == kText && two[1].kind == kText {
 			global = " " + m.texts[two[0].n] + "." + m.texts[two[1].n]
 		}
@@ -169,8 +117,8 @@ func (m *machine) refuse(opcode string) error {
 
 func (m *machine) proto() error {
 	b, err := m.bytes(1)
-	if err == nil && b[0] > 5 {
-		err = fmt.Errorf("pickle protocol %d (0 to 5 are known)", b[0])
+	if err == nil && (b[0] < leastProtocol || b[0] > mostProtocol) {
+		err = fmt.Errorf("pickle protocol %d (%d to %d are known)", b[0], leastProtocol, mostProtocol)
 	}
 	return err
 }
@@ -216,30 +164,9 @@ func twos(b []byte) value {
 	return value{kind: kInt, n: int64(binary.LittleEndian.Uint64(wide[:]))}
 }
 
-// decimal pushes the integer of an INT or LONG line.
-func (m *machine) decimal(b []byte) error {
-	n, err := strconv.ParseInt(string(bytes.TrimSuffix(b, []byte{'L'})), 10, 64)
-	if ne, ok := err.(*strconv.NumError); ok && ne.Err == strconv.ErrRange {
-		return m.push(value{kind: kBig})
-	}
-	if err != nil {
-		return fmt.Errorf("integer %.40q is no number", b)
-	}
-	return m.push(value{kind: kInt, n: n})
-}
-
 func (m *machine) tuple(items []value, err error) error {
 	if err = m.forget(items, err); err != nil {
 		return err
 	}
 	return m.push(value{})
-}
-
-// discard is POP, which also removes a mark with nothing above it.
-func (m *machine) discard() error {
-	if n := len(m.marks); n > 0 && m.marks[n-1] == len(m.stack) {
-		m.marks = m.marks[:n-1]
-		return nil
-	}
-	return m.forget(m.pop(1))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// Bounds on what a pickle may make the reader hold. Real snapshots stay far below
-// them: Python's pickler adds items to a list or dict after every 1000.
+// Bounds on the memory that a pickle can cause. Real snapshots stay far below them, because Python's
+// pickler adds items to a list or dict after every 1000.
 const (
 	maxStack   = 1 << 20 // values that are not yet in a container
 	maxRecords = 1 << 14 // dicts that are not yet in a container
@@ -21,7 +21,7 @@ const (
 	maxText    = 1 << 10 // bytes of a string that is kept
 )
 
-// A kind says what a value is.
+// A kind is the type of a value.
 type kind uint8
 
 const (
@@ -39,9 +39,9 @@ type value struct {
 	kind kind
 }
 
-// A machine reads a pickle of plain data, protocol 0 to 5. It does not build the
-// whole value: when a dict is added to a list that matters, the machine gives it to
-// item and forgets it. It holds only the open containers and the memo.
+// A machine reads a pickle of plain data, protocol 2 to 5. It does not build the whole value. When a
+// dict is added to a list that matters, the machine gives the dict to item and forgets it. It holds
+// only the open containers and the memo.
 type machine struct {
 	r       *bufio.Reader
 	offset  int64 // of the next byte
@@ -68,8 +68,7 @@ func newMachine(r io.Reader, b *recording.Budget, item func(int64, *record) erro
 
 var errPop = errors.New("stack underflow")
 
-// execute reads the pickle to its end, and then the stream to its end, where the
-// checksum is.
+// execute reads the pickle to its end, and then the stream to its end, where the checksum is.
 func (m *machine) execute() error {
 	for {
 		m.opcode = m.offset
@@ -187,16 +186,6 @@ func (m *machine) intern(b []byte) value {
 	return value{kind: kText, n: i}
 }
 
-// line reads up to the next newline: so protocol 0 writes its arguments.
-func (m *machine) line() ([]byte, error) {
-	b, err := m.r.ReadSlice('\n')
-	m.offset += int64(len(b))
-	if err != nil {
-		return nil, ended(err)
-	}
-	return b[:len(b)-1], nil
-}
-
 func (m *machine) push(v value) error {
 	if len(m.stack) >= maxStack {
 		return fmt.Errorf("more than %d values without a container", maxStack)
@@ -205,8 +194,7 @@ func (m *machine) push(v value) error {
 	return nil
 }
 
-// floor is the height of the stack at the last mark. Values under a mark may not be
-// popped.
+// floor is the height of the stack at the last mark. Values under a mark may not be popped.
 func (m *machine) floor() int {
 	if n := len(m.marks); n > 0 {
 		return m.marks[n-1]
@@ -244,23 +232,18 @@ func (m *machine) top() (value, error) {
 	return m.stack[len(m.stack)-1], nil
 }
 
-// bare returns the top of the stack, of a dict or list without its content: no snapshot
-// refers a second time to a container that matters.
-func (m *machine) bare() (value, error) {
-	v, err := m.top()
-	if v.kind == kDict || v.kind == kList {
-		v = value{}
-	}
-	return v, err
-}
-
+// put gives the top of the stack a key in the memo. A dict or list loses its content there: no
+// snapshot refers a second time to a container that matters.
 func (m *machine) put(key uint64, err error) error {
 	if err != nil {
 		return err
 	}
-	v, err := m.bare()
+	v, err := m.top()
 	if err != nil {
 		return err
+	}
+	if v.kind == kDict || v.kind == kList {
+		v = value{}
 	}
 	return m.memo.put(key, v, m.budget)
 }

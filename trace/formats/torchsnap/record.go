@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // The keys that matter in the dicts of a snapshot. They are the fields of a record.
@@ -40,8 +39,8 @@ const (
 	textNotes
 )
 
-// words are the other strings that matter. They are interned first, so that they
-// are kept however many strings a file has.
+// words are the other strings that matter. They are interned first, so that they are kept however
+// many strings a file has.
 var words = []string{"alloc", "free_requested", "free_completed", "segment_alloc", "segment_map", "segment_free",
 	"segment_unmap", "oom", "snapshot", "workspace_snapshot", "empty_cache", "user_defined", "active_allocated", "START", "END"}
 
@@ -53,9 +52,8 @@ type record struct {
 
 func (r *record) get(field int) (value, bool) { return r.v[field], r.has&(1<<field) != 0 }
 
-// The low byte of a list's number says what the list is. The rest of the number
-// counts lists of blocks and lists of entries; the number of a
-// list of entries is its device.
+// The low byte of a list's number is its kind. The rest of the number counts lists of blocks and lists
+// of entries. The number of a list of entries is its device.
 const (
 	listOther int64 = iota
 	listSegments
@@ -97,9 +95,9 @@ func (m *machine) pushDict() error {
 	return m.push(value{kind: kDict, n: i})
 }
 
-// deliver gives the finished dict on top of the stack to its list, before the next
-// one begins. PyTorch's own pickler needs this: unlike Python's, it adds items to a
-// list only after the last one.
+// deliver gives the finished dict on top of the stack to its list, before the next one begins.
+// PyTorch's own pickler needs this: unlike Python's, it adds items to a list only after the last
+// one.
 func (m *machine) deliver() error {
 	f := m.floor()
 	if f == 0 || len(m.stack) != f+1 || m.stack[f].kind != kDict || m.stack[f-1].kind != kList {
@@ -115,8 +113,8 @@ func (m *machine) deliver() error {
 
 func (m *machine) pushList() error { return m.push(value{kind: kList, n: m.nextList()}) }
 
-// nextList returns the number of the list that is about to be pushed. The list
-// matters if it stands under a known key, or in the list of device traces.
+// nextList returns the number of the list that is about to be pushed. The list matters if it stands
+// under a known key, or in the list of device traces.
 func (m *machine) nextList() int64 {
 	h := len(m.stack)
 	if h == 0 {
@@ -131,14 +129,14 @@ func (m *machine) nextList() int64 {
 	return numbered(listEntries, &m.devices)
 }
 
-// inList says whether the next value is an item of a list of the given kind: the
-// list on top of the stack, or the one under the last mark.
+// inList reports whether the next value is an item of a list of the given kind. That list is on top of
+// the stack, or under the last mark.
 func (m *machine) inList(what int64) bool {
 	h, f := len(m.stack), m.floor()
 	return h > 0 && m.stack[h-1].is(what) || f > 0 && m.stack[f-1].is(what)
 }
 
-// is says whether v is a list of the given kind.
+// is reports whether v is a list of the given kind.
 func (v value) is(what int64) bool { return v.kind == kList && v.n&(1<<listBits-1) == what }
 
 // listAt returns the number of the list whose key is text i.
@@ -167,8 +165,7 @@ func (m *machine) release(values []value) {
 	}
 }
 
-// forget takes away items that were popped. Like what follows it takes the error of
-// popping them, which it returns.
+// forget releases popped items. It takes and returns the error of popping them, as set and extend do.
 func (m *machine) forget(items []value, err error) error {
 	m.release(items)
 	return err
@@ -225,14 +222,4 @@ func (m *machine) extendBy(list int64, v value) error {
 		return errors.New("an entry, segment, block or annotation that is no dict, or the same as an earlier one")
 	}
 	return m.item(list, &m.records[v.n])
-}
-
-// whole is DICT or LIST: it pushes a container, and adds the items above the mark to it.
-func (m *machine) whole(push func() error, add func([]value, error) error) error {
-	top, err := m.popMark()
-	if err != nil {
-		return err
-	}
-	items := slices.Clone(top)
-	return add(items, push())
 }

@@ -1,7 +1,6 @@
 package torchsnap
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,19 +12,14 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// Detect reports whether head, the first bytes of an unpacked file, looks like a
-// pickle.
+// Detect reports whether head, the first bytes of an unpacked file, looks like a pickle of protocol
+// 2 to 5.
 func Detect(head []byte) bool {
-	if len(head) >= 2 && head[0] == 0x80 {
-		return head[1] <= 5
-	}
-	// Protocols 0 and 1 have no header: a dict, and soon the first key.
-	return len(head) > 0 && (head[0] == '(' || head[0] == '}') &&
-		(bytes.Contains(head, []byte("segments")) || bytes.Contains(head, []byte("device_traces")))
+	return len(head) >= 2 && head[0] == 0x80 && head[1] >= leastProtocol && head[1] <= mostProtocol
 }
 
-// Read reads a snapshot as the package comment describes. It reads r to its end and
-// does not close it. Besides the trace it needs about as much memory again.
+// Read reads a snapshot as the package comment describes. It reads r to its end and does not close
+// it. Besides the trace it needs about as much memory again.
 func Read(r io.Reader) (*trace.Trace, error) {
 	t := &trace.Trace{Meta: map[string]string{"source": "torch.cuda.memory snapshot"}}
 	s := &snapshot{t: t, budget: recording.BudgetOf(r)}
@@ -41,9 +35,8 @@ func Read(r io.Reader) (*trace.Trace, error) {
 	return s.finish()
 }
 
-// A snapshot is what has been read of a file so far. Items go one way: the
-// machine finds them in the pickle, the decoder checks them, devices and notes
-// keep what they mean.
+// A snapshot is the part of a file that has been read. Items go one way: the machine finds them in the
+// pickle, the decoder checks them, and devices and notes keep them.
 type snapshot struct {
 	decode  decoder
 	budget  *recording.Budget
@@ -83,7 +76,7 @@ func (s *snapshot) item(list int64, r *record) error {
 	}
 	e, err := s.decode.entry(r)
 	if err == nil {
-		err = d.add(e, s.decode.clock)
+		err = d.add(e)
 	}
 	if err != nil {
 		return fmt.Errorf("device %d, entry %d: %w", number, d.entries, err)
@@ -130,7 +123,7 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 	if s.entries == 0 {
 		return nil, errors.New("torchsnap: empty trace: device_traces has no entries (was the history recorded?)")
 	}
-	labels, clock := s.decode.labels, s.decode.clock
+	labels := s.decode.labels
 	s.decode.machine = nil // the memo is as large as the trace
 	start := int64(maxTime) * 1000
 	for _, d := range s.devices {
@@ -154,12 +147,9 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 	if completed > 0 {
 		t.Meta["drops_known_when_completed"] = strconv.Itoa(completed)
 	}
-	t.Meta["clock"] = "none: entries are put 1 us apart, in their order"
-	if clock == clockWall {
-		lists = append(lists, s.notes.marks(labels, start, s.budget))
-		t.Meta["clock"] = "wall clock, us"
-		t.Start = time.Unix(0, 0).UTC()
-	}
+	lists = append(lists, s.notes.marks(labels, start, s.budget))
+	t.Meta["clock"] = "wall clock, us"
+	t.Start = time.Unix(0, 0).UTC()
 	if err := s.budget.Err(); err != nil {
 		return nil, fmt.Errorf("torchsnap: %w", err)
 	}
@@ -170,8 +160,7 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 	return t, nil
 }
 
-// before returns what the devices held before their first entries, as events at
-// start.
+// before returns the memory that the devices held before their first entries, as events at start.
 func (s *snapshot) before(start int64) (events []trace.Event, err error) {
 	var objects int
 	var bytes int64

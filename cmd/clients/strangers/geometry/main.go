@@ -1,4 +1,5 @@
-// Geometry widens and joins shapes with GEOS. Go-geos's finalizers free them, under the lock of their context.
+// Geometry widens and joins shapes with GEOS. The finalizers of go-geos free them, under the lock
+// of their context.
 package main
 
 import (
@@ -39,7 +40,7 @@ func start(w *frame.Way) (frame.Service, error) {
 	}, nil
 }
 
-// star is a closed ring around a circle.
+// star returns a closed ring around a circle.
 func star(i int) [][]float64 {
 	ring := make([][]float64, corners+1)
 	for k := range ring {

@@ -1,4 +1,5 @@
-// Git reads files and compares versions of a repository with libgit2. Git2go's finalizers free what it looked up.
+// Git reads files and compares versions of a repository with libgit2. The finalizers of git2go free
+// the objects.
 package main
 
 import (
@@ -22,7 +23,7 @@ func main() {
 	frame.Main("git", frame.Client{Workers: 2, Requests: 800, Start: start})
 }
 
-// start makes a repository in a folder below the temporary one, which its parent removes.
+// start makes a repository in a temporary folder, which the parent process removes.
 func start(w *frame.Way) (frame.Service, error) {
 	folder, err := os.MkdirTemp("", "git")
 	if err != nil {
@@ -70,7 +71,8 @@ func text(random *rand.Rand, version int) (all []byte) {
 	return all
 }
 
-// serve opens the repository, as a service that has many does, reads some files and compares two of them.
+// serve opens the repository, as a service with many repositories does. It reads some files and
+// compares two versions.
 func serve(w *frame.Way, folder string, trees []*git.Tree, blobs []*git.Oid, i int) error {
 	repo, err := git.OpenRepository(folder)
 	if err != nil {

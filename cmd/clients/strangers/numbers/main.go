@@ -1,4 +1,4 @@
-// Numbers multiplies large integers, which GMP holds: the binding's finalizers free them.
+// Numbers multiplies large integers of GMP. The finalizers of the binding free them.
 package main
 
 import (

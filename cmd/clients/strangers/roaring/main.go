@@ -1,4 +1,5 @@
-// Roaring answers queries over sets of integers, which CRoaring holds: gocroaring's finalizers free them.
+// Roaring answers queries over sets of integers of CRoaring. The finalizers of gocroaring free
+// them.
 package main
 
 import (
@@ -17,7 +18,7 @@ func main() {
 	frame.Main("roaring", frame.Client{Workers: 2, Requests: 300, Start: start})
 }
 
-// start makes the sets that every query reads.
+// start makes the sets that all queries read.
 func start(w *frame.Way) (frame.Service, error) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var sets []*gocroaring.Bitmap

@@ -1,5 +1,5 @@
-// Surfaces draws pictures with cairo. Gotk3's finalizers free surfaces and contexts; a context holds its surface, so that
-// both have to be dead.
+// Surfaces draws pictures with cairo. The finalizers of gotk3 free surfaces and contexts. A context
+// holds its surface, so a surface is freed only after its context.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Wasmer compiles and runs a plugin of each request's own. Wasmer-go's finalizers free modules, instances and stores. The binding lacks
-// calls of runtime.KeepAlive, so that a run crashes now and then in every way that runs cycles often.
+// Wasmer compiles and runs a plugin for each request. The finalizers of wasmer-go free modules,
+// instances and stores. The binding lacks calls of runtime.KeepAlive, so a run with frequent cycles
+// crashes now and then.
 package main
 
 import (
@@ -38,7 +39,7 @@ func start(w *frame.Way) (frame.Service, error) {
 			return err
 		}
 		out, err := run(i)
-		runtime.KeepAlive(instance) // the binding does not, and crashes in every way that runs cycles
+		runtime.KeepAlive(instance) // the binding does not, and crashes
 		if err == nil && out != int32(pages<<16) {
 			err = fmt.Errorf("the plugin has written up to %v", out)
 		}

@@ -1,4 +1,5 @@
-// Wasmtime runs a plugin for each request in a store of its own, which finalizers alone free: wasmtime-go of this version has no Close.
+// Wasmtime runs a plugin for each request in a separate store. Only finalizers free the stores:
+// this version of wasmtime-go has no Close.
 package main
 
 import (

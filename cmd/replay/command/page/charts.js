@@ -1,5 +1,5 @@
-// How charts are drawn: axes, lines in the colours of policies, legends that are
-// read and pressed. The page's data come from reportdata.go.
+// The drawing of charts: axes, lines in the colours of policies, legends with buttons.
+// The data of the page are Data of package chart.
 const decoded = (text) => { // a loop: it takes a tenth of the time of Uint8Array.from, in which the page stands still
   const from = atob(text), to = new Uint8Array(from.length);
   for (let i = 0; i < to.length; i++) to[i] = from.charCodeAt(i);
@@ -23,19 +23,25 @@ const html = (tag, fields, ...children) => {
   return el;
 };
 
-// number writes v with three digits, and with no exponent.
-const number = (v) => Math.abs(v) >= 100 ? v.toFixed(0) : String(+v.toPrecision(3));
-const span = (seconds) => {
+// Numbers are written as the command line writes them: number, span and bytes are Number and
+// Duration of package chart, and Bytes of package pressure. At a tick of an axis, zeros at the end
+// are left out: short.
+const number = (v) => v.toFixed(Math.abs(v) >= 99.95 ? 0 : Math.abs(v) >= 9.995 ? 1 : 2);
+const short = (v) => Math.abs(v) >= 100 ? v.toFixed(0) : String(+v.toPrecision(3));
+const spanIn = (number) => (seconds) => {
   const v = Math.abs(seconds);
-  return v === 0 ? "0" : v >= 1 ? number(seconds) + " s" : v >= 1e-3 ? number(1e3 * seconds) + " ms" : number(1e6 * seconds) + " us";
+  return v === 0 ? "0" : v >= 1 ? number(seconds) + "s" : v >= 1e-3 ? number(1e3 * seconds) + "ms" : number(1e6 * seconds) + "us";
 };
+const span = spanIn(number);
 const bytes = (n) => {
   const names = ["B", "KiB", "MiB", "GiB", "TiB"];
   let u = 0;
   for (; n >= 1024 && u < names.length - 1; u++) n /= 1024;
-  return (u ? number(n) : Math.round(n)) + " " + names[u];
+  return (u ? n.toFixed(2) : Math.round(n)) + " " + names[u];
 };
-const units = { "": number, s: span, "%": (v) => number(v) + " %", GiB: (v) => bytes(v * 2 ** 30), x: (v) => +v.toFixed(3) + "x", nines: (v) => +(100 - 100 * 10 ** -v).toPrecision(6) + " %" };
+const nines = (v) => +(100 - 100 * 10 ** -v).toPrecision(6) + "%";
+const units = { "": (v) => v.toLocaleString("en-US"), s: span, "%": (v) => number(v) + "%", GiB: (v) => bytes(v * 2 ** 30), x: (v) => number(v) + "x", nines };
+const ticks = { "": short, s: spanIn(short), "%": (v) => short(v) + "%", x: (v) => +v.toFixed(3) + "x", nines };
 
 // Height of a chart, and its width beside a padding of 24.
 const height = 300;
@@ -65,7 +71,7 @@ const axis = (a, el, across) => {
     label: narrow ? undefined : a.label, stroke: css("--fg"), font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", labelSize: 20,
     grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 }, size: across ? 34 : 64,
     ...(a.incrs ? { incrs: a.incrs } : {}), ...(a.ticks ? { splits: () => a.ticks } : a.log || a.zero ? { splits: splits(a) } : {}), filter: (u, at) => at,
-    values: (u, at) => at.map((v) => v === null ? "" : a.unit === "GiB" || a.unit === "time" ? +(v * (a.per ?? 1)).toPrecision(6) : units[a.unit](v)),
+    values: (u, at) => at.map((v) => v === null ? "" : a.unit === "GiB" || a.unit === "time" ? +(v * (a.per ?? 1)).toPrecision(6) : ticks[a.unit](v)),
   };
 };
 
@@ -85,7 +91,7 @@ const sample = (p) => {
 };
 
 // legend makes a button for each line: its dash, its name, and its value where
-// the cursor is, or what sums it up where there is no cursor.
+// the cursor is, or its summary without a cursor.
 const legend = (u, chart) => {
   const values = chart.lines.map((l) => html("b", { textContent: l.rest }));
   const buttons = chart.lines.map((l, i) => html("button", {
@@ -108,12 +114,11 @@ const legend = (u, chart) => {
   };
 };
 
-// looked tells who notes what is looked at.
+// looked reports that the view has changed.
 const looked = (el) => el.dispatchEvent(new CustomEvent("seen", { bubbles: true }));
 
-// fingers lets a chart be read and moved by touch, and by the wheel: one finger reads
-// it, and moves what is zoomed; two, or the wheel with Ctrl, zoom. Up and down the page
-// scrolls.
+// fingers lets touch and the wheel move a chart: one finger reads it, and moves a zoomed chart.
+// Two fingers, or the wheel with Ctrl, zoom. Vertical moves scroll the page.
 const fingers = (u, { shift, scale }) => {
   const over = u.over, down = new Map(), at = (e) => e.clientX - over.getBoundingClientRect().left;
   over.style.touchAction = "pan-y";

@@ -1,5 +1,5 @@
-// The dials of a recording: what is set, what the simulator is asked, and what is
-// shown of its answers: coarse while a finger moves, exact when it rests.
+// The dials of a recording: the settings, the questions to the simulator, and the display of
+// its answers: coarse while a finger moves, exact when it rests.
 const notches = 300; // of a dial: few enough that each is seen in its figures
 const scaleOf = (least, most) => ({ at: (k) => least * (most / least) ** (k / notches), of: (v) => Math.round(notches * Math.log(v / least) / Math.log(most / least)) });
 const dialScales = { limit: scaleOf(1, 8), cycle: scaleOf(1e-5, 1) };
@@ -11,7 +11,7 @@ const cycleText = (s) => s >= 1 ? digits(s) + "s" : s >= 1e-3 ? digits(1e3 * s) 
 const sweepLimits = ["1.1x", "1.25x", "1.5x", "2x", "3x", "4x", "6x"];
 const usual = { limit: "1.5x", cycle: "10ms", price: 0, policies: ["never", "cudajl", "sqrt", "v8step", "pacer", "optimum-overlap"] };
 
-// ranks are the policies by what they lose, with a bar for it.
+// ranks is the table of the policies by their loss, with a bar for it.
 const ranks = (table) => {
   const el = rows(table), most = Math.max(...table.slice(1).map((row) => parseFloat(row[1]) || 0));
   [...el.querySelectorAll("tr")].slice(1).forEach((tr, i) => {
@@ -38,6 +38,16 @@ const adopt = (looks, names, parts) => {
   for (const p of parts) p.policy = number[p.policy];
 };
 
+// following says how far n equal parts of a job are, and how long the rest takes at the same speed.
+const following = (n, say) => {
+  const began = performance.now(), parts = new Array(n).fill(0);
+  return (part, done) => {
+    parts[part] = Math.max(parts[part], Math.min(1, done));
+    const share = parts.reduce((sum, p) => sum + p, 0) / n, took = (performance.now() - began) / 1e3;
+    say(`${Math.round(100 * share)}% done` + (took > 1 ? `, about ${Math.ceil(took * (1 - share) / share)}s left` : ""), share);
+  };
+};
+
 // optimaFirst puts the runs that take longest before the others, so that all workers end
 // at about the same time.
 const optimaFirst = (a, b) => b.startsWith("optimum-") - a.startsWith("optimum-");
@@ -47,21 +57,20 @@ const optimaFirst = (a, b) => b.startsWith("optimum-") - a.startsWith("optimum-"
 const liven = (section) => {
   let recording;
   const k = +section.querySelector(".memory").dataset.recording, form = section.querySelector(".dials"), el = form.elements;
-  const find = (selector) => section.querySelector(selector), said = find(".verdict"), bar = find(".sliders progress");
+  const find = (selector) => section.querySelector(selector), said = find(".verdict"), bar = find(".sliders progress"), left = find(".left");
   const problem = form.querySelector(":scope > .problem");
   let state = structuredClone(usual), past = [], future = [], known = new Map(), resting, turn = 0;
   const live = { section, get recording() { return recording; }, get state() { return state; } };
 
   const factor = () => parseFloat(state.limit);
-  const policies = () => state.rule?.on ? [...state.policies, "mine"] : state.policies;
-  const question = () => ({ policies: policies(), limits: [state.limit], limit: 0, cycle: state.cycle, ladder: "2x", rule: state.rule?.on ? state.rule.text : "" });
+  const question = () => ({ policies: state.policies, limits: [state.limit], limit: 0, cycle: state.cycle, ladder: "2x" });
   const shown = () => {
-    const names = policies(), two = (report.recordings[k].pair ?? []).filter((p) => names.includes(p));
+    const names = state.policies, two = (report.recordings[k].pair ?? []).filter((p) => names.includes(p));
     for (const p of ["pacer", "never", ...names]) if (two.length < 2 && names.includes(p) && !two.includes(p)) two.push(p);
     return two;
   };
 
-  // seen is what of the charts is looked at: a part of the time, two policies, a cycle,
+  // seen is the view of the charts: a part of the time, two policies, a cycle,
   // and the chart below. A link holds it too.
   live.seen = () => {
     const r = report.recordings[k], plots = drawn.get(find(".memory .made")), { min, max } = plots?.[0]?.scales.x ?? {};
@@ -104,29 +113,41 @@ const liven = (section) => {
   // exact asks for everything, once the dials rest: each policy by itself, so that
   // all workers have something to do.
   const exact = async () => {
-    const mine = turn, q = question(), pair = shown();
-    let ran = 0;
-    const count = () => { if (mine === turn) bar.value = ++ran / (q.policies.length + 1); };
+    const mine = turn, q = question(), pair = shown(), ended = [];
+    const follow = following(q.policies.length + 1, (text, share) => { if (mine === turn) { left.textContent = text; bar.value = share; } });
     const limits = [...new Set([...sweepLimits, state.limit])].sort((a, b) => parseFloat(a) - parseFloat(b));
     try {
-      const id = (p) => [p, q.cycle, q.rule].join();
+      const id = (p) => [p, q.cycle].join();
       const all = { ...q, limits, limit: limits.indexOf(state.limit) };
-      const detail = ask(recording, "run", { ...q, slots: 2500 }, { key: k + "exact", front: true }).then((a) => { if (mine === turn) { show(a, pair); if (wanted) want(); } count(); });
-      const [, ...parts] = await Promise.all([detail, ...q.policies.toSorted(optimaFirst).map((p) => ask(recording, "sweep", { ...all, policies: [p], known: known.get(id(p)) ?? [] }, { key: k + "sweep" + p })
-        .then((results) => { known.set(id(p), results); count(); return results; }))]);
+      const detail = ask(recording, "run", { ...q, slots: 2500 }, { key: k + "exact", front: true }).then((a) => { if (mine === turn) { show(a, pair); if (wanted) want(); } follow(0, 1); });
+      const [, ...parts] = await Promise.all([detail, ...q.policies.toSorted(optimaFirst).map((p, i) => ask(recording, "sweep", { ...all, policies: [p], known: known.get(id(p)) ?? [] }, { key: k + "sweep" + p, progress: (done) => follow(i + 1, done) })
+        .then((results) => { known.set(id(p), results); follow(i + 1, 1); ended.push(p); if (mine === turn) early(all, ended, id); return results; }))]);
       if (mine !== turn) return;
       live.swept = parts.flat();
       const picture = await ask(recording, "view", { ...all, known: live.swept, price: state.price }, { key: k + "view", front: true });
       if (mine !== turn) return;
-      adopt([], q.policies, Object.values(picture.charts).flat().flatMap((c) => c.lines));
-      paint(picture);
+      paint(picture, q.policies);
       fail();
       busy(false);
     } catch (err) { if (mine === turn) { fail(err); busy(false); } }
   };
 
-  const paint = (p) => {
-    live.picture = p;
+  // early paints the policies that have ended, until the whole picture of this recording exists.
+  let asking = false;
+  const early = async (q, ended, id) => {
+    if (asking || live.picture || ended.length === q.policies.length) return;
+    asking = true;
+    const mine = turn, policies = q.policies.filter((p) => ended.includes(p));
+    try {
+      const p = await ask(recording, "view", { ...q, policies, known: policies.flatMap((p) => known.get(id(p))), price: state.price }, { key: k + "early", front: true });
+      if (mine === turn && !live.picture) paint({ ...p, verdict: `So far, of ${policies.length} of ${q.policies.length} policies: ${p.verdict}` }, policies, true);
+    } catch { /* the whole picture says it */ }
+    asking = false;
+  };
+
+  const paint = (p, policies, part) => {
+    adopt([], policies, Object.values(p.charts).flat().flatMap((c) => c.lines));
+    if (!part) live.picture = p;
     report.recordings[k].charts = p.charts;
     said.textContent = p.verdict;
     find(".beside").textContent = p.beside;
@@ -146,17 +167,15 @@ const liven = (section) => {
     el.price.value = priceOf(state.price);
     for (const box of form.querySelectorAll("[name=policy]")) box.checked = state.policies.includes(box.value);
     el.others.value = state.policies.filter((p) => !form.querySelector(`[name=policy][value="${CSS.escape(p)}"]`)).join(", ");
-    live.put(state.rule?.text, state.rule?.on);
     label();
   };
   const label = () => {
     const peak = recording.info.peak_reachable_bytes, bytesText = units.GiB(factor() * peak / 2 ** 30);
-    el.limit.previousElementSibling.textContent = `${state.limit} (${bytesText})`;
-    el.limit.ariaValueText = `${state.limit}, ${bytesText}`;
+    el.limit.previousElementSibling.textContent = `${digits(factor())}x (${bytesText})`;
+    el.limit.ariaValueText = `${digits(factor())}x, ${bytesText}`;
     el.cycle.previousElementSibling.textContent = el.cycle.ariaValueText = state.cycle;
     el.price.previousElementSibling.textContent = el.price.ariaValueText = state.price ? `${span(state.price)} a GiB and second` : "none";
-    form.querySelector(".choice summary span").textContent = policies().join(", ");
-    find(".rule summary").textContent = "write a policy" + (state.rule?.on ? ": mine runs" : "");
+    form.querySelector(".choice summary span").textContent = state.policies.join(", ");
     el.undo.disabled = !past.length;
     el.redo.disabled = !future.length;
   };
@@ -178,7 +197,7 @@ const liven = (section) => {
     resting = setTimeout(() => { moved = undefined; note(); exact(); }, 200);
   };
   let waiting = false;
-  const busy = (now) => { section.ariaBusy = String(now); bar.value = 0; };
+  const busy = (now) => { section.ariaBusy = String(now); bar.value = 0; left.textContent = ""; };
   const step = (from, to) => {
     if (!from.length) return;
     to.push(structuredClone(state));
@@ -214,10 +233,11 @@ const liven = (section) => {
     el.advise.disabled = true;
     el.advise.textContent = "looking for it ...";
     try {
-      const a = await ask(recording, "advise", { ...question(), worlds: 4 });
+      const follow = following(1, (text) => { el.advise.textContent = "looking for it: " + text; });
+      const a = await ask(recording, "advise", { ...question(), worlds: 10, memory: +form.dataset.memory }, { progress: (done) => follow(0, done) });
       live.advice = a;
       find(".cards").replaceChildren(...cards(a.cards));
-      if (a.go) { lines("To copy:\n" + a.go); change({ limit: digits(a.limit_bytes / recording.info.peak_reachable_bytes) + "x" }); dial(); }
+      if (a.go) { lines("To copy:\n" + a.go); change({ limit: (a.limit_bytes + 0.5) / recording.info.peak_reachable_bytes + "x" }); dial(); }
       fail();
     } catch (err) { fail(err); }
     el.advise.disabled = false;
@@ -225,12 +245,13 @@ const liven = (section) => {
   };
   const lines = (text) => { const pre = find(".lines"); pre.hidden = !text; pre.textContent = text; };
   saving(live, form, lines);
-  ruling(live, form, change, lines);
 
   live.use = (one, to, seen) => {
     recording = one;
     wanted = seen;
     known.clear();
+    live.picture = undefined;
+    said.textContent = "";
     state = { ...structuredClone(usual), ...to };
     past = [];
     future = [];

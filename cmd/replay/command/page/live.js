@@ -52,11 +52,12 @@ const call = async (m, op, args, files, progress) => {
 let lastTook = 0; // ms that the last answer took in its worker
 
 // ask puts a question about a recording to the first worker that is free. A question
-// with a key takes the place of one with that key that still waits, whose promise
-// is then never kept. Questions in front go before the others.
-const ask = (recording, op, args, { key, front } = {}) => new Promise((resolve, reject) => {
+// with a key replaces one with that key that still waits, whose promise
+// is then never kept. Questions in front go before the others. While a worker answers, it
+// calls progress with the share that is done.
+const ask = (recording, op, args, { key, front, progress } = {}) => new Promise((resolve, reject) => {
   if (key) for (let i = queue.length; i-- > 0;) if (queue[i].key === key) queue.splice(i, 1);
-  const q = { recording, op, args, key, resolve, reject };
+  const q = { recording, op, args, key, progress, resolve, reject };
   front ? queue.unshift(q) : queue.push(q);
   serve();
 });
@@ -72,10 +73,10 @@ const serve = () => {
   }
 };
 
-// needsAll is the error of the program lab for what it leaves to all.
+// needsAll is the error of the program lab for a file that only the program all reads.
 const needsAll = "lab: all";
 
-const reply = async (m, { recording, op, args, resolve, reject }) => {
+const reply = async (m, { recording, op, args, progress, resolve, reject }) => {
   try {
     if (m.holds !== recording) {
       if (recording.all && m.name !== "all") m = await hire(m.k, "all");
@@ -90,7 +91,7 @@ const reply = async (m, { recording, op, args, resolve, reject }) => {
       m.holds = recording;
       if (op === "load") { resolve(info); return; }
     }
-    resolve(await call(m, op === "load" ? "info" : op, args));
+    resolve(await call(m, op === "load" ? "info" : op, args, undefined, progress));
   } catch (err) {
     reject(err);
   } finally {

@@ -2,14 +2,13 @@
 // cycles, which can be asked why they ran.
 const floats = (text) => new Float32Array(decoded(text).buffer);
 
-// steps draws levels as what they are: they hold until the next. Where cycles cannot be told
-// apart, live is a band from the least to the most of each column with the
-// mean in it, and reachable its mean.
+// steps draws levels, which hold until the next. If cycles merge, live is a band from the
+// least to the greatest value of each column with its mean, and reachable is its mean.
 const stepped = uPlot.paths.stepped({ align: 1 });
 const straight = uPlot.paths.linear();
 const steps = (side) => (u, s, from, to) => (many(u, side) ? dense : to - from > 2 * u.bbox.width ? straight : stepped)(u, s, from, to);
 
-// many says that cycles cannot be told apart in what is seen.
+// many reports whether the visible cycles merge.
 const many = (u, side) => {
   const { min, max } = u.scales.x;
   return side.run.cycles.start.filter((t) => t >= min && t <= max).length > u.bbox.width / devicePixelRatio / 6;
@@ -38,7 +37,7 @@ const dense = (u, s, from, to) => {
   return { stroke, fill, clip: null, band: null, gaps: null, flags: 1 };
 };
 
-// line is the upper edge of what is live.
+// line is the upper edge of the live bytes.
 const line = (p) => Object.assign(html("span"), { style: `border-top: 2px solid ${colour(p)}; width: 1.2rem` });
 
 // limit draws the limit. As a series of uPlot, with a dash for each of its points, it
@@ -56,9 +55,9 @@ const limit = (r) => (u) => {
   ctx.restore();
 };
 
-// marks draws the cycles along the upper edge: a line for one that the policy
-// asked for, a triangle for one that a refusal forced; the chosen one is larger. Where
-// they would merge, there is a strip for each kind: how many are in a column.
+// marks draws the cycles along the upper edge: a line for one of the policy, a triangle for
+// one of a refusal; the chosen one is larger. If they would merge, a strip for each kind
+// shows the number in each column.
 const marks = (side) => (u) => {
   const ctx = u.ctx, px = devicePixelRatio, top = u.bbox.top, c = side.run.cycles, seen = [], merged = many(u, side), columns = [new Map(), new Map()];
   for (let i = 0; i < c.start.length; i++) if (c.start[i] >= u.scales.x.min && c.start[i] <= u.scales.x.max) seen.push(i);
@@ -87,7 +86,7 @@ const marks = (side) => (u) => {
   ctx.restore();
 };
 
-// why says of a cycle what the policy saw before it, and what it brought.
+// why describes a cycle: the state that the policy saw before it, and its result.
 const why = (r, side) => {
   const c = side.run.cycles, i = side.chosen, name = report.policies[side.run.policy].name;
   const asked = c.asked[i] < 0 ? "a wait of " + span(-c.asked[i]) : "an allocation of " + bytes(c.asked[i]);
@@ -172,7 +171,7 @@ const memory = (el, r) => {
     return [html("div", {}, html("div", { className: "tools" }, select, step(-1, "\u2039 cycle"), step(1, "cycle \u203A")), place), draw, side];
   };
   const sides = r.shown.map(half);
-  const key = `- - limit ${units.GiB(r.limit)}    | a cycle that was asked for    \u25BC one that a refusal forced    where there are many: the least, the mean and the most of a column, and how many cycles, those that were forced below; zoom in to see each`;
+  const key = `- - limit ${units.GiB(r.limit)}    | cycle by the policy    \u25BC cycle by a refusal    With many cycles: the least, the mean and the greatest value of each column, and the number of cycles, refusals below. Zoom in to see each.`;
   el.replaceChildren(html("div", { className: "pair" }, ...sides.map((s) => s[0])), html("p", { className: "key", textContent: key }), said);
   sides.forEach((s) => s[1]());
   return Object.assign(plots, { zoom, choose: (s, i) => chosen[s]?.(i) });

@@ -1,4 +1,4 @@
-// The page: what is drawn when, tabs, tables, the keyboard, printing.
+// The page: when charts are drawn, tabs, tables, the keyboard, printing.
 document.body.classList.add("js");
 const drawn = new Map(); // place of a chart -> its plots
 

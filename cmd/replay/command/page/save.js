@@ -34,8 +34,7 @@ const csv = (results) => {
 const goLines = (live) => {
   const limit = Math.floor(parseFloat(live.state.limit) * live.recording.info.peak_reachable_bytes);
   const policy = live.picture?.table.slice(1).map((row) => row[0]).find((p) => !p.startsWith("optimum") && !p.startsWith("oracle")) ?? "pacer";
-  const own = policy === "pacer" ? "" : `Policy: policy.MustParse(${JSON.stringify(policy)}).New(), `;
-  return `collector, err := gc.New(gc.Config{${own}Limit: ${limit}}) // ${units.GiB(limit / 2 ** 30)}\nEAGERGC_POLICY=${policy}  # the same policy without a change in the code`;
+  return `collector, err := gc.New(gc.Config{Policy: policy.MustParse(${JSON.stringify(policy)}).New(), Limit: ${limit}}) // ${units.GiB(limit / 2 ** 30)}\nEAGERGC_POLICY=${policy}  # the same policy without a change in the code`;
 };
 
 // copy puts text where it can be pasted, and shows it: a browser may forbid the first.
@@ -58,10 +57,6 @@ const linkOf = ({ state, recording, seen }) => {
   const p = new URLSearchParams({ limit: state.limit, cycle: state.cycle, policies: state.policies.join(";") });
   if (recording.sample) p.set("sample", recording.sample);
   if (state.price) p.set("price", state.price);
-  if (state.rule) {
-    p.set("rule", state.rule.text);
-    if (state.rule.on) p.set("on", "1");
-  }
   const { from, to, zoomed, pair, cycle, chart } = seen();
   if (zoomed) p.set("time", from.toPrecision(6) + "," + to.toPrecision(6));
   if (pair) p.set("pair", pair.join(";"));
@@ -75,7 +70,6 @@ const linked = () => {
   if (/^\d+(\.\d+)?(s|ms|us)$/.test(p.get("cycle") ?? "")) to.cycle = p.get("cycle");
   if (p.get("price") > 0) to.price = +p.get("price");
   if (p.get("policies")) to.policies = p.get("policies").split(";");
-  if (p.has("rule")) to.rule = { text: p.get("rule"), on: p.has("on") };
   const seen = { pair: p.get("pair")?.split(";"), chart: p.get("chart") }, pairOf = (name) => p.get(name)?.split(",").map(Number);
   [seen.from, seen.to] = pairOf("time") ?? [];
   seen.cycle = pairOf("why");

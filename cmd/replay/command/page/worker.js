@@ -33,7 +33,8 @@ onmessage = async ({ data: { id, program, op, args, files } }) => {
   try {
     if (program) postMessage({ id, answer: await start(program) });
     else {
-      const began = performance.now(), out = eagergc(op, args, files && slices(id, files));
+      const began = performance.now(), progress = (done) => postMessage({ id, done, of: 1 });
+      const out = eagergc(op, JSON.stringify(args ?? {}), files && slices(id, files), progress);
       postMessage({ id, ...out, took: performance.now() - began, held: go._inst.exports.mem.buffer.byteLength });
     }
   } catch (err) {

@@ -10,19 +10,17 @@ import (
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 )
 
-// A Setting is what to replay, in the texts of the command line's flags.
+// A Setting says what to replay, in the texts of the command line's flags.
 type Setting struct {
 	Policies []string `json:"policies"`
 	Limits   []string `json:"limits"` // 1.5x or 8GiB
 	Limit    int      `json:"limit"`  // the one that is shown in detail, an index in Limits
 	Cycle    string   `json:"cycle"`  // 10ms
 	Ladder   string   `json:"ladder"` // 2x or 20ms
-	Rule     string   `json:"rule"`   // of the policy mine, which Policies may name; empty: there is none
 }
 
 func (s *Session) grid(q Setting) (*experiment.Grid, error) {
@@ -31,7 +29,7 @@ func (s *Session) grid(q Setting) (*experiment.Grid, error) {
 	}
 	g := &experiment.Grid{Workloads: []*sim.Workload{s.load}}
 	for _, text := range q.Policies {
-		c, err := contender(text, q.Rule)
+		c, err := experiment.ParseContender(text)
 		if err != nil {
 			return nil, err
 		}
@@ -58,37 +56,32 @@ func (s *Session) grid(q Setting) (*experiment.Grid, error) {
 	return g, nil
 }
 
-func contender(text, rule string) (experiment.Contender, error) {
-	if text != mine || rule == "" {
-		return experiment.ParseContender(text)
-	}
-	of, err := parseRule(rule)
-	return experiment.NewContender(mine, func() policy.Policy { return &ruled{rule: of} }), err
-}
-
-// Sweep replays every policy at every limit and returns the results that there are.
-// Those that the caller knows already are not run again.
-func (s *Session) Sweep(q Setting, known []sim.Result) ([]sim.Result, error) {
-	g, err := s.ran(q, known)
+// Sweep replays every policy at every limit and returns the results. It does not run the known
+// ones again. It calls progress, if that is not nil, with the share that is done.
+func (s *Session) Sweep(q Setting, known []sim.Result, progress func(share float64)) ([]sim.Result, error) {
+	g, err := s.ran(q, known, progress)
 	if err != nil {
 		return nil, err
 	}
 	return g.Finished(0), nil
 }
 
-func (s *Session) ran(q Setting, known []sim.Result) (*experiment.Grid, error) {
+func (s *Session) ran(q Setting, known []sim.Result, progress func(share float64)) (*experiment.Grid, error) {
 	g, err := s.grid(q)
 	if err != nil {
 		return nil, err
 	}
-	g.Know(known)
-	if err := g.Run(context.Background(), nil); err != nil {
-		return nil, err
-	}
-	return g, nil
+	left, ran := g.Know(known), 0
+	err = g.Run(context.Background(), func(*experiment.Outcome) error {
+		if ran++; progress != nil {
+			progress(float64(ran) / float64(left))
+		}
+		return nil
+	})
+	return g, err
 }
 
-// shown is what the page shows of the runs at one limit.
+// A shown has the runs at one limit in detail.
 type shown struct {
 	Policies  []chart.PolicyLook `json:"policies"`
 	Recording chart.Recording    `json:"recording"`
@@ -96,8 +89,8 @@ type shown struct {
 	Results   []sim.Result       `json:"results"`
 }
 
-// Run replays policies at the limit in detail, with at most slots levels of memory
-// over time for each.
+// Run replays policies at the limit in detail, with at most slots levels of memory over time for
+// each.
 func (s *Session) Run(q Setting, slots int) (*shown, error) {
 	q.Limits, q.Limit = q.Limits[q.Limit:q.Limit+1], 0
 	g, err := s.grid(q)
@@ -121,7 +114,7 @@ func (s *Session) Run(q Setting, slots int) (*shown, error) {
 	return out, nil
 }
 
-// A picture is everything that the page shows beside the memory over time.
+// A picture has the parts of the page beside the memory over time.
 type picture struct {
 	Verdict string         `json:"verdict"` // which policy loses least
 	Beside  string         `json:"beside"`  // the others, with their figures
@@ -132,11 +125,10 @@ type picture struct {
 	Reasons chart.Table    `json:"reasons"`
 }
 
-// View replays the cells whose results are not known, and returns the charts, the tables and the
-// verdict. Price is what a GiB that is held for a second is worth, in seconds of
-// pause; 0 leaves memory out.
+// View replays the cells without known results, and returns the charts, the tables and the
+// verdict. Price is the value of a GiB held for a second, in seconds of pause; 0 ignores memory.
 func (s *Session) View(q Setting, known []sim.Result, price float64) (*picture, error) {
-	g, err := s.ran(q, known)
+	g, err := s.ran(q, known, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -150,14 +142,14 @@ func (s *Session) View(q Setting, known []sim.Result, price float64) (*picture, 
 	return p, nil
 }
 
-// lost is the share of the recorded time that a run loses, where memory has a price.
+// lost returns the share of the recorded time that a run loses, with the price of memory.
 func lost(r *sim.Result, price float64) float64 {
 	held := price * r.MeanLive / (1 << 30) * r.Elapsed.Seconds()
 	return (r.Objective().Seconds() + held) / max(1e-9, r.Span.Seconds())
 }
 
-// rank orders runs by what they lose, and says which loses least: of those under
-// which no allocation fails, and that could be run without knowing the future.
+// rank orders runs by their loss. The verdict names the policy that loses least without failed
+// allocations.
 func (p *picture) rank(runs []chart.Run, price float64, at string) {
 	order := slices.Clone(runs)
 	slices.SortStableFunc(order, func(a, b chart.Run) int {
@@ -167,25 +159,31 @@ func (p *picture) rank(runs []chart.Run, price float64, at string) {
 	p.Table = chart.Table{{"policy", "lost", "exposed pause", "longest", "cycles", "forced", "failed", "mean live"}}
 	var best *sim.Result
 	var others []string
+	failed := false
 	for i := range order {
 		r := &order[i].Result
 		lost := chart.Percent(lost(r, price))
 		p.Table = append(p.Table, []string{r.Policy, lost, chart.Duration(r.ExposedPause), chart.Duration(r.MaxPause), pressure.Count(r.Collections),
 			pressure.Count(r.RefusalCollections), pressure.Count(r.FailedAllocs), pressure.Bytes(r.MeanLive).String()})
 		switch {
-		case experiment.Foresees(r.Policy) || r.FailedAllocs > 0:
+		case experiment.Foresees(r.Policy):
 			if r.Policy == "optimum-overlap" {
 				others = append(others, "the optimum, which knows the future, "+lost)
 			}
+		case r.FailedAllocs > 0:
+			failed = true
 		case best == nil:
 			best = r
 		case len(others) < 2 || r.Policy == "never":
 			others = append(others, r.Policy+" "+lost)
 		}
 	}
-	if best == nil {
+	switch {
+	case best == nil && failed:
 		p.Verdict = "Allocations fail under every policy that ran."
-	} else {
+	case best == nil:
+		p.Verdict = "No policy ran, only an optimum."
+	default:
 		p.Verdict = fmt.Sprintf("%s loses least: %s of the time", best.Policy, chart.Percent(lost(best, price)))
 		if price > 0 {
 			p.Verdict += ", memory at its price"
@@ -199,7 +197,7 @@ func (p *picture) rank(runs []chart.Run, price float64, at string) {
 	p.Beside += "."
 }
 
-// An Answer is advice, and what to write to follow it.
+// An answer is advice with the Go line that follows it.
 type answer struct {
 	*experiment.Advice
 	Go    string       `json:"go"`
@@ -207,27 +205,22 @@ type answer struct {
 	Cards []chart.Card `json:"cards"`
 }
 
-// Advise finds the policy that does with the smallest limit, as the command line does.
-func (s *Session) Advise(q Setting, lost float64, variants int) (*answer, error) {
+// Advise finds the policy that needs the smallest limit, as the command line does on a machine with
+// so many bytes of memory. It calls progress, if that is not nil, with the share that is done.
+func (s *Session) Advise(q Setting, lost float64, variants int, memory int64, progress func(share float64)) (*answer, error) {
 	q.Limits, q.Limit = []string{"1x"}, 0
 	g, err := s.grid(q)
 	if err != nil {
 		return nil, err
 	}
-	question := experiment.Question{Workload: s.load, Policies: g.Contenders, World: g.World(0), Lost: lost, Variants: variants}
+	question := experiment.Question{Workload: s.load, Policies: g.Contenders, World: g.World(0), Lost: lost, Variants: variants, Most: experiment.Known(0, memory, s.had), Progress: progress}
 	a, err := question.Advise(context.Background())
 	b := chart.Builder{Grid: g, Palette: chart.NewPalette(chart.Names(g))}
 	switch {
 	case errors.Is(err, experiment.ErrNoAdvice):
-		return &answer{Cards: b.AdviceCards(nil)}, nil
+		return &answer{Cards: b.AdviceCards(nil, question.Most)}, nil
 	case err != nil:
 		return nil, err
 	}
-	return &answer{Advice: a, Go: chart.Program(a), Text: chart.AdviceText(a), Cards: b.AdviceCards(a)}, nil
-}
-
-// Check returns the error of a rule, which begins with its column.
-func Check(rule string) error {
-	_, err := parseRule(rule)
-	return err
+	return &answer{Advice: a, Go: chart.Program(a), Text: chart.AdviceText(a), Cards: b.AdviceCards(a, question.Most)}, nil
 }

@@ -1,4 +1,4 @@
-// Package session is what the page of the lab asks of the simulator, as typed
-// questions and answers whose JSON forms the page knows. It runs in the browser, and
-// in tests anywhere: it opens no file and draws nothing.
+// Package session answers the questions of the lab's page to the simulator. Questions and
+// answers are types whose JSON forms the page knows. The package runs in a browser, and in tests
+// anywhere. It opens no file and draws nothing.
 package session

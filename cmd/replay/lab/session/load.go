@@ -15,17 +15,18 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// A Session holds one recording and answers questions about it. It is for one
-// goroutine at a time.
+// A Session holds one recording and answers questions about it. It is for one goroutine at a
+// time.
 type Session struct {
 	// Read reads a recording of any format, packed or not.
 	Read func(io.Reader) (*trace.Trace, error)
-	// Truncated reports whether an error of Read is that the recording is cut off.
+	// Truncated reports whether an error of Read is about a recording that is cut off.
 	Truncated func(error) bool
 	// Merge adds the waits of a profile to a recording of the same run.
 	Merge func(base, sync *trace.Trace) (*trace.Trace, error)
 
 	load *sim.Workload
+	had  int64 // see experiment.Had
 	info info
 }
 
@@ -42,19 +43,18 @@ type info struct {
 	Space  string        `json:"space"`
 }
 
-// errCut reports a recording that is cut off, of which something can be read: see
-// [Source.Recover].
+// errCut reports a recording that is cut off and readable in part: see [Source.Recover].
 var errCut = errors.New("cut off")
 
-// A Source is a file to be read.
+// A Source is a file to read.
 type Source struct {
-	Name    string    // of the file, for errors
-	From    io.Reader //
-	Recover bool      // of a recording that is cut off, take the whole part
+	Name    string // of the file, for errors
+	From    io.Reader
+	Recover bool // read the whole part of a recording that is cut off
 }
 
-// Load reads a recording, which replaces the one before unless there is an error. Several
-// files are of one run: a memory snapshot and its profiles, in any order. Its errors are
+// Load reads a recording, which replaces the previous one unless there is an error. Several
+// files belong to one run: a memory snapshot and its profiles, in any order. The errors are
 // those of the command line.
 func (s *Session) Load(from []Source) (info, error) {
 	var all []*trace.Trace
@@ -77,7 +77,7 @@ func (s *Session) Load(from []Source) (info, error) {
 	if err != nil {
 		return info{}, fmt.Errorf("%s: %w", from[0].Name, err)
 	}
-	s.load = w
+	s.load, s.had = w, experiment.Had(t)
 	s.info = info{
 		Name: w.Name, About: chart.About(w), Source: t.Meta["source"], Events: len(t.Events), Allocs: w.Allocs, Syncs: w.Syncs, Span: w.Span,
 		Peak: w.PeakReachable, Gross: w.AllocatedBytes, Space: w.Space.String(),
@@ -89,7 +89,7 @@ func (s *Session) read(from Source) (*trace.Trace, error) {
 	t, err := s.Read(from.From)
 	cut := err != nil && t != nil && s.Truncated(err)
 	if err != nil {
-		err = fmt.Errorf("formats: %s: %w", from.Name, err)
+		err = fmt.Errorf("%s: %w", from.Name, err)
 	}
 	switch {
 	case cut && from.Recover:
@@ -105,7 +105,7 @@ func (s *Session) read(from Source) (*trace.Trace, error) {
 	return t, nil
 }
 
-// waits counts the waits of a recording. Of files of one run, the profile has more.
+// waits counts the waits of a recording. Of the files of one run, the profile has the most.
 func waits(t *trace.Trace) (n int) {
 	for _, e := range t.Events {
 		if e.Kind == trace.Sync {
@@ -115,7 +115,7 @@ func waits(t *trace.Trace) (n int) {
 	return n
 }
 
-// info returns what the recording is that was loaded last.
+// Info describes the loaded recording.
 func (s *Session) Info() (info, error) {
 	if s.load == nil {
 		return info{}, errNothing

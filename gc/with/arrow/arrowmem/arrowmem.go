@@ -2,9 +2,9 @@
 // is a memory.Allocator of that library. So arrays, record batches and the results
 // of compute are counted, recorded and kept under the pool's limit.
 //
-// Arrow counts references: what is released goes back to the pool at once. Data
-// that was given to [Allocator.Manage] need not be released: the pool's collector
-// gives it back once nothing in the program refers to it.
+// Arrow counts references, and released memory goes back to the pool at once. Data that was passed
+// to [Allocator.Manage] needs no Release: the pool's collector frees it once the program cannot
+// reach it.
 package arrowmem
 
 import (
@@ -24,7 +24,7 @@ import (
 type Allocator struct {
 	pool   *pool.Pool
 	mu     sync.Mutex
-	blocks map[uintptr]*block // by address; a block that the collector gave back is removed a little later
+	blocks map[uintptr]*block // by address; a block that the collector freed is removed a little later
 }
 
 // A block is memory in use by Arrow.
@@ -45,9 +45,9 @@ func New(p *pool.Pool) *Allocator {
 	return &Allocator{pool: p, blocks: make(map[uintptr]*block)}
 }
 
-// Allocate returns size bytes of zeroes, aligned to 512. Arrow's interface has
-// no errors: it panics with the pool's, a [pool.OutOfMemoryError] where memory
-// ran out. It may hold the caller for a collection.
+// Allocate returns size bytes of zeroes, aligned to 512. Arrow's interface has no errors, so it
+// panics with the pool's error, a [pool.OutOfMemoryError] when memory ran out. It may hold the
+// caller for a cycle.
 func (a *Allocator) Allocate(size int) []byte {
 	if size < 0 {
 		panic(fmt.Errorf("arrowmem: %w: %d bytes", pool.ErrSize, size))
@@ -67,9 +67,8 @@ func (a *Allocator) Allocate(size int) []byte {
 	return memory[:size:size]
 }
 
-// Reallocate returns size bytes that begin with what b holds, and are zeroes
-// after that. What b was must not be used any more. It panics as Allocate does,
-// and b is then still the caller's.
+// Reallocate returns size bytes that begin with the content of b and end with zeroes. The caller
+// must not use b afterwards. It panics as Allocate does, and then b still belongs to the caller.
 func (a *Allocator) Reallocate(size int, b []byte) []byte {
 	if cap(b) > 0 && size > cap(b)/2 && size <= cap(b) {
 		grown := b[:size]
@@ -82,8 +81,7 @@ func (a *Allocator) Reallocate(size int, b []byte) []byte {
 	return moved
 }
 
-// Free gives back what Allocate or Reallocate returned. It panics if b is not
-// that.
+// Free frees memory from Allocate or Reallocate. It panics for other memory.
 func (a *Allocator) Free(b []byte) {
 	if cap(b) == 0 {
 		return

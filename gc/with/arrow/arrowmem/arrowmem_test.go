@@ -158,20 +158,6 @@ func TestReleaseBeforeTheCollector(t *testing.T) {
 	again.Release()
 }
 
-// Garbage that is managed never runs out of the limit: the ladder collects.
-func TestManagedGarbageFitsALimit(t *testing.T) {
-	_, p, a := open(t)
-	for range 300 { // 300 MiB through 64
-		x := numbers(a, 1<<17)
-		if _, err := a.Manage(x.Data()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s := p.Stats(); s.Failures != 0 || s.Allocated < 300<<20 {
-		t.Errorf("%+v", s)
-	}
-}
-
 func TestOutOfMemoryIsAPanicWithThePoolsError(t *testing.T) {
 	_, p, a := open(t)
 	defer func() {

@@ -5,6 +5,9 @@ import (
 	"runtime"
 	"sync"
 	"unsafe"
+
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pressure"
 )
 
 type _Ctype_struct_surface struct{ data *_Ctype_uchar }
@@ -28,6 +31,7 @@ type Surface struct {
 	mu     *sync.Mutex
 	other  *sync.Mutex
 	own    sync.Mutex
+	shares *sync.RWMutex
 }
 
 func New() *Surface {
@@ -39,6 +43,8 @@ func New() *Surface {
 func (s *Surface) free() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.shares.Lock()
+	defer s.shares.Unlock()
 	_Cfunc_free(s.native)
 }
 
@@ -127,6 +133,12 @@ func (s *Surface) Locked() int {
 	return int(_Cfunc_width(s.native))
 }
 
+func (s *Surface) ReadLocked() int {
+	s.shares.RLock()
+	defer s.shares.RUnlock()
+	return int(_Cfunc_width(s.native))
+}
+
 func (s *Surface) OwnLock() int {
 	s.own.Lock()
 	defer s.own.Unlock()
@@ -209,3 +221,19 @@ func NewCleaned() *Cleaned {
 }
 
 func (c *Cleaned) Width() int { return int(_Cfunc_width(c.native)) } // want `C.width gets memory of c`
+
+// An Owned is given to gc.Own, a Counted to pressure.Own.
+type Owned struct{ native *_Ctype_struct_surface }
+
+func (o *Owned) Width() int { return int(_Cfunc_width(o.native)) } // want `C.width gets memory of o`
+
+type Counted struct{ native *_Ctype_struct_surface }
+
+func (c *Counted) Width() int { return int(_Cfunc_width(c.native)) } // want `C.width gets memory of c`
+
+func NewBoth(c *gc.Collector, n *pressure.Counter) (*Owned, *Counted) {
+	o, t := &Owned{_Cfunc_new()}, &Counted{_Cfunc_new()}
+	gc.Own(c, o, 8, func(p *_Ctype_struct_surface) { _Cfunc_free(p) }, o.native)
+	pressure.Own(n, t, 8, func(p *_Ctype_struct_surface) { _Cfunc_free(p) }, t.native)
+	return o, t
+}

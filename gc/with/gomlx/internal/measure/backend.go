@@ -16,7 +16,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/tensors"
 )
 
-// open makes the backend below all: a plugin's whose allocator has so many bytes of each device.
+// open returns the innermost backend. The allocator of its plugin has the given bytes of each
+// device.
 func (e *experiment) open() (*memo, error) {
 	if e.plugin == "" {
 		b, err := backends.NewWithConfig("go")
@@ -27,7 +28,8 @@ func (e *experiment) open() (*memo, error) {
 	return newMemo(b), err
 }
 
-// A memo compiles what a program has compiled before only once: what is built n-th by its name is the same in each run.
+// A memo reuses compiled computations. The n-th computation of a name is the same in each run, so
+// the memo compiles it only once.
 type memo struct {
 	backends.Backend
 	mu      sync.Mutex
@@ -74,7 +76,8 @@ func (b *builder) Compile(outputs []backends.Op, shardings []*backends.ShardingS
 	return b.memo.made[key], err
 }
 
-// temporary returns what XLA says that an execution needs beside its inputs and results, which go-xla knows and GoMLX does not say.
+// temporary returns the bytes that XLA needs for an execution beside its inputs and results. go-xla
+// reads them, and GoMLX hides them.
 func temporary(made backends.Executable) int64 {
 	loaded := reflect.Indirect(reflect.ValueOf(made)).FieldByName("exec")
 	if !loaded.IsValid() {
@@ -83,7 +86,7 @@ func temporary(made backends.Executable) int64 {
 	return loaded.Elem().FieldByName("OnDeviceMemoryUsageStats").FieldByName("Temporary").Int()
 }
 
-// leave fills the arena of each device so that left of a device's are left.
+// leave fills the arena of each device up to the bytes that left returns for the device.
 func (m *memo) leave(arena int64, left func(device int) int64) error {
 	const chunk = 16 << 20
 	if m.chunk == nil {
@@ -110,7 +113,8 @@ func (m *memo) leave(arena int64, left func(device int) int64) error {
 	return nil
 }
 
-// settle returns once no buffer is alive but the ballast, and how many are if that takes a second.
+// settle waits until only the ballast is alive. After a second it returns the number of other
+// buffers.
 func (m *memo) settle() (left int64) {
 	for range 50 {
 		runtime.GC()
@@ -122,7 +126,7 @@ func (m *memo) settle() (left int64) {
 	return left
 }
 
-// forgetful is a backend that nobody can give anything back to by hand.
+// A forgetful backend ignores all calls that free buffers by hand.
 type forgetful struct{ backends.Backend }
 
 func (forgetful) BufferFinalize(backends.Buffer) error { return nil }

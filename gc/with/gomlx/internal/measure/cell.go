@@ -22,8 +22,8 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// compile runs a program for some steps with all of the arena, each array finalized by hand, and
-// takes for reachable what it then holds at most.
+// compile runs a program for some steps with the whole arena and finalizes each array by hand. The
+// peak of live bytes counts as the reachable bytes.
 func (e *experiment) compile(name string) error {
 	if programs[name] == nil {
 		return fmt.Errorf("no such program")
@@ -40,7 +40,7 @@ func (e *experiment) compile(name string) error {
 	return err
 }
 
-// A holding is a sink that knows how much was live at most, on a device.
+// A holding is a sink that computes the peak of live bytes of a device.
 type holding struct {
 	mu   sync.Mutex
 	live map[pressure.Space]int64
@@ -70,7 +70,7 @@ type cell struct {
 	step         func() error
 	eager        *gomlx.Backend // nil: nothing collects but Go
 	recorder     io.Closer
-	held         *holding // nil, or what is told of every device
+	held         *holding // sink for the events of every device; nil = none
 
 	steps  []time.Duration
 	failed error
@@ -79,13 +79,15 @@ type cell struct {
 	curve  strings.Builder
 }
 
-// limit is that of a device: the second one has twice as much. 0 is none.
+// limit returns the limit of a device, or 0 for none. The limit of the second device is twice as
+// large.
 func (c *cell) limit(device int) int64 {
 	return int64(c.factor * float64(c.reachable[c.name]) * float64(device+1))
 }
 
-// left is what the arena of a device has for the program: its limit, what its executions need (four at once, in serve), as much again
-// as one needs, since it must be in one piece, and a ninth of the limit, but for those that have no limit: they can fill it.
+// left returns the bytes of a device's arena for the program. They are its limit, the needs of its
+// executions (four at once in serve), and the needs of one more execution, because memory must be
+// in one piece. Manners with a limit also get a ninth of it.
 func (c *cell) left(device int) int64 {
 	if c.factor == 0 {
 		return c.arena * mib
@@ -103,7 +105,7 @@ func (c *cell) left(device int) int64 {
 
 const mib = 1 << 20
 
-// begin makes the program, and runs three steps of it.
+// begin makes the program and runs three steps.
 func (c *cell) begin() error {
 	if c.plugin != "" {
 		if err := c.raw.leave(c.arena*mib, c.left); err != nil {
@@ -130,7 +132,7 @@ func (c *cell) begin() error {
 	return err
 }
 
-// backend returns the one of the manner.
+// backend returns the backend of the manner.
 func (c *cell) backend() (b backends.Backend, err error) {
 	switch {
 	case strings.HasPrefix(c.manner, "hand"):
@@ -167,7 +169,7 @@ func (c *cell) backend() (b backends.Backend, err error) {
 	return forgetful{c.eager}, nil
 }
 
-// run is the whole of a cell: its line is printed at the end.
+// run runs the cell and prints its line.
 func (c *cell) run() error {
 	label := c.manner
 	var processors string
@@ -205,7 +207,7 @@ func (c *cell) close() error {
 	return c.recorder.Close()
 }
 
-// each calls f every so often until stop is called. Never, if that is 0.
+// each calls f once in each period until stop is called. A period of 0 means never.
 func each(every time.Duration, f func()) (stop func()) {
 	quit, gone := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -267,8 +269,8 @@ func (c *cell) print(manner string) {
 				most = max(most, level.Most)
 			}
 		}
-		line := fmt.Sprintf(" %d policy-cycles %d refusal-cycles %d natural-cycles %d exposed-ns %d cycle-ns %d peak-bytes %d limit-bytes",
-			s.Stats.Cycles[policy.TriggerPolicy], s.Stats.Cycles[policy.TriggerRefusal], s.Stats.Cycles[policy.TriggerNatural], s.Stats.Exposed, s.Stats.Cost, most, c.limit(n))
+		line := fmt.Sprintf(" %d policy-cycles %d refusal-cycles %d natural-cycles %d exposed-ns %d cycle-ns %.3f slowdown %d peak-bytes %d limit-bytes",
+			s.Stats.Cycles[policy.TriggerPolicy], s.Stats.Cycles[policy.TriggerRefusal], s.Stats.Cycles[policy.TriggerNatural], s.Stats.Exposed, s.Stats.Cost, s.Stats.Slowdown, most, c.limit(n))
 		if n > 0 { // policy-cycles of the second device are policy-1-cycles
 			line = strings.ReplaceAll(line, "-", fmt.Sprintf("-%d-", n))
 		}

@@ -1,4 +1,4 @@
-// Measure runs programs of GoMLX that forget their tensors, or do not, and says how long that takes: lines of
+// Measure runs programs of GoMLX that forget or finalize their tensors, and prints their times in
 // Go's benchmark format. See results/2026-11-23-gomlx.
 package main
 
@@ -20,7 +20,7 @@ func main() {
 	}
 }
 
-// An experiment is what the flags say.
+// An experiment is the content of the flags.
 type experiment struct {
 	plugin                           string
 	arena, device                    int64 // MiB
@@ -40,7 +40,7 @@ func run(args []string, out io.Writer) (err error) {
 	flags.StringVar(&e.plugin, "plugin", "", "path of a PJRT plugin; simplego if empty")
 	flags.Int64Var(&e.arena, "arena", 4096, "MiB that the plugin's allocator takes of a device")
 	flags.Int64Var(&e.device, "device", 81079, "MiB that the plugin takes for the memory of a device")
-	flags.StringVar(&e.programs, "programs", "array", "of array, second (array on the second device), each (on both at once), slow, dense, train, serve, tiny")
+	flags.StringVar(&e.programs, "programs", "array", "of array, second (array on the second device), each (on both at once), slow, dense, train, serve, tiny, cache")
 	flags.StringVar(&e.manners, "manners", "hand,default", "asis, hand, hand+tick5ms, tick100ms, wrapped (and finalized by hand), default, or a policy; default@4 has 4 processors")
 	flags.StringVar(&e.heaps, "heaps", "0", "MiB of Go pointers beside the program")
 	flags.StringVar(&e.limits, "limits", "4", "of the wrapper: times what the program can reach")
@@ -59,7 +59,7 @@ func run(args []string, out io.Writer) (err error) {
 	return e.cells()
 }
 
-// cells runs all that the flags ask for.
+// cells runs all cells of the flags.
 func (e *experiment) cells() error {
 	heaps, err := list(e.heaps)
 	if err != nil {
@@ -105,7 +105,7 @@ func list(text string) (all []float64, err error) {
 
 type node struct{ a, b, c *node }
 
-// fill makes a heap of pointers, no list, of so many bytes.
+// fill makes a heap of pointers with the given bytes. They form no list, so marking can run in parallel.
 func fill(bytes int) []*node {
 	all := make([]*node, bytes/40)
 	for i := range all {

@@ -18,16 +18,16 @@ import (
 	"github.com/gomlx/gomlx/pkg/ml/train/optimizers"
 )
 
-// A program makes itself on b with sizes divided by small, or panics, and returns its step. What it is done with it
-// gives to done, which finalizes it, or forgets it.
+// A program sets itself up on b, with sizes divided by small, and returns its step. It panics on
+// errors. It passes tensors that it no longer needs to done, which finalizes or forgets them.
 type program func(b backends.Backend, small int, done func(...*tensors.Tensor)) (step func() error)
 
 var programs = map[string]program{
 	"array": arraysOn(1, 0), "second": arraysOn(1, 1), "each": arraysOn(1, 0, 1), "slow": arraysOn(40, 0),
-	"dense": dense, "train": training, "serve": serving, "tiny": tiny,
+	"dense": dense, "train": training, "serve": serving, "tiny": tiny, "cache": cache,
 }
 
-// try calls f and returns what it panics with: GoMLX's Must functions do.
+// try calls f and returns its panic as an error, because GoMLX's Must functions panic.
 func try(f func()) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
@@ -38,7 +38,7 @@ func try(f func()) (err error) {
 	return nil
 }
 
-// noise is what random tensors are cut from.
+// noise is the source of random tensors.
 var noise []float32
 
 func numbers(n int) []float32 {
@@ -48,7 +48,7 @@ func numbers(n int) []float32 {
 	return noise[:n]
 }
 
-// random returns a tensor that is on the device and nowhere else.
+// random returns a tensor that is only on the device.
 func random(b backends.Backend, device backends.DeviceNum, dims ...int) *tensors.Tensor {
 	shape := shapes.Make(dtypes.Float32, dims...)
 	buffer, err := b.BufferFromFlatData(device, numbers(shape.Size()), shape)
@@ -62,7 +62,8 @@ func random(b backends.Backend, device backends.DeviceNum, dims ...int) *tensors
 	return t
 }
 
-// arraysOn runs, on each of some devices at once: products, tanh, a scale and a sum, each an array of its own.
+// arraysOn runs products, tanh, a scale and a sum on several devices at once. Each result is an
+// array.
 func arraysOn(products int, devices ...backends.DeviceNum) program {
 	return func(b backends.Backend, small int, done func(...*tensors.Tensor)) func() error {
 		steps := make([]func(), len(devices))
@@ -105,7 +106,7 @@ func arrays(b backends.Backend, device backends.DeviceNum, products, n int, done
 	}
 }
 
-// together calls f with 0 to n-1 at once, and returns what went wrong first.
+// together calls f with 0 to n-1 at once, and returns the first error.
 func together(n int, f func(int) error) error {
 	if n == 1 {
 		return f(0)
@@ -124,7 +125,7 @@ func together(n int, f func(int) error) error {
 	return nil
 }
 
-// tiny: one execution whose results are 32 arrays of 16 KiB, to see what an array costs.
+// tiny runs one execution with 32 results of 16 KiB, to measure the cost of an array.
 func tiny(b backends.Backend, _ int, done func(...*tensors.Tensor)) func() error {
 	many := MustNewExec(b, func(x *Node) []*Node {
 		all := make([]*Node, 32)
@@ -137,7 +138,26 @@ func tiny(b backends.Backend, _ int, done func(...*tensors.Tensor)) func() error
 	return func() error { return try(func() { done(many.MustExec(x)...) }) }
 }
 
-// dense: two layers and their gradients, operation by operation, with momentum; batches are copied out of the data.
+// cache: each step writes a row of a cache of 64 MiB, as a new array, and reads all of it by attention.
+func cache(b backends.Backend, small int, done func(...*tensors.Tensor)) func() error {
+	rows, width := 4096/small, 4096/small
+	write := MustNewExec(b, func(all, row, at *Node) []*Node {
+		all = DynamicUpdateSlice(all, row, []*Node{at, ZerosLike(at)})
+		weights := Softmax(Dot(row, Transpose(all, 0, 1)))
+		return []*Node{all, Dot(weights, all)}
+	})
+	all, row := random(b, 0, rows, width), random(b, 0, 1, width)
+	at := int32(0)
+	return func() error {
+		return try(func() {
+			next := write.MustExec(all, row, at)
+			done(all, row)
+			all, row, at = next[0], next[1], (at+1)%int32(rows)
+		})
+	}
+}
+
+// dense trains two layers, operation by operation, with momentum. It copies batches from the data.
 func dense(b backends.Backend, small int, done func(...*tensors.Tensor)) func() error {
 	batch, in, hidden, out := 4096/small, 1024/small, 2048/small, 256/small
 	one := func(f func(x *Node) *Node) *Exec { return MustNewExec(b, f) }
@@ -182,8 +202,8 @@ func dense(b backends.Backend, small int, done func(...*tensors.Tensor)) func() 
 	}
 }
 
-// training: GoMLX's trainer on a convolutional network like that of its example cifar, with larger images that are made up. It finalizes
-// by itself what it is done with.
+// training runs GoMLX's trainer on a convolutional network as in its example cifar, with larger,
+// made-up images. The trainer finalizes its tensors itself.
 func training(b backends.Backend, small int, _ func(...*tensors.Tensor)) func() error {
 	const classes = 10
 	batch, side := max(2, 256/small), max(16, 128/small)
@@ -204,7 +224,7 @@ func training(b backends.Backend, small int, _ func(...*tensors.Tensor)) func() 
 	}
 }
 
-// images are a data set: each batch is a copy.
+// An images is a data set whose batches are copies.
 type images struct {
 	batch, side, classes int
 	pixels               *tensors.Tensor
@@ -221,7 +241,8 @@ func (d *images) Yield() (spec any, inputs, labels []*tensors.Tensor, err error)
 	return d, []*tensors.Tensor{clone}, []*tensors.Tensor{tensors.FromFlatDataAndDimensions(of, d.batch, 1)}, err
 }
 
-// serving: four clients at once send pictures, 1 to 32 in a request; three stages of a model answer.
+// serving answers four clients at once, with 1 to 32 pictures in a request, by three stages of a
+// model.
 func serving(b backends.Backend, small int, done func(...*tensors.Tensor)) func() error {
 	side, width := max(8, 128/small), 1024/small
 	weights := []*tensors.Tensor{random(b, 0, side*side*3, width), random(b, 0, width, 4*width), random(b, 0, 4*width, 64)}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// A program is a server that others wrote, and the requests of its clients. A way of it is the end
+// of a binary's name and variables of its environment, such as import+EAGERGC_TRIM=off. In these,
+// args and env, {port} and {next} are free ports, {dir} is an empty folder and {bundle} is the folder
+// of -programs.
+type program struct {
+	name, ways string
+	args, env  string
+	ready      string  // the path that answers once the program serves
+	rate       float64 // requests a second
+	next       func(*rand.Rand) request
+}
+
+// A request with a body is a POST.
+type request struct{ path, body string }
+
+const (
+	programsFile = "programs.csv"
+	ticks        = "plain+TICK=100ms,plain+TICK=1s,import,import+EAGERGC_TRIM=off"
+	remedy       = "plain+IMGPROXY_FREE_MEMORY_INTERVAL=10" // imgproxy's default: a collection and a trim each 10 s
+	idle         = "import+EAGERGC=off"
+	pictures     = "IMGPROXY_BIND=127.0.0.1:{port} IMGPROXY_LOCAL_FILESYSTEM_ROOT={bundle}/images IMGPROXY_FREE_MEMORY_INTERVAL=86400"
+)
+
+// Wholes are the known programs. In imgproxyforgets one handler in ten leaves its picture to a
+// finalizer.
+var wholes = []program{
+	{name: "imgproxy", ways: "plain," + remedy + "," + ticks, env: pictures, ready: "/health", rate: 8, next: resize},
+	{name: "imgproxyforgets", ways: idle + "," + idle + "+IMGPROXY_FREE_MEMORY_INTERVAL=10,import,import+EAGERGC_TRIM=off", env: pictures, ready: "/health", rate: 8, next: resize},
+	{name: "rqlite", ways: "plain," + ticks, ready: "/readyz", rate: 250, next: query,
+		args: "-node-id=1 -http-addr=127.0.0.1:{port} -raft-addr=127.0.0.1:{next} {dir}/data"},
+	{name: "victoria", ways: "plain," + ticks, ready: "/health", rate: 120, next: metrics,
+		args: "-httpListenAddr=127.0.0.1:{port} -storageDataPath={dir} -memory.allowedBytes=512MiB -search.disableCache"},
+}
+
+func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }
+
+// resize asks imgproxy for a smaller picture.
+func resize(r *rand.Rand) request {
+	width := pick(r, "160", "320", "640", "1200")
+	source := pick(r, "4000.jpg", "3000.jpg", "1920.jpg", "1920.jpg", "1600.webp", "1200.png", "800.jpg", "800.jpg")
+	return request{path: fmt.Sprintf("/insecure/rs:fit:%s:%s/plain/local:///%s@%s", width, width, source, pick(r, "jpg", "jpg", "webp", "png"))}
+}
+
+// query replaces five rows, or sorts those of one kind.
+func query(r *rand.Rand) request {
+	if r.IntN(4) > 0 {
+		return request{path: "/db/query?level=none&q=" + url.QueryEscape(fmt.Sprintf("SELECT id, body FROM t WHERE kind = %d ORDER BY body LIMIT 100", r.IntN(50)))}
+	}
+	rows := []string{`"CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, kind INTEGER, body TEXT)"`, `"CREATE INDEX IF NOT EXISTS kinds ON t (kind)"`}
+	for range 5 {
+		body := strings.Repeat(fmt.Sprintf("%016x", r.Uint64()), 1+r.IntN(60))
+		rows = append(rows, fmt.Sprintf(`["REPLACE INTO t VALUES (?, ?, ?)", %d, %d, "%s"]`, r.IntN(20000), r.IntN(50), body))
+	}
+	return request{"/db/execute", "[" + strings.Join(rows, ",") + "]"}
+}
+
+// metrics adds a sample to each of 400 series, or sums the rates of some.
+func metrics(r *rand.Rand) request {
+	if r.IntN(3) == 0 {
+		q := fmt.Sprintf("sum(rate(m%d[1m])) by (zone)", r.IntN(20))
+		return request{path: fmt.Sprintf("/api/v1/query_range?query=%s&start=%d&step=5", url.QueryEscape(q), time.Now().Add(-5*time.Minute).Unix())}
+	}
+	var b strings.Builder
+	host := r.IntN(100)
+	for i := range 400 {
+		fmt.Fprintf(&b, "m%d{host=\"h%d\",zone=\"z%d\",part=\"p%d\"} %d\n", i%20, host, host%5, i/20, r.IntN(1e6))
+	}
+	return request{"/api/v1/import/prometheus", b.String()}
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/eagergc/eagergc/cmd/clients/frame"
+)
+
+// A bed is where and for how long programs run side by side.
+type bed struct {
+	bundle, out   string
+	warm, measure time.Duration // the load begins with warm
+}
+
+// bench runs programs in their ways, each on two processors of its own, in another order in each
+// round. Of eight processors or more this command has a quarter. A failure does not end the others.
+func (b bed) bench(programs []program, rounds int) error {
+	if err := os.MkdirAll(filepath.Join(b.out, "logs"), 0o777); err != nil {
+		return err
+	}
+	n := runtime.NumCPU()
+	pairs := max(1, n*3/8)
+	if n >= 8 {
+		if err := exec.Command(taskset, "-acp", fmt.Sprintf("%d-%d", 2*pairs, n-1), strconv.Itoa(os.Getpid())).Run(); err != nil {
+			return err
+		}
+	}
+	var todo runs
+	for _, p := range programs {
+		for way := range strings.SplitSeq(p.ways, ",") {
+			todo = append(todo, run{client: p.name, way: way})
+		}
+	}
+	var mu sync.Mutex
+	var all runs
+	var failed []error
+	for round := range rounds {
+		for batch := range slices.Chunk(todo, pairs) {
+			var wait sync.WaitGroup
+			for i, k := range rand.New(rand.NewPCG(1, uint64(round))).Perm(len(batch)) {
+				r := batch[k]
+				r.round = round
+				wait.Go(func() {
+					p := programs[slices.IndexFunc(programs, func(p program) bool { return p.name == r.client })]
+					err := b.serve(&r, p, fmt.Sprintf("%d,%d", 2*i, 2*i+1))
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						failed = append(failed, fmt.Errorf("%s, way %s: %w", r.client, r.way, err))
+						return
+					}
+					r.print()
+					all = append(all, r)
+				})
+			}
+			wait.Wait()
+		}
+		if err := all.write(b.out, programsFile); err != nil {
+			return err
+		}
+	}
+	fmt.Print(all.programs())
+	return errors.Join(failed...)
+}
+
+const taskset = "/usr/bin/taskset"
+
+// serve runs a program once, on its processors, under load.
+func (b bed) serve(r *run, p program, cpus string) error {
+	dir, err := os.MkdirTemp("", p.name)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	log, err := os.Create(filepath.Join(b.out, "logs", strings.ReplaceAll(fmt.Sprintf("%s-%s-%d.log", p.name, r.way, r.round), "/", "_")))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	free.Close()
+	lib := filepath.Join(b.bundle, "lib")
+	suffix, variables, _ := strings.Cut(r.way, "+")
+	fill := strings.NewReplacer("{port}", strconv.Itoa(port), "{next}", strconv.Itoa(port+1), "{dir}", dir, "{bundle}", b.bundle)
+	args := []string{"-c", cpus, filepath.Join(lib, "ld-linux-x86-64.so.2"), "--library-path", lib, filepath.Join(b.bundle, "bin", p.name+"-"+suffix)}
+	cmd := exec.Command(taskset, append(args, strings.Fields(fill.Replace(p.args))...)...)
+	cmd.Env = append([]string{"HOME=" + dir, "TMPDIR=" + dir, "GOMAXPROCS=2", "GODEBUG=gctrace=1"}, strings.Fields(fill.Replace(p.env+" "+strings.ReplaceAll(variables, "+", " ")))...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+	err = errors.New("")
+	for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		err = send(base, request{path: p.ready})
+	}
+	if err == nil {
+		err = b.load(r, p, base, cmd.Process.Pid, log.Name())
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	defer time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() }).Stop()
+	return cmp.Or(err, cmd.Wait())
+}
+
+var client = http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+
+// send sends a request and reads the whole answer.
+func send(base string, q request) error {
+	method := http.MethodGet
+	if q.body != "" {
+		method = http.MethodPost
+	}
+	ask, err := http.NewRequest(method, base+q.path, strings.NewReader(q.body))
+	if err != nil {
+		return err
+	}
+	ask.Header.Set("Content-Type", "application/json")
+	answer, err := client.Do(ask)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	if err == nil && answer.StatusCode >= 300 {
+		err = fmt.Errorf("%s: %s", q.path, answer.Status)
+	}
+	return err
+}
+
+// load sends requests at random times, which are the same in all ways of a round and independent of
+// the answers. The time of a request begins when it is due. A failed request is an error.
+func (b bed) load(r *run, p program, base string, pid int, log string) error {
+	random := rand.New(rand.NewPCG(2, uint64(r.round)))
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	var ms []float64
+	var failed []error
+	stop, watched, begin := make(chan struct{}), make(chan []reading, 1), time.Now()
+	go func() { watched <- watch(pid, stop) }()
+	var before frame.Report // at the end of warm
+	for due := time.Duration(0); due < b.warm+b.measure; {
+		due += time.Duration(random.ExpFloat64() / p.rate * float64(time.Second))
+		if due > b.warm && before == nil {
+			time.Sleep(time.Until(begin.Add(b.warm)))
+			before = spent(pid, log)
+		}
+		q, late := p.next(random), due > b.warm
+		time.Sleep(time.Until(begin.Add(due)))
+		wait.Go(func() {
+			err := send(base, q)
+			took := time.Since(begin.Add(due))
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = append(failed, err)
+			} else if late {
+				ms = append(ms, took.Seconds()*1000)
+			}
+		})
+	}
+	r.Report = spent(pid, log)
+	close(stop)
+	r.timeline = <-watched
+	wait.Wait()
+	if len(failed) > 0 {
+		return fmt.Errorf("%d requests failed, the first with %w", len(failed), failed[0])
+	}
+	slices.Sort(ms)
+	for c, was := range before {
+		r.Report[c] -= was
+	}
+	r.Report["s"], r.Report["p50_ms"], r.Report["p99_ms"], r.Report["longest_ms"] = b.measure.Seconds(), ms[len(ms)/2], ms[len(ms)*99/100], ms[len(ms)-1]
+	r.memory(b.warm)
+	return nil
+}
+
+// spent returns the processor time of a process in seconds, and the cycles in its log.
+func spent(pid int, log string) frame.Report {
+	text, _ := os.ReadFile(log)
+	cycles, forced := bytes.Count(text, []byte(" ms clock, ")), bytes.Count(text, []byte("(forced)"))
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	ticks := 0.0 // of 10 ms
+	for i, f := range strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) {
+		if n, err := strconv.ParseFloat(f, 64); err == nil && (i == 11 || i == 12) {
+			ticks += n
+		}
+	}
+	return frame.Report{"cpu_s": ticks / 100, "cycles": float64(cycles), "forced": float64(forced)}
+}

@@ -1,0 +1,90 @@
+package comparators_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/sim"
+	"github.com/eagergc/eagergc/trace/formats/samples"
+)
+
+// forms are texts in which each parameter differs from its default once.
+var forms = []string{
+	"random:0.05,seed=9,overlap=true", "autopacer:hide=20ms,share=0.1", "autopacer:hide=1ms,share=0.3,overlap=true", "rtorch:reserved=0.4,allocated=0.5,reuse=0.6", "rtorch:reserved=0.1,overlap=true",
+	"opencl:trigger=30%,high=60%,reset=true", "opencl:trigger=100MiB,high=300MiB", "opencl:trigger=40%,overlap=true", "softmax:max=60MiB,overlap=true", "erlang:min=20MiB,overlap=true",
+	"cpucontrol:target=20%,min=3%,overlap=false", "v8step:soft=3%,hard=20%", "dotnet:budget=3%", "art:free=30MiB,stop=200MiB", "gomemlimit:handle=64KiB,share=0.2,every=3ms", "gomemlimit:handle=1MiB,share=0",
+	"v8:step=1%,hard=20%", "ocaml:ratio=90%", "oxcaml:overhead=40%,speed=400GiB", "cpython:per=50,freeze=1000", "imgproxy:every=5ms", "eve:event=50%", "torchtitan:n=3,overlap=true",
+}
+
+// studied are the policies of this package: by name, scaled, and in the other forms.
+func studied() (texts []string) {
+	all := policy.List()
+	for _, info := range all[1+slices.IndexFunc(all, func(i policy.Info) bool { return i.Name == "host" }):] {
+		texts = append(texts, info.Name)
+		if info.Scaled != "" {
+			texts = append(texts, info.Scaled)
+		}
+	}
+	return append(texts, forms...)
+}
+
+// An awake policy is asked at each allocation, whatever it says.
+type awake struct{ policy.Policy }
+
+func (p awake) Decide(at policy.Point) policy.Decision {
+	d := p.Policy.Decide(at)
+	d.Wake = 0
+	return d
+}
+
+// TestRuns: each rule does the same to a recording as before, and Wake hides no decision. After a change of a rule, -update must change only the
+// lines of that rule in testdata/runs.txt.
+func TestRuns(t *testing.T) {
+	recorded, err := samples.Open("mlp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := sim.Compile(recorded, sim.SpaceOf(recorded))
+	if err != nil {
+		t.Fatal(err)
+	}
+	costs := sim.Config{Limit: w.PeakReachable * 3 / 2, Cost: sim.Cost{Base: 2 * time.Millisecond, Slowdown: 0.25}, Ladder: sim.Ladder{Factor: 2}}
+	free, withHeap := costs, costs
+	free.Limit, withHeap.Machine = 0, sim.MachineOf(costs.Cost, costs.Ladder)
+	withHeap.Machine.Heap = 64 << 20
+	var b strings.Builder
+	b.WriteString("# policy: cycles, refusals, ms of exposed pause and MB of garbage in the mean\n# under 1.5 times what mlp reaches; without a limit; and with the limit, beside a Go heap of 64 MiB.\n")
+	for _, text := range studied() {
+		spec := policy.MustParse(text)
+		fmt.Fprintf(&b, "%s:", spec)
+		for _, cfg := range []sim.Config{costs, free, withHeap} {
+			r := sim.Run(w, spec.New(), cfg)
+			if again := sim.Run(w, awake{spec.New()}, cfg); again != r {
+				t.Errorf("%s: Wake hides a decision:\n%+v\n%+v", spec, r, again)
+			}
+			fmt.Fprintf(&b, " %d, %d, %.3g, %.4g;", r.Collections, r.RefusalCollections, float64(r.ExposedPause)/1e6, r.MeanGarbage/1e6)
+		}
+		b.WriteString("\n")
+	}
+	const path = "testdata/runs.txt"
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split(string(file), "\n")
+	for i, line := range strings.Split(b.String(), "\n") {
+		if i >= len(want) || line != want[i] {
+			t.Fatalf("%s:%d: is now\n%s", path, i+1, line)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package auto_test
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/gc/auto"
+	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// The tests start watchers of their own, but for children.
+func TestMain(m *testing.M) {
+	if child := children[os.Getenv(childVariable)]; child != nil {
+		child()
+		os.Exit(0)
+	}
+	auto.Stop()
+	m.Run()
+}
+
+const childVariable = "EAGERGC_TEST_CHILD"
+
+func goLimit() int64 { return debug.SetMemoryLimit(-1) }
+
+// children are programs that a test starts. They have time for a review.
+var children = map[string]func(){
+	"lives": func() {
+		before := cycles()
+		fmt.Println("collector", auto.Collector() != nil)
+		time.Sleep(300 * time.Millisecond)
+		fmt.Println("stress", cycles() > before+20)
+	},
+	"limits": func() {
+		debug.SetMemoryLimit(300 << 20)
+		auto.Collector()
+		time.Sleep(1500 * time.Millisecond)
+		fmt.Println("limit", goLimit())
+	},
+	"stops": func() {
+		auto.Stop()
+		fmt.Println("limit", goLimit())
+		time.Sleep(100 * time.Millisecond)
+		fmt.Println("collector", auto.Collector() != nil)
+	},
+	"leaves": func() {
+		auto.Collector()
+		time.Sleep(1500 * time.Millisecond)
+		fmt.Println("steered", goLimit() < 1<<40)
+		auto.Stop()
+		fmt.Println("limit", goLimit())
+	},
+}
+
+func cycles() uint32 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.NumGC
+}
+
+// run is the test's own binary as one of the children; it returns the output.
+func run(t *testing.T, child string, env ...string) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), childVariable+"="+child), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// A program that imports the package logs nothing as long as there is nothing to say, and the environment turns it off. Typing errors are logged.
+func TestTheEnvironment(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("off on " + runtime.GOOS)
+	}
+	on, off := "collector true\nstress false\n", "collector false\nstress false\n"
+	for _, c := range []struct {
+		env  string
+		out  string
+		says []string
+	}{
+		{"EAGERGC=", on, nil}, {"EAGERGC=on", on, nil}, {"EAGERGC=off", off, nil}, {"EAGERGC=OFF", off, nil}, {"EAGERGC=0", off, nil},
+		{"EAGERGC=stress", "collector false\nstress true\n", []string{"tests alone"}},
+		{"EAGERGC=of EAGERGC_HOST_HARD_MEMORY_LIMIT=2Gib", on, []string{`EAGERGC="of"`, "2Gib"}},
+		{"EAGERGC_HOST_HARD_MEMORY_LIMT=2GiB EAGERGC_LIMIT=5 EAGERGC_DEVICE0_SOFT_MEMORY_LIMIT=1GiB EAGERGCX=1", on, []string{"name=EAGERGC_HOST_HARD_MEMORY_LIMT", "name=EAGERGC_LIMIT", "name=EAGERGCX"}},
+	} {
+		t.Run(c.env, func(t *testing.T) {
+			t.Parallel()
+			out := run(t, "lives", strings.Fields(c.env)...)
+			said := 0
+			for line := range strings.Lines(out) {
+				if strings.Contains(line, "WARN") {
+					said++
+				}
+			}
+			for _, want := range c.says {
+				if !strings.Contains(out, want) {
+					t.Errorf("does not say %s", want)
+				}
+			}
+			rest := out[max(0, strings.LastIndex(out, "collector ")):]
+			if said != len(c.says) || rest != c.out && !strings.HasSuffix(c.out, "true\n") || !strings.HasPrefix(rest, c.out[:16]) {
+				t.Errorf("%d warnings: %s", said, out)
+			}
+		})
+	}
+}
+
+// What the program has set of Go's limit is never changed, and what we have set is put back.
+func TestGoMemoryLimitOfTheProgram(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("off on " + runtime.GOOS)
+	}
+	none := fmt.Sprintf("limit %d\n", int64(math.MaxInt64))
+	for _, c := range []struct{ child, environment, want string }{
+		{"limits", "", fmt.Sprintf("limit %d\n", 300<<20)}, {"stops", "", none + "collector false\n"}, {"leaves", "", "steered true\n" + none}, {"leaves", "off", "steered false\n" + none},
+	} {
+		t.Run(c.child+c.environment, func(t *testing.T) {
+			t.Parallel()
+			if out := run(t, c.child, "EAGERGC_HOST_HARD_MEMORY_LIMIT=600MiB", "GOMEMLIMIT="+c.environment); out != c.want {
+				t.Errorf("%q, want %q", out, c.want)
+			}
+		})
+	}
+}
+
+// Options are obeyed, one watcher runs at a time, and nothing is left after the end.
+func TestStart(t *testing.T) {
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	stop := auto.Start(auto.Options{Limit: 1 << 30, Log: logger})
+	first := auto.Collector()
+	for range 20 {
+		first.Collect(policy.TriggerExplicit) // which shares a cycle that the policy has asked for meanwhile
+	}
+	again := auto.Start(auto.Options{}) // ends the first one and its log
+	if stop(); auto.Collector() == nil || auto.Collector() == first {
+		t.Error("the first one's stop ended the second, or that did not begin")
+	}
+	lib := pressure.NewCounter(t.Name())
+	lib.Add(1)
+	again()
+	again()
+	if auto.Collector() != nil || first.Counters() != nil || goLimit() != math.MaxInt64 || first.Snapshot().Process.Verdict != "" {
+		t.Error("it has not ended")
+	}
+	for _, want := range []string{`limit="1.00 GiB"`, "trigger=explicit"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %s in the log: %s", want, log.String())
+		}
+	}
+	t.Setenv("EAGERGC", "off")
+	if auto.Start(auto.Options{})(); auto.Collector() != nil {
+		t.Error("it is off")
+	}
+}
+
+// A program that maps memory and forgets it stays small.
+func TestResidentMemoryStaysLow(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("not known on " + runtime.GOOS)
+	}
+	defer auto.Start(auto.Options{})()
+	const size, total = 4 << 20, 1024 << 20
+	var most int64
+	outside := func() int64 {
+		r, err := pressure.ReadResident()
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, r.Anonymous)
+		return r.Anonymous
+	}
+	begin := outside()
+	catchUp := time.Now().Add(time.Minute) // until then a slow machine's cycles and cleanups may
+	for range total / size {
+		data, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < size; i += os.Getpagesize() {
+			data[i] = 1
+		}
+		runtime.AddCleanup(&struct{ p *byte }{&data[0]}, func(data []byte) { _ = syscall.Munmap(data) }, data)
+		for outside() > begin+total/2 && time.Now().Before(catchUp) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if s := auto.Collector().Stats(); s.Cycles[policy.TriggerPolicy] == 0 || most > begin+total*3/4 || s.Exposed != 0 {
+		t.Errorf("at most %d MiB of %d: %+v", most>>20, total>>20, s)
+	}
+}
+
+// An importer gets this module and no other, and its go line and what it requires stay as they are.
+func TestAnImporterGetsOneModule(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const own = "github.com/eagergc/eagergc"
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":  fmt.Sprintf("module example.com/app\n\ngo 1.24\n\nrequire %s v0.1.0\n\nreplace %s => %s\n", own, own, root),
+		"main.go": "package main\n\nimport _ \"" + own + "/gc/auto\"\n\nfunc main() {}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := func(args ...string) string {
+		c := exec.Command("go", args...)
+		c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	command("build", "-o", filepath.Join(dir, "app"), ".")
+	if all := strings.Fields(command("list", "-m", "-f", "{{.Path}}", "all")); len(all) > 3 {
+		t.Errorf("%d modules: %s", len(all), all)
+	}
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil || !strings.Contains(string(mod), "\ngo 1.24\n") || strings.Contains(string(mod), "toolchain") {
+		t.Errorf("the go line has changed: %v\n%s", err, mod)
+	}
+}

@@ -1,0 +1,141 @@
+// Package trim makes glibc give memory that cycles have freed back to the system. The import of
+// package gc/auto includes it. A program that makes its collectors with gc.New asks for it by
+//
+//	import _ "github.com/eagergc/eagergc/gc/auto/trim"
+//
+// glibc puts freed memory back into the arena that it came from, for the threads of that arena.
+// Cycles free on threads of their own, so a process can hold several times the memory that it uses.
+// After cycles that have freed memory of the host, malloc_trim runs on a goroutine of its own, as
+// often as the price of memory justifies. A thread that allocates meanwhile may wait for it, some
+// milliseconds for each 100 MiB. Trims take at most the share of the processors that
+// [github.com/eagergc/eagergc/gc.Caps] allows for cycles.
+//
+// The package needs no cgo. It does nothing in a program without C, in one that is linked
+// statically, or with another C library. It also does nothing if another allocator replaces malloc
+// (jemalloc, mimalloc, tcmalloc). EAGERGC_TRIM=off turns it off.
+package trim
+
+import (
+	"log/slog"
+	"math"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/eagergc/eagergc/gc/internal/freed"
+)
+
+// A trimmer trims once the kept memory has cost as much as a trim. A trim costs its processor time,
+// and a page fault for each page that comes back. Kept memory costs price x bytes x time, as in
+// gc.HostPolicy. It is taken to grow as fast as before the last trim. A process has one trimmer,
+// because it has one allocator.
+type trimmer struct {
+	libc
+	armed atomic.Bool // a trim is due at some time; the goroutine that has set it owns the fields below
+
+	due   time.Duration // earliest time of the next trim
+	last  time.Duration // when the last one ended
+	after usage         // then
+	cost  time.Duration // of all, page faults included
+	said  bool          // that this is much
+}
+
+// A libc gives a trimmer access to the process. Tests replace it.
+type libc interface {
+	now() time.Duration
+	later(d time.Duration, do func())
+	resident() int64 // bytes that no file backs; 0 if that is not known
+	used() usage
+	trim() bool // false if there is nothing to trim
+}
+
+// A usage is the resources that a process, or its calling thread, has used so far.
+type usage struct {
+	faults int64         // pages that were not there
+	system time.Duration // of processor time, for the process in the kernel
+	all    time.Duration // and in all
+	thread time.Duration // of this thread
+}
+
+const (
+	trimPrice  = 2e-8 // of memory, in processors per byte: that of gc.HostPolicy
+	trimFirst  = 50 * time.Millisecond
+	trimLast   = 2 * time.Minute        // between two
+	trimVainly = 0.001                  // of the time, for trims that bring nothing, if those are more often than each second
+	lookOften  = 2 * time.Millisecond   // while finalizers or cleanups are due
+	lookLast   = 100 * time.Millisecond // for those
+	idleBusy   = 1. / 32                // processors that a program is taken to use at least
+	dearShare  = 0.05                   // of the processor time that is worth a line
+	dearLeast  = 10 * time.Second       // of it, before the share means anything
+	logTrimmed = "eagergc: trimmed C's allocator"
+	logDear    = "eagergc: C's allocator keeps much of what cycles free, and to give that back takes processor time: MALLOC_ARENA_MAX=2 or another allocator may take less. EAGERGC_TRIM=off ends it"
+)
+
+// cycled arms the next trim after a cycle that has freed memory of the host.
+func (t *trimmer) cycled(c freed.Cycle) {
+	if t.armed.Swap(true) {
+		return
+	}
+	if t.last == 0 {
+		t.last, t.after = t.now(), t.used()
+		t.due = t.last + trimFirst
+	}
+	at := max(t.due, t.now())
+	t.later(at-t.now(), func() { t.look(c, at+lookLast) })
+}
+
+// look trims once finalizers and cleanups that are due have run, or at the latest.
+func (t *trimmer) look(c freed.Cycle, latest time.Duration) {
+	if c.Waiting() && t.now() < latest {
+		t.later(lookOften, func() { t.look(c, latest) })
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, used := t.resident(), t.used()
+	if !t.trim() {
+		return // there will be nothing later either: armed stays set
+	}
+	bytes := max(0, before-t.resident())
+	freed.Gave(bytes)
+	after := t.used()
+	work := after.thread - used.thread
+	next := t.learn(bytes, work, used, &c)
+	t.last, t.after = t.now(), after
+	t.due = t.last + next
+	c.Say(slog.LevelDebug, false, logTrimmed, slog.Int64("bytes", bytes), slog.Duration("work", work), slog.Duration("next", next))
+	if share := float64(t.cost) / float64(after.all); !t.said && share > dearShare && after.all > dearLeast {
+		t.said = true
+		c.Say(slog.LevelInfo, true, logDear, slog.Float64("share", share))
+	}
+	t.armed.Store(false)
+}
+
+// learn returns the time to the next trim, after one that gave bytes back for work. Used is from
+// before it.
+func (t *trimmer) learn(bytes int64, work time.Duration, used usage, c *freed.Cycle) time.Duration {
+	each := 0.0 // ns for a byte that comes back
+	if n := used.faults - t.after.faults; n > 0 {
+		each = float64(used.system-t.after.system) / float64(n) / float64(os.Getpagesize())
+	}
+	lasted := t.now() - t.last
+	cost := float64(work) + each*float64(bytes)
+	t.cost += time.Duration(cost)
+	next := nextTrim(float64(bytes)/float64(max(1, lasted)), float64(work), each)
+	next = min(next, 2*float64(max(lasted, trimFirst)), max(float64(time.Second), float64(work)/trimVainly))
+	next = max(next, cost/(c.Cap*float64(runtime.GOMAXPROCS(0))))
+	if busy := float64(used.all-t.after.all) / float64(max(1, lasted)); c.Share < 1 {
+		next = max(next, cost/(c.Share*max(busy, idleBusy)))
+	}
+	return time.Duration(min(next, float64(trimLast)))
+}
+
+// nextTrim returns the time t, in ns, for which price x kept x t = work + each x kept. Kept is rate
+// x t, with rate in bytes per ns. Work is in ns.
+func nextTrim(rate, work, each float64) float64 {
+	if rate <= 0 {
+		return math.Inf(1)
+	}
+	return (each + math.Sqrt(each*each+4*trimPrice*work/rate)) / (2 * trimPrice)
+}

@@ -1,0 +1,335 @@
+package governor
+
+import (
+	"math"
+	"time"
+)
+
+// A Gauge judges how cycles change memory that other code counts and frees. Such memory falls once
+// finalizers and cleanups have run, but it also moves without them. Make one with [NewGauge]. One
+// goroutine at a time may use it.
+type Gauge struct {
+	Level     int64 // bytes at the last reading
+	Allocated int64 // the first level, plus all rises since
+
+	low     int64         // lowest level since the last judgement
+	fallen  int64         // sum of the falls from since on, without the bytes that trims gave back
+	since   time.Duration // when fallen was last set to 0
+	trimmed int64         // GaugeReading.Trimmed at the last reading
+
+	began    time.Duration // start of the last mark
+	byItself float64       // rate at which the program freed by itself before that mark, in bytes per ns
+	ran      int64         // GaugeReading.Ran at that mark
+	risen    int64         // Allocated at that mark
+	outcome  outcome       // of the last cycle, until it is judged
+
+	brought  int64 // bytes that judged cycles brought back
+	credited int64 // the part of brought that yields have counted
+	reuse    reuse
+	backoff  backoff
+	ration   ration
+	swing    swing
+	due      due
+}
+
+// A GaugeReading is one reading of a gauge and of the process around it.
+type GaugeReading struct {
+	Level   int64 // bytes
+	Trimmed int64 // bytes so far that trims of an allocator gave back, rather than cycles
+	Ran     int64 // finalizers and cleanups run so far, without the collector's own
+	Waiting bool  // finalizers or cleanups are due
+	Swept   int64 // number of marks so far whose sweep has ended
+	Heap    int64 // bytes of the Go heap that the last cycle kept, at least 4 MiB (where GOGC=100 begins)
+
+	Processor time.Duration // processor time of the process so far, divided by GOMAXPROCS
+}
+
+// cleaned reports whether the finalizers and cleanups that the given number of marks made due have
+// run.
+func (r *GaugeReading) cleaned(marks int64) bool { return r.Swept >= marks && !r.Waiting }
+
+// NewGauge returns a gauge at the given level, in bytes. Trimmed is [GaugeReading].Trimmed at that
+// time.
+func NewGauge(level, trimmed int64) *Gauge {
+	return &Gauge{Level: level, Allocated: level, risen: level, low: level, trimmed: trimmed, backoff: backoff{level: level}, ration: ration{least: leastShare, kept: level}}
+}
+
+// see takes a reading and adds up the moves of the gauge.
+func (g *Gauge) see(r *GaugeReading) {
+	was := g.Level
+	g.Level = r.Level
+	g.Allocated += max(0, r.Level-was)
+	g.fallen = max(0, g.fallen+max(0, was-r.Level)-(r.Trimmed-g.trimmed))
+	g.trimmed = r.Trimmed
+	g.low = min(g.low, r.Level)
+	g.backoff.level = min(g.backoff.level, r.Level)
+	g.swing.see(r, g.outcome.high > 0)
+}
+
+// A Look is the result of a reading.
+type Look struct {
+	Ask           bool  // ask the policy as if Request bytes were allocated on top of Live
+	Live, Request int64 // bytes
+	Trim          bool  // trim the allocator, because it may keep memory that cycles freed
+}
+
+// Look takes a reading, and says whether to ask the policy. Work is the expected work of a cycle.
+// While cycles bring memory back, Look asks even if the level stands still. An allocator may then
+// reuse freed memory, so that garbage does not show.
+func (g *Gauge) Look(at time.Duration, r *GaugeReading, limit int64, caps *Caps, work time.Duration) (l Look) {
+	was := g.Level
+	g.see(r)
+	l.Trim = g.settle(at, r, work)
+	overAtFirst := limit > 0 && r.Level > limit && g.backoff.length == 0
+	rest := g.backoff.rest(r.Heap)
+	switch {
+	case g.due.wait(r, at): // memory whose finalizer is due is as good as freed
+	case !overAtFirst && !g.ration.allows(at, r, work):
+	case r.Level <= was && !g.backoff.proved(): // nothing grows
+	case g.began > 0 && float64(at-g.began)*caps.Gauges < float64(time.Second): // a cycle has only just begun
+	case overAtFirst || rest.Over(at, r.Level):
+		l.Ask, l.Live = true, min(was, r.Level)+g.reuse.told
+		g.reuse.told = g.reuse.since(at - g.began)
+		l.Request = max(0, r.Level+g.reuse.told-l.Live)
+	}
+	return l
+}
+
+// Share returns the share of the program's processor time that cycles may take. Trims may take as
+// much again. At 1, only the caps and the price of memory bound cycles.
+func (g *Gauge) Share(at time.Duration) float64 { return max(g.ration.now(at), leastShare) }
+
+// Rationed reports whether cycles are so rare that looks at short intervals are not worth their
+// cost.
+func (g *Gauge) Rationed(at time.Duration) bool { return g.ration.now(at) <= leastShare }
+
+// Marking reports that a mark begins. If the last cycle has not been judged yet, the two are
+// judged as one.
+func (g *Gauge) Marking(at time.Duration, r *GaugeReading) {
+	g.see(r)
+	g.ration.begin(at, r)
+	began := g.began
+	g.brought += g.reuse.told
+	g.began, g.reuse.told = at, 0
+	if g.outcome.high > 0 {
+		return
+	}
+	if d := at - g.since; d >= leastSpan {
+		g.byItself = float64(g.fallen) / float64(d)
+	}
+	g.outcome = outcome{began: at, grown: r.Level - g.low, risen: g.Allocated - g.risen, lasted: at - began}
+	g.risen = g.Allocated
+	g.fallen, g.since, g.ran = 0, at, r.Ran
+}
+
+// leastSpan is the shortest time from which a rate is taken.
+const leastSpan = 2 * time.Millisecond
+
+// Marked reports that a mark has ended. Marks is the number of marks so far. Asked is false if the
+// runtime began the mark by itself.
+func (g *Gauge) Marked(r *GaugeReading, marks int64, asked bool) {
+	g.see(r)
+	o := &g.outcome
+	if o.high == 0 {
+		o.high, o.marks = max(1, r.Level), marks
+	}
+	o.asked = o.asked || asked
+}
+
+// Settled takes a reading. It reports whether the last cycle has been judged, which needs its
+// finalizers and cleanups to have run. Trim is as in [Look].
+func (g *Gauge) Settled(at time.Duration, r *GaugeReading, work time.Duration) (judged, trim bool) {
+	g.see(r)
+	trim = g.settle(at, r, work)
+	return g.outcome.high == 0, trim
+}
+
+// Judging reports whether the last cycle still waits to be judged. Until then, falls of the gauge
+// are taken for its effect.
+func (g *Gauge) Judging() bool { return g.outcome.high > 0 }
+
+// settle judges the last cycle once its finalizers and cleanups have run. It reports whether they
+// freed something. It also does so if they ran and the level stands still, because an allocator
+// may have kept all of it.
+func (g *Gauge) settle(at time.Duration, r *GaugeReading, work time.Duration) (trim bool) {
+	if g.outcome.high == 0 || !r.cleaned(g.outcome.marks) {
+		return false
+	}
+	o := g.outcome
+	o.freed, o.ran, o.work = g.freed(at), r.Ran-g.ran, work
+	brought := o.brought(g.swing.bytes)
+	g.swing.fade()
+	g.backoff.learn(o, at, brought)
+	g.ration.learn(&o, at, r, brought)
+	g.reuse.learn(o.ran, o.risen, o.lasted)
+	g.brought += o.freed
+	g.outcome, g.fallen, g.since, g.low = outcome{}, 0, at, r.Level
+	return o.ran > 0 || o.freed >= leastYield
+}
+
+// freed returns the bytes that the gauge has fallen by since the last mark began. It subtracts the
+// bytes that the program frees by itself in such a time.
+func (g *Gauge) freed(at time.Duration) int64 {
+	return max(0, g.fallen-int64(min(g.byItself*float64(at-g.since), math.MaxInt64/2)))
+}
+
+// Credit returns the bytes that cycles have brought back and that it has not returned before. It
+// is an estimate.
+func (g *Gauge) Credit(at time.Duration) int64 {
+	brought := g.brought
+	if g.outcome.high > 0 {
+		brought += g.freed(at)
+	}
+	credit := max(0, brought-g.credited)
+	g.credited += credit
+	return credit
+}
+
+// Brought returns the bytes that judged cycles have brought back so far.
+func (g *Gauge) Brought() int64 { return g.brought }
+
+// Resting returns how long the gauge asks for no cycle, because the last one brought back almost
+// nothing. It is 0 while cycles bring memory back.
+func (g *Gauge) Resting() time.Duration { return g.backoff.length }
+
+// Stuck reports whether finalizers or cleanups are due but none has run for 10 s. Then one of them
+// blocks.
+func (g *Gauge) Stuck() bool { return g.due.stuck }
+
+// Due reports whether the gauge waits for finalizers or cleanups before it asks for a cycle.
+func (g *Gauge) Due() bool { return g.due.waits }
+
+// An outcome is the effect of a cycle on a gauge.
+type outcome struct {
+	asked  bool          // the runtime did not begin the cycle by itself
+	began  time.Duration // start of its mark
+	lasted time.Duration // from the start of the mark before to the start of its own
+	marks  int64         // number of marks so far, its own included
+	high   int64         // level when the mark had ended; 0 = nothing to judge
+	grown  int64         // bytes by which the level at its start exceeded the lowest level before
+	risen  int64         // sum of the rises from the start of the mark before to the start of its own
+	freed  int64         // bytes by which the gauge fell, less those that the program frees by itself
+	ran    int64         // finalizers and cleanups that ran
+	work   time.Duration // expected processor time of such a cycle
+}
+
+// A backoff delays the next cycle for a gauge from which cycles free little. While few recent
+// cycles brought memory back, the gauge must first grow. It must grow by an eighth, or by the live
+// Go heap if that is more. After a cycle that brought back almost nothing, time must pass too.
+// That wait doubles after each such cycle in a row, and ends early if the level more than doubles.
+// The runtime's own cycles cost nothing, so they do not prolong the wait.
+//
+// The share and the doubling are those of the OpenTelemetry collector's memory limiter. The growth
+// is that of LF Edge EVE's watcher. Growth by the size of the Go heap between two cycles is
+// GOGC=100.
+type backoff struct {
+	worth  float64       // share of cycles that brought memory back: moving average with weight 1/2
+	length time.Duration // wait after the last cycle; 0 = cycles bring memory back
+	until  time.Duration
+	level  int64 // lowest level since the last cycle
+}
+
+const (
+	barrenShare = 0.05    // a cycle that frees this share of a gauge has brought memory back
+	leastYield  = 2 << 20 // bytes that suffice, too, if they are half of the growth before the cycle
+	provedShare = 0.25    // share of recent cycles that must bring memory back
+	restShare   = 0.01    // share of the processors for cycles that bring back nothing
+	reuseShare  = 0.05    // share of them for a cycle that freed nothing although recent ones did
+	firstRest   = 10 * time.Millisecond
+)
+
+// rest returns the rest of the gauge. Heap is the number of live bytes in the Go heap.
+func (b *backoff) rest(heap int64) Rest {
+	r := Rest{Until: b.until, High: math.MaxInt64, Why: Barren}
+	enough := b.level + max(b.level/8, heap)
+	if b.proved() {
+		r.High = enough - 1
+		return r
+	}
+	r.High, r.Least = 2*b.level+heap+restGrowth, enough
+	return r
+}
+
+// proved reports whether recent cycles brought memory back: one of the last two, or one of the
+// last three if many did before.
+func (b *backoff) proved() bool { return b.worth >= provedShare }
+
+// brought reports whether the gauge fell because of the cycle. Alone is the number of bytes by
+// which the gauge falls without cycles.
+func (o *outcome) brought(alone int64) bool {
+	return o.freed > alone && (float64(o.freed) >= barrenShare*float64(o.high) || o.freed >= leastYield && 2*o.freed >= o.grown)
+}
+
+// learn updates the back-off after a judged cycle.
+func (b *backoff) learn(o outcome, at time.Duration, brought bool) {
+	reused := o.ran > 0 // an allocator kept the memory, or the callbacks freed other memory
+	if !o.asked && !(brought && reused) {
+		return
+	}
+	// A cycle that came too early to find much proves nothing.
+	tells := brought || reused || float64(o.risen) >= max(leastYield, barrenShare*float64(o.high))
+	if tells {
+		b.worth /= 2
+	}
+	if brought || reused {
+		b.worth += 0.5
+	}
+	switch {
+	case brought:
+		b.length, b.until = 0, 0
+	case tells && b.proved():
+		b.length, b.until = 0, o.began+time.Duration(float64(o.work)/reuseShare)
+	default:
+		b.length = max(time.Duration(float64(o.work)/restShare), min(max(2*b.length, firstRest), restMax))
+		b.until = at + b.length
+	}
+	b.level = max(0, o.high-o.freed)
+}
+
+// A reuse estimates the memory that a program takes again from its allocator. A gauge does not
+// show that memory. The estimate is callbacks x growth per callback - growth. A callback is a
+// finalizer or cleanup that runs. A wrong estimate costs reuseShare of the processors until it is
+// forgotten.
+type reuse struct {
+	each float64 // growth per callback, the largest of recent cycles
+	kept float64 // bytes that were taken again before the last cycle
+	rate float64 // of kept, in bytes per ns
+	told int64   // bytes since the last cycle that were reported to the policy
+}
+
+const keepEach = 63.0 / 64 // decay of reuse.each per cycle
+
+// learn takes a cycle and the number of callbacks that ran after it. Grown and lasted are the
+// growth and the time before it.
+func (r *reuse) learn(ran, grown int64, lasted time.Duration) {
+	r.kept = 0
+	if ran > 0 && lasted > 0 {
+		r.each = max(keepEach*r.each, float64(grown)/float64(ran))
+		r.kept = max(0, r.each*float64(ran)-float64(grown))
+		r.rate = r.kept / float64(lasted)
+	}
+}
+
+// since returns the bytes that the program probably takes again in a time after a cycle.
+func (r *reuse) since(d time.Duration) int64 { return int64(min(r.kept, r.rate*float64(d))) }
+
+// A due tracks queued finalizers and cleanups. A gauge asks for no cycle until they have run: it
+// would find little more, and more would queue up behind them. If none runs for stuckAfter, one of
+// them blocks. The gauge then asks again, so that other memory is still freed.
+type due struct {
+	ran   int64 // callbacks so far
+	since time.Duration
+	waits bool
+	stuck bool
+}
+
+const stuckAfter = 10 * time.Second
+
+func (d *due) wait(r *GaugeReading, at time.Duration) bool {
+	if r.Ran != d.ran || !r.Waiting {
+		*d = due{ran: r.Ran, since: at}
+	}
+	d.stuck = at-d.since >= stuckAfter
+	d.waits = r.Waiting && !d.stuck
+	return d.waits
+}

@@ -1,0 +1,62 @@
+package governor
+
+import "time"
+
+// A Climb counts the rounds of a refused allocation on the refusal ladder. If the cycles of a
+// round free the wanted bytes and the allocation still fails, another goroutine has taken them.
+// The allocation then climbs again.
+type Climb struct {
+	Wanted int64 // bytes
+	rounds int
+}
+
+const climbRounds = 3
+
+// Again reports whether the allocation climbs again after a round whose cycles freed the given
+// bytes. It climbs at most climbRounds times.
+func (c *Climb) Again(freed int64) bool {
+	c.rounds++
+	return c.rounds < climbRounds && freed >= c.Wanted
+}
+
+// A Ladder holds the back-off between collections, which all climbers of a memory share. The zero
+// value is ready to use.
+type Ladder struct {
+	futile int           // collections in a row that freed too little
+	cost   time.Duration // duration of the last collection
+}
+
+const (
+	ladderMax     = 256 * time.Millisecond
+	ladderDoubles = 3
+)
+
+// Rest returns how long a climber waits for a free before the next collection. After a collection
+// that freed too little, it is the time that this collection took. It doubles for each further one
+// in a row, up to eight times and at most 256 ms. So a program that keeps asking for too much
+// spends a ninth of its time on collections. (java.nio.Bits waits 511 ms in all.)
+func (l *Ladder) Rest() time.Duration {
+	if l.futile == 0 {
+		return 0
+	}
+	return min(ladderMax, l.cost<<min(l.futile-1, ladderDoubles))
+}
+
+// Collected reports a collection: its duration, the bytes that it freed, and the bytes that were
+// wanted.
+func (l *Ladder) Collected(took time.Duration, freed, wanted int64) {
+	l.cost = took
+	if l.futile++; freed >= wanted {
+		l.futile = 0
+	}
+}
+
+// NextWait returns the expected length of the next wait at a wait place. It is a moving average in
+// which the last wait has weight 1/4. Expected is the result for the wait before; 0 means that
+// there was no wait before.
+func NextWait(expected, last time.Duration) time.Duration {
+	if expected == 0 {
+		return last
+	}
+	return expected + (last-expected)/4
+}

@@ -1,0 +1,153 @@
+package governor
+
+import (
+	"math"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A Reading is the state of a memory at one moment, in bytes.
+type Reading struct {
+	Live      int64 // handed out and not given back
+	Returning int64 // given back by a cycle that has not settled yet; the policy counts them as live
+	Reserved  int64 // taken from the upstream
+	Limit     int64 // 0 = no known limit
+	Allocated int64 // allocated in all, from the start
+}
+
+// A Memory is memory with a budget of its own. The shell sets its reading before each call.
+type Memory struct {
+	Reading
+	Space pressure.Space
+	Soft  bool  // the limit is a goal: callers are never held for a whole cycle
+	Gauge bool  // other code counts and frees the memory; a [Gauge] backs off for it
+	Freed int64 // bytes that the reported cycle gave back; the shell sets it before Settled and Natural
+
+	Wake int64 // ask at an allocation once live + request reaches this
+	Rest Rest  // do not ask at an allocation before this is over
+
+	kept      int64 // live when the last cycle had settled
+	allocated int64 // Allocated at that time
+	wanted    int64 // least live + request that did not fit since then; 0 = all have fitted
+	futile    int   // cycles in a row that freed little
+	crowded   Rest  // while it lasts, a refusal asks for no cycle
+}
+
+// Kept returns the bytes that were live when the last cycle had settled.
+func (m *Memory) Kept() int64 { return m.kept }
+
+// Fell notes that a gauge has fallen since the last cycle, so that fewer bytes are live than the
+// cycle left.
+func (m *Memory) Fell(live int64) { m.kept = min(m.kept, live) }
+
+// rebase takes the reading as the state after a cycle.
+func (m *Memory) rebase() { m.kept, m.allocated = m.Live, m.Allocated }
+
+// isOneWith reports whether m and other are parts of one memory. The host's memory has two kinds
+// of parts: libraries count some of it, and gauges read the rest. The policy sees them as one
+// memory that has grown by as much as the part that grew most. Their sum would hide garbage,
+// because memory that a library frees and its allocator keeps shows up in the gauge.
+func (m *Memory) isOneWith(other *Memory) bool {
+	part := func(m *Memory) bool { return (m.Soft || m.Gauge) && m.Space == pressure.Host }
+	return m == other || part(m) && part(other)
+}
+
+// kept returns the bytes that the last cycle left in the memory that m is a part of.
+func (g *Governor) kept(m *Memory) (bytes int64) {
+	if len(g.memories) == 1 {
+		return m.kept
+	}
+	for _, x := range g.memories {
+		if x.isOneWith(m) {
+			bytes += x.kept
+		}
+	}
+	return bytes
+}
+
+// shown returns the memory that m is a part of, as the policy sees it. Its headroom is that of the
+// part with the least headroom.
+func (g *Governor) shown(m *Memory) pressure.Sample {
+	live := m.Live + m.Returning
+	s := pressure.Sample{Space: m.Space, Live: live, Reserved: max(m.Reserved, live), Limit: m.Limit}
+	if len(g.memories) == 1 {
+		return s
+	}
+	headroom := int64(math.MaxInt64)
+	for _, x := range g.memories {
+		if !x.isOneWith(m) {
+			continue
+		}
+		if x != m {
+			s.Live += x.kept
+			s.Reserved += x.kept
+		}
+		if x.Limit > 0 {
+			headroom = min(headroom, x.Limit-x.Live-x.Returning)
+		}
+	}
+	if headroom < math.MaxInt64 {
+		s.Limit = max(1, s.Live+headroom)
+	}
+	return s
+}
+
+// MostPressed returns the memory under most pressure, or nil if the governor has no memory. A
+// cycle that the policy did not ask for is taken to be for this memory.
+func (g *Governor) MostPressed() *Memory { return g.mostPressed(nil, 0) }
+
+// mostPressed returns the memory under most pressure. Among equals, and among the parts of one
+// memory, it returns the one that has grown most since the last cycle. The request counts as
+// growth of the memory that asks.
+func (g *Governor) mostPressed(asks *Memory, request int64) (top *Memory) {
+	if len(g.memories) == 1 {
+		return g.memories[0]
+	}
+	var highest float64
+	var most int64
+	for _, m := range g.memories {
+		at, growth := g.pressure(m), m.Live+m.Returning-m.kept
+		if m == asks {
+			growth += request
+		}
+		if top == nil || at > highest || at == highest && growth > most {
+			top, highest, most = m, at, growth
+		}
+	}
+	return top
+}
+
+// pressure returns the highest pressure among the parts of the memory that m is a part of.
+func (g *Governor) pressure(m *Memory) (highest float64) {
+	for _, x := range g.memories {
+		if x.isOneWith(m) {
+			highest = max(highest, pressure.Sample{Live: x.Live + x.Returning, Limit: x.Limit}.Pressure())
+		}
+	}
+	return highest
+}
+
+// wakeAt sets the level at which each memory asks again. A memory asks at the pressure that top
+// has with wake bytes live. Parts of one memory ask once they have grown as much since the last
+// cycle. Below that pressure the policy need not be asked, because it sees only the memory under
+// most pressure.
+func (g *Governor) wakeAt(wake int64, top *Memory) {
+	if len(g.memories) == 1 {
+		top.Wake = wake
+		return
+	}
+	grows, limit := wake > 0 && wake < math.MaxInt64, g.Asked.Sample.Limit
+	for _, m := range g.memories {
+		w := wake
+		if grows {
+			if !m.isOneWith(top) && limit > 0 {
+				w = math.MaxInt64 / 2 // without a limit it is never under most pressure
+				if s := g.shown(m); s.Limit > 0 {
+					w = int64(min(float64(wake)/float64(limit)*float64(s.Limit), math.MaxInt64/2))
+				}
+			}
+			w += m.kept - g.kept(m) // 0 or less: ask at every allocation
+		}
+		m.Wake = w
+	}
+}

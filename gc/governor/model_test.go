@@ -1,0 +1,193 @@
+package governor_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/gc/governor"
+	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// TestPromises runs random programs under policies of all kinds, and checks after each step what a program may rely on:
+//
+//   - one cycle runs at a time, and the policy is told of each, once;
+//   - cycles take at most their share of the processors, and callers of soft memory are held for at most theirs of any second;
+//   - a rest ends within two minutes of the cycle that it follows;
+//   - nobody is held for a whole cycle but callers of memory that can refuse, where the policy says block;
+//   - what the policy sees is what the program did, by a ledger of the test's own.
+func TestPromises(t *testing.T) {
+	programs := 300
+	if testing.Short() {
+		programs = 100
+	}
+	for seed := range programs {
+		promises(t, uint64(seed))
+	}
+}
+
+// A ledger is what happened to a memory since the last cycle, and in all.
+type ledger struct{ live, after, allocated, freed int64 }
+
+func promises(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	caps := []governor.Caps{{}, {Cycles: 0.05, Held: 0.1}, {Cycles: 1}, {Cycles: 0.5, Held: 0.02, Assist: 2 * ms}}[r.IntN(4)]
+	d := newDriver(t, caps, policy.Skip)
+	d.g.Processors = 1 + r.IntN(4)
+	d.g.CheckIdle(500 * ms)
+	books := map[*memory]*ledger{}
+	for i := range 1 + r.IntN(3) {
+		m := d.add(pressure.Device(i), int64(r.IntN(2))*(50+r.Int64N(200)))
+		books[m] = &ledger{}
+	}
+	if r.IntN(2) == 0 {
+		own := d.add(pressure.Host, int64(r.IntN(2))*100)
+		own.Soft = true
+		gauge := d.add(pressure.Host, int64(r.IntN(2))*300)
+		gauge.Gauge = true
+		books[own], books[gauge] = &ledger{}, &ledger{}
+	}
+	one := func(a, b *memory) bool { return a == b || a.Space == pressure.Host && b.Space == pressure.Host }
+	fail := func(format string, args ...any) {
+		t.Helper()
+		t.Fatalf("program %d, %v, at %v: %s", seed, caps, d.now, fmt.Sprintf(format, args...))
+	}
+
+	var spent []hold // the work of cycles: from when they began
+	var assist governor.Assist
+	begin := func(trigger policy.Trigger, action policy.Action, m *governor.Memory) {
+		if d.g.Running {
+			fail("two cycles at a time")
+		}
+		d.length = time.Duration(1+r.IntN(40)) * ms
+		d.work = time.Duration(r.Int64N(int64(d.length)*int64(d.g.Processors))) + 1
+		assist = d.begin(trigger, action, m)
+		if trigger == policy.TriggerPolicy {
+			spent = append(spent, hold{d.now, d.now + d.work})
+		}
+	}
+	settle := func() {
+		rests := make(map[*memory]int64)
+		for _, m := range d.memories {
+			rests[m] = m.doomed
+		}
+		d.settle()
+		c, last := d.cycles[len(d.cycles)-1], d.p.told[len(d.p.told)-1]
+		if c != last || len(d.p.told) != len(d.cycles) {
+			fail("told of %d cycles of %d", len(d.p.told), len(d.cycles))
+		}
+		var freed int64
+		for m, b := range books {
+			b.live -= rests[m]
+			freed += rests[m]
+			b.after, b.allocated, b.freed = b.live, 0, 0
+			if m.Rest.Until > d.now+2*time.Minute && m.Rest.Why != governor.Capped {
+				fail("a rest until %v", m.Rest.Until)
+			}
+			if m.Wake != 0 {
+				fail("a cycle does not wake all")
+			}
+		}
+		if c.Freed > freed {
+			fail("the report says %d freed of %d", c.Freed, freed)
+		}
+	}
+	obey := func(o governor.Order, asks *memory) {
+		if n := len(d.p.asked); n > 0 {
+			p := d.p.asked[n-1]
+			var want ledger
+			var top *memory
+			for m := range books {
+				if &m.Memory == d.g.Top {
+					top = m
+				}
+			}
+			for m, b := range books {
+				if one(m, top) {
+					want.after += b.after
+					if m == top {
+						want.live, want.allocated, want.freed = want.live+b.live, b.allocated, b.freed
+					} else {
+						want.live += b.after
+					}
+				}
+			}
+			if p.Sample.Live != want.live || p.LiveAfter != want.after || p.Allocated != want.allocated || p.Freed != want.freed || p.Running != d.g.Running {
+				fail("the policy saw %+v\nwant %+v", p, want)
+			}
+			for m, b := range books {
+				if !one(m, top) && m.Limit > 0 && float64(b.live)/float64(m.Limit) > p.Sample.Pressure()+1e-9 {
+					fail("a fuller memory is not shown: %+v, but %+v", b, p)
+				}
+			}
+		}
+		if o.Hold && (asks != nil && (asks.Soft || asks.Gauge) || d.g.Answer.Action != policy.Block) {
+			fail("held by %+v", d.g.Answer)
+		}
+		if o.Begin && d.g.Running {
+			fail("ordered a cycle beside one")
+		}
+		if o.Begin {
+			begin(policy.TriggerPolicy, o.Action, d.g.Top)
+		}
+		if o.Hold {
+			settle()
+		}
+	}
+	pass := func(by time.Duration) {
+		if d.g.Running && d.end <= d.now+by {
+			settle()
+		}
+		d.now = max(d.now, d.now+by)
+	}
+
+	for range 600 {
+		m := d.memories[r.IntN(len(d.memories))]
+		b := books[m]
+		d.p.Decision = policy.Decision{Action: policy.Action(r.IntN(3)), Reason: "drawn", Wake: r.Int64N(2) * r.Int64N(200*mib)}
+		switch n := r.Int64N(8 * mib); r.IntN(9) {
+		case 0, 1, 2:
+			if m.Live+n >= m.Wake && m.Rest.Over(d.now, m.Live) {
+				obey(d.g.Allocate(d.now, &m.Memory, n), m)
+			}
+			if d.g.Running && m.Soft && assist.Memory == &m.Memory {
+				d.hold(d.g.Assist(d.now, &assist, assist.Share(n)))
+			}
+			m.put(n)
+			b.live, b.allocated = b.live+n, b.allocated+n
+		case 3:
+			m.drop(min(m.Live-m.garbage, n))
+		case 4: // the program frees
+			n = min(m.Live-m.garbage, n)
+			m.Live -= n
+			b.live, b.freed = b.live-n, b.freed+n
+		case 5:
+			obey(d.g.Sync(d.now, time.Duration(r.IntN(5))*ms), nil)
+		case 6:
+			pass(time.Duration(r.Int64N(int64(50 * ms))))
+		case 7:
+			if !d.g.Running {
+				begin(policy.TriggerExplicit, policy.Block, &m.Memory)
+				settle()
+			}
+		case 8:
+			if d.g.Running && r.IntN(2) == 0 {
+				d.hold(d.g.GiveWay(d.now))
+			}
+		}
+	}
+	if share := d.g.Caps().Cycles; share < 1 {
+		for i := range spent { // from one that began to the next there is time enough for its work
+			if i+1 < len(spent) && float64(spent[i+1].from-spent[i].from)*share*float64(d.g.Processors) < float64(spent[i].to-spent[i].from)-1 {
+				fail("a cycle began %v after one that took %v", spent[i+1].from-spent[i].from, spent[i].to-spent[i].from)
+			}
+		}
+	}
+	for from := time.Duration(0); from < d.now; from += 50 * ms {
+		if got := d.heldIn(from, from+time.Second); float64(got) > d.g.Caps().Held*float64(time.Second)+1 {
+			fail("held for %v of the second from %v on", got, from)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package governor
+
+import "time"
+
+// A progress learns how much cycles slow the program. It compares the bytes that the program
+// allocates beside a cycle with those that it allocates before and after. It compares neighbouring
+// times, because the rate of a program changes with its phases. Counting goroutines that wait
+// would not work for a program whose threads belong to C.
+type progress struct {
+	seen  moment      // reading at the last call
+	free  moment      // seen, without the time and the bytes beside cycles
+	ring  [128]moment // earlier values of free
+	next  int         // number of the next entry of ring
+	cycle besideCycle // the last cycle, until it is compared
+
+	request       int64   // bytes of the largest request of late
+	apart         float64 // bytes expected beside cycles: decaying sum
+	loss, squares float64 // missing bytes, and their squares: decaying sums
+	cycles        float64
+}
+
+// A moment is a time, and the bytes allocated until then.
+type moment struct {
+	at    time.Duration
+	bytes int64
+}
+
+// A besideCycle is the time that passed and the bytes that were allocated beside a cycle.
+type besideCycle struct {
+	moment               // time and bytes beside the cycle
+	from   time.Duration // its start, on the clock of free
+}
+
+const (
+	keepProgress  = 0.95 // decay per cycle: the last twenty count
+	leastCycles   = 3    // slowdown is 0 before that many cycles
+	leastRequests = 4    // of the largest size, in the time of a cycle
+	mostSlowdown  = 8
+	apartTimes    = 3  // lengths of the cycle that are compared before it, and after it
+	spacing       = 16 // entries of the ring per length of a cycle
+)
+
+// note takes a reading while no cycle is under way. A cycle is expected to take so long.
+func (p *progress) note(now moment, cycle time.Duration) {
+	p.free.at += now.at - p.seen.at
+	p.free.bytes += now.bytes - p.seen.bytes
+	p.seen = now
+	if p.next == 0 || p.free.at-p.last(0).at >= cycle/spacing {
+		p.ring[p.next%len(p.ring)] = p.free
+		p.next++
+	}
+	if c := &p.cycle; c.at > 0 && p.free.at >= c.from+(1+apartTimes)*c.at {
+		p.compare()
+	}
+}
+
+// last returns the nth value of the ring, counted back from the newest, which is 0.
+func (p *progress) last(n int) moment { return p.ring[(p.next-1-n)%len(p.ring)] }
+
+// ended reports that the cycle under way has settled. Held is the part of its time for which
+// callers were held.
+func (p *progress) ended(now moment, held time.Duration) {
+	if p.cycle.at > 0 {
+		p.compare() // the next cycle came soon, so compare this one now
+	}
+	length := now.at - p.seen.at
+	if free := length - held; free >= length/4 && free > 0 {
+		p.cycle = besideCycle{moment{free, now.bytes - p.seen.bytes}, p.free.at}
+	}
+	p.seen = now
+}
+
+// compare learns from the last cycle. It also counts a time as long as the cycle after its end.
+// Sweeping and releases then go on, and a program whose device has worked on meanwhile catches up.
+func (p *progress) compare() {
+	c := p.cycle
+	p.cycle = besideCycle{}
+	lo, begin := p.at(c.from-apartTimes*c.at), p.at(c.from)
+	end, hi := p.at(c.from+c.at), p.at(c.from+(1+apartTimes)*c.at)
+	length := begin.at - lo.at + hi.at - end.at
+	if 2*length < c.at {
+		return // too little is known
+	}
+	rate := float64(begin.bytes-lo.bytes+hi.bytes-end.bytes) / float64(length)
+	expected := rate * float64(c.at)
+	if expected < leastRequests*float64(p.request) {
+		return // chance decides whether a request falls into the cycle
+	}
+	loss := expected + rate*float64(end.at-begin.at) - float64(c.bytes+end.bytes-begin.bytes)
+	p.apart = keepProgress*p.apart + expected
+	p.loss = keepProgress*p.loss + loss
+	p.squares = keepProgress*p.squares + loss*loss
+	p.cycles = keepProgress*p.cycles + 1
+}
+
+// at returns the moment at time t on the clock of free, or the nearest known one.
+func (p *progress) at(t time.Duration) moment {
+	later := p.free
+	for n := range min(p.next, len(p.ring)) {
+		m := p.last(n)
+		if m.at <= t {
+			if later.at > t && later.at > m.at {
+				m.bytes += int64(float64(later.bytes-m.bytes) * float64(t-m.at) / float64(later.at-m.at))
+				m.at = t
+			}
+			if t >= p.free.at {
+				m = p.free
+			}
+			return m
+		}
+		later = m
+	}
+	return later
+}
+
+// slowdown returns how much longer the program takes beside a cycle, as a share of the time
+// without one. It is near 0 if chance could explain the differences.
+func (p *progress) slowdown() float64 {
+	if p.cycles < leastCycles || p.loss <= 0 {
+		return 0
+	}
+	share := min(p.apart/max(p.apart-p.loss, p.apart/(1+mostSlowdown))-1, mostSlowdown)
+	chance := max(0, p.squares-p.loss*p.loss/p.cycles) // about the square of the standard error of loss
+	return share * p.loss * p.loss / (p.loss*p.loss + chance)
+}

@@ -1,0 +1,130 @@
+package governor_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/gc/governor"
+	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A looper is a program that allocates in a loop, and takes longer for it beside a cycle.
+type looper struct {
+	*driver
+	m        *memory
+	step     time.Duration                        // between two allocations
+	bytes    func(at time.Duration) float64       // of the next one
+	slowdown float64                              // beside a cycle
+	after    float64                              // for as long after it
+	stall    func(at time.Duration) time.Duration // time in which the program does something else
+	every    time.Duration                        // between two cycles
+}
+
+const tick = 25 * time.Microsecond
+
+// learn runs so many cycles, and returns the slowdown that is known then.
+func (l *looper) learn(cycles int) float64 {
+	l.g.Learn()
+	next, ended := l.every, -time.Hour
+	for cycles > 0 {
+		left := l.step
+		if l.stall != nil {
+			left += l.stall(l.now)
+		}
+		for ; left > 0; left -= tick {
+			took := tick
+			switch {
+			case l.g.Running:
+				took = time.Duration(float64(took) * (1 + l.slowdown))
+				ended = l.now
+			case l.now-ended < l.length:
+				took = time.Duration(float64(took) * (1 + l.after))
+			}
+			l.pass(took)
+		}
+		if !l.g.Running && l.now >= next {
+			cycles--
+			next += l.every
+			l.begin(policy.TriggerPolicy, policy.Overlap, &l.m.Memory)
+		}
+		n := int64(l.bytes(l.now))
+		l.g.Allocate(l.now, &l.m.Memory, n)
+		l.m.put(n)
+	}
+	l.g.See(0, 0)
+	return l.g.Costs.Slowdown
+}
+
+// TestSlowdownByProgress: what a program loses beside cycles is learned from twenty of them, whatever it does between them.
+func TestSlowdownByProgress(t *testing.T) {
+	steady := func(time.Duration) float64 { return mib }
+	r := rand.New(rand.NewPCG(1, 1))
+	uneven := func(time.Duration) float64 { return mib * r.ExpFloat64() }
+	phases := func(at time.Duration) float64 { return mib * (1 + 3*math.Floor(math.Mod(at.Seconds(), 2))) }
+	swings := func(at time.Duration) float64 { return mib * (1.2 + math.Sin(at.Seconds()*7)) }
+	for name, bytes := range map[string]func(time.Duration) float64{"steady": steady, "uneven": uneven, "phases": phases, "swings": swings} {
+		for _, want := range []float64{0, 0.25, 0.8, 1.5, 4} {
+			for _, every := range []time.Duration{15 * ms, 37 * ms, 300 * ms} {
+				l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: 300 * time.Microsecond, bytes: bytes, slowdown: want, every: every}
+				l.m = l.add(pressure.Device(0), 1<<20)
+				within := 0.3 * (1 + want)
+				if name == "steady" {
+					within = 0.1 * (1 + want)
+				}
+				if got := l.learn(24); math.Abs(got-want) > within {
+					t.Errorf("%s, a cycle each %v: slowdown %.2f, want %.2f", name, every, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestSlowdownOfAProgramThatPauses is near 0 where cycles cost nothing, though the program allocates in bursts.
+func TestSlowdownOfAProgramThatPauses(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: ms, every: 50 * ms}
+		l.bytes = func(time.Duration) float64 { return mib * r.Float64() }
+		l.stall = func(time.Duration) time.Duration { return time.Duration(r.IntN(2)*r.IntN(20)) * ms }
+		l.m = l.add(pressure.Device(0), 1<<20)
+		if got := l.learn(40); got > 0.3 {
+			t.Errorf("seed %d: slowdown %.2f of cycles that cost nothing", seed, got)
+		}
+	}
+}
+
+// TestWhatFollowsACycleCounts: where the program is slowed for as long after a cycle, too, or catches up then, the cycle has cost
+// more or less.
+func TestWhatFollowsACycleCounts(t *testing.T) {
+	for _, c := range []struct{ slowdown, after, least, most float64 }{
+		{1, 0, 0.9, 1.1}, {1, 0.25, 2, 2.6}, {1, -0.2, 0.25, 0.45}, {0, 0.5, 0.4, 0.6}, {0.5, -0.25, 0, 0.1},
+	} {
+		l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: 300 * time.Microsecond, slowdown: c.slowdown, after: c.after, every: 100 * ms}
+		l.bytes = func(time.Duration) float64 { return mib }
+		l.m = l.add(pressure.Device(0), 1<<20)
+		if got := l.learn(24); got < c.least || got > c.most {
+			t.Errorf("slowed by %g beside a cycle and by %g after it: slowdown %.2f, want %g to %g", c.slowdown, c.after, got, c.least, c.most)
+		}
+	}
+}
+
+// TestFewLargeRequests tell nothing: how steps and cycles meet decides whether one falls into a cycle.
+func TestFewLargeRequests(t *testing.T) {
+	d := newDriver(t, governor.Caps{Cycles: 1}, policy.Skip)
+	d.g.Learn()
+	m := d.add(pressure.Device(0), 1<<20)
+	for range 40 {
+		d.g.Allocate(d.now, &m.Memory, 50*mib)
+		m.put(50 * mib)
+		d.pass(5 * ms)
+		d.begin(policy.TriggerPolicy, policy.Overlap, &m.Memory) // ends before the next step
+		d.pass(20 * ms)
+	}
+	d.g.See(0, 0)
+	if got := d.g.Costs.Slowdown; got > 0 {
+		t.Errorf("slowdown %.2f of cycles that cost nothing", got)
+	}
+}

@@ -1,0 +1,118 @@
+package governor
+
+import "time"
+
+// A ration bounds the processor time of a gauge's cycles by the memory that they bring back. The
+// price of memory alone would spend half a processor on a few MiB, and few users would. Cycles
+// first get a small share of the processor time that the program itself uses. If memory grows too
+// large under that share, and cycles bring it back, they earn a larger share for some time. After
+// that time the small share must prove too small again.
+type ration struct {
+	least float64       // share that cycles always have
+	share float64       // share that they have earned
+	until time.Duration // end of the earned share
+	lasts time.Duration // length of the time for which it was earned
+	level int64         // bytes of the gauge when it was earned
+	clock time.Duration // processor time of the program when the last cycle began
+	kept  int64         // bytes of the gauge that the last cycle left
+	found float64       // growth that the last cycle found, as a share of all memory
+}
+
+const (
+	// Shares of the program's processor time, by the last cycle.
+	blindShare = 0.005 // it brought nothing back
+	leastShare = 0.02  // it brought memory back
+	halfShare  = 0.08  // memory had grown by half, and the gauge fell by that or callbacks ran
+	fullShare  = 1.0   // the same for memory that had doubled: only Caps and the price of memory are bounds
+	// Share of the processors, added to the program's use. Garbage of an idle program costs
+	// memory, too.
+	idleShare   = 1.0 / 64
+	firstEarned = 2 * time.Second
+	mostEarned  = 64 * time.Second
+)
+
+// clock returns the processor time of the program, plus idleShare of the time that has passed.
+func (r *GaugeReading) clock(at time.Duration) time.Duration {
+	return r.Processor + time.Duration(idleShare*float64(at))
+}
+
+// now returns the share of the program's processor time that cycles may take.
+func (s *ration) now(at time.Duration) float64 {
+	if at < s.until {
+		return max(s.share, s.least)
+	}
+	return s.least
+}
+
+// growth returns the growth of the gauge since the last cycle, as a share of all memory. The Go
+// heap counts with twice its live bytes, which is about its size with GOGC=100.
+func (s *ration) growth(r *GaugeReading) float64 {
+	return float64(r.Level-s.kept) / float64(s.kept+2*r.Heap)
+}
+
+// allows reports whether a cycle may begin. Work is its expected processor time, divided by the
+// number of processors. A cycle may begin if the share pays for its work, or if memory has grown
+// by half since the last one. With an earned share, memory must have doubled instead.
+func (s *ration) allows(at time.Duration, r *GaugeReading, work time.Duration) bool {
+	share := s.now(at)
+	return share >= fullShare || s.growth(r) >= 1 || share < halfShare && s.growth(r) >= 0.5 || share*float64(r.clock(at)-s.clock) >= float64(work)
+}
+
+// begin notes that a cycle begins.
+func (s *ration) begin(at time.Duration, r *GaugeReading) {
+	s.clock, s.found = r.clock(at), s.growth(r)
+}
+
+// learn takes a judged cycle. Brought says whether it brought memory back.
+func (s *ration) learn(o *outcome, at time.Duration, r *GaugeReading, brought bool) {
+	s.kept = max(0, o.high-o.freed)
+	s.least = blindShare
+	if brought {
+		s.least = leastShare
+	}
+	fell := 0.0
+	if brought {
+		fell = float64(o.freed) / float64(s.kept+2*r.Heap)
+	}
+	if o.ran > 0 {
+		fell = max(fell, s.found) // an allocator may have kept the memory
+	}
+	share := 0.0
+	switch {
+	case fell >= 1:
+		share = fullShare
+	case fell >= 0.5:
+		share = halfShare
+	}
+	if share == 0 || o.began < s.until && share <= s.share {
+		return
+	}
+	// If the gauge kept more than it held when the last share was earned, the larger share did not
+	// help. The next one is then as short as the first.
+	s.lasts *= 2
+	if s.lasts == 0 || s.kept > s.level {
+		s.lasts = firstEarned
+	}
+	s.share, s.lasts, s.level = share, min(s.lasts, mostEarned), o.high
+	s.until = at + s.lasts
+}
+
+// A swing is memory that the program frees by itself and takes again. A fall of the gauge by no
+// more than that after a cycle proves nothing.
+type swing struct {
+	high  int64 // highest level since a callback last ran or a cycle was judged
+	ran   int64 // callbacks so far, at that time
+	bytes int64 // largest recent fall from such a level
+}
+
+// see takes a reading. Falls while a cycle is judged do not count, because they may be its effect.
+func (s *swing) see(r *GaugeReading, judging bool) {
+	if judging || r.Ran != s.ran {
+		s.high, s.ran = r.Level, r.Ran
+	}
+	s.high = max(s.high, r.Level)
+	s.bytes = max(s.bytes, s.high-r.Level)
+}
+
+// fade forgets a part of the largest fall. It is called for each judged cycle.
+func (s *swing) fade() { s.bytes -= s.bytes / 16 }

@@ -1,0 +1,111 @@
+package gc
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/eagergc/eagergc/gc/governor"
+	"github.com/eagergc/eagergc/gc/policy"
+)
+
+// assist holds a caller that adds bytes beside the cycle r for its share of the rest of r.
+func (o *ownership) assist(r *collection, bytes int64) {
+	if r.assist.Memory != &o.gate.memory || o.limit.Load() <= 0 {
+		return
+	}
+	owed := time.Duration(o.owed.Add(int64(r.assist.Share(bytes))))
+	if owed < governor.LeastAssist {
+		return
+	}
+	o.owed.Add(-int64(owed))
+	c := o.gate.c
+	c.holdBriefly(r, true, func(now time.Duration) time.Duration {
+		o.gate.read()
+		return c.governor.Assist(now, &r.assist, owed)
+	})
+}
+
+// giveWay lets the cycle r have the caller's processor.
+func (c *Collector) giveWay(r *collection) {
+	switch governor.WayOf(int(r.passed.Add(1)), runtime.GOMAXPROCS(0)) {
+	case governor.Yield:
+		runtime.Gosched()
+	case governor.Assess:
+		if !c.engine.Spare() {
+			c.holdBriefly(r, false, c.governor.GiveWay)
+		}
+	}
+}
+
+// holdBriefly holds a caller beside r for the time that want returns. Want is called with mu held.
+// A caller that gives way is not exposed to r: without it, r would have taken another goroutine's
+// time.
+func (c *Collector) holdBriefly(r *collection, exposed bool, want func(now time.Duration) time.Duration) {
+	now := c.Now()
+	c.mu.Lock()
+	length := want(now)
+	if exposed && length > 0 {
+		r.held = min(r.held, now)
+	}
+	c.mu.Unlock()
+	if length <= 0 {
+		return
+	}
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-r.done:
+		c.mu.Lock()
+		c.governor.LetGo(c.Now())
+		c.mu.Unlock()
+	case <-timer.C:
+	}
+	c.paused(r, now)
+}
+
+// checkQuiet is called by the idle timer.
+func (c *Collector) checkQuiet() {
+	now := c.Now()
+	c.mu.Lock()
+	defer c.unlock()
+	if c.life.closed {
+		return
+	}
+	c.refresh(now)
+	c.noteLevels(now)
+	o := c.governor.Quiet(now)
+	if o.Again == 0 {
+		c.awake.Store(false) // the next Track calls stayAwake
+		return
+	}
+	c.life.idle.Reset(o.Again)
+	if o.Begin {
+		c.start(now, policy.TriggerExplicit, o.Action, c.governor.Answer.Reason, c.gateOf(c.governor.Top))
+	}
+}
+
+// askLater has the policy asked after a wait although the program does not allocate. With 0 it is
+// not asked. The caller holds mu.
+func (c *Collector) askLater(wait time.Duration) {
+	c.life.later.Stop()
+	if wait > 0 && !c.life.closed {
+		c.life.later.Reset(wait)
+	}
+}
+
+// askNow is called by the timer of askLater.
+func (c *Collector) askNow() {
+	now := c.Now()
+	c.mu.Lock()
+	defer c.unlock()
+	if c.life.closed {
+		return
+	}
+	c.refresh(now)
+	o, asked := c.governor.Later(now)
+	if asked {
+		c.decided(now)
+		c.obey(o, now)
+	}
+	c.askLater(o.Again)
+}

@@ -1,0 +1,250 @@
+// Package goruntime is the seam between a collector and Go's runtime.
+package goruntime
+
+import (
+	"cmp"
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/eagergc/eagergc/gc/policy"
+)
+
+// An Engine runs cycles, reports on Go's runtime, and has the clock. A collector uses a [Runtime], or
+// the engine of a test.
+type Engine interface {
+	// Now is the time since the engine was made. It never goes back. It is safe for concurrent use,
+	// as are Mark, Marked, Swept, Spare and Pending.
+	Now() time.Duration
+	// Read returns a reading of the runtime. One goroutine calls it at a time.
+	Read() Reading
+	// Mark runs a cycle, and returns as soon as weak pointers to dead objects are nil. It returns the
+	// time that passed before the mark began, because the last cycle had left its sweep.
+	Mark() (swept time.Duration)
+	// Marked is the number of calls of Mark, and Swept the number of calls whose sweep has ended.
+	// Finalizers and cleanups become due until the sweep ends.
+	Marked() int64
+	Swept() int64
+	// Processor is the processor time of the cycles of the process so far, without work that only
+	// idle processors did. It changes when a mark ends.
+	Processor() time.Duration
+	// Spare reports whether a processor of GOMAXPROCS has nothing to do.
+	Spare() bool
+	// Pending returns the progress of finalizers and cleanups.
+	Pending() Pending
+	// Watch makes the engine call ended some time after each cycle of the process, until the engine
+	// is unreachable. Ended must not block. Watch is called once.
+	Watch(ended func())
+	// Close waits until the goroutines of the engine have ended.
+	Close()
+}
+
+// A Reading is the state of the runtime.
+type Reading struct {
+	Cycles uint64 // number of cycles of the process whose mark has ended
+	Scan   uint64 // bytes of the Go heap that a cycle has to scan
+}
+
+const (
+	cyclesMetric = "/gc/cycles/total:gc-cycles" // counts a cycle when its mark ends, before its sweep
+	scanMetric   = "/gc/scan/heap:bytes"
+	stopsMetric  = "/sched/pauses/total/gc:seconds" // a histogram: two for each cycle
+)
+
+// A Runtime is the engine of the process. Make one with [New].
+type Runtime struct {
+	start   time.Time
+	samples [2]metrics.Sample
+	marking sync.WaitGroup // calls of runtime.GC
+	calls   atomic.Int64   // of runtime.GC
+	returns atomic.Int64   // number of calls that have returned
+	ended   func()
+
+	mu   sync.Mutex
+	paid [2]time.Duration // at the last call of Processor: of cycles as Go counts them, and of the process
+	sum  time.Duration    // of cycles so far
+}
+
+// New returns the engine of the process.
+func New() *Runtime {
+	r := &Runtime{start: time.Now()}
+	r.samples[0].Name, r.samples[1].Name = cyclesMetric, scanMetric
+	return r
+}
+
+func (r *Runtime) Now() time.Duration { return time.Since(r.start) }
+
+// Read takes about 0.1 us.
+func (r *Runtime) Read() Reading {
+	metrics.Read(r.samples[:])
+	return Reading{Cycles: r.samples[0].Value.Uint64(), Scan: r.samples[1].Value.Uint64()}
+}
+
+// Mark does not wait until runtime.GC returns. That is after the sweep, which on busy cores ends
+// seconds after the mark.
+func (r *Runtime) Mark() (swept time.Duration) {
+	var runtimes progressReader
+	before := runtimes.read()
+	seen := markPoll{stops: before.stops}
+	probe := newProbe()
+	returned := make(chan struct{})
+	r.calls.Add(1)
+	r.marking.Add(1)
+	go func() {
+		defer r.marking.Done()
+		defer close(returned)
+		defer r.returns.Add(1)
+		runtime.GC()
+	}()
+	began := time.Now()
+	nap := time.NewTimer(0)
+	for {
+		now := runtimes.read()
+		// The first cycle that ends may have begun before the probe died. Such a cycle keeps the
+		// probe, and the next one finds it dead.
+		if n := now.cycles - before.cycles; n >= 2 || n == 1 && probe.Value() == nil {
+			return seen.swept
+		}
+		seen.add(now, time.Since(began))
+		nap.Reset(min(max(seen.at/8, 200*time.Microsecond), time.Millisecond))
+		select {
+		case <-returned:
+			return seen.swept
+		case <-nap.C:
+		}
+	}
+}
+
+// A markPoll polls the runtime during a mark. A cycle that follows another one at once first
+// finishes the other's sweep. Swept is the least time that this took.
+type markPoll struct {
+	stops uint64        // at the last poll
+	at    time.Duration // of the last poll, from when the cycle was asked for
+	swept time.Duration
+}
+
+func (l *markPoll) add(now progress, at time.Duration) {
+	if now.stops != l.stops { // a mark began since the last poll, or that of an older cycle ended
+		l.swept = l.at
+	}
+	l.stops, l.at = now.stops, at
+}
+
+func (r *Runtime) Marked() int64 { return r.calls.Load() }
+func (r *Runtime) Swept() int64  { return r.returns.Load() }
+
+// A progress is the progress of the runtime's cycles.
+type progress struct {
+	cycles uint64 // number of cycles whose mark has ended
+	stops  uint64 // number of times that the world stopped to begin or end a mark
+}
+
+// A progressReader reads the runtime's progress. The zero value is ready to use.
+type progressReader struct{ samples [2]metrics.Sample }
+
+func (r *progressReader) read() (p progress) {
+	r.samples[0].Name, r.samples[1].Name = cyclesMetric, stopsMetric
+	metrics.Read(r.samples[:])
+	for _, n := range r.samples[1].Value.Float64Histogram().Counts {
+		p.stops += n
+	}
+	p.cycles = count(r.samples[0])
+	return p
+}
+
+// newProbe returns a weak pointer to an object that is garbage from the start.
+//
+//go:noinline
+func newProbe() weak.Pointer[policy.Cycle] { return weak.Make(new(policy.Cycle)) }
+
+// Processor takes Go's count, which is by the clock. If other programs use the processors, that is
+// more than the process got, so the processor time of the process bounds it.
+func (r *Runtime) Processor() time.Duration {
+	s := [...]metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	metrics.Read(s[:])
+	now := [2]time.Duration{time.Duration((s[0].Value.Float64() - s[1].Value.Float64()) * float64(time.Second))}
+	now[1] = cmp.Or(ProcessTime(), now[0])
+	r.sum += max(0, min(now[0]-r.paid[0], now[1]-r.paid[1]))
+	r.paid = now
+	return r.sum
+}
+
+// Spare takes about 1 us.
+func (r *Runtime) Spare() bool {
+	s := [...]metrics.Sample{{Name: "/sched/goroutines/running:goroutines"}}
+	metrics.Read(s[:])
+	return s[0].Value.Kind() == metrics.KindUint64 && s[0].Value.Uint64() < uint64(runtime.GOMAXPROCS(0))
+}
+
+// sentinelsRun is the number of cleanups of sentinels that have run.
+var sentinelsRun atomic.Int64
+
+func (r *Runtime) Watch(ended func()) {
+	r.ended = ended
+	arm(weak.Make(r))
+}
+
+// A sentinel is garbage from the start. Its cleanup runs after a cycle.
+type sentinel struct{ _ [4]*sentinel }
+
+// arm makes the next sentinel. It does not keep r alive.
+func arm(r weak.Pointer[Runtime]) {
+	runtime.AddCleanup(new(sentinel), cycleEnded, r)
+}
+
+// cycleEnded is the sentinel's cleanup.
+func cycleEnded(w weak.Pointer[Runtime]) {
+	sentinelsRun.Add(1)
+	if r := w.Value(); r != nil {
+		arm(w)
+		r.ended()
+	}
+}
+
+func (r *Runtime) Close() { r.marking.Wait() }
+
+// Pending is the progress of finalizers and cleanups. Before Go 1.26 the runtime does not tell, and
+// all is 0.
+type Pending struct {
+	Finalizers, Finalized uint64 // queued so far, and run
+	Cleanups, Cleaned     uint64
+	own                   int64 // of Cleaned, those of engines
+}
+
+// Pending takes 0.3 us.
+func (*Runtime) Pending() Pending {
+	own := sentinelsRun.Load()
+	s := [...]metrics.Sample{
+		{Name: "/gc/finalizers/queued:finalizers"}, {Name: "/gc/finalizers/executed:finalizers"},
+		{Name: "/gc/cleanups/queued:cleanups"}, {Name: "/gc/cleanups/executed:cleanups"},
+	}
+	metrics.Read(s[:])
+	return Pending{count(s[0]), count(s[1]), count(s[2]), count(s[3]), own}
+}
+
+// count returns the value of s; 0 if this runtime does not have it.
+func count(s metrics.Sample) uint64 {
+	if s.Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return s.Value.Uint64()
+}
+
+// Ran returns the number of finalizers and cleanups that have run, without those of engines.
+func (p Pending) Ran() int64 { return int64(p.Finalized+p.Cleaned) - p.own }
+
+// Waiting reports whether a finalizer or cleanup is due that has not run.
+func (p Pending) Waiting() bool { return p.Finalized < p.Finalizers || p.Cleaned < p.Cleanups }
+
+// Heap returns the bytes of the Go heap that the last cycle has kept, but at least the 4 MiB that Go
+// assumes. It takes 0.1 us.
+func Heap() int64 {
+	s := [...]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(s[:])
+	return max(4<<20, int64(s[0].Value.Uint64()))
+}

@@ -1,0 +1,34 @@
+package goruntime_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/eagergc/eagergc/gc/internal/goruntime"
+)
+
+type node struct{ next, other *node }
+
+// TestCyclesTakeNoMoreThanTheProcess does. With GOMAXPROCS far above the number of processors, the
+// clock says more.
+func TestCyclesTakeNoMoreThanTheProcess(t *testing.T) {
+	if goruntime.ProcessTime() == 0 {
+		t.Skip("the processor time of the process is unknown")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16 * runtime.NumCPU()))
+	var list *node
+	for range 1 << 20 {
+		list = &node{list, list}
+	}
+	r := goruntime.New()
+	for range 5 {
+		before := goruntime.ProcessTime()
+		counted := r.Processor()
+		runtime.GC()
+		counted = r.Processor() - counted
+		if took := goruntime.ProcessTime() - before; counted > took {
+			t.Errorf("%v are counted, where the process took %v", counted, took)
+		}
+	}
+	runtime.KeepAlive(list)
+}

@@ -1,0 +1,124 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/eagergc/eagergc/gc/policy"
+)
+
+// A Line is something to log.
+type Line struct {
+	Level slog.Level
+	Text  string
+	Attrs []slog.Attr
+	Aloud bool // goes to slog.Default where there is no log
+}
+
+// A Log passes lines to a handler, which it calls under no lock. All methods are safe for concurrent
+// use.
+type Log struct {
+	To     *slog.Logger    // nil = off
+	Strict bool            // do not contain panics of the handler
+	Failed func(err error) // receives a contained panic
+
+	mu      sync.Mutex
+	silent  bool
+	writing sync.WaitGroup // calls of the handler
+}
+
+// Say logs a line.
+func (l *Log) Say(line Line) {
+	to := l.To
+	if to == nil && line.Aloud {
+		to = slog.Default()
+	}
+	if to == nil || !to.Enabled(context.Background(), line.Level) {
+		return
+	}
+	l.mu.Lock()
+	if l.silent {
+		l.mu.Unlock()
+		return
+	}
+	l.writing.Add(1)
+	l.mu.Unlock()
+	defer l.writing.Done()
+	if !l.Strict {
+		defer func() {
+			if e := recover(); e != nil {
+				l.Failed(fmt.Errorf("gc: the log panicked: %v", e))
+			}
+		}()
+	}
+	to.LogAttrs(context.Background(), line.Level, line.Text, line.Attrs...)
+}
+
+// Debug logs a debug line. Its attributes are made only if it reaches the handler.
+func (l *Log) Debug(text string, attrs func() []slog.Attr) {
+	if l.To != nil && l.To.Enabled(context.Background(), slog.LevelDebug) {
+		l.Say(Line{Level: slog.LevelDebug, Text: text, Attrs: attrs()})
+	}
+}
+
+// Close waits for calls of the handler to return. Later lines are dropped.
+func (l *Log) Close() {
+	l.mu.Lock()
+	l.silent = true
+	l.mu.Unlock()
+	l.writing.Wait()
+}
+
+// An OverLimit watches whether cycles keep the limit of Own.
+type OverLimit struct {
+	Now   bool          // the last cycle left more than the limit
+	Times uint64        // how often that has begun
+	told  [3]bool       // the causes that were logged
+	last  time.Duration // when a cycle last left more than the limit
+}
+
+// keptFor is how long the limit has to be kept before a cause is logged again.
+const keptFor = time.Minute
+
+// Why a cycle leaves more than the limit, and what to do.
+const (
+	logOver      = "eagergc: over the limit, with nothing to free: more is reachable than the limit allows. Raise the limit, or hold less"
+	logOverLate  = "eagergc: over the limit: more was added while the cycle ran than there was room for. Raise the limit to enough_bytes, or make the Go heap smaller, which makes cycles shorter"
+	logOverStuck = "eagergc: over the limit: what cycles have found dead is not given back yet. Releases or finalizers take long, or do not return"
+)
+
+// Note takes a cycle. Dying bytes were found dead and are not given back yet. Added bytes came while
+// it ran. Note returns the lines to log. It logs each cause once until the limit has been kept for
+// a minute.
+func (o *OverLimit) Note(cycle policy.Cycle, dying, added int64) []Line {
+	kept := cycle.LiveAfter - dying - added
+	cause, text := 0, logOver
+	switch {
+	case cycle.LiveAfter <= cycle.Limit:
+		o.Now = false
+		if cycle.Start > o.last+keptFor { // otherwise live memory moves up and down around the limit
+			o.told = [3]bool{}
+		}
+		return nil
+	case cycle.LiveAfter-dying <= cycle.Limit:
+		cause, text = 1, logOverStuck
+	case kept <= cycle.Limit:
+		cause, text = 2, logOverLate
+	}
+	if o.last = cycle.Start; !o.Now {
+		o.Now = true
+		o.Times++
+	}
+	if o.told[cause] {
+		return nil
+	}
+	o.told[cause] = true
+	return []Line{{slog.LevelWarn, text, []slog.Attr{
+		slog.Int64("live_bytes", cycle.LiveAfter), slog.Int64("limit_bytes", cycle.Limit), slog.Int64("freed_bytes", cycle.Freed),
+		slog.Int64("not_given_back_bytes", dying), slog.Int64("added_bytes", added), slog.Duration("cycle", cycle.Duration),
+		slog.Int64("enough_bytes", cycle.LiveAfter-dying+added),
+	}, true}}
+}

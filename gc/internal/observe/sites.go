@@ -1,0 +1,169 @@
+package observe
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
+
+// A Survivor is memory of one allocation site that has outlived many cycles.
+type Survivor struct {
+	Site    string
+	Bytes   int64
+	Samples int
+	Cycles  uint64
+}
+
+// A sample is an owner whose allocation site was noted.
+type sample struct {
+	owner Place
+	site  string
+	bytes int64  // that the sample represents
+	born  uint64 // number of cycles that had settled
+}
+
+// Samples are a few owners, chosen at random by their bytes, and kept while they are tracked. The zero
+// value is ready to use. All methods are safe for concurrent use.
+type Samples struct {
+	next atomic.Int64 // gross bytes at which the next owner is chosen
+
+	mu      sync.Mutex
+	all     []sample
+	every   int64 // mean of the gross bytes between the last chosen owner and the next
+	checked time.Duration
+	seen    map[string]int64 // bytes of a site when it was first checked or last logged
+}
+
+// On average one owner in sampleRate bytes is chosen. Go's heap profile chooses one in 512 KiB
+// (runtime.MemProfileRate), but owned memory comes in larger pieces. Of large owners one in
+// sampleOwners is chosen, because a stack takes 1 us, which is more than the rest of Own.
+const (
+	sampleRate    = 4 << 20
+	sampleOwners  = 8
+	samplesMax    = 4096
+	manyCycles    = 16          // cycles that a survivor has outlived
+	survivorCheck = time.Second // between two checks for memory to log
+	muchShare     = 1.0 / 16    // of the live bytes; a site with less is not logged
+)
+
+// Choose reports whether to note an owner, because gross bytes have reached the next sample. Every is
+// an argument of Note.
+func (s *Samples) Choose(bytes, gross int64) (every int64, chosen bool) {
+	next := s.next.Load()
+	if gross < next {
+		return 0, false
+	}
+	every = max(sampleRate, sampleOwners*min(bytes, math.MaxInt64>>16))
+	return every, s.next.CompareAndSwap(next, gross+int64(rand.ExpFloat64()*float64(every)))
+}
+
+// Note keeps a chosen owner as a sample.
+func (s *Samples) Note(owner Place, site string, bytes, every int64, cycles uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) < samplesMax {
+		s.all = append(s.all, sample{owner, site, max(bytes, s.every), cycles})
+	}
+	s.every = every
+}
+
+// Survivors forgets dead samples. It returns the sites of samples that have outlived many cycles, the
+// largest first. Now is the number of settled cycles.
+func (s *Samples) Survivors(now uint64) []Survivor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(x sample) bool {
+		_, alive := x.owner.In.Holds(x.owner.Slot)
+		return !alive
+	})
+	bySite := make(map[string]*Survivor)
+	for _, x := range s.all {
+		age := now - x.born
+		if age < manyCycles {
+			continue
+		}
+		v := bySite[x.site]
+		if v == nil {
+			v = &Survivor{Site: x.site}
+			bySite[x.site] = v
+		}
+		v.Bytes += x.bytes
+		v.Samples++
+		v.Cycles = max(v.Cycles, age)
+	}
+	var list []Survivor
+	for _, v := range bySite {
+		list = append(list, *v)
+	}
+	slices.SortFunc(list, func(a, b Survivor) int { return int(max(-1, min(1, b.Bytes-a.Bytes))) })
+	return list
+}
+
+// Growing returns the survivors that hold a large share of the live bytes and have doubled since they
+// were first checked or last returned. Memory that stays without growing, as the weights of a model
+// do, is in use. Growing checks once a second.
+func (s *Samples) Growing(at time.Duration, now uint64, live func() int64) (list []Survivor) {
+	s.mu.Lock()
+	due := len(s.all) > 0 && at-s.checked >= survivorCheck
+	if due {
+		s.checked = at
+	}
+	s.mu.Unlock()
+	if !due {
+		return nil
+	}
+	all := live()
+	for _, v := range s.Survivors(now) {
+		if float64(v.Bytes) >= muchShare*float64(all) && s.grown(v) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+func (s *Samples) grown(v Survivor) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.seen[v.Site]
+	if before > 0 && v.Bytes < 2*before {
+		return false
+	}
+	if s.seen == nil {
+		s.seen = make(map[string]int64)
+	}
+	s.seen[v.Site] = v.Bytes
+	return before > 0
+}
+
+// A stack is the result of runtime.Callers: return addresses, innermost first.
+type stack [32]uintptr
+
+// texts caches the texts of stacks, because making one takes microseconds.
+var texts struct {
+	sync.Map
+	n atomic.Int64
+}
+
+const maxTexts = 1 << 16 // bounds the memory of texts
+
+// Site returns the caller's stack without functions whose names begin with inside, as a recording has
+// it.
+func Site(inside string) string {
+	var at stack
+	n := runtime.Callers(2, at[:])
+	if text, ok := texts.Load(at); ok {
+		return text.(string)
+	}
+	if texts.n.Add(1) > maxTexts {
+		return "(too many sites)"
+	}
+	text := pressure.SiteText(at[:n], inside)
+	texts.Store(at, text)
+	return text
+}

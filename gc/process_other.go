@@ -1,7 +1,0 @@
-//go:build !unix
-
-package gc
-
-import "time"
-
-func processTime() time.Duration { return 0 }
