@@ -39,7 +39,7 @@ func TestCyclesTrim(t *testing.T) {
 				name = "LD_PRELOAD=" + found[0]
 			}
 			cmd := exec.Command(os.Args[0], "-test.run=^TestCyclesTrim$", "-test.v")
-			cmd.Env = append(os.Environ(), child+"="+want, name)
+			cmd.Env = append(os.Environ(), child+"="+want, "EAGERGC=off", name) // the import's cycles would trim, too
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -65,14 +65,16 @@ func trimmed(t *testing.T, want bool) {
 	}
 	const threads, block, size = 4, 64 << 10, 200 * mib // blocks below the size from which malloc maps
 	var all sync.WaitGroup
-	var tops [threads][]byte // on top of their arenas, so that free does not give them back by itself
+	var handles [threads][size / threads / block]*handle // none is freed before the tops are there
+	var tops [threads][]byte                             // on top of their arenas, so that free does not give them back by itself
 	for i := range threads {
 		all.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			for range size / threads / block {
+			for j := range handles[i] {
 				data := mallocBytes(block)
-				gc.Own(c, &handle{data: data}, block, freeBytes, data)
+				handles[i][j] = &handle{data: data}
+				gc.Own(c, handles[i][j], block, freeBytes, data)
 			}
 			tops[i] = mallocBytes(block)
 		})
@@ -85,6 +87,7 @@ func trimmed(t *testing.T, want bool) {
 		}
 		return r.Anonymous
 	}
+	runtime.KeepAlive(&handles)
 	before := resident()
 	for end := time.Now().Add(20 * time.Second); c.Stats().Freed < size*9/10; c.Collect(policy.TriggerExplicit) {
 		if time.Now().After(end) {
