@@ -72,6 +72,8 @@ func main() {
 	bundle := flag.String("programs", "", "folder with bin/PROGRAM-WAY, lib and images: run its programs side by side, under a load from outside")
 	warm := flag.Duration("warm", 10*time.Second, "with -programs: time under load before the measurement")
 	length := flag.Duration("time", 45*time.Second, "with -programs: time of the measurement")
+	windows := flag.Int("windows", 1, "with -programs: parts of the measurement, each a row of its own")
+	wrap := flag.String("wrap", "", "with -programs: command that runs a program, such as \"systemd-run --scope -p MemoryMax=300M\"")
 	rounds := flag.Int("rounds", 5, "number of runs of each way")
 	tables := flag.Bool("tables", false, "only make tables and pictures from the runs in the folder")
 	flag.Parse()
@@ -90,7 +92,7 @@ func main() {
 	switch {
 	case *tables:
 	case *bundle != "":
-		err = bed{*bundle, *out, *warm, *length}.bench(wholes, *rounds)
+		err = bed{*bundle, *out, *warm, *length, *windows, *wrap}.bench(wholes, *rounds)
 	default:
 		err = p.bench(*out, *rounds)
 	}

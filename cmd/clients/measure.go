@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,15 +78,15 @@ func measure(program, way string, j job) (r run, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.memory(0)
+	r.memory(0, math.MaxInt64)
 	return r, nil
 }
 
-// memory adds the mean and the peak of the readings from a time on to the report.
-func (r *run) memory(from time.Duration) {
+// memory adds the mean and the peak of the readings between two times to the report.
+func (r *run) memory(from, to time.Duration) {
 	sum, n := 0.0, 0.0
 	for _, s := range r.timeline {
-		if s.at >= from {
+		if from <= s.at && s.at < to {
 			sum, n = sum+s.resident, n+1
 			r.Report["peak_mib"] = max(r.Report["peak_mib"], s.resident)
 		}

@@ -28,14 +28,15 @@ var columns = []struct {
 }{
 	{"mean_mib", 1}, {"peak_mib", 1}, // resident memory while the client worked
 	{"s", 3}, {"cpu_s", 3}, {"gc_cpu_s", 3}, {"faults", 0}, {"cycles", 0}, {"forced", 0}, {"overtaken", 0},
-	{"first_cycle_ms", 2}, {"cycle_ms", 2}, {"p50_ms", 2}, {"p99_ms", 2}, {"longest_ms", 1},
+	{"first_cycle_ms", 2}, {"cycle_ms", 2}, {"p50_ms", 2}, {"p99_ms", 2}, {"p999_ms", 1}, {"longest_ms", 1},
+	{"errors", 0}, {"rise_mib", 1}, // requests that failed; how much memory grew in the last two thirds of the measurement
 }
 
-// pictured are the clients whose memory over time is kept and drawn, one in a folder. drawn are
-// their ways, in the order of the legend.
+// pictured are the clients whose memory over time is kept and drawn. drawn are their ways, in the
+// order of the legend.
 var (
-	pictured = []string{"query", "imgproxyforgets"}
-	drawn    = []string{"plain", "auto", "close", idle, "import"}
+	pictured = []string{"query", "imgproxy", "imgproxyforgets", "rqlite", "victoria"}
+	drawn    = []string{"plain", remedy, "auto", "close", idle, "import"}
 )
 
 // print prints the figures of a run in one line.

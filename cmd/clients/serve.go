@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/eagergc/eagergc/cmd/clients/frame"
 )
 
@@ -27,16 +29,19 @@ import (
 type bed struct {
 	bundle, out   string
 	warm, measure time.Duration // the load begins with warm
+	windows       int           // parts of measure, each of which has a row of its own
+	wrap          string        // command that runs a program, such as one that limits its memory
 }
 
 // bench runs programs in their ways, each on two processors of its own, in another order in each
-// round. Of eight processors or more this command has a quarter. A failure does not end the others.
+// round. Of eight processors or more this command has the last two. A failure does not end the
+// others.
 func (b bed) bench(programs []program, rounds int) error {
 	if err := os.MkdirAll(filepath.Join(b.out, "logs"), 0o777); err != nil {
 		return err
 	}
 	n := runtime.NumCPU()
-	pairs := max(1, n*3/8)
+	pairs := max(1, n/2-1)
 	if n >= 8 {
 		if err := exec.Command(taskset, "-acp", fmt.Sprintf("%d-%d", 2*pairs, n-1), strconv.Itoa(os.Getpid())).Run(); err != nil {
 			return err
@@ -59,15 +64,16 @@ func (b bed) bench(programs []program, rounds int) error {
 				r.round = round
 				wait.Go(func() {
 					p := programs[slices.IndexFunc(programs, func(p program) bool { return p.name == r.client })]
-					err := b.serve(&r, p, fmt.Sprintf("%d,%d", 2*i, 2*i+1))
+					rows, err := b.serve(r, p, fmt.Sprintf("%d,%d", 2*i, 2*i+1))
 					mu.Lock()
 					defer mu.Unlock()
 					if err != nil {
 						failed = append(failed, fmt.Errorf("%s, way %s: %w", r.client, r.way, err))
-						return
 					}
-					r.print()
-					all = append(all, r)
+					for _, r := range rows {
+						r.print()
+					}
+					all = append(all, rows...)
 				})
 			}
 			wait.Wait()
@@ -82,21 +88,21 @@ func (b bed) bench(programs []program, rounds int) error {
 
 const taskset = "/usr/bin/taskset"
 
-// serve runs a program once, on its processors, under load.
-func (b bed) serve(r *run, p program, cpus string) error {
+// serve runs a program once, on its processors, under load. It returns a row for each window.
+func (b bed) serve(r run, p program, cpus string) (rows runs, err error) {
 	dir, err := os.MkdirTemp("", p.name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	log, err := os.Create(filepath.Join(b.out, "logs", strings.ReplaceAll(fmt.Sprintf("%s-%s-%d.log", p.name, r.way, r.round), "/", "_")))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer log.Close()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	port := free.Addr().(*net.TCPAddr).Port
 	free.Close()
@@ -104,11 +110,12 @@ func (b bed) serve(r *run, p program, cpus string) error {
 	suffix, variables, _ := strings.Cut(r.way, "+")
 	fill := strings.NewReplacer("{port}", strconv.Itoa(port), "{next}", strconv.Itoa(port+1), "{dir}", dir, "{bundle}", b.bundle)
 	args := []string{"-c", cpus, filepath.Join(lib, "ld-linux-x86-64.so.2"), "--library-path", lib, filepath.Join(b.bundle, "bin", p.name+"-"+suffix)}
-	cmd := exec.Command(taskset, append(args, strings.Fields(fill.Replace(p.args))...)...)
+	args = slices.Concat(strings.Fields(b.wrap), []string{taskset}, args, strings.Fields(fill.Replace(p.args)))
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append([]string{"HOME=" + dir, "TMPDIR=" + dir, "GOMAXPROCS=2", "GODEBUG=gctrace=1"}, strings.Fields(fill.Replace(p.env+" "+strings.ReplaceAll(variables, "+", " ")))...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
-		return err
+		return nil, err
 	}
 	base := fmt.Sprintf("http://127.0.0.1:%d", port)
 	err = errors.New("")
@@ -116,11 +123,11 @@ func (b bed) serve(r *run, p program, cpus string) error {
 		err = send(base, request{path: p.ready})
 	}
 	if err == nil {
-		err = b.load(r, p, base, cmd.Process.Pid, log.Name())
+		rows = b.load(r, p, base, cmd.Process.Pid, log.Name())
 	}
 	cmd.Process.Signal(syscall.SIGTERM)
 	defer time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() }).Stop()
-	return cmp.Or(err, cmd.Wait())
+	return rows, cmp.Or(err, cmd.Wait())
 }
 
 var client = http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
@@ -149,50 +156,75 @@ func send(base string, q request) error {
 }
 
 // load sends requests at random times, which are the same in all ways of a round and independent of
-// the answers. The time of a request begins when it is due. A failed request is an error.
-func (b bed) load(r *run, p program, base string, pid int, log string) error {
+// the answers. The time of a request begins when it is due.
+func (b bed) load(r run, p program, base string, pid int, log string) (rows runs) {
 	random := rand.New(rand.NewPCG(2, uint64(r.round)))
 	var wait sync.WaitGroup
 	var mu sync.Mutex
-	var ms []float64
-	var failed []error
+	windows := max(1, b.windows)
+	each := b.measure / time.Duration(windows)
+	ms, failed, edges := make([][]float64, windows), make([]float64, windows), make([]frame.Report, windows+1)
 	stop, watched, begin := make(chan struct{}), make(chan []reading, 1), time.Now()
 	go func() { watched <- watch(pid, stop) }()
-	var before frame.Report // at the end of warm
+	wait.Go(func() {
+		for i := range edges {
+			time.Sleep(time.Until(begin.Add(b.warm + time.Duration(i)*each)))
+			edges[i] = spent(pid, log)
+		}
+		close(stop)
+	})
 	for due := time.Duration(0); due < b.warm+b.measure; {
 		due += time.Duration(random.ExpFloat64() / p.rate * float64(time.Second))
-		if due > b.warm && before == nil {
-			time.Sleep(time.Until(begin.Add(b.warm)))
-			before = spent(pid, log)
-		}
-		q, late := p.next(random), due > b.warm
+		q, window := p.next(random), min(int((due-b.warm)/each), windows-1)
 		time.Sleep(time.Until(begin.Add(due)))
 		wait.Go(func() {
 			err := send(base, q)
 			took := time.Since(begin.Add(due))
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
-				failed = append(failed, err)
-			} else if late {
-				ms = append(ms, took.Seconds()*1000)
+			switch {
+			case due < b.warm:
+			case err != nil:
+				failed[window]++
+			default:
+				ms[window] = append(ms[window], took.Seconds()*1000)
 			}
 		})
 	}
-	r.Report = spent(pid, log)
-	close(stop)
-	r.timeline = <-watched
 	wait.Wait()
-	if len(failed) > 0 {
-		return fmt.Errorf("%d requests failed, the first with %w", len(failed), failed[0])
+	r.timeline = <-watched
+	rise := r.rise(b.warm + b.measure/3)
+	for i, ms := range ms {
+		slices.Sort(ms)
+		row := r
+		row.round, row.Report = r.round*windows+i, frame.Report{"s": each.Seconds(), "errors": failed[i], "rise_mib": rise}
+		for c, after := range edges[i+1] {
+			row.Report[c] = after - edges[i][c]
+		}
+		for c, part := range map[string]int{"p50_ms": 500, "p99_ms": 990, "p999_ms": 999, "longest_ms": 1000} {
+			if n := len(ms); n > 0 {
+				row.Report[c] = ms[min(n*part/1000, n-1)]
+			}
+		}
+		row.memory(b.warm+time.Duration(i)*each, b.warm+time.Duration(i+1)*each)
+		rows = append(rows, row)
 	}
-	slices.Sort(ms)
-	for c, was := range before {
-		r.Report[c] -= was
+	return rows
+}
+
+// rise returns how much memory grew from a time on, in MiB: the slope of the line that fits the readings best,
+// times their length.
+func (r run) rise(from time.Duration) float64 {
+	some := slices.DeleteFunc(slices.Clone(r.timeline), func(s reading) bool { return s.at < from })
+	at, mib := make([]float64, len(some)), make([]float64, len(some))
+	for i, s := range some {
+		at[i], mib[i] = s.at.Seconds(), s.resident
 	}
-	r.Report["s"], r.Report["p50_ms"], r.Report["p99_ms"], r.Report["longest_ms"] = b.measure.Seconds(), ms[len(ms)/2], ms[len(ms)*99/100], ms[len(ms)-1]
-	r.memory(b.warm)
-	return nil
+	if len(some) < 2 {
+		return 0
+	}
+	_, slope := stat.LinearRegression(at, mib, nil, false)
+	return slope * (at[len(at)-1] - at[0])
 }
 
 // spent returns the processor time of a process in seconds, and the cycles in its log.

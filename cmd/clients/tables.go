@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/eagergc/eagergc/cmd/clients/frame"
 	"github.com/eagergc/eagergc/cmd/replay/chart"
@@ -100,6 +103,11 @@ func (all runs) median(column string) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
+// sum returns the sum of one column.
+func (all runs) sum(column string) string {
+	return strconv.FormatFloat(floats.Sum(all.values(column)), 'f', 0, 64)
+}
+
 // text formats the medians of some columns.
 func (all runs) text(format string, columns ...string) string {
 	if len(all) == 0 {
@@ -133,7 +141,7 @@ var (
 	clientTitles = map[string]string{"query": "a service with SQLite", "matrix": "a service with a large Go heap",
 		"imgproxyforgets": "imgproxy, where one handler in ten forgets to free"}
 	wayTitles = map[string]string{"plain": "as it is", "auto": "with the import", "close": "closing everything by hand",
-		idle: "as it is", "import": "with the import"}
+		remedy: "with its authors' remedy", idle: "as it is", "import": "with the import"}
 )
 
 // everyClient returns the mean and peak MiB of every client in every way.
@@ -243,14 +251,14 @@ func (all runs) programs() string {
 			if base == nil {
 				base = some
 			}
-			row := []string{p.name + " " + way, fmt.Sprint(len(some)), some.memory(), some.text("%.2f", "cpu_s"), some.text("%.1f / %.0f", "p50_ms", "p99_ms"), some.text("%.0f (%.0f)", "cycles", "forced")}
+			row := []string{p.name + " " + way, fmt.Sprint(len(some)), some.memory(), some.text("%.2f", "cpu_s"), some.text("%.1f / %.0f / %.0f", "p50_ms", "p99_ms", "p999_ms"), some.text("%.0f (%.0f)", "cycles", "forced"), some.text("%+.0f", "rise_mib"), some.sum("errors")}
 			for _, c := range []string{"mean_mib", "cpu_s", "p50_ms", "p99_ms"} {
 				row = append(row, some.ratio(base, c))
 			}
 			rows = append(rows, row)
 		}
 	}
-	return markdown([]string{"program, way", "runs", "mean / peak MiB", "processor s", "p50 / p99 ms", "cycles (forced)", "memory", "processor", "p50", "p99"}, rows)
+	return markdown([]string{"program, way", "runs", "mean / peak MiB", "processor s", "p50 / p99 / p99.9 ms", "cycles (forced)", "rise MiB", "errors", "memory", "processor", "p50", "p99"}, rows)
 }
 
 // ratio compares the runs with those of the same rounds in another way.
@@ -279,13 +287,13 @@ func (all runs) ratio(base runs, column string) string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", pairs.median(""), v[50], v[1949])
 }
 
-// draw draws the resident memory of a pictured client over time, if there is a timeline.csv.
+// draw draws the resident memory of each pictured client over time, if there is a timeline.csv.
 func draw(dir string) error {
 	rows, err := readCSV(filepath.Join(dir, "timeline.csv"))
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	curves := make([]chart.Curve, len(drawn))
+	pictures := map[string][]chart.Curve{}
 	for line, row := range rows[1:] {
 		i := slices.Index(drawn, row[1])
 		ms, err1 := strconv.ParseInt(row[2], 10, 64)
@@ -293,14 +301,22 @@ func draw(dir string) error {
 		if i < 0 || err1 != nil || err2 != nil {
 			return fmt.Errorf("timeline.csv:%d: want a way and two numbers, got %q", line+2, row[1:])
 		}
-		curves[i].Name = wayTitles[row[1]]
-		curves[i].Levels = append(curves[i].Levels, sim.Level{At: time.Duration(ms) * time.Millisecond, Live: mib << 20})
+		if pictures[row[0]] == nil {
+			pictures[row[0]] = make([]chart.Curve, len(drawn))
+		}
+		c := &pictures[row[0]][i]
+		c.Name = wayTitles[row[1]]
+		c.Levels = append(c.Levels, sim.Level{At: time.Duration(ms) * time.Millisecond, Live: mib << 20})
 	}
-	curves = slices.DeleteFunc(curves, func(c chart.Curve) bool { return c.Levels == nil })
-	var picture bytes.Buffer
-	client := rows[1][0]
-	if err := chart.Curves("Resident memory of "+clientTitles[client], "two cores; the first round", curves).Write(&picture, "svg"); err != nil {
-		return err
+	for client, curves := range pictures {
+		curves = slices.DeleteFunc(curves, func(c chart.Curve) bool { return c.Levels == nil })
+		var picture bytes.Buffer
+		if err := chart.Curves("Resident memory of "+cmp.Or(clientTitles[client], client), "two cores; the first round", curves).Write(&picture, "svg"); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, client+".svg"), picture.Bytes(), 0o666); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(dir, client+".svg"), picture.Bytes(), 0o666)
+	return nil
 }
