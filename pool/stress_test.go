@@ -193,7 +193,7 @@ func (w *worker) run() {
 		case k < 80 && len(w.held) > 0:
 			x := &w.held[0]
 			w.p.Use(x.block, uint32(w.rng.IntN(4)))
-			x.array.Use(uint32(w.rng.IntN(4)))
+			x.array.Reach(func(m array.Memory) error { m.UsedBy(uint32(w.rng.IntN(4))); return nil })
 			x.array = x.array.View(0, x.array.Len()/2) // keeps the whole
 		case k < 90:
 			w.disown()

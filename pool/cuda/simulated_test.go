@@ -82,20 +82,20 @@ func TestEveryFailureIsReturned(t *testing.T) {
 	graph := must[*Graph](t)(s.Capture(func() error { return Launch(k, s, Dim{}, Dim{X: 1}, a, a, 1, Shared(4)) }))
 	pinned, slice := newPool(t, d.Pinned(), pressure.Pinned, false), make([]byte, 100)
 	host := must[array.Array[byte]](t)(array.New[byte](pinned, 100))
-	addr, _ := a.Block()
+	addr := address(a)
 	for _, c := range []struct {
 		call string
 		do   func() error
 	}{
 		{"cuLaunchKernel", func() error { return Launch(k, s, Dim{}, Dim{X: 1}, a, a, 1, Shared(4)) }},
 		{"cuGraphLaunch", func() error { return graph.Launch(s) }},
-		{"cuMemcpyAsync", func() error { return s.Copy(address(host), addr.Addr, 100) }},
+		{"cuMemcpyAsync", func() error { return s.Copy(address(host), addr, 100) }},
 		{"cuMemcpyPeerAsync", func() error { return CopyTo(b, a, s) }},
 		{"cuMemcpyHtoDAsync", func() error { return a.CopyIn(slice) }},
 		{"cuMemcpyDtoHAsync", func() error { return a.CopyOut(slice) }},
 		{"cuMemsetAsync", func() error { return a.Fill(1) }},
-		{"cuMemPrefetchAsync", func() error { return s.Prefetch(addr.Addr, 100, 0) }},
-		{"cuMemAdvise", func() error { return d.Advise(addr.Addr, 100, ReadMostly, 0) }},
+		{"cuMemPrefetchAsync", func() error { return s.Prefetch(addr, 100, 0) }},
+		{"cuMemAdvise", func() error { return d.Advise(addr, 100, ReadMostly, 0) }},
 		{"cuEventRecord", func() error { return event.Record(s) }},
 		{"cuEventCreate", func() error { _, err := d.NewEvent(false); return err }},
 		{"cuStreamCreate", func() error { _, err := d.NewStream(); return err }},

@@ -105,9 +105,9 @@ func TestAllocationOnAStream(t *testing.T) {
 }
 
 // address is the array's memory, for its own stream's work.
-func address(a array.Array[byte]) uintptr {
-	b, _ := a.Block()
-	return b.Addr
+func address(a array.Array[byte]) (addr uintptr) {
+	a.Reach(func(m array.Memory) error { addr = m.Addr; return nil })
+	return addr
 }
 
 // Prepared memory serves allocations without a call that maps.
