@@ -263,7 +263,7 @@ func (p *Pool) badFree(b Block, h *header) {
 
 func (p *Pool) instrumentFree(i uint32, h *header, cause uint32) {
 	if h.site != 0 {
-		p.sites.give(h.site, h.size)
+		p.sites.add(h.site, -1, h.size)
 		h.site = 0
 	}
 	if s := p.begun(); s != nil {

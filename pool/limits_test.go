@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
@@ -239,18 +238,4 @@ func TestWhatThePolicyIsTold(t *testing.T) {
 		t.Errorf("after a pool of the device was closed: %+v, want 5 MiB allocated since the last cycle", p)
 	}
 	a.Close()
-}
-
-// TestTrimIdle gives back what an idle pool caches, and wants a time.
-func TestTrimIdle(t *testing.T) {
-	p := open(t, pool.Config{})
-	stop := p.TrimIdle(time.Millisecond)
-	p.Free(alloc(t, p, 5*mib))
-	waitFor(t, "an idle pool has given its memory back", func() bool { return p.Stats().Reserved == 0 })
-	together(8, func(int) { stop() })()
-	for _, d := range []time.Duration{0, -time.Second} {
-		if text := panicked(func() { p.TrimIdle(d) }); !strings.Contains(text, "want a time above 0") {
-			t.Errorf("%v: %q", d, text)
-		}
-	}
 }

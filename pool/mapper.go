@@ -227,32 +227,3 @@ func (p *Pool) CanAllocate(bytes int64, stream uint32) bool {
 	}
 	return room >= roundUp(size, tightRound) || p.core.fits(size, stream)
 }
-
-// Prepare maps memory ahead of need. Afterwards bytes are free in one piece for work of stream, and
-// an allocation of up to that many does not call the upstream. Programs that know their workspaces
-// call it. Prepare collects nothing: a request that does not fit beside live bytes and garbage
-// fails with an [OutOfMemoryError]. Prepared memory is cached like any other, and goes back to the
-// upstream above the soft limit.
-func (p *Pool) Prepare(bytes int64, stream uint32) error {
-	if bytes < 0 || bytes > MaxBytes {
-		return fmt.Errorf("%w: %d bytes", ErrSize, bytes)
-	}
-	if p.closed.Load() {
-		return ErrClosed
-	}
-	if p.cfg.Direct || bytes == 0 {
-		return nil // nothing is kept
-	}
-	size := roundUp(bytes, quantum)
-	p.flush()
-	i := p.core.take(size, stream)
-	if i == 0 {
-		var err error
-		if i, err = p.grow(size, stream); i == 0 {
-			return p.outOfMemory(size, err, nil)
-		}
-	}
-	p.core.headers.at(i).left = 0
-	p.core.give(i)
-	return nil
-}

@@ -162,56 +162,10 @@ func orNone(limit int64) string {
 	return pressure.Bytes(limit).String()
 }
 
-// A Measurement is the effect of a function on a pool, as CUDA.jl's @time reports it.
-type Measurement struct {
-	Elapsed   time.Duration
-	Allocs    int64         // number of allocations
-	Bytes     int64         // bytes allocated
-	Frees     int64         // number of blocks given back
-	Net       int64         // bytes by which live grew; below 0: it fell
-	Peak      int64         // most live bytes meanwhile: exact with Config.ExactPeaks
-	Refusals  int64         // allocations that climbed the refusal ladder
-	Ladder    time.Duration // sum of the ladder's steps; collections among them
-	Cycles    int64         // cycles that ended meanwhile
-	Collector time.Duration // sum of the cycles' durations, but for those of the runtime's own
-	Held      time.Duration // sum of the exposed pauses
-}
-
-// Measure calls f and reports its effect, the work that it has queued included: it waits for the
-// upstream before and after. Other goroutines' use of the pool meanwhile counts, too. Measure
-// resets the pool's peaks. The error is f's, or that of the wait.
-func (p *Pool) Measure(f func() error) (Measurement, error) {
-	if err := p.flight.synchronize(p); err != nil {
-		return Measurement{}, err
-	}
-	p.ResetPeaks()
-	before, collected, begin := p.Stats(), p.collected(), time.Now()
-	err := f()
-	if waited := p.flight.synchronize(p); err == nil {
-		err = waited
-	}
-	s, now := p.Stats(), p.collected()
-	m := Measurement{Elapsed: time.Since(begin), Collector: now.Busy - collected.Busy, Held: now.Exposed - collected.Exposed}
-	for t, n := range now.Cycles {
-		m.Cycles += int64(n - collected.Cycles[t])
-	}
-	m.Peak, m.Net = s.LivePeak, s.Live-before.Live
-	m.Allocs, m.Bytes, m.Frees = s.Allocs-before.Allocs, s.Allocated-before.Allocated, s.Frees-before.Frees
-	m.Refusals, m.Ladder = s.Refusals-before.Refusals, s.Climbing-before.Climbing
-	return m, err
-}
-
 // collected returns the counts of the pool's collector, or zeros without one.
 func (p *Pool) collected() (s gc.Stats) {
 	if c := p.collect.Load(); c != nil {
 		s = c.c.Stats()
 	}
 	return s
-}
-
-// String returns the measurement on one line.
-func (m Measurement) String() string {
-	return fmt.Sprintf("%v (%d allocations: %v, %d given back, net %v, peak %v; %d cycles: %v, held %v; %d refusals: %v)",
-		m.Elapsed.Round(time.Microsecond), m.Allocs, pressure.Bytes(m.Bytes), m.Frees, pressure.Bytes(m.Net), pressure.Bytes(m.Peak),
-		m.Cycles, m.Collector.Round(time.Microsecond), m.Held.Round(time.Microsecond), m.Refusals, m.Ladder.Round(time.Microsecond))
 }
