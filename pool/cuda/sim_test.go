@@ -98,7 +98,6 @@ type simPool struct {
 	threshold uint64
 	usage     pool.Usage
 	free      []simFreed
-	access    map[int]bool
 	destroyed bool
 }
 
@@ -116,7 +115,7 @@ func newSimulation() *simulation {
 	for n := range 2 {
 		d := &simDevice{total: simTotal, used: 400 << 20, null: &simStream{device: n}, enabled: map[int]bool{}}
 		d.streams = []*simStream{d.null}
-		d.pool = s.add(&simPool{device: n, access: map[int]bool{}})
+		d.pool = s.add(&simPool{device: n})
 		d.pools = []handle{d.pool}
 		s.devices = append(s.devices, d)
 	}
@@ -218,7 +217,6 @@ type simWork struct {
 type simMark struct {
 	on   *simStream
 	done bool
-	at   time.Time
 }
 
 type simCapture struct {
@@ -438,7 +436,7 @@ func (s *simulation) mayUse(device int, r *simRegion) bool {
 	case r.kind == "mapped":
 		return r.users[device]
 	case r.pool != nil:
-		return r.pool.access[device]
+		return false
 	}
 	return s.devices[device].enabled[r.device]
 }
@@ -758,7 +756,7 @@ func poolCreate(d *Device, threshold uint64) (handle, error) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	x := sim.devices[d.index]
-	x.pools = append(x.pools, sim.add(&simPool{device: d.index, threshold: threshold, access: map[int]bool{}}))
+	x.pools = append(x.pools, sim.add(&simPool{device: d.index, threshold: threshold}))
 	return x.pools[len(x.pools)-1], nil
 }
 func poolCurrent(d *Device) (handle, error) { return sim.devices[d.index].pool, nil }
@@ -798,11 +796,6 @@ func poolUsage(d *Device, h handle) (pool.Usage, error) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	return p.usage, nil
-}
-
-func poolAccess(d *Device, h handle, device int) error {
-	simObject[simPool](d.index, h).access[device] = true
-	return nil
 }
 
 func poolAlloc(d *Device, h, stream handle, bytes int64) (uintptr, error) {
@@ -992,7 +985,7 @@ func graphDestroy(d *Device, exec handle) error {
 	return nil
 }
 
-func eventCreate(d *Device, timing bool) (handle, error) {
+func eventCreate(d *Device) (handle, error) {
 	if err := sim.asked("cuEventCreate", d.index); err != nil {
 		return 0, err
 	}
@@ -1009,7 +1002,7 @@ func eventRecord(s *Stream, e handle) error {
 	on := simStreamOf(s.dev, s.h)
 	mark := &simMark{on: on}
 	x.simMark = mark
-	return do(s.dev, s.h, &simWork{run: func() { mark.done, mark.at = true, time.Now() }, graph: notForGraphs})
+	return do(s.dev, s.h, &simWork{run: func() { mark.done = true }, graph: notForGraphs})
 }
 
 func eventDone(d *Device, e handle) (bool, error) {
@@ -1028,11 +1021,6 @@ func eventSync(d *Device, e handle) error {
 	sim.until(x.on, &x.done)
 	sim.mu.Unlock()
 	return sim.broken(d.index)
-}
-
-func eventElapsed(d *Device, from, to handle) (float64, error) {
-	a, b := simObject[simEvent](d.index, from), simObject[simEvent](d.index, to)
-	return float64(b.at.Sub(a.at)) / float64(time.Millisecond), nil
 }
 
 func moduleLoad(d *Device, image string) (handle, error) {
