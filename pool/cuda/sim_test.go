@@ -249,6 +249,11 @@ func do(d *Device, h handle, w *simWork) error {
 	s := simStreamOf(d, h)
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
+	return s.take(w)
+}
+
+// take is do for a caller that holds the lock.
+func (s *simStream) take(w *simWork) error {
 	switch {
 	case s.capture == nil:
 		s.queue = append(s.queue, w)
@@ -833,10 +838,10 @@ var notForGraphs = &simGraph{}
 func poolFree(d *Device, stream handle, addr uintptr) error {
 	s := simStreamOf(d, stream)
 	sim.mu.Lock()
+	defer sim.mu.Unlock()
 	r, done := sim.find(addr), &simMark{on: s}
 	r.pool.free = append(r.pool.free, simFreed{r, s, done})
-	sim.mu.Unlock()
-	return do(d, stream, &simWork{graph: notForGraphs, run: func() {
+	return s.take(&simWork{graph: notForGraphs, run: func() {
 		r.live, done.done = false, true
 		r.pool.usage.Used -= r.bytes
 		scribble(bytesAt(r.addr, int(r.bytes)))
