@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
@@ -183,6 +184,34 @@ func TestTheBudgetOfADevice(t *testing.T) {
 	first.Close()
 	if n := second.Sample().Limit; n != 500*mib {
 		t.Errorf("the budget is %d, want that which the one says that is left", n)
+	}
+}
+
+// TestABudgetHoldsForTenSeconds, and goes on with what it knows where the device does not answer (CUDA.jl#2795).
+func TestABudgetHoldsForTenSeconds(t *testing.T) {
+	d, told := newDevice(100*mib), 0
+	p := open(t, pool.Config{Upstream: d, Space: pressure.Device(0), Warn: func(error) { told++ }})
+	for _, c := range []struct {
+		seconds time.Duration // since the row before
+		total   int64         // that the device says, in MiB
+		silent  bool
+		soft    int64 // limit, in MiB
+		want    int64
+	}{{0, 100, false, 0, 100}, {8, 500, false, 0, 100}, {10, 500, false, 0, 500}, {10, 700, true, 0, 500}, {10, 700, true, 0, 500}, {10, 600, false, 0, 600}, {0, 700, false, 30, 30}, {0, 800, false, 0, 800}} {
+		d.total, d.lost = c.total*mib, nil
+		if c.silent {
+			d.lost = errors.New("no answer")
+		}
+		p.Later(c.seconds * time.Second)
+		if soft, _ := p.Limits(); soft != c.soft*mib {
+			p.SetLimits(pressure.Limits{Soft: pressure.Limit{Bytes: c.soft * mib}})
+		}
+		if got := p.Stats().Limits.Budget; got != c.want*mib {
+			t.Errorf("%+v: %d MiB", c, got/mib)
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times of one row of failures", told)
 	}
 }
 

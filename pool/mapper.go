@@ -71,7 +71,7 @@ func (p *Pool) openMapper() error {
 		p.mapper, p.core.chunk = m, c
 		return nil
 	}
-	whole := p.hard.Load()
+	whole := p.group.hard.Load()
 	if soft := p.group.soft.Load(); soft > 0 && (whole == 0 || soft < whole) {
 		whole = soft
 	}
@@ -90,8 +90,8 @@ func (p *Pool) openMapper() error {
 // mapMore makes a piece of size bytes out of free pieces and the holes beside them, with as little
 // memory as that takes.
 func (p *Pool) mapMore(size int64, stream uint32) (uint32, error) {
-	p.estimate()
-	if hard := p.hard.Load(); hard > 0 && size > hard {
+	p.group.estimate()
+	if hard := p.group.hard.Load(); hard > 0 && size > hard {
 		return 0, errHardLimit
 	}
 	place, need := p.core.claimPlace(size, stream)
@@ -138,7 +138,7 @@ func (p *Pool) reserveUpTo(need int64) int64 {
 		if bytes <= 0 {
 			return 0
 		}
-		if p.tracker.Reserve(bytes, p.hard.Load()) {
+		if p.tracker.Reserve(bytes, p.group.hard.Load()) {
 			return bytes
 		}
 	}

@@ -1077,7 +1077,6 @@ func (r *reference) compare() {
 		} else {
 			want.Limits = got.Limits
 		}
-		got.Climbing = 0
 		if !reflect.DeepEqual(got, want) {
 			r.Fatalf("pool %d:\n%+v, want\n%+v", m.number, got, want)
 		}

@@ -36,7 +36,7 @@ func (p *Pool) startSites() {
 	rate := p.cfg.Sites
 	if rate == SitesByLimit {
 		rate = DefaultSites
-		if hard := p.hard.Load(); hard > 0 {
+		if hard := p.group.hard.Load(); hard > 0 {
 			rate = min(rate, max(leastSites, hard/siteSamples))
 		}
 	}

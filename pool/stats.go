@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
@@ -25,10 +24,8 @@ type Stats struct {
 	Largest    int64                              // the largest cached piece
 	Waiting    int64                              // number of pieces that wait for another stream
 	Hits       int64                              // allocations that found a piece in their cache
-	Awaited    int64                              // times that an allocation waited for a running cycle
 	Refusals   int64                              // allocations that climbed the ladder
 	Failures   int64                              // refusals that ended in an OutOfMemoryError
-	Climbing   time.Duration                      // sum of the durations of all steps of the ladder
 	Limits     struct{ Soft, Hard, Budget int64 } // in bytes; Budget is the size of the space as estimated; 0 = not known
 	Upstream   Usage                              // the counts of the upstream, if it is a Cacher
 }
@@ -44,15 +41,16 @@ func (s Stats) Fragmentation() float64 {
 
 // Stats returns the pool's counts. It takes every lock for a moment and walks the cached pieces.
 func (p *Pool) Stats() Stats {
-	s := Stats{Limits: p.estimate(), Waiting: p.flight.n.Load(), Upstream: p.usage()}
+	s := Stats{Waiting: p.flight.n.Load(), Upstream: p.usage()}
 	p.eachCache(func(f *cache) { f.read(&s) })
 	p.depot.read(&s)
 	p.core.read(&s)
 	p.tracker.Counts(&s)
 	s.LivePeak = min(s.LivePeak, s.ReservedPeak) // the peak includes bytes that caches had counted in advance
 	s.Cached = s.Reserved - s.Live
-	s.Climbing = time.Duration(p.ladder.spent.Load())
-	s.Awaited, s.Refusals, s.Failures = p.ladder.awaited.Load(), p.ladder.climbed.Load(), p.ladder.failed.Load()
+	s.Limits.Soft, s.Limits.Hard = p.Limits()
+	s.Limits.Budget = p.group.estimate()
+	s.Refusals, s.Failures = p.ladder.climbed.Load(), p.ladder.failed.Load()
 	return s
 }
 
@@ -115,8 +113,6 @@ func (p *Pool) Allocated() int64 {
 	p.eachActive(func(f *cache) { sum += f.count.bytes })
 	return sum
 }
-
-func (p *Pool) estimate() estimate { return p.group.estimate() }
 
 // Report writes the state of the pool, in the layout of CUDA.jl's pool_status.
 func (p *Pool) Report(w io.Writer) error {

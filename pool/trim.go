@@ -95,8 +95,8 @@ func (p *Pool) Synchronize() error {
 
 func (p *Pool) trimToSoft() {
 	soft := p.group.soft.Load()
-	if soft == 0 && p.hard.Load() == 0 {
-		p.estimate() // the budget follows the free bytes of the space
+	if soft == 0 && p.group.hard.Load() == 0 {
+		p.group.estimate() // the budget follows the free bytes of the space
 	}
 	p.usage()
 	over := -p.tracker.Headroom(soft)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -156,24 +155,12 @@ func pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Poi
 
 // mustBePlain panics if T contains pointers.
 func mustBePlain[T any]() {
-	var t T
-	switch any(t).(type) {
-	case float32, float64, byte, int8, int16, uint16, int32, uint32, int64, uint64, int, uint, bool, complex64, complex128:
-		return
-	}
-	typ := reflect.TypeFor[T]()
-	plain, known := plainTypes.Load(typ)
-	if !known {
-		plain = isPlain(typ)
-		plainTypes.Store(typ, plain)
-	}
-	if !plain.(bool) {
-		panic(fmt.Sprintf("array: %v contains pointers, which the Go collector would not see", typ))
+	if t := reflect.TypeFor[T](); !isPlain(t) {
+		panic(fmt.Sprintf("array: %v contains pointers, which the Go collector would not see", t))
 	}
 }
 
-var plainTypes sync.Map // reflect.Type to bool
-
+// isPlain reports whether values of a type contain no pointers.
 func isPlain(t reflect.Type) bool {
 	switch k := t.Kind(); k {
 	case reflect.Array:
