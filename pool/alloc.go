@@ -89,7 +89,6 @@ func (p *Pool) findInTurn(size int64, stream uint32) (i uint32, err error) {
 		k.gate.Refused(size)
 		// A wait for the running cycle is no refusal: it was started before the memory ran out.
 		for try := 0; try < awaitMax && k.c.Wait(); try++ {
-			p.ladder.awaited.Add(1)
 			if i, err = p.find(size, stream); i != 0 {
 				return i, nil
 			}
@@ -156,7 +155,7 @@ func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
 	if p.mapper != nil {
 		return p.mapMore(size, stream)
 	}
-	sizes := segmentSizes(size, p.hard.Load())
+	sizes := segmentSizes(size, p.group.hard.Load())
 	tries := sizes[:]
 	if p.cfg.Direct {
 		tries = []int64{roundUp(size, pageRound)}
@@ -188,7 +187,7 @@ func (p *Pool) grow(size int64, stream uint32) (i uint32, err error) {
 var errHardLimit = errors.New("hard limit")
 
 func (p *Pool) growBy(bytes, size int64, stream uint32) (uint32, error) {
-	p.estimate()
+	p.group.estimate()
 	if !p.reserve(bytes) {
 		return 0, errHardLimit
 	}
@@ -263,7 +262,7 @@ func (p *Pool) badFree(b Block, h *header) {
 
 func (p *Pool) instrumentFree(i uint32, h *header, cause uint32) {
 	if h.site != 0 {
-		p.sites.give(h.site, h.size)
+		p.sites.add(h.site, -1, h.size)
 		h.site = 0
 	}
 	if s := p.begun(); s != nil {

@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -19,9 +18,7 @@ type cache struct {
 	mu          sync.Mutex
 	number      uint32
 	from        uint32 // number of the cache that the last stolen piece came from
-	active      bool   // the cache is in caches.active
 	used        bool   // a goroutine has used the cache since the pool's last Sample
-	stocked     bool   // the cache is in caches.stocked
 	count       shard
 	cached      int64 // bytes in the magazines
 	keep        int64 // largest allowed value of cached
@@ -36,15 +33,15 @@ type cache struct {
 type caches struct {
 	all     []cache
 	mask    uint32             // number of caches - 1
-	stocked numberSet          // caches that may have pieces in their magazines
-	active  numberSet          // caches that may have counts that the tracker lacks
+	stocked []atomic.Bool      // by number: whether a cache may have pieces in its magazines
+	active  []atomic.Bool      // by number: whether a cache may have counts that the tracker lacks
 	offsets [256]atomic.Uint32 // for each hash of a stack, the distance from its first cache, see lockCache
 }
 
 // init makes n caches, a power of two, that count for t.
 func (c *caches) init(n int, t *tracker) {
 	c.all, c.mask = make([]cache, n), uint32(n-1)
-	c.stocked, c.active = newNumberSet(n), newNumberSet(n)
+	c.stocked, c.active = make([]atomic.Bool, n), make([]atomic.Bool, n)
 	for k := range c.all {
 		c.all[k].number = uint32(k)
 		c.all[k].count = shard{tracker: t}
@@ -88,9 +85,8 @@ func (p *Pool) lockCache() *cache {
 	}
 	if !f.used {
 		f.used = true
-		if !f.active {
-			f.active = true
-			p.caches.active.add(f.number)
+		if active := &p.caches.active[f.number]; !active.Load() {
+			active.Store(true)
 		}
 	}
 	return f
@@ -106,8 +102,10 @@ func (p *Pool) eachCache(do func(*cache)) {
 // eachActive calls do for the caches that may have counts that the tracker lacks, locked. These are
 // about as many as goroutines that use the pool.
 func (p *Pool) eachActive(do func(*cache)) {
-	for k := range p.caches.active.all {
-		p.caches.all[k].locked(do)
+	for k := range p.caches.all {
+		if p.caches.active[k].Load() {
+			p.caches.all[k].locked(do)
+		}
 	}
 }
 
@@ -122,8 +120,7 @@ func (f *cache) locked(do func(*cache)) {
 func (p *Pool) age(f *cache) {
 	if !f.used {
 		f.count.Settle()
-		f.active = false
-		p.caches.active.remove(f.number)
+		p.caches.active[f.number].Store(false)
 	}
 	f.used = false
 }
@@ -191,31 +188,10 @@ func (f *cache) empty(r *magazine) uint32 {
 	return chain
 }
 
-// A numberSet is a set of caches. It is read often and changes rarely.
-type numberSet []atomic.Uint64
-
-func newNumberSet(n int) numberSet { return make(numberSet, (n+63)/64) }
-
-// all yields the numbers in the set.
-func (s numberSet) all(yield func(k uint32) bool) {
-	for n := range s {
-		for w := s[n].Load(); w != 0; w &= w - 1 {
-			if !yield(uint32(64*n + bits.TrailingZeros64(w))) {
-				return
-			}
-		}
-	}
-}
-
-func (s numberSet) has(k uint32) bool { return s[k/64].Load()&(1<<(k%64)) != 0 }
-func (s numberSet) add(k uint32)      { s[k/64].Or(1 << (k % 64)) }
-func (s numberSet) remove(k uint32)   { s[k/64].And(^uint64(1 << (k % 64))) }
-
 // stock notes that f may have pieces to steal. The caller holds f.
 func (p *Pool) stock(f *cache) {
-	if !f.stocked {
-		f.stocked = true
-		p.caches.stocked.add(f.number)
+	if stocked := &p.caches.stocked[f.number]; !stocked.Load() {
+		stocked.Store(true)
 	}
 }
 
@@ -231,12 +207,11 @@ func (p *Pool) steal(f *cache, size int64, stream uint32) uint32 {
 	for n := range uint32(len(p.caches.all)) {
 		k := (f.from + n) & p.caches.mask
 		g := &p.caches.all[k]
-		if g == f || !p.caches.stocked.has(k) || !g.mu.TryLock() {
+		if g == f || !p.caches.stocked[k].Load() || !g.mu.TryLock() {
 			continue
 		}
 		if g.cached == 0 {
-			g.stocked = false
-			p.caches.stocked.remove(k)
+			p.caches.stocked[k].Store(false)
 		}
 		var found uint32
 		if r := &g.magazines[slot]; r.n > 0 && r.is(size, stream) {

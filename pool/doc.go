@@ -39,7 +39,7 @@
 //	cache.mu                 a cache: several, by number
 //	depot.mu                 magazines for any cache
 //	core.mu                  the free pieces
-//	others                   short ones of ladder, inFlight, sites, upstreamCache, budget
+//	others                   short ones of ladder, inFlight, sites, upstreamCache, group.asking
 //
 // The pool holds none of its locks while it waits, or calls the upstream, a recorder, a
 // [Reclaimable] or other code that is not its own. So all of these may use the pool, with one

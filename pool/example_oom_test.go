@@ -106,34 +106,3 @@ func Example_outOfMemory() {
 	// recomputed, an eighth at a time: done
 	// without a limit: the same gradient to 0e+00, <nil>
 }
-
-// A loop that leaves nothing to collect: it frees the temporaries of a step, and a workspace keeps the
-// memory that every step needs.
-func Example_workspace() {
-	p, err := pool.New(pool.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer p.Close()
-	workspace := array.NewWorkspace[float32](p)
-	defer workspace.Close()
-
-	m, err := p.Measure(func() error {
-		for step := range 100 {
-			squares, err := array.New[float32](p, 1000)
-			if err != nil {
-				return err
-			}
-			err = workspace.Use(1000+step, func(scratch array.Array[float32]) error {
-				return errors.Join(scratch.Fill(float32(step)), squares.CopyFrom(scratch.View(0, 1000)))
-			})
-			if err != nil {
-				return err
-			}
-			squares.Free()
-		}
-		return nil
-	})
-	fmt.Println(m.Cycles, "cycles; reserved", pressure.Bytes(p.Stats().Reserved), err)
-	// Output: 0 cycles; reserved 2.00 MiB <nil>
-}

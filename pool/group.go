@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"reflect"
 	"runtime"
 	"slices"
@@ -29,12 +30,16 @@ type Sharer interface {
 //
 // mu is taken before no other lock.
 type group struct {
-	space   pressure.Space // of the device
-	start   time.Time
-	tracker tracker // reserved bytes of all pools; it does not count live bytes
-	budget  budget
-	soft    atomic.Int64 // soft limit in bytes; 0 = none
-	limit   atomic.Int64 // the budget as last estimated, in bytes; 0 = unknown
+	space      pressure.Space // of the device
+	start      time.Time
+	tracker    tracker      // reserved bytes of all pools; it does not count live bytes
+	soft, hard atomic.Int64 // limits in bytes; 0 = none
+	limit      atomic.Int64 // the budget as last estimated, in bytes; 0 = unknown
+
+	asking sync.Mutex   // held while the space is asked
+	asked  atomic.Int64 // when it was asked last, in ns since start; below 0: limits or pools have changed since
+	free   atomic.Int64 // free + reserved bytes at its last answer; 0 = none yet
+	silent bool         // it did not answer the last time; guarded by asking
 
 	mu     sync.Mutex       // held while pools, gates or the limits change
 	set    *pressure.Limits // by SetLimits since there were pools, in bytes; nil: none
@@ -107,8 +112,6 @@ func (p *Pool) place() pressure.Space {
 
 func newGroup(p *Pool) *group {
 	g := &group{space: p.place(), start: time.Now(), gates: map[*gc.Collector]*sharedGate{}}
-	g.budget.Info = g.info
-	g.budget.Failed = p.warn
 	g.pools.Store(new([]*Pool))
 	return g
 }
@@ -117,9 +120,6 @@ func (g *group) add(p *Pool) {
 	p.group, p.tracker.Within = g, &g.tracker
 	g.change(func(list []*Pool) []*Pool { return append(list, p) })
 }
-
-// info asks one pool: all lie on one device.
-func (g *group) info() (pressure.Info, error) { return g.oldest.Load().upstreamInfo() }
 
 func (g *group) members() []*Pool { return *g.pools.Load() }
 
@@ -172,11 +172,33 @@ func (g *group) Allocated() int64 {
 	return sum
 }
 
-// estimate brings the budget up to date and returns it. Every ten seconds that asks the upstream.
-func (g *group) estimate() estimate {
-	e := g.budget.At(time.Since(g.start), g.tracker.Reserved())
-	g.limit.Store(e.Budget)
-	return e
+// budgetInterval is how long an estimate of a budget holds, as in CUDA.jl.
+const budgetInterval = 10 * time.Second
+
+// estimate returns the bytes that the device may hold, as CUDA.jl 5.4 estimates them: the hard limit,
+// or else the soft limit, or else the free, live and cached bytes together. These are estimated anew
+// every ten seconds; meanwhile, and while another caller asks, the last estimate holds. If the device
+// does not answer, the last estimate stays, and Warn gets the first failure in a row. (In CUDA.jl one
+// failure switches eager collection off for good, CUDA.jl#2795.)
+func (g *group) estimate() int64 {
+	now := time.Since(g.start)
+	if asked := g.asked.Load(); (asked < 0 || now-time.Duration(asked) >= budgetInterval) && g.asking.TryLock() {
+		g.asked.Store(int64(now))
+		p := g.oldest.Load() // all lie on one device
+		info, err := p.upstreamInfo()
+		if err == nil {
+			g.free.Store(max(info.Free, 0) + g.tracker.Reserved())
+		}
+		first := err != nil && !g.silent
+		g.silent = err != nil
+		g.asking.Unlock()
+		if first {
+			p.warn(err)
+		}
+	}
+	budget := cmp.Or(g.hard.Load(), g.soft.Load(), g.free.Load())
+	g.limit.Store(budget)
+	return budget
 }
 
 // yield has the other pools give at least bytes of cached memory back to the upstream, or as much

@@ -41,10 +41,9 @@ func (s Step) String() string {
 // ladder is what all climbers share. A climber is an allocation on the ladder. No lock is held
 // while a step runs.
 type ladder struct {
-	awaited, climbed, failed atomic.Int64
-	spent                    atomic.Int64 // ns, in all steps
-	waiters                  atomic.Int32 // climbers that wait until a block is freed
-	waiting                  atomic.Int32 // length of line
+	climbed, failed atomic.Int64
+	waiters         atomic.Int32 // climbers that wait until a block is freed
+	waiting         atomic.Int32 // length of line
 
 	mu           sync.Mutex
 	reclaimables []*Reclaimable
@@ -120,7 +119,6 @@ func (p *Pool) climbStep(s Step, size int64) Climb {
 	after := p.group.Sample()
 	c.Freed = max(0, before.Live-after.Live)
 	c.Released = max(0, before.Reserved-after.Reserved)
-	p.ladder.spent.Add(int64(c.Duration))
 	if s == StepCollect {
 		p.ladder.learn(c, size)
 	}

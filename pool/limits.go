@@ -39,7 +39,7 @@ func (p *Pool) inBytes(limits pressure.Limits) (pressure.Limits, error) {
 }
 
 // Limits returns the limits in bytes; 0 means no limit.
-func (p *Pool) Limits() (soft, hard int64) { return p.group.soft.Load(), p.hard.Load() }
+func (p *Pool) Limits() (soft, hard int64) { return p.group.soft.Load(), p.group.hard.Load() }
 
 // SetLimits replaces both limits; a zero limit means no limit. They change for all pools of the
 // device (see [Sharer]). Until all these pools are closed, they go before the limits that pools
@@ -74,12 +74,10 @@ func (g *group) change(do func([]*Pool) []*Pool) {
 	} else {
 		g.set = nil
 	}
-	before, limits := g.budget.Limits, g.limits(list)
-	g.budget.SetLimits(limits)
-	g.soft.Store(limits.Soft.Bytes)
-	for _, p := range list {
-		p.hard.Store(limits.Hard.Bytes)
-	}
+	limits := g.limits(list)
+	changed := g.soft.Swap(limits.Soft.Bytes) != limits.Soft.Bytes
+	changed = g.hard.Swap(limits.Hard.Bytes) != limits.Hard.Bytes || changed
+	g.asked.Store(-1)
 	for _, gate := range g.gates {
 		gate.Changed()
 	}
@@ -89,7 +87,7 @@ func (g *group) change(do func([]*Pool) []*Pool) {
 	}
 	g.estimate()
 	for _, p := range list {
-		if limits != before {
+		if changed {
 			p.fitLimits()
 		}
 	}
@@ -126,7 +124,7 @@ func tighter(a, b pressure.Limits) pressure.Limits {
 
 // fitLimits gives cached memory back that is above the limits.
 func (p *Pool) fitLimits() {
-	p.sizeCaches(p.hard.Load())
+	p.sizeCaches(p.group.hard.Load())
 	p.keepUpstream()
 	if over := -p.headroom(); over > 0 {
 		p.flush()
@@ -137,7 +135,7 @@ func (p *Pool) fitLimits() {
 
 // headroom returns how many bytes may still be reserved; it is negative after a limit has fallen.
 func (p *Pool) headroom() int64 {
-	hard := p.hard.Load()
+	hard := p.group.hard.Load()
 	if hard == 0 {
 		return MaxBytes
 	}

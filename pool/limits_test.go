@@ -187,6 +187,34 @@ func TestTheBudgetOfADevice(t *testing.T) {
 	}
 }
 
+// TestABudgetHoldsForTenSeconds, and goes on with what it knows where the device does not answer (CUDA.jl#2795).
+func TestABudgetHoldsForTenSeconds(t *testing.T) {
+	d, told := newDevice(100*mib), 0
+	p := open(t, pool.Config{Upstream: d, Space: pressure.Device(0), Warn: func(error) { told++ }})
+	for _, c := range []struct {
+		seconds time.Duration // since the row before
+		total   int64         // that the device says, in MiB
+		silent  bool
+		soft    int64 // limit, in MiB
+		want    int64
+	}{{0, 100, false, 0, 100}, {8, 500, false, 0, 100}, {10, 500, false, 0, 500}, {10, 700, true, 0, 500}, {10, 700, true, 0, 500}, {10, 600, false, 0, 600}, {0, 700, false, 30, 30}, {0, 800, false, 0, 800}} {
+		d.total, d.lost = c.total*mib, nil
+		if c.silent {
+			d.lost = errors.New("no answer")
+		}
+		p.Later(c.seconds * time.Second)
+		if soft, _ := p.Limits(); soft != c.soft*mib {
+			p.SetLimits(pressure.Limits{Soft: pressure.Limit{Bytes: c.soft * mib}})
+		}
+		if got := p.Stats().Limits.Budget; got != c.want*mib {
+			t.Errorf("%+v: %d MiB", c, got/mib)
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times of one row of failures", told)
+	}
+}
+
 // A witness keeps what a policy is told.
 type witness struct {
 	points []policy.Point
@@ -239,18 +267,4 @@ func TestWhatThePolicyIsTold(t *testing.T) {
 		t.Errorf("after a pool of the device was closed: %+v, want 5 MiB allocated since the last cycle", p)
 	}
 	a.Close()
-}
-
-// TestTrimIdle gives back what an idle pool caches, and wants a time.
-func TestTrimIdle(t *testing.T) {
-	p := open(t, pool.Config{})
-	stop := p.TrimIdle(time.Millisecond)
-	p.Free(alloc(t, p, 5*mib))
-	waitFor(t, "an idle pool has given its memory back", func() bool { return p.Stats().Reserved == 0 })
-	together(8, func(int) { stop() })()
-	for _, d := range []time.Duration{0, -time.Second} {
-		if text := panicked(func() { p.TrimIdle(d) }); !strings.Contains(text, "want a time above 0") {
-			t.Errorf("%v: %q", d, text)
-		}
-	}
 }

@@ -71,7 +71,7 @@ func (p *Pool) openMapper() error {
 		p.mapper, p.core.chunk = m, c
 		return nil
 	}
-	whole := p.hard.Load()
+	whole := p.group.hard.Load()
 	if soft := p.group.soft.Load(); soft > 0 && (whole == 0 || soft < whole) {
 		whole = soft
 	}
@@ -90,8 +90,8 @@ func (p *Pool) openMapper() error {
 // mapMore makes a piece of size bytes out of free pieces and the holes beside them, with as little
 // memory as that takes.
 func (p *Pool) mapMore(size int64, stream uint32) (uint32, error) {
-	p.estimate()
-	if hard := p.hard.Load(); hard > 0 && size > hard {
+	p.group.estimate()
+	if hard := p.group.hard.Load(); hard > 0 && size > hard {
 		return 0, errHardLimit
 	}
 	place, need := p.core.claimPlace(size, stream)
@@ -138,7 +138,7 @@ func (p *Pool) reserveUpTo(need int64) int64 {
 		if bytes <= 0 {
 			return 0
 		}
-		if p.tracker.Reserve(bytes, p.hard.Load()) {
+		if p.tracker.Reserve(bytes, p.group.hard.Load()) {
 			return bytes
 		}
 	}
@@ -226,33 +226,4 @@ func (p *Pool) CanAllocate(bytes int64, stream uint32) bool {
 		room += q.core.wholes() + q.core.loose() + q.upstream.cached.Load()
 	}
 	return room >= roundUp(size, tightRound) || p.core.fits(size, stream)
-}
-
-// Prepare maps memory ahead of need. Afterwards bytes are free in one piece for work of stream, and
-// an allocation of up to that many does not call the upstream. Programs that know their workspaces
-// call it. Prepare collects nothing: a request that does not fit beside live bytes and garbage
-// fails with an [OutOfMemoryError]. Prepared memory is cached like any other, and goes back to the
-// upstream above the soft limit.
-func (p *Pool) Prepare(bytes int64, stream uint32) error {
-	if bytes < 0 || bytes > MaxBytes {
-		return fmt.Errorf("%w: %d bytes", ErrSize, bytes)
-	}
-	if p.closed.Load() {
-		return ErrClosed
-	}
-	if p.cfg.Direct || bytes == 0 {
-		return nil // nothing is kept
-	}
-	size := roundUp(bytes, quantum)
-	p.flush()
-	i := p.core.take(size, stream)
-	if i == 0 {
-		var err error
-		if i, err = p.grow(size, stream); i == 0 {
-			return p.outOfMemory(size, err, nil)
-		}
-	}
-	p.core.headers.at(i).left = 0
-	p.core.give(i)
-	return nil
 }

@@ -48,7 +48,6 @@ type Pool struct {
 	closed  atomic.Bool                // Close was called
 	sink    atomic.Pointer[sink]       // takes the events; nil = none
 	collect atomic.Pointer[collecting] // the collector; nil = none yet
-	hard    atomic.Int64               // hard limit of the group in bytes; 0 = none
 	group   *group                     // the pools that share the memory, at least this one
 	own     pressure.Limits            // of the configuration, in bytes; guarded by group.mu
 	env     pressure.Limits            // own, completed by those of the environment
@@ -107,10 +106,10 @@ func New(cfg Config) (*Pool, error) {
 		p.group.leave(p)
 		return nil, err
 	}
-	p.sizeCaches(p.hard.Load())
+	p.sizeCaches(p.group.hard.Load())
 	p.keepUpstream()
 	p.SetTrace(cfg.Trace)
-	p.estimate()
+	p.group.estimate()
 	if cfg.Collector != nil {
 		p.attach(cfg.Collector, false)
 	}

@@ -36,7 +36,7 @@ func (p *Pool) startSites() {
 	rate := p.cfg.Sites
 	if rate == SitesByLimit {
 		rate = DefaultSites
-		if hard := p.hard.Load(); hard > 0 {
+		if hard := p.group.hard.Load(); hard > 0 {
 			rate = min(rate, max(leastSites, hard/siteSamples))
 		}
 	}
@@ -70,11 +70,12 @@ const (
 
 // A site is a stack that has allocated.
 type site struct {
-	stack        stack
-	alloc, freed amount
-	label        atomic.Pointer[siteLabel]
-	once         sync.Once
-	words        string // see text
+	stack  stack
+	bytes  atomic.Int64 // live
+	blocks atomic.Int64 // live, times 1024, because a sample stands for a fraction of a block
+	label  atomic.Pointer[siteLabel]
+	once   sync.Once
+	words  string // see text
 }
 
 // text returns the text of the stack. It is made at the first call.
@@ -83,13 +84,12 @@ func (x *site) text() string {
 	return x.words
 }
 
-// An amount is a sum of blocks: their bytes, and 1024 times their number, because a sample stands
-// for a fraction of a block.
-type amount struct{ bytes, blocks atomic.Int64 }
-
-func (a *amount) add(bytes, blocks int64) {
-	a.bytes.Add(bytes)
-	a.blocks.Add(blocks)
+// add counts n sampled blocks of size bytes; n is -1 where one is freed.
+func (s *sites) add(i uint32, n, size int64) {
+	weight := float64(n) / -math.Expm1(-float64(size)/float64(s.rate))
+	x := s.at(i)
+	x.bytes.Add(int64(math.Round(weight * float64(size))))
+	x.blocks.Add(int64(math.Round(weight * 1024)))
 }
 
 type siteLabel struct {
@@ -112,12 +112,6 @@ func (s *sites) interval() int64 {
 	return int64(min(rand.ExpFloat64()*float64(s.rate), 1<<62))
 }
 
-// weigh returns the bytes and blocks that a sample of size bytes stands for.
-func (s *sites) weigh(size int64) (bytes, blocks int64) {
-	w := -1 / math.Expm1(-float64(size)/float64(s.rate))
-	return int64(math.Round(w * float64(size))), int64(math.Round(w * 1024))
-}
-
 // take counts a sampled block of size bytes that is being allocated, and returns the number of its
 // site.
 func (s *sites) take(size int64) uint32 {
@@ -127,13 +121,8 @@ func (s *sites) take(size int64) uint32 {
 	var at stack
 	runtime.Callers(2, at[:])
 	i := s.number(&at)
-	s.at(i).alloc.add(s.weigh(size))
+	s.add(i, 1, size)
 	return i
-}
-
-// give counts that a block of site i has been freed.
-func (s *sites) give(i uint32, size int64) {
-	s.at(i).freed.add(s.weigh(size))
 }
 
 func (s *sites) at(i uint32) *site {
@@ -183,34 +172,24 @@ type Holder struct {
 	Site  string // function and file:line that called the pool
 	Stack string // the calls that led there, one a line, innermost first: function, a tab, file:line
 
-	Bytes       int64 // live bytes allocated there
-	Blocks      int64 // number of live blocks allocated there
-	AllocBytes  int64 // bytes allocated there so far, freed ones included
-	AllocBlocks int64 // number of blocks allocated there so far, freed ones included
+	Bytes  int64 // live bytes allocated there
+	Blocks int64 // number of live blocks allocated there
 }
 
-// Holders returns the n allocation sites that hold most live bytes, the largest first. With a
-// negative n it returns all sites that were ever sampled. It returns nothing if the pool samples no
-// sites. It does not hold up the pool.
+// Holders returns the n allocation sites that hold most live bytes, the largest first. It returns
+// nothing if the pool samples no sites. It does not hold up the pool.
 func (p *Pool) Holders(n int) []Holder {
 	var list []Holder
 	for _, h := range p.sites.read() {
-		if h.Bytes > 0 || n < 0 {
+		if h.Bytes > 0 {
 			list = append(list, h)
 		}
 	}
 	slices.SortFunc(list, func(a, b Holder) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Stack, b.Stack))
 	})
-	if n < 0 {
-		return list
-	}
 	return list[:min(n, len(list))]
 }
-
-// SiteRate returns the mean number of bytes between two sampled blocks: [Config].Sites, or what
-// SitesByLimit has picked; 0 if the pool samples none.
-func (p *Pool) SiteRate() int64 { return p.sites.rate }
 
 // read returns a Holder for each allocation site, by its text. Stacks that differ only inside the
 // pool are one site.
@@ -220,21 +199,15 @@ func (s *sites) read() map[string]Holder {
 	s.mu.RUnlock()
 	sums := map[string]Holder{}
 	for _, x := range all[1:] {
-		// Freed is read first: otherwise a free at this moment could make freed more than
-		// allocated.
-		freedBytes, freedBlocks := x.freed.bytes.Load(), x.freed.blocks.Load()
-		bytes, blocks := x.alloc.bytes.Load(), x.alloc.blocks.Load()
 		text := x.text()
 		h := sums[text]
 		h.Stack, h.Site = text, pressure.SiteLine(text)
-		h.AllocBytes += bytes
-		h.AllocBlocks += blocks
-		h.Bytes += bytes - freedBytes
-		h.Blocks += blocks - freedBlocks
+		h.Bytes += x.bytes.Load()
+		h.Blocks += x.blocks.Load()
 		sums[text] = h
 	}
 	for text, h := range sums {
-		h.Blocks, h.AllocBlocks = (h.Blocks+512)/1024, (h.AllocBlocks+512)/1024
+		h.Blocks = (h.Blocks + 512) / 1024
 		sums[text] = h
 	}
 	return sums

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pressure"
@@ -25,10 +24,8 @@ type Stats struct {
 	Largest    int64                              // the largest cached piece
 	Waiting    int64                              // number of pieces that wait for another stream
 	Hits       int64                              // allocations that found a piece in their cache
-	Awaited    int64                              // times that an allocation waited for a running cycle
 	Refusals   int64                              // allocations that climbed the ladder
 	Failures   int64                              // refusals that ended in an OutOfMemoryError
-	Climbing   time.Duration                      // sum of the durations of all steps of the ladder
 	Limits     struct{ Soft, Hard, Budget int64 } // in bytes; Budget is the size of the space as estimated; 0 = not known
 	Upstream   Usage                              // the counts of the upstream, if it is a Cacher
 }
@@ -44,15 +41,16 @@ func (s Stats) Fragmentation() float64 {
 
 // Stats returns the pool's counts. It takes every lock for a moment and walks the cached pieces.
 func (p *Pool) Stats() Stats {
-	s := Stats{Limits: p.estimate(), Waiting: p.flight.n.Load(), Upstream: p.usage()}
+	s := Stats{Waiting: p.flight.n.Load(), Upstream: p.usage()}
 	p.eachCache(func(f *cache) { f.read(&s) })
 	p.depot.read(&s)
 	p.core.read(&s)
 	p.tracker.Counts(&s)
 	s.LivePeak = min(s.LivePeak, s.ReservedPeak) // the peak includes bytes that caches had counted in advance
 	s.Cached = s.Reserved - s.Live
-	s.Climbing = time.Duration(p.ladder.spent.Load())
-	s.Awaited, s.Refusals, s.Failures = p.ladder.awaited.Load(), p.ladder.climbed.Load(), p.ladder.failed.Load()
+	s.Limits.Soft, s.Limits.Hard = p.Limits()
+	s.Limits.Budget = p.group.estimate()
+	s.Refusals, s.Failures = p.ladder.climbed.Load(), p.ladder.failed.Load()
 	return s
 }
 
@@ -116,8 +114,6 @@ func (p *Pool) Allocated() int64 {
 	return sum
 }
 
-func (p *Pool) estimate() estimate { return p.group.estimate() }
-
 // Report writes the state of the pool, in the layout of CUDA.jl's pool_status.
 func (p *Pool) Report(w io.Writer) error {
 	_, err := io.WriteString(w, p.report())
@@ -162,56 +158,10 @@ func orNone(limit int64) string {
 	return pressure.Bytes(limit).String()
 }
 
-// A Measurement is the effect of a function on a pool, as CUDA.jl's @time reports it.
-type Measurement struct {
-	Elapsed   time.Duration
-	Allocs    int64         // number of allocations
-	Bytes     int64         // bytes allocated
-	Frees     int64         // number of blocks given back
-	Net       int64         // bytes by which live grew; below 0: it fell
-	Peak      int64         // most live bytes meanwhile: exact with Config.ExactPeaks
-	Refusals  int64         // allocations that climbed the refusal ladder
-	Ladder    time.Duration // sum of the ladder's steps; collections among them
-	Cycles    int64         // cycles that ended meanwhile
-	Collector time.Duration // sum of the cycles' durations, but for those of the runtime's own
-	Held      time.Duration // sum of the exposed pauses
-}
-
-// Measure calls f and reports its effect, the work that it has queued included: it waits for the
-// upstream before and after. Other goroutines' use of the pool meanwhile counts, too. Measure
-// resets the pool's peaks. The error is f's, or that of the wait.
-func (p *Pool) Measure(f func() error) (Measurement, error) {
-	if err := p.flight.synchronize(p); err != nil {
-		return Measurement{}, err
-	}
-	p.ResetPeaks()
-	before, collected, begin := p.Stats(), p.collected(), time.Now()
-	err := f()
-	if waited := p.flight.synchronize(p); err == nil {
-		err = waited
-	}
-	s, now := p.Stats(), p.collected()
-	m := Measurement{Elapsed: time.Since(begin), Collector: now.Busy - collected.Busy, Held: now.Exposed - collected.Exposed}
-	for t, n := range now.Cycles {
-		m.Cycles += int64(n - collected.Cycles[t])
-	}
-	m.Peak, m.Net = s.LivePeak, s.Live-before.Live
-	m.Allocs, m.Bytes, m.Frees = s.Allocs-before.Allocs, s.Allocated-before.Allocated, s.Frees-before.Frees
-	m.Refusals, m.Ladder = s.Refusals-before.Refusals, s.Climbing-before.Climbing
-	return m, err
-}
-
 // collected returns the counts of the pool's collector, or zeros without one.
 func (p *Pool) collected() (s gc.Stats) {
 	if c := p.collect.Load(); c != nil {
 		s = c.c.Stats()
 	}
 	return s
-}
-
-// String returns the measurement on one line.
-func (m Measurement) String() string {
-	return fmt.Sprintf("%v (%d allocations: %v, %d given back, net %v, peak %v; %d cycles: %v, held %v; %d refusals: %v)",
-		m.Elapsed.Round(time.Microsecond), m.Allocs, pressure.Bytes(m.Bytes), m.Frees, pressure.Bytes(m.Net), pressure.Bytes(m.Peak),
-		m.Cycles, m.Collector.Round(time.Microsecond), m.Held.Round(time.Microsecond), m.Refusals, m.Ladder.Round(time.Microsecond))
 }

@@ -5,82 +5,13 @@ import (
 	"math/bits"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
-	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
-
-// TestMeasure tells what one function did, whatever came before it.
-func TestMeasure(t *testing.T) {
-	p := open(t, pool.Config{Limits: hard(64 * mib), ExactPeaks: true})
-	for range 3 {
-		leave(t, p, 20*mib)
-	}
-	failure := errors.New("the function's")
-	m, err := p.Measure(func() error {
-		a, err := array.New[byte](p, 40*mib) // climbs the ladder for it
-		if err != nil {
-			return err
-		}
-		waitFor(t, "all three are given back", func() bool { return p.Stats().Live <= 40*mib })
-		b, err := array.New[byte](p, 8192)
-		if err != nil {
-			return err
-		}
-		a.Free()
-		defer b.Free()
-		time.Sleep(time.Millisecond)
-		return failure
-	})
-	if err != failure {
-		t.Fatal(err)
-	}
-	if m.Peak < 60*mib || m.Peak > 64*mib || m.Collector <= 0 || m.Held <= 0 {
-		t.Errorf("a function that was refused beside 60 MiB of garbage, and waited for a cycle: %+v", m)
-	}
-	if m.Allocs != 2 || m.Bytes != 40*mib+8192 || m.Frees != 5 || m.Net != -60*mib || m.Refusals != 1 || m.Ladder <= 0 || m.Cycles == 0 || m.Elapsed < time.Millisecond {
-		t.Errorf("%+v", m)
-	}
-	m, _ = p.Measure(func() error { return nil })
-	m.Elapsed, m.Cycles = 0, 0 // the runtime may run cycles of its own
-	if m != (pool.Measurement{}) {
-		t.Errorf("nothing was done: %+v", m)
-	}
-	m = pool.Measurement{Elapsed: 1500 * time.Microsecond, Allocs: 3, Bytes: mib, Frees: 2, Net: 2048, Peak: 4096, Cycles: 7, Collector: 2 * time.Millisecond,
-		Held: 3 * time.Millisecond, Refusals: 5, Ladder: 4 * time.Millisecond}
-	if got := m.String(); got != "1.5ms (3 allocations: 1.00 MiB, 2 given back, net 2.00 KiB, peak 4.00 KiB; 7 cycles: 2ms, held 3ms; 5 refusals: 4ms)" {
-		t.Error(got)
-	}
-}
-
-// TestMeasureWaitsForTheDevice before and after, and returns the error of a wait that fails.
-func TestMeasureWaitsForTheDevice(t *testing.T) {
-	d := newDevice(64 * mib)
-	p := open(t, pool.Config{Upstream: d, Space: pressure.Device(0)})
-	lost := errors.New("lost")
-	for fails := range 3 { // never, before, after
-		if d.lost = nil; fails == 1 {
-			d.lost = lost
-		}
-		called := false
-		m, err := p.Measure(func() error {
-			if called = true; fails == 2 {
-				d.lost = lost
-			}
-			p.Free(alloc(t, p, 3*mib))
-			return nil
-		})
-		if (err == lost) != (fails > 0) || called != (fails != 1) || called && (m.Peak != 3*mib || m.Net != 0) {
-			t.Errorf("%d: called %v: %+v, %v", fails, called, m, err)
-		}
-	}
-	d.lost = nil
-}
 
 // TestReport has the lines of CUDA.jl's pool_status, with the numbers of the moment, and what others hold of the device.
 func TestReport(t *testing.T) {

@@ -3,7 +3,6 @@ package pool
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
@@ -96,8 +95,8 @@ func (p *Pool) Synchronize() error {
 
 func (p *Pool) trimToSoft() {
 	soft := p.group.soft.Load()
-	if soft == 0 && p.hard.Load() == 0 {
-		p.estimate() // the budget follows the free bytes of the space
+	if soft == 0 && p.group.hard.Load() == 0 {
+		p.group.estimate() // the budget follows the free bytes of the space
 	}
 	p.usage()
 	over := -p.tracker.Headroom(soft)
@@ -107,39 +106,6 @@ func (p *Pool) trimToSoft() {
 	p.flush()
 	if released := p.giveBack(over); released < over {
 		p.group.yield(p, over-released)
-	}
-}
-
-// TrimIdle gives all cached memory back each time that nothing was allocated for the given time. It
-// runs on its own goroutine until stop is called, which several goroutines may do. Stop returns
-// when the goroutine has ended. TrimIdle panics if after is not above 0.
-func (p *Pool) TrimIdle(after time.Duration) (stop func()) {
-	if after <= 0 {
-		panic(fmt.Sprintf("pool: TrimIdle after %v: want a time above 0", after))
-	}
-	quit, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(after)
-		defer tick.Stop()
-		last := p.Allocated()
-		for {
-			select {
-			case <-quit:
-				return
-			case <-tick.C:
-			}
-			if now := p.Allocated(); now == last {
-				p.FreeAllBlocks()
-			} else {
-				last = now
-			}
-		}
-	}()
-	end := sync.OnceFunc(func() { close(quit) })
-	return func() {
-		end()
-		<-stopped
 	}
 }
 

@@ -38,7 +38,7 @@ type upstreamCache struct {
 // reserve counts bytes as taken from the upstream, if the hard limit allows. A Cacher takes them
 // out of its cache first.
 func (p *Pool) reserve(bytes int64) bool {
-	hard := p.hard.Load()
+	hard := p.group.hard.Load()
 	if p.upstream.cacher == nil {
 		return p.tracker.Reserve(bytes, hard)
 	}
@@ -57,7 +57,7 @@ func (p *Pool) reserve(bytes int64) bool {
 // keepsLimit reports whether the device is within its hard limit after an allocation by the
 // upstream. A Cacher may have taken more than it was asked for.
 func (p *Pool) keepsLimit() bool {
-	if p.upstream.cacher == nil || p.hard.Load() == 0 {
+	if p.upstream.cacher == nil || p.group.hard.Load() == 0 {
 		return true
 	}
 	if p.usage(); p.headroom() < 0 {

@@ -88,11 +88,11 @@ func (a Array[T]) All() iter.Seq2[int, T] {
 
 const shown = 6 // elements that String shows
 
-// String returns the type of the elements, the extents, the space and the first elements:
-// "float32[2 3] in host memory: 1 2 3 4 5 6". To read them it waits as [Array.CopyOut] does.
+// String returns the type and number of the elements, the space and the first elements: "float32[3]
+// in host memory: 1 2 3". To read them it waits as [Array.CopyOut] does.
 func (a Array[T]) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v%v", reflect.TypeFor[T](), a.Extents())
+	fmt.Fprintf(&b, "%v[%d]", reflect.TypeFor[T](), a.n)
 	if a.m == nil {
 		return b.String()
 	}

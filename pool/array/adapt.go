@@ -3,7 +3,7 @@ package array
 import (
 	"fmt"
 	"reflect"
-	"slices"
+	"strings"
 
 	"github.com/eagergc/eagergc/pool"
 )
@@ -11,35 +11,39 @@ import (
 // Adapt returns from as a To whose arrays are in the pool. It moves a model to a device, or back,
 // and keeps its shape. Where the two types differ it uploads, downloads or converts:
 //
-//	from                 To                   becomes
-//	Array[T]             Array[T]             a copy in the pool
-//	[]T                  Array[T]             a copy in the pool
-//	Array[T]             []T                  a copy in the Go heap
-//	[]float64, Array...  Array[float32], ...  a copy in the pool, converted as Go converts numbers
-//	values without array the same             shared
+//	from                  To                   becomes
+//	Array[T]              Array[T]             a copy in the pool
+//	[]T                   Array[T]             a copy in the pool
+//	Array[T]              []T                  a copy in the Go heap
+//	float64, in either    Array[float32]       a copy in the pool, rounded
+//	values without array  the same             shared
 //
 // So a wrapper that is generic in its storage keeps its type: from Diagonal[[]float32] to
-// Diagonal[Array[float32]]. Adapt looks into the fields of structs, which correspond by name, into
-// Go arrays, slices and maps, and behind pointers and interfaces, at any depth. A value behind an
-// interface keeps its type. What occurs twice is copied twice. Arrays that can be reached from
-// themselves are not for Adapt.
+// Diagonal[Array[float32]]. Adapt looks into structs, whose fields must have the same names in the
+// same order, into Go arrays, slices and maps, and behind pointers and interfaces, at any depth. A
+// value behind an interface keeps its type. What occurs twice is copied twice. Arrays that can be
+// reached from themselves are not for Adapt.
 //
 // Adapt fails with the error of [From], and where the types do not correspond. It also fails where a
-// field that holds an array is not exported, and where a field is behind an embedded pointer that is
-// nil. If it fails, it frees the arrays that it has made.
+// field that holds an array is not exported. If it fails, it frees the arrays that it has made.
 func Adapt[To, From any](p *pool.Pool, from From, on ...On) (To, error) {
 	to, _, err := adapt[To](p, from, on)
 	return to, err
 }
 
+// anyArray is an Array of any type of elements.
 type anyArray interface {
 	Free()
-	self() reflect.Type // type of the array, even if a struct embeds it
 	toSlice() (reflect.Value, error)
 	adapted(a *adaptation, from reflect.Value) (any, error)
 }
 
-func (Array[T]) self() reflect.Type { return reflect.TypeFor[Array[T]]() }
+// isArray reports whether t is an Array. A struct that embeds one has its methods, but is none.
+func isArray(t reflect.Type) bool {
+	return t.PkgPath() == packagePath && strings.HasPrefix(t.Name(), "Array[")
+}
+
+var packagePath = reflect.TypeFor[memory]().PkgPath()
 
 func (a Array[T]) toSlice() (reflect.Value, error) {
 	s, err := a.ToSlice()
@@ -48,68 +52,28 @@ func (a Array[T]) toSlice() (reflect.Value, error) {
 
 // adapted returns an array of the same type with the elements of an array or a slice.
 func (Array[T]) adapted(a *adaptation, from reflect.Value) (any, error) {
-	x := from.Interface()
-	if same, ok := x.(Array[T]); ok {
+	if same, ok := from.Interface().(Array[T]); ok {
 		return same.Clone(a.pool, a.on...)
 	}
-	if other, ok := asArray(from); ok {
-		s, err := other.toSlice()
-		if err != nil {
+	elements := from
+	if isArray(from.Type()) {
+		var err error
+		if elements, err = from.Interface().(anyArray).toSlice(); err != nil {
 			return nil, err
 		}
-		from = s
 	}
 	slice := reflect.TypeFor[[]T]()
-	switch {
-	case from.Kind() != reflect.Slice:
-	case from.Type().ConvertibleTo(slice):
-		return From(a.pool, from.Convert(slice).Interface().([]T), a.on...)
-	case isReal(from.Type().Elem()) && isReal(slice.Elem()):
-		return made(a.pool, from.Len(), a.on, func(to Array[T]) error { return to.convertIn(from) })
-	}
-	return nil, fmt.Errorf("cannot make %T of %v", Array[T]{}, from.Type())
-}
-
-func isReal(t reflect.Type) bool {
-	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 && t.Kind() != reflect.Uintptr
-}
-
-// convertIn copies the numbers of a slice into the array, piece by piece, so that no second copy of
-// the whole is made.
-func (a Array[T]) convertIn(from reflect.Value) error {
-	buffer := make([]T, min(a.n, 1<<16))
-	for at := 0; at < a.n; at += len(buffer) {
-		part := buffer[:min(len(buffer), a.n-at)]
-		to, ok := any(part).([]float32)
-		if wide, wider := from.Interface().([]float64); ok && wider { // by far the most frequent
-			for i, v := range wide[at : at+len(part)] {
-				to[i] = float32(v)
-			}
-		} else {
-			for i := range part {
-				part[i] = from.Index(at + i).Convert(reflect.TypeFor[T]()).Interface().(T)
-			}
+	if wide, ok := elements.Interface().([]float64); ok && slice == reflect.TypeFor[[]float32]() {
+		narrow := make([]float32, len(wide))
+		for i, v := range wide {
+			narrow[i] = float32(v)
 		}
-		if err := a.View(at, at+len(part)).CopyIn(part); err != nil {
-			return err
-		}
+		elements = reflect.ValueOf(narrow)
 	}
-	return nil
-}
-
-func asArray(v reflect.Value) (anyArray, bool) {
-	if !isArray(v.Type()) {
-		return nil, false
+	if elements.Kind() != reflect.Slice || !elements.Type().ConvertibleTo(slice) {
+		return nil, fmt.Errorf("cannot make %T of %v", Array[T]{}, from.Type())
 	}
-	return v.Interface().(anyArray), true
-}
-
-func isArray(t reflect.Type) bool {
-	if t.Kind() != reflect.Struct {
-		return false
-	}
-	x, ok := reflect.Zero(t).Interface().(anyArray)
-	return ok && x.self() == t
+	return From(a.pool, elements.Convert(slice).Interface().([]T), a.on...)
 }
 
 type adaptation struct {
@@ -140,8 +104,8 @@ func (a *adaptation) move(to, from reflect.Value, path string) error {
 		to.Set(from)
 		return nil
 	}
-	if kind, ok := asArray(to); ok {
-		x, err := kind.adapted(a, from)
+	if isArray(to.Type()) {
+		x, err := to.Interface().(anyArray).adapted(a, from)
 		if err != nil {
 			return fmt.Errorf("%s: %w", at(path), err)
 		}
@@ -149,10 +113,10 @@ func (a *adaptation) move(to, from reflect.Value, path string) error {
 		to.Set(reflect.ValueOf(x))
 		return nil
 	}
-	if x, ok := asArray(from); ok {
-		s, err := x.toSlice()
+	if isArray(from.Type()) {
+		s, err := from.Interface().(anyArray).toSlice()
 		if err == nil && s.Type() != to.Type() {
-			err = fmt.Errorf("cannot make %v of %T", to.Type(), x)
+			err = fmt.Errorf("cannot make %v of %v", to.Type(), from.Type())
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", at(path), err)
@@ -206,25 +170,21 @@ func (a *adaptation) moveFields(to, from reflect.Value, path string) error {
 		x.Set(from)
 		from = x
 	}
+	if to.NumField() != from.NumField() {
+		return fmt.Errorf("%s: cannot make %v of %v", at(path), to.Type(), from.Type())
+	}
 	for i := range to.NumField() {
-		f := to.Type().Field(i)
-		old, ok := from.Type().FieldByName(f.Name)
-		if f.Name == "_" {
-			continue
-		} else if !ok {
-			return fmt.Errorf("%s: %v has no field %s", at(path), from.Type(), f.Name)
+		f, x := to.Type().Field(i), from.Field(i)
+		if from.Type().Field(i).Name != f.Name {
+			return fmt.Errorf("%s: field %d of %v is not %s", at(path), i, from.Type(), f.Name)
 		}
-		x, err := from.FieldByIndexErr(old.Index)
-		switch {
-		case err != nil:
-			return fmt.Errorf("%s is behind an embedded pointer of %v that is nil", at(path+"."+f.Name), from.Type())
-		case f.IsExported():
+		if f.IsExported() {
 			if err := a.move(to.Field(i), x, path+"."+f.Name); err != nil {
 				return err
 			}
-		case x.Type() != f.Type || holds(x, map[visit]bool{}):
+		} else if x.Type() != f.Type || holds(x, map[visit]bool{}) {
 			return fmt.Errorf("%s is not exported", at(path+"."+f.Name))
-		default:
+		} else {
 			reflect.NewAt(f.Type, to.Field(i).Addr().UnsafePointer()).Elem().Set(reflect.NewAt(f.Type, x.Addr().UnsafePointer()).Elem())
 		}
 	}
@@ -275,7 +235,7 @@ type visit struct {
 
 // holds reports whether an Array can be reached from v without passing a visit in seen again.
 func holds(v reflect.Value, seen map[visit]bool) bool {
-	if !mayHold(v.Type(), nil) {
+	if isPlain(v.Type()) {
 		return false
 	}
 	switch k := v.Kind(); k {
@@ -309,24 +269,4 @@ func holds(v reflect.Value, seen map[visit]bool) bool {
 		}
 	}
 	return false
-}
-
-// mayHold reports whether an Array may be reached from values of a type. Seen are the types that
-// are being looked at.
-func mayHold(t reflect.Type, seen []reflect.Type) bool {
-	if slices.Contains(seen, t) {
-		return false
-	}
-	seen = append(seen, t)
-	switch t.Kind() {
-	case reflect.Struct:
-		found := isArray(t)
-		for i := 0; i < t.NumField() && !found; i++ {
-			found = mayHold(t.Field(i).Type, seen)
-		}
-		return found
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return mayHold(t.Elem(), seen)
-	}
-	return t.Kind() == reflect.Interface
 }

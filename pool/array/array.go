@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -22,9 +20,8 @@ import (
 // T must not contain pointers: the Go collector does not look into the memory. Methods are safe for
 // concurrent use. Access to the same elements at the same time is for the program to order.
 type Array[T any] struct {
-	m       *memory
-	off, n  int    // in elements
-	extents *[]int // see Shaped; nil: one, of n
+	m      *memory
+	off, n int // in elements
 }
 
 // memory is what an array shares with its copies and views. It is the Go object whose death the
@@ -137,38 +134,7 @@ func (a Array[T]) Len() int { return a.n }
 // Bytes returns the size of the elements.
 func (a Array[T]) Bytes() int64 { return int64(a.n) * int64(unsafe.Sizeof(*new(T))) }
 
-// Block returns the memory that the array shares, and false once it is freed.
-func (a Array[T]) Block() (pool.Block, bool) {
-	if a.m == nil || a.m.state.Load()&freedBit != 0 {
-		return pool.Block{}, false
-	}
-	return a.m.block, true
-}
-
-// Extents returns the lengths along each dimension, the slowest first, whose product is Len. The
-// slice must not be changed.
-func (a Array[T]) Extents() []int {
-	if a.extents == nil {
-		return []int{a.n}
-	}
-	return *a.extents
-}
-
-// Shaped returns the same elements with other extents. It panics unless their product is Len.
-func (a Array[T]) Shaped(extents ...int) Array[T] {
-	n := 1
-	for _, e := range extents {
-		n *= e
-	}
-	if n != a.n || slices.ContainsFunc(extents, func(e int) bool { return e < 0 }) {
-		panic(fmt.Sprintf("array: extents %v of an array of %d", extents, a.n))
-	}
-	extents = slices.Clone(extents)
-	a.extents = &extents
-	return a
-}
-
-// View returns the elements from i to j, without j, as one row. It shares the memory, keeps it
+// View returns the elements from i to j, without j. It shares the memory, keeps it
 // reachable, and takes no memory itself. It panics if i or j is out of range, as slicing does.
 func (a Array[T]) View(i, j int) Array[T] {
 	if i < 0 || j < i || j > a.n {
@@ -189,24 +155,12 @@ func pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Poi
 
 // mustBePlain panics if T contains pointers.
 func mustBePlain[T any]() {
-	var t T
-	switch any(t).(type) {
-	case float32, float64, byte, int8, int16, uint16, int32, uint32, int64, uint64, int, uint, bool, complex64, complex128:
-		return
-	}
-	typ := reflect.TypeFor[T]()
-	plain, known := plainTypes.Load(typ)
-	if !known {
-		plain = isPlain(typ)
-		plainTypes.Store(typ, plain)
-	}
-	if !plain.(bool) {
-		panic(fmt.Sprintf("array: %v contains pointers, which the Go collector would not see", typ))
+	if t := reflect.TypeFor[T](); !isPlain(t) {
+		panic(fmt.Sprintf("array: %v contains pointers, which the Go collector would not see", t))
 	}
 }
 
-var plainTypes sync.Map // reflect.Type to bool
-
+// isPlain reports whether values of a type contain no pointers.
 func isPlain(t reflect.Type) bool {
 	switch k := t.Kind(); k {
 	case reflect.Array:

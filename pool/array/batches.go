@@ -7,20 +7,17 @@ import (
 )
 
 // Batches adapts one value after the other, such as a slice, or a struct of inputs and labels, and
-// yields what [Adapt] returns. Its arrays are freed when the loop moves on or ends. So one batch is
-// in memory at a time, whatever the collector does. A loop that wants to keep a batch copies it.
-// After an error the loop may go on with the next batch.
+// yields what [Adapt] returns. Its arrays are freed when the loop moves on or ends, whatever the
+// collector does. A loop that wants to keep a batch copies it. After an error the loop may go on
+// with the next batch.
 //
-//	for batch, err := range array.Batches[array.Array[float32]](p, slices.Chunk(samples, 256)) {
-func Batches[To, From any](p *pool.Pool, source iter.Seq[From], on ...On) iter.Seq2[To, error] {
-	return Ahead[To](p, 0, source, on...)
-}
-
-// Ahead is [Batches], but it adapts the next depth batches before the loop works on one. So depth +
-// 1 batches are in memory at a time. That pays where uploads are queued, such as those that a
-// device stages through pinned memory. On a stream of their own they run beside the work of the
-// loop. The source may reuse its slices.
-func Ahead[To, From any](p *pool.Pool, depth int, source iter.Seq[From], on ...On) iter.Seq2[To, error] {
+//	for batch, err := range array.Batches[array.Array[float32]](p, 0, slices.Chunk(samples, 256)) {
+//
+// Batches adapts the next ahead batches before the loop works on one. So ahead + 1 batches are in
+// memory at a time. That pays where uploads are queued, such as those that a device stages through
+// pinned memory. On a stream of their own they run beside the work of the loop. The source may reuse
+// its slices.
+func Batches[To, From any](p *pool.Pool, ahead int, source iter.Seq[From], on ...On) iter.Seq2[To, error] {
 	type batch struct {
 		to   To
 		made []anyArray
@@ -41,7 +38,7 @@ func Ahead[To, From any](p *pool.Pool, depth int, source iter.Seq[From], on ...O
 		}
 		for from := range source {
 			to, made, err := adapt[To](p, from, on)
-			if queue = append(queue, batch{to, made, err}); len(queue) > depth && !first() {
+			if queue = append(queue, batch{to, made, err}); len(queue) > ahead && !first() {
 				return
 			}
 		}

@@ -1,5 +1,5 @@
-// Package array has typed arrays in the memory of a [pool.Pool]. They can be made, filled, copied,
-// printed and reshaped. [Adapt] moves structures of arrays from one memory to another, and
+// Package array has typed arrays in the memory of a [pool.Pool]. They can be made, filled, copied
+// and printed. [Adapt] moves structures of arrays from one memory to another, and
 // [Batches] feeds a loop with data.
 //
 //	p, err := pool.New(pool.Config{})

@@ -12,15 +12,13 @@ func From[T any](p *pool.Pool, from []T, on ...On) (Array[T], error) {
 	return made(p, len(from), on, func(a Array[T]) error { return a.CopyIn(from) })
 }
 
-// Like returns an array of as many elements as a, in its pool and with its extents. The memory
-// still has the bytes of its last user: see [New]. The zero value is like itself.
+// Like returns an array of as many elements as a, in its pool. The memory still has the bytes of
+// its last user: see [New]. The zero value is like itself.
 func Like[T any](a Array[T], on ...On) (Array[T], error) {
 	if a.m == nil {
 		return a, nil
 	}
-	b, err := New[T](a.m.pool, a.n, on...)
-	b.extents = a.extents
-	return b, err
+	return New[T](a.m.pool, a.n, on...)
 }
 
 // made returns a new array that fill has filled, or frees it if that fails.
@@ -39,7 +37,7 @@ func made[T any](p *pool.Pool, n int, on []On, fill func(Array[T]) error) (Array
 // Clone returns a copy of the array in a pool. The pool may be another one: the elements then go by
 // way of the host if they must. It fails with [ErrFreed] after Free, and as [New] does.
 func (a Array[T]) Clone(p *pool.Pool, on ...On) (Array[T], error) {
-	to, err := made(p, a.n, on, func(to Array[T]) error {
+	return made(p, a.n, on, func(to Array[T]) error {
 		switch {
 		case a.n == 0:
 			return nil
@@ -56,8 +54,6 @@ func (a Array[T]) Clone(p *pool.Pool, on ...On) (Array[T], error) {
 		}
 		return to.CopyIn(s)
 	})
-	to.extents = a.extents
-	return to, err
 }
 
 // ToSlice returns a copy of the elements in the Go heap. It fails with [ErrFreed] after Free.

@@ -31,13 +31,6 @@ func (a Array[T]) memory() Memory {
 	return Memory{Addr: a.addr(), Bytes: a.Bytes(), Space: a.m.pool.Space(), m: a.m}
 }
 
-// Use says that work that stream has queued so far uses the memory: see [pool.Pool.Use].
-func (a Array[T]) Use(stream uint32) {
-	if a.m != nil {
-		a.m.note(stream)
-	}
-}
-
 func (m *memory) note(stream uint32) {
 	m.pool.Use(m.block, stream)
 	m.uses.Add(1)

@@ -55,8 +55,8 @@ func BenchmarkAllocFree(b *testing.B) {
 	s := must[*Stream](b)(d.NewStream())
 	driver := must[*DriverPool](b)(d.NewDriverPool(-1))
 	benchAllocFree(b, "cuMemAllocAsync",
-		func(n int64) (uintptr, error) { return driver.Alloc(n, s) },
-		func(p uintptr) error { return driver.Free(p, s) })
+		func(n int64) (uintptr, error) { return driver.alloc(n, s) },
+		func(p uintptr) error { return driver.free(p, s) })
 	ok(b, s.Synchronize())
 	ok(b, driver.Close())
 

@@ -1,60 +1,31 @@
 package cuda
 
-import (
-	"errors"
-
-	"github.com/eagergc/eagergc/pool"
-)
+import "github.com/eagergc/eagergc/pool"
 
 // A DriverPool is a memory pool of the driver. Allocation and free are work of a stream, done in
 // its order. The driver keeps freed memory up to a threshold. It is safe for concurrent use.
 type DriverPool struct {
 	dev      *Device
 	h        handle
-	borrowed bool         // it is the device's
-	users    map[int]bool // other devices whose work may use the memory in place
+	borrowed bool // it is the device's
 }
 
 // NewDriverPool makes a pool on d. Free memory above threshold bytes goes back to the device when a
 // stream is synchronised. With a negative threshold the pool keeps everything until
 // [DriverPool.Trim]. The soft limit of a [pool.Pool] over it replaces the threshold.
 //
-// Work of the users may use the memory in place, as far as they have peer access to d. Without
-// users only [CopyTo] brings it to another device. That is the safe way: some drivers lose data of
-// copies into a pool that another device may use (CUDA.jl#3112).
-func (d *Device) NewDriverPool(threshold int64, users ...*Device) (*DriverPool, error) {
+// Work of other devices cannot use the memory in place; [CopyTo] brings it there. Some drivers lose
+// data of copies into a pool that another device may use (CUDA.jl#3112).
+func (d *Device) NewDriverPool(threshold int64) (*DriverPool, error) {
 	h, err := poolCreate(d, uint64(threshold))
-	if err != nil {
-		return nil, err
-	}
-	return (&DriverPool{dev: d, h: h}).share(users)
+	return &DriverPool{dev: d, h: h}, err
 }
 
 // CurrentDriverPool returns the pool that the driver uses on d where a program names none. Other
-// libraries of the process allocate from it, too, so its Close does not destroy it. Users are those
-// of [Device.NewDriverPool].
-func (d *Device) CurrentDriverPool(users ...*Device) (*DriverPool, error) {
+// libraries of the process allocate from it, too, so its Close does not destroy it.
+func (d *Device) CurrentDriverPool() (*DriverPool, error) {
 	h, err := poolCurrent(d)
-	if err != nil {
-		return nil, err
-	}
-	return (&DriverPool{dev: d, h: h, borrowed: true}).share(users)
-}
-
-// share lets other devices use the memory of p.
-func (p *DriverPool) share(users []*Device) (*DriverPool, error) {
-	p.users = map[int]bool{p.dev.index: true}
-	for _, u := range users {
-		can, err := u.canUse(p.dev.index)
-		if err == nil && can && !p.users[u.index] {
-			err = poolAccess(p.dev, p.h, u.index)
-		}
-		if err != nil {
-			return nil, errors.Join(err, p.Close())
-		}
-		p.users[u.index] = can
-	}
-	return p, nil
+	return &DriverPool{dev: d, h: h, borrowed: true}, err
 }
 
 // Close gives the pool back. Memory still in use stays valid until it is freed.
@@ -65,14 +36,7 @@ func (p *DriverPool) Close() error {
 	return poolDestroy(p.dev, p.h)
 }
 
-// Alloc returns memory that work queued on s from now on may use. Other streams must wait for an
-// [Event] that is recorded on s after this call: see [Stream.Wait]. A nil s is the default stream.
-// Alloc fails while s is being captured.
-func (p *DriverPool) Alloc(bytes int64, s *Stream) (addr uintptr, err error) {
-	err = p.dev.retry(func() error { addr, err = p.alloc(bytes, s); return err })
-	return addr, err
-}
-
+// alloc returns memory that work queued on s from now on may use. A nil s is the default stream.
 func (p *DriverPool) alloc(bytes int64, s *Stream) (addr uintptr, err error) {
 	if s == nil || s.closed.Load() { // its successor is the default stream
 		s = p.dev.Default()
@@ -83,9 +47,9 @@ func (p *DriverPool) alloc(bytes int64, s *Stream) (addr uintptr, err error) {
 	return poolAlloc(s.dev, p.h, s.h, bytes) // a default stream is that of the context
 }
 
-// Free gives memory back once the work queued on s so far has ended. If s has been closed, or is
+// free gives memory back once the work queued on s so far has ended. If s has been closed, or is
 // being captured, the device's default stream frees it after the last work of s.
-func (p *DriverPool) Free(addr uintptr, s *Stream) error {
+func (p *DriverPool) free(addr uintptr, s *Stream) error {
 	null := p.dev.Default()
 	if s == nil {
 		return poolFree(p.dev, null.h, addr)
@@ -128,7 +92,7 @@ type driverMemory struct {
 func (p *DriverPool) Upstream() pool.Upstream {
 	m := &driverMemory{DriverPool: p}
 	m.order, m.kind, m.info = order{p.dev}, "stream-ordered", p.dev.info
-	m.allocate, m.release = p.alloc, p.Free
+	m.allocate, m.release = p.alloc, p.free
 	m.mover = mover{p.dev}
 	return m
 }

@@ -14,7 +14,7 @@ func TestDriverPoolKeepsAndTrims(t *testing.T) {
 	s := must[*Stream](t)(d.NewStream())
 	p := must[*DriverPool](t)(d.NewDriverPool(-1))
 	const n = 64 << 20
-	addr := must[uintptr](t)(p.Alloc(n, s))
+	addr := must[uintptr](t)(p.alloc(n, s))
 	usage := func(step string, wantUsed int64, wantReserved bool) {
 		t.Helper()
 		ok(t, d.Synchronize())
@@ -25,13 +25,13 @@ func TestDriverPoolKeepsAndTrims(t *testing.T) {
 		}
 	}
 	usage("allocated", n, true)
-	ok(t, p.Free(addr, s))
+	ok(t, p.free(addr, s))
 	usage("freed", 0, true)
 	ok(t, p.Trim(0))
 	usage("trimmed", 0, false)
 	ok(t, p.Keep(0))
-	addr = must[uintptr](t)(p.Alloc(n, s))
-	ok(t, p.Free(addr, s))
+	addr = must[uintptr](t)(p.alloc(n, s))
+	ok(t, p.free(addr, s))
 	usage("freed with threshold 0", 0, false)
 	ok(t, p.Close())
 }
@@ -42,12 +42,12 @@ func TestDriverPoolsTakePart(t *testing.T) {
 	d := open(t)
 	own := must[*DriverPool](t)(d.NewDriverPool(-1))
 	current := must[*DriverPool](t)(d.CurrentDriverPool())
-	addr := must[uintptr](t)(current.Alloc(32<<20, nil))
+	addr := must[uintptr](t)(current.alloc(32<<20, nil))
 	again := must[*DriverPool](t)(d.CurrentDriverPool())
 	if mine, device := must[pool.Usage](t)(own.Usage()), must[pool.Usage](t)(again.Usage()); mine.Used != 0 || device.Used < 32<<20 {
 		t.Errorf("32 MiB of the device's current pool: %d bytes used of that, %d of another", device.Used, mine.Used)
 	}
-	ok(t, current.Free(addr, nil))
+	ok(t, current.free(addr, nil))
 	for name, driver := range map[string]*DriverPool{"own": own, "current": current} {
 		t.Run(name, func(t *testing.T) {
 			limits := pressure.Limits{Hard: pressure.Limit{Bytes: 256 << 20}}
@@ -87,33 +87,11 @@ func TestDriverPoolsTakePart(t *testing.T) {
 	ok(t, errors.Join(own.Close(), current.Close()))
 }
 
-// The driver's own pool gets memory that ours caches.
-func TestTheDriverGetsWhatIsCached(t *testing.T) {
-	p := must[*Pools](t)(Default(0))
-	defer p.Close()
-	if p.Device == nil {
-		t.Skip("no GPU")
-	}
-	free, _, err := memInfo(p.Device)
-	ok(t, err)
-	most := free / 10 * 9 &^ (1<<30 - 1)
-	p.Memory.Free(must[pool.Block](t)(p.Memory.Alloc(most, 0)))
-	if left, _, _ := memInfo(p.Device); left > free-most+1<<30 {
-		t.Fatalf("of %d free bytes %d are left beside %d that are cached", free, left, most)
-	}
-	driver := must[*DriverPool](t)(p.Device.NewDriverPool(0))
-	s := p.Device.Default()
-	addr := must[uintptr](t)(driver.Alloc(most/2, s))
-	ok(t, driver.Free(addr, s))
-	ok(t, p.Synchronize())
-	ok(t, driver.Close())
-}
-
 // Memory that a closed stream used is given back behind its work.
 func TestFreeBehindAClosedStream(t *testing.T) {
 	d := open(t)
 	p, s, w := must[*DriverPool](t)(d.NewDriverPool(-1)), must[*Stream](t)(d.NewStream()), must[*Work](t)(NewWork(d))
-	addr := must[uintptr](t)(p.Alloc(4096, s))
-	ok(t, errors.Join(w.Spin(s, 50*time.Millisecond), w.Stamp(s, addr, 4096, 1), s.Close(), p.Free(addr, s), d.Synchronize()))
+	addr := must[uintptr](t)(p.alloc(4096, s))
+	ok(t, errors.Join(w.Spin(s, 50*time.Millisecond), w.Stamp(s, addr, 4096, 1), s.Close(), p.free(addr, s), d.Synchronize()))
 	ok(t, errors.Join(p.Close(), w.Close()))
 }

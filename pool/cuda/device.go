@@ -113,12 +113,6 @@ func (d *Device) stream(id uint32) *Stream {
 	return streams.get(id)
 }
 
-// Index returns the number of the device, as the driver counts.
-func (d *Device) Index() int { return d.index }
-
-// Name returns the name of the GPU.
-func (d *Device) Name() string { return d.name }
-
 // Space returns the space of the device's own memory.
 func (d *Device) Space() pressure.Space { return pressure.Device(d.index) }
 

@@ -69,7 +69,7 @@ func TestDeviceReports(t *testing.T) {
 	d := open(t)
 	free, total, err := memInfo(d)
 	ok(t, err)
-	if free <= 0 || total < free || d.Name() == "" {
+	if free <= 0 || total < free || d.name == "" {
 		t.Errorf("%v: %d of %d bytes free", d, free, total)
 	}
 	if _, err := Open(1 << 20); err == nil {
@@ -82,20 +82,11 @@ func TestSpinTakesItsTime(t *testing.T) {
 	d := open(t)
 	s := must[*Stream](t)(d.NewStream())
 	w := must[*Work](t)(NewWork(d))
-	from, to := must[*Event](t)(d.NewEvent(true)), must[*Event](t)(d.NewEvent(true))
 	ok(t, w.Spin(s, time.Microsecond)) // load the kernel
 	ok(t, s.Synchronize())
-	ok(t, from.Record(s))
 	begin := time.Now()
-	ok(t, w.Spin(s, 10*time.Millisecond))
-	ok(t, to.Record(s))
-	done, idle := must[bool](t)(to.Done()), must[bool](t)(s.idle())
-	if (done || idle) && time.Since(begin) < 9*time.Millisecond { // a busy machine may look too late
-		t.Errorf("while the kernel spins the event is done: %v, the stream is idle: %v", done, idle)
-	}
-	ok(t, to.wait())
-	took := must[time.Duration](t)(Elapsed(from, to))
-	if took < 9*time.Millisecond || took > time.Second { // a simulated kernel may sleep long on a busy machine
+	ok(t, errors.Join(w.Spin(s, 10*time.Millisecond), s.Synchronize()))
+	if took := time.Since(begin); took < 9*time.Millisecond || took > time.Second { // a simulated kernel may sleep long on a busy machine
 		t.Errorf("spun for %v, want 10 ms", took)
 	}
 	ok(t, w.Close())

@@ -270,11 +270,6 @@ func poolUsage(d *Device, of handle) (pool.Usage, error) {
 	return pool.Usage{Reserved: int64(u[0]), ReservedPeak: int64(u[1]), Used: int64(u[2]), UsedPeak: int64(u[3])}, err
 }
 
-// poolAccess lets a device use all memory of a pool of d.
-func poolAccess(d *Device, pool handle, device int) error {
-	return check("cuMemPoolSetAccess", d.index, C.eg_pool_access(C.handle(d.ctx), C.handle(pool), C.int(device)))
-}
-
 // poolCurrent returns the pool that the driver takes memory from where none is named.
 func poolCurrent(d *Device) (pool handle, err error) {
 	var p C.handle
@@ -356,13 +351,9 @@ func graphDestroy(d *Device, exec handle) error {
 	return check("cuGraphExecDestroy", d.index, C.eg_graph_destroy(C.handle(d.ctx), C.handle(exec)))
 }
 
-func eventCreate(d *Device, timing bool) (h handle, err error) {
-	flags := cu.DisableTiming
-	if timing {
-		flags = cu.DefaultEvent
-	}
+func eventCreate(d *Device) (h handle, err error) {
 	err = within("cuEventCreate", d, func() error {
-		e, err := cu.MakeEvent(flags)
+		e, err := cu.MakeEvent(cu.DisableTiming)
 		h = handleOf(e)
 		return err
 	})
@@ -385,14 +376,6 @@ func eventDone(d *Device, e handle) (bool, error) {
 
 func eventSync(d *Device, e handle) error {
 	return within("cuEventSynchronize", d, func() error { return fromHandle[cu.Event](e).Synchronize() })
-}
-
-func eventElapsed(d *Device, from, to handle) (ms float64, err error) {
-	err = within("cuEventElapsedTime", d, func() (err error) {
-		ms, err = fromHandle[cu.Event](from).Elapsed(fromHandle[cu.Event](to))
-		return err
-	})
-	return ms, err
 }
 
 func moduleLoad(d *Device, image string) (h handle, err error) {

@@ -37,12 +37,10 @@ var (
 	poolThreshold                                      func(*Device, handle, uint64) error
 	poolTrim                                           func(*Device, handle, int64) error
 	poolUsage                                          func(*Device, handle) (pool.Usage, error)
-	poolAccess                                         func(*Device, handle, int) error
 	poolAlloc                                          func(d *Device, pool, stream handle, bytes int64) (uintptr, error)
 	poolFree                                           func(*Device, handle, uintptr) error
-	eventCreate                                        func(*Device, bool) (handle, error)
+	eventCreate                                        func(*Device) (handle, error)
 	eventDone                                          func(*Device, handle) (bool, error)
-	eventElapsed                                       func(d *Device, from, to handle) (float64, error)
 	graphInstantiate                                   func(*Device, handle) (handle, error)
 	moduleLoad                                         func(*Device, string) (handle, error)
 	moduleFunction                                     func(*Device, handle, string) (handle, error)

@@ -91,7 +91,7 @@ func Example_training() {
 		for i := 0; i < 300 && yield(samples); i++ {
 		}
 	}
-	for batch, err := range array.Ahead[array.Array[float32]](p.Memory, 1, source, array.On(uploads.ID())) {
+	for batch, err := range array.Batches[array.Array[float32]](p.Memory, 1, source, array.On(uploads.ID())) {
 		gradient := minus(weights, must(batch, err), 1)
 		weights = minus(weights, gradient, 0.25) // the old ones are garbage now
 		if err := p.Synchronize(); err != nil {  // the end of the step

@@ -14,7 +14,7 @@ import (
 // not, until it is closed. Its methods are safe for concurrent use.
 type Graph struct {
 	dev   *Device
-	begun *Event // behind the work that the stream had before the capture
+	begun *event // behind the work that the stream had before the capture
 
 	mu   sync.Mutex // held during each call
 	h    handle     // 0: closed
@@ -35,7 +35,7 @@ func (s *Stream) Capture(f func() error) (g *Graph, err error) {
 	if s == &s.dev.null {
 		return nil, errors.New("cuda: the default stream cannot be captured: make one with NewStream")
 	}
-	if g.begun, err = s.dev.NewEvent(false); err != nil {
+	if g.begun, err = s.dev.newEvent(); err != nil {
 		return nil, err
 	}
 	if err := s.begin(g); err != nil {

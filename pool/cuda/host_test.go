@@ -49,7 +49,7 @@ func TestAheadOnAStreamOfItsOwn(t *testing.T) {
 	p := newPool(t, d.Memory(), d.Space(), false)
 	uploads := must[*Stream](t)(d.NewStream())
 	data, got := pattern(200_000), []uint32(nil)
-	for a, err := range array.Ahead[array.Array[uint32]](p, 2, slices.Chunk(data, 50_000), array.On(uploads.ID())) {
+	for a, err := range array.Batches[array.Array[uint32]](p, 2, slices.Chunk(data, 50_000), array.On(uploads.ID())) {
 		ok(t, err)
 		ok(t, a.Reach(func(m array.Memory) error {
 			if m.LastStream() != uploads.ID() {

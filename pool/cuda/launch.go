@@ -1,13 +1,12 @@
 package cuda
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/eagergc/eagergc/pool/array"
@@ -32,7 +31,7 @@ func Launch(k *Kernel, s *Stream, grid, block Dim, args ...any) error {
 	if s == nil {
 		s = k.dev.Default()
 	}
-	l := launching{kernel: k, stream: s, grid: grid, block: block}
+	l := launching{kernel: k, stream: s, grid: grid, block: block, packed: make([]byte, 0, 64)}
 	for _, a := range args {
 		if bytes, ok := a.(Shared); ok {
 			l.shared = int(bytes)
@@ -53,16 +52,13 @@ type launching struct {
 	grid, block Dim
 	shared      int
 	args        []any
-	packed      Args
+	packed      []byte
 }
 
 // from takes the arguments from i on, and launches. It holds the arrays meanwhile.
 func (l *launching) from(i int) error {
 	if i == len(l.args) {
-		return l.kernel.Launch(l.stream, l.grid, l.block, l.shared, &l.packed)
-	}
-	if l.packed.n > len(l.packed.buf)-8 {
-		return fmt.Errorf("cuda: kernel %s: more than %d bytes of arguments", l.kernel.name, len(l.packed.buf))
+		return l.launch()
 	}
 	wrong := func(err error) error {
 		return fmt.Errorf("cuda: argument %d of kernel %s: %w", i+1, l.kernel.name, err)
@@ -83,7 +79,7 @@ func (l *launching) from(i int) error {
 		err := a.Reach(func(m array.Memory) error {
 			return use(m, l.stream, func(at uintptr) error {
 				held = true
-				l.packed.Ptr(at)
+				l.pack(uint64(at))
 				inner = l.from(i + 1)
 				return inner
 			})
@@ -96,78 +92,80 @@ func (l *launching) from(i int) error {
 		}
 		return err
 	case interface{ address(*Stream) uintptr }:
-		l.packed.Ptr(a.address(l.stream))
+		l.pack(uint64(a.address(l.stream)))
 		defer runtime.KeepAlive(a)
 	default:
-		if err := l.packed.number(a, param); err != nil {
+		n, err := number(a, param)
+		if err != nil {
 			return wrong(err)
 		}
+		l.pack(n)
 	}
 	return l.from(i + 1)
 }
 
-// number adds a number as the type of a parameter in PTX; "" is the number's own.
-func (a *Args) number(v any, param string) error {
-	var i int64
-	var f float64
-	own := ""
-	r := reflect.ValueOf(v)
-	switch {
-	case r.Kind() == reflect.Bool && r.Bool():
-		i, own = 1, "u8"
-	case r.Kind() == reflect.Bool:
-		own = "u8"
-	case r.CanInt():
-		i = r.Int()
-		f, own = float64(i), fmt.Sprint("s", r.Type().Bits())
-	case r.CanUint():
-		i = int64(r.Uint())
-		f, own = float64(r.Uint()), fmt.Sprint("u", r.Type().Bits())
-	case r.CanFloat():
-		f, own = r.Float(), fmt.Sprint("f", r.Type().Bits())
-	default:
-		return fmt.Errorf("%T is no array and no number", v)
+// launch queues the work with the arguments that are packed.
+func (l *launching) launch() error {
+	k, s := l.kernel, l.stream
+	if s.dev.index != k.dev.index {
+		return fmt.Errorf("cuda: kernel %s of %v launched on a stream of %v: load the module there too", k.name, k.dev, s.dev)
 	}
-	if param == "" {
-		param = own
+	if err := s.takes(""); err != nil {
+		return err
 	}
-	if own[0] == 'f' && param[0] == 'b' {
-		param = "f" + param[1:]
-	}
-	bits, err := strconv.Atoi(param[1:])
-	switch {
-	case err != nil || bits > 64:
-		return fmt.Errorf("a parameter of type .%s is not for Launch: use Kernel.Launch", param)
-	case param == "f32":
-		a.Float32(float32(f))
-	case param == "f64":
-		a.Uint64(math.Float64bits(f))
-	case own[0] == 'f' || param[0] == 'f':
-		return fmt.Errorf("%T, want a .%s", v, param)
-	case !fits(i, own[0] == 's', param[0], bits):
-		return fmt.Errorf("%v does not fit a .%s", v, param)
-	default:
-		for at := range a.next(bits / 8) {
-			a.buf[a.n-bits/8+at] = byte(i >> (8 * at)) // GPUs are little-endian
-		}
-	}
-	return nil
+	return launch(s, k.h, l.grid.orOne(), l.block.orOne(), l.shared, l.packed)
 }
 
-// fits reports whether an integer is a value with this number of bits. The kind is s (signed), u
-// (unsigned) or b (either).
-func fits(i int64, signed bool, kind byte, bits int) bool {
-	least, most := int64(-1)<<(bits-1), uint64(1)<<bits-1
-	switch kind {
-	case 's':
-		most >>= 1
-	case 'u':
-		least = 0
+// pack adds a number of fixed size, aligned to that size.
+func (l *launching) pack(v any) {
+	for len(l.packed)%binary.Size(v) != 0 {
+		l.packed = append(l.packed, 0)
 	}
-	if signed && i < 0 {
-		return i >= least
+	l.packed, _ = binary.Append(l.packed, binary.LittleEndian, v) // as GPUs are
+}
+
+// numbers are the types of parameters in PTX that numbers can be converted to.
+var numbers = map[string]reflect.Type{
+	"u8": reflect.TypeFor[uint8](), "u16": reflect.TypeFor[uint16](), "u32": reflect.TypeFor[uint32](), "u64": reflect.TypeFor[uint64](),
+	"s8": reflect.TypeFor[int8](), "s16": reflect.TypeFor[int16](), "s32": reflect.TypeFor[int32](), "s64": reflect.TypeFor[int64](),
+	"f32": reflect.TypeFor[float32](), "f64": reflect.TypeFor[float64](),
+}
+
+// number converts v to the type of a parameter in PTX; "" is the number's own. A .b32 takes signed,
+// unsigned and floating-point numbers.
+func number(v any, param string) (any, error) {
+	x := reflect.ValueOf(v)
+	if x.Kind() == reflect.Bool {
+		x = reflect.ValueOf(map[bool]uint8{true: 1}[x.Bool()])
 	}
-	return uint64(i) <= most
+	kind := ""
+	switch {
+	case x.CanFloat():
+		kind = "f"
+	case x.CanUint() || x.CanInt() && x.Int() >= 0:
+		kind = "u"
+	case x.CanInt():
+		kind = "s"
+	default:
+		return nil, fmt.Errorf("%T is no array and no number", v)
+	}
+	name := param
+	if name == "" {
+		name = fmt.Sprint("b", x.Type().Bits())
+	}
+	if name[0] == 'b' {
+		name = kind + name[1:]
+	}
+	to := numbers[name]
+	if to == nil || kind == "f" && name[0] != 'f' {
+		return nil, fmt.Errorf("%T for a parameter of type .%s", v, param)
+	}
+	y := x.Convert(to)
+	negative := func(v reflect.Value) bool { return v.CanInt() && v.Int() < 0 }
+	if name[0] != 'f' && (y.Convert(x.Type()).Interface() != x.Interface() || negative(x) != negative(y)) {
+		return nil, fmt.Errorf("%v does not fit a .%s", v, param)
+	}
+	return y.Interface(), nil
 }
 
 var (

@@ -73,7 +73,7 @@ func (d *Device) end(stream uint32) (fence, error) {
 	if s == nil {
 		return passed{}, nil
 	}
-	e, err := s.dev.NewEvent(false) // an event records streams of its own device only
+	e, err := s.dev.newEvent() // an event records streams of its own device only
 	if err != nil {
 		return nil, err
 	}

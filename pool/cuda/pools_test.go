@@ -205,17 +205,20 @@ func TestNumbersOfLaunch(t *testing.T) {
 		{0.5, "f32", "\x00\x00\x00\x3f"}, {2, "f32", "\x00\x00\x00\x40"}, {float32(0.5), "f64", "\x00\x00\x00\x00\x00\x00\xe0\x3f"},
 		{7, "u32", "\x07\x00\x00\x00"}, {-1, "s32", "\xff\xff\xff\xff"}, {uint32(1 << 31), "b32", "\x00\x00\x00\x80"},
 		{true, "u8", "\x01"}, {false, "", "\x00"}, {int8(-2), "", "\xfe"}, {uint16(7), "s32", "\x07\x00\x00\x00"}, {uint64(1 << 63), "b64", "\x00\x00\x00\x00\x00\x00\x00\x80"},
-		{-1, "u8", "-1 does not fit a .u8"}, {uint64(1 << 63), "s64", "does not fit a .s64"}, {uint64(1<<64 - 1), "u16", "does not fit a .u16"}, {1, "f16", "int, want a .f16"},
+		{-1, "u8", "-1 does not fit a .u8"}, {uint64(1 << 63), "s64", "does not fit a .s64"}, {uint64(1<<64 - 1), "u16", "does not fit a .u16"}, {1, "f16", "int for a parameter of type .f16"},
 		{0.5, "b32", "\x00\x00\x00\x3f"}, {-2, "s64", "\xfe\xff\xff\xff\xff\xff\xff\xff"}, {3, "u8", "\x03"}, {-3, "s16", "\xfd\xff"},
 		{7, "", "\x07\x00\x00\x00\x00\x00\x00\x00"}, {float32(0.5), "", "\x00\x00\x00\x3f"}, {int32(-1), "", "\xff\xff\xff\xff"},
 		{1 << 32, "u32", "4294967296 does not fit a .u32"}, {-1, "u32", "-1 does not fit a .u32"}, {uint32(1 << 31), "s32", "does not fit a .s32"},
-		{-1, "u64", "-1 does not fit a .u64"}, {uint64(1 << 63), "u32", "does not fit a .u32"}, {0.5, "u32", "float64, want a .u32"}, {300, "u8", "300 does not fit a .u8"},
-		{"x", "u32", "string is no array"}, {1, "b8[]", "use Kernel.Launch"},
+		{-1, "u64", "-1 does not fit a .u64"}, {uint64(1 << 63), "u32", "does not fit a .u32"}, {0.5, "u32", "float64 for a parameter of type .u32"}, {300, "u8", "300 does not fit a .u8"},
+		{"x", "u32", "string is no array"}, {1, "b8[]", "int for a parameter of type .b8[]"},
 	} {
-		var a Args
-		err := a.number(c.v, c.param)
-		if err == nil && string(a.buf[:a.n]) != c.want || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v for %q: % x, %v; want %q", c.v, c.param, a.buf[:a.n], err, c.want)
+		var l launching
+		n, err := number(c.v, c.param)
+		if err == nil {
+			l.pack(n)
+		}
+		if err == nil && string(l.packed) != c.want || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v for %q: % x, %v; want %q", c.v, c.param, l.packed, err, c.want)
 		}
 	}
 }

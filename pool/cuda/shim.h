@@ -12,7 +12,7 @@
 	X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemAllocManaged)                   \
 	X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap)  \
 	X(cuMemSetAccess) X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolSetAttribute) X(cuMemPoolTrimTo) \
-	X(cuMemPoolGetAttribute) X(cuMemPoolSetAccess) X(cuDeviceGetMemPool) X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuCtxSynchronize)            \
+	X(cuMemPoolGetAttribute) X(cuDeviceGetMemPool) X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuCtxSynchronize)            \
 	X(cuStreamQuery) X(cuStreamWaitEvent) X(cuStreamBeginCapture)                 \
 	X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphDestroy) X(cuGraphLaunch)              \
 	X(cuGraphExecDestroy) X(cuEventRecord) X(cuEventQuery) X(cuMemcpyAsync) X(cuPointerGetAttributes)    \
@@ -171,13 +171,6 @@ static CUresult eg_pool_usage(handle ctx, handle pool, uint64_t u[4]) {
 	CUresult r = CUDA_SUCCESS;
 	for (int k = 0; r == CUDA_SUCCESS && k < 4; k++) r = eg_pool_get(ctx, pool, of[k], &u[k]);
 	return r;
-}
-static CUresult eg_pool_access(handle ctx, handle pool, int device) {
-	CUmemAccessDesc access = {0};
-	access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-	access.location.id = device;
-	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	IN((CUcontext)ctx, CALL(cuMemPoolSetAccess, (CUmemoryPool)pool, &access, 1));
 }
 static CUresult eg_pool_current(handle ctx, int device, handle *pool) {
 	IN((CUcontext)ctx, CALL(cuDeviceGetMemPool, (CUmemoryPool *)pool, device));

@@ -98,7 +98,6 @@ type simPool struct {
 	threshold uint64
 	usage     pool.Usage
 	free      []simFreed
-	access    map[int]bool
 	destroyed bool
 }
 
@@ -116,7 +115,7 @@ func newSimulation() *simulation {
 	for n := range 2 {
 		d := &simDevice{total: simTotal, used: 400 << 20, null: &simStream{device: n}, enabled: map[int]bool{}}
 		d.streams = []*simStream{d.null}
-		d.pool = s.add(&simPool{device: n, access: map[int]bool{}})
+		d.pool = s.add(&simPool{device: n})
 		d.pools = []handle{d.pool}
 		s.devices = append(s.devices, d)
 	}
@@ -218,7 +217,6 @@ type simWork struct {
 type simMark struct {
 	on   *simStream
 	done bool
-	at   time.Time
 }
 
 type simCapture struct {
@@ -251,6 +249,11 @@ func do(d *Device, h handle, w *simWork) error {
 	s := simStreamOf(d, h)
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
+	return s.take(w)
+}
+
+// take is do for a caller that holds the lock.
+func (s *simStream) take(w *simWork) error {
 	switch {
 	case s.capture == nil:
 		s.queue = append(s.queue, w)
@@ -438,7 +441,7 @@ func (s *simulation) mayUse(device int, r *simRegion) bool {
 	case r.kind == "mapped":
 		return r.users[device]
 	case r.pool != nil:
-		return r.pool.access[device]
+		return false
 	}
 	return s.devices[device].enabled[r.device]
 }
@@ -758,7 +761,7 @@ func poolCreate(d *Device, threshold uint64) (handle, error) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	x := sim.devices[d.index]
-	x.pools = append(x.pools, sim.add(&simPool{device: d.index, threshold: threshold, access: map[int]bool{}}))
+	x.pools = append(x.pools, sim.add(&simPool{device: d.index, threshold: threshold}))
 	return x.pools[len(x.pools)-1], nil
 }
 func poolCurrent(d *Device) (handle, error) { return sim.devices[d.index].pool, nil }
@@ -800,11 +803,6 @@ func poolUsage(d *Device, h handle) (pool.Usage, error) {
 	return p.usage, nil
 }
 
-func poolAccess(d *Device, h handle, device int) error {
-	simObject[simPool](d.index, h).access[device] = true
-	return nil
-}
-
 func poolAlloc(d *Device, h, stream handle, bytes int64) (uintptr, error) {
 	p := simObject[simPool](d.index, h)
 	s := simStreamOf(d, stream)
@@ -840,10 +838,10 @@ var notForGraphs = &simGraph{}
 func poolFree(d *Device, stream handle, addr uintptr) error {
 	s := simStreamOf(d, stream)
 	sim.mu.Lock()
+	defer sim.mu.Unlock()
 	r, done := sim.find(addr), &simMark{on: s}
 	r.pool.free = append(r.pool.free, simFreed{r, s, done})
-	sim.mu.Unlock()
-	return do(d, stream, &simWork{graph: notForGraphs, run: func() {
+	return s.take(&simWork{graph: notForGraphs, run: func() {
 		r.live, done.done = false, true
 		r.pool.usage.Used -= r.bytes
 		scribble(bytesAt(r.addr, int(r.bytes)))
@@ -992,7 +990,7 @@ func graphDestroy(d *Device, exec handle) error {
 	return nil
 }
 
-func eventCreate(d *Device, timing bool) (handle, error) {
+func eventCreate(d *Device) (handle, error) {
 	if err := sim.asked("cuEventCreate", d.index); err != nil {
 		return 0, err
 	}
@@ -1009,7 +1007,7 @@ func eventRecord(s *Stream, e handle) error {
 	on := simStreamOf(s.dev, s.h)
 	mark := &simMark{on: on}
 	x.simMark = mark
-	return do(s.dev, s.h, &simWork{run: func() { mark.done, mark.at = true, time.Now() }, graph: notForGraphs})
+	return do(s.dev, s.h, &simWork{run: func() { mark.done = true }, graph: notForGraphs})
 }
 
 func eventDone(d *Device, e handle) (bool, error) {
@@ -1028,11 +1026,6 @@ func eventSync(d *Device, e handle) error {
 	sim.until(x.on, &x.done)
 	sim.mu.Unlock()
 	return sim.broken(d.index)
-}
-
-func eventElapsed(d *Device, from, to handle) (float64, error) {
-	a, b := simObject[simEvent](d.index, from), simObject[simEvent](d.index, to)
-	return float64(b.at.Sub(a.at)) / float64(time.Millisecond), nil
 }
 
 func moduleLoad(d *Device, image string) (handle, error) {

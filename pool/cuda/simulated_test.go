@@ -78,26 +78,25 @@ func TestEveryFailureIsReturned(t *testing.T) {
 	k := must[*Kernel](t)(must[*Module](t)(d.Load(mixPTX)).Kernel("mix"))
 	driver := must[*DriverPool](t)(d.NewDriverPool(-1))
 	a, b := must[array.Array[byte]](t)(array.New[byte](p, 100, array.On(s.ID()))), must[array.Array[byte]](t)(array.New[byte](far, 100))
-	event := must[*Event](t)(d.NewEvent(true))
 	graph := must[*Graph](t)(s.Capture(func() error { return Launch(k, s, Dim{}, Dim{X: 1}, a, a, 1, Shared(4)) }))
 	pinned, slice := newPool(t, d.Pinned(), pressure.Pinned, false), make([]byte, 100)
 	host := must[array.Array[byte]](t)(array.New[byte](pinned, 100))
-	addr, _ := a.Block()
+	addr := address(a)
 	for _, c := range []struct {
 		call string
 		do   func() error
 	}{
 		{"cuLaunchKernel", func() error { return Launch(k, s, Dim{}, Dim{X: 1}, a, a, 1, Shared(4)) }},
 		{"cuGraphLaunch", func() error { return graph.Launch(s) }},
-		{"cuMemcpyAsync", func() error { return s.Copy(address(host), addr.Addr, 100) }},
+		{"cuMemcpyAsync", func() error { return s.Copy(address(host), addr, 100) }},
 		{"cuMemcpyPeerAsync", func() error { return CopyTo(b, a, s) }},
 		{"cuMemcpyHtoDAsync", func() error { return a.CopyIn(slice) }},
 		{"cuMemcpyDtoHAsync", func() error { return a.CopyOut(slice) }},
 		{"cuMemsetAsync", func() error { return a.Fill(1) }},
-		{"cuMemPrefetchAsync", func() error { return s.Prefetch(addr.Addr, 100, 0) }},
-		{"cuMemAdvise", func() error { return d.Advise(addr.Addr, 100, ReadMostly, 0) }},
-		{"cuEventRecord", func() error { return event.Record(s) }},
-		{"cuEventCreate", func() error { _, err := d.NewEvent(false); return err }},
+		{"cuMemPrefetchAsync", func() error { return s.Prefetch(addr, 100, 0) }},
+		{"cuMemAdvise", func() error { return d.Advise(addr, 100, ReadMostly, 0) }},
+		{"cuEventRecord", func() error { return s.after(d.null.id) }},
+		{"cuEventCreate", func() error { _, err := d.newEvent(); return err }},
 		{"cuStreamCreate", func() error { _, err := d.NewStream(); return err }},
 		{"cuStreamQuery", s.Synchronize},
 		{"cuStreamWaitEvent", func() error { return s.after(d.null.id) }},
@@ -107,7 +106,7 @@ func TestEveryFailureIsReturned(t *testing.T) {
 		{"cuMemHostAlloc", func() error { _, err := d.Pinned().Allocate(8, 0); return err }},
 		{"cuMemHostRegister", func() error { _, err := Register(d, slice); return err }},
 		{"cuMemPoolCreate", func() error { _, err := d.NewDriverPool(0); return err }},
-		{"cuMemAllocFromPoolAsync", func() error { _, err := driver.Alloc(100, s); return err }},
+		{"cuMemAllocFromPoolAsync", func() error { _, err := driver.alloc(100, s); return err }},
 		{"cuMemGetInfo", func() error { _, _, err := memInfo(d); return err }},
 	} {
 		sim.failing = c.call
@@ -121,5 +120,5 @@ func TestEveryFailureIsReturned(t *testing.T) {
 	a.Free()
 	b.Free()
 	host.Free()
-	ok(t, errors.Join(graph.Close(), event.Close(), driver.Close()))
+	ok(t, errors.Join(graph.Close(), driver.Close()))
 }

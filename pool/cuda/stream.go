@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // A Stream is a queue of work on one device, done in order. Its methods are safe for concurrent
@@ -42,9 +41,6 @@ func (d *Device) NewStream() (*Stream, error) {
 // Default returns the device's default stream.
 func (d *Device) Default() *Stream { return &d.null }
 
-// Device returns the device that s belongs to.
-func (s *Stream) Device() *Device { return s.dev }
-
 // ID returns the number of s among the streams of the process, as traces and pools name it. It is
 // above 0 and not used again. The ID of a nil stream is 0, as that of the default stream in
 // [array.On].
@@ -79,7 +75,7 @@ func (s *Stream) Close() error {
 	if err := s.takes("its end"); err != nil {
 		return err
 	}
-	tail, err := eventCreate(s.dev, false)
+	tail, err := eventCreate(s.dev)
 	if err == nil {
 		err = eventRecord(s, tail)
 	}
@@ -88,7 +84,7 @@ func (s *Stream) Close() error {
 	runtime.AddCleanup(s, func(d *Device) {
 		for _, e := range events {
 			if e != 0 {
-				(&Event{d, e}).Close()
+				(&event{d, e}).Close()
 			}
 		}
 	}, s.dev)
@@ -150,7 +146,7 @@ func (s *Stream) await() error {
 }
 
 // recordEnd records e behind the work of s, which may be closed or capture.
-func (s *Stream) recordEnd(e *Event) error {
+func (s *Stream) recordEnd(e *event) error {
 	s.marking.RLock()
 	defer s.marking.RUnlock()
 	if last := s.last(); last != 0 {
@@ -162,46 +158,25 @@ func (s *Stream) recordEnd(e *Event) error {
 	return eventRecord(s, e.h)
 }
 
-// An Event is a place in the work of a stream, for work with addresses that no array has, such as
-// those of [DriverPool.Alloc]. Arrays need none. Its methods are safe for concurrent use.
-type Event struct {
+// An event is a place in the work of a stream, at which it was recorded last.
+type event struct {
 	dev *Device
 	h   handle
 }
 
-// NewEvent returns an event of d, which the caller closes. [Elapsed] takes only events that were
-// made with timing; others are cheaper.
-func (d *Device) NewEvent(timing bool) (*Event, error) {
-	h, err := eventCreate(d, timing)
-	return &Event{d, h}, err
+func (d *Device) newEvent() (*event, error) {
+	h, err := eventCreate(d)
+	return &event{d, h}, err
 }
 
 // Close gives the event back. Closing the device also gives its events back.
-func (e *Event) Close() error {
+func (e *event) Close() error {
 	return e.dev.whileOpen(func() error { return eventDestroy(e.dev, e.h) })
 }
 
-// Record puts e behind the work given to s so far, where s is a stream of the device of e. An event
-// can be recorded again and is then at the new place. Record fails while s is being captured.
-func (e *Event) Record(s *Stream) error {
-	if err := s.takes("an event"); err != nil {
-		return err
-	}
-	return eventRecord(s, e.h)
-}
-
-// Wait makes later work of s come after the work before e. It does not block. Wait fails while s is
-// being captured.
-func (s *Stream) Wait(e *Event) error {
-	if err := s.takes("a wait"); err != nil {
-		return err
-	}
-	return streamWait(s, e.h)
-}
-
-// Done asks the driver, without waiting, whether the work before e has ended. An event that was
-// never recorded is done, and so is one of a device that was closed.
-func (e *Event) Done() (bool, error) {
+// Done asks the driver, without waiting, whether the work before e has ended, as it has on a device
+// that was closed.
+func (e *event) Done() (bool, error) {
 	if e.dev.ended.Load() {
 		return true, nil
 	}
@@ -210,18 +185,11 @@ func (e *Event) Done() (bool, error) {
 
 // wait blocks until the work before e has ended. It is no sync point: the pool waits while it makes
 // room.
-func (e *Event) wait() error {
+func (e *event) wait() error {
 	if e.dev.ended.Load() {
 		return nil
 	}
 	return eventSync(e.dev, e.h)
-}
-
-// Elapsed returns the time between two events with timing whose work has ended. It is exact to
-// about half a microsecond.
-func Elapsed(from, to *Event) (time.Duration, error) {
-	ms, err := eventElapsed(from.dev, from.h, to.h)
-	return time.Duration(ms * float64(time.Millisecond)), err
 }
 
 // streams are all streams of the process, by number: those that are open, and those closed that may

@@ -15,7 +15,7 @@ import (
 // ends, even if the array is freed or collected at once.
 //
 // Memory of another device is reached through peer access, which With enables. If the hardware has
-// none, or the memory is a [DriverPool]'s without that user, With fails with [array.ErrReach].
+// none, or the memory is a [DriverPool]'s, With fails with [array.ErrReach].
 // While s is being captured, the graph takes the place of the work: see [Graph.Launch]. Managed
 // memory that was used elsewhere moves to the device at once, and not page by page.
 func With[T any](a array.Array[T], s *Stream, f func(addr uintptr) error) error {
@@ -132,7 +132,7 @@ func (s *Stream) after(stream uint32) error {
 // sharedEvent returns an event that is waited for at once. If several goroutines use it at a time,
 // one may move it for another, but only to later.
 func (s *Stream) sharedEvent() (handle, error) {
-	s.sharedOnce.Do(func() { s.shared, s.sharedErr = eventCreate(s.dev, false) })
+	s.sharedOnce.Do(func() { s.shared, s.sharedErr = eventCreate(s.dev) })
 	return s.shared, s.sharedErr
 }
 
@@ -146,8 +146,8 @@ func reachable(m array.Memory, s *Stream) error {
 		return nil
 	}
 	ok, err := s.dev.canUse(on)
-	if driver, is := m.Upstream().(*driverMemory); is {
-		ok = ok && driver.users[s.dev.index]
+	if _, is := m.Upstream().(*driverMemory); is {
+		ok = false
 	}
 	if err == nil && !ok {
 		err = fmt.Errorf("cuda: %w: %v on device %d cannot be used on device %d, which has no peer access to it: copy it with CopyTo to an array of device %[4]d, or use it on device %[3]d",
