@@ -101,7 +101,6 @@ func TestMergeOtherProgram(t *testing.T) {
 	}{
 		"an earlier time": {of(at.Add(-time.Minute)), "not of the same time: one is from 2026-11-21 03:27:00.000 to 2026-11-21 03:27:03.001 UTC, the other from 2026-11-21 03:26:00.000"},
 		"another time":    {of(at.Add(time.Minute)), "not of the same time: one is from 2026-11-21 03:27:00.000 to 2026-11-21 03:27:03.001 UTC, the other from 2026-11-21 03:28:00.000"},
-		"other memory":    {of(at, 7, 8, 9), "of 3 allocations only 0 are in both"},
 		"the same":        {of(at, 100, 200, 9), ""},
 		"only its waits":  {of(at.Add(time.Second)), ""},
 	} {
