@@ -10,6 +10,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/recording"
+	"pgregory.net/rapid"
 )
 
 func TestMergeOrder(t *testing.T) {
@@ -46,15 +47,15 @@ func TestMergeOrder(t *testing.T) {
 }
 
 func TestInterleave(t *testing.T) {
-	check(t, 100, func(t *random) {
+	rapid.Check(t, func(t *rapid.T) {
 		var lists [][]trace.Event
 		var want []trace.Event
 		for n := range between(t, 0, 4) {
-			if t.coin() {
+			if coin(t) {
 				lists = append(lists, nil)
 			}
 			var list []trace.Event
-			times := make([]int64, t.IntN(20))
+			times := make([]int64, between(t, 0, 19))
 			for i := range times {
 				times[i] = between[int64](t, 0, 20)
 			}
