@@ -103,13 +103,11 @@ func (l *Log) Lengths() []time.Duration {
 }
 
 // Latencies returns the metered latency of each interval between two sync points (a step of the
-// program, as its user sees it), sorted. If an interval began late because those before it were
-// held, it counts from when it should have begun. That time comes from the starts, smoothed over a
-// window, as DaCapo Chopin's LatencyReporter does it. A window of 0 gives simple latencies; a
-// window as long as the run supposes that all intervals should start at equal distances.
-func (w *Workload) Latencies(l *Log, window time.Duration) []time.Duration {
-	type interval struct{ begin, end float64 }
-	var all []interval
+// program, as its user sees it), sorted. An interval counts from when it should have begun if all
+// began at equal distances, as DaCapo Chopin's LatencyReporter does it with its longest window. So an
+// interval counts the delay of those before it.
+func (w *Workload) Latencies(l *Log) []time.Duration {
+	var begins, ends []float64
 	delay, next := time.Duration(0), 0
 	at := func(t int64) float64 {
 		for ; next < len(l.Pauses) && int64(l.Pauses[next].Trace) <= t; next++ {
@@ -121,25 +119,17 @@ func (w *Workload) Latencies(l *Log, window time.Duration) []time.Duration {
 	for i := range w.points {
 		if p := &w.points[i]; p.sync {
 			end := at(p.time + p.arg)
-			all = append(all, interval{begin, end})
+			begins, ends = append(begins, begin), append(ends, end)
 			begin = end
 		}
 	}
-	half := float64(window) / 2
-	out := make([]time.Duration, len(all))
-	a, b := 0, 0
-	for i, x := range all {
-		for a < len(all) && all[a].begin < x.begin-half {
-			a++
+	out := make([]time.Duration, len(ends))
+	for i, begin := range begins {
+		if last := len(begins) - 1; last > 0 {
+			due := begins[0] + float64(i)*(begins[last]-begins[0])/float64(last)
+			begin = min(begin, due)
 		}
-		for b < len(all)-1 && all[b].begin < x.begin+half {
-			b++
-		}
-		start := x.begin
-		if b > a {
-			start = min(start, all[a].begin+float64(i-a)*(all[b].begin-all[a].begin)/float64(b-a))
-		}
-		out[i] = time.Duration(math.Round(x.end - start))
+		out[i] = time.Duration(math.Round(ends[i] - begin))
 	}
 	slices.Sort(out)
 	return out

@@ -1,17 +1,15 @@
 package trace_test
 
 import (
-	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
+	"log/slog"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,173 +18,50 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Environment of a child: this test binary, started as a program that records.
-const (
-	envRecord = "EAGERGC_TEST_RECORD" // the file to record to
-	envLimit  = "EAGERGC_TEST_FSIZE"  // the most bytes of a file
-	envWhole  = "EAGERGC_TEST_WHOLE"  // write a file at once, do not record
-)
-
-func TestMain(m *testing.M) {
-	if path := os.Getenv(envRecord); path != "" {
-		os.Exit(child(path))
-	}
-	os.Exit(m.Run())
-}
-
-// child records until it is killed, or until recording fails: then it goes on
-// without, and says why on standard output. It counts its events in the order
-// of their IDs, and says after a flush how many there were.
-func child(path string) int {
-	if limit, err := strconv.ParseUint(os.Getenv(envLimit), 10, 64); err == nil {
-		signal.Ignore(syscall.SIGXFSZ) // writes past the size fail with EFBIG
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
-			panic(err)
-		}
-	}
-	if os.Getenv(envWhole) != "" {
-		fmt.Println(trace.WriteFile(path, steady(10_000)))
-		return 0
-	}
-	r, err := trace.Record(path, &trace.Trace{Name: "child"}, trace.RecorderConfig{Interval: 10 * time.Millisecond})
-	if err != nil {
-		os.Stdout.WriteString(err.Error())
-		return 0
-	}
-	os.Stdout.WriteString("recording\n")
-	label, recorded := r.Label("wait"), 0
-	record := func(e trace.Event) {
-		e.Time = int64(r.Now())
-		r.Record(e)
-		recorded++
-	}
-	for id := uint64(1); r.Err() == nil; id++ {
-		record(trace.Event{Kind: trace.Alloc, ID: id, Bytes: int64(rand.IntN(1 << 20))})
-		if id%64 == 0 {
-			record(trace.Event{Kind: trace.Sync, Aux: label})
-			time.Sleep(50 * time.Microsecond)
-		}
-		if id%1000 == 0 && r.Flush() == nil && os.Getenv(envLimit) == "" {
-			fmt.Println(id)
-		}
-	}
-	for range 1000 { // the program goes on
-		record(trace.Event{Kind: trace.Mark})
-	}
-	err = r.Close()
-	fmt.Printf("%v\n%d recorded, %d lost\n", err, recorded, r.Lost())
-	return 0
-}
-
-// TestKill kills a recording program at random moments. Everything is read up to
-// the last flush, and nothing lies under the final name.
-func TestKill(t *testing.T) {
-	kills := 30
-	if testing.Short() {
-		kills = 5
-	}
-	dir, events := t.TempDir(), 0
-	for range kills {
-		path := filepath.Join(dir, "run.arrows")
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), envRecord+"="+path)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		said := bufio.NewReader(out)
-		said.ReadString('\n') // it has begun
-		time.Sleep(time.Duration(rand.Int64N(int64(100 * time.Millisecond))))
-		cmd.Process.Kill()
-		var flushed uint64
-		for line, err := said.ReadString('\n'); err == nil; line, err = said.ReadString('\n') {
-			if n, err := strconv.ParseUint(strings.TrimSpace(line), 10, 64); err == nil {
-				flushed = n
-			}
-		}
-		cmd.Wait()
-		if got := names(t, dir); !slices.Equal(got, []string{"run.arrows.partial"}) {
-			t.Fatalf("a killed recording leaves %v", got)
-		}
-		events += checkKilled(t, path+".partial", flushed)
-		os.Remove(path + ".partial")
-	}
-	if events == 0 {
-		t.Error("no events in any file")
-	}
-}
-
-// checkKilled reads a file that was cut off. Its events have no gap, and all
-// that the program knew to be flushed are there.
-func checkKilled(t *testing.T, path string, flushed uint64) (events int) {
+// withRoom runs f with so many bytes of room in each file.
+func withRoom(t *testing.T, bytes uint64, f func()) {
 	t.Helper()
-	tr, err := trace.ReadFile(path)
-	var te *trace.TruncatedError
-	if !errors.As(err, &te) {
-		t.Fatalf("after %d events were flushed: %v", flushed, err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
+	signal.Ignore(syscall.SIGXFSZ) // writes past the size fail with EFBIG
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was); err != nil {
 		t.Fatal(err)
 	}
-	if te.Events != len(tr.Events) || te.Offset > info.Size() || tr.Start.IsZero() || tr.Name != "child" {
-		t.Fatalf("%v, with %d events in %d bytes, from %v", te, len(tr.Events), info.Size(), tr.Start)
-	}
-	if err := tr.Validate(); err != nil {
+	defer syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: bytes, Max: was.Max}); err != nil {
 		t.Fatal(err)
 	}
-	next := uint64(1)
-	for _, e := range tr.Events {
-		if e.Kind == trace.Mark {
-			t.Skip("the machine is too busy to write all events")
-		}
-		if e.Kind != trace.Alloc {
-			continue
-		}
-		if e.ID != next {
-			t.Fatalf("event %d follows %d", e.ID, next-1)
-		}
-		next++
-	}
-	if next <= flushed {
-		t.Errorf("%d events were flushed, and %d read", flushed, next-1)
-	}
-	return len(tr.Events)
-}
-
-// run starts a child and returns what it says after it has begun to record.
-func run(t *testing.T, path string, env ...string) string {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(append(os.Environ(), envRecord+"="+path), env...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return strings.TrimPrefix(string(out), "recording\n")
+	f()
 }
 
 // TestDiskFull: where no more can be written the program goes on, is told once, with the
 // system's error, and what was written is read. No event is counted twice or not at all.
 func TestDiskFull(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "run.arrows")
-	said := run(t, path, envLimit+"=2000000") // room for several batches, however late they are on a busy machine
-	if !strings.Contains(said, syscall.EFBIG.Error()) || !strings.Contains(said, "trace: write at event ") {
-		t.Errorf("the program says %q", said)
-	}
+	var said bytes.Buffer
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&said, nil)))
+	path, recorded := filepath.Join(t.TempDir(), "run.arrows"), 0
+	var r *trace.Recorder
+	withRoom(t, 2_000_000, func() { // for several batches
+		var err error
+		if r, err = trace.Record(path, &trace.Trace{Name: "full"}, trace.RecorderConfig{Interval: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		for ; recorded < 100_000; recorded++ {
+			record(r, trace.Event{Kind: trace.Alloc})
+			if recorded%10_000 == 0 {
+				r.Flush()
+			}
+		}
+		if err := r.Close(); !errors.Is(err, syscall.EFBIG) || !strings.Contains(err.Error(), "trace: write at event ") {
+			t.Errorf("the program is told %v", err)
+		}
+	})
 	tr, err := trace.ReadFile(path + ".partial")
-	if !errors.Is(err, trace.ErrTruncated) || len(tr.Events) == 0 {
-		t.Errorf("%v", err)
+	if !errors.Is(err, trace.ErrTruncated) || len(tr.Events) == 0 || tr.Name != "full" {
+		t.Fatalf("%v", err)
 	}
-	if n := strings.Count(said, "the recording has failed"); n != 1 {
-		t.Errorf("the log has it %d times: %q", n, said)
-	}
-	var recorded, lost int
-	if _, err := fmt.Sscanf(said[strings.LastIndex(strings.TrimSpace(said), "\n")+1:], "%d recorded, %d lost", &recorded, &lost); err != nil {
-		t.Errorf("%v: %q", err, said)
+	if n := strings.Count(said.String(), "the recording has failed"); n != 1 {
+		t.Errorf("the log has it %d times: %q", n, &said)
 	}
 	kept := 0
 	for _, e := range tr.Events {
@@ -194,8 +69,8 @@ func TestDiskFull(t *testing.T) {
 			kept++
 		}
 	}
-	if kept+lost != recorded || lost < 1000 {
-		t.Errorf("%d events were recorded, %d are read and %d are lost", recorded, kept, lost)
+	if kept+int(r.Lost()) != recorded {
+		t.Errorf("%d events were recorded, %d are read and %d are lost", recorded, kept, r.Lost())
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a recording that failed is at its final name: %v", err)
@@ -271,12 +146,9 @@ func TestErrorsNameTheFile(t *testing.T) {
 	is(trace.WriteFile(dir, steady(1)), "trace: create "+dir+": is a directory", nil)
 	r, err := trace.Record("/proc/none/run.arrows", &trace.Trace{}, trace.RecorderConfig{})
 	is(err, "trace: open /proc/none/run.arrows", fs.ErrNotExist)
-	r.Record(trace.Event{}) // r is nil: the program goes on without
-	if said := run(t, path, envLimit+"=10"); !strings.HasPrefix(said, "trace: write at event 0: write "+path+".partial: ") || !strings.HasSuffix(said, "("+path+")") {
-		t.Errorf("of 10 bytes: %q", said)
-	}
-	if said := run(t, path, envLimit+"=20000", envWhole+"=1"); !strings.Contains(said, "trace: write at event ") {
-		t.Errorf("of 20,000 bytes: %q", said)
+	r.Record(trace.Event{})                     // r is nil: the program goes on without
+	for _, room := range []uint64{10, 20_000} { // for a part of the schema, and of the events
+		withRoom(t, room, func() { is(trace.WriteFile(path, steady(10_000)), "trace: write at event ", syscall.EFBIG) })
 	}
 	if got := names(t, dir); len(got) > 0 {
 		t.Errorf("left behind: %v", got)

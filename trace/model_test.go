@@ -52,15 +52,16 @@ type scripted struct {
 }
 
 func (w *scripted) WriteBatch(events []trace.Event, labels []string) (int, error) {
+	err := w.err
 	if hold := w.hold; hold != nil {
 		w.entered <- struct{}{}
 		<-hold
 	}
 	w.late = w.late || w.closed > 0
-	if w.err != nil {
-		w.late = w.late || errors.Is(w.err, errLate)
-		defer func() { w.err = errLate }()
-		return 0, w.err
+	if err != nil {
+		w.late = w.late || errors.Is(err, errLate)
+		w.err = errLate
+		return 0, err
 	}
 	w.starts = append(w.starts, len(w.t.Events))
 	w.t.Events = append(w.t.Events, events...)
@@ -181,20 +182,22 @@ func (m *model) stuck(t *random) {
 	})
 }
 
-// fail has the next batch fail. It is lost, and so is what was taken meanwhile.
+// fail has the next batch fail. It is lost, and so is what found no room meanwhile.
 func (m *model) fail(t *random) {
 	if !m.on || between(t, 0, 3) > 0 {
 		return
 	}
-	n := between(t, 0, m.room)
+	n := between(t, 1, 2*m.room)
 	m.whileStuck(t, func() {
+		stuck := m.taken[m.ids]
 		for range n {
 			m.one(t, trace.Alloc, 0)
 		}
 		m.w.err = errFull
 		m.failed, m.on = true, false
-		m.after = int64(len(m.taken))
+		m.after = int64(n)
 		clear(m.taken)
+		m.taken[stuck.ID] = stuck
 	})
 }
 

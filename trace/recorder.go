@@ -298,7 +298,7 @@ func (r *Recorder) flush() {
 	if len(batch) == 0 {
 		return
 	}
-	if !inOrder(batch) {
+	if !slices.IsSortedFunc(batch, recorded) { // those of one goroutine mostly are
 		slices.SortStableFunc(batch, recorded)
 	}
 	r.mu.RLock()
@@ -318,18 +318,6 @@ func (r *Recorder) flush() {
 // is freed, and kinds are in that order.
 func recorded(a, b Event) int {
 	return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Kind, b.Kind))
-}
-
-// inOrder is slices.IsSortedFunc by recorded, without a copy of each event. Batches of programs that
-// record from one goroutine are mostly in order.
-func inOrder(events []Event) bool {
-	for i := 1; i < len(events); i++ {
-		a, b := &events[i-1], &events[i]
-		if b.Time < a.Time || b.Time == a.Time && b.Kind < a.Kind {
-			return false
-		}
-	}
-	return true
 }
 
 // fail keeps the first error, and turns the recorder off.

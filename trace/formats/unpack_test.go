@@ -185,23 +185,3 @@ func TestDamagedStreams(t *testing.T) {
 		}
 	}
 }
-
-func FuzzUnpack(f *testing.F) {
-	for _, file := range packed(f, text[:500]) {
-		f.Add(file)
-	}
-	f.Add(xzFile(f, "text"))
-	f.Add([]byte("\xfd7z0"))
-	f.Fuzz(func(t *testing.T, file []byte) {
-		if len(file) > 1<<20 {
-			return
-		}
-		got, method, err := readAll(file)
-		if err == nil && method == "" && !bytes.Equal(got, file) {
-			t.Fatal("what is not packed has changed")
-		}
-		if method != "" && len(got) > freeUnpacked+unpackedRatio*(1<<20) {
-			t.Fatalf("%d bytes of %d", len(got), len(file))
-		}
-	})
-}

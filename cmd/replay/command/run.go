@@ -99,7 +99,7 @@ func writeRun(w io.Writer, load *sim.Workload, r *sim.Result, log *sim.Log) {
 		{"collector busy", left + share(r.GCBusy)},
 		{"time lost", left + fmt.Sprintf("%s: %s", chart.Percent(float64(r.Objective())/float64(max(1, r.Span))), lostFormula(r.Slowed))},
 		{"pauses", left + percentiles(log.Lengths())},
-		{"latency of steps", left + percentiles(load.Latencies(log, r.Elapsed))},
+		{"latency of steps", left + percentiles(load.Latencies(log))},
 		{"live", left + fmt.Sprintf("peak %s, mean %s, of it garbage %s", pressure.Bytes(r.PeakLive).String(), pressure.Bytes(r.MeanLive).String(), pressure.Bytes(r.MeanGarbage).String())},
 		{"time", left + fmt.Sprintf("%s recorded, %s replayed", chart.Duration(r.Span), chart.Duration(r.Elapsed))},
 	}.print(w)

@@ -1,7 +1,6 @@
 package kineto
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -115,51 +114,36 @@ func (e *event) span(needDur bool) (ts, dur int64, err error) {
 	switch {
 	case e.TS == "":
 		return 0, 0, fmt.Errorf("%s has no ts", e.Name)
-	case err != nil || ts > maxTime || ts < -maxTime:
+	case err != nil:
 		return 0, 0, fmt.Errorf("ts of %s is out of range", e.Name)
 	case e.Dur == "" && needDur:
 		return 0, 0, fmt.Errorf("%s has no dur", e.Name)
 	case e.Dur == "":
 		return ts, 0, nil
 	}
-	if dur, err = nanoseconds(string(e.Dur)); err != nil || dur < 0 || dur > maxTime {
+	if dur, err = nanoseconds(string(e.Dur)); err != nil || dur < 0 {
 		return 0, 0, fmt.Errorf("dur of %s is negative or out of range", e.Name)
 	}
 	return ts, dur, nil
 }
 
-const (
-	maxTime   = math.MaxInt64 / 4 // ns
-	maxDigits = 64                // of a time, and the largest exponent
-)
+const maxTime = math.MaxInt64 / 4 // ns
 
 var errRange = errors.New("number out of range")
 
-// nanoseconds turns a JSON number of microseconds into nanoseconds. A float64 would
-// be wrong by up to 0.5 us for times since 1970. The result is exact up to three
-// decimals; further decimals are rounded, halves away from zero.
+// nanoseconds turns a JSON number of microseconds into nanoseconds, at most maxTime. Time since 1970 is
+// too long for a float64, which would be wrong by up to 0.5 us: so the whole microseconds are read as
+// an integer. Parts of a nanosecond are rounded, halves away from zero.
 func nanoseconds(us string) (int64, error) {
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(us), "e")
-	mantissa, negative := strings.CutPrefix(mantissa, "-")
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	exp, err := strconv.Atoi(cmp.Or(exponent, "0"))
-	if err != nil || exp < -maxDigits || exp > maxDigits || len(us) > maxDigits {
+	about, err := strconv.ParseFloat(us, 64)
+	if err != nil || math.Abs(about) > maxTime/1000 {
 		return 0, errRange
 	}
-	digits, point := whole+fraction, len(whole)+exp+3 // the digits of ns end before digits[point]
-	if point < 0 {
-		return 0, nil
+	digits, fraction, _ := strings.Cut(us, ".")
+	whole, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || strings.ContainsAny(fraction, "eE") {
+		return int64(math.Round(about * 1000)), nil
 	}
-	digits += strings.Repeat("0", max(0, point+1-len(digits)))
-	ns, err := strconv.ParseInt("0"+digits[:point], 10, 64)
-	if digits[point] >= '5' {
-		ns++
-	}
-	if err != nil || ns < 0 {
-		return 0, errRange
-	}
-	if negative {
-		ns = -ns
-	}
-	return ns, nil
+	part, _ := strconv.ParseFloat("0."+fraction, 64)
+	return whole*1000 + int64(math.Round(math.Copysign(part, about)*1000)), nil
 }

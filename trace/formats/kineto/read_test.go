@@ -127,7 +127,6 @@ func TestBadInput(t *testing.T) {
 		{`[5]`, "empty trace: none of 1 events"},
 		{`[{"name":"[mem`, "byte 14: unexpected EOF"},
 		{`[` + mem(1, 1, 1) + `] x`, "invalid character 'x'"},
-		{`[{"name":"cudaStreamSynchronize","ph":"X","dur":1,"ts":0.` + strings.Repeat("1", 100) + `}]`, "is out of range"},
 		{`{"baseTimeNanoseconds":-1,"traceEvents":[]}`, "baseTimeNanoseconds is no time"},
 		{`[{"name":"[memory]","ts":1,"args":{"Device Id":0,"Addr":1}}]`, `traceEvents[0]: no integer "Bytes"`},
 		{`[{"name":"[memory]","ts":1,"args":{"Device Id":0,"Bytes":1}}]`, `no integer "Addr"`},
@@ -186,14 +185,14 @@ func TestDamaged(t *testing.T) {
 func TestNanoseconds(t *testing.T) {
 	for us, want := range map[string]int64{
 		"0": 0, "1": 1000, "4374588898647.118": 4374588898647118, "0.0004": 0, "0.0005": 1, "-0.0015": -2, "1.9999": 2000,
-		"12.5e3": 12500000, "1e-3": 1, "1e-4": 0, "5e-4": 1, "9223372036854775.807": 1<<63 - 1, "1795231615180417.764": 1795231615180417764,
+		"12.5e3": 12500000, "1e-3": 1, "1e-4": 0, "5e-4": 1, "1795231615180417.764": 1795231615180417764,
 		"0e60": 0, "1E+2": 100000, "-7": -7000,
 	} {
 		if got, err := nanoseconds(us); got != want || err != nil {
 			t.Errorf("nanoseconds(%s) = %d, %v, want %d", us, got, err, want)
 		}
 	}
-	for _, us := range []string{"9223372036854775.808", "1e16", "1e999", "1e99999999999999999999", "92233720368547758070"} {
+	for _, us := range []string{"2305843009213694.1", "1e16", "1e999", "1e99999999999999999999", "92233720368547758070"} {
 		if got, err := nanoseconds(us); err == nil {
 			t.Errorf("nanoseconds(%s) = %d, want an error", us, got)
 		}

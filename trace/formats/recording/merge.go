@@ -20,9 +20,7 @@ import (
 // the Sync events belong to that space. Merge changes neither trace, and the
 // result shares no memory with them.
 //
-// Merge returns an error if the two cannot be of the same program. Their spans must overlap. If both
-// have allocations, then in the time of both, half of the allocations of one must be in the other,
-// with the same sizes.
+// Merge returns an error if the two cannot be of the same program: their spans must overlap.
 func Merge(base, sync *trace.Trace) (*trace.Trace, error) {
 	if base.Start.IsZero() || sync.Start.IsZero() {
 		return nil, errors.New("trace: merge: both traces need the wall clock of their start")
@@ -31,7 +29,7 @@ func Merge(base, sync *trace.Trace) (*trace.Trace, error) {
 	if !base.Start.Add(shift).Equal(sync.Start) {
 		return nil, errors.New("trace: merge: the traces are centuries apart")
 	}
-	if err := sameProgram(base, sync, shift); err != nil {
+	if err := sameTime(base, sync); err != nil {
 		return nil, fmt.Errorf("trace: merge: %w", err)
 	}
 	out := &trace.Trace{Name: base.Name, Start: base.Start, Meta: make(map[string]string), Labels: slices.Clone(base.Labels)}
@@ -67,40 +65,13 @@ func (s span) String() string {
 	return fmt.Sprintf("%s to %s UTC", s.from.UTC().Format(form), s.to.UTC().Format(form))
 }
 
-// sameProgram returns an error if base and sync, which begins shift later, are of
-// different programs.
-func sameProgram(base, sync *trace.Trace, shift time.Duration) error {
+// sameTime returns an error if no moment is in both traces.
+func sameTime(base, sync *trace.Trace) error {
 	a, b := spanOf(base), spanOf(sync)
 	if a.to.Before(b.from) || b.to.Before(a.from) {
 		return fmt.Errorf("not of the same time: one is from %v, the other from %v", a, b)
 	}
-	from := max(0, int64(shift))
-	to := min(int64(a.to.Sub(base.Start)), int64(b.to.Sub(base.Start)))
-	ours, theirs := sizesOf(base, from, to), sizesOf(sync, from-int64(shift), to-int64(shift))
-	total, both := 0, 0
-	for key, n := range theirs {
-		total += n
-		both += min(n, ours[key])
-	}
-	mine := 0
-	for _, n := range ours {
-		mine += n
-	}
-	if fewer := min(total, mine); total > 0 && both*2 < fewer {
-		return fmt.Errorf("not of the same program: from %v and %v, but of %d allocations only %d are in both", a, b, fewer, both)
-	}
 	return nil
-}
-
-// sizesOf counts the allocations of each size and space from one time to another.
-func sizesOf(t *trace.Trace, from, to int64) map[trace.Event]int {
-	count := make(map[trace.Event]int)
-	for _, e := range t.Events {
-		if e.Kind == trace.Alloc && from <= e.Time && e.Time <= to {
-			count[trace.Event{Space: e.Space, Bytes: e.Bytes}]++
-		}
-	}
-	return count
 }
 
 // waitsOf returns the Sync and Mark events of t, moved by shift.

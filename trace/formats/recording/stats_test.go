@@ -9,6 +9,7 @@ import (
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/recording"
+	"pgregory.net/rapid"
 )
 
 // quantilesOf counts for each quantile how many values do not exceed it.
@@ -62,9 +63,9 @@ func livesOf(tr *trace.Trace, space pressure.Space) (lives []*life) {
 
 // TestStatsModel compares the figures of a space with those of its objects' lives.
 func TestStatsModel(t *testing.T) {
-	check(t, 300, func(t *random) {
+	rapid.Check(t, func(t *rapid.T) {
 		tr := drawValid(t)
-		space := pressure.Space(t.IntN(3))
+		space := pressure.Space(between(t, 0, 2))
 		lives := livesOf(tr, space)
 		want, frees := recording.Stats{}, slices.ContainsFunc(tr.Events, func(e trace.Event) bool { return e.Kind == trace.Free })
 		var sizes, lifetimes, waits []int64

@@ -3,6 +3,7 @@ package recording
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,11 +40,8 @@ func WriteText(w io.Writer, t *trace.Trace) error {
 	for _, key := range slices.Sorted(maps.Keys(t.Meta)) {
 		fmt.Fprintf(out, "meta %q %q\n", key, t.Meta[key])
 	}
-	var line []byte
 	for _, e := range t.Events {
-		line = appendText(line[:0], t, e)
-		line = append(line, '\n')
-		out.Write(line) // the first error stays, and Flush returns it
+		fmt.Fprintln(out, Text(t, e)) // the first error stays, and Flush returns it
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("trace: text form: %w", err)
@@ -52,36 +50,25 @@ func WriteText(w io.Writer, t *trace.Trace) error {
 }
 
 // Text returns the line of e in the text form of t.
-func Text(t *trace.Trace, e trace.Event) string { return string(appendText(nil, t, e)) }
-
-func appendText(b []byte, t *trace.Trace, e trace.Event) []byte {
-	b = strconv.AppendInt(b, e.Time, 10)
-	b = append(append(b, ' '), e.Kind.String()...)
-	number := func(key string, v uint64) {
-		if v != 0 {
-			b = strconv.AppendUint(append(b, key...), v, 10)
+func Text(t *trace.Trace, e trace.Event) string {
+	b := fmt.Appendf(nil, "%d %v", e.Time, e.Kind)
+	field := func(key string, v any, there bool) {
+		if there {
+			b = fmt.Appendf(b, " %s=%v", key, v)
 		}
 	}
-	signed := func(key string, v int64) {
-		if v != 0 {
-			b = strconv.AppendInt(append(b, key...), v, 10)
-		}
-	}
-	number(" id=", e.ID)
-	signed(" bytes=", e.Bytes)
-	if e.Space != pressure.Host {
-		b = append(append(b, " space="...), e.Space.String()...)
-	}
-	signed(" duration=", int64(e.Duration))
-	number(" stream=", uint64(e.Stream))
+	field("id", e.ID, e.ID != 0)
+	field("bytes", e.Bytes, e.Bytes != 0)
+	field("space", e.Space, e.Space != pressure.Host)
+	field("duration", int64(e.Duration), e.Duration != 0)
+	field("stream", e.Stream, e.Stream != 0)
 	if e.Kind.Labelled() {
-		if label := t.Label(e); label != "" {
-			b = strconv.AppendQuote(append(b, " label="...), label)
-		}
-		return b
+		label := t.Label(e)
+		field("label", strconv.Quote(label), label != "")
+	} else {
+		field("aux", e.Aux, e.Aux != 0)
 	}
-	number(" aux=", uint64(e.Aux))
-	return b
+	return string(b)
 }
 
 // ReadText reads what [WriteText] writes. It skips empty lines and lines that begin
@@ -209,29 +196,15 @@ func (p *textReader) fields(e *trace.Event, rest string) error {
 }
 
 func set(e *trace.Event, key, value string) (err error) {
-	var n int64
-	var u uint64
-	switch key {
-	case "id":
-		e.ID, err = strconv.ParseUint(value, 10, 64)
-	case "bytes":
-		e.Bytes, err = strconv.ParseInt(value, 10, 64)
-	case "space":
+	to := map[string]any{"id": &e.ID, "bytes": &e.Bytes, "duration": &e.Duration, "stream": &e.Stream, "aux": &e.Aux}[key]
+	switch {
+	case key == "space":
 		e.Space, err = pressure.ParseSpace(value)
-	case "duration":
-		n, err = strconv.ParseInt(value, 10, 64)
-		e.Duration = time.Duration(n)
-	case "stream":
-		u, err = strconv.ParseUint(value, 10, 32)
-		e.Stream = uint32(u)
-	case "aux":
-		if e.Kind.Labelled() {
-			return fmt.Errorf("a %v has a label instead", e.Kind)
-		}
-		u, err = strconv.ParseUint(value, 10, 32)
-		e.Aux = uint32(u)
-	default:
+		return err
+	case to == nil:
 		return errors.New("unknown field (want id, bytes, space, duration, stream, aux or label)")
+	case key == "aux" && e.Kind.Labelled():
+		return fmt.Errorf("a %v has a label instead", e.Kind)
 	}
-	return err
+	return json.Unmarshal([]byte(value), to)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/recording"
+	"pgregory.net/rapid"
 )
 
 // parse reads a trace in text form.
@@ -32,13 +33,13 @@ func textOf(t interface{ Fatal(...any) }, tr *trace.Trace) string {
 
 // drawValid draws a valid trace: objects are allocated, dropped and freed in any
 // legal order, between waits, cycles and marks.
-func drawValid(t *random) *trace.Trace {
-	tr := &trace.Trace{Name: textFrom(t), Labels: []string{""}}
-	if t.coin() {
+func drawValid(t *rapid.T) *trace.Trace {
+	tr := &trace.Trace{Name: rapid.String().Draw(t, "text"), Labels: []string{""}}
+	if coin(t) {
 		tr.Start = time.Unix(0, between[int64](t, 1, 1<<61)).UTC()
 	}
-	if t.coin() {
-		tr.Meta = map[string]string{textFrom(t): textFrom(t), textFrom(t): ""}
+	if coin(t) {
+		tr.Meta = map[string]string{rapid.String().Draw(t, "text"): rapid.String().Draw(t, "text"), rapid.String().Draw(t, "text"): ""}
 	}
 	labels := recording.NewLabeler(tr, nil)
 	var there []trace.Event // allocated, and not dropped (Drop) or not freed (Free)
@@ -71,7 +72,7 @@ func drawValid(t *random) *trace.Trace {
 		if e.Kind.Labelled() {
 			e.Aux = labels.Label(pick(t, "", "a b", "c=\"d\"", "\n", "\xff"))
 		} else {
-			e.Aux = t.Uint32()
+			e.Aux = rapid.Uint32().Draw(t, "aux")
 		}
 		tr.Record(e)
 	}
@@ -79,7 +80,7 @@ func drawValid(t *random) *trace.Trace {
 }
 
 func TestTextRoundTrip(t *testing.T) {
-	check(t, 100, func(t *random) {
+	rapid.Check(t, func(t *rapid.T) {
 		tr := drawValid(t)
 		if err := tr.Validate(); err != nil {
 			t.Fatal(err)

@@ -5,24 +5,13 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 const (
 	maxSize = trace.MaxBytes - 1 // bytes, of an object or of all
 	maxTime = 1 << 62 / 1000     // us since 1970
 )
-
-// A decoder turns the records of a pickle into values for [device]. It checks fields and numbers
-// texts. The device checks entries against each other.
-type decoder struct {
-	*machine
-	budget  *recording.Budget
-	labels  *recording.Labeler
-	streams map[int64]uint32 // stream handles, numbered in order of appearance; 0 stays 0
-}
 
 // An entry is one action of a device's allocator.
 type entry struct {
@@ -38,15 +27,15 @@ var actions = map[string]trace.Kind{
 	"segment_free": trace.Release, "segment_unmap": trace.Release,
 }
 
-func (d *decoder) entry(r *record) (e entry, err error) {
+func (s *snapshot) entry(r *record) (e entry, err error) {
 	if e.Time, err = r.time(); err != nil {
 		return e, err
 	}
-	e.Stream = d.stream(r)
-	action := d.text(r, fAction)
+	e.Stream = s.stream(r)
+	action := s.text(r, fAction)
 	if kind, ok := actions[action]; ok {
 		e.Kind, e.completed = kind, action == "free_completed"
-		return e, d.memory(r, action, &e)
+		return e, s.memory(r, action, &e)
 	}
 	switch action {
 	case "oom":
@@ -54,7 +43,7 @@ func (d *decoder) entry(r *record) (e entry, err error) {
 		e.Bytes, err = r.integer(fSize, 1, maxSize)
 	case "snapshot", "workspace_snapshot", "empty_cache", "user_defined":
 		e.Kind = trace.Mark
-		e.Aux = d.labels.Label(action)
+		e.Aux = s.labels.Label(action)
 	case "":
 		err = errors.New("no action")
 	default:
@@ -64,7 +53,7 @@ func (d *decoder) entry(r *record) (e entry, err error) {
 }
 
 // memory reads the fields of an entry that is about an address and a size.
-func (d *decoder) memory(r *record, action string, e *entry) error {
+func (s *snapshot) memory(r *record, action string, e *entry) error {
 	addr, err := r.integer(fAddr, 0, math.MaxInt64)
 	if err != nil {
 		return err
@@ -84,9 +73,9 @@ type block struct {
 	stream uint32
 }
 
-// block reads a block; ok is false if it is not in use.
-func (d *decoder) block(number int64, r *record) (b block, ok bool, err error) {
-	if d.text(r, fState) != "active_allocated" {
+// activeBlock reads a block; ok is false if it is not in use.
+func (s *snapshot) activeBlock(number int64, r *record) (b block, ok bool, err error) {
+	if s.text(r, fState) != "active_allocated" {
 		return b, false, nil
 	}
 	addr, err := r.integer(fAddress, 0, math.MaxInt64)
@@ -102,28 +91,6 @@ func (d *decoder) block(number int64, r *record) (b block, ok bool, err error) {
 		return b, false, err
 	}
 	return block{addr: uint64(addr), size: n, list: number}, true, nil
-}
-
-// A segment is memory that a device's allocator holds at the end.
-type segment struct {
-	device int64
-	total  int64 // bytes
-	stream uint32
-	list   int64 // number of its list of blocks; -1 if it has none
-}
-
-func (d *decoder) segment(r *record) (s segment, err error) {
-	if s.device, err = r.integer(fDevice, 0, int64(pressure.MaxDevices)-1); err != nil {
-		return s, err
-	}
-	if s.total, err = r.integer(fTotal, 0, maxSize); err != nil {
-		return s, err
-	}
-	s.stream, s.list = d.stream(r), -1
-	if blocks, ok := r.get(fBlocks); ok && blocks.kind == kList {
-		s.list = blocks.n >> listBits
-	}
-	return s, nil
 }
 
 // integer returns an integer field, which must be there and in [low, high].
@@ -143,23 +110,23 @@ func (r *record) integer(field int, low, high int64) (int64, error) {
 }
 
 // text returns a text field, or "" if the record lacks it.
-func (d *decoder) text(r *record, field int) string {
+func (s *snapshot) text(r *record, field int) string {
 	if v, ok := r.get(field); ok && v.kind == kText && v.n != textLost {
-		return d.texts[v.n]
+		return s.texts[v.n]
 	}
 	return ""
 }
 
-func (d *decoder) stream(r *record) uint32 {
+func (s *snapshot) stream(r *record) uint32 {
 	v, ok := r.get(fStream)
 	if !ok || v.kind != kInt {
 		return 0
 	}
-	n, ok := d.streams[v.n]
+	n, ok := s.streams[v.n]
 	if !ok {
-		n = uint32(len(d.streams))
-		d.streams[v.n] = n
-		d.budget.Hold(32)
+		n = uint32(len(s.streams))
+		s.streams[v.n] = n
+		s.budget.Hold(32)
 	}
 	return n
 }

@@ -16,9 +16,8 @@
 //	external_annotations         Mark that lasts until the annotation's end
 //
 // PyTorch can leave actions out of the history (skip_actions). Without free_requested, free_completed
-// becomes the Drop. That may be later than the moment when the object became unreachable.
-// Trace.Meta["drops_known_when_completed"] counts these drops. The reader ignores other keys, such as
-// frames (stacks), pool_id and user_metadata.
+// becomes the Drop. That may be later than the moment when the object became unreachable. The reader
+// ignores other keys, such as frames (stacks), pool_id and user_metadata.
 //
 // # Before the window
 //

@@ -27,9 +27,10 @@ type notes struct {
 	open map[note][]int // indices in all, by name and device
 }
 
-// note adds one entry of external_annotations to n. One without a time is left out: it has no place
-// in the trace.
-func (d *decoder) note(r *record, n *notes) error {
+// note adds one entry of external_annotations. One without a time is left out: it has no place in the
+// trace.
+func (s *snapshot) note(r *record) error {
+	n := &s.notes
 	if _, ok := r.get(fTime); !ok {
 		return nil
 	}
@@ -37,16 +38,13 @@ func (d *decoder) note(r *record, n *notes) error {
 	if err != nil {
 		return fmt.Errorf("annotation: %w", err)
 	}
-	key := note{name: d.text(r, fName)}
+	key := note{name: s.text(r, fName)}
 	if v, ok := r.get(fDevice); ok && v.kind == kInt {
 		key.device = v.n
 	}
-	d.budget.Hold(int64(len(key.name)) + noteBytes)
-	switch stage := d.text(r, fStage); stage {
+	s.budget.Hold(int64(len(key.name)) + noteBytes)
+	switch stage := s.text(r, fStage); stage {
 	case "START":
-		if n.open == nil {
-			n.open = make(map[note][]int)
-		}
 		n.open[key] = append(n.open[key], len(n.all))
 		n.all = append(n.all, note{name: key.name, device: key.device, from: ns})
 	case "END":
@@ -64,14 +62,14 @@ func (d *decoder) note(r *record, n *notes) error {
 }
 
 // marks returns the annotations as events sorted by time.
-func (n *notes) marks(labels *recording.Labeler, start int64, b *recording.Budget) (marks []trace.Event) {
-	for _, a := range n.all {
+func (s *snapshot) marks(start int64) (marks []trace.Event) {
+	for _, a := range s.notes.all {
 		from := a.from
 		if from == 0 {
 			from = min(start, a.to)
 		}
 		length := max(0, time.Duration(a.to-from))
-		marks = recording.Append(b, marks, trace.Event{Time: from, Kind: trace.Mark, Duration: length, Aux: labels.Label(a.name)})
+		marks = recording.Append(s.budget, marks, trace.Event{Time: from, Kind: trace.Mark, Duration: length, Aux: s.labels.Label(a.name)})
 	}
 	slices.SortStableFunc(marks, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
 	return marks

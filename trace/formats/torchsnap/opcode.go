@@ -12,7 +12,7 @@ const (
 )
 
 // step executes one opcode. The opcodes are described in Python's pickletools. Those that could
-// execute code are in the table refused.
+// execute code are refused.
 func (m *machine) step(op byte) error {
 	switch op {
 	// These occur in snapshots, the most frequent first.
@@ -21,7 +21,7 @@ func (m *machine) step(op byte) error {
 	case 'j': // LONG_BINGET
 		return m.get(m.length(4))
 	case 0x94: // MEMOIZE
-		return m.put(uint64(m.memo.size), nil)
+		return m.put(uint64(len(m.memo)), nil)
 	case 0x8a: // LONG1
 		return m.long(m.length(1))
 	case 'K': // BININT1
@@ -90,29 +90,7 @@ func (m *machine) stepRare(op byte) error {
 	case 0x90: // ADDITEMS
 		return m.forget(m.popMark())
 	}
-	if name, ok := refused[op]; ok {
-		return m.refuse(name)
-	}
-	return fmt.Errorf("unknown opcode 0x%02x", op)
-}
-
-// refused are the opcodes that use or call something outside the file.
-var refused = map[byte]string{
-	'c': "GLOBAL", 0x93: "STACK_GLOBAL", 'i': "INST", 'o': "OBJ", 0x81: "NEWOBJ", 0x92: "NEWOBJ_EX",
-	'R': "REDUCE", 'b': "BUILD", 'P': "PERSID", 'Q': "BINPERSID",
-	0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
-}
-
-// refuse returns the error for an opcode that is not plain data. It names the global of a
-// STACK_GLOBAL.
-func (m *machine) refuse(opcode string) error {
-	global := ""
-	if opcode == "STACK_GLOBAL" {
-		if two, err := m.pop(2); err == nil && two[0].kind == kText && two[1].kind == kText {
-			global = " " + m.texts[two[0].n] + "." + m.texts[two[1].n]
-		}
-	}
-	return fmt.Errorf("opcode %s%s: a snapshot is plain data, and nothing else is read", opcode, global)
+	return fmt.Errorf("opcode 0x%02x: a snapshot is plain data, and nothing else is read", op)
 }
 
 func (m *machine) proto() error {

@@ -16,7 +16,7 @@ import (
 const (
 	maxStack   = 1 << 20 // values that are not yet in a container
 	maxRecords = 1 << 14 // dicts that are not yet in a container
-	maxMemoGap = 1 << 10 // memo keys skipped: picklers number them one by one
+	maxMemoGap = 1 << 10 // memo keys skipped: picklers number them from 0, one by one
 	maxTexts   = 1 << 16 // different strings that are kept
 	maxText    = 1 << 10 // bytes of a string that is kept
 )
@@ -49,7 +49,7 @@ type machine struct {
 	stack   []value
 	marks   []int // heights of stack
 	budget  *recording.Budget
-	memo    memo
+	memo    []int32          // texts by their keys; notText: another value
 	texts   []string         // the strings kept; first those of names
 	index   map[string]int64 // of texts
 	records []record
@@ -232,8 +232,11 @@ func (m *machine) top() (value, error) {
 	return m.stack[len(m.stack)-1], nil
 }
 
-// put gives the top of the stack a key in the memo. A dict or list loses its content there: no
-// snapshot refers a second time to a container that matters.
+// notText stands in the memo for each value but a string. No snapshot refers a second time to a
+// container that matters, and picklers give integers no key.
+const notText = -1
+
+// put gives the top of the stack a key in the memo.
 func (m *machine) put(key uint64, err error) error {
 	if err != nil {
 		return err
@@ -242,19 +245,27 @@ func (m *machine) put(key uint64, err error) error {
 	if err != nil {
 		return err
 	}
-	if v.kind == kDict || v.kind == kList {
-		v = value{}
+	if key > uint64(len(m.memo)+maxMemoGap) {
+		return fmt.Errorf("memo key %d after %d keys", key, len(m.memo))
 	}
-	return m.memo.put(key, v, m.budget)
+	for uint64(len(m.memo)) <= key {
+		m.memo = recording.Append(m.budget, m.memo, notText)
+	}
+	if m.memo[key] = notText; v.kind == kText {
+		m.memo[key] = int32(v.n)
+	}
+	return nil
 }
 
 func (m *machine) get(key uint64, err error) error {
 	if err != nil {
 		return err
 	}
-	v, err := m.memo.get(key)
-	if err != nil {
-		return err
+	switch {
+	case key >= uint64(len(m.memo)):
+		return fmt.Errorf("memo has no key %d", key)
+	case m.memo[key] == notText:
+		return m.push(value{})
 	}
-	return m.push(v)
+	return m.push(value{kind: kText, n: int64(m.memo[key])})
 }

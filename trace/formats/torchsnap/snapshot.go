@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"time"
+	"unsafe"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -22,25 +23,26 @@ func Detect(head []byte) bool {
 // it. Besides the trace it needs about as much memory again.
 func Read(r io.Reader) (*trace.Trace, error) {
 	t := &trace.Trace{Meta: map[string]string{"source": "torch.cuda.memory snapshot"}}
-	s := &snapshot{t: t, budget: recording.BudgetOf(r)}
-	s.objects = recording.NewObjects(s.budget, "entry %d")
-	s.decode = decoder{budget: s.budget, labels: recording.NewLabeler(t, s.budget), streams: map[int64]uint32{0: 0}}
-	s.decode.machine = newMachine(r, s.budget, s.item)
-	if err := s.decode.execute(); err != nil {
+	b := recording.BudgetOf(r)
+	s := &snapshot{t: t, objects: recording.NewObjects(b, "entry %d"), notes: notes{open: make(map[note][]int)},
+		labels: recording.NewLabeler(t, b), streams: map[int64]uint32{0: 0}}
+	s.machine = newMachine(r, b, s.item)
+	if err := s.execute(); err != nil {
 		return nil, err
 	}
-	if s.decode.traces == 0 {
+	if s.traces == 0 {
 		return nil, errors.New("torchsnap: not a memory snapshot: no device_traces")
 	}
 	return s.finish()
 }
 
-// A snapshot is the part of a file that has been read. Items go one way: the machine finds them in the
-// pickle, the decoder checks them, and devices and notes keep them.
+// A snapshot is the part of a file that has been read. The machine finds items in the pickle. The
+// snapshot checks their fields, and devices and notes keep them.
 type snapshot struct {
-	decode  decoder
-	budget  *recording.Budget
+	*machine
 	t       *trace.Trace
+	labels  *recording.Labeler
+	streams map[int64]uint32 // stream handles, numbered in order of appearance; 0 stays 0
 	objects *recording.Objects
 	devices []*device
 	notes   notes
@@ -58,23 +60,23 @@ func (s *snapshot) item(list int64, r *record) error {
 		}
 		return nil
 	case listBlocks:
-		b, ok, err := s.decode.block(number, r)
+		b, ok, err := s.activeBlock(number, r)
 		if err != nil {
 			return fmt.Errorf("active block %d of its segment: %w", len(s.blocks), err)
 		}
 		if ok {
 			s.blocks = append(s.blocks, b)
-			s.budget.Hold(2 * blockBytes) // here, and with its device
+			s.budget.Hold(2 * int64(unsafe.Sizeof(b))) // here, and with its device
 		}
 		return nil
 	case listNotes:
-		return s.decode.note(r, &s.notes)
+		return s.note(r)
 	}
 	d, err := s.device(number)
 	if err != nil {
 		return err
 	}
-	e, err := s.decode.entry(r)
+	e, err := s.entry(r)
 	if err == nil {
 		err = d.add(e)
 	}
@@ -98,22 +100,28 @@ func (s *snapshot) device(n int64) (*device, error) {
 
 // segment takes a segment, whose blocks have been read before it.
 func (s *snapshot) segment(r *record) error {
-	seg, err := s.decode.segment(r)
+	number, err := r.integer(fDevice, 0, int64(pressure.MaxDevices)-1)
 	if err != nil {
 		return err
 	}
-	d, err := s.device(seg.device)
+	d, err := s.device(number)
 	if err != nil {
 		return err
 	}
-	if err := count(&d.reservedEnd, seg.total); err != nil {
+	total, err := r.integer(fTotal, 0, maxSize)
+	if err == nil {
+		err = count(&d.reservedEnd, total)
+	}
+	if err != nil {
 		return err
 	}
+	stream := s.stream(r)
 	// Blocks wait in the order of their lists, and so of their segments.
-	for len(s.blocks) > 0 && s.blocks[0].list <= seg.list {
+	list, ok := r.get(fBlocks)
+	for ok && list.kind == kList && len(s.blocks) > 0 && s.blocks[0].list <= list.n>>listBits {
 		b := s.blocks[0]
 		s.blocks = s.blocks[1:]
-		b.stream = seg.stream
+		b.stream = stream
 		d.held = append(d.held, b)
 	}
 	return nil
@@ -123,31 +131,20 @@ func (s *snapshot) finish() (*trace.Trace, error) {
 	if s.entries == 0 {
 		return nil, errors.New("torchsnap: empty trace: device_traces has no entries (was the history recorded?)")
 	}
-	labels := s.decode.labels
-	s.decode.machine = nil // the memo is as large as the trace
 	start := int64(maxTime) * 1000
 	for _, d := range s.devices {
 		start = min(start, d.start())
 	}
 	t := s.t
 	lists := [][]trace.Event{nil}
-	completed := 0
 	for _, d := range s.devices {
-		drops, err := d.unknownDrops()
-		if err != nil {
-			return nil, fmt.Errorf("torchsnap: %v: %w", d.space, err)
-		}
-		lists = append(lists, d.events, drops)
-		completed += d.completed
+		lists = append(lists, d.events)
 	}
 	var err error
 	if lists[0], err = s.before(start); err != nil {
 		return nil, fmt.Errorf("torchsnap: live before the window: %w", err)
 	}
-	if completed > 0 {
-		t.Meta["drops_known_when_completed"] = strconv.Itoa(completed)
-	}
-	lists = append(lists, s.notes.marks(labels, start, s.budget))
+	lists = append(lists, s.marks(start))
 	t.Meta["clock"] = "wall clock, us"
 	t.Start = time.Unix(0, 0).UTC()
 	if err := s.budget.Err(); err != nil {
