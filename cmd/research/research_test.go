@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
@@ -29,31 +30,44 @@ func TestAllIsEveryBuiltInRecording(t *testing.T) {
 	}
 }
 
-// TestRun judges a program as the command does. It checks the report, the cells behind it, and the
-// errors.
+// TestRun writes a page as the command does. It checks the page, and the errors.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	var out, log bytes.Buffer
-	if err := run(t.Context(), []string{"-trials", "plain,limit-5%", "-o", dir, "gp"}, &out, &log); err != nil {
+	if err := run(t.Context(), []string{"corpus", "-o", dir, "gp", "mlp", "query"}, &out, &log); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"report.md": "| limit-5% |", "cells.csv": "limit-5%,gp,1.25x,"} {
+	for name, want := range map[string]string{"cards.md": "## query", "cards.csv": "\ngp,PyTorch,"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s has no %q: %v", name, want, err)
 		}
 	}
 	for want, args := range map[string][]string{
-		"no trial":         {"-trials", "pear", "gp"},
-		"want corpus":      {"gp"},
-		"want a seed":      {"corpus", "synthetic:x"},
+		"want corpus":      {"pear", "gp"},
 		"no such file":     {"baselines", "nowhere.arrows"},
 		"at least three":   {"corpus", "gp"},
-		"unknown policy":   {"-trials", "plain", "-policy", "pear", "gp"},
 		"not defined: -oo": {"-oo"},
 	} {
 		if err := run(t.Context(), args, &out, &log); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
 		}
 	}
+}
+
+// program returns a recording of n objects of 1 MiB, one every ms, each dropped 5 ms later. A wait
+// follows every tenth object.
+func program(name string, n int) *trace.Trace {
+	t := &trace.Trace{Name: name}
+	for i := range n {
+		now := int64(i) * 1e6
+		if i >= 5 {
+			t.Record(trace.Event{Time: now, ID: uint64(i - 5), Kind: trace.Drop, Space: pressure.Device(1)})
+		}
+		t.Record(trace.Event{Time: now, ID: uint64(i), Kind: trace.Alloc, Bytes: 1 << 20, Space: pressure.Device(1)})
+		if i%10 == 9 {
+			t.Record(trace.Event{Time: now + 1, Kind: trace.Sync, Duration: 5e5})
+		}
+	}
+	return t
 }

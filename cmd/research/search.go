@@ -180,7 +180,7 @@ func searches(ctx context.Context, programs []*trace.Trace, candidates int, log 
 		return nil, fmt.Errorf("search: %d recordings of PyTorch programs, want three or more to tune on", len(train))
 	}
 	usual := []sim.Cost{sim.Fixed(time.Millisecond), sim.Fixed(10 * time.Millisecond)}
-	full := searchCells(train, trialLimits, usual)
+	full := searchCells(train, publicFactors, usual)
 	best, err := search(ctx, candidates, searchCells(train[:min(len(train), 5)], []float64{1.25, 2}, usual),
 		[]stage{{candidates / 10, searchCells(train, []float64{1.5}, usual)}, {candidates / 100, full}}, log)
 	if err != nil {
@@ -205,7 +205,7 @@ func searches(ctx context.Context, programs []*trace.Trace, candidates int, log 
 			continue
 		}
 		head = append(head, set.name)
-		g := &experiment.Grid{Workloads: set.loads, Contenders: who, Limits: factorLimits(trialLimits), Costs: set.cost, Ladder: sim.Ladder{Factor: 2}}
+		g := &experiment.Grid{Workloads: set.loads, Contenders: who, Limits: factorLimits(publicFactors), Costs: set.cost, Ladder: sim.Ladder{Factor: 2}}
 		if err := g.Run(ctx, nil); err != nil {
 			return nil, err
 		}
