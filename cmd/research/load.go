@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
@@ -29,15 +28,6 @@ func load(names []string) (all []*trace.Trace, err error) {
 		all = append(all, t)
 	}
 	return all, nil
-}
-
-// contenders parses policies of this package's tables. It panics if one cannot be parsed.
-func contenders(names ...string) []experiment.Contender {
-	all, err := experiment.ParseContenders(strings.Join(names, ","))
-	if err != nil {
-		panic(err)
-	}
-	return all
 }
 
 // compile prepares recordings for replays. Each is replayed in the space in which it allocates
@@ -74,11 +64,4 @@ func eventsOf(t *trace.Trace) []trace.Event {
 		out = append(out, e)
 	}
 	return out
-}
-
-func factorLimits(factors []float64) (limits []experiment.Limit) {
-	for _, f := range factors {
-		limits = append(limits, experiment.Limit{Factor: f})
-	}
-	return limits
 }

@@ -4,8 +4,6 @@
 //
 //	research corpus [-o FOLDER] [RECORDING...]
 //		describes each recording by a card of statistics
-//	research baselines [-o FOLDER] [-live FILE,...] [RECORDING...]
-//		judges every policy by different baselines, limits and parameters
 //	research heaps [-o FOLDER] [RECORDING...]
 //		divides one memory among several programs that run at once
 //	research search [-candidates N] [-o FOLDER] [RECORDING...]
@@ -44,7 +42,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	flags := flag.NewFlagSet("research", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	live := flags.String("live", "", "with baselines: `files` of live runs, one JSON object per line")
 	candidates := flags.Int("candidates", 10_000, "with search: the `number` of expressions to try")
 	out := flags.String("o", "", "`folder` for the report and its data; if empty, print the report")
 	if err := flags.Parse(args); err != nil {
@@ -62,14 +59,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	switch page {
 	case "corpus":
 		files, err = corpus(programs)
-	case "baselines":
-		files, err = baselines(ctx, programs, strings.FieldsFunc(*live, func(r rune) bool { return r == ',' }))
 	case "heaps":
 		files, err = heaps(ctx, programs)
 	case "search":
 		files, err = searches(ctx, programs, *candidates, stderr)
 	default:
-		err = fmt.Errorf("%q: want corpus, baselines, heaps or search", page)
+		err = fmt.Errorf("%q: want corpus, heaps or search", page)
 	}
 	if err != nil {
 		return err

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
 )
 
 // A folder is the files of a report, by their names. The one whose name ends in .md is the report.
@@ -53,8 +51,8 @@ func (r *markdown) row(cells ...any) {
 	r.WriteString("|\n")
 }
 
-// table writes a table of one number in each cell. The name of the first column is corner.
-func table[C, R any](r *markdown, corner string, columns []C, rows []R, cell func(row, column int) any) {
+// table writes a table with a cell for each row and column. The name of the first column is corner.
+func (r *markdown) table(corner string, columns, rows []string, cell func(row, column int) any) {
 	head := []any{corner}
 	for _, c := range columns {
 		head = append(head, c)
@@ -67,15 +65,6 @@ func table[C, R any](r *markdown, corner string, columns []C, rows []R, cell fun
 		}
 		r.row(row...)
 	}
-}
-
-func code(who experiment.Contender) string { return "`" + who.String() + "`" }
-
-func codes(all []experiment.Contender) (texts []string) {
-	for _, who := range all {
-		texts = append(texts, code(who))
-	}
-	return texts
 }
 
 func ratioText(x float64) string {
@@ -94,13 +83,6 @@ func figure(x float64) string {
 		return ""
 	}
 	return fmt.Sprintf("%.4g", x)
-}
-
-func lostText(x float64) string {
-	if math.IsNaN(x) {
-		return ""
-	}
-	return fmt.Sprintf("%.3g %%", 100*x)
 }
 
 // ratio returns a / b, with 1 ms added to both.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
@@ -37,7 +36,7 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), []string{"corpus", "-o", dir, "gp", "mlp", "query"}, &out, &log); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"cards.md": "## query", "cards.csv": "\ngp,PyTorch,"} {
+	for name, want := range map[string]string{"cards.md": "## query", "cards.csv": "\ngp,PyTorch,", "corpus.svg": "</svg>"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s has no %q: %v", name, want, err)
@@ -45,7 +44,7 @@ func TestRun(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"want corpus":      {"pear", "gp"},
-		"no such file":     {"baselines", "nowhere.arrows"},
+		"no such file":     {"corpus", "nowhere.arrows"},
 		"at least three":   {"corpus", "gp"},
 		"not defined: -oo": {"-oo"},
 	} {
@@ -53,21 +52,4 @@ func TestRun(t *testing.T) {
 			t.Errorf("%v: %v, want %q", args, err, want)
 		}
 	}
-}
-
-// program returns a recording of n objects of 1 MiB, one every ms, each dropped 5 ms later. A wait
-// follows every tenth object.
-func program(name string, n int) *trace.Trace {
-	t := &trace.Trace{Name: name}
-	for i := range n {
-		now := int64(i) * 1e6
-		if i >= 5 {
-			t.Record(trace.Event{Time: now, ID: uint64(i - 5), Kind: trace.Drop, Space: pressure.Device(1)})
-		}
-		t.Record(trace.Event{Time: now, ID: uint64(i), Kind: trace.Alloc, Bytes: 1 << 20, Space: pressure.Device(1)})
-		if i%10 == 9 {
-			t.Record(trace.Event{Time: now + 1, Kind: trace.Sync, Duration: 5e5})
-		}
-	}
-	return t
 }
