@@ -134,9 +134,9 @@ func TestLabIsEqual(t *testing.T) {
 			var got []sim.Result
 			c.eval(fmt.Sprintf(`lab.ask(one, "sweep", %s)`, args), &got)
 			results := replay(t, "compare", name, "--policies", "all", "--limits", strings.Join(limits, ","), "--cycle", cycle, "--json", "-o", "")
-			want, err := parseResults("compare", strings.NewReader(results))
-			if err != nil || !slices.Equal(got, want) {
-				t.Fatalf("%s, %s: %v: the browser has\n%+v, want\n%+v", name, cycle, err, got, want)
+			want := parseResults(t, results)
+			if !slices.Equal(got, want) {
+				t.Fatalf("%s, %s: the browser has\n%+v, want\n%+v", name, cycle, got, want)
 			}
 			n += len(want)
 		}

@@ -145,14 +145,17 @@ func (g *Grid) Find(contender string) int {
 // Know takes known results, whose cells Run leaves out. It returns the number of cells left to
 // run.
 func (g *Grid) Know(results []sim.Result) int {
-	known := ByKey(results)
+	known := make(map[key]*sim.Result)
+	for i := range results {
+		known[keyOf(&results[i])] = &results[i]
+	}
 	g.outcomes = make([]*Outcome, g.Len())
 	left := g.Len()
 	for i := range g.outcomes {
 		c := g.Cell(i)
 		if r, ok := known[g.key(c)]; ok {
 			w := g.Workloads[c.Workload]
-			g.outcomes[i] = &Outcome{Result: r, Host: hostTime(w)}
+			g.outcomes[i] = &Outcome{Result: *r, Host: hostTime(w)}
 			left--
 		}
 	}
