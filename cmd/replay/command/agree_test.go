@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
-	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -15,8 +14,6 @@ import (
 	"testing"
 
 	"github.com/eagergc/eagergc/cmd/replay/lab/session"
-	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/formats"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
@@ -159,7 +156,7 @@ func TestCommandsAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &session.Session{Read: func(r io.Reader) (*trace.Trace, error) { return formats.Opener{}.Read(r) }}
+			s := new(session.Session)
 			if _, err := s.Load([]session.Source{{Name: name, From: bytes.NewReader(file)}}); err != nil {
 				t.Fatal(err)
 			}
