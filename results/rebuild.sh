@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # rebuild.sh [NAME...] rebuilds the results that need neither a GPU nor an idle machine, in place. Replays
-# are exact: on an unchanged tree only env.txt and the speed change. It takes about ten minutes on two cores.
-# The names are compare, report, corpus and baselines; without a name it rebuilds all of them.
+# are exact: on an unchanged tree only env.txt and the speed change. It takes about six minutes on two cores.
+# The names are compare, report and corpus; without a name it rebuilds all of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 replay=$(mktemp)
@@ -51,10 +51,4 @@ fi
 if wants corpus; then # takes one minute
 	into 2026-11-23-corpus results/rebuild.sh corpus
 	"$research" corpus -o "$dir" all results/2026-11-23-heaptrack/*.zst
-fi
-
-if wants baselines; then # takes about three minutes
-	into 2026-11-23-baselines results/rebuild.sh baselines
-	"$research" baselines -o "$dir" -live results/2026-11-22-fidelity/live.jsonl.gz,results/2026-11-23-rule/others.jsonl all results/2026-11-23-heaptrack/*.zst
-	gzip -9nf "$dir/cells.csv"
 fi

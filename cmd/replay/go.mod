@@ -3,11 +3,9 @@ module github.com/eagergc/eagergc/cmd/replay
 go 1.26.0
 
 require (
-	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/eagergc/eagergc v0.1.0
 	github.com/eagergc/eagergc/pool/cuda v0.1.0
 	github.com/eagergc/eagergc/trace/formats v0.1.0
-	github.com/klauspost/compress v1.20.3
 	github.com/montanaflynn/stats v0.14.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
@@ -33,6 +31,7 @@ require (
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/therootcompany/xz v1.0.1 // indirect
 	golang.org/x/text v0.42.0 // indirect

@@ -10,8 +10,6 @@ import (
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
 )
 
 // A curve is a named line of a picture. Points outside the axes are left out.
@@ -94,54 +92,4 @@ func drawCorpus(cards []card, at [][2]float64, share [2]float64) ([]byte, error)
 	p.Add(plotter.NewGrid())
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = p.X.Min-0.5, p.X.Max+0.8, p.Y.Min-0.3, p.Y.Max+0.5
 	return svg(p)
-}
-
-// cellsOf returns the outcome of each cell of a grid as CSV. Sizes are in bytes, times in ns.
-func cellsOf(g *experiment.Grid) []byte {
-	b := bytes.NewBufferString("recording,policy,limit_factor,cycle,slowdown,collections,refusals,elapsed_ns,exposed_ns,gc_busy_ns,program_ns,mean_live_bytes,peak_live_bytes\n")
-	for i, o := range g.Outcomes() {
-		cost := g.Costs[g.Cell(i).Cost]
-		fmt.Fprintf(b, "%s,%q,%g,%s,%g,%d,%d,%d,%d,%d,%d,%.0f,%d\n", o.Trace, o.Policy, g.Limits[g.Cell(i).Limit].Factor, cost.Base, cost.Slowdown,
-			o.Collections, o.RefusalCollections, o.Elapsed, o.ExposedPause, o.GCBusy, o.Host+o.Slowed, o.MeanLive, o.PeakLive)
-	}
-	return b.Bytes()
-}
-
-// files returns the report, its data and its pictures.
-func (p *judgement) files() (folder, error) {
-	var overheads []curve
-	for _, name := range []string{"never", "rtorch", "cudajl", "growth:1", "growth:0.25", "dotnet", "sqrt", "cpucontrol", "host", "pacer"} { // few enough to tell apart
-		c, k := curve{Name: name, X: allFactors}, p.Find(name)
-		for _, f := range allFactors {
-			c.Y = append(c.Y, experiment.GeometricMean(p.ratios(k, wall, anyone, p.in(0, []float64{f})))-1)
-		}
-		overheads = append(overheads, c)
-	}
-	knobs := "limit,policy,set_to,live,time_lost\n"
-	curves := func(limit string, lines []line) (all []curve) {
-		for _, l := range lines {
-			all = append(all, curve{l.Name, l.Live, l.Lost})
-			for i, knob := range l.Knobs {
-				knobs += fmt.Sprintf("%s,%s,%q,%.4g,%.4g\n", limit, l.Name, knob, l.Live[i], l.Lost[i])
-			}
-		}
-		return all
-	}
-	f := folder{"report.md": p.Bytes(), "cells.csv": cellsOf(p.Grid)}
-	for _, picture := range []struct {
-		name, x, y string
-		xs, ys     []float64
-		curves     []curve
-	}{
-		{"overhead.svg", "limit / the least one", "lower-bound overhead in elapsed time, less 1", allFactors, []float64{0.01, 0.03, 0.1, 0.3, 1, 3}, overheads},
-		{"limited.svg", "live / reachable bytes, mean over time", "time lost / recorded time, limit 2x", []float64{1, 1.25, 1.5, 2, 3}, []float64{0.05, 0.1, 0.2, 0.5, 1}, curves("2x", p.limited)},
-		{"free.svg", "live / reachable bytes, mean over time", "time lost / recorded time, no limit", []float64{1, 1.5, 2, 3, 5, 10}, []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3}, curves("", p.free)},
-	} {
-		var err error
-		if f[picture.name], err = drawCurves(picture.x, picture.y, picture.xs, picture.ys, picture.curves); err != nil {
-			return nil, err
-		}
-	}
-	f["knobs.csv"] = []byte(knobs)
-	return f, nil
 }

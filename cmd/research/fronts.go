@@ -66,7 +66,7 @@ time as a factor of that of the best split: geometric mean over the draws, and i
 				columns = append(columns, fmt.Sprintf("%g, %.2fx", price, experiment.GeometricMean(memory)))
 			}
 			fmt.Fprintf(&r, "\n## %d heaps, memory: %s\n\n", count, measure.name)
-			table(&r, "price, memory", columns, ruleNames(), func(row, column int) any {
+			r.table("price, memory", columns, ruleNames(), func(row, column int) any {
 				var ratios []float64
 				for seed := range uint64(heapSeeds) {
 					best := priced(frontOf(points, bound, count, seed), heapPrices[column])

@@ -4,36 +4,25 @@
 //
 //	research corpus [-o FOLDER] [RECORDING...]
 //		describes each recording by a card of statistics
-//	research baselines [-o FOLDER] [-live FILE,...] [RECORDING...]
-//		judges every policy by different baselines, limits and parameters
-//	research -trials all|NAME,... [-policy TEXT] [-o FOLDER] [RECORDING...]
-//		judges one policy under adverse conditions
-//	research -granularity [-o FOLDER] [RECORDING...]
-//		judges every policy on recordings whose deaths are known only from cycles
 //	research heaps [-o FOLDER] [RECORDING...]
 //		divides one memory among several programs that run at once
 //	research search [-candidates N] [-o FOLDER] [RECORDING...]
 //		looks for a better policy among small expressions
 //
 // A RECORDING is a file that `replay import` reads or the name of a built-in recording. The name
-// all means all built-in recordings, and synthetic:SEED the synthetic programs of a seed. The
-// default is the recordings of `replay compare`. Reports are Markdown. With -o, research also
-// writes the cells behind a report.
+// all means all built-in recordings. The default is the recordings of `replay compare`. Reports
+// are Markdown. With -o, research also writes the cells behind a report.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 
-	"github.com/eagergc/eagergc/cmd/replay/experiment"
-	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
@@ -48,15 +37,11 @@ func main() {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	page := ""
-	if len(args) > 0 && (slices.Contains([]string{"corpus", "baselines", "heaps", "search"}, args[0])) {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		page, args = args[0], args[1:]
 	}
 	flags := flag.NewFlagSet("research", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	trials := flags.String("trials", "", "judge -policy in these `trials`:\n"+trialList())
-	policy := flags.String("policy", "pacer", "with -trials: the `policy` to judge")
-	granularity := flags.Bool("granularity", false, "record deaths only at every 1st, 4th, 16th or 64th wait")
-	live := flags.String("live", "", "with baselines: `files` of live runs, one JSON object per line")
 	candidates := flags.Int("candidates", 10_000, "with search: the `number` of expressions to try")
 	out := flags.String("o", "", "`folder` for the report and its data; if empty, print the report")
 	if err := flags.Parse(args); err != nil {
@@ -71,40 +56,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	var files folder
-	switch {
-	case page == "corpus":
+	switch page {
+	case "corpus":
 		files, err = corpus(programs)
-	case page == "baselines":
-		files, err = baselines(ctx, programs, strings.FieldsFunc(*live, func(r rune) bool { return r == ',' }))
-	case page == "heaps":
+	case "heaps":
 		files, err = heaps(ctx, programs)
-	case page == "search":
+	case "search":
 		files, err = searches(ctx, programs, *candidates, stderr)
-	case *granularity:
-		files, err = granularities(ctx, programs)
-	case *trials != "":
-		files, err = judgeInTrials(ctx, programs, *policy, *trials, stderr)
 	default:
-		return errors.New("want corpus, baselines, heaps, search, -granularity, or -trials all (see research -h)")
+		err = fmt.Errorf("%q: want corpus, heaps or search", page)
 	}
 	if err != nil {
 		return err
 	}
 	return files.save(*out, stdout)
-}
-
-func judgeInTrials(ctx context.Context, programs []*trace.Trace, policy, names string, stderr io.Writer) (folder, error) {
-	trials, err := trialsNamed(names)
-	if err != nil {
-		return nil, err
-	}
-	who, err := experiment.ParseContender(policy)
-	if err != nil {
-		return nil, err
-	}
-	tried, err := prove(ctx, programs, who, trials, func(name string) { fmt.Fprintln(stderr, "research: trial", name) })
-	if err != nil {
-		return nil, err
-	}
-	return reportTrials(who, tried), nil
 }

@@ -29,27 +29,23 @@ func TestAllIsEveryBuiltInRecording(t *testing.T) {
 	}
 }
 
-// TestRun judges a program as the command does. It checks the report, the cells behind it, and the
-// errors.
+// TestRun writes a page as the command does. It checks the page, and the errors.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	var out, log bytes.Buffer
-	if err := run(t.Context(), []string{"-trials", "plain,limit-5%", "-o", dir, "gp"}, &out, &log); err != nil {
+	if err := run(t.Context(), []string{"corpus", "-o", dir, "gp", "mlp", "query"}, &out, &log); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"report.md": "| limit-5% |", "cells.csv": "limit-5%,gp,1.25x,"} {
+	for name, want := range map[string]string{"cards.md": "## query", "cards.csv": "\ngp,PyTorch,", "corpus.svg": "</svg>"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s has no %q: %v", name, want, err)
 		}
 	}
 	for want, args := range map[string][]string{
-		"no trial":         {"-trials", "pear", "gp"},
-		"want corpus":      {"gp"},
-		"want a seed":      {"corpus", "synthetic:x"},
-		"no such file":     {"baselines", "nowhere.arrows"},
+		"want corpus":      {"pear", "gp"},
+		"no such file":     {"corpus", "nowhere.arrows"},
 		"at least three":   {"corpus", "gp"},
-		"unknown policy":   {"-trials", "plain", "-policy", "pear", "gp"},
 		"not defined: -oo": {"-oo"},
 	} {
 		if err := run(t.Context(), args, &out, &log); err == nil || !strings.Contains(err.Error(), want) {

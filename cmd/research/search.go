@@ -16,7 +16,6 @@ import (
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
 // A searchCell is a recording with a limit and a cost, and the objective of pacer there.
@@ -62,6 +61,8 @@ func (e *expression) fitness(cells []searchCell, bound float64) float64 {
 	}
 	return math.Exp(sum / float64(len(cells)))
 }
+
+var searchFactors = []float64{1.25, 1.5, 2, 4} // of the peak reachable bytes, as in replay compare
 
 // A stage evaluates the best expressions of the stage before on more cells.
 type stage struct {
@@ -163,16 +164,8 @@ func searches(ctx context.Context, programs []*trace.Trace, candidates int, log 
 		return nil, err
 	}
 	groups := make(map[string][]*sim.Workload)
-	for _, w := range loads {
-		group := "C"
-		switch {
-		case slices.Contains(samples.Names(), w.Name):
-			group = "PyTorch"
-		case slices.Contains(samples.Programs(), w.Name):
-			group = "Go"
-		case slices.Contains(samples.GoMLX(), w.Name):
-			group = "GoMLX"
-		}
+	for i, w := range loads {
+		group := groupOf(programs[i])
 		groups[group] = append(groups[group], w)
 	}
 	train := groups["PyTorch"]
@@ -180,14 +173,17 @@ func searches(ctx context.Context, programs []*trace.Trace, candidates int, log 
 		return nil, fmt.Errorf("search: %d recordings of PyTorch programs, want three or more to tune on", len(train))
 	}
 	usual := []sim.Cost{sim.Fixed(time.Millisecond), sim.Fixed(10 * time.Millisecond)}
-	full := searchCells(train, trialLimits, usual)
+	full := searchCells(train, searchFactors, usual)
 	best, err := search(ctx, candidates, searchCells(train[:min(len(train), 5)], []float64{1.25, 2}, usual),
 		[]stage{{candidates / 10, searchCells(train, []float64{1.5}, usual)}, {candidates / 100, full}}, log)
 	if err != nil {
 		return nil, err
 	}
 	table := learn(full, 20, 1)
-	who := contenders("pacer", "host", "sqrt", "never", "optimum-blocking", "optimum-objective")
+	who, err := experiment.ParseContenders("pacer,host,sqrt,never,optimum-blocking,optimum-objective")
+	if err != nil {
+		return nil, err
+	}
 	for i, c := range best[:min(3, len(best))] {
 		who = append(who, experiment.NewContender(fmt.Sprintf("expression %d", i+1), func() policy.Policy { return &expressed{expression: c.expression} }))
 	}
@@ -197,6 +193,10 @@ func searches(ctx context.Context, programs []*trace.Trace, candidates int, log 
 		{"C", groups["C"], []sim.Cost{sim.Fixed(100 * time.Microsecond), sim.Fixed(time.Millisecond)}}, {"PyTorch, slowed", train, slow}, {"all others, slowed", slices.Concat(groups["Go"], groups["GoMLX"], groups["C"]), slow}}
 	var r markdown
 	fmt.Fprintf(&r, "# Is there a better rule?\n\n%d candidates, tuned on %d PyTorch recordings. J is delay + %v x collector time. The figures are J over that of `pacer`: geometric means over cells, 1 ms added to both. In brackets: J over the proven lower bound, where the search for it ends. The last column is the number of allocations that failed.\n\n", candidates, len(train), sim.CPUPrice)
+	var limits []experiment.Limit
+	for _, f := range searchFactors {
+		limits = append(limits, experiment.Limit{Factor: f})
+	}
 	head := []any{"rule"}
 	rows := make([][]any, len(who))
 	failed := make([]int, len(who))
@@ -205,7 +205,7 @@ func searches(ctx context.Context, programs []*trace.Trace, candidates int, log 
 			continue
 		}
 		head = append(head, set.name)
-		g := &experiment.Grid{Workloads: set.loads, Contenders: who, Limits: factorLimits(trialLimits), Costs: set.cost, Ladder: sim.Ladder{Factor: 2}}
+		g := &experiment.Grid{Workloads: set.loads, Contenders: who, Limits: limits, Costs: set.cost, Ladder: sim.Ladder{Factor: 2}}
 		if err := g.Run(ctx, nil); err != nil {
 			return nil, err
 		}
@@ -229,7 +229,7 @@ func searches(ctx context.Context, programs []*trace.Trace, candidates int, log 
 	}
 	r.head(append(head, "failed")...)
 	for k, row := range rows {
-		r.row(append(append([]any{code(who[k])}, row...), failed[k])...)
+		r.row(append(append([]any{"`" + who[k].String() + "`"}, row...), failed[k])...)
 	}
 	r.WriteString("\n## The best expressions\n\n")
 	for letter := range len(letters) {

@@ -5,9 +5,11 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/sim"
 )
 
 // TestExpressionDecides runs the rule "live bytes are above 0.8 of the limit" at three points.
@@ -48,7 +50,7 @@ func TestLearnedBeatsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cells := searchCells(compiled(t, programs...), []float64{1.5}, pageCosts[:1])
+	cells := searchCells(compiled(t, programs...), []float64{1.5}, []sim.Cost{sim.Fixed(time.Millisecond)})
 	learned, never := cells[0].run(&qLearner{table: learn(cells, 30, 1)}), cells[0].run(policy.MustParse("never").New())
 	if learned >= never {
 		t.Errorf("learned: %v, never: %v", learned, never)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -208,13 +209,14 @@ func TestEveryColourTurnsDark(t *testing.T) {
 	}
 }
 
-// A window of a run keeps its time: its axis does not begin at 0.
-func TestWindowsKeepTheirTime(t *testing.T) {
-	r := run("pacer", 30*time.Millisecond, 20*time.Millisecond, 10*time.Millisecond)
-	svg := string(write(t, memoryChart("title", "note", []Run{r.between(40*time.Millisecond, 80*time.Millisecond)}, NewPalette([]string{"pacer"})), "svg"))
-	for tick, shown := range map[string]bool{"40": true, "60": true, "80": true, "20": false, "100": false} {
-		if strings.Contains(svg, ">"+tick+"</text>") != shown {
-			t.Errorf("tick %s: want shown %v", tick, shown)
-		}
+// A front has the results that no other beats in one time without losing in the other. Of equal
+// results it has the first.
+func TestFront(t *testing.T) {
+	rs := []sim.Result{{FailedAllocs: 1}, {Policy: "optimum-overlap"}}
+	for _, p := range [][2]time.Duration{{1, 5}, {9, 1}, {3, 3}, {4, 3}, {3, 4}, {9, 1}, {9, 9}} {
+		rs = append(rs, sim.Result{GCBusy: p[0], ExposedPause: p[1]})
+	}
+	if got := frontOf(rs); !slices.Equal(got, []int{2, 4, 3}) {
+		t.Errorf("front %v", got)
 	}
 }

@@ -34,7 +34,7 @@ func memoryChart(title, note string, runs []Run, palette Palette) *Chart {
 	for _, r := range runs {
 		most = max(most, r.Result.PeakLive, r.Result.LimitBytes)
 	}
-	start, end := timeShown(runs)
+	end := timeShown(runs)
 	dense := false
 	mem, clock := bytesUnit(most), timeUnit(end)
 	limit := draw.LineStyle{Color: black, Width: 1, Dashes: []vg.Length{4, 3}}
@@ -51,18 +51,18 @@ func memoryChart(title, note string, runs []Run, palette Palette) *Chart {
 		look := palette.of(r.Result.Policy)
 		if len(r.Log.Cycles) > manyCycles {
 			dense = true
-			p.Add(bands(columnsOf(r.Levels, start, end), clock, mem, &look)...)
+			p.Add(bands(columnsOf(r.Levels, end), clock, mem, &look)...)
 		} else {
 			p.Add(area(r.Levels, clock, mem, look.fill(garbageTint), func(l sim.Level) int64 { return l.Live }))
 			p.Add(area(r.Levels, clock, mem, look.fill(reachableTint), func(l sim.Level) int64 { return l.Live - l.Garbage }))
 		}
 		if b := float64(r.Result.LimitBytes) / mem.size; b > 0 {
-			p.Add(&plotter.Line{XYs: plotter.XYs{{X: float64(start) / clock.size, Y: b}, {X: float64(end) / clock.size, Y: b}}, LineStyle: limit})
+			p.Add(&plotter.Line{XYs: plotter.XYs{{Y: b}, {X: float64(end) / clock.size, Y: b}}, LineStyle: limit})
 		}
 		top := float64(most) / mem.size
 		p.Add(cycleRug(r.Log, policy.TriggerPolicy, mark, clock, top*1.06, top*1.16))
 		p.Add(cycleRug(r.Log, policy.TriggerRefusal, mark, clock, top*1.18, top*1.28))
-		p.X.Min, p.X.Max = float64(start)/clock.size, float64(end)/clock.size
+		p.X.Min, p.X.Max = 0, float64(end)/clock.size
 		p.X.Tick.Marker, p.Y.Tick.Marker = linearTicks(10), linearTicks(4)
 		p.Y.Min, p.Y.Max = 0, top*1.3
 		c.panels = append(c.panels, []*plot.Plot{p})
@@ -94,19 +94,18 @@ type column struct {
 }
 
 // columnsOf cuts levels into columns 2 points wide. A level holds until the next.
-func columnsOf(levels []sim.Level, start, end time.Duration) []column {
+func columnsOf(levels []sim.Level, end time.Duration) []column {
 	all := make([]column, 300)
-	wide := float64(max(1, end-start)) / float64(len(all))
+	wide := float64(max(1, end)) / float64(len(all))
 	for i, l := range levels {
-		until := levels[min(i+1, len(levels)-1)].At - start
-		l.At -= start
+		until := levels[min(i+1, len(levels)-1)].At
 		for k := int(float64(l.At) / wide); k < len(all) && float64(k)*wide <= float64(until); k++ {
 			c := &all[k]
 			held := max(1, min(float64(until), float64(k+1)*wide)-max(float64(l.At), float64(k)*wide))
 			if c.span == 0 {
 				c.low = float64(l.Live)
 			}
-			c.at, c.low, c.high = float64(start)+(float64(k)+0.5)*wide, min(c.low, float64(l.Live)), max(c.high, float64(l.Live))
+			c.at, c.low, c.high = (float64(k)+0.5)*wide, min(c.low, float64(l.Live)), max(c.high, float64(l.Live))
 			c.live, c.reachable, c.span = c.live+held*float64(l.Live), c.reachable+held*float64(l.Live-l.Garbage), c.span+held
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/pressure"
@@ -57,29 +56,6 @@ func limitsChart(note string, results []sim.Result, palette Palette) *Chart {
 	return columnCharts("Exposed pause and collections against the limit", note, 190, results, palette, func(of []sim.Result) Figure { return limitsFigure(of, 0) })
 }
 
-// OfResults returns the pictures of results without recordings: one against the limit for each
-// cost.
-func OfResults(results []sim.Result) []Picture {
-	type cost struct{ cycle, ladder time.Duration }
-	byCost := make(map[cost][]sim.Result)
-	var costs []cost
-	var names []string
-	for _, r := range results {
-		k := cost{r.Cycle, r.Ladder}
-		if byCost[k] == nil {
-			costs = append(costs, k)
-		}
-		byCost[k] = append(byCost[k], r)
-		names = append(names, r.Policy)
-	}
-	var all []Picture
-	for _, k := range costs {
-		all = append(all, Picture{fmt.Sprintf("limits-cycle-%v", k.cycle),
-			limitsChart(fmt.Sprintf("cycle %v, ladder %v", k.cycle, k.ladder), byCost[k], NewPalette(names))})
-	}
-	return all
-}
-
 // memorySlots is the number of levels of a memory chart, whose panels are 640 points wide.
 const memorySlots = 400
 
@@ -91,28 +67,10 @@ func OfCell(g *experiment.Grid, at experiment.Cell) []Picture {
 	}
 	colours, stem := NewPalette(Names(g)), Stem(g.Workloads[at.Workload].Name)
 	return []Picture{
-		memoryOf(g, at, runs, note),
+		{"memory-" + stem, memoryChart("Live memory and collections over time", note, runs, colours)},
 		{"pauses-" + stem, lineCharts("How long the program was held", note, 600, 300, colours, [][]LineChart{pausesFigure(runs).Data})},
 		{"mmu-" + stem, lineCharts("Minimum mutator utilization", note, 600, 300, colours, [][]LineChart{mmuFigure(runs).Data})},
 	}
-}
-
-// OfWindow replays a cell under each contender, and draws memory from one moment of a run to
-// another.
-func OfWindow(g *experiment.Grid, at experiment.Cell, from, to time.Duration) []Picture {
-	slots := memorySlots * max(1, int(g.Workloads[at.Workload].Span/max(1, to-from)))
-	runs := LogRuns(g, at, min(slots, 1<<20), false)
-	if len(runs) == 0 {
-		return nil
-	}
-	for i := range runs {
-		runs[i] = runs[i].between(from, to)
-	}
-	return []Picture{memoryOf(g, at, runs, fmt.Sprintf("%s, from %v", cellNote(g, at), from))}
-}
-
-func memoryOf(g *experiment.Grid, at experiment.Cell, runs []Run, note string) Picture {
-	return Picture{"memory-" + Stem(g.Workloads[at.Workload].Name), memoryChart("Live memory and collections over time", note, runs, NewPalette(Names(g)))}
 }
 
 func cellNote(g *experiment.Grid, at experiment.Cell) string {

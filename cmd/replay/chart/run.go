@@ -1,7 +1,9 @@
 package chart
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
@@ -13,37 +15,11 @@ type Run struct {
 	Result sim.Result
 	Log    *sim.Log
 	Levels []sim.Level // from [sim.Workload.Series]; only memoryChart needs them
-
-	window bool          // it is a part of a run
-	from   time.Duration // where the part begins
 }
 
-// between returns the part of a run from one moment to another.
-func (r Run) between(from, to time.Duration) Run {
-	part := Run{Result: r.Result, Log: new(sim.Log), window: true, from: from}
-	part.Result.Elapsed = max(from, min(to, r.Result.Elapsed))
-	for _, l := range r.Levels {
-		if l.At <= to {
-			l.At = max(from, l.At)
-			part.Levels = append(part.Levels, l)
-		}
-	}
-	if n := len(part.Levels); n > 0 { // it holds until the end
-		last := part.Levels[n-1]
-		last.At = part.Result.Elapsed
-		part.Levels = append(part.Levels, last)
-	}
-	for _, c := range r.Log.Cycles {
-		if c.Start >= from && c.Start <= to {
-			part.Log.Cycles = append(part.Log.Cycles, c)
-		}
-	}
-	return part
-}
-
-// timeShown returns where the time axis of runs begins and ends. It ends with the longest run that
-// takes at most twice as long as the shortest, and a window ends with the longest.
-func timeShown(runs []Run) (start, end time.Duration) {
+// timeShown returns the end of the time axis: that of the longest run that takes at most twice as
+// long as the shortest.
+func timeShown(runs []Run) (end time.Duration) {
 	var shortest time.Duration
 	for _, r := range runs {
 		if shortest == 0 || r.Result.Elapsed < shortest {
@@ -51,19 +27,18 @@ func timeShown(runs []Run) (start, end time.Duration) {
 		}
 	}
 	for _, r := range runs {
-		if r.window || r.Result.Elapsed <= 2*shortest {
-			start, end = r.from, max(end, r.Result.Elapsed)
+		if r.Result.Elapsed <= 2*shortest {
+			end = max(end, r.Result.Elapsed)
 		}
 	}
-	return start, end
+	return end
 }
 
 // mmuWindows returns the windows of an MMU curve, evenly spaced on a logarithmic scale. They go
 // from 1 ms to the longest run that a memory chart shows whole.
 func mmuWindows(runs []Run) []time.Duration {
 	const least = float64(time.Millisecond)
-	_, end := timeShown(runs)
-	ws, ratio := make([]time.Duration, 80), max(float64(end)/least, 2)
+	ws, ratio := make([]time.Duration, 80), max(float64(timeShown(runs))/least, 2)
 	for i := range ws {
 		ws[i] = time.Duration(math.Round(least * math.Pow(ratio, float64(i)/float64(len(ws)-1))))
 	}
@@ -111,19 +86,24 @@ type overhead struct {
 	Processor float64 // of processor time
 }
 
-// frontOf returns the indices of the results on the front, by increasing collector time. It
-// leaves out results with failed allocations.
-func frontOf(results []sim.Result) []int {
-	var of []sim.Result
-	var at []int
+// frontOf returns the indices of the results on the Pareto front of collector time and exposed
+// pause, by increasing collector time. Of equal results it has the first. It leaves out results
+// with failed allocations, and policies that no program could run.
+func frontOf(results []sim.Result) (front []int) {
+	var order []int
 	for i, r := range results {
 		if r.FailedAllocs == 0 && !experiment.Foresees(r.Policy) {
-			of, at = append(of, r), append(at, i)
+			order = append(order, i)
 		}
 	}
-	front := experiment.Pareto(of, experiment.Busy, experiment.Exposed)
-	for i, k := range front {
-		front[i] = at[k]
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := &results[a], &results[b]
+		return cmp.Or(cmp.Compare(x.GCBusy, y.GCBusy), cmp.Compare(x.ExposedPause, y.ExposedPause))
+	})
+	for _, i := range order {
+		if len(front) == 0 || results[i].ExposedPause < results[front[len(front)-1]].ExposedPause {
+			front = append(front, i)
+		}
 	}
 	return front
 }

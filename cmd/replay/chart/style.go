@@ -24,6 +24,7 @@ const (
 	box
 	cross
 	pyramid
+	shapes // their number
 )
 
 // A policyStyle is the style of a policy in every picture.
@@ -69,7 +70,7 @@ type Palette struct{ looks map[string]policyStyle }
 // NewPalette returns the styles of the policies of one picture. A policy with a style of its own
 // has it in every picture. The others take the remaining styles in order, but never pacer's; so
 // does a second policy with the same name and other parameters. If none remains, a colour is
-// used again with another dash.
+// used again with another dash and another mark.
 func NewPalette(policies []string) Palette {
 	p := Palette{make(map[string]policyStyle, len(policies))}
 	taken := make([]int, len(namedStyles)) // how often
@@ -77,6 +78,7 @@ func NewPalette(policies []string) Palette {
 		l := namedStyles[i].policyStyle
 		if n := taken[i]; n > 0 {
 			l.Dash = []float64{float64(2 + 2*n), 2, 1, 2}
+			l.shapeOf = (l.shapeOf + 3*n) % shapes // the next one looks much like the first
 		}
 		taken[i]++
 		p.looks[name] = l

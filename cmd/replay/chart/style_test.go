@@ -87,8 +87,8 @@ func TestColoursAreToldApartByEveryReader(t *testing.T) {
 	}
 }
 
-// A policy has its colour in every company; no two lines of a picture have the
-// same look, and without colour the dashes of the default ones differ.
+// A policy has its colour in every company; no two lines of a picture have the same look, no two
+// marks have the same colour and shape, and without colour the dashes of the default ones differ.
 func TestColoursBelongToPolicies(t *testing.T) {
 	alone := NewPalette([]string{"pacer"}).of("pacer")
 	var names []string
@@ -114,11 +114,12 @@ func TestColoursBelongToPolicies(t *testing.T) {
 	seen := make(map[string]string)
 	for _, n := range names {
 		l := p.of(n)
-		look := fmt.Sprint(l.Light, l.Dash)
-		if other, ok := seen[look]; ok {
-			t.Errorf("%s looks like %s", n, other)
+		for _, look := range []string{fmt.Sprint("line", l.Light, l.Dash), fmt.Sprint("mark", l.Light, l.shapeOf)} {
+			if other, ok := seen[look]; ok {
+				t.Errorf("%s looks like %s: %s", n, other, look)
+			}
+			seen[look] = n
 		}
-		seen[look] = n
 	}
 	dashes := make(map[string]string)
 	for _, o := range namedStyles[2:] {

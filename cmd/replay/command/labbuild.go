@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,20 +14,14 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/eagergc/eagergc/trace/formats/samples"
 )
 
 // A labBuild is the simulator for a page.
 type labBuild struct {
-	glue  string            // Go's wasm_exec.js
-	parts map[string][]byte // by name; programs are compressed with zstd
+	glue    string // Go's wasm_exec.js
+	program []byte // package lab, compressed with gzip
 }
-
-// programs are the builds of package lab, by name, with their build tags. A page begins with
-// lab, and loads all for the formats that lab does not read.
-var programs = map[string]string{"lab": "small", "all": ""}
 
 // Only functions of this project are inlined. That makes the program a tenth smaller, and
 // replays as fast.
@@ -54,31 +49,30 @@ func buildLab(ctx context.Context) (*labBuild, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	b := &labBuild{glue: string(glue), parts: make(map[string][]byte)}
-	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
+	file := filepath.Join(dir, "lab.wasm")
+	if _, err := goCommand(ctx, src, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", inlineNone, inlineOurs, "-o", file, "./lab"); err != nil {
+		return nil, err
+	}
+	wasm, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	for name, tags := range programs {
-		file := filepath.Join(dir, name+".wasm")
-		if _, err := goCommand(ctx, src, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", inlineNone, inlineOurs, "-tags="+tags, "-o", file, "./lab"); err != nil {
-			return nil, err
-		}
-		wasm, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		b.parts[name] = zip.EncodeAll(wasm, nil)
-	}
-	return b, nil
+	var packed bytes.Buffer
+	zip, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // such a level exists
+	zip.Write(wasm)                                              // writing to a buffer cannot fail
+	zip.Close()
+	return &labBuild{glue: string(glue), program: packed.Bytes()}, nil
 }
 
-const samplePart = "sample-"
+const (
+	programPart = "program"
+	samplePart  = "sample-" // followed by a name
+)
 
-// part returns a part of the page by its name: a program, or a built-in recording.
+// part returns a part of the page by its name: the program, or a built-in recording.
 func (b *labBuild) part(name string) ([]byte, error) {
-	if data, ok := b.parts[name]; ok {
-		return data, nil
+	if name == programPart {
+		return b.program, nil
 	}
 	if sample, ok := strings.CutPrefix(name, samplePart); ok {
 		return samples.File(sample)

@@ -28,7 +28,7 @@ type group struct {
 	Names []string
 }
 
-// A part is a text in the page: a program or a recording in base64, or a script.
+// A part is a text in the page: the program or a recording in base64, or a script.
 type part struct {
 	Name string
 	Text template.JS // JSON
@@ -36,7 +36,7 @@ type part struct {
 
 // newSimulator returns the simulator of a page. A whole page contains all its parts.
 func newSimulator(b *labBuild, whole bool) (*simulator, error) {
-	worker, err := readAssets("fzstd.js", "worker.js")
+	worker, err := readAssets("worker.js")
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func newSimulator(b *labBuild, whole bool) (*simulator, error) {
 		return l, nil
 	}
 	l.Connect = "'none'"
-	names := []string{"lab", "all"}
+	names := []string{programPart}
 	for _, s := range samples.All() {
 		names = append(names, samplePart+s)
 	}

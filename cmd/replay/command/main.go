@@ -75,7 +75,7 @@ var commands = []struct {
 	all   []func() *cobra.Command
 }{
 	{"Choose a policy and a limit:", []func() *cobra.Command{newCompare, newAdvise, newReport, newLab, newPolicies}},
-	{"Look closer:", []func() *cobra.Command{newRun, newPlot, newGate}},
+	{"Look closer:", []func() *cobra.Command{newRun, newPlot}},
 	{"Recordings:", []func() *cobra.Command{newImport, newInfo, newExport}},
 	{"On real memory, with Go's real collector:", []func() *cobra.Command{newLive, newCalibrate}},
 }

@@ -1,20 +1,16 @@
 package command
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
-	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 var writers = map[string]func(io.Writer, *experiment.Grid) error{
@@ -128,46 +124,6 @@ func writeBench(w io.Writer, g *experiment.Grid) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
-}
-
-// readResults reads the JSON lines of a comparison. It returns nil if the file has another
-// format.
-func readResults(path string) ([]sim.Result, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r := bufio.NewReader(f)
-	if head, _ := r.Peek(9); !bytes.Equal(head, []byte(`{"trace":`)) {
-		return nil, nil
-	}
-	return parseResults(path, r)
-}
-
-// parseResults reads JSON results, one on a line. The path is for errors. It leaves out cells
-// without an outcome.
-func parseResults(path string, r io.Reader) ([]sim.Result, error) {
-	results := []sim.Result{}
-	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
-		var row struct {
-			sim.Result
-			Elapsed *int64 `json:"elapsed_ns"` // null where there is no outcome
-		}
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
-		}
-		if row.Elapsed != nil {
-			row.Result.Elapsed = time.Duration(*row.Elapsed)
-			row.Trace, row.Policy = recording.Plain(row.Trace), recording.Plain(row.Policy)
-			results = append(results, row.Result)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return results, nil
 }
 
 // csvCell returns text as a cell that no spreadsheet reads as a formula. If it begins with = + -

@@ -4,24 +4,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	"github.com/eagergc/eagergc/cmd/replay/chart"
-	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
-
-// quantity writes a value with its unit: ns, B, or nothing for a count.
-func quantity(v float64, unit string) string {
-	switch unit {
-	case "ns":
-		return chart.Duration(time.Duration(v))
-	case "B":
-		return pressure.Bytes(v).String()
-	}
-	return pressure.Count(int64(v))
-}
 
 // A table is rows of cells. The cells of the first column are aligned left, the others right. A
 // cell that begins with left is aligned left too, and stands close to the cell before it.

@@ -2,15 +2,13 @@
 // policy, and evaluates the results.
 //
 // A [Grid] is that product of runs. [Grid.Run] fills in one [Outcome] for each [Cell].
-// [Grid.Rank] orders the policies by the time lost under them. [Grid.Check] tests a policy
-// against conditions, with a baseline or without one. A [Question] asks for the smallest limit.
+// [Grid.Rank] orders the policies by the time lost under them. A [Question] asks for the smallest
+// limit.
 //
 // # Measures
 //
-// A ratio is metric / reference. A small constant is added to both, so that a ratio to 0 is
-// finite: see [Metric.Ratio]. Means over cells are geometric: see [Mean].
-//
-// Time lost is (exposed pause + 0.05 x collector time) / recorded time.
+// Time lost is (exposed pause + 0.05 x collector time) / recorded time. Means over cells are
+// geometric: see [Mean].
 //
 // LBO, lower-bound overhead (Cai, Blackburn, Bond and Maas, ISPASS 2022), is the total cost over
 // the least cost of any run without the explicit part of the collector. Freeing by hand is such

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -21,11 +20,9 @@ type Grid struct {
 	Costs      []sim.Cost
 	Contenders []Contender
 	Ladder     sim.Ladder
-	Told       sim.Told                     // see sim.Config
 	Logs       func(Cell) bool              // whose logs to keep; nil: of no cell
 	Machine    *sim.Machine                 // the world of all cells, see SetMachine; nil: the base world
-	Noise      sim.Noise                    // of cycles in the base world; policies then see learned costs, at first half the true ones
-	Seed       uint64                       // of the noise
+	Seed       uint64                       // of the machine's noise
 	Memory     func(limit int64) sim.Memory // memory of a cell with a machine; nil: see sim.Config
 
 	outcomes []*Outcome // by workload, limit, cost, contender; nil: not run yet
@@ -59,27 +56,13 @@ type World func(limit int64) sim.Config
 // World returns the world of the cells of one cost.
 func (g *Grid) World(cost int) World {
 	return func(limit int64) sim.Config {
-		cfg := sim.Config{Limit: limit, Cost: g.Costs[cost], Ladder: g.Ladder, Told: g.Told, Machine: g.Machine, Seed: g.Seed}
-		if g.Machine == nil && g.Noise != nil {
-			cfg.Machine = sim.MachineOf(cfg.Cost, cfg.Ladder)
-			cfg.Machine.Noise, cfg.Machine.Heap = g.Noise, heapFor(cfg.Machine.Cycle(0, 0, 0)/2)
-		}
-		cfg.Told.Learned = cfg.Told.Learned || cfg.Machine != nil
+		cfg := sim.Config{Limit: limit, Cost: g.Costs[cost], Ladder: g.Ladder, Machine: g.Machine, Seed: g.Seed}
+		cfg.Told.Learned = g.Machine != nil
 		if g.Memory != nil {
 			cfg.Memory = g.Memory(limit)
 		}
 		return cfg
 	}
-}
-
-// heapFor returns the size, in bytes, of a Go heap with pointers for which a collector with one
-// processor expects a first cycle of this length.
-func heapFor(first time.Duration) int64 {
-	const much = 1 << 30
-	e := policy.NewExpectation(1)
-	empty := e.Cost
-	e.See(much, 0)
-	return max(0, int64(float64(first-empty)/float64(e.Cost-empty)*much))
 }
 
 // SetMachine makes m the world of all cells. The grid then has one cost and one ladder: those of
@@ -162,14 +145,17 @@ func (g *Grid) Find(contender string) int {
 // Know takes known results, whose cells Run leaves out. It returns the number of cells left to
 // run.
 func (g *Grid) Know(results []sim.Result) int {
-	known := ByKey(results)
+	known := make(map[key]*sim.Result)
+	for i := range results {
+		known[keyOf(&results[i])] = &results[i]
+	}
 	g.outcomes = make([]*Outcome, g.Len())
 	left := g.Len()
 	for i := range g.outcomes {
 		c := g.Cell(i)
 		if r, ok := known[g.key(c)]; ok {
 			w := g.Workloads[c.Workload]
-			g.outcomes[i] = &Outcome{Result: r, Host: hostTime(w)}
+			g.outcomes[i] = &Outcome{Result: *r, Host: hostTime(w)}
 			left--
 		}
 	}

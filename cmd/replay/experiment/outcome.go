@@ -25,28 +25,19 @@ func (o *Outcome) CPULBO() float64 {
 	return float64(o.Host+o.GCBusy) / float64(max(1, o.Host))
 }
 
-// A Key identifies a run, by a result or by a cell.
-type Key struct {
-	Trace, Policy string
-	Limit         int64 // bytes
-	Cycle, Ladder time.Duration
+// A key identifies a run, by a result or by a cell.
+type key struct {
+	trace, policy string
+	limit         int64 // bytes
+	cycle, ladder time.Duration
 }
 
-func keyOf(r *sim.Result) Key { return Key{r.Trace, r.Policy, r.LimitBytes, r.Cycle, r.Ladder} }
+func keyOf(r *sim.Result) key { return key{r.Trace, r.Policy, r.LimitBytes, r.Cycle, r.Ladder} }
 
-// ByKey indexes results by their runs. The last one of a run counts.
-func ByKey(results []sim.Result) map[Key]sim.Result {
-	all := make(map[Key]sim.Result, len(results))
-	for _, r := range results {
-		all[keyOf(&r)] = r
-	}
-	return all
-}
-
-func (g *Grid) key(c Cell) Key {
+func (g *Grid) key(c Cell) key {
 	cycle := g.Costs[c.Cost].Of(0, 0)
 	w := g.Workloads[c.Workload]
-	return Key{w.Name, g.Contenders[c.Contender].String(), g.Limits[c.Limit].Of(w), cycle, g.Ladder.Of(cycle)}
+	return key{w.Name, g.Contenders[c.Contender].String(), g.Limits[c.Limit].Of(w), cycle, g.Ladder.Of(cycle)}
 }
 
 // FixedCycle returns the length of a cycle, and whether all cycles have it.

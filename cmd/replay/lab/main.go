@@ -19,7 +19,7 @@ import (
 
 func main() {
 	debug.SetGCPercent(50) // a page never gives its memory back: garbage costs more than collections
-	s := &session.Session{Read: read, Truncated: truncated, Merge: merge}
+	s := new(session.Session)
 	js.Global().Set("eagergc", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		return answer(s, args[0].String(), args[1].String(), args[2], args[3])
 	}))

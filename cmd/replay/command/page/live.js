@@ -13,16 +13,13 @@ const large = 256 << 20;
 
 const crew = [];
 const queue = []; // questions that wait, the next one first
-const programs = {}; // packed, and compiled once a worker has done that
-let script;
+let program, script; // the program is packed, and compiled once a worker has done that
 
-// hire makes worker k with a program: "lab", or "all", which reads every format and
-// is loaded when the first recording needs it.
-const hire = async (k, name) => {
+// hire makes worker k.
+const hire = async (k) => {
   script ??= URL.createObjectURL(new Blob([JSON.parse(document.getElementById("part-worker").textContent)], { type: "text/javascript" }));
-  programs[name] ??= part(name);
-  crew[k]?.worker.terminate();
-  const worker = new Worker(script), member = { k, name, worker, busy: true, holds: null, waiting: new Map(), next: 0 };
+  program ??= part("program");
+  const worker = new Worker(script), member = { k, worker, busy: true, holds: null, waiting: new Map(), next: 0 };
   crew[k] = member;
   worker.onmessage = ({ data }) => {
     const w = member.waiting.get(data.id);
@@ -31,8 +28,8 @@ const hire = async (k, name) => {
     data.error ? w.reject(new Error(data.error)) : w.resolve(data);
   };
   worker.onerror = (e) => { for (const w of member.waiting.values()) w.reject(new Error(e.message || "the worker failed")); };
-  const { answer } = await post(member, { program: await programs[name] });
-  programs[name] = answer; // the others need not compile it
+  const { answer } = await post(member, { program: await program });
+  program = answer; // the others need not compile it
   return member;
 };
 
@@ -73,21 +70,11 @@ const serve = () => {
   }
 };
 
-// needsAll is the error of the program lab for a file that only the program all reads.
-const needsAll = "lab: all";
-
 const reply = async (m, { recording, op, args, progress, resolve, reject }) => {
   try {
     if (m.holds !== recording) {
-      if (recording.all && m.name !== "all") m = await hire(m.k, "all");
-      const load = () => call(m, "load", { names: recording.files.map((f) => f.name), recover: !!recording.recover }, recording.files, recording.progress);
       m.holds = null;
-      const info = await load().catch(async (err) => {
-        if (!err.message.endsWith(needsAll)) throw err;
-        recording.all = true;
-        m = await hire(m.k, "all");
-        return load();
-      });
+      const info = await call(m, "load", { names: recording.files.map((f) => f.name), recover: !!recording.recover }, recording.files, recording.progress);
       m.holds = recording;
       if (op === "load") { resolve(info); return; }
     }
@@ -95,7 +82,7 @@ const reply = async (m, { recording, op, args, progress, resolve, reject }) => {
   } catch (err) {
     reject(err);
   } finally {
-    crew[m.k].busy = false;
+    m.busy = false;
     serve();
   }
 };
@@ -104,6 +91,6 @@ const reply = async (m, { recording, op, args, progress, resolve, reject }) => {
 let begun;
 const begin = () => begun ??= (async () => {
   const free = (m) => { m.busy = false; serve(); };
-  free(await hire(0, "lab"));
-  for (let k = 1; k < Math.min(4, navigator.hardwareConcurrency || 1); k++) hire(k, "lab").then(free);
+  free(await hire(0));
+  for (let k = 1; k < Math.min(4, navigator.hardwareConcurrency || 1); k++) hire(k).then(free);
 })();

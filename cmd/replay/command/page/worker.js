@@ -1,11 +1,11 @@
 // The simulator's worker: it starts the program, then answers one question after
-// another. Go's wasm_exec.js and fzstd stand before it.
+// another. Go's wasm_exec.js stands before it.
 const go = new Go();
-globalThis.unzstd = (frame, size) => fzstd.decompress(frame, new Uint8Array(size)); // asked for by the program
 
 // start compiles the program, unless another worker has.
 const start = async (program) => {
-  const module = program instanceof WebAssembly.Module ? program : await WebAssembly.compile(fzstd.decompress(program));
+  const unpacked = () => new Response(new Blob([program]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  const module = program instanceof WebAssembly.Module ? program : await WebAssembly.compile(await unpacked());
   go.run(await WebAssembly.instantiate(module, go.importObject));
   return module;
 };

@@ -12,19 +12,13 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// A Session holds one recording and answers questions about it. It is for one goroutine at a
-// time.
+// A Session holds one recording and answers questions about it. The zero value holds none. It is
+// for one goroutine at a time.
 type Session struct {
-	// Read reads a recording of any format, packed or not.
-	Read func(io.Reader) (*trace.Trace, error)
-	// Truncated reports whether an error of Read is about a recording that is cut off.
-	Truncated func(error) bool
-	// Merge adds the waits of a profile to a recording of the same run.
-	Merge func(base, sync *trace.Trace) (*trace.Trace, error)
-
 	load *sim.Workload
 	had  int64 // see experiment.Had
 	info info
@@ -59,7 +53,7 @@ type Source struct {
 func (s *Session) Load(from []Source) (info, error) {
 	var all []*trace.Trace
 	for _, f := range from {
-		t, err := s.read(f)
+		t, err := f.read()
 		if err != nil {
 			return info{}, err
 		}
@@ -69,7 +63,7 @@ func (s *Session) Load(from []Source) (info, error) {
 	t := all[0]
 	for _, more := range all[1:] {
 		var err error
-		if t, err = s.Merge(t, more); err != nil {
+		if t, err = recording.Merge(t, more); err != nil {
 			return info{}, fmt.Errorf("%s with %s: want the profile of the same run: %w", all[0].Name, more.Name, err)
 		}
 	}
@@ -85,23 +79,16 @@ func (s *Session) Load(from []Source) (info, error) {
 	return s.info, nil
 }
 
-func (s *Session) read(from Source) (*trace.Trace, error) {
-	t, err := s.Read(from.From)
-	cut := err != nil && t != nil && s.Truncated(err)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", from.Name, err)
-	}
-	switch {
+func (from Source) read() (*trace.Trace, error) {
+	t, err := formats.Opener{}.Read(from.From)
+	switch cut := t != nil && errors.Is(err, trace.ErrTruncated); {
 	case cut && from.Recover:
 	case cut:
-		return nil, fmt.Errorf("%w (%w)", err, errCut)
+		return nil, fmt.Errorf("%s: %w (%w)", from.Name, err, errCut)
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", from.Name, err)
 	}
-	if t.Name == "" {
-		t.Name = recording.Stem(from.Name)
-	}
-	t.Name = recording.Plain(t.Name)
+	t.Name = recording.Plain(cmp.Or(t.Name, recording.Stem(from.Name)))
 	return t, nil
 }
 

@@ -2,14 +2,9 @@ package session
 
 import (
 	"errors"
-	"io"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/eagergc/eagergc/trace"
-	"github.com/eagergc/eagergc/trace/formats"
-	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
 const (
@@ -19,11 +14,7 @@ const (
 
 func opened(t *testing.T, texts ...string) (*Session, info, error) {
 	t.Helper()
-	s := &Session{
-		Read:      func(r io.Reader) (*trace.Trace, error) { return formats.Opener{}.Read(r) },
-		Truncated: func(err error) bool { return errors.Is(err, trace.ErrTruncated) },
-		Merge:     recording.Merge,
-	}
+	s := new(Session)
 	var from []Source
 	for _, text := range texts {
 		from = append(from, Source{Name: "run.txt", From: strings.NewReader(text)})

@@ -45,37 +45,19 @@ func TestMMUIsTheLeast(t *testing.T) {
 	})
 }
 
-// Ratios to 0 are finite, by 1 ms, 1 MiB or 1 on both sides. A mean with a missing result is
-// NaN.
-func TestMeansOfRatios(t *testing.T) {
-	none, some := new(Outcome), &Outcome{Result: sim.Result{ExposedPause: 3 * time.Millisecond, MeanLive: 1 << 20, Collections: 8, Span: 10, Elapsed: 15, GCBusy: 6}, Host: 4}
+// A mean over nothing, or with a missing result, is NaN.
+func TestMeans(t *testing.T) {
+	none, some := new(Outcome), &Outcome{Result: sim.Result{Span: 10, Elapsed: 15, GCBusy: 6}, Host: 4}
 	missing := &Outcome{Err: sim.ErrNoSchedule}
-	count, err := metricNamed("collections")
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := func(*Outcome) float64 { return 1 }
 	for i, x := range []struct{ got, want float64 }{
-		{Exposed.Ratio(&some.Result, &none.Result), 4}, {MeanLive.Ratio(&none.Result, &some.Result), 0.5}, {count.Ratio(&some.Result, &none.Result), 9},
 		{GeometricMean([]float64{1, 4}), 2}, {GeometricMean(nil), math.NaN()},
-		{MeanRatio([]*Outcome{some, none}, []*Outcome{none, none}, Exposed), 2},
-		{MeanRatio([]*Outcome{some}, []*Outcome{missing}, Exposed), math.NaN()}, {MeanRatio([]*Outcome{missing}, []*Outcome{some}, Exposed), math.NaN()},
+		{Mean([]*Outcome{some}, one), 1}, {Mean([]*Outcome{some, missing}, one), math.NaN()},
 		{some.WallLBO(), 1.5}, {some.CPULBO(), 2.5}, {none.WallLBO(), 0}, {none.CPULBO(), 0},
 	} {
 		if math.Abs(x.got-x.want) > 1e-12 || math.IsNaN(x.got) != math.IsNaN(x.want) {
 			t.Errorf("%d: %v, want %v", i, x.got, x.want)
 		}
-	}
-}
-
-// A front has the results that no other beats in one metric without losing in the other. Of
-// equal results it has the first.
-func TestPareto(t *testing.T) {
-	var rs []sim.Result
-	for _, p := range [][2]int{{5, 1}, {1, 9}, {3, 3}, {3, 4}, {4, 3}, {1, 9}, {9, 9}} {
-		rs = append(rs, sim.Result{ExposedPause: time.Duration(p[0]), GCBusy: time.Duration(p[1])})
-	}
-	if got := Pareto(rs, Exposed, Busy); !slices.Equal(got, []int{1, 2, 0}) {
-		t.Errorf("front %v", got)
 	}
 }
 
