@@ -4,6 +4,7 @@ package gc_test
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -545,6 +546,26 @@ func TestMisuseIsNamedOnceItShows(t *testing.T) {
 			w.Errorf("survivors hold %d bytes of %v", sum, want)
 		}
 		runtime.KeepAlive(keep)
+	})
+}
+
+// TestWhatCyclesAreWorthIsSaidOnce in the log, not for each cycle; a snapshot has it always.
+func TestWhatCyclesAreWorthIsSaidOnce(t *testing.T) {
+	inBubble(t, gc.Config{}, always(policy.Decision{Action: policy.Overlap}), func(w *world) {
+		var level atomic.Int64
+		g := gc.Watch(w.c, level.Load)
+		for range 60 {
+			level.Add(64 * mib) // a leak
+			sleep(time.Minute)
+		}
+		got := w.log.of("cycles bring almost nothing here: memory fell by 0 B in", "")
+		if n := total(w.c); n < 16 || len(got) != 1 || got[0].level != slog.LevelInfo {
+			w.Errorf("%d cycles, and told %+v", n, got)
+		}
+		if text := w.c.Snapshot().Sources[0].Worth; !strings.HasSuffix(text, "they may take 0.5 % of the program's processor time") {
+			w.Errorf("the snapshot has %q", text)
+		}
+		g.Close()
 	})
 }
 

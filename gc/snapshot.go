@@ -37,6 +37,7 @@ type Snapshot struct {
 type Watched struct {
 	pressure.Sample
 	Settled int64   // live bytes when the last cycle had settled: about the reachable ones; -1 before the first
+	Worth   string  // of a gauge: what cycles bring back, and the processor time that they may take; a sentence
 	Levels  []Level // the steps in which the collector has read the memory, oldest first
 }
 
@@ -82,6 +83,9 @@ func (c *Collector) Snapshot() Snapshot {
 		w := Watched{Sample: g.last, Settled: -1}
 		if c.settled.Load() > 0 {
 			w.Settled = g.memory.Kept()
+		}
+		if gauge := g.gauge(); gauge != nil {
+			w.Worth = gauge.worth.Load().String()
 		}
 		g.past.All(s.Now, func(start time.Duration, l Level) {
 			l.Start = start

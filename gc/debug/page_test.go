@@ -64,7 +64,7 @@ func busy() *gc.Snapshot {
 				{Start: 102 * time.Second, First: 301, Last: 302, Least: 300, Most: 304, Reserved: 305, Limit: 306},
 				{Start: 118 * time.Second, First: 401, Last: 402, Least: 250, Most: 404, Reserved: 405, Limit: 406},
 			}},
-			{Sample: pressure.Sample{Live: 501, Reserved: 502}, Levels: []gc.Level{{Start: 119 * time.Second, First: 503, Last: 504, Least: 505, Most: 506, Reserved: 507}}},
+			{Sample: pressure.Sample{Live: 501, Reserved: 502}, Worth: "cycles are worth it", Levels: []gc.Level{{Start: 119 * time.Second, First: 503, Last: 504, Least: 505, Most: 506, Reserved: 507}}},
 		},
 		Libraries: []gc.Counted{{Name: "libfoo", Live: 601, Objects: 602, Freed: 603}, {Name: "libbar", Live: 511, Objects: 512, Freed: 513}},
 		Survivors: []gc.Survivor{{Site: "cache.Put\n\tcache.go:7", Bytes: 701, Samples: 702, Cycles: 703}, {Site: "main.main\n\tmain.go:9", Bytes: 611, Samples: 612, Cycles: 613}},

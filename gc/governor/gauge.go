@@ -51,7 +51,7 @@ func (r *GaugeReading) cleaned(marks int64) bool { return r.Swept >= marks && !r
 // NewGauge returns a gauge at the given level, in bytes. Trimmed is [GaugeReading].Trimmed at that
 // time.
 func NewGauge(level, trimmed int64) *Gauge {
-	return &Gauge{Level: level, Allocated: level, risen: level, low: level, trimmed: trimmed, backoff: backoff{level: level}, ration: ration{least: leastShare, kept: level}}
+	return &Gauge{Level: level, Allocated: level, risen: level, low: level, trimmed: trimmed, backoff: backoff{level: level}, ration: ration{least: leastShare, news: leastShare, kept: level}}
 }
 
 // see takes a reading and adds up the moves of the gauge.
