@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -167,7 +168,7 @@ type library struct {
 
 func (c *Collector) join(name string, read func() (bytes, objects int64)) func(int64, unsafe.Pointer) {
 	o := c.own()
-	l := &library{name: name}
+	l := &library{name: strings.ToValidUTF8(name, "\uFFFD")} // for pages and metrics
 	l.o, l.read = o, read
 	o.mu.Lock()
 	o.libraries = append(o.libraries, l)

@@ -19,20 +19,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/auto"
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
 const mib = 1 << 20
 
-// A program is one with a known cause: it sets up what its process holds, and goes on
-// working beside the diagnosis.
+// A program has a known cause: it sets up what its process holds, and goes on working beside the
+// diagnosis.
 type program struct {
 	name    string
 	want    string // the verdict
 	reason  string // part of it
 	stack   string // part of a stack that grows
+	env     string // EAGERGC=off, unless the import judges the program
 	prepare func()
-	work    func(i int) // each 10 ms meanwhile; nil = nothing
+	work    func() // each 10 ms meanwhile; nil = nothing
 }
 
 var kept any // what a program holds on to
@@ -67,12 +69,6 @@ var programs = []program{
 			}
 		}
 	}},
-	{name: "mappings of the program's own that wait for a cycle", want: "garbage lag", prepare: func() {
-		for range 50 {
-			data := mapBytes(4 * mib)
-			runtime.AddCleanup(&handle{data: data}, func(data []byte) { unix.Munmap(data) }, data)
-		}
-	}},
 	{name: "garbage in the Go heap, with GOGC=off", want: "garbage lag", prepare: func() {
 		debug.SetGCPercent(-1)
 		for range 200 {
@@ -87,26 +83,20 @@ var programs = []program{
 			runtime.SetFinalizer(h, func(h *handle) { freeBytes(h.data) })
 		}
 	}},
-	{name: "a cache of C memory that grows", want: "growth outside Go", stack: "rawHandle", work: func(int) {
+	{name: "a cache of C memory that grows", want: "growth outside Go", stack: "rawHandle", work: func() {
 		held, _ := kept.([]*handle)
 		for range 2 {
 			held = append(held, rawHandle(mib/2), rawHandle(mib/2))
 		}
 		kept = held
 	}},
-	{name: "a cache in the Go heap that grows", want: "reachable growth", stack: "touched", work: func(int) {
+	{name: "a cache in the Go heap that grows", want: "reachable growth", stack: "touched", work: func() {
 		held, _ := kept.([][]byte)
 		kept = append(held, touched(nil), touched(nil))
 	}},
-	{name: "goroutines that wait for ever, each with a handle", want: "growth outside Go", stack: "forEver", work: func(int) {
+	{name: "goroutines that wait for ever, each with a handle", want: "growth outside Go", stack: "forEver", work: func() {
 		for range 2 {
 			go forEver(newHandle(mib))
-		}
-	}},
-	{name: "a cleanup that keeps its own owner alive", want: "growth outside Go", work: func(int) {
-		for range 2 {
-			h := rawHandle(mib)
-			runtime.AddCleanup(h, func(same **handle) { freeBytes((*same).data) }, &h)
 		}
 	}},
 	{name: "arenas that keep what was freed", want: "allocator retention", prepare: func() {
@@ -130,9 +120,16 @@ var programs = []program{
 		}
 		kept = held
 	}},
-	{name: "a service that closes what it opens", want: "nothing wrong", prepare: func() { kept = newHandle(32 * mib) }, work: func(int) {
-		freeBytes(rawHandle(mib).data)
+	{name: "a leak under the import", env: "EAGERGC=on", want: "growth outside Go", work: func() { mallocBytes(2 * mib) }},
+	{name: "handles under the import", env: "EAGERGC=on", want: "nothing wrong", work: func() { newHandle(mib / 4) }},
+	{name: "a finalizer that blocks under the import", env: "EAGERGC=on", want: "finalizers blocked", prepare: func() {
+		runtime.SetFinalizer(new(handle), func(*handle) { select {} })
+		runtime.GC()
+	}, work: func() {
+		h := rawHandle(mib / 4)
+		runtime.SetFinalizer(h, func(h *handle) { freeBytes(h.data) })
 	}},
+	{name: "arenas under the import", env: "EAGERGC_TRIM=off", want: "allocator retention", prepare: func() { keepArenas(400 * mib) }},
 	{name: "a large file that is mapped and read", want: "nothing wrong", prepare: func() {
 		file, err := os.CreateTemp("", "mapped")
 		if err != nil {
@@ -204,14 +201,6 @@ func forEver(h *handle) {
 	runtime.KeepAlive(h)
 }
 
-func mapBytes(size int) []byte {
-	data, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		panic(err)
-	}
-	return touched(data)
-}
-
 const childVariable = "EAGERGC_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -228,39 +217,50 @@ func (p program) run() {
 	if p.stack != "" {
 		runtime.MemProfileRate = 16 // handles are small: sample them all
 	}
-	c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
-	if err != nil {
-		panic(err)
-	}
+	c := auto.Collector() // nil without the import
 	if p.prepare != nil {
 		p.prepare()
 	}
 	if p.work != nil {
 		go func() {
-			for i := 0; ; i++ {
-				p.work(i)
-				time.Sleep(10 * time.Millisecond)
+			for ; ; time.Sleep(10 * time.Millisecond) {
+				p.work()
 			}
 		}()
 		time.Sleep(100 * time.Millisecond)
 	}
-	fmt.Print(c.Diagnose(context.Background(), time.Second))
+	if c != nil {
+		time.Sleep(15500 * time.Millisecond)
+		fmt.Print(c.Diagnose(context.Background(), 0))
+		now := c.Snapshot()
+		fmt.Printf("page: %s\n", now.Verdict().Verdict)
+	} else if c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()}); err == nil {
+		fmt.Print(c.Diagnose(context.Background(), time.Second))
+	}
 	runtime.KeepAlive(kept)
 }
 
-// Programs with a known cause, each a process of its own: the diagnosis is right in all.
+// Programs with a known cause, each a process of its own: the diagnosis is right in all. Under the
+// import the page and the log agree with it.
 func TestDiagnose(t *testing.T) {
 	for _, p := range programs {
 		t.Run(strings.ReplaceAll(p.name, " ", "-"), func(t *testing.T) {
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = append(os.Environ(), childVariable+"="+p.name, "EAGERGC=off")
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
+			if p.env != "" {
+				t.Parallel()
+				cmd.Env = append(cmd.Env, "EAGERGC=on", p.env)
 			}
+			var log strings.Builder
+			cmd.Stderr = &log
+			out, err := cmd.Output()
 			text := string(out)
-			if !strings.HasPrefix(text, p.want+"\n") || !strings.Contains(text, p.reason) || !strings.Contains(text, p.stack) {
-				t.Errorf("want %v %s %s:\n%s", p.want, p.reason, p.stack, text)
+			if err != nil || !strings.HasPrefix(text, p.want+"\n") || !strings.Contains(text, p.reason) || !strings.Contains(text, p.stack) {
+				t.Errorf("want %v %s %s, %v:\n%s%s", p.want, p.reason, p.stack, err, text, &log)
+			}
+			logged := strings.Contains(log.String(), " eagergc: "+p.want+": ")
+			if p.env != "" && (!strings.Contains(text, "page: "+p.want) || logged == (p.want == "nothing wrong")) {
+				t.Errorf("the page or the log does not say %s:\n%s%s", p.want, text, &log)
 			}
 		})
 	}
