@@ -149,7 +149,7 @@ func build(e goruntime.Engine, cfg Config, p policy.Policy) *Collector {
 	c.governor = governor.New(cfg.Caps, &contained{p, c})
 	c.governor.Processors = runtime.GOMAXPROCS(0) // before Learn
 	c.governor.Learn()
-	c.governor.CheckIdle(max(0, cmp.Or(cfg.Idle, time.Second)/2))
+	c.governor.IdleEvery = max(0, cmp.Or(cfg.Idle, time.Second)/2)
 	c.setRecorder(cfg.Recorder)
 	c.own = sync.OnceValue(func() *ownership { return newOwnership(c, cfg) })
 	c.read(0)

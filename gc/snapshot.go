@@ -156,7 +156,6 @@ type Stats struct {
 	Overtaken uint64           // cycles for a gauge that began while finalizers or cleanups were due
 	Pending   int              // dead objects whose release has not ended yet
 	OverLimit bool             // the last cycle for the memory of Own left more than its limit; the log has the reason
-	Over      uint64           // how often OverLimit has become true
 	Last      policy.Cycle     // the last cycle
 }
 
@@ -166,7 +165,7 @@ func (c *Collector) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.observed.stats
-	s.Pending, s.OverLimit, s.Over = pending, c.observed.over.Now, c.observed.over.Times
+	s.Pending, s.OverLimit = pending, c.observed.over.Now
 	s.Tracked, s.Cost, s.Slowdown = c.runtime.tracked, c.governor.Cost, c.governor.Slowdown
 	return s
 }

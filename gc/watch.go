@@ -114,7 +114,7 @@ func (g *Gauge) Look() int64 {
 	defer g.mu.Unlock()
 	c, r, was := g.c, g.reading(), g.level.Load()
 	now := c.Now()
-	l := g.rules.Look(now, &r, g.limit.Load(), c.caps(), c.expectedWork())
+	l := g.rules.Look(now, &r, g.limit.Load(), c.expectedWork())
 	g.looked(was, l.Trim)
 	if r.Level < was {
 		c.mu.Lock()
@@ -263,12 +263,6 @@ func (c *Collector) expectedWork() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.governor.Work
-}
-
-// caps returns the caps of the collector, which do not change.
-func (c *Collector) caps() *Caps {
-	caps := c.governor.Caps()
-	return &caps
 }
 
 // A gaugeWalk is a gauge as a cycle sees it. Its walk frees nothing, because other code gives the
