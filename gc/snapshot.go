@@ -12,9 +12,7 @@ import (
 
 // A Snapshot is the state of a collector and its history at one moment. The caller owns it.
 //
-// The history of the last minutes is kept in steps of time. A step is 17 ms long at first. Whenever
-// 512 steps are full, each becomes twice as long, up to 0.54 s. From then on the oldest steps are
-// forgotten, after 4.6 minutes.
+// The history of the last 4.6 minutes is kept in 512 steps of 0.54 s each.
 type Snapshot struct {
 	Now       time.Duration // the collector's clock
 	Policy    string        // text form
@@ -78,7 +76,7 @@ func (c *Collector) Snapshot() Snapshot {
 		w.Start = start
 		s.Work = append(s.Work, w)
 	})
-	s.Step = c.observed.timeline.Step()
+	s.Step = observe.Step
 	for _, g := range c.gates {
 		w := Watched{Sample: g.last, Settled: -1}
 		if c.settled.Load() > 0 {
