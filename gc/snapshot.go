@@ -47,20 +47,15 @@ type Decided struct {
 }
 
 // A Survivor is memory given to [Own] at one allocation site that has outlived many cycles. It is a
-// cache, a leak, or an owner that its own release keeps alive.
-type Survivor struct {
-	Site    string // the stack, innermost first: a line for each function with its file and line
-	Bytes   int64  // estimated from samples
-	Samples int    // number of owners that the estimate rests on
-	Cycles  uint64 // that the oldest of them has outlived
-}
+// cache, a leak, or an owner that its own release keeps alive. Site is the stack, innermost first.
+// Bytes is estimated from samples, and Samples is their number. Cycles is the number of cycles that
+// the oldest of them has outlived.
+type Survivor = observe.Survivor
 
 // Snapshot returns the state of the collector. It takes the collector's lock for some microseconds.
 func (c *Collector) Snapshot() Snapshot {
 	s := Snapshot{Running: c.running(), Libraries: c.Counters(), Stats: c.Stats(), Now: c.Now(), Process: verdict.Current(), Reasons: make(map[string]uint64)}
-	for _, v := range c.samples.Survivors(c.settled.Load()) {
-		s.Survivors = append(s.Survivors, Survivor(v))
-	}
+	s.Survivors = c.samples.Survivors(c.settled.Load())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Policy, s.Err, s.Caps = c.governor.Policy().String(), c.observed.err, c.governor.Caps()

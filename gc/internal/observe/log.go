@@ -69,9 +69,9 @@ func (l *Log) Close() {
 
 // An OverLimit watches whether cycles keep the limit of Own.
 type OverLimit struct {
-	Now   bool          // the last cycle left more than the limit
-	told  [3]bool       // the causes that were logged
-	last  time.Duration // when a cycle last left more than the limit
+	Now  bool          // the last cycle left more than the limit
+	told [3]bool       // the causes that were logged
+	last time.Duration // when a cycle last left more than the limit
 }
 
 // keptFor is how long the limit has to be kept before a cause is logged again.
