@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -26,7 +27,7 @@ import (
 // take back as its yield.
 func (c *Collector) Account(bytes int64) {
 	checkBytes("Account", max(bytes, -bytes))
-	a := &c.own().accounted
+	a := c.own().accounts[0]
 	if bytes >= 0 {
 		a.more(bytes)
 		return
@@ -38,11 +39,12 @@ func (c *Collector) Account(bytes int64) {
 	a.gave(-bytes)
 }
 
-// accounted is memory that other code counts and frees: the bytes of Account, or of one counter of
-// a library.
-type accounted struct {
+// An account is memory that other code counts and frees: the bytes of Account, or of one counter of
+// package pressure, which a library has.
+type account struct {
 	o      *ownership
-	read   func() (bytes, objects int64) // the exact counts of a library; nil for Account
+	name   string                        // of a library
+	read   func() (bytes, objects int64) // the exact counts; live may lack changes that are under way: see reconcile
 	live   atomic.Int64
 	given  atomic.Int64 // bytes taken back since the start
 	before atomic.Int64 // value of given when the last mark began
@@ -50,12 +52,13 @@ type accounted struct {
 	log    observe.Account
 }
 
-func (a *accounted) more(bytes int64) {
+func (a *account) more(bytes int64) {
 	o, c := a.o, a.o.gate.c
 	a.live.Add(bytes)
 	o.add(bytes)
 	if c.recording.Load() {
-		c.recordAccount(a, siteOf())
+		site := siteOf()
+		c.recordNow(func(to *observe.Recorder) { a.record(to, site) })
 	}
 	if !c.awake.Load() {
 		c.stayAwake()
@@ -63,42 +66,28 @@ func (a *accounted) more(bytes int64) {
 }
 
 // gave counts bytes that were taken from live.
-func (a *accounted) gave(bytes int64) {
+func (a *account) gave(bytes int64) {
 	o, c := a.o, a.o.gate.c
 	a.given.Add(bytes)
 	o.live.Add(-bytes)
 	if c.recording.Load() {
-		c.recordAccount(a, "")
+		c.recordNow(func(to *observe.Recorder) { a.record(to, "") })
 	}
-}
-
-// level returns the bytes for recordings. They are those of the library, because live may lack moves
-// that are under way in a cycle (see reconcile).
-func (a *accounted) level() int64 {
-	if a.read == nil {
-		return a.live.Load()
-	}
-	bytes, _ := a.read()
-	return bytes
 }
 
 // An accountWalk is the walker of memory that finalizers and cleanups give back.
 type accountWalk ownership
 
-// accounts returns that of Account and those of the libraries.
-func (w *accountWalk) accounts() []*accounted {
+// all returns the account of Account, and then those of the libraries.
+func (w *accountWalk) all() []*account {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := []*accounted{&w.accounted}
-	for _, l := range w.libraries {
-		all = append(all, &l.accounted)
-	}
-	return all
+	return w.accounts
 }
 
 // promoteAll is called before a mark: cleanups may run before it has ended.
 func (w *accountWalk) promoteAll() {
-	for _, a := range w.accounts() {
+	for _, a := range w.all() {
 		a.before.Store(a.given.Load())
 	}
 	(*ownership)(w).reconcile()
@@ -109,7 +98,7 @@ func (w *accountWalk) Len() int { return 0 }
 // walk waits until finalizers and cleanups have taken back the memory of dead objects. Other memory
 // that is taken back meanwhile counts too, because it cannot be distinguished.
 func (w *accountWalk) walk(r *collection) {
-	all := w.accounts()
+	all := w.all()
 	var live int64
 	for _, a := range all {
 		live += a.live.Load()
@@ -159,24 +148,17 @@ func (c *Collector) Listen() {
 	})
 }
 
-// A library is a counter of package pressure.
-type library struct {
-	accounted
-	name string
-}
-
 func (c *Collector) join(name string, read func() (bytes, objects int64)) func(int64, unsafe.Pointer) {
 	o := c.own()
-	l := &library{name: name}
-	l.o, l.read = o, read
+	l := &account{o: o, name: strings.ToValidUTF8(name, "\uFFFD"), read: read} // for pages and metrics
 	o.mu.Lock()
-	o.libraries = append(o.libraries, l)
+	o.accounts = append(o.accounts, l)
 	o.mu.Unlock()
 	if bytes, _ := read(); bytes > 0 {
 		l.live.Add(bytes)
 		o.take(bytes)
 		if c.recording.Load() {
-			c.recordAccount(&l.accounted, trace.BeforeLabel)
+			c.recordNow(func(to *observe.Recorder) { l.record(to, trace.BeforeLabel) })
 		}
 	}
 	return func(bytes int64, _ unsafe.Pointer) {
@@ -193,7 +175,7 @@ func (c *Collector) join(name string, read func() (bytes, objects int64)) func(i
 func (o *ownership) reconcile() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, l := range o.libraries {
+	for _, l := range o.accounts[1:] {
 		bytes, _ := l.read()
 		missed := bytes - l.live.Load()
 		l.live.Add(missed)
@@ -234,7 +216,7 @@ func (c *Collector) Counters() []Counted {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var all []Counted
-	for _, l := range o.libraries {
+	for _, l := range o.accounts[1:] {
 		i := slices.IndexFunc(all, func(n Counted) bool { return n.Name == l.name })
 		if i < 0 {
 			i, all = len(all), append(all, Counted{Name: l.name})

@@ -138,18 +138,17 @@ func build(e goruntime.Engine, cfg Config, p policy.Policy) *Collector {
 		engine:   e,
 		strict:   pressure.EnvChoice(strictVariable, "off", "on") == "on",
 		life:     lifetime{stopped: make(chan struct{}), unchosen: unchosen},
-		observed: observers{timeline: observe.NewTimeline(), journal: journal{reasons: make(map[string]*uint64)}},
+		observed: observers{work: observe.NewSeries(joinWork), journal: journal{reasons: make(map[string]*uint64)}},
 	}
 	c.life.idle, c.life.later = time.AfterFunc(time.Hour, c.checkQuiet), time.AfterFunc(time.Hour, c.askNow)
 	c.life.idle.Stop()
 	c.life.later.Stop()
-	c.observed.work = observe.NewSeries(c.observed.timeline, joinWork)
 	c.log.To, c.log.Strict, c.log.Failed = cfg.Log, c.strict, c.logFailed
 	c.releases = registry.NewReleases(registry.Host{Engine: e, Strict: c.strict, Fail: c.failed, Late: c.releasedLate})
 	c.governor = governor.New(cfg.Caps, &contained{p, c})
 	c.governor.Processors = runtime.GOMAXPROCS(0) // before Learn
 	c.governor.Learn()
-	c.governor.CheckIdle(max(0, cmp.Or(cfg.Idle, time.Second)/2))
+	c.governor.IdleEvery = max(0, cmp.Or(cfg.Idle, time.Second)/2)
 	c.setRecorder(cfg.Recorder)
 	c.own = sync.OnceValue(func() *ownership { return newOwnership(c, cfg) })
 	c.read(0)

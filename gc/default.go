@@ -79,7 +79,7 @@ func (c *Collector) stayAwake() {
 	alive.Store(c, nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if every := c.governor.IdleInterval(); every > 0 && !c.life.closed {
+	if every := c.governor.IdleEvery; every > 0 && !c.life.closed {
 		c.life.idle.Reset(every)
 	}
 }

@@ -60,7 +60,7 @@ func (g *Gate) open() {
 		c.governor.SetPolicy(&contained{policy.MustParse(DefaultPolicy).New(), c})
 	}
 	g.read()
-	g.past = observe.NewSeries(c.observed.timeline, joinLevel)
+	g.past = observe.NewSeries(joinLevel)
 	c.gates = append(c.gates, g)
 	c.governor.Add(&g.memory)
 	c.publish()
@@ -73,7 +73,6 @@ func (g *Gate) Close() {
 	defer c.mu.Unlock()
 	c.gates = without(c.gates, g)
 	c.governor.Remove(&g.memory)
-	g.past.Remove()
 	g.wake.Store(math.MaxInt64)
 }
 

@@ -27,7 +27,6 @@ const (
 // collector's mu guards them.
 type observers struct {
 	stats    Stats
-	timeline *observe.Timeline
 	work     *observe.Series[Work]
 	journal  journal
 	recorder *observe.Recorder // nil = off

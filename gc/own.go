@@ -189,19 +189,20 @@ type ownership struct {
 	space           pressure.Space
 	limit           atomic.Int64 // 0 = none
 	live, allocated atomic.Int64
-	accounted       accounted    // by Account
 	owed            atomic.Int64 // ns of assists that callers have not paid yet
 	gate            *Gate
 
-	kinds     atomic.Pointer[[]handles] // a *cleanups[A] for each A
-	adding    sync.Mutex                // held to add to kinds; the collector's mu may be taken inside
-	mu        sync.Mutex                // guards libraries; may be taken while the collector's mu is held
-	libraries []*library
+	kinds    atomic.Pointer[[]handles] // a *cleanups[A] for each A
+	adding   sync.Mutex                // held to add to kinds; the collector's mu may be taken inside
+	mu       sync.Mutex                // guards accounts; may be taken while the collector's mu is held
+	accounts []*account                // that of Account, and those of the libraries; only ever appended to
 }
 
 func newOwnership(c *Collector, cfg Config) *ownership {
 	o := &ownership{space: cfg.Space}
-	o.accounted.o = o
+	own := &account{o: o}
+	own.read = func() (bytes, objects int64) { return own.live.Load(), 0 }
+	o.accounts = []*account{own}
 	o.kinds.Store(new([]handles))
 	o.limit.Store(cfg.Limit)
 	o.gate = newGate(c, o)

@@ -41,8 +41,8 @@ func (c *Collector) setRecorder(out trace.Sink) {
 		if o == nil {
 			return
 		}
-		for _, a := range (*accountWalk)(o).accounts() {
-			a.log.Follow(to, a.level(), trace.BeforeLabel, trace.FreeExplicit, o.space)
+		for _, a := range (*accountWalk)(o).all() {
+			a.record(to, trace.BeforeLabel)
 		}
 		var owners []observe.Owners
 		for _, k := range *o.kinds.Load() {
@@ -71,11 +71,10 @@ func (c *Collector) recordNow(f func(*observe.Recorder)) {
 	c.record(f)
 }
 
-// recordAccount records the present level of a.
-func (c *Collector) recordAccount(a *accounted, site string) {
-	c.recordNow(func(to *observe.Recorder) {
-		a.log.Follow(to, a.level(), site, trace.FreeExplicit, a.o.space)
-	})
+// record records the present level of a.
+func (a *account) record(to *observe.Recorder, site string) {
+	bytes, _ := a.read()
+	a.log.Follow(to, bytes, site, trace.FreeExplicit, a.o.space)
 }
 
 // machine returns the collector's reading of its machine. The caller holds mu.

@@ -12,9 +12,7 @@ import (
 
 // A Snapshot is the state of a collector and its history at one moment. The caller owns it.
 //
-// The history of the last minutes is kept in steps of time. A step is 17 ms long at first. Whenever
-// 512 steps are full, each becomes twice as long, up to 0.54 s. From then on the oldest steps are
-// forgotten, after 4.6 minutes.
+// The history of the last 4.6 minutes is kept in 512 steps of 0.54 s each.
 type Snapshot struct {
 	Now       time.Duration // the collector's clock
 	Policy    string        // text form
@@ -37,6 +35,7 @@ type Snapshot struct {
 type Watched struct {
 	pressure.Sample
 	Settled int64   // live bytes when the last cycle had settled: about the reachable ones; -1 before the first
+	Worth   string  // of a gauge: what cycles bring back, and the processor time that they may take; a sentence
 	Levels  []Level // the steps in which the collector has read the memory, oldest first
 }
 
@@ -48,20 +47,15 @@ type Decided struct {
 }
 
 // A Survivor is memory given to [Own] at one allocation site that has outlived many cycles. It is a
-// cache, a leak, or an owner that its own release keeps alive.
-type Survivor struct {
-	Site    string // the stack, innermost first: a line for each function with its file and line
-	Bytes   int64  // estimated from samples
-	Samples int    // number of owners that the estimate rests on
-	Cycles  uint64 // that the oldest of them has outlived
-}
+// cache, a leak, or an owner that its own release keeps alive. Site is the stack, innermost first.
+// Bytes is estimated from samples, and Samples is their number. Cycles is the number of cycles that
+// the oldest of them has outlived.
+type Survivor = observe.Survivor
 
 // Snapshot returns the state of the collector. It takes the collector's lock for some microseconds.
 func (c *Collector) Snapshot() Snapshot {
 	s := Snapshot{Running: c.running(), Libraries: c.Counters(), Stats: c.Stats(), Now: c.Now(), Process: verdict.Current(), Reasons: make(map[string]uint64)}
-	for _, v := range c.samples.Survivors(c.settled.Load()) {
-		s.Survivors = append(s.Survivors, Survivor(v))
-	}
+	s.Survivors = c.samples.Survivors(c.settled.Load())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Policy, s.Err, s.Caps = c.governor.Policy().String(), c.observed.err, c.governor.Caps()
@@ -77,11 +71,14 @@ func (c *Collector) Snapshot() Snapshot {
 		w.Start = start
 		s.Work = append(s.Work, w)
 	})
-	s.Step = c.observed.timeline.Step()
+	s.Step = observe.Step
 	for _, g := range c.gates {
 		w := Watched{Sample: g.last, Settled: -1}
 		if c.settled.Load() > 0 {
 			w.Settled = g.memory.Kept()
+		}
+		if gauge := g.gauge(); gauge != nil {
+			w.Worth = gauge.worth.Load().String()
 		}
 		g.past.All(s.Now, func(start time.Duration, l Level) {
 			l.Start = start
@@ -152,7 +149,6 @@ type Stats struct {
 	Overtaken uint64           // cycles for a gauge that began while finalizers or cleanups were due
 	Pending   int              // dead objects whose release has not ended yet
 	OverLimit bool             // the last cycle for the memory of Own left more than its limit; the log has the reason
-	Over      uint64           // how often OverLimit has become true
 	Last      policy.Cycle     // the last cycle
 }
 
@@ -162,7 +158,7 @@ func (c *Collector) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.observed.stats
-	s.Pending, s.OverLimit, s.Over = pending, c.observed.over.Now, c.observed.over.Times
+	s.Pending, s.OverLimit = pending, c.observed.over.Now
 	s.Tracked, s.Cost, s.Slowdown = c.runtime.tracked, c.governor.Cost, c.governor.Slowdown
 	return s
 }

@@ -2,6 +2,7 @@ package gc
 
 import (
 	"fmt"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -28,6 +29,8 @@ type Gauge struct {
 	allocated atomic.Int64 // the first level, plus all rises between two looks
 	stop      chan struct{}
 	once      sync.Once
+
+	worth atomic.Pointer[governor.Worth]
 
 	mu     sync.Mutex // held while looking; taken before the collector's
 	rules  *governor.Gauge
@@ -66,6 +69,8 @@ func Watch(c *Collector, read func() int64) *Gauge {
 	g := &Gauge{c: c, read: read, log: observe.Account{Gauge: true}, stop: make(chan struct{})}
 	level := g.bytes()
 	g.rules = governor.NewGauge(level, freed.Given())
+	worth, _ := g.rules.Worth(0)
+	g.worth.Store(&worth)
 	g.level.Store(level)
 	g.allocated.Store(level)
 	g.gate = newGate(c, g)
@@ -109,7 +114,7 @@ func (g *Gauge) Look() int64 {
 	defer g.mu.Unlock()
 	c, r, was := g.c, g.reading(), g.level.Load()
 	now := c.Now()
-	l := g.rules.Look(now, &r, g.limit.Load(), c.caps(), c.expectedWork())
+	l := g.rules.Look(now, &r, g.limit.Load(), c.expectedWork())
 	g.looked(was, l.Trim)
 	if r.Level < was {
 		c.mu.Lock()
@@ -139,6 +144,13 @@ func (g *Gauge) looked(was int64, trim bool) {
 	g.level.Store(g.rules.Level)
 	g.allocated.Store(g.rules.Allocated)
 	g.record(g.rules.Level - was)
+	w, news := g.rules.Worth(g.c.Now())
+	if w != *g.worth.Load() {
+		g.worth.Store(&w)
+	}
+	if news {
+		g.c.log.Say(observe.Line{Level: slog.LevelInfo, Text: "eagergc: " + w.String()})
+	}
 	if trim {
 		g.c.freedHost(g.rules.Share(g.c.Now()))
 	}
@@ -251,12 +263,6 @@ func (c *Collector) expectedWork() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.governor.Work
-}
-
-// caps returns the caps of the collector, which do not change.
-func (c *Collector) caps() *Caps {
-	caps := c.governor.Caps()
-	return &caps
 }
 
 // A gaugeWalk is a gauge as a cycle sees it. Its walk frees nothing, because other code gives the

@@ -135,7 +135,7 @@ func (r *measured) govern(p policy.Policy) {
 	}
 	r.governor = governor.New(caps, p)
 	r.governor.Processors, r.governor.Heap = max(1, r.machine.Cores), r.machine.Heap
-	r.governor.CheckIdle(idle)
+	r.governor.IdleEvery = idle
 	r.account.Space, r.account.Limit = r.w.Space, r.cfg.Told.limit(r.cfg.Limit)
 	r.governor.Add(&r.account)
 }
@@ -272,7 +272,7 @@ func (r *measured) take(object int32, z int64) bool {
 		return false
 	}
 	r.account.Allocated += r.memory.Live() - before
-	if every := r.governor.IdleInterval(); every > 0 && math.IsInf(r.idleAt, 1) {
+	if every := r.governor.IdleEvery; every > 0 && math.IsInf(r.idleAt, 1) {
 		r.idleAt = r.clock.now + float64(every)
 	}
 	r.objects.number++

@@ -15,6 +15,7 @@ import (
 type chart struct {
 	Name                  string `json:"-"`
 	About                 string `json:"-"` // for screen readers
+	Worth                 string `json:"-"` // of cycles; empty = unknown
 	Live, Reserved, Limit int64
 	Span, Step            float64
 	Levels                [][6]float64 // ago; live first, last, least and most; reserved
@@ -41,7 +42,7 @@ func chartsOf(line *gc.Snapshot) (all []chart) {
 	for _, past := range line.Sources {
 		levels := past.Levels // not empty, because the gauge is read first
 		first, last := levels[0], levels[len(levels)-1]
-		c := chart{Name: past.Space.String(), Live: last.Last, Reserved: last.Reserved, Limit: last.Limit, Span: max(1, ago(first.Start)), Step: line.Step.Seconds(), Events: events}
+		c := chart{Name: past.Space.String(), Worth: past.Worth, Live: last.Last, Reserved: last.Reserved, Limit: last.Limit, Span: max(1, ago(first.Start)), Step: line.Step.Seconds(), Events: events}
 		if len(events) > 0 {
 			c.Span = max(c.Span, events[0].Ago)
 		}

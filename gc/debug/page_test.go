@@ -53,18 +53,18 @@ func busy() *gc.Snapshot {
 	stats := gc.Stats{
 		Cycles: [4]uint64{11, 12, 13, 14}, Decisions: [3]uint64{15, 16, 17}, Freed: 18 << 20, Objects: 19,
 		Busy: 20 * time.Millisecond, Processor: 21 * time.Millisecond, Exposed: 22 * time.Millisecond, MaxPause: 23 * time.Millisecond,
-		Tracked: 24, Cost: 25 * time.Millisecond, Slowdown: 0.26, Failures: 27, Capped: 28, Overtaken: 29, Pending: 30, Over: 31,
+		Tracked: 24, Cost: 25 * time.Millisecond, Slowdown: 0.26, Failures: 27, Capped: 28, Overtaken: 29, Pending: 30,
 	}
 	stats.Pauses[2], stats.Pauses[4], stats.Pauses[len(stats.Pauses)-1] = 32, 34, 33
 	return &gc.Snapshot{
-		Now: 2 * time.Minute, Policy: "cudajl", Caps: gc.Caps{Cycles: 0.25, Gauges: 100, Held: 0.05}, Stats: stats, Step: 2 * time.Second,
+		Now: 2 * time.Minute, Policy: "cudajl", Caps: gc.Caps{Cycles: 0.25, Held: 0.05}, Stats: stats, Step: 2 * time.Second,
 		Sources: []gc.Watched{
 			{Sample: pressure.Sample{Space: pressure.Device(1), Live: 1001, Reserved: 1002, Limit: 1003}, Settled: 1004, Levels: []gc.Level{
 				{Start: 100 * time.Second, First: 201, Last: 202, Least: 200, Most: 204, Reserved: 205, Limit: 206},
 				{Start: 102 * time.Second, First: 301, Last: 302, Least: 300, Most: 304, Reserved: 305, Limit: 306},
 				{Start: 118 * time.Second, First: 401, Last: 402, Least: 250, Most: 404, Reserved: 405, Limit: 406},
 			}},
-			{Sample: pressure.Sample{Live: 501, Reserved: 502}, Levels: []gc.Level{{Start: 119 * time.Second, First: 503, Last: 504, Least: 505, Most: 506, Reserved: 507}}},
+			{Sample: pressure.Sample{Live: 501, Reserved: 502}, Worth: "cycles are worth it", Levels: []gc.Level{{Start: 119 * time.Second, First: 503, Last: 504, Least: 505, Most: 506, Reserved: 507}}},
 		},
 		Libraries: []gc.Counted{{Name: "libfoo", Live: 601, Objects: 602, Freed: 603}, {Name: "libbar", Live: 511, Objects: 512, Freed: 513}},
 		Survivors: []gc.Survivor{{Site: "cache.Put\n\tcache.go:7", Bytes: 701, Samples: 702, Cycles: 703}, {Site: "main.main\n\tmain.go:9", Bytes: 611, Samples: 612, Cycles: 613}},

@@ -47,7 +47,8 @@ type space struct {
 	Name     string `json:"name"`
 	Live     int64  `json:"live_bytes"`
 	Reserved int64  `json:"reserved_bytes"`
-	Limit    int64  `json:"limit_bytes"` // 0 = none known
+	Limit    int64  `json:"limit_bytes"`     // 0 = none known
+	Worth    string `json:"worth,omitempty"` // what cycles bring back, a sentence
 }
 
 // A library is the sum of all counters of one name.
@@ -112,7 +113,7 @@ func (h *handler) status(now *gc.Snapshot) status {
 		s.Cycles[policy.Trigger(t).String()] = n
 	}
 	for _, m := range now.Sources {
-		s.Spaces = append(s.Spaces, space{m.Space.String(), m.Live, m.Reserved, m.Limit})
+		s.Spaces = append(s.Spaces, space{m.Space.String(), m.Live, m.Reserved, m.Limit, m.Worth})
 	}
 	for i := len(now.Cycles) - 1; i >= 0; i-- {
 		y := now.Cycles[i]

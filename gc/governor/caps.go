@@ -12,10 +12,6 @@ type Caps struct {
 	// on idle processors and the runtime's own cycles do not count. 0 means 0.25. With 1 there is
 	// no cap, and no memory rests.
 	Cycles float64
-	// Gauges is the most cycles that a gauge asks for in a second. Such cycles run finalizers and
-	// cleanups of other code. Many bindings crash if one runs during a call: see AUDIT.md. 0 means
-	// 100.
-	Gauges float64
 	// Held is the largest share of any second for which callers of a soft memory are told to wait,
 	// 0 to 1. 0 means 0.05. On a machine whose processors are all busy, timers fire late and
 	// goroutines resume later still. That extra time does not count, and has no bound.
@@ -29,7 +25,6 @@ type Caps struct {
 
 const (
 	defaultCycles = 0.25
-	defaultGauges = 100
 	defaultHeld   = 0.05
 	defaultAssist = 10 * time.Millisecond
 )
@@ -37,19 +32,13 @@ const (
 // CappedReason is the reason of a decision that the caps turned into a skip.
 const CappedReason = "capped"
 
-// Check fills in the defaults. It returns an error for a share outside 0 to 1, or a rate below 0.
+// Check fills in the defaults. It returns an error for a share outside 0 to 1.
 func (c *Caps) Check() error {
 	if !(c.Cycles >= 0 && c.Cycles <= 1) || !(c.Held >= 0 && c.Held <= 1) {
 		return fmt.Errorf("gc: Caps.Cycles is %v and Caps.Held %v: want shares from 0 to 1", c.Cycles, c.Held)
 	}
-	if !(c.Gauges >= 0) {
-		return fmt.Errorf("gc: Caps.Gauges is %v: want cycles a second, 0 or more", c.Gauges)
-	}
 	if c.Cycles == 0 {
 		c.Cycles = defaultCycles
-	}
-	if c.Gauges == 0 {
-		c.Gauges = defaultGauges
 	}
 	if c.Held == 0 {
 		c.Held = defaultHeld

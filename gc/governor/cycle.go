@@ -66,7 +66,7 @@ func (g *Governor) Settled(at time.Duration, took *Took) (c policy.Cycle, o Orde
 	g.spend(a.start, cmp.Or(took.Processor, took.Duration*time.Duration(g.Processors)))
 	g.report(at, &c, a.memory, a.live)
 	g.idle.later = later{}
-	if m := a.memory; c.Freed > 0 && m != nil && m.Soft && g.idle.every > 0 {
+	if m := a.memory; c.Freed > 0 && m != nil && m.Soft && g.IdleEvery > 0 {
 		g.idle.later = later{memory: m, wait: slice}
 		o.Again = slice
 	}

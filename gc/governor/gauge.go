@@ -51,7 +51,7 @@ func (r *GaugeReading) cleaned(marks int64) bool { return r.Swept >= marks && !r
 // NewGauge returns a gauge at the given level, in bytes. Trimmed is [GaugeReading].Trimmed at that
 // time.
 func NewGauge(level, trimmed int64) *Gauge {
-	return &Gauge{Level: level, Allocated: level, risen: level, low: level, trimmed: trimmed, backoff: backoff{level: level}, ration: ration{least: leastShare, kept: level}}
+	return &Gauge{Level: level, Allocated: level, risen: level, low: level, trimmed: trimmed, backoff: backoff{level: level}, ration: ration{least: leastShare, news: leastShare, kept: level}}
 }
 
 // see takes a reading and adds up the moves of the gauge.
@@ -76,7 +76,7 @@ type Look struct {
 // Look takes a reading, and says whether to ask the policy. Work is the expected work of a cycle.
 // While cycles bring memory back, Look asks even if the level stands still. An allocator may then
 // reuse freed memory, so that garbage does not show.
-func (g *Gauge) Look(at time.Duration, r *GaugeReading, limit int64, caps *Caps, work time.Duration) (l Look) {
+func (g *Gauge) Look(at time.Duration, r *GaugeReading, limit int64, work time.Duration) (l Look) {
 	was := g.Level
 	g.see(r)
 	l.Trim = g.settle(at, r, work)
@@ -86,7 +86,7 @@ func (g *Gauge) Look(at time.Duration, r *GaugeReading, limit int64, caps *Caps,
 	case g.due.wait(r, at): // memory whose finalizer is due is as good as freed
 	case !overAtFirst && !g.ration.allows(at, r, work):
 	case r.Level <= was && !g.backoff.proved(): // nothing grows
-	case g.began > 0 && float64(at-g.began)*caps.Gauges < float64(time.Second): // a cycle has only just begun
+	case g.began > 0 && at-g.began < leastGap: // a cycle has only just begun
 	case overAtFirst || rest.Over(at, r.Level):
 		l.Ask, l.Live = true, min(was, r.Level)+g.reuse.told
 		g.reuse.told = g.reuse.since(at - g.began)
@@ -94,6 +94,10 @@ func (g *Gauge) Look(at time.Duration, r *GaugeReading, limit int64, caps *Caps,
 	}
 	return l
 }
+
+// leastGap is the time between two cycles for a gauge. Such cycles run finalizers and cleanups of
+// other code. Many bindings crash if one runs during a call: see AUDIT.md.
+const leastGap = 10 * time.Millisecond
 
 // Share returns the share of the program's processor time that cycles may take. Trims may take as
 // much again. At 1, only the caps and the price of memory bound cycles.
@@ -184,9 +188,6 @@ func (g *Gauge) Credit(at time.Duration) int64 {
 	g.credited += credit
 	return credit
 }
-
-// Brought returns the bytes that judged cycles have brought back so far.
-func (g *Gauge) Brought() int64 { return g.brought }
 
 // Resting returns how long the gauge asks for no cycle, because the last one brought back almost
 // nothing. It is 0 while cycles bring memory back.

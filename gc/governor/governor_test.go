@@ -474,7 +474,7 @@ func TestTheFirstCallersGiveWay(t *testing.T) {
 // TestAQuietProgram gets one cycle, and is looked at no more.
 func TestAQuietProgram(t *testing.T) {
 	d := newDriver(t, governor.Caps{}, policy.Skip)
-	d.g.CheckIdle(500 * ms)
+	d.g.IdleEvery = 500 * ms
 	m, gauge := d.add(pressure.Device(0), 100), d.add(pressure.Host, 0)
 	gauge.Gauge = true
 	gauge.put(mib)
@@ -520,7 +520,7 @@ func TestAQuietProgram(t *testing.T) {
 // TestAskedAgainWhereNobodyAllocates: after a cycle that freed memory of Own, less and less often.
 func TestAskedAgainWhereNobodyAllocates(t *testing.T) {
 	d := newDriver(t, governor.Caps{}, policy.Skip)
-	d.g.CheckIdle(500 * ms)
+	d.g.IdleEvery = 500 * ms
 	m := d.add(pressure.Host, 100)
 	m.Soft = true
 	m.put(10 * mib)
@@ -602,7 +602,7 @@ func TestCostsAreLearned(t *testing.T) {
 // TestAClosedGovernorDoesNothing: no policy is asked or told.
 func TestAClosedGovernorDoesNothing(t *testing.T) {
 	d := newDriver(t, governor.Caps{}, policy.Block)
-	d.g.CheckIdle(500 * ms)
+	d.g.IdleEvery = 500 * ms
 	m := d.add(pressure.Host, 100)
 	m.Soft = true
 	m.put(200 * mib)
@@ -641,13 +641,13 @@ func TestAMemoryThatIsRemoved(t *testing.T) {
 }
 
 func TestCapsOutOfRange(t *testing.T) {
-	for _, caps := range []governor.Caps{{Cycles: -0.1}, {Cycles: 1.1}, {Held: -1}, {Held: 1.1}, {Gauges: -1}, {Cycles: math.NaN()}, {Held: math.NaN()}, {Gauges: math.NaN()}} {
+	for _, caps := range []governor.Caps{{Cycles: -0.1}, {Cycles: 1.1}, {Held: -1}, {Held: 1.1}, {Cycles: math.NaN()}, {Held: math.NaN()}} {
 		if caps.Check() == nil {
 			t.Errorf("%+v passes", caps)
 		}
 	}
 	caps := governor.Caps{Assist: -1}
-	if err := caps.Check(); err != nil || caps != (governor.Caps{Cycles: 0.25, Gauges: 100, Held: 0.05, Assist: -1}) {
+	if err := caps.Check(); err != nil || caps != (governor.Caps{Cycles: 0.25, Held: 0.05, Assist: -1}) {
 		t.Errorf("%v, %+v", err, caps)
 	}
 }

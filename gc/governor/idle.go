@@ -15,9 +15,8 @@ const longestLater = time.Second
 
 // An idle finds out whether the program allocates.
 type idle struct {
-	every  time.Duration // interval between two calls of Quiet; 0 = no calls
-	gross  int64         // bytes allocated in all, at the last call
-	served int64         // gross at the last cycle for an idle program
+	gross  int64 // bytes allocated in all, at the last call
+	served int64 // gross at the last cycle for an idle program
 	later  later
 }
 
@@ -27,12 +26,6 @@ type later struct {
 	memory *Memory
 	wait   time.Duration
 }
-
-// CheckIdle sets the interval between two calls of Quiet. 0 turns the calls off.
-func (g *Governor) CheckIdle(every time.Duration) { g.idle.every = every }
-
-// IdleInterval returns the interval of CheckIdle.
-func (g *Governor) IdleInterval() time.Duration { return g.idle.every }
 
 // Quiet is called each time that the idle interval has passed. If the program has allocated
 // nothing since the last call, Quiet orders one cycle for the garbage that is left. Order.Again is
@@ -52,7 +45,7 @@ func (g *Governor) Quiet(at time.Duration) (o Order) {
 	if g.closed || quiet && (live == 0 || gross == i.served || g.policy.String() == "never") {
 		return o
 	}
-	o.Again = i.every
+	o.Again = g.IdleEvery
 	if quiet && !g.Running && g.mayBegin(at) {
 		i.served = gross
 		o.Begin, o.Action = true, policy.Overlap

@@ -1,6 +1,11 @@
 package governor
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
+)
 
 // A ration bounds the processor time of a gauge's cycles by the memory that they bring back. The
 // price of memory alone would spend half a processor on a few MiB, and few users would. Cycles
@@ -16,6 +21,40 @@ type ration struct {
 	clock time.Duration // processor time of the program when the last cycle began
 	kept  int64         // bytes of the gauge that the last cycle left
 	found float64       // growth that the last cycle found, as a share of all memory
+	worth Worth
+	news  float64 // share of the last news
+}
+
+// A Worth says what the cycles of a gauge bring back, and what they may therefore take.
+type Worth struct {
+	Share  float64 // of the program's processor time that cycles may take
+	Cycles int     // the last ones in a row that all brought memory back, or all did not
+	Freed  int64   // bytes by which memory fell in them
+}
+
+// String returns it as a sentence.
+func (w Worth) String() string {
+	found := "cycles bring memory back here"
+	switch {
+	case w.Cycles == 0:
+		found = "cycles have not been tried here"
+	case w.Share == blindShare:
+		found = "cycles bring almost nothing here"
+	case w.Share > leastShare:
+		found = "memory had grown much, and cycles brought it back"
+	}
+	return fmt.Sprintf("%s: memory fell by %v in %d cycles; they may take %v %% of the program's processor time", found, pressure.Bytes(w.Freed), w.Cycles, 100*w.Share)
+}
+
+// Worth returns what cycles are worth. That is news if several cycles show another share than that
+// of the last news. The end of an earned share is no news.
+func (g *Gauge) Worth(at time.Duration) (w Worth, news bool) {
+	s := &g.ration
+	s.worth.Share = s.now(at)
+	if news = s.worth.Cycles >= 8 && (s.worth.Share > s.news || s.worth.Share == blindShare && s.news != blindShare); news {
+		s.news = s.worth.Share
+	}
+	return s.worth, news
 }
 
 const (
@@ -66,10 +105,16 @@ func (s *ration) begin(at time.Duration, r *GaugeReading) {
 // learn takes a judged cycle. Brought says whether it brought memory back.
 func (s *ration) learn(o *outcome, at time.Duration, r *GaugeReading, brought bool) {
 	s.kept = max(0, o.high-o.freed)
+	before := s.least
 	s.least = blindShare
 	if brought {
 		s.least = leastShare
 	}
+	if s.least != before {
+		s.worth = Worth{}
+	}
+	s.worth.Cycles++
+	s.worth.Freed += o.freed
 	fell := 0.0
 	if brought {
 		fell = float64(o.freed) / float64(s.kept+2*r.Heap)

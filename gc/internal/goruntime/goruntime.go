@@ -84,11 +84,11 @@ func (r *Runtime) Read() Reading {
 }
 
 // Mark does not wait until runtime.GC returns. That is after the sweep, which on busy cores ends
-// seconds after the mark.
+// seconds after the mark. A cycle that follows another one at once first finishes the other's sweep.
+// Swept is the least time that this took.
 func (r *Runtime) Mark() (swept time.Duration) {
-	var runtimes progressReader
-	before := runtimes.read()
-	seen := markPoll{stops: before.stops}
+	var samples [2]metrics.Sample
+	before, stops := progress(&samples)
 	probe := newProbe()
 	returned := make(chan struct{})
 	r.calls.Add(1)
@@ -99,60 +99,39 @@ func (r *Runtime) Mark() (swept time.Duration) {
 		defer r.returns.Add(1)
 		runtime.GC()
 	}()
-	began := time.Now()
-	nap := time.NewTimer(0)
-	for {
-		now := runtimes.read()
+	began, last := time.Now(), time.Duration(0)
+	for nap := time.NewTimer(0); ; {
+		cycles, now := progress(&samples)
 		// The first cycle that ends may have begun before the probe died. Such a cycle keeps the
 		// probe, and the next one finds it dead.
-		if n := now.cycles - before.cycles; n >= 2 || n == 1 && probe.Value() == nil {
-			return seen.swept
+		if n := cycles - before; n >= 2 || n == 1 && probe.Value() == nil {
+			return swept
 		}
-		seen.add(now, time.Since(began))
-		nap.Reset(min(max(seen.at/8, 200*time.Microsecond), time.Millisecond))
+		if now != stops { // a mark began since the last poll, or that of an older cycle ended
+			swept = last
+		}
+		stops, last = now, time.Since(began)
+		nap.Reset(min(max(last/8, 200*time.Microsecond), time.Millisecond))
 		select {
 		case <-returned:
-			return seen.swept
+			return swept
 		case <-nap.C:
 		}
 	}
 }
 
-// A markPoll polls the runtime during a mark. A cycle that follows another one at once first
-// finishes the other's sweep. Swept is the least time that this took.
-type markPoll struct {
-	stops uint64        // at the last poll
-	at    time.Duration // of the last poll, from when the cycle was asked for
-	swept time.Duration
-}
-
-func (l *markPoll) add(now progress, at time.Duration) {
-	if now.stops != l.stops { // a mark began since the last poll, or that of an older cycle ended
-		l.swept = l.at
-	}
-	l.stops, l.at = now.stops, at
-}
-
 func (r *Runtime) Marked() int64 { return r.calls.Load() }
 func (r *Runtime) Swept() int64  { return r.returns.Load() }
 
-// A progress is the progress of the runtime's cycles.
-type progress struct {
-	cycles uint64 // number of cycles whose mark has ended
-	stops  uint64 // number of times that the world stopped to begin or end a mark
-}
-
-// A progressReader reads the runtime's progress. The zero value is ready to use.
-type progressReader struct{ samples [2]metrics.Sample }
-
-func (r *progressReader) read() (p progress) {
-	r.samples[0].Name, r.samples[1].Name = cyclesMetric, stopsMetric
-	metrics.Read(r.samples[:])
-	for _, n := range r.samples[1].Value.Float64Histogram().Counts {
-		p.stops += n
+// progress returns the number of cycles of the process whose mark has ended, and how often the world
+// stopped to begin or end a mark. It uses the memory of s again.
+func progress(s *[2]metrics.Sample) (cycles, stops uint64) {
+	s[0].Name, s[1].Name = cyclesMetric, stopsMetric
+	metrics.Read(s[:])
+	for _, n := range s[1].Value.Float64Histogram().Counts {
+		stops += n
 	}
-	p.cycles = count(r.samples[0])
-	return p
+	return count(s[0]), stops
 }
 
 // newProbe returns a weak pointer to an object that is garbage from the start.

@@ -18,16 +18,15 @@ type Line struct {
 	Aloud bool // goes to slog.Default where there is no log
 }
 
-// A Log passes lines to a handler, which it calls under no lock. All methods are safe for concurrent
+// A Log passes lines to a handler, which it calls under no lock but its own. All methods are safe for concurrent
 // use.
 type Log struct {
 	To     *slog.Logger    // nil = off
 	Strict bool            // do not contain panics of the handler
 	Failed func(err error) // receives a contained panic
 
-	mu      sync.Mutex
-	silent  bool
-	writing sync.WaitGroup // calls of the handler
+	mu     sync.RWMutex // held for reading while the handler runs
+	silent bool
 }
 
 // Say logs a line.
@@ -39,14 +38,11 @@ func (l *Log) Say(line Line) {
 	if to == nil || !to.Enabled(context.Background(), line.Level) {
 		return
 	}
-	l.mu.Lock()
+	l.mu.RLock()
+	defer l.mu.RUnlock()
 	if l.silent {
-		l.mu.Unlock()
 		return
 	}
-	l.writing.Add(1)
-	l.mu.Unlock()
-	defer l.writing.Done()
 	if !l.Strict {
 		defer func() {
 			if e := recover(); e != nil {
@@ -67,17 +63,15 @@ func (l *Log) Debug(text string, attrs func() []slog.Attr) {
 // Close waits for calls of the handler to return. Later lines are dropped.
 func (l *Log) Close() {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.silent = true
-	l.mu.Unlock()
-	l.writing.Wait()
 }
 
 // An OverLimit watches whether cycles keep the limit of Own.
 type OverLimit struct {
-	Now   bool          // the last cycle left more than the limit
-	Times uint64        // how often that has begun
-	told  [3]bool       // the causes that were logged
-	last  time.Duration // when a cycle last left more than the limit
+	Now  bool          // the last cycle left more than the limit
+	told [3]bool       // the causes that were logged
+	last time.Duration // when a cycle last left more than the limit
 }
 
 // keptFor is how long the limit has to be kept before a cause is logged again.
@@ -108,10 +102,7 @@ func (o *OverLimit) Note(cycle policy.Cycle, dying, added int64) []Line {
 	case kept <= cycle.Limit:
 		cause, text = 2, logOverLate
 	}
-	if o.last = cycle.Start; !o.Now {
-		o.Now = true
-		o.Times++
-	}
+	o.Now, o.last = true, cycle.Start
 	if o.told[cause] {
 		return nil
 	}

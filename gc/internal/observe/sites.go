@@ -14,10 +14,10 @@ import (
 
 // A Survivor is memory of one allocation site that has outlived many cycles.
 type Survivor struct {
-	Site    string
-	Bytes   int64
-	Samples int
-	Cycles  uint64
+	Site    string // the stack, innermost first: a line for each function with its file and line
+	Bytes   int64  // estimated from samples
+	Samples int    // number of owners that the estimate rests on
+	Cycles  uint64 // that the oldest of them has outlived
 }
 
 // A sample is an owner whose allocation site was noted.

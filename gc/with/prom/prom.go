@@ -9,7 +9,6 @@ package prom
 
 import (
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,8 +36,13 @@ type collector struct {
 	pools []*pool.Pool
 }
 
+// all are the descriptions of all metrics.
+var all []*prometheus.Desc
+
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("eagergc_"+name, help, labels, nil)
+	d := prometheus.NewDesc("eagergc_"+name, help, labels, nil)
+	all = append(all, d)
+	return d
 }
 
 var (
@@ -51,20 +55,9 @@ var (
 	ratio     = describe("pressure_ratio", "Live bytes as a share of the limit.", "space")
 	cycles    = describe("cycles_total", "Collections, by who asked for them.", "trigger")
 	decisions = describe("decisions_total", "Answers of the policy, by reason.", "reason")
-	freed     = describe("freed_bytes_total", "Bytes that collections gave back.")
-	objects   = describe("freed_objects_total", "Objects that collections gave back.")
-	busy      = describe("cycle_seconds_total", "Time that collections took.")
-	processor = describe("cycle_processor_seconds_total", "Processor time that collections took, but for what only idle cores did.")
-	expected  = describe("expected_cycle_seconds", "How long a collection that began now would take.")
-	tracked   = describe("tracked_objects", "Objects that were tracked when the last collection had settled.")
 	share     = describe("share_ratio", "Share that was taken in the last minute: of the processor time by cycles, of the time by the pauses of all callers together.", "of")
 	most      = describe("cap_ratio", "The most that the share may be: see gc.Caps. Callers of pools may be held for longer.", "of")
 	pause     = describe("exposed_pause_seconds", "How long callers were held by a collection.")
-	failures  = describe("failures_total", "Failures of policies, releases, recorders and logs that were contained.")
-	capped    = describe("capped_cycles_total", "Collections that the policy wanted and a cap did not allow.")
-	pending   = describe("pending_releases", "Dead objects whose release has not ended.")
-	over      = describe("over_limit", "1 while more is reachable than the limit of gc.Own allows.")
-	running   = describe("cycle_running", "1 while a collection is under way.")
 	counted   = describe("library_live_bytes", "Bytes that a library counts through package pressure.", "library")
 	countedN  = describe("library_objects", "Objects that a library counts.", "library")
 	countedGC = describe("library_freed_bytes_total", "Bytes of a library that were given back after collections.", "library")
@@ -73,10 +66,30 @@ var (
 	refusals  = describe("pool_refusals_total", "Allocations that did not fit at first.", "space")
 	failed    = describe("pool_failed_allocations_total", "Allocations that failed.", "space")
 	upstream  = describe("pool_upstream_bytes", "What a memory that caches itself, such as the driver's pools, counts.", "space", "of")
-	all       = []*prometheus.Desc{
-		info, finding, live, reserved, reachable, limit, ratio, cycles, decisions, freed, objects, busy, processor, expected, tracked, share, most, pause, failures, capped, pending, over, running,
-		counted, countedN, countedGC, allocated, allocs, refusals, failed, upstream,
-	}
+)
+
+// figures are the metrics without labels.
+var figures = []struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	of   func(*gc.Snapshot) float64
+}{
+	{describe("freed_bytes_total", "Bytes that collections gave back."), counter, func(s *gc.Snapshot) float64 { return float64(s.Stats.Freed) }},
+	{describe("freed_objects_total", "Objects that collections gave back."), counter, func(s *gc.Snapshot) float64 { return float64(s.Stats.Objects) }},
+	{describe("cycle_seconds_total", "Time that collections took."), counter, func(s *gc.Snapshot) float64 { return s.Stats.Busy.Seconds() }},
+	{describe("cycle_processor_seconds_total", "Processor time that collections took, but for what only idle cores did."), counter, func(s *gc.Snapshot) float64 { return s.Stats.Processor.Seconds() }},
+	{describe("expected_cycle_seconds", "How long a collection that began now would take."), gauge, func(s *gc.Snapshot) float64 { return s.Stats.Cost.Seconds() }},
+	{describe("tracked_objects", "Objects that were tracked when the last collection had settled."), gauge, func(s *gc.Snapshot) float64 { return float64(s.Stats.Tracked) }},
+	{describe("failures_total", "Failures of policies, releases, recorders and logs that were contained."), counter, func(s *gc.Snapshot) float64 { return float64(s.Stats.Failures) }},
+	{describe("capped_cycles_total", "Collections that the policy wanted and a cap did not allow."), counter, func(s *gc.Snapshot) float64 { return float64(s.Stats.Capped) }},
+	{describe("pending_releases", "Dead objects whose release has not ended."), gauge, func(s *gc.Snapshot) float64 { return float64(s.Stats.Pending) }},
+	{describe("over_limit", "1 while more is reachable than the limit of gc.Own allows."), gauge, func(s *gc.Snapshot) float64 { return oneIf(s.Stats.OverLimit) }},
+	{describe("cycle_running", "1 while a collection is under way."), gauge, func(s *gc.Snapshot) float64 { return oneIf(s.Running) }},
+}
+
+const (
+	counter = prometheus.CounterValue
+	gauge   = prometheus.GaugeValue
 )
 
 // A sender sends a metric with the values of its labels.
@@ -95,62 +108,42 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, t, v, labels...)
 	}
 	now := p.c.Snapshot()
+	for _, f := range figures {
+		send(f.desc, f.kind, f.of(&now))
+	}
 	for space, t := range spacesOf(&now) {
 		name := space.String()
-		send(live, prometheus.GaugeValue, float64(t.Live), name)
-		send(reserved, prometheus.GaugeValue, float64(t.Reserved), name)
+		send(live, gauge, float64(t.Live), name)
+		send(reserved, gauge, float64(t.Reserved), name)
 		if t.Limit > 0 {
-			send(limit, prometheus.GaugeValue, float64(t.Limit), name)
-			send(ratio, prometheus.GaugeValue, t.pressure, name)
+			send(limit, gauge, float64(t.Limit), name)
+			send(ratio, gauge, t.pressure, name)
 		}
 		if t.known {
-			send(reachable, prometheus.GaugeValue, float64(t.reachable), name)
+			send(reachable, gauge, float64(t.reachable), name)
 		}
 	}
-	send(info, prometheus.GaugeValue, 1, now.Policy)
+	send(info, gauge, 1, now.Policy)
 	f := now.Verdict()
-	send(finding, prometheus.GaugeValue, 1, f.Verdict, f.Level)
-	s := &now.Stats
-	for t, n := range s.Cycles {
-		send(cycles, prometheus.CounterValue, float64(n), policy.Trigger(t).String())
+	send(finding, gauge, 1, f.Verdict, f.Level)
+	for t, n := range now.Stats.Cycles {
+		send(cycles, counter, float64(n), policy.Trigger(t).String())
 	}
 	for reason, n := range now.Reasons {
-		send(decisions, prometheus.CounterValue, float64(n), reason)
+		send(decisions, counter, float64(n), reason)
 	}
-	send(freed, prometheus.CounterValue, float64(s.Freed))
-	send(objects, prometheus.CounterValue, float64(s.Objects))
-	send(busy, prometheus.CounterValue, s.Busy.Seconds())
-	send(processor, prometheus.CounterValue, s.Processor.Seconds())
-	send(expected, prometheus.GaugeValue, s.Cost.Seconds())
-	send(tracked, prometheus.GaugeValue, float64(s.Tracked))
-	sendShares(send, &now)
-	send(failures, prometheus.CounterValue, float64(s.Failures))
-	send(capped, prometheus.CounterValue, float64(s.Capped))
-	send(pending, prometheus.GaugeValue, float64(s.Pending))
-	send(over, prometheus.GaugeValue, oneIf(s.OverLimit))
-	send(running, prometheus.GaugeValue, oneIf(now.Running))
-	for _, n := range librariesOf(&now) {
-		send(counted, prometheus.GaugeValue, float64(n.Live), n.Name)
-		send(countedN, prometheus.GaugeValue, float64(n.Objects), n.Name)
-		send(countedGC, prometheus.CounterValue, float64(n.Freed), n.Name)
-	}
-	out <- pauses(s)
-	p.collectPools(send)
-}
-
-// librariesOf returns the libraries by names that are valid UTF-8, as Prometheus requires.
-// Libraries whose names become equal are added up.
-func librariesOf(now *gc.Snapshot) map[string]*gc.Counted {
-	all := make(map[string]*gc.Counted)
+	done, span := now.Last(time.Minute)
+	send(share, gauge, float64(done.Processor)/float64(span)/float64(runtime.GOMAXPROCS(0)), "cycles")
+	send(share, gauge, float64(done.Held)/float64(span), "held")
+	send(most, gauge, now.Caps.Cycles, "cycles")
+	send(most, gauge, now.Caps.Held, "held")
 	for _, n := range now.Libraries {
-		n.Name = strings.ToValidUTF8(n.Name, "\uFFFD")
-		if t := all[n.Name]; t != nil {
-			t.Live, t.Objects, t.Freed = t.Live+n.Live, t.Objects+n.Objects, t.Freed+n.Freed
-		} else {
-			all[n.Name] = &n
-		}
+		send(counted, gauge, float64(n.Live), n.Name)
+		send(countedN, gauge, float64(n.Objects), n.Name)
+		send(countedGC, counter, float64(n.Freed), n.Name)
 	}
-	return all
+	out <- pauses(&now.Stats)
+	p.collectPools(send)
 }
 
 func oneIf(b bool) float64 {
@@ -158,16 +151,6 @@ func oneIf(b bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// sendShares sends the shares of cycles and pauses in the last minute, and their caps.
-func sendShares(send sender, now *gc.Snapshot) {
-	done, span := now.Last(time.Minute)
-	processors := float64(runtime.GOMAXPROCS(0))
-	send(share, prometheus.GaugeValue, float64(done.Processor)/float64(span)/processors, "cycles")
-	send(share, prometheus.GaugeValue, float64(done.Held)/float64(span), "held")
-	send(most, prometheus.GaugeValue, now.Caps.Cycles, "cycles")
-	send(most, prometheus.GaugeValue, now.Caps.Held, "held")
 }
 
 // A total is the sum of the memories of one space.
@@ -227,13 +210,13 @@ func (p *collector) collectPools(send sender) {
 	}
 	for space, s := range sums {
 		name := space.String()
-		send(allocated, prometheus.CounterValue, float64(s.Allocated), name)
-		send(allocs, prometheus.CounterValue, float64(s.Allocs), name)
-		send(refusals, prometheus.CounterValue, float64(s.Refusals), name)
-		send(failed, prometheus.CounterValue, float64(s.Failures), name)
+		send(allocated, counter, float64(s.Allocated), name)
+		send(allocs, counter, float64(s.Allocs), name)
+		send(refusals, counter, float64(s.Refusals), name)
+		send(failed, counter, float64(s.Failures), name)
 		if u := s.Upstream; u != (pool.Usage{}) {
 			for of, bytes := range map[string]int64{"reserved": u.Reserved, "reserved_peak": u.ReservedPeak, "used": u.Used, "used_peak": u.UsedPeak} {
-				send(upstream, prometheus.GaugeValue, float64(bytes), name, of)
+				send(upstream, gauge, float64(bytes), name, of)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package arrowmem_test
+package arrow_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
-	"github.com/eagergc/eagergc/gc/with/arrow/arrowmem"
+	with "github.com/eagergc/eagergc/gc/with/arrow"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -29,7 +29,7 @@ func Example() {
 		return
 	}
 	defer p.Close()
-	mem := arrowmem.New(p)
+	mem := with.New(p)
 	ctx := compute.WithAllocator(context.Background(), mem)
 
 	b := array.NewInt64Builder(mem)
@@ -44,7 +44,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		if _, err := mem.Manage(y.(*compute.ArrayDatum).Value); err != nil {
+		if err := mem.Manage(y.(*compute.ArrayDatum).Value); err != nil {
 			fmt.Println(err)
 			return
 		}

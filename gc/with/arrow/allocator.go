@@ -1,11 +1,4 @@
-// Package arrowmem gives Apache Arrow's Go library memory of a pool. An [Allocator]
-// is a memory.Allocator of that library. So arrays, record batches and the results
-// of compute are counted, recorded and kept under the pool's limit.
-//
-// Arrow counts references, and released memory goes back to the pool at once. Data that was passed
-// to [Allocator.Manage] needs no Release: the pool's collector frees it once the program cannot
-// reach it.
-package arrowmem
+package arrow
 
 import (
 	"fmt"
@@ -19,8 +12,10 @@ import (
 	"github.com/eagergc/eagergc/pool"
 )
 
-// An Allocator is Arrow's memory.Allocator over a pool of host memory. It is safe
-// for concurrent use. Make one with [New].
+// An Allocator is Arrow's memory.Allocator over a pool of host memory. So arrays, record batches and
+// the results of compute are counted, recorded and kept under the pool's limit. Arrow counts
+// references, and released memory goes back to the pool at once. Memory that was passed to
+// [Allocator.Manage] needs no Release. An Allocator is safe for concurrent use. Make one with [New].
 type Allocator struct {
 	pool   *pool.Pool
 	mu     sync.Mutex
@@ -40,7 +35,7 @@ var _ memory.Allocator = (*Allocator)(nil)
 // p's memory.
 func New(p *pool.Pool) *Allocator {
 	if device, is := p.Space().Device(); is {
-		panic(fmt.Sprintf("arrowmem: Arrow cannot address the memory of device %d", device))
+		panic(fmt.Sprintf("arrow: Arrow cannot address the memory of device %d", device))
 	}
 	return &Allocator{pool: p, blocks: make(map[uintptr]*block)}
 }
@@ -50,7 +45,7 @@ func New(p *pool.Pool) *Allocator {
 // caller for a cycle.
 func (a *Allocator) Allocate(size int) []byte {
 	if size < 0 {
-		panic(fmt.Errorf("arrowmem: %w: %d bytes", pool.ErrSize, size))
+		panic(fmt.Errorf("arrow: %w: %d bytes", pool.ErrSize, size))
 	}
 	if size == 0 {
 		return nil
@@ -93,7 +88,7 @@ func (a *Allocator) Free(b []byte) {
 	a.mu.Unlock()
 	switch {
 	case found == nil:
-		panic(fmt.Sprintf("arrowmem: free of memory at %#x that is not handed out", addr))
+		panic(fmt.Sprintf("arrow: free of memory at %#x that is not handed out", addr))
 	case found.taken:
 		found.owned.Free()
 	default:
@@ -101,60 +96,53 @@ func (a *Allocator) Free(b []byte) {
 	}
 }
 
-// Manage leaves the memory of data, with its children and its dictionary, to the
-// pool's collector. It returns the number of buffers that it left. The memory goes
-// back once no array, builder or buffer that refers to it is reachable, or when
-// the last reference is released. Manage skips buffers that are managed already or
-// are not from this allocator.
+// Manage leaves the memory of data, with its children and dictionaries, to the pool's collector. The
+// memory goes back once no array, builder or buffer that refers to it is reachable, or when the last
+// reference is released. Manage skips buffers that are managed already or are not from this
+// allocator.
 //
 // A slice of values that was taken out of an array does not keep it alive: call
-// runtime.KeepAlive(array) after its last use. The only errors are those of
-// [pool.Own].
-func (a *Allocator) Manage(data arrow.ArrayData) (buffers int, err error) {
-	for _, b := range data.Buffers() {
-		ok, err := a.manage(b)
-		if err != nil {
-			return buffers, err
+// runtime.KeepAlive(array) after its last use. The only errors are those of [pool.Own].
+func (a *Allocator) Manage(data ...arrow.ArrayData) error {
+	for _, d := range data {
+		for _, b := range d.Buffers() {
+			if err := a.manage(b); err != nil {
+				return err
+			}
 		}
-		if ok {
-			buffers++
+		if d.DataType().ID() == arrow.DICTIONARY {
+			if err := a.Manage(d.Dictionary()); err != nil {
+				return err
+			}
 		}
-	}
-	parts := data.Children()
-	if data.DataType().ID() == arrow.DICTIONARY {
-		parts = append(parts[:len(parts):len(parts)], data.Dictionary())
-	}
-	for _, part := range parts {
-		n, err := a.Manage(part)
-		buffers += n
-		if err != nil {
-			return buffers, err
+		if err := a.Manage(d.Children()...); err != nil {
+			return err
 		}
 	}
-	return buffers, nil
+	return nil
 }
 
-func (a *Allocator) manage(b *memory.Buffer) (bool, error) {
+func (a *Allocator) manage(b *memory.Buffer) error {
 	for b != nil && b.Parent() != nil {
 		b = b.Parent()
 	}
 	if b == nil || cap(b.Buf()) == 0 {
-		return false, nil
+		return nil
 	}
 	addr := address(b.Buf())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	found := a.blocks[addr]
 	if found == nil || found.taken {
-		return false, nil
+		return nil
 	}
 	owned, err := pool.Own(a.pool, b, found.Block)
 	if err != nil {
-		return false, err
+		return err
 	}
 	found.owned, found.taken = owned, true
 	runtime.AddCleanup(b, a.forget, found)
-	return true, nil
+	return nil
 }
 
 // forget removes a block whose buffer has died from the table, unless its address

@@ -1,4 +1,4 @@
-package arrowmem_test
+package arrow_test
 
 import (
 	"bytes"
@@ -17,16 +17,16 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
-	"github.com/eagergc/eagergc/gc/with/arrow/arrowmem"
+	with "github.com/eagergc/eagergc/gc/with/arrow"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/pooltest"
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// open returns a pool of 64 MiB that never collects by policy.
-func open(t *testing.T) (*gc.Collector, *pool.Pool, *arrowmem.Allocator) {
+// open returns a pool of 64 MiB.
+func open(t *testing.T, rule policy.Spec) (*gc.Collector, *pool.Pool, *with.Allocator) {
 	t.Helper()
-	c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
+	c, err := gc.New(gc.Config{Policy: rule.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func open(t *testing.T) (*gc.Collector, *pool.Pool, *arrowmem.Allocator) {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	return c, p, arrowmem.New(p)
+	return c, p, with.New(p)
 }
 
 func numbers(mem memory.Allocator, n int) arrow.Array {
@@ -51,7 +51,7 @@ func numbers(mem memory.Allocator, n int) arrow.Array {
 // Arrow's own check: every byte comes back, from builders, nested types,
 // dictionaries, IPC and compute.
 func TestArrowsChecks(t *testing.T) {
-	_, p, a := open(t)
+	_, p, a := open(t, policy.Spec{})
 	mem := memory.NewCheckedAllocator(a)
 	ctx := compute.WithAllocator(context.Background(), mem)
 
@@ -112,16 +112,16 @@ func TestArrowsChecks(t *testing.T) {
 // What is dropped without a Release comes back in one cycle; what is still
 // referred to, by a slice of a slice too, does not.
 func TestTheCollectorReleases(t *testing.T) {
-	c, p, a := open(t)
+	c, p, a := open(t, policy.Spec{})
 	keep := numbers(a, 1<<17)
 	kept := array.NewSlice(keep, 10, 20)
 	for _, x := range []arrow.Array{numbers(a, 1<<17), numbers(a, 1<<17), keep} {
-		if n, err := a.Manage(x.Data()); n == 0 || err != nil {
-			t.Fatal(n, err)
+		if err := a.Manage(x.Data()); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if n, err := a.Manage(kept.Data()); n != 0 || err != nil {
-		t.Error("managed twice:", n, err)
+	if err := a.Manage(kept.Data()); err != nil {
+		t.Error("managed twice:", err)
 	}
 	keep = nil
 	pooltest.Collect(c)
@@ -140,9 +140,9 @@ func TestTheCollectorReleases(t *testing.T) {
 }
 
 func TestReleaseBeforeTheCollector(t *testing.T) {
-	c, p, a := open(t)
+	c, p, a := open(t, policy.Spec{})
 	x := numbers(a, 1000)
-	if _, err := a.Manage(x.Data()); err != nil {
+	if err := a.Manage(x.Data()); err != nil {
 		t.Fatal(err)
 	}
 	x.Release()
@@ -159,7 +159,7 @@ func TestReleaseBeforeTheCollector(t *testing.T) {
 }
 
 func TestOutOfMemoryIsAPanicWithThePoolsError(t *testing.T) {
-	_, p, a := open(t)
+	_, p, a := open(t, policy.Spec{})
 	defer func() {
 		if err, ok := recover().(error); !ok || !errors.Is(err, pool.ErrOutOfMemory) {
 			t.Error("recovered", err)
@@ -172,7 +172,7 @@ func TestOutOfMemoryIsAPanicWithThePoolsError(t *testing.T) {
 }
 
 func TestFreeOfWhatIsNotHandedOut(t *testing.T) {
-	_, _, a := open(t)
+	_, _, a := open(t, policy.Spec{})
 	b := a.Allocate(100)
 	a.Free(b)
 	defer func() {
@@ -186,7 +186,7 @@ func TestFreeOfWhatIsNotHandedOut(t *testing.T) {
 // The allocator holds to a model: contents survive, new bytes are zeroes, the
 // pool's count is that of what is handed out.
 func TestModel(t *testing.T) {
-	_, p, a := open(t)
+	_, p, a := open(t, policy.Spec{})
 	rapid.Check(t, func(t *rapid.T) {
 		var have, want [][]byte
 		size := rapid.IntRange(0, 10000)
