@@ -34,11 +34,11 @@ const (
 // Wholes are the known programs. In imgproxyforgets one handler in ten leaves its picture to a
 // finalizer.
 var wholes = []program{
-	{name: "imgproxy", ways: "plain," + remedy + "," + ticks, env: pictures, ready: "/health", rate: 8, next: resize},
-	{name: "imgproxyforgets", ways: idle + "," + idle + "+IMGPROXY_FREE_MEMORY_INTERVAL=10,import,import+EAGERGC_TRIM=off", env: pictures, ready: "/health", rate: 8, next: resize},
-	{name: "rqlite", ways: "plain," + ticks, ready: "/readyz", rate: 250, next: query,
+	{name: "imgproxy", ways: "plain," + remedy + "," + ticks, env: pictures, ready: "/health", rate: 50, next: resize},
+	{name: "imgproxyforgets", ways: idle + "," + idle + "+IMGPROXY_FREE_MEMORY_INTERVAL=10,import,import+EAGERGC_TRIM=off", env: pictures, ready: "/health", rate: 50, next: resize},
+	{name: "rqlite", ways: "plain," + ticks, ready: "/readyz", rate: 750, next: query,
 		args: "-node-id=1 -http-addr=127.0.0.1:{port} -raft-addr=127.0.0.1:{next} {dir}/data"},
-	{name: "victoria", ways: "plain," + ticks, ready: "/health", rate: 120, next: metrics,
+	{name: "victoria", ways: "plain," + ticks, ready: "/health", rate: 800, next: metrics,
 		args: "-httpListenAddr=127.0.0.1:{port} -storageDataPath={dir} -memory.allowedBytes=512MiB -search.disableCache"},
 }
 
