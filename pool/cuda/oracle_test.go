@@ -93,7 +93,7 @@ func (w *world) open(t *testing.T) {
 			limits.Hard.Bytes += driverPiece
 		}
 		p := must[*pool.Pool](t)(pool.New(pool.Config{Upstream: m.up, Space: m.space, Direct: m.direct, Collector: w.collect,
-			Chunk: 2 << 20, Limits: limits, Warn: func(err error) { t.Error(err) }}))
+			Limits: limits, Warn: func(err error) { t.Error(err) }}))
 		if w.pools = append(w.pools, p); m.space == pressure.Pinned && staged {
 			d.StageThrough(p)
 		}

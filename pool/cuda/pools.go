@@ -40,7 +40,7 @@ type Pools struct {
 type Settings struct {
 	Collector gc.Config // policy, log and recorder
 
-	// Pool configures each pool: sites, chunk, trace and Warn. Its limits are those of Memory alone.
+	// Pool configures each pool: sites, trace and Warn. Its limits are those of Memory alone.
 	// Default sets Upstream, Space, Collector, Direct and ExactPeaks. If Sites is 0, the pools take
 	// [pool.SitesByLimit], so that an out-of-memory error names the holders.
 	Pool pool.Config

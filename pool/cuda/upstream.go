@@ -59,7 +59,7 @@ type deviceMemory struct {
 
 // Memory returns the device's own memory. It is a [pool.Mapper]: a pool maps chunks of it behind
 // addresses of its own, and moves them where they are needed. So fragments of one size are memory
-// for another. [pool.Config].Chunk sets the size of chunks. If the device cannot map memory, or the
+// for another. If the device cannot map memory, or the
 // pool caches nothing, memory comes from cuMemAlloc, and each segment goes back as a whole.
 func (d *Device) Memory() pool.Upstream { return d.memory() }
 
