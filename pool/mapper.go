@@ -204,8 +204,8 @@ func (p *Pool) freeRanges() {
 }
 
 // CanAllocate reports whether bytes would fit now without a collection. That includes cached memory
-// of all pools of the device and the room under the limit. It takes nothing, so another goroutine
-// may be quicker.
+// of all pools of the device and the room under the limit. It keeps nothing, so another goroutine may
+// be quicker.
 func (p *Pool) CanAllocate(bytes int64, stream uint32) bool {
 	if bytes < 0 || bytes > MaxBytes || p.closed.Load() {
 		return false
@@ -218,5 +218,10 @@ func (p *Pool) CanAllocate(bytes int64, stream uint32) bool {
 		q.flush()
 		room += q.core.wholes() + q.core.loose() + q.upstream.cached.Load()
 	}
-	return room >= roundUp(size, tightRound) || p.core.fits(size, stream)
+	i := p.core.take(size, stream)
+	if i != 0 {
+		p.core.headers.at(i).left = 0
+		p.core.give(i)
+	}
+	return i != 0 || room >= roundUp(size, tightRound)
 }

@@ -39,21 +39,8 @@ type addresses struct {
 type oldRun struct {
 	addr  uintptr
 	bytes int64
-	end   fence
+	end   *event
 }
-
-// A fence is a place in the work of a stream that can be waited for.
-type fence interface {
-	pool.Fence
-	wait() error
-}
-
-// passed is the fence of a stream that was closed and whose work has ended.
-type passed struct{}
-
-func (passed) Done() (bool, error) { return true, nil }
-func (passed) Close() error        { return nil }
-func (passed) wait() error         { return nil }
 
 // after makes later work of a stream come after the work of another one.
 func (d *Device) after(stream, before uint32) error {
@@ -67,11 +54,12 @@ func (d *Device) after(stream, before uint32) error {
 	return errors.Join(end.wait(), end.Close())
 }
 
-// end returns the end of the work that a stream has so far.
-func (d *Device) end(stream uint32) (fence, error) {
+// end returns the end of the work that a stream has so far. It is nil for a stream that was closed
+// and whose work has ended.
+func (d *Device) end(stream uint32) (*event, error) {
 	s := d.stream(stream)
 	if s == nil {
-		return passed{}, nil
+		return nil, nil
 	}
 	e, err := s.dev.newEvent() // an event records streams of its own device only
 	if err != nil {
@@ -165,7 +153,7 @@ func (p *pages) Map(to, from []pool.Span, stream uint32) error {
 	}
 	ends, err := p.follow(from, stream)
 	if err != nil {
-		return err
+		return errors.Join(err, closeAll(ends))
 	}
 	memory := make([]chunk, len(places))
 	for k, at := range sources {
@@ -191,14 +179,8 @@ func (p *pages) Map(to, from []pool.Span, stream uint32) error {
 }
 
 // follow makes later work of stream come after the work that uses from, and returns the end of that
-// work for each span.
-func (p *pages) follow(from []pool.Span, stream uint32) (ends []fence, err error) {
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, closeAll(ends))
-			ends = nil
-		}
-	}()
+// work for each span. The caller closes what it returns, also with an error.
+func (p *pages) follow(from []pool.Span, stream uint32) (ends []*event, err error) {
 	for _, s := range from {
 		if s.Stream != stream {
 			if err := p.dev.after(stream, s.Stream); err != nil {
@@ -214,7 +196,7 @@ func (p *pages) follow(from []pool.Span, stream uint32) (ends []fence, err error
 	return ends, nil
 }
 
-func closeAll(ends []fence) (err error) {
+func closeAll(ends []*event) (err error) {
 	for _, e := range ends {
 		err = errors.Join(err, e.Close())
 	}
