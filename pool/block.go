@@ -57,30 +57,40 @@ type header struct {
 	used        atomic.Uint32 // number of another stream that uses it + 1; manyStreams; 0 = no other
 }
 
-// headers is a table of headers that can be read while it grows. It consists of up to 20 tables
-// that are never moved. The first and the second have 4096 headers each, and each later one has
-// twice as many as the one before it.
-type headers struct {
-	tables [20]atomic.Pointer[[]header]
-	used   uint32 // number of headers ever made; guarded by core.mu
-	spare  uint32 // chain of unused headers, through left; guarded by core.mu
+// A table can be read while it grows. It consists of up to 20 parts that are never moved. The first
+// and the second have 4096 entries each, and each later one has twice as many as the one before it.
+type table[T any] [20]atomic.Pointer[[]T]
+
+const firstPart = 12 // log2 of its length
+
+func (t *table[T]) at(i uint32) *T {
+	k := bits.Len32(i >> firstPart)
+	part := *t[k].Load()
+	if k > 0 {
+		i -= 1 << (firstPart + k - 1)
+	}
+	return &part[i]
 }
 
-const firstTable = 12 // log2 of the first table's length
-
-func (h *headers) at(i uint32) *header {
-	k := bits.Len32(i >> firstTable)
-	t := *h.tables[k].Load()
-	if k > 0 {
-		i -= 1 << (firstTable + k - 1)
+// grow makes the part that i is in, unless it is there.
+func (t *table[T]) grow(i uint32) {
+	if k := bits.Len32(i >> firstPart); t[k].Load() == nil {
+		part := make([]T, 1<<(firstPart+max(k-1, 0)))
+		t[k].CompareAndSwap(nil, &part)
 	}
-	return &t[i]
+}
+
+// headers are all headers of a pool, by number.
+type headers struct {
+	table[header]
+	used  uint32 // number of headers ever made; guarded by core.mu
+	spare uint32 // chain of unused headers, through left; guarded by core.mu
 }
 
 // find is at for a number that may be wrong. It returns nil if there is no such header.
 func (h *headers) find(i uint32) *header {
-	k := bits.Len32(i >> firstTable)
-	if i == 0 || k >= len(h.tables) || h.tables[k].Load() == nil {
+	k := bits.Len32(i >> firstPart)
+	if i == 0 || k >= len(h.table) || h.table[k].Load() == nil {
 		return nil
 	}
 	return h.at(i)
@@ -93,14 +103,10 @@ func (h *headers) new() uint32 {
 		return i
 	}
 	h.used++
-	k := bits.Len32(h.used >> firstTable)
-	if k >= len(h.tables) {
+	if bits.Len32(h.used>>firstPart) >= len(h.table) {
 		panic(fmt.Sprintf("pool: more than %d blocks", h.used))
 	}
-	if h.tables[k].Load() == nil {
-		t := make([]header, 1<<(firstTable+max(k-1, 0)))
-		h.tables[k].Store(&t)
-	}
+	h.grow(h.used)
 	return spread(h.used)
 }
 

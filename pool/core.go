@@ -94,14 +94,6 @@ func (c *core) take(size int64, stream uint32) uint32 {
 	return i
 }
 
-// fits reports whether take would find a piece.
-func (c *core) fits(size int64, stream uint32) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t := c.bins[bin{stream: stream, small: size <= smallMax}]
-	return t != nil && t.bestFit(&c.headers, size) != 0
-}
-
 // split puts what piece i has beyond size back in its bin.
 func (c *core) split(i uint32, size int64) {
 	if c.headers.at(i).size > size {

@@ -50,9 +50,6 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		{pool.Config{Upstream: of(512)}, ""},
 		{pool.Config{Upstream: of(13)}, "contained panic: no granule"},
 		{pool.Config{Upstream: of(256), Direct: true}, ""},
-		{pool.Config{Upstream: of(1024), Chunk: 512}, "chunks of 512 bytes: want a power of two, 1024 or more"},
-		{pool.Config{Upstream: of(1024), Chunk: 3072}, "chunks of 3072 bytes"},
-		{pool.Config{Upstream: of(1024), Chunk: 1024}, ""},
 	} {
 		c.cfg.Warn = func(error) {}
 		p, err := pool.New(c.cfg)

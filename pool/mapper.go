@@ -40,7 +40,7 @@ type Span struct {
 	Stream uint32
 }
 
-// Without [Config.Chunk], a chunk is the 256th part of the limit that the pool is made with, or of
+// A chunk is the 256th part of the limit that the pool is made with, or of
 // all memory. It is a power of two and at most 128 MiB. DALI's cuda_vm_resource has the same rule
 // with at most 64 MiB (NVIDIA/DALI, include/dali/core/mm/cuda_vm_resource.h, commit 044add05). To
 // move memory takes 26 to 30 us for a chunk of 64 MiB or less, for access alone, and 33 us for one
@@ -63,13 +63,6 @@ func (p *Pool) openMapper() error {
 	}
 	if granule < quantum || granule&(granule-1) != 0 {
 		return fmt.Errorf("pool: granule of %d bytes: want a power of two, %d or more", granule, quantum)
-	}
-	if c := p.cfg.Chunk; c != 0 {
-		if c < granule || c&(c-1) != 0 {
-			return fmt.Errorf("pool: chunks of %d bytes: want a power of two, %d or more", c, granule)
-		}
-		p.mapper, p.core.chunk = m, c
-		return nil
 	}
 	whole := p.group.hard.Load()
 	if soft := p.group.soft.Load(); soft > 0 && (whole == 0 || soft < whole) {
@@ -211,8 +204,8 @@ func (p *Pool) freeRanges() {
 }
 
 // CanAllocate reports whether bytes would fit now without a collection. That includes cached memory
-// of all pools of the device and the room under the limit. It takes nothing, so another goroutine
-// may be quicker.
+// of all pools of the device and the room under the limit. It keeps nothing, so another goroutine may
+// be quicker.
 func (p *Pool) CanAllocate(bytes int64, stream uint32) bool {
 	if bytes < 0 || bytes > MaxBytes || p.closed.Load() {
 		return false
@@ -225,5 +218,10 @@ func (p *Pool) CanAllocate(bytes int64, stream uint32) bool {
 		q.flush()
 		room += q.core.wholes() + q.core.loose() + q.upstream.cached.Load()
 	}
-	return room >= roundUp(size, tightRound) || p.core.fits(size, stream)
+	i := p.core.take(size, stream)
+	if i != 0 {
+		p.core.headers.at(i).left = 0
+		p.core.give(i)
+	}
+	return i != 0 || room >= roundUp(size, tightRound)
 }

@@ -31,7 +31,6 @@ type Config struct {
 	Collector  *gc.Collector   // finds dead arrays; nil: at the first array the pool makes a private one with the policy never
 	Trace      trace.Sink      // takes every event; nil = off
 	Direct     bool            // cache nothing: every block is a segment of its own
-	Chunk      int64           // bytes of a Mapper's chunk, a power of two; 0 = by the limit
 	Sites      int64           // bytes between two sampled blocks; 0 = off; see below
 	ExactPeaks bool            // make LivePeak exact, for about 10 ns more an allocation
 	Warn       func(error)     // called with failures after which the pool goes on; nil = off

@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"math/bits"
 	"reflect"
 	"sync/atomic"
 
@@ -12,9 +11,9 @@ import (
 // events.
 type sink struct {
 	trace.Sink
-	beginning atomic.Bool                    // SetTrace records the live blocks, under Pool.once
-	objects   [20]atomic.Pointer[[]recorded] // for each header, as in headers
-	rest      recorded                       // live blocks beyond the number that can be recorded one by one
+	beginning atomic.Bool     // SetTrace records the live blocks, under Pool.once
+	objects   table[recorded] // by header
+	rest      recorded        // live blocks beyond the number that can be recorded one by one
 }
 
 // recorded is a block in a recording. The goroutine that changes id from 0 to claimed writes the
@@ -88,17 +87,8 @@ func (p *Pool) begun() *sink {
 
 // object returns what s knows of the block of header i.
 func (s *sink) object(i uint32) *recorded {
-	k := bits.Len32(i >> firstTable)
-	t := s.objects[k].Load()
-	if t == nil {
-		made := make([]recorded, 1<<(firstTable+max(k-1, 0)))
-		s.objects[k].CompareAndSwap(nil, &made)
-		t = s.objects[k].Load()
-	}
-	if k > 0 {
-		i -= 1 << (firstTable + k - 1)
-	}
-	return &(*t)[i]
+	s.objects.grow(i)
+	return s.objects.at(i)
 }
 
 // recordLive records the live blocks when a recording begins. Calls that allocate or free meanwhile

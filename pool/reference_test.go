@@ -998,7 +998,6 @@ func (r *reference) open() bool {
 	m.cfg.Upstream = refUpstream{m}
 	if mapper {
 		m.cfg.Upstream = refMapper{refWaiter{refUpstream{m}}}
-		m.cfg.Chunk = oneOf[int64](r.schedule, 0, 64*kib, 256*kib)
 		m.waits, m.fences = true, false
 	}
 	if m.caches {

@@ -62,12 +62,9 @@ func (u refMapper) Unmap(x pool.Span) error {
 	return s.err
 }
 
-// chunkSize is what the pool is told, else the largest power of two that is at most a 256th of the limit that it begins with, or of the device. 0: where there is
+// chunkSize is the largest power of two that is at most a 256th of the limit that it begins with, or of the device. 0: where there is
 // no room for 16 granules, nothing is mapped.
 func (m *refPool) chunkSize() int64 {
-	if m.cfg.Chunk > 0 {
-		return m.cfg.Chunk
-	}
 	whole := m.total
 	for _, limit := range []int64{m.hard, m.soft} {
 		if limit > 0 {

@@ -74,14 +74,6 @@ type site struct {
 	bytes  atomic.Int64 // live
 	blocks atomic.Int64 // live, times 1024, because a sample stands for a fraction of a block
 	label  atomic.Pointer[siteLabel]
-	once   sync.Once
-	words  string // see text
-}
-
-// text returns the text of the stack. It is made at the first call.
-func (x *site) text() string {
-	x.once.Do(func() { x.words = x.stack.text() })
-	return x.words
 }
 
 // add counts n sampled blocks of size bytes; n is -1 where one is freed.
@@ -161,7 +153,7 @@ func (s *sites) labelIn(to *sink, i uint32) uint32 {
 	if l := x.label.Load(); l != nil && l.to == to {
 		return l.n
 	}
-	l := &siteLabel{to, to.Label(x.text())}
+	l := &siteLabel{to, to.Label(x.stack.text())}
 	x.label.Store(l)
 	return l.n
 }
@@ -199,7 +191,7 @@ func (s *sites) read() map[string]Holder {
 	s.mu.RUnlock()
 	sums := map[string]Holder{}
 	for _, x := range all[1:] {
-		text := x.text()
+		text := x.stack.text()
 		h := sums[text]
 		h.Stack, h.Site = text, pressure.SiteLine(text)
 		h.Bytes += x.bytes.Load()

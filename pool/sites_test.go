@@ -2,8 +2,6 @@ package pool_test
 
 import (
 	"math"
-	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -11,13 +9,10 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Two places that allocate.
-
+// hither is a place that allocates.
+//
 //go:noinline
 func hither(p *pool.Pool, bytes int64) pool.Block { b, _ := p.Alloc(bytes, 0); return b }
-
-//go:noinline
-func thither(p *pool.Pool, bytes int64) pool.Block { b, _ := p.Alloc(bytes, 0); return b }
 
 // heldBy returns what a function holds, with those it was called from added up.
 func heldBy(p *pool.Pool, function string) (sum pool.Holder) {
@@ -27,52 +22,6 @@ func heldBy(p *pool.Pool, function string) (sum pool.Holder) {
 		}
 	}
 	return sum
-}
-
-// TestEverySiteIsExact at a rate of 1, whatever is allocated and freed; the largest holders come first, with their whole stacks.
-func TestEverySiteIsExact(t *testing.T) {
-	p := open(t, pool.Config{Sites: 1})
-	rng := rand.New(rand.NewPCG(1, 2))
-	places := []func(*pool.Pool, int64) pool.Block{hither, thither}
-	var want [2]pool.Holder
-	var held [2][]pool.Block
-	for range 2000 {
-		k, bytes := rng.IntN(2), rng.Int64N(1<<rng.IntN(20))
-		h := &want[k]
-		if n := len(held[k]); n > 0 && rng.IntN(9) < 4 {
-			b := held[k][n-1]
-			held[k] = held[k][:n-1]
-			p.Free(b)
-			h.Bytes -= up(max(b.Bytes, 1), 512)
-			h.Blocks--
-			continue
-		}
-		held[k] = append(held[k], places[k](p, bytes))
-		size := up(max(bytes, 1), 512)
-		h.Bytes, h.Blocks = h.Bytes+size, h.Blocks+1
-	}
-	if a, b := heldBy(p, "hither"), heldBy(p, "thither"); a != want[0] || b != want[1] {
-		t.Errorf("%+v and %+v, want %+v", a, b, want)
-	}
-	list := p.Holders(2)
-	if len(list) != 2 || len(p.Holders(1)) != 1 || len(p.Holders(0)) != 0 || list[0].Bytes < list[1].Bytes || list[0].Bytes != max(want[0].Bytes, want[1].Bytes) {
-		t.Errorf("%+v, want %+v", list, want)
-	}
-	var pcs [16]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
-	for _, line := range strings.Split(list[0].Stack, "\n")[1:] {
-		if f, _ := frames.Next(); line != "" && !strings.HasPrefix(line, f.Function+"\t"+f.File+":") {
-			t.Errorf("%q, want %s", line, f.Function)
-		}
-	}
-	for k := range held {
-		for _, b := range held[k] {
-			p.Free(b)
-		}
-	}
-	if h := p.Holders(10); len(h) != 0 {
-		t.Errorf("all is free, and held: %+v", h)
-	}
 }
 
 // TestSamplesAreRightOnAverage: within six standard deviations, for blocks far below the rate, near it and far above.

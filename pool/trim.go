@@ -62,29 +62,17 @@ func (p *Pool) Reclaim(level Step) int64 {
 // program waits for, is done. Before it, the pool's collector may start a cycle: see
 // [gc.Collector.Sync]. After it, cached memory above the soft limit goes back to the upstream.
 func (p *Pool) Sync(place *gc.WaitPlace, wait func() error) error {
-	c := p.collect.Load()
-	if c == nil && p.sink.Load() != nil {
-		wait = p.recorded(wait)
-	}
 	var err error
-	if c != nil {
+	if c := p.collect.Load(); c != nil {
 		err = c.c.Sync(place, wait)
 	} else {
+		begin := time.Now()
 		err = wait()
+		p.record(trace.Event{Kind: trace.Sync, Duration: time.Since(begin)})
 	}
 	p.flight.poll(p)
 	p.trimToSoft()
 	return err
-}
-
-// recorded records the wait, for a pool without a collector.
-func (p *Pool) recorded(wait func() error) func() error {
-	return func() error {
-		begin := time.Now()
-		err := wait()
-		p.record(trace.Event{Kind: trace.Sync, Duration: time.Since(begin)})
-		return err
-	}
 }
 
 // Synchronize is a sync point that waits for all queued work of the upstream. It makes freed memory

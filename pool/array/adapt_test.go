@@ -186,10 +186,15 @@ func TestBatches(t *testing.T) {
 	ten := slices.Repeat([]int{10}, 10)
 	for depth := range 4 {
 		begun, seen := p.Stats().Allocs, 0
-		for b, err := range array.Batches[taken](p, depth, source(ten...)) {
+		for b, err := range array.Batches[taken](p, depth, source(ten...), array.On(5)) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			reach(t, b.Masks[1], func(m array.Memory) {
+				if m.LastStream() != 5 {
+					t.Errorf("a batch for stream %d", m.LastStream())
+				}
+			})
 			x, m, s := elements(t, b.Inputs), elements(t, b.Masks[1]), p.Stats()
 			if len(x) != 20 || b.Labels.Len() != 10 || x[19] != float32(seen) || m[0] != byte(seen) {
 				t.Errorf("batch %d: %v %v", seen, x, m)

@@ -3,38 +3,10 @@ package cuda
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
 )
-
-func TestDriverPoolKeepsAndTrims(t *testing.T) {
-	d := open(t)
-	s := must[*Stream](t)(d.NewStream())
-	p := must[*DriverPool](t)(d.NewDriverPool(-1))
-	const n = 64 << 20
-	addr := must[uintptr](t)(p.alloc(n, s))
-	usage := func(step string, wantUsed int64, wantReserved bool) {
-		t.Helper()
-		ok(t, d.Synchronize())
-		u, err := p.Usage()
-		ok(t, err)
-		if u.Used != wantUsed || (u.Reserved >= n) != wantReserved || u.UsedPeak != n {
-			t.Errorf("%s: %+v; want %d used, reserved %v", step, u, wantUsed, wantReserved)
-		}
-	}
-	usage("allocated", n, true)
-	ok(t, p.free(addr, s))
-	usage("freed", 0, true)
-	ok(t, p.Trim(0))
-	usage("trimmed", 0, false)
-	ok(t, p.Keep(0))
-	addr = must[uintptr](t)(p.alloc(n, s))
-	ok(t, p.free(addr, s))
-	usage("freed with threshold 0", 0, false)
-	ok(t, p.Close())
-}
 
 // What the driver's pool caches makes room for a pool of device memory, counts for
 // the limit and is trimmed; the current pool of the device serves as one of our own.
@@ -85,13 +57,4 @@ func TestDriverPoolsTakePart(t *testing.T) {
 		})
 	}
 	ok(t, errors.Join(own.Close(), current.Close()))
-}
-
-// Memory that a closed stream used is given back behind its work.
-func TestFreeBehindAClosedStream(t *testing.T) {
-	d := open(t)
-	p, s, w := must[*DriverPool](t)(d.NewDriverPool(-1)), must[*Stream](t)(d.NewStream()), must[*Work](t)(NewWork(d))
-	addr := must[uintptr](t)(p.alloc(4096, s))
-	ok(t, errors.Join(w.Spin(s, 50*time.Millisecond), w.Stamp(s, addr, 4096, 1), s.Close(), p.free(addr, s), d.Synchronize()))
-	ok(t, errors.Join(p.Close(), w.Close()))
 }

@@ -40,8 +40,9 @@ type Device struct {
 	syncer                     atomic.Pointer[syncer]
 	onDevice, onStream, onCopy gc.WaitPlace
 
-	mu    sync.Mutex
-	peers map[int]bool // devices whose memory this one may use, or not
+	mu     sync.Mutex
+	peers  map[int]bool // devices whose memory this one may use, or not
+	slices *registered  // see Register; nil: none yet
 }
 
 var startOnce = sync.OnceValue(start)
@@ -90,6 +91,9 @@ func Open(n int) (*Device, error) {
 func (d *Device) Close() error {
 	if d.closed.Swap(true) {
 		return nil
+	}
+	if d.slices != nil {
+		d.slices.pool.Close()
 	}
 	err := d.settle()
 	for _, s := range streams.of(d) {

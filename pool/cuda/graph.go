@@ -19,13 +19,13 @@ type Graph struct {
 	mu   sync.Mutex // held during each call
 	h    handle     // 0: closed
 	uses []array.Memory
-	kept []func() // give back the arrays and slices
+	kept []func() // give back the arrays
 }
 
 // Capture records the work that f gives to s into a graph, instead of doing it. Work of [With],
-// [Launch], [CopyTo], [Fill] and the copies of [Registered] slices becomes part of the graph, with
-// its arrays and slices. So does work with raw addresses, whose memory the caller keeps. Other
-// calls that need s fail: waits, events, allocation from a [DriverPool], another graph.
+// [Launch], [CopyTo] and [Fill] becomes part of the graph, with its arrays. So does work with raw
+// addresses, whose memory the caller keeps. Other calls that need s fail: waits, allocation from a
+// [DriverPool], another graph.
 //
 // The methods of arrays name no stream and are done at once. During f they fail for arrays that the
 // graph uses already, and for arrays of device memory that s used last. No other goroutine may give
@@ -106,13 +106,6 @@ func (g *Graph) use(m array.Memory) {
 		g.uses = append(g.uses, m)
 		g.kept = append(g.kept, m.Keep())
 	}
-}
-
-// keep has the graph call done when it is closed.
-func (g *Graph) keep(done func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.kept = append(g.kept, done)
 }
 
 // Launch queues the work of the graph on s, a stream of the same device. It comes after all work

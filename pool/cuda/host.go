@@ -8,6 +8,7 @@ import (
 
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // StageThrough makes uploads of arrays not wait for the device. CopyIn then copies into a block of
@@ -38,110 +39,76 @@ func (d *Device) stageUpload(s *Stream, to uintptr, from []byte) (bool, error) {
 	return true, s.Copy(to, b.Addr, int64(len(from)))
 }
 
-// Registered is a slice of the program's own with locked pages. The device copies to and from it at
-// full speed and beside the program. Kernels use it in place, as an argument of [Launch]. Make one
-// with [Register].
-type Registered[T any] struct {
-	s []T
-	r *registration
-}
-
-// A registration undoes a Register.
-type registration struct {
-	dev  *Device
-	addr uintptr
-	pin  runtime.Pinner
-
-	mu     sync.Mutex
-	graphs int  // that use the pages
-	closed bool // once no graph does, the pages are unlocked
-	undone bool
-}
-
-// Register locks the pages of a slice for all devices. They stay locked until Close. Without Close
-// they are unlocked once nothing refers to the result any more and its device has done its work. To
+// Register returns an array that is the slice itself, with locked pages. The device copies to and
+// from it at full speed and beside the program, and kernels use it in place. The program uses the
+// slice within [array.Array.Do], which waits for queued work. It counts as pinned memory of the size
+// of its pages, with its limits.
+//
+// The pages are unlocked once the array is freed or found dead, and its device has done its work. To
 // lock pages takes about as long as to write the memory once, so it is for memory that is copied
 // again and again. T must not contain pointers. Register fails for an empty slice, and if the pages
-// are locked already.
-func Register[T any](d *Device, s []T) (*Registered[T], error) {
+// are locked already. It waits for the device if slices that were freed are still in use.
+func Register[T any](d *Device, s []T) (a array.Array[T], err error) {
 	if len(s) == 0 {
-		return nil, errors.New("cuda: register of an empty slice")
+		return a, errors.New("cuda: register of an empty slice")
 	}
-	r := &registration{dev: d, addr: uintptr(unsafe.Pointer(unsafe.SliceData(s)))}
-	if err := d.retry(func() error { return hostRegister(d, r.addr, int64(len(s))*int64(unsafe.Sizeof(s[0]))) }); err != nil {
-		return nil, err
+	r, err := d.registered()
+	if err != nil {
+		return a, err
 	}
-	r.pin.Pin(unsafe.SliceData(s))
-	x := &Registered[T]{s, r}
-	runtime.AddCleanup(x, func(r *registration) { go r.close() }, r) // which waits
-	return x, nil
-}
-
-// close waits for the device and unlocks the pages, unless a graph uses them.
-func (r *registration) close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.closed = true
-	if r.graphs > 0 || r.undone {
-		return nil
-	}
-	r.undone = true
-	defer r.pin.Unpin()
-	return r.dev.whileOpen(func() error { // closing the device has already unlocked the pages
-		return errors.Join(r.dev.settleLocked(), hostUnregister(r.dev, r.addr))
-	})
-}
-
-// usedOn has the graph that s captures, if it does, keep the pages locked.
-func (r *registration) usedOn(s *Stream) {
-	g := s.graph.Load()
-	if g == nil {
-		return
-	}
-	r.mu.Lock()
-	r.graphs++
-	r.mu.Unlock()
-	g.keep(func() {
-		r.mu.Lock()
-		r.graphs--
-		last := r.closed
-		r.mu.Unlock()
-		if last {
-			_ = r.close()
+	if r.pool.Stats().Waiting > 0 {
+		if err := r.pool.Synchronize(); err != nil {
+			return a, err
 		}
-	})
+	}
+	r.next = uintptr(unsafe.Pointer(unsafe.SliceData(s)))
+	if err := d.retry(func() error { return hostRegister(d, r.next, int64(len(s))*int64(unsafe.Sizeof(s[0]))) }); err != nil {
+		return a, err
+	}
+	pin := new(runtime.Pinner)
+	pin.Pin(unsafe.SliceData(s))
+	r.pins.Store(r.next, pin)
+	if a, err = array.New[T](r.pool, len(s)); err != nil {
+		err = errors.Join(err, r.release(r.next, nil))
+	}
+	return a, err
 }
 
-// address is that for [Launch]: a kernel on s reads and writes the slice itself, over the bus.
-func (x *Registered[T]) address(s *Stream) uintptr {
-	x.r.usedOn(s)
-	return x.r.addr
+// registered is an upstream whose memory are the slices that were given to Register.
+type registered struct {
+	upstream
+	pool *pool.Pool
+	pins sync.Map // of *runtime.Pinner, by address
+
+	mu   sync.Mutex // held by Register
+	next uintptr    // the slice that is registered
 }
 
-// Slice returns the elements. Copies that are queued may still use them.
-func (x *Registered[T]) Slice() []T { return x.s }
-
-// Upload queues on s a copy to an array of the same length, and does not wait.
-func (x *Registered[T]) Upload(to array.Array[T], s *Stream) error {
-	return x.copy(to, s, func(there uintptr, bytes int64) error { return s.Copy(there, x.r.addr, bytes) })
+// registered returns the upstream for Register, which the first call makes.
+func (d *Device) registered() (*registered, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.slices != nil {
+		return d.slices, nil
+	}
+	r := &registered{upstream: upstream{order: order{d}, kind: "pinned", info: pressure.HostMemory}}
+	r.allocate = func(int64, *Stream) (uintptr, error) { return r.next, nil }
+	r.upstream.release = r.release
+	var err error
+	if r.pool, err = pool.New(pool.Config{Upstream: r, Space: pressure.Pinned, Direct: true}); err == nil {
+		d.slices = r
+	}
+	return r, err
 }
 
-// Download queues on s a copy of an array of the same length, and does not wait.
-func (x *Registered[T]) Download(from array.Array[T], s *Stream) error {
-	return x.copy(from, s, func(there uintptr, bytes int64) error { return s.Copy(x.r.addr, there, bytes) })
-}
-
-func (x *Registered[T]) copy(a array.Array[T], s *Stream, do func(there uintptr, bytes int64) error) error {
-	defer runtime.KeepAlive(x)
-	if err := sameLength(a.Len(), len(x.s)); err != nil {
+// release waits for the device and unlocks the pages. Closing the device has already unlocked them.
+func (r *registered) release(addr uintptr, _ *Stream) error {
+	if err := r.dev.whileOpen(func() error { return errors.Join(r.dev.settleLocked(), hostUnregister(r.dev, addr)) }); err != nil {
 		return err
 	}
-	return With(a, s, func(addr uintptr) error {
-		x.r.usedOn(s)
-		return do(addr, a.Bytes())
-	})
+	pin, _ := r.pins.LoadAndDelete(addr)
+	pin.(*runtime.Pinner).Unpin()
+	return nil
 }
-
-// Close waits for the device, whose copies may still use the pages, and unlocks them. While a graph
-// uses them they stay locked until it is closed. To close twice is harmless.
-func (x *Registered[T]) Close() error { return x.r.close() }

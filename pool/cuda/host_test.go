@@ -42,25 +42,3 @@ func TestStagedUploadsDoNotWait(t *testing.T) {
 	a.Free()
 	ok(t, w.Close())
 }
-
-// Batches that are made ahead go to the stream that was asked for, and arrive whole.
-func TestAheadOnAStreamOfItsOwn(t *testing.T) {
-	d := open(t)
-	p := newPool(t, d.Memory(), d.Space(), false)
-	uploads := must[*Stream](t)(d.NewStream())
-	data, got := pattern(200_000), []uint32(nil)
-	for a, err := range array.Batches[array.Array[uint32]](p, 2, slices.Chunk(data, 50_000), array.On(uploads.ID())) {
-		ok(t, err)
-		ok(t, a.Reach(func(m array.Memory) error {
-			if m.LastStream() != uploads.ID() {
-				t.Errorf("uploaded on stream %d", m.LastStream())
-			}
-			return nil
-		}))
-		got = append(got, must[[]uint32](t)(a.ToSlice())...)
-	}
-	if !slices.Equal(got, data) {
-		t.Error("other elements arrived")
-	}
-	ok(t, uploads.Close())
-}

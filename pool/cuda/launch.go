@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"runtime"
 	"strings"
 
 	"github.com/eagergc/eagergc/pool/array"
@@ -16,9 +15,9 @@ import (
 type Shared int
 
 // Launch runs a kernel on s with these arguments: it queues the work and returns. A nil s is the
-// default stream. Arguments are arrays, registered memory ([Registered]), numbers, bools, and
-// [Shared]. The kernel gets the address of an array. Arrays are used as by [With]: the work comes
-// after all work that used them before, and their memory stays until it is done.
+// default stream. Arguments are arrays, numbers, bools, and [Shared]. The kernel gets the address of
+// an array. Arrays are used as by [With]: the work comes after all work that used them before, and
+// their memory stays until it is done.
 //
 // If the kernel comes from PTX text, numbers are converted to the declared types: 0.5 and n serve
 // for a .f32 and a .u32. Then Launch fails if a number does not fit, if an array is given for a
@@ -91,9 +90,6 @@ func (l *launching) from(i int) error {
 			return wrong(err)
 		}
 		return err
-	case interface{ address(*Stream) uintptr }:
-		l.pack(uint64(a.address(l.stream)))
-		defer runtime.KeepAlive(a)
 	default:
 		n, err := number(a, param)
 		if err != nil {

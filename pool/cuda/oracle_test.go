@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -94,7 +93,7 @@ func (w *world) open(t *testing.T) {
 			limits.Hard.Bytes += driverPiece
 		}
 		p := must[*pool.Pool](t)(pool.New(pool.Config{Upstream: m.up, Space: m.space, Direct: m.direct, Collector: w.collect,
-			Chunk: 2 << 20, Limits: limits, Warn: func(err error) { t.Error(err) }}))
+			Limits: limits, Warn: func(err error) { t.Error(err) }}))
 		if w.pools = append(w.pools, p); m.space == pressure.Pinned && staged {
 			d.StageThrough(p)
 		}
@@ -118,84 +117,15 @@ func (w *world) close(t *testing.T) {
 	for i, d := range w.devices {
 		ok(t, errors.Join(d.Synchronize(), w.drivers[i].Close(), w.work[i].Close(), w.modules[i].Close()))
 	}
-	for end := time.Now().Add(10 * time.Second); !t.Failed() && held() > w.held && time.Now().Before(end); { // slices that were dropped
-		runtime.GC()
-	}
 	for _, d := range w.devices {
+		for end := time.Now().Add(10 * time.Second); d.slices != nil && d.slices.pool.Sample().Live > 0 && time.Now().Before(end); { // slices that were dropped
+			d.slices.pool.Reclaim(pool.StepCollect)
+		}
 		ok(t, d.Close())
 	}
 	if n := held() - w.held; n > 0 {
 		t.Errorf("%d pieces of memory are left", n)
 	}
-}
-
-// Each kind of work on each memory does what it says, alone and as part of a graph that is launched
-// twice.
-func TestWorkOnEveryMemory(t *testing.T) {
-	open(t)
-	w := newWorld(t, 0)
-	d := w.devices[0]
-	s := must[*Stream](t)(d.NewStream())
-	numbers := make([]uint32, 2048)[:cells] // no other slice lies on its pages
-	slice := must[*Registered[uint32]](t)(Register(d, numbers))
-	for i := range numbers {
-		numbers[i] = uint32(i) * 2654435761
-	}
-	run := func(t *testing.T, captured bool, f func() error) {
-		if !captured {
-			ok(t, f())
-			return
-		}
-		g := must[*Graph](t)(s.Capture(f))
-		ok(t, errors.Join(g.Launch(s), g.Launch(s), g.Close()))
-	}
-	for _, p := range w.pools {
-		for _, captured := range []bool{false, true} {
-			for _, work := range []struct {
-				name string
-				do   func(to, from array.Array[uint32]) error
-				want func(i int) uint32
-			}{
-				{"kernel", func(to, from array.Array[uint32]) error {
-					return Launch(w.mix[0], s, Dim{}, Dim{X: cells}, to, from, 3, Shared(4*cells))
-				}, func(i int) uint32 { return numbers[cells-1-i]*5 + 3 }},
-				{"kernel with 64 KiB of shared memory", func(to, from array.Array[uint32]) error {
-					return Launch(w.mix[0], s, Dim{}, Dim{X: cells}, to, from, 3, Shared(64<<10))
-				}, func(i int) uint32 { return numbers[cells-1-i]*5 + 3 }},
-				{"copy", func(to, from array.Array[uint32]) error { return CopyTo(to, from, s) }, func(i int) uint32 { return numbers[i] }},
-				{"fill of 1 byte", func(to, _ array.Array[uint32]) error { return Fill(to, 0x05050505, s) }, func(int) uint32 { return 0x05050505 }},
-				{"fill of 2 bytes", func(to, _ array.Array[uint32]) error { return Fill(to, 0x01020102, s) }, func(int) uint32 { return 0x01020102 }},
-				{"fill of 4 bytes", func(to, _ array.Array[uint32]) error { return Fill(to, 0x01020304, s) }, func(int) uint32 { return 0x01020304 }},
-				{"upload of a slice", func(to, _ array.Array[uint32]) error { return slice.Upload(to, s) }, func(i int) uint32 { return numbers[i] }},
-				{"kernel that reads a slice", func(to, _ array.Array[uint32]) error {
-					return Launch(w.mix[0], s, Dim{}, Dim{X: cells}, to, slice, 3, Shared(4*cells))
-				}, func(i int) uint32 { return numbers[cells-1-i]*5 + 3 }},
-				{"spin", func(to, from array.Array[uint32]) error {
-					return errors.Join(w.work[0].Spin(s, time.Microsecond), CopyTo(to, from, s))
-				}, func(i int) uint32 { return numbers[i] }},
-			} {
-				t.Run(fmt.Sprintf("%v/captured=%v/%s", p.Upstream(), captured, work.name), func(t *testing.T) {
-					from, to := must[array.Array[uint32]](t)(array.From(p, numbers)), must[array.Array[uint32]](t)(array.New[uint32](p, cells))
-					run(t, captured, func() error { return work.do(to, from) })
-					for i, v := range must[[]uint32](t)(to.ToSlice()) {
-						if v != work.want(i) {
-							t.Fatalf("element %d is %#x, want %#x", i, v, work.want(i))
-						}
-					}
-					before := slices.Clone(numbers)
-					clear(numbers)
-					run(t, captured, func() error { return slice.Download(from, s) })
-					if ok(t, s.Synchronize()); !slices.Equal(numbers, before) {
-						t.Errorf("downloaded %v", numbers)
-					}
-					from.Free()
-					to.Free()
-				})
-			}
-		}
-	}
-	ok(t, slice.Close())
-	w.close(t)
 }
 
 // A program is one run of random steps.
@@ -208,7 +138,6 @@ type program struct {
 	streams []*Stream
 	arrays  []*oneArray
 	graphs  []*oneGraph
-	slices  []*oneSlice
 	into    *oneGraph // being captured
 	dropped bool      // an array
 	crowded bool      // large arrays of device memory come and go, at the limit
@@ -225,14 +154,6 @@ type oneGraph struct {
 	plainGraph
 	stream *Stream
 	uses   []*oneArray
-	tied   bool // uses a slice, so that only its stream launches it
-}
-
-// A oneSlice is page-locked, and used on one stream alone: nothing else orders its uses.
-type oneSlice struct {
-	*Registered[uint32]
-	plain  *plainArray
-	stream *Stream
 }
 
 func (w *world) run(t *testing.T, seed uint64) {
@@ -259,9 +180,6 @@ func (w *world) run(t *testing.T, seed uint64) {
 	}
 	for _, g := range p.graphs {
 		p.no(g.Close())
-	}
-	for _, x := range p.slices {
-		p.no(x.Close())
 	}
 	for _, a := range p.arrays {
 		a.Free()
@@ -297,6 +215,10 @@ func pick[T any](p *program, all []T) T { return all[p.IntN(len(all))] }
 func (p *program) create() {
 	windows, n := 1, cells
 	from, s := pick(p, p.pools), pick(p, p.streams)
+	if p.IntN(8) == 0 && !p.crowded {
+		p.register(s.dev)
+		return
+	}
 	if p.crowded {
 		from = p.pools[0]
 	}
@@ -316,6 +238,20 @@ func (p *program) create() {
 		return
 	}
 	p.arrays = append(p.arrays, &oneArray{made, newPlainArray(windows), name})
+}
+
+// register makes an array of a slice.
+func (p *program) register(d *Device) {
+	a := &oneArray{plain: newPlainArray(1), name: fmt.Sprintf("r%d", len(p.log))}
+	p.say("%s = a slice for %v", a.name, d)
+	from := make([]uint32, 2048)[:cells] // no other slice lies on its pages
+	plainWrite(place{a.plain, 0}, from)()
+	var err error
+	if a.Array, err = Register(d, from); errors.Is(err, pool.ErrOutOfMemory) { // beside what is pinned
+		return
+	}
+	p.no(err)
+	p.arrays = append(p.arrays, a)
 }
 
 // window returns a part of an array.
@@ -380,10 +316,11 @@ func (p *program) give(s *Stream) {
 	a, x, px := p.some()
 	b, y, py := p.some()
 	k := p.Uint32()
-	switch p.IntN(8) {
+	switch p.IntN(7) {
 	case 0, 1, 2:
+		shared := pick(p, []Shared{4 * cells, 64 << 10}) // a kernel has to be allowed more than 48 KiB
 		p.say("mix %s <- %s, %d on stream %d", a.name, b.name, k, s.ID())
-		p.done(s, plainMix(px, py, k), Launch(p.mix[s.dev.index], s, Dim{}, Dim{X: cells}, x, y, k, Shared(4*cells)), a, b)
+		p.done(s, plainMix(px, py, k), Launch(p.mix[s.dev.index], s, Dim{}, Dim{X: cells}, x, y, k, shared), a, b)
 	case 3:
 		if px != py {
 			p.say("copy %s <- %s on stream %d", a.name, b.name, s.ID())
@@ -395,14 +332,13 @@ func (p *program) give(s *Stream) {
 			p.done(s, plainCopy(px, py), err, a, b)
 		}
 	case 4:
+		k = pick(p, []uint32{k, 0x05050505, 0x01020102}) // patterns of 4 bytes, 1 and 2
 		p.say("fill %s with %d on stream %d", a.name, k, s.ID())
 		p.done(s, plainFill(px, k), Fill(x, k, s), a)
 	case 5:
 		p.say("spin on stream %d", s.ID())
 		p.no(p.work[s.dev.index].Spin(s, time.Duration(p.IntN(50))*time.Microsecond))
 	case 6:
-		p.slice(s, a, x, px)
-	case 7:
 		if s == p.captures() {
 			return
 		}
@@ -423,55 +359,6 @@ func (p *program) captures() *Stream {
 		return nil
 	}
 	return p.into.stream
-}
-
-// slice copies between an array and a page-locked slice of the stream, or has a kernel use it.
-func (p *program) slice(s *Stream, a *oneArray, x array.Array[uint32], px place) {
-	k := slices.IndexFunc(p.slices, func(x *oneSlice) bool { return x.stream == s })
-	if k < 0 {
-		if s != p.captures() {
-			from := make([]uint32, 2048)[:cells] // no other slice lies on its pages
-			r, err := Register(s.dev, from)
-			p.no(err)
-			plain := newPlainArray(1)
-			plainWrite(place{plain, 0}, from)()
-			p.slices = append(p.slices, &oneSlice{r, plain, s})
-		}
-		return
-	}
-	r := p.slices[k]
-	there := place{r.plain, 0}
-	if s == p.captures() {
-		p.into.tied = true
-	}
-	switch p.IntN(5) {
-	case 0:
-		p.say("upload %s from the slice of stream %d", a.name, s.ID())
-		p.done(s, plainCopy(px, there), r.Upload(x, s), a)
-	case 1:
-		p.say("download %s to the slice of stream %d", a.name, s.ID())
-		p.done(s, plainCopy(there, px), r.Download(x, s), a)
-	case 2:
-		p.say("mix %s into the slice of stream %d", a.name, s.ID())
-		p.done(s, plainMix(there, px, 7), Launch(p.mix[s.dev.index], s, Dim{}, Dim{X: cells}, r, x, 7, Shared(4*cells)), a)
-	case 3:
-		if s != p.captures() {
-			p.say("read and write the slice of stream %d", s.ID())
-			p.no(s.Synchronize())
-			p.equal(r.Slice(), there)
-			r.Slice()[3]++
-			plainWrite(there, r.Slice())()
-		}
-	case 4:
-		p.say("close the slice of stream %d", s.ID())
-		p.slices = slices.Delete(p.slices, k, k+1)
-		if p.IntN(2) == 0 && s != p.captures() && !slices.ContainsFunc(p.graphs, func(g *oneGraph) bool { return g.stream == s && g.tied }) {
-			r.Registered = nil // dropped
-			runtime.GC()
-			return
-		}
-		p.no(r.Close())
-	}
 }
 
 // method calls a method of an array, which is done at once. While a graph is captured it may fail.
@@ -554,7 +441,7 @@ func (p *program) graph() {
 		p.capture()
 	case n < 7:
 		g, s := pick(p, p.graphs), pick(p, p.streams)
-		if g.tied || s.dev != g.stream.dev {
+		if s.dev != g.stream.dev {
 			s = g.stream
 		}
 		if !slices.Contains(p.streams, s) {
@@ -692,7 +579,7 @@ func (p *program) change() {
 	}
 	k := 1 + p.IntN(len(p.streams)-1)
 	s := p.streams[k]
-	if s == &s.dev.null || slices.ContainsFunc(p.slices, func(x *oneSlice) bool { return x.stream == s }) {
+	if s == &s.dev.null {
 		return
 	}
 	p.streams[k] = p.stream()

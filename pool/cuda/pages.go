@@ -39,21 +39,8 @@ type addresses struct {
 type oldRun struct {
 	addr  uintptr
 	bytes int64
-	end   fence
+	end   *event
 }
-
-// A fence is a place in the work of a stream that can be waited for.
-type fence interface {
-	pool.Fence
-	wait() error
-}
-
-// passed is the fence of a stream that was closed and whose work has ended.
-type passed struct{}
-
-func (passed) Done() (bool, error) { return true, nil }
-func (passed) Close() error        { return nil }
-func (passed) wait() error         { return nil }
 
 // after makes later work of a stream come after the work of another one.
 func (d *Device) after(stream, before uint32) error {
@@ -67,11 +54,12 @@ func (d *Device) after(stream, before uint32) error {
 	return errors.Join(end.wait(), end.Close())
 }
 
-// end returns the end of the work that a stream has so far.
-func (d *Device) end(stream uint32) (fence, error) {
+// end returns the end of the work that a stream has so far. It is nil for a stream that was closed
+// and whose work has ended.
+func (d *Device) end(stream uint32) (*event, error) {
 	s := d.stream(stream)
 	if s == nil {
-		return passed{}, nil
+		return nil, nil
 	}
 	e, err := s.dev.newEvent() // an event records streams of its own device only
 	if err != nil {
@@ -131,28 +119,21 @@ func (p *pages) FreeRange(addr uintptr) error {
 	return nil
 }
 
-// chunks returns the addresses of the chunks of spans, and their size. They must be whole, of one
-// size, and all mapped or none of them. The caller holds mu.
-func (p *pages) chunks(spans []pool.Span, mapped bool) (all []uintptr, size int64, err error) {
+// rangeOf returns the range that an address is of. The caller holds mu.
+func (p *pages) rangeOf(at uintptr) addresses {
+	return p.ranges[slices.IndexFunc(p.ranges, func(r addresses) bool { return at >= r.base && at < r.base+uintptr(r.bytes) })]
+}
+
+// chunks returns the addresses of the chunks of spans, which are whole and all of one size, and that
+// size. The caller holds mu.
+func (p *pages) chunks(spans []pool.Span) (all []uintptr, size int64) {
 	for _, s := range spans {
-		k := slices.IndexFunc(p.ranges, func(r addresses) bool {
-			return s.Addr >= r.base && s.Addr+uintptr(s.Bytes) <= r.base+uintptr(r.bytes)
-		})
-		if k < 0 || size != 0 && size != p.ranges[k].chunk {
-			return nil, 0, fmt.Errorf("cuda: %d bytes at %#x are of no range, or of one with other chunks", s.Bytes, s.Addr)
-		}
-		size = p.ranges[k].chunk
-		if s.Bytes <= 0 || s.Bytes%size != 0 || int64(s.Addr)%size != 0 {
-			return nil, 0, fmt.Errorf("cuda: %d bytes at %#x are not whole chunks of %d", s.Bytes, s.Addr, size)
-		}
+		size = p.rangeOf(s.Addr).chunk
 		for at := s.Addr; at < s.Addr+uintptr(s.Bytes); at += uintptr(size) {
-			if _, is := p.memory[at]; is != mapped {
-				return nil, 0, fmt.Errorf("cuda: memory at %#x: %v, want %v", at, is, mapped)
-			}
 			all = append(all, at)
 		}
 	}
-	return all, size, nil
+	return all, size
 }
 
 // Map is that of [pool.Mapper]. It does not wait, unless a place has old addresses that are still
@@ -160,17 +141,8 @@ func (p *pages) chunks(spans []pool.Span, mapped bool) (all []uintptr, size int6
 func (p *pages) Map(to, from []pool.Span, stream uint32) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	places, size, err := p.chunks(to, false)
-	if err != nil {
-		return err
-	}
-	sources, sourceSize, err := p.chunks(from, true)
-	if err != nil {
-		return err
-	}
-	if len(sources) > len(places) || len(sources) > 0 && sourceSize != size {
-		return fmt.Errorf("cuda: %d chunks of %d bytes for %d places of %d", len(sources), sourceSize, len(places), size)
-	}
+	places, size := p.chunks(to)
+	sources, _ := p.chunks(from)
 	if err := p.unmapOld(); err != nil {
 		return err
 	}
@@ -181,7 +153,7 @@ func (p *pages) Map(to, from []pool.Span, stream uint32) error {
 	}
 	ends, err := p.follow(from, stream)
 	if err != nil {
-		return err
+		return errors.Join(err, closeAll(ends))
 	}
 	memory := make([]chunk, len(places))
 	for k, at := range sources {
@@ -207,14 +179,8 @@ func (p *pages) Map(to, from []pool.Span, stream uint32) error {
 }
 
 // follow makes later work of stream come after the work that uses from, and returns the end of that
-// work for each span.
-func (p *pages) follow(from []pool.Span, stream uint32) (ends []fence, err error) {
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, closeAll(ends))
-			ends = nil
-		}
-	}()
+// work for each span. The caller closes what it returns, also with an error.
+func (p *pages) follow(from []pool.Span, stream uint32) (ends []*event, err error) {
 	for _, s := range from {
 		if s.Stream != stream {
 			if err := p.dev.after(stream, s.Stream); err != nil {
@@ -230,7 +196,7 @@ func (p *pages) follow(from []pool.Span, stream uint32) (ends []fence, err error
 	return ends, nil
 }
 
-func closeAll(ends []fence) (err error) {
+func closeAll(ends []*event) (err error) {
 	for _, e := range ends {
 		err = errors.Join(err, e.Close())
 	}
@@ -331,10 +297,7 @@ func (p *pages) vacate(addr uintptr, bytes int64) error {
 func (p *pages) Unmap(s pool.Span) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	places, _, err := p.chunks([]pool.Span{s}, true)
-	if err != nil {
-		return err
-	}
+	places, _ := p.chunks([]pool.Span{s})
 	if err := p.vacate(0, 1<<62); err != nil { // a chunk is free once all its addresses are
 		return err
 	}
@@ -372,8 +335,7 @@ func (p *pages) grant(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for at := range p.memory {
-		k := slices.IndexFunc(p.ranges, func(r addresses) bool { return at >= r.base && at < r.base+uintptr(r.bytes) })
-		if err := mapAccess(p.dev, at, p.ranges[k].chunk, []int32{int32(n)}); err != nil {
+		if err := mapAccess(p.dev, at, p.rangeOf(at).chunk, []int32{int32(n)}); err != nil {
 			return err
 		}
 	}

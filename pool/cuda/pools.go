@@ -33,7 +33,6 @@ type Pools struct {
 	index   int
 	mu      sync.Mutex
 	modules map[string]*Module // by image
-	streams []*Stream          // that Stream has lent before
 	leaks   error              // LiveErrors of the pools when they close
 }
 
@@ -41,7 +40,7 @@ type Pools struct {
 type Settings struct {
 	Collector gc.Config // policy, log and recorder
 
-	// Pool configures each pool: sites, chunk, trace and Warn. Its limits are those of Memory alone.
+	// Pool configures each pool: sites, trace and Warn. Its limits are those of Memory alone.
 	// Default sets Upstream, Space, Collector, Direct and ExactPeaks. If Sites is 0, the pools take
 	// [pool.SitesByLimit], so that an out-of-memory error names the holders.
 	Pool pool.Config
@@ -151,33 +150,6 @@ func (p *Pools) Kernel(image, name string) (*Kernel, error) {
 		p.modules[image] = m
 	}
 	return m.Kernel(name)
-}
-
-// Stream calls f with a stream that no other call of Stream has at that time, and returns f's
-// error. A goroutine that works within Stream does not queue behind others. Stream makes streams
-// when it needs them, keeps them until Close, and does not wait for the work that f queues. Without
-// a device s is nil.
-func (p *Pools) Stream(f func(s *Stream) error) (err error) {
-	if p.Device == nil {
-		return f(nil)
-	}
-	p.mu.Lock()
-	var s *Stream
-	if n := len(p.streams); n > 0 {
-		s, p.streams = p.streams[n-1], p.streams[:n-1]
-	}
-	p.mu.Unlock()
-	if s == nil {
-		if s, err = p.Device.NewStream(); err != nil {
-			return err
-		}
-	}
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.streams = append(p.streams, s)
-	}()
-	return f(s)
 }
 
 // Synchronize waits for all queued work, as a sync point.

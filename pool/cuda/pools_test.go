@@ -115,31 +115,6 @@ func TestSettings(t *testing.T) {
 	a.Free()
 }
 
-// Goroutines that take a stream at one time have different ones.
-func TestStreamForEach(t *testing.T) {
-	p := must[*Pools](t)(Default(0))
-	defer p.Close()
-	var outer uint32
-	for range 2 { // lent again
-		ok(t, p.Stream(func(s *Stream) error {
-			if outer == 0 {
-				outer = s.ID()
-			}
-			if s.ID() != outer {
-				t.Error("another stream the second time")
-			}
-			return p.Stream(func(inner *Stream) error {
-				if p.Device != nil && (inner == s || inner == p.Device.Default() || s == p.Device.Default()) {
-					t.Error("one stream for two")
-				}
-				a, err := array.From(p.Memory, []float32{1}, array.On(inner.ID()))
-				a.Free()
-				return err
-			})
-		}))
-	}
-}
-
 // What the driver allocates climbs the ladder of the pool that the waits go through.
 func TestTheDriverClimbsTheLadder(t *testing.T) {
 	memory := must[*pool.Pool](t)(pool.New(pool.Config{}))

@@ -43,7 +43,6 @@ type simulation struct {
 	calls    map[string]int64
 	peers    bool   // the devices can use each other's memory
 	failing  string // the call of the driver that fails
-	staged   int    // copies between devices that went through the host
 	chunks   map[chunk]*simChunk
 	memory   *os.File // where chunks lie, so that one can be at two addresses
 	end      int64    // of the file
@@ -1095,7 +1094,6 @@ func moves(call string, s *Stream, dst uintptr, to int, src uintptr, from int, b
 		there := sim.reach(from, src, bytes, false)
 		if to != from && !sim.peers { // by way of the host
 			there = slices.Clone(there)
-			sim.staged++
 		}
 		here := sim.reach(to, dst, bytes, false)
 		if copy(here, there); dst != src && overlap(dst, src, bytes) {

@@ -158,7 +158,8 @@ func (s *Stream) recordEnd(e *event) error {
 	return eventRecord(s, e.h)
 }
 
-// An event is a place in the work of a stream, at which it was recorded last.
+// An event is a place in the work of a stream, at which it was recorded last. Nil is one that has
+// passed.
 type event struct {
 	dev *Device
 	h   handle
@@ -171,13 +172,16 @@ func (d *Device) newEvent() (*event, error) {
 
 // Close gives the event back. Closing the device also gives its events back.
 func (e *event) Close() error {
+	if e == nil {
+		return nil
+	}
 	return e.dev.whileOpen(func() error { return eventDestroy(e.dev, e.h) })
 }
 
 // Done asks the driver, without waiting, whether the work before e has ended, as it has on a device
 // that was closed.
 func (e *event) Done() (bool, error) {
-	if e.dev.ended.Load() {
+	if e == nil || e.dev.ended.Load() {
 		return true, nil
 	}
 	return eventDone(e.dev, e.h)
@@ -186,7 +190,7 @@ func (e *event) Done() (bool, error) {
 // wait blocks until the work before e has ended. It is no sync point: the pool waits while it makes
 // room.
 func (e *event) wait() error {
-	if e.dev.ended.Load() {
+	if e == nil || e.dev.ended.Load() {
 		return nil
 	}
 	return eventSync(e.dev, e.h)

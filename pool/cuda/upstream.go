@@ -59,8 +59,8 @@ type deviceMemory struct {
 
 // Memory returns the device's own memory. It is a [pool.Mapper]: a pool maps chunks of it behind
 // addresses of its own, and moves them where they are needed. So fragments of one size are memory
-// for another. [pool.Config].Chunk sets the size of chunks. If the device cannot map memory, or the
-// pool caches nothing, memory comes from cuMemAlloc, and each segment goes back as a whole.
+// for another. If the device cannot map memory, or the pool caches nothing, memory comes from
+// cuMemAlloc, and each segment goes back as a whole.
 func (d *Device) Memory() pool.Upstream { return d.memory() }
 
 func (d *Device) memory() *deviceMemory {
@@ -77,20 +77,29 @@ func (d *Device) memory() *deviceMemory {
 // addresses, and goes back as a whole. Giving it back waits for its stream, so it wants a caching
 // pool.
 func (d *Device) segments() *deviceMemory {
-	u := upstream{order: order{d}, kind: "device", info: d.info,
-		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return memAlloc(d, bytes) },
-		release:  func(addr uintptr, _ *Stream) error { return memFree(d, addr) }}
-	u.release = afterWork(u.release)
-	return &deviceMemory{u, mover{d}, nil}
+	return &deviceMemory{*d.upstream("device", d.info, memAlloc, memFree), mover{d}, nil}
+}
+
+// upstream returns memory that the driver allocates and frees. A release waits for the work of its
+// stream: nothing says that the driver does.
+func (d *Device) upstream(kind string, info func() (pressure.Info, error), alloc func(*Device, int64) (uintptr, error), free func(*Device, uintptr) error) *upstream {
+	return &upstream{order: order{d}, kind: kind, info: info,
+		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return alloc(d, bytes) },
+		release: func(addr uintptr, s *Stream) error {
+			if s != nil {
+				if err := s.await(); err != nil {
+					return err
+				}
+			}
+			return free(d, addr)
+		}}
 }
 
 // Pinned returns page-locked host memory. The GPU reads and writes it at full speed, and copies of
 // it run beside the program. All devices can use it. Allocate it with stream 0: the processor
 // touches it first, and would wait for any other stream.
 func (d *Device) Pinned() pool.Upstream {
-	return &upstream{order: order{d}, kind: "pinned", info: pressure.HostMemory,
-		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return hostAlloc(d, bytes) },
-		release:  afterWork(func(addr uintptr, _ *Stream) error { return hostFree(d, addr) })}
+	return d.upstream("pinned", pressure.HostMemory, hostAlloc, hostFree)
 }
 
 // Managed returns memory that the driver moves between host and device when it is touched. It may
@@ -98,21 +107,7 @@ func (d *Device) Pinned() pool.Upstream {
 // the same memory again and again. It counts as the machine's memory, with limits of its own
 // (CUDA.jl 6.1 does so, #3092). See [Stream.Prefetch] and [Device.Advise].
 func (d *Device) Managed() pool.Upstream {
-	return &upstream{order: order{d}, kind: "managed", info: pressure.HostMemory,
-		allocate: func(bytes int64, _ *Stream) (uintptr, error) { return managedAlloc(d, bytes) },
-		release:  afterWork(func(addr uintptr, _ *Stream) error { return memFree(d, addr) })}
-}
-
-// afterWork has release wait for the work of the stream: nothing says that the driver does.
-func afterWork(release func(uintptr, *Stream) error) func(uintptr, *Stream) error {
-	return func(addr uintptr, s *Stream) error {
-		if s != nil {
-			if err := s.await(); err != nil {
-				return err
-			}
-		}
-		return release(addr, s)
-	}
+	return d.upstream("managed", pressure.HostMemory, managedAlloc, memFree)
 }
 
 func (d *Device) info() (pressure.Info, error) {

@@ -80,30 +80,6 @@ func TestStreamsOverlap(t *testing.T) {
 	ok(t, w.Close())
 }
 
-// Memory is allocated on a stream: once freed it serves that one at once, behind the work
-// that still uses it, and no other.
-func TestAllocationOnAStream(t *testing.T) {
-	d := open(t)
-	p := newPool(t, d.Memory(), d.Space(), false)
-	s, other := must[*Stream](t)(d.NewStream()), must[*Stream](t)(d.NewStream())
-	w := must[*Work](t)(NewWork(d))
-	made := func(on *Stream) (array.Array[byte], uintptr) {
-		a := must[array.Array[byte]](t)(array.New[byte](p, 1<<20, array.On(on.ID())))
-		return a, address(a)
-	}
-	a, first := made(s)
-	ok(t, With(a, s, func(uintptr) error { return w.Spin(s, 200*time.Millisecond) }))
-	a.Free()
-	b, second := made(other)
-	c, third := made(s)
-	if second == first || third != first {
-		t.Errorf("freed on a busy stream: %#x; then %#x on another, %#x on the same", first, second, third)
-	}
-	b.Free()
-	c.Free()
-	ok(t, errors.Join(s.Synchronize(), w.Close()))
-}
-
 // address is the array's memory, for its own stream's work.
 func address(a array.Array[byte]) (addr uintptr) {
 	a.Reach(func(m array.Memory) error { addr = m.Addr; return nil })
