@@ -131,7 +131,7 @@ func runMeasured(w *Workload, p policy.Policy, cfg Config) Result {
 func (r *measured) govern(p policy.Policy) {
 	caps, idle := uncapped, time.Duration(0)
 	if r.machine.Work > 0 {
-		caps, idle = r.cfg.Caps, idleInterval
+		caps, idle = governor.Caps{}, idleInterval
 	}
 	r.governor = governor.New(caps, p)
 	r.governor.Processors, r.governor.Heap = max(1, r.machine.Cores), r.machine.Heap

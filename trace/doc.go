@@ -53,7 +53,7 @@
 // those that are to be read without zstd ([Writer.Unpacked]).
 //
 // A stream ends with a mark. If it is missing, the file was cut off; the whole batches before the
-// cut can be read: see [TruncatedError].
+// cut can be read: see [ErrTruncated].
 //
 // # Invariants
 //
