@@ -19,15 +19,13 @@ var ErrTruncated = errors.New("trace: cut off")
 
 // bounds limit the work and memory that a file can cause.
 type bounds struct {
-	events int64 // rows in the file
 	batch  int64 // bytes of one record batch, packed or unpacked
 	header int64 // bytes of the header of one message
-	label  int64 // bytes of one label
-	labels int64 // bytes of all different labels
+	labels int64 // bytes of all different labels, which may overlap in a file
 	ratio  int64 // unpacked bytes for each byte of the file, beyond the first freeUnpacked
 }
 
-var usualBounds = bounds{events: 1 << 28, batch: 256 << 20, header: 16 << 20, label: 64 << 10, labels: 64 << 20, ratio: 256}
+var usualBounds = bounds{batch: 256 << 20, header: 16 << 20, labels: 64 << 20, ratio: 256}
 
 const freeUnpacked = 64 << 20
 
@@ -347,8 +345,8 @@ func (r *reader) rows(t table, body []byte, fields, buffers int) (b batch, err e
 	switch {
 	case b.nulls.n != fields || b.buffers.n != buffers || t.list(4, 8).n > 0:
 		return b, fmt.Errorf("%d columns in %d buffers, want %d in %d", b.nulls.n, b.buffers.n, fields, buffers)
-	case rows < 0 || rows > r.bounds.events-int64(len(r.t.Events)):
-		return b, overBound("events", int64(len(r.t.Events))+rows, r.bounds.events)
+	case rows < 0 || rows > r.bounds.batch: // a byte each, or more
+		return b, overBound("rows", rows, r.bounds.batch)
 	}
 	b.rows = int(rows)
 	for i := range fields {
@@ -536,9 +534,6 @@ func (r *reader) label(events []Event, all texts) error {
 }
 
 func (r *reader) labelled(text []byte) (uint32, error) {
-	if size := int64(len(text)); size > r.bounds.label {
-		return 0, overBound("bytes of a label", size, r.bounds.label)
-	}
 	if n, ok := r.labels[string(text)]; ok {
 		return n, nil
 	}
