@@ -112,7 +112,7 @@ func (s filed) read() (*trace.Trace, error) {
 // readCut reads a file that has not ended.
 func readCut(file []byte) (*trace.Trace, error) {
 	t, err := trace.Read(bytes.NewReader(file))
-	if cut := (*trace.TruncatedError)(nil); errors.As(err, &cut) {
+	if errors.Is(err, trace.ErrTruncated) {
 		err = nil
 	}
 	return t, err

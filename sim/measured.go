@@ -29,7 +29,6 @@ type measured struct {
 	clock   clock
 	device  device
 	objects population
-	idleAt  float64       // time of the next check for a quiet program; infinite once it is quiet
 	pause   time.Duration // the last one; 0 if the program was not held
 	cycle   *cycle        // under way; nil without one
 	debt    float64       // the rest of the last cycle's sweep
@@ -81,7 +80,7 @@ type cycle struct {
 
 func runMeasured(w *Workload, p policy.Policy, cfg Config) Result {
 	r := &measured{
-		w: w, cfg: cfg, machine: cfg.Machine, memory: cfg.Memory, idleAt: math.Inf(1),
+		w: w, cfg: cfg, machine: cfg.Machine, memory: cfg.Memory,
 		ended: -1 << 62, // long ago
 		noise: rand.New(rand.NewPCG(cfg.Seed, 1)), stalls: rand.New(rand.NewPCG(cfg.Seed, 2)),
 		device: device{waits: make([]time.Duration, w.places)}, objects: population{missing: map[int32]struct{}{}},
@@ -126,22 +125,18 @@ func runMeasured(w *Workload, p policy.Policy, cfg Config) Result {
 	return r.finish()
 }
 
-// govern sets up the governor. Caps and the look for quiet programs need the work of a cycle: on a
-// machine that does not say it there are neither.
+// govern sets up the governor. Caps need the work of a cycle: on a machine that does not say it there
+// are none.
 func (r *measured) govern(p policy.Policy) {
-	caps, idle := uncapped, time.Duration(0)
+	caps := uncapped
 	if r.machine.Work > 0 {
-		caps, idle = r.cfg.Caps, idleInterval
+		caps = governor.Caps{}
 	}
 	r.governor = governor.New(caps, p)
 	r.governor.Processors, r.governor.Heap = max(1, r.machine.Cores), r.machine.Heap
-	r.governor.IdleEvery = idle
 	r.account.Space, r.account.Limit = r.w.Space, r.cfg.Told.limit(r.cfg.Limit)
 	r.governor.Add(&r.account)
 }
-
-// idleInterval is half of the zero value of gc.Config.Idle.
-const idleInterval = 500 * time.Millisecond
 
 // gone reports whether an object that ends is missing, because its allocation failed, and forgets
 // it.
@@ -178,13 +173,6 @@ func (r *measured) pass(d float64, working bool) {
 	if working && r.machine.Stretch > 1 {
 		rate = 1 / r.machine.Stretch
 	}
-	for r.cycle == nil && r.idleAt <= r.clock.now+d {
-		part := max(0, r.idleAt-r.clock.now)
-		r.debt = max(0, r.debt-part*rate)
-		r.tick(part)
-		d -= part
-		r.checkQuiet()
-	}
 	for d > 0 && r.cycle != nil {
 		part := min(d, r.cycle.left/rate)
 		r.tick(part)
@@ -195,18 +183,6 @@ func (r *measured) pass(d float64, working bool) {
 	}
 	r.debt = max(0, r.debt-d*rate)
 	r.tick(d)
-}
-
-func (r *measured) checkQuiet() {
-	r.look()
-	o := r.governor.Quiet(time.Duration(r.clock.now))
-	if r.idleAt = math.Inf(1); o.Again > 0 {
-		r.idleAt = r.clock.now + float64(o.Again)
-	}
-	if o.Begin {
-		r.res.Collections++
-		r.begin(policy.TriggerExplicit, o.Action)
-	}
 }
 
 func (r *measured) tick(d float64) {
@@ -272,9 +248,6 @@ func (r *measured) take(object int32, z int64) bool {
 		return false
 	}
 	r.account.Allocated += r.memory.Live() - before
-	if every := r.governor.IdleEvery; every > 0 && math.IsInf(r.idleAt, 1) {
-		r.idleAt = r.clock.now + float64(every)
-	}
 	r.objects.number++
 	r.event++
 	return true

@@ -3,7 +3,6 @@ package sim
 import (
 	"time"
 
-	"github.com/eagergc/eagergc/gc/governor"
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
@@ -21,8 +20,7 @@ type Config struct {
 	// Machine replaces the base world's Cost and Ladder by those of a machine that was measured;
 	// nil: the base world. Seed draws its noise.
 	Machine *Machine
-	Caps    governor.Caps // of a run with a Machine that says the work of its cycles
-	Memory  Memory        // fresh, of a run with a Machine; nil: everything up to the limit fits
+	Memory  Memory // fresh, of a run with a Machine; nil: everything up to the limit fits
 
 	Log *Log // collects cycles, pauses and decisions; nil = off
 }

@@ -42,9 +42,10 @@
 //	label     utf8          text of an alloc (its allocation site), sync, mark or decision
 //
 // Words are a dictionary of strings, whose indices take a byte. The metadata of a column has its
-// unit and the meaning of the numbers of aux for each kind. The reader also reads version 1 of the
-// format. There kind and space are the numbers (uint8) of [Kind] and pressure.Space, and time and
-// duration are int64. Labels are numbered in the order of their first use in the file.
+// unit and the meaning of the numbers of aux for each kind. A file of another writer needs these
+// columns, in this order. The reader also reads version 1 of the format. There kind and space are the
+// numbers (uint8) of [Kind] and pressure.Space, and time and duration are int64. Labels are numbered
+// in the order of their first use in the file.
 //
 // The metadata of the schema holds eagergc.version, eagergc.name, eagergc.start (the wall clock of
 // time 0, RFC 3339) and eagergc.meta.KEY for each key of Trace.Meta. The custom metadata of each
@@ -53,7 +54,7 @@
 // those that are to be read without zstd ([Writer.Unpacked]).
 //
 // A stream ends with a mark. If it is missing, the file was cut off; the whole batches before the
-// cut can be read: see [TruncatedError].
+// cut can be read: see [ErrTruncated].
 //
 // # Invariants
 //

@@ -2,7 +2,6 @@ package trace_test
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -105,8 +104,7 @@ func TestValidate(t *testing.T) {
 		}
 		tr.Events = append(tr.Events, c.bad, trace.Event{Kind: 99})
 		err := tr.Validate()
-		var at *trace.EventError
-		if !errors.As(err, &at) || at.Index != len(c.valid) || at.Event != c.bad || err.Error() != fmt.Sprintf("trace: event %d (%v at %d ns): %s", at.Index, c.bad.Kind, c.bad.Time, c.want) {
+		if err == nil || err.Error() != fmt.Sprintf("trace: event %d (%v at %d ns): %s", len(c.valid), c.bad.Kind, c.bad.Time, c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}

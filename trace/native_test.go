@@ -235,19 +235,15 @@ func TestCutFiles(t *testing.T) {
 	}
 	for cut := range b.Len() {
 		got, err := trace.Read(bytes.NewReader(b.Bytes()[:cut]))
-		var te *trace.TruncatedError
-		if !errors.Is(err, trace.ErrTruncated) || !errors.As(err, &te) {
-			t.Fatalf("cut at %d: error %v", cut, err)
-		}
 		whole := 0
 		for whole < 3 && cut >= ends[whole+1] {
 			whole++
 		}
-		words := fmt.Sprintf("trace: cut off at byte %d, after %d whole batches with %d events: ", te.Offset, whole, 20*whole)
-		if te.Batches != whole || te.Events != 20*whole || te.Offset > int64(cut) || !strings.HasPrefix(err.Error(), words) || errors.Is(err, io.EOF) {
+		words := fmt.Sprintf("trace: cut off at byte %d, after %d whole batches with %d events: ", ends[whole], whole, 20*whole)
+		if !errors.Is(err, trace.ErrTruncated) || errors.Is(err, io.EOF) || cut >= ends[0] && !strings.HasPrefix(err.Error(), words) {
 			t.Fatalf("cut at %d, batches end at %v: %v", cut, ends, err)
 		}
-		if cut >= ends[0] && (te.Offset != int64(ends[whole]) || got.Name != tr.Name || !slices.Equal(got.Events, tr.Events[:20*whole])) || cut < 100 && got != nil {
+		if cut >= ends[0] && (got.Name != tr.Name || !slices.Equal(got.Events, tr.Events[:20*whole])) || cut < 100 && got != nil {
 			t.Fatalf("cut at %d, batches end at %v: %v", cut, ends, err)
 		}
 		broken := errors.New("broken disk") // no cut

@@ -12,38 +12,20 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// ErrTruncated reports a native file that is cut off: see [TruncatedError].
+// ErrTruncated reports a native file that is cut off. Files are cut off when the recorded program is
+// killed or a copy is not finished. The error of [Read] also has the byte offset of the first message
+// that is not whole, and how many batches and events are before it.
 var ErrTruncated = errors.New("trace: cut off")
-
-// A TruncatedError describes the part that was read of a file that is cut off. Files are cut off when
-// the recorded program is killed or a copy is not finished.
-type TruncatedError struct {
-	Batches int   // whole record batches that were read
-	Events  int   // events in them
-	Offset  int64 // byte offset of the first message that is not whole
-	Err     error // the missing part
-}
-
-func (e *TruncatedError) Error() string {
-	return fmt.Sprintf("trace: cut off at byte %d, after %d whole batches with %d events: %v", e.Offset, e.Batches, e.Events, e.Err)
-}
-
-func (e *TruncatedError) Unwrap() error { return e.Err }
-
-// Is reports whether target is [ErrTruncated].
-func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 
 // bounds limit the work and memory that a file can cause.
 type bounds struct {
-	events int64 // rows in the file
 	batch  int64 // bytes of one record batch, packed or unpacked
 	header int64 // bytes of the header of one message
-	label  int64 // bytes of one label
-	labels int64 // bytes of all different labels
+	labels int64 // bytes of all different labels, which may overlap in a file
 	ratio  int64 // unpacked bytes for each byte of the file, beyond the first freeUnpacked
 }
 
-var usualBounds = bounds{events: 1 << 28, batch: 256 << 20, header: 16 << 20, label: 64 << 10, labels: 64 << 20, ratio: 256}
+var usualBounds = bounds{batch: 256 << 20, header: 16 << 20, labels: 64 << 20, ratio: 256}
 
 const freeUnpacked = 64 << 20
 
@@ -57,8 +39,8 @@ func overBound(what string, got, limit int64) error {
 // the events in order. If r has the methods Hold(bytes int64) and Err() error, Read counts its memory
 // with Hold and stops when Err returns an error. The readers of trace/formats have them.
 //
-// If the file is cut off, Read returns the events of its whole batches together with a
-// [TruncatedError]; the trace is nil if not even the schema is whole. With any other error the
+// If the file is cut off, Read returns the events of its whole batches together with
+// [ErrTruncated]; the trace is nil if not even the schema is whole. With any other error the
 // trace is nil, and the error gives the byte offset of the message.
 func Read(r io.Reader) (*Trace, error) { return usualBounds.read(r) }
 
@@ -74,7 +56,7 @@ func (l bounds) read(from io.Reader) (*Trace, error) {
 	if r.cut == nil {
 		return r.t, nil
 	}
-	cut := &TruncatedError{Batches: r.batches, Events: len(r.t.Events), Offset: r.offset, Err: r.cut}
+	cut := fmt.Errorf("%w at byte %d, after %d whole batches with %d events: %w", ErrTruncated, r.offset, r.batches, len(r.t.Events), r.cut)
 	if r.labels == nil {
 		return nil, cut
 	}
@@ -363,8 +345,8 @@ func (r *reader) rows(t table, body []byte, fields, buffers int) (b batch, err e
 	switch {
 	case b.nulls.n != fields || b.buffers.n != buffers || t.list(4, 8).n > 0:
 		return b, fmt.Errorf("%d columns in %d buffers, want %d in %d", b.nulls.n, b.buffers.n, fields, buffers)
-	case rows < 0 || rows > r.bounds.events-int64(len(r.t.Events)):
-		return b, overBound("events", int64(len(r.t.Events))+rows, r.bounds.events)
+	case rows < 0 || rows > r.bounds.batch: // a byte each, or more
+		return b, overBound("rows", rows, r.bounds.batch)
 	}
 	b.rows = int(rows)
 	for i := range fields {
@@ -552,9 +534,6 @@ func (r *reader) label(events []Event, all texts) error {
 }
 
 func (r *reader) labelled(text []byte) (uint32, error) {
-	if size := int64(len(text)); size > r.bounds.label {
-		return 0, overBound("bytes of a label", size, r.bounds.label)
-	}
 	if n, ok := r.labels[string(text)]; ok {
 		return n, nil
 	}

@@ -154,33 +154,6 @@ type discard struct{}
 func (discard) WriteBatch(e []trace.Event, _ []string) (int, error) { return len(e), nil }
 func (discard) Close() error                                        { return nil }
 
-// BenchmarkRecord is what the program pays for an event. The writer is waited for
-// off the clock, so that no event is lost: losing one is cheaper.
-func BenchmarkRecord(b *testing.B) {
-	off := trace.NewRecorder(discard{}, trace.RecorderConfig{})
-	off.Close()
-	on := trace.NewRecorder(discard{}, trace.RecorderConfig{})
-	defer on.Close()
-	for _, c := range []struct {
-		name string
-		r    *trace.Recorder
-	}{{"nil", nil}, {"off", off}, {"on", on}} {
-		b.Run("recorder="+c.name, func(b *testing.B) {
-			for i := 1; b.Loop(); i++ {
-				record(c.r, trace.Event{Kind: trace.Alloc, ID: 1, Bytes: 1 << 20})
-				if i%(1<<14) == 0 {
-					b.StopTimer()
-					c.r.Flush()
-					b.StartTimer()
-				}
-			}
-			if c.r.Lost() > 0 {
-				b.Errorf("lost %d events", c.r.Lost())
-			}
-		})
-	}
-}
-
 // TestWhatIsRecordedInTime: few events wait for no longer than the interval, and a buffer that is half full for nothing.
 func TestWhatIsRecordedInTime(t *testing.T) {
 	for events, c := range map[int]trace.RecorderConfig{1: {Interval: 5 * time.Millisecond}, 600: {Buffer: 1000, Interval: time.Hour}} {

@@ -9,26 +9,12 @@ import (
 // MaxBytes is more than any size in a trace, and more than the sum of all sizes.
 const MaxBytes = int64(1) << 62
 
-// An EventError is the first thing that is wrong with a trace.
-type EventError struct {
-	Index int   // of the event
-	Event Event //
-	Err   error // the fault
-}
-
-func (e *EventError) Error() string {
-	return fmt.Sprintf("trace: event %d (%v at %d ns): %v", e.Index, e.Event.Kind, e.Event.Time, e.Err)
-}
-
-func (e *EventError) Unwrap() error { return e.Err }
-
-// Validate returns an [EventError] for the first event that breaks an invariant of the package, or
-// nil. Its memory is in proportion to the objects.
+// Validate returns an error that names the first event that breaks an invariant of the package, or nil. Its memory is in proportion to the objects.
 func (t *Trace) Validate() error {
 	v := validator{labels: len(t.Labels), objects: make(map[uint64]object)}
 	for i, e := range t.Events {
 		if err := v.event(e); err != nil {
-			return &EventError{Index: i, Event: e, Err: err}
+			return fmt.Errorf("trace: event %d (%v at %d ns): %w", i, e.Kind, e.Time, err)
 		}
 	}
 	return nil

@@ -37,18 +37,12 @@ type Writer struct {
 	to      io.Writer
 	codec   Codec
 	numbers map[string]uint32 // labels in the order in which the file has them
-	cache   []numbered        // of labels, by their index
 	spaces  int               // whose words are written
 	events  int
 	err     error
 
 	message, body, packed []byte
 	buffers               []extent
-}
-
-type numbered struct {
-	text   string
-	number uint32
 }
 
 // NewWriter starts a file in w with the Name, Start and Meta of t; it ignores the events and labels
@@ -183,22 +177,13 @@ func (f *Writer) aux(e *Event, labels []string) uint32 {
 	if !e.Kind.Labelled() {
 		return e.Aux
 	}
-	if uint64(e.Aux) >= uint64(len(labels)) || labels[e.Aux] == "" {
-		return 0
+	text := (&Trace{Labels: labels}).Label(*e)
+	n, ok := f.numbers[text]
+	if !ok {
+		n = uint32(len(f.numbers))
+		f.numbers[text] = n
 	}
-	if int(e.Aux) >= len(f.cache) {
-		f.cache = append(f.cache, make([]numbered, len(labels)-len(f.cache))...)
-	}
-	known := &f.cache[e.Aux]
-	if text := labels[e.Aux]; known.text != text {
-		n, ok := f.numbers[text]
-		if !ok {
-			n = uint32(len(f.numbers))
-			f.numbers[text] = n
-		}
-		*known = numbered{text, n}
-	}
-	return known.number
+	return n
 }
 
 // texts appends the buffers of the labels, and returns the number of events without a label.

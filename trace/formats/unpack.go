@@ -39,7 +39,7 @@ type unpacker struct {
 
 func newUnpacker(r io.Reader, b *recording.Budget) (*unpacker, error) {
 	u := &unpacker{Budget: b, close: func() {}}
-	head := bufio.NewReaderSize(&counter{r, u}, bufferSize)
+	head := bufio.NewReaderSize(io.TeeReader(r, u), bufferSize)
 	magic, err := head.Peek(4)
 	if err != nil && err != io.EOF {
 		return nil, err
@@ -80,16 +80,11 @@ func (u *unpacker) zstd(r io.Reader) (io.Reader, error) {
 	return d, err
 }
 
-type counter struct {
-	from io.Reader
-	u    *unpacker
-}
-
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.from.Read(p)
-	c.u.packed += int64(n)
-	c.u.Arrived(n)
-	return n, err
+// Write counts bytes of the stream that are read.
+func (u *unpacker) Write(p []byte) (int, error) {
+	u.packed += int64(len(p))
+	u.Arrived(len(p))
+	return len(p), nil
 }
 
 // peek returns the next n bytes without reading them, fewer if the stream ends before.

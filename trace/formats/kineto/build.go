@@ -56,13 +56,13 @@ func (p *profile) finish() (*trace.Trace, error) {
 	if err := b.rest(); err != nil {
 		return nil, fmt.Errorf("kineto: live before the profile: %w", err)
 	}
-	b.spaceSyncs()
 	t := p.t
 	p.meta(b.before)
 	if err := p.budget.Err(); err != nil {
 		return nil, fmt.Errorf("kineto: %w", err)
 	}
 	t.Events = recording.Interleave(b.before, b.events)
+	recording.PlaceWaits(t.Events)
 	p.clock()
 	recording.StartAtFirst(t)
 	return t, nil
@@ -103,7 +103,7 @@ func (b *builder) add(ro row) error {
 	e := trace.Event{Time: ro.ns, Duration: gotime.Duration(ro.dur), Stream: ro.thread, Space: ro.space}
 	switch ro.class {
 	case classSync:
-		e.Kind = trace.Sync
+		e.Kind, e.Space = trace.Sync, pressure.Device(0) // if there are several: see PlaceWaits
 	case classMark:
 		e.Kind, e.Aux = trace.Mark, ro.label
 	case classOOM:
@@ -188,21 +188,4 @@ func (b *builder) rest() error {
 		b.held(trace.Event{Space: pressure.Device(n), ID: id, Bytes: d.unknown})
 	}
 	return nil
-}
-
-// spaceSyncs gives Sync events their space: the only device, or device 0 if there
-// are several.
-func (b *builder) spaceSyncs() {
-	space := pressure.Device(0)
-	if len(b.devices) == 1 {
-		for only := range b.devices {
-			space = only
-		}
-	}
-	events := b.events
-	for i := range events {
-		if events[i].Kind == trace.Sync {
-			events[i].Space = space
-		}
-	}
 }

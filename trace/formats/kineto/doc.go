@@ -20,9 +20,9 @@
 // # Time
 //
 // An event happens at baseTimeNanoseconds + ts, rounded to the nearest nanosecond. The reader takes
-// ts as an exact decimal number. It sorts the events by time. At equal times Sync events come last,
-// and the others keep the order of the file. [recording.StartAtFirst] defines time 0. Older profiles
-// have no baseTimeNanoseconds, and their ts counts from 1970.
+// ts as an exact decimal number, unless it has an exponent. It sorts the events by time. At equal
+// times Sync events come last, and the others keep the order of the file. [recording.StartAtFirst]
+// defines time 0. Older profiles have no baseTimeNanoseconds, and their ts counts from 1970.
 //
 // # Devices that work ahead
 //

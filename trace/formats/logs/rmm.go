@@ -85,14 +85,12 @@ type rmmLog struct {
 }
 
 func (l *rmmLog) row(line string) error {
-	var f [6]string
-	rest := line
+	f := strings.Split(line, ",")
+	if len(f) != 6 {
+		return fmt.Errorf("want the 6 fields %s", rmmHeader)
+	}
 	for i := range f {
-		field, after, found := strings.Cut(rest, ",")
-		if found != (i < len(f)-1) {
-			return fmt.Errorf("want the %d fields %s", len(f), rmmHeader)
-		}
-		f[i], rest = strings.TrimSpace(field), after
+		f[i] = strings.TrimSpace(f[i])
 	}
 	now, err := l.time(f[1])
 	if err != nil {
@@ -147,18 +145,22 @@ func (l *rmmLog) time(text string) (int64, error) {
 		return 0, errors.New("another form of time than in the rows before")
 	}
 	if clock == sinceEpoch {
-		return decimal(text, 1<<33)
+		since, err := time.ParseDuration(text + "s")
+		if err == nil && since < 0 {
+			err = errors.New("before 1970")
+		}
+		return int64(since), err
 	}
-	const hour, day = int64(time.Hour), 24 * int64(time.Hour)
-	h, rest, _ := strings.Cut(text, ":")
-	m, seconds, ok := strings.Cut(rest, ":")
-	hours, err1 := strconv.ParseUint(h, 10, 8)
-	minutes, err2 := strconv.ParseUint(m, 10, 8)
-	ns, err3 := decimal(strings.Replace(seconds, ":", ".", 1), 60)
-	if err := errors.Join(err1, err2, err3); err != nil || !ok || hours > 23 || minutes > 59 {
+	if strings.Count(text, ":") == 3 {
+		point := strings.LastIndexByte(text, ':')
+		text = text[:point] + "." + text[point+1:]
+	}
+	at, err := time.Parse(time.TimeOnly, text)
+	if err != nil {
 		return 0, errors.New("want HH:MM:SS.ffffff")
 	}
-	ns += int64(hours)*hour + int64(minutes)*int64(time.Minute)
+	const day = 24 * int64(time.Hour)
+	ns := int64(at.Sub(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)))
 	switch {
 	case l.last-ns > day/2:
 		l.days++
@@ -167,22 +169,4 @@ func (l *rmmLog) time(text string) (int64, error) {
 	}
 	l.last = ns
 	return ns + l.days*day, nil
-}
-
-// decimal reads seconds with a fraction of at most 9 digits and returns exact ns.
-// There may be at most most whole seconds.
-func decimal(text string, most uint64) (int64, error) {
-	whole, fraction, _ := strings.Cut(text, ".")
-	if len(fraction) > 9 {
-		return 0, errors.New("more than 9 digits after the point")
-	}
-	s, err := strconv.ParseUint(whole, 10, 64)
-	if err != nil {
-		return 0, err
-	}
-	if s > most {
-		return 0, fmt.Errorf("%d is out of range", s)
-	}
-	ns, err := strconv.ParseUint((fraction + "000000000")[:9], 10, 64)
-	return int64(s)*int64(time.Second) + int64(ns), err
 }

@@ -38,13 +38,7 @@ func Merge(base, sync *trace.Trace) (*trace.Trace, error) {
 		out.Meta["sync_"+key] = text
 	}
 	out.Events = Interleave(slices.Clone(base.Events), waitsOf(sync, shift, NewLabeler(out, nil)))
-	if space, ok := onlySpace(base.Events); ok {
-		for i := range out.Events {
-			if out.Events[i].Kind == trace.Sync {
-				out.Events[i].Space = space
-			}
-		}
-	}
+	PlaceWaits(out.Events)
 	StartAtFirst(out)
 	return out, nil
 }
@@ -86,18 +80,19 @@ func waitsOf(t *trace.Trace, shift time.Duration, labels *Labeler) (waits []trac
 	return waits
 }
 
-// onlySpace returns the space of all Alloc events, if there is only one.
-func onlySpace(events []trace.Event) (space pressure.Space, ok bool) {
+// PlaceWaits puts the Sync events into the space of the Alloc events, if there is only one.
+func PlaceWaits(events []trace.Event) {
+	var spaces []pressure.Space
 	for _, e := range events {
-		if e.Kind != trace.Alloc {
-			continue
+		if e.Kind == trace.Alloc && !slices.Contains(spaces, e.Space) {
+			spaces = append(spaces, e.Space)
 		}
-		if ok && e.Space != space {
-			return 0, false
-		}
-		space, ok = e.Space, true
 	}
-	return space, ok
+	for i := range events {
+		if e := &events[i]; e.Kind == trace.Sync && len(spaces) == 1 {
+			e.Space = spaces[0]
+		}
+	}
 }
 
 // StartAtFirst moves all events and the Start of t so that the first Alloc, Drop, Free or Sync is at

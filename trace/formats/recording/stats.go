@@ -21,8 +21,6 @@ type Stats struct {
 	Refusals int `json:"refusals"`
 
 	AllocatedBytes int64 `json:"allocated_bytes"`
-	DroppedBytes   int64 `json:"dropped_bytes"`
-	FreedBytes     int64 `json:"freed_bytes"`
 	// PeakReachable is the largest number of bytes that were allocated and neither
 	// dropped nor freed. In a program that counts references this is the peak of
 	// live bytes, hence the JSON name.
@@ -34,11 +32,9 @@ type Stats struct {
 	LastBytes    int64 `json:"last_bytes"`          // reachable at the end
 	LastObjects  int   `json:"last_objects"`
 
-	Span      time.Duration `json:"span_ns"`   // from the first Alloc, Drop, Free or Sync to the last
-	Wait      time.Duration `json:"wait_ns"`   // sum of the syncs
-	CycleTime time.Duration `json:"cycles_ns"` // sum of the cycles
-	AllocRate float64       `json:"allocs_per_s"`
-	ByteRate  float64       `json:"allocated_bytes_per_s"`
+	Span      time.Duration `json:"span_ns"`    // from the first Alloc, Drop, Free or Sync to the last
+	Wait      time.Duration `json:"wait_ns"`    // sum of the syncs
+	CycleTime time.Duration `json:"cycles_ns"`  // sum of the cycles
 	WaitShare float64       `json:"wait_share"` // share of the span; above 1 if several threads wait at the same time
 
 	Sizes     Quantiles `json:"size_bytes"`  // of all objects
@@ -116,14 +112,11 @@ func (a *adder) event(e trace.Event) {
 		a.hold(e.Bytes, e.Bytes)
 	case trace.Drop:
 		a.Drops++
-		size := a.die(e)
-		a.DroppedBytes += size
-		if a.dropFrees {
+		if size := a.die(e); a.dropFrees {
 			a.hold(0, -size)
 		}
 	case trace.Free:
 		a.Frees++
-		a.FreedBytes += e.Bytes
 		a.die(e)
 		a.hold(0, -e.Bytes)
 	case trace.Sync:
@@ -176,8 +169,6 @@ func (a *adder) reserve(bytes int64) {
 func (a *adder) finish() Stats {
 	a.Span = time.Duration(a.last - a.first)
 	if s := a.Span.Seconds(); s > 0 {
-		a.AllocRate = float64(a.Allocs) / s
-		a.ByteRate = float64(a.AllocatedBytes) / s
 		a.WaitShare = a.Wait.Seconds() / s
 	}
 	a.LastBytes, a.LastObjects = a.reachable, len(a.born)

@@ -3,7 +3,6 @@ package recording
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -196,15 +195,29 @@ func (p *textReader) fields(e *trace.Event, rest string) error {
 }
 
 func set(e *trace.Event, key, value string) (err error) {
-	to := map[string]any{"id": &e.ID, "bytes": &e.Bytes, "duration": &e.Duration, "stream": &e.Stream, "aux": &e.Aux}[key]
-	switch {
-	case key == "space":
+	var n int64
+	var u uint64
+	switch key {
+	case "id":
+		e.ID, err = strconv.ParseUint(value, 10, 64)
+	case "bytes":
+		e.Bytes, err = strconv.ParseInt(value, 10, 64)
+	case "space":
 		e.Space, err = pressure.ParseSpace(value)
-		return err
-	case to == nil:
+	case "duration":
+		n, err = strconv.ParseInt(value, 10, 64)
+		e.Duration = time.Duration(n)
+	case "stream":
+		u, err = strconv.ParseUint(value, 10, 32)
+		e.Stream = uint32(u)
+	case "aux":
+		if e.Kind.Labelled() {
+			return fmt.Errorf("a %v has a label instead", e.Kind)
+		}
+		u, err = strconv.ParseUint(value, 10, 32)
+		e.Aux = uint32(u)
+	default:
 		return errors.New("unknown field (want id, bytes, space, duration, stream, aux or label)")
-	case key == "aux" && e.Kind.Labelled():
-		return fmt.Errorf("a %v has a label instead", e.Kind)
 	}
-	return json.Unmarshal([]byte(value), to)
+	return err
 }

@@ -11,23 +11,40 @@ const (
 	mostProtocol  = 5
 )
 
-// step executes one opcode. The opcodes are described in Python's pickletools. Those that could
-// execute code are refused.
+// An argument is what an opcode does with a number in the file, of some bytes.
+type argument struct {
+	size int
+	do   func(m *machine, n uint64, err error) error
+}
+
+// arguments are the opcodes that begin with a number, as Python's pickletools names them.
+var arguments = [256]argument{
+	'h':  {1, (*machine).get},      // BINGET
+	'j':  {4, (*machine).get},      // LONG_BINGET
+	'q':  {1, (*machine).put},      // BINPUT
+	'r':  {4, (*machine).put},      // LONG_BINPUT
+	'K':  {1, (*machine).pushInt},  // BININT1
+	'M':  {2, (*machine).pushInt},  // BININT2
+	0x8a: {1, (*machine).long},     // LONG1
+	0x8b: {4, (*machine).long},     // LONG4
+	0x8c: {1, (*machine).pushText}, // SHORT_BINUNICODE
+	'X':  {4, (*machine).pushText}, // BINUNICODE
+	0x8d: {8, (*machine).pushText}, // BINUNICODE8
+	'C':  {1, (*machine).blob},     // SHORT_BINBYTES
+	'B':  {4, (*machine).blob},     // BINBYTES
+	0x8e: {8, (*machine).blob},     // BINBYTES8
+	0x96: {8, (*machine).blob},     // BYTEARRAY8
+}
+
+// step executes one opcode. Those that could execute code are refused.
 func (m *machine) step(op byte) error {
+	if a := &arguments[op]; a.do != nil {
+		n, err := m.length(a.size)
+		return a.do(m, n, err)
+	}
 	switch op {
-	// These occur in snapshots, the most frequent first.
-	case 'h': // BINGET
-		return m.get(m.length(1))
-	case 'j': // LONG_BINGET
-		return m.get(m.length(4))
 	case 0x94: // MEMOIZE
 		return m.put(uint64(len(m.memo)), nil)
-	case 0x8a: // LONG1
-		return m.long(m.length(1))
-	case 'K': // BININT1
-		return m.pushInt(m.length(1))
-	case 0x8c: // SHORT_BINUNICODE
-		return m.pushText(m.length(1))
 	case '(': // MARK
 		if len(m.marks) >= maxStack {
 			return fmt.Errorf("more than %d marks", maxStack)
@@ -38,8 +55,6 @@ func (m *machine) step(op byte) error {
 		return m.pushDict()
 	case 'u': // SETITEMS
 		return m.set(m.popMark())
-	case 'M': // BININT2
-		return m.pushInt(m.length(2))
 	case 'J': // BININT, signed
 		n, err := m.length(4)
 		return m.pushInt(uint64(int32(n)), err)
@@ -51,10 +66,6 @@ func (m *machine) step(op byte) error {
 		return m.extend(m.pop(1))
 	case 's': // SETITEM
 		return m.set(m.pop(2))
-	case 'q': // BINPUT
-		return m.put(m.length(1))
-	case 'r': // LONG_BINPUT
-		return m.put(m.length(4))
 	case 0x80: // PROTO
 		return m.proto()
 	case 0x95: // FRAME: its bytes follow as if it were not there
@@ -66,25 +77,6 @@ func (m *machine) step(op byte) error {
 		return m.tuple(m.pop(int(op - 0x84)))
 	case 't', 0x91: // TUPLE, FROZENSET
 		return m.tuple(m.popMark())
-	}
-	return m.stepRare(op)
-}
-
-// stepRare executes the opcodes that are rare in snapshots.
-func (m *machine) stepRare(op byte) error {
-	switch op {
-	case 'X': // BINUNICODE
-		return m.pushText(m.length(4))
-	case 0x8d: // BINUNICODE8
-		return m.pushText(m.length(8))
-	case 'B': // BINBYTES
-		return m.blob(m.length(4))
-	case 'C': // SHORT_BINBYTES
-		return m.blob(m.length(1))
-	case 0x8e, 0x96: // BINBYTES8, BYTEARRAY8
-		return m.blob(m.length(8))
-	case 0x8b: // LONG4
-		return m.long(m.length(4))
 	case 'G': // BINFLOAT
 		return m.blob(8, nil)
 	case 0x90: // ADDITEMS

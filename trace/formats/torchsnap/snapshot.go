@@ -24,7 +24,7 @@ func Detect(head []byte) bool {
 func Read(r io.Reader) (*trace.Trace, error) {
 	t := &trace.Trace{Meta: map[string]string{"source": "torch.cuda.memory snapshot"}}
 	b := recording.BudgetOf(r)
-	s := &snapshot{t: t, objects: recording.NewObjects(b, "entry %d"), notes: notes{open: make(map[note][]int)},
+	s := &snapshot{t: t, objects: recording.NewObjects(b, "entry %d"), open: make(map[noteKey][]int),
 		labels: recording.NewLabeler(t, b), streams: map[int64]uint32{0: 0}}
 	s.machine = newMachine(r, b, s.item)
 	if err := s.execute(); err != nil {
@@ -45,8 +45,9 @@ type snapshot struct {
 	streams map[int64]uint32 // stream handles, numbered in order of appearance; 0 stays 0
 	objects *recording.Objects
 	devices []*device
-	notes   notes
-	blocks  []block // of segments that are being read, whose device is not yet known
+	notes   []trace.Event     // external annotations
+	open    map[noteKey][]int // indices in notes
+	blocks  []block           // of segments that are being read, whose device is not yet known
 	entries int
 }
 
