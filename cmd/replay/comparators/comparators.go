@@ -11,7 +11,6 @@ func init() {
 		name, doc, source, scaled string
 		fresh                     func() policy.Policy
 	}{
-		{"random", "a blocking cycle at points drawn by lot", "", "", func() policy.Policy { return new(random) }},
 		{"autopacer", "every step if steps are long, else as often as a share of time allows", "Flux", "", func() policy.Policy { return new(autoPacer) }},
 		{"rtorch", "when the cache has no room and a fifth of the device is taken", "R torch", "", func() policy.Policy { return new(rtorch) }},
 		{"opencl", "above a mark, until collecting proves futile; always above a second mark", "R OpenCL", "", func() policy.Policy { return new(openCL) }},
