@@ -51,6 +51,14 @@ func (b *blocking) action(at policy.Point) policy.Action {
 	return policy.Overlap
 }
 
+// overlap starts a cycle beside the program, unless one is under way.
+func overlap(at *policy.Point, reason string) policy.Decision {
+	if at.Running {
+		return policy.Decision{Reason: "cycle under way"}
+	}
+	return policy.Decision{Action: policy.Overlap, Reason: reason}
+}
+
 // granted is the live bytes once the request has been granted.
 func granted(at *policy.Point) int64 { return at.Sample.Live + at.Request }
 
