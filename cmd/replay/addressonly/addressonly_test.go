@@ -1,8 +1,6 @@
 package addressonly_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/eagergc/eagergc/cmd/replay/addressonly"
@@ -65,23 +63,5 @@ func TestWholeSegmentsStayWhileAnythingIsInThem(t *testing.T) {
 		if moved := m.Mapped() - before; moved != 0 && moved != 64 {
 			t.Errorf("%s: %d chunks moved", c.kind, moved)
 		}
-	}
-}
-
-func TestUnknownKind(t *testing.T) {
-	defer func() {
-		if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), `unknown kind of pool "slab"`) {
-			t.Errorf("a kind that does not exist: %v", p)
-		}
-	}()
-	addressonly.New("slab", 0)
-}
-
-func BenchmarkAllocFree(b *testing.B) {
-	m := addressonly.New(addressonly.Segments, 1<<30)
-	defer m.Close()
-	for b.Loop() {
-		m.Alloc(0, mib)
-		m.Free(0)
 	}
 }

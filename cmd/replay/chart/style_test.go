@@ -103,9 +103,6 @@ func TestColoursBelongToPolicies(t *testing.T) {
 	if got := p.of("pacer"); got.Light != alone.Light || got.Width <= p.of("sqrt").Width {
 		t.Errorf("pacer has %+v in company, want %+v", got, alone)
 	}
-	if got := NewPalette([]string{"never", "pacer:share=0.2"}).of("pacer:share=0.2"); got.Light != alone.Light {
-		t.Errorf("the only pacer of a picture has %v, want %v", got.Light, alone.Light)
-	}
 	for i := range 12 {
 		if got := p.of(fmt.Sprintf("policy-%d", i)); got.Light == alone.Light {
 			t.Errorf("policy-%d has pacer's colour", i)

@@ -125,7 +125,7 @@ const ofPyTorch = "This is a recording of PyTorch, which counts references and n
 // conditions. With byCycle it also answers the question for cycles a third and three times as
 // long, since the advice depends most on their length.
 func adviseOn(cmd *cobra.Command, q experiment.Question, byCycle bool) (*experiment.Advice, table, error) {
-	bar := newProgress(cmd.ErrOrStderr(), "advising on "+recording.Plain(q.Workload.Name), 0)
+	bar := newProgress(cmd.ErrOrStderr(), "advising on "+recording.Plain(q.Workload.Name))
 	defer bar.stop()
 	parts := 1
 	if byCycle {
@@ -187,9 +187,8 @@ func threeDigits(d time.Duration) time.Duration {
 // measureCycle measures the length of a cycle here, and describes it. The cost has that length
 // alone: a machine that also slows the program down is given with --machine.
 func measureCycle(cmd *cobra.Command, heap int64) (sim.Cost, string, error) {
-	const takes = 2 * time.Second
-	bar := newProgress(cmd.ErrOrStderr(), "measuring the length of a cycle", takes)
-	m, fit, err := live.Calibrate(cmd.Context(), live.Calibration{Heap: heap, Memory: live.Memory{Direct: true}, Time: takes})
+	bar := newProgress(cmd.ErrOrStderr(), "measuring the length of a cycle")
+	m, fit, err := live.Calibrate(cmd.Context(), live.Calibration{Heap: heap, Memory: live.Memory{Direct: true}, Time: 2 * time.Second})
 	bar.stop()
 	if err != nil {
 		return sim.Cost{}, "", err

@@ -75,7 +75,7 @@ Without --policies it replays
 // runGrid runs a grid and shows its progress.
 func runGrid(cmd *cobra.Command, g *experiment.Grid) error {
 	all := g.Len()
-	bar := newProgress(cmd.ErrOrStderr(), "replaying "+chart.Counted(all, "run"), 0)
+	bar := newProgress(cmd.ErrOrStderr(), "replaying "+chart.Counted(all, "run"))
 	defer bar.stop()
 	ran := 0
 	return g.Run(cmd.Context(), func(*experiment.Outcome) error {

@@ -20,16 +20,14 @@ type progress struct {
 	what     string
 	terminal bool
 	start    time.Time
-	takes    time.Duration // expected length of the job; 0: unknown
 	share    atomic.Uint64 // float64 bits of the share that is done; 0: unknown
 	end      chan struct{}
 	ended    chan struct{}
 }
 
-// newProgress starts to show a job of an expected length; 0 if that is unknown. Call stop at the end
-// of the job.
-func newProgress(stderr io.Writer, what string, takes time.Duration) *progress {
-	p := &progress{w: stderr, what: what, takes: takes, start: time.Now(), end: make(chan struct{}), ended: make(chan struct{})}
+// newProgress starts to show a job. Call stop at the end of the job.
+func newProgress(stderr io.Writer, what string) *progress {
+	p := &progress{w: stderr, what: what, start: time.Now(), end: make(chan struct{}), ended: make(chan struct{})}
 	if f, ok := stderr.(*os.File); ok {
 		p.terminal = term.IsTerminal(int(f.Fd()))
 	}
@@ -67,11 +65,7 @@ func (p *progress) show() {
 			continue
 		}
 		said = true
-		share := math.Float64frombits(p.share.Load())
-		if p.takes > 0 {
-			share = min(0.99, float64(took)/float64(p.takes))
-		}
-		text := progressText(p.what, share, took)
+		text := progressText(p.what, math.Float64frombits(p.share.Load()), took)
 		if p.terminal {
 			fmt.Fprint(p.w, "\r"+text+"\x1b[K")
 		} else {

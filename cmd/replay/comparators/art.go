@@ -66,10 +66,8 @@ func (p *art) Decide(at policy.Point) policy.Decision {
 		return policy.Decision{Reason: "not urgent"}
 	case urgency > artWait && live > p.Stop.Of(at.Sample.Limit):
 		return policy.Decision{Action: policy.Block, Reason: "falling behind"}
-	case at.Running:
-		return policy.Decision{Reason: "cycle under way"}
 	}
-	return policy.Decision{Action: policy.Overlap, Reason: "urgent"}
+	return overlap(&at, "urgent")
 }
 
 // Observe starts a new count of new bytes.

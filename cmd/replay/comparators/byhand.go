@@ -32,10 +32,7 @@ func (p *imgproxy) Decide(at policy.Point) policy.Decision {
 		return policy.Decision{Reason: "before the tick"}
 	}
 	p.next = at.Now - at.Now%p.Every + p.Every
-	if at.Running {
-		return policy.Decision{Reason: "cycle under way"}
-	}
-	return policy.Decision{Action: policy.Overlap, Reason: "tick"}
+	return overlap(&at, "tick")
 }
 
 func (*imgproxy) Observe(policy.Cycle) {}

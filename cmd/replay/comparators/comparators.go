@@ -11,7 +11,6 @@ func init() {
 		name, doc, source, scaled string
 		fresh                     func() policy.Policy
 	}{
-		{"random", "a blocking cycle at points drawn by lot", "", "", func() policy.Policy { return new(random) }},
 		{"autopacer", "every step if steps are long, else as often as a share of time allows", "Flux", "", func() policy.Policy { return new(autoPacer) }},
 		{"rtorch", "when the cache has no room and a fifth of the device is taken", "R torch", "", func() policy.Policy { return new(rtorch) }},
 		{"opencl", "above a mark, until collecting proves futile; always above a second mark", "R OpenCL", "", func() policy.Policy { return new(openCL) }},
@@ -50,6 +49,14 @@ func (b *blocking) action(at policy.Point) policy.Action {
 		return policy.Skip
 	}
 	return policy.Overlap
+}
+
+// overlap starts a cycle beside the program, unless one is under way.
+func overlap(at *policy.Point, reason string) policy.Decision {
+	if at.Running {
+		return policy.Decision{Reason: "cycle under way"}
+	}
+	return policy.Decision{Action: policy.Overlap, Reason: reason}
 }
 
 // granted is the live bytes once the request has been granted.

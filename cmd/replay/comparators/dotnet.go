@@ -57,10 +57,8 @@ func (p *dotnet) Decide(at policy.Point) policy.Decision {
 		return policy.Decision{Reason: "within budget"}
 	case p.interval > 0 && at.Now-p.last <= dotnetDuty*p.cost:
 		return policy.Decision{Reason: "duty cycle"}
-	case at.Running:
-		return policy.Decision{Reason: "cycle under way"}
 	}
-	return policy.Decision{Action: policy.Overlap, Reason: "budget"}
+	return overlap(&at, "budget")
 }
 
 // budget scales the least budget by how little past cycles removed, in steps of 1/1024.

@@ -37,13 +37,10 @@ func (p *ocaml) Decide(at policy.Point) policy.Decision {
 	}
 	most := max(1, p.Ratio*2/3*float64(max(at.Heap, leastHeap)))
 	p.debt += min(1, float64(at.Request)/most)
-	switch {
-	case p.debt < 1:
+	if p.debt < 1 {
 		return policy.Decision{Reason: "less than a cycle owed"}
-	case at.Running:
-		return policy.Decision{Reason: "cycle under way"}
 	}
-	return policy.Decision{Action: policy.Overlap, Reason: "a cycle owed"}
+	return overlap(&at, "a cycle owed")
 }
 
 // Observe pays the debt.
@@ -84,13 +81,10 @@ func (p *oxcaml) Decide(at policy.Point) policy.Decision {
 	heap := float64(p.Speed.Of(at.Sample.Limit)) * at.Cost.Seconds()
 	work := heap * (1 + oxcamlMark)
 	owed := float64(at.Allocated+at.Request) * (1 + 2*oxcamlMark)
-	switch {
-	case owed < work*p.Overhead:
+	if owed < work*p.Overhead {
 		return policy.Decision{Reason: "less than a cycle owed"}
-	case at.Running:
-		return policy.Decision{Reason: "cycle under way"}
 	}
-	return policy.Decision{Action: policy.Overlap, Reason: "a cycle owed"}
+	return overlap(&at, "a cycle owed")
 }
 
 func (*oxcaml) Observe(policy.Cycle) {}

@@ -71,10 +71,8 @@ func (p *v8) Decide(at policy.Point) policy.Decision {
 		return policy.Decision{Action: policy.Block, Reason: "hard limit"}
 	case live <= limit:
 		return policy.Decision{Reason: "below the limit"}
-	case at.Running:
-		return policy.Decision{Reason: "cycle under way"}
 	}
-	return policy.Decision{Action: policy.Overlap, Reason: "above the limit"}
+	return overlap(&at, "above the limit")
 }
 
 // Observe computes the factor from the speeds.

@@ -43,10 +43,7 @@ func (p *v8step) Decide(at policy.Point) policy.Decision {
 	if soft := p.Soft.Of(at.Sample.Limit); soft <= 0 || growth <= soft {
 		return policy.Decision{Reason: "below soft step"}
 	}
-	if at.Running {
-		return policy.Decision{Reason: "cycle under way"}
-	}
-	return policy.Decision{Action: policy.Overlap, Reason: "soft step"}
+	return overlap(&at, "soft step")
 }
 
 // Observe restarts the lowest level at the live bytes that the cycle left.

@@ -120,28 +120,6 @@ func (g *Grid) Finished(cost int) []sim.Result {
 	return results
 }
 
-// Select returns the outcomes of one contender in the cells for which keep is true; nil keeps
-// all. Their order is the same for every contender.
-func (g *Grid) Select(contender int, keep func(Cell) bool) []*Outcome {
-	var some []*Outcome
-	for i, o := range g.outcomes {
-		if c := g.Cell(i); c.Contender == contender && (keep == nil || keep(c)) {
-			some = append(some, o)
-		}
-	}
-	return some
-}
-
-// Find returns the index of a contender by its text form, or -1.
-func (g *Grid) Find(contender string) int {
-	for i, c := range g.Contenders {
-		if c.String() == contender {
-			return i
-		}
-	}
-	return -1
-}
-
 // Know takes known results, whose cells Run leaves out. It returns the number of cells left to
 // run.
 func (g *Grid) Know(results []sim.Result) int {

@@ -80,8 +80,8 @@ func TestCellsAreWhereTheyBelong(t *testing.T) {
 	if got, want := g.Name(Cell{1, 2, 1, 0}), "Replay/trace=long/policy=never/limit=50x/cycle=2µs/ladder=2x"; got != want {
 		t.Errorf("a cell is called %q, want %q", got, want)
 	}
-	if n, m := len(g.Finished(1)), len(g.Select(1, func(c Cell) bool { return c.Cost == 1 })); n != 16 || m != 6 || g.Find("cudajl") != 1 || g.Find("pacer") != -1 {
-		t.Errorf("%d results at a cost, %d of a contender", n, m)
+	if n := len(g.Finished(1)); n != 16 {
+		t.Errorf("%d results at a cost", n)
 	}
 }
 

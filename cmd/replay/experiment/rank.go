@@ -39,17 +39,21 @@ func (g *Grid) Possible(workload, limit int) bool {
 
 // Worst returns the longest pause and the failed allocations of a contender at one cost.
 func (g *Grid) Worst(cost, contender int) (longest time.Duration, failed int) {
-	for _, o := range g.Select(contender, func(c Cell) bool { return c.Cost == cost }) {
-		longest = max(longest, o.MaxPause)
-		failed += o.FailedAllocs
+	for i, o := range g.outcomes {
+		if c := g.Cell(i); c.Cost == cost && c.Contender == contender {
+			longest = max(longest, o.MaxPause)
+			failed += o.FailedAllocs
+		}
 	}
 	return longest, failed
 }
 
 // Failed returns the failed allocations at limits that can be met.
 func (g *Grid) Failed(cost, contender int) (n int) {
-	for _, o := range g.Select(contender, func(c Cell) bool { return c.Cost == cost && g.Possible(c.Workload, c.Limit) }) {
-		n += o.FailedAllocs
+	for i, o := range g.outcomes {
+		if c := g.Cell(i); c.Cost == cost && c.Contender == contender && g.Possible(c.Workload, c.Limit) {
+			n += o.FailedAllocs
+		}
 	}
 	return n
 }
