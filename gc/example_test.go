@@ -132,26 +132,3 @@ func ExampleCollector_Due() {
 	// rank 2 freed 40
 	// rank 3 freed 60
 }
-
-// The policy can be replaced while the program runs: never in a phase in which
-// a pause would hurt, say.
-func ExampleCollector_SetPolicy() {
-	collector, err := gc.New(gc.Config{Policy: policy.MustParse("cudajl").New()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer collector.Close()
-	fmt.Println(collector.Policy())
-	collector.SetPolicy(nil)
-	fmt.Println(collector.Policy())
-	spec, err := policy.Parse("threshold:0.8")
-	if err != nil {
-		log.Fatal(err)
-	}
-	collector.SetPolicy(spec.New())
-	fmt.Println(collector.Policy())
-	// Output:
-	// cudajl
-	// never
-	// threshold:0.8
-}

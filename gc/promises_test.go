@@ -123,7 +123,7 @@ func TestAReleaseComesAfterFinalizers(t *testing.T) {
 			queued, run uint64
 			swept       bool
 			live        int64
-		}{{9, 6, false, 15}, {9, 7, false, 15}, {9, 8, false, 15}, {12, 9, false, 5}, {12, 11, true, 5}, {12, 12, true, 0}} {
+		}{{9, 6, false, 15}, {9, 7, false, 15}, {9, 8, false, 15}, {12, 9, false, 5}, {12, 12, false, 5}, {13, 12, true, 5}, {13, 13, true, 0}} {
 			w.e.finalizers(step.queued, step.run)
 			if w.e.set(func(e *fake) { e.swept += int64(bit(step.swept)); e.swept = min(e.swept, e.begun) }); w.c.Err() != nil {
 				w.Errorf("failed with %v", w.c.Err())

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/gc/debug/flight"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
@@ -116,26 +115,6 @@ func readCut(file []byte) (*trace.Trace, error) {
 		err = nil
 	}
 	return t, err
-}
-
-// A flown recording is the end of a longer one.
-type flown struct{ *flight.Recorder }
-
-func newFlown(t *testing.T) flown {
-	r, err := flight.New(flight.Config{Events: 50})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	return flown{r}
-}
-
-func (s flown) read() (*trace.Trace, error) {
-	var file bytes.Buffer
-	if err := s.WriteRecording(&file); err != nil {
-		return nil, err
-	}
-	return readCut(file.Bytes())
 }
 
 // The memories of the program. Two pools share one of them.
@@ -381,18 +360,18 @@ func program(t *testing.T, seed uint64, goroutines int) {
 				}
 			}()
 		}
-		switch k := rng.IntN(9); { // beside them
-		case k < 3:
-			all, on = append(all, []recording{newTape(), newFiled(t), newFlown(t)}[k]), true
+		switch k := rng.IntN(8); { // beside them
+		case k < 2:
+			all, on = append(all, []recording{newTape(), newFiled(t)}[k]), true
 			p.record(all[len(all)-1])
-		case k == 3:
+		case k == 2:
 			p.record(nil)
 			on = false
-		case k == 4 && len(all) > 0: // off and on
+		case k == 3 && len(all) > 0: // off and on
 			p.record(nil)
 			p.record(all[len(all)-1])
 			on = true
-		case k == 5:
+		case k == 4:
 			c.Collect(policy.TriggerExplicit)
 		}
 		working.Wait()

@@ -156,14 +156,6 @@ func (g *Gauge) looked(was int64, trim bool) {
 	}
 }
 
-// Stuck reports whether finalizers or cleanups are due but none has run for 10 s. Then one of them
-// blocks, and the memory of the others is not freed. Runtimes before Go 1.26 do not report this.
-func (g *Gauge) Stuck() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.rules.Stuck()
-}
-
 // Resting returns how long the gauge asks for no cycle, because the last one gave back almost
 // nothing. Its memory is then in use, or leaks. Resting returns 0 while cycles bring memory back.
 func (g *Gauge) Resting() time.Duration {

@@ -133,23 +133,6 @@ func (d *driver) allocate(m *memory, bytes int64) (began bool) {
 	return began
 }
 
-// run has the program allocate bytes of m each millisecond, and drop the share of them that dies at once. It
-// returns how many cycles began, and how much of the time had one under way.
-func (d *driver) run(m *memory, length time.Duration, bytes int64, dies float64) (cycles int, share float64) {
-	busy := time.Duration(0)
-	for end := d.now + length; d.now < end; {
-		if d.allocate(m, bytes) {
-			cycles++
-		}
-		m.drop(int64(dies * float64(bytes)))
-		if d.g.Running {
-			busy += ms
-		}
-		d.pass(ms)
-	}
-	return cycles, float64(busy) / float64(length)
-}
-
 // hold counts that a caller is told to wait from now on.
 func (d *driver) hold(length time.Duration) {
 	if length > 0 {

@@ -193,10 +193,6 @@ func (g *Gauge) Credit(at time.Duration) int64 {
 // nothing. It is 0 while cycles bring memory back.
 func (g *Gauge) Resting() time.Duration { return g.backoff.length }
 
-// Stuck reports whether finalizers or cleanups are due but none has run for 10 s. Then one of them
-// blocks.
-func (g *Gauge) Stuck() bool { return g.due.stuck }
-
 // Due reports whether the gauge waits for finalizers or cleanups before it asks for a cycle.
 func (g *Gauge) Due() bool { return g.due.waits }
 
@@ -321,7 +317,6 @@ type due struct {
 	ran   int64 // callbacks so far
 	since time.Duration
 	waits bool
-	stuck bool
 }
 
 const stuckAfter = 10 * time.Second
@@ -330,7 +325,6 @@ func (d *due) wait(r *GaugeReading, at time.Duration) bool {
 	if r.Ran != d.ran || !r.Waiting {
 		*d = due{ran: r.Ran, since: at}
 	}
-	d.stuck = at-d.since >= stuckAfter
-	d.waits = r.Waiting && !d.stuck
+	d.waits = r.Waiting && at-d.since < stuckAfter
 	return d.waits
 }

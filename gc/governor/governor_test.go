@@ -73,48 +73,6 @@ func TestAReportSaysWhatACycleDid(t *testing.T) {
 	}
 }
 
-func TestOneCycleAtATime(t *testing.T) {
-	d := newDriver(t, uncapped, policy.Overlap)
-	m := d.add(pressure.Device(0), 100)
-	if !d.allocate(m, mib) || d.allocate(m, mib) {
-		t.Error("the second allocation is to begin a cycle beside the first one's")
-	}
-	d.p.Action = policy.Block
-	if o := d.g.Sync(d.now, ms); o.Begin || !o.Hold {
-		t.Errorf("a caller who is to block beside a cycle: %+v, want to be held for that", o)
-	}
-}
-
-func TestWhoIsHeldForAWholeCycle(t *testing.T) {
-	for name, test := range map[string]struct {
-		set  func(*memory)
-		held bool
-		as   policy.Action
-	}{
-		"a pool's":  {func(*memory) {}, true, policy.Block},
-		"soft":      {func(m *memory) { m.Soft = true }, false, policy.Block},
-		"a gauge's": {func(m *memory) { m.Gauge = true }, false, policy.Overlap},
-	} {
-		d := newDriver(t, uncapped, policy.Block)
-		m := d.add(pressure.Host, 100)
-		test.set(m)
-		if o := d.g.Allocate(0, &m.Memory, mib); o.Hold != test.held || !o.Begin || o.Action != test.as {
-			t.Errorf("%s: %+v", name, o)
-		}
-	}
-}
-
-func TestDueAsksAndBeginsNothing(t *testing.T) {
-	d := newDriver(t, uncapped, policy.Overlap)
-	if d.g.Due(0) {
-		t.Error("a cycle is due where nothing is watched")
-	}
-	d.add(pressure.Host, 100)
-	if !d.g.Due(0) || d.g.Running || d.p.asked[0].WillBlock || d.p.asked[0].At != policy.Sync {
-		t.Errorf("asked %+v", d.p.asked)
-	}
-}
-
 // TestTheFullestMemoryIsShown: of memories with limits the one under most pressure, and of those without the one that has grown most.
 func TestTheFullestMemoryIsShown(t *testing.T) {
 	d := newDriver(t, uncapped, policy.Skip)
@@ -210,65 +168,6 @@ func TestPartsOfOneMemory(t *testing.T) {
 	_ = device
 }
 
-// TestCyclesKeepToTheirShare: cycles that take 20 ms of one processor, and free nearly all.
-func TestCyclesKeepToTheirShare(t *testing.T) {
-	for _, test := range []struct {
-		name        string
-		caps        governor.Caps
-		processors  int
-		least, most int // cycles in 10 s
-	}{
-		{"a quarter", governor.Caps{}, 1, 120, 126},
-		{"of two processors", governor.Caps{}, 2, 240, 252},
-		{"a twentieth", governor.Caps{Cycles: 0.05}, 1, 24, 26},
-		{"no cap", governor.Caps{Cycles: 1}, 1, 450, 500},
-	} {
-		d := newDriver(t, test.caps, policy.Overlap)
-		d.g.Processors, d.length, d.work = test.processors, 20*ms, 20*ms
-		m := d.add(pressure.Device(0), 1000)
-		cycles, _ := d.run(m, 10*time.Second, mib, 1)
-		between(t, test.name, cycles, test.least, test.most)
-	}
-}
-
-// TestACapShowsAsAReason: observers see why a cycle that the policy wants does not begin.
-func TestACapShowsAsAReason(t *testing.T) {
-	d := newDriver(t, governor.Caps{}, policy.Block)
-	m := d.add(pressure.Device(0), 1000)
-	d.work = 100 * ms
-	d.run(m, 20*ms, mib, 1)
-	if o := d.g.Sync(d.now, ms); o.Begin || o.Hold || d.g.Answer.Action != policy.Skip || d.g.Answer.Reason != governor.CappedReason {
-		t.Errorf("at a wait it orders %+v for %+v", o, d.g.Answer)
-	}
-	if d.g.Answer.Wake != 0 {
-		t.Error("it is not asked again")
-	}
-}
-
-// TestCyclesThatFreeNothing take ever less of the time, and one that frees something ends that.
-func TestCyclesThatFreeNothing(t *testing.T) {
-	d := newDriver(t, governor.Caps{}, policy.Overlap)
-	d.length, d.work = ms, ms
-	m := d.add(pressure.Device(0), 1000)
-	m.put(500 * mib)
-	first, _ := d.run(m, time.Second, 0, 0)
-	between(t, "cycles in the first second", first, 4, 7)
-	d.run(m, 9*time.Second, 0, 0)
-	last, _ := d.run(m, 10*time.Second, 0, 0)
-	between(t, "in the second ten", last, 0, 1)
-	if m.Rest.Why != governor.Futile {
-		t.Errorf("rests because %v", m.Rest.Why)
-	}
-	m.drop(200 * mib)
-	d.pass(2 * time.Minute)
-	if !d.allocate(m, 0) {
-		t.Error("it rests for more than two minutes")
-	}
-	d.pass(10 * ms)
-	d.length, d.work = ms, ms
-	between(t, "then it rests for", m.Rest.Until-d.now, -ever, 10*ms)
-}
-
 // TestARestEndsWhereTheMemoryIsAnotherOne: it has shrunk by an eighth, or more than doubled. The
 // time of the cycle before it, here 100 ms, is no part of it.
 func TestARestEndsWhereTheMemoryIsAnotherOne(t *testing.T) {
@@ -286,31 +185,6 @@ func TestARestEndsWhereTheMemoryIsAnotherOne(t *testing.T) {
 	d.g.Changed()
 	if !m.Rest.Over(d.now, m.Live) {
 		t.Error("it lasts though limits have changed")
-	}
-}
-
-// TestARestIsOfOneMemory: a device that is full of what is in use does not keep another one waiting.
-func TestARestIsOfOneMemory(t *testing.T) {
-	d := newDriver(t, governor.Caps{}, policy.Overlap)
-	d.length, d.work = ms, ms
-	full, other := d.add(pressure.Device(0), 100), d.add(pressure.Device(1), 100)
-	full.put(99 * mib)
-	d.run(full, 20*time.Second, 0, 0)
-	if full.Rest.Over(d.now, full.Live) {
-		t.Fatal("the full one does not rest")
-	}
-	other.put(99*mib + 1)
-	other.drop(90 * mib)
-	if !d.allocate(other, 0) {
-		t.Errorf("the other one rests, too, until %v at %v", other.Rest.Until, d.now)
-	}
-	d.pass(10 * ms)
-	if full.Rest.Over(d.now, full.Live) {
-		t.Error("a cycle for the other one has ended the rest")
-	}
-	d.g.Natural(d.now, &full.Memory)
-	if !full.Rest.Over(d.now+10*ms, full.Live) {
-		t.Error("one of the runtime's own has not")
 	}
 }
 
@@ -337,84 +211,6 @@ func TestACrowdedSoftMemory(t *testing.T) {
 		}
 		if want := governor.Crowded; most < 1 && m.Rest.Why != want {
 			t.Errorf("%d %% in use: rests because %v", share, m.Rest.Why)
-		}
-	}
-}
-
-// TestASoftMemoryAtItsLimit begins a cycle beside its callers, by the same rules.
-func TestASoftMemoryAtItsLimit(t *testing.T) {
-	d := newDriver(t, governor.Caps{}, policy.Skip)
-	m := d.add(pressure.Host, 100)
-	m.Soft = true
-	m.put(100 * mib)
-	if o := d.g.Refuse(0, &m.Memory, mib); !o.Begin || o.Hold || o.Action != policy.Overlap {
-		t.Errorf("it orders %+v", o)
-	}
-	d.begin(policy.TriggerRefusal, policy.Overlap, &m.Memory)
-	if o := d.g.Refuse(0, &m.Memory, mib); o.Begin {
-		t.Error("a second one beside it")
-	}
-	d.pass(10 * ms)
-	if o := d.g.Refuse(d.now, &m.Memory, mib); o.Begin {
-		t.Error("it has freed nothing, and there is no rest")
-	}
-	if c := d.cycles[0]; c.Trigger != policy.TriggerRefusal || c.Wanted != 0 {
-		t.Errorf("its report is %+v", c)
-	}
-}
-
-// TestAMemoryThatRefuses climbs again only where an eighth of the limit was added, if a cycle made no room.
-func TestAMemoryThatRefuses(t *testing.T) {
-	d := newDriver(t, uncapped, policy.Skip)
-	m := d.add(pressure.Host, 80)
-	m.put(80 * mib)
-	if !m.Climbs(0) {
-		t.Error("the first does not")
-	}
-	m.Climbed(false)
-	m.put(10*mib - 1)
-	if m.Climbs(time.Hour) {
-		t.Error("it climbs again at once")
-	}
-	m.put(1)
-	if !m.Climbs(0) {
-		t.Error("it never does again")
-	}
-	m.Climbed(true)
-	m.Live -= 20 * mib
-	if !m.Climbs(0) {
-		t.Error("one that was served rests")
-	}
-}
-
-// TestCallersAreHeldForAShareOfAnySecond: whatever they owe, in no second more than caps allow.
-func TestCallersAreHeldForAShareOfAnySecond(t *testing.T) {
-	for _, caps := range []governor.Caps{{}, {Held: 0.2}, {Held: 0.01, Assist: ms}, {Held: 1}} {
-		d := newDriver(t, caps, policy.Overlap)
-		d.g.Costs.Cost, d.length = 400*ms, 400*ms
-		m := d.add(pressure.Host, 100)
-		m.Soft = true
-		most := d.g.Caps().Held
-		for d.now < 5*time.Second {
-			a := d.begin(policy.TriggerPolicy, policy.Overlap, &m.Memory)
-			for d.g.Running {
-				m.put(mib)
-				d.hold(d.g.Assist(d.now, &a, a.Share(mib)))
-				d.hold(d.g.GiveWay(d.now))
-				if n := len(d.holds); n > 0 && d.holds[n-1].to-d.holds[n-1].from > d.g.Caps().Assist {
-					t.Fatalf("%+v: one call waits for %v", caps, d.holds[n-1].to-d.holds[n-1].from)
-				}
-				d.pass(ms)
-			}
-			m.Live = 0
-		}
-		for from := time.Duration(0); from < d.now-time.Second; from += 7 * ms {
-			if got := d.heldIn(from, from+time.Second); float64(got) > most*float64(time.Second)+1 {
-				t.Fatalf("%+v: held for %v of the second from %v on", caps, got, from)
-			}
-		}
-		if got := d.heldIn(0, d.now); float64(got) < 0.4*most*float64(d.now) && most < 0.5 {
-			t.Errorf("%+v: held for %v in all, as good as never", caps, got)
 		}
 	}
 }
@@ -448,6 +244,9 @@ func TestAnAssistIsAShare(t *testing.T) {
 	if got := d.g.Assist(d.now+30*ms, &a, 99*time.Microsecond); got != 0 {
 		t.Errorf("held for %v, which is not worth a timer", got)
 	}
+	if a, b := governor.WayOf(4, 2), governor.WayOf(5, 2); a != governor.Yield || b != governor.GoOn {
+		t.Errorf("the fourth caller and the fifth: %v, %v", a, b)
+	}
 	d = newDriver(t, governor.Caps{Held: 1, Assist: 50 * ms}, policy.Overlap)
 	d.pass(time.Second)
 	for i := range 10 { // 500 ms would be more than the budget has
@@ -459,95 +258,6 @@ func TestAnAssistIsAShare(t *testing.T) {
 	}
 	if none := d.begin(policy.TriggerExplicit, policy.Block, nil); none.Share(mib) != 0 {
 		t.Error("an assist for no memory")
-	}
-}
-
-func TestTheFirstCallersGiveWay(t *testing.T) {
-	want := []governor.Way{governor.Assess, governor.Yield, governor.Yield, governor.Yield, governor.GoOn, governor.GoOn}
-	for i, w := range want {
-		if got := governor.WayOf(i+1, 2); got != w {
-			t.Errorf("caller %d: %v, want %v", i+1, got, w)
-		}
-	}
-}
-
-// TestAQuietProgram gets one cycle, and is looked at no more.
-func TestAQuietProgram(t *testing.T) {
-	d := newDriver(t, governor.Caps{}, policy.Skip)
-	d.g.IdleEvery = 500 * ms
-	m, gauge := d.add(pressure.Device(0), 100), d.add(pressure.Host, 0)
-	gauge.Gauge = true
-	gauge.put(mib)
-	m.put(mib)
-	quiet := func() governor.Order {
-		d.pass(500 * ms)
-		o := d.g.Quiet(d.now)
-		if o.Begin {
-			d.begin(policy.TriggerExplicit, o.Action, d.g.Top)
-			d.pass(10 * ms)
-		}
-		return o
-	}
-	if o := quiet(); o.Begin || o.Again != 500*ms {
-		t.Errorf("it has just allocated: %+v", o)
-	}
-	gauge.put(mib)
-	if o := quiet(); !o.Begin || o.Action != policy.Overlap || d.g.Answer.Reason != "idle" {
-		t.Errorf("it is quiet: %+v, %+v", o, d.g.Answer)
-	}
-	if o := quiet(); o != (governor.Order{}) {
-		t.Errorf("it was served: %+v", o)
-	}
-	m.put(mib)
-	quiet()
-	if o := quiet(); !o.Begin {
-		t.Errorf("it has allocated since: %+v", o)
-	}
-	m.put(mib)
-	m.Live = 0
-	quiet()
-	if o := quiet(); o != (governor.Order{}) {
-		t.Errorf("nothing is live: %+v", o)
-	}
-	m.put(mib)
-	d.g.SetPolicy(policy.Spec{}.New())
-	quiet()
-	if o := quiet(); o != (governor.Order{}) {
-		t.Errorf("the policy is never: %+v", o)
-	}
-}
-
-// TestAskedAgainWhereNobodyAllocates: after a cycle that freed memory of Own, less and less often.
-func TestAskedAgainWhereNobodyAllocates(t *testing.T) {
-	d := newDriver(t, governor.Caps{}, policy.Skip)
-	d.g.IdleEvery = 500 * ms
-	m := d.add(pressure.Host, 100)
-	m.Soft = true
-	m.put(10 * mib)
-	m.drop(5 * mib)
-	d.begin(policy.TriggerExplicit, policy.Block, &m.Memory)
-	waits := []time.Duration{d.settle().Again}
-	for waits[len(waits)-1] > 0 {
-		d.pass(waits[len(waits)-1])
-		o, asked := d.g.Later(d.now)
-		if !asked {
-			t.Fatalf("not asked after %v", waits)
-		}
-		waits = append(waits, o.Again)
-	}
-	if len(waits) != 9 || waits[0] != 10*ms || waits[7] != 1280*ms {
-		t.Errorf("asked after %v", waits)
-	}
-	d.p.Action = policy.Block
-	d.begin(policy.TriggerExplicit, policy.Block, &m.Memory)
-	if o := d.settle(); o.Again != 0 {
-		t.Errorf("a cycle that freed nothing has it asked after %v", o.Again)
-	}
-	m.drop(mib)
-	d.begin(policy.TriggerExplicit, policy.Block, &m.Memory)
-	d.settle()
-	if o, _ := d.g.Later(d.now); !o.Begin || o.Hold || o.Action != policy.Overlap {
-		t.Errorf("later it orders %+v", o)
 	}
 }
 
@@ -673,6 +383,11 @@ func TestALadder(t *testing.T) {
 	if l.Collected(time.Second, 6, 6); l.Rest() != 0 {
 		t.Error("it waits after one that freed enough")
 	}
+	m := governor.Memory{Reading: governor.Reading{Limit: 80}}
+	m.Climbed(false)
+	if m.Climbed(true); !m.Climbs(0) {
+		t.Error("a memory that was served rests")
+	}
 	enough, little := governor.Climb{Wanted: 10}, governor.Climb{Wanted: 10}
 	if !enough.Again(10) || !enough.Again(11) || enough.Again(12) {
 		t.Error("not three rounds where others take what cycles free")
@@ -682,13 +397,19 @@ func TestALadder(t *testing.T) {
 	}
 }
 
-// TestAWaitIsExpectedAsTheLastOnesWere: the first counts whole, later ones a quarter.
-func TestAWaitIsExpectedAsTheLastOnesWere(t *testing.T) {
-	got := time.Duration(0)
-	for _, w := range []time.Duration{8, 8, 4, 0} {
-		got = governor.NextWait(got, w*ms)
-	}
-	if got != 5250*time.Microsecond {
-		t.Errorf("expects %v", got)
+// TestAQuietProgram gets one cycle for what is live, whatever a gauge does meanwhile.
+func TestAQuietProgram(t *testing.T) {
+	for live, want := range map[int64]bool{0: false, mib: true} {
+		d := newDriver(t, governor.Caps{}, policy.Skip)
+		d.g.IdleEvery = 500 * ms
+		m, gauge := d.add(pressure.Device(0), 100), d.add(pressure.Host, 0)
+		gauge.Gauge = true
+		m.put(mib)
+		m.Live = live
+		d.g.Quiet(d.now)
+		gauge.put(mib)
+		if o := d.g.Quiet(d.now + 500*ms); o.Begin != want {
+			t.Errorf("with %d bytes live: %+v", live, o)
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 //   - cycles take at most their share of the processors, and callers of soft memory are held for at most theirs of any second;
 //   - a rest ends within two minutes of the cycle that it follows;
 //   - nobody is held for a whole cycle but callers of memory that can refuse, where the policy says block;
+//   - a cycle for one memory ends no rest of another, and a gauge has no rest for cycles in vain;
 //   - what the policy sees is what the program did, by a ledger of the test's own.
 func TestPromises(t *testing.T) {
 	programs := 300
@@ -57,38 +58,50 @@ func promises(t *testing.T, seed uint64) {
 
 	var spent []hold // the work of cycles: from when they began
 	var assist governor.Assist
+	var of *governor.Memory // that the last cycle was for
+	waits := func(length time.Duration) {
+		if d.hold(length); length > d.g.Caps().Assist {
+			fail("one caller waits for %v", length)
+		}
+	}
 	begin := func(trigger policy.Trigger, action policy.Action, m *governor.Memory) {
 		if d.g.Running {
 			fail("two cycles at a time")
 		}
 		d.length = time.Duration(1+r.IntN(40)) * ms
 		d.work = time.Duration(r.Int64N(int64(d.length)*int64(d.g.Processors))) + 1
-		assist = d.begin(trigger, action, m)
+		assist, of = d.begin(trigger, action, m), m
 		if trigger == policy.TriggerPolicy {
 			spent = append(spent, hold{d.now, d.now + d.work})
 		}
 	}
 	settle := func() {
-		rests := make(map[*memory]int64)
+		doomed, rested := make(map[*memory]int64), make(map[*memory]governor.Rest)
 		for _, m := range d.memories {
-			rests[m] = m.doomed
+			doomed[m], rested[m] = m.doomed, m.Rest
 		}
-		d.settle()
+		o := d.settle()
 		c, last := d.cycles[len(d.cycles)-1], d.p.told[len(d.p.told)-1]
 		if c != last || len(d.p.told) != len(d.cycles) {
 			fail("told of %d cycles of %d", len(d.p.told), len(d.cycles))
 		}
 		var freed int64
 		for m, b := range books {
-			b.live -= rests[m]
-			freed += rests[m]
+			b.live -= doomed[m]
+			freed += doomed[m]
 			b.after, b.allocated, b.freed = b.live, 0, 0
 			if m.Rest.Until > d.now+2*time.Minute && m.Rest.Why != governor.Capped {
 				fail("a rest until %v", m.Rest.Until)
 			}
+			if was := rested[m]; &m.Memory != of && was.Why != governor.Capped && was.Until > d.now+time.Minute && m.Rest != was || m.Gauge && m.Rest.Why == governor.Futile {
+				fail("the rest %+v has become %+v", was, m.Rest)
+			}
 			if m.Wake != 0 {
 				fail("a cycle does not wake all")
 			}
+		}
+		if (o.Again > 0) != (of.Soft && c.Freed > 0) {
+			fail("after %+v the policy is asked again after %v", c, o.Again)
 		}
 		if c.Freed > freed {
 			fail("the report says %d freed of %d", c.Freed, freed)
@@ -117,8 +130,14 @@ func promises(t *testing.T, seed uint64) {
 			if p.Sample.Live != want.live || p.LiveAfter != want.after || p.Allocated != want.allocated || p.Freed != want.freed || p.Running != d.g.Running {
 				fail("the policy saw %+v\nwant %+v", p, want)
 			}
+			full := p.Sample.Pressure()
 			for m, b := range books {
-				if !one(m, top) && m.Limit > 0 && float64(b.live)/float64(m.Limit) > p.Sample.Pressure()+1e-9 {
+				if one(m, top) && m.Limit > 0 { // the part that has grown most is shown, with the headroom of the fullest
+					full = max(full, float64(b.live)/float64(m.Limit))
+				}
+			}
+			for m, b := range books {
+				if !one(m, top) && m.Limit > 0 && float64(b.live)/float64(m.Limit) > full+1e-9 {
 					fail("a fuller memory is not shown: %+v, but %+v", b, p)
 				}
 			}
@@ -126,8 +145,8 @@ func promises(t *testing.T, seed uint64) {
 		if o.Hold && (asks != nil && (asks.Soft || asks.Gauge) || d.g.Answer.Action != policy.Block) {
 			fail("held by %+v", d.g.Answer)
 		}
-		if o.Begin && d.g.Running {
-			fail("ordered a cycle beside one")
+		if o.Begin && (d.g.Running || asks != nil && asks.Gauge && o.Action == policy.Block) || d.g.Answer.Reason == governor.CappedReason && d.g.Answer.Wake != 0 {
+			fail("ordered %+v, by %+v", o, d.g.Answer)
 		}
 		if o.Begin {
 			begin(policy.TriggerPolicy, o.Action, d.g.Top)
@@ -147,13 +166,13 @@ func promises(t *testing.T, seed uint64) {
 		m := d.memories[r.IntN(len(d.memories))]
 		b := books[m]
 		d.p.Decision = policy.Decision{Action: policy.Action(r.IntN(3)), Reason: "drawn", Wake: r.Int64N(2) * r.Int64N(200*mib)}
-		switch n := r.Int64N(8 * mib); r.IntN(9) {
+		switch n := r.Int64N(8 * mib); r.IntN(11) {
 		case 0, 1, 2:
 			if m.Live+n >= m.Wake && m.Rest.Over(d.now, m.Live) {
 				obey(d.g.Allocate(d.now, &m.Memory, n), m)
 			}
 			if d.g.Running && m.Soft && assist.Memory == &m.Memory {
-				d.hold(d.g.Assist(d.now, &assist, assist.Share(n)))
+				waits(d.g.Assist(d.now, &assist, assist.Share(n)))
 			}
 			m.put(n)
 			b.live, b.allocated = b.live+n, b.allocated+n
@@ -172,9 +191,20 @@ func promises(t *testing.T, seed uint64) {
 				begin(policy.TriggerExplicit, policy.Block, &m.Memory)
 				settle()
 			}
-		case 8:
+		case 8: // a soft memory is full
+			if o := d.g.Refuse(d.now, &m.Memory, n); o.Begin {
+				if !m.Soft || !m.Rest.Over(d.now, m.Live) || o.Hold {
+					fail("a refusal of %+v orders %+v", m.Memory, o)
+				}
+				begin(policy.TriggerRefusal, o.Action, &m.Memory)
+			}
+		case 9:
+			if was := d.g.Running; d.g.Due(d.now) != (d.g.Answer.Action != policy.Skip) || d.g.Running != was {
+				fail("due by %+v", d.g.Answer)
+			}
+		case 10:
 			if d.g.Running && r.IntN(2) == 0 {
-				d.hold(d.g.GiveWay(d.now))
+				waits(d.g.GiveWay(d.now))
 			}
 		}
 	}

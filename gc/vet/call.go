@@ -57,43 +57,30 @@ func (p *pkg) check(f *ast.FuncDecl, object, v types.Object, o *owner) {
 // alive.
 func (p *pkg) callersKeep(f *ast.FuncDecl, object, v types.Object) bool {
 	keep, calls := true, 0
-	for _, in := range p.funcs {
+	p.calls(object, func(in *ast.FuncDecl, c *ast.CallExpr) {
+		calls++
+		id, ok := p.argument(f, c, v).(*ast.Ident)
+		if !ok {
+			keep = false
+			return
+		}
+		m := &memory{pkg: p, v: p.TypesInfo.Uses[id], owner: new(owner)}
 		flow := cfg.New(in.Body, func(*ast.CallExpr) bool { return true })
-		ast.Inspect(in.Body, func(n ast.Node) bool {
-			c, ok := n.(*ast.CallExpr)
-			if !ok || p.called(c) != object {
-				return true
-			}
-			calls++
-			id, ok := p.argument(f, c, v).(*ast.Ident)
-			if !ok {
-				keep = false
-				return true
-			}
-			m := &memory{pkg: p, v: p.TypesInfo.Uses[id], owner: new(owner)}
-			keep = keep && m.v != nil && (m.keptBefore(in.Body, c.Pos()) || m.usedAfter(flow, c))
-			return true
-		})
-	}
+		keep = keep && m.v != nil && (m.keptBefore(in.Body, c.Pos()) || m.usedAfter(flow, c))
+	})
 	return keep && calls > 0
 }
 
 // argument returns the argument of a call of f for its receiver or parameter v.
 func (p *pkg) argument(f *ast.FuncDecl, c *ast.CallExpr, v types.Object) ast.Expr {
-	if f.Recv != nil && len(f.Recv.List[0].Names) == 1 && p.TypesInfo.Defs[f.Recv.List[0].Names[0]] == v {
-		if s, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr); ok {
-			return ast.Unparen(s.X)
+	if i := p.parameter(f, v); i >= 0 {
+		if i < len(c.Args) {
+			return ast.Unparen(c.Args[i])
 		}
 		return nil
 	}
-	i := 0
-	for _, field := range f.Type.Params.List {
-		for _, name := range field.Names {
-			if p.TypesInfo.Defs[name] == v && i < len(c.Args) {
-				return ast.Unparen(c.Args[i])
-			}
-			i++
-		}
+	if s, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr); ok && f.Recv != nil {
+		return ast.Unparen(s.X)
 	}
 	return nil
 }
@@ -263,29 +250,19 @@ func isGo(t types.Type) bool {
 	if !ok {
 		return false
 	}
-	for {
-		next, ok := p.Elem().Underlying().(*types.Pointer)
-		if !ok {
-			break
-		}
-		p = next
+	if _, deeper := p.Elem().Underlying().(*types.Pointer); deeper {
+		return isGo(p.Elem())
 	}
 	return !isOfC(p.Elem())
 }
 
 // isOfC reports whether a type is one of cgo's types.
 func isOfC(t types.Type) bool {
-	for {
-		switch n := t.(type) {
-		case *types.Alias:
-			if strings.HasPrefix(n.Obj().Name(), "_Ctype_") {
-				return true
-			}
-			t = n.Rhs()
-			continue
-		case *types.Named:
-			return strings.HasPrefix(n.Obj().Name(), "_Ctype_")
-		}
-		return false
+	switch n := t.(type) {
+	case *types.Alias:
+		return strings.HasPrefix(n.Obj().Name(), "_Ctype_") || isOfC(n.Rhs())
+	case *types.Named:
+		return strings.HasPrefix(n.Obj().Name(), "_Ctype_")
 	}
+	return false
 }

@@ -78,23 +78,15 @@ func (p *pkg) passed(f *ast.FuncDecl, e ast.Expr) (all []ast.Expr) {
 	if !ok {
 		return []ast.Expr{e}
 	}
-	at, i := -1, 0
-	for _, field := range f.Type.Params.List {
-		for _, name := range field.Names {
-			if p.TypesInfo.Defs[name] == p.TypesInfo.Uses[id] {
-				at = i
-			}
-			i++
-		}
-	}
+	at := p.parameter(f, p.TypesInfo.Uses[id])
 	if at < 0 {
 		return []ast.Expr{e}
 	}
-	for _, c := range p.calls(p.TypesInfo.Defs[f.Name]) {
+	p.calls(p.TypesInfo.Defs[f.Name], func(_ *ast.FuncDecl, c *ast.CallExpr) {
 		if at < len(c.Args) {
 			all = append(all, c.Args[at])
 		}
-	}
+	})
 	return all
 }
 

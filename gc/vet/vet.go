@@ -56,8 +56,11 @@ func run(pass *analysis.Pass) (any, error) {
 		object := pass.TypesInfo.Defs[f.Name]
 		for _, field := range params(f) {
 			for _, name := range field.Names {
-				v := pass.TypesInfo.Defs[name]
-				if o := owners[pointee(v)]; o != nil && !o.isOnlyFinalizer(object) {
+				v := pass.TypesInfo.Defs[name] // nil for _
+				if v == nil {
+					continue
+				}
+				if o := owners[pointed(v.Type())]; o != nil && !o.isOnlyFinalizer(object) {
 					p.check(f, object, v, o)
 				}
 			}
@@ -81,27 +84,33 @@ func params(f *ast.FuncDecl) (all []*ast.Field) {
 	return append(all, f.Type.Params.List...)
 }
 
-// calls returns the calls of a function in the package.
-func (p *pkg) calls(f types.Object) (all []*ast.CallExpr) {
+// calls calls each for the calls of a function in the package, and the functions that they are in.
+func (p *pkg) calls(f types.Object, each func(in *ast.FuncDecl, c *ast.CallExpr)) {
 	for _, in := range p.funcs {
 		ast.Inspect(in, func(n ast.Node) bool {
 			if c, ok := n.(*ast.CallExpr); ok && p.called(c) == f {
-				all = append(all, c)
+				each(in, c)
 			}
 			return true
 		})
 	}
-	return all
 }
 
-// pointee returns the named type to which a variable points, or nil.
-func pointee(v types.Object) *types.TypeName {
-	if v == nil {
-		return nil
+// parameter returns the index of v among the parameters of f; -1 if it is none of them.
+func (p *pkg) parameter(f *ast.FuncDecl, v types.Object) int {
+	i := 0
+	for _, field := range f.Type.Params.List {
+		for _, name := range field.Names {
+			if p.TypesInfo.Defs[name] == v {
+				return i
+			}
+			i++
+		}
 	}
-	return pointed(v.Type())
+	return -1
 }
 
+// pointed returns the named type that a type points to, or nil.
 func pointed(t types.Type) *types.TypeName {
 	p, ok := types.Unalias(t).(*types.Pointer)
 	if !ok {

@@ -1,13 +1,11 @@
 package registry_test
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -124,39 +122,19 @@ func TestLargeObjectsAreWeakAtOnce(t *testing.T) {
 	}
 }
 
-// An engine says what the test wants it to say of finalizers.
-type engine struct {
-	goruntime.Engine
-	mu    sync.Mutex
-	at    goruntime.Pending
-	swept int64
-}
+// An engine is one whose finalizers have all run.
+type engine struct{ goruntime.Engine }
 
-func (e *engine) Pending() goruntime.Pending {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.at
-}
-func (e *engine) Marked() int64 { return 1 }
-func (e *engine) Swept() int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.swept
-}
-func (e *engine) set(finalizers, finalized, cleanups, cleaned uint64, swept int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.at, e.swept = goruntime.Pending{Finalizers: finalizers, Finalized: finalized, Cleanups: cleanups, Cleaned: cleaned}, swept
-}
+func (engine) Pending() goruntime.Pending { return goruntime.Pending{} }
+func (engine) Marked() int64              { return 1 }
 
 // A pile is dead objects of 1, 2, 3... bytes, whose releases do what the test wants.
 type pile struct {
-	n     int // 0: all
 	given [20]atomic.Int32
 	give  func(i int)
 }
 
-func (p *pile) Len() int          { return cmp.Or(p.n, len(p.given)) }
+func (p *pile) Len() int          { return len(p.given) }
 func (p *pile) Bytes(i int) int64 { return int64(i) + 1 }
 func (p *pile) Give(i int) {
 	defer p.given[i].Add(1)
@@ -166,7 +144,6 @@ func (p *pile) Give(i int) {
 }
 
 type host struct {
-	e engine
 	*registry.Releases
 	failures, late atomic.Int64
 }
@@ -174,7 +151,7 @@ type host struct {
 func newHost() *host {
 	h := new(host)
 	h.Releases = registry.NewReleases(registry.Host{
-		Engine: &h.e, Late: func(bytes int64) { h.late.Add(bytes) },
+		Engine: engine{}, Late: func(bytes int64) { h.late.Add(bytes) },
 		Fail: func(error) { h.failures.Add(1) },
 	})
 	return h
@@ -241,42 +218,4 @@ func givesBackOnce(t *testing.T, blocked int) {
 	if n := h.failures.Load(); n < 4 || n > 5 || h.Dying(&memories[0]) != 0 || n == 5 != (blocked > 16) {
 		t.Errorf("%d block: %d failures, %d bytes are dying", blocked, n, h.Dying(&memories[0]))
 	}
-}
-
-// TestFinalizersGoFirst: dead objects wait for the finalizers that are queued, counted ones for cleanups and the sweep, too.
-func TestFinalizersGoFirst(t *testing.T) {
-	for _, counted := range []bool{false, true} {
-		h, cycle, p := newHost(), new(registry.Cycle), new(pile)
-		h.e.set(10, 7, 5, 4, 0)
-		h.Found(cycle, new(registry.Memory), p, counted)
-		stays := func(why string) {
-			t.Helper()
-			if time.Sleep(5 * time.Millisecond); h.Pending() != 20 {
-				t.Errorf("counted %v: given back %s", counted, why)
-			}
-		}
-		stays("though finalizers are queued")
-		h.e.set(12, 10, 5, 4, 0) // the latest two may have run before those that were queued
-		stays("though finalizers may have been overtaken")
-		h.e.set(14, 12, 5, 4, 0)
-		if counted {
-			stays("though cleanups are queued")
-			h.e.set(14, 14, 5, 5, 0)
-			stays("though the sweep has not ended")
-			h.e.set(14, 14, 6, 5, 1)
-			stays("though a cleanup is queued")
-			h.e.set(14, 14, 6, 6, 1)
-		}
-		eventually(t, "given back", func() bool { return h.Pending() == 0 })
-	}
-	h, cycle := newHost(), new(registry.Cycle)
-	h.e.set(1, 0, 0, 0, 0)
-	h.Found(cycle, new(registry.Memory), &pile{n: 1}, false)
-	h.Wait()
-	if objects, _ := h.Close(cycle); objects != 0 || h.failures.Load() != 0 {
-		t.Errorf("a cycle waited for a finalizer that blocks: %d objects, %d failures", objects, h.failures.Load())
-	}
-	eventually(t, "told that a finalizer blocks", func() bool { return h.failures.Load() == 1 })
-	h.e.set(1, 1, 0, 0, 0)
-	eventually(t, "given back at last", func() bool { return h.late.Load() == 1 })
 }

@@ -24,7 +24,7 @@ type program func(b backends.Backend, small int, done func(...*tensors.Tensor)) 
 
 var programs = map[string]program{
 	"array": arraysOn(1, 0), "second": arraysOn(1, 1), "each": arraysOn(1, 0, 1), "slow": arraysOn(40, 0),
-	"dense": dense, "train": training, "serve": serving, "tiny": tiny, "cache": cache,
+	"dense": dense, "train": training, "serve": serving, "tiny": tiny,
 }
 
 // try calls f and returns its panic as an error, because GoMLX's Must functions panic.
@@ -136,25 +136,6 @@ func tiny(b backends.Backend, _ int, done func(...*tensors.Tensor)) func() error
 	})
 	x := random(b, 0, 4096)
 	return func() error { return try(func() { done(many.MustExec(x)...) }) }
-}
-
-// cache: each step writes a row of a cache of 64 MiB, as a new array, and reads all of it by attention.
-func cache(b backends.Backend, small int, done func(...*tensors.Tensor)) func() error {
-	rows, width := 4096/small, 4096/small
-	write := MustNewExec(b, func(all, row, at *Node) []*Node {
-		all = DynamicUpdateSlice(all, row, []*Node{at, ZerosLike(at)})
-		weights := Softmax(Dot(row, Transpose(all, 0, 1)))
-		return []*Node{all, Dot(weights, all)}
-	})
-	all, row := random(b, 0, rows, width), random(b, 0, 1, width)
-	at := int32(0)
-	return func() error {
-		return try(func() {
-			next := write.MustExec(all, row, at)
-			done(all, row)
-			all, row, at = next[0], next[1], (at+1)%int32(rows)
-		})
-	}
 }
 
 // dense trains two layers, operation by operation, with momentum. It copies batches from the data.
