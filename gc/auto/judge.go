@@ -40,14 +40,17 @@ const (
 )
 
 // A scale is a window of buckets. A bucket holds the least values of its readings. Growth in the
-// window counts if it exceeds both bounds.
+// window counts if it exceeds both bounds, and ends above the levels that memory has had before: that
+// of a server rises and falls with its load.
 type scale struct {
-	every int // readings in a bucket
-	least int64
-	share float64 // of the level
-	in    []reading
-	n     int
-	found gc.Finding
+	every   int // readings in a bucket
+	least   int64
+	share   float64 // of the level
+	in      []reading
+	outside int64 // the highest level before, less 1/256 for each bucket since
+	golang  int64 // that in the Go heap
+	n       int
+	found   gc.Finding
 }
 
 // A judge takes one reading each second and finds the worst fault. Make one with [newJudge]. One
@@ -62,7 +65,7 @@ type judge struct {
 
 // newJudge returns a judge that has seen nothing.
 func newJudge() *judge {
-	return &judge{scales: []*scale{{every: 1, least: 16 << 20, share: 0.05}, {every: 8, least: 32 << 20, share: 0.1}, {every: 64, least: 64 << 20, share: 0.2}}}
+	return &judge{scales: []*scale{{every: 1, least: large, share: 0.05}, {every: 8, least: large / 2, share: 0.1}, {every: 64, least: large, share: 0.2}}}
 }
 
 // see judges the process after one more reading. Held is above 0 when memory outside the Go heap
@@ -133,7 +136,7 @@ func (s *scale) growth() gc.Finding {
 	if len(s.in) < window {
 		return gc.Finding{}
 	}
-	outside, golang := s.rise(func(r reading) int64 { return r.Outside }), s.rise(func(r reading) int64 { return r.Objects })
+	outside, golang := s.rise(&s.outside, func(r reading) int64 { return r.Outside }), s.rise(&s.golang, func(r reading) int64 { return r.Objects })
 	first, last := s.in[0], s.in[window-1]
 	// With GOGC=100 the last cycle may have kept as little as half of what is reachable now.
 	if kept := last.Live - first.Live; kept < golang/4 {
@@ -164,8 +167,8 @@ func (s *scale) growth() gc.Finding {
 }
 
 // rise returns the growth of the parts' least levels from the first part to the last. It is 0 if a
-// part has not grown or the growth is small.
-func (s *scale) rise(of func(reading) int64) int64 {
+// part has not grown, if the growth is small, or if the level has been as high before.
+func (s *scale) rise(before *int64, of func(reading) int64) int64 {
 	var low [parts]int64
 	for i, r := range s.in {
 		if p := i / partLen; i%partLen == 0 || of(r) < low[p] {
@@ -173,7 +176,9 @@ func (s *scale) rise(of func(reading) int64) int64 {
 		}
 	}
 	all := low[2] - low[0]
-	if all < max(s.least, int64(s.share*float64(low[2]))) || min(low[1]-low[0], low[2]-low[1]) < all/4 {
+	was := *before
+	*before = max(was-was/256, low[0])
+	if all < max(s.least, int64(s.share*float64(low[2]))) || low[2] <= was || min(low[1]-low[0], low[2]-low[1]) < all/4 {
 		return 0
 	}
 	return all

@@ -44,6 +44,7 @@ func TestGrowth(t *testing.T) {
 		rate    int64 // KiB/s
 		period  int64 // s, of the sawtooth of garbage
 		height  int64 // MiB
+		fall    int64 // s, after which the level is back at base
 		idle    bool  // no cycle runs
 		futile  int64 // 1: cycles are in vain, n: the last of n readings says so
 		golang  bool
@@ -53,8 +54,10 @@ func TestGrowth(t *testing.T) {
 	}{
 		"fast":                          {seconds: 12, rate: 20 << 10, want: verdict.OutsideGrowth, level: verdict.Bad},
 		"too soon":                      {seconds: 11, rate: 20 << 10},
-		"below 16 MiB in 8 s":           {seconds: 12, rate: 1900, base: 10},
-		"16 MiB in 8 s":                 {seconds: 12, rate: 2 << 10, base: 10, want: verdict.OutsideGrowth, level: verdict.Bad},
+		"below 64 MiB in 8 s":           {seconds: 12, rate: 8000, base: 10},
+		"64 MiB in 8 s":                 {seconds: 12, rate: 8 << 10, base: 10, want: verdict.OutsideGrowth, level: verdict.Bad},
+		"to a level that it has had":    {seconds: 42, rate: 8 << 10, base: 10, fall: 28},
+		"above the levels before":       {seconds: 62, rate: 8 << 10, base: 10, fall: 28, want: verdict.OutsideGrowth, level: verdict.Bad},
 		"below a twentieth":             {seconds: 12, rate: 5 << 10, base: 1000},
 		"a tenth in 64 s":               {seconds: 96, rate: 2 << 10, base: 1000, want: verdict.OutsideGrowth, level: verdict.Watch},
 		"a fifth in 512 s":              {seconds: 768, rate: 600, base: 1000, want: verdict.OutsideGrowth, level: verdict.Watch},
@@ -72,6 +75,9 @@ func TestGrowth(t *testing.T) {
 		var f gc.Finding
 		for s := range c.seconds {
 			level := c.base*mib + s*c.rate<<10
+			if c.fall > 0 && s >= c.fall {
+				level -= c.fall * c.rate << 10
+			}
 			if c.period > 0 {
 				level += s % c.period * c.height * mib
 			}
