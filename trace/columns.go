@@ -26,22 +26,44 @@ const (
 	keyMeta    = "eagergc.meta."
 )
 
-// A form is how a column is stored: a type of Arrow and its header.
-type form struct {
-	kind  uint8
-	of    flat
-	width int // bytes of a number
+// A form is how a column is stored.
+type form uint8
+
+const (
+	_     form = iota
+	words      // indices of a byte into a dictionary of texts
+	nanoseconds
+	int64s
+	uint64s
+	uint32s
+	uint8s
+	text // with nulls
+)
+
+func (f form) String() string {
+	return [...]string{"another type", "words", "duration[ns]", "int64", "uint64", "uint32", "uint8", "utf8"}[f]
 }
 
-var (
-	words       = form{typeText, flat{}, 1} // the numbers are indices into a dictionary of texts
-	text        = form{typeText, flat{}, 0} // with nulls
-	nanoseconds = form{typeDuration, flat{unitNano}, 8}
-	int64s      = form{typeInt, flat{int32(64), true}, 8}
-	uint64s     = form{typeInt, flat{int32(64), false}, 8}
-	uint32s     = form{typeInt, flat{int32(32), false}, 4}
-	uint8s      = form{typeInt, flat{int32(8), false}, 1}
-)
+func (f form) width() int {
+	switch f {
+	case words, uint8s:
+		return 1
+	case uint32s:
+		return 4
+	}
+	return 8
+}
+
+// plain is the form of version 1.
+func (f form) plain() form {
+	switch f {
+	case nanoseconds:
+		return int64s
+	case words:
+		return uint8s
+	}
+	return f
+}
 
 // The columns, in their order in the file.
 const (
@@ -108,6 +130,10 @@ const (
 	typeDuration = uint8(18)
 )
 
+// buffersOf is the number of buffers of a column in a batch, by the column's type. It is 0 for nested
+// types and for types without a fixed number.
+var buffersOf = [...]int{2: 2, 3: 2, 4: 3, 5: 3, 6: 2, 7: 2, 8: 2, 9: 2, 10: 2, 11: 2, 15: 2, 18: 2, 19: 3, 20: 3}
+
 // schemaOf returns the schema of a file with the Name, Start and Meta of t. Keys are sorted, so
 // that the same trace gives the same bytes.
 func schemaOf(t *Trace) flat {
@@ -119,42 +145,72 @@ func schemaOf(t *Trace) flat {
 		meta = append(meta, flat{keyMeta + key, t.Meta[key]})
 	}
 	var all []flat
-	for c := range format {
-		all = append(all, field(c, version))
+	for c, column := range format {
+		kind, of := typeInt, integer(column.form)
+		var dictionary, about any
+		switch column.form {
+		case words:
+			kind, of, dictionary = typeText, flat{}, flat{int64(c), integer(uint8s)}
+		case text:
+			kind, of = typeText, flat{}
+		case nanoseconds:
+			kind, of = typeDuration, flat{unitNano}
+		}
+		if column.about != nil {
+			about = column.about
+		}
+		all = append(all, flat{column.name, column.form == text, kind, of, dictionary, []flat{}, about})
 	}
 	return flat{int16(0), all, meta}
 }
 
-// field is the header of a column in a version of the schema.
-func field(c int, in string) flat {
-	column := &format[c]
-	form := column.form
-	var dictionary, about any
-	switch {
-	case isWords(c) && in == version1:
-		form = uint8s
-	case isWords(c):
-		dictionary = flat{int64(c), uint8s.of}
-	case form.kind == typeDuration && in == version1:
-		form = int64s
+func integer(f form) flat { return flat{int32(8 * f.width()), f == int64s} }
+
+// formOf returns the form of a column of a file, the number of its dictionary, and the number of its
+// buffers in a batch. The last is 0 if the reader does not read such columns.
+func formOf(field table) (f form, dictionary int64, buffers int) {
+	kind := uint8(field.number(2, 1, 0))
+	of, _ := field.table(3)
+	if d, ok := field.table(4); ok {
+		if index, ok := d.table(1); ok && kind == typeText && integerOf(index) == uint8s {
+			f = words
+		}
+		return f, d.number(0, 8, 0), 2
 	}
-	if column.about != nil {
-		about = column.about
+	if int(kind) >= len(buffersOf) || field.list(5, 4).n > 0 {
+		return 0, 0, 0
 	}
-	return flat{column.name, c == colLabel, form.kind, form.of, dictionary, []flat{}, about}
+	switch kind {
+	case typeInt:
+		f = integerOf(of)
+	case typeText:
+		f = text
+	case typeDuration:
+		if of.number(0, 2, 1) == int64(unitNano) {
+			f = nanoseconds
+		}
+	}
+	return f, 0, buffersOf[kind]
 }
 
-// isWords reports whether a column has words.
-func isWords(c int) bool { return c == colKind || c == colSpace }
+func integerOf(of table) form {
+	bits, signed := of.number(0, 4, 0), of.number(1, 1, 0) != 0
+	for _, f := range []form{int64s, uint64s, uint32s, uint8s} {
+		if bits == int64(8*f.width()) && signed == (f == int64s) {
+			return f
+		}
+	}
+	return 0
+}
 
-// provenance fills the Name, Start and Meta from the metadata of a schema, and returns its version.
-func (t *Trace) provenance(meta list, most int64) (found string, err error) {
+// provenance fills the Name, Start and Meta from the metadata of a schema.
+func (t *Trace) provenance(meta list, most int64) error {
 	t.Meta = make(map[string]string)
-	size := int64(0)
+	found, size := "", int64(0)
 	for i := range meta.n {
 		pair := meta.table(i)
 		if size += int64(len(pair.text(0)) + len(pair.text(1))); size > most {
-			return "", overBound("bytes of texts in the header", size, most)
+			return overBound("bytes of texts in the header", size, most)
 		}
 		key, value := string(pair.text(0)), string(pair.text(1))
 		switch {
@@ -165,7 +221,7 @@ func (t *Trace) provenance(meta list, most int64) (found string, err error) {
 		case key == keyStart:
 			start, err := time.Parse(time.RFC3339Nano, value)
 			if err != nil {
-				return "", fmt.Errorf("schema metadata %s: %w", keyStart, err)
+				return fmt.Errorf("schema metadata %s: %w", keyStart, err)
 			}
 			t.Start = start.UTC()
 		case strings.HasPrefix(key, keyMeta):
@@ -174,11 +230,11 @@ func (t *Trace) provenance(meta list, most int64) (found string, err error) {
 	}
 	switch found {
 	case version, version1:
-		return found, nil
+		return nil
 	case "":
-		return "", fmt.Errorf("schema has no %s: not a trace", keyVersion)
+		return fmt.Errorf("schema has no %s: not a trace", keyVersion)
 	}
-	return "", fmt.Errorf("version %q of the trace schema is not known (want %s or %s)", found, version1, version)
+	return fmt.Errorf("version %q of the trace schema is not known (want %s or %s)", found, version1, version)
 }
 
 // A Codec packs and unpacks the columns of native files as frames of zstd. Its functions must be

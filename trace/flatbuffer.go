@@ -1,9 +1,6 @@
 package trace
 
-import (
-	"bytes"
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // The headers of a native file are FlatBuffers (https://flatbuffers.dev/internals): tables whose
 // fields are numbers, or offsets of tables, texts and lists.
@@ -171,30 +168,6 @@ func (t table) table(n int) (_ table, ok bool) {
 }
 
 func (t table) follow(at int) table { return table{t.b, at + int(little.Uint32(t.b[at:]))} }
-
-// has reports whether the table has the numbers, texts and tables of want. Lists do not count.
-func (t table) has(want flat) bool {
-	for n, v := range want {
-		switch v := v.(type) {
-		case nil, []flat, []extent:
-		case string:
-			if string(t.text(n)) != v {
-				return false
-			}
-		case flat:
-			if of, ok := t.table(n); !ok || !of.has(v) {
-				return false
-			}
-		default:
-			size := sizeOf(v)
-			number, _ := binary.Append(nil, little, v)
-			if at := t.place(n); at > 0 && !bytes.Equal(t.b[at:][:size], number) || at == 0 && !bytes.Equal(make([]byte, size), number) {
-				return false
-			}
-		}
-	}
-	return true
-}
 
 // A list is a vector of elements of one width.
 type list struct {

@@ -86,16 +86,26 @@ func same(t *testing.T, name string, all []*message) {
 	}
 }
 
-// TestFilesOfOthers: a writer may leave out the check sums, number its dictionaries and have its words in any order. Version 1 had numbers in the
-// place of words and durations.
+// TestFilesOfOthers: a writer may leave out the check sums, have its columns in any order and others among them, its words in
+// any order, and integers in the place of words and durations, as version 1 had them.
 func TestFilesOfOthers(t *testing.T) {
 	same(t, "as it is", messages(ten()))
 
 	all := messages(ten())
-	for c, id := range map[int]int64{colKind: 7, colSpace: 0} {
-		fieldsOf(all)[c][1], fieldsOf(all)[c][4].(flat)[0], all[c].of.(flat)[0] = true, id, id
+	batch := all[3].of.(flat)
+	var fields []flat
+	var nodes, buffers []extent
+	for c := range slices.Backward(fieldsOf(all)) {
+		kind := []uint8{2, 3, 4, 5, 6, 7, 8, 19, 15}[c]
+		fields = append(fields, flat{"other", true, kind, flat{}, nil, []flat{}, nil}, fieldsOf(all)[c])
+		nodes = append(nodes, extent{10, 10}, extent{10, 0})
+		buffers = append(append(buffers, make([]extent, buffersOf[kind])...), batch[2].([]extent)[2*c:min(2*c+2, 2*columns)]...)
+		if c == colLabel {
+			buffers = append(buffers, batch[2].([]extent)[2*c+2])
+		}
 	}
-	same(t, "other numbers of dictionaries", all)
+	all[0].of.(flat)[1], batch[1], batch[2] = fields, nodes, buffers
+	same(t, "columns backwards, among others", all)
 
 	all = messages(ten())
 	f := &Writer{to: io.Discard}
@@ -107,16 +117,12 @@ func TestFilesOfOthers(t *testing.T) {
 	same(t, "words backwards", all)
 
 	all = messages(ten())
-	for c := range columns {
-		fieldsOf(all)[c] = field(c, version1)
+	for _, c := range []int{colTime, colKind, colSpace, colDuration} {
+		of := fieldsOf(all)[c]
+		of[2], of[3], of[4] = typeInt, integer(format[c].form.plain()), nil
 	}
 	all[0].of.(flat)[2] = append(without(all, keyVersion), flat{keyVersion, version1})
 	same(t, "version 1", slices.Delete(all, 1, 3))
-	all[1].body[all[1].of.(flat)[2].([]extent)[2*colKind+1].at+7] = 10
-	file, _ := fileOf(all[:2])
-	if _, err := Read(bytes.NewReader(file)); err == nil || !strings.HasSuffix(err.Error(), "batch 0: event 7: unknown kind 10") {
-		t.Error(err)
-	}
 
 	all = messages(ten())
 	all[2].meta, all[3].meta = pairs("x", "y"), pairs("keySum", "z")
@@ -127,24 +133,29 @@ func TestFilesOfOthers(t *testing.T) {
 
 // TestTypesOfColumns: a column in a type that it may not have is refused by name.
 func TestTypesOfColumns(t *testing.T) {
-	indices := flat{int64(1), flat{int32(8), false}}
 	for _, c := range []struct {
 		column int
 		kind   uint8
 		of     flat
 		dict   any
+		want   string
 	}{
-		{colTime, typeDuration, flat{int16(2)}, nil}, {colTime, typeDuration, flat{}, nil}, {colTime, typeInt, flat{int32(64), true}, nil},
-		{colKind, typeText, flat{}, nil}, {colKind, typeInt, flat{int32(8), false}, nil}, {colSpace, typeText, flat{}, flat{int64(1), flat{int32(32), false}}},
-		{colID, typeInt, flat{int32(64), true}, nil}, {colBytes, typeInt, flat{int32(64), false}, nil}, {colBytes, typeInt, flat{int32(64)}, nil},
-		{colAux, typeInt, flat{int32(32), false}, indices}, {colLabel, 20, flat{}, nil}, {colLabel, typeText, flat{}, indices},
+		{colTime, typeText, nil, nil, `column "time" is utf8, want duration[ns]`}, {colTime, typeDuration, flat{int16(2)}, nil, `column "time" is another type, want duration[ns]`},
+		{colTime, typeDuration, nil, nil, `column "time" is another type`}, {colTime, typeInt, flat{int32(64), false}, nil, `column "time" is uint64`}, {colTime, typeInt, flat{int32(64), true}, nil, "<nil>"},
+		{colKind, typeText, nil, nil, `column "kind" is utf8, want words`}, {colKind, typeInt, flat{int32(8), true}, nil, `column "kind" is another type`}, {colKind, typeInt, flat{int32(8), false}, nil, "<nil>"},
+		{colSpace, typeText, nil, flat{int64(1), integer(uint32s)}, `column "space" is another type`}, {colSpace, typeInt, integer(int64s), flat{int64(1), integer(uint8s)}, `column "space" is another type`},
+		{colID, typeInt, flat{int32(64), true}, nil, `column "id" is int64, want uint64`}, {colBytes, typeDuration, flat{unitNano}, nil, `column "bytes" is duration[ns], want int64`},
+		{colStream, typeInt, flat{int32(16), false}, nil, `column "stream" is another type, want uint32`}, {colAux, 3, nil, nil, `column "aux" is another type`}, {colAux, 12, nil, nil, "column 7 is nested, or of a type that is not read"},
+		{colLabel, 21, nil, nil, "column 8 is nested"}, {colLabel, 0, nil, nil, "column 8 is nested"}, {colLabel, 20, nil, nil, `column "label" is another type, want utf8`}, {colLabel, typeText, nil, flat{int64(1), integer(uint8s)}, `column "label" is words`},
 	} {
-		all := messages(ten())
+		all := messages(&Trace{})[:1]
 		of := fieldsOf(all)[c.column]
 		of[2], of[3], of[4] = c.kind, c.of, c.dict
+		if c.of == nil {
+			of[3] = flat{}
+		}
 		file, _ := fileOf(all)
-		want := fmt.Sprintf("column %d is not the column %q of the format", c.column, format[c.column].name)
-		if _, err := Read(bytes.NewReader(file)); !strings.Contains(fmt.Sprint(err), want) {
+		if _, err := Read(bytes.NewReader(file)); !strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -175,8 +186,12 @@ func TestForged(t *testing.T) {
 		`body of a message: -8 over the bound of the reader of 268435456`:        {1, func(a all) all { a[1].length = -8; return a }},
 		`body of a message: 268435457 over the bound of the reader of 268435456`: {1, func(a all) all { a[1].length = 256<<20 + 1; return a }},
 		`big-endian numbers`:                                         {0, func(a all) all { schema(a)[0] = int16(1); return a }},
-		`schema has 8 columns, want 9`:                               {0, func(a all) all { schema(a)[1] = fieldsOf(a)[:colLabel]; return a }},
-		`column 3 is not the column "id" of the format`:              {0, func(a all) all { fieldsOf(a)[colID][0] = "ID"; return a }},
+		`schema has 0 columns "id", want one`:                        {0, func(a all) all { schema(a)[1] = slices.Delete(fieldsOf(a), colID, colID+1); return a }},
+		`schema has 0 columns "label", want one`:                     {0, func(a all) all { schema(a)[1] = fieldsOf(a)[:colLabel]; return a }},
+		`schema has 2 columns "aux", want one`:                       {0, func(a all) all { schema(a)[1] = append(fieldsOf(a), fieldsOf(a)[colAux]); return a }},
+		`columns: 257 over the bound of the reader of 256`:           {0, func(a all) all { schema(a)[1] = slices.Repeat(fieldsOf(a)[:1], 257); return a }},
+		`schema has 256 columns "time", want one`:                    {0, func(a all) all { schema(a)[1] = slices.Repeat(fieldsOf(a)[:1], 256); return a }},
+		`column 3 is nested, or of a type that is not read`:          {0, func(a all) all { fieldsOf(a)[colID][5] = []flat{{"child"}}; return a }},
 		`schema has no eagergc.version: not a trace`:                 {0, func(a all) all { schema(a)[2] = without(a, keyVersion); return a }},
 		`version "3" of the trace schema is not known (want 1 or 2)`: {0, func(a all) all { schema(a)[2] = append(without(a, keyVersion), flat{keyVersion, "3"}); return a }},
 		`schema metadata eagergc.start: parsing time "now" as "2006-01-02T15:04:05.999999999Z07:00": cannot parse "now" as "2006"`: {0, func(a all) all {
@@ -236,6 +251,14 @@ func TestForged(t *testing.T) {
 		if got, want := fmt.Sprint(err), fmt.Sprintf("trace: byte %d: %s", at[c.in], want); !strings.HasPrefix(got, want) {
 			t.Errorf("%s\nwant %s", got, want)
 		}
+	}
+	all1 := messages(ten()) // numbers, as version 1 has them, have no dictionary to be unknown in
+	of := fieldsOf(all1)[colKind]
+	of[2], of[3], of[4] = typeInt, integer(uint8s), nil
+	all1[3].body[all1[3].of.(flat)[2].([]extent)[2*colKind+1].at+7] = 10
+	file, _ := fileOf(all1)
+	if _, err := Read(bytes.NewReader(file)); err == nil || !strings.HasSuffix(err.Error(), "batch 0: event 7: unknown kind 10") {
+		t.Error(err)
 	}
 }
 
@@ -392,7 +415,7 @@ func TestBounds(t *testing.T) {
 	}
 	b, _ := flat{nil, nil, schemaOf(ten())[2]}.appendTo(nil)
 	for most, ok := range map[int64]bool{meta: true, meta - 1: false} {
-		if _, err := new(Trace).provenance(rootOf(b).list(2, 4), most); (err == nil) != ok {
+		if err := new(Trace).provenance(rootOf(b).list(2, 4), most); (err == nil) != ok {
 			t.Errorf("%d bytes of metadata: %v", most, err)
 		}
 	}

@@ -83,8 +83,9 @@ type reader struct {
 	budget  budget
 	t       *Trace
 	labels  map[string]uint32 // their numbers; nil before the schema
-	words   [columns]dictionary
-	version string // of the schema
+	columns [columns]place
+	fields  int // columns of the file, which may have others
+	buffers int // of each of its batches
 
 	offset   int64 // of the message that is read
 	cut      error // why the stream ended without its end mark; nil if it did not
@@ -95,11 +96,13 @@ type reader struct {
 	scratch  [3][]byte // unpacked buffers
 }
 
-// A dictionary has the words of a column, and their number in a file.
-type dictionary struct {
-	id    int64
-	words [256]uint8 // numbers of the words: another writer may have another order
-	known int        // number of words
+// A place is where a file has a column, and how.
+type place struct {
+	field, buffer int // indices in a batch
+	form          form
+	dictionary    int64
+	words         [256]uint8 // numbers of the words: another writer may have another order
+	known         int        // number of words
 }
 
 func (r *reader) messages() error {
@@ -248,31 +251,50 @@ func sumOf(header []byte, at int, body []byte) string {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// schema checks the columns of a file.
-func (r *reader) schema(s table) (err error) {
-	if r.version, err = r.t.provenance(s.list(2, 4), r.bounds.header); err != nil {
+// schema finds the columns of the format among the fields of a file.
+func (r *reader) schema(s table) error {
+	if err := r.locate(s.list(1, 4)); err != nil {
 		return err
 	}
-	fields := s.list(1, 4)
-	if fields.n != columns {
-		return fmt.Errorf("schema has %d columns, want %d", fields.n, columns)
-	}
-	for c := range columns {
-		want, found := field(c, r.version), fields.table(c)
-		want[1] = nil // others may write that numbers can be null
-		dictionary, coded := found.table(4)
-		if coded && want[4] != nil {
-			r.words[c].id = dictionary.number(0, 8, 0)
-			want[4] = flat{nil, uint8s.of}
-		}
-		if coded != (want[4] != nil) || !found.has(want) {
-			return fmt.Errorf("column %d is not the column %q of the format", c, format[c].name)
-		}
+	if err := r.t.provenance(s.list(2, 4), r.bounds.header); err != nil {
+		return err
 	}
 	if s.number(0, 2, 0) != 0 {
 		return errors.New("big-endian numbers")
 	}
 	r.t.Labels, r.labels = []string{""}, map[string]uint32{"": 0}
+	return nil
+}
+
+func (r *reader) locate(found list) error {
+	const most = 256
+	if r.fields = found.n; found.n > most {
+		return overBound("columns", int64(found.n), most)
+	}
+	var times [columns]int
+	for i := range found.n {
+		field := found.table(i)
+		f, dictionary, buffers := formOf(field)
+		if buffers == 0 {
+			return fmt.Errorf("column %d is nested, or of a type that is not read", i)
+		}
+		for c, want := range format {
+			if want.name != string(field.text(0)) {
+				continue
+			}
+			if f != want.form && f != want.form.plain() {
+				return fmt.Errorf("column %q is %v, want %v", want.name, f, want.form)
+			}
+			times[c]++
+			r.columns[c] = place{field: i, buffer: r.buffers, form: f, dictionary: dictionary}
+		}
+		r.buffers += buffers
+	}
+	for c, n := range times {
+		if n != 1 {
+			return fmt.Errorf("schema has %d columns %q, want one", n, format[c].name)
+		}
+	}
 	return nil
 }
 
@@ -284,20 +306,20 @@ func (r *reader) dictionary(d table, body []byte) error {
 	case d.number(2, 1, 0) != 0: // each addition would copy what came before
 		return errors.New("dictionary that grows")
 	}
-	for c := range columns {
-		if isWords(c) && r.words[c].id == d.number(0, 8, 0) {
-			return r.dictionaryOf(c, data, body)
+	for c := range r.columns {
+		if p := &r.columns[c]; p.form == words && p.dictionary == d.number(0, 8, 0) {
+			return r.words(c, data, body)
 		}
 	}
 	return nil // of another column
 }
 
-func (r *reader) dictionaryOf(c int, data table, body []byte) error {
+func (r *reader) words(c int, data table, body []byte) error {
 	b, err := r.rows(data, body, 1, 3)
 	if err != nil {
 		return err
 	}
-	p := &r.words[c]
+	p := &r.columns[c]
 	if b.rows > len(p.words) {
 		return overBound("words of a dictionary", int64(b.rows), int64(len(p.words)))
 	}
@@ -439,7 +461,7 @@ func (t texts) at(i int) ([]byte, error) {
 }
 
 func (r *reader) batch(t table, body []byte) error {
-	b, err := r.rows(t, body, columns, 2*columns+1)
+	b, err := r.rows(t, body, r.fields, r.buffers)
 	if err != nil {
 		return err
 	}
@@ -457,7 +479,7 @@ func (r *reader) batch(t table, body []byte) error {
 		}
 		set(c, events, data)
 	}
-	all, err := b.texts(2 * colLabel)
+	all, err := b.texts(r.columns[colLabel].buffer)
 	if err == nil {
 		err = r.label(events, all)
 	}
@@ -470,21 +492,21 @@ func (r *reader) batch(t table, body []byte) error {
 
 // column returns the numbers of a column other than that of labels.
 func (b *batch) column(c int) ([]byte, error) {
-	if b.nulls.extent(c).length != 0 {
+	p := &b.r.columns[c]
+	if b.nulls.extent(p.field).length != 0 {
 		return nil, errors.New("has nulls")
 	}
-	data, err := b.buffer(2*c+1, 0)
+	data, err := b.buffer(p.buffer+1, 0)
 	if err != nil {
 		return nil, err
 	}
-	size := b.rows * format[c].form.width
+	size := b.rows * p.form.width()
 	if len(data) < size {
 		return nil, fmt.Errorf("%d bytes for %d rows", len(data), b.rows)
 	}
-	if data = data[:size]; !isWords(c) || b.r.version == version1 {
+	if data = data[:size]; p.form != words {
 		return data, nil
 	}
-	p := &b.r.words[c]
 	if len(data) > 0 && int(slices.Max(data)) >= p.known {
 		return nil, fmt.Errorf("word %d of a dictionary of %d", slices.Max(data), p.known)
 	}
@@ -496,7 +518,7 @@ func (b *batch) column(c int) ([]byte, error) {
 
 // set stores the numbers of a column in the events.
 func set(c int, events []Event, data []byte) {
-	width := format[c].form.width
+	width := format[c].form.width()
 	for i := range events {
 		var v uint64
 		switch b := data[i*width:]; width {

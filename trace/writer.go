@@ -153,7 +153,7 @@ func (f *Writer) buffer(data []byte) {
 
 // column returns the numbers of a column other than that of labels, valid until the next call.
 func (f *Writer) column(c int, events []Event, labels []string) []byte {
-	b, width := f.packed[:0], format[c].form.width
+	b, width := f.packed[:0], format[c].form.width()
 	for i := range events {
 		v := format[c].get(&events[i])
 		if c == colAux {

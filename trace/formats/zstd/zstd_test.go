@@ -66,3 +66,18 @@ func TestUnpacked(t *testing.T) {
 		t.Errorf("%v: other events", err)
 	}
 }
+
+// TestVersion1: the file was written by a program of before version 2.
+func TestVersion1(t *testing.T) {
+	want := steady(30)
+	want.Meta = map[string]string{"app": "a test"}
+	want.Record(trace.Event{Time: 1e9, Kind: trace.Cycle, Space: pressure.Pinned, Bytes: 5, Duration: 7, Aux: 2})
+	want.Record(trace.Event{Time: 2e9, Kind: trace.Free, Space: pressure.Device(100), ID: 1, Bytes: 1 << 20, Aux: 1})
+	got, err := trace.ReadFile("testdata/version1.arrows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
