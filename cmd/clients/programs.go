@@ -25,14 +25,16 @@ type request struct{ path, body string }
 
 const (
 	programsFile = "programs.csv"
+	vectors      = "-addr=127.0.0.1:{port} -model={dir}"
 	ticks        = "plain+TICK=100ms,plain+TICK=1s,import,import+EAGERGC_TRIM=off"
 	remedy       = "plain+IMGPROXY_FREE_MEMORY_INTERVAL=10" // imgproxy's default: a collection and a trim each 10 s
 	idle         = "import+EAGERGC=off"
+	gpu          = "BACKEND=xla:{bundle}/plugin/xla_cuda_plugin.so MEMORY_FRACTION=0.05 GOMLX_NO_AUTO_INSTALL=1 GOPJRT_CUDA_CHECKS=0 XLA_FLAGS=--xla_gpu_cuda_data_dir=/usr/local/cuda"
 	pictures     = "IMGPROXY_BIND=127.0.0.1:{port} IMGPROXY_LOCAL_FILESYSTEM_ROOT={bundle}/images IMGPROXY_FREE_MEMORY_INTERVAL=86400"
 )
 
 // Wholes are the known programs. In imgproxyforgets one handler in ten leaves its picture to a
-// finalizer.
+// finalizer. Embed is the server in its folder, on a GPU. In embedforgets hugot frees no tensor.
 var wholes = []program{
 	{name: "imgproxy", ways: "plain," + remedy + "," + ticks, env: pictures, ready: "/health", rate: 50, next: resize},
 	{name: "imgproxyforgets", ways: idle + "," + idle + "+IMGPROXY_FREE_MEMORY_INTERVAL=10,import,import+EAGERGC_TRIM=off", env: pictures, ready: "/health", rate: 50, next: resize},
@@ -40,6 +42,8 @@ var wholes = []program{
 		args: "-node-id=1 -http-addr=127.0.0.1:{port} -raft-addr=127.0.0.1:{next} {dir}/data"},
 	{name: "victoria", ways: "plain," + ticks, ready: "/health", rate: 800, next: metrics,
 		args: "-httpListenAddr=127.0.0.1:{port} -storageDataPath={dir} -memory.allowedBytes=512MiB -search.disableCache"},
+	{name: "embed", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", rate: 20, next: texts},
+	{name: "embedforgets", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", rate: 20, next: texts},
 }
 
 func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }
@@ -76,4 +80,15 @@ func metrics(r *rand.Rand) request {
 		fmt.Fprintf(&b, "m%d{host=\"h%d\",zone=\"z%d\",part=\"p%d\"} %d\n", i%20, host, host%5, i/20, r.IntN(1e6))
 	}
 	return request{"/api/v1/import/prometheus", b.String()}
+}
+
+// texts asks for the vectors of 8 to 32 texts of 3 to 120 words.
+func texts(r *rand.Rand) request {
+	all := make([]string, 8+r.IntN(25))
+	for i := range all {
+		for range 4 << r.IntN(6) * 15 / 16 {
+			all[i] += fmt.Sprintf("w%d ", r.IntN(8000))
+		}
+	}
+	return request{"/embed", fmt.Sprintf(`{"texts": ["%s"]}`, strings.Join(all, `", "`))}
 }
