@@ -122,7 +122,7 @@ func TestTablesWithoutRunsStay(t *testing.T) {
 // TestTimelineKeepsPeaks: timeline.csv has the highest reading of each hundredth of a run.
 func TestTimelineKeepsPeaks(t *testing.T) {
 	dir, readings := t.TempDir(), make([]reading, 1000)
-	readings[17].resident = 42
+	readings[17].mib = 42
 	err1 := runs{{client: "query", way: "plain", timeline: readings}}.write(dir, ours.file)
 	rows, err2 := readCSV(filepath.Join(dir, "timeline.csv"))
 	if err1 != nil || err2 != nil || len(rows) != 101 || rows[2][3] != "42" {

@@ -17,8 +17,8 @@ import (
 )
 
 type reading struct {
-	at       time.Duration
-	resident float64 // MiB
+	at  time.Duration
+	mib float64
 }
 
 var (
@@ -60,7 +60,7 @@ func measure(program, way string, j job) (r run, err error) {
 	if lines.Scan() && lines.Text() == frame.Begin {
 		stop := make(chan struct{})
 		done := make(chan []reading)
-		go func() { done <- watch(cmd.Process.Pid, stop) }()
+		go func() { done <- watch(stop, 5*time.Millisecond, func() float64 { return resident(cmd.Process.Pid) }) }()
 		lines.Scan()
 		close(stop)
 		r.timeline = <-done
@@ -78,31 +78,30 @@ func measure(program, way string, j job) (r run, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.memory(0, math.MaxInt64)
+	r.Report["mean_mib"], r.Report["peak_mib"] = memory(r.timeline, 0, math.MaxInt64)
 	return r, nil
 }
 
-// memory adds the mean and the peak of the readings between two times to the report.
-func (r *run) memory(from, to time.Duration) {
+// memory returns the mean and the peak of the readings between two times.
+func memory(timeline []reading, from, to time.Duration) (mean, peak float64) {
 	sum, n := 0.0, 0.0
-	for _, s := range r.timeline {
+	for _, s := range timeline {
 		if from <= s.at && s.at < to {
-			sum, n = sum+s.resident, n+1
-			r.Report["peak_mib"] = max(r.Report["peak_mib"], s.resident)
+			sum, n = sum+s.mib, n+1
+			peak = max(peak, s.mib)
 		}
 	}
-	r.Report["mean_mib"] = sum / max(n, 1)
+	return sum / max(n, 1), peak
 }
 
-// watch reads the resident memory of a process at once and then every 5 ms, until stop is closed.
-// It leaves out readings of a process that has ended.
-func watch(pid int, stop chan struct{}) (seen []reading) {
+// watch reads an amount of memory at once and then regularly, until stop is closed. It leaves out
+// readings of 0.
+func watch(stop chan struct{}, every time.Duration, read func() float64) (seen []reading) {
 	begin := time.Now()
-	file := fmt.Sprintf("/proc/%d/statm", pid)
-	tick := time.NewTicker(5 * time.Millisecond)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		if mib := resident(file); mib > 0 {
+		if mib := read(); mib > 0 {
 			seen = append(seen, reading{time.Since(begin), mib})
 		}
 		select {
@@ -113,9 +112,9 @@ func watch(pid int, stop chan struct{}) (seen []reading) {
 	}
 }
 
-// resident returns the resident MiB of a statm file, or 0 if the process has ended.
-func resident(statm string) float64 {
-	text, err := os.ReadFile(statm)
+// resident returns the resident MiB of a process, or 0 if it has ended.
+func resident(pid int) float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	f := strings.Fields(string(text))
 	if err != nil || len(f) < 2 {
 		return 0

@@ -16,6 +16,7 @@ type program struct {
 	name, ways string
 	args, env  string
 	ready      string  // the path that answers once the program serves
+	device     string  // the path that tells, in JSON, the bytes in_use on a GPU; "" without one
 	rate       float64 // requests a second
 	next       func(*rand.Rand) request
 }
@@ -38,12 +39,12 @@ const (
 var wholes = []program{
 	{name: "imgproxy", ways: "plain," + remedy + "," + ticks, env: pictures, ready: "/health", rate: 50, next: resize},
 	{name: "imgproxyforgets", ways: idle + "," + idle + "+IMGPROXY_FREE_MEMORY_INTERVAL=10,import,import+EAGERGC_TRIM=off", env: pictures, ready: "/health", rate: 50, next: resize},
-	{name: "rqlite", ways: "plain," + ticks, ready: "/readyz", rate: 750, next: query,
+	{name: "rqlite", ways: "plain," + ticks, ready: "/readyz", rate: 460, next: query,
 		args: "-node-id=1 -http-addr=127.0.0.1:{port} -raft-addr=127.0.0.1:{next} {dir}/data"},
-	{name: "victoria", ways: "plain," + ticks, ready: "/health", rate: 800, next: metrics,
+	{name: "victoria", ways: "plain," + ticks, ready: "/health", rate: 1300, next: metrics,
 		args: "-httpListenAddr=127.0.0.1:{port} -storageDataPath={dir} -memory.allowedBytes=512MiB -search.disableCache"},
-	{name: "embed", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", rate: 20, next: texts},
-	{name: "embedforgets", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", rate: 20, next: texts},
+	{name: "embed", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", device: "/memory", rate: 40, next: texts},
+	{name: "embedforgets", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", device: "/memory", rate: 40, next: texts},
 }
 
 func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }

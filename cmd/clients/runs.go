@@ -29,6 +29,7 @@ var columns = []struct {
 	{"mean_mib", 1}, {"peak_mib", 1}, // resident memory while the client worked
 	{"s", 3}, {"cpu_s", 3}, {"gc_cpu_s", 3}, {"faults", 0}, {"cycles", 0}, {"forced", 0}, {"overtaken", 0},
 	{"first_cycle_ms", 2}, {"cycle_ms", 2}, {"p50_ms", 2}, {"p99_ms", 2}, {"p999_ms", 1}, {"longest_ms", 1},
+	{"device_mib", 1}, {"device_peak_mib", 1}, // memory in use on a GPU
 	{"errors", 0}, {"rise_mib", 1}, // requests that failed; how much memory grew in the last two thirds of the measurement
 }
 
@@ -67,8 +68,8 @@ func (all runs) write(dir, file string) error {
 			continue
 		}
 		for part := range slices.Chunk(r.timeline, max(1, len(r.timeline)/100)) {
-			high := slices.MaxFunc(part, func(a, b reading) int { return int(a.resident - b.resident) })
-			lines = append(lines, []string{r.client, r.way, strconv.FormatInt(high.at.Milliseconds(), 10), strconv.FormatFloat(high.resident, 'f', 0, 64)})
+			high := slices.MaxFunc(part, func(a, b reading) int { return int(a.mib - b.mib) })
+			lines = append(lines, []string{r.client, r.way, strconv.FormatInt(high.at.Milliseconds(), 10), strconv.FormatFloat(high.mib, 'f', 0, 64)})
 		}
 	}
 	if err := writeCSV(filepath.Join(dir, file), rows); err != nil || len(lines) == 1 {

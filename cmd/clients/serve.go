@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,9 +78,9 @@ func (b bed) bench(programs []program, rounds int) error {
 				})
 			}
 			wait.Wait()
-		}
-		if err := all.write(b.out, programsFile); err != nil {
-			return err
+			if err := all.write(b.out, programsFile); err != nil {
+				return err
+			}
 		}
 	}
 	fmt.Print(all.programs())
@@ -109,8 +110,11 @@ func (b bed) serve(r run, p program, cpus string) (rows runs, err error) {
 	lib := filepath.Join(b.bundle, "lib")
 	suffix, variables, _ := strings.Cut(r.way, "+")
 	fill := strings.NewReplacer("{port}", strconv.Itoa(port), "{next}", strconv.Itoa(port+1), "{dir}", dir, "{bundle}", b.bundle)
-	args := []string{"-c", cpus, filepath.Join(lib, "ld-linux-x86-64.so.2"), "--library-path", lib, filepath.Join(b.bundle, "bin", p.name+"-"+suffix)}
-	args = slices.Concat(strings.Fields(b.wrap), []string{taskset}, args, strings.Fields(fill.Replace(p.args)))
+	loader := []string{filepath.Join(lib, "ld-linux-x86-64.so.2"), "--library-path", lib}
+	if p.device != "" { // the driver is the machine's, and so are its libraries
+		loader = nil
+	}
+	args := slices.Concat(strings.Fields(b.wrap), []string{taskset, "-c", cpus}, loader, []string{filepath.Join(b.bundle, "bin", p.name+"-"+suffix)}, strings.Fields(fill.Replace(p.args)))
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append([]string{"HOME=" + dir, "TMPDIR=" + dir, "GOMAXPROCS=2", "GODEBUG=gctrace=1"}, strings.Fields(fill.Replace(p.env+" "+strings.ReplaceAll(variables, "+", " ")))...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -119,7 +123,7 @@ func (b bed) serve(r run, p program, cpus string) (rows runs, err error) {
 	}
 	base := fmt.Sprintf("http://127.0.0.1:%d", port)
 	err = errors.New("")
-	for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		err = send(base, request{path: p.ready})
 	}
 	if err == nil {
@@ -164,8 +168,12 @@ func (b bed) load(r run, p program, base string, pid int, log string) (rows runs
 	windows := max(1, b.windows)
 	each := b.measure / time.Duration(windows)
 	ms, failed, edges := make([][]float64, windows), make([]float64, windows), make([]frame.Report, windows+1)
-	stop, watched, begin := make(chan struct{}), make(chan []reading, 1), time.Now()
-	go func() { watched <- watch(pid, stop) }()
+	stop, begin := make(chan struct{}), time.Now()
+	wait.Go(func() { r.timeline = watch(stop, 5*time.Millisecond, func() float64 { return resident(pid) }) })
+	var device []reading
+	if p.device != "" {
+		wait.Go(func() { device = watch(stop, 100*time.Millisecond, func() float64 { return inUse(base + p.device) }) })
+	}
 	wait.Go(func() {
 		for i := range edges {
 			time.Sleep(time.Until(begin.Add(b.warm + time.Duration(i)*each)))
@@ -192,7 +200,6 @@ func (b bed) load(r run, p program, base string, pid int, log string) (rows runs
 		})
 	}
 	wait.Wait()
-	r.timeline = <-watched
 	rise := r.rise(b.warm + b.measure/3)
 	for i, ms := range ms {
 		slices.Sort(ms)
@@ -206,10 +213,24 @@ func (b bed) load(r run, p program, base string, pid int, log string) (rows runs
 				row.Report[c] = ms[min(n*part/1000, n-1)]
 			}
 		}
-		row.memory(b.warm+time.Duration(i)*each, b.warm+time.Duration(i+1)*each)
+		from, to := b.warm+time.Duration(i)*each, b.warm+time.Duration(i+1)*each
+		row.Report["mean_mib"], row.Report["peak_mib"] = memory(r.timeline, from, to)
+		row.Report["device_mib"], row.Report["device_peak_mib"] = memory(device, from, to)
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// inUse returns the MiB of a device that a program uses, or 0 if it does not say.
+func inUse(url string) float64 {
+	answer, err := client.Get(url)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	var all map[string]float64
+	_ = json.NewDecoder(answer.Body).Decode(&all)
+	return all["in_use"] / (1 << 20)
 }
 
 // rise returns how much memory grew from a time on, in MiB: the slope of the line that fits the readings best,
@@ -218,7 +239,7 @@ func (r run) rise(from time.Duration) float64 {
 	some := slices.DeleteFunc(slices.Clone(r.timeline), func(s reading) bool { return s.at < from })
 	at, mib := make([]float64, len(some)), make([]float64, len(some))
 	for i, s := range some {
-		at[i], mib[i] = s.at.Seconds(), s.resident
+		at[i], mib[i] = s.at.Seconds(), s.mib
 	}
 	if len(some) < 2 {
 		return 0

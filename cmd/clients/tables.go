@@ -252,6 +252,9 @@ func (all runs) programs() string {
 				base = some
 			}
 			row := []string{p.name + " " + way, fmt.Sprint(len(some)), some.memory(), some.text("%.2f", "cpu_s"), some.text("%.1f / %.0f / %.0f", "p50_ms", "p99_ms", "p999_ms"), some.text("%.0f (%.0f)", "cycles", "forced"), some.text("%+.0f", "rise_mib"), some.sum("errors")}
+			if some.median("device_mib") > 0 {
+				row[2] += some.text(", of the GPU %.0f / %.0f", "device_mib", "device_peak_mib")
+			}
 			for _, c := range []string{"mean_mib", "cpu_s", "p50_ms", "p99_ms"} {
 				row = append(row, some.ratio(base, c))
 			}
@@ -266,7 +269,7 @@ func (all runs) ratio(base runs, column string) string {
 	var pairs runs
 	for _, r := range all {
 		for _, b := range base {
-			if b.round == r.round {
+			if b.round == r.round && b.Report[column] > 0 {
 				pairs = append(pairs, run{Report: frame.Report{"": r.Report[column] / b.Report[column]}})
 			}
 		}
