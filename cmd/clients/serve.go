@@ -123,7 +123,7 @@ func (b bed) serve(r run, p program, cpus string) (rows runs, err error) {
 	}
 	base := fmt.Sprintf("http://127.0.0.1:%d", port)
 	err = errors.New("")
-	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(4 * time.Minute); err != nil && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		err = send(base, request{path: p.ready})
 	}
 	if err == nil {
