@@ -477,6 +477,9 @@ func TestWhatDiesBetweenAllocationsIsAskedFor(t *testing.T) {
 		if ownDead(w.c, mib); w.collect().Freed != mib {
 			w.Error("not found")
 		}
+		if said := w.log.of("cycle ended", ""); len(said) != 1 || !said[0].has(map[string]any{"freed_bytes": int64(mib)}) {
+			w.Errorf("told %+v", said)
+		}
 		if x := p.shown()[1]; x.Allocated != 2*mib || x.Freed != mib {
 			w.Errorf("after an owner has got smaller: %+v", x)
 		}
