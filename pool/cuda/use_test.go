@@ -79,9 +79,3 @@ func TestStreamsOverlap(t *testing.T) {
 	}
 	ok(t, w.Close())
 }
-
-// address is the array's memory, for its own stream's work.
-func address(a array.Array[byte]) (addr uintptr) {
-	a.Reach(func(m array.Memory) error { addr = m.Addr; return nil })
-	return addr
-}

@@ -35,13 +35,17 @@ func OfGrid(g *experiment.Grid) []Picture {
 		workloads[i] = i
 	}
 	for j, cost := range g.Costs {
+		finished := g.Finished(j)
+		if len(finished) == 0 {
+			continue
+		}
 		name := experiment.CostName(cost)
 		note, stem := name+", ladder "+g.Ladder.String(), Stem(name)
-		atLimit := slices.DeleteFunc(g.Finished(j), func(r sim.Result) bool {
+		atLimit := slices.DeleteFunc(slices.Clone(finished), func(r sim.Result) bool {
 			return !slices.ContainsFunc(g.Workloads, func(w *sim.Workload) bool { return w.Name == r.Trace && g.Limits[limit].Of(w) == r.LimitBytes })
 		})
 		all = append(all,
-			Picture{"limits-" + stem, limitsChart(note, g.Finished(j), colours)},
+			Picture{"limits-" + stem, limitsChart(note, finished, colours)},
 			Picture{"front-" + stem, columnCharts("Pareto front of exposed pause and collector time", fmt.Sprintf("limit %s, %s", g.Limits[limit], note), 230, atLimit, colours, frontFigure)},
 			Picture{"lbo-" + stem, lineCharts("Lower-bound overhead, "+meanOver(g), note, 360, 260, colours, [][]LineChart{lboFigure(overheads(g, j, workloads)).Data})})
 	}
