@@ -8,7 +8,6 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
-	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
 )
 
