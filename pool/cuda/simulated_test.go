@@ -122,3 +122,9 @@ func TestEveryFailureIsReturned(t *testing.T) {
 	host.Free()
 	ok(t, errors.Join(graph.Close(), driver.Close()))
 }
+
+// address is the array's memory, for its own stream's work.
+func address(a array.Array[byte]) (addr uintptr) {
+	a.Reach(func(m array.Memory) error { addr = m.Addr; return nil })
+	return addr
+}
