@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -170,14 +169,10 @@ func (g *Gauge) bytes() (level int64) {
 	if g.broken {
 		return g.level.Load()
 	}
-	if !g.c.strict {
-		defer func() {
-			if e := recover(); e != nil {
-				g.broken, level = true, g.level.Load()
-				go g.c.failed(fmt.Errorf("gc: the function of a gauge panicked and is off: %v\n%s", e, debug.Stack()))
-			}
-		}()
-	}
+	defer g.c.contain(func(err error) {
+		g.broken, level = true, g.level.Load()
+		go g.c.failed(fmt.Errorf("gc: the function of a gauge %w", err))
+	})
 	return min(max(0, g.read()), MaxBytes)
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/governor"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool/internal/guard"
 	"github.com/eagergc/eagergc/trace"
@@ -49,8 +50,7 @@ type ladder struct {
 	reclaimables []*Reclaimable
 	line         []turn        // refused allocations, in the order in which they came; the first climbs
 	freeing      chan struct{} // closed at the next free; nil without a waiter
-	futile       int           // number of collections in a row that freed too little
-	cost         time.Duration // of the last collection
+	rests        governor.Ladder
 }
 
 // A Climb is what one step of the ladder did.
@@ -65,7 +65,8 @@ type Climb struct {
 // climb takes step after step until size bytes fit. The caller has its turn.
 func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 	var done []Climb
-	for round := 0; round < maxRounds; round++ {
+	rounds := governor.Climb{Wanted: size}
+	for again := true; again; {
 		before := p.collected().Freed
 		for s := range steps {
 			done = append(done, p.climbStep(s, size))
@@ -75,9 +76,7 @@ func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 			}
 			cause = err
 		}
-		if p.collected().Freed-before < size {
-			break // if cycles had found size bytes, another goroutine took them: try again
-		}
+		again = rounds.Again(p.collected().Freed - before)
 	}
 	i, cause := p.awaitReleases(size, stream, cause)
 	if i != 0 {
@@ -86,8 +85,6 @@ func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 	p.ladder.failed.Add(1)
 	return 0, p.outOfMemory(size, cause, done)
 }
-
-const maxRounds = 3
 
 // awaitReleases looks for a piece again while releases of dead memory are under way. A cycle waits
 // for a shorter time, and on a busy machine a release may get no processor for that long.
@@ -120,7 +117,9 @@ func (p *Pool) climbStep(s Step, size int64) Climb {
 	c.Freed = max(0, before.Live-after.Live)
 	c.Released = max(0, before.Reserved-after.Reserved)
 	if s == StepCollect {
-		p.ladder.learn(c, size)
+		p.ladder.mu.Lock()
+		p.ladder.rests.Collected(c.Duration, c.Freed, size)
+		p.ladder.mu.Unlock()
 	}
 	p.record(trace.Event{Kind: trace.Refuse, Bytes: size, Duration: c.Duration, Aux: uint32(s)})
 	return c
@@ -168,26 +167,14 @@ func (p *Pool) Retry(try func() error) error {
 	return err
 }
 
-// After a collection that freed too little, the climber waits before the next one, until a block is
-// freed or the time is over. The time is that of the last collection, doubled for each futile one
-// in a row, up to eight times that, and at most maxBackOff. So a program that keeps asking for too
-// much spends a ninth of its time on collections. (java.nio.Bits.reserveMemory waits 511 ms in
-// all.)
-const maxBackOff = 256 * time.Millisecond
-
+// backOff waits before a collection, until a block is freed or the rest is over.
 func (p *Pool) backOff() {
-	if wait := p.ladder.rest(); wait > 0 {
+	p.ladder.mu.Lock()
+	wait := p.ladder.rests.Rest()
+	p.ladder.mu.Unlock()
+	if wait > 0 {
 		p.ladder.waitForFree(wait)
 	}
-}
-
-func (l *ladder) rest() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.futile == 0 {
-		return 0
-	}
-	return min(maxBackOff, l.cost<<min(l.futile-1, 3))
 }
 
 // waitForFree returns when a block is freed, or after the time.
@@ -216,17 +203,6 @@ func (l *ladder) freed() {
 	if l.freeing != nil {
 		close(l.freeing)
 		l.freeing = nil
-	}
-}
-
-func (l *ladder) learn(c Climb, size int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cost = c.Duration
-	if c.Freed >= size {
-		l.futile = 0
-	} else {
-		l.futile++
 	}
 }
 

@@ -73,10 +73,6 @@ type Options struct {
 	// goal, and at most the memory of the machine or the container. 0 means the limit of the
 	// environment or, without one, that of the container.
 	Limit int64
-	// Trim also gives memory that Go's heap keeps free back to the system, as debug.FreeOSMemory
-	// does. It does so if this is a fifth of Go's memory and at least 32 MiB, at most every two
-	// minutes.
-	Trim bool
 	// Held is called, on its own goroutine, when bytes have stayed for some time and no cycle
 	// brings them back. It may write a heap profile.
 	Held func(bytes int64, stayed time.Duration)

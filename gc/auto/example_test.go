@@ -27,7 +27,7 @@ func Example() {
 //
 // It runs where there is nothing to free, and comes too late where much is. This takes its place.
 func ExampleStart() {
-	stop := auto.Start(auto.Options{Trim: true})
+	stop := auto.Start(auto.Options{Limit: 2 << 30})
 	defer stop()
 	// ... the program ...
 }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +37,6 @@ type watcher struct {
 	deaf         func()                                          // stops listening for new libraries
 	countedLimit int64                                           // last limit of the memory that libraries count
 	urgency      int                                             // index in urgencies
-	freed        time.Time                                       // last time that Go's heap gave memory back
 
 	once  sync.Once
 	done  chan struct{}
@@ -183,17 +181,6 @@ func (w *watcher) review(now time.Time) {
 	}
 	w.goLimit.steer(left, g.needs(), now)
 	w.price(w.host.stalls(), full)
-	if w.options.Trim && dueForTrim(now.Sub(w.freed), g) {
-		w.freed = now
-		debug.FreeOSMemory()
-		w.options.log().Debug("eagergc: gave free memory of the Go heap back", slog.Int64("free_bytes", g.free))
-	}
-}
-
-// dueForTrim reports whether Go's heap should give memory back. CockroachDB purges its allocator as
-// rarely, and also if a fifth of it is overhead.
-func dueForTrim(after time.Duration, g goMemory) bool {
-	return after >= 2*time.Minute && g.free >= 32<<20 && float64(g.free) >= 0.2*float64(g.mapped)
 }
 
 // limitCounted limits the memory that libraries count to the bytes that the rest leaves. Small

@@ -10,10 +10,9 @@
 // Folded sections have the pools' reports, the last cycles, the last decisions with their reasons,
 // and the variables of the environment. The page updates itself. With ?format=json it is data.
 //
-// A GET changes nothing and costs little. Two buttons send POSTs, and one POST runs at a time.
-// "diagnose" runs cycles and says why the process holds its memory ([gc.Collector.Diagnose]).
-// "recording" downloads the last minutes, if a recorder of package gc/debug/flight is among the
-// reports. A POST needs the page's token, which is also in the data:
+// A GET changes nothing and costs little. A button sends a POST, which runs cycles and says why the
+// process holds its memory ([gc.Collector.Diagnose]). One POST runs at a time. It needs the page's
+// token, which is also in the data:
 //
 //	curl -d do=diagnose -d window=10s -d token=$TOKEN http://localhost:6060/debug/eagergc/
 //
@@ -41,14 +40,9 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A Reporter writes a report about itself as text, as a *pool.Pool does. If it also has a method
-// WriteRecording(io.Writer) error, as a *flight.Recorder does, the page offers the download.
+// A Reporter writes a report about itself as text, as a *pool.Pool does.
 type Reporter interface {
 	Report(io.Writer) error
-}
-
-type recording interface {
-	WriteRecording(io.Writer) error
 }
 
 // Handler returns the handler of the page about c, with the given reports. It is safe for
@@ -60,20 +54,13 @@ func Handler(c *gc.Collector, reports ...Reporter) http.Handler {
 // Unguarded is [Handler] for clients on any machine and under any name. The page shows sizes,
 // limits and reports, and runs cycles. The program must check that a client may do that.
 func Unguarded(c *gc.Collector, reports ...Reporter) http.Handler {
-	h := &handler{c: c, reports: reports, token: rand.Text()}
-	for _, r := range reports {
-		if last, ok := r.(recording); ok {
-			h.last = last
-		}
-	}
-	return h
+	return &handler{c: c, reports: reports, token: rand.Text()}
 }
 
 type handler struct {
 	c       *gc.Collector
 	reports []Reporter
-	last    recording // nil = none
-	token   string    // a POST must have it, so that only readers of the page can send one
+	token   string // a POST must have it, so that only readers of the page can send one
 	costly  sync.Mutex
 }
 
@@ -97,7 +84,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// post runs the costly requests, one at a time. They need the page's token.
+// post runs a diagnosis, one at a time. It needs the page's token.
 func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4096)
 	if fromElsewhere(r) || subtle.ConstantTimeCompare([]byte(r.PostFormValue("token")), []byte(h.token)) != 1 {
@@ -109,26 +96,11 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.costly.Unlock()
-	switch do := r.PostFormValue("do"); {
-	case do == "diagnose":
-		h.diagnose(w, r)
-	case do == "recording" && h.last != nil:
-		h.recording(w)
-	default:
-		http.Error(w, fmt.Sprintf("eagergc: do=%q: want diagnose, or recording if there is a recorder", do), http.StatusBadRequest)
-	}
-}
-
-// recording sends the last minutes as a file.
-func (h *handler) recording(w http.ResponseWriter) {
-	var out bytes.Buffer // so that a slow client holds no lock
-	if err := h.last.WriteRecording(&out); err != nil {
-		http.Error(w, "eagergc: "+err.Error(), http.StatusInternalServerError)
+	if do := r.PostFormValue("do"); do != "diagnose" {
+		http.Error(w, fmt.Sprintf("eagergc: do=%q: want diagnose", do), http.StatusBadRequest)
 		return
 	}
-	w.Header().Set("Content-Type", "application/vnd.apache.arrow.stream")
-	w.Header().Set("Content-Disposition", `attachment; filename="last.arrows"`)
-	_, _ = w.Write(out.Bytes()) // an error means that the client is gone
+	h.diagnose(w, r)
 }
 
 const longestWindow = time.Minute // of a diagnosis
@@ -184,11 +156,10 @@ func (h *handler) render(now *gc.Snapshot, nonce string) ([]byte, error) {
 		status
 		Nonce     string
 		Reports   []string
-		Recording bool
 		Charts    []chart
 		Pauses    pauses
 		Variables []variable
-	}{status: h.status(now), Nonce: nonce, Recording: h.last != nil, Charts: chartsOf(now), Pauses: pausesOf(&now.Stats), Variables: variables(os.Environ())}
+	}{status: h.status(now), Nonce: nonce, Charts: chartsOf(now), Pauses: pausesOf(&now.Stats), Variables: variables(os.Environ())}
 	for _, r := range h.reports {
 		var text strings.Builder
 		if err := r.Report(&text); err != nil {

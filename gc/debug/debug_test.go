@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -18,12 +17,10 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/debug"
-	"github.com/eagergc/eagergc/gc/debug/flight"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
-	"github.com/eagergc/eagergc/trace"
 )
 
 // program is a collector, a pool with a limit, and some garbage in it.
@@ -265,62 +262,30 @@ func TestLocalRefusesPagesAndProxies(t *testing.T) {
 	}
 }
 
-// A broken is a recorder that cannot write.
-type broken struct{ bad }
-
-func (broken) WriteRecording(io.Writer) error { return errors.New("the disk is full") }
-
 // TestPosts: the answers to forms.
 func TestPosts(t *testing.T) {
-	c := newCollector(t, gc.Config{})
-	last, err := flight.New(flight.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer last.Close()
+	h := debug.Unguarded(newCollector(t, gc.Config{}))
 	ended, end := context.WithCancel(t.Context())
 	end() // a window ends with its request
 	soon := func(r *http.Request) { *r = *r.WithContext(ended) }
-	const plain = "text/plain; charset=utf-8"
-	all := map[string]http.Handler{
-		"none": debug.Unguarded(c), "one": debug.Unguarded(c, bad{}, last), "one, then a report": debug.Unguarded(c, last, bad{}), "broken": debug.Unguarded(c, broken{}),
-	}
 	for _, tc := range []struct {
-		of   string
 		form url.Values
 		code int
-		kind string
 		want string
 	}{
-		{"none", url.Values{"do": {"diagnose"}}, 200, plain, "Next: "},
-		{"none", url.Values{"do": {"diagnose"}, "window": {"0s"}}, 200, plain, "Next: "},
-		{"none", url.Values{"do": {"diagnose"}, "window": {"1m"}}, 200, plain, "Next: "},
-		{"none", url.Values{"do": {"diagnose"}, "window": {"1m1ns"}}, 400, plain, "window=1m1ns: want a time from 0s to 1m0s, such as 10s"},
-		{"none", url.Values{"do": {"diagnose"}, "window": {"-1ns"}}, 400, plain, "window=-1ns: want a time"},
-		{"none", url.Values{"do": {"diagnose"}, "window": {"soon"}}, 400, plain, "window=soon: want a time"},
-		{"none", url.Values{"do": {"recording"}}, 400, plain, `do="recording": want diagnose, or recording if there is a recorder`},
-		{"none", url.Values{}, 400, plain, `do="": want diagnose`},
-		{"one", url.Values{"do": {"record"}}, 400, plain, `do="record": want diagnose`},
-		{"one", url.Values{"do": {"recording"}}, 200, "application/vnd.apache.arrow.stream", "ARROW"},
-		{"one, then a report", url.Values{"do": {"recording"}}, 200, "application/vnd.apache.arrow.stream", "ARROW"},
-		{"broken", url.Values{"do": {"recording"}}, 500, plain, "eagergc: the disk is full"},
+		{url.Values{"do": {"diagnose"}}, 200, "Next: "},
+		{url.Values{"do": {"diagnose"}, "window": {"0s"}}, 200, "Next: "},
+		{url.Values{"do": {"diagnose"}, "window": {"1m"}}, 200, "Next: "},
+		{url.Values{"do": {"diagnose"}, "window": {"1m1ns"}}, 400, "window=1m1ns: want a time from 0s to 1m0s, such as 10s"},
+		{url.Values{"do": {"diagnose"}, "window": {"-1ns"}}, 400, "window=-1ns: want a time"},
+		{url.Values{"do": {"diagnose"}, "window": {"soon"}}, 400, "window=soon: want a time"},
+		{url.Values{"do": {"record"}}, 400, `do="record": want diagnose`},
+		{url.Values{}, 400, `do="": want diagnose`},
 	} {
-		what := fmt.Sprint(tc.of, " ", tc.form)
-		w := post(t, all[tc.of], tc.form, soon)
-		checkHeaders(t, what, w)
-		if kind := w.Header().Get("Content-Type"); w.Code != tc.code || kind != tc.kind || tc.want != "ARROW" && !strings.Contains(w.Body.String(), tc.want) {
-			t.Errorf("%s: %d %s %.200s, want %d %s %s", what, w.Code, kind, w.Body, tc.code, tc.kind, tc.want)
-		}
-		if _, err := trace.Read(w.Body); tc.want == "ARROW" && err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-		if is, want := w.Header().Get("Content-Disposition"), tc.want == "ARROW"; (is == `attachment; filename="last.arrows"`) != want || !want && is != "" {
-			t.Errorf("%s: %q", what, is)
-		}
-	}
-	for name, want := range map[string]bool{"none": false, "one": true, "one, then a report": true} {
-		if body := get(all[name], "GET", "http://localhost/", here).Body.String(); strings.Contains(body, `value="recording"`) != want {
-			t.Errorf("%s: a button is %v", name, want)
+		w := post(t, h, tc.form, soon)
+		checkHeaders(t, tc.form.Encode(), w)
+		if kind := w.Header().Get("Content-Type"); w.Code != tc.code || kind != "text/plain; charset=utf-8" || !strings.Contains(w.Body.String(), tc.want) {
+			t.Errorf("%s: %d %s %.200s, want %d %s", tc.form, w.Code, kind, w.Body, tc.code, tc.want)
 		}
 	}
 }
@@ -340,15 +305,15 @@ func TestLongForms(t *testing.T) {
 	}
 }
 
-// GET, HEAD, another page and a wrong token run no cycles and download nothing.
+// GET, HEAD, another page and a wrong token run no cycles.
 func TestOnlyThePageMayRunCycles(t *testing.T) {
 	c, p := program(t)
-	for name, h := range map[string]http.Handler{"handler": debug.Handler(c, p, broken{}), "unguarded": debug.Unguarded(c, p, broken{})} {
+	for name, h := range map[string]http.Handler{"handler": debug.Handler(c, p), "unguarded": debug.Unguarded(c, p)} {
 		before := c.Stats().Cycles[policy.TriggerExplicit]
-		for _, target := range []string{"?diagnose=0s", "?do=diagnose", "?whatif", "?recording", "?do=recording"} {
+		for _, target := range []string{"?diagnose=0s", "?do=diagnose", "?whatif"} {
 			for _, method := range []string{"GET", "HEAD"} {
 				w := get(h, method, "http://localhost/debug/eagergc/"+target, here)
-				if w.Code != http.StatusOK || w.Header().Get("Content-Disposition") != "" || strings.Contains(w.Body.String(), "Next: ") {
+				if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "Next: ") {
 					t.Errorf("%s: %s %s: %d %v", name, method, target, w.Code, w.Header())
 				}
 			}

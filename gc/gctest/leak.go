@@ -17,8 +17,8 @@ import (
 // NoLeak fails the test if a library counts more through package pressure at its end than now. It
 // runs [Drain] first. The report names the library and the stacks that made the rest. For
 // [pressure.Own] these are the stacks of reachable owners. For Add they are the stacks of objects
-// of the sizes that are left, because a Sub does not name its object. Until the test ends, each Add
-// and Own records a stack.
+// of the sizes that are left, because a Sub does not name its object. An Add of 0 bytes has no stack.
+// Until the test ends, each Add and Own records a stack.
 func NoLeak(t testing.TB) {
 	t.Helper()
 	w := &watch{libraries: map[*library]bool{}}
@@ -52,7 +52,7 @@ type library struct {
 
 // made is a place that made objects of one size.
 type made struct {
-	at    [32]uintptr
+	site  string
 	bytes int64
 }
 
@@ -71,14 +71,17 @@ func (w *watch) join(name string, live func() (bytes, objects int64)) func(int64
 }
 
 func (l *library) moved(bytes int64, owner unsafe.Pointer) {
-	var m made
-	if bytes >= 0 {
-		m.bytes = bytes
-		runtime.Callers(2, m.at[:])
+	m := made{bytes: bytes}
+	switch {
+	case bytes > 0 || owner != nil:
+		var at [32]uintptr
+		m.site = pressure.SiteText(at[:runtime.Callers(2, at[:])], "")
+	case bytes == 0:
+		return // an Add or a Sub
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if bytes < 0 || bytes == 0 && owner == nil && !m.added() {
+	if bytes < 0 {
 		l.freed[-bytes]++
 		return
 	}
@@ -133,7 +136,7 @@ func (l *library) stacks() string {
 		}
 		if alive > 0 && left[m.bytes] > 0 {
 			all = append(all, place{
-				fmt.Sprintf("\n%s of %v made at\n%s", plural(int64(alive)), pressure.Bytes(m.bytes), indent(pressure.SiteText(m.frames(), ""))),
+				fmt.Sprintf("\n%s of %v made at\n%s", plural(int64(alive)), pressure.Bytes(m.bytes), indent(m.site)),
 				m.bytes * int64(alive),
 			})
 		}
@@ -151,29 +154,6 @@ func plural(objects int64) string {
 		return "1 object"
 	}
 	return pressure.Count(objects) + " objects"
-}
-
-func (m *made) frames() []uintptr {
-	n := slices.Index(m.at[:], 0)
-	if n < 0 {
-		n = len(m.at)
-	}
-	return m.at[:n]
-}
-
-// added reports whether the stack has a call of Add. A move of 0 bytes without it counts an object
-// off.
-func (m *made) added() bool {
-	frames := runtime.CallersFrames(m.frames())
-	for {
-		f, more := frames.Next()
-		if strings.HasSuffix(f.Function, "pressure.(*Counter).Add") {
-			return true
-		}
-		if !more || !strings.Contains(f.Function, "/pressure.(*Counter).") {
-			return false
-		}
-	}
 }
 
 func indent(text string) string { return "\t" + strings.ReplaceAll(text, "\n", "\n\t") }

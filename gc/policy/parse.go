@@ -78,15 +78,6 @@ func (s Spec) New() Policy {
 	return p
 }
 
-// MarshalText returns the canonical text.
-func (s Spec) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText is [Parse].
-func (s *Spec) UnmarshalText(text []byte) (err error) {
-	*s, err = Parse(string(text))
-	return err
-}
-
 // build makes the policy that text describes.
 func build(text string) (Policy, error) {
 	name, args, hasArgs := strings.Cut(text, ":")

@@ -121,20 +121,13 @@ func (m *memory) learn(body ast.Node) {
 				if !ok || !m.points(e) {
 					continue
 				}
-				if o := m.object(id); o != nil && o != m.v {
+				if o := m.TypesInfo.ObjectOf(id); o != nil && o != m.v {
 					m.locals[o] = true
 				}
 			}
 			return true
 		})
 	}
-}
-
-func (m *memory) object(id *ast.Ident) types.Object {
-	if o := m.TypesInfo.Defs[id]; o != nil {
-		return o
-	}
-	return m.TypesInfo.Uses[id]
 }
 
 // points reports whether e is a pointer to C memory of v.
@@ -183,7 +176,7 @@ func (m *memory) inGo(e ast.Expr) bool {
 func (m *memory) from(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
-		return m.locals[m.object(e)]
+		return m.locals[m.TypesInfo.ObjectOf(e)]
 	case *ast.SelectorExpr:
 		if m.is(e.X, m.v) {
 			return m.owner.frees(e.Sel.Name) && isPointer(m.TypesInfo.TypeOf(e)) && !isGo(m.TypesInfo.TypeOf(e))

@@ -27,6 +27,7 @@ import (
 	"go/types"
 
 	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/types/typeutil"
 )
 
 // Analyzer reports C calls whose memory may be freed during the call. It is safe for concurrent
@@ -124,15 +125,7 @@ func pointed(t types.Type) *types.TypeName {
 }
 
 // called returns the function that a call calls, or nil if it is not known.
-func (p *pkg) called(c *ast.CallExpr) types.Object {
-	switch f := ast.Unparen(c.Fun).(type) {
-	case *ast.Ident:
-		return p.TypesInfo.Uses[f]
-	case *ast.SelectorExpr:
-		return p.TypesInfo.Uses[f.Sel]
-	}
-	return nil
-}
+func (p *pkg) called(c *ast.CallExpr) types.Object { return typeutil.Callee(p.TypesInfo, c) }
 
 // isFunc reports whether f is the function with that name in the package with that path.
 func isFunc(f types.Object, path, name string) bool {

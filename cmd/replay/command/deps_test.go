@@ -48,7 +48,6 @@ func TestDeps(t *testing.T) {
 		"trace/formats/kineto":    heavy,
 		"pool":                    heavy,
 		"gc/debug":                with(nil, "net/http"),
-		"gc/debug/flight":         with(nil, "net/http"),
 	}
 	links := deps(t, append(slices.Collect(maps.Keys(bans)), "cmd/replay"))
 	for pkg, banned := range bans {

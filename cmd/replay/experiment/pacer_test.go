@@ -1,9 +1,7 @@
 package experiment_test
 
 import (
-	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,21 +11,20 @@ import (
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
-	"github.com/eagergc/eagergc/trace/formats/synthetic"
 )
 
-// compile makes the workload of a recording, or of a program of a seed: shape:seed.
+// compile makes the workload of a recording.
 func compile(t testing.TB, name string) *sim.Workload {
 	t.Helper()
-	shape, seed, drawn := strings.Cut(name, ":")
-	open := func() (*trace.Trace, error) { return samples.Open(name) }
-	if n, _ := strconv.ParseUint(seed, 10, 64); drawn {
-		open = func() (*trace.Trace, error) { return synthetic.Open(shape, n) }
-	}
-	tr, err := open()
+	tr, err := samples.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return compiled(t, tr)
+}
+
+func compiled(t testing.TB, tr *trace.Trace) *sim.Workload {
+	t.Helper()
 	w, err := experiment.Compile(tr)
 	if err != nil {
 		t.Fatal(err)
@@ -36,13 +33,13 @@ func compile(t testing.TB, name string) *sim.Workload {
 }
 
 // workloads are some recordings, and synthetic programs of some shapes.
-func workloads(t testing.TB, recorded int, seed int, shapes ...string) (all []*sim.Workload) {
+func workloads(t testing.TB, recorded int, seed uint64, shapes ...kind) (all []*sim.Workload) {
 	t.Helper()
 	for _, name := range samples.Names()[:recorded] {
 		all = append(all, compile(t, name))
 	}
-	for _, shape := range shapes {
-		all = append(all, compile(t, fmt.Sprint(shape, ":", seed)))
+	for i, shape := range shapes {
+		all = append(all, compiled(t, shape.synthesize(uint64(i), seed)))
 	}
 	return all
 }
@@ -135,7 +132,7 @@ func TestPacer(t *testing.T) {
 	d.check(t)
 
 	// Programs of other shapes are tested one by one, since the mean hides a single failure.
-	ws := workloads(t, 0, 1, synthetic.Shapes()...)
+	ws := workloads(t, 0, 1, shapes...)
 	d = fight(t, ws)
 	for _, w := range ws {
 		most := 2.5
@@ -178,7 +175,7 @@ func TestPacerMakesAMistakeTwiceAtMost(t *testing.T) {
 		n = 3
 	}
 	mistakes, cells, loss := 0, 0.0, 0.0
-	for _, w := range workloads(t, n, 11, synthetic.Shapes()[:4]...) {
+	for _, w := range workloads(t, n, 11, shapes[:4]...) {
 		for _, limit := range []float64{1.25, 2} {
 			for _, g := range []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
 				run := func(told float64) time.Duration {
