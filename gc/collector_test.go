@@ -79,12 +79,13 @@ func TestMisuseIsRefusedAtTheCall(t *testing.T) {
 		"more back than there":  {"takes back 5 bytes, where only 0", func() { c.Account(-5) }},
 		"absurd account":        {"Account with", func() { c.Account(math.MaxInt64) }},
 		"absurdly less":         {"Account with", func() { c.Account(math.MinInt64) }},
+		"resize":                {"Resize with -1", func() { gc.Own(c, f, 1, free, 3).Resize(-1) }},
 	} {
 		t.Run(what, func(t *testing.T) { mustPanic(t, tc.want, tc.do) })
 	}
 	mustPanic(t, "where only 0", func() { c.Account(-5) }) // the refused one took nothing
 	h := gc.Own(c, new(*file), 1, free, 3)                 // 8 bytes, but a pointer
-	if zero := (gc.Handle{}); !h.Release() || h.Release() || zero.Release() {
+	if zero := (gc.Handle{}); !h.Resize(2) || !h.Release() || h.Release() || h.Resize(1) || zero.Release() || zero.Resize(1) {
 		t.Error("a handle works after its end, or not before")
 	}
 	for _, cfg := range []gc.Config{{Limit: -1}, {Limit: gc.MaxBytes + 1}, {Caps: gc.Caps{Cycles: -0.1}}, {Caps: gc.Caps{Held: 1.1}}, {Caps: gc.Caps{Cycles: math.NaN()}}} {

@@ -87,11 +87,17 @@ type Handle struct {
 type handles interface {
 	tracked() observe.Owners
 	release(Slot) bool
+	resize(Slot, int64) bool
 }
 
 // Release gives the memory back now, on the caller's goroutine. If that has happened before, it does
 // nothing and returns false.
 func (h Handle) Release() bool { return h.in != nil && h.in.release(h.slot) }
+
+// Resize sets the bytes that the owner holds, as after a realloc. It may start a cycle, as Own does.
+// If the memory has been given back, it does nothing and returns false. It panics on bytes below 0
+// or above [MaxBytes].
+func (h Handle) Resize(bytes int64) bool { return h.in != nil && h.in.resize(h.slot, bytes) }
 
 // A cleanup is a release and its argument.
 type cleanup[A any] struct {
@@ -125,6 +131,24 @@ func (r *cleanups[A]) giveBack(slot Slot, x cleanup[A], bytes int64, why uint32)
 		}
 	}()
 	x.release(x.arg)
+}
+
+func (r *cleanups[A]) resize(slot Slot, bytes int64) bool {
+	checkBytes("Resize", bytes)
+	before, ok := r.objects.SetBytes(slot, bytes)
+	switch {
+	case !ok:
+		return false
+	case bytes > before:
+		r.o.add(bytes - before)
+	default:
+		r.o.live.Add(bytes - before)
+	}
+	if c := r.o.gate.c; c.recording.Load() {
+		site := siteOf()
+		c.recordNow(func(to *observe.Recorder) { to.Resized(observe.Place{In: r.tracked(), Slot: slot}, site) })
+	}
+	return true
 }
 
 // ownLarge is the size from which owners get a weak pointer at once, so that Go's own cycles find

@@ -169,7 +169,7 @@ type worker struct {
 
 type held struct {
 	owner *boxed
-	bytes int64
+	bytes *atomic.Int64 // that it holds
 	h     gc.Handle
 }
 
@@ -186,23 +186,29 @@ func (b block) free(p *recorded) {
 
 func (w *worker) step() {
 	size := 1 + w.rng.Int64N(10_000)
-	switch w.rng.IntN(10) {
+	switch w.rng.IntN(12) {
 	case 0, 1:
 		w.own(size)
-	case 2:
+	case 2, 3:
+		if x := w.pick(w.owners); x != nil {
+			was := x.bytes.Swap(size)
+			w.live[ofCollector].Add(size - was)
+			x.h.Resize(size)
+		}
+	case 4:
 		if x := w.pick(w.owners); x != nil {
 			x.h.Release()
 			w.owners = without(w.owners, x)
 		}
-	case 3:
+	case 5:
 		if x := w.pick(w.owners); x != nil { // a cycle gives it back
 			w.owners = without(w.owners, x)
 		}
-	case 4:
-		w.count(size)
-	case 5:
-		w.account = w.move(w.account, size, w.c.Account)
 	case 6:
+		w.count(size)
+	case 7:
+		w.account = w.move(w.account, size, w.c.Account)
+	case 8:
 		w.library = w.move(w.library, size, func(bytes int64) {
 			if bytes > 0 {
 				w.recorded.library.Add(bytes)
@@ -210,9 +216,9 @@ func (w *worker) step() {
 				w.recorded.library.Sub(-bytes)
 			}
 		})
-	case 7, 8:
+	case 9, 10:
 		w.alloc(size)
-	case 9:
+	case 11:
 		if n := len(w.blocks); n > 0 {
 			i := w.rng.IntN(n)
 			w.blocks[i].free(w.recorded)
@@ -222,21 +228,23 @@ func (w *worker) step() {
 }
 
 func (w *worker) own(size int64) {
-	x := held{new(boxed), size, gc.Handle{}}
+	x := held{new(boxed), new(atomic.Int64), gc.Handle{}}
+	x.bytes.Store(size)
 	w.live[ofCollector].Add(size)
-	x.h = gc.Own(w.c, x.owner, size, func(bytes int64) { w.live[ofCollector].Add(-bytes) }, size)
+	x.h = gc.Own(w.c, x.owner, size, func(bytes *atomic.Int64) { w.live[ofCollector].Add(-bytes.Load()) }, x.bytes)
 	w.owners = append(w.owners, x)
 }
 
 // count counts an owner, or gives one back.
 func (w *worker) count(size int64) {
 	if x := w.pick(w.counted); x != nil && w.rng.IntN(2) == 0 {
-		w.live[ofCollector].Add(-x.bytes)
+		w.live[ofCollector].Add(-x.bytes.Load())
 		x.h.Release()
 		w.counted = without(w.counted, x)
 		return
 	}
-	x := held{new(boxed), size, gc.Handle{}}
+	x := held{new(boxed), new(atomic.Int64), gc.Handle{}}
+	x.bytes.Store(size)
 	w.live[ofCollector].Add(size)
 	x.h = gc.Count(w.c, x.owner, size)
 	w.counted = append(w.counted, x)
@@ -447,6 +455,8 @@ func TestARecordingSaysWhereMemoryCameFromAndWhyItWent(t *testing.T) {
 	owner := new(boxed)
 	byHand := gc.Own(c, owner, 10, func(int) {}, 0)
 	gc.Own(c, new(boxed), 20, func(string) {}, "")
+	byHand.Resize(50)
+	byHand.Resize(50)
 	byHand.Release()
 	c.Account(30)
 	c.Account(7)
@@ -481,7 +491,7 @@ func TestARecordingSaysWhereMemoryCameFromAndWhyItWent(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"+1 (before the recording)", "+2 (before the recording)", "+70 (gauge)", "+10 here", "+20 here", "-10 by hand",
+		"+1 (before the recording)", "+2 (before the recording)", "+70 (gauge)", "+10 here", "+20 here", "-10 by hand", "+50 here", "-50 by hand",
 		"+30 here", "+7 here", "-7 by hand", "-2 by hand", "-30 by hand", "+20 here", "-1 by hand", "-20 by a cycle", "+20 (gauge)", "-70 by hand",
 	} {
 		if got[want]--; got[want] < 0 {

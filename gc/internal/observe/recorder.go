@@ -135,6 +135,16 @@ func (r *Recorder) Owned(at Place, site string, space pressure.Space) {
 	}
 }
 
+// Resized records the new size of an owner's memory as a new object, because objects in a trace keep
+// their size.
+func (r *Recorder) Resized(at Place, site string) {
+	x, known := r.owners[at]
+	if bytes, ok := at.In.Holds(at.Slot); known && ok && bytes != x.bytes {
+		r.free(x, trace.FreeExplicit)
+		r.owners[at] = r.alloc(bytes, r.label(site), x.space)
+	}
+}
+
 // Released records the end of an owner's memory, if the recording has it.
 func (r *Recorder) Released(at Place, why uint32) {
 	if x, known := r.owners[at]; known {
@@ -150,8 +160,8 @@ const attachOwners = 1 << 14
 // Live begins a recording, or continues one, with the tracked owners, so that it has the levels of
 // the program.
 func (r *Recorder) Live(all []Owners, space pressure.Space) {
-	for at := range r.owners {
-		if _, ok := at.In.Holds(at.Slot); !ok {
+	for at, x := range r.owners {
+		if bytes, ok := at.In.Holds(at.Slot); !ok || bytes != x.bytes {
 			r.Released(at, trace.FreeExplicit)
 		}
 	}

@@ -157,6 +157,21 @@ func (r *Registry[W]) Holds(slot Slot) (bytes int64, ok bool) {
 	return bytes, ok
 }
 
+// SetBytes changes the bytes of a tracked object, and returns those before. An object that becomes
+// large gets its weak pointer. Ok is false if the slot was given up before or a cycle has found its
+// object dead.
+func (r *Registry[W]) SetBytes(slot Slot, bytes int64) (before int64, ok bool) {
+	s, c, i, ok := r.find(slot)
+	defer s.mu.Unlock()
+	if ok {
+		before, c.what[i].bytes = c.what[i].bytes, bytes
+		if bytes >= r.large && c.weak[i] == (weak.Pointer[byte]{}) {
+			s.promote(s.takeYoung(slot.index()))
+		}
+	}
+	return before, ok
+}
+
 // Each calls f for each tracked object, with a shard's lock held.
 func (r *Registry[W]) Each(f func(slot Slot, bytes int64)) {
 	for number := range r.shards {

@@ -57,13 +57,19 @@ func TestARegistryKnowsWhatIsAlive(t *testing.T) {
 				}
 				known[slot] = x
 			case op < 2:
-				held, is := reg.Holds(slot)
-				if w, bytes, ok := reg.Untrack(slot); !is || !ok || w != x.w || bytes != x.bytes || held != bytes {
+				if w, bytes, ok := reg.Untrack(slot); !ok || w != x.w || bytes != x.bytes {
 					t.Fatalf("program %d: gave up %d of %d bytes, %v; want %+v", seed, w, bytes, ok, x)
 				}
 				delete(known, slot)
 				gone = append(gone, slot)
 			case op == 2:
+				before, ok := reg.SetBytes(slot, 7)
+				if held, is := reg.Holds(slot); !ok || !is || before != x.bytes || held != 7 {
+					t.Fatalf("program %d: resized from %d to %d, want %d and 7", seed, before, held, x.bytes)
+				}
+				x.bytes = 7
+				known[slot] = x
+			case op == 3:
 				delete(known, slot)
 				x.owner = nil
 				dropped[slot] = x
@@ -71,7 +77,7 @@ func TestARegistryKnowsWhatIsAlive(t *testing.T) {
 				old := gone[r.IntN(len(gone))]
 				_, _, untracked := reg.Untrack(old)
 				_, held := reg.Holds(old)
-				if untracked || held {
+				if _, set := reg.SetBytes(old, 1); untracked || held || set {
 					t.Fatalf("program %d: slot %x is there after it was given up", seed, old)
 				}
 			}
@@ -101,15 +107,18 @@ func TestLargeObjectsAreWeakAtOnce(t *testing.T) {
 	var reg registry.Registry[int]
 	found := []int{}
 	reg.Init(100, func(_ registry.Slot, w int, _ int64) { found = append(found, w) })
-	for w, bytes := range []int64{99, 100} {
-		reg.Track(unsafe.Pointer(new(object)), bytes, w)
+	for w, bytes := range []int64{99, 100, 1, 2} {
+		slot := reg.Track(unsafe.Pointer(new(object)), bytes, w)
+		if w >= 2 {
+			reg.SetBytes(slot, []int64{99, 100}[w-2])
+		}
 	}
-	for end := time.Now().Add(10 * time.Second); len(found) == 0 && time.Now().Before(end); {
+	for end := time.Now().Add(10 * time.Second); len(found) < 2 && time.Now().Before(end); {
 		runtime.GC()
 		reg.Walk(giveAll)
 	}
-	if !slices.Equal(found, []int{1}) {
-		t.Errorf("a cycle of the runtime's finds %v; want the large object", found)
+	if slices.Sort(found); !slices.Equal(found, []int{1, 3}) {
+		t.Errorf("a cycle of the runtime's finds %v; want the object that is large and the one that became large", found)
 	}
 }
 
