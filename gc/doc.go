@@ -44,5 +44,6 @@
 // # Observers
 //
 // Config.Log receives cycles with their triggers, new policies, changes in what cycles bring back,
-// contained failures, and warnings of mistakes in the program. Package gc/debug serves a page, and gc/with/prom exports metrics.
+// contained failures, and warnings of mistakes in the program. Package gc/debug serves a page, and
+// gc/with/prom exports metrics.
 package gc

@@ -9,7 +9,8 @@ import (
 // MaxBytes is more than any size in a trace, and more than the sum of all sizes.
 const MaxBytes = int64(1) << 62
 
-// Validate returns an error that names the first event that breaks an invariant of the package, or nil. Its memory is in proportion to the objects.
+// Validate returns an error that names the first event that breaks an invariant of the package, or
+// nil. Its memory is in proportion to the objects.
 func (t *Trace) Validate() error {
 	v := validator{labels: len(t.Labels), objects: make(map[uint64]object)}
 	for i, e := range t.Events {

@@ -233,8 +233,8 @@ func inUse(url string) float64 {
 	return all["in_use"] / (1 << 20)
 }
 
-// rise returns how much memory grew from a time on, in MiB: the slope of the line that fits the readings best,
-// times their length.
+// rise returns how much memory grew from a time on, in MiB: the slope of the line that fits the
+// readings best, times their length.
 func (r run) rise(from time.Duration) float64 {
 	some := slices.DeleteFunc(slices.Clone(r.timeline), func(s reading) bool { return s.at < from })
 	at, mib := make([]float64, len(some)), make([]float64, len(some))

@@ -28,7 +28,8 @@ var batches, sequences = []int{8, 32}, []int{32, longest}
 
 var prefix string // of $BACKEND, set by the linker
 
-// Hugot's session for XLA needs a tokenizer in Rust, so its session for the backend go gets the backend.
+// Hugot's session for XLA needs a tokenizer in Rust, so its session for the backend go gets the
+// backend.
 func init() {
 	backends.Register("simplego", simplego.New)
 	backends.Register("go", func(string) (backends.Backend, error) {

@@ -1,5 +1,5 @@
-// Matrix makes matrices in memory of C's malloc, beside a list of 100 MiB of Go pointers. The list makes
-// cycles expensive.
+// Matrix makes matrices in memory of C's malloc, beside a list of 100 MiB of Go pointers. The list
+// makes cycles expensive.
 package main
 
 // #include <stdlib.h>

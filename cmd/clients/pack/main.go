@@ -1,5 +1,5 @@
-// Pack compresses a response for each request with the zstd library, each in its own stream. The program
-// was written after the rules of gauge and auto were fixed, and no rule was tuned on it.
+// Pack compresses a response for each request with the zstd library, each in its own stream. The
+// program was written after the rules of gauge and auto were fixed, and no rule was tuned on it.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Query opens, fills and queries a separate in-memory database for each request, as a service does that
-// isolates its tenants. The engine is SQLite, through go-sqlite3.
+// Query opens, fills and queries a separate in-memory database for each request, as a service does
+// that isolates its tenants. The engine is SQLite, through go-sqlite3.
 package main
 
 // typedef long long int sqlite3_int64;

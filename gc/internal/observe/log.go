@@ -18,8 +18,8 @@ type Line struct {
 	Aloud bool // goes to slog.Default where there is no log
 }
 
-// A Log passes lines to a handler, which it calls under no lock but its own. All methods are safe for concurrent
-// use.
+// A Log passes lines to a handler, which it calls under no lock but its own. All methods are safe
+// for concurrent use.
 type Log struct {
 	To     *slog.Logger    // nil = off
 	Strict bool            // do not contain panics of the handler

@@ -131,9 +131,9 @@ const maxTime = math.MaxInt64 / 4 // ns
 
 var errRange = errors.New("number out of range")
 
-// nanoseconds turns a JSON number of microseconds into nanoseconds, at most maxTime. Time since 1970 is
-// too long for a float64, which would be wrong by up to 0.5 us: so the whole microseconds are read as
-// an integer. Parts of a nanosecond are rounded, halves away from zero.
+// nanoseconds turns a JSON number of microseconds into nanoseconds, at most maxTime. Time since
+// 1970 is too long for a float64, which would be wrong by up to 0.5 us: so the whole microseconds
+// are read as an integer. Parts of a nanosecond are rounded, halves away from zero.
 func nanoseconds(us string) (int64, error) {
 	about, err := strconv.ParseFloat(us, 64)
 	if err != nil || math.Abs(about) > maxTime/1000 {

@@ -105,7 +105,8 @@ func list(text string) (all []float64, err error) {
 
 type node struct{ a, b, c *node }
 
-// fill makes a heap of pointers with the given bytes. They form no list, so marking can run in parallel.
+// fill makes a heap of pointers with the given bytes. They form no list, so marking can run in
+// parallel.
 func fill(bytes int) []*node {
 	all := make([]*node, bytes/40)
 	for i := range all {
