@@ -95,7 +95,7 @@ func describe(w io.Writer, t *trace.Trace) {
 		rows = append(rows, []string{"start", left + t.Start.UTC().Format(time.RFC3339)})
 	}
 	rows = append(rows, []string{"waits", left + fmt.Sprintf("%s in all, %s of the time; %s", chart.Duration(all.Wait), chart.Percent(all.WaitShare), durations(all.Waits))})
-	early, late := recording.Earlier(t, 0)
+	early, late := recording.Earliest(t)
 	if len(late) > 0 {
 		rows = append(rows, []string{"deaths", left + fmt.Sprintf("%s known only from the cycle that found them, which is up to %s late (p50 %s)",
 			pressure.Count(len(late)), chart.Duration(late[len(late)-1]), chart.Duration(recording.Percentile(late, 50)))})

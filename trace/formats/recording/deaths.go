@@ -8,17 +8,16 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Earlier moves deaths that only a cycle found to an earlier time. Such an object died after its
-// allocation, after the begin of the cycle before, and before the begin of the cycle that found it.
-// Share 0 takes the first of these moments, 1 the last, and 0.5 the middle. So the reachable bytes of
-// the program are at least those of share 0, and at most those of t. An object that no cycle found may
-// have died between the last cycle and the end.
+// Earliest moves deaths that only a cycle found to the earliest time that they can have. Such an
+// object died after its allocation, after the begin of the cycle before, and before the begin of
+// the cycle that found it. So the reachable bytes of the program are at least those of the result,
+// and at most those of t. An object that no cycle found may have died right after the last cycle.
 //
-// Earlier returns a new trace. For each death that a cycle found it also returns the time by which
+// Earliest returns a new trace. For each death that a cycle found it also returns the time by which
 // the trace may have it too late, sorted. If the program reported every death, there are none, and
 // the events are those of t. In a trace without cycles, each time at which something was found dead
 // counts as a cycle. The trace must be valid.
-func Earlier(t *trace.Trace, share float64) (*trace.Trace, []time.Duration) {
+func Earliest(t *trace.Trace) (*trace.Trace, []time.Duration) {
 	var cycles []int64                                             // when they began
 	dropped, born := make(map[uint64]bool), make(map[uint64]int64) // objects that nothing is known to have ended
 	for _, e := range t.Events {
@@ -41,8 +40,8 @@ func Earlier(t *trace.Trace, share float64) (*trace.Trace, []time.Duration) {
 	out := *t
 	out.Events = nil
 	var drops []trace.Event
-	move := func(e trace.Event, first, last int64) trace.Event {
-		e.Kind, e.Aux, e.Time = trace.Drop, 0, first+int64(share*float64(last-first))
+	drop := func(e trace.Event, at int64) trace.Event {
+		e.Kind, e.Aux, e.Time = trace.Drop, 0, at
 		return e
 	}
 	var late []time.Duration
@@ -61,10 +60,10 @@ func Earlier(t *trace.Trace, share float64) (*trace.Trace, []time.Duration) {
 				}
 			}
 			late = append(late, time.Duration(last-first))
-			if d := move(e, first, last); d.Time == e.Time {
-				out.Events = append(out.Events, d) // before the free
+			if first == e.Time {
+				out.Events = append(out.Events, drop(e, first)) // before the free
 			} else {
-				drops = append(drops, d)
+				drops = append(drops, drop(e, first))
 			}
 			fallthrough
 		case e.Kind == trace.Drop || e.Kind == trace.Free:
@@ -72,10 +71,10 @@ func Earlier(t *trace.Trace, share float64) (*trace.Trace, []time.Duration) {
 		}
 		out.Events = append(out.Events, e)
 	}
-	if len(late) > 0 && share < 1 {
+	if len(late) > 0 {
 		for _, e := range t.Events {
 			if at, ok := born[e.ID]; ok && e.Kind == trace.Alloc {
-				drops = append(drops, move(e, max(at, cycles[len(cycles)-1]), t.Events[len(t.Events)-1].Time))
+				drops = append(drops, drop(e, max(at, cycles[len(cycles)-1])))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package recording_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -159,29 +160,27 @@ func TestDeathsBetweenTwoCycles(t *testing.T) {
 24 alloc id=4 bytes=1
 30 sync
 `)
-	for share, want := range map[float64][]int64{0: {10, 16, 24}, 0.5: {15, 18, 27}, 1: {20, 20, -1}} {
-		moved, late := recording.Earlier(seen, share)
-		if err := moved.Validate(); err != nil {
-			t.Fatal(share, err)
+	early, late := recording.Earliest(seen)
+	if err := early.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	at := make(map[uint64]int64)
+	for _, e := range early.Events {
+		if e.Kind == trace.Drop {
+			at[e.ID] = e.Time
 		}
-		at := []int64{-1, -1, -1}
-		for _, e := range moved.Events {
-			if e.Kind == trace.Drop && e.ID > 1 {
-				at[e.ID-2] = e.Time
-			}
-		}
-		if !slices.Equal(at, want) || !slices.Equal(late, []time.Duration{4, 10}) {
-			t.Errorf("share %v: drops at %v, late by %v", share, at, late)
-		}
+	}
+	if want := map[uint64]int64{1: 4, 2: 10, 3: 16, 4: 24}; !maps.Equal(at, want) || !slices.Equal(late, []time.Duration{4, 10}) {
+		t.Errorf("drops at %v, late by %v", at, late)
 	}
 	if w, err := sim.Compile(seen, 0); err != nil || w.SeenDeaths != 2 {
 		t.Errorf("%d deaths from cycles, %v", w.SeenDeaths, err)
 	}
-	if early, _ := recording.Earlier(seen, 0); recording.StatsOf(early).PeakReachable != 100 || recording.StatsOf(seen).PeakReachable != 110 {
+	if recording.StatsOf(early).PeakReachable != 100 || recording.StatsOf(seen).PeakReachable != 110 {
 		t.Error("the bounds of the peak are wrong")
 	}
 	told := parse(t, "0 alloc id=1 bytes=8\n5 drop id=1 bytes=8\n9 free id=1 bytes=8 aux=1\n10 cycle")
-	if same, late := recording.Earlier(told, 0); late != nil || !slices.Equal(same.Events, told.Events) {
+	if same, late := recording.Earliest(told); late != nil || !slices.Equal(same.Events, told.Events) {
 		t.Errorf("all deaths were said, and %v late: %v", late, same.Events)
 	}
 }
