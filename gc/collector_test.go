@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/internal/observe"
 	"github.com/eagergc/eagergc/gc/internal/verdict"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
@@ -406,6 +407,22 @@ func TestASnapshotHasTheLastMinutes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestALateValueIsOfTheLastStep: goroutines may read the clock in one order and count in another.
+func TestALateValueIsOfTheLastStep(t *testing.T) {
+	s := observe.NewSeries(func(to *int, from int, _ bool) { *to += from })
+	s.Add(2*observe.Step, 1)
+	s.Add(2*observe.Step-1, 10)
+	s.Add(2*observe.Step, 100)
+	s.Add(3*observe.Step, 1000)
+	var all []string
+	s.All(4*observe.Step, func(start time.Duration, sum int) {
+		all = append(all, fmt.Sprint(int64(start/observe.Step), ": ", sum))
+	})
+	if got := strings.Join(all, ", "); got != "2: 111, 3: 1000" {
+		t.Errorf("steps %s", got)
+	}
 }
 
 // TestALargeSurvivorCountsWhole, even if it is the first that is noted.

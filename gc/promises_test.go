@@ -108,6 +108,22 @@ func TestAReleaseMayUseTheCollector(t *testing.T) {
 	}
 }
 
+// TestCloseWaitsForReleases that have not ended when the cycle had waited long enough for them.
+func TestCloseWaitsForReleases(t *testing.T) {
+	inBubble(t, gc.Config{}, never(), func(w *world) {
+		var done atomic.Int32
+		for range 30 {
+			own(w.c, new(boxed), 1, func() { time.Sleep(50 * ms); done.Add(1) })
+		}
+		if w.collect(); done.Load() == 30 {
+			w.Error("the cycle waited for all of them")
+		}
+		if w.c.Close(); done.Load() != 30 {
+			w.Errorf("%d have ended when Close returns", done.Load())
+		}
+	})
+}
+
 // TestAReleaseComesAfterFinalizers that were due when its owner was found dead. The runtime runs the latest of a batch first.
 func TestAReleaseComesAfterFinalizers(t *testing.T) {
 	inBubble(t, gc.Config{}, never(), func(w *world) {

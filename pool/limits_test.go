@@ -264,4 +264,11 @@ func TestWhatThePolicyIsTold(t *testing.T) {
 		t.Errorf("after a pool of the device was closed: %+v, want 5 MiB allocated since the last cycle", p)
 	}
 	a.Close()
+	d := open(t, cfg) // of the same device, which had no pool for a moment
+	before := len(w.points)
+	d.Free(alloc(t, d, 30*mib))
+	if n := len(w.points); n == before || w.points[n-1].Request != 30*mib {
+		t.Errorf("of a pool that was made after the last one was closed: told %+v", w.points[before:])
+	}
+	d.Close()
 }

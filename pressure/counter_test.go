@@ -283,6 +283,10 @@ func TestListenHearsAll(t *testing.T) {
 	if b.bytes != 9 || all[t.Name()].bytes != 2 || before.heard.Load() != nil {
 		t.Errorf("heard %d and %d bytes after the end, want 9 and 2", b.bytes, all[t.Name()].bytes)
 	}
+	clear(all)
+	if NewCounter(t.Name() + "/late"); len(all) > 0 {
+		t.Error("a listener hears of a counter that was made after its end")
+	}
 	runtime.KeepAlive(p)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -45,8 +46,10 @@ type scripted struct {
 	t       trace.Trace
 	starts  []int // of batches in t.Events
 	err     error
-	hold    chan struct{} // if set, a batch waits for it
-	entered chan struct{} // told of that
+	part    int                 // events of the batch that fails that are written all the same
+	partly  func([]trace.Event) // told of them
+	hold    chan struct{}       // if set, a batch waits for it
+	entered chan struct{}       // told of that
 	closed  int
 	late    bool // written to after Close or an error
 }
@@ -61,12 +64,13 @@ func (w *scripted) WriteBatch(events []trace.Event, labels []string) (int, error
 	if err != nil {
 		w.late = w.late || errors.Is(err, errLate)
 		w.err = errLate
-		return 0, err
+		events = events[:min(w.part, len(events))]
+		w.partly(events)
 	}
 	w.starts = append(w.starts, len(w.t.Events))
 	w.t.Events = append(w.t.Events, events...)
 	w.t.Labels = slices.Clone(labels)
-	return len(events), nil
+	return len(events), err
 }
 
 func (w *scripted) Close() error { w.closed++; return nil }
@@ -182,7 +186,7 @@ func (m *model) stuck(t *random) {
 	})
 }
 
-// fail has the next batch fail. It is lost, and so is what found no room meanwhile.
+// fail has the next batch fail. What is not written of it is lost, and so is what found no room meanwhile, of which the trace may say so.
 func (m *model) fail(t *random) {
 	if !m.on || between(t, 0, 3) > 0 {
 		return
@@ -196,8 +200,21 @@ func (m *model) fail(t *random) {
 		m.w.err = errFull
 		m.failed, m.on = true, false
 		m.after = int64(n)
+		all := maps.Clone(m.taken)
 		clear(m.taken)
 		m.taken[stuck.ID] = stuck
+		m.w.part = between(t, 0, m.room+1)
+		m.w.partly = func(written []trace.Event) {
+			for _, e := range written {
+				if e.Kind == trace.Mark {
+					m.lost += e.Bytes
+					m.after -= e.Bytes
+				} else {
+					m.taken[e.ID] = all[e.ID]
+					m.after--
+				}
+			}
+		}
 	})
 }
 

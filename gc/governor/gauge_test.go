@@ -273,6 +273,40 @@ func TestCyclesOfTheRuntime(t *testing.T) {
 	}
 }
 
+// TestCyclesJudgedTogether: one that was asked for in vain makes the gauge rest, though one of the runtime began before it was judged.
+func TestCyclesJudgedTogether(t *testing.T) {
+	g := governor.NewGauge(1000*mib, 0)
+	r := &governor.GaugeReading{Level: 1000 * mib}
+	g.Marking(time.Second, r)
+	g.Marked(r, 1, true)
+	g.Marking(2*time.Second, r)
+	g.Marked(r, 2, false)
+	r.Swept = 2
+	if judged, _ := g.Settled(3*time.Second, r, ms); !judged || g.Resting() == 0 {
+		t.Errorf("judged: %v; it rests for %v", judged, g.Resting())
+	}
+}
+
+// TestALittleAboveALargeLevel: 3 MiB of the 4 that came since the last cycle are worth it, whatever the gauge has risen before.
+func TestALittleAboveALargeLevel(t *testing.T) {
+	g, marks := governor.NewGauge(0, 0), int64(0)
+	cycle := func(level, freed int64) (rests time.Duration) {
+		marks++
+		at, r := time.Duration(marks)*time.Second, &governor.GaugeReading{Level: level, Swept: marks}
+		g.Marking(at, r)
+		g.Marked(r, marks, true)
+		r.Level -= freed
+		g.Settled(at+ms, r, ms)
+		return g.Resting()
+	}
+	if cycle(1000*mib, 0) == 0 {
+		t.Error("it does not rest after a cycle in vain")
+	}
+	if rests := cycle(1004*mib, 3*mib); rests != 0 {
+		t.Errorf("it rests for %v after one that was not", rests)
+	}
+}
+
 // TestAskedAndToldAddUp: what a gauge tells the policy that it grew by is what it grew by, whatever moves it.
 func TestAskedAndToldAddUp(t *testing.T) {
 	for seed := range uint64(200) {

@@ -165,6 +165,11 @@ func TestPartsOfOneMemory(t *testing.T) {
 	if p := d.p.asked[2]; p.LiveAfter != 95*mib {
 		t.Errorf("after a fall %d MiB are left of the last cycle", p.LiveAfter/mib)
 	}
+	own.Returning = 5 * mib
+	d.g.Allocate(d.now, &own.Memory, 0)
+	if p := d.p.asked[3]; p.Sample.Headroom() != 75*mib {
+		t.Errorf("with 20 MiB live of 100, and 5 that return, there is room for %d MiB", p.Sample.Headroom()/mib)
+	}
 	_ = device
 }
 
@@ -182,9 +187,20 @@ func TestARestEndsWhereTheMemoryIsAnotherOne(t *testing.T) {
 			t.Errorf("with %d MiB it is over: %v", live, !over)
 		}
 	}
-	d.g.Changed()
-	if !m.Rest.Over(d.now, m.Live) {
-		t.Error("it lasts though limits have changed")
+	var lasts []time.Duration
+	for range 3 {
+		if len(lasts) == 2 {
+			d.g.Changed()
+			if !m.Rest.Over(d.now, m.Live) {
+				t.Error("it lasts though limits have changed")
+			}
+		}
+		d.begin(policy.TriggerExplicit, policy.Block, &m.Memory)
+		d.settle()
+		lasts = append(lasts, m.Rest.Until-d.now)
+	}
+	if lasts[1] <= lasts[0] || lasts[2] >= lasts[0] {
+		t.Errorf("after the second and the third cycle in vain, and after the first since limits have changed, it lasts %v", lasts)
 	}
 }
 
@@ -259,6 +275,25 @@ func TestAnAssistIsAShare(t *testing.T) {
 	if none := d.begin(policy.TriggerExplicit, policy.Block, nil); none.Share(mib) != 0 {
 		t.Error("an assist for no memory")
 	}
+}
+
+// TestWhoIsLetGoEarly: callers who are held, and let go when the cycle has settled, are held for their share of a second, though each of
+// them says that it goes on.
+func TestWhoIsLetGoEarly(t *testing.T) {
+	d := newDriver(t, governor.Caps{}, policy.Overlap)
+	d.pass(time.Minute)
+	for end := d.now + time.Second; d.now < end; d.pass(ms) {
+		wait := min(d.g.GiveWay(d.now), ms)
+		if wait == 0 {
+			continue
+		}
+		d.hold(wait)
+		d.pass(wait)
+		for range 3 {
+			d.g.LetGo(d.now)
+		}
+	}
+	between(t, "held in the second", d.heldIn(d.now-time.Second, d.now), 20*ms, 50*ms)
 }
 
 // TestNaturalCyclesCostNothing: they end rests, spend no share, and the policy is told of their yield.

@@ -17,7 +17,8 @@ import (
 //   - cycles take at most their share of the processors, and callers of soft memory are held for at most theirs of any second;
 //   - a rest ends within two minutes of the cycle that it follows;
 //   - nobody is held for a whole cycle but callers of memory that can refuse, where the policy says block;
-//   - a cycle for one memory ends no rest of another, and a gauge has no rest for cycles in vain;
+//   - a cycle for one memory ends no rest of another, a gauge has no rest for cycles in vain, and only a soft memory one because it is full;
+//   - without an allocation the policy is asked only after a cycle that freed something;
 //   - what the policy sees is what the program did, by a ledger of the test's own.
 func TestPromises(t *testing.T) {
 	programs := 300
@@ -96,12 +97,26 @@ func promises(t *testing.T, seed uint64) {
 			if was := rested[m]; &m.Memory != of && was.Why != governor.Capped && was.Until > d.now+time.Minute && m.Rest != was || m.Gauge && m.Rest.Why == governor.Futile {
 				fail("the rest %+v has become %+v", was, m.Rest)
 			}
+			if m.Rest.Why == governor.Crowded && !m.Soft {
+				fail("a memory that can refuse has the rest %+v", m.Rest)
+			}
 			if m.Wake != 0 {
 				fail("a cycle does not wake all")
 			}
 		}
 		if (o.Again > 0) != (of.Soft && c.Freed > 0) {
 			fail("after %+v the policy is asked again after %v", c, o.Again)
+		}
+		if o.Again == 0 {
+			if _, asked := d.g.Later(d.now); asked {
+				fail("after %+v the policy is asked though nothing was allocated", c)
+			}
+		}
+		for i := range d.holds { // who is still held goes on, and each says so
+			if h := &d.holds[i]; h.to > d.now {
+				h.to = d.now
+				d.g.LetGo(d.now)
+			}
 		}
 		if c.Freed > freed {
 			fail("the report says %d freed of %d", c.Freed, freed)

@@ -93,16 +93,17 @@ func TestPacer(t *testing.T) {
 	}
 }
 
-// TestPacerBelievesRefusals: a refusal of bytes that fit under the limit makes the most that was granted the limit to go by, for 256 cycles.
+// TestPacerBelievesRefusals: a refusal of bytes that fit under the limit makes the most that was granted the limit to go by, for 256 cycles
+// after the last one.
 func TestPacerBelievesRefusals(t *testing.T) {
 	p := MustParse("pacer").New()
-	for i := range 300 {
+	for i := range 600 {
 		now := time.Duration(2*i+10) * ms
-		if d := p.Decide(grow(now, 790, 20, 0, 0, 1000)); (d.Reason == "headroom used up") != (i > 0 && i <= observedKeep) {
+		if d := p.Decide(grow(now, 790, 20, 0, 0, 1000)); (d.Reason == "headroom used up") != (i > 0 && i <= 200+observedKeep) {
 			t.Fatalf("after %d cycles: %+v", i, d)
 		}
 		c := Cycle{Start: now, Trigger: TriggerNatural, Limit: 1000}
-		if i == 0 {
+		if i == 0 || i == 200 {
 			c.Trigger, c.Freed, c.LiveAfter, c.Wanted = TriggerRefusal, 790, 0, 900
 		}
 		p.Observe(c)

@@ -131,6 +131,25 @@ func TestAnyPoint(t *testing.T) {
 	}
 }
 
+// TestOneBusyMomentIsNoWork: a cycle whose processor time is far too high, because other processes ran in it, changes nothing.
+func TestOneBusyMomentIsNoWork(t *testing.T) {
+	for busy := range 4 {
+		e := NewExpectation(2)
+		e.See(1<<20, 100)
+		first, usual := e.Work, Measured{Length: e.Cost, Work: 2 * e.Work, Processors: 2, Scan: 1 << 20, Tracked: 100}
+		for i := range 4 {
+			m := usual
+			if i == busy {
+				m.Work *= 100
+			}
+			e.Learn(m)
+			if e.See(1<<20, 100); i > 0 && e.Work.Round(time.Microsecond) != first.Round(time.Microsecond) {
+				t.Errorf("of %d cycles number %d was busy: the next takes %v, want %v", i+1, busy, e.Work, first)
+			}
+		}
+	}
+}
+
 // TestDecideAllocates: deciding and observing are free of allocation.
 func TestDecideAllocates(t *testing.T) {
 	for _, spec := range variants() {

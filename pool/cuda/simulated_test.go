@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/eagergc/eagergc/pool/array"
@@ -114,6 +115,14 @@ func TestEveryFailureIsReturned(t *testing.T) {
 		sim.failing = ""
 		if e := new(Error); !errors.As(err, &e) || e.Call != c.call || e.Code != 999 {
 			t.Errorf("%s fails: %v", c.call, err)
+		}
+	}
+	sim.failing = "cuCtxSynchronize" // of the pool's device, and of d, whose work has used its memory
+	err := far.Synchronize()
+	sim.failing = ""
+	for _, device := range []*Device{d, e} {
+		if want := simError("cuCtxSynchronize", device.index, 999, "CUDA_ERROR_UNKNOWN").Error(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("where two devices fail: %v, want %s", err, want)
 		}
 	}
 	ok(t, s.Synchronize())

@@ -163,6 +163,8 @@ func TestRMM(t *testing.T) {
 1500000 drop id=1 bytes=8 space=device0
 2000000 drop id=2 bytes=8 space=device0
 `, "time of day, microseconds"},
+		{"a gap of more than half a day", "1,01:00:00,allocate,0x1,1,0\n1,14:00:00,free,0x1,1,0\n",
+			"0 alloc id=1 bytes=1 space=device0\n46800000000000 drop id=1 bytes=1 space=device0\n", "time of day, microseconds"},
 		{"seconds", "1,1634567890.123456,allocate,0x7f8a40000000,1024,0\r\n1,1634567890.223456,free,0x7f8a40000000,1024,0\r\n\r\n",
 			"0 alloc id=1 bytes=1024 space=device0\n100000000 drop id=1 bytes=1024 space=device0\n", "wall clock, microseconds"},
 		{"there before", "1,10:00:00.5,allocate,0x1,1,0\n1,10:00:01.0,free,0x2,7,0\n",
