@@ -3,7 +3,6 @@ package pool_test
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path"
 	"runtime/debug"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
 	"github.com/eagergc/eagergc/pressure"
@@ -131,44 +129,6 @@ func TestASecondRound(t *testing.T) {
 		}
 		u.steals = false
 	}
-}
-
-// TestWhoGetsNothingWaits before the next collection: as long as the last one took, and twice as long after each further one that freed
-// too little. A busy machine makes waits longer, but not all of them.
-func TestWhoGetsNothingWaits(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // no cycle but those of the ladder
-	c := never(t)
-	p := open(t, pool.Config{Limits: hard(mib), Direct: true, Collector: c})
-	defer p.Free(alloc(t, p, mib))
-	var purged, collected time.Time
-	defer p.Register(calls{func() { purged = time.Now() }, nothing})()
-	var took time.Duration
-	least := math.Inf(1) // of the waits, as a share of what they should be
-	for wait := 0.0; wait <= 4; wait = max(1, 2*wait) {
-		ownSlow(c, func() { collected = time.Now(); time.Sleep(25 * time.Millisecond) })
-		_, err := p.Alloc(mib, 0)
-		oom := new(pool.OutOfMemoryError)
-		if !errors.As(err, &oom) || len(oom.Steps) != int(pool.StepDrop+1) {
-			t.Fatal(err)
-		}
-		if waited := float64(collected.Sub(purged)); wait > 0 {
-			share := waited / (wait * float64(took))
-			if least = min(least, share); share < 1 {
-				t.Errorf("waited for %.2f of %g times the %v of the last collection", share, wait, took)
-			}
-		}
-		took = oom.Steps[pool.StepCollect].Duration
-	}
-	if least > 1.5 {
-		t.Errorf("each wait was at least %.2f times as long as it should be", least)
-	}
-}
-
-// ownSlow makes garbage of a collector whose release is f.
-//
-//go:noinline
-func ownSlow(c *gc.Collector, f func()) {
-	gc.Own(c, new([64]byte), 1, func(f func()) { f() }, f)
 }
 
 // TestFirstComeFirstServed: those who are refused are served in the order in which they came, before those who come later. Each climbs until Purge; then the test frees one block.
