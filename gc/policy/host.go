@@ -58,7 +58,7 @@ func (p *host) Decide(at Point) Decision {
 	if limit > 0 {
 		end = min(end, limit-p.early(&at, now, limit))
 	}
-	p.asleep = at.Sample.Live + 1 + end>>10
+	p.asleep = min(at.Sample.Live, math.MaxInt64/2) + 1 + end>>10
 	d := Decision{Wake: p.asleep, Reason: "headroom lasts"}
 	switch {
 	case at.Running:

@@ -77,7 +77,7 @@ func (p *pacer) Decide(at Point) Decision {
 		budget = min(at.LiveAfter, math.MaxInt64-1-h) + h
 	}
 	grain := int64(1) << bits.Len64(uint64(budget>>10))
-	p.asleep = min(at.Sample.Live+grain, budget+1)
+	p.asleep = min(min(at.Sample.Live, math.MaxInt64-grain)+grain, min(budget, math.MaxInt64-1)+1)
 	p.learn(&at, budget, grain)
 	d := Decision{Wake: p.asleep}
 	switch {

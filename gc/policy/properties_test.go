@@ -131,6 +131,18 @@ func TestAnyPoint(t *testing.T) {
 	}
 }
 
+// TestTheLargestAmount that a point can hold: every policy answers.
+func TestTheLargestAmount(t *testing.T) {
+	for _, spec := range variants() {
+		p := spec.New()
+		for _, at := range []Point{grow(ms, math.MaxInt64, 0, 0, 0, 1), grow(2*ms, math.MaxInt64-1, 1, 0, 0, 1), grow(3*ms, math.MaxInt64-70, 70, 0, 0, 1), grow(4*ms, 1, 1, 0, 0, math.MaxInt64)} {
+			if d := p.Decide(at); d.Wake < 0 || d.Reason == "" {
+				t.Errorf("%s: %+v", spec, d)
+			}
+		}
+	}
+}
+
 // TestOneBusyMomentIsNoWork: a cycle whose processor time is far too high, because other processes ran in it, changes nothing.
 func TestOneBusyMomentIsNoWork(t *testing.T) {
 	for busy := range 4 {

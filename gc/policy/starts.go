@@ -31,6 +31,7 @@ const (
 	keepScore    = 1 - 1./2048 // decay per grain: the last 32 budgets count most
 	endWeight    = 32          // weight, in grains, of a place where headroom ends, or did at the last start
 	paceOver     = 4           // grains over which the pace is measured
+	lastGrain    = math.MaxInt64 - 1
 )
 
 // A moment is a position of the program.
@@ -56,6 +57,7 @@ type ring struct {
 func (r *ring) at(grain int64) *moment { return &r.reached[uint64(grain)%ringGrains] }
 
 func (r *ring) reach(grain int64, now moment) {
+	grain = min(grain, lastGrain)
 	for r.next = max(r.next, grain-ringGrains+1); r.next <= grain; r.next++ {
 		*r.at(r.next) = now
 	}
@@ -87,7 +89,7 @@ func (d *starts) see(s *view) {
 			d.rings[k].reach(s.now.total/grain, s.now)
 		}
 	}
-	from, top := d.rings[noGuess].next, s.top/d.grain
+	from, top := d.rings[noGuess].next, min(s.top/d.grain, lastGrain)
 	for k, guess := range s.guess {
 		d.rings[k].reach(min((s.top+int64(guess))/d.grain, top+budgetGrains), s.now)
 	}
