@@ -19,10 +19,10 @@ type random struct {
 	*rand.Rand
 }
 
-// check runs f with many seeds. EAGERGC_SEED=n runs it with the one that a failure names.
+// check runs f with many seeds. EAGERGC_TEST_SEED=n runs it with the one that a failure names.
 func check(t *testing.T, times int, f func(*random)) {
 	t.Helper()
-	fixed, err := strconv.ParseUint(os.Getenv("EAGERGC_SEED"), 10, 64)
+	fixed, err := strconv.ParseUint(os.Getenv("EAGERGC_TEST_SEED"), 10, 64)
 	if err == nil {
 		times = 1
 	}
@@ -35,7 +35,7 @@ func check(t *testing.T, times int, f func(*random)) {
 			done := false
 			defer func() {
 				if !done || t.Failed() {
-					t.Logf("run it again with EAGERGC_SEED=%d", seed)
+					t.Logf("run it again with EAGERGC_TEST_SEED=%d", seed)
 				}
 			}()
 			f(&random{t, rand.New(rand.NewPCG(seed, 0))})

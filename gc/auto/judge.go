@@ -40,8 +40,8 @@ const (
 )
 
 // A scale is a window of buckets. A bucket holds the least values of its readings. Growth in the
-// window counts if it exceeds both bounds, and ends above the levels that memory has had before: that
-// of a server rises and falls with its load.
+// window counts if it exceeds both bounds and ends above every level before the window. Otherwise
+// the memory of a server that rises and falls with its load would seem to grow.
 type scale struct {
 	every   int // readings in a bucket
 	least   int64
