@@ -44,7 +44,7 @@ func (m *machine) step(op byte) error {
 	}
 	switch op {
 	case 0x94: // MEMOIZE
-		return m.put(uint64(len(m.memo)), nil)
+		return m.put(uint64(m.keys), nil)
 	case '(': // MARK
 		if len(m.marks) >= maxStack {
 			return fmt.Errorf("more than %d marks", maxStack)

@@ -17,6 +17,7 @@ const (
 	maxStack   = 1 << 20 // values that are not yet in a container
 	maxRecords = 1 << 14 // dicts that are not yet in a container
 	maxMemoGap = 1 << 10 // memo keys skipped: picklers number them from 0, one by one
+	memoPage   = 1 << 10 // keys
 	maxTexts   = 1 << 16 // different strings that are kept
 	maxText    = 1 << 10 // bytes of a string that is kept
 )
@@ -49,9 +50,10 @@ type machine struct {
 	stack   []value
 	marks   []int // heights of stack
 	budget  *recording.Budget
-	memo    []int32          // texts by their keys; notText: another value
-	texts   []string         // the strings kept; first those of names
-	index   map[string]int64 // of texts
+	memo    []*[memoPage]int32 // texts by their keys, in pages that are never copied; notText: another value
+	keys    int                // in the memo
+	texts   []string           // the strings kept; first those of names
+	index   map[string]int64   // of texts
 	records []record
 	spare   []int64 // records not in use
 	lists
@@ -236,6 +238,9 @@ func (m *machine) top() (value, error) {
 // container that matters, and picklers give integers no key.
 const notText = -1
 
+// at returns the place of a key that the memo has.
+func (m *machine) at(key uint64) *int32 { return &m.memo[key/memoPage][key%memoPage] }
+
 // put gives the top of the stack a key in the memo.
 func (m *machine) put(key uint64, err error) error {
 	if err != nil {
@@ -245,14 +250,18 @@ func (m *machine) put(key uint64, err error) error {
 	if err != nil {
 		return err
 	}
-	if key > uint64(len(m.memo)+maxMemoGap) {
-		return fmt.Errorf("memo key %d after %d keys", key, len(m.memo))
+	if key > uint64(m.keys+maxMemoGap) {
+		return fmt.Errorf("memo key %d after %d keys", key, m.keys)
 	}
-	for uint64(len(m.memo)) <= key {
-		m.memo = recording.Append(m.budget, m.memo, notText)
+	for ; uint64(m.keys) <= key; m.keys++ {
+		if m.keys%memoPage == 0 {
+			m.memo = append(m.memo, new([memoPage]int32))
+			m.budget.Hold(8 + 4*memoPage)
+		}
+		*m.at(uint64(m.keys)) = notText
 	}
-	if m.memo[key] = notText; v.kind == kText {
-		m.memo[key] = int32(v.n)
+	if *m.at(key) = notText; v.kind == kText {
+		*m.at(key) = int32(v.n)
 	}
 	return nil
 }
@@ -262,10 +271,10 @@ func (m *machine) get(key uint64, err error) error {
 		return err
 	}
 	switch {
-	case key >= uint64(len(m.memo)):
+	case key >= uint64(m.keys):
 		return fmt.Errorf("memo has no key %d", key)
-	case m.memo[key] == notText:
+	case *m.at(key) == notText:
 		return m.push(value{})
 	}
-	return m.push(value{kind: kText, n: int64(m.memo[key])})
+	return m.push(value{kind: kText, n: int64(*m.at(key))})
 }
