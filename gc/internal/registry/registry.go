@@ -11,24 +11,18 @@ import (
 	"weak"
 )
 
-// A Registry tracks Go objects that own outside memory, without keeping them alive. W is the
-// argument for giving an object's memory back: see gc.WeakRegistry. All methods are safe for
-// concurrent use.
+// A Registry tracks Go objects that own outside memory: see gc.WeakRegistry.
 //
-// A walk needs a weak pointer to each object. It takes about 0.4 us, with the work that it makes for
-// a later sweep. So a small object gets one only once 16 younger ones have been tracked nearby, or
-// when a cycle is about to begin. An object that is given back by hand before that never needs one.
-// Until then the registry keeps the object alive, and a cycle of the runtime does not find it. A
-// large object gets its weak pointer at once.
+// A weak pointer takes about 0.4 us, with the work that it makes for a later sweep. An object that
+// is given back by hand while it is young never needs one.
 type Registry[W any] struct {
 	give   func(slot Slot, w W, bytes int64)
-	large  int64 // bytes from which an object gets a weak pointer at once
-	shift  uint  // from a hash of 64 bits to a shard's number
+	large  int64
+	shift  uint // from a hash of 64 bits to a shard's number
 	shards []shard[W]
 }
 
-// A Slot names one tracked object of a [Registry]. It has a generation of 32 bits, so that a slot
-// that was given up is not mistaken for its successor.
+// A Slot names one tracked object of a [Registry], by the generation, the shard and the index.
 type Slot uint64
 
 const (
@@ -126,8 +120,7 @@ func (r *Registry[W]) Track(p unsafe.Pointer, bytes int64, w W) Slot {
 	return slot
 }
 
-// find locks the shard of a slot and returns the slot's place. The caller unlocks the shard. Ok is
-// false if the slot was given up before or a cycle has found its object dead.
+// find locks the shard of a slot and returns the slot's place. The caller unlocks the shard.
 func (r *Registry[W]) find(slot Slot) (s *shard[W], c *chunk[W], i uint32, ok bool) {
 	s = &r.shards[slot.shard()]
 	s.mu.Lock()
@@ -135,8 +128,8 @@ func (r *Registry[W]) find(slot Slot) (s *shard[W], c *chunk[W], i uint32, ok bo
 	return s, c, i, c.gen[i] == slot.gen()
 }
 
-// Untrack gives up a slot and returns the w and bytes of Track, without giving the memory back. Ok is
-// false if the slot was given up before or a cycle has found its object dead.
+// Untrack gives up a slot and returns the w and bytes of Track, without giving the memory back. Here
+// and below, ok is false if the slot was given up before or a cycle has found its object dead.
 func (r *Registry[W]) Untrack(slot Slot) (w W, bytes int64, ok bool) {
 	s, c, i, ok := r.find(slot)
 	if ok {
@@ -158,8 +151,7 @@ func (r *Registry[W]) Holds(slot Slot) (bytes int64, ok bool) {
 }
 
 // SetBytes changes the bytes of a tracked object, and returns those before. An object that becomes
-// large gets its weak pointer. Ok is false if the slot was given up before or a cycle has found its
-// object dead.
+// large gets its weak pointer.
 func (r *Registry[W]) SetBytes(slot Slot, bytes int64) (before int64, ok bool) {
 	s, c, i, ok := r.find(slot)
 	defer s.mu.Unlock()

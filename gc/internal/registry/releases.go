@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -27,7 +28,6 @@ type Releases struct {
 	changed sync.Cond // signalled by each step of the minder, and when no worker is busy
 	early   []*batch  // wait for finalizers
 	ready   []*batch  // have objects that no worker has taken
-	waiting int       // number of objects in ready that no worker has taken
 	busy    int       // workers at work, without those left behind
 	stuck   int       // workers left behind
 	shift   int       // how often workers were left behind
@@ -35,8 +35,7 @@ type Releases struct {
 	minding bool      // a minder runs
 	polls   int       // so far
 	moved   int       // value of polls when memory was last given back or a worker hired
-	passed  int       // value of polls when a batch last passed its fence
-	told    bool      // since then a failure for finalizers that do not finish was reported
+	passed  int       // value of polls when a batch last passed its fence; MaxInt once errFinalizers was reported
 }
 
 // A Host is the collector that releases belong to.
@@ -133,7 +132,7 @@ func (r *Releases) Found(c *Cycle, m *Memory, dead Remains, counted bool) {
 	if r.passes(b, now) {
 		r.begin(b)
 	} else if r.early = append(r.early, b); len(r.early) == 1 {
-		r.passed, r.told = r.polls, false
+		r.passed = r.polls
 	}
 	if !r.minding {
 		r.minding = true
@@ -158,7 +157,6 @@ func (r *Releases) passes(b *batch, now goruntime.Pending) bool {
 // begin makes b ready for workers. The caller holds mu.
 func (r *Releases) begin(b *batch) {
 	r.ready = append(r.ready, b)
-	r.waiting += b.n
 	if r.busy == 0 {
 		r.hire()
 	}
@@ -166,12 +164,15 @@ func (r *Releases) begin(b *batch) {
 
 // hire starts a worker if an object waits for one. The caller holds mu.
 func (r *Releases) hire() {
-	if r.waiting > 0 {
+	if len(r.ready) > 0 {
 		w := &worker{shift: r.shift}
 		r.take(w)
 		r.busy++
 		r.moved = r.polls
-		go r.work(w)
+		go func() {
+			for r.giveBack(w) {
+			}
+		}()
 	}
 }
 
@@ -182,33 +183,23 @@ func (r *Releases) take(w *worker) {
 		r.ready[0] = nil // otherwise the arguments of its objects would stay reachable
 		r.ready = r.ready[1:]
 	}
-	r.waiting--
 }
 
-// work is the goroutine of a worker.
-func (r *Releases) work(w *worker) {
-	exits := true
+// giveBack calls the release of w's object, and gives w the next object. It returns false if w has to
+// end.
+func (r *Releases) giveBack(w *worker) (more bool) {
+	failure := errGoexit
 	defer func() {
-		if exits {
-			r.done(w, errGoexit)
-		}
-	}()
-	for r.done(w, r.giveBack(w)) {
-	}
-	exits = false
-}
-
-// giveBack calls the release of w's object, and returns its failure, or nil.
-func (r *Releases) giveBack(w *worker) (failure error) {
-	if !r.host.Strict {
-		defer func() {
+		if !r.host.Strict {
 			if e := recover(); e != nil {
 				failure = fmt.Errorf("it panicked: %v\n%s", e, debug.Stack())
 			}
-		}()
-	}
+		}
+		more = r.done(w, failure)
+	}()
 	w.batch.dead.Give(w.i)
-	return nil
+	failure = nil
+	return true
 }
 
 // done counts w's object as given back, and gives w the next one. It returns false if w has to end.
@@ -230,7 +221,7 @@ func (r *Releases) done(w *worker, failure error) (more bool) {
 		r.stuck--
 		r.busy++
 	}
-	if more = r.waiting > 0 && failure != errGoexit; more {
+	if more = len(r.ready) > 0 && failure != errGoexit; more {
 		r.take(w)
 	} else if r.busy--; r.busy == 0 {
 		r.hire() // after runtime.Goexit objects may be left
@@ -263,7 +254,7 @@ func (r *Releases) mind() {
 		r.early = slices.DeleteFunc(r.early, func(b *batch) (passes bool) {
 			if passes = r.passes(b, now); passes {
 				r.begin(b)
-				r.moved, r.passed, r.told = r.polls, r.polls, false
+				r.moved, r.passed = r.polls, r.polls
 			}
 			return passes
 		})
@@ -296,8 +287,8 @@ func (r *Releases) poll() (failures []error) {
 		}
 		r.blocked = r.stuck >= manyStuck
 	}
-	if len(r.early) > 0 && !r.told && r.polls-r.passed > releaseBound {
-		r.told = true
+	if len(r.early) > 0 && r.polls-r.passed > releaseBound {
+		r.passed = math.MaxInt
 		failures = append(failures, errFinalizers)
 	}
 	return failures
@@ -354,9 +345,9 @@ func (r *Releases) Dying(m *Memory) int64 {
 func (r *Releases) Pending() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := r.waiting + r.busy + r.stuck
-	for _, b := range r.early {
-		n += b.n
+	n := r.busy + r.stuck
+	for _, b := range slices.Concat(r.early, r.ready) {
+		n += b.n - b.next
 	}
 	return n
 }
