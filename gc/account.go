@@ -75,38 +75,33 @@ func (a *account) gave(bytes int64) {
 	}
 }
 
-// An accountWalk is the walker of memory that finalizers and cleanups give back.
-type accountWalk ownership
-
 // all returns the account of Account, and then those of the libraries.
-func (w *accountWalk) all() []*account {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.accounts
+func (o *ownership) all() []*account {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.accounts
 }
 
 // promoteAll is called before a mark: cleanups may run before it has ended.
-func (w *accountWalk) promoteAll() {
-	for _, a := range w.all() {
+func (o *ownership) promoteAll() {
+	for _, a := range o.all() {
 		a.before.Store(a.given.Load())
 	}
-	(*ownership)(w).reconcile()
+	o.reconcile()
 }
-
-func (w *accountWalk) Len() int { return 0 }
 
 // walk waits until finalizers and cleanups have taken back the memory of dead objects. Other memory
 // that is taken back meanwhile counts too, because it cannot be distinguished.
-func (w *accountWalk) walk(r *collection) {
-	all := w.all()
+func (o *ownership) walk(r *collection) {
+	all := o.all()
 	var live int64
 	for _, a := range all {
 		live += a.live.Load()
-		if r.trigger == policy.TriggerNatural { // promoteAll was not called before its mark
+		if r.Trigger == policy.TriggerNatural { // promoteAll was not called before its mark
 			a.before.Store(a.given.Load())
 		}
 	}
-	c := w.gate.c
+	c := o.gate.c
 	if live > 0 {
 		marks := c.engine.Marked()
 		r.released.Await(settleBound, func() bool { return c.cleaned(marks) })
@@ -117,7 +112,7 @@ func (w *accountWalk) walk(r *collection) {
 		a.freed.Add(yield)
 		freed += yield
 	}
-	c.releases.Credit(&r.released, &w.gate.returns, freed)
+	c.releases.Credit(&r.released, &o.gate.returns, freed)
 }
 
 // cleaned reports whether the finalizers and cleanups that the first marks made due have run.

@@ -78,7 +78,6 @@ type lifetime struct {
 type walker interface {
 	promoteAll()      // is called before a mark
 	walk(*collection) // is called after it; adds the dead to the cycle
-	Len() int
 }
 
 // Caps bound the time that a collector takes from the program, whatever its policy says. The zero
@@ -138,7 +137,7 @@ func build(e goruntime.Engine, cfg Config, p policy.Policy) *Collector {
 		engine:   e,
 		strict:   pressure.EnvChoice(strictVariable, "off", "on") == "on",
 		life:     lifetime{stopped: make(chan struct{}), unchosen: unchosen},
-		observed: observers{work: observe.NewSeries(joinWork), journal: journal{reasons: make(map[string]*uint64)}},
+		observed: observers{journal: journal{reasons: make(map[string]*uint64)}},
 	}
 	c.life.idle, c.life.later = time.AfterFunc(time.Hour, c.checkQuiet), time.AfterFunc(time.Hour, c.askNow)
 	c.life.idle.Stop()
@@ -369,6 +368,16 @@ func (c *Collector) allWalkers() []walker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.walkers
+}
+
+// tracked returns the number of objects in all registries.
+func (c *Collector) tracked() (n int) {
+	for _, w := range c.allWalkers() {
+		if r, ok := w.(interface{ Len() int }); ok {
+			n += r.Len()
+		}
+	}
+	return n
 }
 
 // without returns a copy of list that lacks x.

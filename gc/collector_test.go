@@ -9,6 +9,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -411,17 +412,15 @@ func TestASnapshotHasTheLastMinutes(t *testing.T) {
 
 // TestALateValueIsOfTheLastStep: goroutines may read the clock in one order and count in another.
 func TestALateValueIsOfTheLastStep(t *testing.T) {
-	s := observe.NewSeries(func(to *int, from int, _ bool) { *to += from })
-	s.Add(2*observe.Step, 1)
-	s.Add(2*observe.Step-1, 10)
-	s.Add(2*observe.Step, 100)
-	s.Add(3*observe.Step, 1000)
-	var all []string
-	s.All(4*observe.Step, func(start time.Duration, sum int) {
-		all = append(all, fmt.Sprint(int64(start/observe.Step), ": ", sum))
-	})
-	if got := strings.Join(all, ", "); got != "2: 111, 3: 1000" {
-		t.Errorf("steps %s", got)
+	var s observe.Series[int]
+	for i, at := range []time.Duration{2 * observe.Step, 2*observe.Step - 1, 2 * observe.Step, 3 * observe.Step} {
+		step, fresh := s.At(at)
+		if *step++; fresh != (i == 0 || i == 3) {
+			t.Errorf("%v begins a step: %v", at, fresh)
+		}
+	}
+	if got := s.List(4 * observe.Step); !slices.Equal(got, []int{3, 1}) {
+		t.Errorf("steps %v", got)
 	}
 }
 

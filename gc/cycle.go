@@ -9,7 +9,6 @@ import (
 
 	"github.com/eagergc/eagergc/gc/governor"
 	"github.com/eagergc/eagergc/gc/internal/freed"
-	"github.com/eagergc/eagergc/gc/internal/observe"
 	"github.com/eagergc/eagergc/gc/internal/registry"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
@@ -17,25 +16,19 @@ import (
 
 // A collection is a cycle under way, or one that has ended.
 type collection struct {
-	trigger   policy.Trigger
-	action    policy.Action
-	reason    string // the policy's; empty if it was not asked
-	gate      *Gate  // whose pressure asked for it; nil if nothing is watched
-	begin     time.Duration
-	allocated int64 // gross bytes of the gate when it began
-	assist    governor.Assist
-	passed    atomic.Int64  // callers of Own and Account that have come by
-	processor time.Duration // processor time of all cycles before it
-	held      time.Duration // since when a caller is held; MaxInt64 if none is. Guarded by mu
-	swept     time.Duration // see goruntime.Engine
-	released  registry.Cycle
-	tracked   int          // objects, when it had settled
-	cycle     policy.Cycle // once done is closed
-	done      chan struct{}
+	governor.Run
+	gate     *Gate         // of the memory that the cycle is for; nil if nothing is watched
+	passed   atomic.Int64  // callers of Own and Account that have come by
+	added    int64         // gross bytes of the gate while it ran; at first those before, negated
+	held     time.Duration // since when a caller is held; MaxInt64 if none is. Guarded by mu
+	released registry.Cycle
+	cycle    policy.Cycle // once done is closed
+	done     chan struct{}
 }
 
-func newCollection(trigger policy.Trigger, action policy.Action, reason string, gate *Gate) *collection {
-	return &collection{trigger: trigger, action: action, reason: reason, gate: gate, held: math.MaxInt64, done: make(chan struct{})}
+// newCollection returns a collection without a Run. The caller holds mu.
+func (c *Collector) newCollection(why governor.Cause) *collection {
+	return &collection{Run: governor.Run{Cause: why}, gate: c.gateOf(why.Memory), held: math.MaxInt64, done: make(chan struct{})}
 }
 
 // Collect runs a cycle that begins after the call, and returns it once the memory of dead objects
@@ -49,7 +42,7 @@ func (c *Collector) Collect(trigger policy.Trigger) policy.Cycle {
 	r := c.current.Load() // another call's
 	if r == nil {
 		c.refresh(since)
-		r = c.start(since, trigger, policy.Block, "", c.gateOf(c.governor.MostPressed()))
+		r = c.start(since, governor.Cause{Trigger: trigger, Action: policy.Block, Memory: c.governor.MostPressed()})
 	}
 	c.unlock()
 	if r == nil {
@@ -76,7 +69,7 @@ func (c *Collector) running() bool { return c.current.Load() != nil }
 // caller holds mu.
 func (c *Collector) obey(o governor.Order, now time.Duration) (r *collection) {
 	if o.Begin {
-		r = c.start(now, policy.TriggerPolicy, o.Action, c.governor.Answer.Reason, c.gateOf(c.governor.Top))
+		r = c.start(now, o.Cause)
 	}
 	if !o.Hold {
 		return nil
@@ -84,39 +77,23 @@ func (c *Collector) obey(o governor.Order, now time.Duration) (r *collection) {
 	return cmp.Or(r, c.current.Load())
 }
 
-// refuse asks for a cycle beside the callers of g. With the request its live bytes exceed the limit.
-func (g *Gate) refuse(live, request int64) {
-	c, now := g.c, g.c.Now()
-	if c.running() || !g.rest.Load().Over(now, live) {
-		return
-	}
-	c.mu.Lock()
-	defer c.unlock()
-	g.read()
-	if o := c.governor.Refuse(now, &g.memory, request); o.Begin {
-		c.start(now, policy.TriggerRefusal, o.Action, "", g)
-	}
-}
-
 // start begins a cycle. No cycle may be under way. It returns nil if the collector is closed. The
 // caller holds mu.
-func (c *Collector) start(now time.Duration, trigger policy.Trigger, action policy.Action, reason string, gate *Gate) *collection {
+func (c *Collector) start(now time.Duration, why governor.Cause) *collection {
 	if c.life.closed {
 		return nil
 	}
-	r := newCollection(trigger, action, reason, gate)
-	r.begin, r.processor = now, c.engine.Processor()
-	var m *governor.Memory
-	if gate != nil {
-		gate.read()
-		m, r.allocated = &gate.memory, gate.memory.Allocated
+	r := c.newCollection(why)
+	if r.gate != nil {
+		r.gate.read(now)
+		r.added = -r.Memory.Allocated
 	}
-	if gate.gauge() != nil && c.engine.Pending().Waiting() {
+	if r.gate.gauge() != nil && c.engine.Pending().Waiting() {
 		c.observed.stats.Overtaken++
 	}
-	r.assist = c.governor.Began(now, trigger, action, m)
+	r.Run = c.governor.Began(now, why)
+	r.Processor = -c.engine.Processor() // finish adds the sum at the end
 	c.current.Store(r)
-	c.noteLevels(now)
 	c.spawn(func() { c.drive(r) })
 	return r
 }
@@ -140,7 +117,7 @@ func (c *Collector) drive(r *collection) {
 	c.log.Debug(logBegan, r.attrs)
 	c.settling.Lock()
 	c.promoteAll()
-	r.swept = c.engine.Mark()
+	r.Swept = c.engine.Mark()
 	c.walk(r)
 	c.settling.Unlock()
 	c.settle(r)
@@ -151,8 +128,8 @@ func (c *Collector) drive(r *collection) {
 
 // promoteAll makes the next cycle find young objects, too.
 func (c *Collector) promoteAll() {
-	for _, reg := range c.allWalkers() {
-		reg.promoteAll()
+	for _, w := range c.allWalkers() {
+		w.promoteAll()
 	}
 }
 
@@ -163,30 +140,28 @@ func (c *Collector) walk(r *collection) {
 	now := c.Now()
 	c.read(now)
 	for _, g := range c.gates {
-		g.read()
+		g.read(now)
 	}
-	c.noteLevels(now)
 	c.runtime.seen = c.runtime.Cycles
 	c.mu.Unlock()
-	for _, reg := range c.allWalkers() {
-		reg.walk(r)
+	for _, w := range c.allWalkers() {
+		w.walk(r)
 	}
 }
 
 // settle waits until the memory has been given back, and reports the cycle.
 func (c *Collector) settle(r *collection) (freed int64) {
 	c.releases.Wait()
-	objects, yields := c.releases.Close(&r.released)
-	freed = c.finish(r, objects, yields)
+	freed = c.finish(r)
 	if freed > 0 && r.gate != nil && r.gate.memory.Space == pressure.Host {
 		c.freedHost(1)
 	}
-	if r.tracked == 0 {
+	if r.Tracked == 0 {
 		c.letGo()
 	}
 	c.log.Debug(logEnded, func() []slog.Attr {
 		return append(r.attrs(),
-			slog.Int64("freed_bytes", freed), slog.Int("objects", objects), slog.Int64("live_after_bytes", r.cycle.LiveAfter),
+			slog.Int64("freed_bytes", freed), slog.Int("objects", r.Objects), slog.Int64("live_after_bytes", r.cycle.LiveAfter),
 			slog.Duration("duration", r.cycle.Duration), slog.Duration("exposed", r.cycle.Exposed), c.counters())
 	})
 	c.logSurvivors()
@@ -199,49 +174,41 @@ func (c *Collector) freedHost(share float64) {
 	freed.By(freed.Cycle{
 		Share: share, Cap: c.governor.Caps().Cycles,
 		Waiting: func() bool { return c.engine.Pending().Waiting() },
-		Say: func(level slog.Level, aloud bool, text string, attrs ...slog.Attr) {
-			c.log.Say(observe.Line{Level: level, Text: text, Attrs: attrs, Aloud: aloud})
-		},
+		Say:     c.log.Say,
 	})
 }
 
 // finish reports the cycle to the governor, and lets held callers go. It returns the bytes that the
 // cycle freed in all spaces.
-func (c *Collector) finish(r *collection, objects int, yields map[*registry.Memory]int64) (freed int64) {
-	tracked := 0
-	for _, reg := range c.allWalkers() {
-		tracked += reg.Len()
-	}
+func (c *Collector) finish(r *collection) (freed int64) {
+	objects, yields := c.releases.Close(&r.released)
+	r.Objects, r.Tracked = objects, c.tracked()
 	c.mu.Lock()
 	defer c.unlock()
 	defer close(r.done)
 	c.settled.Add(1)
-	c.runtime.tracked, r.tracked = tracked, tracked
-	end, processor := c.Now(), c.engine.Processor()-r.processor
-	c.read(end)
+	c.runtime.tracked = r.Tracked
+	now := c.Now()
+	c.read(now)
 	for _, g := range c.gates {
 		g.memory.Freed = yields[&g.returns]
 		g.returns.Returning.Add(-g.memory.Freed)
-		g.read()
+		g.read(now)
 		freed += g.memory.Freed
 	}
-	if r.trigger == policy.TriggerNatural {
-		var m *governor.Memory
-		if r.gate != nil {
-			m = &r.gate.memory
-		}
-		r.cycle = c.governor.Natural(end, m)
-	} else {
-		var o governor.Order
-		r.cycle, o = c.governor.Settled(end, &governor.Took{
-			Duration: end - r.begin - r.released.Waited, Exposed: max(0, end-max(r.held, r.begin)), Processor: processor,
-			Swept: r.swept, Tracked: tracked, Objects: objects,
-		})
+	natural := r.Trigger == policy.TriggerNatural
+	if !natural {
+		r.Duration, r.Exposed = now-r.Start-r.released.Waited, max(0, now-max(r.held, r.Start))
+		r.Processor += c.engine.Processor()
+	}
+	var o governor.Order
+	r.cycle, o = c.governor.Settled(now, &r.Run)
+	if !natural {
 		c.current.Store(nil)
 		c.askLater(o.Again)
 	}
 	c.publish()
-	c.ended(r, end, processor, freed, objects)
+	c.ended(r, now, freed)
 	return freed
 }
 
@@ -274,5 +241,5 @@ func (c *Collector) natural() *collection {
 		return nil
 	}
 	c.refresh(now)
-	return newCollection(policy.TriggerNatural, policy.Overlap, "", c.gateOf(c.governor.MostPressed()))
+	return c.newCollection(governor.Cause{Trigger: policy.TriggerNatural, Action: policy.Overlap, Memory: c.governor.MostPressed()})
 }

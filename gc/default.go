@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/eagergc/eagergc/gc/internal/goruntime"
-	"github.com/eagergc/eagergc/gc/internal/observe"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -66,7 +65,7 @@ func (c *Collector) misuse(text string, attrs ...slog.Attr) {
 	if c.strict {
 		panic(text + ": " + slog.GroupValue(attrs...).String())
 	}
-	c.log.Say(observe.Line{Level: slog.LevelWarn, Text: text, Attrs: attrs, Aloud: true})
+	c.log.Say(slog.LevelWarn, true, text, attrs...)
 }
 
 // alive holds the collectors that track something. A program may forget a collector whose owners'
@@ -87,14 +86,11 @@ func (c *Collector) stayAwake() {
 // letGo ends that if the collector tracks nothing.
 func (c *Collector) letGo() {
 	c.awake.Store(false)
-	for _, r := range c.allWalkers() {
-		if r.Len() > 0 { // objects that were tracked before awake changed; later ones call stayAwake
-			c.stayAwake()
+	if c.tracked() == 0 { // an object that is tracked from here on calls stayAwake
+		alive.Delete(c)
+		if !c.awake.Load() {
 			return
 		}
 	}
-	alive.Delete(c)
-	if c.awake.Load() {
-		c.stayAwake()
-	}
+	c.stayAwake()
 }

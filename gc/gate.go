@@ -30,8 +30,7 @@ type Gate struct {
 
 	// Guarded by the collector's mu.
 	memory governor.Memory
-	last   pressure.Sample // the last reading of the source
-	past   *observe.Series[Level]
+	past   observe.Series[Level]
 }
 
 // NewGate makes the collector watch src, which must stay usable until the collector or the gate is
@@ -59,8 +58,7 @@ func (g *Gate) open() {
 		c.life.unchosen = false
 		c.governor.SetPolicy(&contained{policy.MustParse(DefaultPolicy).New(), c})
 	}
-	g.read()
-	g.past = observe.NewSeries(joinLevel)
+	g.read(c.Now())
 	c.gates = append(c.gates, g)
 	c.governor.Add(&g.memory)
 	c.publish()
@@ -123,19 +121,26 @@ func (g *Gate) Refused(request int64) {
 	if g == nil {
 		return
 	}
-	g.c.mu.Lock()
-	defer g.c.mu.Unlock()
-	g.read()
-	g.c.governor.Refuse(g.c.Now(), &g.memory, request)
+	c, now := g.c, g.c.Now()
+	c.mu.Lock()
+	defer c.unlock()
+	g.read(now)
+	c.obey(c.governor.Refuse(now, &g.memory, request), now)
 }
 
-// read takes a reading of the source. The caller holds mu.
-func (g *Gate) read() {
+// read takes a reading of the source, and puts it on the timeline. The caller holds mu.
+func (g *Gate) read(now time.Duration) pressure.Sample {
 	s := g.source.Sample()
-	g.last = s
 	g.memory.Reading = governor.Reading{
 		Live: s.Live, Reserved: s.Reserved, Limit: s.Limit, Allocated: g.source.Allocated(), Returning: g.returns.Returning.Load(),
 	}
+	l, fresh := g.past.At(now)
+	if fresh {
+		*l = Level{Start: now.Truncate(observe.Step), First: s.Live, Least: s.Live, Most: s.Live}
+	}
+	l.Last, l.Least, l.Most = s.Live, min(l.Least, s.Live), max(l.Most, s.Live)
+	l.Reserved, l.Limit = max(l.Reserved, s.Reserved), s.Limit
+	return s
 }
 
 // gauge returns the gauge of the gate, or nil.
@@ -147,21 +152,13 @@ func (g *Gate) gauge() *Gauge {
 	return gauge
 }
 
-// spaceOf returns the space of a gate. Without a gate it is the host's.
-func spaceOf(g *Gate) pressure.Space {
-	if g == nil {
-		return pressure.Host
-	}
-	return g.memory.Space
-}
-
 // refresh takes new readings for a decision. The caller holds mu.
 func (c *Collector) refresh(now time.Duration) {
 	if now-c.runtime.readAt >= readEvery {
 		c.noticeCycles(now)
 	}
 	for _, g := range c.gates {
-		g.read()
+		g.read(now)
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 
 	"github.com/eagergc/eagergc/gc/governor"
 	"github.com/eagergc/eagergc/gc/internal/observe"
-	"github.com/eagergc/eagergc/gc/policy"
+	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // A WaitPlace is a place in a program that waits, such as the end of a training step or the arrival
@@ -34,13 +35,13 @@ func (c *Collector) Sync(place *WaitPlace, wait func() error) error {
 		place = &c.noPlace
 	}
 	begin := c.Now()
-	r, top, recorded := c.askBeforeWait(begin, place.Expected())
+	r, space, recorded := c.askBeforeWait(begin, place.Expected())
 	err := wait()
 	if recorded || place.due(begin) {
 		waited := c.Now() - begin
 		place.expected.Store(int64(governor.NextWait(place.Expected(), waited)))
 		if recorded {
-			c.recordNow(func(to *observe.Recorder) { to.Sync(begin, waited, place.Name, spaceOf(top)) })
+			c.recordNow(func(to *observe.Recorder) { to.Span(trace.Sync, begin, waited, place.Name, space) })
 		}
 	}
 	if r != nil {
@@ -51,41 +52,39 @@ func (c *Collector) Sync(place *WaitPlace, wait func() error) error {
 
 // askBeforeWait asks the policy at a sync point and obeys it. It returns the cycle that the caller
 // has to wait for after its own wait, or nil.
-func (c *Collector) askBeforeWait(now, wait time.Duration) (r *collection, top *Gate, recorded bool) {
+func (c *Collector) askBeforeWait(now, wait time.Duration) (r *collection, space pressure.Space, recorded bool) {
 	c.mu.Lock()
 	defer c.unlock()
 	c.refresh(now)
 	o := c.governor.Sync(now, wait)
 	c.decided(now)
-	return c.obey(o, now), c.gateOf(c.governor.Top), c.observed.recorder != nil
+	return c.obey(o, now), c.governor.Asked.Sample.Space, c.observed.recorder != nil
 }
 
 // assist holds a caller that adds bytes beside the cycle r for its share of the rest of r.
 func (o *ownership) assist(r *collection, bytes int64) {
-	if r.assist.Memory != &o.gate.memory || o.limit.Load() <= 0 {
+	if r.gate != o.gate || o.limit.Load() <= 0 {
 		return
 	}
-	owed := time.Duration(o.owed.Add(int64(r.assist.Share(bytes))))
+	owed := time.Duration(o.owed.Add(int64(r.Share(bytes))))
 	if owed < governor.LeastAssist {
 		return
 	}
 	o.owed.Add(-int64(owed))
 	c := o.gate.c
 	c.holdBriefly(r, true, func(now time.Duration) time.Duration {
-		o.gate.read()
-		return c.governor.Assist(now, &r.assist, owed)
+		o.gate.read(now)
+		return c.governor.Assist(now, &r.Run, owed)
 	})
 }
 
 // giveWay lets the cycle r have the caller's processor.
 func (c *Collector) giveWay(r *collection) {
-	switch governor.WayOf(int(r.passed.Add(1)), runtime.GOMAXPROCS(0)) {
-	case governor.Yield:
+	n := r.passed.Add(1)
+	if n == 1 && !c.engine.Spare() {
+		c.holdBriefly(r, false, c.governor.GiveWay)
+	} else if 1 < n && n <= int64(governor.Yielders(runtime.GOMAXPROCS(0))) {
 		runtime.Gosched()
-	case governor.Assess:
-		if !c.engine.Spare() {
-			c.holdBriefly(r, false, c.governor.GiveWay)
-		}
 	}
 }
 
@@ -124,16 +123,13 @@ func (c *Collector) checkQuiet() {
 		return
 	}
 	c.refresh(now)
-	c.noteLevels(now)
 	o := c.governor.Quiet(now)
 	if o.Again == 0 {
 		c.awake.Store(false) // the next Track calls stayAwake
 		return
 	}
 	c.life.idle.Reset(o.Again)
-	if o.Begin {
-		c.start(now, policy.TriggerExplicit, o.Action, c.governor.Answer.Reason, c.gateOf(c.governor.Top))
-	}
+	c.obey(o, now)
 }
 
 // askLater has the policy asked after a wait although the program does not allocate. With 0 it is

@@ -9,6 +9,7 @@ import (
 	"github.com/eagergc/eagergc/gc/internal/observe"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
+	"github.com/eagergc/eagergc/trace"
 )
 
 // Lines of the log. Cycles and policies have debug level. Mistakes that the program should mend are
@@ -27,7 +28,7 @@ const (
 // collector's mu guards them.
 type observers struct {
 	stats    Stats
-	work     *observe.Series[Work]
+	work     observe.Series[Work]
 	journal  journal
 	recorder *observe.Recorder // nil = off
 	recorded *observe.Recorder // the last one
@@ -43,7 +44,6 @@ func (c *Collector) decided(now time.Duration) {
 		return
 	}
 	p, d := &c.governor.Asked, &c.governor.Answer
-	c.noteLevels(now)
 	c.observed.stats.Decisions[d.Action]++
 	if d.Reason == governor.CappedReason {
 		c.observed.stats.Capped++
@@ -52,35 +52,40 @@ func (c *Collector) decided(now time.Duration) {
 	c.record(func(to *observe.Recorder) { to.Decision(p, d) })
 }
 
-// ended records a cycle that ended at a time, and freed bytes and objects in all spaces. The caller
-// holds mu.
-func (c *Collector) ended(r *collection, end, processor time.Duration, freed int64, objects int) {
-	c.noteLevels(end)
-	natural := r.trigger == policy.TriggerNatural
-	w, s := Work{Freed: freed}, &c.observed.stats
-	w.Cycles[r.trigger] = 1
-	if !natural { // the duration of a natural one is a guess, and its processor time is unknown
-		w.Busy, w.Processor = r.cycle.Duration, processor
-	}
-	c.observed.work.Add(end, w)
+// ended records a cycle that ended now, and freed bytes in all spaces. The caller holds mu.
+func (c *Collector) ended(r *collection, now time.Duration, freed int64) {
+	w, s := Work{Freed: freed, Busy: r.Duration, Processor: r.Processor}, &c.observed.stats
+	w.Cycles[r.Trigger] = 1
+	c.addWork(now, w)
 	c.observed.journal.cycles.Put(r.cycle)
-	s.Cycles[r.trigger]++
+	s.Cycles[r.Trigger]++
 	s.Freed += w.Freed
-	s.Objects += uint64(objects)
+	s.Objects += uint64(r.Objects)
 	s.Busy += w.Busy
 	s.Processor += w.Processor
 	s.Last = r.cycle
 	if c.life.closed {
 		return
 	}
-	if r.gate != nil && r.gate.memory.Soft && r.cycle.Limit > 0 && !natural { // the begin of a natural one is unknown
-		added := r.gate.memory.Allocated - r.allocated
-		c.observed.unsaid = append(c.observed.unsaid, c.observed.over.Note(r.cycle, c.releases.Dying(&r.gate.returns), added)...)
+	if r.gate != nil && r.Memory.Soft && r.cycle.Limit > 0 && r.Trigger != policy.TriggerNatural { // the begin of a natural one is unknown
+		r.added += r.Memory.Allocated
+		c.observed.unsaid = append(c.observed.unsaid, c.observed.over.Note(r.cycle, c.releases.Dying(&r.gate.returns), r.added)...)
 	}
 	c.record(func(to *observe.Recorder) {
-		to.Cycle(&r.cycle, spaceOf(r.gate))
-		to.Machine(end, spaceOf(r.gate), c.machine())
+		to.Cycle(&r.cycle, r.space())
+		to.Value(now, int64(c.runtime.Scan), HeapLabel, r.space())
+		to.Value(now, int64(c.governor.Processors), ProcessorsLabel, r.space())
+		to.Value(now, int64(1e6*c.governor.Slowdown), SlowdownLabel, r.space())
 	})
+}
+
+// addWork adds to the timeline. The caller holds mu.
+func (c *Collector) addWork(now time.Duration, w Work) {
+	step, fresh := c.observed.work.At(now)
+	if fresh {
+		step.Start = now.Truncate(observe.Step)
+	}
+	step.add(w)
 }
 
 // paused records that r has held a caller until now.
@@ -89,16 +94,8 @@ func (c *Collector) paused(r *collection, since time.Duration) {
 	c.mu.Lock()
 	defer c.unlock()
 	c.observed.stats.pause(now - since)
-	c.observed.work.Add(now, Work{Held: now - since, Longest: now - since})
-	c.record(func(to *observe.Recorder) { to.Pause(since, now-since, spaceOf(r.gate), PauseLabel) })
-}
-
-// noteLevels puts the last readings of all sources on the timeline. The caller holds mu.
-func (c *Collector) noteLevels(now time.Duration) {
-	for _, g := range c.gates {
-		s := &g.last
-		g.past.Add(now, Level{First: s.Live, Last: s.Live, Least: s.Live, Most: s.Live, Reserved: s.Reserved, Limit: s.Limit})
-	}
+	c.addWork(now, Work{Held: now - since, Longest: now - since})
+	c.record(func(to *observe.Recorder) { to.Span(trace.Mark, since, now-since, PauseLabel, r.space()) })
 }
 
 // fail counts a failure and queues it for the log. The first one becomes Err. The caller holds mu.
@@ -106,7 +103,7 @@ func (c *Collector) fail(err error) {
 	c.observed.stats.Failures++
 	first := c.observed.err == nil
 	c.observed.err = cmp.Or(c.observed.err, err)
-	c.observed.unsaid = append(c.observed.unsaid, observe.Line{Level: slog.LevelError, Text: logPanicked, Attrs: []slog.Attr{slog.Any("error", err)}, Aloud: first})
+	c.observed.unsaid = append(c.observed.unsaid, observe.Line{Level: slog.LevelError, Aloud: first, Text: logPanicked, Attrs: []slog.Attr{slog.Any("error", err)}})
 }
 
 // failed counts a failure and logs it. The caller holds no lock.
@@ -129,24 +126,35 @@ func (c *Collector) unlock() {
 	all := c.observed.unsaid
 	c.observed.unsaid = nil
 	c.mu.Unlock()
-	for _, line := range all {
-		c.log.Say(line)
+	for _, l := range all {
+		c.log.Say(l.Level, l.Aloud, l.Text, l.Attrs...)
 	}
 }
 
 // logSurvivors warns of sites whose memory is large, survives cycles and grows. The caller holds no
 // lock.
 func (c *Collector) logSurvivors() {
-	for _, v := range c.samples.Growing(c.Now(), c.settled.Load(), func() int64 { return c.own().live.Load() }) {
-		c.log.Say(observe.Line{Level: slog.LevelWarn, Text: logSurvives, Attrs: []slog.Attr{
-			slog.String("site", pressure.SiteLine(v.Site)), slog.String("held", pressure.Bytes(v.Bytes).String()), slog.Uint64("cycles", v.Cycles),
-		}, Aloud: true})
+	o := c.owned.Load()
+	if o == nil {
+		return
 	}
+	for _, v := range c.samples.Growing(c.Now(), c.settled.Load(), o.live.Load()) {
+		c.log.Say(slog.LevelWarn, true, logSurvives,
+			slog.String("site", pressure.SiteLine(v.Site)), slog.String("held", pressure.Bytes(v.Bytes).String()), slog.Uint64("cycles", v.Cycles))
+	}
+}
+
+// space returns the space of the cycle's memory. Without memory it is the host's.
+func (r *collection) space() (s pressure.Space) {
+	if r.gate != nil {
+		s = r.Memory.Space
+	}
+	return s
 }
 
 func (r *collection) attrs() []slog.Attr {
 	all := []slog.Attr{
-		slog.String("trigger", r.trigger.String()), slog.String("action", r.action.String()), slog.String("reason", r.reason),
+		slog.String("trigger", r.Trigger.String()), slog.String("action", r.Action.String()), slog.String("reason", r.Reason),
 	}
 	if r.gate != nil {
 		s := r.gate.source.Sample()

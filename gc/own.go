@@ -65,12 +65,9 @@ func ownWith[T, A any](r *cleanups[A], owner *T, bytes int64, x cleanup[A]) Hand
 	gross := o.add(bytes)
 	slot := r.track(unsafe.Pointer(owner), bytes, x)
 	if every, chosen := c.samples.Choose(bytes, gross); chosen {
-		c.samples.Note(observe.Place{In: r.tracked(), Slot: slot}, siteOf(), bytes, every, c.settled.Load())
+		c.samples.Note(r.place(slot), siteOf(), bytes, every, c.settled.Load())
 	}
-	if c.recording.Load() {
-		site := siteOf()
-		c.recordNow(func(to *observe.Recorder) { to.Owned(observe.Place{In: r.tracked(), Slot: slot}, site, r.o.space) })
-	}
+	r.record(slot)
 	runtime.KeepAlive(owner) // otherwise it could be found dead before that
 	return Handle{r, slot}
 }
@@ -114,6 +111,18 @@ type cleanups[A any] struct {
 
 func (r *cleanups[A]) tracked() observe.Owners { return &r.objects }
 
+func (r *cleanups[A]) place(slot Slot) observe.Place {
+	return observe.Place{In: &r.objects, Slot: slot}
+}
+
+// record records the bytes of an owner.
+func (r *cleanups[A]) record(slot Slot) {
+	if c := r.gate.c; c.recording.Load() {
+		site := siteOf()
+		c.recordNow(func(to *observe.Recorder) { to.Owned(r.place(slot), site, r.o.space) })
+	}
+}
+
 func (r *cleanups[A]) release(slot Slot) bool {
 	x, bytes, ok := r.Untrack(slot)
 	if ok {
@@ -127,7 +136,7 @@ func (r *cleanups[A]) giveBack(slot Slot, x cleanup[A], bytes int64, why uint32)
 	defer func() {
 		r.o.live.Add(-bytes)
 		if c := r.o.gate.c; c.recording.Load() {
-			c.recordNow(func(to *observe.Recorder) { to.Released(observe.Place{In: r.tracked(), Slot: slot}, why) })
+			c.recordNow(func(to *observe.Recorder) { to.Released(r.place(slot), why) })
 		}
 	}()
 	x.release(x.arg)
@@ -144,10 +153,7 @@ func (r *cleanups[A]) resize(slot Slot, bytes int64) bool {
 	default:
 		r.o.live.Add(bytes - before)
 	}
-	if c := r.o.gate.c; c.recording.Load() {
-		site := siteOf()
-		c.recordNow(func(to *observe.Recorder) { to.Resized(observe.Place{In: r.tracked(), Slot: slot}, site) })
-	}
+	r.record(slot)
 	return true
 }
 
@@ -208,7 +214,7 @@ func newOwnership(c *Collector, cfg Config) *ownership {
 	o.gate = newGate(c, o)
 	o.gate.memory.Soft = cfg.Caps.Assist >= 0
 	o.gate.open()
-	c.addWalker((*accountWalk)(o))
+	c.addWalker(o)
 	c.owned.Store(o)
 	return o
 }
@@ -229,7 +235,7 @@ func (o *ownership) add(bytes int64) (gross int64) {
 	o.gate.Allocating(o.live.Load(), bytes)
 	if limit := o.limit.Load(); limit > 0 && o.live.Load() > limit-bytes {
 		if o.gate.memory.Soft {
-			o.gate.refuse(o.live.Load(), bytes)
+			o.refuse(bytes)
 		} else {
 			o.makeRoom(bytes, limit)
 		}
@@ -244,6 +250,13 @@ func (o *ownership) add(bytes int64) (gross int64) {
 	return gross
 }
 
+// refuse asks for a cycle beside the callers, unless one is under way or the memory rests.
+func (o *ownership) refuse(bytes int64) {
+	if g := o.gate; !g.c.running() && g.rest.Load().Over(g.c.Now(), o.live.Load()) {
+		g.Refused(bytes)
+	}
+}
+
 // makeRoom waits for the cycle under way. If that does not help it waits for a new one, unless a
 // cycle has just been futile.
 func (o *ownership) makeRoom(bytes, limit int64) {
@@ -253,7 +266,7 @@ func (o *ownership) makeRoom(bytes, limit int64) {
 		return
 	}
 	c.mu.Lock()
-	o.gate.read()
+	o.gate.read(c.Now())
 	climbs := m.Climbs(c.Now())
 	c.mu.Unlock()
 	if !climbs {
@@ -262,7 +275,7 @@ func (o *ownership) makeRoom(bytes, limit int64) {
 	c.Collect(policy.TriggerRefusal)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o.gate.read()
+	o.gate.read(c.Now())
 	m.Climbed(fits())
 }
 

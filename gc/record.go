@@ -3,7 +3,6 @@ package gc
 import (
 	"fmt"
 	"reflect"
-	"runtime"
 
 	"github.com/eagergc/eagergc/gc/internal/observe"
 	"github.com/eagergc/eagergc/pressure"
@@ -41,7 +40,7 @@ func (c *Collector) setRecorder(out trace.Sink) {
 		if o == nil {
 			return
 		}
-		for _, a := range (*accountWalk)(o).all() {
+		for _, a := range o.all() {
 			a.record(to, trace.BeforeLabel)
 		}
 		var owners []observe.Owners
@@ -75,14 +74,6 @@ func (c *Collector) recordNow(f func(*observe.Recorder)) {
 func (a *account) record(to *observe.Recorder, site string) {
 	bytes, _ := a.read()
 	a.log.Follow(to, bytes, site, trace.FreeExplicit, a.o.space)
-}
-
-// machine returns the collector's reading of its machine. The caller holds mu.
-func (c *Collector) machine() (m observe.Machine) {
-	m[0].Label, m[0].Value = HeapLabel, int64(c.runtime.Scan)
-	m[1].Label, m[1].Value = ProcessorsLabel, int64(runtime.GOMAXPROCS(0))
-	m[2].Label, m[2].Value = SlowdownLabel, int64(1e6*c.governor.Slowdown)
-	return m
 }
 
 // siteOf returns the caller's stack outside this package, as a recording has it.

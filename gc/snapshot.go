@@ -63,27 +63,15 @@ func (c *Collector) Snapshot() Snapshot {
 	for reason, n := range c.observed.journal.reasons {
 		s.Reasons[reason] = *n
 	}
+	s.Step, s.Work = observe.Step, c.observed.work.List(s.Now)
 	for _, g := range c.gates {
-		g.read()
-	}
-	c.noteLevels(s.Now)
-	c.observed.work.All(s.Now, func(start time.Duration, w Work) {
-		w.Start = start
-		s.Work = append(s.Work, w)
-	})
-	s.Step = observe.Step
-	for _, g := range c.gates {
-		w := Watched{Sample: g.last, Settled: -1}
+		w := Watched{Sample: g.read(s.Now), Settled: -1, Levels: g.past.List(s.Now)}
 		if c.settled.Load() > 0 {
 			w.Settled = g.memory.Kept()
 		}
 		if gauge := g.gauge(); gauge != nil {
 			w.Worth = gauge.worth.Load().String()
 		}
-		g.past.All(s.Now, func(start time.Duration, l Level) {
-			l.Start = start
-			w.Levels = append(w.Levels, l)
-		})
 		s.Sources = append(s.Sources, w)
 	}
 	return s
@@ -221,17 +209,4 @@ func (w *Work) add(x Work) {
 	w.Freed += x.Freed
 	w.Held += x.Held
 	w.Longest = max(w.Longest, x.Longest)
-}
-
-// joinWork adds a value to a step.
-func joinWork(to *Work, from Work, _ bool) { to.add(from) }
-
-// joinLevel adds a later level to a step.
-func joinLevel(to *Level, from Level, fresh bool) {
-	if fresh {
-		*to = from
-		return
-	}
-	to.Last, to.Least, to.Most = from.Last, min(to.Least, from.Least), max(to.Most, from.Most)
-	to.Reserved, to.Limit = max(to.Reserved, from.Reserved), from.Limit
 }

@@ -76,7 +76,7 @@ func Watch(c *Collector, read func() int64) *Gauge {
 	g.gate.memory.Gauge = true
 	g.gate.open()
 	g.record(level)
-	c.addWalker((*gaugeWalk)(g))
+	c.addWalker(g)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.spawn(g.tick)
@@ -92,7 +92,7 @@ func (g *Gauge) Close() {
 	g.once.Do(func() {
 		close(g.stop)
 		g.gate.Close()
-		g.c.dropWalker((*gaugeWalk)(g))
+		g.c.dropWalker(g)
 	})
 }
 
@@ -148,7 +148,7 @@ func (g *Gauge) looked(was int64, trim bool) {
 		g.worth.Store(&w)
 	}
 	if news {
-		g.c.log.Say(observe.Line{Level: slog.LevelInfo, Text: "eagergc: " + w.String()})
+		g.c.log.Say(slog.LevelInfo, false, "eagergc: "+w.String())
 	}
 	if trim {
 		g.c.freedHost(g.rules.Share(g.c.Now()))
@@ -252,15 +252,9 @@ func (c *Collector) expectedWork() time.Duration {
 	return c.governor.Work
 }
 
-// A gaugeWalk is a gauge as a cycle sees it. Its walk frees nothing, because other code gives the
-// memory back.
-type gaugeWalk Gauge
-
-func (g *gaugeWalk) Len() int { return 0 }
-
 // promoteAll is called before the mark.
-func (g *gaugeWalk) promoteAll() {
-	(*Gauge)(g).see(func(r *governor.GaugeReading) bool {
+func (g *Gauge) promoteAll() {
+	g.see(func(r *governor.GaugeReading) bool {
 		g.rules.Marking(g.c.Now(), r)
 		return false
 	})
@@ -275,20 +269,21 @@ func (g *Gauge) see(step func(*governor.GaugeReading) (trim bool)) {
 	g.looked(was, trim)
 }
 
-// walk is called after the mark. It waits up to a slice until finalizers and cleanups have run,
-// and counts the bytes that the gauge has fallen by. On busy processors they may run much later:
+// walk is called after the mark. It frees nothing, because other code gives the memory back. It waits
+// up to a slice until finalizers and cleanups have run, and counts the bytes that the gauge has
+// fallen by. On busy processors they may run much later:
 // the sweep queues them, and it gives way to the program after each span. The next cycle begins
 // with the rest of that sweep, and does not give way. So the next cycle may start before this one
 // is measured. Then both are measured together.
-func (g *gaugeWalk) walk(r *collection) {
-	c, gauge := g.c, (*Gauge)(g)
-	gauge.see(func(reading *governor.GaugeReading) bool {
-		g.rules.Marked(reading, c.engine.Marked(), r.trigger != policy.TriggerNatural)
+func (g *Gauge) walk(r *collection) {
+	c := g.c
+	g.see(func(reading *governor.GaugeReading) bool {
+		g.rules.Marked(reading, c.engine.Marked(), r.Trigger != policy.TriggerNatural)
 		return false
 	})
 	r.released.Await(lookSlice, func() (judged bool) {
 		work := c.expectedWork()
-		gauge.see(func(reading *governor.GaugeReading) (trim bool) {
+		g.see(func(reading *governor.GaugeReading) (trim bool) {
 			judged, trim = g.rules.Settled(c.Now(), reading, work)
 			return trim
 		})

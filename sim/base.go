@@ -17,6 +17,7 @@ const never = math.MaxInt64
 type base struct {
 	governor *governor.Governor
 	memory   governor.Memory
+	run      governor.Run // the cycle under way
 	cfg      Config
 
 	share     float64  // cost of the policy's cycles as a share of a full one's: see cudajl
@@ -213,7 +214,7 @@ func (m *base) await(t, w int64, at *totals) {
 func (m *base) block(t, w int64, at *totals) {
 	g := m.cost(at, m.share)
 	m.res.Collections++
-	m.governor.Began(time.Duration(t+m.shift), policy.TriggerPolicy, policy.Block, &m.memory)
+	m.begin(t, policy.TriggerPolicy, policy.Block)
 	m.hold(t, g-w, at)
 	m.free(time.Duration(g), time.Duration(max(0, g-w)), at, at)
 }
@@ -222,7 +223,7 @@ func (m *base) climb(t int64, at *totals) {
 	g := m.cost(at, 1)
 	l := int64(m.cfg.Ladder.Of(time.Duration(g)))
 	m.res.RefusalCollections++
-	m.governor.Began(time.Duration(t+m.shift), policy.TriggerRefusal, policy.Block, &m.memory)
+	m.begin(t, policy.TriggerRefusal, policy.Block)
 	m.hold(t, l, at)
 	m.free(time.Duration(g), time.Duration(l), at, at)
 }
@@ -230,7 +231,7 @@ func (m *base) climb(t int64, at *totals) {
 func (m *base) overlap(t int64, at *totals) {
 	g := m.cost(at, m.share)
 	m.res.Collections++
-	m.governor.Began(time.Duration(t+m.shift), policy.TriggerPolicy, policy.Overlap, &m.memory)
+	m.begin(t, policy.TriggerPolicy, policy.Overlap)
 	c := &m.cycle
 	c.at, c.end = *at, t+m.shift+g
 	c.t, c.waited, c.rest, c.held = t, at.wait, 0, 0
@@ -238,6 +239,10 @@ func (m *base) overlap(t int64, at *totals) {
 	if m.cfg.Cost.Slowdown > 0 {
 		m.deadline = t // the end in trace time depends on the waits in between
 	}
+}
+
+func (m *base) begin(t int64, trigger policy.Trigger, action policy.Action) {
+	m.run = m.governor.Began(time.Duration(t+m.shift), governor.Cause{Trigger: trigger, Action: action, Memory: &m.memory})
 }
 
 // cost returns the length in ns of a cycle that starts now, and adds it to the busy time. Share is
@@ -272,7 +277,7 @@ func (m *base) advance(t int64, at *totals) {
 func (m *base) settle(now *totals) {
 	c := &m.cycle
 	m.deadline = never
-	m.free(time.Duration(c.end)-m.governor.Start(), time.Duration(c.held), &c.at, now)
+	m.free(time.Duration(c.end)-m.run.Start, time.Duration(c.held), &c.at, now)
 }
 
 // free gives back the garbage of the cycle's start, and reports the cycle.
@@ -285,7 +290,8 @@ func (m *base) free(took, exposed time.Duration, started, now *totals) {
 		m.learned.learn(took, now.objects()-m.count, m.yielded)
 	}
 	m.governor.Cycles++
-	c, _ := m.governor.Settled(m.governor.Start()+took, &governor.Took{Duration: took, Exposed: exposed})
+	m.run.Duration, m.run.Exposed = took, exposed
+	c, _ := m.governor.Settled(m.run.Start+took, &m.run)
 	m.area.free(c.Freed, int64(c.Start), int64(freedAt(c)))
 	if log := m.cfg.Log; log != nil {
 		log.Cycles = append(log.Cycles, Collected{Cycle: c, seq: now.seq()})

@@ -15,6 +15,7 @@ type measured struct {
 	w        *Workload
 	governor *governor.Governor
 	account  governor.Memory
+	run      governor.Run // the cycle under way
 	ladder   governor.Ladder
 	cfg      Config
 	machine  *Machine
@@ -366,7 +367,7 @@ func (r *measured) obey(o governor.Order, at int64) (hold bool) {
 
 func (r *measured) begin(trigger policy.Trigger, action policy.Action) {
 	r.read()
-	r.governor.Began(time.Duration(r.clock.now), trigger, action, &r.account)
+	r.run = r.governor.Began(time.Duration(r.clock.now), governor.Cause{Trigger: trigger, Action: action, Memory: &r.account})
 	c := &cycle{
 		noise: r.machine.Noise.draw(r.noise), after: r.machine.After.Of(time.Duration(r.clock.now - r.ended)), begin: r.clock.now, held: math.Inf(1),
 	}
@@ -422,10 +423,9 @@ func (r *measured) settle() {
 		r.learned.learn(took-time.Duration(c.mark-c.begin), r.objects.number, int64(c.found))
 	}
 	r.governor.Cycles++
-	report, _ := r.governor.Settled(time.Duration(r.clock.now), &governor.Took{
-		Duration: took, Exposed: time.Duration(max(0, r.clock.now-c.held)),
-		Processor: time.Duration(r.machine.Work * float64(took) * float64(r.governor.Processors)),
-	})
+	r.run.Duration, r.run.Exposed = took, time.Duration(max(0, r.clock.now-c.held))
+	r.run.Processor = time.Duration(r.machine.Work * float64(took) * float64(r.governor.Processors))
+	report, _ := r.governor.Settled(time.Duration(r.clock.now), &r.run)
 	if l := r.cfg.Log; l != nil {
 		l.Cycles = append(l.Cycles, Collected{Cycle: report, seq: int64(r.event)})
 	}

@@ -12,7 +12,7 @@
 //	g.Add(m)
 //	m.Live, m.Limit = 90<<20, 100<<20 // the shell reads the memory
 //	if o := g.Allocate(now, m, 4096); o.Begin {
-//		g.Began(now, policy.TriggerPolicy, g.Answer.Action, m)
+//		run := g.Began(now, o.Cause) // and g.Settled(later, &run)
 //	}
 //
 // # Rules

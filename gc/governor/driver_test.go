@@ -41,6 +41,7 @@ type driver struct {
 	length time.Duration // of a cycle
 	work   time.Duration // of it, of all processors
 	end    time.Duration // of the cycle under way
+	run    governor.Run  // it
 	holds  []hold
 	cycles []policy.Cycle
 }
@@ -92,7 +93,8 @@ func (d *driver) settle() governor.Order {
 		m.garbage -= m.doomed
 		m.doomed = 0
 	}
-	c, o := d.g.Settled(d.now, &governor.Took{Duration: d.length, Processor: d.work, Tracked: 1})
+	d.run.Duration, d.run.Processor, d.run.Tracked = d.length, d.work, 1
+	c, o := d.g.Settled(d.now, &d.run)
 	d.g.Cycles++
 	d.cycles = append(d.cycles, c)
 	return o
@@ -104,7 +106,7 @@ func (d *driver) obey(o governor.Order) (began bool) {
 		if d.g.Running {
 			d.t.Fatal("a cycle is to begin while one is under way")
 		}
-		d.begin(policy.TriggerPolicy, o.Action, d.g.Top)
+		d.begin(o.Cause)
 	}
 	if o.Hold {
 		if !d.g.Running {
@@ -115,12 +117,13 @@ func (d *driver) obey(o governor.Order) (began bool) {
 	return o.Begin
 }
 
-func (d *driver) begin(trigger policy.Trigger, action policy.Action, m *governor.Memory) governor.Assist {
+func (d *driver) begin(why governor.Cause) *governor.Run {
 	for _, x := range d.memories {
 		x.doomed = x.garbage
 	}
 	d.end = d.now + d.length
-	return d.g.Began(d.now, trigger, action, m)
+	d.run = d.g.Began(d.now, why)
+	return &d.run
 }
 
 // allocate adds bytes to m as a shell does: it asks where the wake level is reached and the rest is over. It

@@ -28,7 +28,6 @@ type Governor struct {
 	learned  *policy.Expectation // nil: the shell sets Costs
 	scan     uint64
 	memories []*Memory
-	active   active
 	next     time.Duration // earliest time of the next cycle that the governor orders
 	budget   heldBudget
 	idle     idle
@@ -44,10 +43,10 @@ type Costs struct {
 
 // An Order tells the shell what to do. The zero value asks for nothing.
 type Order struct {
-	Begin  bool          // begin a cycle, and call Began
-	Action policy.Action // of the cycle that begins
-	Hold   bool          // hold the caller until the current cycle, or the one that begins, has settled
-	Again  time.Duration // call Later, or Quiet if Quiet returned this order, after this time; 0 = no call
+	Begin bool // begin a cycle, and call Began with the cause
+	Cause
+	Hold  bool          // hold the caller until the current cycle, or the one that begins, has settled
+	Again time.Duration // call Later, or Quiet if Quiet returned this order, after this time; 0 = no call
 }
 
 // New returns a governor that asks p, for a program with one processor. Caps must be valid: see
@@ -203,9 +202,10 @@ func (g *Governor) decide(asks *Memory) (o Order) {
 		*d = policy.Decision{Reason: CappedReason}
 	}
 	g.wakeAt(d.Wake, g.Top)
-	o.Begin = d.Action != policy.Skip && !g.Running
-	o.Action, o.Hold = d.Action, d.Action == policy.Block
-	return o
+	return Order{
+		Begin: d.Action != policy.Skip && !g.Running, Hold: d.Action == policy.Block,
+		Cause: Cause{policy.TriggerPolicy, d.Action, d.Reason, g.Top},
+	}
 }
 
 // fill completes a point with the state of m.
@@ -224,7 +224,7 @@ func (g *Governor) fill(p *policy.Point, m *Memory) {
 func (g *Governor) Refuse(at time.Duration, m *Memory, request int64) (o Order) {
 	if m.Soft {
 		o.Begin = !g.closed && !g.Running && m.Rest.Over(at, m.Live) && g.mayBegin(at)
-		o.Action = policy.Overlap
+		o.Cause = Cause{Trigger: policy.TriggerRefusal, Action: policy.Overlap, Memory: m}
 	} else if wanted := m.Live + request; m.wanted == 0 || wanted < m.wanted {
 		m.wanted = wanted
 	}

@@ -119,7 +119,7 @@ func TestAWakeLevelIsKept(t *testing.T) {
 	if a.Wake == 0 || c.Wake != 0 {
 		t.Error("another limit of one memory wakes that one")
 	}
-	d.begin(policy.TriggerExplicit, policy.Block, &a.Memory)
+	d.begin(governor.Cause{Trigger: policy.TriggerExplicit, Action: policy.Block, Memory: &a.Memory})
 	d.settle()
 	if a.Wake != 0 || b.Wake != 0 {
 		t.Error("a cycle does not wake all")
@@ -142,7 +142,7 @@ func TestPartsOfOneMemory(t *testing.T) {
 	own.Soft, gauge.Gauge = true, true
 	own.put(20 * mib)
 	gauge.put(100 * mib)
-	d.begin(policy.TriggerExplicit, policy.Block, &own.Memory)
+	d.begin(governor.Cause{Trigger: policy.TriggerExplicit, Action: policy.Block, Memory: &own.Memory})
 	own.drop(5 * mib)
 	own.doomed, gauge.doomed = 5*mib, 10*mib
 	d.settle()
@@ -195,7 +195,7 @@ func TestARestEndsWhereTheMemoryIsAnotherOne(t *testing.T) {
 				t.Error("it lasts though limits have changed")
 			}
 		}
-		d.begin(policy.TriggerExplicit, policy.Block, &m.Memory)
+		d.begin(governor.Cause{Trigger: policy.TriggerExplicit, Action: policy.Block, Memory: &m.Memory})
 		d.settle()
 		lasts = append(lasts, m.Rest.Until-d.now)
 	}
@@ -239,7 +239,7 @@ func TestAnAssistIsAShare(t *testing.T) {
 	m.Soft = true
 	m.put(60 * mib)
 	d.pass(time.Second) // until the budget is full
-	a := d.begin(policy.TriggerPolicy, policy.Overlap, &m.Memory)
+	a := d.begin(governor.Cause{Trigger: policy.TriggerPolicy, Action: policy.Overlap, Memory: &m.Memory})
 	if got := a.Share(20 * mib); got != 50*ms {
 		t.Errorf("20 of 40 MiB owe %v", got)
 	}
@@ -247,21 +247,21 @@ func TestAnAssistIsAShare(t *testing.T) {
 		t.Errorf("more than all owes %v", got)
 	}
 	m.put(20 * mib)
-	if got := d.g.Assist(d.now, &a, 50*ms); got != 50*ms {
+	if got := d.g.Assist(d.now, a, 50*ms); got != 50*ms {
 		t.Errorf("held for %v", got)
 	}
 	d.g.LetGo(d.now + 10*ms)
-	if got := d.g.Assist(d.now+30*ms, &a, 50*ms); got != 20*ms {
+	if got := d.g.Assist(d.now+30*ms, a, 50*ms); got != 20*ms {
 		t.Errorf("30 ms later held for %v, want what is left of the half", got)
 	}
-	if got := d.g.Assist(d.now+60*ms, &a, 50*ms); got != 0 {
+	if got := d.g.Assist(d.now+60*ms, a, 50*ms); got != 0 {
 		t.Errorf("held for %v beside a cycle that is ahead", got)
 	}
-	if got := d.g.Assist(d.now+30*ms, &a, 99*time.Microsecond); got != 0 {
+	if got := d.g.Assist(d.now+30*ms, a, 99*time.Microsecond); got != 0 {
 		t.Errorf("held for %v, which is not worth a timer", got)
 	}
-	if a, b := governor.WayOf(4, 2), governor.WayOf(5, 2); a != governor.Yield || b != governor.GoOn {
-		t.Errorf("the fourth caller and the fifth: %v, %v", a, b)
+	if got := governor.Yielders(2); got != 4 {
+		t.Errorf("%d callers make way on two processors", got)
 	}
 	d = newDriver(t, governor.Caps{Held: 1, Assist: 50 * ms}, policy.Overlap)
 	d.pass(time.Second)
@@ -272,7 +272,7 @@ func TestAnAssistIsAShare(t *testing.T) {
 		d.pass(10 * ms)
 		d.g.LetGo(d.now)
 	}
-	if none := d.begin(policy.TriggerExplicit, policy.Block, nil); none.Share(mib) != 0 {
+	if none := d.begin(governor.Cause{Trigger: policy.TriggerExplicit, Action: policy.Block}); none.Share(mib) != 0 {
 		t.Error("an assist for no memory")
 	}
 }
@@ -305,7 +305,8 @@ func TestNaturalCyclesCostNothing(t *testing.T) {
 	d.pass(time.Second)
 	m.Live -= 10 * mib
 	m.Freed = 10 * mib
-	c := d.g.Natural(d.now, &m.Memory)
+	run := governor.Run{Cause: governor.Cause{Trigger: policy.TriggerNatural, Action: policy.Overlap, Memory: &m.Memory}}
+	c, _ := d.g.Settled(d.now, &run)
 	want := policy.Cycle{
 		Start: 992 * ms, Duration: 8 * ms, Work: 6 * ms, Trigger: policy.TriggerNatural, Action: policy.Overlap,
 		Freed: 10 * mib, LiveAfter: 40 * mib, Limit: 100 * mib,
@@ -316,7 +317,8 @@ func TestNaturalCyclesCostNothing(t *testing.T) {
 	if !d.allocate(m, mib) {
 		t.Error("it has spent the share of cycles")
 	}
-	d.g.Natural(d.now, nil) // beside one of ours, and of no memory
+	run.Memory = nil
+	d.g.Settled(d.now, &run) // beside one of ours
 	if !d.g.Running {
 		t.Error("it has ended the cycle beside it")
 	}
@@ -331,8 +333,10 @@ func TestCostsAreLearned(t *testing.T) {
 	d.g.See(1<<20, 1)
 	before := d.g.Costs
 	for range 8 {
-		d.begin(policy.TriggerExplicit, policy.Block, &m.Memory)
-		d.g.Settled(d.now, &governor.Took{Duration: 45 * ms, Swept: 5 * ms, Processor: 30 * ms, Tracked: 1})
+		d.begin(governor.Cause{Trigger: policy.TriggerExplicit, Action: policy.Block, Memory: &m.Memory})
+		run := d.run
+		run.Duration, run.Swept, run.Processor, run.Tracked = 45*ms, 5*ms, 30*ms, 1
+		d.g.Settled(d.now, &run)
 		d.now += time.Second
 	}
 	between(t, "expects", d.g.Cost, 39*ms, 41*ms)
@@ -351,7 +355,7 @@ func TestAClosedGovernorDoesNothing(t *testing.T) {
 	m := d.add(pressure.Host, 100)
 	m.Soft = true
 	m.put(200 * mib)
-	d.begin(policy.TriggerExplicit, policy.Block, &m.Memory)
+	d.begin(governor.Cause{Trigger: policy.TriggerExplicit, Action: policy.Block, Memory: &m.Memory})
 	d.g.Close()
 	d.settle()
 	d.g.Quiet(d.now)

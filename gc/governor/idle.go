@@ -6,25 +6,17 @@ import (
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
-// slice is how long a goroutine runs while others wait (forcePreemptNS in runtime/proc.go).
-const slice = 10 * time.Millisecond
-
-// longestLater ends the calls of Later: once the wait between them has reached it, no further call
-// is ordered.
-const longestLater = time.Second
+const (
+	slice       = 10 * time.Millisecond // how long a goroutine runs while others wait (forcePreemptNS in runtime/proc.go)
+	longestWait = time.Second           // between two calls of Later
+)
 
 // An idle finds out whether the program allocates.
 type idle struct {
-	gross  int64 // bytes allocated in all, at the last call
-	served int64 // gross at the last cycle for an idle program
-	later  later
-}
-
-// A later is a memory about which the policy is asked without an allocation. Objects that die
-// between two allocations would otherwise go unnoticed.
-type later struct {
-	memory *Memory
-	wait   time.Duration
+	gross  int64         // bytes allocated in all, at the last call
+	served int64         // gross at the last cycle for an idle program
+	later  *Memory       // nil, or the memory that Later asks about
+	wait   time.Duration // until the next call of Later
 }
 
 // Quiet is called each time that the idle interval has passed. If the program has allocated
@@ -48,27 +40,26 @@ func (g *Governor) Quiet(at time.Duration) (o Order) {
 	o.Again = g.IdleEvery
 	if quiet && !g.Running && g.mayBegin(at) {
 		i.served = gross
-		o.Begin, o.Action = true, policy.Overlap
-		g.Top = g.mostPressed(nil, 0)
-		g.Answer = policy.Decision{Action: policy.Overlap, Reason: "idle"}
+		o.Begin, o.Cause = true, Cause{policy.TriggerExplicit, policy.Overlap, "idle", g.MostPressed()}
 	}
 	return o
 }
 
-// Later asks the policy again about the memory of the last cycle, which freed something. It
-// reports whether it has asked. The shell calls it when Order.Again has passed.
+// Later asks the policy again about the memory of the last cycle, which freed something. Objects
+// that die between two allocations would otherwise go unnoticed. It reports whether it has asked.
+// The shell calls it when Order.Again has passed.
 func (g *Governor) Later(at time.Duration) (o Order, asked bool) {
-	l := &g.idle.later
-	if l.memory == nil || g.Running || g.closed {
+	i := &g.idle
+	if i.later == nil || g.Running || g.closed {
 		return o, false
 	}
-	if asked = l.memory.Rest.Over(at, l.memory.Live); asked {
-		o = g.Allocate(at, l.memory, 0)
+	if asked = i.later.Rest.Over(at, i.later.Live); asked {
+		o = g.Allocate(at, i.later, 0)
 		o.Action = min(o.Action, policy.Overlap)
 	}
-	if l.wait < longestLater {
-		l.wait *= 2
-		o.Again = l.wait
+	if i.wait < longestWait {
+		i.wait *= 2
+		o.Again = i.wait
 	}
 	return o, asked
 }

@@ -58,21 +58,19 @@ func promises(t *testing.T, seed uint64) {
 	}
 
 	var spent []hold // the work of cycles: from when they began
-	var assist governor.Assist
-	var of *governor.Memory // that the last cycle was for
 	waits := func(length time.Duration) {
 		if d.hold(length); length > d.g.Caps().Assist {
 			fail("one caller waits for %v", length)
 		}
 	}
-	begin := func(trigger policy.Trigger, action policy.Action, m *governor.Memory) {
+	begin := func(why governor.Cause) {
 		if d.g.Running {
 			fail("two cycles at a time")
 		}
 		d.length = time.Duration(1+r.IntN(40)) * ms
 		d.work = time.Duration(r.Int64N(int64(d.length)*int64(d.g.Processors))) + 1
-		assist, of = d.begin(trigger, action, m), m
-		if trigger == policy.TriggerPolicy {
+		d.begin(why)
+		if why.Trigger == policy.TriggerPolicy {
 			spent = append(spent, hold{d.now, d.now + d.work})
 		}
 	}
@@ -81,7 +79,7 @@ func promises(t *testing.T, seed uint64) {
 		for _, m := range d.memories {
 			doomed[m], rested[m] = m.doomed, m.Rest
 		}
-		o := d.settle()
+		o, of := d.settle(), d.run.Memory
 		c, last := d.cycles[len(d.cycles)-1], d.p.told[len(d.p.told)-1]
 		if c != last || len(d.p.told) != len(d.cycles) {
 			fail("told of %d cycles of %d", len(d.p.told), len(d.cycles))
@@ -164,7 +162,7 @@ func promises(t *testing.T, seed uint64) {
 			fail("ordered %+v, by %+v", o, d.g.Answer)
 		}
 		if o.Begin {
-			begin(policy.TriggerPolicy, o.Action, d.g.Top)
+			begin(o.Cause)
 		}
 		if o.Hold {
 			settle()
@@ -186,8 +184,8 @@ func promises(t *testing.T, seed uint64) {
 			if m.Live+n >= m.Wake && m.Rest.Over(d.now, m.Live) {
 				obey(d.g.Allocate(d.now, &m.Memory, n), m)
 			}
-			if d.g.Running && m.Soft && assist.Memory == &m.Memory {
-				waits(d.g.Assist(d.now, &assist, assist.Share(n)))
+			if d.g.Running && m.Soft && d.run.Memory == &m.Memory {
+				waits(d.g.Assist(d.now, &d.run, d.run.Share(n)))
 			}
 			m.put(n)
 			b.live, b.allocated = b.live+n, b.allocated+n
@@ -203,7 +201,7 @@ func promises(t *testing.T, seed uint64) {
 			pass(time.Duration(r.Int64N(int64(50 * ms))))
 		case 7:
 			if !d.g.Running {
-				begin(policy.TriggerExplicit, policy.Block, &m.Memory)
+				begin(governor.Cause{Trigger: policy.TriggerExplicit, Action: policy.Block, Memory: &m.Memory})
 				settle()
 			}
 		case 8: // a soft memory is full
@@ -211,7 +209,7 @@ func promises(t *testing.T, seed uint64) {
 				if !m.Soft || !m.Rest.Over(d.now, m.Live) || o.Hold {
 					fail("a refusal of %+v orders %+v", m.Memory, o)
 				}
-				begin(policy.TriggerRefusal, o.Action, &m.Memory)
+				begin(o.Cause)
 			}
 		case 9:
 			if was := d.g.Running; d.g.Due(d.now) != (d.g.Answer.Action != policy.Skip) || d.g.Running != was {

@@ -48,7 +48,7 @@ func (l *looper) learn(cycles int) float64 {
 		if !l.g.Running && l.now >= next {
 			cycles--
 			next += l.every
-			l.begin(policy.TriggerPolicy, policy.Overlap, &l.m.Memory)
+			l.begin(governor.Cause{Trigger: policy.TriggerPolicy, Action: policy.Overlap, Memory: &l.m.Memory})
 		}
 		n := int64(l.bytes(l.now))
 		l.g.Allocate(l.now, &l.m.Memory, n)
@@ -120,7 +120,7 @@ func TestFewLargeRequests(t *testing.T) {
 		d.g.Allocate(d.now, &m.Memory, 50*mib)
 		m.put(50 * mib)
 		d.pass(5 * ms)
-		d.begin(policy.TriggerPolicy, policy.Overlap, &m.Memory) // ends before the next step
+		d.begin(governor.Cause{Trigger: policy.TriggerPolicy, Action: policy.Overlap, Memory: &m.Memory}) // ends before the next step
 		d.pass(20 * ms)
 	}
 	d.g.See(0, 0)

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -74,7 +75,7 @@ func (g *Governor) rests(c *policy.Cycle, m *Memory, at time.Duration, kept int6
 		m.futile = 0
 	}
 	r := Rest{Until: g.next, Low: m.kept - m.kept/8, High: 2*m.kept + restGrowth}
-	work := workOf(c)
+	work := cmp.Or(c.Work, c.Duration)
 	if until := at + min(restMax, work*restFactor<<min(m.futile, 16)); m.futile > 0 && !m.Gauge && until > r.Until {
 		r.Until, r.Why = until, Futile
 	}
@@ -82,15 +83,6 @@ func (g *Governor) rests(c *policy.Cycle, m *Memory, at time.Duration, kept int6
 		r.Until, r.Why = until, Crowded
 	}
 	m.Rest = r
-}
-
-// workOf returns the processor time of a cycle, divided by the number of processors. If that is
-// unknown, it returns the duration.
-func workOf(c *policy.Cycle) time.Duration {
-	if c.Work > 0 {
-		return c.Work
-	}
-	return c.Duration
 }
 
 // Climbs reports whether a refused allocation asks for a cycle. It is for memories that are not

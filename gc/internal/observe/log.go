@@ -10,12 +10,12 @@ import (
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
-// A Line is something to log.
+// A Line holds the arguments of Say.
 type Line struct {
 	Level slog.Level
+	Aloud bool
 	Text  string
 	Attrs []slog.Attr
-	Aloud bool // goes to slog.Default where there is no log
 }
 
 // A Log passes lines to a handler, which it calls under no lock but its own. All methods are safe
@@ -29,13 +29,13 @@ type Log struct {
 	silent bool
 }
 
-// Say logs a line.
-func (l *Log) Say(line Line) {
+// Say logs a line. If there is no log, a line that is aloud goes to slog.Default.
+func (l *Log) Say(level slog.Level, aloud bool, text string, attrs ...slog.Attr) {
 	to := l.To
-	if to == nil && line.Aloud {
+	if to == nil && aloud {
 		to = slog.Default()
 	}
-	if to == nil || !to.Enabled(context.Background(), line.Level) {
+	if to == nil || !to.Enabled(context.Background(), level) {
 		return
 	}
 	l.mu.RLock()
@@ -50,13 +50,13 @@ func (l *Log) Say(line Line) {
 			}
 		}()
 	}
-	to.LogAttrs(context.Background(), line.Level, line.Text, line.Attrs...)
+	to.LogAttrs(context.Background(), level, text, attrs...)
 }
 
 // Debug logs a debug line. Its attributes are made only if it reaches the handler.
 func (l *Log) Debug(text string, attrs func() []slog.Attr) {
 	if l.To != nil && l.To.Enabled(context.Background(), slog.LevelDebug) {
-		l.Say(Line{Level: slog.LevelDebug, Text: text, Attrs: attrs()})
+		l.Say(slog.LevelDebug, false, text, attrs()...)
 	}
 }
 
@@ -107,9 +107,9 @@ func (o *OverLimit) Note(cycle policy.Cycle, dying, added int64) []Line {
 		return nil
 	}
 	o.told[cause] = true
-	return []Line{{slog.LevelWarn, text, []slog.Attr{
+	return []Line{{slog.LevelWarn, true, text, []slog.Attr{
 		slog.Int64("live_bytes", cycle.LiveAfter), slog.Int64("limit_bytes", cycle.Limit), slog.Int64("freed_bytes", cycle.Freed),
 		slog.Int64("not_given_back_bytes", dying), slog.Int64("added_bytes", added), slog.Duration("cycle", cycle.Duration),
 		slog.Int64("enough_bytes", cycle.LiveAfter-dying+added),
-	}, true}}
+	}}}
 }

@@ -16,11 +16,11 @@ import (
 // clock.
 type Recorder struct {
 	Out    trace.Sink
-	ahead  time.Duration   // of the sink's clock before the collector's
-	last   string          // reason of the last decision at an allocation
-	seen   Machine         // the last recorded reading
-	owners map[Place]piece // the owners in the recording
-	rest   piece           // owners that were too many to be recorded one by one
+	ahead  time.Duration    // of the sink's clock before the collector's
+	last   string           // reason of the last decision at an allocation
+	seen   map[string]int64 // the last recorded values, by label
+	owners map[Place]piece  // the owners in the recording
+	rest   piece            // owners that were too many to be recorded one by one
 }
 
 // NewRecorder returns a recorder that writes to out. Now is the time on the collector's clock. If
@@ -29,7 +29,7 @@ func NewRecorder(out trace.Sink, now time.Duration, last *Recorder) *Recorder {
 	if last != nil && reflect.TypeOf(out).Comparable() && last.Out == out {
 		return last
 	}
-	return &Recorder{Out: out, ahead: out.Now() - now, owners: make(map[Place]piece)}
+	return &Recorder{Out: out, ahead: out.Now() - now, seen: make(map[string]int64), owners: make(map[Place]piece)}
 }
 
 // at converts a time of the collector's clock to the sink's clock.
@@ -50,14 +50,9 @@ func (r *Recorder) Decision(p *policy.Point, d *policy.Decision) {
 	})
 }
 
-// Sync records a wait.
-func (r *Recorder) Sync(begin, waited time.Duration, place string, space pressure.Space) {
-	r.Out.Record(trace.Event{Time: r.at(begin), Kind: trace.Sync, Space: space, Duration: waited, Aux: r.Out.Label(place)})
-}
-
-// Pause records, under a label, that a caller was held.
-func (r *Recorder) Pause(begin, length time.Duration, space pressure.Space, label string) {
-	r.Out.Record(trace.Event{Time: r.at(begin), Kind: trace.Mark, Space: space, Duration: length, Aux: r.Out.Label(label)})
+// Span records, under a label, a wait of the program, or a mark for a caller that was held.
+func (r *Recorder) Span(kind trace.Kind, begin, length time.Duration, label string, space pressure.Space) {
+	r.Out.Record(trace.Event{Time: r.at(begin), Kind: kind, Space: space, Duration: length, Aux: r.Out.Label(label)})
 }
 
 // Cycle records a cycle.
@@ -67,20 +62,12 @@ func (r *Recorder) Cycle(c *policy.Cycle, space pressure.Space) {
 	})
 }
 
-// A Machine is a collector's reading of its machine, by label.
-type Machine [3]struct {
-	Label string
-	Value int64
-}
-
-// Machine records the values of a reading that have changed.
-func (r *Recorder) Machine(at time.Duration, space pressure.Space, seen Machine) {
-	for i, x := range seen {
-		if x != r.seen[i] {
-			r.Out.Record(trace.Event{Time: r.at(at), Kind: trace.Mark, Space: space, Bytes: x.Value, Aux: r.Out.Label(x.Label)})
-		}
+// Value records a value under a label if it has changed.
+func (r *Recorder) Value(at time.Duration, value int64, label string, space pressure.Space) {
+	if was, known := r.seen[label]; !known || was != value {
+		r.seen[label] = value
+		r.Out.Record(trace.Event{Time: r.at(at), Kind: trace.Mark, Space: space, Bytes: value, Aux: r.Out.Label(label)})
 	}
-	r.seen = seen
 }
 
 // A piece is memory that has one identity in a recording.
@@ -125,24 +112,18 @@ type Owners interface {
 	Each(func(slot registry.Slot, bytes int64))
 }
 
-// Owned records the memory of an owner, unless the recording has it because it began meanwhile.
+// Owned records the bytes of an owner, unless the recording has them. A new size is a new object,
+// because objects in a trace keep their size.
 func (r *Recorder) Owned(at Place, site string, space pressure.Space) {
-	if _, known := r.owners[at]; known {
+	x, known := r.owners[at]
+	bytes, ok := at.In.Holds(at.Slot)
+	if !ok || known && bytes == x.bytes {
 		return
 	}
-	if bytes, ok := at.In.Holds(at.Slot); ok {
-		r.owners[at] = r.alloc(bytes, r.label(site), space)
-	}
-}
-
-// Resized records the new size of an owner's memory as a new object, because objects in a trace keep
-// their size.
-func (r *Recorder) Resized(at Place, site string) {
-	x, known := r.owners[at]
-	if bytes, ok := at.In.Holds(at.Slot); known && ok && bytes != x.bytes {
+	if known {
 		r.free(x, trace.FreeExplicit)
-		r.owners[at] = r.alloc(bytes, r.label(site), x.space)
 	}
+	r.owners[at] = r.alloc(bytes, r.label(site), space)
 }
 
 // Released records the end of an owner's memory, if the recording has it.

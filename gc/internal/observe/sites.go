@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -73,76 +75,54 @@ func (s *Samples) Note(owner Place, site string, bytes, every int64, cycles uint
 	s.every = every
 }
 
-// Survivors forgets dead samples. It returns the sites of samples that have outlived many cycles, the
-// largest first. Now is the number of settled cycles.
+// Survivors returns the sites of samples that have outlived many cycles, the largest first. Now is
+// the number of settled cycles.
 func (s *Samples) Survivors(now uint64) []Survivor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.survivors(now)
+}
+
+// survivors forgets dead samples. The caller holds mu.
+func (s *Samples) survivors(now uint64) []Survivor {
 	s.all = slices.DeleteFunc(s.all, func(x sample) bool {
 		_, alive := x.owner.In.Holds(x.owner.Slot)
 		return !alive
 	})
-	bySite := make(map[string]*Survivor)
+	sites := make(map[string]Survivor)
 	for _, x := range s.all {
-		age := now - x.born
-		if age < manyCycles {
-			continue
+		if age := now - x.born; age >= manyCycles {
+			v := sites[x.site]
+			sites[x.site] = Survivor{Site: x.site, Bytes: v.Bytes + x.bytes, Samples: v.Samples + 1, Cycles: max(v.Cycles, age)}
 		}
-		v := bySite[x.site]
-		if v == nil {
-			v = &Survivor{Site: x.site}
-			bySite[x.site] = v
-		}
-		v.Bytes += x.bytes
-		v.Samples++
-		v.Cycles = max(v.Cycles, age)
 	}
-	var list []Survivor
-	for _, v := range bySite {
-		list = append(list, *v)
-	}
-	slices.SortFunc(list, func(a, b Survivor) int { return int(max(-1, min(1, b.Bytes-a.Bytes))) })
-	return list
+	return slices.SortedFunc(maps.Values(sites), func(a, b Survivor) int { return cmp.Compare(b.Bytes, a.Bytes) })
 }
 
 // Growing returns the survivors that hold a large share of the live bytes and have doubled since they
 // were first checked or last returned. Memory that stays without growing, as the weights of a model
 // do, is in use. Growing checks once a second.
-func (s *Samples) Growing(at time.Duration, now uint64, live func() int64) (list []Survivor) {
+func (s *Samples) Growing(at time.Duration, now uint64, live int64) (list []Survivor) {
 	s.mu.Lock()
-	due := len(s.all) > 0 && at-s.checked >= survivorCheck
-	if due {
-		s.checked = at
-	}
-	s.mu.Unlock()
-	if !due {
+	defer s.mu.Unlock()
+	if len(s.all) == 0 || at-s.checked < survivorCheck {
 		return nil
 	}
-	all := live()
-	for _, v := range s.Survivors(now) {
-		if float64(v.Bytes) >= muchShare*float64(all) && s.grown(v) {
-			list = append(list, v)
+	s.checked = at
+	for _, v := range s.survivors(now) {
+		before := s.seen[v.Site]
+		if float64(v.Bytes) < muchShare*float64(live) || v.Bytes < 2*before {
+			continue
 		}
+		if before > 0 {
+			list = append(list, v)
+		} else if s.seen == nil {
+			s.seen = make(map[string]int64)
+		}
+		s.seen[v.Site] = v.Bytes
 	}
 	return list
 }
-
-func (s *Samples) grown(v Survivor) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.seen[v.Site]
-	if before > 0 && v.Bytes < 2*before {
-		return false
-	}
-	if s.seen == nil {
-		s.seen = make(map[string]int64)
-	}
-	s.seen[v.Site] = v.Bytes
-	return before > 0
-}
-
-// A stack is the result of runtime.Callers: return addresses, innermost first.
-type stack [32]uintptr
 
 // texts caches the texts of stacks, because making one takes microseconds.
 var texts struct {
@@ -155,7 +135,7 @@ const maxTexts = 1 << 16 // bounds the memory of texts
 // Site returns the caller's stack without functions whose names begin with inside, as a recording has
 // it.
 func Site(inside string) string {
-	var at stack
+	var at [32]uintptr
 	n := runtime.Callers(2, at[:])
 	if text, ok := texts.Load(at); ok {
 		return text.(string)

@@ -12,11 +12,10 @@ const Step = 1 << 29 * time.Nanosecond
 
 const steps = 512 // that a series remembers, 4.6 minutes
 
-// A Series holds the values of the last steps of time. Values of one step are joined. Make one with
-// [NewSeries]. One goroutine at a time uses it.
+// A Series holds the values of the last steps of time. The zero value is ready to use. One goroutine
+// at a time uses it.
 type Series[T any] struct {
-	join func(to *T, from T, fresh bool) // fresh: to is the first value of a step
-	last []step[T]                       // oldest first; steps without a value are left out
+	last []step[T] // oldest first; steps without a value are left out
 }
 
 type step[T any] struct {
@@ -24,32 +23,28 @@ type step[T any] struct {
 	value  T
 }
 
-// NewSeries returns a series without values.
-func NewSeries[T any](join func(to *T, from T, fresh bool)) *Series[T] {
-	return &Series[T]{join: join}
-}
-
-// Add joins a value to the step at a time. A time before the last step counts for that step, because
-// goroutines may call Add in another order than they have read the clock.
-func (s *Series[T]) Add(now time.Duration, x T) {
+// At returns the value of the step at a time, for the caller to change. Fresh means that the step is
+// new. A time before the last step counts for that step, because goroutines may call At in another
+// order than they have read the clock.
+func (s *Series[T]) At(now time.Duration) (value *T, fresh bool) {
 	number := int64(now / Step)
-	fresh := len(s.last) == 0 || s.last[len(s.last)-1].number < number
-	if fresh {
+	if fresh = len(s.last) == 0 || s.last[len(s.last)-1].number < number; fresh {
 		s.last = append(s.last, step[T]{number: number})
 	}
-	s.join(&s.last[len(s.last)-1].value, x, fresh)
 	if len(s.last) > steps {
 		s.last = slices.Delete(s.last, 0, 1)
 	}
+	return &s.last[len(s.last)-1].value, fresh
 }
 
-// All calls f with the start and the value of each of the last steps up to now, oldest first.
-func (s *Series[T]) All(now time.Duration, f func(start time.Duration, value T)) {
+// List returns the values of the last steps up to now, oldest first.
+func (s *Series[T]) List(now time.Duration) (list []T) {
 	for _, x := range s.last {
 		if x.number > int64(now/Step)-steps {
-			f(time.Duration(x.number)*Step, x.value)
+			list = append(list, x.value)
 		}
 	}
+	return list
 }
 
 // A Ring keeps the last 64 values that were put into it.
