@@ -49,15 +49,13 @@ type Reading struct {
 }
 
 const (
-	cyclesMetric = "/gc/cycles/total:gc-cycles" // counts a cycle when its mark ends, before its sweep
-	scanMetric   = "/gc/scan/heap:bytes"
+	cyclesMetric = "/gc/cycles/total:gc-cycles"     // counts a cycle when its mark ends, before its sweep
 	stopsMetric  = "/sched/pauses/total/gc:seconds" // a histogram: two for each cycle
 )
 
 // A Runtime is the engine of the process. Make one with [New].
 type Runtime struct {
 	start   time.Time
-	samples [2]metrics.Sample
 	marking sync.WaitGroup // calls of runtime.GC
 	calls   atomic.Int64   // of runtime.GC
 	returns atomic.Int64   // number of calls that have returned
@@ -69,18 +67,29 @@ type Runtime struct {
 }
 
 // New returns the engine of the process.
-func New() *Runtime {
-	r := &Runtime{start: time.Now()}
-	r.samples[0].Name, r.samples[1].Name = cyclesMetric, scanMetric
-	return r
-}
+func New() *Runtime { return &Runtime{start: time.Now()} }
 
 func (r *Runtime) Now() time.Duration { return time.Since(r.start) }
 
 // Read takes about 0.1 us.
 func (r *Runtime) Read() Reading {
-	metrics.Read(r.samples[:])
-	return Reading{Cycles: r.samples[0].Value.Uint64(), Scan: r.samples[1].Value.Uint64()}
+	v := read(cyclesMetric, "/gc/scan/heap:bytes")
+	return Reading{Cycles: v[0], Scan: v[1]}
+}
+
+// read returns the values of up to four metrics; 0 for one that this runtime does not have.
+func read(names ...string) (values [4]uint64) {
+	var s [4]metrics.Sample
+	for i, name := range names {
+		s[i].Name = name
+	}
+	metrics.Read(s[:len(names)])
+	for i := range names {
+		if s[i].Value.Kind() == metrics.KindUint64 {
+			values[i] = s[i].Value.Uint64()
+		}
+	}
+	return values
 }
 
 // Mark does not wait until runtime.GC returns. That is after the sweep, which on busy cores ends
@@ -131,7 +140,7 @@ func progress(s *[2]metrics.Sample) (cycles, stops uint64) {
 	for _, n := range s[1].Value.Float64Histogram().Counts {
 		stops += n
 	}
-	return count(s[0]), stops
+	return s[0].Value.Uint64(), stops
 }
 
 // newProbe returns a weak pointer to an object that is garbage from the start.
@@ -155,9 +164,8 @@ func (r *Runtime) Processor() time.Duration {
 
 // Spare takes about 1 us.
 func (r *Runtime) Spare() bool {
-	s := [...]metrics.Sample{{Name: "/sched/goroutines/running:goroutines"}}
-	metrics.Read(s[:])
-	return s[0].Value.Kind() == metrics.KindUint64 && s[0].Value.Uint64() < uint64(runtime.GOMAXPROCS(0))
+	n := read("/sched/goroutines/running:goroutines")[0]
+	return 0 < n && n < uint64(runtime.GOMAXPROCS(0))
 }
 
 // sentinelsRun is the number of cleanups of sentinels that have run.
@@ -198,20 +206,8 @@ type Pending struct {
 // Pending takes 0.3 us.
 func (*Runtime) Pending() Pending {
 	own := sentinelsRun.Load()
-	s := [...]metrics.Sample{
-		{Name: "/gc/finalizers/queued:finalizers"}, {Name: "/gc/finalizers/executed:finalizers"},
-		{Name: "/gc/cleanups/queued:cleanups"}, {Name: "/gc/cleanups/executed:cleanups"},
-	}
-	metrics.Read(s[:])
-	return Pending{count(s[0]), count(s[1]), count(s[2]), count(s[3]), own}
-}
-
-// count returns the value of s; 0 if this runtime does not have it.
-func count(s metrics.Sample) uint64 {
-	if s.Value.Kind() != metrics.KindUint64 {
-		return 0
-	}
-	return s.Value.Uint64()
+	v := read("/gc/finalizers/queued:finalizers", "/gc/finalizers/executed:finalizers", "/gc/cleanups/queued:cleanups", "/gc/cleanups/executed:cleanups")
+	return Pending{v[0], v[1], v[2], v[3], own}
 }
 
 // Ran returns the number of finalizers and cleanups that have run, without those of engines.
@@ -222,8 +218,4 @@ func (p Pending) Waiting() bool { return p.Finalized < p.Finalizers || p.Cleaned
 
 // Heap returns the bytes of the Go heap that the last cycle has kept, but at least the 4 MiB that Go
 // assumes. It takes 0.1 us.
-func Heap() int64 {
-	s := [...]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(s[:])
-	return max(4<<20, int64(s[0].Value.Uint64()))
-}
+func Heap() int64 { return max(4<<20, int64(read("/gc/heap/live:bytes")[0])) }
