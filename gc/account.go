@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/eagergc/eagergc/gc/internal/observe"
+	"github.com/eagergc/eagergc/gc/internal/verdict"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -56,10 +57,7 @@ func (a *account) more(bytes int64) {
 	o, c := a.o, a.o.gate.c
 	a.live.Add(bytes)
 	o.add(bytes)
-	if c.recording.Load() {
-		site := siteOf()
-		c.recordNow(func(to *observe.Recorder) { a.record(to, site) })
-	}
+	c.recordNow(func(to *observe.Recorder) { a.record(to, siteOf()) })
 	if !c.awake.Load() {
 		c.stayAwake()
 	}
@@ -67,12 +65,10 @@ func (a *account) more(bytes int64) {
 
 // gave counts bytes that were taken from live.
 func (a *account) gave(bytes int64) {
-	o, c := a.o, a.o.gate.c
+	o := a.o
 	a.given.Add(bytes)
 	o.live.Add(-bytes)
-	if c.recording.Load() {
-		c.recordNow(func(to *observe.Recorder) { a.record(to, "") })
-	}
+	o.gate.c.recordNow(func(to *observe.Recorder) { a.record(to, "") })
 }
 
 // all returns the account of Account, and then those of the libraries.
@@ -82,7 +78,7 @@ func (o *ownership) all() []*account {
 	return o.accounts
 }
 
-// promoteAll is called before a mark: cleanups may run before it has ended.
+// promoteAll comes before the mark, because cleanups may run before that has ended.
 func (o *ownership) promoteAll() {
 	for _, a := range o.all() {
 		a.before.Store(a.given.Load())
@@ -152,9 +148,7 @@ func (c *Collector) join(name string, read func() (bytes, objects int64)) func(i
 	if bytes, _ := read(); bytes > 0 {
 		l.live.Add(bytes)
 		o.take(bytes)
-		if c.recording.Load() {
-			c.recordNow(func(to *observe.Recorder) { l.record(to, trace.BeforeLabel) })
-		}
+		c.recordNow(func(to *observe.Recorder) { l.record(to, trace.BeforeLabel) })
 	}
 	return func(bytes int64, _ unsafe.Pointer) {
 		if bytes > 0 {
@@ -178,26 +172,9 @@ func (o *ownership) reconcile() {
 	}
 }
 
-// Counted is memory that libraries count under one name.
-type Counted struct {
-	Name    string
-	Live    int64 // bytes, exactly
-	Objects int64
-	Freed   int64 // bytes that were given back after cycles of the collector
-}
-
-// String returns it as "libfoo: 1.20 GiB in 340 objects".
-func (n Counted) String() string {
-	return fmt.Sprintf("%s: %v in %s", n.Name, pressure.Bytes(n.Live), plural(n.Objects, "object"))
-}
-
-// plural is a number with its noun, such as "1 object" and "2 objects".
-func plural(n int64, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return pressure.Count(n) + " " + noun
-}
+// Counted is memory that libraries count under one name: the live bytes, exactly, the objects, and
+// the bytes that were given back after cycles of the collector.
+type Counted = verdict.Counted
 
 // Counters returns the memory of the libraries that c listens to, the largest first.
 func (c *Collector) Counters() []Counted {
@@ -225,7 +202,6 @@ func (c *Collector) Counters() []Counted {
 	return all
 }
 
-// counters is Counters for the log.
 func (c *Collector) counters() slog.Attr {
 	var all []any
 	for _, n := range c.Counters() {

@@ -33,14 +33,13 @@ type Collector struct {
 	log     observe.Log
 	strict  bool
 
-	// settling is held from before a cycle's mark until after its walk, and for any other walk. It
-	// is taken before mu.
-	settling  sync.Mutex
+	settling  sync.Mutex // see the package's documentation
 	releases  *registry.Releases
 	settled   atomic.Uint64              // number of settled cycles; changed under mu
 	current   atomic.Pointer[collection] // the cycle under way; changed under mu
 	awake     atomic.Bool                // registered in alive; the idle check is running
 	recording atomic.Bool                // a recorder is set
+	reaping   atomic.Bool                // a goroutine is about to settle cycles of the runtime
 	samples   observe.Samples
 
 	mu       sync.Mutex // guards the fields below; held for no longer than a Decide
@@ -58,7 +57,6 @@ type runtimeState struct {
 	readAt            time.Duration // time of the last reading
 	first             uint64        // cycles of the process when the collector was made
 	seen              uint64        // cycles of the process that have been settled
-	reaping           bool          // a goroutine is about to settle the runtime's own
 	tracked           int           // objects when the last cycle had settled
 }
 
@@ -71,7 +69,7 @@ type lifetime struct {
 	goroutines sync.WaitGroup
 	unchosen   bool        // the policy is the default one
 	idle       *time.Timer // calls checkQuiet
-	later      *time.Timer // calls askNow
+	later      *time.Timer // calls askLater
 }
 
 // A walker knows of memory that cycles give back.
@@ -139,10 +137,10 @@ func build(e goruntime.Engine, cfg Config, p policy.Policy) *Collector {
 		life:     lifetime{stopped: make(chan struct{}), unchosen: unchosen},
 		observed: observers{journal: journal{reasons: make(map[string]*uint64)}},
 	}
-	c.life.idle, c.life.later = time.AfterFunc(time.Hour, c.checkQuiet), time.AfterFunc(time.Hour, c.askNow)
+	c.life.idle, c.life.later = time.AfterFunc(time.Hour, c.checkQuiet), time.AfterFunc(time.Hour, c.askLater)
 	c.life.idle.Stop()
 	c.life.later.Stop()
-	c.log.To, c.log.Strict, c.log.Failed = cfg.Log, c.strict, c.logFailed
+	c.log.To, c.log.Strict, c.log.Failed = cfg.Log, c.strict, c.failed
 	c.releases = registry.NewReleases(registry.Host{Engine: e, Strict: c.strict, Fail: c.failed, Late: c.releasedLate})
 	c.governor = governor.New(cfg.Caps, &contained{p, c})
 	c.governor.Processors = runtime.GOMAXPROCS(0) // before Learn
@@ -153,7 +151,11 @@ func build(e goruntime.Engine, cfg Config, p policy.Policy) *Collector {
 	c.read(0)
 	c.runtime.first, c.runtime.seen = c.runtime.Cycles, c.runtime.Cycles
 	c.governor.Cycles = 0
-	e.Watch(c.cycleEnded) // last, because a cycle may end at once
+	e.Watch(func() { // last, because a cycle may end at once
+		c.mu.Lock()
+		defer c.unlock()
+		c.noticeCycles(c.Now())
+	})
 	return c
 }
 
@@ -244,28 +246,27 @@ func (c *Collector) Err() error {
 // Due asks the policy at a sync point and reports whether it wants a cycle, but starts none.
 // Programs of several ranks that collect together combine their answers. Then all ranks call
 // Collect with TriggerPolicy, or none does.
-func (c *Collector) Due() bool {
+func (c *Collector) Due() (due bool) {
 	now := c.Now()
-	c.mu.Lock()
-	defer c.unlock()
-	c.refresh(now)
-	due := c.governor.Due(now)
-	c.decided(now)
+	c.decide(now, func() (none governor.Order) {
+		due = c.governor.Due(now)
+		return none
+	})
 	return due
 }
 
-// spawn calls f on a goroutine that Close waits for. It returns false if the collector is closed.
-// The caller holds mu.
-func (c *Collector) spawn(f func()) bool {
+// spawn calls f on a goroutine. If the collector is not closed yet, Close waits for it. The caller
+// holds mu.
+func (c *Collector) spawn(f func()) {
 	if c.life.closed {
-		return false
+		go f()
+		return
 	}
 	c.life.goroutines.Add(1)
 	go func() {
 		defer c.life.goroutines.Done()
 		f()
 	}()
-	return true
 }
 
 // readEvery is the least time between two points that read the runtime's metrics.
@@ -283,26 +284,13 @@ func (c *Collector) read(now time.Duration) {
 // noticeCycles has cycles settled that the runtime has run by itself. The caller holds mu.
 func (c *Collector) noticeCycles(now time.Duration) {
 	c.read(now)
-	if c.runtime.Cycles == c.runtime.seen || c.current.Load() != nil || c.runtime.reaping {
+	if c.runtime.Cycles == c.runtime.seen || c.running() || c.reaping.Swap(true) {
 		return
 	}
-	c.runtime.reaping = true
-	reap := func() {
-		defer c.Reap()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.runtime.reaping = false
-	}
-	if !c.spawn(reap) {
-		go reap() // after Close
-	}
-}
-
-// cycleEnded is called by the engine when a cycle has ended.
-func (c *Collector) cycleEnded() {
-	c.mu.Lock()
-	defer c.unlock()
-	c.noticeCycles(c.Now())
+	c.spawn(func() {
+		c.reaping.Store(false)
+		c.Reap()
+	})
 }
 
 // contain is deferred around a call of the program's code. It passes a panic to off as an error,
@@ -323,7 +311,6 @@ type contained struct {
 	c *Collector
 }
 
-// Decide implements [policy.Policy].
 func (p *contained) Decide(at policy.Point) policy.Decision {
 	defer p.c.contain(p.off)
 	d := p.Policy.Decide(at)
@@ -333,7 +320,6 @@ func (p *contained) Decide(at policy.Point) policy.Decision {
 	return d
 }
 
-// Observe implements [policy.Policy].
 func (p *contained) Observe(cycle policy.Cycle) {
 	defer p.c.contain(p.off)
 	p.Policy.Observe(cycle)

@@ -62,7 +62,6 @@ func (c *Collector) Wait() bool {
 	return r != nil
 }
 
-// running reports whether a cycle of the collector is under way.
 func (c *Collector) running() bool { return c.current.Load() != nil }
 
 // obey carries out an order. It returns the cycle that the caller has to wait for, or nil. The
@@ -70,6 +69,9 @@ func (c *Collector) running() bool { return c.current.Load() != nil }
 func (c *Collector) obey(o governor.Order, now time.Duration) (r *collection) {
 	if o.Begin {
 		r = c.start(now, o.Cause)
+	}
+	if o.Again > 0 {
+		c.life.later.Reset(o.Again)
 	}
 	if !o.Hold {
 		return nil
@@ -126,7 +128,6 @@ func (c *Collector) drive(r *collection) {
 	}
 }
 
-// promoteAll makes the next cycle find young objects, too.
 func (c *Collector) promoteAll() {
 	for _, w := range c.allWalkers() {
 		w.promoteAll()
@@ -205,7 +206,7 @@ func (c *Collector) finish(r *collection) (freed int64) {
 	r.cycle, o = c.governor.Settled(now, &r.Run)
 	if !natural {
 		c.current.Store(nil)
-		c.askLater(o.Again)
+		c.obey(o, now)
 	}
 	c.publish()
 	c.ended(r, now, freed)

@@ -14,8 +14,8 @@ import (
 )
 
 // A Finding is a judgement on the memory of a process or a collector. Level is "good", "watch" or
-// "bad". Verdict is a short constant, and Reason has the figures
-// behind it. Next is the step to take. See is the address of a page that says more.
+// "bad". Verdict is a short constant, and Reason has the figures behind it. Next is the step to
+// take. See is the address of a page that says more; it may be empty.
 type Finding = verdict.Finding
 
 // A Diagnosis answers "is it the garbage collector?". Its verdict is one of
@@ -61,9 +61,7 @@ func (c *Collector) Diagnose(ctx context.Context, window time.Duration) Diagnosi
 
 func (c *Collector) footprint() verdict.Footprint {
 	f := verdict.ReadFootprint()
-	for _, n := range c.Counters() {
-		f.Libraries = append(f.Libraries, verdict.Library{Name: n.Name, Live: n.Live, Text: n.String()})
-	}
+	f.Libraries = c.Counters()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, g := range c.gates {
@@ -119,7 +117,7 @@ func (s *Snapshot) judge() Finding {
 	for _, n := range done.Cycles {
 		sum += int64(n)
 	}
-	cycles := plural(sum, "cycle")
+	cycles := verdict.Plural(sum, "cycle")
 	often := fmt.Sprintf("%s %s freed %v and took %s of the processor time", last, cycles, pressure.Bytes(done.Freed), percent(processor))
 	find := func(level, verdict, reason, next, see string) Finding {
 		return Finding{Level: level, Verdict: verdict, Reason: reason, Next: next, See: see}

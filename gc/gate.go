@@ -104,13 +104,21 @@ func (g *Gate) ask(live, request int64) *collection {
 	if !g.rest.Load().Over(now, live) {
 		return nil
 	}
+	return c.decide(now, func() governor.Order {
+		if c.settled.Load() == settled { // otherwise live is older than the last cycle
+			g.memory.Live, g.memory.Returning = live, returning
+		}
+		return c.governor.Allocate(now, &g.memory, request)
+	})
+}
+
+// decide takes new readings, calls a step of the governor, and carries out its order. It returns the
+// cycle that the caller has to wait for, or nil.
+func (c *Collector) decide(now time.Duration, step func() governor.Order) *collection {
 	c.mu.Lock()
 	defer c.unlock()
 	c.refresh(now)
-	if c.settled.Load() == settled { // otherwise live is older than the last cycle
-		g.memory.Live, g.memory.Returning = live, returning
-	}
-	o := c.governor.Allocate(now, &g.memory, request)
+	o := step()
 	c.decided(now)
 	return c.obey(o, now)
 }

@@ -35,30 +35,22 @@ func (c *Collector) Sync(place *WaitPlace, wait func() error) error {
 		place = &c.noPlace
 	}
 	begin := c.Now()
-	r, space, recorded := c.askBeforeWait(begin, place.Expected())
+	var space pressure.Space
+	r := c.decide(begin, func() governor.Order {
+		o := c.governor.Sync(begin, place.Expected())
+		space = c.governor.Asked.Sample.Space
+		return o
+	})
 	err := wait()
-	if recorded || place.due(begin) {
+	if c.recording.Load() || place.due(begin) {
 		waited := c.Now() - begin
 		place.expected.Store(int64(governor.NextWait(place.Expected(), waited)))
-		if recorded {
-			c.recordNow(func(to *observe.Recorder) { to.Span(trace.Sync, begin, waited, place.Name, space) })
-		}
+		c.recordNow(func(to *observe.Recorder) { to.Span(trace.Sync, begin, waited, place.Name, space) })
 	}
 	if r != nil {
 		c.hold(r, c.Now())
 	}
 	return err
-}
-
-// askBeforeWait asks the policy at a sync point and obeys it. It returns the cycle that the caller
-// has to wait for after its own wait, or nil.
-func (c *Collector) askBeforeWait(now, wait time.Duration) (r *collection, space pressure.Space, recorded bool) {
-	c.mu.Lock()
-	defer c.unlock()
-	c.refresh(now)
-	o := c.governor.Sync(now, wait)
-	c.decided(now)
-	return c.obey(o, now), c.governor.Asked.Sample.Space, c.observed.recorder != nil
 }
 
 // assist holds a caller that adds bytes beside the cycle r for its share of the rest of r.
@@ -117,43 +109,19 @@ func (c *Collector) holdBriefly(r *collection, exposed bool, want func(now time.
 // checkQuiet is called by the idle timer.
 func (c *Collector) checkQuiet() {
 	now := c.Now()
-	c.mu.Lock()
-	defer c.unlock()
-	if c.life.closed {
-		return
-	}
-	c.refresh(now)
-	o := c.governor.Quiet(now)
-	if o.Again == 0 {
-		c.awake.Store(false) // the next Track calls stayAwake
-		return
-	}
-	c.life.idle.Reset(o.Again)
-	c.obey(o, now)
+	c.decide(now, func() governor.Order {
+		o, more := c.governor.Quiet(now)
+		if more {
+			c.life.idle.Reset(c.governor.IdleEvery)
+		} else {
+			c.awake.Store(false) // the next Track calls stayAwake
+		}
+		return o
+	})
 }
 
-// askLater has the policy asked after a wait although the program does not allocate. With 0 it is
-// not asked. The caller holds mu.
-func (c *Collector) askLater(wait time.Duration) {
-	c.life.later.Stop()
-	if wait > 0 && !c.life.closed {
-		c.life.later.Reset(wait)
-	}
-}
-
-// askNow is called by the timer of askLater.
-func (c *Collector) askNow() {
+// askLater is called by the timer that an order has set.
+func (c *Collector) askLater() {
 	now := c.Now()
-	c.mu.Lock()
-	defer c.unlock()
-	if c.life.closed {
-		return
-	}
-	c.refresh(now)
-	o, asked := c.governor.Later(now)
-	if asked {
-		c.decided(now)
-		c.obey(o, now)
-	}
-	c.askLater(o.Again)
+	c.decide(now, func() governor.Order { return c.governor.Later(now) })
 }

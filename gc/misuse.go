@@ -33,14 +33,12 @@ func checkOwner[T any](what string, owner *T, bytes int64) {
 	}
 }
 
-// tiny is the size below which the Go runtime combines objects without pointers (maxTinySize in
-// runtime/malloc.go of Go 1.26).
+// Go's runtime combines smaller objects without pointers (maxTinySize in runtime/malloc.go).
 const tiny = 16
 
 // checkRelease panics if release is nil, if arg points into the owner, or if release is a method
 // value of the owner. A closure whose first captured word is the owner's address is logged, because
-// that word may be a number, which keeps nothing alive. Deeper references show in
-// [Snapshot].Survivors.
+// that word may be a number. Deeper references show in [Snapshot].Survivors.
 func checkRelease[T, A any](c *Collector, owner *T, release func(A), arg *A, pointers []uintptr) {
 	if release == nil {
 		panic("gc: Own with a nil release, which cannot give the memory back. If a finalizer or a cleanup of the owner does that, take Count")

@@ -113,14 +113,6 @@ func (c *Collector) failed(err error) {
 	c.fail(err)
 }
 
-// logFailed counts a failure of the log, which cannot be logged.
-func (c *Collector) logFailed(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.observed.stats.Failures++
-	c.observed.err = cmp.Or(c.observed.err, err)
-}
-
 // unlock unlocks mu, and writes the lines that were queued while it was held.
 func (c *Collector) unlock() {
 	all := c.observed.unsaid

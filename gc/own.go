@@ -117,10 +117,7 @@ func (r *cleanups[A]) place(slot Slot) observe.Place {
 
 // record records the bytes of an owner.
 func (r *cleanups[A]) record(slot Slot) {
-	if c := r.gate.c; c.recording.Load() {
-		site := siteOf()
-		c.recordNow(func(to *observe.Recorder) { to.Owned(r.place(slot), site, r.o.space) })
-	}
+	r.gate.c.recordNow(func(to *observe.Recorder) { to.Owned(r.place(slot), siteOf(), r.o.space) })
 }
 
 func (r *cleanups[A]) release(slot Slot) bool {
@@ -135,9 +132,7 @@ func (r *cleanups[A]) release(slot Slot) bool {
 func (r *cleanups[A]) giveBack(slot Slot, x cleanup[A], bytes int64, why uint32) {
 	defer func() {
 		r.o.live.Add(-bytes)
-		if c := r.o.gate.c; c.recording.Load() {
-			c.recordNow(func(to *observe.Recorder) { to.Released(r.place(slot), why) })
-		}
+		r.gate.c.recordNow(func(to *observe.Recorder) { to.Released(r.place(slot), why) })
 	}()
 	x.release(x.arg)
 }
@@ -219,13 +214,11 @@ func newOwnership(c *Collector, cfg Config) *ownership {
 	return o
 }
 
-// Sample implements [Source].
 func (o *ownership) Sample() pressure.Sample {
 	live := o.live.Load()
 	return pressure.Sample{Space: o.space, Live: live, Reserved: live, Limit: o.limit.Load()}
 }
 
-// Allocated implements [Source].
 func (o *ownership) Allocated() int64 { return o.allocated.Load() }
 
 // add counts bytes, and returns the gross bytes so far. It asks the policy before counting, and
@@ -279,7 +272,6 @@ func (o *ownership) makeRoom(bytes, limit int64) {
 	m.Climbed(fits())
 }
 
-// take counts bytes, and returns the gross bytes so far.
 func (o *ownership) take(bytes int64) (gross int64) {
 	o.live.Add(bytes)
 	return o.allocated.Add(bytes)

@@ -33,7 +33,7 @@ func (c *Collector) setRecorder(out trace.Sink) {
 	c.record(func(to *observe.Recorder) {
 		for _, g := range c.gates {
 			if gauge := g.gauge(); gauge != nil {
-				gauge.log.Follow(to, gauge.level.Load(), gaugeSite, trace.FreeExplicit, pressure.Host)
+				gauge.log.Follow(to, gauge.seen.Load().level, gaugeSite, trace.FreeExplicit, pressure.Host)
 			}
 		}
 		o := c.owned.Load()
@@ -65,9 +65,11 @@ func (c *Collector) record(f func(*observe.Recorder)) {
 
 // recordNow is record for a caller that does not hold mu.
 func (c *Collector) recordNow(f func(*observe.Recorder)) {
-	c.mu.Lock()
-	defer c.unlock()
-	c.record(f)
+	if c.recording.Load() {
+		c.mu.Lock()
+		defer c.unlock()
+		c.record(f)
+	}
 }
 
 // record records the present level of a.

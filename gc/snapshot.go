@@ -70,7 +70,7 @@ func (c *Collector) Snapshot() Snapshot {
 			w.Settled = g.memory.Kept()
 		}
 		if gauge := g.gauge(); gauge != nil {
-			w.Worth = gauge.worth.Load().String()
+			w.Worth = gauge.seen.Load().worth.String()
 		}
 		s.Sources = append(s.Sources, w)
 	}
@@ -112,32 +112,29 @@ func (j *journal) decided(p *policy.Point, d *policy.Decision) {
 	j.decisions.Put(Decided{Point: *p, Decision: *d, Repeats: 1})
 }
 
-// Lengths of the arrays by Action and by Trigger.
-const (
-	actions  = policy.Block + 1
-	triggers = policy.TriggerExplicit + 1
-)
+// The number of triggers.
+const triggers = policy.TriggerExplicit + 1
 
 // Stats are the counts of a collector since it was made.
 type Stats struct {
-	Cycles    [triggers]uint64 // by Trigger
-	Decisions [actions]uint64  // by Action
-	Freed     int64            // bytes that cycles gave back, of all spaces
-	Objects   uint64           // objects that cycles gave back
-	Busy      time.Duration    // sum of the cycles' durations, without those of the runtime
-	Processor time.Duration    // processor time of these cycles, without work that only idle cores did
-	Exposed   time.Duration    // sum of the callers' pauses
-	MaxPause  time.Duration    // longest pause of a caller
-	Pauses    [pauses]uint64   // callers' pauses by length: those in [i] are at most PauseBound(i)
-	Tracked   int              // objects tracked when the last cycle had settled
-	Cost      time.Duration    // expected duration of the next cycle
-	Slowdown  float64          // expected slowdown of the program beside it: 0 = none, 1 = half speed
-	Failures  uint64           // contained failures: see Collector.Err
-	Capped    uint64           // cycles that the policy wanted and Caps did not allow
-	Overtaken uint64           // cycles for a gauge that began while finalizers or cleanups were due
-	Pending   int              // dead objects whose release has not ended yet
-	OverLimit bool             // the last cycle for the memory of Own left more than its limit; the log has the reason
-	Last      policy.Cycle     // the last cycle
+	Cycles    [triggers]uint64         // by Trigger
+	Decisions [policy.Block + 1]uint64 // by Action
+	Freed     int64                    // bytes that cycles gave back, of all spaces
+	Objects   uint64                   // objects that cycles gave back
+	Busy      time.Duration            // sum of the cycles' durations, without those of the runtime
+	Processor time.Duration            // processor time of these cycles, without work that only idle cores did
+	Exposed   time.Duration            // sum of the callers' pauses
+	MaxPause  time.Duration            // longest pause of a caller
+	Pauses    [len(pauseBounds)]uint64 // callers' pauses by length: those in [i] are at most PauseBound(i)
+	Tracked   int                      // objects tracked when the last cycle had settled
+	Cost      time.Duration            // expected duration of the next cycle
+	Slowdown  float64                  // expected slowdown of the program beside it: 0 = none, 1 = half speed
+	Failures  uint64                   // contained failures: see Collector.Err
+	Capped    uint64                   // cycles that the policy wanted and Caps did not allow
+	Overtaken uint64                   // cycles for a gauge that began while finalizers or cleanups were due
+	Pending   int                      // dead objects whose release has not ended yet
+	OverLimit bool                     // the last cycle for the memory of Own left more than its limit; the log has the reason
+	Last      policy.Cycle             // the last cycle
 }
 
 // Stats returns the counts so far.
@@ -161,22 +158,13 @@ func (s *Stats) pause(d time.Duration) {
 	s.Pauses[i]++
 }
 
-// pauses is the number of lengths that Stats.Pauses distinguishes.
-const pauses = len(pauseBounds) + 1
-
-// pauseBounds are in microseconds.
 var pauseBounds = [...]time.Duration{
-	100, 200, 500, 1e3, 2e3, 5e3, 10e3, 20e3, 50e3, 100e3, 200e3, 500e3, 1e6, 2e6, 5e6, 10e6,
+	100e3, 200e3, 500e3, 1e6, 2e6, 5e6, 10e6, 20e6, 50e6, 100e6, 200e6, 500e6, 1e9, 2e9, 5e9, 10e9, math.MaxInt64,
 }
 
 // PauseBound returns the longest pause that Stats.Pauses[i] counts: 100 us, 200 us, 500 us, 1 ms
 // and so on up to 10 s. The last one has no bound.
-func PauseBound(i int) time.Duration {
-	if i >= pauses-1 {
-		return math.MaxInt64
-	}
-	return pauseBounds[i] * time.Microsecond
-}
+func PauseBound(i int) time.Duration { return pauseBounds[min(i, len(pauseBounds)-1)] }
 
 // A Level is the live memory of a source in one step. The collector reads a source when it asks the
 // policy, and right before and after a cycle gives memory back. So the extremes are exact. While the

@@ -20,21 +20,25 @@ import (
 // A Gauge reads memory that other code counts and frees, such as the images of a C library or the
 // process's resident memory. All methods are safe for concurrent use.
 type Gauge struct {
-	c         *Collector
-	gate      *Gate
-	read      func() int64
-	limit     atomic.Int64
-	level     atomic.Int64 // bytes at the last look
-	allocated atomic.Int64 // the first level, plus all rises between two looks
-	stop      chan struct{}
-	once      sync.Once
-
-	worth atomic.Pointer[governor.Worth]
+	c     *Collector
+	gate  *Gate
+	read  func() int64
+	limit atomic.Int64
+	seen  atomic.Pointer[sight]
+	stop  chan struct{}
+	once  sync.Once
 
 	mu     sync.Mutex // held while looking; taken before the collector's
 	rules  *governor.Gauge
 	log    observe.Account // its moves, for a recording; guarded by the collector's mu
 	broken bool            // the function read has panicked
+}
+
+// A sight is the result of the last look.
+type sight struct {
+	level     int64 // bytes
+	allocated int64 // the first level, plus all rises between two looks
+	worth     governor.Worth
 }
 
 // A ticker looks every lookOften while a gauge moves. After each look without a move it waits twice
@@ -45,10 +49,8 @@ const (
 	lookOften    = 2 * time.Millisecond
 	lookRationed = 32 * time.Millisecond // while cycles are rationed
 	lookSeldom   = 100 * time.Millisecond
+	lookSlice    = 10 * time.Millisecond // forcePreemptNS in runtime/proc.go
 )
-
-// lookSlice is how long a goroutine runs while others wait (forcePreemptNS in runtime/proc.go).
-const lookSlice = 10 * time.Millisecond
 
 // Watch makes c collect for the memory whose bytes read returns. Finalizers and cleanups of the
 // program or of a library free that memory, and a cycle makes them run. A ticker calls read: every
@@ -66,16 +68,13 @@ const lookSlice = 10 * time.Millisecond
 // Close the gauge when it is no longer needed.
 func Watch(c *Collector, read func() int64) *Gauge {
 	g := &Gauge{c: c, read: read, log: observe.Account{Gauge: true}, stop: make(chan struct{})}
-	level := g.bytes()
-	g.rules = governor.NewGauge(level, freed.Given())
-	worth, _ := g.rules.Worth(0)
-	g.worth.Store(&worth)
-	g.level.Store(level)
-	g.allocated.Store(level)
+	g.seen.Store(&sight{})
+	g.rules = governor.NewGauge(g.bytes(), freed.Given())
+	g.publish()
 	g.gate = newGate(c, g)
 	g.gate.memory.Gauge = true
 	g.gate.open()
-	g.record(level)
+	g.record(g.rules.Level)
 	c.addWalker(g)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,20 +97,19 @@ func (g *Gauge) Close() {
 
 // Sample implements [Source] with the result of the last look.
 func (g *Gauge) Sample() pressure.Sample {
-	level := g.level.Load()
+	level := g.seen.Load().level
 	return pressure.Sample{Space: pressure.Host, Live: level, Reserved: level, Limit: g.limit.Load()}
 }
 
 // Allocated implements [Source]. It returns the first level of the gauge plus all rises since.
-func (g *Gauge) Allocated() int64 { return g.allocated.Load() }
+func (g *Gauge) Allocated() int64 { return g.seen.Load().allocated }
 
 // Look reads the gauge, and asks the policy if it has risen. While cycles bring memory back, Look
-// asks even if the gauge stands still. An allocator may then reuse memory that was freed before,
-// so that garbage does not show. Look returns the bytes that it read.
+// asks even if the gauge stands still. It returns the bytes that it read.
 func (g *Gauge) Look() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c, r, was := g.c, g.reading(), g.level.Load()
+	c, r, was := g.c, g.reading(), g.rules.Level
 	now := c.Now()
 	l := g.rules.Look(now, &r, g.limit.Load(), c.expectedWork())
 	g.looked(was, l.Trim)
@@ -121,35 +119,28 @@ func (g *Gauge) Look() int64 {
 		c.mu.Unlock()
 	}
 	if l.Ask {
-		g.ask(now, l.Live, l.Request)
+		c.decide(now, func() governor.Order {
+			g.gate.memory.Live = l.Live
+			return c.governor.Allocate(now, &g.gate.memory, l.Request)
+		})
 	}
 	return r.Level
 }
 
-// ask asks the policy about request bytes that were added to live. The caller holds g.mu.
-func (g *Gauge) ask(now time.Duration, live, request int64) {
-	c, m := g.c, &g.gate.memory
-	c.mu.Lock()
-	defer c.unlock()
-	c.refresh(now)
-	m.Live = live
-	o := c.governor.Allocate(now, m, request)
-	c.decided(now)
-	c.obey(o, now)
+// publish publishes what the rules have seen. News means that the worth of cycles has changed.
+func (g *Gauge) publish() (w governor.Worth, news bool) {
+	w, news = g.rules.Worth(g.c.Now())
+	g.seen.Store(&sight{g.rules.Level, g.rules.Allocated, w})
+	return w, news
 }
 
-// looked publishes the changes since the last reading. The caller holds g.mu.
+// looked publishes and records the changes since the last reading. The caller holds g.mu.
 func (g *Gauge) looked(was int64, trim bool) {
-	g.level.Store(g.rules.Level)
-	g.allocated.Store(g.rules.Allocated)
-	g.record(g.rules.Level - was)
-	w, news := g.rules.Worth(g.c.Now())
-	if w != *g.worth.Load() {
-		g.worth.Store(&w)
-	}
+	w, news := g.publish()
 	if news {
 		g.c.log.Say(slog.LevelInfo, false, "eagergc: "+w.String())
 	}
+	g.record(g.rules.Level - was)
 	if trim {
 		g.c.freedHost(g.rules.Share(g.c.Now()))
 	}
@@ -167,10 +158,10 @@ func (g *Gauge) Resting() time.Duration {
 // it always returns the last level.
 func (g *Gauge) bytes() (level int64) {
 	if g.broken {
-		return g.level.Load()
+		return g.seen.Load().level
 	}
 	defer g.c.contain(func(err error) {
-		g.broken, level = true, g.level.Load()
+		g.broken, level = true, g.seen.Load().level
 		go g.c.failed(fmt.Errorf("gc: the function of a gauge %w", err))
 	})
 	return min(max(0, g.read()), MaxBytes)
@@ -189,17 +180,16 @@ func (g *Gauge) reading() governor.GaugeReading {
 // gaugeSite is the allocation site of a gauge's memory in recordings.
 const gaugeSite = "(gauge)"
 
-// record notes a move in the recording: a rise as an object, a fall as the end of the oldest ones.
-// A fall counts as freed by a cycle while a cycle waits to be judged.
+// record notes a move in the recording. A fall counts as freed by a cycle while one is judged.
 func (g *Gauge) record(moved int64) {
-	if moved == 0 || !g.c.recording.Load() {
+	if moved == 0 {
 		return
 	}
 	why := trace.FreeExplicit
 	if g.rules.Judging() {
 		why = trace.FreeCycle
 	}
-	g.c.recordNow(func(to *observe.Recorder) { g.log.Follow(to, g.level.Load(), gaugeSite, why, pressure.Host) })
+	g.c.recordNow(func(to *observe.Recorder) { g.log.Follow(to, g.seen.Load().level, gaugeSite, why, pressure.Host) })
 }
 
 // bounds returns the shortest and the longest time to the next look. Last is the time since the
@@ -225,7 +215,7 @@ func (g *Gauge) tick() {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	got, at := goruntime.ProcessTime(), time.Now()
-	level := g.level.Load()
+	level := g.seen.Load().level
 	for last := level; ; {
 		select {
 		case <-g.stop:
@@ -264,7 +254,7 @@ func (g *Gauge) promoteAll() {
 func (g *Gauge) see(step func(*governor.GaugeReading) (trim bool)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	was, r := g.level.Load(), g.reading()
+	was, r := g.rules.Level, g.reading()
 	trim := step(&r)
 	g.looked(was, trim)
 }

@@ -65,8 +65,7 @@ type Climb struct {
 // climb takes step after step until size bytes fit. The caller has its turn.
 func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 	var done []Climb
-	rounds := governor.Climb{Wanted: size}
-	for again := true; again; {
+	for round, again := 1, true; again; round++ {
 		before := p.collected().Freed
 		for s := range steps {
 			done = append(done, p.climbStep(s, size))
@@ -76,7 +75,7 @@ func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 			}
 			cause = err
 		}
-		again = rounds.Again(p.collected().Freed - before)
+		again = governor.ClimbsAgain(round, p.collected().Freed-before, size)
 	}
 	i, cause := p.awaitReleases(size, stream, cause)
 	if i != 0 {

@@ -269,14 +269,14 @@ func (r *measured) admit(object int32, z, at int64) bool {
 			return true
 		}
 	}
-	for way := (governor.Climb{Wanted: z}); ; {
+	for round := 1; ; round++ {
 		r.refuse(z)
 		freed := r.climb(z, at)
 		if r.take(object, z) {
 			r.hold(r.mapTime(), at, true)
 			return true
 		}
-		if !way.Again(freed) {
+		if !governor.ClimbsAgain(round, freed, z) {
 			return false
 		}
 	}

@@ -73,7 +73,7 @@ func (g *Governor) Settled(at time.Duration, r *Run) (c policy.Cycle, o Order) {
 	g.spend(r.Start, cmp.Or(r.Processor, r.Duration*time.Duration(g.Processors)))
 	g.report(at, &c, r)
 	g.idle.later = nil
-	if m := r.Memory; c.Freed > 0 && m != nil && m.Soft && g.IdleEvery > 0 {
+	if m := r.Memory; c.Freed > 0 && m != nil && m.Soft && g.IdleEvery > 0 && !g.closed {
 		g.idle.later, g.idle.wait, o.Again = m, slice, slice
 	}
 	return c, o

@@ -21,7 +21,7 @@ type Governor struct {
 	// A shell shows them to observers.
 	Asked  policy.Point
 	Answer policy.Decision // a cycle that the caps forbid becomes a skip
-	Top    *Memory         // the memory under most pressure; nil if the governor has no memory
+	Top    *Memory         // the memory under most pressure; nil if the policy was not asked
 
 	caps     Caps
 	policy   policy.Policy
@@ -46,7 +46,7 @@ type Order struct {
 	Begin bool // begin a cycle, and call Began with the cause
 	Cause
 	Hold  bool          // hold the caller until the current cycle, or the one that begins, has settled
-	Again time.Duration // call Later, or Quiet if Quiet returned this order, after this time; 0 = no call
+	Again time.Duration // call Later after this time; 0 = no call
 }
 
 // New returns a governor that asks p, for a program with one processor. Caps must be valid: see

@@ -20,11 +20,12 @@ type idle struct {
 }
 
 // Quiet is called each time that the idle interval has passed. If the program has allocated
-// nothing since the last call, Quiet orders one cycle for the garbage that is left. Order.Again is
-// the time to the next call. 0 means that no call is needed until something is tracked again.
-// Gauges do not count, because they ask for themselves.
-func (g *Governor) Quiet(at time.Duration) (o Order) {
+// nothing since the last call, Quiet orders one cycle for the garbage that is left. It returns false
+// if no further call is needed until something is tracked again. Gauges do not count, because they
+// ask for themselves.
+func (g *Governor) Quiet(at time.Duration) (o Order, more bool) {
 	i := &g.idle
+	g.Top = nil
 	var gross, live int64
 	for _, m := range g.memories {
 		if !m.Gauge {
@@ -35,25 +36,24 @@ func (g *Governor) Quiet(at time.Duration) (o Order) {
 	quiet := gross == i.gross
 	i.gross = gross
 	if g.closed || quiet && (live == 0 || gross == i.served || g.policy.String() == "never") {
-		return o
+		return o, false
 	}
-	o.Again = g.IdleEvery
 	if quiet && !g.Running && g.mayBegin(at) {
 		i.served = gross
 		o.Begin, o.Cause = true, Cause{policy.TriggerExplicit, policy.Overlap, "idle", g.MostPressed()}
 	}
-	return o
+	return o, true
 }
 
 // Later asks the policy again about the memory of the last cycle, which freed something. Objects
-// that die between two allocations would otherwise go unnoticed. It reports whether it has asked.
-// The shell calls it when Order.Again has passed.
-func (g *Governor) Later(at time.Duration) (o Order, asked bool) {
+// that die between two allocations would otherwise go unnoticed. The shell calls it when Order.Again
+// has passed.
+func (g *Governor) Later(at time.Duration) (o Order) {
 	i := &g.idle
-	if i.later == nil || g.Running || g.closed {
-		return o, false
+	if g.Top = nil; i.later == nil || g.Running || g.closed {
+		return o
 	}
-	if asked = i.later.Rest.Over(at, i.later.Live); asked {
+	if i.later.Rest.Over(at, i.later.Live) {
 		o = g.Allocate(at, i.later, 0)
 		o.Action = min(o.Action, policy.Overlap)
 	}
@@ -61,5 +61,5 @@ func (g *Governor) Later(at time.Duration) (o Order, asked bool) {
 		i.wait *= 2
 		o.Again = i.wait
 	}
-	return o, asked
+	return o
 }

@@ -2,21 +2,13 @@ package governor
 
 import "time"
 
-// A Climb counts the rounds of a refused allocation on the refusal ladder. If the cycles of a
-// round free the wanted bytes and the allocation still fails, another goroutine has taken them.
-// The allocation then climbs again.
-type Climb struct {
-	Wanted int64 // bytes
-	rounds int
-}
-
 const climbRounds = 3
 
-// Again reports whether the allocation climbs again after a round whose cycles freed the given
-// bytes. It climbs at most climbRounds times.
-func (c *Climb) Again(freed int64) bool {
-	c.rounds++
-	return c.rounds < climbRounds && freed >= c.Wanted
+// ClimbsAgain reports whether a refused allocation climbs the refusal ladder again after that many
+// rounds. If the cycles of the last round freed the wanted bytes and the allocation still fails,
+// another goroutine has taken them.
+func ClimbsAgain(rounds int, freed, wanted int64) bool {
+	return rounds < climbRounds && freed >= wanted
 }
 
 // A Ladder holds the back-off between collections, which all climbers of a memory share. The zero

@@ -54,9 +54,6 @@ func (m *Memory) isOneWith(other *Memory) bool {
 
 // kept returns the bytes that the last cycle left in the memory that m is a part of.
 func (g *Governor) kept(m *Memory) (bytes int64) {
-	if len(g.memories) == 1 {
-		return m.kept
-	}
 	for _, x := range g.memories {
 		if x.isOneWith(m) {
 			bytes += x.kept
@@ -70,9 +67,6 @@ func (g *Governor) kept(m *Memory) (bytes int64) {
 func (g *Governor) shown(m *Memory) pressure.Sample {
 	live := m.Live + m.Returning
 	s := pressure.Sample{Space: m.Space, Live: live, Reserved: max(m.Reserved, live), Limit: m.Limit}
-	if len(g.memories) == 1 {
-		return s
-	}
 	headroom := int64(math.MaxInt64)
 	for _, x := range g.memories {
 		if !x.isOneWith(m) {

@@ -33,9 +33,6 @@ const (
 	Barren             // cycles bring back nothing of a gauge
 )
 
-// String returns the reason in lower case.
-func (w Why) String() string { return [...]string{"capped", "futile", "crowded", "barren"}[w] }
-
 // After n cycles in a row that freed little, a memory rests for 8 x 2^n times the work of the last
 // one. So such cycles take less than 1/8 of the processors, and less with each one in a row.
 const (

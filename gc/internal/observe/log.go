@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
@@ -25,8 +26,8 @@ type Log struct {
 	Strict bool            // do not contain panics of the handler
 	Failed func(err error) // receives a contained panic
 
-	mu     sync.RWMutex // held for reading while the handler runs
-	silent bool
+	mu  sync.RWMutex // held for reading while the handler runs
+	off atomic.Bool  // later lines are dropped
 }
 
 // Say logs a line. If there is no log, a line that is aloud goes to slog.Default.
@@ -35,18 +36,19 @@ func (l *Log) Say(level slog.Level, aloud bool, text string, attrs ...slog.Attr)
 	if to == nil && aloud {
 		to = slog.Default()
 	}
-	if to == nil || !to.Enabled(context.Background(), level) {
+	if to == nil || l.off.Load() || !to.Enabled(context.Background(), level) {
 		return
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	if l.silent {
+	if l.off.Load() {
 		return
 	}
 	if !l.Strict {
 		defer func() {
 			if e := recover(); e != nil {
-				l.Failed(fmt.Errorf("gc: the log panicked: %v", e))
+				l.off.Store(true)
+				l.Failed(fmt.Errorf("gc: the log panicked and is off: %v", e))
 			}
 		}()
 	}
@@ -60,11 +62,11 @@ func (l *Log) Debug(text string, attrs func() []slog.Attr) {
 	}
 }
 
-// Close waits for calls of the handler to return. Later lines are dropped.
+// Close turns the log off, and waits for calls of the handler to return.
 func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.silent = true
+	l.off.Store(true)
 }
 
 // An OverLimit watches whether cycles keep the limit of Own.

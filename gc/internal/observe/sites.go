@@ -14,12 +14,12 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A Survivor is memory of one allocation site that has outlived many cycles.
+// A Survivor is memory of one allocation site that has outlived many cycles: see gc.Survivor.
 type Survivor struct {
 	Site    string // the stack, innermost first: a line for each function with its file and line
-	Bytes   int64  // estimated from samples
-	Samples int    // number of owners that the estimate rests on
-	Cycles  uint64 // that the oldest of them has outlived
+	Bytes   int64
+	Samples int
+	Cycles  uint64
 }
 
 // A sample is an owner whose allocation site was noted.

@@ -14,10 +14,9 @@ import (
 )
 
 // Releases gives the memory of dead objects back. It runs code of the program, which may take long,
-// panic, or end its goroutine. It may also wait for a lock whose holder waits for a cycle. So it
-// runs on worker goroutines, apart from cycles. Usually there is one worker. A cycle waits while its
-// releases make progress. A worker whose release does not return is left behind, and another one
-// takes over the remaining objects.
+// panic, end its goroutine, or wait for a lock whose holder waits for a cycle. So it runs on worker
+// goroutines, usually one. A cycle waits while its releases make progress. A worker whose release
+// does not return is left behind, and another one takes over the remaining objects.
 //
 // The runtime clears weak pointers to an object when it queues the object's finalizer. So the memory
 // of a dead object waits until the finalizers that were queued when it was found have run.
@@ -107,7 +106,7 @@ var (
 	errFinalizers = errors.New("gc: finalizers or cleanups that are due do not finish: one of them blocks, and what cycles find dead waits for it")
 )
 
-// NewReleases returns the releases of a collector.
+// NewReleases returns the releases of host.
 func NewReleases(host Host) *Releases {
 	r := &Releases{host: host}
 	r.changed.L = &r.mu
@@ -157,14 +156,12 @@ func (r *Releases) passes(b *batch, now goruntime.Pending) bool {
 // begin makes b ready for workers. The caller holds mu.
 func (r *Releases) begin(b *batch) {
 	r.ready = append(r.ready, b)
-	if r.busy == 0 {
-		r.hire()
-	}
+	r.hire()
 }
 
-// hire starts a worker if an object waits for one. The caller holds mu.
+// hire starts a worker if an object waits for one and none is at work. The caller holds mu.
 func (r *Releases) hire() {
-	if len(r.ready) > 0 {
+	if r.busy == 0 && len(r.ready) > 0 {
 		w := &worker{shift: r.shift}
 		r.take(w)
 		r.busy++

@@ -15,7 +15,7 @@ import (
 // A Footprint is the memory of a process at one moment, in bytes.
 type Footprint struct {
 	Counted   int64             // live memory that the collector counts; gauges are left out
-	Libraries []Library         // what libraries count of it, the largest first
+	Libraries []Counted         // what libraries count of it, the largest first
 	resident  pressure.Resident // zero where it is unknown
 	goLive    int64             // objects in the Go heap
 	goKept    int64             // free, and kept by the Go runtime
@@ -24,11 +24,25 @@ type Footprint struct {
 	cKept     int64             // free, and kept by the C allocator; -1 = unknown
 }
 
-// A Library is memory that libraries count under one name.
-type Library struct {
-	Name string
-	Live int64  // bytes
-	Text string // the line that describes it
+// Counted is memory that libraries count under one name.
+type Counted struct {
+	Name    string
+	Live    int64 // bytes, exactly
+	Objects int64
+	Freed   int64 // bytes that were given back after cycles
+}
+
+// String returns it as "libfoo: 1.20 GiB in 340 objects".
+func (n Counted) String() string {
+	return fmt.Sprintf("%s: %v in %s", n.Name, pressure.Bytes(n.Live), Plural(n.Objects, "object"))
+}
+
+// Plural returns a number with its noun, such as "1 object".
+func Plural(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return pressure.Count(n) + " " + noun
 }
 
 // live returns the bytes that are counted under a name.
@@ -157,7 +171,7 @@ func (x *Examination) Text(f Finding) string {
 		if i == 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintln(&b, l.Text)
+		fmt.Fprintln(&b, l)
 	}
 	if f.Verdict == GoGrowth || f.Verdict == OutsideGrowth {
 		x.Stacks.writeGrowth(&b)

@@ -3,9 +3,7 @@
 // finding. Page, log and metrics show it.
 package verdict
 
-import (
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // The levels of a finding, from the best to the worst.
 const (
@@ -41,14 +39,8 @@ var Next = map[string]string{
 // Guide is the address of the page that explains the verdicts.
 const Guide = "https://github.com/eagergc/eagergc/blob/main/gc/EMBEDDING.md#"
 
-// A Finding is a verdict with its figures, and the step to take.
-type Finding struct {
-	Level   string // "good", "watch" or "bad"
-	Verdict string // a short constant
-	Reason  string // the figures behind it
-	Next    string // the step to take
-	See     string // the address of a page that says more; may be empty
-}
+// A Finding is a judgement: see gc.Finding.
+type Finding struct{ Level, Verdict, Reason, Next, See string }
 
 // Worse reports whether f is of a worse level than g.
 func (f Finding) Worse(g Finding) bool {
