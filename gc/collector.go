@@ -125,6 +125,42 @@ func New(cfg Config) (*Collector, error) {
 	return c, nil
 }
 
+// Default returns the collector of the process. The first call makes it. Do not close it: libraries
+// that count host memory share it. It listens to libraries that count through package pressure. Its
+// policy is [HostPolicy], or that of the environment. Its limit is the hard or else the soft limit
+// of the environment for host memory: see [pressure.EnvLimit]. Without one it is nine tenths of the
+// memory of the machine or the container.
+func Default() *Collector {
+	theDefault.once.Do(func() { theDefault.collector = newDefault() })
+	return theDefault.collector
+}
+
+// theDefault is not a sync.OnceValue, which would link the collector into every program that only
+// names a policy.
+var theDefault struct {
+	once      sync.Once
+	collector *Collector
+}
+
+// defaultShare is the share of a container's memory that a Go process should use, as in
+// KimMachineGun/automemlimit. The rest is for memory that is not counted.
+const defaultShare = 0.9
+
+func newDefault() *Collector {
+	c := build(goruntime.New(), Config{Limit: defaultLimit()}, choosePolicy(policy.MustParse(HostPolicy).New()))
+	c.Listen()
+	return c
+}
+
+func defaultLimit() int64 {
+	info, _ := pressure.HostMemory() // zero where it is unknown
+	limit, set := pressure.EnvLimit(pressure.Host, func() int64 { return info.Total })
+	if !set {
+		limit = int64(defaultShare * float64(info.Total))
+	}
+	return min(limit, MaxBytes)
+}
+
 // build makes a collector whose cycles e runs. With a nil p it takes a default policy.
 func build(e goruntime.Engine, cfg Config, p policy.Policy) *Collector {
 	unchosen := p == nil
@@ -291,6 +327,33 @@ func (c *Collector) noticeCycles(now time.Duration) {
 		c.reaping.Store(false)
 		c.Reap()
 	})
+}
+
+// alive holds the collectors that track something. A program may forget a collector whose owners'
+// memory still has to be given back.
+var alive sync.Map // of *Collector
+
+// stayAwake keeps the collector alive while it tracks something, and starts the idle check.
+func (c *Collector) stayAwake() {
+	c.awake.Store(true) // before: see letGo
+	alive.Store(c, nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if every := c.governor.IdleEvery; every > 0 && !c.life.closed {
+		c.life.idle.Reset(every)
+	}
+}
+
+// letGo ends that if the collector tracks nothing.
+func (c *Collector) letGo() {
+	c.awake.Store(false)
+	if c.tracked() == 0 { // an object that is tracked from here on calls stayAwake
+		alive.Delete(c)
+		if !c.awake.Load() {
+			return
+		}
+	}
+	c.stayAwake()
 }
 
 // contain is deferred around a call of the program's code. It passes a panic to off as an error,

@@ -119,7 +119,7 @@ func (c *Collector) decide(now time.Duration, step func() governor.Order) *colle
 	defer c.unlock()
 	c.refresh(now)
 	o := step()
-	c.decided(now)
+	c.decided()
 	return c.obey(o, now)
 }
 

@@ -6,9 +6,9 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync"
 	"unsafe"
 
-	"github.com/eagergc/eagergc/gc/internal/registry"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -27,7 +27,7 @@ func checkOwner[T any](what string, owner *T, bytes int64) {
 	if owner == nil {
 		panic("gc: " + what + " with a nil owner: it has to be an object that can die")
 	}
-	if unsafe.Sizeof(*owner) < tiny && len(registry.Pointers(reflect.TypeFor[T]())) == 0 {
+	if unsafe.Sizeof(*owner) < tiny && len(pointersOf(reflect.TypeFor[T]())) == 0 {
 		panic(fmt.Sprintf("gc: %s with an owner of type %v, which has no identity: objects below %d bytes without pointers share memory, and one keeps the others alive. Add a pointer, or make it larger",
 			what, reflect.TypeFor[T](), tiny))
 	}
@@ -62,4 +62,59 @@ func checkRelease[T, A any](c *Collector, owner *T, release func(A), arg *A, poi
 		panic("gc: Own with a release that is a method value of the owner: it would keep the owner alive for ever. Write a function that takes what it needs as its argument")
 	}
 	c.misuse(logCaptured, slog.String("release", name))
+}
+
+// checkLimit warns of a limit above the memory of the machine.
+func (c *Collector) checkLimit(bytes int64) {
+	if bytes == 0 {
+		return
+	}
+	if info, err := pressure.HostMemory(); err == nil && bytes > info.Total {
+		c.misuse(logLimit, slog.Int64("limit_bytes", bytes), slog.Int64("total_bytes", info.Total))
+	}
+}
+
+// strictVariable is the environment variable that turns strict mode on, which is for tests. In
+// strict mode visible misuse panics, and no panic is contained.
+const strictVariable = "EAGERGC_STRICT"
+
+// misuse warns of a mistake of the program, in slog.Default if there is no log. In strict mode it
+// panics. The caller does not hold mu.
+func (c *Collector) misuse(text string, attrs ...slog.Attr) {
+	if c.strict {
+		panic(text + ": " + slog.GroupValue(attrs...).String())
+	}
+	c.log.Say(slog.LevelWarn, true, text, attrs...)
+}
+
+var knownPointers sync.Map // reflect.Type -> []uintptr
+
+// pointersOf returns the offsets of the pointers in a value of type t.
+func pointersOf(t reflect.Type) []uintptr {
+	if known, ok := knownPointers.Load(t); ok {
+		return known.([]uintptr)
+	}
+	at := findPointers(nil, t, 0)
+	knownPointers.Store(t, at)
+	return at
+}
+
+// findPointers appends the offsets of the pointers in a t at base.
+func findPointers(at []uintptr, t reflect.Type, base uintptr) []uintptr {
+	switch t.Kind() {
+	case reflect.Array:
+		for i := 0; i < t.Len() && len(findPointers(nil, t.Elem(), 0)) > 0; i++ {
+			at = findPointers(at, t.Elem(), base+uintptr(i)*t.Elem().Size())
+		}
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			at = findPointers(at, f.Type, base+f.Offset)
+		}
+	case reflect.Interface:
+		at = append(at, base+unsafe.Sizeof(base)) // after the type word
+	case reflect.Chan, reflect.Func, reflect.Map, reflect.Pointer, reflect.Slice, reflect.String, reflect.UnsafePointer:
+		at = append(at, base)
+	}
+	return at
 }

@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/eagergc/eagergc/gc/internal/observe"
-	"github.com/eagergc/eagergc/gc/internal/registry"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -177,7 +176,7 @@ func addCleanups[A any](o *ownership) *cleanups[A] {
 			return r
 		}
 	}
-	r := &cleanups[A]{o: o, pointers: registry.Pointers(reflect.TypeFor[A]())}
+	r := &cleanups[A]{o: o, pointers: pointersOf(reflect.TypeFor[A]())}
 	_, r.counted = any(*new(A)).(countOnly)
 	r.init(o.gate, ownLarge, func(slot Slot, x cleanup[A], bytes int64) { r.giveBack(slot, x, bytes, trace.FreeCycle) })
 	list = append(slices.Clip(list), r)

@@ -70,7 +70,7 @@ func Watch(c *Collector, read func() int64) *Gauge {
 	g := &Gauge{c: c, read: read, log: observe.Account{Gauge: true}, stop: make(chan struct{})}
 	g.seen.Store(&sight{})
 	g.rules = governor.NewGauge(g.bytes(), freed.Given())
-	g.publish()
+	g.publish(0)
 	g.gate = newGate(c, g)
 	g.gate.memory.Gauge = true
 	g.gate.open()
@@ -106,44 +106,50 @@ func (g *Gauge) Allocated() int64 { return g.seen.Load().allocated }
 
 // Look reads the gauge, and asks the policy if it has risen. While cycles bring memory back, Look
 // asks even if the gauge stands still. It returns the bytes that it read.
-func (g *Gauge) Look() int64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	c, r, was := g.c, g.reading(), g.rules.Level
-	now := c.Now()
-	l := g.rules.Look(now, &r, g.limit.Load(), c.expectedWork())
-	g.looked(was, l.Trim)
-	if r.Level < was {
-		c.mu.Lock()
-		g.gate.memory.Fell(r.Level)
-		c.mu.Unlock()
-	}
+func (g *Gauge) Look() (level int64) {
+	c, work := g.c, g.c.expectedWork()
+	var now time.Duration
+	var l governor.Look
+	g.step(func(at time.Duration, r *governor.GaugeReading) (trim bool) {
+		now, level, l = at, r.Level, g.rules.Look(at, r, g.limit.Load(), work)
+		return l.Trim
+	})
 	if l.Ask {
 		c.decide(now, func() governor.Order {
 			g.gate.memory.Live = l.Live
 			return c.governor.Allocate(now, &g.gate.memory, l.Request)
 		})
 	}
-	return r.Level
+	return level
+}
+
+// step takes a reading, passes it to one of the rules' steps, and publishes the changes. F reports
+// whether to trim.
+func (g *Gauge) step(f func(at time.Duration, r *governor.GaugeReading) (trim bool)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c, was, r := g.c, g.rules.Level, g.reading()
+	now := c.Now()
+	trim := f(now, &r)
+	if worth, news := g.publish(now); news {
+		c.log.Say(slog.LevelInfo, false, "eagergc: "+worth.String())
+	}
+	g.record(r.Level - was)
+	if r.Level < was {
+		c.mu.Lock()
+		g.gate.memory.Fell(r.Level)
+		c.mu.Unlock()
+	}
+	if trim {
+		c.freedHost(g.rules.Share(now))
+	}
 }
 
 // publish publishes what the rules have seen. News means that the worth of cycles has changed.
-func (g *Gauge) publish() (w governor.Worth, news bool) {
-	w, news = g.rules.Worth(g.c.Now())
-	g.seen.Store(&sight{g.rules.Level, g.rules.Allocated, w})
-	return w, news
-}
-
-// looked publishes and records the changes since the last reading. The caller holds g.mu.
-func (g *Gauge) looked(was int64, trim bool) {
-	w, news := g.publish()
-	if news {
-		g.c.log.Say(slog.LevelInfo, false, "eagergc: "+w.String())
-	}
-	g.record(g.rules.Level - was)
-	if trim {
-		g.c.freedHost(g.rules.Share(g.c.Now()))
-	}
+func (g *Gauge) publish(at time.Duration) (worth governor.Worth, news bool) {
+	worth, news = g.rules.Worth(at)
+	g.seen.Store(&sight{g.rules.Level, g.rules.Allocated, worth})
+	return worth, news
 }
 
 // Resting returns how long the gauge asks for no cycle, because the last one gave back almost
@@ -244,19 +250,10 @@ func (c *Collector) expectedWork() time.Duration {
 
 // promoteAll is called before the mark.
 func (g *Gauge) promoteAll() {
-	g.see(func(r *governor.GaugeReading) bool {
-		g.rules.Marking(g.c.Now(), r)
+	g.step(func(at time.Duration, r *governor.GaugeReading) (trim bool) {
+		g.rules.Marking(at, r)
 		return false
 	})
-}
-
-// see takes a reading and passes it to one of the rules' steps, which reports whether to trim.
-func (g *Gauge) see(step func(*governor.GaugeReading) (trim bool)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	was, r := g.rules.Level, g.reading()
-	trim := step(&r)
-	g.looked(was, trim)
 }
 
 // walk is called after the mark. It frees nothing, because other code gives the memory back. It waits
@@ -266,15 +263,14 @@ func (g *Gauge) see(step func(*governor.GaugeReading) (trim bool)) {
 // with the rest of that sweep, and does not give way. So the next cycle may start before this one
 // is measured. Then both are measured together.
 func (g *Gauge) walk(r *collection) {
-	c := g.c
-	g.see(func(reading *governor.GaugeReading) bool {
+	c, work := g.c, g.c.expectedWork()
+	g.step(func(_ time.Duration, reading *governor.GaugeReading) (trim bool) {
 		g.rules.Marked(reading, c.engine.Marked(), r.Trigger != policy.TriggerNatural)
 		return false
 	})
 	r.released.Await(lookSlice, func() (judged bool) {
-		work := c.expectedWork()
-		g.see(func(reading *governor.GaugeReading) (trim bool) {
-			judged, trim = g.rules.Settled(c.Now(), reading, work)
+		g.step(func(at time.Duration, reading *governor.GaugeReading) (trim bool) {
+			judged, trim = g.rules.Settled(at, reading, work)
 			return trim
 		})
 		return judged
