@@ -8,10 +8,8 @@
 //	img := &Image{pixels: C.decode(file)}                 // 8 MiB of C memory
 //	gc.Own(collector, img, 8<<20, freePixels, img.pixels) // a cycle frees them once img is unreachable
 //
-// A [policy.Policy] is a pure step. It sees a [policy.Point], answers with a [policy.Decision], and
-// receives each finished [policy.Cycle]. It has no clock, runtime or random source, so that the
-// live collector and the simulator can drive the same object. Every policy has one text form, which
-// [policy.Parse] reads and String writes.
+// A [policy.Policy] says when. Package governor turns its answers into orders, as it does in the
+// simulator, and a collector carries them out.
 //
 // # Embedding
 //

@@ -211,13 +211,17 @@ func (c *Collector) record(f func(*observe.Recorder)) {
 	f(c.observed.recorder)
 }
 
-// recordNow is record for a caller that does not hold mu.
+// recordNow is record for a caller that does not hold mu. It costs a load if there is no recorder.
 func (c *Collector) recordNow(f func(*observe.Recorder)) {
 	if c.recording.Load() {
-		c.mu.Lock()
-		defer c.unlock()
-		c.record(f)
+		c.lockAndRecord(f)
 	}
+}
+
+func (c *Collector) lockAndRecord(f func(*observe.Recorder)) {
+	c.mu.Lock()
+	defer c.unlock()
+	c.record(f)
 }
 
 // record records the present level of a.
