@@ -14,12 +14,11 @@ import (
 )
 
 // An Engine runs cycles, reports on Go's runtime, and has the clock. A collector uses a [Runtime], or
-// the engine of a test.
+// the engine of a test. Its methods are safe for concurrent use.
 type Engine interface {
-	// Now is the time since the engine was made. It never goes back. It is safe for concurrent use,
-	// as are Mark, Marked, Swept, Spare and Pending.
+	// Now is the time since the engine was made. It never goes back.
 	Now() time.Duration
-	// Read returns a reading of the runtime. One goroutine calls it at a time.
+	// Read returns a reading of the runtime.
 	Read() Reading
 	// Mark runs a cycle, and returns as soon as weak pointers to dead objects are nil. It returns the
 	// time that passed before the mark began, because the last cycle had left its sweep.
@@ -71,7 +70,6 @@ func New() *Runtime { return &Runtime{start: time.Now()} }
 
 func (r *Runtime) Now() time.Duration { return time.Since(r.start) }
 
-// Read takes about 0.1 us.
 func (r *Runtime) Read() Reading {
 	v := read(cyclesMetric, "/gc/scan/heap:bytes")
 	return Reading{Cycles: v[0], Scan: v[1]}
