@@ -493,6 +493,7 @@ func TestWhatDiesBetweenAllocationsIsAskedFor(t *testing.T) {
 		if ownDead(w.c, mib); w.collect().Freed != mib {
 			w.Error("not found")
 		}
+		synctest.Wait() // the line comes after the caller goes on
 		if said := w.log.of("cycle ended", ""); len(said) != 1 || !said[0].has(map[string]any{"freed_bytes": int64(mib)}) {
 			w.Errorf("told %+v", said)
 		}
