@@ -67,7 +67,7 @@ func (j job) name() string { return filepath.Base(j.program) }
 func main() {
 	out := flag.String("o", "", "folder for runs.csv, timeline.csv, tables and pictures; empty prints runs only")
 	only := flag.String("only", "", "clients to run, such as query,arrow; empty is all")
-	ways := flag.String("ways", "", "ways to run, in place of the plan's")
+	ways := flag.String("ways", "", "ways to run, in place of the plan's; with -programs, WAY@PROGRAM is one for that program only")
 	others := flag.Bool("strangers", false, "run programs around bindings that this project was not tuned on")
 	bundle := flag.String("programs", "", "folder with bin/PROGRAM-WAY, lib and images: run its programs side by side, under a load from outside")
 	warm := flag.Duration("warm", 10*time.Second, "with -programs: time under load before the measurement")
@@ -85,16 +85,16 @@ func main() {
 	p.ways = cmp.Or(*ways, p.ways)
 	left := func(name string) bool { return *only != "" && !slices.Contains(strings.Split(*only, ","), name) }
 	p.jobs = slices.DeleteFunc(p.jobs, func(j job) bool { return left(j.name()) })
-	wholes = slices.DeleteFunc(wholes, func(p program) bool { return left(p.name) })
 	for i := range wholes {
-		wholes[i].ways = cmp.Or(*ways, wholes[i].ways)
+		wholes[i].ways = wholes[i].choose(cmp.Or(*ways, wholes[i].ways))
 		wholes[i].rate *= *load
 	}
+	wholes = slices.DeleteFunc(wholes, func(p program) bool { return left(p.name) || p.ways == "" })
 	err := error(nil)
 	switch {
 	case *tables:
 	case *bundle != "":
-		err = bed{*bundle, *out, *warm, *length, *windows, *wrap}.bench(wholes, *rounds)
+		err = bed{*bundle, *out, *warm, *length, max(1, *windows), *wrap}.bench(wholes, *rounds)
 	default:
 		err = p.bench(*out, *rounds)
 	}
@@ -133,7 +133,9 @@ func (p plan) bench(out string, rounds int) error {
 					failed = append(failed, fmt.Errorf("%s, way %s: %w", j.program, way, err))
 					continue
 				}
-				r.round = round
+				if r.round = round; round > 0 {
+					r.timeline = nil // the picture is that of the first round
+				}
 				all = append(all, r)
 				r.print()
 			}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,7 +59,9 @@ func measure(program, way string, j job) (r run, err error) {
 	if lines.Scan() && lines.Text() == frame.Begin {
 		stop := make(chan struct{})
 		done := make(chan []reading)
-		go func() { done <- watch(stop, 5*time.Millisecond, func() float64 { return resident(cmd.Process.Pid) }) }()
+		go func() {
+			done <- watch(time.Now(), stop, 5*time.Millisecond, func() float64 { return resident(cmd.Process.Pid) })
+		}()
 		lines.Scan()
 		close(stop)
 		r.timeline = <-done
@@ -78,26 +79,22 @@ func measure(program, way string, j job) (r run, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.Report["mean_mib"], r.Report["peak_mib"] = memory(r.timeline, 0, math.MaxInt64)
+	r.Report["mean_mib"], r.Report["peak_mib"] = memory(r.timeline)
 	return r, nil
 }
 
-// memory returns the mean and the peak of the readings between two times.
-func memory(timeline []reading, from, to time.Duration) (mean, peak float64) {
-	sum, n := 0.0, 0.0
+// memory returns the mean and the peak of readings.
+func memory(timeline []reading) (mean, peak float64) {
 	for _, s := range timeline {
-		if from <= s.at && s.at < to {
-			sum, n = sum+s.mib, n+1
-			peak = max(peak, s.mib)
-		}
+		mean += s.mib
+		peak = max(peak, s.mib)
 	}
-	return sum / max(n, 1), peak
+	return mean / float64(max(1, len(timeline))), peak
 }
 
-// watch reads an amount of memory at once and then regularly, until stop is closed. It leaves out
-// readings of 0.
-func watch(stop chan struct{}, every time.Duration, read func() float64) (seen []reading) {
-	begin := time.Now()
+// watch reads an amount of memory at once and then regularly, until stop is closed. The times of
+// readings count from begin. It leaves out readings of 0.
+func watch(begin time.Time, stop chan struct{}, every time.Duration, read func() float64) (seen []reading) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {

@@ -37,14 +37,25 @@ const (
 // Wholes are the known programs. In imgproxyforgets one handler in ten leaves its picture to a
 // finalizer. Embed is the server in its folder, on a GPU. In embedforgets hugot frees no tensor.
 var wholes = []program{
-	{name: "imgproxy", ways: "plain," + remedy + "," + ticks, env: pictures, ready: "/health", rate: 50, next: resize},
-	{name: "imgproxyforgets", ways: idle + "," + idle + "+IMGPROXY_FREE_MEMORY_INTERVAL=10,import,import+EAGERGC_TRIM=off", env: pictures, ready: "/health", rate: 50, next: resize},
-	{name: "rqlite", ways: "plain," + ticks, ready: "/readyz", rate: 460, next: query,
+	{name: "imgproxy", ways: "plain," + remedy + "," + ticks, env: pictures, ready: "/health", rate: 43, next: resize},
+	{name: "imgproxyforgets", ways: idle + "," + idle + "+IMGPROXY_FREE_MEMORY_INTERVAL=10,import,import+EAGERGC_TRIM=off", env: pictures, ready: "/health", rate: 43, next: resize},
+	{name: "rqlite", ways: "plain," + ticks, ready: "/readyz", rate: 300, next: query,
 		args: "-node-id=1 -http-addr=127.0.0.1:{port} -raft-addr=127.0.0.1:{next} {dir}/data"},
-	{name: "victoria", ways: "plain," + ticks, ready: "/health", rate: 1300, next: metrics,
+	{name: "victoria", ways: "plain," + ticks, ready: "/health", rate: 800, next: metrics,
 		args: "-httpListenAddr=127.0.0.1:{port} -storageDataPath={dir} -memory.allowedBytes=512MiB -search.disableCache"},
 	{name: "embed", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", device: "/memory", rate: 40, next: texts},
 	{name: "embedforgets", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", device: "/memory", rate: 40, next: texts},
+}
+
+// choose returns a list of ways without those of other programs, WAY@PROGRAM.
+func (p program) choose(ways string) string {
+	var own []string
+	for way := range strings.SplitSeq(ways, ",") {
+		if way, of, some := strings.Cut(way, "@"); !some || of == p.name {
+			own = append(own, way)
+		}
+	}
+	return strings.Join(own, ",")
 }
 
 func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }
@@ -64,16 +75,16 @@ func query(r *rand.Rand) request {
 	rows := []string{`"CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, kind INTEGER, body TEXT)"`, `"CREATE INDEX IF NOT EXISTS kinds ON t (kind)"`}
 	for range 5 {
 		body := strings.Repeat(fmt.Sprintf("%016x", r.Uint64()), 1+r.IntN(60))
-		rows = append(rows, fmt.Sprintf(`["REPLACE INTO t VALUES (?, ?, ?)", %d, %d, "%s"]`, r.IntN(20000), r.IntN(50), body))
+		rows = append(rows, fmt.Sprintf(`["REPLACE INTO t VALUES (?, ?, ?)", %d, %d, "%s"]`, r.IntN(5000), r.IntN(50), body))
 	}
 	return request{"/db/execute", "[" + strings.Join(rows, ",") + "]"}
 }
 
-// metrics adds a sample to each of 400 series, or sums the rates of some.
+// metrics adds a sample to each of 400 series, or sums the rates of 20 in the last minute.
 func metrics(r *rand.Rand) request {
 	if r.IntN(3) == 0 {
-		q := fmt.Sprintf("sum(rate(m%d[1m])) by (zone)", r.IntN(20))
-		return request{path: fmt.Sprintf("/api/v1/query_range?query=%s&start=%d&step=5", url.QueryEscape(q), time.Now().Add(-5*time.Minute).Unix())}
+		q := fmt.Sprintf("sum(rate(m%d{host=\"h%d\"}[30s])) by (zone)", r.IntN(20), r.IntN(100))
+		return request{path: fmt.Sprintf("/api/v1/query_range?query=%s&start=%d&step=5", url.QueryEscape(q), time.Now().Add(-time.Minute).Unix())}
 	}
 	var b strings.Builder
 	host := r.IntN(100)

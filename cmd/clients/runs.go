@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"os"
@@ -30,7 +31,7 @@ var columns = []struct {
 	{"s", 3}, {"cpu_s", 3}, {"gc_cpu_s", 3}, {"faults", 0}, {"cycles", 0}, {"forced", 0}, {"overtaken", 0},
 	{"first_cycle_ms", 2}, {"cycle_ms", 2}, {"p50_ms", 2}, {"p99_ms", 2}, {"p999_ms", 1}, {"longest_ms", 1},
 	{"device_mib", 1}, {"device_peak_mib", 1}, // memory in use on a GPU
-	{"errors", 0}, {"rise_mib", 1}, // requests that failed; how much memory grew in the last two thirds of the measurement
+	{"errors", 0}, {"rise_mib", 1}, // requests that failed; mean_mib less that of the first window
 }
 
 // pictured are the clients whose memory over time is kept and drawn. drawn are their ways, in the
@@ -43,12 +44,12 @@ var (
 // print prints the figures of a run in one line.
 func (r run) print() {
 	f := r.Report
-	fmt.Fprintf(os.Stderr, "%s %d %-16s %5.0f %5.0f MiB %6.2f s %5.2f s of CPU, %.0f cycles, %.0f of them forced, p50 %.1f p99 %.1f ms\n",
-		r.client, r.round, r.way, f["mean_mib"], f["peak_mib"], f["s"], f["cpu_s"], f["cycles"], f["forced"], f["p50_ms"], f["p99_ms"])
+	fmt.Fprintf(os.Stderr, "%s %d %-16s %5.0f %5.0f MiB %6.2f s %5.2f s of CPU, %.0f cycles, %.0f of them forced, p50 %.1f p99 %.1f p99.9 %.1f ms, %.0f errors\n",
+		r.client, r.round, r.way, f["mean_mib"], f["peak_mib"], f["s"], f["cpu_s"], f["cycles"], f["forced"], f["p50_ms"], f["p99_ms"], f["p999_ms"], f["errors"])
 }
 
-// write writes every run to a file. It also writes the resident memory of a pictured client in
-// the first round to timeline.csv: the highest reading in each hundredth of the run.
+// write writes every run to a file. It also writes the resident memory of a pictured client to
+// timeline.csv: the highest reading in each hundredth of the run.
 func (all runs) write(dir, file string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -64,11 +65,10 @@ func (all runs) write(dir, file string) error {
 			row = append(row, strconv.FormatFloat(r.Report[c.name], 'f', c.digits, 64))
 		}
 		rows = append(rows, row)
-		if r.round > 0 || !slices.Contains(pictured, r.client) || !slices.Contains(drawn, r.way) {
+		if !slices.Contains(pictured, r.client) || !slices.Contains(drawn, r.way) {
 			continue
 		}
-		for part := range slices.Chunk(r.timeline, max(1, len(r.timeline)/100)) {
-			high := slices.MaxFunc(part, func(a, b reading) int { return int(a.mib - b.mib) })
+		for _, high := range peaks(r.timeline, 100) {
 			lines = append(lines, []string{r.client, r.way, strconv.FormatInt(high.at.Milliseconds(), 10), strconv.FormatFloat(high.mib, 'f', 0, 64)})
 		}
 	}
@@ -76,6 +76,14 @@ func (all runs) write(dir, file string) error {
 		return err
 	}
 	return writeCSV(filepath.Join(dir, "timeline.csv"), lines)
+}
+
+// peaks returns the highest reading of each of some parts.
+func peaks(timeline []reading, parts int) (highest []reading) {
+	for part := range slices.Chunk(timeline, max(1, len(timeline)/parts)) {
+		highest = append(highest, slices.MaxFunc(part, func(a, b reading) int { return cmp.Compare(a.mib, b.mib) }))
+	}
+	return highest
 }
 
 func writeCSV(name string, rows [][]string) error {

@@ -21,8 +21,6 @@ import (
 	"syscall"
 	"time"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/eagergc/eagergc/cmd/clients/frame"
 )
 
@@ -35,8 +33,8 @@ type bed struct {
 }
 
 // bench runs programs in their ways, each on two processors of its own, in another order in each
-// round. Of eight processors or more this command has the last two. A failure does not end the
-// others.
+// round. Of eight processors or more this command has the last two. It writes the rows of each
+// window when the window ends, because a run may be interrupted. A failure does not end the others.
 func (b bed) bench(programs []program, rounds int) error {
 	if err := os.MkdirAll(filepath.Join(b.out, "logs"), 0o777); err != nil {
 		return err
@@ -65,22 +63,23 @@ func (b bed) bench(programs []program, rounds int) error {
 				r.round = round
 				wait.Go(func() {
 					p := programs[slices.IndexFunc(programs, func(p program) bool { return p.name == r.client })]
-					rows, err := b.serve(r, p, fmt.Sprintf("%d,%d", 2*i, 2*i+1))
+					err := b.serve(r, p, fmt.Sprintf("%d,%d", 2*i, 2*i+1), func(row run) {
+						mu.Lock()
+						defer mu.Unlock()
+						row.print()
+						all = append(all, row)
+						if err := all.write(b.out, programsFile); err != nil {
+							failed = append(failed, err)
+						}
+					})
 					mu.Lock()
 					defer mu.Unlock()
 					if err != nil {
 						failed = append(failed, fmt.Errorf("%s, way %s: %w", r.client, r.way, err))
 					}
-					for _, r := range rows {
-						r.print()
-					}
-					all = append(all, rows...)
 				})
 			}
 			wait.Wait()
-			if err := all.write(b.out, programsFile); err != nil {
-				return err
-			}
 		}
 	}
 	fmt.Print(all.programs())
@@ -89,21 +88,22 @@ func (b bed) bench(programs []program, rounds int) error {
 
 const taskset = "/usr/bin/taskset"
 
-// serve runs a program once, on its processors, under load. It returns a row for each window.
-func (b bed) serve(r run, p program, cpus string) (rows runs, err error) {
+// serve runs a program once, on its processors, under load. At the end of each window, done gets its
+// row.
+func (b bed) serve(r run, p program, cpus string, done func(run)) error {
 	dir, err := os.MkdirTemp("", p.name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer os.RemoveAll(dir)
 	log, err := os.Create(filepath.Join(b.out, "logs", strings.ReplaceAll(fmt.Sprintf("%s-%s-%d.log", p.name, r.way, r.round), "/", "_")))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer log.Close()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	port := free.Addr().(*net.TCPAddr).Port
 	free.Close()
@@ -119,7 +119,7 @@ func (b bed) serve(r run, p program, cpus string) (rows runs, err error) {
 	cmd.Env = append([]string{"HOME=" + dir, "TMPDIR=" + dir, "GOMAXPROCS=2", "GODEBUG=gctrace=1"}, strings.Fields(fill.Replace(p.env+" "+strings.ReplaceAll(variables, "+", " ")))...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	base := fmt.Sprintf("http://127.0.0.1:%d", port)
 	err = errors.New("")
@@ -127,11 +127,11 @@ func (b bed) serve(r run, p program, cpus string) (rows runs, err error) {
 		err = send(base, request{path: p.ready})
 	}
 	if err == nil {
-		rows = b.load(r, p, base, cmd.Process.Pid, log.Name())
+		b.load(r, p, base, cmd.Process.Pid, log.Name(), done)
 	}
 	cmd.Process.Signal(syscall.SIGTERM)
 	defer time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() }).Stop()
-	return rows, cmp.Or(err, cmd.Wait())
+	return cmp.Or(err, cmd.Wait())
 }
 
 var client = http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
@@ -160,65 +160,79 @@ func send(base string, q request) error {
 }
 
 // load sends requests at random times, which are the same in all ways of a round and independent of
-// the answers. The time of a request begins when it is due.
-func (b bed) load(r run, p program, base string, pid int, log string) (rows runs) {
-	random := rand.New(rand.NewPCG(2, uint64(r.round)))
-	var wait sync.WaitGroup
-	var mu sync.Mutex
-	windows := max(1, b.windows)
-	each := b.measure / time.Duration(windows)
-	ms, failed, edges := make([][]float64, windows), make([]float64, windows), make([]frame.Report, windows+1)
-	stop, begin := make(chan struct{}), time.Now()
-	wait.Go(func() { r.timeline = watch(stop, 5*time.Millisecond, func() float64 { return resident(pid) }) })
-	var device []reading
-	if p.device != "" {
-		wait.Go(func() { device = watch(stop, 100*time.Millisecond, func() float64 { return inUse(base + p.device) }) })
-	}
-	wait.Go(func() {
-		for i := range edges {
-			time.Sleep(time.Until(begin.Add(b.warm + time.Duration(i)*each)))
-			edges[i] = spent(pid, log)
+// the answers. The time of a request begins when it is due. Once all requests of a window have been
+// answered, done gets its row.
+func (b bed) load(r run, p program, base string, pid int, log string, done func(run)) {
+	random, begin, each := rand.New(rand.NewPCG(2, uint64(r.round))), time.Now(), b.measure/time.Duration(b.windows)
+	ends, over := make(chan func(), b.windows+1), make(chan struct{})
+	go func() {
+		for end := range ends {
+			end()
 		}
-		close(stop)
-	})
-	for due := time.Duration(0); due < b.warm+b.measure; {
-		due += time.Duration(random.ExpFloat64() / p.rate * float64(time.Second))
-		q, window := p.next(random), min(int((due-b.warm)/each), windows-1)
-		time.Sleep(time.Until(begin.Add(due)))
+		close(over)
+	}()
+	due, first := time.Duration(0), 0.0
+	for i := -1; i < b.windows; i++ { // -1 is the warm-up
+		row, to, stop := r, b.warm+time.Duration(i+1)*each, make(chan struct{})
+		var wait sync.WaitGroup // for requests and readings
+		var mu sync.Mutex
+		var ms []float64
+		var device []reading
+		failed := 0.0
 		wait.Go(func() {
-			err := send(base, q)
-			took := time.Since(begin.Add(due))
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case due < b.warm:
-			case err != nil:
-				failed[window]++
-			default:
-				ms[window] = append(ms[window], took.Seconds()*1000)
+			before := spent(pid, log)
+			row.timeline = watch(begin, stop, 5*time.Millisecond, func() float64 { return resident(pid) })
+			row.Report = spent(pid, log)
+			for c := range row.Report {
+				row.Report[c] -= before[c]
 			}
 		})
-	}
-	wait.Wait()
-	rise := r.rise(b.warm + b.measure/3)
-	for i, ms := range ms {
-		slices.Sort(ms)
-		row := r
-		row.round, row.Report = r.round*windows+i, frame.Report{"s": each.Seconds(), "errors": failed[i], "rise_mib": rise}
-		for c, after := range edges[i+1] {
-			row.Report[c] = after - edges[i][c]
+		if p.device != "" {
+			wait.Go(func() {
+				device = watch(begin, stop, 100*time.Millisecond, func() float64 { return inUse(base + p.device) })
+			})
 		}
-		for c, part := range map[string]int{"p50_ms": 500, "p99_ms": 990, "p999_ms": 999, "longest_ms": 1000} {
-			if n := len(ms); n > 0 {
-				row.Report[c] = ms[min(n*part/1000, n-1)]
+		for ; due < to; due += time.Duration(random.ExpFloat64() / p.rate * float64(time.Second)) {
+			q, at := p.next(random), begin.Add(due)
+			time.Sleep(time.Until(at))
+			wait.Go(func() {
+				err := send(base, q)
+				took := time.Since(at)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					failed++
+				} else {
+					ms = append(ms, took.Seconds()*1000)
+				}
+			})
+		}
+		time.Sleep(time.Until(begin.Add(to)))
+		close(stop)
+		ends <- func() {
+			wait.Wait()
+			if i < 0 {
+				return
 			}
+			row.round, row.Report["s"], row.Report["errors"] = r.round*b.windows+i, each.Seconds(), failed
+			slices.Sort(ms)
+			for c, part := range map[string]int{"p50_ms": 500, "p99_ms": 990, "p999_ms": 999, "longest_ms": 1000} {
+				if n := len(ms); n > 0 {
+					row.Report[c] = ms[min(n*part/1000, n-1)]
+				}
+			}
+			mean, peak := memory(row.timeline)
+			first = cmp.Or(first, mean)
+			row.Report["mean_mib"], row.Report["peak_mib"], row.Report["rise_mib"] = mean, peak, mean-first
+			row.Report["device_mib"], row.Report["device_peak_mib"] = memory(device)
+			if row.timeline = peaks(row.timeline, max(1, 100/b.windows)); r.round > 0 {
+				row.timeline = nil
+			}
+			done(row)
 		}
-		from, to := b.warm+time.Duration(i)*each, b.warm+time.Duration(i+1)*each
-		row.Report["mean_mib"], row.Report["peak_mib"] = memory(r.timeline, from, to)
-		row.Report["device_mib"], row.Report["device_peak_mib"] = memory(device, from, to)
-		rows = append(rows, row)
 	}
-	return rows
+	close(ends)
+	<-over
 }
 
 // inUse returns the MiB of a device that a program uses, or 0 if it does not say.
@@ -231,21 +245,6 @@ func inUse(url string) float64 {
 	var all map[string]float64
 	_ = json.NewDecoder(answer.Body).Decode(&all)
 	return all["in_use"] / (1 << 20)
-}
-
-// rise returns how much memory grew from a time on, in MiB: the slope of the line that fits the
-// readings best, times their length.
-func (r run) rise(from time.Duration) float64 {
-	some := slices.DeleteFunc(slices.Clone(r.timeline), func(s reading) bool { return s.at < from })
-	at, mib := make([]float64, len(some)), make([]float64, len(some))
-	for i, s := range some {
-		at[i], mib[i] = s.at.Seconds(), s.mib
-	}
-	if len(some) < 2 {
-		return 0
-	}
-	_, slope := stat.LinearRegression(at, mib, nil, false)
-	return slope * (at[len(at)-1] - at[0])
 }
 
 // spent returns the processor time of a process in seconds, and the cycles in its log.

@@ -40,9 +40,13 @@ func TestServe(t *testing.T) {
 	p.next = func(r *rand.Rand) request {
 		return request{fmt.Sprintf("/%d", r.IntN(1000)), []string{"", "x"}[r.IntN(2)]}
 	}
+	serve := func(way string) (rows runs, err error) {
+		err = b.serve(run{client: "self", way: way}, p, "0", func(r run) { rows = append(rows, r) })
+		return rows, err
+	}
 	var asked []string
 	for _, way := range []string{"plain", "plain+SOME=1"} {
-		rows, err := b.serve(run{client: "self", way: way}, p, "0")
+		rows, err := serve(way)
 		if err != nil && err.Error() != "signal: terminated" { // a server of tests has no other end
 			t.Fatal(err)
 		}
@@ -66,8 +70,16 @@ func TestServe(t *testing.T) {
 		t.Errorf("the ways got other requests:\n%s\n%s", asked[0], asked[1])
 	}
 	p.next = func(*rand.Rand) request { return request{path: "/1"} }
-	if rows, _ := b.serve(run{client: "self", way: "plain+FAIL=1"}, p, "0"); len(rows) != 2 || rows[0].Report["errors"] == 0 || rows[1].Report["errors"] == 0 {
+	if rows, _ := serve("plain+FAIL=1"); len(rows) != 2 || rows[0].Report["errors"] == 0 || rows[1].Report["errors"] == 0 {
 		t.Errorf("a run with failed requests: %v", rows)
+	}
+}
+
+// TestWaysOfOneProgram: a way with a name after @ is for that program, and the others are for all.
+func TestWaysOfOneProgram(t *testing.T) {
+	const ways = "plain,plain+TICK=1s@pear,import@apple"
+	if pear, apple := (program{name: "pear"}).choose(ways), (program{name: "apple"}).choose(ways); pear != "plain,plain+TICK=1s" || apple != "plain,import" {
+		t.Errorf("ways %q and %q", pear, apple)
 	}
 }
 

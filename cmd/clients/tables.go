@@ -251,7 +251,7 @@ func (all runs) programs() string {
 			if base == nil {
 				base = some
 			}
-			row := []string{p.name + " " + way, fmt.Sprint(len(some)), some.memory(), some.text("%.2f", "cpu_s"), some.text("%.1f / %.0f", "p50_ms", "p99_ms"), some.text("%.0f (%.0f)", "cycles", "forced"), some.text("%+.0f", "rise_mib"), some.sum("errors")}
+			row := []string{p.name + " " + way, fmt.Sprint(len(some)), some.memory(), some.text("%.2f", "cpu_s"), some.text("%.1f / %.0f", "p50_ms", "p99_ms"), some.text("%.0f (%.0f)", "cycles", "forced"), some[len(some)-1:].text("%+.0f", "rise_mib"), some.sum("errors")}
 			if some.median("p999_ms") > 0 {
 				row[4] += some.text(" / %.0f", "p999_ms")
 			}
