@@ -148,7 +148,8 @@ func (s *scale) growth() gc.Finding {
 			futile++
 		}
 	}
-	if last.Cycles-first.Cycles < parts && futile < window/2 {
+	recent := last.Cycles > s.in[window-partLen-1].Cycles // garbage of the last part has had its cycle
+	if (last.Cycles-first.Cycles < parts || !recent) && futile < window/2 {
 		outside = 0
 	}
 	grown, level, what, text := outside, last.Outside, verdict.OutsideGrowth, "Memory outside the Go heap grows by %v/s, and cycles free nothing of it: now %v."

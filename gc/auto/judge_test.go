@@ -46,6 +46,7 @@ func TestGrowth(t *testing.T) {
 		height  int64 // MiB
 		fall    int64 // s, after which the level is back at base
 		idle    bool  // no cycle runs
+		early   bool  // cycles run in the first 8 s alone
 		futile  int64 // 1: cycles are in vain, n: the last of n readings says so
 		golang  bool
 		garbage bool // what grows is garbage until the next cycle
@@ -63,6 +64,7 @@ func TestGrowth(t *testing.T) {
 		"a fifth in 512 s":              {seconds: 768, rate: 600, base: 1000, want: verdict.OutsideGrowth, level: verdict.Watch},
 		"a hundredth":                   {seconds: 2000, rate: 20, base: 1000},
 		"nobody collects":               {seconds: 15, rate: 20 << 10, idle: true},
+		"nobody collects any more":      {seconds: 15, rate: 20 << 10, early: true},
 		"cycles are in vain":            {seconds: 96, rate: 2 << 10, base: 1000, idle: true, futile: 1, want: verdict.OutsideGrowth, level: verdict.Watch},
 		"in vain one second in eight":   {seconds: 96, rate: 2 << 10, base: 1000, idle: true, futile: 8},
 		"doubles in 250 s":              {seconds: 96, rate: 4 << 10, base: 616, want: verdict.OutsideGrowth, level: verdict.Bad},
@@ -85,6 +87,9 @@ func TestGrowth(t *testing.T) {
 			r.Futile = c.futile > 0 && s%c.futile == c.futile-1
 			if c.idle {
 				r.Cycles = 0
+			}
+			if c.early {
+				r.Cycles = uint64(min(s, 8))
 			}
 			if c.golang {
 				r.Outside, r.Objects, r.Live = 0, level, level

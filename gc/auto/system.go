@@ -102,7 +102,7 @@ type untouched struct {
 const (
 	untouchedLeast = 64 << 20 // bytes of Go heap that are worth a look
 	untouchedEvery = 5 * time.Second
-	untouchedShare = 200 // a look may take 1/200 of the time, because the kernel walks all page tables
+	untouchedShare = 2000 // a look may take 1/2000 of the time, because the kernel walks all page tables
 )
 
 // of returns how much of Go's memory is taken to be untouched now. Memory that Go has given back
