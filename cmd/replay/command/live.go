@@ -195,9 +195,11 @@ type liveRun struct {
 	P99Pause time.Duration `json:"p99_pause_ns"`
 	Reserved int64         `json:"reserved_bytes,omitempty"`
 	Natural  int           `json:"natural_collections,omitempty"`
-	Lost     time.Duration `json:"lost_ns,omitempty"`       // by work beside a cycle
-	Alone    time.Duration `json:"lost_alone_ns,omitempty"` // by work without a cycle
-	Pace     float64       `json:"pace,omitempty"`          // of a simulation: length of cycles now, over that at the calibration
+	Lost     time.Duration `json:"lost_ns,omitempty"`          // by work beside a cycle
+	Alone    time.Duration `json:"lost_alone_ns,omitempty"`    // by work without a cycle
+	Slowdown float64       `json:"slowdown,omitempty"`         // of work beside a cycle, as measured
+	Learned  float64       `json:"learned_slowdown,omitempty"` // as the collector expected it at the end
+	Pace     float64       `json:"pace,omitempty"`             // of a simulation: length of cycles now, over that at the calibration
 }
 
 func newLiveRun(r sim.Result, log *sim.Log) *liveRun {
@@ -226,7 +228,7 @@ func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun
 	out := json.NewEncoder(w)
 	run := newLiveRun(r.Result, log)
 	run.Reserved, run.Natural = r.Reserved, r.Natural
-	run.Lost, run.Alone = r.Work.LostBeside, r.Work.LostAlone
+	run.Lost, run.Alone, run.Slowdown, run.Learned = r.Work.LostBeside, r.Work.LostAlone, r.Slowdown, r.Stats.Slowdown
 	if err := out.Encode(run); err != nil || simulated == nil {
 		return err
 	}
@@ -268,7 +270,8 @@ func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log 
 		fmt.Fprintf(out, "just before the run, cycles took %.2f times as long as when the machine was calibrated\n", s.Pace)
 	}
 	if work := r.Work; work != (live.Work{}) {
-		fmt.Fprintf(out, "work took %s longer where a cycle was beside it, and %s where none was\n", chart.Duration(work.LostBeside), chart.Duration(work.LostAlone))
+		fmt.Fprintf(out, "work took %s longer where a cycle was beside it, and %s where none was: a slowdown of %.2f (the collector learned %.2f)\n",
+			chart.Duration(work.LostBeside), chart.Duration(work.LostAlone), r.Slowdown, r.Stats.Slowdown)
 	}
 	return out.Flush()
 }
