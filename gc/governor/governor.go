@@ -152,6 +152,7 @@ func (g *Governor) Allocate(at time.Duration, m *Memory, request int64) Order {
 func (g *Governor) Sync(at, wait time.Duration) Order {
 	g.point(at, policy.Sync)
 	g.Asked.Wait, g.Asked.WillBlock = wait, true
+	g.progress.waited += wait
 	return g.decide(nil)
 }
 

@@ -1,6 +1,9 @@
 package governor
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // A progress learns how much cycles slow the program. It compares the bytes that the program
 // allocates beside a cycle with those that it allocates before and after. It compares neighbouring
@@ -13,10 +16,12 @@ type progress struct {
 	next  int         // number of the next entry of ring
 	cycle besideCycle // the last cycle, until it is compared
 
-	request       int64   // bytes of the largest request of late
-	apart         float64 // bytes expected beside cycles: decaying sum
-	loss, squares float64 // missing bytes, and their squares: decaying sums
-	cycles        float64
+	request int64         // bytes of the largest request of late
+	waited  time.Duration // expected lengths of all waits so far
+	apart   float64       // bytes expected beside cycles: decaying sum
+	loss    float64       // missing bytes: decaying sum
+	swings  float64       // bytes by which times without a cycle differ from each other: decaying sum
+	cycles  float64
 }
 
 // A moment is a time, and the bytes allocated until then.
@@ -42,6 +47,7 @@ const (
 
 // note takes a reading while no cycle is under way. A cycle is expected to take so long.
 func (p *progress) note(now moment, cycle time.Duration) {
+	now = p.work(now)
 	p.free.at += now.at - p.seen.at
 	p.free.bytes += now.bytes - p.seen.bytes
 	p.seen = now
@@ -54,6 +60,12 @@ func (p *progress) note(now moment, cycle time.Duration) {
 	}
 }
 
+// work returns now on a clock that stands still during waits.
+func (p *progress) work(now moment) moment {
+	now.at = max(p.seen.at, now.at-p.waited)
+	return now
+}
+
 // last returns the nth value of the ring, counted back from the newest, which is 0.
 func (p *progress) last(n int) moment { return p.ring[(p.next-1-n)%len(p.ring)] }
 
@@ -63,6 +75,7 @@ func (p *progress) ended(now moment, held time.Duration) {
 	if p.cycle.at > 0 {
 		p.compare() // the next cycle came soon, so compare this one now
 	}
+	now = p.work(now)
 	length := now.at - p.seen.at
 	if free := length - held; free >= length/4 && free > 0 {
 		p.cycle = besideCycle{moment{free, now.bytes - p.seen.bytes}, p.free.at}
@@ -89,8 +102,23 @@ func (p *progress) compare() {
 	loss := expected + rate*float64(end.at-begin.at) - float64(c.bytes+end.bytes-begin.bytes)
 	p.apart = keepProgress*p.apart + expected
 	p.loss = keepProgress*p.loss + loss
-	p.squares = keepProgress*p.squares + loss*loss
+	p.swings = keepProgress*p.swings + p.swing(c, rate)
 	p.cycles = keepProgress*p.cycles + 1
+}
+
+// swing returns the mean difference between the bytes allocated in twice the cycle's length, before
+// it and after it, and those that rate gives.
+func (p *progress) swing(c besideCycle, rate float64) (bytes float64) {
+	n := 0.0
+	for _, k := range [...]time.Duration{-3, -2, 1, 2} { // first lengths of the cycle that they have, from its start
+		from, to := p.at(c.from+k*c.at), p.at(c.from+(k+2)*c.at)
+		if to.at-from.at < c.at {
+			continue
+		}
+		n++
+		bytes += math.Abs(float64(to.bytes-from.bytes)/float64(to.at-from.at)-rate) * float64(2*c.at)
+	}
+	return bytes / max(1, n)
 }
 
 // at returns the moment at time t on the clock of free, or the nearest known one.
@@ -114,12 +142,12 @@ func (p *progress) at(t time.Duration) moment {
 }
 
 // slowdown returns how much longer the program takes beside a cycle, as a share of the time
-// without one. It is near 0 if chance could explain the differences.
+// without one. Cycles may begin at the same place of a loop each time, so the loss counts only as
+// far as it is larger than the program's own swings.
 func (p *progress) slowdown() float64 {
 	if p.cycles < leastCycles || p.loss <= 0 {
 		return 0
 	}
-	share := min(p.apart/max(p.apart-p.loss, p.apart/(1+mostSlowdown))-1, mostSlowdown)
-	chance := max(0, p.squares-p.loss*p.loss/p.cycles) // about the square of the standard error of loss
-	return share * p.loss * p.loss / (p.loss*p.loss + chance)
+	loss := max(0, p.loss-p.swings*p.swings/p.loss)
+	return min(p.apart/max(p.apart-loss, p.apart/(1+mostSlowdown))-1, mostSlowdown)
 }

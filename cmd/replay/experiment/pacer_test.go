@@ -199,3 +199,34 @@ func TestPacerMakesAMistakeTwiceAtMost(t *testing.T) {
 		t.Errorf("%d mistakes, J is %.3f of what it is if told the truth", mistakes, loss)
 	}
 }
+
+// A spy notes the slowdown that the policy was told last.
+type spy struct {
+	policy.Policy
+	slowdown float64
+}
+
+func (s *spy) Decide(p policy.Point) policy.Decision {
+	s.slowdown = p.Slowdown
+	return s.Policy.Decide(p)
+}
+
+// TestNothingIsLearnedFromBursts: recorded programs allocate in bursts, and cycles tend to begin at the same place of a burst. Where
+// they cost the program nothing, nearly no program is taken to be slowed.
+func TestNothingIsLearnedFromBursts(t *testing.T) {
+	slowed := 0
+	for _, name := range samples.Names() {
+		w := compile(t, name)
+		for _, length := range []time.Duration{3 * time.Millisecond, 30 * time.Millisecond} {
+			s := &spy{Policy: policy.MustParse("pacer").New()}
+			m := &sim.Machine{Mark: sim.Linear{Base: length}, Cores: 4, Elastic: true, Ladder: length}
+			sim.Run(w, s, sim.Config{Limit: experiment.Limit{Factor: 2}.Of(w), Machine: m, Told: sim.Told{Learned: true}})
+			if s.slowdown > 0.15 {
+				slowed++
+			}
+		}
+	}
+	if runs := 2 * len(samples.Names()); slowed > runs/8 {
+		t.Errorf("%d of %d programs seem to be slowed", slowed, runs)
+	}
+}
