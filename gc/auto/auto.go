@@ -37,8 +37,8 @@
 //
 // Cycles have to earn their processor time. At first they take at most 2 % of the time that the
 // program uses. If memory outside the Go heap grows by half of all memory and a cycle brings that
-// back, they may take 8 % for some seconds, and longer each time. If memory doubles, only
-// [gc.Caps] and the price of memory bound them. A program that frees by hand pays next to nothing.
+// back, only [gc.Caps] and the price of memory bound them for some seconds, and longer each time. A
+// program that frees by hand pays next to nothing.
 //
 // glibc keeps much of the memory that cycles free, for threads that may not need it. The import
 // makes glibc give it back after cycles, as often as the price of memory justifies: see package

@@ -9,17 +9,16 @@ import (
 
 // A ration bounds the processor time of a gauge's cycles by the memory that they bring back. The
 // price of memory alone would spend half a processor on a few MiB, and few users would. Cycles
-// first get a small share of the processor time that the program itself uses. If memory grows too
-// large under that share, and cycles bring it back, they earn a larger share for some time. After
-// that time the small share must prove too small again.
+// first get a small share of the processor time that the program itself uses. If memory grows by
+// half under that share, and cycles bring it back, they may take all for some time. After that time
+// the small share must prove too small again.
 type ration struct {
 	least float64       // share that cycles always have
-	share float64       // share that they have earned
-	until time.Duration // end of the earned share
-	lasts time.Duration // length of the time for which it was earned
+	until time.Duration // end of the time in which they may take all
+	lasts time.Duration // length of that time
 	level int64         // bytes of the gauge when it was earned
 	clock time.Duration // processor time of the program when the last cycle began
-	kept  int64         // bytes of the gauge that the last cycle left
+	kept  int64         // bytes of the gauge that cycles leave
 	found float64       // growth that the last cycle found, as a share of all memory
 	worth Worth
 	news  float64 // share of the last news
@@ -61,13 +60,18 @@ const (
 	// Shares of the program's processor time, by the last cycle.
 	blindShare = 0.005 // it brought nothing back
 	leastShare = 0.02  // it brought memory back
-	halfShare  = 0.08  // memory had grown by half, and the gauge fell by that or callbacks ran
-	fullShare  = 1.0   // the same for memory that had doubled: only Caps and the price of memory are bounds
-	// Share of the processors, added to the program's use. Garbage of an idle program costs
-	// memory, too.
-	idleShare   = 1.0 / 64
+	fullShare  = 1.0   // it brought much back, or ran callbacks once there was much: only Caps and the price of memory are bounds
+
+	muchGrowth  = 0.5 // of all memory
 	firstEarned = 2 * time.Second
 	mostEarned  = 64 * time.Second
+	// Share of the processors, added to the program's use. Garbage of an idle program costs
+	// memory, too.
+	idleShare = 1.0 / 64
+	// Part of the growth that counts as needed if a cycle ran callbacks and the gauge did not fall.
+	// An allocator then keeps what they freed. If all of it counted, garbage would grow by a little
+	// from cycle to cycle, and never by half.
+	neededGrowth = 1.0 / 8
 )
 
 // clock returns the processor time of the program, plus idleShare of the time that has passed.
@@ -78,7 +82,7 @@ func (r *GaugeReading) clock(at time.Duration) time.Duration {
 // now returns the share of the program's processor time that cycles may take.
 func (s *ration) now(at time.Duration) float64 {
 	if at < s.until {
-		return max(s.share, s.least)
+		return fullShare
 	}
 	return s.least
 }
@@ -91,10 +95,10 @@ func (s *ration) growth(r *GaugeReading) float64 {
 
 // allows reports whether a cycle may begin. Work is its expected processor time, divided by the
 // number of processors. A cycle may begin if the share pays for its work, or if memory has grown
-// by half since the last one. With an earned share, memory must have doubled instead.
+// by half.
 func (s *ration) allows(at time.Duration, r *GaugeReading, work time.Duration) bool {
 	share := s.now(at)
-	return share >= fullShare || s.growth(r) >= 1 || share < halfShare && s.growth(r) >= 0.5 || share*float64(r.clock(at)-s.clock) >= float64(work)
+	return share >= fullShare || s.growth(r) >= muchGrowth || share*float64(r.clock(at)-s.clock) >= float64(work)
 }
 
 // begin notes that a cycle begins.
@@ -104,7 +108,11 @@ func (s *ration) begin(at time.Duration, r *GaugeReading) {
 
 // learn takes a judged cycle. Brought says whether it brought memory back.
 func (s *ration) learn(o *outcome, at time.Duration, r *GaugeReading, brought bool) {
-	s.kept = max(0, o.high-o.freed)
+	kept := max(0, o.high-o.freed)
+	if o.ran > 0 && !brought && kept > s.kept {
+		kept = s.kept + int64(neededGrowth*float64(kept-s.kept))
+	}
+	s.kept = kept
 	before := s.least
 	s.least = blindShare
 	if brought {
@@ -122,14 +130,7 @@ func (s *ration) learn(o *outcome, at time.Duration, r *GaugeReading, brought bo
 	if o.ran > 0 {
 		fell = max(fell, s.found) // an allocator may have kept the memory
 	}
-	share := 0.0
-	switch {
-	case fell >= 1:
-		share = fullShare
-	case fell >= 0.5:
-		share = halfShare
-	}
-	if share == 0 || o.began < s.until && share <= s.share {
+	if fell < muchGrowth || o.began < s.until {
 		return
 	}
 	// If the gauge kept more than it held when the last share was earned, the larger share did not
@@ -138,7 +139,7 @@ func (s *ration) learn(o *outcome, at time.Duration, r *GaugeReading, brought bo
 	if s.lasts == 0 || s.kept > s.level {
 		s.lasts = firstEarned
 	}
-	s.share, s.lasts, s.level = share, min(s.lasts, mostEarned), o.high
+	s.lasts, s.level = min(s.lasts, mostEarned), o.high
 	s.until = at + s.lasts
 }
 
