@@ -198,21 +198,22 @@ func (g *Gauge) record(moved int64) {
 	g.c.recordNow(func(to *observe.Recorder) { g.log.Follow(to, g.seen.Load().level, gaugeSite, why, pressure.Host) })
 }
 
-// bounds returns the shortest and the longest time to the next look. Last is the time since the
-// look before, and got is the processor time that the process used in it. While finalizers are due
-// both results are short, because a cycle may follow them. While the gauge is rationed looks are
-// rare, unless it rose by a sixteenth of all memory since the last one.
-func (g *Gauge) bounds(last, got time.Duration, rose int64) (shortest, longest time.Duration) {
+// pace returns the shortest and the longest time to the next look, and the bytes by which the gauge
+// must have moved for the next look to come at once. Last is the time since the look before, and
+// got is the processor time that the process used in it. While finalizers are due looks are
+// frequent, because a cycle may follow them. While the gauge is rationed they are rare: each wakes
+// an idle thread, which takes longer than the look itself.
+func (g *Gauge) pace(last, got time.Duration) (shortest, longest time.Duration, much int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	shortest = lookOften
 	if g.rules.Due() {
-		return shortest, shortest
+		return lookOften, lookOften, 0
 	}
-	if g.rules.Rationed(g.c.Now()) && 16*rose < g.rules.Level+2*goruntime.Heap() {
-		shortest = lookRationed
+	much = max(g.rules.Level/256, 1<<20)
+	if g.rules.Rationed(g.c.Now()) {
+		return lookRationed, lookSeldom, max(much, (g.rules.Level+2*goruntime.Heap())/16)
 	}
-	return shortest, max(shortest, min(lookSeldom, time.Duration(float64(lookSlice)*float64(last)/float64(max(1, got)))))
+	return lookOften, max(lookOften, min(lookSeldom, time.Duration(float64(lookSlice)*float64(last)/float64(max(1, got))))), much
 }
 
 // tick looks at the gauge until the gauge or its collector is closed.
@@ -221,8 +222,7 @@ func (g *Gauge) tick() {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	got, at := goruntime.ProcessTime(), time.Now()
-	level := g.seen.Load().level
-	for last := level; ; {
+	for last := g.seen.Load().level; ; {
 		select {
 		case <-g.stop:
 			return
@@ -230,12 +230,11 @@ func (g *Gauge) tick() {
 			return
 		case <-timer.C:
 		}
-		hadLevel, hadGot, hadAt := level, got, at
-		level, got, at = g.Look(), goruntime.ProcessTime(), time.Now()
-		moved := max(level-last, last-level)
-		shortest, longest := g.bounds(at.Sub(hadAt), got-hadGot, level-hadLevel)
-		if wait = min(max(shortest, 2*wait), longest); moved > max(level/256, 1<<20) {
-			wait, last = shortest, level
+		level, hadGot, hadAt := g.Look(), got, at
+		got, at = goruntime.ProcessTime(), time.Now()
+		shortest, longest, much := g.pace(at.Sub(hadAt), got-hadGot)
+		if wait = min(max(shortest, 2*wait), longest); max(level-last, last-level) > much {
+			wait, last = lookOften, level
 		}
 		timer.Reset(wait)
 	}
