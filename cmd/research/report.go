@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // A folder is the files of a report, by their names. The one whose name ends in .md is the report.
@@ -51,41 +50,10 @@ func (r *markdown) row(cells ...any) {
 	r.WriteString("|\n")
 }
 
-// table writes a table with a cell for each row and column. The name of the first column is corner.
-func (r *markdown) table(corner string, columns, rows []string, cell func(row, column int) any) {
-	head := []any{corner}
-	for _, c := range columns {
-		head = append(head, c)
-	}
-	r.head(head...)
-	for i := range rows {
-		row := []any{rows[i]}
-		for k := range columns {
-			row = append(row, cell(i, k))
-		}
-		r.row(row...)
-	}
-}
-
-func ratioText(x float64) string {
-	switch {
-	case math.IsNaN(x):
-		return "-"
-	case x >= 100:
-		return fmt.Sprintf("%.0f", x)
-	}
-	return fmt.Sprintf("%.3f", x)
-}
-
 // figure writes a number with four digits, and nothing for NaN.
 func figure(x float64) string {
 	if math.IsNaN(x) {
 		return ""
 	}
 	return fmt.Sprintf("%.4g", x)
-}
-
-// ratio returns a / b, with 1 ms added to both.
-func ratio(a, b time.Duration) float64 {
-	return float64(a+time.Millisecond) / float64(b+time.Millisecond)
 }

@@ -33,7 +33,7 @@ func TestAllIsEveryBuiltInRecording(t *testing.T) {
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	var out, log bytes.Buffer
-	if err := run(t.Context(), []string{"corpus", "-o", dir, "gp", "mlp", "query"}, &out, &log); err != nil {
+	if err := run([]string{"corpus", "-o", dir, "gp", "mlp", "query"}, &out, &log); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"cards.md": "## query", "cards.csv": "\ngp,PyTorch,", "corpus.svg": "</svg>"} {
@@ -43,12 +43,12 @@ func TestRun(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"want corpus":      {"pear", "gp"},
+		"usage":            {"pear", "gp"},
 		"no such file":     {"corpus", "nowhere.arrows"},
 		"at least three":   {"corpus", "gp"},
-		"not defined: -oo": {"-oo"},
+		"not defined: -oo": {"corpus", "-oo"},
 	} {
-		if err := run(t.Context(), args, &out, &log); err == nil || !strings.Contains(err.Error(), want) {
+		if err := run(args, &out, &log); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
 		}
 	}
