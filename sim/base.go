@@ -20,16 +20,13 @@ type base struct {
 	run      governor.Run // the cycle under way
 	cfg      Config
 
-	share     float64  // cost of the policy's cycles as a share of a full one's: see cudajl
-	learned   *learner // tells the policy; nil: it is told the truth
-	scheduled bool     // the cycles are those of a schedule, and no policy is asked
+	share     float64 // cost of the policy's cycles as a share of a full one's: see cudajl
+	scheduled bool    // the cycles are those of a schedule, and no policy is asked
 
-	shift   int64 // ns by which the program has been delayed
-	freed   int64 // bytes that cycles have freed
-	count   int64 // objects that cycles have freed
-	yielded int64 // objects freed by the last cycle
-	bar     int64 // an allocation matters once live + request reaches this: it wakes the policy, or is refused
-	peak    int64 // most live bytes so far
+	shift int64 // ns by which the program has been delayed
+	freed int64 // bytes that cycles have freed
+	bar   int64 // an allocation matters once live + request reaches this: it wakes the policy, or is refused
+	peak  int64 // most live bytes so far
 
 	deadline int64 // trace time from which the overlapped cycle may have ended; never without one
 	cycle    struct {
@@ -81,7 +78,7 @@ func (a *area) absent(elapsed float64) float64 {
 
 func newBase(w *Workload, p policy.Policy, cfg Config) *base {
 	m := &base{cfg: cfg, deadline: never, area: area{late: make([]yield, 0, 4)}}
-	m.res = Result{Trace: w.Name, LimitBytes: cfg.Limit, Span: w.Span, Cycle: cfg.Cost.Of(0, 0)}
+	m.res = Result{Trace: w.Name, LimitBytes: cfg.Limit, Span: w.Span, Cycle: cfg.Cost.Base}
 	m.res.Ladder = cfg.Ladder.Of(m.res.Cycle)
 	m.res.LimitFactor = float64(cfg.Limit) / float64(max(1, w.PeakReachable))
 	m.share = 1
@@ -92,9 +89,6 @@ func newBase(w *Workload, p policy.Policy, cfg Config) *base {
 		p = policy.Spec{}.New()
 	} else {
 		m.res.Policy = p.String()
-	}
-	if cfg.Told.Learned {
-		m.learned = newLearner(1, 0)
 	}
 	m.governor = governor.New(uncapped, p)
 	m.memory.Space, m.memory.Limit = w.Space, cfg.Told.limit(cfg.Limit)
@@ -137,8 +131,7 @@ func (m *base) sync(t, w int64, at *totals) {
 func (m *base) look(at *totals) {
 	m.read(at)
 	c := &m.governor.Costs
-	c.Cost, c.Slowdown = time.Duration(m.share*float64(m.cfg.Cost.Of(at.objects()-m.count, m.yielded))), m.cfg.Cost.Slowdown
-	m.learned.tell(m.governor)
+	c.Cost, c.Slowdown = m.length(m.share), m.cfg.Cost.Slowdown
 	c.Cost = m.cfg.Told.cost(c.Cost)
 }
 
@@ -212,7 +205,7 @@ func (m *base) await(t, w int64, at *totals) {
 }
 
 func (m *base) block(t, w int64, at *totals) {
-	g := m.cost(at, m.share)
+	g := m.cost(m.share)
 	m.res.Collections++
 	m.begin(t, policy.TriggerPolicy, policy.Block)
 	m.hold(t, g-w, at)
@@ -220,7 +213,7 @@ func (m *base) block(t, w int64, at *totals) {
 }
 
 func (m *base) climb(t int64, at *totals) {
-	g := m.cost(at, 1)
+	g := m.cost(1)
 	l := int64(m.cfg.Ladder.Of(time.Duration(g)))
 	m.res.RefusalCollections++
 	m.begin(t, policy.TriggerRefusal, policy.Block)
@@ -229,7 +222,7 @@ func (m *base) climb(t int64, at *totals) {
 }
 
 func (m *base) overlap(t int64, at *totals) {
-	g := m.cost(at, m.share)
+	g := m.cost(m.share)
 	m.res.Collections++
 	m.begin(t, policy.TriggerPolicy, policy.Overlap)
 	c := &m.cycle
@@ -245,10 +238,14 @@ func (m *base) begin(t int64, trigger policy.Trigger, action policy.Action) {
 	m.run = m.governor.Began(time.Duration(t+m.shift), governor.Cause{Trigger: trigger, Action: action, Memory: &m.memory})
 }
 
-// cost returns the length in ns of a cycle that starts now, and adds it to the busy time. Share is
-// its cost as a share of a full cycle's.
-func (m *base) cost(at *totals, share float64) int64 {
-	g := time.Duration(share * float64(m.cfg.Cost.Of(at.objects()-m.count, int64(at.drops)-m.count)))
+// length returns the length of a cycle that costs a share of a full one.
+func (m *base) length(share float64) time.Duration {
+	return time.Duration(share * float64(m.cfg.Cost.Base))
+}
+
+// cost returns the length in ns of such a cycle, and adds it to the busy time.
+func (m *base) cost(share float64) int64 {
+	g := m.length(share)
 	m.res.GCBusy += g
 	return int64(g)
 }
@@ -283,18 +280,14 @@ func (m *base) settle(now *totals) {
 // free gives back the garbage of the cycle's start, and reports the cycle.
 func (m *base) free(took, exposed time.Duration, started, now *totals) {
 	m.memory.Freed = started.dropped - m.freed
-	m.yielded = int64(started.drops) - m.count
-	m.freed, m.count = started.dropped, int64(started.drops)
+	m.freed = started.dropped
 	m.read(now)
-	if m.learned != nil {
-		m.learned.learn(took, now.objects()-m.count, m.yielded)
-	}
 	m.governor.Cycles++
 	m.run.Duration, m.run.Exposed = took, exposed
 	c, _ := m.governor.Settled(m.run.Start+took, &m.run)
 	m.area.free(c.Freed, int64(c.Start), int64(freedAt(c)))
 	if log := m.cfg.Log; log != nil {
-		log.Cycles = append(log.Cycles, Collected{Cycle: c, seq: now.seq()})
+		log.Cycles = append(log.Cycles, Collected{Cycle: c, seq: now.seq})
 	}
 	if !m.scheduled {
 		m.setWake(0)
@@ -316,7 +309,7 @@ func (m *base) hold(t, e int64, at *totals) {
 		return
 	}
 	if log := m.cfg.Log; log != nil {
-		log.Pauses = append(log.Pauses, Pause{At: time.Duration(t + m.shift), Trace: time.Duration(t), Length: time.Duration(e), seq: at.seq()})
+		log.Pauses = append(log.Pauses, Pause{At: time.Duration(t + m.shift), Trace: time.Duration(t), Length: time.Duration(e), seq: at.seq})
 	}
 	m.res.ExposedPause += time.Duration(e)
 	m.res.MaxPause = max(m.res.MaxPause, time.Duration(e))

@@ -2,37 +2,20 @@ package sim
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// A Cost models how long one cycle of the Go collector takes:
-//
-//	g = Base + PerTracked x tracked + PerFreed x freed
-//
-// Tracked is the number of objects that the collector knows when the cycle starts, and freed the
-// number of them that it finds dead. The zero value is free. No term counts the bytes outside the
-// Go heap, because only pointers on the Go heap make a cycle longer.
+// A Cost is what a cycle of the Go collector costs in the base world. The zero value is free. The
+// world of a [Machine] also counts objects and the Go heap.
 type Cost struct {
-	Base       time.Duration `json:"base_ns"`
-	PerTracked float64       `json:"per_tracked_ns"` // ns per tracked object
-	PerFreed   float64       `json:"per_freed_ns"`   // ns per object freed
-	Slowdown   float64       `json:"slowdown"`       // of the program beside an overlapped cycle: 0 with an idle core, 1 = half speed
+	Base     time.Duration // length of a cycle
+	Slowdown float64       // of the program beside an overlapped cycle: 0 with an idle core, 1 = half speed
 }
 
-// Fixed is the cost model in which every cycle takes g.
+// Fixed is the cost of cycles that take g and slow nothing.
 func Fixed(g time.Duration) Cost { return Cost{Base: g} }
-
-// Of returns the length of a cycle with the given numbers of objects.
-func (c *Cost) Of(tracked, freed int64) time.Duration {
-	if c.PerTracked == 0 && c.PerFreed == 0 {
-		return c.Base
-	}
-	ns := c.PerTracked*float64(tracked) + c.PerFreed*float64(freed)
-	return c.Base + time.Duration(math.Round(ns))
-}
 
 // A Ladder is how long the refusal ladder holds the program: Fixed if it is not zero, else Factor
 // cycles. The zero value is free.

@@ -11,7 +11,7 @@ import (
 type Told struct {
 	Limit   float64 // factor of the limit; 0: 1
 	Cost    float64 // factor of the cost of a cycle; 0: 1
-	Learned bool    // cost and slowdown are learned from the run's cycles, by the code of gc.Collector
+	Learned bool    // with a Machine: cost and slowdown are learned from the run's cycles, by the code of gc.Collector
 }
 
 func (t *Told) limit(bytes int64) int64 {

@@ -12,10 +12,9 @@ import (
 func TestToldIsLearned(t *testing.T) {
 	w := sawtooth(t, 200000) // 100 bytes each us
 	cost := Cost{Base: 500 * time.Microsecond, Slowdown: 0.25}
-	for name, m := range map[string]*Machine{"base": nil, "machine": MachineOf(cost, Ladder{}), "noise": MachineOf(cost, Ladder{})} {
-		if name == "noise" {
-			m.Noise = Noise{0.5, 1.5}
-		}
+	for name, noise := range map[string]Noise{"machine": nil, "noise": {0.5, 1.5}} {
+		m := MachineOf(cost, Ladder{})
+		m.Noise = noise
 		log := &Log{KeepDecisions: true}
 		Run(w, policy.MustParse("threshold:0.5,overlap=true").New(), Config{Limit: 400000, Cost: cost, Machine: m, Told: Told{Learned: true}, Log: log})
 		first, mean, n, costs := log.Decisions[0], 0.0, 0.0, map[time.Duration]bool{}

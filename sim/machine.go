@@ -117,12 +117,10 @@ func draw(quantiles []float64, r *rand.Rand) float64 {
 
 // MachineOf returns the machine with the base world's costs: those of c, and the ladder.
 func MachineOf(c Cost, ladder Ladder) *Machine {
-	g := c.Of(0, 0)
 	return &Machine{
 		About:    "the base world's costs",
-		Mark:     Linear{Base: c.Base, PerObject: c.PerTracked},
-		Settle:   Linear{PerObject: c.PerFreed},
-		Ladder:   max(0, ladder.Of(g)-g),
+		Mark:     Linear{Base: c.Base},
+		Ladder:   max(0, ladder.Of(c.Base)-c.Base),
 		Slowdown: c.Slowdown,
 	}
 }

@@ -53,8 +53,8 @@ func TestTimesTakesTwiceAsLong(t *testing.T) {
 
 // TestMachineOfTheBaseWorld: its cycles cost the same, and its ladders no less than a cycle.
 func TestMachineOfTheBaseWorld(t *testing.T) {
-	cost := Cost{Base: 1000, PerTracked: 3, PerFreed: 5, Slowdown: 0.5}
-	if m := MachineOf(cost, Ladder{Factor: 3}); m.Cycle(7, 4, 9) != cost.Of(7, 4) || m.Ladder != 2000 || m.Slowdown != 0.5 || MachineOf(cost, Ladder{Factor: 0.5}).Ladder != 0 {
+	cost := Cost{Base: 1000, Slowdown: 0.5}
+	if m := MachineOf(cost, Ladder{Factor: 3}); m.Cycle(7, 4, 9) != cost.Base || m.Ladder != 2000 || m.Slowdown != 0.5 || MachineOf(cost, Ladder{Factor: 0.5}).Ladder != 0 {
 		t.Errorf("%+v", m)
 	}
 }

@@ -20,9 +20,9 @@ type naive struct {
 	space  pressure.Space
 	limit  int64
 	told   Told
-	cost   func(tracked, freed int) int64 // ns
-	share  float64                        // of it, for the policy's cycles
-	steps  []step                         // if set, of a schedule, in the place of a policy
+	cost   int64   // ns
+	share  float64 // of it, for the policy's cycles
+	steps  []step  // if set, of a schedule, in the place of a policy
 	points int
 	ladder func(int64) int64
 	slows  float64 // the program, beside a cycle
@@ -39,7 +39,6 @@ type naive struct {
 	allocated       int64       // since the last cycle settled, as given
 	given           int64       // freed by hand
 	liveAfter       int64
-	lastFreed       int // objects
 	res             Result
 	areaLive, areaG float64 // as if cycles freed nothing
 	kept, dropped   int64   // that would be live and garbage then
@@ -92,7 +91,7 @@ func (n *naive) settle(c policy.Cycle, at int64, ids []uint64) {
 	}
 	n.live -= c.Freed
 	n.frees = append(n.frees, naiveFree{at, c.Freed})
-	n.allocated, n.given, n.liveAfter, n.lastFreed = 0, 0, n.live, len(ids)
+	n.allocated, n.given, n.liveAfter = 0, 0, n.live
 	c.LiveAfter, c.Limit = n.live, naiveLimit(n.told, n.limit)
 	n.cycles++
 	n.wake = 0
@@ -121,7 +120,7 @@ func (n *naive) slow() {
 
 // costNow is what a cycle costs that starts now, by share; it counts as busy.
 func (n *naive) costNow(share float64) int64 {
-	g := int64(share * float64(n.cost(len(n.objects), len(n.dead()))))
+	g := int64(share * float64(n.cost))
 	n.res.GCBusy += time.Duration(g)
 	return g
 }
@@ -130,7 +129,7 @@ func (n *naive) ask(p policy.Point) policy.Decision {
 	p.Now = time.Duration(n.now)
 	p.Sample = pressure.Sample{Space: n.space, Live: n.live, Reserved: n.live, Limit: naiveLimit(n.told, n.limit)}
 	p.Allocated, p.Freed, p.LiveAfter = n.allocated, n.given, n.liveAfter
-	p.Cost = time.Duration(n.share * float64(n.cost(len(n.objects), n.lastFreed)))
+	p.Cost = time.Duration(n.share * float64(n.cost))
 	if n.told.Cost != 0 {
 		p.Cost = time.Duration(n.told.Cost * float64(p.Cost))
 	}
@@ -251,7 +250,7 @@ func (n *naive) run(events []trace.Event) Result {
 		}
 		n.levels = append(n.levels, Level{time.Duration(n.now), n.live, garbage})
 	}
-	g := time.Duration(n.cost(0, 0))
+	g := time.Duration(n.cost)
 	n.res.LimitBytes, n.res.LimitFactor = n.limit, float64(n.limit)/float64(max(1, most))
 	n.res.Cycle, n.res.Ladder = g, time.Duration(n.ladder(int64(g)))
 	n.res.Span = time.Duration(last)
@@ -372,10 +371,7 @@ func sameButForMeans(t *random, got, want Result, name string) {
 
 // naiveOf returns a naive replay in the world of a config, in space 3.
 func naiveOf(cfg *Config) *naive {
-	return &naive{space: 3, limit: cfg.Limit, told: cfg.Told, share: 1, slows: cfg.Cost.Slowdown, cost: func(tracked, freed int) int64 {
-		c := &cfg.Cost
-		return int64(c.Base) + int64(math.Round(c.PerTracked*float64(tracked)+c.PerFreed*float64(freed)))
-	}, ladder: func(g int64) int64 {
+	return &naive{space: 3, limit: cfg.Limit, told: cfg.Told, share: 1, slows: cfg.Cost.Slowdown, cost: int64(cfg.Cost.Base), ladder: func(g int64) int64 {
 		if cfg.Ladder.Fixed != 0 {
 			return int64(cfg.Ladder.Fixed)
 		}

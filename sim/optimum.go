@@ -27,7 +27,7 @@ func Optimum(name string, w *Workload, cfg Config) (r Result, bound time.Duratio
 	case cfg.Machine != nil:
 		return Result{}, 0, errBaseOnly
 	case name == "optimum-blocking":
-		s, err = optimumBlocking(w, cfg.Limit, cfg.Cost)
+		s, err = optimumBlocking(w, cfg.Limit, cfg.Cost.Base)
 		bound = s.Exposed
 	case name == "optimum-overlap":
 		s, bound, err = optimumOverlap(w, cfg, 0)
@@ -72,11 +72,7 @@ type step struct {
 // the fewest cycles, that never refuses. A cycle costs g before an allocation and max(0, g - w) at
 // a sync that waits w. The schedule is a shortest path over the points. After a cycle at i the next
 // may be at j if all allocations between them fit beside the bytes that the first one kept.
-//
-// If the cost of a cycle depends on the objects (see [Cost]), each cycle counts as the cheapest
-// possible one: only reachable objects are tracked, and none is freed. Exposed is then a lower
-// bound, and a run of the schedule shows the real cost.
-func optimumBlocking(w *Workload, limit int64, cost Cost) (schedule, error) {
+func optimumBlocking(w *Workload, limit int64, g time.Duration) (schedule, error) {
 	if limit <= 0 {
 		return schedule{}, nil
 	}
@@ -84,7 +80,12 @@ func optimumBlocking(w *Workload, limit int64, cost Cost) (schedule, error) {
 	if err != nil {
 		return schedule{}, err
 	}
-	c := newChain(w, far, 0, func(p *point) int64 { return leastCost(p, &cost) })
+	c := newChain(w, far, 0, func(p *point) int64 {
+		if p.sync {
+			return max(0, int64(g)-p.arg)
+		}
+		return int64(g)
+	})
 	return schedule{Exposed: time.Duration(c.solve()), steps: c.steps(policy.Block)}, nil
 }
 
@@ -99,15 +100,6 @@ func (p pathCost) less(q pathCost) bool {
 }
 
 func (p *pathCost) add(exposed int64) { p.exposed, p.cycles = p.exposed+exposed, p.cycles+1 }
-
-// leastCost is the exposed pause of the cheapest blocking cycle at p.
-func leastCost(p *point, cost *Cost) int64 {
-	g := int64(cost.Of(p.objects()-int64(p.drops), 0))
-	if p.sync {
-		return max(0, g-p.arg)
-	}
-	return g
-}
 
 // runSchedule runs w under a schedule, so that an optimum has all the metrics of a policy. The name
 // goes into the result.

@@ -55,11 +55,6 @@ func naivePaths(w *Workload, limit int64, price func(T, i int) int64) (best pric
 	return best, best.cost < math.MaxInt64
 }
 
-// reachable is the least that a cycle at a point can cost: of the objects that are not dropped.
-func (p *point) reachable(c *Cost) int64 {
-	return int64(c.Of(int64(p.allocs)-int64(p.frees)-int64(p.drops), 0))
-}
-
 // TestOptimaAgainstAllPaths: the bounds are the least cost over all paths, and of paths of that cost the one with the fewest cycles is taken.
 func TestOptimaAgainstAllPaths(t *testing.T) {
 	check(t, 1000, func(t *random) {
@@ -71,20 +66,17 @@ func TestOptimaAgainstAllPaths(t *testing.T) {
 		share := some(t, CPUPrice, 0.5)
 		want, ok := naivePaths(w, cfg.Limit, func(_, i int) int64 {
 			p := &w.points[i]
-			g := p.reachable(&cfg.Cost)
+			g := int64(cfg.Cost.Base)
 			if p.sync {
 				g = max(0, g-p.arg)
 			}
 			return g
 		})
-		blocking, err := optimumBlocking(w, cfg.Limit, cfg.Cost)
+		blocking, err := optimumBlocking(w, cfg.Limit, cfg.Cost.Base)
 		if ok != (err == nil) || ok && (int64(blocking.Exposed) != want.cost || len(blocking.steps) != int(want.cycles)) {
 			t.Fatalf("blocking: %v with %d cycles, %v; want %+v, %v", blocking.Exposed, len(blocking.steps), err, want, ok)
 		}
-		least := int64(math.MaxInt64)
-		for i := range w.points {
-			least = min(least, w.points[i].reachable(&cfg.Cost))
-		}
+		least := int64(cfg.Cost.Base)
 		hides := int64(float64(least) / (1 + cfg.Cost.Slowdown))
 		want, ok = naivePaths(w, cfg.Limit, func(T, i int) int64 {
 			full := int64(math.MaxInt64 / 4)
@@ -199,7 +191,7 @@ func TestOptimum(t *testing.T) {
 			defer func(was int) { mostPoints = was }(mostPoints)
 			mostPoints = most
 			log := new(Log)
-			r, bound, err := Optimum(name, w, Config{Limit: limit, Cost: Cost{Base: 2500, PerTracked: 1, Slowdown: 0.5}, Ladder: Ladder{Factor: 2}, Log: log, Machine: m})
+			r, bound, err := Optimum(name, w, Config{Limit: limit, Cost: Cost{Base: 2500, Slowdown: 0.5}, Ladder: Ladder{Factor: 2}, Log: log, Machine: m})
 			return r, log, bound, err
 		}
 		r, log, bound, err := run(1000, 220, nil)
@@ -260,7 +252,7 @@ func TestOptimaAgainstBruteForce(t *testing.T) {
 			return // too many schedules, or nothing to limit
 		}
 		cfg := Config{Limit: int64((1 + t.Float64()) * float64(w.PeakReachable)), Cost: Fixed(time.Duration(between[int64](t, 0, 60))), Ladder: Ladder{Factor: 2}}
-		blocking, err := optimumBlocking(w, cfg.Limit, cfg.Cost)
+		blocking, err := optimumBlocking(w, cfg.Limit, cfg.Cost.Base)
 		if best := bruteForce(w, cfg, policy.Skip, policy.Block); err != nil || blocking.Exposed != best {
 			t.Fatalf("blocking %v, %v, the best %v", blocking.Exposed, err, best)
 		}

@@ -28,9 +28,8 @@ import (
 // Among equal ones, the fewest cycles win. A schedule that costs as much as the bound is the
 // optimum. The bound takes O(points), the schedule O(points log points).
 //
-// The bound holds if the ladder is no shorter than a cycle. If cycles differ in cost, it counts
-// each as the cheapest. If they slow the program, it counts only the part of a cycle that the
-// program can hide.
+// The bound holds if the ladder is no shorter than a cycle. If cycles slow the program, it counts
+// only the part of a cycle that the program can hide.
 //
 // With a share above 0, it minimizes delay + share x collector time instead. The delay is the
 // exposed pause and the slowdown beside cycles, which the bound leaves out.
@@ -43,7 +42,7 @@ func optimumOverlap(w *Workload, cfg Config, share float64) (best schedule, boun
 		return schedule{}, 0, err
 	}
 	cfg.Log = nil
-	g := leastCycle(w, &cfg.Cost)
+	g := int64(cfg.Cost.Base)
 	charge := int64(share * float64(g))
 	low := newChain(w, far, int64(float64(g)/(1+cfg.Cost.Slowdown)), func(*point) int64 { return charge })
 	bound = time.Duration(low.solve())
@@ -62,7 +61,7 @@ func optimumOverlap(w *Workload, cfg Config, share float64) (best schedule, boun
 	if least == bound {
 		return best, bound, nil
 	}
-	blocking, err := optimumBlocking(w, cfg.Limit, cfg.Cost)
+	blocking, err := optimumBlocking(w, cfg.Limit, cfg.Cost.Base)
 	if err != nil {
 		return schedule{}, 0, err
 	}
@@ -72,16 +71,6 @@ func optimumOverlap(w *Workload, cfg Config, share float64) (best schedule, boun
 	}
 	try(newPaths(w, far, g, charge).solve())
 	return best, bound, nil
-}
-
-// leastCycle is the least that any cycle of w can cost, in ns.
-func leastCycle(w *Workload, cost *Cost) int64 {
-	least := int64(math.MaxInt64)
-	for i := range w.points {
-		p := &w.points[i]
-		least = min(least, int64(cost.Of(p.objects()-int64(p.drops), 0)))
-	}
-	return least
 }
 
 // reaches returns T for every node: the first point that does not fit beside the bytes that the

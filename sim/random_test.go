@@ -137,9 +137,6 @@ func genConfig(t *random, w *Workload) Config {
 		Limit: int64((0.8 + t.Float64()*3.2) * float64(w.PeakReachable)), Cost: Fixed(time.Duration(between[int64](t, 0, 40))), Ladder: Ladder{Factor: 2},
 	}
 	if t.coin() {
-		cfg.Cost.PerTracked, cfg.Cost.PerFreed = 0.7, 1.3
-	}
-	if t.coin() {
 		cfg.WaitNoise, cfg.Seed = 0.5, t.Uint64()
 	}
 	if t.coin() {

@@ -62,18 +62,7 @@ type totals struct {
 	net     int64 // bytes
 	dropped int64 // bytes
 	wait    int64 // ns waited at syncs
-	allocs  int32
-	frees   int32 // by the program
-	drops   int32
-	syncs   int32
-}
-
-// objects is how many there are, the dropped ones included.
-func (s *totals) objects() int64 { return int64(s.allocs - s.frees) }
-
-// seq counts the events: it orders what happens at one time.
-func (s *totals) seq() int64 {
-	return int64(s.allocs) + int64(s.frees) + int64(s.drops) + int64(s.syncs)
+	seq     int64 // number of events: it orders what happens at one time
 }
 
 // A point is an allocation or a sync, with the totals before it.
@@ -128,7 +117,7 @@ func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 			return nil, fmt.Errorf("sim: %s: event %d: %w", t.Name, i, err)
 		}
 	}
-	if c.at.allocs == 0 {
+	if w.Allocs == 0 {
 		return nil, fmt.Errorf("sim: %s: no allocations in %v", t.Name, space)
 	}
 	c.finish()
@@ -180,13 +169,14 @@ func (c *compiler) alloc(t int64, e trace.Event) error {
 	if _, ok := c.objects[e.ID]; ok {
 		return fmt.Errorf("object %d is allocated twice", e.ID)
 	}
-	c.objects[e.ID] = object{e.Bytes, c.at.allocs}
+	number := int32(c.w.Allocs)
+	c.objects[e.ID] = object{e.Bytes, number}
 	c.w.sizes = append(c.w.sizes, e.Bytes)
-	c.op(t, e.Bytes, opAlloc, c.at.allocs)
 	c.w.points = append(c.w.points, point{totals: c.at, time: t, arg: e.Bytes})
+	c.op(t, e.Bytes, opAlloc, number)
 	c.at.gross += e.Bytes
 	c.at.net += e.Bytes
-	c.at.allocs++
+	c.w.Allocs++
 	c.w.PeakReachable = max(c.w.PeakReachable, c.at.net-c.at.dropped)
 	return nil
 }
@@ -201,10 +191,10 @@ func (c *compiler) sync(t int64, e trace.Event) error {
 		place = int32(len(c.places))
 		c.places[e.Aux] = place
 	}
-	c.op(t, w, opSync, place)
 	c.w.points = append(c.w.points, point{totals: c.at, time: t, arg: w, sync: true})
+	c.op(t, w, opSync, place)
 	c.at.wait += w
-	c.at.syncs++
+	c.w.Syncs++
 	return nil
 }
 
@@ -217,6 +207,7 @@ type object struct {
 func (c *compiler) op(t, n int64, which int64, ref int32) {
 	c.w.ops = append(c.w.ops, op{t, n<<2 | which})
 	c.w.refs = append(c.w.refs, ref)
+	c.at.seq++
 }
 
 // release takes a drop, or a free that no drop came before.
@@ -229,10 +220,10 @@ func (c *compiler) release(t int64, e trace.Event) error {
 		return fmt.Errorf("drop of object %d, which is not there", e.ID)
 	}
 	delete(c.objects, e.ID)
+	c.w.Drops++
 	if e.Kind == trace.Free && e.Aux == trace.FreeExplicit {
 		c.op(t, o.bytes, opFree, o.number)
 		c.at.net -= o.bytes
-		c.at.frees++
 		c.w.monotone = false
 		return nil
 	}
@@ -241,14 +232,12 @@ func (c *compiler) release(t int64, e trace.Event) error {
 	}
 	c.op(t, o.bytes, opDrop, o.number)
 	c.at.dropped += o.bytes
-	c.at.drops++
 	return nil
 }
 
 func (c *compiler) finish() {
 	w, sum := c.w, &c.at
 	w.places, w.end, w.Span = len(c.places), *sum, time.Duration(c.last)
-	w.Allocs, w.Drops, w.Syncs = int(sum.allocs), int(sum.drops)+int(sum.frees), int(sum.syncs)
 	w.AllocatedBytes, w.Wait = sum.gross, time.Duration(sum.wait)
 	w.nextSync = make([]int32, len(w.points)+1)
 	next := int32(len(w.points))

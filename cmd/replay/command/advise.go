@@ -145,7 +145,7 @@ func adviseOn(cmd *cobra.Command, q experiment.Question, byCycle bool) (*experim
 	}
 	world := q.World
 	cost := world(1).Cost
-	cycle := cost.Of(0, 0)
+	cycle := cost.Base
 	t := table{{"cycle", left + "policy", "limit", "time lost", "of one core"}}
 	for k, f := range []float64{1. / 3, 1, 3} {
 		if f == 1 {
@@ -199,7 +199,7 @@ func measureCycle(cmd *cobra.Command, heap int64) (sim.Cost, string, error) {
 		scatter = ". They scatter, as they do beside other work: ask again when the machine is quiet, or give --cycle"
 	}
 	return cost, fmt.Sprintf("cycle of %s, measured here (half of the cycles within %s of the expected length; %s/%s, %d cores, %s) beside %s of Go heap with pointers%s",
-		chart.Duration(cost.Of(0, 0)), chart.Percent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), pressure.Bytes(heap).String(), scatter), nil
+		chart.Duration(cost.Base), chart.Percent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), pressure.Bytes(heap).String(), scatter), nil
 }
 
 // muchScatter is the largest relative error of the better half of the cycles on a machine that is
@@ -252,14 +252,11 @@ func writeAdvice(w io.Writer, load *sim.Workload, a *experiment.Advice, sure, fr
 
 // givenCost describes the cost of a cycle that the flags give.
 func givenCost(g *experiment.Grid) string {
-	d, fixed := experiment.FixedCycle(g.Costs[0])
-	switch {
-	case g.Machine != nil:
+	d := g.Costs[0].Base
+	if g.Machine != nil {
 		return fmt.Sprintf("cycle of %s, and more for the memory that it frees, on the machine that was given (%s)", chart.Duration(d), recording.Plain(g.Machine.About))
-	case fixed:
-		return "cycle of " + d.String() + ", as given"
 	}
-	return "cycle of the model that was given"
+	return "cycle of " + d.String() + ", as given"
 }
 
 // sureText says in how many simulations the advice holds.

@@ -74,13 +74,7 @@ Without --policies it replays
 
 // runGrid runs a grid and shows its progress.
 func runGrid(cmd *cobra.Command, g *experiment.Grid) error {
-	all := g.Len()
-	bar := newProgress(cmd.ErrOrStderr(), "replaying "+chart.Counted(all, "run"))
+	bar := newProgress(cmd.ErrOrStderr(), "replaying "+chart.Counted(g.Len(), "run"))
 	defer bar.stop()
-	ran := 0
-	return g.Run(cmd.Context(), func(*experiment.Outcome) error {
-		ran++
-		bar.done(float64(ran) / float64(all))
-		return nil
-	})
+	return g.Run(cmd.Context(), bar.done)
 }

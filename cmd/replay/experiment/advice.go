@@ -195,7 +195,7 @@ func (q *Question) vary(ctx context.Context, c Contender, n int64) (*Advice, err
 	cost := q.World(n).Cost
 	a := &Advice{
 		Trace: q.Workload.Name, Policy: c.String(), Least: n, Most: n, Reachable: q.Workload.PeakReachable,
-		Memory: q.Most, Cycle: cost.Of(0, 0), Bound: q.Lost, Variants: q.Variants,
+		Memory: q.Most, Cycle: cost.Base, Bound: q.Lost, Variants: q.Variants,
 	}
 	needs, err := q.each(ctx, q.Variants, func(i int) int64 { return q.smallest(c, q.variant(i), q.suits) })
 	for _, n := range needs {
@@ -238,8 +238,6 @@ func (q *Question) variant(i int) World {
 			return cfg
 		}
 		cfg.Cost.Base = times(f, cfg.Cost.Base)
-		cfg.Cost.PerTracked *= f
-		cfg.Cost.PerFreed *= f
 		cfg.Ladder.Fixed = times(f, cfg.Ladder.Fixed)
 		cfg.WaitNoise = 0.5
 		return cfg

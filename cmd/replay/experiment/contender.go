@@ -36,13 +36,9 @@ func ParseContender(text string) (Contender, error) {
 		}
 		return Contender{}, err
 	}
-	return NewContender(spec.String(), spec.New), nil
-}
-
-// NewContender returns a contender that runs a policy without a text form. Each call of fresh makes
-// a new one.
-func NewContender(name string, fresh func() policy.Policy) Contender {
-	return Contender{name, func(w *sim.Workload, cfg sim.Config) (sim.Result, error) { return sim.Run(w, fresh(), cfg), nil }}
+	return Contender{spec.String(), func(w *sim.Workload, cfg sim.Config) (sim.Result, error) {
+		return sim.Run(w, spec.New(), cfg), nil
+	}}, nil
 }
 
 // ParseContenders reads a list of contenders, split as by [policy.SplitList].

@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/eagergc/eagergc/sim"
 )
@@ -75,11 +76,9 @@ func (g *Grid) SetMachine(m *sim.Machine, seed uint64) {
 
 // Name is the name of a cell in benchmark files, without the word Benchmark.
 func (g *Grid) Name(c Cell) string {
-	cycle := "model"
+	cycle := g.Costs[c.Cost].Base.String()
 	if g.Machine != nil {
 		cycle = "machine"
-	} else if d, ok := FixedCycle(g.Costs[c.Cost]); ok {
-		cycle = d.String()
 	}
 	return fmt.Sprintf("Replay/trace=%s/policy=%s/limit=%s/cycle=%s/ladder=%s",
 		g.Workloads[c.Workload].Name, g.Contenders[c.Contender], g.Limits[c.Limit], cycle, g.Ladder)
@@ -94,12 +93,7 @@ func (g *Grid) CostName(cost int) string {
 }
 
 // CostName is the name of a cost in a picture or a sentence.
-func CostName(c sim.Cost) string {
-	if d, ok := FixedCycle(c); ok {
-		return "cycle " + d.String()
-	}
-	return "cycle of model"
-}
+func CostName(c sim.Cost) string { return "cycle " + c.Base.String() }
 
 // At returns the outcome of a cell. The grid must have run.
 func (g *Grid) At(c Cell) *Outcome {
@@ -120,31 +114,26 @@ func (g *Grid) Finished(cost int) []sim.Result {
 	return results
 }
 
-// Know takes known results, whose cells Run leaves out. It returns the number of cells left to
-// run.
-func (g *Grid) Know(results []sim.Result) int {
+// Know takes known results, whose cells Run leaves out.
+func (g *Grid) Know(results []sim.Result) {
 	known := make(map[key]*sim.Result)
 	for i := range results {
 		known[keyOf(&results[i])] = &results[i]
 	}
 	g.outcomes = make([]*Outcome, g.Len())
-	left := g.Len()
 	for i := range g.outcomes {
 		c := g.Cell(i)
 		if r, ok := known[g.key(c)]; ok {
-			w := g.Workloads[c.Workload]
-			g.outcomes[i] = &Outcome{Result: *r, Host: hostTime(w)}
-			left--
+			g.outcomes[i] = &Outcome{Result: *r, Host: hostTime(g.Workloads[c.Workload])}
 		}
 	}
-	return left
 }
 
 // Run runs the cells without an outcome, on all cores (GOMAXPROCS). The outcomes do not depend
-// on the number of cores. Run calls each, if it is not nil, for every cell that it ran: in the
-// order of the cells, on its own goroutine. It returns the first error of each, or that of the
-// context. All cells have outcomes only if it returns nil.
-func (g *Grid) Run(ctx context.Context, each func(*Outcome) error) error {
+// on the number of cores. After each cell Run calls progress, if it is not nil, with the share of
+// the cells that it has run. These calls may be concurrent. Run returns the error of the context. All
+// cells have outcomes only if it returns nil.
+func (g *Grid) Run(ctx context.Context, progress func(share float64)) error {
 	if g.outcomes == nil {
 		g.outcomes = make([]*Outcome, g.Len())
 	}
@@ -154,36 +143,22 @@ func (g *Grid) Run(ctx context.Context, each func(*Outcome) error) error {
 			todo = append(todo, i)
 		}
 	}
-	stop, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	ran := make([]chan *Outcome, len(todo)) // in order
-	for k := range ran {
-		ran[k] = make(chan *Outcome, 1)
-	}
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	for range min(runtime.GOMAXPROCS(0), len(todo)) {
-		workers.Go(func() {
-			for k := next.Add(1) - 1; k < int64(len(todo)) && stop.Err() == nil; k = next.Add(1) - 1 {
-				ran[k] <- g.run(g.Cell(todo[k]))
+	var ran atomic.Int64
+	var cores errgroup.Group
+	cores.SetLimit(runtime.GOMAXPROCS(0))
+	for _, i := range todo {
+		cores.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
+			g.outcomes[i] = g.run(g.Cell(i))
+			if n := ran.Add(1); progress != nil {
+				progress(float64(n) / float64(len(todo)))
+			}
+			return nil
 		})
 	}
-	for k, i := range todo {
-		select {
-		case g.outcomes[i] = <-ran[k]:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if each != nil {
-			if err := each(g.outcomes[i]); err != nil {
-				cancel(err)
-				return err
-			}
-		}
-	}
-	return nil
+	return cores.Wait()
 }
 
 // hostTime returns the time of a program without its waits, which may overlap on several

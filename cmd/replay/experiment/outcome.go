@@ -35,13 +35,7 @@ type key struct {
 func keyOf(r *sim.Result) key { return key{r.Trace, r.Policy, r.LimitBytes, r.Cycle, r.Ladder} }
 
 func (g *Grid) key(c Cell) key {
-	cycle := g.Costs[c.Cost].Of(0, 0)
+	cycle := g.Costs[c.Cost].Base
 	w := g.Workloads[c.Workload]
 	return key{w.Name, g.Contenders[c.Contender].String(), g.Limits[c.Limit].Of(w), cycle, g.Ladder.Of(cycle)}
-}
-
-// FixedCycle returns the length of a cycle, and whether all cycles have it.
-func FixedCycle(c sim.Cost) (time.Duration, bool) {
-	g := c.Of(0, 0)
-	return g, c == sim.Fixed(g)
 }

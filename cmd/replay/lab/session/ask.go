@@ -71,14 +71,8 @@ func (s *Session) ran(q Setting, known []sim.Result, progress func(share float64
 	if err != nil {
 		return nil, err
 	}
-	left, ran := g.Know(known), 0
-	err = g.Run(context.Background(), func(*experiment.Outcome) error {
-		if ran++; progress != nil {
-			progress(float64(ran) / float64(left))
-		}
-		return nil
-	})
-	return g, err
+	g.Know(known)
+	return g, g.Run(context.Background(), progress)
 }
 
 // A shown has the runs at one limit in detail.
