@@ -35,10 +35,10 @@ type memo struct {
 	mu      sync.Mutex
 	made    map[string]backends.Executable
 	program string
-	times   map[string]int      // since the begin of a run of the program
-	scratch map[string]int64    // bytes that an execution of a program needs at most beside its inputs and results
-	ballast [][]*tensors.Tensor // by device
-	held    int64               // buffers of it
+	times   map[string]int   // since the begin of a run of the program
+	scratch map[string]int64 // bytes that an execution of a program needs at most beside its inputs and results
+	ballast []*tensors.Tensor
+	held    int64 // buffers of it
 	chunk   *graph.Exec
 }
 
@@ -86,29 +86,25 @@ func temporary(made backends.Executable) int64 {
 	return loaded.Elem().FieldByName("OnDeviceMemoryUsageStats").FieldByName("Temporary").Int()
 }
 
-// leave fills the arena of each device up to the bytes that left returns for the device.
-func (m *memo) leave(arena int64, left func(device int) int64) error {
+// leave fills the arena of the first device up to the bytes left.
+func (m *memo) leave(arena, left int64) error {
 	const chunk = 16 << 20
 	if m.chunk == nil {
 		m.chunk = graph.MustNewExec(m.Backend, func(g *graph.Graph) *graph.Node {
 			return graph.BroadcastToDims(graph.Scalar(g, dtypes.Float32, 1), chunk/4)
 		})
-		m.ballast = make([][]*tensors.Tensor, m.NumDevices())
 	}
-	m.held = 0
-	for device := range m.ballast {
-		for _, t := range m.ballast[device] {
-			t.MustFinalizeAll()
+	for _, t := range m.ballast {
+		t.MustFinalizeAll()
+	}
+	m.ballast, m.held = nil, 0
+	for range (arena - left) / chunk {
+		all, err := m.chunk.Exec()
+		if err != nil {
+			return err
 		}
-		m.ballast[device] = nil
-		for n := int64(0); n < (arena-left(device))/chunk; n++ {
-			all, _, err := m.chunk.ExecWithGraphOnDevice(backends.DeviceNum(device))
-			if err != nil {
-				return err
-			}
-			m.ballast[device] = append(m.ballast[device], all...)
-			m.held++
-		}
+		m.ballast = append(m.ballast, all...)
+		m.held++
 	}
 	return nil
 }

@@ -3,10 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,7 +16,6 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/gc/with/gomlx"
-	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
 
@@ -28,7 +25,7 @@ func (e *experiment) compile(name string) error {
 	if programs[name] == nil {
 		return fmt.Errorf("no such program")
 	}
-	c := &cell{experiment: e, name: name, manner: "wrapped", held: &holding{live: map[pressure.Space]int64{}}}
+	c := &cell{experiment: e, name: name, manner: "wrapped", held: new(holding)}
 	err := c.begin()
 	for i := 0; i < 30 && err == nil; i++ {
 		err = c.step()
@@ -36,15 +33,14 @@ func (e *experiment) compile(name string) error {
 	c.close()
 	e.raw.settle()
 	e.reachable[name] = c.held.most
-	fmt.Fprintf(e.out, "# %s: %d bytes reachable on a device, %d more while it executes\n", name, c.held.most, e.raw.scratch[name])
+	fmt.Fprintf(e.out, "# %s: %d bytes reachable on the device, %d more while it executes\n", name, c.held.most, e.raw.scratch[name])
 	return err
 }
 
-// A holding is a sink that computes the peak of live bytes of a device.
+// A holding is a sink that computes the peak of live bytes.
 type holding struct {
-	mu   sync.Mutex
-	live map[pressure.Space]int64
-	most int64
+	mu         sync.Mutex
+	live, most int64
 }
 
 func (h *holding) Now() time.Duration  { return 0 }
@@ -54,11 +50,11 @@ func (h *holding) Record(e trace.Event) {
 	defer h.mu.Unlock()
 	switch e.Kind {
 	case trace.Alloc:
-		h.live[e.Space] += e.Bytes
+		h.live += e.Bytes
 	case trace.Free:
-		h.live[e.Space] -= e.Bytes
+		h.live -= e.Bytes
 	}
-	h.most = max(h.most, h.live[e.Space])
+	h.most = max(h.most, h.live)
 }
 
 // A cell is one run of a program.
@@ -70,25 +66,21 @@ type cell struct {
 	step         func() error
 	eager        *gomlx.Backend // nil: nothing collects but Go
 	recorder     io.Closer
-	held         *holding // sink for the events of every device; nil = none
+	held         *holding // sink for the events; nil = none
 
 	steps  []time.Duration
 	failed error
 	peak   int64 // PJRT's buffers
 	cycles uint32
-	curve  strings.Builder
 }
 
-// limit returns the limit of a device, or 0 for none. The limit of the second device is twice as
-// large.
-func (c *cell) limit(device int) int64 {
-	return int64(c.factor * float64(c.reachable[c.name]) * float64(device+1))
-}
+// limit returns the limit of the device, or 0 for none.
+func (c *cell) limit() int64 { return int64(c.factor * float64(c.reachable[c.name])) }
 
-// left returns the bytes of a device's arena for the program. They are its limit, the needs of its
+// left returns the bytes of the arena for the program. They are its limit, the needs of its
 // executions (four at once in serve), and the needs of one more execution, because memory must be
 // in one piece. Manners with a limit also get a ninth of it.
-func (c *cell) left(device int) int64 {
+func (c *cell) left() int64 {
 	if c.factor == 0 {
 		return c.arena * mib
 	}
@@ -96,11 +88,11 @@ func (c *cell) left(device int) int64 {
 	if c.name == "serve" {
 		executions = 4
 	}
-	room := c.limit(device) + executions*scratch + max(scratch, 32*mib)
+	room := c.limit() + executions*scratch + max(scratch, 32*mib)
 	if c.manner == "asis" || strings.HasPrefix(c.manner, "tick") {
 		return room
 	}
-	return room + c.limit(device)/9
+	return room + c.limit()/9
 }
 
 const mib = 1 << 20
@@ -108,7 +100,7 @@ const mib = 1 << 20
 // begin makes the program and runs three steps.
 func (c *cell) begin() error {
 	if c.plugin != "" {
-		if err := c.raw.leave(c.arena*mib, c.left); err != nil {
+		if err := c.raw.leave(c.arena*mib, c.left()); err != nil {
 			return err
 		}
 	}
@@ -140,27 +132,25 @@ func (c *cell) backend() (b backends.Backend, err error) {
 	case c.manner == "asis" || strings.HasPrefix(c.manner, "tick"):
 		return forgetful{c.raw}, nil
 	}
-	var configs []gc.Config
-	for n := range c.raw.NumDevices() {
-		config := gc.Config{Limit: c.limit(n)}
-		if c.manner != "default" && c.manner != "wrapped" {
-			spec, err := policy.Parse(c.manner)
-			if err != nil {
-				return nil, err
-			}
-			config.Policy = spec.New()
+	configs := make([]gc.Config, c.raw.NumDevices()) // programs use the first device
+	config := &configs[0]
+	config.Limit = c.limit()
+	if c.manner != "default" && c.manner != "wrapped" {
+		spec, err := policy.Parse(c.manner)
+		if err != nil {
+			return nil, err
 		}
-		switch {
-		case c.held != nil:
-			config.Recorder = c.held
-		case n == 0 && c.record != "":
-			recorder, err := trace.Record(c.record, &trace.Trace{Name: c.name}, trace.RecorderConfig{})
-			if err != nil {
-				return nil, err
-			}
-			c.recorder, config.Recorder = recorder, recorder
+		config.Policy = spec.New()
+	}
+	switch {
+	case c.held != nil:
+		config.Recorder = c.held
+	case c.record != "":
+		recorder, err := trace.Record(c.record, &trace.Trace{Name: c.name}, trace.RecorderConfig{})
+		if err != nil {
+			return nil, err
 		}
-		configs = append(configs, config)
+		c.recorder, config.Recorder = recorder, recorder
 	}
 	c.eager, err = gomlx.Wrap(c.raw, configs...)
 	if err != nil || c.manner == "wrapped" {
@@ -171,12 +161,6 @@ func (c *cell) backend() (b backends.Backend, err error) {
 
 // run runs the cell and prints its line.
 func (c *cell) run() error {
-	label := c.manner
-	var processors string
-	c.manner, processors, _ = strings.Cut(c.manner, "@")
-	if n, _ := strconv.Atoi(processors); n > 0 {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
-	}
 	_, period, _ := strings.Cut(c.manner, "tick")
 	every, _ := time.ParseDuration(period)
 	untick := each(every, runtime.GC)
@@ -184,7 +168,7 @@ func (c *cell) run() error {
 		c.measure(max(c.seconds, every*5/2))
 	}
 	untick()
-	c.print(label)
+	c.print()
 	if err := c.close(); err != nil {
 		return err
 	}
@@ -228,14 +212,8 @@ func each(every time.Duration, f func()) (stop func()) {
 func (c *cell) measure(span time.Duration) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	begin, last := time.Now(), int64(-1)
-	unwatch := each(time.Millisecond, func() {
-		alive := pjrt.BuffersAlive() - c.raw.held
-		if c.peak = max(c.peak, alive); alive != last {
-			fmt.Fprintf(&c.curve, "%.4f %d\n", time.Since(begin).Seconds(), alive)
-		}
-		last = alive
-	})
+	unwatch := each(time.Millisecond, func() { c.peak = max(c.peak, pjrt.BuffersAlive()-c.raw.held) })
+	begin := time.Now()
 	for last := begin; len(c.steps) < c.experiment.steps && last.Sub(begin) < span; {
 		if c.failed = c.step(); c.failed != nil {
 			break
@@ -250,37 +228,27 @@ func (c *cell) measure(span time.Duration) {
 }
 
 // print writes a line of Go's benchmark format.
-func (c *cell) print(manner string) {
+func (c *cell) print() {
 	var sum time.Duration
 	for _, d := range c.steps {
 		sum += d
 	}
 	n := len(c.steps)
 	sorted := append(slices.Sorted(slices.Values(c.steps)), 0)
-	fmt.Fprintf(c.out, "BenchmarkGomlx/program=%s/heap=%gMiB/limit=%gx/manner=%s %d %d ns/op %d p50-ns %d p99-ns %d max-ns %d gc-cycles %d peak-buffers", c.name, c.heap, c.factor, manner, n,
+	fmt.Fprintf(c.out, "BenchmarkGomlx/program=%s/heap=%gMiB/limit=%gx/manner=%s %d %d ns/op %d p50-ns %d p99-ns %d max-ns %d gc-cycles %d peak-buffers", c.name, c.heap, c.factor, c.manner, n,
 		int64(sum)/int64(max(1, n)), int64(sorted[n/2]), int64(sorted[max(0, n*99/100-1)]), int64(sorted[max(0, n-1)]), c.cycles, c.peak)
-	for n := range c.raw.NumDevices() {
-		if c.eager == nil {
-			break
-		}
-		s, most := c.eager.Collector(backends.DeviceNum(n)).Snapshot(), int64(0)
+	if c.eager != nil {
+		s, most := c.eager.Collector(0).Snapshot(), int64(0)
 		for _, source := range s.Sources { // one, if anything was made there
 			for _, level := range source.Levels {
 				most = max(most, level.Most)
 			}
 		}
-		line := fmt.Sprintf(" %d policy-cycles %d refusal-cycles %d natural-cycles %d exposed-ns %d cycle-ns %.3f slowdown %d peak-bytes %d limit-bytes",
-			s.Stats.Cycles[policy.TriggerPolicy], s.Stats.Cycles[policy.TriggerRefusal], s.Stats.Cycles[policy.TriggerNatural], s.Stats.Exposed, s.Stats.Cost, s.Stats.Slowdown, most, c.limit(n))
-		if n > 0 { // policy-cycles of the second device are policy-1-cycles
-			line = strings.ReplaceAll(line, "-", fmt.Sprintf("-%d-", n))
-		}
-		fmt.Fprint(c.out, line)
+		fmt.Fprintf(c.out, " %d policy-cycles %d refusal-cycles %d natural-cycles %d exposed-ns %d cycle-ns %.3f slowdown %d peak-bytes %d limit-bytes",
+			s.Stats.Cycles[policy.TriggerPolicy], s.Stats.Cycles[policy.TriggerRefusal], s.Stats.Cycles[policy.TriggerNatural], s.Stats.Exposed, s.Stats.Cost, s.Stats.Slowdown, most, c.limit())
 	}
 	if c.failed != nil {
 		fmt.Fprintf(c.out, " 1 failed\n# %.300s", strings.ReplaceAll(c.failed.Error(), "\n", " "))
 	}
 	fmt.Fprintln(c.out)
-	if c.experiment.curve != "" {
-		_ = os.WriteFile(fmt.Sprintf("%s-%s-%s-%g-%g.txt", c.experiment.curve, c.name, manner, c.heap, c.factor), []byte(c.curve.String()), 0o666)
-	}
 }

@@ -27,7 +27,7 @@ type experiment struct {
 	programs, manners, heaps, limits string
 	rounds, steps, small             int
 	seconds                          time.Duration
-	record, curve                    string
+	record                           string
 
 	raw       *memo
 	reachable map[string]int64 // bytes of a program
@@ -38,18 +38,17 @@ func run(args []string, out io.Writer) (err error) {
 	e := experiment{out: out, reachable: map[string]int64{}}
 	flags := flag.NewFlagSet("measure", flag.ContinueOnError)
 	flags.StringVar(&e.plugin, "plugin", "", "path of a PJRT plugin; simplego if empty")
-	flags.Int64Var(&e.arena, "arena", 4096, "MiB that the plugin's allocator takes of a device")
-	flags.Int64Var(&e.device, "device", 81079, "MiB that the plugin takes for the memory of a device")
-	flags.StringVar(&e.programs, "programs", "array", "of array, second (array on the second device), each (on both at once), slow, dense, train, serve, tiny")
-	flags.StringVar(&e.manners, "manners", "hand,default", "asis, hand, hand+tick5ms, tick100ms, wrapped (and finalized by hand), default, or a policy; default@4 has 4 processors")
+	flags.Int64Var(&e.arena, "arena", 4096, "MiB that the plugin's allocator takes of the device")
+	flags.Int64Var(&e.device, "device", 81079, "MiB that the plugin takes for the memory of the device")
+	flags.StringVar(&e.programs, "programs", "array", "of array, dense, train, serve")
+	flags.StringVar(&e.manners, "manners", "hand,default", "asis, hand, hand+tick5ms, tick100ms, wrapped (and finalized by hand), default, or a policy")
 	flags.StringVar(&e.heaps, "heaps", "0", "MiB of Go pointers beside the program")
 	flags.StringVar(&e.limits, "limits", "4", "of the wrapper: times what the program can reach")
 	flags.IntVar(&e.rounds, "rounds", 1, "of all manners in turn")
 	flags.IntVar(&e.steps, "steps", 1000, "of a run")
 	flags.IntVar(&e.small, "small", 1, "divides the programs' sizes")
 	flags.DurationVar(&e.seconds, "seconds", 400*time.Millisecond, "a run is cut off after")
-	flags.StringVar(&e.record, "record", "", "file of a recording of the first device; wrapped is recorded as it runs")
-	flags.StringVar(&e.curve, "curve", "", "beginning of files of the buffers alive over time")
+	flags.StringVar(&e.record, "record", "", "file of a recording; wrapped is recorded as it runs")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -23,8 +23,7 @@ import (
 type program func(b backends.Backend, small int, done func(...*tensors.Tensor)) (step func() error)
 
 var programs = map[string]program{
-	"array": arraysOn(1, 0), "second": arraysOn(1, 1), "each": arraysOn(1, 0, 1), "slow": arraysOn(40, 0),
-	"dense": dense, "train": training, "serve": serving, "tiny": tiny,
+	"array": arrays, "dense": dense, "train": training, "serve": serving,
 }
 
 // try calls f and returns its panic as an error, because GoMLX's Must functions panic.
@@ -48,10 +47,10 @@ func numbers(n int) []float32 {
 	return noise[:n]
 }
 
-// random returns a tensor that is only on the device.
-func random(b backends.Backend, device backends.DeviceNum, dims ...int) *tensors.Tensor {
+// random returns a tensor that is only on the first device.
+func random(b backends.Backend, dims ...int) *tensors.Tensor {
 	shape := shapes.Make(dtypes.Float32, dims...)
-	buffer, err := b.BufferFromFlatData(device, numbers(shape.Size()), shape)
+	buffer, err := b.BufferFromFlatData(0, numbers(shape.Size()), shape)
 	if err != nil {
 		panic(err)
 	}
@@ -62,55 +61,31 @@ func random(b backends.Backend, device backends.DeviceNum, dims ...int) *tensors
 	return t
 }
 
-// arraysOn runs products, tanh, a scale and a sum on several devices at once. Each result is an
-// array.
-func arraysOn(products int, devices ...backends.DeviceNum) program {
-	return func(b backends.Backend, small int, done func(...*tensors.Tensor)) func() error {
-		steps := make([]func(), len(devices))
-		for i, device := range devices {
-			steps[i] = arrays(b, device, products, 4096/small, done)
-		}
-		return func() error { return together(len(steps), func(i int) error { return try(steps[i]) }) }
-	}
-}
-
-func arrays(b backends.Backend, device backends.DeviceNum, products, n int, done func(...*tensors.Tensor)) (step func()) {
-	on := func(e *Exec, args ...any) *tensors.Tensor {
-		all, _, err := e.ExecWithGraphOnDevice(device, args...) // ExecOnDevice of GoMLX 0.26 forgets the device
-		if err != nil {
-			panic(err)
-		}
-		return all[0]
-	}
-	product := MustNewExec(b, func(x, w *Node) *Node {
-		for range products {
-			x = Dot(x, w)
-		}
-		return x
-	})
+// arrays runs a product, tanh, a scale and a sum. Each result is an array.
+func arrays(b backends.Backend, small int, done func(...*tensors.Tensor)) func() error {
+	product := MustNewExec(b, func(x, w *Node) *Node { return Dot(x, w) })
 	bend := MustNewExec(b, func(x *Node) *Node { return Tanh(x) })
 	scale := MustNewExec(b, func(x *Node) *Node { return MulScalar(x, 0.5) })
 	sum := MustNewExec(b, func(x, y *Node) *Node { return Add(x, y) })
-	w, first := random(b, device, n, n), random(b, device, n, n)
+	w, first := random(b, 4096/small, 4096/small), random(b, 4096/small, 4096/small)
 	x := first
-	return func() {
-		y := on(product, x, w)
-		z := on(bend, y)
-		s := on(scale, z)
-		next := on(sum, s, first)
-		done(y, z, s)
-		if x != first {
-			done(x)
-		}
-		x = next
+	return func() error {
+		return try(func() {
+			y := product.MustExec1(x, w)
+			z := bend.MustExec1(y)
+			s := scale.MustExec1(z)
+			next := sum.MustExec1(s, first)
+			done(y, z, s)
+			if x != first {
+				done(x)
+			}
+			x = next
+		})
 	}
 }
 
 // together calls f with 0 to n-1 at once, and returns the first error.
 func together(n int, f func(int) error) error {
-	if n == 1 {
-		return f(0)
-	}
 	var all sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
@@ -123,19 +98,6 @@ func together(n int, f func(int) error) error {
 		}
 	}
 	return nil
-}
-
-// tiny runs one execution with 32 results of 16 KiB, to measure the cost of an array.
-func tiny(b backends.Backend, _ int, done func(...*tensors.Tensor)) func() error {
-	many := MustNewExec(b, func(x *Node) []*Node {
-		all := make([]*Node, 32)
-		for i := range all {
-			all[i] = AddScalar(x, float64(i))
-		}
-		return all
-	})
-	x := random(b, 0, 4096)
-	return func() error { return try(func() { done(many.MustExec(x)...) }) }
 }
 
 // dense trains two layers, operation by operation, with momentum. It copies batches from the data.
@@ -155,9 +117,9 @@ func dense(b backends.Backend, small int, done func(...*tensors.Tensor)) func() 
 	momentum := two(func(m, g *Node) *Node { return Add(MulScalar(m, 0.9), g) })
 	update := two(func(w, m *Node) *Node { return Sub(w, MulScalar(m, 1e-6)) })
 
-	x, y := random(b, 0, len(cuts)*batch, in), random(b, 0, len(cuts)*batch, out)
-	weights := []*tensors.Tensor{random(b, 0, in, hidden), random(b, 0, hidden, out)}
-	moments := []*tensors.Tensor{random(b, 0, in, hidden), random(b, 0, hidden, out)}
+	x, y := random(b, len(cuts)*batch, in), random(b, len(cuts)*batch, out)
+	weights := []*tensors.Tensor{random(b, in, hidden), random(b, hidden, out)}
+	moments := []*tensors.Tensor{random(b, in, hidden), random(b, hidden, out)}
 	for _, cut := range cuts { // compiles
 		done(cut.MustExec1(x), cut.MustExec1(y))
 	}
@@ -226,7 +188,7 @@ func (d *images) Yield() (spec any, inputs, labels []*tensors.Tensor, err error)
 // model.
 func serving(b backends.Backend, small int, done func(...*tensors.Tensor)) func() error {
 	side, width := max(8, 128/small), 1024/small
-	weights := []*tensors.Tensor{random(b, 0, side*side*3, width), random(b, 0, width, 4*width), random(b, 0, 4*width, 64)}
+	weights := []*tensors.Tensor{random(b, side*side*3, width), random(b, width, 4*width), random(b, 4*width, 64)}
 	normal := MustNewExec(b, func(x *Node) *Node { return Reshape(Sub(x, ReduceAllMean(x)), x.Shape().Dimensions[0], -1) })
 	layer := MustNewExec(b, func(x, w *Node) *Node { return Tanh(Dot(x, w)) })
 	sizes := []int{1, 4, 16, 32}
