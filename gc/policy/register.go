@@ -136,7 +136,7 @@ var builtin = []row{
 // Rules that only studies want are not linked into a program that does not import them.
 const (
 	comparators = "github.com/eagergc/eagergc/cmd/replay/comparators"
-	compared    = " art autopacer cpucontrol cpython dotnet erlang eve gomemlimit imgproxy nemo ocaml opencl oxcaml rtorch softmax torchtitan v8 v8step "
+	compared    = " art autopacer cpucontrol cpython dotnet eve gomemlimit imgproxy nemo ocaml opencl oxcaml rtorch torchtitan v8 v8step "
 )
 
 // granted is the live bytes once the request has been granted.

@@ -14,8 +14,6 @@ func init() {
 		{"autopacer", "every step if steps are long, else as often as a share of time allows", "Flux", "", func() policy.Policy { return new(autoPacer) }},
 		{"rtorch", "when the cache has no room and a fifth of the device is taken", "R torch", "", func() policy.Policy { return new(rtorch) }},
 		{"opencl", "above a mark, until collecting proves futile; always above a second mark", "R OpenCL", "", func() policy.Policy { return new(openCL) }},
-		{"softmax", "above a soft maximum that grows when much was reachable", "Lua torch", "softmax:max=25%", func() policy.Policy { return new(softmax) }},
-		{"erlang", "when a virtual heap is full; it grows and shrinks with what is reachable", "Erlang/OTP", "erlang:min=1%", func() policy.Policy { return new(erlang) }},
 		{"cpucontrol", "when the heap is full; it grows while cycles take more than a share of processor time, and shrinks while less", "ZGC (MPLR'23), Ruby MMTk", "cpucontrol:min=1%", func() policy.Policy { return new(cpuControl) }},
 		{"v8step", "after a fixed growth beside the program, after a large one blocking", "V8 before 14.8", "v8step:soft=1%", func() policy.Policy { return new(v8step) }},
 		{"dotnet", "after a budget of new bytes that grows when cycles free little; at most a fifth of the time", ".NET", "dotnet:budget=0.4%", func() policy.Policy { return new(dotnet) }},

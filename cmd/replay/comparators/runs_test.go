@@ -16,7 +16,7 @@ import (
 // forms are texts in which each parameter differs from its default once.
 var forms = []string{
 	"autopacer:hide=20ms,share=0.1", "autopacer:hide=1ms,share=0.3,overlap=true", "rtorch:reserved=0.4,allocated=0.5,reuse=0.6", "rtorch:reserved=0.1,overlap=true",
-	"opencl:trigger=30%,high=60%,reset=true", "opencl:trigger=100MiB,high=300MiB", "opencl:trigger=40%,overlap=true", "softmax:max=60MiB,overlap=true", "erlang:min=20MiB,overlap=true",
+	"opencl:trigger=30%,high=60%,reset=true", "opencl:trigger=100MiB,high=300MiB", "opencl:trigger=40%,overlap=true",
 	"cpucontrol:target=20%,min=3%,overlap=false", "v8step:soft=3%,hard=20%", "dotnet:budget=3%", "art:free=30MiB,stop=200MiB", "gomemlimit:handle=64KiB,share=0.2,every=3ms", "gomemlimit:handle=1MiB,share=0",
 	"v8:step=1%,hard=20%", "ocaml:ratio=90%", "oxcaml:overhead=40%,speed=400GiB", "cpython:per=50,freeze=1000", "imgproxy:every=5ms", "eve:event=50%", "torchtitan:n=3,overlap=true",
 }
