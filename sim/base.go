@@ -285,22 +285,17 @@ func (m *base) free(took, exposed time.Duration, started, now *totals) {
 	m.governor.Cycles++
 	m.run.Duration, m.run.Exposed = took, exposed
 	c, _ := m.governor.Settled(m.run.Start+took, &m.run)
-	m.area.free(c.Freed, int64(c.Start), int64(freedAt(c)))
+	end := c.Start + c.Duration // when its bytes became free
+	if c.Action != policy.Overlap {
+		end = c.Start + c.Exposed // at the end of the pause of a caller that was held
+	}
+	m.area.free(c.Freed, int64(c.Start), int64(end))
 	if log := m.cfg.Log; log != nil {
 		log.Cycles = append(log.Cycles, Collected{Cycle: c, seq: now.seq})
 	}
 	if !m.scheduled {
 		m.setWake(0)
 	}
-}
-
-// freedAt returns when a cycle's bytes became free: at its end, or at the end of the pause of a
-// caller that was held.
-func freedAt(c policy.Cycle) time.Duration {
-	if c.Action == policy.Overlap {
-		return c.Start + c.Duration
-	}
-	return c.Start + c.Exposed
 }
 
 // hold keeps the program for e ns, if that is more than 0.

@@ -1,11 +1,6 @@
 package sim
 
-import (
-	"time"
-
-	"github.com/eagergc/eagergc/gc/governor"
-	"github.com/eagergc/eagergc/gc/policy"
-)
+import "time"
 
 // Told distorts the points of a policy. The zero value is the truth.
 type Told struct {
@@ -26,33 +21,4 @@ func (t *Told) cost(d time.Duration) time.Duration {
 		return d
 	}
 	return time.Duration(t.Cost * float64(d))
-}
-
-// A learner learns from the cycles of a run as a collector of package gc does, from the same
-// measurements.
-type learner struct {
-	*policy.Expectation
-	cores int
-	heap  uint64 // bytes of the Go heap with pointers
-}
-
-// newLearner returns the state before the first cycle.
-func newLearner(cores int, heap int64) *learner {
-	n := max(1, cores)
-	l := &learner{policy.NewExpectation(n), n, uint64(heap)}
-	l.See(l.heap, 0)
-	return l
-}
-
-// tell replaces the true costs by the learned ones, if any.
-func (l *learner) tell(g *governor.Governor) {
-	if l != nil {
-		g.Cost, g.Slowdown = l.Cost, g.Progress()
-	}
-}
-
-// learn notes a cycle of that length, which found freed objects dead and left the others.
-func (l *learner) learn(took time.Duration, left, freed int64) {
-	l.Learn(policy.Measured{Length: took, Work: time.Duration(l.cores) * took, Processors: l.cores, Scan: l.heap, Tracked: int(left + freed)})
-	l.See(l.heap, int(left))
 }

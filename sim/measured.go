@@ -22,8 +22,8 @@ type measured struct {
 	memory   Memory
 	mapped   int64 // chunks
 	noise    *rand.Rand
-	stalls   *rand.Rand // apart from noise, which is the same without stalls
-	learned  *learner   // tells the policy; nil: the policy is told the truth
+	stalls   *rand.Rand          // apart from noise, which is the same without stalls
+	learned  *policy.Expectation // as a collector of package gc learns it, from the same measurements; nil: the policy is told the truth
 	res      Result
 
 	event   int // how many of the workload's have happened
@@ -89,10 +89,11 @@ func runMeasured(w *Workload, p policy.Policy, cfg Config) Result {
 	if r.memory == nil {
 		r.memory = &exactly{w: w, limit: cfg.Limit}
 	}
-	if cfg.Told.Learned {
-		r.learned = newLearner(r.machine.Cores, r.machine.Heap)
-	}
 	r.govern(p)
+	if cfg.Told.Learned {
+		r.learned = policy.NewExpectation(r.governor.Processors)
+		r.learned.See(uint64(r.machine.Heap), 0)
+	}
 	r.res = newBase(w, p, cfg).res
 	r.res.Cycle = r.machine.Cycle(0, 0, 0)
 	r.res.Ladder = r.res.Cycle + r.machine.Ladder
@@ -346,7 +347,9 @@ func (r *measured) look() {
 	r.read()
 	c := &r.governor.Costs
 	c.Cost, c.Slowdown = r.machine.Cycle(r.objects.number, 0, 0), r.machine.Slowdown
-	r.learned.tell(r.governor)
+	if r.learned != nil {
+		c.Cost, c.Slowdown = r.learned.Cost, r.governor.Progress()
+	}
 	c.Cost = r.cfg.Told.cost(c.Cost)
 	c.Work = time.Duration(r.machine.Work * float64(c.Cost))
 }
@@ -420,7 +423,9 @@ func (r *measured) settle() {
 	took := time.Duration(r.clock.now - c.begin)
 	r.res.GCBusy += took
 	if r.learned != nil {
-		r.learned.learn(took-time.Duration(c.mark-c.begin), r.objects.number, int64(c.found))
+		length, n, heap := took-time.Duration(c.mark-c.begin), r.governor.Processors, uint64(r.machine.Heap)
+		r.learned.Learn(policy.Measured{Length: length, Work: time.Duration(n) * length, Processors: n, Scan: heap, Tracked: int(r.objects.number) + c.found})
+		r.learned.See(heap, int(r.objects.number))
 	}
 	r.governor.Cycles++
 	r.run.Duration, r.run.Exposed = took, time.Duration(max(0, r.clock.now-c.held))

@@ -29,8 +29,9 @@ func Merge(base, sync *trace.Trace) (*trace.Trace, error) {
 	if !base.Start.Add(shift).Equal(sync.Start) {
 		return nil, errors.New("trace: merge: the traces are centuries apart")
 	}
-	if err := sameTime(base, sync); err != nil {
-		return nil, fmt.Errorf("trace: merge: %w", err)
+	a, b := spanOf(base), spanOf(sync)
+	if a.to.Before(b.from) || b.to.Before(a.from) {
+		return nil, fmt.Errorf("trace: merge: not of the same time: one is from %v, the other from %v", a, b)
 	}
 	out := &trace.Trace{Name: base.Name, Start: base.Start, Meta: make(map[string]string), Labels: slices.Clone(base.Labels)}
 	maps.Copy(out.Meta, base.Meta)
@@ -57,15 +58,6 @@ func spanOf(t *trace.Trace) span {
 func (s span) String() string {
 	const form = "2006-01-02 15:04:05.000"
 	return fmt.Sprintf("%s to %s UTC", s.from.UTC().Format(form), s.to.UTC().Format(form))
-}
-
-// sameTime returns an error if no moment is in both traces.
-func sameTime(base, sync *trace.Trace) error {
-	a, b := spanOf(base), spanOf(sync)
-	if a.to.Before(b.from) || b.to.Before(a.from) {
-		return fmt.Errorf("not of the same time: one is from %v, the other from %v", a, b)
-	}
-	return nil
 }
 
 // waitsOf returns the Sync and Mark events of t, moved by shift.
