@@ -13,9 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/eagergc/eagergc/cmd/replay/addressonly"
 	"github.com/eagergc/eagergc/gc/policy"
-	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/samples"
@@ -44,10 +42,9 @@ var statistics = []statistic{
 	{"WPS", "waits per second", true},
 	{"WSH", "share of the time that is waited", false},
 	{"SEN", "sensitivity: time lost under never at 1.25x less that at 6x, cycles of 1 ms, share of the recorded time", true},
-	{"FRA", "the least limit in a caching pool, by bisection, / peak: what fragments cost", false},
 }
 
-// A card is the statistics of one recording. NaN is unknown.
+// A card is the statistics of one recording.
 type card struct {
 	Name, Group string
 	Values      []float64
@@ -95,19 +92,15 @@ func newCard(t *trace.Trace, w *sim.Workload) card {
 	stat.SortWeighted(ages, weights)
 	top := func(of []float64, share int) float64 { return floats.Sum(of[len(of)-max(1, len(of)/share):]) / gross }
 	lost := func(factor float64) float64 {
-		r := sim.Run(w, policy.MustParse("never").New(), sim.Config{Limit: int64(factor * peak), Cost: sim.Fixed(time.Millisecond), Ladder: sim.Ladder{Factor: 2}})
+		r := never(w, int64(factor*peak))
 		return float64(r.Objective()) / float64(w.Span)
 	}
 	seconds := w.Span.Seconds()
-	c := card{Name: w.Name, Group: groupOf(t), Values: []float64{
-		seconds, leastLimit(w, addressonly.Exact) * peak / (1 << 20), area / float64(w.Span) / peak, gross / peak, gross / peak / seconds, top(windows, 10),
+	return card{Name: w.Name, Group: groupOf(t), Values: []float64{
+		seconds, leastLimit(w) * peak / (1 << 20), area / float64(w.Span) / peak, gross / peak, gross / peak / seconds, top(windows, 10),
 		stat.Quantile(0.5, stat.Empirical, sizes, nil), top(sizes, 100), float64(atPeak) / peak * (1 << 20), stat.Quantile(0.5, stat.Empirical, ages, weights) / peak,
-		now / peak, (least[3] + peak/100) / (least[1] + peak/100), float64(w.Syncs) / seconds, w.Wait.Seconds() / seconds, lost(1.25) - lost(6), math.NaN(),
+		now / peak, (least[3] + peak/100) / (least[1] + peak/100), float64(w.Syncs) / seconds, w.Wait.Seconds() / seconds, lost(1.25) - lost(6),
 	}}
-	if kind := poolOf(t, w); kind != addressonly.Exact {
-		c.Values[len(c.Values)-1] = leastLimit(w, kind)
-	}
-	return c
 }
 
 func groupOf(t *trace.Trace) string {
@@ -122,41 +115,29 @@ func groupOf(t *trace.Trace) string {
 	return "PyTorch"
 }
 
-// poolOf returns the kind of pool that manages such memory. It returns Exact for memory of malloc.
-func poolOf(t *trace.Trace, w *sim.Workload) addressonly.Kind {
-	switch {
-	case groupOf(t) == "C":
-		return addressonly.Exact
-	case w.Space == pressure.Host:
-		return addressonly.Segments
-	}
-	return addressonly.Virtual
-}
-
 // leastLimit returns the smallest limit under which no allocation fails, as a factor of the peak
-// reachable bytes. It bisects 0 to 10 in steps of 1/1000. The search assumes that a larger limit
-// never fails more, which fragments violate in rare cases.
-func leastLimit(w *sim.Workload, kind addressonly.Kind) float64 {
+// reachable bytes. It bisects 0 to 10 in steps of 1/1000.
+func leastLimit(w *sim.Workload) float64 {
 	const steps = 1000
 	i := sort.Search(10*steps, func(i int) bool {
-		cfg := sim.Config{Limit: max(1, w.PeakReachable*int64(i)/steps), Cost: sim.Fixed(time.Millisecond), Ladder: sim.Ladder{Factor: 2}}
-		if kind != addressonly.Exact {
-			cfg.Machine, cfg.Memory = sim.MachineOf(cfg.Cost, cfg.Ladder), addressonly.New(kind, cfg.Limit)
-		}
-		r := sim.Run(w, policy.MustParse("never").New(), cfg)
-		return r.FailedAllocs == 0
+		return never(w, w.PeakReachable*int64(i)/steps).FailedAllocs == 0
 	})
 	return float64(i) / steps
 }
 
-// placeOf returns the rank of a value among the known ones. The largest has rank 1.
+// never replays a recording under never, with cycles of 1 ms.
+func never(w *sim.Workload, limit int64) sim.Result {
+	return sim.Run(w, policy.MustParse("never").New(), sim.Config{Limit: max(1, limit), Cost: sim.Fixed(time.Millisecond), Ladder: sim.Ladder{Factor: 2}})
+}
+
+// placeOf returns the rank of a value. The largest has rank 1.
 func placeOf(of float64, among []float64) int {
 	return 1 + floats.Count(func(x float64) bool { return x > of }, among)
 }
 
 // components returns the position of each card on the first two principal components. It also
 // returns the weight of each statistic and the share of the variance of each component. A statistic
-// with an unknown value, or with the same value for all cards, has no weight.
+// with the same value for all cards has no weight.
 func components(cards []card) (at, weights [][2]float64, share [2]float64, err error) {
 	var columns [][]float64
 	var which []int
@@ -168,7 +149,7 @@ func components(cards []card) (at, weights [][2]float64, share [2]float64, err e
 			}
 		}
 		mean, sd := stat.MeanStdDev(x, nil)
-		if floats.HasNaN(x) || sd == 0 || math.IsNaN(sd) {
+		if sd == 0 || math.IsNaN(sd) {
 			continue
 		}
 		for i := range x {
@@ -244,27 +225,21 @@ func corpus(programs []*trace.Trace) (folder, error) {
 		csv += fmt.Sprintf("\n%s,%s", c.Name, c.Group)
 		for s, v := range c.Values {
 			csv += fmt.Sprintf(",%.6g", v)
-			row = append(row, figure(v)+fmt.Sprintf(" (%d)", placeOf(v, column(cards, s))))
-			if math.IsNaN(v) {
-				row[len(row)-1] = ""
-			}
+			row = append(row, fmt.Sprintf("%.4g (%d)", v, placeOf(v, column(cards, s))))
 		}
 		r.row(row...)
 	}
 	fmt.Fprintf(&r, "\nWhat each statistic is, and what it weighs in the two first principal components, which have %.0f and %.0f %% of the variance.\n\n", 100*share[0], 100*share[1])
 	r.head("", "statistic", "least", "median", "most", "first", "second")
 	for s, what := range statistics {
-		x := slices.DeleteFunc(column(cards, s), math.IsNaN)
-		slices.Sort(x)
-		r.row(what.Name, what.About, figure(x[0]), figure(stat.Quantile(0.5, stat.Empirical, x, nil)), figure(x[len(x)-1]), fmt.Sprintf("%.2f", weights[s][0]), fmt.Sprintf("%.2f", weights[s][1]))
+		x := slices.Sorted(slices.Values(column(cards, s)))
+		r.row(what.Name, what.About, fmt.Sprintf("%.4g", x[0]), fmt.Sprintf("%.4g", stat.Quantile(0.5, stat.Empirical, x, nil)), fmt.Sprintf("%.4g", x[len(x)-1]), fmt.Sprintf("%.2f", weights[s][0]), fmt.Sprintf("%.2f", weights[s][1]))
 	}
 	for _, c := range cards {
 		fmt.Fprintf(&r, "\n## %s\n\n%s\n\n", c.Name, strings.TrimSpace(c.Group+". "+samples.About(c.Name)))
 		r.head("", "value", "rank", "statistic")
 		for s, v := range c.Values {
-			if !math.IsNaN(v) {
-				r.row(statistics[s].Name, figure(v), placeOf(v, column(cards, s)), statistics[s].About)
-			}
+			r.row(statistics[s].Name, fmt.Sprintf("%.4g", v), placeOf(v, column(cards, s)), statistics[s].About)
 		}
 	}
 	picture, err := drawCorpus(cards, at, share)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,12 +47,4 @@ func (r *markdown) row(cells ...any) {
 		fmt.Fprintf(r, "| %v ", c)
 	}
 	r.WriteString("|\n")
-}
-
-// figure writes a number with four digits, and nothing for NaN.
-func figure(x float64) string {
-	if math.IsNaN(x) {
-		return ""
-	}
-	return fmt.Sprintf("%.4g", x)
 }
