@@ -40,6 +40,7 @@ type driver struct {
 
 	length time.Duration // of a cycle
 	work   time.Duration // of it, of all processors
+	held   time.Duration // the part of it for which callers were held
 	end    time.Duration // of the cycle under way
 	run    governor.Run  // it
 	holds  []hold
@@ -93,7 +94,7 @@ func (d *driver) settle() governor.Order {
 		m.garbage -= m.doomed
 		m.doomed = 0
 	}
-	d.run.Duration, d.run.Processor, d.run.Tracked = d.length, d.work, 1
+	d.run.Duration, d.run.Exposed, d.run.Processor, d.run.Tracked = d.length, d.held, d.work, 1
 	c, o := d.g.Settled(d.now, &d.run)
 	d.g.Cycles++
 	d.cycles = append(d.cycles, c)

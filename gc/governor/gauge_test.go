@@ -25,6 +25,7 @@ type library struct {
 	stuck         bool // finalizers do not run
 	slow          int  // looks that finalizers take
 	cycles        []time.Duration
+	trims         int
 	asks          []governor.Look
 }
 
@@ -65,7 +66,9 @@ func (l *library) cycle(asked bool) {
 	if l.slow == 0 {
 		l.finalize()
 	}
-	l.g.Settled(l.now, l.reading(), l.work)
+	if _, trim := l.g.Settled(l.now, l.reading(), l.work); trim {
+		l.trims++
+	}
 }
 
 // look takes a reading, and runs a cycle if the gauge asks. A policy would decide; here it is always one that agrees.
@@ -74,7 +77,11 @@ func (l *library) look() {
 	if l.slow > 0 && int(l.now/(2*ms))%l.slow == 0 {
 		l.finalize()
 	}
-	if got := l.g.Look(l.now, l.reading(), 0, l.work); got.Ask {
+	got := l.g.Look(l.now, l.reading(), 0, l.work)
+	if got.Trim {
+		l.trims++
+	}
+	if got.Ask {
 		l.asks = append(l.asks, got)
 		l.cycles = append(l.cycles, l.now)
 		l.cycle(true)
@@ -167,6 +174,96 @@ func TestWhatTrimsGiveBack(t *testing.T) {
 	}
 }
 
+// TestWhatAFinalizerFreesLater is credited to the cycle, whatever came just before its mark.
+func TestWhatAFinalizerFreesLater(t *testing.T) {
+	for name, before := range map[string]func(*library){
+		"nothing":                func(*library) {},
+		"a trim of other memory": func(l *library) { l.now += 4 * ms; l.trimmed += 100 * mib },
+		"a free by hand":         func(l *library) { l.live -= 8 * mib },
+	} {
+		l := newLibrary(50 * mib)
+		l.slow = 5
+		l.cycle(true)
+		l.allocate(40*mib, 40*mib)
+		l.now += time.Microsecond
+		before(l)
+		l.cycle(true)
+		for range 5 {
+			l.look()
+		}
+		between(t, "after "+name+", of 40 MiB credited", l.g.Credit(l.now), 39*mib, 41*mib)
+		if l.trims != 1 {
+			t.Errorf("after %s: %d trims", name, l.trims)
+		}
+	}
+	l := newLibrary(50 * mib)
+	l.allocate(40*mib, 40*mib)
+	l.stuck = true
+	l.cycle(true)
+	l.live, l.due, l.ran = l.live-10*mib, l.due-10*mib, 1 // the first ones run
+	l.look()
+	between(t, "while others are due, of 10 MiB credited", l.g.Credit(l.now), 9*mib, 11*mib)
+	l = newLibrary(50 * mib)
+	l.keeps = true
+	l.allocate(40*mib, 40*mib)
+	if l.cycle(true); l.trims != 1 {
+		t.Errorf("%d trims where C keeps what was freed", l.trims)
+	}
+}
+
+// TestCyclesThatCameTooEarly prove nothing: the gauge rests, and asks as soon as it has grown by much.
+func TestCyclesThatCameTooEarly(t *testing.T) {
+	l := newLibrary(50 * mib)
+	l.run(2*time.Second, mib, 1)
+	for range 5 {
+		l.cycle(true)
+	}
+	if l.g.Resting() == 0 {
+		t.Error("it does not rest after cycles that found nothing")
+	}
+	before := len(l.cycles)
+	l.now += 10 * ms
+	l.allocate(65*mib, 0)
+	if l.look(); len(l.cycles) == before {
+		t.Errorf("it has grown from 50 to %d MiB, and does not ask", l.live/mib)
+	}
+}
+
+// TestWorth has the last cycles in a row with one outcome.
+func TestWorth(t *testing.T) {
+	l := newLibrary(50 * mib)
+	l.run(2*time.Second, mib, 1)
+	for i, bytes := range []int64{40 * mib, 0, 0, 0, 40 * mib, 40 * mib, 0} {
+		l.now += time.Second
+		l.allocate(40*mib, bytes)
+		l.cycle(true)
+		w, _ := l.g.Worth(l.now)
+		if want := []int{0, 1, 2, 3, 1, 2, 1}[i]; i > 0 && (w.Cycles != want || w.Freed < int64(want)*bytes*9/10 || w.Freed > int64(want)*bytes) {
+			t.Errorf("after cycle %d: %v", i, w)
+		}
+	}
+}
+
+// TestNothingIsToldTwice: while no cycle begins, a question goes on where the last one ended.
+func TestNothingIsToldTwice(t *testing.T) {
+	l := newLibrary(50 * mib)
+	l.keeps = true
+	l.run(2*time.Second, mib, 1)
+	told, asks := int64(-1), 0
+	for range 100 {
+		l.now += 2 * ms
+		if got := l.g.Look(l.now, l.reading(), 0, l.work); got.Ask {
+			if told >= 0 && got.Live != told {
+				t.Fatalf("it asks about growth from %d bytes on, and has told of %d", got.Live, told)
+			}
+			told, asks = got.Live+got.Request, asks+1
+		}
+	}
+	if asks < 2 || told <= l.g.Level {
+		t.Errorf("%d questions, the last about %d bytes of %d", asks, told, l.g.Level)
+	}
+}
+
 // TestAnAllocatorThatKeeps: garbage does not show where new memory comes from what was freed
 // before, and is found all the same. What is given out again counts as brought back.
 func TestAnAllocatorThatKeeps(t *testing.T) {
@@ -179,6 +276,11 @@ func TestAnAllocatorThatKeeps(t *testing.T) {
 	between(t, "of 50 MiB in use and kept", l.live+l.kept, 50*mib, 200*mib)
 	between(t, "garbage", l.live, 50*mib, 150*mib)
 	between(t, "of 4000 MiB, credited", l.g.Credit(l.now), 400*mib, 5000*mib)
+	l.cycle(true) // finds the rest
+	l.cycle(true)
+	l.g.Credit(l.now)
+	l.run(time.Second, 0, 0)
+	between(t, "credited though it takes nothing again", l.g.Credit(l.now), 0, 0)
 }
 
 // TestAShareIsEarnedForLonger each time, where cycles hold memory. Where it grows all the same, the
@@ -219,6 +321,15 @@ func TestNoCycleOvertakesFinalizers(t *testing.T) {
 	l.run(3*time.Second, mib, 1)
 	if l.cycles[len(l.cycles)-1] == at {
 		t.Errorf("after 13 s the last cycle was at %v of %v", at, l.now)
+	}
+
+	l = newLibrary(50 * mib)
+	l.run(15*time.Second, 0, 0)
+	l.stuck = true
+	l.allocate(mib, mib)
+	l.cycle(false)
+	if l.look(); !l.g.Due() {
+		t.Error("what is due for the first time counts as stuck after a quiet time")
 	}
 }
 

@@ -152,7 +152,7 @@ func TestPartsOfOneMemory(t *testing.T) {
 	own.put(3 * mib)
 	gauge.put(mib)
 	d.allocate(own, mib)
-	if p := d.p.asked[0]; d.g.Top != &own.Memory || p.Sample.Live != 108*mib || p.Sample.Limit != 190*mib || p.LiveAfter != 105*mib || p.Freed != 0 {
+	if p := d.p.asked[0]; d.g.Top != &own.Memory || p.Sample.Live != 108*mib || p.Sample.Reserved != 108*mib || p.Sample.Limit != 190*mib || p.LiveAfter != 105*mib || p.Freed != 0 {
 		t.Errorf("the policy saw %+v", p)
 	}
 	d.p.Wake = 115 * mib // 10 MiB of growth
@@ -188,19 +188,22 @@ func TestARestEndsWhereTheMemoryIsAnotherOne(t *testing.T) {
 		}
 	}
 	var lasts []time.Duration
-	for range 3 {
-		if len(lasts) == 2 {
+	for i := range 5 {
+		switch i {
+		case 2:
 			d.g.Changed()
-			if !m.Rest.Over(d.now, m.Live) {
-				t.Error("it lasts though limits have changed")
-			}
+		case 4:
+			d.g.Settled(d.now, &governor.Run{Cause: governor.Cause{Trigger: policy.TriggerNatural, Action: policy.Overlap, Memory: &m.Memory}})
+		}
+		if i%2 == 0 && i > 0 && !m.Rest.Over(d.now, m.Live) {
+			t.Errorf("it lasts though limits have changed, or a cycle of the runtime has ended: %+v", m.Rest)
 		}
 		d.begin(governor.Cause{Trigger: policy.TriggerExplicit, Action: policy.Block, Memory: &m.Memory})
 		d.settle()
 		lasts = append(lasts, m.Rest.Until-d.now)
 	}
-	if lasts[1] <= lasts[0] || lasts[2] >= lasts[0] {
-		t.Errorf("after the second and the third cycle in vain, and after the first since limits have changed, it lasts %v", lasts)
+	if lasts[1] <= lasts[0] || lasts[2] >= lasts[0] || lasts[3] <= lasts[2] || lasts[4] >= lasts[3] {
+		t.Errorf("after two cycles in vain, two since limits have changed, and one since a cycle of the runtime, it lasts %v", lasts)
 	}
 }
 

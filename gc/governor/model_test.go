@@ -179,7 +179,7 @@ func promises(t *testing.T, seed uint64) {
 		m := d.memories[r.IntN(len(d.memories))]
 		b := books[m]
 		d.p.Decision = policy.Decision{Action: policy.Action(r.IntN(3)), Reason: "drawn", Wake: r.Int64N(2) * r.Int64N(200*mib)}
-		switch n := r.Int64N(8 * mib); r.IntN(11) {
+		switch n := r.Int64N(8 * mib); r.IntN(12) {
 		case 0, 1, 2:
 			if m.Live+n >= m.Wake && m.Rest.Over(d.now, m.Live) {
 				obey(d.g.Allocate(d.now, &m.Memory, n), m)
@@ -218,6 +218,12 @@ func promises(t *testing.T, seed uint64) {
 		case 10:
 			if d.g.Running && r.IntN(2) == 0 {
 				waits(d.g.GiveWay(d.now))
+			}
+		case 11:
+			d.g.Quiet(d.now)
+			if o, _ := d.g.Quiet(d.now); o.Begin { // nothing was allocated meanwhile
+				o.Trigger = policy.TriggerPolicy // the cap holds for it, too
+				begin(o.Cause)
 			}
 		}
 	}

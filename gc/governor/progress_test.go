@@ -49,6 +49,7 @@ func (l *looper) learn(cycles int) float64 {
 			cycles--
 			next += l.every
 			l.begin(governor.Cause{Trigger: policy.TriggerPolicy, Action: policy.Overlap, Memory: &l.m.Memory})
+			l.pass(l.held)
 		}
 		n := int64(l.bytes(l.now))
 		l.g.Allocate(l.now, &l.m.Memory, n)
@@ -93,6 +94,18 @@ func TestSlowdownOfAProgramThatPauses(t *testing.T) {
 		if got := l.learn(40); got > 0.3 {
 			t.Errorf("seed %d: slowdown %.2f of cycles that cost nothing", seed, got)
 		}
+	}
+}
+
+// TestTimeInWhichCallersAreHeld is no slowdown: the cycle has it in its exposed pause. A gauge beside it hides none, however fast it grows.
+func TestTimeInWhichCallersAreHeld(t *testing.T) {
+	for _, want := range []float64{0, 1} {
+		l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: 300 * time.Microsecond, slowdown: want, every: 100 * ms}
+		l.m, l.held = l.add(pressure.Device(0), 1<<20), l.length/2
+		gauge := l.add(pressure.Host, 0)
+		gauge.Gauge = true
+		l.bytes = func(time.Duration) float64 { l.g.Allocate(l.now, &gauge.Memory, 500*mib); return mib }
+		between(t, "slowdown of a program that is held for half of each cycle", l.learn(24), 0.9*want, 1.1*want)
 	}
 }
 
