@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -436,6 +437,82 @@ func TestALargeSurvivorCountsWhole(t *testing.T) {
 			w.Errorf("%+v", all)
 		}
 		runtime.KeepAlive(owner)
+	})
+}
+
+// TestAClosedGaugeIsNotRead, and one that is open reads no less than 0 and no more than there can be.
+func TestAClosedGaugeIsNotRead(t *testing.T) {
+	inBubble(t, gc.Config{}, never(), func(w *world) {
+		var reads, level atomic.Int64
+		g := gc.Watch(w.c, func() int64 { reads.Add(1); return level.Load() })
+		for reads, want := range map[int64]int64{-5: 0, 7: 7, math.MaxInt64: gc.MaxBytes} {
+			level.Store(reads)
+			if got := g.Look(); got != want || live(w.c) != want {
+				w.Errorf("a reading of %d bytes counts as %d", reads, got)
+			}
+		}
+		g.Close()
+		g.Close()
+		sleep(time.Second)
+		n := reads.Load()
+		w.collect()
+		if sleep(time.Second); reads.Load() != n || len(w.c.Snapshot().Sources) > 0 {
+			w.Errorf("it was read %d times after Close", reads.Load()-n)
+		}
+	})
+}
+
+// TestResizeAsksForWhatIsMore: growth is an allocation, and the other way round nothing is.
+func TestResizeAsksForWhatIsMore(t *testing.T) {
+	p := &scripted{}
+	inBubble(t, gc.Config{}, p, func(w *world) {
+		owner := new(boxed)
+		h := own(w.c, owner, 100, func() {})
+		h.Resize(250)
+		n := len(p.shown())
+		h.Resize(50)
+		w.c.Account(1)
+		all := p.shown()
+		if len(all) != n+1 || all[n-1].Request != 150 || all[n].Allocated != 250 || all[n].Sample.Live != 50 {
+			w.Errorf("asked %+v", all)
+		}
+		runtime.KeepAlive(owner)
+	})
+}
+
+// TestALevelHasTheMostOfItsStep: what was reserved at most, the live bytes in between, and the last limit; and a gate that was closed asks nobody.
+func TestALevelHasTheMostOfItsStep(t *testing.T) {
+	p := &scripted{}
+	inBubble(t, gc.Config{}, p, func(w *world) {
+		s := newStore(w.c, pressure.Sample{})
+		for _, at := range []pressure.Sample{{Live: 5, Reserved: 20, Limit: 100}, {Live: 9, Reserved: 50, Limit: 200}, {Live: 2, Reserved: 30, Limit: 300}, {Live: 3, Reserved: 10, Limit: 400}} {
+			s.set(at)
+			w.c.Snapshot()
+		}
+		levels := w.c.Snapshot().Sources[0].Levels
+		if l := levels[len(levels)-1]; l.Least > 2 || l.Most != 9 || l.Last != 3 || l.Reserved != 50 || l.Limit != 400 {
+			w.Errorf("%+v", l)
+		}
+		s.gate.Close()
+		n := len(p.shown())
+		if s.alloc(1 << 40); len(p.shown()) != n {
+			w.Error("a closed gate asks")
+		}
+	})
+}
+
+// TestADiagnosisKeepsWhatItSaw: a finalizer that blocks at first is named, although it returns later. What a gauge reads is not counted.
+func TestADiagnosisKeepsWhatItSaw(t *testing.T) {
+	inBubble(t, gc.Config{}, never(), func(w *world) {
+		defer gc.Watch(w.c, func() int64 { return 7 * mib }).Close()
+		w.c.Account(5 * mib)
+		w.e.finalizers(1, 0)
+		time.AfterFunc(30*time.Second, func() { w.e.finalizers(1, 1) })
+		d := w.c.Diagnose(w.Context(), time.Minute)
+		row := fmt.Sprintf("%-38s %12[2]s %12[2]s %12[2]s\n", "  outside Go: counted by the collector", "5.00 MiB")
+		if d.Verdict != verdict.Blocked || !strings.Contains(d.String(), row) {
+			w.Errorf("want %s, and %s%v", verdict.Blocked, row, d)
+		}
 	})
 }
 

@@ -385,6 +385,22 @@ func TestAFullLimitIsPassedAndSaid(t *testing.T) {
 		if w.c.Wait(); total(w.c) != 1 {
 			w.Errorf("%d cycles, although the limit is full of what is in use", total(w.c))
 		}
+		sleep(50 * ms)
+		w.c.Account(40 * mib) // far more than the cycle in vain has left
+		if w.c.Account(1); !w.c.Wait() || total(w.c) != 2 {
+			w.Errorf("%d cycles where much more is above the limit", total(w.c))
+		}
+	})
+	inBubble(t, gc.Config{Limit: 1000}, never(), func(w *world) {
+		w.c.Account(900)
+		w.e.begins = func() { w.c.Account(300) }
+		w.collect()
+		synctest.Wait()
+		got := w.log.of("more was added while the cycle ran", "")
+		if len(got) != 1 || !got[0].has(map[string]any{"live_bytes": int64(1200), "added_bytes": int64(300), "enough_bytes": int64(1500)}) {
+			w.Errorf("told %+v, want 300 bytes that came beside the cycle", w.log.of("over the limit", ""))
+		}
+		w.e.begins = nil
 	})
 }
 
@@ -548,7 +564,10 @@ func TestMisuseIsNamedOnceItShows(t *testing.T) {
 			if len(all) != step.survivors {
 				w.Fatalf("step %d: survivors %+v", i, all)
 			}
-			for _, s := range all {
+			for j, s := range all {
+				if j > 0 && s.Bytes > all[j-1].Bytes {
+					w.Errorf("step %d: the larger of two comes later: %+v", i, all)
+				}
 				if !strings.Contains(s.Site, "TestMisuseIsNamedOnceItShows") || s.Cycles < 16 || s.Samples < 10 || s.Bytes < 100*64*mib {
 					w.Errorf("step %d: %+v", i, s)
 				}
