@@ -3,10 +3,12 @@ package chart
 import (
 	"bytes"
 	"encoding/xml"
+	"flag"
 	"fmt"
 	"image/png"
 	"io"
 	"math"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -208,6 +210,70 @@ func TestEveryColourTurnsDark(t *testing.T) {
 		}
 	}
 }
+
+// What figures and tables show of three runs, and of their results at two limits, is in testdata/figures.txt.
+func TestFiguresShowTheRuns(t *testing.T) {
+	const ms = time.Millisecond
+	runs := []Run{run("never"), run("cudajl", 10*ms, 20*ms, 20*ms), run("pacer", 5*ms, 300*ms)}
+	var results []sim.Result
+	var overheads []overhead
+	for i := range runs {
+		r, l := &runs[i].Result, runs[i].Log
+		r.Span, r.GCBusy, r.MaxPause, r.RefusalCollections, r.FailedAllocs = 100*ms, time.Duration(i+1)*7*ms, slices.Max(append(l.Lengths(), 0)), i, 2*i
+		r.MeanLive, r.MeanGarbage = 1<<20, 1<<19
+		for k := range l.Cycles {
+			l.Decisions = append(l.Decisions, sim.Decided{Decision: policy.Decision{Reason: "waits"}}, sim.Decided{Decision: policy.Decision{Action: policy.Action(1 + k%2), Reason: "full"}})
+		}
+		other := *r
+		other.LimitFactor, other.LimitBytes, other.ExposedPause = 2, 4<<20, r.ExposedPause/2
+		results = append(results, *r, other)
+		overheads = append(overheads, overhead{r.Policy, 1.5, 1.1 + float64(i), 1.2}, overhead{r.Policy, 2, 1, 1.05})
+	}
+	var b strings.Builder
+	rows := func(t Table) {
+		for _, row := range t {
+			b.WriteString(strings.Join(row, " | ") + "\n")
+		}
+	}
+	rows(RunTable(runs))
+	rows(Reasons(runs))
+	atLimit := []sim.Result{results[0], results[2], results[4]}
+	for i := range atLimit {
+		atLimit[i].FailedAllocs = 0
+	}
+	for _, f := range []Figure{pausesFigure(runs), mmuFigure(runs), lboFigure(overheads), frontFigure(atLimit), limitsFigure(results, 3<<20)} {
+		fmt.Fprintf(&b, "\n== %s, %s\n", f.Kind, f.Name)
+		rows(f.Table)
+		for _, c := range f.Data {
+			fmt.Fprintf(&b, "-- %s\nx %+v\ny %+v\n", c.Label, c.X, c.Y)
+			if len(c.Front) > 0 {
+				fmt.Fprintln(&b, "front", c.Front)
+			}
+			for _, l := range c.Lines {
+				fmt.Fprintf(&b, "%s (%s):", l.policy, l.Rest)
+				for i := 0; i < len(l.X); i += 1 + len(l.X)/8 {
+					y := math.NaN()
+					if l.Y[i] != nil {
+						y = *l.Y[i]
+					}
+					fmt.Fprintf(&b, " %v,%v", l.X[i], y)
+				}
+				b.WriteString("\n")
+			}
+		}
+	}
+	const path = "testdata/figures.txt"
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(path); err != nil || string(want) != b.String() {
+		t.Errorf("%v; after a change that is meant, -update writes %s. It is now\n%s", err, path, &b)
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite testdata/figures.txt")
 
 // A front has the results that no other beats in one time without losing in the other. Of equal
 // results it has the first.
