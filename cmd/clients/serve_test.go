@@ -19,7 +19,7 @@ func TestServer(t *testing.T) {
 	t.Fatal(http.ListenAndServe(os.Getenv("SERVE"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(os.Stderr, r.Method, r.URL)
 		if r.URL.Path == "/"+os.Getenv("FAIL") {
-			w.WriteHeader(http.StatusInternalServerError)
+			w.WriteHeader(http.StatusNotFound)
 		}
 	})))
 }
