@@ -323,12 +323,12 @@ func TestLabHandler(t *testing.T) {
 		status     int
 		body       string
 	}{
-		{"127.0.0.1:1", "/", 200, "the page"}, {"127.0.0.1:1", "/parts/program", 200, "a program"}, {"127.0.0.1:1", "/parts/none", 404, ""},
-		{"127.0.0.1:1", "/other", 404, ""}, {"evil.example", "/", 403, ""}, {"evil.example", "/parts/program", 403, ""},
+		{"127.0.0.1:1", "/", 200, "the page"}, {"127.0.0.1:1", "/parts/program", 200, "a program"}, {"127.0.0.1:1", "/parts/none", 404, "404 page not found"},
+		{"127.0.0.1:1", "/other", 404, "404 page not found"}, {"evil.example", "/", 403, "not this host"}, {"evil.example", "/parts/program", 403, "not this host"},
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
 		r.Host = c.host
-		if h.ServeHTTP(w, r); w.Code != c.status || !strings.Contains(w.Body.String(), c.body) {
+		if h.ServeHTTP(w, r); w.Code != c.status || strings.TrimSpace(w.Body.String()) != c.body {
 			t.Errorf("%s%s: %d %s", c.host, c.path, w.Code, w.Body)
 		}
 	}
