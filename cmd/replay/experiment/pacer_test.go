@@ -215,7 +215,7 @@ func (s *spy) Decide(p policy.Point) policy.Decision {
 // they cost the program nothing, nearly no program is taken to be slowed.
 func TestNothingIsLearnedFromBursts(t *testing.T) {
 	slowed := 0
-	for _, name := range samples.Names() {
+	for _, name := range samples.All() {
 		w := compile(t, name)
 		for _, length := range []time.Duration{3 * time.Millisecond, 30 * time.Millisecond} {
 			s := &spy{Policy: policy.MustParse("pacer").New()}
@@ -226,7 +226,7 @@ func TestNothingIsLearnedFromBursts(t *testing.T) {
 			}
 		}
 	}
-	if runs := 2 * len(samples.Names()); slowed > runs/8 {
+	if runs := 2 * len(samples.All()); slowed > runs/8 {
 		t.Errorf("%d of %d programs seem to be slowed", slowed, runs)
 	}
 }
