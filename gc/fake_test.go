@@ -55,6 +55,7 @@ func (e *fake) Swept() int64               { e.mu.Lock(); defer e.mu.Unlock(); r
 func (e *fake) Spare() bool                { e.mu.Lock(); defer e.mu.Unlock(); return !e.busy }
 func (e *fake) Processor() time.Duration   { e.mu.Lock(); defer e.mu.Unlock(); return e.paid }
 func (e *fake) Pending() goruntime.Pending { e.mu.Lock(); defer e.mu.Unlock(); return e.pending }
+func (e *fake) Used() time.Duration        { return 0 }
 func (e *fake) Watch(ended func())         { e.ended = ended }
 func (e *fake) Close()                     { e.mu.Lock(); defer e.mu.Unlock(); e.closed = true }
 func (e *fake) set(change func(e *fake))   { e.mu.Lock(); defer e.mu.Unlock(); change(e) }

@@ -179,7 +179,7 @@ func (g *Gauge) reading() governor.GaugeReading {
 	swept, p := e.Swept(), e.Pending() // in this order: a sweep queues finalizers before it ends
 	return governor.GaugeReading{
 		Level: level, Trimmed: freed.Given(), Ran: p.Ran(), Waiting: p.Waiting(), Swept: swept, Heap: goruntime.Heap(),
-		Processor: goruntime.ProcessTime() / time.Duration(runtime.GOMAXPROCS(0)),
+		Processor: e.Used() / time.Duration(runtime.GOMAXPROCS(0)),
 	}
 }
 
@@ -221,7 +221,7 @@ func (g *Gauge) tick() {
 	wait := lookOften
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	got, at := goruntime.ProcessTime(), time.Now()
+	got, at := g.c.engine.Used(), time.Now()
 	for last := g.seen.Load().level; ; {
 		select {
 		case <-g.stop:
@@ -231,7 +231,7 @@ func (g *Gauge) tick() {
 		case <-timer.C:
 		}
 		level, hadGot, hadAt := g.Look(), got, at
-		got, at = goruntime.ProcessTime(), time.Now()
+		got, at = g.c.engine.Used(), time.Now()
 		shortest, longest, much := g.pace(at.Sub(hadAt), got-hadGot)
 		if wait = min(max(shortest, 2*wait), longest); max(level-last, last-level) > much {
 			wait, last = lookOften, level

@@ -30,6 +30,8 @@ type Engine interface {
 	// Processor is the processor time of the cycles of the process so far, without work that only
 	// idle processors did. It changes when a mark ends.
 	Processor() time.Duration
+	// Used is the processor time of the process so far; 0 if it is unknown.
+	Used() time.Duration
 	// Spare reports whether a processor of GOMAXPROCS has nothing to do.
 	Spare() bool
 	// Pending returns the progress of finalizers and cleanups.
@@ -154,7 +156,7 @@ func (r *Runtime) Processor() time.Duration {
 	defer r.mu.Unlock()
 	metrics.Read(s[:])
 	now := [2]time.Duration{time.Duration((s[0].Value.Float64() - s[1].Value.Float64()) * float64(time.Second))}
-	now[1] = cmp.Or(ProcessTime(), now[0])
+	now[1] = cmp.Or(r.Used(), now[0])
 	r.sum += max(0, min(now[0]-r.paid[0], now[1]-r.paid[1]))
 	r.paid = now
 	return r.sum

@@ -4,5 +4,5 @@ package goruntime
 
 import "time"
 
-// ProcessTime returns 0, because the processor time is unknown.
-func ProcessTime() time.Duration { return 0 }
+// Used returns 0, because the processor time is unknown.
+func (*Runtime) Used() time.Duration { return 0 }

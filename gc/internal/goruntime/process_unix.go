@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// ProcessTime returns the processor time of the process so far; 0 if it is unknown.
-func ProcessTime() time.Duration {
+func (*Runtime) Used() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0
