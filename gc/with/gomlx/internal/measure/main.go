@@ -40,7 +40,7 @@ func run(args []string, out io.Writer) (err error) {
 	flags.StringVar(&e.plugin, "plugin", "", "path of a PJRT plugin; simplego if empty")
 	flags.Int64Var(&e.arena, "arena", 4096, "MiB that the plugin's allocator takes of the device")
 	flags.Int64Var(&e.device, "device", 81079, "MiB that the plugin takes for the memory of the device")
-	flags.StringVar(&e.programs, "programs", "array", "of array, dense, train, serve")
+	flags.StringVar(&e.programs, "programs", "array", "of array, cache, dense, train, serve")
 	flags.StringVar(&e.manners, "manners", "hand,default", "asis, hand, hand+tick5ms, tick100ms, wrapped (and finalized by hand), default, or a policy")
 	flags.StringVar(&e.heaps, "heaps", "0", "MiB of Go pointers beside the program")
 	flags.StringVar(&e.limits, "limits", "4", "of the wrapper: times what the program can reach")

@@ -23,7 +23,7 @@ import (
 type program func(b backends.Backend, small int, done func(...*tensors.Tensor)) (step func() error)
 
 var programs = map[string]program{
-	"array": arrays, "dense": dense, "train": training, "serve": serving,
+	"array": arrays, "cache": cache, "dense": dense, "train": training, "serve": serving,
 }
 
 // try calls f and returns its panic as an error, because GoMLX's Must functions panic.
@@ -80,6 +80,28 @@ func arrays(b backends.Backend, small int, done func(...*tensors.Tensor)) func()
 				done(x)
 			}
 			x = next
+		})
+	}
+}
+
+// cache rewrites a row of a cache of 64 MiB and reads all of it by attention, as a language model
+// does for each token.
+func cache(b backends.Backend, small int, done func(...*tensors.Tensor)) func() error {
+	rows, width := 16384/small, 1024/small
+	write := MustNewExec(b, func(cache, row, at *Node) *Node {
+		return DynamicUpdateSlice(cache, row, []*Node{at, ZerosLike(at)})
+	})
+	read := MustNewExec(b, func(cache, query *Node) *Node {
+		return Dot(Softmax(Dot(query, Transpose(cache, 0, 1))), cache)
+	})
+	all, row, n := random(b, rows, width), random(b, 1, width), 0
+	return func() error {
+		return try(func() {
+			next := write.MustExec1(all, row, int32(n%rows))
+			n++
+			answer := read.MustExec1(next, row)
+			done(all, row)
+			all, row = next, answer
 		})
 	}
 }
