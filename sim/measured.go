@@ -23,7 +23,7 @@ type measured struct {
 	mapped   int64 // chunks
 	noise    *rand.Rand
 	stalls   *rand.Rand          // apart from noise, which is the same without stalls
-	learned  *policy.Expectation // as a collector of package gc learns it, from the same measurements; nil: the policy is told the truth
+	learned  *policy.Expectation // as in a collector of package gc; nil: the policy is told the truth
 	res      Result
 
 	event   int // how many of the workload's have happened

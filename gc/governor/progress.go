@@ -142,8 +142,8 @@ func (p *progress) at(t time.Duration) moment {
 }
 
 // slowdown returns how much longer the program takes beside a cycle, as a share of the time
-// without one. Cycles may begin at the same place of a loop each time, so the loss counts only as
-// far as it is larger than the program's own swings.
+// without one. A program allocates in bursts, and its cycles may all begin at the same place of a
+// burst. So the loss must exceed the program's own swings, and they make it smaller.
 func (p *progress) slowdown() float64 {
 	if p.cycles < leastCycles || p.loss <= 0 {
 		return 0

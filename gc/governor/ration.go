@@ -10,11 +10,11 @@ import (
 // A ration bounds the processor time of a gauge's cycles by the memory that they bring back. The
 // price of memory alone would spend half a processor on a few MiB, and few users would. Cycles
 // first get a small share of the processor time that the program itself uses. If memory grows by
-// half under that share, and cycles bring it back, they may take all for some time. After that time
-// the small share must prove too small again.
+// half under that share, and cycles bring it back, only [Caps] and the price of memory bound them
+// for some time. After that time the small share must prove too small again.
 type ration struct {
 	least float64       // share that cycles always have
-	until time.Duration // end of the time in which they may take all
+	until time.Duration // end of the time in which they are not bounded
 	lasts time.Duration // length of that time
 	level int64         // bytes of the gauge when it was earned
 	clock time.Duration // processor time of the program when the last cycle began
@@ -60,7 +60,7 @@ const (
 	// Shares of the program's processor time, by the last cycle.
 	blindShare = 0.005 // it brought nothing back
 	leastShare = 0.02  // it brought memory back
-	fullShare  = 1.0   // it brought much back, or ran callbacks once there was much: only Caps and the price of memory are bounds
+	fullShare  = 1.0   // memory had grown much, and it brought that back or ran callbacks
 
 	muchGrowth  = 0.5 // of all memory
 	firstEarned = 2 * time.Second
