@@ -54,10 +54,10 @@ const (
 
 // Watch makes c collect for the memory whose bytes read returns. Finalizers and cleanups of the
 // program or of a library free that memory, and a cycle makes them run. A ticker calls read: every
-// 2 ms while the gauge moves, every 100 ms while the process does nothing. A program may call
-// [Gauge.Look] after a large allocation. Read must not block and must not call the collector.
-// Callers are never held for a gauge. A recording shows each rise between two looks as an object,
-// and each fall as the end of the oldest objects.
+// 2 ms while the gauge moves, and every 32 to 100 ms while cycles bring little or the process does
+// nothing. A program may call [Gauge.Look] after a large allocation. Read must not block and must
+// not call the collector. Callers are never held for a gauge. A recording shows each rise between
+// two looks as an object, and each fall as the end of the oldest objects.
 //
 // The yield of a cycle is the number of bytes that the gauge falls by once finalizers and cleanups
 // have run. The cycle waits for them briefly. If the next cycle starts before they have run, the
