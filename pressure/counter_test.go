@@ -277,9 +277,15 @@ func TestListenHearsAll(t *testing.T) {
 	if stop(); b.bytes != 9 || all[t.Name()].bytes != 1 {
 		t.Errorf("heard %d and %d bytes, want 9 and 1", b.bytes, all[t.Name()].bytes)
 	}
+	between := NewCounter(t.Name() + "/between") // the second listener still hears of it
+	between.Add(1)
 	before.Add(1)
 	again()
 	before.Add(1)
+	between.Add(1)
+	if h := all[between.name]; h == nil || h.bytes != 1 {
+		t.Errorf("of a counter that was made after another listener's end, a listener heard %+v, want 1 byte", h)
+	}
 	if b.bytes != 9 || all[t.Name()].bytes != 2 || before.heard.Load() != nil {
 		t.Errorf("heard %d and %d bytes after the end, want 9 and 2", b.bytes, all[t.Name()].bytes)
 	}
