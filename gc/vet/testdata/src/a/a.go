@@ -172,6 +172,10 @@ func (s *Surface) helper() int { return int(_Cfunc_width(s.native)) } // its cal
 
 func (s *Surface) UsesHelper() int { return s.helper() + s.size }
 
+func sized(width, height int, s *Surface) int { return int(_Cfunc_width(s.native)) } // its callers keep s
+
+func (s *Surface) UsesSized() int { return sized(1, 2, s) + s.size }
+
 func (s *Surface) loose() int { return int(_Cfunc_width(s.native)) } // want `C.width gets memory of s`
 
 func (s *Surface) UsesLoose() int { return s.loose() }
