@@ -249,6 +249,8 @@ func TestHowFarTheDeviceIsAhead(t *testing.T) {
 		"launch 4 600", "job 4 610 700", "launch 5 790", "wait 795 900", "job 5 800 890",
 		// No wait is for this launch.
 		"launch 6 950", "job 6 960 2000", "wait 1000 1001",
+		// The clocks differ: it is not known when this job was launched.
+		"launch 7 3000", "job 7 2990 3100", "wait 3010 3200",
 	)))
 	var got []string
 	for _, e := range tr.Events {
