@@ -276,8 +276,10 @@ func TestASyncPointHidesACycle(t *testing.T) {
 		place, failure := &gc.WaitPlace{Name: "step"}, errors.New("the wait's")
 		s := newTape()
 		w.c.SetRecorder(s)
+		var begun, times []time.Duration // on the recording's clock
 		for _, wait := range []time.Duration{4 * ms, 60 * ms, 10 * ms} {
 			held := w.c.Stats().Exposed
+			begun = append(begun, s.Now())
 			var err error
 			d := w.takes(func() { err = w.c.Sync(place, func() error { time.Sleep(wait); return failure }) })
 			more := max(0, 10*ms-wait)
@@ -293,11 +295,11 @@ func TestASyncPointHidesACycle(t *testing.T) {
 		var waits []time.Duration
 		for _, e := range s.t.Events {
 			if e.Kind == trace.Sync && s.t.Label(e) == "step" {
-				waits = append(waits, e.Duration)
+				waits, times = append(waits, e.Duration), append(times, time.Duration(e.Time))
 			}
 		}
-		if len(waits) != 3 || waits[1] != 60*ms {
-			w.Errorf("recorded waits of %v", waits)
+		if !slices.Equal(times, begun) || waits[1] != 60*ms {
+			w.Errorf("recorded waits of %v at %v, and they began at %v", waits, times, begun)
 		}
 	})
 }
