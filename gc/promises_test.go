@@ -635,6 +635,15 @@ func TestAGaugeWaitsForFinalizers(t *testing.T) {
 		if s := w.c.Stats(); total(w.c) != 2 || s.Freed < 100*mib || s.Freed > 150*mib || s.Exposed != 0 {
 			w.Errorf("%d cycles once it has run: %+v", total(w.c), s)
 		}
+		w.e.begins = func() {
+			time.AfterFunc(12*ms, func() { // soon after the mark
+				level.Add(-50 * mib)
+				w.e.set(func(e *fake) { e.pending.Finalized = e.pending.Finalizers })
+			})
+		}
+		if freed := w.collect().Freed; freed < 40*mib || freed > 60*mib {
+			w.Errorf("a cycle freed %d bytes, of 50 MiB", freed)
+		}
 		g.Close()
 	})
 }
