@@ -150,6 +150,7 @@ func TestTheCollectorsEventsGoWhereThePoolsGo(t *testing.T) {
 	}
 	c := never(t)
 	q := open(t, pool.Config{Collector: c, Trace: third})
+	q.SetTrace(third)
 	leave(t, q, 1000)
 	if c.Collect(policy.TriggerExplicit); count(third, trace.Cycle) != 0 || (c.Stats() == gc.Stats{}) {
 		t.Error("the events of a collector that was given")
