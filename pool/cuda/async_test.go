@@ -20,6 +20,9 @@ func TestDriverPoolsTakePart(t *testing.T) {
 		t.Errorf("32 MiB of the device's current pool: %d bytes used of that, %d of another", device.Used, mine.Used)
 	}
 	ok(t, current.free(addr, nil))
+	s := must[*Stream](t)(d.NewStream())
+	ok(t, s.Close())
+	ok(t, current.free(must[uintptr](t)(current.alloc(1<<20, s)), s)) // the default stream follows a closed one
 	for name, driver := range map[string]*DriverPool{"own": own, "current": current} {
 		t.Run(name, func(t *testing.T) {
 			limits := pressure.Limits{Hard: pressure.Limit{Bytes: 256 << 20}}
