@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
@@ -68,6 +69,45 @@ func TestFitFindsTheMachine(t *testing.T) {
 	}
 	if _, _, err := fitMachine(0, all[:5]); err == nil {
 		t.Error("five cycles are enough")
+	}
+	for i := range all { // the machine is fitted to cycles of 1 ms, and the others take twice as long
+		all[i] = observation{Held: time.Duration(1+i%2) * time.Millisecond, Gap: time.Second}
+	}
+	if _, fit, err := fitMachine(0, all); err != nil || !near(fit.Total, 0.5, 0.01) || !near(fit.Half, 1, 0.01) || !near(fit.Most, 1, 0.01) {
+		t.Errorf("of other cycles: %v, %v", fit, err)
+	}
+}
+
+// The costs of allocations are found: 1 us, and 20 us and 5 us for each chunk if chunks are mapped. The ladder takes 300 us more.
+func TestCostsOfAllocations(t *testing.T) {
+	var p probe
+	for i := range 100 {
+		chunks := int64(i % 5)
+		took := time.Microsecond
+		if chunks > 0 {
+			took += time.Duration(20+5*chunks) * time.Microsecond
+		}
+		p.allocs = append(p.allocs, allocation{took, chunks})
+		p.ladders = append(p.ladders, allocation{took + 300*time.Microsecond, chunks})
+	}
+	var m sim.Machine
+	if p.costs(&m); m.Alloc.Base != time.Microsecond || !near(float64(m.Map.Base), 20e3, 0.01) || !near(m.Map.PerObject, 5e3, 0.01) || !near(float64(m.Ladder), 301e3, 0.01) {
+		t.Errorf("%+v", m)
+	}
+}
+
+// The work of several programs is the sum of theirs: each stint counts once, with the time that a cycle overlapped.
+func TestWorkAddsUp(t *testing.T) {
+	cycles := []sim.Collected{{Cycle: policy.Cycle{Start: 10, Duration: 10}}, {Cycle: policy.Cycle{Start: 40, Duration: 10}}}
+	stints := []stint{{0, 4, 1}, {4, 9, 2}, {9, 30, 3}, {31, 36, -1}, {36, 39, 5}} // the cycles run from 5 to 15 and from 35 to 45
+	want := Work{Alone: 4, LostAlone: 1, Beside: 34, LostBeside: 9, Overlap: 14}
+	var sum Work
+	for _, s := range stints {
+		one := workOf([]stint{s}, cycles, 5)
+		sum.add(&one)
+	}
+	if all := workOf(stints, cycles, 5); all != want || sum != want {
+		t.Errorf("%+v, and added up %+v, want %+v", all, sum, want)
 	}
 }
 
@@ -152,6 +192,13 @@ func TestObserveReadsARecordedRun(t *testing.T) {
 	if m.Heap <= 0 || m.Cores != runtime.GOMAXPROCS(0) || m.Ladder <= 0 || m.Slowdown < 0 {
 		t.Errorf("%+v", m)
 	}
+	for _, label := range []string{gc.ProcessorsLabel, gc.SlowdownLabel} {
+		recorded.Labels = append(recorded.Labels, label)
+		recorded.Record(trace.Event{Time: recorded.Events[len(recorded.Events)-1].Time, Kind: trace.Mark, Bytes: 250_000, Aux: uint32(len(recorded.Labels) - 1)})
+	}
+	if m, _, err := FitRecording(recorded, 0); err != nil || m.Cores != 250_000 || m.Slowdown != 0.25 {
+		t.Errorf("%+v, %v", m, err)
+	}
 	if m, _, err := FitRecording(recorded, 1<<20); err != nil || m.Heap != 1<<20 {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -218,12 +265,15 @@ func TestHead(t *testing.T) {
 // for the same seed.
 func TestPattern(t *testing.T) {
 	for seed := range uint64(20) {
-		w, err := sim.Compile(pattern(seed, pressure.Host, 2*time.Second), pressure.Host)
-		if err != nil || w.PeakReachable > patternLimit/2 || w.Allocs < 100 {
-			t.Errorf("seed %d: %d allocations, %d bytes reachable, %v", seed, w.Allocs, w.PeakReachable, err)
+		w, err := sim.Compile(pattern(seed, pressure.Device(1), 2*time.Second), pressure.Device(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.PeakReachable > patternLimit/2 || w.Allocs < 100 {
+			t.Errorf("seed %d: %d allocations, %d bytes reachable", seed, w.Allocs, w.PeakReachable)
 		}
 	}
-	a, b := pattern(3, pressure.Host, time.Second), pattern(3, pressure.Host, time.Second)
+	a, b := pattern(3, pressure.Device(1), time.Second), pattern(3, pressure.Device(1), time.Second)
 	if !slices.Equal(a.Events, b.Events) {
 		t.Error("the same seed made two programs")
 	}

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,6 +35,14 @@ func steady(n int) *trace.Trace {
 	return t
 }
 
+// A learning policy counts the cycles that it observes.
+type learning struct {
+	policy.Policy
+	cycles int
+}
+
+func (l *learning) Observe(policy.Cycle) { l.cycles++ }
+
 // The results that do not depend on time equal those of the simulation: when only the ladder
 // collects, the number of refusals, and the live bytes at the peak.
 func TestNeverRefusesAsTheSimulationSays(t *testing.T) {
@@ -49,9 +58,13 @@ func TestNeverRefusesAsTheSimulationSays(t *testing.T) {
 		var got Report
 		for range 10 { // where a machine is so busy that memory comes back after its cycle, there are more
 			*log = sim.Log{}
-			got, err = Run(context.Background(), tr, Config{Limit: limit, Space: space, Memory: Memory{Direct: true, Touch: -1}, Log: log})
+			told := &learning{Policy: policy.Spec{}.New()}
+			got, err = Run(context.Background(), tr, Config{Policy: told, Limit: limit, Space: space, Memory: Memory{Direct: true, Touch: -1}, Log: log})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if told.cycles != len(log.Cycles) {
+				t.Errorf("limit %d: the policy learns of %d cycles, the log has %d", limit, told.cycles, len(log.Cycles))
 			}
 			if got.RefusalCollections == want.RefusalCollections {
 				break
@@ -75,11 +88,14 @@ func TestNeverRefusesAsTheSimulationSays(t *testing.T) {
 
 func TestRunWithoutALimitTakesTheTimeRecorded(t *testing.T) {
 	tr := steady(100)
-	got, err := Run(context.Background(), tr, Config{Space: pressure.Device(0), Memory: Memory{Direct: true}, Speed: 1})
+	var behind sync.Once // at the start
+	got, err := Run(context.Background(), tr, Config{Space: pressure.Device(0), Memory: Memory{Direct: true}, Speed: 1, Progress: func(float64) {
+		behind.Do(func() { time.Sleep(2 * time.Millisecond) })
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Elapsed < got.Span || got.PeakLive < 100<<20 || got.MeanLive <= got.MeanGarbage {
+	if got.Late < time.Millisecond || got.Elapsed < got.Span || got.PeakLive < 100<<20 || got.MeanLive <= got.MeanGarbage {
 		t.Errorf("%+v", got.Result)
 	}
 }
