@@ -81,6 +81,10 @@ func TestAdviceHolds(t *testing.T) {
 			t.Errorf("asked again: %+v, %v", again, err)
 		}
 	}
+	short := question(t, "never", time.Microsecond) // what refusals cost is within the bound
+	if a, err := short.Advise(t.Context()); err != nil || a.Choice.Refusals > 0 {
+		t.Errorf("with short cycles: %+v, %v", a, err)
+	}
 	if Known(5, 7, 9) != 5 || Known(0, 7, 9) != 9 || Known(0, 7, 3) != 7 {
 		t.Error("a device bounds limits, else the larger of this machine's memory and the recorded program's")
 	}
