@@ -8,6 +8,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
@@ -115,6 +116,35 @@ func TestChartsNameTheirPoliciesAndRepeat(t *testing.T) {
 		if b := img.Bounds(); b.Dx() < 500 || b.Dy() < 300 {
 			t.Errorf("%s is %v", name, b)
 		}
+	}
+}
+
+// Memory in columns keeps each level within the bounds of the column in which it begins, and the sum over time.
+func TestColumnsKeepAllLevels(t *testing.T) {
+	const end = 3 * time.Second // a column is 10 ms wide
+	var levels []sim.Level
+	sum, sumReachable := 0.0, 0.0
+	r := rand.New(rand.NewPCG(1, 2))
+	for at := time.Duration(0); at < end; {
+		l, length := sim.Level{At: at, Live: 1000 + r.Int64N(1000), Garbage: r.Int64N(1000)}, time.Duration(1+r.Int64N(int64(end)/500))
+		levels = append(levels, l)
+		if at += length; at < end {
+			sum, sumReachable = sum+float64(l.Live)*float64(length), sumReachable+float64(l.Live-l.Garbage)*float64(length)
+		}
+	}
+	for _, c := range columnsOf(levels, end) {
+		for _, l := range levels {
+			if from := c.at - 5e6; float64(l.At) >= from && float64(l.At) < from+10e6 && (float64(l.Live) < c.low || float64(l.Live) > c.high) {
+				t.Errorf("%+v begins in the column from %v to %v bytes", l, c.low, c.high)
+			}
+		}
+		if mean := c.live / c.span; mean < c.low || mean > c.high {
+			t.Errorf("a mean of %v in a column from %v to %v bytes", mean, c.low, c.high)
+		}
+		sum, sumReachable = sum-c.live, sumReachable-c.reachable
+	}
+	if most := 1e-6 * 2000 * float64(end); math.Abs(sum) > most || math.Abs(sumReachable) > most {
+		t.Errorf("the columns lack %v of live and %v of reachable bytes, in byte-ns", sum, sumReachable)
 	}
 }
 
