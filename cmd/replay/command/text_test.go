@@ -38,6 +38,11 @@ func TestFolderWritesWholeFilesOnly(t *testing.T) {
 	if err := f.write("../out.txt", func(io.Writer) error { return nil }); err == nil {
 		t.Error("a file outside the folder was written")
 	}
+	if _, err := os.Stat("/dev/full"); err == nil { // a full disk, where there is one
+		if err := writeFile("/dev/full", func(w io.Writer) error { fmt.Fprint(w, "x"); return nil }); err == nil {
+			t.Error("a full disk is no error")
+		}
+	}
 	entries, err := os.ReadDir(path)
 	if text := read(t, filepath.Join(path, "a.txt")); err != nil || len(entries) != 1 || text != "first" {
 		t.Errorf("%v, %v, %q", entries, err, text)
