@@ -199,6 +199,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 		{`{"hook":"sync"}`, "line 1: sync without t_ns"},
 		{`{"hook":"sync","t_ns":1,"dur_ns":-1}`, "line 1: lasts -1 ns"},
 		{malloc + `{"hook":"free","mem_size":1024,"mem_ptr":4096,"t_ns":5000000001}`, "line 2: free of 1024 bytes"},
+		{malloc + `{"hook":"free","mem_size":511,"mem_ptr":4096,"t_ns":5000000001}`, "line 2: free of 511 bytes"},
 		{malloc + `{"hook":"free","mem_size":512,"mem_ptr":4096}`, "line 2: some lines have t_ns"},
 		{malloc + `{"hook":"free","mem_size":512,"mem_ptr":4096,"t_ns":3999999999}`, "line 2: time goes backwards"},
 		{heap[:10], "heaptrack: empty trace"},
