@@ -315,4 +315,12 @@ func TestFront(t *testing.T) {
 	if got := frontOf(rs); !slices.Equal(got, []int{2, 4, 3}) {
 		t.Errorf("front %v", got)
 	}
+	var two []sim.Result
+	for _, name := range []string{"a", "b"} {
+		two = append(two, sim.Result{Trace: name, Policy: "never", GCBusy: 2, ExposedPause: 1}, sim.Result{Trace: name, Policy: "pacer", GCBusy: 1, ExposedPause: 2})
+	}
+	svg := write(t, columnCharts("", "", 230, two, NewPalette([]string{"never", "pacer"}), frontFigure), "svg")
+	if n := strings.Count(string(svg), ">front<"); n != 1 {
+		t.Errorf("the key names the front of two panels %d times", n)
+	}
 }
