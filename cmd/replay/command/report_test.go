@@ -83,8 +83,8 @@ func TestReportHasEveryCycle(t *testing.T) {
 func TestReportKnowsItsSource(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mine <1>.txt")
 	replay(t, "export", "mlp", "--to", "text", "-o", file)
-	page := reportOf(t, file, "--policies", "pacer", "--limits", "2x", "--cycle", "1ms,3ms")
-	for _, want := range []string{"mine <1>.txt, ", "The cost of a collection is cycle 3ms.", "SHA-256 ", "<dt>command</dt>", "--policies=pacer", "no other policy ran"} {
+	page := reportOf(t, file, "--policies", "cudajl", "--limits", "2x", "--cycle", "1ms,3ms")
+	for _, want := range []string{"mine <1>.txt, ", "The cost of a collection is cycle 3ms.", "SHA-256 ", "<dt>command</dt>", "--policies=cudajl", "no other policy ran", "the smallest, with cudajl:"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
