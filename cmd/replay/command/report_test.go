@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"html"
 	"path/filepath"
 	"regexp"
@@ -43,9 +44,9 @@ func TestReportSaysWhatCompareSays(t *testing.T) {
 	}
 }
 
-// Every cycle is in the data, with those of the ladder, and has a reason.
-func TestReportHasEveryCycle(t *testing.T) {
-	page := reportOf(t, "mlp", "--policies", "never,pacer", "--limits", "1.25x")
+// dataOf unpacks the data of a page.
+func dataOf(t *testing.T, page string) (data chart.Data) {
+	t.Helper()
 	packed := regexp.MustCompile(`id="data">"([^"]+)"<`).FindStringSubmatch(page)
 	if packed == nil {
 		t.Fatal("no data")
@@ -58,10 +59,30 @@ func TestReportHasEveryCycle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var data chart.Data
 	if err := json.NewDecoder(unzip).Decode(&data); err != nil {
 		t.Fatal(err)
 	}
+	return data
+}
+
+// Many policies do not make a page larger: they share the levels of memory that it may have.
+func TestReportIsBounded(t *testing.T) {
+	policies := make([]string, 20)
+	for i := range policies {
+		policies[i] = fmt.Sprint("threshold:0.", 500+i)
+	}
+	levels := 0
+	for _, r := range dataOf(t, reportOf(t, "mlp", "--policies", strings.Join(policies, ","), "--limits", "1.25x")).Recordings[0].Runs {
+		levels += base64.StdEncoding.DecodedLen(len(r.T)) / 4 // 32-bit numbers
+	}
+	if levels > 500_000 {
+		t.Errorf("the page has %d levels", levels)
+	}
+}
+
+// Every cycle is in the data, with those of the ladder, and has a reason.
+func TestReportHasEveryCycle(t *testing.T) {
+	data := dataOf(t, reportOf(t, "mlp", "--policies", "never,pacer", "--limits", "1.25x"))
 	for i, policy := range []string{"never", "pacer"} {
 		var p promise
 		if err := json.Unmarshal([]byte(replay(t, "run", "mlp", "--policy", policy, "--limit", "1.25x", "--json")), &p); err != nil {
