@@ -610,7 +610,8 @@ func TestWhatCyclesAreWorthIsSaidOnce(t *testing.T) {
 
 // TestAGaugeWaitsForFinalizers before it asks for another cycle, and what they free is the yield of the last one. Nobody is held for it.
 func TestAGaugeWaitsForFinalizers(t *testing.T) {
-	inBubble(t, gc.Config{}, always(policy.Decision{Action: policy.Block}), func(w *world) {
+	p := always(policy.Decision{Action: policy.Block})
+	inBubble(t, gc.Config{}, p, func(w *world) {
 		var level atomic.Int64
 		level.Store(100 * mib)
 		g := gc.Watch(w.c, level.Load)
@@ -627,6 +628,9 @@ func TestAGaugeWaitsForFinalizers(t *testing.T) {
 		grow()
 		if n := total(w.c); n != 1 {
 			w.Fatalf("%d cycles while a finalizer of the first is due", n)
+		}
+		if asked := p.shown()[0]; asked.Request != 2*mib || asked.Sample.Live+asked.Request != asked.Sample.Reserved {
+			w.Errorf("a rise of 2 MiB asks %+v", asked)
 		}
 		level.Add(-150 * mib)
 		w.e.set(func(e *fake) { e.pending.Finalized = e.pending.Finalizers })
