@@ -341,6 +341,13 @@ func TestWhatADeviceIsAsked(t *testing.T) {
 			t.Errorf("%d: %v, %d bytes stay", k, err, p.Sample().Live-live)
 		}
 	}
+	if text := panicked(func() {
+		for range a.All() {
+			t.Error("an element that could not be copied")
+		}
+	}); text != "lost" {
+		t.Errorf("a loop over what cannot be copied: %s", text)
+	}
 }
 
 // TestTheProcessorWaitsFirst in managed memory, each time that work was noted, also during the wait before; if the wait fails, so does the access, and nothing is kept.
