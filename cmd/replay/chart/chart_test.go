@@ -18,6 +18,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/recorder"
@@ -145,6 +147,49 @@ func TestColumnsKeepAllLevels(t *testing.T) {
 	}
 	if most := 1e-6 * 2000 * float64(end); math.Abs(sum) > most || math.Abs(sumReachable) > most {
 		t.Errorf("the columns lack %v of live and %v of reachable bytes, in byte-ns", sum, sumReachable)
+	}
+}
+
+// An axis holds its values in any order, and marks 0 where values of 0 are.
+func TestAxesHoldTheirValues(t *testing.T) {
+	for _, x := range []axis{{}, {Log: true}, {Log: true, Unit: "s"}, {Zero: 0.01}} {
+		values := []float64{5, 0.02, 80, 3}
+		a := plot.New().Y
+		place := x.on(&a, values)
+		for _, v := range values {
+			if at := place(v); at < a.Min || at > a.Max {
+				t.Errorf("%+v: %v is at %v, beside %v to %v", x, v, at, a.Min, a.Max)
+			}
+		}
+		for _, tick := range a.Tick.Marker.Ticks(a.Min, a.Max) {
+			if tick.Label == "0" && tick.Value != place(0) {
+				t.Errorf("%+v: 0 is marked at %v, and its place is %v", x, tick.Value, place(0))
+			}
+		}
+	}
+}
+
+// Names beside lines that end close together do not overlap, and none is above the panel.
+func TestNamesOfLinesDoNotOverlap(t *testing.T) {
+	for _, end := range []float64{0, 0.5, 1} {
+		var to recorder.Canvas
+		var names labels
+		for i := range 5 {
+			names = append(names, labelled{&plotter.Line{XYs: plotter.XYs{{X: 1, Y: end - float64(i)/1000}}}, fmt.Sprint(i)})
+		}
+		names.Plot(draw.NewCanvas(&to, 100, 100), plot.New())
+		var ys []vg.Length
+		for _, a := range to.Actions {
+			if text, ok := a.(*recorder.FillString); ok {
+				ys = append(ys, text.Point.Y)
+			}
+		}
+		slices.Sort(ys)
+		for i := range ys {
+			if len(ys) != len(names) || ys[i] > 100 || i > 0 && ys[i]-ys[i-1] < labelLeading-0.01 {
+				t.Fatalf("names at %v", ys)
+			}
+		}
 	}
 }
 
