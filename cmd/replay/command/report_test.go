@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -109,6 +110,10 @@ func TestReportKnowsItsSource(t *testing.T) {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+	factor := regexp.MustCompile(`at [0-9.]+ [KMG]iB \(([0-9.]+)x\)`).FindStringSubmatch(page)
+	if f, err := strconv.ParseFloat(strings.Join(factor[min(1, len(factor)):], ""), 64); err != nil || f < 1 {
+		t.Errorf("the advised limit, over what is reachable: %q", factor)
 	}
 }
 
