@@ -177,7 +177,9 @@ func TestNamesOfLinesDoNotOverlap(t *testing.T) {
 		for i := range 5 {
 			names = append(names, labelled{&plotter.Line{XYs: plotter.XYs{{X: 1, Y: end - float64(i)/1000}}}, fmt.Sprint(i)})
 		}
-		names.Plot(draw.NewCanvas(&to, 100, 100), plot.New())
+		p := plot.New()
+		p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, 0, 1
+		names.Plot(draw.NewCanvas(&to, 100, 100), p)
 		var ys []vg.Length
 		for _, a := range to.Actions {
 			if text, ok := a.(*recorder.FillString); ok {
