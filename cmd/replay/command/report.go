@@ -223,7 +223,8 @@ func (b *pageBuilder) recording(ctx context.Context, i int) (r pageRecording, da
 		alone.Limits = []experiment.Limit{{Bytes: advice.Limit}}
 		shown.Grid, shown.Limit = &alone, 0
 	}
-	const all, most, least = 120_000, 40_000, 300 // levels of all runs, and of one run: they bound the size of the page
+	// Columns of all runs, and of one run. A column has up to four levels.
+	const all, most, least = 120_000, 40_000, 300
 	slots := min(most, max(least, all/max(1, len(g.Workloads)*len(g.Contenders))))
 	runs := chart.LogRuns(shown.Grid, shown.Cell(i), slots, true)
 	r = pageRecording{
