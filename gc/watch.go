@@ -255,12 +255,12 @@ func (g *Gauge) promoteAll() {
 	})
 }
 
-// walk is called after the mark. It frees nothing, because other code gives the memory back. It waits
-// up to a slice until finalizers and cleanups have run, and counts the bytes that the gauge has
-// fallen by. On busy processors they may run much later:
-// the sweep queues them, and it gives way to the program after each span. The next cycle begins
-// with the rest of that sweep, and does not give way. So the next cycle may start before this one
-// is measured. Then both are measured together.
+// walk is called after the mark. It frees nothing, because other code gives the memory back. It
+// waits up to a slice until finalizers and cleanups have run, and counts the bytes that the gauge
+// has fallen by. On busy processors they may run much later: the sweep queues them, and it gives way
+// to the program after each span. The next cycle begins with the rest of that sweep, and does not
+// give way. So the next cycle may start before this one is measured. Then both are measured
+// together.
 func (g *Gauge) walk(r *collection) {
 	c, work := g.c, g.c.expectedWork()
 	g.step(func(_ time.Duration, reading *governor.GaugeReading) (trim bool) {

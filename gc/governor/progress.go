@@ -20,7 +20,7 @@ type progress struct {
 	waited  time.Duration // expected lengths of all waits so far
 	apart   float64       // bytes expected beside cycles: decaying sum
 	loss    float64       // missing bytes: decaying sum
-	swings  float64       // bytes by which times without a cycle differ from each other: decaying sum
+	uneven  float64       // bytes by which times without a cycle differ from each other: decaying sum
 	cycles  float64
 }
 
@@ -88,8 +88,11 @@ func (p *progress) ended(now moment, held time.Duration) {
 func (p *progress) compare() {
 	c := p.cycle
 	p.cycle = besideCycle{}
-	lo, begin := p.at(c.from-apartTimes*c.at), p.at(c.from)
-	end, hi := p.at(c.from+c.at), p.at(c.from+(1+apartTimes)*c.at)
+	var m [2*apartTimes + 2]moment // at the start of the cycle, and at whole lengths of it before and after
+	for i := range m {
+		m[i] = p.at(c.from + time.Duration(i-apartTimes)*c.at)
+	}
+	lo, begin, end, hi := m[0], m[apartTimes], m[apartTimes+1], m[len(m)-1]
 	length := begin.at - lo.at + hi.at - end.at
 	if 2*length < c.at {
 		return // too little is known
@@ -102,21 +105,23 @@ func (p *progress) compare() {
 	loss := expected + rate*float64(end.at-begin.at) - float64(c.bytes+end.bytes-begin.bytes)
 	p.apart = keepProgress*p.apart + expected
 	p.loss = keepProgress*p.loss + loss
-	p.swings = keepProgress*p.swings + p.swing(c, rate)
+	p.uneven = keepProgress*p.uneven + unevenness(m[:apartTimes+1], m[apartTimes+1:], c.at, rate)
 	p.cycles = keepProgress*p.cycles + 1
 }
 
-// swing returns the mean difference between the bytes allocated in twice the cycle's length, before
-// it and after it, and those that rate gives.
-func (p *progress) swing(c besideCycle, rate float64) (bytes float64) {
+// unevenness returns the mean difference between the bytes that were allocated in twice the length
+// of a cycle and those that rate gives. Before and after are moments that lie a length apart.
+func unevenness(before, after []moment, length time.Duration, rate float64) (bytes float64) {
 	n := 0.0
-	for _, k := range [...]time.Duration{-3, -2, 1, 2} { // first lengths of the cycle that they have, from its start
-		from, to := p.at(c.from+k*c.at), p.at(c.from+(k+2)*c.at)
-		if to.at-from.at < c.at {
-			continue
+	for _, m := range [...][]moment{before, after} {
+		for i := range len(m) - 2 {
+			from, to := m[i], m[i+2]
+			if to.at-from.at < length {
+				continue
+			}
+			n++
+			bytes += math.Abs(float64(to.bytes-from.bytes)/float64(to.at-from.at)-rate) * float64(2*length)
 		}
-		n++
-		bytes += math.Abs(float64(to.bytes-from.bytes)/float64(to.at-from.at)-rate) * float64(2*c.at)
 	}
 	return bytes / max(1, n)
 }
@@ -143,11 +148,12 @@ func (p *progress) at(t time.Duration) moment {
 
 // slowdown returns how much longer the program takes beside a cycle, as a share of the time
 // without one. A program allocates in bursts, and its cycles may all begin at the same place of a
-// burst. So the loss must exceed the program's own swings, and they make it smaller.
+// burst. So a loss that is no larger than the unevenness counts as none, and a larger one is
+// reduced.
 func (p *progress) slowdown() float64 {
 	if p.cycles < leastCycles || p.loss <= 0 {
 		return 0
 	}
-	loss := max(0, p.loss-p.swings*p.swings/p.loss)
+	loss := max(0, p.loss-p.uneven*p.uneven/p.loss)
 	return min(p.apart/max(p.apart-loss, p.apart/(1+mostSlowdown))-1, mostSlowdown)
 }

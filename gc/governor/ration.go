@@ -87,7 +87,7 @@ func (s *ration) now(at time.Duration) float64 {
 	return s.least
 }
 
-// growth returns the growth of the gauge since the last cycle, as a share of all memory. The Go
+// growth returns the growth of the gauge above what cycles leave, as a share of all memory. The Go
 // heap counts with twice its live bytes, which is about its size with GOGC=100.
 func (s *ration) growth(r *GaugeReading) float64 {
 	return float64(r.Level-s.kept) / float64(s.kept+2*r.Heap)

@@ -228,7 +228,7 @@ func writeLiveJSON(w io.Writer, r *live.Report, log *sim.Log, simulated *liveRun
 	out := json.NewEncoder(w)
 	run := newLiveRun(r.Result, log)
 	run.Reserved, run.Natural = r.Reserved, r.Natural
-	run.Lost, run.Alone, run.Slowdown, run.Learned = r.Work.LostBeside, r.Work.LostAlone, r.Slowdown, r.Stats.Slowdown
+	run.Lost, run.Alone, run.Slowdown, run.Learned = r.Work.LostBeside, r.Work.LostAlone, r.Work.Slowdown(), r.Stats.Slowdown
 	if err := out.Encode(run); err != nil || simulated == nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func writeLive(w io.Writer, load *sim.Workload, r *live.Report, s *liveRun, log 
 	}
 	if work := r.Work; work != (live.Work{}) {
 		fmt.Fprintf(out, "work took %s longer where a cycle was beside it, and %s where none was: a slowdown of %.2f (the collector learned %.2f)\n",
-			chart.Duration(work.LostBeside), chart.Duration(work.LostAlone), r.Slowdown, r.Stats.Slowdown)
+			chart.Duration(work.LostBeside), chart.Duration(work.LostAlone), r.Work.Slowdown(), r.Stats.Slowdown)
 	}
 	return out.Flush()
 }

@@ -54,7 +54,7 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, error) 
 	}
 	full.costs(m)
 	m.IdleGap, m.Waits = idleGap, cal.Memory.Waits
-	m.Slowdown = computed.work.slowdown()
+	m.Slowdown = computed.work.Slowdown()
 	m.Cores = runtime.GOMAXPROCS(0)
 	m.Pace = median(full.paces)
 	return m, fit, nil

@@ -40,7 +40,6 @@ type Report struct {
 	sim.Result
 	Natural  int           // cycles that the Go runtime started
 	Work     Work          // with Config.Compute
-	Slowdown float64       // of the work beside a cycle: 0 = none, 1 = half speed
 	Late     time.Duration // largest delay behind the recording, without pauses
 	Reserved int64         // peak bytes that the pool had taken from its upstream
 	Stats    gc.Stats
@@ -294,7 +293,6 @@ func (r *runner) report(name string) Report {
 	out.MeanGarbage = r.area.garbage / float64(max(1, r.last))
 	if r.cfg.Compute {
 		out.Work = workOf(r.stints, r.cfg.Log.Cycles, r.ahead)
-		out.Slowdown = out.Work.slowdown()
 	}
 	out.Reserved = r.pool.Stats().ReservedPeak
 	return *out

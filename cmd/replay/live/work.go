@@ -20,9 +20,9 @@ type Work struct {
 	Overlap            time.Duration // the part of Beside in which the cycle ran
 }
 
-// slowdown returns how much longer work takes beside a cycle: 0 = no longer, 1 = twice as long. It
+// Slowdown returns how much longer work takes beside a cycle: 0 = no longer, 1 = twice as long. It
 // subtracts the loss without a cycle, because the machine causes that.
-func (w *Work) slowdown() float64 {
+func (w *Work) Slowdown() float64 {
 	lost := float64(w.LostBeside)
 	if w.Alone > 0 {
 		lost -= float64(w.LostAlone) / float64(w.Alone) * float64(w.Beside)
