@@ -601,7 +601,7 @@ func TestWhatCyclesAreWorthIsSaidOnce(t *testing.T) {
 		if n := total(w.c); n < 16 || len(got) != 1 || got[0].level != slog.LevelInfo {
 			w.Errorf("%d cycles, and told %+v", n, got)
 		}
-		if text := w.c.Snapshot().Sources[0].Worth; !strings.HasSuffix(text, "they may take 0.5 % of the program's processor time") {
+		if text := w.c.Snapshot().Sources[0].Worth; !strings.HasSuffix(text, "they may take 0.002 % of the program's processor time") {
 			w.Errorf("the snapshot has %q", text)
 		}
 		g.Close()

@@ -152,12 +152,12 @@ func (g *Gauge) publish(at time.Duration) (worth governor.Worth, news bool) {
 	return worth, news
 }
 
-// Resting returns how long the gauge asks for no cycle, because the last one gave back almost
-// nothing. Its memory is then in use, or leaks. Resting returns 0 while cycles bring memory back.
-func (g *Gauge) Resting() time.Duration {
+// Barren reports whether the last cycles gave back almost nothing. The memory is then in use, or
+// leaks, and cycles for it are rare.
+func (g *Gauge) Barren() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.rules.Resting()
+	return g.rules.Barren()
 }
 
 // bytes returns the result of the program's function, at least 0. After a panic of that function

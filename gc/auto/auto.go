@@ -28,7 +28,7 @@
 // that share a container see each other by the memory that it holds. Memory of other processes is
 // not part of a process's limit. The price rises for all once the container is nearly full.
 //
-// After a cycle that gives almost nothing back, the next one comes later: see [gc.Gauge.Resting].
+// After a cycle that gives almost nothing back, the next one comes later: see [gc.Gauge.Barren].
 // Once such memory has stayed for 10 s, one line in the log reports it. The process is judged every
 // second. The judge finds growth that cycles do not bring back, blocked finalizers, memory that an
 // allocator keeps free, and an exceeded limit. Its finding appears in the log, on the page of

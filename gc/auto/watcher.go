@@ -198,7 +198,7 @@ func (w *watcher) reading(now time.Time) reading {
 	g := w.host.golang()
 	r := reading{Limit: w.limit, Objects: g.objects, Live: g.live, GoFree: g.free + g.unused, Cycles: g.cycles, Due: g.due}
 	r.Outside, r.Total = w.outside(g)
-	r.Futile = w.gauge.Resting() > 0
+	r.Futile = w.gauge.Barren()
 	if r.Outside >= untouchedLeast && !now.Before(w.nextKept) { // it may walk all free blocks
 		begin := time.Now()
 		_, w.kept = verdict.Allocator()
@@ -223,7 +223,7 @@ func (w *watcher) report(now time.Time) {
 	}
 	if held > 0 {
 		log.Info("eagergc: nothing to free: memory outside the Go heap is held, or leaks",
-			slog.String("held", pressure.Bytes(held).String()), slog.Duration("stayed", stayed), slog.Duration("next_cycle_in", w.gauge.Resting()))
+			slog.String("held", pressure.Bytes(held).String()), slog.Duration("stayed", stayed))
 		if w.options.Held != nil {
 			go w.options.Held(held, stayed)
 		}

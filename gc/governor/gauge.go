@@ -26,7 +26,6 @@ type Gauge struct {
 	brought  int64 // bytes that judged cycles brought back
 	credited int64 // the part of brought that yields have counted
 	reuse    reuse
-	backoff  backoff
 	ration   ration
 	swing    swing
 	due      due
@@ -51,7 +50,7 @@ func (r *GaugeReading) cleaned(marks int64) bool { return r.Swept >= marks && !r
 // NewGauge returns a gauge at the given level, in bytes. Trimmed is [GaugeReading].Trimmed at that
 // time.
 func NewGauge(level, trimmed int64) *Gauge {
-	return &Gauge{Level: level, Allocated: level, risen: level, low: level, trimmed: trimmed, backoff: backoff{level: level}, ration: ration{least: leastShare, news: leastShare, kept: level}}
+	return &Gauge{Level: level, Allocated: level, risen: level, low: level, trimmed: trimmed, ration: ration{vain: mayKeep + 1, kept: level}}
 }
 
 // see takes a reading and adds up the moves of the gauge.
@@ -62,7 +61,6 @@ func (g *Gauge) see(r *GaugeReading) {
 	g.fallen = max(0, g.fallen+max(0, was-r.Level)-(r.Trimmed-g.trimmed))
 	g.trimmed = r.Trimmed
 	g.low = min(g.low, r.Level)
-	g.backoff.level = min(g.backoff.level, r.Level)
 	g.swing.see(r, g.outcome.high > 0)
 }
 
@@ -80,14 +78,12 @@ func (g *Gauge) Look(at time.Duration, r *GaugeReading, limit int64, work time.D
 	was := g.Level
 	g.see(r)
 	l.Trim = g.settle(at, r, work)
-	overAtFirst := limit > 0 && r.Level > limit && g.backoff.length == 0
-	rest := g.backoff.rest(r.Heap)
+	overAtFirst := limit > 0 && r.Level > limit && !g.Barren()
 	switch {
 	case g.due.wait(r, at): // memory whose finalizer is due is as good as freed
-	case !overAtFirst && !g.ration.allows(at, r, work):
-	case r.Level <= was && !g.backoff.proved(): // nothing grows
+	case r.Level <= was && g.ration.vain > mayKeep: // nothing grows
 	case g.began > 0 && at-g.began < leastGap: // a cycle has only just begun
-	case overAtFirst || rest.Over(at, r.Level):
+	case overAtFirst || g.ration.allows(at, r, work, g.swing.bytes):
 		l.Ask, l.Live = true, min(was, r.Level)+g.reuse.told
 		g.reuse.told = g.reuse.since(at - g.began)
 		l.Request = max(0, r.Level+g.reuse.told-l.Live)
@@ -111,7 +107,7 @@ func (g *Gauge) Rationed(at time.Duration) bool { return g.ration.now(at) <= lea
 // judged as one.
 func (g *Gauge) Marking(at time.Duration, r *GaugeReading) {
 	g.see(r)
-	g.ration.begin(at, r)
+	g.ration.begin(at, r, g.swing.bytes)
 	began := g.began
 	g.brought += g.reuse.told
 	g.began, g.reuse.told = at, 0
@@ -163,7 +159,6 @@ func (g *Gauge) settle(at time.Duration, r *GaugeReading, work time.Duration) (t
 	o.freed, o.ran, o.work = g.freed(at), r.Ran-g.ran, work
 	brought := o.brought(g.swing.bytes)
 	g.swing.fade()
-	g.backoff.learn(o, at, brought)
 	g.ration.learn(&o, at, r, brought)
 	g.reuse.learn(o.ran, o.risen, o.lasted)
 	g.brought += o.freed
@@ -189,9 +184,8 @@ func (g *Gauge) Credit(at time.Duration) int64 {
 	return credit
 }
 
-// Resting returns how long the gauge asks for no cycle, because the last one brought back almost
-// nothing. It is 0 while cycles bring memory back.
-func (g *Gauge) Resting() time.Duration { return g.backoff.length }
+// Barren reports whether the last cycles have brought back almost nothing.
+func (g *Gauge) Barren() bool { return g.ration.vain > mayKeep && g.ration.worth.Cycles > 0 }
 
 // Due reports whether the gauge waits for finalizers or cleanups before it asks for a cycle.
 func (g *Gauge) Due() bool { return g.due.waits }
@@ -210,46 +204,10 @@ type outcome struct {
 	work   time.Duration // expected processor time of such a cycle
 }
 
-// A backoff delays the next cycle for a gauge from which cycles free little. While few recent
-// cycles brought memory back, the gauge must first grow. It must grow by an eighth, or by the live
-// Go heap if that is more. After a cycle that brought back almost nothing, time must pass too.
-// That wait doubles after each such cycle in a row, and ends early if the level more than doubles.
-// The runtime's own cycles cost nothing, so they do not prolong the wait.
-//
-// The share and the doubling are those of the OpenTelemetry collector's memory limiter. The growth
-// is that of LF Edge EVE's watcher. Growth by the size of the Go heap between two cycles is
-// GOGC=100.
-type backoff struct {
-	worth  float64       // share of cycles that brought memory back: moving average with weight 1/2
-	length time.Duration // wait after the last cycle; 0 = cycles bring memory back
-	until  time.Duration
-	level  int64 // lowest level since the last cycle
-}
-
 const (
 	barrenShare = 0.05    // a cycle that frees this share of a gauge has brought memory back
 	leastYield  = 2 << 20 // bytes that suffice, too, if they are half of the growth before the cycle
-	provedShare = 0.25    // share of recent cycles that must bring memory back
-	restShare   = 0.01    // share of the processors for cycles that bring back nothing
-	reuseShare  = 0.05    // share of them for a cycle that freed nothing although recent ones did
-	firstRest   = 10 * time.Millisecond
 )
-
-// rest returns the rest of the gauge. Heap is the number of live bytes in the Go heap.
-func (b *backoff) rest(heap int64) Rest {
-	r := Rest{Until: b.until, High: math.MaxInt64, Why: Barren}
-	enough := b.level + max(b.level/8, heap)
-	if b.proved() {
-		r.High = enough - 1
-		return r
-	}
-	r.High, r.Least = 2*b.level+heap+restGrowth, enough
-	return r
-}
-
-// proved reports whether recent cycles brought memory back: one of the last two, or one of the
-// last three if many did before.
-func (b *backoff) proved() bool { return b.worth >= provedShare }
 
 // brought reports whether the gauge fell because of the cycle. Alone is the number of bytes by
 // which the gauge falls without cycles.
@@ -257,36 +215,10 @@ func (o *outcome) brought(alone int64) bool {
 	return o.freed > alone && (float64(o.freed) >= barrenShare*float64(o.high) || o.freed >= leastYield && 2*o.freed >= o.grown)
 }
 
-// learn updates the back-off after a judged cycle.
-func (b *backoff) learn(o outcome, at time.Duration, brought bool) {
-	reused := o.ran > 0 // an allocator kept the memory, or the callbacks freed other memory
-	if !o.asked && !(brought && reused) {
-		return
-	}
-	// A cycle that came too early to find much proves nothing.
-	tells := brought || reused || float64(o.risen) >= max(leastYield, barrenShare*float64(o.high))
-	if tells {
-		b.worth /= 2
-	}
-	if brought || reused {
-		b.worth += 0.5
-	}
-	switch {
-	case brought:
-		b.length, b.until = 0, 0
-	case tells && b.proved():
-		b.length, b.until = 0, o.began+time.Duration(float64(o.work)/reuseShare)
-	default:
-		b.length = max(time.Duration(float64(o.work)/restShare), min(max(2*b.length, firstRest), restMax))
-		b.until = at + b.length
-	}
-	b.level = max(0, o.high-o.freed)
-}
-
 // A reuse estimates the memory that a program takes again from its allocator. A gauge does not
 // show that memory. The estimate is callbacks x growth per callback - growth. A callback is a
-// finalizer or cleanup that runs. A wrong estimate costs reuseShare of the processors until it is
-// forgotten.
+// finalizer or cleanup that runs. A wrong estimate costs a sixteenth of
+// the program's processor time until it is forgotten.
 type reuse struct {
 	each float64 // growth per callback, the largest of recent cycles
 	kept float64 // bytes that were taken again before the last cycle

@@ -104,8 +104,8 @@ func TestGarbageIsFound(t *testing.T) {
 	cycles := l.run(10*time.Second, mib, 1)
 	between(t, "cycles in 10 s", cycles, 100, 1000)
 	between(t, "bytes at the end", l.live, 50*mib, 80*mib)
-	if l.g.Resting() != 0 {
-		t.Errorf("it rests for %v", l.g.Resting())
+	if l.g.Barren() {
+		t.Error("cycles bring nothing back")
 	}
 	between(t, "bytes credited", l.g.Credit(l.now), 4000*mib, 5200*mib)
 	if again := l.g.Credit(l.now); again != 0 {
@@ -120,7 +120,9 @@ func TestALeakIsLeftAlone(t *testing.T) {
 	later := l.run(time.Minute, 64<<10, 0)
 	between(t, "cycles in the first 10 s", first, 2, 12)
 	between(t, "in the minute after", later, 1, 10)
-	between(t, "rests for", l.g.Resting(), 100*ms, 2*time.Minute)
+	if !l.g.Barren() {
+		t.Error("cycles bring something back")
+	}
 }
 
 // TestGarbageAfterALeak is found though it has rested for long.
@@ -131,8 +133,8 @@ func TestGarbageAfterALeak(t *testing.T) {
 	l.run(5*time.Second, mib, 1)
 	between(t, "more than before", l.live-before, 0, 3*before+64*mib)
 	l.run(5*time.Second, mib, 1)
-	if l.g.Resting() != 0 {
-		t.Errorf("it still rests for %v", l.g.Resting())
+	if l.g.Barren() {
+		t.Error("cycles still bring nothing back")
 	}
 	between(t, "and then", l.live-before, -before, 64*mib)
 }
@@ -218,8 +220,8 @@ func TestCyclesThatCameTooEarly(t *testing.T) {
 	for range 5 {
 		l.cycle(true)
 	}
-	if l.g.Resting() == 0 {
-		t.Error("it does not rest after cycles that found nothing")
+	if !l.g.Barren() {
+		t.Error("cycles that found nothing brought something back")
 	}
 	before := len(l.cycles)
 	l.now += 10 * ms
@@ -354,7 +356,7 @@ func TestAboveItsLimit(t *testing.T) {
 	}
 	l.cycle(true)
 	l.allocate(mib, 0)
-	l.now += time.Second
+	l.now += 100 * ms
 	if got := l.g.Look(l.now, l.reading(), 40*mib, l.work); got.Ask {
 		t.Error("it asks again for what cycles do not bring back")
 	}
@@ -367,54 +369,56 @@ func TestCyclesOfTheRuntime(t *testing.T) {
 		l.run(50*ms, 64<<10, 0)
 		l.cycle(false)
 	}
-	before := l.g.Resting()
-	l.cycle(false)
-	if l.g.Resting() > before {
-		t.Errorf("one that brought nothing makes it rest for %v", l.g.Resting())
+	if l.g.Barren() {
+		t.Error("they prove that cycles bring nothing back")
 	}
 	l = newLibrary(50 * mib)
 	l.run(time.Minute, 64<<10, 0)
-	if l.g.Resting() == 0 {
-		t.Fatal("a leak does not make it rest")
+	if !l.g.Barren() {
+		t.Fatal("a leak is brought back")
 	}
 	l.allocate(400*mib, 400*mib)
 	l.cycle(false)
-	if l.g.Resting() != 0 {
-		t.Errorf("after one that brought 400 MiB back it rests for %v", l.g.Resting())
+	if l.g.Barren() {
+		t.Error("one brought 400 MiB back, and that is nothing")
 	}
 }
 
-// TestCyclesJudgedTogether: one that was asked for in vain makes the gauge rest, though one of the runtime began before it was judged.
+// TestCyclesJudgedTogether: those that were asked for in vain count, though one of the runtime began before each was judged.
 func TestCyclesJudgedTogether(t *testing.T) {
 	g := governor.NewGauge(1000*mib, 0)
 	r := &governor.GaugeReading{Level: 1000 * mib}
-	g.Marking(time.Second, r)
-	g.Marked(r, 1, true)
-	g.Marking(2*time.Second, r)
-	g.Marked(r, 2, false)
-	r.Swept = 2
-	if judged, _ := g.Settled(3*time.Second, r, ms); !judged || g.Resting() == 0 {
-		t.Errorf("judged: %v; it rests for %v", judged, g.Resting())
+	for at := time.Second; at < 10*time.Second; at += time.Second {
+		g.Marking(at, r)
+		g.Marked(r, r.Swept+1, true)
+		g.Marking(at+ms, r)
+		g.Marked(r, r.Swept+2, false)
+		r.Swept += 2
+		if judged, _ := g.Settled(at+2*ms, r, ms); !judged {
+			t.Fatal("not judged")
+		}
+	}
+	if !g.Barren() {
+		t.Error("they count for nothing")
 	}
 }
 
 // TestALittleAboveALargeLevel: 3 MiB of the 4 that came since the last cycle are worth it, whatever the gauge has risen before.
 func TestALittleAboveALargeLevel(t *testing.T) {
 	g, marks := governor.NewGauge(0, 0), int64(0)
-	cycle := func(level, freed int64) (rests time.Duration) {
+	cycle := func(level, freed int64) (share float64) {
 		marks++
 		at, r := time.Duration(marks)*time.Second, &governor.GaugeReading{Level: level, Swept: marks}
 		g.Marking(at, r)
 		g.Marked(r, marks, true)
 		r.Level -= freed
 		g.Settled(at+ms, r, ms)
-		return g.Resting()
+		w, _ := g.Worth(at)
+		return w.Share
 	}
-	if cycle(1000*mib, 0) == 0 {
-		t.Error("it does not rest after a cycle in vain")
-	}
-	if rests := cycle(1004*mib, 3*mib); rests != 0 {
-		t.Errorf("it rests for %v after one that was not", rests)
+	vain := cycle(1000*mib, 0)
+	if share := cycle(1004*mib, 3*mib); share < 10*vain {
+		t.Errorf("after a cycle in vain cycles may take %v of the processor time, after one that was not %v", vain, share)
 	}
 }
 

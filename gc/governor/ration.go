@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -11,9 +12,13 @@ import (
 // price of memory alone would spend half a processor on a few MiB, and few users would. Cycles
 // first get a small share of the processor time that the program itself uses. If memory grows by
 // half under that share, and cycles bring it back, only [Caps] and the price of memory bound them
-// for some time. After that time the small share must prove too small again.
+// for some time. After that time the small share must prove too small again. Each cycle in a row
+// that brings nothing back halves the share. Cycles of the runtime cost nothing, so they do not.
+//
+// Growth by half corresponds to GOGC=50. The doubling of the time between cycles in vain is that of
+// the OpenTelemetry collector's memory limiter.
 type ration struct {
-	least float64       // share that cycles always have
+	vain  int           // cycles in a row that brought nothing back
 	until time.Duration // end of the time in which they are not bounded
 	lasts time.Duration // length of that time
 	level int64         // bytes of the gauge when it was earned
@@ -21,7 +26,7 @@ type ration struct {
 	kept  int64         // bytes of the gauge that cycles leave
 	found float64       // growth that the last cycle found, as a share of all memory
 	worth Worth
-	news  float64 // share of the last news
+	news  int // what the last news said: cycles bring nothing (-1), something (0), much (1)
 }
 
 // A Worth says what the cycles of a gauge bring back, and what they may therefore take.
@@ -37,30 +42,31 @@ func (w Worth) String() string {
 	switch {
 	case w.Cycles == 0:
 		found = "cycles have not been tried here"
-	case w.Share == blindShare:
+	case w.Share < leastShare:
 		found = "cycles bring almost nothing here"
 	case w.Share > leastShare:
 		found = "memory had grown much, and cycles brought it back"
 	}
-	return fmt.Sprintf("%s: memory fell by %v in %d cycles; they may take %v %% of the program's processor time", found, pressure.Bytes(w.Freed), w.Cycles, 100*w.Share)
+	return fmt.Sprintf("%s: memory fell by %v in %d cycles; they may take %.2g %% of the program's processor time", found, pressure.Bytes(w.Freed), w.Cycles, 100*w.Share)
 }
 
-// Worth returns what cycles are worth. That is news if several cycles show another share than that
-// of the last news. The end of an earned share is no news.
+// Worth returns what cycles are worth. That is news if several cycles show something else than the
+// last news said. The end of an earned share is no news.
 func (g *Gauge) Worth(at time.Duration) (w Worth, news bool) {
 	s := &g.ration
 	s.worth.Share = s.now(at)
-	if news = s.worth.Cycles >= 8 && (s.worth.Share > s.news || s.worth.Share == blindShare && s.news != blindShare); news {
-		s.news = s.worth.Share
+	now := cmp.Compare(s.worth.Share, leastShare)
+	if news = s.worth.Cycles >= 8 && (now > s.news || now < 0 && s.news >= 0); news {
+		s.news = now
 	}
 	return s.worth, news
 }
 
 const (
-	// Shares of the program's processor time, by the last cycle.
-	blindShare = 0.005 // it brought nothing back
-	leastShare = 0.02  // it brought memory back
-	fullShare  = 1.0   // memory had grown much, and it brought that back or ran callbacks
+	leastShare = 0.02 // of the program's processor time, if the last cycle brought memory back
+	fullShare  = 1.0  // if, before, memory had grown much, and a cycle brought it back or ran callbacks
+	mayKeep    = 2    // most halvings after a cycle that ran callbacks: the allocator may keep what they free
+	mostVain   = 10   // most halvings
 
 	muchGrowth  = 0.5 // of all memory
 	firstEarned = 2 * time.Second
@@ -81,29 +87,31 @@ func (r *GaugeReading) clock(at time.Duration) time.Duration {
 
 // now returns the share of the program's processor time that cycles may take.
 func (s *ration) now(at time.Duration) float64 {
+	share := leastShare
 	if at < s.until {
-		return fullShare
+		share = fullShare
 	}
-	return s.least
+	return share / float64(int(1)<<s.vain)
 }
 
-// growth returns the growth of the gauge above what cycles leave, as a share of all memory. The Go
-// heap counts with twice its live bytes, which is about its size with GOGC=100.
-func (s *ration) growth(r *GaugeReading) float64 {
-	return float64(r.Level-s.kept) / float64(s.kept+2*r.Heap)
+// growth returns the growth of the gauge above what cycles leave, as a share of all memory. It
+// leaves out alone, the bytes by which the gauge falls without cycles. The Go heap counts with twice
+// its live bytes, which is about its size with GOGC=100.
+func (s *ration) growth(r *GaugeReading, alone int64) float64 {
+	return float64(r.Level-s.kept-alone) / float64(s.kept+2*r.Heap)
 }
 
 // allows reports whether a cycle may begin. Work is its expected processor time, divided by the
 // number of processors. A cycle may begin if the share pays for its work, or if memory has grown
 // by half.
-func (s *ration) allows(at time.Duration, r *GaugeReading, work time.Duration) bool {
+func (s *ration) allows(at time.Duration, r *GaugeReading, work time.Duration, alone int64) bool {
 	share := s.now(at)
-	return share >= fullShare || s.growth(r) >= muchGrowth || share*float64(r.clock(at)-s.clock) >= float64(work)
+	return share >= fullShare || s.growth(r, alone) >= muchGrowth || share*float64(r.clock(at)-s.clock) >= float64(work)
 }
 
 // begin notes that a cycle begins.
-func (s *ration) begin(at time.Duration, r *GaugeReading) {
-	s.clock, s.found = r.clock(at), s.growth(r)
+func (s *ration) begin(at time.Duration, r *GaugeReading, alone int64) {
+	s.clock, s.found = r.clock(at), s.growth(r, alone)
 }
 
 // learn takes a judged cycle. Brought says whether it brought memory back.
@@ -113,16 +121,21 @@ func (s *ration) learn(o *outcome, at time.Duration, r *GaugeReading, brought bo
 		kept = s.kept + int64(neededGrowth*float64(kept-s.kept))
 	}
 	s.kept = kept
-	before := s.least
-	s.least = blindShare
-	if brought {
-		s.least = leastShare
+	if !o.asked && !(brought && o.ran > 0) {
+		return
 	}
-	if s.least != before {
+	if brought != (s.vain == 0) {
 		s.worth = Worth{}
 	}
 	s.worth.Cycles++
 	s.worth.Freed += o.freed
+	switch s.vain++; {
+	case brought:
+		s.vain = 0
+	case o.ran > 0:
+		s.vain = min(s.vain, mayKeep)
+	}
+	s.vain = min(s.vain, mostVain)
 	fell := 0.0
 	if brought {
 		fell = float64(o.freed) / float64(s.kept+2*r.Heap)

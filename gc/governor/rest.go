@@ -30,7 +30,6 @@ const (
 	Capped  Why = iota // cycles have used up their share of the processors
 	Futile             // cycles freed too little
 	Crowded            // nearly all of the limit is reachable
-	Barren             // cycles bring back nothing of a gauge
 )
 
 // After n cycles in a row that freed little, a memory rests for 8 x 2^n times the work of the last
