@@ -20,12 +20,10 @@ type Gauge struct {
 	began    time.Duration // start of the last mark
 	byItself float64       // rate at which the program freed by itself before that mark, in bytes per ns
 	ran      int64         // GaugeReading.Ran at that mark
-	risen    int64         // Allocated at that mark
 	outcome  outcome       // of the last cycle, until it is judged
 
 	brought  int64 // bytes that judged cycles brought back
 	credited int64 // the part of brought that yields have counted
-	reuse    reuse
 	ration   ration
 	swing    swing
 	due      due
@@ -50,7 +48,7 @@ func (r *GaugeReading) cleaned(marks int64) bool { return r.Swept >= marks && !r
 // NewGauge returns a gauge at the given level, in bytes. Trimmed is [GaugeReading].Trimmed at that
 // time.
 func NewGauge(level, trimmed int64) *Gauge {
-	return &Gauge{Level: level, Allocated: level, risen: level, low: level, trimmed: trimmed, ration: ration{vain: mayKeep + 1, kept: level}}
+	return &Gauge{Level: level, Allocated: level, low: level, trimmed: trimmed, ration: ration{vain: mayKeep + 1, kept: level}}
 }
 
 // see takes a reading and adds up the moves of the gauge.
@@ -84,9 +82,8 @@ func (g *Gauge) Look(at time.Duration, r *GaugeReading, limit int64, work time.D
 	case r.Level <= was && g.ration.vain > mayKeep: // nothing grows
 	case g.began > 0 && at-g.began < leastGap: // a cycle has only just begun
 	case overAtFirst || g.ration.allows(at, r, work, g.swing.bytes):
-		l.Ask, l.Live = true, min(was, r.Level)+g.reuse.told
-		g.reuse.told = g.reuse.since(at - g.began)
-		l.Request = max(0, r.Level+g.reuse.told-l.Live)
+		l.Ask, l.Live = true, min(was, r.Level)
+		l.Request = r.Level - l.Live
 	}
 	return l
 }
@@ -108,17 +105,14 @@ func (g *Gauge) Rationed(at time.Duration) bool { return g.ration.now(at) <= lea
 func (g *Gauge) Marking(at time.Duration, r *GaugeReading) {
 	g.see(r)
 	g.ration.begin(at, r, g.swing.bytes)
-	began := g.began
-	g.brought += g.reuse.told
-	g.began, g.reuse.told = at, 0
+	g.began = at
 	if g.outcome.high > 0 {
 		return
 	}
 	if d := at - g.since; d >= leastSpan {
 		g.byItself = float64(g.fallen) / float64(d)
 	}
-	g.outcome = outcome{began: at, grown: r.Level - g.low, risen: g.Allocated - g.risen, lasted: at - began}
-	g.risen = g.Allocated
+	g.outcome = outcome{began: at, grown: r.Level - g.low}
 	g.fallen, g.since, g.ran = 0, at, r.Ran
 }
 
@@ -160,7 +154,6 @@ func (g *Gauge) settle(at time.Duration, r *GaugeReading, work time.Duration) (t
 	brought := o.brought(g.swing.bytes)
 	g.swing.fade()
 	g.ration.learn(&o, at, r, brought)
-	g.reuse.learn(o.ran, o.risen, o.lasted)
 	g.brought += o.freed
 	g.outcome, g.fallen, g.since, g.low = outcome{}, 0, at, r.Level
 	return o.ran > 0 || o.freed >= leastYield
@@ -192,16 +185,14 @@ func (g *Gauge) Due() bool { return g.due.waits }
 
 // An outcome is the effect of a cycle on a gauge.
 type outcome struct {
-	asked  bool          // the runtime did not begin the cycle by itself
-	began  time.Duration // start of its mark
-	lasted time.Duration // from the start of the mark before to the start of its own
-	marks  int64         // number of marks so far, its own included
-	high   int64         // level when the mark had ended; 0 = nothing to judge
-	grown  int64         // bytes by which the level at its start exceeded the lowest level before
-	risen  int64         // sum of the rises from the start of the mark before to the start of its own
-	freed  int64         // bytes by which the gauge fell, less those that the program frees by itself
-	ran    int64         // finalizers and cleanups that ran
-	work   time.Duration // expected processor time of such a cycle
+	asked bool          // the runtime did not begin the cycle by itself
+	began time.Duration // start of its mark
+	marks int64         // number of marks so far, its own included
+	high  int64         // level when the mark had ended; 0 = nothing to judge
+	grown int64         // bytes by which the level at its start exceeded the lowest level before
+	freed int64         // bytes by which the gauge fell, less those that the program frees by itself
+	ran   int64         // finalizers and cleanups that ran
+	work  time.Duration // expected processor time of such a cycle
 }
 
 const (
@@ -214,33 +205,6 @@ const (
 func (o *outcome) brought(alone int64) bool {
 	return o.freed > alone && (float64(o.freed) >= barrenShare*float64(o.high) || o.freed >= leastYield && 2*o.freed >= o.grown)
 }
-
-// A reuse estimates the memory that a program takes again from its allocator. A gauge does not
-// show that memory. The estimate is callbacks x growth per callback - growth. A callback is a
-// finalizer or cleanup that runs. A wrong estimate costs a sixteenth of
-// the program's processor time until it is forgotten.
-type reuse struct {
-	each float64 // growth per callback, the largest of recent cycles
-	kept float64 // bytes that were taken again before the last cycle
-	rate float64 // of kept, in bytes per ns
-	told int64   // bytes since the last cycle that were reported to the policy
-}
-
-const keepEach = 63.0 / 64 // decay of reuse.each per cycle
-
-// learn takes a cycle and the number of callbacks that ran after it. Grown and lasted are the
-// growth and the time before it.
-func (r *reuse) learn(ran, grown int64, lasted time.Duration) {
-	r.kept = 0
-	if ran > 0 && lasted > 0 {
-		r.each = max(keepEach*r.each, float64(grown)/float64(ran))
-		r.kept = max(0, r.each*float64(ran)-float64(grown))
-		r.rate = r.kept / float64(lasted)
-	}
-}
-
-// since returns the bytes that the program probably takes again in a time after a cycle.
-func (r *reuse) since(d time.Duration) int64 { return int64(min(r.kept, r.rate*float64(d))) }
 
 // A due tracks queued finalizers and cleanups. A gauge asks for no cycle until they have run: it
 // would find little more, and more would queue up behind them. If none runs for stuckAfter, one of
