@@ -11,7 +11,6 @@ import (
 	"unsafe"
 
 	"github.com/eagergc/eagergc/gc/internal/observe"
-	"github.com/eagergc/eagergc/gc/internal/verdict"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -172,9 +171,13 @@ func (o *ownership) reconcile() {
 	}
 }
 
-// Counted is memory that libraries count under one name: the live bytes, exactly, the objects, and
-// the bytes that were given back after cycles of the collector.
-type Counted = verdict.Counted
+// Counted is memory that libraries count under one name.
+type Counted struct {
+	Name    string
+	Live    int64 // bytes, exactly
+	Objects int64
+	Freed   int64 // bytes that were given back after cycles
+}
 
 // Counters returns the memory of the libraries that c listens to, the largest first.
 func (c *Collector) Counters() []Counted {

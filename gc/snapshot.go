@@ -10,6 +10,15 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
+// A Finding is a judgement on the memory of a process or a collector. Level is "good", "watch" or
+// "bad". Verdict is a short constant, and Reason has the figures behind it. Next is the step to
+// take. See is the address of a page that says more; it may be empty.
+type Finding = verdict.Finding
+
+// SetAllocatorStats says how to read the bytes that the C allocator has handed out and those that it
+// keeps. Package gc/with/malloc does that for glibc. Packages gc/auto and gc/debug need them.
+func SetAllocatorStats(read func() (inUse, kept int64)) { verdict.SetAllocator(read) }
+
 // A Snapshot is the state of a collector and its history at one moment. The caller owns it.
 //
 // The history of the last 4.6 minutes is kept in 512 steps of 0.54 s each.

@@ -32,7 +32,7 @@
 // Once such memory has stayed for 10 s, one line in the log reports it. The process is judged every
 // second. The judge finds growth that cycles do not bring back, blocked finalizers, memory that an
 // allocator keeps free, and an exceeded limit. Its finding appears in the log, on the page of
-// gc/debug, in metrics and in [gc.Collector.Diagnose]. A healthy process logs nothing above debug
+// gc/debug, in metrics and in gc/debug.Diagnose. A healthy process logs nothing above debug
 // level.
 //
 // Cycles have to earn their processor time. At first they take at most 2 % of the time that the

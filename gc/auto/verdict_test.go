@@ -71,7 +71,7 @@ func TestNineProgramsAreJudged(t *testing.T) {
 func everywhere(t *testing.T, x *process, want string) {
 	t.Helper()
 	now := x.collector.Snapshot()
-	f := now.Verdict()
+	f := debug.Verdict(&now)
 	r := httptest.NewRecorder()
 	debug.Unguarded(x.collector).ServeHTTP(r, httptest.NewRequest("GET", "/?format=json", nil))
 	var page struct {
@@ -80,7 +80,7 @@ func everywhere(t *testing.T, x *process, want string) {
 	if err := json.Unmarshal(r.Body.Bytes(), &page); err != nil {
 		t.Fatal(err)
 	}
-	d := x.collector.Diagnose(t.Context(), 0) // it measures this process, and a bad finding goes before that
+	d := debug.Diagnose(t.Context(), x.collector, 0) // it measures this process, and a bad finding goes before that
 	if f.Verdict != want || page.Health.Verdict != want || page.Health.Level != f.Level || page.Health.Text != f.Reason || d.Verdict != want && f.Level == "bad" {
 		t.Errorf("want %s: the snapshot has %+v, the page %+v, Diagnose %s", want, f, page.Health, d.Verdict)
 	}

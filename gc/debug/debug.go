@@ -11,8 +11,8 @@
 // and the variables of the environment. The page updates itself. With ?format=json it is data.
 //
 // A GET changes nothing and costs little. A button sends a POST, which runs cycles and says why the
-// process holds its memory ([gc.Collector.Diagnose]). One POST runs at a time. It needs the page's
-// token, which is also in the data:
+// process holds its memory ([Diagnose]). One POST runs at a time. It needs the page's token, which is
+// also in the data:
 //
 //	curl -d do=diagnose -d window=10s -d token=$TOKEN http://localhost:6060/debug/eagergc/
 //
@@ -113,7 +113,7 @@ func (h *handler) diagnose(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, h.c.Diagnose(r.Context(), window).String()) // an error means that the client is gone
+	_, _ = io.WriteString(w, Diagnose(r.Context(), h.c, window).String()) // an error means that the client is gone
 }
 
 //go:embed page.html

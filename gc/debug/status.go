@@ -126,7 +126,7 @@ func (h *handler) status(now *gc.Snapshot) status {
 			d.Action.String(), d.Reason, d.Repeats, d.Sample.Pressure(),
 		})
 	}
-	f := now.Verdict()
+	f := Verdict(now)
 	s.Health = health{f.Level, f.Verdict, f.Reason, f.Next, f.See}
 	return s
 }

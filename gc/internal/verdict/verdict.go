@@ -1,6 +1,5 @@
-// Package verdict has the names of faults in the memory of a process, and the diagnosis that
-// gc.Collector.Diagnose prints. Package gc/auto judges the process each second and publishes its
-// finding. Page, log and metrics show it.
+// Package verdict has the names of faults in the memory of a process. Package gc/auto judges the
+// process each second and publishes its finding. Package gc/debug judges, too, and shows both.
 package verdict
 
 import "sync/atomic"

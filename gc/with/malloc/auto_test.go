@@ -76,7 +76,7 @@ func TestNineProgramsUnderTheImport(t *testing.T) {
 		if err := json.Unmarshal(r.Body.Bytes(), &page); err != nil {
 			t.Fatal(err)
 		}
-		d := auto.Collector().Diagnose(t.Context(), 0)
+		d := debug.Diagnose(t.Context(), auto.Collector(), 0)
 		println("page:", page.Health.Verdict, "diagnose:", d.Verdict, page.Health.Text)
 		return
 	}

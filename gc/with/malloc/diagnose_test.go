@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/eagergc/eagergc/gc"
+	eagerdebug "github.com/eagergc/eagergc/gc/debug"
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
@@ -244,7 +245,7 @@ func (p program) run() {
 		}()
 		time.Sleep(100 * time.Millisecond)
 	}
-	fmt.Print(c.Diagnose(context.Background(), time.Second))
+	fmt.Print(eagerdebug.Diagnose(context.Background(), c, time.Second))
 	runtime.KeepAlive(kept)
 }
 

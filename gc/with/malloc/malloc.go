@@ -4,7 +4,7 @@
 //
 //	import _ "github.com/eagergc/eagergc/gc/with/malloc"
 //
-// gc.Collector.Diagnose distinguishes memory in use from free memory that the allocator keeps. To
+// the diagnosis of gc/debug distinguishes memory in use from free memory that the allocator keeps. To
 // count memory, use package pressure, or gc.Watch with the first result of [Stats]. To return free
 // memory to the system, import gc/auto/trim instead.
 //

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/debug"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
@@ -124,7 +125,7 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	send(info, gauge, 1, now.Policy)
-	f := now.Verdict()
+	f := debug.Verdict(&now)
 	send(finding, gauge, 1, f.Verdict, f.Level)
 	for t, n := range now.Stats.Cycles {
 		send(cycles, counter, float64(n), policy.Trigger(t).String())

@@ -1,94 +1,19 @@
-package gc
+package debug
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/internal/verdict"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// A Finding is a judgement on the memory of a process or a collector. Level is "good", "watch" or
-// "bad". Verdict is a short constant, and Reason has the figures behind it. Next is the step to
-// take. See is the address of a page that says more; it may be empty.
-type Finding = verdict.Finding
-
-// A Diagnosis answers "is it the garbage collector?". Its verdict is one of
-//
-//   - "garbage lag": cycles free much;
-//   - "reachable growth": the reachable part of the Go heap grows;
-//   - "growth outside Go": memory outside the Go heap grows, and cycles do not free it;
-//   - "allocator retention": an allocator keeps much free memory;
-//   - "finalizers blocked": finalizers or cleanups that are due do not run;
-//   - "over the limit", "near the limit": of the process, as package gc/auto knows it;
-//   - "nothing wrong".
-type Diagnosis struct {
-	Finding
-	text string
-}
-
-// String returns the diagnosis as text of several lines.
-func (d Diagnosis) String() string { return d.text }
-
-// SetAllocatorStats tells [Collector.Diagnose] how to read the bytes that the C allocator has
-// handed out and those that it keeps. Package gc/with/malloc does that for glibc.
-func SetAllocatorStats(read func() (inUse, kept int64)) { verdict.SetAllocator(read) }
-
-// Diagnose runs two cycles, waits for the window, runs two more cycles, and says why the process
-// holds so much memory. With a window of 0 it cannot see growth. Where package gc/auto runs, growth
-// is judged by that package, which watches the process all the time. Diagnose blocks until it is
-// done, or until ctx ends the window. It stops the world to read stacks. It is safe for concurrent
-// use. Outside Linux resident memory is unknown, and the verdict rests on the Go heap and the
-// counted bytes.
-func (c *Collector) Diagnose(ctx context.Context, window time.Duration) Diagnosis {
-	x := verdict.Examination{Before: c.footprint()}
-	x.Blocked = !c.collectAll()
-	x.After, x.Stacks = c.footprint(), verdict.ReadStacks()
-	select {
-	case <-time.After(window):
-		x.Blocked = window > 0 && !c.collectAll() || x.Blocked
-	case <-ctx.Done():
-	}
-	x.Later = c.footprint()
-	f := x.Find(verdict.Current())
-	return Diagnosis{f, x.Text(f)}
-}
-
-func (c *Collector) footprint() verdict.Footprint {
-	f := verdict.ReadFootprint()
-	f.Libraries = c.Counters()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, g := range c.gates {
-		if s := g.source.Sample(); g.gauge() == nil && s.Space == pressure.Host {
-			f.Counted += s.Live
-		}
-	}
-	return f
-}
-
-// collectAll runs two cycles. The second one frees objects that the finalizers of the first made
-// unreachable. It waits for finalizers and cleanups, at most drainBound, and reports whether all
-// have run.
-func (c *Collector) collectAll() bool {
-	const drainBound = 2 * time.Second
-	for range 2 {
-		c.Collect(policy.TriggerExplicit)
-		for end := time.Now().Add(drainBound); !c.cleaned(c.engine.Marked()); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// The bounds of a snapshot's verdict. Held is what [Caps] allows by default.
+// The bounds of a snapshot's verdict. Held is what [gc.Caps] allows by default.
 const (
 	heldMost     = 0.05
 	pressureMost = 0.95
@@ -97,15 +22,15 @@ const (
 
 // Verdict judges the collector by its last minute. If the finding of package gc/auto on the process
 // is worse, Verdict returns that.
-func (s *Snapshot) Verdict() Finding {
-	f := s.judge()
+func Verdict(s *gc.Snapshot) gc.Finding {
+	f := judge(s)
 	if s.Process.Worse(f) {
 		return s.Process
 	}
 	return f
 }
 
-func (s *Snapshot) judge() Finding {
+func judge(s *gc.Snapshot) gc.Finding {
 	done, span := s.Last(time.Minute)
 	share := func(d time.Duration) float64 { return float64(d) / float64(span) }
 	processor := share(done.Processor) / float64(runtime.GOMAXPROCS(0))
@@ -117,12 +42,12 @@ func (s *Snapshot) judge() Finding {
 	for _, n := range done.Cycles {
 		sum += int64(n)
 	}
-	cycles := verdict.Plural(sum, "cycle")
+	cycles := count(pressure.Count(sum), "cycle")
 	often := fmt.Sprintf("%s %s freed %v and took %s of the processor time", last, cycles, pressure.Bytes(done.Freed), percent(processor))
-	find := func(level, verdict, reason, next, see string) Finding {
-		return Finding{Level: level, Verdict: verdict, Reason: reason, Next: next, See: see}
+	find := func(level, verdict, reason, next, see string) gc.Finding {
+		return gc.Finding{Level: level, Verdict: verdict, Reason: reason, Next: next, See: see}
 	}
-	top := s.mostPressed()
+	top := mostPressed(s)
 	switch refused := done.Cycles[policy.TriggerRefusal]; {
 	case s.Err != nil:
 		return find(verdict.Bad, "panic contained", "Something has panicked and was contained; the error is below. The policy in use is "+s.Policy+".",
@@ -150,7 +75,7 @@ func (s *Snapshot) judge() Finding {
 
 // mostPressed returns the source under most pressure or, without limits, the one with most live
 // bytes.
-func (s *Snapshot) mostPressed() (top pressure.Sample) {
+func mostPressed(s *gc.Snapshot) (top pressure.Sample) {
 	for i, w := range s.Sources {
 		full, most := w.Pressure(), top.Pressure()
 		if i == 0 || full > most || full == most && top.Limit == 0 && (w.Limit > 0 || w.Live > top.Live) {
