@@ -69,7 +69,6 @@ type lifetime struct {
 	goroutines sync.WaitGroup
 	unchosen   bool        // the policy is the default one
 	idle       *time.Timer // calls checkQuiet
-	later      *time.Timer // calls askLater
 }
 
 // A walker knows of memory that cycles give back.
@@ -173,9 +172,8 @@ func build(e goruntime.Engine, cfg Config, p policy.Policy) *Collector {
 		life:     lifetime{stopped: make(chan struct{}), unchosen: unchosen},
 		observed: observers{journal: journal{reasons: make(map[string]*uint64)}},
 	}
-	c.life.idle, c.life.later = time.AfterFunc(time.Hour, c.checkQuiet), time.AfterFunc(time.Hour, c.askLater)
+	c.life.idle = time.AfterFunc(time.Hour, c.checkQuiet)
 	c.life.idle.Stop()
-	c.life.later.Stop()
 	c.log.To, c.log.Strict, c.log.Failed = cfg.Log, c.strict, c.failed
 	c.releases = registry.NewReleases(registry.Host{Engine: e, Strict: c.strict, Fail: c.failed, Late: c.releasedLate})
 	c.governor = governor.New(cfg.Caps, &contained{p, c})
@@ -220,7 +218,6 @@ func (c *Collector) Close() {
 		c.life.closed = true
 		close(c.life.stopped)
 		c.life.idle.Stop()
-		c.life.later.Stop()
 		c.governor.Close()
 		c.publish()
 	}

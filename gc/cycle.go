@@ -70,9 +70,6 @@ func (c *Collector) obey(o governor.Order, now time.Duration) (r *collection) {
 	if o.Begin {
 		r = c.start(now, o.Cause)
 	}
-	if o.Again > 0 {
-		c.life.later.Reset(o.Again)
-	}
 	if !o.Hold {
 		return nil
 	}
@@ -202,11 +199,9 @@ func (c *Collector) finish(r *collection) (freed int64) {
 		r.Duration, r.Exposed = now-r.Start-r.released.Waited, max(0, now-max(r.held, r.Start))
 		r.Processor += c.engine.Processor()
 	}
-	var o governor.Order
-	r.cycle, o = c.governor.Settled(now, &r.Run)
+	r.cycle = c.governor.Settled(now, &r.Run)
 	if !natural {
 		c.current.Store(nil)
-		c.obey(o, now)
 	}
 	c.publish()
 	c.ended(r, now, freed)

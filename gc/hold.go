@@ -119,9 +119,3 @@ func (c *Collector) checkQuiet() {
 		return o
 	})
 }
-
-// askLater is called by the timer that an order has set.
-func (c *Collector) askLater() {
-	now := c.Now()
-	c.decide(now, func() governor.Order { return c.governor.Later(now) })
-}

@@ -3,7 +3,6 @@
 package gc_test
 
 import (
-	"fmt"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -500,44 +499,6 @@ func TestAQuietProgramGetsOneCycle(t *testing.T) {
 	}
 }
 
-// TestWhatDiesBetweenAllocationsIsAskedFor after a cycle that has freed something, ever more seldom, and for a second or so.
-func TestWhatDiesBetweenAllocationsIsAskedFor(t *testing.T) {
-	p := new(scripted)
-	inBubble(t, gc.Config{Idle: time.Hour, Caps: gc.Caps{Cycles: 1}}, p, func(w *world) {
-		owner := new(boxed)
-		own(w.c, owner, 2*mib, func() {}).Resize(mib)
-		if ownDead(w.c, mib); w.collect().Freed != mib {
-			w.Error("not found")
-		}
-		synctest.Wait() // the line comes after the caller goes on
-		if said := w.log.of("cycle ended", ""); len(said) != 1 || !said[0].has(map[string]any{"freed_bytes": int64(mib)}) {
-			w.Errorf("told %+v", said)
-		}
-		if x := p.shown()[1]; x.Allocated != 2*mib || x.Freed != mib {
-			w.Errorf("after an owner has got smaller: %+v", x)
-		}
-		asked := len(p.shown())
-		sleep(time.Minute)
-		var at []time.Duration
-		for _, x := range p.shown()[asked:] {
-			at = append(at, (x.Now - 10*ms).Round(ms))
-			if x.Request != 0 || x.At != policy.Allocation || x.Sample.Live != mib {
-				w.Errorf("asked about %+v", x)
-			}
-		}
-		if want := []time.Duration{10 * ms, 30 * ms, 70 * ms, 150 * ms, 310 * ms, 630 * ms, 1270 * ms, 2550 * ms}; fmt.Sprint(at) != fmt.Sprint(want) {
-			w.Errorf("asked after %v, want %v", at, want)
-		}
-		runtime.KeepAlive(owner)
-		p.decide = func(policy.Point) policy.Decision { return policy.Decision{Action: policy.Block} }
-		ownDead(w.c, mib)
-		n := total(w.c)
-		if time.Sleep(time.Minute); total(w.c) < n || live(w.c) != 0 || w.c.Stats().Last.Action != policy.Overlap {
-			w.Errorf("%d cycles, %d bytes live: %+v", total(w.c)-n, live(w.c), w.c.Stats().Last)
-		}
-	})
-}
-
 // TestMisuseIsNamedOnceItShows: an owner that its own release keeps alive, in a way that Own cannot see, and more of them. What only
 // stays, as the weights of a model do, is told nobody.
 func TestMisuseIsNamedOnceItShows(t *testing.T) {
@@ -649,5 +610,24 @@ func TestAGaugeWaitsForFinalizers(t *testing.T) {
 			w.Errorf("a cycle freed %d bytes, of 50 MiB", freed)
 		}
 		g.Close()
+	})
+}
+
+// TestAnOwnerGetsSmaller: what it held no longer is no yield of a cycle, and the log has what the cycle freed.
+func TestAnOwnerGetsSmaller(t *testing.T) {
+	p := new(scripted)
+	inBubble(t, gc.Config{}, p, func(w *world) {
+		owner := new(boxed)
+		own(w.c, owner, 2*mib, func() {}).Resize(mib)
+		ownDead(w.c, mib)
+		w.collect()
+		synctest.Wait() // the line comes after the caller goes on
+		if said := w.log.of("cycle ended", ""); len(said) != 1 || !said[0].has(map[string]any{"freed_bytes": int64(mib)}) {
+			w.Errorf("told %+v", said)
+		}
+		if x := p.shown()[1]; x.Allocated != 2*mib || x.Freed != mib {
+			w.Errorf("after the owner got smaller: %+v", x)
+		}
+		runtime.KeepAlive(owner)
 	})
 }

@@ -284,7 +284,7 @@ func (m *base) free(took, exposed time.Duration, started, now *totals) {
 	m.read(now)
 	m.governor.Cycles++
 	m.run.Duration, m.run.Exposed = took, exposed
-	c, _ := m.governor.Settled(m.run.Start+took, &m.run)
+	c := m.governor.Settled(m.run.Start+took, &m.run)
 	end := c.Start + c.Duration // when its bytes became free
 	if c.Action != policy.Overlap {
 		end = c.Start + c.Exposed // at the end of the pause of a caller that was held

@@ -430,7 +430,7 @@ func (r *measured) settle() {
 	r.governor.Cycles++
 	r.run.Duration, r.run.Exposed = took, time.Duration(max(0, r.clock.now-c.held))
 	r.run.Processor = time.Duration(r.machine.Work * float64(took) * float64(r.governor.Processors))
-	report, _ := r.governor.Settled(time.Duration(r.clock.now), &r.run)
+	report := r.governor.Settled(time.Duration(r.clock.now), &r.run)
 	if l := r.cfg.Log; l != nil {
 		l.Cycles = append(l.Cycles, Collected{Cycle: report, seq: int64(r.event)})
 	}

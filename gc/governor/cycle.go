@@ -46,16 +46,15 @@ func (g *Governor) Began(at time.Duration, why Cause) Run {
 
 // Settled reports that a cycle has settled: its yield has been given back. The shell first updates
 // each memory: its reading, and Freed, the bytes that the cycle gave back. Settled learns from the
-// cycle and tells the policy. Order.Again is set if the policy should be asked again soon, even
-// without an allocation.
+// cycle and tells the policy.
 //
 // A cycle that the runtime began by itself has the trigger natural. It did not pass Began, and was
 // not timed, so its length is a guess.
-func (g *Governor) Settled(at time.Duration, r *Run) (c policy.Cycle, o Order) {
+func (g *Governor) Settled(at time.Duration, r *Run) (c policy.Cycle) {
 	if r.Trigger == policy.TriggerNatural {
 		c = policy.Cycle{Start: max(0, at-g.Cost), Duration: min(at, g.Cost), Work: g.Work, Trigger: r.Trigger, Action: r.Action}
 		g.report(at, &c, r)
-		return c, o
+		return c
 	}
 	g.progress.ended(g.allocated(at), r.Exposed)
 	g.Running = false
@@ -72,11 +71,7 @@ func (g *Governor) Settled(at time.Duration, r *Run) (c policy.Cycle, o Order) {
 	}
 	g.spend(r.Start, cmp.Or(r.Processor, r.Duration*time.Duration(g.Processors)))
 	g.report(at, &c, r)
-	g.idle.later = nil
-	if m := r.Memory; c.Freed > 0 && m != nil && m.Soft && g.IdleEvery > 0 && !g.closed {
-		g.idle.later, g.idle.wait, o.Again = m, slice, slice
-	}
-	return c, o
+	return c
 }
 
 // report completes c, which is the cycle r. It takes the current readings as the state after it.

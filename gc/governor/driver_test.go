@@ -86,7 +86,7 @@ func (d *driver) pass(by time.Duration) {
 }
 
 // settle ends the cycle under way.
-func (d *driver) settle() governor.Order {
+func (d *driver) settle() {
 	d.now = max(d.now, d.end)
 	for _, m := range d.memories {
 		m.Freed = m.doomed
@@ -95,10 +95,8 @@ func (d *driver) settle() governor.Order {
 		m.doomed = 0
 	}
 	d.run.Duration, d.run.Exposed, d.run.Processor, d.run.Tracked = d.length, d.held, d.work, 1
-	c, o := d.g.Settled(d.now, &d.run)
 	d.g.Cycles++
-	d.cycles = append(d.cycles, c)
-	return o
+	d.cycles = append(d.cycles, d.g.Settled(d.now, &d.run))
 }
 
 // obey carries an order out. Callers who are held wait for the cycle.

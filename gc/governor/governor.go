@@ -45,8 +45,7 @@ type Costs struct {
 type Order struct {
 	Begin bool // begin a cycle, and call Began with the cause
 	Cause
-	Hold  bool          // hold the caller until the current cycle, or the one that begins, has settled
-	Again time.Duration // call Later after this time; 0 = no call
+	Hold bool // hold the caller until the current cycle, or the one that begins, has settled
 }
 
 // New returns a governor that asks p, for a program with one processor. Caps must be valid: see

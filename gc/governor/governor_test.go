@@ -309,7 +309,7 @@ func TestNaturalCyclesCostNothing(t *testing.T) {
 	m.Live -= 10 * mib
 	m.Freed = 10 * mib
 	run := governor.Run{Cause: governor.Cause{Trigger: policy.TriggerNatural, Action: policy.Overlap, Memory: &m.Memory}}
-	c, _ := d.g.Settled(d.now, &run)
+	c := d.g.Settled(d.now, &run)
 	want := policy.Cycle{
 		Start: 992 * ms, Duration: 8 * ms, Work: 6 * ms, Trigger: policy.TriggerNatural, Action: policy.Overlap,
 		Freed: 10 * mib, LiveAfter: 40 * mib, Limit: 100 * mib,
@@ -363,9 +363,9 @@ func TestAClosedGovernorDoesNothing(t *testing.T) {
 	d.settle()
 	d.g.Quiet(d.now)
 	quiet, more := d.g.Quiet(d.now)
-	orders := []governor.Order{d.g.Allocate(d.now, &m.Memory, 1), d.g.Sync(d.now, ms), quiet, d.g.Later(d.now), d.g.Refuse(d.now, &m.Memory, 1)}
+	orders := []governor.Order{d.g.Allocate(d.now, &m.Memory, 1), d.g.Sync(d.now, ms), quiet, d.g.Refuse(d.now, &m.Memory, 1)}
 	for i, o := range orders {
-		if o.Begin || o.Hold || o.Again != 0 || more {
+		if o.Begin || o.Hold || more {
 			t.Errorf("call %d orders %+v", i, o)
 		}
 	}

@@ -6,17 +6,10 @@ import (
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
-const (
-	slice       = 10 * time.Millisecond // how long a goroutine runs while others wait (forcePreemptNS in runtime/proc.go)
-	longestWait = time.Second           // between two calls of Later
-)
-
 // An idle finds out whether the program allocates.
 type idle struct {
-	gross  int64         // bytes allocated in all, at the last call
-	served int64         // gross at the last cycle for an idle program
-	later  *Memory       // nil, or the memory that Later asks about
-	wait   time.Duration // until the next call of Later
+	gross  int64 // bytes allocated in all, at the last call
+	served int64 // gross at the last cycle for an idle program
 }
 
 // Quiet is called each time that the idle interval has passed. If the program has allocated
@@ -43,23 +36,4 @@ func (g *Governor) Quiet(at time.Duration) (o Order, more bool) {
 		o.Begin, o.Cause = true, Cause{policy.TriggerExplicit, policy.Overlap, "idle", g.MostPressed()}
 	}
 	return o, true
-}
-
-// Later asks the policy again about the memory of the last cycle, which freed something. Objects
-// that die between two allocations would otherwise go unnoticed. The shell calls it when Order.Again
-// has passed.
-func (g *Governor) Later(at time.Duration) (o Order) {
-	i := &g.idle
-	if g.Top = nil; i.later == nil || g.Running || g.closed {
-		return o
-	}
-	if i.later.Rest.Over(at, i.later.Live) {
-		o = g.Allocate(at, i.later, 0)
-		o.Action = min(o.Action, policy.Overlap)
-	}
-	if i.wait < longestWait {
-		i.wait *= 2
-		o.Again = i.wait
-	}
-	return o
 }
