@@ -30,7 +30,7 @@ const (
 	ticks        = "plain+TICK=100ms,plain+TICK=1s,import,import+EAGERGC_TRIM=off"
 	remedy       = "plain+IMGPROXY_FREE_MEMORY_INTERVAL=10" // imgproxy's default: a collection and a trim each 10 s
 	idle         = "import+EAGERGC=off"
-	gpu          = "BACKEND=xla:{bundle}/plugin/xla_cuda_plugin.so MEMORY_FRACTION=0.05 GOMLX_NO_AUTO_INSTALL=1 GOPJRT_CUDA_CHECKS=0 XLA_FLAGS=--xla_gpu_cuda_data_dir=/usr/local/cuda"
+	gpu          = "BACKEND=xla:{bundle}/plugin/xla_cuda_plugin.so MEMORY_FRACTION=0.05 CUDA_VISIBLE_DEVICES=0 GOMLX_NO_AUTO_INSTALL=1 GOPJRT_CUDA_CHECKS=0 XLA_FLAGS=--xla_gpu_cuda_data_dir=/usr/local/cuda"
 	pictures     = "IMGPROXY_BIND=127.0.0.1:{port} IMGPROXY_LOCAL_FILESYSTEM_ROOT={bundle}/images IMGPROXY_FREE_MEMORY_INTERVAL=86400"
 )
 
@@ -41,7 +41,7 @@ var wholes = []program{
 	{name: "imgproxyforgets", ways: idle + "," + idle + "+IMGPROXY_FREE_MEMORY_INTERVAL=10,import,import+EAGERGC_TRIM=off", env: pictures, ready: "/health", rate: 43, next: resize},
 	{name: "rqlite", ways: "plain," + ticks, ready: "/readyz", rate: 300, next: query,
 		args: "-node-id=1 -http-addr=127.0.0.1:{port} -raft-addr=127.0.0.1:{next} {dir}/data"},
-	{name: "victoria", ways: "plain," + ticks, ready: "/health", rate: 800, next: metrics,
+	{name: "victoria", ways: "plain," + ticks, ready: "/health", rate: 450, next: metrics,
 		args: "-httpListenAddr=127.0.0.1:{port} -storageDataPath={dir} -memory.allowedBytes=512MiB -search.disableCache"},
 	{name: "embed", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", device: "/memory", rate: 40, next: texts},
 	{name: "embedforgets", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", device: "/memory", rate: 40, next: texts},
