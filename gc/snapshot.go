@@ -79,7 +79,7 @@ func (c *Collector) Snapshot() Snapshot {
 			w.Settled = g.memory.Kept()
 		}
 		if gauge := g.gauge(); gauge != nil {
-			w.Worth = gauge.seen.Load().worth.String()
+			w.Worth = sayWorth(gauge.seen.Load().worth)
 		}
 		s.Sources = append(s.Sources, w)
 	}

@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -31,6 +32,7 @@ type Gauge struct {
 	mu     sync.Mutex // held while looking; taken before the collector's
 	rules  *governor.Gauge
 	log    observe.Account // its moves, for a recording; guarded by the collector's mu
+	told   int             // what the last line said of cycles: they bring nothing (-1), something (0), much (1)
 	broken bool            // the function read has panicked
 }
 
@@ -131,8 +133,8 @@ func (g *Gauge) step(f func(at time.Duration, r *governor.GaugeReading) (trim bo
 	c, was, r := g.c, g.rules.Level, g.reading()
 	now := c.Now()
 	trim := f(now, &r)
-	if worth, news := g.publish(now); news {
-		c.log.Say(slog.LevelInfo, false, "eagergc: "+worth.String())
+	if news := g.publish(now); news != "" {
+		c.log.Say(slog.LevelInfo, false, news)
 	}
 	g.record(r.Level - was)
 	if r.Level < was {
@@ -145,11 +147,29 @@ func (g *Gauge) step(f func(at time.Duration, r *governor.GaugeReading) (trim bo
 	}
 }
 
-// publish publishes what the rules have seen. News means that the worth of cycles has changed.
-func (g *Gauge) publish(at time.Duration) (worth governor.Worth, news bool) {
-	worth, news = g.rules.Worth(at)
-	g.seen.Store(&sight{g.rules.Level, g.rules.Allocated, worth})
-	return worth, news
+// publish publishes what the rules have seen. It returns a line for the log if several cycles show
+// something else than the last line said. The end of an earned share is no news.
+func (g *Gauge) publish(at time.Duration) (news string) {
+	w := g.rules.Worth(at)
+	g.seen.Store(&sight{g.rules.Level, g.rules.Allocated, w})
+	if now := cmp.Compare(w.Share, governor.LeastShare); w.Cycles >= 8 && (now > g.told || now < 0 && g.told >= 0) {
+		g.told, news = now, "eagergc: "+sayWorth(w)
+	}
+	return news
+}
+
+// sayWorth says what cycles bring back.
+func sayWorth(w governor.Worth) string {
+	found := "cycles bring memory back here"
+	switch {
+	case w.Cycles == 0:
+		found = "cycles have not been tried here"
+	case w.Share < governor.LeastShare:
+		found = "cycles bring almost nothing here"
+	case w.Share > governor.LeastShare:
+		found = "memory had grown much, and cycles brought it back"
+	}
+	return fmt.Sprintf("%s: memory fell by %v in %d cycles; they may take %.2g %% of the program's processor time", found, pressure.Bytes(w.Freed), w.Cycles, 100*w.Share)
 }
 
 // Barren reports whether the last cycles gave back almost nothing. The memory is then in use, or

@@ -94,11 +94,11 @@ const leastGap = 10 * time.Millisecond
 
 // Share returns the share of the program's processor time that cycles may take. Trims may take as
 // much again. At 1, only the caps and the price of memory bound cycles.
-func (g *Gauge) Share(at time.Duration) float64 { return max(g.ration.now(at), leastShare) }
+func (g *Gauge) Share(at time.Duration) float64 { return max(g.ration.now(at), LeastShare) }
 
 // Rationed reports whether cycles are so rare that looks at short intervals are not worth their
 // cost.
-func (g *Gauge) Rationed(at time.Duration) bool { return g.ration.now(at) <= leastShare }
+func (g *Gauge) Rationed(at time.Duration) bool { return g.ration.now(at) <= LeastShare }
 
 // Marking reports that a mark begins. If the last cycle has not been judged yet, the two are
 // judged as one.

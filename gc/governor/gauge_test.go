@@ -239,7 +239,7 @@ func TestWorth(t *testing.T) {
 		l.now += time.Second
 		l.allocate(40*mib, bytes)
 		l.cycle(true)
-		w, _ := l.g.Worth(l.now)
+		w := l.g.Worth(l.now)
 		if want := []int{0, 1, 2, 3, 1, 2, 1}[i]; i > 0 && (w.Cycles != want || w.Freed < int64(want)*bytes*9/10 || w.Freed > int64(want)*bytes) {
 			t.Errorf("after cycle %d: %v", i, w)
 		}
@@ -386,7 +386,7 @@ func TestALittleAboveALargeLevel(t *testing.T) {
 		g.Marked(r, marks, true)
 		r.Level -= freed
 		g.Settled(at+ms, r, ms)
-		w, _ := g.Worth(at)
+		w := g.Worth(at)
 		return w.Share
 	}
 	vain := cycle(1000*mib, 0)

@@ -105,22 +105,19 @@ func (p *progress) compare() {
 	loss := expected + rate*float64(end.at-begin.at) - float64(c.bytes+end.bytes-begin.bytes)
 	p.apart = keepProgress*p.apart + expected
 	p.loss = keepProgress*p.loss + loss
-	p.uneven = keepProgress*p.uneven + unevenness(m[:apartTimes+1], m[apartTimes+1:], c.at, rate)
+	p.uneven = keepProgress*p.uneven + unevenness(m[:], c.at, rate)
 	p.cycles = keepProgress*p.cycles + 1
 }
 
 // unevenness returns the mean difference between the bytes that were allocated in twice the length
-// of a cycle and those that rate gives. Before and after are moments that lie a length apart.
-func unevenness(before, after []moment, length time.Duration, rate float64) (bytes float64) {
+// of a cycle and those that rate gives. Moments lie a length apart, half of them before the cycle.
+func unevenness(m []moment, length time.Duration, rate float64) (bytes float64) {
 	n := 0.0
-	for _, m := range [...][]moment{before, after} {
-		for i := range len(m) - 2 {
-			from, to := m[i], m[i+2]
-			if to.at-from.at < length {
-				continue
-			}
+	for i := range len(m) - 2 {
+		besideIt := i == apartTimes-1 || i == apartTimes
+		if d := m[i+2].at - m[i].at; d >= length && !besideIt {
 			n++
-			bytes += math.Abs(float64(to.bytes-from.bytes)/float64(to.at-from.at)-rate) * float64(2*length)
+			bytes += math.Abs(float64(m[i+2].bytes-m[i].bytes)/float64(d)-rate) * float64(2*length)
 		}
 	}
 	return bytes / max(1, n)

@@ -1,12 +1,6 @@
 package governor
 
-import (
-	"cmp"
-	"fmt"
-	"time"
-
-	"github.com/eagergc/eagergc/pressure"
-)
+import "time"
 
 // A ration bounds the processor time of a gauge's cycles by the memory that they bring back. The
 // price of memory alone would spend half a processor on a few MiB, and few users would. Cycles
@@ -26,7 +20,6 @@ type ration struct {
 	kept  int64         // bytes of the gauge that cycles leave
 	found float64       // growth that the last cycle found, as a share of all memory
 	worth Worth
-	news  int // what the last news said: cycles bring nothing (-1), something (0), much (1)
 }
 
 // A Worth says what the cycles of a gauge bring back, and what they may therefore take.
@@ -36,34 +29,15 @@ type Worth struct {
 	Freed  int64   // bytes by which memory fell in them
 }
 
-// String returns it as a sentence.
-func (w Worth) String() string {
-	found := "cycles bring memory back here"
-	switch {
-	case w.Cycles == 0:
-		found = "cycles have not been tried here"
-	case w.Share < leastShare:
-		found = "cycles bring almost nothing here"
-	case w.Share > leastShare:
-		found = "memory had grown much, and cycles brought it back"
-	}
-	return fmt.Sprintf("%s: memory fell by %v in %d cycles; they may take %.2g %% of the program's processor time", found, pressure.Bytes(w.Freed), w.Cycles, 100*w.Share)
-}
-
-// Worth returns what cycles are worth. That is news if several cycles show something else than the
-// last news said. The end of an earned share is no news.
-func (g *Gauge) Worth(at time.Duration) (w Worth, news bool) {
-	s := &g.ration
-	s.worth.Share = s.now(at)
-	now := cmp.Compare(s.worth.Share, leastShare)
-	if news = s.worth.Cycles >= 8 && (now > s.news || now < 0 && s.news >= 0); news {
-		s.news = now
-	}
-	return s.worth, news
+// Worth returns what cycles are worth.
+func (g *Gauge) Worth(at time.Duration) Worth {
+	w := g.ration.worth
+	w.Share = g.ration.now(at)
+	return w
 }
 
 const (
-	leastShare = 0.02 // of the program's processor time, if the last cycle brought memory back
+	LeastShare = 0.02 // of the program's processor time, if the last cycle brought memory back
 	fullShare  = 1.0  // if, before, memory had grown much, and a cycle brought it back or ran callbacks
 	mayKeep    = 2    // most halvings after a cycle that ran callbacks: the allocator may keep what they free
 	mostVain   = 10   // most halvings
@@ -87,7 +61,7 @@ func (r *GaugeReading) clock(at time.Duration) time.Duration {
 
 // now returns the share of the program's processor time that cycles may take.
 func (s *ration) now(at time.Duration) float64 {
-	share := leastShare
+	share := LeastShare
 	if at < s.until {
 		share = fullShare
 	}
