@@ -28,17 +28,17 @@
 // that share a container see each other by the memory that it holds. Memory of other processes is
 // not part of a process's limit. The price rises for all once the container is nearly full.
 //
-// After a cycle that gives almost nothing back, the next one comes later: see [gc.Gauge.Barren].
-// Once such memory has stayed for 10 s, one line in the log reports it. The process is judged every
-// second. The judge finds growth that cycles do not bring back, blocked finalizers, memory that an
-// allocator keeps free, and an exceeded limit. Its finding appears in the log, on the page of
-// gc/debug, in metrics and in gc/debug.Diagnose. A healthy process logs nothing above debug
-// level.
+// Cycles have to earn their processor time. While they bring memory back, they take at most 2 % of the
+// time that the program uses, and each one in a row that brings nothing back halves that share. If
+// memory outside the Go heap grows by half of all memory and a cycle brings that back, only [gc.Caps]
+// and the price of memory bound them for some seconds, and longer each time. A program that frees by
+// hand pays next to nothing.
 //
-// Cycles have to earn their processor time. At first they take at most 2 % of the time that the
-// program uses. If memory outside the Go heap grows by half of all memory and a cycle brings that
-// back, only [gc.Caps] and the price of memory bound them for some seconds, and longer each time. A
-// program that frees by hand pays next to nothing.
+// Once memory has stayed for 10 s although cycles ran, one line in the log reports it. The process is
+// judged every second. The judge finds growth that cycles do not bring back, blocked finalizers,
+// memory that an allocator keeps free, and an exceeded limit. Its finding appears in the log, on the
+// page of gc/debug, in metrics and in gc/debug.Diagnose. A healthy process logs nothing above debug
+// level.
 //
 // glibc keeps much of the memory that cycles free, for threads that may not need it. The import
 // makes glibc give it back after cycles, as often as the price of memory justifies: see package
