@@ -37,9 +37,9 @@ const (
 // Wholes are the known programs. In imgproxyforgets one handler in ten leaves its picture to a
 // finalizer. Embed is the server in its folder, on a GPU. In embedforgets hugot frees no tensor.
 var wholes = []program{
-	{name: "imgproxy", ways: "plain," + remedy + "," + ticks, env: pictures, ready: "/health", rate: 43, next: resize},
-	{name: "imgproxyforgets", ways: idle + "," + idle + "+IMGPROXY_FREE_MEMORY_INTERVAL=10,import,import+EAGERGC_TRIM=off", env: pictures, ready: "/health", rate: 43, next: resize},
-	{name: "rqlite", ways: "plain," + ticks, ready: "/readyz", rate: 300, next: query,
+	{name: "imgproxy", ways: "plain," + remedy + "," + ticks, env: pictures, ready: "/health", rate: 36, next: resize},
+	{name: "imgproxyforgets", ways: idle + "," + idle + "+IMGPROXY_FREE_MEMORY_INTERVAL=10,import,import+EAGERGC_TRIM=off", env: pictures, ready: "/health", rate: 36, next: resize},
+	{name: "rqlite", ways: "plain," + ticks, ready: "/readyz", rate: 550, next: query,
 		args: "-node-id=1 -http-addr=127.0.0.1:{port} -raft-addr=127.0.0.1:{next} {dir}/data"},
 	{name: "victoria", ways: "plain," + ticks, ready: "/health", rate: 450, next: metrics,
 		args: "-httpListenAddr=127.0.0.1:{port} -storageDataPath={dir} -memory.allowedBytes=512MiB -search.disableCache"},
