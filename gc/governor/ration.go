@@ -12,7 +12,7 @@ import "time"
 // Growth by half corresponds to GOGC=50. The doubling of the time between cycles in vain is that of
 // the OpenTelemetry collector's memory limiter.
 type ration struct {
-	vain  int           // cycles in a row that brought nothing back
+	vain  int           // cycles in a row that brought nothing back; more than mayKeep before the first cycle
 	until time.Duration // end of the time in which they are not bounded
 	lasts time.Duration // length of that time
 	level int64         // bytes of the gauge when it was earned
@@ -36,11 +36,14 @@ func (g *Gauge) Worth(at time.Duration) Worth {
 	return w
 }
 
+// LeastShare is the share of the program's processor time that cycles may take if the last one
+// brought memory back.
+const LeastShare = 0.02
+
 const (
-	LeastShare = 0.02 // of the program's processor time, if the last cycle brought memory back
-	fullShare  = 1.0  // if, before, memory had grown much, and a cycle brought it back or ran callbacks
-	mayKeep    = 2    // most halvings after a cycle that ran callbacks: the allocator may keep what they free
-	mostVain   = 10   // most halvings
+	fullShare = 1.0 // if, before, memory had grown much, and a cycle brought it back or ran callbacks
+	mayKeep   = 2   // most halvings after a cycle that ran callbacks: the allocator may keep what they free
+	mostVain  = 10  // most halvings
 
 	muchGrowth  = 0.5 // of all memory
 	firstEarned = 2 * time.Second
