@@ -45,10 +45,12 @@ func TestReportSaysWhatCompareSays(t *testing.T) {
 	}
 }
 
+var pageData = regexp.MustCompile(`id="data">"([^"]+)"<`)
+
 // dataOf unpacks the data of a page.
 func dataOf(t *testing.T, page string) (data chart.Data) {
 	t.Helper()
-	packed := regexp.MustCompile(`id="data">"([^"]+)"<`).FindStringSubmatch(page)
+	packed := pageData.FindStringSubmatch(page)
 	if packed == nil {
 		t.Fatal("no data")
 	}

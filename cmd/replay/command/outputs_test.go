@@ -1,0 +1,199 @@
+package command
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"image"
+	"image/draw"
+	"image/png"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/eagergc/eagergc/trace"
+	"github.com/eagergc/eagergc/trace/formats/recording"
+)
+
+// The commands of testdata/outputs.txtar print and write what they did when -update last wrote
+// the file: below each command is a digest of each output. An output that differs is kept in a
+// folder, for a comparison with that of another commit.
+func TestOutputs(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("another processor may round the last digit of a figure otherwise")
+	}
+	path, err := filepath.Abs("testdata/outputs.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := txtar.ParseFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	for _, f := range append(archive.Files, madeUp()...) {
+		os.WriteFile(f.Name, f.Data, 0o644)
+	}
+	var now strings.Builder
+	lines := strings.Split(strings.TrimSuffix(string(archive.Comment), "\n"), "\n")
+	for i, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "\t"):
+			continue
+		case line == "" || line[0] == '#':
+			now.WriteString(line + "\n")
+			continue
+		}
+		outputs := outputsOf(t, wordsOf(line))
+		var digests []string
+		for _, name := range slices.Sorted(maps.Keys(outputs)) {
+			digests = append(digests, fmt.Sprintf("%s %.4x", name, sha256.Sum256(outputs[name])))
+		}
+		got := "\t" + strings.Join(digests, ", ")
+		now.WriteString(line + "\n" + got + "\n")
+		if *update || i+1 < len(lines) && lines[i+1] == got {
+			continue
+		}
+		dir, err := os.MkdirTemp("", "replay-outputs-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range outputs {
+			os.WriteFile(filepath.Join(dir, name), data, 0o644)
+		}
+		t.Errorf("replay %s\n%s\nIt is in %s. Want\n%s", line, got, dir, lines[min(i+1, len(lines)-1)])
+	}
+	if archive.Comment = []byte(now.String()); *update {
+		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// madeUp are two recordings: a program of steps with a device, and a live run with a refusal every
+// third cycle.
+func madeUp() []txtar.File {
+	r := rand.New(rand.NewPCG(1, 2))
+	const head = recording.TextHeader + "\nstart 2026-01-01T00:00:00Z\n"
+	steps, live := head, head+"meta \"heap\" \"1048576\"\n0 mark bytes=3 label=\"gc: processors\"\n"
+	add := func(to *string, format string, args ...any) { *to += fmt.Sprintf(format+"\n", args...) }
+	var sizes [400]int
+	now, late, next := 0, 0, 0
+	for i := range sizes {
+		now += 10_000 + r.IntN(80_000)
+		sizes[i] = 512 << r.IntN(9)
+		add(&steps, `%d alloc id=%d bytes=%d space=device0 label="site %d"`, now, i, sizes[i], i%5)
+		if i%9 > 0 && i > 9 {
+			add(&steps, "%d drop id=%d bytes=%d space=device0", now, i-10, sizes[i-10])
+		}
+		if i%25 == 24 {
+			add(&steps, `%d sync duration=%d label="wait %d"`, now, 10_000+r.IntN(500_000), i%2)
+			now += 400_000
+		}
+		if late++; i%8 > 0 {
+			add(&live, "%d alloc id=%d bytes=%d", late, i, sizes[i])
+			late += r.IntN(50_000)
+			continue
+		}
+		length, forced := 500_000+r.IntN(300_000)+2000*(i-next), i/8%3/2
+		if forced > 0 {
+			add(&live, "%d refuse bytes=512 duration=40000", late-1)
+			add(&live, "%d refuse bytes=512 duration=%d aux=4", late, length+1000)
+			add(&live, "%d mark duration=%d label=\"exposed pause\"", late, length)
+		}
+		add(&live, "%d cycle bytes=%d duration=%d aux=%d", late, 512*(i-next), length, forced)
+		for late += length; next < i-r.IntN(9); next++ {
+			if next%8 > 0 {
+				add(&live, "%d free id=%d bytes=%d aux=1", late, next, sizes[next])
+			}
+		}
+		add(&live, "%d mark bytes=%d label=\"gc: slowdown beside a cycle, millionths\"", late, 100*i)
+	}
+	return []txtar.File{{Name: "steps.txt", Data: []byte(steps)}, {Name: "run.txt", Data: []byte(live)}}
+}
+
+// outputsOf runs a command and returns what it printed and the files in the folder out, which it
+// removes. Outputs are without compression, names of tools, and the scripts of pages.
+func outputsOf(t *testing.T, args []string) map[string][]byte {
+	var stdout, stderr bytes.Buffer
+	status := run(t.Context(), args, &stdout, &stderr)
+	t.Logf("%v: %d %s", args, status, &stderr)
+	maxMemory = 0
+	all := map[string][]byte{"stdout": stdout.Bytes(), "stderr": fmt.Appendf(nil, "%s%d", &stderr, status)}
+	filepath.WalkDir("out", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			data, err := os.ReadFile(path)
+			if err == nil {
+				data, err = plain(path, data)
+			}
+			if all[d.Name()] = data; err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+		return nil
+	})
+	os.RemoveAll("out")
+	return all
+}
+
+var (
+	ofTools = regexp.MustCompile(`(?s)<style>.*?</style>|<script type="module">.*?</script>|sha256-[^&']*|<dt>(?:replay|machine)</dt><dd>[^<]*`)
+	packed  = regexp.MustCompile(`(?s)stream\r?\n(x.*?)\r?\nendstream`)
+)
+
+// plain returns what is in a file.
+func plain(path string, data []byte) ([]byte, error) {
+	var b bytes.Buffer
+	switch filepath.Ext(path) {
+	case ".arrows":
+		t, err := trace.Read(bytes.NewReader(data))
+		if err == nil {
+			err = recording.WriteText(&b, t)
+		}
+		return b.Bytes(), err
+	case ".gz":
+		r, err := gzip.NewReader(bytes.NewReader(data))
+		if err == nil {
+			_, err = io.Copy(&b, r)
+		}
+		return b.Bytes(), err
+	case ".png":
+		from, err := png.Decode(bytes.NewReader(data))
+		if err != nil {
+			return nil, err
+		}
+		to := image.NewRGBA(from.Bounds())
+		draw.Draw(to, to.Rect, from, image.Point{}, draw.Src)
+		return to.Pix, nil
+	case ".pdf":
+		for _, m := range packed.FindAllSubmatch(data, -1) {
+			if r, err := zlib.NewReader(bytes.NewReader(m[1])); err == nil {
+				io.Copy(&b, r)
+			}
+		}
+		return b.Bytes(), nil
+	case ".html":
+		data = ofTools.ReplaceAll(data, nil)
+		return pageData.ReplaceAllFunc(data, func(m []byte) []byte {
+			unzip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(pageData.FindSubmatch(m)[1])))
+			if err == nil {
+				io.Copy(&b, unzip)
+			}
+			return b.Bytes()
+		}), nil
+	}
+	return data, nil
+}
