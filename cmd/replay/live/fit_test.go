@@ -261,24 +261,6 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// A program that is made up is a valid one, keeps below its limit, and is the same
-// for the same seed.
-func TestPattern(t *testing.T) {
-	for seed := range uint64(20) {
-		w, err := sim.Compile(pattern(seed, pressure.Device(1), 2*time.Second), pressure.Device(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if w.PeakReachable > patternLimit/2 || w.Allocs < 100 {
-			t.Errorf("seed %d: %d allocations, %d bytes reachable", seed, w.Allocs, w.PeakReachable)
-		}
-	}
-	a, b := pattern(3, pressure.Device(1), time.Second), pattern(3, pressure.Device(1), time.Second)
-	if !slices.Equal(a.Events, b.Events) {
-		t.Error("the same seed made two programs")
-	}
-}
-
 // Computed work takes about the recorded time if nothing runs beside it. Time that it loses is
 // part of the time of the run.
 func TestComputedWork(t *testing.T) {
