@@ -24,6 +24,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
+	"github.com/eagergc/eagergc/cmd/replay/live"
+	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/pool/cuda"
+	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
@@ -57,7 +62,14 @@ func TestOutputs(t *testing.T) {
 			now.WriteString(line + "\n")
 			continue
 		}
-		outputs := outputsOf(t, wordsOf(line))
+		outputs := map[string][]byte{}
+		if make := made[line]; make != nil {
+			var b bytes.Buffer
+			make(&b)
+			outputs["text"], _ = plain(".html", b.Bytes())
+		} else {
+			outputs = outputsOf(t, wordsOf(line))
+		}
 		var digests []string
 		for _, name := range slices.Sorted(maps.Keys(outputs)) {
 			digests = append(digests, fmt.Sprintf("%s %.4x", name, sha256.Sum256(outputs[name])))
@@ -125,12 +137,48 @@ func madeUp() []txtar.File {
 	return []txtar.File{{Name: "steps.txt", Data: []byte(steps)}, {Name: "run.txt", Data: []byte(live)}}
 }
 
+// made are outputs of made-up results, of commands that measure or build. Their lines are in
+// parentheses.
+var made = map[string]func(w io.Writer){
+	"(live)": func(w io.Writer) {
+		r := live.Report{Result: sim.Result{Trace: "t", Policy: "p", LimitFactor: 1.5, LimitBytes: 3000, Cycle: 4e6, Ladder: 5, Collections: 6, RefusalCollections: 7, FailedAllocs: 8, ExposedPause: 9e6, MaxPause: 10e6,
+			GCBusy: 11e6, PeakLive: 12e3, MeanLive: 13e3, MeanGarbage: 14e3, Span: 15e6, Elapsed: 16e6}, Natural: 17, Late: 18e6, Reserved: 19e3, Work: live.Work{Alone: 20, LostAlone: 1, Beside: 22, LostBeside: 12, Overlap: 24}, Stats: gc.Stats{Slowdown: 0.26}}
+		log := &sim.Log{Pauses: []sim.Pause{{Length: 27e6}, {Length: 28e6}}}
+		other := newLiveRun(sim.Result{Trace: "s", Policy: "sim:p", LimitFactor: 2, Collections: 30, RefusalCollections: 31, FailedAllocs: 32, ExposedPause: 33e6, PeakLive: 34e3, Elapsed: 35e6}, log)
+		other.Pace = 1.25
+		for _, s := range []*liveRun{nil, other} {
+			writeLive(w, &sim.Workload{PeakReachable: 2000}, &r, s, log)
+			writeLiveJSON(w, &r, log, s)
+		}
+		writeCalls(w, []cuda.CallCount{{Name: "cuMemMap", Calls: 36, Time: 37e6}})
+	},
+	"(machine)": func(w io.Writer) {
+		writeMachine(w, &sim.Machine{About: "made up", Start: 1e6, Mark: sim.Linear{Base: 2e6, PerObject: 3, PerGiB: 4}, Sweep: sim.Linear{Base: 5e6}, Settle: sim.Linear{PerObject: 6, PerGiB: 7}, Ladder: 8e6, Map: sim.Linear{Base: 9, PerObject: 10},
+			Heap: 11, After: sim.Curve{{At: 12e6, Factor: 1.3}, {At: 14e6, Factor: 1.5}}, Stretch: 1.6, Slowdown: 0.17, Alloc: sim.Linear{Base: 18}, Stall: sim.Stall{Share: 0.19, Length: []float64{20e6, 21e6, 22e6}}}, live.Fit{Cycles: 23, Total: 0.24, Half: 0.25, Most: 0.26})
+	},
+	"(lab)": func(w io.Writer) {
+		for _, whole := range []bool{false, true} {
+			if p, err := labPage(&labBuild{glue: "glue", program: []byte("a program")}, whole); err == nil {
+				p.Live.Memory = 1 << 34
+				for _, part := range p.Live.Parts[1:] {
+					fmt.Fprintf(w, "%s %x\n", part.Name, sha256.Sum256([]byte(part.Text)))
+				}
+				p.Live.Parts = nil
+				p.write(w)
+			}
+		}
+	},
+	"(curves)": func(w io.Writer) {
+		curves := []chart.Curve{{Name: "one", Levels: []sim.Level{{}, {At: 3e6, Live: 5000, Garbage: 1000}}}, {Name: "two", Levels: []sim.Level{{Live: 900}, {At: 5e6, Live: 4500}}}}
+		chart.Curves("curves", "a note", curves).Write(w, "svg")
+	},
+}
+
 // outputsOf runs a command and returns what it printed and the files in the folder out, which it
 // removes. Outputs are without compression, names of tools, and the scripts of pages.
 func outputsOf(t *testing.T, args []string) map[string][]byte {
 	var stdout, stderr bytes.Buffer
 	status := run(t.Context(), args, &stdout, &stderr)
-	t.Logf("%v: %d %s", args, status, &stderr)
 	maxMemory = 0
 	all := map[string][]byte{"stdout": stdout.Bytes(), "stderr": fmt.Appendf(nil, "%s%d", &stderr, status)}
 	filepath.WalkDir("out", func(path string, d fs.DirEntry, err error) error {
@@ -138,6 +186,9 @@ func outputsOf(t *testing.T, args []string) map[string][]byte {
 			data, err := os.ReadFile(path)
 			if err == nil {
 				data, err = plain(path, data)
+			}
+			if bytes.Contains(data, []byte("NaN")) {
+				t.Errorf("%v: %s has what is no number", args, path)
 			}
 			if all[d.Name()] = data; err != nil {
 				t.Errorf("%s: %v", path, err)

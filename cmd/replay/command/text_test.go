@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -111,13 +112,29 @@ func TestParagraphsFit(t *testing.T) {
 	}
 }
 
-// The progress of a job says how long it has run and, if its share is known, the time left.
+// The progress of a job says how long it has run and, if its share is known, the time left: on a
+// terminal twice a second in one line, elsewhere every ten seconds.
 func TestProgressSaysTheTimeLeft(t *testing.T) {
-	for share, want := range map[float64]string{
-		0: "replay: running x: 30s so far", 0.25: "replay: running x: 30s so far, 25.0% done, about 1m30s left", 1.1: "replay: running x: 30s so far, 100% done, about 0s left",
+	for terminal, want := range map[bool]string{
+		false: "replay: a job: 10s so far, 12.5% done, about 1m10s left\nreplay: a job: 20s so far\nreplay: a job: 30s so far, 100% done, about 0s left\n",
+		true:  "\rreplay: a job: 1s so far, 12.5% done, about 7s left\x1b[K\rreplay: a job: 2s so far, 12.5% done, about 11s left\x1b[K\r\x1b[K",
 	} {
-		if got := progressText("running x", share, 30*time.Second); got != want {
-			t.Errorf("%v: %q, want %q", share, got, want)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			var out strings.Builder
+			p := &progress{w: &out, what: "a job", terminal: terminal, start: time.Now(), end: make(chan struct{}), ended: make(chan struct{})}
+			go p.show()
+			p.part(0, 4)(0.5)
+			if !terminal {
+				time.Sleep(15 * time.Second)
+				p.done(0)
+				time.Sleep(10 * time.Second)
+				p.done(1.1)
+				time.Sleep(5 * time.Second)
+			}
+			time.Sleep(1600 * time.Millisecond)
+			if p.stop(); out.String() != want {
+				t.Errorf("%q, want %q", out.String(), want)
+			}
+		})
 	}
 }
