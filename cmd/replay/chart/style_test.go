@@ -126,19 +126,3 @@ func TestColoursBelongToPolicies(t *testing.T) {
 		dashes[fmt.Sprint(o.Dash)] = o.name
 	}
 }
-
-// A policy of a reader's own, alone in a picture, is not taken for pacer.
-func TestStrangersLeavePacersLook(t *testing.T) {
-	pacer := NewPalette([]string{"pacer"}).of("pacer")
-	for _, policies := range [][]string{{"half"}, {"half", "third"}, {"half", "never"}, styledNames()[1:], append(styledNames()[1:], "half")} {
-		p := NewPalette(policies)
-		for _, name := range policies {
-			if p.of(name).Light == pacer.Light {
-				t.Errorf("%s of %v is drawn as pacer", name, policies)
-			}
-		}
-	}
-	if got := NewPalette([]string{"pacer:share=0.2"}).of("pacer:share=0.2"); got.Light != pacer.Light {
-		t.Error("pacer with a parameter is another policy's colour")
-	}
-}

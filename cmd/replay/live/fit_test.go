@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
@@ -185,21 +184,7 @@ func TestObserveReadsARecordedRun(t *testing.T) {
 	if busy != got.GCBusy {
 		t.Errorf("cycles of %v, ran %v", busy, got.GCBusy)
 	}
-	m, _, err := FitRecording(recorded, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.Heap <= 0 || m.Cores != runtime.GOMAXPROCS(0) || m.Ladder <= 0 || m.Slowdown < 0 {
-		t.Errorf("%+v", m)
-	}
-	for _, label := range []string{gc.ProcessorsLabel, gc.SlowdownLabel} {
-		recorded.Labels = append(recorded.Labels, label)
-		recorded.Record(trace.Event{Time: recorded.Events[len(recorded.Events)-1].Time, Kind: trace.Mark, Bytes: 250_000, Aux: uint32(len(recorded.Labels) - 1)})
-	}
-	if m, _, err := FitRecording(recorded, 0); err != nil || m.Cores != 250_000 || m.Slowdown != 0.25 {
-		t.Errorf("%+v, %v", m, err)
-	}
-	if m, _, err := FitRecording(recorded, 1<<20); err != nil || m.Heap != 1<<20 {
+	if m, _, err := FitRecording(recorded, 1<<20); err != nil || m.Heap != 1<<20 || m.Cores != runtime.GOMAXPROCS(0) || m.Ladder <= 0 || m.Slowdown < 0 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	recorded.Events = slices.DeleteFunc(recorded.Events, func(e trace.Event) bool { return e.Kind == trace.Mark })
