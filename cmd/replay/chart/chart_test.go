@@ -15,8 +15,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/recorder"
@@ -78,32 +76,6 @@ func write(t *testing.T, c *Chart, format string) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
-}
-
-// Names beside lines that end close together do not overlap, and none is above the panel.
-func TestNamesOfLinesDoNotOverlap(t *testing.T) {
-	for _, end := range []float64{0, 0.5, 1} {
-		var to recorder.Canvas
-		var names labels
-		for i := range 5 {
-			names = append(names, labelled{&plotter.Line{XYs: plotter.XYs{{X: 1, Y: end - float64(i)/1000}}}, fmt.Sprint(i)})
-		}
-		p := plot.New()
-		p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, 0, 1
-		names.Plot(draw.NewCanvas(&to, 100, 100), p)
-		var ys []vg.Length
-		for _, a := range to.Actions {
-			if text, ok := a.(*recorder.FillString); ok {
-				ys = append(ys, text.Point.Y)
-			}
-		}
-		slices.Sort(ys)
-		for i := range ys {
-			if len(ys) != len(names) || ys[i] > 100 || i > 0 && ys[i]-ys[i-1] < labelLeading-0.01 {
-				t.Fatalf("names at %v", ys)
-			}
-		}
-	}
 }
 
 // The panels of many recordings stay under the legend, in rows that do not overlap.
@@ -208,13 +180,5 @@ func TestFront(t *testing.T) {
 	}
 	if got := frontOf(rs); !slices.Equal(got, []int{2, 4, 3}) {
 		t.Errorf("front %v", got)
-	}
-	var two []sim.Result
-	for _, name := range []string{"a", "b"} {
-		two = append(two, sim.Result{Trace: name, Policy: "never", GCBusy: 2, ExposedPause: 1}, sim.Result{Trace: name, Policy: "pacer", GCBusy: 1, ExposedPause: 2})
-	}
-	svg := write(t, columnCharts("", "", 230, two, NewPalette([]string{"never", "pacer"}), frontFigure), "svg")
-	if n := strings.Count(string(svg), ">front<"); n != 1 {
-		t.Errorf("the key names the front of two panels %d times", n)
 	}
 }

@@ -50,6 +50,20 @@ func TestFolderWritesWholeFilesOnly(t *testing.T) {
 	}
 }
 
+// A full disk behind the standard output is an error of each command that prints.
+func TestFullDiskBehindTheOutput(t *testing.T) {
+	full, broken := io.Pipe()
+	full.CloseWithError(errors.New("no space left on device"))
+	for _, line := range []string{"info array", "info array --json", "run array", "run array --json", "run array --why", "compare array --policies never -o ''", "compare array --policies never --json -o ''", "compare array --policies never --format csv -o ''",
+		"compare array --policies never --format bench -o ''", "advise array thumb --cycle 1ms --worlds 0", "advise array --cycle 1ms --worlds 0 --json", "advise thumb --cycle 1h --device 1MiB --json", "policies", "help environment",
+		"live thumb --for 10ms --ballast 0 --speed 0 --touch 0 --scale 100", "live thumb --for 10ms --ballast 0 --speed 0 --touch 0 --scale 100 --json"} {
+		var stderr strings.Builder
+		if status := run(t.Context(), wordsOf(line), broken, &stderr); status != 1 || !strings.Contains(stderr.String(), "replay: no space left on device") {
+			t.Errorf("replay %s: %d %s", line, status, &stderr)
+		}
+	}
+}
+
 // parseResults reads the JSON results of compare. It leaves out cells without an outcome.
 func parseResults(t *testing.T, text string) (results []sim.Result) {
 	t.Helper()
