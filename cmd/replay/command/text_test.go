@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,8 +37,10 @@ func TestFolderWritesWholeFilesOnly(t *testing.T) {
 			t.Errorf("%s: %v", c.text, err)
 		}
 	}
-	if err := f.write("../out.txt", func(io.Writer) error { return nil }); err == nil {
-		t.Error("a file outside the folder was written")
+	for _, name := range []string{"../out.txt", strings.Repeat("long", 63)} {
+		if err := f.write(name, func(io.Writer) error { return nil }); err == nil {
+			t.Errorf("%s was written", name)
+		}
 	}
 	if _, err := os.Stat("/dev/full"); err == nil { // a full disk, where there is one
 		if err := writeFile("/dev/full", func(w io.Writer) error { fmt.Fprint(w, "x"); return nil }); err == nil {
@@ -60,6 +63,18 @@ func TestFullDiskBehindTheOutput(t *testing.T) {
 		var stderr strings.Builder
 		if status := run(t.Context(), wordsOf(line), broken, &stderr); status != 1 || !strings.Contains(stderr.String(), "replay: no space left on device") {
 			t.Errorf("replay %s: %d %s", line, status, &stderr)
+		}
+	}
+}
+
+// A command whose context has ended prints nothing and has the status of Ctrl-C.
+func TestCommandsEndWithTheirContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, line := range []string{"compare array -o ''", "advise array --cycle 1ms", "report array -o " + filepath.Join(t.TempDir(), "r.html"), "live array --ballast 0"} {
+		var out strings.Builder
+		if status := run(ctx, wordsOf(line), &out, &out); status != interrupted || out.Len() > 0 {
+			t.Errorf("replay %s: %d %s", line, status, &out)
 		}
 	}
 }

@@ -104,6 +104,18 @@ func TestProbeNotesTheCycles(t *testing.T) {
 		if err != nil || !slices.IsSorted(p.drops) || len(p.drops) != 297 {
 			t.Fatalf("%d drops, %v", len(p.drops), err)
 		}
+		var exposed, longest, busy time.Duration
+		for _, pause := range log.Pauses {
+			exposed, longest = exposed+pause.Length, max(longest, pause.Length)
+		}
+		for _, c := range log.Cycles {
+			if c.Trigger <= policy.TriggerRefusal {
+				busy += c.Duration
+			}
+		}
+		if n := got.Collections + got.RefusalCollections; exposed != got.ExposedPause || longest != got.MaxPause || n == 0 || got.Cycle != got.GCBusy/time.Duration(n) || n+got.Natural == len(log.Cycles) && busy != got.GCBusy || n+got.Natural-len(log.Cycles) > 1 { // one may be under way at the end
+			t.Errorf("%+v and %d cycles of the runtime, logged %v, %v, %v, %d", got.Result, got.Natural, exposed, longest, busy, len(log.Cycles))
+		}
 		last, logged := time.Duration(0), map[[2]time.Duration]bool{} // by the gap before, and the length
 		for _, c := range log.Cycles {
 			logged[[2]time.Duration{c.Start - last, c.Duration}], last = true, c.Start+c.Duration
@@ -244,18 +256,49 @@ func TestRunDoesWhatTheTraceSays(t *testing.T) {
 	}
 }
 
+// The clock never ends work or a wait early, but for computed work, which is a number of turns. An
+// app's own program has a limit of one and a half times what is reachable.
+func TestClock(t *testing.T) {
+	const soon = 20 * time.Millisecond
+	computes := false
+	for tries := 0; !computes && tries < 20; tries++ {
+		k := clock{start: time.Now(), speed: 4}
+		if k.scaled(int64(soon)) != soon/4 {
+			t.Errorf("%v at four times the speed", k.scaled(int64(soon)))
+		}
+		for _, until := range []time.Duration{soon, soon + time.Millisecond, soon, 3 * soon} {
+			if k.work(until); k.now() < until {
+				t.Errorf("work until %v ended at %v", until, k.now())
+			}
+			if k.wait(until + soon/2); k.now() < until+soon/2 {
+				t.Errorf("a wait until %v ended at %v", until+soon/2, k.now())
+			}
+		}
+		k.rate = 1e-6
+		until := k.now() + idleGap - time.Millisecond
+		k.work(until)
+		computes = k.now() < until
+	}
+	if !computes {
+		t.Error("a few turns take milliseconds")
+	}
+	if app, limit, err := (&Calibration{Like: steady(30)}).program(1, 0); err != nil || limit != 6<<20 || len(app.Events) != len(steady(30).Events) {
+		t.Errorf("an app of %d events has a limit of %d bytes, %v", len(app.Events), limit, err)
+	}
+}
+
 // The means of a run are those of its simulation.
 func TestMeansAreThoseOfTheSimulation(t *testing.T) {
 	tr := &trace.Trace{Name: "means"}
 	for i := range int64(8) {
-		e := trace.Event{Time: i * 20e6, Kind: trace.Alloc, ID: uint64(i), Bytes: (1 + i) << 20}
+		e := trace.Event{Time: 1e9 + i*20e6, Kind: trace.Alloc, ID: uint64(i), Bytes: (1 + i) << 20}
 		tr.Record(e)
 		if e.Kind = trace.Drop; i%2 == 1 {
 			tr.Record(e)
 		}
 		tr.Record(trace.Event{Time: e.Time, Kind: trace.Sync, Duration: 20 * time.Millisecond})
 	}
-	tr.Record(trace.Event{Time: 160e6, Kind: trace.Alloc, ID: 8})
+	tr.Record(trace.Event{Time: 1e9 + 160e6, Kind: trace.Alloc, ID: 8})
 	w, err := sim.Compile(tr, 0)
 	if err != nil {
 		t.Fatal(err)
