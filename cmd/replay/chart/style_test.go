@@ -87,8 +87,8 @@ func TestColoursAreToldApartByEveryReader(t *testing.T) {
 	}
 }
 
-// A policy has its colour in every company; no two lines of a picture have the same look, no two
-// marks have the same colour and shape, and without colour the dashes of the default ones differ.
+// A policy has its colour in every company; no two lines of a picture have the same look, and no
+// two marks have the same colour and shape.
 func TestColoursBelongToPolicies(t *testing.T) {
 	alone := NewPalette([]string{"pacer"}).of("pacer")
 	var names []string
@@ -117,12 +117,5 @@ func TestColoursBelongToPolicies(t *testing.T) {
 			}
 			seen[look] = n
 		}
-	}
-	dashes := make(map[string]string)
-	for _, o := range namedStyles[2:] {
-		if other, ok := dashes[fmt.Sprint(o.Dash)]; ok {
-			t.Errorf("%s in grey looks like %s", o.name, other)
-		}
-		dashes[fmt.Sprint(o.Dash)] = o.name
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/perf/benchfmt"
 	"golang.org/x/perf/benchmath"
@@ -116,28 +115,6 @@ func TestResultsAreRead(t *testing.T) {
 	}
 	if !slices.Equal(pauses, want) || r.Units().GetAssumption("pause-sec") != benchmath.AssumeExact {
 		t.Errorf("benchstat reads pauses of %v, want %v", pauses, want)
-	}
-}
-
-// A paragraph has the words of its text, and each line has all that fit a small terminal.
-func TestParagraphsFit(t *testing.T) {
-	const text = "ä bb ccc dddd eeeee ffffff ggggggg hhhhhhhh iiiiiiiii jjjjjjjjjj "
-	for n := range len(text) {
-		words := strings.Repeat(text[n:], 9)
-		lines := strings.Split(wrap(words), "\n")
-		for i, line := range lines {
-			next := 0
-			if i+1 < len(lines) {
-				first, _, _ := strings.Cut(lines[i+1], " ")
-				next = utf8.RuneCountInString(first)
-			}
-			if wide := utf8.RuneCountInString(line); wide > 80 || next > 0 && wide+1+next <= 80 {
-				t.Errorf("%q is %d wide, and the next word %d", line, wide, next)
-			}
-		}
-		if got, want := strings.Fields(strings.Join(lines, " ")), strings.Fields(words); !slices.Equal(got, want) {
-			t.Errorf("%q, want %q", got, want)
-		}
 	}
 }
 

@@ -72,20 +72,19 @@ func TestCalibrationMakesAMachine(t *testing.T) {
 	if _, _, err := cal.machine(full, full, full); err == nil {
 		t.Error("too few cycles make a machine")
 	}
-	n, b := 0, newBallast(10<<20)
-	var count func(*node)
-	count = func(at *node) {
-		if at != nil {
-			n++
-			count(at.left)
-			count(at.right)
+	var count func(*node) int
+	count = func(at *node) int {
+		if at == nil {
+			return 0
 		}
+		return 1 + count(at.left) + count(at.right)
 	}
-	for _, tree := range b.trees {
-		count(tree)
+	nodes := 0
+	for _, tree := range newBallast(10 << 20).trees {
+		nodes += count(tree)
 	}
-	if n != 10<<20/nodeBytes {
-		t.Errorf("a ballast of 10 MiB has %d nodes of %d bytes", n, nodeBytes)
+	if nodes != 10<<20/nodeBytes {
+		t.Errorf("a ballast of 10 MiB has %d nodes of %d bytes", nodes, nodeBytes)
 	}
 }
 
