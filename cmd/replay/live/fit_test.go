@@ -227,10 +227,10 @@ func TestElasticWaitsAreShorterAfterAPause(t *testing.T) {
 	}
 	cfg.Elastic = true
 	for limit, tries := cfg.Limit, 0; ; tries++ { // without a limit the device has work from end to end
-		cfg.Limit, launched = 0, 0
+		cfg.Limit, cfg.Speed, launched = 0, 0.25, 0
 		short()
-		cfg.Limit = limit
-		if span := time.Duration(tr.Events[len(tr.Events)-1].Time); near(float64(launched), float64(span), 0.1) {
+		cfg.Limit, cfg.Speed = limit, 1
+		if span := 4 * time.Duration(tr.Events[len(tr.Events)-1].Time); near(float64(launched), float64(span), 0.1) {
 			break
 		} else if tries == 20 {
 			t.Fatalf("%v launched, in %v", launched, span)
