@@ -181,7 +181,7 @@ var made = map[string]func(w io.Writer){
 }
 
 // outputsOf runs a command and returns what it printed and the files in the folder out, which it
-// removes. Outputs are without compression, names of tools, and the scripts of pages.
+// removes. Outputs are without compression, names of tools, scripts of pages, and progress.
 func outputsOf(t *testing.T, command string) map[string][]byte {
 	var stdout, stderr bytes.Buffer
 	if make := made[command]; make != nil {
@@ -193,7 +193,7 @@ func outputsOf(t *testing.T, command string) map[string][]byte {
 		fmt.Fprintln(&stderr, "status", status)
 	}
 	maxMemory = 0
-	all := map[string][]byte{"stdout": stdout.Bytes(), "stderr": stderr.Bytes()}
+	all := map[string][]byte{"stdout": stdout.Bytes(), "stderr": ofTools.ReplaceAll(stderr.Bytes(), nil)}
 	filepath.WalkDir("out", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			data, err := os.ReadFile(path)
@@ -214,7 +214,7 @@ func outputsOf(t *testing.T, command string) map[string][]byte {
 }
 
 var (
-	ofTools = regexp.MustCompile(`(?s)<style>.*?</style>|<script type="module">.*?</script>|sha256-[^&']*|<dt>(?:replay|machine)</dt><dd>[^<]*`)
+	ofTools = regexp.MustCompile(`(?s)<style>.*?</style>|<script type="module">.*?</script>|sha256-[^&']*|<dt>(?:replay|machine)</dt><dd>[^<]*|replay: [^\n]* so far[^\n]*\n`)
 	streams = regexp.MustCompile(`(?s)stream\r?\n(x.*?)\r?\nendstream`)
 )
 
