@@ -80,7 +80,7 @@ func pasted(t *testing.T, line string) (policy string, limit int64) {
 // The figures of advise, report, run, compare and the lab for one policy, limit and cycle
 // are the same. The advice, pasted, loses what it promises. No limit is above the known memory.
 func TestCommandsAgree(t *testing.T) {
-	long := []string{"ppo", "serve", "spectral"} // three of the eleven PyTorch programs
+	long := []string{"burst", "ppo", "rcnn", "serve", "spectral", "vit"} // of the eleven PyTorch programs
 	names := slices.DeleteFunc(samples.All(), func(name string) bool { return slices.Contains(long, name) })
 	all := []string{"array", "wasm"} // under all policies, and in a report; the others under two and in one world
 	if testing.Short() {

@@ -159,8 +159,11 @@ var made = map[string]func(w io.Writer){
 		fmt.Fprint(w, simulated, &told)
 	},
 	"(machine)": func(w io.Writer) {
-		writeMachine(w, &sim.Machine{About: "made up", Start: 1e6, Mark: sim.Linear{Base: 2e6, PerObject: 3, PerGiB: 4}, Sweep: sim.Linear{Base: 5e6}, Settle: sim.Linear{PerObject: 6, PerGiB: 7}, Ladder: 8e6, Map: sim.Linear{Base: 9, PerObject: 10},
-			Heap: 11, After: sim.Curve{{At: 12e6, Factor: 1.3}, {At: 14e6, Factor: 1.5}}, Stretch: 1.6, Slowdown: 0.17, Alloc: sim.Linear{Base: 18}, Stall: sim.Stall{Share: 0.19, Length: []float64{20e6, 21e6, 22e6}}}, live.Fit{Cycles: 23, Total: 0.24, Half: 0.25, Most: 0.26})
+		m, fit := &sim.Machine{About: "made up", Start: 1e6, Mark: sim.Linear{Base: 2e6, PerObject: 3, PerGiB: 4}, Sweep: sim.Linear{Base: 5e6}, Settle: sim.Linear{PerObject: 6, PerGiB: 7}, Ladder: 8e6, Map: sim.Linear{Base: 9, PerObject: 10},
+			Heap: 11, After: sim.Curve{{At: 12e6, Factor: 1.3}, {At: 14e6, Factor: 1.5}}, Stretch: 1.6, Slowdown: 0.17, Alloc: sim.Linear{Base: 18}, Stall: sim.Stall{Share: 0.19, Length: []float64{20e6, 21e6, 22e6}}}, live.Fit{Cycles: 23, Total: 0.24, Half: 0.27, Most: 0.28}
+		writeMachine(w, m, fit)
+		cost, text := measuredCost(m, fit, 29<<20)
+		fmt.Fprintln(w, cost, regexp.MustCompile("; .*? beside").ReplaceAllString(text, "")) // this machine
 	},
 	"(lab)": func(w io.Writer) {
 		for _, whole := range []bool{false, true} {
