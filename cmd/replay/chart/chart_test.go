@@ -3,13 +3,10 @@ package chart
 import (
 	"bytes"
 	"encoding/xml"
-	"flag"
 	"fmt"
 	"image/png"
 	"io"
 	"math"
-	"math/rand/v2"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,8 +15,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/recorder"
@@ -81,118 +76,6 @@ func write(t *testing.T, c *Chart, format string) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
-}
-
-func TestChartsNameTheirPoliciesAndRepeat(t *testing.T) {
-	runs := []Run{
-		run("never"), // no pause at all
-		run("cudajl", 10*time.Millisecond, 20*time.Millisecond),
-		run("optimum-blocking", 1, time.Hour), // the ends of what a pause can be
-	}
-	again := charts(runs)
-	for name, c := range charts(runs) {
-		svg := write(t, c, "svg")
-		for _, r := range runs {
-			if !strings.Contains(string(svg), r.Result.Policy) {
-				t.Errorf("%s does not name %s", name, r.Result.Policy)
-			}
-		}
-		if strings.Contains(string(svg), "NaN") || strings.Contains(string(svg), "Inf") {
-			t.Errorf("%s draws what is no number", name)
-		}
-		if !bytes.Equal(svg, write(t, again[name], "svg")) {
-			t.Errorf("%s differs when drawn again", name)
-		}
-		if pdf := write(t, c, "pdf"); !bytes.HasPrefix(pdf, []byte("%PDF-")) || !bytes.Contains(pdf, []byte("%%EOF")) {
-			t.Errorf("%s is no PDF", name)
-		}
-		c.Lay(Layout{Title: "another <title>", Width: 240, Font: 7})
-		if narrow := string(write(t, c, "svg")); !strings.Contains(narrow, `width="240pt"`) || !strings.Contains(narrow, "another &lt;title&gt;") {
-			t.Errorf("%s is not 240 points wide: %.300s", name, narrow)
-		}
-		c.Lay(Layout{Width: 640})
-		img, err := png.Decode(bytes.NewReader(write(t, c, "png")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b := img.Bounds(); b.Dx() < 500 || b.Dy() < 300 {
-			t.Errorf("%s is %v", name, b)
-		}
-	}
-}
-
-// Memory in columns keeps each level within the bounds of the column in which it begins, and the sum over time.
-func TestColumnsKeepAllLevels(t *testing.T) {
-	const end = 3 * time.Second // a column is 10 ms wide
-	var levels []sim.Level
-	sum, sumReachable := 0.0, 0.0
-	r := rand.New(rand.NewPCG(1, 2))
-	for at := time.Duration(0); at < end; {
-		l, length := sim.Level{At: at, Live: 1000 + r.Int64N(1000), Garbage: r.Int64N(1000)}, time.Duration(1+r.Int64N(int64(end)/500))
-		levels = append(levels, l)
-		if at += length; at < end {
-			sum, sumReachable = sum+float64(l.Live)*float64(length), sumReachable+float64(l.Live-l.Garbage)*float64(length)
-		}
-	}
-	for _, c := range columnsOf(levels, end) {
-		for _, l := range levels {
-			if from := c.at - 5e6; float64(l.At) >= from && float64(l.At) < from+10e6 && (float64(l.Live) < c.low || float64(l.Live) > c.high) {
-				t.Errorf("%+v begins in the column from %v to %v bytes", l, c.low, c.high)
-			}
-		}
-		if mean := c.live / c.span; mean < c.low || mean > c.high {
-			t.Errorf("a mean of %v in a column from %v to %v bytes", mean, c.low, c.high)
-		}
-		sum, sumReachable = sum-c.live, sumReachable-c.reachable
-	}
-	if most := 1e-6 * 2000 * float64(end); math.Abs(sum) > most || math.Abs(sumReachable) > most {
-		t.Errorf("the columns lack %v of live and %v of reachable bytes, in byte-ns", sum, sumReachable)
-	}
-}
-
-// An axis holds its values in any order, and marks 0 where values of 0 are.
-func TestAxesHoldTheirValues(t *testing.T) {
-	for _, x := range []axis{{}, {Log: true}, {Log: true, Unit: "s"}, {Zero: 0.01}} {
-		values := []float64{5, 0.02, 80, 3}
-		a := plot.New().Y
-		place := x.on(&a, values)
-		for _, v := range values {
-			if at := place(v); at < a.Min || at > a.Max {
-				t.Errorf("%+v: %v is at %v, beside %v to %v", x, v, at, a.Min, a.Max)
-			}
-		}
-		for _, tick := range a.Tick.Marker.Ticks(a.Min, a.Max) {
-			if tick.Label == "0" && tick.Value != place(0) {
-				t.Errorf("%+v: 0 is marked at %v, and its place is %v", x, tick.Value, place(0))
-			}
-		}
-	}
-}
-
-// Names beside lines that end close together do not overlap, and none is above the panel.
-func TestNamesOfLinesDoNotOverlap(t *testing.T) {
-	for _, end := range []float64{0, 0.5, 1} {
-		var to recorder.Canvas
-		var names labels
-		for i := range 5 {
-			names = append(names, labelled{&plotter.Line{XYs: plotter.XYs{{X: 1, Y: end - float64(i)/1000}}}, fmt.Sprint(i)})
-		}
-		p := plot.New()
-		p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, 0, 1
-		names.Plot(draw.NewCanvas(&to, 100, 100), p)
-		var ys []vg.Length
-		for _, a := range to.Actions {
-			if text, ok := a.(*recorder.FillString); ok {
-				ys = append(ys, text.Point.Y)
-			}
-		}
-		slices.Sort(ys)
-		for i := range ys {
-			if len(ys) != len(names) || ys[i] > 100 || i > 0 && ys[i]-ys[i-1] < labelLeading-0.01 {
-				t.Fatalf("names at %v", ys)
-			}
-		}
-	}
 }
 
 // The panels of many recordings stay under the legend, in rows that do not overlap.
@@ -288,70 +171,6 @@ func TestEveryColourTurnsDark(t *testing.T) {
 	}
 }
 
-// What figures and tables show of three runs, and of their results at two limits, is in testdata/figures.txt.
-func TestFiguresShowTheRuns(t *testing.T) {
-	const ms = time.Millisecond
-	runs := []Run{run("never"), run("cudajl", 10*ms, 20*ms, 20*ms), run("pacer", 5*ms, 300*ms)}
-	var results []sim.Result
-	var overheads []overhead
-	for i := range runs {
-		r, l := &runs[i].Result, runs[i].Log
-		r.Span, r.GCBusy, r.MaxPause, r.RefusalCollections, r.FailedAllocs = 100*ms, time.Duration(i+1)*7*ms, slices.Max(append(l.Lengths(), 0)), i, 2*i
-		r.MeanLive, r.MeanGarbage = 1<<20, 1<<19
-		for k := range l.Cycles {
-			l.Decisions = append(l.Decisions, sim.Decided{Decision: policy.Decision{Reason: "waits"}}, sim.Decided{Decision: policy.Decision{Action: policy.Action(1 + k%2), Reason: "full"}})
-		}
-		other := *r
-		other.LimitFactor, other.LimitBytes, other.ExposedPause = 2, 4<<20, r.ExposedPause/2
-		results = append(results, *r, other)
-		overheads = append(overheads, overhead{r.Policy, 1.5, 1.1 + float64(i), 1.2}, overhead{r.Policy, 2, 1, 1.05})
-	}
-	var b strings.Builder
-	rows := func(t Table) {
-		for _, row := range t {
-			b.WriteString(strings.Join(row, " | ") + "\n")
-		}
-	}
-	rows(RunTable(runs))
-	rows(Reasons(runs))
-	atLimit := []sim.Result{results[0], results[2], results[4]}
-	for i := range atLimit {
-		atLimit[i].FailedAllocs = 0
-	}
-	for _, f := range []Figure{pausesFigure(runs), mmuFigure(runs), lboFigure(overheads), frontFigure(atLimit), limitsFigure(results, 3<<20)} {
-		fmt.Fprintf(&b, "\n== %s, %s\n", f.Kind, f.Name)
-		rows(f.Table)
-		for _, c := range f.Data {
-			fmt.Fprintf(&b, "-- %s\nx %+v\ny %+v\n", c.Label, c.X, c.Y)
-			if len(c.Front) > 0 {
-				fmt.Fprintln(&b, "front", c.Front)
-			}
-			for _, l := range c.Lines {
-				fmt.Fprintf(&b, "%s (%s):", l.policy, l.Rest)
-				for i := 0; i < len(l.X); i += 1 + len(l.X)/8 {
-					y := math.NaN()
-					if l.Y[i] != nil {
-						y = *l.Y[i]
-					}
-					fmt.Fprintf(&b, " %v,%v", l.X[i], y)
-				}
-				b.WriteString("\n")
-			}
-		}
-	}
-	const path = "testdata/figures.txt"
-	if *update {
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want, err := os.ReadFile(path); err != nil || string(want) != b.String() {
-		t.Errorf("%v; after a change that is meant, -update writes %s. It is now\n%s", err, path, &b)
-	}
-}
-
-var update = flag.Bool("update", false, "rewrite testdata/figures.txt")
-
 // A front has the results that no other beats in one time without losing in the other. Of equal
 // results it has the first.
 func TestFront(t *testing.T) {
@@ -361,13 +180,5 @@ func TestFront(t *testing.T) {
 	}
 	if got := frontOf(rs); !slices.Equal(got, []int{2, 4, 3}) {
 		t.Errorf("front %v", got)
-	}
-	var two []sim.Result
-	for _, name := range []string{"a", "b"} {
-		two = append(two, sim.Result{Trace: name, Policy: "never", GCBusy: 2, ExposedPause: 1}, sim.Result{Trace: name, Policy: "pacer", GCBusy: 1, ExposedPause: 2})
-	}
-	svg := write(t, columnCharts("", "", 230, two, NewPalette([]string{"never", "pacer"}), frontFigure), "svg")
-	if n := strings.Count(string(svg), ">front<"); n != 1 {
-		t.Errorf("the key names the front of two panels %d times", n)
 	}
 }

@@ -87,8 +87,8 @@ func TestColoursAreToldApartByEveryReader(t *testing.T) {
 	}
 }
 
-// A policy has its colour in every company; no two lines of a picture have the same look, no two
-// marks have the same colour and shape, and without colour the dashes of the default ones differ.
+// A policy has its colour in every company; no two lines of a picture have the same look, and no
+// two marks have the same colour and shape.
 func TestColoursBelongToPolicies(t *testing.T) {
 	alone := NewPalette([]string{"pacer"}).of("pacer")
 	var names []string
@@ -117,28 +117,5 @@ func TestColoursBelongToPolicies(t *testing.T) {
 			}
 			seen[look] = n
 		}
-	}
-	dashes := make(map[string]string)
-	for _, o := range namedStyles[2:] {
-		if other, ok := dashes[fmt.Sprint(o.Dash)]; ok {
-			t.Errorf("%s in grey looks like %s", o.name, other)
-		}
-		dashes[fmt.Sprint(o.Dash)] = o.name
-	}
-}
-
-// A policy of a reader's own, alone in a picture, is not taken for pacer.
-func TestStrangersLeavePacersLook(t *testing.T) {
-	pacer := NewPalette([]string{"pacer"}).of("pacer")
-	for _, policies := range [][]string{{"half"}, {"half", "third"}, {"half", "never"}, styledNames()[1:], append(styledNames()[1:], "half")} {
-		p := NewPalette(policies)
-		for _, name := range policies {
-			if p.of(name).Light == pacer.Light {
-				t.Errorf("%s of %v is drawn as pacer", name, policies)
-			}
-		}
-	}
-	if got := NewPalette([]string{"pacer:share=0.2"}).of("pacer:share=0.2"); got.Light != pacer.Light {
-		t.Error("pacer with a parameter is another policy's colour")
 	}
 }

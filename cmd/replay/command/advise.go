@@ -184,8 +184,7 @@ func threeDigits(d time.Duration) time.Duration {
 	return (d + unit/2) / unit * unit
 }
 
-// measureCycle measures the length of a cycle here, and describes it. The cost has that length
-// alone: a machine that also slows the program down is given with --machine.
+// measureCycle measures the length of a cycle here, and describes it.
 func measureCycle(cmd *cobra.Command, heap int64) (sim.Cost, string, error) {
 	bar := newProgress(cmd.ErrOrStderr(), "measuring the length of a cycle")
 	m, fit, err := live.Calibrate(cmd.Context(), live.Calibration{Heap: heap, Memory: live.Memory{Direct: true}, Time: 2 * time.Second})
@@ -193,13 +192,20 @@ func measureCycle(cmd *cobra.Command, heap int64) (sim.Cost, string, error) {
 	if err != nil {
 		return sim.Cost{}, "", err
 	}
+	cost, text := measuredCost(m, fit, heap)
+	return cost, text, nil
+}
+
+// measuredCost returns and describes the cost of a cycle on a machine that was measured here. The
+// cost has its length alone: a machine that also slows the program down is given with --machine.
+func measuredCost(m *sim.Machine, fit live.Fit, heap int64) (sim.Cost, string) {
 	cost := sim.Fixed(threeDigits(m.Cycle(0, 0, 0)))
 	scatter := ""
 	if fit.Half > muchScatter {
 		scatter = ". They scatter, as they do beside other work: ask again when the machine is quiet, or give --cycle"
 	}
 	return cost, fmt.Sprintf("cycle of %s, measured here (half of the cycles within %s of the expected length; %s/%s, %d cores, %s) beside %s of Go heap with pointers%s",
-		chart.Duration(cost.Base), chart.Percent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), pressure.Bytes(heap).String(), scatter), nil
+		chart.Duration(cost.Base), chart.Percent(fit.Half), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), pressure.Bytes(heap).String(), scatter)
 }
 
 // muchScatter is the largest relative error of the better half of the cycles on a machine that is

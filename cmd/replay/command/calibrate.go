@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -125,11 +124,11 @@ func saveMachine(cmd *cobra.Command, out string, m *sim.Machine, fit live.Fit) e
 		return err
 	}
 	text = append(text, '\n')
+	write := func(w io.Writer) error { _, err := w.Write(text); return err }
 	if out != "" {
-		return os.WriteFile(out, text, 0o644)
+		return writeFile(out, write)
 	}
-	_, err = cmd.OutOrStdout().Write(text)
-	return err
+	return write(cmd.OutOrStdout())
 }
 
 func curveText(c sim.Curve) string {

@@ -23,7 +23,7 @@ var shorter = map[string][]string{
 var unlike = map[string]string{
 	"replay lab":              "serves until Ctrl-C",
 	"replay lab -o lab.html":  "TestLab builds the page",
-	"replay advise my.arrows": "measures a cycle for seconds, as testdata/script/advise.txtar does",
+	"replay advise my.arrows": "measures a cycle for seconds, as calibrate does in testdata/script/live.txtar",
 	"replay import killed.arrows.partial --recover -o run.arrows": "a recorder has to be killed for it",
 }
 

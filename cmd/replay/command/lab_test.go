@@ -315,8 +315,12 @@ func TestLabServed(t *testing.T) {
 	wellBehaved(t, c, server.URL)
 }
 
-// The server of the lab answers to its own name only, and gives out parts that there are.
+// The server of the lab answers to its own name only, and gives out parts that there are. The
+// program of its page is built from this checkout.
 func TestLabHandler(t *testing.T) {
+	if src, err := labSource(t.Context()); err != nil || !exists("lab/main.go", src) {
+		t.Errorf("source in %s, %v", src, err)
+	}
 	h := labHandler(&labBuild{program: []byte("a program")}, "the page", "127.0.0.1:1")
 	for _, c := range []struct {
 		host, path string

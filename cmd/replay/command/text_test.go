@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,8 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/perf/benchfmt"
 	"golang.org/x/perf/benchmath"
@@ -35,8 +36,10 @@ func TestFolderWritesWholeFilesOnly(t *testing.T) {
 			t.Errorf("%s: %v", c.text, err)
 		}
 	}
-	if err := f.write("../out.txt", func(io.Writer) error { return nil }); err == nil {
-		t.Error("a file outside the folder was written")
+	for _, name := range []string{"../out.txt", strings.Repeat("long", 63)} {
+		if err := f.write(name, func(io.Writer) error { return nil }); err == nil {
+			t.Errorf("%s was written", name)
+		}
 	}
 	if _, err := os.Stat("/dev/full"); err == nil { // a full disk, where there is one
 		if err := writeFile("/dev/full", func(w io.Writer) error { fmt.Fprint(w, "x"); return nil }); err == nil {
@@ -46,6 +49,32 @@ func TestFolderWritesWholeFilesOnly(t *testing.T) {
 	entries, err := os.ReadDir(path)
 	if text := read(t, filepath.Join(path, "a.txt")); err != nil || len(entries) != 1 || text != "first" {
 		t.Errorf("%v, %v, %q", entries, err, text)
+	}
+}
+
+// A full disk behind the standard output is an error of each command that prints.
+func TestFullDiskBehindTheOutput(t *testing.T) {
+	full, broken := io.Pipe()
+	full.CloseWithError(errors.New("no space left on device"))
+	for _, line := range []string{"info array", "info array --json", "run array", "run array --json", "run array --why", "compare array --policies never -o ''", "compare array --policies never --json -o ''", "compare array --policies never --format csv -o ''",
+		"compare array --policies never --format bench -o ''", "advise array thumb --cycle 1ms --worlds 0", "advise array --cycle 1ms --worlds 0 --json", "advise thumb --cycle 1h --device 1MiB --json", "policies", "help environment",
+		"live thumb --for 10ms --ballast 0 --speed 0 --touch 0 --scale 100", "live thumb --for 10ms --ballast 0 --speed 0 --touch 0 --scale 100 --json"} {
+		var stderr strings.Builder
+		if status := run(t.Context(), wordsOf(line), broken, &stderr); status != 1 || !strings.Contains(stderr.String(), "replay: no space left on device") {
+			t.Errorf("replay %s: %d %s", line, status, &stderr)
+		}
+	}
+}
+
+// A command whose context has ended prints nothing and has the status of Ctrl-C.
+func TestCommandsEndWithTheirContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, line := range []string{"compare array -o ''", "advise array --cycle 1ms", "report array -o " + filepath.Join(t.TempDir(), "r.html"), "live array --ballast 0"} {
+		var out strings.Builder
+		if status := run(ctx, wordsOf(line), &out, &out); status != interrupted || out.Len() > 0 {
+			t.Errorf("replay %s: %d %s", line, status, &out)
+		}
 	}
 }
 
@@ -89,35 +118,29 @@ func TestResultsAreRead(t *testing.T) {
 	}
 }
 
-// A paragraph has the words of its text, and each line has all that fit a small terminal.
-func TestParagraphsFit(t *testing.T) {
-	const text = "ä bb ccc dddd eeeee ffffff ggggggg hhhhhhhh iiiiiiiii jjjjjjjjjj "
-	for n := range len(text) {
-		words := strings.Repeat(text[n:], 9)
-		lines := strings.Split(wrap(words), "\n")
-		for i, line := range lines {
-			next := 0
-			if i+1 < len(lines) {
-				first, _, _ := strings.Cut(lines[i+1], " ")
-				next = utf8.RuneCountInString(first)
-			}
-			if wide := utf8.RuneCountInString(line); wide > 80 || next > 0 && wide+1+next <= 80 {
-				t.Errorf("%q is %d wide, and the next word %d", line, wide, next)
-			}
-		}
-		if got, want := strings.Fields(strings.Join(lines, " ")), strings.Fields(words); !slices.Equal(got, want) {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
-// The progress of a job says how long it has run and, if its share is known, the time left.
+// The progress of a job says how long it has run and, if its share is known, the time left: on a
+// terminal twice a second in one line, elsewhere every ten seconds.
 func TestProgressSaysTheTimeLeft(t *testing.T) {
-	for share, want := range map[float64]string{
-		0: "replay: running x: 30s so far", 0.25: "replay: running x: 30s so far, 25.0% done, about 1m30s left", 1.1: "replay: running x: 30s so far, 100% done, about 0s left",
+	for terminal, want := range map[bool]string{
+		false: "replay: a job: 10s so far, 12.5% done, about 1m10s left\nreplay: a job: 20s so far\nreplay: a job: 30s so far, 100% done, about 0s left\n",
+		true:  "\rreplay: a job: 1s so far, 12.5% done, about 7s left\x1b[K\rreplay: a job: 2s so far, 12.5% done, about 11s left\x1b[K\r\x1b[K",
 	} {
-		if got := progressText("running x", share, 30*time.Second); got != want {
-			t.Errorf("%v: %q, want %q", share, got, want)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			var out strings.Builder
+			p := &progress{w: &out, what: "a job", terminal: terminal, start: time.Now(), end: make(chan struct{}), ended: make(chan struct{})}
+			go p.show()
+			p.part(0, 4)(0.5)
+			if !terminal {
+				time.Sleep(15 * time.Second)
+				p.done(0)
+				time.Sleep(10 * time.Second)
+				p.done(1.1)
+				time.Sleep(5 * time.Second)
+			}
+			time.Sleep(1600 * time.Millisecond)
+			if p.stop(); out.String() != want {
+				t.Errorf("%q, want %q", out.String(), want)
+			}
+		})
 	}
 }

@@ -43,6 +43,12 @@ func Calibrate(ctx context.Context, cal Calibration) (*sim.Machine, Fit, error) 
 	if err != nil {
 		return nil, Fit{}, err
 	}
+	return cal.machine(bare, computed, full)
+}
+
+// machine returns the machine of three measurements: programs without a heap, programs that
+// compute, and all others.
+func (cal *Calibration) machine(bare, computed, full *probe) (*sim.Machine, Fit, error) {
 	m, fit, err := fitMachine(cal.Heap, full.seen)
 	if err != nil {
 		return nil, fit, err

@@ -1,17 +1,13 @@
 package live
 
 import (
-	"bytes"
 	"context"
 	"math"
 	"math/rand/v2"
-	"runtime"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
@@ -150,64 +146,6 @@ func TestFitFindsWhatTheGapDoes(t *testing.T) {
 	}
 }
 
-// A live run records as many cycles as its collector has counted.
-func TestObserveReadsARecordedRun(t *testing.T) {
-	var file bytes.Buffer
-	w, err := trace.NewWriter(&file, &trace.Trace{Name: "run"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	recorder := trace.NewRecorder(w, trace.RecorderConfig{})
-	got, err := Run(context.Background(), steady(300), Config{
-		Limit: 16 << 20, Space: pressure.Device(0), Memory: Memory{Direct: true}, Recorder: recorder, Policy: policy.Spec{}.New(),
-	})
-	if err == nil {
-		err = recorder.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	recorded, err := trace.Read(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := observe(recorded)
-	if len(all) != got.Collections+got.RefusalCollections || len(all) < minObservations {
-		t.Fatalf("%d cycles, ran %d+%d", len(all), got.Collections, got.RefusalCollections)
-	}
-	var busy time.Duration
-	for _, o := range all {
-		busy += o.Held + o.Working
-		if o.Objects == 0 || o.Bytes < int64(o.Objects)<<20 || o.Held < o.Working {
-			t.Errorf("%+v", o)
-		}
-	}
-	if busy != got.GCBusy {
-		t.Errorf("cycles of %v, ran %v", busy, got.GCBusy)
-	}
-	m, _, err := FitRecording(recorded, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.Heap <= 0 || m.Cores != runtime.GOMAXPROCS(0) || m.Ladder <= 0 || m.Slowdown < 0 {
-		t.Errorf("%+v", m)
-	}
-	for _, label := range []string{gc.ProcessorsLabel, gc.SlowdownLabel} {
-		recorded.Labels = append(recorded.Labels, label)
-		recorded.Record(trace.Event{Time: recorded.Events[len(recorded.Events)-1].Time, Kind: trace.Mark, Bytes: 250_000, Aux: uint32(len(recorded.Labels) - 1)})
-	}
-	if m, _, err := FitRecording(recorded, 0); err != nil || m.Cores != 250_000 || m.Slowdown != 0.25 {
-		t.Errorf("%+v, %v", m, err)
-	}
-	if m, _, err := FitRecording(recorded, 1<<20); err != nil || m.Heap != 1<<20 {
-		t.Errorf("%+v, %v", m, err)
-	}
-	recorded.Events = slices.DeleteFunc(recorded.Events, func(e trace.Event) bool { return e.Kind == trace.Mark })
-	if _, _, err := FitRecording(recorded, 0); err == nil {
-		t.Error("the heap of a recording that does not say it")
-	}
-}
-
 // Calibrate finds the costs of pointers, objects and slow memory. On a busy machine it cannot
 // tell in which part of a cycle an object costs.
 func TestCalibrate(t *testing.T) {
@@ -220,17 +158,8 @@ func TestCalibrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	object := m.Mark.PerObject + m.Sweep.PerObject + m.Settle.PerObject
-	if m.Mark.Base+m.Start <= 0 || object < float64(20*time.Microsecond) || m.Alloc.Base <= 0 || m.Heap != 32<<20 || m.IdleGap != idleGap {
-		t.Errorf("%+v", m)
-	}
-	if fit.Cycles < minObservations/2 || fit.Most <= 0 {
-		t.Errorf("%+v", fit)
-	}
-	if m.Cores != runtime.GOMAXPROCS(0) {
-		t.Errorf("%d cores", m.Cores)
-	}
-	if m.Pace < m.Start || m.Times(2).Pace != 2*m.Pace {
-		t.Errorf("a steady program's cycle takes %v", m.Pace)
+	if m.Mark.Base+m.Start <= 0 || object < float64(20*time.Microsecond) || m.Alloc.Base <= 0 || m.Heap != 32<<20 || m.Pace < m.Start || fit.Cycles < minObservations/2 || fit.Most <= 0 {
+		t.Errorf("%+v, %+v", m, fit)
 	}
 	cal := Calibration{Heap: 32 << 20, Memory: slow, Time: time.Millisecond}
 	now, err := Pace(t.Context(), cal, m)
@@ -258,24 +187,6 @@ func TestHead(t *testing.T) {
 	}
 	if got := Head(&trace.Trace{}, time.Second); len(got.Events) != 0 {
 		t.Errorf("of nothing: %v", got.Events)
-	}
-}
-
-// A program that is made up is a valid one, keeps below its limit, and is the same
-// for the same seed.
-func TestPattern(t *testing.T) {
-	for seed := range uint64(20) {
-		w, err := sim.Compile(pattern(seed, pressure.Device(1), 2*time.Second), pressure.Device(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if w.PeakReachable > patternLimit/2 || w.Allocs < 100 {
-			t.Errorf("seed %d: %d allocations, %d bytes reachable", seed, w.Allocs, w.PeakReachable)
-		}
-	}
-	a, b := pattern(3, pressure.Device(1), time.Second), pattern(3, pressure.Device(1), time.Second)
-	if !slices.Equal(a.Events, b.Events) {
-		t.Error("the same seed made two programs")
 	}
 }
 
@@ -315,6 +226,16 @@ func TestElasticWaitsAreShorterAfterAPause(t *testing.T) {
 		t.Errorf("rigid: %d short waits, %v launched", n, launched)
 	}
 	cfg.Elastic = true
+	for limit, tries := cfg.Limit, 0; ; tries++ { // without a limit the device has work from end to end
+		cfg.Limit, cfg.Speed, launched = 0, 0.25, 0
+		short()
+		cfg.Limit, cfg.Speed = limit, 1
+		if span := 4 * time.Duration(tr.Events[len(tr.Events)-1].Time); near(float64(launched), float64(span), 0.1) {
+			break
+		} else if tries == 20 {
+			t.Fatalf("%v launched, in %v", launched, span)
+		}
+	}
 	for end := time.Now().Add(time.Minute); ; {
 		launched = 0
 		n := short()
