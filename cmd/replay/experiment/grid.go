@@ -129,10 +129,11 @@ func (g *Grid) Know(results []sim.Result) {
 	}
 }
 
-// Run runs the cells without an outcome, on all cores (GOMAXPROCS). The outcomes do not depend
-// on the number of cores. After each cell Run calls progress, if it is not nil, with the share of
-// the cells that it has run. These calls may be concurrent. Run returns the error of the context. All
-// cells have outcomes only if it returns nil.
+// Run runs the cells without an outcome, on all cores (GOMAXPROCS). The outcomes do not depend on
+// the number of cores, except with pools that keep freed memory: these have a cache for each core. After
+// each cell Run calls progress, if it is not nil, with the share of the cells that it has run. These
+// calls may be concurrent. Run returns the error of the context. All cells have outcomes only if it
+// returns nil.
 func (g *Grid) Run(ctx context.Context, progress func(share float64)) error {
 	if g.outcomes == nil {
 		g.outcomes = make([]*Outcome, g.Len())
