@@ -162,7 +162,7 @@ func send(base string, q request) error {
 
 // load sends requests at random times, which are the same in all ways of a round and independent of
 // the answers. The time of a request begins when it is due. Once all requests of a window have been
-// answered, done gets its row.
+// answered, done gets its row, unless the program has crashed.
 func (b bed) load(r run, p program, base string, pid int, log string, done func(run)) {
 	random, begin, each := rand.New(rand.NewPCG(2, uint64(r.round))), time.Now(), b.measure/time.Duration(b.windows)
 	ends, over := make(chan func(), b.windows+1), make(chan struct{})
@@ -210,9 +210,10 @@ func (b bed) load(r run, p program, base string, pid int, log string, done func(
 		}
 		time.Sleep(time.Until(begin.Add(to)))
 		close(stop)
+		crashed := resident(pid) == 0
 		ends <- func() {
 			wait.Wait()
-			if i < 0 {
+			if i < 0 || crashed {
 				return
 			}
 			row.round, row.Report["s"], row.Report["errors"] = r.round*b.windows+i, each.Seconds(), failed
