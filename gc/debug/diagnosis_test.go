@@ -82,18 +82,48 @@ func TestWhatCyclesFreeIsNoRetention(t *testing.T) {
 	defer verdict.Publish(nil)
 	c := collector(t)
 	godebug.FreeOSMemory()
-	garbage(128 << 20)
+	touched(128 << 20) // and dead
 	if d := debug.Diagnose(t.Context(), c, 0); d.Verdict == verdict.Retention {
 		t.Error(d)
 	}
 }
 
-// garbage makes a dead object whose memory is resident.
+// touched returns memory that is resident.
 //
 //go:noinline
-func garbage(bytes int) {
+func touched(bytes int) []byte {
 	b := make([]byte, bytes)
 	for i := 0; i < bytes; i += 4 << 10 {
 		b[i] = 1
 	}
+	return b
 }
+
+// TestADiagnosisNamesWhatGrew: the stacks that grew come after the verdict, that which grew most first.
+func TestADiagnosisNamesWhatGrew(t *testing.T) {
+	c := collector(t)
+	var held [][]byte
+	grown := make(chan struct{})
+	go func() {
+		defer close(grown)
+		for i := range 64 {
+			time.Sleep(20 * time.Millisecond)
+			if held = append(held, growsMuch()); i%4 == 0 {
+				held = append(held, growsLess())
+			}
+		}
+	}()
+	d := debug.Diagnose(t.Context(), c, 2*time.Second)
+	<-grown
+	_, stacks, _ := strings.Cut(d.String(), "grew by")
+	if most, less := strings.Index(stacks, "growsMuch"), strings.Index(stacks, "growsLess"); d.Verdict != verdict.GoGrowth || most < 0 || less < most {
+		t.Error(d)
+	}
+	runtime.KeepAlive(held)
+}
+
+//go:noinline
+func growsMuch() []byte { return touched(1 << 20) }
+
+//go:noinline
+func growsLess() []byte { return touched(1 << 20) }
