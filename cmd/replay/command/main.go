@@ -107,15 +107,16 @@ conv, infer). Importers read your own recordings.`,
 	root.SetHelpCommand(&cobra.Command{
 		Use:   "help [command | environment]",
 		Short: "Describe a command, or the variables of the environment",
+		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == "environment" {
 				return writeEnvironment(cmd.OutOrStdout())
 			}
-			cmd, rest, err := root.Find(args)
-			if err == nil && len(rest) == 0 {
-				err = cmd.Help()
+			cmd, _, err := root.Find(args)
+			if err != nil {
+				return err
 			}
-			return err
+			return cmd.Help()
 		},
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
