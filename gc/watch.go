@@ -282,14 +282,14 @@ func (g *Gauge) promoteAll() {
 // give way. So the next cycle may start before this one is measured. Then both are measured
 // together.
 func (g *Gauge) walk(r *collection) {
-	c, work := g.c, g.c.expectedWork()
+	c := g.c
 	g.step(func(_ time.Duration, reading *governor.GaugeReading) (trim bool) {
 		g.rules.Marked(reading, c.engine.Marked(), r.Trigger != policy.TriggerNatural)
 		return false
 	})
 	r.released.Await(lookSlice, func() (judged bool) {
 		g.step(func(at time.Duration, reading *governor.GaugeReading) (trim bool) {
-			judged, trim = g.rules.Settled(at, reading, work)
+			judged, trim = g.rules.Settled(at, reading)
 			return trim
 		})
 		return judged

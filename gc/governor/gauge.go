@@ -59,7 +59,7 @@ func (g *Gauge) see(r *GaugeReading) {
 	g.fallen = max(0, g.fallen+max(0, was-r.Level)-(r.Trimmed-g.trimmed))
 	g.trimmed = r.Trimmed
 	g.low = min(g.low, r.Level)
-	g.swing.see(r, g.outcome.high > 0)
+	g.swing.see(r, g.Judging())
 }
 
 // A Look is the result of a reading.
@@ -74,8 +74,7 @@ type Look struct {
 // reuse freed memory, so that garbage does not show.
 func (g *Gauge) Look(at time.Duration, r *GaugeReading, limit int64, work time.Duration) (l Look) {
 	was := g.Level
-	g.see(r)
-	l.Trim = g.settle(at, r, work)
+	_, l.Trim = g.Settled(at, r)
 	overAtFirst := limit > 0 && r.Level > limit && !g.Barren()
 	switch {
 	case g.due.wait(r, at): // memory whose finalizer is due is as good as freed
@@ -106,7 +105,7 @@ func (g *Gauge) Marking(at time.Duration, r *GaugeReading) {
 	g.see(r)
 	g.ration.begin(at, r, g.swing.bytes)
 	g.began = at
-	if g.outcome.high > 0 {
+	if g.Judging() {
 		return
 	}
 	if d := at - g.since; d >= leastSpan {
@@ -124,40 +123,33 @@ const leastSpan = 2 * time.Millisecond
 func (g *Gauge) Marked(r *GaugeReading, marks int64, asked bool) {
 	g.see(r)
 	o := &g.outcome
-	if o.high == 0 {
+	if !g.Judging() {
 		o.high, o.marks = max(1, r.Level), marks
 	}
 	o.asked = o.asked || asked
 }
 
-// Settled takes a reading. It reports whether the last cycle has been judged, which needs its
-// finalizers and cleanups to have run. Trim is as in [Look].
-func (g *Gauge) Settled(at time.Duration, r *GaugeReading, work time.Duration) (judged, trim bool) {
+// Settled takes a reading, and judges the last cycle once its finalizers and cleanups have run. It
+// reports whether no cycle is left to be judged. Trim is as in [Look]: the cycle freed something, or
+// callbacks ran and the level stands still, because an allocator may have kept all of it.
+func (g *Gauge) Settled(at time.Duration, r *GaugeReading) (judged, trim bool) {
 	g.see(r)
-	trim = g.settle(at, r, work)
-	return g.outcome.high == 0, trim
-}
-
-// Judging reports whether the last cycle still waits to be judged. Until then, falls of the gauge
-// are taken for its effect.
-func (g *Gauge) Judging() bool { return g.outcome.high > 0 }
-
-// settle judges the last cycle once its finalizers and cleanups have run. It reports whether they
-// freed something. It also does so if they ran and the level stands still, because an allocator
-// may have kept all of it.
-func (g *Gauge) settle(at time.Duration, r *GaugeReading, work time.Duration) (trim bool) {
-	if g.outcome.high == 0 || !r.cleaned(g.outcome.marks) {
-		return false
+	if !g.Judging() || !r.cleaned(g.outcome.marks) {
+		return !g.Judging(), false
 	}
 	o := g.outcome
-	o.freed, o.ran, o.work = g.freed(at), r.Ran-g.ran, work
+	o.freed, o.ran = g.freed(at), r.Ran-g.ran
 	brought := o.brought(g.swing.bytes)
 	g.swing.fade()
 	g.ration.learn(&o, at, r, brought)
 	g.brought += o.freed
 	g.outcome, g.fallen, g.since, g.low = outcome{}, 0, at, r.Level
-	return o.ran > 0 || o.freed >= leastYield
+	return true, o.ran > 0 || o.freed >= leastYield
 }
+
+// Judging reports whether the last cycle still waits to be judged. Until then, falls of the gauge
+// are taken for its effect.
+func (g *Gauge) Judging() bool { return g.outcome.high > 0 }
 
 // freed returns the bytes that the gauge has fallen by since the last mark began. It subtracts the
 // bytes that the program frees by itself in such a time.
@@ -169,7 +161,7 @@ func (g *Gauge) freed(at time.Duration) int64 {
 // is an estimate.
 func (g *Gauge) Credit(at time.Duration) int64 {
 	brought := g.brought
-	if g.outcome.high > 0 {
+	if g.Judging() {
 		brought += g.freed(at)
 	}
 	credit := max(0, brought-g.credited)
@@ -192,7 +184,6 @@ type outcome struct {
 	grown int64         // bytes by which the level at its start exceeded the lowest level before
 	freed int64         // bytes by which the gauge fell, less those that the program frees by itself
 	ran   int64         // finalizers and cleanups that ran
-	work  time.Duration // expected processor time of such a cycle
 }
 
 const (

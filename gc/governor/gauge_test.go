@@ -66,7 +66,7 @@ func (l *library) cycle(asked bool) {
 	if l.slow == 0 {
 		l.finalize()
 	}
-	if _, trim := l.g.Settled(l.now, l.reading(), l.work); trim {
+	if _, trim := l.g.Settled(l.now, l.reading()); trim {
 		l.trims++
 	}
 }
@@ -367,7 +367,7 @@ func TestCyclesJudgedTogether(t *testing.T) {
 		g.Marking(at+ms, r)
 		g.Marked(r, r.Swept+2, false)
 		r.Swept += 2
-		if judged, _ := g.Settled(at+2*ms, r, ms); !judged {
+		if judged, _ := g.Settled(at+2*ms, r); !judged {
 			t.Fatal("not judged")
 		}
 	}
@@ -385,7 +385,7 @@ func TestALittleAboveALargeLevel(t *testing.T) {
 		g.Marking(at, r)
 		g.Marked(r, marks, true)
 		r.Level -= freed
-		g.Settled(at+ms, r, ms)
+		g.Settled(at+ms, r)
 		w := g.Worth(at)
 		return w.Share
 	}
