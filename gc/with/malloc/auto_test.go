@@ -24,7 +24,7 @@ var watched = map[string]struct {
 	work      func(i int)
 }{
 	"a leak in C":  {want: "growth outside Go", work: func(int) { mallocBytes(mib); mallocBytes(mib / 2) }},
-	"a leak in Go": {want: "reachable growth", work: func(int) { held, _ := kept.([][]byte); kept = append(held, touched(make([]byte, mib/4))) }},
+	"a leak in Go": {want: "reachable growth", work: func(int) { held, _ := kept.([][]byte); kept = append(held, touched(make([]byte, mib/2))) }},
 	"a cache up to a level": {want: "nothing wrong", work: func(i int) {
 		if held, _ := kept.([]*handle); i < 300 {
 			kept = append(held, rawHandle(mib))
