@@ -40,6 +40,7 @@ var children = map[string]func(){
 		fmt.Println("collector", auto.Collector() != nil)
 		time.Sleep(300 * time.Millisecond)
 		fmt.Println("stress", cycles() > before+20)
+		auto.Stop()
 	},
 	"limits": func() {
 		debug.SetMemoryLimit(300 << 20)

@@ -168,10 +168,10 @@ func (x *examination) find(process gc.Finding) gc.Finding {
 		f.Level, f.Verdict = verdict.Good, verdict.Healthy
 	}
 	switch f.Verdict {
-	case verdict.Blocked:
-		f.Reason = "Finalizers or cleanups that are due do not finish: one of them blocks. "
 	case process.Verdict:
 		f.Reason = process.Reason + " "
+	case verdict.Blocked:
+		f.Reason = "Finalizers or cleanups that are due do not finish: one of them blocks. "
 	}
 	kept := "an unknown part (import gc/with/malloc to know it)"
 	if x.after.cKept >= 0 {

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -27,6 +28,25 @@ func question(t *testing.T, policies string, cycle time.Duration) Question {
 		return sim.Config{Limit: limit, Cost: sim.Fixed(cycle), Ladder: sim.Ladder{Factor: 2}}
 	}
 	return Question{Workload: w, Policies: who, World: world, Variants: 4}
+}
+
+// TestAdviceIsNotGivenInPart: a search that is ended on its way gives none.
+func TestAdviceIsNotGivenInPart(t *testing.T) {
+	for _, at := range []float64{0.1, 0.5, 0.7, 0.9} {
+		q := question(t, "never,cudajl,pacer", 10*time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		q.Progress = func(share float64) {
+			if share > at {
+				cancel()
+			}
+			if share > 1 {
+				t.Errorf("progress of %v", share)
+			}
+		}
+		if a, err := q.Advise(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("ended after %v: %+v, %v", at, a, err)
+		}
+	}
 }
 
 // What is advised holds when it is replayed, less would not do, and no larger limit than there is memory

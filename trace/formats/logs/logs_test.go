@@ -212,6 +212,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 		{head, "rmm: empty trace"},
 		{head[1:], "rmm: line 1: no header"},
 		{head + "1,10:00:00,allocate,0x1,1\n", "rmm: line 2: want the 6 fields"},
+		{head + "1,10:00:00,allocate,0x1,1,0,7\n", "rmm: line 2: want the 6 fields"},
 		{head + "1,10:00:00,malloc,0x1,1,0\n", `line 2: unknown Action "malloc"`},
 		{head + "1,24:00:00,allocate,0x1,1,0\n", `line 2: column Time "24:00:00": want HH:MM:SS`},
 		{row + "1,5.5,free,0x1,1,0\n", "line 3: column Time \"5.5\": another form of time"},
