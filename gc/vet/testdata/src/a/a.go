@@ -241,3 +241,22 @@ func NewBoth(c *gc.Collector, n *pressure.Counter) (*Owned, *Counted) {
 	pressure.Own(n, t, 8, func(p *_Ctype_struct_surface) { _Cfunc_free(p) }, t.native)
 	return o, t
 }
+
+// A Pair has a finalizer for each part, of which each constructor makes one.
+type Pair struct{ left, right *_Ctype_struct_surface }
+
+func NewLeft() *Pair {
+	p := &Pair{left: _Cfunc_new()}
+	runtime.SetFinalizer(p, func(p *Pair) { _Cfunc_free(p.left) })
+	return p
+}
+
+func NewRight() *Pair {
+	p := &Pair{right: _Cfunc_new()}
+	runtime.SetFinalizer(p, func(p *Pair) { _Cfunc_free(p.right) })
+	return p
+}
+
+func (p *Pair) Left() int { return int(_Cfunc_width(p.left)) } // want `C.width gets memory of p`
+
+func (p *Pair) Right() int { return int(_Cfunc_width(p.right)) } // want `C.width gets memory of p`
