@@ -562,10 +562,40 @@ func TestWhatCyclesAreWorthIsSaidOnce(t *testing.T) {
 		if n := total(w.c); n < 12 || len(got) != 1 || got[0].level != slog.LevelInfo {
 			w.Errorf("%d cycles, and told %+v", n, got)
 		}
-		if text := w.c.Snapshot().Sources[0].Worth; !strings.HasSuffix(text, "they may take 0.002 % of the program's processor time") {
+		if text := w.c.Snapshot().Sources[0].Worth; !strings.HasSuffix(text, "they may take 0.00195 % of the program's processor time") {
 			w.Errorf("the snapshot has %q", text)
 		}
 		g.Close()
+	})
+}
+
+// TestCyclesThatHoldMemoryMayTakeAll of the processor time, and a snapshot says so.
+func TestCyclesThatHoldMemoryMayTakeAll(t *testing.T) {
+	p := new(scripted)
+	p.decide = func(at policy.Point) (d policy.Decision) {
+		if at.Request >= 32*mib {
+			d.Action = policy.Overlap
+		}
+		return d
+	}
+	inBubble(t, gc.Config{}, p, func(w *world) {
+		var level atomic.Int64
+		g := gc.Watch(w.c, level.Load)
+		defer g.Close()
+		w.e.begins = func() {
+			w.e.set(func(e *fake) { e.pending.Finalizers = e.pending.Finalized + 1 })
+			time.AfterFunc(ms, func() { // once the mark has ended
+				level.Store(mib)
+				w.e.set(func(e *fake) { e.pending.Finalized = e.pending.Finalizers })
+			})
+		}
+		for range 4 {
+			level.Add(64 * mib)
+			sleep(time.Second)
+		}
+		if text := w.c.Snapshot().Sources[0].Worth; !strings.HasPrefix(text, "memory had grown much") || !strings.HasSuffix(text, "they may take 100 % of the program's processor time") || g.Barren() {
+			w.Errorf("the snapshot has %q", text)
+		}
 	})
 }
 

@@ -169,7 +169,7 @@ func sayWorth(w governor.Worth) string {
 	case w.Share > governor.LeastShare:
 		found = "memory had grown much, and cycles brought it back"
 	}
-	return fmt.Sprintf("%s: memory fell by %v in %d cycles; they may take %.2g %% of the program's processor time", found, pressure.Bytes(w.Freed), w.Cycles, 100*w.Share)
+	return fmt.Sprintf("%s: memory fell by %v in %d cycles; they may take %.3g %% of the program's processor time", found, pressure.Bytes(w.Freed), w.Cycles, 100*w.Share)
 }
 
 // Barren reports whether the last cycles gave back almost nothing. The memory is then in use, or
