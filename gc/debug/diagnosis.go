@@ -54,9 +54,9 @@ func Diagnose(ctx context.Context, c *gc.Collector, window time.Duration) Diagno
 	return Diagnosis{f, x.text(f)}
 }
 
-// collectAll runs two cycles of c. The second one frees objects that the finalizers of the first made
-// unreachable. It waits for finalizers and cleanups, at most drainBound, and reports whether all have
-// run.
+// collectAll runs a cycle of c and one of Go's, twice. The second round frees objects that finalizers
+// made unreachable in the first. It waits for finalizers and cleanups, at most drainBound, and reports
+// whether all have run.
 func collectAll(c *gc.Collector) bool {
 	const drainBound = 2 * time.Second
 	for range 2 {
