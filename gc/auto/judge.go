@@ -63,8 +63,8 @@ type judge struct {
 	stands [2]int // readings in a row in which a queue had entries and none ran
 }
 
-// newJudge returns a judge that has seen nothing. In 12 s it takes much growth for growth, because
-// libraries fill caches when a program starts: libvips takes 150 MiB under load.
+// newJudge returns a judge that has seen nothing. Over 12 s growth must be larger than over 96 s,
+// because libraries fill caches when a program starts: libvips takes 150 MiB under load.
 func newJudge() *judge {
 	return &judge{scales: []*scale{{every: 1, least: 2 * large, share: 0.05}, {every: 8, least: large / 2, share: 0.1}, {every: 64, least: large, share: 0.2}}}
 }

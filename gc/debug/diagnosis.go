@@ -59,10 +59,11 @@ func Diagnose(ctx context.Context, c *gc.Collector, window time.Duration) Diagno
 // whether all have run.
 func collectAll(c *gc.Collector) bool {
 	const drainBound = 2 * time.Second
+	engine := goruntime.New()
 	for range 2 {
 		c.Collect(policy.TriggerExplicit)
 		runtime.GC() // returns after the sweep, which queues finalizers and cleanups
-		for end := time.Now().Add(drainBound); new(goruntime.Runtime).Pending().Waiting(); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(drainBound); engine.Pending().Waiting(); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				return false
 			}

@@ -20,7 +20,7 @@ type Memory struct {
 	Reading
 	Space pressure.Space
 	Soft  bool  // the limit is a goal: callers are never held for a whole cycle
-	Gauge bool  // other code counts and frees the memory; a [Gauge] backs off for it
+	Gauge bool  // other code counts and frees the memory; a [Gauge] rations its cycles
 	Freed int64 // bytes that the reported cycle gave back; the shell sets it before Settled and Natural
 
 	Wake int64 // ask at an allocation once live + request reaches this

@@ -7,7 +7,7 @@ import "time"
 // first get a small share of the processor time that the program itself uses. If memory grows by
 // half under that share, and cycles bring it back, only [Caps] and the price of memory bound them
 // for some time. After that time the small share must prove too small again. Each cycle in a row
-// that brings nothing back halves the share. Cycles of the runtime cost nothing, so they do not.
+// that brings nothing back halves the share. Cycles of the runtime cost nothing, so those in vain do not count.
 //
 // Growth by half corresponds to GOGC=50. The doubling of the time between cycles in vain is that of
 // the OpenTelemetry collector's memory limiter.
@@ -41,7 +41,7 @@ func (g *Gauge) Worth(at time.Duration) Worth {
 const LeastShare = 0.02
 
 const (
-	fullShare = 1.0 // if, before, memory had grown much, and a cycle brought it back or ran callbacks
+	fullShare = 1.0 // for a time, after memory had grown much and a cycle brought it back or ran callbacks
 	mayKeep   = 2   // most halvings after a cycle that ran callbacks: the allocator may keep what they free
 	mostVain  = 10  // most halvings
 
@@ -71,9 +71,9 @@ func (s *ration) now(at time.Duration) float64 {
 	return share / float64(int(1)<<s.vain)
 }
 
-// growth returns the growth of the gauge above what cycles leave, as a share of all memory. It
-// leaves out alone, the bytes by which the gauge falls without cycles. The Go heap counts with twice
-// its live bytes, which is about its size with GOGC=100.
+// growth returns the growth of the gauge above what cycles leave, as a share of all memory. Alone is
+// the number of bytes by which the gauge falls without cycles; they do not count as growth. The Go heap
+// counts with twice its live bytes, which is about its size with GOGC=100.
 func (s *ration) growth(r *GaugeReading, alone int64) float64 {
 	return float64(r.Level-s.kept-alone) / float64(s.kept+2*r.Heap)
 }

@@ -14,13 +14,12 @@ type Rest struct {
 	Until time.Duration
 	Low   int64 // live bytes
 	High  int64 // live bytes
-	Least int64 // live bytes below which it goes on, even after Until
 	Why   Why
 }
 
 // Over reports whether the rest is over for a memory with the given live bytes.
 func (r *Rest) Over(at time.Duration, live int64) bool {
-	return at >= r.Until && live >= r.Least || live < r.Low || live > r.High
+	return at >= r.Until || live < r.Low || live > r.High
 }
 
 // A Why is the reason of a rest.
