@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/eagergc/eagergc/gc/internal/observe"
-	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -206,7 +205,7 @@ func newOwnership(c *Collector, cfg Config) *ownership {
 	o.kinds.Store(new([]handles))
 	o.limit.Store(cfg.Limit)
 	o.gate = newGate(c, o)
-	o.gate.memory.Soft = cfg.Caps.Assist >= 0
+	o.gate.memory.Soft = true
 	o.gate.open()
 	c.addWalker(o)
 	c.owned.Store(o)
@@ -226,14 +225,10 @@ func (o *ownership) Allocated() int64 { return o.allocated.Load() }
 func (o *ownership) add(bytes int64) (gross int64) {
 	o.gate.Allocating(o.live.Load(), bytes)
 	if limit := o.limit.Load(); limit > 0 && o.live.Load() > limit-bytes {
-		if o.gate.memory.Soft {
-			o.refuse(bytes)
-		} else {
-			o.makeRoom(bytes, limit)
-		}
+		o.refuse(bytes)
 	}
 	gross = o.take(bytes)
-	if r := o.gate.c.current.Load(); r != nil && o.gate.memory.Soft {
+	if r := o.gate.c.current.Load(); r != nil {
 		runtime.LockOSThread() // a C allocator has an arena for each thread, and keeps freed memory there
 		defer runtime.UnlockOSThread()
 		o.gate.c.giveWay(r)
@@ -247,28 +242,6 @@ func (o *ownership) refuse(bytes int64) {
 	if g := o.gate; !g.c.running() && g.rest.Load().Over(g.c.Now(), o.live.Load()) {
 		g.Refused(bytes)
 	}
-}
-
-// makeRoom waits for the cycle under way. If that does not help it waits for a new one, unless a
-// cycle has just been futile.
-func (o *ownership) makeRoom(bytes, limit int64) {
-	fits := func() bool { return o.live.Load() <= limit-bytes }
-	c, m := o.gate.c, &o.gate.memory
-	if c.Wait() && fits() {
-		return
-	}
-	c.mu.Lock()
-	o.gate.read(c.Now())
-	climbs := m.Climbs(c.Now())
-	c.mu.Unlock()
-	if !climbs {
-		return
-	}
-	c.Collect(policy.TriggerRefusal)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	o.gate.read(c.Now())
-	m.Climbed(fits())
 }
 
 func (o *ownership) take(bytes int64) (gross int64) {

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -17,9 +18,7 @@ type Caps struct {
 	// goroutines resume later still. That extra time does not count, and has no bound.
 	Held float64
 	// Assist is the longest time for which one caller of a soft memory is told to wait. It is at
-	// most a fifth of the time that Held allows in a second. 0 means 10 ms. Below 0, no memory is
-	// soft. Callers are then held for whole cycles if the policy blocks or the limit is reached,
-	// and Held has no effect.
+	// most a fifth of the time that Held allows in a second. 0 means 10 ms.
 	Assist time.Duration
 }
 
@@ -32,20 +31,13 @@ const (
 // CappedReason is the reason of a decision that the caps turned into a skip.
 const CappedReason = "capped"
 
-// Check fills in the defaults. It returns an error for a share outside 0 to 1.
+// Check fills in the defaults. It returns an error for a share outside 0 to 1, and for a time below
+// 0.
 func (c *Caps) Check() error {
-	if !(c.Cycles >= 0 && c.Cycles <= 1) || !(c.Held >= 0 && c.Held <= 1) {
-		return fmt.Errorf("gc: Caps.Cycles is %v and Caps.Held %v: want shares from 0 to 1", c.Cycles, c.Held)
+	if !(c.Cycles >= 0 && c.Cycles <= 1) || !(c.Held >= 0 && c.Held <= 1) || c.Assist < 0 {
+		return fmt.Errorf("gc: Caps.Cycles is %v, Held %v and Assist %v: want shares from 0 to 1, and a time", c.Cycles, c.Held, c.Assist)
 	}
-	if c.Cycles == 0 {
-		c.Cycles = defaultCycles
-	}
-	if c.Held == 0 {
-		c.Held = defaultHeld
-	}
-	if c.Assist == 0 {
-		c.Assist = defaultAssist
-	}
+	c.Cycles, c.Held, c.Assist = cmp.Or(c.Cycles, defaultCycles), cmp.Or(c.Held, defaultHeld), cmp.Or(c.Assist, defaultAssist)
 	return nil
 }
 

@@ -30,7 +30,6 @@ type Memory struct {
 	allocated int64 // Allocated at that time
 	wanted    int64 // least live + request that did not fit since then; 0 = all have fitted
 	futile    int   // cycles in a row that freed little
-	crowded   Rest  // while it lasts, a refusal asks for no cycle
 }
 
 // Kept returns the bytes that were live when the last cycle had settled.

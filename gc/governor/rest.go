@@ -79,16 +79,3 @@ func (g *Governor) rests(c *policy.Cycle, m *Memory, at time.Duration, kept int6
 	}
 	m.Rest = r
 }
-
-// Climbs reports whether a refused allocation asks for a cycle. It is for memories that are not
-// soft. A program that is above its limit with reachable memory gains nothing from a cycle.
-func (m *Memory) Climbs(at time.Duration) bool { return m.crowded.Over(at, m.Live) }
-
-// Climbed reports whether the allocation fits after that cycle. If it does not, a refusal asks for
-// the next cycle only once an eighth of the limit has been added.
-func (m *Memory) Climbed(fits bool) {
-	m.crowded = Rest{}
-	if !fits {
-		m.crowded = Rest{Until: math.MaxInt64, High: m.Live + m.Limit/8 - 1, Why: Crowded}
-	}
-}
