@@ -362,7 +362,7 @@ func TestASnapshotHasTheLastMinutes(t *testing.T) {
 		w.collect() // in the first step
 		time.Sleep(time.Second)
 		s := w.c.Snapshot()
-		for d, want := range map[time.Duration]uint32{s.Now - s.Step/2: 1, s.Now - s.Step: 0} {
+		for d, want := range map[time.Duration]uint64{s.Now - s.Step/2: 1, s.Now - s.Step: 0} {
 			if done, _ := s.Last(d); done.Cycles[policy.TriggerExplicit] != want {
 				w.Errorf("the last %v have %+v", d, done)
 			}

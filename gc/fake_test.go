@@ -198,7 +198,7 @@ func addsUp(s gc.Snapshot) string {
 		return "decisions are not counted by reason, or are not all listed"
 	case uint64(len(s.Cycles)) != min(cycles, 64) || cycles > 0 && s.Cycles[len(s.Cycles)-1] != x.Last:
 		return "cycles are not listed as they are counted"
-	case young && (worked != cycles || work.Held != x.Exposed || work.Longest != x.MaxPause),
+	case young && (worked != cycles || work.Exposed != x.Exposed || work.MaxPause != x.MaxPause),
 		young && (work.Busy != x.Busy || work.Processor != x.Processor || work.Freed > x.Freed):
 		return "the timeline does not sum up to the counts"
 	case x.Exposed < x.MaxPause || x.Exposed > time.Duration(pauses)*x.MaxPause:

@@ -56,16 +56,12 @@ func (c *Collector) decided() {
 
 // ended records a cycle that ended now, and freed bytes in all spaces. The caller holds mu.
 func (c *Collector) ended(r *collection, now time.Duration, freed int64) {
-	w, s := Work{Freed: freed, Busy: r.Duration, Processor: r.Processor}, &c.observed.stats
+	w := Work{Freed: freed, Busy: r.Duration, Processor: r.Processor}
 	w.Cycles[r.Trigger] = 1
 	c.addWork(now, w)
 	c.observed.journal.cycles.Put(r.cycle)
-	s.Cycles[r.Trigger]++
-	s.Freed += w.Freed
-	s.Objects += uint64(r.Objects)
-	s.Busy += w.Busy
-	s.Processor += w.Processor
-	s.Last = r.cycle
+	c.observed.stats.Objects += uint64(r.Objects)
+	c.observed.stats.Last = r.cycle
 	if c.life.closed {
 		return
 	}
@@ -81,13 +77,14 @@ func (c *Collector) ended(r *collection, now time.Duration, freed int64) {
 	})
 }
 
-// addWork adds to the timeline. The caller holds mu.
+// addWork adds to the timeline and the counts. The caller holds mu.
 func (c *Collector) addWork(now time.Duration, w Work) {
 	step, fresh := c.observed.work.At(now)
 	if fresh {
 		step.Start = now.Truncate(observe.Step)
 	}
 	step.add(w)
+	c.observed.stats.Work.add(w)
 }
 
 // paused records that r has held a caller until now.
@@ -96,7 +93,7 @@ func (c *Collector) paused(r *collection, since time.Duration) {
 	c.mu.Lock()
 	defer c.unlock()
 	c.observed.stats.pause(now - since)
-	c.addWork(now, Work{Held: now - since, Longest: now - since})
+	c.addWork(now, Work{Exposed: now - since, MaxPause: now - since})
 	c.record(func(to *observe.Recorder) { to.Span(trace.Mark, since, now-since, PauseLabel, r.space()) })
 }
 

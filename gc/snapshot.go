@@ -126,14 +126,9 @@ const triggers = policy.TriggerExplicit + 1
 
 // Stats are the counts of a collector since it was made.
 type Stats struct {
-	Cycles    [triggers]uint64         // by Trigger
+	Work                               // since the collector was made
 	Decisions [policy.Block + 1]uint64 // by Action
-	Freed     int64                    // bytes that cycles gave back, of all spaces
 	Objects   uint64                   // objects that cycles gave back
-	Busy      time.Duration            // sum of the cycles' durations, without those of the runtime
-	Processor time.Duration            // processor time of these cycles, without work that only idle cores did
-	Exposed   time.Duration            // sum of the callers' pauses
-	MaxPause  time.Duration            // longest pause of a caller
 	Pauses    [len(pauseBounds)]uint64 // callers' pauses by length: those in [i] are at most PauseBound(i)
 	Tracked   int                      // objects tracked when the last cycle had settled
 	Cost      time.Duration            // expected duration of the next cycle
@@ -158,8 +153,6 @@ func (c *Collector) Stats() Stats {
 }
 
 func (s *Stats) pause(d time.Duration) {
-	s.Exposed += d
-	s.MaxPause = max(s.MaxPause, d)
 	i := 0
 	for d > PauseBound(i) {
 		i++
@@ -186,15 +179,15 @@ type Level struct {
 	Limit       int64         // the last; 0 = none known
 }
 
-// Work sums up the cycles and pauses of one step.
+// Work sums up the cycles and pauses of one step, or of a longer time.
 type Work struct {
-	Start     time.Duration    // of the step
-	Cycles    [triggers]uint32 // that have ended, by Trigger
+	Start     time.Duration    // of that time
+	Cycles    [triggers]uint64 // that have ended, by Trigger
 	Busy      time.Duration    // sum of their durations, without those of the runtime
 	Processor time.Duration    // processor time of these cycles, without work that only idle cores did
-	Freed     int64            // bytes that cycles gave back
-	Held      time.Duration    // sum of the callers' pauses that have ended
-	Longest   time.Duration    // the longest of these pauses
+	Freed     int64            // bytes that cycles gave back, of all spaces
+	Exposed   time.Duration    // sum of the callers' pauses that have ended
+	MaxPause  time.Duration    // the longest of these pauses
 }
 
 func (w *Work) add(x Work) {
@@ -204,6 +197,6 @@ func (w *Work) add(x Work) {
 	w.Busy += x.Busy
 	w.Processor += x.Processor
 	w.Freed += x.Freed
-	w.Held += x.Held
-	w.Longest = max(w.Longest, x.Longest)
+	w.Exposed += x.Exposed
+	w.MaxPause = max(w.MaxPause, x.MaxPause)
 }

@@ -68,7 +68,7 @@ func eventOf(w gc.Work, ago float64) event {
 			}
 		}
 	}
-	e.Text = fmt.Sprintf("%.1f s ago: %s; freed %v, callers held for %s", ago, strings.Join(parts, ", "), pressure.Bytes(w.Freed), shortly(w.Held))
+	e.Text = fmt.Sprintf("%.1f s ago: %s; freed %v, callers held for %s", ago, strings.Join(parts, ", "), pressure.Bytes(w.Freed), shortly(w.Exposed))
 	return e
 }
 
@@ -102,7 +102,7 @@ func pausesOf(s *gc.Stats) (p pauses) {
 	return p
 }
 
-func total(w gc.Work) (n uint32) {
+func total(w gc.Work) (n uint64) {
 	for _, x := range w.Cycles {
 		n += x
 	}

@@ -51,8 +51,11 @@ func fourProcessors(t *testing.T) {
 // confuse two of them.
 func busy() *gc.Snapshot {
 	stats := gc.Stats{
-		Cycles: [4]uint64{11, 12, 13, 14}, Decisions: [3]uint64{15, 16, 17}, Freed: 18 << 20, Objects: 19,
-		Busy: 20 * time.Millisecond, Processor: 21 * time.Millisecond, Exposed: 22 * time.Millisecond, MaxPause: 23 * time.Millisecond,
+		Work: gc.Work{
+			Cycles: [4]uint64{11, 12, 13, 14}, Freed: 18 << 20,
+			Busy: 20 * time.Millisecond, Processor: 21 * time.Millisecond, Exposed: 22 * time.Millisecond, MaxPause: 23 * time.Millisecond,
+		},
+		Decisions: [3]uint64{15, 16, 17}, Objects: 19,
 		Tracked: 24, Cost: 25 * time.Millisecond, Slowdown: 0.26, Failures: 27, Capped: 28, Overtaken: 29, Pending: 30,
 	}
 	stats.Pauses[2], stats.Pauses[4], stats.Pauses[len(stats.Pauses)-1] = 32, 34, 33
@@ -80,10 +83,10 @@ func busy() *gc.Snapshot {
 		},
 		Reasons: map[string]uint64{"at a wait": 51, "below <threshold>": 52},
 		Work: []gc.Work{
-			{Start: 40 * time.Second, Cycles: [4]uint32{1, 9, 0, 0}, Freed: 41, Held: 42, Longest: 43},
-			{Start: 104 * time.Second, Cycles: [4]uint32{2, 1, 4, 3}, Busy: 44 * time.Millisecond, Processor: 2400 * time.Millisecond, Freed: 45 << 10, Held: 4600 * time.Millisecond, Longest: 47 * time.Millisecond},
-			{Start: 110 * time.Second, Busy: 53, Held: 1400 * time.Millisecond, Longest: 48 * time.Millisecond},
-			{Start: 112 * time.Second, Cycles: [4]uint32{0, 0, 5, 0}, Freed: 49 << 10, Processor: 2400 * time.Millisecond},
+			{Start: 40 * time.Second, Cycles: [4]uint64{1, 9, 0, 0}, Freed: 41, Exposed: 42, MaxPause: 43},
+			{Start: 104 * time.Second, Cycles: [4]uint64{2, 1, 4, 3}, Busy: 44 * time.Millisecond, Processor: 2400 * time.Millisecond, Freed: 45 << 10, Exposed: 4600 * time.Millisecond, MaxPause: 47 * time.Millisecond},
+			{Start: 110 * time.Second, Busy: 53, Exposed: 1400 * time.Millisecond, MaxPause: 48 * time.Millisecond},
+			{Start: 112 * time.Second, Cycles: [4]uint64{0, 0, 5, 0}, Freed: 49 << 10, Processor: 2400 * time.Millisecond},
 		},
 	}
 }

@@ -57,8 +57,8 @@ func judge(s *gc.Snapshot) gc.Finding {
 	case refused > 0 && refused >= done.Cycles[policy.TriggerPolicy]:
 		return find(verdict.Watch, "refusals", fmt.Sprintf("%d of %s %s were forced by allocations that did not fit: the policy collects too late, or the limit is too low.", refused, cycles, last),
 			"Raise the limit, or choose a policy that collects sooner, such as pacer.", verdict.Guide+"choosing-a-policy")
-	case share(done.Held) > heldMost:
-		return find(verdict.Watch, "callers held", fmt.Sprintf("Callers were held by cycles for %s of the time %s, %v at most.", percent(share(done.Held)), last, done.Longest.Round(10*time.Microsecond)),
+	case share(done.Exposed) > heldMost:
+		return find(verdict.Watch, "callers held", fmt.Sprintf("Callers were held by cycles for %s of the time %s, %v at most.", percent(share(done.Exposed)), last, done.MaxPause.Round(10*time.Microsecond)),
 			"Lower Caps.Held or Caps.Assist, or raise the limit.", verdict.Guide+"own-by-hand")
 	case s.Caps.Cycles < 1 && processor > nearCap*s.Caps.Cycles:
 		return find(verdict.Watch, "cycles at their cap", strings.ToUpper(often[:1])+often[1:]+", which is all that they may ("+percent(s.Caps.Cycles)+").",
@@ -66,7 +66,7 @@ func judge(s *gc.Snapshot) gc.Finding {
 	case top.Limit > 0 && top.Pressure() > pressureMost:
 		return find(verdict.Watch, verdict.NearLimit, fmt.Sprintf("The %v memory is full: %s.", top.Space, fill(top)), verdict.Next[verdict.NearLimit], verdict.Guide+"is-it-the-gc")
 	}
-	text := often + ", and held callers for " + percent(share(done.Held)) + " of the time."
+	text := often + ", and held callers for " + percent(share(done.Exposed)) + " of the time."
 	if len(s.Sources) > 0 {
 		text = fill(top) + "; " + text
 	}

@@ -135,7 +135,7 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	done, span := now.Last(time.Minute)
 	send(share, gauge, float64(done.Processor)/float64(span)/float64(runtime.GOMAXPROCS(0)), "cycles")
-	send(share, gauge, float64(done.Held)/float64(span), "held")
+	send(share, gauge, float64(done.Exposed)/float64(span), "held")
 	send(most, gauge, now.Caps.Cycles, "cycles")
 	send(most, gauge, now.Caps.Held, "held")
 	for _, n := range now.Libraries {

@@ -167,8 +167,8 @@ func TestBucketsAndShares(t *testing.T) {
 	now := c.Snapshot()
 	done, _ := now.Last(time.Hour)
 	m := regexp.MustCompile(`share_ratio{of="held"} (\S+)`).FindStringSubmatch(w.Body.String())
-	if m == nil || m[1] == "0.0" || done.Held == 0 {
-		t.Errorf("share %v after %v held", m, done.Held)
+	if m == nil || m[1] == "0.0" || done.Exposed == 0 {
+		t.Errorf("share %v after %v held", m, done.Exposed)
 	}
 	if !strings.HasSuffix(w.Body.String(), "# EOF\n") {
 		t.Error("it is no OpenMetrics")
