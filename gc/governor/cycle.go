@@ -89,7 +89,8 @@ func (g *Governor) report(at time.Duration, c *policy.Cycle, r *Run) {
 		x.Freed = 0
 	}
 	if m != nil {
-		c.Limit, c.Wanted, m.wanted = g.shown(m).Limit, m.wanted, 0
+		s, _ := g.shown(m)
+		c.Limit, c.Wanted, m.wanted = s.Limit, m.wanted, 0
 	}
 	if g.closed {
 		return

@@ -210,7 +210,7 @@ func (g *Governor) decide(asks *Memory) (o Order) {
 
 // fill completes a point with the state of m.
 func (g *Governor) fill(p *policy.Point, m *Memory) {
-	p.Sample, p.LiveAfter = g.shown(m), g.kept(m)
+	p.Sample, p.LiveAfter = g.shown(m)
 	p.Allocated = m.Allocated - m.allocated
 	p.Freed = p.Allocated + p.LiveAfter - p.Sample.Live
 	p.Cost, p.Work, p.Slowdown = g.Cost, g.Work, g.Slowdown

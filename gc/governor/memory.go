@@ -51,26 +51,17 @@ func (m *Memory) isOneWith(other *Memory) bool {
 	return m == other || part(m) && part(other)
 }
 
-// kept returns the bytes that the last cycle left in the memory that m is a part of.
-func (g *Governor) kept(m *Memory) (bytes int64) {
-	for _, x := range g.memories {
-		if x.isOneWith(m) {
-			bytes += x.kept
-		}
-	}
-	return bytes
-}
-
-// shown returns the memory that m is a part of, as the policy sees it. Its headroom is that of the
-// part with the least headroom.
-func (g *Governor) shown(m *Memory) pressure.Sample {
+// shown returns the memory that m is a part of, as the policy sees it, and the bytes that the last
+// cycle left in it. Its headroom is that of the part with the least headroom.
+func (g *Governor) shown(m *Memory) (s pressure.Sample, kept int64) {
 	live := m.Live + m.Returning
-	s := pressure.Sample{Space: m.Space, Live: live, Reserved: max(m.Reserved, live), Limit: m.Limit}
+	s = pressure.Sample{Space: m.Space, Live: live, Reserved: max(m.Reserved, live), Limit: m.Limit}
 	headroom := int64(math.MaxInt64)
 	for _, x := range g.memories {
 		if !x.isOneWith(m) {
 			continue
 		}
+		kept += x.kept
 		if x != m {
 			s.Live += x.kept
 			s.Reserved += x.kept
@@ -82,7 +73,7 @@ func (g *Governor) shown(m *Memory) pressure.Sample {
 	if headroom < math.MaxInt64 {
 		s.Limit = max(1, s.Live+headroom)
 	}
-	return s
+	return s, kept
 }
 
 // MostPressed returns the memory under most pressure, or nil if the governor has no memory. A
@@ -99,7 +90,8 @@ func (g *Governor) mostPressed(asks *Memory, request int64) (top *Memory) {
 	var highest float64
 	var most int64
 	for _, m := range g.memories {
-		at, growth := g.pressure(m), m.Live+m.Returning-m.kept
+		s, _ := g.shown(m)
+		at, growth := s.Pressure(), m.Live+m.Returning-m.kept
 		if m == asks {
 			growth += request
 		}
@@ -108,16 +100,6 @@ func (g *Governor) mostPressed(asks *Memory, request int64) (top *Memory) {
 		}
 	}
 	return top
-}
-
-// pressure returns the highest pressure among the parts of the memory that m is a part of.
-func (g *Governor) pressure(m *Memory) (highest float64) {
-	for _, x := range g.memories {
-		if x.isOneWith(m) {
-			highest = max(highest, pressure.Sample{Live: x.Live + x.Returning, Limit: x.Limit}.Pressure())
-		}
-	}
-	return highest
 }
 
 // wakeAt sets the level at which each memory asks again. A memory asks at the pressure that top
@@ -131,16 +113,17 @@ func (g *Governor) wakeAt(wake int64, top *Memory) {
 	}
 	grows, limit := wake > 0 && wake < math.MaxInt64, g.Asked.Sample.Limit
 	for _, m := range g.memories {
-		w := wake
-		if grows {
-			if !m.isOneWith(top) && limit > 0 {
-				w = math.MaxInt64 / 2 // without a limit it is never under most pressure
-				if s := g.shown(m); s.Limit > 0 {
-					w = int64(min(float64(wake)/float64(limit)*float64(s.Limit), math.MaxInt64/2))
-				}
-			}
-			w += m.kept - g.kept(m) // 0 or less: ask at every allocation
+		m.Wake = wake
+		if !grows {
+			continue
 		}
-		m.Wake = w
+		s, kept := g.shown(m)
+		if !m.isOneWith(top) && limit > 0 {
+			m.Wake = math.MaxInt64 / 2 // without a limit it is never under most pressure
+			if s.Limit > 0 {
+				m.Wake = int64(min(float64(wake)/float64(limit)*float64(s.Limit), math.MaxInt64/2))
+			}
+		}
+		m.Wake += m.kept - kept // 0 or less: ask at every allocation
 	}
 }
