@@ -170,7 +170,7 @@ func build(e goruntime.Engine, cfg Config, p policy.Policy) *Collector {
 		engine:   e,
 		strict:   pressure.EnvChoice(strictVariable, "off", "on") == "on",
 		life:     lifetime{stopped: make(chan struct{}), unchosen: unchosen},
-		observed: observers{journal: journal{reasons: make(map[string]*uint64)}},
+		observed: observers{journal: journal{reasons: make(map[string]uint64)}},
 	}
 	c.life.idle = time.AfterFunc(time.Hour, c.checkQuiet)
 	c.life.idle.Stop()

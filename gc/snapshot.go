@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"maps"
 	"math"
 	"time"
 
@@ -63,15 +64,13 @@ type Survivor = observe.Survivor
 
 // Snapshot returns the state of the collector. It takes the collector's lock for some microseconds.
 func (c *Collector) Snapshot() Snapshot {
-	s := Snapshot{Running: c.running(), Libraries: c.Counters(), Stats: c.Stats(), Now: c.Now(), Process: verdict.Current(), Reasons: make(map[string]uint64)}
+	s := Snapshot{Running: c.running(), Libraries: c.Counters(), Stats: c.Stats(), Now: c.Now(), Process: verdict.Current()}
 	s.Survivors = c.samples.Survivors(c.settled.Load())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Policy, s.Err, s.Caps = c.governor.Policy().String(), c.observed.err, c.governor.Caps()
 	s.Cycles, s.Decisions = c.observed.journal.cycles.List(), c.observed.journal.decisions.List()
-	for reason, n := range c.observed.journal.reasons {
-		s.Reasons[reason] = *n
-	}
+	s.Reasons = maps.Clone(c.observed.journal.reasons)
 	s.Step, s.Work = observe.Step, c.observed.work.List(s.Now)
 	for _, g := range c.gates {
 		w := Watched{Sample: g.read(s.Now), Settled: -1, Levels: g.past.List(s.Now)}
@@ -102,22 +101,18 @@ func (s *Snapshot) Last(d time.Duration) (done Work, span time.Duration) {
 type journal struct {
 	cycles    observe.Ring[policy.Cycle]
 	decisions observe.Ring[Decided]
-	reasons   map[string]*uint64
-	last      *uint64 // count of the last decision's reason
+	reasons   map[string]uint64
 }
 
 func (j *journal) decided(p *policy.Point, d *policy.Decision) {
-	if j.last == nil || d.Reason != j.decisions.Newest().Reason {
-		if j.last = j.reasons[d.Reason]; j.last == nil {
-			j.last = new(uint64)
-			j.reasons[d.Reason] = j.last
+	first := len(j.reasons) == 0
+	j.reasons[d.Reason]++
+	if !first && d.Action == policy.Skip {
+		if newest := j.decisions.Newest(); newest.Action == policy.Skip && newest.Reason == d.Reason {
+			newest.Repeats++
+			return
 		}
-	} else if newest := j.decisions.Newest(); d.Action == policy.Skip && newest.Action == policy.Skip {
-		*j.last++
-		newest.Repeats++
-		return
 	}
-	*j.last++
 	j.decisions.Put(Decided{Point: *p, Decision: *d, Repeats: 1})
 }
 
