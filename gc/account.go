@@ -3,7 +3,6 @@ package gc
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -98,8 +97,8 @@ func (o *ownership) walk(r *collection) {
 	}
 	c := o.gate.c
 	if live > 0 {
-		marks := c.engine.Marked()
-		r.released.Await(settleBound, func() bool { return c.cleaned(marks) })
+		marks := c.engine.Pending().Marked
+		r.released.Await(settleBound, func() bool { return c.engine.Pending().Done(marks) })
 	}
 	var freed int64
 	for _, a := range all {
@@ -108,11 +107,6 @@ func (o *ownership) walk(r *collection) {
 		freed += yield
 	}
 	c.releases.Credit(&r.released, &o.gate.returns, freed)
-}
-
-// cleaned reports whether the finalizers and cleanups that the first marks made due have run.
-func (c *Collector) cleaned(marks int64) bool {
-	return c.engine.Swept() >= marks && !c.engine.Pending().Waiting()
 }
 
 // settleBound is the longest that a cycle waits for finalizers and cleanups.
@@ -203,12 +197,4 @@ func (c *Collector) Counters() []Counted {
 	}
 	slices.SortFunc(all, func(a, b Counted) int { return cmp.Or(cmp.Compare(b.Live, a.Live), cmp.Compare(a.Name, b.Name)) })
 	return all
-}
-
-func (c *Collector) counters() slog.Attr {
-	var all []any
-	for _, n := range c.Counters() {
-		all = append(all, slog.Int64(n.Name, n.Live))
-	}
-	return slog.Group("libraries", all...)
 }

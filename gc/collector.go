@@ -174,7 +174,7 @@ func build(e goruntime.Engine, cfg Config, p policy.Policy) *Collector {
 	}
 	c.life.idle = time.AfterFunc(time.Hour, c.checkQuiet)
 	c.life.idle.Stop()
-	c.log.To, c.log.Strict, c.log.Failed = cfg.Log, c.strict, c.failed
+	c.log.To, c.log.Contain, c.log.Failed = cfg.Log, c.contain, c.failed
 	c.releases = registry.NewReleases(registry.Host{Engine: e, Strict: c.strict, Fail: c.failed, Late: c.releasedLate})
 	c.governor = governor.New(cfg.Caps, &contained{p, c})
 	c.governor.Processors = runtime.GOMAXPROCS(0) // before Learn

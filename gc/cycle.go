@@ -160,7 +160,7 @@ func (c *Collector) settle(r *collection) (freed int64) {
 	c.log.Debug(logEnded, func() []slog.Attr {
 		return append(r.attrs(),
 			slog.Int64("freed_bytes", freed), slog.Int("objects", r.Objects), slog.Int64("live_after_bytes", r.cycle.LiveAfter),
-			slog.Duration("duration", r.cycle.Duration), slog.Duration("exposed", r.cycle.Exposed), c.counters())
+			slog.Duration("duration", r.cycle.Duration), slog.Duration("exposed", r.cycle.Exposed))
 	})
 	c.logSurvivors()
 	return freed

@@ -48,17 +48,20 @@ type fake struct {
 	begins   func()        // called when a mark begins
 }
 
-func (e *fake) Now() time.Duration         { return time.Since(e.start) }
-func (e *fake) Read() goruntime.Reading    { e.mu.Lock(); defer e.mu.Unlock(); return e.reading }
-func (e *fake) Marked() int64              { e.mu.Lock(); defer e.mu.Unlock(); return e.begun }
-func (e *fake) Swept() int64               { e.mu.Lock(); defer e.mu.Unlock(); return e.swept }
-func (e *fake) Spare() bool                { e.mu.Lock(); defer e.mu.Unlock(); return !e.busy }
-func (e *fake) Processor() time.Duration   { e.mu.Lock(); defer e.mu.Unlock(); return e.paid }
-func (e *fake) Pending() goruntime.Pending { e.mu.Lock(); defer e.mu.Unlock(); return e.pending }
-func (e *fake) Used() time.Duration        { return 0 }
-func (e *fake) Watch(ended func())         { e.ended = ended }
-func (e *fake) Close()                     { e.mu.Lock(); defer e.mu.Unlock(); e.closed = true }
-func (e *fake) set(change func(e *fake))   { e.mu.Lock(); defer e.mu.Unlock(); change(e) }
+func (e *fake) Now() time.Duration       { return time.Since(e.start) }
+func (e *fake) Read() goruntime.Reading  { e.mu.Lock(); defer e.mu.Unlock(); return e.reading }
+func (e *fake) Spare() bool              { e.mu.Lock(); defer e.mu.Unlock(); return !e.busy }
+func (e *fake) Processor() time.Duration { e.mu.Lock(); defer e.mu.Unlock(); return e.paid }
+func (e *fake) Pending() goruntime.Pending {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pending.Marked, e.pending.Swept = e.begun, e.swept
+	return e.pending
+}
+func (e *fake) Used() time.Duration      { return 0 }
+func (e *fake) Watch(ended func())       { e.ended = ended }
+func (e *fake) Close()                   { e.mu.Lock(); defer e.mu.Unlock(); e.closed = true }
+func (e *fake) set(change func(e *fake)) { e.mu.Lock(); defer e.mu.Unlock(); change(e) }
 func (e *fake) finalizers(queued, run uint64) {
 	e.set(func(e *fake) { e.pending.Finalizers, e.pending.Finalized = queued, run })
 }

@@ -195,11 +195,10 @@ func (g *Gauge) bytes() (level int64) {
 
 // reading reads the gauge and the other values that its rules need.
 func (g *Gauge) reading() governor.GaugeReading {
-	level, e := g.bytes(), g.c.engine
-	swept, p := e.Swept(), e.Pending() // in this order: a sweep queues finalizers before it ends
+	level, p := g.bytes(), g.c.engine.Pending()
 	return governor.GaugeReading{
-		Level: level, Trimmed: freed.Given(), Ran: p.Ran(), Waiting: p.Waiting(), Swept: swept, Heap: goruntime.Heap(),
-		Processor: e.Used() / time.Duration(runtime.GOMAXPROCS(0)),
+		Level: level, Trimmed: freed.Given(), Ran: p.Ran(), Waiting: p.Waiting(), Swept: p.Swept, Heap: goruntime.Heap(),
+		Processor: g.c.engine.Used() / time.Duration(runtime.GOMAXPROCS(0)),
 	}
 }
 
@@ -284,7 +283,7 @@ func (g *Gauge) promoteAll() {
 func (g *Gauge) walk(r *collection) {
 	c := g.c
 	g.step(func(_ time.Duration, reading *governor.GaugeReading) (trim bool) {
-		g.rules.Marked(reading, c.engine.Marked(), r.Trigger != policy.TriggerNatural)
+		g.rules.Marked(reading, c.engine.Pending().Marked, r.Trigger != policy.TriggerNatural)
 		return false
 	})
 	r.released.Await(lookSlice, func() (judged bool) {

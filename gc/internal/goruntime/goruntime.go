@@ -23,10 +23,6 @@ type Engine interface {
 	// Mark runs a cycle, and returns as soon as weak pointers to dead objects are nil. It returns the
 	// time that passed before the mark began, because the last cycle had left its sweep.
 	Mark() (swept time.Duration)
-	// Marked is the number of calls of Mark, and Swept the number of calls whose sweep has ended.
-	// Finalizers and cleanups become due until the sweep ends.
-	Marked() int64
-	Swept() int64
 	// Processor is the processor time of the cycles of the process so far, without work that only
 	// idle processors did. It changes when a mark ends.
 	Processor() time.Duration
@@ -34,7 +30,7 @@ type Engine interface {
 	Used() time.Duration
 	// Spare reports whether a processor of GOMAXPROCS has nothing to do.
 	Spare() bool
-	// Pending returns the progress of finalizers and cleanups.
+	// Pending returns the progress of sweeps, finalizers and cleanups.
 	Pending() Pending
 	// Watch makes the engine call ended some time after each cycle of the process, until the engine
 	// is unreachable. Ended must not block. Watch is called once.
@@ -129,9 +125,6 @@ func (r *Runtime) Mark() (swept time.Duration) {
 	}
 }
 
-func (r *Runtime) Marked() int64 { return r.calls.Load() }
-func (r *Runtime) Swept() int64  { return r.returns.Load() }
-
 // progress returns the number of cycles of the process whose mark has ended, and how often the world
 // stopped to begin or end a mark. It uses the memory of s again.
 func progress(s *[2]metrics.Sample) (cycles, stops uint64) {
@@ -195,20 +188,25 @@ func cycleEnded(w weak.Pointer[Runtime]) {
 
 func (r *Runtime) Close() { r.marking.Wait() }
 
-// Pending is the progress of finalizers and cleanups. Before Go 1.26 the runtime does not tell, and
-// all is 0.
+// Pending is the progress of sweeps, finalizers and cleanups. Before Go 1.26 the runtime does not
+// tell that of finalizers and cleanups, and it is 0.
 type Pending struct {
+	Marked, Swept         int64  // calls of Mark so far, and those whose sweep has ended
 	Finalizers, Finalized uint64 // queued so far, and run
 	Cleanups, Cleaned     uint64
 	own                   int64 // of Cleaned, those of engines
 }
 
-// Pending takes 0.3 us.
-func (*Runtime) Pending() Pending {
-	own := sentinelsRun.Load()
+// Pending takes 0.3 us. It reads the sweeps first, because a sweep queues finalizers before it ends.
+func (r *Runtime) Pending() Pending {
+	p := Pending{Marked: r.calls.Load(), Swept: r.returns.Load(), own: sentinelsRun.Load()}
 	v := read("/gc/finalizers/queued:finalizers", "/gc/finalizers/executed:finalizers", "/gc/cleanups/queued:cleanups", "/gc/cleanups/executed:cleanups")
-	return Pending{v[0], v[1], v[2], v[3], own}
+	p.Finalizers, p.Finalized, p.Cleanups, p.Cleaned = v[0], v[1], v[2], v[3]
+	return p
 }
+
+// Done reports whether the finalizers and cleanups have run that the given number of marks made due.
+func (p Pending) Done(marks int64) bool { return p.Swept >= marks && !p.Waiting() }
 
 // Ran returns the number of finalizers and cleanups that have run, without those of engines.
 func (p Pending) Ran() int64 { return int64(p.Finalized+p.Cleaned) - p.own }

@@ -22,9 +22,9 @@ type Line struct {
 // A Log passes lines to a handler, which it calls under no lock but its own. All methods are safe
 // for concurrent use.
 type Log struct {
-	To     *slog.Logger    // nil = off
-	Strict bool            // do not contain panics of the handler
-	Failed func(err error) // receives a contained panic
+	To      *slog.Logger      // nil = off
+	Contain func(func(error)) // is deferred, and passes a panic of the handler on
+	Failed  func(err error)   // receives it
 
 	mu  sync.RWMutex // held for reading while the handler runs
 	off atomic.Bool  // later lines are dropped
@@ -44,14 +44,10 @@ func (l *Log) Say(level slog.Level, aloud bool, text string, attrs ...slog.Attr)
 	if l.off.Load() {
 		return
 	}
-	if !l.Strict {
-		defer func() {
-			if e := recover(); e != nil {
-				l.off.Store(true)
-				l.Failed(fmt.Errorf("gc: the log panicked and is off: %v", e))
-			}
-		}()
-	}
+	defer l.Contain(func(err error) {
+		l.off.Store(true)
+		l.Failed(fmt.Errorf("gc: the log %w", err))
+	})
 	to.LogAttrs(context.Background(), level, text, attrs...)
 }
 

@@ -125,8 +125,7 @@ func TestLargeObjectsAreWeakAtOnce(t *testing.T) {
 // An engine is one whose finalizers have all run.
 type engine struct{ goruntime.Engine }
 
-func (engine) Pending() goruntime.Pending { return goruntime.Pending{} }
-func (engine) Marked() int64              { return 1 }
+func (engine) Pending() goruntime.Pending { return goruntime.Pending{Marked: 1} }
 
 // A pile is dead objects of 1, 2, 3... bytes, whose releases do what the test wants.
 type pile struct {

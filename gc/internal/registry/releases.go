@@ -119,7 +119,7 @@ func (r *Releases) Found(c *Cycle, m *Memory, dead Remains, counted bool) {
 	now := r.host.Engine.Pending()
 	b := &batch{
 		cycle: c, memory: m, dead: dead, n: dead.Len(),
-		finalizers: now.Finalizers, counted: counted, marks: r.host.Engine.Marked(),
+		finalizers: now.Finalizers, counted: counted, marks: now.Marked,
 	}
 	bytes := int64(0)
 	for i := range b.n {
@@ -150,7 +150,7 @@ func (r *Releases) passes(b *batch, now goruntime.Pending) bool {
 	if !b.taken || now.Finalized < b.finalizers {
 		return false
 	}
-	return !b.counted || r.host.Engine.Swept() >= b.marks && !now.Waiting()
+	return !b.counted || now.Done(b.marks)
 }
 
 // begin makes b ready for workers. The caller holds mu.
