@@ -67,8 +67,9 @@ type lifetime struct {
 	listen     sync.Once
 	listening  func() // stops listening to libraries; nil = does not listen
 	goroutines sync.WaitGroup
-	unchosen   bool        // the policy is the default one
-	idle       *time.Timer // calls checkQuiet
+	unchosen   bool          // the policy is the default one
+	idle       *time.Timer   // calls checkQuiet
+	idleEvery  time.Duration // 0 = never
 }
 
 // A walker knows of memory that cycles give back.
@@ -106,8 +107,8 @@ const HostPolicy = "host"
 const DefaultPolicy = "pacer"
 
 // PolicyVariable is the environment variable that chooses the policy of every collector of a
-// process by its text form. It overrides Config. The word none leaves everything to the refusal
-// ladder and to Go's own cycles. A text that [policy.Parse] does not know is logged and ignored.
+// process by its text form. It overrides Config. A text that [policy.Parse] does not know is logged
+// and ignored.
 const PolicyVariable = "EAGERGC_POLICY"
 
 // New returns a running collector. It fails on a limit below 0 and on caps out of range. Close the
@@ -179,7 +180,7 @@ func build(e goruntime.Engine, cfg Config, p policy.Policy) *Collector {
 	c.governor = governor.New(cfg.Caps, &contained{p, c})
 	c.governor.Processors = runtime.GOMAXPROCS(0) // before Learn
 	c.governor.Learn()
-	c.governor.IdleEvery = max(0, cmp.Or(cfg.Idle, time.Second)/2)
+	c.life.idleEvery = max(0, cmp.Or(cfg.Idle, time.Second)/2)
 	c.setRecorder(cfg.Recorder)
 	c.own = sync.OnceValue(func() *ownership { return newOwnership(c, cfg) })
 	c.read(0)
@@ -196,9 +197,6 @@ func build(e goruntime.Engine, cfg Config, p policy.Policy) *Collector {
 // choosePolicy returns the policy of the environment, or else the configured one, which may be nil.
 func choosePolicy(configured policy.Policy) policy.Policy {
 	pressure.Env(PolicyVariable, func(text string) error {
-		if text == "none" {
-			text = "never"
-		}
 		spec, err := policy.Parse(text)
 		if err == nil {
 			configured = spec.New()
@@ -336,7 +334,7 @@ func (c *Collector) stayAwake() {
 	alive.Store(c, nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if every := c.governor.IdleEvery; every > 0 && !c.life.closed {
+	if every := c.life.idleEvery; every > 0 && !c.life.closed {
 		c.life.idle.Reset(every)
 	}
 }

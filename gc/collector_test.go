@@ -205,7 +205,7 @@ func TestWhoChoosesThePolicy(t *testing.T) {
 		want     string
 	}{
 		{"", gc.Config{}, pressure.Host, gc.HostPolicy}, {"", gc.Config{}, pressure.Device(0), gc.DefaultPolicy}, {"", chosen, pressure.Device(0), "cudajl"},
-		{"threshold:0.5", chosen, pressure.Device(0), "threshold:0.5"}, {"none", chosen, pressure.Host, "never"},
+		{"threshold:0.5", chosen, pressure.Device(0), "threshold:0.5"}, {"never", chosen, pressure.Host, "never"},
 		{unknown, chosen, pressure.Host, "cudajl"}, {unknown, chosen, pressure.Host, "cudajl"},
 	} {
 		t.Setenv(gc.PolicyVariable, test.variable)

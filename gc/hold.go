@@ -112,7 +112,7 @@ func (c *Collector) checkQuiet() {
 	c.decide(now, func() governor.Order {
 		o, more := c.governor.Quiet(now)
 		if more {
-			c.life.idle.Reset(c.governor.IdleEvery)
+			c.life.idle.Reset(c.life.idleEvery)
 		} else {
 			c.awake.Store(false) // the next Track calls stayAwake
 		}

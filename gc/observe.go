@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/eagergc/eagergc/gc/governor"
 	"github.com/eagergc/eagergc/gc/internal/observe"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
@@ -47,9 +46,6 @@ func (c *Collector) decided() {
 	}
 	p, d := &c.governor.Asked, &c.governor.Answer
 	c.observed.stats.Decisions[d.Action]++
-	if d.Reason == governor.CappedReason {
-		c.observed.stats.Capped++
-	}
 	c.observed.journal.decided(p, d)
 	c.record(func(to *observe.Recorder) { to.Decision(p, d) })
 }
@@ -211,14 +207,10 @@ func (c *Collector) record(f func(*observe.Recorder)) {
 // recordNow is record for a caller that does not hold mu. It costs a load if there is no recorder.
 func (c *Collector) recordNow(f func(*observe.Recorder)) {
 	if c.recording.Load() {
-		c.lockAndRecord(f)
+		c.mu.Lock()
+		defer c.unlock()
+		c.record(f)
 	}
-}
-
-func (c *Collector) lockAndRecord(f func(*observe.Recorder)) {
-	c.mu.Lock()
-	defer c.unlock()
-	c.record(f)
 }
 
 // record records the present level of a.

@@ -129,7 +129,6 @@ type Stats struct {
 	Cost      time.Duration            // expected duration of the next cycle
 	Slowdown  float64                  // expected slowdown of the program beside it: 0 = none, 1 = half speed
 	Failures  uint64                   // contained failures: see Collector.Err
-	Capped    uint64                   // cycles that the policy wanted and Caps did not allow
 	Overtaken uint64                   // cycles for a gauge that began while finalizers or cleanups were due
 	Pending   int                      // dead objects whose release has not ended yet
 	OverLimit bool                     // the last cycle for the memory of Own left more than its limit; the log has the reason

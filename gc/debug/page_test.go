@@ -56,7 +56,7 @@ func busy() *gc.Snapshot {
 			Busy: 20 * time.Millisecond, Processor: 21 * time.Millisecond, Exposed: 22 * time.Millisecond, MaxPause: 23 * time.Millisecond,
 		},
 		Decisions: [3]uint64{15, 16, 17}, Objects: 19,
-		Tracked: 24, Cost: 25 * time.Millisecond, Slowdown: 0.26, Failures: 27, Capped: 28, Overtaken: 29, Pending: 30,
+		Tracked: 24, Cost: 25 * time.Millisecond, Slowdown: 0.26, Failures: 27, Overtaken: 29, Pending: 30,
 	}
 	stats.Pauses[2], stats.Pauses[4], stats.Pauses[len(stats.Pauses)-1] = 32, 34, 33
 	return &gc.Snapshot{
@@ -81,7 +81,7 @@ func busy() *gc.Snapshot {
 			{Point: policy.Point{Now: 70 * time.Second, At: policy.Allocation, Sample: pressure.Sample{Live: 61, Reserved: 62, Limit: 610}, Request: 63, Freed: 64, LiveAfter: 65},
 				Decision: policy.Decision{Action: policy.Skip, Reason: "below <threshold>"}, Repeats: 66},
 		},
-		Reasons: map[string]uint64{"at a wait": 51, "below <threshold>": 52},
+		Reasons: map[string]uint64{"at a wait": 51, "below <threshold>": 52, "capped": 28},
 		Work: []gc.Work{
 			{Start: 40 * time.Second, Cycles: [4]uint64{1, 9, 0, 0}, Freed: 41, Exposed: 42, MaxPause: 43},
 			{Start: 104 * time.Second, Cycles: [4]uint64{2, 1, 4, 3}, Busy: 44 * time.Millisecond, Processor: 2400 * time.Millisecond, Freed: 45 << 10, Exposed: 4600 * time.Millisecond, MaxPause: 47 * time.Millisecond},

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/governor"
 	"github.com/eagergc/eagergc/gc/policy"
 )
 
@@ -97,7 +98,7 @@ func (h *handler) status(now *gc.Snapshot) status {
 		Now: now.Now, Policy: now.Policy, Running: now.Running, Spaces: []space{}, Libraries: []library{},
 		Cycles: make(map[string]uint64), Decisions: now.Reasons, Freed: stats.Freed, Busy: stats.Busy,
 		Exposed: stats.Exposed, MaxPause: stats.MaxPause, Tracked: stats.Tracked, Cost: stats.Cost, Token: h.token,
-		Capped: stats.Capped, Pending: stats.Pending, OverLimit: stats.OverLimit,
+		Capped: now.Reasons[governor.CappedReason], Pending: stats.Pending, OverLimit: stats.OverLimit,
 		Survivors: []survivor{}, Last: []cycle{}, Decided: []decision{},
 	}
 	for _, n := range now.Libraries {

@@ -22,12 +22,6 @@ type Caps struct {
 	Assist time.Duration
 }
 
-const (
-	defaultCycles = 0.25
-	defaultHeld   = 0.05
-	defaultAssist = 10 * time.Millisecond
-)
-
 // CappedReason is the reason of a decision that the caps turned into a skip.
 const CappedReason = "capped"
 
@@ -37,7 +31,7 @@ func (c *Caps) Check() error {
 	if !(c.Cycles >= 0 && c.Cycles <= 1) || !(c.Held >= 0 && c.Held <= 1) || c.Assist < 0 {
 		return fmt.Errorf("gc: Caps.Cycles is %v, Held %v and Assist %v: want shares from 0 to 1, and a time", c.Cycles, c.Held, c.Assist)
 	}
-	c.Cycles, c.Held, c.Assist = cmp.Or(c.Cycles, defaultCycles), cmp.Or(c.Held, defaultHeld), cmp.Or(c.Assist, defaultAssist)
+	c.Cycles, c.Held, c.Assist = cmp.Or(c.Cycles, 0.25), cmp.Or(c.Held, 0.05), cmp.Or(c.Assist, 10*time.Millisecond)
 	return nil
 }
 

@@ -41,10 +41,6 @@ type GaugeReading struct {
 	Processor time.Duration // processor time of the process so far, divided by GOMAXPROCS
 }
 
-// cleaned reports whether the finalizers and cleanups that the given number of marks made due have
-// run.
-func (r *GaugeReading) cleaned(marks int64) bool { return r.Swept >= marks && !r.Waiting }
-
 // NewGauge returns a gauge at the given level, in bytes. Trimmed is [GaugeReading].Trimmed at that
 // time.
 func NewGauge(level, trimmed int64) *Gauge {
@@ -134,7 +130,7 @@ func (g *Gauge) Marked(r *GaugeReading, marks int64, asked bool) {
 // callbacks ran, and an allocator may have kept what they freed.
 func (g *Gauge) Settled(at time.Duration, r *GaugeReading) (judged, trim bool) {
 	g.see(r)
-	if !g.Judging() || !r.cleaned(g.outcome.marks) {
+	if !g.Judging() || r.Waiting || r.Swept < g.outcome.marks {
 		return !g.Judging(), false
 	}
 	o := g.outcome

@@ -14,7 +14,6 @@ type Governor struct {
 	Cycles     uint64        // cycles so far, with the runtime's own; the shell updates it
 	Processors int           // processors that the program may use; the shell updates it
 	Heap       int64         // live Go heap after the last cycle, in bytes, 0 = unknown; the shell updates it
-	IdleEvery  time.Duration // interval between two calls of Quiet, 0 = no calls; the shell sets it at first
 	Running    bool          // a cycle that [Governor.Began] announced has not settled yet
 
 	// Asked, Answer and Top are the question and the answer of the last call, until the next call.

@@ -354,7 +354,6 @@ func TestCostsAreLearned(t *testing.T) {
 // TestAClosedGovernorDoesNothing: no policy is asked or told.
 func TestAClosedGovernorDoesNothing(t *testing.T) {
 	d := newDriver(t, governor.Caps{}, policy.Block)
-	d.g.IdleEvery = 500 * ms
 	m := d.add(pressure.Host, 100)
 	m.Soft = true
 	m.put(200 * mib)
@@ -437,7 +436,6 @@ func TestALadder(t *testing.T) {
 func TestAQuietProgram(t *testing.T) {
 	for live, want := range map[int64]bool{0: false, mib: true} {
 		d := newDriver(t, governor.Caps{}, policy.Skip)
-		d.g.IdleEvery = 500 * ms
 		m, gauge := d.add(pressure.Device(0), 100), d.add(pressure.Host, 0)
 		gauge.Gauge = true
 		m.put(mib)

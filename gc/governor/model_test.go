@@ -38,7 +38,6 @@ func promises(t *testing.T, seed uint64) {
 	caps := []governor.Caps{{}, {Cycles: 0.05, Held: 0.1}, {Cycles: 1}, {Cycles: 0.5, Held: 0.02, Assist: 2 * ms}}[r.IntN(4)]
 	d := newDriver(t, caps, policy.Skip)
 	d.g.Processors = 1 + r.IntN(4)
-	d.g.IdleEvery = 500 * ms
 	books := map[*memory]*ledger{}
 	for i := range 1 + r.IntN(3) {
 		m := d.add(pressure.Device(i), int64(r.IntN(2))*(50+r.Int64N(200)))

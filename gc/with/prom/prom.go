@@ -15,6 +15,7 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/debug"
+	"github.com/eagergc/eagergc/gc/governor"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pressure"
@@ -82,7 +83,7 @@ var figures = []struct {
 	{describe("expected_cycle_seconds", "How long a collection that began now would take."), gauge, func(s *gc.Snapshot) float64 { return s.Stats.Cost.Seconds() }},
 	{describe("tracked_objects", "Objects that were tracked when the last collection had settled."), gauge, func(s *gc.Snapshot) float64 { return float64(s.Stats.Tracked) }},
 	{describe("failures_total", "Failures of policies, releases, recorders and logs that were contained."), counter, func(s *gc.Snapshot) float64 { return float64(s.Stats.Failures) }},
-	{describe("capped_cycles_total", "Collections that the policy wanted and a cap did not allow."), counter, func(s *gc.Snapshot) float64 { return float64(s.Stats.Capped) }},
+	{describe("capped_cycles_total", "Collections that the policy wanted and a cap did not allow."), counter, func(s *gc.Snapshot) float64 { return float64(s.Reasons[governor.CappedReason]) }},
 	{describe("pending_releases", "Dead objects whose release has not ended."), gauge, func(s *gc.Snapshot) float64 { return float64(s.Stats.Pending) }},
 	{describe("over_limit", "1 while more is reachable than the limit of gc.Own allows."), gauge, func(s *gc.Snapshot) float64 { return oneIf(s.Stats.OverLimit) }},
 	{describe("cycle_running", "1 while a collection is under way."), gauge, func(s *gc.Snapshot) float64 { return oneIf(s.Running) }},

@@ -117,7 +117,7 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 		`eagergc_cycle_seconds_total`:                         stats.Busy.Seconds(),
 		`eagergc_cycle_processor_seconds_total`:               stats.Processor.Seconds(),
 		`eagergc_failures_total`:                              float64(stats.Failures),
-		`eagergc_capped_cycles_total`:                         float64(stats.Capped),
+		`eagergc_capped_cycles_total`:                         float64(c.Snapshot().Reasons["capped"]),
 		`eagergc_pending_releases`:                            0,
 		`eagergc_over_limit`:                                  0,
 		`eagergc_cycle_running`:                               0,
