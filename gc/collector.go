@@ -147,18 +147,14 @@ var theDefault struct {
 const defaultShare = 0.9
 
 func newDefault() *Collector {
-	c := build(goruntime.New(), Config{Limit: defaultLimit()}, choosePolicy(policy.MustParse(HostPolicy).New()))
-	c.Listen()
-	return c
-}
-
-func defaultLimit() int64 {
 	info, _ := pressure.HostMemory() // zero where it is unknown
 	limit, set := pressure.EnvLimit(pressure.Host, func() int64 { return info.Total })
 	if !set {
 		limit = int64(defaultShare * float64(info.Total))
 	}
-	return min(limit, MaxBytes)
+	c := build(goruntime.New(), Config{Limit: min(limit, MaxBytes)}, choosePolicy(policy.MustParse(HostPolicy).New()))
+	c.Listen()
+	return c
 }
 
 // build makes a collector whose cycles e runs. With a nil p it takes a default policy.

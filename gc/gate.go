@@ -79,7 +79,7 @@ func (g *Gate) Close() {
 func (g *Gate) Changed() {
 	g.c.mu.Lock()
 	defer g.c.mu.Unlock()
-	g.c.governor.Wake(&g.memory)
+	g.c.governor.Changed()
 	g.c.publish()
 }
 

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
-	"sync"
 	"unsafe"
 
 	"github.com/eagergc/eagergc/pressure"
@@ -27,7 +26,7 @@ func checkOwner[T any](what string, owner *T, bytes int64) {
 	if owner == nil {
 		panic("gc: " + what + " with a nil owner: it has to be an object that can die")
 	}
-	if unsafe.Sizeof(*owner) < tiny && len(pointersOf(reflect.TypeFor[T]())) == 0 {
+	if unsafe.Sizeof(*owner) < tiny && len(pointersOf(nil, reflect.TypeFor[T](), 0)) == 0 {
 		panic(fmt.Sprintf("gc: %s with an owner of type %v, which has no identity: objects below %d bytes without pointers share memory, and one keeps the others alive. Add a pointer, or make it larger",
 			what, reflect.TypeFor[T](), tiny))
 	}
@@ -87,29 +86,17 @@ func (c *Collector) misuse(text string, attrs ...slog.Attr) {
 	c.log.Say(slog.LevelWarn, true, text, attrs...)
 }
 
-var knownPointers sync.Map // reflect.Type -> []uintptr
-
-// pointersOf returns the offsets of the pointers in a value of type t.
-func pointersOf(t reflect.Type) []uintptr {
-	if known, ok := knownPointers.Load(t); ok {
-		return known.([]uintptr)
-	}
-	at := findPointers(nil, t, 0)
-	knownPointers.Store(t, at)
-	return at
-}
-
-// findPointers appends the offsets of the pointers in a t at base.
-func findPointers(at []uintptr, t reflect.Type, base uintptr) []uintptr {
+// pointersOf appends the offsets of the pointers in a t at base.
+func pointersOf(at []uintptr, t reflect.Type, base uintptr) []uintptr {
 	switch t.Kind() {
 	case reflect.Array:
-		for i := 0; i < t.Len() && len(findPointers(nil, t.Elem(), 0)) > 0; i++ {
-			at = findPointers(at, t.Elem(), base+uintptr(i)*t.Elem().Size())
+		for i := 0; i < t.Len() && len(pointersOf(nil, t.Elem(), 0)) > 0; i++ {
+			at = pointersOf(at, t.Elem(), base+uintptr(i)*t.Elem().Size())
 		}
 	case reflect.Struct:
 		for i := range t.NumField() {
 			f := t.Field(i)
-			at = findPointers(at, f.Type, base+f.Offset)
+			at = pointersOf(at, f.Type, base+f.Offset)
 		}
 	case reflect.Interface:
 		at = append(at, base+unsafe.Sizeof(base)) // after the type word

@@ -175,7 +175,7 @@ func addCleanups[A any](o *ownership) *cleanups[A] {
 			return r
 		}
 	}
-	r := &cleanups[A]{o: o, pointers: pointersOf(reflect.TypeFor[A]())}
+	r := &cleanups[A]{o: o, pointers: pointersOf(nil, reflect.TypeFor[A](), 0)}
 	_, r.counted = any(*new(A)).(countOnly)
 	r.init(o.gate, ownLarge, func(slot Slot, x cleanup[A], bytes int64) { r.giveBack(slot, x, bytes, trace.FreeCycle) })
 	list = append(slices.Clip(list), r)
@@ -224,8 +224,8 @@ func (o *ownership) Allocated() int64 { return o.allocated.Load() }
 // would look like later growth and trigger another one.
 func (o *ownership) add(bytes int64) (gross int64) {
 	o.gate.Allocating(o.live.Load(), bytes)
-	if limit := o.limit.Load(); limit > 0 && o.live.Load() > limit-bytes {
-		o.refuse(bytes)
+	if limit, g := o.limit.Load(), o.gate; limit > 0 && o.live.Load() > limit-bytes && !g.c.running() && g.rest.Load().Over(g.c.Now(), o.live.Load()) {
+		g.Refused(bytes)
 	}
 	gross = o.take(bytes)
 	if r := o.gate.c.current.Load(); r != nil {
@@ -235,13 +235,6 @@ func (o *ownership) add(bytes int64) (gross int64) {
 		o.assist(r, bytes)
 	}
 	return gross
-}
-
-// refuse asks for a cycle beside the callers, unless one is under way or the memory rests.
-func (o *ownership) refuse(bytes int64) {
-	if g := o.gate; !g.c.running() && g.rest.Load().Over(g.c.Now(), o.live.Load()) {
-		g.Refused(bytes)
-	}
 }
 
 func (o *ownership) take(bytes int64) (gross int64) {

@@ -109,7 +109,10 @@ func (g *Gauge) Allocated() int64 { return g.seen.Load().allocated }
 // Look reads the gauge, and asks the policy if it has risen. While cycles bring memory back, Look
 // asks even if the gauge stands still. It returns the bytes that it read.
 func (g *Gauge) Look() (level int64) {
-	c, work := g.c, g.c.expectedWork()
+	c := g.c
+	c.mu.Lock()
+	work := c.governor.Work
+	c.mu.Unlock()
 	var now time.Duration
 	var l governor.Look
 	g.step(func(at time.Duration, r *governor.GaugeReading) (trim bool) {
@@ -257,13 +260,6 @@ func (g *Gauge) tick() {
 		}
 		timer.Reset(wait)
 	}
-}
-
-// expectedWork returns the processor time that the next cycle is expected to take.
-func (c *Collector) expectedWork() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.governor.Work
 }
 
 // promoteAll is called before the mark.

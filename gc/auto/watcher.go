@@ -116,7 +116,7 @@ func (w *watcher) end() {
 	w.gauge.Close()
 	w.collector.Close()
 	w.goLimit.giveBack()
-	verdict.Publish(nil)
+	verdict.Publish(verdict.Finding{})
 }
 
 func (w *watcher) run() {
@@ -212,7 +212,7 @@ func (w *watcher) reading(now time.Time) reading {
 // it if it is news.
 func (w *watcher) report(now time.Time) {
 	f, held, stayed := w.judge.see(w.reading(now))
-	verdict.Publish(&f)
+	verdict.Publish(f)
 	log := w.options.log()
 	if f.Level == verdict.Watch || f.Level == verdict.Bad {
 		if f.Verdict != w.told || now.Sub(w.toldAt) > tellAgain {

@@ -78,8 +78,8 @@ func TestADiagnosisKeepsWhatItSaw(t *testing.T) {
 // TestWhatCyclesFreeIsNoRetention, although Go's allocator keeps it right after them.
 func TestWhatCyclesFreeIsNoRetention(t *testing.T) {
 	healthy := gc.Finding{Level: verdict.Good, Verdict: verdict.Healthy}
-	verdict.Publish(&healthy) // as package auto does
-	defer verdict.Publish(nil)
+	verdict.Publish(healthy) // as package auto does
+	defer verdict.Publish(gc.Finding{})
 	c := collector(t)
 	godebug.FreeOSMemory()
 	touched(128 << 20) // and dead

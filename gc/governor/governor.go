@@ -10,11 +10,11 @@ import (
 
 // A Governor holds the rules of one collector. Make one with [New].
 type Governor struct {
-	Costs                    // expected of a cycle that begins now
-	Cycles     uint64        // cycles so far, with the runtime's own; the shell updates it
-	Processors int           // processors that the program may use; the shell updates it
-	Heap       int64         // live Go heap after the last cycle, in bytes, 0 = unknown; the shell updates it
-	Running    bool          // a cycle that [Governor.Began] announced has not settled yet
+	Costs             // expected of a cycle that begins now
+	Cycles     uint64 // cycles so far, with the runtime's own; the shell updates it
+	Processors int    // processors that the program may use; the shell updates it
+	Heap       int64  // live Go heap after the last cycle, in bytes, 0 = unknown; the shell updates it
+	Running    bool   // a cycle that [Governor.Began] announced has not settled yet
 
 	// Asked, Answer and Top are the question and the answer of the last call, until the next call.
 	// A shell shows them to observers.
@@ -106,13 +106,6 @@ func (g *Governor) Changed() {
 		m.futile, m.Rest = 0, Rest{}
 	}
 	g.wakeAll(0)
-}
-
-// Wake reports that the limit of m has changed. The policy is asked at the next allocation of m.
-func (g *Governor) Wake(m *Memory) {
-	if !g.closed {
-		m.Wake = 0
-	}
 }
 
 // Close stops the governor. From then on it does not ask the policy, orders nothing, and reports

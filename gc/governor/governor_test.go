@@ -115,10 +115,6 @@ func TestAWakeLevelIsKept(t *testing.T) {
 			t.Errorf("wakes at %d, want %d: the same pressure", m.of.Wake, m.want)
 		}
 	}
-	d.g.Wake(&c.Memory)
-	if a.Wake == 0 || c.Wake != 0 {
-		t.Error("another limit of one memory wakes that one")
-	}
 	d.begin(governor.Cause{Trigger: policy.TriggerExplicit, Action: policy.Block, Memory: &a.Memory})
 	d.settle()
 	if a.Wake != 0 || b.Wake != 0 {
@@ -369,7 +365,6 @@ func TestAClosedGovernorDoesNothing(t *testing.T) {
 		}
 	}
 	d.g.Changed()
-	d.g.Wake(&m.Memory)
 	if late := d.add(pressure.Host, 1); len(d.p.asked)+len(d.p.told) > 0 || m.Wake != math.MaxInt64 || late.Wake != math.MaxInt64 {
 		t.Errorf("asked %d times, told %d times, wakes at %d and %d", len(d.p.asked), len(d.p.told), m.Wake, late.Wake)
 	}

@@ -48,29 +48,27 @@ func (f Finding) Worse(g Finding) bool {
 }
 
 var (
-	current   atomic.Pointer[Finding]
-	allocator atomic.Pointer[func() (inUse, kept int64)]
+	current   atomic.Value // a Finding
+	allocator atomic.Value // a func() (inUse, kept int64)
 )
 
-// Publish makes f the finding on this process. Nil withdraws it.
-func Publish(f *Finding) { current.Store(f) }
+// Publish makes f the finding on this process. The zero value withdraws it.
+func Publish(f Finding) { current.Store(f) }
 
 // Current returns the published finding on this process, or the zero value.
 func Current() Finding {
-	if f := current.Load(); f != nil {
-		return *f
-	}
-	return Finding{}
+	f, _ := current.Load().(Finding)
+	return f
 }
 
 // SetAllocator sets the function that reads the bytes that the C allocator has handed out and those
 // that it keeps free.
-func SetAllocator(read func() (inUse, kept int64)) { allocator.Store(&read) }
+func SetAllocator(read func() (inUse, kept int64)) { allocator.Store(read) }
 
 // Allocator calls that function. Without one it returns -1.
 func Allocator() (inUse, kept int64) {
-	if read := allocator.Load(); read != nil {
-		return (*read)()
+	if read, ok := allocator.Load().(func() (inUse, kept int64)); ok {
+		return read()
 	}
 	return -1, -1
 }
