@@ -55,7 +55,7 @@ func (c *Collector) ended(r *collection, now time.Duration, freed int64) {
 	w := Work{Freed: freed, Busy: r.Duration, Processor: r.Processor}
 	w.Cycles[r.Trigger] = 1
 	c.addWork(now, w)
-	c.observed.journal.cycles.Put(r.cycle)
+	c.observed.journal.cycles = put(c.observed.journal.cycles, r.cycle)
 	c.observed.stats.Objects += uint64(r.Objects)
 	c.observed.stats.Last = r.cycle
 	if c.life.closed {

@@ -3,6 +3,7 @@ package gc
 import (
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/eagergc/eagergc/gc/internal/observe"
@@ -69,7 +70,7 @@ func (c *Collector) Snapshot() Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Policy, s.Err, s.Caps = c.governor.Policy().String(), c.observed.err, c.governor.Caps()
-	s.Cycles, s.Decisions = c.observed.journal.cycles.List(), c.observed.journal.decisions.List()
+	s.Cycles, s.Decisions = latest(c.observed.journal.cycles), latest(c.observed.journal.decisions)
 	s.Reasons = maps.Clone(c.observed.journal.reasons)
 	s.Step, s.Work = observe.Step, c.observed.work.List(s.Now)
 	for _, g := range c.gates {
@@ -99,22 +100,34 @@ func (s *Snapshot) Last(d time.Duration) (done Work, span time.Duration) {
 
 // A journal remembers the last decisions and cycles.
 type journal struct {
-	cycles    observe.Ring[policy.Cycle]
-	decisions observe.Ring[Decided]
+	cycles    []policy.Cycle
+	decisions []Decided
 	reasons   map[string]uint64
 }
 
 func (j *journal) decided(p *policy.Point, d *policy.Decision) {
-	first := len(j.reasons) == 0
 	j.reasons[d.Reason]++
-	if !first && d.Action == policy.Skip {
-		if newest := j.decisions.Newest(); newest.Action == policy.Skip && newest.Reason == d.Reason {
+	if n := len(j.decisions); n > 0 && d.Action == policy.Skip {
+		if newest := &j.decisions[n-1]; newest.Action == policy.Skip && newest.Reason == d.Reason {
 			newest.Repeats++
 			return
 		}
 	}
-	j.decisions.Put(Decided{Point: *p, Decision: *d, Repeats: 1})
+	j.decisions = put(j.decisions, Decided{Point: *p, Decision: *d, Repeats: 1})
 }
+
+const journalLen = 64
+
+// put appends x, and keeps no more than twice journalLen entries.
+func put[T any](list []T, x T) []T {
+	if len(list) == 2*journalLen {
+		list = slices.Delete(list, 0, journalLen)
+	}
+	return append(list, x)
+}
+
+// latest returns a copy of the last journalLen entries.
+func latest[T any](list []T) []T { return slices.Clone(list[max(0, len(list)-journalLen):]) }
 
 // The number of triggers.
 const triggers = policy.TriggerExplicit + 1

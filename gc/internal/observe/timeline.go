@@ -46,21 +46,3 @@ func (s *Series[T]) List(now time.Duration) (list []T) {
 	}
 	return list
 }
-
-// A Ring keeps the last 64 values that were put into it.
-type Ring[T any] struct {
-	values [64]T
-	n      int // ever put
-}
-
-// Put adds a value.
-func (r *Ring[T]) Put(v T) { r.values[r.n%len(r.values)] = v; r.n++ }
-
-// Newest returns the last value. There has to be one.
-func (r *Ring[T]) Newest() *T { return &r.values[(r.n-1)%len(r.values)] }
-
-// List returns the values, oldest first.
-func (r *Ring[T]) List() []T {
-	first := max(0, r.n-len(r.values)) % len(r.values)
-	return slices.Concat(r.values[first:min(r.n, len(r.values))], r.values[:first])
-}
