@@ -89,7 +89,7 @@ type Config struct {
 	// DefaultPolicy once memory other than the host's is watched.
 	Policy   policy.Policy
 	Recorder trace.Sink     // receives decisions, waits and cycles; nil = off
-	Log      *slog.Logger   // cycles have debug level, contained panics error level; nil = off
+	Log      *slog.Logger   // cycles and policies have debug level, failures error level; nil = off
 	Space    pressure.Space // of the memory given to Own
 	Limit    int64          // of the memory given to Own, in bytes; 0 = unknown. A goal: see [Own]
 	Caps     Caps           // the most that the collector may take from the program

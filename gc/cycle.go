@@ -42,7 +42,7 @@ func (c *Collector) Collect(trigger policy.Trigger) policy.Cycle {
 	r := c.current.Load() // another call's
 	if r == nil {
 		c.refresh(since)
-		r = c.start(since, governor.Cause{Trigger: trigger, Action: policy.Block, Memory: c.governor.MostPressed()})
+		r = c.start(since, governor.Cause{Trigger: trigger, Action: policy.Block, Memory: c.governor.MostPressed(nil, 0)})
 	}
 	c.unlock()
 	if r == nil {
@@ -87,7 +87,7 @@ func (c *Collector) start(now time.Duration, why governor.Cause) *collection {
 		r.gate.read(now)
 		r.added = -r.Memory.Allocated
 	}
-	if r.gate.gauge() != nil && c.engine.Pending().Waiting() {
+	if r.gate != nil && r.gate.gauge != nil && c.engine.Pending().Waiting() {
 		c.observed.stats.Overtaken++
 	}
 	r.Run = c.governor.Began(now, why)
@@ -120,8 +120,8 @@ func (c *Collector) drive(r *collection) {
 	c.walk(r)
 	c.settling.Unlock()
 	c.settle(r)
-	if g := r.gate.gauge(); g != nil {
-		g.Look() // the ticker may be late by a time slice
+	if r.gate != nil && r.gate.gauge != nil {
+		r.gate.gauge.Look() // the ticker may be late by a time slice
 	}
 }
 
@@ -237,5 +237,5 @@ func (c *Collector) natural() *collection {
 		return nil
 	}
 	c.refresh(now)
-	return c.newCollection(governor.Cause{Trigger: policy.TriggerNatural, Action: policy.Overlap, Memory: c.governor.MostPressed()})
+	return c.newCollection(governor.Cause{Trigger: policy.TriggerNatural, Action: policy.Overlap, Memory: c.governor.MostPressed(nil, 0)})
 }

@@ -30,6 +30,8 @@
 //   - Certain misuse panics at the call. Other misuse is reported once it shows: see
 //     [Snapshot].Survivors. With EAGERGC_STRICT=1 no panic is contained.
 //
+// Package gc/debug serves a page, and gc/with/prom exports metrics.
+//
 // # Locks
 //
 // A collector has two locks. Settling is held from before a cycle's mark until after its walk. Mu
@@ -38,10 +40,4 @@
 // Releases run under none of these locks. Policies, recorders and sources are called under mu, and
 // must not call the collector. The function given to [Collector.Sync] runs under no lock. Package
 // pool lists the order of all locks of both packages.
-//
-// # Observers
-//
-// Config.Log receives cycles with their triggers, new policies, changes in what cycles bring back,
-// contained failures, and warnings of mistakes in the program. Package gc/debug serves a page, and
-// gc/with/prom exports metrics.
 package gc

@@ -26,6 +26,7 @@ type Gate struct {
 	rest    atomic.Pointer[governor.Rest]
 	c       *Collector
 	source  Source
+	gauge   *Gauge // the source, if it is one
 	returns registry.Memory
 
 	// Guarded by the collector's mu.
@@ -149,15 +150,6 @@ func (g *Gate) read(now time.Duration) pressure.Sample {
 	l.Last, l.Least, l.Most = s.Live, min(l.Least, s.Live), max(l.Most, s.Live)
 	l.Reserved, l.Limit = max(l.Reserved, s.Reserved), s.Limit
 	return s
-}
-
-// gauge returns the gauge of the gate, or nil.
-func (g *Gate) gauge() *Gauge {
-	if g == nil {
-		return nil
-	}
-	gauge, _ := g.source.(*Gauge)
-	return gauge
 }
 
 // refresh takes new readings for a decision. The caller holds mu.

@@ -22,10 +22,6 @@ type WaitPlace struct {
 // Expected returns the expected length of the next wait; 0 before the first one.
 func (p *WaitPlace) Expected() time.Duration { return time.Duration(p.expected.Load()) }
 
-// due chooses about one wait in four to be measured, by some bits of the clock. A second reading of
-// the clock is most of the cost of a point that does not collect.
-func (p *WaitPlace) due(now time.Duration) bool { return p.expected.Load() == 0 || now>>6&3 == 0 }
-
 // Sync asks the policy, calls wait, and returns its error. Wait blocks until the device is done, or
 // for anything else that the program waits for. A cycle that starts here runs beside the wait, so
 // it holds the caller only if it takes longer. Calls with a nil place share one place. A call that
@@ -42,7 +38,8 @@ func (c *Collector) Sync(place *WaitPlace, wait func() error) error {
 		return o
 	})
 	err := wait()
-	if c.recording.Load() || place.due(begin) {
+	// About one wait in four is measured, because a second reading of the clock is most of the cost.
+	if c.recording.Load() || place.Expected() == 0 || begin>>6&3 == 0 {
 		waited := c.Now() - begin
 		place.expected.Store(int64(governor.NextWait(place.Expected(), waited)))
 		c.recordNow(func(to *observe.Recorder) { to.Span(trace.Sync, begin, waited, place.Name, space) })

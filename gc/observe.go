@@ -173,8 +173,8 @@ func (c *Collector) setRecorder(out trace.Sink) {
 	c.observed.recorded = c.observed.recorder
 	c.record(func(to *observe.Recorder) {
 		for _, g := range c.gates {
-			if gauge := g.gauge(); gauge != nil {
-				gauge.log.Follow(to, gauge.seen.Load().level, gaugeSite, trace.FreeExplicit, pressure.Host)
+			if g.gauge != nil {
+				g.gauge.log.Follow(to, g.gauge.seen.Load().level, gaugeSite, trace.FreeExplicit, pressure.Host)
 			}
 		}
 		o := c.owned.Load()

@@ -62,8 +62,8 @@ func ownWith[T, A any](r *cleanups[A], owner *T, bytes int64, x cleanup[A]) Hand
 	o, c := r.o, r.gate.c
 	gross := o.add(bytes)
 	slot := r.track(unsafe.Pointer(owner), bytes, x)
-	if every, chosen := c.samples.Choose(bytes, gross); chosen {
-		c.samples.Note(r.place(slot), siteOf(), bytes, every, c.settled.Load())
+	if c.samples.Due(gross) {
+		c.samples.Note(r.place(slot), siteOf(), bytes, gross, c.settled.Load())
 	}
 	r.record(slot)
 	runtime.KeepAlive(owner) // otherwise it could be found dead before that

@@ -78,8 +78,8 @@ func (c *Collector) Snapshot() Snapshot {
 		if c.settled.Load() > 0 {
 			w.Settled = g.memory.Kept()
 		}
-		if gauge := g.gauge(); gauge != nil {
-			w.Worth = sayWorth(gauge.seen.Load().worth)
+		if g.gauge != nil {
+			w.Worth = sayWorth(g.gauge.seen.Load().worth)
 		}
 		s.Sources = append(s.Sources, w)
 	}

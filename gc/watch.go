@@ -74,7 +74,7 @@ func Watch(c *Collector, read func() int64) *Gauge {
 	g.rules = governor.NewGauge(g.bytes(), freed.Given())
 	g.publish(0)
 	g.gate = newGate(c, g)
-	g.gate.memory.Gauge = true
+	g.gate.gauge, g.gate.memory.Gauge = g, true
 	g.gate.open()
 	g.record(g.rules.Level)
 	c.addWalker(g)
@@ -272,10 +272,8 @@ func (g *Gauge) promoteAll() {
 
 // walk is called after the mark. It frees nothing, because other code gives the memory back. It
 // waits up to a slice until finalizers and cleanups have run, and counts the bytes that the gauge
-// has fallen by. On busy processors they may run much later: the sweep queues them, and it gives way
-// to the program after each span. The next cycle begins with the rest of that sweep, and does not
-// give way. So the next cycle may start before this one is measured. Then both are measured
-// together.
+// has fallen by. On busy processors they run later, when the next cycle may have started. Then both
+// are measured together.
 func (g *Gauge) walk(r *collection) {
 	c := g.c
 	g.step(func(_ time.Duration, reading *governor.GaugeReading) (trim bool) {

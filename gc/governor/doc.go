@@ -7,14 +7,6 @@
 // with an [Order], and the shell carries it out. Package gc is the shell for Go's runtime. Package
 // sim has two shells for virtual time, so that a replay follows the same rules as a program.
 //
-//	g := governor.New(governor.Caps{}, p)
-//	m := &governor.Memory{}
-//	g.Add(m)
-//	m.Live, m.Limit = 90<<20, 100<<20 // the shell reads the memory
-//	if o := g.Allocate(now, m, 4096); o.Begin {
-//		run := g.Began(now, o.Cause) // and g.Settled(later, &run)
-//	}
-//
 // # Rules
 //
 // One cycle runs at a time. While it runs, the governor starts no other, whatever the policy

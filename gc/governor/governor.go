@@ -184,7 +184,7 @@ func (g *Governor) Progress() (slowdown float64) { return g.progress.slowdown() 
 func (g *Governor) decide(asks *Memory) (o Order) {
 	p := &g.Asked
 	g.Answer = policy.Decision{}
-	if g.Top = g.mostPressed(asks, p.Request); g.Top == nil || g.closed {
+	if g.Top = g.MostPressed(asks, p.Request); g.Top == nil || g.closed {
 		return o
 	}
 	g.fill(p, g.Top)

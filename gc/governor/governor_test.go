@@ -381,7 +381,7 @@ func TestAMemoryThatIsRemoved(t *testing.T) {
 	d.g.Remove(&a.Memory)
 	d.allocate(b, mib)
 	d.g.Remove(&b.Memory)
-	if d.g.Allocate(d.now, &b.Memory, 1); d.p.asked[0].Sample.Space != pressure.Device(1) || d.g.Top != nil || d.g.MostPressed() != nil {
+	if d.g.Allocate(d.now, &b.Memory, 1); d.p.asked[0].Sample.Space != pressure.Device(1) || d.g.Top != nil || d.g.MostPressed(nil, 0) != nil {
 		t.Errorf("asked about %+v", d.p.asked)
 	}
 }

@@ -33,7 +33,7 @@ func (g *Governor) Quiet(at time.Duration) (o Order, more bool) {
 	}
 	if quiet && !g.Running && g.mayBegin(at) {
 		i.served = gross
-		o.Begin, o.Cause = true, Cause{policy.TriggerExplicit, policy.Overlap, "idle", g.MostPressed()}
+		o.Begin, o.Cause = true, Cause{policy.TriggerExplicit, policy.Overlap, "idle", g.MostPressed(nil, 0)}
 	}
 	return o, true
 }

@@ -77,13 +77,10 @@ func (g *Governor) shown(m *Memory) (s pressure.Sample, kept int64) {
 }
 
 // MostPressed returns the memory under most pressure, or nil if the governor has no memory. A
-// cycle that the policy did not ask for is taken to be for this memory.
-func (g *Governor) MostPressed() *Memory { return g.mostPressed(nil, 0) }
-
-// mostPressed returns the memory under most pressure. Among equals, and among the parts of one
-// memory, it returns the one that has grown most since the last cycle. The request counts as
-// growth of the memory that asks.
-func (g *Governor) mostPressed(asks *Memory, request int64) (top *Memory) {
+// cycle that the policy did not ask for is taken to be for this memory. Among equals, and among
+// the parts of one memory, it returns the one that has grown most since the last cycle. The request
+// counts as growth of the memory that asks; asks may be nil.
+func (g *Governor) MostPressed(asks *Memory, request int64) (top *Memory) {
 	if len(g.memories) == 1 {
 		return g.memories[0]
 	}

@@ -54,25 +54,21 @@ const (
 	muchShare     = 1.0 / 16    // of the live bytes; a site with less is not logged
 )
 
-// Choose reports whether to note an owner, because gross bytes have reached the next sample. Every is
-// an argument of Note.
-func (s *Samples) Choose(bytes, gross int64) (every int64, chosen bool) {
-	next := s.next.Load()
-	if gross < next {
-		return 0, false
-	}
-	every = max(sampleRate, sampleOwners*min(bytes, math.MaxInt64>>16))
-	return every, s.next.CompareAndSwap(next, gross+int64(rand.ExpFloat64()*float64(every)))
-}
+// Due reports whether to note an owner, because gross bytes have reached the next sample.
+func (s *Samples) Due(gross int64) bool { return gross >= s.next.Load() }
 
-// Note keeps a chosen owner as a sample.
-func (s *Samples) Note(owner Place, site string, bytes, every int64, cycles uint64) {
+// Note keeps an owner as a sample, unless another goroutine has noted one since Due.
+func (s *Samples) Note(owner Place, site string, bytes, gross int64, cycles uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.Due(gross) {
+		return
+	}
 	if len(s.all) < samplesMax {
 		s.all = append(s.all, sample{owner, site, max(bytes, s.every), cycles})
 	}
-	s.every = every
+	s.every = max(sampleRate, sampleOwners*min(bytes, math.MaxInt64>>16))
+	s.next.Store(gross + int64(rand.ExpFloat64()*float64(s.every)))
 }
 
 // Survivors returns the sites of samples that have outlived many cycles, the largest first. Now is
@@ -130,8 +126,6 @@ var texts struct {
 	n atomic.Int64
 }
 
-const maxTexts = 1 << 16 // bounds the memory of texts
-
 // Site returns the caller's stack without functions whose names begin with inside, as a recording has
 // it.
 func Site(inside string) string {
@@ -140,7 +134,7 @@ func Site(inside string) string {
 	if text, ok := texts.Load(at); ok {
 		return text.(string)
 	}
-	if texts.n.Add(1) > maxTexts {
+	if texts.n.Add(1) > 1<<16 { // bounds their memory
 		return "(too many sites)"
 	}
 	text := pressure.SiteText(at[:n], inside)

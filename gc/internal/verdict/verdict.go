@@ -38,7 +38,7 @@ var Next = map[string]string{
 // Guide is the address of the page that explains the verdicts.
 const Guide = "https://github.com/eagergc/eagergc/blob/main/gc/EMBEDDING.md#"
 
-// A Finding is a judgement: see gc.Finding.
+// A Finding is described at gc.Finding.
 type Finding struct{ Level, Verdict, Reason, Next, See string }
 
 // Worse reports whether f is of a worse level than g.
