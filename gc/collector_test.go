@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+	"weak"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/internal/observe"
@@ -464,4 +465,33 @@ func TestALevelHasTheMostOfItsStep(t *testing.T) {
 			w.Error("a closed gate asks")
 		}
 	})
+}
+
+// TestAForgottenCollector gives back what it tracks, and is garbage after that.
+func TestAForgottenCollector(t *testing.T) {
+	released := make(chan bool, 1)
+	c := func() weak.Pointer[gc.Collector] {
+		c := newForgotten(t)
+		owner := new(boxed)
+		gc.Own(c, owner, 4<<10, func(done chan bool) { done <- true }, released)
+		for range 3 { // the collector is reachable by its owners alone
+			runtime.GC()
+		}
+		runtime.KeepAlive(owner)
+		return weak.Make(c)
+	}()
+	for end := time.Now().Add(20 * time.Second); len(released) == 0 || c.Value() != nil; time.Sleep(ms) {
+		if runtime.GC(); time.Now().After(end) {
+			t.Fatalf("given back %d times; the collector is still there: %v", len(released), c.Value() != nil)
+		}
+	}
+}
+
+//go:noinline
+func newForgotten(t *testing.T) *gc.Collector {
+	c, err := gc.New(gc.Config{Idle: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
