@@ -345,8 +345,9 @@ func TestARefusalTellsWhatWasWanted(t *testing.T) {
 		}
 		s.gate.Refused(50)
 		s.gate.Refused(20)
-		if w.collect(); w.c.Stats().Last.Wanted != 110 {
-			w.Errorf("%+v", w.c.Stats().Last)
+		was := w.c.Snapshot().Sources[0].Settled
+		if w.collect(); w.c.Stats().Last.Wanted != 110 || was != -1 || w.c.Snapshot().Sources[0].Settled != 90 {
+			w.Errorf("%d, %+v", was, w.c.Snapshot())
 		}
 		if w.collect(); w.c.Stats().Last.Wanted != 0 {
 			w.Error("wanted twice")
