@@ -630,7 +630,7 @@ func advise(d *Device, addr uintptr, bytes int64, a Advice, device int) error {
 	return nil
 }
 
-const simGranule = 2 << 20
+const simGranule = 1 << 20 // small, so that the pools of TestPrograms map memory
 
 func mapGranule(d *Device) (int64, error) { return simGranule, nil }
 
