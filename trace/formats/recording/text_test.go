@@ -105,6 +105,8 @@ func TestTextErrors(t *testing.T) {
 		{"0 alloc space=gpu", "line 1: space: pressure: unknown space"},
 		{"0 alloc bytes=1MiB", "line 1: bytes: "},
 		{"0 sync aux=1", "line 1: aux: a sync has a label instead"},
+		{"0 alloc stream=4294967296", "line 1: stream: "},
+		{"0 drop aux=4294967296", "line 1: aux: "},
 		{`0 drop label="x"`, `line 1: label "x" of a drop`},
 		{`0 sync label=x`, `line 1: label x of a sync: want a quoted text`},
 		{"0 sync bytes", `line 1: "bytes" is no key=value`},
