@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/policy"
-	"github.com/eagergc/eagergc/pressure"
 )
 
 // A priced path is one that the least is looked for of: of two that cost the same, the one with fewer cycles.
@@ -220,46 +219,4 @@ func TestOptimum(t *testing.T) {
 			t.Errorf("%s with a machine: %+v, %v", name, r, err)
 		}
 	}
-}
-
-// bruteForce returns the least exposed pause of all schedules of some actions; those that are refused do not count.
-func bruteForce(w *Workload, cfg Config, actions ...policy.Action) time.Duration {
-	best := time.Duration(math.MaxInt64)
-	for set := range int(math.Pow(float64(len(actions)), float64(len(w.points)))) {
-		var steps []step
-		for i := range w.points {
-			if a := actions[set%len(actions)]; a != policy.Skip {
-				steps = append(steps, step{i, a})
-			}
-			set /= len(actions)
-		}
-		if r := runSchedule(w, "", schedule{steps: steps}, cfg); r.RefusalCollections == 0 {
-			best = min(best, r.ExposedPause)
-		}
-	}
-	return best
-}
-
-// TestOptimaAgainstBruteForce: the blocking optimum is the least of all schedules of blocking cycles. No schedule has less than the bound of
-// the overlapped one, which lies between the least of all schedules and the blocking one.
-func TestOptimaAgainstBruteForce(t *testing.T) {
-	check(t, 1500, func(t *random) {
-		w, err := Compile(genEvents(t, t.coin(), between(t, 3, 8)), pressure.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(w.points) > 5 || w.PeakReachable == 0 {
-			return // too many schedules, or nothing to limit
-		}
-		cfg := Config{Limit: int64((1 + t.Float64()) * float64(w.PeakReachable)), Cost: Fixed(time.Duration(between[int64](t, 0, 60))), Ladder: Ladder{Factor: 2}}
-		blocking, err := optimumBlocking(w, cfg.Limit, cfg.Cost.Base)
-		if best := bruteForce(w, cfg, policy.Skip, policy.Block); err != nil || blocking.Exposed != best {
-			t.Fatalf("blocking %v, %v, the best %v", blocking.Exposed, err, best)
-		}
-		s, bound, err := optimumOverlap(w, cfg, 0)
-		best, r := bruteForce(w, cfg, policy.Skip, policy.Overlap, policy.Block), runSchedule(w, "", s, cfg)
-		if err != nil || bound > best || s.Exposed < best || s.Exposed > blocking.Exposed || r.RefusalCollections != 0 || r.ExposedPause != s.Exposed {
-			t.Fatalf("overlap %v, %v, bound %v, the best %v, blocking %v: %+v", s.Exposed, err, bound, best, blocking.Exposed, r)
-		}
-	})
 }

@@ -90,11 +90,7 @@ func (p *whim) String() string       { return fmt.Sprintf("whim:%d", p.seed) }
 
 // genTrace draws a small trace with drops, explicit frees and syncs.
 func genTrace(t *random, explicit bool) *trace.Trace {
-	return genEvents(t, explicit, between(t, 1, 60))
-}
-
-func genEvents(t *random, explicit bool, n int) *trace.Trace {
-	tr := &trace.Trace{Name: "random"}
+	tr, n := &trace.Trace{Name: "random"}, between(t, 1, 60)
 	var now int64
 	var live []trace.Event
 	for id := uint64(1); len(tr.Events) < n; id++ {
