@@ -276,14 +276,5 @@ func TestHowFarTheDeviceIsAhead(t *testing.T) {
 		}
 		slices.Reverse(lines) // a file need not be in order
 	}
-}
-
-// Without the jobs of a device a trace does not tell.
-func TestNothingIsKnownWithoutJobs(t *testing.T) {
-	tr := mustRead(t, []byte(profileOf("launch 1 100", "wait 160 510")))
-	for _, e := range tr.Events {
-		if e.Kind == trace.Mark {
-			t.Errorf("%s", recording.Text(tr, e))
-		}
-	}
+	checkEvents(t, mustRead(t, []byte(profileOf("launch 1 100", "wait 160 510"))), `0 sync space=device0 duration=350000 stream=1`) // without jobs nothing is known
 }
