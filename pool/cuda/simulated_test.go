@@ -44,7 +44,7 @@ func TestMoreManagedMemoryThanTheDeviceHas(t *testing.T) {
 	first := must[byte](t)(v.At(0)) // the processor takes it
 	ok(t, v.Set(0, first))
 	use(v, 4096, 1, "what the processor has used")
-	e := openIndex(t, 1)
+	openIndex(t, 1)
 	use(a.View(part, 2*part), 1<<20, 0, "with a second device")
 	ok(t, s.Synchronize())
 	if n := elementsAt[uint64](wrong, 1)[0]; n != 0 {
@@ -53,7 +53,6 @@ func TestMoreManagedMemoryThanTheDeviceHas(t *testing.T) {
 	if free, total, _ := memInfo(d); total-free > simTotal/8 {
 		t.Errorf("managed memory is taken from the device: %d of %d bytes are free", free, total)
 	}
-	_ = e
 	a.Free()
 	ok(t, errors.Join(hostFree(d, wrong), w.Close()))
 }
