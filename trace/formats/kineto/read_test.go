@@ -173,22 +173,6 @@ func TestLongValue(t *testing.T) {
 	}
 }
 
-// A cut file is an error wherever it is cut, a file with a flipped bit is an
-// error or still a trace.
-func TestDamaged(t *testing.T) {
-	file := bytes.TrimSpace(sample(t, "devices.json"))
-	for n := range file {
-		if _, err := Read(bytes.NewReader(file[:n])); err == nil {
-			t.Fatalf("cut after %d bytes: no error", n)
-		}
-		bad := bytes.Clone(file)
-		bad[n] ^= 1 << (n % 8)
-		if tr, err := Read(bytes.NewReader(bad)); err == nil && tr.Validate() != nil {
-			t.Fatal(tr.Validate())
-		}
-	}
-}
-
 func TestNanoseconds(t *testing.T) {
 	for us, want := range map[string]int64{
 		"0": 0, "1": 1000, "4374588898647.118": 4374588898647118, "0.0004": 0, "0.0005": 1, "-0.0015": -2, "1.9999": 2000,

@@ -3,6 +3,7 @@ package recording_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -16,19 +17,20 @@ import (
 
 func TestMergeOrder(t *testing.T) {
 	at := time.Unix(1000, 0)
-	base := &trace.Trace{Start: at, Events: []trace.Event{
+	base := &trace.Trace{Name: "base", Start: at, Meta: map[string]string{"source": "a"}, Events: []trace.Event{
 		{Time: 0, Kind: trace.Alloc, ID: 1, Bytes: 5, Space: pressure.Device(3)},
 		{Time: 10, Kind: trace.Drop, ID: 1, Bytes: 5, Space: pressure.Device(3)},
 	}}
-	sync := &trace.Trace{Start: at.Add(-5), Labels: []string{"", "step"}, Events: []trace.Event{
+	sync := &trace.Trace{Start: at.Add(-5), Meta: map[string]string{"source": "b"}, Labels: []string{"", "step"}, Events: []trace.Event{
 		{Time: 0, Kind: trace.Mark, Aux: 1, Duration: 7},
 		{Time: 4, Kind: trace.Alloc, ID: 1, Bytes: 9},
 		{Time: 5, Kind: trace.Sync, Duration: 2},
 		{Time: 15, Kind: trace.Sync, Duration: 3},
 	}}
+	events := slices.Clone(base.Events)
 	got, err := recording.Merge(base, sync)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || !slices.Equal(base.Events, events) || got.Name != "base" || !maps.Equal(got.Meta, map[string]string{"source": "a", "sync_source": "b"}) {
+		t.Fatal(err, base.Events, got)
 	}
 	want := []trace.Event{
 		{Time: 0, Kind: trace.Mark, Aux: 1, Duration: 2},

@@ -260,20 +260,3 @@ func TestLongList(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
-
-// TestDamaged: a file that is cut off is an error; one with a flipped bit is an error or a valid trace.
-func TestDamaged(t *testing.T) {
-	file := sample(t, "devices.p4.pickle")
-	for n := range file {
-		if _, err := Read(bytes.NewReader(file[:n])); err == nil {
-			t.Fatalf("cut after %d bytes: no error", n)
-		}
-		for bit := range 8 {
-			bad := bytes.Clone(file)
-			bad[n] ^= 1 << bit
-			if tr, err := Read(bytes.NewReader(bad)); err == nil {
-				tallyOf(t, tr, pressure.Device(0))
-			}
-		}
-	}
-}
