@@ -361,14 +361,9 @@ func mapMemory(bytes int64, prot int) ([]byte, error) {
 	return syscall.Mmap(-1, 0, int(bytes), prot, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 }
 
-// elementsAt is the memory at an address outside the Go heap, as elements.
-func elementsAt[T any](addr uintptr, n int) []T {
-	return unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(nil), addr)), n)
-}
-
 // bytesAt is the memory at an address outside the Go heap.
 func bytesAt(addr uintptr, n int) []byte {
-	return elementsAt[byte](addr, n)
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), addr)), n)
 }
 
 // scribble writes to both ends of new memory.
@@ -413,6 +408,11 @@ func (s *simulation) find(addr uintptr) *simRegion {
 func (s *simulation) release(call string, device int, addr uintptr) error {
 	defer s.locked()()
 	s.calls[call]++
+	return s.drop(call, device, addr)
+}
+
+// drop is release for a caller that holds the lock.
+func (s *simulation) drop(call string, device int, addr uintptr) error {
 	for k, r := range s.regions {
 		if r.addr == addr {
 			s.regions = append(s.regions[:k:k], s.regions[k+1:]...)
@@ -461,12 +461,6 @@ func simWords(b []byte) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(&b[0])), len(b)/4)
 }
 
-func simWord(i int, seed uint32) uint32 {
-	z := uint32(i)*0x9e3779b9 ^ seed
-	z = (z ^ z>>16) * 0x85ebca6b
-	return z ^ z>>13
-}
-
 // simKernels do what the kernels of that name do, with their packed arguments.
 var simKernels = map[string]func(device int, block Dim, shared int, a []byte){
 	"spin": func(int, Dim, int, []byte) {}, // see launch
@@ -479,23 +473,6 @@ var simKernels = map[string]func(device int, block Dim, shared int, a []byte){
 		scratch := slices.Clone(from)
 		for i := range min(len(to), len(from)) {
 			to[i] = scratch[n-1-i]*5 + uint32(simArg(a, 16))
-		}
-	},
-	"stamp": func(device int, _ Dim, _ int, a []byte) {
-		words, seed := simWords(sim.reach(device, uintptr(simArg(a, 0)), int64(4*simArg(a, 8)), true)), uint32(simArg(a, 16))
-		for i := range words {
-			words[i] = simWord(i, seed)
-		}
-	},
-	"verify": func(device int, _ Dim, _ int, a []byte) {
-		bad, seed := uint64(0), uint32(simArg(a, 16))
-		for i, w := range simWords(sim.reach(device, uintptr(simArg(a, 0)), int64(4*simArg(a, 8)), true)) {
-			if w != simWord(i, seed) {
-				bad++
-			}
-		}
-		if wrong := sim.reach(device, uintptr(simArg(a, 24)), 8, true); wrong != nil && bad > 0 {
-			binary.NativeEndian.PutUint64(wrong, binary.NativeEndian.Uint64(wrong)+bad)
 		}
 	},
 }
@@ -770,21 +747,20 @@ func poolThreshold(d *Device, h handle, bytes uint64) error {
 
 func poolTrim(d *Device, h handle, keep int64) error {
 	p := simObject[simPool](d.index, h)
-	var gone []simFreed
-	var err error
-	sim.mu.Lock()
+	defer sim.locked()()
+	return p.trim(keep)
+}
+
+// trim gives free memory back. The caller holds the lock.
+func (p *simPool) trim(keep int64) (err error) {
 	p.free = slices.DeleteFunc(p.free, func(f simFreed) bool {
-		if !f.done.done || p.usage.Reserved <= keep {
-			return false
+		gone := f.done.done && p.usage.Reserved > keep
+		if gone {
+			p.usage.Reserved -= f.bytes
+			err = errors.Join(err, sim.drop("cuMemPoolTrimTo", p.device, f.addr))
 		}
-		gone = append(gone, f)
-		p.usage.Reserved -= f.bytes
-		return true
+		return gone
 	})
-	sim.mu.Unlock()
-	for _, f := range gone {
-		err = errors.Join(err, sim.release("cuMemPoolTrimTo", d.index, f.addr))
-	}
 	return err
 }
 
@@ -840,13 +816,12 @@ func poolFree(d *Device, stream handle, addr uintptr) error {
 
 // trimPools gives back what the pools of a device hold above their thresholds.
 func trimPools(d *Device) (err error) {
-	sim.mu.Lock()
-	all := map[handle]uint64{}
+	defer sim.locked()()
 	x := sim.devices[d.index]
 	x.pools = slices.DeleteFunc(x.pools, func(h handle) bool {
 		p := sim.objects[h].(*simPool)
 		if uint64(p.usage.Reserved) > p.threshold {
-			all[h] = p.threshold
+			err = errors.Join(err, p.trim(int64(p.threshold)))
 		}
 		gone := p.destroyed && p.usage.Reserved == 0
 		if gone {
@@ -854,10 +829,6 @@ func trimPools(d *Device) (err error) {
 		}
 		return gone
 	})
-	sim.mu.Unlock()
-	for h, keep := range all {
-		err = errors.Join(err, poolTrim(d, h, int64(keep)))
-	}
 	return err
 }
 
