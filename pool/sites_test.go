@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,19 +95,16 @@ func TestARecordingHasWhatIsLive(t *testing.T) {
 	schedules(t, 100, func(s *schedule) {
 		p := open(t, pool.Config{Upstream: newDevice(1 << 40)})
 		tape, on, held := sink{new(trace.Trace)}, false, []pool.Block(nil)
-		steps := 60
-		for k := range steps + 3 {
-			events, choice := len(tape.Events), s.IntN(8)
-			switch {
-			case choice == 0 || k == steps:
+		for range 60 {
+			events := len(tape.Events)
+			switch choice := s.IntN(8); {
+			case choice == 0:
 				if on = true; s.coin() {
 					tape, events = sink{new(trace.Trace)}, 0
 				}
 				p.SetTrace(tape)
-				for _, e := range tape.Events[events:] {
-					if e.Kind == trace.Alloc && tape.Trace.Label(e) != trace.BeforeLabel {
-						s.Fatalf("%+v was there before, and has the label %q", e, tape.Trace.Label(e))
-					}
+				if slices.ContainsFunc(tape.Events[events:], func(e trace.Event) bool { return e.Kind == trace.Alloc && tape.Trace.Label(e) != trace.BeforeLabel }) {
+					s.Fatalf("what was there before is recorded as %+v, %q", tape.Events[events:], tape.Labels)
 				}
 			case choice == 1:
 				on = false

@@ -82,27 +82,6 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// The last 40 memory events of a run: what was live before is all there, as
-// objects of its frees and one of what nothing frees.
-func TestLast(t *testing.T) {
-	tr := mustRead(t, sample(t, "last.json"))
-	var live int64
-	for _, e := range tr.Events {
-		switch e.Kind {
-		case trace.Alloc:
-			live += e.Bytes
-		case trace.Drop:
-			live -= e.Bytes
-		}
-	}
-	if want := int64(67240448); live != want { // the last Total Allocated
-		t.Errorf("live at the end = %d, want %d", live, want)
-	}
-	if waits := mustRead(t, sample(t, "sync.json.gz")); len(waits.Events) != 16 {
-		t.Errorf("%d events of a profile without memory, want 16 waits", len(waits.Events))
-	}
-}
-
 func TestListForm(t *testing.T) {
 	tr := mustRead(t, []byte(`[{"ph":"X","name":"cudaStreamSynchronize","ts":5,"dur":1}, {"ph":"X","name":"cudaStreamSynchronize","ts":"?","ts":7.25,"dur":2e0}]`))
 	checkEvents(t, tr,
@@ -112,6 +91,8 @@ func TestListForm(t *testing.T) {
 	if !tr.Start.IsZero() || !strings.HasPrefix(tr.Meta["clock"], "of the profiler") {
 		t.Errorf("Start = %v from a clock that does not count from 1970, %v", tr.Start, tr.Meta)
 	}
+	rest := strings.Replace(mem(1, 4, 100), `"Addr"`, `"Total Allocated":300,"Addr"`, 1) // what nothing frees is one object
+	checkEvents(t, mustRead(t, []byte(`[`+rest+`]`)), "0 alloc id=2 bytes=200 space=device0", "0 alloc id=1 bytes=100 space=device0")
 	if tr = mustRead(t, []byte(`[`+mem(1.7e15, 2, 5)+`]`)); !tr.Start.Equal(gotime.Unix(1.7e9, 0)) { // without a base, but from 1970
 		t.Errorf("Start = %v", tr.Start)
 	}
