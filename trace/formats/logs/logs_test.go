@@ -65,7 +65,7 @@ func TestRecordedCuPy(t *testing.T) {
 	if s.Allocs != count(`"hook":"malloc"`)+1 || s.Drops != count(`"hook":"free"`) || s.Syncs != count(`"hook":"sync"`) || s.Wait <= 0 {
 		t.Errorf("%+v", s)
 	}
-	if tr.Meta["cupy"] != "14.2.0" || tr.Meta["live_before_bytes"] != "8192" || tr.Start.Year() != 2026 {
+	if tr.Meta["cupy"] != "14.2.0" || tr.Meta["live_before_bytes"] != "8192" || tr.Meta["clock"] != "wall clock, ns" || tr.Start.Year() != 2026 {
 		t.Errorf("from %v: %v", tr.Start, tr.Meta)
 	}
 	slices.Sort(tr.Labels)
