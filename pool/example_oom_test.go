@@ -19,21 +19,17 @@ func weight(l int) float32 { return 1 + float32(l)/100 }
 func run(p *pool.Pool, x array.Array[float32], from, to int) (acts []array.Array[float32], err error) {
 	acts = append(acts, x)
 	for l := from; l < to; l++ {
-		y, err := array.New[float32](p, x.Len())
+		values, err := x.ToSlice()
 		if err != nil {
 			return nil, err
 		}
-		if err := x.Do(func(in []float32) error {
-			return y.Do(func(out []float32) error {
-				for i, v := range in {
-					out[i] = v * weight(l)
-				}
-				return nil
-			})
-		}); err != nil {
+		for i := range values {
+			values[i] *= weight(l)
+		}
+		if x, err = array.From(p, values); err != nil {
 			return nil, err
 		}
-		acts, x = append(acts, y), y
+		acts = append(acts, x)
 	}
 	return acts, nil
 }

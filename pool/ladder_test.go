@@ -238,6 +238,34 @@ func TestNothingFailsWhileReleasesAreUnderWay(t *testing.T) {
 	a.Free()
 }
 
+// TestAFreeEndsARest: a climber that rests after a collection in vain goes on when a block is freed. The rest is as long as that
+// collection was, at most 256 ms. Where nothing wakes the climber, no try is quicker; on a busy machine some are slower.
+func TestAFreeEndsARest(t *testing.T) {
+	up := new(slow)
+	p := open(t, pool.Config{Upstream: up, Direct: true, Limits: hard(2 * mib)})
+	for range 20 {
+		held := alloc(t, p, mib)
+		leave(t, p, mib/2)
+		up.on.Store(true)
+		_, err := p.Alloc(2*mib, 0)
+		up.on.Store(false)
+		oom := new(pool.OutOfMemoryError)
+		if !errors.As(err, &oom) {
+			t.Fatal(err)
+		}
+		rest, begin := min(oom.Steps[pool.StepCollect].Duration, 256*time.Millisecond), time.Now()
+		wait := together(1, func(int) { p.Free(alloc(t, p, 2*mib)) })
+		waitFor(t, "the climber rests", func() bool {
+			return strings.Contains(stacks(), ".waitForFree(") || time.Since(begin) > rest
+		})
+		p.Free(held)
+		if wait(); time.Since(begin) < rest {
+			return
+		}
+	}
+	t.Error("each time the climber has rested to the end")
+}
+
 // TestGarbageOfOnePoolServesAnother: a refusal collects the garbage of every pool of the device, whoever's collector has to find it.
 func TestGarbageOfOnePoolServesAnother(t *testing.T) {
 	for _, one := range []bool{true, false} {

@@ -132,28 +132,6 @@ func at(addr uintptr, n int64) []byte {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
 }
 
-func (d *device) Upload(to uintptr, from []byte, _ uint32) error {
-	copy(at(to, int64(len(from))), from)
-	return nil
-}
-
-func (d *device) Download(to []byte, from uintptr, _ uint32) error {
-	copy(to, at(from, int64(len(to))))
-	return nil
-}
-
-func (d *device) Copy(to, from uintptr, n int64, _ uint32) error {
-	copy(at(to, n), at(from, n))
-	return nil
-}
-
-func (d *device) Fill(to uintptr, pattern []byte, count int64, _ uint32) error {
-	for i := range count {
-		copy(at(to+uintptr(int(i)*len(pattern)), int64(len(pattern))), pattern)
-	}
-	return nil
-}
-
 // A sharer is memory of a device that other upstreams use, too.
 type sharer struct {
 	*device
@@ -228,7 +206,7 @@ func TestSites(t *testing.T)  { conform(t, pool.Config{Sites: 1}) }
 
 func TestDevice(t *testing.T) {
 	d := newDevice(1 << 40)
-	if conform(t, pool.Config{Upstream: d, Space: pressure.Device(0)}); d.used != 0 {
+	if conform(t, pool.Config{Upstream: d, Space: pressure.Managed}); d.used != 0 {
 		t.Errorf("%d bytes are left on the device", d.used)
 	}
 }

@@ -93,7 +93,6 @@ type refPlace struct {
 
 // place is the one that needs the least memory, and of those the lowest.
 func (m *refPool) place(size int64, stream uint32) (best refPlace) {
-	least := int64(-1)
 	for _, s := range m.segments {
 		if s.stream != stream || s.small != (size <= mib) {
 			continue
@@ -129,38 +128,9 @@ func (m *refPool) place(size int64, stream uint32) (best refPlace) {
 					break
 				}
 			}
-			if n := leastFrom(s.pieces[i:], size, m.chunk); n >= 0 && (least < 0 || n < least) {
-				least = n
-			}
 		}
-	}
-	if best.pieces != nil && best.need != least {
-		m.Fatalf("a place for %d bytes needs %d, and one would need %d", size, best.need, least)
 	}
 	return best
-}
-
-// leastFrom is how much memory a block needs that begins somewhere in the first piece; -1: there is no room.
-func leastFrom(pieces []*refPiece, size, chunk int64) int64 {
-	least := int64(-1)
-	first := pieces[0]
-	for skip := int64(0); skip < first.size && first.free; skip += chunk {
-		left, need := size, int64(0)
-		for k := 0; k < len(pieces) && left > 0 && pieces[k].free; k++ {
-			has := pieces[k].size
-			if k == 0 {
-				has -= skip
-			}
-			n := min(has, left)
-			if left -= n; pieces[k].hole {
-				need += (n + chunk - 1) / chunk * chunk
-			}
-		}
-		if left == 0 && need > 0 && (least < 0 || need < least) {
-			least = need
-		}
-	}
-	return least
 }
 
 // mapMore puts memory behind the holes of a place: new one as far as the limit allows, and the rest from behind other free pieces; all of it if the device has no more.

@@ -2,7 +2,9 @@ package pool_test
 
 import (
 	"math"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/eagergc/eagergc/pool"
@@ -85,6 +87,85 @@ func TestRecordedSites(t *testing.T) {
 				t.Errorf("rate %d: %d allocations with a site, %d marks, labels %q", rate, sited, marks, out.Labels)
 			}
 		}
+	}
+}
+
+// TestARecordingHasWhatIsLive: whenever a sink is set, it has the blocks that are handed out, whatever has happened while it was not.
+func TestARecordingHasWhatIsLive(t *testing.T) {
+	schedules(t, 100, func(s *schedule) {
+		p := open(t, pool.Config{Upstream: newDevice(1 << 40)})
+		tape, on, held := sink{new(trace.Trace)}, false, []pool.Block(nil)
+		for range 60 {
+			events := len(tape.Events)
+			switch choice := s.IntN(8); {
+			case choice == 0:
+				if on = true; s.coin() {
+					tape, events = sink{new(trace.Trace)}, 0
+				}
+				p.SetTrace(tape)
+				if slices.ContainsFunc(tape.Events[events:], func(e trace.Event) bool { return e.Kind == trace.Alloc && tape.Trace.Label(e) != trace.BeforeLabel }) {
+					s.Fatalf("what was there before is recorded as %+v, %q", tape.Events[events:], tape.Labels)
+				}
+			case choice == 1:
+				on = false
+				p.SetTrace(nil)
+			case choice < 4 && len(held) > 0:
+				p.Free(held[0])
+				held = held[1:]
+			default:
+				b, _ := p.Alloc(int64(s.IntN(5000)), uint32(s.IntN(2)))
+				held = append(held, b)
+			}
+			live := int64(0)
+			for _, e := range tape.Events {
+				live += e.Bytes * map[trace.Kind]int64{trace.Alloc: 1, trace.Free: -1}[e.Kind]
+			}
+			if err := tape.Validate(); err != nil || on && live != p.Stats().Live {
+				s.Fatalf("%v; %d bytes are recorded, %d are live", err, live, p.Stats().Live)
+			}
+		}
+		for _, b := range held {
+			p.Free(b)
+		}
+	})
+}
+
+// labelled is a sink that calls a function at the first label.
+type labelled struct {
+	sink
+	first func()
+}
+
+func (l labelled) Label(text string) uint32 { l.first(); return l.sink.Label(text) }
+
+// TestARecordingBeginsWhole: of more than 16384 blocks one object stands for the rest. A block that is freed while they are recorded is freed in the recording.
+func TestARecordingBeginsWhole(t *testing.T) {
+	p, all := open(t, pool.Config{Upstream: newDevice(1 << 40)}), []pool.Block(nil)
+	for range 1<<14 + 100 {
+		all = append(all, alloc(t, p, 1))
+	}
+	tape, freed, before := sink{new(trace.Trace)}, make(chan bool), all[0]
+	p.SetTrace(labelled{tape, sync.OnceFunc(func() {
+		go func() { p.Free(before); close(freed) }()
+		waitFor(t, "the free has begun", func() bool {
+			select {
+			case <-freed:
+				return true
+			default:
+				return strings.Contains(stacks(), ".begun(")
+			}
+		})
+	})})
+	<-freed
+	var sums [trace.Decision]int64
+	for _, e := range tape.Events {
+		sums[e.Kind] += e.Bytes
+	}
+	if n := len(tape.Events); n != 1<<14+2 || tape.Events[n-2].Bytes != 100*512 || sums[trace.Alloc]-sums[trace.Free] != p.Stats().Live {
+		t.Errorf("%d events, the last %+v, %d bytes live", n, tape.Events[n-2:], p.Stats().Live)
+	}
+	for _, b := range all[1:] {
+		p.Free(b)
 	}
 }
 

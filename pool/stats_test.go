@@ -95,16 +95,11 @@ func TestAnOwnedBlockIsGivenBackOnce(t *testing.T) {
 	if len(causes) != 2 || causes[0] != trace.FreeExplicit || causes[1] != trace.FreeCycle {
 		t.Errorf("freed because of %v", causes)
 	}
-	b := pool.Block{}
-	if _, err := pool.Own(closedPool(t), owner, b); !errors.Is(err, pool.ErrClosed) {
+	closed := open(t, pool.Config{})
+	closed.Close()
+	if _, err := pool.Own(closed, owner, pool.Block{}); !errors.Is(err, pool.ErrClosed) {
 		t.Errorf("left to a pool that is closed: %v", err)
 	}
-}
-
-func closedPool(t *testing.T) *pool.Pool {
-	p := open(t, pool.Config{})
-	p.Close()
-	return p
 }
 
 // TestCloseCollects what is left to its collector, and nothing if nothing is.

@@ -22,25 +22,19 @@ type random struct {
 // check runs f with many seeds. EAGERGC_TEST_SEED=n runs it with the one that a failure names.
 func check(t *testing.T, times int, f func(*random)) {
 	t.Helper()
-	fixed, err := strconv.ParseUint(os.Getenv("EAGERGC_TEST_SEED"), 10, 64)
-	if err == nil {
-		times = 1
-	}
-	for range times {
-		seed := rand.Uint64()
-		if err == nil {
-			seed = fixed
+	seed, free := strconv.ParseUint(os.Getenv("EAGERGC_TEST_SEED"), 10, 64)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("run it again with EAGERGC_TEST_SEED=%d", seed)
 		}
-		func() {
-			done := false
-			defer func() {
-				if !done || t.Failed() {
-					t.Logf("run it again with EAGERGC_TEST_SEED=%d", seed)
-				}
-			}()
-			f(&random{t, rand.New(rand.NewPCG(seed, 0))})
-			done = true
-		}()
+	})
+	for range times {
+		if free != nil {
+			seed = rand.Uint64()
+		}
+		if f(&random{t, rand.New(rand.NewPCG(seed, 0))}); t.Failed() {
+			return
+		}
 	}
 }
 
@@ -90,11 +84,7 @@ func (p *whim) String() string       { return fmt.Sprintf("whim:%d", p.seed) }
 
 // genTrace draws a small trace with drops, explicit frees and syncs.
 func genTrace(t *random, explicit bool) *trace.Trace {
-	return genEvents(t, explicit, between(t, 1, 60))
-}
-
-func genEvents(t *random, explicit bool, n int) *trace.Trace {
-	tr := &trace.Trace{Name: "random"}
+	tr, n := &trace.Trace{Name: "random"}, between(t, 1, 60)
 	var now int64
 	var live []trace.Event
 	for id := uint64(1); len(tr.Events) < n; id++ {

@@ -43,6 +43,7 @@ func TestRecorderAgainstAModel(t *testing.T) {
 // scripted is a BatchWriter that keeps everything, and is stuck or fails when it
 // is told to.
 type scripted struct {
+	mu      sync.Mutex // guards what is written
 	t       trace.Trace
 	starts  []int // of batches in t.Events
 	err     error
@@ -60,6 +61,8 @@ func (w *scripted) WriteBatch(events []trace.Event, labels []string) (int, error
 		w.entered <- struct{}{}
 		<-hold
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.late = w.late || w.closed > 0
 	if err != nil {
 		w.late = w.late || errors.Is(err, errLate)
@@ -74,6 +77,12 @@ func (w *scripted) WriteBatch(events []trace.Event, labels []string) (int, error
 }
 
 func (w *scripted) Close() error { w.closed++; return nil }
+
+func (w *scripted) events() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.t.Events)
+}
 
 var errFull, errLate = errors.New("disk full"), errors.New("written to after an error")
 

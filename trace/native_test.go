@@ -30,20 +30,18 @@ type random struct {
 func check(t *testing.T, times int, f func(*random)) {
 	t.Helper()
 	seed, free := strconv.ParseUint(os.Getenv("EAGERGC_TEST_SEED"), 10, 64)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("run it again with EAGERGC_TEST_SEED=%d", seed)
+		}
+	})
 	for range times {
 		if free != nil {
 			seed = rand.Uint64()
 		}
-		func() {
-			done := false
-			defer func() {
-				if !done || t.Failed() {
-					t.Logf("run it again with EAGERGC_TEST_SEED=%d", seed)
-				}
-			}()
-			f(&random{t, rand.New(rand.NewPCG(seed, 0))})
-			done = true
-		}()
+		if f(&random{t, rand.New(rand.NewPCG(seed, 0))}); t.Failed() {
+			return
+		}
 	}
 }
 

@@ -12,30 +12,6 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A keeper is a BatchWriter that keeps everything.
-type keeper struct {
-	mu      sync.Mutex
-	t       trace.Trace
-	batches []int
-}
-
-func (k *keeper) WriteBatch(events []trace.Event, labels []string) (int, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.batches = append(k.batches, len(events))
-	k.t.Events = append(k.t.Events, events...)
-	k.t.Labels = slices.Clone(labels)
-	return len(events), nil
-}
-
-func (k *keeper) Close() error { return nil }
-
-func (k *keeper) events() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.t.Events)
-}
-
 func waitFor(t *testing.T, d time.Duration, cond func() bool) {
 	t.Helper()
 	for end := time.Now().Add(d); !cond(); time.Sleep(time.Millisecond) {
@@ -67,7 +43,7 @@ func TestRecorderNil(t *testing.T) {
 // hold all events twice over, so that a writer that does not run loses none.
 func TestRecorderConcurrent(t *testing.T) {
 	const goroutines, each = 8, 3000
-	k := new(keeper)
+	k := new(scripted)
 	r := trace.NewRecorder(k, trace.RecorderConfig{Buffer: 4 * goroutines * each, Interval: time.Millisecond})
 	var ids atomic.Uint64
 	var wg sync.WaitGroup
@@ -96,8 +72,8 @@ func TestRecorderConcurrent(t *testing.T) {
 		t.Fatalf("error %v, lost %d", err, r.Lost())
 	}
 	start, allocated := 0, map[uint64]bool{}
-	for i, n := range k.batches {
-		batch := k.t.Events[start : start+n]
+	for i, end := range append(k.starts[1:], len(k.t.Events)) {
+		batch := k.t.Events[start:end]
 		for _, e := range batch { // a flush takes what all goroutines have recorded at one moment
 			allocated[e.ID] = allocated[e.ID] || e.Kind == trace.Alloc
 		}
@@ -109,7 +85,7 @@ func TestRecorderConcurrent(t *testing.T) {
 		if !slices.IsSortedFunc(batch, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) }) {
 			t.Errorf("batch %d is not in order", i)
 		}
-		start += n
+		start = end
 	}
 	// As they stand, and as a reader sorts them.
 	trace.Sort(k.t.Events)
@@ -127,7 +103,7 @@ func TestRecorderConcurrent(t *testing.T) {
 
 // TestRecorderLabels: the number of texts is bounded, as memory is.
 func TestRecorderLabels(t *testing.T) {
-	k := new(keeper)
+	k := new(scripted)
 	r := trace.NewRecorder(k, trace.RecorderConfig{})
 	for i := range 70000 {
 		r.Label(fmt.Sprint(i))
@@ -157,7 +133,7 @@ func (discard) Close() error                                        { return nil
 // TestWhatIsRecordedInTime: few events wait for no longer than the interval, and a buffer that is half full for nothing.
 func TestWhatIsRecordedInTime(t *testing.T) {
 	for events, c := range map[int]trace.RecorderConfig{1: {Interval: 5 * time.Millisecond}, 600: {Buffer: 1000, Interval: time.Hour}} {
-		k := new(keeper)
+		k := new(scripted)
 		r := trace.NewRecorder(k, c)
 		for range events {
 			record(r, trace.Event{Kind: trace.Mark})
@@ -169,7 +145,7 @@ func TestWhatIsRecordedInTime(t *testing.T) {
 
 // TestOrderOfABatch: by time, which is at least 0, and at one time by kind: an object is allocated before it is freed.
 func TestOrderOfABatch(t *testing.T) {
-	k := new(keeper)
+	k := new(scripted)
 	r := trace.NewRecorder(k, trace.RecorderConfig{Interval: time.Hour})
 	for _, at := range []int64{5, 3, int64(time.Hour), -1} {
 		for _, kind := range []trace.Kind{trace.Sync, trace.Free, trace.Alloc} {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/eagergc/eagergc/pool"
 	"github.com/eagergc/eagergc/pool/array"
-	"github.com/eagergc/eagergc/pressure"
 )
 
 // One op is a new array and its Free, beside kept arrays that stay.
@@ -25,23 +24,6 @@ func BenchmarkArray(b *testing.B) {
 			}
 			for _, a := range kept {
 				a.Free()
-			}
-		})
-	}
-}
-
-// What an element costs, in the processor's own memory and in memory that it shares with a device.
-func BenchmarkAt(b *testing.B) {
-	for name, cfg := range map[string]pool.Config{"host": {}, "managed": {Upstream: new(far), Space: pressure.Managed}} {
-		a := from(b, open(b, cfg), make([]float32, 1000)...)
-		b.Run("memory="+name+"/via=At", func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				a.At(i % 1000)
-			}
-		})
-		b.Run("memory="+name+"/via=Do", func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				a.Do(func(s []float32) error { _ = s[i%1000]; return nil })
 			}
 		})
 	}

@@ -67,6 +67,13 @@ func TestOpenWithoutDevice(t *testing.T) {
 
 func TestDeviceReports(t *testing.T) {
 	d := open(t)
+	var e *Error
+	if _, err := memAlloc(d, 1<<50); !errors.As(err, &e) || e.Code != codeOutOfMemory {
+		t.Errorf("1 PiB: %v, want out of memory", err)
+	}
+	if _, err := d.Load("not PTX"); !errors.As(err, &e) || e.Code == 0 {
+		t.Errorf("Load: %v, want a code through cu", err)
+	}
 	free, total, err := memInfo(d)
 	ok(t, err)
 	if free <= 0 || total < free || d.name == "" {
@@ -75,7 +82,6 @@ func TestDeviceReports(t *testing.T) {
 	if _, err := Open(1 << 20); err == nil {
 		t.Error("device 1048576 opened")
 	}
-	t.Logf("%v, %d MiB free of %d", d, free>>20, total>>20)
 }
 
 func TestSpinTakesItsTime(t *testing.T) {
@@ -176,15 +182,4 @@ func TestUploadFromPinnedMemory(t *testing.T) {
 	}
 	a.Free()
 	b.Free()
-}
-
-func TestDriverErrorsHaveTheirCode(t *testing.T) {
-	d := open(t)
-	var e *Error
-	if _, err := memAlloc(d, 1<<50); !errors.As(err, &e) || e.Code != codeOutOfMemory {
-		t.Errorf("1 PiB: %v, want out of memory", err)
-	}
-	if _, err := d.Load("not PTX"); !errors.As(err, &e) || e.Code == 0 {
-		t.Errorf("Load: %v, want a code through cu", err)
-	}
 }

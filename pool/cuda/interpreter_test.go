@@ -36,22 +36,20 @@ func (p place) set(known bool, f func(i int) uint32) {
 // plainWork is work that can be done again.
 type plainWork func()
 
-func plainMix(out, in place, k uint32) plainWork {
+// plainEach makes each element of a place of those of another one.
+func plainEach(to, from place, f func(x []uint32, i int) uint32) plainWork {
 	return func() {
-		from := in.get()
-		out.set(from != nil, func(i int) uint32 { return from[cells-1-i]*5 + k })
+		x := from.get()
+		to.set(x != nil, func(i int) uint32 { return f(x, i) })
 	}
+}
+
+func plainMix(out, in place, k uint32) plainWork {
+	return plainEach(out, in, func(x []uint32, i int) uint32 { return x[cells-1-i]*5 + k })
 }
 
 func plainCopy(to, from place) plainWork {
-	return func() {
-		x := from.get()
-		to.set(x != nil, func(i int) uint32 { return x[i] })
-	}
-}
-
-func plainFill(to place, v uint32) plainWork {
-	return func() { to.set(true, func(int) uint32 { return v }) }
+	return plainEach(to, from, func(x []uint32, i int) uint32 { return x[i] })
 }
 
 func plainWrite(to place, data []uint32) plainWork {
@@ -59,29 +57,27 @@ func plainWrite(to place, data []uint32) plainWork {
 	return func() { to.set(true, func(i int) uint32 { return data[i] }) }
 }
 
+func plainFill(to place, v uint32) plainWork {
+	return func() { to.set(true, func(int) uint32 { return v }) }
+}
+
 // plainShift copies the first three quarters of a window over the last.
 func plainShift(a place) plainWork {
-	return func() {
-		x := a.get()
-		a.set(x != nil, func(i int) uint32 {
-			if i < cells/4 {
-				return x[i]
-			}
-			return x[i-cells/4]
-		})
-	}
+	return plainEach(a, a, func(x []uint32, i int) uint32 {
+		if i < cells/4 {
+			return x[i]
+		}
+		return x[i-cells/4]
+	})
 }
 
 func plainSetOne(a place, at int, v uint32) plainWork {
-	return func() {
-		x := a.get()
-		a.set(x != nil, func(i int) uint32 {
-			if i == at {
-				return v
-			}
-			return x[i]
-		})
-	}
+	return plainEach(a, a, func(x []uint32, i int) uint32 {
+		if i == at {
+			return v
+		}
+		return x[i]
+	})
 }
 
 // A plainGraph is work that is done at each launch.

@@ -541,17 +541,34 @@ func (p *program) drop() {
 	}
 }
 
-// freeBusy makes an array, has its stream write to it, and frees it meanwhile.
+// freeBusy makes an array, has its stream write to it, and frees it meanwhile. Another stream, which may get the memory, writes and
+// reads; what it has written is still there when the first stream has ended.
 func (p *program) freeBusy() {
-	s := pick(p, p.streams)
-	a, err := array.New[uint32](p.pools[0], (1+p.IntN(2))<<19, array.On(s.ID()))
-	p.say("an array that stream %d writes to is freed: %v", s.ID(), err)
-	if err != nil {
-		return
+	s, n, k := pick(p, p.streams), (1+p.IntN(2))<<19, p.Uint32()
+	filled := func(s *Stream, k uint32) *oneArray {
+		made, err := array.New[uint32](p.pools[0], n, array.On(s.ID()))
+		a := &oneArray{made, newPlainArray(2), fmt.Sprintf("b%d", len(p.log))}
+		p.say("%s = new of %d for stream %d, filled with %d: %v", a.name, n, s.ID(), k, err)
+		if errors.Is(err, pool.ErrOutOfMemory) {
+			return nil
+		}
+		p.no(err)
+		for w := range 2 {
+			p.no(p.work[s.dev.index].Spin(s, 10*time.Microsecond))
+			p.done(s, plainFill(place{a.plain, w}, k), Fill(a.window(w), k, s))
+		}
+		return a
 	}
-	err = errors.Join(p.work[s.dev.index].Spin(s, 20*time.Microsecond), Fill(a.View(0, cells), 1, s), Fill(a.View(a.Len()-cells, a.Len()), 2, s))
-	p.done(s, func() {}, err)
-	a.Free()
+	if a := filled(s, k); a != nil {
+		a.Free()
+	}
+	if a := filled(pick(p, p.streams), k+1); a != nil {
+		p.arrays = append(p.arrays, a)
+		p.compare(a, false)
+		p.say("wait for stream %d", s.ID())
+		p.no(s.Synchronize())
+		p.compare(a, false)
+	}
 }
 
 func (p *program) wait() {

@@ -127,17 +127,17 @@ func newSimulation() *simulation {
 	return s
 }
 
+func (s *simulation) locked() (unlock func()) { s.mu.Lock(); return s.mu.Unlock }
+
 // scheduled has work run when the schedule says.
 func (s *simulation) scheduled(how schedule, seed uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.locked()()
 	s.schedule, s.random, s.peers = how, rand.New(rand.NewPCG(seed, 1)), seed%4 != 3
 }
 
 // mend brings back the schedule by the clock, and devices that work has broken.
 func (s *simulation) mend() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.locked()()
 	s.schedule, s.peers = byClock, true
 	for _, d := range s.devices {
 		d.broken = nil
@@ -152,17 +152,24 @@ func (s *simulation) add(object any) handle {
 
 // called counts a call, and lets work run. The caller holds no lock.
 func (s *simulation) called(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.locked()()
 	s.calls[name]++
 	s.progress()
+}
+
+// made answers a call, which may fail, with the handle of an object.
+func made(call string, device int, object func(*simDevice) any) (handle, error) {
+	if err := sim.asked(call, device); err != nil {
+		return 0, err
+	}
+	defer sim.locked()()
+	return sim.add(object(sim.devices[device])), nil
 }
 
 // asked counts a call, which may fail.
 func (s *simulation) asked(name string, device int) error {
 	s.called(name)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.locked()()
 	if s.failing == name {
 		return simError(name, device, 999, "CUDA_ERROR_UNKNOWN")
 	}
@@ -172,8 +179,7 @@ func (s *simulation) asked(name string, device int) error {
 // simObject returns the object of a handle. One that was destroyed breaks the device, and
 // a new object stands for it.
 func simObject[T any](device int, h handle) *T {
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	x, is := sim.objects[h].(*T)
 	if !is {
 		sim.devices[device].broken = simError("call with a handle that was destroyed", device, 400, "CUDA_ERROR_INVALID_HANDLE")
@@ -183,8 +189,7 @@ func simObject[T any](device int, h handle) *T {
 }
 
 func simRemove(h handle) {
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	delete(sim.objects, h)
 }
 
@@ -246,9 +251,16 @@ func simStreamOf(d *Device, h handle) *simStream {
 // do queues work on a stream, or records it.
 func do(d *Device, h handle, w *simWork) error {
 	s := simStreamOf(d, h)
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	return s.take(w)
+}
+
+// queue is do for a call, which may fail.
+func queue(s *Stream, call string, w *simWork) error {
+	if err := sim.asked(call, s.dev.index); err != nil {
+		return err
+	}
+	return do(s.dev, s.h, w)
 }
 
 // take is do for a caller that holds the lock.
@@ -340,8 +352,7 @@ func (s *simulation) until(x *simStream, done *bool) {
 }
 
 func (s *simulation) broken(device int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.locked()()
 	return s.devices[device].broken
 }
 
@@ -350,14 +361,9 @@ func mapMemory(bytes int64, prot int) ([]byte, error) {
 	return syscall.Mmap(-1, 0, int(bytes), prot, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 }
 
-// elementsAt is the memory at an address outside the Go heap, as elements.
-func elementsAt[T any](addr uintptr, n int) []T {
-	return unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(nil), addr)), n)
-}
-
 // bytesAt is the memory at an address outside the Go heap.
 func bytesAt(addr uintptr, n int) []byte {
-	return elementsAt[byte](addr, n)
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), addr)), n)
 }
 
 // scribble writes to both ends of new memory.
@@ -372,8 +378,7 @@ func (s *simulation) allocate(call, kind string, device int, bytes int64) (*simR
 	if err := s.asked(call, device); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.locked()()
 	if kind == "device" && s.devices[device].used+bytes > s.devices[device].total {
 		return nil, outOfMemory(call, device)
 	}
@@ -401,9 +406,13 @@ func (s *simulation) find(addr uintptr) *simRegion {
 
 // release gives the region at addr back, and does not wait.
 func (s *simulation) release(call string, device int, addr uintptr) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.locked()()
 	s.calls[call]++
+	return s.drop(call, device, addr)
+}
+
+// drop is release for a caller that holds the lock.
+func (s *simulation) drop(call string, device int, addr uintptr) error {
 	for k, r := range s.regions {
 		if r.addr == addr {
 			s.regions = append(s.regions[:k:k], s.regions[k+1:]...)
@@ -452,12 +461,6 @@ func simWords(b []byte) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(&b[0])), len(b)/4)
 }
 
-func simWord(i int, seed uint32) uint32 {
-	z := uint32(i)*0x9e3779b9 ^ seed
-	z = (z ^ z>>16) * 0x85ebca6b
-	return z ^ z>>13
-}
-
 // simKernels do what the kernels of that name do, with their packed arguments.
 var simKernels = map[string]func(device int, block Dim, shared int, a []byte){
 	"spin": func(int, Dim, int, []byte) {}, // see launch
@@ -470,23 +473,6 @@ var simKernels = map[string]func(device int, block Dim, shared int, a []byte){
 		scratch := slices.Clone(from)
 		for i := range min(len(to), len(from)) {
 			to[i] = scratch[n-1-i]*5 + uint32(simArg(a, 16))
-		}
-	},
-	"stamp": func(device int, _ Dim, _ int, a []byte) {
-		words, seed := simWords(sim.reach(device, uintptr(simArg(a, 0)), int64(4*simArg(a, 8)), true)), uint32(simArg(a, 16))
-		for i := range words {
-			words[i] = simWord(i, seed)
-		}
-	},
-	"verify": func(device int, _ Dim, _ int, a []byte) {
-		bad, seed := uint64(0), uint32(simArg(a, 16))
-		for i, w := range simWords(sim.reach(device, uintptr(simArg(a, 0)), int64(4*simArg(a, 8)), true)) {
-			if w != simWord(i, seed) {
-				bad++
-			}
-		}
-		if wrong := sim.reach(device, uintptr(simArg(a, 24)), 8, true); wrong != nil && bad > 0 {
-			binary.NativeEndian.PutUint64(wrong, binary.NativeEndian.Uint64(wrong)+bad)
 		}
 	},
 }
@@ -507,16 +493,14 @@ func eventDestroy(d *Device, e handle) error  { simRemove(e); return nil }
 func graphFree(d *Device, graph handle) error { simRemove(graph); return nil }
 
 func retainContext(n int) (handle, error) {
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	sim.devices[n].opened++
 	return handle(n + 1), nil
 }
 
 // releaseContext destroys the events of the device, if nobody else has opened it.
 func releaseContext(n int) error {
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	if sim.devices[n].opened--; sim.devices[n].opened == 0 {
 		maps.DeleteFunc(sim.objects, func(_ handle, x any) bool { e, is := x.(*simEvent); return is && e.device == n })
 	}
@@ -524,8 +508,7 @@ func releaseContext(n int) error {
 }
 
 func enablePeer(d *Device, peer int) error {
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	sim.devices[d.index].enabled[peer] = true
 	return nil
 }
@@ -534,8 +517,7 @@ func memInfo(d *Device) (free, total int64, err error) {
 	if err := sim.asked("cuMemGetInfo", d.index); err != nil {
 		return 0, 0, err
 	}
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	x := sim.devices[d.index]
 	return x.total - x.used, x.total, nil
 }
@@ -561,8 +543,7 @@ func syncContext(d *Device) error {
 }
 
 func calls() (all []CallCount) {
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	for name, n := range sim.calls {
 		all = append(all, CallCount{Name: name, Calls: n, Time: time.Duration(n)})
 	}
@@ -592,8 +573,7 @@ func hostRegister(d *Device, addr uintptr, bytes int64) error {
 	if err := sim.asked("cuMemHostRegister", d.index); err != nil {
 		return err
 	}
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	if sim.find(addr) != nil {
 		return simError("cuMemHostRegister", d.index, 712, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED")
 	}
@@ -605,10 +585,7 @@ func hostUnregister(d *Device, addr uintptr) error {
 }
 
 func prefetch(s *Stream, addr uintptr, bytes int64, device int) error {
-	if err := sim.asked("cuMemPrefetchAsync", s.dev.index); err != nil {
-		return err
-	}
-	return do(s.dev, s.h, &simWork{})
+	return queue(s, "cuMemPrefetchAsync", &simWork{})
 }
 
 // advise holds what CUmem_advise says of a range: 1 sets what 2 unsets, 3 prefers a device.
@@ -616,8 +593,7 @@ func advise(d *Device, addr uintptr, bytes int64, a Advice, device int) error {
 	if err := sim.asked("cuMemAdvise", d.index); err != nil {
 		return err
 	}
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	r := sim.find(addr)
 	if r == nil || r.kind != "managed" || a < 1 || a > 3 {
 		return simError("cuMemAdvise", d.index, 1, "CUDA_ERROR_INVALID_VALUE")
@@ -630,7 +606,7 @@ func advise(d *Device, addr uintptr, bytes int64, a Advice, device int) error {
 	return nil
 }
 
-const simGranule = 2 << 20
+const simGranule = 1 << 20 // small, so that the pools of TestPrograms map memory
 
 func mapGranule(d *Device) (int64, error) { return simGranule, nil }
 
@@ -648,8 +624,7 @@ func addressFree(d *Device, addr uintptr, bytes int64) error {
 }
 
 func chunksCreate(d *Device, bytes int64, memory []chunk) error {
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	sim.calls["cuMemCreate"]++
 	x := sim.devices[d.index]
 	if x.used+bytes*int64(len(memory)) > x.total {
@@ -683,8 +658,7 @@ func (s *simulation) forget(c *simChunk) {
 }
 
 func chunksRelease(d *Device, memory []chunk) error {
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	for _, h := range memory {
 		c := sim.chunks[h]
 		c.released = true
@@ -701,8 +675,7 @@ func simMmap(addr uintptr, bytes int64, prot, flags, fd int, at int64) error {
 }
 
 func mapChunks(d *Device, addr uintptr, bytes int64, memory []chunk, users []int32) error {
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	sim.calls["cuMemMap"]++
 	for k, h := range memory {
 		c, at := sim.chunks[h], addr+uintptr(int64(k)*bytes)
@@ -724,8 +697,7 @@ func mapChunks(d *Device, addr uintptr, bytes int64, memory []chunk, users []int
 }
 
 func mapAccess(d *Device, addr uintptr, bytes int64, users []int32) error {
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	for _, r := range sim.regions {
 		if r.addr >= addr && r.addr < addr+uintptr(bytes) {
 			r.users[int(users[0])] = true
@@ -735,8 +707,7 @@ func mapAccess(d *Device, addr uintptr, bytes int64, users []int32) error {
 }
 
 func unmapChunks(d *Device, addr uintptr, bytes int64) error {
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	sim.calls["cuMemUnmap"]++
 	kept := sim.regions[:0:0]
 	for _, r := range sim.regions {
@@ -757,8 +728,7 @@ func poolCreate(d *Device, threshold uint64) (handle, error) {
 	if err := sim.asked("cuMemPoolCreate", d.index); err != nil {
 		return 0, err
 	}
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	x := sim.devices[d.index]
 	x.pools = append(x.pools, sim.add(&simPool{device: d.index, threshold: threshold}))
 	return x.pools[len(x.pools)-1], nil
@@ -777,28 +747,26 @@ func poolThreshold(d *Device, h handle, bytes uint64) error {
 
 func poolTrim(d *Device, h handle, keep int64) error {
 	p := simObject[simPool](d.index, h)
-	var gone []simFreed
-	var err error
-	sim.mu.Lock()
+	defer sim.locked()()
+	return p.trim(keep)
+}
+
+// trim gives free memory back. The caller holds the lock.
+func (p *simPool) trim(keep int64) (err error) {
 	p.free = slices.DeleteFunc(p.free, func(f simFreed) bool {
-		if !f.done.done || p.usage.Reserved <= keep {
-			return false
+		gone := f.done.done && p.usage.Reserved > keep
+		if gone {
+			p.usage.Reserved -= f.bytes
+			err = errors.Join(err, sim.drop("cuMemPoolTrimTo", p.device, f.addr))
 		}
-		gone = append(gone, f)
-		p.usage.Reserved -= f.bytes
-		return true
+		return gone
 	})
-	sim.mu.Unlock()
-	for _, f := range gone {
-		err = errors.Join(err, sim.release("cuMemPoolTrimTo", d.index, f.addr))
-	}
 	return err
 }
 
 func poolUsage(d *Device, h handle) (pool.Usage, error) {
 	p := simObject[simPool](d.index, h)
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	return p.usage, nil
 }
 
@@ -836,8 +804,7 @@ var notForGraphs = &simGraph{}
 
 func poolFree(d *Device, stream handle, addr uintptr) error {
 	s := simStreamOf(d, stream)
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	r, done := sim.find(addr), &simMark{on: s}
 	r.pool.free = append(r.pool.free, simFreed{r, s, done})
 	return s.take(&simWork{graph: notForGraphs, run: func() {
@@ -849,13 +816,12 @@ func poolFree(d *Device, stream handle, addr uintptr) error {
 
 // trimPools gives back what the pools of a device hold above their thresholds.
 func trimPools(d *Device) (err error) {
-	sim.mu.Lock()
-	all := map[handle]uint64{}
+	defer sim.locked()()
 	x := sim.devices[d.index]
 	x.pools = slices.DeleteFunc(x.pools, func(h handle) bool {
 		p := sim.objects[h].(*simPool)
 		if uint64(p.usage.Reserved) > p.threshold {
-			all[h] = p.threshold
+			err = errors.Join(err, p.trim(int64(p.threshold)))
 		}
 		gone := p.destroyed && p.usage.Reserved == 0
 		if gone {
@@ -863,22 +829,15 @@ func trimPools(d *Device) (err error) {
 		}
 		return gone
 	})
-	sim.mu.Unlock()
-	for h, keep := range all {
-		err = errors.Join(err, poolTrim(d, h, int64(keep)))
-	}
 	return err
 }
 
 func streamCreate(d *Device) (handle, error) {
-	if err := sim.asked("cuStreamCreate", d.index); err != nil {
-		return 0, err
-	}
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
-	s := &simStream{device: d.index}
-	sim.devices[d.index].streams = append(sim.devices[d.index].streams, s)
-	return sim.add(s), nil
+	return made("cuStreamCreate", d.index, func(x *simDevice) any {
+		s := &simStream{device: d.index}
+		x.streams = append(x.streams, s)
+		return s
+	})
 }
 
 // streamDestroy returns at once. The work of the stream goes on.
@@ -940,16 +899,14 @@ func captureBegin(s *Stream) error {
 	if x == sim.devices[s.dev.index].null {
 		return simError("cuStreamBeginCapture", s.dev.index, 900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED")
 	}
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	x.capture = &simCapture{}
 	return nil
 }
 
 func captureEnd(s *Stream) (handle, error) {
 	x := simStreamOf(s.dev, s.h)
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	c := x.capture
 	x.capture = nil
 	if c.invalid != nil {
@@ -960,8 +917,7 @@ func captureEnd(s *Stream) (handle, error) {
 
 func graphInstantiate(d *Device, graph handle) (handle, error) {
 	c := simObject[simCapture](d.index, graph)
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	return sim.add(&simGraph{work: c.work}), nil
 }
 
@@ -990,12 +946,7 @@ func graphDestroy(d *Device, exec handle) error {
 }
 
 func eventCreate(d *Device) (handle, error) {
-	if err := sim.asked("cuEventCreate", d.index); err != nil {
-		return 0, err
-	}
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
-	return sim.add(&simEvent{device: d.index}), nil
+	return made("cuEventCreate", d.index, func(*simDevice) any { return &simEvent{device: d.index} })
 }
 
 func eventRecord(s *Stream, e handle) error {
@@ -1034,14 +985,12 @@ func moduleLoad(d *Device, image string) (handle, error) {
 	if !strings.Contains(image, ".entry") {
 		return 0, simError("cuModuleLoadData", d.index, 218, "CUDA_ERROR_INVALID_PTX")
 	}
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	return sim.add(&image), nil
 }
 
 func moduleUnload(d *Device, m handle) error {
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	delete(sim.objects, m)
 	for h, x := range sim.objects {
 		if f, is := x.(*simFunction); is && f.module == m {
@@ -1055,8 +1004,7 @@ func moduleFunction(d *Device, m handle, name string) (handle, error) {
 	if _, known := simKernels[name]; !known || !strings.Contains(*simObject[string](d.index, m), name) {
 		return 0, simError("cuModuleGetFunction", d.index, 500, "CUDA_ERROR_NOT_FOUND")
 	}
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	return sim.add(&simFunction{name, m}), nil
 }
 
@@ -1067,9 +1015,6 @@ type simFunction struct {
 }
 
 func launch(s *Stream, fn handle, grid, block Dim, shared int, args []byte) error {
-	if err := sim.asked("cuLaunchKernel", s.dev.index); err != nil {
-		return err
-	}
 	f := simObject[simFunction](s.dev.index, fn)
 	packed, device := slices.Clone(args), s.dev.index
 	w := &simWork{run: func() {
@@ -1082,15 +1027,12 @@ func launch(s *Stream, fn handle, grid, block Dim, shared int, args []byte) erro
 	if f.name == "spin" {
 		w.spin = time.Duration(simArg(args, 0))
 	}
-	return do(s.dev, s.h, w)
+	return queue(s, "cuLaunchKernel", w)
 }
 
 // moves queues a copy between memory that devices use. Pieces that overlap are spoiled.
 func moves(call string, s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64) error {
-	if err := sim.asked(call, s.dev.index); err != nil {
-		return err
-	}
-	return do(s.dev, s.h, &simWork{run: func() {
+	return queue(s, call, &simWork{run: func() {
 		there := sim.reach(from, src, bytes, false)
 		if to != from && !sim.peers { // by way of the host
 			there = slices.Clone(there)
@@ -1111,9 +1053,6 @@ func copyPeer(s *Stream, dst uintptr, to int, src uintptr, from int, bytes int64
 }
 
 func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) (bool, error) {
-	if err := sim.asked("cuMemcpyHtoDAsync", s.dev.index); err != nil {
-		return false, err
-	}
 	from := unsafe.Slice((*byte)(src), bytes)
 	sim.mu.Lock()
 	pinned := sim.find(uintptr(src)) != nil
@@ -1124,25 +1063,19 @@ func upload(s *Stream, dst uintptr, src unsafe.Pointer, bytes int64) (bool, erro
 	}
 	device := s.dev.index
 	w.run = func() { copy(sim.reach(device, dst, bytes, false), from) }
-	return pinned, do(s.dev, s.h, w)
+	return pinned, queue(s, "cuMemcpyHtoDAsync", w)
 }
 
 func download(s *Stream, dst unsafe.Pointer, src uintptr, bytes int64) error {
-	if err := sim.asked("cuMemcpyDtoHAsync", s.dev.index); err != nil {
-		return err
-	}
 	device := s.dev.index
-	return do(s.dev, s.h, &simWork{graph: notForGraphs, run: func() {
+	return queue(s, "cuMemcpyDtoHAsync", &simWork{graph: notForGraphs, run: func() {
 		copy(unsafe.Slice((*byte)(dst), bytes), sim.reach(device, src, bytes, false))
 	}})
 }
 
 func fill(s *Stream, dst uintptr, pattern []byte, count int64) error {
-	if err := sim.asked("cuMemsetAsync", s.dev.index); err != nil {
-		return err
-	}
 	device, p := s.dev.index, slices.Clone(pattern)
-	return do(s.dev, s.h, &simWork{run: func() {
+	return queue(s, "cuMemsetAsync", &simWork{run: func() {
 		b := sim.reach(device, dst, int64(len(p))*count, false)
 		for n := copy(b, p); n > 0 && n < len(b); n *= 2 {
 			copy(b[n:], b[:n])
@@ -1152,8 +1085,7 @@ func fill(s *Stream, dst uintptr, pattern []byte, count int64) error {
 
 // held is how many pieces of memory the driver has handed out.
 func held() int {
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
+	defer sim.locked()()
 	return len(sim.regions)
 }
 

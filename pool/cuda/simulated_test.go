@@ -18,44 +18,34 @@ func TestMoreManagedMemoryThanTheDeviceHas(t *testing.T) {
 	d := open(t)
 	p := newPool(t, d.Managed(), pressure.Managed, false)
 	s := must[*Stream](t)(d.NewStream())
-	w := must[*Work](t)(NewWork(d))
-	wrong := must[uintptr](t)(hostAlloc(d, 8))
-	clear(bytesAt(wrong, 8))
 	const part, parts = simTotal / 16, 24
 	a := must[array.Array[byte]](t)(array.New[byte](p, part*parts))
-	use := func(v array.Array[byte], bytes int64, want int64, what string) {
+	use := func(v array.Array[byte], want int64, what string) {
 		t.Helper()
 		before := byName(Calls())["cuMemPrefetchAsync"].Calls
-		ok(t, With(v, s, func(addr uintptr) error {
-			return errors.Join(w.Stamp(s, addr, bytes, 5), w.Verify(s, addr, bytes, 5, wrong))
-		}))
+		ok(t, With(v, s, func(uintptr) error { return nil }))
 		if n := byName(Calls())["cuMemPrefetchAsync"].Calls - before; n != want {
 			t.Errorf("%s: prefetched %d times, want %d", what, n, want)
 		}
 	}
-	use(a, 1<<20, 0, "more than the device has")
+	use(a, 0, "more than the device has")
 	for i := range parts {
 		v := a.View(i*part, (i+1)*part)
-		use(v, 1<<20, 1, "a part")
-		use(v.View(0, 100), 100, 0, "what is there already")
+		use(v, 1, "a part")
+		use(v.View(0, 100), 0, "what is there already")
 	}
 	v := a.View(0, 4096)
-	use(v, 4096, 1, "a part that was used before others")
+	use(v, 1, "a part that was used before others")
 	first := must[byte](t)(v.At(0)) // the processor takes it
 	ok(t, v.Set(0, first))
-	use(v, 4096, 1, "what the processor has used")
-	e := openIndex(t, 1)
-	use(a.View(part, 2*part), 1<<20, 0, "with a second device")
+	use(v, 1, "what the processor has used")
+	openIndex(t, 1)
+	use(a.View(part, 2*part), 0, "with a second device")
 	ok(t, s.Synchronize())
-	if n := elementsAt[uint64](wrong, 1)[0]; n != 0 {
-		t.Errorf("%d words differ", n)
-	}
 	if free, total, _ := memInfo(d); total-free > simTotal/8 {
 		t.Errorf("managed memory is taken from the device: %d of %d bytes are free", free, total)
 	}
-	_ = e
 	a.Free()
-	ok(t, errors.Join(hostFree(d, wrong), w.Close()))
 }
 
 // Advice is what the driver has then.

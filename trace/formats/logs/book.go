@@ -134,9 +134,6 @@ func (b *book) finish(t *trace.Trace, epoch time.Time) error {
 	t.Start = epoch
 	objects := len(b.before)
 	t.Events = recording.Interleave(b.before, b.events, b.waits)
-	if t.Meta == nil {
-		t.Meta = make(map[string]string)
-	}
 	if objects > 0 {
 		t.Meta["live_before_objects"] = strconv.Itoa(objects)
 		t.Meta["live_before_bytes"] = strconv.FormatInt(b.beforeBytes, 10)

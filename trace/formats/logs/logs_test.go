@@ -65,7 +65,7 @@ func TestRecordedCuPy(t *testing.T) {
 	if s.Allocs != count(`"hook":"malloc"`)+1 || s.Drops != count(`"hook":"free"`) || s.Syncs != count(`"hook":"sync"`) || s.Wait <= 0 {
 		t.Errorf("%+v", s)
 	}
-	if tr.Meta["cupy"] != "14.2.0" || tr.Meta["live_before_bytes"] != "8192" || tr.Start.Year() != 2026 {
+	if tr.Meta["cupy"] != "14.2.0" || tr.Meta["live_before_bytes"] != "8192" || tr.Meta["clock"] != "wall clock, ns" || tr.Start.Year() != 2026 {
 		t.Errorf("from %v: %v", tr.Start, tr.Meta)
 	}
 	slices.Sort(tr.Labels)
@@ -149,19 +149,30 @@ func TestRMM(t *testing.T) {
 2342727,15:47:02.841980,allocate,0x10012400000,512,0x7f8a38001020
 2342727,15:47:02.841990,allocate failure,(nil),11136000000,0x7f8a38001020
 2342728,15:47:02.841990,allocate,(nil),0,0x2
+7, 15:47:02.841990 , free ,nullptr, 0 , 0X2
+7,15:47:02.841991, allocate , 0XFF , 8 ,0x1
 `, `0 alloc id=1 bytes=1048576 space=device0
 16000 drop id=1 bytes=1048576 space=device0
 19000 alloc id=2 bytes=512 space=device0 stream=1
 29000 refuse bytes=11136000000 space=device0 stream=1
+30000 alloc id=3 bytes=8 space=device0
 `, "time of day, microseconds"},
 		{"older times, over midnight", `1,23:59:59:999000,allocate,0x100,8,0
 2,00:00:00:000500,allocate,0x200,8,0x1
 1,23:59:59:999990,free,0x100,8,0
 2,00:00:00:001000,free,0x200,8,0x1
+2,11:00:00:000000,allocate,0x300,8,0
+2,22:00:00:000000,free,0x300,8,0
+2,00:00:00:000500,allocate,0x300,8,0
+1,23:59:59:999990,free,0x300,8,0
 `, `0 alloc id=1 bytes=8 space=device0
 1500000 alloc id=2 bytes=8 space=device0
 1500000 drop id=1 bytes=8 space=device0
 2000000 drop id=2 bytes=8 space=device0
+39600001000000 alloc id=3 bytes=8 space=device0
+79200001000000 drop id=3 bytes=8 space=device0
+86400001500000 alloc id=4 bytes=8 space=device0
+86400001500000 drop id=4 bytes=8 space=device0
 `, "time of day, microseconds"},
 		{"a gap of more than half a day", "1,01:00:00,allocate,0x1,1,0\n1,14:00:00,free,0x1,1,0\n",
 			"0 alloc id=1 bytes=1 space=device0\n46800000000000 drop id=1 bytes=1 space=device0\n", "time of day, microseconds"},
@@ -196,6 +207,8 @@ func TestErrorsNameTheLine(t *testing.T) {
 		{`{"hook":"malloc","device_id":253}`, "line 1: device_id 253"},
 		{`{"hook":"malloc","mem_size":-512,"mem_ptr":1}`, "line 1: -512 bytes"},
 		{`{"hook":"alloc","mem_size":4611686018427387904,"mem_ptr":1}`, "line 1: 4611686018427387904 bytes"},
+		{`{"hook":"malloc","t_ns":-1}`, "line 1: t_ns -1 is out of range"},
+		{`{"hook":"malloc","t_ns":4611686018427387905}`, "line 1: t_ns 4611686018427387905 is out"},
 		{`{"hook":"sync"}`, "line 1: sync without t_ns"},
 		{`{"hook":"sync","t_ns":1,"dur_ns":-1}`, "line 1: lasts -1 ns"},
 		{malloc + `{"hook":"free","mem_size":1024,"mem_ptr":4096,"t_ns":5000000001}`, "line 2: free of 1024 bytes"},
@@ -209,7 +222,10 @@ func TestErrorsNameTheLine(t *testing.T) {
 		{heap + "i 1\n", "line 3: i with 1 numbers"},
 		{heap + "c a\nc 9\n", "line 4: time goes backwards"},
 		{heap + "a 4000000000000000 0\n", "line 3: 4611686018427387904 bytes"},
+		{"v 1 2\na 3fffffffffffffff 0\n+ 0\n+ 0\n", "line 4: the sizes so far add up"},
 		{head, "rmm: empty trace"},
+		{head + "1,10:00:00,allocate,0x1,4611686018427387904,0\n", "line 2: column Size: strconv"},
+		{head + "1,22:00:00,allocate,0x1,1,0\n1,10:00:00,free,0x1,1,0\n", "line 3: time goes backwards"},
 		{head[1:], "rmm: line 1: no header"},
 		{head + "1,10:00:00,allocate,0x1,1\n", "rmm: line 2: want the 6 fields"},
 		{head + "1,10:00:00,allocate,0x1,1,0,7\n", "rmm: line 2: want the 6 fields"},

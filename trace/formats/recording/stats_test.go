@@ -158,6 +158,8 @@ func TestDeathsBetweenTwoCycles(t *testing.T) {
 22 free id=2 bytes=10 aux=1
 23 free id=3 bytes=100 aux=1
 24 alloc id=4 bytes=1
+25 alloc id=5 bytes=1
+26 free id=5 bytes=1
 30 sync
 `)
 	early, late := recording.Earliest(seen)

@@ -2,6 +2,7 @@ package recording_test
 
 import (
 	"bytes"
+	"cmp"
 	"reflect"
 	"strings"
 	"testing"
@@ -30,6 +31,15 @@ func textOf(t interface{ Fatal(...any) }, tr *trace.Trace) string {
 	}
 	return b.String()
 }
+
+// between returns a number from low to high.
+func between[T ~int | ~int64 | ~uint32 | ~uint64](t *rapid.T, low, high T) T {
+	return T(rapid.Int64Range(int64(low), int64(high)).Draw(t, "number"))
+}
+
+func coin(t *rapid.T) bool { return rapid.Bool().Draw(t, "coin") }
+
+func pick[T cmp.Ordered](t *rapid.T, list ...T) T { return rapid.SampledFrom(list).Draw(t, "pick") }
 
 // drawValid draws a valid trace: objects are allocated, dropped and freed in any
 // legal order, between waits, cycles and marks.
@@ -105,6 +115,8 @@ func TestTextErrors(t *testing.T) {
 		{"0 alloc space=gpu", "line 1: space: pressure: unknown space"},
 		{"0 alloc bytes=1MiB", "line 1: bytes: "},
 		{"0 sync aux=1", "line 1: aux: a sync has a label instead"},
+		{"0 alloc stream=4294967296", "line 1: stream: "},
+		{"0 drop aux=4294967296", "line 1: aux: "},
 		{`0 drop label="x"`, `line 1: label "x" of a drop`},
 		{`0 sync label=x`, `line 1: label x of a sync: want a quoted text`},
 		{"0 sync bytes", `line 1: "bytes" is no key=value`},
