@@ -37,8 +37,8 @@ const beginMax = 1 << 14
 
 // SetTrace sends events from now on to s; nil stops that. If the pool made its collector itself,
 // the collector's events go there too. A recording begins with the live blocks, up to 16384 of them
-// one by one, and the others as one object that stays. A sink that was set before continues: what
-// was freed meanwhile is freed in it.
+// one by one, and the others as one object that stays. If the last sink is set again, its recording
+// continues: what was freed meanwhile is freed in it.
 func (p *Pool) SetTrace(s trace.Sink) {
 	p.once.Lock()
 	defer p.once.Unlock()
