@@ -41,10 +41,12 @@ type Part struct{ n int }
 
 var releaseImage func(*Image)
 
-func NewImage() *Image {
-	i := new(Image)
+func NewImage() (i *Image, t TileP, p *Public) {
+	i, t, p = new(Image), new(Tile), new(Public)
 	runtime.SetFinalizer(i, releaseImage)
-	return i
+	runtime.SetFinalizer(t, (*Tile).free)
+	runtime.SetFinalizer(p, (*Public).Free)
+	return i, t, p
 }
 
 // What C gets is C memory of the object.
@@ -106,6 +108,8 @@ func (_ *Image) Blank() int      { return min(1, 2) }
 func (*Image) Unnamed2(_ *Image) {}
 func external(i *Image) int
 
+func (i *Image) Others(o *Plain) { n, p := i.number, o.native; _Cfunc_use(p, n) }
+
 // The first call of a function is reported that nothing keeps alive.
 
 func (i *Image) Twice() int {
@@ -120,85 +124,51 @@ func (i *Image) Either(b bool) int {
 	return int(_Cfunc_image(i.native))
 }
 
-func (i *Image) Argument() int {
-	return func(n _Ctype_int) int { return int(n) }(_Cfunc_image(i.native)) // want `C.image gets memory of i`
+func (i *Image) Argument() {
+	_ = func(n _Ctype_int) int { return int(n) }(_Cfunc_image(i.native)) // want `C.image gets memory of i`
 }
 
-func (i *Image) Early() int {
-	runtime.KeepAlive(i)
-	return int(_Cfunc_image(i.native)) // want `C.image gets memory of i`
+func (i *Image) Wrapped() {
+	n := func() _Ctype_int {
+		_cgo0 := i.native
+		return _Cfunc_image(_cgo0) // want `C.image gets memory of i`
+	}()
+	_ = n
 }
 
-func (i *Image) CloseOther(o *Image) {
-	runtime.SetFinalizer(o, nil)
-	_Cfunc_image(i.native) // want `C.image gets memory of i`
-}
-
-func (i *Image) EmptyClosure() {
-	defer func() {}()
-	_Cfunc_image(i.native) // want `C.image gets memory of i`
-}
-
-func (i *Image) DeferredNumber() {
-	defer _Cfunc_number(i.number)
-	_Cfunc_image(i.native) // want `C.image gets memory of i`
-}
-
-func (i *Image) Index(all *[9]int) {
-	all[_Cfunc_image(i.native)] = 1 // want `C.image gets memory of i`
-}
-
-func (i *Image) DeferredMethod() {
-	defer (i).done(1)
-	_Cfunc_image(i.native)
-}
-
-func (i *Image) DeferredArgument() {
-	defer func(*Image) {}(i)
-	_Cfunc_image(i.native)
-}
-
-func (i *Image) done(_ int)         { i.number++ }
-func (i *Image) With(n _Ctype_int)  { i.number = int(n) }
-func (i *Image) Before()            { with(i, _Cfunc_image(i.native)) }
-func with(_ *Image, _ _Ctype_int)   {}
-func (i *Image) Select(c chan *int) { *<-c, i.number = int(_Cfunc_image(i.native)), 1 }
+func (i *Image) Early()              { runtime.KeepAlive(i); _Cfunc_image(i.native) }          // want `C.image gets memory of i`
+func (i *Image) CloseOther(o *Image) { runtime.SetFinalizer(o, nil); _Cfunc_image(i.native) }  // want `C.image gets memory of i`
+func (i *Image) EmptyClosure()       { defer func() {}(); _Cfunc_image(i.native) }             // want `C.image gets memory of i`
+func (i *Image) DeferredNumber()     { defer _Cfunc_number(i.number); _Cfunc_image(i.native) } // want `C.image gets memory of i`
+func (i *Image) Index(all *[9]int)   { all[_Cfunc_image(i.native)] = 1 }                       // want `C.image gets memory of i`
+func (i *Image) DeferredMethod()     { defer (i).done(1); _Cfunc_image(i.native) }
+func (i *Image) DeferredArgument()   { defer func(*Image) {}(i); _Cfunc_image(i.native) }
+func (i *Image) done(_ int)          { i.number++ }
+func (i *Image) set(n _Ctype_int)    { i.number = int(n) }
+func (i *Image) Before()             { with(i, _Cfunc_image(i.native)) }
+func with(_ *Image, _ _Ctype_int)    {}
+func (i *Image) Select(c chan *int)  { *<-c, i.number = int(_Cfunc_image(i.native)), 1 }
 
 // Callers keep the object, or one of them does not.
 
-func (i *Image) kept(n int) int { return n + int(_Cfunc_image(i.native)) }
-
-func (i *Image) UsesKept() int {
-	defer runtime.KeepAlive(i)
-	return (i).kept(1)
-}
-
-func (i *Image) nested(n int) int { return n + int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
-
+func (i *Image) kept(n int) int          { return n + int(_Cfunc_image(i.native)) }
+func (i *Image) UsesKept() int           { defer runtime.KeepAlive(i); return (i).kept(1) }
+func (i *Image) nested(n int) int        { return n + int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
 func (i *Image) UsesNested(o *Image) int { return i.nested(o.nested(1)) + i.number }
-
-func (i *Image) mixed() int { return int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
-
-func (i *Image) UsesMixed(o *Image) int { n := o.mixed(); return n + i.mixed() + i.number }
-
-func (i *Image) made() int { return int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
-
-func (i *Image) UsesMade() int { return NewImage().made() + i.made() + i.number }
-
-func (i *Image) unused() int { return int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
+func (i *Image) mixed() int              { return int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
+func (i *Image) UsesMixed(o *Image) int  { n := o.mixed(); return n + i.mixed() + i.number }
+func (i *Image) made() int               { return int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
+func (i *Image) UsesMade() int           { return new(Image).made() + i.made() + i.number }
+func (i *Image) unused() int             { return int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
+func (i *Image) UsesMany() int           { return many(1, (i), new(Image), "") + i.number }
+func tuple(n int, i *Image) int          { return n + int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
+func two() (int, *Image)                 { return 1, new(Image) }
+func UsesTuple() int                     { return tuple(two()) }
 
 func many(n int, i, j *Image, _ string) int {
 	defer runtime.KeepAlive(j)
 	return n + int(_Cfunc_image(i.native))
 }
-
-func (i *Image) UsesMany() int { return many(1, (i), NewImage(), "") + i.number }
-
-func tuple(n int, i *Image) int { return n + int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
-
-func two() (int, *Image) { return 1, NewImage() }
-
-func UsesTuple() int { return tuple(two()) }
 
 // Locks are known by their type in the package, others by their path.
 
@@ -222,29 +192,15 @@ func (t *Tile) free() {
 	_Cfunc_image(t.native)
 }
 
-func NewTile() (t TileP) {
-	t = new(Tile)
-	runtime.SetFinalizer(t, (*Tile).free)
-	return t
-}
-
-func (t *Tile) Path() int    { t.shared.mu.Lock(); return int(_Cfunc_image(t.native)) }
-func (t *Tile) Typed() int   { t.guard.Lock(); return int(_Cfunc_image(t.native)) }
-func (g *Guard) Of(t *Tile)  { g.Lock(); _Cfunc_image(t.native) }
-func (t *Tile) Other() int   { t.mu.Lock(); return int(_Cfunc_image(t.native)) }          // want `C.image gets memory of t`
-func (t *Tile) Unlocks() int { t.shared.mu.Unlock(); return int(_Cfunc_image(t.native)) } // want `C.image gets memory of t`
-func (t *TileA) Alias() int  { return int(_Cfunc_image(t.native)) }                       // want `C.image gets memory of t`
-func Pointer(t TileP) int    { return int(_Cfunc_image(t.native)) }                       // want `C.image gets memory of t`
-
-func (c *Context) OfTile(t *Tile) {
-	c.Lock()
-	_Cfunc_image(t.native) // want `C.image gets memory of t`
-}
-
-func (g *Guard) Late(t *Tile) {
-	_Cfunc_image(t.native) // want `C.image gets memory of t`
-	g.Lock()
-}
+func (t *Tile) Path() int       { t.shared.mu.Lock(); return int(_Cfunc_image(t.native)) }
+func (t *Tile) Typed() int      { t.guard.Lock(); return int(_Cfunc_image(t.native)) }
+func (g *Guard) Of(t *Tile)     { g.Lock(); _Cfunc_image(t.native) }
+func (t *Tile) Other() int      { t.mu.Lock(); return int(_Cfunc_image(t.native)) }          // want `C.image gets memory of t`
+func (t *Tile) Unlocks() int    { t.shared.mu.Unlock(); return int(_Cfunc_image(t.native)) } // want `C.image gets memory of t`
+func (t *TileA) Alias() int     { return int(_Cfunc_image(t.native)) }                       // want `C.image gets memory of t`
+func Pointer(t TileP) int       { return int(_Cfunc_image(t.native)) }                       // want `C.image gets memory of t`
+func (c *Context) Tile(t *Tile) { c.Lock(); _Cfunc_image(t.native) }                         // want `C.image gets memory of t`
+func (g *Guard) Late(t *Tile)   { _Cfunc_image(t.native); g.Lock() }                         // want `C.image gets memory of t`
 
 // Finalizers are read as deep as three calls, and all that callers pass.
 
@@ -293,12 +249,6 @@ func (i *Inner) Image() int { return int(_Cfunc_image(i.native)) } // want `C.im
 type Public struct{ native *_Ctype_struct_image }
 
 func (p *Public) Free() { _Cfunc_image(p.native) } // want `C.image gets memory of p`
-
-func NewPublic() *Public {
-	p := new(Public)
-	runtime.SetFinalizer(p, (*Public).Free)
-	return p
-}
 
 // These are no finalizers of the package's types.
 
