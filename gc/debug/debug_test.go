@@ -208,10 +208,12 @@ func TestLocalRefusesPagesAndProxies(t *testing.T) {
 
 // TestPosts: the answers to forms.
 func TestPosts(t *testing.T) {
-	h := debug.Unguarded(newCollector(t))
+	c := newCollector(t)
+	h := debug.Unguarded(c)
 	ended, end := context.WithCancel(t.Context())
 	end() // a window ends with its request
 	soon := func(r *http.Request) { *r = *r.WithContext(ended) }
+	const noToken = "eagergc: needs the page's token"
 	for _, tc := range []struct {
 		form url.Values
 		code int
@@ -225,12 +227,20 @@ func TestPosts(t *testing.T) {
 		{url.Values{"do": {"diagnose"}, "window": {"soon"}}, 400, "window=soon: want a time"},
 		{url.Values{"do": {"record"}}, 400, `do="record": want diagnose`},
 		{url.Values{}, 400, `do="": want diagnose`},
+		{url.Values{"do": {"diagnose"}, "token": {""}}, 403, noToken},
+		{url.Values{"do": {"diagnose"}, "token": {"AAAA"}}, 403, noToken},
 	} {
+		before := c.Stats().Cycles[policy.TriggerExplicit]
 		w := post(t, h, tc.form, soon)
 		checkHeaders(t, tc.form.Encode(), w)
-		if kind := w.Header().Get("Content-Type"); w.Code != tc.code || kind != "text/plain; charset=utf-8" || !strings.Contains(w.Body.String(), tc.want) {
+		if kind := w.Header().Get("Content-Type"); w.Code != tc.code || kind != "text/plain; charset=utf-8" || !strings.Contains(w.Body.String(), tc.want) ||
+			(c.Stats().Cycles[policy.TriggerExplicit] > before+1) != (tc.code == 200) { // one cycle when the program is idle
 			t.Errorf("%s: %d %s %.200s, want %d %s", tc.form, w.Code, kind, w.Body, tc.code, tc.want)
 		}
+	}
+	other := func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }
+	if w := post(t, h, url.Values{"do": {"diagnose"}}, other); w.Code != 403 || !strings.Contains(w.Body.String(), noToken) {
+		t.Errorf("from another page: %d %s", w.Code, w.Body)
 	}
 }
 
@@ -243,34 +253,6 @@ func TestLongForms(t *testing.T) {
 		form.Set("fill", strings.Repeat("x", n))
 		if w := post(t, h, form, nil); w.Code != want {
 			t.Errorf("%d bytes: %d %s, want %d", len(form.Encode()), w.Code, w.Body, want)
-		}
-	}
-}
-
-// GET, HEAD, another page and a wrong token run no cycles.
-func TestOnlyThePageMayRunCycles(t *testing.T) {
-	c := newCollector(t)
-	for name, h := range map[string]http.Handler{"handler": debug.Handler(c), "unguarded": debug.Unguarded(c)} {
-		before := c.Stats().Cycles[policy.TriggerExplicit]
-		for _, target := range []string{"?diagnose=0s", "?do=diagnose", "?whatif"} {
-			for _, method := range []string{"GET", "HEAD"} {
-				w := get(h, method, "http://localhost/debug/eagergc/"+target, here)
-				if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "Next: ") {
-					t.Errorf("%s: %s %s: %d %v", name, method, target, w.Code, w.Header())
-				}
-			}
-		}
-		for what, w := range map[string]*httptest.ResponseRecorder{
-			"no token":    post(t, h, url.Values{"do": {"diagnose"}, "token": {""}}, nil),
-			"wrong token": post(t, h, url.Values{"do": {"diagnose"}, "token": {"AAAA"}}, nil),
-			"other page":  post(t, h, url.Values{"do": {"diagnose"}}, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }),
-		} {
-			if w.Code != http.StatusForbidden {
-				t.Errorf("%s, %s: %d %s", name, what, w.Code, w.Body)
-			}
-		}
-		if n := c.Stats().Cycles[policy.TriggerExplicit]; n > before+1 { // one when the program is idle
-			t.Errorf("%s: %d cycles", name, n-before)
 		}
 	}
 }
@@ -288,7 +270,10 @@ func TestOneAtATime(t *testing.T) {
 		}
 		first <- code
 	}()
-	for end := time.Now().Add(time.Minute); post(t, h, url.Values{"do": {"soon"}}, nil).Code != http.StatusTooManyRequests; time.Sleep(time.Millisecond) {
+	busy := func() bool {
+		return strings.Contains(post(t, h, url.Values{"do": {"soon"}}, nil).Body.String(), "eagergc: another request is running")
+	}
+	for end := time.Now().Add(time.Minute); !busy(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a second one runs beside the first")
 		}
