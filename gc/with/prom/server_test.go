@@ -1,7 +1,9 @@
 package prom_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -74,22 +76,27 @@ func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
 	prom.New(c).Describe(described)
 	close(described)
 	known := map[string]bool{}
+	texts := sha256.New() // whoever changes a name, a label or a text writes the new digest here
 	for d := range described {
+		fmt.Fprintln(texts, d)
 		name := regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(d.String())[1]
 		known[name] = true
 		if strings.HasSuffix(name, "pause_seconds") {
 			known[name+"_sum"], known[name+"_bucket"] = true, true
 		}
 	}
+	if sum := fmt.Sprintf("%.6x", texts.Sum(nil)); sum != "ba6b2e113aee" {
+		t.Errorf("the descriptions have changed: their digest is %s", sum)
+	}
 	alerts, err := os.ReadFile("alerts.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := []string{string(alerts)}
+	exprs := []string{string(alerts)}
 	for _, q := range dashboard(t) {
-		texts = append(texts, q.expr)
+		exprs = append(exprs, q.expr)
 	}
-	for _, text := range texts {
+	for _, text := range exprs {
 		for _, name := range metric.FindAllString(text, -1) {
 			if !known[name] {
 				t.Errorf("%s is not exported: %s", name, text)
