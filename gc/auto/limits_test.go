@@ -2,8 +2,10 @@ package auto
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +23,7 @@ func TestLimitsAreSharedOut(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		upTo := func(n int64) int64 { return r.Int64N(n) * mib }
 		p := newProcess(t, &stage{touched: 1 << 40}, Options{})
-		ours, changed, urgency, counted := int64(math.MaxInt64-1), time.Time{}, 0, int64(0)
+		ours, changed, urgency, counted, dear := int64(math.MaxInt64-1), time.Time{}, 0, int64(0), p.collector.Policy()
 		for step := range 60 {
 			p.set(func() {
 				p.heap = goMemory{mapped: upTo(400) + 100*mib, objects: upTo(40), free: upTo(30), unused: upTo(30)}
@@ -94,6 +96,10 @@ func TestLimitsAreSharedOut(t *testing.T) {
 					most = i
 				}
 			}
+			if want := fmt.Sprintf(`level=DEBUG msg="eagergc: price of memory" stalls=%v policy=`, p.waiting); p.collector.Policy() != dear && !strings.Contains(fmt.Sprint(p.log.list()), want) {
+				t.Fatalf("seed %d, step %d: no %s in the log", seed, step, want)
+			}
+			dear = p.collector.Policy()
 			policies := []string{gc.HostPolicy, "host:price=8e-08,overhead=2%", "host:price=3.2e-07,overhead=4%"}
 			urgency = -1
 			for i := least; i <= max(least, most); i++ {
