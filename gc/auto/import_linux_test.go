@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -205,40 +204,5 @@ func TestResidentMemoryStaysLow(t *testing.T) {
 	}
 	if s := auto.Collector().Stats(); s.Cycles[policy.TriggerPolicy] == 0 || most > begin+total*3/4 || s.Exposed != 0 {
 		t.Errorf("at most %d MiB of %d: %+v", most>>20, total>>20, s)
-	}
-}
-
-// An importer gets this module and no other, and its go line and what it requires stay as they are.
-func TestAnImporterGetsOneModule(t *testing.T) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const own = "github.com/eagergc/eagergc"
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"go.mod":  fmt.Sprintf("module example.com/app\n\ngo 1.24\n\nrequire %s v0.1.0\n\nreplace %s => %s\n", own, own, root),
-		"main.go": "package main\n\nimport _ \"" + own + "/gc/auto\"\n\nfunc main() {}\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	command := func(args ...string) string {
-		c := exec.Command("go", args...)
-		c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
-		out, err := c.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		return string(out)
-	}
-	command("build", "-o", filepath.Join(dir, "app"), ".")
-	if all := strings.Fields(command("list", "-m", "-f", "{{.Path}}", "all")); len(all) > 3 {
-		t.Errorf("%d modules: %s", len(all), all)
-	}
-	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil || !strings.Contains(string(mod), "\ngo 1.24\n") || strings.Contains(string(mod), "toolchain") {
-		t.Errorf("the go line has changed: %v\n%s", err, mod)
 	}
 }

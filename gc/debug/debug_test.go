@@ -136,10 +136,9 @@ func TestPageTrustsOnlyItself(t *testing.T) {
 			}
 		}
 		seen[nonces[0][1]] = true
-		for _, want := range []string{"default-src 'none';", "connect-src 'self';", "base-uri 'none';", "form-action 'self';", "frame-ancestors 'none';", "style-src 'nonce-", "script-src 'nonce-"} {
-			if got := w.Header().Get("Content-Security-Policy"); !strings.Contains(got, want) {
-				t.Errorf("%q lacks %q", got, want)
-			}
+		want := "default-src 'none'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; style-src 'nonce-N'; script-src 'nonce-N'"
+		if got := strings.ReplaceAll(w.Header().Get("Content-Security-Policy"), nonces[0][1], "N"); got != want {
+			t.Errorf("the browser may do %q, want %q", got, want)
 		}
 	}
 	if len(seen) != 3 {

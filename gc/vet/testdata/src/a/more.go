@@ -119,13 +119,9 @@ func (i *Image) Twice() int {
 
 func (i *Image) Either(b bool) int {
 	if b {
-		return int(_Cfunc_image(i.native)) // want `C.image gets memory of i`
+		return func(n _Ctype_int) int { return int(n) }(_Cfunc_image(i.native)) // want `C.image gets memory of i`
 	}
 	return int(_Cfunc_image(i.native))
-}
-
-func (i *Image) Argument() {
-	_ = func(n _Ctype_int) int { return int(n) }(_Cfunc_image(i.native)) // want `C.image gets memory of i`
 }
 
 func (i *Image) Wrapped() {
@@ -160,15 +156,12 @@ func (i *Image) UsesMixed(o *Image) int  { n := o.mixed(); return n + i.mixed() 
 func (i *Image) made() int               { return int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
 func (i *Image) UsesMade() int           { return new(Image).made() + i.made() + i.number }
 func (i *Image) unused() int             { return int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
-func (i *Image) UsesMany() int           { return many(1, (i), new(Image), "") + i.number }
+func (i *Image) UsesMany() int           { return many(1, (i), new(Image)) + i.number }
 func tuple(n int, i *Image) int          { return n + int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
 func two() (int, *Image)                 { return 1, new(Image) }
 func UsesTuple() int                     { return tuple(two()) }
 
-func many(n int, i, j *Image, _ string) int {
-	defer runtime.KeepAlive(j)
-	return n + int(_Cfunc_image(i.native))
-}
+func many(_ int, i, j *Image) int { defer runtime.KeepAlive(j); return int(_Cfunc_image(i.native)) }
 
 // Locks are known by their type in the package, others by their path.
 
