@@ -141,6 +141,9 @@ func TestUnknownNeighboursHoldNothing(t *testing.T) {
 	if p.set(func() { p.broken = errors.New("no statm") }); limit() != 950 {
 		t.Error("the process does not say")
 	}
+	if _, err := start(p.stage, Options{}, takeGoLimit(p.setGoLimit)); !errors.Is(err, p.broken) {
+		t.Error("another one has started:", err)
+	}
 }
 
 // While Go has a limit of ours, a step comes each 100 ms, and reviews once Go comes near that; otherwise each second.

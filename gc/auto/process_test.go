@@ -1,7 +1,6 @@
 package auto
 
 import (
-	"errors"
 	"log/slog"
 	"math"
 	"slices"
@@ -104,11 +103,4 @@ func (l *lines) list() []string {
 	l.Lock()
 	defer l.Unlock()
 	return slices.Clone(l.all)
-}
-
-func TestNothingToRead(t *testing.T) {
-	s := &stage{broken: errors.New("no statm")}
-	if _, err := start(s, Options{}, takeGoLimit(s.setGoLimit)); err == nil {
-		t.Error("no error")
-	}
 }

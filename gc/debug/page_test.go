@@ -107,6 +107,9 @@ var leaveOut = regexp.MustCompile(`(?s)(<style nonce="NONCE">).*(</style>)|(<scr
 // TestPage renders a working collector, and one that has failed and watches nothing.
 func TestPage(t *testing.T) {
 	fourProcessors(t)
+	for _, set := range pressure.SetVariables(os.Environ()) {
+		t.Setenv(set[:strings.Index(set, "=")], "")
+	}
 	t.Setenv("EAGERGC_DEVICE1_HARD_MEMORY_LIMIT", "2GiB")
 	failed := &gc.Snapshot{Now: time.Second, Policy: "never", Running: true, Err: errors.New("gc: the policy has panicked: <oops>")}
 	for name, of := range map[string]struct {
