@@ -22,33 +22,27 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-func program(t *testing.T, pools int) (*gc.Collector, []*pool.Pool) {
-	t.Helper()
+// Names follow the conventions, values are the collector's, bounds print as people write them.
+func TestMetricsAgreeWithTheCollector(t *testing.T) {
 	c, err := gc.New(gc.Config{Policy: policy.MustParse("threshold:0.5").New()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
-	var all []*pool.Pool
-	for range pools {
+	defer c.Close()
+	var pools []*pool.Pool
+	for range 2 {
 		p, err := pool.New(pool.Config{Collector: c, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(p.Close)
-		all = append(all, p)
+		defer p.Close()
+		pools = append(pools, p)
 	}
 	for range 40 { // garbage at once
-		if _, err := array.New[byte](all[0], 1<<20); err != nil {
+		if _, err := array.New[byte](pools[0], 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return c, all
-}
-
-// Names follow the conventions, values are the collector's, bounds print as people write them.
-func TestMetricsAgreeWithTheCollector(t *testing.T) {
-	c, pools := program(t, 2)
 	if big, err := pools[0].Alloc(17<<20, 0); err == nil {
 		t.Fatal("17 MiB of 16 are to be had:", big)
 	}
