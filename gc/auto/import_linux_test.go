@@ -48,6 +48,7 @@ var children = map[string]func(){
 		debug.SetMemoryLimit(300 << 20)
 		auto.Collector()
 		time.Sleep(1500 * time.Millisecond)
+		auto.Stop()
 		fmt.Println("limit", goLimit())
 	},
 	"stops": func() {
@@ -150,11 +151,12 @@ func TestStart(t *testing.T) {
 		first.Collect(policy.TriggerExplicit) // which shares a cycle that the policy has asked for meanwhile
 	}
 	again := auto.Start(auto.Options{Log: logger}) // ends the first one
-	if stop(); auto.Collector() == nil || auto.Collector() == first {
+	if stop(); auto.Collector() == nil || auto.Collector() == first || goLimit() != math.MaxInt64-1 {
 		t.Error("the first one's stop ended the second, or that did not begin")
 	}
 	lib := pressure.NewCounter(t.Name())
 	lib.Add(1)
+	defer lib.Sub(1)
 	again()
 	again()
 	if auto.Collector() != nil || first.Counters() != nil || goLimit() != math.MaxInt64 || first.Snapshot().Process.Verdict != "" {

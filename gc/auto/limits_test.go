@@ -23,7 +23,7 @@ func TestLimitsAreSharedOut(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		upTo := func(n int64) int64 { return r.Int64N(n) * mib }
 		p := newProcess(t, &stage{touched: 1 << 40}, Options{})
-		ours, changed, urgency, counted, dear := int64(math.MaxInt64-1), time.Time{}, 0, int64(0), p.collector.Policy()
+		ours, changed, urgency, counted, most, dear := int64(math.MaxInt64-1), time.Time{}, 0, int64(0), int64(0), p.collector.Policy()
 		for step := range 60 {
 			p.set(func() {
 				p.heap = goMemory{mapped: upTo(400) + 100*mib, objects: upTo(40), free: upTo(30), unused: upTo(30)}
@@ -44,6 +44,7 @@ func TestLimitsAreSharedOut(t *testing.T) {
 			p.second()
 			outside := p.anonymous - p.heap.mapped
 			usable := int64(0.95*float64(p.container)) - p.others
+			most = max(outside, most-most/16)
 			for _, s := range p.collector.Snapshot().Sources {
 				want := int64(0)
 				gauge := s.Limit == p.gauge.Sample().Limit
@@ -69,6 +70,8 @@ func TestLimitsAreSharedOut(t *testing.T) {
 				if is != was {
 					t.Fatalf("seed %d, step %d: the program's limit of %d was made %d", seed, step, was, is)
 				}
+			case p.container > 0 && is == math.MaxInt64-1 && float64(usable-most) > 1.26*float64(needs):
+				t.Fatalf("seed %d, step %d: no limit, where Go needs %d MiB of %d", seed, step, needs/mib, (usable-most)/mib)
 			case p.container == 0 && is != math.MaxInt64-1:
 				t.Fatalf("seed %d, step %d: a limit of %d MiB where there is none", seed, step, is/mib)
 			case is != was && is < math.MaxInt64-1:
@@ -156,6 +159,13 @@ func TestGoAtItsLimitIsReviewedSooner(t *testing.T) {
 	if p.second(); p.goLimit != 900*mib {
 		t.Fatalf("Go's limit is %d MiB", p.goLimit/mib)
 	}
+	if p.set(func() { p.container, p.meanwhile = 500*mib, 321*mib }); p.step() != 100*time.Millisecond || p.goLimit != 900*mib {
+		t.Errorf("Go's limit is %d MiB before the next review", p.goLimit/mib)
+	}
+	if p.second(); p.goLimit != 321*mib {
+		t.Errorf("Go's limit is %d MiB, where the program has set one meanwhile", p.goLimit/mib)
+	}
+	p.goLimit = 900 * mib
 	for used, want := range map[int64]int64{843: 900, 845: 615} { // of which 1/16 is near
 		p.set(func() { p.container, p.heap, p.anonymous = 1000*mib, goMemory{mapped: 50 * mib}, 100*mib })
 		p.goLimit = 900 * mib
