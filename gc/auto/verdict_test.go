@@ -122,7 +122,8 @@ func TestAVerdictIsLoggedOnce(t *testing.T) {
 // Memory that stays although cycles run is reported once, to the log and to the program.
 func TestHeldMemoryIsReported(t *testing.T) {
 	told := make(chan string, 9)
-	x := newProcess(t, &stage{anonymous: 500 * mib, heap: goMemory{mapped: 100 * mib}, touched: 1 << 40}, Options{Held: func(bytes int64, stayed time.Duration) { told <- fmt.Sprint(bytes/mib, " MiB ", stayed) }})
+	x := newProcess(t, &stage{anonymous: 900 * mib, heap: goMemory{mapped: 100 * mib}, touched: 1 << 40}, Options{Held: func(bytes int64, stayed time.Duration) { told <- fmt.Sprint(bytes/mib, " MiB ", stayed) }})
+	x.set(func() { x.anonymous = 500 * mib })
 	for !x.gauge.Barren() {
 		x.collector.Collect(policy.TriggerExplicit)
 		x.gauge.Look()

@@ -115,7 +115,7 @@ func TestDiagnoses(t *testing.T) {
 		"Go keeps much":         {before: fragment, level: verdict.Watch, want: verdict.Retention},
 		"Go keeps what the cycles free, which they do anyway": {auto: healthy, before: garbage, level: verdict.Good, want: verdict.Healthy},
 		"garbage":                 {before: garbage, steps: []func(){frees, frees}, level: verdict.Watch, want: verdict.GarbageLag},
-		"growth outside":          {steps: []func(){nil, grow(96<<20, 32<<20)}, level: verdict.Bad, want: verdict.OutsideGrowth},
+		"growth outside":          {before: garbage, steps: []func(){nil, grow(96<<20, 32<<20)}, level: verdict.Bad, want: verdict.OutsideGrowth},
 		"growth of Go":            {steps: []func(){nil, grow(32<<20, 64<<20)}, level: verdict.Bad, want: verdict.GoGrowth},
 		"a little growth":         {steps: []func(){nil, grow(3<<20, 0)}, level: verdict.Good, want: verdict.Healthy},
 		"growth that auto denies": {auto: healthy, steps: []func(){nil, grow(64<<20, 0)}, level: verdict.Good, want: verdict.Healthy},

@@ -38,15 +38,18 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 		defer p.Close()
 		pools = append(pools, p)
 	}
-	for range 40 { // garbage at once
-		if _, err := array.New[byte](pools[0], 1<<20); err != nil {
+	for i := range 80 { // garbage at once
+		if i == 40 {
+			c.SetPolicy(nil) // from here on refusals ask for cycles
+		}
+		if _, err := array.New[byte](pools[i/40], 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if big, err := pools[0].Alloc(17<<20, 0); err == nil {
 		t.Fatal("17 MiB of 16 are to be had:", big)
 	}
-	c.SetPolicy(nil) // from here on nothing changes but by the runtime's own cycles
+	// From here on nothing changes but by the runtime's own cycles.
 	c.Listen()
 	for _, lib := range []*pressure.Counter{pressure.NewCounter("libfoo"), pressure.NewCounter("libfoo")} { // of two versions, say
 		lib.Add(10)
@@ -132,9 +135,9 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 		`eagergc_cycles_total{trigger="refusal"}`:             float64(stats.Cycles[policy.TriggerRefusal]),
 		`eagergc_decisions_total{reason="threshold"}`:         float64(c.Snapshot().Reasons["threshold"]),
 		`eagergc_exposed_pause_seconds`:                       stats.Exposed.Seconds(),
-		`eagergc_pool_refusals_total{space="host"}`:           float64(pools[0].Stats().Refusals),
+		`eagergc_pool_refusals_total{space="host"}`:           float64(pools[0].Stats().Refusals + pools[1].Stats().Refusals),
 		`eagergc_pool_failed_allocations_total{space="host"}`: 1,
-		`eagergc_pool_allocations_total{space="host"}`:        40,
+		`eagergc_pool_allocations_total{space="host"}`:        80,
 	} {
 		if v, ok := values[name]; !ok || v != want {
 			t.Errorf("%s is %v (there: %v), want %v", name, v, ok, want)
