@@ -45,6 +45,9 @@ func TestLimitsAreSharedOut(t *testing.T) {
 			outside := p.anonymous - p.heap.mapped
 			usable := int64(0.95*float64(p.container)) - p.others
 			most = max(outside, most-most/16)
+			if got := p.gauge.Look(); got != max(0, outside-counted) {
+				t.Fatalf("seed %d, step %d: the gauge has %d MiB, and there are %d without what is counted", seed, step, got/mib, (outside-counted)/mib)
+			}
 			for _, s := range p.collector.Snapshot().Sources {
 				want := int64(0)
 				gauge := s.Limit == p.gauge.Sample().Limit
