@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -161,12 +163,23 @@ func TestOrFromEnv(t *testing.T) {
 	}
 }
 
-// TestUnknownVariables: a misspelt name is listed.
+// TestUnknownVariables: a misspelt name is listed. The names that packages read are those of the table.
 func TestUnknownVariables(t *testing.T) {
 	known := []string{"EAGERGC_DEVICE12_SOFT_MEMORY_LIMIT", "EAGERGC_TEST_X", "EAGERG", "PATH", "EAGERGC_EMPTY= ", "EAGERGC_NONE="}
 	unknown := []string{"EAGERGC_HOST_HARD_MEMORY_LIMT", "EAGERGC_LIMIT", "EAGERGC_GPU_HARD_MEMORY_LIMIT", "EAGERGC_DEVICE_SOFT_MEMORY_LIMIT", "EAGERGC_host_HARD_MEMORY_LIMIT", "EAGERGCX"}
+	for _, folder := range []string{"../gc/", "../gc/auto/", "../gc/auto/trim/", "../pool/cuda/"} {
+		files, _ := filepath.Glob(folder + "*.go")
+		for _, file := range files {
+			text, _ := os.ReadFile(file)
+			for _, m := range regexp.MustCompile(`"(EAGERGC(?:_[A-Z_]*[A-Z])?)"`).FindAllSubmatch(text, -1) {
+				known = append(known, string(m[1]))
+			}
+		}
+	}
 	for _, v := range Variables() {
-		known = append(known, strings.Replace(v.Name, "SPACE", "PINNED", 1))
+		if !slices.Contains(known, v.Name) && !strings.HasSuffix(v.Name, "_LIMIT") {
+			t.Errorf("nothing reads %s", v.Name)
+		}
 	}
 	environ := slices.Concat(known, unknown)
 	for i, name := range environ {

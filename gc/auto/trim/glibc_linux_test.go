@@ -127,8 +127,7 @@ func TestUsed(t *testing.T) {
 				_ = math.Sqrt(x)
 			}
 		}
-		works.thread -= own.thread
-		close(done)
+		done <- true
 	}()
 	<-done
 	waits := libc.used()
@@ -149,7 +148,6 @@ func TestUsed(t *testing.T) {
 	if libc.now() < time.Hour || libc.trim() {
 		t.Errorf("it began %v ago, and it trims without the function", libc.now())
 	}
-	later := make(chan bool)
-	libc.later(ms, func() { close(later) })
-	<-later
+	libc.later(ms, func() { done <- true })
+	<-done
 }

@@ -22,13 +22,19 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// Names follow the conventions, values are the collector's, bounds print as people write them.
-func TestMetricsAgreeWithTheCollector(t *testing.T) {
-	c, err := gc.New(gc.Config{Policy: policy.MustParse("threshold:0.5").New()})
+func newCollector(t *testing.T, cfg gc.Config) *gc.Collector {
+	t.Helper()
+	c, err := gc.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Names follow the conventions, values are the collector's, bounds print as people write them.
+func TestMetricsAgreeWithTheCollector(t *testing.T) {
+	c := newCollector(t, gc.Config{Policy: policy.MustParse("threshold:0.5").New()})
 	var pools []*pool.Pool
 	for range 2 {
 		p, err := pool.New(pool.Config{Collector: c, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
@@ -164,11 +170,7 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 // The pressure of a space is that of its fullest memory, in whatever order they are; libraries are
 // named as far as Prometheus takes names; and the verdict is the page's.
 func TestTheFullestAndOddNames(t *testing.T) {
-	c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := newCollector(t, gc.Config{Policy: policy.Spec{}.New()})
 	for _, level := range []int64{1, 90, 2} {
 		g := gc.Watch(c, func() int64 { return level })
 		g.SetLimit(100)
@@ -209,11 +211,7 @@ func (caching) Usage() (pool.Usage, error) {
 
 // What the memories of two pools cache is added up, with their peaks. Without a limit there is no pressure.
 func TestUpstreamsAreCounted(t *testing.T) {
-	c, err := gc.New(gc.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := newCollector(t, gc.Config{})
 	defer gc.Own(c, &struct{ a, b int64 }{}, 100, func(int) {}, 0).Release()
 	var pools []*pool.Pool
 	for range 2 {

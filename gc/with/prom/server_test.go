@@ -57,11 +57,7 @@ var metric = regexp.MustCompile(`eagergc_[a-z_]+`)
 
 // Every metric that the dashboard and the alerts name is exported.
 func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
-	c, err := gc.New(gc.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := newCollector(t, gc.Config{})
 	described := make(chan *prometheus.Desc, 100)
 	prom.New(c).Describe(described)
 	close(described)
