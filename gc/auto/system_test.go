@@ -26,9 +26,9 @@ func TestTheHeapAmongMappings(t *testing.T) {
 			t.Errorf("by name: %d, %v; want 35 KiB", got, err)
 		}
 	}
-	for name, bad := range map[string]string{"elsewhere": line, "no number": line + "Rss: many kB\n", "no end": line + strings.Repeat("x", bufio.MaxScanTokenSize+1)} {
-		if _, err := parseSmaps(bufio.NewScanner(strings.NewReader(bad)), 0xd000800000); err == nil {
-			t.Errorf("%s: no error", name)
+	for bad, address := range map[string]uint64{line: 0xd000800000, line + "Rss: many kB\n": 0xc000000000, line + strings.Repeat("x", bufio.MaxScanTokenSize+1): 0xc000000000} {
+		if _, err := parseSmaps(bufio.NewScanner(strings.NewReader(bad)), address); err == nil {
+			t.Errorf("%.250s: no error", bad)
 		}
 	}
 }

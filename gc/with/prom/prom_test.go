@@ -44,6 +44,13 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 		defer p.Close()
 		pools = append(pools, p)
 	}
+	for _, p := range pools {
+		reachable, err := array.New[byte](p, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer runtime.KeepAlive(reachable)
+	}
 	for i := range 80 { // garbage at once
 		if i == 40 {
 			c.SetPolicy(nil) // from here on refusals ask for cycles
@@ -104,8 +111,8 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 	for _, m := range after.Sources {
 		sums.Live, sums.Reserved, sums.Settled = sums.Live+m.Live, sums.Reserved+m.Reserved, sums.Settled+m.Settled
 	}
-	if sums.Live == sums.Reserved || sums.Live == sums.Settled {
-		t.Errorf("all the same: %+v", sums)
+	if sums.Live == sums.Reserved || sums.Live == sums.Settled || sums.Settled < 2<<20 {
+		t.Errorf("what is reachable is %+v", sums)
 	}
 	for of, share := range map[string]func(w gc.Work) float64{"held": func(w gc.Work) float64 { return w.Held.Seconds() }, "cycles": func(w gc.Work) float64 { return w.Processor.Seconds() / float64(runtime.GOMAXPROCS(0)) }} {
 		done, most := before.Last(time.Minute) // the time since the start grows meanwhile
@@ -143,7 +150,7 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 		`eagergc_exposed_pause_seconds`:                       stats.Exposed.Seconds(),
 		`eagergc_pool_refusals_total{space="host"}`:           float64(pools[0].Stats().Refusals + pools[1].Stats().Refusals),
 		`eagergc_pool_failed_allocations_total{space="host"}`: 1,
-		`eagergc_pool_allocations_total{space="host"}`:        80,
+		`eagergc_pool_allocations_total{space="host"}`:        82,
 	} {
 		if v, ok := values[name]; !ok || v != want {
 			t.Errorf("%s is %v (there: %v), want %v", name, v, ok, want)
@@ -212,7 +219,9 @@ func (caching) Usage() (pool.Usage, error) {
 // What the memories of two pools cache is added up, with their peaks. Without a limit there is no pressure.
 func TestUpstreamsAreCounted(t *testing.T) {
 	c := newCollector(t, gc.Config{})
-	defer gc.Own(c, &struct{ a, b int64 }{}, 100, func(int) {}, 0).Release()
+	owner := new([4]int)
+	defer runtime.KeepAlive(owner)
+	gc.Own(c, owner, 100, func(int) {}, 0)
 	var pools []*pool.Pool
 	for range 2 {
 		p, err := pool.New(pool.Config{Upstream: caching{}, Direct: true})
@@ -234,6 +243,16 @@ eagergc_pool_upstream_bytes{of="used",space="host"} 2
 eagergc_pool_upstream_bytes{of="used_peak",space="host"} 4
 `
 	if err := testutil.CollectAndCompare(prom.New(c, pools...), strings.NewReader(want), "eagergc_pool_upstream_bytes", "eagergc_live_bytes", "eagergc_limit_bytes", "eagergc_pressure_ratio"); err != nil {
+		t.Error(err)
+	}
+	c.SetLimit(50)
+	c.Collect(policy.TriggerExplicit)
+	want = `
+# HELP eagergc_over_limit 1 while more is reachable than the limit of gc.Own allows.
+# TYPE eagergc_over_limit gauge
+eagergc_over_limit 1
+`
+	if err := testutil.CollectAndCompare(prom.New(c), strings.NewReader(want), "eagergc_over_limit"); err != nil {
 		t.Error(err)
 	}
 }
