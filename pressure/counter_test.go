@@ -93,21 +93,6 @@ type picture struct {
 	next   *picture
 }
 
-func TestOwnFreesWithoutAListener(t *testing.T) {
-	c := NewCounter(t.Name())
-	var freed atomic.Int64
-	for i := range 10 {
-		Own(c, new(picture), 100, func(n int) { freed.Add(int64(n)) }, i)
-	}
-	kept := new(picture)
-	Own(c, kept, 7, func(string) { freed.Add(1 << 20) }, "another type of argument")
-	waitFor(t, "all dead ones freed and counted off", func() bool {
-		b, o := c.live()
-		return freed.Load() == 45 && b == 7 && o == 1
-	})
-	runtime.KeepAlive(kept)
-}
-
 // TestOwnRunsAfterFinalizers: an owner's finalizer may bring it back to life, and until it is dead for good
 // its memory is not freed.
 func TestOwnRunsAfterFinalizers(t *testing.T) {
@@ -135,6 +120,12 @@ func TestOwnRunsAfterFinalizers(t *testing.T) {
 	wantLive(t, c, 100, 1)
 	runtime.KeepAlive(p)
 	waitFor(t, "freed", freed.Load)
+	var sum atomic.Int64
+	Own(c, new(picture), 50, func(n int64) { sum.Add(n) }, 5) // another type of argument
+	waitFor(t, "all freed and counted off", func() bool {
+		bytes, objects := c.live()
+		return sum.Load() == 5 && bytes == 0 && objects == 0
+	})
 }
 
 func TestCountersRefuse(t *testing.T) {
