@@ -68,6 +68,10 @@ func TestTheSystemIsThisOne(t *testing.T) {
 		t.Skip("not known on " + runtime.GOOS)
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	blocks := make(chan bool) // a finalizer and a cleanup
+	defer close(blocks)
+	runtime.SetFinalizer(new([64]int), func(*[64]int) { <-blocks })
+	runtime.AddCleanup(new([64]int), func(int) { <-blocks }, 0)
 	block := make([]byte, 256*mib)
 	for i := 0; i < len(block)/4; i += os.Getpagesize() {
 		block[i] = 1
@@ -77,6 +81,9 @@ func TestTheSystemIsThisOne(t *testing.T) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	g := (system{}).golang()
+	if q := g.due; q != [2]queue{} && (q[0].Queued <= q[0].Run || q[1].Queued <= q[1].Run) {
+		t.Errorf("due are %+v", q)
+	}
 	for name, c := range map[string]struct{ got, want uint64 }{
 		"mapped": {uint64(g.mapped), m.Sys - m.HeapReleased}, "free": {uint64(g.free), m.HeapIdle - m.HeapReleased},
 		"ready": {uint64(g.ready()), m.HeapSys - m.HeapReleased + m.StackInuse}, "objects": {uint64(g.objects), m.HeapAlloc},

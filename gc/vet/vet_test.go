@@ -37,8 +37,7 @@ func TestVetTool(t *testing.T) {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	out, err := cmd.CombinedOutput()
-	const want = `binding.go:21:\d+: C.strlen gets memory of t, .*\n.*binding.go:26:\d+: C.strlen gets memory of t, .*\n$`
-	if err == nil || !regexp.MustCompile(want).Match(out) {
+	if err == nil || !regexp.MustCompile(`^(#.*\n)*(\./)?binding.go:21:\d+: C.strlen gets memory of t, .*\n$`).Match(out) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -68,5 +67,4 @@ func (t *Text) Kept() int {
 	defer runtime.KeepAlive(t)
 	return int(C.strlen(t.native))
 }
-func (t *Text) Cap() int { return int(C.strlen(t.native)) }
 `

@@ -156,6 +156,8 @@ func (i *Image) UsesMixed(o *Image) int  { n := o.mixed(); return n + i.mixed() 
 func (i *Image) made() int               { return int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
 func (i *Image) UsesMade() int           { return new(Image).made() + i.made() + i.number }
 func (i *Image) unused() int             { return int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
+func first(i *Image) int                 { return int(_Cfunc_image(i.native)) }
+func (i *Image) UsesFirst() int          { return first(i) + i.number }
 func (i *Image) UsesMany() int           { return many(1, (i), new(Image)) + i.number }
 func tuple(n int, i *Image) int          { return n + int(_Cfunc_image(i.native)) } // want `C.image gets memory of i`
 func two() (int, *Image)                 { return 1, new(Image) }
