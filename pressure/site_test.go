@@ -36,8 +36,8 @@ func TestSiteOfACount(t *testing.T) {
 	if got := SiteLine(SiteText(at, "")); got != fmt.Sprintf("%s.TestSiteOfACount %s:%d", pkg, file, line+7) {
 		t.Errorf("%q", got)
 	}
-	if got := SiteText(nil, ""); got != "" {
-		t.Errorf("no stack: %q", got)
+	if got := SiteText(nil, "") + SiteText(at[len(at)-2:], "testing."); got != "" {
+		t.Errorf("no stack, or all of it inside: %q", got)
 	}
 	if got := SiteText(at[:1], ""); got != "" {
 		t.Errorf("the end of a stack alone: %q", got)
